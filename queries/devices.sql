@@ -1,0 +1,113 @@
+-- name: DeviceInsert :one
+INSERT INTO devices (team_id, hardware_id, display_name, metadata)
+VALUES (@team_id, @hardware_id, @display_name, @metadata)
+RETURNING id;
+
+-- DeviceList reads one row more than a page, or less. metadata is the filter.
+-- name: DeviceList :many
+SELECT d.id, d.hardware_id, d.display_name, d.firmware_version, d.metadata,
+       d.last_seen_at, d.rssi_dbm, d.signal_bars,
+       a.id AS assignment_id, a.label, a.started_at, a.external_ref
+FROM devices d
+LEFT JOIN assignments a ON a.device_id = d.id AND a.ended_at IS NULL
+WHERE d.team_id = @team_id
+  AND d.metadata @> @metadata::jsonb
+  AND (sqlc.narg(after)::uuid IS NULL OR d.id > sqlc.narg(after))
+ORDER BY d.id
+LIMIT @most;
+
+-- name: DeviceGet :one
+SELECT d.id, d.hardware_id, d.display_name, d.firmware_version, d.metadata,
+       d.last_seen_at, d.rssi_dbm, d.signal_bars,
+       a.id AS assignment_id, a.label, a.started_at, a.external_ref
+FROM devices d
+LEFT JOIN assignments a ON a.device_id = d.id AND a.ended_at IS NULL
+WHERE d.team_id = @team_id AND d.id = @device_id;
+
+-- DeviceCurrentList adds the newest reading of each device: one descent of the
+-- key for each, which no DISTINCT ON and no aggregate comes near.
+-- name: DeviceCurrentList :many
+SELECT d.id, d.hardware_id, d.display_name, d.firmware_version, d.metadata,
+       d.last_seen_at, d.rssi_dbm, d.signal_bars,
+       a.id AS assignment_id, a.label, a.started_at, a.external_ref,
+       r.bucket_at, r.co2_ppm, r.temp_c, r.humidity_pct, r.lux, r.spl_db, r.ingested_at
+FROM devices d
+LEFT JOIN assignments a ON a.device_id = d.id AND a.ended_at IS NULL
+LEFT JOIN LATERAL (
+    SELECT * FROM readings WHERE readings.device_id = d.id ORDER BY readings.bucket_at DESC LIMIT 1
+) r ON true
+WHERE d.team_id = @team_id
+  AND d.metadata @> @metadata::jsonb
+  AND (sqlc.narg(after)::uuid IS NULL OR d.id > sqlc.narg(after))
+ORDER BY d.id
+LIMIT @most;
+
+-- DeviceNameList serves the export, whose column names depend on every device
+-- of the team.
+-- name: DeviceNameList :many
+SELECT id, display_name FROM devices WHERE team_id = @team_id ORDER BY id;
+
+-- DeviceLock is the device of a change, until the end of its transaction.
+-- name: DeviceLock :one
+SELECT display_name, metadata FROM devices
+WHERE team_id = @team_id AND id = @device_id
+FOR NO KEY UPDATE;
+
+-- name: DeviceUpdate :exec
+UPDATE devices SET display_name = @display_name, metadata = @metadata
+WHERE team_id = @team_id AND id = @device_id;
+
+-- DeviceGetAny serves the operator's commands, which know no team.
+-- name: DeviceGetAny :one
+SELECT d.id, d.team_id, d.hardware_id, d.display_name, d.firmware_version, d.metadata,
+       d.last_seen_at, d.rssi_dbm, d.signal_bars,
+       a.id AS assignment_id, a.label, a.started_at, a.external_ref
+FROM devices d
+LEFT JOIN assignments a ON a.device_id = d.id AND a.ended_at IS NULL
+WHERE d.id = @device_id;
+
+-- name: DeviceLockAny :one
+SELECT id FROM devices WHERE id = @device_id FOR NO KEY UPDATE;
+
+-- name: DeviceSetHardware :exec
+UPDATE devices SET hardware_id = @hardware_id WHERE id = @device_id;
+
+-- DeviceLockSeen takes the locks of DeviceSeen in one order, against deadlocks
+-- between workers.
+-- name: DeviceLockSeen :exec
+SELECT id FROM devices WHERE id = ANY(@device_ids::uuid[]) ORDER BY id FOR NO KEY UPDATE;
+
+-- DeviceSeen moves a device's state forward to the newest arrival and never
+-- back (decision 39). Two uploads that arrived in the same microsecond are told
+-- apart by what they carry, so that their order cannot matter. A row whose
+-- upload carries no signal or no firmware has no time for it.
+-- name: DeviceSeen :exec
+UPDATE devices d
+SET last_seen_at = greatest(d.last_seen_at, s.seen_at),
+    rssi_dbm     = CASE WHEN s.new_signal THEN s.rssi_dbm ELSE d.rssi_dbm END,
+    signal_bars  = CASE WHEN s.new_signal THEN s.signal_bars ELSE d.signal_bars END,
+    signal_at    = CASE WHEN s.new_signal THEN s.signal_at ELSE d.signal_at END,
+    firmware_version = CASE WHEN s.new_firmware THEN s.firmware ELSE d.firmware_version END,
+    firmware_at  = CASE WHEN s.new_firmware THEN s.firmware_at ELSE d.firmware_at END
+FROM (
+    SELECT u.*,
+           (u.has_signal AND (o.signal_at IS NULL OR
+               (u.signal_at, coalesce(u.rssi_dbm, -2147483648), coalesce(u.signal_bars, -1))
+               > (o.signal_at, coalesce(o.rssi_dbm, -2147483648), coalesce(o.signal_bars, -1)))) AS new_signal,
+           (u.has_firmware AND (o.firmware_at IS NULL OR
+               (u.firmware_at, u.firmware COLLATE "C") > (o.firmware_at, coalesce(o.firmware_version, '') COLLATE "C"))) AS new_firmware
+    FROM (
+        SELECT unnest(@device_ids::uuid[]) AS device_id,
+               unnest(@seen_at::timestamptz[]) AS seen_at,
+               unnest(@has_signal::boolean[]) AS has_signal,
+               unnest(@signal_at::timestamptz[]) AS signal_at,
+               nullif(unnest(@rssi_dbm::integer[]), -2147483648) AS rssi_dbm,
+               nullif(unnest(@signal_bars::smallint[]), -1) AS signal_bars,
+               unnest(@has_firmware::boolean[]) AS has_firmware,
+               unnest(@firmware_at::timestamptz[]) AS firmware_at,
+               unnest(@firmware::text[]) AS firmware
+    ) u
+    JOIN devices o ON o.id = u.device_id
+) s
+WHERE d.id = s.device_id
+  AND (d.last_seen_at IS NULL OR s.seen_at > d.last_seen_at OR s.new_signal OR s.new_firmware);

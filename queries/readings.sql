@@ -1,0 +1,100 @@
+-- ReadingPage is one page of a device's readings, newest first; before is the
+-- last bucket of the page before.
+-- name: ReadingPage :many
+SELECT r.bucket_at, r.co2_ppm, r.temp_c, r.humidity_pct, r.lux, r.spl_db, r.ingested_at
+FROM readings r
+WHERE r.device_id = @device_id
+  AND EXISTS (SELECT FROM devices d WHERE d.id = @device_id AND d.team_id = @team_id)
+  AND r.bucket_at >= @window_from::timestamptz
+  AND r.bucket_at < @window_to::timestamptz
+ORDER BY r.bucket_at DESC
+LIMIT @most;
+
+-- ReadingExport streams the rows of a CSV. It runs through its text, as its
+-- rows are read in binary one by one.
+-- name: ReadingExport :many
+SELECT r.device_id, r.bucket_at, r.co2_ppm, r.temp_c, r.humidity_pct, r.lux, r.spl_db
+FROM readings r
+WHERE r.device_id = ANY(@device_ids::uuid[])
+  AND r.device_id IN (SELECT d.id FROM devices d WHERE d.team_id = @team_id)
+  AND r.bucket_at >= @window_from::timestamptz
+  AND r.bucket_at < @window_to::timestamptz
+ORDER BY r.bucket_at, r.device_id;
+
+-- ReadingCount counts no further than most.
+-- name: ReadingCount :one
+SELECT count(*) FROM (
+    SELECT FROM readings r
+    WHERE r.device_id = ANY(@device_ids::uuid[])
+      AND r.device_id IN (SELECT d.id FROM devices d WHERE d.team_id = @team_id)
+      AND r.bucket_at >= @window_from::timestamptz
+      AND r.bucket_at < @window_to::timestamptz
+    LIMIT @most
+) counted;
+
+-- ReadingNthBucket is the bucket of the reading after the first skip ones.
+-- name: ReadingNthBucket :one
+SELECT r.bucket_at FROM readings r
+WHERE r.device_id = ANY(@device_ids::uuid[])
+  AND r.device_id IN (SELECT d.id FROM devices d WHERE d.team_id = @team_id)
+  AND r.bucket_at >= @window_from::timestamptz
+  AND r.bucket_at < @window_to::timestamptz
+ORDER BY r.bucket_at
+LIMIT 1 OFFSET @skip;
+
+-- ReadingFirstBucket is the first bucket of a window.
+-- name: ReadingFirstBucket :one
+SELECT r.bucket_at FROM readings r
+WHERE r.device_id = ANY(@device_ids::uuid[])
+  AND r.device_id IN (SELECT d.id FROM devices d WHERE d.team_id = @team_id)
+  AND r.bucket_at >= @window_from::timestamptz
+  AND r.bucket_at < @window_to::timestamptz
+ORDER BY r.bucket_at
+LIMIT 1;
+
+-- ReadingUpsert writes united, sorted measurements (decisions 37 and 38). It is
+-- the rule of roomsensor.Unite in SQL: the later measurement is the reading, as
+-- a whole; two deliveries of the same one unite per metric, and greatest()
+-- passes nulls over. A row that would not change is not written, and
+-- ingested_at changes only with one of the metrics. valid_mask says which
+-- numbers are present, so that the arrays need no nulls.
+-- name: ReadingUpsert :execrows
+INSERT INTO readings AS r (device_id, bucket_at, co2_ppm, temp_c, humidity_pct, lux, spl_db, measured_at)
+SELECT n.device_id, n.bucket_at,
+       CASE WHEN n.valid_mask & 1 <> 0 THEN n.co2_ppm END,
+       CASE WHEN n.valid_mask & 2 <> 0 THEN n.temp_c END,
+       CASE WHEN n.valid_mask & 4 <> 0 THEN n.humidity_pct END,
+       CASE WHEN n.valid_mask & 8 <> 0 THEN n.lux END,
+       CASE WHEN n.valid_mask & 16 <> 0 THEN n.spl_db END,
+       n.measured_at
+FROM (
+    SELECT unnest(@device_ids::uuid[]) AS device_id,
+           unnest(@bucket_at::timestamptz[]) AS bucket_at,
+           unnest(@measured_at::timestamptz[]) AS measured_at,
+           unnest(@valid_mask::smallint[]) AS valid_mask,
+           unnest(@co2_ppm::real[]) AS co2_ppm,
+           unnest(@temp_c::real[]) AS temp_c,
+           unnest(@humidity_pct::real[]) AS humidity_pct,
+           unnest(@lux::real[]) AS lux,
+           unnest(@spl_db::real[]) AS spl_db
+) n
+ON CONFLICT (device_id, bucket_at) DO UPDATE
+SET (co2_ppm, temp_c, humidity_pct, lux, spl_db, measured_at, ingested_at) = (
+    SELECT m.co2_ppm, m.temp_c, m.humidity_pct, m.lux, m.spl_db, excluded.measured_at,
+           CASE WHEN (m.co2_ppm, m.temp_c, m.humidity_pct, m.lux, m.spl_db)
+                     IS DISTINCT FROM (r.co2_ppm, r.temp_c, r.humidity_pct, r.lux, r.spl_db)
+                THEN now() ELSE r.ingested_at END
+    FROM (
+        SELECT CASE WHEN later THEN excluded.co2_ppm ELSE greatest(r.co2_ppm, excluded.co2_ppm) END,
+               CASE WHEN later THEN excluded.temp_c ELSE greatest(r.temp_c, excluded.temp_c) END,
+               CASE WHEN later THEN excluded.humidity_pct ELSE greatest(r.humidity_pct, excluded.humidity_pct) END,
+               CASE WHEN later THEN excluded.lux ELSE greatest(r.lux, excluded.lux) END,
+               CASE WHEN later THEN excluded.spl_db ELSE greatest(r.spl_db, excluded.spl_db) END
+        FROM (SELECT excluded.measured_at > coalesce(r.measured_at, r.bucket_at) AS later) t
+    ) m (co2_ppm, temp_c, humidity_pct, lux, spl_db))
+WHERE excluded.measured_at > coalesce(r.measured_at, r.bucket_at)
+   OR (excluded.measured_at = coalesce(r.measured_at, r.bucket_at)
+       AND (greatest(r.co2_ppm, excluded.co2_ppm), greatest(r.temp_c, excluded.temp_c),
+            greatest(r.humidity_pct, excluded.humidity_pct), greatest(r.lux, excluded.lux),
+            greatest(r.spl_db, excluded.spl_db))
+           IS DISTINCT FROM (r.co2_ppm, r.temp_c, r.humidity_pct, r.lux, r.spl_db));

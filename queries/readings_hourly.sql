@@ -1,0 +1,21 @@
+-- HourlySum adds the hours of a window up for each device. The mean is made of
+-- sums and counts in 64 bits (decision 17);
+-- where a count is 0 the numbers beside it mean nothing.
+-- name: HourlySum :many
+SELECT h.device_id,
+       coalesce(min(h.co2_ppm_min), 0)::real AS co2_ppm_min, coalesce(max(h.co2_ppm_max), 0)::real AS co2_ppm_max,
+       coalesce(sum(h.co2_ppm_count), 0)::bigint AS co2_ppm_count, coalesce(sum(h.co2_ppm_sum), 0)::double precision AS co2_ppm_sum,
+       coalesce(min(h.temp_c_min), 0)::real AS temp_c_min, coalesce(max(h.temp_c_max), 0)::real AS temp_c_max,
+       coalesce(sum(h.temp_c_count), 0)::bigint AS temp_c_count, coalesce(sum(h.temp_c_sum), 0)::double precision AS temp_c_sum,
+       coalesce(min(h.humidity_pct_min), 0)::real AS humidity_pct_min, coalesce(max(h.humidity_pct_max), 0)::real AS humidity_pct_max,
+       coalesce(sum(h.humidity_pct_count), 0)::bigint AS humidity_pct_count, coalesce(sum(h.humidity_pct_sum), 0)::double precision AS humidity_pct_sum,
+       coalesce(min(h.lux_min), 0)::real AS lux_min, coalesce(max(h.lux_max), 0)::real AS lux_max,
+       coalesce(sum(h.lux_count), 0)::bigint AS lux_count, coalesce(sum(h.lux_sum), 0)::double precision AS lux_sum,
+       coalesce(min(h.spl_db_min), 0)::real AS spl_db_min, coalesce(max(h.spl_db_max), 0)::real AS spl_db_max,
+       coalesce(sum(h.spl_db_count), 0)::bigint AS spl_db_count, coalesce(sum(h.spl_db_sum), 0)::double precision AS spl_db_sum
+FROM readings_hourly h
+WHERE h.device_id = ANY(@device_ids::uuid[])
+  AND h.device_id IN (SELECT d.id FROM devices d WHERE d.team_id = @team_id)
+  AND h.hour >= @hour_from::timestamptz
+  AND h.hour < @hour_to::timestamptz
+GROUP BY h.device_id;

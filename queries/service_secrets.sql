@@ -1,0 +1,6 @@
+-- SecretEnsure keeps the secret that was there first.
+-- name: SecretEnsure :exec
+INSERT INTO service_secrets (name, secret) VALUES (@name, @secret) ON CONFLICT DO NOTHING;
+
+-- name: SecretGet :one
+SELECT secret FROM service_secrets WHERE name = @name;

@@ -1,0 +1,28 @@
+-- Read by sqlc alone, never run: what the extension and a procedure define,
+-- so that sqlc knows the types.
+CREATE FUNCTION time_bucket(width interval, at timestamptz) RETURNS timestamptz LANGUAGE sql;
+
+CREATE TABLE readings_hourly (
+    device_id          uuid NOT NULL,
+    hour               timestamptz NOT NULL,
+    co2_ppm_min        real,
+    co2_ppm_max        real,
+    co2_ppm_count      bigint NOT NULL,
+    co2_ppm_sum        double precision,
+    temp_c_min         real,
+    temp_c_max         real,
+    temp_c_count       bigint NOT NULL,
+    temp_c_sum         double precision,
+    humidity_pct_min   real,
+    humidity_pct_max   real,
+    humidity_pct_count bigint NOT NULL,
+    humidity_pct_sum   double precision,
+    lux_min            real,
+    lux_max            real,
+    lux_count          bigint NOT NULL,
+    lux_sum            double precision,
+    spl_db_min         real,
+    spl_db_max         real,
+    spl_db_count       bigint NOT NULL,
+    spl_db_sum         double precision
+);
