@@ -29,3 +29,14 @@ func NewError(code Code, param, message string) *Error {
 func Invalid(param, message string) *Error {
 	return NewError(CodeValidationFailed, param, message)
 }
+
+// The three ways in which a write can fail for good or for its size. Every
+// other failure of the database may pass.
+var (
+	// ErrBodyDiffers says that an Idempotency-Key came with another body before (spec 8).
+	ErrBodyDiffers = errors.New("the Idempotency-Key was used with a different body")
+	// ErrNotStorable says that the database refused a row for good.
+	ErrNotStorable = errors.New("the database refused the data")
+	// ErrTooMuch says that a batch was too large or too slow; parts of it may pass.
+	ErrTooMuch = errors.New("the batch is too much for one transaction")
+)
