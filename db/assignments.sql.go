@@ -211,3 +211,32 @@ func (q *Queries) AssignmentLockAny(ctx context.Context, db DBTX, assignmentID u
 	)
 	return i, err
 }
+
+const AssignmentOverlap = `-- name: AssignmentOverlap :one
+SELECT id, device_id, type, label, home_or_travel, external_ref, started_at, ended_at FROM assignments
+WHERE device_id = $1 AND (ended_at IS NULL OR ended_at > $2::timestamptz)
+ORDER BY started_at DESC
+LIMIT 1
+`
+
+type AssignmentOverlapParams struct {
+	DeviceID  uuid.UUID
+	StartedAt time.Time
+}
+
+// AssignmentOverlap is a block of a device that ends after an instant.
+func (q *Queries) AssignmentOverlap(ctx context.Context, db DBTX, arg AssignmentOverlapParams) (Assignment, error) {
+	row := db.QueryRow(ctx, AssignmentOverlap, arg.DeviceID, arg.StartedAt)
+	var i Assignment
+	err := row.Scan(
+		&i.ID,
+		&i.DeviceID,
+		&i.Type,
+		&i.Label,
+		&i.HomeOrTravel,
+		&i.ExternalRef,
+		&i.StartedAt,
+		&i.EndedAt,
+	)
+	return i, err
+}

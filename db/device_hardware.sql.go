@@ -12,41 +12,24 @@ import (
 	"github.com/google/uuid"
 )
 
-const HardwareAt = `-- name: HardwareAt :one
-SELECT device_id FROM device_hardware
-WHERE hardware_id = $1 AND (removed_at IS NULL OR removed_at > $2::timestamptz)
-ORDER BY installed_at NULLS FIRST
+const DeviceHardwareLast = `-- name: DeviceHardwareLast :one
+SELECT hardware_id, installed_at, removed_at FROM device_hardware
+WHERE device_id = $1
+ORDER BY installed_at DESC NULLS LAST
 LIMIT 1
 `
 
-type HardwareAtParams struct {
-	HardwareID string
-	At         time.Time
-}
-
-// HardwareAt is where a unit sits, or will sit, from an instant on.
-func (q *Queries) HardwareAt(ctx context.Context, db DBTX, arg HardwareAtParams) (uuid.UUID, error) {
-	row := db.QueryRow(ctx, HardwareAt, arg.HardwareID, arg.At)
-	var device_id uuid.UUID
-	err := row.Scan(&device_id)
-	return device_id, err
-}
-
-const HardwareInDevice = `-- name: HardwareInDevice :one
-SELECT hardware_id, installed_at FROM device_hardware
-WHERE device_id = $1 AND removed_at IS NULL
-`
-
-type HardwareInDeviceRow struct {
+type DeviceHardwareLastRow struct {
 	HardwareID  string
 	InstalledAt *time.Time
+	RemovedAt   *time.Time
 }
 
-// HardwareInDevice is the unit that sits in a device now.
-func (q *Queries) HardwareInDevice(ctx context.Context, db DBTX, deviceID uuid.UUID) (HardwareInDeviceRow, error) {
-	row := db.QueryRow(ctx, HardwareInDevice, deviceID)
-	var i HardwareInDeviceRow
-	err := row.Scan(&i.HardwareID, &i.InstalledAt)
+// DeviceHardwareLast is the unit that sits in a device, or the last that did.
+func (q *Queries) DeviceHardwareLast(ctx context.Context, db DBTX, deviceID uuid.UUID) (DeviceHardwareLastRow, error) {
+	row := db.QueryRow(ctx, DeviceHardwareLast, deviceID)
+	var i DeviceHardwareLastRow
+	err := row.Scan(&i.HardwareID, &i.InstalledAt, &i.RemovedAt)
 	return i, err
 }
 
@@ -130,7 +113,34 @@ type HardwareRemoveParams struct {
 	DeviceID  uuid.UUID
 }
 
+// HardwareRemove ends the open interval of a device.
 func (q *Queries) HardwareRemove(ctx context.Context, db DBTX, arg HardwareRemoveParams) error {
 	_, err := db.Exec(ctx, HardwareRemove, arg.RemovedAt, arg.DeviceID)
 	return err
+}
+
+const HardwareSince = `-- name: HardwareSince :one
+SELECT device_id, installed_at, removed_at FROM device_hardware
+WHERE hardware_id = $1 AND (removed_at IS NULL OR removed_at > $2::timestamptz OR $2 IS NULL)
+ORDER BY installed_at DESC NULLS LAST
+LIMIT 1
+`
+
+type HardwareSinceParams struct {
+	HardwareID string
+	At         *time.Time
+}
+
+type HardwareSinceRow struct {
+	DeviceID    uuid.UUID
+	InstalledAt *time.Time
+	RemovedAt   *time.Time
+}
+
+// HardwareSince is the last device that a unit sat in at an instant or after it.
+func (q *Queries) HardwareSince(ctx context.Context, db DBTX, arg HardwareSinceParams) (HardwareSinceRow, error) {
+	row := db.QueryRow(ctx, HardwareSince, arg.HardwareID, arg.At)
+	var i HardwareSinceRow
+	err := row.Scan(&i.DeviceID, &i.InstalledAt, &i.RemovedAt)
+	return i, err
 }

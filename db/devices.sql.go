@@ -16,7 +16,10 @@ const DeviceCurrentList = `-- name: DeviceCurrentList :many
 SELECT d.id, d.hardware_id, d.display_name, d.firmware_version, d.metadata,
        d.last_seen_at, d.rssi_dbm, d.signal_bars,
        a.id AS assignment_id, a.label, a.started_at, a.external_ref,
-       r.bucket_at, r.co2_ppm, r.temp_c, r.humidity_pct, r.lux, r.spl_db, r.ingested_at
+       (r.bucket_at IS NOT NULL)::boolean AS has_latest,
+       coalesce(r.bucket_at, 'epoch')::timestamptz AS bucket_at,
+       r.co2_ppm, r.temp_c, r.humidity_pct, r.lux, r.spl_db,
+       coalesce(r.ingested_at, 'epoch')::timestamptz AS ingested_at
 FROM devices d
 LEFT JOIN assignments a ON a.device_id = d.id AND a.ended_at IS NULL
 LEFT JOIN LATERAL (
@@ -49,6 +52,7 @@ type DeviceCurrentListRow struct {
 	Label           *string
 	StartedAt       *time.Time
 	ExternalRef     *string
+	HasLatest       bool
 	BucketAt        time.Time
 	Co2Ppm          *float32
 	TempC           *float32
@@ -87,6 +91,7 @@ func (q *Queries) DeviceCurrentList(ctx context.Context, db DBTX, arg DeviceCurr
 			&i.Label,
 			&i.StartedAt,
 			&i.ExternalRef,
+			&i.HasLatest,
 			&i.BucketAt,
 			&i.Co2Ppm,
 			&i.TempC,
@@ -278,6 +283,67 @@ func (q *Queries) DeviceList(ctx context.Context, db DBTX, arg DeviceListParams)
 		var i DeviceListRow
 		if err := rows.Scan(
 			&i.ID,
+			&i.HardwareID,
+			&i.DisplayName,
+			&i.FirmwareVersion,
+			&i.Metadata,
+			&i.LastSeenAt,
+			&i.RssiDbm,
+			&i.SignalBars,
+			&i.AssignmentID,
+			&i.Label,
+			&i.StartedAt,
+			&i.ExternalRef,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const DeviceListAny = `-- name: DeviceListAny :many
+SELECT d.id, d.team_id, d.hardware_id, d.display_name, d.firmware_version, d.metadata,
+       d.last_seen_at, d.rssi_dbm, d.signal_bars,
+       a.id AS assignment_id, a.label, a.started_at, a.external_ref
+FROM devices d
+LEFT JOIN assignments a ON a.device_id = d.id AND a.ended_at IS NULL
+WHERE d.team_id = $1
+ORDER BY d.id
+`
+
+type DeviceListAnyRow struct {
+	ID              uuid.UUID
+	TeamID          uuid.UUID
+	HardwareID      string
+	DisplayName     *string
+	FirmwareVersion *string
+	Metadata        []byte
+	LastSeenAt      *time.Time
+	RssiDbm         *int32
+	SignalBars      *int16
+	AssignmentID    *uuid.UUID
+	Label           *string
+	StartedAt       *time.Time
+	ExternalRef     *string
+}
+
+// DeviceListAny serves the operator's commands: every device of a team, as DeviceGetAny.
+func (q *Queries) DeviceListAny(ctx context.Context, db DBTX, teamID uuid.UUID) ([]DeviceListAnyRow, error) {
+	rows, err := db.Query(ctx, DeviceListAny, teamID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []DeviceListAnyRow
+	for rows.Next() {
+		var i DeviceListAnyRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.TeamID,
 			&i.HardwareID,
 			&i.DisplayName,
 			&i.FirmwareVersion,

@@ -76,6 +76,11 @@ type IngestKey struct {
 	RevokedAt    *time.Time
 }
 
+type PgExtension struct {
+	Extname    string
+	Extversion string
+}
+
 type RateWindow struct {
 	KeyID string
 	Hits  []time.Time

@@ -45,6 +45,34 @@ func (q *Queries) ReadingCount(ctx context.Context, db DBTX, arg ReadingCountPar
 	return count, err
 }
 
+const ReadingCountBuckets = `-- name: ReadingCountBuckets :one
+SELECT count(DISTINCT r.bucket_at) FROM readings r
+WHERE r.device_id = ANY($1::uuid[])
+  AND r.device_id IN (SELECT d.id FROM devices d WHERE d.team_id = $2)
+  AND r.bucket_at >= $3::timestamptz
+  AND r.bucket_at < $4::timestamptz
+`
+
+type ReadingCountBucketsParams struct {
+	DeviceIds  []uuid.UUID
+	TeamID     uuid.UUID
+	WindowFrom time.Time
+	WindowTo   time.Time
+}
+
+// ReadingCountBuckets is the number of lines of a wide export.
+func (q *Queries) ReadingCountBuckets(ctx context.Context, db DBTX, arg ReadingCountBucketsParams) (int64, error) {
+	row := db.QueryRow(ctx, ReadingCountBuckets,
+		arg.DeviceIds,
+		arg.TeamID,
+		arg.WindowFrom,
+		arg.WindowTo,
+	)
+	var count int64
+	err := row.Scan(&count)
+	return count, err
+}
+
 const ReadingExport = `-- name: ReadingExport :many
 SELECT r.device_id, r.bucket_at, r.co2_ppm, r.temp_c, r.humidity_pct, r.lux, r.spl_db
 FROM readings r
@@ -105,68 +133,6 @@ func (q *Queries) ReadingExport(ctx context.Context, db DBTX, arg ReadingExportP
 		return nil, err
 	}
 	return items, nil
-}
-
-const ReadingFirstBucket = `-- name: ReadingFirstBucket :one
-SELECT r.bucket_at FROM readings r
-WHERE r.device_id = ANY($1::uuid[])
-  AND r.device_id IN (SELECT d.id FROM devices d WHERE d.team_id = $2)
-  AND r.bucket_at >= $3::timestamptz
-  AND r.bucket_at < $4::timestamptz
-ORDER BY r.bucket_at
-LIMIT 1
-`
-
-type ReadingFirstBucketParams struct {
-	DeviceIds  []uuid.UUID
-	TeamID     uuid.UUID
-	WindowFrom time.Time
-	WindowTo   time.Time
-}
-
-// ReadingFirstBucket is the first bucket of a window.
-func (q *Queries) ReadingFirstBucket(ctx context.Context, db DBTX, arg ReadingFirstBucketParams) (time.Time, error) {
-	row := db.QueryRow(ctx, ReadingFirstBucket,
-		arg.DeviceIds,
-		arg.TeamID,
-		arg.WindowFrom,
-		arg.WindowTo,
-	)
-	var bucket_at time.Time
-	err := row.Scan(&bucket_at)
-	return bucket_at, err
-}
-
-const ReadingNthBucket = `-- name: ReadingNthBucket :one
-SELECT r.bucket_at FROM readings r
-WHERE r.device_id = ANY($1::uuid[])
-  AND r.device_id IN (SELECT d.id FROM devices d WHERE d.team_id = $2)
-  AND r.bucket_at >= $3::timestamptz
-  AND r.bucket_at < $4::timestamptz
-ORDER BY r.bucket_at
-LIMIT 1 OFFSET $5
-`
-
-type ReadingNthBucketParams struct {
-	DeviceIds  []uuid.UUID
-	TeamID     uuid.UUID
-	WindowFrom time.Time
-	WindowTo   time.Time
-	Skip       int32
-}
-
-// ReadingNthBucket is the bucket of the reading after the first skip ones.
-func (q *Queries) ReadingNthBucket(ctx context.Context, db DBTX, arg ReadingNthBucketParams) (time.Time, error) {
-	row := db.QueryRow(ctx, ReadingNthBucket,
-		arg.DeviceIds,
-		arg.TeamID,
-		arg.WindowFrom,
-		arg.WindowTo,
-		arg.Skip,
-	)
-	var bucket_at time.Time
-	err := row.Scan(&bucket_at)
-	return bucket_at, err
 }
 
 const ReadingPage = `-- name: ReadingPage :many

@@ -24,6 +24,13 @@ RETURNING *;
 -- name: AssignmentLockAny :one
 SELECT * FROM assignments WHERE id = @assignment_id FOR NO KEY UPDATE;
 
+-- AssignmentOverlap is a block of a device that ends after an instant.
+-- name: AssignmentOverlap :one
+SELECT * FROM assignments
+WHERE device_id = @device_id AND (ended_at IS NULL OR ended_at > @started_at::timestamptz)
+ORDER BY started_at DESC
+LIMIT 1;
+
 -- name: AssignmentEnd :one
 UPDATE assignments SET ended_at = @ended_at::timestamptz WHERE id = @assignment_id RETURNING *;
 

@@ -13,18 +13,21 @@ VALUES (@hardware_id, @device_id, sqlc.narg(installed_at));
 -- name: HardwareKnown :one
 SELECT EXISTS (SELECT FROM device_hardware WHERE hardware_id = @hardware_id);
 
--- HardwareAt is where a unit sits, or will sit, from an instant on.
--- name: HardwareAt :one
-SELECT device_id FROM device_hardware
-WHERE hardware_id = @hardware_id AND (removed_at IS NULL OR removed_at > @at::timestamptz)
-ORDER BY installed_at NULLS FIRST
+-- HardwareSince is the last device that a unit sat in at an instant or after it.
+-- name: HardwareSince :one
+SELECT device_id, installed_at, removed_at FROM device_hardware
+WHERE hardware_id = @hardware_id AND (removed_at IS NULL OR removed_at > sqlc.narg(at)::timestamptz OR sqlc.narg(at) IS NULL)
+ORDER BY installed_at DESC NULLS LAST
 LIMIT 1;
 
--- HardwareInDevice is the unit that sits in a device now.
--- name: HardwareInDevice :one
-SELECT hardware_id, installed_at FROM device_hardware
-WHERE device_id = @device_id AND removed_at IS NULL;
+-- DeviceHardwareLast is the unit that sits in a device, or the last that did.
+-- name: DeviceHardwareLast :one
+SELECT hardware_id, installed_at, removed_at FROM device_hardware
+WHERE device_id = @device_id
+ORDER BY installed_at DESC NULLS LAST
+LIMIT 1;
 
+-- HardwareRemove ends the open interval of a device.
 -- name: HardwareRemove :exec
 UPDATE device_hardware SET removed_at = @removed_at::timestamptz
 WHERE device_id = @device_id AND removed_at IS NULL;

@@ -30,7 +30,10 @@ WHERE d.team_id = @team_id AND d.id = @device_id;
 SELECT d.id, d.hardware_id, d.display_name, d.firmware_version, d.metadata,
        d.last_seen_at, d.rssi_dbm, d.signal_bars,
        a.id AS assignment_id, a.label, a.started_at, a.external_ref,
-       r.bucket_at, r.co2_ppm, r.temp_c, r.humidity_pct, r.lux, r.spl_db, r.ingested_at
+       (r.bucket_at IS NOT NULL)::boolean AS has_latest,
+       coalesce(r.bucket_at, 'epoch')::timestamptz AS bucket_at,
+       r.co2_ppm, r.temp_c, r.humidity_pct, r.lux, r.spl_db,
+       coalesce(r.ingested_at, 'epoch')::timestamptz AS ingested_at
 FROM devices d
 LEFT JOIN assignments a ON a.device_id = d.id AND a.ended_at IS NULL
 LEFT JOIN LATERAL (
@@ -111,3 +114,13 @@ FROM (
 ) s
 WHERE d.id = s.device_id
   AND (d.last_seen_at IS NULL OR s.seen_at > d.last_seen_at OR s.new_signal OR s.new_firmware);
+
+-- DeviceListAny serves the operator's commands: every device of a team, as DeviceGetAny.
+-- name: DeviceListAny :many
+SELECT d.id, d.team_id, d.hardware_id, d.display_name, d.firmware_version, d.metadata,
+       d.last_seen_at, d.rssi_dbm, d.signal_bars,
+       a.id AS assignment_id, a.label, a.started_at, a.external_ref
+FROM devices d
+LEFT JOIN assignments a ON a.device_id = d.id AND a.ended_at IS NULL
+WHERE d.team_id = @team_id
+ORDER BY d.id;

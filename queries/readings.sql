@@ -32,25 +32,13 @@ SELECT count(*) FROM (
     LIMIT @most
 ) counted;
 
--- ReadingNthBucket is the bucket of the reading after the first skip ones.
--- name: ReadingNthBucket :one
-SELECT r.bucket_at FROM readings r
+-- ReadingCountBuckets is the number of lines of a wide export.
+-- name: ReadingCountBuckets :one
+SELECT count(DISTINCT r.bucket_at) FROM readings r
 WHERE r.device_id = ANY(@device_ids::uuid[])
   AND r.device_id IN (SELECT d.id FROM devices d WHERE d.team_id = @team_id)
   AND r.bucket_at >= @window_from::timestamptz
-  AND r.bucket_at < @window_to::timestamptz
-ORDER BY r.bucket_at
-LIMIT 1 OFFSET @skip;
-
--- ReadingFirstBucket is the first bucket of a window.
--- name: ReadingFirstBucket :one
-SELECT r.bucket_at FROM readings r
-WHERE r.device_id = ANY(@device_ids::uuid[])
-  AND r.device_id IN (SELECT d.id FROM devices d WHERE d.team_id = @team_id)
-  AND r.bucket_at >= @window_from::timestamptz
-  AND r.bucket_at < @window_to::timestamptz
-ORDER BY r.bucket_at
-LIMIT 1;
+  AND r.bucket_at < @window_to::timestamptz;
 
 -- ReadingUpsert writes united, sorted measurements (decisions 37 and 38). It is
 -- the rule of roomsensor.Unite in SQL: the later measurement is the reading, as

@@ -40,3 +40,9 @@ var (
 	// ErrTooMuch says that a batch was too large or too slow; parts of it may pass.
 	ErrTooMuch = errors.New("the batch is too much for one transaction")
 )
+
+// RefusedError says why an operator's command was not carried out, in a
+// sentence that says what to do.
+type RefusedError string
+
+func (e RefusedError) Error() string { return string(e) }

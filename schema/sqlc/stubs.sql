@@ -26,3 +26,5 @@ CREATE TABLE readings_hourly (
     spl_db_count       bigint NOT NULL,
     spl_db_sum         double precision
 );
+
+CREATE TABLE pg_extension (extname text NOT NULL, extversion text NOT NULL);

@@ -1,0 +1,159 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"sort"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"roomsensor/db"
+	"roomsensor/internal/roomsensor"
+)
+
+const (
+	// exportCountTimeout bounds what runs before the first byte.
+	exportCountTimeout = "30s"
+	// closeTimeout bounds giving a connection back.
+	closeTimeout = 2 * time.Second
+)
+
+// Export is a counted set of readings that is about to be streamed. Count and
+// rows come from one snapshot (decision 32). It holds a connection until Close.
+type Export struct {
+	store  *Store
+	conn   *pgxpool.Conn
+	tx     pgx.Tx
+	teamID uuid.UUID
+	query  roomsensor.ExportQuery
+	rows   int
+}
+
+// Export counts the readings that a query selects. The error is a
+// TooManyRowsError when they are more than MaxExportRows (decision 30).
+func (s *Store) Export(ctx context.Context, teamID uuid.UUID, q roomsensor.ExportQuery) (*Export, error) {
+	conn, err := s.exports.Acquire(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("getting a connection for an export: %w", translate(err))
+	}
+	e := &Export{store: s, conn: conn, teamID: teamID, query: q}
+	if err := e.begin(ctx); err != nil {
+		e.Close()
+		return nil, fmt.Errorf("counting an export: %w", translate(err))
+	}
+	return e, nil
+}
+
+func (e *Export) begin(ctx context.Context) (err error) {
+	if e.tx, err = e.conn.BeginTx(ctx, snapshot); err != nil {
+		return err
+	}
+	if err := e.store.set(ctx, e.tx, "statement_timeout", exportCountTimeout, "plan_cache_mode", "force_custom_plan"); err != nil {
+		return err
+	}
+	if e.rows, err = e.count(ctx, e.query.Window, roomsensor.MaxExportRows+1); err != nil {
+		return err
+	}
+	if e.rows > roomsensor.MaxExportRows {
+		return e.tooManyRows(ctx)
+	}
+	// From here on bytes move at the client's pace, and the API's deadline for
+	// progress is what ends a stalled one.
+	return e.store.set(ctx, e.tx, "statement_timeout", "0", "idle_in_transaction_session_timeout", "0")
+}
+
+func (e *Export) count(ctx context.Context, w roomsensor.Window, most int) (int, error) {
+	n, err := e.store.queries.ReadingCount(ctx, e.tx, db.ReadingCountParams{
+		DeviceIds: e.query.Devices, TeamID: e.teamID, WindowFrom: w.From, WindowTo: w.To, Most: int32(most), //nolint:gosec // A constant.
+	})
+	return int(n), err
+}
+
+// tooManyRows counts on, and looks for the longest window from the same start
+// that would fit. Only the grid of buckets matters for its end, so it is
+// bisected, with counts that stop early.
+func (e *Export) tooManyRows(ctx context.Context) error {
+	rows, err := e.count(ctx, e.query.Window, roomsensor.ExportCountCap+1)
+	if err != nil {
+		return err
+	}
+	from := e.query.Window.From
+	limit := from.Add(roomsensor.MaxWindow)
+	if e.query.Window.To.Before(limit) {
+		limit = e.query.Window.To
+	}
+	first := roomsensor.BucketOf(from.Add(roomsensor.BucketLength - time.Microsecond))
+	end := func(n int) time.Time {
+		if to := first.Add(time.Duration(n) * roomsensor.BucketLength); to.Before(limit) {
+			return to
+		}
+		return limit
+	}
+	steps := int(limit.Sub(first)/roomsensor.BucketLength) + 1
+	firstThatDoesNot := sort.Search(steps+1, func(n int) bool {
+		if err != nil {
+			return false
+		}
+		var counted int
+		counted, err = e.count(ctx, roomsensor.Window{From: from, To: end(n)}, roomsensor.MaxExportRows+1)
+		return counted > roomsensor.MaxExportRows
+	})
+	if err != nil {
+		return err
+	}
+	refused := &roomsensor.TooManyRowsError{Rows: rows}
+	if firstThatDoesNot > 1 {
+		until := end(firstThatDoesNot - 1)
+		refused.FitsUntil = &until
+	}
+	return refused
+}
+
+// Rows is the number of readings.
+func (e *Export) Rows() int { return e.rows }
+
+// Lines is the number of distinct buckets, which are the lines of the wide shape.
+func (e *Export) Lines(ctx context.Context) (int, error) {
+	n, err := e.store.queries.ReadingCountBuckets(ctx, e.tx, db.ReadingCountBucketsParams{
+		DeviceIds: e.query.Devices, TeamID: e.teamID, WindowFrom: e.query.Window.From, WindowTo: e.query.Window.To,
+	})
+	if err != nil {
+		return 0, fmt.Errorf("counting the lines of an export: %w", translate(err))
+	}
+	return int(n), nil
+}
+
+// Each calls a function for every reading, by bucket_at, then device_id, while
+// further rows arrive. An error of the function ends the walk and is returned.
+func (e *Export) Each(ctx context.Context, do func(roomsensor.ExportRow) error) error {
+	// In the order in which ReadingExport numbers its parameters, see db.ReadingExportParams.
+	rows, err := e.tx.Query(ctx, db.ReadingExport, e.query.Devices, e.teamID, e.query.Window.From, e.query.Window.To)
+	if err != nil {
+		return fmt.Errorf("starting an export: %w", translate(err))
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := do(rawExportRow(rows)); err != nil {
+			return err
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return fmt.Errorf("streaming an export: %w", translate(err))
+	}
+	return nil
+}
+
+// Close gives the connection back. It may be called at any point.
+func (e *Export) Close() {
+	// The request may be over: what is left is to end the transaction, and a
+	// connection on which that fails is closed by the pool.
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	if e.tx != nil {
+		_ = e.tx.Rollback(ctx)
+	}
+	e.conn.Release()
+}
