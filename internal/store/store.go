@@ -128,12 +128,18 @@ func (s *Store) Database(ctx context.Context) (roomsensor.Database, error) {
 	return roomsensor.Database{Edition: edition, Version: row.Version}, nil
 }
 
-// inTx runs a function in a transaction of the ordinary isolation level.
+// inTx runs a function in a transaction of the ordinary isolation level. A
+// refusal is passed on as it is: it is a sentence for the operator.
 func (s *Store) inTx(ctx context.Context, doing string, run func(pgx.Tx) error) error {
-	if err := pgx.BeginFunc(ctx, s.pool, run); err != nil {
-		return fmt.Errorf("%s: %w", doing, translate(err))
+	err := pgx.BeginFunc(ctx, s.pool, run)
+	var refusal roomsensor.RefusedError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &refusal):
+		return refusal
 	}
-	return nil
+	return fmt.Errorf("%s: %w", doing, translate(err))
 }
 
 // inSnapshot runs a function that reads from one snapshot.

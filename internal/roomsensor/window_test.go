@@ -1,0 +1,127 @@
+package roomsensor_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"roomsensor/internal/roomsensor"
+)
+
+var now = time.Date(2026, time.March, 10, 12, 30, 0, 123456789, time.UTC)
+
+func text(s string) *string { return &s }
+
+func TestWindows(t *testing.T) {
+	t.Parallel()
+	const today = "2026-03-10T12:30:00.123456Z"
+	tests := []struct {
+		name           string
+		from, to, last *string
+		wantFrom       string
+		wantTo         string
+	}{
+		{"no time parameter is the last 24 hours", nil, nil, nil, "2026-03-09T12:30:00.123456Z", today},
+		{"from alone ends now", text("2026-03-01T00:00:00Z"), nil, nil, "2026-03-01T00:00:00Z", today},
+		{"to alone is the 24 hours before it", nil, text("2026-03-01T00:00:00Z"), nil, "2026-02-28T00:00:00Z", "2026-03-01T00:00:00Z"},
+		{"from and to", text("2026-01-01T00:00:00Z"), text("2026-01-01T00:00:00.000001Z"), nil, "2026-01-01T00:00:00Z", "2026-01-01T00:00:00.000001Z"},
+		{"exactly 90 days", text("2026-01-01T00:00:00Z"), text("2026-04-01T00:00:00Z"), nil, "2026-01-01T00:00:00Z", "2026-04-01T00:00:00Z"},
+		{"last in minutes", nil, nil, text("90m"), "2026-03-10T11:00:00.123456Z", today},
+		{"last in hours", nil, nil, text("24h"), "2026-03-09T12:30:00.123456Z", today},
+		{"last of 90 days", nil, nil, text("90d"), "2025-12-10T12:30:00.123456Z", today},
+		{"last of 90 days in minutes", nil, nil, text("129600m"), "2025-12-10T12:30:00.123456Z", today},
+		{"last passes from and to over, malformed as they are", text("x"), text("y"), text("1h"), "2026-03-10T11:30:00.123456Z", today},
+		{"a window in the future", text("2027-01-01T00:00:00Z"), text("2027-01-02T00:00:00Z"), nil, "2027-01-01T00:00:00Z", "2027-01-02T00:00:00Z"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			request, err := roomsensor.ParseWindow(test.from, test.to, test.last)
+			require.NoError(t, err)
+			w, err := request.Resolve(now)
+			require.NoError(t, err)
+			require.Equal(t, test.wantFrom, roomsensor.FormatTime(w.From))
+			require.Equal(t, test.wantTo, roomsensor.FormatTime(w.To))
+		})
+	}
+}
+
+func TestWindowsRefused(t *testing.T) {
+	t.Parallel()
+	const invalid, tooWide = roomsensor.CodeTimeRangeInvalid, roomsensor.CodeTimeRangeTooWide
+	tests := []struct {
+		name           string
+		from, to, last *string
+		code           roomsensor.Code
+		param          string
+	}{
+		{"from with an offset", text("2026-01-01T00:00:00+00:00"), nil, nil, invalid, "from"},
+		{"from empty", text(""), nil, nil, invalid, "from"},
+		{"to malformed", text("2026-01-01T00:00:00Z"), text("tomorrow"), nil, invalid, "to"},
+		{"to equal to from", text("2026-01-01T00:00:00Z"), text("2026-01-01T00:00:00Z"), nil, invalid, "to"},
+		{"to before from", text("2026-01-02T00:00:00Z"), text("2026-01-01T00:00:00Z"), nil, invalid, "to"},
+		{"from in the future without to", text("2026-03-11T00:00:00Z"), nil, nil, invalid, "from"},
+		{"a microsecond above 90 days", text("2026-01-01T00:00:00Z"), text("2026-04-01T00:00:00.000001Z"), nil, tooWide, "from"},
+		{"from alone, too long ago", text("2025-01-01T00:00:00Z"), nil, nil, tooWide, "from"},
+		{"a window of millennia", text("0001-01-01T00:00:00Z"), text("9999-01-01T00:00:00Z"), nil, tooWide, "from"},
+		{"last above 90 days", nil, nil, text("91d"), tooWide, "last"},
+		{"last a minute above 90 days", nil, nil, text("129601m"), tooWide, "last"},
+		{"last beyond any integer", nil, nil, text("99999999999999999999999d"), tooWide, "last"},
+		{"last of zero", nil, nil, text("0d"), invalid, "last"},
+		{"last negative", nil, nil, text("-1h"), invalid, "last"},
+		{"last with a sign", nil, nil, text("+1h"), invalid, "last"},
+		{"last with a fraction", nil, nil, text("1.5h"), invalid, "last"},
+		{"last without a unit", nil, nil, text("90"), invalid, "last"},
+		{"last in weeks", nil, nil, text("1w"), invalid, "last"},
+		{"last empty", nil, nil, text(""), invalid, "last"},
+		{"last without a number", nil, nil, text("h"), invalid, "last"},
+		{"last in capitals", nil, nil, text("1H"), invalid, "last"},
+		{"last as Go would say it", nil, nil, text("1h30m"), invalid, "last"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			request, err := roomsensor.ParseWindow(test.from, test.to, test.last)
+			if err == nil {
+				_, err = request.Resolve(now)
+			}
+			var refused *roomsensor.Error
+			require.ErrorAs(t, err, &refused)
+			require.Equal(t, test.code, refused.Code)
+			require.Equal(t, test.param, refused.Param)
+			require.NotEmpty(t, refused.Message)
+		})
+	}
+}
+
+func TestWindowIntersection(t *testing.T) {
+	t.Parallel()
+	day := func(n int) time.Time { return time.Date(2026, time.January, n, 0, 0, 0, 0, time.UTC) }
+	asked := roomsensor.Window{From: day(3), To: day(6)}
+	open := roomsensor.Assignment{StartedAt: day(5)}
+	closed := roomsensor.Assignment{StartedAt: day(1), EndedAt: new(day(3))}
+
+	require.Equal(t, roomsensor.Window{From: day(5), To: day(6)}, asked.Intersect(open.Window()))
+	require.True(t, asked.Intersect(closed.Window()).Empty(), "the end of a block is not in it")
+	require.Equal(t, roomsensor.Forever, open.Window().To)
+}
+
+func FuzzParseWindow(f *testing.F) {
+	f.Add("2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z", "24h")
+	f.Fuzz(func(t *testing.T, from, to, last string) {
+		for _, l := range []*string{nil, &last} {
+			request, err := roomsensor.ParseWindow(&from, &to, l)
+			if err == nil {
+				var w roomsensor.Window
+				if w, err = request.Resolve(now); err == nil {
+					require.False(t, w.Empty())
+					require.LessOrEqual(t, w.To.Sub(w.From), roomsensor.MaxWindow)
+				}
+			}
+			var refused *roomsensor.Error
+			require.True(t, err == nil || errors.As(err, &refused))
+		}
+	})
+}
