@@ -1,0 +1,186 @@
+package simulate_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/simulate"
+)
+
+// Every window shows the same past, wherever it begins: that is what lets the
+// demo go on where it stopped.
+func TestMeasurementsDoNotDependOnTheWindow(t *testing.T) {
+	t.Parallel()
+	device := fleet(3).Device(2)
+	whole := slices.Collect(device.Measurements(midnight, midnight.Add(21*day)))
+	rapid.Check(t, func(t *rapid.T) {
+		span := int((21 * day).Seconds())
+		from := midnight.Add(time.Duration(rapid.IntRange(0, span).Draw(t, "from")) * time.Second)
+		to := from.Add(time.Duration(rapid.IntRange(0, 2*24*3600).Draw(t, "length")) * time.Second)
+		if end := midnight.Add(21 * day); to.After(end) {
+			to = end
+		}
+		var want []roomsensor.Measurement
+		for _, m := range whole {
+			if !m.MeasuredAt.Before(from) && m.MeasuredAt.Before(to) {
+				want = append(want, m)
+			}
+		}
+		require.Equal(t, want, slices.Collect(device.Measurements(from, to)))
+	})
+}
+
+func TestMeasurementsArePlausible(t *testing.T) {
+	t.Parallel()
+	for i := range 2 * len(simulate.Kinds) {
+		device := fleet(20).Device(i)
+		count, present := 0, [roomsensor.MetricCount]int{}
+		var last time.Time
+		for m := range device.Measurements(midnight.Add(-365*day), midnight) {
+			count++
+			if !m.Bucket().After(last) {
+				require.Failf(t, "two measurements in one bucket", "%s", last)
+			}
+			last = m.Bucket()
+			for _, metric := range roomsensor.Metrics {
+				x, ok := m.Values.Get(metric)
+				if !ok {
+					continue
+				}
+				present[metric]++
+				if least, greatest := believable(metric); x < least || x > greatest {
+					require.Failf(t, "not believable", "%v %s of a %s at %s", x, metric, device.Kind, m.MeasuredAt)
+				}
+			}
+		}
+		// Gaps, but few; values missing, but few.
+		const buckets = 365 * 288
+		require.Less(t, count, buckets)
+		require.Greater(t, count, buckets*97/100)
+		require.Less(t, present[roomsensor.Temp], count)
+		require.Greater(t, present[roomsensor.Temp], count*98/100)
+	}
+}
+
+// believable is far narrower than the range of decision 41.
+func believable(m roomsensor.Metric) (least, greatest float32) {
+	switch m {
+	case roomsensor.CO2:
+		return 350, 4000
+	case roomsensor.Temp:
+		return 8, 36
+	case roomsensor.Humidity:
+		return 5, 100
+	case roomsensor.Lux:
+		return 0, 4000
+	}
+	return 20, 90
+}
+
+func TestRoomsLiveByTheClock(t *testing.T) {
+	t.Parallel()
+	monday, saturday := midnight.Add(4*day), midnight.Add(2*day)
+	office, bedroom := fleet(6).Device(0), fleet(6).Device(2)
+	require.Equal(t, simulate.Office, office.Kind)
+	require.Equal(t, simulate.Bedroom, bedroom.Kind)
+	const co2, lux, sound = roomsensor.CO2, roomsensor.Lux, roomsensor.Sound
+
+	require.Greater(t, mean(office, co2, monday, 5, 9, 16), 200+mean(office, co2, monday, 5, 1, 5), "people breathe")
+	require.Greater(t, mean(office, co2, monday, 5, 9, 16), 200+mean(office, co2, saturday, 2, 9, 16), "weekends are quiet")
+	require.Greater(t, mean(bedroom, co2, monday, 5, 1, 5), 100+mean(bedroom, co2, monday, 5, 11, 16), "people sleep")
+	require.Greater(t, mean(office, lux, monday, 5, 9, 14), 100+mean(office, lux, monday, 5, 0, 4), "lamps and sun")
+	require.Less(t, mean(office, lux, monday, 5, 0, 4), 1.0, "nights are dark")
+	require.Greater(t, mean(office, sound, monday, 5, 9, 16), 8+mean(office, sound, monday, 5, 1, 5), "people talk")
+}
+
+func TestSeasonsDiffer(t *testing.T) {
+	t.Parallel()
+	july := time.Date(2026, time.July, 6, 0, 0, 0, 0, time.UTC)
+	lounge := fleet(6).Device(5)
+	require.Equal(t, simulate.Lounge, lounge.Kind)
+	for _, metric := range []roomsensor.Metric{roomsensor.Temp, roomsensor.Humidity, roomsensor.Lux} {
+		winter, summer := mean(lounge, metric, midnight, 28, 8, 16), mean(lounge, metric, july, 28, 8, 16)
+		require.Greater(t, summer, winter*1.08, "%s", metric)
+	}
+}
+
+// Two units in one room see the same day, each with its own eyes.
+func TestReplacedUnitMeasuresTheSameRoom(t *testing.T) {
+	t.Parallel()
+	first := fleet(1).Device(0)
+	second := first.Replaced("dev:77")
+	require.Equal(t, "dev:77", second.HardwareID)
+	const co2 = roomsensor.CO2
+	require.InDelta(t, mean(first, co2, midnight, 7, 0, 24), mean(second, co2, midnight, 7, 0, 24), 90)
+	require.NotEqual(t,
+		slices.Collect(first.Measurements(midnight, midnight.Add(day))),
+		slices.Collect(second.Measurements(midnight, midnight.Add(day))))
+}
+
+func TestDevicesAndSeedsDiffer(t *testing.T) {
+	t.Parallel()
+	seen := map[roomsensor.Values]bool{}
+	for seed := range uint64(4) {
+		fleet := simulate.Fleet{Seed: seed, Devices: 12, FirstHardwareID: "dev:1"}
+		for i := range fleet.Devices {
+			for m := range fleet.Device(i).Measurements(midnight, midnight.Add(time.Hour)) {
+				require.False(t, seen[m.Values], "two rooms agree in every metric")
+				seen[m.Values] = true
+			}
+		}
+	}
+}
+
+// It cannot run beside others: AllocsPerRun counts theirs too.
+func TestMeasurementsDoNotAllocate(t *testing.T) { //nolint:paralleltest // See above.
+	device := fleet(1).Device(0)
+	walk := func(days time.Duration) float64 {
+		return testing.AllocsPerRun(5, func() {
+			for range device.Measurements(midnight, midnight.Add(days*day)) {
+			}
+		})
+	}
+	require.Equal(t, walk(1), walk(30))
+}
+
+func TestFleetIsHeldToTheFormOfHardwareIDs(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		fleet simulate.Fleet
+		wrong string
+	}{
+		{simulate.Fleet{Devices: 1, FirstHardwareID: "dev:1"}, ""},
+		{simulate.Fleet{Devices: 10, FirstHardwareID: "dev:99999999999999999990"}, ""},
+		{simulate.Fleet{Devices: 11, FirstHardwareID: "dev:99999999999999999990"}, "start lower"},
+		{simulate.Fleet{Devices: 1, FirstHardwareID: "dev:"}, "must be dev:"},
+		{simulate.Fleet{Devices: 1, FirstHardwareID: "1"}, "must be dev:"},
+		{simulate.Fleet{Devices: 0, FirstHardwareID: "dev:1"}, "1 to 1000000"},
+		{simulate.Fleet{Devices: simulate.MaxDevices + 1, FirstHardwareID: "dev:1"}, "1 to 1000000"},
+	} {
+		err := test.fleet.Validate()
+		if test.wrong == "" {
+			require.NoError(t, err)
+		} else {
+			require.ErrorContains(t, err, test.wrong)
+		}
+	}
+	require.Equal(t, "dev:0010", simulate.Fleet{FirstHardwareID: "dev:0008"}.HardwareID(2))
+	require.Equal(t, "dev:99999999999999999999", simulate.Fleet{FirstHardwareID: "dev:99999999999999999990"}.HardwareID(9))
+}
+
+func BenchmarkMeasurements(b *testing.B) {
+	b.ReportAllocs()
+	device := fleet(1).Device(0)
+	n := 0
+	for b.Loop() {
+		for range device.Measurements(midnight.Add(-90*day), midnight) {
+			n++
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(n), "ns/reading")
+}
