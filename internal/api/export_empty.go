@@ -1,0 +1,16 @@
+package api
+
+import (
+	"context"
+
+	"roomsensor/internal/roomsensor"
+)
+
+// noRows is the export of a plan that selects nothing: the header row alone.
+type noRows struct{}
+
+func (noRows) Rows() int                          { return 0 }
+func (noRows) Lines(context.Context) (int, error) { return 0, nil }
+func (noRows) Close()                             {}
+
+func (noRows) Each(context.Context, func(roomsensor.ExportRow) error) error { return nil }

@@ -1,0 +1,88 @@
+package api
+
+import (
+	"strconv"
+
+	"github.com/google/uuid"
+
+	"roomsensor/internal/cursor"
+	"roomsensor/internal/roomsensor"
+)
+
+// The parameters that lists share.
+const (
+	cursorParameter = "cursor"
+	limitParameter  = "limit"
+)
+
+// limit reads how many items a page may hold; 0 where it was not sent (decision 9).
+func (q query) limit() (int, error) {
+	text := q.get(limitParameter)
+	if text == nil {
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(*text, 10, 32)
+	if err != nil || n < 1 || n > roomsensor.MaxPage {
+		return 0, roomsensor.CodeValidationFailed.New() // Whose example this is.
+	}
+	return int(n), nil
+}
+
+// resume reads the cursor of a request; nil on a first page. It is checked in
+// the order of decision 12, all but what differs from the first page.
+func (s *server) resume(c *call, q query, endpoint cursor.Endpoint, device uuid.UUID) (*cursor.Walk, error) {
+	text := q.get(cursorParameter)
+	if text == nil {
+		return nil, nil //nolint:nilnil // An absent cursor is the first page and no error.
+	}
+	walk, err := s.cursors.Open(*text)
+	if err != nil {
+		return nil, roomsensor.CodeCursorInvalid.New()
+	}
+	return walk, walk.Check(endpoint, c.key.ID, device, s.now())
+}
+
+// begin is the walk of a first page.
+func begin(c *call, endpoint cursor.Endpoint, device uuid.UUID) *cursor.Walk {
+	return &cursor.Walk{Endpoint: endpoint, KeyID: c.key.ID, Device: device, Limit: roomsensor.MaxPage}
+}
+
+// resumed reports whether a walk came with a cursor.
+func resumed(walk *cursor.Walk) bool { return !walk.IssuedAt.IsZero() }
+
+// withLimit sets the length of a page where one was sent; else it is that of
+// the page before (decision 12).
+func withLimit(walk *cursor.Walk, limit int) *cursor.Walk {
+	if limit > 0 {
+		walk.Limit = limit
+	}
+	return walk
+}
+
+// sendPage answers with what was read, one item more than a page holds. The
+// item too many is not sent; it says that there is a next page. mark notes
+// where this one ends.
+func sendPage[T any](s *server, c *call, walk *cursor.Walk, items []T,
+	mark func(last *T), appendItem func([]byte, *T) []byte,
+) error {
+	var next *string
+	if len(items) > walk.Limit {
+		items = items[:walk.Limit]
+		mark(&items[len(items)-1])
+		walk.IssuedAt = s.now()
+		sealed := s.cursors.Seal(walk)
+		next = &sealed
+	}
+	c.rows = len(items)
+	buffer := getBuffer()
+	defer putBuffer(buffer)
+	*buffer = appendList(*buffer, items, next, appendItem)
+	return c.writeList(*buffer)
+}
+
+// differs answers a parameter that says something else than the first page did
+// (decision 12).
+func differs(param string) error {
+	return roomsensor.Invalid(param, param+" differs from the first page of this walk. "+
+		"Leave it out, or leave the cursor out to begin anew.")
+}

@@ -1,0 +1,105 @@
+package api
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+
+	"roomsensor/internal/compress"
+)
+
+const jsonType = "application/json; charset=utf-8"
+
+// bodyBuffers are reused between requests: a page of 1,000 readings takes some
+// 150 KB. A buffer that grew beyond mostKept is given up.
+var bodyBuffers = sync.Pool{New: func() any { return new([]byte) }}
+
+const mostKept = 4 << 20
+
+func getBuffer() *[]byte {
+	buffer := bodyBuffers.Get().(*[]byte) //nolint:forcetypeassert // The pool holds nothing else.
+	*buffer = (*buffer)[:0]
+	return buffer
+}
+
+func putBuffer(buffer *[]byte) {
+	if cap(*buffer) <= mostKept {
+		bodyBuffers.Put(buffer)
+	}
+}
+
+// writeObject answers 200 with a JSON body to a GET or HEAD.
+func (c *call) writeObject(body []byte) error {
+	return c.writeFresh(body, compress.Identity)
+}
+
+// writeList answers 200 with a JSON list, compressed where the client takes it
+// (decision 33).
+func (c *call) writeList(body []byte) error {
+	c.setHeader("Vary", "Accept-Encoding")
+	return c.writeFresh(body, compress.Choose(c.Request().Header.Values("Accept-Encoding")))
+}
+
+// writeFresh answers with a body, or with 304 where the client has it already
+// (decision 42). The ETag is of the body before compression, which is why it
+// is weak.
+func (c *call) writeFresh(body []byte, coding compress.Coding) error {
+	tag := entityTag(body)
+	c.setHeader("ETag", tag)
+	c.setHeader("Cache-Control", "private, no-cache")
+	if matches(c.Request().Header.Values("If-None-Match"), tag) {
+		c.Response().WriteHeader(http.StatusNotModified)
+		return nil
+	}
+	c.setHeader("Content-Type", jsonType)
+	if coding == compress.Identity {
+		c.writeBody(http.StatusOK, body)
+		return nil
+	}
+	buffer := getBuffer()
+	defer putBuffer(buffer)
+	compressed, err := compress.Append(*buffer, body, coding)
+	if err != nil {
+		return err
+	}
+	*buffer = compressed
+	c.setHeader("Content-Encoding", string(coding))
+	c.writeBody(http.StatusOK, compressed)
+	return nil
+}
+
+// writeBody sends a whole body; to HEAD its length alone. A client that does
+// not take it is gone, and there is nobody to tell.
+func (c *call) writeBody(status int, body []byte) {
+	c.setHeader("Content-Length", strconv.Itoa(len(body)))
+	c.Response().WriteHeader(status)
+	if c.Request().Method == http.MethodHead {
+		return
+	}
+	if _, err := c.Response().Write(body); err != nil {
+		breakConnection(c)
+	}
+}
+
+// entityTag is weak and the same on every replica.
+func entityTag(body []byte) string {
+	sum := sha256.Sum256(body)
+	return `W/"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`
+}
+
+// matches compares weakly with the lines of an If-None-Match header (RFC 9110, 13.1.2).
+func matches(lines []string, tag string) bool {
+	opaque := strings.TrimPrefix(tag, "W/")
+	for _, line := range lines {
+		for candidate := range strings.SplitSeq(line, ",") {
+			candidate = strings.TrimSpace(candidate)
+			if candidate == "*" || strings.TrimPrefix(candidate, "W/") == opaque {
+				return true
+			}
+		}
+	}
+	return false
+}

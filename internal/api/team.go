@@ -1,0 +1,44 @@
+package api
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"roomsensor/internal/roomsensor"
+)
+
+// teamBody is the answer of GET /team (spec 4).
+type teamBody struct {
+	Team   teamPart `json:"team"`
+	APIKey keyPart  `json:"api_key"`
+}
+
+type teamPart struct {
+	ID   uuid.UUID `json:"id"`
+	Name string    `json:"name"`
+}
+
+type keyPart struct {
+	KeyID  string             `json:"key_id"`
+	Scopes []roomsensor.Scope `json:"scopes"`
+}
+
+func (s *server) getTeam(c *call) error {
+	if _, err := c.query(); err != nil {
+		return err
+	}
+	team, err := s.backend.Team(c.ctx(), c.key.TeamID)
+	if err != nil {
+		return fmt.Errorf("finding the team of a key: %w", err)
+	}
+	body, err := encodeJSON(teamBody{
+		Team:   teamPart{team.ID, team.Name},
+		APIKey: keyPart{c.key.ID, []roomsensor.Scope{c.key.Scope}},
+	})
+	if err != nil {
+		return fmt.Errorf("encoding the team: %w", err)
+	}
+	return c.writeObject(bytes.TrimSuffix(body, []byte("\n")))
+}
