@@ -42,23 +42,14 @@ func newLive(d *Device, from time.Time) *live {
 		walk: newWalk(d, from.Add(-2*roomsensor.BucketLength)),
 		dice: newDice(d.seed, streamDelivery, uint64(from.Unix())), //nolint:gosec // An instant only names a place.
 	}
-	l.ahead = l.measure()
+	l.ahead = l.walk.measure()
 	return l
-}
-
-// measure is the device's next measurement.
-func (l *live) measure() roomsensor.Measurement {
-	for {
-		if m, ok := l.walk.next(); ok {
-			return m
-		}
-	}
 }
 
 // isDue makes the upload of an instant, if there is anything to send.
 func (l *live) isDue(now time.Time) bool {
 	for !l.ahead.MeasuredAt.After(now) {
-		l.newest, l.ahead = l.ahead, l.measure()
+		l.newest, l.ahead = l.ahead, l.walk.measure()
 	}
 	if now.Sub(l.newest.MeasuredAt) > 2*roomsensor.BucketLength {
 		return false
@@ -67,7 +58,7 @@ func (l *live) isDue(now time.Time) bool {
 	l.signal = signalOf(int(l.dice.around(unit.rssi, 3)))
 	l.upload = Upload{
 		HardwareID: l.walk.device.HardwareID,
-		SentAt:     now.Truncate(time.Second),
+		SentAt:     now.Truncate(time.Millisecond),
 		Firmware:   unit.firmware(now),
 		Signal:     &l.signal,
 		Readings:   append(l.upload.Readings[:0], l.newest),

@@ -39,7 +39,7 @@ func (s *sender) skewed(bool) bool {
 	drift := d.between(-20, 20) / daySeconds
 	for i := range s.buffer {
 		at := &s.buffer[i].MeasuredAt
-		gone := float64(at.Sub(s.plan.From))
+		gone := float64(at.Sub(s.start))
 		*at = at.Add(wrong + time.Duration(drift*gone)).Truncate(time.Millisecond)
 	}
 	return s.send(s.buffer)
@@ -59,7 +59,7 @@ func (s *sender) wrong(d *dice) time.Duration {
 	case 3:
 		return hours
 	}
-	return time.Unix(0, 0).Sub(s.plan.From)
+	return time.Unix(0, 0).Sub(s.start)
 }
 
 func (s *sender) duplicated(bool) bool {

@@ -66,26 +66,59 @@ func (p *Plan) Measurements() int {
 // valid until the next one.
 func (p *Plan) Uploads() iter.Seq[*Upload] {
 	way := ways[p.Mode]
+	from, until := roomsensor.BucketOf(p.From), roomsensor.BucketOf(p.Until)
+	length := way.turn
+	if length == 0 {
+		length = until.Sub(from)
+	}
 	return func(yield func(*Upload) bool) {
-		from, until := roomsensor.BucketOf(p.From), roomsensor.BucketOf(p.Until)
-		turn := way.turn
-		if turn == 0 {
-			turn = max(until.Sub(from), roomsensor.BucketLength)
-		}
 		senders := make([]*sender, p.Devices)
-		for ; from.Before(until); from = from.Add(turn) {
-			end := from.Add(turn)
-			if end.After(until) {
-				end = until
-			}
+		for t := range turns(from, until, length) {
 			for i := range senders {
 				if senders[i] == nil {
-					senders[i] = newSender(p, i, yield)
+					senders[i] = newSender(p.Device(i), from, i, yield)
 				}
-				if !senders[i].takeTurn(way, from, end, end.Equal(until)) {
+				if !senders[i].takeTurn(way, t) {
 					return
 				}
 			}
+		}
+	}
+}
+
+// Uploads yields what the device sends of [from, until) when it comes back
+// after that time without a connection: all of it in order, a day an upload.
+// An upload is valid until the next one.
+func (d *Device) Uploads(from, until time.Time) iter.Seq[*Upload] {
+	return func(yield func(*Upload) bool) {
+		s := newSender(d, from, 0, yield)
+		for t := range turns(from, until, ways[Backfill].turn) {
+			if !s.takeTurn(ways[Backfill], t) {
+				return
+			}
+		}
+	}
+}
+
+// turn is a part of a window that each device sends before the next part.
+type turn struct {
+	from, to time.Time
+	last     bool
+}
+
+// turns cuts a window into parts of a length.
+func turns(from, until time.Time, length time.Duration) iter.Seq[turn] {
+	return func(yield func(turn) bool) {
+		for from.Before(until) {
+			to := from.Add(length)
+			if !to.Before(until) {
+				yield(turn{from, until, true})
+				return
+			}
+			if !yield(turn{from, to, false}) {
+				return
+			}
+			from = to
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package simulate_test
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -10,9 +9,11 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/simulate"
+	"roomsensor/internal/upload"
 )
 
 // history lists the modes that send a window of the past.
@@ -34,43 +35,6 @@ func TestSameSeedSameBytes(t *testing.T) {
 	for _, mode := range history {
 		sum := sha256.Sum256(lines(plan(mode, 5, 2)))
 		require.Equal(t, golden[mode], hex.EncodeToString(sum[:8]), "%s", mode)
-	}
-}
-
-// An upload in every mode is one that the service takes (decision 41).
-func TestUploadsAreInTheWireFormat(t *testing.T) {
-	t.Parallel()
-	for _, mode := range history {
-		for line := range bytes.Lines(lines(plan(mode, 5, 2))) {
-			var u struct {
-				HardwareID string `json:"hardware_id"`
-				SentAt     string `json:"sent_at"`
-				Firmware   string `json:"firmware_version"`
-				Signal     *struct {
-					RSSI int `json:"rssi_dbm"`
-					Bars int `json:"bars"`
-				} `json:"signal"`
-				Readings []map[string]any `json:"readings"`
-			}
-			decoder := json.NewDecoder(bytes.NewReader(line))
-			decoder.DisallowUnknownFields()
-			require.NoError(t, decoder.Decode(&u))
-			require.True(t, roomsensor.IsHardwareID(u.HardwareID))
-			require.Regexp(t, `^\d+\.\d+\.\d+$`, u.Firmware)
-			_, ok := roomsensor.ParseTime(u.SentAt)
-			require.True(t, ok, u.SentAt)
-			if u.Signal != nil {
-				require.Less(t, u.Signal.RSSI, 0)
-				require.True(t, 0 <= u.Signal.Bars && u.Signal.Bars <= 5)
-			}
-			require.NotEmpty(t, u.Readings)
-			require.LessOrEqual(t, len(u.Readings), roomsensor.MaxUploadReadings)
-			require.Less(t, len(line), roomsensor.MaxUploadBytes)
-			for _, reading := range u.Readings {
-				_, ok := roomsensor.ParseTime(reading["measured_at"].(string))
-				require.True(t, ok)
-			}
-		}
 	}
 }
 
@@ -122,6 +86,51 @@ func TestPlanEndsWithTheLastWholeBucket(t *testing.T) {
 	require.False(t, latest.MeasuredAt.Before(midnight))
 	p.From = p.Until
 	require.Empty(t, readings(p))
+}
+
+// What a device sends after a time offline is all of it, whatever the window.
+func TestDeviceUploadsHoldTheWholeWindow(t *testing.T) {
+	t.Parallel()
+	device := fleet(3).Device(1)
+	rapid.Check(t, func(t *rapid.T) {
+		from := midnight.Add(time.Duration(rapid.IntRange(0, 9*86400).Draw(t, "from")) * time.Second)
+		until := from.Add(time.Duration(rapid.IntRange(0, 5*86400).Draw(t, "length")) * time.Second)
+		var got []roomsensor.Measurement
+		for u := range device.Uploads(from, until) {
+			require.Equal(t, device.HardwareID, u.HardwareID)
+			require.LessOrEqual(t, len(u.Readings), 289)
+			got = append(got, u.Readings...)
+		}
+		require.Equal(t, slices.Collect(device.Measurements(from, until)), got)
+	})
+}
+
+// The parser of the service finds nothing to complain of (decision 41), but
+// for clocks that are far ahead.
+func TestUploadsAreTaken(t *testing.T) {
+	t.Parallel()
+	for _, mode := range history {
+		p := plan(mode, 4, 2)
+		for u := range p.Uploads() {
+			line := u.AppendJSON(nil)
+			require.Less(t, len(line), roomsensor.MaxUploadBytes)
+			require.NotContains(t, string(line), "\n")
+			require.NotEmpty(t, u.Readings)
+			parsed, refusal := upload.Parse(line, u.HardwareID, p.Until)
+			require.Nil(t, refusal)
+			require.Equal(t, u.Signal == nil, parsed.Signal == nil)
+			require.Empty(t, parsed.BadFields)
+			require.Len(t, parsed.Readings, len(u.Readings))
+			for i, r := range parsed.Readings {
+				require.Zero(t, r.BadValues)
+				if r.Problem != "" {
+					require.Equal(t, simulate.ClockSkew, mode)
+					continue
+				}
+				require.Equal(t, u.Readings[i], r.Measurement)
+			}
+		}
+	}
 }
 
 // A consumer may stop at any upload.

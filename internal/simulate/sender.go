@@ -27,7 +27,7 @@ type sender struct {
 	walk   *walk
 	dice   *dice
 	index  int
-	plan   *Plan
+	start  time.Time
 	yield  func(*Upload) bool
 	now    time.Time
 	buffer []roomsensor.Measurement
@@ -36,24 +36,23 @@ type sender struct {
 	signal Signal
 }
 
-func newSender(p *Plan, index int, yield func(*Upload) bool) *sender {
-	device := p.Device(index)
+func newSender(d *Device, from time.Time, index int, yield func(*Upload) bool) *sender {
 	return &sender{
-		walk:  newWalk(device, roomsensor.BucketOf(p.From)),
-		dice:  newDice(device.seed, streamDelivery),
+		walk:  newWalk(d, from),
+		dice:  newDice(d.seed, streamDelivery),
 		index: index,
-		plan:  p,
+		start: from,
 		yield: yield,
 	}
 }
 
-func (s *sender) takeTurn(w way, from, end time.Time, last bool) bool {
-	s.buffer = s.walk.take(s.buffer, from, end)
-	s.now = end.Add(time.Duration(s.dice.IntN(20)) * time.Second)
+func (s *sender) takeTurn(w way, t turn) bool {
+	s.buffer = s.walk.take(s.buffer, t.to)
+	s.now = t.to.Add(time.Duration(s.dice.IntN(20)) * time.Second)
 	if w.turn == 0 {
 		defer func() { s.buffer, s.walk = nil, nil }() // A fleet's backlog does not fit into memory.
 	}
-	return w.send(s, last)
+	return w.send(s, t.last)
 }
 
 // send yields one upload; one without readings is not sent.

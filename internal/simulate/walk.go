@@ -29,11 +29,14 @@ type walk struct {
 	weather weather
 	air     air
 	fault   fault
+
+	from time.Time
+	held roomsensor.Measurement // measured, but not taken yet; zero at first
 }
 
 // newWalk stands before the bucket that contains an instant.
 func newWalk(d *Device, from time.Time) *walk {
-	w := &walk{device: d, dice: newDice(), noise: newDice()}
+	w := &walk{device: d, dice: newDice(), noise: newDice(), from: from}
 	day := (from.Unix() + clockAhead) / daySeconds
 	w.startBlock(day - day%blockDays)
 	for first := roomsensor.BucketOf(from); w.bucket.Before(first); {
@@ -91,14 +94,25 @@ func (w *walk) advance() {
 	}
 }
 
-// take appends what was measured before an instant to dst, from where the walk
-// stands.
-func (w *walk) take(dst []roomsensor.Measurement, from, to time.Time) []roomsensor.Measurement {
-	for w.bucket.Before(to) {
-		m, ok := w.next()
-		if ok && !m.MeasuredAt.Before(from) && m.MeasuredAt.Before(to) {
-			dst = append(dst, m)
+// take appends what was measured before an instant to dst, from the start of
+// the walk or the last instant that was asked for.
+func (w *walk) take(dst []roomsensor.Measurement, to time.Time) []roomsensor.Measurement {
+	for {
+		if !w.held.MeasuredAt.Before(to) {
+			return dst
+		}
+		if !w.held.MeasuredAt.Before(w.from) {
+			dst = append(dst, w.held)
+		}
+		w.held = w.measure()
+	}
+}
+
+// measure is the device's next measurement.
+func (w *walk) measure() roomsensor.Measurement {
+	for {
+		if m, ok := w.next(); ok {
+			return m
 		}
 	}
-	return dst
 }
