@@ -1,0 +1,67 @@
+package store_test
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/store"
+)
+
+// Decision 25: exactly 600 pass, over any number of processes.
+func TestExactlySixHundredPass(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	stores := []*store.Store{f.Store, open(t, f.url, store.API)}
+	var passed atomic.Int32
+	var requests errgroup.Group
+	requests.SetLimit(16)
+	for i := range roomsensor.RateLimit + 200 {
+		requests.Go(func() error {
+			v, err := stores[i%2].CountRequest(t.Context(), "key")
+			if v.Allowed {
+				passed.Add(1)
+			}
+			return err
+		})
+	}
+	require.NoError(t, requests.Wait())
+	require.EqualValues(t, roomsensor.RateLimit, passed.Load())
+
+	other, err := f.CountRequest(t.Context(), "another key")
+	require.NoError(t, err)
+	require.Equal(t, roomsensor.RateVerdict{Allowed: true, Remaining: 599, Reset: 10 * time.Minute}, other)
+}
+
+func TestTheWindowSlides(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	count := func() roomsensor.RateVerdict {
+		v, err := f.CountRequest(t.Context(), "key")
+		require.NoError(t, err)
+		return v
+	}
+	move := func(d time.Duration) {
+		f.exec(t, "UPDATE rate_windows SET hits = ARRAY(SELECT h - $1::interval FROM unnest(hits) h)", d)
+	}
+	count()
+	move(5 * time.Minute)
+	for range roomsensor.RateLimit - 1 {
+		count()
+	}
+	denied := count()
+	require.False(t, denied.Allowed)
+	require.Zero(t, denied.Remaining)
+	require.InDelta(t, (5 * time.Minute).Seconds(), denied.Reset.Seconds(), 30)
+
+	move(denied.Reset) // After Retry-After a request really passes, and one alone.
+	require.True(t, count().Allowed)
+	require.False(t, count().Allowed)
+
+	move(10 * time.Minute)
+	require.Equal(t, 599, count().Remaining)
+}

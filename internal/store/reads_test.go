@@ -1,0 +1,184 @@
+package store_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"roomsensor/internal/roomsensor"
+)
+
+func TestDevicesPageByPage(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	for i := range 7 {
+		f.newDevice(t, fmt.Sprintf("dev:10%d", i))
+	}
+	var ids []uuid.UUID
+	var after *uuid.UUID
+	for {
+		page, err := f.Devices(t.Context(), f.team, roomsensor.DeviceQuery{After: after, Limit: 3})
+		require.NoError(t, err)
+		if len(page) == 0 {
+			break
+		}
+		for _, d := range page {
+			ids = append(ids, d.ID)
+		}
+		after = &ids[len(ids)-1]
+	}
+	require.Len(t, ids, 8)
+	require.IsIncreasing(t, texts(ids))
+
+	foreign, err := f.Devices(t.Context(), uuid.New(), roomsensor.DeviceQuery{Limit: 10})
+	require.NoError(t, err)
+	require.Empty(t, foreign)
+}
+
+func texts(ids []uuid.UUID) (list []string) {
+	for _, id := range ids {
+		list = append(list, id.String())
+	}
+	return list
+}
+
+func TestMetadataFilters(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.exec(t, `UPDATE devices SET metadata = '{"floor": "3", "site": "Ost"}' WHERE id = $1`, f.device)
+	f.newDevice(t, "dev:2")
+	for _, test := range []struct {
+		filter map[string]string
+		found  int
+	}{
+		{nil, 2},
+		{map[string]string{"floor": "3"}, 1},
+		{map[string]string{"floor": "3", "site": "Ost"}, 1},
+		{map[string]string{"floor": "3", "site": "ost"}, 0},
+		{map[string]string{"floor": ""}, 0},
+		{map[string]string{"floor": "\x00"}, 0},
+		{map[string]string{"floor": "\xff"}, 0},
+		{map[string]string{"": "3"}, 0},
+	} {
+		q := roomsensor.DeviceQuery{Metadata: test.filter, Limit: 10}
+		list, err := f.Devices(t.Context(), f.team, q)
+		require.NoError(t, err)
+		require.Len(t, list, test.found, "%q", test.filter)
+		current, err := f.CurrentDevices(t.Context(), f.team, q, time.Now())
+		require.NoError(t, err)
+		require.Len(t, current, test.found, "%q", test.filter)
+	}
+}
+
+func TestCurrentDevices(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	silent := f.newDevice(t, "dev:2")
+	now := at("2026-02-02T10:30:00Z")
+	f.write(t,
+		co2(f.device, "2025-02-02T10:25:00Z", 9999), // long ago
+		co2(f.device, "2026-02-01T10:59:00Z", 1),    // an hour too old
+		co2(f.device, "2026-02-01T11:00:00Z", 400),
+		co2(f.device, "2026-02-02T10:25:00Z", 401),
+	)
+	f.write(t, co2(f.device, "2026-02-02T10:00:00Z", 500)) // arrives last, is not the newest
+
+	current, err := f.CurrentDevices(t.Context(), f.team, roomsensor.DeviceQuery{Limit: 10}, now)
+	require.NoError(t, err)
+	require.Len(t, current, 2)
+	for _, d := range current {
+		if d.ID == silent {
+			require.Nil(t, d.Latest)
+			require.Zero(t, d.Last24h)
+			continue
+		}
+		require.Equal(t, at("2026-02-02T10:25:00Z"), d.Latest.BucketAt)
+		require.Equal(t, roomsensor.Stat{Min: 400, Max: 500, Mean: float32(float64(400+401+500) / 3), Count: 3}, d.Last24h[roomsensor.CO2])
+		require.Zero(t, d.Last24h[roomsensor.Temp])
+	}
+}
+
+func TestReadingsPageByPage(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	start := at("2026-01-01T00:00:00Z")
+	for i := range 10 {
+		f.write(t, co2(f.device, roomsensor.FormatTime(start.Add(time.Duration(i)*roomsensor.BucketLength)), float32(i)))
+	}
+	window := roomsensor.Window{From: start.Add(roomsensor.BucketLength), To: start.Add(9 * roomsensor.BucketLength)}
+	var got []float32
+	var before *time.Time
+	for {
+		page, err := f.Readings(t.Context(), f.team, f.device, roomsensor.ReadingQuery{Window: window, Before: before, Limit: 3})
+		require.NoError(t, err)
+		if len(page) == 0 {
+			break
+		}
+		for _, r := range page {
+			x, _ := valueOf(r, roomsensor.CO2)
+			got = append(got, x)
+		}
+		before = &page[len(page)-1].BucketAt
+	}
+	require.Equal(t, []float32{8, 7, 6, 5, 4, 3, 2, 1}, got, "half-open, newest first")
+
+	foreign, err := f.Readings(t.Context(), uuid.New(), f.device, roomsensor.ReadingQuery{Window: window, Limit: 3})
+	require.NoError(t, err)
+	require.Empty(t, foreign)
+}
+
+// A number that JSON cannot print is served as absent, whoever put it there.
+func TestNotANumberIsServedAsNull(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.exec(t, "INSERT INTO readings (device_id, bucket_at, co2_ppm, temp_c) VALUES ($1, '2026-01-01T00:00:00Z', 'NaN', 20)", f.device)
+	stored := f.readAll(t, f.device)
+	require.Len(t, stored, 1)
+	require.EqualValues(t, 2, stored[0].Values.Mask())
+}
+
+func TestAssignmentsPageByPage(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	for day := 1; day <= 5; day++ {
+		a, err := f.StartAssignment(t.Context(), roomsensor.Assignment{
+			DeviceID: f.device, Type: roomsensor.Place, Label: fmt.Sprint(day), HomeOrTravel: roomsensor.Home,
+			StartedAt: time.Date(2026, 1, day, 0, 0, 0, 0, time.UTC),
+		})
+		require.NoError(t, err)
+		if day < 5 {
+			_, err = f.EndAssignment(t.Context(), a.ID, a.StartedAt.Add(time.Hour))
+			require.NoError(t, err)
+		}
+	}
+	var labels []string
+	var after *roomsensor.AssignmentPosition
+	for {
+		page, err := f.Assignments(t.Context(), f.team, f.device, roomsensor.AssignmentQuery{After: after, Limit: 2})
+		require.NoError(t, err)
+		if len(page) == 0 {
+			break
+		}
+		for _, a := range page {
+			labels = append(labels, a.Label)
+		}
+		last := page[len(page)-1]
+		after = &roomsensor.AssignmentPosition{StartedAt: last.StartedAt, ID: last.ID}
+	}
+	require.Equal(t, []string{"5", "4", "3", "2", "1"}, labels)
+
+	d, err := f.Device(t.Context(), f.team, f.device)
+	require.NoError(t, err)
+	require.Equal(t, "5", d.ActiveAssignment.Label)
+	one, err := f.Assignment(t.Context(), f.team, d.ActiveAssignment.ID)
+	require.NoError(t, err)
+	require.Equal(t, f.device, one.DeviceID)
+	require.Nil(t, one.EndedAt)
+	_, err = f.Assignment(t.Context(), uuid.New(), one.ID)
+	require.ErrorIs(t, err, roomsensor.ErrNotFound)
+	_, err = f.Device(t.Context(), uuid.New(), f.device)
+	require.ErrorIs(t, err, roomsensor.ErrNotFound)
+}

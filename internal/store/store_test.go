@@ -1,0 +1,152 @@
+package store_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"roomsensor/internal/dbtest"
+	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/store"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// fixture is a fresh database with one team and one device in it.
+type fixture struct {
+	*store.Store
+	sql    *pgxpool.Pool // for what only SQL can say
+	url    string
+	team   uuid.UUID
+	device uuid.UUID
+}
+
+func setup(t *testing.T) *fixture {
+	t.Helper()
+	f := &fixture{url: dbtest.New(t).URL}
+	f.Store = open(t, f.url, store.API)
+	var err error
+	f.sql, err = pgxpool.New(t.Context(), f.url)
+	require.NoError(t, err)
+	t.Cleanup(f.sql.Close)
+	team, err := f.CreateTeam(t.Context(), "Team")
+	require.NoError(t, err)
+	f.team = team.ID
+	f.device = f.newDevice(t, "dev:1")
+	return f
+}
+
+func open(t *testing.T, url string, role store.Role) *store.Store {
+	t.Helper()
+	s, err := store.Open(t.Context(), url, role)
+	require.NoError(t, err)
+	t.Cleanup(s.Close)
+	return s
+}
+
+func (f *fixture) newDevice(t *testing.T, hardwareID string) uuid.UUID {
+	t.Helper()
+	d, err := f.CreateDevice(t.Context(), store.NewDevice{TeamID: f.team, HardwareID: hardwareID}, time.Now())
+	require.NoError(t, err)
+	return d.ID
+}
+
+func (f *fixture) exec(t *testing.T, sql string, args ...any) {
+	t.Helper()
+	_, err := f.sql.Exec(t.Context(), sql, args...)
+	require.NoError(t, err)
+}
+
+func (f *fixture) write(t *testing.T, rows ...roomsensor.DeviceMeasurement) int64 {
+	t.Helper()
+	changed, err := f.WriteBatch(t.Context(), roomsensor.Batch{Rows: rows})
+	require.NoError(t, err)
+	return changed
+}
+
+// readAll reads every reading of a device, newest first.
+func (f *fixture) readAll(t *testing.T, device uuid.UUID) []roomsensor.Reading {
+	t.Helper()
+	page, err := f.Readings(t.Context(), f.team, device, roomsensor.ReadingQuery{
+		Window: roomsensor.Window{From: roomsensor.MeasuredFrom, To: roomsensor.Forever}, Limit: 100_000,
+	})
+	require.NoError(t, err)
+	return page
+}
+
+func at(text string) time.Time {
+	parsed, ok := roomsensor.ParseTime(text)
+	if !ok {
+		panic("not a time: " + text)
+	}
+	return parsed
+}
+
+func co2(device uuid.UUID, measuredAt string, ppm float32) roomsensor.DeviceMeasurement {
+	m := roomsensor.DeviceMeasurement{DeviceID: device}
+	m.MeasuredAt = at(measuredAt)
+	m.Values.Set(roomsensor.CO2, ppm)
+	return m
+}
+
+func requireCode(t *testing.T, err error, code roomsensor.Code) {
+	t.Helper()
+	var answer *roomsensor.Error
+	require.ErrorAs(t, err, &answer)
+	require.Equal(t, code, answer.Code)
+}
+
+func TestDatabaseAwayIsOverloaded(t *testing.T) {
+	t.Parallel()
+	s := open(t, "postgres://nobody@127.0.0.1:1/none", store.API)
+	_, err := s.Team(t.Context(), uuid.New())
+	requireCode(t, err, roomsensor.CodeOverloaded)
+	require.Error(t, s.Ping(t.Context()))
+}
+
+func TestExpiredDeadlineIsOverloaded(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	ctx, cancel := context.WithTimeout(t.Context(), -time.Second)
+	defer cancel()
+	_, err := f.Team(ctx, f.team)
+	requireCode(t, err, roomsensor.CodeOverloaded)
+}
+
+func TestCancelledRequestIsNoOverload(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := f.Team(ctx, f.team)
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+func TestEditionIsNamed(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	info, err := f.Database(t.Context())
+	require.NoError(t, err)
+	require.Contains(t, []string{"apache", "community"}, info.Edition)
+	require.NotEmpty(t, info.Version)
+
+	bare := open(t, dbtest.Empty(t).URL, store.API)
+	_, err = bare.Database(t.Context())
+	require.ErrorIs(t, err, roomsensor.ErrNotFound, "a database that was not migrated")
+}
+
+func TestCursorSecretIsMadeOnce(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	first, err := f.CursorSecret(t.Context())
+	require.NoError(t, err)
+	require.Len(t, first, 32)
+	other, err := open(t, f.url, store.API).CursorSecret(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, first, other)
+}
