@@ -1,0 +1,138 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// stream finds the stream, made where it is missing.
+func (q *Queue) stream(ctx context.Context) (jetstream.Stream, error) {
+	stream, err := q.js.Stream(ctx, StreamName)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		stream, err = q.declareStream(ctx)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("finding the stream: %w", err)
+	}
+	return stream, nil
+}
+
+// consumer finds the consumer, made where it is missing.
+func (q *Queue) consumer(ctx context.Context) (jetstream.Consumer, error) {
+	consumer, err := q.js.Consumer(ctx, StreamName, ConsumerName)
+	if errors.Is(err, jetstream.ErrStreamNotFound) || errors.Is(err, jetstream.ErrConsumerNotFound) {
+		if err = q.Declare(ctx); err == nil {
+			consumer, err = q.js.Consumer(ctx, StreamName, ConsumerName)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("finding the consumer: %w", err)
+	}
+	return consumer, nil
+}
+
+// Declare makes the stream and the consumer, or brings those that are there to
+// what the service needs; what an operator widened stays wide. It may be
+// called by many processes at once.
+func (q *Queue) Declare(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	if _, err := q.declareStream(ctx); err != nil {
+		return err
+	}
+	return q.declareConsumer(ctx)
+}
+
+func (q *Queue) declareStream(ctx context.Context) (jetstream.Stream, error) {
+	want := jetstream.StreamConfig{
+		Name:      StreamName,
+		Subjects:  []string{subjects},
+		Storage:   jetstream.FileStorage,
+		Retention: jetstream.LimitsPolicy,
+		Discard:   jetstream.DiscardNew, // A full stream refuses; it drops nothing.
+		MaxBytes:  q.config.MaxBytes,
+		Replicas:  q.config.Replicas,
+	}
+	stream, err := q.js.CreateStream(ctx, want)
+	if !errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
+		return stream, wrapped("creating the stream", err)
+	}
+	if stream, err = q.js.Stream(ctx, StreamName); err != nil {
+		return nil, fmt.Errorf("reading the stream: %w", err)
+	}
+	have := stream.CachedInfo().Config
+	if have.Storage != want.Storage || have.Retention != want.Retention {
+		return nil, errors.New("the stream " + StreamName + " exists with another kind of storage or retention: " +
+			"delete it and start again, it must be of file storage and keep messages by its limits")
+	}
+	next := widened(have, want)
+	if reflect.DeepEqual(next, have) {
+		return stream, nil
+	}
+	stream, err = q.js.UpdateStream(ctx, next)
+	return stream, wrapped("updating the stream", err)
+}
+
+// widened is what a stream must become: it drops nothing, and is at least as
+// large as wanted. A limit that is not positive means none.
+func widened(have, want jetstream.StreamConfig) jetstream.StreamConfig {
+	next := have
+	next.Discard = want.Discard
+	next.MaxAge = 0             // Age would drop what no worker has seen.
+	next.MaxMsgsPerSubject = -1 // So would this one, although Discard says otherwise.
+	if have.MaxBytes > 0 {
+		next.MaxBytes = max(have.MaxBytes, want.MaxBytes)
+	}
+	next.Replicas = max(have.Replicas, want.Replicas)
+	if !slices.Contains(have.Subjects, subjects) {
+		next.Subjects = append(slices.Clone(have.Subjects), subjects)
+	}
+	return next
+}
+
+func (q *Queue) declareConsumer(ctx context.Context) error {
+	want := consumerConfig()
+	_, err := q.js.CreateConsumer(ctx, StreamName, want)
+	if !errors.Is(err, jetstream.ErrConsumerExists) {
+		return wrapped("creating the consumer", err)
+	}
+	consumer, err := q.js.Consumer(ctx, StreamName, ConsumerName)
+	if err != nil {
+		return fmt.Errorf("reading the consumer: %w", err)
+	}
+	have := consumer.CachedInfo().Config
+	next := have // With the start of a replay, which must stay.
+	next.AckWait = max(have.AckWait, want.AckWait)
+	if have.MaxAckPending > 0 {
+		next.MaxAckPending = max(have.MaxAckPending, want.MaxAckPending)
+	}
+	next.MaxDeliver, next.BackOff = want.MaxDeliver, nil
+	if reflect.DeepEqual(next, have) {
+		return nil
+	}
+	_, err = q.js.UpdateConsumer(ctx, StreamName, next)
+	return wrapped("updating the consumer", err)
+}
+
+func consumerConfig() jetstream.ConsumerConfig {
+	return jetstream.ConsumerConfig{
+		Durable:       ConsumerName,
+		DeliverPolicy: jetstream.DeliverAllPolicy,
+		AckPolicy:     jetstream.AckExplicitPolicy,
+		AckWait:       AckWait,
+		MaxDeliver:    -1, // A limit would park a message silently.
+		MaxAckPending: maxAckPending,
+	}
+}
+
+func wrapped(doing string, err error) error {
+	if err != nil {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	return nil
+}
