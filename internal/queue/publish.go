@@ -9,6 +9,10 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
+// publishWindow is how many messages of one call are under way: enough to keep
+// the disk of the stream busy, few enough that many callers share it.
+const publishWindow = 512
+
 // Message is an upload on its way into the stream.
 type Message struct {
 	HardwareID string
@@ -17,27 +21,34 @@ type Message struct {
 }
 
 // Publish puts messages into the stream in their order. It returns once the
-// stream has stored them all, or when the first could not be; the sequences
+// stream has stored them all, or after the first that it did not; the sequences
 // are those of the messages, 0 for one that is not known to be stored. No
 // message id is made from the content: an upload sent again is a new arrival
 // (decision 39).
 func (q *Queue) Publish(ctx context.Context, messages []Message) (sequences []uint64, err error) {
-	futures := make([]jetstream.PubAckFuture, 0, len(messages))
-	for i := range messages {
-		future, sent := q.js.PublishMsgAsync(messages[i].wire(), jetstream.WithStallWait(ackTimeout))
-		if sent != nil {
-			err = fmt.Errorf("sending an upload to the queue: %w", sent)
-			break
-		}
-		futures = append(futures, future)
-	}
 	sequences = make([]uint64, len(messages))
-	for i, future := range futures {
-		sequence, failed := await(ctx, future)
-		sequences[i] = sequence
+	var window []jetstream.PubAckFuture
+	confirmed := 0
+	confirm := func() {
+		sequence, failed := await(ctx, window[0])
+		sequences[confirmed] = sequence
+		window, confirmed = window[1:], confirmed+1
 		if err == nil {
 			err = failed
 		}
+	}
+	for i := 0; i < len(messages) && err == nil; i++ {
+		future, failed := q.js.PublishMsgAsync(messages[i].wire(), jetstream.WithStallWait(ackTimeout))
+		if failed != nil {
+			err = fmt.Errorf("sending an upload to the queue: %w", failed)
+			break
+		}
+		if window = append(window, future); len(window) >= publishWindow {
+			confirm()
+		}
+	}
+	for len(window) > 0 {
+		confirm()
 	}
 	return sequences, err
 }

@@ -96,9 +96,10 @@ func TestStateTellsBacklogAndAge(t *testing.T) {
 	require.Equal(t, int64(64<<20), state.MaxBytes)
 
 	f.publish(t, "a", "b", "c")
-	state, err = f.State(f.ctx)
-	require.NoError(t, err)
-	require.Equal(t, uint64(3), state.Waiting)
+	require.Eventually(t, func() bool { // The server counts a moment after it stored.
+		state, err = f.State(f.ctx)
+		return err == nil && state.Waiting == 3
+	}, patience, 10*time.Millisecond)
 	require.WithinDuration(t, time.Now(), state.Oldest, patience)
 	first := state.Oldest
 

@@ -8,8 +8,6 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
-
-	"roomsensor/internal/roomsensor"
 )
 
 // whiteSpace is what JSON calls so.
@@ -31,23 +29,24 @@ type document struct {
 	count                                int  // of its elements
 }
 
-// malformed says why a text is no upload at all, in a sentence for an operator.
-type malformed string
+// malformed says why a text is no upload at all, and where it shows.
+type malformed struct {
+	text string // a sentence for whoever made the text
+	at   int    // bytes before it
+}
 
-func (m malformed) Error() string { return string(m) }
-
-const errNoObject = malformed("It is not a JSON object.")
+func (m *malformed) Error() string { return m.text }
 
 // scan reads a whole text and calls each at every element of the array
-// readings, which must consume it. Its error is malformed: a text that names a
-// member twice, is not UTF-8 or goes on after its end is no JSON object.
-func scan(text []byte, each func(*document) error) (*document, error) {
+// readings, which must consume it. A text that names a member twice, is not
+// UTF-8 or goes on after its end is no JSON object.
+func scan(text []byte, each func(*document) error) (*document, *malformed) {
 	d := &document{dec: jsontext.NewDecoder(bytes.NewBuffer(text[:len(text):len(text)])), text: text}
 	if err := d.object(each); err != nil {
-		return nil, explain(err)
+		return nil, explain(err, len(text))
 	}
 	if more := bytes.TrimLeft(text[d.offset():], whiteSpace); len(more) > 0 {
-		return nil, malformed(fmt.Sprintf("There is more after the end of the JSON object, at byte %d.", len(text)-len(more)+1))
+		return nil, malformedAt("There is more after the end of the JSON object", len(text)-len(more))
 	}
 	return d, nil
 }
@@ -57,7 +56,7 @@ func (d *document) object(each func(*document) error) error {
 		if err := d.dec.SkipValue(); err != nil {
 			return err
 		}
-		return errNoObject
+		return &malformed{text: "It is not a JSON object."}
 	}
 	return d.members(func(name []byte) error {
 		switch string(name) {
@@ -148,24 +147,29 @@ func (d *document) unit() (string, bool) {
 	return textOf(d.hardwareID.of(d.text))
 }
 
-// explain puts a syntax error into words for whoever made the text.
-func explain(err error) error {
-	var known malformed
-	var syntax *jsontext.SyntacticError
-	switch {
-	case errors.As(err, &known):
+// explain puts an error of the tokenizer into words.
+func explain(err error, end int) *malformed {
+	var known *malformed
+	if errors.As(err, &known) {
 		return known
-	case errors.Is(err, io.EOF): // Nothing but white space.
-		return malformed("It is empty.")
-	case errors.Is(err, jsontext.ErrDuplicateName) && errors.As(err, &syntax):
-		return malformed(fmt.Sprintf("It names the member %.100q twice, at byte %d.",
-			syntax.JSONPointer.LastToken(), syntax.ByteOffset+1))
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		return malformed("It ends before its JSON object does.")
-	case errors.As(err, &syntax):
-		return malformed(fmt.Sprintf("It is no valid JSON at byte %d.", syntax.ByteOffset+1))
 	}
-	return errNoObject
+	var syntax *jsontext.SyntacticError
+	switch at := 0; {
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return &malformed{"It ends before its JSON object does.", end}
+	case !errors.As(err, &syntax): // Nothing but white space.
+		return &malformed{text: "It is empty."}
+	default:
+		at = int(syntax.ByteOffset)
+		if errors.Is(err, jsontext.ErrDuplicateName) {
+			return malformedAt(fmt.Sprintf("It names the member %.100q twice", syntax.JSONPointer.LastToken()), at)
+		}
+		return malformedAt("It is no valid JSON", at)
+	}
+}
+
+func malformedAt(what string, at int) *malformed {
+	return &malformed{fmt.Sprintf("%s, at byte %d.", what, at+1), at}
 }
 
 // unquote reads a JSON string; the result may share its bytes.
@@ -187,39 +191,3 @@ func textOf(raw []byte) (string, bool) {
 
 // isNull reports whether a field stands for nothing.
 func isNull(raw []byte) bool { return string(raw) == "null" }
-
-// Heading is what a look at an upload tells before it is taken.
-type Heading struct {
-	HardwareID string
-	Readings   int
-}
-
-// Check is the light look of a receiver. It refuses a text that is no JSON
-// object with a hardware_id of the right form and an array readings
-// (validation_failed), or that is too large (request_too_large). The error's
-// message is a sentence about "it"; the caller says what it is.
-func Check(text []byte) (Heading, *roomsensor.Error) {
-	if len(text) > roomsensor.MaxUploadBytes {
-		return Heading{}, tooLarge("It has %d bytes; an upload has at most %d. Send its readings in several uploads.",
-			len(text), roomsensor.MaxUploadBytes)
-	}
-	d, err := scan(text, func(d *document) error { return d.dec.SkipValue() })
-	if err != nil {
-		return Heading{}, roomsensor.Invalid("", err.Error())
-	}
-	unit, ok := d.unit()
-	switch {
-	case !ok || !roomsensor.IsHardwareID(unit):
-		return Heading{}, roomsensor.Invalid("", "It has no hardware_id of dev: and 1 to 20 digits.")
-	case d.readings.missing():
-		return Heading{}, roomsensor.Invalid("", "It has no array readings.")
-	case d.count > roomsensor.MaxUploadReadings:
-		return Heading{}, tooLarge("It has %d readings; an upload has at most %d. Send them in several uploads.",
-			d.count, roomsensor.MaxUploadReadings)
-	}
-	return Heading{unit, d.count}, nil
-}
-
-func tooLarge(format string, args ...any) *roomsensor.Error {
-	return roomsensor.NewError(roomsensor.CodeRequestTooLarge, "", fmt.Sprintf(format, args...))
-}

@@ -48,9 +48,9 @@ type Refusal struct {
 // the upload is used.
 func Parse(text []byte, unit string, arrived time.Time) (*Upload, *Refusal) {
 	p := parser{latest: arrived.Add(roomsensor.MeasuredAhead)}
-	d, err := scan(text, p.reading)
-	if err != nil {
-		return nil, &Refusal{roomsensor.ReasonNotParsable, err.Error()}
+	d, bad := scan(text, p.reading)
+	if bad != nil {
+		return nil, &Refusal{roomsensor.ReasonNotParsable, bad.text}
 	}
 	u := &Upload{Readings: p.readings, text: text, array: d.readings}
 	if refusal := u.identify(d, unit); refusal != nil {

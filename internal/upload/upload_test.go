@@ -68,16 +68,16 @@ func TestParseRefusesWholeUploads(t *testing.T) {
 	}{
 		"nothing":             {``, roomsensor.ReasonNotParsable, "It is empty."},
 		"white space":         {" \n ", roomsensor.ReasonNotParsable, "It is empty."},
-		"no JSON":             {`hello`, roomsensor.ReasonNotParsable, "It is no valid JSON at byte 1."},
+		"no JSON":             {`hello`, roomsensor.ReasonNotParsable, "It is no valid JSON, at byte 1."},
 		"an array":            {`[]`, roomsensor.ReasonNotParsable, "It is not a JSON object."},
 		"null":                {`null`, roomsensor.ReasonNotParsable, "It is not a JSON object."},
 		"cut off":             {`{"hardware_id":"dev:1","readings":[`, roomsensor.ReasonNotParsable, "It ends before its JSON object does."},
 		"more after it":       {`{"hardware_id":"dev:1","readings":[]} {}`, roomsensor.ReasonNotParsable, "There is more after the end of the JSON object, at byte 39."},
 		"a comma after it":    {`{"hardware_id":"dev:1","readings":[]},`, roomsensor.ReasonNotParsable, "There is more after the end of the JSON object, at byte 38."},
-		"NaN":                 {`{"hardware_id":"dev:1","readings":[{"lux":NaN}]}`, roomsensor.ReasonNotParsable, "It is no valid JSON at byte 43."},
-		"a comma too much":    {`{"hardware_id":"dev:1","readings":[{},]}`, roomsensor.ReasonNotParsable, "It is no valid JSON at byte 38."},
-		"invalid UTF-8":       {"{\"hardware_id\":\"dev:1\",\"readings\":[],\"note\":\"\xff\"}", roomsensor.ReasonNotParsable, "It is no valid JSON at byte 46."},
-		"lone surrogate":      {`{"hardware_id":"dev:1","readings":[],"note":"\ud800"}`, roomsensor.ReasonNotParsable, "It is no valid JSON at byte 46."},
+		"NaN":                 {`{"hardware_id":"dev:1","readings":[{"lux":NaN}]}`, roomsensor.ReasonNotParsable, "It is no valid JSON, at byte 43."},
+		"a comma too much":    {`{"hardware_id":"dev:1","readings":[{},]}`, roomsensor.ReasonNotParsable, "It is no valid JSON, at byte 38."},
+		"invalid UTF-8":       {"{\"hardware_id\":\"dev:1\",\"readings\":[],\"note\":\"\xff\"}", roomsensor.ReasonNotParsable, "It is no valid JSON, at byte 46."},
+		"lone surrogate":      {`{"hardware_id":"dev:1","readings":[],"note":"\ud800"}`, roomsensor.ReasonNotParsable, "It is no valid JSON, at byte 46."},
 		"member twice":        {`{"hardware_id":"dev:1","readings":[],"readings":[]}`, roomsensor.ReasonNotParsable, `It names the member "readings" twice, at byte 38.`},
 		"twice in a reading":  {`{"hardware_id":"dev:1","readings":[{"lux":1,"lux":1}]}`, roomsensor.ReasonNotParsable, `It names the member "lux" twice, at byte 45.`},
 		"twice by an escape":  {`{"hardware_id":"dev:1","readings":[{"lux":1,"\u006cux":1}]}`, roomsensor.ReasonNotParsable, `It names the member "lux" twice, at byte 45.`},
@@ -94,7 +94,7 @@ func TestParseRefusesWholeUploads(t *testing.T) {
 		"of an empty unit":    {`{"hardware_id":"","readings":[]}`, roomsensor.ReasonHardwareIDMismatch, `hardware_id is "", but the upload came under the name of "dev:1".`},
 		"too many":            {`{"hardware_id":"dev:1","readings":` + many(10_001) + `}`, roomsensor.ReasonTooManyReadings, "It has 10001 readings; at most 10000 are allowed."},
 		"mismatch goes first": {`{"hardware_id":"dev:2","readings":` + many(10_001) + `}`, roomsensor.ReasonHardwareIDMismatch, `hardware_id is "dev:2", but the upload came under the name of "dev:1".`},
-		"parsing goes first":  {`{"hardware_id":"dev:2","readings":` + many(10_001) + `,}`, roomsensor.ReasonNotParsable, "It is no valid JSON at byte 30039."},
+		"parsing goes first":  {`{"hardware_id":"dev:2","readings":` + many(10_001) + `,}`, roomsensor.ReasonNotParsable, "It is no valid JSON, at byte 30039."},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

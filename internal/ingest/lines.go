@@ -1,0 +1,138 @@
+package ingest
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"roomsensor/internal/queue"
+	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/upload"
+)
+
+const (
+	// lineBuffer holds the longest line that can be an upload, and some white space.
+	lineBuffer = roomsensor.MaxUploadBytes + 64<<10
+	// groupLines and groupBytes bound what is given to the queue at once.
+	groupLines = 512
+	groupBytes = 8 << 20
+)
+
+// Receipt says what became of one line of uploads.
+type Receipt struct {
+	Line           int    `json:"line"`
+	HardwareID     string `json:"hardware_id,omitempty"`
+	Readings       *int   `json:"readings,omitempty"`
+	StreamSequence uint64 `json:"stream_sequence,omitempty"`
+	Error          string `json:"error,omitempty"` // a sentence; empty once the stream has stored it
+}
+
+// ErrLinesRefused says that some lines were no uploads; their receipts say why.
+var ErrLinesRefused = errors.New("some lines are no uploads")
+
+// UploadLines gives JSON Lines of uploads to the queue, as trusted ground does,
+// and reports a receipt for every line that is not blank, in their order. A
+// line that is no upload does not stop the others: the error is
+// ErrLinesRefused in the end. A queue that takes no more does stop it.
+func UploadLines(ctx context.Context, q *queue.Queue, r io.Reader, report func(Receipt) error) error {
+	u := uploader{ctx: ctx, queue: q, report: report}
+	lines := bufio.NewReaderSize(r, lineBuffer)
+	for {
+		text, long, err := readLine(lines)
+		end := errors.Is(err, io.EOF)
+		if err != nil && !end {
+			return fmt.Errorf("reading uploads: %w", err)
+		}
+		u.add(text, long)
+		if end || u.full() || lines.Buffered() == 0 { // Nobody shall wait for a sender that pauses.
+			if err := u.flush(); err != nil {
+				return err
+			}
+		}
+		if end {
+			return u.verdict()
+		}
+	}
+}
+
+// readLine reads a line; of one that is too long only that it is. The text
+// stands until the next read.
+func readLine(lines *bufio.Reader) (text []byte, long bool, err error) {
+	text, err = lines.ReadSlice('\n')
+	for errors.Is(err, bufio.ErrBufferFull) {
+		long = true
+		_, err = lines.ReadSlice('\n')
+	}
+	return text, long, err //nolint:wrapcheck // Wrapped by the caller.
+}
+
+// uploader is a run of UploadLines. Receipts wait for those before them.
+type uploader struct {
+	ctx    context.Context //nolint:containedctx // It lives as long as the call.
+	queue  *queue.Queue
+	report func(Receipt) error
+
+	line     int
+	receipts []Receipt
+	messages []queue.Message // of the receipts without an error
+	bytes    int
+	refused  bool
+}
+
+func (u *uploader) add(text []byte, long bool) {
+	u.line++
+	text = bytes.TrimSpace(text)
+	if len(text) == 0 && !long {
+		return
+	}
+	if long {
+		u.refuse(fmt.Sprintf("It is longer than %d bytes. Send the readings in several uploads.", roomsensor.MaxUploadBytes))
+		return
+	}
+	heading, fault := upload.Check(text)
+	if fault != nil {
+		u.refuse(fault.Message)
+		return
+	}
+	u.receipts = append(u.receipts, Receipt{Line: u.line, HardwareID: heading.HardwareID, Readings: &heading.Readings})
+	u.messages = append(u.messages, queue.Message{HardwareID: heading.HardwareID, Text: bytes.Clone(text)})
+	u.bytes += len(text)
+}
+
+func (u *uploader) refuse(why string) {
+	u.refused = true
+	u.receipts = append(u.receipts, Receipt{Line: u.line, Error: why})
+}
+
+func (u *uploader) full() bool {
+	return len(u.receipts) >= groupLines || u.bytes >= groupBytes
+}
+
+// flush gives the queue what there is, and reports.
+func (u *uploader) flush() error {
+	sequences, failed := u.queue.Publish(u.ctx, u.messages)
+	next := 0
+	for _, receipt := range u.receipts {
+		if receipt.Error == "" {
+			receipt.StreamSequence = sequences[next]
+			if next++; receipt.StreamSequence == 0 {
+				receipt.Error = "The queue did not confirm it. Send it again."
+			}
+		}
+		if err := u.report(receipt); err != nil {
+			return fmt.Errorf("reporting a receipt: %w", err)
+		}
+	}
+	u.receipts, u.messages, u.bytes = u.receipts[:0], nil, 0
+	return failed //nolint:wrapcheck // Wrapped by the queue.
+}
+
+func (u *uploader) verdict() error {
+	if u.refused {
+		return ErrLinesRefused
+	}
+	return nil
+}

@@ -1,0 +1,103 @@
+package ingest
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"roomsensor/internal/queue"
+	"roomsensor/internal/roomsensor"
+)
+
+// workerMetrics is what a worker measures. The queue's gauges are of the whole
+// queue, the same from every worker: do not add them up.
+type workerMetrics struct {
+	uploads, readings, changed, purged prometheus.Counter
+	failures                           prometheus.Counter
+	rejects                            *prometheus.CounterVec
+	batchReadings, batchSeconds, lag   prometheus.Histogram
+
+	waiting, unacknowledged, oldest, bytes, maxBytes prometheus.Gauge
+}
+
+func newWorkerMetrics(registerer prometheus.Registerer) *workerMetrics {
+	make := promauto.With(registerer)
+	counter := func(name, help string) prometheus.Counter {
+		return make.NewCounter(prometheus.CounterOpts{Name: "roomsensor_ingest_" + name, Help: help})
+	}
+	histogram := func(name, help string, buckets []float64) prometheus.Histogram {
+		return make.NewHistogram(prometheus.HistogramOpts{Name: "roomsensor_ingest_" + name, Help: help, Buckets: buckets})
+	}
+	gauge := func(name, help string) prometheus.Gauge {
+		return make.NewGauge(prometheus.GaugeOpts{Name: "roomsensor_queue_" + name, Help: help})
+	}
+	m := &workerMetrics{
+		uploads:  counter("uploads_total", "Uploads that were settled after a commit."),
+		readings: counter("readings_total", "Readings in them that belong to a device, before duplicates unite."),
+		changed:  counter("rows_changed_total", "Rows of readings that were inserted or changed."),
+		purged:   counter("purged_messages_total", "Stored uploads that left the stream."),
+		failures: counter("batch_failures_total", "Batches that were given back to be tried again."),
+		rejects: make.NewCounterVec(prometheus.CounterOpts{
+			Name: "roomsensor_ingest_rejects_total", Help: "Rejects that were kept, redeliveries included.",
+		}, []string{"reason"}),
+		batchReadings: histogram("batch_readings", "Readings in a batch.", prometheus.ExponentialBuckets(1, 4, 8)),
+		batchSeconds:  histogram("batch_seconds", "Time from a batch to its commit.", prometheus.ExponentialBuckets(0.001, 2, 16)),
+		lag: histogram("lag_seconds", "Time from the arrival of an upload in the queue to its commit.",
+			prometheus.ExponentialBuckets(0.005, 3, 16)),
+
+		waiting:        gauge("waiting_messages", "Uploads that no worker has been given: the backlog."),
+		unacknowledged: gauge("unacknowledged_messages", "Uploads that a worker holds."),
+		oldest:         gauge("oldest_unacknowledged_seconds", "Age of the oldest upload that is not settled; 0 when there is none."),
+		bytes:          gauge("stream_bytes", "Size of the stream."),
+		maxBytes:       gauge("stream_max_bytes", "Size at which the stream refuses uploads."),
+	}
+	for _, reason := range roomsensor.Reasons {
+		m.rejects.WithLabelValues(string(reason)) // So that a rate over it sees the first.
+	}
+	return m
+}
+
+func (m *workerMetrics) watch(s *queue.State, now time.Time) {
+	m.waiting.Set(float64(s.Waiting))
+	m.unacknowledged.Set(float64(s.Unacknowledged))
+	m.bytes.Set(float64(s.Bytes))
+	m.maxBytes.Set(float64(max(0, s.MaxBytes)))
+	age := 0.0
+	if !s.Oldest.IsZero() {
+		age = max(0, now.Sub(s.Oldest).Seconds())
+	}
+	m.oldest.Set(age)
+}
+
+// note measures and logs what became of a batch, in one line.
+func (w *Worker) note(b *batch, outcomes []*outcome, err error, started time.Time) {
+	now := time.Now()
+	rejects := 0
+	for _, o := range outcomes {
+		if !o.stored {
+			continue
+		}
+		rejects += len(o.rejects)
+		w.metrics.noteStored(o, now)
+	}
+	w.metrics.batchReadings.Observe(float64(b.readings))
+	event := w.Log.Info()
+	if err != nil {
+		w.metrics.failures.Inc()
+		event = w.Log.Warn().Err(err)
+	} else {
+		w.metrics.batchSeconds.Observe(now.Sub(started).Seconds())
+	}
+	event.Int("uploads", len(b.deliveries)).Int("readings", b.readings).Int("bytes", b.bytes).
+		Int("rejects", rejects).Dur("took", now.Sub(started)).Msg("batch")
+}
+
+func (m *workerMetrics) noteStored(o *outcome, now time.Time) {
+	m.uploads.Inc()
+	m.readings.Add(float64(len(o.rows)))
+	m.lag.Observe(max(0, now.Sub(o.arrival.At).Seconds()))
+	for i := range o.rejects {
+		m.rejects.WithLabelValues(string(o.rejects[i].Reason)).Inc()
+	}
+}

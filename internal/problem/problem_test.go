@@ -1,0 +1,47 @@
+package problem_test
+
+import (
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"roomsensor/internal/problem"
+	"roomsensor/internal/roomsensor"
+)
+
+const docs = "https://sensors.example/docs"
+
+func TestWriteIsTheEnvelopeOfTheSpecification(t *testing.T) {
+	t.Parallel()
+	w := httptest.NewRecorder()
+	require.NoError(t, problem.Write(w, roomsensor.Invalid("Content-Encoding", `Send <gzip> & "zstd".`), docs, "r-1"))
+	require.Equal(t, 400, w.Code)
+	require.Equal(t, "application/json; charset=utf-8", w.Header().Get("Content-Type"))
+	require.Equal(t, `{"error":{"type":"invalid_request_error","code":"validation_failed",`+
+		`"message":"Send <gzip> & \"zstd\".","param":"Content-Encoding",`+
+		`"doc_url":"https://sensors.example/docs/errors/validation_failed","request_id":"r-1"}}`+"\n", w.Body.String())
+}
+
+func TestWriteSetsTheHeadersOfAStatus(t *testing.T) {
+	t.Parallel()
+	cases := []struct {
+		err          *roomsensor.Error
+		retry, authn string
+	}{
+		{roomsensor.CodeNotFound.New(), "", ""},
+		{roomsensor.CodeIngestKeyMissing.New(), "", "Bearer"},
+		{roomsensor.CodeOverloaded.New(), "5", ""},
+		{&roomsensor.Error{Code: roomsensor.CodeOverloaded, RetryAfter: 1100 * time.Millisecond}, "2", ""},
+	}
+	for _, c := range cases {
+		w := httptest.NewRecorder()
+		require.NoError(t, problem.Write(w, c.err, docs, "r-1"))
+		require.Equal(t, c.retry, w.Header().Get("Retry-After"))
+		require.Equal(t, c.authn, w.Header().Get("WWW-Authenticate"))
+		if c.err.Param == "" {
+			require.Contains(t, w.Body.String(), `"param":null`)
+		}
+	}
+}
