@@ -33,6 +33,11 @@ type Queue struct {
 // Validate checks what can be checked without connecting.
 func (c *Queue) Validate() error { return check("nats-url", c.NATSURL, queueURL) }
 
+// Malformed is the problem of a NATS URL that the client alone could find fault with.
+func (c *Queue) Malformed() error {
+	return &Problem{Flag: "nats-url", Reason: errQueueURL.Error()}
+}
+
 // MarshalZerologObject logs the configuration without its secrets.
 func (c *Queue) MarshalZerologObject(e *zerolog.Event) { e.Str("nats_url", Mask(c.NATSURL)) }
 

@@ -16,16 +16,19 @@ func goodDatabase() config.Database {
 	return config.Database{DatabaseURL: "postgres://user:secret@db:5432/roomsensor"}
 }
 
+func goodSite() config.Site { return config.Site{APIAddr: "127.0.0.1:8080"} }
+
 func goodAPI() config.API {
 	return config.API{
 		Database: goodDatabase(), Log: config.Log{LogLevel: "info"},
-		APIAddr: "127.0.0.1:8080", OpsAddr: "127.0.0.1:9080",
+		Site: goodSite(), OpsAddr: "127.0.0.1:9080",
 	}
 }
 
 func goodIngest() config.Ingest {
 	return config.Ingest{
 		Database: goodDatabase(), Log: config.Log{LogLevel: "info"},
+		Site:       goodSite(),
 		Queue:      config.Queue{NATSURL: "nats://user:secret@queue:4222"},
 		Stream:     config.Stream{StreamReplicas: 1, StreamMaxBytes: "8GiB", StreamKeep: "7d"},
 		IngestAddr: "127.0.0.1:8081", OpsAddr: "127.0.0.1:9081",
@@ -146,6 +149,7 @@ func TestIngestProblems(t *testing.T) {
 	tests := map[string]func(*config.Ingest){
 		"database-url":     func(c *config.Ingest) { c.DatabaseURL = "db" },
 		"nats-url":         func(c *config.Ingest) { c.NATSURL = "" },
+		"docs-url":         func(c *config.Ingest) { c.DocsURL = "docs" },
 		"log-level":        func(c *config.Ingest) { c.LogLevel = "" },
 		"ingest-addr":      func(c *config.Ingest) { c.IngestAddr = "127.0.0.1:99999" },
 		"ops-addr":         func(c *config.Ingest) { c.OpsAddr = "" },

@@ -12,6 +12,7 @@ type Ingest struct {
 	Database
 	Queue
 	Stream
+	Site
 	Log
 	IngestAddr string `default:"127.0.0.1:8081" help:"Address the receiver listens on." name:"ingest-addr" placeholder:"HOST:PORT" setting:""`
 	OpsAddr    string `default:"127.0.0.1:9081" help:"Address of health checks, metrics and profiles." name:"ops-addr" placeholder:"HOST:PORT" setting:""`
@@ -30,6 +31,7 @@ func (c *Ingest) Validate() error {
 		c.Database.Validate(),
 		c.Queue.Validate(),
 		c.Stream.Validate(),
+		c.Site.Validate(),
 		c.Log.Validate(),
 		check("ingest-addr", c.IngestAddr, address),
 		check("ops-addr", c.OpsAddr, address),
@@ -41,6 +43,7 @@ func (c *Ingest) MarshalZerologObject(e *zerolog.Event) {
 	c.Database.MarshalZerologObject(e)
 	c.Queue.MarshalZerologObject(e)
 	c.Stream.MarshalZerologObject(e)
+	c.Site.MarshalZerologObject(e)
 	e.Str("ingest_addr", c.IngestAddr).Str("ops_addr", c.OpsAddr).Str("log_level", c.LogLevel).
 		Bool("receiver", !c.NoReceiver).Bool("worker", !c.NoWorker)
 }

@@ -3,6 +3,7 @@ package config
 import (
 	"io"
 	"regexp"
+	"sync"
 )
 
 // hidden stands for every secret that would be printed.
@@ -24,13 +25,19 @@ func Mask(text string) string {
 }
 
 // maskingWriter masks what passes through it.
-type maskingWriter struct{ w io.Writer }
+type maskingWriter struct {
+	mu *sync.Mutex
+	w  io.Writer
+}
 
 // MaskingWriter masks every text that is written to it in one piece. Logs and
-// messages go through it, because a library may repeat a URL in an error.
-func MaskingWriter(w io.Writer) io.Writer { return maskingWriter{w} }
+// messages go through it, because a library may repeat a URL in an error. Many
+// may write to it at once.
+func MaskingWriter(w io.Writer) io.Writer { return maskingWriter{&sync.Mutex{}, w} }
 
 func (m maskingWriter) Write(text []byte) (int, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	if _, err := io.WriteString(m.w, Mask(string(text))); err != nil {
 		return 0, err //nolint:wrapcheck // A writer's error is its caller's.
 	}

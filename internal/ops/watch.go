@@ -70,8 +70,8 @@ func (h *Health) note(c *check, err error) time.Duration {
 
 // set changes the state of a check; the mutex is held.
 func (h *Health) set(c *check, err error) {
-	if text(c.err) == text(err) {
-		return
+	if text(c.err) == text(err) || errors.Is(h.process, errStopping) {
+		return // What is closed in order at the end is no loss.
 	}
 	c.err = err
 	if err == nil {

@@ -88,6 +88,8 @@ func (q *Queue) Check(ctx context.Context) error {
 
 // Flush waits until the server has what was sent, such as acknowledgements.
 func (q *Queue) Flush(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout) // The client insists on a deadline.
+	defer cancel()
 	if err := q.nc.FlushWithContext(ctx); err != nil {
 		return fmt.Errorf("flushing to the queue: %w", err)
 	}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestDevices(t *testing.T) {
+	t.Parallel()
+	o := newOperator(t)
+	team, other := o.team(), o.team()
+	require.Empty(t, o.data("device", "list", "--team", team))
+
+	bare := o.do("device", "create", "--team", team, "--hardware-id", "dev:1")
+	require.Equal(t, map[string]any{
+		"device_id": bare["device_id"], "team_id": team, "hardware_id": "dev:1", "display_name": nil,
+		"firmware_version": nil, "metadata": map[string]any{}, "status": "offline", "last_seen_at": nil,
+		"signal": map[string]any{"rssi_dbm": nil, "bars": nil}, "active_assignment": nil,
+	}, bare)
+	full := o.do("device", "create", "--team", team, "--hardware-id", "dev:00000000000000000002", "--name", "Bedroom 1",
+		"--metadata", "crm.id=a=b;c,d", "--metadata", "empty=", "--installed-at", "2024-02-29T23:59:59Z")
+	require.Equal(t, "Bedroom 1", full["display_name"])
+	require.Equal(t, map[string]any{"crm.id": "a=b;c,d", "empty": ""}, full["metadata"])
+
+	want := []map[string]any{bare, full}
+	slices.SortFunc(want, func(a, b map[string]any) int {
+		return strings.Compare(a["device_id"].(string), b["device_id"].(string))
+	})
+	require.Equal(t, want, o.data("device", "list", "--team", team))
+	require.Empty(t, o.data("device", "list", "--team", other))
+}
+
+func TestDeviceRefusals(t *testing.T) {
+	t.Parallel()
+	o := newOperator(t)
+	team, other := o.team(), o.team()
+	device := o.device(team, "dev:1")
+	create := func(more ...string) []string { return append([]string{"device", "create", "--team", team}, more...) }
+	var tooMany []string
+	for i := range 51 {
+		tooMany = append(tooMany, "--metadata", fmt.Sprintf("k%d=v", i))
+	}
+	tests := []struct {
+		code int
+		says string
+		args []string
+	}{
+		{exitFailure, "There is no team " + unknown, []string{"device", "create", "--team", unknown, "--hardware-id", "dev:2"}},
+		{exitFailure, "Unit dev:1 sits in device " + device, create("--hardware-id", "dev:1")},
+		{exitFailure, "sits in device", []string{"device", "create", "--team", other, "--hardware-id", "dev:1"}},
+		{exitFailure, "--installed-at 2999-01-01T00:00:00Z lies in the future", create("--hardware-id", "dev:2", "--installed-at", "2999-01-01T00:00:00Z")},
+		{exitFailure, "There is no team", []string{"device", "list", "--team", unknown}},
+		{exitUsage, "--hardware-id", create()},
+		{exitUsage, "is not a hardware id", create("--hardware-id", "1")},
+		{exitUsage, "is not a hardware id", create("--hardware-id", "dev:")},
+		{exitUsage, "is not a hardware id", create("--hardware-id", "dev:123456789012345678901")},
+		{exitUsage, "is not a hardware id", create("--hardware-id", "DEV:1")},
+		{exitUsage, "is not a hardware id", create("--hardware-id", "dev:1a")},
+		{exitUsage, "must not be empty", create("--hardware-id", "dev:2", "--name", "")},
+		{exitUsage, "is not key=value", create("--hardware-id", "dev:2", "--metadata", "k")},
+		{exitUsage, "must have a key of 1 to 64", create("--hardware-id", "dev:2", "--metadata", "=v")},
+		{exitUsage, "must have a key of 1 to 64", create("--hardware-id", "dev:2", "--metadata", "a b=v")},
+		{exitUsage, "has 501 characters", create("--hardware-id", "dev:2", "--metadata", "k="+strings.Repeat("x", 501))},
+		{exitUsage, "the key k is given twice", create("--hardware-id", "dev:2", "--metadata", "k=1", "--metadata", "k=1")},
+		{exitUsage, "has 51 keys; at most 50", create(append([]string{"--hardware-id", "dev:2"}, tooMany...)...)},
+		{exitUsage, "is not a UTC time", create("--hardware-id", "dev:2", "--installed-at", "yesterday")},
+		{exitUsage, "is not an id", []string{"device", "create", "--team", "x", "--hardware-id", "dev:2"}},
+		{exitUsage, "--team", []string{"device", "list"}},
+	}
+	for _, test := range tests {
+		o.fails(test.code, test.says, test.args...)
+	}
+	require.Len(t, o.data("device", "list", "--team", team), 1)
+}
+
+func TestHardwareSwaps(t *testing.T) {
+	t.Parallel()
+	o := newOperator(t)
+	team := o.team()
+	device := o.device(team, "dev:1")
+
+	removed := o.do("device", "remove-hardware", device, "--at", "2026-01-01T00:00:00Z")
+	require.Equal(t, "dev:1", removed["hardware_id"], "the last unit is shown")
+	o.fails(exitFailure, "No unit sits in device "+device, "device", "remove-hardware", device)
+
+	second := o.device(team, "dev:1", "--installed-at", "2026-01-01T00:00:00Z")
+	require.NotEqual(t, device, second)
+
+	replaced := o.do("device", "replace-hardware", second, "--hardware-id", "dev:2", "--at", "2026-02-01T00:00:00Z")
+	require.Equal(t, "dev:2", replaced["hardware_id"])
+	require.Equal(t, second, replaced["device_id"])
+	o.fails(exitFailure, "Unit dev:1 sat in device "+second+" until 2026-02-01T00:00:00Z",
+		"device", "create", "--team", team, "--hardware-id", "dev:1", "--installed-at", "2026-01-15T00:00:00Z")
+	o.do("device", "replace-hardware", device, "--hardware-id", "dev:1") // Free since February.
+
+	o.fails(exitFailure, "Unit dev:2 sits in device "+second+" already", "device", "replace-hardware", second, "--hardware-id", "dev:2")
+	o.fails(exitFailure, "roomsensor device remove-hardware "+second, "device", "replace-hardware", device, "--hardware-id", "dev:2")
+	o.fails(exitFailure, "Choose a later time", "device", "replace-hardware", second, "--hardware-id", "dev:3", "--at", "2026-01-15T00:00:00Z")
+	o.fails(exitFailure, "Choose a later time", "device", "remove-hardware", second, "--at", "2026-02-01T00:00:00Z")
+	o.fails(exitFailure, "lies in the future", "device", "remove-hardware", second, "--at", "2999-01-01T00:00:00Z")
+	o.fails(exitFailure, "lies in the future", "device", "replace-hardware", second, "--hardware-id", "dev:3", "--at", "2999-01-01T00:00:00Z")
+	o.fails(exitFailure, "There is no device "+unknown, "device", "replace-hardware", unknown, "--hardware-id", "dev:3")
+	o.fails(exitFailure, "There is no device "+unknown, "device", "remove-hardware", unknown)
+	o.fails(exitUsage, "is not an id", "device", "remove-hardware", "dev:2")
+	o.fails(exitUsage, "is not a hardware id", "device", "replace-hardware", second, "--hardware-id", "3")
+	o.fails(exitUsage, "--hardware-id", "device", "replace-hardware", second)
+	o.fails(exitUsage, "is not a UTC time", "device", "remove-hardware", second, "--at", "2026-02-30T00:00:00Z")
+}

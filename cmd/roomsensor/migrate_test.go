@@ -1,0 +1,58 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"roomsensor/internal/dbtest"
+)
+
+func TestMigrate(t *testing.T) {
+	t.Parallel()
+	o := &operator{t, map[string]string{"DATABASE_URL": dbtest.Empty(t).URL}}
+
+	status := o.do("migrate", "status")
+	require.Nil(t, status["edition"])
+	require.Nil(t, status["timescaledb_version"])
+	require.Equal(t, false, status["up_to_date"])
+	require.NotEmpty(t, status["data"])
+	for _, migration := range migrations(t, status) {
+		require.Nil(t, migration["applied_at"])
+	}
+	o.fails(exitFailure, "Run roomsensor migrate up", "team", "list")
+	o.fails(exitFailure, "Run roomsensor migrate up", "team", "create", "--name", "x")
+	o.fails(exitFailure, "Run roomsensor migrate up", "rejects", "list")
+	o.fails(exitFailure, "there is none to take back", "migrate", "down")
+
+	up := o.do("migrate", "up")
+	require.Equal(t, dbtest.Edition(t), up["edition"])
+	require.Regexp(t, `^\d+\.\d+\.\d+`, up["timescaledb_version"])
+	require.Equal(t, true, up["up_to_date"])
+	for _, migration := range migrations(t, up) {
+		require.Regexp(t, `Z$`, migration["applied_at"])
+		require.Regexp(t, `\.sql$`, migration["name"])
+	}
+	require.Equal(t, up, o.do("migrate", "up"), "nothing is left to do")
+	require.Equal(t, up, o.do("migrate", "status"))
+	require.Empty(t, o.data("team", "list"))
+
+	down := o.do("migrate", "down")
+	require.Equal(t, false, down["up_to_date"])
+	list := migrations(t, down)
+	require.Nil(t, list[len(list)-1]["applied_at"])
+	require.NotNil(t, list[0]["applied_at"])
+	require.Equal(t, true, o.do("migrate", "up")["up_to_date"])
+}
+
+func migrations(t *testing.T, state map[string]any) (list []map[string]any) {
+	t.Helper()
+	items, ok := state["data"].([]any)
+	require.True(t, ok)
+	for _, item := range items {
+		migration, ok := item.(map[string]any)
+		require.True(t, ok)
+		list = append(list, migration)
+	}
+	return list
+}

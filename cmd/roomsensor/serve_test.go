@@ -1,0 +1,103 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"roomsensor/internal/dbtest"
+	"roomsensor/internal/natstest"
+)
+
+// bearable bounds every wait for a process.
+const bearable = 30 * time.Second
+
+// output is what a process writes while a test reads it.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (o *output) Write(text []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(text)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
+// freeAddress is an address of this machine that nothing listens on.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, l.Close()) }()
+	return l.Addr().String()
+}
+
+func TestProcessesServeUntilTheyAreTold(t *testing.T) {
+	t.Parallel()
+	servers := map[string]string{"DATABASE_URL": dbtest.New(t).URL, "NATS_URL": natstest.New(t).URL}
+	for _, args := range [][]string{
+		{"api"}, {"ingest"}, {"ingest", "--no-receiver"}, {"ingest", "--no-worker"},
+	} {
+		env := map[string]string{
+			"API_ADDR": "127.0.0.1:0", "INGEST_ADDR": "127.0.0.1:0", "OPS_ADDR": freeAddress(t), "LOG_LEVEL": "debug",
+			"DATABASE_URL": servers["DATABASE_URL"], "NATS_URL": servers["NATS_URL"],
+		}
+		before := execute(t, env, nil, "healthcheck")
+		require.Equal(t, exitFailure, before.code)
+		require.Contains(t, before.err, "Nothing answers on "+env["OPS_ADDR"])
+
+		ctx, stop := context.WithCancel(t.Context())
+		var stdout, log output
+		code := make(chan int, 1)
+		go func() { code <- run(ctx, args, func(name string) string { return env[name] }, nil, &stdout, &log) }()
+		require.Eventually(t, func() bool {
+			r := execute(t, env, nil, "healthcheck")
+			return r.code == exitOK && r.out == `{"status":"ready","missing":[]}`+"\n"
+		}, bearable, 20*time.Millisecond, "%v: %s", args, log.String())
+		stop()
+		require.Equal(t, exitOK, <-code, log.String())
+		require.Empty(t, stdout.String(), "logs go to stderr")
+		require.Contains(t, log.String(), `"message":"stopped"`)
+	}
+}
+
+func TestHealthcheckSaysWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	env := map[string]string{"DATABASE_URL": "postgres://user:secret@127.0.0.1:1/x", "OPS_ADDR": freeAddress(t)}
+	ctx, stop := context.WithCancel(t.Context())
+	var log output
+	code := make(chan int, 1)
+	go func() {
+		code <- run(ctx, []string{"api"}, func(name string) string { return env[name] }, nil, &log, &log)
+	}()
+	require.Eventually(t, func() bool {
+		r := execute(t, env, nil, "healthcheck")
+		return r.code == exitFailure && bytes.Contains([]byte(r.err), []byte(`{"name":"database","reason":"does not answer"}`))
+	}, bearable, 20*time.Millisecond)
+	stop()
+	require.Equal(t, exitOK, <-code)
+	require.NotContains(t, log.String(), "secret")
+}
+
+func TestProcessWhoseAddressIsTakenFails(t *testing.T) {
+	t.Parallel()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, l.Close()) }()
+	r := execute(t, map[string]string{"DATABASE_URL": "postgres://127.0.0.1:1/x"}, nil, "api", "--ops-addr", l.Addr().String())
+	require.Equal(t, exitFailure, r.code)
+	require.Contains(t, r.err, "listening on "+l.Addr().String()+" for ops")
+	require.Contains(t, r.err, "address already in use")
+}

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	"roomsensor/internal/natstest"
+	"roomsensor/internal/queue"
+)
+
+// stream is what a test sees of the queue from outside.
+func stream(t *testing.T, url string) jetstream.Stream {
+	t.Helper()
+	conn, err := nats.Connect(url)
+	require.NoError(t, err)
+	t.Cleanup(conn.Close)
+	js, err := jetstream.New(conn)
+	require.NoError(t, err)
+	s, err := js.Stream(t.Context(), queue.StreamName)
+	require.NoError(t, err)
+	return s
+}
+
+// receipts reads what upload printed.
+func receipts(t *testing.T, out string) (list []map[string]any) {
+	t.Helper()
+	for lines := bufio.NewScanner(strings.NewReader(out)); lines.Scan(); {
+		var receipt map[string]any
+		require.NoError(t, json.Unmarshal(lines.Bytes(), &receipt))
+		list = append(list, receipt)
+	}
+	return list
+}
+
+func TestUpload(t *testing.T) {
+	t.Parallel()
+	env := map[string]string{"NATS_URL": natstest.New(t).URL}
+	lines := `{"hardware_id":"dev:1","readings":[{"measured_at":"2026-01-01T00:00:00Z","co2_ppm":1},{}]}` + "\r\n\n" +
+		` {"hardware_id":"dev:2","readings":[]}`
+	r := execute(t, env, strings.NewReader(lines), "upload")
+	require.Equal(t, exitOK, r.code, r.err)
+	require.Empty(t, r.err)
+	require.Equal(t, []map[string]any{
+		{"line": 1.0, "hardware_id": "dev:1", "readings": 2.0, "stream_sequence": 1.0},
+		{"line": 3.0, "hardware_id": "dev:2", "readings": 0.0, "stream_sequence": 2.0},
+	}, receipts(t, r.out))
+	msg, err := stream(t, env["NATS_URL"]).GetMsg(t.Context(), 1)
+	require.NoError(t, err)
+	require.Equal(t, "uploads.dev:1", msg.Subject)
+	require.Empty(t, msg.Header)
+	require.Equal(t, strings.SplitN(lines, "\r", 2)[0], string(msg.Data))
+
+	file := filepath.Join(t.TempDir(), "uploads.jsonl")
+	require.NoError(t, os.WriteFile(file, []byte(lines), 0o600))
+	r = execute(t, env, nil, "upload", file)
+	require.Equal(t, exitOK, r.code, r.err)
+	require.Len(t, receipts(t, r.out), 2)
+	require.Equal(t, exitOK, execute(t, env, strings.NewReader(""), "upload", "-").code)
+}
+
+func TestUploadStopsAtABadLine(t *testing.T) {
+	t.Parallel()
+	env := map[string]string{"NATS_URL": natstest.New(t).URL}
+	good := `{"hardware_id":"dev:1","readings":[]}` + "\n"
+	large := `{"hardware_id":"dev:1","readings":[` + strings.Repeat(" ", 1_000_000) + `]}`
+	for bad, says := range map[string]string{
+		`{"hardware_id":"dev:1"}`:               "It has no array readings.",
+		`{"hardware_id":"1","readings":[]}`:     "It has no hardware_id",
+		`[]`:                                    "Line 3 was not taken.",
+		`{"hardware_id":"dev:1","readings":[]`:  "Line 3 was not taken.",
+		large:                                   "Send its readings in several uploads.",
+		large + strings.Repeat(" ", 10_000_000): "Send its readings in several uploads.",
+		`{"hardware_id":"dev:1","readings":[` + strings.Repeat("0,", 10_000) + `0]}`: "at most 10000",
+	} {
+		r := execute(t, env, strings.NewReader(good+good+bad+"\n"+good), "upload")
+		require.Equal(t, exitFailure, r.code)
+		require.Len(t, receipts(t, r.out), 2, "what stands before is stored")
+		require.Contains(t, r.err, "Line 3 was not taken.")
+		require.Contains(t, r.err, says)
+	}
+	r := execute(t, env, nil, "upload", filepath.Join(t.TempDir(), "missing"))
+	require.Equal(t, exitFailure, r.code)
+	require.Contains(t, r.err, "no such file")
+}
+
+func TestUploadToAFullStreamSaysWhatIsStored(t *testing.T) {
+	t.Parallel()
+	env := map[string]string{"NATS_URL": natstest.New(t).URL, "STREAM_MAX_BYTES": "16MiB"}
+	var input bytes.Buffer
+	for i := range 40 {
+		fmt.Fprintf(&input, `{"hardware_id":"dev:%d","readings":[%s]}`+"\n", i+1, strings.Repeat(" ", 900_000))
+	}
+	r := execute(t, env, &input, "upload")
+	require.Equal(t, exitFailure, r.code)
+	stored := receipts(t, r.out)
+	require.Contains(t, r.err, fmt.Sprintf("The queue did not store line %d.", len(stored)+1))
+	info, err := stream(t, env["NATS_URL"]).Info(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, int64(16<<20), info.Config.MaxBytes)
+	require.GreaterOrEqual(t, info.State.Msgs, uint64(len(stored)))
+	require.NotEmpty(t, stored)
+}
+
+func TestStreamReplay(t *testing.T) {
+	t.Parallel()
+	env := map[string]string{"NATS_URL": natstest.New(t).URL}
+	r := execute(t, env, strings.NewReader(`{"hardware_id":"dev:1","readings":[]}`), "upload")
+	require.Equal(t, exitOK, r.code, r.err)
+	between := time.Now().UTC().Format("2006-01-02T15:04:05.000000Z")
+	r = execute(t, env, strings.NewReader(`{"hardware_id":"dev:2","readings":[]}`), "upload")
+	require.Equal(t, exitOK, r.code, r.err)
+
+	r = execute(t, env, nil, "stream", "replay")
+	require.Equal(t, exitOK, r.code, r.err)
+	require.JSONEq(t, `{"stream":"UPLOADS","consumer":"ingest","since":null,"waiting":2}`, r.out)
+	r = execute(t, env, nil, "stream", "replay", "--since", "2026-01-01T00:00:00Z")
+	require.JSONEq(t, `{"stream":"UPLOADS","consumer":"ingest","since":"2026-01-01T00:00:00Z","waiting":2}`, r.out)
+
+	consumer, err := stream(t, env["NATS_URL"]).Consumer(t.Context(), queue.ConsumerName)
+	require.NoError(t, err)
+	batch, err := consumer.Fetch(2)
+	require.NoError(t, err)
+	for msg := range batch.Messages() {
+		require.NoError(t, msg.DoubleAck(t.Context()))
+	}
+	r = execute(t, env, nil, "stream", "replay", "--since", between)
+	require.Equal(t, exitOK, r.code, r.err)
+	require.Contains(t, r.out, `"waiting":1`)
+}
