@@ -60,7 +60,7 @@ func NeedCommunity(t testing.TB) {
 var shared = sync.OnceValues(func() (*server, error) {
 	dir, err := localdb.TestDataDir()
 	if err != nil {
-		return nil, err //nolint:wrapcheck // It is a sentence for the person who runs the tests.
+		return nil, err
 	}
 	// Not the context of the test that happens to be the first.
 	ctx, cancel := context.WithTimeout(context.Background(), setupTimeout)
@@ -70,7 +70,7 @@ var shared = sync.OnceValues(func() (*server, error) {
 		DataDir: dir, Settings: localdb.ForTests(), Progress: os.Stderr,
 	})
 	if err != nil {
-		return nil, err //nolint:wrapcheck // As above.
+		return nil, err
 	}
 	return open(ctx, found.URL)
 })

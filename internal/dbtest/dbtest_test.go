@@ -51,6 +51,8 @@ func TestEmptyHasNothing(t *testing.T) {
 }
 
 // TestDatabaseGoesWithItsTest leaves a connection open, as a test that failed in the middle does.
+//
+//nolint:tparallel // The inner test has to be over before its database is looked for.
 func TestDatabaseGoesWithItsTest(t *testing.T) {
 	t.Parallel()
 	var name string

@@ -115,14 +115,18 @@ func (s *server) whenIdle(ctx context.Context, busy, statement string) error {
 		if err == nil {
 			return nil
 		}
-		var pgErr *pgconn.PgError
-		if !errors.As(err, &pgErr) || pgErr.Code != "55006" { // Object in use.
+		if !objectInUse(err) {
 			return fmt.Errorf("executing %s: %w", statement, err)
 		}
 		if err := disconnectOthers(ctx, conn, busy); err != nil {
 			return err
 		}
 	}
+}
+
+func objectInUse(err error) bool {
+	refused, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && refused.Code == "55006"
 }
 
 // disconnectOthers ends the sessions of a database, and waits a moment for them to go.
@@ -146,7 +150,7 @@ func (s *server) describe() (localdb.Info, error) {
 	}
 	info, err := localdb.Describe(context.Background(), s.url)
 	s.info = info
-	return info, err //nolint:wrapcheck // It says what it was doing.
+	return info, err
 }
 
 func quote(name string) string { return pgx.Identifier{name}.Sanitize() }

@@ -31,8 +31,8 @@ func (s *server) sweep(ctx context.Context) error {
 // sweepOne drops a database if the lock that its name tells is free.
 func (s *server) sweepOne(ctx context.Context, name string) error {
 	class, rest := ownerClass, strings.TrimPrefix(name, testPrefix)
-	if strings.HasPrefix(name, templatePrefix) {
-		class, rest = usersClass, strings.TrimPrefix(name, templatePrefix)
+	if of, ok := strings.CutPrefix(name, templatePrefix); ok {
+		class, rest = usersClass, of
 	}
 	key, err := strconv.ParseInt(rest[:8], 16, 32)
 	if err != nil || name == s.templateName || class == ownerClass && int32(key) == s.key {

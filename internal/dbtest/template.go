@@ -31,7 +31,7 @@ func (s *server) template(ctx context.Context) (string, error) {
 func (s *server) nameTemplate(ctx context.Context) error {
 	fingerprint, err := schema.Fingerprint()
 	if err != nil {
-		return err //nolint:wrapcheck // It says what it was doing.
+		return err
 	}
 	var extension string
 	err = s.session.QueryRow(ctx, `
@@ -41,8 +41,8 @@ func (s *server) nameTemplate(ctx context.Context) error {
 		return fmt.Errorf("asking for the version of TimescaleDB: %w", err)
 	}
 	h := fnv.New32a()
-	_, _ = io.WriteString(h, fingerprint+extension)  // A hash takes everything.
-	s.templateKey = int32(h.Sum32() & math.MaxInt32) //nolint:gosec // It is cut to fit.
+	_, _ = io.WriteString(h, fingerprint+extension) // A hash takes everything.
+	s.templateKey = int32(h.Sum32() & math.MaxInt32)
 	s.templateName = fmt.Sprintf("%s%08x", templatePrefix, s.templateKey)
 	return nil
 }

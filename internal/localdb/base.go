@@ -15,7 +15,7 @@ const systemBase = "/var/lib/roomsensor"
 // /var/lib/roomsensor for root and the state directory of anybody else.
 func Base() (string, error) {
 	if home := os.Getenv("ROOMSENSOR_HOME"); home != "" {
-		return filepath.Abs(home)
+		return filepath.Abs(home) //nolint:wrapcheck // It fails only without a working directory, and says so.
 	}
 	if os.Geteuid() == 0 {
 		return systemBase, nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -125,7 +126,7 @@ func (c cluster) launch(ctx context.Context) error {
 	if err == nil {
 		return nil
 	}
-	said, _ := os.ReadFile(logFile) // What cannot be read cannot explain anything.
+	said, _ := os.ReadFile(logFile) //nolint:gosec // A file of ours. What cannot be read cannot explain anything.
 	if strings.Contains(string(said), "pre-existing shared memory block") {
 		return errRemnants
 	}
@@ -179,19 +180,23 @@ func (c cluster) newLog() (string, error) {
 
 // freePort returns the port wanted, if nobody listens on it, else any that is free.
 func freePort(wanted int) (int, error) {
-	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(wanted)))
+	l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: wanted})
 	if err != nil && wanted != 0 {
 		return freePort(0)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("looking for a free port: %w", err)
 	}
-	port := l.Addr().(*net.TCPAddr).Port
-	return port, l.Close()
+	defer func() { _ = l.Close() }()
+	addr, err := netip.ParseAddrPort(l.Addr().String())
+	if err != nil {
+		return 0, fmt.Errorf("looking for a free port: %w", err)
+	}
+	return int(addr.Port()), nil
 }
 
 func appendLine(path, line string) error {
-	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0) //nolint:gosec // A file of ours.
 	if err != nil {
 		return fmt.Errorf("adding to the server's settings: %w", err)
 	}

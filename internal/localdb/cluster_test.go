@@ -49,6 +49,7 @@ func TestStartAfterACrashWhoseProcessNumberIsSomebodyElses(t *testing.T) {
 	require.NoError(t, err)
 	_, rest, _ := strings.Cut(string(pidFile), "\n")
 	// The process of this test: alive, and of the same user where the tests do not run as root.
+	//nolint:gosec // A path of this test.
 	require.NoError(t, os.WriteFile(d.pidFile(), []byte(strconv.Itoa(os.Getpid())+"\n"+rest), 0o600))
 
 	require.NoError(t, Stop(t.Context(), d.path), "and this process lives on")
@@ -62,7 +63,8 @@ func TestStartWaitsForWhatACrashedServerLeftRunning(t *testing.T) {
 	d := newCluster(t)
 	st, err := d.load()
 	require.NoError(t, err)
-	writer, err := strconv.Atoi(query(t, st.url(), "SELECT pid::text FROM pg_stat_activity WHERE backend_type = 'checkpointer'"))
+	writer, err := strconv.Atoi(query(t, st.url(),
+		"SELECT pid::text FROM pg_stat_activity WHERE backend_type = 'checkpointer'"))
 	require.NoError(t, err)
 	require.NoError(t, syscall.Kill(writer, syscall.SIGSTOP))
 	crash(t, d)

@@ -57,7 +57,7 @@ func (d *dataDir) load() (*state, error) {
 
 // save writes the state in one step, so that a crash leaves the old one or the new one.
 func (d *dataDir) save(s *state) error {
-	data, err := json.Marshal(s)
+	data, err := json.Marshal(s) //nolint:gosec // The password is for nobody else, and neither is the file.
 	if err != nil {
 		return fmt.Errorf("writing the state of the server: %w", err)
 	}
@@ -111,7 +111,9 @@ func (d *dataDir) remove(ctx context.Context) error {
 		}
 	}
 	// Only what this package made, in case the user keeps other files here.
-	for _, name := range []string{"server.json", "server.json.new", "server.log", "server.log.old", "pgdata", "pgdata.new", "lock"} {
+	for _, name := range []string{
+		"server.json", "server.json.new", "server.log", "server.log.old", "pgdata", "pgdata.new", "lock",
+	} {
 		if err := os.RemoveAll(d.file(name)); err != nil {
 			return fmt.Errorf("removing the data: %w", err)
 		}

@@ -130,7 +130,7 @@ func (s starter) extract(ctx context.Context, system release, dir string) error 
 func (s starter) relocate(ctx context.Context, tree, final string) error {
 	programs, err := filepath.Glob(filepath.Join(tree, "usr/lib/postgresql/*/bin/*"))
 	if err != nil || len(programs) == 0 {
-		return fmt.Errorf("Debian's packages hold no PostgreSQL: %w", errors.Join(err, os.ErrNotExist))
+		return fmt.Errorf("the packages of Debian hold no PostgreSQL: %w", errors.Join(err, os.ErrNotExist))
 	}
 	loader, err := interpreter(tree, programs)
 	if err != nil {

@@ -114,6 +114,7 @@ var defaultVersion = regexp.MustCompile(`(?m)^default_version\s*=\s*'([^']+)'`)
 // extensionVersion returns the version of an extension beside the programs, empty for none.
 func extensionVersion(ctx context.Context, bin string, major int, name string) string {
 	for _, share := range shareDirs(ctx, bin, major) {
+		//nolint:gosec // A file of PostgreSQL.
 		control, err := os.ReadFile(filepath.Join(share, "extension", name+".control"))
 		if err != nil {
 			continue

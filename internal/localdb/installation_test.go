@@ -1,7 +1,6 @@
 package localdb
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -34,8 +33,8 @@ func TestSufficient(t *testing.T) {
 // TestInspect looks at the programs of this machine through links to some of them and files of its own beside them.
 func TestInspect(t *testing.T) {
 	t.Parallel()
-	real := runningBin(t)
-	in, err := inspect(t.Context(), real)
+	programs := runningBin(t)
+	in, err := inspect(t.Context(), programs)
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, in.major, minPostgres)
 
@@ -45,7 +44,7 @@ func TestInspect(t *testing.T) {
 	_, err = inspect(t.Context(), bin)
 	require.ErrorIs(t, err, os.ErrNotExist)
 
-	require.NoError(t, os.Symlink(filepath.Join(real, "postgres"), filepath.Join(bin, "postgres")))
+	require.NoError(t, os.Symlink(filepath.Join(programs, "postgres"), filepath.Join(bin, "postgres")))
 	_, err = inspect(t.Context(), bin)
 	require.ErrorContains(t, err, "does not have the extension timescaledb")
 
@@ -93,5 +92,4 @@ func TestCommandShowsTheEndOfWhatItPrinted(t *testing.T) {
 	require.ErrorContains(t, err, "counting: exit status 3\n    ")
 	require.ErrorContains(t, err, "\n    10000")
 	require.Less(t, len(err.Error()), 2*outputKept)
-	require.False(t, errors.Is(err, os.ErrNotExist))
 }

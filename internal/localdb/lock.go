@@ -30,7 +30,7 @@ func lock(ctx context.Context, path string, p *progress) (unlock func(), err err
 
 // tryLock is lock without the waiting: EWOULDBLOCK when somebody else holds it.
 func tryLock(path string) (unlock func(), err error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // A file of ours.
 	if err != nil {
 		return nil, fmt.Errorf("opening a lock: %w", err)
 	}

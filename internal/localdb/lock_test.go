@@ -33,7 +33,7 @@ func TestLockIsHeldByOne(t *testing.T) {
 func TestLockOfADeletedFileDoesNotCount(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "lock")
-	f, err := os.Create(path) //nolint:gosec // A path of this test.
+	f, err := os.Create(path)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, f.Close()) }()
 	require.True(t, isAt(f, path))

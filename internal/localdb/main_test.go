@@ -17,10 +17,10 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(childDir); dir != "" {
 		s, err := Start(context.Background(), Options{DataDir: dir, Progress: os.Stderr, Settings: ForTests()})
 		if err != nil {
-			fmt.Println(err)
+			_, _ = fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
-		fmt.Println(s.URL)
+		_, _ = fmt.Fprintln(os.Stdout, s.URL)
 		os.Exit(0)
 	}
 	goleak.VerifyTestMain(m)
@@ -31,7 +31,7 @@ func newDataDir(t *testing.T) *dataDir {
 	t.Helper()
 	parent, err := inBase("tests")
 	require.NoError(t, err)
-	require.NoError(t, os.MkdirAll(parent, 0o755)) //nolint:gosec // Another user runs the server.
+	require.NoError(t, os.MkdirAll(parent, 0o755))
 	path, release, err := temporaryDir(t.Context(), parent)
 	require.NoError(t, err)
 	t.Cleanup(func() {

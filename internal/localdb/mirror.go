@@ -48,7 +48,7 @@ func mirrors(r release) []string {
 		files = append(files, matches...)
 	}
 	for _, file := range files {
-		data, err := os.ReadFile(file)
+		data, err := os.ReadFile(file) //nolint:gosec // A file of apt.
 		if err != nil {
 			continue
 		}

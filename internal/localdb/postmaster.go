@@ -48,6 +48,7 @@ func (d *dataDir) disownPostmaster() error {
 	}
 	if err == nil {
 		_, rest, _ := strings.Cut(string(data), "\n")
+		//nolint:gosec // A file of ours.
 		err = os.WriteFile(d.pidFile(), []byte(strconv.Itoa(noProcess)+"\n"+rest), 0o600)
 	}
 	if err != nil {

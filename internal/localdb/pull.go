@@ -51,7 +51,7 @@ func receive(ctx context.Context, docker *testcontainers.DockerClient, image str
 	}
 	for message, err := range response.JSONMessages(ctx) {
 		if err != nil {
-			return err //nolint:wrapcheck // pull wraps it.
+			return err
 		}
 		if message.Error != nil {
 			return message.Error

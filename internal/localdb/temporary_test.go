@@ -34,7 +34,7 @@ func TestStartTemporaryWithAURLRemovesNothing(t *testing.T) {
 func TestSweep(t *testing.T) {
 	t.Parallel()
 	parent := filepath.Join(filepath.Dir(newDataDir(t).path), "sweep-"+newPassword())
-	require.NoError(t, os.Mkdir(parent, 0o755)) //nolint:gosec // Another user runs the server.
+	require.NoError(t, os.Mkdir(parent, 0o755))
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(parent)) })
 	abandoned, release, err := temporaryDir(t.Context(), parent)
 	require.NoError(t, err)

@@ -15,8 +15,10 @@ type logger struct {
 func (l *logger) Noticef(format string, args ...any) { l.log.Debug().Msgf("NATS: "+format, args...) }
 func (l *logger) Warnf(format string, args ...any)   { l.log.Warn().Msgf("NATS: "+format, args...) }
 func (l *logger) Errorf(format string, args ...any)  { l.log.Error().Msgf("NATS: "+format, args...) }
-func (l *logger) Debugf(format string, args ...any)  { l.log.Trace().Msgf("NATS: "+format, args...) }
-func (l *logger) Tracef(format string, args ...any)  { l.log.Trace().Msgf("NATS: "+format, args...) }
+
+func (l *logger) Debugf(format string, args ...any) { l.log.Trace().Msgf("NATS: "+format, args...) }
+
+func (l *logger) Tracef(format string, args ...any) { l.log.Trace().Msgf("NATS: "+format, args...) }
 
 // Fatalf keeps the first cause; what follows from it is only logged.
 func (l *logger) Fatalf(format string, args ...any) {
