@@ -83,7 +83,7 @@ func (s *server) router(docs http.Handler) http.Handler {
 	e.Logger.SetOutput(s.log) // Echo itself reports nothing but broken use of it.
 	e.HTTPErrorHandler = s.fail
 	e.Pre(decodePath)
-	e.Use(s.observe)
+	e.Use(s.observe, wholePath)
 	for _, r := range s.routes() {
 		e.Add(r.method, r.path, s.guard(r))
 	}

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -135,16 +136,9 @@ func seconds(d time.Duration) string {
 
 // encodeJSON is json.Marshal without the escapes for HTML.
 func encodeJSON(v any) ([]byte, error) {
-	var sink byteSink
-	encoder := json.NewEncoder(&sink)
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
 	err := encoder.Encode(v)
-	return sink, err
-}
-
-type byteSink []byte
-
-func (b *byteSink) Write(p []byte) (int, error) {
-	*b = append(*b, p...)
-	return len(p), nil
+	return bytes.TrimSuffix(text.Bytes(), []byte("\n")), err
 }

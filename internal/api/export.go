@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/labstack/echo/v4"
+
 	"roomsensor/internal/compress"
 	"roomsensor/internal/csvenc"
 	"roomsensor/internal/roomsensor"
@@ -106,7 +108,8 @@ func (c *call) exportHeaders(fileName string, lines int, coding compress.Coding)
 // csvStream turns rows into the body of an export, a chunk at a time.
 type csvStream struct {
 	layout layout
-	out    io.Writer
+	answer *echo.Response
+	out    io.Writer        // to the answer, through the compression
 	zipped *compress.Writer // nil where the body is not compressed
 	dog    *watchdog
 	chunk  []byte
@@ -115,7 +118,7 @@ type csvStream struct {
 }
 
 func newCSVStream(c *call, plan *exportPlan, coding compress.Coding, dog *watchdog) *csvStream {
-	s := &csvStream{out: c.Response(), dog: dog}
+	s := &csvStream{answer: c.Response(), out: c.Response(), dog: dog}
 	if plan.wide {
 		s.layout = csvenc.NewWide(plan.team, plan.devices)
 	} else {
@@ -174,6 +177,12 @@ func (s *csvStream) add(row roomsensor.ExportRow) error {
 func (s *csvStream) flush() error {
 	s.dog.rest() // Every piece that is sent has its own deadline.
 	defer s.dog.progress()
+	if !s.answer.Committed {
+		// The headers go ahead, so that they never tell a length: HEAD does not
+		// know it.
+		s.answer.WriteHeader(http.StatusOK)
+		s.answer.Flush()
+	}
 	if _, err := s.out.Write(s.chunk); err != nil {
 		return fmt.Errorf("sending an export: %w", err)
 	}

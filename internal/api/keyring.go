@@ -75,6 +75,9 @@ func (k *keyring) find(ctx context.Context, id string) (roomsensor.Key, error) {
 	// One look-up serves all that wait for it, so it must not end with the
 	// request that happened to come first.
 	flight := k.flights.DoChan(id, func() (any, error) {
+		if key, ok := k.recent(id); ok {
+			return key, nil // The flight before ended in between.
+		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keyLookup)
 		defer cancel()
 		readAt := k.now()

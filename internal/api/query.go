@@ -107,11 +107,11 @@ func checkParameter(p parameter, known names, seen map[string]bool) error {
 // masked is the name of a parameter as an error may show it: a key that was
 // pasted in a wrong place is not repeated (decision 26).
 func masked(name string) string {
-	before, _, found := strings.Cut(name, string(roomsensor.APIKey)+"_")
-	if found {
+	name = strings.ToValidUTF8(name, "\uFFFD")
+	if before, _, found := strings.Cut(name, string(roomsensor.APIKey)+"_"); found {
 		return before + string(roomsensor.APIKey) + "_..."
 	}
-	return strings.ToValidUTF8(name, "\uFFFD")
+	return name
 }
 
 // tags are the metadata.<key>=value filters (decision 18).

@@ -70,6 +70,16 @@ func decodePath(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
+// wholePath makes a path with nothing where an id should be an unknown one.
+func wholePath(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		if strings.Contains(c.Request().URL.Path, "//") {
+			return echo.ErrNotFound
+		}
+		return next(c)
+	}
+}
+
 // refuseOtherMethods answers 405 to the methods that a path does not take,
 // OPTIONS included. A path that is written out wins over one with an id, also
 // where only the latter takes the method.

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"bytes"
 	"fmt"
 
 	"github.com/google/uuid"
@@ -40,5 +39,5 @@ func (s *server) getTeam(c *call) error {
 	if err != nil {
 		return fmt.Errorf("encoding the team: %w", err)
 	}
-	return c.writeObject(bytes.TrimSuffix(body, []byte("\n")))
+	return c.writeObject(body)
 }

@@ -1,0 +1,278 @@
+package api_test
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"roomsensor/internal/api"
+	"roomsensor/internal/roomsensor"
+)
+
+// wrongSecret is a key whose last character is another one.
+func wrongSecret(key string) string {
+	last := "a"
+	if strings.HasSuffix(key, last) {
+		last = "b"
+	}
+	return key[:len(key)-1] + last
+}
+
+// Spec 5, rule 6; decision 24.
+func TestAuthorizationHeader(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	id, secret, ok := roomsensor.ParseKey(roomsensor.APIKey, f.key)
+	require.True(t, ok)
+	for name, tc := range map[string]struct {
+		headers []string
+		want    roomsensor.Code
+	}{
+		"right":                {[]string{"Bearer " + f.key}, ""},
+		"scheme in lower case": {[]string{"bearer " + f.key}, ""},
+		"scheme in upper case": {[]string{"BEARER " + f.key}, ""},
+		"two spaces":           {[]string{"Bearer  " + f.key}, ""},
+		"no header":            {nil, roomsensor.CodeAPIKeyMissing},
+		"empty":                {[]string{""}, roomsensor.CodeAPIKeyInvalid},
+		"scheme alone":         {[]string{"Bearer"}, roomsensor.CodeAPIKeyInvalid},
+		"no scheme":            {[]string{f.key}, roomsensor.CodeAPIKeyInvalid},
+		"another scheme":       {[]string{"Basic " + f.key}, roomsensor.CodeAPIKeyInvalid},
+		"sent twice":           {[]string{"Bearer " + f.key, "Bearer " + f.key}, roomsensor.CodeAPIKeyInvalid},
+		"two keys":             {[]string{"Bearer " + f.key + ", " + f.key}, roomsensor.CodeAPIKeyInvalid},
+		"wrong secret":         {[]string{"Bearer " + wrongSecret(f.key)}, roomsensor.CodeAPIKeyInvalid},
+		"no secret":            {[]string{"Bearer rsk_" + id + "_"}, roomsensor.CodeAPIKeyInvalid},
+		"no id":                {[]string{"Bearer rsk__" + secret}, roomsensor.CodeAPIKeyInvalid},
+		"unknown id":           {[]string{"Bearer rsk_nobody_" + secret}, roomsensor.CodeAPIKeyInvalid},
+		"an upload credential": {[]string{"Bearer rsi_" + id + "_" + secret}, roomsensor.CodeAPIKeyInvalid},
+		"not UTF-8":            {[]string{"Bearer rsk_\xff_" + secret}, roomsensor.CodeAPIKeyInvalid},
+		"a very long id":       {[]string{"Bearer rsk_" + strings.Repeat("x", 30_000) + "_x"}, roomsensor.CodeAPIKeyInvalid},
+		"something behind it":  {[]string{"Bearer " + f.key + " x"}, roomsensor.CodeAPIKeyInvalid},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := f.get(t, "/team", withoutKey, func(r *http.Request) {
+				r.Header["Authorization"] = tc.headers
+			})
+			if tc.want == "" {
+				require.Equal(t, http.StatusOK, got.status, string(got.body))
+				return
+			}
+			got.requireError(t, tc.want, "")
+			require.Equal(t, "Bearer", got.header.Get("WWW-Authenticate"))
+			require.Empty(t, got.header.Get("RateLimit-Limit"), "it counts nowhere")
+		})
+	}
+}
+
+// Revoke and expiry are told only to who knows the secret.
+func TestRevokedAndExpiredKeys(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	expires := start.Add(time.Hour)
+	expiring := f.addKey(t, roomsensor.Key{TeamID: teamID, Scope: roomsensor.ScopeRead, ExpiresAt: &expires})
+	require.Equal(t, http.StatusOK, f.get(t, "/team", withKey(expiring)).status)
+	f.clock.advance(time.Hour - time.Nanosecond)
+	require.Equal(t, http.StatusOK, f.get(t, "/team", withKey(expiring)).status)
+	f.clock.advance(time.Nanosecond)
+	f.get(t, "/team", withKey(expiring)).requireError(t, roomsensor.CodeAPIKeyExpired, "")
+	f.get(t, "/team", withKey(wrongSecret(expiring))).requireError(t, roomsensor.CodeAPIKeyInvalid, "")
+
+	revoked := f.addKey(t, roomsensor.Key{TeamID: teamID, Scope: roomsensor.ScopeRead})
+	require.Equal(t, http.StatusOK, f.get(t, "/team", withKey(revoked)).status)
+	id, _, _ := roomsensor.ParseKey(roomsensor.APIKey, revoked)
+	_, err := f.store.RevokeAPIKey(t.Context(), id)
+	require.NoError(t, err)
+	f.clock.advance(5 * time.Second)
+	f.get(t, "/team", withKey(revoked)).requireError(t, roomsensor.CodeAPIKeyRevoked, "")
+	f.get(t, "/team", withKey(wrongSecret(revoked))).requireError(t, roomsensor.CodeAPIKeyInvalid, "")
+}
+
+// Spec 5, rule 5; decision 24.
+func TestKeyInURL(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	key := url.QueryEscape(f.readKey)
+	authorized := withKey(f.key)
+	for name, tc := range map[string]struct {
+		path    string
+		options option
+		want    roomsensor.Code
+		param   string
+	}{
+		"on the CSV endpoint":           {"/readings.csv?key=" + key, withoutKey, "", ""},
+		"percent-encoded":               {"/readings.csv?k%65y=%72" + key[1:], withoutKey, "", ""},
+		"a header wins":                 {"/readings.csv?key=wrong", authorized, "", ""},
+		"also one that is wrong":        {"/readings.csv?key=" + key, withKey("wrong"), roomsensor.CodeAPIKeyInvalid, ""},
+		"wrong":                         {"/readings.csv?key=wrong", withoutKey, roomsensor.CodeAPIKeyInvalid, ""},
+		"empty":                         {"/readings.csv?key=", withoutKey, roomsensor.CodeAPIKeyInvalid, ""},
+		"without a value":               {"/readings.csv?key", withoutKey, roomsensor.CodeAPIKeyInvalid, ""},
+		"twice":                         {"/readings.csv?key=" + key + "&key=" + key, withoutKey, roomsensor.CodeAPIKeyInvalid, ""},
+		"malformed":                     {"/readings.csv?key=%zz", withoutKey, roomsensor.CodeAPIKeyInvalid, ""},
+		"missing":                       {"/readings.csv?shape=long", withoutKey, roomsensor.CodeAPIKeyMissing, ""},
+		"with a semicolon":              {"/readings.csv?key=" + key + ";a=b", withoutKey, roomsensor.CodeAPIKeyInvalid, ""},
+		"beside what does not decode":   {"/readings.csv?from=%zz&key=" + key, withoutKey, roomsensor.CodeValidationFailed, ""},
+		"no credential elsewhere":       {"/team?key=" + key, withoutKey, roomsensor.CodeAPIKeyMissing, ""},
+		"no parameter elsewhere":        {"/team?key=" + key, authorized, roomsensor.CodeValidationFailed, "key"},
+		"twice beside a header":         {"/readings.csv?key=a&key=b", authorized, roomsensor.CodeValidationFailed, "key"},
+		"a mistyped name":               {"/readings.csv?Key=" + key, withoutKey, roomsensor.CodeAPIKeyMissing, ""},
+		"a mistyped name with a header": {"/readings.csv?keys=" + key, authorized, roomsensor.CodeValidationFailed, "keys"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := f.get(t, tc.path, tc.options)
+			if tc.want == "" {
+				require.Equal(t, http.StatusOK, got.status, string(got.body))
+			} else {
+				got.requireError(t, tc.want, tc.param)
+			}
+			require.NotContains(t, string(got.body), f.readKey)
+		})
+	}
+}
+
+// Spec 5, rule 4.
+func TestReadKeyMayNotChange(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	got := f.patch(t, `{"display_name":"New"}`, withKey(f.readKey))
+	got.requireError(t, roomsensor.CodeInsufficientScope, "")
+	require.Equal(t, "600", got.header.Get("RateLimit-Limit"), "it is authenticated")
+	require.NotContains(t, string(f.get(t, "/devices/"+deviceID.String()).body), "New")
+}
+
+// countingKeys counts look-ups, and can hold them up or fail them.
+type countingKeys struct {
+	api.Backend
+	lookups atomic.Int64
+	during  func(ctx context.Context) error
+}
+
+func (c *countingKeys) APIKey(ctx context.Context, id string) (roomsensor.Key, error) {
+	c.lookups.Add(1)
+	if c.during != nil {
+		if err := c.during(ctx); err != nil {
+			return roomsensor.Key{}, err
+		}
+	}
+	return c.Backend.APIKey(ctx, id)
+}
+
+func TestKeysAreKeptForAMoment(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	keys := &countingKeys{Backend: backend{f.store}}
+	f.replica = f.serve(t, keys, nil)
+	for range 5 {
+		require.Equal(t, http.StatusOK, f.get(t, "/team").status)
+	}
+	require.Equal(t, int64(1), keys.lookups.Load())
+	f.clock.advance(3 * time.Second)
+	require.Equal(t, http.StatusOK, f.get(t, "/team").status)
+	require.Equal(t, int64(2), keys.lookups.Load())
+	for range 2 {
+		f.get(t, "/team", withKey("rsk_nobody_x")).requireError(t, roomsensor.CodeAPIKeyInvalid, "")
+	}
+	require.Equal(t, int64(4), keys.lookups.Load(), "a key that is not there is not kept")
+}
+
+func TestOneLookUpServesAllThatWait(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	release := make(chan struct{})
+	keys := &countingKeys{Backend: backend{f.store}, during: func(context.Context) error { <-release; return nil }}
+	f.replica = f.serve(t, keys, nil)
+	const clients = 8
+	statuses := make(chan int, clients)
+	for range clients {
+		go func() { statuses <- f.get(t, "/team").status }()
+	}
+	require.Eventually(t, func() bool { return keys.lookups.Load() > 0 }, 5*time.Second, time.Millisecond)
+	close(release)
+	for range clients {
+		require.Equal(t, http.StatusOK, <-statuses)
+	}
+	// Who came after the first look-up was over found the kept key.
+	require.Equal(t, int64(1), keys.lookups.Load())
+}
+
+// A client that goes away takes nobody's look-up with it.
+func TestLookUpOutlivesItsFirstClient(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	started, release := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	var seen error
+	keys := &countingKeys{Backend: backend{f.store}, during: func(ctx context.Context) error {
+		once.Do(func() { close(started) })
+		<-release
+		seen = ctx.Err()
+		return nil
+	}}
+	f.replica = f.serve(t, keys, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { <-started; cancel() }()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, f.server.URL+"/v1/team", nil)
+	require.NoError(t, err)
+	withKey(f.key)(request)
+	_, err = f.server.Client().Do(request)
+	require.ErrorIs(t, err, context.Canceled)
+	require.Eventually(t, func() bool { return strings.Contains(f.log.String(), `"status":499`) }, 5*time.Second, time.Millisecond)
+	close(release)
+	require.Equal(t, http.StatusOK, f.get(t, "/team").status)
+	require.NoError(t, seen)
+}
+
+// The database is away: 503, but not for a key that was just seen and not for
+// longer than that.
+func TestKeysWithoutDatabase(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	var away atomic.Bool
+	keys := &countingKeys{Backend: backend{f.store}, during: func(context.Context) error {
+		if away.Load() {
+			return roomsensor.CodeOverloaded.New()
+		}
+		return nil
+	}}
+	f.replica = f.serve(t, keys, nil)
+	require.Equal(t, http.StatusOK, f.get(t, "/team").status)
+	away.Store(true)
+	require.Equal(t, http.StatusOK, f.get(t, "/team").status)
+	f.clock.advance(5 * time.Second)
+	got := f.get(t, "/team")
+	got.requireError(t, roomsensor.CodeOverloaded, "")
+	require.Regexp(t, `^[1-9]\d*$`, got.header.Get("Retry-After"))
+}
+
+func TestTeam(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	type body struct {
+		Team struct {
+			ID   uuid.UUID `json:"id"`
+			Name string    `json:"name"`
+		} `json:"team"`
+		APIKey struct {
+			KeyID  string   `json:"key_id"`
+			Scopes []string `json:"scopes"`
+		} `json:"api_key"`
+	}
+	for key, scope := range map[string]string{f.key: "read_write", f.readKey: "read"} {
+		got := f.get(t, "/team", withKey(key))
+		team := decode[body](t, got)
+		require.Equal(t, teamID, team.Team.ID)
+		require.Equal(t, "Team <&>", team.Team.Name)
+		require.Contains(t, string(got.body), "Team <&>", "not escaped for HTML")
+		require.Equal(t, []string{scope}, team.APIKey.Scopes)
+		id, _, _ := roomsensor.ParseKey(roomsensor.APIKey, key)
+		require.Equal(t, id, team.APIKey.KeyID)
+	}
+}

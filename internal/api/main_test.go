@@ -1,0 +1,257 @@
+package api_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/rs/zerolog"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"roomsensor/internal/api"
+	"roomsensor/internal/dbtest"
+	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/store"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// start is what the clock of a fixture shows first.
+var start = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+
+// The ids of a fixture's team and first device.
+var (
+	teamID   = uuid.MustParse("7ea00000-0000-4000-8000-000000000001")
+	deviceID = uuid.MustParse("de000000-0000-4000-8000-000000000001")
+)
+
+const docsURL = "https://docs.example/docs"
+
+// fixture is the API over a fresh database with one team, one device and a key
+// of each scope.
+type fixture struct {
+	*replica
+	store   *store.Store
+	sql     *pgxpool.Pool // for what only SQL can say
+	clock   *clock
+	readKey string
+	key     string // of scope read_write
+}
+
+func setup(t *testing.T) *fixture {
+	t.Helper()
+	f := &fixture{clock: &clock{at: start}}
+	url := dbtest.New(t).URL
+	var err error
+	f.store, err = store.Open(t.Context(), url, store.API)
+	require.NoError(t, err)
+	t.Cleanup(f.store.Close)
+	f.sql, err = pgxpool.New(t.Context(), url)
+	require.NoError(t, err)
+	t.Cleanup(f.sql.Close)
+	f.addTeam(t, teamID)
+	f.addDevice(t, teamID, deviceID, "dev:1")
+	f.readKey = f.addKey(t, roomsensor.Key{TeamID: teamID, Scope: roomsensor.ScopeRead})
+	f.key = f.addKey(t, roomsensor.Key{TeamID: teamID, Scope: roomsensor.ScopeReadWrite})
+	f.replica = f.serve(t, backend{f.store}, nil)
+	return f
+}
+
+// serve starts one more replica of the API.
+func (f *fixture) serve(t *testing.T, b api.Backend, configure func(*api.Config)) *replica {
+	t.Helper()
+	secret, err := f.store.CursorSecret(t.Context())
+	require.NoError(t, err)
+	r := &replica{log: &lockedBuffer{}}
+	logger := zerolog.New(r.log).Level(zerolog.DebugLevel)
+	cfg := api.Config{
+		DocsURL: docsURL, CursorSecret: secret, Docs: docsStub, Now: f.clock.now, Log: logger,
+	}
+	if configure != nil {
+		configure(&cfg)
+	}
+	handler, err := api.New(cfg, b)
+	require.NoError(t, err)
+	r.server = httptest.NewUnstartedServer(nil)
+	r.server.Config = api.NewServer("", handler, logger)
+	r.server.Start()
+	t.Cleanup(r.server.Close)
+	r.server.Client().Transport.(*http.Transport).DisableCompression = true
+	r.server.Client().CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return r
+}
+
+var docsStub = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path != "/docs" {
+		http.NotFound(w, r)
+		return
+	}
+	_, _ = io.WriteString(w, "the docs")
+})
+
+// backend is the store as the API wants it.
+type backend struct{ *store.Store }
+
+func (b backend) OpenExport(ctx context.Context, teamID uuid.UUID, q roomsensor.ExportQuery) (api.Export, error) {
+	export, err := b.Export(ctx, teamID, q)
+	if err != nil {
+		return nil, err
+	}
+	return export, nil
+}
+
+// replica is one running API.
+type replica struct {
+	server *httptest.Server
+	log    *lockedBuffer
+}
+
+// clock is the API's, moved by hand.
+type clock struct {
+	mu sync.Mutex
+	at time.Time
+}
+
+func (c *clock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.at
+}
+
+func (c *clock) advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.at = c.at.Add(d)
+}
+
+// lockedBuffer gathers log lines that several goroutines write.
+type lockedBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+// response is an answer, read whole.
+type response struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+// option changes a request before it is sent.
+type option func(*http.Request)
+
+func header(name, value string) option {
+	return func(r *http.Request) { r.Header.Add(name, value) }
+}
+
+func withKey(key string) option {
+	return func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+key) }
+}
+
+var withoutKey = option(func(r *http.Request) { r.Header.Del("Authorization") })
+
+// do sends a request to a path below {base_url}, with the fixture's
+// read_write key unless an option says otherwise.
+func (f *fixture) do(t *testing.T, method, path, body string, options ...option) response {
+	t.Helper()
+	return f.replica.do(t, method, "/v1"+path, body, append([]option{withKey(f.key)}, options...)...)
+}
+
+func (r *replica) do(t *testing.T, method, path, body string, options ...option) response {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, r.server.URL+path, strings.NewReader(body))
+	require.NoError(t, err)
+	for _, option := range options {
+		option(request)
+	}
+	got, err := r.server.Client().Do(request)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, got.Body.Close()) }()
+	content, err := io.ReadAll(got.Body)
+	require.NoError(t, err)
+	return response{got.StatusCode, got.Header, content}
+}
+
+func (f *fixture) get(t *testing.T, path string, options ...option) response {
+	t.Helper()
+	return f.do(t, http.MethodGet, path, "", options...)
+}
+
+// patch sends a PATCH of the fixture's device.
+func (f *fixture) patch(t *testing.T, body string, options ...option) response {
+	t.Helper()
+	options = append([]option{header("Content-Type", "application/json")}, options...)
+	return f.do(t, http.MethodPatch, "/devices/"+deviceID.String(), body, options...)
+}
+
+// errorBody is the envelope of spec 7.
+type errorBody struct {
+	Error struct {
+		Type      string  `json:"type"`
+		Code      string  `json:"code"`
+		Message   string  `json:"message"`
+		Param     *string `json:"param"`
+		DocURL    string  `json:"doc_url"`
+		RequestID string  `json:"request_id"`
+	} `json:"error"`
+}
+
+// requireError holds an answer to a code, its status and its param; an empty
+// param is null.
+func (r response) requireError(t *testing.T, code roomsensor.Code, param string) {
+	t.Helper()
+	var envelope errorBody
+	require.NoError(t, json.Unmarshal(r.body, &envelope), "%d %s", r.status, r.body)
+	got := envelope.Error
+	require.Equal(t, string(code), got.Code, string(r.body))
+	require.Equal(t, "invalid_request_error", got.Type)
+	require.NotEmpty(t, got.Message)
+	require.Equal(t, docsURL+"/errors/"+string(code), got.DocURL)
+	require.Equal(t, r.header.Get("X-Request-Id"), got.RequestID)
+	require.Contains(t, string(r.body), `"param":`)
+	if param == "" {
+		require.Nil(t, got.Param)
+	} else {
+		require.NotNil(t, got.Param, string(r.body))
+		require.Equal(t, param, *got.Param)
+	}
+	if r.status != http.StatusUnprocessableEntity {
+		require.Equal(t, code.Status(), r.status)
+	}
+}
+
+// list is the envelope of every list.
+type list[T any] struct {
+	Data       []T     `json:"data"`
+	NextCursor *string `json:"next_cursor"`
+}
+
+func decode[T any](t *testing.T, r response) T {
+	t.Helper()
+	require.Equal(t, http.StatusOK, r.status, string(r.body))
+	var body T
+	require.NoError(t, json.Unmarshal(r.body, &body), string(r.body))
+	return body
+}

@@ -1,0 +1,273 @@
+package api_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"roomsensor/internal/roomsensor"
+)
+
+type patched struct {
+	DisplayName *string           `json:"display_name"`
+	Metadata    map[string]string `json:"metadata"`
+}
+
+func (f *fixture) device(t *testing.T) patched {
+	t.Helper()
+	return decode[patched](t, f.get(t, "/devices/"+deviceID.String()))
+}
+
+// Decisions 20 and 21.
+func TestPatch(t *testing.T) {
+	t.Parallel()
+	name := func(n string) *string { return &n }
+	for body, want := range map[string]patched{
+		`{"display_name":"Hall"}`:                                 {name("Hall"), map[string]string{"a": "1", "b": "2"}},
+		`{"display_name":null}`:                                   {nil, map[string]string{"a": "1", "b": "2"}},
+		`{"metadata":{}}`:                                         {name("Gym"), map[string]string{"a": "1", "b": "2"}},
+		`{"metadata":null}`:                                       {name("Gym"), map[string]string{}},
+		`{"metadata":{"a":null}}`:                                 {name("Gym"), map[string]string{"b": "2"}},
+		`{"metadata":{"z":null}}`:                                 {name("Gym"), map[string]string{"a": "1", "b": "2"}},
+		`{"metadata":{"a":"","c":"3"}}`:                           {name("Gym"), map[string]string{"a": "", "b": "2", "c": "3"}},
+		`{"metadata":{"A-Z_0.9:x":"\u0000 is not it"}}`:           {},
+		`{"display_name":"\ud83d\ude00","metadata":{"b":null}}`:   {name("😀"), map[string]string{"a": "1"}},
+		` { "metadata" : null , "display_name" : "x" } ` + "\r\n": {name("x"), map[string]string{}},
+		`{"\u0064isplay_name":"y"}`:                               {name("y"), map[string]string{"a": "1", "b": "2"}},
+	} {
+		t.Run(body, func(t *testing.T) {
+			t.Parallel()
+			f := setup(t)
+			f.exec(t, `UPDATE devices SET display_name = 'Gym', metadata = '{"a":"1","b":"2"}'`)
+			got := f.patch(t, body)
+			if want.Metadata == nil {
+				got.requireError(t, roomsensor.CodeValidationFailed, "metadata.A-Z_0.9:x")
+				return
+			}
+			require.Equal(t, want, decode[patched](t, got))
+			require.Equal(t, want, f.device(t))
+			require.Equal(t, string(f.get(t, "/devices/"+deviceID.String()).body), string(got.body), "the updated Device")
+		})
+	}
+}
+
+// Decisions 19 to 21.
+func TestPatchBodies(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	quoted := func(r string, n int) string { return `"` + strings.Repeat(r, n) + `"` }
+	for name, tc := range map[string]struct {
+		body  string
+		code  roomsensor.Code // empty: 200
+		param string
+	}{
+		"no body":                   {``, roomsensor.CodeValidationFailed, ""},
+		"blank":                     {" \n", roomsensor.CodeValidationFailed, ""},
+		"null":                      {`null`, roomsensor.CodeValidationFailed, ""},
+		"array":                     {`[]`, roomsensor.CodeValidationFailed, ""},
+		"text":                      {`"display_name"`, roomsensor.CodeValidationFailed, ""},
+		"empty object":              {`{}`, roomsensor.CodeValidationFailed, ""},
+		"cut":                       {`{"display_name":"x"`, roomsensor.CodeValidationFailed, ""},
+		"trailing comma":            {`{"display_name":"x",}`, roomsensor.CodeValidationFailed, ""},
+		"trailing data":             {`{"display_name":"x"} {}`, roomsensor.CodeValidationFailed, ""},
+		"trailing garbage":          {`{"display_name":"x"}x`, roomsensor.CodeValidationFailed, ""},
+		"byte order mark":           {"\ufeff" + `{"display_name":"x"}`, roomsensor.CodeValidationFailed, ""},
+		"single quotes":             {`{'display_name':'x'}`, roomsensor.CodeValidationFailed, ""},
+		"unknown field":             {`{"display_name":"x","name":"y"}`, roomsensor.CodeValidationFailed, "name"},
+		"unknown letter case":       {`{"Display_name":"x"}`, roomsensor.CodeValidationFailed, "Display_name"},
+		"duplicate field":           {`{"display_name":"x","display_name":"x"}`, roomsensor.CodeValidationFailed, "display_name"},
+		"duplicate spelt otherwise": {`{"metadata":{},"meta\u0064ata":{}}`, roomsensor.CodeValidationFailed, "metadata"},
+		"duplicate tag":             {`{"metadata":{"a":"1","a":"1"}}`, roomsensor.CodeValidationFailed, "metadata.a"},
+		"name is a number":          {`{"display_name":1}`, roomsensor.CodeValidationFailed, "display_name"},
+		"name is an object":         {`{"display_name":{"a":1,"a":2}}`, roomsensor.CodeValidationFailed, "display_name"},
+		"name is empty":             {`{"display_name":""}`, roomsensor.CodeValidationFailed, "display_name"},
+		"name of 200":               {`{"display_name":` + quoted("é", 200) + `}`, "", ""},
+		"name of 200 outside BMP":   {`{"display_name":` + quoted(`\ud83d\ude00`, 200) + `}`, "", ""},
+		"name of 201":               {`{"display_name":` + quoted("é", 201) + `}`, roomsensor.CodeValidationFailed, "display_name"},
+		"name with NUL":             {`{"display_name":"a\u0000"}`, roomsensor.CodeValidationFailed, "display_name"},
+		"name with a line break":    {`{"display_name":"a\nb"}`, roomsensor.CodeValidationFailed, "display_name"},
+		"name with C1":              {`{"display_name":"a\u0085"}`, roomsensor.CodeValidationFailed, "display_name"},
+		"raw line break":            {"{\"display_name\":\"a\nb\"}", roomsensor.CodeValidationFailed, ""},
+		"name with DEL":             {`{"display_name":"a\u007f"}`, roomsensor.CodeValidationFailed, "display_name"},
+		"name not UTF-8":            {"{\"display_name\":\"a\xff\"}", roomsensor.CodeValidationFailed, "display_name"},
+		"name half a surrogate":     {`{"display_name":"\ud800"}`, roomsensor.CodeValidationFailed, "display_name"},
+		"field not UTF-8":           {"{\"\xff\":1}", roomsensor.CodeValidationFailed, ""},
+		"metadata is a text":        {`{"metadata":"x"}`, roomsensor.CodeValidationFailed, "metadata"},
+		"metadata is an array":      {`{"metadata":[]}`, roomsensor.CodeValidationFailed, "metadata"},
+		"metadata is false":         {`{"metadata":false}`, roomsensor.CodeValidationFailed, "metadata"},
+		"tag is a number":           {`{"metadata":{"a":1}}`, roomsensor.CodeValidationFailed, "metadata.a"},
+		"tag is an object":          {`{"metadata":{"a":{}}}`, roomsensor.CodeValidationFailed, "metadata.a"},
+		"tag without a key":         {`{"metadata":{"":"x"}}`, roomsensor.CodeValidationFailed, "metadata."},
+		"tag key with a space":      {`{"metadata":{"a b":"x"}}`, roomsensor.CodeValidationFailed, "metadata.a b"},
+		"tag key with a space gone": {`{"metadata":{"a b":null}}`, roomsensor.CodeValidationFailed, "metadata.a b"},
+		"tag key of 64":             {`{"metadata":{` + quoted("k", 64) + `:"x"}}`, "", ""},
+		"tag key of 65":             {`{"metadata":{` + quoted("k", 65) + `:"x"}}`, roomsensor.CodeValidationFailed, "metadata." + strings.Repeat("k", 65)},
+		"tag of 500":                {`{"metadata":{"a":` + quoted("ü", 500) + `}}`, "", ""},
+		"tag of 501":                {`{"metadata":{"a":` + quoted("ü", 501) + `}}`, roomsensor.CodeValidationFailed, "metadata.a"},
+		"tag with NUL":              {`{"metadata":{"a":"\u0000"}}`, roomsensor.CodeValidationFailed, "metadata.a"},
+		"tag with a line break":     {`{"metadata":{"a":"x\ny"}}`, "", ""},
+		"tag not UTF-8":             {"{\"metadata\":{\"a\":\"\xc3\"}}", roomsensor.CodeValidationFailed, "metadata.a"},
+		"deep":                      {`{"x":` + strings.Repeat("[", 30_000) + strings.Repeat("]", 30_000) + `}`, roomsensor.CodeValidationFailed, ""},
+		"assignment":                {`{"assignment":{"label":"x"}}`, roomsensor.CodeNotImplemented, "assignment"},
+		"assignment null":           {`{"display_name":"Never","assignment":null}`, roomsensor.CodeNotImplemented, "assignment"},
+		"assignment beside faults":  {`{"x":1,"display_name":2,"display_name":3,"assignment":1,"assignment":2}`, roomsensor.CodeNotImplemented, "assignment"},
+		"assignment spelt out":      {`{"\u0061ssignment":0}`, roomsensor.CodeNotImplemented, "assignment"},
+		"assignment before data":    {`{"assignment":0} 1`, roomsensor.CodeNotImplemented, "assignment"},
+		"assignment and not UTF-8":  {"{\"x\":\"\xff\",\"assignment\":0}", roomsensor.CodeNotImplemented, "assignment"},
+		"assignment, broken syntax": {`{"assignment":0,}`, roomsensor.CodeValidationFailed, ""},
+		"assignment as a tag":       {`{"metadata":{"assignment":"x"}}`, "", ""},
+		"assignment as a value":     {`{"display_name":"assignment"}`, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := f.patch(t, tc.body)
+			if tc.code == "" {
+				require.Equal(t, http.StatusOK, got.status, string(got.body))
+				return
+			}
+			got.requireError(t, tc.code, tc.param)
+			require.NotContains(t, string(f.get(t, "/devices/"+deviceID.String()).body), "Never")
+		})
+	}
+	require.Contains(t, string(f.patch(t, `{"display_name":""}`).body), "Send null")
+}
+
+func TestPatchHeaders(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	const body = `{"display_name":"x"}`
+	for contentType, ok := range map[string]bool{
+		"application/json": true, "application/json; charset=utf-8": true, "Application/JSON;charset=UTF-8": true,
+		"application/json; charset=latin1": false, "text/json": false, "application/merge-patch+json": false,
+		"application/x-www-form-urlencoded": false, "": false, "application/json, application/json": false,
+		`application/json; charset="utf-8"`: true, "application/json;": true, "json": false,
+	} {
+		got := f.patch(t, body, func(r *http.Request) { r.Header.Set("Content-Type", contentType) })
+		if ok {
+			require.Equal(t, http.StatusOK, got.status, contentType)
+		} else {
+			got.requireError(t, roomsensor.CodeValidationFailed, "Content-Type")
+		}
+	}
+	f.patch(t, body, func(r *http.Request) { r.Header.Del("Content-Type") }).
+		requireError(t, roomsensor.CodeValidationFailed, "Content-Type")
+	f.patch(t, body, header("Content-Encoding", "gzip")).requireError(t, roomsensor.CodeValidationFailed, "Content-Encoding")
+	for key, ok := range map[string]bool{
+		"": false, "x": true, strings.Repeat("k", 255): true, strings.Repeat("k", 256): false,
+		strings.Repeat("é", 255): true, strings.Repeat("é", 256): false, "\xff": false,
+	} {
+		got := f.patch(t, body, header("Idempotency-Key", key))
+		if ok {
+			require.Equal(t, http.StatusOK, got.status, key)
+		} else {
+			got.requireError(t, roomsensor.CodeValidationFailed, "Idempotency-Key")
+		}
+	}
+	f.patch(t, body, header("Idempotency-Key", "a"), header("Idempotency-Key", "a")).
+		requireError(t, roomsensor.CodeValidationFailed, "Idempotency-Key")
+}
+
+func TestPatchSize(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	fits := `{"display_name":"x"}` + strings.Repeat(" ", 64<<10-20)
+	require.Len(t, fits, 64<<10)
+	require.Equal(t, http.StatusOK, f.patch(t, fits).status)
+	f.patch(t, fits+" ").requireError(t, roomsensor.CodeRequestTooLarge, "")
+	chunked := func(r *http.Request) { r.ContentLength = -1 }
+	require.Equal(t, http.StatusOK, f.patch(t, fits, chunked).status)
+	f.patch(t, fits+" ", chunked).requireError(t, roomsensor.CodeRequestTooLarge, "")
+}
+
+func TestTagsAfterTheMerge(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	tags := func(first, n int) string {
+		members := make([]string, n)
+		for i := range members {
+			members[i] = fmt.Sprintf(`"k%d":"v"`, first+i)
+		}
+		return `{"metadata":{` + strings.Join(members, ",") + `}}`
+	}
+	require.Len(t, decode[patched](t, f.patch(t, tags(0, 50))).Metadata, 50)
+	require.Equal(t, http.StatusOK, f.patch(t, tags(10, 40)).status)
+	f.patch(t, tags(50, 1)).requireError(t, roomsensor.CodeValidationFailed, "metadata")
+	require.Len(t, f.device(t).Metadata, 50, "nothing is written")
+	require.Equal(t, http.StatusOK, f.patch(t, `{"metadata":{"k0":null,"k50":"v"}}`).status)
+}
+
+// Spec 8, idempotency rules; decision 23.
+func TestIdempotency(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	once := header("Idempotency-Key", "once")
+	first := f.patch(t, `{"display_name":"One"}`, once)
+	require.Equal(t, http.StatusOK, first.status)
+	require.Empty(t, first.header.Get("Idempotent-Replayed"))
+	f.nameDevice(t, deviceID, "Two")
+	f.clock.advance(time.Hour)
+
+	replay := f.patch(t, `{"display_name":"One"}`, once)
+	require.Equal(t, "true", replay.header.Get("Idempotent-Replayed"))
+	require.Equal(t, string(first.body), string(replay.body))
+	require.NotEqual(t, first.header.Get("X-Request-Id"), replay.header.Get("X-Request-Id"))
+	require.Equal(t, "Two", *f.device(t).DisplayName, "the update does not run again")
+
+	differs := f.patch(t, `{"display_name":"One"} `, once)
+	require.Equal(t, http.StatusUnprocessableEntity, differs.status, "bodies compare by their bytes")
+	differs.requireError(t, roomsensor.CodeValidationFailed, "Idempotency-Key")
+
+	upper := f.do(t, http.MethodPatch, "/devices/"+strings.ToUpper(deviceID.String()), `{"display_name":"One"}`,
+		header("Content-Type", "application/json"), once)
+	require.Equal(t, "true", upper.header.Get("Idempotent-Replayed"), "the letter case of the id does not matter")
+
+	other := number(0xde, 2)
+	f.addDevice(t, teamID, other, "dev:2")
+	elsewhere := f.do(t, http.MethodPatch, "/devices/"+other.String(), `{"display_name":"Other"}`,
+		header("Content-Type", "application/json"), once)
+	require.Equal(t, http.StatusOK, elsewhere.status)
+	require.Contains(t, string(elsewhere.body), other.String(), "another path has answers of its own")
+
+	second := f.addKey(t, roomsensor.Key{TeamID: teamID, Scope: roomsensor.ScopeReadWrite})
+	foreign := f.patch(t, `{"display_name":"Three"}`, once, withKey(second))
+	require.Equal(t, "Three", *decode[patched](t, foreign).DisplayName, "another key has answers of its own")
+
+	f.exec(t, `UPDATE idempotency_keys SET created_at = now() - INTERVAL '24 hours 1 second'`)
+	again := f.patch(t, `{"display_name":"Four"}`, once)
+	require.Equal(t, "Four", *decode[patched](t, again).DisplayName, "after 24 hours it runs again")
+}
+
+func TestFailuresAreNotReplayed(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	once := header("Idempotency-Key", "once")
+	f.patch(t, `{"display_name":""}`, once).requireError(t, roomsensor.CodeValidationFailed, "display_name")
+	require.Equal(t, http.StatusOK, f.patch(t, `{"display_name":"x"}`, once).status)
+}
+
+func TestConcurrentRequestsWithOneKey(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	replicas := []*replica{f.replica, f.serve(t, backend{f.store}, nil)}
+	const clients = 100
+	got := make(chan response, clients)
+	for i := range clients {
+		go func() {
+			got <- replicas[i%2].do(t, http.MethodPatch, "/v1/devices/"+deviceID.String(), `{"display_name":"Once"}`,
+				withKey(f.key), header("Content-Type", "application/json"), header("Idempotency-Key", "all"))
+		}()
+	}
+	ran := 0
+	for range clients {
+		answer := <-got
+		require.Equal(t, http.StatusOK, answer.status, string(answer.body))
+		if answer.header.Get("Idempotent-Replayed") == "" {
+			ran++
+		}
+	}
+	require.Equal(t, 1, ran)
+}

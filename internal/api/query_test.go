@@ -1,0 +1,129 @@
+package api_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"roomsensor/internal/roomsensor"
+)
+
+// Decision 6.
+func TestParameters(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	device := "/devices/" + deviceID.String()
+	for query, tc := range map[string]struct {
+		path  string
+		code  roomsensor.Code // empty: 200
+		param string
+	}{
+		"":                          {device + "/readings", "", ""},
+		"&&":                        {device + "/readings", "", ""},
+		"form=x":                    {device + "/readings", roomsensor.CodeValidationFailed, "form"},
+		"From=x":                    {device + "/readings", roomsensor.CodeValidationFailed, "From"},
+		"device=x":                  {"/readings.csv", roomsensor.CodeValidationFailed, "device"},
+		"limit=5":                   {"/readings.csv", roomsensor.CodeValidationFailed, "limit"},
+		"cursor=x":                  {"/readings.csv", roomsensor.CodeValidationFailed, "cursor"},
+		"metadata.a=b":              {device + "/readings", roomsensor.CodeValidationFailed, "metadata.a"},
+		"last=1h":                   {device + "/assignments", roomsensor.CodeValidationFailed, "last"},
+		"limit=1":                   {device, roomsensor.CodeValidationFailed, "limit"},
+		"x=1":                       {"/team", roomsensor.CodeValidationFailed, "x"},
+		"=1":                        {"/team", roomsensor.CodeValidationFailed, ""},
+		"last=1h&last=1h":           {device + "/readings", roomsensor.CodeValidationFailed, "last"},
+		"last=1h&l%61st=2h":         {device + "/readings", roomsensor.CodeValidationFailed, "last"},
+		"from=%zz":                  {device + "/readings", roomsensor.CodeValidationFailed, ""},
+		"from=%":                    {device + "/readings", roomsensor.CodeValidationFailed, ""},
+		"%zz=1":                     {device + "/readings", roomsensor.CodeValidationFailed, ""},
+		"last=1h;limit=2":           {device + "/readings", roomsensor.CodeValidationFailed, ""},
+		"a;b":                       {"/team", roomsensor.CodeValidationFailed, ""},
+		"x=1&from=%zz":              {device + "/readings", roomsensor.CodeValidationFailed, ""},
+		"from=":                     {device + "/readings", roomsensor.CodeTimeRangeInvalid, "from"},
+		"to=":                       {device + "/readings", roomsensor.CodeTimeRangeInvalid, "to"},
+		"last=":                     {device + "/readings", roomsensor.CodeTimeRangeInvalid, "last"},
+		"from=%00":                  {device + "/readings", roomsensor.CodeTimeRangeInvalid, "from"},
+		"from=%ff":                  {device + "/readings", roomsensor.CodeValidationFailed, "from"},
+		"%ff=x":                     {device + "/readings", roomsensor.CodeValidationFailed, "\uFFFD"},
+		"cursor=":                   {device + "/readings", roomsensor.CodeCursorInvalid, "cursor"},
+		"cursor=%00":                {device + "/readings", roomsensor.CodeCursorInvalid, "cursor"},
+		"assignment_id=":            {device + "/readings", roomsensor.CodeValidationFailed, "assignment_id"},
+		"assignment_id=dev:1":       {device + "/readings", roomsensor.CodeValidationFailed, "assignment_id"},
+		"assignment_id=%00":         {device + "/readings", roomsensor.CodeValidationFailed, "assignment_id"},
+		"limit=":                    {"/devices", roomsensor.CodeValidationFailed, "limit"},
+		"limit=0":                   {"/devices", roomsensor.CodeValidationFailed, "limit"},
+		"limit=1001":                {"/devices", roomsensor.CodeValidationFailed, "limit"},
+		"limit=-1":                  {"/devices", roomsensor.CodeValidationFailed, "limit"},
+		"limit=%2b1":                {"/devices", roomsensor.CodeValidationFailed, "limit"},
+		"limit=1.0":                 {"/devices/current", roomsensor.CodeValidationFailed, "limit"},
+		"limit=99999999999":         {"/devices", roomsensor.CodeValidationFailed, "limit"},
+		"limit=1000":                {"/devices", "", ""},
+		"metadata.=x":               {"/devices", roomsensor.CodeValidationFailed, "metadata."},
+		"metadata=x":                {"/devices", roomsensor.CodeValidationFailed, "metadata"},
+		"metadata.a=b&limit=7":      {"/devices/current", "", ""},
+		"metadata.%ff=x":            {"/devices", roomsensor.CodeValidationFailed, "metadata.\uFFFD"},
+		"metadata.a=%ff":            {"/devices", roomsensor.CodeValidationFailed, "metadata.a"},
+		"metadata.a=%00":            {"/devices", "", ""},
+		"metadata.%00=x":            {"/devices/current", "", ""},
+		"metadata.a=1&metadata.a=1": {"/devices", roomsensor.CodeValidationFailed, "metadata.a"},
+		"devices=":                  {"/readings.csv", roomsensor.CodeValidationFailed, "devices"},
+		"devices=,":                 {"/readings.csv", roomsensor.CodeValidationFailed, "devices"},
+		"devices=dev:1":             {"/readings.csv", roomsensor.CodeValidationFailed, "devices"},
+		"shape=":                    {"/readings.csv", roomsensor.CodeValidationFailed, "shape"},
+		"shape=Long":                {"/readings.csv", roomsensor.CodeValidationFailed, "shape"},
+	} {
+		t.Run(query, func(t *testing.T) {
+			t.Parallel()
+			got := f.get(t, tc.path+"?"+query)
+			if tc.code == "" {
+				require.Equal(t, http.StatusOK, got.status, string(got.body))
+				return
+			}
+			got.requireError(t, tc.code, tc.param)
+		})
+	}
+	many := strings.Repeat(deviceID.String()+",", 1000) + deviceID.String()
+	f.get(t, "/readings.csv?devices="+many).requireError(t, roomsensor.CodeValidationFailed, "devices")
+	require.Equal(t, http.StatusOK, f.get(t, "/readings.csv?devices="+many[:len(many)-37]).status)
+}
+
+// Decision 22: headers and parameters come before size and body, the path id
+// before them, and the scope before everything.
+func TestOrderOfChecks(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	unknown := number(9, 9).String()
+	large := `{"assignment":"` + strings.Repeat("x", 64<<10) + `"}`
+	asJSON := header("Content-Type", "application/json")
+	twice := func(r *http.Request) { r.Header["Idempotency-Key"] = []string{"a", "b"} }
+	for name, tc := range map[string]struct {
+		method, path, body string
+		options            []option
+		code               roomsensor.Code
+		param              string
+	}{
+		"key before scope":            {"PATCH", "/devices/x", "", []option{withKey("x")}, roomsensor.CodeAPIKeyInvalid, ""},
+		"scope before path id":        {"PATCH", "/devices/x", "", []option{withKey(f.readKey)}, roomsensor.CodeInsufficientScope, ""},
+		"path id before headers":      {"PATCH", "/devices/x?x=1", large, nil, roomsensor.CodeValidationFailed, "device_id"},
+		"headers before size":         {"PATCH", "/devices/" + unknown, large, nil, roomsensor.CodeValidationFailed, "Content-Type"},
+		"key header before size":      {"PATCH", "/devices/" + unknown, large, []option{asJSON, twice}, roomsensor.CodeValidationFailed, "Idempotency-Key"},
+		"parameters before size":      {"PATCH", "/devices/" + unknown + "?x=1", large, []option{asJSON}, roomsensor.CodeValidationFailed, "x"},
+		"size before assignment":      {"PATCH", "/devices/" + unknown, large, []option{asJSON}, roomsensor.CodeRequestTooLarge, ""},
+		"assignment before body":      {"PATCH", "/devices/" + unknown, `{"x":1,"assignment":null}`, []option{asJSON}, roomsensor.CodeNotImplemented, "assignment"},
+		"body before device":          {"PATCH", "/devices/" + unknown, `{"x":1}`, []option{asJSON}, roomsensor.CodeValidationFailed, "x"},
+		"device before nothing":       {"PATCH", "/devices/" + unknown, `{"display_name":null}`, []option{asJSON}, roomsensor.CodeDeviceNotFound, "device_id"},
+		"path id before parameters":   {"GET", "/devices/x/readings?x=1", "", nil, roomsensor.CodeValidationFailed, "device_id"},
+		"parameter before cursor":     {"GET", "/devices/" + unknown + "/readings?cursor=x&last=x", "", nil, roomsensor.CodeTimeRangeInvalid, "last"},
+		"cursor before device":        {"GET", "/devices/" + unknown + "/readings?cursor=x", "", nil, roomsensor.CodeCursorInvalid, "cursor"},
+		"device before assignment":    {"GET", "/devices/" + unknown + "/readings?assignment_id=" + unknown, "", nil, roomsensor.CodeDeviceNotFound, "device_id"},
+		"width before device":         {"GET", "/devices/" + unknown + "/readings?last=91d", "", nil, roomsensor.CodeTimeRangeTooWide, "last"},
+		"csv device before its other": {"GET", "/readings.csv?assignment_id=" + unknown + "&devices=" + unknown, "", nil, roomsensor.CodeDeviceNotFound, "devices"},
+		"csv shape before device":     {"GET", "/readings.csv?devices=" + unknown + "&shape=x", "", nil, roomsensor.CodeValidationFailed, "shape"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f.do(t, tc.method, tc.path, tc.body, tc.options...).requireError(t, tc.code, tc.param)
+		})
+	}
+}

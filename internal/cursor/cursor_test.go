@@ -1,0 +1,150 @@
+package cursor_test
+
+import (
+	"encoding/base64"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"roomsensor/internal/cursor"
+	"roomsensor/internal/roomsensor"
+)
+
+func newSealer(t require.TestingT, fill byte) *cursor.Sealer {
+	secret := make([]byte, cursor.SecretBytes)
+	for i := range secret {
+		secret[i] = fill
+	}
+	s, err := cursor.NewSealer(secret)
+	require.NoError(t, err)
+	return s
+}
+
+func instants() *rapid.Generator[time.Time] {
+	return rapid.Custom(func(t *rapid.T) time.Time {
+		return time.UnixMicro(rapid.Int64Range(0, roomsensor.Forever.UnixMicro()).Draw(t, "µs")).UTC()
+	})
+}
+
+func ids() *rapid.Generator[uuid.UUID] {
+	return rapid.Custom(func(t *rapid.T) uuid.UUID {
+		return uuid.UUID(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "id"))
+	})
+}
+
+func walks() *rapid.Generator[*cursor.Walk] {
+	return rapid.Custom(func(t *rapid.T) *cursor.Walk {
+		w := &cursor.Walk{
+			Endpoint: cursor.Endpoint(rapid.ByteRange(1, 4).Draw(t, "endpoint")),
+			KeyID:    rapid.String().Draw(t, "key"),
+			Device:   ids().Draw(t, "device"),
+			IssuedAt: instants().Draw(t, "issued"),
+			Limit:    rapid.IntRange(1, 1000).Draw(t, "limit"),
+			Window:   roomsensor.Window{From: instants().Draw(t, "from"), To: instants().Draw(t, "to")},
+			At:       instants().Draw(t, "at"),
+			ID:       ids().Draw(t, "id"),
+		}
+		if tags := rapid.MapOfN(rapid.String(), rapid.String(), 0, 5).Draw(t, "tags"); len(tags) > 0 {
+			w.Metadata = tags
+		}
+		w.Request.From = rapid.Ptr(instants(), true).Draw(t, "request from")
+		w.Request.To = rapid.Ptr(instants(), true).Draw(t, "request to")
+		w.Request.Last = time.Duration(rapid.Int64Range(0, int64(roomsensor.MaxWindow)).Draw(t, "last"))
+		w.Assignment = rapid.Ptr(ids(), true).Draw(t, "assignment")
+		return w
+	})
+}
+
+func TestCursorReadsBackWhatItHolds(t *testing.T) {
+	t.Parallel()
+	s := newSealer(t, 1)
+	rapid.Check(t, func(t *rapid.T) {
+		w := walks().Draw(t, "walk")
+		got, err := newSealer(t, 1).Open(s.Seal(w)) // Another replica.
+		require.NoError(t, err)
+		require.Equal(t, w, got)
+	})
+}
+
+func TestTamperedCursorIsCorrupted(t *testing.T) {
+	t.Parallel()
+	s := newSealer(t, 1)
+	text := s.Seal(&cursor.Walk{Endpoint: cursor.Readings, KeyID: "k", Limit: 10})
+	raw, err := base64.RawURLEncoding.DecodeString(text)
+	require.NoError(t, err)
+	for bit := range len(raw) * 8 {
+		bent := append([]byte{}, raw...)
+		bent[bit/8] ^= 1 << (bit % 8)
+		_, err := s.Open(base64.RawURLEncoding.EncodeToString(bent))
+		require.ErrorIs(t, err, cursor.ErrCorrupted, "bit %d", bit)
+	}
+	for n := range raw {
+		_, err := s.Open(base64.RawURLEncoding.EncodeToString(raw[:n]))
+		require.ErrorIs(t, err, cursor.ErrCorrupted, "%d bytes", n)
+	}
+}
+
+func TestCursorHasOneSpelling(t *testing.T) {
+	t.Parallel()
+	s := newSealer(t, 1)
+	text := s.Seal(&cursor.Walk{Endpoint: cursor.Devices, KeyID: "key", Limit: 10})
+	require.NotContains(t, text, "=")
+	for name, bent := range map[string]string{
+		"empty": "", "line feed": text + "\n", "carriage return": "\r" + text, "padded": text + "=",
+		"space": text + " ", "doubled": text + text, "words": "last=24h", "upper case": strings.ToUpper(text),
+	} {
+		_, err := s.Open(bent)
+		require.ErrorIs(t, err, cursor.ErrCorrupted, name)
+	}
+}
+
+func TestCursorOfAnotherSecretIsCorrupted(t *testing.T) {
+	t.Parallel()
+	text := newSealer(t, 1).Seal(&cursor.Walk{Endpoint: cursor.Devices})
+	_, err := newSealer(t, 2).Open(text)
+	require.ErrorIs(t, err, cursor.ErrCorrupted)
+	_, err = cursor.NewSealer([]byte("too short"))
+	require.ErrorContains(t, err, "32")
+}
+
+// Decision 12: endpoint and age come before the key, the key before the device.
+func TestCheckOrder(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+	device, other := uuid.New(), uuid.New()
+	for name, tc := range map[string]struct {
+		endpoint cursor.Endpoint
+		key      string
+		device   uuid.UUID
+		age      time.Duration
+		want     roomsensor.Code
+	}{
+		"right":                     {cursor.Readings, "a", device, 0, ""},
+		"24 hours old":              {cursor.Readings, "a", device, 24 * time.Hour, ""},
+		"a microsecond older":       {cursor.Readings, "a", device, 24*time.Hour + time.Microsecond, roomsensor.CodeCursorInvalid},
+		"other endpoint and key":    {cursor.Devices, "b", device, 0, roomsensor.CodeCursorInvalid},
+		"old and of another key":    {cursor.Readings, "b", device, 25 * time.Hour, roomsensor.CodeCursorInvalid},
+		"other key and device":      {cursor.Readings, "b", other, 0, roomsensor.CodeCursorTeamMismatch},
+		"other device":              {cursor.Readings, "a", other, 0, roomsensor.CodeCursorDeviceMismatch},
+		"issued by a clock ahead":   {cursor.Readings, "a", device, -time.Second, ""},
+		"old and of another device": {cursor.Readings, "a", other, 25 * time.Hour, roomsensor.CodeCursorInvalid},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := &cursor.Walk{Endpoint: cursor.Readings, KeyID: "a", Device: device, IssuedAt: now.Add(-tc.age)}
+			err := w.Check(tc.endpoint, tc.key, tc.device, now)
+			if tc.want == "" {
+				require.NoError(t, err)
+				return
+			}
+			var answer *roomsensor.Error
+			require.ErrorAs(t, err, &answer)
+			require.Equal(t, tc.want, answer.Code)
+			require.Equal(t, "cursor", answer.Param)
+		})
+	}
+}
