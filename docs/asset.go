@@ -9,49 +9,43 @@ import (
 	"github.com/swaggest/swgui/v5/static"
 )
 
-// assets lists the files that pages load, by their path below /docs.
-var assets = []struct {
-	path, contentType string
-	read              func() ([]byte, error)
-}{
-	{"/assets/style.css", "text/css; charset=utf-8", own("web/style.css")},
-	{"/assets/reference.css", "text/css; charset=utf-8", own("web/reference.css")},
-	{"/assets/reference.js", "text/javascript; charset=utf-8", own("web/reference.js")},
-	{"/assets/icon.svg", "image/svg+xml", own("web/icon.svg")},
-	{"/assets/swagger-ui.css", "text/css; charset=utf-8", viewers("swagger-ui.css.gz")},
-	{"/assets/swagger-ui.js", "text/javascript; charset=utf-8", viewers("swagger-ui-bundle.js.gz")},
-}
+const (
+	cssType        = "text/css; charset=utf-8"
+	javaScriptType = "text/javascript; charset=utf-8"
+)
 
+// addAssets serves the files that pages load: the site's own and those of the
+// viewer, Swagger UI.
 func (s *site) addAssets() error {
-	for _, asset := range assets {
-		body, err := asset.read()
+	for path, contentType := range map[string]string{
+		"/style.css": cssType, "/reference.css": cssType, "/reference.js": javaScriptType, "/icon.svg": "image/svg+xml",
+	} {
+		body, err := files.ReadFile("web" + path)
 		if err != nil {
-			return err
+			return fmt.Errorf("reading an embedded file: %w", err)
 		}
-		s.files[prefix+asset.path] = newFile(asset.contentType, body)
+		s.files[prefix+"/assets"+path] = newFile(contentType, body)
 	}
+	if err := s.addViewer("/swagger-ui.css", cssType, "swagger-ui.css.gz"); err != nil {
+		return err
+	}
+	return s.addViewer("/swagger-ui.js", javaScriptType, "swagger-ui-bundle.js.gz")
+}
+
+// addViewer serves a file of the viewer, which comes compressed.
+func (s *site) addViewer(path, contentType, name string) error {
+	packed, err := static.FS.ReadFile(name)
+	if err != nil {
+		return fmt.Errorf("reading the viewer: %w", err)
+	}
+	r, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return fmt.Errorf("unpacking the viewer: %w", err)
+	}
+	body, err := io.ReadAll(r)
+	if err != nil {
+		return fmt.Errorf("unpacking the viewer: %w", err)
+	}
+	s.files[prefix+"/assets"+path] = &file{contentType: contentType, plain: tagged(body), gzipped: tagged(packed)}
 	return nil
-}
-
-func own(name string) func() ([]byte, error) {
-	return func() ([]byte, error) { return files.ReadFile(name) }
-}
-
-// viewers reads a file of the viewer, Swagger UI, which comes compressed.
-func viewers(name string) func() ([]byte, error) {
-	return func() ([]byte, error) {
-		packed, err := static.FS.ReadFile(name)
-		if err != nil {
-			return nil, fmt.Errorf("reading the viewer: %w", err)
-		}
-		r, err := gzip.NewReader(bytes.NewReader(packed))
-		if err != nil {
-			return nil, fmt.Errorf("unpacking the viewer: %w", err)
-		}
-		body, err := io.ReadAll(r)
-		if err != nil {
-			return nil, fmt.Errorf("unpacking the viewer: %w", err)
-		}
-		return body, nil
-	}
 }

@@ -69,7 +69,7 @@ func exampleOf(info roomsensor.CodeInfo, docURL string) (string, error) {
 	}
 	e := inner{
 		Type: "invalid_request_error", Code: info.Code, Message: info.Message,
-		DocURL: docURL, RequestID: "4f1c2a9e-7d35-4b60-9a8e-31d5c7f0b264",
+		DocURL: docURL, RequestID: "req_ujzdegxdncf32epf3dhodzdoci",
 	}
 	if info.Param != "" {
 		e.Param = &info.Param

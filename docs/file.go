@@ -62,7 +62,7 @@ func (f *file) serve(w http.ResponseWriter, r *http.Request) {
 
 // takesGzip reports whether gzip is named and not refused by q=0.
 func takesGzip(accepted []string) bool {
-	for _, coding := range strings.Split(strings.Join(accepted, ","), ",") {
+	for coding := range strings.SplitSeq(strings.Join(accepted, ","), ",") {
 		name, weight, _ := strings.Cut(strings.ToLower(coding), ";")
 		if strings.TrimSpace(name) != "gzip" {
 			continue

@@ -28,7 +28,7 @@ func guideFiles(t *testing.T) []string {
 
 func TestGuidesRender(t *testing.T) {
 	t.Parallel()
-	h := newHandler(t)
+	h := sharedHandler(t)
 	for _, name := range guideFiles(t) {
 		body := get(h, http.MethodGet, "/docs/guides/"+strings.TrimSuffix(name, ".md")).Body.String()
 		require.Equal(t, 1, strings.Count(body, "<h1"), name)
@@ -71,5 +71,6 @@ func check(t *testing.T, schema *openapi3.SchemaRef, text string) error {
 	t.Helper()
 	var value any
 	require.NoError(t, json.Unmarshal([]byte(text), &value), text)
-	return schema.Value.VisitJSON(value, openapi3.EnableJSONSchema2020(), openapi3.VisitAsResponse())
+	err := schema.Value.VisitJSON(value, openapi3.EnableJSONSchema2020(), openapi3.VisitAsResponse())
+	return err //nolint:wrapcheck // It names the field.
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -17,9 +18,14 @@ const (
 	docsURL   = "https://help.example.org/sensors"
 )
 
-func newHandler(t *testing.T) http.Handler {
+// handler is the one that the tests share: it never changes.
+var handler = sync.OnceValues(func() (http.Handler, error) {
+	return docs.Handler(docs.Options{PublicURL: publicURL, DocsURL: docsURL})
+})
+
+func sharedHandler(t *testing.T) http.Handler {
 	t.Helper()
-	h, err := docs.Handler(docs.Options{PublicURL: publicURL, DocsURL: docsURL})
+	h, err := handler()
 	require.NoError(t, err)
 	return h
 }
@@ -36,7 +42,7 @@ func get(h http.Handler, method, path string, headers ...string) *httptest.Respo
 
 func TestHandlerServesEveryKindOfFile(t *testing.T) {
 	t.Parallel()
-	h := newHandler(t)
+	h := sharedHandler(t)
 	for path, contentType := range map[string]string{
 		"/docs":                        "text/html; charset=utf-8",
 		"/docs/":                       "text/html; charset=utf-8",
@@ -65,7 +71,7 @@ func TestHandlerServesEveryKindOfFile(t *testing.T) {
 // Decision 42: HEAD works wherever GET does, docs included.
 func TestHandlerAnswersHeadWithTheHeadersOfGet(t *testing.T) {
 	t.Parallel()
-	h := newHandler(t)
+	h := sharedHandler(t)
 	for _, path := range []string{"/docs", "/docs/openapi.yaml", "/docs/errors/overloaded"} {
 		head := get(h, http.MethodHead, path)
 		require.Equal(t, http.StatusOK, head.Code)
@@ -76,7 +82,7 @@ func TestHandlerAnswersHeadWithTheHeadersOfGet(t *testing.T) {
 
 func TestHandlerHasNothingElse(t *testing.T) {
 	t.Parallel()
-	h := newHandler(t)
+	h := sharedHandler(t)
 	for _, path := range []string{
 		"/docs/nothing", "/docs/errors/nothing", "/docs/guides", "/docs/guides/paging.md", "/docs/errors/",
 		"/docs/assets/swagger-ui-bundle.js.gz", "/docs/web/layout.html", "/docs//", "/docs/../go.mod", "/",
@@ -87,7 +93,7 @@ func TestHandlerHasNothingElse(t *testing.T) {
 
 func TestHandlerRevalidates(t *testing.T) {
 	t.Parallel()
-	h := newHandler(t)
+	h := sharedHandler(t)
 	first := get(h, http.MethodGet, "/docs/guides/csv")
 	require.Equal(t, "no-cache", first.Header().Get("Cache-Control"))
 	tag := first.Header().Get("Etag")
@@ -103,7 +109,7 @@ func TestHandlerRevalidates(t *testing.T) {
 
 func TestHandlerCompressesWhereTheClientTakesIt(t *testing.T) {
 	t.Parallel()
-	h := newHandler(t)
+	h := sharedHandler(t)
 	const path = "/docs/assets/swagger-ui.js"
 	plain := get(h, http.MethodGet, path)
 	for accepted, zipped := range map[string]bool{
@@ -131,7 +137,7 @@ func TestHandlerCompressesWhereTheClientTakesIt(t *testing.T) {
 // A page runs no script but the viewer's, and loads nothing from elsewhere.
 func TestHandlerLocksPages(t *testing.T) {
 	t.Parallel()
-	h := newHandler(t)
+	h := sharedHandler(t)
 	guide := get(h, http.MethodGet, "/docs/guides/csv")
 	require.Contains(t, guide.Header().Get("Content-Security-Policy"), "default-src 'none'")
 	require.NotContains(t, guide.Header().Get("Content-Security-Policy"), "script-src")
@@ -144,7 +150,7 @@ func TestHandlerLocksPages(t *testing.T) {
 
 func TestHandlerNamesTheAddressesOfTheDeployment(t *testing.T) {
 	t.Parallel()
-	h := newHandler(t)
+	h := sharedHandler(t)
 	for _, path := range []string{"/docs/openapi.yaml", "/docs/openapi.json", "/docs/guides/csv", "/docs/errors"} {
 		body := get(h, http.MethodGet, path).Body.String()
 		require.NotContains(t, body, "127.0.0.1:8080", path)

@@ -22,7 +22,7 @@ var (
 // hands each with its body to visit.
 func walk(t *testing.T, visit func(path, body string)) map[string]string {
 	t.Helper()
-	h := newHandler(t)
+	h := sharedHandler(t)
 	bodies := map[string]string{}
 	for queue := []string{"/docs"}; len(queue) > 0; queue = queue[1:] {
 		path := queue[0]

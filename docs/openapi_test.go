@@ -26,7 +26,7 @@ func load(t *testing.T, text []byte) *openapi3.T {
 
 func TestDocumentsAreValid(t *testing.T) {
 	t.Parallel()
-	h := newHandler(t)
+	h := sharedHandler(t)
 	for _, name := range []string{"openapi", "receiver"} {
 		asYAML := load(t, get(h, http.MethodGet, "/docs/"+name+".yaml").Body.Bytes())
 		asJSON := load(t, get(h, http.MethodGet, "/docs/"+name+".json").Body.Bytes())
@@ -46,7 +46,7 @@ func TestDocumentsAreValid(t *testing.T) {
 // Decision 35: the table of codes is the source of the documents and the pages.
 func TestEveryCodeIsDocumented(t *testing.T) {
 	t.Parallel()
-	h := newHandler(t)
+	h := sharedHandler(t)
 	api, receiver := load(t, docs.OpenAPI()), load(t, docs.Receiver())
 	index := get(h, http.MethodGet, "/docs/errors").Body.String()
 	for _, info := range roomsensor.Codes {

@@ -31,8 +31,10 @@ type entry struct {
 }
 
 var documentLinks = []link{
-	{"/openapi.yaml", "openapi.yaml"}, {"/openapi.json", "openapi.json"},
-	{"/receiver.yaml", "receiver.yaml"}, {"/receiver.json", "receiver.json"},
+	{"/openapi.yaml", "openapi.yaml"},
+	{"/openapi.json", "openapi.json"},
+	{"/receiver.yaml", "receiver.yaml"},
+	{"/receiver.json", "receiver.json"},
 }
 
 var layouts = template.Must(template.New("").Funcs(template.FuncMap{

@@ -12,33 +12,44 @@ import (
 	"roomsensor/docs"
 )
 
-// eachExample hands every example of a document to visit, with its schema.
-func eachExample(document *openapi3.T, visit func(where string, schema *openapi3.SchemaRef, value any)) {
-	media := func(where string, content openapi3.Content) {
-		for contentType, m := range content {
-			if m.Example != nil {
-				visit(where+" "+contentType, m.Schema, m.Example)
-			}
-			for name, example := range m.Examples {
-				visit(where+" "+contentType+" "+name, m.Schema, example.Value.Value)
-			}
-		}
-	}
+// visitor is handed an example, with its schema and where it stands.
+type visitor func(where string, schema *openapi3.SchemaRef, value any)
+
+// eachExample hands every example of a document to visit.
+func eachExample(document *openapi3.T, visit visitor) {
 	operations(document, func(name string, o *openapi3.Operation) {
 		for _, p := range o.Parameters {
-			if p.Value.Example != nil {
-				visit(name+" "+p.Value.Name, p.Value.Schema, p.Value.Example)
-			}
+			visit.parameter(name, p.Value)
 		}
 		if o.RequestBody != nil {
-			media(name, o.RequestBody.Value.Content)
+			visit.content(name, o.RequestBody.Value.Content)
 		}
 		for status, response := range o.Responses.Map() {
-			media(name+" "+status, response.Value.Content)
+			visit.content(name+" "+status, response.Value.Content)
 		}
 	})
 	for name, response := range document.Components.Responses {
-		media(name, response.Value.Content)
+		visit.content(name, response.Value.Content)
+	}
+}
+
+func (visit visitor) parameter(where string, p *openapi3.Parameter) {
+	if p.Example != nil {
+		visit(where+" "+p.Name, p.Schema, p.Example)
+	}
+	for _, example := range p.Schema.Value.Examples {
+		visit(where+" "+p.Name, p.Schema, example)
+	}
+}
+
+func (visit visitor) content(where string, content openapi3.Content) {
+	for contentType, m := range content {
+		if m.Example != nil {
+			visit(where+" "+contentType, m.Schema, m.Example)
+		}
+		for name, example := range m.Examples {
+			visit(where+" "+contentType+" "+name, m.Schema, example.Value.Value)
+		}
 	}
 }
 

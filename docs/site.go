@@ -58,7 +58,8 @@ func rootOf(path string) string {
 // policy is the Content-Security-Policy of a page. The viewer runs its own
 // script, sets styles and asks the API; every other page does none of that.
 func policy(v *viewer, publicURL string) string {
-	const locked = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; img-src 'self' data:; "
+	const locked = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
+		"img-src 'self' data:; "
 	if v == nil {
 		return locked + "style-src 'self'"
 	}

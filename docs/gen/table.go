@@ -17,7 +17,8 @@ var documents = map[string]document{
 // The responses that every operation of the API has.
 var (
 	unauthorized = answer("Unauthorized", []header{requestID},
-		roomsensor.CodeAPIKeyMissing, roomsensor.CodeAPIKeyInvalid, roomsensor.CodeAPIKeyRevoked, roomsensor.CodeAPIKeyExpired).
+		roomsensor.CodeAPIKeyMissing, roomsensor.CodeAPIKeyInvalid,
+		roomsensor.CodeAPIKeyRevoked, roomsensor.CodeAPIKeyExpired).
 		with("WWW-Authenticate", "WWWAuthenticate")
 	rateLimited   = answer("RateLimited", counted, roomsensor.CodeRateLimitExceeded).with("Retry-After", "RetryAfterRate")
 	internalError = answer("InternalError", perhapsCounted, roomsensor.CodeInternalError)
