@@ -112,7 +112,7 @@ WHERE d.team_id = $1 AND a.device_id = $2
        OR a.started_at < $3
        OR (a.started_at = $3 AND a.id > $4::uuid))
 ORDER BY a.started_at DESC, a.id
-LIMIT $5
+LIMIT $5::bigint
 `
 
 type AssignmentListParams struct {
@@ -120,7 +120,7 @@ type AssignmentListParams struct {
 	DeviceID       uuid.UUID
 	AfterStartedAt *time.Time
 	AfterID        *uuid.UUID
-	Most           int32
+	Most           int64
 }
 
 func (q *Queries) AssignmentList(ctx context.Context, db DBTX, arg AssignmentListParams) ([]Assignment, error) {

@@ -29,14 +29,14 @@ WHERE d.team_id = $1
   AND d.metadata @> $2::jsonb
   AND ($3::uuid IS NULL OR d.id > $3)
 ORDER BY d.id
-LIMIT $4
+LIMIT $4::bigint
 `
 
 type DeviceCurrentListParams struct {
 	TeamID   uuid.UUID
 	Metadata []byte
 	After    *uuid.UUID
-	Most     int32
+	Most     int64
 }
 
 type DeviceCurrentListRow struct {
@@ -241,14 +241,14 @@ WHERE d.team_id = $1
   AND d.metadata @> $2::jsonb
   AND ($3::uuid IS NULL OR d.id > $3)
 ORDER BY d.id
-LIMIT $4
+LIMIT $4::bigint
 `
 
 type DeviceListParams struct {
 	TeamID   uuid.UUID
 	Metadata []byte
 	After    *uuid.UUID
-	Most     int32
+	Most     int64
 }
 
 type DeviceListRow struct {

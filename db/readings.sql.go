@@ -19,7 +19,7 @@ SELECT count(*) FROM (
       AND r.device_id IN (SELECT d.id FROM devices d WHERE d.team_id = $2)
       AND r.bucket_at >= $3::timestamptz
       AND r.bucket_at < $4::timestamptz
-    LIMIT $5
+    LIMIT $5::bigint
 ) counted
 `
 
@@ -28,7 +28,7 @@ type ReadingCountParams struct {
 	TeamID     uuid.UUID
 	WindowFrom time.Time
 	WindowTo   time.Time
-	Most       int32
+	Most       int64
 }
 
 // ReadingCount counts no further than most.
@@ -143,7 +143,7 @@ WHERE r.device_id = $1
   AND r.bucket_at >= $3::timestamptz
   AND r.bucket_at < $4::timestamptz
 ORDER BY r.bucket_at DESC
-LIMIT $5
+LIMIT $5::bigint
 `
 
 type ReadingPageParams struct {
@@ -151,7 +151,7 @@ type ReadingPageParams struct {
 	TeamID     uuid.UUID
 	WindowFrom time.Time
 	WindowTo   time.Time
-	Most       int32
+	Most       int64
 }
 
 type ReadingPageRow struct {

@@ -74,7 +74,7 @@ WHERE ($1::uuid IS NULL OR team_id = $1)
   AND ($3::text IS NULL OR hardware_id = $3)
   AND ($4::timestamptz IS NULL OR received_at >= $4)
 ORDER BY received_at DESC, stream_sequence DESC, id
-LIMIT $5
+LIMIT $5::bigint
 `
 
 type RejectListParams struct {
@@ -82,7 +82,7 @@ type RejectListParams struct {
 	Reason     *string
 	HardwareID *string
 	Since      *time.Time
-	Most       int32
+	Most       int64
 }
 
 type RejectListRow struct {

@@ -7,7 +7,7 @@ WHERE d.team_id = @team_id AND a.device_id = @device_id
        OR a.started_at < sqlc.narg(after_started_at)
        OR (a.started_at = sqlc.narg(after_started_at) AND a.id > sqlc.narg(after_id)::uuid))
 ORDER BY a.started_at DESC, a.id
-LIMIT @most;
+LIMIT @most::bigint;
 
 -- name: AssignmentGet :one
 SELECT a.id, a.device_id, a.type, a.label, a.home_or_travel, a.external_ref, a.started_at, a.ended_at

@@ -14,7 +14,7 @@ WHERE d.team_id = @team_id
   AND d.metadata @> @metadata::jsonb
   AND (sqlc.narg(after)::uuid IS NULL OR d.id > sqlc.narg(after))
 ORDER BY d.id
-LIMIT @most;
+LIMIT @most::bigint;
 
 -- name: DeviceGet :one
 SELECT d.id, d.hardware_id, d.display_name, d.firmware_version, d.metadata,
@@ -43,7 +43,7 @@ WHERE d.team_id = @team_id
   AND d.metadata @> @metadata::jsonb
   AND (sqlc.narg(after)::uuid IS NULL OR d.id > sqlc.narg(after))
 ORDER BY d.id
-LIMIT @most;
+LIMIT @most::bigint;
 
 -- DeviceNameList serves the export, whose column names depend on every device
 -- of the team.

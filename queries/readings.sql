@@ -8,7 +8,7 @@ WHERE r.device_id = @device_id
   AND r.bucket_at >= @window_from::timestamptz
   AND r.bucket_at < @window_to::timestamptz
 ORDER BY r.bucket_at DESC
-LIMIT @most;
+LIMIT @most::bigint;
 
 -- ReadingExport streams the rows of a CSV. It runs through its text, as its
 -- rows are read in binary one by one.
@@ -29,7 +29,7 @@ SELECT count(*) FROM (
       AND r.device_id IN (SELECT d.id FROM devices d WHERE d.team_id = @team_id)
       AND r.bucket_at >= @window_from::timestamptz
       AND r.bucket_at < @window_to::timestamptz
-    LIMIT @most
+    LIMIT @most::bigint
 ) counted;
 
 -- ReadingCountBuckets is the number of lines of a wide export.

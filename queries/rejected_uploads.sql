@@ -14,7 +14,7 @@ WHERE (sqlc.narg(team_id)::uuid IS NULL OR team_id = sqlc.narg(team_id))
   AND (sqlc.narg(hardware_id)::text IS NULL OR hardware_id = sqlc.narg(hardware_id))
   AND (sqlc.narg(since)::timestamptz IS NULL OR received_at >= sqlc.narg(since))
 ORDER BY received_at DESC, stream_sequence DESC, id
-LIMIT @most;
+LIMIT @most::bigint;
 
 -- name: RejectGet :one
 SELECT * FROM rejected_uploads WHERE id = @reject_id;

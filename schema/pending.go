@@ -17,5 +17,5 @@ func Pending(ctx context.Context, databaseURL string) (pending bool, err error) 
 		}
 		return nil
 	})
-	return pending, err
+	return pending, err //nolint:wrapcheck // withProvider says what it was doing.
 }

@@ -130,7 +130,7 @@ var (
 
 func dump(t *testing.T, url string) string {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), pgDump(t, url), "--schema-only", url).CombinedOutput() //nolint:gosec // Found, not given.
+	out, err := exec.CommandContext(t.Context(), pgDump(t, url), "--schema-only", url).CombinedOutput()
 	require.NoError(t, err, string(out))
 	return numbers.ReplaceAllString(randomLines.ReplaceAllString(string(out), ""), "${1}N")
 }
@@ -149,7 +149,7 @@ func pgDump(t *testing.T, url string) string {
 		candidates = append(candidates, found...)
 	}
 	for _, candidate := range candidates {
-		out, err := exec.CommandContext(t.Context(), candidate, "--version").Output() //nolint:gosec // As above.
+		out, err := exec.CommandContext(t.Context(), candidate, "--version").Output()
 		fields := strings.Fields(string(out))
 		if err != nil || len(fields) < 3 {
 			continue

@@ -56,15 +56,18 @@ var Codes = []CodeInfo{
 		Code: CodeAPIKeyMissing, Status: 401,
 		Cause:   "The request carries no Authorization header (on the CSV endpoint: and no key parameter).",
 		Message: "Send your API key in the header Authorization: Bearer <API_KEY>.",
-		Fix:     "Add the header Authorization: Bearer <API_KEY>. Only GET /readings.csv takes the key in the URL, as key=<API_KEY>.",
-		Retry:   retryNever,
+		Fix: "Add the header Authorization: Bearer <API_KEY>. Only GET /readings.csv takes the key in the URL, as " +
+			"key=<API_KEY>.",
+		Retry: retryNever,
 	},
 	{
 		Code: CodeAPIKeyInvalid, Status: 401,
-		Cause:   "The header is malformed, sent twice or not of the scheme Bearer, or the key is empty, unknown or has a wrong secret.",
+		Cause: "The header is malformed, sent twice or not of the scheme Bearer, or the key is empty, unknown or " +
+			"has a wrong secret.",
 		Message: "This API key is not valid. Check that the whole key was copied, from rsk_ to its last character.",
-		Fix:     "Check the form Authorization: Bearer rsk_<key_id>_<secret>, that the key was copied whole, and that it belongs to this service.",
-		Retry:   retryNever,
+		Fix: "Check the form Authorization: Bearer rsk_<key_id>_<secret>, that the key was copied whole, and that " +
+			"it belongs to this service.",
+		Retry: retryNever,
 	},
 	{
 		Code: CodeAPIKeyRevoked, Status: 401,
@@ -91,29 +94,34 @@ var Codes = []CodeInfo{
 		Code: CodeRateLimitExceeded, Status: 429,
 		Cause:   "The key made more than 600 requests within 10 minutes.",
 		Message: "More than 600 requests in 10 minutes. Wait for the seconds in Retry-After.",
-		Fix:     "Wait for the seconds in the header Retry-After. Spread requests with the RateLimit headers; pull bulk data with GET /readings.csv instead of looping over devices.",
-		Retry:   "Yes, after the seconds in Retry-After. Denied requests are not counted.",
+		Fix: "Wait for the seconds in the header Retry-After. Spread requests with the RateLimit headers; pull " +
+			"bulk data with GET /readings.csv instead of looping over devices.",
+		Retry: "Yes, after the seconds in Retry-After. Denied requests are not counted.",
 	},
 	{
 		Code: CodeValidationFailed, Status: 400, Param: "limit",
-		Cause:   "A parameter, a header or the body breaks a rule; param names it. With status 422: an Idempotency-Key was used again with a different body.",
+		Cause: "A parameter, a header or the body breaks a rule; param names it. With status 422: an " +
+			"Idempotency-Key was used again with a different body.",
 		Message: "limit must be a whole number from 1 to 1000.",
-		Fix:     "Read the message: it names the rule. A parameter the endpoint does not have is refused too, so that a typing error does not widen an answer.",
-		Retry:   retryNever,
+		Fix: "Read the message: it names the rule. A parameter the endpoint does not have is refused too, so that " +
+			"a typing error does not widen an answer.",
+		Retry: retryNever,
 	},
 	{
 		Code: CodeTimeRangeInvalid, Status: 400, Param: "from",
 		Cause:   "from, to or last is not of the right form, or to is not after from.",
 		Message: "from must be a UTC time with seconds and Z, for example 2026-01-31T08:00:00Z.",
-		Fix:     "Send times as 2026-01-31T08:00:00Z (UTC, with Z; a fraction of up to 9 digits is allowed), lengths as 90m, 24h or 7d, and a to that is later than from.",
-		Retry:   retryNever,
+		Fix: "Send times as 2026-01-31T08:00:00Z (UTC, with Z; a fraction of up to 9 digits is allowed), lengths " +
+			"as 90m, 24h or 7d, and a to that is later than from.",
+		Retry: retryNever,
 	},
 	{
 		Code: CodeTimeRangeTooWide, Status: 400, Param: "from",
 		Cause:   "The window is wider than 90 days.",
 		Message: "The window is wider than 90 days. Ask for 90 days or less, and for more in several requests.",
-		Fix:     "Split the window into parts of at most 90 days. Windows are half-open, so the end of one is the start of the next.",
-		Retry:   retryNever,
+		Fix: "Split the window into parts of at most 90 days. Windows are half-open, so the end of one is the " +
+			"start of the next.",
+		Retry: retryNever,
 	},
 	{
 		Code: CodeCursorInvalid, Status: 400, Param: "cursor",
@@ -152,17 +160,20 @@ var Codes = []CodeInfo{
 	},
 	{
 		Code: CodeCSVTooLarge, Status: 413,
-		Cause:   "The export would hold more than 250,000 readings, or, in wide shape, more than 1,000 devices.",
-		Message: "The export would have 432000 rows; at most 250000 are allowed. Ask for from=2026-01-01T00:00:00Z&to=2026-01-21T20:00:00Z or name fewer devices.",
-		Fix:     "Narrow the window to the one that the message gives, or name fewer devices, and export the rest in further requests.",
-		Retry:   retryNever,
+		Cause: "The export would hold more than 250,000 readings, or, in wide shape, more than 1,000 devices.",
+		Message: "The export would have 432000 rows; at most 250000 are allowed. Ask for " +
+			"from=2026-01-01T00:00:00Z&to=2026-01-21T20:00:00Z or name fewer devices.",
+		Fix: "Narrow the window to the one that the message gives, or name fewer devices, and export the rest in " +
+			"further requests.",
+		Retry: retryNever,
 	},
 	{
 		Code: CodeRequestTooLarge, Status: 413,
 		Cause:   "The body is larger than the endpoint takes.",
 		Message: "The body is larger than 64 KiB. Send a smaller one.",
-		Fix:     "Send a smaller body: 64 KiB for PATCH; 1,000,000 bytes and 10,000 readings an upload, 16 MiB of uploads a request.",
-		Retry:   retryNever,
+		Fix: "Send a smaller body: 64 KiB for PATCH; 1,000,000 bytes and 10,000 readings an upload, 16 MiB of " +
+			"uploads a request.",
+		Retry: retryNever,
 	},
 	{
 		Code: CodeNotImplemented, Status: 501, Param: "assignment",
@@ -208,10 +219,11 @@ var Codes = []CodeInfo{
 	},
 	{
 		Code: CodeIngestKeyInvalid, Status: 401,
-		Cause:   "The header of an upload is malformed or sent twice, or the credential is unknown or has a wrong secret.",
-		Message: "This upload credential is not valid. Check that the whole of it was copied, from rsi_ to its last character.",
-		Fix:     "Check the form Authorization: Bearer rsi_<key_id>_<secret>, and that it was copied whole.",
-		Retry:   retryNever,
+		Cause: "The header of an upload is malformed or sent twice, or the credential is unknown or has a wrong secret.",
+		Message: "This upload credential is not valid. Check that the whole of it was copied, from rsi_ to its last " +
+			"character.",
+		Fix:   "Check the form Authorization: Bearer rsi_<key_id>_<secret>, and that it was copied whole.",
+		Retry: retryNever,
 	},
 	{
 		Code: CodeIngestKeyRevoked, Status: 401,

@@ -1,6 +1,7 @@
 package roomsensor
 
 import (
+	"maps"
 	"time"
 
 	"github.com/google/uuid"
@@ -102,9 +103,7 @@ type MetadataPatch struct {
 func (p MetadataPatch) Apply(tags map[string]string) map[string]string {
 	merged := make(map[string]string, len(tags)+len(p.Values))
 	if !p.Clear {
-		for key, value := range tags {
-			merged[key] = value
-		}
+		maps.Copy(merged, tags)
 	}
 	for key, value := range p.Values {
 		if value == nil {

@@ -17,10 +17,10 @@ const (
 	Humidity               // percent of relative humidity
 	Lux                    // lux
 	Sound                  // decibels
-
-	// MetricCount is the number of metrics.
-	MetricCount = 5
 )
+
+// MetricCount is the number of metrics.
+const MetricCount = 5
 
 // Metrics lists every metric in order.
 var Metrics = [MetricCount]Metric{CO2, Temp, Humidity, Lux, Sound}

@@ -14,8 +14,10 @@ const (
 // RateVerdict says whether a request passes the limit of its key (decision 25).
 type RateVerdict struct {
 	Allowed   bool
-	Remaining int           // requests that would pass right now, after this one
-	Reset     time.Duration // whole seconds until the oldest counted request leaves the window; when denied: until a request would pass
+	Remaining int // requests that would pass right now, after this one
+	// Reset is the time, in whole seconds, until the oldest counted request
+	// leaves the window, which is when a request passes that was denied.
+	Reset time.Duration
 }
 
 // Once identifies a change that must run once, however often it is sent (decision 23).

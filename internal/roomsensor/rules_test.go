@@ -70,8 +70,14 @@ func TestCheckMetadata(t *testing.T) {
 	}
 	many["one more"] = "v"
 	for _, tags := range []map[string]string{
-		{"": "v"}, {strings.Repeat("k", 65): "v"}, {"a b": "v"}, {"é": "v"}, {"a": strings.Repeat("x", 501)},
-		{"a": "\x00"}, {"a": "\xff"}, many,
+		{"": "v"},
+		{strings.Repeat("k", 65): "v"},
+		{"a b": "v"},
+		{"é": "v"},
+		{"a": strings.Repeat("x", 501)},
+		{"a": "\x00"},
+		{"a": "\xff"},
+		many,
 	} {
 		require.Error(t, roomsensor.CheckMetadata(tags))
 	}

@@ -88,8 +88,9 @@ func (i *Installation) Covers(at time.Time) bool {
 
 // DeviceMeasurement is a measurement of the device it belongs to.
 type DeviceMeasurement struct {
-	DeviceID uuid.UUID
 	Measurement
+
+	DeviceID uuid.UUID
 }
 
 // DeviceSeen is what the arrivals of uploads say of a device (decision 39).

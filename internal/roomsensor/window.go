@@ -121,12 +121,12 @@ func parseLast(text string) (time.Duration, error) {
 	if !ok {
 		return 0, invalid
 	}
-	n, err := strconv.ParseUint(text[:len(text)-1], 10, 64)
+	n, err := strconv.ParseInt(text[:len(text)-1], 10, 64)
 	switch {
-	case err != nil || n > uint64(MaxWindow/unit):
+	case err != nil || n > int64(MaxWindow/unit):
 		return 0, tooWide("last")
 	case n == 0:
 		return 0, invalid
 	}
-	return time.Duration(n) * unit, nil //nolint:gosec // At most 129,600 minutes.
+	return time.Duration(n) * unit, nil
 }

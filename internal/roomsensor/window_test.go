@@ -12,8 +12,7 @@ import (
 
 var now = time.Date(2026, time.March, 10, 12, 30, 0, 123456789, time.UTC)
 
-func text(s string) *string { return &s }
-
+//go:fix inline
 func TestWindows(t *testing.T) {
 	t.Parallel()
 	const today = "2026-03-10T12:30:00.123456Z"
@@ -24,16 +23,16 @@ func TestWindows(t *testing.T) {
 		wantTo         string
 	}{
 		{"no time parameter is the last 24 hours", nil, nil, nil, "2026-03-09T12:30:00.123456Z", today},
-		{"from alone ends now", text("2026-03-01T00:00:00Z"), nil, nil, "2026-03-01T00:00:00Z", today},
-		{"to alone is the 24 hours before it", nil, text("2026-03-01T00:00:00Z"), nil, "2026-02-28T00:00:00Z", "2026-03-01T00:00:00Z"},
-		{"from and to", text("2026-01-01T00:00:00Z"), text("2026-01-01T00:00:00.000001Z"), nil, "2026-01-01T00:00:00Z", "2026-01-01T00:00:00.000001Z"},
-		{"exactly 90 days", text("2026-01-01T00:00:00Z"), text("2026-04-01T00:00:00Z"), nil, "2026-01-01T00:00:00Z", "2026-04-01T00:00:00Z"},
-		{"last in minutes", nil, nil, text("90m"), "2026-03-10T11:00:00.123456Z", today},
-		{"last in hours", nil, nil, text("24h"), "2026-03-09T12:30:00.123456Z", today},
-		{"last of 90 days", nil, nil, text("90d"), "2025-12-10T12:30:00.123456Z", today},
-		{"last of 90 days in minutes", nil, nil, text("129600m"), "2025-12-10T12:30:00.123456Z", today},
-		{"last passes from and to over, malformed as they are", text("x"), text("y"), text("1h"), "2026-03-10T11:30:00.123456Z", today},
-		{"a window in the future", text("2027-01-01T00:00:00Z"), text("2027-01-02T00:00:00Z"), nil, "2027-01-01T00:00:00Z", "2027-01-02T00:00:00Z"},
+		{"from alone ends now", new("2026-03-01T00:00:00Z"), nil, nil, "2026-03-01T00:00:00Z", today},
+		{"to alone is the 24 hours before it", nil, new("2026-03-01T00:00:00Z"), nil, "2026-02-28T00:00:00Z", "2026-03-01T00:00:00Z"},
+		{"from and to", new("2026-01-01T00:00:00Z"), new("2026-01-01T00:00:00.000001Z"), nil, "2026-01-01T00:00:00Z", "2026-01-01T00:00:00.000001Z"},
+		{"exactly 90 days", new("2026-01-01T00:00:00Z"), new("2026-04-01T00:00:00Z"), nil, "2026-01-01T00:00:00Z", "2026-04-01T00:00:00Z"},
+		{"last in minutes", nil, nil, new("90m"), "2026-03-10T11:00:00.123456Z", today},
+		{"last in hours", nil, nil, new("24h"), "2026-03-09T12:30:00.123456Z", today},
+		{"last of 90 days", nil, nil, new("90d"), "2025-12-10T12:30:00.123456Z", today},
+		{"last of 90 days in minutes", nil, nil, new("129600m"), "2025-12-10T12:30:00.123456Z", today},
+		{"last passes from and to over, malformed as they are", new("x"), new("y"), new("1h"), "2026-03-10T11:30:00.123456Z", today},
+		{"a window in the future", new("2027-01-01T00:00:00Z"), new("2027-01-02T00:00:00Z"), nil, "2027-01-01T00:00:00Z", "2027-01-02T00:00:00Z"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -57,28 +56,28 @@ func TestWindowsRefused(t *testing.T) {
 		code           roomsensor.Code
 		param          string
 	}{
-		{"from with an offset", text("2026-01-01T00:00:00+00:00"), nil, nil, invalid, "from"},
-		{"from empty", text(""), nil, nil, invalid, "from"},
-		{"to malformed", text("2026-01-01T00:00:00Z"), text("tomorrow"), nil, invalid, "to"},
-		{"to equal to from", text("2026-01-01T00:00:00Z"), text("2026-01-01T00:00:00Z"), nil, invalid, "to"},
-		{"to before from", text("2026-01-02T00:00:00Z"), text("2026-01-01T00:00:00Z"), nil, invalid, "to"},
-		{"from in the future without to", text("2026-03-11T00:00:00Z"), nil, nil, invalid, "from"},
-		{"a microsecond above 90 days", text("2026-01-01T00:00:00Z"), text("2026-04-01T00:00:00.000001Z"), nil, tooWide, "from"},
-		{"from alone, too long ago", text("2025-01-01T00:00:00Z"), nil, nil, tooWide, "from"},
-		{"a window of millennia", text("0001-01-01T00:00:00Z"), text("9999-01-01T00:00:00Z"), nil, tooWide, "from"},
-		{"last above 90 days", nil, nil, text("91d"), tooWide, "last"},
-		{"last a minute above 90 days", nil, nil, text("129601m"), tooWide, "last"},
-		{"last beyond any integer", nil, nil, text("99999999999999999999999d"), tooWide, "last"},
-		{"last of zero", nil, nil, text("0d"), invalid, "last"},
-		{"last negative", nil, nil, text("-1h"), invalid, "last"},
-		{"last with a sign", nil, nil, text("+1h"), invalid, "last"},
-		{"last with a fraction", nil, nil, text("1.5h"), invalid, "last"},
-		{"last without a unit", nil, nil, text("90"), invalid, "last"},
-		{"last in weeks", nil, nil, text("1w"), invalid, "last"},
-		{"last empty", nil, nil, text(""), invalid, "last"},
-		{"last without a number", nil, nil, text("h"), invalid, "last"},
-		{"last in capitals", nil, nil, text("1H"), invalid, "last"},
-		{"last as Go would say it", nil, nil, text("1h30m"), invalid, "last"},
+		{"from with an offset", new("2026-01-01T00:00:00+00:00"), nil, nil, invalid, "from"},
+		{"from empty", new(""), nil, nil, invalid, "from"},
+		{"to malformed", new("2026-01-01T00:00:00Z"), new("tomorrow"), nil, invalid, "to"},
+		{"to equal to from", new("2026-01-01T00:00:00Z"), new("2026-01-01T00:00:00Z"), nil, invalid, "to"},
+		{"to before from", new("2026-01-02T00:00:00Z"), new("2026-01-01T00:00:00Z"), nil, invalid, "to"},
+		{"from in the future without to", new("2026-03-11T00:00:00Z"), nil, nil, invalid, "from"},
+		{"a microsecond above 90 days", new("2026-01-01T00:00:00Z"), new("2026-04-01T00:00:00.000001Z"), nil, tooWide, "from"},
+		{"from alone, too long ago", new("2025-01-01T00:00:00Z"), nil, nil, tooWide, "from"},
+		{"a window of millennia", new("0001-01-01T00:00:00Z"), new("9999-01-01T00:00:00Z"), nil, tooWide, "from"},
+		{"last above 90 days", nil, nil, new("91d"), tooWide, "last"},
+		{"last a minute above 90 days", nil, nil, new("129601m"), tooWide, "last"},
+		{"last beyond any integer", nil, nil, new("99999999999999999999999d"), tooWide, "last"},
+		{"last of zero", nil, nil, new("0d"), invalid, "last"},
+		{"last negative", nil, nil, new("-1h"), invalid, "last"},
+		{"last with a sign", nil, nil, new("+1h"), invalid, "last"},
+		{"last with a fraction", nil, nil, new("1.5h"), invalid, "last"},
+		{"last without a unit", nil, nil, new("90"), invalid, "last"},
+		{"last in weeks", nil, nil, new("1w"), invalid, "last"},
+		{"last empty", nil, nil, new(""), invalid, "last"},
+		{"last without a number", nil, nil, new("h"), invalid, "last"},
+		{"last in capitals", nil, nil, new("1H"), invalid, "last"},
+		{"last as Go would say it", nil, nil, new("1h30m"), invalid, "last"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 func (s *Store) Assignments(
 	ctx context.Context, teamID, deviceID uuid.UUID, q roomsensor.AssignmentQuery,
 ) ([]roomsensor.Assignment, error) {
-	params := db.AssignmentListParams{TeamID: teamID, DeviceID: deviceID, Most: int32(q.Limit)}
+	params := db.AssignmentListParams{TeamID: teamID, DeviceID: deviceID, Most: int64(q.Limit)}
 	if q.After != nil {
 		params.AfterStartedAt, params.AfterID = &q.After.StartedAt, &q.After.ID
 	}

@@ -20,7 +20,7 @@ func (s *Store) Devices(ctx context.Context, teamID uuid.UUID, q roomsensor.Devi
 		return []roomsensor.Device{}, nil
 	}
 	rows, err := s.queries.DeviceList(ctx, s.pool, db.DeviceListParams{
-		TeamID: teamID, Metadata: filter, After: q.After, Most: int32(q.Limit),
+		TeamID: teamID, Metadata: filter, After: q.After, Most: int64(q.Limit),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("listing devices: %w", translate(err))
@@ -71,7 +71,7 @@ func (s *Store) CurrentDevices(
 			return err
 		}
 		rows, err := s.queries.DeviceCurrentList(ctx, tx, db.DeviceCurrentListParams{
-			TeamID: teamID, Metadata: filter, After: q.After, Most: int32(q.Limit),
+			TeamID: teamID, Metadata: filter, After: q.After, Most: int64(q.Limit),
 		})
 		if err != nil {
 			return err

@@ -82,8 +82,7 @@ func overloaded(cause error) error {
 // translateWrite tells a write that failed for good, or for its size, from one
 // to try again (reliability of the worker).
 func translateWrite(err error) error {
-	var refused *pgconn.PgError
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*pgconn.PgError](err); ok {
 		switch {
 		case refused.Code == stateTooMuchDecompress, refused.Code == stateQueryCanceled:
 			return fmt.Errorf("%w: %w", roomsensor.ErrTooMuch, err)

@@ -41,7 +41,7 @@ func (s *Store) Export(ctx context.Context, teamID uuid.UUID, q roomsensor.Expor
 	}
 	e := &Export{store: s, conn: conn, teamID: teamID, query: q}
 	if err := e.begin(ctx); err != nil {
-		e.Close()
+		e.Close() //nolint:contextcheck // It ends also what a cancelled request left.
 		return nil, fmt.Errorf("counting an export: %w", translate(err))
 	}
 	return e, nil
@@ -49,9 +49,10 @@ func (s *Store) Export(ctx context.Context, teamID uuid.UUID, q roomsensor.Expor
 
 func (e *Export) begin(ctx context.Context) (err error) {
 	if e.tx, err = e.conn.BeginTx(ctx, snapshot); err != nil {
-		return err
+		return err //nolint:wrapcheck // Export wraps it.
 	}
-	if err := e.store.set(ctx, e.tx, "statement_timeout", exportCountTimeout, "plan_cache_mode", "force_custom_plan"); err != nil {
+	err = e.store.set(ctx, e.tx, "statement_timeout", exportCountTimeout, "plan_cache_mode", "force_custom_plan")
+	if err != nil {
 		return err
 	}
 	if e.rows, err = e.count(ctx, e.query.Window, roomsensor.MaxExportRows+1); err != nil {
@@ -67,7 +68,7 @@ func (e *Export) begin(ctx context.Context) (err error) {
 
 func (e *Export) count(ctx context.Context, w roomsensor.Window, most int) (int, error) {
 	n, err := e.store.queries.ReadingCount(ctx, e.tx, db.ReadingCountParams{
-		DeviceIds: e.query.Devices, TeamID: e.teamID, WindowFrom: w.From, WindowTo: w.To, Most: int32(most), //nolint:gosec // A constant.
+		DeviceIds: e.query.Devices, TeamID: e.teamID, WindowFrom: w.From, WindowTo: w.To, Most: int64(most),
 	})
 	return int(n), err
 }

@@ -153,7 +153,7 @@ func rejectParams(rejects []roomsensor.Reject) (p db.RejectInsertParams) {
 	for i := range rejects {
 		r := &rejects[i]
 		p.ReceivedAt = append(p.ReceivedAt, r.Arrival.At)
-		p.StreamSequence = append(p.StreamSequence, int64(r.Arrival.Sequence)) //nolint:gosec // Of a stream that counts from 1.
+		p.StreamSequence = append(p.StreamSequence, int64(r.Arrival.Sequence)) //nolint:gosec // Counts from 1.
 		p.Reason = append(p.Reason, string(r.Reason))
 		p.Detail = append(p.Detail, r.Detail)
 		team, hardware := uuid.Nil, ""

@@ -15,7 +15,9 @@ import (
 
 // StartAssignment opens a block of a device. ID and EndedAt of the argument
 // are not looked at.
-func (s *Store) StartAssignment(ctx context.Context, a roomsensor.Assignment) (started roomsensor.Assignment, err error) {
+func (s *Store) StartAssignment(
+	ctx context.Context, a roomsensor.Assignment,
+) (started roomsensor.Assignment, err error) {
 	err = s.inTx(ctx, "starting an assignment", func(tx pgx.Tx) error {
 		if _, err := s.queries.DeviceLockAny(ctx, tx, a.DeviceID); err != nil {
 			return orUnknownDevice(err, a.DeviceID)
@@ -49,7 +51,9 @@ func overlap(other *db.Assignment) error {
 }
 
 // EndAssignment closes a block at an instant.
-func (s *Store) EndAssignment(ctx context.Context, id uuid.UUID, at time.Time) (ended roomsensor.Assignment, err error) {
+func (s *Store) EndAssignment(
+	ctx context.Context, id uuid.UUID, at time.Time,
+) (ended roomsensor.Assignment, err error) {
 	err = s.inTx(ctx, "ending an assignment", func(tx pgx.Tx) error {
 		open, err := s.queries.AssignmentLockAny(ctx, tx, id)
 		switch {

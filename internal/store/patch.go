@@ -98,7 +98,9 @@ func (s *Store) claim(ctx context.Context, tx pgx.Tx, once *roomsensor.Once) (bo
 	return kept.Response, true, nil
 }
 
-func (s *Store) applyPatch(ctx context.Context, tx pgx.Tx, teamID, deviceID uuid.UUID, patch roomsensor.DevicePatch) error {
+func (s *Store) applyPatch(
+	ctx context.Context, tx pgx.Tx, teamID, deviceID uuid.UUID, patch roomsensor.DevicePatch,
+) error {
 	row, err := s.queries.DeviceLock(ctx, tx, db.DeviceLockParams{TeamID: teamID, DeviceID: deviceID})
 	if err != nil {
 		return err

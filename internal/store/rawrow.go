@@ -20,7 +20,8 @@ const postgresEpoch = 946_684_800_000_000
 
 // rawTime reads a timestamptz: microseconds since 2000.
 func rawTime(b []byte) time.Time {
-	return time.UnixMicro(int64(binary.BigEndian.Uint64(b)) + postgresEpoch).UTC() //nolint:gosec // Two's complement, as it was sent.
+	micros := int64(binary.BigEndian.Uint64(b)) //nolint:gosec // Two's complement, as it was sent.
+	return time.UnixMicro(micros + postgresEpoch).UTC()
 }
 
 // rawValues reads five columns of type real; null is a nil slice.

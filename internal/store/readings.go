@@ -19,7 +19,7 @@ func (s *Store) Readings(
 		to = *q.Before // Keyset: the window ends where the page before ended.
 	}
 	// In the order in which ReadingPage numbers its parameters, see db.ReadingPageParams.
-	rows, err := s.pool.Query(ctx, db.ReadingPage, deviceID, teamID, q.Window.From, to, int32(q.Limit))
+	rows, err := s.pool.Query(ctx, db.ReadingPage, deviceID, teamID, q.Window.From, to, int64(q.Limit))
 	if err != nil {
 		return nil, fmt.Errorf("reading a page: %w", translate(err))
 	}

@@ -14,7 +14,7 @@ import (
 func (s *Store) Rejects(ctx context.Context, q roomsensor.RejectQuery) ([]roomsensor.Reject, error) {
 	rows, err := s.queries.RejectList(ctx, s.pool, db.RejectListParams{
 		TeamID: q.TeamID, Reason: (*string)(q.Reason), HardwareID: q.HardwareID, Since: q.Since,
-		Most: int32(q.Limit), //nolint:gosec // The command bounds it.
+		Most: int64(q.Limit),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("listing rejects: %w", translate(err))

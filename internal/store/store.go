@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -154,9 +155,11 @@ var snapshot = pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadO
 
 // set changes parameters of the server for the rest of a transaction.
 func (s *Store) set(ctx context.Context, tx pgx.Tx, pairs ...string) error {
-	var errs []error
-	for i := 0; i < len(pairs); i += 2 {
-		errs = append(errs, s.queries.SettingLocal(ctx, tx, db.SettingLocalParams{Name: pairs[i], Value: pairs[i+1]}))
+	for pair := range slices.Chunk(pairs, 2) {
+		err := s.queries.SettingLocal(ctx, tx, db.SettingLocalParams{Name: pair[0], Value: pair[1]})
+		if err != nil {
+			return err
+		}
 	}
-	return errors.Join(errs...)
+	return nil
 }
