@@ -11,9 +11,9 @@ type healthcheckCmd struct{ config.Ops }
 
 // Run carries the command out.
 func (c *healthcheckCmd) Run(ctx context.Context, t *terminal) error {
-	said, err := app.Healthcheck(ctx, c.OpsAddr)
+	said, err := app.Healthcheck(ctx, c.Ops)
 	if err != nil {
-		return err //nolint:wrapcheck // It is a sentence already.
+		return err
 	}
 	return printJSON(t.stdout, said)
 }

@@ -28,7 +28,7 @@ type localdbStartCmd struct{ dataDir }
 func (c *localdbStartCmd) Run(ctx context.Context, t *terminal) error {
 	server, err := localdb.Start(ctx, localdb.Options{DataDir: c.DataDir, Progress: t.stderr})
 	if err != nil {
-		return err //nolint:wrapcheck // It is a sentence already.
+		return err
 	}
 	return printJSON(t.stdout, localDatabase{&server.URL})
 }
@@ -38,7 +38,7 @@ type localdbStopCmd struct{ dataDir }
 // Run carries the command out.
 func (c *localdbStopCmd) Run(ctx context.Context, t *terminal) error {
 	if err := localdb.Stop(ctx, c.DataDir); err != nil {
-		return err //nolint:wrapcheck // It is a sentence already.
+		return err
 	}
 	return printJSON(t.stdout, localDatabase{})
 }
@@ -49,7 +49,7 @@ type localdbURLCmd struct{ dataDir }
 func (c *localdbURLCmd) Run(ctx context.Context, t *terminal) error {
 	server, err := localdb.Find(ctx, c.DataDir)
 	if err != nil {
-		return err //nolint:wrapcheck // It is a sentence already.
+		return err
 	}
 	return printJSON(t.stdout, localDatabase{&server.URL})
 }

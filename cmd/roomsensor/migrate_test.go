@@ -45,6 +45,13 @@ func TestMigrate(t *testing.T) {
 	require.Equal(t, true, o.do("migrate", "up")["up_to_date"])
 }
 
+func TestMigrateSaysWhatItNeeds(t *testing.T) {
+	t.Parallel()
+	url := dbtest.Empty(t).URL + "&default_transaction_read_only=on"
+	o := &operator{t, map[string]string{"DATABASE_URL": url}}
+	o.fails(exitFailure, "Its server must preload TimescaleDB 2.19 or later", "migrate", "up")
+}
+
 func migrations(t *testing.T, state map[string]any) (list []map[string]any) {
 	t.Helper()
 	items, ok := state["data"].([]any)

@@ -14,7 +14,7 @@ func operate[T any](
 ) error {
 	operator, err := app.OpenOperator(ctx, cfg)
 	if err != nil {
-		return err //nolint:wrapcheck // It is a sentence already.
+		return err
 	}
 	defer operator.Close()
 	object, err := do(ctx, operator)

@@ -24,7 +24,9 @@ const (
 // run carries out one command line and returns the exit code. JSON goes to
 // stdout, everything else to stderr. A first SIGINT or SIGTERM ends the command
 // in order, a second one at once.
-func run(ctx context.Context, args []string, getenv func(string) string, stdin io.Reader, stdout, stderr io.Writer) int {
+func run(
+	ctx context.Context, args []string, getenv func(string) string, stdin io.Reader, stdout, stderr io.Writer,
+) int {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	defer context.AfterFunc(ctx, stop)()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"strings"
 	"testing"
 
@@ -74,13 +75,8 @@ func TestUsageErrors(t *testing.T) {
 		{says: "is not a reason", args: []string{"rejects", "replay", "--reason", "bad"}},
 	}
 	for _, test := range tests {
-		env := map[string]string{}
-		for name, value := range environment {
-			env[name] = value
-		}
-		for name, value := range test.env {
-			env[name] = value
-		}
+		env := maps.Clone(environment)
+		maps.Copy(env, test.env)
 		r := execute(t, env, nil, test.args...)
 		require.Equal(t, exitUsage, r.code, "%v: %s", test.args, r.err)
 		require.Contains(t, r.err, test.says, "%v", test.args)

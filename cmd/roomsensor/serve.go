@@ -19,12 +19,12 @@ type apiCmd struct{ config.API }
 
 // Run carries the command out.
 func (c *apiCmd) Run(ctx context.Context, t *terminal) error {
-	return app.RunAPI(ctx, c.API, t.process(c.Log)) //nolint:wrapcheck // Its errors are sentences.
+	return app.RunAPI(ctx, c.API, t.process(c.Log))
 }
 
 type ingestCmd struct{ config.Ingest }
 
 // Run carries the command out.
 func (c *ingestCmd) Run(ctx context.Context, t *terminal) error {
-	return app.RunIngest(ctx, c.Ingest, t.process(c.Log)) //nolint:wrapcheck // Its errors are sentences.
+	return app.RunIngest(ctx, c.Ingest, t.process(c.Log))
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"net"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -26,7 +27,7 @@ type output struct {
 func (o *output) Write(text []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.text.Write(text)
+	return o.text.Write(text) //nolint:wrapcheck // It never fails.
 }
 
 func (o *output) String() string {
@@ -84,7 +85,7 @@ func TestHealthcheckSaysWhatIsMissing(t *testing.T) {
 	}()
 	require.Eventually(t, func() bool {
 		r := execute(t, env, nil, "healthcheck")
-		return r.code == exitFailure && bytes.Contains([]byte(r.err), []byte(`{"name":"database","reason":"does not answer"}`))
+		return r.code == exitFailure && strings.Contains(r.err, `{"name":"database","reason":"does not answer"}`)
 	}, bearable, 20*time.Millisecond)
 	stop()
 	require.Equal(t, exitOK, <-code)

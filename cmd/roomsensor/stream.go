@@ -21,7 +21,7 @@ type streamReplayCmd struct {
 func (c *streamReplayCmd) Run(ctx context.Context, t *terminal) error {
 	replay, err := app.ReplayStream(ctx, c.Queue, c.Stream, c.Since.optional())
 	if err != nil {
-		return err //nolint:wrapcheck // It is a sentence already.
+		return err
 	}
 	return printJSON(t.stdout, replay)
 }

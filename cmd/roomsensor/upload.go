@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
 
 	"roomsensor/internal/app"
@@ -28,5 +27,5 @@ func (c *uploadCmd) Run(ctx context.Context, t *terminal) error {
 		in = file
 	}
 	receipts := func(receipt app.Receipt) error { return printJSON(t.stdout, receipt) }
-	return app.Upload(ctx, c.Queue, c.Stream, io.Reader(in), receipts) //nolint:wrapcheck // It is a sentence already.
+	return app.Upload(ctx, c.Queue, c.Stream, in, receipts)
 }

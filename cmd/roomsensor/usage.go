@@ -19,22 +19,21 @@ func usagef(format string, args ...any) error { return usageError(fmt.Sprintf(fo
 
 // isUsage reports whether the command line, not the world, is at fault.
 func isUsage(err error) bool {
-	var parse *kong.ParseError
-	var usage usageError
-	var problem *config.Problem
-	return errors.As(err, &parse) || errors.As(err, &usage) || errors.As(err, &problem)
+	_, unparsed := errors.AsType[*kong.ParseError](err)
+	_, senseless := errors.AsType[usageError](err)
+	_, unusable := errors.AsType[*config.ValueError](err)
+	return unparsed || senseless || unusable
 }
 
 // explained leaves out what the parser puts before a problem of the
 // configuration, which names its flag itself, and names the variable beside a
 // setting's flag.
 func explained(err error) error {
-	var problem *config.Problem
-	var parse *kong.ParseError
-	if errors.As(err, &problem) {
+	if problem, ok := errors.AsType[*config.ValueError](err); ok {
 		return problem
 	}
-	if !errors.As(err, &parse) {
+	parse, ok := errors.AsType[*kong.ParseError](err)
+	if !ok {
 		return err
 	}
 	for _, flag := range parse.Context.Flags() {
@@ -68,12 +67,12 @@ const settingTag = "setting"
 func (t *terminal) environment() kong.Resolver {
 	return kong.ResolverFunc(func(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 		if !flag.Tag.Has(settingTag) {
-			return nil, nil //nolint:nilnil // The resolver's way to say that it has no value.
+			return nil, nil
 		}
 		if value := t.getenv(config.Variable(flag.Name)); value != "" {
 			return value, nil
 		}
-		return nil, nil //nolint:nilnil // As above.
+		return nil, nil
 	})
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"time"
@@ -77,7 +78,7 @@ type keyID string
 // UnmarshalText reads the public part, and refuses a whole credential: it does
 // not belong into a shell's history.
 func (v *keyID) UnmarshalText(text []byte) error {
-	if len(text) == 0 || strings.ContainsAny(string(text), "_ ") || !roomsensor.IsPlain(string(text)) {
+	if len(text) == 0 || bytes.ContainsAny(text, "_ ") || !roomsensor.IsPlain(string(text)) {
 		return errKeyID
 	}
 	*v = keyID(text)

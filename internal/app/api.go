@@ -19,10 +19,10 @@ import (
 )
 
 // RunAPI runs a process that answers clients, until ctx ends. The error is a
-// *config.Problem where the configuration cannot be used.
+// *config.ValueError where the configuration cannot be used.
 func RunAPI(ctx context.Context, cfg config.API, p Process) error {
 	if err := cfg.Validate(); err != nil {
-		return err //nolint:wrapcheck // It is a sentence already.
+		return err
 	}
 	s, err := openStore(ctx, cfg.Database, store.API)
 	if err != nil {
@@ -58,7 +58,7 @@ func (a *apiProcess) start(ctx context.Context, l *lifecycle) error {
 	if err != nil {
 		return err
 	}
-	handler, err := a.handler(secret, listener.Addr().String())
+	handler, err := a.handler(secret, listener.Addr().String()) //nolint:contextcheck // Requests bring theirs.
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
@@ -73,12 +73,12 @@ func (a *apiProcess) awaitDatabase(ctx context.Context) (secret []byte, err erro
 	err = a.whenThere(ctx, a.health, func() error {
 		database, err := a.store.Database(ctx)
 		if err != nil {
-			return err //nolint:wrapcheck // It says what it was doing.
+			return err
 		}
 		a.Log.Info().Str("version", a.Version).Str("edition", database.Edition).
 			Str("timescaledb", database.Version).Object("config", &a.cfg).Msg("found the database")
 		secret, err = a.store.CursorSecret(ctx)
-		return err //nolint:wrapcheck // As above.
+		return err
 	})
 	return secret, err
 }
@@ -87,7 +87,7 @@ func (a *apiProcess) handler(secret []byte, bound string) (http.Handler, error) 
 	docsURL := a.cfg.Docs(bound)
 	pages, err := docs.Handler(docs.Options{PublicURL: a.cfg.Public(bound), DocsURL: docsURL})
 	if err != nil {
-		return nil, err //nolint:wrapcheck // It says what it was doing.
+		return nil, err
 	}
 	handler, err := api.New(api.Config{
 		DocsURL: docsURL, CursorSecret: secret, Docs: pages, Log: a.Log, Metrics: a.metrics,
@@ -117,7 +117,7 @@ type backend struct{ *store.Store }
 func (b backend) OpenExport(ctx context.Context, teamID uuid.UUID, q roomsensor.ExportQuery) (api.Export, error) {
 	export, err := b.Export(ctx, teamID, q)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // The API reads it.
+		return nil, err
 	}
 	return export, nil
 }

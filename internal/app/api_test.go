@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -33,7 +34,7 @@ type journal struct {
 func (j *journal) Write(line []byte) (int, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.text.Write(line)
+	return j.text.Write(line) //nolint:wrapcheck // It never fails.
 }
 
 func (j *journal) String() string {
@@ -174,7 +175,7 @@ func TestAPIWaitsForMigrations(t *testing.T) {
 	require.Eventually(t, func() bool {
 		status, body := get(t, ops+"/readyz")
 		require.Equal(t, 503, status)
-		return json.Valid([]byte(body)) && bytes.Contains([]byte(body), []byte("run roomsensor migrate up"))
+		return json.Valid([]byte(body)) && strings.Contains(body, "run roomsensor migrate up")
 	}, patience, 20*time.Millisecond)
 	require.Contains(t, r.log.String(), "run roomsensor migrate up")
 	require.NoError(t, schema.Up(t.Context(), url))
@@ -191,7 +192,7 @@ func TestAPIWaitsForAnAddressThatDoesNotAnswer(t *testing.T) {
 	ops := r.address("ops")
 	require.Eventually(t, func() bool {
 		_, body := get(t, ops+"/readyz")
-		return bytes.Contains([]byte(body), []byte(`{"name":"database","reason":"does not answer"}`))
+		return strings.Contains(body, `{"name":"database","reason":"does not answer"}`)
 	}, patience, 20*time.Millisecond)
 	status, _ := get(t, ops+"/livez")
 	require.Equal(t, 200, status)
@@ -231,7 +232,7 @@ func TestAPIRefusesABadStart(t *testing.T) {
 	url := dbtest.New(t).URL
 	bad := apiConfig(url)
 	bad.APIAddr = "nowhere"
-	var problem *config.Problem
+	var problem *config.ValueError
 	require.ErrorAs(t, app.RunAPI(t.Context(), bad, app.Process{}), &problem)
 	require.Equal(t, "api-addr", problem.Flag)
 	require.ErrorAs(t, app.RunAPI(t.Context(), apiConfig(url+"&pool_max_conns=x"), app.Process{}), &problem)

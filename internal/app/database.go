@@ -19,14 +19,14 @@ func needDatabase(health *ops.Health, cfg config.Database, s *store.Store) {
 			pending, err := schema.Pending(ctx, cfg.DatabaseURL)
 			switch {
 			case err != nil:
-				return &ops.Unavailable{Reason: "does not answer", Cause: err}
+				return &ops.UnavailableError{Reason: "does not answer", Cause: err}
 			case pending:
-				return &ops.Unavailable{Reason: "is not migrated to this version: run roomsensor migrate up"}
+				return &ops.UnavailableError{Reason: "is not migrated to this version: run roomsensor migrate up"}
 			}
 			migrated.Store(true)
 		}
 		if err := s.Ping(ctx); err != nil {
-			return &ops.Unavailable{Reason: "does not answer", Cause: err}
+			return &ops.UnavailableError{Reason: "does not answer", Cause: err}
 		}
 		return nil
 	})

@@ -55,3 +55,11 @@ const (
 func refusef(format string, args ...any) error {
 	return roomsensor.RefusedError(fmt.Sprintf(format, args...))
 }
+
+// interrupted prefers the reason why something was stopped to how it failed of it.
+func interrupted(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return errInterrupted
+	}
+	return err
+}

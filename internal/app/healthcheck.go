@@ -5,9 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"time"
+
+	"roomsensor/internal/config"
 )
 
 const (
@@ -17,19 +18,23 @@ const (
 	healthBytes = 1 << 16
 )
 
-// Healthcheck asks a process of this machine, by its ops address, whether it is
+// Healthcheck asks a process of this machine, at its ops address, whether it is
 // ready, and returns what it says. The error is a sentence where it is not.
-func Healthcheck(ctx context.Context, opsAddr string) (json.RawMessage, error) {
+func Healthcheck(ctx context.Context, cfg config.Ops) (json.RawMessage, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+local(opsAddr)+"/readyz", nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+cfg.Local()+"/readyz", nil)
 	if err != nil {
 		return nil, fmt.Errorf("asking for readiness: %w", err)
 	}
 	transport := &http.Transport{DisableKeepAlives: true}
 	response, err := transport.RoundTrip(request)
 	if err != nil {
-		return nil, refusef("Nothing answers on %s. Check that the process runs and that --ops-addr (OPS_ADDR) is its own: %v", opsAddr, err)
+		return nil, refusef("Nothing answers on %s. Check that the process runs "+
+			"and that --ops-addr (OPS_ADDR) is its own: %v", cfg.OpsAddr, err)
 	}
 	defer func() { _ = response.Body.Close() }()
 	said, err := io.ReadAll(io.LimitReader(response.Body, healthBytes))
@@ -40,16 +45,4 @@ func Healthcheck(ctx context.Context, opsAddr string) (json.RawMessage, error) {
 		return nil, refusef("The process is not ready: %s", said)
 	}
 	return said, nil
-}
-
-// local is an address of this machine that reaches a listener.
-func local(address string) string {
-	host, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return address
-	}
-	if ip := net.ParseIP(host); host == "" || (ip != nil && ip.IsUnspecified()) {
-		host = "localhost"
-	}
-	return net.JoinHostPort(host, port)
 }

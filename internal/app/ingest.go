@@ -15,11 +15,11 @@ import (
 )
 
 // RunIngest runs a process that receives uploads, stores them, or both, until
-// ctx ends. The error is a *config.Problem where the configuration cannot be
+// ctx ends. The error is a *config.ValueError where the configuration cannot be
 // used.
 func RunIngest(ctx context.Context, cfg config.Ingest, p Process) error {
 	if err := cfg.Validate(); err != nil {
-		return err //nolint:wrapcheck // It is a sentence already.
+		return err
 	}
 	s, err := openStore(ctx, cfg.Database, store.Ingest)
 	if err != nil {
@@ -61,7 +61,7 @@ func (i *ingestProcess) start(ctx context.Context, l *lifecycle) error {
 	if err != nil {
 		return err
 	}
-	background(l, "ingest", work)
+	background(l, "ingest", work) //nolint:contextcheck // It outlives the start.
 	i.serving(l, i.health)
 	return nil
 }
@@ -93,7 +93,7 @@ func (i *ingestProcess) work(ctx context.Context) (run func(context.Context) err
 			group.Go(func() error { return i.land(ctx) })
 		}
 		group.Go(func() error { return i.noteDatabase(ctx) })
-		return group.Wait() //nolint:wrapcheck // The parts wrap.
+		return group.Wait()
 	}, nil
 }
 
@@ -101,7 +101,7 @@ func (i *ingestProcess) receive(ctx context.Context, listener net.Listener) erro
 	receiver := ingest.NewReceiver(ingest.ReceiverConfig{
 		Queue: i.queue, Keys: i.store, DocsURL: i.cfg.Docs(""), Log: i.Log, Metrics: i.metrics,
 	})
-	return receiver.Run(ctx, listener) //nolint:wrapcheck // It says what it was doing.
+	return receiver.Run(ctx, listener)
 }
 
 // land brings uploads into the tables once the queue and a migrated database
@@ -126,8 +126,8 @@ func (i *ingestProcess) noteDatabase(ctx context.Context) error {
 				Str("timescaledb", database.Version).Object("config", &i.cfg).Msg("found the database")
 			return nil
 		}
-		if pause(ctx, attempt) != nil {
-			return nil // It was told to end before.
+		if err := pause(ctx, attempt); err != nil {
+			return nil //nolint:nilerr // It was told to end before.
 		}
 	}
 }

@@ -256,7 +256,7 @@ func TestIngestEndsWhileItWaits(t *testing.T) {
 func TestIngestRefusesABadStart(t *testing.T) {
 	t.Parallel()
 	i := &installation{database: "postgres://127.0.0.1:1/x", nats: &natstest.Server{URL: "nats://127.0.0.1:1"}}
-	var problem *config.Problem
+	var problem *config.ValueError
 	bad := i.config()
 	bad.NATSURL = "queue"
 	require.ErrorAs(t, app.RunIngest(t.Context(), bad, app.Process{}), &problem)

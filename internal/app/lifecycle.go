@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -54,7 +55,7 @@ func background(l *lifecycle, name string, work func(ctx context.Context) error)
 		case <-done:
 			return nil
 		case <-closing.Done():
-			return closing.Err() //nolint:wrapcheck // The lifecycle wraps.
+			return closing.Err()
 		}
 	})
 	l.run(name, func(context.Context) error {
@@ -91,7 +92,7 @@ func supervise(ctx context.Context, log zerolog.Logger, start func(context.Conte
 // ended because another part of the process failed, which says why itself.
 func withoutEnd(ctx, work context.Context, err error) error {
 	if ctx.Err() != nil || (work.Err() != nil && errors.Is(err, context.Canceled)) {
-		return nil
+		return nil //nolint:nilerr // It says nothing new.
 	}
 	return err
 }
@@ -103,8 +104,7 @@ func (l *lifecycle) close(ctx context.Context) error {
 	defer cancel()
 	l.log.Info().Msg("shutting down")
 	var errs []error
-	for i := len(l.closers) - 1; i >= 0; i-- {
-		c := l.closers[i]
+	for _, c := range slices.Backward(l.closers) {
 		if err := c.close(ctx); err != nil {
 			errs = append(errs, fmt.Errorf("closing %s: %w", c.name, err))
 		}

@@ -32,7 +32,9 @@ func MigrateUp(ctx context.Context, cfg config.Database) (Migrations, error) {
 		return Migrations{}, err
 	}
 	if err := schema.Up(ctx, cfg.DatabaseURL); err != nil {
-		return Migrations{}, err //nolint:wrapcheck // It says what it was doing.
+		return Migrations{}, interrupted(ctx, refusef("The database could not be migrated. "+
+			"Its server must preload TimescaleDB 2.19 or later, "+
+			"and the role must be allowed to create extensions and tables: %v", err))
 	}
 	return MigrationStatus(ctx, cfg)
 }
@@ -44,7 +46,7 @@ func MigrateDown(ctx context.Context, cfg config.Database) (Migrations, error) {
 	}
 	undone, err := schema.Down(ctx, cfg.DatabaseURL)
 	if err != nil {
-		return Migrations{}, err //nolint:wrapcheck // It says what it was doing.
+		return Migrations{}, interrupted(ctx, err)
 	}
 	if !undone {
 		return Migrations{}, refusef("No migration is applied, so there is none to take back.")
@@ -59,7 +61,7 @@ func MigrationStatus(ctx context.Context, cfg config.Database) (Migrations, erro
 	}
 	steps, err := schema.Status(ctx, cfg.DatabaseURL)
 	if err != nil {
-		return Migrations{}, err //nolint:wrapcheck // It says what it was doing.
+		return Migrations{}, interrupted(ctx, err)
 	}
 	state := Migrations{UpToDate: true, Data: make([]Migration, len(steps))}
 	for i, step := range steps {

@@ -34,7 +34,7 @@ func (o *Operator) Close() { o.store.Close() }
 // openStore opens a store. Its only error is a URL that the driver does not take.
 func openStore(ctx context.Context, cfg config.Database, role store.Role) (*store.Store, error) {
 	if err := cfg.Validate(); err != nil {
-		return nil, err //nolint:wrapcheck // It is a sentence already.
+		return nil, err
 	}
 	s, err := store.Open(ctx, cfg.DatabaseURL, role)
 	if err != nil {

@@ -83,7 +83,7 @@ func (p *Process) startOps(
 func (p *Process) whenThere(ctx context.Context, health *ops.Health, do func() error) error {
 	for attempt := 0; ; attempt++ {
 		if err := health.Await(ctx); err != nil {
-			return err //nolint:wrapcheck // The end of the process.
+			return err
 		}
 		err := do()
 		var passing *roomsensor.Error
@@ -110,7 +110,7 @@ func pause(ctx context.Context, attempt int) error {
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-		return ctx.Err() //nolint:wrapcheck // The end of the process.
+		return ctx.Err()
 	case <-timer.C:
 		return nil
 	}
@@ -126,7 +126,7 @@ func (p *Process) serving(l *lifecycle, health *ops.Health) {
 	health.Serving()
 	l.run("readiness", func(ctx context.Context) error {
 		if health.AwaitReady(ctx) != nil {
-			return nil // It ended before it was ready.
+			return nil //nolint:nilerr // It ended before it was ready.
 		}
 		p.Log.Info().Msg("ready")
 		if p.Ready != nil {

@@ -20,10 +20,10 @@ func connectQueue(
 	cfg config.Queue, stream config.Stream, name string, log zerolog.Logger,
 ) (*queue.Queue, *nats.Conn, error) {
 	if err := cfg.Validate(); err != nil {
-		return nil, nil, err //nolint:wrapcheck // It is a sentence already.
+		return nil, nil, err
 	}
 	if err := stream.Validate(); err != nil {
-		return nil, nil, err //nolint:wrapcheck // As above.
+		return nil, nil, err
 	}
 	conn, err := queue.Connect(cfg.NATSURL, name, log)
 	if err != nil {
@@ -32,7 +32,7 @@ func connectQueue(
 	q, err := queue.New(conn, queue.Config{Replicas: stream.StreamReplicas, MaxBytes: stream.MaxBytes()})
 	if err != nil {
 		conn.Close()
-		return nil, nil, err //nolint:wrapcheck // It says what it was doing.
+		return nil, nil, err
 	}
 	return q, conn, nil
 }
@@ -41,10 +41,10 @@ func connectQueue(
 func needQueue(health *ops.Health, q *queue.Queue) {
 	health.Need("queue", func(ctx context.Context) error {
 		if err := q.Check(ctx); err != nil {
-			return &ops.Unavailable{Reason: "does not answer", Cause: err}
+			return &ops.UnavailableError{Reason: "does not answer", Cause: err}
 		}
 		if !q.Fits() {
-			return &ops.Unavailable{Reason: "takes too small messages: set max_payload of NATS to 1MB or more"}
+			return &ops.UnavailableError{Reason: "takes too small messages: set max_payload of NATS to 1MB or more"}
 		}
 		return nil
 	})
@@ -78,9 +78,10 @@ func declare(ctx context.Context, q *queue.Queue) error {
 		return errInterrupted
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrTimeout), errors.Is(err, nats.ErrNoResponders),
 		errors.Is(err, nats.ErrReconnectBufExceeded), errors.Is(err, nats.ErrNoServers):
-		return refusef("NATS does not answer. Check that it runs, that it has JetStream and that --nats-url (NATS_URL) is right: %v", err)
+		return refusef("NATS does not answer. Check that it runs, that it has JetStream "+
+			"and that --nats-url (NATS_URL) is right: %v", err)
 	case err != nil:
-		return err //nolint:wrapcheck // It says what it was doing.
+		return err
 	case !q.Fits():
 		return roomsensor.RefusedError("NATS takes too small messages. Set its max_payload to 1MB or more.")
 	}
@@ -92,7 +93,7 @@ type StreamReplay struct {
 	Stream   string  `json:"stream"`
 	Consumer string  `json:"consumer"`
 	Since    *string `json:"since"`
-	Waiting  uint64  `json:"waiting"` // messages
+	Waiting  uint64  `json:"waiting"` // messages that no worker has taken yet
 }
 
 // ReplayStream gives the stream to the workers again, from an instant or, for
@@ -102,11 +103,11 @@ func ReplayStream(
 ) (replay StreamReplay, err error) {
 	err = withQueue(ctx, cfg, stream, func(ctx context.Context, q *queue.Queue) error {
 		if err := q.Replay(ctx, since); err != nil {
-			return err //nolint:wrapcheck // It says what it was doing.
+			return err
 		}
 		state, err := q.State(ctx)
-		replay = StreamReplay{queue.StreamName, queue.ConsumerName, formatted(since), state.Waiting + uint64(state.Unacknowledged)}
-		return err //nolint:wrapcheck // As above.
+		replay = StreamReplay{queue.StreamName, queue.ConsumerName, formatted(since), state.Waiting}
+		return err
 	})
 	return replay, err
 }

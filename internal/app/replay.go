@@ -48,9 +48,9 @@ func (o *Operator) ReplayRejects(
 func (o *Operator) replay(ctx context.Context, id uuid.UUID) (landed bool, err error) {
 	reject, err := o.store.Reject(ctx, id)
 	if err != nil {
-		return false, err //nolint:wrapcheck // It says what it was doing.
+		return false, err
 	}
-	return ingest.ReplayReject(ctx, o.store, reject) //nolint:wrapcheck // As above.
+	return ingest.ReplayReject(ctx, o.store, reject)
 }
 
 // rejectsOf lists the rejects of a reason, in the order of their arrival.
@@ -60,7 +60,7 @@ func (o *Operator) rejectsOf(ctx context.Context, reason *roomsensor.Reason) (id
 		ids = append(ids, rejects[i].ID)
 	}
 	slices.Reverse(ids)
-	return ids, err //nolint:wrapcheck // It says what it was doing.
+	return ids, err
 }
 
 // rejectsAmong makes sure that every id is known, and keeps those of a reason.
@@ -70,7 +70,7 @@ func (o *Operator) rejectsAmong(
 	for _, id := range ids {
 		reject, err := o.store.Reject(ctx, id)
 		if err != nil {
-			return nil, err //nolint:wrapcheck // It says what it was doing.
+			return nil, err
 		}
 		if (reason == nil || reject.Reason == *reason) && !slices.Contains(known, id) {
 			known = append(known, id)

@@ -89,7 +89,8 @@ func (u *uploader) read() error {
 	raw, err := u.lines.ReadSlice('\n')
 	switch {
 	case errors.Is(err, bufio.ErrBufferFull):
-		return u.refuse(fmt.Sprintf("It has more than %d bytes. Send its readings in several uploads.", roomsensor.MaxUploadBytes))
+		return u.refuse(fmt.Sprintf("It has more than %d bytes. Send its readings in several uploads.",
+			roomsensor.MaxUploadBytes))
 	case err != nil && !errors.Is(err, io.EOF):
 		return fmt.Errorf("reading uploads: %w", err)
 	}
@@ -108,7 +109,8 @@ func (u *uploader) read() error {
 }
 
 func (u *uploader) refuse(why string) error {
-	return refusef("Line %d was not taken. %s What has a receipt is stored; correct the line and send from there.", u.line, why)
+	return refusef("Line %d was not taken. %s What has a receipt is stored; correct the line and send from there.",
+		u.line, why)
 }
 
 // ended keeps the end of the input of what reading a line said.

@@ -11,7 +11,7 @@ type API struct {
 	Database
 	Site
 	Log
-	OpsAddr string `default:"127.0.0.1:9080" help:"Address of health checks, metrics and profiles." name:"ops-addr" placeholder:"HOST:PORT" setting:""`
+	OpsAddr string `default:"127.0.0.1:9080" help:"Address of health checks, metrics and profiles." placeholder:"HOST:PORT" setting:""`
 }
 
 // Validate checks what can be checked without connecting.

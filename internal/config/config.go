@@ -17,7 +17,7 @@ func (c *Database) Validate() error { return check("database-url", c.DatabaseURL
 // Malformed is the problem of a database URL that the driver alone could find
 // fault with. It does not repeat the driver's words, which may hold the password.
 func (c *Database) Malformed() error {
-	return &Problem{Flag: "database-url", Reason: errDatabaseURL.Error()}
+	return &ValueError{Flag: "database-url", Reason: errDatabaseURL.Error()}
 }
 
 // MarshalZerologObject logs the configuration without its secrets.
@@ -35,7 +35,7 @@ func (c *Queue) Validate() error { return check("nats-url", c.NATSURL, queueURL)
 
 // Malformed is the problem of a NATS URL that the client alone could find fault with.
 func (c *Queue) Malformed() error {
-	return &Problem{Flag: "nats-url", Reason: errQueueURL.Error()}
+	return &ValueError{Flag: "nats-url", Reason: errQueueURL.Error()}
 }
 
 // MarshalZerologObject logs the configuration without its secrets.
@@ -43,7 +43,7 @@ func (c *Queue) MarshalZerologObject(e *zerolog.Event) { e.Str("nats_url", Mask(
 
 // Log says how much is logged.
 type Log struct {
-	LogLevel string `default:"info" setting:"" help:"Least level that is logged: trace, debug, info, warn, error." name:"log-level" placeholder:"LEVEL"`
+	LogLevel string `default:"info" setting:"" help:"Least level that is logged: trace, debug, info, warn, error." placeholder:"LEVEL"`
 }
 
 var errLevel = errors.New("must be one of trace, debug, info, warn, error")

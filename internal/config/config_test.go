@@ -38,7 +38,7 @@ func goodIngest() config.Ingest {
 // requireProblem checks that an error names the flag and the variable.
 func requireProblem(t *testing.T, err error, flag string) {
 	t.Helper()
-	var problem *config.Problem
+	var problem *config.ValueError
 	require.ErrorAs(t, err, &problem)
 	require.Equal(t, flag, problem.Flag)
 	require.True(t, strings.HasPrefix(err.Error(), "--"+flag+" ("+config.Variable(flag)+") "), err.Error())
@@ -142,6 +142,19 @@ func TestDefaultsOfTheAddresses(t *testing.T) {
 		require.Equal(t, test.wantPublic, cfg.Public(test.bound))
 		require.Equal(t, test.wantDocs, cfg.Docs(test.bound))
 	}
+}
+
+func TestOps(t *testing.T) {
+	t.Parallel()
+	for addr, want := range map[string]string{
+		"127.0.0.1:9080": "127.0.0.1:9080", "0.0.0.0:9080": "localhost:9080", ":1": "localhost:1", "[::]:2": "localhost:2",
+		"ops:3": "ops:3",
+	} {
+		ops := config.Ops{OpsAddr: addr}
+		require.NoError(t, ops.Validate())
+		require.Equal(t, want, ops.Local())
+	}
+	requireProblem(t, (&config.Ops{OpsAddr: "9080"}).Validate(), "ops-addr")
 }
 
 func TestIngestProblems(t *testing.T) {

@@ -14,18 +14,19 @@ type Ingest struct {
 	Stream
 	Site
 	Log
-	IngestAddr string `default:"127.0.0.1:8081" help:"Address the receiver listens on." name:"ingest-addr" placeholder:"HOST:PORT" setting:""`
-	OpsAddr    string `default:"127.0.0.1:9081" help:"Address of health checks, metrics and profiles." name:"ops-addr" placeholder:"HOST:PORT" setting:""`
+	IngestAddr string `default:"127.0.0.1:8081" help:"Address the receiver listens on." placeholder:"HOST:PORT" setting:""`
+	OpsAddr    string `default:"127.0.0.1:9081" help:"Address of health checks and metrics." placeholder:"HOST:PORT" setting:""`
 	NoReceiver bool   `help:"Receive no uploads over HTTP: be a worker alone." setting:""`
 	NoWorker   bool   `help:"Store nothing: be a receiver alone." setting:""`
 }
 
-var errNothingToDo = errors.New("leaves nothing to do together with --no-receiver (NO_RECEIVER). Leave one of the two out")
+var errNothingToDo = errors.New("leaves nothing to do together with --no-receiver (NO_RECEIVER). " +
+	"Leave one of the two out")
 
 // Validate checks what can be checked without connecting.
 func (c *Ingest) Validate() error {
 	if c.NoReceiver && c.NoWorker {
-		return &Problem{Flag: "no-worker", Reason: errNothingToDo.Error()}
+		return &ValueError{Flag: "no-worker", Reason: errNothingToDo.Error()}
 	}
 	return cmp.Or(
 		c.Database.Validate(),

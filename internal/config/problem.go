@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// Problem is a value that cannot be used. The text names its flag and its
+// ValueError is a value that cannot be used. The text names its flag and its
 // variable and says what to give instead.
-type Problem struct {
+type ValueError struct {
 	Flag   string // without its dashes
 	Reason string // a sentence without its subject
 }
 
-func (p *Problem) Error() string {
+func (p *ValueError) Error() string {
 	return fmt.Sprintf("--%s (%s) %s", p.Flag, Variable(p.Flag), p.Reason)
 }
 
@@ -27,7 +27,7 @@ type rule func(value string) error
 // check applies a rule to a flag's value.
 func check(flag, value string, r rule) error {
 	if err := r(value); err != nil {
-		return &Problem{Flag: flag, Reason: err.Error()}
+		return &ValueError{Flag: flag, Reason: err.Error()}
 	}
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 // Site is where clients reach the API and its documentation. Every process that
 // answers them knows it: errors name their page.
 type Site struct {
-	APIAddr   string `default:"127.0.0.1:8080" help:"Address the API listens on." name:"api-addr" placeholder:"HOST:PORT" setting:""`
+	APIAddr   string `default:"127.0.0.1:8080" help:"Address the API listens on." placeholder:"HOST:PORT" setting:""`
 	PublicURL string `help:"Address that clients reach, without /v1; http://API_ADDR by default." name:"public-url" placeholder:"URL" setting:""`
 	DocsURL   string `help:"Address of the documentation; PUBLIC_URL/docs by default." name:"docs-url" placeholder:"URL" setting:""`
 }
@@ -52,8 +52,5 @@ func reachable(configured, bound string) string {
 	if _, boundPort, err := net.SplitHostPort(bound); err == nil && port == "0" {
 		port = boundPort
 	}
-	if ip := net.ParseIP(host); host == "" || (ip != nil && ip.IsUnspecified()) {
-		host = "localhost"
-	}
-	return "http://" + net.JoinHostPort(host, port)
+	return "http://" + net.JoinHostPort(localHost(host), port)
 }

@@ -3,7 +3,6 @@ package config
 import (
 	"math"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -22,15 +21,19 @@ const leastStream = 16 << 20
 // Validate checks what can be checked without connecting.
 func (c *Stream) Validate() error {
 	if c.StreamReplicas != 1 && c.StreamReplicas != 3 && c.StreamReplicas != 5 {
-		return &Problem{Flag: "stream-replicas", Reason: "must be 1, 3 or 5"}
+		return &ValueError{Flag: "stream-replicas", Reason: "must be 1, 3 or 5"}
 	}
 	if bytes, ok := parseSize(c.StreamMaxBytes); !ok || bytes < leastStream {
-		return &Problem{Flag: "stream-max-bytes",
-			Reason: "must be a whole number of MiB, GiB or TiB, from 16MiB on, for example 8GiB"}
+		return &ValueError{
+			Flag:   "stream-max-bytes",
+			Reason: "must be a whole number of MiB, GiB or TiB, from 16MiB on, for example 8GiB",
+		}
 	}
 	if keep, ok := parseLength(c.StreamKeep); !ok || keep <= 0 {
-		return &Problem{Flag: "stream-keep",
-			Reason: "must be a whole number above 0 followed by m, h or d, for example 7d"}
+		return &ValueError{
+			Flag:   "stream-keep",
+			Reason: "must be a whole number above 0 followed by m, h or d, for example 7d",
+		}
 	}
 	return nil
 }
@@ -74,8 +77,9 @@ func parseLength(text string) (length time.Duration, ok bool) {
 // scaled reads a whole number of units; no unit is 0.
 func scaled(digits string, unit int64) (n int64, ok bool) {
 	parsed, err := strconv.ParseUint(digits, 10, 63)
-	if err != nil || unit == 0 || strings.HasPrefix(digits, "+") || parsed > uint64(math.MaxInt64/unit) {
+	if err != nil || unit == 0 {
 		return 0, false
 	}
-	return int64(parsed) * unit, true //nolint:gosec // Bounded above.
+	n = int64(parsed)
+	return n * unit, n <= math.MaxInt64/unit
 }

@@ -17,8 +17,10 @@ var (
 )
 
 var (
-	errDatabaseMissing = errors.New("is missing. Give the database's URL, for example postgres://user@host:5432/roomsensor")
-	errDatabaseURL     = errors.New("is not a URL of a PostgreSQL database. It has the form postgres://user@host:5432/roomsensor, with :password after the user; " +
+	errDatabaseMissing = errors.New("is missing. Give the database's URL, " +
+		"for example postgres://user@host:5432/roomsensor")
+	errDatabaseURL = errors.New("is not a URL of a PostgreSQL database. " +
+		"It has the form postgres://user@host:5432/roomsensor, with :password after the user; " +
 		"several hosts are separated by commas, and special characters in the password are percent-encoded")
 	errQueueMissing = errors.New("is missing. Give the URL of NATS, for example nats://host:4222")
 	errQueueURL     = errors.New("is not a URL of NATS. It has the form nats://host:4222; " +

@@ -22,17 +22,17 @@ type Missing struct {
 }
 
 // Probe asks something that a process needs whether it can be used. Its error
-// should be Unavailable, whose text stays the same while its cause does.
+// should be UnavailableError, whose text stays the same while its cause does.
 type Probe func(ctx context.Context) error
 
-// Unavailable says why something cannot be used.
-type Unavailable struct {
+// UnavailableError says why something cannot be used.
+type UnavailableError struct {
 	Reason string // a sentence without its subject, for /readyz
 	Cause  error  // for the log alone; may be nil
 }
 
-func (u *Unavailable) Error() string { return u.Reason }
-func (u *Unavailable) Unwrap() error { return u.Cause }
+func (u *UnavailableError) Error() string { return u.Reason }
+func (u *UnavailableError) Unwrap() error { return u.Cause }
 
 // Health knows whether a process can serve. The probes run in the background,
 // so that asking costs nothing and tells no stranger's clock.
@@ -128,7 +128,7 @@ func (h *Health) await(ctx context.Context, reached func() bool) error {
 		}
 		select {
 		case <-ctx.Done():
-			return ctx.Err() //nolint:wrapcheck // Documented to be as it is.
+			return ctx.Err()
 		case <-changed:
 		}
 	}

@@ -21,17 +21,17 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // switchable is something that a process needs and that a test can take away.
 type switchable struct {
-	away atomic.Pointer[ops.Unavailable]
+	away atomic.Pointer[ops.UnavailableError]
 	hang atomic.Bool // like a host behind a cut line
 }
 
 func (s *switchable) probe(ctx context.Context) error {
 	if s.hang.Load() {
 		<-ctx.Done()
-		return &ops.Unavailable{Reason: "does not answer", Cause: ctx.Err()}
+		return &ops.UnavailableError{Reason: "does not answer", Cause: ctx.Err()}
 	}
 	if err := s.away.Load(); err != nil {
-		return err
+		return err //nolint:wrapcheck // It is this test's own.
 	}
 	return nil
 }
@@ -59,7 +59,8 @@ func inBubble(t *testing.T, test func(t *testing.T, h *ops.Health, need *switcha
 func TestReadinessFollowsWhatIsNeeded(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, h *ops.Health, need *switchable, _ *bytes.Buffer) {
-		need.away.Store(&ops.Unavailable{Reason: "was never migrated"})
+		t.Helper()
+		need.away.Store(&ops.UnavailableError{Reason: "was never migrated"})
 		synctest.Wait()
 		require.Equal(t, []ops.Missing{{"process", "is starting"}, {"database", "was never migrated"}}, h.Missing())
 
@@ -81,9 +82,10 @@ func TestLossIsNoticedWithin20Seconds(t *testing.T) {
 	t.Parallel()
 	for _, hangs := range []bool{true, false} {
 		inBubble(t, func(t *testing.T, h *ops.Health, need *switchable, _ *bytes.Buffer) {
+			t.Helper()
 			h.Serving()
 			require.NoError(t, h.AwaitReady(t.Context()))
-			need.away.Store(&ops.Unavailable{Reason: "refuses"})
+			need.away.Store(&ops.UnavailableError{Reason: "refuses"})
 			need.hang.Store(hangs)
 			lost := time.Now()
 			for len(h.Missing()) == 0 {
@@ -127,14 +129,15 @@ func TestOneFailedProbeTurnsNothing(t *testing.T) {
 func TestALongOutageIsLoggedOnce(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, h *ops.Health, need *switchable, log *bytes.Buffer) {
-		need.away.Store(&ops.Unavailable{Reason: "does not answer", Cause: errors.New("dial: refused")})
+		t.Helper()
+		need.away.Store(&ops.UnavailableError{Reason: "does not answer", Cause: errors.New("dial: refused")})
 		time.Sleep(10 * time.Minute) //nolint:forbidigo // The clock of the bubble.
 		synctest.Wait()
 		require.Equal(t, 1, strings.Count(log.String(), "\n"), log.String())
 		require.Contains(t, log.String(), `"cause":"dial: refused"`)
 		require.Contains(t, log.String(), "database does not answer")
 
-		need.away.Store(&ops.Unavailable{Reason: "was never migrated"})
+		need.away.Store(&ops.UnavailableError{Reason: "was never migrated"})
 		time.Sleep(10 * time.Second) //nolint:forbidigo // The clock of the bubble.
 		synctest.Wait()
 		require.Contains(t, log.String(), "database was never migrated")

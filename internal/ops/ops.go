@@ -89,5 +89,5 @@ func writeJSON(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // A client that went away needs no answer.
+	_ = json.NewEncoder(w).Encode(body) //nolint:errchkjson // A client that went away needs no answer.
 }
