@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -122,7 +123,12 @@ func TestFailureBeforeTheFirstByteIsAnAnswer(t *testing.T) {
 func TestLostDatabaseBreaksTheConnection(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	f.addReadings(t, deviceID, start.Add(-85*24*time.Hour), 24_000)
+	// More than fits the buffers between the two, so that something is lost.
+	for i := range 10 {
+		id := number(0xde, 10+i)
+		f.addDevice(t, teamID, id, fmt.Sprintf("dev:%d", 10+i))
+		f.addReadings(t, id, start.Add(-85*24*time.Hour), 24_000)
+	}
 	lose := func(_ context.Context, row int) error {
 		if row == 2_000 {
 			f.exec(t, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
@@ -225,7 +231,6 @@ func TestExportOutlivesTheReadTimeout(t *testing.T) {
 			return nil
 		}
 	}
-	f.replica = f.serve(t, &hooked{backend{f.store}, wait}, nil)
-	f.server.Config.ReadTimeout = readTimeout
+	f.replica = f.serve(t, &hooked{backend{f.store}, wait}, nil, func(s *http.Server) { s.ReadTimeout = readTimeout })
 	require.Equal(t, http.StatusOK, f.get(t, "/readings.csv").status)
 }

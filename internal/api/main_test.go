@@ -68,7 +68,7 @@ func setup(t *testing.T) *fixture {
 }
 
 // serve starts one more replica of the API.
-func (f *fixture) serve(t *testing.T, b api.Backend, configure func(*api.Config)) *replica {
+func (f *fixture) serve(t *testing.T, b api.Backend, configure func(*api.Config), tune ...func(*http.Server)) *replica {
 	t.Helper()
 	secret, err := f.store.CursorSecret(t.Context())
 	require.NoError(t, err)
@@ -84,6 +84,9 @@ func (f *fixture) serve(t *testing.T, b api.Backend, configure func(*api.Config)
 	require.NoError(t, err)
 	r.server = httptest.NewUnstartedServer(nil)
 	r.server.Config = api.NewServer("", handler, logger)
+	for _, change := range tune {
+		change(r.server.Config)
+	}
 	r.server.Start()
 	t.Cleanup(r.server.Close)
 	r.server.Client().Transport.(*http.Transport).DisableCompression = true
@@ -191,7 +194,9 @@ func (r *replica) do(t *testing.T, method, path, body string, options ...option)
 	defer func() { require.NoError(t, got.Body.Close()) }()
 	content, err := io.ReadAll(got.Body)
 	require.NoError(t, err)
-	return response{got.StatusCode, got.Header, content}
+	answer := response{got.StatusCode, got.Header, content}
+	requireContract(t, request, answer)
+	return answer
 }
 
 func (f *fixture) get(t *testing.T, path string, options ...option) response {
