@@ -19,7 +19,7 @@ const (
 	// database is the database that URL names; it is made empty.
 	database = "roomsensor"
 	// connectTimeout is for one attempt on a server of this machine.
-	connectTimeout = 5 * time.Second
+	connectTimeout = 15 * time.Second
 	// startTimeout is for a server that was told to start; after a crash it replays its log first.
 	startTimeout = 2 * time.Minute
 	// givenTimeout is for a server that somebody else runs.
@@ -40,9 +40,7 @@ func (s *state) urlOf(name string) string {
 	return u.String()
 }
 
-// answers tells whether the server behind the URL lets us in. The password is random: a server that does is ours.
-func answers(ctx context.Context, url string) bool { return ping(ctx, url) == nil }
-
+// ping tells whether the server behind the URL lets us in. The password is random: one that does is ours.
 func ping(ctx context.Context, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
@@ -89,20 +87,26 @@ func given(ctx context.Context, o Options) (*Server, error) {
 	return &Server{URL: o.URL, How: "the server of " + o.URLVariable}, nil
 }
 
-// createDatabase makes the database of the URL where it is missing, empty and without what an image may have put into
-// its default template.
-func createDatabase(ctx context.Context, s *state) error {
+// createDatabase makes the database of a URL where it is missing, empty and without what an image may have put into its
+// default template.
+func createDatabase(ctx context.Context, url string) error {
+	config, err := pgx.ParseConfig(url)
+	if err != nil {
+		return fmt.Errorf("creating the database: %w", err)
+	}
+	name := config.Database
+	config.Database = "postgres"
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	conn, err := pgx.Connect(ctx, s.urlOf("postgres"))
+	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return fmt.Errorf("creating the database: %w", err)
 	}
 	defer func() { _ = conn.Close(ctx) }()
-	_, err = conn.Exec(ctx, "CREATE DATABASE "+database+" TEMPLATE template0 ENCODING 'UTF8'")
-	var pgErr *pgconn.PgError
-	if errors.As(err, &pgErr) && pgErr.Code == "42P04" { // It is there already.
-		return nil
+	var there bool
+	err = conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)", name).Scan(&there)
+	if err == nil && !there {
+		_, err = conn.Exec(ctx, "CREATE DATABASE "+pgx.Identifier{name}.Sanitize()+" TEMPLATE template0 ENCODING 'UTF8'")
 	}
 	if err != nil {
 		return fmt.Errorf("creating the database: %w", err)

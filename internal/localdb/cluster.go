@@ -90,15 +90,8 @@ func (c cluster) init(ctx context.Context) (*state, error) {
 	return st, os.Rename(next, c.data) //nolint:wrapcheck // It names both paths.
 }
 
-// start brings the server up, unless a process that was interrupted already did.
+// start brings the server up.
 func (c cluster) start(ctx context.Context, st *state) error {
-	if pid, ok := c.dir.postmaster(); ok {
-		if err := await(ctx, st.url(), startTimeout); err != nil {
-			return fmt.Errorf("PostgreSQL runs in %s as process %d but does not answer, end that process: %w",
-				c.dir.path, pid, err)
-		}
-		return nil
-	}
 	if err := errors.Join(c.dir.disownPostmaster(), c.configure(st)); err != nil {
 		return err
 	}

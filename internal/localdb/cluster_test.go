@@ -157,3 +157,16 @@ func TestRemoveKeepsWhatIsNotOurs(t *testing.T) {
 	}
 	require.Equal(t, []string{"notes.txt", "owner"}, names)
 }
+
+// TestStartAfterAStartThatWasInterrupted has a server without the database that is made last.
+func TestStartAfterAStartThatWasInterrupted(t *testing.T) {
+	t.Parallel()
+	d := newCluster(t)
+	st, err := d.load()
+	require.NoError(t, err)
+	execute(t, st.urlOf("postgres"), "DROP DATABASE "+database)
+	s, err := Start(t.Context(), options(t, d))
+	require.NoError(t, err)
+	require.False(t, s.Started)
+	require.Equal(t, database, query(t, s.URL, "SELECT current_database()"))
+}

@@ -80,10 +80,30 @@ func (d *dataDir) find(ctx context.Context) (*Server, error) {
 	if s == nil {
 		return nil, ErrNotRunning
 	}
-	if !answers(ctx, s.url()) {
-		return nil, ErrNotRunning
+	if err := d.answer(ctx, s); err != nil {
+		return nil, err
 	}
 	return &Server{URL: s.url(), How: s.How}, nil
+}
+
+// answer waits for a server that is starting, or returns ErrNotRunning at once.
+func (d *dataDir) answer(ctx context.Context, s *state) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	for {
+		err := ping(ctx, s.urlOf("postgres")) // The database of s.url is made once the server answers.
+		if err == nil {
+			return nil
+		}
+		pid, alive := d.postmaster()
+		if !alive {
+			return ErrNotRunning
+		}
+		if pause(ctx, pollInterval) != nil {
+			return fmt.Errorf("PostgreSQL runs in %s as process %d but does not answer, end that process: %w",
+				d.path, pid, err)
+		}
+	}
 }
 
 func (d *dataDir) stop(ctx context.Context) error {

@@ -59,7 +59,7 @@ func engine(ctx context.Context) (*testcontainers.DockerClient, error) {
 	defer cancel()
 	docker, err := testcontainers.NewDockerClientWithOpts(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("no Docker engine answers: %w", err)
+		return nil, fmt.Errorf("no Docker engine answers: %s", strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
 	if host := docker.DaemonHost(); !strings.HasPrefix(host, "unix://") {
 		_ = docker.Close()

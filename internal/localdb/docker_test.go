@@ -21,9 +21,9 @@ func TestContainerKeepsItsData(t *testing.T) {
 	}
 	d := newDataDir(t)
 	s := starter{dir: d, options: options(t, d), progress: &progress{w: t.Output()}}
-	st, err := s.startContainer(t.Context())
+	_, err = s.startContainer(t.Context())
 	require.NoError(t, err)
-	first, err := s.started(t.Context(), st, nil)
+	first, err := Start(t.Context(), options(t, d))
 	require.NoError(t, err)
 	execute(t, first.URL, "CREATE EXTENSION timescaledb; CREATE TABLE kept AS SELECT 1 AS n")
 	require.Equal(t, "0", query(t, first.URL, "SELECT current_setting('timescaledb.max_background_workers')"))

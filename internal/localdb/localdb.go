@@ -61,10 +61,13 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	defer unlock()
 
 	s, err := d.find(ctx)
-	if err == nil || !errors.Is(err, ErrNotRunning) {
-		return s, err
+	if errors.Is(err, ErrNotRunning) {
+		s, err = starter{dir: d, options: o, progress: p}.start(ctx)
 	}
-	return starter{dir: d, options: o, progress: p}.start(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s, createDatabase(ctx, s.URL)
 }
 
 // Find returns the running server of a data directory (DefaultDataDir when empty), or ErrNotRunning.

@@ -59,7 +59,6 @@ func newCluster(t *testing.T) *dataDir {
 	if err != nil {
 		t.Skip("needs a PostgreSQL with TimescaleDB on the machine itself")
 	}
-	_, err = s.started(t.Context(), st, nil)
-	require.NoError(t, err)
+	require.NoError(t, createDatabase(t.Context(), st.url()))
 	return d
 }

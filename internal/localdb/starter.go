@@ -29,14 +29,14 @@ func (s starter) start(ctx context.Context) (*Server, error) {
 	}
 	if made != nil {
 		st, err := s.again(ctx, made)
-		return s.started(ctx, st, err)
+		return s.started(st, err)
 	}
 	reasons := []string{s.options.URLVariable + " is not set"}
 	ways := s.ways()
 	for _, w := range ways {
 		st, err := w.start(ctx)
 		if err == nil || ctx.Err() != nil {
-			return s.started(ctx, st, err)
+			return s.started(st, err)
 		}
 		s.progress.say("%v; trying the next way", err)
 		reasons = append(reasons, err.Error())
@@ -67,13 +67,9 @@ func (s starter) again(ctx context.Context, made *state) (*state, error) {
 	return s.startCluster(ctx, in, made)
 }
 
-// started makes the database where it is missing and hands the server out.
-func (s starter) started(ctx context.Context, st *state, err error) (*Server, error) {
+func (s starter) started(st *state, err error) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("starting TimescaleDB: %w", err)
-	}
-	if err := createDatabase(ctx, st); err != nil {
-		return nil, err
 	}
 	s.progress.say("running on 127.0.0.1:%d (%s)", st.Port, st.How)
 	return &Server{URL: st.url(), How: st.How, Started: true}, nil

@@ -1,7 +1,6 @@
 package localdb
 
 import (
-	"context"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -17,7 +16,7 @@ func TestStartTemporaryLeavesNothing(t *testing.T) {
 	data := query(t, s.URL, "SELECT current_setting('data_directory')")
 	require.NoError(t, remove())
 	require.NoFileExists(t, filepath.Join(data, "PG_VERSION"))
-	require.False(t, answers(t.Context(), s.URL))
+	require.Error(t, ping(t.Context(), s.URL))
 }
 
 func TestStartTemporaryWithAURLRemovesNothing(t *testing.T) {
@@ -27,15 +26,14 @@ func TestStartTemporaryWithAURLRemovesNothing(t *testing.T) {
 	given, remove, err := StartTemporary(t.Context(), Options{URL: s.URL})
 	require.NoError(t, err)
 	require.NoError(t, remove())
-	require.True(t, answers(t.Context(), given.URL))
+	require.NoError(t, ping(t.Context(), given.URL))
 }
 
 // TestSweep takes a directory whose owner was killed, which frees its lock, and one whose owner lives.
 func TestSweep(t *testing.T) {
 	t.Parallel()
-	parent := filepath.Join(filepath.Dir(newDataDir(t).path), "sweep-"+newPassword())
+	parent := newDataDir(t).file("parent")
 	require.NoError(t, os.Mkdir(parent, 0o755))
-	t.Cleanup(func() { require.NoError(t, os.RemoveAll(parent)) })
 	abandoned, release, err := temporaryDir(t.Context(), parent)
 	require.NoError(t, err)
 	s, err := Start(t.Context(), Options{DataDir: abandoned, Settings: ForTests(), Progress: t.Output()})
@@ -46,7 +44,7 @@ func TestSweep(t *testing.T) {
 	require.NoError(t, err)
 	defer release()
 	require.NoDirExists(t, abandoned)
-	require.False(t, answers(context.Background(), s.URL))
+	require.Error(t, ping(t.Context(), s.URL))
 	require.NoError(t, sweep(t.Context(), parent))
 	require.DirExists(t, alive)
 }

@@ -57,9 +57,6 @@ func test(ctx context.Context, args []string, out io.Writer) (code int, err erro
 	if _, err := fmt.Fprintf(out, "\n%s\n%s\n%s", info, race, s); err != nil {
 		return 1, fmt.Errorf("writing: %w", err)
 	}
-	if ctx.Err() != nil {
-		return max(code, 1), errors.New("the tests were interrupted")
-	}
 	return code, nil
 }
 
@@ -99,8 +96,8 @@ func goTest(ctx context.Context, out io.Writer, url string, argv []string) (int,
 	cmd.WaitDelay = stopGrace
 	err := cmd.Run()
 	if ctx.Err() != nil {
-		// Those that did not listen to the interrupt. That there are none is no error.
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // Those that did not listen to the interrupt, if any.
+		return 1, errors.New("the tests were interrupted")
 	}
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return max(exit.ExitCode(), 1), nil
