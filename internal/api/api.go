@@ -1,7 +1,6 @@
 package api
 
 import (
-	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -52,7 +51,7 @@ func New(cfg Config, backend Backend) (http.Handler, error) {
 	}
 	metrics, err := newMetrics(cfg.Metrics)
 	if err != nil {
-		return nil, fmt.Errorf("registering metrics: %w", err)
+		return nil, err
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now

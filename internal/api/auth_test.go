@@ -192,7 +192,7 @@ func TestOneLookUpServesAllThatWait(t *testing.T) {
 	const clients = 8
 	statuses := make(chan int, clients)
 	for range clients {
-		go func() { statuses <- f.get(t, "/team").status }()
+		go func() { statuses <- f.try(t.Context(), http.MethodGet, "/v1/team", "", withKey(f.key)).status }()
 	}
 	require.Eventually(t, func() bool { return keys.lookups.Load() > 0 }, 5*time.Second, time.Millisecond)
 	close(release)
@@ -219,11 +219,7 @@ func TestLookUpOutlivesItsFirstClient(t *testing.T) {
 	f.replica = f.serve(t, keys, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-started; cancel() }()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, f.server.URL+"/v1/team", nil)
-	require.NoError(t, err)
-	withKey(f.key)(request)
-	_, err = f.server.Client().Do(request)
-	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, f.try(ctx, http.MethodGet, "/v1/team", "", withKey(f.key)).err, context.Canceled)
 	require.Eventually(t, func() bool { return strings.Contains(f.log.String(), `"status":499`) }, 5*time.Second, time.Millisecond)
 	close(release)
 	require.Equal(t, http.StatusOK, f.get(t, "/team").status)

@@ -40,7 +40,9 @@ type Teams interface {
 // Devices reads and changes the devices of a team.
 type Devices interface {
 	Devices(ctx context.Context, teamID uuid.UUID, q roomsensor.DeviceQuery) ([]roomsensor.Device, error)
-	CurrentDevices(ctx context.Context, teamID uuid.UUID, q roomsensor.DeviceQuery, now time.Time) ([]roomsensor.CurrentDevice, error)
+	CurrentDevices(
+		ctx context.Context, teamID uuid.UUID, q roomsensor.DeviceQuery, now time.Time,
+	) ([]roomsensor.CurrentDevice, error)
 	Device(ctx context.Context, teamID, deviceID uuid.UUID) (roomsensor.Device, error)
 	DeviceNames(ctx context.Context, teamID uuid.UUID) ([]roomsensor.NamedDevice, error)
 
@@ -54,7 +56,9 @@ type Devices interface {
 
 // Assignments reads the assignments of a team's devices.
 type Assignments interface {
-	Assignments(ctx context.Context, teamID, deviceID uuid.UUID, q roomsensor.AssignmentQuery) ([]roomsensor.Assignment, error)
+	Assignments(
+		ctx context.Context, teamID, deviceID uuid.UUID, q roomsensor.AssignmentQuery,
+	) ([]roomsensor.Assignment, error)
 	Assignment(ctx context.Context, teamID, assignmentID uuid.UUID) (roomsensor.Assignment, error)
 }
 

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/google/uuid"
@@ -15,10 +16,10 @@ type call struct {
 	echo.Context
 	requestID string
 	began     time.Time
-	arrived   context.Context // as it came in: ends when the client goes away
-	key       roomsensor.Key  // once authenticated
-	rows      int             // in the answer; -1 where it has none
-	err       error           // what went wrong, if something did
+	left      func() error   // of the context it came with, which ends when the client goes away
+	key       roomsensor.Key // once authenticated
+	rows      int            // in the answer; -1 where it has none
+	err       error          // what went wrong, if something did
 }
 
 const callKey = "roomsensor.call"
@@ -34,6 +35,11 @@ func (c *call) within(limit time.Duration) context.CancelFunc {
 	ctx, cancel := context.WithTimeout(c.ctx(), limit)
 	c.SetRequest(c.Request().WithContext(ctx))
 	return cancel
+}
+
+// gone reports whether the request failed because its client went away.
+func (c *call) gone() bool {
+	return c.err != nil && errors.Is(c.left(), context.Canceled)
 }
 
 func (c *call) setHeader(name, value string) { c.Response().Header().Set(name, value) }

@@ -15,9 +15,9 @@ import (
 )
 
 // firstCursor is the cursor that a first page gives.
-func (f *fixture) firstCursor(t *testing.T, path string, options ...option) string {
+func (f *fixture) firstCursor(t *testing.T, path string) string {
 	t.Helper()
-	page := decode[list[map[string]any]](t, f.get(t, path, options...))
+	page := decode[list[map[string]any]](t, f.get(t, path))
 	require.NotNil(t, page.NextCursor, path)
 	return url.QueryEscape(*page.NextCursor)
 }

@@ -53,9 +53,12 @@ func TestStatus(t *testing.T) {
 		age  time.Duration
 		want string
 	}{
-		{-time.Minute, "online"}, {0, "online"},
-		{time.Hour - time.Microsecond, "online"}, {time.Hour, "stale"},
-		{24 * time.Hour, "stale"}, {24*time.Hour + time.Microsecond, "offline"},
+		{-time.Minute, "online"},
+		{0, "online"},
+		{time.Hour - time.Microsecond, "online"},
+		{time.Hour, "stale"},
+		{24 * time.Hour, "stale"},
+		{24*time.Hour + time.Microsecond, "offline"},
 	} {
 		f.exec(t, `UPDATE devices SET last_seen_at = $2 WHERE id = $1`, deviceID, start.Add(-tc.age))
 		require.Equal(t, tc.want, decode[device](t, f.get(t, path)).Status, tc.age)
@@ -128,7 +131,7 @@ func TestPagesOfAssignments(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	path := "/devices/" + deviceID.String() + "/assignments"
-	require.Equal(t, `{"data":[],"next_cursor":null}`, string(f.get(t, path).body))
+	requireGolden(t, "empty.json.golden", f.get(t, path).body)
 	for i := range 7 {
 		end := start.Add(time.Duration(i-9) * time.Hour)
 		f.addAssignment(t, deviceID, number(0xa5, i), end.Add(-time.Hour), &end)

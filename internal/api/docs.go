@@ -46,5 +46,5 @@ func (m *missingPage) Write(p []byte) (int, error) {
 	if m.missing {
 		return len(p), nil
 	}
-	return m.ResponseWriter.Write(p)
+	return m.ResponseWriter.Write(p) //nolint:wrapcheck // A writer passes errors on as they are.
 }

@@ -34,34 +34,31 @@ type envelopeError struct {
 // errorType is the same throughout (decision 34).
 const errorType = "invalid_request_error"
 
-// reusedKey answers an Idempotency-Key that came with another body before; its
+// errReusedKey answers an Idempotency-Key that came with another body before; its
 // status alone differs from its code's (spec 8, idempotency rule 3).
-var reusedKey = roomsensor.Invalid("Idempotency-Key",
+var errReusedKey = roomsensor.Invalid("Idempotency-Key",
 	"This Idempotency-Key was used with a different body before. Send another key for another change.")
 
 // answerTo is the one place where an error becomes an answer. An error that is
 // none of the service's own is told to nobody.
 func answerTo(err error) *roomsensor.Error {
-	var answer *roomsensor.Error
-	switch {
-	case errors.As(err, &answer):
+	if answer, ok := errors.AsType[*roomsensor.Error](err); ok {
 		return answer
+	}
+	switch {
 	case errors.Is(err, roomsensor.ErrBodyDiffers):
-		return reusedKey
+		return errReusedKey
 	case errors.Is(err, echo.ErrNotFound):
 		return roomsensor.CodeNotFound.New()
-	case errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		// Canceled: the client is gone and reads no answer, or the process ends.
 		return roomsensor.CodeOverloaded.New()
 	}
 	return roomsensor.CodeInternalError.New()
 }
 
-func isInternal(err error) bool {
-	return answerTo(err).Code == roomsensor.CodeInternalError
-}
-
 func statusOf(answer *roomsensor.Error) int {
-	if answer == reusedKey {
+	if answer == errReusedKey {
 		return http.StatusUnprocessableEntity
 	}
 	return answer.Code.Status()
@@ -74,9 +71,6 @@ func (s *server) fail(err error, c echo.Context) {
 	request := callOf(c)
 	if c.Response().Committed {
 		breakConnection(c)
-	}
-	if request.gone() && isInternal(err) {
-		return // Nobody listens, and the failure is the client's leaving.
 	}
 	answer := answerTo(err)
 	clearContent(c.Response().Header())

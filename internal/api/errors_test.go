@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -101,9 +102,9 @@ func TestFailuresAreToldToNobody(t *testing.T) {
 	f := setup(t)
 	const secret = "SELECT secret FROM pg_10.1.2.3"
 	for name, fail := range map[string]func(context.Context) error{
-		"error": func(context.Context) error { return errors.New(secret) },
-		"panic": func(context.Context) error { panic(secret) },
-		"nil":   func(context.Context) error { var m map[string]int; m[secret] = 1; return nil },
+		"error":   func(context.Context) error { return errors.New(secret) },
+		"panic":   func(context.Context) error { panic(secret) },
+		"runtime": func(context.Context) error { return any(secret).(error) },
 	} {
 		replica := f.serve(t, &broken{backend{f.store}, fail}, nil)
 		got := replica.do(t, http.MethodGet, "/v1/team", "", withKey(f.key))
@@ -116,6 +117,18 @@ func TestFailuresAreToldToNobody(t *testing.T) {
 		require.Equal(t, name != "error", strings.Contains(line, "goroutine"), "the stack of a panic")
 		require.Equal(t, http.StatusOK, replica.do(t, http.MethodGet, "/v1/devices", "", withKey(f.key)).status)
 	}
+}
+
+// A process that is told to end at once answers what it breaks off.
+func TestEndOfTheProcessIsAnAnswer(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	work, end := context.WithCancel(t.Context())
+	wait := func(ctx context.Context) error { end(); <-ctx.Done(); return ctx.Err() }
+	f.replica = f.serve(t, &broken{backend{f.store}, wait}, nil, func(s *http.Server) {
+		s.BaseContext = func(net.Listener) context.Context { return work }
+	})
+	f.get(t, "/team").requireError(t, roomsensor.CodeOverloaded, "")
 }
 
 // Decision 26, spec 5, rule 5: with debug logs, errors, panics and everything.

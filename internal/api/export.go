@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -46,9 +47,9 @@ func (s *server) exportReadings(c *call) error {
 
 	// The read deadline of the server would count as the client's leaving.
 	_ = http.NewResponseController(c.Response()).SetReadDeadline(time.Time{})
-	dog := watch(c.ctx(), openTimeout)
+	ctx, dog := watch(c.ctx(), openTimeout)
 	defer dog.stop()
-	return dog.explain(s.export(c, plan, dog))
+	return dog.explain(s.export(ctx, c, plan, dog))
 }
 
 // planInTime plans an export within the time of other requests.
@@ -59,15 +60,15 @@ func (s *server) planInTime(c *call) (*exportPlan, error) {
 	return s.planExport(c)
 }
 
-func (s *server) export(c *call, plan *exportPlan, dog *watchdog) error {
-	export, err := s.open(c, plan, dog)
+func (s *server) export(ctx context.Context, c *call, plan *exportPlan, dog *watchdog) error {
+	export, err := s.open(ctx, c, plan)
 	if err != nil {
 		return err
 	}
 	defer export.Close()
 	lines := export.Rows()
 	if plan.wide {
-		if lines, err = export.Lines(dog.ctx); err != nil {
+		if lines, err = export.Lines(ctx); err != nil {
 			return fmt.Errorf("counting the lines of an export: %w", err)
 		}
 	}
@@ -78,17 +79,16 @@ func (s *server) export(c *call, plan *exportPlan, dog *watchdog) error {
 		c.Response().WriteHeader(http.StatusOK)
 		return nil
 	}
-	return newCSVStream(c, plan, coding, dog).send(export)
+	return newCSVStream(c, plan, coding, dog).send(ctx, export)
 }
 
-func (s *server) open(c *call, plan *exportPlan, dog *watchdog) (Export, error) {
+func (s *server) open(ctx context.Context, c *call, plan *exportPlan) (Export, error) {
 	if plan.empty() {
 		return noRows{}, nil
 	}
-	export, err := s.backend.OpenExport(dog.ctx, c.key.TeamID,
+	export, err := s.backend.OpenExport(ctx, c.key.TeamID,
 		roomsensor.ExportQuery{Window: plan.window, Devices: plan.devices})
-	var tooMany *roomsensor.TooManyRowsError
-	if errors.As(err, &tooMany) {
+	if tooMany, ok := errors.AsType[*roomsensor.TooManyRowsError](err); ok {
 		return nil, plan.tooManyRows(tooMany)
 	}
 	return export, err
@@ -133,8 +133,8 @@ func newCSVStream(c *call, plan *exportPlan, coding compress.Coding, dog *watchd
 
 // send writes the whole body. On an error the body is left without its end:
 // fail then breaks the connection.
-func (s *csvStream) send(export Export) error {
-	if err := s.sendRows(export); err != nil {
+func (s *csvStream) send(ctx context.Context, export Export) error {
+	if err := s.sendRows(ctx, export); err != nil {
 		if s.zipped != nil {
 			s.zipped.Abandon()
 		}
@@ -150,11 +150,11 @@ func (s *csvStream) send(export Export) error {
 	return nil
 }
 
-func (s *csvStream) sendRows(export Export) error {
+func (s *csvStream) sendRows(ctx context.Context, export Export) error {
 	buffer := getBuffer()
 	defer func() { *buffer = s.chunk; putBuffer(buffer) }()
 	s.chunk = s.layout.AppendHeader(*buffer)
-	if err := export.Each(s.dog.ctx, s.add); err != nil {
+	if err := export.Each(ctx, s.add); err != nil {
 		return fmt.Errorf("reading an export: %w", err)
 	}
 	if s.sent != export.Rows() {

@@ -74,8 +74,8 @@ func TestFailureInTheMiddleBreaksTheConnection(t *testing.T) {
 			for _, proto := range []string{"HTTP/1.1", "HTTP/1.0"} {
 				name := shape + " " + coding + " " + proto
 				got, body := f.raw(t, proto, "/v1/readings.csv?last=90d&shape="+shape, coding)
-				require.Equal(t, http.StatusOK, got.StatusCode, name)
-				text, err := expand(t, got.Header.Get("Content-Encoding"), body)
+				require.Equal(t, http.StatusOK, got.status, name)
+				text, err := expand(t, got.header.Get("Content-Encoding"), body)
 				require.Error(t, err, name)
 				require.LessOrEqual(t, bytes.Count(text, []byte("\n")), rows, name)
 				if proto == "HTTP/1.0" && coding == "identity" {
@@ -89,7 +89,7 @@ func TestFailureInTheMiddleBreaksTheConnection(t *testing.T) {
 }
 
 // raw sends a request in a version of HTTP over a connection of its own.
-func (f *fixture) raw(t *testing.T, proto, path, coding string) (*http.Response, io.Reader) {
+func (f *fixture) raw(t *testing.T, proto, path, coding string) (head response, body io.Reader) {
 	t.Helper()
 	conn, err := net.Dial("tcp", f.server.Listener.Addr().String())
 	require.NoError(t, err)
@@ -100,7 +100,7 @@ func (f *fixture) raw(t *testing.T, proto, path, coding string) (*http.Response,
 	got, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = got.Body.Close() })
-	return got, got.Body
+	return response{status: got.StatusCode, header: got.Header}, got.Body
 }
 
 // Before the first byte a failure is an answer like any other.
@@ -129,16 +129,17 @@ func TestLostDatabaseBreaksTheConnection(t *testing.T) {
 		f.addDevice(t, teamID, id, fmt.Sprintf("dev:%d", 10+i))
 		f.addReadings(t, id, start.Add(-85*24*time.Hour), 24_000)
 	}
-	lose := func(_ context.Context, row int) error {
-		if row == 2_000 {
-			f.exec(t, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-				WHERE datname = current_database() AND application_name LIKE '%export%'`)
+	lose := func(ctx context.Context, row int) error {
+		if row != 2_000 {
+			return nil
 		}
-		return nil
+		_, err := f.sql.Exec(ctx, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+			WHERE datname = current_database() AND application_name LIKE '%export%'`)
+		return err //nolint:wrapcheck // It fails the test.
 	}
 	f.replica = f.serve(t, &hooked{backend{f.store}, lose}, nil)
 	got, body := f.raw(t, "HTTP/1.1", "/v1/readings.csv?last=90d", "identity")
-	require.Equal(t, http.StatusOK, got.StatusCode)
+	require.Equal(t, http.StatusOK, got.status)
 	_, err := io.ReadAll(body)
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 	require.Equal(t, http.StatusOK, f.get(t, "/readings.csv?last=1h").status, "the next export works")
@@ -164,7 +165,7 @@ func TestExportsAtOnce(t *testing.T) {
 	f.replica = f.serve(t, &hooked{backend{f.store}, wait}, nil)
 	statuses := make(chan int)
 	begin := func(key string) {
-		go func() { statuses <- f.get(t, "/readings.csv", withKey(key)).status }()
+		go func() { statuses <- f.try(t.Context(), http.MethodGet, "/v1/readings.csv", "", withKey(key)).status }()
 		<-running
 	}
 	for range 4 {
@@ -204,11 +205,7 @@ func TestClientGoneEndsTheQuery(t *testing.T) {
 	f.replica = f.serve(t, &hooked{backend{f.store}, wait}, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-running; cancel() }()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, f.server.URL+"/v1/readings.csv", nil)
-	require.NoError(t, err)
-	withKey(f.key)(request)
-	_, err = f.server.Client().Do(request)
-	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, f.try(ctx, http.MethodGet, "/v1/readings.csv", "", withKey(f.key)).err, context.Canceled)
 	require.ErrorIs(t, <-ended, context.Canceled)
 	require.Eventually(t, func() bool { return strings.Contains(f.log.String(), `"status":499`) }, 5*time.Second, time.Millisecond)
 	require.NotContains(t, f.log.String(), `"level":"error"`)

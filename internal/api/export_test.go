@@ -31,9 +31,9 @@ func (f *fixture) fillExport(t *testing.T) {
 	f.nameDevice(t, number(0xde, 3), "Attic")
 	f.nameDevice(t, number(0xde, 4), "attic!")
 	f.exec(t, `INSERT INTO readings (device_id, bucket_at, co2_ppm, temp_c, humidity_pct, lux, spl_db) VALUES
-		($1, '2026-11-20 09:50Z', 612, 21.4, 40.1, 120, 38.2), ($1, '2026-11-20 09:55Z', NULL, -0.5, NULL, 0, NULL),
-		($2, '2026-11-20 09:50Z', 400, NULL, NULL, NULL, NULL), ($2, '2026-11-20 09:40Z', NULL, NULL, NULL, NULL, NULL)`,
-		deviceID, number(0xde, 2))
+		($1, '2026-11-20 09:50Z', 612, 21.4, 40.1, 120, 38.2), ($1, '2026-11-20 09:55Z', NULL, -0.5, NULL, 0, NULL)`, deviceID)
+	f.addReading(t, number(0xde, 2), start.Add(-10*time.Minute), 400)
+	f.exec(t, `INSERT INTO readings (device_id, bucket_at) VALUES ($1, '2026-11-20 09:40Z')`, number(0xde, 2))
 }
 
 // Decisions 27 to 29.
@@ -148,16 +148,20 @@ func expand(t *testing.T, coding string, body io.Reader) ([]byte, error) {
 	case "gzip":
 		r, err := gzip.NewReader(body)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("beginning to expand: %w", err)
 		}
-		return io.ReadAll(r)
+		body = r
 	case "zstd":
 		r, err := zstd.NewReader(body)
 		require.NoError(t, err)
 		defer r.Close()
-		return io.ReadAll(r)
+		body = r
 	}
-	return io.ReadAll(body)
+	text, err := io.ReadAll(body)
+	if err != nil {
+		return text, fmt.Errorf("expanding: %w", err)
+	}
+	return text, nil
 }
 
 // Decision 33.

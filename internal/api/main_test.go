@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -146,7 +147,7 @@ type lockedBuffer struct {
 func (b *lockedBuffer) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.text.Write(p)
+	return b.text.Write(p) //nolint:wrapcheck // It never fails.
 }
 
 func (b *lockedBuffer) String() string {
@@ -157,9 +158,11 @@ func (b *lockedBuffer) String() string {
 
 // response is an answer, read whole.
 type response struct {
-	status int
-	header http.Header
-	body   []byte
+	request *http.Request
+	status  int
+	header  http.Header
+	body    []byte
+	err     error // where there was no answer, or a part of one
 }
 
 // option changes a request before it is sent.
@@ -184,19 +187,27 @@ func (f *fixture) do(t *testing.T, method, path, body string, options ...option)
 
 func (r *replica) do(t *testing.T, method, path, body string, options ...option) response {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), method, r.server.URL+path, strings.NewReader(body))
-	require.NoError(t, err)
+	answer := r.try(t.Context(), method, path, body, options...)
+	require.NoError(t, answer.err)
+	requireContract(t, answer)
+	return answer
+}
+
+// try is do for goroutines and for requests that have no answer.
+func (r *replica) try(ctx context.Context, method, path, body string, options ...option) response {
+	request, err := http.NewRequestWithContext(ctx, method, r.server.URL+path, strings.NewReader(body))
+	if err != nil {
+		return response{err: err}
+	}
 	for _, option := range options {
 		option(request)
 	}
 	got, err := r.server.Client().Do(request)
-	require.NoError(t, err)
-	defer func() { require.NoError(t, got.Body.Close()) }()
+	if err != nil {
+		return response{err: err}
+	}
 	content, err := io.ReadAll(got.Body)
-	require.NoError(t, err)
-	answer := response{got.StatusCode, got.Header, content}
-	requireContract(t, request, answer)
-	return answer
+	return response{request, got.StatusCode, got.Header, content, errors.Join(err, got.Body.Close())}
 }
 
 func (f *fixture) get(t *testing.T, path string, options ...option) response {

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"fmt"
 	"strconv"
 	"time"
 
@@ -35,7 +36,7 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 	}
 	for _, c := range []prometheus.Collector{m.requests, m.durations, m.exports} {
 		if err := registerer.Register(c); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("registering metrics: %w", err)
 		}
 	}
 	return m, nil

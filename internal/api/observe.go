@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -49,7 +48,7 @@ func (s *server) begin(c echo.Context) *call {
 		Context:   c,
 		requestID: newRequestID(),
 		began:     time.Now(),
-		arrived:   c.Request().Context(),
+		left:      c.Request().Context().Err,
 		rows:      -1,
 	}
 	c.Set(callKey, request)
@@ -101,11 +100,6 @@ func (s *server) end(c *call) {
 		Str("request_id", c.requestID).Msg("request")
 }
 
-// gone reports whether the request failed because its client went away.
-func (c *call) gone() bool {
-	return c.err != nil && errors.Is(c.arrived.Err(), context.Canceled)
-}
-
 func level(status int, c *call) zerolog.Level {
 	if status >= http.StatusInternalServerError || (c.err != nil && status == http.StatusOK) {
 		return zerolog.ErrorLevel
@@ -128,8 +122,7 @@ func (c *call) describe(line *zerolog.Event) {
 	if status := c.Response().Status; status >= http.StatusInternalServerError || status < http.StatusBadRequest {
 		line.Err(c.err)
 	}
-	var panicked *panicError
-	if errors.As(c.err, &panicked) {
+	if panicked, ok := errors.AsType[*panicError](c.err); ok {
 		line.Bytes("stack", panicked.stack)
 	}
 }

@@ -44,8 +44,9 @@ func operation(doc *openapi3.T, r *http.Request) *routers.Route {
 }
 
 // requireContract holds a response to what the document says of it.
-func requireContract(t *testing.T, r *http.Request, got response) {
+func requireContract(t *testing.T, got response) {
 	t.Helper()
+	r := got.request
 	doc, err := contract()
 	require.NoError(t, err)
 	route := operation(doc, r)

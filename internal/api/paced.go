@@ -35,7 +35,7 @@ func (w *pacedWriter) Write(p []byte) (written int, err error) {
 		n, err := w.ResponseWriter.Write(piece)
 		written += n
 		if err != nil || written == len(p) {
-			return written, err
+			return written, err //nolint:wrapcheck // A writer passes errors on as they are.
 		}
 	}
 }

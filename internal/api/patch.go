@@ -80,8 +80,9 @@ func (c *call) patchHeaders(device uuid.UUID) (*roomsensor.Once, error) {
 	if len(keys) == 0 {
 		return nil, nil //nolint:nilnil // The header is optional.
 	}
-	if n := utf8.RuneCountInString(keys[0]); len(keys) > 1 || n < 1 || n > maxIdempotencyKey || !roomsensor.IsPlain(keys[0]) {
-		return nil, roomsensor.Invalid(idempotencyKeyHeader, "Idempotency-Key must be sent once and have 1 to 255 characters.")
+	if len(keys) > 1 || !isIdempotencyKey(keys[0]) {
+		return nil, roomsensor.Invalid(idempotencyKeyHeader,
+			"Idempotency-Key must be sent once and have 1 to 255 characters.")
 	}
 	return &roomsensor.Once{
 		KeyID:  c.key.ID,
@@ -89,6 +90,11 @@ func (c *call) patchHeaders(device uuid.UUID) (*roomsensor.Once, error) {
 		Path:   version + "/devices/" + device.String(),
 		Key:    keys[0],
 	}, nil
+}
+
+func isIdempotencyKey(key string) bool {
+	n := utf8.RuneCountInString(key)
+	return n >= 1 && n <= maxIdempotencyKey && roomsensor.IsPlain(key)
 }
 
 // isJSON takes application/json, in UTF-8 where a charset is named.
@@ -110,11 +116,10 @@ func (c *call) readBody() ([]byte, error) {
 		return nil, roomsensor.CodeRequestTooLarge.New()
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(c.Response(), c.Request().Body, maxPatchBytes))
-	var tooLarge *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooLarge):
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return nil, roomsensor.CodeRequestTooLarge.New()
-	case err != nil:
+	}
+	if err != nil {
 		return nil, roomsensor.Invalid("", "The body did not arrive whole. Send the request again.")
 	}
 	return body, nil

@@ -157,8 +157,9 @@ func (p *patchParser) metadata() error {
 	case '{':
 		p.patch.Metadata.Values = map[string]*string{}
 		return p.object(metadataPrefix, p.tag)
+	default:
+		return roomsensor.Invalid(metadataField, "metadata must be an object of strings, or null to clear all tags.")
 	}
-	return roomsensor.Invalid(metadataField, "metadata must be an object of strings, or null to clear all tags.")
 }
 
 func (p *patchParser) tag(key string) error {
@@ -191,6 +192,7 @@ func (p *patchParser) text(param, otherwise string) (*string, error) {
 		}
 		text := token.String()
 		return &text, nil
+	default:
+		return nil, roomsensor.Invalid(param, otherwise)
 	}
-	return nil, roomsensor.Invalid(param, otherwise)
 }

@@ -55,73 +55,77 @@ func TestPatch(t *testing.T) {
 	}
 }
 
+// patchBodies are bodies and what they are answered; an empty code is 200.
+var patchBodies = map[string]struct {
+	body  string
+	code  roomsensor.Code
+	param string
+}{
+	"no body":                   {``, roomsensor.CodeValidationFailed, ""},
+	"blank":                     {" \n", roomsensor.CodeValidationFailed, ""},
+	"null":                      {`null`, roomsensor.CodeValidationFailed, ""},
+	"array":                     {`[]`, roomsensor.CodeValidationFailed, ""},
+	"text":                      {`"display_name"`, roomsensor.CodeValidationFailed, ""},
+	"empty object":              {`{}`, roomsensor.CodeValidationFailed, ""},
+	"cut":                       {`{"display_name":"x"`, roomsensor.CodeValidationFailed, ""},
+	"trailing comma":            {`{"display_name":"x",}`, roomsensor.CodeValidationFailed, ""},
+	"trailing data":             {`{"display_name":"x"} {}`, roomsensor.CodeValidationFailed, ""},
+	"trailing garbage":          {`{"display_name":"x"}x`, roomsensor.CodeValidationFailed, ""},
+	"byte order mark":           {"\ufeff" + `{"display_name":"x"}`, roomsensor.CodeValidationFailed, ""},
+	"single quotes":             {`{'display_name':'x'}`, roomsensor.CodeValidationFailed, ""},
+	"unknown field":             {`{"display_name":"x","name":"y"}`, roomsensor.CodeValidationFailed, "name"},
+	"unknown letter case":       {`{"Display_name":"x"}`, roomsensor.CodeValidationFailed, "Display_name"},
+	"duplicate field":           {`{"display_name":"x","display_name":"x"}`, roomsensor.CodeValidationFailed, "display_name"},
+	"duplicate spelt otherwise": {`{"metadata":{},"meta\u0064ata":{}}`, roomsensor.CodeValidationFailed, "metadata"},
+	"duplicate tag":             {`{"metadata":{"a":"1","a":"1"}}`, roomsensor.CodeValidationFailed, "metadata.a"},
+	"name is a number":          {`{"display_name":1}`, roomsensor.CodeValidationFailed, "display_name"},
+	"name is an object":         {`{"display_name":{"a":1,"a":2}}`, roomsensor.CodeValidationFailed, "display_name"},
+	"name is empty":             {`{"display_name":""}`, roomsensor.CodeValidationFailed, "display_name"},
+	"name of 200":               {`{"display_name":` + quoted("é", 200) + `}`, "", ""},
+	"name of 200 outside BMP":   {`{"display_name":` + quoted(`\ud83d\ude00`, 200) + `}`, "", ""},
+	"name of 201":               {`{"display_name":` + quoted("é", 201) + `}`, roomsensor.CodeValidationFailed, "display_name"},
+	"name with NUL":             {`{"display_name":"a\u0000"}`, roomsensor.CodeValidationFailed, "display_name"},
+	"name with a line break":    {`{"display_name":"a\nb"}`, roomsensor.CodeValidationFailed, "display_name"},
+	"name with C1":              {`{"display_name":"a\u0085"}`, roomsensor.CodeValidationFailed, "display_name"},
+	"raw line break":            {"{\"display_name\":\"a\nb\"}", roomsensor.CodeValidationFailed, ""},
+	"name with DEL":             {`{"display_name":"a\u007f"}`, roomsensor.CodeValidationFailed, "display_name"},
+	"name not UTF-8":            {"{\"display_name\":\"a\xff\"}", roomsensor.CodeValidationFailed, "display_name"},
+	"name half a surrogate":     {`{"display_name":"\ud800"}`, roomsensor.CodeValidationFailed, "display_name"},
+	"field not UTF-8":           {"{\"\xff\":1}", roomsensor.CodeValidationFailed, ""},
+	"metadata is a text":        {`{"metadata":"x"}`, roomsensor.CodeValidationFailed, "metadata"},
+	"metadata is an array":      {`{"metadata":[]}`, roomsensor.CodeValidationFailed, "metadata"},
+	"metadata is false":         {`{"metadata":false}`, roomsensor.CodeValidationFailed, "metadata"},
+	"tag is a number":           {`{"metadata":{"a":1}}`, roomsensor.CodeValidationFailed, "metadata.a"},
+	"tag is an object":          {`{"metadata":{"a":{}}}`, roomsensor.CodeValidationFailed, "metadata.a"},
+	"tag without a key":         {`{"metadata":{"":"x"}}`, roomsensor.CodeValidationFailed, "metadata."},
+	"tag key with a space":      {`{"metadata":{"a b":"x"}}`, roomsensor.CodeValidationFailed, "metadata.a b"},
+	"tag key with a space gone": {`{"metadata":{"a b":null}}`, roomsensor.CodeValidationFailed, "metadata.a b"},
+	"tag key of 64":             {`{"metadata":{` + quoted("k", 64) + `:"x"}}`, "", ""},
+	"tag key of 65":             {`{"metadata":{` + quoted("k", 65) + `:"x"}}`, roomsensor.CodeValidationFailed, "metadata." + strings.Repeat("k", 65)},
+	"tag of 500":                {`{"metadata":{"a":` + quoted("ü", 500) + `}}`, "", ""},
+	"tag of 501":                {`{"metadata":{"a":` + quoted("ü", 501) + `}}`, roomsensor.CodeValidationFailed, "metadata.a"},
+	"tag with NUL":              {`{"metadata":{"a":"\u0000"}}`, roomsensor.CodeValidationFailed, "metadata.a"},
+	"tag with a line break":     {`{"metadata":{"a":"x\ny"}}`, "", ""},
+	"tag not UTF-8":             {"{\"metadata\":{\"a\":\"\xc3\"}}", roomsensor.CodeValidationFailed, "metadata.a"},
+	"deep":                      {`{"x":` + strings.Repeat("[", 30_000) + strings.Repeat("]", 30_000) + `}`, roomsensor.CodeValidationFailed, ""},
+	"assignment":                {`{"assignment":{"label":"x"}}`, roomsensor.CodeNotImplemented, "assignment"},
+	"assignment null":           {`{"display_name":"Never","assignment":null}`, roomsensor.CodeNotImplemented, "assignment"},
+	"assignment beside faults":  {`{"x":1,"display_name":2,"display_name":3,"assignment":1,"assignment":2}`, roomsensor.CodeNotImplemented, "assignment"},
+	"assignment spelt out":      {`{"\u0061ssignment":0}`, roomsensor.CodeNotImplemented, "assignment"},
+	"assignment before data":    {`{"assignment":0} 1`, roomsensor.CodeNotImplemented, "assignment"},
+	"assignment and not UTF-8":  {"{\"x\":\"\xff\",\"assignment\":0}", roomsensor.CodeNotImplemented, "assignment"},
+	"assignment, broken syntax": {`{"assignment":0,}`, roomsensor.CodeValidationFailed, ""},
+	"assignment as a tag":       {`{"metadata":{"assignment":"x"}}`, "", ""},
+	"assignment as a value":     {`{"display_name":"assignment"}`, "", ""},
+}
+
+func quoted(r string, n int) string { return `"` + strings.Repeat(r, n) + `"` }
+
 // Decisions 19 to 21.
 func TestPatchBodies(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	quoted := func(r string, n int) string { return `"` + strings.Repeat(r, n) + `"` }
-	for name, tc := range map[string]struct {
-		body  string
-		code  roomsensor.Code // empty: 200
-		param string
-	}{
-		"no body":                   {``, roomsensor.CodeValidationFailed, ""},
-		"blank":                     {" \n", roomsensor.CodeValidationFailed, ""},
-		"null":                      {`null`, roomsensor.CodeValidationFailed, ""},
-		"array":                     {`[]`, roomsensor.CodeValidationFailed, ""},
-		"text":                      {`"display_name"`, roomsensor.CodeValidationFailed, ""},
-		"empty object":              {`{}`, roomsensor.CodeValidationFailed, ""},
-		"cut":                       {`{"display_name":"x"`, roomsensor.CodeValidationFailed, ""},
-		"trailing comma":            {`{"display_name":"x",}`, roomsensor.CodeValidationFailed, ""},
-		"trailing data":             {`{"display_name":"x"} {}`, roomsensor.CodeValidationFailed, ""},
-		"trailing garbage":          {`{"display_name":"x"}x`, roomsensor.CodeValidationFailed, ""},
-		"byte order mark":           {"\ufeff" + `{"display_name":"x"}`, roomsensor.CodeValidationFailed, ""},
-		"single quotes":             {`{'display_name':'x'}`, roomsensor.CodeValidationFailed, ""},
-		"unknown field":             {`{"display_name":"x","name":"y"}`, roomsensor.CodeValidationFailed, "name"},
-		"unknown letter case":       {`{"Display_name":"x"}`, roomsensor.CodeValidationFailed, "Display_name"},
-		"duplicate field":           {`{"display_name":"x","display_name":"x"}`, roomsensor.CodeValidationFailed, "display_name"},
-		"duplicate spelt otherwise": {`{"metadata":{},"meta\u0064ata":{}}`, roomsensor.CodeValidationFailed, "metadata"},
-		"duplicate tag":             {`{"metadata":{"a":"1","a":"1"}}`, roomsensor.CodeValidationFailed, "metadata.a"},
-		"name is a number":          {`{"display_name":1}`, roomsensor.CodeValidationFailed, "display_name"},
-		"name is an object":         {`{"display_name":{"a":1,"a":2}}`, roomsensor.CodeValidationFailed, "display_name"},
-		"name is empty":             {`{"display_name":""}`, roomsensor.CodeValidationFailed, "display_name"},
-		"name of 200":               {`{"display_name":` + quoted("é", 200) + `}`, "", ""},
-		"name of 200 outside BMP":   {`{"display_name":` + quoted(`\ud83d\ude00`, 200) + `}`, "", ""},
-		"name of 201":               {`{"display_name":` + quoted("é", 201) + `}`, roomsensor.CodeValidationFailed, "display_name"},
-		"name with NUL":             {`{"display_name":"a\u0000"}`, roomsensor.CodeValidationFailed, "display_name"},
-		"name with a line break":    {`{"display_name":"a\nb"}`, roomsensor.CodeValidationFailed, "display_name"},
-		"name with C1":              {`{"display_name":"a\u0085"}`, roomsensor.CodeValidationFailed, "display_name"},
-		"raw line break":            {"{\"display_name\":\"a\nb\"}", roomsensor.CodeValidationFailed, ""},
-		"name with DEL":             {`{"display_name":"a\u007f"}`, roomsensor.CodeValidationFailed, "display_name"},
-		"name not UTF-8":            {"{\"display_name\":\"a\xff\"}", roomsensor.CodeValidationFailed, "display_name"},
-		"name half a surrogate":     {`{"display_name":"\ud800"}`, roomsensor.CodeValidationFailed, "display_name"},
-		"field not UTF-8":           {"{\"\xff\":1}", roomsensor.CodeValidationFailed, ""},
-		"metadata is a text":        {`{"metadata":"x"}`, roomsensor.CodeValidationFailed, "metadata"},
-		"metadata is an array":      {`{"metadata":[]}`, roomsensor.CodeValidationFailed, "metadata"},
-		"metadata is false":         {`{"metadata":false}`, roomsensor.CodeValidationFailed, "metadata"},
-		"tag is a number":           {`{"metadata":{"a":1}}`, roomsensor.CodeValidationFailed, "metadata.a"},
-		"tag is an object":          {`{"metadata":{"a":{}}}`, roomsensor.CodeValidationFailed, "metadata.a"},
-		"tag without a key":         {`{"metadata":{"":"x"}}`, roomsensor.CodeValidationFailed, "metadata."},
-		"tag key with a space":      {`{"metadata":{"a b":"x"}}`, roomsensor.CodeValidationFailed, "metadata.a b"},
-		"tag key with a space gone": {`{"metadata":{"a b":null}}`, roomsensor.CodeValidationFailed, "metadata.a b"},
-		"tag key of 64":             {`{"metadata":{` + quoted("k", 64) + `:"x"}}`, "", ""},
-		"tag key of 65":             {`{"metadata":{` + quoted("k", 65) + `:"x"}}`, roomsensor.CodeValidationFailed, "metadata." + strings.Repeat("k", 65)},
-		"tag of 500":                {`{"metadata":{"a":` + quoted("ü", 500) + `}}`, "", ""},
-		"tag of 501":                {`{"metadata":{"a":` + quoted("ü", 501) + `}}`, roomsensor.CodeValidationFailed, "metadata.a"},
-		"tag with NUL":              {`{"metadata":{"a":"\u0000"}}`, roomsensor.CodeValidationFailed, "metadata.a"},
-		"tag with a line break":     {`{"metadata":{"a":"x\ny"}}`, "", ""},
-		"tag not UTF-8":             {"{\"metadata\":{\"a\":\"\xc3\"}}", roomsensor.CodeValidationFailed, "metadata.a"},
-		"deep":                      {`{"x":` + strings.Repeat("[", 30_000) + strings.Repeat("]", 30_000) + `}`, roomsensor.CodeValidationFailed, ""},
-		"assignment":                {`{"assignment":{"label":"x"}}`, roomsensor.CodeNotImplemented, "assignment"},
-		"assignment null":           {`{"display_name":"Never","assignment":null}`, roomsensor.CodeNotImplemented, "assignment"},
-		"assignment beside faults":  {`{"x":1,"display_name":2,"display_name":3,"assignment":1,"assignment":2}`, roomsensor.CodeNotImplemented, "assignment"},
-		"assignment spelt out":      {`{"\u0061ssignment":0}`, roomsensor.CodeNotImplemented, "assignment"},
-		"assignment before data":    {`{"assignment":0} 1`, roomsensor.CodeNotImplemented, "assignment"},
-		"assignment and not UTF-8":  {"{\"x\":\"\xff\",\"assignment\":0}", roomsensor.CodeNotImplemented, "assignment"},
-		"assignment, broken syntax": {`{"assignment":0,}`, roomsensor.CodeValidationFailed, ""},
-		"assignment as a tag":       {`{"metadata":{"assignment":"x"}}`, "", ""},
-		"assignment as a value":     {`{"display_name":"assignment"}`, "", ""},
-	} {
+	for name, tc := range patchBodies {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got := f.patch(t, tc.body)
@@ -257,7 +261,7 @@ func TestConcurrentRequestsWithOneKey(t *testing.T) {
 	got := make(chan response, clients)
 	for i := range clients {
 		go func() {
-			got <- replicas[i%2].do(t, http.MethodPatch, "/v1/devices/"+deviceID.String(), `{"display_name":"Once"}`,
+			got <- replicas[i%2].try(t.Context(), http.MethodPatch, "/v1/devices/"+deviceID.String(), `{"display_name":"Once"}`,
 				withKey(f.key), header("Content-Type", "application/json"), header("Idempotency-Key", "all"))
 		}()
 	}

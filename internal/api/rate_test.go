@@ -107,7 +107,7 @@ func TestRateLimitOverTwoReplicas(t *testing.T) {
 		}
 		go func() {
 			for range each {
-				results <- replica.do(t, http.MethodGet, "/v1/team", "", withKey(f.readKey)).status
+				results <- replica.try(t.Context(), http.MethodGet, "/v1/team", "", withKey(f.readKey)).status
 			}
 		}()
 	}

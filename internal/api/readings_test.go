@@ -37,8 +37,9 @@ func TestReadingsGolden(t *testing.T) {
 	f.exec(t, `INSERT INTO readings (device_id, bucket_at, co2_ppm, temp_c, humidity_pct, lux, spl_db, ingested_at) VALUES
 		($1, '2026-11-20 09:55Z', 612, 21.4, 40.1, 120, 38.2, '2026-11-20 09:56:01.234567Z'),
 		($1, '2026-11-20 09:50Z', 0, -0.1, NULL, 100000, 0.000001, '2026-11-20 09:56:01.5Z'),
-		($1, '2026-11-20 09:45Z', NULL, NULL, NULL, NULL, NULL, '2026-11-20 09:56:01Z'),
 		($1, '2026-11-20 09:40Z', 16777216, 0.3, 1e-10, 3.4028235e38, 33.333332, '2026-11-20 09:56:01.000001Z')`, deviceID)
+	f.exec(t, `INSERT INTO readings (device_id, bucket_at, ingested_at)
+		VALUES ($1, '2026-11-20 09:45Z', '2026-11-20 09:56:01Z')`, deviceID)
 	got := f.get(t, readingsPath)
 	requireGolden(t, "readings.json.golden", got.body)
 	require.Equal(t, "application/json; charset=utf-8", got.header.Get("Content-Type"))

@@ -121,7 +121,7 @@ func TestStalledClientEndsItsExport(t *testing.T) {
 		began := time.Now()
 		_, err := io.CopyN(io.Discard, client, 100_000)
 		require.NoError(t, err)
-		time.Sleep(time.Minute) // The client reads no more; the clock is the bubble's.
+		<-time.After(time.Minute) // The client reads no more; the clock is the bubble's.
 		synctest.Wait()
 		require.Equal(t, 30*time.Second, b.export.ended.Sub(began))
 	})
@@ -151,8 +151,8 @@ func TestSlowClientGetsItsExport(t *testing.T) {
 type slow struct{ io.Reader }
 
 func (s slow) Read(p []byte) (int, error) {
-	time.Sleep(time.Second)
-	return s.Reader.Read(p[:min(len(p), 1<<10)])
+	<-time.After(time.Second)                    // Of the bubble.
+	return s.Reader.Read(p[:min(len(p), 1<<10)]) //nolint:wrapcheck // A reader passes errors on as they are.
 }
 
 func TestStalledDatabaseEndsAnExport(t *testing.T) {

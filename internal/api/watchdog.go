@@ -2,8 +2,8 @@ package api
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 )
 
@@ -13,15 +13,20 @@ var errStalled = fmt.Errorf("no progress: %w", context.DeadlineExceeded)
 // watchdog ends a context once there was no progress for a time, however long
 // the work takes as a whole.
 type watchdog struct {
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-	timer  *time.Timer
+	timer   *time.Timer
+	stalled atomic.Bool
+	cancel  context.CancelFunc
 }
 
 // watch begins with the time until the first progress.
-func watch(parent context.Context, first time.Duration) *watchdog {
-	ctx, cancel := context.WithCancelCause(parent)
-	return &watchdog{ctx, cancel, time.AfterFunc(first, func() { cancel(errStalled) })}
+func watch(parent context.Context, first time.Duration) (context.Context, *watchdog) {
+	ctx, cancel := context.WithCancel(parent)
+	w := &watchdog{cancel: cancel}
+	w.timer = time.AfterFunc(first, func() {
+		w.stalled.Store(true)
+		cancel()
+	})
+	return ctx, w
 }
 
 // progress gives the work its next span of time.
@@ -32,7 +37,7 @@ func (w *watchdog) rest() { w.timer.Stop() }
 
 // explain turns an error that the watchdog brought about into its reason.
 func (w *watchdog) explain(err error) error {
-	if err != nil && errors.Is(context.Cause(w.ctx), errStalled) {
+	if err != nil && w.stalled.Load() {
 		return errStalled
 	}
 	return err
@@ -40,5 +45,5 @@ func (w *watchdog) explain(err error) error {
 
 func (w *watchdog) stop() {
 	w.timer.Stop()
-	w.cancel(nil)
+	w.cancel()
 }

@@ -4,6 +4,7 @@
 package compress
 
 import (
+	"fmt"
 	"io"
 	"sync"
 
@@ -27,7 +28,7 @@ const windowBytes = 256 << 10
 
 type encoder interface {
 	io.WriteCloser
-	Reset(io.Writer)
+	Reset(dst io.Writer)
 }
 
 var pools = map[Coding]*sync.Pool{
@@ -68,13 +69,17 @@ func NewWriter(dst io.Writer, coding Coding) *Writer {
 	return w
 }
 
-func (w *Writer) Write(p []byte) (int, error) { return w.encoder.Write(p) }
+func (w *Writer) Write(p []byte) (int, error) {
+	return w.encoder.Write(p) //nolint:wrapcheck // A writer passes errors on as they are.
+}
 
 // Close ends the body.
 func (w *Writer) Close() error {
-	err := w.encoder.Close()
-	w.Abandon()
-	return err
+	defer w.Abandon()
+	if err := w.encoder.Close(); err != nil {
+		return fmt.Errorf("ending a compressed body: %w", err)
+	}
+	return nil
 }
 
 // Abandon gives the writer back without ending the body, so that nobody can
