@@ -1,0 +1,163 @@
+package ingest
+
+import (
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	"roomsensor/internal/upload"
+)
+
+// heldMsg counts how often the queue was asked for more time.
+type heldMsg struct {
+	jetstream.Msg
+	prolonged atomic.Int64
+}
+
+func (m *heldMsg) InProgress() error {
+	m.prolonged.Add(1)
+	return nil
+}
+
+// holding is a delivery with some readings.
+func holding(readings int) *delivery {
+	return &delivery{upload: &upload.Upload{Readings: make([]upload.Reading, readings)}, msg: &heldMsg{}}
+}
+
+func prolonged(d *delivery) int64 { return d.msg.(*heldMsg).prolonged.Load() }
+
+// collecting runs collect; its channels have no room, like those of a worker.
+func collecting(t *testing.T) (chan *delivery, chan *batch) {
+	t.Helper()
+	in, out := make(chan *delivery), make(chan *batch)
+	go collect(in, out)
+	return in, out
+}
+
+func TestABatchGoesOutWhenItIsOld(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		in, out := collecting(t)
+		time.Sleep(time.Hour) // An idle worker collects nothing.
+		started := time.Now()
+		in <- holding(1)
+		in <- holding(1)
+		b := <-out
+		require.Len(t, b.deliveries, 2)
+		require.Equal(t, flushAge, time.Since(started))
+		close(in)
+		_, open := <-out
+		require.False(t, open)
+	})
+}
+
+func TestABatchGoesOutWhenItIsWorthIt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		in, out := collecting(t)
+		started := time.Now()
+		go func() {
+			defer close(in)
+			for range flushReadings {
+				in <- holding(1)
+			}
+		}()
+		b := <-out
+		require.Equal(t, flushReadings, b.readings)
+		require.Zero(t, time.Since(started))
+		_, open := <-out
+		require.False(t, open)
+	})
+}
+
+func TestABatchGoesOutAtTheEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		in, out := collecting(t)
+		in <- holding(1)
+		close(in)
+		require.Len(t, (<-out).deliveries, 1)
+		_, open := <-out
+		require.False(t, open)
+	})
+}
+
+func TestABatchGrowsToItsCapWhileNoWriterTakesIt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		in, out := collecting(t)
+		taken := 0
+		for {
+			select {
+			case in <- holding(100):
+				taken++
+				continue
+			case <-time.After(time.Minute): // Nothing more is taken in.
+			}
+			break
+		}
+		require.Equal(t, capReadings/100, taken)
+		b := <-out
+		require.Equal(t, capReadings, b.readings)
+		require.Equal(t, int64(time.Minute/prolongEvery), prolonged(b.deliveries[0]), "it must not go to another worker meanwhile")
+		close(in)
+		<-out
+	})
+}
+
+func TestABatchIsProlongedWhileItIsStored(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := &batch{}
+		b.add(holding(1))
+		stop := prolongWhile(b)
+		time.Sleep(4*prolongEvery + time.Second)
+		stop()
+		require.Equal(t, int64(4), prolonged(b.deliveries[0]))
+		time.Sleep(time.Hour)
+		require.Equal(t, int64(4), prolonged(b.deliveries[0]))
+	})
+}
+
+func TestEveryDeliveryIsInOneBatch(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		in, out := collecting(t)
+		var sent []*delivery
+		go func() {
+			defer close(in)
+			for i := range 5_000 {
+				d := holding(i % 17)
+				sent = append(sent, d)
+				in <- d
+				if i%97 == 0 {
+					time.Sleep(time.Duration(i%40) * time.Millisecond)
+				}
+			}
+		}()
+		var got []*delivery
+		for b := range out {
+			got = append(got, b.deliveries...)
+			time.Sleep(time.Duration(len(got)%30) * time.Millisecond)
+		}
+		require.True(t, slices.Equal(sent, got))
+	})
+}
+
+func TestBackoffGrowsToItsMost(t *testing.T) {
+	t.Parallel()
+	var b backoff
+	for range 100 {
+		most := min(leastPause<<min(b.failures, 10), mostPause)
+		pause := b.next()
+		require.GreaterOrEqual(t, pause, most/2)
+		require.Less(t, pause, most)
+	}
+	b.reset()
+	require.Less(t, b.next(), leastPause)
+}
