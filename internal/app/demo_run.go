@@ -15,7 +15,7 @@ func (d *demo) startAPI(ctx context.Context, l *lifecycle) (err error) {
 	if d.api.APIAddr, err = d.reserve(ctx, l, "the API", d.options.APIAddr); err != nil {
 		return err
 	}
-	if d.api.OpsAddr, err = d.reserve(ctx, l, "the API's health and metrics", d.options.APIOpsAddr); err != nil {
+	if d.api.OpsAddr, err = d.reserve(ctx, l, "the ops listener of the API", d.options.APIOpsAddr); err != nil {
 		return err
 	}
 	return d.startProcess(ctx, l, "api", func(ctx context.Context, p Process) error { return RunAPI(ctx, d.api, p) })
@@ -27,7 +27,7 @@ func (d *demo) startIngest(ctx context.Context, l *lifecycle) (err error) {
 	if d.ingest.IngestAddr, err = d.reserve(ctx, l, "the receiver", d.options.IngestAddr); err != nil {
 		return err
 	}
-	if d.ingest.OpsAddr, err = d.reserve(ctx, l, "the worker's health and metrics", d.options.IngestOpsAddr); err != nil {
+	if d.ingest.OpsAddr, err = d.reserve(ctx, l, "the ops listener of ingest", d.options.IngestOpsAddr); err != nil {
 		return err
 	}
 	d.ingest.Site = d.api.Site // Its errors name the pages that the API serves.
