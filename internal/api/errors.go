@@ -6,33 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"strconv"
-	"time"
 
 	"github.com/labstack/echo/v4"
 
+	"roomsensor/internal/problem"
 	"roomsensor/internal/roomsensor"
 )
-
-// defaultRetryAfter is what an overloaded answer without a time of its own says.
-const defaultRetryAfter = 5 * time.Second
-
-// envelope is the body of every error (spec 7).
-type envelope struct {
-	Error envelopeError `json:"error"`
-}
-
-type envelopeError struct {
-	Type      string          `json:"type"`
-	Code      roomsensor.Code `json:"code"`
-	Message   string          `json:"message"`
-	Param     *string         `json:"param"`
-	DocURL    string          `json:"doc_url"`
-	RequestID string          `json:"request_id"`
-}
-
-// errorType is the same throughout (decision 34).
-const errorType = "invalid_request_error"
 
 // errReusedKey answers an Idempotency-Key that came with another body before; its
 // status alone differs from its code's (spec 8, idempotency rule 3).
@@ -74,26 +53,12 @@ func (s *server) fail(err error, c echo.Context) {
 	}
 	answer := answerTo(err)
 	clearContent(c.Response().Header())
-	setErrorHeaders(c.Response().Header(), answer)
-	body, err := encodeJSON(s.envelopeOf(answer, request.requestID))
+	problem.SetHeaders(c.Response().Header(), answer)
+	body, err := problem.Body(answer, s.docsURL, request.requestID)
 	if err != nil {
 		breakConnection(c) // The envelope is made of texts: it cannot fail to encode.
 	}
 	request.writeBody(statusOf(answer), body)
-}
-
-func (s *server) envelopeOf(answer *roomsensor.Error, requestID string) envelope {
-	e := envelopeError{
-		Type:      errorType,
-		Code:      answer.Code,
-		Message:   answer.Message,
-		DocURL:    s.docsURL + "/errors/" + string(answer.Code),
-		RequestID: requestID,
-	}
-	if answer.Param != "" {
-		e.Param = &answer.Param
-	}
-	return envelope{e}
 }
 
 // clearContent removes what was said of a body that will not be sent.
@@ -104,28 +69,6 @@ func clearContent(h http.Header) {
 	} {
 		h.Del(name)
 	}
-	h.Set("Content-Type", jsonType)
-}
-
-func setErrorHeaders(h http.Header, answer *roomsensor.Error) {
-	switch answer.Code.Status() {
-	case http.StatusUnauthorized:
-		h.Set("WWW-Authenticate", "Bearer")
-	case http.StatusTooManyRequests:
-		h.Set("Retry-After", seconds(answer.RetryAfter))
-	case http.StatusServiceUnavailable:
-		wait := answer.RetryAfter
-		if wait <= 0 {
-			wait = defaultRetryAfter
-		}
-		h.Set("Retry-After", seconds(wait))
-	}
-}
-
-// seconds prints a length in whole seconds, rounded up, 1 at least.
-func seconds(d time.Duration) string {
-	whole := (d + time.Second - 1) / time.Second
-	return strconv.FormatInt(int64(max(1, whole)), 10)
 }
 
 // encodeJSON is json.Marshal without the escapes for HTML.

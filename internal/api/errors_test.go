@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -216,11 +215,4 @@ func TestDocs(t *testing.T) {
 	require.Equal(t, docsURL, root.header.Get("Location"))
 	_, err := api.New(api.Config{CursorSecret: []byte("short"), Docs: docsStub}, backend{f.store})
 	require.Error(t, err)
-}
-
-func TestWithRequestID(t *testing.T) {
-	t.Parallel()
-	answer := httptest.NewRecorder()
-	api.WithRequestID(http.NotFoundHandler()).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/livez", nil))
-	require.Regexp(t, `^req_`, answer.Header().Get("X-Request-Id"))
 }

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/http"
@@ -11,22 +10,9 @@ import (
 
 	"github.com/labstack/echo/v4"
 	"github.com/rs/zerolog"
+
+	"roomsensor/internal/problem"
 )
-
-const requestIDHeader = "X-Request-Id"
-
-// newRequestID makes the identifier of one request; nothing of it comes from
-// the client (decision 8).
-func newRequestID() string { return "req_" + strings.ToLower(rand.Text()) }
-
-// WithRequestID gives every response of a handler its X-Request-Id, for
-// listeners other than the API's (decision 8).
-func WithRequestID(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set(requestIDHeader, newRequestID())
-		next.ServeHTTP(w, r)
-	})
-}
 
 // observe surrounds every request, also of unknown routes: it gives it an id,
 // turns errors and panics into answers, and writes one line and the metrics
@@ -46,14 +32,14 @@ func (s *server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 func (s *server) begin(c echo.Context) *call {
 	request := &call{
 		Context:   c,
-		requestID: newRequestID(),
+		requestID: problem.NewRequestID(),
 		began:     time.Now(),
 		left:      c.Request().Context().Err,
 		rows:      -1,
 	}
 	c.Set(callKey, request)
 	c.Response().Writer = newPacedWriter(c.Response().Writer)
-	request.setHeader(requestIDHeader, request.requestID)
+	request.setHeader(problem.RequestIDHeader, request.requestID)
 	if strings.Contains(c.Request().URL.Path, exportName) {
 		// The URL may hold a key, also where the path is mistyped (decision 26).
 		request.setHeader("Cache-Control", "no-store")

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"roomsensor/internal/problem"
 	"roomsensor/internal/roomsensor"
 )
 
@@ -47,7 +48,7 @@ func (t *throttle) count(ctx context.Context, h http.Header, keyID string) error
 	}
 	h.Set("RateLimit-Limit", strconv.Itoa(roomsensor.RateLimit))
 	h.Set("RateLimit-Remaining", strconv.Itoa(verdict.Remaining))
-	h.Set("RateLimit-Reset", seconds(verdict.Reset))
+	h.Set("RateLimit-Reset", problem.Seconds(verdict.Reset))
 	if verdict.Allowed {
 		return nil
 	}

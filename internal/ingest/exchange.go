@@ -36,8 +36,8 @@ type exchange struct {
 
 // ServeHTTP answers POST /uploads; every other path and method has an error.
 func (r *Receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	x := &exchange{Receiver: r, w: w, r: req, id: uuid.NewString(), started: time.Now()}
-	w.Header().Set("X-Request-Id", x.id)
+	x := &exchange{Receiver: r, w: w, r: req, id: problem.NewRequestID(), started: time.Now()}
+	w.Header().Set(problem.RequestIDHeader, x.id)
 	w.Header().Set("Cache-Control", "no-store")
 	defer x.finish()
 	if refusal := x.serve(); refusal != nil {

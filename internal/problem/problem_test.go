@@ -1,6 +1,7 @@
 package problem_test
 
 import (
+	"net/http"
 	"net/http/httptest"
 	"testing"
 	"time"
@@ -21,7 +22,7 @@ func TestWriteIsTheEnvelopeOfTheSpecification(t *testing.T) {
 	require.Equal(t, "application/json; charset=utf-8", w.Header().Get("Content-Type"))
 	require.Equal(t, `{"error":{"type":"invalid_request_error","code":"validation_failed",`+
 		`"message":"Send <gzip> & \"zstd\".","param":"Content-Encoding",`+
-		`"doc_url":"https://sensors.example/docs/errors/validation_failed","request_id":"r-1"}}`+"\n", w.Body.String())
+		`"doc_url":"https://sensors.example/docs/errors/validation_failed","request_id":"r-1"}}`, w.Body.String())
 }
 
 func TestWriteSetsTheHeadersOfAStatus(t *testing.T) {
@@ -43,5 +44,20 @@ func TestWriteSetsTheHeadersOfAStatus(t *testing.T) {
 		if c.err.Param == "" {
 			require.Contains(t, w.Body.String(), `"param":null`)
 		}
+	}
+}
+
+func TestWithRequestID(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for range 3 {
+		w := httptest.NewRecorder()
+		r := httptest.NewRequest(http.MethodGet, "/livez", nil)
+		r.Header.Set(problem.RequestIDHeader, "of the client")
+		problem.WithRequestID(http.NotFoundHandler()).ServeHTTP(w, r)
+		id := w.Header().Get(problem.RequestIDHeader)
+		require.Regexp(t, `^req_[a-z2-7]{26}$`, id)
+		require.False(t, seen[id])
+		seen[id] = true
 	}
 }
