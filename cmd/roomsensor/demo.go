@@ -33,7 +33,7 @@ func (c *demoCmd) Run(ctx context.Context, t *terminal) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP)
 	defer stop()
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	return app.Demo(ctx, app.DemoOptions{ //nolint:wrapcheck // Its errors are sentences.
+	return app.Demo(ctx, app.DemoOptions{
 		DatabaseURL: c.DatabaseURL, DataDir: c.DataDir, Reset: c.Reset, History: c.History.orZero(),
 		APIAddr: c.APIAddr, APIOpsAddr: c.APIOpsAddr, IngestAddr: c.IngestAddr, IngestOpsAddr: c.IngestOpsAddr,
 		NATSPort: int(c.NATSPort), Every: uploadEvery, Out: t.stdout, Version: currentVersion(),

@@ -55,7 +55,7 @@ func (c *simulateCmd) Run(ctx context.Context, t *terminal) error {
 		_, _ = fmt.Fprintf(t.stderr, "simulate: %s of %d devices up to %s, seed %d\n",
 			c.Mode, c.Devices, roomsensor.FormatTime(options.Until), c.Seed)
 	}
-	return app.Simulate(ctx, options, sink, t.stderr) //nolint:wrapcheck // Its errors are sentences.
+	return app.Simulate(ctx, options, sink, t.stderr)
 }
 
 // options are what the flags say, held to the rules that one flag alone does not show.
@@ -114,9 +114,9 @@ func (c *simulateCmd) sink(ctx context.Context, t *terminal) (sink app.UploadSin
 	case c.To == "nats":
 		queue := config.Queue{NATSURL: c.NATSURL}
 		if err := queue.Validate(); err != nil {
-			return nil, nil, err //nolint:wrapcheck // It is a sentence already.
+			return nil, nil, err
 		}
-		return app.OpenQueueSink(ctx, queue, c.Stream) //nolint:wrapcheck // It is a sentence already.
+		return app.OpenQueueSink(ctx, queue, c.Stream)
 	case !strings.HasPrefix(c.To, "http://") && !strings.HasPrefix(c.To, "https://"):
 		return nil, nil, usagef("--to must be stdout, nats, or the URL of a receiver such as http://127.0.0.1:8081.")
 	}
@@ -134,7 +134,8 @@ var spanUnits = map[byte]time.Duration{'s': time.Second, 'm': time.Minute, 'h': 
 
 // UnmarshalText reads a length.
 func (v *span) UnmarshalText(text []byte) error {
-	wrong := fmt.Errorf("%q is not a length of time. Write a whole number above 0 and s, m, h or d, as in 30s, 90m, 24h or 7d", text)
+	wrong := fmt.Errorf("%q is not a length of time. Write a whole number above 0 and s, m, h or d, "+
+		"as in 30s, 90m, 24h or 7d", text)
 	if len(text) == 0 {
 		return wrong
 	}
@@ -143,7 +144,7 @@ func (v *span) UnmarshalText(text []byte) error {
 	if !ok || err != nil || n == 0 || n > uint64(longestSpan/unit) { //nolint:gosec // Both are above 0.
 		return wrong
 	}
-	*v = span(time.Duration(n) * unit) //nolint:gosec // Below the longest.
+	*v = span(time.Duration(n) * unit)
 	return nil
 }
 

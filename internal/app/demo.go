@@ -42,7 +42,7 @@ type DemoOptions struct {
 func DefaultDemoDir() (string, error) {
 	base, err := localdb.Base()
 	if err != nil {
-		return "", err //nolint:wrapcheck // It is a sentence already.
+		return "", err
 	}
 	return base + "/demo", nil
 }
@@ -126,7 +126,7 @@ func (d *demo) remember(ctx context.Context, _ *lifecycle) (err error) {
 	}
 	// A first start that was interrupted, or a reset, leaves nothing behind.
 	if err := localdb.Remove(ctx, d.dir.database()); err != nil {
-		return err //nolint:wrapcheck // It says what it was doing.
+		return err
 	}
 	if err := os.RemoveAll(d.dir.queue()); err != nil {
 		return fmt.Errorf("removing the demo's queue: %w", err)
@@ -138,21 +138,25 @@ func (d *demo) startDatabase(ctx context.Context, l *lifecycle) error {
 	d.say("Looking for a TimescaleDB ...")
 	if d.options.DatabaseURL == "" {
 		l.push("the database server", func(ctx context.Context) error {
-			return localdb.Stop(ctx, d.dir.database()) //nolint:wrapcheck // The lifecycle wraps.
+			return localdb.Stop(ctx, d.dir.database())
 		})
 	}
 	server, err := localdb.Start(ctx, localdb.Options{
 		URL: d.options.DatabaseURL, DataDir: d.dir.database(), Progress: d.options.Out,
 	})
 	if err != nil {
-		return err //nolint:wrapcheck // It is a sentence already.
+		return err
 	}
 	d.database = config.Database{DatabaseURL: server.URL}
 	return nil
 }
 
 func (d *demo) migrate(ctx context.Context, l *lifecycle) (err error) {
-	migrations, err := MigrateUp(ctx, d.database)
+	var migrations Migrations
+	err = patiently(ctx, func() (err error) {
+		migrations, err = MigrateUp(ctx, d.database)
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -182,7 +186,7 @@ func (d *demo) startQueue(ctx context.Context, l *lifecycle) error {
 	}
 	server, err := natsserver.Start(natsserver.Options{StoreDir: d.dir.queue(), Port: port, Log: d.log})
 	if err != nil {
-		return err //nolint:wrapcheck // It says what it was doing.
+		return err
 	}
 	l.push("the queue", closing(server.Shutdown))
 	d.nats = server.URL
@@ -198,5 +202,5 @@ func (d *demo) startQueue(ctx context.Context, l *lifecycle) error {
 	}
 	l.push("the connection to the queue", closing(conn.Close))
 	d.queue = q
-	return declare(ctx, q)
+	return patiently(ctx, func() error { return declare(ctx, q) })
 }

@@ -115,6 +115,7 @@ func (p part) until(now time.Time) time.Time {
 		return now.Add(-staleFor)
 	case wentOffline:
 		return now.Add(-offlineFor)
+	default:
+		return now
 	}
-	return now
 }

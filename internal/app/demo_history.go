@@ -6,6 +6,7 @@ import (
 	"iter"
 	"time"
 
+	"roomsensor/internal/queue"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/simulate"
 )
@@ -15,7 +16,11 @@ import (
 // while nobody took their uploads.
 func (d *demo) fillHistory(ctx context.Context, _ *lifecycle) error {
 	now := time.Now().UTC()
-	newest, err := d.newest(ctx)
+	var newest []time.Time
+	err := patiently(ctx, func() (err error) {
+		newest, err = d.newest(ctx)
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -73,10 +78,10 @@ func (d *demo) fillDevice(ctx context.Context, i int, from, now time.Time, progr
 	for u := range progress.watch(uploads) {
 		line = u.AppendJSON(line[:0])
 		if err := to.Send(ctx, u.HardwareID, line); err != nil {
-			return err //nolint:wrapcheck // It is a sentence already.
+			return err
 		}
 	}
-	return to.Flush(ctx) //nolint:wrapcheck // As above.
+	return to.Flush(ctx)
 }
 
 // uploads are those of a device in a window, from the unit that sat in it at
@@ -124,7 +129,11 @@ func (d *demo) awaitWorker(ctx context.Context) error {
 	ticker := time.NewTicker(workerPoll)
 	defer ticker.Stop()
 	for {
-		state, err := d.queue.State(ctx)
+		var state queue.State
+		err := patiently(ctx, func() (err error) {
+			state, err = d.queue.State(ctx)
+			return err
+		})
 		if err != nil {
 			return fmt.Errorf("looking at the queue: %w", err)
 		}
@@ -133,7 +142,7 @@ func (d *demo) awaitWorker(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return ctx.Err() //nolint:wrapcheck // The lifecycle knows its own end.
+			return ctx.Err()
 		case <-ticker.C:
 		}
 	}

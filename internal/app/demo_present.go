@@ -84,7 +84,8 @@ func (d *demo) examples(base string) []example {
 			"-X PATCH -H 'Content-Type: application/json' -H 'Idempotency-Key: demo-1' " +
 			`-d '{"display_name":"Corridor","metadata":{"floor":"1"}}' ` + device("")},
 		{"Upload as the device that never reported", fmt.Sprintf("curl -sS -H 'Authorization: Bearer %s' -d "+
-			`'{"hardware_id":"%s","readings":[{"measured_at":"'$(date -u +%%Y-%%m-%%dT%%H:%%M:%%SZ)'","co2_ppm":640,"temp_c":21.4}]}' %s`,
+			`'{"hardware_id":"%s","readings":[{"measured_at":"'$(date -u +%%Y-%%m-%%dT%%H:%%M:%%SZ)'",`+
+			`"co2_ppm":640,"temp_c":21.4}]}' %s`,
 			d.state.IngestKey, d.state.fleet().HardwareID(d.indexOf("Spare")), d.uploadURL())},
 	}
 }

@@ -31,7 +31,9 @@ func (d *demo) startIngest(ctx context.Context, l *lifecycle) (err error) {
 		return err
 	}
 	d.ingest.Site = d.api.Site // Its errors name the pages that the API serves.
-	return d.startProcess(ctx, l, "ingest", func(ctx context.Context, p Process) error { return RunIngest(ctx, d.ingest, p) })
+	return d.startProcess(ctx, l, "ingest", func(ctx context.Context, p Process) error {
+		return RunIngest(ctx, d.ingest, p)
+	})
 }
 
 // startProcess returns once a process is ready.
@@ -39,7 +41,7 @@ func (d *demo) startProcess(
 	ctx context.Context, l *lifecycle, name string, run func(context.Context, Process) error,
 ) error {
 	ready := make(chan struct{})
-	background(l, name, func(ctx context.Context) error {
+	background(l, name, func(ctx context.Context) error { //nolint:contextcheck // It ends with its closer.
 		return run(ctx, Process{
 			Log:     d.log.With().Str("process", name).Logger(),
 			Version: d.options.Version,
@@ -51,7 +53,7 @@ func (d *demo) startProcess(
 	case <-ready:
 		return nil
 	case <-ctx.Done():
-		return ctx.Err() //nolint:wrapcheck // The lifecycle knows its own end.
+		return ctx.Err()
 	}
 }
 
@@ -71,7 +73,7 @@ func (d *demo) startDevices(_ context.Context, l *lifecycle) error {
 			devices = append(devices, d.unit(i))
 		}
 	}
-	background(l, "devices", func(ctx context.Context) error {
+	background(l, "devices", func(ctx context.Context) error { //nolint:contextcheck // It ends with its closer.
 		d.live(ctx, devices)
 		return nil
 	})
@@ -107,4 +109,26 @@ func (d *demo) live(ctx context.Context, devices []*simulate.Device) {
 
 func (d *demo) receiver() UploadSink {
 	return NewReceiverSink("http://"+d.ingest.IngestAddr, d.state.IngestKey)
+}
+
+// A machine that does all of this at once may be too busy to answer in time.
+const (
+	demoAttempts = 5
+	demoPause    = time.Second
+)
+
+// patiently tries a few times what can be done again, and returns what went
+// wrong the last time.
+func patiently(ctx context.Context, try func() error) error {
+	for attempt := 1; ; attempt++ {
+		err := try()
+		if err == nil || attempt == demoAttempts || ctx.Err() != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(demoPause):
+		}
+	}
 }

@@ -91,7 +91,8 @@ func (d demoDir) load() (*demoState, error) {
 	}
 	s := &demoState{}
 	if err := json.Unmarshal(text, s); err != nil || len(s.Devices) != len(demoCast) {
-		return nil, refusef("%s is damaged or of another version. Run the demo with --reset to begin anew.", d.file("demo.json"))
+		return nil, refusef("%s is damaged or of another version. Run the demo with --reset to begin anew.",
+			d.file("demo.json"))
 	}
 	return s, nil
 }

@@ -17,7 +17,7 @@ func (d *demo) makeTeam(ctx context.Context, _ *lifecycle) error {
 	if d.state != nil {
 		_, err := d.operator.store.Team(ctx, d.state.TeamID)
 		if !errors.Is(err, roomsensor.ErrNotFound) {
-			return err //nolint:wrapcheck // It says what it was doing.
+			return err
 		}
 		d.say("The database does not know the team of the last run: making another one.")
 	}

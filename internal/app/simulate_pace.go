@@ -38,25 +38,25 @@ func (p *pacedSender) send(ctx context.Context, u *simulate.Upload, due time.Tim
 		return err
 	}
 	p.line = u.AppendJSON(p.line[:0])
-	return p.to.Send(ctx, u.HardwareID, p.line) //nolint:wrapcheck // A sink's error is a sentence.
+	return p.to.Send(ctx, u.HardwareID, p.line)
 }
 
 // wait lets time pass. What was held back goes first.
 func (p *pacedSender) wait(ctx context.Context, left time.Duration) error {
 	if left <= 0 {
-		return ctx.Err() //nolint:wrapcheck // The caller looks at the context.
+		return ctx.Err()
 	}
 	if now := time.Now(); left >= flushAfter || now.Sub(p.flushed) >= flushAfter {
 		p.flushed = now
 		if err := p.to.Flush(ctx); err != nil {
-			return err //nolint:wrapcheck // A sink's error is a sentence.
+			return err
 		}
 	}
 	timer := time.NewTimer(left)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-		return ctx.Err() //nolint:wrapcheck // The caller looks at the context.
+		return ctx.Err()
 	case <-timer.C:
 		return nil
 	}
@@ -70,5 +70,5 @@ func (p *pacedSender) close(ctx context.Context) error {
 		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), lastFlush)
 	}
 	defer cancel()
-	return p.to.Flush(ctx) //nolint:wrapcheck // A sink's error is a sentence.
+	return p.to.Flush(ctx)
 }

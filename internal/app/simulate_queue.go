@@ -19,7 +19,9 @@ type queueSink struct {
 
 // OpenQueueSink connects to the stream, which is made where it is missing.
 // shut closes the connection.
-func OpenQueueSink(ctx context.Context, cfg config.Queue, stream config.Stream) (sink UploadSink, shut func(), err error) {
+func OpenQueueSink(
+	ctx context.Context, cfg config.Queue, stream config.Stream,
+) (sink UploadSink, shut func(), err error) {
 	q, conn, err := connectQueue(cfg, stream, "roomsensor simulate", zerolog.Nop())
 	if err != nil {
 		return nil, nil, err
@@ -45,7 +47,8 @@ func (s *queueSink) Flush(ctx context.Context) error {
 		return nil
 	}
 	if _, err := s.queue.Publish(ctx, s.held); err != nil {
-		return refusef("The queue did not store all uploads. Check that it runs and is not full, and send them again: %v", err)
+		return refusef("The queue did not store all uploads. Check that it runs and is not full, "+
+			"and send them again: %v", err)
 	}
 	s.held, s.bytes = s.held[:0], 0
 	return nil

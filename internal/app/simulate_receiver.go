@@ -89,7 +89,8 @@ func (s *receiverSink) post(ctx context.Context) (pause time.Duration, err error
 	request.Header.Set("Authorization", "Bearer "+s.key)
 	response, err := s.client.Do(request)
 	if err != nil {
-		return retryPause, refusef("The receiver at %s does not answer. Check that it runs and that --to is right: %v", s.url, err)
+		return retryPause, refusef("The receiver at %s does not answer. Check that it runs and that --to is right: %v",
+			s.url, err)
 	}
 	defer func() { _ = response.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(response.Body, 1<<16))
@@ -115,7 +116,9 @@ func retryAfter(h http.Header) time.Duration {
 // refused repeats what the receiver says: its messages state the fix.
 func refused(status int, body []byte) error {
 	var answer struct {
-		Error struct{ Message string } `json:"error"`
+		Error struct {
+			Message string `json:"message"`
+		} `json:"error"`
 	}
 	if err := json.Unmarshal(body, &answer); err != nil || answer.Error.Message == "" {
 		return refusef("The receiver answered with status %d. Check that --to is the URL of a receiver.", status)

@@ -16,13 +16,13 @@ const (
 // dice is a random generator that can be set to a place of its own for every
 // day of every device without allocating.
 type dice struct {
-	pcg rand.PCG
 	*rand.Rand
+	pcg rand.PCG
 }
 
 func newDice(parts ...uint64) *dice {
 	d := &dice{}
-	d.Rand = rand.New(&d.pcg)
+	d.Rand = rand.New(&d.pcg) //nolint:gosec // Nothing here is a secret.
 	d.reset(parts...)
 	return d
 }

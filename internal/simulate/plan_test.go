@@ -42,7 +42,9 @@ func TestSameSeedSameBytes(t *testing.T) {
 func TestUploadsPrintWhatWasMeasured(t *testing.T) {
 	t.Parallel()
 	for _, u := range uploads(plan(simulate.MissingMetric, 3, 1)) {
-		var printed struct{ Readings []map[string]any }
+		var printed struct {
+			Readings []map[string]any `json:"readings"`
+		}
 		require.NoError(t, json.Unmarshal(u.AppendJSON(nil), &printed))
 		require.Len(t, printed.Readings, len(u.Readings))
 		for i, reading := range printed.Readings {

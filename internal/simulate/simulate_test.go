@@ -35,8 +35,8 @@ func lines(p *simulate.Plan) []byte {
 
 // sent is one reading as it was sent.
 type sent struct {
-	unit string
 	roomsensor.Measurement
+	unit string
 }
 
 // readings is everything that a plan sends, in order.
@@ -44,7 +44,7 @@ func readings(p *simulate.Plan) []sent {
 	var all []sent
 	for u := range p.Uploads() {
 		for _, m := range u.Readings {
-			all = append(all, sent{u.HardwareID, m})
+			all = append(all, sent{m, u.HardwareID})
 		}
 	}
 	return all
