@@ -20,6 +20,7 @@ import (
 
 	"roomsensor/internal/app"
 	"roomsensor/internal/dbtest"
+	"roomsensor/internal/localdb"
 )
 
 // runningDemo is a demo and what it printed.
@@ -308,6 +309,39 @@ func TestDemoGoesOnWhereItStopped(t *testing.T) {
 	defer anew.end(t)
 	require.NotEqual(t, first.value(t, "Read key"), anew.value(t, "Read key"))
 	require.Equal(t, "online", anew.devices(t)["Weight room"]["status"])
+}
+
+// The database server that a demo started does not outlive it, and its data do.
+func TestDemoStopsTheDatabaseThatItStarted(t *testing.T) {
+	t.Parallel()
+	o := demoOptions(t)
+	o.DatabaseURL, o.DataDir = "", reachableDir(t)
+	database := filepath.Join(o.DataDir, "database")
+	t.Cleanup(func() { require.NoError(t, localdb.Remove(context.WithoutCancel(t.Context()), database)) })
+	first := startDemo(t, o)
+	server, err := localdb.Find(t.Context(), database)
+	require.NoError(t, err)
+	require.Equal(t, server.URL, first.value(t, "DATABASE_URL"))
+	first.end(t)
+	_, err = localdb.Find(t.Context(), database)
+	require.ErrorIs(t, err, localdb.ErrNotRunning)
+
+	second := startDemo(t, o)
+	require.Equal(t, first.value(t, "Read key"), second.value(t, "Read key"))
+	require.Equal(t, first.value(t, "DATABASE_URL"), second.value(t, "DATABASE_URL"))
+	require.Len(t, second.devices(t), 12)
+	second.end(t)
+}
+
+// reachableDir is a directory that another user may pass: PostgreSQL does not
+// run as root.
+func reachableDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "roomsensor-demo-") //nolint:usetesting // That one is for its owner alone.
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	require.NoError(t, os.Chmod(dir, 0o755))
+	return dir
 }
 
 // An interrupt at any moment of the first start is no error, and the next
