@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"strings"
 	"time"
@@ -70,7 +71,7 @@ func isConnectionError(err error) bool {
 	var network net.Error
 	return errors.As(err, &connect) || errors.As(err, &network) ||
 		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, net.ErrClosed) ||
-		pgconn.SafeToRetry(err) || pgconn.Timeout(err) || strings.Contains(err.Error(), "unexpected EOF")
+		errors.Is(err, io.ErrUnexpectedEOF) || pgconn.SafeToRetry(err) || pgconn.Timeout(err)
 }
 
 func overloaded(cause error) error {
