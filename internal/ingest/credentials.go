@@ -29,7 +29,7 @@ type credentials struct {
 	keys KeyStore
 	log  zerolog.Logger
 
-	loading sync.Mutex // held by the one load that runs
+	loading chan struct{} // full while a load runs
 
 	mu     sync.Mutex
 	known  map[string]roomsensor.Key
@@ -38,7 +38,7 @@ type credentials struct {
 }
 
 func newCredentials(keys KeyStore, log zerolog.Logger) *credentials {
-	return &credentials{keys: keys, log: log}
+	return &credentials{keys: keys, log: log, loading: make(chan struct{}, 1)}
 }
 
 // run loads the credentials at once and then again and again, until ctx ends.
@@ -50,11 +50,15 @@ func (c *credentials) run(ctx context.Context) {
 	})
 }
 
-// load reads the credentials, unless a load that began after an instant has
-// done so meanwhile.
+// load reads the credentials, unless a load that began no earlier than an
+// instant has done so meanwhile.
 func (c *credentials) load(ctx context.Context, after time.Time) bool {
-	c.loading.Lock()
-	defer c.loading.Unlock()
+	select {
+	case c.loading <- struct{}{}:
+	case <-ctx.Done():
+		return false
+	}
+	defer func() { <-c.loading }()
 	if c.loadedSince(after) {
 		return true
 	}
@@ -79,7 +83,7 @@ func (c *credentials) load(ctx context.Context, after time.Time) bool {
 func (c *credentials) loadedSince(after time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.asOf.After(after)
+	return !c.asOf.Before(after)
 }
 
 func (c *credentials) find(id string) (key roomsensor.Key, known, away bool) {

@@ -27,6 +27,7 @@ type exchange struct {
 	id      string
 	started time.Time
 
+	read    bool // the whole body
 	keyID   string
 	bytes   int
 	uploads int
@@ -75,7 +76,7 @@ func (x *exchange) take(team uuid.UUID) *roomsensor.Error {
 	if refusal := body.read(x.w, x.r); refusal != nil {
 		return refusal
 	}
-	x.bytes = len(body.text)
+	x.read, x.bytes = true, len(body.text)
 	messages, refusal := split(body.text)
 	if refusal != nil {
 		return refusal
@@ -114,8 +115,17 @@ func (x *exchange) answer() {
 
 func (x *exchange) fail(refusal *roomsensor.Error) {
 	x.status, x.code = refusal.Code.Status(), refusal.Code
+	x.limitReading()
 	x.limitWriting()
 	_ = problem.Write(x.w, refusal, x.DocsURL, x.id) // Likewise.
+}
+
+// limitReading ends a body that nobody waits for: the server reads what is left
+// of a short one before it answers, however slowly that comes.
+func (x *exchange) limitReading() {
+	if !x.read {
+		_ = http.NewResponseController(x.w).SetReadDeadline(time.Now().Add(lingerTimeout)) // In a test there may be no connection.
+	}
 }
 
 // limitWriting keeps a client that does not read from holding a connection.

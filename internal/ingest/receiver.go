@@ -21,6 +21,7 @@ const (
 	readHeaderTimeout = 5 * time.Second
 	idleTimeout       = 60 * time.Second
 	writeAnswer       = 15 * time.Second // for an answer of some hundred bytes
+	lingerTimeout     = time.Second      // for the rest of a body that was refused
 	maxHeaderBytes    = 64 << 10
 )
 

@@ -1,0 +1,133 @@
+package ingest
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+	"github.com/stretchr/testify/require"
+)
+
+// pipes is a listener whose one connection is a pipe in memory, so that its
+// deadlines follow the clock of the test.
+type pipes struct {
+	conn   chan net.Conn
+	closed chan struct{}
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case conn := <-p.conn:
+		return conn, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error   { close(p.closed); return nil }
+func (p *pipes) Addr() net.Addr { return &net.UnixAddr{} }
+
+// trickle posts a body byte by byte and returns the answer's text and how long it took.
+func trickle(t *testing.T, authorize bool, body string, pause time.Duration) (string, time.Duration) {
+	t.Helper()
+	shelf := &keyShelf{}
+	_, key := shelf.add(uuid.New(), false)
+	if !authorize {
+		key = "none"
+	}
+	sent := make(chan struct{})
+	t.Cleanup(func() { <-sent })
+	near := pipe(t, NewReceiver(ReceiverConfig{Keys: shelf, Log: zerolog.Nop(), Metrics: prometheus.NewRegistry()}))
+	go func() {
+		defer close(sent)
+		_, _ = fmt.Fprintf(near, "POST /uploads HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n", key, len(body))
+		for i := range len(body) {
+			time.Sleep(pause)
+			if _, err := io.WriteString(near, body[i:i+1]); err != nil {
+				return // The server hung up.
+			}
+		}
+	}()
+	started := time.Now()
+	response, err := http.ReadResponse(bufio.NewReader(near), nil)
+	require.NoError(t, err)
+	text, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	return string(text), time.Since(started)
+}
+
+// pipe serves one connection in memory and returns its other end.
+func pipe(t *testing.T, handler http.Handler) net.Conn {
+	t.Helper()
+	near, far := net.Pipe()
+	listener := &pipes{make(chan net.Conn, 1), make(chan struct{})}
+	listener.conn <- far
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: readHeaderTimeout}
+	done := make(chan error)
+	go func() { done <- server.Serve(listener) }()
+	t.Cleanup(func() {
+		require.NoError(t, near.Close())
+		require.NoError(t, server.Close())
+		require.ErrorIs(t, <-done, http.ErrServerClosed)
+	})
+	return near
+}
+
+func TestASlowBodyMayTakeMinutes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		text, took := trickle(t, true, strings.Repeat("x", 20), stallTimeout-time.Second)
+		require.Contains(t, text, "It is no valid JSON", "it was read to its end")
+		require.Greater(t, took, 9*time.Minute)
+	})
+}
+
+func TestABodyThatStallsIsGivenUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		text, took := trickle(t, true, "xx", stallTimeout+time.Second)
+		require.Contains(t, text, "The body came too slowly.")
+		require.Equal(t, stallTimeout+lingerTimeout, took)
+	})
+}
+
+func TestNobodyWaitsForABodyThatIsRefused(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		text, took := trickle(t, false, "xx", time.Hour)
+		require.Contains(t, text, "ingest_key_invalid")
+		require.Equal(t, lingerTimeout, took)
+	})
+}
+
+func TestABodyMayNotTakeForEver(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		text, took := trickle(t, true, strings.Repeat("x", 1000), stallTimeout-time.Second)
+		require.Contains(t, text, "The body came too slowly.")
+		require.Equal(t, bodyTimeout+lingerTimeout, took)
+	})
+}
+
+func TestTheMemoryOfAllBodiesIsBounded(t *testing.T) {
+	t.Parallel()
+	var m memory
+	require.True(t, m.take(maxMemory))
+	require.False(t, m.take(1))
+	b := body{memory: &m}
+	refusal := b.grow()
+	require.NotNil(t, refusal)
+	require.Equal(t, 503, refusal.Code.Status())
+	require.Positive(t, refusal.RetryAfter)
+	b.release()
+	require.Equal(t, int64(maxMemory), m.taken.Load())
+}

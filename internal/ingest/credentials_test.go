@@ -1,0 +1,111 @@
+package ingest
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/rs/zerolog"
+	"github.com/stretchr/testify/require"
+
+	"roomsensor/internal/roomsensor"
+)
+
+func watching(t *testing.T, shelf KeyStore) *credentials {
+	t.Helper()
+	c := newCredentials(shelf, zerolog.Nop())
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	go c.run(ctx)
+	synctest.Wait()
+	return c
+}
+
+func codeOf(e *roomsensor.Error) roomsensor.Code {
+	if e == nil {
+		return ""
+	}
+	return e.Code
+}
+
+// Decision 24: a revoke bites within 5 seconds.
+func TestARevokeBitesWithinFiveSeconds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		shelf := &keyShelf{}
+		_, text := shelf.add(uuid.New(), false)
+		c := watching(t, shelf)
+		_, refusal := c.authenticate(t.Context(), []string{"Bearer " + text})
+		require.Nil(t, refusal)
+		shelf.revokeAll()
+		time.Sleep(5*time.Second - reloadTimeout)
+		_, refusal = c.authenticate(t.Context(), []string{"Bearer " + text})
+		require.Equal(t, roomsensor.CodeIngestKeyRevoked, codeOf(refusal))
+	})
+}
+
+func TestAnAbsentDatabaseIsAskedRarely(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		shelf := &keyShelf{away: true}
+		_, text := shelf.add(uuid.New(), false)
+		c := watching(t, shelf)
+		for range 1000 {
+			_, refusal := c.authenticate(t.Context(), []string{"Bearer " + text})
+			require.Equal(t, roomsensor.CodeOverloaded, codeOf(refusal))
+		}
+		require.Equal(t, 1, shelf.loads)
+		shelf.setAway(false)
+		time.Sleep(reloadEvery)
+		synctest.Wait()
+		_, refusal := c.authenticate(t.Context(), []string{"Bearer " + text})
+		require.Nil(t, refusal)
+	})
+}
+
+func TestUnknownCredentialsAtOnceShareALookup(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		shelf := &slowShelf{}
+		c := watching(t, shelf)
+		time.Sleep(reloadEvery / 2)
+		_, unknown, _ := roomsensor.GenerateKey(roomsensor.IngestKey)
+		for range 100 {
+			go func() {
+				_, refusal := c.authenticate(t.Context(), []string{"Bearer " + unknown})
+				require.Equal(t, roomsensor.CodeIngestKeyInvalid, codeOf(refusal))
+			}()
+		}
+		time.Sleep(reloadEvery / 4)
+		synctest.Wait()
+		require.Equal(t, 2, shelf.loads, "one at the start, one for all of them")
+	})
+}
+
+// slowShelf has no keys and takes its time to say so.
+type slowShelf struct{ loads int }
+
+func (s *slowShelf) IngestKeys(context.Context) ([]roomsensor.Key, error) {
+	s.loads++
+	time.Sleep(100 * time.Millisecond)
+	return nil, nil
+}
+
+func TestACredentialHasSoManyPlaces(t *testing.T) {
+	t.Parallel()
+	p := newPlaces()
+	for range maxPerKey {
+		require.True(t, p.enter("a"))
+	}
+	require.False(t, p.enter("a"))
+	require.True(t, p.enter("b"))
+	p.leave("a")
+	require.True(t, p.enter("a"))
+	for range maxPerKey {
+		p.leave("a")
+	}
+	p.leave("b")
+	require.Empty(t, p.taken)
+}
