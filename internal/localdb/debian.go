@@ -2,12 +2,10 @@ package localdb
 
 import (
 	"context"
-	"debug/elf"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 )
 
@@ -124,45 +122,4 @@ func (s starter) extract(ctx context.Context, system release, dir string) error 
 		}
 	}
 	return errors.Join(failures...)
-}
-
-// relocate makes the programs below tree use the libraries of the place where the tree is to lie.
-func (s starter) relocate(ctx context.Context, tree, final string) error {
-	programs, err := filepath.Glob(filepath.Join(tree, "usr/lib/postgresql/*/bin/*"))
-	if err != nil || len(programs) == 0 {
-		return fmt.Errorf("the packages of Debian hold no PostgreSQL: %w", errors.Join(err, os.ErrNotExist))
-	}
-	loader, err := interpreter(tree, programs)
-	if err != nil {
-		return err
-	}
-	loader = filepath.Join(final, strings.TrimPrefix(loader, tree))
-	argv := []string{"patchelf", "--set-interpreter", loader, "--force-rpath", "--set-rpath", filepath.Dir(loader)}
-	_, err = command{
-		step: "relocating the private copy", argv: append(argv, programs...), dir: "/", limit: time.Minute,
-	}.run(ctx, s.progress)
-	return err
-}
-
-// interpreter returns the loader of the tree that the programs ask for. It lies with the libraries, in a directory
-// that is named after the processor.
-func interpreter(tree string, programs []string) (string, error) {
-	for _, program := range programs {
-		f, err := elf.Open(program)
-		if err != nil {
-			continue // A script.
-		}
-		section := f.Section(".interp")
-		data, err := section.Data()
-		if err := errors.Join(err, f.Close()); err != nil {
-			return "", fmt.Errorf("reading %s: %w", program, err)
-		}
-		name := filepath.Base(strings.TrimRight(string(data), "\x00"))
-		found, err := filepath.Glob(filepath.Join(tree, "usr/lib/*/", name))
-		if err == nil && len(found) > 0 {
-			return found[0], nil
-		}
-		return "", fmt.Errorf("the private copy has no %s", name)
-	}
-	return "", errors.New("the private copy has no programs")
 }

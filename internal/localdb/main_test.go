@@ -32,7 +32,7 @@ func newDataDir(t *testing.T) *dataDir {
 	parent, err := inBase("tests")
 	require.NoError(t, err)
 	require.NoError(t, os.MkdirAll(parent, 0o755))
-	path, release, err := temporaryDir(t.Context(), parent)
+	path, release, err := temporaryDir(t.Context(), parent, &progress{w: t.Output()})
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		defer release()

@@ -77,6 +77,8 @@ func TestServerHasTheSettings(t *testing.T) {
 	execute(t, s.URL, "CREATE EXTENSION timescaledb; CREATE EXTENSION btree_gist")
 	require.Equal(t, "off", query(t, s.URL, "SELECT current_setting('timescaledb.telemetry_level')"))
 	require.Equal(t, "on", query(t, s.URL, "SELECT current_setting('synchronous_commit')"))
+	// Its library is loaded only for costly queries, and fails there when what it needs is not found.
+	query(t, s.URL, "SELECT pg_jit_available()::text")
 }
 
 func TestServerWantsThePassword(t *testing.T) {

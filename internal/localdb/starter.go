@@ -58,7 +58,11 @@ func (s starter) ways() []way {
 // again starts the server of data that is there.
 func (s starter) again(ctx context.Context, made *state) (*state, error) {
 	if made.Image != "" {
-		return s.runContainer(ctx, made)
+		st, err := s.runContainer(ctx, made)
+		if err != nil {
+			return nil, fmt.Errorf("the data of %s is in Docker, and is served from there: %w", s.dir.path, err)
+		}
+		return st, nil
 	}
 	in, err := s.installationOf(ctx, made)
 	if err != nil {

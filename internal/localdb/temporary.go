@@ -23,7 +23,7 @@ func StartTemporary(ctx context.Context, o Options) (s *Server, remove func() er
 	if err := os.MkdirAll(parent, 0o755); err != nil {
 		return nil, nil, fmt.Errorf("making a temporary data directory: %w", err)
 	}
-	dir, release, err := temporaryDir(ctx, parent)
+	dir, release, err := temporaryDir(ctx, parent, &progress{w: o.Progress})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -39,16 +39,14 @@ func StartTemporary(ctx context.Context, o Options) (s *Server, remove func() er
 }
 
 // temporaryDir makes a directory and holds the lock that says that its owner lives.
-func temporaryDir(ctx context.Context, parent string) (dir string, release func(), err error) {
+func temporaryDir(ctx context.Context, parent string, p *progress) (dir string, release func(), err error) {
 	// Nobody may take a directory for abandoned before its owner has locked it.
-	unlock, err := lock(ctx, filepath.Join(parent, "lock"), &progress{})
+	unlock, err := lock(ctx, filepath.Join(parent, "lock"), p)
 	if err != nil {
 		return "", nil, err
 	}
 	defer unlock()
-	if err := sweep(ctx, parent); err != nil {
-		return "", nil, err
-	}
+	sweep(ctx, parent, p)
 	if dir, err = os.MkdirTemp(parent, "run-"); err != nil {
 		return "", nil, fmt.Errorf("making a temporary data directory: %w", err)
 	}
@@ -63,24 +61,20 @@ func temporaryDir(ctx context.Context, parent string) (dir string, release func(
 	return dir, release, nil
 }
 
-// sweep removes the directories whose owners are gone.
-func sweep(ctx context.Context, parent string) error {
-	dirs, err := filepath.Glob(filepath.Join(parent, "run-*"))
-	if err != nil {
-		return fmt.Errorf("looking for abandoned data directories: %w", err)
-	}
+// sweep removes the directories whose owners are gone. One that cannot be removed now, because Docker is away for
+// example, stays for the next time.
+func sweep(ctx context.Context, parent string, p *progress) {
+	dirs, _ := filepath.Glob(filepath.Join(parent, "run-*")) // Only a bad pattern is an error.
 	for _, dir := range dirs {
 		release, err := tryLock(filepath.Join(dir, "owner"))
 		if err != nil {
 			continue // Its owner lives.
 		}
-		err = removeTemporary(ctx, dir)
-		release()
-		if err != nil {
-			return err
+		if err = removeTemporary(ctx, dir); err != nil {
+			p.say("%s of an earlier run stays: %v", dir, err)
 		}
+		release()
 	}
-	return nil
 }
 
 func removeTemporary(ctx context.Context, dir string) error {
