@@ -39,7 +39,7 @@ type sample struct {
 // office makes the samples of one device. Minutes drift by a second now and
 // then, as they do where a logger sleeps between two measurements.
 func office(seed uint64, n int) []sample {
-	dice := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // Samples are no secret.
+	dice := rand.New(rand.NewPCG(seed, 1))
 	at := time.Date(2015, time.February, 4, 17, 51, 0, 0, time.UTC)
 	samples := make([]sample, n)
 	for i := range samples {
@@ -318,9 +318,9 @@ func (j *journey) checkCurrent(devices int) {
 	j.t.Helper()
 	var list struct {
 		Data []struct {
-			Status string
-			Latest map[string]any
-		}
+			Status string         `json:"status"`
+			Latest map[string]any `json:"latest"`
+		} `json:"data"`
 	}
 	require.NoError(j.t, json.Unmarshal([]byte(j.get("/devices/current")), &list))
 	require.Len(j.t, list.Data, devices)

@@ -45,7 +45,9 @@ func New(health *Health, metrics prometheus.Gatherer) *Server {
 	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("POST /debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
-	s.http = &http.Server{Handler: problem.WithRequestID(mux), ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout}
+	s.http = &http.Server{
+		Handler: problem.WithRequestID(mux), ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout,
+	}
 	return s
 }
 

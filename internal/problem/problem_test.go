@@ -20,6 +20,7 @@ func TestWriteIsTheEnvelopeOfTheSpecification(t *testing.T) {
 	require.NoError(t, problem.Write(w, roomsensor.Invalid("Content-Encoding", `Send <gzip> & "zstd".`), docs, "r-1"))
 	require.Equal(t, 400, w.Code)
 	require.Equal(t, "application/json; charset=utf-8", w.Header().Get("Content-Type"))
+	//nolint:testifylint // The bytes count, not what they mean.
 	require.Equal(t, `{"error":{"type":"invalid_request_error","code":"validation_failed",`+
 		`"message":"Send <gzip> & \"zstd\".","param":"Content-Encoding",`+
 		`"doc_url":"https://sensors.example/docs/errors/validation_failed","request_id":"r-1"}}`, w.Body.String())
