@@ -43,7 +43,7 @@ func TestABatchGoesOutWhenItIsOld(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		in, out := collecting(t)
-		time.Sleep(time.Hour) // An idle worker collects nothing.
+		pass(time.Hour) // An idle worker collects nothing.
 		started := time.Now()
 		in <- holding(1)
 		in <- holding(1)
@@ -116,10 +116,10 @@ func TestABatchIsProlongedWhileItIsStored(t *testing.T) {
 		b := &batch{}
 		b.add(holding(1))
 		stop := prolongWhile(b)
-		time.Sleep(4*prolongEvery + time.Second)
+		pass(4*prolongEvery + time.Second)
 		stop()
 		require.Equal(t, int64(4), prolonged(b.deliveries[0]))
-		time.Sleep(time.Hour)
+		pass(time.Hour)
 		require.Equal(t, int64(4), prolonged(b.deliveries[0]))
 	})
 }
@@ -136,14 +136,14 @@ func TestEveryDeliveryIsInOneBatch(t *testing.T) {
 				sent = append(sent, d)
 				in <- d
 				if i%97 == 0 {
-					time.Sleep(time.Duration(i%40) * time.Millisecond)
+					pass(time.Duration(i%40) * time.Millisecond)
 				}
 			}
 		}()
 		var got []*delivery
 		for b := range out {
 			got = append(got, b.deliveries...)
-			time.Sleep(time.Duration(len(got)%30) * time.Millisecond)
+			pass(time.Duration(len(got)%30) * time.Millisecond)
 		}
 		require.True(t, slices.Equal(sent, got))
 	})

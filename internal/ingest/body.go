@@ -90,7 +90,8 @@ func (b *body) grow() *roomsensor.Error {
 	}
 	size := min(max(firstBytes, 2*cap(b.text)), maxBody+1)
 	if !b.memory.take(int64(size - cap(b.text))) {
-		return overloaded(queueRetryAfter, "The service is busy with uploads. Send the request again after the seconds in Retry-After.")
+		return overloaded(queueRetryAfter,
+			"The service is busy with uploads. Send the request again after the seconds in Retry-After.")
 	}
 	b.taken = int64(size)
 	b.text = append(make([]byte, 0, size), b.text...)
@@ -114,7 +115,8 @@ func unreadable(raw error) *roomsensor.Error {
 	case raw != nil:
 		return roomsensor.Invalid("", "The body ended early. Send it again.")
 	}
-	return roomsensor.Invalid("Content-Encoding", "The body is not of the encoding that Content-Encoding names, or it is cut off.")
+	return roomsensor.Invalid("Content-Encoding",
+		"The body is not of the encoding that Content-Encoding names, or it is cut off.")
 }
 
 // decoder undoes the Content-Encoding. The content type is not looked at.

@@ -51,7 +51,7 @@ func trickle(t *testing.T, authorize bool, body string, pause time.Duration) (st
 		defer close(sent)
 		_, _ = fmt.Fprintf(near, "POST /uploads HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n", key, len(body))
 		for i := range len(body) {
-			time.Sleep(pause)
+			pass(pause)
 			if _, err := io.WriteString(near, body[i:i+1]); err != nil {
 				return // The server hung up.
 			}
@@ -62,6 +62,7 @@ func trickle(t *testing.T, authorize bool, body string, pause time.Duration) (st
 	require.NoError(t, err)
 	text, err := io.ReadAll(response.Body)
 	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
 	return string(text), time.Since(started)
 }
 

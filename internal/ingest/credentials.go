@@ -124,7 +124,8 @@ func (c *credentials) lookup(ctx context.Context, id string) (roomsensor.Key, *r
 		return key, nil
 	}
 	if away || !c.load(ctx, time.Now()) {
-		return key, overloaded(reloadEvery, "The credential cannot be checked right now. Send the request again after the seconds in Retry-After.")
+		return key, overloaded(reloadEvery,
+			"The credential cannot be checked right now. Send the request again after the seconds in Retry-After.")
 	}
 	key, _, _ = c.find(id)
 	return key, nil

@@ -40,7 +40,7 @@ func TestARevokeBitesWithinFiveSeconds(t *testing.T) {
 		_, refusal := c.authenticate(t.Context(), []string{"Bearer " + text})
 		require.Nil(t, refusal)
 		shelf.revokeAll()
-		time.Sleep(5*time.Second - reloadTimeout)
+		pass(5*time.Second - reloadTimeout)
 		_, refusal = c.authenticate(t.Context(), []string{"Bearer " + text})
 		require.Equal(t, roomsensor.CodeIngestKeyRevoked, codeOf(refusal))
 	})
@@ -58,7 +58,7 @@ func TestAnAbsentDatabaseIsAskedRarely(t *testing.T) {
 		}
 		require.Equal(t, 1, shelf.loads)
 		shelf.setAway(false)
-		time.Sleep(reloadEvery)
+		pass(reloadEvery)
 		synctest.Wait()
 		_, refusal := c.authenticate(t.Context(), []string{"Bearer " + text})
 		require.Nil(t, refusal)
@@ -70,16 +70,18 @@ func TestUnknownCredentialsAtOnceShareALookup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		shelf := &slowShelf{}
 		c := watching(t, shelf)
-		time.Sleep(reloadEvery / 2)
+		pass(reloadEvery / 2)
 		_, unknown, _ := roomsensor.GenerateKey(roomsensor.IngestKey)
-		for range 100 {
+		codes := make(chan roomsensor.Code, 100)
+		for range cap(codes) {
 			go func() {
 				_, refusal := c.authenticate(t.Context(), []string{"Bearer " + unknown})
-				require.Equal(t, roomsensor.CodeIngestKeyInvalid, codeOf(refusal))
+				codes <- codeOf(refusal)
 			}()
 		}
-		time.Sleep(reloadEvery / 4)
-		synctest.Wait()
+		for range cap(codes) {
+			require.Equal(t, roomsensor.CodeIngestKeyInvalid, <-codes)
+		}
 		require.Equal(t, 2, shelf.loads, "one at the start, one for all of them")
 	})
 }
@@ -89,7 +91,7 @@ type slowShelf struct{ loads int }
 
 func (s *slowShelf) IngestKeys(context.Context) ([]roomsensor.Key, error) {
 	s.loads++
-	time.Sleep(100 * time.Millisecond)
+	pass(100 * time.Millisecond)
 	return nil, nil
 }
 

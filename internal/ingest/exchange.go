@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"runtime/debug"
@@ -41,14 +42,14 @@ func (r *Receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	w.Header().Set(problem.RequestIDHeader, x.id)
 	w.Header().Set("Cache-Control", "no-store")
 	defer x.finish()
-	if refusal := x.serve(); refusal != nil {
+	if refusal := x.serve(req.Context()); refusal != nil {
 		x.fail(refusal)
 		return
 	}
 	x.answer()
 }
 
-func (x *exchange) serve() *roomsensor.Error {
+func (x *exchange) serve(ctx context.Context) *roomsensor.Error {
 	if x.r.URL.Path != uploadPath {
 		return roomsensor.CodeNotFound.New()
 	}
@@ -56,7 +57,7 @@ func (x *exchange) serve() *roomsensor.Error {
 		x.w.Header().Set("Allow", http.MethodPost)
 		return roomsensor.CodeMethodNotAllowed.New()
 	}
-	key, refusal := x.credentials.authenticate(x.r.Context(), x.r.Header.Values("Authorization"))
+	key, refusal := x.credentials.authenticate(ctx, x.r.Header.Values("Authorization"))
 	if refusal != nil {
 		return refusal
 	}
@@ -65,12 +66,12 @@ func (x *exchange) serve() *roomsensor.Error {
 		return overloaded(time.Second, "This credential has too many uploads under way. Send fewer at once.")
 	}
 	defer x.places.leave(key.ID)
-	return x.take(key.TeamID)
+	return x.take(ctx, key.TeamID)
 }
 
 // take reads the whole body, looks at all of it, and only then gives the first
 // upload to the queue.
-func (x *exchange) take(team uuid.UUID) *roomsensor.Error {
+func (x *exchange) take(ctx context.Context, team uuid.UUID) *roomsensor.Error {
 	body := body{memory: x.memory}
 	defer body.release()
 	if refusal := body.read(x.w, x.r); refusal != nil {
@@ -85,11 +86,11 @@ func (x *exchange) take(team uuid.UUID) *roomsensor.Error {
 		messages[i].Team = &team
 	}
 	x.uploads = len(messages)
-	return x.publish(messages)
+	return x.publish(ctx, messages)
 }
 
-func (x *exchange) publish(messages []queue.Message) *roomsensor.Error {
-	_, err := x.Queue.Publish(x.r.Context(), messages)
+func (x *exchange) publish(ctx context.Context, messages []queue.Message) *roomsensor.Error {
+	_, err := x.Queue.Publish(ctx, messages)
 	switch {
 	case err == nil:
 		return nil
@@ -98,7 +99,8 @@ func (x *exchange) publish(messages []queue.Message) *roomsensor.Error {
 			"An upload is larger than this installation takes. Send its readings in several uploads.")
 	}
 	x.Log.Warn().Err(err).Str("request_id", x.id).Msg("the queue did not take an upload")
-	return overloaded(queueRetryAfter, "The queue is full or away. Send all of the request again after the seconds in Retry-After.")
+	return overloaded(queueRetryAfter,
+		"The queue is full or away. Send all of the request again after the seconds in Retry-After.")
 }
 
 func overloaded(after time.Duration, message string) *roomsensor.Error {
@@ -123,20 +125,21 @@ func (x *exchange) fail(refusal *roomsensor.Error) {
 // limitReading ends a body that nobody waits for: the server reads what is left
 // of a short one before it answers, however slowly that comes.
 func (x *exchange) limitReading() {
-	if !x.read {
-		_ = http.NewResponseController(x.w).SetReadDeadline(time.Now().Add(lingerTimeout)) // In a test there may be no connection.
+	if !x.read { // Without a connection, as in a test, there is nothing to limit.
+		_ = http.NewResponseController(x.w).SetReadDeadline(time.Now().Add(lingerTimeout))
 	}
 }
 
 // limitWriting keeps a client that does not read from holding a connection.
 func (x *exchange) limitWriting() {
-	_ = http.NewResponseController(x.w).SetWriteDeadline(time.Now().Add(writeAnswer)) // In a test there may be no connection.
+	_ = http.NewResponseController(x.w).SetWriteDeadline(time.Now().Add(writeAnswer)) // Likewise.
 }
 
 // finish logs the request in one line, and keeps a panic from the client.
 func (x *exchange) finish() {
 	if cause := recover(); cause != nil {
-		x.Log.Error().Interface("panic", cause).Bytes("stack", debug.Stack()).Str("request_id", x.id).Msg("a request panicked")
+		x.Log.Error().Interface("panic", cause).Bytes("stack", debug.Stack()).Str("request_id", x.id).
+			Msg("a request panicked")
 		if x.status == 0 {
 			x.fail(roomsensor.CodeInternalError.New())
 		}

@@ -28,7 +28,7 @@ type bench struct {
 	nc     *nats.Conn
 	js     jetstream.JetStream
 	queue  *queue.Queue
-	ctx    context.Context
+	ctx    context.Context //nolint:containedctx // Of the test.
 }
 
 func newBench(t *testing.T) *bench {
@@ -133,20 +133,21 @@ func newTables(t *testing.T) *tables {
 // enlist puts another fleet, with units of its own, into the tables.
 func (b *tables) enlist(t require.TestingT) {
 	ctx := context.Background()
-	var ids [5]uuid.UUID
-	for i := range 2 {
-		require.NoError(t, b.sql.QueryRow(ctx, "INSERT INTO teams (name) VALUES ('t') RETURNING id").Scan(&ids[i]))
+	var teams [2]uuid.UUID
+	for i := range teams {
+		require.NoError(t, b.sql.QueryRow(ctx, "INSERT INTO teams (name) VALUES ('t') RETURNING id").Scan(&teams[i]))
 	}
 	var units [3]string
 	for i := range units {
 		b.units++
 		units[i] = fmt.Sprint("dev:", b.units)
 	}
-	for i, team := range []uuid.UUID{ids[0], ids[0], ids[1]} {
+	var devices [3]uuid.UUID
+	for i, team := range [3]uuid.UUID{teams[0], teams[0], teams[1]} {
 		require.NoError(t, b.sql.QueryRow(ctx,
-			"INSERT INTO devices (team_id, hardware_id) VALUES ($1, $2) RETURNING id", team, units[0]).Scan(&ids[2+i]))
+			"INSERT INTO devices (team_id, hardware_id) VALUES ($1, $2) RETURNING id", team, units[0]).Scan(&devices[i]))
 	}
-	b.fleet = newFleet(ids[0], ids[1], ids[2], ids[3], ids[4], units)
+	b.fleet = newFleet(teams[0], teams[1], devices[0], devices[1], devices[2], units)
 	b.fleet.base = uint64(1000 * b.units)
 	for _, installations := range b.fleet.units {
 		for _, i := range installations {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -41,7 +42,9 @@ func (l *lander) land(ctx context.Context, deliveries []*delivery) ([]*outcome, 
 	return outcomes, l.landAll(ctx, outcomes)
 }
 
-func (l *lander) installations(ctx context.Context, deliveries []*delivery) (map[string][]roomsensor.Installation, error) {
+func (l *lander) installations(
+	ctx context.Context, deliveries []*delivery,
+) (map[string][]roomsensor.Installation, error) {
 	ids := unitsOf(deliveries)
 	if len(ids) == 0 {
 		return nil, nil //nolint:nilnil // No unit is known of none.
@@ -119,7 +122,7 @@ func (l *lander) landRows(ctx context.Context, rows []row) (refused []row, err e
 		return nil, err
 	}
 	second, err := l.landRows(ctx, rows[half:])
-	return append(first[:len(first):len(first)], second...), err
+	return append(slices.Clip(first), second...), err
 }
 
 func measurements(rows []row) []roomsensor.DeviceMeasurement {

@@ -38,7 +38,7 @@ var ErrLinesRefused = errors.New("some lines are no uploads")
 // line that is no upload does not stop the others: the error is
 // ErrLinesRefused in the end. A queue that takes no more does stop it.
 func UploadLines(ctx context.Context, q *queue.Queue, r io.Reader, report func(Receipt) error) error {
-	u := uploader{ctx: ctx, queue: q, report: report}
+	u := uploader{queue: q, report: report}
 	lines := bufio.NewReaderSize(r, lineBuffer)
 	for {
 		text, long, err := readLine(lines)
@@ -48,7 +48,7 @@ func UploadLines(ctx context.Context, q *queue.Queue, r io.Reader, report func(R
 		}
 		u.add(text, long)
 		if end || u.full() || lines.Buffered() == 0 { // Nobody shall wait for a sender that pauses.
-			if err := u.flush(); err != nil {
+			if err := u.flush(ctx); err != nil {
 				return err
 			}
 		}
@@ -71,7 +71,6 @@ func readLine(lines *bufio.Reader) (text []byte, long bool, err error) {
 
 // uploader is a run of UploadLines. Receipts wait for those before them.
 type uploader struct {
-	ctx    context.Context //nolint:containedctx // It lives as long as the call.
 	queue  *queue.Queue
 	report func(Receipt) error
 
@@ -112,8 +111,8 @@ func (u *uploader) full() bool {
 }
 
 // flush gives the queue what there is, and reports.
-func (u *uploader) flush() error {
-	sequences, failed := u.queue.Publish(u.ctx, u.messages)
+func (u *uploader) flush(ctx context.Context) error {
+	sequences, failed := u.queue.Publish(ctx, u.messages)
 	next := 0
 	for _, receipt := range u.receipts {
 		if receipt.Error == "" {
@@ -127,7 +126,7 @@ func (u *uploader) flush() error {
 		}
 	}
 	u.receipts, u.messages, u.bytes = u.receipts[:0], nil, 0
-	return failed //nolint:wrapcheck // Wrapped by the queue.
+	return failed
 }
 
 func (u *uploader) verdict() error {

@@ -23,8 +23,6 @@ func (b *bench) upload(t *testing.T, r io.Reader) (receipts []Receipt, err error
 	return receipts, err
 }
 
-func count(n int) *int { return &n }
-
 func TestUploadLinesReportsEveryLineInOrder(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -32,10 +30,10 @@ func TestUploadLinesReportsEveryLineInOrder(t *testing.T) {
 	receipts, err := b.upload(t, strings.NewReader(text))
 	require.ErrorIs(t, err, ErrLinesRefused)
 	require.Equal(t, []Receipt{
-		{Line: 1, HardwareID: "dev:1", Readings: count(0), StreamSequence: 1},
+		{Line: 1, HardwareID: "dev:1", Readings: new(0), StreamSequence: 1},
 		{Line: 3, Error: "It is no valid JSON, at byte 1."},
-		{Line: 4, HardwareID: "dev:2", Readings: count(1), StreamSequence: 2},
-		{Line: 5, HardwareID: "dev:1", Readings: count(0), StreamSequence: 3},
+		{Line: 4, HardwareID: "dev:2", Readings: new(1), StreamSequence: 2},
+		{Line: 5, HardwareID: "dev:1", Readings: new(0), StreamSequence: 3},
 	}, receipts)
 }
 

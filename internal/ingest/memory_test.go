@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"context"
+	"maps"
 	"sync"
 
 	"github.com/google/uuid"
@@ -90,14 +91,8 @@ func (s *memoryStore) snapshot() *table {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	copied := newTable()
-	for key, row := range s.table.rows {
-		copied.rows[key] = row
-	}
-	for device, seen := range s.table.seen {
-		copied.seen[device] = seen
-	}
-	for key, payload := range s.table.rejects {
-		copied.rejects[key] = payload
-	}
+	maps.Copy(copied.rows, s.table.rows)
+	maps.Copy(copied.seen, s.table.seen)
+	maps.Copy(copied.rejects, s.table.rejects)
 	return copied
 }

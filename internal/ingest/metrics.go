@@ -5,6 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
+	"github.com/rs/zerolog"
 
 	"roomsensor/internal/queue"
 	"roomsensor/internal/roomsensor"
@@ -22,15 +23,15 @@ type workerMetrics struct {
 }
 
 func newWorkerMetrics(registerer prometheus.Registerer) *workerMetrics {
-	make := promauto.With(registerer)
+	factory := promauto.With(registerer)
 	counter := func(name, help string) prometheus.Counter {
-		return make.NewCounter(prometheus.CounterOpts{Name: "roomsensor_ingest_" + name, Help: help})
+		return factory.NewCounter(prometheus.CounterOpts{Name: "roomsensor_ingest_" + name, Help: help})
 	}
 	histogram := func(name, help string, buckets []float64) prometheus.Histogram {
-		return make.NewHistogram(prometheus.HistogramOpts{Name: "roomsensor_ingest_" + name, Help: help, Buckets: buckets})
+		return factory.NewHistogram(prometheus.HistogramOpts{Name: "roomsensor_ingest_" + name, Help: help, Buckets: buckets})
 	}
 	gauge := func(name, help string) prometheus.Gauge {
-		return make.NewGauge(prometheus.GaugeOpts{Name: "roomsensor_queue_" + name, Help: help})
+		return factory.NewGauge(prometheus.GaugeOpts{Name: "roomsensor_queue_" + name, Help: help})
 	}
 	m := &workerMetrics{
 		uploads:  counter("uploads_total", "Uploads that were settled after a commit."),
@@ -38,19 +39,21 @@ func newWorkerMetrics(registerer prometheus.Registerer) *workerMetrics {
 		changed:  counter("rows_changed_total", "Rows of readings that were inserted or changed."),
 		purged:   counter("purged_messages_total", "Stored uploads that left the stream."),
 		failures: counter("batch_failures_total", "Batches that were given back to be tried again."),
-		rejects: make.NewCounterVec(prometheus.CounterOpts{
+		rejects: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "roomsensor_ingest_rejects_total", Help: "Rejects that were kept, redeliveries included.",
 		}, []string{"reason"}),
 		batchReadings: histogram("batch_readings", "Readings in a batch.", prometheus.ExponentialBuckets(1, 4, 8)),
-		batchSeconds:  histogram("batch_seconds", "Time from a batch to its commit.", prometheus.ExponentialBuckets(0.001, 2, 16)),
+		batchSeconds: histogram("batch_seconds", "Time from a batch to its commit.",
+			prometheus.ExponentialBuckets(0.001, 2, 16)),
 		lag: histogram("lag_seconds", "Time from the arrival of an upload in the queue to its commit.",
 			prometheus.ExponentialBuckets(0.005, 3, 16)),
 
 		waiting:        gauge("waiting_messages", "Uploads that no worker has been given: the backlog."),
 		unacknowledged: gauge("unacknowledged_messages", "Uploads that a worker holds."),
-		oldest:         gauge("oldest_unacknowledged_seconds", "Age of the oldest upload that is not settled; 0 when there is none."),
-		bytes:          gauge("stream_bytes", "Size of the stream."),
-		maxBytes:       gauge("stream_max_bytes", "Size at which the stream refuses uploads."),
+		oldest: gauge("oldest_unacknowledged_seconds",
+			"Age of the oldest upload that is not settled; 0 when there is none."),
+		bytes:    gauge("stream_bytes", "Size of the stream."),
+		maxBytes: gauge("stream_max_bytes", "Size at which the stream refuses uploads."),
 	}
 	for _, reason := range roomsensor.Reasons {
 		m.rejects.WithLabelValues(string(reason)) // So that a rate over it sees the first.
@@ -82,14 +85,14 @@ func (w *Worker) note(b *batch, outcomes []*outcome, err error, started time.Tim
 		w.metrics.noteStored(o, now)
 	}
 	w.metrics.batchReadings.Observe(float64(b.readings))
-	event := w.Log.Info()
+	level := zerolog.InfoLevel
 	if err != nil {
 		w.metrics.failures.Inc()
-		event = w.Log.Warn().Err(err)
+		level = zerolog.WarnLevel
 	} else {
 		w.metrics.batchSeconds.Observe(now.Sub(started).Seconds())
 	}
-	event.Int("uploads", len(b.deliveries)).Int("readings", b.readings).Int("bytes", b.bytes).
+	w.Log.WithLevel(level).Err(err).Int("uploads", len(b.deliveries)).Int("readings", b.readings).Int("bytes", b.bytes).
 		Int("rejects", rejects).Dur("took", now.Sub(started)).Msg("batch")
 }
 

@@ -16,18 +16,18 @@ type receiverMetrics struct {
 }
 
 func newReceiverMetrics(registerer prometheus.Registerer) *receiverMetrics {
-	make := promauto.With(registerer)
+	factory := promauto.With(registerer)
 	return &receiverMetrics{
-		requests: make.NewCounterVec(prometheus.CounterOpts{
+		requests: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "roomsensor_receiver_requests_total", Help: "Requests by status and error code; code is empty for 202.",
 		}, []string{"status", "code"}),
-		uploads: make.NewCounter(prometheus.CounterOpts{
+		uploads: factory.NewCounter(prometheus.CounterOpts{
 			Name: "roomsensor_receiver_uploads_total", Help: "Uploads that the queue stored and that were confirmed.",
 		}),
-		bytes: make.NewCounter(prometheus.CounterOpts{
+		bytes: factory.NewCounter(prometheus.CounterOpts{
 			Name: "roomsensor_receiver_bytes_total", Help: "Bytes of confirmed uploads, without their compression.",
 		}),
-		seconds: make.NewHistogram(prometheus.HistogramOpts{
+		seconds: factory.NewHistogram(prometheus.HistogramOpts{
 			Name: "roomsensor_receiver_request_seconds", Help: "Time of requests, the sending of the body included.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 3, 14),
 		}),

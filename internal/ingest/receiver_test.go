@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -136,8 +137,8 @@ func (g *gate) do(t *testing.T, method, path string, body io.Reader, headers ...
 	t.Helper()
 	request, err := http.NewRequestWithContext(g.ctx, method, g.url+path, body)
 	require.NoError(t, err)
-	for i := 0; i < len(headers); i += 2 {
-		request.Header.Add(headers[i], headers[i+1])
+	for pair := range slices.Chunk(headers, 2) {
+		request.Header.Add(pair[0], pair[1])
 	}
 	response, err := client.Do(request)
 	require.NoError(t, err)

@@ -19,8 +19,9 @@ func (o *outcome) reject(reason roomsensor.Reason, detail string, payload []byte
 var details = map[roomsensor.Reason]string{
 	roomsensor.ReasonMeasuredAtInvalid:    "measured_at is missing or is no UTC time such as 2026-01-31T08:00:00Z in %s.",
 	roomsensor.ReasonMeasuredAtOutOfRange: "measured_at lies before 2015 or more than 10 minutes past the arrival in %s.",
-	roomsensor.ReasonNotInstalled:         "The unit sat in no device at measured_at of %s. Where it did, correct that and replay this.",
-	roomsensor.ReasonNotStorable:          "The database refused %s for good. The worker's log has the cause.",
+	roomsensor.ReasonNotInstalled: "The unit sat in no device at measured_at of %s. " +
+		"Where it did, correct that and replay this.",
+	roomsensor.ReasonNotStorable: "The database refused %s for good. The worker's log has the cause.",
 }
 
 func (o *outcome) rejectReadings(failed map[roomsensor.Reason][]int) {

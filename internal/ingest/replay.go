@@ -17,7 +17,7 @@ func ReplayReject(ctx context.Context, store ReplayStore, reject roomsensor.Reje
 	l := lander{
 		units: store,
 		write: func(ctx context.Context, b roomsensor.Batch) error {
-			return store.WriteReplay(ctx, reject.ID, b) //nolint:wrapcheck // Wrapped below, once.
+			return store.WriteReplay(ctx, reject.ID, b)
 		},
 		ping: store.Ping,
 		log:  zerolog.Nop(),

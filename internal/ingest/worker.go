@@ -65,7 +65,7 @@ func NewWorker(c WorkerConfig) *Worker {
 func (w *Worker) write(ctx context.Context, b roomsensor.Batch) error {
 	changed, err := w.Store.WriteBatch(ctx, b)
 	w.metrics.changed.Add(float64(changed))
-	return err //nolint:wrapcheck // Wrapped where it is logged.
+	return err
 }
 
 // Run works until ctx ends. Then it stops soft, taking in no more and storing
@@ -86,7 +86,7 @@ func (w *Worker) Run(ctx context.Context) {
 	}
 	group.Wait()
 	if err := w.Queue.Flush(hard); err != nil {
-		w.Log.Warn().Err(err).Msg("the last acknowledgements may be lost; what they are of changes nothing when it comes again")
+		w.Log.Warn().Err(err).Msg("the last acknowledgements may be lost; what they are of comes again and changes nothing")
 	}
 }
 

@@ -26,7 +26,7 @@ type fixture struct {
 	server *natstest.Server
 	nc     *nats.Conn
 	js     jetstream.JetStream
-	ctx    context.Context
+	ctx    context.Context //nolint:containedctx // Of the test.
 }
 
 func setup(t *testing.T, config queue.Config) *fixture {

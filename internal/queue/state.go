@@ -54,7 +54,9 @@ func (q *Queue) look(ctx context.Context) (jetstream.Stream, jetstream.Consumer,
 
 // oldestUnacknowledged is when the first message above the acknowledged floor
 // was stored; everything below it is settled.
-func oldestUnacknowledged(ctx context.Context, stream jetstream.Stream, info *jetstream.ConsumerInfo) (time.Time, error) {
+func oldestUnacknowledged(
+	ctx context.Context, stream jetstream.Stream, info *jetstream.ConsumerInfo,
+) (time.Time, error) {
 	if info.NumPending == 0 && info.NumAckPending == 0 {
 		return time.Time{}, nil
 	}

@@ -2,9 +2,7 @@ package upload
 
 import (
 	"bytes"
-	"errors"
-	"fmt"
-	"io"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -29,21 +27,13 @@ type document struct {
 	count                                int  // of its elements
 }
 
-// malformed says why a text is no upload at all, and where it shows.
-type malformed struct {
-	text string // a sentence for whoever made the text
-	at   int    // bytes before it
-}
-
-func (m *malformed) Error() string { return m.text }
-
 // scan reads a whole text and calls each at every element of the array
 // readings, which must consume it. A text that names a member twice, is not
 // UTF-8 or goes on after its end is no JSON object.
-func scan(text []byte, each func(*document) error) (*document, *malformed) {
-	d := &document{dec: jsontext.NewDecoder(bytes.NewBuffer(text[:len(text):len(text)])), text: text}
-	if err := d.object(each); err != nil {
-		return nil, explain(err, len(text))
+func scan(text []byte, each func(*document) *malformed) (*document, *malformed) {
+	d := &document{dec: jsontext.NewDecoder(bytes.NewBuffer(slices.Clip(text))), text: text}
+	if bad := d.object(each); bad != nil {
+		return nil, bad
 	}
 	if more := bytes.TrimLeft(text[d.offset():], whiteSpace); len(more) > 0 {
 		return nil, malformedAt("There is more after the end of the JSON object", len(text)-len(more))
@@ -51,14 +41,14 @@ func scan(text []byte, each func(*document) error) (*document, *malformed) {
 	return d, nil
 }
 
-func (d *document) object(each func(*document) error) error {
+func (d *document) object(each func(*document) *malformed) *malformed {
 	if d.dec.PeekKind() != '{' {
-		if err := d.dec.SkipValue(); err != nil {
-			return err
+		if bad := d.skip(); bad != nil {
+			return bad
 		}
 		return &malformed{text: "It is not a JSON object."}
 	}
-	return d.members(func(name []byte) error {
+	return d.members(func(name []byte) *malformed {
 		switch string(name) {
 		case "hardware_id":
 			return d.note(&d.hardwareID)
@@ -71,61 +61,54 @@ func (d *document) object(each func(*document) error) error {
 		case "readings":
 			return d.elements(each)
 		}
-		return d.dec.SkipValue()
+		return d.skip()
 	})
 }
 
 // members reads an object and calls member after every name; it must consume
 // the value.
-func (d *document) members(member func(name []byte) error) error {
-	if _, err := d.dec.ReadToken(); err != nil {
-		return err
+func (d *document) members(member func(name []byte) *malformed) *malformed {
+	if bad := d.token(); bad != nil {
+		return bad
 	}
 	for d.dec.PeekKind() == '"' {
-		raw, err := d.dec.ReadValue()
-		if err != nil {
-			return err
+		raw, bad := d.value()
+		if bad != nil {
+			return bad
 		}
-		name, err := unquote(raw)
-		if err != nil {
-			return err
-		}
-		if err := member(name); err != nil {
-			return err
+		if bad := member(unquote(raw)); bad != nil {
+			return bad
 		}
 	}
-	_, err := d.dec.ReadToken()
-	return err
+	return d.token()
 }
 
-// elements reads the array readings.
-func (d *document) elements(each func(*document) error) error {
+// elements reads the array readings; of anything else there is nothing to note.
+func (d *document) elements(each func(*document) *malformed) *malformed {
 	if d.dec.PeekKind() != '[' {
-		return d.dec.SkipValue() // Without an array there is nothing to note.
+		return d.skip()
 	}
 	at := d.next()
-	if _, err := d.dec.ReadToken(); err != nil {
-		return err
+	if bad := d.token(); bad != nil {
+		return bad
 	}
 	for kind := d.dec.PeekKind(); kind != ']' && kind != 0; kind = d.dec.PeekKind() {
-		if err := each(d); err != nil {
-			return err
+		if bad := each(d); bad != nil {
+			return bad
 		}
 		d.count++
 	}
-	_, err := d.dec.ReadToken()
+	bad := d.token()
 	d.readings = span{at, d.offset()}
-	return err
+	return bad
 }
 
 // note remembers where a value stands and passes over it.
-func (d *document) note(s *span) error {
+func (d *document) note(s *span) *malformed {
 	from := d.next()
-	if err := d.dec.SkipValue(); err != nil {
-		return err
-	}
+	bad := d.skip()
 	*s = span{from, d.offset()}
-	return nil
+	return bad
 }
 
 // next is where the next value begins; what stands before it is punctuation.
@@ -139,6 +122,21 @@ func (d *document) next() int {
 
 func (d *document) offset() int { return int(d.dec.InputOffset()) }
 
+// skip, token and value are the tokenizer's, with its errors in words.
+
+func (d *document) skip() *malformed { return d.explain(d.dec.SkipValue()) }
+
+func (d *document) token() *malformed {
+	_, err := d.dec.ReadToken()
+	return d.explain(err)
+}
+
+// value reads a value, which stands until the next one is read.
+func (d *document) value() ([]byte, *malformed) {
+	raw, err := d.dec.ReadValue()
+	return raw, d.explain(err)
+}
+
 // unit is the hardware_id, and false where it is missing or no text.
 func (d *document) unit() (string, bool) {
 	if d.hardwareID.missing() {
@@ -147,37 +145,14 @@ func (d *document) unit() (string, bool) {
 	return textOf(d.hardwareID.of(d.text))
 }
 
-// explain puts an error of the tokenizer into words.
-func explain(err error, end int) *malformed {
-	var known *malformed
-	if errors.As(err, &known) {
-		return known
-	}
-	var syntax *jsontext.SyntacticError
-	switch at := 0; {
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		return &malformed{"It ends before its JSON object does.", end}
-	case !errors.As(err, &syntax): // Nothing but white space.
-		return &malformed{text: "It is empty."}
-	default:
-		at = int(syntax.ByteOffset)
-		if errors.Is(err, jsontext.ErrDuplicateName) {
-			return malformedAt(fmt.Sprintf("It names the member %.100q twice", syntax.JSONPointer.LastToken()), at)
-		}
-		return malformedAt("It is no valid JSON", at)
-	}
-}
-
-func malformedAt(what string, at int) *malformed {
-	return &malformed{fmt.Sprintf("%s, at byte %d.", what, at+1), at}
-}
-
-// unquote reads a JSON string; the result may share its bytes.
-func unquote(raw []byte) ([]byte, error) {
+// unquote reads a JSON string that the tokenizer let pass; the result may
+// share its bytes.
+func unquote(raw []byte) []byte {
 	if bytes.IndexByte(raw, '\\') < 0 {
-		return raw[1 : len(raw)-1], nil
+		return raw[1 : len(raw)-1]
 	}
-	return jsontext.AppendUnquote(nil, raw)
+	text, _ := jsontext.AppendUnquote(nil, raw) // It was valid.
+	return text
 }
 
 // textOf reads a raw value that must be a JSON string.
@@ -185,8 +160,7 @@ func textOf(raw []byte) (string, bool) {
 	if len(raw) == 0 || raw[0] != '"' {
 		return "", false
 	}
-	text, err := unquote(raw)
-	return string(text), err == nil
+	return string(unquote(raw)), true
 }
 
 // isNull reports whether a field stands for nothing.

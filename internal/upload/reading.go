@@ -15,36 +15,36 @@ type parser struct {
 
 // reading judges one element of the array. Those past the limit are only
 // counted: the upload is refused as a whole then.
-func (p *parser) reading(d *document) error {
+func (p *parser) reading(d *document) *malformed {
 	if d.count >= roomsensor.MaxUploadReadings {
-		return d.dec.SkipValue()
+		return d.skip()
 	}
 	r := Reading{Problem: roomsensor.ReasonMeasuredAtInvalid, raw: span{from: d.next()}}
-	var err error
+	var bad *malformed
 	if d.dec.PeekKind() == '{' {
-		err = d.members(func(name []byte) error { return p.member(d, &r, name) })
+		bad = d.members(func(name []byte) *malformed { return p.member(d, &r, name) })
 	} else {
-		err = d.dec.SkipValue()
+		bad = d.skip()
 	}
 	r.raw.to = d.offset()
 	p.readings = append(p.readings, r)
-	return err
+	return bad
 }
 
-func (p *parser) member(d *document, r *Reading, name []byte) error {
+func (p *parser) member(d *document, r *Reading, name []byte) *malformed {
 	if string(name) == "measured_at" {
 		return p.measuredAt(d, r)
 	}
 	if m, ok := roomsensor.MetricNamed(string(name)); ok {
 		return value(d, r, m)
 	}
-	return d.dec.SkipValue()
+	return d.skip()
 }
 
-func (p *parser) measuredAt(d *document, r *Reading) error {
-	raw, err := d.dec.ReadValue()
-	if err != nil {
-		return err
+func (p *parser) measuredAt(d *document, r *Reading) *malformed {
+	raw, bad := d.value()
+	if bad != nil {
+		return bad
 	}
 	text, _ := textOf(raw)
 	at, ok := roomsensor.ParseTime(text)
@@ -60,22 +60,21 @@ func (p *parser) measuredAt(d *document, r *Reading) error {
 
 // value reads one metric. What was sent is held to the range, not what 32 bits
 // make of it.
-func value(d *document, r *Reading, m roomsensor.Metric) error {
+func value(d *document, r *Reading, m roomsensor.Metric) *malformed {
 	switch d.dec.PeekKind() {
 	case 'n':
-		return d.dec.SkipValue()
+		return d.skip()
 	case '0':
 	default:
 		r.BadValues |= 1 << m
-		return d.dec.SkipValue()
+		return d.skip()
 	}
-	raw, err := d.dec.ReadValue()
-	if err != nil {
-		return err
+	raw, bad := d.value()
+	if bad != nil {
+		return bad
 	}
 	least, greatest := m.Range()
-	sent, err := strconv.ParseFloat(string(raw), 64)
-	if err != nil || sent < least || sent > greatest {
+	if sent, err := strconv.ParseFloat(string(raw), 64); err != nil || sent < least || sent > greatest {
 		r.BadValues |= 1 << m
 		return nil
 	}

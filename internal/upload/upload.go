@@ -68,11 +68,15 @@ func (u *Upload) identify(d *document, unit string) *Refusal {
 	case d.readings.missing():
 		return &Refusal{roomsensor.ReasonNotParsable, "readings is missing or is no array."}
 	case id != unit:
-		return &Refusal{roomsensor.ReasonHardwareIDMismatch,
-			fmt.Sprintf("hardware_id is %.100q, but the upload came under the name of %.100q.", id, unit)}
+		return &Refusal{
+			roomsensor.ReasonHardwareIDMismatch,
+			fmt.Sprintf("hardware_id is %.100q, but the upload came under the name of %.100q.", id, unit),
+		}
 	case d.count > roomsensor.MaxUploadReadings:
-		return &Refusal{roomsensor.ReasonTooManyReadings,
-			fmt.Sprintf("It has %d readings; at most %d are allowed.", d.count, roomsensor.MaxUploadReadings)}
+		return &Refusal{
+			roomsensor.ReasonTooManyReadings,
+			fmt.Sprintf("It has %d readings; at most %d are allowed.", d.count, roomsensor.MaxUploadReadings),
+		}
 	}
 	u.HardwareID = id
 	return nil
