@@ -19,7 +19,7 @@ type localDatabase struct {
 
 // dataDir is where the data of a local TimescaleDB are.
 type dataDir struct {
-	DataDir string `help:"Directory of its data; one in the user's cache by default." placeholder:"DIR" setting:""`
+	DataDir string `help:"Directory of its data; by default localdb in /var/lib/roomsensor for root, else in ~/.local/state/roomsensor." placeholder:"DIR" setting:""`
 }
 
 type localdbStartCmd struct{ dataDir }

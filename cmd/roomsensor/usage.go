@@ -76,10 +76,18 @@ func (t *terminal) environment() kong.Resolver {
 	})
 }
 
-// describe adds the variable to the help of a setting.
+// describe adds to the help of a flag its default and, where it is a setting,
+// its variable.
 func describe(value *kong.Value) string {
-	if !value.Tag.Has(settingTag) {
+	var more []string
+	if value.HasDefault && !value.IsBool() {
+		more = append(more, "default "+value.Default)
+	}
+	if value.Tag.Has(settingTag) {
+		more = append(more, "$"+config.Variable(value.Name))
+	}
+	if len(more) == 0 {
 		return value.Help
 	}
-	return strings.TrimSuffix(value.Help, ".") + " ($" + config.Variable(value.Name) + ")."
+	return strings.TrimSuffix(value.Help, ".") + " (" + strings.Join(more, ", ") + ")."
 }
