@@ -51,3 +51,56 @@ func landAtOnce(t require.TestingT, tables *tables, batches [][]*delivery) {
 	}
 	require.NoError(t, group.Wait())
 }
+
+// The database refuses a reading for good: it is a reject of its own, and every
+// other reading of the batch and of its upload is stored (decision 41).
+func TestWhatTheRealDatabaseRefusesIsAReject(t *testing.T) {
+	t.Parallel()
+	tables := newTables(t)
+	_, err := tables.sql.Exec(t.Context(), "ALTER TABLE readings ADD CONSTRAINT unlucky CHECK (lux <> 13)")
+	require.NoError(t, err)
+	var batch []*delivery
+	for i := range 20 {
+		readings := at(clock(10, 5*i, 0), `"lux":7`)
+		if i%9 == 4 {
+			readings += "," + at(clock(18, 5*i, 0), `"lux":13`) + "," + at(clock(19, 5*i, 0), `"lux":8`)
+		}
+		batch = append(batch, textOf(tables.fleet.second, uint64(i+1), readings))
+	}
+	_, err = tables.lander().land(t.Context(), batch)
+	require.NoError(t, err)
+	got := tables.snapshot(t)
+	require.Len(t, got.rows, 22)
+	unit := tables.fleet.second
+	require.Equal(t, map[string]string{
+		"5 not_storable":  string(textOf(unit, 5, at(clock(18, 20, 0), `"lux":13`)).text),
+		"14 not_storable": string(textOf(unit, 14, at(clock(18, 65, 0), `"lux":13`)).text),
+	}, got.rejects)
+	for _, d := range batch {
+		require.True(t, d.stored)
+	}
+}
+
+// What is too much or too slow for the database is never a reject, even when
+// no part of it passes.
+func TestWhatIsTooMuchForTheRealDatabaseIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	tables := newTables(t)
+	for _, state := range []string{"53400", "57014", "40001", "55P03"} {
+		_, err := tables.sql.Exec(t.Context(), `CREATE OR REPLACE FUNCTION unable() RETURNS trigger LANGUAGE plpgsql AS
+			$$ BEGIN RAISE EXCEPTION USING ERRCODE = '`+state+`'; END $$;
+			CREATE OR REPLACE TRIGGER unable BEFORE INSERT ON readings FOR EACH ROW EXECUTE FUNCTION unable()`)
+		require.NoError(t, err)
+		d := textOf(tables.fleet.second, 1, at(clock(10, 0, 0), "")+","+at(clock(10, 5, 0), ""))
+		_, err = tables.lander().land(t.Context(), []*delivery{d})
+		require.Error(t, err, state)
+		require.False(t, d.stored)
+		require.Empty(t, tables.snapshot(t).rejects)
+	}
+	_, err := tables.sql.Exec(t.Context(), "DROP TRIGGER unable ON readings")
+	require.NoError(t, err)
+	d := textOf(tables.fleet.second, 1, at(clock(10, 0, 0), "")+","+at(clock(10, 5, 0), ""))
+	_, err = tables.lander().land(t.Context(), []*delivery{d})
+	require.NoError(t, err)
+	require.Len(t, tables.snapshot(t).rows, 2)
+}
