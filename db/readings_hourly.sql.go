@@ -112,3 +112,114 @@ func (q *Queries) HourlySum(ctx context.Context, db DBTX, arg HourlySumParams) (
 	}
 	return items, nil
 }
+
+const HourlySumFinite = `-- name: HourlySumFinite :many
+SELECT r.device_id,
+       coalesce(min(r.co2_ppm) FILTER (WHERE abs(r.co2_ppm) < 'Infinity'), 0)::real AS co2_ppm_min,
+       coalesce(max(r.co2_ppm) FILTER (WHERE abs(r.co2_ppm) < 'Infinity'), 0)::real AS co2_ppm_max,
+       (count(*) FILTER (WHERE abs(r.co2_ppm) < 'Infinity'))::bigint AS co2_ppm_count,
+       coalesce(sum(r.co2_ppm::double precision) FILTER (WHERE abs(r.co2_ppm) < 'Infinity'), 0)::double precision AS co2_ppm_sum,
+       coalesce(min(r.temp_c) FILTER (WHERE abs(r.temp_c) < 'Infinity'), 0)::real AS temp_c_min,
+       coalesce(max(r.temp_c) FILTER (WHERE abs(r.temp_c) < 'Infinity'), 0)::real AS temp_c_max,
+       (count(*) FILTER (WHERE abs(r.temp_c) < 'Infinity'))::bigint AS temp_c_count,
+       coalesce(sum(r.temp_c::double precision) FILTER (WHERE abs(r.temp_c) < 'Infinity'), 0)::double precision AS temp_c_sum,
+       coalesce(min(r.humidity_pct) FILTER (WHERE abs(r.humidity_pct) < 'Infinity'), 0)::real AS humidity_pct_min,
+       coalesce(max(r.humidity_pct) FILTER (WHERE abs(r.humidity_pct) < 'Infinity'), 0)::real AS humidity_pct_max,
+       (count(*) FILTER (WHERE abs(r.humidity_pct) < 'Infinity'))::bigint AS humidity_pct_count,
+       coalesce(sum(r.humidity_pct::double precision) FILTER (WHERE abs(r.humidity_pct) < 'Infinity'), 0)::double precision AS humidity_pct_sum,
+       coalesce(min(r.lux) FILTER (WHERE abs(r.lux) < 'Infinity'), 0)::real AS lux_min,
+       coalesce(max(r.lux) FILTER (WHERE abs(r.lux) < 'Infinity'), 0)::real AS lux_max,
+       (count(*) FILTER (WHERE abs(r.lux) < 'Infinity'))::bigint AS lux_count,
+       coalesce(sum(r.lux::double precision) FILTER (WHERE abs(r.lux) < 'Infinity'), 0)::double precision AS lux_sum,
+       coalesce(min(r.spl_db) FILTER (WHERE abs(r.spl_db) < 'Infinity'), 0)::real AS spl_db_min,
+       coalesce(max(r.spl_db) FILTER (WHERE abs(r.spl_db) < 'Infinity'), 0)::real AS spl_db_max,
+       (count(*) FILTER (WHERE abs(r.spl_db) < 'Infinity'))::bigint AS spl_db_count,
+       coalesce(sum(r.spl_db::double precision) FILTER (WHERE abs(r.spl_db) < 'Infinity'), 0)::double precision AS spl_db_sum
+FROM readings r
+WHERE r.device_id = ANY($1::uuid[])
+  AND r.device_id IN (SELECT d.id FROM devices d WHERE d.team_id = $2)
+  AND r.bucket_at >= $3::timestamptz
+  AND r.bucket_at < $4::timestamptz
+GROUP BY r.device_id
+`
+
+type HourlySumFiniteParams struct {
+	DeviceIds []uuid.UUID
+	TeamID    uuid.UUID
+	HourFrom  time.Time
+	HourTo    time.Time
+}
+
+type HourlySumFiniteRow struct {
+	DeviceID         uuid.UUID
+	Co2PpmMin        float32
+	Co2PpmMax        float32
+	Co2PpmCount      int64
+	Co2PpmSum        float64
+	TempCMin         float32
+	TempCMax         float32
+	TempCCount       int64
+	TempCSum         float64
+	HumidityPctMin   float32
+	HumidityPctMax   float32
+	HumidityPctCount int64
+	HumidityPctSum   float64
+	LuxMin           float32
+	LuxMax           float32
+	LuxCount         int64
+	LuxSum           float64
+	SplDbMin         float32
+	SplDbMax         float32
+	SplDbCount       int64
+	SplDbSum         float64
+}
+
+// HourlySumFinite is HourlySum from the readings themselves, for devices that
+// have numbers among them which are served as null: NaN, which no comparison
+// puts below infinity, and the infinities.
+func (q *Queries) HourlySumFinite(ctx context.Context, db DBTX, arg HourlySumFiniteParams) ([]HourlySumFiniteRow, error) {
+	rows, err := db.Query(ctx, HourlySumFinite,
+		arg.DeviceIds,
+		arg.TeamID,
+		arg.HourFrom,
+		arg.HourTo,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []HourlySumFiniteRow
+	for rows.Next() {
+		var i HourlySumFiniteRow
+		if err := rows.Scan(
+			&i.DeviceID,
+			&i.Co2PpmMin,
+			&i.Co2PpmMax,
+			&i.Co2PpmCount,
+			&i.Co2PpmSum,
+			&i.TempCMin,
+			&i.TempCMax,
+			&i.TempCCount,
+			&i.TempCSum,
+			&i.HumidityPctMin,
+			&i.HumidityPctMax,
+			&i.HumidityPctCount,
+			&i.HumidityPctSum,
+			&i.LuxMin,
+			&i.LuxMax,
+			&i.LuxCount,
+			&i.LuxSum,
+			&i.SplDbMin,
+			&i.SplDbMax,
+			&i.SplDbCount,
+			&i.SplDbSum,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}

@@ -19,3 +19,35 @@ WHERE h.device_id = ANY(@device_ids::uuid[])
   AND h.hour >= @hour_from::timestamptz
   AND h.hour < @hour_to::timestamptz
 GROUP BY h.device_id;
+
+-- HourlySumFinite is HourlySum from the readings themselves, for devices that
+-- have numbers among them which are served as null: NaN, which no comparison
+-- puts below infinity, and the infinities.
+-- name: HourlySumFinite :many
+SELECT r.device_id,
+       coalesce(min(r.co2_ppm) FILTER (WHERE abs(r.co2_ppm) < 'Infinity'), 0)::real AS co2_ppm_min,
+       coalesce(max(r.co2_ppm) FILTER (WHERE abs(r.co2_ppm) < 'Infinity'), 0)::real AS co2_ppm_max,
+       (count(*) FILTER (WHERE abs(r.co2_ppm) < 'Infinity'))::bigint AS co2_ppm_count,
+       coalesce(sum(r.co2_ppm::double precision) FILTER (WHERE abs(r.co2_ppm) < 'Infinity'), 0)::double precision AS co2_ppm_sum,
+       coalesce(min(r.temp_c) FILTER (WHERE abs(r.temp_c) < 'Infinity'), 0)::real AS temp_c_min,
+       coalesce(max(r.temp_c) FILTER (WHERE abs(r.temp_c) < 'Infinity'), 0)::real AS temp_c_max,
+       (count(*) FILTER (WHERE abs(r.temp_c) < 'Infinity'))::bigint AS temp_c_count,
+       coalesce(sum(r.temp_c::double precision) FILTER (WHERE abs(r.temp_c) < 'Infinity'), 0)::double precision AS temp_c_sum,
+       coalesce(min(r.humidity_pct) FILTER (WHERE abs(r.humidity_pct) < 'Infinity'), 0)::real AS humidity_pct_min,
+       coalesce(max(r.humidity_pct) FILTER (WHERE abs(r.humidity_pct) < 'Infinity'), 0)::real AS humidity_pct_max,
+       (count(*) FILTER (WHERE abs(r.humidity_pct) < 'Infinity'))::bigint AS humidity_pct_count,
+       coalesce(sum(r.humidity_pct::double precision) FILTER (WHERE abs(r.humidity_pct) < 'Infinity'), 0)::double precision AS humidity_pct_sum,
+       coalesce(min(r.lux) FILTER (WHERE abs(r.lux) < 'Infinity'), 0)::real AS lux_min,
+       coalesce(max(r.lux) FILTER (WHERE abs(r.lux) < 'Infinity'), 0)::real AS lux_max,
+       (count(*) FILTER (WHERE abs(r.lux) < 'Infinity'))::bigint AS lux_count,
+       coalesce(sum(r.lux::double precision) FILTER (WHERE abs(r.lux) < 'Infinity'), 0)::double precision AS lux_sum,
+       coalesce(min(r.spl_db) FILTER (WHERE abs(r.spl_db) < 'Infinity'), 0)::real AS spl_db_min,
+       coalesce(max(r.spl_db) FILTER (WHERE abs(r.spl_db) < 'Infinity'), 0)::real AS spl_db_max,
+       (count(*) FILTER (WHERE abs(r.spl_db) < 'Infinity'))::bigint AS spl_db_count,
+       coalesce(sum(r.spl_db::double precision) FILTER (WHERE abs(r.spl_db) < 'Infinity'), 0)::double precision AS spl_db_sum
+FROM readings r
+WHERE r.device_id = ANY(@device_ids::uuid[])
+  AND r.device_id IN (SELECT d.id FROM devices d WHERE d.team_id = @team_id)
+  AND r.bucket_at >= @hour_from::timestamptz
+  AND r.bucket_at < @hour_to::timestamptz
+GROUP BY r.device_id;

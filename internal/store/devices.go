@@ -79,47 +79,9 @@ func (s *Store) CurrentDevices(
 		if devices, err = convertAll(rows, currentDevice); err != nil {
 			return err
 		}
-		return s.addSummaries(ctx, tx, teamID, devices, now)
+		return s.addSummaries(ctx, tx, teamID, devices, roomsensor.SummaryFrom(now))
 	})
 	return devices, err
-}
-
-func (s *Store) addSummaries(
-	ctx context.Context, tx pgx.Tx, teamID uuid.UUID, devices []roomsensor.CurrentDevice, now time.Time,
-) error {
-	place := make(map[uuid.UUID]int, len(devices))
-	ids := make([]uuid.UUID, len(devices))
-	for i := range devices {
-		ids[i] = devices[i].ID
-		place[ids[i]] = i
-	}
-	from := roomsensor.SummaryFrom(now)
-	rows, err := s.queries.HourlySum(ctx, tx, db.HourlySumParams{
-		DeviceIds: ids, TeamID: teamID, HourFrom: from, HourTo: from.Add(roomsensor.SummaryHours * time.Hour),
-	})
-	if err != nil {
-		return err
-	}
-	for i := range rows {
-		devices[place[rows[i].DeviceID]].Last24h = summary(&rows[i])
-	}
-	return nil
-}
-
-func summary(row *db.HourlySumRow) [roomsensor.MetricCount]roomsensor.Stat {
-	stat := func(least, greatest float32, count int64, sum float64) roomsensor.Stat {
-		if count == 0 {
-			return roomsensor.Stat{}
-		}
-		return roomsensor.Stat{Min: least, Max: greatest, Mean: float32(sum / float64(count)), Count: count}
-	}
-	return [roomsensor.MetricCount]roomsensor.Stat{
-		roomsensor.CO2:      stat(row.Co2PpmMin, row.Co2PpmMax, row.Co2PpmCount, row.Co2PpmSum),
-		roomsensor.Temp:     stat(row.TempCMin, row.TempCMax, row.TempCCount, row.TempCSum),
-		roomsensor.Humidity: stat(row.HumidityPctMin, row.HumidityPctMax, row.HumidityPctCount, row.HumidityPctSum),
-		roomsensor.Lux:      stat(row.LuxMin, row.LuxMax, row.LuxCount, row.LuxSum),
-		roomsensor.Sound:    stat(row.SplDbMin, row.SplDbMax, row.SplDbCount, row.SplDbSum),
-	}
 }
 
 func currentDevice(row *db.DeviceCurrentListRow) (roomsensor.CurrentDevice, error) {

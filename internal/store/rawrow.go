@@ -18,10 +18,18 @@ import (
 // since 1970.
 const postgresEpoch = 946_684_800_000_000
 
+// The times that the API's form of a timestamp can print. PostgreSQL knows
+// earlier and later ones, infinity among them, which stand in a row that was
+// put there by SQL; they are served as the nearest that can be printed.
+var (
+	firstTime = time.Date(1, time.January, 1, 0, 0, 0, 0, time.UTC).UnixMicro() - postgresEpoch
+	lastTime  = roomsensor.Forever.UnixMicro() - postgresEpoch
+)
+
 // rawTime reads a timestamptz: microseconds since 2000.
 func rawTime(b []byte) time.Time {
 	micros := int64(binary.BigEndian.Uint64(b)) //nolint:gosec // Two's complement, as it was sent.
-	return time.UnixMicro(micros + postgresEpoch).UTC()
+	return time.UnixMicro(min(max(micros, firstTime), lastTime) + postgresEpoch).UTC()
 }
 
 // rawValues reads five columns of type real; null is a nil slice.

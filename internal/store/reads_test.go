@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"fmt"
+	"math"
 	"testing"
 	"time"
 
@@ -138,6 +139,59 @@ func TestNotANumberIsServedAsNull(t *testing.T) {
 	stored := f.readAll(t, f.device)
 	require.Len(t, stored, 1)
 	require.EqualValues(t, 2, stored[0].Values.Mask())
+}
+
+// What a reading shows as null counts in no summary either.
+func TestNotANumberCountsInNoSummary(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.exec(t, `INSERT INTO readings (device_id, bucket_at, co2_ppm, temp_c, humidity_pct, lux, spl_db) VALUES
+		($1, '2026-01-01T00:00:00Z', 'NaN', 'Infinity', '-Infinity', '-0', 'NaN'),
+		($1, '2026-01-01T00:05:00Z', 400, 20, NULL, '-0', 'Infinity'),
+		($1, '2026-01-01T00:10:00Z', 402, '-Infinity', 50, '-0', '-Infinity')`, f.device)
+	current, err := f.CurrentDevices(t.Context(), f.team, roomsensor.DeviceQuery{Limit: 10}, at("2026-01-01T00:30:00Z"))
+	require.NoError(t, err)
+	require.Len(t, current, 1)
+	require.Equal(t, [roomsensor.MetricCount]roomsensor.Stat{
+		roomsensor.CO2:      {Min: 400, Max: 402, Mean: 401, Count: 2},
+		roomsensor.Temp:     {Min: 20, Max: 20, Mean: 20, Count: 1},
+		roomsensor.Humidity: {Min: 50, Max: 50, Mean: 50, Count: 1},
+		roomsensor.Lux:      {Count: 3},
+	}, current[0].Last24h)
+	lux := current[0].Last24h[roomsensor.Lux]
+	for _, x := range []float32{lux.Min, lux.Max, lux.Mean} {
+		require.False(t, math.Signbit(float64(x)), "-0 is 0")
+	}
+}
+
+// PostgreSQL has times that no client can read: they are served as the nearest
+// that can be printed.
+func TestTimesOutOfReach(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	key, err := f.CreateAPIKey(t.Context(), roomsensor.Key{ID: "key", TeamID: f.team, Scope: roomsensor.ScopeRead})
+	require.NoError(t, err)
+	f.exec(t, "UPDATE api_keys SET expires_at = 'infinity'")
+	f.exec(t, "UPDATE devices SET last_seen_at = '-infinity'")
+	f.exec(t, `INSERT INTO assignments (device_id, type, label, started_at, ended_at)
+		VALUES ($1, 'place', 'Room', '4000-01-01 BC', 'infinity')`, f.device)
+	f.exec(t, `INSERT INTO readings (device_id, bucket_at, ingested_at) VALUES
+		($1, '2026-01-01T00:00:00Z', 'infinity'), ($1, '2026-01-01T00:05:00Z', '20000-01-01T00:00:00Z')`, f.device)
+
+	first := at("0001-01-01T00:00:00Z")
+	found, err := f.APIKey(t.Context(), key.ID)
+	require.NoError(t, err)
+	require.Equal(t, roomsensor.Forever, found.ExpiresAt.UTC())
+	device, err := f.Device(t.Context(), f.team, f.device)
+	require.NoError(t, err)
+	require.Equal(t, first, device.LastSeenAt.UTC())
+	blocks, err := f.Assignments(t.Context(), f.team, f.device, roomsensor.AssignmentQuery{Limit: 10})
+	require.NoError(t, err)
+	require.Equal(t, first, blocks[0].StartedAt)
+	require.Equal(t, roomsensor.Forever, *blocks[0].EndedAt)
+	for _, r := range f.readAll(t, f.device) {
+		require.Equal(t, roomsensor.Forever, r.IngestedAt)
+	}
 }
 
 func TestAssignmentsPageByPage(t *testing.T) {
