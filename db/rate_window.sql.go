@@ -11,14 +11,14 @@ import (
 
 const RateWindowHit = `-- name: RateWindowHit :one
 
-SELECT h.allowed::boolean AS allowed, h.remaining::integer AS remaining, h.reset_seconds::integer AS reset_seconds
+SELECT h.allowed::boolean AS allowed, h.remaining::integer AS remaining, h.reset_seconds::double precision AS reset_seconds
 FROM rate_window_hit($1) h
 `
 
 type RateWindowHitRow struct {
 	Allowed      bool
 	Remaining    int32
-	ResetSeconds int32
+	ResetSeconds float64
 }
 
 // The file is named in the singular: Go would build rate_windows.sql.go on Windows alone.

@@ -26,10 +26,9 @@ ALTER TABLE rate_windows ALTER COLUMN hits SET STORAGE PLAIN;
 -- rate_window_hit counts one request of a key, or denies it: at most 600 pass
 -- in any ten minutes. The clock is read after the row is locked, so that times
 -- ascend whichever process came first; a denied request leaves no trace.
--- Seconds are rounded up, so that a request after them really passes.
 -- +goose StatementBegin
 CREATE FUNCTION rate_window_hit(for_key_id text,
-    OUT allowed boolean, OUT remaining integer, OUT reset_seconds integer)
+    OUT allowed boolean, OUT remaining integer, OUT reset_seconds double precision)
 LANGUAGE plpgsql AS $function$
 DECLARE
     most CONSTANT integer := 600;
@@ -50,7 +49,7 @@ BEGIN
         UPDATE rate_windows SET hits = counted WHERE key_id = for_key_id;
     END IF;
     remaining := most - cardinality(counted);
-    reset_seconds := least(600, greatest(1, ceil(extract(epoch FROM counted[1] + width - at))));
+    reset_seconds := least(600, extract(epoch FROM counted[1] + width - at));
 END
 $function$;
 -- +goose StatementEnd

@@ -15,8 +15,8 @@ const (
 type RateVerdict struct {
 	Allowed   bool
 	Remaining int // requests that would pass right now, after this one
-	// Reset is the time, in whole seconds, until the oldest counted request
-	// leaves the window, which is when a request passes that was denied.
+	// Reset is the time until the oldest counted request leaves the window,
+	// which is when a request passes that was denied.
 	Reset time.Duration
 }
 

@@ -32,7 +32,7 @@ func (s *Store) CountRequest(ctx context.Context, keyID string) (roomsensor.Rate
 	return roomsensor.RateVerdict{
 		Allowed:   row.Allowed,
 		Remaining: int(row.Remaining),
-		Reset:     time.Duration(row.ResetSeconds) * time.Second,
+		Reset:     time.Duration(row.ResetSeconds * float64(time.Second)),
 	}, nil
 }
 

@@ -65,3 +65,16 @@ func TestTheWindowSlides(t *testing.T) {
 	move(10 * time.Minute)
 	require.Equal(t, 599, count().Remaining)
 }
+
+// Decision 25: what is rounded up twice would be a second too long.
+func TestTheWaitIsExact(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.exec(t, `INSERT INTO rate_windows (key_id, hits)
+		SELECT 'key', array_agg(now() - interval '10 minutes' + interval '4400 ms') FROM generate_series(1, 600)`)
+	denied, err := f.CountRequest(t.Context(), "key")
+	require.NoError(t, err)
+	require.False(t, denied.Allowed)
+	require.LessOrEqual(t, denied.Reset, 4400*time.Millisecond)
+	require.Positive(t, denied.Reset)
+}
