@@ -7,6 +7,7 @@ import (
 
 	"roomsensor/internal/app"
 	"roomsensor/internal/config"
+	"roomsensor/internal/ingest"
 )
 
 type uploadCmd struct {
@@ -26,6 +27,6 @@ func (c *uploadCmd) Run(ctx context.Context, t *terminal) error {
 		defer func() { _ = file.Close() }()
 		in = file
 	}
-	receipts := func(receipt app.Receipt) error { return printJSON(t.stdout, receipt) }
+	receipts := func(receipt ingest.Receipt) error { return printJSON(t.stdout, receipt) }
 	return app.Upload(ctx, c.Queue, c.Stream, in, receipts)
 }

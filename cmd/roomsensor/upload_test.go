@@ -69,7 +69,7 @@ func TestUpload(t *testing.T) {
 	require.Equal(t, exitOK, execute(t, env, strings.NewReader(""), "upload", "-").code)
 }
 
-func TestUploadStopsAtABadLine(t *testing.T) {
+func TestUploadGoesOnPastABadLine(t *testing.T) {
 	t.Parallel()
 	env := map[string]string{"NATS_URL": natstest.New(t).URL}
 	good := `{"hardware_id":"dev:1","readings":[]}` + "\n"
@@ -77,17 +77,22 @@ func TestUploadStopsAtABadLine(t *testing.T) {
 	for bad, says := range map[string]string{
 		`{"hardware_id":"dev:1"}`:               "It has no array readings.",
 		`{"hardware_id":"1","readings":[]}`:     "It has no hardware_id",
-		`[]`:                                    "Line 3 was not taken.",
-		`{"hardware_id":"dev:1","readings":[]`:  "Line 3 was not taken.",
-		large:                                   "Send its readings in several uploads.",
-		large + strings.Repeat(" ", 10_000_000): "Send its readings in several uploads.",
+		`[]`:                                    "It is not a JSON object.",
+		`{"hardware_id":"dev:1","readings":[]`:  "It is not",
+		large:                                   "bytes",
+		large + strings.Repeat(" ", 10_000_000): "Send the readings in several uploads.",
 		`{"hardware_id":"dev:1","readings":[` + strings.Repeat("0,", 10_000) + `0]}`: "at most 10000",
 	} {
 		r := execute(t, env, strings.NewReader(good+good+bad+"\n"+good), "upload")
 		require.Equal(t, exitFailure, r.code)
-		require.Len(t, receipts(t, r.out), 2, "what stands before is stored")
-		require.Contains(t, r.err, "Line 3 was not taken.")
-		require.Contains(t, r.err, says)
+		require.Contains(t, r.err, "Some lines were not taken; their receipts say why.")
+		list := receipts(t, r.out)
+		require.Len(t, list, 4, "a receipt for every line")
+		for i, receipt := range list {
+			require.InDelta(t, i+1, receipt["line"], 0)
+			require.Equal(t, i == 2, receipt["stream_sequence"] == nil)
+		}
+		require.Contains(t, list[2]["error"], says)
 	}
 	r := execute(t, env, nil, "upload", filepath.Join(t.TempDir(), "missing"))
 	require.Equal(t, exitFailure, r.code)
@@ -103,13 +108,23 @@ func TestUploadToAFullStreamSaysWhatIsStored(t *testing.T) {
 	}
 	r := execute(t, env, &input, "upload")
 	require.Equal(t, exitFailure, r.code)
-	stored := receipts(t, r.out)
-	require.Contains(t, r.err, fmt.Sprintf("The queue did not store line %d.", len(stored)+1))
+	require.Contains(t, r.err, "The queue took no more.")
+	stored, unconfirmed := 0, 0
+	for _, receipt := range receipts(t, r.out) {
+		if receipt["stream_sequence"] == nil {
+			require.Contains(t, receipt["error"], "Send it again.")
+			unconfirmed++
+			continue
+		}
+		require.Zero(t, unconfirmed, "in order")
+		stored++
+	}
 	info, err := stream(t, env["NATS_URL"]).Info(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, int64(16<<20), info.Config.MaxBytes)
-	require.GreaterOrEqual(t, info.State.Msgs, uint64(len(stored)))
-	require.NotEmpty(t, stored)
+	require.NotZero(t, stored)
+	require.NotZero(t, unconfirmed)
+	require.GreaterOrEqual(t, info.State.Msgs, uint64(stored))
 }
 
 func TestStreamReplay(t *testing.T) {

@@ -33,6 +33,13 @@ func OpenQueueSink(
 	return &queueSink{queue: q}, conn.Close, nil
 }
 
+// What is held back to be sent in one go: enough to keep the stream busy,
+// little to send again.
+const (
+	batchUploads = 512
+	batchBytes   = 8 << 20
+)
+
 func (s *queueSink) Send(ctx context.Context, hardwareID string, line []byte) error {
 	s.held = append(s.held, queue.Message{HardwareID: hardwareID, Text: bytes.Clone(line)})
 	s.bytes += len(line)

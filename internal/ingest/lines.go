@@ -33,10 +33,15 @@ type Receipt struct {
 // ErrLinesRefused says that some lines were no uploads; their receipts say why.
 var ErrLinesRefused = errors.New("some lines are no uploads")
 
+// ErrQueueRefused says that the queue took no more; the receipts say which
+// lines it did not confirm.
+var ErrQueueRefused = errors.New("the queue did not store every line")
+
 // UploadLines gives JSON Lines of uploads to the queue, as trusted ground does,
 // and reports a receipt for every line that is not blank, in their order. A
 // line that is no upload does not stop the others: the error is
-// ErrLinesRefused in the end. A queue that takes no more does stop it.
+// ErrLinesRefused in the end. A queue that takes no more does stop it, with
+// ErrQueueRefused.
 func UploadLines(ctx context.Context, q *queue.Queue, r io.Reader, report func(Receipt) error) error {
 	u := uploader{queue: q, report: report}
 	lines := bufio.NewReaderSize(r, lineBuffer)
@@ -126,7 +131,10 @@ func (u *uploader) flush(ctx context.Context) error {
 		}
 	}
 	u.receipts, u.messages, u.bytes = u.receipts[:0], nil, 0
-	return failed
+	if failed != nil {
+		return fmt.Errorf("%w: %w", ErrQueueRefused, failed)
+	}
+	return nil
 }
 
 func (u *uploader) verdict() error {
