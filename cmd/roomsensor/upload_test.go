@@ -78,7 +78,7 @@ func TestUploadGoesOnPastABadLine(t *testing.T) {
 		`{"hardware_id":"dev:1"}`:               "It has no array readings.",
 		`{"hardware_id":"1","readings":[]}`:     "It has no hardware_id",
 		`[]`:                                    "It is not a JSON object.",
-		`{"hardware_id":"dev:1","readings":[]`:  "It is not",
+		`{"hardware_id":"dev:1","readings":[]`:  "It ends before its JSON object does.",
 		large:                                   "bytes",
 		large + strings.Repeat(" ", 10_000_000): "Send the readings in several uploads.",
 		`{"hardware_id":"dev:1","readings":[` + strings.Repeat("0,", 10_000) + `0]}`: "at most 10000",
