@@ -1,7 +1,9 @@
 package api
 
 import (
+	"context"
 	"log"
+	"net"
 	"net/http"
 	"regexp"
 	"time"
@@ -16,6 +18,12 @@ const (
 	readTimeout       = 15 * time.Second
 	idleTimeout       = 60 * time.Second
 	maxHeaderBytes    = 64 << 10 // devices may name 1,000 ids
+
+	// sendBuffer bounds what the kernel takes ahead of the client. Left alone
+	// it grows to megabytes, and as a writer that found it full is woken only
+	// once a third is free, a line of 40 KB/s would seem to stand still for
+	// longer than stallTimeout.
+	sendBuffer = 256 << 10
 )
 
 // NewServer makes the server of the public listener. Its reports of broken
@@ -30,8 +38,18 @@ func NewServer(addr string, handler http.Handler, logger zerolog.Logger) *http.S
 		IdleTimeout:                  idleTimeout,
 		MaxHeaderBytes:               maxHeaderBytes,
 		DisableGeneralOptionsHandler: true, // OPTIONS * is an unknown path like any other.
+		ConnContext:                  boundSendBuffer,
 		ErrorLog:                     log.New(quietLog{logger}, "", 0),
 	}
+}
+
+// boundSendBuffer prepares a connection. One without such a buffer, as a
+// test's, needs none.
+func boundSendBuffer(ctx context.Context, conn net.Conn) context.Context {
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		_ = tcp.SetWriteBuffer(sendBuffer) // Without it the connection is as good, but for slow lines.
+	}
+	return ctx
 }
 
 // secretive is what a line of the server's own log must not show: queries and keys.
