@@ -110,7 +110,7 @@ func (s *Store) applyPatch(
 		return fmt.Errorf("reading metadata: %w", err)
 	}
 	tags = patch.Metadata.Apply(tags)
-	if len(tags) > roomsensor.MaxMetadataKeys {
+	if len(patch.Metadata.Values) > 0 && len(tags) > roomsensor.MaxMetadataKeys {
 		return roomsensor.Invalid("metadata", fmt.Sprintf(
 			"metadata would have %d keys; at most %d are allowed. Remove some by sending them as null.",
 			len(tags), roomsensor.MaxMetadataKeys))

@@ -47,6 +47,21 @@ func TestUpdateDevice(t *testing.T) {
 	require.ErrorIs(t, err, roomsensor.ErrNotFound, "another team's device")
 }
 
+// A device may have more tags by SQL; only a change of them is held to the limit.
+func TestRenameOfADeviceWithTooManyTags(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.exec(t, "UPDATE devices SET metadata = (SELECT jsonb_object_agg('k' || n, 'v') FROM generate_series(0, 50) n)")
+	body, _, err := f.UpdateDevice(t.Context(), f.team, f.device, named("Room"), nil, renderName)
+	require.NoError(t, err)
+	require.Equal(t, "Room", string(body))
+
+	change := named("Room")
+	change.Metadata.Values = map[string]*string{"k0": new("other")}
+	_, _, err = f.UpdateDevice(t.Context(), f.team, f.device, change, nil, renderName)
+	requireCode(t, err, roomsensor.CodeValidationFailed)
+}
+
 func TestTooManyTagsAfterTheMerge(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
