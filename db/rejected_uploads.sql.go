@@ -139,3 +139,25 @@ func (q *Queries) RejectMarkReplayed(ctx context.Context, db DBTX, rejectID uuid
 	_, err := db.Exec(ctx, RejectMarkReplayed, rejectID)
 	return err
 }
+
+const RejectTrim = `-- name: RejectTrim :execrows
+WITH sized AS (
+    SELECT id, sum(octet_length(payload) + octet_length(detail) + 300)
+                   OVER (ORDER BY received_at DESC, stream_sequence DESC, id) AS size_to_here
+    FROM rejected_uploads
+    WHERE (SELECT pg_total_relation_size('rejected_uploads')) > $1::bigint
+)
+DELETE FROM rejected_uploads r USING sized
+WHERE r.id = sized.id AND sized.size_to_here > $1::bigint
+`
+
+// RejectTrim keeps the newest rejects that fit into a size, and looks only once
+// the table takes more than that on disk. What a row takes beside its payload
+// and its detail is estimated.
+func (q *Queries) RejectTrim(ctx context.Context, db DBTX, mostBytes int64) (int64, error) {
+	result, err := db.Exec(ctx, RejectTrim, mostBytes)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}

@@ -21,3 +21,16 @@ SELECT * FROM rejected_uploads WHERE id = @reject_id;
 
 -- name: RejectMarkReplayed :exec
 UPDATE rejected_uploads SET replayed_at = now() WHERE id = @reject_id;
+
+-- RejectTrim keeps the newest rejects that fit into a size, and looks only once
+-- the table takes more than that on disk. What a row takes beside its payload
+-- and its detail is estimated.
+-- name: RejectTrim :execrows
+WITH sized AS (
+    SELECT id, sum(octet_length(payload) + octet_length(detail) + 300)
+                   OVER (ORDER BY received_at DESC, stream_sequence DESC, id) AS size_to_here
+    FROM rejected_uploads
+    WHERE (SELECT pg_total_relation_size('rejected_uploads')) > @most_bytes::bigint
+)
+DELETE FROM rejected_uploads r USING sized
+WHERE r.id = sized.id AND sized.size_to_here > @most_bytes::bigint;

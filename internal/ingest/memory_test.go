@@ -20,6 +20,7 @@ type memoryStore struct {
 	table   *table
 	batches int
 	replays map[uuid.UUID]int
+	trim    func(mostBytes int64) int64 // may be nil
 }
 
 func newMemoryStore(units map[string][]roomsensor.Installation) *memoryStore {
@@ -64,6 +65,13 @@ func (s *memoryStore) WriteBatch(ctx context.Context, b roomsensor.Batch) (int64
 		}
 	}
 	return int64(len(b.Rows)), nil
+}
+
+func (s *memoryStore) TrimRejects(_ context.Context, mostBytes int64) (int64, error) {
+	if s.trim == nil {
+		return 0, nil
+	}
+	return s.trim(mostBytes), nil
 }
 
 func (s *memoryStore) upsert(row *roomsensor.DeviceMeasurement) {

@@ -15,7 +15,7 @@ import (
 // queue, the same from every worker: do not add them up.
 type workerMetrics struct {
 	uploads, readings, changed, purged prometheus.Counter
-	failures                           prometheus.Counter
+	failures, dropped                  prometheus.Counter
 	rejects                            *prometheus.CounterVec
 	batchReadings, batchSeconds, lag   prometheus.Histogram
 
@@ -39,6 +39,7 @@ func newWorkerMetrics(registerer prometheus.Registerer) *workerMetrics {
 		changed:  counter("rows_changed_total", "Rows of readings that were inserted or changed."),
 		purged:   counter("purged_messages_total", "Stored uploads that left the stream."),
 		failures: counter("batch_failures_total", "Batches that were given back to be tried again."),
+		dropped:  counter("rejects_dropped_total", "Oldest rejects that were deleted for room."),
 		rejects: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "roomsensor_ingest_rejects_total", Help: "Rejects that were kept, redeliveries included.",
 		}, []string{"reason"}),

@@ -11,6 +11,11 @@ const (
 	watchEvery = 5 * time.Second
 	// purgeEvery bounds how long a stream that is full of stored uploads refuses.
 	purgeEvery = 10 * time.Second
+	// trimEvery and maxRejects keep rejects from filling the database, as a
+	// device that sends nonsense could. A gibibyte is some million of them,
+	// which outlast what the stream keeps.
+	trimEvery  = time.Minute
+	maxRejects = 1 << 30 // bytes
 )
 
 // watch keeps the metrics of the queue.
@@ -37,6 +42,23 @@ func (w *Worker) purge(ctx context.Context) {
 		if purged > 0 {
 			w.metrics.purged.Add(float64(purged))
 			w.Log.Info().Uint64("messages", purged).Msg("stored uploads left the stream")
+		}
+	})
+}
+
+// trim keeps the rejects to their size. Nothing goes silently: what does is
+// logged and counted.
+func (w *Worker) trim(ctx context.Context) {
+	every(ctx, trimEvery, func() {
+		dropped, err := w.Store.TrimRejects(ctx, maxRejects)
+		if err != nil {
+			w.Log.Debug().Err(err).Msg("the rejects were not trimmed")
+			return
+		}
+		if dropped > 0 {
+			w.metrics.dropped.Add(float64(dropped))
+			w.Log.Warn().Int64("rejects", dropped).Int("most_bytes", maxRejects).
+				Msg("the oldest rejects were dropped, as all of them take too much room; find what sends so many")
 		}
 	})
 }

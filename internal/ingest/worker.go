@@ -79,6 +79,7 @@ func (w *Worker) Run(ctx context.Context) {
 	var group sync.WaitGroup
 	group.Go(func() { w.watch(ctx) })
 	group.Go(func() { w.purge(ctx) })
+	group.Go(func() { w.trim(ctx) })
 	group.Go(func() { w.read(ctx, hard, deliveries) })
 	group.Go(func() { collect(deliveries, batches) })
 	for range w.Writers {

@@ -43,6 +43,16 @@ func (s *Store) Reject(ctx context.Context, id uuid.UUID) (roomsensor.Reject, er
 	}, nil
 }
 
+// TrimRejects deletes the oldest rejects beyond some bytes and tells how many
+// those were.
+func (s *Store) TrimRejects(ctx context.Context, mostBytes int64) (deleted int64, err error) {
+	deleted, err = s.queries.RejectTrim(ctx, s.pool, mostBytes)
+	if err != nil {
+		return 0, fmt.Errorf("trimming rejects: %w", translate(err))
+	}
+	return deleted, nil
+}
+
 func arrival(row *db.RejectedUpload) roomsensor.Arrival {
 	return roomsensor.Arrival{
 		At: row.ReceivedAt.UTC(), Sequence: uint64(row.StreamSequence), Team: row.TeamID, //nolint:gosec // Counts from 1.
