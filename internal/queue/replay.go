@@ -55,6 +55,13 @@ func (q *Queue) replayConfig(ctx context.Context, since *time.Time) (jetstream.C
 	if !oldest.IsZero() && oldest.Before(start) {
 		start = oldest
 	}
+	newest := stream.CachedInfo().State.LastTime
+	if newest.IsZero() {
+		return config, nil
+	}
+	if newest.Before(start) {
+		start = newest // What arrives from now on must not be skipped, whatever the clocks say.
+	}
 	config.DeliverPolicy, config.OptStartTime = jetstream.DeliverByStartTimePolicy, &start
 	return config, nil
 }

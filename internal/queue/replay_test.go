@@ -51,6 +51,23 @@ func TestReplaySinceGivesALaterPartAgain(t *testing.T) {
 	require.Equal(t, jetstream.DeliverByStartTimePolicy, consumer.Config.DeliverPolicy)
 }
 
+// A start in the future would skip what arrives until then, once the server
+// looks it up again.
+func TestReplaySinceLaterThanEverythingSkipsNothing(t *testing.T) {
+	t.Parallel()
+	f := setup(t, small)
+	require.NoError(t, f.Declare(f.ctx))
+	future := time.Now().Add(time.Hour)
+	require.NoError(t, f.Replay(f.ctx, &future))
+	f.publish(t, "a")
+	f.settle(t, 1)
+	require.NoError(t, f.Replay(f.ctx, &future))
+	_, consumer := f.info(t)
+	require.Equal(t, f.storedAt(t, 1), *consumer.Config.OptStartTime)
+	f.publish(t, "b")
+	require.Equal(t, []uint64{1, 2}, f.sequencesOf(t, 2))
+}
+
 func TestReplaySinceGivesUnsettledUploadsToo(t *testing.T) {
 	t.Parallel()
 	f := setup(t, small)
