@@ -78,7 +78,7 @@ func (b *body) read(w http.ResponseWriter, r *http.Request) *roomsensor.Error {
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
-			return unreadable(raw.failed)
+			return unreadable(raw.failed, err)
 		}
 	}
 }
@@ -104,10 +104,15 @@ func bodyTooLarge() *roomsensor.Error {
 }
 
 // unreadable tells a body that did not come, whose error is that of the
-// connection, from one that cannot be decompressed.
-func unreadable(raw error) *roomsensor.Error {
+// connection, from one that cannot be decompressed. A zstd window is memory
+// that the body takes, so that it has the same limit.
+func unreadable(raw, decoding error) *roomsensor.Error {
 	var large *http.MaxBytesError
 	switch {
+	case errors.Is(decoding, zstd.ErrWindowSizeExceeded), errors.Is(decoding, zstd.ErrDecoderSizeExceeded):
+		return roomsensor.NewError(roomsensor.CodeRequestTooLarge, "",
+			fmt.Sprintf("The body or its zstd window is larger than %d bytes. "+
+				"Compress it at a lower level, or send the uploads in several requests.", maxBody))
 	case errors.As(raw, &large):
 		return bodyTooLarge()
 	case errors.Is(raw, os.ErrDeadlineExceeded):

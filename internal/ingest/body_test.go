@@ -110,6 +110,23 @@ func TestNobodyWaitsForABodyThatIsRefused(t *testing.T) {
 	})
 }
 
+// A client that does not look for an answer before it has sent everything hears
+// what was wrong all the same.
+func TestARefusalReachesAClientThatIsStillSending(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		near := pipe(t, NewReceiver(ReceiverConfig{Keys: &keyShelf{}, Log: zerolog.Nop(), Metrics: prometheus.NewRegistry()}))
+		_, err := fmt.Fprintf(near, "POST /uploads HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", maxBody)
+		require.NoError(t, err)
+		_, err = io.WriteString(near, strings.Repeat("x", maxBody))
+		require.NoError(t, err)
+		response, err := http.ReadResponse(bufio.NewReader(near), nil)
+		require.NoError(t, err)
+		require.Equal(t, 401, response.StatusCode)
+		require.NoError(t, response.Body.Close())
+	})
+}
+
 func TestABodyMayNotTakeForEver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

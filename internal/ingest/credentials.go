@@ -51,7 +51,8 @@ func (c *credentials) run(ctx context.Context) {
 }
 
 // load reads the credentials, unless a load that began no earlier than an
-// instant has done so meanwhile.
+// instant has done so meanwhile, or one has failed since: whoever waited for
+// its turn would else wait for a database that is away once more.
 func (c *credentials) load(ctx context.Context, after time.Time) bool {
 	select {
 	case c.loading <- struct{}{}:
@@ -59,8 +60,8 @@ func (c *credentials) load(ctx context.Context, after time.Time) bool {
 		return false
 	}
 	defer func() { <-c.loading }()
-	if c.loadedSince(after) {
-		return true
+	if loaded, failed := c.since(after); loaded || failed {
+		return loaded
 	}
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, reloadTimeout)
@@ -80,10 +81,10 @@ func (c *credentials) load(ctx context.Context, after time.Time) bool {
 	return true
 }
 
-func (c *credentials) loadedSince(after time.Time) bool {
+func (c *credentials) since(after time.Time) (loaded, failed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return !c.asOf.Before(after)
+	return !c.asOf.Before(after), c.failed.After(after)
 }
 
 func (c *credentials) find(id string) (key roomsensor.Key, known, away bool) {

@@ -65,6 +65,36 @@ func TestAnAbsentDatabaseIsAskedRarely(t *testing.T) {
 	})
 }
 
+// Who waits for a lookup that fails does not wait for the same once more.
+func TestUnknownCredentialsAtOnceShareAFailure(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := watching(t, silentShelf{})
+		_, unknown, _ := roomsensor.GenerateKey(roomsensor.IngestKey)
+		pass(time.Millisecond)
+		started := time.Now()
+		codes := make(chan roomsensor.Code, 100)
+		for range cap(codes) {
+			go func() {
+				_, refusal := c.authenticate(t.Context(), []string{"Bearer " + unknown})
+				codes <- codeOf(refusal)
+			}()
+		}
+		for range cap(codes) {
+			require.Equal(t, roomsensor.CodeOverloaded, <-codes)
+		}
+		require.LessOrEqual(t, time.Since(started), reloadTimeout)
+	})
+}
+
+// silentShelf is a database that takes questions and answers none.
+type silentShelf struct{}
+
+func (silentShelf) IngestKeys(ctx context.Context) ([]roomsensor.Key, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
 func TestUnknownCredentialsAtOnceShareALookup(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

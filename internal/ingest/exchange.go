@@ -3,6 +3,7 @@ package ingest
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"runtime/debug"
 	"strconv"
@@ -117,16 +118,22 @@ func (x *exchange) answer() {
 
 func (x *exchange) fail(refusal *roomsensor.Error) {
 	x.status, x.code = refusal.Code.Status(), refusal.Code
-	x.limitReading()
+	x.dropRest()
 	x.limitWriting()
 	_ = problem.Write(x.w, refusal, x.DocsURL, x.id) // Likewise.
 }
 
-// limitReading ends a body that nobody waits for: the server reads what is left
-// of a short one before it answers, however slowly that comes.
-func (x *exchange) limitReading() {
-	if !x.read { // Without a connection, as in a test, there is nothing to limit.
-		_ = http.NewResponseController(x.w).SetReadDeadline(time.Now().Add(lingerTimeout))
+// dropRest reads for a moment what is left of a body that was refused: a client
+// that is still sending when the connection closes may never read the answer.
+// One that asked whether to send at all has sent nothing.
+func (x *exchange) dropRest() {
+	if x.read {
+		return
+	}
+	// Without a connection, as in a test, there is nothing to limit.
+	_ = http.NewResponseController(x.w).SetReadDeadline(time.Now().Add(lingerTimeout))
+	if x.r.Header.Get("Expect") == "" {
+		_, _ = io.CopyN(io.Discard, x.r.Body, maxBody) // It ends at the deadline at last.
 	}
 }
 

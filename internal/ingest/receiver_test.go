@@ -244,6 +244,7 @@ func TestWhatIsTooLargeIsNotTaken(t *testing.T) {
 		"body, gzip":        g.post(t, gzipped(t, huge), "Content-Encoding", "gzip"),
 		"body, zstd":        g.post(t, zstandard(t, huge), "Content-Encoding", "zstd"),
 		"bomb, gzip":        g.post(t, gzipped(t, bomb), "Content-Encoding", "gzip"),
+		"window, zstd":      g.post(t, "\x28\xb5\x2f\xfd\x00\x88"+strings.Repeat("x", 99), "Content-Encoding", "zstd"),
 		"bomb, zstd":        g.post(t, zstandard(t, bomb), "Content-Encoding", "zstd"),
 		"upload":            g.post(t, small+"\n"+wide),
 		"number of reading": g.post(t, many),
