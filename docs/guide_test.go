@@ -72,5 +72,5 @@ func check(t *testing.T, schema *openapi3.SchemaRef, text string) error {
 	var value any
 	require.NoError(t, json.Unmarshal([]byte(text), &value), text)
 	err := schema.Value.VisitJSON(value, openapi3.EnableJSONSchema2020(), openapi3.VisitAsResponse())
-	return err //nolint:wrapcheck // It names the field.
+	return err
 }

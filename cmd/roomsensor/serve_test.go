@@ -27,7 +27,7 @@ type output struct {
 func (o *output) Write(text []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.text.Write(text) //nolint:wrapcheck // It never fails.
+	return o.text.Write(text)
 }
 
 func (o *output) String() string {

@@ -7,7 +7,6 @@ import (
 
 	"roomsensor/internal/app"
 	"roomsensor/internal/config"
-	"roomsensor/internal/ingest"
 )
 
 type uploadCmd struct {
@@ -27,6 +26,6 @@ func (c *uploadCmd) Run(ctx context.Context, t *terminal) error {
 		defer func() { _ = file.Close() }()
 		in = file
 	}
-	receipts := func(receipt ingest.Receipt) error { return printJSON(t.stdout, receipt) }
+	receipts := func(receipt app.Receipt) error { return printJSON(t.stdout, receipt) }
 	return app.Upload(ctx, c.Queue, c.Stream, in, receipts)
 }

@@ -135,7 +135,7 @@ func TestLostDatabaseBreaksTheConnection(t *testing.T) {
 		}
 		_, err := f.sql.Exec(ctx, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 			WHERE datname = current_database() AND application_name LIKE '%export%'`)
-		return err //nolint:wrapcheck // It fails the test.
+		return err
 	}
 	f.replica = f.serve(t, &hooked{backend{f.store}, lose}, nil)
 	got, body := f.raw(t, "HTTP/1.1", "/v1/readings.csv?last=90d", "identity")

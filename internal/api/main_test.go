@@ -147,7 +147,7 @@ type lockedBuffer struct {
 func (b *lockedBuffer) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.text.Write(p) //nolint:wrapcheck // It never fails.
+	return b.text.Write(p)
 }
 
 func (b *lockedBuffer) String() string {

@@ -190,8 +190,8 @@ func TestSlowClientGetsItsExport(t *testing.T) {
 type slow struct{ io.Reader }
 
 func (s slow) Read(p []byte) (int, error) {
-	<-time.After(time.Second)                    // Of the bubble.
-	return s.Reader.Read(p[:min(len(p), 1<<10)]) //nolint:wrapcheck // A reader passes errors on as they are.
+	<-time.After(time.Second) // Of the bubble.
+	return s.Reader.Read(p[:min(len(p), 1<<10)])
 }
 
 func TestStalledDatabaseEndsAnExport(t *testing.T) {

@@ -10,12 +10,15 @@ import (
 	"roomsensor/internal/queue"
 )
 
+// Receipt says what became of one line of uploads.
+type Receipt = ingest.Receipt
+
 // Upload puts JSON Lines of uploads into the stream and gives a receipt for
 // each line, in their order: that it is stored, or why it was not taken. A line
 // that cannot be taken does not stop the others, and makes the command fail in
 // the end. It is for trusted ground, as no team is named.
 func Upload(
-	ctx context.Context, cfg config.Queue, stream config.Stream, in io.Reader, receipt func(ingest.Receipt) error,
+	ctx context.Context, cfg config.Queue, stream config.Stream, in io.Reader, receipt func(Receipt) error,
 ) error {
 	return withQueue(ctx, cfg, stream, func(ctx context.Context, q *queue.Queue) error {
 		// An interrupt must end a read from a terminal too.

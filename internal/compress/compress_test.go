@@ -59,12 +59,12 @@ func expand(t *testing.T, coding compress.Coding, body []byte) ([]byte, error) {
 	if coding == compress.Gzip {
 		r, err := gzip.NewReader(bytes.NewReader(body))
 		require.NoError(t, err)
-		return io.ReadAll(r) //nolint:wrapcheck // The test looks at it as it is.
+		return io.ReadAll(r)
 	}
 	r, err := zstd.NewReader(bytes.NewReader(body))
 	require.NoError(t, err)
 	defer r.Close()
-	return io.ReadAll(r) //nolint:wrapcheck // As above.
+	return io.ReadAll(r)
 }
 
 func TestBodiesReadBack(t *testing.T) {

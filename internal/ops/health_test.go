@@ -31,7 +31,7 @@ func (s *switchable) probe(ctx context.Context) error {
 		return &ops.UnavailableError{Reason: "does not answer", Cause: ctx.Err()}
 	}
 	if err := s.away.Load(); err != nil {
-		return err //nolint:wrapcheck // It is this test's own.
+		return err
 	}
 	return nil
 }
@@ -89,7 +89,7 @@ func TestLossIsNoticedWithin20Seconds(t *testing.T) {
 			need.hang.Store(hangs)
 			lost := time.Now()
 			for len(h.Missing()) == 0 {
-				time.Sleep(100 * time.Millisecond) //nolint:forbidigo // The clock of the bubble.
+				time.Sleep(100 * time.Millisecond)
 			}
 			require.LessOrEqual(t, time.Since(lost), 13*time.Second)
 
@@ -120,7 +120,7 @@ func TestOneFailedProbeTurnsNothing(t *testing.T) {
 		require.NoError(t, h.AwaitReady(ctx))
 		for ctx.Err() == nil {
 			require.Empty(t, h.Missing())
-			time.Sleep(50 * time.Millisecond) //nolint:forbidigo // The clock of the bubble.
+			time.Sleep(50 * time.Millisecond)
 		}
 		require.Greater(t, probes.Load(), int32(5))
 	})
@@ -131,14 +131,14 @@ func TestALongOutageIsLoggedOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, h *ops.Health, need *switchable, log *bytes.Buffer) {
 		t.Helper()
 		need.away.Store(&ops.UnavailableError{Reason: "does not answer", Cause: errors.New("dial: refused")})
-		time.Sleep(10 * time.Minute) //nolint:forbidigo // The clock of the bubble.
+		time.Sleep(10 * time.Minute)
 		synctest.Wait()
 		require.Equal(t, 1, strings.Count(log.String(), "\n"), log.String())
 		require.Contains(t, log.String(), `"cause":"dial: refused"`)
 		require.Contains(t, log.String(), "database does not answer")
 
 		need.away.Store(&ops.UnavailableError{Reason: "was never migrated"})
-		time.Sleep(10 * time.Second) //nolint:forbidigo // The clock of the bubble.
+		time.Sleep(10 * time.Second)
 		synctest.Wait()
 		require.Contains(t, log.String(), "database was never migrated")
 
