@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 
+	"roomsensor/internal/problem"
 	"roomsensor/internal/roomsensor"
 )
 
@@ -41,7 +42,7 @@ func (s *site) addErrors() error {
 
 func (s *site) addError(info roomsensor.CodeInfo) error {
 	path := "/errors/" + string(info.Code)
-	example, err := exampleOf(info, s.options.localize(writtenDocsURL+path))
+	example, err := exampleOf(info.Code, s.options.localize(writtenDocsURL))
 	if err != nil {
 		return err
 	}
@@ -57,29 +58,18 @@ func (s *site) addError(info roomsensor.CodeInfo) error {
 	return s.addPage(path, page{Title: string(info.Code), Body: body})
 }
 
-// exampleOf prints the envelope of spec 7 for a code.
-func exampleOf(info roomsensor.CodeInfo, docURL string) (string, error) {
-	type inner struct {
-		Type      string          `json:"type"`
-		Code      roomsensor.Code `json:"code"`
-		Message   string          `json:"message"`
-		Param     *string         `json:"param"`
-		DocURL    string          `json:"doc_url"`
-		RequestID string          `json:"request_id"`
+// exampleRequestID is the request id of every example.
+const exampleRequestID = "req_ujzdegxdncf32epf3dhodzdoci"
+
+// exampleOf prints what the service answers with a code.
+func exampleOf(code roomsensor.Code, docsURL string) (string, error) {
+	body, err := problem.Body(code.New(), docsURL, exampleRequestID)
+	if err != nil {
+		return "", err
 	}
-	e := inner{
-		Type: "invalid_request_error", Code: info.Code, Message: info.Message,
-		DocURL: docURL, RequestID: "req_ujzdegxdncf32epf3dhodzdoci",
+	var example bytes.Buffer
+	if err := json.Indent(&example, body, "", "  "); err != nil {
+		return "", fmt.Errorf("indenting an example: %w", err)
 	}
-	if info.Param != "" {
-		e.Param = &info.Param
-	}
-	var body bytes.Buffer
-	encoder := json.NewEncoder(&body)
-	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(map[string]inner{"error": e}); err != nil {
-		return "", fmt.Errorf("encoding an example: %w", err)
-	}
-	return body.String(), nil
+	return example.String() + "\n", nil
 }

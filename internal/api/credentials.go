@@ -21,19 +21,11 @@ func credentials(r *http.Request, keyInURL bool) (string, error) {
 	case 0:
 		return "", roomsensor.CodeAPIKeyMissing.New()
 	case 1:
-		return bearer(headers[0])
+		if key, ok := roomsensor.BearerToken(headers[0]); ok {
+			return key, nil
+		}
 	}
 	return "", roomsensor.CodeAPIKeyInvalid.New()
-}
-
-// bearer takes the key out of the header's value; the letter case of the
-// scheme does not matter.
-func bearer(header string) (string, error) {
-	scheme, key, _ := strings.Cut(header, " ")
-	if !strings.EqualFold(scheme, "Bearer") {
-		return "", roomsensor.CodeAPIKeyInvalid.New()
-	}
-	return strings.TrimLeft(key, " "), nil
 }
 
 // urlCredentials finds the one key=... of a query, also where the rest of the

@@ -106,7 +106,12 @@ const (
 
 func pause(ctx context.Context, attempt int) error {
 	longest := min(firstPause<<min(attempt, 8), lastPause)
-	timer := time.NewTimer(longest/2 + rand.N(longest/2)) //nolint:gosec // A pause is no secret.
+	return sleep(ctx, longest/2+rand.N(longest/2)) //nolint:gosec // A pause is no secret.
+}
+
+// sleep waits for a time, or until ctx ends.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():

@@ -52,14 +52,7 @@ func (p *pacedSender) wait(ctx context.Context, left time.Duration) error {
 			return err
 		}
 	}
-	timer := time.NewTimer(left)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
+	return sleep(ctx, left)
 }
 
 // close hands over what was held back, also when the run was interrupted.

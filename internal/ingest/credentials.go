@@ -2,7 +2,6 @@ package ingest
 
 import (
 	"context"
-	"strings"
 	"sync"
 	"time"
 
@@ -132,17 +131,16 @@ func (c *credentials) lookup(ctx context.Context, id string) (roomsensor.Key, *r
 	return key, nil
 }
 
-// credentialOf reads the one Authorization header that there must be; the
-// letter case of the scheme does not matter.
+// credentialOf reads the one Authorization header that there must be.
 func credentialOf(headers []string) (id, secret string, ok bool) {
 	if len(headers) != 1 {
 		return "", "", false
 	}
-	scheme, text, _ := strings.Cut(headers[0], " ")
-	if !strings.EqualFold(scheme, "Bearer") {
+	text, ok := roomsensor.BearerToken(headers[0])
+	if !ok {
 		return "", "", false
 	}
-	return roomsensor.ParseKey(roomsensor.IngestKey, strings.Trim(text, " "))
+	return roomsensor.ParseKey(roomsensor.IngestKey, text)
 }
 
 // places bounds how many requests of one credential run at once.

@@ -70,6 +70,14 @@ func ParseKey(kind KeyKind, text string) (id, secret string, ok bool) {
 	return id, secret, ok && id != "" && secret != "" && IsPlain(id)
 }
 
+// BearerToken takes the credential out of the value of an Authorization header;
+// the letter case of the scheme does not matter (decision 24). ok is false for
+// another scheme.
+func BearerToken(header string) (token string, ok bool) {
+	scheme, token, _ := strings.Cut(header, " ")
+	return strings.Trim(token, " "), strings.EqualFold(scheme, "Bearer")
+}
+
 // Matches compares a secret in constant time. A zero Key stands for an unknown
 // one: it costs the same and never matches.
 func (k *Key) Matches(secret string) bool {
