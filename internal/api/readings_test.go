@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"roomsensor/internal/conformance"
 	"roomsensor/internal/roomsensor"
 )
 
@@ -46,7 +47,7 @@ func TestReadingsGolden(t *testing.T) {
 	requireGolden(t, "empty.json.golden", f.get(t, readingsPath+"?last=1m").body)
 }
 
-// Decisions 3 to 5; spec 4, readings, rule 1.
+// Decisions 3 to 5.
 func TestWindows(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
@@ -78,6 +79,14 @@ func TestWindows(t *testing.T) {
 			require.Equal(t, want, co2s(decode[list[reading]](t, f.get(t, readingsPath+"?"+query))))
 		})
 	}
+}
+
+// Decisions 2 to 5, on both endpoints that have a window.
+func TestRefusedWindows(t *testing.T) {
+	t.Parallel()
+	conformance.Covers(t, "spec 4, readings, rule 1")
+	f := setup(t)
+	hour := func(n int) string { return roomsensor.FormatTime(start.Add(-time.Duration(n) * time.Hour)) }
 	for query, tc := range map[string]struct {
 		code  roomsensor.Code
 		param string

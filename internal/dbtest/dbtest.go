@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"roomsensor/internal/conformance"
 	"roomsensor/internal/localdb"
 )
 
@@ -51,6 +52,7 @@ func Edition(t testing.TB) string {
 // NeedCommunity skips a test of what the Apache edition does not have.
 func NeedCommunity(t testing.TB) {
 	t.Helper()
+	conformance.NeedsMachine(t, "the Community edition of TimescaleDB")
 	if Edition(t) != localdb.Community {
 		t.Skip("needs the Community edition of TimescaleDB, and the server has the Apache edition")
 	}

@@ -1,5 +1,6 @@
 // Testrun runs the tests of the module on a TimescaleDB that it gets for them and ends afterwards; `go tool task test`
-// calls it. Arguments go to `go test`; without any all packages are tested. `testrun clean` ends the server that plain
+// calls it. Arguments go to `go test`; without any all packages are tested, and what the tests prove of the contract is
+// compared with docs/conformance.md. `testrun conformance` writes that page; `testrun clean` ends the server that plain
 // `go test` runs share, and removes its data.
 package main
 
@@ -24,8 +25,13 @@ func main() {
 // run returns the exit code: that of the tests, or 1.
 func run(ctx context.Context, args []string, out io.Writer) int {
 	do := test
-	if len(args) == 1 && args[0] == "clean" {
-		do = clean
+	if len(args) == 1 {
+		switch args[0] {
+		case "clean":
+			do = clean
+		case "conformance":
+			do = conform
+		}
 	}
 	code, err := do(ctx, args, out)
 	if err != nil {

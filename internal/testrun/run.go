@@ -22,42 +22,61 @@ const (
 	stopGrace = 30 * time.Second
 )
 
-// test runs the tests, and ends its server whatever comes.
-func test(ctx context.Context, args []string, out io.Writer) (code int, err error) {
+// test runs the tests. Where it ran all of them, and they passed, they must prove the contract, as the committed table
+// says.
+func test(ctx context.Context, args []string, out io.Writer) (int, error) {
+	s, code, err := runTests(ctx, args, out)
+	if err != nil || code != 0 || len(args) > 0 {
+		return code, err
+	}
+	return 0, s.proof.compare()
+}
+
+// conform runs all tests and writes the table of what they prove.
+func conform(ctx context.Context, _ []string, out io.Writer) (int, error) {
+	s, code, err := runTests(ctx, nil, out)
+	if err != nil || code != 0 {
+		return code, err
+	}
+	return 0, s.proof.write()
+}
+
+// runTests ends its server whatever comes.
+func runTests(ctx context.Context, args []string, out io.Writer) (s *summary, code int, err error) {
 	race := raceDetector(ctx)
 	if _, err := fmt.Fprintln(out, race); err != nil {
-		return 1, fmt.Errorf("writing: %w", err)
+		return nil, 1, fmt.Errorf("writing: %w", err)
 	}
 	server, remove, err := localdb.StartTemporary(ctx, localdb.Options{
 		URL: os.Getenv("TEST_DATABASE_URL"), URLVariable: "TEST_DATABASE_URL",
 		Settings: localdb.ForTests(), Progress: out,
 	})
 	if err != nil {
-		return 1, err
+		return nil, 1, err
 	}
 	defer func() { err = errors.Join(err, remove()) }()
 	info, err := localdb.Describe(ctx, server.URL)
 	if err != nil {
-		return 1, err
+		return nil, 1, err
 	}
 	dir, err := os.MkdirTemp("", "roomsensor-test-")
 	if err != nil {
-		return 1, fmt.Errorf("making a place for the results: %w", err)
+		return nil, 1, fmt.Errorf("making a place for the results: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	events := filepath.Join(dir, "events.json")
 	code, err = goTest(ctx, out, server.URL, command(events, race.on, args))
 	if err != nil {
-		return 1, err
+		return nil, 1, err
 	}
-	s, err := summarize(events)
+	s, err = summarize(events)
 	if err != nil {
-		return max(code, 1), err
+		return nil, max(code, 1), err
 	}
 	if _, err := fmt.Fprintf(out, "\n%s\n%s\n%s", info, race, s); err != nil {
-		return 1, fmt.Errorf("writing: %w", err)
+		return nil, 1, fmt.Errorf("writing: %w", err)
 	}
-	return code, nil
+	return s, code, nil
 }
 
 // command returns the program and arguments that run the tests.

@@ -18,6 +18,8 @@ type event struct {
 	Package string `json:"Package"` //nolint:tagliatelle // As above.
 	Test    string `json:"Test"`    //nolint:tagliatelle // As above.
 	Output  string `json:"Output"`  //nolint:tagliatelle // As above.
+	Key     string `json:"Key"`     //nolint:tagliatelle // As above; of the action attr.
+	Value   string `json:"Value"`   //nolint:tagliatelle // As above.
 }
 
 // summary counts how tests ended, subtests included.
@@ -25,6 +27,8 @@ type summary struct {
 	passed, failed int
 	// skipped counts by reason.
 	skipped map[string]int
+	// proof is what they say of the contract.
+	proof *proof
 }
 
 func summarize(path string) (*summary, error) {
@@ -43,7 +47,7 @@ func summarize(path string) (*summary, error) {
 var message = regexp.MustCompile(`^\s+\S+\.go:\d+: (.*)\n?$`)
 
 func count(events io.Reader) (*summary, error) {
-	s := &summary{skipped: map[string]int{}}
+	s := &summary{skipped: map[string]int{}, proof: newProof()}
 	last := map[string]string{} // What each test logged last.
 	for decoder := json.NewDecoder(events); ; {
 		var e event
@@ -52,6 +56,7 @@ func count(events io.Reader) (*summary, error) {
 		} else if err != nil {
 			return nil, err //nolint:wrapcheck // summarize wraps it.
 		}
+		s.proof.take(e)
 		name := e.Package + " " + e.Test
 		switch match := message.FindStringSubmatch(e.Output); {
 		case e.Test == "":
