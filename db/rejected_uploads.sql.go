@@ -140,7 +140,42 @@ func (q *Queries) RejectMarkReplayed(ctx context.Context, db DBTX, rejectID uuid
 	return err
 }
 
-const RejectTrim = `-- name: RejectTrim :execrows
+const RejectTotals = `-- name: RejectTotals :one
+SELECT count(*) AS kept, pg_total_relation_size('rejected_uploads') AS bytes FROM rejected_uploads
+`
+
+type RejectTotalsRow struct {
+	Kept  int64
+	Bytes int64
+}
+
+// RejectTotals is what there is: the room on disk stays taken for a while after
+// rejects went, for those to come.
+func (q *Queries) RejectTotals(ctx context.Context, db DBTX) (RejectTotalsRow, error) {
+	row := db.QueryRow(ctx, RejectTotals)
+	var i RejectTotalsRow
+	err := row.Scan(&i.Kept, &i.Bytes)
+	return i, err
+}
+
+const RejectTrimAge = `-- name: RejectTrimAge :execrows
+DELETE FROM rejected_uploads
+WHERE received_at < now() - make_interval(secs => $1::double precision)
+  AND rejected_at < now() - make_interval(secs => $1::double precision)
+`
+
+// RejectTrimAge ends the time of rejects, counted from when they were made, as
+// an upload may have waited for long. The age of the arrival, which is no less,
+// is there for its index.
+func (q *Queries) RejectTrimAge(ctx context.Context, db DBTX, keepSeconds float64) (int64, error) {
+	result, err := db.Exec(ctx, RejectTrimAge, keepSeconds)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const RejectTrimSize = `-- name: RejectTrimSize :execrows
 WITH sized AS (
     SELECT id, sum(octet_length(payload) + octet_length(detail) + 300)
                    OVER (ORDER BY received_at DESC, stream_sequence DESC, id) AS size_to_here
@@ -151,11 +186,11 @@ DELETE FROM rejected_uploads r USING sized
 WHERE r.id = sized.id AND sized.size_to_here > $1::bigint
 `
 
-// RejectTrim keeps the newest rejects that fit into a size, and looks only once
-// the table takes more than that on disk. What a row takes beside its payload
-// and its detail is estimated.
-func (q *Queries) RejectTrim(ctx context.Context, db DBTX, mostBytes int64) (int64, error) {
-	result, err := db.Exec(ctx, RejectTrim, mostBytes)
+// RejectTrimSize keeps the newest rejects that fit into a size, and looks only
+// once the table takes more than that on disk. What a row takes beside its
+// payload and its detail is estimated.
+func (q *Queries) RejectTrimSize(ctx context.Context, db DBTX, mostBytes int64) (int64, error) {
+	result, err := db.Exec(ctx, RejectTrimSize, mostBytes)
 	if err != nil {
 		return 0, err
 	}

@@ -22,10 +22,18 @@ SELECT * FROM rejected_uploads WHERE id = @reject_id;
 -- name: RejectMarkReplayed :exec
 UPDATE rejected_uploads SET replayed_at = now() WHERE id = @reject_id;
 
--- RejectTrim keeps the newest rejects that fit into a size, and looks only once
--- the table takes more than that on disk. What a row takes beside its payload
--- and its detail is estimated.
--- name: RejectTrim :execrows
+-- RejectTrimAge ends the time of rejects, counted from when they were made, as
+-- an upload may have waited for long. The age of the arrival, which is no less,
+-- is there for its index.
+-- name: RejectTrimAge :execrows
+DELETE FROM rejected_uploads
+WHERE received_at < now() - make_interval(secs => @keep_seconds::double precision)
+  AND rejected_at < now() - make_interval(secs => @keep_seconds::double precision);
+
+-- RejectTrimSize keeps the newest rejects that fit into a size, and looks only
+-- once the table takes more than that on disk. What a row takes beside its
+-- payload and its detail is estimated.
+-- name: RejectTrimSize :execrows
 WITH sized AS (
     SELECT id, sum(octet_length(payload) + octet_length(detail) + 300)
                    OVER (ORDER BY received_at DESC, stream_sequence DESC, id) AS size_to_here
@@ -34,3 +42,8 @@ WITH sized AS (
 )
 DELETE FROM rejected_uploads r USING sized
 WHERE r.id = sized.id AND sized.size_to_here > @most_bytes::bigint;
+
+-- RejectTotals is what there is: the room on disk stays taken for a while after
+-- rejects went, for those to come.
+-- name: RejectTotals :one
+SELECT count(*) AS kept, pg_total_relation_size('rejected_uploads') AS bytes FROM rejected_uploads;

@@ -11,6 +11,7 @@ import (
 	"roomsensor/internal/ingest"
 	"roomsensor/internal/ops"
 	"roomsensor/internal/queue"
+	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/store"
 )
 
@@ -109,6 +110,7 @@ func (i *ingestProcess) receive(ctx context.Context, listener net.Listener) erro
 func (i *ingestProcess) land(ctx context.Context) error {
 	worker := ingest.NewWorker(ingest.WorkerConfig{
 		Queue: i.queue, Store: i.store, Log: i.Log, Metrics: i.metrics, Keep: i.cfg.Keep(),
+		Rejects: roomsensor.RejectLimits{Keep: i.cfg.KeepRejects(), MaxBytes: i.cfg.MaxRejectBytes()},
 	})
 	if err := i.health.Await(ctx); err != nil {
 		return nil //nolint:nilerr // It was told to end before it began.

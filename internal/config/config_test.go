@@ -160,16 +160,18 @@ func TestOps(t *testing.T) {
 func TestIngestProblems(t *testing.T) {
 	t.Parallel()
 	tests := map[string]func(*config.Ingest){
-		"database-url":     func(c *config.Ingest) { c.DatabaseURL = "db" },
-		"nats-url":         func(c *config.Ingest) { c.NATSURL = "" },
-		"docs-url":         func(c *config.Ingest) { c.DocsURL = "docs" },
-		"log-level":        func(c *config.Ingest) { c.LogLevel = "" },
-		"ingest-addr":      func(c *config.Ingest) { c.IngestAddr = "127.0.0.1:99999" },
-		"ops-addr":         func(c *config.Ingest) { c.OpsAddr = "" },
-		"stream-replicas":  func(c *config.Ingest) { c.StreamReplicas = 2 },
-		"stream-max-bytes": func(c *config.Ingest) { c.StreamMaxBytes = "8GB" },
-		"stream-keep":      func(c *config.Ingest) { c.StreamKeep = "forever" },
-		"no-worker":        func(c *config.Ingest) { c.NoReceiver, c.NoWorker = true, true },
+		"database-url":      func(c *config.Ingest) { c.DatabaseURL = "db" },
+		"nats-url":          func(c *config.Ingest) { c.NATSURL = "" },
+		"docs-url":          func(c *config.Ingest) { c.DocsURL = "docs" },
+		"log-level":         func(c *config.Ingest) { c.LogLevel = "" },
+		"ingest-addr":       func(c *config.Ingest) { c.IngestAddr = "127.0.0.1:99999" },
+		"ops-addr":          func(c *config.Ingest) { c.OpsAddr = "" },
+		"stream-replicas":   func(c *config.Ingest) { c.StreamReplicas = 2 },
+		"stream-max-bytes":  func(c *config.Ingest) { c.StreamMaxBytes = "8GB" },
+		"stream-keep":       func(c *config.Ingest) { c.StreamKeep = "forever" },
+		"rejects-keep":      func(c *config.Ingest) { c.RejectsKeep = "7d" }, // Not longer than the stream's.
+		"rejects-max-bytes": func(c *config.Ingest) { c.RejectsMaxBytes = "1GB" },
+		"no-worker":         func(c *config.Ingest) { c.NoReceiver, c.NoWorker = true, true },
 	}
 	for flag, spoil := range tests {
 		cfg := goodIngest()
@@ -194,6 +196,19 @@ func TestStreamSizes(t *testing.T) {
 		stream.StreamKeep = keep
 		requireProblem(t, stream.Validate(), "stream-keep")
 	}
+}
+
+func TestRejectsOutliveTheStream(t *testing.T) {
+	t.Parallel()
+	cfg := goodIngest()
+	require.Equal(t, 30*24*time.Hour, cfg.KeepRejects())
+	require.Equal(t, int64(1<<30), cfg.MaxRejectBytes())
+	cfg.RejectsKeep, cfg.RejectsMaxBytes = "169h", "512MiB"
+	require.NoError(t, cfg.Validate())
+	require.Equal(t, 169*time.Hour, cfg.KeepRejects())
+	require.Equal(t, int64(512<<20), cfg.MaxRejectBytes())
+	cfg.RejectsKeep = "168h"
+	requireProblem(t, cfg.Validate(), "rejects-keep")
 }
 
 func TestLevel(t *testing.T) {

@@ -12,6 +12,7 @@ type Ingest struct {
 	Database
 	Queue
 	Stream
+	Rejects
 	Site
 	Log
 	IngestAddr string `default:"127.0.0.1:8081" help:"Address the receiver listens on." placeholder:"HOST:PORT" setting:""`
@@ -32,6 +33,7 @@ func (c *Ingest) Validate() error {
 		c.Database.Validate(),
 		c.Queue.Validate(),
 		c.Stream.Validate(),
+		c.validateRejects(&c.Stream),
 		c.Site.Validate(),
 		c.Log.Validate(),
 		check("ingest-addr", c.IngestAddr, address),
@@ -44,6 +46,7 @@ func (c *Ingest) MarshalZerologObject(e *zerolog.Event) {
 	c.Database.MarshalZerologObject(e)
 	c.Queue.MarshalZerologObject(e)
 	c.Stream.MarshalZerologObject(e)
+	c.Rejects.MarshalZerologObject(e)
 	c.Site.MarshalZerologObject(e)
 	e.Str("ingest_addr", c.IngestAddr).Str("ops_addr", c.OpsAddr).Str("log_level", c.LogLevel).
 		Bool("receiver", !c.NoReceiver).Bool("worker", !c.NoWorker)

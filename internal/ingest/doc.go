@@ -26,9 +26,9 @@ type Store interface {
 	// readings changed. An error that is roomsensor.ErrNotStorable will stay,
 	// roomsensor.ErrTooMuch may pass in parts, every other one may pass later.
 	WriteBatch(ctx context.Context, batch roomsensor.Batch) (changed int64, err error)
-	// TrimRejects deletes the oldest rejects beyond some bytes and tells how
-	// many those were.
-	TrimRejects(ctx context.Context, mostBytes int64) (deleted int64, err error)
+	// TrimRejects deletes the rejects that are past their time, and the oldest
+	// beyond the size, and tells what went and what is left.
+	TrimRejects(ctx context.Context, limits roomsensor.RejectLimits) (roomsensor.RejectTrim, error)
 	Ping(ctx context.Context) error
 }
 

@@ -20,7 +20,7 @@ type memoryStore struct {
 	table   *table
 	batches int
 	replays map[uuid.UUID]int
-	trim    func(mostBytes int64) int64 // may be nil
+	trim    func(roomsensor.RejectLimits) (roomsensor.RejectTrim, error) // may be nil
 }
 
 func newMemoryStore(units map[string][]roomsensor.Installation) *memoryStore {
@@ -67,11 +67,11 @@ func (s *memoryStore) WriteBatch(ctx context.Context, b roomsensor.Batch) (int64
 	return int64(len(b.Rows)), nil
 }
 
-func (s *memoryStore) TrimRejects(_ context.Context, mostBytes int64) (int64, error) {
+func (s *memoryStore) TrimRejects(_ context.Context, limits roomsensor.RejectLimits) (roomsensor.RejectTrim, error) {
 	if s.trim == nil {
-		return 0, nil
+		return roomsensor.RejectTrim{}, nil
 	}
-	return s.trim(mostBytes), nil
+	return s.trim(limits)
 }
 
 func (s *memoryStore) upsert(row *roomsensor.DeviceMeasurement) {

@@ -11,15 +11,16 @@ import (
 	"roomsensor/internal/roomsensor"
 )
 
-// workerMetrics is what a worker measures. The queue's gauges are of the whole
-// queue, the same from every worker: do not add them up.
+// workerMetrics is what a worker measures. The gauges are of the whole queue and
+// of all rejects, the same from every worker: do not add them up.
 type workerMetrics struct {
 	uploads, readings, changed, purged prometheus.Counter
-	failures, dropped                  prometheus.Counter
-	rejects                            *prometheus.CounterVec
+	failures                           prometheus.Counter
+	rejects, dropped                   *prometheus.CounterVec
 	batchReadings, batchSeconds, lag   prometheus.Histogram
 
 	waiting, unacknowledged, oldest, bytes, maxBytes prometheus.Gauge
+	rejectsKept, rejectsBytes, rejectsMaxBytes       prometheus.Gauge
 }
 
 func newWorkerMetrics(registerer prometheus.Registerer) *workerMetrics {
@@ -31,7 +32,7 @@ func newWorkerMetrics(registerer prometheus.Registerer) *workerMetrics {
 		return factory.NewHistogram(prometheus.HistogramOpts{Name: "roomsensor_ingest_" + name, Help: help, Buckets: buckets})
 	}
 	gauge := func(name, help string) prometheus.Gauge {
-		return factory.NewGauge(prometheus.GaugeOpts{Name: "roomsensor_queue_" + name, Help: help})
+		return factory.NewGauge(prometheus.GaugeOpts{Name: "roomsensor_" + name, Help: help})
 	}
 	m := &workerMetrics{
 		uploads:  counter("uploads_total", "Uploads that were settled after a commit."),
@@ -39,27 +40,54 @@ func newWorkerMetrics(registerer prometheus.Registerer) *workerMetrics {
 		changed:  counter("rows_changed_total", "Rows of readings that were inserted or changed."),
 		purged:   counter("purged_messages_total", "Stored uploads that left the stream."),
 		failures: counter("batch_failures_total", "Batches that were given back to be tried again."),
-		dropped:  counter("rejects_dropped_total", "Oldest rejects that were deleted for room."),
 		rejects: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "roomsensor_ingest_rejects_total", Help: "Rejects that were kept, redeliveries included.",
 		}, []string{"reason"}),
+		dropped: factory.NewCounterVec(prometheus.CounterOpts{
+			Name: "roomsensor_ingest_rejects_dropped_total",
+			Help: "Rejects that were deleted, by cause: their age, or the size of all.",
+		}, []string{"cause"}),
 		batchReadings: histogram("batch_readings", "Readings in a batch.", prometheus.ExponentialBuckets(1, 4, 8)),
 		batchSeconds: histogram("batch_seconds", "Time from a batch to its commit.",
 			prometheus.ExponentialBuckets(0.001, 2, 16)),
 		lag: histogram("lag_seconds", "Time from the arrival of an upload in the queue to its commit.",
 			prometheus.ExponentialBuckets(0.005, 3, 16)),
 
-		waiting:        gauge("waiting_messages", "Uploads that no worker has been given: the backlog."),
-		unacknowledged: gauge("unacknowledged_messages", "Uploads that a worker holds."),
-		oldest: gauge("oldest_unacknowledged_seconds",
+		waiting:        gauge("queue_waiting_messages", "Uploads that no worker has been given: the backlog."),
+		unacknowledged: gauge("queue_unacknowledged_messages", "Uploads that a worker holds."),
+		oldest: gauge("queue_oldest_unacknowledged_seconds",
 			"Age of the oldest upload that is not settled; 0 when there is none."),
-		bytes:    gauge("stream_bytes", "Size of the stream."),
-		maxBytes: gauge("stream_max_bytes", "Size at which the stream refuses uploads."),
+		bytes:    gauge("queue_stream_bytes", "Size of the stream."),
+		maxBytes: gauge("queue_stream_max_bytes", "Size at which the stream refuses uploads."),
+
+		rejectsKept:     gauge("rejects_kept", "Rejects that are kept."),
+		rejectsBytes:    gauge("rejects_bytes", "Room on disk that they take; what is dropped leaves it for the next."),
+		rejectsMaxBytes: gauge("rejects_max_bytes", "Size beyond which the oldest rejects are dropped."),
+	}
+	for _, cause := range []string{causeAge, causeSize} {
+		m.dropped.WithLabelValues(cause) // As below.
 	}
 	for _, reason := range roomsensor.Reasons {
 		m.rejects.WithLabelValues(string(reason)) // So that a rate over it sees the first.
 	}
 	return m
+}
+
+// The causes for which rejects are dropped.
+const (
+	causeAge  = "age"
+	causeSize = "size"
+)
+
+func (m *workerMetrics) trim(t *roomsensor.RejectTrim) {
+	m.dropped.WithLabelValues(causeAge).Add(float64(t.Aged))
+	m.dropped.WithLabelValues(causeSize).Add(float64(t.Crowded))
+}
+
+func (m *workerMetrics) keep(t *roomsensor.RejectTrim, maxBytes int64) {
+	m.rejectsKept.Set(float64(t.Kept))
+	m.rejectsBytes.Set(float64(t.Bytes))
+	m.rejectsMaxBytes.Set(float64(maxBytes))
 }
 
 func (m *workerMetrics) watch(s *queue.State, now time.Time) {

@@ -3,6 +3,8 @@ package ingest
 import (
 	"context"
 	"time"
+
+	"roomsensor/internal/roomsensor"
 )
 
 const (
@@ -11,12 +13,15 @@ const (
 	watchEvery = 5 * time.Second
 	// purgeEvery bounds how long a stream that is full of stored uploads refuses.
 	purgeEvery = 10 * time.Second
-	// trimEvery and maxRejects keep rejects from filling the database, as a
-	// device that sends nonsense could. A gibibyte is some million of them,
-	// which outlast what the stream keeps.
-	trimEvery  = time.Minute
-	maxRejects = 1 << 30 // bytes
+	// trimEvery bounds how far rejects grow past their size.
+	trimEvery = time.Minute
 )
+
+// DefaultRejectLimits keep rejects from filling the database, as a device that
+// sends nonsense could. A gibibyte is some million of them; their time is
+// longer than the stream keeps what is stored, or a replay of it would make
+// those anew that are gone.
+var DefaultRejectLimits = roomsensor.RejectLimits{Keep: 30 * 24 * time.Hour, MaxBytes: 1 << 30}
 
 // watch keeps the metrics of the queue.
 func (w *Worker) watch(ctx context.Context) {
@@ -46,20 +51,24 @@ func (w *Worker) purge(ctx context.Context) {
 	})
 }
 
-// trim keeps the rejects to their size. Nothing goes silently: what does is
-// logged and counted.
+// trim keeps the rejects to their time and their size. Nothing goes silently:
+// what does is logged and counted.
 func (w *Worker) trim(ctx context.Context) {
 	every(ctx, trimEvery, func() {
-		dropped, err := w.Store.TrimRejects(ctx, maxRejects)
+		trimmed, err := w.Store.TrimRejects(ctx, w.Rejects)
+		w.metrics.trim(&trimmed)
+		if trimmed.Aged > 0 {
+			w.Log.Info().Int64("rejects", trimmed.Aged).Dur("keep", w.Rejects.Keep).Msg("rejects went, as their time is over")
+		}
+		if trimmed.Crowded > 0 {
+			w.Log.Warn().Int64("rejects", trimmed.Crowded).Int64("max_bytes", w.Rejects.MaxBytes).
+				Msg("the oldest rejects were dropped, as all of them take too much room; find what sends so many")
+		}
 		if err != nil {
 			w.Log.Debug().Err(err).Msg("the rejects were not trimmed")
 			return
 		}
-		if dropped > 0 {
-			w.metrics.dropped.Add(float64(dropped))
-			w.Log.Warn().Int64("rejects", dropped).Int("most_bytes", maxRejects).
-				Msg("the oldest rejects were dropped, as all of them take too much room; find what sends so many")
-		}
+		w.metrics.keep(&trimmed, w.Rejects.MaxBytes)
 	})
 }
 

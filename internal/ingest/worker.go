@@ -25,8 +25,8 @@ const (
 	DefaultStopTimeout = 15 * time.Second
 )
 
-// WorkerConfig is what a worker needs. Keep, Writers and StopTimeout have
-// defaults.
+// WorkerConfig is what a worker needs. Keep, Rejects, Writers and StopTimeout
+// have defaults.
 type WorkerConfig struct {
 	Queue   *queue.Queue
 	Store   Store
@@ -34,6 +34,7 @@ type WorkerConfig struct {
 	Metrics prometheus.Registerer
 
 	Keep        time.Duration // how long the stream keeps what is stored
+	Rejects     roomsensor.RejectLimits
 	Writers     int
 	StopTimeout time.Duration
 }
@@ -56,6 +57,9 @@ func NewWorker(c WorkerConfig) *Worker {
 	}
 	if c.Keep <= 0 {
 		c.Keep = queue.DefaultKeep
+	}
+	if c.Rejects == (roomsensor.RejectLimits{}) {
+		c.Rejects = DefaultRejectLimits
 	}
 	w := &Worker{WorkerConfig: c, metrics: newWorkerMetrics(c.Metrics)}
 	w.lander = lander{units: c.Store, write: w.write, ping: c.Store.Ping, log: c.Log}

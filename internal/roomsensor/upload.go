@@ -72,6 +72,20 @@ type RejectQuery struct {
 	Limit      int
 }
 
+// RejectLimits bound the rejects that are kept.
+type RejectLimits struct {
+	Keep     time.Duration // since a reject was made
+	MaxBytes int64         // of all of them
+}
+
+// RejectTrim is what became of rejects that are past a limit.
+type RejectTrim struct {
+	Aged    int64 // deleted, as their time was over; also where the rest failed
+	Crowded int64 // deleted, as the oldest of too many
+	Kept    int64
+	Bytes   int64 // that the table takes on disk
+}
+
 // Installation is an interval of time in which a hardware unit sat in a device
 // (decision 40): [From, To); nil is an open end.
 type Installation struct {

@@ -228,29 +228,6 @@ func TestRejectsAreKeptOnce(t *testing.T) {
 }
 
 // Beyond their size the oldest rejects go, and only those.
-func TestTheOldestRejectsMakeRoom(t *testing.T) {
-	t.Parallel()
-	f := setup(t)
-	for sequence := range uint64(4) {
-		_, err := f.WriteBatch(t.Context(), roomsensor.Batch{Rejects: []roomsensor.Reject{{
-			Arrival: roomsensor.Arrival{At: at("2026-01-01T00:00:00Z").Add(time.Duration(sequence) * time.Hour), Sequence: sequence},
-			Reason:  roomsensor.ReasonNotParsable, Detail: "It is empty.", Payload: make([]byte, 10_000),
-		}}})
-		require.NoError(t, err)
-	}
-	deleted, err := f.TrimRejects(t.Context(), 1<<30)
-	require.NoError(t, err)
-	require.Zero(t, deleted)
-	deleted, err = f.TrimRejects(t.Context(), 25_000)
-	require.NoError(t, err)
-	require.Equal(t, int64(2), deleted)
-	left, err := f.Rejects(t.Context(), roomsensor.RejectQuery{Limit: 10})
-	require.NoError(t, err)
-	require.Len(t, left, 2)
-	require.Equal(t, uint64(3), left[0].Arrival.Sequence)
-	require.Equal(t, uint64(2), left[1].Arrival.Sequence)
-}
-
 func TestInstallations(t *testing.T) {
 	t.Parallel()
 	f := setup(t)

@@ -43,14 +43,22 @@ func (s *Store) Reject(ctx context.Context, id uuid.UUID) (roomsensor.Reject, er
 	}, nil
 }
 
-// TrimRejects deletes the oldest rejects beyond some bytes and tells how many
-// those were.
-func (s *Store) TrimRejects(ctx context.Context, mostBytes int64) (deleted int64, err error) {
-	deleted, err = s.queries.RejectTrim(ctx, s.pool, mostBytes)
-	if err != nil {
-		return 0, fmt.Errorf("trimming rejects: %w", translate(err))
+// TrimRejects deletes the rejects that are past their time, and the oldest
+// beyond the size, and tells what went and what is left.
+func (s *Store) TrimRejects(ctx context.Context, limits roomsensor.RejectLimits) (t roomsensor.RejectTrim, err error) {
+	t.Aged, err = s.queries.RejectTrimAge(ctx, s.pool, limits.Keep.Seconds())
+	if err == nil {
+		t.Crowded, err = s.queries.RejectTrimSize(ctx, s.pool, limits.MaxBytes)
 	}
-	return deleted, nil
+	var left db.RejectTotalsRow
+	if err == nil {
+		left, err = s.queries.RejectTotals(ctx, s.pool)
+	}
+	if err != nil {
+		return t, fmt.Errorf("trimming rejects: %w", translate(err))
+	}
+	t.Kept, t.Bytes = left.Kept, left.Bytes
+	return t, nil
 }
 
 func arrival(row *db.RejectedUpload) roomsensor.Arrival {
