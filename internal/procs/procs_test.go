@@ -1,0 +1,115 @@
+package procs_test
+
+import (
+	"context"
+	"os/exec"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"roomsensor/internal/procs"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// patience bounds every wait of a test.
+const patience = time.Minute
+
+// word is a log that tells of the first text in it.
+type word struct {
+	once sync.Once
+	said chan string
+}
+
+func (w *word) Write(text []byte) (int, error) {
+	w.once.Do(func() { w.said <- string(text) })
+	return len(text), nil
+}
+
+// shell starts a script that says that it is there, and waits for that.
+func shell(t *testing.T, script string) *procs.Process {
+	t.Helper()
+	log := &word{said: make(chan string, 1)}
+	p, err := procs.Start(procs.Command{
+		Path: "sh", Args: []string{"-c", script + "; echo $WORD; while :; do sleep 0.01; done"}, Env: []string{"WORD=there"}, Log: log,
+	})
+	require.NoError(t, err)
+	t.Cleanup(p.Kill)
+	require.Equal(t, "there\n", <-log.said)
+	return p
+}
+
+func TestAProcessIsToldToEnd(t *testing.T) {
+	t.Parallel()
+	p := shell(t, "trap 'exit 0' TERM")
+	memory, err := p.PeakMemory()
+	require.NoError(t, err)
+	require.Positive(t, memory)
+	took, err := p.Stop(patience)
+	require.NoError(t, err)
+	require.Less(t, took, patience)
+	_, err = p.PeakMemory()
+	require.Error(t, err, "it has ended")
+
+	_, err = shell(t, "trap 'exit 3' TERM").Stop(patience)
+	var exit *exec.ExitError
+	require.ErrorAs(t, err, &exit)
+	require.Equal(t, 3, exit.ExitCode())
+
+	stubborn := shell(t, "trap '' TERM")
+	_, err = stubborn.Stop(50 * time.Millisecond)
+	require.ErrorContains(t, err, "did not end within")
+	<-stubborn.Done()
+}
+
+func TestWhatCannotStartSaysSo(t *testing.T) {
+	t.Parallel()
+	_, err := procs.Start(procs.Command{Path: "/nonexistent"})
+	require.ErrorContains(t, err, "starting /nonexistent")
+	_, err = procs.Build(t.Context(), t.TempDir(), "roomsensor/nothing")
+	require.ErrorContains(t, err, "building roomsensor/nothing")
+
+	p, err := procs.Start(procs.Command{Path: "false"})
+	require.NoError(t, err)
+	address, err := procs.FreeAddress()
+	require.NoError(t, err)
+	require.ErrorContains(t, p.AwaitReady(t.Context(), address), "ended before it was ready")
+
+	p = shell(t, ":")
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	require.ErrorIs(t, p.AwaitReady(ctx, address), context.DeadlineExceeded)
+}
+
+// What a server acknowledged is there after it was killed.
+func TestNATSComesBack(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
+	defer cancel()
+	path, err := procs.Build(ctx, t.TempDir(), procs.NATSServer)
+	require.NoError(t, err)
+	n, err := procs.StartNATS(ctx, path, t.TempDir(), nil)
+	require.NoError(t, err)
+	t.Cleanup(func() { n.Kill() })
+	nc, err := nats.Connect(n.URL, nats.MaxReconnects(-1), nats.ReconnectWait(10*time.Millisecond))
+	require.NoError(t, err)
+	t.Cleanup(nc.Close)
+	js, err := jetstream.New(nc)
+	require.NoError(t, err)
+	_, err = js.CreateStream(ctx, jetstream.StreamConfig{Name: "S", Subjects: []string{"s"}})
+	require.NoError(t, err)
+	_, err = js.Publish(ctx, "s", []byte("kept"))
+	require.NoError(t, err)
+
+	n.Kill()
+	require.NoError(t, n.Restart(ctx))
+	require.Eventually(t, nc.IsConnected, patience, 10*time.Millisecond)
+	stream, err := js.Stream(ctx, "S")
+	require.NoError(t, err)
+	require.Equal(t, uint64(1), stream.CachedInfo().State.Msgs)
+}

@@ -1,0 +1,98 @@
+package procs
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// FreeAddress is an address of this machine on which nothing listens. Somebody may take it before it is used; a
+// process then says so and ends.
+func FreeAddress() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // It does not wait.
+	if err != nil {
+		return "", fmt.Errorf("finding a free port: %w", err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().String(), nil
+}
+
+const pollEvery = 20 * time.Millisecond
+
+// AwaitReady waits until a process of the program, by its ops address, is ready.
+func (p *Process) AwaitReady(ctx context.Context, opsAddr string) error {
+	return p.await(ctx, "http://"+opsAddr+"/readyz")
+}
+
+// await waits until the process answers with 200.
+func (p *Process) await(ctx context.Context, url string) error {
+	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	ticker := time.NewTicker(pollEvery)
+	defer ticker.Stop()
+	for !answers(ctx, client, url) {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for a process to be ready: %w", ctx.Err())
+		case <-p.done:
+			return fmt.Errorf("a process ended before it was ready: %w", p.err)
+		case <-ticker.C:
+		}
+	}
+	return nil
+}
+
+func answers(ctx context.Context, client *http.Client, url string) bool {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return false
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return false
+	}
+	_ = response.Body.Close()
+	return response.StatusCode == http.StatusOK
+}
+
+// NATS is a NATS server in a process of its own, with JetStream that syncs every message before it acknowledges it.
+type NATS struct {
+	*Process
+	URL string
+
+	command Command
+	monitor string
+}
+
+// StartNATS starts a server on a directory, where its streams stay, and waits until it takes connections.
+func StartNATS(ctx context.Context, path, dir string, log io.Writer) (*NATS, error) {
+	address, err := FreeAddress()
+	if err != nil {
+		return nil, err
+	}
+	monitor, err := FreeAddress()
+	if err != nil {
+		return nil, err
+	}
+	file := filepath.Join(dir, "nats.conf")
+	config := fmt.Sprintf("listen: %q\nhttp: %q\njetstream {\n  store_dir: %q\n  sync_interval: always\n}\n",
+		address, monitor, dir)
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		return nil, fmt.Errorf("configuring NATS: %w", err)
+	}
+	n := &NATS{URL: "nats://" + address, monitor: monitor}
+	n.command = Command{Path: path, Args: []string{"-c", file}, Log: log}
+	return n, n.Restart(ctx)
+}
+
+// Restart starts the server, again after it was stopped or killed, on the same port and the same streams.
+func (n *NATS) Restart(ctx context.Context) (err error) {
+	if n.Process, err = Start(n.command); err != nil {
+		return err
+	}
+	return n.await(ctx, "http://"+n.monitor+"/healthz")
+}
