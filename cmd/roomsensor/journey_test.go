@@ -20,6 +20,7 @@ import (
 
 	"roomsensor/internal/app"
 	"roomsensor/internal/config"
+	"roomsensor/internal/conformance"
 	"roomsensor/internal/dbtest"
 	"roomsensor/internal/natstest"
 	"roomsensor/internal/queue"
@@ -230,6 +231,7 @@ func (j *journey) rows() (rows []string) {
 // differently, it changes no row and no ingested_at.
 func TestFromAnUploadToAnAnswer(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "decision 1.3", "decision 1.4")
 	j := setOut(t)
 	team := j.team()
 	j.key = j.id("key", "key", "create", "--team", team)

@@ -96,13 +96,16 @@ func checkParameter(p parameter, known names, seen map[string]bool) error {
 			"This endpoint has no parameter %s. Check its name in the documentation.", shown))
 	case seen[p.name]:
 		return roomsensor.Invalid(shown, fmt.Sprintf("%s was sent twice. Send it once.", shown))
-	case !utf8.ValidString(p.name), !utf8.ValidString(p.value):
+	case strings.HasPrefix(p.name, metadataPrefix) && !isUTF8(p):
+		// The values of other parameters have rules of their own, which say it.
 		return roomsensor.Invalid(shown, fmt.Sprintf("%s must be UTF-8.", shown))
 	case p.name == metadataPrefix:
 		return roomsensor.Invalid(shown, "metadata. must be followed by the key of a tag, as in metadata.room=12.")
 	}
 	return nil
 }
+
+func isUTF8(p parameter) bool { return utf8.ValidString(p.name) && utf8.ValidString(p.value) }
 
 // masked is the name of a parameter as an error may show it: a key that was
 // pasted in a wrong place is not repeated (decision 26).
