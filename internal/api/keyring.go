@@ -24,11 +24,13 @@ const (
 	longestKeyID = 128
 )
 
-// keyring finds keys and keeps them for a moment. A key that is not there is
-// not kept, so that a new one works at once.
+// keyring finds keys and keeps them for a moment, but answers from memory only
+// where that lets a request in: what is refused was looked up. So a key that
+// was just made, or given more time, works at once.
 type keyring struct {
 	keys    Keys
 	now     func() time.Time
+	matches func(key *roomsensor.Key, secret string) bool
 	flights singleflight.Group
 
 	mu   sync.Mutex
@@ -41,41 +43,53 @@ type keptKey struct {
 }
 
 func newKeyring(keys Keys, now func() time.Time) *keyring {
-	return &keyring{keys: keys, now: now, kept: map[string]keptKey{}}
+	return &keyring{keys: keys, now: now, matches: (*roomsensor.Key).Matches, kept: map[string]keptKey{}}
 }
 
 // authenticate finds the key that a text is, or says why it is none. An
-// unknown key costs the same comparison as a wrong secret, and revoke and
-// expiry are told only to who knows the secret (decision 24).
+// unknown key costs the same look-up and the same comparisons as a wrong
+// secret, whether or not a key of that id is in memory (decision 24).
 func (k *keyring) authenticate(ctx context.Context, text string) (roomsensor.Key, error) {
 	id, secret, ok := roomsensor.ParseKey(roomsensor.APIKey, text)
-	var key roomsensor.Key
-	if ok && len(id) <= longestKeyID {
-		found, err := k.find(ctx, id)
+	ok = ok && len(id) <= longestKeyID
+	key, kept := k.recent(id)
+	if k.judge(&key, secret) == nil {
+		return key, nil
+	}
+	key = roomsensor.Key{}
+	if ok {
+		found, err := k.find(ctx, id, kept)
 		if err != nil && !errors.Is(err, roomsensor.ErrNotFound) {
 			return roomsensor.Key{}, err
 		}
 		key = found
 	}
-	switch {
-	case !key.Matches(secret):
-		return roomsensor.Key{}, roomsensor.CodeAPIKeyInvalid.New()
-	case key.RevokedAt != nil:
-		return roomsensor.Key{}, roomsensor.CodeAPIKeyRevoked.New()
-	case key.ExpiresAt != nil && !k.now().Before(*key.ExpiresAt):
-		return roomsensor.Key{}, roomsensor.CodeAPIKeyExpired.New()
+	if err := k.judge(&key, secret); err != nil {
+		return roomsensor.Key{}, err
 	}
 	return key, nil
 }
 
-func (k *keyring) find(ctx context.Context, id string) (roomsensor.Key, error) {
-	if key, ok := k.recent(id); ok {
-		return key, nil
+// judge says why a key lets nobody in. Revoke and expiry are told only to who
+// knows the secret.
+func (k *keyring) judge(key *roomsensor.Key, secret string) error {
+	switch {
+	case !k.matches(key, secret):
+		return roomsensor.CodeAPIKeyInvalid.New()
+	case key.RevokedAt != nil:
+		return roomsensor.CodeAPIKeyRevoked.New()
+	case key.ExpiresAt != nil && !k.now().Before(*key.ExpiresAt):
+		return roomsensor.CodeAPIKeyExpired.New()
 	}
-	// One look-up serves all that wait for it, so it must not end with the
-	// request that happened to come first.
+	return nil
+}
+
+// find looks a key up. One look-up serves all that wait for it, so it must not
+// end with the request that happened to come first. anew says that what is in
+// memory was seen and does not do.
+func (k *keyring) find(ctx context.Context, id string, anew bool) (roomsensor.Key, error) {
 	flight := k.flights.DoChan(id, func() (any, error) {
-		if key, ok := k.recent(id); ok {
+		if key, ok := k.recent(id); ok && !anew {
 			return key, nil // The flight before ended in between.
 		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keyLookup)

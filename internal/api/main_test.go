@@ -51,13 +51,15 @@ type fixture struct {
 
 func setup(t *testing.T) *fixture {
 	t.Helper()
+	return setupOn(t, dbtest.New(t))
+}
+
+func setupOn(t *testing.T, database *dbtest.DB) *fixture {
+	t.Helper()
 	f := &fixture{clock: &clock{at: start}}
-	url := dbtest.New(t).URL
+	f.store = openStore(t, database.URL)
 	var err error
-	f.store, err = store.Open(t.Context(), url, store.API)
-	require.NoError(t, err)
-	t.Cleanup(f.store.Close)
-	f.sql, err = pgxpool.New(t.Context(), url)
+	f.sql, err = pgxpool.New(t.Context(), database.URL)
 	require.NoError(t, err)
 	t.Cleanup(f.sql.Close)
 	f.addTeam(t, teamID)
@@ -66,6 +68,14 @@ func setup(t *testing.T) *fixture {
 	f.key = f.addKey(t, roomsensor.Key{TeamID: teamID, Scope: roomsensor.ScopeReadWrite})
 	f.replica = f.serve(t, backend{f.store}, nil)
 	return f
+}
+
+func openStore(t *testing.T, url string) *store.Store {
+	t.Helper()
+	s, err := store.Open(t.Context(), url, store.API)
+	require.NoError(t, err)
+	t.Cleanup(s.Close)
+	return s
 }
 
 // serve starts one more replica of the API.

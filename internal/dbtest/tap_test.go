@@ -1,0 +1,59 @@
+package dbtest
+
+import (
+	"bytes"
+	"sync/atomic"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+)
+
+func TestTapSeesEveryMessage(t *testing.T) {
+	t.Parallel()
+	var statements, commits atomic.Int32
+	url := Tap(t, New(t), func(m Message) {
+		if m.IsStatement() {
+			statements.Add(1)
+		}
+		if m.FromServer && m.Type == 'C' && bytes.Equal(m.Body, []byte("COMMIT\x00")) {
+			commits.Add(1)
+		}
+	})
+	conn := connect(t, url)
+	before := statements.Load()
+	for range 3 {
+		require.Equal(t, 7, ask[int](t, conn, "SELECT 7"))
+	}
+	require.EqualValues(t, 3, statements.Load()-before)
+	require.NoError(t, pgx.BeginFunc(t.Context(), conn, func(pgx.Tx) error { return nil }))
+	require.EqualValues(t, 5, statements.Load()-before)
+	require.EqualValues(t, 1, commits.Load())
+}
+
+// What a test holds up has happened on the server, and is not known to the client.
+func TestTapHoldsAMessage(t *testing.T) {
+	t.Parallel()
+	db := New(t)
+	held, release := make(chan struct{}), make(chan struct{})
+	url := Tap(t, db, func(m Message) {
+		if m.FromServer && m.Type == 'C' && bytes.HasPrefix(m.Body, []byte("INSERT")) {
+			close(held)
+			<-release
+		}
+	})
+	answered := make(chan error, 1)
+	go func() {
+		conn, err := pgx.Connect(t.Context(), url)
+		if err == nil {
+			_, err = conn.Exec(t.Context(), "INSERT INTO teams (name) VALUES ('one')")
+			_ = conn.Close(t.Context())
+		}
+		answered <- err
+	}()
+	<-held
+	require.Equal(t, 1, ask[int](t, connect(t, db.URL), "SELECT count(*) FROM teams"))
+	require.Empty(t, answered)
+	close(release)
+	require.NoError(t, <-answered)
+}
