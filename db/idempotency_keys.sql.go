@@ -15,7 +15,7 @@ INSERT INTO idempotency_keys AS i (key_id, method, path, idempotency_key, body_s
 VALUES ($1, $2, $3, $4, $5)
 ON CONFLICT (key_id, method, path, idempotency_key) DO UPDATE
 SET body_sha256 = excluded.body_sha256, response = '', created_at = now()
-WHERE i.created_at <= now() - INTERVAL '24 hours'
+WHERE i.created_at < now() - INTERVAL '24 hours'
 RETURNING created_at
 `
 
@@ -97,7 +97,7 @@ func (q *Queries) IdempotencyKeep(ctx context.Context, db DBTX, arg IdempotencyK
 }
 
 const IdempotencyPurge = `-- name: IdempotencyPurge :execrows
-DELETE FROM idempotency_keys WHERE created_at <= now() - INTERVAL '24 hours'
+DELETE FROM idempotency_keys WHERE created_at < now() - INTERVAL '24 hours'
 `
 
 func (q *Queries) IdempotencyPurge(ctx context.Context, db DBTX) (int64, error) {

@@ -6,7 +6,7 @@ INSERT INTO idempotency_keys AS i (key_id, method, path, idempotency_key, body_s
 VALUES (@key_id, @method, @path, @idempotency_key, @body_sha256)
 ON CONFLICT (key_id, method, path, idempotency_key) DO UPDATE
 SET body_sha256 = excluded.body_sha256, response = '', created_at = now()
-WHERE i.created_at <= now() - INTERVAL '24 hours'
+WHERE i.created_at < now() - INTERVAL '24 hours'
 RETURNING created_at;
 
 -- name: IdempotencyGet :one
@@ -18,4 +18,4 @@ UPDATE idempotency_keys SET response = @response
 WHERE key_id = @key_id AND method = @method AND path = @path AND idempotency_key = @idempotency_key;
 
 -- name: IdempotencyPurge :execrows
-DELETE FROM idempotency_keys WHERE created_at <= now() - INTERVAL '24 hours';
+DELETE FROM idempotency_keys WHERE created_at < now() - INTERVAL '24 hours';

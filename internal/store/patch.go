@@ -18,10 +18,10 @@ import (
 
 const (
 	// onceWait is how long a request waits for another with the same
-	// Idempotency-Key (decision 23), within the process and then in the database.
-	onceWait        = 5 * time.Second
-	onceLockTimeout = "5s"
-	onceTimeout     = "8s"
+	// Idempotency-Key (decision 23), first within the process and for the rest of
+	// it in the database.
+	onceWait    = 5 * time.Second
+	onceTimeout = "8s"
 )
 
 // UpdateDevice changes a device and renders the answer in one transaction, in
@@ -33,8 +33,9 @@ func (s *Store) UpdateDevice(
 	ctx context.Context, teamID, deviceID uuid.UUID, patch roomsensor.DevicePatch, once *roomsensor.Once,
 	render func(roomsensor.Device) ([]byte, error),
 ) (body []byte, replayed bool, err error) {
+	waitUntil := time.Now().Add(onceWait)
 	if once != nil {
-		release, err := s.waitTurn(ctx, once)
+		release, err := s.waitTurn(ctx, once, waitUntil)
 		if err != nil {
 			return nil, false, err
 		}
@@ -42,7 +43,7 @@ func (s *Store) UpdateDevice(
 	}
 	err = s.inTx(ctx, "changing a device", func(tx pgx.Tx) error {
 		if once != nil {
-			if body, replayed, err = s.claim(ctx, tx, once); err != nil || replayed {
+			if body, replayed, err = s.claim(ctx, tx, once, waitUntil); err != nil || replayed {
 				return err
 			}
 		}
@@ -65,8 +66,8 @@ func (s *Store) UpdateDevice(
 
 // waitTurn lets requests with one key pass one by one before they take a
 // connection: 99 that wait must not drain the pool.
-func (s *Store) waitTurn(ctx context.Context, once *roomsensor.Once) (release func(), err error) {
-	waiting, cancel := context.WithTimeout(ctx, onceWait)
+func (s *Store) waitTurn(ctx context.Context, once *roomsensor.Once, until time.Time) (release func(), err error) {
+	waiting, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
 	release, err = s.changes.lock(waiting, strings.Join([]string{once.KeyID, once.Method, once.Path, once.Key}, "\n"))
 	if err != nil {
@@ -76,8 +77,13 @@ func (s *Store) waitTurn(ctx context.Context, once *roomsensor.Once) (release fu
 }
 
 // claim makes the request's entry, or returns the answer that is kept.
-func (s *Store) claim(ctx context.Context, tx pgx.Tx, once *roomsensor.Once) (body []byte, replayed bool, err error) {
-	if err := s.set(ctx, tx, "lock_timeout", onceLockTimeout, "statement_timeout", onceTimeout); err != nil {
+func (s *Store) claim(
+	ctx context.Context, tx pgx.Tx, once *roomsensor.Once, waitUntil time.Time,
+) (body []byte, replayed bool, err error) {
+	// None at all would be without end.
+	wait := max(1, time.Until(waitUntil).Milliseconds())
+	err = s.set(ctx, tx, "lock_timeout", fmt.Sprintf("%dms", wait), "statement_timeout", onceTimeout)
+	if err != nil {
 		return nil, false, err
 	}
 	_, err = s.queries.IdempotencyClaim(ctx, tx, db.IdempotencyClaimParams{
