@@ -25,6 +25,7 @@ type Config struct {
 	CursorSecret  []byte                // cursor.SecretBytes, the same on every replica
 	ExportsPerKey int                   // CSV exports of one key at once; 0 is 4
 	Exports       int                   // CSV exports in all at once; 0 is 8
+	SnapshotAge   time.Duration         // what /devices/current may lag; 0 is a second, less reads for every request
 	Docs          http.Handler          // serves /docs and what is below it, without a key
 	Now           func() time.Time      // nil is time.Now
 	Log           zerolog.Logger        // one line a request
@@ -36,6 +37,7 @@ type server struct {
 	keys    *keyring
 	rate    *throttle
 	exports *slots
+	current *snapshots
 	cursors *cursor.Sealer
 	metrics *metrics
 	docsURL string
@@ -61,6 +63,7 @@ func New(cfg Config, backend Backend) (http.Handler, error) {
 		keys:    newKeyring(backend, cfg.Now),
 		rate:    newThrottle(backend, cfg.Now),
 		exports: newSlots(orDefault(cfg.ExportsPerKey, defaultExportsPerKey), orDefault(cfg.Exports, defaultExports)),
+		current: newSnapshots(backend, cfg.Now, cfg.SnapshotAge),
 		cursors: cursors,
 		metrics: metrics,
 		docsURL: strings.TrimSuffix(cfg.DocsURL, "/"),

@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -41,8 +40,11 @@ type Teams interface {
 type Devices interface {
 	Devices(ctx context.Context, teamID uuid.UUID, q roomsensor.DeviceQuery) ([]roomsensor.Device, error)
 	CurrentDevices(
-		ctx context.Context, teamID uuid.UUID, q roomsensor.DeviceQuery, now time.Time,
+		ctx context.Context, teamID uuid.UUID, q roomsensor.DeviceQuery, hours roomsensor.Window,
 	) ([]roomsensor.CurrentDevice, error)
+	HourStats(
+		ctx context.Context, teamID uuid.UUID, deviceIDs []uuid.UUID, hours roomsensor.Window,
+	) (map[uuid.UUID]roomsensor.Stats, error)
 	Device(ctx context.Context, teamID, deviceID uuid.UUID) (roomsensor.Device, error)
 	DeviceNames(ctx context.Context, teamID uuid.UUID) ([]roomsensor.NamedDevice, error)
 

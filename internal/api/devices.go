@@ -53,15 +53,30 @@ func (s *server) listCurrentDevices(c *call) error {
 	if err != nil {
 		return err
 	}
-	now := s.now()
-	devices, err := s.backend.CurrentDevices(c.ctx(), c.key.TeamID, deviceQuery(walk), now)
+	snap, err := s.current.of(c.ctx(), c.key.TeamID)
 	if err != nil {
 		return err
 	}
+	now := s.now()
+	if isWhole(walk) && !snap.partial && len(snap.devices) <= walk.Limit {
+		c.rows = len(snap.devices)
+		return c.writeDocument(snap.document(now))
+	}
+	devices, hours := snap.page(deviceQuery(walk)), snap.hours
+	if snap.partial {
+		hours = roomsensor.SummaryWindow(now)
+		devices, err = s.backend.CurrentDevices(c.ctx(), c.key.TeamID, deviceQuery(walk), hours)
+		if err != nil {
+			return err
+		}
+	}
 	return sendPage(s, c, walk, devices,
 		func(last *roomsensor.CurrentDevice) { walk.ID = last.ID },
-		func(dst []byte, d *roomsensor.CurrentDevice) []byte { return appendCurrent(dst, d, now) })
+		func(dst []byte, d *roomsensor.CurrentDevice) []byte { return appendCurrent(dst, d, now, hours.From) })
 }
+
+// isWhole reports whether a walk begins and leaves no device out.
+func isWhole(walk *cursor.Walk) bool { return !resumed(walk) && len(walk.Metadata) == 0 }
 
 // deviceWalk reads the parameters of both lists of devices.
 func (s *server) deviceWalk(c *call, endpoint cursor.Endpoint) (*cursor.Walk, error) {

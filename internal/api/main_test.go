@@ -87,6 +87,7 @@ func (f *fixture) serve(t *testing.T, b api.Backend, configure func(*api.Config)
 	logger := zerolog.New(r.log).Level(zerolog.DebugLevel)
 	cfg := api.Config{
 		DocsURL: docsURL, CursorSecret: secret, Docs: docsStub, Now: f.clock.now, Log: logger,
+		SnapshotAge: -1, // A test sees at once what it stored.
 	}
 	if configure != nil {
 		configure(&cfg)

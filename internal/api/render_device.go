@@ -70,8 +70,9 @@ func appendAssignment(dst []byte, a *roomsensor.Assignment) []byte {
 	return append(dst, '}')
 }
 
-// appendCurrent appends an item of the live snapshot (decision 17).
-func appendCurrent(dst []byte, d *roomsensor.CurrentDevice, now time.Time) []byte {
+// appendCurrent appends an item of the live snapshot as of now, whose last 24
+// hours begin at an instant (decision 17).
+func appendCurrent(dst []byte, d *roomsensor.CurrentDevice, now, from time.Time) []byte {
 	dst = append(dst, '{')
 	dst = appendIdentity(dst, &d.Device)
 	dst = appendState(dst, &d.Device, now)
@@ -82,7 +83,7 @@ func appendCurrent(dst []byte, d *roomsensor.CurrentDevice, now time.Time) []byt
 		dst = appendReading(dst, d.Latest)
 	}
 	dst = append(member(dst, "last_24h"), '{')
-	dst = appendInstant(member(dst, "from"), roomsensor.SummaryFrom(now))
+	dst = appendInstant(member(dst, "from"), from)
 	for _, m := range roomsensor.Metrics {
 		dst = appendStat(member(dst, m.String()), &d.Last24h[m])
 	}
@@ -96,7 +97,7 @@ func appendStat(dst []byte, stat *roomsensor.Stat) []byte {
 	dst = append(dst, '{')
 	dst = roomsensor.AppendNumber(member(dst, "min"), stat.Min)
 	dst = roomsensor.AppendNumber(member(dst, "max"), stat.Max)
-	dst = roomsensor.AppendNumber(member(dst, "mean"), stat.Mean)
+	dst = roomsensor.AppendNumber(member(dst, "mean"), stat.Mean())
 	dst = strconv.AppendInt(member(dst, "count"), stat.Count, 10)
 	return append(dst, '}')
 }

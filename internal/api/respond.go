@@ -38,25 +38,35 @@ func (c *call) writeObject(body []byte) error {
 
 // writeList answers 200 with a JSON list, compressed where the client takes it
 // (decision 33).
-func (c *call) writeList(body []byte) error {
-	c.setHeader("Vary", "Accept-Encoding")
-	return c.writeFresh(body, compress.Choose(c.Request().Header.Values("Accept-Encoding")))
-}
+func (c *call) writeList(body []byte) error { return c.writeFresh(body, c.coding()) }
 
-// writeFresh answers with a body, or with 304 where the client has it already
-// (decision 42). The ETag is of the body before compression, which is why it
-// is weak.
-func (c *call) writeFresh(body []byte, coding compress.Coding) error {
-	tag := entityTag(body)
-	c.setHeader("ETag", tag)
-	c.setHeader("Cache-Control", "private, no-cache")
-	if matches(c.Request().Header.Values("If-None-Match"), tag) {
-		c.Response().WriteHeader(http.StatusNotModified)
+// writeDocument is writeList of a body that was prepared.
+func (c *call) writeDocument(d *document) error {
+	coding := c.coding()
+	if c.unchanged(d.tag) {
 		return nil
 	}
-	c.setHeader("Content-Type", jsonType)
+	body, err := d.in(coding)
+	if err != nil {
+		return err
+	}
+	c.writeCoded(body, coding)
+	return nil
+}
+
+// coding chooses how a list is compressed, and says that it was chosen.
+func (c *call) coding() compress.Coding {
+	c.setHeader("Vary", "Accept-Encoding")
+	return compress.Choose(c.Request().Header.Values("Accept-Encoding"))
+}
+
+// writeFresh answers with a body, or with 304 where the client has it already.
+func (c *call) writeFresh(body []byte, coding compress.Coding) error {
+	if c.unchanged(entityTag(body)) {
+		return nil
+	}
 	if coding == compress.Identity {
-		c.writeBody(http.StatusOK, body)
+		c.writeCoded(body, coding)
 		return nil
 	}
 	buffer := getBuffer()
@@ -66,9 +76,28 @@ func (c *call) writeFresh(body []byte, coding compress.Coding) error {
 		return err
 	}
 	*buffer = compressed
-	c.setHeader("Content-Encoding", string(coding))
-	c.writeBody(http.StatusOK, compressed)
+	c.writeCoded(compressed, coding)
 	return nil
+}
+
+// unchanged answers 304 where the client has the body already (decision 42).
+// The ETag is of the body before compression, which is why it is weak.
+func (c *call) unchanged(tag string) bool {
+	c.setHeader("ETag", tag)
+	c.setHeader("Cache-Control", "private, no-cache")
+	if !matches(c.Request().Header.Values("If-None-Match"), tag) {
+		return false
+	}
+	c.Response().WriteHeader(http.StatusNotModified)
+	return true
+}
+
+func (c *call) writeCoded(body []byte, coding compress.Coding) {
+	c.setHeader("Content-Type", jsonType)
+	if coding != compress.Identity {
+		c.setHeader("Content-Encoding", string(coding))
+	}
+	c.writeBody(http.StatusOK, body)
 }
 
 // writeBody sends a whole body; to HEAD its length alone. A client that does

@@ -47,7 +47,7 @@ func (d *demo) fillHistory(ctx context.Context, _ *lifecycle) error {
 // where there is none.
 func (d *demo) newest(ctx context.Context) ([]time.Time, error) {
 	devices, err := d.operator.store.CurrentDevices(ctx, d.state.TeamID,
-		roomsensor.DeviceQuery{Limit: roomsensor.MaxPage}, time.Now())
+		roomsensor.DeviceQuery{Limit: roomsensor.MaxPage}, roomsensor.SummaryWindow(time.Now()))
 	if err != nil {
 		return nil, fmt.Errorf("looking for the newest readings: %w", err)
 	}

@@ -55,27 +55,66 @@ func StatusAt(now time.Time, lastSeen *time.Time) Status {
 	return Offline
 }
 
+// StatusUntil is when the status of now changes, if nothing is uploaded.
+func StatusUntil(now time.Time, lastSeen *time.Time) time.Time {
+	switch StatusAt(now, lastSeen) {
+	case Online:
+		return lastSeen.Add(staleFrom)
+	case Stale:
+		return lastSeen.Add(offlineAfter + 1) // At 24 hours it is stale still.
+	}
+	return Forever
+}
+
 // CurrentDevice is an item of the live snapshot (decision 17).
 type CurrentDevice struct {
 	Device
 	Latest  *Reading
-	Last24h [MetricCount]Stat
+	Last24h Stats
 }
 
-// Stat sums up one metric over some hours. Min, Max and Mean mean nothing
-// where Count is 0.
+// Stats sums up each metric over some hours.
+type Stats [MetricCount]Stat
+
+// Plus sums up the hours of both.
+func (s Stats) Plus(o Stats) Stats {
+	for m := range s {
+		s[m] = s[m].plus(o[m])
+	}
+	return s
+}
+
+// Stat sums up one metric over some hours. Min and Max mean nothing where Count
+// is 0.
 type Stat struct {
-	Min, Max, Mean float32
-	Count          int64
+	Min, Max float32
+	Sum      float64 // in 64 bits, so that no digit of a mean is lost
+	Count    int64
 }
 
-// SummaryHours is the number of UTC hours that last_24h covers, the current
-// one included (decision 17).
-const SummaryHours = 24
+// Mean is sum / count in 64 bits, as a 32-bit value; -0 is 0 here as in a
+// reading. It means nothing where Count is 0 (decision 17).
+func (s Stat) Mean() float32 { return float32(s.Sum/float64(s.Count)) + 0 }
 
-// SummaryFrom is the first hour of last_24h.
-func SummaryFrom(now time.Time) time.Time {
-	return now.UTC().Truncate(time.Hour).Add(-(SummaryHours - 1) * time.Hour)
+func (s Stat) plus(o Stat) Stat {
+	switch {
+	case s.Count == 0:
+		return o
+	case o.Count == 0:
+		return s
+	}
+	return Stat{Min: min(s.Min, o.Min), Max: max(s.Max, o.Max), Sum: s.Sum + o.Sum, Count: s.Count + o.Count}
+}
+
+// summaryLength is what last_24h covers, the current UTC hour included
+// (decision 17).
+const summaryLength = 24 * time.Hour
+
+// SummaryWindow is the window of last_24h: the current UTC hour and the 23
+// before it (decision 17).
+func SummaryWindow(now time.Time) Window {
+	end := now.UTC().Truncate(time.Hour).Add(time.Hour)
+	return Window{From: end.Add(-summaryLength), To: end}
 }
 
 // DeviceQuery selects a page of a team's devices, by device_id ascending

@@ -34,9 +34,25 @@ func TestStatusAt(t *testing.T) {
 	}
 }
 
-func TestSummaryFrom(t *testing.T) {
+// Until the instant that StatusUntil names the status stays, and there it changes.
+func TestStatusUntil(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, "2026-03-09T13:00:00Z", roomsensor.FormatTime(roomsensor.SummaryFrom(now)))
+	for _, age := range []time.Duration{-time.Minute, 0, time.Hour - 1, time.Hour, 24 * time.Hour} {
+		seen := now.Add(-age)
+		until := roomsensor.StatusUntil(now, &seen)
+		require.True(t, until.After(now), age)
+		was := roomsensor.StatusAt(now, &seen)
+		require.Equal(t, was, roomsensor.StatusAt(until.Add(-1), &seen), age)
+		require.NotEqual(t, was, roomsensor.StatusAt(until, &seen), age)
+	}
+	seen := now.Add(-24*time.Hour - 1)
+	require.Equal(t, roomsensor.Forever, roomsensor.StatusUntil(now, &seen))
+	require.Equal(t, roomsensor.Forever, roomsensor.StatusUntil(now, nil))
+}
+
+func TestSummaryWindow(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "2026-03-09T13:00:00Z", roomsensor.FormatTime(roomsensor.SummaryWindow(now).From))
 }
 
 func TestIsHardwareID(t *testing.T) {

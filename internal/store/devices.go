@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -56,10 +55,10 @@ func (s *Store) DeviceNames(ctx context.Context, teamID uuid.UUID) ([]roomsensor
 	}), nil
 }
 
-// CurrentDevices lists a page of the live snapshot as of now: the newest
-// reading of each device by bucket, and its last 24 hours (decision 17).
+// CurrentDevices lists a page of the live snapshot: the newest reading of each
+// device by bucket, and what whole hours sum up to (decision 17).
 func (s *Store) CurrentDevices(
-	ctx context.Context, teamID uuid.UUID, q roomsensor.DeviceQuery, now time.Time,
+	ctx context.Context, teamID uuid.UUID, q roomsensor.DeviceQuery, hours roomsensor.Window,
 ) (devices []roomsensor.CurrentDevice, err error) {
 	filter, ok := metadataFilter(q.Metadata)
 	if !ok {
@@ -79,7 +78,12 @@ func (s *Store) CurrentDevices(
 		if devices, err = convertAll(rows, currentDevice); err != nil {
 			return err
 		}
-		return s.addSummaries(ctx, tx, teamID, devices, roomsensor.SummaryFrom(now))
+		ids := mapped(devices, func(d *roomsensor.CurrentDevice) uuid.UUID { return d.ID })
+		stats, err := s.hourStats(ctx, tx, teamID, ids, hours)
+		for i := range devices {
+			devices[i].Last24h = stats[devices[i].ID]
+		}
+		return err
 	})
 	return devices, err
 }

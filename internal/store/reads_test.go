@@ -68,7 +68,7 @@ func TestMetadataFilters(t *testing.T) {
 		list, err := f.Devices(t.Context(), f.team, q)
 		require.NoError(t, err)
 		require.Len(t, list, test.found, "%q", test.filter)
-		current, err := f.CurrentDevices(t.Context(), f.team, q, time.Now())
+		current, err := f.CurrentDevices(t.Context(), f.team, q, roomsensor.SummaryWindow(time.Now()))
 		require.NoError(t, err)
 		require.Len(t, current, test.found, "%q", test.filter)
 	}
@@ -87,7 +87,7 @@ func TestCurrentDevices(t *testing.T) {
 	)
 	f.write(t, co2(f.device, "2026-02-02T10:00:00Z", 500)) // arrives last, is not the newest
 
-	current, err := f.CurrentDevices(t.Context(), f.team, roomsensor.DeviceQuery{Limit: 10}, now)
+	current, err := f.CurrentDevices(t.Context(), f.team, roomsensor.DeviceQuery{Limit: 10}, roomsensor.SummaryWindow(now))
 	require.NoError(t, err)
 	require.Len(t, current, 2)
 	for _, d := range current {
@@ -97,7 +97,7 @@ func TestCurrentDevices(t *testing.T) {
 			continue
 		}
 		require.Equal(t, at("2026-02-02T10:25:00Z"), d.Latest.BucketAt)
-		require.Equal(t, roomsensor.Stat{Min: 400, Max: 500, Mean: float32(float64(400+401+500) / 3), Count: 3}, d.Last24h[roomsensor.CO2])
+		require.Equal(t, roomsensor.Stat{Min: 400, Max: 500, Sum: 400 + 401 + 500, Count: 3}, d.Last24h[roomsensor.CO2])
 		require.Zero(t, d.Last24h[roomsensor.Temp])
 	}
 }
@@ -149,17 +149,18 @@ func TestNotANumberCountsInNoSummary(t *testing.T) {
 		($1, '2026-01-01T00:00:00Z', 'NaN', 'Infinity', '-Infinity', '-0', 'NaN'),
 		($1, '2026-01-01T00:05:00Z', 400, 20, NULL, '-0', 'Infinity'),
 		($1, '2026-01-01T00:10:00Z', 402, '-Infinity', 50, '-0', '-Infinity')`, f.device)
-	current, err := f.CurrentDevices(t.Context(), f.team, roomsensor.DeviceQuery{Limit: 10}, at("2026-01-01T00:30:00Z"))
+	current, err := f.CurrentDevices(t.Context(), f.team, roomsensor.DeviceQuery{Limit: 10},
+		roomsensor.SummaryWindow(at("2026-01-01T00:30:00Z")))
 	require.NoError(t, err)
 	require.Len(t, current, 1)
-	require.Equal(t, [roomsensor.MetricCount]roomsensor.Stat{
-		roomsensor.CO2:      {Min: 400, Max: 402, Mean: 401, Count: 2},
-		roomsensor.Temp:     {Min: 20, Max: 20, Mean: 20, Count: 1},
-		roomsensor.Humidity: {Min: 50, Max: 50, Mean: 50, Count: 1},
+	require.Equal(t, roomsensor.Stats{
+		roomsensor.CO2:      {Min: 400, Max: 402, Sum: 802, Count: 2},
+		roomsensor.Temp:     {Min: 20, Max: 20, Sum: 20, Count: 1},
+		roomsensor.Humidity: {Min: 50, Max: 50, Sum: 50, Count: 1},
 		roomsensor.Lux:      {Count: 3},
 	}, current[0].Last24h)
 	lux := current[0].Last24h[roomsensor.Lux]
-	for _, x := range []float32{lux.Min, lux.Max, lux.Mean} {
+	for _, x := range []float32{lux.Min, lux.Max, lux.Mean()} {
 		require.False(t, math.Signbit(float64(x)), "-0 is 0")
 	}
 }

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"math"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -12,30 +11,37 @@ import (
 	"roomsensor/internal/roomsensor"
 )
 
-// addSummaries adds the 24 hours from an instant to each device (decision 17).
-func (s *Store) addSummaries(
-	ctx context.Context, tx pgx.Tx, teamID uuid.UUID, devices []roomsensor.CurrentDevice, from time.Time,
-) error {
-	place := make(map[uuid.UUID]int, len(devices))
-	ids := make([]uuid.UUID, len(devices))
-	for i := range devices {
-		ids[i] = devices[i].ID
-		place[ids[i]] = i
-	}
-	hours := db.HourlySumParams{
-		DeviceIds: ids, TeamID: teamID, HourFrom: from, HourTo: from.Add(roomsensor.SummaryHours * time.Hour),
-	}
-	rows, err := s.queries.HourlySum(ctx, tx, hours)
+// HourStats sums up whole hours of a team's devices (decision 17). A device
+// without readings in them is not there.
+func (s *Store) HourStats(
+	ctx context.Context, teamID uuid.UUID, deviceIDs []uuid.UUID, hours roomsensor.Window,
+) (stats map[uuid.UUID]roomsensor.Stats, err error) {
+	err = s.inSnapshot(ctx, "summing up hours", func(tx pgx.Tx) error {
+		if err := s.set(ctx, tx, "plan_cache_mode", "force_custom_plan"); err != nil {
+			return err
+		}
+		stats, err = s.hourStats(ctx, tx, teamID, deviceIDs, hours)
+		return err
+	})
+	return stats, err
+}
+
+func (s *Store) hourStats(
+	ctx context.Context, tx pgx.Tx, teamID uuid.UUID, deviceIDs []uuid.UUID, hours roomsensor.Window,
+) (map[uuid.UUID]roomsensor.Stats, error) {
+	params := db.HourlySumParams{DeviceIds: deviceIDs, TeamID: teamID, HourFrom: hours.From, HourTo: hours.To}
+	rows, err := s.queries.HourlySum(ctx, tx, params)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := s.repairSums(ctx, tx, rows, hours); err != nil {
-		return err
+	if err := s.repairSums(ctx, tx, rows, params); err != nil {
+		return nil, err
 	}
+	stats := make(map[uuid.UUID]roomsensor.Stats, len(rows))
 	for i := range rows {
-		devices[place[rows[i].DeviceID]].Last24h = summary(&rows[i])
+		stats[rows[i].DeviceID] = summary(&rows[i])
 	}
-	return nil
+	return stats, nil
 }
 
 // repairSums replaces the sums that a number spoiled which is served as null.
@@ -73,15 +79,15 @@ func isFinite(row *db.HourlySumRow) bool {
 	return true
 }
 
-func summary(row *db.HourlySumRow) [roomsensor.MetricCount]roomsensor.Stat {
+func summary(row *db.HourlySumRow) roomsensor.Stats {
 	stat := func(least, greatest float32, count int64, sum float64) roomsensor.Stat {
 		if count == 0 {
 			return roomsensor.Stat{}
 		}
 		// -0 is 0 here as in a reading: -0 + 0 is 0.
-		return roomsensor.Stat{Min: least + 0, Max: greatest + 0, Mean: float32(sum/float64(count)) + 0, Count: count}
+		return roomsensor.Stat{Min: least + 0, Max: greatest + 0, Sum: sum, Count: count}
 	}
-	return [roomsensor.MetricCount]roomsensor.Stat{
+	return roomsensor.Stats{
 		roomsensor.CO2:      stat(row.Co2PpmMin, row.Co2PpmMax, row.Co2PpmCount, row.Co2PpmSum),
 		roomsensor.Temp:     stat(row.TempCMin, row.TempCMax, row.TempCCount, row.TempCSum),
 		roomsensor.Humidity: stat(row.HumidityPctMin, row.HumidityPctMax, row.HumidityPctCount, row.HumidityPctSum),
