@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"roomsensor/internal/api"
+	"roomsensor/internal/conformance"
 	"roomsensor/internal/roomsensor"
 )
 
@@ -35,6 +36,7 @@ func (b *broken) Team(ctx context.Context, _ uuid.UUID) (roomsensor.Team, error)
 // its envelope.
 func TestEveryCodeIsReachable(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "decision 8.2")
 	f := setup(t)
 	f.addReadings(t, deviceID, start.Add(-time.Hour), 3)
 	other := number(0xde, 2)

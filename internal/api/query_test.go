@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"roomsensor/internal/conformance"
 	"roomsensor/internal/roomsensor"
 )
 
@@ -77,6 +78,7 @@ var parameterAnswers = map[string]struct {
 // Decision 6.
 func TestParameters(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "decision 6.1", "decision 6.2", "decision 6.3", "decision 6.4")
 	f := setup(t)
 	for query, tc := range parameterAnswers {
 		path := strings.Replace(tc.path, "DEVICE", "/devices/"+deviceID.String(), 1)

@@ -8,12 +8,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"roomsensor/internal/conformance"
 	"roomsensor/internal/roomsensor"
 )
 
 // Decision 8.
 func TestRequestIDIsOnEveryResponse(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "decision 8.1", "decision 8.2")
 	f := setup(t)
 	seen := map[string]bool{}
 	etag := f.get(t, "/team").header.Get("ETag")
