@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"os"
 	"strings"
 	"testing"
 
@@ -13,7 +14,16 @@ import (
 	"roomsensor/internal/dbtest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// asProgram is the variable that makes the binary of the tests be the program, so that tests can run it in processes of
+// its own.
+const asProgram = "ROOMSENSOR_TEST_AS_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		main()
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // result is what a command line left behind.
 type result struct {

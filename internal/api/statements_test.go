@@ -23,11 +23,12 @@ func setupMetered(t *testing.T) *metered {
 	t.Helper()
 	database := dbtest.New(t)
 	m := &metered{fixture: setupOn(t, database)}
-	url := dbtest.Tap(t, database, func(message dbtest.Message) {
+	url := dbtest.Tap(t, database.URL, func(message dbtest.Message) bool {
 		// What the pool asks of a connection that rested goes as a simple query.
 		if message.IsStatement() && !strings.HasPrefix(string(message.Body), "-- ping") {
 			m.executed.Add(1)
 		}
+		return true
 	})
 	m.replica = m.serve(t, backend{openStore(t, url)}, nil)
 	return m

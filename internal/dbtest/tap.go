@@ -27,10 +27,10 @@ func (m *Message) IsStatement() bool { return !m.FromServer && (m.Type == 'E' ||
 
 // Tap returns the URL of a way to a database on which see is called with each message before it goes on, by several
 // goroutines at once. It must not keep the message. The message, and all behind it on its connection, waits until see
-// returns.
-func Tap(t testing.TB, db *DB, see func(Message)) (tapped string) {
+// returns; where that is false, the connection is cut instead.
+func Tap(t testing.TB, databaseURL string, see func(Message) (goOn bool)) (tapped string) {
 	t.Helper()
-	u, err := url.Parse(db.URL)
+	u, err := url.Parse(databaseURL)
 	require.NoError(t, err)
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -48,7 +48,7 @@ func Tap(t testing.TB, db *DB, see func(Message)) (tapped string) {
 
 type tap struct {
 	server string
-	see    func(Message)
+	see    func(Message) bool
 	work   sync.WaitGroup
 
 	mu     sync.Mutex
@@ -101,7 +101,9 @@ func (t *tap) carry(to, from net.Conn, fromServer bool) {
 			break
 		}
 		message.FromServer = fromServer
-		t.see(message)
+		if !t.see(message) {
+			break
+		}
 		if _, err := to.Write(text); err != nil {
 			break
 		}

@@ -12,13 +12,14 @@ import (
 func TestTapSeesEveryMessage(t *testing.T) {
 	t.Parallel()
 	var statements, commits atomic.Int32
-	url := Tap(t, New(t), func(m Message) {
+	url := Tap(t, New(t).URL, func(m Message) bool {
 		if m.IsStatement() {
 			statements.Add(1)
 		}
 		if m.FromServer && m.Type == 'C' && bytes.Equal(m.Body, []byte("COMMIT\x00")) {
 			commits.Add(1)
 		}
+		return true
 	})
 	conn := connect(t, url)
 	before := statements.Load()
@@ -36,11 +37,12 @@ func TestTapHoldsAMessage(t *testing.T) {
 	t.Parallel()
 	db := New(t)
 	held, release := make(chan struct{}), make(chan struct{})
-	url := Tap(t, db, func(m Message) {
+	url := Tap(t, db.URL, func(m Message) bool {
 		if m.FromServer && m.Type == 'C' && bytes.HasPrefix(m.Body, []byte("INSERT")) {
 			close(held)
 			<-release
 		}
+		return true
 	})
 	answered := make(chan error, 1)
 	go func() {
@@ -56,4 +58,20 @@ func TestTapHoldsAMessage(t *testing.T) {
 	require.Empty(t, answered)
 	close(release)
 	require.NoError(t, <-answered)
+}
+
+func TestTapCutsAConnection(t *testing.T) {
+	t.Parallel()
+	db := New(t)
+	conn, err := pgx.Connect(t.Context(), Tap(t, db.URL, func(m Message) bool {
+		return !bytes.HasPrefix(m.Body, []byte("commit"))
+	}))
+	require.NoError(t, err)
+	err = pgx.BeginFunc(t.Context(), conn, func(tx pgx.Tx) error {
+		_, err := tx.Exec(t.Context(), "INSERT INTO teams (name) VALUES ('one')")
+		return err
+	})
+	require.Error(t, err)
+	require.True(t, conn.IsClosed())
+	require.Equal(t, 0, ask[int](t, connect(t, db.URL), "SELECT count(*) FROM teams"))
 }
