@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"roomsensor/internal/api"
+	"roomsensor/internal/conformance"
 	"roomsensor/internal/roomsensor"
 )
 
@@ -29,6 +30,7 @@ func wrongSecret(key string) string {
 // Spec 5, rule 6; decision 24.
 func TestAuthorizationHeader(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "decision 24.4", "decision 24.5", "decision 24.6", "decision 24.8")
 	f := setup(t)
 	id, secret, ok := roomsensor.ParseKey(roomsensor.APIKey, f.key)
 	require.True(t, ok)
@@ -75,6 +77,7 @@ func TestAuthorizationHeader(t *testing.T) {
 // Revoke and expiry are told only to who knows the secret.
 func TestRevokedAndExpiredKeys(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "decision 24.7", "decision 24.12")
 	f := setup(t)
 	expires := start.Add(time.Hour)
 	expiring := f.addKey(t, roomsensor.Key{TeamID: teamID, Scope: roomsensor.ScopeRead, ExpiresAt: &expires})
@@ -98,6 +101,7 @@ func TestRevokedAndExpiredKeys(t *testing.T) {
 // Spec 5, rule 5; decision 24.
 func TestKeyInURL(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "decision 24.6", "decision 24.9", "decision 24.10")
 	f := setup(t)
 	key := url.QueryEscape(f.readKey)
 	authorized := withKey(f.key)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"roomsensor/internal/conformance"
 	"roomsensor/internal/roomsensor"
 )
 
@@ -178,6 +179,7 @@ func TestCurrentGolden(t *testing.T) {
 // Decision 42.
 func TestConditionalRequests(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "decision 42.2", "decision 42.3")
 	f := setup(t)
 	paths := []string{"/team", "/devices", "/devices/current", "/devices/" + deviceID.String(), readingsPath}
 	for _, path := range paths {

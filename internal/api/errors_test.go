@@ -37,6 +37,7 @@ func (b *broken) Team(ctx context.Context, _ uuid.UUID) (roomsensor.Team, error)
 func TestEveryCodeIsReachable(t *testing.T) {
 	t.Parallel()
 	conformance.Covers(t, "decision 8.2")
+	conformance.Covers(t, "decision 34.1", "decision 34.2", "decision 34.5", "decision 34.6")
 	f := setup(t)
 	f.addReadings(t, deviceID, start.Add(-time.Hour), 3)
 	other := number(0xde, 2)
@@ -100,6 +101,7 @@ func TestEveryCodeIsReachable(t *testing.T) {
 // Decision 36; a panic is an answer too, and its stack is the log's alone.
 func TestFailuresAreToldToNobody(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "decision 36")
 	f := setup(t)
 	const secret = "SELECT secret FROM pg_10.1.2.3"
 	for name, fail := range map[string]func(context.Context) error{
@@ -135,6 +137,7 @@ func TestEndOfTheProcessIsAnAnswer(t *testing.T) {
 // Decision 26, spec 5, rule 5: with debug logs, errors, panics and everything.
 func TestKeysReachNoLogMetricOrError(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "decision 26.1")
 	f := setup(t)
 	registry := prometheus.NewRegistry()
 	explode := &broken{backend{f.store}, func(context.Context) error { panic("boom") }}

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"roomsensor/internal/api"
+	"roomsensor/internal/conformance"
 	"roomsensor/internal/roomsensor"
 )
 
@@ -65,6 +66,7 @@ func failAt(row int) func(context.Context, int) error {
 // Decision 32: a failure after the first byte breaks the connection.
 func TestFailureInTheMiddleBreaksTheConnection(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "decision 32.1")
 	f := setup(t)
 	const rows = 24_000
 	f.addReadings(t, deviceID, start.Add(-85*24*time.Hour), rows)
@@ -122,6 +124,7 @@ func TestFailureBeforeTheFirstByteIsAnAnswer(t *testing.T) {
 // A database that is lost for real, while the rows are on their way.
 func TestLostDatabaseBreaksTheConnection(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "decision 32.1")
 	f := setup(t)
 	// More than fits the buffers between the two, so that something is lost.
 	for i := range 10 {
@@ -148,6 +151,7 @@ func TestLostDatabaseBreaksTheConnection(t *testing.T) {
 // Decision 32: 4 exports of one key and 8 in all run at once.
 func TestExportsAtOnce(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "decision 32.6", "decision 32.7", "decision 34.4")
 	f := setup(t)
 	f.addReadings(t, deviceID, start.Add(-time.Hour), 10)
 	running, finish := make(chan struct{}), make(chan struct{})

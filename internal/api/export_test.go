@@ -17,6 +17,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
 
+	"roomsensor/internal/conformance"
 	"roomsensor/internal/roomsensor"
 )
 
@@ -39,6 +40,7 @@ func (f *fixture) fillExport(t *testing.T) {
 // Decisions 27 to 29.
 func TestExportGolden(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "decision 27.1", "decision 27.2", "decision 27.3", "decision 27.5", "decision 27.7", "decision 28.2", "decision 29.1", "decision 29.4")
 	f := setup(t)
 	f.fillExport(t)
 	all := []string{number(0xde, 4).String(), number(0xde, 2).String()}
@@ -63,6 +65,7 @@ func TestExportGolden(t *testing.T) {
 // Decision 32.
 func TestExportFileName(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "decision 32.3")
 	f := setup(t)
 	open, closed := number(0xa5, 1), number(0xa5, 2)
 	end := start.Add(-10 * time.Hour)
@@ -86,6 +89,7 @@ func TestExportFileName(t *testing.T) {
 // Decision 31; spec 4, readings.csv, rule 1.
 func TestExportSelection(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "decision 31.1", "decision 31.3", "decision 31.4", "decision 29.9")
 	f := setup(t)
 	second, block := number(0xde, 2), number(0xa5, 1)
 	f.addDevice(t, teamID, second, "dev:2")
@@ -123,6 +127,7 @@ func TestExportSelection(t *testing.T) {
 // Decision 26.
 func TestExportSecrecy(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "decision 26.2")
 	f := setup(t)
 	for _, got := range []response{
 		f.get(t, "/readings.csv"),
@@ -167,6 +172,7 @@ func expand(t *testing.T, coding string, body io.Reader) ([]byte, error) {
 // Decision 33.
 func TestCompression(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "decision 33.1", "decision 33.2", "decision 33.3")
 	f := setup(t)
 	f.addReadings(t, deviceID, start.Add(-80*24*time.Hour), 20_000)
 	id := deviceID.String()
@@ -199,6 +205,7 @@ var suggested = regexp.MustCompile(`from=(\S+)&to=(\S+)`)
 // Decision 30; spec 4, readings.csv, rule 2.
 func TestExportSize(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "decision 30.1", "decision 30.2", "decision 30.3", "decision 30.5")
 	f := setup(t)
 	f.exec(t, `INSERT INTO devices (team_id, hardware_id) SELECT $1, 'dev:' || i FROM generate_series(2, 10) i`, teamID)
 	f.exec(t, `INSERT INTO readings (device_id, bucket_at, co2_ppm)
@@ -230,6 +237,7 @@ func TestExportSize(t *testing.T) {
 // Decision 29: wide takes at most 1,000 devices.
 func TestWideTakesAThousandDevices(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "decision 29.8")
 	f := setup(t)
 	f.exec(t, `INSERT INTO devices (team_id, hardware_id) SELECT $1, 'dev:' || i FROM generate_series(2, 1000) i`, teamID)
 	got := f.get(t, "/readings.csv?shape=wide")

@@ -83,6 +83,7 @@ func sendPage[T any](s *server, c *call, walk *cursor.Walk, items []T,
 // differs answers a parameter that says something else than the first page did
 // (decision 12).
 func differs(param string) error {
-	return roomsensor.Invalid(param, param+" differs from the first page of this walk. "+
+	shown := masked(param)
+	return roomsensor.Invalid(shown, shown+" differs from the first page of this walk. "+
 		"Leave it out, or leave the cursor out to begin anew.")
 }

@@ -79,6 +79,7 @@ var parameterAnswers = map[string]struct {
 func TestParameters(t *testing.T) {
 	t.Parallel()
 	conformance.Covers(t, "decision 6.1", "decision 6.2", "decision 6.3", "decision 6.4")
+	conformance.Covers(t, "decision 31.5", "decision 31.6")
 	f := setup(t)
 	for query, tc := range parameterAnswers {
 		path := strings.Replace(tc.path, "DEVICE", "/devices/"+deviceID.String(), 1)

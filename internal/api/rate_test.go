@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"roomsensor/internal/api"
+	"roomsensor/internal/conformance"
 	"roomsensor/internal/roomsensor"
 )
 
@@ -39,6 +40,7 @@ func (f *fixture) spend(t *testing.T, n int, oldest time.Duration) {
 // Decision 25.
 func TestRateLimitHeaders(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "decision 25.7", "decision 42.4")
 	f := setup(t)
 	for i, path := range []string{"/team", "/devices/x", "/readings.csv?shape=tall", "/devices"} {
 		got := f.get(t, path, withKey(f.readKey))
@@ -55,6 +57,7 @@ func TestRateLimitHeaders(t *testing.T) {
 
 func TestRequest601IsDenied(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "decision 25.1", "decision 25.2")
 	f := setup(t)
 	limiter := &countingLimiter{Backend: backend{f.store}}
 	f.replica = f.serve(t, limiter, nil)
@@ -79,6 +82,7 @@ func TestRequest601IsDenied(t *testing.T) {
 // is seen within 5 seconds (decision 43).
 func TestDenialIsNotKeptForLong(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "decision 43.3")
 	f := setup(t)
 	f.spend(t, 600, 100*time.Second)
 	f.get(t, "/team", withKey(f.readKey)).requireError(t, roomsensor.CodeRateLimitExceeded, "")
@@ -95,6 +99,7 @@ func TestDenialIsNotKeptForLong(t *testing.T) {
 
 func TestRateLimitOverTwoReplicas(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "decision 25.1", "decision 25.4")
 	f := setup(t)
 	other := f.serve(t, backend{f.store}, nil)
 	f.spend(t, 590, time.Second)

@@ -44,6 +44,7 @@ func TestRequestIDIsOnEveryResponse(t *testing.T) {
 // Decision 22: route and method look at no key and count nowhere.
 func TestUnknownRoutesAndMethods(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "decision 34.3")
 	f := setup(t)
 	device := "/v1/devices/" + deviceID.String()
 	for _, path := range []string{
@@ -110,6 +111,7 @@ func TestPathIDs(t *testing.T) {
 // Decision 42.
 func TestHeadAnswersAsGetWithoutBody(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "decision 42.1", "decision 32.4")
 	f := setup(t)
 	f.addReadings(t, deviceID, start.Add(-12*60*60*1e9), 100)
 	id := deviceID.String()

@@ -106,8 +106,7 @@ func (e *Export) tooManyRows(ctx context.Context) error {
 		return err
 	}
 	refused := &roomsensor.TooManyRowsError{Rows: rows}
-	if firstThatDoesNot > 1 {
-		until := end(firstThatDoesNot - 1)
+	if until := end(firstThatDoesNot - 1); until.After(from) {
 		refused.FitsUntil = &until
 	}
 	return refused

@@ -1,0 +1,94 @@
+package api_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"roomsensor/internal/api"
+	"roomsensor/internal/conformance"
+	"roomsensor/internal/roomsensor"
+)
+
+// failing is the real backend, of which an export fails before its first byte.
+type failing struct {
+	api.Backend
+	err error
+}
+
+func (f *failing) OpenExport(context.Context, uuid.UUID, roomsensor.ExportQuery) (api.Export, error) {
+	return nil, f.err
+}
+
+// Every status that the path can have, on a URL that holds a key.
+func TestEveryAnswerOfTheExportIsKeptByNobody(t *testing.T) {
+	t.Parallel()
+	conformance.Covers(t, "decision 26.2")
+	f := setup(t)
+	expires := start.Add(-time.Hour)
+	expired := f.addKey(t, roomsensor.Key{TeamID: teamID, Scope: roomsensor.ScopeRead, ExpiresAt: &expires})
+	limited := f.addKey(t, roomsensor.Key{TeamID: teamID, Scope: roomsensor.ScopeRead})
+	id, _, _ := roomsensor.ParseKey(roomsensor.APIKey, limited)
+	f.exec(t, `INSERT INTO rate_windows SELECT $1, array_agg(clock_timestamp()) FROM generate_series(1, 600)`, id)
+	down := f.serve(t, &failing{backend{f.store}, errDatabaseLost}, nil)
+	away := f.serve(t, &failing{backend{f.store}, roomsensor.CodeOverloaded.New()}, nil)
+	f.addReading(t, deviceID, start.Add(-time.Hour), 1)
+	f.exec(t, `INSERT INTO devices (team_id, hardware_id) SELECT $1, 'dev:' || i FROM generate_series(2, 1001) i`, teamID)
+
+	const path = "/v1/readings.csv"
+	key := "?key=" + f.readKey
+	for name, tc := range map[string]struct {
+		status       int
+		on           *replica
+		method, path string
+	}{
+		"long":               {200, f.replica, "GET", path + key},
+		"head":               {200, f.replica, "HEAD", path + key},
+		"parameter":          {400, f.replica, "GET", path + key + "&shape=tall"},
+		"malformed query":    {400, f.replica, "GET", path + key + "&from=%zz"},
+		"no key":             {401, f.replica, "GET", path},
+		"expired":            {401, f.replica, "GET", path + "?key=" + expired},
+		"unknown device":     {404, f.replica, "GET", path + key + "&devices=" + number(9, 9).String()},
+		"unknown assignment": {404, f.replica, "HEAD", path + key + "&assignment_id=" + number(9, 9).String()},
+		"below":              {404, f.replica, "GET", path + "/x" + key},
+		"method":             {405, f.replica, "POST", path + key},
+		"options":            {405, f.replica, "OPTIONS", path + key},
+		"too large":          {413, f.replica, "GET", path + key + "&shape=wide"},
+		"rate":               {429, f.replica, "GET", path + "?key=" + limited},
+		"failure":            {500, down, "GET", path + key},
+		"overload":           {503, away, "GET", path + key},
+		"encoded":            {200, f.replica, "GET", "/v1/%72eadings%2ecsv" + key},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := tc.on.do(t, tc.method, tc.path, "")
+			require.Equal(t, tc.status, got.status, string(got.body))
+			require.Equal(t, []string{"no-store"}, got.header.Values("Cache-Control"))
+			require.Equal(t, []string{"no-referrer"}, got.header.Values("Referrer-Policy"))
+		})
+	}
+}
+
+// A key that stands where the name of a filter should, beside a cursor.
+func TestKeyAsAFilterIsNotRepeated(t *testing.T) {
+	t.Parallel()
+	conformance.Covers(t, "decision 26.1")
+	f := setup(t)
+	f.addDevice(t, teamID, number(0xde, 2), "dev:2")
+	cursor := *decode[list[struct{}]](t, f.get(t, "/devices?limit=1")).NextCursor
+	_, secret, _ := roomsensor.ParseKey(roomsensor.APIKey, f.key)
+	for _, query := range []string{
+		"cursor=" + cursor + "&metadata." + f.key + "=x", "metadata." + f.key + "=%ff", "metadata." + f.key + "=1&metadata." + f.key + "=2",
+		f.key, "x" + f.key + "=" + f.key, "limit=" + f.key,
+	} {
+		got := f.do(t, http.MethodGet, "/devices?"+query, "")
+		require.Equal(t, http.StatusBadRequest, got.status, query)
+		require.NotContains(t, string(got.body), secret)
+		require.NotContains(t, strings.ToLower(f.log.String()), secret)
+	}
+}
