@@ -35,31 +35,35 @@ func TestAuthorizationHeader(t *testing.T) {
 	id, secret, ok := roomsensor.ParseKey(roomsensor.APIKey, f.key)
 	require.True(t, ok)
 	for name, tc := range map[string]struct {
-		headers []string
-		want    roomsensor.Code
+		headers  []string
+		want     roomsensor.Code
+		contract string
 	}{
-		"right":                {[]string{"Bearer " + f.key}, ""},
-		"scheme in lower case": {[]string{"bearer " + f.key}, ""},
-		"scheme in upper case": {[]string{"BEARER " + f.key}, ""},
-		"two spaces":           {[]string{"Bearer  " + f.key}, ""},
-		"no header":            {nil, roomsensor.CodeAPIKeyMissing},
-		"empty":                {[]string{""}, roomsensor.CodeAPIKeyInvalid},
-		"scheme alone":         {[]string{"Bearer"}, roomsensor.CodeAPIKeyInvalid},
-		"no scheme":            {[]string{f.key}, roomsensor.CodeAPIKeyInvalid},
-		"another scheme":       {[]string{"Basic " + f.key}, roomsensor.CodeAPIKeyInvalid},
-		"sent twice":           {[]string{"Bearer " + f.key, "Bearer " + f.key}, roomsensor.CodeAPIKeyInvalid},
-		"two keys":             {[]string{"Bearer " + f.key + ", " + f.key}, roomsensor.CodeAPIKeyInvalid},
-		"wrong secret":         {[]string{"Bearer " + wrongSecret(f.key)}, roomsensor.CodeAPIKeyInvalid},
-		"no secret":            {[]string{"Bearer rsk_" + id + "_"}, roomsensor.CodeAPIKeyInvalid},
-		"no id":                {[]string{"Bearer rsk__" + secret}, roomsensor.CodeAPIKeyInvalid},
-		"unknown id":           {[]string{"Bearer rsk_nobody_" + secret}, roomsensor.CodeAPIKeyInvalid},
-		"an upload credential": {[]string{"Bearer rsi_" + id + "_" + secret}, roomsensor.CodeAPIKeyInvalid},
-		"not UTF-8":            {[]string{"Bearer rsk_\xff_" + secret}, roomsensor.CodeAPIKeyInvalid},
-		"a very long id":       {[]string{"Bearer rsk_" + strings.Repeat("x", 30_000) + "_x"}, roomsensor.CodeAPIKeyInvalid},
-		"something behind it":  {[]string{"Bearer " + f.key + " x"}, roomsensor.CodeAPIKeyInvalid},
+		"right":                {[]string{"Bearer " + f.key}, "", "spec 5, rule 1"},
+		"scheme in lower case": {[]string{"bearer " + f.key}, "", ""},
+		"scheme in upper case": {[]string{"BEARER " + f.key}, "", ""},
+		"two spaces":           {[]string{"Bearer  " + f.key}, "", ""},
+		"no header":            {nil, roomsensor.CodeAPIKeyMissing, "spec 5, rule 6, missing"},
+		"empty":                {[]string{""}, roomsensor.CodeAPIKeyInvalid, "spec 5, rule 6, malformed"},
+		"scheme alone":         {[]string{"Bearer"}, roomsensor.CodeAPIKeyInvalid, "spec 5, rule 6, malformed"},
+		"no scheme":            {[]string{f.key}, roomsensor.CodeAPIKeyInvalid, "spec 5, rule 6, malformed"},
+		"another scheme":       {[]string{"Basic " + f.key}, roomsensor.CodeAPIKeyInvalid, "spec 5, rule 7"},
+		"sent twice":           {[]string{"Bearer " + f.key, "Bearer " + f.key}, roomsensor.CodeAPIKeyInvalid, "spec 5, rule 6, malformed"},
+		"two keys":             {[]string{"Bearer " + f.key + ", " + f.key}, roomsensor.CodeAPIKeyInvalid, "spec 5, rule 6, malformed"},
+		"wrong secret":         {[]string{"Bearer " + wrongSecret(f.key)}, roomsensor.CodeAPIKeyInvalid, "spec 5, rule 6, wrong secret"},
+		"no secret":            {[]string{"Bearer rsk_" + id + "_"}, roomsensor.CodeAPIKeyInvalid, "spec 5, rule 6, malformed"},
+		"no id":                {[]string{"Bearer rsk__" + secret}, roomsensor.CodeAPIKeyInvalid, "spec 5, rule 6, malformed"},
+		"unknown id":           {[]string{"Bearer rsk_nobody_" + secret}, roomsensor.CodeAPIKeyInvalid, "spec 5, rule 6, unknown"},
+		"an upload credential": {[]string{"Bearer rsi_" + id + "_" + secret}, roomsensor.CodeAPIKeyInvalid, "spec 5, rule 6, unknown"},
+		"not UTF-8":            {[]string{"Bearer rsk_\xff_" + secret}, roomsensor.CodeAPIKeyInvalid, ""},
+		"a very long id":       {[]string{"Bearer rsk_" + strings.Repeat("x", 30_000) + "_x"}, roomsensor.CodeAPIKeyInvalid, ""},
+		"something behind it":  {[]string{"Bearer " + f.key + " x"}, roomsensor.CodeAPIKeyInvalid, "spec 5, rule 6, malformed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			if tc.contract != "" {
+				conformance.Covers(t, tc.contract)
+			}
 			got := f.get(t, "/team", withoutKey, func(r *http.Request) {
 				r.Header["Authorization"] = tc.headers
 			})
@@ -78,6 +82,7 @@ func TestAuthorizationHeader(t *testing.T) {
 func TestRevokedAndExpiredKeys(t *testing.T) {
 	t.Parallel()
 	conformance.Covers(t, "decision 24.7", "decision 24.12")
+	conformance.Covers(t, "spec 5, rule 6, revoked", "spec 5, rule 6, expired")
 	f := setup(t)
 	expires := start.Add(time.Hour)
 	expiring := f.addKey(t, roomsensor.Key{TeamID: teamID, Scope: roomsensor.ScopeRead, ExpiresAt: &expires})
@@ -102,6 +107,7 @@ func TestRevokedAndExpiredKeys(t *testing.T) {
 func TestKeyInURL(t *testing.T) {
 	t.Parallel()
 	conformance.Covers(t, "decision 24.6", "decision 24.9", "decision 24.10")
+	conformance.Covers(t, "spec 4, GET /readings.csv, key", "spec 5, rule 5")
 	f := setup(t)
 	key := url.QueryEscape(f.readKey)
 	authorized := withKey(f.key)
@@ -145,6 +151,7 @@ func TestKeyInURL(t *testing.T) {
 // Spec 5, rule 4.
 func TestReadKeyMayNotChange(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "spec 4, PATCH, scope", "spec 5, rule 4", "spec 7, code insufficient_scope")
 	f := setup(t)
 	got := f.patch(t, `{"display_name":"New"}`, withKey(f.readKey))
 	got.requireError(t, roomsensor.CodeInsufficientScope, "")
@@ -254,6 +261,8 @@ func TestKeysWithoutDatabase(t *testing.T) {
 
 func TestTeam(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "spec 4, GET /team", "spec 2, team, id", "spec 2, team, name", "spec 2, api_key, key_id",
+		"spec 2, api_key, scopes", "spec 5, rule 3")
 	f := setup(t)
 	type body struct {
 		Team struct {

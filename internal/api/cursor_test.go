@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
+	"roomsensor/internal/conformance"
 	"roomsensor/internal/roomsensor"
 )
 
@@ -25,6 +26,9 @@ func (f *fixture) firstCursor(t *testing.T, path string) string {
 // Decisions 11 and 12.
 func TestCursorMismatches(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "spec 4, readings, rule 6", "spec 7, code cursor_invalid",
+		"spec 7, code cursor_team_mismatch", "spec 7, code cursor_device_mismatch", "spec 8, paging, key",
+		"spec 8, paging, device", "spec 8, paging, opaque", "spec 8, paging, saved")
 	f := setup(t)
 	other := number(0xde, 2)
 	f.addDevice(t, teamID, other, "dev:2")
@@ -203,6 +207,8 @@ func TestWalkWhileRowsArrive(t *testing.T) {
 // Tenants: what is of another team answers as what never was.
 func TestForeignIDs(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "spec 4, GET /devices/{device_id}, 404", "spec 4, readings, rule 4",
+		"spec 7, code device_not_found", "spec 7, code assignment_not_found", "spec 7, status 404")
 	f := setup(t)
 	team, device, block := number(0x7e, 2), number(0xde, 2), number(0xa5, 2)
 	f.addTeam(t, team)
@@ -211,27 +217,27 @@ func TestForeignIDs(t *testing.T) {
 	f.addAssignment(t, device, block, start.Add(-time.Hour), nil)
 	own := f.addKey(t, roomsensor.Key{TeamID: team, Scope: roomsensor.ScopeReadWrite})
 	require.Contains(t, string(f.get(t, "/devices/"+device.String()+"/readings", withKey(own)).body), "co2_ppm")
-	bodyless := func(method, path string, id uuid.UUID) (int, string) {
-		got := f.do(t, method, fmt.Sprintf(path, id), `{"display_name":"x"}`, header("Content-Type", "application/json"))
-		return got.status, fleeting.ReplaceAllString(string(got.body), "")
+	ask := func(method, path string, id uuid.UUID) response {
+		return f.do(t, method, fmt.Sprintf(path, id), `{"display_name":"x"}`, header("Content-Type", "application/json"))
 	}
 	for _, tc := range []struct {
 		method, path    string
 		foreign, absent uuid.UUID
-		status          int
+		code            roomsensor.Code
+		param           string
 	}{
-		{"GET", "/devices/%s", device, number(9, 1), 404},
-		{"PATCH", "/devices/%s", device, number(9, 1), 404},
-		{"GET", "/devices/%s/readings", device, number(9, 1), 404},
-		{"GET", "/devices/%s/assignments", device, number(9, 1), 404},
-		{"GET", "/readings.csv?devices=%s", device, number(9, 1), 404},
-		{"GET", "/readings.csv?assignment_id=%s", block, number(9, 1), 404},
-		{"GET", readingsPath + "?assignment_id=%s", block, number(9, 1), 404},
+		{"GET", "/devices/%s", device, number(9, 1), roomsensor.CodeDeviceNotFound, "device_id"},
+		{"PATCH", "/devices/%s", device, number(9, 1), roomsensor.CodeDeviceNotFound, "device_id"},
+		{"GET", "/devices/%s/readings", device, number(9, 1), roomsensor.CodeDeviceNotFound, "device_id"},
+		{"GET", "/devices/%s/assignments", device, number(9, 1), roomsensor.CodeDeviceNotFound, "device_id"},
+		{"GET", "/readings.csv?devices=%s", device, number(9, 1), roomsensor.CodeDeviceNotFound, "devices"},
+		{"GET", "/readings.csv?assignment_id=%s", block, number(9, 1), roomsensor.CodeAssignmentNotFound, "assignment_id"},
+		{"GET", readingsPath + "?assignment_id=%s", block, number(9, 1), roomsensor.CodeAssignmentNotFound, "assignment_id"},
 	} {
-		status, foreign := bodyless(tc.method, tc.path, tc.foreign)
-		require.Equal(t, tc.status, status, tc.path)
-		_, absent := bodyless(tc.method, tc.path, tc.absent)
-		require.Equal(t, absent, foreign, tc.path)
+		foreign, absent := ask(tc.method, tc.path, tc.foreign), ask(tc.method, tc.path, tc.absent)
+		foreign.requireError(t, tc.code, tc.param)
+		require.Equal(t, http.StatusNotFound, foreign.status, tc.path)
+		require.Equal(t, fleeting.ReplaceAllString(string(absent.body), ""), fleeting.ReplaceAllString(string(foreign.body), ""))
 	}
 	for _, path := range []string{"/devices", "/devices/current", "/readings.csv"} {
 		require.NotContains(t, string(f.get(t, path).body), device.String())

@@ -37,6 +37,8 @@ func (f *fixture) fill(t *testing.T) {
 
 func TestDevicesGolden(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "spec 9, rule 4, active_assignment", "spec 9, rule 4, history",
+		"spec 4, assignments, items")
 	f := setup(t)
 	f.fill(t)
 	requireGolden(t, "device.json.golden", f.get(t, "/devices/"+deviceID.String()).body)
@@ -47,6 +49,7 @@ func TestDevicesGolden(t *testing.T) {
 // Decision 16.
 func TestStatus(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "spec 3, status, online", "spec 3, status, stale", "spec 3, status, offline")
 	f := setup(t)
 	path := "/devices/" + deviceID.String()
 	require.Equal(t, "offline", decode[device](t, f.get(t, path)).Status)
@@ -69,6 +72,7 @@ func TestStatus(t *testing.T) {
 // Spec 4, GET /devices; decision 18.
 func TestMetadataFilters(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "spec 4, GET /devices, metadata", "spec 4, GET /devices, metadata, all")
 	f := setup(t)
 	for i, tags := range []string{
 		`{"floor":"1","wing":"a"}`, `{"floor":"1","wing":"b"}`, `{"floor":"2"}`, `{"metadata.x":"y"}`, `{"floor":""}`, `{"e":"ü=&;"}`,
@@ -107,6 +111,8 @@ func TestMetadataFilters(t *testing.T) {
 // Decision 10.
 func TestPagesOfDevices(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "spec 4, GET /devices", "spec 4, GET /devices, cursor", "spec 4, GET /devices, response",
+		"spec 4, GET /devices, page", "spec 8, page size")
 	f := setup(t)
 	f.exec(t, `INSERT INTO devices (team_id, hardware_id) SELECT $1, 'dev:' || i FROM generate_series(2, 2005) i`, teamID)
 	for _, path := range []string{"/devices", "/devices/current"} {
@@ -130,6 +136,7 @@ func TestPagesOfDevices(t *testing.T) {
 
 func TestPagesOfAssignments(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "spec 4, assignments")
 	f := setup(t)
 	path := "/devices/" + deviceID.String() + "/assignments"
 	requireGolden(t, "empty.json.golden", f.get(t, path).body)
@@ -162,6 +169,7 @@ func TestPagesOfAssignments(t *testing.T) {
 // Decision 17.
 func TestCurrentGolden(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "spec 4, GET /devices/current")
 	f := setup(t)
 	f.fill(t)
 	f.exec(t, `INSERT INTO readings (device_id, bucket_at, co2_ppm, temp_c, ingested_at) VALUES

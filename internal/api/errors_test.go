@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
@@ -30,72 +29,6 @@ type broken struct {
 
 func (b *broken) Team(ctx context.Context, _ uuid.UUID) (roomsensor.Team, error) {
 	return roomsensor.Team{}, b.team(ctx)
-}
-
-// Decisions 34 and 35: every code of the API can be met, with its status and
-// its envelope.
-func TestEveryCodeIsReachable(t *testing.T) {
-	t.Parallel()
-	conformance.Covers(t, "decision 8.2")
-	conformance.Covers(t, "decision 34.1", "decision 34.2", "decision 34.5", "decision 34.6")
-	f := setup(t)
-	f.addReadings(t, deviceID, start.Add(-time.Hour), 3)
-	other := number(0xde, 2)
-	f.addDevice(t, teamID, other, "dev:2")
-	revoked := f.addKey(t, roomsensor.Key{TeamID: teamID, Scope: roomsensor.ScopeRead})
-	id, _, _ := roomsensor.ParseKey(roomsensor.APIKey, revoked)
-	_, err := f.store.RevokeAPIKey(t.Context(), id)
-	require.NoError(t, err)
-	past := start.Add(-time.Second)
-	expired := f.addKey(t, roomsensor.Key{TeamID: teamID, Scope: roomsensor.ScopeRead, ExpiresAt: &past})
-	limited := f.addKey(t, roomsensor.Key{TeamID: teamID, Scope: roomsensor.ScopeRead})
-	id, _, _ = roomsensor.ParseKey(roomsensor.APIKey, limited)
-	f.exec(t, `INSERT INTO rate_windows SELECT $1, array_agg(clock_timestamp()) FROM generate_series(1, 600)`, id)
-	cursor := f.firstCursor(t, readingsPath+"?limit=1")
-	failing := f.serve(t, &broken{backend{f.store}, func(context.Context) error { return errDatabaseLost }}, nil)
-	away := f.serve(t, &broken{backend{f.store}, func(context.Context) error { return context.DeadlineExceeded }}, nil)
-	f.exec(t, `INSERT INTO devices (team_id, hardware_id) SELECT $1, 'dev:' || i FROM generate_series(3, 1001) i`, teamID)
-
-	unknown := number(9, 9).String()
-	answers := map[roomsensor.Code]struct {
-		got   response
-		param string
-	}{
-		roomsensor.CodeAPIKeyMissing:        {f.get(t, "/team", withoutKey), ""},
-		roomsensor.CodeAPIKeyInvalid:        {f.get(t, "/team", withKey("x")), ""},
-		roomsensor.CodeAPIKeyRevoked:        {f.get(t, "/team", withKey(revoked)), ""},
-		roomsensor.CodeAPIKeyExpired:        {f.get(t, "/team", withKey(expired)), ""},
-		roomsensor.CodeInsufficientScope:    {f.patch(t, `{}`, withKey(f.readKey)), ""},
-		roomsensor.CodeRateLimitExceeded:    {f.get(t, "/team", withKey(limited)), ""},
-		roomsensor.CodeValidationFailed:     {f.get(t, "/devices?limit=0"), "limit"},
-		roomsensor.CodeTimeRangeInvalid:     {f.get(t, readingsPath+"?from=x"), "from"},
-		roomsensor.CodeTimeRangeTooWide:     {f.get(t, readingsPath+"?last=91d"), "last"},
-		roomsensor.CodeCursorInvalid:        {f.get(t, readingsPath+"?cursor=x"), "cursor"},
-		roomsensor.CodeCursorTeamMismatch:   {f.get(t, readingsPath+"?cursor="+cursor, withKey(f.readKey)), "cursor"},
-		roomsensor.CodeCursorDeviceMismatch: {f.get(t, "/devices/"+other.String()+"/readings?cursor="+cursor), "cursor"},
-		roomsensor.CodeDeviceNotFound:       {f.get(t, "/devices/"+unknown), "device_id"},
-		roomsensor.CodeAssignmentNotFound:   {f.get(t, readingsPath+"?assignment_id="+unknown), "assignment_id"},
-		roomsensor.CodeCSVTooLarge:          {f.get(t, "/readings.csv?shape=wide"), ""},
-		roomsensor.CodeRequestTooLarge:      {f.patch(t, strings.Repeat(" ", 64<<10+1)), ""},
-		roomsensor.CodeNotImplemented:       {f.patch(t, `{"assignment":1}`), "assignment"},
-		roomsensor.CodeNotFound:             {f.get(t, "/nothing"), ""},
-		roomsensor.CodeMethodNotAllowed:     {f.do(t, http.MethodPut, "/team", ""), ""},
-		roomsensor.CodeOverloaded:           {away.do(t, http.MethodGet, "/v1/team", "", withKey(f.key)), ""},
-		roomsensor.CodeInternalError:        {failing.do(t, http.MethodGet, "/v1/team", "", withKey(f.key)), ""},
-	}
-	for _, info := range roomsensor.Codes {
-		require.True(t, strings.HasPrefix(string(info.Code), "ingest_") || answers[info.Code].got.status != 0, info.Code)
-	}
-	for code, tc := range answers {
-		t.Run(string(code), func(t *testing.T) {
-			t.Parallel()
-			tc.got.requireError(t, code, tc.param)
-			require.Equal(t, "application/json; charset=utf-8", tc.got.header.Get("Content-Type"))
-			require.Equal(t, tc.got.status == http.StatusServiceUnavailable || tc.got.status == http.StatusTooManyRequests,
-				tc.got.header.Get("Retry-After") != "")
-			requireGolden(t, "error_"+string(code)+".json.golden", tc.got.body)
-		})
-	}
 }
 
 // Decision 36; a panic is an answer too, and its stack is the log's alone.
@@ -138,6 +71,7 @@ func TestEndOfTheProcessIsAnAnswer(t *testing.T) {
 func TestKeysReachNoLogMetricOrError(t *testing.T) {
 	t.Parallel()
 	conformance.Covers(t, "decision 26.1")
+	conformance.Covers(t, "spec 5, rule 5, secret")
 	f := setup(t)
 	registry := prometheus.NewRegistry()
 	explode := &broken{backend{f.store}, func(context.Context) error { panic("boom") }}

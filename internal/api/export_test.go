@@ -41,6 +41,7 @@ func (f *fixture) fillExport(t *testing.T) {
 func TestExportGolden(t *testing.T) {
 	t.Parallel()
 	conformance.Covers(t, "decision 27.1", "decision 27.2", "decision 27.3", "decision 27.5", "decision 27.7", "decision 28.2", "decision 29.1", "decision 29.4")
+	conformance.Covers(t, "spec 4, GET /readings.csv, shape", "spec 4, GET /readings.csv, wide")
 	f := setup(t)
 	f.fillExport(t)
 	all := []string{number(0xde, 4).String(), number(0xde, 2).String()}
@@ -90,6 +91,8 @@ func TestExportFileName(t *testing.T) {
 func TestExportSelection(t *testing.T) {
 	t.Parallel()
 	conformance.Covers(t, "decision 31.1", "decision 31.3", "decision 31.4", "decision 29.9")
+	conformance.Covers(t, "spec 4, GET /readings.csv, devices", "spec 4, GET /readings.csv, all devices",
+		"spec 4, GET /readings.csv, rule 1", "spec 4, GET /readings.csv, rule 1, other", "spec 9, rule 4, filter")
 	f := setup(t)
 	second, block := number(0xde, 2), number(0xa5, 1)
 	f.addDevice(t, teamID, second, "dev:2")
@@ -128,6 +131,7 @@ func TestExportSelection(t *testing.T) {
 func TestExportSecrecy(t *testing.T) {
 	t.Parallel()
 	conformance.Covers(t, "decision 26.2")
+	conformance.Covers(t, "spec 5, rule 5, secret")
 	f := setup(t)
 	for _, got := range []response{
 		f.get(t, "/readings.csv"),
@@ -206,6 +210,7 @@ var suggested = regexp.MustCompile(`from=(\S+)&to=(\S+)`)
 func TestExportSize(t *testing.T) {
 	t.Parallel()
 	conformance.Covers(t, "decision 30.1", "decision 30.2", "decision 30.3", "decision 30.5")
+	conformance.Covers(t, "spec 4, GET /readings.csv, rule 2", "spec 7, status 413", "spec 8, CSV size")
 	f := setup(t)
 	f.exec(t, `INSERT INTO devices (team_id, hardware_id) SELECT $1, 'dev:' || i FROM generate_series(2, 10) i`, teamID)
 	f.exec(t, `INSERT INTO readings (device_id, bucket_at, co2_ppm)

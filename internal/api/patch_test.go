@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"roomsensor/internal/conformance"
 	"roomsensor/internal/roomsensor"
 )
 
@@ -25,6 +26,8 @@ func (f *fixture) device(t *testing.T) patched {
 // Decisions 20 and 21.
 func TestPatch(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "spec 4, PATCH, display_name", "spec 4, PATCH, display_name null",
+		"spec 4, PATCH, metadata", "spec 4, PATCH, response")
 	name := func(n string) *string { return &n }
 	for body, want := range map[string]patched{
 		`{"display_name":"Hall"}`:                                 {name("Hall"), map[string]string{"a": "1", "b": "2"}},
@@ -124,6 +127,9 @@ func quoted(r string, n int) string { return `"` + strings.Repeat(r, n) + `"` }
 // Decisions 19 to 21.
 func TestPatchBodies(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "spec 2, device, display_name, limit", "spec 4, PATCH, display_name",
+		"spec 4, PATCH, metadata", "spec 4, PATCH, assignment", "spec 7, code validation_failed",
+		"spec 8, display_name", "spec 9, rule 3")
 	f := setup(t)
 	for name, tc := range patchBodies {
 		t.Run(name, func(t *testing.T) {
@@ -142,6 +148,8 @@ func TestPatchBodies(t *testing.T) {
 
 func TestPatchHeaders(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "spec 4, PATCH, Content-Type", "spec 4, PATCH, Idempotency-Key",
+		"spec 8, Idempotency-Key")
 	f := setup(t)
 	const body = `{"display_name":"x"}`
 	for contentType, ok := range map[string]bool{
@@ -207,6 +215,9 @@ func TestTagsAfterTheMerge(t *testing.T) {
 // Spec 8, idempotency rules; decision 23.
 func TestIdempotency(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "spec 8, idempotency rule 1", "spec 8, idempotency rule 2", "spec 8, idempotency rule 3",
+		"spec 8, idempotency rule 4", "spec 8, idempotency cache", "spec 7, status 422",
+		"spec 7, code validation_failed, 422")
 	f := setup(t)
 	once := header("Idempotency-Key", "once")
 	first := f.patch(t, `{"display_name":"One"}`, once)
@@ -240,6 +251,8 @@ func TestIdempotency(t *testing.T) {
 	foreign := f.patch(t, `{"display_name":"Three"}`, once, withKey(second))
 	require.Equal(t, "Three", *decode[patched](t, foreign).DisplayName, "another key has answers of its own")
 
+	f.exec(t, `UPDATE idempotency_keys SET created_at = now() - INTERVAL '23 hours 59 minutes'`)
+	require.Equal(t, "true", f.patch(t, `{"display_name":"One"}`, once).header.Get("Idempotent-Replayed"), "it is kept that long")
 	f.exec(t, `UPDATE idempotency_keys SET created_at = now() - INTERVAL '24 hours 1 second'`)
 	again := f.patch(t, `{"display_name":"Four"}`, once)
 	require.Equal(t, "Four", *decode[patched](t, again).DisplayName, "after 24 hours it runs again")

@@ -41,6 +41,7 @@ func (f *fixture) spend(t *testing.T, n int, oldest time.Duration) {
 func TestRateLimitHeaders(t *testing.T) {
 	t.Parallel()
 	conformance.Covers(t, "decision 25.7", "decision 42.4")
+	conformance.Covers(t, "spec 8, rate, endpoints", "spec 8, rate, shared")
 	f := setup(t)
 	for i, path := range []string{"/team", "/devices/x", "/readings.csv?shape=tall", "/devices"} {
 		got := f.get(t, path, withKey(f.readKey))
@@ -58,6 +59,8 @@ func TestRateLimitHeaders(t *testing.T) {
 func TestRequest601IsDenied(t *testing.T) {
 	t.Parallel()
 	conformance.Covers(t, "decision 25.1", "decision 25.2")
+	conformance.Covers(t, "spec 8, rate", "spec 8, rate, shared", "spec 8, rate, Retry-After",
+		"spec 7, code rate_limit_exceeded")
 	f := setup(t)
 	limiter := &countingLimiter{Backend: backend{f.store}}
 	f.replica = f.serve(t, limiter, nil)
@@ -83,6 +86,7 @@ func TestRequest601IsDenied(t *testing.T) {
 func TestDenialIsNotKeptForLong(t *testing.T) {
 	t.Parallel()
 	conformance.Covers(t, "decision 43.3")
+	conformance.Covers(t, "spec 8, rate")
 	f := setup(t)
 	f.spend(t, 600, 100*time.Second)
 	f.get(t, "/team", withKey(f.readKey)).requireError(t, roomsensor.CodeRateLimitExceeded, "")

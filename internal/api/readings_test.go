@@ -34,6 +34,7 @@ func co2s(page list[reading]) []int {
 
 func TestReadingsGolden(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "spec 4, readings")
 	f := setup(t)
 	f.exec(t, `INSERT INTO readings (device_id, bucket_at, co2_ppm, temp_c, humidity_pct, lux, spl_db, ingested_at) VALUES
 		($1, '2026-11-20 09:55Z', 612, 21.4, 40.1, 120, 38.2, '2026-11-20 09:56:01.234567Z'),
@@ -50,6 +51,9 @@ func TestReadingsGolden(t *testing.T) {
 // Decisions 3 to 5.
 func TestWindows(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "spec 4, readings, from", "spec 4, readings, no time", "spec 4, readings, to",
+		"spec 4, readings, last", "spec 4, readings, last wins", "spec 4, GET /readings.csv, window",
+		"spec 1, convention 1, accepted")
 	f := setup(t)
 	// Reading i lies i hours before now.
 	for i := range 50 {
@@ -76,7 +80,7 @@ func TestWindows(t *testing.T) {
 	} {
 		t.Run(query, func(t *testing.T) {
 			t.Parallel()
-			require.Equal(t, want, co2s(decode[list[reading]](t, f.get(t, readingsPath+"?"+query))))
+			require.Equal(t, want, f.numbers(t, query))
 		})
 	}
 }
@@ -84,7 +88,9 @@ func TestWindows(t *testing.T) {
 // Decisions 2 to 5, on both endpoints that have a window.
 func TestRefusedWindows(t *testing.T) {
 	t.Parallel()
-	conformance.Covers(t, "spec 4, readings, rule 1")
+	conformance.Covers(t, "spec 4, readings, rule 1", "spec 4, readings, to after from",
+		"spec 4, readings, last, maximum", "spec 4, GET /readings.csv, window", "spec 8, time range",
+		"spec 1, convention 1, accepted")
 	f := setup(t)
 	hour := func(n int) string { return roomsensor.FormatTime(start.Add(-time.Duration(n) * time.Hour)) }
 	for query, tc := range map[string]struct {
@@ -131,6 +137,9 @@ func between(first, last int) []int {
 // Spec 4, readings, rules 2 to 5.
 func TestReadingsOfAnAssignment(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "spec 4, readings, assignment_id", "spec 4, readings, rule 2", "spec 4, readings, rule 3",
+		"spec 4, readings, rule 3, outside", "spec 4, readings, rule 4", "spec 4, readings, rule 4, alike",
+		"spec 4, readings, rule 5", "spec 9, rule 4, filter")
 	f := setup(t)
 	for i := range 50 {
 		f.addReading(t, deviceID, start.Add(-time.Duration(i)*time.Hour), float32(i))
@@ -152,13 +161,15 @@ func TestReadingsOfAnAssignment(t *testing.T) {
 		"last=2h&assignment_id=" + closed.String():                                   {},
 		"from=" + hour(30) + "&assignment_id=" + closed.String():                     between(11, 20),
 		"from=" + hour(40) + "&to=" + hour(30) + "&assignment_id=" + closed.String(): {},
+		"from=" + hour(5) + "&assignment_id=" + closed.String():                      {},
 		"to=" + hour(12) + "&assignment_id=" + closed.String():                       between(13, 20),
 	} {
 		t.Run(query, func(t *testing.T) {
 			t.Parallel()
-			require.Equal(t, want, co2s(decode[list[reading]](t, f.get(t, readingsPath+"?"+query))))
+			require.Equal(t, want, f.numbers(t, query))
 		})
 	}
+	f.get(t, readingsPath+"?assignment_id=7").requireError(t, roomsensor.CodeValidationFailed, "assignment_id")
 	unknown := f.get(t, readingsPath+"?assignment_id="+number(0xa5, 9).String())
 	unknown.requireError(t, roomsensor.CodeAssignmentNotFound, "assignment_id")
 	elsewhere := f.get(t, readingsPath+"?assignment_id="+foreign.String())
@@ -205,6 +216,8 @@ func (f *fixture) walk(t *testing.T, path, first string) (pages []list[reading])
 
 func TestPagesOfReadings(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "spec 4, readings, cursor", "spec 4, readings, response", "spec 4, readings, page",
+		"spec 8, page size")
 	f := setup(t)
 	f.addReadings(t, deviceID, start.Add(-10*24*time.Hour), 2500)
 	for _, tc := range []struct {

@@ -16,6 +16,7 @@ import (
 func TestRequestIDIsOnEveryResponse(t *testing.T) {
 	t.Parallel()
 	conformance.Covers(t, "decision 8.1", "decision 8.2")
+	conformance.Covers(t, "spec 4, request id", "spec 7, error.request_id")
 	f := setup(t)
 	seen := map[string]bool{}
 	etag := f.get(t, "/team").header.Get("ETag")
@@ -45,6 +46,7 @@ func TestRequestIDIsOnEveryResponse(t *testing.T) {
 func TestUnknownRoutesAndMethods(t *testing.T) {
 	t.Parallel()
 	conformance.Covers(t, "decision 34.3")
+	conformance.Covers(t, "spec 9, rule 1")
 	f := setup(t)
 	device := "/v1/devices/" + deviceID.String()
 	for _, path := range []string{
@@ -92,6 +94,7 @@ func TestPercentEncodingDoesNotMatter(t *testing.T) {
 // Decision 7.
 func TestPathIDs(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "spec 4, GET /devices/{device_id}")
 	f := setup(t)
 	id := deviceID.String()
 	for _, bad := range []string{

@@ -10,7 +10,7 @@ import (
 	"roomsensor/internal/conformance"
 )
 
-var id = regexp.MustCompile(`^(spec [1-9], [A-Za-z0-9/_.,{}* -]*[A-Za-z0-9_}*]|decision [1-9][0-9]?(\.[1-9][0-9]?)?)$`)
+var id = regexp.MustCompile(`^(spec [1-9], [A-Za-z0-9/_.,{} -]*[A-Za-z0-9_}]|decision [1-9][0-9]?(\.[1-9][0-9]?)?)$`)
 
 func TestSentencesAreWellFormed(t *testing.T) {
 	t.Parallel()
