@@ -29,6 +29,7 @@ func TestCursorMismatches(t *testing.T) {
 	conformance.Covers(t, "spec 4, readings, rule 6", "spec 7, code cursor_invalid",
 		"spec 7, code cursor_team_mismatch", "spec 7, code cursor_device_mismatch", "spec 8, paging, key",
 		"spec 8, paging, device", "spec 8, paging, opaque", "spec 8, paging, saved")
+	conformance.Covers(t, "decision 11.3", "decision 11.5")
 	f := setup(t)
 	other := number(0xde, 2)
 	f.addDevice(t, teamID, other, "dev:2")
@@ -77,6 +78,7 @@ func TestCursorMismatches(t *testing.T) {
 // it meant on the first page.
 func TestParametersBesideACursor(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "decision 12.1", "decision 12.2", "decision 12.7", "decision 12.8", "decision 12.9", "decision 12.10")
 	f := setup(t)
 	f.addReadings(t, deviceID, start.Add(-10*time.Hour), 60)
 	block, nobody := number(0xa5, 1).String(), number(0xa5, 2).String()
@@ -135,6 +137,7 @@ func TestParametersBesideACursor(t *testing.T) {
 
 func TestFiltersBesideACursor(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "decision 12.1", "decision 12.7", "decision 12.8", "decision 12.9")
 	f := setup(t)
 	for i := range 6 {
 		id := number(0xde, 10+i)
@@ -169,6 +172,7 @@ func TestFiltersBesideACursor(t *testing.T) {
 // arrive during it neither repeat nor push out those that were there.
 func TestWalkWhileRowsArrive(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "decision 11.4", "decision 13")
 	f := setup(t)
 	const buckets = 288
 	order := rand.New(rand.NewPCG(1, 2)).Perm(buckets) // A seed of its own keeps it the same.
