@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -15,12 +17,19 @@ import (
 )
 
 // asProgram is the variable that makes the binary of the tests be the program, so that tests can run it in processes of
-// its own.
+// its own. Such a process fails when it leaves something running.
 const asProgram = "ROOMSENSOR_TEST_AS_PROGRAM"
+
+const exitLeak = 97
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
-		main()
+		code := run(context.Background(), os.Args[1:], os.Getenv, os.Stdin, os.Stdout, os.Stderr)
+		if err := goleak.Find(); err != nil {
+			_, _ = fmt.Fprintln(os.Stderr, err)
+			code = exitLeak
+		}
+		os.Exit(code)
 	}
 	goleak.VerifyTestMain(m)
 }
