@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
@@ -25,6 +26,7 @@ type plant struct {
 	*operator
 	nats     *natstest.Server
 	sql      *pgxpool.Pool
+	teams    []string
 	key      string // that uploads
 	receiver string // address
 	client   *http.Client
@@ -34,11 +36,11 @@ func newPlant(t *testing.T, units ...string) *plant {
 	t.Helper()
 	p := &plant{operator: newOperator(t), nats: natstest.New(t), receiver: freeAddress(t)}
 	p.environment["NATS_URL"] = p.nats.URL
-	team := p.team()
+	p.teams = []string{p.team()}
 	for _, unit := range units {
-		p.device(team, unit)
+		p.device(p.teams[0], unit)
 	}
-	p.key = p.id("key", "ingest-key", "create", "--team", team)
+	p.key = p.id("key", "ingest-key", "create", "--team", p.teams[0])
 	var err error
 	p.sql, err = pgxpool.New(t.Context(), p.environment["DATABASE_URL"])
 	require.NoError(t, err)
@@ -87,6 +89,24 @@ func (p *plant) post(upload string) bool {
 	}
 	_ = response.Body.Close()
 	return response.StatusCode == http.StatusAccepted
+}
+
+// awaitSettled waits until workers have acknowledged every message.
+func (p *plant) awaitSettled() jetstream.Stream {
+	p.t.Helper()
+	uploads := stream(p.t, p.nats.URL)
+	require.Eventually(p.t, func() bool {
+		consumer, err := uploads.Consumer(p.t.Context(), queue.ConsumerName)
+		return err == nil && consumer.CachedInfo().AckFloor.Stream == uploads.CachedInfo().State.LastSeq
+	}, bearable, 20*time.Millisecond)
+	return uploads
+}
+
+// count is the number that a query gives.
+func (p *plant) count(sql string, args ...any) (n int) {
+	p.t.Helper()
+	require.NoError(p.t, p.sql.QueryRow(p.t.Context(), sql, args...).Scan(&n))
+	return n
 }
 
 // sender posts uploads of one unit, a bucket each. It never says the same again, so that whatever a worker writes twice
@@ -168,25 +188,15 @@ func (p *plant) recordWrites() {
 // requireStored waits until everything is settled and compares the table with what was confirmed.
 func (p *plant) requireStored(list []sender) {
 	p.t.Helper()
-	uploads := stream(p.t, p.nats.URL)
-	require.Eventually(p.t, func() bool {
-		consumer, err := uploads.Consumer(p.t.Context(), queue.ConsumerName)
-		require.NoError(p.t, err)
-		return consumer.CachedInfo().AckFloor.Stream == uploads.CachedInfo().State.LastSeq
-	}, bearable, 20*time.Millisecond)
-
+	uploads := p.awaitSettled()
 	for _, s := range list {
 		require.NotEmpty(p.t, s.confirmed)
-		var stored int
-		require.NoError(p.t, p.sql.QueryRow(p.t.Context(), `SELECT count(*) FROM unnest($2::integer[]) n
+		require.Equal(p.t, len(s.confirmed), p.count(`SELECT count(*) FROM unnest($2::integer[]) n
 			JOIN devices d ON d.hardware_id = $1
 			JOIN readings r ON r.device_id = d.id AND r.bucket_at = $3::timestamptz + n * interval '5 minutes'
-				AND r.co2_ppm = n % 1000`, s.unit, s.confirmed, firstBucket).Scan(&stored))
-		require.Equal(p.t, len(s.confirmed), stored, s.unit)
+				AND r.co2_ppm = n % 1000`, s.unit, s.confirmed, firstBucket), s.unit)
 	}
-	var writes, readings int
-	require.NoError(p.t, p.sql.QueryRow(p.t.Context(),
-		"SELECT (SELECT count(*) FROM written), (SELECT count(*) FROM readings)").Scan(&writes, &readings))
-	require.Equal(p.t, readings, writes, "none was written twice")
+	readings := p.count("SELECT count(*) FROM readings")
+	require.Equal(p.t, readings, p.count("SELECT count(*) FROM written"), "none was written twice")
 	require.Equal(p.t, uploads.CachedInfo().State.LastSeq, uint64(readings), "each upload is one reading")
 }
