@@ -62,6 +62,7 @@ func StatusUntil(now time.Time, lastSeen *time.Time) time.Time {
 		return lastSeen.Add(staleFrom)
 	case Stale:
 		return lastSeen.Add(offlineAfter + 1) // At 24 hours it is stale still.
+	case Offline: // Until an upload.
 	}
 	return Forever
 }
