@@ -25,6 +25,6 @@ func Fingerprint() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("reading the migrations: %w", err)
 	}
-	_, _ = h.Write([]byte(ensureEdition))
+	_, _ = h.Write([]byte(ensureEdition + ensureLayout))
 	return hex.EncodeToString(h.Sum(nil)), nil
 }

@@ -46,7 +46,7 @@ type Migration struct {
 
 // Up applies every pending migration and brings what depends on the edition up
 // to date. Several processes may call it at once: one works, the others wait.
-func Up(ctx context.Context, databaseURL string) error {
+func Up(ctx context.Context, databaseURL string, layout Layout) error {
 	return withProvider(ctx, databaseURL, func(p *goose.Provider, pool *sql.DB) error {
 		return retryLocked(ctx, func() error {
 			if _, err := p.Up(ctx); err != nil {
@@ -55,7 +55,7 @@ func Up(ctx context.Context, databaseURL string) error {
 			if _, err := pool.ExecContext(ctx, ensureEdition); err != nil {
 				return fmt.Errorf("preparing the aggregate for this edition: %w", err)
 			}
-			return nil
+			return layout.ensure(ctx, pool)
 		})
 	})
 }

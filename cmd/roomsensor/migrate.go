@@ -13,11 +13,11 @@ type migrateCmd struct {
 	Status migrateStatusCmd `cmd:"" help:"Show the migrations and the edition of TimescaleDB."`
 }
 
-type migrateUpCmd struct{ config.Database }
+type migrateUpCmd struct{ config.Migration }
 
 // Run carries the command out.
 func (c *migrateUpCmd) Run(ctx context.Context, t *terminal) error {
-	return printMigrations(ctx, t, c.Database, app.MigrateUp)
+	return printMigrations(ctx, t, c.Migration, app.MigrateUp)
 }
 
 type migrateDownCmd struct{ config.Database }
@@ -35,9 +35,8 @@ func (c *migrateStatusCmd) Run(ctx context.Context, t *terminal) error {
 }
 
 // printMigrations prints the state of the database after a command.
-func printMigrations(
-	ctx context.Context, t *terminal, cfg config.Database,
-	do func(context.Context, config.Database) (app.Migrations, error),
+func printMigrations[Config any](
+	ctx context.Context, t *terminal, cfg Config, do func(context.Context, Config) (app.Migrations, error),
 ) error {
 	state, err := do(ctx, cfg)
 	if err != nil {

@@ -178,7 +178,7 @@ func TestAPIWaitsForMigrations(t *testing.T) {
 		return json.Valid([]byte(body)) && strings.Contains(body, "run roomsensor migrate up")
 	}, patience, 20*time.Millisecond)
 	require.Contains(t, r.log.String(), "run roomsensor migrate up")
-	require.NoError(t, schema.Up(t.Context(), url))
+	require.NoError(t, schema.Up(t.Context(), url, schema.Layout{}))
 	r.awaitReady()
 	r.address("api")
 	require.NoError(t, r.end())

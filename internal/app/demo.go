@@ -154,7 +154,7 @@ func (d *demo) startDatabase(ctx context.Context, l *lifecycle) error {
 func (d *demo) migrate(ctx context.Context, l *lifecycle) (err error) {
 	var migrations Migrations
 	err = patiently(ctx, func() (err error) {
-		migrations, err = MigrateUp(ctx, d.database)
+		migrations, err = MigrateUp(ctx, config.Migration{Database: d.database, Layout: config.DefaultLayout()})
 		return err
 	})
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"roomsensor/internal/config"
 	"roomsensor/internal/roomsensor"
@@ -16,6 +17,7 @@ type Migrations struct {
 	Edition     *string     `json:"edition"` // apache or community; null before the first migration
 	TimescaleDB *string     `json:"timescaledb_version"`
 	UpToDate    bool        `json:"up_to_date"`
+	Readings    *Layout     `json:"readings"` // null until it is up to date
 	Data        []Migration `json:"data"`
 }
 
@@ -27,16 +29,20 @@ type Migration struct {
 }
 
 // MigrateUp applies every pending migration.
-func MigrateUp(ctx context.Context, cfg config.Database) (Migrations, error) {
-	if err := checkDatabase(ctx, cfg); err != nil {
+func MigrateUp(ctx context.Context, cfg config.Migration) (Migrations, error) {
+	if err := cfg.Layout.Validate(); err != nil {
 		return Migrations{}, err
 	}
-	if err := schema.Up(ctx, cfg.DatabaseURL); err != nil {
+	if err := checkDatabase(ctx, cfg.Database); err != nil {
+		return Migrations{}, err
+	}
+	layout := schema.Layout{ColumnstoreAfter: cfg.Columnstore(), DropAfter: cfg.Drop()}
+	if err := schema.Up(ctx, cfg.DatabaseURL, layout); err != nil {
 		return Migrations{}, interrupted(ctx, refusef("The database could not be migrated. "+
 			"Its server must preload TimescaleDB 2.19 or later, "+
 			"and the role must be allowed to create extensions and tables: %v", err))
 	}
-	return MigrationStatus(ctx, cfg)
+	return MigrationStatus(ctx, cfg.Database)
 }
 
 // MigrateDown takes the newest migration back.
@@ -85,6 +91,14 @@ func (m *Migrations) addEdition(ctx context.Context, cfg config.Database) error 
 		return fmt.Errorf("looking at the edition: %w", err)
 	}
 	m.Edition, m.TimescaleDB = &database.Edition, &database.Version
+	if !m.UpToDate {
+		return nil
+	}
+	layout, err := s.Layout(ctx)
+	if err != nil {
+		return fmt.Errorf("looking at the layout: %w", err)
+	}
+	m.Readings = newLayout(layout, time.Now())
 	return nil
 }
 

@@ -81,7 +81,7 @@ func (s *server) make(ctx context.Context, name string) error {
 	if err := s.alter(ctx, name, "IS_TEMPLATE true"); err != nil {
 		return err
 	}
-	if err := schema.Up(ctx, s.urlOf(name)); err != nil {
+	if err := schema.Up(ctx, s.urlOf(name), schema.Layout{}); err != nil {
 		return fmt.Errorf("migrating the template: %w", err)
 	}
 	return s.alter(ctx, name, "ALLOW_CONNECTIONS false")
