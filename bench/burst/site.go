@@ -81,7 +81,7 @@ func (s *site) openDatabase(ctx context.Context) error {
 	}
 	s.url = address
 	s.push(drop)
-	if err := schema.Up(ctx, address); err != nil {
+	if err := schema.Up(ctx, address, schema.Layout{}); err != nil {
 		return fmt.Errorf("migrating: %w", err)
 	}
 	s.operator, err = app.OpenOperator(ctx, config.Database{DatabaseURL: address})
