@@ -46,6 +46,6 @@ func (s *site) addViewer(path, contentType, name string) error {
 	if err != nil {
 		return fmt.Errorf("unpacking the viewer: %w", err)
 	}
-	s.files[prefix+"/assets"+path] = &file{contentType: contentType, plain: tagged(body), gzipped: tagged(packed)}
+	s.files[prefix+"/assets"+path] = packedFile(contentType, body, packed)
 	return nil
 }

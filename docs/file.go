@@ -15,14 +15,9 @@ import (
 type file struct {
 	contentType string
 	policy      string // Content-Security-Policy of a page; empty on other files
-	plain       coded
-	gzipped     coded
-}
-
-// coded is a body and its entity tag.
-type coded struct {
-	body []byte
-	etag string
+	etag        string // weak, as it is the same in both codings (decision 42)
+	plain       []byte
+	gzipped     []byte
 }
 
 // newFile compresses a body ahead: pages never change while the process runs.
@@ -31,12 +26,13 @@ func newFile(contentType string, body []byte) *file {
 	w := gzip.NewWriter(&small)
 	_, _ = w.Write(body) // Writing to memory cannot fail.
 	_ = w.Close()
-	return &file{contentType: contentType, plain: tagged(body), gzipped: tagged(small.Bytes())}
+	return packedFile(contentType, body, small.Bytes())
 }
 
-func tagged(body []byte) coded {
+func packedFile(contentType string, body, gzipped []byte) *file {
 	sum := sha256.Sum256(body)
-	return coded{body, fmt.Sprintf("%q", hex.EncodeToString(sum[:16]))}
+	etag := fmt.Sprintf("W/%q", hex.EncodeToString(sum[:16]))
+	return &file{contentType: contentType, etag: etag, plain: body, gzipped: gzipped}
 }
 
 // serve answers GET and HEAD, conditional ones too. Browsers keep a page but
@@ -51,13 +47,13 @@ func (f *file) serve(w http.ResponseWriter, r *http.Request) {
 	h.Set("Vary", "Accept-Encoding")
 	h.Set("Content-Type", f.contentType)
 	h.Set("Cache-Control", "no-cache")
-	h.Set("Etag", chosen.etag)
+	h.Set("Etag", f.etag)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
 	if f.policy != "" {
 		h.Set("Content-Security-Policy", f.policy)
 	}
-	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(chosen.body))
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(chosen))
 }
 
 // takesGzip reports whether gzip is named and not refused by q=0.

@@ -97,7 +97,7 @@ func TestHandlerRevalidates(t *testing.T) {
 	first := get(h, http.MethodGet, "/docs/guides/csv")
 	require.Equal(t, "no-cache", first.Header().Get("Cache-Control"))
 	tag := first.Header().Get("Etag")
-	require.Regexp(t, `^"[0-9a-f]{32}"$`, tag)
+	require.Regexp(t, `^W/"[0-9a-f]{32}"$`, tag)
 
 	again := get(h, http.MethodGet, "/docs/guides/csv", "If-None-Match", tag)
 	require.Equal(t, http.StatusNotModified, again.Code)
@@ -124,7 +124,7 @@ func TestHandlerCompressesWhereTheClientTakesIt(t *testing.T) {
 			continue
 		}
 		require.Equal(t, "gzip", w.Header().Get("Content-Encoding"), accepted)
-		require.NotEqual(t, plain.Header().Get("Etag"), w.Header().Get("Etag"))
+		require.Equal(t, plain.Header().Get("Etag"), w.Header().Get("Etag"), "it is weak")
 		require.Less(t, w.Body.Len(), plain.Body.Len()/2)
 		r, err := gzip.NewReader(w.Body)
 		require.NoError(t, err)

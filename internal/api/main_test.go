@@ -265,7 +265,7 @@ func (r response) requireError(t *testing.T, code roomsensor.Code, param string)
 		require.Equal(t, param, *got.Param)
 	}
 	if r.status != http.StatusUnprocessableEntity {
-		require.Equal(t, code.Status(), r.status)
+		require.Equal(t, statuses[code], r.status)
 	}
 }
 

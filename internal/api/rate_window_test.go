@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"roomsensor/internal/conformance"
 	"roomsensor/internal/roomsensor"
 )
 
@@ -116,6 +117,7 @@ func drawWait(t *rapid.T, name string) time.Duration {
 // denial says exactly when the next one does.
 func TestTheWindowSlides(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "decision 25.1", "decision 25.2")
 	f := setupStill(t)
 	replicas := [2]*replica{f.replica, f.serve(t, backend{f.store}, nil)}
 	rapid.Check(t, func(rt *rapid.T) {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"roomsensor/internal/api"
+	"roomsensor/internal/conformance"
 	"roomsensor/internal/roomsensor"
 )
 
@@ -140,6 +141,7 @@ func (f *fixture) forgetRequests(t *testing.T) {
 // (decision 43).
 func TestSnapshotLagsBySecondAtMost(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "decision 43.2")
 	f := setup(t)
 	const age = 200 * time.Millisecond
 	kept, w := f.kept(t, age)
