@@ -60,7 +60,7 @@ func TestTamperedCursors(t *testing.T) {
 	f.fillLists(t, 3)
 	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 	for path, cursor := range f.firstCursors(t) {
-		f.renewRate(t)
+		f.forgetRequests(t)
 		bent := []string{
 			cursor[1:], cursor[:len(cursor)-1], cursor + "A", cursor + "=", "A" + cursor, cursor + "%0A", cursor[:9] + "%0D%0A" + cursor[9:], "%20" + cursor,
 			cursor + cursor, strings.ToUpper(cursor), cursor[:len(cursor)/2], "AA", "null", "0", strings.Repeat("A", len(cursor)), "..", "%00",

@@ -72,6 +72,7 @@ func TestStatus(t *testing.T) {
 // Spec 4, GET /devices; decision 18.
 func TestMetadataFilters(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "decision 18.1", "decision 18.2")
 	conformance.Covers(t, "spec 4, GET /devices, metadata", "spec 4, GET /devices, metadata, all")
 	f := setup(t)
 	for i, tags := range []string{
@@ -169,6 +170,7 @@ func TestPagesOfAssignments(t *testing.T) {
 // Decision 17.
 func TestCurrentGolden(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "decision 17.1", "decision 17.2", "decision 17.4", "decision 17.6")
 	conformance.Covers(t, "spec 4, GET /devices/current")
 	f := setup(t)
 	f.fill(t)

@@ -136,7 +136,7 @@ func TestFormsOfAnInstant(t *testing.T) {
 	f.addReading(t, deviceID, eight, 800)
 	f.addReading(t, deviceID, eight.Add(5*time.Minute), 805)
 	for text, within := range atEight {
-		f.renewRate(t)
+		f.forgetRequests(t)
 		from, to := []int{805}, []int{800}
 		if within {
 			from, to = []int{805, 800}, []int{}
@@ -190,7 +190,7 @@ func TestWhatIsNoInstant(t *testing.T) {
 	conformance.Covers(t, "decision 2.1", "decision 2.3")
 	f := setup(t)
 	for _, text := range noInstants {
-		f.renewRate(t)
+		f.forgetRequests(t)
 		sent := url.QueryEscape(text)
 		for _, path := range []string{readingsPath, "/readings.csv"} {
 			for query, param := range map[string]string{

@@ -73,7 +73,7 @@ func TestLengthOfPages(t *testing.T) {
 	for _, text := range []string{
 		"", "0", "00", "1001", "-1", "-0", "+1", "1.0", "1e2", "1_0", "0x1", " 1", "1 ", "１", "x", "null", "\xff", "4294967297", "18446744073709551617",
 	} {
-		f.renewRate(t)
+		f.forgetRequests(t)
 		conformance.Covers(t, "decision 9.6")
 		for path := range lists {
 			f.get(t, path+"?limit="+url.QueryEscape(text)).requireError(t, roomsensor.CodeValidationFailed, "limit")

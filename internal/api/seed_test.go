@@ -68,12 +68,6 @@ func (f *fixture) addAssignment(t *testing.T, device, id uuid.UUID, from time.Ti
 		VALUES ($1, $2, 'place', 'Room 12', 'travel', $3, $4)`, id, device, from, end)
 }
 
-// renewRate lets a test send more than 600 requests: it empties the window of every key.
-func (f *fixture) renewRate(t *testing.T) {
-	t.Helper()
-	f.exec(t, `DELETE FROM rate_windows`)
-}
-
 // number makes an id that ends in n.
 func number(prefix byte, n int) uuid.UUID {
 	id := uuid.MustParse("00000000-0000-4000-8000-000000000000")

@@ -118,6 +118,7 @@ func TestSnapshotFollowsTheClock(t *testing.T) {
 // looked for, and a late reading shows all the same (decision 17).
 func TestLateReadingShowsInTheSnapshot(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "decision 17.9")
 	f := setup(t)
 	kept, w := f.kept(t, 50*time.Millisecond)
 	require.Zero(t, kept.current(t).Data[0].Last24h.CO2.Count)
@@ -142,6 +143,7 @@ func (f *fixture) forgetRequests(t *testing.T) {
 func TestSnapshotLagsBySecondAtMost(t *testing.T) {
 	t.Parallel()
 	conformance.Covers(t, "decision 43.2")
+	conformance.Covers(t, "decision 17.8")
 	f := setup(t)
 	const age = 200 * time.Millisecond
 	kept, w := f.kept(t, age)

@@ -33,7 +33,7 @@ var validValues = map[string]string{
 // requireEverywhere holds GET and HEAD of every endpoint, and PATCH, to an error for a query.
 func (f *fixture) requireEverywhere(t *testing.T, query, param string, isFault func(known []string) bool) {
 	t.Helper()
-	f.renewRate(t)
+	f.forgetRequests(t)
 	for path, known := range parametersOf {
 		if isFault(known) {
 			f.get(t, path+"?"+query).requireError(t, roomsensor.CodeValidationFailed, param)
