@@ -40,22 +40,36 @@ func poisons(n int) []poison {
 		{"not JSON", "dev:1", "hello", "not_parsable", "It is no valid JSON, at byte 1.", 0},
 		{"wrong types", "dev:1", `{"hardware_id":"dev:1","readings":{}}`, "not_parsable", "readings is missing or is no array.", 0},
 		{"NaN", "dev:1", uploadOf("dev:1", `{"measured_at":"2020-01-01T00:00:00Z","temp_c":NaN}`), "not_parsable", "It is no valid JSON, at byte 83.", 0},
-		{"1e400", "dev:1", uploadOf("dev:1", strings.Replace(reading, "{", `{"temp_c":1e400,`, 1)), "value_invalid",
-			"temp_c outside the plausible range or no number, and stored as null, in 1 of 1 readings.", 1},
-		{"unknown unit", fmt.Sprint("dev:9", n), uploadOf(fmt.Sprint("dev:9", n), reading), "unknown_unit",
-			"No device of the credential's team ever had the unit", 0},
+		{
+			"1e400", "dev:1", uploadOf("dev:1", strings.Replace(reading, "{", `{"temp_c":1e400,`, 1)), "value_invalid",
+			"temp_c outside the plausible range or no number, and stored as null, in 1 of 1 readings.", 1,
+		},
+		{
+			"unknown unit", fmt.Sprint("dev:9", n), uploadOf(fmt.Sprint("dev:9", n), reading), "unknown_unit",
+			"No device of the credential's team ever had the unit", 0,
+		},
 		{"unit of another team", "dev:2", uploadOf("dev:2", reading), "unknown_unit", "No device of the credential's team ever had the unit", 0},
 		{"unit in no device at that time", "dev:3", uploadOf("dev:3", reading), "not_installed", "The unit sat in no device at measured_at of 1 of 1 readings.", 0},
-		{"year 1970", "dev:4", uploadOf("dev:4", reading, `{"measured_at":"1970-01-01T00:00:07Z"}`), "measured_at_out_of_range",
-			"measured_at lies before 2015 or more than 10 minutes past the arrival in 1 of 2 readings.", 1},
-		{"far future", "dev:5", uploadOf("dev:5", fmt.Sprintf(`{"measured_at":%q}`, ahead), reading), "measured_at_out_of_range",
-			"more than 10 minutes past the arrival in 1 of 2 readings.", 1},
-		{"off range", "dev:6", uploadOf("dev:6", strings.Replace(reading, "{", `{"humidity_pct":100.5,"spl_db":-1,`, 1)), "value_invalid",
-			"humidity_pct, spl_db outside the plausible range or no number, and stored as null, in 1 of 1 readings.", 1},
-		{"10,001 readings", "dev:1", uploadOf("dev:1", strings.Repeat("{},", 10_000)+"{}"), "too_many_readings",
-			"It has 10001 readings; at most 10000 are allowed.", 0},
-		{"duplicate keys", "dev:1", uploadOf("dev:1", `{"measured_at":"2020-01-01T00:00:00Z","lux":1,"lux":2}`), "not_parsable",
-			`It names the member "lux" twice`, 0},
+		{
+			"year 1970", "dev:4", uploadOf("dev:4", reading, `{"measured_at":"1970-01-01T00:00:07Z"}`), "measured_at_out_of_range",
+			"measured_at lies before 2015 or more than 10 minutes past the arrival in 1 of 2 readings.", 1,
+		},
+		{
+			"far future", "dev:5", uploadOf("dev:5", fmt.Sprintf(`{"measured_at":%q}`, ahead), reading), "measured_at_out_of_range",
+			"more than 10 minutes past the arrival in 1 of 2 readings.", 1,
+		},
+		{
+			"off range", "dev:6", uploadOf("dev:6", strings.Replace(reading, "{", `{"humidity_pct":100.5,"spl_db":-1,`, 1)), "value_invalid",
+			"humidity_pct, spl_db outside the plausible range or no number, and stored as null, in 1 of 1 readings.", 1,
+		},
+		{
+			"10,001 readings", "dev:1", uploadOf("dev:1", strings.Repeat("{},", 10_000)+"{}"), "too_many_readings",
+			"It has 10001 readings; at most 10000 are allowed.", 0,
+		},
+		{
+			"duplicate keys", "dev:1", uploadOf("dev:1", `{"measured_at":"2020-01-01T00:00:00Z","lux":1,"lux":2}`), "not_parsable",
+			`It names the member "lux" twice`, 0,
+		},
 	}
 }
 

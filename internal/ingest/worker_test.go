@@ -286,6 +286,43 @@ func TestAWorkerPurgesWhatIsStoredAndOld(t *testing.T) {
 	require.InDelta(t, 5, measured(t, w.metrics.purged), 0)
 }
 
+// The time for which the stream keeps uploads passes while no worker is there, and while one cannot store: nothing goes
+// that is not stored.
+func TestAWorkerPurgesNothingThatIsNotStored(t *testing.T) {
+	t.Parallel()
+	b, f := newBench(t), randomFleet()
+	tables := newMemoryStore(f.units)
+	letters := manyLetters(f)[:50]
+	b.publish(t, letters...)
+	b.stored(t, letters)
+	stream, err := b.js.Stream(b.ctx, queue.StreamName)
+	require.NoError(t, err)
+	held := func() uint64 {
+		info, err := stream.Info(b.ctx)
+		require.NoError(t, err)
+		return info.State.Msgs
+	}
+	var purges atomic.Int64
+	tables.fail = func(context.Context, roomsensor.Batch) error {
+		if purges.Load() < 3 {
+			return roomsensor.CodeOverloaded.New()
+		}
+		return nil
+	}
+	b.work(t, tables)
+	for purges.Load() < 3 {
+		_, err := b.queue.Purge(b.ctx, time.Nanosecond)
+		require.NoError(t, err)
+		require.Equal(t, uint64(len(letters)), held())
+		purges.Add(1)
+	}
+	b.settled(t)
+	require.Equal(t, f.expect(letters), tables.snapshot())
+	_, err = b.queue.Purge(b.ctx, time.Nanosecond)
+	require.NoError(t, err)
+	require.Zero(t, held())
+}
+
 func TestAWorkerMeasures(t *testing.T) {
 	t.Parallel()
 	b, f := newBench(t), randomFleet()
