@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -16,6 +17,8 @@ import (
 type line struct {
 	url    string // of the server, by way of the line
 	target string
+
+	attempts atomic.Int64 // to connect
 
 	mu      sync.Mutex
 	isCut   bool
@@ -50,6 +53,7 @@ func newLine(t *testing.T, server string) *line {
 }
 
 func (l *line) connect(client net.Conn) {
+	l.attempts.Add(1)
 	server, err := (&net.Dialer{}).DialContext(context.Background(), "tcp", l.target)
 	l.mu.Lock()
 	defer l.mu.Unlock()
