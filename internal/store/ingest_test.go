@@ -227,7 +227,6 @@ func TestRejectsAreKeptOnce(t *testing.T) {
 	require.ErrorAs(t, err, &refused)
 }
 
-// Beyond their size the oldest rejects go, and only those.
 func TestInstallations(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
