@@ -26,6 +26,7 @@ func (f *fixture) device(t *testing.T) patched {
 // Decisions 20 and 21.
 func TestPatch(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "decision 21.1", "decision 21.2", "decision 21.3")
 	conformance.Covers(t, "spec 4, PATCH, display_name", "spec 4, PATCH, display_name null",
 		"spec 4, PATCH, metadata", "spec 4, PATCH, response")
 	name := func(n string) *string { return &n }
@@ -127,6 +128,7 @@ func quoted(r string, n int) string { return `"` + strings.Repeat(r, n) + `"` }
 // Decisions 19 to 21.
 func TestPatchBodies(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "decision 19.1", "decision 19.5", "decision 19.8", "decision 20.1", "decision 20.2", "decision 21.7")
 	conformance.Covers(t, "spec 2, device, display_name, limit", "spec 4, PATCH, display_name",
 		"spec 4, PATCH, metadata", "spec 4, PATCH, assignment", "spec 7, code validation_failed",
 		"spec 8, display_name", "spec 9, rule 3")
@@ -148,6 +150,7 @@ func TestPatchBodies(t *testing.T) {
 
 func TestPatchHeaders(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "decision 19.6")
 	conformance.Covers(t, "spec 4, PATCH, Content-Type", "spec 4, PATCH, Idempotency-Key",
 		"spec 8, Idempotency-Key")
 	f := setup(t)
@@ -185,6 +188,7 @@ func TestPatchHeaders(t *testing.T) {
 
 func TestPatchSize(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "decision 19.7")
 	f := setup(t)
 	fits := `{"display_name":"x"}` + strings.Repeat(" ", 64<<10-20)
 	require.Len(t, fits, 64<<10)
@@ -197,6 +201,7 @@ func TestPatchSize(t *testing.T) {
 
 func TestTagsAfterTheMerge(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "decision 21.4")
 	f := setup(t)
 	tags := func(first, n int) string {
 		members := make([]string, n)
