@@ -65,7 +65,7 @@ func (s *server) fail(err error, c echo.Context) {
 func clearContent(h http.Header) {
 	for _, name := range []string{
 		"Content-Disposition", "Content-Encoding", "Content-Length", "Etag",
-		"X-Row-Count", "Idempotent-Replayed",
+		"X-Row-Count", "Idempotent-Replayed", "Vary",
 	} {
 		h.Del(name)
 	}

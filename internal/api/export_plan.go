@@ -34,6 +34,7 @@ type exportRequest struct {
 // exportPlan is what an export will hold.
 type exportPlan struct {
 	window  roomsensor.Window
+	open    bool // the window has no end yet
 	team    []roomsensor.NamedDevice
 	devices []uuid.UUID // selected, each once, ascending
 	wide    bool
@@ -152,6 +153,7 @@ func (s *server) narrowToAssignment(c *call, asked *exportRequest, plan *exportP
 		return err
 	}
 	plan.window = asked.in(&assignment)
+	plan.open = asked.request.IsZero() && assignment.EndedAt == nil
 	other := func(id uuid.UUID) bool { return id != assignment.DeviceID }
 	plan.devices = slices.DeleteFunc(plan.devices, other)
 	return nil
@@ -162,11 +164,14 @@ func (s *server) narrowToAssignment(c *call, asked *exportRequest, plan *exportP
 func (p *exportPlan) fileName(now time.Time) string {
 	const layout = "20060102T150405Z"
 	from, to := p.window.From, p.window.To
-	if to.Equal(roomsensor.Forever) {
+	if p.open {
 		to = now
 	}
 	if to.Before(from) {
 		to = from
+	}
+	if earliest := time.Date(0, time.January, 1, 0, 0, 0, 0, time.UTC); from.Before(earliest) {
+		from = earliest // The day before a to in the year 0 cannot be printed.
 	}
 	return fmt.Sprintf("readings_%s_%s.csv", from.UTC().Format(layout), to.UTC().Format(layout))
 }

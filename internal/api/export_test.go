@@ -75,12 +75,14 @@ func TestExportFileName(t *testing.T) {
 	for query, want := range map[string]string{
 		"":         "20261119T100000Z_20261120T100000Z",
 		"last=30m": "20261120T093000Z_20261120T100000Z",
-		"from=2026-11-20T01:02:03.999Z&to=2026-11-20T02:00:00Z": "20261120T010203Z_20261120T020000Z",
-		"assignment_id=" + open.String():                        "20261120T050000Z_20261120T100000Z",
-		"assignment_id=" + closed.String():                      "20261119T140000Z_20261120T000000Z",
-		"last=12h&assignment_id=" + closed.String():             "20261119T220000Z_20261120T000000Z",
-		"last=2h&assignment_id=" + open.String():                "20261120T080000Z_20261120T100000Z",
-		"last=1h&assignment_id=" + closed.String():              "20261120T090000Z_20261120T090000Z",
+		"from=2026-11-20T01:02:03.999Z&to=2026-11-20T02:00:00Z":    "20261120T010203Z_20261120T020000Z",
+		"assignment_id=" + open.String():                           "20261120T050000Z_20261120T100000Z",
+		"assignment_id=" + closed.String():                         "20261119T140000Z_20261120T000000Z",
+		"last=12h&assignment_id=" + closed.String():                "20261119T220000Z_20261120T000000Z",
+		"last=2h&assignment_id=" + open.String():                   "20261120T080000Z_20261120T100000Z",
+		"last=1h&assignment_id=" + closed.String():                 "20261120T090000Z_20261120T090000Z",
+		"to=0000-01-01T12:00:00Z":                                  "00000101T000000Z_00000101T120000Z",
+		"from=9999-12-31T00:00:00Z&to=9999-12-31T23:59:59.999999Z": "99991231T000000Z_99991231T235959Z",
 	} {
 		got := f.get(t, "/readings.csv?"+query)
 		require.Equal(t, fmt.Sprintf(`attachment; filename="readings_%s.csv"`, want), got.header.Get("Content-Disposition"), query)

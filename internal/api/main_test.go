@@ -213,6 +213,11 @@ func (r *replica) try(ctx context.Context, method, path, body string, options ..
 	for _, option := range options {
 		option(request)
 	}
+	return r.send(request)
+}
+
+// send sends a request as it is, and reads the answer.
+func (r *replica) send(request *http.Request) response {
 	got, err := r.server.Client().Do(request)
 	if err != nil {
 		return response{err: err}

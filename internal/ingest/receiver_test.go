@@ -22,6 +22,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
+	"roomsensor/internal/openapitest"
 	"roomsensor/internal/queue"
 	"roomsensor/internal/roomsensor"
 )
@@ -140,13 +141,23 @@ func (g *gate) do(t *testing.T, method, path string, body io.Reader, headers ...
 	for pair := range slices.Chunk(headers, 2) {
 		request.Header.Add(pair[0], pair[1])
 	}
+	return send(t, request)
+}
+
+// send sends a request, and holds the answer to the OpenAPI document.
+func send(t require.TestingT, request *http.Request) answer {
 	response, err := client.Do(request)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, response.Body.Close()) }()
 	text, err := io.ReadAll(response.Body)
 	require.NoError(t, err)
 	a := answer{status: response.StatusCode, header: response.Header, body: string(text)}
-	require.NotEmpty(t, a.header.Get("X-Request-Id"))
+	require.NoError(t, openapitest.Receiver().Check(&openapitest.Answer{
+		Request: request, Status: a.status, Header: a.header, Body: text,
+	}))
+	if request.Method == http.MethodHead {
+		return a
+	}
 	if a.status != http.StatusAccepted {
 		require.NoError(t, json.Unmarshal(text, &a.failed))
 		require.Equal(t, "invalid_request_error", a.failed.Error.Type)
