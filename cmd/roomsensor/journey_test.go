@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
 	"roomsensor/internal/app"
@@ -189,8 +190,12 @@ func (j *journey) feed(lines []string) {
 	r := execute(j.t, j.environment, strings.NewReader(strings.Join(lines, "\n")), "upload", "-")
 	require.Equal(j.t, exitOK, r.code, r.err)
 	require.Equal(j.t, len(lines), strings.Count(r.out, "\n"), "one line of receipt each")
+	j.settle(stream(j.t, j.environment["NATS_URL"]))
+}
 
-	uploads := stream(j.t, j.environment["NATS_URL"])
+// settle waits until workers have acknowledged every message.
+func (j *journey) settle(uploads jetstream.Stream) {
+	j.t.Helper()
 	require.Eventually(j.t, func() bool {
 		state, err := uploads.Info(j.t.Context())
 		require.NoError(j.t, err)
@@ -231,6 +236,7 @@ func (j *journey) rows() (rows []string) {
 // differently, it changes no row and no ingested_at.
 func TestFromAnUploadToAnAnswer(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "decision 38.1", "decision 38.2")
 	conformance.Covers(t, "decision 1.3", "decision 1.4")
 	j := setOut(t)
 	team := j.team()

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"roomsensor/internal/conformance"
 )
 
 // fillExport gives the team 250,000 readings of 10 devices, the most that an export holds.
@@ -66,6 +68,7 @@ const mostHeap = 64 << 20
 // The largest exports, and their clients.
 func TestLargestExports(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "decision 32.2", "decision 32.6")
 	f := launch(t)
 	f.fillExport()
 	f.exportAtOnce()
