@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -215,81 +214,4 @@ func TestTagsAfterTheMerge(t *testing.T) {
 	f.patch(t, tags(50, 1)).requireError(t, roomsensor.CodeValidationFailed, "metadata")
 	require.Len(t, f.device(t).Metadata, 50, "nothing is written")
 	require.Equal(t, http.StatusOK, f.patch(t, `{"metadata":{"k0":null,"k50":"v"}}`).status)
-}
-
-// Spec 8, idempotency rules; decision 23.
-func TestIdempotency(t *testing.T) {
-	t.Parallel()
-	conformance.Covers(t, "spec 8, idempotency rule 1", "spec 8, idempotency rule 2", "spec 8, idempotency rule 3",
-		"spec 8, idempotency rule 4", "spec 8, idempotency cache", "spec 7, status 422",
-		"spec 7, code validation_failed, 422")
-	f := setup(t)
-	once := header("Idempotency-Key", "once")
-	first := f.patch(t, `{"display_name":"One"}`, once)
-	require.Equal(t, http.StatusOK, first.status)
-	require.Empty(t, first.header.Get("Idempotent-Replayed"))
-	f.nameDevice(t, deviceID, "Two")
-	f.clock.advance(time.Hour)
-
-	replay := f.patch(t, `{"display_name":"One"}`, once)
-	require.Equal(t, "true", replay.header.Get("Idempotent-Replayed"))
-	require.Equal(t, string(first.body), string(replay.body))
-	require.NotEqual(t, first.header.Get("X-Request-Id"), replay.header.Get("X-Request-Id"))
-	require.Equal(t, "Two", *f.device(t).DisplayName, "the update does not run again")
-
-	differs := f.patch(t, `{"display_name":"One"} `, once)
-	require.Equal(t, http.StatusUnprocessableEntity, differs.status, "bodies compare by their bytes")
-	differs.requireError(t, roomsensor.CodeValidationFailed, "Idempotency-Key")
-
-	upper := f.do(t, http.MethodPatch, "/devices/"+strings.ToUpper(deviceID.String()), `{"display_name":"One"}`,
-		header("Content-Type", "application/json"), once)
-	require.Equal(t, "true", upper.header.Get("Idempotent-Replayed"), "the letter case of the id does not matter")
-
-	other := number(0xde, 2)
-	f.addDevice(t, teamID, other, "dev:2")
-	elsewhere := f.do(t, http.MethodPatch, "/devices/"+other.String(), `{"display_name":"Other"}`,
-		header("Content-Type", "application/json"), once)
-	require.Equal(t, http.StatusOK, elsewhere.status)
-	require.Contains(t, string(elsewhere.body), other.String(), "another path has answers of its own")
-
-	second := f.addKey(t, roomsensor.Key{TeamID: teamID, Scope: roomsensor.ScopeReadWrite})
-	foreign := f.patch(t, `{"display_name":"Three"}`, once, withKey(second))
-	require.Equal(t, "Three", *decode[patched](t, foreign).DisplayName, "another key has answers of its own")
-
-	f.exec(t, `UPDATE idempotency_keys SET created_at = now() - INTERVAL '23 hours 59 minutes'`)
-	require.Equal(t, "true", f.patch(t, `{"display_name":"One"}`, once).header.Get("Idempotent-Replayed"), "it is kept that long")
-	f.exec(t, `UPDATE idempotency_keys SET created_at = now() - INTERVAL '24 hours 1 second'`)
-	again := f.patch(t, `{"display_name":"Four"}`, once)
-	require.Equal(t, "Four", *decode[patched](t, again).DisplayName, "after 24 hours it runs again")
-}
-
-func TestFailuresAreNotReplayed(t *testing.T) {
-	t.Parallel()
-	f := setup(t)
-	once := header("Idempotency-Key", "once")
-	f.patch(t, `{"display_name":""}`, once).requireError(t, roomsensor.CodeValidationFailed, "display_name")
-	require.Equal(t, http.StatusOK, f.patch(t, `{"display_name":"x"}`, once).status)
-}
-
-func TestConcurrentRequestsWithOneKey(t *testing.T) {
-	t.Parallel()
-	f := setup(t)
-	replicas := []*replica{f.replica, f.serve(t, backend{f.store}, nil)}
-	const clients = 100
-	got := make(chan response, clients)
-	for i := range clients {
-		go func() {
-			got <- replicas[i%2].try(t.Context(), http.MethodPatch, "/v1/devices/"+deviceID.String(), `{"display_name":"Once"}`,
-				withKey(f.key), header("Content-Type", "application/json"), header("Idempotency-Key", "all"))
-		}()
-	}
-	ran := 0
-	for range clients {
-		answer := <-got
-		require.Equal(t, http.StatusOK, answer.status, string(answer.body))
-		if answer.header.Get("Idempotent-Replayed") == "" {
-			ran++
-		}
-	}
-	require.Equal(t, 1, ran)
 }
