@@ -83,7 +83,7 @@ func (d *dataDir) find(ctx context.Context) (*Server, error) {
 	if err := d.answer(ctx, s); err != nil {
 		return nil, err
 	}
-	return &Server{URL: s.url(), How: s.How}, nil
+	return &Server{URL: s.url(), How: s.How, DataDir: d.path}, nil
 }
 
 // answer waits for a server that is starting, or returns ErrNotRunning at once.

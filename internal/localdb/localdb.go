@@ -35,6 +35,8 @@ type Server struct {
 	URL string
 	// How says in a few words where the server comes from.
 	How string
+	// DataDir keeps its data; empty for a server that somebody else runs.
+	DataDir string
 	// Started is true when this call started it, false when it ran already or is not ours to stop.
 	Started bool
 }

@@ -48,7 +48,7 @@ func TestServerKeepsItsDataAndURL(t *testing.T) {
 
 	again, err := Start(t.Context(), options(t, d))
 	require.NoError(t, err)
-	require.Equal(t, &Server{URL: first.URL, How: first.How}, again)
+	require.Equal(t, &Server{URL: first.URL, How: first.How, DataDir: d.path}, again)
 	found, err := Find(t.Context(), d.path)
 	require.NoError(t, err)
 	require.Equal(t, again, found)

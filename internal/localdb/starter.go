@@ -76,7 +76,7 @@ func (s starter) started(st *state, err error) (*Server, error) {
 		return nil, fmt.Errorf("starting TimescaleDB: %w", err)
 	}
 	s.progress.say("running on 127.0.0.1:%d (%s)", st.Port, st.How)
-	return &Server{URL: st.url(), How: st.How, Started: true}, nil
+	return &Server{URL: st.url(), How: st.How, DataDir: s.dir.path, Started: true}, nil
 }
 
 // failure lists the four ways, each with what stood against it here.
