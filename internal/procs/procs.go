@@ -22,10 +22,12 @@ const (
 	NATSServer = "github.com/nats-io/nats-server/v2"
 )
 
-// Build compiles a main package of this module, or of one that it requires, into a directory.
-func Build(ctx context.Context, dir, pkg string) (path string, err error) {
+// Build compiles a main package of this module, or of one that it requires, into a directory. Flags are those of `go
+// build`, such as -tags.
+func Build(ctx context.Context, dir, pkg string, flags ...string) (path string, err error) {
 	path = filepath.Join(dir, filepath.Base(strings.TrimSuffix(pkg, "/v2")))
-	build := exec.CommandContext(ctx, "go", "build", "-o", path, pkg) //nolint:gosec // Tests and trials name it.
+	args := append(append([]string{"build", "-o", path}, flags...), pkg)
+	build := exec.CommandContext(ctx, "go", args...) //nolint:gosec // Tests and trials name it.
 	if said, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building %s: %w: %s", pkg, err, said)
 	}

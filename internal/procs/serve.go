@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -11,15 +12,27 @@ import (
 	"time"
 )
 
+// Free ports are looked for below those that systems give to connections: there one could be given to the very
+// connection that is looking for a server which was killed, and the server could not come back.
+const (
+	leastPort = 15_000
+	mostPort  = 32_000
+	tries     = 100
+)
+
 // FreeAddress is an address of this machine on which nothing listens. Somebody may take it before it is used; a
 // process then says so and ends.
-func FreeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // It does not wait.
-	if err != nil {
-		return "", fmt.Errorf("finding a free port: %w", err)
+func FreeAddress() (address string, err error) {
+	for range tries {
+		port := leastPort + rand.IntN(mostPort-leastPort) //nolint:gosec // Any that is free will do.
+		var l net.Listener
+		l, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)) //nolint:noctx // It does not wait.
+		if err == nil {
+			_ = l.Close() // It took no connections.
+			return l.Addr().String(), nil
+		}
 	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String(), nil
+	return "", fmt.Errorf("finding a free port: %w", err)
 }
 
 const pollEvery = 20 * time.Millisecond
