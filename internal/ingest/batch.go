@@ -52,6 +52,13 @@ func (b *batch) prolong() {
 	}
 }
 
+// ackAll tells the queue that everything in the batch is done.
+func (b *batch) ackAll() {
+	for _, d := range b.deliveries {
+		_ = d.msg.Ack()
+	}
+}
+
 // collect makes batches of deliveries until in is closed, then closes out. A
 // batch goes out when it is worth it, when it is old, or at the end; while no
 // writer takes it, it grows to its cap, and then nothing more is taken in.

@@ -179,6 +179,9 @@ func (w *Worker) store(ctx, hard context.Context, batches <-chan *batch) {
 
 func (w *Worker) storeBatch(ctx context.Context, b *batch) error {
 	started := time.Now()
+	if ackEarly {
+		b.ackAll()
+	}
 	stop := prolongWhile(b)
 	outcomes, err := w.lander.land(ctx, b.deliveries)
 	stop()

@@ -1,0 +1,108 @@
+package ledger
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"roomsensor/internal/roomsensor"
+)
+
+func fleet(n int) (units []*Unit) {
+	swapped := now.Add(-30 * day).Truncate(bucket)
+	for i := range n {
+		units = append(units, &Unit{HardwareID: "dev:" + string(rune('1'+i)), Team: i % 2, Device: uuid.New()})
+	}
+	units[0].To, units[1].Device, units[1].Team, units[1].From = swapped, units[0].Device, units[0].Team, swapped
+	return units
+}
+
+func TestMakeIsTheSameAtTheSameSeed(t *testing.T) {
+	t.Parallel()
+	units := fleet(6)
+	options := Options{Seed: 3, Readings: 300, Span: time.Minute, Now: now, Teams: 2, Units: units}
+	first, err := Make(options)
+	require.NoError(t, err)
+	again, err := Make(options)
+	require.NoError(t, err)
+	require.Equal(t, first, again)
+	options.Seed++
+	other, err := Make(options)
+	require.NoError(t, err)
+	require.NotEqual(t, first, other)
+	options.Readings = 1_000_000
+	_, err = Make(options)
+	require.ErrorContains(t, err, "more units")
+}
+
+// TestMakeSendsWhatItSays holds the texts against what the ledger expects of them.
+func TestMakeSendsWhatItSays(t *testing.T) {
+	t.Parallel()
+	requests, err := Make(Options{Seed: 5, Readings: 20_000, Span: time.Minute, Now: now, Teams: 2, Units: fleet(6)})
+	require.NoError(t, err)
+	require.True(t, slices.IsSortedFunc(requests, func(a, b *Request) int { return int(a.Due - b.Due) }))
+	require.Less(t, requests[len(requests)-1].Due, time.Minute)
+	seen := map[int]int{}
+	reasons := map[roomsensor.Reason]int{}
+	spoilt, readings := 0, 0
+	for _, r := range requests {
+		if r.Spoilt != "" {
+			spoilt++
+			require.Contains(t, string(r.Body()), "\n"+r.Spoilt)
+		}
+		for _, u := range r.Uploads {
+			id, ok := IDOf(u.Text)
+			require.True(t, ok)
+			require.Equal(t, u.ID, id)
+			reasons[u.Reject]++
+			if seen[id]++; seen[id] == 1 && r.Spoilt == "" {
+				readings += len(u.Readings)
+			}
+			requireText(t, u)
+		}
+	}
+	require.GreaterOrEqual(t, readings, 20_000)
+	require.NotZero(t, spoilt)
+	for _, reason := range []roomsensor.Reason{
+		"", roomsensor.ReasonNotParsable, roomsensor.ReasonUnknownUnit, roomsensor.ReasonValueInvalid,
+		roomsensor.ReasonMeasuredAtOutOfRange,
+	} {
+		require.NotZero(t, reasons[reason], reason)
+	}
+	require.Contains(t, slices.Collect(maps.Values(seen)), 2, "none is sent twice")
+}
+
+// requireText finds the readings of an upload in its text, and times at which its unit sat in its device.
+func requireText(t *testing.T, u *Upload) {
+	t.Helper()
+	if u.Reject == roomsensor.ReasonNotParsable {
+		require.False(t, json.Valid(u.Text))
+		return
+	}
+	var sent struct {
+		Readings []map[string]any `json:"readings"`
+	}
+	require.NoError(t, json.Unmarshal(u.Text, &sent))
+	require.LessOrEqual(t, len(u.Readings), len(sent.Readings))
+	for i, m := range u.Readings {
+		require.Equal(t, roomsensor.FormatTime(m.MeasuredAt), sent.Readings[i]["measured_at"])
+		require.False(t, m.MeasuredAt.After(now))
+		require.False(t, m.MeasuredAt.Before(u.Unit.From))
+		require.True(t, u.Unit.To.IsZero() || m.MeasuredAt.Before(u.Unit.To))
+		for _, metric := range roomsensor.Metrics {
+			x, there := m.Values.Get(metric)
+			text, ok := sent.Readings[i][metric.String()].(float64)
+			if metric == roomsensor.CO2 && ok && text > 100_000 {
+				require.False(t, there, "an implausible value is stored as null")
+				continue
+			}
+			require.Equal(t, there, ok)
+			require.Equal(t, x, float32(text))
+		}
+	}
+}

@@ -1,0 +1,157 @@
+package chaos
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"roomsensor/internal/chaos/ledger"
+)
+
+const (
+	// senders is how many requests are under way at once: enough that those who wait for what is dead do not stop the
+	// others.
+	senders = 48
+	// requestTimeout is what a sender waits for the receiver, publishTimeout for the stream.
+	requestTimeout = 20 * time.Second
+	publishTimeout = 5 * time.Second
+	// retryPause is what a sender waits before it sends again.
+	retryPause = 500 * time.Millisecond
+)
+
+// sender sends requests when they are due and keeps the book of what it is told.
+type sender struct {
+	world  *world
+	ledger *ledger.Ledger
+	client *http.Client
+	// confirmed gets the uploads that were just confirmed.
+	confirmed func([]*ledger.Upload, time.Time)
+	// calm is closed once no more faults come; until then some requests are held back, so that no fault hits silence.
+	calm <-chan struct{}
+}
+
+// heldPercent is how many requests of a hundred wait for the last fault.
+const heldPercent = 3
+
+// sendAll returns once every request has its final outcome.
+func (s *sender) sendAll(ctx context.Context, requests []*ledger.Request) {
+	due := make(chan *ledger.Request)
+	var group sync.WaitGroup
+	for range senders {
+		group.Go(func() {
+			for r := range due {
+				s.deliver(ctx, r)
+			}
+		})
+	}
+	s.hand(ctx, requests, due)
+	close(due)
+	group.Wait()
+}
+
+// hand gives requests to the senders when they are due, and the last of them once it is calm.
+func (s *sender) hand(ctx context.Context, requests []*ledger.Request, due chan<- *ledger.Request) {
+	started := time.Now()
+	held := len(requests) - len(requests)*heldPercent/100
+	for i, r := range requests {
+		if pause(ctx, time.Until(started.Add(r.Due))) != nil {
+			return
+		}
+		if i == held {
+			select {
+			case <-s.calm:
+			case <-ctx.Done():
+				return
+			}
+		}
+		due <- r
+	}
+}
+
+// deliver sends a request until it is confirmed or refused; one that is abandoned it sends once.
+func (s *sender) deliver(ctx context.Context, r *ledger.Request) {
+	for ctx.Err() == nil {
+		outcome, final := s.attempt(ctx, r)
+		s.ledger.Note(r.Uploads, outcome)
+		if outcome == ledger.OK {
+			s.confirmed(r.Uploads, time.Now())
+		}
+		if final || r.Abandoned {
+			return
+		}
+		_ = pause(ctx, retryPause) // The loop looks at ctx.
+	}
+}
+
+// attempt sends a request once. It is final when sending again is no use.
+func (s *sender) attempt(ctx context.Context, r *ledger.Request) (o ledger.Outcome, final bool) {
+	if r.Path == ledger.Stream {
+		o = s.publish(ctx, r.Uploads[0])
+		return o, o == ledger.OK
+	}
+	return s.post(ctx, r)
+}
+
+// post sends to the receiver. Of a 4xx nothing was taken; of a 503 some may have been.
+func (s *sender) post(ctx context.Context, r *ledger.Request) (o ledger.Outcome, final bool) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	url := "http://" + s.world.services[receiver].address + "/uploads"
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(r.Body()))
+	if err != nil {
+		s.world.unexpected("making a request: %v", err)
+		return ledger.Failed, true
+	}
+	request.Header.Set("Authorization", "Bearer "+s.world.fleet.teams[r.Team].credential)
+	response, err := s.client.Do(request)
+	if err != nil {
+		return outcomeOf(err), false
+	}
+	defer func() { _ = response.Body.Close() }()
+	_, _ = io.Copy(io.Discard, response.Body) // The status says it all.
+	switch {
+	case response.StatusCode == http.StatusAccepted && r.Spoilt == "":
+		return ledger.OK, true
+	case response.StatusCode == http.StatusBadRequest && r.Spoilt != "":
+		return ledger.Failed, true
+	case response.StatusCode == http.StatusServiceUnavailable:
+		return ledger.Unknown, false
+	}
+	s.world.unexpected("the receiver answered %s", response.Status)
+	return ledger.Unknown, true
+}
+
+// outcomeOf tells a request that never left from one without an answer.
+func outcomeOf(err error) ledger.Outcome {
+	if dial, ok := errors.AsType[*net.OpError](err); ok && dial.Op == "dial" {
+		return ledger.Failed
+	}
+	return ledger.Unknown
+}
+
+// publish puts an upload straight into the stream, as trusted ground does.
+func (s *sender) publish(ctx context.Context, u *ledger.Upload) ledger.Outcome {
+	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
+	defer cancel()
+	_, err := s.world.queue.js.Publish(ctx, "uploads."+u.Unit.HardwareID, u.Text)
+	refusal, refused := errors.AsType[*jetstream.APIError](err)
+	switch {
+	case err == nil:
+		return ledger.OK
+	case refused:
+		s.world.say("the stream refused an upload: %v", refusal)
+		return ledger.Failed
+	case errors.Is(err, nats.ErrReconnectBufExceeded), errors.Is(err, nats.ErrNoResponders),
+		errors.Is(err, jetstream.ErrNoStreamResponse):
+		return ledger.Failed // It never left, or nobody was there to store it.
+	}
+	return ledger.Unknown
+}

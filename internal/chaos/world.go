@@ -1,0 +1,114 @@
+package chaos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"roomsensor/internal/procs"
+)
+
+// stopPatience is what a process of ours gets to end in order.
+const stopPatience = 30 * time.Second
+
+// world is everything that runs in a trial.
+type world struct {
+	options Options
+	dir     string
+	remove  bool // dir, at a clean end
+
+	programs Programs
+	database *database
+	queue    *queueServer
+	fleet    fleet
+	services map[string]*service // of roomsensor, by name
+
+	closed []func() error
+
+	mu       sync.Mutex
+	findings []string // that are none of the ledger's
+}
+
+func newWorld(o Options) (*world, error) {
+	w := &world{options: o, dir: o.Dir, services: map[string]*service{}}
+	if w.options.Progress == nil {
+		w.options.Progress = io.Discard
+	}
+	if w.dir != "" {
+		return w, os.MkdirAll(w.dir, 0o750) //nolint:wrapcheck // It names the directory.
+	}
+	var err error
+	w.remove = true
+	w.dir, err = os.MkdirTemp("", "roomsensor-chaos-")
+	return w, err //nolint:wrapcheck // Likewise.
+}
+
+func (w *world) say(format string, args ...any) {
+	// Nobody is left to tell where this fails.
+	_, _ = fmt.Fprintf(w.options.Progress, time.Now().Format("15:04:05.000 ")+format+"\n", args...)
+}
+
+// unexpected notes what should not happen whatever the faults, and makes the trial fail.
+func (w *world) unexpected(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.findings = append(w.findings, fmt.Sprintf(format, args...))
+	w.say("unexpected: "+format, args...)
+}
+
+// died is called for a process that ended without being told to.
+func (w *world) died(name string) { w.unexpected("%s ended by itself", name) }
+
+func (w *world) push(shut func() error) { w.closed = append(w.closed, shut) }
+
+// close ends everything, the last first. The directory stays where keep asks for it.
+func (w *world) close(keep bool) error {
+	var errs []error
+	for _, shut := range slices.Backward(w.closed) {
+		errs = append(errs, shut())
+	}
+	if w.remove && !keep {
+		errs = append(errs, os.RemoveAll(w.dir))
+	} else {
+		w.say("logs and streams are in %s", w.dir)
+	}
+	return errors.Join(errs...)
+}
+
+// open builds and starts everything, in the order of need.
+func (w *world) open(ctx context.Context) error {
+	for _, step := range []func(context.Context) error{
+		w.build, w.startDatabase, w.startQueue, w.makeFleet, w.startServices,
+	} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *world) build(ctx context.Context) (err error) {
+	if w.programs = w.options.Programs; w.programs.Roomsensor != "" {
+		return nil
+	}
+	w.say("building roomsensor and nats-server")
+	w.programs, err = Build(ctx, w.dir)
+	return err
+}
+
+// Programs are the paths of what is built from this source.
+type Programs struct{ Roomsensor, NATSServer string }
+
+// Build compiles roomsensor, with the switches of a trial in it, and nats-server.
+func Build(ctx context.Context, dir string) (p Programs, err error) {
+	if p.Roomsensor, err = procs.Build(ctx, dir, procs.Roomsensor, "-tags=chaos"); err != nil {
+		return p, err
+	}
+	p.NATSServer, err = procs.Build(ctx, dir, procs.NATSServer)
+	return p, err
+}
