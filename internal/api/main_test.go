@@ -42,6 +42,7 @@ const docsURL = "https://docs.example/docs"
 // of each scope.
 type fixture struct {
 	*replica
+	url     string // of the database
 	store   *store.Store
 	sql     *pgxpool.Pool // for what only SQL can say
 	clock   *clock
@@ -56,7 +57,7 @@ func setup(t *testing.T) *fixture {
 
 func setupOn(t *testing.T, database *dbtest.DB) *fixture {
 	t.Helper()
-	f := &fixture{clock: &clock{at: start}}
+	f := &fixture{url: database.URL, clock: &clock{at: start}}
 	f.store = openStore(t, database.URL)
 	var err error
 	f.sql, err = pgxpool.New(t.Context(), database.URL)
