@@ -133,7 +133,7 @@ func TestLostDatabaseBreaksTheConnection(t *testing.T) {
 		f.addReadings(t, id, start.Add(-85*24*time.Hour), 24_000)
 	}
 	lose := func(ctx context.Context, row int) error {
-		if row != 2_000 {
+		if row != 20_000 {
 			return nil
 		}
 		_, err := f.sql.Exec(ctx, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
@@ -141,10 +141,19 @@ func TestLostDatabaseBreaksTheConnection(t *testing.T) {
 		return err
 	}
 	f.replica = f.serve(t, &hooked{backend{f.store}, lose}, nil)
-	got, body := f.raw(t, "HTTP/1.1", "/v1/readings.csv?last=90d", "identity")
-	require.Equal(t, http.StatusOK, got.status)
-	_, err := io.ReadAll(body)
-	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+	for _, shape := range []string{"long", "wide"} {
+		for _, coding := range []string{"identity", "gzip", "zstd"} {
+			got, body := f.raw(t, "HTTP/1.1", "/v1/readings.csv?last=90d&shape="+shape, coding)
+			require.Equal(t, http.StatusOK, got.status)
+			arrived, err := io.ReadAll(body)
+			require.ErrorIs(t, err, io.ErrUnexpectedEOF, "%s %s: the last chunk is not there", shape, coding)
+			if coding != "identity" {
+				require.Equal(t, coding, got.header.Get("Content-Encoding"))
+				_, err = expand(t, coding, bytes.NewReader(arrived))
+				require.Error(t, err, "%s %s: what arrived is no whole either", shape, coding)
+			}
+		}
+	}
 	require.Equal(t, http.StatusOK, f.get(t, "/readings.csv?last=1h").status, "the next export works")
 }
 
