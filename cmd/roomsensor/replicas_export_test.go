@@ -68,7 +68,7 @@ const mostHeap = 64 << 20
 // The largest exports, and their clients.
 func TestLargestExports(t *testing.T) {
 	t.Parallel()
-	conformance.Covers(t, "decision 32.2", "decision 32.6")
+	conformance.Covers(t, "decision 30.2", "decision 32.2", "decision 32.6")
 	f := launch(t)
 	f.fillExport()
 	f.exportAtOnce()

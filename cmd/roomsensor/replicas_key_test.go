@@ -56,7 +56,7 @@ func (f *fleet) useUntilRefused(key string) *verdicts {
 // Decision 24: a revoke bites within 5 seconds on every replica, also where the key is in use all the time.
 func TestARevokeBitesOnEveryReplica(t *testing.T) {
 	t.Parallel()
-	conformance.Covers(t, "decision 24.11")
+	conformance.Covers(t, "decision 24.11", "spec 5, rule 6, revoked")
 	f := launch(t)
 	for _, r := range f.replicas {
 		require.Equal(t, http.StatusOK, r.get("/team", f.key).status)
@@ -76,7 +76,7 @@ func TestARevokeBitesOnEveryReplica(t *testing.T) {
 // Decision 24: an expiry bites at once.
 func TestAnExpiryBitesAtOnce(t *testing.T) {
 	t.Parallel()
-	conformance.Covers(t, "decision 24.12")
+	conformance.Covers(t, "decision 24.12", "spec 5, rule 6, expired")
 	f := launch(t)
 	expires := time.Now().Add(2 * time.Second).Truncate(time.Microsecond)
 	_, key := f.newKey("--expires-at", roomsensor.FormatTime(expires))

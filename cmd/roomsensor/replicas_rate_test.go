@@ -61,6 +61,7 @@ func rateHeaders(got answer) string {
 // Decision 25: the count is exact over processes, and survives their restart and their crash.
 func TestReplicasShareTheRateLimit(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "decision 25.1", "decision 25.4", "decision 25.5", "decision 25.7", "spec 8, rate")
 	conformance.Covers(t, "decision 25.1", "decision 25.4", "decision 25.5", "decision 25.7")
 	f := launch(t)
 	require.EqualValues(t, 600, f.hammer(f.key, 8, 150))

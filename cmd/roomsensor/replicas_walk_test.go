@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"roomsensor/internal/conformance"
 )
 
 // fillLists gives the team 12 devices, and the first of them 12 assignments and 120 readings.
@@ -134,6 +136,7 @@ func (w *walk) requireWhole(t *testing.T) {
 // Decisions 11 and 13: any replica goes on with a walk, also one that was started meanwhile.
 func TestWalksGoOnOverReplicasAndRestarts(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "decision 11.6")
 	f := launch(t)
 	f.fillLists()
 	walks := f.walks()

@@ -117,6 +117,7 @@ func drawWait(t *rapid.T, name string) time.Duration {
 // denial says exactly when the next one does.
 func TestTheWindowSlides(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "decision 25.1", "decision 25.2", "decision 25.4", "decision 25.7", "spec 8, rate", "spec 8, rate, Retry-After", "spec 7, code rate_limit_exceeded")
 	conformance.Covers(t, "decision 25.1", "decision 25.2")
 	f := setupStill(t)
 	replicas := [2]*replica{f.replica, f.serve(t, backend{f.store}, nil)}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"roomsensor/internal/conformance"
 	"roomsensor/internal/dbtest"
 	"roomsensor/internal/roomsensor"
 )
@@ -64,6 +65,7 @@ func TestDeniedRequestsCostNoStatement(t *testing.T) {
 // from one that is not, whether or not the key was used a moment ago.
 func TestRefusedKeysCostTheSame(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "decision 24.6", "decision 24.7")
 	m := setupMetered(t)
 	revoked := m.addKey(t, roomsensor.Key{TeamID: teamID, Scope: roomsensor.ScopeRead})
 	expired := m.addKey(t, roomsensor.Key{TeamID: teamID, Scope: roomsensor.ScopeRead, ExpiresAt: &start})
