@@ -62,7 +62,6 @@ func rateHeaders(got answer) string {
 func TestReplicasShareTheRateLimit(t *testing.T) {
 	t.Parallel()
 	conformance.Covers(t, "decision 25.1", "decision 25.4", "decision 25.5", "decision 25.7", "spec 8, rate")
-	conformance.Covers(t, "decision 25.1", "decision 25.4", "decision 25.5", "decision 25.7")
 	f := launch(t)
 	require.EqualValues(t, 600, f.hammer(f.key, 8, 150))
 	require.Zero(t, f.hammer(f.key, 2, 5))
