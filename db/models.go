@@ -76,6 +76,13 @@ type IngestKey struct {
 	RevokedAt    *time.Time
 }
 
+type OrderedChunk struct {
+	Chunk     string
+	OrderedAt time.Time
+	// rows inserted, updated and deleted up to then, by the statistics
+	Written int64
+}
+
 type PgExtension struct {
 	Extname    string
 	Extversion string

@@ -135,6 +135,73 @@ func (q *Queries) ReadingExport(ctx context.Context, db DBTX, arg ReadingExportP
 	return items, nil
 }
 
+const ReadingLatestList = `-- name: ReadingLatestList :many
+SELECT d.id AS device_id, r.bucket_at, r.co2_ppm, r.temp_c, r.humidity_pct, r.lux, r.spl_db, r.ingested_at
+FROM devices d
+CROSS JOIN LATERAL (
+    SELECT device_id, bucket_at, co2_ppm, temp_c, humidity_pct, lux, spl_db, measured_at, ingested_at FROM readings
+    WHERE readings.device_id = d.id
+      AND readings.bucket_at >= $1::timestamptz AND readings.bucket_at < $2::timestamptz
+    ORDER BY readings.bucket_at DESC LIMIT 1
+) r
+WHERE d.team_id = $3 AND d.id = ANY($4::uuid[])
+`
+
+type ReadingLatestListParams struct {
+	WindowFrom time.Time
+	WindowTo   time.Time
+	TeamID     uuid.UUID
+	DeviceIds  []uuid.UUID
+}
+
+type ReadingLatestListRow struct {
+	DeviceID    uuid.UUID
+	BucketAt    time.Time
+	Co2Ppm      *float32
+	TempC       *float32
+	HumidityPct *float32
+	Lux         *float32
+	SplDb       *float32
+	IngestedAt  time.Time
+}
+
+// ReadingLatestList is the newest reading of each device within a window; one
+// that has none is not in it. It is one descent of the key for each device,
+// which no DISTINCT ON and no aggregate comes near.
+func (q *Queries) ReadingLatestList(ctx context.Context, db DBTX, arg ReadingLatestListParams) ([]ReadingLatestListRow, error) {
+	rows, err := db.Query(ctx, ReadingLatestList,
+		arg.WindowFrom,
+		arg.WindowTo,
+		arg.TeamID,
+		arg.DeviceIds,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ReadingLatestListRow
+	for rows.Next() {
+		var i ReadingLatestListRow
+		if err := rows.Scan(
+			&i.DeviceID,
+			&i.BucketAt,
+			&i.Co2Ppm,
+			&i.TempC,
+			&i.HumidityPct,
+			&i.Lux,
+			&i.SplDb,
+			&i.IngestedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const ReadingPage = `-- name: ReadingPage :many
 SELECT r.bucket_at, r.co2_ppm, r.temp_c, r.humidity_pct, r.lux, r.spl_db, r.ingested_at
 FROM readings r

@@ -24,27 +24,6 @@ FROM devices d
 LEFT JOIN assignments a ON a.device_id = d.id AND a.ended_at IS NULL
 WHERE d.team_id = @team_id AND d.id = @device_id;
 
--- DeviceCurrentList adds the newest reading of each device: one descent of the
--- key for each, which no DISTINCT ON and no aggregate comes near.
--- name: DeviceCurrentList :many
-SELECT d.id, d.hardware_id, d.display_name, d.firmware_version, d.metadata,
-       d.last_seen_at, d.rssi_dbm, d.signal_bars,
-       a.id AS assignment_id, a.label, a.started_at, a.external_ref,
-       (r.bucket_at IS NOT NULL)::boolean AS has_latest,
-       coalesce(r.bucket_at, 'epoch')::timestamptz AS bucket_at,
-       r.co2_ppm, r.temp_c, r.humidity_pct, r.lux, r.spl_db,
-       coalesce(r.ingested_at, 'epoch')::timestamptz AS ingested_at
-FROM devices d
-LEFT JOIN assignments a ON a.device_id = d.id AND a.ended_at IS NULL
-LEFT JOIN LATERAL (
-    SELECT * FROM readings WHERE readings.device_id = d.id ORDER BY readings.bucket_at DESC LIMIT 1
-) r ON true
-WHERE d.team_id = @team_id
-  AND d.metadata @> @metadata::jsonb
-  AND (sqlc.narg(after)::uuid IS NULL OR d.id > sqlc.narg(after))
-ORDER BY d.id
-LIMIT @most::bigint;
-
 -- DeviceNameList serves the export, whose column names depend on every device
 -- of the team.
 -- name: DeviceNameList :many

@@ -10,6 +10,20 @@ WHERE r.device_id = @device_id
 ORDER BY r.bucket_at DESC
 LIMIT @most::bigint;
 
+-- ReadingLatestList is the newest reading of each device within a window; one
+-- that has none is not in it. It is one descent of the key for each device,
+-- which no DISTINCT ON and no aggregate comes near.
+-- name: ReadingLatestList :many
+SELECT d.id AS device_id, r.bucket_at, r.co2_ppm, r.temp_c, r.humidity_pct, r.lux, r.spl_db, r.ingested_at
+FROM devices d
+CROSS JOIN LATERAL (
+    SELECT * FROM readings
+    WHERE readings.device_id = d.id
+      AND readings.bucket_at >= @window_from::timestamptz AND readings.bucket_at < @window_to::timestamptz
+    ORDER BY readings.bucket_at DESC LIMIT 1
+) r
+WHERE d.team_id = @team_id AND d.id = ANY(@device_ids::uuid[]);
+
 -- ReadingExport streams the rows of a CSV. It runs through its text, as its
 -- rows are read in binary one by one.
 -- name: ReadingExport :many

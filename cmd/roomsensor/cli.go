@@ -10,6 +10,7 @@ type commandLine struct {
 	Upload      uploadCmd      `cmd:"" help:"Put JSON Lines of uploads into the stream."                           name:"upload"`
 	Rejects     rejectsCmd     `cmd:"" help:"Look at what could not be stored, and try it again."                  name:"rejects"`
 	Stream      streamCmd      `cmd:"" help:"Work on the stream of uploads."                                       name:"stream"`
+	Maintain    maintainCmd    `cmd:"" help:"Put old readings in the order in which they are read."                name:"maintain"`
 	Localdb     localdbCmd     `cmd:"" help:"Run a TimescaleDB on this machine for trials."                        name:"localdb"`
 	Team        teamCmd        `cmd:"" help:"Make and list teams."                                                 name:"team"`
 	Key         keyCmd         `cmd:"" help:"Make, list and revoke keys of the API."                               name:"key"`

@@ -92,6 +92,7 @@ func (i *ingestProcess) work(ctx context.Context) (run func(context.Context) err
 		}
 		if !i.cfg.NoWorker {
 			group.Go(func() error { return i.land(ctx) })
+			group.Go(func() error { return newMaintainer(i.store, &i.cfg.Maintenance, i.Log, i.metrics).run(ctx) })
 		}
 		group.Go(func() error { return i.noteDatabase(ctx) })
 		return group.Wait()

@@ -13,6 +13,7 @@ type Ingest struct {
 	Queue
 	Stream
 	Rejects
+	Maintenance
 	Site
 	Log
 	IngestAddr string `default:"127.0.0.1:8081" help:"Address the receiver listens on." placeholder:"HOST:PORT" setting:""`
@@ -34,6 +35,7 @@ func (c *Ingest) Validate() error {
 		c.Queue.Validate(),
 		c.Stream.Validate(),
 		c.validateRejects(&c.Stream),
+		c.validateMaintenance(),
 		c.Site.Validate(),
 		c.Log.Validate(),
 		check("ingest-addr", c.IngestAddr, address),
@@ -47,6 +49,7 @@ func (c *Ingest) MarshalZerologObject(e *zerolog.Event) {
 	c.Queue.MarshalZerologObject(e)
 	c.Stream.MarshalZerologObject(e)
 	c.Rejects.MarshalZerologObject(e)
+	c.Maintenance.MarshalZerologObject(e)
 	c.Site.MarshalZerologObject(e)
 	e.Str("ingest_addr", c.IngestAddr).Str("ops_addr", c.OpsAddr).Str("log_level", c.LogLevel).
 		Bool("receiver", !c.NoReceiver).Bool("worker", !c.NoWorker)

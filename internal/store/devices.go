@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 
 	"roomsensor/db"
 	"roomsensor/internal/roomsensor"
@@ -18,11 +17,21 @@ func (s *Store) Devices(ctx context.Context, teamID uuid.UUID, q roomsensor.Devi
 	if !ok {
 		return []roomsensor.Device{}, nil
 	}
-	rows, err := s.queries.DeviceList(ctx, s.pool, db.DeviceListParams{
+	devices, err := s.devices(ctx, s.pool, teamID, q, filter)
+	if err != nil {
+		return nil, fmt.Errorf("listing devices: %w", translate(err))
+	}
+	return devices, nil
+}
+
+func (s *Store) devices(
+	ctx context.Context, conn db.DBTX, teamID uuid.UUID, q roomsensor.DeviceQuery, filter []byte,
+) ([]roomsensor.Device, error) {
+	rows, err := s.queries.DeviceList(ctx, conn, db.DeviceListParams{
 		TeamID: teamID, Metadata: filter, After: q.After, Most: int64(q.Limit),
 	})
 	if err != nil {
-		return nil, fmt.Errorf("listing devices: %w", translate(err))
+		return nil, err
 	}
 	return convertAll(rows, func(row *db.DeviceListRow) (roomsensor.Device, error) {
 		get := db.DeviceGetRow(*row)
@@ -53,60 +62,6 @@ func (s *Store) DeviceNames(ctx context.Context, teamID uuid.UUID) ([]roomsensor
 	return mapped(rows, func(row *db.DeviceNameListRow) roomsensor.NamedDevice {
 		return roomsensor.NamedDevice{ID: row.ID, DisplayName: row.DisplayName}
 	}), nil
-}
-
-// CurrentDevices lists a page of the live snapshot: the newest reading of each
-// device by bucket, and what whole hours sum up to (decision 17).
-func (s *Store) CurrentDevices(
-	ctx context.Context, teamID uuid.UUID, q roomsensor.DeviceQuery, hours roomsensor.Window,
-) (devices []roomsensor.CurrentDevice, err error) {
-	filter, ok := metadataFilter(q.Metadata)
-	if !ok {
-		return []roomsensor.CurrentDevice{}, nil
-	}
-	err = s.inSnapshot(ctx, "reading the snapshot", func(tx pgx.Tx) error {
-		// A generic plan reads the hours of every device, not of those asked for.
-		if err := s.set(ctx, tx, "plan_cache_mode", "force_custom_plan"); err != nil {
-			return err
-		}
-		rows, err := s.queries.DeviceCurrentList(ctx, tx, db.DeviceCurrentListParams{
-			TeamID: teamID, Metadata: filter, After: q.After, Most: int64(q.Limit),
-		})
-		if err != nil {
-			return err
-		}
-		if devices, err = convertAll(rows, currentDevice); err != nil {
-			return err
-		}
-		ids := mapped(devices, func(d *roomsensor.CurrentDevice) uuid.UUID { return d.ID })
-		stats, err := s.hourStats(ctx, tx, teamID, ids, hours)
-		for i := range devices {
-			devices[i].Last24h = stats[devices[i].ID]
-		}
-		return err
-	})
-	return devices, err
-}
-
-func currentDevice(row *db.DeviceCurrentListRow) (roomsensor.CurrentDevice, error) {
-	d, err := device(&db.DeviceGetRow{
-		ID: row.ID, HardwareID: row.HardwareID, DisplayName: row.DisplayName,
-		FirmwareVersion: row.FirmwareVersion, Metadata: row.Metadata, LastSeenAt: row.LastSeenAt,
-		RssiDbm: row.RssiDbm, SignalBars: row.SignalBars,
-		AssignmentID: row.AssignmentID, Label: row.Label, StartedAt: row.StartedAt, ExternalRef: row.ExternalRef,
-	})
-	current := roomsensor.CurrentDevice{Device: d}
-	if err != nil || !row.HasLatest {
-		return current, err
-	}
-	latest := roomsensor.Reading{BucketAt: row.BucketAt.UTC(), IngestedAt: row.IngestedAt.UTC()}
-	for m, x := range [roomsensor.MetricCount]*float32{row.Co2Ppm, row.TempC, row.HumidityPct, row.Lux, row.SplDb} {
-		if x != nil {
-			latest.Values.Set(roomsensor.Metric(m), *x)
-		}
-	}
-	current.Latest = &latest
-	return current, nil
 }
 
 func device(row *db.DeviceGetRow) (roomsensor.Device, error) {
