@@ -24,6 +24,7 @@ import (
 	"roomsensor/internal/conformance"
 	"roomsensor/internal/dbtest"
 	"roomsensor/internal/natstest"
+	"roomsensor/internal/openapitest"
 	"roomsensor/internal/queue"
 	"roomsensor/internal/roomsensor"
 )
@@ -212,7 +213,7 @@ func (j *journey) get(path string) string {
 	request.Header.Set("Authorization", "Bearer "+j.key)
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()
-	response, err := (&http.Client{Transport: transport}).Do(request)
+	response, err := (&http.Client{Transport: openapitest.Transport(transport)}).Do(request)
 	require.NoError(j.t, err)
 	defer func() { require.NoError(j.t, response.Body.Close()) }()
 	body, err := io.ReadAll(response.Body)

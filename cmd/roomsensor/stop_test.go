@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"roomsensor/internal/natstest"
+	"roomsensor/internal/openapitest"
 	"roomsensor/internal/procs"
 	"roomsensor/internal/queue"
 	"roomsensor/internal/roomsensor"
@@ -46,7 +47,7 @@ func newPlant(t *testing.T, units ...string) *plant {
 	require.NoError(t, err)
 	t.Cleanup(p.sql.Close)
 	transport := &http.Transport{MaxIdleConnsPerHost: 100}
-	p.client = &http.Client{Transport: transport}
+	p.client = &http.Client{Transport: openapitest.Transport(transport)}
 	t.Cleanup(transport.CloseIdleConnections)
 	return p
 }

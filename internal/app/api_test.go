@@ -19,6 +19,7 @@ import (
 	"roomsensor/internal/app"
 	"roomsensor/internal/config"
 	"roomsensor/internal/dbtest"
+	"roomsensor/internal/openapitest"
 	"roomsensor/schema"
 )
 
@@ -115,7 +116,7 @@ func get(t *testing.T, url string) (status int, body string) {
 	require.NoError(t, err)
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()
-	response, err := (&http.Client{Transport: transport}).Do(request)
+	response, err := (&http.Client{Transport: openapitest.Transport(transport)}).Do(request)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, response.Body.Close()) }()
 	text, err := io.ReadAll(response.Body)

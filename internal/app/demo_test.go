@@ -21,6 +21,7 @@ import (
 	"roomsensor/internal/app"
 	"roomsensor/internal/dbtest"
 	"roomsensor/internal/localdb"
+	"roomsensor/internal/openapitest"
 )
 
 // runningDemo is a demo and what it printed.
@@ -164,7 +165,7 @@ func request(t *testing.T, method, url, body string, header http.Header) *answer
 	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
 	require.NoError(t, err)
 	r.Header = header
-	response, err := http.DefaultClient.Do(r)
+	response, err := (&http.Client{Transport: openapitest.Transport(http.DefaultTransport)}).Do(r)
 	require.NoError(t, err)
 	defer response.Body.Close() //nolint:errcheck // It was read.
 	text, err := io.ReadAll(response.Body)

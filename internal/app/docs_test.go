@@ -13,6 +13,7 @@ import (
 
 	"roomsensor/internal/conformance"
 	"roomsensor/internal/dbtest"
+	"roomsensor/internal/openapitest"
 	"roomsensor/internal/roomsensor"
 )
 
@@ -24,7 +25,7 @@ func send(t *testing.T, method, url string, headers ...string) (response *http.R
 	for pair := range slices.Chunk(headers, 2) {
 		request.Header.Set(pair[0], pair[1])
 	}
-	response, err = (&http.Transport{DisableKeepAlives: true, DisableCompression: true}).RoundTrip(request)
+	response, err = openapitest.Transport(&http.Transport{DisableKeepAlives: true, DisableCompression: true}).RoundTrip(request)
 	require.NoError(t, err)
 	text, err := io.ReadAll(response.Body)
 	require.NoError(t, err)

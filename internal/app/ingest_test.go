@@ -18,6 +18,7 @@ import (
 	"roomsensor/internal/config"
 	"roomsensor/internal/dbtest"
 	"roomsensor/internal/natstest"
+	"roomsensor/internal/openapitest"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/store"
 )
@@ -78,7 +79,7 @@ func (i *installation) upload(receiver string, bucket, readings int) (status int
 	request, err := http.NewRequestWithContext(i.t.Context(), http.MethodPost, receiver+"/uploads", &text)
 	require.NoError(i.t, err)
 	request.Header.Set("Authorization", "Bearer "+i.key)
-	response, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(request)
+	response, err := openapitest.Transport(&http.Transport{DisableKeepAlives: true}).RoundTrip(request)
 	require.NoError(i.t, err)
 	defer func() { require.NoError(i.t, response.Body.Close()) }()
 	said, err := io.ReadAll(response.Body)

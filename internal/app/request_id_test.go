@@ -8,6 +8,7 @@ import (
 
 	"roomsensor/internal/conformance"
 	"roomsensor/internal/dbtest"
+	"roomsensor/internal/openapitest"
 )
 
 // Every listener of every process, health checks among them; what the client sends is never taken.
@@ -35,7 +36,7 @@ func TestRequestIDOnEveryListener(t *testing.T) {
 		for _, name := range []string{"X-Request-Id", "X-Request-ID", "Request-Id", "X-Correlation-Id", "Traceparent"} {
 			request.Header[name] = []string{"req_aaaaaaaaaaaaaaaaaaaaaaaaaa"}
 		}
-		response, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(request)
+		response, err := openapitest.Transport(&http.Transport{DisableKeepAlives: true}).RoundTrip(request)
 		require.NoError(t, err)
 		require.NoError(t, response.Body.Close())
 		require.Equal(t, status, response.StatusCode, url)

@@ -1,8 +1,11 @@
 package openapitest_test
 
 import (
+	"errors"
+	"io"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -113,5 +116,36 @@ func TestCheck(t *testing.T) {
 		} else {
 			require.ErrorContains(t, err, tc.wrong, name)
 		}
+	}
+}
+
+func TestTransport(t *testing.T) {
+	t.Parallel()
+	h := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		for name, value := range headers {
+			w.Header().Set(name, value)
+		}
+		_, _ = io.WriteString(w, page)
+	})
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+	client := &http.Client{Transport: openapitest.Transport(&http.Transport{})}
+	t.Cleanup(client.CloseIdleConnections)
+	for target, wrong := range map[string]string{
+		"/v1/devices": "",
+		"/v1/team":    "api_key",
+		"/v1/nothing": "does not know this status",
+		"/uploads":    "does not know this status",
+		"/metrics":    "",
+	} {
+		response, err := client.Get(server.URL + target)
+		if wrong != "" {
+			require.ErrorContains(t, err, wrong)
+			continue
+		}
+		require.NoError(t, err)
+		body, err := io.ReadAll(response.Body)
+		require.NoError(t, errors.Join(err, response.Body.Close()))
+		require.Equal(t, page, string(body))
 	}
 }

@@ -67,7 +67,8 @@ func (b *builder) decorate() {
 // spoilSomething breaks the request in one place.
 func (b *builder) spoilSomething() {
 	ways := []func(){
-		b.spoilParameter, b.spoilParameter, b.spoilParameter, b.spoilText, b.spoilText, b.spoilQuery, b.spoilCredentials, b.spoilRoute,
+		b.spoilParameter, b.spoilParameter, b.spoilParameter, b.spoilText, b.spoilText,
+		b.spoilQuery, b.spoilCredentials, b.spoilRoute,
 	}
 	if b.operation.RequestBody != nil {
 		ways = append(ways, b.spoilFields, b.spoilFields, b.spoilFields, b.spoilBody, b.spoilBody, b.spoilHeader)
