@@ -45,6 +45,7 @@ func TestRequestIDIsOnEveryResponse(t *testing.T) {
 // Decision 22: route and method look at no key and count nowhere.
 func TestUnknownRoutesAndMethods(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "decision 22.1")
 	conformance.Covers(t, "decision 34.3")
 	conformance.Covers(t, "spec 9, rule 1")
 	f := setup(t)
