@@ -14,6 +14,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"roomsensor/internal/conformance"
 )
 
 func TestMain(m *testing.M) {
@@ -51,6 +53,7 @@ func seed() uint64 { return uint64(time.Now().YearDay()) }
 // TestShortTrial is the proof in small, with every kind of fault.
 func TestShortTrial(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "decision 38.1", "decision 38.2", "decision 39.1", "decision 41.13", "decision 41.16")
 	o := short(t)
 	report, err := Run(t.Context(), o)
 	require.NoError(t, err)

@@ -136,16 +136,17 @@ func (m *maker) burst() {
 	m.send(m.upload(u, m.measurements(u, least+m.dice.IntN(more), true)))
 }
 
-// parts are two uploads that each bring some metrics of the same measurements.
+// parts are two uploads that each bring some metrics of the same measurements, in either order.
 func (m *maker) parts() {
 	u := m.unit()
+	first := m.dice.IntN(2)
 	whole := m.measurements(u, 1+m.dice.IntN(10), false)
 	for part := range 2 {
 		readings := make([]roomsensor.Measurement, len(whole))
 		for i := range whole {
 			readings[i].MeasuredAt = whole[i].MeasuredAt
 			for _, metric := range roomsensor.Metrics {
-				if x, ok := whole[i].Values.Get(metric); ok && int(metric)%2 == part {
+				if x, ok := whole[i].Values.Get(metric); ok && (int(metric)+first)%2 == part {
 					readings[i].Values.Set(metric, x)
 				}
 			}

@@ -66,10 +66,10 @@ func Make(o Options) ([]*Request, error) {
 	}
 	for m.readings < o.Readings {
 		m.one()
-	}
-	for _, b := range m.books {
-		if b.overrun() {
-			return nil, errors.New("making uploads: so many readings need more units")
+		for _, b := range m.books {
+			if b.overrun() {
+				return nil, errors.New("making uploads: so many readings need more units")
+			}
 		}
 	}
 	slices.SortStableFunc(m.requests, func(a, b *Request) int { return cmp.Compare(a.rank, b.rank) })
