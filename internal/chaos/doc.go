@@ -99,7 +99,8 @@ func Short(seed uint64) Options {
 
 var errOptions = errors.New("a trial needs readings, a burst, 2 workers, 2 teams and a unit in each of them")
 
-func (o *Options) validate() error {
+// Validate tells whether a plan can be drawn and a trial can prove something.
+func (o *Options) Validate() error {
 	if o.Readings <= 0 || o.Burst <= 0 || o.Workers < 2 || o.Teams < 2 || o.Units < o.Teams {
 		return errOptions
 	}

@@ -13,7 +13,7 @@ import (
 
 // Run carries out a trial. The report is there whenever the trial came to a verdict, whichever it is.
 func Run(ctx context.Context, o Options) (report *Report, err error) {
-	if err := o.validate(); err != nil {
+	if err := o.Validate(); err != nil {
 		return nil, err
 	}
 	w, err := newWorld(o)

@@ -70,6 +70,9 @@ func (f *flags) options(progress io.Writer) chaos.Options {
 // run tells whether the trial passed; its error is of a trial that came to no verdict.
 func run(ctx context.Context, f flags, out, progress io.Writer) (passed bool, err error) {
 	o := f.options(progress)
+	if err := o.Validate(); err != nil {
+		return false, err
+	}
 	_, _ = fmt.Fprintf(progress, "seed %d; the plan:\n", o.Seed) // Nobody is left to tell.
 	if err := chaos.NewPlan(o).Print(progress); err != nil || f.Plan {
 		return err == nil, err
