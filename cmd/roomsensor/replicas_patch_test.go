@@ -40,7 +40,7 @@ func (f *fleet) rowVersion() string {
 // Spec 8, idempotency, rule 2; decision 23.
 func TestOneOfAHundredRequestsRuns(t *testing.T) {
 	t.Parallel()
-	conformance.Covers(t, "spec 8, idempotency rule 2")
+	conformance.Covers(t, "decision 23.5", "spec 8, idempotency rule 2")
 	f := launch(t)
 	f.countUpdates()
 	const requests = 100
@@ -107,7 +107,7 @@ func (c *crossing) dieInTheMiddle() {
 // The process dies when the change is committed and nobody knows it: the retry, on another process, replays.
 func TestKilledBetweenCommitAndAnswer(t *testing.T) {
 	t.Parallel()
-	conformance.Covers(t, "spec 8, idempotency rule 2")
+	conformance.Covers(t, "decision 23.4", "decision 23.8", "spec 8, idempotency rule 2")
 	c := launchCrossing(t, func(m dbtest.Message) bool {
 		return m.FromServer && m.Type == 'C' && bytes.Equal(m.Body, []byte("COMMIT\x00"))
 	})
@@ -127,7 +127,7 @@ func TestKilledBetweenCommitAndAnswer(t *testing.T) {
 // The process dies before the commit: nothing was changed, and the retry runs.
 func TestKilledBeforeCommit(t *testing.T) {
 	t.Parallel()
-	conformance.Covers(t, "spec 8, idempotency rule 1")
+	conformance.Covers(t, "decision 23.3", "decision 23.6", "spec 8, idempotency rule 1")
 	c := launchCrossing(t, func(m dbtest.Message) bool {
 		return m.Type == 'Q' && bytes.Equal(m.Body, []byte("commit\x00"))
 	})

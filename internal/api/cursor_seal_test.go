@@ -11,17 +11,7 @@ import (
 
 	"roomsensor/internal/conformance"
 	"roomsensor/internal/roomsensor"
-	"roomsensor/internal/store"
 )
-
-// newStore is that of another process on the same database.
-func (f *fixture) newStore(t *testing.T) *store.Store {
-	t.Helper()
-	s, err := store.Open(t.Context(), f.sql.Config().ConnString(), store.API)
-	require.NoError(t, err)
-	t.Cleanup(s.Close)
-	return s
-}
 
 // firstCursors are cursors of every list.
 func (f *fixture) firstCursors(t *testing.T) map[string]string {
@@ -105,7 +95,7 @@ func TestCursorsSurviveARestart(t *testing.T) {
 	cursors := f.firstCursors(t)
 	f.server.Close()
 	f.store.Close()
-	f.store = f.newStore(t)
+	f.store = openStore(t, f.url)
 	f.replica = f.serve(t, backend{f.store}, nil)
 	for path, cursor := range cursors {
 		require.Len(t, decode[list[map[string]any]](t, f.get(t, path+"?cursor="+cursor)).Data, 1, path)

@@ -16,7 +16,7 @@ import (
 // Spec 8, idempotency, rule 2; decision 23.
 func TestAnswersAreKeptForADay(t *testing.T) {
 	t.Parallel()
-	conformance.Covers(t, "spec 8, idempotency cache", "spec 8, idempotency rule 2")
+	conformance.Covers(t, "decision 23.9", "spec 8, idempotency cache", "spec 8, idempotency rule 2")
 	f := setupStill(t)
 	once := header("Idempotency-Key", "once")
 	first := f.patch(t, `{"display_name":"One"}`, once)
@@ -44,6 +44,7 @@ func TestAnswersAreKeptForADay(t *testing.T) {
 // one of its own process or of another.
 func TestWaitingForTheSameKeyEnds(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "decision 23.7")
 	f := setup(t)
 	id, _, _ := roomsensor.ParseKey(roomsensor.APIKey, f.key)
 	tx, err := f.sql.Begin(t.Context())
@@ -85,7 +86,7 @@ func TestWaitingForTheSameKeyEnds(t *testing.T) {
 // Spec 8, idempotency rules; decision 23.
 func TestIdempotency(t *testing.T) {
 	t.Parallel()
-	conformance.Covers(t, "spec 8, idempotency rule 1", "spec 8, idempotency rule 2", "spec 8, idempotency rule 3",
+	conformance.Covers(t, "decision 23.1", "decision 23.8", "spec 8, idempotency rule 1", "spec 8, idempotency rule 2", "spec 8, idempotency rule 3",
 		"spec 8, idempotency rule 4", "spec 7, status 422",
 		"spec 7, code validation_failed, 422")
 	f := setup(t)
@@ -136,8 +137,9 @@ func TestFailuresAreNotReplayed(t *testing.T) {
 
 func TestConcurrentRequestsWithOneKey(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "decision 23.5")
 	f := setup(t)
-	replicas := []*replica{f.replica, f.serve(t, backend{f.store}, nil)}
+	replicas := []*replica{f.replica, f.serve(t, backend{openStore(t, f.url)}, nil)}
 	const clients = 100
 	got := make(chan response, clients)
 	for i := range clients {
