@@ -145,7 +145,7 @@ func TestReplayHasItsFirstArrival(t *testing.T) {
 	t.Parallel()
 	conformance.Covers(t, "decision 39.3", "decision 39.6", "decision 41.11")
 	m := newMail(t)
-	first := m.send("dev:7", "", at("08:00:00", `"lux":1`))
+	first := m.send("dev:7", `"signal":{"rssi_dbm":-70,"bars":3},"firmware_version":"1.0",`, at("08:00:00", `"lux":1`))
 	second := m.send("dev:7", "", at("08:05:00", `"lux":2`))
 	m.settled()
 	rejects := m.data("rejects", "list", "--reason", "unknown_unit")
@@ -157,6 +157,8 @@ func TestReplayHasItsFirstArrival(t *testing.T) {
 		require.Equal(t, "{\"replayed\":1}\n", r.out, r.err)
 		require.Equal(t, want, m.lastSeen(device))
 	}
+	got := m.shows(device)
+	require.Equal(t, []any{-70, 3, "1.0"}, []any{*got.Signal.RSSI, *got.Signal.Bars, *got.Firmware}, "of the newest that carries them")
 	require.Equal(t, "08:00 - - - 1 -\n08:05 - - - 2 -", strings.Join(m.served(device), "\n"))
 }
 
