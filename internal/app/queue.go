@@ -40,7 +40,11 @@ func connectQueue(
 // needQueue makes a process wait for the stream and lose its readiness with it.
 func needQueue(health *ops.Health, q *queue.Queue) {
 	health.Need("queue", func(ctx context.Context) error {
-		if err := q.Check(ctx); err != nil {
+		err := q.Check(ctx)
+		if errors.Is(err, nats.ErrAuthorization) {
+			return &ops.UnavailableError{Reason: "refuses the user or password in --nats-url (NATS_URL)", Cause: err}
+		}
+		if err != nil {
 			return &ops.UnavailableError{Reason: "does not answer", Cause: err}
 		}
 		if !q.Fits() {

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -22,13 +23,16 @@ const (
 // Connect opens a connection that waits for a server that is away, at the
 // start as later, and never gives up. What is published meanwhile fails at
 // once instead of waiting in memory: nothing is stored before the stream says
-// so. Its error is of a malformed address.
+// so. A server that refuses the user or the password is asked again and again
+// too: the client alone would give up after two times, and what helps may be
+// done at the server. Its error is of a malformed address.
 func Connect(url, name string, log zerolog.Logger, more ...nats.Option) (*nats.Conn, error) {
 	options := append([]nats.Option{
 		nats.Name(name),
 		nats.Timeout(connectTimeout),
 		nats.RetryOnFailedConnect(true),
 		nats.MaxReconnects(-1),
+		nats.IgnoreAuthErrorAbort(),
 		nats.ReconnectWait(reconnectWait),
 		nats.ReconnectJitter(reconnectJitter, reconnectJitter),
 		nats.ReconnectBufSize(-1),
@@ -41,7 +45,9 @@ func Connect(url, name string, log zerolog.Logger, more ...nats.Option) (*nats.C
 		}),
 		nats.ReconnectHandler(func(*nats.Conn) { log.Info().Msg("queue connection restored") }),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
-			log.Warn().Err(err).Msg("queue reported an error")
+			if !errors.Is(err, nats.ErrAuthorization) { // Every attempt would say it; Check tells it too.
+				log.Warn().Err(err).Msg("queue reported an error")
+			}
 		}),
 	}, more...)
 	nc, err := nats.Connect(url, options...)

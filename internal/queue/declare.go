@@ -43,9 +43,9 @@ func (q *Queue) Declare(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	if _, err := q.declareStream(ctx); err != nil {
-		return err
+		return q.because(err)
 	}
-	return q.declareConsumer(ctx)
+	return q.because(q.declareConsumer(ctx))
 }
 
 func (q *Queue) declareStream(ctx context.Context) (jetstream.Stream, error) {

@@ -83,6 +83,14 @@ func (q *Queue) Check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	_, err := q.stream(ctx)
+	return q.because(err)
+}
+
+// because adds to an error why there is no connection, where the client knows: that the server refuses the user, say.
+func (q *Queue) because(err error) error {
+	if last := q.nc.LastError(); err != nil && last != nil && !q.nc.IsConnected() {
+		return fmt.Errorf("%w: %w", err, last)
+	}
 	return err
 }
 
