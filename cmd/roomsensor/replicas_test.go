@@ -32,7 +32,10 @@ func startReplica(t *testing.T, databaseURL string) *replica {
 	t.Helper()
 	self, err := os.Executable()
 	require.NoError(t, err)
-	api, ops := freeAddress(t), freeAddress(t)
+	api, err := procs.FreeAddress()
+	require.NoError(t, err)
+	ops, err := procs.FreeAddress()
+	require.NoError(t, err)
 	r := &replica{t: t, log: &output{}, baseURL: "http://" + api + "/v1", opsURL: ops}
 	r.command = procs.Command{Path: self, Args: []string{"api"}, Log: r.log, Env: []string{
 		asProgram + "=1", "DATABASE_URL=" + databaseURL, "API_ADDR=" + api, "OPS_ADDR=" + ops,
