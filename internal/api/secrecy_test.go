@@ -28,7 +28,7 @@ func (f *failing) OpenExport(context.Context, uuid.UUID, roomsensor.ExportQuery)
 // Every status that the path can have, on a URL that holds a key.
 func TestEveryAnswerOfTheExportIsKeptByNobody(t *testing.T) {
 	t.Parallel()
-	conformance.Covers(t, "decision 26.2")
+	conformance.Covers(t, "decision 25.7", "decision 26.2")
 	f := setup(t)
 	expires := start.Add(-time.Hour)
 	expired := f.addKey(t, roomsensor.Key{TeamID: teamID, Scope: roomsensor.ScopeRead, ExpiresAt: &expires})
@@ -70,6 +70,8 @@ func TestEveryAnswerOfTheExportIsKeptByNobody(t *testing.T) {
 			require.Equal(t, tc.status, got.status, string(got.body))
 			require.Equal(t, []string{"no-store"}, got.header.Values("Cache-Control"))
 			require.Equal(t, []string{"no-referrer"}, got.header.Values("Referrer-Policy"))
+			authenticated := tc.status != 401 && tc.status != 405 && name != "below"
+			require.Equal(t, authenticated, got.header.Get("RateLimit-Limit") != "")
 		})
 	}
 }

@@ -114,3 +114,24 @@ func TestRevokeIsToldBeforeExpiry(t *testing.T) {
 	f.get(t, "/team", withKey(wrongSecret(key))).requireError(t, roomsensor.CodeAPIKeyInvalid, "")
 	f.get(t, "/readings.csv?key="+wrongSecret(key), withoutKey).requireError(t, roomsensor.CodeAPIKeyInvalid, "")
 }
+
+// key= is a credential of the CSV endpoint alone, for GET and HEAD.
+func TestKeyInURLIsOfTheExportAlone(t *testing.T) {
+	t.Parallel()
+	conformance.Covers(t, "decision 24.4", "decision 24.5", "decision 24.10")
+	f := setup(t)
+	device := "/devices/" + deviceID.String()
+	for _, path := range []string{"/team", "/devices", "/devices/current", device, device + "/assignments", device + "/readings"} {
+		for _, method := range []string{http.MethodGet, http.MethodHead} {
+			got := f.do(t, method, path+"?key="+f.key, "", withoutKey)
+			require.Equal(t, http.StatusUnauthorized, got.status)
+			require.Equal(t, []string{"Bearer"}, got.header.Values("WWW-Authenticate"))
+			if method == http.MethodGet {
+				got.requireError(t, roomsensor.CodeAPIKeyMissing, "")
+			}
+		}
+		f.get(t, path+"?key="+f.key).requireError(t, roomsensor.CodeValidationFailed, "key")
+	}
+	f.do(t, http.MethodPatch, device+"?key="+f.key, `{"metadata":{}}`, withoutKey, asJSON).requireError(t, roomsensor.CodeAPIKeyMissing, "")
+	require.Equal(t, http.StatusOK, f.do(t, http.MethodHead, "/readings.csv?key="+f.key, "", withoutKey).status)
+}
