@@ -16,7 +16,7 @@ import (
 )
 
 // firstCursor is the cursor that a first page gives.
-func (f *fixture) firstCursor(t *testing.T, path string) string {
+func (f *fixture) firstCursor(t testing.TB, path string) string {
 	t.Helper()
 	page := decode[list[map[string]any]](t, f.get(t, path))
 	require.NotNil(t, page.NextCursor, path)

@@ -50,12 +50,12 @@ type fixture struct {
 	key     string // of scope read_write
 }
 
-func setup(t *testing.T) *fixture {
+func setup(t testing.TB) *fixture {
 	t.Helper()
 	return setupOn(t, dbtest.New(t))
 }
 
-func setupOn(t *testing.T, database *dbtest.DB) *fixture {
+func setupOn(t testing.TB, database *dbtest.DB) *fixture {
 	t.Helper()
 	f := &fixture{url: database.URL, clock: &clock{at: start}}
 	f.store = openStore(t, database.URL)
@@ -71,7 +71,7 @@ func setupOn(t *testing.T, database *dbtest.DB) *fixture {
 	return f
 }
 
-func openStore(t *testing.T, url string) *store.Store {
+func openStore(t testing.TB, url string) *store.Store {
 	t.Helper()
 	s, err := store.Open(t.Context(), url, store.API)
 	require.NoError(t, err)
@@ -80,7 +80,7 @@ func openStore(t *testing.T, url string) *store.Store {
 }
 
 // serve starts one more replica of the API.
-func (f *fixture) serve(t *testing.T, b api.Backend, configure func(*api.Config), tune ...func(*http.Server)) *replica {
+func (f *fixture) serve(t testing.TB, b api.Backend, configure func(*api.Config), tune ...func(*http.Server)) *replica {
 	t.Helper()
 	secret, err := f.store.CursorSecret(t.Context())
 	require.NoError(t, err)
@@ -168,6 +168,12 @@ func (b *lockedBuffer) String() string {
 	return b.text.String()
 }
 
+func (b *lockedBuffer) reset() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.text.Reset()
+}
+
 // response is an answer, read whole.
 type response struct {
 	request *http.Request
@@ -192,12 +198,12 @@ var withoutKey = option(func(r *http.Request) { r.Header.Del("Authorization") })
 
 // do sends a request to a path below {base_url}, with the fixture's
 // read_write key unless an option says otherwise.
-func (f *fixture) do(t *testing.T, method, path, body string, options ...option) response {
+func (f *fixture) do(t testing.TB, method, path, body string, options ...option) response {
 	t.Helper()
 	return f.replica.do(t, method, "/v1"+path, body, append([]option{withKey(f.key)}, options...)...)
 }
 
-func (r *replica) do(t *testing.T, method, path, body string, options ...option) response {
+func (r *replica) do(t testing.TB, method, path, body string, options ...option) response {
 	t.Helper()
 	answer := r.try(t.Context(), method, path, body, options...)
 	require.NoError(t, answer.err)
@@ -227,13 +233,13 @@ func (r *replica) send(request *http.Request) response {
 	return response{request, got.StatusCode, got.Header, content, errors.Join(err, got.Body.Close())}
 }
 
-func (f *fixture) get(t *testing.T, path string, options ...option) response {
+func (f *fixture) get(t testing.TB, path string, options ...option) response {
 	t.Helper()
 	return f.do(t, http.MethodGet, path, "", options...)
 }
 
 // patch sends a PATCH of the fixture's device.
-func (f *fixture) patch(t *testing.T, body string, options ...option) response {
+func (f *fixture) patch(t testing.TB, body string, options ...option) response {
 	t.Helper()
 	options = append([]option{header("Content-Type", "application/json")}, options...)
 	return f.do(t, http.MethodPatch, "/devices/"+deviceID.String(), body, options...)
@@ -253,7 +259,7 @@ type errorBody struct {
 
 // requireError holds an answer to a code, its status and its param; an empty
 // param is null.
-func (r response) requireError(t *testing.T, code roomsensor.Code, param string) {
+func (r response) requireError(t testing.TB, code roomsensor.Code, param string) {
 	t.Helper()
 	var envelope errorBody
 	require.NoError(t, json.Unmarshal(r.body, &envelope), "%d %s", r.status, r.body)
@@ -281,7 +287,7 @@ type list[T any] struct {
 	NextCursor *string `json:"next_cursor"`
 }
 
-func decode[T any](t *testing.T, r response) T {
+func decode[T any](t testing.TB, r response) T {
 	t.Helper()
 	require.Equal(t, http.StatusOK, r.status, string(r.body))
 	var body T

@@ -15,7 +15,7 @@ func (r response) check() error {
 }
 
 // requireContract holds a response to what the document says of it.
-func requireContract(t *testing.T, got response) {
+func requireContract(t testing.TB, got response) {
 	t.Helper()
 	require.NoError(t, got.check())
 }

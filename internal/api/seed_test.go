@@ -14,29 +14,29 @@ import (
 	"roomsensor/internal/roomsensor"
 )
 
-func (f *fixture) exec(t *testing.T, sql string, args ...any) {
+func (f *fixture) exec(t testing.TB, sql string, args ...any) {
 	t.Helper()
 	_, err := f.sql.Exec(t.Context(), sql, args...)
 	require.NoError(t, err)
 }
 
-func (f *fixture) addTeam(t *testing.T, id uuid.UUID) {
+func (f *fixture) addTeam(t testing.TB, id uuid.UUID) {
 	t.Helper()
 	f.exec(t, `INSERT INTO teams (id, name) VALUES ($1, 'Team <&>')`, id)
 }
 
-func (f *fixture) addDevice(t *testing.T, team, id uuid.UUID, hardwareID string) {
+func (f *fixture) addDevice(t testing.TB, team, id uuid.UUID, hardwareID string) {
 	t.Helper()
 	f.exec(t, `INSERT INTO devices (id, team_id, hardware_id) VALUES ($1, $2, $3)`, id, team, hardwareID)
 }
 
-func (f *fixture) nameDevice(t *testing.T, id uuid.UUID, name string) {
+func (f *fixture) nameDevice(t testing.TB, id uuid.UUID, name string) {
 	t.Helper()
 	f.exec(t, `UPDATE devices SET display_name = $2 WHERE id = $1`, id, name)
 }
 
 // addKey makes a key and returns its text.
-func (f *fixture) addKey(t *testing.T, key roomsensor.Key) string {
+func (f *fixture) addKey(t testing.TB, key roomsensor.Key) string {
 	t.Helper()
 	var text string
 	key.ID, text, key.SecretSHA256 = roomsensor.GenerateKey(roomsensor.APIKey)
@@ -46,7 +46,7 @@ func (f *fixture) addKey(t *testing.T, key roomsensor.Key) string {
 }
 
 // addReading stores a reading by SQL alone, so that its ingested_at is known.
-func (f *fixture) addReading(t *testing.T, device uuid.UUID, at time.Time, co2 float32) {
+func (f *fixture) addReading(t testing.TB, device uuid.UUID, at time.Time, co2 float32) {
 	t.Helper()
 	f.exec(t, `INSERT INTO readings (device_id, bucket_at, co2_ppm, ingested_at) VALUES ($1, $2, $3, $4)`,
 		device, at, co2, start)
@@ -54,7 +54,7 @@ func (f *fixture) addReading(t *testing.T, device uuid.UUID, at time.Time, co2 f
 
 // addReadings stores n readings, one a bucket from an instant on; the number is
 // their co2_ppm.
-func (f *fixture) addReadings(t *testing.T, device uuid.UUID, from time.Time, n int) {
+func (f *fixture) addReadings(t testing.TB, device uuid.UUID, from time.Time, n int) {
 	t.Helper()
 	f.exec(t, `INSERT INTO readings (device_id, bucket_at, co2_ppm, ingested_at)
 		SELECT $1, $2::timestamptz + i * INTERVAL '5 minutes', i, $3 FROM generate_series(0, $4 - 1) i`,
@@ -62,7 +62,7 @@ func (f *fixture) addReadings(t *testing.T, device uuid.UUID, from time.Time, n 
 }
 
 // addAssignment starts a block; end is nil while it is open.
-func (f *fixture) addAssignment(t *testing.T, device, id uuid.UUID, from time.Time, end *time.Time) {
+func (f *fixture) addAssignment(t testing.TB, device, id uuid.UUID, from time.Time, end *time.Time) {
 	t.Helper()
 	f.exec(t, `INSERT INTO assignments (id, device_id, type, label, home_or_travel, started_at, ended_at)
 		VALUES ($1, $2, 'place', 'Room 12', 'travel', $3, $4)`, id, device, from, end)

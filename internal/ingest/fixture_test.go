@@ -31,7 +31,7 @@ type bench struct {
 	ctx    context.Context //nolint:containedctx // Of the test.
 }
 
-func newBench(t *testing.T) *bench {
+func newBench(t testing.TB) *bench {
 	t.Helper()
 	b := &bench{server: natstest.New(t)}
 	b.nc, b.queue = b.connect(t)
@@ -46,7 +46,7 @@ func newBench(t *testing.T) *bench {
 }
 
 // connect is a connection as another process would have.
-func (b *bench) connect(t *testing.T) (*nats.Conn, *queue.Queue) {
+func (b *bench) connect(t testing.TB) (*nats.Conn, *queue.Queue) {
 	t.Helper()
 	nc, err := queue.Connect(b.server.URL, t.Name(), zerolog.Nop())
 	require.NoError(t, err)
@@ -116,7 +116,7 @@ type tables struct {
 	units int
 }
 
-func newTables(t *testing.T) *tables {
+func newTables(t testing.TB) *tables {
 	t.Helper()
 	url := dbtest.New(t).URL
 	s, err := store.Open(t.Context(), url, store.Ingest)

@@ -87,7 +87,7 @@ type gate struct {
 	stop     func()
 }
 
-func newGate(t *testing.T) *gate {
+func newGate(t testing.TB) *gate {
 	t.Helper()
 	g := &gate{bench: newBench(t), shelf: &keyShelf{}, team: uuid.New(), log: &bytes.Buffer{}}
 	g.keyID, g.key = g.shelf.add(g.team, false)
@@ -100,7 +100,7 @@ func newGate(t *testing.T) *gate {
 	return g
 }
 
-func (g *gate) serve(t *testing.T) {
+func (g *gate) serve(t testing.TB) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -192,7 +192,7 @@ func (g *gate) inStream(t *testing.T) (texts []string) {
 	return texts
 }
 
-func gzipped(t *testing.T, text string) string {
+func gzipped(t testing.TB, text string) string {
 	t.Helper()
 	var packed bytes.Buffer
 	w := gzip.NewWriter(&packed)
@@ -202,7 +202,7 @@ func gzipped(t *testing.T, text string) string {
 	return packed.String()
 }
 
-func zstandard(t *testing.T, text string) string {
+func zstandard(t testing.TB, text string) string {
 	t.Helper()
 	w, err := zstd.NewWriter(nil)
 	require.NoError(t, err)

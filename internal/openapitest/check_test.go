@@ -146,6 +146,6 @@ func TestTransport(t *testing.T) {
 		require.NoError(t, err)
 		body, err := io.ReadAll(response.Body)
 		require.NoError(t, errors.Join(err, response.Body.Close()))
-		require.Equal(t, page, string(body))
+		require.JSONEq(t, page, string(body))
 	}
 }

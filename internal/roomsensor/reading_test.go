@@ -104,3 +104,22 @@ func TestNumbersReadBackAndHaveNoExponent(t *testing.T) {
 		require.Equal(t, x, float32(back))
 	})
 }
+
+// FuzzNumber holds numbers to decision 1: they read back as they are stored,
+// in the shortest form and without an exponent.
+func FuzzNumber(f *testing.F) {
+	for _, x := range []float32{0, 21.4, 0.1, math.MaxFloat32, math.SmallestNonzeroFloat32, -90, 16777216, 1e-7, 123456.79} {
+		f.Add(math.Float32bits(x))
+	}
+	f.Fuzz(func(t *testing.T, bits uint32) {
+		x := math.Float32frombits(bits)
+		if math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) {
+			return // No number.
+		}
+		text := string(roomsensor.AppendNumber(nil, x))
+		require.Regexp(t, `^-?(0|[1-9][0-9]*)(\.[0-9]*[1-9])?$`, text)
+		back, err := strconv.ParseFloat(text, 32)
+		require.NoError(t, err)
+		require.Equal(t, bits, math.Float32bits(float32(back)), text)
+	})
+}

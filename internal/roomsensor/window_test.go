@@ -2,6 +2,8 @@ package roomsensor_test
 
 import (
 	"errors"
+	"math/big"
+	"regexp"
 	"testing"
 	"time"
 
@@ -105,6 +107,35 @@ func TestWindowIntersection(t *testing.T) {
 	require.Equal(t, roomsensor.Window{From: day(5), To: day(6)}, asked.Intersect(open.Window()))
 	require.True(t, asked.Intersect(closed.Window()).Empty(), "the end of a block is not in it")
 	require.Equal(t, roomsensor.Forever, open.Window().To)
+}
+
+// FuzzLast holds lengths to decision 5, in the words of the OpenAPI document.
+func FuzzLast(f *testing.F) {
+	for _, text := range []string{"24h", "90d", "91d", "0d", "000000000000000000000000001m", "-1h", "1.5h", "90", "", "١h", "1h30m"} {
+		f.Add(text)
+	}
+	form := regexp.MustCompile(`^0*([1-9][0-9]*)([mhd])$`)
+	f.Fuzz(func(t *testing.T, text string) {
+		request, err := roomsensor.ParseWindow(nil, nil, &text)
+		parts := form.FindStringSubmatch(text)
+		if parts == nil {
+			var refused *roomsensor.Error
+			require.ErrorAs(t, err, &refused)
+			require.Equal(t, "last", refused.Param)
+			return
+		}
+		n, ok := new(big.Int).SetString(parts[1], 10)
+		require.True(t, ok)
+		n.Mul(n, big.NewInt(map[string]int64{"m": 1, "h": 60, "d": 1440}[parts[2]]))
+		if n.Cmp(big.NewInt(90*1440)) > 0 {
+			var refused *roomsensor.Error
+			require.ErrorAs(t, err, &refused)
+			require.Equal(t, roomsensor.CodeTimeRangeTooWide, refused.Code)
+			return
+		}
+		require.NoError(t, err)
+		require.Equal(t, time.Duration(n.Int64())*time.Minute, request.Last)
+	})
 }
 
 func FuzzParseWindow(f *testing.F) {
