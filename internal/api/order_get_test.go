@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"roomsensor/internal/conformance"
 	"roomsensor/internal/roomsensor"
 )
 
@@ -105,4 +106,21 @@ func TestOrderOfExportChecks(t *testing.T) {
 		a.path += "?" + queryOf(fails, parameters)
 		return a
 	})
+}
+
+// Faults of the same checks that are found elsewhere.
+func TestOrderOfOtherFaults(t *testing.T) {
+	t.Parallel()
+	conformance.Covers(t, "decision 22.6", "decision 22.14", "decision 22.15")
+	f := setup(t)
+	unknown := "/devices/" + number(9, 9).String()
+	twice := func(r *http.Request) { r.Header["Idempotency-Key"] = []string{"a", "b"} }
+	f.do(t, http.MethodPatch, unknown, strings.Repeat(" ", 64<<10+1), header("Content-Type", "application/json"), twice).
+		requireError(t, roomsensor.CodeValidationFailed, "Idempotency-Key")
+	f.get(t, unknown+"/readings?cursor=x&last=x").requireError(t, roomsensor.CodeTimeRangeInvalid, "last")
+	f.get(t, unknown+"/readings?cursor=x&last=91d").requireError(t, roomsensor.CodeTimeRangeTooWide, "last")
+	f.get(t, unknown+"/readings?last=91d").requireError(t, roomsensor.CodeTimeRangeTooWide, "last")
+	f.get(t, unknown+"/readings?from="+before(-day)).requireError(t, roomsensor.CodeTimeRangeInvalid, "from")
+	f.get(t, "/devices?cursor=x&metadata.=y").requireError(t, roomsensor.CodeValidationFailed, "metadata.")
+	f.get(t, "/readings.csv?assignment_id="+number(9, 9).String()+"&last=91d").requireError(t, roomsensor.CodeTimeRangeTooWide, "last")
 }
