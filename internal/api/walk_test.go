@@ -67,7 +67,7 @@ func (c *scene) walk(path, first string) (walked []listed) {
 // on one page, in order, and the window stays that of the first page.
 func TestWalksAreWholeWhileEverythingChanges(t *testing.T) {
 	t.Parallel()
-	conformance.Covers(t, "decision 10.1", "decision 10.2", "decision 10.3", "decision 11.4", "decision 11.6")
+	conformance.Covers(t, "decision 10.1", "decision 10.2", "decision 10.3", "decision 11.4", "decision 11.6", "decision 13")
 	s := setupStage(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		c := s.scene(t, rt)
