@@ -13,6 +13,8 @@ import (
 
 	"github.com/containerd/errdefs"
 	"github.com/moby/moby/client"
+
+	"roomsensor/internal/docker"
 )
 
 // Crash ends the server of a data directory with kill -9, all its processes at the same moment. Start brings it up
@@ -74,14 +76,14 @@ func children(parent int) (pids []int) {
 
 // crashContainer kills the container of a data directory and removes it; the volume with the data stays.
 func crashContainer(ctx context.Context, d *dataDir) error {
-	docker, err := engine(ctx)
+	engine, err := docker.Engine(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = docker.Close() }()
-	_, err = docker.ContainerKill(ctx, d.containerName(), client.ContainerKillOptions{Signal: "SIGKILL"})
+	defer func() { _ = engine.Close() }()
+	_, err = engine.ContainerKill(ctx, d.containerName(), client.ContainerKillOptions{Signal: "SIGKILL"})
 	if err == nil {
-		_, err = docker.ContainerRemove(ctx, d.containerName(), client.ContainerRemoveOptions{Force: true})
+		_, err = engine.ContainerRemove(ctx, d.containerName(), client.ContainerRemoveOptions{Force: true})
 	}
 	if err != nil && !errdefs.IsNotFound(err) {
 		return fmt.Errorf("killing the container: %w", err)

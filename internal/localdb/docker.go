@@ -8,10 +8,7 @@ import (
 	"io"
 	"maps"
 	"net/netip"
-	"os"
 	"slices"
-	"strings"
-	"sync"
 	"time"
 
 	"github.com/containerd/errdefs"
@@ -20,28 +17,22 @@ import (
 	"github.com/moby/moby/api/types/network"
 	"github.com/moby/moby/client"
 	"github.com/testcontainers/testcontainers-go"
-	"github.com/testcontainers/testcontainers-go/log"
+
+	"roomsensor/internal/docker"
 )
 
 const (
-	// engineTimeout is for an engine to say that it is there; DOCKER_HOST may name one that is not.
-	engineTimeout = 10 * time.Second
 	// pullSilence is how long a pull may make no progress before the next way is tried.
 	pullSilence = 45 * time.Second
 	// containerTimeout is for a container to make its data and to answer.
 	containerTimeout = time.Minute
 	// postgresPort is the port inside the container.
 	postgresPort = "5432/tcp"
+	// sharedMemory is for queries of several workers; Docker gives 64 MiB, which a large one fails with.
+	sharedMemory = 256 << 20
 	// imageData is where the image keeps its data.
 	imageData = "/var/lib/postgresql/data"
 )
-
-// quiet prepares testcontainers once, before it reads its configuration. The container is to outlive this process, so
-// the reaper, which ends containers with the process that made them, must not run; and what is printed is progress's.
-var quiet = sync.OnceValue(func() error {
-	log.SetDefault(log.NewNoopLogger())
-	return os.Setenv("TESTCONTAINERS_RYUK_DISABLED", "true")
-})
 
 // containerName is the name of the container and of the volume of a data directory.
 func (d *dataDir) containerName() string {
@@ -50,28 +41,18 @@ func (d *dataDir) containerName() string {
 	return fmt.Sprintf("roomsensor-localdb-%016x", h.Sum64())
 }
 
-// engine connects to Docker.
-func engine(ctx context.Context) (*testcontainers.DockerClient, error) {
-	if err := quiet(); err != nil {
-		return nil, fmt.Errorf("preparing for Docker: %w", err)
-	}
-	ctx, cancel := context.WithTimeout(ctx, engineTimeout)
-	defer cancel()
-	docker, err := testcontainers.NewDockerClientWithOpts(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("no Docker engine answers: %s", strings.ReplaceAll(err.Error(), "\n", "; "))
-	}
-	if host := docker.DaemonHost(); !strings.HasPrefix(host, "unix://") {
-		_ = docker.Close()
-		return nil, fmt.Errorf("the Docker engine %s is not on this machine", host)
-	}
-	return docker, nil
+// pull gets the image where it is missing.
+func (s starter) pull(ctx context.Context, image string) error {
+	return docker.Pull(ctx, image, pullSilence, func() (done func()) {
+		s.progress.say("pulling the image %s", image)
+		return s.progress.during("pulling the image")
+	})
 }
 
 // startContainer is the way through Docker, with new data.
 func (s starter) startContainer(ctx context.Context) (*state, error) {
 	st := &state{Image: image(), How: "Docker, image " + image(), Password: newPassword()}
-	if err := pull(ctx, st.Image, pullSilence, s.progress); err != nil {
+	if err := s.pull(ctx, st.Image); err != nil {
 		return nil, err
 	}
 	// What a directory of the same name left behind has a password that nobody knows any more.
@@ -83,7 +64,7 @@ func (s starter) startContainer(ctx context.Context) (*state, error) {
 
 // runContainer starts the container of a state, and makes it where it is missing.
 func (s starter) runContainer(ctx context.Context, st *state) (*state, error) {
-	if err := pull(ctx, st.Image, pullSilence, s.progress); err != nil {
+	if err := s.pull(ctx, st.Image); err != nil {
 		return nil, err
 	}
 	s.progress.say("starting a container of %s", st.Image)
@@ -121,6 +102,7 @@ func (s starter) arguments() []string {
 
 // hostConfig keeps the data in a volume and publishes the port to this machine alone.
 func (s starter) hostConfig(host *container.HostConfig) {
+	host.ShmSize = sharedMemory
 	host.Mounts = append(host.Mounts,
 		mount.Mount{Type: mount.TypeVolume, Source: s.dir.containerName(), Target: imageData})
 	host.PortBindings = network.PortMap{
@@ -131,18 +113,18 @@ func (s starter) hostConfig(host *container.HostConfig) {
 // stopContainer ends and removes the container of a data directory; the volume with its data stays.
 func stopContainer(ctx context.Context, d *dataDir) error {
 	// Also after the caller gave up: nothing else would ever stop it.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout+engineTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout+docker.EngineTimeout)
 	defer cancel()
-	docker, err := engine(ctx)
+	engine, err := docker.Engine(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = docker.Close() }()
+	defer func() { _ = engine.Close() }()
 	seconds := int(stopTimeout.Seconds())
 	// SIGINT makes PostgreSQL close its connections and stop; SIGTERM would wait for them.
-	_, err = docker.ContainerStop(ctx, d.containerName(), client.ContainerStopOptions{Signal: "SIGINT", Timeout: &seconds})
+	_, err = engine.ContainerStop(ctx, d.containerName(), client.ContainerStopOptions{Signal: "SIGINT", Timeout: &seconds})
 	if err == nil {
-		_, err = docker.ContainerRemove(ctx, d.containerName(), client.ContainerRemoveOptions{})
+		_, err = engine.ContainerRemove(ctx, d.containerName(), client.ContainerRemoveOptions{})
 	}
 	if err != nil && !errdefs.IsNotFound(err) {
 		return fmt.Errorf("stopping the container: %w", err)
@@ -152,12 +134,12 @@ func stopContainer(ctx context.Context, d *dataDir) error {
 
 // removeVolume deletes the data of a container.
 func removeVolume(ctx context.Context, d *dataDir) error {
-	docker, err := engine(ctx)
+	engine, err := docker.Engine(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = docker.Close() }()
-	_, err = docker.VolumeRemove(ctx, d.containerName(), client.VolumeRemoveOptions{})
+	defer func() { _ = engine.Close() }()
+	_, err = engine.VolumeRemove(ctx, d.containerName(), client.VolumeRemoveOptions{})
 	if err != nil && !errdefs.IsNotFound(err) {
 		return fmt.Errorf("removing the container's data: %w", err)
 	}

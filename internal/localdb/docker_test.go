@@ -1,21 +1,21 @@
 package localdb
 
 import (
-	"net"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"roomsensor/internal/docker"
 )
 
 func TestContainerKeepsItsData(t *testing.T) {
 	t.Parallel()
-	docker, err := engine(t.Context())
+	engine, err := docker.Engine(t.Context())
 	if err != nil {
 		t.Skip("needs Docker")
 	}
-	_, err = docker.ImageInspect(t.Context(), image())
-	require.NoError(t, docker.Close())
+	_, err = engine.ImageInspect(t.Context(), image())
+	require.NoError(t, engine.Close())
 	if err != nil {
 		t.Skip("needs an image of TimescaleDB in Docker, see ROOMSENSOR_TIMESCALEDB_IMAGE")
 	}
@@ -39,22 +39,4 @@ func TestContainerKeepsItsData(t *testing.T) {
 	again, err := Start(t.Context(), options(t, d))
 	require.NoError(t, err)
 	require.Equal(t, "1", query(t, again.URL, "SELECT n::text FROM kept"))
-}
-
-// TestPullFromASilentRegistry has a registry that takes the connection and never says a word.
-func TestPullFromASilentRegistry(t *testing.T) {
-	t.Parallel()
-	docker, err := engine(t.Context())
-	if err != nil {
-		t.Skip("needs Docker")
-	}
-	require.NoError(t, docker.Close())
-	silent, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer func() { require.NoError(t, silent.Close()) }()
-
-	started := time.Now()
-	err = pull(t.Context(), silent.Addr().String()+"/timescaledb:1", time.Second, &progress{w: t.Output()})
-	require.ErrorContains(t, err, "cannot be pulled")
-	require.Less(t, time.Since(started), engineTimeout)
 }

@@ -15,7 +15,11 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestRestartKeepsURLAndStreams(t *testing.T) {
 	t.Parallel()
-	s := natstest.New(t)
+	natstest.Each(t, restart)
+}
+
+func restart(t *testing.T, s *natstest.Server) {
+	t.Helper()
 	url := s.URL
 	back := make(chan struct{}, 1)
 	nc, err := nats.Connect(url, nats.ReconnectWait(0), nats.ReconnectHandler(func(*nats.Conn) { back <- struct{}{} }))

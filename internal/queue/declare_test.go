@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
+	"roomsensor/internal/natstest"
 	"roomsensor/internal/queue"
 )
 
@@ -115,7 +116,12 @@ func TestCheckMakesALostStreamAnew(t *testing.T) {
 
 func TestCheckFailsWhileTheServerIsAway(t *testing.T) {
 	t.Parallel()
-	f := setup(t, small)
+	natstest.Each(t, away)
+}
+
+func away(t *testing.T, server *natstest.Server) {
+	t.Helper()
+	f := on(t, server, small)
 	require.NoError(t, f.Check(f.ctx))
 	f.server.Shutdown()
 	require.Error(t, f.Check(f.ctx))

@@ -31,7 +31,11 @@ type fixture struct {
 
 func setup(t *testing.T, config queue.Config) *fixture {
 	t.Helper()
-	server := natstest.New(t)
+	return on(t, natstest.New(t), config)
+}
+
+func on(t *testing.T, server *natstest.Server, config queue.Config) *fixture {
+	t.Helper()
 	f := &fixture{server: server}
 	f.nc = connect(t, server)
 	f.Queue, f.js = open(t, f.nc, config)
