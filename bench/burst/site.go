@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"strconv"
 	"time"
 
@@ -40,6 +41,7 @@ type site struct {
 	ingestKey string
 	readKeys  []string
 
+	mu      sync.Mutex // Workers start at once.
 	closers []func() error
 }
 
@@ -64,7 +66,11 @@ func (g *ground) newSite(ctx context.Context, l *load, o *options) (s *site, err
 	return s, s.enlist(ctx, l, o)
 }
 
-func (s *site) push(shut func() error) { s.closers = append(s.closers, shut) }
+func (s *site) push(shut func() error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closers = append(s.closers, shut)
+}
 
 func (s *site) close() (err error) {
 	for _, shut := range slices.Backward(s.closers) {
