@@ -51,7 +51,8 @@ func TestALateBurstLands(t *testing.T) {
 	}
 	require.Positive(t, r.Burst.Looks)
 	require.Positive(t, r.Burst.Before.Uploads)
-	require.Positive(t, r.Burst.Before.P50)
+	require.Positive(t, r.Burst.Before.Confirmed.P50)
+	require.Greater(t, r.Burst.Before.Visible.Max, r.Burst.Before.Confirmed.P50)
 	require.Positive(t, r.Burst.WorkerPeak)
 	require.Len(t, r.Scaling, 2)
 	require.Zero(t, r.Scaling[0].Again, "one worker gives nothing back")

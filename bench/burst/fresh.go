@@ -30,7 +30,7 @@ type fresh struct {
 
 // probe is one upload of one reading. Its CO2 is its number, which grows, so that the newest reading of a device tells
 // which of its uploads are visible.
-type probe struct{ began, seen time.Time }
+type probe struct{ began, confirmed, seen time.Time }
 
 func (s *site) newFresh(o *options, g *gateway, r *reader) *fresh {
 	f := &fresh{
@@ -66,23 +66,30 @@ func (f *fresh) send(ctx context.Context, group *errgroup.Group, stop <-chan str
 			return nil
 		case <-ticker.C:
 		}
-		text := f.next(n % len(f.open))
-		group.Go(func() error { return f.gateway.post(ctx, text) })
+		i, text := f.next(n % len(f.open))
+		group.Go(func() error {
+			err := f.gateway.post(ctx, text)
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			f.sent[i].confirmed = time.Now()
+			return err
+		})
 	}
 }
 
-func (f *fresh) next(device int) []byte {
+func (f *fresh) next(device int) (i int, text []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := time.Now()
 	m := roomsensor.Measurement{MeasuredAt: now.UTC().Truncate(time.Microsecond)}
 	f.sent = append(f.sent, probe{began: now})
 	m.Values.Set(roomsensor.CO2, float32(len(f.sent)))
-	f.open[device] = append(f.open[device], len(f.sent)-1)
+	i = len(f.sent) - 1
+	f.open[device] = append(f.open[device], i)
 	u := simulate.Upload{
 		HardwareID: f.fleet.HardwareID(device), SentAt: now, Firmware: "2.4.1", Readings: []roomsensor.Measurement{m},
 	}
-	return u.AppendJSON(nil)
+	return i, u.AppendJSON(nil)
 }
 
 // watchEvery is how exactly the time of an upload is known.
@@ -130,14 +137,16 @@ func (f *fresh) see(states []state, at time.Time) {
 	}
 }
 
-// times are those from upload to visible of what was sent in a span, ascending.
-func (f *fresh) times(from, to time.Time) (list []time.Duration) {
+// spread is of what was sent in a span.
+func (f *fresh) spread(from, to time.Time) freshResult {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	var confirmed, visible []time.Duration
 	for _, p := range f.sent {
 		if !p.began.Before(from) && p.began.Before(to) {
-			list = append(list, p.seen.Sub(p.began))
+			confirmed = append(confirmed, p.confirmed.Sub(p.began))
+			visible = append(visible, p.seen.Sub(p.began))
 		}
 	}
-	return list
+	return freshResult{Uploads: len(visible), Confirmed: spread(confirmed), Visible: spread(visible)}
 }

@@ -112,7 +112,8 @@ func (b *burst) result(ctx context.Context) (r burstResult, err error) {
 	r = burstResult{
 		Accepted: inSeconds(b.accepted.Sub(b.began)), Drained: inSeconds(b.drained.Sub(b.began)),
 		Rate:   int(float64(b.load.readings) / b.drained.Sub(b.began).Seconds()),
-		Before: spread(b.fresh.times(b.calm, b.began)), During: spread(b.fresh.times(b.began, b.drained)),
+		Before: b.fresh.spread(b.calm, b.began),
+		During: b.fresh.spread(b.began, b.accepted), After: b.fresh.spread(b.accepted, b.drained),
 		Refused: b.lateGate.refused.Load() + b.newGate.refused.Load(),
 		Looks:   b.judge.looks, WrongStates: b.judge.wrong,
 	}

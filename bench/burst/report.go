@@ -30,25 +30,31 @@ type report struct {
 }
 
 type burstResult struct {
-	Accepted     float64      `json:"accepted_seconds"` // until the receiver had confirmed all
-	Drained      float64      `json:"drained_seconds"`  // until all of it was stored
-	Rate         int          `json:"readings_per_second"`
-	Before       spreadResult `json:"fresh_before"`
-	During       spreadResult `json:"fresh_during"`
-	Refused      int64        `json:"answers_503"`
-	Looks        int          `json:"looks_at_current"`
-	WrongStates  int          `json:"wrong_states_in_current"`
-	WorkerPeak   float64      `json:"worker_peak_mib"`
-	ReceiverPeak float64      `json:"receiver_peak_mib"`
-	Verdict      verdict      `json:"verdict"`
+	Accepted     float64     `json:"accepted_seconds"` // until the receiver had confirmed all
+	Drained      float64     `json:"drained_seconds"`  // until all of it was stored
+	Rate         int         `json:"readings_per_second"`
+	Before       freshResult `json:"fresh_before"`
+	During       freshResult `json:"fresh_while_uploading"` // until the receiver had confirmed all
+	After        freshResult `json:"fresh_while_draining"`  // until all was stored
+	Refused      int64       `json:"answers_503"`
+	Looks        int         `json:"looks_at_current"`
+	WrongStates  int         `json:"wrong_states_in_current"`
+	WorkerPeak   float64     `json:"worker_peak_mib"`
+	ReceiverPeak float64     `json:"receiver_peak_mib"`
+	Verdict      verdict     `json:"verdict"`
 }
 
-// spreadResult is of the times from upload to visible, in seconds.
+// freshResult is of the uploads of devices that were never offline.
+type freshResult struct {
+	Uploads   int          `json:"uploads"`
+	Confirmed spreadResult `json:"upload_to_202"`
+	Visible   spreadResult `json:"upload_to_visible"`
+}
+
 type spreadResult struct {
-	Uploads int     `json:"uploads"`
-	P50     float64 `json:"p50_seconds"`
-	P99     float64 `json:"p99_seconds"`
-	Max     float64 `json:"max_seconds"`
+	P50 float64 `json:"p50_seconds"`
+	P99 float64 `json:"p99_seconds"`
+	Max float64 `json:"max_seconds"`
 }
 
 type workersResult struct {
@@ -111,9 +117,10 @@ func (r *report) print(out io.Writer) {
 		r.Options.Attending)
 	say("\t%.1f\t%.1f\t%d\t%d\t%.1f\t%.1f\t%d\t%d\t", b.Accepted, b.Drained, b.Rate, b.Refused, b.WorkerPeak,
 		b.ReceiverPeak, b.Looks, b.WrongStates)
-	say("\nfresh uploads, upload to visible\tuploads\tp50 s\tp99 s\tmax s\t")
-	for name, s := range map[string]spreadResult{"alone": b.Before, "during the burst": b.During} {
-		say("%s\t%d\t%.3f\t%.3f\t%.3f\t", name, s.Uploads, s.P50, s.P99, s.Max)
+	say("\nof other devices\tuploads\tto 202: p50 s\tp99 s\tto visible: p50 s\tp99 s\tmax s\t")
+	for i, f := range []freshResult{b.Before, b.During, b.After} {
+		say("%s\t%d\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\t", []string{"alone", "while it is uploaded", "while it is stored"}[i],
+			f.Uploads, f.Confirmed.P50, f.Confirmed.P99, f.Visible.P50, f.Visible.P99, f.Visible.Max)
 	}
 	say("\nworkers\tseconds\treadings/s\tlongest stall s\tdelivered again\tpeak MiB\t")
 	for _, s := range r.Scaling {

@@ -94,7 +94,7 @@ func spread(times []time.Duration) spreadResult {
 		}
 		return inSeconds(times[min(len(times)-1, int(p*float64(len(times))))])
 	}
-	return spreadResult{Uploads: len(times), P50: at(0.5), P99: at(0.99), Max: at(1)}
+	return spreadResult{P50: at(0.5), P99: at(0.99), Max: at(1)}
 }
 
 func inSeconds(d time.Duration) float64 { return d.Round(time.Millisecond).Seconds() }

@@ -18,6 +18,7 @@ type delivery struct {
 	refusal *upload.Refusal // of the whole upload
 
 	msg    jetstream.Msg // nil in a replay
+	behind uint64        // messages that waited behind it
 	stored bool          // what it gave is committed
 }
 
@@ -38,7 +39,7 @@ func received(msg jetstream.Msg) (*delivery, error) {
 		return nil, err
 	}
 	d := judged(about.Arrival, about.HardwareID, msg.Data())
-	d.msg = msg
+	d.msg, d.behind = msg, about.Behind
 	if about.TeamUnclear {
 		d.upload, d.refusal = nil, &upload.Refusal{
 			Reason: roomsensor.ReasonNotParsable,

@@ -17,7 +17,8 @@ type workerMetrics struct {
 	uploads, readings, changed, purged prometheus.Counter
 	failures                           prometheus.Counter
 	rejects, dropped                   *prometheus.CounterVec
-	batchReadings, batchSeconds, lag   prometheus.Histogram
+	batchReadings, batchSeconds        prometheus.Histogram
+	lag, aheadLag                      prometheus.Histogram
 
 	waiting, unacknowledged, oldest, bytes, maxBytes prometheus.Gauge
 	rejectsKept, rejectsBytes, rejectsMaxBytes       prometheus.Gauge
@@ -52,6 +53,8 @@ func newWorkerMetrics(registerer prometheus.Registerer) *workerMetrics {
 			prometheus.ExponentialBuckets(0.001, 2, 16)),
 		lag: histogram("lag_seconds", "Time from the arrival of an upload in the queue to its commit.",
 			prometheus.ExponentialBuckets(0.005, 3, 16)),
+		aheadLag: histogram("ahead_lag_seconds", "The same of fresh uploads that were stored ahead of a backlog.",
+			prometheus.ExponentialBuckets(0.005, 3, 12)),
 
 		waiting:        gauge("queue_waiting_messages", "Uploads that no worker has been given: the backlog."),
 		unacknowledged: gauge("queue_unacknowledged_messages", "Uploads that a worker holds."),

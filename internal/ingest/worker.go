@@ -43,8 +43,9 @@ type WorkerConfig struct {
 // in any number of processes, may share the queue.
 type Worker struct {
 	WorkerConfig
-	lander  lander
-	metrics *workerMetrics
+	lander   lander
+	metrics  *workerMetrics
+	position position
 }
 
 // NewWorker makes a worker and registers its metrics.
@@ -62,6 +63,7 @@ func NewWorker(c WorkerConfig) *Worker {
 		c.Rejects = DefaultRejectLimits
 	}
 	w := &Worker{WorkerConfig: c, metrics: newWorkerMetrics(c.Metrics)}
+	w.position.age, w.position.uploads = backlogAge, backlogUploads
 	w.lander = lander{units: c.Store, write: w.write, ping: c.Store.Ping, log: c.Log}
 	return w
 }
@@ -84,6 +86,7 @@ func (w *Worker) Run(ctx context.Context) {
 	group.Go(func() { w.watch(ctx) })
 	group.Go(func() { w.purge(ctx) })
 	group.Go(func() { w.trim(ctx) })
+	group.Go(func() { w.passBacklogs(ctx) })
 	group.Go(func() { w.read(ctx, hard, deliveries) })
 	group.Go(func() { collect(deliveries, batches) })
 	for range w.Writers {
@@ -154,6 +157,7 @@ func (w *Worker) readOne(ctx context.Context, messages jetstream.MessagesContext
 		w.Log.Error().Err(err).Str("subject", msg.Subject()).Msg("a message cannot be told apart; it is left alone")
 		return nil
 	}
+	w.position.note(d)
 	out <- d
 	return nil
 }

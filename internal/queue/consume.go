@@ -33,6 +33,10 @@ func (q *Queue) Messages(ctx context.Context) (jetstream.MessagesContext, error)
 	if err != nil {
 		return nil, err
 	}
+	return q.read(consumer)
+}
+
+func (q *Queue) read(consumer jetstream.Consumer) (jetstream.MessagesContext, error) {
 	most := max(prefetchBytes, 2*int(q.nc.MaxPayload()))
 	messages, err := consumer.Messages(
 		jetstream.PullMaxMessagesWithBytesLimit(prefetch, most),
@@ -46,6 +50,7 @@ type Delivery struct {
 	HardwareID string // of the subject
 	// TeamUnclear says that the message names a team in a form that is no id.
 	TeamUnclear bool
+	Behind      uint64 // messages that nobody was given yet when this one was
 }
 
 // Describe reads what the queue says of a message: when the stream stored it,
@@ -61,6 +66,7 @@ func Describe(msg jetstream.Msg) (Delivery, error) {
 			Sequence: metadata.Sequence.Stream,
 		},
 		HardwareID: strings.TrimPrefix(msg.Subject(), subjectPrefix),
+		Behind:     metadata.NumPending,
 	}
 	for _, text := range msg.Headers().Values(TeamHeader) {
 		team, err := uuid.Parse(text)
