@@ -88,6 +88,7 @@ func TestPercentEncodingDoesNotMatter(t *testing.T) {
 	require.Equal(t, http.StatusOK, f.get(t, "/%74eam").status)
 	require.Equal(t, http.StatusOK, f.get(t, "/devices/%64"+deviceID.String()[1:]).status)
 	f.get(t, "/devices/a%2Fb").requireError(t, roomsensor.CodeValidationFailed, "device_id")
+	f.get(t, "/devices/%2f").requireError(t, roomsensor.CodeValidationFailed, "device_id")
 	f.get(t, "/devices/%00").requireError(t, roomsensor.CodeValidationFailed, "device_id")
 	f.get(t, "/devices/%ff").requireError(t, roomsensor.CodeValidationFailed, "device_id")
 }

@@ -73,7 +73,7 @@ func decodePath(next echo.HandlerFunc) echo.HandlerFunc {
 // wholePath makes a path with nothing where an id should be an unknown one.
 func wholePath(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		if strings.Contains(c.Request().URL.Path, "//") {
+		if strings.Contains(c.Request().URL.EscapedPath(), "//") {
 			return echo.ErrNotFound
 		}
 		return next(c)
