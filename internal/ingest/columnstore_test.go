@@ -43,8 +43,8 @@ func (b *tables) rooms(t *testing.T, n int) []room {
 func (b *tables) fill(t *testing.T, from time.Time, every time.Duration, n int) {
 	t.Helper()
 	_, err := b.sql.Exec(t.Context(), `
-		INSERT INTO readings (device_id, bucket_at, measured_at, co2_ppm)
-		SELECT id, s.bucket, s.bucket, 400 FROM devices,
+		INSERT INTO readings (device_id, bucket_at, co2_ppm, measured_at)
+		SELECT id, s.bucket, 400, s.bucket FROM devices,
 		     LATERAL (SELECT $1::timestamptz + i * $2::interval AS bucket FROM generate_series(0, $3 - 1) i) s
 		WHERE hardware_id LIKE 'dev:9______'`, from, every, n)
 	require.NoError(t, err)
