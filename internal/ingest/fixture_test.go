@@ -28,12 +28,20 @@ type bench struct {
 	nc     *nats.Conn
 	js     jetstream.JetStream
 	queue  *queue.Queue
+	room   int64           // of the stream, in bytes
 	ctx    context.Context //nolint:containedctx // Of the test.
 }
 
 func newBench(t testing.TB) *bench {
 	t.Helper()
-	b := &bench{server: natstest.New(t)}
+	return newBenchOf(t, 256<<20)
+}
+
+// newBenchOf is a bench whose stream takes so many bytes. All who connect want it of that size: who wants more would
+// widen it, at a moment of its own.
+func newBenchOf(t testing.TB, room int64) *bench {
+	t.Helper()
+	b := &bench{server: natstest.New(t), room: room}
 	b.nc, b.queue = b.connect(t)
 	var err error
 	b.js, err = jetstream.New(b.nc)
@@ -51,7 +59,7 @@ func (b *bench) connect(t testing.TB) (*nats.Conn, *queue.Queue) {
 	nc, err := queue.Connect(b.server.URL, t.Name(), zerolog.Nop())
 	require.NoError(t, err)
 	t.Cleanup(nc.Close)
-	q, err := queue.New(nc, queue.Config{Replicas: 1, MaxBytes: 256 << 20})
+	q, err := queue.New(nc, queue.Config{Replicas: 1, MaxBytes: b.room})
 	require.NoError(t, err)
 	return nc, q
 }

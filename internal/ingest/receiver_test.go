@@ -89,7 +89,12 @@ type gate struct {
 
 func newGate(t testing.TB) *gate {
 	t.Helper()
-	g := &gate{bench: newBench(t), shelf: &keyShelf{}, team: uuid.New(), log: &bytes.Buffer{}}
+	return newGateBy(t, newBench(t))
+}
+
+func newGateBy(t testing.TB, b *bench) *gate {
+	t.Helper()
+	g := &gate{bench: b, shelf: &keyShelf{}, team: uuid.New(), log: &bytes.Buffer{}}
 	g.keyID, g.key = g.shelf.add(g.team, false)
 	_, q := g.connect(t)
 	g.receiver = NewReceiver(ReceiverConfig{
@@ -341,18 +346,14 @@ func TestEveryOtherRouteIsAnError(t *testing.T) {
 
 func TestAFullOrAbsentStreamAnswers503AndRecovers(t *testing.T) {
 	t.Parallel()
-	g := newGate(t)
-	stream, err := g.js.Stream(g.ctx, queue.StreamName)
-	require.NoError(t, err)
-	config := stream.CachedInfo().Config
-	config.MaxBytes = 1 << 20
-	_, err = g.js.UpdateStream(g.ctx, config)
-	require.NoError(t, err)
+	g := newGateBy(t, newBenchOf(t, 1<<20))
 	half := small[:len(small)-1] + `,"x":"` + strings.Repeat("x", 600_000) + `"}`
 	require.Equal(t, 202, g.post(t, half).status)
 	a := g.post(t, half)
 	a.requireCode(t, 503, roomsensor.CodeOverloaded)
 	require.Equal(t, "10", a.header.Get("Retry-After"))
+	stream, err := g.js.Stream(g.ctx, queue.StreamName)
+	require.NoError(t, err)
 	require.NoError(t, stream.Purge(g.ctx))
 	require.Equal(t, 202, g.post(t, half).status)
 
