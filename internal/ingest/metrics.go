@@ -7,12 +7,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/rs/zerolog"
 
-	"roomsensor/internal/queue"
 	"roomsensor/internal/roomsensor"
 )
 
-// workerMetrics is what a worker measures. The gauges are of the whole queue and
-// of all rejects, the same from every worker: do not add them up.
+// workerMetrics is what a worker measures. Those of the queue and the gauges are
+// of the whole queue and of all rejects, the same from every worker: do not add
+// them up.
 type workerMetrics struct {
 	uploads, readings, changed, purged prometheus.Counter
 	failures                           prometheus.Counter
@@ -20,8 +20,8 @@ type workerMetrics struct {
 	batchReadings, batchSeconds        prometheus.Histogram
 	lag, aheadLag                      prometheus.Histogram
 
-	waiting, unacknowledged, oldest, bytes, maxBytes prometheus.Gauge
-	rejectsKept, rejectsBytes, rejectsMaxBytes       prometheus.Gauge
+	queue                                      *queueMetrics
+	rejectsKept, rejectsBytes, rejectsMaxBytes prometheus.Gauge
 }
 
 func newWorkerMetrics(registerer prometheus.Registerer) *workerMetrics {
@@ -56,12 +56,7 @@ func newWorkerMetrics(registerer prometheus.Registerer) *workerMetrics {
 		aheadLag: histogram("ahead_lag_seconds", "The same of fresh uploads that were stored ahead of a backlog.",
 			prometheus.ExponentialBuckets(0.005, 3, 12)),
 
-		waiting:        gauge("queue_waiting_messages", "Uploads that no worker has been given: the backlog."),
-		unacknowledged: gauge("queue_unacknowledged_messages", "Uploads that a worker holds."),
-		oldest: gauge("queue_oldest_unacknowledged_seconds",
-			"Age of the oldest upload that is not settled; 0 when there is none."),
-		bytes:    gauge("queue_stream_bytes", "Size of the stream."),
-		maxBytes: gauge("queue_stream_max_bytes", "Size at which the stream refuses uploads."),
+		queue: newQueueMetrics(registerer),
 
 		rejectsKept:     gauge("rejects_kept", "Rejects that are kept."),
 		rejectsBytes:    gauge("rejects_bytes", "Room on disk that they take; what is dropped leaves it for the next."),
@@ -91,18 +86,6 @@ func (m *workerMetrics) keep(t *roomsensor.RejectTrim, maxBytes int64) {
 	m.rejectsKept.Set(float64(t.Kept))
 	m.rejectsBytes.Set(float64(t.Bytes))
 	m.rejectsMaxBytes.Set(float64(maxBytes))
-}
-
-func (m *workerMetrics) watch(s *queue.State, now time.Time) {
-	m.waiting.Set(float64(s.Waiting))
-	m.unacknowledged.Set(float64(s.Unacknowledged))
-	m.bytes.Set(float64(s.Bytes))
-	m.maxBytes.Set(float64(max(0, s.MaxBytes)))
-	age := 0.0
-	if !s.Oldest.IsZero() {
-		age = max(0, now.Sub(s.Oldest).Seconds())
-	}
-	m.oldest.Set(age)
 }
 
 // note measures and logs what became of a batch, in one line.

@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// watchEvery is how old the metrics of the queue may be: autoscalers look
-	// every 15 to 30 seconds.
+	// watchEvery is how old the metrics of the queue are at most while it
+	// answers: autoscalers look every 15 to 30 seconds.
 	watchEvery = 5 * time.Second
 	// purgeEvery bounds how long a stream that is full of stored uploads refuses.
 	purgeEvery = 10 * time.Second
@@ -31,7 +31,7 @@ func (w *Worker) watch(ctx context.Context) {
 			w.Log.Debug().Err(err).Msg("the queue does not tell its state")
 			return
 		}
-		w.metrics.watch(&state, time.Now())
+		w.metrics.queue.note(&state, time.Now())
 	})
 }
 
