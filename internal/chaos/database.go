@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"roomsensor/internal/chaos/trial"
 	"roomsensor/internal/localdb"
 )
 
@@ -68,15 +69,18 @@ func (w *world) restartDatabase(ctx context.Context) error {
 	return nil
 }
 
+// backendPause is how often a backend is looked for.
+const backendPause = 100 * time.Millisecond
+
 // killBackend kills one process that serves a worker, as soon as there is one. The server then ends all the others and
 // recovers by itself.
-func (d *database) killBackend(ctx context.Context) error {
+func (w *world) killBackend(ctx context.Context) error {
 	for deadline := time.Now().Add(startPatience); ; {
-		err := d.ask(ctx, killABackend)
+		err := w.trial.Ask(ctx, killABackend)
 		if err == nil || time.Now().After(deadline) {
 			return err
 		}
-		if err := pause(ctx, watchEvery); err != nil {
+		if err := trial.Pause(ctx, backendPause); err != nil {
 			return err
 		}
 	}
@@ -100,18 +104,3 @@ func killABackend(ctx context.Context, conn *pgx.Conn) error {
 
 // stateProgramFailed is the SQLSTATE of a program that failed.
 const stateProgramFailed = "38000"
-
-// questionTimeout bounds what the trial asks the database at a time.
-const questionTimeout = 2 * time.Minute
-
-// ask opens a connection of its own, straight to the server.
-func (d *database) ask(ctx context.Context, question func(context.Context, *pgx.Conn) error) error {
-	ctx, cancel := context.WithTimeout(ctx, questionTimeout)
-	defer cancel()
-	conn, err := pgx.Connect(ctx, d.address())
-	if err != nil {
-		return fmt.Errorf("connecting to the database: %w", err)
-	}
-	defer func() { _ = conn.Close(ctx) }()
-	return question(ctx, conn)
-}

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"roomsensor/internal/chaos/trial"
 )
 
 // Done is a fault that happened.
@@ -36,7 +38,7 @@ func (j *injector) run(ctx context.Context, plan Plan) {
 	for _, faults := range lanes {
 		group.Go(func() {
 			for i := range faults {
-				if pause(ctx, time.Until(j.started.Add(faults[i].At))) != nil {
+				if trial.Pause(ctx, time.Until(j.started.Add(faults[i].At))) != nil {
 					return
 				}
 				j.inject(ctx, &faults[i])
@@ -69,11 +71,11 @@ func (j *injector) aim(ctx context.Context, f *Fault) int {
 	}
 	inFlight := -1
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
-		info, err := j.world.queue.consumer(ctx)
+		info, err := j.world.trial.Consumer(ctx)
 		if err == nil {
 			inFlight = info.NumAckPending
 		}
-		if inFlight > 0 || pause(ctx, look) != nil {
+		if inFlight > 0 || trial.Pause(ctx, look) != nil {
 			break
 		}
 	}
@@ -93,7 +95,7 @@ func (j *injector) carryOut(ctx context.Context, f *Fault) error {
 	case KillDatabase, KillMaster:
 		return j.killDatabase(ctx, f)
 	case KillBackend:
-		return j.world.database.killBackend(ctx)
+		return j.world.killBackend(ctx)
 	case HaltWorker:
 		return halt(ctx, f, j.world.services[f.Target].program)
 	case Poison:
@@ -106,7 +108,7 @@ func kill(ctx context.Context, f *Fault, p *program) (err error) {
 	if !p.kill() {
 		err = errNotRunning
 	}
-	_ = pause(ctx, f.For)
+	_ = trial.Pause(ctx, f.For)
 	return errors.Join(err, p.start(ctx))
 }
 
@@ -119,12 +121,12 @@ func (j *injector) killReceiver(ctx context.Context, f *Fault) error {
 	if err := s.awaitReady(ctx); err != nil {
 		return err
 	}
-	return j.world.queue.narrow(ctx, j.world.options.AckWait)
+	return j.world.trial.Narrow(ctx)
 }
 
 func (j *injector) killDatabase(ctx context.Context, f *Fault) error {
 	err := j.world.database.crash(ctx, f.Kind == KillMaster)
-	_ = pause(ctx, f.For)
+	_ = trial.Pause(ctx, f.For)
 	return errors.Join(err, j.world.restartDatabase(ctx))
 }
 
@@ -132,7 +134,7 @@ func halt(ctx context.Context, f *Fault, p *program) error {
 	if err := p.signal(syscall.SIGSTOP); err != nil {
 		return err
 	}
-	_ = pause(ctx, f.For)
+	_ = trial.Pause(ctx, f.For)
 	return p.signal(syscall.SIGCONT)
 }
 
@@ -140,7 +142,7 @@ func poison(ctx context.Context, f *Fault, l *line) error {
 	if err := l.poison(f.Toxic); err != nil {
 		return err
 	}
-	_ = pause(ctx, f.For)
+	_ = trial.Pause(ctx, f.For)
 	return l.heal(f.Toxic) //nolint:contextcheck // Also after the trial was told to end.
 }
 

@@ -7,14 +7,12 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime"
 	"strings"
 	"text/tabwriter"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
-
 	"roomsensor/internal/chaos/ledger"
+	"roomsensor/internal/chaos/trial"
 )
 
 // Report is what a trial found out.
@@ -23,18 +21,18 @@ type Report struct {
 	// Findings are what should not have happened and what was planned and did not happen.
 	Findings []string `json:"findings"`
 
-	Started  time.Time `json:"started"`
-	Options  Options   `json:"options"`
-	Hardware Hardware  `json:"hardware"`
-	Faults   Counts    `json:"faults"` // that happened
+	Started  time.Time      `json:"started"`
+	Options  Options        `json:"options"`
+	Hardware trial.Hardware `json:"hardware"`
+	Faults   Counts         `json:"faults"` // that happened
 	// Hits are the kills and halts that met messages in flight, Aimed all of them.
 	Hits  int `json:"hits"`
 	Aimed int `json:"aimed"`
 
-	Uploads ledger.Tally `json:"uploads"`
-	Rows    int          `json:"rows"`
-	Rejects int          `json:"rejects"`
-	Visible Visible      `json:"time_to_visible"`
+	Uploads ledger.Tally  `json:"uploads"`
+	Rows    int           `json:"rows"`
+	Rejects int           `json:"rejects"`
+	Visible trial.Visible `json:"time_to_visible"`
 	// Redeliveries is how often a message was given to a worker again, as far as the queue remembers.
 	Redeliveries int64         `json:"redeliveries"`
 	Sent         time.Duration `json:"sent_ns"`     // until the last upload had its outcome
@@ -43,45 +41,14 @@ type Report struct {
 	Plan         []Done        `json:"plan"`
 }
 
-// Hardware is what the trial ran on.
-type Hardware struct {
-	CPU      string `json:"cpu"`
-	CPUs     int    `json:"cpus"`
-	System   string `json:"system"`
-	Go       string `json:"go"`
-	Database string `json:"database"`
-	NATS     string `json:"nats"`
-}
-
-func (w *world) hardware() Hardware {
-	return Hardware{
-		CPU: processor(), CPUs: runtime.NumCPU(), System: runtime.GOOS + "/" + runtime.GOARCH, Go: runtime.Version(),
-		Database: w.database.info.String(), NATS: server.VERSION,
-	}
-}
-
-// processor is the name of the processor, where the system tells it.
-func processor() string {
-	info, err := os.ReadFile("/proc/cpuinfo")
-	if err != nil {
-		return "unknown"
-	}
-	for line := range strings.Lines(string(info)) {
-		if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
-			return strings.TrimSpace(value)
-		}
-	}
-	return "unknown"
-}
-
-func (t *trial) report() *Report {
-	tally := t.ledger.Tally()
+func (t *run) report() *Report {
+	tally := t.judge.Ledger.Tally()
 	r := &Report{
-		Verdict: t.verdict, Findings: t.findings, Started: t.started.UTC().Truncate(time.Second),
-		Options: t.options, Hardware: t.hardware(), Faults: t.injector.counts(),
-		Uploads: tally, Rows: t.rows, Rejects: t.rejects, Visible: t.watcher.visible(),
+		Verdict: t.judge.Verdict, Findings: t.findings, Started: t.started.UTC().Truncate(time.Second),
+		Options: t.options, Hardware: trial.Machine(t.database.info.String()), Faults: t.injector.counts(),
+		Uploads: tally, Rows: t.judge.Rows, Rejects: t.judge.Rejects, Visible: t.watcher.Visible(),
 		Redeliveries: int64(t.deliveries) - int64(tally.Messages), //nolint:gosec // Both are counts of messages.
-		Sent:         t.sent, Settled: t.settled, Replayed: t.replayed, Plan: t.injector.done,
+		Sent:         t.sent, Settled: t.settled, Replayed: t.judge.Replayed, Plan: t.injector.done,
 	}
 	r.Hits, r.Aimed = t.injector.hits()
 	if planned := t.plan.counts(); r.Faults != planned {

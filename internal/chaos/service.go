@@ -35,6 +35,7 @@ func (w *world) startServices(ctx context.Context) error {
 	if err := w.startService(ctx, api, "api"); err != nil {
 		return err
 	}
+	w.trial.Receiver, w.trial.API = w.services[receiver].address, w.services[api].address
 	for _, s := range w.services {
 		if err := s.awaitReady(ctx); err != nil {
 			return err
@@ -114,16 +115,4 @@ func (s *service) awaitReady(ctx context.Context) error {
 		return fmt.Errorf("%s: %w", s.name, err)
 	}
 	return nil
-}
-
-// pause waits, or returns the reason why ctx ended.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return fmt.Errorf("interrupted: %w", context.Cause(ctx))
-	case <-timer.C:
-		return nil
-	}
 }

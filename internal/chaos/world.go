@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"roomsensor/internal/chaos/trial"
 	"roomsensor/internal/procs"
 )
 
@@ -25,7 +26,8 @@ type world struct {
 	programs Programs
 	database *database
 	queue    *queueServer
-	fleet    fleet
+	trial    *trial.Service
+	fleet    *trial.Fleet
 	services map[string]*service // of roomsensor, by name
 
 	closed []func() error
@@ -83,13 +85,32 @@ func (w *world) close(keep bool) error {
 // open builds and starts everything, in the order of need.
 func (w *world) open(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{
-		w.build, w.startDatabase, w.startQueue, w.makeFleet, w.startServices,
+		w.build, w.startDatabase, w.startQueue, w.connect, w.makeFleet, w.startServices,
 	} {
 		if err := step(ctx); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// connect sees the service as those do who use it.
+func (w *world) connect(context.Context) error {
+	conn, js, err := trial.Connect(w.queue.url)
+	if err != nil {
+		return err
+	}
+	w.push(func() error { conn.Close(); return nil })
+	w.trial = &trial.Service{
+		Program: w.programs.Roomsensor, DatabaseURL: w.database.address, QueueURL: w.queue.url, JS: js,
+		AckWait: w.options.AckWait, Say: w.say, Unexpected: w.unexpected,
+	}
+	return nil
+}
+
+func (w *world) makeFleet(ctx context.Context) (err error) {
+	w.fleet, err = w.trial.MakeFleet(ctx, w.options.Teams, w.options.Units)
+	return err
 }
 
 func (w *world) build(ctx context.Context) (err error) {

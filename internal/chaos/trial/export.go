@@ -1,4 +1,4 @@
-package chaos
+package trial
 
 import (
 	"context"
@@ -18,9 +18,9 @@ import (
 )
 
 // exported reads all readings of all teams as clients do, through the API.
-func (w *world) exported(ctx context.Context) (rows []ledger.Row, err error) {
-	for _, t := range w.fleet.teams {
-		of, err := w.exportOf(ctx, t)
+func (s *Service) exported(ctx context.Context, f *Fleet) (rows []ledger.Row, err error) {
+	for _, t := range f.Teams {
+		of, err := s.exportOf(ctx, f, t)
 		if err != nil {
 			return nil, fmt.Errorf("reading a CSV: %w", err)
 		}
@@ -29,17 +29,17 @@ func (w *world) exported(ctx context.Context) (rows []ledger.Row, err error) {
 	return rows, nil
 }
 
-func (w *world) exportOf(ctx context.Context, t team) ([]ledger.Row, error) {
+func (s *Service) exportOf(ctx context.Context, f *Fleet, t Team) ([]ledger.Row, error) {
 	window := url.Values{
-		"from": {roomsensor.FormatTime(w.fleet.now.Add(-ledger.Oldest))},
-		"to":   {roomsensor.FormatTime(w.fleet.now.Add(time.Hour))},
+		"from": {roomsensor.FormatTime(f.Now.Add(-ledger.Oldest))},
+		"to":   {roomsensor.FormatTime(f.Now.Add(time.Hour))},
 	}
-	address := "http://" + w.services[api].address + "/v1/readings.csv?" + window.Encode()
+	address := "http://" + s.API + "/v1/readings.csv?" + window.Encode()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // By exported.
 	}
-	request.Header.Set("Authorization", "Bearer "+t.key)
+	request.Header.Set("Authorization", "Bearer "+t.Key)
 	response, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(request)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // By exported.

@@ -1,4 +1,4 @@
-package chaos
+package trial
 
 import (
 	"context"
@@ -11,8 +11,8 @@ import (
 )
 
 // scan tells the ledger what the stream holds.
-func (w *world) scan(ctx context.Context, l *ledger.Ledger) error {
-	stream, err := w.queue.js.Stream(ctx, queue.StreamName)
+func (s *Service) scan(ctx context.Context, l *ledger.Ledger) error {
+	stream, err := s.JS.Stream(ctx, queue.StreamName)
 	if err != nil {
 		return fmt.Errorf("reading the stream: %w", err)
 	}

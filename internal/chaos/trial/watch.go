@@ -1,4 +1,4 @@
-package chaos
+package trial
 
 import (
 	"context"
@@ -20,21 +20,22 @@ const (
 	watchOneOf = 4
 )
 
-// watcher measures how long confirmed uploads take to be readable.
-type watcher struct {
-	database *database
+// Watcher measures how long confirmed uploads take to be readable.
+type Watcher struct {
+	service *Service
 
 	mu      sync.Mutex
 	waiting map[ledger.Key]time.Time // when it was confirmed
 	took    []time.Duration
 }
 
-func newWatcher(d *database) *watcher {
-	return &watcher{database: d, waiting: map[ledger.Key]time.Time{}}
+// NewWatcher watches the database of a service.
+func NewWatcher(s *Service) *Watcher {
+	return &Watcher{service: s, waiting: map[ledger.Key]time.Time{}}
 }
 
-// add notes uploads that were just confirmed. What is sent again may be there already, and is not measured twice.
-func (w *watcher) add(uploads []*ledger.Upload, confirmed time.Time) {
+// Add notes uploads that were just confirmed. What is sent again may be there already, and is not measured twice.
+func (w *Watcher) Add(uploads []*ledger.Upload, confirmed time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, u := range uploads {
@@ -49,25 +50,25 @@ func (w *watcher) add(uploads []*ledger.Upload, confirmed time.Time) {
 	}
 }
 
-// run looks until ctx ends. A database that is away makes everything wait, as it does for clients.
-func (w *watcher) run(ctx context.Context) {
+// Run looks until ctx ends. A database that is away makes everything wait, as it does for clients.
+func (w *Watcher) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		// A connection that breaks is opened again.
-		_ = w.database.ask(ctx, func(ctx context.Context, conn *pgx.Conn) error {
+		_ = w.service.Ask(ctx, func(ctx context.Context, conn *pgx.Conn) error {
 			for {
 				if err := w.look(ctx, conn); err != nil {
 					return err
 				}
-				if err := pause(ctx, watchEvery); err != nil {
+				if err := Pause(ctx, watchEvery); err != nil {
 					return err
 				}
 			}
 		})
-		_ = pause(ctx, watchEvery)
+		_ = Pause(ctx, watchEvery)
 	}
 }
 
-func (w *watcher) look(ctx context.Context, conn *pgx.Conn) error {
+func (w *Watcher) look(ctx context.Context, conn *pgx.Conn) error {
 	devices, buckets := w.keys()
 	if len(devices) == 0 {
 		return nil
@@ -88,7 +89,7 @@ func (w *watcher) look(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-func (w *watcher) keys() (devices []uuid.UUID, buckets []time.Time) {
+func (w *Watcher) keys() (devices []uuid.UUID, buckets []time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for key := range w.waiting {
@@ -98,7 +99,7 @@ func (w *watcher) keys() (devices []uuid.UUID, buckets []time.Time) {
 	return devices, buckets
 }
 
-func (w *watcher) seen(keys []ledger.Key, now time.Time) {
+func (w *Watcher) seen(keys []ledger.Key, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, key := range keys {
@@ -115,7 +116,8 @@ type Visible struct {
 	Most    time.Duration `json:"most_ns"`
 }
 
-func (w *watcher) visible() (v Visible) {
+// Visible says what was seen.
+func (w *Watcher) Visible() (v Visible) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	n := len(w.took)

@@ -1,4 +1,4 @@
-package chaos
+package trial
 
 import (
 	"bytes"
@@ -27,22 +27,27 @@ const (
 	retryPause = 500 * time.Millisecond
 )
 
-// sender sends requests when they are due and keeps the book of what it is told.
-type sender struct {
-	world  *world
-	ledger *ledger.Ledger
+// Sender sends requests when they are due and keeps the book of what it is told.
+type Sender struct {
+	Service *Service
+	Fleet   *Fleet
+	Ledger  *ledger.Ledger
+	// Confirmed gets the requests that were just confirmed.
+	Confirmed func(*ledger.Request, time.Time)
+	// Calm is closed once no more faults come; until then some requests are held back, so that no fault hits silence.
+	Calm <-chan struct{}
+
 	client *http.Client
-	// confirmed gets the uploads that were just confirmed.
-	confirmed func([]*ledger.Upload, time.Time)
-	// calm is closed once no more faults come; until then some requests are held back, so that no fault hits silence.
-	calm <-chan struct{}
 }
 
 // heldPercent is how many requests of a hundred wait for the last fault.
 const heldPercent = 3
 
-// sendAll returns once every request has its final outcome.
-func (s *sender) sendAll(ctx context.Context, requests []*ledger.Request) {
+// SendAll returns once every request has its final outcome.
+func (s *Sender) SendAll(ctx context.Context, requests []*ledger.Request) {
+	transport := &http.Transport{MaxIdleConnsPerHost: senders}
+	defer transport.CloseIdleConnections()
+	s.client = &http.Client{Transport: transport}
 	due := make(chan *ledger.Request)
 	var group sync.WaitGroup
 	for range senders {
@@ -58,16 +63,16 @@ func (s *sender) sendAll(ctx context.Context, requests []*ledger.Request) {
 }
 
 // hand gives requests to the senders when they are due, and the last of them once it is calm.
-func (s *sender) hand(ctx context.Context, requests []*ledger.Request, due chan<- *ledger.Request) {
+func (s *Sender) hand(ctx context.Context, requests []*ledger.Request, due chan<- *ledger.Request) {
 	started := time.Now()
 	held := len(requests) - len(requests)*heldPercent/100
 	for i, r := range requests {
-		if pause(ctx, time.Until(started.Add(r.Due))) != nil {
+		if Pause(ctx, time.Until(started.Add(r.Due))) != nil {
 			return
 		}
 		if i == held {
 			select {
-			case <-s.calm:
+			case <-s.Calm:
 			case <-ctx.Done():
 				return
 			}
@@ -77,22 +82,22 @@ func (s *sender) hand(ctx context.Context, requests []*ledger.Request, due chan<
 }
 
 // deliver sends a request until it is confirmed or refused; one that is abandoned it sends once.
-func (s *sender) deliver(ctx context.Context, r *ledger.Request) {
+func (s *Sender) deliver(ctx context.Context, r *ledger.Request) {
 	for ctx.Err() == nil {
 		outcome, final := s.attempt(ctx, r)
-		s.ledger.Note(r.Uploads, outcome)
+		s.Ledger.Note(r.Uploads, outcome)
 		if outcome == ledger.OK {
-			s.confirmed(r.Uploads, time.Now())
+			s.Confirmed(r, time.Now())
 		}
 		if final || r.Abandoned {
 			return
 		}
-		_ = pause(ctx, retryPause) // The loop looks at ctx.
+		_ = Pause(ctx, retryPause) // The loop looks at ctx.
 	}
 }
 
 // attempt sends a request once. It is final when sending again is no use.
-func (s *sender) attempt(ctx context.Context, r *ledger.Request) (o ledger.Outcome, final bool) {
+func (s *Sender) attempt(ctx context.Context, r *ledger.Request) (o ledger.Outcome, final bool) {
 	if r.Path == ledger.Stream {
 		o = s.publish(ctx, r.Uploads[0])
 		return o, o == ledger.OK
@@ -101,16 +106,16 @@ func (s *sender) attempt(ctx context.Context, r *ledger.Request) (o ledger.Outco
 }
 
 // post sends to the receiver. Of a 4xx nothing was taken; of a 503 some may have been.
-func (s *sender) post(ctx context.Context, r *ledger.Request) (o ledger.Outcome, final bool) {
+func (s *Sender) post(ctx context.Context, r *ledger.Request) (o ledger.Outcome, final bool) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	url := "http://" + s.world.services[receiver].address + "/uploads"
+	url := "http://" + s.Service.Receiver + "/uploads"
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(r.Body()))
 	if err != nil {
-		s.world.unexpected("making a request: %v", err)
+		s.Service.Unexpected("making a request: %v", err)
 		return ledger.Failed, true
 	}
-	request.Header.Set("Authorization", "Bearer "+s.world.fleet.teams[r.Team].credential)
+	request.Header.Set("Authorization", "Bearer "+s.Fleet.Teams[r.Team].Credential)
 	response, err := s.client.Do(request)
 	if err != nil {
 		return outcomeOf(err), false
@@ -125,7 +130,7 @@ func (s *sender) post(ctx context.Context, r *ledger.Request) (o ledger.Outcome,
 	case response.StatusCode == http.StatusServiceUnavailable:
 		return ledger.Unknown, false
 	}
-	s.world.unexpected("the receiver answered %s", response.Status)
+	s.Service.Unexpected("the receiver answered %s", response.Status)
 	return ledger.Unknown, true
 }
 
@@ -138,16 +143,16 @@ func outcomeOf(err error) ledger.Outcome {
 }
 
 // publish puts an upload straight into the stream, as trusted ground does.
-func (s *sender) publish(ctx context.Context, u *ledger.Upload) ledger.Outcome {
+func (s *Sender) publish(ctx context.Context, u *ledger.Upload) ledger.Outcome {
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
-	_, err := s.world.queue.js.Publish(ctx, "uploads."+u.Unit.HardwareID, u.Text)
+	_, err := s.Service.JS.Publish(ctx, "uploads."+u.Unit.HardwareID, u.Text)
 	refusal, refused := errors.AsType[*jetstream.APIError](err)
 	switch {
 	case err == nil:
 		return ledger.OK
 	case refused:
-		s.world.say("the stream refused an upload: %v", refusal)
+		s.Service.Say("the stream refused an upload: %v", refusal)
 		return ledger.Failed
 	case errors.Is(err, nats.ErrReconnectBufExceeded), errors.Is(err, nats.ErrNoResponders),
 		errors.Is(err, jetstream.ErrNoStreamResponse):

@@ -1,4 +1,4 @@
-package chaos
+package trial
 
 import (
 	"net/http"
@@ -13,16 +13,16 @@ import (
 )
 
 // senderTo sends to a receiver that a test plays.
-func senderTo(t *testing.T, address string) *sender {
+func senderTo(t *testing.T, address string) (s *Sender, findings *int) {
 	t.Helper()
-	w, err := newWorld(Options{Dir: t.TempDir(), Progress: t.Output()})
-	require.NoError(t, err)
-	w.services[receiver] = &service{address: address}
-	w.fleet.teams = []team{{credential: "rsi_a_b"}}
-	return &sender{
-		world: w, ledger: ledger.New(nil), client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}},
-		confirmed: func([]*ledger.Upload, time.Time) {},
-	}
+	findings = new(int)
+	return &Sender{
+		Service:   &Service{Receiver: address, Unexpected: func(string, ...any) { *findings++ }},
+		Fleet:     &Fleet{Teams: []Team{{Credential: "rsi_a_b"}}},
+		Ledger:    ledger.New(nil),
+		Confirmed: func(*ledger.Request, time.Time) {},
+		client:    &http.Client{Transport: &http.Transport{DisableKeepAlives: true}},
+	}, findings
 }
 
 // TestOutcomes is what an answer of the receiver says of a request.
@@ -53,11 +53,11 @@ func TestOutcomes(t *testing.T) {
 				}
 			}))
 			defer server.Close()
-			s := senderTo(t, strings.TrimPrefix(server.URL, "http://"))
+			s, findings := senderTo(t, strings.TrimPrefix(server.URL, "http://"))
 			outcome, final := s.post(t.Context(), &ledger.Request{Spoilt: test.spoilt})
 			require.Equal(t, test.want, outcome)
 			require.Equal(t, test.final, final)
-			require.Len(t, s.world.findings, test.findings)
+			require.Equal(t, test.findings, *findings)
 		})
 	}
 }
@@ -66,7 +66,7 @@ func TestOutcomes(t *testing.T) {
 func TestNoAnswer(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
-	s := senderTo(t, strings.TrimPrefix(server.URL, "http://"))
+	s, _ := senderTo(t, strings.TrimPrefix(server.URL, "http://"))
 	outcome, final := s.post(t.Context(), &ledger.Request{})
 	require.Equal(t, ledger.Unknown, outcome)
 	require.False(t, final)
@@ -92,14 +92,14 @@ func TestRequestsAreSentAgainUnlessAbandoned(t *testing.T) {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(<-answers)
 		}))
-		s := senderTo(t, strings.TrimPrefix(server.URL, "http://"))
+		s, _ := senderTo(t, strings.TrimPrefix(server.URL, "http://"))
 		request := &ledger.Request{Abandoned: test.abandoned, Uploads: []*ledger.Upload{{ID: 1, Unit: &ledger.Unit{}}}}
-		s.ledger = ledger.New([]*ledger.Request{request})
+		s.Ledger = ledger.New([]*ledger.Request{request})
 		calm := make(chan struct{})
 		close(calm)
-		s.calm = calm
-		s.sendAll(t.Context(), []*ledger.Request{request})
-		require.Equal(t, test.want, s.ledger.Tally())
+		s.Calm = calm
+		s.SendAll(t.Context(), []*ledger.Request{request})
+		require.Equal(t, test.want, s.Ledger.Tally())
 		server.Close()
 	}
 }

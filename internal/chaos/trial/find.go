@@ -1,10 +1,11 @@
-package chaos
+package trial
 
 import (
 	"context"
 	"fmt"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"roomsensor/internal/chaos/ledger"
@@ -13,15 +14,19 @@ import (
 
 // found is what the tables hold.
 type found struct {
+	aside []uuid.UUID
+
 	readings []ledger.Row
 	hours    []ledger.Hour
 	rejects  []ledger.Reject
 	states   []ledger.State
 }
 
-// find reads the tables. No index is used: what one would hide is found.
-func (d *database) find(ctx context.Context) (f found, err error) {
-	err = d.ask(ctx, func(ctx context.Context, conn *pgx.Conn) error {
+// find reads the tables, but for the devices that are no matter of the ledger. No index is used: what one would hide is
+// found.
+func (s *Service) find(ctx context.Context, fleet *Fleet) (f found, err error) {
+	f.aside = append([]uuid.UUID{}, fleet.Aside...) // Not nil, which would be NULL.
+	err = s.Ask(ctx, func(ctx context.Context, conn *pgx.Conn) error {
 		const without = "SET enable_indexscan = off; SET enable_indexonlyscan = off; SET enable_bitmapscan = off"
 		if _, err := conn.Exec(ctx, without); err != nil {
 			return err //nolint:wrapcheck // Below.
@@ -55,26 +60,27 @@ func (m *metrics) values() (v roomsensor.Values) {
 
 func (f *found) readReadings(ctx context.Context, conn *pgx.Conn) (err error) {
 	f.readings, err = collect(ctx, conn, `
-		SELECT device_id, bucket_at, co2_ppm, temp_c, humidity_pct, lux, spl_db, measured_at, ingested_at FROM readings`,
+		SELECT device_id, bucket_at, co2_ppm, temp_c, humidity_pct, lux, spl_db, measured_at, ingested_at FROM readings
+		WHERE device_id <> ALL ($1)`,
 		func(row pgx.CollectableRow) (r ledger.Row, err error) {
 			var bucket time.Time
 			var m metrics
 			err = row.Scan(&r.Device, &bucket, &m[0], &m[1], &m[2], &m[3], &m[4], &r.MeasuredAt, &r.IngestedAt)
 			r.Bucket, r.Values = bucket.Unix(), m.values()
 			return r, err //nolint:wrapcheck // By find.
-		})
+		}, f.aside)
 	return err
 }
 
 func (f *found) readHours(ctx context.Context, conn *pgx.Conn) (err error) {
 	f.hours, err = collect(ctx, conn, `
 		SELECT device_id, hour, co2_ppm_count, temp_c_count, humidity_pct_count, lux_count, spl_db_count
-		FROM readings_hourly`,
+		FROM readings_hourly WHERE device_id <> ALL ($1)`,
 		func(row pgx.CollectableRow) (h ledger.Hour, err error) {
 			c := &h.Counts
 			err = row.Scan(&h.Device, &h.Hour, &c[0], &c[1], &c[2], &c[3], &c[4])
 			return h, err //nolint:wrapcheck // By find.
-		})
+		}, f.aside)
 	return err
 }
 
@@ -98,8 +104,10 @@ func (f *found) readStates(ctx context.Context, conn *pgx.Conn) (err error) {
 	return err
 }
 
-func collect[T any](ctx context.Context, conn *pgx.Conn, sql string, scan pgx.RowToFunc[T]) ([]T, error) {
-	rows, err := conn.Query(ctx, sql)
+func collect[T any](
+	ctx context.Context, conn *pgx.Conn, sql string, scan pgx.RowToFunc[T], args ...any,
+) ([]T, error) {
+	rows, err := conn.Query(ctx, sql, args...)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // By find.
 	}

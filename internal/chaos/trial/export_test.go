@@ -1,4 +1,4 @@
-package chaos
+package trial
 
 import (
 	"strings"
