@@ -106,6 +106,17 @@ type Reading struct {
 	IngestedAt time.Time
 }
 
+type ReadingIncoming struct {
+	DeviceID    uuid.UUID
+	BucketAt    time.Time
+	MeasuredAt  time.Time
+	Co2Ppm      *float32
+	TempC       *float32
+	HumidityPct *float32
+	Lux         *float32
+	SplDb       *float32
+}
+
 type ReadingsHourly struct {
 	DeviceID         uuid.UUID
 	Hour             time.Time

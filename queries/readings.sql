@@ -58,8 +58,10 @@ WHERE r.device_id = ANY(@device_ids::uuid[])
 -- the rule of roomsensor.Unite in SQL: the later measurement is the reading, as
 -- a whole; two deliveries of the same one unite per metric, and greatest()
 -- passes nulls over. A row that would not change is not written, and
--- ingested_at changes only with one of the metrics. valid_mask says which
--- numbers are present, so that the arrays need no nulls.
+-- ingested_at changes only with one of the metrics. The rows are those of the
+-- arrays, then those that were copied into reading_incoming: a few come cheaper
+-- as arrays, many by COPY. valid_mask says which numbers are present, so that
+-- the arrays need no nulls.
 -- name: ReadingUpsert :execrows
 INSERT INTO readings AS r (device_id, bucket_at, co2_ppm, temp_c, humidity_pct, lux, spl_db, measured_at)
 SELECT n.device_id, n.bucket_at,
@@ -80,6 +82,8 @@ FROM (
            unnest(@lux::real[]) AS lux,
            unnest(@spl_db::real[]) AS spl_db
 ) n
+UNION ALL
+SELECT device_id, bucket_at, co2_ppm, temp_c, humidity_pct, lux, spl_db, measured_at FROM reading_incoming
 ON CONFLICT (device_id, bucket_at) DO UPDATE
 SET (co2_ppm, temp_c, humidity_pct, lux, spl_db, measured_at, ingested_at) = (
     SELECT m.co2_ppm, m.temp_c, m.humidity_pct, m.lux, m.spl_db, excluded.measured_at,
@@ -100,3 +104,23 @@ WHERE excluded.measured_at > coalesce(r.measured_at, r.bucket_at)
             greatest(r.humidity_pct, excluded.humidity_pct), greatest(r.lux, excluded.lux),
             greatest(r.spl_db, excluded.spl_db))
            IS DISTINCT FROM (r.co2_ppm, r.temp_c, r.humidity_pct, r.lux, r.spl_db));
+
+-- ReadingIncomingCreate makes what a connection copies rows into before it
+-- upserts them. A temporary table is not logged, and is empty again after every
+-- transaction. A scan gives its rows in the order in which they were copied.
+-- name: ReadingIncomingCreate :exec
+CREATE TEMPORARY TABLE reading_incoming (
+    device_id    uuid NOT NULL,
+    bucket_at    timestamptz NOT NULL,
+    measured_at  timestamptz NOT NULL,
+    co2_ppm      real,
+    temp_c       real,
+    humidity_pct real,
+    lux          real,
+    spl_db       real
+) ON COMMIT DELETE ROWS;
+
+-- ReadingIncomingCopy takes rows in PostgreSQL's binary form.
+-- name: ReadingIncomingCopy :exec
+COPY reading_incoming (device_id, bucket_at, measured_at, co2_ppm, temp_c, humidity_pct, lux, spl_db)
+FROM STDIN (FORMAT binary);

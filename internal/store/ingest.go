@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -12,10 +11,6 @@ import (
 	"roomsensor/db"
 	"roomsensor/internal/roomsensor"
 )
-
-// upsertRows is the most rows of one statement: above it the arrays cost more
-// than the round trip saves.
-const upsertRows = 2000
 
 // Installations lists where some units sat, and when (decision 40). A unit
 // that never sat anywhere is not in the map.
@@ -38,7 +33,7 @@ func (s *Store) Installations(ctx context.Context, hardwareIDs []string) (map[st
 // readings changed. Errors that are ErrNotStorable will stay, ErrTooMuch may
 // pass in parts, every other one may pass later.
 func (s *Store) WriteBatch(ctx context.Context, b roomsensor.Batch) (changed int64, err error) {
-	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+	err = s.inWrite(ctx, func(tx pgx.Tx) error {
 		changed, err = s.writeBatch(ctx, tx, b)
 		return err
 	})
@@ -52,7 +47,7 @@ func (s *Store) WriteBatch(ctx context.Context, b roomsensor.Batch) (changed int
 // replay; rejects of the batch itself are not kept again (decision 41).
 func (s *Store) WriteReplay(ctx context.Context, rejectID uuid.UUID, b roomsensor.Batch) error {
 	b.Rejects = nil
-	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+	err := s.inWrite(ctx, func(tx pgx.Tx) error {
 		if _, err := s.writeBatch(ctx, tx, b); err != nil {
 			return err
 		}
@@ -65,14 +60,10 @@ func (s *Store) WriteReplay(ctx context.Context, rejectID uuid.UUID, b roomsenso
 }
 
 func (s *Store) writeBatch(ctx context.Context, tx pgx.Tx, b roomsensor.Batch) (changed int64, err error) {
-	for rows := b.Rows; len(rows) > 0; {
-		n := min(len(rows), upsertRows)
-		written, err := s.queries.ReadingUpsert(ctx, tx, upsertParams(rows[:n]))
-		if err != nil {
+	if len(b.Rows) > 0 {
+		if changed, err = s.upsert(ctx, tx, b.Rows); err != nil {
 			return 0, err
 		}
-		changed += written
-		rows = rows[n:]
 	}
 	if err := s.writeSeen(ctx, tx, b.Seen); err != nil {
 		return 0, err
@@ -81,26 +72,6 @@ func (s *Store) writeBatch(ctx context.Context, tx pgx.Tx, b roomsensor.Batch) (
 		return changed, nil
 	}
 	return changed, s.queries.RejectInsert(ctx, tx, rejectParams(b.Rejects))
-}
-
-func upsertParams(rows []roomsensor.DeviceMeasurement) db.ReadingUpsertParams {
-	n := len(rows)
-	p := db.ReadingUpsertParams{
-		DeviceIds: make([]uuid.UUID, n), BucketAt: make([]time.Time, n), MeasuredAt: make([]time.Time, n),
-		ValidMask: make([]int16, n), Co2Ppm: make([]float32, n), TempC: make([]float32, n),
-		HumidityPct: make([]float32, n), Lux: make([]float32, n), SplDb: make([]float32, n),
-	}
-	for i := range rows {
-		row := &rows[i]
-		p.DeviceIds[i], p.BucketAt[i], p.MeasuredAt[i] = row.DeviceID, row.Bucket(), row.MeasuredAt
-		p.ValidMask[i] = int16(row.Values.Mask())
-		p.Co2Ppm[i], _ = row.Values.Get(roomsensor.CO2)
-		p.TempC[i], _ = row.Values.Get(roomsensor.Temp)
-		p.HumidityPct[i], _ = row.Values.Get(roomsensor.Humidity)
-		p.Lux[i], _ = row.Values.Get(roomsensor.Lux)
-		p.SplDb[i], _ = row.Values.Get(roomsensor.Sound)
-	}
-	return p
 }
 
 func (s *Store) writeSeen(ctx context.Context, tx pgx.Tx, seen []roomsensor.DeviceSeen) error {

@@ -28,3 +28,15 @@ CREATE TABLE readings_hourly (
 );
 
 CREATE TABLE pg_extension (extname text NOT NULL, extversion text NOT NULL);
+
+-- Temporary, see ReadingIncomingCreate.
+CREATE TABLE reading_incoming (
+    device_id    uuid NOT NULL,
+    bucket_at    timestamptz NOT NULL,
+    measured_at  timestamptz NOT NULL,
+    co2_ppm      real,
+    temp_c       real,
+    humidity_pct real,
+    lux          real,
+    spl_db       real
+);

@@ -1,0 +1,136 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"math"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"roomsensor/db"
+	"roomsensor/internal/roomsensor"
+)
+
+// copyRows is where COPY into a temporary table becomes cheaper than arrays:
+// about 200 rows where the database is near, more where two round trips more
+// take their time. From 2,000 rows on it takes two thirds of the processor's
+// time, for rows that are there already half of it (bench/NOTES.md).
+const copyRows = 500
+
+// inWrite runs a function in a transaction on a connection that rows can be
+// copied through.
+func (s *Store) inWrite(ctx context.Context, run func(pgx.Tx) error) error {
+	conn, err := s.pool.Acquire(ctx)
+	if err != nil {
+		return err //nolint:wrapcheck // Callers wrap it.
+	}
+	defer conn.Release()
+	if err := s.makeIncoming(ctx, conn.Conn()); err != nil {
+		return err
+	}
+	return pgx.BeginFunc(ctx, conn, run) //nolint:wrapcheck // Likewise.
+}
+
+// incomingMade marks a connection that has the table reading_incoming.
+const incomingMade = "reading_incoming"
+
+// makeIncoming makes the table once a connection, and outside of a transaction,
+// as it has to outlive one that is rolled back.
+func (s *Store) makeIncoming(ctx context.Context, conn *pgx.Conn) error {
+	marks := conn.PgConn().CustomData()
+	if marks[incomingMade] != nil {
+		return nil
+	}
+	if err := s.queries.ReadingIncomingCreate(ctx, conn); err != nil {
+		return err
+	}
+	marks[incomingMade] = true
+	return nil
+}
+
+// upsert writes rows that are sorted by key, each key once, and tells how many
+// changed.
+func (s *Store) upsert(ctx context.Context, tx pgx.Tx, rows []roomsensor.DeviceMeasurement) (int64, error) {
+	if len(rows) < copyRows {
+		return s.queries.ReadingUpsert(ctx, tx, upsertParams(rows))
+	}
+	_, err := tx.Conn().PgConn().CopyFrom(ctx, bytes.NewReader(binaryRows(rows)), db.ReadingIncomingCopy)
+	if err != nil {
+		return 0, err //nolint:wrapcheck // Callers wrap it.
+	}
+	return s.queries.ReadingUpsert(ctx, tx, upsertParams(nil))
+}
+
+func upsertParams(rows []roomsensor.DeviceMeasurement) db.ReadingUpsertParams {
+	n := len(rows)
+	p := db.ReadingUpsertParams{
+		DeviceIds: make([]uuid.UUID, n), BucketAt: make([]time.Time, n), MeasuredAt: make([]time.Time, n),
+		ValidMask: make([]int16, n), Co2Ppm: make([]float32, n), TempC: make([]float32, n),
+		HumidityPct: make([]float32, n), Lux: make([]float32, n), SplDb: make([]float32, n),
+	}
+	for i := range rows {
+		row := &rows[i]
+		p.DeviceIds[i], p.BucketAt[i], p.MeasuredAt[i] = row.DeviceID, row.Bucket(), row.MeasuredAt
+		p.ValidMask[i] = int16(row.Values.Mask())
+		p.Co2Ppm[i], _ = row.Values.Get(roomsensor.CO2)
+		p.TempC[i], _ = row.Values.Get(roomsensor.Temp)
+		p.HumidityPct[i], _ = row.Values.Get(roomsensor.Humidity)
+		p.Lux[i], _ = row.Values.Get(roomsensor.Lux)
+		p.SplDb[i], _ = row.Values.Get(roomsensor.Sound)
+	}
+	return p
+}
+
+// What PostgreSQL's binary COPY begins and ends with: a signature, flags and
+// the length of an extension, both 0; and a row of -1 columns.
+const (
+	copyHeader  = "PGCOPY\n\xff\r\n\x00" + "\x00\x00\x00\x00" + "\x00\x00\x00\x00"
+	copyTrailer = "\xff\xff"
+)
+
+const (
+	// copyColumns are those of ReadingIncomingCopy: the key, the time, the metrics.
+	copyColumns = 3 + uint16(roomsensor.MetricCount)
+	// copyRowBytes is the most that a row takes: each column has its length
+	// before it.
+	copyRowBytes = 2 + (4 + 16) + 2*(4+8) + roomsensor.MetricCount*(4+4)
+	copyNull     = math.MaxUint32 // a length of -1
+)
+
+// binaryRows is what ReadingIncomingCopy reads.
+func binaryRows(rows []roomsensor.DeviceMeasurement) []byte {
+	b := make([]byte, 0, len(copyHeader)+len(rows)*copyRowBytes+len(copyTrailer))
+	b = append(b, copyHeader...)
+	for i := range rows {
+		b = appendRow(b, &rows[i])
+	}
+	return append(b, copyTrailer...)
+}
+
+func appendRow(b []byte, row *roomsensor.DeviceMeasurement) []byte {
+	b = binary.BigEndian.AppendUint16(b, copyColumns)
+	b = binary.BigEndian.AppendUint32(b, uint32(len(row.DeviceID)))
+	b = append(b, row.DeviceID[:]...)
+	b = appendTime(b, row.Bucket())
+	b = appendTime(b, row.MeasuredAt)
+	for _, m := range roomsensor.Metrics {
+		x, ok := row.Values.Get(m)
+		if !ok {
+			b = binary.BigEndian.AppendUint32(b, copyNull)
+			continue
+		}
+		b = binary.BigEndian.AppendUint32(b, 4)
+		b = binary.BigEndian.AppendUint32(b, math.Float32bits(x))
+	}
+	return b
+}
+
+// appendTime writes what rawTime reads.
+func appendTime(b []byte, at time.Time) []byte {
+	micros := at.UnixMicro() - postgresEpoch
+	b = binary.BigEndian.AppendUint32(b, 8)
+	return binary.BigEndian.AppendUint64(b, uint64(micros)) //nolint:gosec // Two's complement, as it is read.
+}
