@@ -1,0 +1,115 @@
+package queue_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/rs/zerolog"
+	"github.com/stretchr/testify/require"
+
+	"roomsensor/internal/queue"
+)
+
+// jsz is what KEDA's scaler for NATS JetStream reads of the monitoring port (2.8 to 2.19): it looks for the account,
+// the stream and the consumer by their names, takes num_pending and num_ack_pending together for the lag. Without the
+// consumer it takes the stream's last sequence.
+type jsz struct {
+	Accounts []struct {
+		Name    string `json:"name"`
+		Streams []struct {
+			Name  string `json:"name"`
+			State struct {
+				LastSequence *uint64 `json:"last_seq"`
+			} `json:"state"`
+			Consumers []struct {
+				Stream     string `json:"stream_name"`
+				Name       string `json:"name"`
+				Pending    *int   `json:"num_pending"`
+				AckPending *int   `json:"num_ack_pending"`
+			} `json:"consumer_detail"`
+		} `json:"stream_detail"`
+	} `json:"account_details"`
+}
+
+// monitored starts a server with a monitoring port, and returns the question that the scaler asks there.
+func monitored(t *testing.T) (url, question string) {
+	t.Helper()
+	s, err := server.NewServer(&server.Options{
+		Host: "127.0.0.1", Port: server.RANDOM_PORT, HTTPHost: "127.0.0.1", HTTPPort: server.RANDOM_PORT,
+		JetStream: true, StoreDir: t.TempDir(), NoSigs: true,
+	})
+	require.NoError(t, err)
+	s.Start()
+	t.Cleanup(func() {
+		s.Shutdown()
+		s.WaitForShutdown()
+	})
+	require.True(t, s.ReadyForConnections(patience))
+	return s.ClientURL(), "http://" + s.MonitorAddr().String() + "/jsz?acc=$G&consumers=true&config=true"
+}
+
+// lag is what the scaler makes of an answer. Each field must be there by its name: one that is missing reads as 0, and
+// nothing would ever be scaled.
+func lag(t *testing.T, question string) (pending, unacknowledged int) {
+	t.Helper()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
+	response, err := client.Get(question)
+	require.NoError(t, err)
+	var told jsz
+	require.NoError(t, json.NewDecoder(response.Body).Decode(&told))
+	require.NoError(t, response.Body.Close())
+	require.Len(t, told.Accounts, 1)
+	require.Equal(t, "$G", told.Accounts[0].Name)
+	require.Len(t, told.Accounts[0].Streams, 1)
+	stream := told.Accounts[0].Streams[0]
+	require.Equal(t, "UPLOADS", stream.Name)
+	require.NotNil(t, stream.State.LastSequence)
+	for _, consumer := range stream.Consumers {
+		if consumer.Name == "ingest" {
+			require.Equal(t, "UPLOADS", consumer.Stream)
+			require.NotNil(t, consumer.Pending)
+			require.NotNil(t, consumer.AckPending)
+			return *consumer.Pending, *consumer.AckPending
+		}
+	}
+	require.FailNow(t, "the consumer is not told")
+	return 0, 0
+}
+
+// Autoscalers learn the backlog from the server itself (docs/operate/scaling.md); the consumer past a backlog is none
+// of their business.
+func TestTheMonitoringPortTellsTheBacklog(t *testing.T) {
+	t.Parallel()
+	url, question := monitored(t)
+	nc, err := queue.Connect(url, t.Name(), zerolog.New(t.Output()))
+	require.NoError(t, err)
+	t.Cleanup(nc.Close)
+	require.Eventually(t, nc.IsConnected, patience, time.Millisecond)
+	q, js := open(t, nc, small)
+	require.NoError(t, q.Declare(t.Context()))
+	_, err = q.Publish(t.Context(), messages("a", "b", "c", "d", "e"))
+	require.NoError(t, err)
+	ahead, err := q.Ahead(t.Context(), time.Now().Add(-time.Hour))
+	require.NoError(t, err)
+	defer ahead.Stop()
+	require.Eventually(t, func() bool {
+		pending, unacknowledged := lag(t, question)
+		return pending == 5 && unacknowledged == 0
+	}, patience, 10*time.Millisecond)
+
+	consumer, err := js.Consumer(t.Context(), queue.StreamName, queue.ConsumerName)
+	require.NoError(t, err)
+	batch, err := consumer.Fetch(2, jetstream.FetchMaxWait(patience))
+	require.NoError(t, err)
+	for range batch.Messages() { // They are held, as a worker holds them until the commit.
+	}
+	require.NoError(t, batch.Error())
+	require.Eventually(t, func() bool {
+		pending, unacknowledged := lag(t, question)
+		return pending == 3 && unacknowledged == 2
+	}, patience, 10*time.Millisecond)
+}
