@@ -40,8 +40,9 @@ const (
 const AckWait = 60 * time.Second
 
 const (
-	// maxAckPending bounds what all workers together hold: eight workers at
-	// their cap. One that is smaller would starve the last of them.
+	// maxAckPending bounds what all workers together hold, with what they gave
+	// back for later: four at the cap of the smallest uploads. More than four
+	// share it, and are not starved: it is far above what commits in a second.
 	maxAckPending = 50_000
 	// requestTimeout bounds a few questions to the queue: one that went to a
 	// server that died has no answer.
