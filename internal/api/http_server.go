@@ -53,7 +53,7 @@ func boundSendBuffer(ctx context.Context, conn net.Conn) context.Context {
 }
 
 // secretive is what a line of the server's own log must not show: queries and keys.
-var secretive = regexp.MustCompile(`\?\S*|rs[ki]_\S*|(?i:key)=\S*`)
+var secretive = regexp.MustCompile(`(?i)\?\S*|rs[ki]_\S*|key=\S*`)
 
 type quietLog struct {
 	logger zerolog.Logger

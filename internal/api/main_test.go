@@ -20,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"roomsensor/internal/api"
+	"roomsensor/internal/canary"
 	"roomsensor/internal/dbtest"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/store"
@@ -79,12 +80,14 @@ func openStore(t testing.TB, url string) *store.Store {
 	return s
 }
 
-// serve starts one more replica of the API.
+// serve starts one more replica of the API. It logs at level debug, and at the
+// end of every test there is no secret of a key in what it wrote (decision 26).
 func (f *fixture) serve(t testing.TB, b api.Backend, configure func(*api.Config), tune ...func(*http.Server)) *replica {
 	t.Helper()
 	secret, err := f.store.CursorSecret(t.Context())
 	require.NoError(t, err)
 	r := &replica{log: &lockedBuffer{}}
+	t.Cleanup(func() { require.Empty(t, canary.Keys([]byte(r.log.String())), "secrets in the log") })
 	logger := zerolog.New(r.log).Level(zerolog.DebugLevel)
 	cfg := api.Config{
 		DocsURL: docsURL, CursorSecret: secret, Docs: docsStub, Now: f.clock.now, Log: logger,

@@ -95,7 +95,8 @@ func (p *patchParser) object(prefix string, member func(name string) error) erro
 		}
 		name := token.String()
 		if seen[name] {
-			return roomsensor.Invalid(prefix+name, prefix+name+" stands twice in the body. Send it once.")
+			shown := masked(prefix + name)
+			return roomsensor.Invalid(shown, shown+" stands twice in the body. Send it once.")
 		}
 		seen[name] = true
 		if err := member(name); err != nil {
@@ -120,8 +121,9 @@ func (p *patchParser) field(name string) error {
 	case metadataField:
 		return p.metadata()
 	}
-	return roomsensor.Invalid(name, fmt.Sprintf(
-		"The body has the unknown field %s. Only display_name and metadata can be changed.", name))
+	shown := masked(name)
+	return roomsensor.Invalid(shown, fmt.Sprintf(
+		"The body has the unknown field %s. Only display_name and metadata can be changed.", shown))
 }
 
 func (p *patchParser) displayName() error {
@@ -163,7 +165,7 @@ func (p *patchParser) metadata() error {
 }
 
 func (p *patchParser) tag(key string) error {
-	param := metadataPrefix + key
+	param := masked(metadataPrefix + key)
 	if err := roomsensor.CheckMetadataKey(key); err != nil {
 		return roomsensor.Invalid(param, fmt.Sprintf("Every tag of metadata %v.", err))
 	}

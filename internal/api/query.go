@@ -3,6 +3,7 @@ package api
 import (
 	"fmt"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -107,14 +108,13 @@ func checkParameter(p parameter, known names, seen map[string]bool) error {
 
 func isUTF8(p parameter) bool { return utf8.ValidString(p.name) && utf8.ValidString(p.value) }
 
-// masked is the name of a parameter as an error may show it: a key that was
-// pasted in a wrong place is not repeated (decision 26).
+// pasted is what begins like a key, in any letter case.
+var pasted = regexp.MustCompile(`(?is)(rs[ki]_).+`)
+
+// masked is the name of a parameter or a field as an error may show it: a key
+// that was pasted in a wrong place is not repeated (decision 26).
 func masked(name string) string {
-	name = strings.ToValidUTF8(name, "\uFFFD")
-	if before, _, found := strings.Cut(name, string(roomsensor.APIKey)+"_"); found {
-		return before + string(roomsensor.APIKey) + "_..."
-	}
-	return name
+	return pasted.ReplaceAllString(strings.ToValidUTF8(name, "\uFFFD"), "${1}...")
 }
 
 // tags are the metadata.<key>=value filters (decision 18).

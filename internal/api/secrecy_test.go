@@ -2,15 +2,20 @@ package api_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
 	"roomsensor/internal/api"
+	"roomsensor/internal/canary"
+	"roomsensor/internal/config"
 	"roomsensor/internal/conformance"
 	"roomsensor/internal/roomsensor"
 )
@@ -93,4 +98,44 @@ func TestKeyAsAFilterIsNotRepeated(t *testing.T) {
 		require.NotContains(t, string(got.body), secret)
 		require.NotContains(t, strings.ToLower(f.log.String()), secret)
 	}
+}
+
+// The names of a body's fields are in its errors, unless they are keys.
+func TestKeyAsAFieldIsNotRepeated(t *testing.T) {
+	t.Parallel()
+	conformance.Covers(t, "decision 19.2", "decision 19.3")
+	f := setup(t)
+	_, upload, _ := roomsensor.GenerateKey(roomsensor.IngestKey)
+	for _, key := range []string{f.key, strings.ToUpper(f.key), upload} {
+		for body, param := range map[string]string{
+			`{"KEY":1}`: "", `{"a KEY b":1}`: "a ", `{"metadata":{"KEY":1}}`: "metadata.", `{"metadata":{"KEY":"x","KEY":"x"}}`: "metadata.",
+		} {
+			got := f.patch(t, strings.ReplaceAll(body, "KEY", key))
+			got.requireError(t, roomsensor.CodeValidationFailed, param+key[:len("rsk_")]+"...")
+			require.Empty(t, canary.Keys(got.text()))
+		}
+	}
+	f.patch(t, `{"metadata":{"rsx_1":1}}`).requireError(t, roomsensor.CodeValidationFailed, "metadata.rsx_1")
+}
+
+// A panic may carry anything that its request did. What it says is for the log,
+// which is masked on its way out.
+func TestPanicOfARequestShowsNoSecret(t *testing.T) {
+	t.Parallel()
+	conformance.Covers(t, "decision 26.1", "decision 36", "spec 5, rule 5, secret")
+	f := setup(t)
+	log := &lockedBuffer{}
+	r := f.serve(t, backend{f.store}, func(cfg *api.Config) {
+		cfg.Log = zerolog.New(config.MaskingWriter(log)).Level(zerolog.DebugLevel)
+	}, func(s *http.Server) {
+		s.Handler.(*echo.Echo).GET("/v1/panics", func(c echo.Context) error { panic(fmt.Sprint(c.Request().URL, c.Request().Header)) })
+	})
+	got := r.try(t.Context(), http.MethodGet, "/v1/panics?key="+f.readKey+"&last=1h", "", withKey(f.key))
+	require.NoError(t, got.err)
+	got.requireError(t, roomsensor.CodeInternalError, "")
+	requireReticent(t, got)
+	require.Empty(t, canary.Keys(got.text()))
+	require.Empty(t, canary.Keys([]byte(log.String())))
+	require.Contains(t, log.String(), "_xxxxx&last=1h", "it is the panic that was masked")
+	require.Contains(t, log.String(), "goroutine")
 }

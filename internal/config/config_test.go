@@ -240,6 +240,9 @@ func TestMask(t *testing.T) {
 		"dial `nats://u:secret@a:1`: refused, see b@c":  "dial `nats://u:xxxxx@a:1`: refused, see b@c",
 		`{"a":"http://h:80","b":"x@y"}`:                 `{"a":"http://h:80","b":"x@y"}`,
 		"http://127.0.0.1:8080/docs and a@b":            "http://127.0.0.1:8080/docs and a@b",
+		"Bearer rsk_abc-7_se_cret, rsi_a_b":             "Bearer rsk_abc-7_xxxxx rsi_a_xxxxx",
+		`{"panic":"/readings.csv?key=rsk_a_b&last=1h"}`: `{"panic":"/readings.csv?key=rsk_a_xxxxx&last=1h"}`,
+		"rsk_<key_id>_<secret>":                         "rsk_<key_id>_<secret>",
 	}
 	for text, want := range tests {
 		require.Equal(t, want, config.Mask(text))

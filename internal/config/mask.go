@@ -10,18 +10,21 @@ import (
 const hidden = "xxxxx"
 
 // The places in which a URL carries a secret: the password of its user, a user
-// alone where that is a token (NATS), and a password as a parameter.
+// alone where that is a token (NATS), and a password as a parameter. The secret
+// of a key comes after its public id (decision 24).
 var (
 	passwordInURL = regexp.MustCompile(`(://[^:/?#\s"]*:)[^/?#\s"]*@`)
 	tokenInURL    = regexp.MustCompile(`((?:nats|tls|wss?)://)[^:/?#@\s"]+@`)
 	passwordParam = regexp.MustCompile(`(?i)([?&](?:ssl)?password=)[^&\s"]*`)
+	secretOfKey   = regexp.MustCompile(`(?i)(\brs[ki]_[0-9A-Za-z-]+_)[^\s"&?#\\]+`)
 )
 
-// Mask hides the secrets of every URL in a text.
+// Mask hides the secrets of every URL and every key in a text.
 func Mask(text string) string {
 	text = passwordInURL.ReplaceAllString(text, "${1}"+hidden+"@")
 	text = tokenInURL.ReplaceAllString(text, "${1}"+hidden+"@")
-	return passwordParam.ReplaceAllString(text, "${1}"+hidden)
+	text = passwordParam.ReplaceAllString(text, "${1}"+hidden)
+	return secretOfKey.ReplaceAllString(text, "${1}"+hidden)
 }
 
 // maskingWriter masks what passes through it.

@@ -11,11 +11,14 @@ import (
 	"net"
 	"net/http"
 	"net/http/pprof"
+	"os"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"roomsensor/internal/config"
 	"roomsensor/internal/problem"
 )
 
@@ -40,7 +43,7 @@ func New(health *Health, metrics prometheus.Gatherer) *Server {
 	mux.HandleFunc("GET /readyz", s.ready)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
-	mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
+	mux.HandleFunc("GET /debug/pprof/cmdline", commandLine)
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("POST /debug/pprof/symbol", pprof.Symbol)
@@ -81,6 +84,16 @@ func (s *Server) ready(w http.ResponseWriter, _ *http.Request) {
 		return
 	}
 	writeJSON(w, http.StatusOK, readiness{"ready", []Missing{}})
+}
+
+// commandLine is pprof.Cmdline without the passwords that flags may hold.
+func commandLine(w http.ResponseWriter, _ *http.Request) {
+	args := make([]string, len(os.Args))
+	for i, arg := range os.Args {
+		args[i] = config.Mask(arg)
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = w.Write([]byte(strings.Join(args, "\x00"))) // A client that went away needs no answer.
 }
 
 // readiness is the body of /readyz.

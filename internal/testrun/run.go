@@ -76,7 +76,7 @@ func runTests(ctx context.Context, args []string, out io.Writer) (s *summary, co
 	if _, err := fmt.Fprintf(out, "\n%s\n%s\n%s", info, race, s); err != nil {
 		return nil, 1, fmt.Errorf("writing: %w", err)
 	}
-	return s, code, nil
+	return s, code, s.secretive()
 }
 
 // command returns the program and arguments that run the tests.

@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"roomsensor/internal/canary"
 )
 
 // event is a line of `go test -json`.
@@ -29,6 +31,8 @@ type summary struct {
 	skipped map[string]int
 	// proof is what they say of the contract.
 	proof *proof
+	// leaks are the tests that wrote what looks like the secret of a key: what they print, the service printed.
+	leaks []string
 }
 
 func summarize(path string) (*summary, error) {
@@ -58,6 +62,9 @@ func count(events io.Reader) (*summary, error) {
 		}
 		s.proof.take(e)
 		name := e.Package + " " + e.Test
+		if len(canary.Keys([]byte(e.Output))) > 0 && !slices.Contains(s.leaks, name) {
+			s.leaks = append(s.leaks, name)
+		}
 		switch match := message.FindStringSubmatch(e.Output); {
 		case e.Test == "":
 		case match != nil:
@@ -77,6 +84,15 @@ func (s *summary) skip(reason string) {
 		reason = "(without a reason)"
 	}
 	s.skipped[reason]++
+}
+
+// secretive is an error where a test wrote a secret (decision 26).
+func (s *summary) secretive() error {
+	if len(s.leaks) == 0 {
+		return nil
+	}
+	tests := strings.Join(s.leaks, "\n  ")
+	return fmt.Errorf("what looks like the secret of a key is in the output of these tests:\n  %s", tests)
 }
 
 // String ends with a line for every reason.

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"roomsensor/internal/roomsensor"
 )
 
 // events are lines of `go test -json`, of two packages at the same time.
@@ -40,6 +42,19 @@ func TestSummary(t *testing.T) {
   1 skipped: (without a reason)
   2 skipped: needs the Community edition
 `, s.String())
+}
+
+// A key that a service under test wrote is seen in what its test wrote, whether that passed or not.
+func TestSummaryFindsSecrets(t *testing.T) {
+	t.Parallel()
+	s, err := count(strings.NewReader(events))
+	require.NoError(t, err)
+	require.NoError(t, s.secretive())
+	_, key, _ := roomsensor.GenerateKey(roomsensor.APIKey)
+	line := `{"Action":"output","Package":"a","Test":"TestOne","Output":"    one_test.go:1: GET /v1/readings.csv?key=` + key + `\n"}` + "\n"
+	s, err = count(strings.NewReader(events + line + line))
+	require.NoError(t, err)
+	require.EqualError(t, s.secretive(), "what looks like the secret of a key is in the output of these tests:\n  a TestOne")
 }
 
 func TestSummaryOfBrokenResults(t *testing.T) {
