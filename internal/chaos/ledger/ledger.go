@@ -133,7 +133,9 @@ type Tally struct {
 	Attempts int `json:"attempts"`
 	OK       int `json:"ok"`
 	Failed   int `json:"failed"`
-	Unknown  int `json:"unknown"`
+	// Unsent are those that nobody tried to send. They must be absent, as the failed ones.
+	Unsent  int `json:"unsent,omitempty"`
+	Unknown int `json:"unknown"`
 	// UnknownStored are the unknown ones that the stream holds nevertheless.
 	UnknownStored int `json:"unknown_but_stored"`
 	Readings      int `json:"readings_ok"`
@@ -164,7 +166,11 @@ func (l *Ledger) Tally() (t Tally) {
 				t.UnknownStored++
 			}
 		case Failed:
-			t.Failed++
+			if u.attempts == 0 {
+				t.Unsent++
+			} else {
+				t.Failed++
+			}
 		}
 	}
 	return t

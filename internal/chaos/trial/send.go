@@ -36,6 +36,8 @@ type Sender struct {
 	Confirmed func(*ledger.Request, time.Time)
 	// Calm is closed once no more faults come; until then some requests are held back, so that no fault hits silence.
 	Calm <-chan struct{}
+	// Enough ends the trial when it is closed, and the requests that are not due yet are never sent; nil: all are.
+	Enough <-chan struct{}
 
 	client *http.Client
 }
@@ -67,12 +69,21 @@ func (s *Sender) hand(ctx context.Context, requests []*ledger.Request, due chan<
 	started := time.Now()
 	held := len(requests) - len(requests)*heldPercent/100
 	for i, r := range requests {
-		if Pause(ctx, time.Until(started.Add(r.Due))) != nil {
+		timer := time.NewTimer(time.Until(started.Add(r.Due)))
+		select {
+		case <-timer.C:
+		case <-s.Enough:
+			timer.Stop()
+			return
+		case <-ctx.Done():
+			timer.Stop()
 			return
 		}
 		if i == held {
 			select {
 			case <-s.Calm:
+			case <-s.Enough:
+				return
 			case <-ctx.Done():
 				return
 			}

@@ -103,3 +103,31 @@ func TestRequestsAreSentAgainUnlessAbandoned(t *testing.T) {
 		server.Close()
 	}
 }
+
+// TestEnoughIsEnough has a request that is due and one that would be due in an hour.
+func TestEnoughIsEnough(t *testing.T) {
+	t.Parallel()
+	taken := make(chan struct{}, 2)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusAccepted)
+		taken <- struct{}{}
+	}))
+	t.Cleanup(server.Close)
+	s, _ := senderTo(t, strings.TrimPrefix(server.URL, "http://"))
+	requests := []*ledger.Request{
+		{Uploads: []*ledger.Upload{{ID: 1, Unit: &ledger.Unit{}}}},
+		{Uploads: []*ledger.Upload{{ID: 2, Unit: &ledger.Unit{}}}, Due: time.Hour},
+	}
+	s.Ledger = ledger.New(requests)
+	calm, enough, sent := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	close(calm)
+	s.Calm, s.Enough = calm, enough
+	go func() {
+		defer close(sent)
+		s.SendAll(t.Context(), requests)
+	}()
+	<-taken
+	close(enough)
+	<-sent
+	require.Equal(t, ledger.Tally{Uploads: 2, Attempts: 1, OK: 1, Unsent: 1}, s.Ledger.Tally())
+}
