@@ -59,6 +59,35 @@ func TestUpDownUpEndsWhereItBegan(t *testing.T) {
 	require.Equal(t, before, dump(t, url))
 }
 
+// No request is forgotten that counts for the limit of its key, whichever way
+// the tables of the limit change (decision 25).
+func TestRequestsCountAcrossMigrations(t *testing.T) {
+	t.Parallel()
+	url := dbtest.Empty(t).URL
+	conn, err := pgx.Connect(t.Context(), url)
+	require.NoError(t, err)
+	defer func() { _ = conn.Close(context.Background()) }()
+	remaining := func() (n int) {
+		require.NoError(t, conn.QueryRow(t.Context(), "SELECT remaining FROM rate_window_hit('key')").Scan(&n))
+		return n
+	}
+	require.NoError(t, schema.Up(t.Context(), url, schema.Layout{}))
+	require.Equal(t, 599, remaining())
+	require.Equal(t, 598, remaining())
+	for {
+		_, err := conn.Exec(t.Context(), "SELECT hits FROM rate_windows")
+		if err == nil {
+			break
+		}
+		undone, err := schema.Down(t.Context(), url)
+		require.NoError(t, err)
+		require.True(t, undone)
+	}
+	require.Equal(t, 597, remaining())
+	require.NoError(t, schema.Up(t.Context(), url, schema.Layout{}))
+	require.Equal(t, 596, remaining())
+}
+
 // The edition may change under a database: then the next migration upwards
 // makes the aggregate what the edition offers.
 func TestViewBecomesAggregate(t *testing.T) {

@@ -42,7 +42,7 @@ func (f *fixture) hit(t testing.TB, method, path string, query url.Values, body 
 	requireContract(t, got)
 	require.True(t, got.status < 500 || got.code() == roomsensor.CodeNotImplemented, "%d %s", got.status, f.log)
 	if left, err := strconv.Atoi(got.header.Get("RateLimit-Remaining")); err == nil && left < 10 {
-		f.exec(t, `UPDATE rate_windows SET hits = ARRAY(SELECT hit - INTERVAL '10 minutes' FROM unnest(hits) hit)`)
+		f.exec(t, `UPDATE rate_windows SET hit_at = hit_at - INTERVAL '10 minutes'`)
 	}
 	f.log.reset()
 	return got

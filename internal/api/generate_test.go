@@ -88,7 +88,7 @@ func (f *judge) letTimePass(t *rapid.T, got response) {
 	defer f.mu.Unlock()
 	if left, err := strconv.Atoi(got.header.Get("RateLimit-Remaining")); err == nil && left < 100 {
 		_, err = f.sql.Exec(context.Background(), `UPDATE rate_windows
-			SET hits = ARRAY(SELECT hit - INTERVAL '10 minutes' FROM unnest(hits) hit) WHERE hits[1] < now()`)
+			SET hit_at = hit_at - INTERVAL '10 minutes' WHERE hit_at < now()`)
 		require.NoError(t, err)
 	}
 	if got.request.Method == http.MethodPatch && got.status == http.StatusOK {
@@ -181,8 +181,7 @@ func (f *fixture) badKeys(t *testing.T) []string {
 	_, err := f.store.RevokeAPIKey(t.Context(), id)
 	require.NoError(t, err)
 	limited := f.addKey(t, roomsensor.Key{TeamID: teamID, Scope: roomsensor.ScopeReadWrite})
-	id, _, _ = roomsensor.ParseKey(roomsensor.APIKey, limited)
-	f.exec(t, `INSERT INTO rate_windows SELECT $1, array_agg(clock_timestamp() + INTERVAL '1 day') FROM generate_series(1, 600)`, id)
+	f.fillWindow(t, limited, slices.Repeat([]time.Time{time.Now().AddDate(0, 0, 1)}, roomsensor.RateLimit))
 	_, unknown, _ := roomsensor.GenerateKey(roomsensor.APIKey)
 	_, upload, _ := roomsensor.GenerateKey(roomsensor.IngestKey)
 	return []string{expired, revoked, limited, unknown, upload, wrongSecret(f.key), "x", ""}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
@@ -61,7 +62,7 @@ func (f *fixture) attempt(t *testing.T, a attempt) response {
 // forgetMost empties the windows of all keys but those that are at their limit.
 func (f *fixture) forgetMost(t *testing.T) {
 	t.Helper()
-	f.exec(t, `DELETE FROM rate_windows WHERE cardinality(hits) < 600`)
+	f.exec(t, `DELETE FROM rate_counters WHERE passed - over < 600`)
 }
 
 // credentialsFor are keys that fail the checks of keys: by scope, and each at its limit or not.
@@ -69,8 +70,7 @@ func (f *fixture) credentialsFor(t *testing.T) func(fails func(string) bool) opt
 	t.Helper()
 	limited := func(scope roomsensor.Scope) string {
 		text := f.addKey(t, roomsensor.Key{TeamID: teamID, Scope: scope})
-		id, _, _ := roomsensor.ParseKey(roomsensor.APIKey, text)
-		f.exec(t, `INSERT INTO rate_windows SELECT $1, array_agg(clock_timestamp()) FROM generate_series(1, 600)`, id)
+		f.fillWindow(t, text, slices.Repeat([]time.Time{time.Now()}, roomsensor.RateLimit))
 		return text
 	}
 	keys := map[roomsensor.Scope][2]string{

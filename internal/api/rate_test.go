@@ -30,11 +30,22 @@ func (c *countingLimiter) CountRequest(ctx context.Context, keyID string) (rooms
 // some time ago.
 func (f *fixture) spend(t *testing.T, n int, oldest time.Duration) {
 	t.Helper()
-	id, _, _ := roomsensor.ParseKey(roomsensor.APIKey, f.readKey)
-	f.exec(t, `INSERT INTO rate_windows (key_id, hits)
-		SELECT $1, array_agg(clock_timestamp() - make_interval(secs => $3) + i * INTERVAL '1 microsecond' ORDER BY i)
-		FROM generate_series(1, $2) i
-		ON CONFLICT (key_id) DO UPDATE SET hits = excluded.hits`, id, n, oldest.Seconds())
+	hits := make([]time.Time, n)
+	for i := range hits {
+		hits[i] = time.Now().Add(time.Duration(i)*time.Microsecond - oldest)
+	}
+	f.fillWindow(t, f.readKey, hits)
+}
+
+// fillWindow makes requests of a key that passed, in ascending order, the only
+// ones that did.
+func (f *fixture) fillWindow(t *testing.T, key string, hits []time.Time) {
+	t.Helper()
+	id, _, _ := roomsensor.ParseKey(roomsensor.APIKey, key)
+	f.exec(t, `INSERT INTO rate_windows (key_id, slot, hit_at) SELECT $1, n - 1, at FROM unnest($2::timestamptz[]) WITH ORDINALITY h (at, n)
+		ON CONFLICT (key_id, slot) DO UPDATE SET hit_at = excluded.hit_at`, id, hits)
+	f.exec(t, `INSERT INTO rate_counters (key_id, passed, over) VALUES ($1, $2, 0)
+		ON CONFLICT (key_id) DO UPDATE SET passed = excluded.passed, over = 0`, id, len(hits))
 }
 
 // Decision 25.

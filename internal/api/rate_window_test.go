@@ -37,8 +37,7 @@ func (f *fixture) newWindow(t *testing.T, rt *rapid.T, replicas [2]*replica) *wi
 		w.passed = append(w.passed, f.clock.now().Add(-age))
 	}
 	slices.SortFunc(w.passed, time.Time.Compare)
-	id, _, _ := roomsensor.ParseKey(roomsensor.APIKey, w.key)
-	f.exec(t, `INSERT INTO rate_windows (key_id, hits) VALUES ($1, $2)`, id, w.passed)
+	f.fillWindow(t, w.key, w.passed)
 	return w
 }
 

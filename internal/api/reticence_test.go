@@ -79,7 +79,7 @@ func TestFailuresOfTheDatabaseAreToldToNobody(t *testing.T) {
 	f := setup(t)
 	device := "/devices/" + deviceID.String()
 	for table, paths := range map[string][]string{
-		"api_keys": {"/team"}, "rate_windows": {"/team"}, "teams": {"/team"}, "assignments": {"/devices", "/devices/current", device + "/assignments"},
+		"api_keys": {"/team"}, "rate_windows": {"/team"}, "rate_counters": {"/team"}, "teams": {"/team"}, "assignments": {"/devices", "/devices/current", device + "/assignments"},
 		"devices": {"/devices", device, "/readings.csv"}, "readings": {device + "/readings", "/readings.csv", "/readings.csv?shape=wide"},
 		"idempotency_keys": {"PATCH"},
 	} {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -38,8 +39,7 @@ func TestEveryAnswerOfTheExportIsKeptByNobody(t *testing.T) {
 	expires := start.Add(-time.Hour)
 	expired := f.addKey(t, roomsensor.Key{TeamID: teamID, Scope: roomsensor.ScopeRead, ExpiresAt: &expires})
 	limited := f.addKey(t, roomsensor.Key{TeamID: teamID, Scope: roomsensor.ScopeRead})
-	id, _, _ := roomsensor.ParseKey(roomsensor.APIKey, limited)
-	f.exec(t, `INSERT INTO rate_windows SELECT $1, array_agg(clock_timestamp()) FROM generate_series(1, 600)`, id)
+	f.fillWindow(t, limited, slices.Repeat([]time.Time{time.Now()}, roomsensor.RateLimit))
 	down := f.serve(t, &failing{backend{f.store}, errDatabaseLost}, nil)
 	away := f.serve(t, &failing{backend{f.store}, roomsensor.CodeOverloaded.New()}, nil)
 	f.addReading(t, deviceID, start.Add(-time.Hour), 1)

@@ -41,7 +41,8 @@ func TestKeyIsAPublicPartAndASecret(t *testing.T) {
 func (f *fixture) dump(t *testing.T) string {
 	t.Helper()
 	found, err := f.sql.Query(t.Context(), `SELECT k::text FROM api_keys k UNION ALL
-		SELECT i::text || convert_from(response, 'UTF8') FROM idempotency_keys i UNION ALL SELECT r::text FROM rate_windows r`)
+		SELECT i::text || convert_from(response, 'UTF8') FROM idempotency_keys i UNION ALL
+		SELECT r::text FROM rate_windows r UNION ALL SELECT c::text FROM rate_counters c`)
 	require.NoError(t, err)
 	rows, err := pgx.CollectRows(found, pgx.RowTo[string])
 	require.NoError(t, err)

@@ -46,7 +46,7 @@ func TestTheWindowSlides(t *testing.T) {
 		return v
 	}
 	move := func(d time.Duration) {
-		f.exec(t, "UPDATE rate_windows SET hits = ARRAY(SELECT h - $1::interval FROM unnest(hits) h)", d)
+		f.exec(t, "UPDATE rate_windows SET hit_at = hit_at - $1::interval", d)
 	}
 	count()
 	move(5 * time.Minute)
@@ -70,11 +70,55 @@ func TestTheWindowSlides(t *testing.T) {
 func TestTheWaitIsExact(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	f.exec(t, `INSERT INTO rate_windows (key_id, hits)
-		SELECT 'key', array_agg(now() - interval '10 minutes' + interval '4400 ms') FROM generate_series(1, 600)`)
+	f.exec(t, `INSERT INTO rate_windows (key_id, slot, hit_at)
+		SELECT 'key', i, now() - interval '10 minutes' + interval '4400 ms' FROM generate_series(0, 599) i`)
+	f.exec(t, "INSERT INTO rate_counters (key_id, passed, over) VALUES ('key', 600, 0)")
 	denied, err := f.CountRequest(t.Context(), "key")
 	require.NoError(t, err)
 	require.False(t, denied.Allowed)
 	require.LessOrEqual(t, denied.Reset, 4400*time.Millisecond)
 	require.Positive(t, denied.Reset)
+}
+
+// A key that went round its ring more than once is still held to the limit, and
+// what its requests leave behind is overwritten: no request takes a page.
+func TestTheRingIsOverwrittenInPlace(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	pages := func() (n int) {
+		require.NoError(t, f.sql.QueryRow(t.Context(),
+			"SELECT (pg_relation_size('rate_windows') + pg_relation_size('rate_counters')) / 8192").Scan(&n))
+		return n
+	}
+	const key = "1b4e28ba-2fa1-11d2-883f-0016d3cca427"
+	round := func(requests int) {
+		f.exec(t, "UPDATE rate_windows SET hit_at = hit_at - INTERVAL '10 minutes'")
+		for left := roomsensor.RateLimit - 1; left >= roomsensor.RateLimit-requests; left-- {
+			v, err := f.CountRequest(t.Context(), key)
+			require.NoError(t, err)
+			require.Equal(t, left, v.Remaining)
+		}
+	}
+	round(roomsensor.RateLimit)
+	round(100)
+	round(roomsensor.RateLimit)
+	round(roomsensor.RateLimit)
+	require.Less(t, pages(), 200, "of 1,900 requests, each of which would take one")
+	v, err := f.CountRequest(t.Context(), key)
+	require.NoError(t, err)
+	require.False(t, v.Allowed)
+}
+
+// Rows that somebody deleted by SQL count as requests that are over.
+func TestDeletedTimesAreOver(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	for range 3 {
+		_, err := f.CountRequest(t.Context(), "key")
+		require.NoError(t, err)
+	}
+	f.exec(t, "DELETE FROM rate_windows")
+	v, err := f.CountRequest(t.Context(), "key")
+	require.NoError(t, err)
+	require.Equal(t, roomsensor.RateVerdict{Allowed: true, Remaining: 599, Reset: 10 * time.Minute}, v)
 }

@@ -16,7 +16,7 @@ import (
 
 // copyRows is where COPY into a temporary table becomes cheaper than arrays:
 // about 200 rows where the database is near, more where two round trips more
-// take their time. From 2,000 rows on it takes two thirds of the processor's
+// take their time. At 8,000 rows it takes two thirds of the processor's
 // time, for rows that are there already half of it (bench/NOTES.md).
 const copyRows = 500
 
