@@ -55,9 +55,15 @@ func newPlant(t *testing.T, units ...string) *plant {
 // start runs a process of the program until the test ends, and waits until it is ready.
 func (p *plant) start(args ...string) *procs.Process {
 	p.t.Helper()
+	return p.startAt(freeAddress(p.t), args...)
+}
+
+// startAt is start with an address for the health checks.
+func (p *plant) startAt(ops string, args ...string) *procs.Process {
+	p.t.Helper()
 	self, err := os.Executable()
 	require.NoError(p.t, err)
-	ops, log := freeAddress(p.t), &output{}
+	log := &output{}
 	environment := []string{asProgram + "=1", "OPS_ADDR=" + ops, "INGEST_ADDR=" + p.receiver, "LOG_LEVEL=warn"}
 	for name, value := range p.environment {
 		environment = append(environment, name+"="+value)
@@ -95,11 +101,16 @@ func (p *plant) post(upload string) bool {
 // awaitSettled waits until workers have acknowledged every message.
 func (p *plant) awaitSettled() jetstream.Stream {
 	p.t.Helper()
+	return p.awaitSettledWithin(bearable)
+}
+
+func (p *plant) awaitSettledWithin(most time.Duration) jetstream.Stream {
+	p.t.Helper()
 	uploads := stream(p.t, p.nats.URL)
 	require.Eventually(p.t, func() bool {
 		consumer, err := uploads.Consumer(p.t.Context(), queue.ConsumerName)
 		return err == nil && consumer.CachedInfo().AckFloor.Stream == uploads.CachedInfo().State.LastSeq
-	}, bearable, 20*time.Millisecond)
+	}, most, 20*time.Millisecond)
 	return uploads
 }
 

@@ -188,8 +188,8 @@ func TestAPIWaitsForMigrations(t *testing.T) {
 func TestAPIWaitsForAnAddressThatDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	line := newLine(t, dbtest.New(t).URL)
-	line.cut()
-	r := startAPI(t, apiConfig(line.url))
+	line.Cut()
+	r := startAPI(t, apiConfig(line.URL))
 	ops := r.address("ops")
 	require.Eventually(t, func() bool {
 		_, body := get(t, ops+"/readyz")
@@ -198,12 +198,12 @@ func TestAPIWaitsForAnAddressThatDoesNotAnswer(t *testing.T) {
 	status, _ := get(t, ops+"/livez")
 	require.Equal(t, 200, status)
 
-	line.mend()
+	line.Mend()
 	r.awaitReady()
 	api := r.address("api")
 
 	lost := time.Now()
-	line.cut()
+	line.Cut()
 	require.Eventually(t, func() bool {
 		status, _ := get(t, ops+"/readyz")
 		return status == 503
@@ -212,7 +212,7 @@ func TestAPIWaitsForAnAddressThatDoesNotAnswer(t *testing.T) {
 	status, _ = get(t, api+"/docs")
 	require.Equal(t, 200, status, "what needs no database goes on")
 
-	line.mend()
+	line.Mend()
 	require.Eventually(t, func() bool {
 		status, _ := get(t, ops+"/readyz")
 		return status == 200

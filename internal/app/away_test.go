@@ -27,7 +27,7 @@ func TestDatabaseThatIsAwayIsOverload(t *testing.T) {
 	require.NoError(t, err)
 
 	database := newLine(t, i.database)
-	r := startAPI(t, apiConfig(database.url))
+	r := startAPI(t, apiConfig(database.URL))
 	r.address("ops")
 	base := r.address("api") + "/v1"
 	r.awaitReady()
@@ -42,7 +42,7 @@ func TestDatabaseThatIsAwayIsOverload(t *testing.T) {
 		response, body := ask(path)
 		require.Equal(t, http.StatusOK, response.StatusCode, body)
 	}
-	database.cut()
+	database.Cut()
 	for _, path := range paths {
 		response, body := ask(path)
 		require.Equal(t, http.StatusServiceUnavailable, response.StatusCode, body)
@@ -51,7 +51,7 @@ func TestDatabaseThatIsAwayIsOverload(t *testing.T) {
 		require.Contains(t, body, `"param":null`)
 		require.NotRegexp(t, `(?i)postgres|dial|127\.0\.0\.1:\d+"? *connect|sql`, strings.ReplaceAll(body, base, ""))
 	}
-	database.mend()
+	database.Mend()
 	require.Eventually(t, func() bool {
 		response, _ := ask("/devices")
 		return response.StatusCode == http.StatusOK

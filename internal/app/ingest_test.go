@@ -143,19 +143,19 @@ func TestReceiverNeedsTheQueueAlone(t *testing.T) {
 	i := install(t)
 	database, queue := newLine(t, i.database), newLine(t, i.nats.URL)
 	cfg := i.config()
-	cfg.DatabaseURL, cfg.NATSURL, cfg.NoWorker = database.url, queue.url, true
+	cfg.DatabaseURL, cfg.NATSURL, cfg.NoWorker = database.URL, queue.URL, true
 	r := startIngest(t, cfg)
 	ops, receiver := r.address("ops"), r.address("receiver")
 	r.awaitReady()
 	status, body := i.upload(receiver, 0, 1) // Its key is known from now on.
 	require.Equal(t, 202, status, body)
 
-	database.cut()
+	database.Cut()
 	status, body = i.upload(receiver, 1, 1)
 	require.Equal(t, 202, status, body)
 	require.Zero(t, i.stored(), "a receiver stores nothing")
 
-	queue.cut()
+	queue.Cut()
 	awaitReadiness(t, ops, 503, `"name":"queue","reason":"does not answer"`, 20*time.Second)
 	status, body = i.upload(receiver, 2, 1)
 	require.Equal(t, 503, status)
@@ -163,7 +163,7 @@ func TestReceiverNeedsTheQueueAlone(t *testing.T) {
 	_, body = get(t, ops+"/readyz")
 	require.NotContains(t, body, "database")
 
-	queue.mend()
+	queue.Mend()
 	awaitReadiness(t, ops, 200, "ready", patience)
 	status, body = i.upload(receiver, 2, 1)
 	require.Equal(t, 202, status, body)
@@ -180,7 +180,7 @@ func TestWorkerNeedsQueueAndDatabase(t *testing.T) {
 
 	database := newLine(t, i.database)
 	cfg := i.config()
-	cfg.DatabaseURL, cfg.NoReceiver = database.url, true
+	cfg.DatabaseURL, cfg.NoReceiver = database.URL, true
 	r := startIngest(t, cfg)
 	ops := r.address("ops")
 	r.awaitReady()
@@ -188,11 +188,11 @@ func TestWorkerNeedsQueueAndDatabase(t *testing.T) {
 	require.Equal(t, 202, status, body)
 	i.awaitStored(10)
 
-	database.cut()
+	database.Cut()
 	status, body = i.upload(uploads, 10, 10)
 	require.Equal(t, 202, status, body)
 	awaitReadiness(t, ops, 503, `"name":"database","reason":"does not answer"`, 20*time.Second)
-	database.mend()
+	database.Mend()
 	awaitReadiness(t, ops, 200, "ready", patience)
 	i.awaitStored(20)
 	require.Empty(t, r.bound, "a worker has no public listener")

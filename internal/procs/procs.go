@@ -116,3 +116,23 @@ func (p *Process) PeakMemory() (int64, error) {
 	}
 	return 0, errors.New("the kernel does not tell the memory of a process")
 }
+
+// clockTick is the unit in which Linux tells of processors, on every architecture that Go knows.
+const clockTick = 10 * time.Millisecond
+
+// CPU is how long processors have worked for the process, which must run. Only Linux tells.
+func (p *Process) CPU() (time.Duration, error) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID()))
+	if err != nil {
+		return 0, fmt.Errorf("reading the time of a process: %w", err)
+	}
+	// Behind the name, which may hold anything: the state, ten numbers, and the times in the program and in the kernel.
+	_, numbers, _ := strings.Cut(string(stat), ") ")
+	fields := strings.Fields(numbers)
+	if len(fields) < 13 {
+		return 0, errors.New("the kernel does not tell the time of a process")
+	}
+	program, err := strconv.ParseInt(fields[11], 10, 64)
+	kernel, failed := strconv.ParseInt(fields[12], 10, 64)
+	return time.Duration(program+kernel) * clockTick, errors.Join(err, failed)
+}

@@ -50,10 +50,16 @@ func TestAProcessIsToldToEnd(t *testing.T) {
 	memory, err := p.PeakMemory()
 	require.NoError(t, err)
 	require.Positive(t, memory)
+	require.Eventually(t, func() bool {
+		cpu, err := p.CPU()
+		return err == nil && cpu > 0
+	}, patience, time.Millisecond)
 	took, err := p.Stop(patience)
 	require.NoError(t, err)
 	require.Less(t, took, patience)
 	_, err = p.PeakMemory()
+	require.Error(t, err, "it has ended")
+	_, err = p.CPU()
 	require.Error(t, err, "it has ended")
 
 	_, err = shell(t, "trap 'exit 3' TERM").Stop(patience)
