@@ -1,0 +1,173 @@
+// Package ground is what the benchmarks stand on: a TimescaleDB and a NATS server of their own, the program as real
+// processes, a team with devices, and as many keys as the limiter asks for.
+package ground
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"roomsensor/internal/localdb"
+	"roomsensor/internal/procs"
+	"roomsensor/schema"
+)
+
+// Options say where the database comes from.
+type Options struct {
+	URL      string            // of a server to use instead of one of our own
+	Settings map[string]string // of PostgreSQL, above Settings
+	Log      io.Writer
+}
+
+// Settings are those of a small dedicated server. What is acknowledged is on disk: fsync and synchronous_commit are on.
+func Settings() map[string]string {
+	return map[string]string{
+		"shared_buffers": "4GB",
+		"max_wal_size":   "8GB",
+		// A checkpoint in the middle would fall on one side of a comparison.
+		"checkpoint_timeout":   "30min",
+		"maintenance_work_mem": "512MB",
+	}
+}
+
+// Ground is open until Close.
+type Ground struct {
+	Server   *localdb.Server
+	Database string // URL of the database of the service
+	Pool     *pgxpool.Pool
+	Log      io.Writer
+
+	dir        string
+	roomsensor string
+	natsPath   string
+
+	mu      sync.Mutex
+	closers []func() error
+}
+
+// Open builds the program, starts the database and migrates it.
+func Open(ctx context.Context, o Options) (g *Ground, err error) {
+	g = &Ground{Log: o.Log}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, g.Close())
+		}
+	}()
+	if g.dir, err = os.MkdirTemp("", "roomsensor-bench-"); err != nil {
+		return g, fmt.Errorf("making a place for the benchmarks: %w", err)
+	}
+	g.push(func() error { return os.RemoveAll(g.dir) })
+	if err := g.build(ctx); err != nil {
+		return g, err
+	}
+	if err := g.startServer(ctx, o); err != nil {
+		return g, err
+	}
+	if g.Database, err = g.NewDatabase(ctx); err != nil {
+		return g, err
+	}
+	g.Pool, err = g.Connect(ctx, g.Database)
+	return g, err
+}
+
+func (g *Ground) build(ctx context.Context) (err error) {
+	g.Say("building the program and nats-server")
+	if g.roomsensor, err = procs.Build(ctx, g.dir, procs.Roomsensor); err != nil {
+		return err
+	}
+	g.natsPath, err = procs.Build(ctx, g.dir, procs.NATSServer)
+	return err
+}
+
+func (g *Ground) startServer(ctx context.Context, o Options) (err error) {
+	settings := Settings()
+	maps.Copy(settings, o.Settings)
+	var remove func() error
+	g.Server, remove, err = localdb.StartTemporary(ctx, localdb.Options{
+		URL: o.URL, URLVariable: "BENCH_DATABASE_URL", Settings: settings, Progress: o.Log,
+	})
+	if err != nil {
+		return fmt.Errorf("starting a database: %w", err)
+	}
+	g.push(remove)
+	return nil
+}
+
+// NewDatabase makes a database and migrates it; Close drops it.
+func (g *Ground) NewDatabase(ctx context.Context) (address string, err error) {
+	u, err := url.Parse(g.Server.URL)
+	if err != nil {
+		return "", fmt.Errorf("reading the server's URL: %w", err)
+	}
+	name := fmt.Sprintf("bench_%08x", rand.Uint32()) //nolint:gosec // It only has to be another one each time.
+	if err := execute(ctx, g.Server.URL, "CREATE DATABASE "+name); err != nil {
+		return "", err
+	}
+	g.push(func() error {
+		return execute(context.WithoutCancel(ctx), g.Server.URL, "DROP DATABASE "+name+" WITH (FORCE)")
+	})
+	u.Path = "/" + name
+	return u.String(), schema.Up(ctx, u.String(), schema.Layout{})
+}
+
+// Connect opens a pool that Close closes.
+func (g *Ground) Connect(ctx context.Context, address string) (*pgxpool.Pool, error) {
+	pool, err := pgxpool.New(ctx, address)
+	if err != nil {
+		return nil, fmt.Errorf("opening a pool: %w", err)
+	}
+	g.push(func() error { pool.Close(); return nil })
+	return pool, nil
+}
+
+func execute(ctx context.Context, address, sql string) error {
+	conn, err := pgx.Connect(ctx, address)
+	if err != nil {
+		return fmt.Errorf("connecting to the server: %w", err)
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	if _, err := conn.Exec(ctx, sql); err != nil {
+		return fmt.Errorf("executing %s: %w", sql, err)
+	}
+	return nil
+}
+
+// Say reports progress.
+func (g *Ground) Say(format string, args ...any) {
+	_, _ = fmt.Fprintf(g.Log, "bench: "+format+"\n", args...) // Progress that cannot be shown stops nothing.
+}
+
+func (g *Ground) push(shut func() error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.closers = append(g.closers, shut)
+}
+
+// Close takes everything down, the last first.
+func (g *Ground) Close() (err error) {
+	for _, shut := range slices.Backward(g.closers) {
+		err = errors.Join(err, shut())
+	}
+	g.closers = nil
+	return err
+}
+
+// TempFile makes a file for a peer.
+func (g *Ground) TempFile(name, text string) (path string, err error) {
+	path = filepath.Join(g.dir, name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		return "", fmt.Errorf("writing a file for a benchmark: %w", err)
+	}
+	return path, nil
+}
