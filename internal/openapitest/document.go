@@ -3,6 +3,7 @@
 package openapitest
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -65,6 +66,14 @@ func (d *Document) Parameters(operation string) []*openapi3.Parameter {
 		all = append(all, p.Value)
 	}
 	return all
+}
+
+// Codes are the error codes that the document names.
+func (d *Document) Codes() (codes []string) {
+	for _, code := range d.spec.Components.Schemas["ErrorCode"].Value.Enum {
+		codes = append(codes, fmt.Sprint(code))
+	}
+	return codes
 }
 
 func (d *Document) operation(name string) *openapi3.Operation {
