@@ -26,7 +26,7 @@ func full() options {
 			Fleet:  fleet.Fleet{Seed: 1, Devices: 1000, Deep: 1000, Days: 90, Recent: 9, Gaps: 50},
 			Rounds: 5, Time: 5 * time.Second, Layouts: []string{workload.AsArrived, workload.Ordered},
 			ExportRows: roomsensor.MaxExportRows, UpsertRows: 200_000, UploadDays: 2, BacklogDays: 87,
-			LoadTime: 15 * time.Second,
+			Peers: true, LoadTime: 15 * time.Second,
 		},
 		results: "bench/results/bench.json",
 	}
@@ -37,7 +37,7 @@ func quick() options {
 	o := full()
 	o.Fleet.Deep, o.Fleet.Recent = 100, 4
 	o.Rounds, o.Time, o.LoadTime = 3, 2*time.Second, 4*time.Second
-	o.UpsertRows, o.UploadDays, o.BacklogDays, o.Reduced = 100_000, 1, 2, true
+	o.UpsertRows, o.UploadDays, o.BacklogDays, o.Reduced, o.Peers = 100_000, 1, 2, true, false
 	o.results = "bench/results/quick.json"
 	return o
 }
@@ -61,6 +61,7 @@ func parse(args []string, log io.Writer) (options, error) {
 	flags.IntVar(&o.ExportRows, "export-rows", o.ExportRows, "readings of an export")
 	flags.IntVar(&o.UpsertRows, "upsert-rows", o.UpsertRows, "readings of W5")
 	layouts := flags.String("layout", strings.Join(o.Layouts, ","), "physical orders of the readings, one after the other")
+	flags.BoolVar(&o.Peers, "peers", o.Peers, "build Telegraf and run W6 against it")
 	only := flags.String("only", "", "workloads to run, such as W2,W3; all when empty")
 	flags.StringVar(&o.results, "results", o.results, "file for the figures")
 	flags.StringVar(&o.database, "database-url", "", "server to use instead of one that is started")

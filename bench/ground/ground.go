@@ -11,7 +11,6 @@ import (
 	"math/rand/v2"
 	"net/url"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 
@@ -67,7 +66,7 @@ func Open(ctx context.Context, o Options) (g *Ground, err error) {
 	if g.dir, err = os.MkdirTemp("", "roomsensor-bench-"); err != nil {
 		return g, fmt.Errorf("making a place for the benchmarks: %w", err)
 	}
-	g.push(func() error { return os.RemoveAll(g.dir) })
+	g.Push(func() error { return os.RemoveAll(g.dir) })
 	if err := g.build(ctx); err != nil {
 		return g, err
 	}
@@ -100,12 +99,20 @@ func (g *Ground) startServer(ctx context.Context, o Options) (err error) {
 	if err != nil {
 		return fmt.Errorf("starting a database: %w", err)
 	}
-	g.push(remove)
+	g.Push(remove)
 	return nil
 }
 
 // NewDatabase makes a database and migrates it; Close drops it.
 func (g *Ground) NewDatabase(ctx context.Context) (address string, err error) {
+	if address, err = g.EmptyDatabase(ctx); err != nil {
+		return "", err
+	}
+	return address, schema.Up(ctx, address, schema.Layout{})
+}
+
+// EmptyDatabase makes a database; Close drops it.
+func (g *Ground) EmptyDatabase(ctx context.Context) (address string, err error) {
 	u, err := url.Parse(g.Server.URL)
 	if err != nil {
 		return "", fmt.Errorf("reading the server's URL: %w", err)
@@ -114,11 +121,11 @@ func (g *Ground) NewDatabase(ctx context.Context) (address string, err error) {
 	if err := execute(ctx, g.Server.URL, "CREATE DATABASE "+name); err != nil {
 		return "", err
 	}
-	g.push(func() error {
+	g.Push(func() error {
 		return execute(context.WithoutCancel(ctx), g.Server.URL, "DROP DATABASE "+name+" WITH (FORCE)")
 	})
 	u.Path = "/" + name
-	return u.String(), schema.Up(ctx, u.String(), schema.Layout{})
+	return u.String(), nil
 }
 
 // Connect opens a pool that Close closes.
@@ -127,7 +134,7 @@ func (g *Ground) Connect(ctx context.Context, address string) (*pgxpool.Pool, er
 	if err != nil {
 		return nil, fmt.Errorf("opening a pool: %w", err)
 	}
-	g.push(func() error { pool.Close(); return nil })
+	g.Push(func() error { pool.Close(); return nil })
 	return pool, nil
 }
 
@@ -148,7 +155,8 @@ func (g *Ground) Say(format string, args ...any) {
 	_, _ = fmt.Fprintf(g.Log, "bench: "+format+"\n", args...) // Progress that cannot be shown stops nothing.
 }
 
-func (g *Ground) push(shut func() error) {
+// Push adds what Close does.
+func (g *Ground) Push(shut func() error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.closers = append(g.closers, shut)
@@ -163,11 +171,5 @@ func (g *Ground) Close() (err error) {
 	return err
 }
 
-// TempFile makes a file for a peer.
-func (g *Ground) TempFile(name, text string) (path string, err error) {
-	path = filepath.Join(g.dir, name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		return "", fmt.Errorf("writing a file for a benchmark: %w", err)
-	}
-	return path, nil
-}
+// Dir is a place for what peers need.
+func (g *Ground) Dir() string { return g.dir }

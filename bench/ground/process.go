@@ -39,7 +39,7 @@ func (g *Ground) Serve(ctx context.Context, name string, n *procs.NATS, args ...
 	if err != nil {
 		return nil, err
 	}
-	log, err := g.logFile(name)
+	log, err := g.LogFile(name)
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +53,7 @@ func (g *Ground) Serve(ctx context.Context, name string, n *procs.NATS, args ...
 	if err != nil {
 		return nil, err
 	}
-	g.push(func() error { p.Kill(); return nil })
+	g.Push(func() error { p.Kill(); return nil })
 	ctx, cancel := context.WithTimeout(ctx, readyAfter)
 	defer cancel()
 	if err := p.AwaitReady(ctx, ops); err != nil {
@@ -90,7 +90,7 @@ func (g *Ground) OpenQueue(ctx context.Context, name string) (*Queue, error) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making a place for streams: %w", err)
 	}
-	log, err := g.logFile(name)
+	log, err := g.LogFile(name)
 	if err != nil {
 		return nil, err
 	}
@@ -98,12 +98,12 @@ func (g *Ground) OpenQueue(ctx context.Context, name string) (*Queue, error) {
 	if err != nil {
 		return nil, err
 	}
-	g.push(func() error { server.Kill(); return nil })
+	g.Push(func() error { server.Kill(); return nil })
 	conn, err := queue.Connect(server.URL, "bench", zerolog.Nop())
 	if err != nil {
 		return nil, err
 	}
-	g.push(func() error { conn.Close(); return nil })
+	g.Push(func() error { conn.Close(); return nil })
 	q, err := queue.New(conn, queue.Config{Replicas: 1, MaxBytes: queue.DefaultMaxBytes})
 	if err != nil {
 		return nil, err
@@ -118,19 +118,19 @@ const pollEvery = 10 * time.Millisecond
 func (q *Queue) declare(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyAfter)
 	defer cancel()
-	return until(ctx, func() (bool, error) { return q.Declare(ctx) == nil, nil })
+	return Until(ctx, func() (bool, error) { return q.Declare(ctx) == nil, nil })
 }
 
 // Drained waits until everything in the stream was stored and acknowledged.
 func (q *Queue) Drained(ctx context.Context) error {
-	return until(ctx, func() (bool, error) {
+	return Until(ctx, func() (bool, error) {
 		state, err := q.State(ctx)
 		return state.Waiting == 0 && state.Unacknowledged == 0, err
 	})
 }
 
-// until polls a condition.
-func until(ctx context.Context, holds func() (bool, error)) error {
+// Until polls a condition.
+func Until(ctx context.Context, holds func() (bool, error)) error {
 	ticker := time.NewTicker(pollEvery)
 	defer ticker.Stop()
 	for {
@@ -146,14 +146,14 @@ func until(ctx context.Context, holds func() (bool, error)) error {
 	}
 }
 
-// logFile takes what a process prints; nobody reads it unless something fails.
-func (g *Ground) logFile(name string) (*os.File, error) {
+// LogFile takes what a process prints; nobody reads it unless something fails.
+func (g *Ground) LogFile(name string) (*os.File, error) {
 	path := filepath.Join(g.dir, name+".log")
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600) //nolint:gosec // In a directory of ours.
 	if err != nil {
 		return nil, fmt.Errorf("making a log: %w", err)
 	}
-	g.push(f.Close)
+	g.Push(f.Close)
 	return f, nil
 }
 

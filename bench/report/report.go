@@ -78,14 +78,39 @@ func (r *Report) Print(out io.Writer) error {
 		return fmt.Errorf("printing the table: %w", err)
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(w, "\tworkload\tlayout\tours\tbar\tratio\t(spread)\treach\taim\tverdict") // Flush tells.
+	_, _ = fmt.Fprintln(w, "\tworkload\tlayout\tours\tbar\tratio\t(spread)\treach\taim\tverdict\t") // Flush tells.
 	for i := range r.Rows {
 		_, _ = fmt.Fprintln(w, r.Rows[i].line()) // As above.
 	}
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("printing the table: %w", err)
 	}
+	for _, line := range r.layouts() {
+		_, _ = fmt.Fprintln(out, line) // As above.
+	}
 	return nil
+}
+
+// layouts tells what the physical order of the readings is worth, to both sides.
+func (r *Report) layouts() (lines []string) {
+	for i := range r.Rows {
+		for j := range r.Rows[:i] {
+			first, then := &r.Rows[j], &r.Rows[i]
+			if first.ID != then.ID || first.Workload != then.Workload || len(then.Bar) == 0 {
+				continue
+			}
+			lines = append(lines, fmt.Sprintf("%s %s: %s instead of %s makes ours %.3gx as fast, the bar %.3gx", then.ID,
+				then.Workload, then.Layout, first.Layout, then.gain(then.Ours, first.Ours), then.gain(then.Bar, first.Bar)))
+		}
+	}
+	return lines
+}
+
+func (r *Row) gain(then, first Sample) float64 {
+	if r.Kind == Time {
+		return first.Median() / then.Median()
+	}
+	return then.Median() / first.Median()
 }
 
 func (r *Row) line() string {
@@ -99,7 +124,7 @@ func (r *Row) line() string {
 	}
 	cells := []string{
 		r.ID, r.Workload, r.Layout, fmt.Sprintf("%s %s", amount(r.Ours.Median()), r.Unit), bar, ratio, spread,
-		r.bound(r.Reach), r.bound(r.Aim), r.Verdict,
+		r.bound(r.Reach), r.bound(r.Aim), r.Verdict, r.Note,
 	}
 	return strings.Join(cells, "\t")
 }

@@ -51,6 +51,7 @@ type Row struct {
 	Reach   float64 `json:"reach,omitempty"`
 	Aim     float64 `json:"aim,omitempty"`
 	Verdict string  `json:"verdict"`
+	Note    string  `json:"note,omitempty"`
 }
 
 // The verdicts.

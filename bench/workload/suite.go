@@ -33,6 +33,7 @@ type Options struct {
 	UploadDays  int           `json:"upload_days"`  // that every device sends in a round of W6
 	BacklogDays int           `json:"backlog_days"` // that every device sends for W7
 	LoadTime    time.Duration `json:"load_time"`    // of W8, idle and under load
+	Peers       bool          `json:"peers"`        // Telegraf, for W6
 	Reduced     bool          `json:"reduced"`      // W7 and W9 are told without a verdict
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"roomsensor/bench/bar"
 	"roomsensor/bench/load"
 	"roomsensor/bench/report"
 	"roomsensor/internal/roomsensor"
@@ -47,14 +48,22 @@ func (s *suite) older(length time.Duration) roomsensor.Window {
 
 // upload is W6: uploads from the receiver through the stream to the commit, all of them new readings.
 func (s *suite) upload(ctx context.Context) error {
-	ours, theirs, err := s.contest(ctx, s.uploadRate, nil)
+	var theirs side // None where peers are left out.
+	if s.Peers {
+		t, err := s.openTelegraf(ctx)
+		if err != nil {
+			return err
+		}
+		theirs = t.rate
+	}
+	ours, bars, err := s.contest(ctx, s.uploadRate, theirs)
 	if err != nil {
 		return err
 	}
 	s.rate = ours.Median()
 	s.add(report.Row{
 		ID: "W6", Workload: fmt.Sprintf("upload to commit, %d readings an upload", uploadReadings), Unit: "rows/s",
-		Ours: ours, Against: "Telegraf", Bar: theirs, Reach: 1, Aim: 1.5,
+		Ours: ours, Against: "Telegraf " + bar.TelegrafVersion, Bar: bars, Reach: 1, Aim: 1.5,
 	})
 	return nil
 }
