@@ -268,30 +268,6 @@ func (q *Queries) DeviceListAny(ctx context.Context, db DBTX, teamID uuid.UUID) 
 	return items, nil
 }
 
-const DeviceLock = `-- name: DeviceLock :one
-SELECT display_name, metadata FROM devices
-WHERE team_id = $1 AND id = $2
-FOR NO KEY UPDATE
-`
-
-type DeviceLockParams struct {
-	TeamID   uuid.UUID
-	DeviceID uuid.UUID
-}
-
-type DeviceLockRow struct {
-	DisplayName *string
-	Metadata    []byte
-}
-
-// DeviceLock is the device of a change, until the end of its transaction.
-func (q *Queries) DeviceLock(ctx context.Context, db DBTX, arg DeviceLockParams) (DeviceLockRow, error) {
-	row := db.QueryRow(ctx, DeviceLock, arg.TeamID, arg.DeviceID)
-	var i DeviceLockRow
-	err := row.Scan(&i.DisplayName, &i.Metadata)
-	return i, err
-}
-
 const DeviceLockAny = `-- name: DeviceLockAny :one
 SELECT id FROM devices WHERE id = $1 FOR NO KEY UPDATE
 `
@@ -422,24 +398,79 @@ func (q *Queries) DeviceSetHardware(ctx context.Context, db DBTX, arg DeviceSetH
 	return err
 }
 
-const DeviceUpdate = `-- name: DeviceUpdate :exec
-UPDATE devices SET display_name = $1, metadata = $2
-WHERE team_id = $3 AND id = $4
+const DeviceUpdate = `-- name: DeviceUpdate :one
+WITH changed AS (
+    UPDATE devices
+    SET display_name = CASE WHEN $1::boolean THEN $2::text ELSE devices.display_name END,
+        metadata = (CASE WHEN $3::boolean THEN '{}' ELSE devices.metadata END || $4::jsonb) - $5::text[]
+    WHERE devices.team_id = $6 AND devices.id = $7
+      AND (NOT $8::boolean OR $9::bigint >= (
+          SELECT count(*) FROM jsonb_object_keys(
+              (CASE WHEN $3::boolean THEN '{}' ELSE devices.metadata END || $4::jsonb) - $5::text[])))
+    RETURNING devices.id, devices.team_id, devices.hardware_id, devices.display_name, devices.metadata, devices.firmware_version, devices.firmware_at, devices.last_seen_at, devices.rssi_dbm, devices.signal_bars, devices.signal_at, devices.created_at
+)
+SELECT d.id, d.hardware_id, d.display_name, d.firmware_version, d.metadata,
+       d.last_seen_at, d.rssi_dbm, d.signal_bars,
+       a.id AS assignment_id, a.label, a.started_at, a.external_ref
+FROM changed d
+LEFT JOIN assignments a ON a.device_id = d.id AND a.ended_at IS NULL
 `
 
 type DeviceUpdateParams struct {
-	DisplayName *string
-	Metadata    []byte
-	TeamID      uuid.UUID
-	DeviceID    uuid.UUID
+	SetDisplayName bool
+	NewName        *string
+	Clear          bool
+	Tags           []byte
+	RemovedTags    []string
+	TeamID         uuid.UUID
+	DeviceID       uuid.UUID
+	ChangeTags     bool
+	MostTags       int64
 }
 
-func (q *Queries) DeviceUpdate(ctx context.Context, db DBTX, arg DeviceUpdateParams) error {
-	_, err := db.Exec(ctx, DeviceUpdate,
-		arg.DisplayName,
-		arg.Metadata,
+type DeviceUpdateRow struct {
+	ID              uuid.UUID
+	HardwareID      string
+	DisplayName     *string
+	FirmwareVersion *string
+	Metadata        []byte
+	LastSeenAt      *time.Time
+	RssiDbm         *int32
+	SignalBars      *int16
+	AssignmentID    *uuid.UUID
+	Label           *string
+	StartedAt       *time.Time
+	ExternalRef     *string
+}
+
+// DeviceUpdate merges a change into a device and reads it, in one statement.
+// It changes nothing where a change of tags would leave more of them than most.
+func (q *Queries) DeviceUpdate(ctx context.Context, db DBTX, arg DeviceUpdateParams) (DeviceUpdateRow, error) {
+	row := db.QueryRow(ctx, DeviceUpdate,
+		arg.SetDisplayName,
+		arg.NewName,
+		arg.Clear,
+		arg.Tags,
+		arg.RemovedTags,
 		arg.TeamID,
 		arg.DeviceID,
+		arg.ChangeTags,
+		arg.MostTags,
 	)
-	return err
+	var i DeviceUpdateRow
+	err := row.Scan(
+		&i.ID,
+		&i.HardwareID,
+		&i.DisplayName,
+		&i.FirmwareVersion,
+		&i.Metadata,
+		&i.LastSeenAt,
+		&i.RssiDbm,
+		&i.SignalBars,
+		&i.AssignmentID,
+		&i.Label,
+		&i.StartedAt,
+		&i.ExternalRef,
+	)
+	return i, err
 }

@@ -88,9 +88,16 @@ type PgExtension struct {
 	Extversion string
 }
 
+type RateCounter struct {
+	KeyID  string
+	Passed int64
+	Over   int64
+}
+
 type RateWindow struct {
 	KeyID string
-	Hits  []time.Time
+	Slot  int32
+	HitAt time.Time
 }
 
 type Reading struct {

@@ -29,15 +29,24 @@ WHERE d.team_id = @team_id AND d.id = @device_id;
 -- name: DeviceNameList :many
 SELECT id, display_name FROM devices WHERE team_id = @team_id ORDER BY id;
 
--- DeviceLock is the device of a change, until the end of its transaction.
--- name: DeviceLock :one
-SELECT display_name, metadata FROM devices
-WHERE team_id = @team_id AND id = @device_id
-FOR NO KEY UPDATE;
-
--- name: DeviceUpdate :exec
-UPDATE devices SET display_name = @display_name, metadata = @metadata
-WHERE team_id = @team_id AND id = @device_id;
+-- DeviceUpdate merges a change into a device and reads it, in one statement.
+-- It changes nothing where a change of tags would leave more of them than most.
+-- name: DeviceUpdate :one
+WITH changed AS (
+    UPDATE devices
+    SET display_name = CASE WHEN @set_display_name::boolean THEN sqlc.narg(new_name)::text ELSE devices.display_name END,
+        metadata = (CASE WHEN @clear::boolean THEN '{}' ELSE devices.metadata END || @tags::jsonb) - @removed_tags::text[]
+    WHERE devices.team_id = @team_id AND devices.id = @device_id
+      AND (NOT @change_tags::boolean OR @most_tags::bigint >= (
+          SELECT count(*) FROM jsonb_object_keys(
+              (CASE WHEN @clear::boolean THEN '{}' ELSE devices.metadata END || @tags::jsonb) - @removed_tags::text[])))
+    RETURNING devices.*
+)
+SELECT d.id, d.hardware_id, d.display_name, d.firmware_version, d.metadata,
+       d.last_seen_at, d.rssi_dbm, d.signal_bars,
+       a.id AS assignment_id, a.label, a.started_at, a.external_ref
+FROM changed d
+LEFT JOIN assignments a ON a.device_id = d.id AND a.ended_at IS NULL;
 
 -- DeviceGetAny serves the operator's commands, which know no team.
 -- name: DeviceGetAny :one

@@ -53,7 +53,7 @@ type Devices interface {
 	// one; or, for a request that ran before, the body of then. The error is
 	// roomsensor.ErrBodyDiffers for a once that came with another body.
 	UpdateDevice(ctx context.Context, teamID, deviceID uuid.UUID, patch roomsensor.DevicePatch,
-		once *roomsensor.Once, render func(roomsensor.Device) ([]byte, error)) (body []byte, replayed bool, err error)
+		once *roomsensor.Once, render func(roomsensor.Device) []byte) (body []byte, replayed bool, err error)
 }
 
 // Assignments reads the assignments of a team's devices.

@@ -62,9 +62,7 @@ func (s *server) patchDevice(c *call) error {
 	return nil
 }
 
-func (s *server) renderDevice(d roomsensor.Device) ([]byte, error) {
-	return appendDevice(nil, &d, s.now()), nil
-}
+func (s *server) renderDevice(d roomsensor.Device) []byte { return appendDevice(nil, &d, s.now()) }
 
 // patchHeaders checks the headers of a PATCH and makes of them what identifies
 // the change; nil without an Idempotency-Key.

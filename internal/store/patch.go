@@ -24,39 +24,37 @@ const (
 	onceTimeout = "8s"
 )
 
-// UpdateDevice changes a device and renders the answer in one transaction, in
-// which the answer is also kept for a retry with the same Idempotency-Key
-// (decision 23). Without once the change just runs. Errors are ErrNotFound,
-// ErrBodyDiffers, validation_failed for too many tags after the merge, and
-// overloaded after 5 s of waiting for a concurrent request.
+// UpdateDevice changes a device and renders the answer. With once that is one
+// transaction, in which the answer is also kept for a retry with the same
+// Idempotency-Key (decision 23). Errors are ErrNotFound, ErrBodyDiffers,
+// validation_failed for too many tags after the merge, and overloaded after 5 s
+// of waiting for a concurrent request.
 func (s *Store) UpdateDevice(
 	ctx context.Context, teamID, deviceID uuid.UUID, patch roomsensor.DevicePatch, once *roomsensor.Once,
-	render func(roomsensor.Device) ([]byte, error),
+	render func(roomsensor.Device) []byte,
 ) (body []byte, replayed bool, err error) {
-	waitUntil := time.Now().Add(onceWait)
-	if once != nil {
-		release, err := s.waitTurn(ctx, once, waitUntil)
+	if once == nil {
+		changed, err := s.applyPatch(ctx, s.pool, teamID, deviceID, patch)
 		if err != nil {
-			return nil, false, err
+			return nil, false, fmt.Errorf("changing a device: %w", translate(err))
 		}
-		defer release()
+		return render(changed), false, nil
 	}
+	waitUntil := time.Now().Add(onceWait)
+	release, err := s.waitTurn(ctx, once, waitUntil)
+	if err != nil {
+		return nil, false, err
+	}
+	defer release()
 	err = s.inTx(ctx, "changing a device", func(tx pgx.Tx) error {
-		if once != nil {
-			if body, replayed, err = s.claim(ctx, tx, once, waitUntil); err != nil || replayed {
-				return err
-			}
-		}
-		if err := s.applyPatch(ctx, tx, teamID, deviceID, patch); err != nil {
+		if body, replayed, err = s.claim(ctx, tx, once, waitUntil); err != nil || replayed {
 			return err
 		}
-		changed, err := s.device(ctx, tx, teamID, deviceID)
+		changed, err := s.applyPatch(ctx, tx, teamID, deviceID, patch)
 		if err != nil {
 			return err
 		}
-		if body, err = render(changed); err != nil || once == nil {
-			return err
-		}
+		body = render(changed)
 		return s.queries.IdempotencyKeep(ctx, tx, db.IdempotencyKeepParams{
 			Response: body, KeyID: once.KeyID, Method: once.Method, Path: once.Path, IdempotencyKey: once.Key,
 		})
@@ -82,15 +80,16 @@ func (s *Store) claim(
 ) (body []byte, replayed bool, err error) {
 	// None at all would be without end.
 	wait := max(1, time.Until(waitUntil).Milliseconds())
-	err = s.set(ctx, tx, "lock_timeout", fmt.Sprintf("%dms", wait), "statement_timeout", onceTimeout)
-	if err != nil {
-		return nil, false, err
-	}
-	_, err = s.queries.IdempotencyClaim(ctx, tx, db.IdempotencyClaimParams{
-		KeyID: once.KeyID, Method: once.Method, Path: once.Path, IdempotencyKey: once.Key, BodySha256: once.BodySHA256[:],
-	})
+	var claim pgx.Batch // One round trip.
+	claim.Queue(db.SettingLocal, "lock_timeout", fmt.Sprintf("%dms", wait))
+	claim.Queue(db.SettingLocal, "statement_timeout", onceTimeout)
+	// In the order in which IdempotencyClaim numbers its parameters, see db.IdempotencyClaimParams.
+	var claimedAt time.Time
+	claim.Queue(db.IdempotencyClaim, once.KeyID, once.Method, once.Path, once.Key, once.BodySHA256[:]).
+		QueryRow(func(row pgx.Row) error { return row.Scan(&claimedAt) })
+	err = tx.SendBatch(ctx, &claim).Close()
 	if !errors.Is(err, pgx.ErrNoRows) {
-		return nil, false, err
+		return nil, false, err //nolint:wrapcheck // inTx wraps it.
 	}
 	kept, err := s.queries.IdempotencyGet(ctx, tx, db.IdempotencyGetParams{
 		KeyID: once.KeyID, Method: once.Method, Path: once.Path, IdempotencyKey: once.Key,
@@ -104,33 +103,56 @@ func (s *Store) claim(
 	return kept.Response, true, nil
 }
 
+// applyPatch changes a device in one statement, whoever else changes it. Only
+// where that changed nothing it looks for the reason.
 func (s *Store) applyPatch(
-	ctx context.Context, tx pgx.Tx, teamID, deviceID uuid.UUID, patch roomsensor.DevicePatch,
-) error {
-	row, err := s.queries.DeviceLock(ctx, tx, db.DeviceLockParams{TeamID: teamID, DeviceID: deviceID})
+	ctx context.Context, conn db.DBTX, teamID, deviceID uuid.UUID, patch roomsensor.DevicePatch,
+) (roomsensor.Device, error) {
+	change, err := updateParams(teamID, deviceID, patch)
 	if err != nil {
-		return err
+		return roomsensor.Device{}, err
 	}
-	var tags map[string]string
-	if err := json.Unmarshal(row.Metadata, &tags); err != nil {
-		return fmt.Errorf("reading metadata: %w", err)
+	for {
+		row, err := s.queries.DeviceUpdate(ctx, conn, change)
+		if err == nil {
+			changed := db.DeviceGetRow(row)
+			return device(&changed)
+		}
+		if !errors.Is(err, pgx.ErrNoRows) {
+			return roomsensor.Device{}, err
+		}
+		before, err := s.device(ctx, conn, teamID, deviceID)
+		if err != nil {
+			return roomsensor.Device{}, err
+		}
+		if n := len(patch.Metadata.Apply(before.Metadata)); n > roomsensor.MaxMetadataKeys {
+			return roomsensor.Device{}, roomsensor.Invalid("metadata", fmt.Sprintf(
+				"metadata would have %d keys; at most %d are allowed. Remove some by sending them as null.",
+				n, roomsensor.MaxMetadataKeys))
+		}
+		// Another request removed some of the tags in between.
 	}
-	tags = patch.Metadata.Apply(tags)
-	if len(patch.Metadata.Values) > 0 && len(tags) > roomsensor.MaxMetadataKeys {
-		return roomsensor.Invalid("metadata", fmt.Sprintf(
-			"metadata would have %d keys; at most %d are allowed. Remove some by sending them as null.",
-			len(tags), roomsensor.MaxMetadataKeys))
+}
+
+func updateParams(teamID, deviceID uuid.UUID, patch roomsensor.DevicePatch) (db.DeviceUpdateParams, error) {
+	removed, set := []string{}, map[string]string{}
+	for key, value := range patch.Metadata.Values {
+		if value == nil {
+			removed = append(removed, key)
+		} else {
+			set[key] = *value
+		}
 	}
-	if patch.SetDisplayName {
-		row.DisplayName = patch.DisplayName
-	}
-	metadata, err := json.Marshal(tags)
+	tags, err := json.Marshal(set)
 	if err != nil {
-		return fmt.Errorf("writing metadata: %w", err)
+		return db.DeviceUpdateParams{}, fmt.Errorf("writing metadata: %w", err)
 	}
-	return s.queries.DeviceUpdate(ctx, tx, db.DeviceUpdateParams{
-		TeamID: teamID, DeviceID: deviceID, DisplayName: row.DisplayName, Metadata: metadata,
-	})
+	return db.DeviceUpdateParams{
+		TeamID: teamID, DeviceID: deviceID,
+		SetDisplayName: patch.SetDisplayName, NewName: patch.DisplayName,
+		Clear: patch.Metadata.Clear, Tags: tags, RemovedTags: removed,
+		ChangeTags: len(patch.Metadata.Values) > 0, MostTags: roomsensor.MaxMetadataKeys,
+	}, nil
 }
 
 // PurgeIdempotency removes the answers that were kept for 24 hours and tells

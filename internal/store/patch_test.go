@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -9,12 +10,13 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
+	"pgregory.net/rapid"
 
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/store"
 )
 
-func renderName(d roomsensor.Device) ([]byte, error) { return []byte(*d.DisplayName), nil }
+func renderName(d roomsensor.Device) []byte { return []byte(*d.DisplayName) }
 
 func named(name string) roomsensor.DevicePatch {
 	return roomsensor.DevicePatch{SetDisplayName: true, DisplayName: &name}
@@ -69,7 +71,7 @@ func TestTooManyTagsAfterTheMerge(t *testing.T) {
 	for i := range roomsensor.MaxMetadataKeys {
 		fill.Metadata.Values[fmt.Sprint("k", i)] = new("v")
 	}
-	empty := func(roomsensor.Device) ([]byte, error) { return nil, nil }
+	empty := func(roomsensor.Device) []byte { return nil }
 	_, _, err := f.UpdateDevice(t.Context(), f.team, f.device, fill, nil, empty)
 	require.NoError(t, err)
 	one := roomsensor.DevicePatch{Metadata: roomsensor.MetadataPatch{Values: map[string]*string{"one": new("v")}}}
@@ -91,9 +93,9 @@ func TestUpdateRunsOnce(t *testing.T) {
 	for i := range 100 {
 		s := []*store.Store{f.Store, other}[i%2]
 		requests.Go(func() error {
-			body, replayed, err := s.UpdateDevice(t.Context(), f.team, f.device, named("Room"), once, func(roomsensor.Device) ([]byte, error) {
+			body, replayed, err := s.UpdateDevice(t.Context(), f.team, f.device, named("Room"), once, func(roomsensor.Device) []byte {
 				runs.Add(1)
-				return []byte("first answer"), nil
+				return []byte("first answer")
 			})
 			if replayed {
 				replays.Add(1)
@@ -156,4 +158,55 @@ func TestFailedUpdateIsNotKept(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, replayed)
 	require.Equal(t, "x", string(body))
+}
+
+// Whatever is drawn, the statement merges as the domain does (decision 21).
+func TestTagsMergeAsTheDomainSays(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	rapid.Check(t, func(rt *rapid.T) {
+		key := rapid.OneOf(rapid.SampledFrom([]string{"", "a", "b", "A", "\"", "a.b", "ключ"}), rapid.StringN(0, 5, -1)).
+			Filter(roomsensor.IsPlain)
+		value := rapid.StringN(0, 5, -1).Filter(roomsensor.IsPlain)
+		want := rapid.MapOf(key, value).Draw(rt, "before")
+		before, err := json.Marshal(want)
+		require.NoError(rt, err)
+		f.exec(t, "UPDATE devices SET metadata = $1", before)
+		for range rapid.IntRange(1, 3).Draw(rt, "patches") {
+			patch := roomsensor.DevicePatch{SetDisplayName: rapid.Bool().Draw(rt, "set name"), DisplayName: rapid.Ptr(value, true).Draw(rt, "name")}
+			patch.Metadata.Clear = rapid.Bool().Draw(rt, "clear")
+			patch.Metadata.Values = rapid.MapOf(key, rapid.Ptr(value, true)).Draw(rt, "values")
+			want = patch.Metadata.Apply(want)
+			_, _, err := f.UpdateDevice(t.Context(), f.team, f.device, patch, nil, func(d roomsensor.Device) []byte {
+				require.Equal(rt, want, d.Metadata)
+				if patch.SetDisplayName {
+					require.Equal(rt, patch.DisplayName, d.DisplayName)
+				}
+				return nil
+			})
+			require.NoError(rt, err)
+		}
+	})
+}
+
+// Two requests that each add tags, at once, never leave more than the limit.
+func TestLimitOfTagsHoldsUnderConcurrency(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	var added atomic.Int32
+	var requests errgroup.Group
+	for i := range 2 * roomsensor.MaxMetadataKeys {
+		requests.Go(func() error {
+			change := roomsensor.DevicePatch{Metadata: roomsensor.MetadataPatch{Values: map[string]*string{fmt.Sprint("k", i): new("v")}}}
+			_, _, err := f.UpdateDevice(t.Context(), f.team, f.device, change, nil, func(roomsensor.Device) []byte { return nil })
+			if err == nil {
+				added.Add(1)
+				return nil
+			}
+			requireCode(t, err, roomsensor.CodeValidationFailed)
+			return nil
+		})
+	}
+	require.NoError(t, requests.Wait())
+	require.EqualValues(t, roomsensor.MaxMetadataKeys, added.Load())
 }

@@ -81,6 +81,8 @@ func TestBindsTeam(t *testing.T) {
 		"SELECT (SELECT 1 FROM devices WHERE team_id = @team_id) FROM readings WHERE id = @id":                  false,
 		"SELECT 1 FROM a LEFT JOIN devices d ON d.id = a.id AND d.team_id = @team_id":                           false,
 		"WITH d AS (SELECT id FROM devices WHERE team_id = @team_id) SELECT 1 FROM readings WHERE id = @device": false,
+		"WITH d AS (UPDATE devices SET x = 1 WHERE team_id = @team_id RETURNING id) SELECT 1 FROM d":            true,
+		"WITH d AS (UPDATE devices SET x = 1 WHERE id = @team_id RETURNING id) SELECT 1 FROM d":                 false,
 	} {
 		require.Equal(t, want, bindsTeam(sql), sql)
 	}
@@ -117,6 +119,8 @@ var (
 	ofTeam   = regexp.MustCompile(`FROM teams WHERE id = @team_id|\b(?:WHERE|AND) (?:\w+\.)?team_id = @team_id\b`)
 	// ofItsDevice is a row of which the device was found to be one of the team.
 	ofItsDevice = regexp.MustCompile(`\b(?:(?:WHERE|AND) (?:(?:\w+\.)?device_id IN|EXISTS)|FROM) TEAM\b`)
+	// fromChanged reads what a statement before it gave; the two names have to be one.
+	fromChanged = regexp.MustCompile(`^WITH (\w+) AS TEAM SELECT .* FROM (\w+)\b`)
 	joinedOn    = regexp.MustCompile(`\bON\b.*?( WHERE\b|$)`)
 )
 
@@ -124,7 +128,9 @@ var (
 func bindsTeam(sql string) bool {
 	holds := func(level string) bool {
 		level = joinedOn.ReplaceAllString(level, "$1")
-		return !disjunct.MatchString(level) && (ofTeam.MatchString(level) || ofItsDevice.MatchString(level))
+		names := fromChanged.FindStringSubmatch(level)
+		ofChanged := names != nil && names[1] == names[2]
+		return !disjunct.MatchString(level) && (ofTeam.MatchString(level) || ofItsDevice.MatchString(level) || ofChanged)
 	}
 	for innermost.MatchString(sql) {
 		sql = innermost.ReplaceAllStringFunc(sql, func(group string) string {
