@@ -87,27 +87,48 @@ func TestABatchGoesOutAtTheEnd(t *testing.T) {
 	})
 }
 
+// Whichever cap is met first ends it, so that what a worker holds is bounded whatever uploads are like.
 func TestABatchGrowsToItsCapWhileNoWriterTakesIt(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		in, out := collecting(t)
-		taken := 0
-		for {
-			select {
-			case in <- holding(100):
-				taken++
-				continue
-			case <-time.After(time.Minute): // Nothing more is taken in.
-			}
-			break
+	weighing := func(bytes int) *delivery {
+		d := holding(1)
+		d.text = make([]byte, bytes)
+		return d
+	}
+	for name, test := range map[string]struct {
+		next func() *delivery
+		most int
+	}{
+		"readings": {func() *delivery { return holding(100) }, capReadings / 100},
+		"uploads":  {func() *delivery { return holding(1) }, capDeliveries},
+		"bytes":    {func() *delivery { return weighing(1 << 20) }, capBytes >> 20},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { growsTo(t, test.most, test.next) })
+		})
+	}
+}
+
+func growsTo(t *testing.T, most int, next func() *delivery) {
+	t.Helper()
+	in, out := collecting(t)
+	taken := 0
+	for {
+		select {
+		case in <- next():
+			taken++
+			continue
+		case <-time.After(time.Minute): // Nothing more is taken in.
 		}
-		require.Equal(t, capReadings/100, taken)
-		b := <-out
-		require.Equal(t, capReadings, b.readings)
-		require.Equal(t, int64(time.Minute/prolongEvery), prolonged(b.deliveries[0]), "it must not go to another worker meanwhile")
-		close(in)
-		<-out
-	})
+		break
+	}
+	require.Equal(t, most, taken)
+	b := <-out
+	require.Len(t, b.deliveries, most)
+	require.Equal(t, int64(time.Minute/prolongEvery), prolonged(b.deliveries[0]), "it must not go to another worker meanwhile")
+	close(in)
+	<-out
 }
 
 func TestABatchIsProlongedWhileItIsStored(t *testing.T) {
