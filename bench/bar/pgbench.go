@@ -15,20 +15,8 @@ import (
 // Statement is what pgbench runs over and over.
 type Statement struct {
 	Database string
-	Setup    string            // pgbench's own commands before it, such as \set
-	SQL      string            // with $1, $2 and so on
-	Args     []string          // SQL in their place; :name is a variable
-	Values   map[string]string // of variables
-}
-
-// script is the statement in pgbench's language, in which a parameter is a variable.
-func (s *Statement) script() string {
-	pairs := make([]string, 0, 2*len(s.Args))
-	for i := len(s.Args); i > 0; i-- { // $12 before $1.
-		pairs = append(pairs, "$"+strconv.Itoa(i), s.Args[i-1])
-	}
-	_, sql, _ := strings.Cut(s.SQL, "\n") // The first line is sqlc's name of the query.
-	return s.Setup + "\n" + strings.NewReplacer(pairs...).Replace(sql) + ";\n"
+	Script   string            // in pgbench's language: SQL in which :name is a parameter, and its own commands
+	Values   map[string]string // of parameters that stay the same
 }
 
 // length is how long pgbench runs. It counts whole seconds; less is a look at whether it works.
@@ -54,7 +42,7 @@ func PGBench(ctx context.Context, s *Statement, connections int, d time.Duration
 	}
 	defer func() { _ = os.RemoveAll(dir) }() // It is temporary.
 	file := filepath.Join(dir, "script.sql")
-	if err := os.WriteFile(file, []byte(s.script()), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(s.Script), 0o600); err != nil {
 		return 0, fmt.Errorf("writing a script of pgbench: %w", err)
 	}
 	args := []string{

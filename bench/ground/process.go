@@ -31,6 +31,13 @@ type Service struct {
 
 // Serve starts a command of the program and waits until it is ready.
 func (g *Ground) Serve(ctx context.Context, name string, n *procs.NATS, args ...string) (*Service, error) {
+	return g.ServeOn(ctx, g.Database, name, n, args...)
+}
+
+// ServeOn is Serve with another address of the database.
+func (g *Ground) ServeOn(
+	ctx context.Context, database, name string, n *procs.NATS, args ...string,
+) (*Service, error) {
 	address, err := procs.FreeAddress()
 	if err != nil {
 		return nil, err
@@ -44,7 +51,7 @@ func (g *Ground) Serve(ctx context.Context, name string, n *procs.NATS, args ...
 		return nil, err
 	}
 	env := []string{
-		"DATABASE_URL=" + g.Database, "API_ADDR=" + address, "INGEST_ADDR=" + address, "OPS_ADDR=" + ops, "LOG_LEVEL=warn",
+		"DATABASE_URL=" + database, "API_ADDR=" + address, "INGEST_ADDR=" + address, "OPS_ADDR=" + ops, "LOG_LEVEL=warn",
 	}
 	if n != nil {
 		env = append(env, "NATS_URL="+n.URL)

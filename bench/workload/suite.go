@@ -33,6 +33,7 @@ type Options struct {
 	UploadDays  int           `json:"upload_days"`  // that every device sends in a round of W6
 	BacklogDays int           `json:"backlog_days"` // that every device sends for W7
 	LoadTime    time.Duration `json:"load_time"`    // of W8, idle and under load
+	Profile     string        `json:"-"`            // directory for profiles and plans; none when empty
 	Peers       bool          `json:"peers"`        // Telegraf, for W6
 	Reduced     bool          `json:"reduced"`      // W7 and W9 are told without a verdict
 }
@@ -54,9 +55,10 @@ type suite struct {
 	keys  *ground.Keys
 	api   *ground.Service
 
-	queue  *ground.Queue
-	worker *ground.Service
-	sender *sender
+	queue    *ground.Queue
+	worker   *ground.Service
+	receiver *ground.Service
+	sender   *sender
 
 	layout string
 	past   time.Time // before it no readings are stored yet; W6 to W8 go on backwards from there

@@ -65,10 +65,12 @@ func (s *suite) exportOne(ctx context.Context, x *selection) error {
 	if err := s.checkExport(ctx, x); err != nil {
 		return err
 	}
-	all := s.visitors(1)
-	defer all.close()
-	ours, theirs, err := s.contest(ctx,
-		steadily(func(ctx context.Context) (load.Answer, error) { return all.list[0].get(ctx, x.path()) }), s.psql(x))
+	get := steadily(func(ctx context.Context) (load.Answer, error) {
+		all := s.visitors(1)
+		defer all.close()
+		return all.list[0].get(ctx, x.path())
+	})
+	ours, theirs, err := s.contest(ctx, get, s.psql(x))
 	if err != nil {
 		return err
 	}
@@ -76,7 +78,7 @@ func (s *suite) exportOne(ctx context.Context, x *selection) error {
 		ID: x.id, Workload: fmt.Sprintf("CSV %s, %d rows", x.name, s.exportRows(x)), Layout: s.layout, Kind: report.Time,
 		Unit: "s", Ours: ours, Against: "psql COPY", Bar: theirs, Reach: 2, Aim: 3,
 	})
-	return nil
+	return s.profileAPI(ctx, strings.NewReplacer(" ", "-", ",", "").Replace(strings.ToLower(x.id)+"-"+x.name), get)
 }
 
 // psql is the side of COPY; nil where there is no psql.

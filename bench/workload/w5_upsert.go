@@ -20,9 +20,10 @@ const upsertBatch = 2000
 
 // writing is a database of its own for W5.
 type writing struct {
-	pool  *pgxpool.Pool
-	store *store.Store
-	rows  []roomsensor.DeviceMeasurement // as they arrive
+	address string
+	pool    *pgxpool.Pool
+	store   *store.Store
+	rows    []roomsensor.DeviceMeasurement // as they arrive
 }
 
 // upsert is W5: readings stored as a worker does, on one connection, against CopyFrom into the same table.
@@ -48,7 +49,30 @@ func (s *suite) upsert(ctx context.Context) error {
 		ID: "W5", Workload: "upsert of readings delivered again", Unit: "rows/s", Ours: again, Against: "pgx CopyFrom",
 		Bar: second, Reach: 0.65, Aim: 1,
 	})
-	return nil
+	if err := s.profileWriting(ctx, "w5-new", w, true); err != nil {
+		return err
+	}
+	return s.profileWriting(ctx, "w5-again", w, false)
+}
+
+// profileWriting profiles the upsert, which runs in this process.
+func (s *suite) profileWriting(ctx context.Context, name string, w *writing, empty bool) error {
+	if s.Profile == "" {
+		return nil
+	}
+	err := withOwnOps(ctx, func(ops string) error { return s.profile(ctx, name, w.timed(w.upsert, empty), ops) })
+	if err != nil {
+		return err
+	}
+	return s.plans(name, w.address, func(address string) error {
+		explained := *w
+		if explained.store, err = store.Open(ctx, address, store.Ingest); err != nil {
+			return err
+		}
+		defer explained.store.Close()
+		_, err = explained.timed(explained.upsert, empty)(ctx)
+		return err
+	})
 }
 
 func (s *suite) openWriting(ctx context.Context) (*writing, error) {
@@ -56,7 +80,7 @@ func (s *suite) openWriting(ctx context.Context) (*writing, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &writing{rows: s.arriving(s.UpsertRows)}
+	w := &writing{address: address, rows: s.arriving(s.UpsertRows)}
 	if w.pool, err = s.Connect(ctx, address); err != nil {
 		return nil, err
 	}

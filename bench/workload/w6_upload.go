@@ -26,15 +26,14 @@ func (s *suite) openQueue(ctx context.Context) (err error) {
 	if s.worker, err = s.Serve(ctx, "worker", s.queue.Server, "ingest", "--no-receiver"); err != nil {
 		return err
 	}
-	receiver, err := s.Serve(ctx, "receiver", s.queue.Server, "ingest", "--no-worker")
-	if err != nil {
+	if s.receiver, err = s.Serve(ctx, "receiver", s.queue.Server, "ingest", "--no-worker"); err != nil {
 		return err
 	}
 	key, err := s.IngestKey(ctx, s.team)
 	if err != nil {
 		return err
 	}
-	s.sender = &sender{load.NewClient(senderConnections), receiver.URL + "/uploads", "Bearer " + key}
+	s.sender = &sender{load.NewClient(senderConnections), s.receiver.URL + "/uploads", "Bearer " + key}
 	// A receiver looks for credentials that it does not know; from then on it has this one.
 	return s.sender.post(ctx, s.fleet.Upload(0, s.older(roomsensor.BucketLength)))
 }
@@ -65,7 +64,7 @@ func (s *suite) upload(ctx context.Context) error {
 		ID: "W6", Workload: fmt.Sprintf("upload to commit, %d readings an upload", uploadReadings), Unit: "rows/s",
 		Ours: ours, Against: "Telegraf " + bar.TelegrafVersion, Bar: bars, Reach: 1, Aim: 1.5,
 	})
-	return nil
+	return s.profile(ctx, "w6", s.uploadRate, s.receiver.Ops, s.worker.Ops)
 }
 
 func (s *suite) uploadRate(ctx context.Context) (float64, error) {
