@@ -26,6 +26,7 @@ type flags struct {
 	Rate         int           `help:"Readings to send a second." placeholder:"N"`
 	Down         time.Duration `help:"How long a member stays dead or cut off." placeholder:"TIME"`
 	Detect       time.Duration `help:"How long it takes until the standby of a dead primary is promoted." placeholder:"TIME"`
+	Only         string        `help:"Only the faults with this in their names, such as primary." placeholder:"TEXT"`
 	Asynchronous bool          `help:"The negative control: nobody waits for the standby, which is cut off before the primary dies, and the trial must fail."`
 	Report       string        `help:"File for the report as JSON." default:"cluster.json" placeholder:"FILE"`
 	Dir          string        `help:"Directory for logs; a temporary one by default." placeholder:"DIR"`
@@ -66,7 +67,7 @@ func (f *flags) options(progress io.Writer) cluster.Options {
 	if f.Detect > 0 {
 		o.Detect = f.Detect
 	}
-	o.Asynchronous, o.Dir, o.Progress = f.Asynchronous, f.Dir, progress
+	o.Only, o.Asynchronous, o.Dir, o.Progress = f.Only, f.Asynchronous, f.Dir, progress
 	return o
 }
 

@@ -16,10 +16,11 @@ func TestFlagsChangeTheTrial(t *testing.T) {
 	require.Equal(t, cluster.Full(4), f.options(nil))
 	f.Short = true
 	require.Equal(t, cluster.Short(4), f.options(nil))
-	f.Rounds, f.Rate, f.Down, f.Detect, f.Asynchronous, f.Dir = 7, 8, time.Second, time.Minute, true, "here"
+	f.Rounds, f.Rate, f.Down, f.Detect = 7, 8, time.Second, time.Minute
+	f.Only, f.Asynchronous, f.Dir = "primary", true, "here"
 	o := f.options(nil)
-	require.Equal(t, []any{7, 8, time.Second, time.Minute, true, "here"},
-		[]any{o.Rounds, o.Rate, o.Down, o.Detect, o.Asynchronous, o.Dir})
+	require.Equal(t, []any{7, 8, time.Second, time.Minute, "primary", true, "here"},
+		[]any{o.Rounds, o.Rate, o.Down, o.Detect, o.Only, o.Asynchronous, o.Dir})
 	drawn, again := (&flags{}).options(nil), (&flags{}).options(nil)
 	require.NotEqual(t, drawn.Seed, again.Seed)
 }

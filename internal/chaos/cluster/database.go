@@ -38,16 +38,16 @@ var settings = []string{
 	"-c", "timescaledb.telemetry_level=off", "-c", "max_connections=200",
 }
 
-// standbyScript copies the primary, and then is its standby. The slot makes the primary keep what the standby lacks.
+// standbyScript copies the primary, and then is its standby. cluster_name is how the primary knows it: the standby
+// alone goes by that name, and not the copying, for which the primary would wait as if it were the standby. The slot
+// makes the primary keep what the standby lacks.
 const standbyScript = `set -e
 primary=$1 name=$2
 shift 2
-if [ ! -s "$PGDATA/PG_VERSION" ]; then
-  pg_basebackup --dbname="host=$primary user=postgres application_name=$name" --pgdata="$PGDATA" \
-    --write-recovery-conf --checkpoint=fast --create-slot --slot="$(echo "$name" | tr - _)"
-  chmod 700 "$PGDATA"
-fi
-exec "$@"
+pg_basebackup --dbname="host=$primary user=postgres" --pgdata="$PGDATA" --write-recovery-conf --checkpoint=fast \
+  --create-slot --slot="$(echo "$name" | tr - _)"
+chmod 700 "$PGDATA"
+exec "$@" -c cluster_name="$name"
 `
 
 // startDatabase starts a primary, and a standby of it.
@@ -121,7 +121,7 @@ func (p *pair) waitFor(ctx context.Context, server *container, standby string) e
 
 var errNoStandby = errors.New("the standby does not follow")
 
-// standbyFollows asks the primary.
+// standbyFollows asks the primary, and the standby whether it answers.
 func (w *world) standbyFollows(sync string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		var follows bool
@@ -134,7 +134,7 @@ func (w *world) standbyFollows(sync string) func(context.Context) error {
 		if err == nil && !follows {
 			err = errNoStandby
 		}
-		return err
+		return errors.Join(err, w.database.on(ctx, w.database.standby, "SELECT 1"))
 	}
 }
 
@@ -158,11 +158,11 @@ func (p *pair) on(ctx context.Context, server *container, statements ...string) 
 	})
 }
 
-// lookTimeout bounds a question to one member.
-const lookTimeout = 5 * time.Second
+// lookTimeout bounds a question to one member, on a machine that may be busy.
+const lookTimeout = 15 * time.Second
 
 func (p *pair) ask(ctx context.Context, server *container, question func(context.Context, *pgx.Conn) error) error {
-	ctx, cancel := context.WithTimeout(ctx, 2*lookTimeout)
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, "postgres://postgres:"+password+"@"+p.ports[server.member]+"/roomsensor")
 	if err != nil {

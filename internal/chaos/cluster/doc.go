@@ -26,6 +26,8 @@ type Options struct {
 	Detect time.Duration `json:"detect_ns"`
 	// Rest is how long the cluster works undisturbed between two faults.
 	Rest time.Duration `json:"rest_ns"`
+	// Only is a part of the names of the faults that happen; empty: all do.
+	Only string `json:"only,omitempty"`
 	// AckWait is how long the queue waits for a worker, where that is to be shorter than in production.
 	AckWait time.Duration `json:"ack_wait_ns"`
 	// Asynchronous is the negative control: the standby is not waited for, and cut off before the primary dies.
@@ -44,7 +46,7 @@ type Options struct {
 // Full is the trial that is the proof.
 func Full(seed uint64) Options {
 	return Options{
-		Seed: seed, Rounds: 2, Rate: 250, Units: 30, Teams: 3,
+		Seed: seed, Rounds: 2, Rate: 250, Units: 36, Teams: 3,
 		Down: 20 * time.Second, Detect: 5 * time.Second, Rest: 10 * time.Second,
 	}
 }
@@ -52,7 +54,7 @@ func Full(seed uint64) Options {
 // Short has every kind of fault once, with shorter pauses.
 func Short(seed uint64) Options {
 	return Options{
-		Seed: seed, Rounds: 1, Rate: 100, Units: 12, Teams: 2,
+		Seed: seed, Rounds: 1, Rate: 200, Units: 24, Teams: 2,
 		Down: 8 * time.Second, Detect: time.Second, Rest: 2 * time.Second, AckWait: 5 * time.Second,
 	}
 }

@@ -2,8 +2,12 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"roomsensor/internal/chaos/trial"
 )
@@ -46,6 +50,9 @@ var kinds = []kind{
 func (f *faults) run(ctx context.Context) error {
 	for round := range f.options.Rounds {
 		for _, k := range kinds {
+			if !strings.Contains(k.name, f.options.Only) {
+				continue
+			}
 			if err := trial.Pause(ctx, f.options.Rest); err != nil {
 				return err
 			}
@@ -168,8 +175,8 @@ func (f *faults) leaveBehind(ctx context.Context, standby *container) error {
 	return trial.Pause(ctx, f.options.Down)
 }
 
-// promote does what an operator does, or the tool that does it for them, and waits until all processes are ready on
-// the promoted server.
+// promote does what an operator does, or the tool that does it for them, and waits until workers store on the promoted
+// server and all processes say that they are ready.
 func (f *faults) promote(ctx context.Context) error {
 	if err := trial.Pause(ctx, f.options.Detect); err != nil {
 		return err
@@ -179,5 +186,22 @@ func (f *faults) promote(ctx context.Context) error {
 		return err
 	}
 	f.say("%s is the primary", f.database.primary.member)
+	if err := f.await(ctx, "a batch on another primary", f.stores); err != nil {
+		return err
+	}
 	return f.await(ctx, "the service on another primary", f.serviceReady)
+}
+
+var errNothingStored = errors.New("nothing was stored since the promotion")
+
+func (f *faults) stores(ctx context.Context) error {
+	return f.database.ask(ctx, f.database.primary, func(ctx context.Context, conn *pgx.Conn) error {
+		var stores bool
+		const question = "SELECT EXISTS (SELECT FROM readings WHERE ingested_at > $1)"
+		err := conn.QueryRow(ctx, question, f.event().Promoted).Scan(&stores)
+		if err == nil && !stores {
+			err = errNothingStored
+		}
+		return err
+	})
 }

@@ -30,6 +30,7 @@ type Report struct {
 	Outages  []Outage       `json:"outages"`
 
 	Uploads  ledger.Tally  `json:"uploads"`
+	Visible  trial.Visible `json:"time_to_visible"`
 	Rows     int           `json:"rows"`
 	Rejects  int           `json:"rejects"`
 	Sent     time.Duration `json:"sent_ns"`
@@ -88,7 +89,8 @@ func (r *run) report(ctx context.Context) (*Report, error) {
 	report := &Report{
 		Verdict: r.judge.Verdict, Findings: r.findings, Started: r.started.UTC().Truncate(time.Second),
 		Options: r.options, Hardware: trial.Machine(info.String()), Uploads: r.judge.Ledger.Tally(),
-		Rows: r.judge.Rows, Rejects: r.judge.Rejects, Sent: r.sent, Settled: r.settled, Replayed: r.judge.Replayed,
+		Visible: r.watcher.Visible(), Rows: r.judge.Rows, Rejects: r.judge.Rejects,
+		Sent: r.sent, Settled: r.settled, Replayed: r.judge.Replayed,
 	}
 	report.Outages, report.Calm = r.outages()
 	return report, nil
@@ -148,6 +150,8 @@ func (r *Report) printTrial(text *bytes.Buffer) {
 	row("messages in the stream", "%d, %d of them repeat an upload, %d beyond the attempts",
 		r.Uploads.Messages, r.Uploads.Repeated, r.Uploads.Excess)
 	row("rows", "%d readings, %d rejects", r.Rows, r.Rejects)
+	row("time to visible", "p50 %s, p99 %s, most %s, of %d uploads",
+		seconds(r.Visible.P50), seconds(r.Visible.P99), seconds(r.Visible.Most), r.Visible.Uploads)
 	row("time", "%s to send, %s to settle, %s to replay the stream",
 		seconds(r.Sent), seconds(r.Settled), seconds(r.Replayed))
 	_ = table.Flush()

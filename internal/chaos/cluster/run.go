@@ -42,9 +42,10 @@ func Run(ctx context.Context, o Options) (report *Report, err error) {
 // run is one trial.
 type run struct {
 	*world
-	faults *faults
-	judge  trial.Judge
-	prober *prober
+	faults  *faults
+	judge   trial.Judge
+	prober  *prober
+	watcher *trial.Watcher
 
 	receiver, stream, commits gauge
 	started                   time.Time
@@ -53,7 +54,7 @@ type run struct {
 
 // mostRound is how long a round takes at most, of what is planned: for so long there are uploads to send.
 func (o *Options) mostRound() time.Duration {
-	const slack = time.Minute
+	const slack = 2 * time.Minute
 	return time.Duration(len(kinds))*(o.Rest+o.Down+slack/2) + o.Detect + slack
 }
 
@@ -76,9 +77,7 @@ func (r *run) burst(ctx context.Context) error {
 	}
 	r.say("sending up to %d requests in up to %s", len(requests), span)
 	r.started = time.Now()
-	err = r.whileSending(ctx, requests)
-	r.sent = time.Since(r.started)
-	return err
+	return r.whileSending(ctx, requests)
 }
 
 func (r *run) whileSending(ctx context.Context, requests []*ledger.Request) error {
@@ -87,7 +86,9 @@ func (r *run) whileSending(ctx context.Context, requests []*ledger.Request) erro
 	var group sync.WaitGroup
 	defer group.Wait()
 	defer cancel() // Before the others are waited for.
+	r.watcher = trial.NewWatcher(r.trial)
 	group.Go(func() { r.prober.run(ctx) })
+	group.Go(func() { r.watcher.Run(ctx) })
 	enough, sent, calm := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	close(calm) // Nothing is held back: there is more to send than there is time.
 	s := &trial.Sender{
@@ -109,10 +110,12 @@ func (r *run) whileSending(ctx context.Context, requests []*ledger.Request) erro
 		return err
 	}
 	<-sent
-	return nil
+	r.sent = time.Since(r.started)
+	return r.settle(ctx)
 }
 
 func (r *run) confirmed(request *ledger.Request, at time.Time) {
+	r.watcher.Add(request.Uploads, at)
 	if request.Path == ledger.Stream {
 		r.stream.success(at)
 	} else {
@@ -120,8 +123,8 @@ func (r *run) confirmed(request *ledger.Request, at time.Time) {
 	}
 }
 
-// finish waits until the workers are done, and judges. The receivers end first, so that nothing can come after.
-func (r *run) finish(ctx context.Context) error {
+// settle waits until the workers are done. The receivers end first, so that nothing can come after.
+func (r *run) settle(ctx context.Context) error {
 	r.say("all is sent")
 	if err := r.survivors(ctx); err != nil {
 		return err
@@ -135,10 +138,13 @@ func (r *run) finish(ctx context.Context) error {
 	if err := r.trial.Narrow(ctx); err != nil {
 		return err
 	}
-	if _, err := r.trial.Settle(ctx); err != nil {
-		return err
-	}
+	_, err := r.trial.Settle(ctx)
 	r.settled = time.Since(began)
+	return err
+}
+
+// finish judges.
+func (r *run) finish(ctx context.Context) error {
 	if err := r.trial.Ask(ctx, r.readCommits); err != nil {
 		return err
 	}

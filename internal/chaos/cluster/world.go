@@ -153,8 +153,8 @@ func (w *world) makeFleet(ctx context.Context) (err error) {
 }
 
 const (
-	// patience is for whatever must come back by itself.
-	patience = 3 * time.Minute
+	// patience is for whatever must come back by itself, on a machine that may be busy.
+	patience = 10 * time.Minute
 	// lookEvery is how often it is looked for.
 	lookEvery = 200 * time.Millisecond
 )
