@@ -21,6 +21,7 @@ import (
 	"roomsensor/internal/conformance"
 	"roomsensor/internal/dbtest"
 	"roomsensor/internal/natstest"
+	"roomsensor/internal/openapitest"
 	"roomsensor/internal/procs"
 	"roomsensor/internal/roomsensor"
 )
@@ -38,7 +39,7 @@ func dig(t *testing.T) *mine {
 	t.Helper()
 	transport := &http.Transport{DisableCompression: true}
 	t.Cleanup(transport.CloseIdleConnections)
-	m := &mine{secrets: map[string]string{}, written: map[string]*output{}, client: &http.Client{Transport: transport}}
+	m := &mine{secrets: map[string]string{}, written: map[string]*output{}, client: &http.Client{Transport: openapitest.Transport(transport)}}
 	m.operator = &operator{t, map[string]string{"DATABASE_URL": dbtest.New(t).URL, "NATS_URL": natstest.New(t).URL}}
 	for setting, name := range map[string]string{"DATABASE_URL": "database password", "NATS_URL": "NATS password"} {
 		m.environment[setting] = m.withPassword(m.environment[setting], name)

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
+	"roomsensor/internal/openapitest"
 	"roomsensor/internal/procs"
 )
 
@@ -67,7 +68,8 @@ type answer struct {
 	err    error
 }
 
-// ask sends a request with a key. Headers are lines such as Accept-Encoding: gzip.
+// ask sends a request with a key, and holds the answer to the OpenAPI document. Headers are lines such as
+// Accept-Encoding: gzip.
 func (r *replica) ask(method, path, key, body string, headers ...string) answer {
 	request, err := http.NewRequestWithContext(r.t.Context(), method, r.baseURL+path, strings.NewReader(body))
 	if err != nil {
@@ -78,7 +80,7 @@ func (r *replica) ask(method, path, key, body string, headers ...string) answer 
 		name, value, _ := strings.Cut(line, ": ")
 		request.Header.Set(name, value)
 	}
-	got, err := r.client.Do(request)
+	got, err := (&http.Client{Transport: openapitest.Transport(r.client.Transport)}).Do(request)
 	if err != nil {
 		return answer{err: err}
 	}

@@ -50,7 +50,6 @@ func TestFaultsOfTheDatabase(t *testing.T) {
 			f.clock.advance(time.Minute) // So that no key is remembered.
 			for operation, got := range f.everyOperation(t) {
 				require.Equal(t, statuses[fault.code], got.status, "%s: %s", operation, got.body)
-				require.NoError(t, got.check(), operation)
 				requireReticent(t, got)
 				if !strings.HasPrefix(operation, "HEAD ") {
 					got.requireError(t, fault.code, "")
@@ -73,7 +72,6 @@ func TestDeadConnectionsAreReplaced(t *testing.T) {
 		f.exec(t, `SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
 			AND application_name LIKE 'roomsensor%'`)
 		for operation, got := range f.everyOperation(t) {
-			require.NoError(t, got.check(), operation)
 			if got.status != http.StatusOK {
 				require.Equal(t, http.StatusServiceUnavailable, got.status, "%s: %s", operation, got.body)
 				requireReticent(t, got)

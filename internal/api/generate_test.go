@@ -63,7 +63,6 @@ func (f *judge) judge(t *rapid.T, request *openapitest.Request) {
 	require.NoError(t, err)
 	got := f.send(made)
 	require.NoError(t, got.err, "%s", request)
-	require.NoError(t, got.check(), "%s", request)
 	f.letTimePass(t, got)
 	code := got.code()
 	require.True(t, got.status < 500 || code == roomsensor.CodeNotImplemented, "%d to %s", got.status, request)

@@ -140,7 +140,7 @@ func TestConcurrentRequestWaits(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	id, _, _ := roomsensor.ParseKey(roomsensor.APIKey, f.key)
-	const kept = `{"kept":"answer"}`
+	kept := string(f.patch(t, `{"display_name":"kept"}`).body)
 	for name, tc := range map[string]struct {
 		sentence string
 		end      func(pgx.Tx) error

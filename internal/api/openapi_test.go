@@ -3,9 +3,6 @@ package api_test
 import (
 	"bytes"
 	"fmt"
-	"testing"
-
-	"github.com/stretchr/testify/require"
 
 	"roomsensor/internal/canary"
 	"roomsensor/internal/openapitest"
@@ -26,10 +23,4 @@ func (r response) text() []byte {
 	_ = r.header.Write(&text) // Into memory.
 	_, _ = text.Write(r.body)
 	return text.Bytes()
-}
-
-// requireContract holds a response to what the document says of it.
-func requireContract(t testing.TB, got response) {
-	t.Helper()
-	require.NoError(t, got.check())
 }

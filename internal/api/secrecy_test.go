@@ -128,9 +128,9 @@ func TestPanicOfARequestShowsNoSecret(t *testing.T) {
 	r := f.serve(t, backend{f.store}, func(cfg *api.Config) {
 		cfg.Log = zerolog.New(config.MaskingWriter(log)).Level(zerolog.DebugLevel)
 	}, func(s *http.Server) {
-		s.Handler.(*echo.Echo).GET("/v1/panics", func(c echo.Context) error { panic(fmt.Sprint(c.Request().URL, c.Request().Header)) })
+		s.Handler.(*echo.Echo).GET("/panics", func(c echo.Context) error { panic(fmt.Sprint(c.Request().URL, c.Request().Header)) })
 	})
-	got := r.try(t.Context(), http.MethodGet, "/v1/panics?key="+f.readKey+"&last=1h", "", withKey(f.key))
+	got := r.try(t.Context(), http.MethodGet, "/panics?key="+f.readKey+"&last=1h", "", withKey(f.key))
 	require.NoError(t, got.err)
 	got.requireError(t, roomsensor.CodeInternalError, "")
 	requireReticent(t, got)

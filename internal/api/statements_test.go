@@ -38,9 +38,34 @@ func setupMetered(t *testing.T) *metered {
 // costs is how many statements the database executes for a request of a key.
 func (m *metered) costs(t *testing.T, key string) (statements int64, got response) {
 	t.Helper()
+	return m.costsOf(func() response { return m.get(t, "/devices", withKey(key)) })
+}
+
+func (m *metered) costsOf(ask func() response) (statements int64, got response) {
 	before := m.executed.Load()
-	got = m.get(t, "/devices", withKey(key))
+	got = ask()
 	return m.executed.Load() - before, got
+}
+
+// A change by a key that may not, or of what is reserved, is refused before
+// anything of the device is read, let alone written.
+func TestRefusedChangesReadNothing(t *testing.T) {
+	t.Parallel()
+	conformance.Covers(t, "decision 22.4", "decision 19.8", "decision 19.9", "spec 5, rule 4")
+	m := setupMetered(t)
+	const admission = 2 // the key is looked up, the request counted
+	ask := func(key, body string) (int64, response) {
+		return m.costsOf(func() response { return m.patch(t, body, withKey(key), header("Idempotency-Key", "k")) })
+	}
+	cost, got := ask(m.readKey, `{"metadata":{}}`)
+	got.requireError(t, roomsensor.CodeInsufficientScope, "")
+	require.EqualValues(t, admission, cost)
+	cost, got = ask(m.key, `{"assignment":null}`)
+	got.requireError(t, roomsensor.CodeNotImplemented, "assignment")
+	require.EqualValues(t, admission, cost)
+	cost, got = ask(m.key, `{"metadata":{}}`)
+	require.Equal(t, http.StatusOK, got.status)
+	require.Greater(t, cost, int64(admission))
 }
 
 // Decision 25: once a key is denied, its requests cost the database nothing.
