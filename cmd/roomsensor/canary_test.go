@@ -58,15 +58,17 @@ func (m *mine) secret(name string) string {
 	return m.secrets[name]
 }
 
-// withPassword puts a canary into a URL. A password that is there already is one.
+// withPassword puts a canary into a URL. A password that is there already is one, unless it is too short.
 func (m *mine) withPassword(text, name string) string {
 	m.t.Helper()
 	u, err := url.Parse(text)
 	require.NoError(m.t, err)
-	if password, has := u.User.Password(); has {
-		m.secrets[name] = password
-	} else {
+	password, has := u.User.Password()
+	switch {
+	case !has:
 		u.User = url.UserPassword(cmp.Or(u.User.Username(), "user"), m.secret(name))
+	case len(password) >= canary.Least:
+		m.secrets[name] = password
 	}
 	return u.String()
 }
@@ -176,7 +178,7 @@ func (m *mine) tables() {
 // requireSilence looks for every secret in everything that was written.
 func (m *mine) requireSilence() {
 	m.t.Helper()
-	require.GreaterOrEqual(m.t, len(m.secrets), 5)
+	require.GreaterOrEqual(m.t, len(m.secrets), 4)
 	for name, out := range m.written {
 		require.Empty(m.t, canary.Find([]byte(out.String()), m.secrets), name)
 		require.Empty(m.t, canary.Keys([]byte(out.String())), name)

@@ -11,8 +11,8 @@ import (
 	"slices"
 )
 
-// leastPiece is how many characters of a secret betray it.
-const leastPiece = 12
+// Least is how many characters of a secret betray it; one that is shorter cannot be told from other text.
+const Least = 12
 
 // Find returns the names of the secrets that a text holds: a piece of 12 characters, or the secret in hexadecimal or
 // base64, in any letter case. It panics at a secret that is shorter, which would be found everywhere.
@@ -29,12 +29,12 @@ func Find(text []byte, secrets map[string]string) (names []string) {
 
 func holds(text []byte, secret string) bool {
 	for _, form := range forms(secret) {
-		if len(form) < leastPiece {
+		if len(form) < Least {
 			panic(fmt.Sprintf("a secret of %d characters is too short to be looked for", len(form)))
 		}
 		form = bytes.ToLower(form)
-		for i := range len(form) - leastPiece + 1 {
-			if bytes.Contains(text, form[i:i+leastPiece]) {
+		for i := range len(form) - Least + 1 {
+			if bytes.Contains(text, form[i:i+Least]) {
 				return true
 			}
 		}
