@@ -96,11 +96,12 @@ func (r *Report) layouts() (lines []string) {
 	for i := range r.Rows {
 		for j := range r.Rows[:i] {
 			first, then := &r.Rows[j], &r.Rows[i]
-			if first.ID != then.ID || first.Workload != then.Workload || len(then.Bar) == 0 {
+			if first.ID != then.ID || first.Workload != then.Workload || first.Layout == then.Layout || len(then.Bar) == 0 {
 				continue
 			}
-			lines = append(lines, fmt.Sprintf("%s %s: %s instead of %s makes ours %.3gx as fast, the bar %.3gx", then.ID,
-				then.Workload, then.Layout, first.Layout, then.gain(then.Ours, first.Ours), then.gain(then.Bar, first.Bar)))
+			ours, bar := then.gain(then.Ours, first.Ours), then.gain(then.Bar, first.Bar)
+			lines = append(lines, fmt.Sprintf("%s instead of %s makes ours %.3gx as fast, the bar %.3gx: %s %s",
+				then.Layout, first.Layout, ours, bar, then.ID, then.Workload))
 		}
 	}
 	return lines

@@ -1,0 +1,66 @@
+package load_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"roomsensor/bench/load"
+)
+
+func wait(d time.Duration) load.Request {
+	return func(context.Context, int, int) error {
+		time.Sleep(d)
+		return nil
+	}
+}
+
+func TestAClosedLoopWaitsForAnswers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r, err := load.Closed(t.Context(), 4, time.Second, wait(100*time.Millisecond))
+		require.NoError(t, err)
+		require.Equal(t, 40, r.Requests)
+		require.InDelta(t, 40, r.Rate(), 1e-9)
+		require.Equal(t, 100*time.Millisecond, r.Quantile(0.99))
+	})
+}
+
+// A server that stops for a while delays all who were due meanwhile, and an open loop counts that.
+func TestAnOpenLoopDoesNotWait(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		halted := func(context.Context, int, int) error {
+			time.Sleep(time.Until(began.Add(500 * time.Millisecond))) // It answers nobody until then.
+			return nil
+		}
+		r, err := load.Open(t.Context(), 100, time.Second, halted)
+		require.NoError(t, err)
+		require.Equal(t, 100, r.Requests)
+		require.Equal(t, 500*time.Millisecond, r.Quantile(1), "the first one waited from the start")
+		require.InDelta(t, 250*time.Millisecond, r.Quantile(0.75), float64(10*time.Millisecond))
+		require.Zero(t, r.Quantile(0.25))
+	})
+}
+
+func TestAnErrorEndsTheLoop(t *testing.T) {
+	t.Parallel()
+	failed := errors.New("refused")
+	var asked atomic.Int64
+	refuse := func(context.Context, int, int) error {
+		if asked.Add(1) > 3 {
+			return failed
+		}
+		return nil
+	}
+	_, err := load.Closed(t.Context(), 1, time.Hour, refuse)
+	require.ErrorIs(t, err, failed)
+	_, err = load.Open(t.Context(), 1000, time.Hour, refuse)
+	require.ErrorIs(t, err, failed)
+}
