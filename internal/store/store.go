@@ -81,6 +81,7 @@ func openPool(ctx context.Context, databaseURL string, role Role, maxConns int32
 	config.MaxConnLifetimeJitter = connLifetimeJitter
 	config.PingTimeout = pingTimeout
 	config.ConnConfig.ConnectTimeout = connectTimeout
+	config.ConnConfig.DialFunc = newDialer().DialContext
 	config.AfterConnect = registerTimestamps
 	for name, value := range map[string]string{
 		"application_name":                    role.name,
