@@ -74,7 +74,7 @@ func TestMigrateTakesAges(t *testing.T) {
 
 func TestMigrateSaysWhatItNeeds(t *testing.T) {
 	t.Parallel()
-	url := dbtest.Empty(t).URL + "&default_transaction_read_only=on"
+	url := dbtest.Empty(t).With("default_transaction_read_only", "on")
 	o := &operator{t, map[string]string{"DATABASE_URL": url}}
 	o.fails(exitFailure, "Its server must preload TimescaleDB 2.19 or later", "migrate", "up")
 }

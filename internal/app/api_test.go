@@ -230,22 +230,22 @@ func TestAPIEndsWhileItWaits(t *testing.T) {
 
 func TestAPIRefusesABadStart(t *testing.T) {
 	t.Parallel()
-	url := dbtest.New(t).URL
-	bad := apiConfig(url)
+	database := dbtest.New(t)
+	bad := apiConfig(database.URL)
 	bad.APIAddr = "nowhere"
 	var problem *config.ValueError
 	require.ErrorAs(t, app.RunAPI(t.Context(), bad, app.Process{}), &problem)
 	require.Equal(t, "api-addr", problem.Flag)
-	require.ErrorAs(t, app.RunAPI(t.Context(), apiConfig(url+"&pool_max_conns=x"), app.Process{}), &problem)
+	require.ErrorAs(t, app.RunAPI(t.Context(), apiConfig(database.With("pool_max_conns", "x")), app.Process{}), &problem)
 	require.Equal(t, "database-url", problem.Flag)
 
 	taken, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer func() { require.NoError(t, taken.Close()) }()
-	inUse := apiConfig(url)
+	inUse := apiConfig(database.URL)
 	inUse.OpsAddr = taken.Addr().String()
 	require.ErrorContains(t, app.RunAPI(t.Context(), inUse, app.Process{}), "listening on "+inUse.OpsAddr+" for ops")
-	inUse = apiConfig(url)
+	inUse = apiConfig(database.URL)
 	inUse.APIAddr = taken.Addr().String()
 	require.ErrorContains(t, app.RunAPI(t.Context(), inUse, app.Process{}), "listening on "+inUse.APIAddr+" for api")
 }

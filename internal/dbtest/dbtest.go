@@ -6,7 +6,9 @@ package dbtest
 
 import (
 	"context"
+	"net/url"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -24,6 +26,15 @@ const setupTimeout = 9 * time.Minute
 type DB struct {
 	// URL is that of a role which may do everything.
 	URL string
+}
+
+// With is the URL with one parameter more; the server's may have some already, or none.
+func (d *DB) With(parameter, value string) string {
+	mark := "?"
+	if strings.Contains(d.URL, "?") {
+		mark = "&"
+	}
+	return d.URL + mark + parameter + "=" + url.QueryEscape(value)
 }
 
 // New returns a database with every migration applied and no rows.
