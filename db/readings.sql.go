@@ -13,36 +13,45 @@ import (
 )
 
 const ReadingCount = `-- name: ReadingCount :one
-SELECT count(*) FROM (
-    SELECT FROM readings r
-    WHERE r.device_id = ANY($1::uuid[])
-      AND r.device_id IN (SELECT d.id FROM devices d WHERE d.team_id = $2)
-      AND r.bucket_at >= $3::timestamptz
+SELECT count(*) AS rows,
+       coalesce(min(bucket_at), $1)::timestamptz AS first_at, coalesce(max(bucket_at), $1)::timestamptz AS last_at
+FROM (
+    SELECT r.bucket_at FROM readings r
+    WHERE r.device_id = ANY($2::uuid[])
+      AND r.device_id IN (SELECT d.id FROM devices d WHERE d.team_id = $3)
+      AND r.bucket_at >= $1::timestamptz
       AND r.bucket_at < $4::timestamptz
     LIMIT $5::bigint
 ) counted
 `
 
 type ReadingCountParams struct {
+	WindowFrom time.Time
 	DeviceIds  []uuid.UUID
 	TeamID     uuid.UUID
-	WindowFrom time.Time
 	WindowTo   time.Time
 	Most       int64
 }
 
-// ReadingCount counts no further than most.
-func (q *Queries) ReadingCount(ctx context.Context, db DBTX, arg ReadingCountParams) (int64, error) {
+type ReadingCountRow struct {
+	Rows    int64
+	FirstAt time.Time
+	LastAt  time.Time
+}
+
+// ReadingCount counts no further than most, and tells from where to where the
+// counted readings lie.
+func (q *Queries) ReadingCount(ctx context.Context, db DBTX, arg ReadingCountParams) (ReadingCountRow, error) {
 	row := db.QueryRow(ctx, ReadingCount,
+		arg.WindowFrom,
 		arg.DeviceIds,
 		arg.TeamID,
-		arg.WindowFrom,
 		arg.WindowTo,
 		arg.Most,
 	)
-	var count int64
-	err := row.Scan(&count)
-	return count, err
+	var i ReadingCountRow
+	err := row.Scan(&i.Rows, &i.FirstAt, &i.LastAt)
+	return i, err
 }
 
 const ReadingCountBuckets = `-- name: ReadingCountBuckets :one
@@ -80,7 +89,6 @@ WHERE r.device_id = ANY($1::uuid[])
   AND r.device_id IN (SELECT d.id FROM devices d WHERE d.team_id = $2)
   AND r.bucket_at >= $3::timestamptz
   AND r.bucket_at < $4::timestamptz
-ORDER BY r.bucket_at, r.device_id
 `
 
 type ReadingExportParams struct {
@@ -100,8 +108,8 @@ type ReadingExportRow struct {
 	SplDb       *float32
 }
 
-// ReadingExport streams the rows of a CSV. It runs through its text, as its
-// rows are read in binary one by one.
+// ReadingExport is a slice of the rows of a CSV, in no order. It runs through its
+// text, as its rows are read in binary one by one.
 func (q *Queries) ReadingExport(ctx context.Context, db DBTX, arg ReadingExportParams) ([]ReadingExportRow, error) {
 	rows, err := db.Query(ctx, ReadingExport,
 		arg.DeviceIds,

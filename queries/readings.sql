@@ -24,21 +24,23 @@ CROSS JOIN LATERAL (
 ) r
 WHERE d.team_id = @team_id AND d.id = ANY(@device_ids::uuid[]);
 
--- ReadingExport streams the rows of a CSV. It runs through its text, as its
--- rows are read in binary one by one.
+-- ReadingExport is a slice of the rows of a CSV, in no order. It runs through its
+-- text, as its rows are read in binary one by one.
 -- name: ReadingExport :many
 SELECT r.device_id, r.bucket_at, r.co2_ppm, r.temp_c, r.humidity_pct, r.lux, r.spl_db
 FROM readings r
 WHERE r.device_id = ANY(@device_ids::uuid[])
   AND r.device_id IN (SELECT d.id FROM devices d WHERE d.team_id = @team_id)
   AND r.bucket_at >= @window_from::timestamptz
-  AND r.bucket_at < @window_to::timestamptz
-ORDER BY r.bucket_at, r.device_id;
+  AND r.bucket_at < @window_to::timestamptz;
 
--- ReadingCount counts no further than most.
+-- ReadingCount counts no further than most, and tells from where to where the
+-- counted readings lie.
 -- name: ReadingCount :one
-SELECT count(*) FROM (
-    SELECT FROM readings r
+SELECT count(*) AS rows,
+       coalesce(min(bucket_at), @window_from)::timestamptz AS first_at, coalesce(max(bucket_at), @window_from)::timestamptz AS last_at
+FROM (
+    SELECT r.bucket_at FROM readings r
     WHERE r.device_id = ANY(@device_ids::uuid[])
       AND r.device_id IN (SELECT d.id FROM devices d WHERE d.team_id = @team_id)
       AND r.bucket_at >= @window_from::timestamptz

@@ -84,6 +84,6 @@ type Export interface {
 	Lines(ctx context.Context) (int, error)
 	// Each hands every reading to f, by bucket, then by device, and stops at
 	// the first error of f.
-	Each(ctx context.Context, f func(roomsensor.ExportRow) error) error
+	Each(ctx context.Context, f func(*roomsensor.ExportRow) error) error
 	Close()
 }

@@ -113,7 +113,6 @@ type csvStream struct {
 	zipped *compress.Writer // nil where the body is not compressed
 	dog    *watchdog
 	chunk  []byte
-	row    roomsensor.ExportRow // here, so that it is not allocated for every row
 	sent   int
 }
 
@@ -164,9 +163,8 @@ func (s *csvStream) sendRows(ctx context.Context, export Export) error {
 	return s.flush()
 }
 
-func (s *csvStream) add(row roomsensor.ExportRow) error {
-	s.row = row
-	s.chunk = s.layout.AppendRow(s.chunk, &s.row)
+func (s *csvStream) add(row *roomsensor.ExportRow) error {
+	s.chunk = s.layout.AppendRow(s.chunk, row)
 	s.sent++
 	if len(s.chunk) < exportChunk {
 		return nil

@@ -92,8 +92,8 @@ func (g *growingExport) Lines(ctx context.Context) (int, error) {
 	return g.Export.Lines(ctx)
 }
 
-func (g *growingExport) Each(ctx context.Context, f func(roomsensor.ExportRow) error) error {
-	return g.Export.Each(ctx, func(row roomsensor.ExportRow) error { g.grow(); return f(row) })
+func (g *growingExport) Each(ctx context.Context, f func(*roomsensor.ExportRow) error) error {
+	return g.Export.Each(ctx, func(row *roomsensor.ExportRow) error { g.grow(); return f(row) })
 }
 
 // What arrives while an export runs is not in it, neither in the count nor in

@@ -13,4 +13,4 @@ func (noRows) Rows() int                          { return 0 }
 func (noRows) Lines(context.Context) (int, error) { return 0, nil }
 func (noRows) Close()                             {}
 
-func (noRows) Each(context.Context, func(roomsensor.ExportRow) error) error { return nil }
+func (noRows) Each(context.Context, func(*roomsensor.ExportRow) error) error { return nil }

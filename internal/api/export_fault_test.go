@@ -29,9 +29,9 @@ type hookedExport struct {
 	before func(ctx context.Context, row int) error
 }
 
-func (h *hookedExport) Each(ctx context.Context, f func(roomsensor.ExportRow) error) error {
+func (h *hookedExport) Each(ctx context.Context, f func(*roomsensor.ExportRow) error) error {
 	n := 0
-	return h.Export.Each(ctx, func(row roomsensor.ExportRow) error {
+	return h.Export.Each(ctx, func(row *roomsensor.ExportRow) error {
 		if err := h.before(ctx, n); err != nil {
 			return err
 		}

@@ -59,7 +59,7 @@ type endless struct {
 func (e *endless) Rows() int { return e.rows }
 func (e *endless) Close()    { e.ended = time.Now() }
 
-func (e *endless) Each(ctx context.Context, f func(roomsensor.ExportRow) error) error {
+func (e *endless) Each(ctx context.Context, f func(*roomsensor.ExportRow) error) error {
 	for i := range e.rows {
 		if e.before != nil {
 			if err := e.before(ctx, i); err != nil {
@@ -67,7 +67,7 @@ func (e *endless) Each(ctx context.Context, f func(roomsensor.ExportRow) error) 
 			}
 		}
 		row := roomsensor.ExportRow{DeviceID: deviceID, BucketAt: start.Add(time.Duration(i) * 5 * time.Minute)}
-		if err := f(row); err != nil {
+		if err := f(&row); err != nil {
 			return err
 		}
 	}

@@ -2,7 +2,6 @@ package roomsensor
 
 import (
 	"math"
-	"strconv"
 )
 
 // Metric is one of the five quantities that a device measures. Its value is
@@ -82,9 +81,3 @@ func (v *Values) Get(m Metric) (float32, bool) {
 
 // Mask is valid_mask: bit i is set when metric i is present (decision 28).
 func (v *Values) Mask() uint8 { return v.mask }
-
-// AppendNumber appends the shortest decimal form that reads back as the same
-// 32-bit value, never with an exponent (decision 1).
-func AppendNumber(dst []byte, x float32) []byte {
-	return strconv.AppendFloat(dst, float64(x), 'f', -1, 32)
-}

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sort"
 	"time"
 
@@ -30,6 +31,7 @@ type Export struct {
 	teamID uuid.UUID
 	query  roomsensor.ExportQuery
 	rows   int
+	extent roomsensor.Window // of the rows
 }
 
 // Export counts the readings that a query selects. The error is a
@@ -55,9 +57,13 @@ func (e *Export) begin(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if e.rows, err = e.count(ctx, e.query.Window, roomsensor.MaxExportRows+1); err != nil {
+	counted, err := e.count(ctx, e.query.Window, roomsensor.MaxExportRows+1)
+	if err != nil {
 		return err
 	}
+	e.rows = int(counted.Rows)
+	e.extent = e.query.Window.Intersect(
+		roomsensor.Window{From: counted.FirstAt, To: counted.LastAt.Add(roomsensor.BucketLength)})
 	if e.rows > roomsensor.MaxExportRows {
 		return e.tooManyRows(ctx)
 	}
@@ -66,18 +72,17 @@ func (e *Export) begin(ctx context.Context) (err error) {
 	return e.store.set(ctx, e.tx, "statement_timeout", "0", "idle_in_transaction_session_timeout", "0")
 }
 
-func (e *Export) count(ctx context.Context, w roomsensor.Window, most int) (int, error) {
-	n, err := e.store.queries.ReadingCount(ctx, e.tx, db.ReadingCountParams{
-		DeviceIds: e.query.Devices, TeamID: e.teamID, WindowFrom: w.From, WindowTo: w.To, Most: int64(most),
+func (e *Export) count(ctx context.Context, w roomsensor.Window, most int64) (db.ReadingCountRow, error) {
+	return e.store.queries.ReadingCount(ctx, e.tx, db.ReadingCountParams{
+		DeviceIds: e.query.Devices, TeamID: e.teamID, WindowFrom: w.From, WindowTo: w.To, Most: most,
 	})
-	return int(n), err
 }
 
 // tooManyRows counts on, and looks for the longest window from the same start
 // that would fit. Only the grid of buckets matters for its end, so it is
 // bisected, with counts that stop early.
 func (e *Export) tooManyRows(ctx context.Context) error {
-	rows, err := e.count(ctx, e.query.Window, roomsensor.ExportCountCap+1)
+	all, err := e.count(ctx, e.query.Window, roomsensor.ExportCountCap+1)
 	if err != nil {
 		return err
 	}
@@ -98,14 +103,14 @@ func (e *Export) tooManyRows(ctx context.Context) error {
 		if err != nil {
 			return false
 		}
-		var counted int
+		var counted db.ReadingCountRow
 		counted, err = e.count(ctx, roomsensor.Window{From: from, To: end(n)}, roomsensor.MaxExportRows+1)
-		return counted > roomsensor.MaxExportRows
+		return counted.Rows > roomsensor.MaxExportRows
 	})
 	if err != nil {
 		return err
 	}
-	refused := &roomsensor.TooManyRowsError{Rows: rows}
+	refused := &roomsensor.TooManyRowsError{Rows: int(all.Rows)}
 	if until := end(firstThatDoesNot - 1); until.After(from) {
 		refused.FitsUntil = &until
 	}
@@ -127,21 +132,51 @@ func (e *Export) Lines(ctx context.Context) (int, error) {
 }
 
 // Each calls a function for every reading, by bucket_at, then device_id, while
-// further rows arrive. An error of the function ends the walk and is returned.
-func (e *Export) Each(ctx context.Context, do func(roomsensor.ExportRow) error) error {
-	// In the order in which ReadingExport numbers its parameters, see db.ReadingExportParams.
-	rows, err := e.tx.Query(ctx, db.ReadingExport, e.query.Devices, e.teamID, e.query.Window.From, e.query.Window.To)
-	if err != nil {
-		return fmt.Errorf("starting an export: %w", translate(err))
-	}
-	defer rows.Close()
-	for rows.Next() {
-		if err := do(rawExportRow(rows)); err != nil {
+// further rows arrive. The function may not keep the row. Its error ends the
+// walk and is returned. Memory is that of a slice of the window, see sliceRows.
+func (e *Export) Each(ctx context.Context, do func(*roomsensor.ExportRow) error) error {
+	s := newSlice(e.query.Devices)
+	for windows := range slices.Chunk(slicesOf(e.extent, e.rows), e.slicesAhead()) {
+		if err := e.eachOf(ctx, windows, s, do); err != nil {
 			return err
 		}
 	}
-	if err := rows.Err(); err != nil {
-		return fmt.Errorf("streaming an export: %w", translate(err))
+	return nil
+}
+
+// askedAhead is how many bytes of questions go before their answers are read.
+// Above what the buffers of the connection hold, the answers would have to be
+// kept until the last question is gone.
+const askedAhead = 128 << 10
+
+// slicesAhead is how many slices are asked for at once: the server works on the
+// next one while one is encoded.
+func (e *Export) slicesAhead() int {
+	const perDevice, perQuestion = 20, 100 // Bytes.
+	return max(1, askedAhead/(perDevice*len(e.query.Devices)+perQuestion))
+}
+
+func (e *Export) eachOf(
+	ctx context.Context, windows []roomsensor.Window, s *slice, do func(*roomsensor.ExportRow) error,
+) (err error) {
+	var batch pgx.Batch
+	for _, w := range windows {
+		// In the order in which ReadingExport numbers its parameters, see db.ReadingExportParams.
+		batch.Queue(db.ReadingExport, e.query.Devices, e.teamID, w.From, w.To)
+	}
+	results := e.tx.SendBatch(ctx, &batch)
+	defer func() {
+		if closed := results.Close(); err == nil && closed != nil {
+			err = fmt.Errorf("ending an export: %w", translate(closed))
+		}
+	}()
+	for _, w := range windows {
+		if err := s.read(results, w); err != nil {
+			return err
+		}
+		if err := s.each(do); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -3,10 +3,13 @@ package store_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"roomsensor/internal/roomsensor"
@@ -42,8 +45,8 @@ func TestExportStreamsInOrder(t *testing.T) {
 	f.fill(t, 1, uuid.New())
 	f.exec(t, "DELETE FROM readings WHERE device_id = $1", second) // Not seen: one snapshot.
 	var rows []roomsensor.ExportRow
-	require.NoError(t, e.Each(t.Context(), func(row roomsensor.ExportRow) error {
-		rows = append(rows, row)
+	require.NoError(t, e.Each(t.Context(), func(row *roomsensor.ExportRow) error {
+		rows = append(rows, *row)
 		return nil
 	}))
 	require.Len(t, rows, 10)
@@ -65,7 +68,7 @@ func TestExportOfNothing(t *testing.T) {
 		e, err := f.Export(t.Context(), q.team, roomsensor.ExportQuery{Window: days(1), Devices: q.devices})
 		require.NoError(t, err)
 		require.Zero(t, e.Rows())
-		require.NoError(t, e.Each(t.Context(), func(roomsensor.ExportRow) error { return errors.New("a row") }))
+		require.NoError(t, e.Each(t.Context(), func(*roomsensor.ExportRow) error { return errors.New("a row") }))
 		e.Close()
 	}
 }
@@ -130,11 +133,56 @@ func TestExportEndsWithItsContext(t *testing.T) {
 	defer e.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	started := time.Now()
-	err = e.Each(ctx, func(roomsensor.ExportRow) error {
+	err = e.Each(ctx, func(*roomsensor.ExportRow) error {
 		cancel()
 		<-ctx.Done()
 		return ctx.Err()
 	})
 	require.ErrorIs(t, err, context.Canceled)
 	require.Less(t, time.Since(started), time.Second, "the query is gone within a second (reliability, HTTP)")
+}
+
+// However the readings lie in the window, and whoever asks for how many devices,
+// the slices together are what the database would sort.
+func TestSlicesAreInOrder(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	devices := []uuid.UUID{f.device}
+	for i := range 6 {
+		devices = append(devices, f.newDevice(t, fmt.Sprint("dev:", 2+i)))
+	}
+	f.fill(t, 3_000, devices...)
+	f.exec(t, `DELETE FROM readings WHERE device_id = $1 AND bucket_at > $2`, f.device, exportFrom.AddDate(0, 0, 1))
+	f.exec(t, `INSERT INTO readings (device_id, bucket_at) SELECT unnest($1::uuid[]), $2`, devices, exportFrom.AddDate(0, 0, 89))
+	f.exec(t, `INSERT INTO readings (device_id, bucket_at) VALUES ($1, $2)`, f.device, exportFrom.AddDate(300, 0, 0))
+
+	for name, q := range map[string]roomsensor.ExportQuery{
+		"all":         {Window: days(90), Devices: devices},
+		"odd edges":   {Window: roomsensor.Window{From: exportFrom.Add(7 * time.Second), To: exportFrom.AddDate(0, 0, 9).Add(time.Microsecond)}, Devices: devices},
+		"without end": {Window: roomsensor.Window{To: roomsensor.Forever}, Devices: devices},
+		"many names":  {Window: days(90), Devices: slices.Repeat(devices, 2_000)},
+		"nothing":     {Window: roomsensor.Window{From: exportFrom.AddDate(0, 0, 20), To: exportFrom.AddDate(0, 0, 21)}, Devices: devices},
+	} {
+		rows, err := f.sql.Query(t.Context(), `SELECT device_id, bucket_at FROM readings
+			WHERE device_id = ANY($1) AND bucket_at >= $2 AND bucket_at < $3 ORDER BY bucket_at, device_id`, q.Devices[:len(devices)], q.Window.From, q.Window.To)
+		require.NoError(t, err)
+		want, err := pgx.CollectRows(rows, pgx.RowToStructByPos[struct {
+			Device uuid.UUID
+			At     time.Time
+		}])
+		require.NoError(t, err)
+
+		e, err := f.Export(t.Context(), f.team, q)
+		require.NoError(t, err)
+		require.Equal(t, len(want), e.Rows(), name)
+		n := 0
+		require.NoError(t, e.Each(t.Context(), func(row *roomsensor.ExportRow) error {
+			require.Equal(t, want[n].Device, row.DeviceID, "%s: row %d", name, n)
+			require.True(t, want[n].At.Equal(row.BucketAt), "%s: row %d", name, n)
+			n++
+			return nil
+		}))
+		require.Len(t, want, n, name)
+		e.Close()
+	}
 }
