@@ -110,25 +110,3 @@ func (d *demo) live(ctx context.Context, devices []*simulate.Device) {
 func (d *demo) receiver() UploadSink {
 	return NewReceiverSink("http://"+d.ingest.IngestAddr, d.state.IngestKey)
 }
-
-// A machine that does all of this at once may be too busy to answer in time.
-const (
-	demoAttempts = 5
-	demoPause    = time.Second
-)
-
-// patiently tries a few times what can be done again, and returns what went
-// wrong the last time.
-func patiently(ctx context.Context, try func() error) error {
-	for attempt := 1; ; attempt++ {
-		err := try()
-		if err == nil || attempt == demoAttempts || ctx.Err() != nil {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return err
-		case <-time.After(demoPause):
-		}
-	}
-}

@@ -28,12 +28,13 @@ type Migration struct {
 	AppliedAt *string `json:"applied_at"`
 }
 
-// MigrateUp applies every pending migration.
+// MigrateUp applies every pending migration. It is what deployments run first,
+// beside a database that starts as well, so it asks more than once.
 func MigrateUp(ctx context.Context, cfg config.Migration) (Migrations, error) {
 	if err := cfg.Layout.Validate(); err != nil {
 		return Migrations{}, err
 	}
-	if err := checkDatabase(ctx, cfg.Database); err != nil {
+	if err := checkDatabase(ctx, cfg.Database, patiently); err != nil {
 		return Migrations{}, err
 	}
 	layout := schema.Layout{ColumnstoreAfter: cfg.Columnstore(), DropAfter: cfg.Drop()}
@@ -47,7 +48,7 @@ func MigrateUp(ctx context.Context, cfg config.Migration) (Migrations, error) {
 
 // MigrateDown takes the newest migration back.
 func MigrateDown(ctx context.Context, cfg config.Database) (Migrations, error) {
-	if err := checkDatabase(ctx, cfg); err != nil {
+	if err := checkDatabase(ctx, cfg, once); err != nil {
 		return Migrations{}, err
 	}
 	undone, err := schema.Down(ctx, cfg.DatabaseURL)
@@ -62,7 +63,7 @@ func MigrateDown(ctx context.Context, cfg config.Database) (Migrations, error) {
 
 // MigrationStatus looks at the migrations and at the edition.
 func MigrationStatus(ctx context.Context, cfg config.Database) (Migrations, error) {
-	if err := checkDatabase(ctx, cfg); err != nil {
+	if err := checkDatabase(ctx, cfg, once); err != nil {
 		return Migrations{}, err
 	}
 	steps, err := schema.Status(ctx, cfg.DatabaseURL)
@@ -104,14 +105,20 @@ func (m *Migrations) addEdition(ctx context.Context, cfg config.Database) error 
 
 // checkDatabase makes sure that the database answers, so that a URL that leads
 // nowhere is told from a migration that failed.
-func checkDatabase(ctx context.Context, cfg config.Database) error {
+func checkDatabase(
+	ctx context.Context, cfg config.Database, ask func(context.Context, func() error) error,
+) error {
 	s, err := openStore(ctx, cfg, store.Operator)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	if err := s.Ping(ctx); err != nil {
-		return explainDatabase(ctx, cfg.DatabaseURL, err)
-	}
-	return nil
+	return ask(ctx, func() error {
+		if err := s.Ping(ctx); err != nil {
+			return explainDatabase(ctx, cfg.DatabaseURL, err)
+		}
+		return nil
+	})
 }
+
+func once(_ context.Context, try func() error) error { return try() }
