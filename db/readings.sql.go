@@ -55,11 +55,14 @@ func (q *Queries) ReadingCount(ctx context.Context, db DBTX, arg ReadingCountPar
 }
 
 const ReadingCountBuckets = `-- name: ReadingCountBuckets :one
-SELECT count(DISTINCT r.bucket_at) FROM readings r
-WHERE r.device_id = ANY($1::uuid[])
-  AND r.device_id IN (SELECT d.id FROM devices d WHERE d.team_id = $2)
-  AND r.bucket_at >= $3::timestamptz
-  AND r.bucket_at < $4::timestamptz
+SELECT count(*) FROM (
+    SELECT FROM readings r
+    WHERE r.device_id = ANY($1::uuid[])
+      AND r.device_id IN (SELECT d.id FROM devices d WHERE d.team_id = $2)
+      AND r.bucket_at >= $3::timestamptz
+      AND r.bucket_at < $4::timestamptz
+    GROUP BY r.bucket_at
+) lines
 `
 
 type ReadingCountBucketsParams struct {
@@ -69,7 +72,8 @@ type ReadingCountBucketsParams struct {
 	WindowTo   time.Time
 }
 
-// ReadingCountBuckets is the number of lines of a wide export.
+// ReadingCountBuckets is the number of lines of a wide export. count(DISTINCT)
+// would sort them all.
 func (q *Queries) ReadingCountBuckets(ctx context.Context, db DBTX, arg ReadingCountBucketsParams) (int64, error) {
 	row := db.QueryRow(ctx, ReadingCountBuckets,
 		arg.DeviceIds,

@@ -48,13 +48,17 @@ FROM (
     LIMIT @most::bigint
 ) counted;
 
--- ReadingCountBuckets is the number of lines of a wide export.
+-- ReadingCountBuckets is the number of lines of a wide export. count(DISTINCT)
+-- would sort them all.
 -- name: ReadingCountBuckets :one
-SELECT count(DISTINCT r.bucket_at) FROM readings r
-WHERE r.device_id = ANY(@device_ids::uuid[])
-  AND r.device_id IN (SELECT d.id FROM devices d WHERE d.team_id = @team_id)
-  AND r.bucket_at >= @window_from::timestamptz
-  AND r.bucket_at < @window_to::timestamptz;
+SELECT count(*) FROM (
+    SELECT FROM readings r
+    WHERE r.device_id = ANY(@device_ids::uuid[])
+      AND r.device_id IN (SELECT d.id FROM devices d WHERE d.team_id = @team_id)
+      AND r.bucket_at >= @window_from::timestamptz
+      AND r.bucket_at < @window_to::timestamptz
+    GROUP BY r.bucket_at
+) lines;
 
 -- ReadingUpsert writes united, sorted measurements (decisions 37 and 38). It is
 -- the rule of roomsensor.Unite in SQL: the later measurement is the reading, as
