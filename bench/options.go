@@ -36,7 +36,7 @@ func full() options {
 func quick() options {
 	o := full()
 	o.Fleet.Deep, o.Fleet.Recent = 100, 4
-	o.Rounds, o.Time, o.LoadTime = 3, 2*time.Second, 4*time.Second
+	o.Rounds, o.Time, o.LoadTime = 3, 2*time.Second, 3*time.Second
 	o.UpsertRows, o.UploadDays, o.BacklogDays, o.Reduced, o.Peers = 100_000, 1, 2, true, false
 	o.results = "bench/results/quick.json"
 	return o

@@ -65,11 +65,26 @@ func (g *Ground) Plans(since int64) (string, error) {
 		if last[statement] == "" {
 			order = append(order, statement)
 		}
-		last[statement] = took + strings.ReplaceAll(plan, "\n\t", "\n")
+		last[statement] = readable(took + plan)
 	}
 	var all bytes.Buffer
 	for _, statement := range order {
 		all.WriteString(last[statement] + "\n")
 	}
 	return all.String(), nil
+}
+
+// mostOfLine is enough of a line of a plan: lists of a thousand ids are not read.
+const mostOfLine = 240
+
+func readable(plan string) string {
+	lines := strings.Split(plan, "\n")
+	for i, line := range lines {
+		line = strings.TrimPrefix(line, "\t")
+		if len(line) > mostOfLine {
+			line = line[:mostOfLine] + " ..."
+		}
+		lines[i] = line
+	}
+	return strings.Join(lines, "\n")
 }

@@ -221,17 +221,19 @@ type asking func(ctx context.Context, v *visitor, n int) error
 
 // closed is the rate of requests in a closed loop.
 func (s *suite) closed(ctx context.Context, connections int, do asking) (float64, error) {
-	result, err := s.closedLoop(ctx, connections, do)
+	result, err := s.closedLoop(ctx, connections, s.Time, do)
 	if err != nil {
 		return 0, err
 	}
 	return result.Rate(), nil
 }
 
-func (s *suite) closedLoop(ctx context.Context, connections int, do asking) (*load.Result, error) {
+func (s *suite) closedLoop(
+	ctx context.Context, connections int, d time.Duration, do asking,
+) (*load.Result, error) {
 	visitors := s.visitors(connections)
 	defer visitors.close()
-	return load.Closed(ctx, connections, s.Time, func(ctx context.Context, connection, n int) error {
+	return load.Closed(ctx, connections, d, func(ctx context.Context, connection, n int) error {
 		return do(ctx, visitors.list[connection], n)
 	})
 }

@@ -19,29 +19,36 @@ func (s *suite) patch(ctx context.Context) error {
 		Database: s.Database, Script: choose + fmt.Sprintf(updateSQL, s.fleet.DeviceIDSQL(":d")),
 		Values: map[string]string{"team": s.team.String()},
 	}
-	for _, variant := range []struct {
-		name, file string
-		once       bool
-		reach, aim float64
-	}{{"16 connections", "", false, 0.5, 0.8}, {"16 connections, each with an Idempotency-Key", "-once", true, 0, 0}} {
-		change := func(ctx context.Context) (float64, error) {
-			return s.closed(ctx, patchConnections, func(ctx context.Context, v *visitor, n int) error {
-				return s.patchOne(ctx, v, n, variant.once)
-			})
-		}
-		ours, theirs, err := s.contest(ctx, change, s.pgbench(statement, patchConnections))
-		if err != nil {
-			return err
-		}
-		s.add(report.Row{
-			ID: "W4", Workload: "PATCH, " + variant.name, Unit: "/s", Ours: ours, Against: "pgbench: updateSQL",
-			Bar: theirs, Reach: variant.reach, Aim: variant.aim,
-		})
-		if err := s.profileAPI(ctx, "w4"+variant.file, change); err != nil {
-			return err
-		}
+	change := s.patches(false)
+	ours, theirs, err := s.contest(ctx, change, s.pgbench(statement, patchConnections))
+	if err != nil {
+		return err
 	}
-	return nil
+	row := report.Row{
+		ID: "W4", Workload: "PATCH, 16 connections", Unit: "/s", Ours: ours, Against: "pgbench: updateSQL", Bar: theirs,
+		Reach: 0.5, Aim: 0.8,
+	}
+	s.add(row)
+	if err := s.profileAPI(ctx, "w4", change); err != nil {
+		return err
+	}
+	// With the header it is more work, which has no bar of its own.
+	once := s.patches(true)
+	if row.Ours, _, err = s.contest(ctx, once, nil); err != nil {
+		return err
+	}
+	row.Workload, row.Reach, row.Aim = "the same with an Idempotency-Key", 0, 0
+	s.add(row)
+	return s.profileAPI(ctx, "w4-once", once)
+}
+
+// patches is the rate of changes, each with a key of idempotency or without.
+func (s *suite) patches(once bool) side {
+	return func(ctx context.Context) (float64, error) {
+		return s.closed(ctx, patchConnections, func(ctx context.Context, v *visitor, n int) error {
+			return s.patchOne(ctx, v, n, once)
+		})
+	}
 }
 
 func (s *suite) patchOne(ctx context.Context, v *visitor, n int, once bool) error {

@@ -69,7 +69,7 @@ func (s *suite) growth(ctx context.Context) (g growth, err error) {
 // medians are the times, in seconds, within which half of the requests on one connection were answered, of each round.
 func (s *suite) medians(ctx context.Context, do asking) (list report.Sample, err error) {
 	for round := range s.Rounds + 1 {
-		result, err := s.closedLoop(ctx, 1, do)
+		result, err := s.closedLoop(ctx, 1, s.Time/2, do)
 		if err != nil {
 			return nil, err
 		}
