@@ -12,8 +12,9 @@ import (
 const (
 	connectTimeout = 3 * time.Second
 	// pingInterval and maxPings notice a connection that lost its other end
-	// within 15 seconds.
-	pingInterval = 5 * time.Second
+	// within 6 seconds, which is as long as a cluster takes to elect another
+	// leader: nobody waits for the one when the other is done.
+	pingInterval = 2 * time.Second
 	maxPings     = 2
 
 	reconnectWait   = 500 * time.Millisecond

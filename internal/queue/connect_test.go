@@ -56,3 +56,43 @@ func TestARefusedPasswordIsNotTheEnd(t *testing.T) {
 	_, err = q.Publish(t.Context(), []queue.Message{{HardwareID: "dev:1", Text: []byte("{}")}})
 	require.NoError(t, err)
 }
+
+// deaf makes connections on which nothing arrives any more once it is told so, as when the server was cut off.
+type deaf struct{ now atomic.Bool }
+
+func (d *deaf) Dial(network, address string) (net.Conn, error) {
+	conn, err := net.DialTimeout(network, address, patience)
+	return &deafConn{conn, d}, err
+}
+
+type deafConn struct {
+	net.Conn
+	deaf *deaf
+}
+
+func (c *deafConn) Read(p []byte) (n int, err error) {
+	for n, err = c.Conn.Read(p); err == nil && c.deaf.now.Load(); {
+		n, err = c.Conn.Read(p)
+	}
+	return n, err
+}
+
+// A server that was cut off says nothing, not even that it is gone.
+func TestASilentServerIsGivenUp(t *testing.T) {
+	t.Parallel()
+	s, _ := guarded(t, t.TempDir(), server.RANDOM_PORT, "here")
+	line := &deaf{}
+	lost := make(chan error, 2) // Also of the end.
+	nc, err := queue.Connect("nats://user:here@"+s.Addr().String(), t.Name(), zerolog.Nop(), nats.SetCustomDialer(line),
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { lost <- err }))
+	require.NoError(t, err)
+	t.Cleanup(nc.Close)
+	require.Eventually(t, nc.IsConnected, patience, time.Millisecond)
+	line.now.Store(true)
+	select {
+	case err := <-lost:
+		require.ErrorIs(t, err, nats.ErrStaleConnection)
+	case <-time.After(patience):
+		require.Fail(t, "the connection is still taken for one")
+	}
+}
