@@ -37,7 +37,7 @@ type Options struct {
 	Images Images `json:"images"`
 	// Program is the path of roomsensor, for the commands of operators; built where it is empty.
 	Program string `json:"-"`
-	// Dir keeps the logs of the containers when the trial fails; a temporary directory when empty.
+	// Dir keeps the logs of the containers; a temporary directory when empty, which goes at a clean end.
 	Dir string `json:"-"`
 	// Progress receives a line for everything that happens.
 	Progress io.Writer `json:"-"`
@@ -59,11 +59,11 @@ func Short(seed uint64) Options {
 	}
 }
 
-var errOptions = errors.New("a trial needs a round, readings, 2 teams and a unit in each of them")
+var errOptions = errors.New("a trial needs a fault, a round, readings, 2 teams and a unit in each of them")
 
 // Validate tells whether a trial can prove something.
 func (o *Options) Validate() error {
-	if o.Rounds <= 0 || o.Rate <= 0 || o.Teams < 2 || o.Units < o.Teams {
+	if len(o.kinds()) == 0 || o.Rounds <= 0 || o.Rate <= 0 || o.Teams < 2 || o.Units < o.Teams {
 		return errOptions
 	}
 	return nil

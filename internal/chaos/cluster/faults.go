@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -46,13 +47,15 @@ var kinds = []kind{
 	{"cut the primary off, promote the standby", (*faults).cutPrimary},
 }
 
+// kinds are those that happen.
+func (o *Options) kinds() []kind {
+	return slices.DeleteFunc(slices.Clone(kinds), func(k kind) bool { return !strings.Contains(k.name, o.Only) })
+}
+
 // run returns once every fault has happened and is over, or the first that the cluster did not get over.
 func (f *faults) run(ctx context.Context) error {
 	for round := range f.options.Rounds {
-		for _, k := range kinds {
-			if !strings.Contains(k.name, f.options.Only) {
-				continue
-			}
+		for _, k := range f.options.kinds() {
 			if err := trial.Pause(ctx, f.options.Rest); err != nil {
 				return err
 			}

@@ -10,7 +10,13 @@ import (
 type gauge struct {
 	mu     sync.Mutex
 	worked []time.Time
-	failed []time.Time
+	failed []failure
+}
+
+// failure is what a client saw instead of a success.
+type failure struct {
+	at   time.Time
+	what string
 }
 
 func (g *gauge) success(at time.Time) {
@@ -19,10 +25,10 @@ func (g *gauge) success(at time.Time) {
 	g.worked = append(g.worked, at)
 }
 
-func (g *gauge) failure(at time.Time) {
+func (g *gauge) failure(at time.Time, what string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.failed = append(g.failed, at)
+	g.failed = append(g.failed, failure{at, what})
 }
 
 // outage is the longest time without a success within a span.
@@ -53,14 +59,15 @@ func (g *gauge) first(after time.Time) time.Time {
 	return first
 }
 
-// failures counts what failed in a span.
-func (g *gauge) failures(from, to time.Time) (n int) {
+// failures counts what failed in a span, by what it was.
+func (g *gauge) failures(from, to time.Time) map[string]int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for _, at := range g.failed {
-		if !at.Before(from) && at.Before(to) {
-			n++
+	counts := map[string]int{}
+	for _, f := range g.failed {
+		if !f.at.Before(from) && f.at.Before(to) {
+			counts[f.what]++
 		}
 	}
-	return n
+	return counts
 }

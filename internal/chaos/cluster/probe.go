@@ -70,8 +70,10 @@ func (p *prober) ask(ctx context.Context, url, key string) {
 	}
 	switch {
 	case ctx.Err() != nil: // Nobody waits for it any more.
-	case err != nil || response.StatusCode != http.StatusOK:
-		p.gauge.failure(asked)
+	case err != nil:
+		p.gauge.failure(asked, "no answer")
+	case response.StatusCode != http.StatusOK:
+		p.gauge.failure(asked, response.Status)
 	default:
 		p.gauge.success(time.Now())
 	}

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -46,7 +48,8 @@ type Outage struct {
 	Stream   time.Duration `json:"without_stream_acknowledgement_ns"`
 	Commits  time.Duration `json:"without_commit_ns"`
 	Answers  time.Duration `json:"without_200_ns"` // of the API
-	Failed   int           `json:"failed_requests"`
+	// Failed are the requests to the API that failed, by what the client saw.
+	Failed map[string]int `json:"failed_requests,omitempty"`
 	// FirstCommit is from the promotion to the first batch that the new primary stored.
 	FirstCommit time.Duration `json:"first_commit_ns,omitempty"`
 }
@@ -62,6 +65,7 @@ func (r *run) outage(from, to time.Time) Outage {
 
 func (r *run) outages() (list []Outage, calm Outage) {
 	before := r.started
+	calm.Failed = map[string]int{}
 	for _, event := range r.faults.events {
 		o := r.outage(event.Began, event.Whole)
 		o.Event = *event
@@ -78,7 +82,9 @@ func (r *run) outages() (list []Outage, calm Outage) {
 func (o *Outage) atLeast(other Outage) {
 	o.Receiver, o.Stream = max(o.Receiver, other.Receiver), max(o.Stream, other.Stream)
 	o.Commits, o.Answers = max(o.Commits, other.Commits), max(o.Answers, other.Answers)
-	o.Failed += other.Failed
+	for what, n := range other.Failed {
+		o.Failed[what] += n
+	}
 }
 
 func (r *run) report(ctx context.Context) (*Report, error) {
@@ -161,8 +167,13 @@ func (r *Report) printOutages(text *bytes.Buffer) {
 	table := tabwriter.NewWriter(text, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(table, "\nlongest time without\ta 202\tstream ack\tcommit\ta 200\tGETs failed\twhole after\t")
 	row := func(what string, o *Outage, whole string, notes ...string) {
+		failed := 0
+		for _, what := range slices.Sorted(maps.Keys(o.Failed)) {
+			failed += o.Failed[what]
+			notes = append(notes, fmt.Sprintf("%d × %s", o.Failed[what], what))
+		}
 		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", what, seconds(o.Receiver), seconds(o.Stream),
-			seconds(o.Commits), seconds(o.Answers), o.Failed, whole, strings.Join(notes, ", "))
+			seconds(o.Commits), seconds(o.Answers), failed, whole, strings.Join(notes, ", "))
 	}
 	row("no fault", &r.Calm, "")
 	for i := range r.Outages {

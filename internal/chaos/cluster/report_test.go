@@ -28,9 +28,10 @@ func TestGauge(t *testing.T) {
 	require.Equal(t, 9*time.Second, g.outage(at(3), at(15)), "from the success at 5 to the one at 14")
 	require.Equal(t, 2*time.Second, g.outage(at(6), at(8)), "what began before counts within the span alone")
 	require.Equal(t, at(5), g.first(at(4)))
-	g.failure(at(3))
-	g.failure(at(10))
-	require.Equal(t, 1, g.failures(at(3), at(10)))
+	g.failure(at(3), "no answer")
+	g.failure(at(4), "503")
+	g.failure(at(10), "503")
+	require.Equal(t, map[string]int{"no answer": 1, "503": 1}, g.failures(at(3), at(10)))
 }
 
 func TestComplete(t *testing.T) {
@@ -56,11 +57,12 @@ func TestReport(t *testing.T) {
 	began := time.Date(2026, time.November, 20, 10, 0, 0, 0, time.UTC)
 	r := &Report{Outages: []Outage{{
 		Event:    Event{Fault: "kill the primary", Whom: "postgres-1", Began: began, Whole: began.Add(31 * time.Second)},
-		Receiver: 400 * time.Millisecond, Commits: 7 * time.Second, FirstCommit: 2 * time.Second, Failed: 3,
+		Receiver: 400 * time.Millisecond, Commits: 7 * time.Second, FirstCommit: 2 * time.Second,
+		Failed: map[string]int{"503": 2, "no answer": 1},
 	}}}
 	var text bytes.Buffer
 	require.NoError(t, r.Print(&text))
-	require.Regexp(t, `kill the primary +0\.4 s +0\.0 s +7\.0 s +0\.0 s +3 +31\.0 s +postgres-1, first commit 2\.0 s after`, text.String())
+	require.Regexp(t, `kill the primary +0\.4 s +0\.0 s +7\.0 s +0\.0 s +3 +31\.0 s +postgres-1, first commit 2\.0 s after the promotion, 2 × 503, 1 × no answer\n`, text.String())
 	require.True(t, strings.HasSuffix(text.String(), "\n0 lost, 0 duplicated, 0 wrong, 0 phantom\n"))
 	require.NoError(t, r.Failure())
 
@@ -88,5 +90,10 @@ func TestTrialsThatProveNothing(t *testing.T) {
 		o.Units = o.Teams - 1
 		require.Error(t, o.Validate())
 	}
+	o := Full(1)
+	o.Only = "earthquake"
+	require.Error(t, o.Validate())
+	o.Only = "primary"
+	require.Len(t, o.kinds(), 2)
 	require.Error(t, (&Options{}).Validate())
 }

@@ -55,7 +55,7 @@ type run struct {
 // mostRound is how long a round takes at most, of what is planned: for so long there are uploads to send.
 func (o *Options) mostRound() time.Duration {
 	const slack = 2 * time.Minute
-	return time.Duration(len(kinds))*(o.Rest+o.Down+slack/2) + o.Detect + slack
+	return time.Duration(len(o.kinds()))*(o.Rest+o.Down+slack/2) + o.Detect + slack
 }
 
 // burst sends uploads and asks questions until the last fault is over.

@@ -75,7 +75,7 @@ func (w *world) close(ctx context.Context, keep bool) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 	defer cancel()
 	var errs []error
-	if keep {
+	if keep || !w.remove {
 		for _, c := range w.members {
 			errs = append(errs, c.saveLog(ctx, w.dir))
 		}
