@@ -6,16 +6,16 @@ import "time"
 // the last microsecond that the API's form of a timestamp can print.
 var Forever = time.Date(9999, time.December, 31, 23, 59, 59, 999999000, time.UTC)
 
-// timeLayout prints no fraction when it is zero and at most microseconds (decision 1).
-const timeLayout = "2006-01-02T15:04:05.999999Z"
-
-// AppendTime appends an instant as RFC 3339 UTC with Z (decision 1).
+// AppendTime appends an instant as RFC 3339 UTC with Z, with no fraction when it
+// is zero and at most microseconds (decision 1). The layout is one for which the
+// standard library has a way of its own, in half the time of any other.
 func AppendTime(dst []byte, at time.Time) []byte {
-	return at.UTC().AppendFormat(dst, timeLayout)
+	at = at.Add(-time.Duration(at.Nanosecond() % int(time.Microsecond)))
+	return at.UTC().AppendFormat(dst, time.RFC3339Nano)
 }
 
 // FormatTime is AppendTime as a string.
-func FormatTime(at time.Time) string { return at.UTC().Format(timeLayout) }
+func FormatTime(at time.Time) string { return string(AppendTime(nil, at)) }
 
 // ParseTime reads YYYY-MM-DDTHH:MM:SS[.1 to 9 digits]Z and nothing else
 // (decision 2): time.Parse alone would also take an offset, a comma before the

@@ -66,3 +66,29 @@ func FuzzParseTime(f *testing.F) {
 		require.True(t, again.Equal(at))
 	})
 }
+
+// Decision 1: no fraction where it is zero, else as many digits as it takes, and
+// at most six of them.
+func TestTimesHaveAtMostMicroseconds(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		at := time.Unix(rapid.Int64Range(-62_135_596_800, 253_402_300_799).Draw(t, "seconds"), rapid.Int64Range(0, 999_999_999).Draw(t, "nanoseconds"))
+		zone := time.FixedZone("", rapid.IntRange(-14*3600, 14*3600).Draw(t, "zone"))
+		require.Equal(t, at.UTC().Format("2006-01-02T15:04:05.999999Z"), string(roomsensor.AppendTime(nil, at.In(zone))))
+	})
+}
+
+func BenchmarkAppendTime(b *testing.B) {
+	at := time.Date(2026, time.January, 31, 8, 5, 0, 123456000, time.UTC)
+	buf := make([]byte, 0, 64)
+	b.Run("ours", func(b *testing.B) {
+		for b.Loop() {
+			buf = roomsensor.AppendTime(buf[:0], at)
+		}
+	})
+	b.Run("layout", func(b *testing.B) {
+		for b.Loop() {
+			buf = at.UTC().AppendFormat(buf[:0], "2006-01-02T15:04:05.999999Z")
+		}
+	})
+}
