@@ -108,6 +108,36 @@ func (q *Queries) DeviceGetAny(ctx context.Context, db DBTX, deviceID uuid.UUID)
 	return i, err
 }
 
+const DeviceIDList = `-- name: DeviceIDList :many
+SELECT id FROM devices WHERE team_id = $1 AND id = ANY($2::uuid[]) ORDER BY id
+`
+
+type DeviceIDListParams struct {
+	TeamID    uuid.UUID
+	DeviceIds []uuid.UUID
+}
+
+// DeviceIDList is which of some ids are of devices of the team, each once.
+func (q *Queries) DeviceIDList(ctx context.Context, db DBTX, arg DeviceIDListParams) ([]uuid.UUID, error) {
+	rows, err := db.Query(ctx, DeviceIDList, arg.TeamID, arg.DeviceIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []uuid.UUID
+	for rows.Next() {
+		var id uuid.UUID
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const DeviceInsert = `-- name: DeviceInsert :one
 INSERT INTO devices (team_id, hardware_id, display_name, metadata)
 VALUES ($1, $2, $3, $4)

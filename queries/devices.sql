@@ -29,6 +29,10 @@ WHERE d.team_id = @team_id AND d.id = @device_id;
 -- name: DeviceNameList :many
 SELECT id, display_name FROM devices WHERE team_id = @team_id ORDER BY id;
 
+-- DeviceIDList is which of some ids are of devices of the team, each once.
+-- name: DeviceIDList :many
+SELECT id FROM devices WHERE team_id = @team_id AND id = ANY(@device_ids::uuid[]) ORDER BY id;
+
 -- DeviceUpdate merges a change into a device and reads it, in one statement.
 -- It changes nothing where a change of tags would leave more of them than most.
 -- name: DeviceUpdate :one

@@ -25,12 +25,15 @@ CROSS JOIN LATERAL (
 WHERE d.team_id = @team_id AND d.id = ANY(@device_ids::uuid[]);
 
 -- ReadingExport is a slice of the rows of a CSV, in no order. It runs through its
--- text, as its rows are read in binary one by one.
+-- text, as its rows are read in binary one by one. Like the counts it gives
+-- nothing unless all devices, each named once, are the team's: that is looked up
+-- once, where a join would look it up for every row.
 -- name: ReadingExport :many
 SELECT r.device_id, r.bucket_at, r.co2_ppm, r.temp_c, r.humidity_pct, r.lux, r.spl_db
 FROM readings r
 WHERE r.device_id = ANY(@device_ids::uuid[])
-  AND r.device_id IN (SELECT d.id FROM devices d WHERE d.team_id = @team_id)
+  AND EXISTS (SELECT FROM devices d WHERE d.team_id = @team_id AND d.id = ANY(@device_ids::uuid[])
+              HAVING count(*) = cardinality(@device_ids::uuid[]))
   AND r.bucket_at >= @window_from::timestamptz
   AND r.bucket_at < @window_to::timestamptz;
 
@@ -42,7 +45,8 @@ SELECT count(*) AS rows,
 FROM (
     SELECT r.bucket_at FROM readings r
     WHERE r.device_id = ANY(@device_ids::uuid[])
-      AND r.device_id IN (SELECT d.id FROM devices d WHERE d.team_id = @team_id)
+      AND EXISTS (SELECT FROM devices d WHERE d.team_id = @team_id AND d.id = ANY(@device_ids::uuid[])
+                  HAVING count(*) = cardinality(@device_ids::uuid[]))
       AND r.bucket_at >= @window_from::timestamptz
       AND r.bucket_at < @window_to::timestamptz
     LIMIT @most::bigint
@@ -54,7 +58,8 @@ FROM (
 SELECT count(*) FROM (
     SELECT FROM readings r
     WHERE r.device_id = ANY(@device_ids::uuid[])
-      AND r.device_id IN (SELECT d.id FROM devices d WHERE d.team_id = @team_id)
+      AND EXISTS (SELECT FROM devices d WHERE d.team_id = @team_id AND d.id = ANY(@device_ids::uuid[])
+                  HAVING count(*) = cardinality(@device_ids::uuid[]))
       AND r.bucket_at >= @window_from::timestamptz
       AND r.bucket_at < @window_to::timestamptz
     GROUP BY r.bucket_at

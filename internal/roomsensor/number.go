@@ -9,16 +9,24 @@ import (
 // 32-bit value, never with an exponent (decision 1). What a sensor measures has
 // few digits, for which that form is found in a third of the time.
 func AppendNumber(dst []byte, x float32) []byte {
-	// A float32 keeps six digits apart: of all numbers that read back as x, one
-	// alone has no more than six.
 	positive := math.Abs(float64(x))
-	if tenths := uint32(positive*10 + 0.5); positive < 1e5 && float32(float64(tenths)/10) == float32(positive) {
+	if tenths, ok := wholeAt(positive, 10); ok {
 		return appendTenths(appendSign(dst, x), tenths)
 	}
-	if thousandths := uint32(positive*1000 + 0.5); positive < 1e3 && float32(float64(thousandths)/1000) == float32(positive) {
+	if thousandths, ok := wholeAt(positive, 1000); ok {
 		return appendThousandths(appendSign(dst, x), thousandths)
 	}
 	return strconv.AppendFloat(dst, float64(x), 'f', -1, 32)
+}
+
+// wholeAt is the number of at most six digits that, divided by scale, reads back
+// as x. There is one at most: a float32 keeps all numbers of six digits apart.
+func wholeAt(x, scale float64) (n uint32, ok bool) {
+	if x*scale >= 1e6 {
+		return 0, false
+	}
+	n = uint32(x*scale + 0.5)
+	return n, float32(float64(n)/scale) == float32(x)
 }
 
 func appendSign(dst []byte, x float32) []byte {

@@ -57,6 +57,11 @@ func (e *Export) begin(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	e.query.Devices, err = e.store.queries.DeviceIDList(ctx, e.tx,
+		db.DeviceIDListParams{TeamID: e.teamID, DeviceIds: e.query.Devices})
+	if err != nil {
+		return err
+	}
 	counted, err := e.count(ctx, e.query.Window, roomsensor.MaxExportRows+1)
 	if err != nil {
 		return err

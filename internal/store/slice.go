@@ -1,7 +1,6 @@
 package store
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 	"time"
@@ -49,12 +48,10 @@ type slice struct {
 	values  []roomsensor.Values
 }
 
+// newSlice takes the devices in ascending order, each once.
 func newSlice(devices []uuid.UUID) *slice {
-	sorted := slices.Clone(devices)
-	slices.SortFunc(sorted, func(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) })
-	sorted = slices.Compact(sorted)
-	s := &slice{devices: sorted, ranks: make(map[uuid.UUID]uint64, len(sorted))}
-	for i, id := range sorted {
+	s := &slice{devices: devices, ranks: make(map[uuid.UUID]uint64, len(devices))}
+	for i, id := range devices {
 		s.ranks[id] = uint64(i)
 	}
 	return s
