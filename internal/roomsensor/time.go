@@ -1,17 +1,47 @@
 package roomsensor
 
-import "time"
+import (
+	"bytes"
+	"time"
+)
 
 // Forever stands for the end that an open interval does not have yet. It is
 // the last microsecond that the API's form of a timestamp can print.
 var Forever = time.Date(9999, time.December, 31, 23, 59, 59, 999999000, time.UTC)
 
 // AppendTime appends an instant as RFC 3339 UTC with Z, with no fraction when it
-// is zero and at most microseconds (decision 1). The layout is one for which the
-// standard library has a way of its own, in half the time of any other.
+// is zero and at most microseconds (decision 1). A page holds 2,000 of them, so
+// the digits are put in place here, in a quarter of the time of a layout.
 func AppendTime(dst []byte, at time.Time) []byte {
-	at = at.Add(-time.Duration(at.Nanosecond() % int(time.Microsecond)))
-	return at.UTC().AppendFormat(dst, time.RFC3339Nano)
+	at = at.UTC()
+	year, month, day := at.Date()
+	if year < 0 || year > 9999 { // No client can be meant by it; the database knows such years.
+		return at.AppendFormat(dst, "2006-01-02T15:04:05.999999Z")
+	}
+	hour, minute, second := at.Clock()
+	dst = appendTwo(appendTwo(dst, year/100), year%100)
+	dst = appendTwo(append(dst, '-'), int(month))
+	dst = appendTwo(append(dst, '-'), day)
+	dst = appendTwo(append(dst, 'T'), hour)
+	dst = appendTwo(append(dst, ':'), minute)
+	dst = appendTwo(append(dst, ':'), second)
+	return append(appendMicroseconds(dst, at.Nanosecond()/int(time.Microsecond)), 'Z')
+}
+
+// pairs are the numbers from 00 to 99.
+const pairs = "00010203040506070809" + "10111213141516171819" + "20212223242526272829" + "30313233343536373839" +
+	"40414243444546474849" + "50515253545556575859" + "60616263646566676869" + "70717273747576777879" +
+	"80818283848586878889" + "90919293949596979899"
+
+func appendTwo(dst []byte, n int) []byte { return append(dst, pairs[2*n:2*n+2]...) }
+
+// appendMicroseconds appends a fraction of a second without zeros at its end.
+func appendMicroseconds(dst []byte, n int) []byte {
+	if n == 0 {
+		return dst
+	}
+	dst = appendTwo(appendTwo(appendTwo(append(dst, '.'), n/10_000), n/100%100), n%100)
+	return bytes.TrimRight(dst, "0")
 }
 
 // FormatTime is AppendTime as a string.
