@@ -140,7 +140,7 @@ func (e *Export) Lines(ctx context.Context) (int, error) {
 // further rows arrive. The function may not keep the row. Its error ends the
 // walk and is returned. Memory is that of a slice of the window, see sliceRows.
 func (e *Export) Each(ctx context.Context, do func(*roomsensor.ExportRow) error) error {
-	s := newSlice(e.query.Devices)
+	s := newSlice(e.query.Devices, e.rows)
 	for windows := range slices.Chunk(slicesOf(e.extent, e.rows), e.slicesAhead()) {
 		if err := e.eachOf(ctx, windows, s, do); err != nil {
 			return err

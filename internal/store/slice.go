@@ -48,9 +48,14 @@ type slice struct {
 	values  []roomsensor.Values
 }
 
-// newSlice takes the devices in ascending order, each once.
-func newSlice(devices []uuid.UUID) *slice {
-	s := &slice{devices: devices, ranks: make(map[uuid.UUID]uint64, len(devices))}
+// newSlice takes the devices of an export in ascending order, each once, and how
+// many rows it has.
+func newSlice(devices []uuid.UUID, rows int) *slice {
+	room := min(rows, sliceRows+sliceRows/8) // What slices of a fleet vary by.
+	s := &slice{
+		devices: devices, ranks: make(map[uuid.UUID]uint64, len(devices)),
+		order: make([]sortKey, 0, room), values: make([]roomsensor.Values, 0, room),
+	}
 	for i, id := range devices {
 		s.ranks[id] = uint64(i)
 	}
