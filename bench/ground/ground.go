@@ -16,6 +16,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	pgxuuid "github.com/vgarvardt/pgx-google-uuid/v5"
 
 	"roomsensor/internal/localdb"
 	"roomsensor/internal/procs"
@@ -128,9 +129,17 @@ func (g *Ground) EmptyDatabase(ctx context.Context) (address string, err error) 
 	return u.String(), nil
 }
 
-// Connect opens a pool that Close closes.
+// Connect opens a pool that Close closes. It writes ids as fast as the service does, so that CopyFrom is a bar.
 func (g *Ground) Connect(ctx context.Context, address string) (*pgxpool.Pool, error) {
-	pool, err := pgxpool.New(ctx, address)
+	config, err := pgxpool.ParseConfig(address)
+	if err != nil {
+		return nil, fmt.Errorf("reading the database URL: %w", err)
+	}
+	config.AfterConnect = func(_ context.Context, conn *pgx.Conn) error {
+		pgxuuid.Register(conn.TypeMap())
+		return nil
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("opening a pool: %w", err)
 	}

@@ -82,7 +82,7 @@ func openPool(ctx context.Context, databaseURL string, role Role, maxConns int32
 	config.PingTimeout = pingTimeout
 	config.ConnConfig.ConnectTimeout = connectTimeout
 	config.ConnConfig.DialFunc = newDialer().DialContext
-	config.AfterConnect = registerTimestamps
+	config.AfterConnect = registerTypes
 	for name, value := range map[string]string{
 		"application_name":                    role.name,
 		"statement_timeout":                   role.statementTimeout,

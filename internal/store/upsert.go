@@ -14,11 +14,11 @@ import (
 	"roomsensor/internal/roomsensor"
 )
 
-// copyRows is where COPY into a temporary table becomes cheaper than arrays:
-// about 200 rows where the database is near, more where two round trips more
-// take their time. At 8,000 rows it takes two thirds of the processor's
-// time, for rows that are there already half of it (bench/NOTES.md).
-const copyRows = 500
+// copyRows is from where COPY into a temporary table is cheaper than arrays, and
+// by more than its two round trips: at 8,000 rows, which a worker with a backlog
+// has at once, it takes an eighth off the processor's time, and a sixth for rows
+// that are there already (bench/NOTES.md).
+const copyRows = 2_000
 
 // inWrite runs a function in a transaction on a connection that rows can be
 // copied through.

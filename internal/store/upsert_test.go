@@ -59,7 +59,7 @@ func TestCopiedRowsFareLikeArrays(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	worker := open(t, f.url, store.Ingest)
-	others := company(1_000)
+	others := company(2_500)
 	write := func(rt *rapid.T, device uuid.UUID, batch, others []roomsensor.DeviceMeasurement) int64 {
 		rows := slices.Clone(others)
 		for _, m := range batch {
@@ -102,7 +102,7 @@ func TestNothingCopiedStaysBehind(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	worker := open(t, f.url, store.Ingest)
-	rows := company(1_000)
+	rows := company(2_500)
 	refused := slices.Clone(rows)
 	refused[500].DeviceID = uuid.UUID{}
 	refused[500].MeasuredAt = roomsensor.Forever.AddDate(300_000, 0, 0) // After what a timestamp can hold.

@@ -91,10 +91,10 @@ func TestBalancerPassesOverTheDead(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, gone.Close())
 	dead.address = gone.Addr().String()
-	b := balanced(t, dead, alive)
-	require.Equal(t, map[string]int{"alive": 10}, seen(t, b))
-	alive.address = dead.address
-	require.Equal(t, map[string]int{"": 10}, seen(t, b))
+	require.Equal(t, map[string]int{"alive": 10}, seen(t, balanced(t, dead, alive)))
+	buried, _ := played(t, "buried")
+	buried.address = dead.address
+	require.Equal(t, map[string]int{"": 10}, seen(t, balanced(t, buried)))
 }
 
 // TestBalancerEndsNothingInOrder has a process die in the middle of its answer.

@@ -40,9 +40,9 @@ func (s *Service) exportOf(ctx context.Context, f *Fleet, t Team) ([]ledger.Row,
 		return nil, err //nolint:wrapcheck // By exported.
 	}
 	request.Header.Set("Authorization", "Bearer "+t.Key)
-	response, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(request)
+	response, err := askPatiently(request)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // By exported.
+		return nil, err
 	}
 	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode != http.StatusOK {
@@ -50,6 +50,31 @@ func (s *Service) exportOf(ctx context.Context, f *Fleet, t Team) ([]ledger.Row,
 		return nil, fmt.Errorf("%s: %s", response.Status, said)
 	}
 	return readCSV(response.Body)
+}
+
+// mostTries is how often a client asks that is told to come back.
+const mostTries = 10
+
+// askPatiently comes back after the seconds in Retry-After where the service is overloaded, as it is for a moment after
+// the database was killed.
+func askPatiently(request *http.Request) (response *http.Response, err error) {
+	for range mostTries {
+		response, err = (&http.Transport{DisableKeepAlives: true}).RoundTrip(request)
+		if err != nil || response.StatusCode != http.StatusServiceUnavailable {
+			return response, err //nolint:wrapcheck // By exported.
+		}
+		seconds, err := strconv.Atoi(response.Header.Get("Retry-After"))
+		if err != nil {
+			return response, nil //nolint:nilerr // Its status tells.
+		}
+		select {
+		case <-request.Context().Done():
+			return response, nil
+		case <-time.After(time.Duration(seconds) * time.Second):
+			_ = response.Body.Close() // The next one is read.
+		}
+	}
+	return response, err //nolint:wrapcheck // By exported.
 }
 
 // The columns of the long layout (spec 2).
