@@ -56,14 +56,14 @@ type Store struct {
 // Open prepares the pools. It does not connect: an address that does not
 // answer yet is not an error, see Ping.
 func Open(ctx context.Context, databaseURL string, role Role) (*Store, error) {
-	pool, err := openPool(ctx, databaseURL, role, role.maxConns)
+	pool, err := openPool(ctx, databaseURL, role, role.maxConns, limitSilence)
 	if err != nil {
 		return nil, err
 	}
 	s := &Store{pool: pool, queries: db.New()}
 	if role.exports > 0 {
 		role.name += " export"
-		if s.exports, err = openPool(ctx, databaseURL, role, role.exports); err != nil {
+		if s.exports, err = openPool(ctx, databaseURL, role, role.exports, nil); err != nil {
 			pool.Close()
 			return nil, err
 		}
@@ -71,7 +71,9 @@ func Open(ctx context.Context, databaseURL string, role Role) (*Store, error) {
 	return s, nil
 }
 
-func openPool(ctx context.Context, databaseURL string, role Role, maxConns int32) (*pgxpool.Pool, error) {
+func openPool(
+	ctx context.Context, databaseURL string, role Role, maxConns int32, limit controller,
+) (*pgxpool.Pool, error) {
 	config, err := pgxpool.ParseConfig(databaseURL)
 	if err != nil {
 		return nil, fmt.Errorf("reading the database URL: %w", err)
@@ -81,7 +83,7 @@ func openPool(ctx context.Context, databaseURL string, role Role, maxConns int32
 	config.MaxConnLifetimeJitter = connLifetimeJitter
 	config.PingTimeout = pingTimeout
 	config.ConnConfig.ConnectTimeout = connectTimeout
-	config.ConnConfig.DialFunc = newDialer().DialContext
+	config.ConnConfig.DialFunc = newDialer(limit).DialContext
 	config.AfterConnect = registerTypes
 	for name, value := range map[string]string{
 		"application_name":                    role.name,
