@@ -15,7 +15,7 @@ import (
 // would sort all rows of an export before it sends the first, on disk, in a
 // third of the time of the export; a slice is sorted here, where its rows pass
 // anyway. Each slice costs a plan and a descent of the index for each device.
-const sliceRows = 25_000
+const sliceRows = 50_000
 
 // longestSlice keeps the numbers of a slice's buckets within a sortKey.
 const longestSlice = 100 * 365 * 24 * time.Hour
