@@ -39,15 +39,18 @@ const pollEvery = 20 * time.Millisecond
 
 // AwaitReady waits until a process of the program, by its ops address, is ready.
 func (p *Process) AwaitReady(ctx context.Context, opsAddr string) error {
-	return p.await(ctx, "http://"+opsAddr+"/readyz")
+	return p.await(ctx, ReadyURL(opsAddr))
 }
+
+// ReadyURL answers with 200 while a process of the program, by its ops address, is ready.
+func ReadyURL(opsAddr string) string { return "http://" + opsAddr + "/readyz" }
 
 // await waits until the process answers with 200.
 func (p *Process) await(ctx context.Context, url string) error {
 	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	ticker := time.NewTicker(pollEvery)
 	defer ticker.Stop()
-	for !answers(ctx, client, url) {
+	for !Answers(ctx, client, url) {
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("waiting for a process to be ready: %w", ctx.Err())
@@ -59,7 +62,8 @@ func (p *Process) await(ctx context.Context, url string) error {
 	return nil
 }
 
-func answers(ctx context.Context, client *http.Client, url string) bool {
+// Answers tells whether what a URL names is there and answers with 200.
+func Answers(ctx context.Context, client *http.Client, url string) bool {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return false

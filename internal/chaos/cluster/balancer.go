@@ -74,7 +74,7 @@ func (b *balancer) watch(ctx context.Context, back *backend) {
 	ticker := time.NewTicker(checkEvery)
 	defer ticker.Stop()
 	for {
-		ready := isReady(ctx, client, back.ops)
+		ready := procs.Answers(ctx, client, procs.ReadyURL(back.ops))
 		b.mu.Lock()
 		back.ready = ready
 		b.mu.Unlock()
@@ -84,19 +84,6 @@ func (b *balancer) watch(ctx context.Context, back *backend) {
 		case <-ticker.C:
 		}
 	}
-}
-
-func isReady(ctx context.Context, client *http.Client, ops string) bool {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+ops+"/readyz", nil)
-	if err != nil {
-		return false
-	}
-	response, err := client.Do(request)
-	if err != nil {
-		return false
-	}
-	_ = response.Body.Close()
-	return response.StatusCode == http.StatusOK
 }
 
 // candidates lists the backends in the order in which they are tried: in turn, and those that are not ready last.

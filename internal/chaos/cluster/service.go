@@ -112,7 +112,7 @@ func (w *world) serviceReady(ctx context.Context) error {
 	client := &http.Client{Timeout: lookTimeout, Transport: &http.Transport{DisableKeepAlives: true}}
 	var waiting []string
 	for _, member := range serviceMembers() {
-		if !isReady(ctx, client, w.ops[member]) {
+		if !procs.Answers(ctx, client, procs.ReadyURL(w.ops[member])) {
 			waiting = append(waiting, member)
 		}
 	}
