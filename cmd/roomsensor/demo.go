@@ -11,7 +11,7 @@ import (
 )
 
 type demoCmd struct {
-	dataDir
+	DataDir       string `help:"Directory of its data; by default demo in /var/lib/roomsensor for root, else in ~/.local/state/roomsensor." name:"data-dir" placeholder:"DIR" setting:""`
 	DatabaseURL   string `help:"Database to use; without it one is found or started." name:"database-url" placeholder:"URL" setting:""`
 	Reset         bool   `help:"Begin anew. Nothing is deleted in a database that was given."`
 	History       span   `default:"90d" help:"How far back the readings reach at the first start." placeholder:"LENGTH"`

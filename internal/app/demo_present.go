@@ -8,7 +8,7 @@ import (
 )
 
 // present says where everything is and what to try.
-func (d *demo) present(context.Context, *lifecycle) error {
+func (d *demo) present(ctx context.Context, _ *lifecycle) error {
 	base := d.api.Public(d.api.APIAddr) + "/v1"
 	d.say("\nReady after %s.\n", time.Since(d.began).Round(100*time.Millisecond))
 	for _, line := range [][2]string{ // /metrics is beside /readyz.
@@ -26,9 +26,8 @@ func (d *demo) present(context.Context, *lifecycle) error {
 	} {
 		d.say("  %-19s %s", line[0], line[1])
 	}
-	d.say("\nThe devices of %s:", demoTeam)
-	for i := range demoCast {
-		d.say("  %s  %-18s %s", d.state.Devices[i], demoCast[i].title(), demoCast[i].remark())
+	if err := d.presentDevices(ctx); err != nil {
+		return err
 	}
 	d.say("\nTry:\n")
 	for _, e := range d.examples(base) {
@@ -39,32 +38,6 @@ func (d *demo) present(context.Context, *lifecycle) error {
 }
 
 func (d *demo) uploadURL() string { return "http://" + d.ingest.IngestAddr + "/uploads" }
-
-func (c *demoDevice) title() string {
-	if c.name == "" {
-		return "(unnamed)"
-	}
-	return c.name
-}
-
-// remark says what is special about a device.
-func (c *demoDevice) remark() string {
-	switch {
-	case c.part == wentStale:
-		return fmt.Sprintf("stale: last seen %.0f hours ago", staleFor.Hours())
-	case c.part == wentOffline:
-		return fmt.Sprintf("offline: last seen %.0f days ago", offlineFor.Hours()/24)
-	case c.part == inStock:
-		return "offline: never reported"
-	case c.swapped > 0:
-		return fmt.Sprintf("its unit was replaced %.0f days before the demo began", c.swapped.Hours()/24)
-	case len(c.blocks) > 0 && c.blocks[len(c.blocks)-1].ended > 0:
-		return "available; its assignments are closed"
-	case len(c.blocks) > 1:
-		return "assigned to its second athlete"
-	}
-	return ""
-}
 
 // example is a command that works when it is pasted.
 type example struct{ what, command string }

@@ -256,6 +256,11 @@ func (d *runningDemo) goesOnLive(t *testing.T) {
 	}, 20*time.Second, 200*time.Millisecond)
 }
 
+// commands are what it says to paste.
+func (d *runningDemo) commands() []string {
+	return regexp.MustCompile(`(?m)^curl .*$`).FindAllString(d.out.String(), -1)
+}
+
 func (d *runningDemo) servesWhatItPrints(t *testing.T) {
 	t.Helper()
 	for _, url := range []string{
@@ -263,7 +268,7 @@ func (d *runningDemo) servesWhatItPrints(t *testing.T) {
 	} {
 		require.Equal(t, http.StatusOK, request(t, http.MethodGet, url, "", nil).status, url)
 	}
-	commands := regexp.MustCompile(`(?m)^curl .*$`).FindAllString(d.out.String(), -1)
+	commands := d.commands()
 	require.Len(t, commands, 7)
 	for _, command := range commands {
 		a := paste(t, command)
@@ -283,6 +288,14 @@ func TestDemoGoesOnWhereItStopped(t *testing.T) {
 	o := demoOptions(t)
 	first := startDemo(t, o)
 	before := first.rows(t)
+	require.Regexp(t, `(?m)^  \S{36}  \(unnamed\) *$`, first.out.String())
+	require.Regexp(t, `(?m)^  \S{36}  Spare +offline: never reported$`, first.out.String())
+	require.Regexp(t, `(?m)^  \S{36}  Meeting room +stale: last seen 5 hours ago$`, first.out.String())
+	for _, command := range first.commands() {
+		require.Less(t, paste(t, command).status, 300, command)
+	}
+	require.Eventually(t, func() bool { return first.devices(t)["Spare"]["last_seen_at"] != nil },
+		20*time.Second, 50*time.Millisecond)
 	first.end(t)
 	require.Contains(t, first.out.String(), "Stopped.")
 
@@ -290,6 +303,8 @@ func TestDemoGoesOnWhereItStopped(t *testing.T) {
 	for _, label := range []string{"Read key", "Read-write key", "Ingest key"} {
 		require.Equal(t, first.value(t, label), second.value(t, label))
 	}
+	require.Regexp(t, `(?m)^  \S{36}  Corridor *$`, second.out.String(), "as it was named")
+	require.Regexp(t, `(?m)^  \S{36}  Spare *$`, second.out.String(), "it did report")
 	require.Len(t, second.get(t, "/devices").data(t), 12)
 	after := second.rows(t)
 	keys := map[string]bool{}
