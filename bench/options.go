@@ -61,9 +61,9 @@ func parse(args []string, log io.Writer) (options, error) {
 	flags.IntVar(&o.ExportRows, "export-rows", o.ExportRows, "readings of an export")
 	flags.IntVar(&o.UpsertRows, "upsert-rows", o.UpsertRows, "readings of W5")
 	layouts := flags.String("layout", strings.Join(o.Layouts, ","), "physical orders of the readings, one after the other")
-	flags.BoolVar(&o.Peers, "peers", o.Peers, "build Telegraf and run W6 against it")
+	flags.BoolVar(&o.Peers, "peers", o.Peers, "build other programs: run W6 against Telegraf, and P1 to P4")
 	flags.StringVar(&o.Profile, "profile", "", "directory for profiles and plans of W1 to W6, made apart from the rounds")
-	only := flags.String("only", "", "workloads to run, such as W2,W3; all when empty")
+	only := flags.String("only", "", "workloads to run, such as W2,W3, or P for P1 to P4; all when empty")
 	flags.StringVar(&o.results, "results", o.results, "file for the figures")
 	flags.StringVar(&o.database, "database-url", "", "server to use instead of one that is started")
 	if err := flags.Parse(args); err != nil {

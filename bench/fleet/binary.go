@@ -22,7 +22,7 @@ func (f *Fleet) Binary(w io.Writer, from, to time.Time) error {
 	}
 	buffer := append([]byte("PGCOPY\n\xff\r\n\x00"), 0, 0, 0, 0, 0, 0, 0, 0)
 	for at := from; at.Before(to); at = at.Add(roomsensor.BucketLength) {
-		for i := range f.present(at) {
+		for i := range f.Present(at) {
 			reading := f.Reading(i, at)
 			buffer = appendRow(buffer, ids[i], at, &reading)
 		}

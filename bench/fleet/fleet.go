@@ -49,13 +49,13 @@ func (f *Fleet) RecentFrom() time.Time { return f.Until.AddDate(0, 0, -min(f.Rec
 func (f *Fleet) Rows(from, to time.Time) int {
 	rows := 0
 	for at := from; at.Before(to); at = at.Add(roomsensor.BucketLength) {
-		rows += f.present(at)
+		rows += f.Present(at)
 	}
 	return rows
 }
 
-// present is how many devices have a reading of a bucket: the first ones.
-func (f *Fleet) present(bucket time.Time) int {
+// Present is how many devices have a reading of a bucket: the first ones.
+func (f *Fleet) Present(bucket time.Time) int {
 	if bucket.Before(f.RecentFrom()) {
 		return f.Deep
 	}

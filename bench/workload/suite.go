@@ -1,4 +1,5 @@
-// Package workload holds the workloads W1 to W9, each beside its bar, on one database in one run.
+// Package workload holds the workloads W1 to W9, each beside its bar, and P1 to P4, beside other databases of time
+// series, on one database in one run.
 package workload
 
 import (
@@ -26,7 +27,7 @@ type Options struct {
 	Rounds  int           `json:"rounds"`
 	Time    time.Duration `json:"time"`    // of one side of a round, of throughput
 	Layouts []string      `json:"layouts"` // see AsArrived
-	Only    []string      `json:"only"`    // W1 to W9; all when empty
+	Only    []string      `json:"only"`    // W1 to W9 and P; all when empty
 
 	ExportRows  int           `json:"export_rows"`
 	UpsertRows  int           `json:"upsert_rows"`
@@ -34,7 +35,7 @@ type Options struct {
 	BacklogDays int           `json:"backlog_days"` // that every device sends for W7
 	LoadTime    time.Duration `json:"load_time"`    // of W8, idle and under load
 	Profile     string        `json:"-"`            // directory for profiles and plans; none when empty
-	Peers       bool          `json:"peers"`        // Telegraf, for W6
+	Peers       bool          `json:"peers"`        // Telegraf for W6, and P
 	Reduced     bool          `json:"reduced"`      // W7 and W9 are told without a verdict
 }
 
@@ -87,6 +88,7 @@ func Run(ctx context.Context, g *ground.Ground, o Options) ([]report.Row, error)
 		{"", s.openQueue},
 		{"W6", s.upload},
 		{"W8", s.latency},
+		{"P", s.besidePeers},
 		{"W7", s.backlogMemory},
 	} {
 		if err := s.do(ctx, step); err != nil {

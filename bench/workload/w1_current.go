@@ -142,6 +142,12 @@ func (s *suite) body(ctx context.Context, path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	return whole(request)
+}
+
+// whole is the body of the answer to a request, for a check.
+func whole(request *http.Request) ([]byte, error) {
+	path := request.URL.Path
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return nil, fmt.Errorf("asking for %s: %w", path, err)

@@ -65,11 +65,7 @@ func (s *suite) exportOne(ctx context.Context, x *selection) error {
 	if err := s.checkExport(ctx, x); err != nil {
 		return err
 	}
-	get := steadily(func(ctx context.Context) (load.Answer, error) {
-		all := s.visitors(1)
-		defer all.close()
-		return all.list[0].get(ctx, x.path())
-	})
+	get := s.exporting(x)
 	ours, theirs, err := s.contest(ctx, get, s.psql(x))
 	if err != nil {
 		return err
@@ -79,6 +75,15 @@ func (s *suite) exportOne(ctx context.Context, x *selection) error {
 		Unit: "s", Ours: ours, Against: "psql COPY", Bar: theirs, Reach: 2, Aim: 3,
 	})
 	return s.profileAPI(ctx, strings.NewReplacer(" ", "-", ",", "").Replace(strings.ToLower(x.id)+"-"+x.name), get)
+}
+
+// exporting is the side of the service.
+func (s *suite) exporting(x *selection) side {
+	return steadily(func(ctx context.Context) (load.Answer, error) {
+		all := s.visitors(1)
+		defer all.close()
+		return all.list[0].get(ctx, x.path())
+	})
 }
 
 // psql is the side of COPY; nil where there is no psql.

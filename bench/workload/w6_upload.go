@@ -3,6 +3,7 @@ package workload
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"time"
 
 	"roomsensor/bench/bar"
@@ -33,7 +34,10 @@ func (s *suite) openQueue(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	s.sender = &sender{load.NewClient(senderConnections), s.receiver.URL + "/uploads", "Bearer " + key}
+	s.sender = &sender{
+		client: load.NewClient(senderConnections), url: s.receiver.URL + "/uploads", bearer: "Bearer " + key,
+		wanted: http.StatusAccepted,
+	}
 	// A receiver looks for credentials that it does not know; from then on it has this one.
 	return s.sender.post(ctx, s.fleet.Upload(0, s.older(roomsensor.BucketLength)))
 }

@@ -39,14 +39,14 @@ const pollEvery = 20 * time.Millisecond
 
 // AwaitReady waits until a process of the program, by its ops address, is ready.
 func (p *Process) AwaitReady(ctx context.Context, opsAddr string) error {
-	return p.await(ctx, ReadyURL(opsAddr))
+	return p.AwaitOK(ctx, ReadyURL(opsAddr))
 }
 
 // ReadyURL answers with 200 while a process of the program, by its ops address, is ready.
 func ReadyURL(opsAddr string) string { return "http://" + opsAddr + "/readyz" }
 
-// await waits until the process answers with 200.
-func (p *Process) await(ctx context.Context, url string) error {
+// AwaitOK waits until the process answers at an address with 200.
+func (p *Process) AwaitOK(ctx context.Context, url string) error {
 	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	ticker := time.NewTicker(pollEvery)
 	defer ticker.Stop()
@@ -111,5 +111,5 @@ func (n *NATS) Restart(ctx context.Context) (err error) {
 	if n.Process, err = Start(n.command); err != nil {
 		return err
 	}
-	return n.await(ctx, "http://"+n.monitor+"/healthz")
+	return n.AwaitOK(ctx, "http://"+n.monitor+"/healthz")
 }
