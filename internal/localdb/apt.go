@@ -64,7 +64,7 @@ func needTools(ctx context.Context, p *progress) error {
 	}
 	packages := strings.Join(missing, " ")
 	if os.Geteuid() != 0 {
-		return fmt.Errorf("a private copy of Debian's packages needs %s, and only root can install them", packages)
+		return fmt.Errorf("a private copy of Debian's packages needs %s, which only root can install", packages)
 	}
 	p.say("installing %s", packages)
 	// A source that fails does not matter as long as the packages are found.

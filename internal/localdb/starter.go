@@ -31,14 +31,20 @@ func (s starter) start(ctx context.Context) (*Server, error) {
 		st, err := s.again(ctx, made)
 		return s.started(st, err)
 	}
+	return s.startBy(ctx, s.ways())
+}
+
+// startBy goes the ways in turn. Why the last one failed is in the error, so that it is not said before.
+func (s starter) startBy(ctx context.Context, ways []way) (*Server, error) {
 	reasons := []string{s.options.URLVariable + " is not set"}
-	ways := s.ways()
-	for _, w := range ways {
+	for i, w := range ways {
 		st, err := w.start(ctx)
 		if err == nil || ctx.Err() != nil {
 			return s.started(st, err)
 		}
-		s.progress.say("%v; trying the next way", err)
+		if i < len(ways)-1 {
+			s.progress.say("%v; trying the next way", err)
+		}
 		reasons = append(reasons, err.Error())
 	}
 	return nil, s.failure(ways, reasons)
