@@ -151,7 +151,7 @@ func TestSlicesAreInOrder(t *testing.T) {
 	for i := range 6 {
 		devices = append(devices, f.newDevice(t, fmt.Sprint("dev:", 2+i)))
 	}
-	f.fill(t, 3_000, devices...)
+	f.fill(t, 20_000, devices...) // Three slices.
 	f.exec(t, `DELETE FROM readings WHERE device_id = $1 AND bucket_at > $2`, f.device, exportFrom.AddDate(0, 0, 1))
 	f.exec(t, `INSERT INTO readings (device_id, bucket_at) SELECT unnest($1::uuid[]), $2`, devices, exportFrom.AddDate(0, 0, 89))
 	f.exec(t, `INSERT INTO readings (device_id, bucket_at) VALUES ($1, $2)`, f.device, exportFrom.AddDate(300, 0, 0))
@@ -159,18 +159,18 @@ func TestSlicesAreInOrder(t *testing.T) {
 	f.exec(t, `INSERT INTO devices (team_id, hardware_id) SELECT $1, 'dev:8' FROM generate_series(1, 7000)`, f.team)
 	team, err := f.DeviceNames(t.Context(), f.team)
 	require.NoError(t, err)
-	var many []uuid.UUID // Too many for all slices to be asked for at once.
+	var many []uuid.UUID // Too many for two slices to be asked for at once.
 	for _, d := range team {
 		many = append(many, d.ID)
 	}
 
 	for name, q := range map[string]roomsensor.ExportQuery{
 		"all":         {Window: days(90), Devices: devices},
-		"odd edges":   {Window: roomsensor.Window{From: exportFrom.Add(7 * time.Second), To: exportFrom.AddDate(0, 0, 9).Add(time.Microsecond)}, Devices: devices},
+		"odd edges":   {Window: roomsensor.Window{From: exportFrom.Add(7 * time.Second), To: exportFrom.AddDate(0, 0, 60).Add(time.Microsecond)}, Devices: devices},
 		"without end": {Window: roomsensor.Window{To: roomsensor.Forever}, Devices: devices},
 		"many":        {Window: days(90), Devices: many},
 		"named twice": {Window: days(90), Devices: slices.Repeat(devices, 2)},
-		"nothing":     {Window: roomsensor.Window{From: exportFrom.AddDate(0, 0, 20), To: exportFrom.AddDate(0, 0, 21)}, Devices: devices},
+		"nothing":     {Window: roomsensor.Window{From: exportFrom.AddDate(0, 0, 80), To: exportFrom.AddDate(0, 0, 81)}, Devices: devices},
 	} {
 		rows, err := f.sql.Query(t.Context(), `SELECT device_id, bucket_at FROM readings
 			WHERE device_id = ANY($1) AND bucket_at >= $2 AND bucket_at < $3 ORDER BY bucket_at, device_id`, q.Devices, q.Window.From, q.Window.To)
@@ -183,6 +183,7 @@ func TestSlicesAreInOrder(t *testing.T) {
 
 		e, err := f.Export(t.Context(), f.team, q)
 		require.NoError(t, err)
+		t.Cleanup(e.Close)
 		require.Equal(t, len(want), e.Rows(), name)
 		n := 0
 		require.NoError(t, e.Each(t.Context(), func(row *roomsensor.ExportRow) error {
@@ -192,6 +193,5 @@ func TestSlicesAreInOrder(t *testing.T) {
 			return nil
 		}))
 		require.Len(t, want, n, name)
-		e.Close()
 	}
 }
