@@ -192,6 +192,6 @@ func TestSlicesAreInOrder(t *testing.T) {
 			n++
 			return nil
 		}))
-		require.Len(t, want, n, name)
+		require.Equal(t, len(want), n, name)
 	}
 }
