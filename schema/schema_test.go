@@ -88,6 +88,50 @@ func TestRequestsCountAcrossMigrations(t *testing.T) {
 	require.Equal(t, 596, remaining())
 }
 
+// Processes of before and after ask on while the tables of the limit change:
+// none of their requests fails.
+func TestRequestsPassWhileTheLimitIsMigrated(t *testing.T) {
+	t.Parallel()
+	url := dbtest.Empty(t).URL
+	require.NoError(t, schema.Up(t.Context(), url, schema.Layout{}))
+	undone, err := schema.Down(t.Context(), url)
+	require.NoError(t, err)
+	require.True(t, undone)
+	conn, err := pgx.Connect(t.Context(), url)
+	require.NoError(t, err)
+	defer func() { _ = conn.Close(context.Background()) }()
+	_, err = conn.Exec(t.Context(), "SELECT hits FROM rate_windows")
+	require.NoError(t, err, "the tables are those of before")
+
+	migrated := make(chan struct{})
+	var processes errgroup.Group
+	for i := range 4 {
+		processes.Go(func() error { return askUntil(t.Context(), url, strconv.Itoa(i%2), migrated) })
+	}
+	require.NoError(t, schema.Up(t.Context(), url, schema.Layout{}))
+	close(migrated)
+	require.NoError(t, processes.Wait())
+}
+
+// askUntil asks as an API process does, and once more in the end.
+func askUntil(ctx context.Context, url, key string, end <-chan struct{}) error {
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	for ended := false; ; {
+		if _, err := conn.Exec(ctx, "SELECT allowed FROM rate_window_hit($1)", key); err != nil || ended {
+			return err
+		}
+		select {
+		case <-end:
+			ended = true
+		default:
+		}
+	}
+}
+
 // The edition may change under a database: then the next migration upwards
 // makes the aggregate what the edition offers.
 func TestViewBecomesAggregate(t *testing.T) {

@@ -127,8 +127,12 @@ func TestExportWhereNoWindowFits(t *testing.T) {
 func TestExportEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	f.fill(t, 20_000, f.device)
-	e, err := f.Export(t.Context(), f.team, roomsensor.ExportQuery{Window: days(90), Devices: []uuid.UUID{f.device}})
+	devices := []uuid.UUID{f.device}
+	for i := range 7 {
+		devices = append(devices, f.newDevice(t, fmt.Sprint("dev:", 2+i)))
+	}
+	f.fill(t, 20_000, devices...) // Four slices, of which three are under way when it ends.
+	e, err := f.Export(t.Context(), f.team, roomsensor.ExportQuery{Window: days(90), Devices: devices})
 	require.NoError(t, err)
 	defer e.Close()
 	ctx, cancel := context.WithCancel(t.Context())

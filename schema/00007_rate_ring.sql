@@ -107,6 +107,8 @@ BEGIN
     END IF;
     remaining := most - cardinality(counted);
     reset_seconds := least(600, extract(epoch FROM counted[1] + width - at));
+EXCEPTION WHEN undefined_column THEN
+    EXECUTE 'SELECT * FROM rate_window_hit($1)' INTO allowed, remaining, reset_seconds USING for_key_id;
 END
 $function$;
 -- +goose StatementEnd
