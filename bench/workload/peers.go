@@ -23,6 +23,7 @@ type peer interface {
 	String() string // its name and version
 	Lacks() string  // what it does not promise and the service does
 	Kill()
+	CPU() (time.Duration, error) // that it used since it was started
 
 	WriteURL() string                 // takes lines
 	Settle(ctx context.Context) error // makes all that was taken readable
@@ -111,7 +112,39 @@ func (s *suite) openRival(ctx context.Context, m maker) (*rival, error) {
 		peer: p, suite: s, past: s.fleet.From(),
 		sender: &sender{client: load.NewClient(senderConnections), url: p.WriteURL(), wanted: http.StatusNoContent},
 	}
-	return r, r.fill(ctx)
+	if err := r.fill(ctx); err != nil {
+		return nil, err
+	}
+	if err := r.calm(ctx); err != nil {
+		return nil, err
+	}
+	return r, s.Settle(ctx)
+}
+
+const (
+	// atRest is what a peer that does nothing of its own uses of a processor in a second, at most.
+	atRest = 50 * time.Millisecond
+	// calmWithin is the longest that is waited for it.
+	calmWithin = time.Minute
+)
+
+// calm waits until the peer is done with merging what it was given, which it does behind its answers.
+func (r *rival) calm(ctx context.Context) error {
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
+	for began, before := time.Now(), -atRest; time.Since(began) < calmWithin; {
+		spent, err := r.CPU()
+		if err != nil || spent-before < atRest {
+			return err
+		}
+		before = spent
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for %s: %w", r, ctx.Err())
+		case <-ticker.C:
+		}
+	}
+	return nil
 }
 
 // add keeps a row without a verdict.
