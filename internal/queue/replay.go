@@ -10,8 +10,12 @@ import (
 )
 
 // replayAttempts is how often the consumer is made anew before giving up: a
-// worker that misses it may make it first, from another start.
+// worker that misses it may make it first, from another start, and the server
+// may still be removing the files of the old one.
 const replayAttempts = 5
+
+// replayPause is what the server gets to remove them.
+const replayPause = 200 * time.Millisecond
 
 // Replay gives the stream to the workers again, from an instant or as a whole,
 // by making the consumer anew under its name; running workers carry on by
@@ -26,14 +30,24 @@ func (q *Queue) Replay(ctx context.Context, since *time.Time) error {
 		if err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
 			return fmt.Errorf("deleting the consumer: %w", err)
 		}
-		if _, err = q.js.CreateConsumer(ctx, StreamName, config); err == nil {
+		_, err = q.js.CreateConsumer(ctx, StreamName, config)
+		switch {
+		case err == nil:
 			return nil
-		}
-		if !errors.Is(err, jetstream.ErrConsumerExists) {
-			break
+		case errors.Is(err, jetstream.ErrConsumerCreate):
+			pause(ctx, replayPause)
+		case !errors.Is(err, jetstream.ErrConsumerExists):
+			return fmt.Errorf("making the consumer anew: %w", err)
 		}
 	}
 	return fmt.Errorf("making the consumer anew: %w", err)
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
 }
 
 // replayConfig keeps what an operator widened and starts where the replay must.

@@ -34,6 +34,20 @@ func TestReplayGivesTheWholeStreamAgain(t *testing.T) {
 	require.Equal(t, []uint64{1, 2, 3}, f.sequencesOf(t, 3))
 }
 
+// The server removes the files of a consumer after it confirmed that it is
+// deleted, and fails to make the next one where that takes its time: once in
+// some hundreds of replays. A stream without a consumer gives nothing to anybody.
+func TestReplaysOneAfterTheOther(t *testing.T) {
+	t.Parallel()
+	f := setup(t, small)
+	require.NoError(t, f.Declare(f.ctx))
+	f.publish(t, "a", "b", "c")
+	for range 300 {
+		require.NoError(t, f.Replay(f.ctx, nil))
+	}
+	require.Equal(t, []uint64{1, 2, 3}, f.sequencesOf(t, 3))
+}
+
 func TestReplaySinceGivesALaterPartAgain(t *testing.T) {
 	t.Parallel()
 	f := setup(t, small)
