@@ -51,10 +51,10 @@ func (j *injector) run(ctx context.Context, plan Plan) {
 func (j *injector) inject(ctx context.Context, f *Fault) {
 	inFlight := j.aim(ctx, f)
 	really := time.Since(j.started)
-	j.world.say("%s", f)
+	j.world.Say("%s", f)
 	if err := j.carryOut(ctx, f); err != nil {
 		if ctx.Err() == nil {
-			j.world.unexpected("%s: %v", f, err)
+			j.world.Unexpected("%s: %v", f, err)
 		}
 		return
 	}

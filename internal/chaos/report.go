@@ -2,11 +2,9 @@ package chaos
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -44,7 +42,7 @@ type Report struct {
 func (t *run) report() *Report {
 	tally := t.judge.Ledger.Tally()
 	r := &Report{
-		Verdict: t.judge.Verdict, Findings: t.findings, Started: t.started.UTC().Truncate(time.Second),
+		Verdict: t.judge.Verdict, Findings: t.Findings(), Started: t.started.UTC().Truncate(time.Second),
 		Options: t.options, Hardware: trial.Machine(t.database.info.String()), Faults: t.injector.counts(),
 		Uploads: tally, Rows: t.judge.Rows, Rejects: t.judge.Rejects, Visible: t.watcher.Visible(),
 		Redeliveries: int64(t.deliveries) - int64(tally.Messages), //nolint:gosec // Both are counts of messages.
@@ -72,16 +70,7 @@ func (r *Report) Failure() error {
 }
 
 // Save writes the report as JSON.
-func (r *Report) Save(path string) error {
-	encoded, err := json.MarshalIndent(r, "", "  ")
-	if err == nil {
-		err = os.WriteFile(path, append(encoded, '\n'), 0o644) //nolint:gosec // For everybody to read.
-	}
-	if err != nil {
-		return fmt.Errorf("writing the report: %w", err)
-	}
-	return nil
-}
+func (r *Report) Save(path string) error { return trial.Save(path, r) }
 
 // Print writes the report as a table, and the verdict as its last line.
 func (r *Report) Print(out io.Writer) error {

@@ -64,7 +64,7 @@ func (t *run) burst(ctx context.Context) error {
 	if err := t.trial.Narrow(ctx); err != nil {
 		return err
 	}
-	t.say("sending %d requests in %s", len(requests), t.options.Burst)
+	t.Say("sending %d requests in %s", len(requests), t.options.Burst)
 	t.started = time.Now()
 	t.injector = &injector{world: t.world, started: t.started}
 	t.watcher = trial.NewWatcher(t.trial)
@@ -76,7 +76,7 @@ func (t *run) burst(ctx context.Context) error {
 	group.Go(func() {
 		defer close(calm)
 		t.injector.run(ctx, t.plan)
-		t.say("no more faults")
+		t.Say("no more faults")
 	})
 	s := &trial.Sender{
 		Service: t.trial, Fleet: t.fleet, Ledger: t.judge.Ledger, Calm: calm,
@@ -92,7 +92,7 @@ func (t *run) burst(ctx context.Context) error {
 
 // settleDown waits until the workers are done. The receiver ends first, so that nothing can come after.
 func (t *run) settleDown(ctx context.Context) (err error) {
-	t.say("all is sent")
+	t.Say("all is sent")
 	if err := t.services[receiver].stop(); err != nil {
 		return err
 	}

@@ -3,11 +3,9 @@ package chaos
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"slices"
-	"sync"
 	"time"
 
 	"roomsensor/internal/chaos/trial"
@@ -19,6 +17,7 @@ const stopPatience = 30 * time.Second
 
 // world is everything that runs in a trial.
 type world struct {
+	trial.Journal
 	options Options
 	dir     string
 	remove  bool // dir, at a clean end
@@ -31,9 +30,6 @@ type world struct {
 	services map[string]*service // of roomsensor, by name
 
 	closed []func() error
-
-	mu       sync.Mutex
-	findings []string // that are none of the ledger's
 }
 
 func newWorld(o Options) (*world, error) {
@@ -41,6 +37,7 @@ func newWorld(o Options) (*world, error) {
 	if w.options.Progress == nil {
 		w.options.Progress = io.Discard
 	}
+	w.Progress = w.options.Progress
 	if w.dir != "" {
 		return w, os.MkdirAll(w.dir, 0o750) //nolint:wrapcheck // It names the directory.
 	}
@@ -50,21 +47,8 @@ func newWorld(o Options) (*world, error) {
 	return w, err //nolint:wrapcheck // Likewise.
 }
 
-func (w *world) say(format string, args ...any) {
-	// Nobody is left to tell where this fails.
-	_, _ = fmt.Fprintf(w.options.Progress, time.Now().Format("15:04:05.000 ")+format+"\n", args...)
-}
-
-// unexpected notes what should not happen whatever the faults, and makes the trial fail.
-func (w *world) unexpected(format string, args ...any) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.findings = append(w.findings, fmt.Sprintf(format, args...))
-	w.say("unexpected: "+format, args...)
-}
-
 // died is called for a process that ended without being told to.
-func (w *world) died(name string) { w.unexpected("%s ended by itself", name) }
+func (w *world) died(name string) { w.Unexpected("%s ended by itself", name) }
 
 func (w *world) push(shut func() error) { w.closed = append(w.closed, shut) }
 
@@ -77,7 +61,7 @@ func (w *world) close(keep bool) error {
 	if w.remove && !keep {
 		errs = append(errs, os.RemoveAll(w.dir))
 	} else {
-		w.say("logs and streams are in %s", w.dir)
+		w.Say("logs and streams are in %s", w.dir)
 	}
 	return errors.Join(errs...)
 }
@@ -103,7 +87,7 @@ func (w *world) connect(context.Context) error {
 	w.push(func() error { conn.Close(); return nil })
 	w.trial = &trial.Service{
 		Program: w.programs.Roomsensor, DatabaseURL: w.database.address, QueueURL: w.queue.url, JS: js,
-		AckWait: w.options.AckWait, Say: w.say, Unexpected: w.unexpected,
+		AckWait: w.options.AckWait, Say: w.Say, Unexpected: w.Unexpected,
 	}
 	return nil
 }
@@ -117,7 +101,7 @@ func (w *world) build(ctx context.Context) (err error) {
 	if w.programs = w.options.Programs; w.programs.Roomsensor != "" {
 		return nil
 	}
-	w.say("building roomsensor and nats-server")
+	w.Say("building roomsensor and nats-server")
 	w.programs, err = Build(ctx, w.dir)
 	return err
 }

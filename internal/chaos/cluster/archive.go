@@ -168,7 +168,7 @@ func (f *faults) breakExport(ctx context.Context) error {
 	if err == nil {
 		return fmt.Errorf("%w: %d rows", errNotBroken, n)
 	}
-	f.say("the export broke after %d of %d rows: %v", n, archiveRows, err)
+	f.Say("the export broke after %d of %d rows: %v", n, archiveRows, err)
 	began := time.Now()
 	if err := f.archive.whole(ctx, f.trial.API); err != nil {
 		return fmt.Errorf("asking again for the export: %w", err)

@@ -59,7 +59,7 @@ func (f *faults) run(ctx context.Context) error {
 			if err := trial.Pause(ctx, f.options.Rest); err != nil {
 				return err
 			}
-			f.say("round %d: %s", round+1, k.name)
+			f.Say("round %d: %s", round+1, k.name)
 			if err := f.carryOut(ctx, k); err != nil {
 				return fmt.Errorf("%s: %w", k.name, err)
 			}
@@ -78,7 +78,7 @@ func (f *faults) carryOut(ctx context.Context, k kind) error {
 	}
 	event := f.event()
 	event.Whole = time.Now()
-	f.say("the cluster is whole after %.1f s", event.Whole.Sub(event.Began).Seconds())
+	f.Say("the cluster is whole after %.1f s", event.Whole.Sub(event.Began).Seconds())
 	return nil
 }
 
@@ -87,7 +87,7 @@ func (f *faults) event() *Event { return f.events[len(f.events)-1] }
 // hit notes to whom the fault happens, now.
 func (f *faults) hit(member string) {
 	f.event().Whom, f.event().Began = member, time.Now()
-	f.say("%s", member)
+	f.Say("%s", member)
 }
 
 func (f *faults) note(format string, args ...any) {
@@ -188,7 +188,7 @@ func (f *faults) promote(ctx context.Context) error {
 	if err := f.database.promote(ctx); err != nil {
 		return err
 	}
-	f.say("%s is the primary", f.database.primary.member)
+	f.Say("%s is the primary", f.database.primary.member)
 	if err := f.await(ctx, "a batch on another primary", f.stores); err != nil {
 		return err
 	}

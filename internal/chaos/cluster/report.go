@@ -3,12 +3,10 @@ package cluster
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -93,7 +91,7 @@ func (r *run) report(ctx context.Context) (*Report, error) {
 		return nil, err
 	}
 	report := &Report{
-		Verdict: r.judge.Verdict, Findings: r.findings, Started: r.started.UTC().Truncate(time.Second),
+		Verdict: r.judge.Verdict, Findings: r.Findings(), Started: r.started.UTC().Truncate(time.Second),
 		Options: r.options, Hardware: trial.Machine(info.String()), Uploads: r.judge.Ledger.Tally(),
 		Visible: r.watcher.Visible(), Rows: r.judge.Rows, Rejects: r.judge.Rejects,
 		Sent: r.sent, Settled: r.settled, Replayed: r.judge.Replayed,
@@ -114,16 +112,7 @@ func (r *Report) Failure() error {
 }
 
 // Save writes the report as JSON.
-func (r *Report) Save(path string) error {
-	encoded, err := json.MarshalIndent(r, "", "  ")
-	if err == nil {
-		err = os.WriteFile(path, append(encoded, '\n'), 0o644) //nolint:gosec // For everybody to read.
-	}
-	if err != nil {
-		return fmt.Errorf("writing the report: %w", err)
-	}
-	return nil
-}
+func (r *Report) Save(path string) error { return trial.Save(path, r) }
 
 // Print writes the report as tables, and the verdict as its last line.
 func (r *Report) Print(out io.Writer) error {

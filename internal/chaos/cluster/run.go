@@ -75,7 +75,7 @@ func (r *run) burst(ctx context.Context) error {
 	if err := r.trial.Narrow(ctx); err != nil {
 		return err
 	}
-	r.say("sending up to %d requests in up to %s", len(requests), span)
+	r.Say("sending up to %d requests in up to %s", len(requests), span)
 	r.started = time.Now()
 	return r.whileSending(ctx, requests)
 }
@@ -102,7 +102,7 @@ func (r *run) whileSending(ctx context.Context, requests []*ledger.Request) erro
 	err := r.faults.run(ctx)
 	select {
 	case <-sent:
-		r.unexpected("all uploads were sent before the last fault was over")
+		r.Unexpected("all uploads were sent before the last fault was over")
 	default:
 	}
 	close(enough)
@@ -125,7 +125,7 @@ func (r *run) confirmed(request *ledger.Request, at time.Time) {
 
 // settle waits until the workers are done. The receivers end first, so that nothing can come after.
 func (r *run) settle(ctx context.Context) error {
-	r.say("all is sent")
+	r.Say("all is sent")
 	if err := r.survivors(ctx); err != nil {
 		return err
 	}

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"slices"
-	"sync"
 	"time"
 
 	"roomsensor/internal/chaos/trial"
@@ -16,6 +15,7 @@ import (
 
 // world is everything that runs in a trial.
 type world struct {
+	trial.Journal
 	options Options
 	dir     string
 	remove  bool // dir, at a clean end
@@ -32,9 +32,6 @@ type world struct {
 	archive               *archive
 
 	closed []func(context.Context) error
-
-	mu       sync.Mutex
-	findings []string // that are none of the ledger's
 }
 
 func newWorld(o Options) (*world, error) {
@@ -42,7 +39,8 @@ func newWorld(o Options) (*world, error) {
 	if w.options.Progress == nil {
 		w.options.Progress = io.Discard
 	}
-	w.trial = &trial.Service{Program: o.Program, AckWait: o.AckWait, Say: w.say, Unexpected: w.unexpected}
+	w.Progress = w.options.Progress
+	w.trial = &trial.Service{Program: o.Program, AckWait: o.AckWait, Say: w.Say, Unexpected: w.Unexpected}
 	if w.dir != "" {
 		return w, os.MkdirAll(w.dir, 0o750) //nolint:wrapcheck // It names the directory.
 	}
@@ -50,19 +48,6 @@ func newWorld(o Options) (*world, error) {
 	w.remove = true
 	w.dir, err = os.MkdirTemp("", "roomsensor-cluster-")
 	return w, err //nolint:wrapcheck // Likewise.
-}
-
-func (w *world) say(format string, args ...any) {
-	// Nobody is left to tell where this fails.
-	_, _ = fmt.Fprintf(w.options.Progress, time.Now().Format("15:04:05.000 ")+format+"\n", args...)
-}
-
-// unexpected notes what should not happen whatever the faults, and makes the trial fail.
-func (w *world) unexpected(format string, args ...any) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.findings = append(w.findings, fmt.Sprintf(format, args...))
-	w.say("unexpected: "+format, args...)
 }
 
 func (w *world) push(shut func(context.Context) error) { w.closed = append(w.closed, shut) }
@@ -79,7 +64,7 @@ func (w *world) close(ctx context.Context, keep bool) error {
 		for _, c := range w.members {
 			errs = append(errs, c.saveLog(ctx, w.dir))
 		}
-		w.say("the logs are in %s", w.dir)
+		w.Say("the logs are in %s", w.dir)
 	}
 	for _, shut := range slices.Backward(w.closed) {
 		errs = append(errs, shut(ctx))
@@ -105,12 +90,12 @@ func (w *world) open(ctx context.Context) error {
 // prepare finds the images and builds the program for the commands of operators.
 func (w *world) prepare(ctx context.Context) (err error) {
 	if w.options.Images == (Images{}) {
-		if w.options.Images, err = Find(ctx, w.say); err != nil {
+		if w.options.Images, err = Find(ctx, w.Say); err != nil {
 			return err
 		}
 	}
 	if w.trial.Program == "" {
-		w.say("building roomsensor")
+		w.Say("building roomsensor")
 		w.trial.Program, err = procs.Build(ctx, w.dir, procs.Roomsensor)
 	}
 	return err
@@ -136,7 +121,7 @@ func (w *world) start(ctx context.Context, p *plan) error {
 			return err
 		}
 	}
-	w.say("starting %s", p.member)
+	w.Say("starting %s", p.member)
 	c, err := w.network.start(ctx, p)
 	if c != nil && w.members[p.member] == nil {
 		w.push(func(ctx context.Context) error { return w.members[p.member].remove(ctx) })
@@ -189,7 +174,7 @@ func (w *world) survivors(ctx context.Context) error {
 			return err
 		}
 		if !runs && !c.down {
-			w.unexpected("%s ended by itself", name)
+			w.Unexpected("%s ended by itself", name)
 		}
 	}
 	return nil
