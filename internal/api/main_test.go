@@ -103,6 +103,7 @@ func (f *fixture) serve(t testing.TB, b api.Backend, configure func(*api.Config)
 	for _, change := range tune {
 		change(r.server.Config)
 	}
+	r.server.Listener = api.Paced(r.server.Listener)
 	r.server.Start()
 	t.Cleanup(r.server.Close)
 	r.server.Client().Transport.(*http.Transport).DisableCompression = true

@@ -38,7 +38,6 @@ func (s *server) begin(c echo.Context) *call {
 		rows:      -1,
 	}
 	c.Set(callKey, request)
-	c.Response().Writer = newPacedWriter(c.Response().Writer)
 	request.setHeader(problem.RequestIDHeader, request.requestID)
 	if strings.Contains(c.Request().URL.Path, exportName) {
 		// The URL may hold a key, also where the path is mistyped (decision 26).

@@ -1,8 +1,10 @@
 package api
 
 import (
+	"errors"
 	"net"
 	"net/http"
+	"os"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -11,37 +13,58 @@ import (
 const (
 	// stallTimeout ends a response of which nothing could be sent for so long.
 	stallTimeout = 30 * time.Second
-	// pace is how much is sent under one deadline: small enough that any line
-	// which moves at all takes it in time.
-	pace = 16 << 10
+
+	// sendBuffer bounds what the kernel takes ahead of the client. Left alone
+	// it grows to megabytes, and as a writer that found it full is woken only
+	// once a third is free, a line of 40 KB/s would seem to stand still for
+	// longer than stallTimeout.
+	sendBuffer = 256 << 10
 )
 
-// pacedWriter gives every piece of a response a write deadline of its own, in
-// place of one for the whole: an export over a slow line takes minutes.
-type pacedWriter struct {
-	http.ResponseWriter
-	controller *http.ResponseController
+// Paced makes what the server of the public listener is to serve on. A write
+// on its connections has no deadline as a whole, as an export over a slow line
+// takes minutes: it fails once for 30 to 33 seconds no byte was taken.
+func Paced(listener net.Listener) net.Listener { return pacedListener{listener, stallTimeout} }
+
+type pacedListener struct {
+	net.Listener
+	stall time.Duration
 }
 
-func newPacedWriter(w http.ResponseWriter) *pacedWriter {
-	return &pacedWriter{w, http.NewResponseController(w)}
+func (l pacedListener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err //nolint:wrapcheck // The server looks at its kind.
+	}
+	if tcp, ok := conn.(*net.TCPConn); ok { // A test's may be another.
+		_ = tcp.SetWriteBuffer(sendBuffer) // Without it the connection is as good, but for slow lines.
+	}
+	return &pacedConn{conn, l.stall}, nil
 }
 
-func (w *pacedWriter) Write(p []byte) (written int, err error) {
-	for {
-		piece := p[written:min(written+pace, len(p))]
-		// A writer without deadlines, such as a test's, needs none.
-		_ = w.controller.SetWriteDeadline(time.Now().Add(stallTimeout))
-		n, err := w.ResponseWriter.Write(piece)
-		written += n
-		if err != nil || written == len(p) {
+type pacedConn struct {
+	net.Conn
+	stall time.Duration
+}
+
+// looks is how often a write that waits looks whether a part was taken.
+const looks = 10
+
+// Write has a deadline that moves on whenever a part was taken. So a body can be
+// written in one piece: in many small ones each goes through the kernel alone,
+// which took most of the time of a body of 400 KB.
+func (c *pacedConn) Write(p []byte) (written int, err error) {
+	for last := time.Now(); ; {
+		_ = c.SetWriteDeadline(time.Now().Add(c.stall / looks)) // The write says what is wrong with the connection.
+		n, err := c.Conn.Write(p[written:])
+		if n > 0 {
+			written, last = written+n, time.Now()
+		}
+		if !errors.Is(err, os.ErrDeadlineExceeded) || time.Since(last) >= c.stall {
 			return written, err //nolint:wrapcheck // A writer passes errors on as they are.
 		}
 	}
 }
-
-// Unwrap lets http.ResponseController reach the connection.
-func (w *pacedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // breakConnection ends a response so that no client takes it for complete: a
 // body in chunks lacks its last one. HTTP/1.0 knows no chunks and takes the
@@ -56,6 +79,9 @@ func breakConnection(c echo.Context) {
 }
 
 func reset(conn net.Conn) {
+	if paced, ok := conn.(*pacedConn); ok {
+		conn = paced.Conn
+	}
 	if tcp, ok := conn.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0) // The reset is the best that can be done; so is closing.
 	}

@@ -62,7 +62,7 @@ func (a *apiProcess) start(ctx context.Context, l *lifecycle) error {
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	serveHTTP(l, "the API", api.NewServer(a.cfg.APIAddr, handler, a.Log), listener)
+	serveHTTP(l, "the API", api.NewServer(a.cfg.APIAddr, handler, a.Log), api.Paced(listener))
 	l.run("idempotency keys", a.purgeIdempotency)
 	a.serving(l, a.health)
 	return nil
