@@ -29,9 +29,14 @@ func measure(ctx context.Context, o options, log io.Writer) (r *report.Report, e
 	if err != nil {
 		return nil, err
 	}
+	if err := o.suits(info); err != nil {
+		return nil, err
+	}
 	r.Database, r.Edition = info.String()+"; "+g.Server.How, info.Edition
 	r.Versions = map[string]string{"go": runtime.Version(), "postgresql": info.PostgreSQL, "timescaledb": info.TimescaleDB}
-	r.Settings = ground.Settings()
+	if r.Settings, err = g.InForce(ctx); err != nil {
+		return nil, err
+	}
 	o.Fleet.Until = roomsensor.BucketOf(began.UTC())
 	r.Options = o.Options
 	r.Rows, err = workload.Run(ctx, g, o.Options)

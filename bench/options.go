@@ -5,11 +5,13 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
 	"roomsensor/bench/fleet"
 	"roomsensor/bench/workload"
+	"roomsensor/internal/localdb"
 	"roomsensor/internal/roomsensor"
 )
 
@@ -76,18 +78,46 @@ func parse(args []string, log io.Writer) (options, error) {
 	return o, o.validate()
 }
 
-// leastDays have a page of 1,000 readings.
-const leastDays = 4
+const (
+	// leastDays have a page of 1,000 readings.
+	leastDays = 4
+	// leastColumns are days of which some lie in a chunk that has ended.
+	leastColumns = 8
+)
 
 func (o *options) validate() error {
 	f := &o.Fleet
 	if f.Deep < 1 || f.Deep > f.Devices || f.Recent < leastDays || f.Recent > f.Days || o.Rounds < 1 {
 		return errors.New("there must be a deep device and at most all of them, 4 recent days and at most all, and a round")
 	}
+	return o.validateLayouts()
+}
+
+func (o *options) validateLayouts() error {
+	last := -1
 	for _, layout := range o.Layouts {
-		if layout != workload.AsArrived && layout != workload.Ordered {
+		i := slices.Index(workload.Layouts(), layout)
+		if i < 0 {
 			return fmt.Errorf("there is no layout %q", layout)
 		}
+		if i <= last {
+			return fmt.Errorf("there is no way back to the layout %s: the order is %s", layout,
+				strings.Join(workload.Layouts(), ","))
+		}
+		last = i
+	}
+	if slices.Contains(o.Layouts, workload.Columnstore) && o.Fleet.Days < leastColumns {
+		return fmt.Errorf("the layout %s needs %d days, so that a chunk has ended", workload.Columnstore, leastColumns)
+	}
+	return nil
+}
+
+// suits says what a server lacks for what is to be measured.
+func (o *options) suits(server localdb.Info) error {
+	if slices.Contains(o.Layouts, workload.Columnstore) && server.Edition != localdb.Community {
+		return fmt.Errorf("the layout %s needs TimescaleDB's Community edition, and this server is %s: name another one "+
+			"with -database-url postgres://user:password@host:5432/postgres, whose role may create databases",
+			workload.Columnstore, server)
 	}
 	return nil
 }

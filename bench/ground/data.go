@@ -39,9 +39,15 @@ func (g *Ground) Enlist(ctx context.Context, f *fleet.Fleet) (team uuid.UUID, er
 
 const (
 	// loaders copy at once, each a chunk of its own, so that within a chunk rows lie in the order of arrival.
-	loaders   = 2
-	chunkDays = 7
+	loaders    = 2
+	chunkWidth = 7 * 24 * time.Hour
 )
+
+// ChunkOf is the instant at which the chunk of an instant begins: TimescaleDB counts from the Unix epoch.
+func ChunkOf(at time.Time) time.Time {
+	epoch := time.Unix(0, 0).UTC()
+	return epoch.Add(at.Sub(epoch).Truncate(chunkWidth))
+}
 
 // Load stores a part of a fleet's history as it arrives, and counts it.
 func (g *Ground) Load(ctx context.Context, f *fleet.Fleet, from, to time.Time) error {
@@ -64,11 +70,10 @@ func (g *Ground) Load(ctx context.Context, f *fleet.Fleet, from, to time.Time) e
 	return nil
 }
 
-// parts cuts a window at the boundaries of chunks, which TimescaleDB counts from the Unix epoch.
+// parts cuts a window at the boundaries of chunks.
 func parts(from, to time.Time) (list []roomsensor.Window) {
-	const width = chunkDays * 24 * time.Hour
 	for at := from; at.Before(to); {
-		end := time.Unix(0, 0).UTC().Add(at.Sub(time.Unix(0, 0)).Truncate(width) + width)
+		end := ChunkOf(at).Add(chunkWidth)
 		if end.After(to) {
 			end = to
 		}
@@ -90,6 +95,33 @@ func (g *Ground) copyPart(ctx context.Context, f *fleet.Fleet, w roomsensor.Wind
 		_ = reader.CloseWithError(err) // It ends the writer.
 		return fmt.Errorf("copying readings: %w", err)
 	}
+	return nil
+}
+
+// Columnstore makes columns of every chunk that ended by an instant, as the policy of the Community edition does, with
+// the settings that the migrations gave the table.
+func (g *Ground) Columnstore(ctx context.Context, endedBy time.Time) error {
+	rows, err := g.Pool.Query(ctx, "SELECT chunk::text FROM show_chunks('readings', older_than => $1::timestamptz) chunk",
+		endedBy)
+	if err != nil {
+		return fmt.Errorf("listing chunks: %w", err)
+	}
+	chunks, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return fmt.Errorf("listing chunks: %w", err)
+	}
+	for _, chunk := range chunks {
+		if _, err := g.Pool.Exec(ctx, "CALL convert_to_columnstore($1::text::regclass)", chunk); err != nil {
+			return fmt.Errorf("making columns of %s: %w", chunk, err)
+		}
+	}
+	var converted, before, after int
+	err = g.Pool.QueryRow(ctx, "SELECT columnstore_chunks, columnstore_bytes_before, columnstore_bytes"+
+		" FROM readings_layout()").Scan(&converted, &before, &after)
+	if err != nil || converted != len(chunks) {
+		return fmt.Errorf("making columns: %d of %d chunks are: %w", converted, len(chunks), err)
+	}
+	g.Say("made columns of %d chunks: %d bytes of %d", converted, after, before)
 	return nil
 }
 

@@ -41,6 +41,20 @@ func Settings() map[string]string {
 	}
 }
 
+// InForce tells Settings, and what keeps acknowledged data, as the server has them: one that was given has its own.
+func (g *Ground) InForce(ctx context.Context) (map[string]string, error) {
+	names := slices.AppendSeq([]string{"fsync", "synchronous_commit"}, maps.Keys(Settings()))
+	settings := make(map[string]string, len(names))
+	for _, name := range names {
+		var value string
+		if err := g.Pool.QueryRow(ctx, "SELECT current_setting($1)", name).Scan(&value); err != nil {
+			return nil, fmt.Errorf("asking for the setting %s: %w", name, err)
+		}
+		settings[name] = value
+	}
+	return settings, nil
+}
+
 // Ground is open until Close.
 type Ground struct {
 	Server   *localdb.Server

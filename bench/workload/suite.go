@@ -45,7 +45,12 @@ const (
 	AsArrived = "arrived"
 	// Ordered is what `roomsensor maintain` leaves: chunks in the order of their key.
 	Ordered = "ordered"
+	// Columnstore is what the policy of the Community edition leaves: chunks that ended as columns.
+	Columnstore = "columnstore"
 )
+
+// Layouts are all of them, in the only order in which one can become the other.
+func Layouts() []string { return []string{AsArrived, Ordered, Columnstore} }
 
 // suite is a run under way.
 type suite struct {
@@ -162,18 +167,27 @@ func (s *suite) reading(ctx context.Context) error {
 	return nil
 }
 
-// arrange brings the readings into a layout; there is no way back from Ordered.
-func (s *suite) arrange(ctx context.Context, layout string) error {
-	if s.layout = layout; layout != Ordered {
+// arrange brings the readings into a layout; what comes after this one in Layouts can follow, and nothing else.
+func (s *suite) arrange(ctx context.Context, layout string) (err error) {
+	s.layout = layout
+	began := time.Now()
+	switch layout {
+	case Ordered:
+		err = s.Run(ctx, "maintain", "--after", "1s")
+	case Columnstore:
+		err = s.Columnstore(ctx, s.ended())
+	default:
 		return nil
 	}
-	began := time.Now()
-	if err := s.Run(ctx, "maintain", "--after", "1s"); err != nil {
+	if err != nil {
 		return err
 	}
-	s.Say("put chunks in order in %.1f s", time.Since(began).Seconds())
+	s.Say("made the layout %s in %.1f s", layout, time.Since(began).Seconds())
 	return s.Settle(ctx)
 }
+
+// ended is where the chunk of the newest readings begins: those before it have ended.
+func (s *suite) ended() time.Time { return ground.ChunkOf(s.fleet.Until.Add(-roomsensor.BucketLength)) }
 
 // add judges a row and keeps it.
 func (s *suite) add(r report.Row) {

@@ -28,14 +28,20 @@ type selection struct {
 	shape    string
 }
 
-// selections are the exports of W3: of the whole fleet for some hours, and of ten devices for all that they have.
+// selections are the exports of W3: of the whole fleet for some hours, and of ten devices for all that they have. The
+// newest hours of a fleet are never columns, so beside the layout Columnstore there is an export of older ones.
 func (s *suite) selections() []*selection {
 	all, few := s.someDevices(s.fleet.Devices), s.someDevices(min(fewDevices, s.fleet.Deep))
-	return []*selection{
+	list := []*selection{
 		{"W3a", "long, all devices", all, s.lastBuckets(len(all), s.fleet.Recent), "long"},
 		{"W3a", "long, 10 devices", few, s.lastBuckets(len(few), s.fleet.Days), "long"},
 		{"W3b", "wide, 10 devices", few, s.lastBuckets(len(few), s.fleet.Days), "wide"},
 	}
+	if slices.Contains(s.Layouts, Columnstore) {
+		name := fmt.Sprintf("long, %d devices in chunks that ended", s.fleet.Deep)
+		list = append(list, &selection{"W3a", name, s.someDevices(s.fleet.Deep), s.endedBuckets(), "long"})
+	}
+	return list
 }
 
 func (s *suite) someDevices(n int) (ids []uuid.UUID) {
@@ -49,6 +55,17 @@ func (s *suite) someDevices(n int) (ids []uuid.UUID) {
 func (s *suite) lastBuckets(devices, days int) roomsensor.Window {
 	n := min(s.ExportRows/devices, days*bucketsADay)
 	return roomsensor.Window{From: s.fleet.Until.Add(-time.Duration(n) * roomsensor.BucketLength), To: s.fleet.Until}
+}
+
+// endedBuckets is the last window in chunks that ended in which the devices with the whole history, and no others, have
+// as many rows as an export may.
+func (s *suite) endedBuckets() roomsensor.Window {
+	to := s.ended()
+	if recent := s.fleet.RecentFrom(); s.fleet.Deep < s.fleet.Devices && recent.Before(to) {
+		to = recent
+	}
+	n := min(s.ExportRows/s.fleet.Deep, int(to.Sub(s.fleet.From())/roomsensor.BucketLength))
+	return roomsensor.Window{From: to.Add(-time.Duration(n) * roomsensor.BucketLength), To: to}
 }
 
 // export is W3: a CSV over HTTP, against psql's COPY of the same columns.
