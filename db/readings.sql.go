@@ -13,49 +13,6 @@ import (
 )
 
 const ReadingCount = `-- name: ReadingCount :one
-SELECT count(*) AS rows,
-       coalesce(min(bucket_at), $1)::timestamptz AS first_at, coalesce(max(bucket_at), $1)::timestamptz AS last_at
-FROM (
-    SELECT r.bucket_at FROM readings r
-    WHERE r.device_id = ANY($2::uuid[])
-      AND EXISTS (SELECT FROM devices d WHERE d.team_id = $3 AND d.id = ANY($2::uuid[])
-                  HAVING count(*) = cardinality($2::uuid[]))
-      AND r.bucket_at >= $1::timestamptz
-      AND r.bucket_at < $4::timestamptz
-    LIMIT $5::bigint
-) counted
-`
-
-type ReadingCountParams struct {
-	WindowFrom time.Time
-	DeviceIds  []uuid.UUID
-	TeamID     uuid.UUID
-	WindowTo   time.Time
-	Most       int64
-}
-
-type ReadingCountRow struct {
-	Rows    int64
-	FirstAt time.Time
-	LastAt  time.Time
-}
-
-// ReadingCount counts no further than most, and tells from where to where the
-// counted readings lie.
-func (q *Queries) ReadingCount(ctx context.Context, db DBTX, arg ReadingCountParams) (ReadingCountRow, error) {
-	row := db.QueryRow(ctx, ReadingCount,
-		arg.WindowFrom,
-		arg.DeviceIds,
-		arg.TeamID,
-		arg.WindowTo,
-		arg.Most,
-	)
-	var i ReadingCountRow
-	err := row.Scan(&i.Rows, &i.FirstAt, &i.LastAt)
-	return i, err
-}
-
-const ReadingCountBuckets = `-- name: ReadingCountBuckets :one
 SELECT count(*) FROM (
     SELECT FROM readings r
     WHERE r.device_id = ANY($1::uuid[])
@@ -63,29 +20,85 @@ SELECT count(*) FROM (
                   HAVING count(*) = cardinality($1::uuid[]))
       AND r.bucket_at >= $3::timestamptz
       AND r.bucket_at < $4::timestamptz
-    GROUP BY r.bucket_at
-) lines
+    LIMIT $5::bigint
+) counted
 `
 
-type ReadingCountBucketsParams struct {
+type ReadingCountParams struct {
 	DeviceIds  []uuid.UUID
 	TeamID     uuid.UUID
 	WindowFrom time.Time
 	WindowTo   time.Time
+	Most       int64
 }
 
-// ReadingCountBuckets is the number of lines of a wide export. count(DISTINCT)
-// would sort them all.
-func (q *Queries) ReadingCountBuckets(ctx context.Context, db DBTX, arg ReadingCountBucketsParams) (int64, error) {
-	row := db.QueryRow(ctx, ReadingCountBuckets,
+// ReadingCount counts no further than most.
+func (q *Queries) ReadingCount(ctx context.Context, db DBTX, arg ReadingCountParams) (int64, error) {
+	row := db.QueryRow(ctx, ReadingCount,
 		arg.DeviceIds,
 		arg.TeamID,
 		arg.WindowFrom,
 		arg.WindowTo,
+		arg.Most,
 	)
 	var count int64
 	err := row.Scan(&count)
 	return count, err
+}
+
+const ReadingCountLines = `-- name: ReadingCountLines :one
+SELECT coalesce(sum(l.rows), 0)::bigint AS rows, count(*) AS lines,
+       coalesce(min(l.bucket_at), $1)::timestamptz AS first_at,
+       coalesce(max(l.bucket_at), $1)::timestamptz AS last_at
+FROM (
+    SELECT c.bucket_at, count(*) AS rows
+    FROM (
+        SELECT r.bucket_at FROM readings r
+        WHERE r.device_id = ANY($2::uuid[])
+          AND EXISTS (SELECT FROM devices d WHERE d.team_id = $3 AND d.id = ANY($2::uuid[])
+                      HAVING count(*) = cardinality($2::uuid[]))
+          AND r.bucket_at >= $1::timestamptz
+          AND r.bucket_at < $4::timestamptz
+        LIMIT $5::bigint
+    ) c
+    GROUP BY c.bucket_at
+) l
+`
+
+type ReadingCountLinesParams struct {
+	WindowFrom time.Time
+	DeviceIds  []uuid.UUID
+	TeamID     uuid.UUID
+	WindowTo   time.Time
+	Most       int64
+}
+
+type ReadingCountLinesRow struct {
+	Rows    int64
+	Lines   int64
+	FirstAt time.Time
+	LastAt  time.Time
+}
+
+// ReadingCountLines counts rows, no further than most, and their buckets, which
+// are the lines of a wide export, in one pass. count(DISTINCT) would sort the
+// rows. It tells also from where to where the buckets lie.
+func (q *Queries) ReadingCountLines(ctx context.Context, db DBTX, arg ReadingCountLinesParams) (ReadingCountLinesRow, error) {
+	row := db.QueryRow(ctx, ReadingCountLines,
+		arg.WindowFrom,
+		arg.DeviceIds,
+		arg.TeamID,
+		arg.WindowTo,
+		arg.Most,
+	)
+	var i ReadingCountLinesRow
+	err := row.Scan(
+		&i.Rows,
+		&i.Lines,
+		&i.FirstAt,
+		&i.LastAt,
+	)
+	return i, err
 }
 
 const ReadingExport = `-- name: ReadingExport :many
@@ -150,6 +163,51 @@ func (q *Queries) ReadingExport(ctx context.Context, db DBTX, arg ReadingExportP
 		return nil, err
 	}
 	return items, nil
+}
+
+const ReadingExtent = `-- name: ReadingExtent :one
+SELECT min(a.bucket_at)::timestamptz AS first_at, max(z.bucket_at)::timestamptz AS last_at
+FROM devices d
+CROSS JOIN LATERAL (
+    SELECT readings.bucket_at FROM readings
+    WHERE readings.device_id = d.id
+      AND readings.bucket_at >= $1::timestamptz AND readings.bucket_at < $2::timestamptz
+    ORDER BY readings.bucket_at LIMIT 1
+) a
+CROSS JOIN LATERAL (
+    SELECT readings.bucket_at FROM readings
+    WHERE readings.device_id = d.id
+      AND readings.bucket_at >= $1::timestamptz AND readings.bucket_at < $2::timestamptz
+    ORDER BY readings.bucket_at DESC LIMIT 1
+) z
+WHERE d.team_id = $3 AND d.id = ANY($4::uuid[])
+`
+
+type ReadingExtentParams struct {
+	WindowFrom time.Time
+	WindowTo   time.Time
+	TeamID     uuid.UUID
+	DeviceIds  []uuid.UUID
+}
+
+type ReadingExtentRow struct {
+	FirstAt time.Time
+	LastAt  time.Time
+}
+
+// ReadingExtent is the first and the last bucket of what an export with rows
+// selects: two descents of the key for each device, where an aggregate of all
+// rows would pass over them once more.
+func (q *Queries) ReadingExtent(ctx context.Context, db DBTX, arg ReadingExtentParams) (ReadingExtentRow, error) {
+	row := db.QueryRow(ctx, ReadingExtent,
+		arg.WindowFrom,
+		arg.WindowTo,
+		arg.TeamID,
+		arg.DeviceIds,
+	)
+	var i ReadingExtentRow
+	err := row.Scan(&i.FirstAt, &i.LastAt)
+	return i, err
 }
 
 const ReadingIncomingCopy = `-- name: ReadingIncomingCopy :exec

@@ -37,13 +37,10 @@ WHERE r.device_id = ANY(@device_ids::uuid[])
   AND r.bucket_at >= @window_from::timestamptz
   AND r.bucket_at < @window_to::timestamptz;
 
--- ReadingCount counts no further than most, and tells from where to where the
--- counted readings lie.
+-- ReadingCount counts no further than most.
 -- name: ReadingCount :one
-SELECT count(*) AS rows,
-       coalesce(min(bucket_at), @window_from)::timestamptz AS first_at, coalesce(max(bucket_at), @window_from)::timestamptz AS last_at
-FROM (
-    SELECT r.bucket_at FROM readings r
+SELECT count(*) FROM (
+    SELECT FROM readings r
     WHERE r.device_id = ANY(@device_ids::uuid[])
       AND EXISTS (SELECT FROM devices d WHERE d.team_id = @team_id AND d.id = ANY(@device_ids::uuid[])
                   HAVING count(*) = cardinality(@device_ids::uuid[]))
@@ -52,18 +49,46 @@ FROM (
     LIMIT @most::bigint
 ) counted;
 
--- ReadingCountBuckets is the number of lines of a wide export. count(DISTINCT)
--- would sort them all.
--- name: ReadingCountBuckets :one
-SELECT count(*) FROM (
-    SELECT FROM readings r
-    WHERE r.device_id = ANY(@device_ids::uuid[])
-      AND EXISTS (SELECT FROM devices d WHERE d.team_id = @team_id AND d.id = ANY(@device_ids::uuid[])
-                  HAVING count(*) = cardinality(@device_ids::uuid[]))
-      AND r.bucket_at >= @window_from::timestamptz
-      AND r.bucket_at < @window_to::timestamptz
-    GROUP BY r.bucket_at
-) lines;
+-- ReadingCountLines counts rows, no further than most, and their buckets, which
+-- are the lines of a wide export, in one pass. count(DISTINCT) would sort the
+-- rows. It tells also from where to where the buckets lie.
+-- name: ReadingCountLines :one
+SELECT coalesce(sum(l.rows), 0)::bigint AS rows, count(*) AS lines,
+       coalesce(min(l.bucket_at), @window_from)::timestamptz AS first_at,
+       coalesce(max(l.bucket_at), @window_from)::timestamptz AS last_at
+FROM (
+    SELECT c.bucket_at, count(*) AS rows
+    FROM (
+        SELECT r.bucket_at FROM readings r
+        WHERE r.device_id = ANY(@device_ids::uuid[])
+          AND EXISTS (SELECT FROM devices d WHERE d.team_id = @team_id AND d.id = ANY(@device_ids::uuid[])
+                      HAVING count(*) = cardinality(@device_ids::uuid[]))
+          AND r.bucket_at >= @window_from::timestamptz
+          AND r.bucket_at < @window_to::timestamptz
+        LIMIT @most::bigint
+    ) c
+    GROUP BY c.bucket_at
+) l;
+
+-- ReadingExtent is the first and the last bucket of what an export with rows
+-- selects: two descents of the key for each device, where an aggregate of all
+-- rows would pass over them once more.
+-- name: ReadingExtent :one
+SELECT min(a.bucket_at)::timestamptz AS first_at, max(z.bucket_at)::timestamptz AS last_at
+FROM devices d
+CROSS JOIN LATERAL (
+    SELECT readings.bucket_at FROM readings
+    WHERE readings.device_id = d.id
+      AND readings.bucket_at >= @window_from::timestamptz AND readings.bucket_at < @window_to::timestamptz
+    ORDER BY readings.bucket_at LIMIT 1
+) a
+CROSS JOIN LATERAL (
+    SELECT readings.bucket_at FROM readings
+    WHERE readings.device_id = d.id
+      AND readings.bucket_at >= @window_from::timestamptz AND readings.bucket_at < @window_to::timestamptz
+    ORDER BY readings.bucket_at DESC LIMIT 1
+) z
+WHERE d.team_id = @team_id AND d.id = ANY(@device_ids::uuid[]);
 
 -- ReadingUpsert writes united, sorted measurements (decisions 37 and 38). It is
 -- the rule of roomsensor.Unite in SQL: the later measurement is the reading, as

@@ -80,8 +80,9 @@ type Exporter interface {
 type Export interface {
 	// Rows is the number of readings.
 	Rows() int
-	// Lines is the number of distinct buckets among them.
-	Lines(ctx context.Context) (int, error)
+	// Lines is the number of distinct buckets among them, where the query asks
+	// for it.
+	Lines() int
 	// Each hands every reading to f, by bucket, then by device, and stops at
 	// the first error of f.
 	Each(ctx context.Context, f func(*roomsensor.ExportRow) error) error

@@ -68,9 +68,7 @@ func (s *server) export(ctx context.Context, c *call, plan *exportPlan, dog *wat
 	defer export.Close()
 	lines := export.Rows()
 	if plan.wide {
-		if lines, err = export.Lines(ctx); err != nil {
-			return fmt.Errorf("counting the lines of an export: %w", err)
-		}
+		lines = export.Lines()
 	}
 	c.rows = export.Rows()
 	coding := compress.Choose(c.Request().Header.Values("Accept-Encoding"))
@@ -87,7 +85,7 @@ func (s *server) open(ctx context.Context, c *call, plan *exportPlan) (Export, e
 		return noRows{}, nil
 	}
 	export, err := s.backend.OpenExport(ctx, c.key.TeamID,
-		roomsensor.ExportQuery{Window: plan.window, Devices: plan.devices})
+		roomsensor.ExportQuery{Window: plan.window, Devices: plan.devices, Lines: plan.wide})
 	if tooMany, ok := errors.AsType[*roomsensor.TooManyRowsError](err); ok {
 		return nil, plan.tooManyRows(tooMany)
 	}

@@ -9,8 +9,8 @@ import (
 // noRows is the export of a plan that selects nothing: the header row alone.
 type noRows struct{}
 
-func (noRows) Rows() int                          { return 0 }
-func (noRows) Lines(context.Context) (int, error) { return 0, nil }
-func (noRows) Close()                             {}
+func (noRows) Rows() int  { return 0 }
+func (noRows) Lines() int { return 0 }
+func (noRows) Close()     {}
 
 func (noRows) Each(context.Context, func(*roomsensor.ExportRow) error) error { return nil }

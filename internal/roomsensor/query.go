@@ -28,6 +28,7 @@ const ExportCountCap = 1_000_000
 type ExportQuery struct {
 	Window  Window
 	Devices []uuid.UUID // nil: every device of the team; empty: none
+	Lines   bool        // count the distinct buckets too
 }
 
 // ExportRow is one reading of an export.

@@ -31,7 +31,8 @@ type Export struct {
 	teamID uuid.UUID
 	query  roomsensor.ExportQuery
 	rows   int
-	extent roomsensor.Window // of the rows
+	lines  int
+	extent roomsensor.Window // where the rows lie, or the whole window where that is close enough
 }
 
 // Export counts the readings that a query selects. The error is a
@@ -62,13 +63,9 @@ func (e *Export) begin(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	counted, err := e.count(ctx, e.query.Window, roomsensor.MaxExportRows+1)
-	if err != nil {
+	if err := e.measure(ctx); err != nil {
 		return err
 	}
-	e.rows = int(counted.Rows)
-	e.extent = e.query.Window.Intersect(
-		roomsensor.Window{From: counted.FirstAt, To: counted.LastAt.Add(roomsensor.BucketLength)})
 	if e.rows > roomsensor.MaxExportRows {
 		return e.tooManyRows(ctx)
 	}
@@ -77,7 +74,48 @@ func (e *Export) begin(ctx context.Context) (err error) {
 	return e.store.set(ctx, e.tx, "statement_timeout", "0", "idle_in_transaction_session_timeout", "0")
 }
 
-func (e *Export) count(ctx context.Context, w roomsensor.Window, most int64) (db.ReadingCountRow, error) {
+// measure counts, and finds the part of the window to cut into slices.
+func (e *Export) measure(ctx context.Context) error {
+	if e.query.Lines {
+		return e.countLines(ctx)
+	}
+	rows, err := e.count(ctx, e.query.Window, roomsensor.MaxExportRows+1)
+	if err != nil {
+		return err
+	}
+	e.rows, e.extent = int(rows), e.query.Window
+	if e.rows > roomsensor.MaxExportRows || fills(e.query.Window, len(e.query.Devices), e.rows) {
+		return nil
+	}
+	found, err := e.store.queries.ReadingExtent(ctx, e.tx, db.ReadingExtentParams{
+		DeviceIds: e.query.Devices, TeamID: e.teamID, WindowFrom: e.query.Window.From, WindowTo: e.query.Window.To,
+	})
+	if err != nil {
+		return err
+	}
+	e.narrow(found.FirstAt, found.LastAt)
+	return nil
+}
+
+func (e *Export) countLines(ctx context.Context) error {
+	counted, err := e.store.queries.ReadingCountLines(ctx, e.tx, db.ReadingCountLinesParams{
+		DeviceIds: e.query.Devices, TeamID: e.teamID, WindowFrom: e.query.Window.From, WindowTo: e.query.Window.To,
+		Most: roomsensor.MaxExportRows + 1,
+	})
+	if err != nil {
+		return err
+	}
+	e.rows, e.lines = int(counted.Rows), int(counted.Lines)
+	e.narrow(counted.FirstAt, counted.LastAt)
+	return nil
+}
+
+// narrow sets the extent to that of the first and the last bucket.
+func (e *Export) narrow(first, last time.Time) {
+	e.extent = e.query.Window.Intersect(roomsensor.Window{From: first, To: last.Add(roomsensor.BucketLength)})
+}
+
+func (e *Export) count(ctx context.Context, w roomsensor.Window, most int64) (int64, error) {
 	return e.store.queries.ReadingCount(ctx, e.tx, db.ReadingCountParams{
 		DeviceIds: e.query.Devices, TeamID: e.teamID, WindowFrom: w.From, WindowTo: w.To, Most: most,
 	})
@@ -108,14 +146,14 @@ func (e *Export) tooManyRows(ctx context.Context) error {
 		if err != nil {
 			return false
 		}
-		var counted db.ReadingCountRow
-		counted, err = e.count(ctx, roomsensor.Window{From: from, To: end(n)}, roomsensor.MaxExportRows+1)
-		return counted.Rows > roomsensor.MaxExportRows
+		var rows int64
+		rows, err = e.count(ctx, roomsensor.Window{From: from, To: end(n)}, roomsensor.MaxExportRows+1)
+		return rows > roomsensor.MaxExportRows
 	})
 	if err != nil {
 		return err
 	}
-	refused := &roomsensor.TooManyRowsError{Rows: int(all.Rows)}
+	refused := &roomsensor.TooManyRowsError{Rows: int(all)}
 	if until := end(firstThatDoesNot - 1); until.After(from) {
 		refused.FitsUntil = &until
 	}
@@ -125,16 +163,9 @@ func (e *Export) tooManyRows(ctx context.Context) error {
 // Rows is the number of readings.
 func (e *Export) Rows() int { return e.rows }
 
-// Lines is the number of distinct buckets, which are the lines of the wide shape.
-func (e *Export) Lines(ctx context.Context) (int, error) {
-	n, err := e.store.queries.ReadingCountBuckets(ctx, e.tx, db.ReadingCountBucketsParams{
-		DeviceIds: e.query.Devices, TeamID: e.teamID, WindowFrom: e.query.Window.From, WindowTo: e.query.Window.To,
-	})
-	if err != nil {
-		return 0, fmt.Errorf("counting the lines of an export: %w", translate(err))
-	}
-	return int(n), nil
-}
+// Lines is the number of distinct buckets, which are the lines of the wide
+// shape; 0 where the query does not ask for it.
+func (e *Export) Lines() int { return e.lines }
 
 // Each calls a function for every reading, by bucket_at, then device_id, while
 // further rows arrive. The function may not keep the row. Its error ends the

@@ -34,13 +34,13 @@ func TestExportStreamsInOrder(t *testing.T) {
 	second, other := f.newDevice(t, "dev:2"), f.newDevice(t, "dev:3")
 	f.fill(t, 5, f.device, second, other)
 
-	e, err := f.Export(t.Context(), f.team, roomsensor.ExportQuery{Window: days(1), Devices: []uuid.UUID{second, f.device, second}})
+	e, err := f.Export(t.Context(), f.team, roomsensor.ExportQuery{
+		Window: days(1), Devices: []uuid.UUID{second, f.device, second}, Lines: true,
+	})
 	require.NoError(t, err)
 	defer e.Close()
 	require.Equal(t, 10, e.Rows())
-	lines, err := e.Lines(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, 5, lines)
+	require.Equal(t, 5, e.Lines())
 
 	f.fill(t, 1, uuid.New())
 	f.exec(t, "DELETE FROM readings WHERE device_id = $1", second) // Not seen: one snapshot.

@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -168,7 +169,10 @@ func TestPlanOfAnExport(t *testing.T) {
 	week := roomsensor.Window{From: exportFrom.AddDate(0, 0, 10), To: exportFrom.AddDate(0, 0, 11)}
 	args := []any{ids[:3], f.team, week.From, week.To}
 	for sql, args := range map[string][]any{
-		db.ReadingExport: args, db.ReadingCountBuckets: args, db.ReadingCount: {week.From, ids[:3], f.team, week.To, 250_001},
+		db.ReadingExport:     args,
+		db.ReadingCount:      append(slices.Clone(args), 250_001),
+		db.ReadingCountLines: {week.From, ids[:3], f.team, week.To, 250_001},
+		db.ReadingExtent:     {week.From, week.To, f.team, ids[:3]},
 	} {
 		for range often {
 			for _, p := range conn.of(t, func() error {

@@ -20,11 +20,30 @@ const sliceRows = 50_000
 // longestSlice keeps the numbers of a slice's buckets within a sortKey.
 const longestSlice = 100 * 365 * 24 * time.Hour
 
-// slicesOf cuts a window into slices of the same length, on the grid of
-// buckets. Where rows lie unevenly a slice may have more than sliceRows, at most
-// all of them, which take 8 MB.
+// fills reports whether rows of some devices lie in a window so that it can be
+// cut as it is, without a look at where its first and its last row are. A device
+// has one row a bucket at most: of a window that is half full a slice has at
+// most twice sliceRows, and one bucket more. What fits one slice needs no cut,
+// but where a sortKey could not number the window's buckets, such as those of an
+// assignment without an end. That one is never half full either: at most
+// MaxExportRows rows are to be cut.
+func fills(w roomsensor.Window, devices, rows int) bool {
+	length := w.To.Sub(w.From) // Of a window of more than 292 years as much as a Duration holds.
+	if rows <= sliceRows {
+		return rows == 0 || length <= longestSlice
+	}
+	buckets := int(length/roomsensor.BucketLength) + 1
+	return 2*rows >= devices*buckets
+}
+
+// slicesOf cuts a window into slices of the same length, which is a number of
+// whole buckets; without rows there are none. Where rows lie unevenly a slice
+// may have more than sliceRows, at most all of them, which take 8 MB.
 func slicesOf(w roomsensor.Window, rows int) []roomsensor.Window {
-	n := max(1, (rows+sliceRows-1)/sliceRows)
+	if rows == 0 {
+		return nil
+	}
+	n := (rows + sliceRows - 1) / sliceRows
 	buckets := min(w.To.Sub(w.From)/time.Duration(n), longestSlice)/roomsensor.BucketLength + 1
 	step := buckets * roomsensor.BucketLength //nolint:durationcheck // A count of buckets times their length.
 	var windows []roomsensor.Window

@@ -55,7 +55,7 @@ func TestQueriesThatServeClientsNameTheTeam(t *testing.T) {
 	for name := range teamless {
 		require.Contains(t, queries, name)
 	}
-	for _, name := range []string{"DeviceList", "ReadingPage", "ReadingExport", "ReadingCountBuckets", "HourlySum", "DeviceUpdate", "IdempotencyGet"} {
+	for _, name := range []string{"DeviceList", "ReadingPage", "ReadingExport", "ReadingCountLines", "ReadingExtent", "HourlySum", "DeviceUpdate", "IdempotencyGet"} {
 		require.True(t, served[name], name)
 	}
 	require.False(t, served["DeviceGetAny"])
