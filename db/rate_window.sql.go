@@ -9,23 +9,40 @@ import (
 	"context"
 )
 
-const RateWindowHit = `-- name: RateWindowHit :one
+const RateWindowHits = `-- name: RateWindowHits :many
 
 SELECT h.allowed::boolean AS allowed, h.remaining::integer AS remaining, h.reset_seconds::double precision AS reset_seconds
-FROM rate_window_hit($1) h
+FROM unnest($1::text[]) WITH ORDINALITY k (id, place)
+CROSS JOIN LATERAL rate_window_hit(k.id) h
+ORDER BY k.place
 `
 
-type RateWindowHitRow struct {
+type RateWindowHitsRow struct {
 	Allowed      bool
 	Remaining    int32
 	ResetSeconds float64
 }
 
 // The file is named in the singular: Go would build rate_windows.sql.go on Windows alone.
-// RateWindowHit counts one request of a key, or denies it (decision 25).
-func (q *Queries) RateWindowHit(ctx context.Context, db DBTX, keyID string) (RateWindowHitRow, error) {
-	row := db.QueryRow(ctx, RateWindowHit, keyID)
-	var i RateWindowHitRow
-	err := row.Scan(&i.Allowed, &i.Remaining, &i.ResetSeconds)
-	return i, err
+// RateWindowHits counts requests, each of the key at its place, or denies them
+// (decision 25). They are counted in that order, and the keys ascend by their
+// bytes: every replica locks them in one order.
+func (q *Queries) RateWindowHits(ctx context.Context, db DBTX, keyIds []string) ([]RateWindowHitsRow, error) {
+	rows, err := db.Query(ctx, RateWindowHits, keyIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []RateWindowHitsRow
+	for rows.Next() {
+		var i RateWindowHitsRow
+		if err := rows.Scan(&i.Allowed, &i.Remaining, &i.ResetSeconds); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }

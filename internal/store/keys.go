@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"fmt"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -22,18 +21,14 @@ func (s *Store) APIKey(ctx context.Context, keyID string) (roomsensor.Key, error
 	return apiKey(&row), nil
 }
 
-// CountRequest counts one request of a key, or denies it, in one statement
-// (decision 25).
+// CountRequest counts one request of a key, or denies it, together with those
+// that come at the same time (decision 25).
 func (s *Store) CountRequest(ctx context.Context, keyID string) (roomsensor.RateVerdict, error) {
-	row, err := s.queries.RateWindowHit(ctx, s.pool, keyID)
+	verdict, err := s.limiter.hit(ctx, keyID)
 	if err != nil {
 		return roomsensor.RateVerdict{}, fmt.Errorf("counting a request: %w", translate(err))
 	}
-	return roomsensor.RateVerdict{
-		Allowed:   row.Allowed,
-		Remaining: int(row.Remaining),
-		Reset:     time.Duration(row.ResetSeconds * float64(time.Second)),
-	}, nil
+	return verdict, nil
 }
 
 // Team finds a team.

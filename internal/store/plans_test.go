@@ -211,7 +211,7 @@ func TestPlanOfTheLimiter(t *testing.T) {
 	tables := map[string]bool{}
 	for range often {
 		for _, p := range conn.of(t, func() error {
-			_, err := db.New().RateWindowHit(t.Context(), conn, "key 7")
+			_, err := db.New().RateWindowHits(t.Context(), conn, []string{"key 5", "key 7", "key 7"})
 			return err
 		}) {
 			p.walk(func(node *plan) {

@@ -1,12 +1,17 @@
 package store_test
 
 import (
+	"context"
+	"errors"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
+	"pgregory.net/rapid"
 
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/store"
@@ -121,4 +126,66 @@ func TestDeletedTimesAreOver(t *testing.T) {
 	v, err := f.CountRequest(t.Context(), "key")
 	require.NoError(t, err)
 	require.Equal(t, roomsensor.RateVerdict{Allowed: true, Remaining: 599, Reset: 10 * time.Minute}, v)
+}
+
+// However requests of several keys come together, each gets a place of its own
+// in the window of its key, and none the place of another.
+func TestRequestsThatComeTogether(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	stores := []*store.Store{f.Store, open(t, f.url, store.API)}
+	rapid.Check(t, func(rt *rapid.T) {
+		keys := rapid.SliceOfN(rapid.StringMatching("[a-zé]{1,3}"), 1, 80).Draw(rt, "keys")
+		prefix := uuid.NewString()
+		verdicts := make([]roomsensor.RateVerdict, len(keys))
+		var requests errgroup.Group
+		for i, key := range keys {
+			requests.Go(func() (err error) {
+				verdicts[i], err = stores[i%2].CountRequest(t.Context(), prefix+key)
+				return err
+			})
+		}
+		require.NoError(rt, requests.Wait())
+		places, counted := map[string][]int{}, map[string]int{}
+		for i, v := range verdicts {
+			require.True(rt, v.Allowed)
+			require.InDelta(rt, 600, v.Reset.Seconds(), 30)
+			places[keys[i]] = append(places[keys[i]], roomsensor.RateLimit-1-v.Remaining)
+			counted[keys[i]]++
+		}
+		for key, n := range counted {
+			slices.Sort(places[key])
+			want := make([]int, n)
+			for i := range want {
+				want[i] = i
+			}
+			require.Equal(rt, want, places[key], key)
+		}
+	})
+}
+
+// A client that leaves before its request is counted keeps nobody else from
+// being counted.
+func TestLeavingClientsKeepNobodyWaiting(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	var requests errgroup.Group
+	for range 20 {
+		requests.Go(func() error {
+			if _, err := f.CountRequest(gone, "key"); !errors.Is(err, context.Canceled) {
+				return err // Of none that was counted before it was seen to leave.
+			}
+			return nil
+		})
+		requests.Go(func() error {
+			_, err := f.CountRequest(t.Context(), "key")
+			return err
+		})
+	}
+	require.NoError(t, requests.Wait())
+	v, err := f.CountRequest(t.Context(), "key")
+	require.NoError(t, err)
+	require.Equal(t, roomsensor.RateLimit-41, v.Remaining)
 }

@@ -4,13 +4,16 @@
 package store
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgproto3"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"roomsensor/db"
@@ -51,6 +54,7 @@ type Store struct {
 	exports *pgxpool.Pool
 	queries *db.Queries
 	changes keyedLock
+	limiter limiter
 }
 
 // Open prepares the pools. It does not connect: an address that does not
@@ -61,6 +65,9 @@ func Open(ctx context.Context, databaseURL string, role Role) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{pool: pool, queries: db.New()}
+	s.limiter.count = func(ctx context.Context, keyIDs []string) ([]db.RateWindowHitsRow, error) {
+		return s.queries.RateWindowHits(ctx, s.pool, keyIDs)
+	}
 	if role.exports > 0 {
 		role.name += " export"
 		if s.exports, err = openPool(ctx, databaseURL, role, role.exports, nil); err != nil {
@@ -84,6 +91,7 @@ func openPool(
 	config.PingTimeout = pingTimeout
 	config.ConnConfig.ConnectTimeout = connectTimeout
 	config.ConnConfig.DialFunc = newDialer(limit).DialContext
+	config.ConnConfig.BuildFrontend = readAhead
 	config.AfterConnect = registerTypes
 	for name, value := range map[string]string{
 		"application_name":                    role.name,
@@ -101,6 +109,14 @@ func openPool(
 		return nil, fmt.Errorf("preparing the database pool: %w", err)
 	}
 	return pool, nil
+}
+
+// answerBuffer is how much of an answer one read takes from the kernel, if it is
+// there: 8 times what pgx asks for, as a page takes 70 KB and an export 17 MB.
+const answerBuffer = 64 << 10
+
+func readAhead(r io.Reader, w io.Writer) *pgproto3.Frontend {
+	return pgproto3.NewFrontend(bufio.NewReaderSize(r, answerBuffer), w)
 }
 
 // Close waits for what runs and closes every connection.

@@ -24,7 +24,7 @@ const (
 
 // teamless are the queries without a condition on the team, and why.
 var teamless = map[string]string{
-	"APIKeyGet": byKey, "RateWindowHit": byKey, "IdempotencyClaim": byKey, "IdempotencyGet": byKey, "IdempotencyKeep": byKey,
+	"APIKeyGet": byKey, "RateWindowHits": byKey, "IdempotencyClaim": byKey, "IdempotencyGet": byKey, "IdempotencyKeep": byKey,
 	"SettingLocal": ofNobody, "DatabaseInfo": ofNobody, "SecretEnsure": ofNobody, "SecretGet": ofNobody,
 
 	"APIKeyInsert": makesOwner, "IngestKeyInsert": makesOwner, "TeamInsert": makesOwner, "DeviceInsert": makesOwner,
