@@ -64,9 +64,10 @@ type Assignments interface {
 	Assignment(ctx context.Context, teamID, assignmentID uuid.UUID) (roomsensor.Assignment, error)
 }
 
-// Readings reads a page of a device's readings.
+// Readings reads a page of a device's readings, one after the other.
 type Readings interface {
-	Readings(ctx context.Context, teamID, deviceID uuid.UUID, q roomsensor.ReadingQuery) ([]roomsensor.Reading, error)
+	EachReading(ctx context.Context, teamID, deviceID uuid.UUID, q roomsensor.ReadingQuery,
+		do func(*roomsensor.Reading)) error
 }
 
 // Exporter opens an export of a team's readings. A query that selects too many

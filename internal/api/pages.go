@@ -59,25 +59,56 @@ func withLimit(walk *cursor.Walk, limit int) *cursor.Walk {
 	return walk
 }
 
-// sendPage answers with what was read, one item more than a page holds. The
-// item too many is not sent; it says that there is a next page. mark notes
-// where this one ends.
+// sendPage answers with what was read, one item more than a page holds. mark
+// notes where the page ends.
 func sendPage[T any](s *server, c *call, walk *cursor.Walk, items []T,
 	mark func(last *T), appendItem func([]byte, *T) []byte,
 ) error {
-	var next *string
-	if len(items) > walk.Limit {
-		items = items[:walk.Limit]
-		mark(&items[len(items)-1])
-		walk.IssuedAt = s.now()
-		sealed := s.cursors.Seal(walk)
-		next = &sealed
-	}
-	c.rows = len(items)
 	buffer := getBuffer()
 	defer putBuffer(buffer)
-	*buffer = appendList(*buffer, items, next, appendItem)
+	page := newPage(*buffer, walk.Limit)
+	for i := range items {
+		if page.next() {
+			page.body = appendItem(page.body, &items[i])
+			mark(&items[i])
+		}
+	}
+	*buffer = page.end(s, walk)
+	c.rows = page.items
 	return c.writeList(*buffer)
+}
+
+// page is the body of a list while its items are read, one more than it holds.
+// The one too many is not sent; it says that there is a next page.
+type page struct {
+	body  []byte
+	limit int
+	items int
+	more  bool
+}
+
+func newPage(buffer []byte, limit int) *page { return &page{body: beginList(buffer), limit: limit} }
+
+// next makes room for an item; false says that it is the one too many.
+func (p *page) next() bool {
+	if p.items == p.limit {
+		p.more = true
+		return false
+	}
+	p.items++
+	p.body = element(p.body)
+	return true
+}
+
+// end is the whole body. Where there is a next page it has the cursor of a walk,
+// which was told where this page ends.
+func (p *page) end(s *server, walk *cursor.Walk) []byte {
+	if !p.more {
+		return endList(p.body, nil)
+	}
+	walk.IssuedAt = s.now()
+	sealed := s.cursors.Seal(walk)
+	return endList(p.body, &sealed)
 }
 
 // differs answers a parameter that says something else than the first page did

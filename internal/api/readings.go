@@ -18,32 +18,40 @@ func (s *server) listReadings(c *call) error {
 	if err != nil {
 		return err
 	}
-	readings, err := s.readPage(c, walk)
-	if err != nil {
+	buffer := getBuffer()
+	defer putBuffer(buffer)
+	page := newPage(*buffer, walk.Limit)
+	if err := s.readPage(c, walk, page); err != nil {
 		return err
 	}
-	return sendPage(s, c, walk, readings,
-		func(last *roomsensor.Reading) { walk.At = last.BucketAt }, appendReading)
+	*buffer = page.end(s, walk)
+	c.rows = page.items
+	return c.writeList(*buffer)
 }
 
 // readPage reads one item more than a page holds. Rows say that the device is
 // the team's; only where there is none it has to be looked for.
-func (s *server) readPage(c *call, walk *cursor.Walk) ([]roomsensor.Reading, error) {
-	var readings []roomsensor.Reading
+func (s *server) readPage(c *call, walk *cursor.Walk, page *page) error {
 	if !walk.Window.Empty() {
 		q := roomsensor.ReadingQuery{Window: walk.Window, Limit: walk.Limit + 1}
 		if resumed(walk) {
-			q.Before = &walk.At
+			before := walk.At
+			q.Before = &before
 		}
-		var err error
-		if readings, err = s.backend.Readings(c.ctx(), c.key.TeamID, walk.Device, q); err != nil {
-			return nil, err
+		err := s.backend.EachReading(c.ctx(), c.key.TeamID, walk.Device, q, func(r *roomsensor.Reading) {
+			if page.next() {
+				page.body = appendReading(page.body, r)
+				walk.At = r.BucketAt
+			}
+		})
+		if err != nil {
+			return err
 		}
 	}
-	if len(readings) == 0 {
-		return nil, s.deviceExists(c, walk.Device)
+	if page.items == 0 {
+		return s.deviceExists(c, walk.Device)
 	}
-	return readings, nil
+	return nil
 }
 
 // deviceExists is device_not_found for a device that is not the team's.

@@ -71,13 +71,10 @@ func appendOptionalInt[T int16 | int32](dst []byte, n *T) []byte {
 	return strconv.AppendInt(dst, int64(*n), 10)
 }
 
-// appendList appends the envelope of every list (decision 9).
-func appendList[T any](dst []byte, items []T, next *string, appendItem func([]byte, *T) []byte) []byte {
-	dst = append(dst, `{"data":[`...)
-	for i := range items {
-		dst = appendItem(element(dst), &items[i])
-	}
-	dst = append(dst, ']')
-	dst = appendOptionalText(member(dst, "next_cursor"), next)
+// beginList and endList append the envelope of every list (decision 9).
+func beginList(dst []byte) []byte { return append(dst, `{"data":[`...) }
+
+func endList(dst []byte, next *string) []byte {
+	dst = appendOptionalText(member(append(dst, ']'), "next_cursor"), next)
 	return append(dst, '}')
 }

@@ -40,8 +40,11 @@ func (s *snapshot) document(now time.Time) *document {
 			s.until = change
 		}
 	}
-	s.whole = newDocument(appendList(nil, s.devices, nil,
-		func(dst []byte, d *roomsensor.CurrentDevice) []byte { return appendCurrent(dst, d, now, s.hours.From) }))
+	body := beginList(nil)
+	for i := range s.devices {
+		body = appendCurrent(element(body), &s.devices[i], now, s.hours.From)
+	}
+	s.whole = newDocument(endList(body, nil))
 	return s.whole
 }
 

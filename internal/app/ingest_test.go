@@ -88,16 +88,16 @@ func (i *installation) upload(receiver string, bucket, readings int) (status int
 }
 
 // stored is how many readings the tables hold.
-func (i *installation) stored() int {
+func (i *installation) stored() (readings int) {
 	i.t.Helper()
 	s, err := store.Open(i.t.Context(), i.database, store.API)
 	require.NoError(i.t, err)
 	defer s.Close()
-	readings, err := s.Readings(i.t.Context(), i.team, i.device, roomsensor.ReadingQuery{
+	err = s.EachReading(i.t.Context(), i.team, i.device, roomsensor.ReadingQuery{
 		Window: roomsensor.Window{From: time.Unix(0, 0), To: roomsensor.Forever}, Limit: roomsensor.MaxPage,
-	})
+	}, func(*roomsensor.Reading) { readings++ })
 	require.NoError(i.t, err)
-	return len(readings)
+	return readings
 }
 
 func (i *installation) awaitStored(n int) {

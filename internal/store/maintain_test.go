@@ -94,11 +94,9 @@ func TestOrderingAChunkStopsNobody(t *testing.T) {
 	current, err := f.CurrentDevices(t.Context(), f.team, roomsensor.DeviceQuery{Limit: 10}, roomsensor.SummaryWindow(now))
 	require.NoError(t, err)
 	require.Equal(t, at("2026-03-05T00:25:00Z"), current[0].Latest.BucketAt)
-	page, err := f.Readings(t.Context(), f.team, f.device, roomsensor.ReadingQuery{
+	require.Len(t, f.readings(t, f.team, f.device, roomsensor.ReadingQuery{
 		Window: roomsensor.Window{From: now.Add(-time.Hour), To: now}, Limit: 10,
-	})
-	require.NoError(t, err)
-	require.Len(t, page, 6)
+	}), 6)
 	ordered, err := f.OrderChunk(t.Context(), chunk.Name)
 	require.NoError(t, err)
 	require.False(t, ordered, "another process is at it")

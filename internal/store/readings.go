@@ -10,10 +10,11 @@ import (
 	"roomsensor/internal/roomsensor"
 )
 
-// Readings lists a page of a device's readings, newest bucket first.
-func (s *Store) Readings(
-	ctx context.Context, teamID, deviceID uuid.UUID, q roomsensor.ReadingQuery,
-) ([]roomsensor.Reading, error) {
+// EachReading calls a function for every reading of a page of a device's, newest
+// bucket first, while further ones arrive. The function may not keep it.
+func (s *Store) EachReading(
+	ctx context.Context, teamID, deviceID uuid.UUID, q roomsensor.ReadingQuery, do func(*roomsensor.Reading),
+) error {
 	to := q.Window.To
 	if q.Before != nil && q.Before.Before(to) {
 		to = *q.Before // Keyset: the window ends where the page before ended.
@@ -21,15 +22,16 @@ func (s *Store) Readings(
 	// In the order in which ReadingPage numbers its parameters, see db.ReadingPageParams.
 	rows, err := s.pool.Query(ctx, db.ReadingPage, deviceID, teamID, q.Window.From, to, int64(q.Limit))
 	if err != nil {
-		return nil, fmt.Errorf("reading a page: %w", translate(err))
+		return fmt.Errorf("reading a page: %w", translate(err))
 	}
 	defer rows.Close()
-	page := make([]roomsensor.Reading, 0, q.Limit)
+	var reading roomsensor.Reading // One for all.
 	for rows.Next() {
-		page = append(page, rawReading(rows))
+		reading = rawReading(rows)
+		do(&reading)
 	}
 	if err := rows.Err(); err != nil {
-		return nil, fmt.Errorf("reading a page: %w", translate(err))
+		return fmt.Errorf("reading a page: %w", translate(err))
 	}
-	return page, nil
+	return nil
 }

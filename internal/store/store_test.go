@@ -72,9 +72,17 @@ func (f *fixture) write(t *testing.T, rows ...roomsensor.DeviceMeasurement) int6
 // readAll reads every reading of a device, newest first.
 func (f *fixture) readAll(t *testing.T, device uuid.UUID) []roomsensor.Reading {
 	t.Helper()
-	page, err := f.Readings(t.Context(), f.team, device, roomsensor.ReadingQuery{
+	return f.readings(t, f.team, device, roomsensor.ReadingQuery{
 		Window: roomsensor.Window{From: roomsensor.MeasuredFrom, To: roomsensor.Forever}, Limit: 100_000,
 	})
+}
+
+// readings reads a page.
+func (f *fixture) readings(
+	t *testing.T, team, device uuid.UUID, q roomsensor.ReadingQuery,
+) (page []roomsensor.Reading) {
+	t.Helper()
+	err := f.EachReading(t.Context(), team, device, q, func(r *roomsensor.Reading) { page = append(page, *r) })
 	require.NoError(t, err)
 	return page
 }
