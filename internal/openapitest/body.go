@@ -49,10 +49,12 @@ func (b *builder) encoded(value any) []byte {
 	return line
 }
 
-// spoilFields makes a value that the schema refuses.
+// spoilFields makes a value that the schema refuses, in place of the body, which
+// may have been none.
 func (b *builder) spoilFields() {
 	if value, ok := b.Samples.spoil(b.t, "body", b.bodySchema()); ok {
 		b.Body = b.encoded(value)
+		b.Faults = slices.DeleteFunc(b.Faults, func(f Fault) bool { return f == BadBody })
 		b.fault(BadFields)
 	}
 }
