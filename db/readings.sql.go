@@ -12,6 +12,56 @@ import (
 	"github.com/google/uuid"
 )
 
+const ReadingAny = `-- name: ReadingAny :one
+SELECT EXISTS (
+    SELECT FROM (
+        SELECT unnest($1::uuid[]) AS device_id,
+               unnest($2::timestamptz[]) AS first_at,
+               unnest($3::timestamptz[]) AS last_at
+    ) n
+    CROSS JOIN LATERAL (
+        SELECT FROM readings r
+        WHERE r.device_id = n.device_id AND r.bucket_at >= n.first_at AND r.bucket_at <= n.last_at
+          AND r.bucket_at >= $4::timestamptz AND r.bucket_at <= $5::timestamptz
+        LIMIT 1
+    ) taken
+)
+`
+
+type ReadingAnyParams struct {
+	DeviceIds  []uuid.UUID
+	FirstAt    []time.Time
+	LastAt     []time.Time
+	WindowFrom time.Time
+	WindowTo   time.Time
+}
+
+// ReadingAny tells whether a device has a reading from its first_at to its
+// last_at, of any of some devices; window_from and window_to enclose them all.
+func (q *Queries) ReadingAny(ctx context.Context, db DBTX, arg ReadingAnyParams) (bool, error) {
+	row := db.QueryRow(ctx, ReadingAny,
+		arg.DeviceIds,
+		arg.FirstAt,
+		arg.LastAt,
+		arg.WindowFrom,
+		arg.WindowTo,
+	)
+	var exists bool
+	err := row.Scan(&exists)
+	return exists, err
+}
+
+const ReadingCopy = `-- name: ReadingCopy :exec
+COPY readings (device_id, bucket_at, measured_at, co2_ppm, temp_c, humidity_pct, lux, spl_db)
+FROM STDIN (FORMAT binary)
+`
+
+// ReadingCopy takes rows in PostgreSQL's binary form, none of which may be there.
+func (q *Queries) ReadingCopy(ctx context.Context, db DBTX) error {
+	_, err := db.Exec(ctx, ReadingCopy)
+	return err
+}
+
 const ReadingCount = `-- name: ReadingCount :one
 SELECT count(*) FROM (
     SELECT FROM readings r

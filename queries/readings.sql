@@ -141,6 +141,28 @@ WHERE excluded.measured_at > coalesce(r.measured_at, r.bucket_at)
             greatest(r.spl_db, excluded.spl_db))
            IS DISTINCT FROM (r.co2_ppm, r.temp_c, r.humidity_pct, r.lux, r.spl_db));
 
+-- ReadingAny tells whether a device has a reading from its first_at to its
+-- last_at, of any of some devices; window_from and window_to enclose them all.
+-- name: ReadingAny :one
+SELECT EXISTS (
+    SELECT FROM (
+        SELECT unnest(@device_ids::uuid[]) AS device_id,
+               unnest(@first_at::timestamptz[]) AS first_at,
+               unnest(@last_at::timestamptz[]) AS last_at
+    ) n
+    CROSS JOIN LATERAL (
+        SELECT FROM readings r
+        WHERE r.device_id = n.device_id AND r.bucket_at >= n.first_at AND r.bucket_at <= n.last_at
+          AND r.bucket_at >= @window_from::timestamptz AND r.bucket_at <= @window_to::timestamptz
+        LIMIT 1
+    ) taken
+);
+
+-- ReadingCopy takes rows in PostgreSQL's binary form, none of which may be there.
+-- name: ReadingCopy :exec
+COPY readings (device_id, bucket_at, measured_at, co2_ppm, temp_c, humidity_pct, lux, spl_db)
+FROM STDIN (FORMAT binary);
+
 -- ReadingIncomingCreate makes what a connection copies rows into before it
 -- upserts them. A temporary table is not logged, and is empty again after every
 -- transaction. A scan gives its rows in the order in which they were copied.

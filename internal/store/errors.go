@@ -26,6 +26,7 @@ const (
 	stateReadOnly          = "25006"
 	stateExclusion         = "23P01"
 	stateForeignKey        = "23503"
+	stateUnique            = "23505"
 )
 
 // passingClasses are the classes of SQLSTATE that say nothing about the request:
@@ -85,6 +86,8 @@ func overloaded(cause error) error {
 func translateWrite(err error) error {
 	if refused, ok := errors.AsType[*pgconn.PgError](err); ok {
 		switch {
+		case refused.Code == stateUnique:
+			return overloaded(err) // Others were faster each time, see takenRetries.
 		case refused.Code == stateTooMuchDecompress, refused.Code == stateQueryCanceled:
 			return fmt.Errorf("%w: %w", roomsensor.ErrTooMuch, err)
 		case strings.HasPrefix(refused.Code, "22"), strings.HasPrefix(refused.Code, "23"):

@@ -186,6 +186,28 @@ func TestPlanOfAnExport(t *testing.T) {
 	}
 }
 
+// Whether a delivery of days meets anything is a descent of the key for each device.
+func TestPlanOfTheLookAtADelivery(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	ids := f.history(t, 40)
+	conn := f.planned(t)
+	from := exportFrom.AddDate(0, 0, 40) // Where nothing is, so that nothing ends the search.
+	p := db.ReadingAnyParams{DeviceIds: ids[:30], WindowFrom: exportFrom.AddDate(0, 0, 28), WindowTo: from.AddDate(0, 0, 3)}
+	for range p.DeviceIds {
+		p.FirstAt, p.LastAt = append(p.FirstAt, from), append(p.LastAt, p.WindowTo)
+	}
+	for range often {
+		for _, p := range conn.of(t, func() error {
+			met, err := db.New().ReadingAny(t.Context(), conn, p)
+			require.False(t, met)
+			return err
+		}) {
+			requireOnlyKeyScans(t, p, "Forward")
+		}
+	}
+}
+
 func requireFewChunks(t *testing.T, p *plan) {
 	t.Helper()
 	chunks := map[string]bool{}

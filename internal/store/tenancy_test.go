@@ -34,7 +34,7 @@ var teamless = map[string]string{
 	"AssignmentOverlap": operator, "AssignmentEnd": operator, "AssignmentListAny": operator, "RejectList": operator,
 	"RejectGet": operator, "RejectMarkReplayed": operator,
 	"HardwareList": worker, "DeviceLockSeen": worker, "DeviceSeen": worker, "ReadingUpsert": worker, "RejectInsert": worker,
-	"ReadingIncomingCreate": worker, "ReadingIncomingCopy": worker,
+	"ReadingAny": worker, "ReadingCopy": worker, "ReadingIncomingCreate": worker, "ReadingIncomingCopy": worker,
 	"IngestKeyListAll": receiver,
 	"IdempotencyPurge": upkeep, "ReadingsLayout": upkeep, "ChunkToOrderList": upkeep, "ChunkOrder": upkeep, "RejectTrimAge": upkeep,
 	"RejectTrimSize": upkeep, "RejectTotals": upkeep,

@@ -20,8 +20,17 @@ import (
 // that are there already (bench/NOTES.md).
 const copyRows = 2_000
 
+// runRows is from where a device has so many rows, on average, that a look at
+// whether any of them is there costs less than the same look for each row.
+const runRows = 32
+
+// takenRetries is how often a transaction starts over that copied rows straight
+// into the table, one of which another worker stored meanwhile. The next one
+// finds it.
+const takenRetries = 3
+
 // inWrite runs a function in a transaction on a connection that rows can be
-// copied through.
+// copied through; again, where another worker was faster to store one of them.
 func (s *Store) inWrite(ctx context.Context, run func(pgx.Tx) error) error {
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {
@@ -31,7 +40,13 @@ func (s *Store) inWrite(ctx context.Context, run func(pgx.Tx) error) error {
 	if err := s.makeIncoming(ctx, conn.Conn()); err != nil {
 		return err
 	}
-	return pgx.BeginFunc(ctx, conn, run) //nolint:wrapcheck // Likewise.
+	for range takenRetries {
+		err = pgx.BeginFunc(ctx, conn, run)
+		if !violates(err, stateUnique, "") {
+			break
+		}
+	}
+	return err //nolint:wrapcheck // Likewise.
 }
 
 // incomingMade marks a connection that has the table reading_incoming.
@@ -52,16 +67,52 @@ func (s *Store) makeIncoming(ctx context.Context, conn *pgx.Conn) error {
 }
 
 // upsert writes rows that are sorted by key, each key once, and tells how many
-// changed.
+// changed. Its error is stateUnique where it took rows for new and another
+// worker stored one of them meanwhile.
 func (s *Store) upsert(ctx context.Context, tx pgx.Tx, rows []roomsensor.DeviceMeasurement) (int64, error) {
 	if len(rows) < copyRows {
 		return s.queries.ReadingUpsert(ctx, tx, upsertParams(rows))
 	}
-	_, err := tx.Conn().PgConn().CopyFrom(ctx, bytes.NewReader(binaryRows(rows)), db.ReadingIncomingCopy)
+	fresh, err := s.areNew(ctx, tx, rows)
 	if err != nil {
-		return 0, err //nolint:wrapcheck // Callers wrap it.
+		return 0, err
+	}
+	into := db.ReadingIncomingCopy
+	if fresh {
+		into = db.ReadingCopy
+	}
+	copied, err := tx.Conn().PgConn().CopyFrom(ctx, bytes.NewReader(binaryRows(rows)), into)
+	if err != nil || fresh {
+		return copied.RowsAffected(), err
 	}
 	return s.queries.ReadingUpsert(ctx, tx, upsertParams(nil))
+}
+
+// areNew reports whether nothing is stored between the first and the last row of
+// each device. So it is, as a rule, when a device that was away delivers days at
+// once: those rows need no look for what each of them meets. Few rows a device
+// are not looked at, and said to be met.
+func (s *Store) areNew(ctx context.Context, tx pgx.Tx, rows []roomsensor.DeviceMeasurement) (bool, error) {
+	p := db.ReadingAnyParams{WindowFrom: rows[0].Bucket(), WindowTo: rows[0].Bucket()}
+	for i := range rows {
+		id, bucket := rows[i].DeviceID, rows[i].Bucket()
+		if last := len(p.DeviceIds) - 1; last >= 0 && p.DeviceIds[last] == id {
+			p.LastAt[last] = bucket
+		} else {
+			p.DeviceIds, p.FirstAt, p.LastAt = append(p.DeviceIds, id), append(p.FirstAt, bucket), append(p.LastAt, bucket)
+		}
+		if bucket.Before(p.WindowFrom) {
+			p.WindowFrom = bucket
+		}
+		if bucket.After(p.WindowTo) {
+			p.WindowTo = bucket
+		}
+	}
+	if len(p.DeviceIds)*runRows > len(rows) {
+		return false, nil
+	}
+	met, err := s.queries.ReadingAny(ctx, tx, p)
+	return err == nil && !met, err
 }
 
 func upsertParams(rows []roomsensor.DeviceMeasurement) db.ReadingUpsertParams {

@@ -2,13 +2,17 @@ package store_test
 
 import (
 	"bytes"
+	"context"
 	"math"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 	"pgregory.net/rapid"
 
 	"roomsensor/internal/roomsensor"
@@ -117,4 +121,139 @@ func TestNothingCopiedStaysBehind(t *testing.T) {
 	var stored int
 	require.NoError(t, f.sql.QueryRow(t.Context(), "SELECT count(*) FROM readings").Scan(&stored))
 	require.Equal(t, len(rows)+1, stored)
+}
+
+// delivered are the readings of some devices that were away, sorted by key.
+func delivered(buckets int, devices ...uuid.UUID) (rows []roomsensor.DeviceMeasurement) {
+	for _, id := range devices {
+		for i := range buckets {
+			row := roomsensor.DeviceMeasurement{DeviceID: id}
+			row.MeasuredAt = exportFrom.Add(time.Duration(i) * roomsensor.BucketLength)
+			row.Values.Set(roomsensor.CO2, float32(i))
+			rows = append(rows, row)
+		}
+	}
+	slices.SortFunc(rows, inOrder)
+	return rows
+}
+
+// Whether rows are copied straight into the table, because nothing is there, or
+// meet something, the table is the same and so is the count of what changed.
+func TestNewRowsAreCopiedStraight(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		there   func(rows []roomsensor.DeviceMeasurement) []roomsensor.DeviceMeasurement
+		changed int64
+	}{
+		"nothing is there":          {func([]roomsensor.DeviceMeasurement) []roomsensor.DeviceMeasurement { return nil }, 3_000},
+		"the first is there":        {func(r []roomsensor.DeviceMeasurement) []roomsensor.DeviceMeasurement { return r[:1] }, 2_999},
+		"one in between":            {func(r []roomsensor.DeviceMeasurement) []roomsensor.DeviceMeasurement { return r[1_700:1_701] }, 2_999},
+		"the last":                  {func(r []roomsensor.DeviceMeasurement) []roomsensor.DeviceMeasurement { return r[2_999:] }, 2_999},
+		"all of them":               {func(r []roomsensor.DeviceMeasurement) []roomsensor.DeviceMeasurement { return r }, 0},
+		"buckets before and behind": {func([]roomsensor.DeviceMeasurement) []roomsensor.DeviceMeasurement { return around() }, 3_000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := setup(t)
+			worker := open(t, f.url, store.Ingest)
+			rows := delivered(1_500, f.device, f.newDevice(t, "dev:2"))
+			there := test.there(rows)
+			for i := range there {
+				if there[i].DeviceID == (uuid.UUID{}) {
+					there[i].DeviceID = f.device
+				}
+			}
+			if len(there) > 0 {
+				f.write(t, there...)
+			}
+			changed, err := worker.WriteBatch(t.Context(), roomsensor.Batch{Rows: rows})
+			require.NoError(t, err)
+			require.Equal(t, test.changed, changed)
+			again, err := worker.WriteBatch(t.Context(), roomsensor.Batch{Rows: rows})
+			require.NoError(t, err)
+			require.Zero(t, again)
+			stored := 0
+			for _, r := range f.readAll(t, f.device) {
+				if x, ok := valueOf(r, roomsensor.CO2); ok && x >= 0 {
+					require.Equal(t, exportFrom.Add(time.Duration(x)*roomsensor.BucketLength), r.BucketAt)
+					stored++
+				}
+			}
+			require.Equal(t, 1_500, stored)
+		})
+	}
+}
+
+// around are readings of a device just before and just behind those of delivered(1_500).
+func around() []roomsensor.DeviceMeasurement {
+	rows := make([]roomsensor.DeviceMeasurement, 2)
+	rows[0].MeasuredAt = exportFrom.Add(-roomsensor.BucketLength)
+	rows[1].MeasuredAt = exportFrom.Add(1_500 * roomsensor.BucketLength)
+	for i := range rows {
+		rows[i].Values.Set(roomsensor.CO2, -1)
+	}
+	return rows
+}
+
+// A worker that took rows for new, of which another one stores some before it
+// is done, meets them: nothing is refused, and both measurements unite.
+func TestRowsThatAnotherWorkerStoresMeanwhileAreMet(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	worker := open(t, f.url, store.Ingest)
+	rows := delivered(2_500, f.device)
+	f.write(t, delivered(2_500, f.newDevice(t, "dev:2"))...) // A chunk that is being made is waited for as a whole.
+	conn, err := pgx.Connect(t.Context(), f.url)             // What activity a transaction sees stands still.
+	require.NoError(t, err)
+	defer func() { _ = conn.Close(context.WithoutCancel(t.Context())) }()
+	other, err := conn.Begin(t.Context())
+	require.NoError(t, err)
+	_, err = other.Exec(t.Context(), "INSERT INTO readings (device_id, bucket_at, measured_at, temp_c) VALUES ($1, $2, $2, 21.5)",
+		f.device, rows[1_000].MeasuredAt)
+	require.NoError(t, err)
+
+	var changed int64
+	written := make(chan error, 1)
+	go func() {
+		var err error
+		changed, err = worker.WriteBatch(context.WithoutCancel(t.Context()), roomsensor.Batch{Rows: rows})
+		written <- err
+	}()
+	require.Eventually(t, func() (waits bool) {
+		err := f.sql.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity
+			WHERE datname = current_database() AND wait_event = 'transactionid' AND query LIKE '%COPY readings%')`).Scan(&waits)
+		return err == nil && waits
+	}, 20*time.Second, 10*time.Millisecond)
+	require.NoError(t, other.Commit(t.Context()))
+	require.NoError(t, <-written)
+	require.EqualValues(t, 2_500, changed)
+	stored := f.readAll(t, f.device)
+	require.Len(t, stored, 2_500)
+	met := stored[len(stored)-1-1_000]
+	co2, _ := valueOf(met, roomsensor.CO2)
+	temp, _ := valueOf(met, roomsensor.Temp)
+	require.Equal(t, []float32{1_000, 21.5}, []float32{co2, temp})
+}
+
+// Workers that store the same delivery at once store each reading once.
+func TestWorkersThatStoreTheSameAtOnce(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	devices := []uuid.UUID{f.device, f.newDevice(t, "dev:2"), f.newDevice(t, "dev:3")}
+	rows := delivered(1_000, devices...)
+	var total atomic.Int64
+	var workers errgroup.Group
+	for range 4 {
+		worker := open(t, f.url, store.Ingest)
+		workers.Go(func() error {
+			changed, err := worker.WriteBatch(t.Context(), roomsensor.Batch{Rows: rows})
+			total.Add(changed)
+			return err
+		})
+	}
+	require.NoError(t, workers.Wait())
+	require.EqualValues(t, len(rows), total.Load(), "each changed once")
+	for _, id := range devices {
+		require.Len(t, f.readAll(t, id), 1_000)
+	}
 }
