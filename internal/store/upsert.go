@@ -100,6 +100,9 @@ func (s *Store) areNew(ctx context.Context, tx pgx.Tx, rows []roomsensor.DeviceM
 			p.LastAt[last] = bucket
 		} else {
 			p.DeviceIds, p.FirstAt, p.LastAt = append(p.DeviceIds, id), append(p.FirstAt, bucket), append(p.LastAt, bucket)
+			if len(p.DeviceIds)*runRows > len(rows) {
+				return false, nil
+			}
 		}
 		if bucket.Before(p.WindowFrom) {
 			p.WindowFrom = bucket
@@ -107,9 +110,6 @@ func (s *Store) areNew(ctx context.Context, tx pgx.Tx, rows []roomsensor.DeviceM
 		if bucket.After(p.WindowTo) {
 			p.WindowTo = bucket
 		}
-	}
-	if len(p.DeviceIds)*runRows > len(rows) {
-		return false, nil
 	}
 	met, err := s.queries.ReadingAny(ctx, tx, p)
 	return err == nil && !met, err
