@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 )
 
@@ -20,19 +21,41 @@ const (
 	tries     = 100
 )
 
-// FreeAddress is an address of this machine on which nothing listens. Somebody may take it before it is used; a
-// process then says so and ends.
+// reserved holds the UDP port of each address that was given out, until this process ends: so another one that asks
+// meanwhile, such as the tests of another package, gets another address, also before something listens there.
+var reserved struct { //nolint:gochecknoglobals // The ports are the machine's.
+	mu    sync.Mutex
+	ports []net.PacketConn
+}
+
+// FreeAddress is an address of this machine on which nothing listens, and which nobody else was given. What does not
+// ask here may take it before it is used; a process then says so and ends.
 func FreeAddress() (address string, err error) {
 	for range tries {
 		port := leastPort + rand.IntN(mostPort-leastPort) //nolint:gosec // Any that is free will do.
-		var l net.Listener
-		l, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)) //nolint:noctx // It does not wait.
-		if err == nil {
-			_ = l.Close() // It took no connections.
-			return l.Addr().String(), nil
+		address = fmt.Sprintf("127.0.0.1:%d", port)
+		if err = reserve(address); err == nil {
+			return address, nil
 		}
 	}
 	return "", fmt.Errorf("finding a free port: %w", err)
+}
+
+func reserve(address string) error {
+	udp, err := net.ListenPacket("udp", address) //nolint:noctx // It does not wait.
+	if err != nil {
+		return fmt.Errorf("reserving a port: %w", err)
+	}
+	tcp, err := net.Listen("tcp", address) //nolint:noctx // Likewise.
+	if err != nil {
+		_ = udp.Close() // It sent nothing.
+		return fmt.Errorf("trying a port: %w", err)
+	}
+	_ = tcp.Close() // It took no connections.
+	reserved.mu.Lock()
+	defer reserved.mu.Unlock()
+	reserved.ports = append(reserved.ports, udp)
+	return nil
 }
 
 const pollEvery = 20 * time.Millisecond
