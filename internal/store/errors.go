@@ -87,7 +87,7 @@ func translateWrite(err error) error {
 	if refused, ok := errors.AsType[*pgconn.PgError](err); ok {
 		switch {
 		case refused.Code == stateUnique:
-			return overloaded(err) // Others were faster each time, see takenRetries.
+			return overloaded(err) // Others were faster each time, see takenTries.
 		case refused.Code == stateTooMuchDecompress, refused.Code == stateQueryCanceled:
 			return fmt.Errorf("%w: %w", roomsensor.ErrTooMuch, err)
 		case strings.HasPrefix(refused.Code, "22"), strings.HasPrefix(refused.Code, "23"):

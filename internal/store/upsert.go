@@ -24,10 +24,10 @@ const copyRows = 2_000
 // whether any of them is there costs less than the same look for each row.
 const runRows = 32
 
-// takenRetries is how often a transaction starts over that copied rows straight
-// into the table, one of which another worker stored meanwhile. The next one
-// finds it.
-const takenRetries = 3
+// takenTries is how often, the first time included, a transaction is tried that
+// copies rows straight into the table, where another worker stores one of them
+// meanwhile. The next try finds it.
+const takenTries = 3
 
 // inWrite runs a function in a transaction on a connection that rows can be
 // copied through; again, where another worker was faster to store one of them.
@@ -40,7 +40,7 @@ func (s *Store) inWrite(ctx context.Context, run func(pgx.Tx) error) error {
 	if err := s.makeIncoming(ctx, conn.Conn()); err != nil {
 		return err
 	}
-	for range takenRetries {
+	for range takenTries {
 		err = pgx.BeginFunc(ctx, conn, run)
 		if !violates(err, stateUnique, "") {
 			break
