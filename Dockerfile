@@ -1,6 +1,6 @@
-# The image holds one static binary, which knows the time zones, and the public certificates.
+# The image contains one static binary, the time zones included, and the public certificates.
 #   docker build -t roomsensor:dev --build-arg VERSION=1.2.3 .
-# `go tool task image` builds the same from a binary made outside, where no image can be pulled.
+# `go tool task image` builds the same from a locally built binary, without pulls.
 FROM golang:1.26 AS build
 WORKDIR /src
 COPY go.mod go.sum ./
@@ -14,15 +14,15 @@ RUN install -D -m 644 /etc/ssl/certs/ca-certificates.crt /image/etc/ssl/certs/ca
 FROM scratch
 ARG VERSION=
 LABEL org.opencontainers.image.title="roomsensor" \
-      org.opencontainers.image.description="Stores what room sensors measure and serves it to their teams." \
+      org.opencontainers.image.description="Stores the readings of room sensors and serves them to their teams." \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.version="$VERSION"
 COPY --from=build /image /
 # It writes no file: run it with a read-only file system.
 USER 65532:65532
-# All of them, for a port can be published only then. Leave the port of OPS_ADDR unpublished.
+# All addresses, because Docker can publish no others. Do not publish the port of OPS_ADDR.
 ENV API_ADDR=0.0.0.0:8080 INGEST_ADDR=0.0.0.0:8081 OPS_ADDR=0.0.0.0:9080
 EXPOSE 8080 8081 9080
-# Whether the process is ready; docker kills after 10 s, so give it --stop-timeout 30.
+# Reports whether the process is ready. Docker kills after 10 s by default, so use --stop-timeout 30.
 HEALTHCHECK --interval=5s --timeout=4s --start-period=30s --retries=3 CMD ["/roomsensor", "healthcheck"]
 ENTRYPOINT ["/roomsensor"]

@@ -1,5 +1,5 @@
-// Bench compares what the service does with what the same work costs others, side by side in one run and on one
-// server. `go tool task bench` and `go tool task bench:quick` call it; README.md says what the ratios mean.
+// Bench compares roomsensor with what the same work costs with PostgreSQL's own tools, side by side in one run on one
+// server. `go tool task bench` and `go tool task bench:quick` call it. README.md explains the ratios.
 package main
 
 import (
@@ -11,6 +11,8 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"roomsensor/bench/workload"
 )
 
 func main() {
@@ -20,22 +22,22 @@ func main() {
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 	case err != nil:
-		_, _ = fmt.Fprintln(os.Stderr, "bench:", err) // There is nowhere else to say it.
+		_, _ = fmt.Fprintln(os.Stderr, "bench:", err) // If stderr is closed, the exit code remains.
 		os.Exit(1)
 	}
 }
 
-// run makes a benchmark. A row that falls short is no error: it is what the table is for.
+// run runs the benchmark. A row below its minimum is not an error.
 func run(ctx context.Context, args []string, out, log io.Writer) error {
-	o, err := parse(args, log)
+	o, err := workload.ParseOptions(args, log)
 	if err != nil {
 		return err
 	}
-	r, err := measure(ctx, o, log)
+	r, err := workload.Measure(ctx, o, log, workload.All)
 	if err != nil {
 		return err
 	}
-	if err := r.Save(o.results); err != nil {
+	if err := r.Save(o.Results); err != nil {
 		return err
 	}
 	return r.Print(out)

@@ -107,7 +107,7 @@ const APIKeyRevoke = `-- name: APIKeyRevoke :one
 UPDATE api_keys SET revoked_at = coalesce(revoked_at, now()) WHERE key_id = $1 RETURNING key_id, team_id, secret_sha256, scope, label, created_at, expires_at, revoked_at
 `
 
-// APIKeyRevoke keeps the time of the first revoke.
+// APIKeyRevoke keeps the time of the first revocation.
 func (q *Queries) APIKeyRevoke(ctx context.Context, db DBTX, keyID string) (ApiKey, error) {
 	row := db.QueryRow(ctx, APIKeyRevoke, keyID)
 	var i ApiKey

@@ -65,7 +65,37 @@ func (q *Queries) AssignmentGet(ctx context.Context, db DBTX, arg AssignmentGetP
 	return i, err
 }
 
+const AssignmentGetOverlap = `-- name: AssignmentGetOverlap :one
+SELECT id, device_id, type, label, home_or_travel, external_ref, started_at, ended_at FROM assignments
+WHERE device_id = $1 AND (ended_at IS NULL OR ended_at > $2::timestamptz)
+ORDER BY started_at DESC
+LIMIT 1
+`
+
+type AssignmentGetOverlapParams struct {
+	DeviceID  uuid.UUID
+	StartedAt time.Time
+}
+
+// AssignmentGetOverlap finds the newest assignment of a device that is open or ends after started_at.
+func (q *Queries) AssignmentGetOverlap(ctx context.Context, db DBTX, arg AssignmentGetOverlapParams) (Assignment, error) {
+	row := db.QueryRow(ctx, AssignmentGetOverlap, arg.DeviceID, arg.StartedAt)
+	var i Assignment
+	err := row.Scan(
+		&i.ID,
+		&i.DeviceID,
+		&i.Type,
+		&i.Label,
+		&i.HomeOrTravel,
+		&i.ExternalRef,
+		&i.StartedAt,
+		&i.EndedAt,
+	)
+	return i, err
+}
+
 const AssignmentInsert = `-- name: AssignmentInsert :one
+
 INSERT INTO assignments (device_id, type, label, home_or_travel, external_ref, started_at)
 VALUES ($1, $2, $3, $4, $5, $6)
 RETURNING id, device_id, type, label, home_or_travel, external_ref, started_at, ended_at
@@ -80,6 +110,7 @@ type AssignmentInsertParams struct {
 	StartedAt    time.Time
 }
 
+// The queries below serve the operator's commands, which work on all teams.
 func (q *Queries) AssignmentInsert(ctx context.Context, db DBTX, arg AssignmentInsertParams) (Assignment, error) {
 	row := db.QueryRow(ctx, AssignmentInsert,
 		arg.DeviceID,
@@ -123,6 +154,8 @@ type AssignmentListParams struct {
 	Most           int64
 }
 
+// AssignmentList reads a page of a device's assignments, the newest first. after_started_at and after_id are those of
+// the last row of the previous page; null on the first page.
 func (q *Queries) AssignmentList(ctx context.Context, db DBTX, arg AssignmentListParams) ([]Assignment, error) {
 	rows, err := db.Query(ctx, AssignmentList,
 		arg.TeamID,
@@ -158,12 +191,12 @@ func (q *Queries) AssignmentList(ctx context.Context, db DBTX, arg AssignmentLis
 	return items, nil
 }
 
-const AssignmentListAny = `-- name: AssignmentListAny :many
+const AssignmentListByDevice = `-- name: AssignmentListByDevice :many
 SELECT id, device_id, type, label, home_or_travel, external_ref, started_at, ended_at FROM assignments WHERE device_id = $1 ORDER BY started_at DESC, id
 `
 
-func (q *Queries) AssignmentListAny(ctx context.Context, db DBTX, deviceID uuid.UUID) ([]Assignment, error) {
-	rows, err := db.Query(ctx, AssignmentListAny, deviceID)
+func (q *Queries) AssignmentListByDevice(ctx context.Context, db DBTX, deviceID uuid.UUID) ([]Assignment, error) {
+	rows, err := db.Query(ctx, AssignmentListByDevice, deviceID)
 	if err != nil {
 		return nil, err
 	}
@@ -191,42 +224,12 @@ func (q *Queries) AssignmentListAny(ctx context.Context, db DBTX, deviceID uuid.
 	return items, nil
 }
 
-const AssignmentLockAny = `-- name: AssignmentLockAny :one
+const AssignmentLockByID = `-- name: AssignmentLockByID :one
 SELECT id, device_id, type, label, home_or_travel, external_ref, started_at, ended_at FROM assignments WHERE id = $1 FOR NO KEY UPDATE
 `
 
-// AssignmentLockAny and the two below serve the operator's commands, which know no team.
-func (q *Queries) AssignmentLockAny(ctx context.Context, db DBTX, assignmentID uuid.UUID) (Assignment, error) {
-	row := db.QueryRow(ctx, AssignmentLockAny, assignmentID)
-	var i Assignment
-	err := row.Scan(
-		&i.ID,
-		&i.DeviceID,
-		&i.Type,
-		&i.Label,
-		&i.HomeOrTravel,
-		&i.ExternalRef,
-		&i.StartedAt,
-		&i.EndedAt,
-	)
-	return i, err
-}
-
-const AssignmentOverlap = `-- name: AssignmentOverlap :one
-SELECT id, device_id, type, label, home_or_travel, external_ref, started_at, ended_at FROM assignments
-WHERE device_id = $1 AND (ended_at IS NULL OR ended_at > $2::timestamptz)
-ORDER BY started_at DESC
-LIMIT 1
-`
-
-type AssignmentOverlapParams struct {
-	DeviceID  uuid.UUID
-	StartedAt time.Time
-}
-
-// AssignmentOverlap is a block of a device that ends after an instant.
-func (q *Queries) AssignmentOverlap(ctx context.Context, db DBTX, arg AssignmentOverlapParams) (Assignment, error) {
-	row := db.QueryRow(ctx, AssignmentOverlap, arg.DeviceID, arg.StartedAt)
+func (q *Queries) AssignmentLockByID(ctx context.Context, db DBTX, assignmentID uuid.UUID) (Assignment, error) {
+	row := db.QueryRow(ctx, AssignmentLockByID, assignmentID)
 	var i Assignment
 	err := row.Scan(
 		&i.ID,

@@ -12,28 +12,67 @@ import (
 	"github.com/google/uuid"
 )
 
-const DeviceHardwareLast = `-- name: DeviceHardwareLast :one
+const HardwareExists = `-- name: HardwareExists :one
+SELECT EXISTS (SELECT FROM device_hardware WHERE hardware_id = $1)
+`
+
+// HardwareExists reports whether a unit was ever installed.
+func (q *Queries) HardwareExists(ctx context.Context, db DBTX, hardwareID string) (bool, error) {
+	row := db.QueryRow(ctx, HardwareExists, hardwareID)
+	var exists bool
+	err := row.Scan(&exists)
+	return exists, err
+}
+
+const HardwareGetByDevice = `-- name: HardwareGetByDevice :one
 SELECT hardware_id, installed_at, removed_at FROM device_hardware
 WHERE device_id = $1
 ORDER BY installed_at DESC NULLS LAST
 LIMIT 1
 `
 
-type DeviceHardwareLastRow struct {
+type HardwareGetByDeviceRow struct {
 	HardwareID  string
 	InstalledAt *time.Time
 	RemovedAt   *time.Time
 }
 
-// DeviceHardwareLast is the unit that sits in a device, or the last that did.
-func (q *Queries) DeviceHardwareLast(ctx context.Context, db DBTX, deviceID uuid.UUID) (DeviceHardwareLastRow, error) {
-	row := db.QueryRow(ctx, DeviceHardwareLast, deviceID)
-	var i DeviceHardwareLastRow
+// HardwareGetByDevice finds the last installation in a device, which is open while the unit is installed.
+func (q *Queries) HardwareGetByDevice(ctx context.Context, db DBTX, deviceID uuid.UUID) (HardwareGetByDeviceRow, error) {
+	row := db.QueryRow(ctx, HardwareGetByDevice, deviceID)
+	var i HardwareGetByDeviceRow
 	err := row.Scan(&i.HardwareID, &i.InstalledAt, &i.RemovedAt)
 	return i, err
 }
 
+const HardwareGetSince = `-- name: HardwareGetSince :one
+SELECT device_id, installed_at, removed_at FROM device_hardware
+WHERE hardware_id = $1 AND (removed_at IS NULL OR removed_at > $2::timestamptz OR $2 IS NULL)
+ORDER BY installed_at DESC NULLS LAST
+LIMIT 1
+`
+
+type HardwareGetSinceParams struct {
+	HardwareID string
+	At         *time.Time
+}
+
+type HardwareGetSinceRow struct {
+	DeviceID    uuid.UUID
+	InstalledAt *time.Time
+	RemovedAt   *time.Time
+}
+
+// HardwareGetSince finds the last installation of a unit that overlaps [at, infinity); null is unbounded.
+func (q *Queries) HardwareGetSince(ctx context.Context, db DBTX, arg HardwareGetSinceParams) (HardwareGetSinceRow, error) {
+	row := db.QueryRow(ctx, HardwareGetSince, arg.HardwareID, arg.At)
+	var i HardwareGetSinceRow
+	err := row.Scan(&i.DeviceID, &i.InstalledAt, &i.RemovedAt)
+	return i, err
+}
+
 const HardwareInsert = `-- name: HardwareInsert :exec
+
 INSERT INTO device_hardware (hardware_id, device_id, installed_at)
 VALUES ($1, $2, $3)
 `
@@ -44,20 +83,10 @@ type HardwareInsertParams struct {
 	InstalledAt *time.Time
 }
 
+// The queries below serve the operator's commands, which work on all teams.
 func (q *Queries) HardwareInsert(ctx context.Context, db DBTX, arg HardwareInsertParams) error {
 	_, err := db.Exec(ctx, HardwareInsert, arg.HardwareID, arg.DeviceID, arg.InstalledAt)
 	return err
-}
-
-const HardwareKnown = `-- name: HardwareKnown :one
-SELECT EXISTS (SELECT FROM device_hardware WHERE hardware_id = $1)
-`
-
-func (q *Queries) HardwareKnown(ctx context.Context, db DBTX, hardwareID string) (bool, error) {
-	row := db.QueryRow(ctx, HardwareKnown, hardwareID)
-	var exists bool
-	err := row.Scan(&exists)
-	return exists, err
 }
 
 const HardwareList = `-- name: HardwareList :many
@@ -76,7 +105,7 @@ type HardwareListRow struct {
 	RemovedAt   *time.Time
 }
 
-// HardwareList is every interval of some units (decision 40).
+// HardwareList lists the installations of some hardware units (decision 40).
 func (q *Queries) HardwareList(ctx context.Context, db DBTX, hardwareIds []string) ([]HardwareListRow, error) {
 	rows, err := db.Query(ctx, HardwareList, hardwareIds)
 	if err != nil {
@@ -113,34 +142,8 @@ type HardwareRemoveParams struct {
 	DeviceID  uuid.UUID
 }
 
-// HardwareRemove ends the open interval of a device.
+// HardwareRemove ends the open installation of a device.
 func (q *Queries) HardwareRemove(ctx context.Context, db DBTX, arg HardwareRemoveParams) error {
 	_, err := db.Exec(ctx, HardwareRemove, arg.RemovedAt, arg.DeviceID)
 	return err
-}
-
-const HardwareSince = `-- name: HardwareSince :one
-SELECT device_id, installed_at, removed_at FROM device_hardware
-WHERE hardware_id = $1 AND (removed_at IS NULL OR removed_at > $2::timestamptz OR $2 IS NULL)
-ORDER BY installed_at DESC NULLS LAST
-LIMIT 1
-`
-
-type HardwareSinceParams struct {
-	HardwareID string
-	At         *time.Time
-}
-
-type HardwareSinceRow struct {
-	DeviceID    uuid.UUID
-	InstalledAt *time.Time
-	RemovedAt   *time.Time
-}
-
-// HardwareSince is the last device that a unit sat in at an instant or after it.
-func (q *Queries) HardwareSince(ctx context.Context, db DBTX, arg HardwareSinceParams) (HardwareSinceRow, error) {
-	row := db.QueryRow(ctx, HardwareSince, arg.HardwareID, arg.At)
-	var i HardwareSinceRow
-	err := row.Scan(&i.DeviceID, &i.InstalledAt, &i.RemovedAt)
-	return i, err
 }

@@ -13,12 +13,7 @@ import (
 )
 
 const DeviceGet = `-- name: DeviceGet :one
-SELECT d.id, d.hardware_id, d.display_name, d.firmware_version, d.metadata,
-       d.last_seen_at, d.rssi_dbm, d.signal_bars,
-       a.id AS assignment_id, a.label, a.started_at, a.external_ref
-FROM devices d
-LEFT JOIN assignments a ON a.device_id = d.id AND a.ended_at IS NULL
-WHERE d.team_id = $1 AND d.id = $2
+SELECT id, team_id, hardware_id, display_name, firmware_version, metadata, last_seen_at, rssi_dbm, signal_bars, assignment_id, label, started_at, external_ref FROM device_details WHERE team_id = $1 AND id = $2
 `
 
 type DeviceGetParams struct {
@@ -26,70 +21,9 @@ type DeviceGetParams struct {
 	DeviceID uuid.UUID
 }
 
-type DeviceGetRow struct {
-	ID              uuid.UUID
-	HardwareID      string
-	DisplayName     *string
-	FirmwareVersion *string
-	Metadata        []byte
-	LastSeenAt      *time.Time
-	RssiDbm         *int32
-	SignalBars      *int16
-	AssignmentID    *uuid.UUID
-	Label           *string
-	StartedAt       *time.Time
-	ExternalRef     *string
-}
-
-func (q *Queries) DeviceGet(ctx context.Context, db DBTX, arg DeviceGetParams) (DeviceGetRow, error) {
+func (q *Queries) DeviceGet(ctx context.Context, db DBTX, arg DeviceGetParams) (DeviceDetail, error) {
 	row := db.QueryRow(ctx, DeviceGet, arg.TeamID, arg.DeviceID)
-	var i DeviceGetRow
-	err := row.Scan(
-		&i.ID,
-		&i.HardwareID,
-		&i.DisplayName,
-		&i.FirmwareVersion,
-		&i.Metadata,
-		&i.LastSeenAt,
-		&i.RssiDbm,
-		&i.SignalBars,
-		&i.AssignmentID,
-		&i.Label,
-		&i.StartedAt,
-		&i.ExternalRef,
-	)
-	return i, err
-}
-
-const DeviceGetAny = `-- name: DeviceGetAny :one
-SELECT d.id, d.team_id, d.hardware_id, d.display_name, d.firmware_version, d.metadata,
-       d.last_seen_at, d.rssi_dbm, d.signal_bars,
-       a.id AS assignment_id, a.label, a.started_at, a.external_ref
-FROM devices d
-LEFT JOIN assignments a ON a.device_id = d.id AND a.ended_at IS NULL
-WHERE d.id = $1
-`
-
-type DeviceGetAnyRow struct {
-	ID              uuid.UUID
-	TeamID          uuid.UUID
-	HardwareID      string
-	DisplayName     *string
-	FirmwareVersion *string
-	Metadata        []byte
-	LastSeenAt      *time.Time
-	RssiDbm         *int32
-	SignalBars      *int16
-	AssignmentID    *uuid.UUID
-	Label           *string
-	StartedAt       *time.Time
-	ExternalRef     *string
-}
-
-// DeviceGetAny serves the operator's commands, which know no team.
-func (q *Queries) DeviceGetAny(ctx context.Context, db DBTX, deviceID uuid.UUID) (DeviceGetAnyRow, error) {
-	row := db.QueryRow(ctx, DeviceGetAny, deviceID)
-	var i DeviceGetAnyRow
+	var i DeviceDetail
 	err := row.Scan(
 		&i.ID,
 		&i.TeamID,
@@ -108,250 +42,43 @@ func (q *Queries) DeviceGetAny(ctx context.Context, db DBTX, deviceID uuid.UUID)
 	return i, err
 }
 
-const DeviceIDList = `-- name: DeviceIDList :many
-SELECT id FROM devices WHERE team_id = $1 AND id = ANY($2::uuid[]) ORDER BY id
+const DeviceGetByID = `-- name: DeviceGetByID :one
+SELECT id, team_id, hardware_id, display_name, firmware_version, metadata, last_seen_at, rssi_dbm, signal_bars, assignment_id, label, started_at, external_ref FROM device_details WHERE id = $1
 `
 
-type DeviceIDListParams struct {
-	TeamID    uuid.UUID
-	DeviceIds []uuid.UUID
-}
-
-// DeviceIDList is which of some ids are of devices of the team, each once.
-func (q *Queries) DeviceIDList(ctx context.Context, db DBTX, arg DeviceIDListParams) ([]uuid.UUID, error) {
-	rows, err := db.Query(ctx, DeviceIDList, arg.TeamID, arg.DeviceIds)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []uuid.UUID
-	for rows.Next() {
-		var id uuid.UUID
-		if err := rows.Scan(&id); err != nil {
-			return nil, err
-		}
-		items = append(items, id)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const DeviceInsert = `-- name: DeviceInsert :one
-INSERT INTO devices (team_id, hardware_id, display_name, metadata)
-VALUES ($1, $2, $3, $4)
-RETURNING id
-`
-
-type DeviceInsertParams struct {
-	TeamID      uuid.UUID
-	HardwareID  string
-	DisplayName *string
-	Metadata    []byte
-}
-
-func (q *Queries) DeviceInsert(ctx context.Context, db DBTX, arg DeviceInsertParams) (uuid.UUID, error) {
-	row := db.QueryRow(ctx, DeviceInsert,
-		arg.TeamID,
-		arg.HardwareID,
-		arg.DisplayName,
-		arg.Metadata,
+func (q *Queries) DeviceGetByID(ctx context.Context, db DBTX, deviceID uuid.UUID) (DeviceDetail, error) {
+	row := db.QueryRow(ctx, DeviceGetByID, deviceID)
+	var i DeviceDetail
+	err := row.Scan(
+		&i.ID,
+		&i.TeamID,
+		&i.HardwareID,
+		&i.DisplayName,
+		&i.FirmwareVersion,
+		&i.Metadata,
+		&i.LastSeenAt,
+		&i.RssiDbm,
+		&i.SignalBars,
+		&i.AssignmentID,
+		&i.Label,
+		&i.StartedAt,
+		&i.ExternalRef,
 	)
-	var id uuid.UUID
-	err := row.Scan(&id)
-	return id, err
+	return i, err
 }
 
-const DeviceList = `-- name: DeviceList :many
-SELECT d.id, d.hardware_id, d.display_name, d.firmware_version, d.metadata,
-       d.last_seen_at, d.rssi_dbm, d.signal_bars,
-       a.id AS assignment_id, a.label, a.started_at, a.external_ref
-FROM devices d
-LEFT JOIN assignments a ON a.device_id = d.id AND a.ended_at IS NULL
-WHERE d.team_id = $1
-  AND d.metadata @> $2::jsonb
-  AND ($3::uuid IS NULL OR d.id > $3)
-ORDER BY d.id
-LIMIT $4::bigint
-`
-
-type DeviceListParams struct {
-	TeamID   uuid.UUID
-	Metadata []byte
-	After    *uuid.UUID
-	Most     int64
-}
-
-type DeviceListRow struct {
-	ID              uuid.UUID
-	HardwareID      string
-	DisplayName     *string
-	FirmwareVersion *string
-	Metadata        []byte
-	LastSeenAt      *time.Time
-	RssiDbm         *int32
-	SignalBars      *int16
-	AssignmentID    *uuid.UUID
-	Label           *string
-	StartedAt       *time.Time
-	ExternalRef     *string
-}
-
-// DeviceList reads one row more than a page, or less. metadata is the filter.
-func (q *Queries) DeviceList(ctx context.Context, db DBTX, arg DeviceListParams) ([]DeviceListRow, error) {
-	rows, err := db.Query(ctx, DeviceList,
-		arg.TeamID,
-		arg.Metadata,
-		arg.After,
-		arg.Most,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []DeviceListRow
-	for rows.Next() {
-		var i DeviceListRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.HardwareID,
-			&i.DisplayName,
-			&i.FirmwareVersion,
-			&i.Metadata,
-			&i.LastSeenAt,
-			&i.RssiDbm,
-			&i.SignalBars,
-			&i.AssignmentID,
-			&i.Label,
-			&i.StartedAt,
-			&i.ExternalRef,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const DeviceListAny = `-- name: DeviceListAny :many
-SELECT d.id, d.team_id, d.hardware_id, d.display_name, d.firmware_version, d.metadata,
-       d.last_seen_at, d.rssi_dbm, d.signal_bars,
-       a.id AS assignment_id, a.label, a.started_at, a.external_ref
-FROM devices d
-LEFT JOIN assignments a ON a.device_id = d.id AND a.ended_at IS NULL
-WHERE d.team_id = $1
-ORDER BY d.id
-`
-
-type DeviceListAnyRow struct {
-	ID              uuid.UUID
-	TeamID          uuid.UUID
-	HardwareID      string
-	DisplayName     *string
-	FirmwareVersion *string
-	Metadata        []byte
-	LastSeenAt      *time.Time
-	RssiDbm         *int32
-	SignalBars      *int16
-	AssignmentID    *uuid.UUID
-	Label           *string
-	StartedAt       *time.Time
-	ExternalRef     *string
-}
-
-// DeviceListAny serves the operator's commands: every device of a team, as DeviceGetAny.
-func (q *Queries) DeviceListAny(ctx context.Context, db DBTX, teamID uuid.UUID) ([]DeviceListAnyRow, error) {
-	rows, err := db.Query(ctx, DeviceListAny, teamID)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []DeviceListAnyRow
-	for rows.Next() {
-		var i DeviceListAnyRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.TeamID,
-			&i.HardwareID,
-			&i.DisplayName,
-			&i.FirmwareVersion,
-			&i.Metadata,
-			&i.LastSeenAt,
-			&i.RssiDbm,
-			&i.SignalBars,
-			&i.AssignmentID,
-			&i.Label,
-			&i.StartedAt,
-			&i.ExternalRef,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const DeviceLockAny = `-- name: DeviceLockAny :one
-SELECT id FROM devices WHERE id = $1 FOR NO KEY UPDATE
-`
-
-func (q *Queries) DeviceLockAny(ctx context.Context, db DBTX, deviceID uuid.UUID) (uuid.UUID, error) {
-	row := db.QueryRow(ctx, DeviceLockAny, deviceID)
-	var id uuid.UUID
-	err := row.Scan(&id)
-	return id, err
-}
-
-const DeviceLockSeen = `-- name: DeviceLockSeen :exec
+const DeviceHeartbeatLock = `-- name: DeviceHeartbeatLock :exec
 SELECT id FROM devices WHERE id = ANY($1::uuid[]) ORDER BY id FOR NO KEY UPDATE
 `
 
-// DeviceLockSeen takes the locks of DeviceSeen in one order, against deadlocks
-// between workers.
-func (q *Queries) DeviceLockSeen(ctx context.Context, db DBTX, deviceIds []uuid.UUID) error {
-	_, err := db.Exec(ctx, DeviceLockSeen, deviceIds)
+// DeviceHeartbeatLock locks devices in one order, before DeviceHeartbeatUpdate does, to prevent deadlocks between
+// workers.
+func (q *Queries) DeviceHeartbeatLock(ctx context.Context, db DBTX, deviceIds []uuid.UUID) error {
+	_, err := db.Exec(ctx, DeviceHeartbeatLock, deviceIds)
 	return err
 }
 
-const DeviceNameList = `-- name: DeviceNameList :many
-SELECT id, display_name FROM devices WHERE team_id = $1 ORDER BY id
-`
-
-type DeviceNameListRow struct {
-	ID          uuid.UUID
-	DisplayName *string
-}
-
-// DeviceNameList serves the export, whose column names depend on every device
-// of the team.
-func (q *Queries) DeviceNameList(ctx context.Context, db DBTX, teamID uuid.UUID) ([]DeviceNameListRow, error) {
-	rows, err := db.Query(ctx, DeviceNameList, teamID)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []DeviceNameListRow
-	for rows.Next() {
-		var i DeviceNameListRow
-		if err := rows.Scan(&i.ID, &i.DisplayName); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const DeviceSeen = `-- name: DeviceSeen :exec
+const DeviceHeartbeatUpdate = `-- name: DeviceHeartbeatUpdate :exec
 UPDATE devices d
 SET last_seen_at = greatest(d.last_seen_at, s.seen_at),
     rssi_dbm     = CASE WHEN s.new_signal THEN s.rssi_dbm ELSE d.rssi_dbm END,
@@ -383,7 +110,7 @@ WHERE d.id = s.device_id
   AND (d.last_seen_at IS NULL OR s.seen_at > d.last_seen_at OR s.new_signal OR s.new_firmware)
 `
 
-type DeviceSeenParams struct {
+type DeviceHeartbeatUpdateParams struct {
 	DeviceIds   []uuid.UUID
 	SeenAt      []time.Time
 	HasSignal   []bool
@@ -395,12 +122,11 @@ type DeviceSeenParams struct {
 	Firmware    []string
 }
 
-// DeviceSeen moves a device's state forward to the newest arrival and never
-// back (decision 39). Two uploads that arrived in the same microsecond are told
-// apart by what they carry, so that their order cannot matter. A row whose
-// upload carries no signal or no firmware has no time for it.
-func (q *Queries) DeviceSeen(ctx context.Context, db DBTX, arg DeviceSeenParams) error {
-	_, err := db.Exec(ctx, DeviceSeen,
+// DeviceHeartbeatUpdate moves the state of devices forward to the newest arrival and never back (decision 39). Two
+// uploads that arrived in the same microsecond are ordered by their content, so that the order of delivery cannot
+// matter. Without has_signal or has_firmware the columns of that part are ignored.
+func (q *Queries) DeviceHeartbeatUpdate(ctx context.Context, db DBTX, arg DeviceHeartbeatUpdateParams) error {
+	_, err := db.Exec(ctx, DeviceHeartbeatUpdate,
 		arg.DeviceIds,
 		arg.SeenAt,
 		arg.HasSignal,
@@ -412,6 +138,200 @@ func (q *Queries) DeviceSeen(ctx context.Context, db DBTX, arg DeviceSeenParams)
 		arg.Firmware,
 	)
 	return err
+}
+
+const DeviceIDList = `-- name: DeviceIDList :many
+SELECT id FROM devices WHERE team_id = $1 AND id = ANY($2::uuid[]) ORDER BY id
+`
+
+type DeviceIDListParams struct {
+	TeamID    uuid.UUID
+	DeviceIds []uuid.UUID
+}
+
+// DeviceIDList returns those of some ids that are devices of the team, each once.
+func (q *Queries) DeviceIDList(ctx context.Context, db DBTX, arg DeviceIDListParams) ([]uuid.UUID, error) {
+	rows, err := db.Query(ctx, DeviceIDList, arg.TeamID, arg.DeviceIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []uuid.UUID
+	for rows.Next() {
+		var id uuid.UUID
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const DeviceInsert = `-- name: DeviceInsert :one
+
+INSERT INTO devices (team_id, hardware_id, display_name, metadata)
+VALUES ($1, $2, $3, $4)
+RETURNING id
+`
+
+type DeviceInsertParams struct {
+	TeamID      uuid.UUID
+	HardwareID  string
+	DisplayName *string
+	Metadata    []byte
+}
+
+// The queries below serve the operator's commands, which work on all teams.
+func (q *Queries) DeviceInsert(ctx context.Context, db DBTX, arg DeviceInsertParams) (uuid.UUID, error) {
+	row := db.QueryRow(ctx, DeviceInsert,
+		arg.TeamID,
+		arg.HardwareID,
+		arg.DisplayName,
+		arg.Metadata,
+	)
+	var id uuid.UUID
+	err := row.Scan(&id)
+	return id, err
+}
+
+const DeviceList = `-- name: DeviceList :many
+SELECT id, team_id, hardware_id, display_name, firmware_version, metadata, last_seen_at, rssi_dbm, signal_bars, assignment_id, label, started_at, external_ref FROM device_details
+WHERE team_id = $1
+  AND metadata @> $2::jsonb
+  AND ($3::uuid IS NULL OR id > $3)
+ORDER BY id
+LIMIT $4::bigint
+`
+
+type DeviceListParams struct {
+	TeamID   uuid.UUID
+	Metadata []byte
+	After    *uuid.UUID
+	Most     int64
+}
+
+// DeviceList reads a page of a team's devices. metadata is the filter; after is the last id of the previous page, null
+// on the first page.
+func (q *Queries) DeviceList(ctx context.Context, db DBTX, arg DeviceListParams) ([]DeviceDetail, error) {
+	rows, err := db.Query(ctx, DeviceList,
+		arg.TeamID,
+		arg.Metadata,
+		arg.After,
+		arg.Most,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []DeviceDetail
+	for rows.Next() {
+		var i DeviceDetail
+		if err := rows.Scan(
+			&i.ID,
+			&i.TeamID,
+			&i.HardwareID,
+			&i.DisplayName,
+			&i.FirmwareVersion,
+			&i.Metadata,
+			&i.LastSeenAt,
+			&i.RssiDbm,
+			&i.SignalBars,
+			&i.AssignmentID,
+			&i.Label,
+			&i.StartedAt,
+			&i.ExternalRef,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const DeviceListByTeam = `-- name: DeviceListByTeam :many
+SELECT id, team_id, hardware_id, display_name, firmware_version, metadata, last_seen_at, rssi_dbm, signal_bars, assignment_id, label, started_at, external_ref FROM device_details WHERE team_id = $1 ORDER BY id
+`
+
+func (q *Queries) DeviceListByTeam(ctx context.Context, db DBTX, teamID uuid.UUID) ([]DeviceDetail, error) {
+	rows, err := db.Query(ctx, DeviceListByTeam, teamID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []DeviceDetail
+	for rows.Next() {
+		var i DeviceDetail
+		if err := rows.Scan(
+			&i.ID,
+			&i.TeamID,
+			&i.HardwareID,
+			&i.DisplayName,
+			&i.FirmwareVersion,
+			&i.Metadata,
+			&i.LastSeenAt,
+			&i.RssiDbm,
+			&i.SignalBars,
+			&i.AssignmentID,
+			&i.Label,
+			&i.StartedAt,
+			&i.ExternalRef,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const DeviceLockByID = `-- name: DeviceLockByID :one
+SELECT id FROM devices WHERE id = $1 FOR NO KEY UPDATE
+`
+
+func (q *Queries) DeviceLockByID(ctx context.Context, db DBTX, deviceID uuid.UUID) (uuid.UUID, error) {
+	row := db.QueryRow(ctx, DeviceLockByID, deviceID)
+	var id uuid.UUID
+	err := row.Scan(&id)
+	return id, err
+}
+
+const DeviceNameList = `-- name: DeviceNameList :many
+SELECT id, display_name FROM devices WHERE team_id = $1 ORDER BY id
+`
+
+type DeviceNameListRow struct {
+	ID          uuid.UUID
+	DisplayName *string
+}
+
+// DeviceNameList lists all devices of a team for an export, because the column names depend on all of them (decision
+// 29).
+func (q *Queries) DeviceNameList(ctx context.Context, db DBTX, teamID uuid.UUID) ([]DeviceNameListRow, error) {
+	rows, err := db.Query(ctx, DeviceNameList, teamID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []DeviceNameListRow
+	for rows.Next() {
+		var i DeviceNameListRow
+		if err := rows.Scan(&i.ID, &i.DisplayName); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const DeviceSetHardware = `-- name: DeviceSetHardware :exec
@@ -439,7 +359,7 @@ WITH changed AS (
               (CASE WHEN $3::boolean THEN '{}' ELSE devices.metadata END || $4::jsonb) - $5::text[])))
     RETURNING devices.id, devices.team_id, devices.hardware_id, devices.display_name, devices.metadata, devices.firmware_version, devices.firmware_at, devices.last_seen_at, devices.rssi_dbm, devices.signal_bars, devices.signal_at, devices.created_at
 )
-SELECT d.id, d.hardware_id, d.display_name, d.firmware_version, d.metadata,
+SELECT d.id, d.team_id, d.hardware_id, d.display_name, d.firmware_version, d.metadata,
        d.last_seen_at, d.rssi_dbm, d.signal_bars,
        a.id AS assignment_id, a.label, a.started_at, a.external_ref
 FROM changed d
@@ -460,6 +380,7 @@ type DeviceUpdateParams struct {
 
 type DeviceUpdateRow struct {
 	ID              uuid.UUID
+	TeamID          uuid.UUID
 	HardwareID      string
 	DisplayName     *string
 	FirmwareVersion *string
@@ -473,8 +394,9 @@ type DeviceUpdateRow struct {
 	ExternalRef     *string
 }
 
-// DeviceUpdate merges a change into a device and reads it, in one statement.
-// It changes nothing where a change of tags would leave more of them than most.
+// DeviceUpdate applies a patch to a device and returns the row of device_details after it, in one statement (decision
+// 21). It changes and returns nothing if a change of tags would leave more than most_tags of them. The view would read
+// the device as it was before the statement, so that its columns are repeated here.
 func (q *Queries) DeviceUpdate(ctx context.Context, db DBTX, arg DeviceUpdateParams) (DeviceUpdateRow, error) {
 	row := db.QueryRow(ctx, DeviceUpdate,
 		arg.SetDisplayName,
@@ -490,6 +412,7 @@ func (q *Queries) DeviceUpdate(ctx context.Context, db DBTX, arg DeviceUpdatePar
 	var i DeviceUpdateRow
 	err := row.Scan(
 		&i.ID,
+		&i.TeamID,
 		&i.HardwareID,
 		&i.DisplayName,
 		&i.FirmwareVersion,

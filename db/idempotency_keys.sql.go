@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-const IdempotencyClaim = `-- name: IdempotencyClaim :one
+const IdempotencyKeyClaim = `-- name: IdempotencyKeyClaim :one
 INSERT INTO idempotency_keys AS i (key_id, method, path, idempotency_key, body_sha256)
 VALUES ($1, $2, $3, $4, $5)
 ON CONFLICT (key_id, method, path, idempotency_key) DO UPDATE
@@ -19,7 +19,7 @@ WHERE i.created_at < now() - INTERVAL '24 hours'
 RETURNING created_at
 `
 
-type IdempotencyClaimParams struct {
+type IdempotencyKeyClaimParams struct {
 	KeyID          string
 	Method         string
 	Path           string
@@ -27,11 +27,11 @@ type IdempotencyClaimParams struct {
 	BodySha256     []byte
 }
 
-// IdempotencyClaim makes the entry of a request that is about to run. It waits
-// for a concurrent request with the same key, and returns no row where an
-// answer is kept already. An entry older than 24 hours counts as none (spec 8).
-func (q *Queries) IdempotencyClaim(ctx context.Context, db DBTX, arg IdempotencyClaimParams) (time.Time, error) {
-	row := db.QueryRow(ctx, IdempotencyClaim,
+// IdempotencyKeyClaim inserts the key of a request that is about to run. It waits for a concurrent request with the
+// same key, and returns no row if a response is stored already. A key that is older than 24 hours is overwritten (spec
+// 8).
+func (q *Queries) IdempotencyKeyClaim(ctx context.Context, db DBTX, arg IdempotencyKeyClaimParams) (time.Time, error) {
+	row := db.QueryRow(ctx, IdempotencyKeyClaim,
 		arg.KeyID,
 		arg.Method,
 		arg.Path,
@@ -43,41 +43,53 @@ func (q *Queries) IdempotencyClaim(ctx context.Context, db DBTX, arg Idempotency
 	return created_at, err
 }
 
-const IdempotencyGet = `-- name: IdempotencyGet :one
+const IdempotencyKeyGet = `-- name: IdempotencyKeyGet :one
 SELECT body_sha256, response FROM idempotency_keys
 WHERE key_id = $1 AND method = $2 AND path = $3 AND idempotency_key = $4
 `
 
-type IdempotencyGetParams struct {
+type IdempotencyKeyGetParams struct {
 	KeyID          string
 	Method         string
 	Path           string
 	IdempotencyKey string
 }
 
-type IdempotencyGetRow struct {
+type IdempotencyKeyGetRow struct {
 	BodySha256 []byte
 	Response   []byte
 }
 
-func (q *Queries) IdempotencyGet(ctx context.Context, db DBTX, arg IdempotencyGetParams) (IdempotencyGetRow, error) {
-	row := db.QueryRow(ctx, IdempotencyGet,
+func (q *Queries) IdempotencyKeyGet(ctx context.Context, db DBTX, arg IdempotencyKeyGetParams) (IdempotencyKeyGetRow, error) {
+	row := db.QueryRow(ctx, IdempotencyKeyGet,
 		arg.KeyID,
 		arg.Method,
 		arg.Path,
 		arg.IdempotencyKey,
 	)
-	var i IdempotencyGetRow
+	var i IdempotencyKeyGetRow
 	err := row.Scan(&i.BodySha256, &i.Response)
 	return i, err
 }
 
-const IdempotencyKeep = `-- name: IdempotencyKeep :exec
+const IdempotencyKeyPurge = `-- name: IdempotencyKeyPurge :execrows
+DELETE FROM idempotency_keys WHERE created_at < now() - INTERVAL '24 hours'
+`
+
+func (q *Queries) IdempotencyKeyPurge(ctx context.Context, db DBTX) (int64, error) {
+	result, err := db.Exec(ctx, IdempotencyKeyPurge)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const IdempotencyKeyStore = `-- name: IdempotencyKeyStore :exec
 UPDATE idempotency_keys SET response = $1
 WHERE key_id = $2 AND method = $3 AND path = $4 AND idempotency_key = $5
 `
 
-type IdempotencyKeepParams struct {
+type IdempotencyKeyStoreParams struct {
 	Response       []byte
 	KeyID          string
 	Method         string
@@ -85,8 +97,8 @@ type IdempotencyKeepParams struct {
 	IdempotencyKey string
 }
 
-func (q *Queries) IdempotencyKeep(ctx context.Context, db DBTX, arg IdempotencyKeepParams) error {
-	_, err := db.Exec(ctx, IdempotencyKeep,
+func (q *Queries) IdempotencyKeyStore(ctx context.Context, db DBTX, arg IdempotencyKeyStoreParams) error {
+	_, err := db.Exec(ctx, IdempotencyKeyStore,
 		arg.Response,
 		arg.KeyID,
 		arg.Method,
@@ -94,16 +106,4 @@ func (q *Queries) IdempotencyKeep(ctx context.Context, db DBTX, arg IdempotencyK
 		arg.IdempotencyKey,
 	)
 	return err
-}
-
-const IdempotencyPurge = `-- name: IdempotencyPurge :execrows
-DELETE FROM idempotency_keys WHERE created_at < now() - INTERVAL '24 hours'
-`
-
-func (q *Queries) IdempotencyPurge(ctx context.Context, db DBTX) (int64, error) {
-	result, err := db.Exec(ctx, IdempotencyPurge)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
 }

@@ -78,7 +78,7 @@ const IngestKeyListAll = `-- name: IngestKeyListAll :many
 SELECT key_id, team_id, secret_sha256, label, created_at, revoked_at FROM ingest_keys
 `
 
-// IngestKeyListAll serves the receiver, which keeps every credential in memory.
+// IngestKeyListAll lists the keys of all teams for the receiver, which caches them.
 func (q *Queries) IngestKeyListAll(ctx context.Context, db DBTX) ([]IngestKey, error) {
 	rows, err := db.Query(ctx, IngestKeyListAll)
 	if err != nil {
@@ -110,6 +110,7 @@ const IngestKeyRevoke = `-- name: IngestKeyRevoke :one
 UPDATE ingest_keys SET revoked_at = coalesce(revoked_at, now()) WHERE key_id = $1 RETURNING key_id, team_id, secret_sha256, label, created_at, revoked_at
 `
 
+// IngestKeyRevoke keeps the time of the first revocation.
 func (q *Queries) IngestKeyRevoke(ctx context.Context, db DBTX, keyID string) (IngestKey, error) {
 	row := db.QueryRow(ctx, IngestKeyRevoke, keyID)
 	var i IngestKey

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-const ReadingsLayout = `-- name: ReadingsLayout :one
+const LayoutGet = `-- name: LayoutGet :one
 SELECT l.chunks::bigint AS chunks, l.bytes::bigint AS bytes,
        l.columnstore_chunks, l.columnstore_bytes_before, l.columnstore_bytes,
        l.materialized_until, l.refreshed_at,
@@ -19,7 +19,7 @@ SELECT l.chunks::bigint AS chunks, l.bytes::bigint AS bytes,
 FROM readings_layout() l
 `
 
-type ReadingsLayoutRow struct {
+type LayoutGetRow struct {
 	Chunks                  int64
 	Bytes                   int64
 	ColumnstoreChunks       *int64
@@ -31,11 +31,10 @@ type ReadingsLayoutRow struct {
 	DropAfterSeconds        int64
 }
 
-// ReadingsLayout says how the readings lie on disk; what the edition does not
-// have is null, and an age that nothing reaches 0.
-func (q *Queries) ReadingsLayout(ctx context.Context, db DBTX) (ReadingsLayoutRow, error) {
-	row := db.QueryRow(ctx, ReadingsLayout)
-	var i ReadingsLayoutRow
+// LayoutGet reports how the readings are stored. What the edition does not support is null; an age of 0 means never.
+func (q *Queries) LayoutGet(ctx context.Context, db DBTX) (LayoutGetRow, error) {
+	row := db.QueryRow(ctx, LayoutGet)
+	var i LayoutGetRow
 	err := row.Scan(
 		&i.Chunks,
 		&i.Bytes,

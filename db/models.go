@@ -35,19 +35,35 @@ type Assignment struct {
 type Device struct {
 	ID     uuid.UUID
 	TeamID uuid.UUID
-	// the unit that sits in the device, or the last that did
+	// the hardware unit that is installed in the device, or else the last one that was
 	HardwareID      string
 	DisplayName     *string
 	Metadata        []byte
 	FirmwareVersion *string
-	// arrival of the upload that firmware_version is of
+	// arrival of the upload that firmware_version comes from
 	FirmwareAt *time.Time
 	LastSeenAt *time.Time
 	RssiDbm    *int32
 	SignalBars *int16
-	// arrival of the upload that rssi_dbm and signal_bars are of
+	// arrival of the upload that rssi_dbm and signal_bars come from
 	SignalAt  *time.Time
 	CreatedAt time.Time
+}
+
+type DeviceDetail struct {
+	ID              uuid.UUID
+	TeamID          uuid.UUID
+	HardwareID      string
+	DisplayName     *string
+	FirmwareVersion *string
+	Metadata        []byte
+	LastSeenAt      *time.Time
+	RssiDbm         *int32
+	SignalBars      *int16
+	AssignmentID    *uuid.UUID
+	Label           *string
+	StartedAt       *time.Time
+	ExternalRef     *string
 }
 
 type DeviceHardware struct {
@@ -79,7 +95,7 @@ type IngestKey struct {
 type OrderedChunk struct {
 	Chunk     string
 	OrderedAt time.Time
-	// rows inserted, updated and deleted up to then, by the statistics
+	// rows inserted, updated and deleted until then, from the statistics
 	Written int64
 }
 
@@ -108,7 +124,7 @@ type Reading struct {
 	HumidityPct *float32
 	Lux         *float32
 	SplDb       *float32
-	// instant of the measurement that is the reading; null counts as bucket_at
+	// time of the measurement that the row holds; null counts as bucket_at
 	MeasuredAt *time.Time
 	IngestedAt time.Time
 }

@@ -9,7 +9,7 @@ import (
 	"context"
 )
 
-const RateWindowHits = `-- name: RateWindowHits :many
+const RateWindowHit = `-- name: RateWindowHit :many
 
 SELECT h.allowed::boolean AS allowed, h.remaining::integer AS remaining, h.reset_seconds::double precision AS reset_seconds
 FROM unnest($1::text[]) WITH ORDINALITY k (id, place)
@@ -17,25 +17,24 @@ CROSS JOIN LATERAL rate_window_hit(k.id) h
 ORDER BY k.place
 `
 
-type RateWindowHitsRow struct {
+type RateWindowHitRow struct {
 	Allowed      bool
 	Remaining    int32
 	ResetSeconds float64
 }
 
-// The file is named in the singular: Go would build rate_windows.sql.go on Windows alone.
-// RateWindowHits counts requests, each of the key at its place, or denies them
-// (decision 25). They are counted in that order, and the keys ascend by their
-// bytes: every replica locks them in one order.
-func (q *Queries) RateWindowHits(ctx context.Context, db DBTX, keyIds []string) ([]RateWindowHitsRow, error) {
-	rows, err := db.Query(ctx, RateWindowHits, keyIds)
+// The file name is singular because Go would build rate_windows.sql.go on Windows only.
+// RateWindowHit counts or denies one request per element of key_ids and returns their verdicts in that order (decision
+// 25). The keys must ascend by their bytes, so that all replicas lock them in one order.
+func (q *Queries) RateWindowHit(ctx context.Context, db DBTX, keyIds []string) ([]RateWindowHitRow, error) {
+	rows, err := db.Query(ctx, RateWindowHit, keyIds)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []RateWindowHitsRow
+	var items []RateWindowHitRow
 	for rows.Next() {
-		var i RateWindowHitsRow
+		var i RateWindowHitRow
 		if err := rows.Scan(&i.Allowed, &i.Remaining, &i.ResetSeconds); err != nil {
 			return nil, err
 		}

@@ -12,51 +12,12 @@ import (
 	"github.com/google/uuid"
 )
 
-const ReadingAny = `-- name: ReadingAny :one
-SELECT EXISTS (
-    SELECT FROM (
-        SELECT unnest($1::uuid[]) AS device_id,
-               unnest($2::timestamptz[]) AS first_at,
-               unnest($3::timestamptz[]) AS last_at
-    ) n
-    CROSS JOIN LATERAL (
-        SELECT FROM readings r
-        WHERE r.device_id = n.device_id AND r.bucket_at >= n.first_at AND r.bucket_at <= n.last_at
-          AND r.bucket_at >= $4::timestamptz AND r.bucket_at <= $5::timestamptz
-        LIMIT 1
-    ) taken
-)
-`
-
-type ReadingAnyParams struct {
-	DeviceIds  []uuid.UUID
-	FirstAt    []time.Time
-	LastAt     []time.Time
-	WindowFrom time.Time
-	WindowTo   time.Time
-}
-
-// ReadingAny tells whether a device has a reading from its first_at to its
-// last_at, of any of some devices; window_from and window_to enclose them all.
-func (q *Queries) ReadingAny(ctx context.Context, db DBTX, arg ReadingAnyParams) (bool, error) {
-	row := db.QueryRow(ctx, ReadingAny,
-		arg.DeviceIds,
-		arg.FirstAt,
-		arg.LastAt,
-		arg.WindowFrom,
-		arg.WindowTo,
-	)
-	var exists bool
-	err := row.Scan(&exists)
-	return exists, err
-}
-
 const ReadingCopy = `-- name: ReadingCopy :exec
 COPY readings (device_id, bucket_at, measured_at, co2_ppm, temp_c, humidity_pct, lux, spl_db)
 FROM STDIN (FORMAT binary)
 `
 
-// ReadingCopy takes rows in PostgreSQL's binary form, none of which may be there.
+// ReadingCopy copies new rows in PostgreSQL's binary format. A row that exists already fails it.
 func (q *Queries) ReadingCopy(ctx context.Context, db DBTX) error {
 	_, err := db.Exec(ctx, ReadingCopy)
 	return err
@@ -82,7 +43,7 @@ type ReadingCountParams struct {
 	Most       int64
 }
 
-// ReadingCount counts no further than most.
+// ReadingCount counts rows and stops at most.
 func (q *Queries) ReadingCount(ctx context.Context, db DBTX, arg ReadingCountParams) (int64, error) {
 	row := db.QueryRow(ctx, ReadingCount,
 		arg.DeviceIds,
@@ -130,9 +91,8 @@ type ReadingCountLinesRow struct {
 	LastAt  time.Time
 }
 
-// ReadingCountLines counts rows, no further than most, and their buckets, which
-// are the lines of a wide export, in one pass. count(DISTINCT) would sort the
-// rows. It tells also from where to where the buckets lie.
+// ReadingCountLines counts rows, stopping at most, and their buckets, which are the lines of a wide export, in one pass
+// (count(DISTINCT) would sort the rows). It also returns the first and the last bucket.
 func (q *Queries) ReadingCountLines(ctx context.Context, db DBTX, arg ReadingCountLinesParams) (ReadingCountLinesRow, error) {
 	row := db.QueryRow(ctx, ReadingCountLines,
 		arg.WindowFrom,
@@ -149,6 +109,45 @@ func (q *Queries) ReadingCountLines(ctx context.Context, db DBTX, arg ReadingCou
 		&i.LastAt,
 	)
 	return i, err
+}
+
+const ReadingExists = `-- name: ReadingExists :one
+SELECT EXISTS (
+    SELECT FROM (
+        SELECT unnest($1::uuid[]) AS device_id,
+               unnest($2::timestamptz[]) AS first_at,
+               unnest($3::timestamptz[]) AS last_at
+    ) n
+    CROSS JOIN LATERAL (
+        SELECT FROM readings r
+        WHERE r.device_id = n.device_id AND r.bucket_at >= n.first_at AND r.bucket_at <= n.last_at
+          AND r.bucket_at >= $4::timestamptz AND r.bucket_at <= $5::timestamptz
+        LIMIT 1
+    ) taken
+)
+`
+
+type ReadingExistsParams struct {
+	DeviceIds  []uuid.UUID
+	FirstAt    []time.Time
+	LastAt     []time.Time
+	WindowFrom time.Time
+	WindowTo   time.Time
+}
+
+// ReadingExists reports whether any of some devices has a reading between its first_at and its last_at, both included.
+// window_from and window_to must enclose all of them; they exclude chunks.
+func (q *Queries) ReadingExists(ctx context.Context, db DBTX, arg ReadingExistsParams) (bool, error) {
+	row := db.QueryRow(ctx, ReadingExists,
+		arg.DeviceIds,
+		arg.FirstAt,
+		arg.LastAt,
+		arg.WindowFrom,
+		arg.WindowTo,
+	)
+	var exists bool
+	err := row.Scan(&exists)
+	return exists, err
 }
 
 const ReadingExport = `-- name: ReadingExport :many
@@ -178,10 +177,9 @@ type ReadingExportRow struct {
 	SplDb       *float32
 }
 
-// ReadingExport is a slice of the rows of a CSV, in no order. It runs through its
-// text, as its rows are read in binary one by one. Like the counts it gives
-// nothing unless all devices, each named once, are the team's: that is looked up
-// once, where a join would look it up for every row.
+// ReadingExport reads a slice of the rows of a CSV, unordered. The store runs its text and decodes the rows in binary
+// (see readingExportArgs). Like the counts below, it returns nothing unless all devices, each named once, belong to the
+// team: one check of the list is cheaper than a join that checks every row.
 func (q *Queries) ReadingExport(ctx context.Context, db DBTX, arg ReadingExportParams) ([]ReadingExportRow, error) {
 	rows, err := db.Query(ctx, ReadingExport,
 		arg.DeviceIds,
@@ -215,7 +213,7 @@ func (q *Queries) ReadingExport(ctx context.Context, db DBTX, arg ReadingExportP
 	return items, nil
 }
 
-const ReadingExtent = `-- name: ReadingExtent :one
+const ReadingGetExtent = `-- name: ReadingGetExtent :one
 SELECT min(a.bucket_at)::timestamptz AS first_at, max(z.bucket_at)::timestamptz AS last_at
 FROM devices d
 CROSS JOIN LATERAL (
@@ -233,29 +231,28 @@ CROSS JOIN LATERAL (
 WHERE d.team_id = $3 AND d.id = ANY($4::uuid[])
 `
 
-type ReadingExtentParams struct {
+type ReadingGetExtentParams struct {
 	WindowFrom time.Time
 	WindowTo   time.Time
 	TeamID     uuid.UUID
 	DeviceIds  []uuid.UUID
 }
 
-type ReadingExtentRow struct {
+type ReadingGetExtentRow struct {
 	FirstAt time.Time
 	LastAt  time.Time
 }
 
-// ReadingExtent is the first and the last bucket of what an export with rows
-// selects: two descents of the key for each device, where an aggregate of all
-// rows would pass over them once more.
-func (q *Queries) ReadingExtent(ctx context.Context, db DBTX, arg ReadingExtentParams) (ReadingExtentRow, error) {
-	row := db.QueryRow(ctx, ReadingExtent,
+// ReadingGetExtent returns the first and the last bucket that an export selects. It descends the primary key twice per
+// device; an aggregate would read all rows once more.
+func (q *Queries) ReadingGetExtent(ctx context.Context, db DBTX, arg ReadingGetExtentParams) (ReadingGetExtentRow, error) {
+	row := db.QueryRow(ctx, ReadingGetExtent,
 		arg.WindowFrom,
 		arg.WindowTo,
 		arg.TeamID,
 		arg.DeviceIds,
 	)
-	var i ReadingExtentRow
+	var i ReadingGetExtentRow
 	err := row.Scan(&i.FirstAt, &i.LastAt)
 	return i, err
 }
@@ -265,7 +262,7 @@ COPY reading_incoming (device_id, bucket_at, measured_at, co2_ppm, temp_c, humid
 FROM STDIN (FORMAT binary)
 `
 
-// ReadingIncomingCopy takes rows in PostgreSQL's binary form.
+// ReadingIncomingCopy copies rows in PostgreSQL's binary format.
 func (q *Queries) ReadingIncomingCopy(ctx context.Context, db DBTX) error {
 	_, err := db.Exec(ctx, ReadingIncomingCopy)
 	return err
@@ -284,9 +281,8 @@ CREATE TEMPORARY TABLE reading_incoming (
 ) ON COMMIT DELETE ROWS
 `
 
-// ReadingIncomingCreate makes what a connection copies rows into before it
-// upserts them. A temporary table is not logged, and is empty again after every
-// transaction. A scan gives its rows in the order in which they were copied.
+// ReadingIncomingCreate creates the table into which a connection copies rows before it upserts them. A temporary table
+// is not logged, and ON COMMIT empties it after every transaction. A scan returns its rows in the order of the copy.
 func (q *Queries) ReadingIncomingCreate(ctx context.Context, db DBTX) error {
 	_, err := db.Exec(ctx, ReadingIncomingCreate)
 	return err
@@ -322,9 +318,8 @@ type ReadingLatestListRow struct {
 	IngestedAt  time.Time
 }
 
-// ReadingLatestList is the newest reading of each device within a window; one
-// that has none is not in it. It is one descent of the key for each device,
-// which no DISTINCT ON and no aggregate comes near.
+// ReadingLatestList reads the newest reading of each device within a window; devices without one are left out. It
+// descends the primary key once per device, which is much faster than DISTINCT ON or an aggregate.
 func (q *Queries) ReadingLatestList(ctx context.Context, db DBTX, arg ReadingLatestListParams) ([]ReadingLatestListRow, error) {
 	rows, err := db.Query(ctx, ReadingLatestList,
 		arg.WindowFrom,
@@ -359,7 +354,7 @@ func (q *Queries) ReadingLatestList(ctx context.Context, db DBTX, arg ReadingLat
 	return items, nil
 }
 
-const ReadingPage = `-- name: ReadingPage :many
+const ReadingList = `-- name: ReadingList :many
 SELECT r.bucket_at, r.co2_ppm, r.temp_c, r.humidity_pct, r.lux, r.spl_db, r.ingested_at
 FROM readings r
 WHERE r.device_id = $1
@@ -370,7 +365,7 @@ ORDER BY r.bucket_at DESC
 LIMIT $5::bigint
 `
 
-type ReadingPageParams struct {
+type ReadingListParams struct {
 	DeviceID   uuid.UUID
 	TeamID     uuid.UUID
 	WindowFrom time.Time
@@ -378,7 +373,7 @@ type ReadingPageParams struct {
 	Most       int64
 }
 
-type ReadingPageRow struct {
+type ReadingListRow struct {
 	BucketAt    time.Time
 	Co2Ppm      *float32
 	TempC       *float32
@@ -388,10 +383,9 @@ type ReadingPageRow struct {
 	IngestedAt  time.Time
 }
 
-// ReadingPage is one page of a device's readings, newest first; before is the
-// last bucket of the page before.
-func (q *Queries) ReadingPage(ctx context.Context, db DBTX, arg ReadingPageParams) ([]ReadingPageRow, error) {
-	rows, err := db.Query(ctx, ReadingPage,
+// ReadingList reads a page of a device's readings, the newest first. The store runs its text (see readingListArgs).
+func (q *Queries) ReadingList(ctx context.Context, db DBTX, arg ReadingListParams) ([]ReadingListRow, error) {
+	rows, err := db.Query(ctx, ReadingList,
 		arg.DeviceID,
 		arg.TeamID,
 		arg.WindowFrom,
@@ -402,9 +396,9 @@ func (q *Queries) ReadingPage(ctx context.Context, db DBTX, arg ReadingPageParam
 		return nil, err
 	}
 	defer rows.Close()
-	var items []ReadingPageRow
+	var items []ReadingListRow
 	for rows.Next() {
-		var i ReadingPageRow
+		var i ReadingListRow
 		if err := rows.Scan(
 			&i.BucketAt,
 			&i.Co2Ppm,
@@ -480,14 +474,12 @@ type ReadingUpsertParams struct {
 	SplDb       []float32
 }
 
-// ReadingUpsert writes united, sorted measurements (decisions 37 and 38). It is
-// the rule of roomsensor.Unite in SQL: the later measurement is the reading, as
-// a whole; two deliveries of the same one unite per metric, and greatest()
-// passes nulls over. A row that would not change is not written, and
-// ingested_at changes only with one of the metrics. The rows are those of the
-// arrays, then those that were copied into reading_incoming: a few come cheaper
-// as arrays, many by COPY. valid_mask says which numbers are present, so that
-// the arrays need no nulls.
+// ReadingUpsert writes merged, sorted measurements (late-merge rule, decisions 37 and 38). It is roomsensor.Merge in
+// SQL: the later measurement replaces the reading as a whole; two deliveries of the same measurement are merged per
+// metric, where greatest() ignores nulls. A row that would not change is not written, and ingested_at changes only
+// together with one of the metrics. The rows are those of the arrays and those that were copied into reading_incoming:
+// arrays are faster for few rows, COPY for many. valid_mask tells which metrics are present, so that the arrays need no
+// nulls.
 func (q *Queries) ReadingUpsert(ctx context.Context, db DBTX, arg ReadingUpsertParams) (int64, error) {
 	result, err := db.Exec(ctx, ReadingUpsert,
 		arg.DeviceIds,

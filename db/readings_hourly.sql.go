@@ -63,9 +63,8 @@ type HourlySumRow struct {
 	SplDbSum         float64
 }
 
-// HourlySum adds the hours of a window up for each device. The mean is made of
-// sums and counts in 64 bits (decision 17);
-// where a count is 0 the numbers beside it mean nothing.
+// HourlySum aggregates the hours of a window per device. Sums and counts have 64 bits, so that means are exact
+// (decision 17). Where a count is 0, the other values of that metric are meaningless.
 func (q *Queries) HourlySum(ctx context.Context, db DBTX, arg HourlySumParams) ([]HourlySumRow, error) {
 	rows, err := db.Query(ctx, HourlySum,
 		arg.DeviceIds,
@@ -174,9 +173,8 @@ type HourlySumFiniteRow struct {
 	SplDbSum         float64
 }
 
-// HourlySumFinite is HourlySum from the readings themselves, for devices that
-// have numbers among them which are served as null: NaN, which no comparison
-// puts below infinity, and the infinities.
+// HourlySumFinite is HourlySum over the readings, for devices that have values that are not finite. Those are served as
+// null and must not count: NaN, which sorts above infinity, and the infinities.
 func (q *Queries) HourlySumFinite(ctx context.Context, db DBTX, arg HourlySumFiniteParams) ([]HourlySumFiniteRow, error) {
 	rows, err := db.Query(ctx, HourlySumFinite,
 		arg.DeviceIds,

@@ -12,6 +12,24 @@ import (
 	"github.com/google/uuid"
 )
 
+const RejectCount = `-- name: RejectCount :one
+SELECT count(*) AS kept, pg_total_relation_size('rejected_uploads') AS bytes FROM rejected_uploads
+`
+
+type RejectCountRow struct {
+	Kept  int64
+	Bytes int64
+}
+
+// RejectCount returns the number of rejects and the size of their table on disk. Deleted rows free space for new ones,
+// not for other tables.
+func (q *Queries) RejectCount(ctx context.Context, db DBTX) (RejectCountRow, error) {
+	row := db.QueryRow(ctx, RejectCount)
+	var i RejectCountRow
+	err := row.Scan(&i.Kept, &i.Bytes)
+	return i, err
+}
+
 const RejectGet = `-- name: RejectGet :one
 SELECT id, received_at, stream_sequence, reason, detail, team_id, hardware_id, payload, replayed_at, rejected_at FROM rejected_uploads WHERE id = $1
 `
@@ -52,7 +70,7 @@ type RejectInsertParams struct {
 	Payload        [][]byte
 }
 
-// RejectInsert makes no second reject of a message that was delivered again.
+// RejectInsert inserts rejects. A message that is delivered again adds none.
 func (q *Queries) RejectInsert(ctx context.Context, db DBTX, arg RejectInsertParams) error {
 	_, err := db.Exec(ctx, RejectInsert,
 		arg.ReceivedAt,
@@ -96,6 +114,7 @@ type RejectListRow struct {
 	ReplayedAt     *time.Time
 }
 
+// RejectList lists rejects without their payload, the newest first. A null filter matches all.
 func (q *Queries) RejectList(ctx context.Context, db DBTX, arg RejectListParams) ([]RejectListRow, error) {
 	rows, err := db.Query(ctx, RejectList,
 		arg.TeamID,
@@ -140,33 +159,14 @@ func (q *Queries) RejectMarkReplayed(ctx context.Context, db DBTX, rejectID uuid
 	return err
 }
 
-const RejectTotals = `-- name: RejectTotals :one
-SELECT count(*) AS kept, pg_total_relation_size('rejected_uploads') AS bytes FROM rejected_uploads
-`
-
-type RejectTotalsRow struct {
-	Kept  int64
-	Bytes int64
-}
-
-// RejectTotals is what there is: the room on disk stays taken for a while after
-// rejects went, for those to come.
-func (q *Queries) RejectTotals(ctx context.Context, db DBTX) (RejectTotalsRow, error) {
-	row := db.QueryRow(ctx, RejectTotals)
-	var i RejectTotalsRow
-	err := row.Scan(&i.Kept, &i.Bytes)
-	return i, err
-}
-
 const RejectTrimAge = `-- name: RejectTrimAge :execrows
 DELETE FROM rejected_uploads
 WHERE received_at < now() - make_interval(secs => $1::double precision)
   AND rejected_at < now() - make_interval(secs => $1::double precision)
 `
 
-// RejectTrimAge ends the time of rejects, counted from when they were made, as
-// an upload may have waited for long. The age of the arrival, which is no less,
-// is there for its index.
+// RejectTrimAge deletes rejects that were made more than keep_seconds ago. Uploads may have waited in the queue before
+// they were rejected. The condition on received_at is implied, and lets the query use its index.
 func (q *Queries) RejectTrimAge(ctx context.Context, db DBTX, keepSeconds float64) (int64, error) {
 	result, err := db.Exec(ctx, RejectTrimAge, keepSeconds)
 	if err != nil {
@@ -186,9 +186,8 @@ DELETE FROM rejected_uploads r USING sized
 WHERE r.id = sized.id AND sized.size_to_here > $1::bigint
 `
 
-// RejectTrimSize keeps the newest rejects that fit into a size, and looks only
-// once the table takes more than that on disk. What a row takes beside its
-// payload and its detail is estimated.
+// RejectTrimSize deletes the oldest rejects that exceed most_bytes in total, once the table is larger than that on
+// disk. It estimates 300 bytes per row besides payload and detail.
 func (q *Queries) RejectTrimSize(ctx context.Context, db DBTX, mostBytes int64) (int64, error) {
 	result, err := db.Exec(ctx, RejectTrimSize, mostBytes)
 	if err != nil {

@@ -18,7 +18,7 @@ type SecretEnsureParams struct {
 	Secret []byte
 }
 
-// SecretEnsure keeps the secret that was there first.
+// SecretEnsure inserts a secret, or keeps the one that exists.
 func (q *Queries) SecretEnsure(ctx context.Context, db DBTX, arg SecretEnsureParams) error {
 	_, err := db.Exec(ctx, SecretEnsure, arg.Name, arg.Secret)
 	return err

@@ -9,35 +9,35 @@ import (
 	"context"
 )
 
-const DatabaseInfo = `-- name: DatabaseInfo :one
+const DatabaseGet = `-- name: DatabaseGet :one
 SELECT extversion::text AS version, current_setting('timescaledb.license')::text AS license
 FROM pg_extension WHERE extname = 'timescaledb'
 `
 
-type DatabaseInfoRow struct {
+type DatabaseGetRow struct {
 	Version string
 	License string
 }
 
-// DatabaseInfo is empty where the extension was not created.
-func (q *Queries) DatabaseInfo(ctx context.Context, db DBTX) (DatabaseInfoRow, error) {
-	row := db.QueryRow(ctx, DatabaseInfo)
-	var i DatabaseInfoRow
+// DatabaseGet returns no row if the extension does not exist.
+func (q *Queries) DatabaseGet(ctx context.Context, db DBTX) (DatabaseGetRow, error) {
+	row := db.QueryRow(ctx, DatabaseGet)
+	var i DatabaseGetRow
 	err := row.Scan(&i.Version, &i.License)
 	return i, err
 }
 
-const SettingLocal = `-- name: SettingLocal :exec
+const SettingSet = `-- name: SettingSet :exec
 SELECT set_config($1::text, $2::text, true)
 `
 
-type SettingLocalParams struct {
+type SettingSetParams struct {
 	Name  string
 	Value string
 }
 
-// SettingLocal sets one parameter of the server until the transaction ends.
-func (q *Queries) SettingLocal(ctx context.Context, db DBTX, arg SettingLocalParams) error {
-	_, err := db.Exec(ctx, SettingLocal, arg.Name, arg.Value)
+// SettingSet sets a parameter of the server until the transaction ends.
+func (q *Queries) SettingSet(ctx context.Context, db DBTX, arg SettingSetParams) error {
+	_, err := db.Exec(ctx, SettingSet, arg.Name, arg.Value)
 	return err
 }

@@ -1,39 +1,42 @@
-// Package docs holds what clients read: the OpenAPI documents, the guides and a
-// page for each error code (decision 35). Everything is embedded; nothing on
-// the pages is loaded from anywhere else.
 package docs
 
 import (
 	"embed"
+	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
+
+	"go.yaml.in/yaml/v3"
 )
 
 //go:generate go run ./gen
 
-//go:embed openapi.yaml receiver.yaml errors.md guides web
+//go:embed openapi.yaml receiver.yaml contract.md glossary.md errors.md guides web
 var files embed.FS
 
-// Options is what the pages need to know of the place they are served from.
-type Options struct {
-	PublicURL string // the API as clients reach it, without /v1
-	DocsURL   string // these pages as clients reach them
-}
+// prefix is the path under which Handler serves the pages.
+const prefix = "/docs"
 
-// The addresses that stand in the files, as they are by default. The files can
-// be read and tried as they lie in the repository; served, they name the real
-// addresses.
+// Addresses that the embedded files contain: the defaults, so that the examples in the repository work unchanged.
+// Options.localize replaces them.
 const (
-	writtenPublicURL = "http://127.0.0.1:8080"
-	writtenDocsURL   = writtenPublicURL + "/docs"
+	defaultPublicURL = "http://127.0.0.1:8080"
+	defaultDocsURL   = defaultPublicURL + prefix
 )
 
-// localize puts the addresses of a deployment into a text.
+// Options are the addresses of a deployment that the pages show.
+type Options struct {
+	PublicURL string // base URL of the API for clients, without /v1
+	DocsURL   string // base URL of these pages for clients
+}
+
+// localize replaces the default addresses in text by those of the deployment.
 func (o Options) localize(text string) string {
 	return strings.NewReplacer(
-		writtenDocsURL, strings.TrimSuffix(o.DocsURL, "/"),
-		writtenPublicURL, strings.TrimSuffix(o.PublicURL, "/"),
+		defaultDocsURL, strings.TrimSuffix(o.DocsURL, "/"),
+		defaultPublicURL, strings.TrimSuffix(o.PublicURL, "/"),
 	).Replace(text)
 }
 
@@ -46,12 +49,14 @@ func (o Options) read(name string) (string, error) {
 	return o.localize(string(text)), nil
 }
 
-// OpenAPI is the document of the API as it lies in the repository: its server is
-// the default address.
+// OpenAPI returns the OpenAPI document of the API as it is in the repository, with the default addresses.
 func OpenAPI() []byte { return mustRead("openapi.yaml") }
 
-// Receiver is the document of the receiver of uploads.
+// Receiver returns the OpenAPI document of the receiver of uploads, with the default addresses.
 func Receiver() []byte { return mustRead("receiver.yaml") }
+
+// Contract returns contract.md: the specification and all decisions, with an anchor for every rule.
+func Contract() []byte { return mustRead("contract.md") }
 
 func mustRead(name string) []byte {
 	text, err := files.ReadFile(name)
@@ -61,16 +66,78 @@ func mustRead(name string) []byte {
 	return text
 }
 
-// Handler serves /docs and what is below it; a path that is not there is a
-// plain 404. It is meant for GET and HEAD: the router in front of it refuses
-// other methods. All pages are made here, once: an error means that a file of
-// this package is broken.
+// Handler returns a handler that serves /docs and everything below it, and a plain 404 for other paths. The router in
+// front of it must pass GET and HEAD only. Handler renders all pages once; it fails only if an embedded file is broken.
 func Handler(o Options) (http.Handler, error) {
 	s := &site{options: o, files: map[string]*file{}}
-	for _, add := range []func() error{s.addAssets, s.addDocuments, s.addReferences, s.addGuides, s.addErrors} {
+	for _, add := range []func() error{s.addAssets, s.addDocuments, s.addReferences, s.addTexts, s.addErrors} {
 		if err := add(); err != nil {
 			return nil, fmt.Errorf("building the docs pages: %w", err)
 		}
 	}
 	return s, nil
+}
+
+// site holds all files of the pages by the path under which they are served.
+type site struct {
+	options Options
+	files   map[string]*file
+}
+
+func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	f, ok := s.files[r.URL.Path]
+	if !ok {
+		http.NotFound(w, r)
+		return
+	}
+	f.serve(w, r)
+}
+
+// addDocuments adds the OpenAPI documents, as YAML and as JSON.
+func (s *site) addDocuments() error {
+	for _, name := range []string{"openapi", "receiver"} {
+		text, err := s.options.read(name + ".yaml")
+		if err != nil {
+			return err
+		}
+		asJSON, err := toJSON(text)
+		if err != nil {
+			return fmt.Errorf("reading %s.yaml: %w", name, err)
+		}
+		s.files[prefix+"/"+name+".yaml"] = newFile("application/yaml", []byte(text))
+		s.files[prefix+"/"+name+".json"] = newFile("application/json", asJSON)
+	}
+	return nil
+}
+
+func toJSON(text string) ([]byte, error) {
+	var document any
+	if err := yaml.Unmarshal([]byte(text), &document); err != nil {
+		return nil, fmt.Errorf("decoding YAML: %w", err)
+	}
+	asJSON, err := json.MarshalIndent(document, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("encoding JSON: %w", err)
+	}
+	return append(asJSON, '\n'), nil
+}
+
+// policy returns the Content-Security-Policy of a page. Only the viewer runs a script, sets inline styles and calls the
+// API.
+func policy(v *viewer, publicURL string) string {
+	const locked = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
+		"img-src 'self' data:; "
+	if v == nil {
+		return locked + "style-src 'self'"
+	}
+	return locked + "style-src 'self' 'unsafe-inline'; script-src 'self'; connect-src 'self' " + origin(publicURL)
+}
+
+// origin returns the scheme and host of an address, or "" if it has none.
+func origin(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" {
+		return ""
+	}
+	return u.Scheme + "://" + u.Host
 }

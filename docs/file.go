@@ -6,21 +6,30 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/swaggest/swgui/v5/static"
 )
 
-// file is something that the site serves, in its two codings.
+const (
+	cssType        = "text/css; charset=utf-8"
+	htmlType       = "text/html; charset=utf-8"
+	javaScriptType = "text/javascript; charset=utf-8"
+)
+
+// file is one file that the site serves, in both codings.
 type file struct {
 	contentType string
-	policy      string // Content-Security-Policy of a page; empty on other files
-	etag        string // weak, as it is the same in both codings (decision 42)
+	policy      string // Content-Security-Policy of a page; empty for other files
+	etag        string // weak, because both codings share it (decision 42 b)
 	plain       []byte
 	gzipped     []byte
 }
 
-// newFile compresses a body ahead: pages never change while the process runs.
+// newFile compresses body once: files never change while the process runs.
 func newFile(contentType string, body []byte) *file {
 	var small bytes.Buffer
 	w := gzip.NewWriter(&small)
@@ -29,18 +38,19 @@ func newFile(contentType string, body []byte) *file {
 	return packedFile(contentType, body, small.Bytes())
 }
 
+// packedFile returns a file whose gzip coding exists already.
 func packedFile(contentType string, body, gzipped []byte) *file {
 	sum := sha256.Sum256(body)
 	etag := fmt.Sprintf("W/%q", hex.EncodeToString(sum[:16]))
 	return &file{contentType: contentType, etag: etag, plain: body, gzipped: gzipped}
 }
 
-// serve answers GET and HEAD, conditional ones too. Browsers keep a page but
-// ask each time whether it still holds, so that an upgrade shows at once.
+// serve answers GET and HEAD, conditional requests included. Browsers store a file but revalidate it on every use, so
+// that an upgrade of the service shows at once.
 func (f *file) serve(w http.ResponseWriter, r *http.Request) {
 	chosen := f.plain
 	h := w.Header()
-	if takesGzip(r.Header.Values("Accept-Encoding")) {
+	if acceptsGzip(r.Header.Values("Accept-Encoding")) {
 		chosen = f.gzipped
 		h.Set("Content-Encoding", "gzip")
 	}
@@ -56,8 +66,8 @@ func (f *file) serve(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(chosen))
 }
 
-// takesGzip reports whether gzip is named and not refused by q=0.
-func takesGzip(accepted []string) bool {
+// acceptsGzip reports whether an Accept-Encoding names gzip without q=0.
+func acceptsGzip(accepted []string) bool {
 	for coding := range strings.SplitSeq(strings.Join(accepted, ","), ",") {
 		name, weight, _ := strings.Cut(strings.ToLower(coding), ";")
 		if strings.TrimSpace(name) != "gzip" {
@@ -67,4 +77,39 @@ func takesGzip(accepted []string) bool {
 		return !strings.HasPrefix(weight, "q=") || strings.Trim(weight, "q=0.") != ""
 	}
 	return false
+}
+
+// addAssets adds the style sheets, scripts and images of the pages, and those of the viewer, Swagger UI.
+func (s *site) addAssets() error {
+	for path, contentType := range map[string]string{
+		"/style.css": cssType, "/reference.css": cssType, "/reference.js": javaScriptType, "/icon.svg": "image/svg+xml",
+	} {
+		body, err := files.ReadFile("web" + path)
+		if err != nil {
+			return fmt.Errorf("reading an embedded file: %w", err)
+		}
+		s.files[prefix+"/assets"+path] = newFile(contentType, body)
+	}
+	if err := s.addViewer("/swagger-ui.css", cssType, "swagger-ui.css.gz"); err != nil {
+		return err
+	}
+	return s.addViewer("/swagger-ui.js", javaScriptType, "swagger-ui-bundle.js.gz")
+}
+
+// addViewer adds a file of the viewer, which its module embeds gzipped.
+func (s *site) addViewer(path, contentType, name string) error {
+	packed, err := static.FS.ReadFile(name)
+	if err != nil {
+		return fmt.Errorf("reading the viewer: %w", err)
+	}
+	r, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return fmt.Errorf("decompressing the viewer: %w", err)
+	}
+	body, err := io.ReadAll(r)
+	if err != nil {
+		return fmt.Errorf("decompressing the viewer: %w", err)
+	}
+	s.files[prefix+"/assets"+path] = packedFile(contentType, body, packed)
+	return nil
 }

@@ -1,12 +1,9 @@
 package docs_test
 
 import (
-	"context"
 	"encoding/json"
 	"maps"
-	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -17,22 +14,14 @@ import (
 	"roomsensor/internal/roomsensor"
 )
 
-func load(t *testing.T, text []byte) *openapi3.T {
-	t.Helper()
-	document, err := openapi3.NewLoader().LoadFromData(text)
-	require.NoError(t, err)
-	return document
-}
-
-func TestDocumentsAreValid(t *testing.T) {
+func TestDocuments(t *testing.T) {
 	t.Parallel()
-	h := sharedHandler(t)
 	for _, name := range []string{"openapi", "receiver"} {
-		asYAML := load(t, get(h, http.MethodGet, "/docs/"+name+".yaml").Body.Bytes())
-		asJSON := load(t, get(h, http.MethodGet, "/docs/"+name+".json").Body.Bytes())
+		asYAML := load(t, get(t, "/docs/"+name+".yaml").Body.Bytes())
+		asJSON := load(t, get(t, "/docs/"+name+".json").Body.Bytes())
 		require.True(t, asYAML.IsOpenAPI31OrLater())
 		for _, document := range []*openapi3.T{asYAML, asJSON} {
-			require.NoError(t, document.Validate(context.Background(), openapi3.EnableExamplesValidation()), name)
+			require.NoError(t, document.Validate(t.Context(), openapi3.EnableExamplesValidation()), name)
 		}
 		fromYAML, err := json.Marshal(asYAML)
 		require.NoError(t, err)
@@ -40,58 +29,11 @@ func TestDocumentsAreValid(t *testing.T) {
 		require.NoError(t, err)
 		require.JSONEq(t, string(fromYAML), string(fromJSON))
 	}
-	require.Equal(t, publicURL+"/v1", load(t, get(h, http.MethodGet, "/docs/openapi.json").Body.Bytes()).Servers[0].URL)
+	require.Equal(t, publicURL+"/v1", load(t, get(t, "/docs/openapi.json").Body.Bytes()).Servers[0].URL)
 }
 
-// Decision 35: the table of codes is the source of the documents and the pages.
-func TestEveryCodeIsDocumented(t *testing.T) {
-	t.Parallel()
-	h := sharedHandler(t)
-	api, receiver := load(t, docs.OpenAPI()), load(t, docs.Receiver())
-	index := get(h, http.MethodGet, "/docs/errors").Body.String()
-	for _, info := range roomsensor.Codes {
-		document := api
-		if strings.HasPrefix(string(info.Code), "ingest_") {
-			document = receiver
-		}
-		require.Contains(t, document.Components.Schemas["ErrorCode"].Value.Enum, any(string(info.Code)))
-		require.Contains(t, document.Components.Examples, string(info.Code))
-		require.Contains(t, index, `<a href="errors/`+string(info.Code)+`">`)
-
-		page := get(h, http.MethodGet, "/docs/errors/"+string(info.Code)).Body.String()
-		require.Contains(t, page, strconv.Itoa(info.Status))
-		for _, text := range []string{info.Cause, info.Fix, info.Retry} {
-			require.Contains(t, page, escape(text))
-		}
-		requireValid(t, document.Components.Schemas["Error"], exampleOn(t, page), string(info.Code))
-	}
-}
-
-// escape writes a text as html/template does.
-func escape(text string) string {
-	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "'", "&#39;", `"`, "&#34;", "+", "&#43;").Replace(text)
-}
-
-func exampleOn(t *testing.T, page string) string {
-	t.Helper()
-	_, rest, ok := strings.Cut(page, `<pre class="wrapped"><code>`)
-	require.True(t, ok)
-	example, _, ok := strings.Cut(rest, "</code>")
-	require.True(t, ok)
-	return strings.NewReplacer("&lt;", "<", "&gt;", ">", "&#39;", "'", "&#34;", `"`, "&#43;", "+", "&amp;", "&").Replace(example)
-}
-
-// operations calls visit for each operation of a document, by method and path.
-func operations(document *openapi3.T, visit func(name string, o *openapi3.Operation)) {
-	for path, item := range document.Paths.Map() {
-		for method, operation := range item.Operations() {
-			visit(method+" "+path, operation)
-		}
-	}
-}
-
-// Spec 4, and decision 42: HEAD works wherever GET does.
-func TestOperationsAreThoseOfTheSpecification(t *testing.T) {
+// TestOperations checks that the API has the operations of spec 4, and HEAD wherever it has GET (decision 42 a).
+func TestOperations(t *testing.T) {
 	t.Parallel()
 	found := map[string]bool{}
 	operations(load(t, docs.OpenAPI()), func(name string, _ *openapi3.Operation) { found[name] = true })
@@ -105,7 +47,8 @@ func TestOperationsAreThoseOfTheSpecification(t *testing.T) {
 	require.Equal(t, expected, found)
 }
 
-func TestHeadAnswersAsGet(t *testing.T) {
+// TestHeadOperations checks that HEAD is documented like GET, without bodies.
+func TestHeadOperations(t *testing.T) {
 	t.Parallel()
 	for path, item := range load(t, docs.OpenAPI()).Paths.Map() {
 		require.Equal(t, parameterNames(item.Get), parameterNames(item.Head), path)
@@ -119,16 +62,8 @@ func TestHeadAnswersAsGet(t *testing.T) {
 	}
 }
 
-func parameterNames(o *openapi3.Operation) []string {
-	var names []string
-	for _, p := range o.Parameters {
-		names = append(names, p.Value.Name)
-	}
-	return names
-}
-
-// Spec 4; decisions 8, 25, 26, 33: the headers that come without exception.
-func TestResponsesCarryTheirHeaders(t *testing.T) {
+// TestOperationHeaders checks the headers of all responses: decisions 8, 25, 26 and 33.
+func TestOperationHeaders(t *testing.T) {
 	t.Parallel()
 	operations(load(t, docs.OpenAPI()), func(name string, o *openapi3.Operation) {
 		for status, response := range o.Responses.Map() {
@@ -144,4 +79,139 @@ func TestResponsesCarryTheirHeaders(t *testing.T) {
 			require.Equal(t, csv, required("Referrer-Policy"), where)
 		}
 	})
+}
+
+// TestOperationErrors checks the error codes of each operation.
+func TestOperationErrors(t *testing.T) {
+	t.Parallel()
+	operations(load(t, docs.OpenAPI()), func(name string, o *openapi3.Operation) {
+		if strings.HasPrefix(name, "HEAD ") {
+			return
+		}
+		expected := maps.Clone(commonCodes)
+		maps.Copy(expected, operationCodes[name])
+		found := map[string]string{}
+		for status, response := range o.Responses.Map() {
+			if status >= "400" {
+				found[status] = strings.Join(codesIn(t, response.Value), " ")
+			}
+		}
+		require.Equal(t, expected, found, name)
+	})
+}
+
+// TestOperationExamples checks that every response with a body has an example.
+func TestOperationExamples(t *testing.T) {
+	t.Parallel()
+	for _, text := range [][]byte{docs.OpenAPI(), docs.Receiver()} {
+		operations(load(t, text), func(name string, o *openapi3.Operation) {
+			for status, response := range o.Responses.Map() {
+				for _, m := range response.Value.Content {
+					require.True(t, m.Example != nil || len(m.Examples) > 0, "%s %s", name, status)
+				}
+			}
+		})
+	}
+}
+
+func parameterNames(o *openapi3.Operation) []string {
+	var names []string
+	for _, p := range o.Parameters {
+		names = append(names, p.Value.Name)
+	}
+	return names
+}
+
+// operationCodes are the error codes of each operation (decisions 22 and 34). commonCodes are those of all operations.
+var operationCodes = map[string]map[string]string{
+	"GET /team":                {"400": "validation_failed"},
+	"GET /devices":             {"400": "validation_failed cursor_invalid cursor_team_mismatch"},
+	"GET /devices/current":     {"400": "validation_failed cursor_invalid cursor_team_mismatch"},
+	"GET /devices/{device_id}": {"400": "validation_failed", "404": "device_not_found"},
+	"PATCH /devices/{device_id}": {
+		"400": "validation_failed", "403": "insufficient_scope", "404": "device_not_found",
+		"413": "request_too_large", "422": "validation_failed", "501": "not_implemented",
+	},
+	"GET /devices/{device_id}/assignments": {
+		"400": "validation_failed cursor_invalid cursor_team_mismatch cursor_device_mismatch",
+		"404": "device_not_found",
+	},
+	"GET /devices/{device_id}/readings": {
+		"400": "validation_failed time_range_invalid time_range_too_wide " +
+			"cursor_invalid cursor_team_mismatch cursor_device_mismatch",
+		"404": "device_not_found assignment_not_found",
+	},
+	"GET /readings.csv": {
+		"400": "validation_failed time_range_invalid time_range_too_wide",
+		"404": "device_not_found assignment_not_found",
+		"413": "csv_too_large",
+	},
+}
+
+var commonCodes = map[string]string{
+	"401": "api_key_missing api_key_invalid api_key_revoked api_key_expired",
+	"429": "rate_limit_exceeded", "500": "internal_error", "503": "overloaded",
+}
+
+// codesIn returns the codes that the schema of a response allows.
+func codesIn(t *testing.T, response *openapi3.Response) []string {
+	t.Helper()
+	narrowed := response.Content["application/json"].Schema.Value.AllOf[1].Value
+	var codes []string
+	for _, code := range narrowed.Properties["error"].Value.Properties["code"].Value.Enum {
+		codes = append(codes, code.(string))
+	}
+	return codes
+}
+
+// TestCodes checks that every code occurs in a response of an operation, a path or an upload.
+func TestCodes(t *testing.T) {
+	t.Parallel()
+	answered := map[string]bool{}
+	for _, text := range [][]byte{docs.OpenAPI(), docs.Receiver()} {
+		for name, response := range load(t, text).Components.Responses {
+			if !strings.HasPrefix(name, "Head") && name != "NotModified" {
+				for _, code := range codesIn(t, response.Value) {
+					answered[code] = true
+				}
+			}
+		}
+	}
+	for _, info := range roomsensor.Codes {
+		require.True(t, answered[string(info.Code)], info.Code)
+	}
+	require.Len(t, slices.Collect(maps.Keys(answered)), len(roomsensor.Codes))
+}
+
+// TestErrorSchemas checks that the schemas of the error responses reject what decision 34 excludes.
+func TestErrorSchemas(t *testing.T) {
+	t.Parallel()
+	responses := load(t, docs.OpenAPI()).Components.Responses
+	const good = `{"error":{"type":"invalid_request_error","code":"CODE","message":"m","param":PARAM,` +
+		`"doc_url":"http://h/errors/c","request_id":"r"}}`
+	body := func(code, param string) string {
+		return strings.NewReplacer("CODE", code, "PARAM", param).Replace(good)
+	}
+	for _, c := range []struct {
+		response, body string
+		valid          bool
+	}{
+		{"Unauthorized", body("api_key_missing", "null"), true},
+		{"Unauthorized", body("api_key_missing", `"key"`), false},
+		{"Unauthorized", body("internal_error", "null"), false},
+		{"BadReadings", body("time_range_invalid", `"to"`), true},
+		{"BadReadings", body("validation_failed", "null"), true},
+		{"BadRequest", body("time_range_invalid", `"to"`), false},
+		{"CSVNotFound", body("device_not_found", `"devices"`), true},
+		{"CSVNotFound", body("device_not_found", `"device_id"`), false},
+		{"DeviceNotFound", body("device_not_found", `"device_id"`), true},
+		{"DeviceNotFound", body("device_not_found", "null"), false},
+		{"IdempotencyKeyReused", body("validation_failed", `"Idempotency-Key"`), true},
+		{"NotImplemented", strings.Replace(body("not_implemented", `"assignment"`), `"message":"m",`, "", 1), false},
+		{"NotImplemented", strings.Replace(body("not_implemented", `"assignment"`), `{"error"`, `{"x":1,"error"`, 1), false},
+		{"Overloaded", strings.Replace(body("overloaded", "null"), "invalid_request", "api", 1), false},
+	} {
+		err := check(t, responses[c.response].Value.Content["application/json"].Schema, c.body)
+		require.Equal(t, c.valid, err == nil, "%s %s", c.response, c.body)
+	}
 }

@@ -9,6 +9,6 @@ SELECT * FROM api_keys WHERE key_id = @key_id;
 -- name: APIKeyList :many
 SELECT * FROM api_keys WHERE team_id = @team_id ORDER BY created_at, key_id;
 
--- APIKeyRevoke keeps the time of the first revoke.
+-- APIKeyRevoke keeps the time of the first revocation.
 -- name: APIKeyRevoke :one
 UPDATE api_keys SET revoked_at = coalesce(revoked_at, now()) WHERE key_id = @key_id RETURNING *;

@@ -1,3 +1,5 @@
+-- AssignmentList reads a page of a device's assignments, the newest first. after_started_at and after_id are those of
+-- the last row of the previous page; null on the first page.
 -- name: AssignmentList :many
 SELECT a.id, a.device_id, a.type, a.label, a.home_or_travel, a.external_ref, a.started_at, a.ended_at
 FROM assignments a
@@ -15,17 +17,18 @@ FROM assignments a
 JOIN devices d ON d.id = a.device_id
 WHERE d.team_id = @team_id AND a.id = @assignment_id;
 
+-- The queries below serve the operator's commands, which work on all teams.
+
 -- name: AssignmentInsert :one
 INSERT INTO assignments (device_id, type, label, home_or_travel, external_ref, started_at)
 VALUES (@device_id, @type, @label, @home_or_travel, @external_ref, @started_at)
 RETURNING *;
 
--- AssignmentLockAny and the two below serve the operator's commands, which know no team.
--- name: AssignmentLockAny :one
+-- name: AssignmentLockByID :one
 SELECT * FROM assignments WHERE id = @assignment_id FOR NO KEY UPDATE;
 
--- AssignmentOverlap is a block of a device that ends after an instant.
--- name: AssignmentOverlap :one
+-- AssignmentGetOverlap finds the newest assignment of a device that is open or ends after started_at.
+-- name: AssignmentGetOverlap :one
 SELECT * FROM assignments
 WHERE device_id = @device_id AND (ended_at IS NULL OR ended_at > @started_at::timestamptz)
 ORDER BY started_at DESC
@@ -34,5 +37,5 @@ LIMIT 1;
 -- name: AssignmentEnd :one
 UPDATE assignments SET ended_at = @ended_at::timestamptz WHERE id = @assignment_id RETURNING *;
 
--- name: AssignmentListAny :many
+-- name: AssignmentListByDevice :many
 SELECT * FROM assignments WHERE device_id = @device_id ORDER BY started_at DESC, id;

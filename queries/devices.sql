@@ -1,40 +1,28 @@
--- name: DeviceInsert :one
-INSERT INTO devices (team_id, hardware_id, display_name, metadata)
-VALUES (@team_id, @hardware_id, @display_name, @metadata)
-RETURNING id;
-
--- DeviceList reads one row more than a page, or less. metadata is the filter.
+-- DeviceList reads a page of a team's devices. metadata is the filter; after is the last id of the previous page, null
+-- on the first page.
 -- name: DeviceList :many
-SELECT d.id, d.hardware_id, d.display_name, d.firmware_version, d.metadata,
-       d.last_seen_at, d.rssi_dbm, d.signal_bars,
-       a.id AS assignment_id, a.label, a.started_at, a.external_ref
-FROM devices d
-LEFT JOIN assignments a ON a.device_id = d.id AND a.ended_at IS NULL
-WHERE d.team_id = @team_id
-  AND d.metadata @> @metadata::jsonb
-  AND (sqlc.narg(after)::uuid IS NULL OR d.id > sqlc.narg(after))
-ORDER BY d.id
+SELECT * FROM device_details
+WHERE team_id = @team_id
+  AND metadata @> @metadata::jsonb
+  AND (sqlc.narg(after)::uuid IS NULL OR id > sqlc.narg(after))
+ORDER BY id
 LIMIT @most::bigint;
 
 -- name: DeviceGet :one
-SELECT d.id, d.hardware_id, d.display_name, d.firmware_version, d.metadata,
-       d.last_seen_at, d.rssi_dbm, d.signal_bars,
-       a.id AS assignment_id, a.label, a.started_at, a.external_ref
-FROM devices d
-LEFT JOIN assignments a ON a.device_id = d.id AND a.ended_at IS NULL
-WHERE d.team_id = @team_id AND d.id = @device_id;
+SELECT * FROM device_details WHERE team_id = @team_id AND id = @device_id;
 
--- DeviceNameList serves the export, whose column names depend on every device
--- of the team.
+-- DeviceNameList lists all devices of a team for an export, because the column names depend on all of them (decision
+-- 29).
 -- name: DeviceNameList :many
 SELECT id, display_name FROM devices WHERE team_id = @team_id ORDER BY id;
 
--- DeviceIDList is which of some ids are of devices of the team, each once.
+-- DeviceIDList returns those of some ids that are devices of the team, each once.
 -- name: DeviceIDList :many
 SELECT id FROM devices WHERE team_id = @team_id AND id = ANY(@device_ids::uuid[]) ORDER BY id;
 
--- DeviceUpdate merges a change into a device and reads it, in one statement.
--- It changes nothing where a change of tags would leave more of them than most.
+-- DeviceUpdate applies a patch to a device and returns the row of device_details after it, in one statement (decision
+-- 21). It changes and returns nothing if a change of tags would leave more than most_tags of them. The view would read
+-- the device as it was before the statement, so that its columns are repeated here.
 -- name: DeviceUpdate :one
 WITH changed AS (
     UPDATE devices
@@ -46,37 +34,21 @@ WITH changed AS (
               (CASE WHEN @clear::boolean THEN '{}' ELSE devices.metadata END || @tags::jsonb) - @removed_tags::text[])))
     RETURNING devices.*
 )
-SELECT d.id, d.hardware_id, d.display_name, d.firmware_version, d.metadata,
+SELECT d.id, d.team_id, d.hardware_id, d.display_name, d.firmware_version, d.metadata,
        d.last_seen_at, d.rssi_dbm, d.signal_bars,
        a.id AS assignment_id, a.label, a.started_at, a.external_ref
 FROM changed d
 LEFT JOIN assignments a ON a.device_id = d.id AND a.ended_at IS NULL;
 
--- DeviceGetAny serves the operator's commands, which know no team.
--- name: DeviceGetAny :one
-SELECT d.id, d.team_id, d.hardware_id, d.display_name, d.firmware_version, d.metadata,
-       d.last_seen_at, d.rssi_dbm, d.signal_bars,
-       a.id AS assignment_id, a.label, a.started_at, a.external_ref
-FROM devices d
-LEFT JOIN assignments a ON a.device_id = d.id AND a.ended_at IS NULL
-WHERE d.id = @device_id;
-
--- name: DeviceLockAny :one
-SELECT id FROM devices WHERE id = @device_id FOR NO KEY UPDATE;
-
--- name: DeviceSetHardware :exec
-UPDATE devices SET hardware_id = @hardware_id WHERE id = @device_id;
-
--- DeviceLockSeen takes the locks of DeviceSeen in one order, against deadlocks
--- between workers.
--- name: DeviceLockSeen :exec
+-- DeviceHeartbeatLock locks devices in one order, before DeviceHeartbeatUpdate does, to prevent deadlocks between
+-- workers.
+-- name: DeviceHeartbeatLock :exec
 SELECT id FROM devices WHERE id = ANY(@device_ids::uuid[]) ORDER BY id FOR NO KEY UPDATE;
 
--- DeviceSeen moves a device's state forward to the newest arrival and never
--- back (decision 39). Two uploads that arrived in the same microsecond are told
--- apart by what they carry, so that their order cannot matter. A row whose
--- upload carries no signal or no firmware has no time for it.
--- name: DeviceSeen :exec
+-- DeviceHeartbeatUpdate moves the state of devices forward to the newest arrival and never back (decision 39). Two
+-- uploads that arrived in the same microsecond are ordered by their content, so that the order of delivery cannot
+-- matter. Without has_signal or has_firmware the columns of that part are ignored.
+-- name: DeviceHeartbeatUpdate :exec
 UPDATE devices d
 SET last_seen_at = greatest(d.last_seen_at, s.seen_at),
     rssi_dbm     = CASE WHEN s.new_signal THEN s.rssi_dbm ELSE d.rssi_dbm END,
@@ -107,12 +79,21 @@ FROM (
 WHERE d.id = s.device_id
   AND (d.last_seen_at IS NULL OR s.seen_at > d.last_seen_at OR s.new_signal OR s.new_firmware);
 
--- DeviceListAny serves the operator's commands: every device of a team, as DeviceGetAny.
--- name: DeviceListAny :many
-SELECT d.id, d.team_id, d.hardware_id, d.display_name, d.firmware_version, d.metadata,
-       d.last_seen_at, d.rssi_dbm, d.signal_bars,
-       a.id AS assignment_id, a.label, a.started_at, a.external_ref
-FROM devices d
-LEFT JOIN assignments a ON a.device_id = d.id AND a.ended_at IS NULL
-WHERE d.team_id = @team_id
-ORDER BY d.id;
+-- The queries below serve the operator's commands, which work on all teams.
+
+-- name: DeviceInsert :one
+INSERT INTO devices (team_id, hardware_id, display_name, metadata)
+VALUES (@team_id, @hardware_id, @display_name, @metadata)
+RETURNING id;
+
+-- name: DeviceGetByID :one
+SELECT * FROM device_details WHERE id = @device_id;
+
+-- name: DeviceListByTeam :many
+SELECT * FROM device_details WHERE team_id = @team_id ORDER BY id;
+
+-- name: DeviceLockByID :one
+SELECT id FROM devices WHERE id = @device_id FOR NO KEY UPDATE;
+
+-- name: DeviceSetHardware :exec
+UPDATE devices SET hardware_id = @hardware_id WHERE id = @device_id;

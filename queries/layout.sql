@@ -1,6 +1,5 @@
--- ReadingsLayout says how the readings lie on disk; what the edition does not
--- have is null, and an age that nothing reaches 0.
--- name: ReadingsLayout :one
+-- LayoutGet reports how the readings are stored. What the edition does not support is null; an age of 0 means never.
+-- name: LayoutGet :one
 SELECT l.chunks::bigint AS chunks, l.bytes::bigint AS bytes,
        l.columnstore_chunks, l.columnstore_bytes_before, l.columnstore_bytes,
        l.materialized_until, l.refreshed_at,

@@ -1,6 +1,5 @@
--- ReadingPage is one page of a device's readings, newest first; before is the
--- last bucket of the page before.
--- name: ReadingPage :many
+-- ReadingList reads a page of a device's readings, the newest first. The store runs its text (see readingListArgs).
+-- name: ReadingList :many
 SELECT r.bucket_at, r.co2_ppm, r.temp_c, r.humidity_pct, r.lux, r.spl_db, r.ingested_at
 FROM readings r
 WHERE r.device_id = @device_id
@@ -10,9 +9,8 @@ WHERE r.device_id = @device_id
 ORDER BY r.bucket_at DESC
 LIMIT @most::bigint;
 
--- ReadingLatestList is the newest reading of each device within a window; one
--- that has none is not in it. It is one descent of the key for each device,
--- which no DISTINCT ON and no aggregate comes near.
+-- ReadingLatestList reads the newest reading of each device within a window; devices without one are left out. It
+-- descends the primary key once per device, which is much faster than DISTINCT ON or an aggregate.
 -- name: ReadingLatestList :many
 SELECT d.id AS device_id, r.bucket_at, r.co2_ppm, r.temp_c, r.humidity_pct, r.lux, r.spl_db, r.ingested_at
 FROM devices d
@@ -24,10 +22,9 @@ CROSS JOIN LATERAL (
 ) r
 WHERE d.team_id = @team_id AND d.id = ANY(@device_ids::uuid[]);
 
--- ReadingExport is a slice of the rows of a CSV, in no order. It runs through its
--- text, as its rows are read in binary one by one. Like the counts it gives
--- nothing unless all devices, each named once, are the team's: that is looked up
--- once, where a join would look it up for every row.
+-- ReadingExport reads a slice of the rows of a CSV, unordered. The store runs its text and decodes the rows in binary
+-- (see readingExportArgs). Like the counts below, it returns nothing unless all devices, each named once, belong to the
+-- team: one check of the list is cheaper than a join that checks every row.
 -- name: ReadingExport :many
 SELECT r.device_id, r.bucket_at, r.co2_ppm, r.temp_c, r.humidity_pct, r.lux, r.spl_db
 FROM readings r
@@ -37,7 +34,7 @@ WHERE r.device_id = ANY(@device_ids::uuid[])
   AND r.bucket_at >= @window_from::timestamptz
   AND r.bucket_at < @window_to::timestamptz;
 
--- ReadingCount counts no further than most.
+-- ReadingCount counts rows and stops at most.
 -- name: ReadingCount :one
 SELECT count(*) FROM (
     SELECT FROM readings r
@@ -49,9 +46,8 @@ SELECT count(*) FROM (
     LIMIT @most::bigint
 ) counted;
 
--- ReadingCountLines counts rows, no further than most, and their buckets, which
--- are the lines of a wide export, in one pass. count(DISTINCT) would sort the
--- rows. It tells also from where to where the buckets lie.
+-- ReadingCountLines counts rows, stopping at most, and their buckets, which are the lines of a wide export, in one pass
+-- (count(DISTINCT) would sort the rows). It also returns the first and the last bucket.
 -- name: ReadingCountLines :one
 SELECT coalesce(sum(l.rows), 0)::bigint AS rows, count(*) AS lines,
        coalesce(min(l.bucket_at), @window_from)::timestamptz AS first_at,
@@ -70,10 +66,9 @@ FROM (
     GROUP BY c.bucket_at
 ) l;
 
--- ReadingExtent is the first and the last bucket of what an export with rows
--- selects: two descents of the key for each device, where an aggregate of all
--- rows would pass over them once more.
--- name: ReadingExtent :one
+-- ReadingGetExtent returns the first and the last bucket that an export selects. It descends the primary key twice per
+-- device; an aggregate would read all rows once more.
+-- name: ReadingGetExtent :one
 SELECT min(a.bucket_at)::timestamptz AS first_at, max(z.bucket_at)::timestamptz AS last_at
 FROM devices d
 CROSS JOIN LATERAL (
@@ -90,14 +85,12 @@ CROSS JOIN LATERAL (
 ) z
 WHERE d.team_id = @team_id AND d.id = ANY(@device_ids::uuid[]);
 
--- ReadingUpsert writes united, sorted measurements (decisions 37 and 38). It is
--- the rule of roomsensor.Unite in SQL: the later measurement is the reading, as
--- a whole; two deliveries of the same one unite per metric, and greatest()
--- passes nulls over. A row that would not change is not written, and
--- ingested_at changes only with one of the metrics. The rows are those of the
--- arrays, then those that were copied into reading_incoming: a few come cheaper
--- as arrays, many by COPY. valid_mask says which numbers are present, so that
--- the arrays need no nulls.
+-- ReadingUpsert writes merged, sorted measurements (late-merge rule, decisions 37 and 38). It is roomsensor.Merge in
+-- SQL: the later measurement replaces the reading as a whole; two deliveries of the same measurement are merged per
+-- metric, where greatest() ignores nulls. A row that would not change is not written, and ingested_at changes only
+-- together with one of the metrics. The rows are those of the arrays and those that were copied into reading_incoming:
+-- arrays are faster for few rows, COPY for many. valid_mask tells which metrics are present, so that the arrays need no
+-- nulls.
 -- name: ReadingUpsert :execrows
 INSERT INTO readings AS r (device_id, bucket_at, co2_ppm, temp_c, humidity_pct, lux, spl_db, measured_at)
 SELECT n.device_id, n.bucket_at,
@@ -141,9 +134,9 @@ WHERE excluded.measured_at > coalesce(r.measured_at, r.bucket_at)
             greatest(r.spl_db, excluded.spl_db))
            IS DISTINCT FROM (r.co2_ppm, r.temp_c, r.humidity_pct, r.lux, r.spl_db));
 
--- ReadingAny tells whether a device has a reading from its first_at to its
--- last_at, of any of some devices; window_from and window_to enclose them all.
--- name: ReadingAny :one
+-- ReadingExists reports whether any of some devices has a reading between its first_at and its last_at, both included.
+-- window_from and window_to must enclose all of them; they exclude chunks.
+-- name: ReadingExists :one
 SELECT EXISTS (
     SELECT FROM (
         SELECT unnest(@device_ids::uuid[]) AS device_id,
@@ -158,14 +151,13 @@ SELECT EXISTS (
     ) taken
 );
 
--- ReadingCopy takes rows in PostgreSQL's binary form, none of which may be there.
+-- ReadingCopy copies new rows in PostgreSQL's binary format. A row that exists already fails it.
 -- name: ReadingCopy :exec
 COPY readings (device_id, bucket_at, measured_at, co2_ppm, temp_c, humidity_pct, lux, spl_db)
 FROM STDIN (FORMAT binary);
 
--- ReadingIncomingCreate makes what a connection copies rows into before it
--- upserts them. A temporary table is not logged, and is empty again after every
--- transaction. A scan gives its rows in the order in which they were copied.
+-- ReadingIncomingCreate creates the table into which a connection copies rows before it upserts them. A temporary table
+-- is not logged, and ON COMMIT empties it after every transaction. A scan returns its rows in the order of the copy.
 -- name: ReadingIncomingCreate :exec
 CREATE TEMPORARY TABLE reading_incoming (
     device_id    uuid NOT NULL,
@@ -178,7 +170,7 @@ CREATE TEMPORARY TABLE reading_incoming (
     spl_db       real
 ) ON COMMIT DELETE ROWS;
 
--- ReadingIncomingCopy takes rows in PostgreSQL's binary form.
+-- ReadingIncomingCopy copies rows in PostgreSQL's binary format.
 -- name: ReadingIncomingCopy :exec
 COPY reading_incoming (device_id, bucket_at, measured_at, co2_ppm, temp_c, humidity_pct, lux, spl_db)
 FROM STDIN (FORMAT binary);

@@ -1,6 +1,5 @@
--- HourlySum adds the hours of a window up for each device. The mean is made of
--- sums and counts in 64 bits (decision 17);
--- where a count is 0 the numbers beside it mean nothing.
+-- HourlySum aggregates the hours of a window per device. Sums and counts have 64 bits, so that means are exact
+-- (decision 17). Where a count is 0, the other values of that metric are meaningless.
 -- name: HourlySum :many
 SELECT h.device_id,
        coalesce(min(h.co2_ppm_min), 0)::real AS co2_ppm_min, coalesce(max(h.co2_ppm_max), 0)::real AS co2_ppm_max,
@@ -20,9 +19,8 @@ WHERE h.device_id = ANY(@device_ids::uuid[])
   AND h.hour < @hour_to::timestamptz
 GROUP BY h.device_id;
 
--- HourlySumFinite is HourlySum from the readings themselves, for devices that
--- have numbers among them which are served as null: NaN, which no comparison
--- puts below infinity, and the infinities.
+-- HourlySumFinite is HourlySum over the readings, for devices that have values that are not finite. Those are served as
+-- null and must not count: NaN, which sorts above infinity, and the infinities.
 -- name: HourlySumFinite :many
 SELECT r.device_id,
        coalesce(min(r.co2_ppm) FILTER (WHERE abs(r.co2_ppm) < 'Infinity'), 0)::real AS co2_ppm_min,

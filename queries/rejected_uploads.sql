@@ -1,4 +1,4 @@
--- RejectInsert makes no second reject of a message that was delivered again.
+-- RejectInsert inserts rejects. A message that is delivered again adds none.
 -- name: RejectInsert :exec
 INSERT INTO rejected_uploads (received_at, stream_sequence, reason, detail, team_id, hardware_id, payload)
 SELECT unnest(@received_at::timestamptz[]), unnest(@stream_sequence::bigint[]), unnest(@reason::text[]),
@@ -6,6 +6,7 @@ SELECT unnest(@received_at::timestamptz[]), unnest(@stream_sequence::bigint[]), 
        nullif(unnest(@hardware_id::text[]), ''), unnest(@payload::bytea[])
 ON CONFLICT (received_at, stream_sequence, reason) DO NOTHING;
 
+-- RejectList lists rejects without their payload, the newest first. A null filter matches all.
 -- name: RejectList :many
 SELECT id, received_at, team_id, hardware_id, reason, detail, stream_sequence, replayed_at
 FROM rejected_uploads
@@ -22,17 +23,15 @@ SELECT * FROM rejected_uploads WHERE id = @reject_id;
 -- name: RejectMarkReplayed :exec
 UPDATE rejected_uploads SET replayed_at = now() WHERE id = @reject_id;
 
--- RejectTrimAge ends the time of rejects, counted from when they were made, as
--- an upload may have waited for long. The age of the arrival, which is no less,
--- is there for its index.
+-- RejectTrimAge deletes rejects that were made more than keep_seconds ago. Uploads may have waited in the queue before
+-- they were rejected. The condition on received_at is implied, and lets the query use its index.
 -- name: RejectTrimAge :execrows
 DELETE FROM rejected_uploads
 WHERE received_at < now() - make_interval(secs => @keep_seconds::double precision)
   AND rejected_at < now() - make_interval(secs => @keep_seconds::double precision);
 
--- RejectTrimSize keeps the newest rejects that fit into a size, and looks only
--- once the table takes more than that on disk. What a row takes beside its
--- payload and its detail is estimated.
+-- RejectTrimSize deletes the oldest rejects that exceed most_bytes in total, once the table is larger than that on
+-- disk. It estimates 300 bytes per row besides payload and detail.
 -- name: RejectTrimSize :execrows
 WITH sized AS (
     SELECT id, sum(octet_length(payload) + octet_length(detail) + 300)
@@ -43,7 +42,7 @@ WITH sized AS (
 DELETE FROM rejected_uploads r USING sized
 WHERE r.id = sized.id AND sized.size_to_here > @most_bytes::bigint;
 
--- RejectTotals is what there is: the room on disk stays taken for a while after
--- rejects went, for those to come.
--- name: RejectTotals :one
+-- RejectCount returns the number of rejects and the size of their table on disk. Deleted rows free space for new ones,
+-- not for other tables.
+-- name: RejectCount :one
 SELECT count(*) AS kept, pg_total_relation_size('rejected_uploads') AS bytes FROM rejected_uploads;

@@ -1,4 +1,4 @@
--- SecretEnsure keeps the secret that was there first.
+-- SecretEnsure inserts a secret, or keeps the one that exists.
 -- name: SecretEnsure :exec
 INSERT INTO service_secrets (name, secret) VALUES (@name, @secret) ON CONFLICT DO NOTHING;
 

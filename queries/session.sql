@@ -1,8 +1,8 @@
--- SettingLocal sets one parameter of the server until the transaction ends.
--- name: SettingLocal :exec
+-- SettingSet sets a parameter of the server until the transaction ends.
+-- name: SettingSet :exec
 SELECT set_config(@name::text, @value::text, true);
 
--- DatabaseInfo is empty where the extension was not created.
--- name: DatabaseInfo :one
+-- DatabaseGet returns no row if the extension does not exist.
+-- name: DatabaseGet :one
 SELECT extversion::text AS version, current_setting('timescaledb.license')::text AS license
 FROM pg_extension WHERE extname = 'timescaledb';

@@ -1,6 +1,6 @@
 -- +goose Up
 CREATE EXTENSION IF NOT EXISTS timescaledb;
--- btree_gist lets an exclusion constraint compare an id for equality beside a range for overlap.
+-- btree_gist lets an exclusion constraint compare an id for equality and a range for overlap.
 CREATE EXTENSION IF NOT EXISTS btree_gist;
 
 CREATE TABLE teams (
@@ -9,7 +9,7 @@ CREATE TABLE teams (
     created_at timestamptz NOT NULL DEFAULT now()
 );
 
--- Keys of the API. The secret itself is kept nowhere.
+-- api_keys holds the keys of the API, with a hash of each secret; the secret itself is not stored.
 CREATE TABLE api_keys (
     key_id        text PRIMARY KEY,
     team_id       uuid NOT NULL REFERENCES teams (id),
@@ -22,7 +22,8 @@ CREATE TABLE api_keys (
 );
 CREATE INDEX api_keys_team_id_idx ON api_keys (team_id);
 
--- Credentials of devices and gateways, which the receiver takes and the API does not.
+-- ingest_keys holds the credentials with which devices and gateways upload. The receiver accepts them, the API does
+-- not.
 CREATE TABLE ingest_keys (
     key_id        text PRIMARY KEY,
     team_id       uuid NOT NULL REFERENCES teams (id),
@@ -52,11 +53,12 @@ CREATE TABLE devices (
     )
 );
 CREATE INDEX devices_team_id_idx ON devices (team_id, id);
-COMMENT ON COLUMN devices.hardware_id IS 'the unit that sits in the device, or the last that did';
-COMMENT ON COLUMN devices.signal_at IS 'arrival of the upload that rssi_dbm and signal_bars are of';
-COMMENT ON COLUMN devices.firmware_at IS 'arrival of the upload that firmware_version is of';
+COMMENT ON COLUMN devices.hardware_id IS 'the hardware unit that is installed in the device, or else the last one that was';
+COMMENT ON COLUMN devices.signal_at IS 'arrival of the upload that rssi_dbm and signal_bars come from';
+COMMENT ON COLUMN devices.firmware_at IS 'arrival of the upload that firmware_version comes from';
 
--- Which unit sat in which device, and when: [installed_at, removed_at), null is an open end.
+-- device_hardware records which hardware unit was installed in which device in [installed_at, removed_at); null means
+-- unbounded (decision 40).
 CREATE TABLE device_hardware (
     hardware_id  text NOT NULL,
     device_id    uuid NOT NULL REFERENCES devices (id),
@@ -84,14 +86,24 @@ CREATE TABLE assignments (
 );
 CREATE INDEX assignments_device_id_idx ON assignments (device_id, started_at DESC, id);
 
--- What replicas share: made once, by the first process that needs it.
+-- service_secrets holds what all replicas share. The first process that needs a secret creates it.
 CREATE TABLE service_secrets (
     name       text PRIMARY KEY,
     secret     bytea NOT NULL,
     created_at timestamptz NOT NULL DEFAULT now()
 );
 
+-- device_details is a device with its open assignment, as the API shows it. assignment_id and the three columns after
+-- it are null without one.
+CREATE VIEW device_details AS
+SELECT d.id, d.team_id, d.hardware_id, d.display_name, d.firmware_version, d.metadata,
+       d.last_seen_at, d.rssi_dbm, d.signal_bars,
+       a.id AS assignment_id, a.label, a.started_at, a.external_ref
+FROM devices d
+LEFT JOIN assignments a ON a.device_id = d.id AND a.ended_at IS NULL;
+
 -- +goose Down
+DROP VIEW device_details;
 DROP TABLE service_secrets;
 DROP TABLE assignments;
 DROP TABLE device_hardware;

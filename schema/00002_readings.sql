@@ -1,8 +1,7 @@
 -- +goose Up
 
--- One row is one 5-minute bucket of one device. There is no foreign key to
--- devices: its trigger would fire for every row of a bulk upsert, and the one
--- writer looks the device up before it writes.
+-- readings holds one row per device and 5-minute bucket. It has no foreign key to devices, because its trigger would
+-- fire for every row of a bulk write; the worker, its only writer, looks up the device before it writes.
 CREATE TABLE readings (
     device_id    uuid NOT NULL,
     bucket_at    timestamptz NOT NULL,
@@ -17,17 +16,16 @@ CREATE TABLE readings (
     CONSTRAINT readings_bucket_at_check CHECK (
         date_bin('5 minutes', bucket_at, '2000-01-01 00:00:00+00') = bucket_at)
 );
-COMMENT ON COLUMN readings.measured_at IS 'instant of the measurement that is the reading; null counts as bucket_at';
+COMMENT ON COLUMN readings.measured_at IS 'time of the measurement that the row holds; null counts as bucket_at';
 
--- Seven days a chunk: more chunks cost every page, fewer would not fit the cache.
+-- A chunk holds 7 days: more chunks would make every page slower, and larger ones would not fit the cache.
 SELECT create_hypertable('readings', by_range('bucket_at', INTERVAL '7 days'), create_default_indexes => false);
 
--- readings_hourly differs between the editions of TimescaleDB, and an
--- installation may change from Apache to Community later. So the difference
--- is a procedure that may be called at any time and that every migration
--- upwards ends with: on Community a real-time continuous aggregate, on Apache
--- a plain view with the same columns.
--- sum(real) adds up in 32 bits and would be wrong in the third digit.
+-- ensure_readings_hourly creates readings_hourly: a real-time continuous aggregate on the Community edition of
+-- TimescaleDB, and a plain view with the same columns on the Apache edition. It may be called at any time, and every
+-- `migrate up` calls it, because an installation may change from Apache to Community later.
+--
+-- The values are summed as double precision, because a sum of real loses precision from the third digit on.
 -- +goose StatementBegin
 CREATE PROCEDURE ensure_readings_hourly()
 LANGUAGE plpgsql AS $procedure$
@@ -61,7 +59,7 @@ DECLARE
         GROUP BY device_id, time_bucket('1 hour', bucket_at)
     $query$;
 BEGIN
-    -- One at a time; any fixed number will do.
+    -- Concurrent calls wait for one another. The number is arbitrary and shared with ensure_readings_layout.
     PERFORM pg_advisory_xact_lock(7283400021);
     is_aggregate := EXISTS (
         SELECT FROM timescaledb_information.continuous_aggregates
@@ -78,9 +76,8 @@ BEGIN
             'WITH (timescaledb.continuous, timescaledb.materialized_only = false) AS '
             || definition || ' WITH NO DATA';
     END IF;
-    -- The last two days are never materialised, so that the last 24 hours come
-    -- from the readings themselves, exact at once also after a late burst; no
-    -- start offset, so that a burst of any age is picked up.
+    -- The last two days are never materialized, so that last_24h is computed from the readings themselves and is exact
+    -- right after a late upload. There is no start offset, so that late uploads of any age are refreshed.
     PERFORM add_continuous_aggregate_policy('readings_hourly',
         start_offset => NULL, end_offset => INTERVAL '2 days',
         schedule_interval => INTERVAL '1 hour', if_not_exists => true);

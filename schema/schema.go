@@ -1,14 +1,14 @@
-// Package schema holds the migrations of the database and runs them. They are
-// the same for both editions of TimescaleDB; what differs between the editions
-// is made by a procedure that every run upwards ends with.
 package schema
 
 import (
 	"context"
+	"crypto/sha256"
 	"database/sql"
 	"embed"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -16,9 +16,11 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
+
+	"roomsensor/internal/retry"
 )
 
-// FS holds the migrations.
+// FS contains the migrations.
 //
 //go:embed *.sql
 var FS embed.FS
@@ -26,26 +28,38 @@ var FS embed.FS
 //go:embed edition/ensure.sql
 var ensureEdition string
 
-const (
-	// lockTimeout keeps a migration from queueing behind a long reader, with
-	// every later request queueing behind the migration.
-	lockTimeout = "2s"
-	// retryPause and retryFor bound the tries when a lock was not had in time.
-	retryPause = time.Second
-	retryFor   = 5 * time.Minute
+//go:embed edition/layout.sql
+var ensureLayout string
 
-	lockNotAvailable = "55P03"
+const (
+	// lockTimeout bounds the wait for a lock, because every later request queues behind a migration that waits for a
+	// long reader.
+	lockTimeout = "2s"
+	// A migration that did not get a lock in time is retried every lockRetryInterval, for lockRetryTimeout.
+	lockRetryInterval = time.Second
+	lockRetryTimeout  = 5 * time.Minute
+
+	stateLockNotAvailable = "55P03"
 )
 
-// Migration is one step and when it was applied; nil when it is pending.
+// Migration is one migration of this binary.
 type Migration struct {
 	Version   int64
-	Name      string
-	AppliedAt *time.Time
+	Name      string     // file name
+	AppliedAt *time.Time // nil: pending
 }
 
-// Up applies every pending migration and brings what depends on the edition up
-// to date. Several processes may call it at once: one works, the others wait.
+// Layout sets how old readings are stored. It has an effect on the Community edition only. Zero means never.
+type Layout struct {
+	// ColumnstoreAfter is the age at which a chunk is converted to columns. It must be longer than any device buffers
+	// its readings, because writes to such chunks are slow.
+	ColumnstoreAfter time.Duration
+	// DropAfter is the age at which a chunk is deleted.
+	DropAfter time.Duration
+}
+
+// Up applies every pending migration, and then updates what depends on the edition and on the layout. Several processes
+// may call it at once: one migrates, the others wait for it.
 func Up(ctx context.Context, databaseURL string, layout Layout) error {
 	return withProvider(ctx, databaseURL, func(p *goose.Provider, pool *sql.DB) error {
 		return retryLocked(ctx, func() error {
@@ -53,15 +67,26 @@ func Up(ctx context.Context, databaseURL string, layout Layout) error {
 				return fmt.Errorf("applying migrations: %w", err)
 			}
 			if _, err := pool.ExecContext(ctx, ensureEdition); err != nil {
-				return fmt.Errorf("preparing the aggregate for this edition: %w", err)
+				return fmt.Errorf("creating readings_hourly for this edition: %w", err)
 			}
-			return layout.ensure(ctx, pool)
+			_, err := pool.ExecContext(ctx, ensureLayout, seconds(layout.ColumnstoreAfter), seconds(layout.DropAfter))
+			if err != nil {
+				return fmt.Errorf("setting the policies of this edition: %w", err)
+			}
+			return nil
 		})
 	})
 }
 
-// Down takes the newest applied migration back; it reports false when none is
-// applied.
+// seconds returns an age as ensure_readings_layout expects it; never is null.
+func seconds(age time.Duration) any {
+	if age == 0 {
+		return nil
+	}
+	return age.Seconds()
+}
+
+// Down reverts the newest applied migration. It reports false if none is applied.
 func Down(ctx context.Context, databaseURL string) (bool, error) {
 	undone := true
 	err := withProvider(ctx, databaseURL, func(p *goose.Provider, _ *sql.DB) error {
@@ -72,7 +97,7 @@ func Down(ctx context.Context, databaseURL string) (bool, error) {
 				return nil
 			}
 			if err != nil {
-				return fmt.Errorf("taking a migration back: %w", err)
+				return fmt.Errorf("reverting a migration: %w", err)
 			}
 			return nil
 		})
@@ -80,13 +105,13 @@ func Down(ctx context.Context, databaseURL string) (bool, error) {
 	return undone, err
 }
 
-// Status lists the migrations in order.
+// Status lists the migrations by version, ascending.
 func Status(ctx context.Context, databaseURL string) ([]Migration, error) {
 	var migrations []Migration
 	err := withProvider(ctx, databaseURL, func(p *goose.Provider, _ *sql.DB) error {
 		statuses, err := p.Status(ctx)
 		if err != nil {
-			return fmt.Errorf("reading the state of migrations: %w", err)
+			return fmt.Errorf("reading the status of migrations: %w", err)
 		}
 		for _, s := range statuses {
 			m := Migration{Version: s.Source.Version, Name: s.Source.Path}
@@ -100,6 +125,42 @@ func Status(ctx context.Context, databaseURL string) ([]Migration, error) {
 	return migrations, err
 }
 
+// Pending reports whether a migration is pending. It changes nothing and takes no lock, so that a process may call it
+// while another one migrates.
+func Pending(ctx context.Context, databaseURL string) (pending bool, err error) {
+	err = withProvider(ctx, databaseURL, func(p *goose.Provider, _ *sql.DB) error {
+		if pending, err = p.HasPending(ctx); err != nil {
+			return fmt.Errorf("checking for pending migrations: %w", err)
+		}
+		return nil
+	})
+	return pending, err //nolint:wrapcheck // withProvider and the closure wrap their errors.
+}
+
+// Fingerprint returns a hash of the migrations and procedures of this binary. The template of the test databases is
+// named after it, so that a change of the schema creates a new template.
+func Fingerprint() (string, error) {
+	h := sha256.New()
+	err := fs.WalkDir(FS, ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		migration, err := FS.ReadFile(path)
+		if err != nil {
+			return fmt.Errorf("reading %s: %w", path, err)
+		}
+		_, _ = fmt.Fprintf(h, "%s %d\n%s", path, len(migration), migration) // Writing to a hash never fails.
+		return nil
+	})
+	if err != nil {
+		return "", fmt.Errorf("reading the migrations: %w", err)
+	}
+	_, _ = h.Write([]byte(ensureEdition + ensureLayout))
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// withProvider connects to the database and calls run with a goose provider, which holds a session lock while it
+// migrates.
 func withProvider(ctx context.Context, databaseURL string, run func(*goose.Provider, *sql.DB) error) error {
 	config, err := pgx.ParseConfig(databaseURL)
 	if err != nil {
@@ -122,19 +183,16 @@ func withProvider(ctx context.Context, databaseURL string, run func(*goose.Provi
 	return run(provider, pool)
 }
 
-// retryLocked tries again while another session holds a lock that is needed.
+// retryLocked calls run again while another session holds a lock that run needs.
 func retryLocked(ctx context.Context, run func() error) error {
-	deadline := time.Now().Add(retryFor)
-	for {
-		err := run()
-		var refused *pgconn.PgError
-		if !errors.As(err, &refused) || refused.Code != lockNotAvailable || time.Now().After(deadline) {
-			return err
+	deadline := time.Now().Add(lockRetryTimeout)
+	return retry.Until(ctx, lockRetryInterval, func(context.Context) (done bool, err error) {
+		err = run()
+		var pgErr *pgconn.PgError
+		locked := errors.As(err, &pgErr) && pgErr.Code == stateLockNotAvailable
+		if locked && time.Now().Before(deadline) {
+			return false, nil
 		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("waiting for a lock: %w", ctx.Err())
-		case <-time.After(retryPause):
-		}
-	}
+		return true, err
+	})
 }

@@ -8,17 +8,21 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
-	"roomsensor/internal/dbtest"
-	"roomsensor/internal/localdb"
+	"roomsensor/internal/dev/postgres"
 	"roomsensor/schema"
+	"roomsensor/test/dbtest"
 )
 
-func TestUpTwiceAtOnce(t *testing.T) {
+const day = 24 * time.Hour
+
+// TestUp runs two migrations at once, as two replicas of a deployment may, and then another one.
+func TestUp(t *testing.T) {
 	t.Parallel()
 	url := dbtest.Empty(t).URL
 	var both errgroup.Group
@@ -26,7 +30,7 @@ func TestUpTwiceAtOnce(t *testing.T) {
 		both.Go(func() error { return schema.Up(t.Context(), url, schema.Layout{}) })
 	}
 	require.NoError(t, both.Wait())
-	require.NoError(t, schema.Up(t.Context(), url, schema.Layout{}), "and once more")
+	require.NoError(t, schema.Up(t.Context(), url, schema.Layout{}), "again")
 
 	migrations, err := schema.Status(t.Context(), url)
 	require.NoError(t, err)
@@ -39,7 +43,8 @@ func TestUpTwiceAtOnce(t *testing.T) {
 	require.False(t, pending)
 }
 
-func TestUpDownUpEndsWhereItBegan(t *testing.T) {
+// TestUpDownUp checks that Down removes everything that Up creates: the schema after a second Up is the same.
+func TestUpDownUp(t *testing.T) {
 	t.Parallel()
 	url := dbtest.Empty(t).URL
 	require.NoError(t, schema.Up(t.Context(), url, schema.Layout{}))
@@ -53,95 +58,21 @@ func TestUpDownUpEndsWhereItBegan(t *testing.T) {
 			break
 		}
 	}
-	require.NotContains(t, dump(t, url), "readings", "nothing of ours stays")
+	require.NotContains(t, dump(t, url), "readings", "Down leaves none of our objects behind")
 
 	require.NoError(t, schema.Up(t.Context(), url, schema.Layout{}))
 	require.Equal(t, before, dump(t, url))
 }
 
-// No request is forgotten that counts for the limit of its key, whichever way
-// the tables of the limit change (decision 25).
-func TestRequestsCountAcrossMigrations(t *testing.T) {
-	t.Parallel()
-	url := dbtest.Empty(t).URL
-	conn, err := pgx.Connect(t.Context(), url)
-	require.NoError(t, err)
-	defer func() { _ = conn.Close(context.Background()) }()
-	remaining := func() (n int) {
-		require.NoError(t, conn.QueryRow(t.Context(), "SELECT remaining FROM rate_window_hit('key')").Scan(&n))
-		return n
-	}
-	require.NoError(t, schema.Up(t.Context(), url, schema.Layout{}))
-	require.Equal(t, 599, remaining())
-	require.Equal(t, 598, remaining())
-	for {
-		_, err := conn.Exec(t.Context(), "SELECT hits FROM rate_windows")
-		if err == nil {
-			break
-		}
-		undone, err := schema.Down(t.Context(), url)
-		require.NoError(t, err)
-		require.True(t, undone)
-	}
-	require.Equal(t, 597, remaining())
-	require.NoError(t, schema.Up(t.Context(), url, schema.Layout{}))
-	require.Equal(t, 596, remaining())
-}
-
-// Processes of before and after ask on while the tables of the limit change:
-// none of their requests fails.
-func TestRequestsPassWhileTheLimitIsMigrated(t *testing.T) {
-	t.Parallel()
-	url := dbtest.Empty(t).URL
-	require.NoError(t, schema.Up(t.Context(), url, schema.Layout{}))
-	undone, err := schema.Down(t.Context(), url)
-	require.NoError(t, err)
-	require.True(t, undone)
-	conn, err := pgx.Connect(t.Context(), url)
-	require.NoError(t, err)
-	defer func() { _ = conn.Close(context.Background()) }()
-	_, err = conn.Exec(t.Context(), "SELECT hits FROM rate_windows")
-	require.NoError(t, err, "the tables are those of before")
-
-	migrated := make(chan struct{})
-	var processes errgroup.Group
-	for i := range 4 {
-		processes.Go(func() error { return askUntil(t.Context(), url, strconv.Itoa(i%2), migrated) })
-	}
-	require.NoError(t, schema.Up(t.Context(), url, schema.Layout{}))
-	close(migrated)
-	require.NoError(t, processes.Wait())
-}
-
-// askUntil asks as an API process does, and once more in the end.
-func askUntil(ctx context.Context, url, key string, end <-chan struct{}) error {
-	conn, err := pgx.Connect(ctx, url)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	for ended := false; ; {
-		if _, err := conn.Exec(ctx, "SELECT allowed FROM rate_window_hit($1)", key); err != nil || ended {
-			return err
-		}
-		select {
-		case <-end:
-			ended = true
-		default:
-		}
-	}
-}
-
-// The edition may change under a database: then the next migration upwards
-// makes the aggregate what the edition offers.
-func TestViewBecomesAggregate(t *testing.T) {
+// TestUpAfterEditionChange starts from the view of the Apache edition: Up replaces it by the continuous aggregate.
+func TestUpAfterEditionChange(t *testing.T) {
 	t.Parallel()
 	dbtest.NeedCommunity(t)
 	url := dbtest.New(t).URL
 	conn := connect(t, url)
 	_, err := conn.Exec(t.Context(), `DROP MATERIALIZED VIEW readings_hourly`)
 	require.NoError(t, err)
-	_, err = conn.Exec(t.Context(), `CREATE VIEW readings_hourly AS SELECT 1 AS as_apache_left_it`)
+	_, err = conn.Exec(t.Context(), `CREATE VIEW readings_hourly AS SELECT 1 AS created_by_apache`)
 	require.NoError(t, err)
 
 	require.NoError(t, schema.Up(t.Context(), url, schema.Layout{}))
@@ -151,9 +82,75 @@ func TestViewBecomesAggregate(t *testing.T) {
 	require.Equal(t, 1, aggregates)
 }
 
-// The view and the aggregate are the same for whoever reads them: what the
-// hours hold is plain arithmetic, in 64 bits, over the readings.
-func TestHourlyIsPlainArithmetic(t *testing.T) {
+// TestUpLayout checks that each Up sets the policies that it is given, whatever they were before.
+func TestUpLayout(t *testing.T) {
+	t.Parallel()
+	dbtest.NeedCommunity(t)
+	url := dbtest.New(t).URL
+	conn := connect(t, url)
+	for _, want := range []schema.Layout{
+		{ColumnstoreAfter: 30 * day},
+		{ColumnstoreAfter: 30 * day, DropAfter: 400 * day},
+		{ColumnstoreAfter: 14 * day, DropAfter: 800 * day},
+		{DropAfter: 800 * day},
+		{},
+	} {
+		require.NoError(t, schema.Up(t.Context(), url, want))
+		require.NoError(t, schema.Up(t.Context(), url, want), "again")
+		var columnstore, drop float64
+		require.NoError(t, conn.QueryRow(t.Context(), `
+			SELECT coalesce(extract(epoch FROM columnstore_after), 0), coalesce(extract(epoch FROM drop_after), 0)
+			FROM readings_layout()`).Scan(&columnstore, &drop))
+		require.Equal(t, want, schema.Layout{
+			ColumnstoreAfter: time.Duration(columnstore) * time.Second, DropAfter: time.Duration(drop) * time.Second,
+		})
+	}
+}
+
+// TestDownColumnstore checks that Down converts columnstore chunks back to rows, and that the readings stay the same in
+// both directions. Columns must take less than a third of the space of the rows.
+func TestDownColumnstore(t *testing.T) {
+	t.Parallel()
+	dbtest.NeedCommunity(t)
+	url := dbtest.New(t).URL
+	conn := connect(t, url)
+	exec := func(sql string) {
+		t.Helper()
+		_, err := conn.Exec(t.Context(), sql)
+		require.NoError(t, err)
+	}
+	checksum := func() (sum string) {
+		t.Helper()
+		require.NoError(t, conn.QueryRow(t.Context(),
+			`SELECT md5(string_agg(r::text, ';' ORDER BY device_id, bucket_at)) FROM readings r`).Scan(&sum))
+		return sum
+	}
+	exec(`INSERT INTO readings (device_id, bucket_at, co2_ppm, temp_c, measured_at)
+		SELECT ('00000000-0000-0000-0000-00000000000' || d)::uuid, TIMESTAMPTZ '2026-01-01 00:00:00Z' + n * INTERVAL '5 minutes',
+		       400 + n % 100, NULL, TIMESTAMPTZ '2026-01-01 00:00:03Z' + n * INTERVAL '5 minutes'
+		FROM generate_series(0, 4000) n, generate_series(1, 3) d`)
+	before := checksum()
+	exec(`DO $$ DECLARE c regclass; BEGIN
+		FOR c IN SELECT show_chunks('readings') LOOP CALL convert_to_columnstore(c); END LOOP; END $$`)
+	require.Equal(t, before, checksum())
+	var chunks, columnChunks, asRows, asColumns int64
+	require.NoError(t, conn.QueryRow(t.Context(), `
+		SELECT chunks, columnstore_chunks, columnstore_bytes_before, columnstore_bytes FROM readings_layout()`,
+	).Scan(&chunks, &columnChunks, &asRows, &asColumns))
+	require.Positive(t, chunks)
+	require.Equal(t, chunks, columnChunks)
+	require.Greater(t, asRows, 3*asColumns)
+
+	undone, err := schema.Down(t.Context(), url)
+	require.NoError(t, err)
+	require.True(t, undone)
+	require.Equal(t, before, checksum())
+	require.NoError(t, schema.Up(t.Context(), url, schema.Layout{}))
+}
+
+// TestReadingsHourly compares the hourly values, of the view or of the aggregate, with double-precision sums over the
+// readings.
+func TestReadingsHourly(t *testing.T) {
 	t.Parallel()
 	conn := connect(t, dbtest.New(t).URL)
 	_, err := conn.Exec(t.Context(), `
@@ -173,7 +170,8 @@ func TestHourlyIsPlainArithmetic(t *testing.T) {
 	require.Zero(t, wrong)
 }
 
-func TestReadingsLieOnTheGrid(t *testing.T) {
+// TestReadingsBucket checks that the readings table accepts only the starts of 5-minute buckets.
+func TestReadingsBucket(t *testing.T) {
 	t.Parallel()
 	conn := connect(t, dbtest.New(t).URL)
 	const insert = `INSERT INTO readings (device_id, bucket_at) VALUES (gen_random_uuid(), $1)`
@@ -194,9 +192,8 @@ func connect(t *testing.T, url string) *pgx.Conn {
 	return conn
 }
 
-// What differs between two dumps of the same schema: a random token, a mark that
-// newer servers put on columns and older dumps show, and the numbers in the
-// names of what an aggregate is stored in.
+// These differ between two dumps of the same schema: a random token, an attribute that newer servers put on columns, and
+// the numbers in the names of the tables of an aggregate.
 var (
 	randomLines = regexp.MustCompile(`(?m)^\\(un)?restrict .*$|^.* SET \(pg_attver=\d+\);\n`)
 	numbers     = regexp.MustCompile(`(_hypertable_|_view_|watermark\()\d+`)
@@ -209,12 +206,12 @@ func dump(t *testing.T, url string) string {
 	return numbers.ReplaceAllString(randomLines.ReplaceAllString(string(out), ""), "${1}N")
 }
 
-// pgDump finds a pg_dump that can read the server: its version must not be below.
+// pgDump finds a pg_dump whose version is not older than the server's.
 func pgDump(t *testing.T, url string) string {
 	t.Helper()
 	var server int
 	require.NoError(t, connect(t, url).QueryRow(t.Context(), `SELECT current_setting('server_version_num')::int / 10000`).Scan(&server))
-	base, err := localdb.Base()
+	base, err := postgres.Base()
 	require.NoError(t, err)
 	candidates := []string{"pg_dump"}
 	for _, root := range []string{"/", filepath.Join(base, "timescaledb"), filepath.Join(base, "timescaledb", "*")} {

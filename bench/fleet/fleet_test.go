@@ -12,22 +12,22 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"roomsensor/bench/fleet"
-	"roomsensor/internal/dbtest"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/test/dbtest"
 )
 
 var small = fleet.Fleet{
 	Seed: 3, Devices: 5, Deep: 2, Days: 3, Recent: 1, Gaps: 4, Until: time.Date(2026, 3, 4, 5, 5, 0, 0, time.UTC),
 }
 
-// What COPY stores is what the fleet measured, in the order in which it arrives.
-func TestTheBinaryFormIsWhatWasMeasured(t *testing.T) {
+// TestWriteBinary stores the output with COPY and compares it with the readings.
+func TestWriteBinary(t *testing.T) {
 	t.Parallel()
 	conn, err := pgx.Connect(t.Context(), dbtest.New(t).URL)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close(t.Context()) })
 	var text bytes.Buffer
-	require.NoError(t, small.Binary(&text, small.From(), small.Until))
+	require.NoError(t, small.WriteBinary(&text, small.From(), small.Until))
 	tag, err := conn.PgConn().CopyFrom(t.Context(), &text, fleet.CopySQL)
 	require.NoError(t, err)
 	require.EqualValues(t, small.Rows(small.From(), small.Until), tag.RowsAffected())
@@ -53,7 +53,7 @@ func TestTheBinaryFormIsWhatWasMeasured(t *testing.T) {
 	}
 }
 
-func TestTheSameSeedMakesTheSameFleet(t *testing.T) {
+func TestFleetSeed(t *testing.T) {
 	t.Parallel()
 	same, other := small, small
 	other.Seed++
@@ -65,7 +65,7 @@ func TestTheSameSeedMakesTheSameFleet(t *testing.T) {
 	require.NotEqual(t, uuid.Nil, small.DeviceID(0))
 }
 
-func TestUploadsHoldEveryReadingOnce(t *testing.T) {
+func TestUploads(t *testing.T) {
 	t.Parallel()
 	window := roomsensor.Window{From: small.Until.Add(-2 * time.Hour), To: small.Until}
 	seen := map[string]bool{}

@@ -7,7 +7,7 @@ import (
 	"roomsensor/internal/simulate"
 )
 
-// Upload is what the i-th device sends of a window, in the wire format.
+// Upload returns an upload of the i-th device with its readings of a window, in the wire format.
 func (f *Fleet) Upload(i int, window roomsensor.Window) []byte {
 	u := simulate.Upload{
 		HardwareID: f.HardwareID(i), SentAt: window.To, Firmware: "2.4.1",
@@ -19,7 +19,7 @@ func (f *Fleet) Upload(i int, window roomsensor.Window) []byte {
 	return u.AppendJSON(nil)
 }
 
-// Uploads is one upload of every device for each part of a window, in the order in which a fleet sends: part by part.
+// Uploads returns an upload of every device for each part of a window, part by part.
 func (f *Fleet) Uploads(window roomsensor.Window, part time.Duration) (list [][]byte) {
 	for from := window.From; from.Before(window.To); from = from.Add(part) {
 		for i := range f.Devices {

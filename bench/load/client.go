@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// Client asks over HTTP. It holds as many connections as there are requests at once, and takes bodies as they are.
+// Client is an HTTP client that keeps its connections and does not decompress bodies.
 type Client struct {
 	http *http.Client
 }
 
-// NewClient makes a client for so many connections.
+// NewClient returns a client that keeps up to so many idle connections.
 func NewClient(connections int) *Client {
 	return &Client{
 		http: &http.Client{
@@ -30,16 +30,16 @@ func NewClient(connections int) *Client {
 }
 
 var (
-	pages = sync.Pool{New: func() any { return new(make([]byte, readBuffer)) }}
-	seed  = maphash.MakeSeed()
+	buffers = sync.Pool{New: func() any { return new(make([]byte, readBuffer)) }}
+	seed    = maphash.MakeSeed()
 )
 
 const readBuffer = 64 << 10
 
-// CloseIdle ends the connections.
+// CloseIdle closes the idle connections.
 func (c *Client) CloseIdle() { c.http.CloseIdleConnections() }
 
-// Answer is what came back, its body as a hash that is comparable within this process.
+// Answer is a response. Its hash of the body can be compared within this process.
 type Answer struct {
 	Status int
 	Header http.Header
@@ -48,31 +48,31 @@ type Answer struct {
 	Lines  int // line feeds
 }
 
-// Do sends a request and reads the whole body. Every status but the one wanted is an error that tells the body.
+// Do sends a request and reads the whole body. Any other status than the given one is an error.
 func (c *Client) Do(r *http.Request, status int) (Answer, error) {
-	response, err := c.http.Do(r) //nolint:gosec // Benchmarks ask what they started themselves.
+	response, err := c.http.Do(r) //nolint:gosec // The servers are started by the benchmark.
 	if err != nil {
-		return Answer{}, fmt.Errorf("asking: %w", err)
+		return Answer{}, fmt.Errorf("sending a request: %w", err)
 	}
 	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode != status {
-		said, _ := io.ReadAll(response.Body) // It only explains.
-		return Answer{}, fmt.Errorf("asking %s: %s: %s", r.URL.Path, response.Status, said)
+		body, _ := io.ReadAll(response.Body) // Only for the error.
+		return Answer{}, fmt.Errorf("%s %s: %s: %s", r.Method, r.URL.Path, response.Status, body)
 	}
 	answer, err := Digest(response.Body)
 	answer.Status, answer.Header = response.StatusCode, response.Header
 	return answer, err
 }
 
-// Digest reads to the end.
+// Digest reads a body to its end and hashes it.
 func Digest(body io.Reader) (a Answer, err error) {
-	page := pages.Get().(*[]byte) //nolint:forcetypeassert // The pool holds no other.
-	defer pages.Put(page)
+	buffer := buffers.Get().(*[]byte) //nolint:forcetypeassert // The pool has no other type.
+	defer buffers.Put(buffer)
 	var hash maphash.Hash
 	hash.SetSeed(seed)
 	for {
-		n, err := body.Read(*page)
-		part := (*page)[:n]
+		n, err := body.Read(*buffer)
+		part := (*buffer)[:n]
 		_, _ = hash.Write(part) // It never fails.
 		a.Bytes += int64(n)
 		a.Lines += bytes.Count(part, []byte("\n"))
@@ -86,11 +86,11 @@ func Digest(body io.Reader) (a Answer, err error) {
 	}
 }
 
-// Get makes a request with a credential.
+// Get returns a GET request with a credential.
 func Get(ctx context.Context, url, bearer string) (*http.Request, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		return nil, fmt.Errorf("making a request: %w", err)
+		return nil, fmt.Errorf("creating a request: %w", err)
 	}
 	r.Header.Set("Authorization", bearer)
 	return r, nil

@@ -1,6 +1,3 @@
-// Package load drives requests: in a closed loop, where each connection asks again as soon as it is answered, for
-// throughput; and in an open loop, where requests come at a constant rate whether or not the last one was answered, for
-// latency.
 package load
 
 import (
@@ -13,20 +10,20 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Request makes the n-th request of a connection; an error ends the run.
+// Request sends the n-th request of a connection. An error ends the run.
 type Request func(ctx context.Context, connection, n int) error
 
-// Result is what a run took.
+// Result is the number, duration and latencies of requests.
 type Result struct {
 	Requests  int
 	Elapsed   time.Duration
 	latencies []time.Duration // ascending
 }
 
-// Rate is requests a second.
+// Rate returns the requests per second.
 func (r *Result) Rate() float64 { return float64(r.Requests) / r.Elapsed.Seconds() }
 
-// Quantile is the time within which that share of the requests was answered; 0 for none.
+// Quantile returns the latency that the given share of the requests does not exceed; 0 without requests.
 func (r *Result) Quantile(q float64) time.Duration {
 	if len(r.latencies) == 0 {
 		return 0
@@ -34,7 +31,8 @@ func (r *Result) Quantile(q float64) time.Duration {
 	return r.latencies[min(len(r.latencies)-1, int(q*float64(len(r.latencies))))]
 }
 
-// Closed runs connections side by side for a time. A request that has begun is finished and counted.
+// Closed sends requests in a closed loop for a time: each connection sends the next request after the last answer. It
+// finishes and counts requests that have begun.
 func Closed(ctx context.Context, connections int, d time.Duration, do Request) (*Result, error) {
 	group, ctx := errgroup.WithContext(ctx)
 	began := time.Now()
@@ -62,14 +60,14 @@ func newResult(latencies []time.Duration, elapsed time.Duration) *Result {
 	return &Result{Requests: len(latencies), Elapsed: elapsed, latencies: latencies}
 }
 
-// mostOpen is how many requests may be under way in an open loop: beyond it the rate is out of reach.
-const mostOpen = 1000
+// maxOpen is the maximum number of concurrent requests in an open loop. If it is reached, the rate is not.
+const maxOpen = 1000
 
-// Open sends requests at a constant rate for a time. The latency of a request counts from the instant at which it was
-// due, so that one which had to wait behind others is not taken for a fast one.
+// Open sends requests in an open loop for a time: at a constant rate, whether or not earlier requests were answered.
+// Latencies count from the instant at which a request was due, so that waiting before it was sent is included.
 func Open(ctx context.Context, rate float64, d time.Duration, do Request) (*Result, error) {
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(mostOpen)
+	group.SetLimit(maxOpen)
 	var mu sync.Mutex
 	var latencies []time.Duration
 	began := time.Now()

@@ -20,7 +20,7 @@ func wait(d time.Duration) load.Request {
 	}
 }
 
-func TestAClosedLoopWaitsForAnswers(t *testing.T) {
+func TestClosed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r, err := load.Closed(t.Context(), 4, time.Second, wait(100*time.Millisecond))
@@ -31,16 +31,17 @@ func TestAClosedLoopWaitsForAnswers(t *testing.T) {
 	})
 }
 
-// A server that stops for a while delays all who were due meanwhile, and an open loop counts that.
-func TestAnOpenLoopDoesNotWait(t *testing.T) {
+// TestOpen has a server that does not answer for a while: the latency of all requests that are due meanwhile includes
+// it.
+func TestOpen(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		halted := func(context.Context, int, int) error {
-			time.Sleep(time.Until(began.Add(500 * time.Millisecond))) // It answers nobody until then.
+		paused := func(context.Context, int, int) error {
+			time.Sleep(time.Until(began.Add(500 * time.Millisecond))) // No answer until then.
 			return nil
 		}
-		r, err := load.Open(t.Context(), 100, time.Second, halted)
+		r, err := load.Open(t.Context(), 100, time.Second, paused)
 		require.NoError(t, err)
 		require.Equal(t, 100, r.Requests)
 		require.Equal(t, 500*time.Millisecond, r.Quantile(1), "the first one waited from the start")
@@ -49,7 +50,7 @@ func TestAnOpenLoopDoesNotWait(t *testing.T) {
 	})
 }
 
-func TestAnErrorEndsTheLoop(t *testing.T) {
+func TestErrorEndsLoop(t *testing.T) {
 	t.Parallel()
 	failed := errors.New("refused")
 	var asked atomic.Int64

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Report is a run: its rows, and what they were taken on.
+// Report is the result of a run, with the machine and settings.
 type Report struct {
 	At       time.Time         `json:"at"`
 	Commit   string            `json:"commit"`
@@ -27,16 +27,16 @@ type Report struct {
 	Rows     []Row             `json:"rows"`
 }
 
-// Machine is the hardware.
+// Machine describes the hardware.
 type Machine struct {
 	CPU         string `json:"cpu"`
 	Cores       int    `json:"cores"`
 	Memory      string `json:"memory"`
 	Kernel      string `json:"kernel"`
-	LoadAverage string `json:"load_average_at_start"` // of what else the machine did
+	LoadAverage string `json:"load_average_at_start"` // load of other programs
 }
 
-// ThisMachine looks.
+// ThisMachine describes this machine.
 func ThisMachine() Machine {
 	return Machine{
 		CPU: field("/proc/cpuinfo", "model name"), Cores: runtime.NumCPU(), Memory: field("/proc/meminfo", "MemTotal"),
@@ -46,7 +46,7 @@ func ThisMachine() Machine {
 
 const unknown = "unknown"
 
-// field is a value of one of the kernel's tables.
+// field returns a value of a file in /proc.
 func field(path, name string) string {
 	text, err := os.ReadFile(path) //nolint:gosec // A constant.
 	if err != nil {
@@ -69,7 +69,7 @@ func firstLine(path string) string {
 	return line
 }
 
-// Print writes the table.
+// Print writes the report as a table.
 func (r *Report) Print(out io.Writer) error {
 	m := &r.Machine
 	_, err := fmt.Fprintf(out, "%s, %d cores, %s, load average %s\n%s\n\n",
@@ -78,73 +78,75 @@ func (r *Report) Print(out io.Writer) error {
 		return fmt.Errorf("printing the table: %w", err)
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(w, "\tworkload\tlayout\tours\tbar\tratio\t(spread)\treach\taim\tverdict\t") // Flush tells.
+	_, _ = fmt.Fprintln(w, "\tworkload\tlayout\tours\tbar\tratio\t(spread)\treach\taim\tverdict\t") // See Flush.
 	for i := range r.Rows {
-		_, _ = fmt.Fprintln(w, r.Rows[i].line()) // As above.
+		_, _ = fmt.Fprintln(w, r.Rows[i].line()) // Flush returns the error.
 	}
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("printing the table: %w", err)
 	}
-	for _, line := range r.layouts() {
-		_, _ = fmt.Fprintln(out, line) // As above.
+	if _, err := io.WriteString(out, r.compareLayouts()); err != nil {
+		return fmt.Errorf("printing the table: %w", err)
 	}
 	return nil
 }
 
-// layouts tells what the physical order of the readings is worth, to both sides.
-func (r *Report) layouts() (lines []string) {
+// compareLayouts describes the effect of the physical layout of the readings on both sides.
+func (r *Report) compareLayouts() string {
+	var lines strings.Builder
 	for i := range r.Rows {
 		for j := range r.Rows[:i] {
-			first, then := &r.Rows[j], &r.Rows[i]
-			if first.ID != then.ID || first.Workload != then.Workload || first.Layout == then.Layout || len(then.Bar) == 0 {
+			first, second := &r.Rows[j], &r.Rows[i]
+			if first.ID != second.ID || first.Workload != second.Workload || first.Layout == second.Layout ||
+				len(second.Baseline) == 0 {
 				continue
 			}
-			ours, bar := then.gain(then.Ours, first.Ours), then.gain(then.Bar, first.Bar)
-			lines = append(lines, fmt.Sprintf("%s instead of %s makes ours %.3gx as fast, the bar %.3gx: %s %s",
-				then.Layout, first.Layout, ours, bar, then.ID, then.Workload))
+			ours, baseline := second.gain(second.Ours, first.Ours), second.gain(second.Baseline, first.Baseline)
+			_, _ = fmt.Fprintf(&lines, "%s instead of %s makes ours %.3gx as fast, the bar %.3gx: %s %s\n",
+				second.Layout, first.Layout, ours, baseline, second.ID, second.Workload)
 		}
 	}
-	return lines
+	return lines.String()
 }
 
-func (r *Row) gain(then, first Sample) float64 {
+func (r *Row) gain(second, first Sample) float64 {
 	if r.Kind == Time {
-		return first.Median() / then.Median()
+		return first.Median() / second.Median()
 	}
-	return then.Median() / first.Median()
+	return second.Median() / first.Median()
 }
 
 func (r *Row) line() string {
-	ratio, spread, bar := None, "", None
+	ratio, spread, baseline := None, "", None
 	if len(r.Ratios) > 0 {
-		ratio = r.times(r.Ratios.Median())
+		ratio = r.formatRatio(r.Ratios.Median())
 		spread = fmt.Sprintf("(%.3g to %.3g)", slices.Min(r.Ratios), slices.Max(r.Ratios))
 	}
-	if len(r.Bar) > 0 {
-		bar = fmt.Sprintf("%s %s", amount(r.Bar.Median()), r.Unit)
+	if len(r.Baseline) > 0 {
+		baseline = fmt.Sprintf("%s %s", amount(r.Baseline.Median()), r.Unit)
 	}
 	cells := []string{
-		r.ID, r.Workload, r.Layout, fmt.Sprintf("%s %s", amount(r.Ours.Median()), r.Unit), bar, ratio, spread,
-		r.bound(r.Reach), r.bound(r.Aim), r.Verdict, r.Note,
+		r.ID, r.Workload, r.Layout, fmt.Sprintf("%s %s", amount(r.Ours.Median()), r.Unit), baseline, ratio, spread,
+		r.limit(r.Minimum), r.limit(r.Target), r.Verdict, r.Note,
 	}
 	return strings.Join(cells, "\t")
 }
 
-func (r *Row) bound(x float64) string {
+func (r *Row) limit(x float64) string {
 	if x == 0 {
 		return None
 	}
-	return r.times(x)
+	return r.formatRatio(x)
 }
 
-func (r *Row) times(x float64) string {
+func (r *Row) formatRatio(x float64) string {
 	if r.Kind == Bound {
 		return fmt.Sprintf("%.3g %s", x, r.Unit)
 	}
 	return fmt.Sprintf("%.3gx", x)
 }
 
-// amount prints some three digits, without an exponent.
+// amount formats about three digits without an exponent.
 func amount(x float64) string {
 	switch {
 	case x >= 100:
@@ -157,17 +159,17 @@ func amount(x float64) string {
 	return fmt.Sprintf("%.4f", x)
 }
 
-// Save keeps the report.
+// Save writes the report as JSON.
 func (r *Report) Save(path string) error {
 	text, err := json.MarshalIndent(r, "", "  ")
 	if err == nil {
-		err = os.MkdirAll(filepath.Dir(path), 0o755) //nolint:gosec // Whoever runs it says where.
+		err = os.MkdirAll(filepath.Dir(path), 0o755) //nolint:gosec // The user names the file.
 	}
 	if err == nil {
 		err = os.WriteFile(path, append(text, '\n'), 0o644) //nolint:gosec // As above.
 	}
 	if err != nil {
-		return fmt.Errorf("keeping the figures: %w", err)
+		return fmt.Errorf("saving the report: %w", err)
 	}
 	return nil
 }

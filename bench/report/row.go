@@ -1,14 +1,13 @@
-// Package report turns the figures of rounds into rows with a verdict, prints them as a table and keeps them as JSON.
 package report
 
 import (
 	"slices"
 )
 
-// Sample is one figure of every round.
+// Sample contains one result per round.
 type Sample []float64
 
-// Median is the middle one, 0 of none.
+// Median returns the median, or 0 for an empty sample.
 func (s Sample) Median() float64 {
 	if len(s) == 0 {
 		return 0
@@ -21,22 +20,22 @@ func (s Sample) Median() float64 {
 	return (sorted[middle-1] + sorted[middle]) / 2
 }
 
-// Kind says how a ratio comes about and which way is better.
+// Kind defines the ratio of a row and its better direction.
 type Kind int
 
 // The kinds of ratios.
 const (
-	// Rate is ours by the bar's, of things a second: more is better.
+	// Rate divides our rate by that of the baseline: higher is better.
 	Rate Kind = iota
-	// Time is the bar's by ours, of seconds: more is better.
+	// Time divides the baseline's time by ours: higher is better.
 	Time
-	// Growth is ours by the bar's, of what should not grow: less is better.
+	// Growth divides our time by that of the baseline, which should be the same: lower is better.
 	Growth
-	// Bound is ours alone: less is better.
+	// Bound is our value without a baseline: lower is better.
 	Bound
 )
 
-// Row is what came out of one workload.
+// Row is the result of one workload.
 type Row struct {
 	ID       string `json:"id"`
 	Workload string `json:"workload"`
@@ -44,26 +43,26 @@ type Row struct {
 	Kind     Kind   `json:"-"`
 	Unit     string `json:"unit"`
 	Ours     Sample `json:"ours"`
-	Against  string `json:"against"` // what the bar is
-	Bar      Sample `json:"bar,omitempty"`
-	Ratios   Sample `json:"ratios"` // of the rounds, which is what the verdict is of
-	// Reach and Aim are the ratios of the verdict; a row without them is told alone.
-	Reach   float64 `json:"reach,omitempty"`
-	Aim     float64 `json:"aim,omitempty"`
+	Against  string `json:"against"` // describes the baseline
+	Baseline Sample `json:"bar,omitempty"`
+	Ratios   Sample `json:"ratios"` // of the rounds; the verdict is about their median
+	// Minimum and Target are the ratios of the verdict, in the columns reach and aim. A row without them has no verdict.
+	Minimum float64 `json:"reach,omitempty"`
+	Target  float64 `json:"aim,omitempty"`
 	Verdict string  `json:"verdict"`
 	Note    string  `json:"note,omitempty"`
 }
 
-// The verdicts.
+// The verdicts: the median ratio meets the target, meets the minimum, meets neither, or there is no verdict.
 const (
-	Aimed   = "aim"
-	Reached = "reach"
-	Short   = "short"
-	None    = "-"
+	MeetsTarget  = "aim"
+	MeetsMinimum = "reach"
+	BelowMinimum = "short"
+	None         = "-"
 )
 
-// Judge fills in ratios and verdict.
-func (r *Row) Judge() {
+// Evaluate computes the ratios and the verdict.
+func (r *Row) Evaluate() {
 	for i := range r.Ours {
 		if ratio, ok := r.ratio(i); ok {
 			r.Ratios = append(r.Ratios, ratio)
@@ -76,29 +75,29 @@ func (r *Row) ratio(i int) (ratio float64, ok bool) {
 	switch {
 	case r.Kind == Bound:
 		return r.Ours[i], true
-	case i >= len(r.Bar) || r.Bar[i] == 0 || r.Ours[i] == 0:
+	case i >= len(r.Baseline) || r.Baseline[i] == 0 || r.Ours[i] == 0:
 		return 0, false
 	case r.Kind == Time:
-		return r.Bar[i] / r.Ours[i], true
+		return r.Baseline[i] / r.Ours[i], true
 	}
-	return r.Ours[i] / r.Bar[i], true
+	return r.Ours[i] / r.Baseline[i], true
 }
 
 func (r *Row) verdict() string {
 	switch {
-	case r.Reach == 0 || len(r.Ratios) == 0:
+	case r.Minimum == 0 || len(r.Ratios) == 0:
 		return None
-	case r.attains(r.Aim):
-		return Aimed
-	case r.attains(r.Reach):
-		return Reached
+	case r.meets(r.Target):
+		return MeetsTarget
+	case r.meets(r.Minimum):
+		return MeetsMinimum
 	}
-	return Short
+	return BelowMinimum
 }
 
-func (r *Row) attains(bar float64) bool {
+func (r *Row) meets(ratio float64) bool {
 	if r.Kind == Growth || r.Kind == Bound {
-		return r.Ratios.Median() <= bar
+		return r.Ratios.Median() <= ratio
 	}
-	return r.Ratios.Median() >= bar
+	return r.Ratios.Median() >= ratio
 }

@@ -2,9 +2,12 @@ package workload
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/http/pprof"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,16 +15,15 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"roomsensor/bench/ground"
+	"roomsensor/bench/env"
 )
 
-// profile runs a side once more, under the profiler of the processes behind these ops addresses, and keeps what they
-// say of processor and allocations under a name.
-func (s *suite) profile(ctx context.Context, name string, run side, ops ...string) error {
+// profile runs a side again and saves CPU and allocation profiles of the processes with the given ops addresses.
+func (s *Suite) profile(ctx context.Context, name string, run Side, ops ...string) error {
 	if s.Profile == "" {
 		return nil
 	}
-	s.Say("profiling %s", name)
+	s.Logf("profiling %s", name)
 	span := max(time.Second, s.Time)
 	group, ctx := errgroup.WithContext(ctx)
 	for i, address := range ops {
@@ -39,11 +41,11 @@ func (s *suite) profile(ctx context.Context, name string, run side, ops ...strin
 		}
 		return nil
 	})
-	return group.Wait() //nolint:wrapcheck // Wrapped above.
+	return group.Wait() //nolint:wrapcheck // Wrapped by the functions.
 }
 
-// fetch keeps what an ops address answers.
-func (s *suite) fetch(ctx context.Context, url, file string) error {
+// fetch saves the answer of an ops address.
+func (s *Suite) fetch(ctx context.Context, url, file string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return fmt.Errorf("profiling: %w", err)
@@ -60,34 +62,34 @@ func (s *suite) fetch(ctx context.Context, url, file string) error {
 	if err != nil {
 		return fmt.Errorf("profiling: %w", err)
 	}
-	return s.keep(file, text)
+	return s.saveProfile(file, text)
 }
 
-func (s *suite) keep(file string, text []byte) error {
+func (s *Suite) saveProfile(file string, text []byte) error {
 	err := os.MkdirAll(s.Profile, 0o750)
 	if err == nil {
 		err = os.WriteFile(filepath.Join(s.Profile, file), text, 0o600)
 	}
 	if err != nil {
-		return fmt.Errorf("keeping a profile: %w", err)
+		return fmt.Errorf("saving a profile: %w", err)
 	}
 	return nil
 }
 
-// profileAPI profiles the API under a side, and keeps the plans of what it asks the database. For the plans it is
-// another process, as writing them down takes time.
-func (s *suite) profileAPI(ctx context.Context, name string, run side) error {
+// profileAPI profiles the API during a side, and saves the plans of its statements. The plans are of another process,
+// because logging them takes time.
+func (s *Suite) profileAPI(ctx context.Context, name string, run Side) error {
 	if s.Profile == "" {
 		return nil
 	}
-	if s.layout != "" && !strings.HasPrefix(name, "w4") {
-		name += "-" + s.layout
+	if s.Layout != "" && !strings.HasPrefix(name, "w4") {
+		name += "-" + s.Layout
 	}
 	if err := s.profile(ctx, name, run, s.api.Ops); err != nil {
 		return err
 	}
 	return s.plans(name, s.Database, func(address string) error {
-		explained, err := s.ServeOn(ctx, address, "explained", nil, "api")
+		explained, err := s.StartOn(ctx, address, "explained", nil, "api")
 		if err != nil {
 			return err
 		}
@@ -98,17 +100,17 @@ func (s *suite) profileAPI(ctx context.Context, name string, run side) error {
 		if err != nil {
 			return err
 		}
-		return explained.Stop()
+		return env.Stop(explained)
 	})
 }
 
-// plans keeps the plans of what runs on connections to another address of a database.
-func (s *suite) plans(name, database string, run func(address string) error) error {
-	address, err := ground.Explained(database)
+// plans saves the plans of the statements that run executes with the given database URL.
+func (s *Suite) plans(name, database string, run func(address string) error) error {
+	address, err := env.ExplainURL(database)
 	if err != nil {
 		return err
 	}
-	since, err := s.Logged()
+	since, err := s.LogSize()
 	if err != nil {
 		return err
 	}
@@ -119,5 +121,25 @@ func (s *suite) plans(name, database string, run func(address string) error) err
 	if err != nil {
 		return err
 	}
-	return s.keep(name+".plans.txt", []byte(text))
+	return s.saveProfile(name+".plans.txt", []byte(text))
+}
+
+// withProfiler serves the profiler of this process, in which W5 runs, while a function runs.
+func withProfiler(ctx context.Context, do func(address string) error) error {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return fmt.Errorf("listening for the profiler: %w", err)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: time.Second}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	err = do(listener.Addr().String())
+	err = errors.Join(err, server.Close())
+	if failed := <-served; !errors.Is(failed, http.ErrServerClosed) {
+		err = errors.Join(err, failed)
+	}
+	return err
 }

@@ -1,5 +1,3 @@
-// Package workload holds the workloads W1 to W9, each beside its bar, and P1 to P4, beside other databases of time
-// series, on one database in one run.
 package workload
 
 import (
@@ -7,153 +5,160 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"os/exec"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/google/uuid"
 
-	"roomsensor/bench/bar"
-	"roomsensor/bench/fleet"
-	"roomsensor/bench/ground"
+	"roomsensor/bench/baseline"
+	"roomsensor/bench/env"
 	"roomsensor/bench/load"
 	"roomsensor/bench/report"
+	"roomsensor/internal/dev/postgres"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/test/proctest"
 )
 
-// Options say how large the workloads are.
-type Options struct {
-	Fleet   fleet.Fleet   `json:"fleet"`
-	Rounds  int           `json:"rounds"`
-	Time    time.Duration `json:"time"`    // of one side of a round, of throughput
-	Layouts []string      `json:"layouts"` // see AsArrived
-	Only    []string      `json:"only"`    // W1 to W9 and P; all when empty
-
-	ExportRows  int           `json:"export_rows"`
-	UpsertRows  int           `json:"upsert_rows"`
-	UploadDays  int           `json:"upload_days"`  // that every device sends in a round of W6
-	BacklogDays int           `json:"backlog_days"` // that every device sends for W7
-	LoadTime    time.Duration `json:"load_time"`    // of W8, idle and under load
-	Profile     string        `json:"-"`            // directory for profiles and plans; none when empty
-	Peers       bool          `json:"peers"`        // Telegraf for W6, and P
-	Reduced     bool          `json:"reduced"`      // W7 and W9 are told without a verdict
-}
-
-// The physical layouts of the readings.
-const (
-	// AsArrived interleaves devices by time: each row of a device lies on a page of its own.
-	AsArrived = "arrived"
-	// Ordered is what `roomsensor maintain` leaves: chunks in the order of their key.
-	Ordered = "ordered"
-	// Columnstore is what the policy of the Community edition leaves: chunks that ended as columns.
-	Columnstore = "columnstore"
-)
-
-// Layouts are all of them, in the only order in which one can become the other.
-func Layouts() []string { return []string{AsArrived, Ordered, Columnstore} }
-
-// suite is a run under way.
-type suite struct {
-	*ground.Ground
+// Suite is a run under way.
+type Suite struct {
+	*env.Env
 	Options
-	fleet *fleet.Fleet
-	team  uuid.UUID
-	keys  *ground.Keys
-	api   *ground.Service
+	Layout string // current one
+	Sender *Sender
 
-	queue    *ground.Queue
-	worker   *ground.Service
-	receiver *ground.Service
-	sender   *sender
+	team     uuid.UUID
+	keys     *env.Keys
+	api      *proctest.Service
+	queue    *env.Queue
+	worker   *proctest.Service
+	receiver *proctest.Service
 
-	layout string
-	past   time.Time // before it no readings are stored yet; W6 to W8 go on backwards from there
-	rate   float64   // readings a second of W6
+	oldest time.Time // start of the stored readings; W6 to W8 upload older ones
+	rate   float64   // readings per second of W6
 	before growth
 	rows   []report.Row
 }
 
-// Run makes all workloads and returns their rows, in the order of their names.
-func Run(ctx context.Context, g *ground.Ground, o Options) ([]report.Row, error) {
-	s := &suite{Ground: g, Options: o, fleet: &o.Fleet, layout: AsArrived}
-	s.past = s.fleet.From()
-	if missing := bar.Missing(); len(missing) > 0 {
-		s.Say("no bars of PostgreSQL's tools: %s is not installed", strings.Join(missing, ", "))
-	}
-	for _, step := range []step{
-		{"", s.open},
+// Step is a part of a run. Its Workload is the id of a workload, or empty for a setup that all workloads need.
+type Step struct {
+	Workload string
+	Run      func(context.Context) error
+}
+
+// All returns the workloads W1 to W9.
+func All(s *Suite) []Step {
+	return []Step{
 		{"", s.loadRecent},
 		{"W9", s.growthBefore},
 		{"", s.loadRest},
 		{"W9", s.growthAfter},
-		{"", s.reading},
+		{"", s.readAllLayouts},
 		{"W7", s.exportMemory},
 		{"W4", s.patch},
 		{"W5", s.upsert},
 		{"", s.openQueue},
 		{"W6", s.upload},
 		{"W8", s.latency},
-		{"P", s.besidePeers},
 		{"W7", s.backlogMemory},
-	} {
-		if err := s.do(ctx, step); err != nil {
+	}
+}
+
+// SetUp returns the steps that load the whole history in the last layout and start all processes.
+func SetUp(s *Suite) []Step {
+	return []Step{{"", s.loadRecent}, {"", s.loadRest}, {"", s.arrangeAll}, {"", s.openQueue}}
+}
+
+// Measure opens an environment, runs the steps that steps returns, and reports their rows in the order of their ids.
+func Measure(ctx context.Context, o Options, log io.Writer, steps func(*Suite) []Step) (r *report.Report, err error) {
+	began := time.Now()
+	r = &report.Report{At: began.UTC().Truncate(time.Second), Commit: commit(ctx), Machine: report.ThisMachine()}
+	e, err := env.Open(ctx, o.DatabaseURL, log)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, e.Close(ctx, false)) }()
+	info, err := postgres.Describe(ctx, e.Database)
+	if err != nil {
+		return nil, err
+	}
+	if err := o.checkServer(info); err != nil {
+		return nil, err
+	}
+	r.Database, r.Edition = info.String()+"; "+e.Server.How, info.Edition
+	r.Versions = map[string]string{"go": runtime.Version(), "postgresql": info.PostgreSQL, "timescaledb": info.TimescaleDB}
+	if r.Settings, err = e.ActiveSettings(ctx); err != nil {
+		return nil, err
+	}
+	o.Fleet.Until = roomsensor.BucketOf(began.UTC())
+	r.Options = o
+	r.Rows, err = runSteps(ctx, e, o, steps)
+	r.Seconds = time.Since(began).Seconds()
+	return r, err
+}
+
+// commit describes the measured commit, or returns "unknown" without git.
+func commit(ctx context.Context) string {
+	out, err := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty").Output()
+	if err != nil {
+		return "unknown"
+	}
+	return strings.TrimSpace(string(out))
+}
+
+func runSteps(ctx context.Context, e *env.Env, o Options, steps func(*Suite) []Step) ([]report.Row, error) {
+	s := &Suite{Env: e, Options: o, Layout: AsArrived}
+	s.oldest = s.Fleet.From()
+	if missing := baseline.Missing(); len(missing) > 0 {
+		s.Logf("some rows have no baseline: %s is not installed", strings.Join(missing, ", "))
+	}
+	var err error
+	if s.team, err = s.InsertTeam(ctx, &s.Fleet); err != nil {
+		return nil, err
+	}
+	s.keys = s.NewKeys(s.team)
+	if s.api, err = s.Start(ctx, "api", nil, "api"); err != nil {
+		return nil, err
+	}
+	for _, step := range steps(s) {
+		if err := s.run(ctx, step); err != nil {
 			return nil, err
 		}
 	}
-	slices.SortStableFunc(s.rows, func(a, b report.Row) int { return compareIDs(a.ID, b.ID) })
+	slices.SortStableFunc(s.rows, func(a, b report.Row) int { return cmp.Compare(a.ID, b.ID) })
 	return s.rows, nil
 }
 
-func compareIDs(a, b string) int { return slices.Compare([]byte(a), []byte(b)) }
-
-// step is a part of the run, of a workload or of all.
-type step struct {
-	of  string
-	run func(context.Context) error
-}
-
-// do makes a step, if its workload is wanted.
-func (s *suite) do(ctx context.Context, step step) error {
-	if step.of != "" && len(s.Only) > 0 && !slices.Contains(s.Only, step.of) {
+// run runs a step if its workload is selected.
+func (s *Suite) run(ctx context.Context, step Step) error {
+	if step.Workload != "" && len(s.Only) > 0 && !slices.Contains(s.Only, step.Workload) {
 		return nil
 	}
-	if err := step.run(ctx); err != nil {
-		return fmt.Errorf("%s: %w", cmp.Or(step.of, "setting up"), err)
+	if err := step.Run(ctx); err != nil {
+		return fmt.Errorf("%s: %w", cmp.Or(step.Workload, "setting up"), err)
 	}
 	return nil
 }
 
-// open makes the team and starts the API.
-func (s *suite) open(ctx context.Context) (err error) {
-	if s.team, err = s.Enlist(ctx, s.fleet); err != nil {
+func (s *Suite) loadRecent(ctx context.Context) error {
+	if err := s.Load(ctx, &s.Fleet, s.Fleet.RecentFrom(), s.Fleet.Until); err != nil {
 		return err
 	}
-	s.keys = s.Keys(s.team)
-	s.api, err = s.Serve(ctx, "api", nil, "api")
-	return err
+	return s.Vacuum(ctx)
 }
 
-// recent is the part of the history that every device has.
-func (s *suite) recent() roomsensor.Window {
-	return roomsensor.Window{From: s.fleet.RecentFrom(), To: s.fleet.Until}
-}
-
-func (s *suite) loadRecent(ctx context.Context) error {
-	if err := s.Load(ctx, s.fleet, s.fleet.RecentFrom(), s.fleet.Until); err != nil {
+func (s *Suite) loadRest(ctx context.Context) error {
+	if err := s.Load(ctx, &s.Fleet, s.Fleet.From(), s.Fleet.RecentFrom()); err != nil {
 		return err
 	}
-	return s.Settle(ctx)
+	return s.Vacuum(ctx)
 }
 
-func (s *suite) loadRest(ctx context.Context) error {
-	if err := s.Load(ctx, s.fleet, s.fleet.From(), s.fleet.RecentFrom()); err != nil {
-		return err
-	}
-	return s.Settle(ctx)
-}
-
-// reading makes W1 to W3 on every layout. The last one stays for what follows; where W9 alone is wanted, nothing does.
-func (s *suite) reading(ctx context.Context) error {
+// readAllLayouts runs W1 to W3 on every layout. The following workloads use the last one.
+func (s *Suite) readAllLayouts(ctx context.Context) error {
 	if slices.Equal(s.Only, []string{"W9"}) {
 		return nil
 	}
@@ -161,8 +166,8 @@ func (s *suite) reading(ctx context.Context) error {
 		if err := s.arrange(ctx, layout); err != nil {
 			return err
 		}
-		for _, step := range []step{{"W1", s.current}, {"W2", s.page}, {"W3", s.export}} {
-			if err := s.do(ctx, step); err != nil {
+		for _, step := range []Step{{"W1", s.current}, {"W2", s.page}, {"W3", s.export}} {
+			if err := s.run(ctx, step); err != nil {
 				return err
 			}
 		}
@@ -170,58 +175,71 @@ func (s *suite) reading(ctx context.Context) error {
 	return nil
 }
 
-// arrange brings the readings into a layout; what comes after this one in Layouts can follow, and nothing else.
-func (s *suite) arrange(ctx context.Context, layout string) (err error) {
-	s.layout = layout
+func (s *Suite) arrangeAll(ctx context.Context) error {
+	for _, layout := range s.Layouts {
+		if err := s.arrange(ctx, layout); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// arrange converts the readings to a layout. Only layouts that are later in Layouts can follow.
+func (s *Suite) arrange(ctx context.Context, layout string) (err error) {
+	s.Layout = layout
 	began := time.Now()
 	switch layout {
 	case Ordered:
 		err = s.Run(ctx, "maintain", "--after", "1s")
 	case Columnstore:
-		err = s.Columnstore(ctx, s.ended())
+		err = s.ConvertToColumnstore(ctx, s.endOfEndedChunks())
 	default:
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	s.Say("made the layout %s in %.1f s", layout, time.Since(began).Seconds())
-	return s.Settle(ctx)
+	s.Logf("converted to the layout %s in %.1f s", layout, time.Since(began).Seconds())
+	return s.Vacuum(ctx)
 }
 
-// ended is where the chunk of the newest readings begins: those before it have ended.
-func (s *suite) ended() time.Time { return ground.ChunkOf(s.fleet.Until.Add(-roomsensor.BucketLength)) }
+// endOfEndedChunks returns the start of the chunk of the newest readings. The chunks before it have ended.
+func (s *Suite) endOfEndedChunks() time.Time {
+	return env.ChunkStart(s.Fleet.Until.Add(-roomsensor.BucketLength))
+}
 
-// add judges a row and keeps it.
-func (s *suite) add(r report.Row) {
-	r.Judge()
+// Add evaluates a row and adds it to the report.
+func (s *Suite) Add(r report.Row) {
+	r.Evaluate()
 	s.rows = append(s.rows, r)
-	s.Say("%s %s (%s): ours %.4g, bar %.4g %s, ratio %.3g: %s", r.ID, r.Workload, r.Layout, r.Ours.Median(),
-		r.Bar.Median(), r.Unit, r.Ratios.Median(), r.Verdict)
+	s.Logf("%s %s (%s): ours %.4g, bar %.4g %s, ratio %.3g: %s", r.ID, r.Workload, r.Layout, r.Ours.Median(),
+		r.Baseline.Median(), r.Unit, r.Ratios.Median(), r.Verdict)
 }
 
-// side is one of the two that are compared; it returns its figure.
-type side func(context.Context) (float64, error)
+// Side is one side of a comparison. It returns the result of a round.
+type Side func(context.Context) (float64, error)
 
-// pgbench is a side that runs a statement as often as it can; nil where there is no pgbench.
-func (s *suite) pgbench(statement *bar.Statement, connections int) side {
-	if slices.Contains(bar.Missing(), bar.PGBenchProgram) {
+// pgbench returns a side that repeats a statement, or nil if pgbench is not installed.
+func (s *Suite) pgbench(statement *baseline.Statement, connections int) Side {
+	if slices.Contains(baseline.Missing(), baseline.PGBenchProgram) {
 		return nil
 	}
-	return func(ctx context.Context) (float64, error) { return bar.PGBench(ctx, statement, connections, s.Time) }
+	return func(ctx context.Context) (float64, error) {
+		return baseline.PGBench(ctx, statement, connections, s.Time)
+	}
 }
 
-// contest runs both sides in every round, in alternated order, after each has run once to get warm.
-func (s *suite) contest(ctx context.Context, ours, bar side) (o, b report.Sample, err error) {
+// Compare runs both sides in every round, in alternating order, after a round to warm up. The baseline may be nil.
+func (s *Suite) Compare(ctx context.Context, ours, theirs Side) (o, b report.Sample, err error) {
 	for round := range s.Rounds + 1 {
-		sides, samples := []side{ours, bar}, []*report.Sample{&o, &b}
+		sides, samples := []Side{ours, theirs}, []*report.Sample{&o, &b}
 		if round%2 == 1 {
 			slices.Reverse(sides)
 			slices.Reverse(samples)
 		}
 		for i, run := range sides {
 			if run == nil {
-				continue // There is no bar.
+				continue
 			}
 			x, err := run(ctx)
 			if err != nil {
@@ -235,11 +253,11 @@ func (s *suite) contest(ctx context.Context, ours, bar side) (o, b report.Sample
 	return o, b, nil
 }
 
-// asking makes the n-th request of a client.
-type asking func(ctx context.Context, v *visitor, n int) error
+// requestFunc sends the n-th request of a client.
+type requestFunc func(ctx context.Context, c *client, n int) error
 
-// closed is the rate of requests in a closed loop.
-func (s *suite) closed(ctx context.Context, connections int, do asking) (float64, error) {
+// closedRate returns the requests per second in a closed loop.
+func (s *Suite) closedRate(ctx context.Context, connections int, do requestFunc) (float64, error) {
 	result, err := s.closedLoop(ctx, connections, s.Time, do)
 	if err != nil {
 		return 0, err
@@ -247,14 +265,12 @@ func (s *suite) closed(ctx context.Context, connections int, do asking) (float64
 	return result.Rate(), nil
 }
 
-func (s *suite) closedLoop(
-	ctx context.Context, connections int, d time.Duration, do asking,
+func (s *Suite) closedLoop(
+	ctx context.Context, connections int, d time.Duration, do requestFunc,
 ) (*load.Result, error) {
-	visitors := s.visitors(connections)
-	defer visitors.close()
+	clients := s.newClients(connections)
+	defer clients[0].http.CloseIdle()
 	return load.Closed(ctx, connections, d, func(ctx context.Context, connection, n int) error {
-		return do(ctx, visitors.list[connection], n)
+		return do(ctx, clients[connection], n)
 	})
 }
-
-var errBody = errors.New("the body is not what is stored")

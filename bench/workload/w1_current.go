@@ -4,103 +4,119 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"time"
 
 	"github.com/google/uuid"
 
-	"roomsensor/bench/bar"
+	"roomsensor/bench/baseline"
 	"roomsensor/bench/load"
 	"roomsensor/bench/report"
 )
 
-const currentConnections = 4
+// CurrentConnections is the number of connections of W1.
+const CurrentConnections = 4
 
-// current is W1: the snapshot of every device, against the statement that finds the newest readings for it.
-func (s *suite) current(ctx context.Context) error {
-	if err := s.checkCurrent(ctx); err != nil {
+// latestSQL selects the newest reading of each device of a team. The statements of pgbench are not those of queries/,
+// so that a change of the service does not change its baseline.
+const latestSQL = `
+SELECT d.id, r.bucket_at, r.co2_ppm, r.temp_c, r.humidity_pct, r.lux, r.spl_db, r.ingested_at
+FROM devices d
+CROSS JOIN LATERAL (
+    SELECT bucket_at, co2_ppm, temp_c, humidity_pct, lux, spl_db, ingested_at FROM readings
+    WHERE readings.device_id = d.id AND readings.bucket_at >= :since::timestamptz
+    ORDER BY readings.bucket_at DESC LIMIT 1
+) r
+WHERE d.team_id = :team::uuid;`
+
+// current is W1: the snapshot of all devices, compared with a statement that selects their newest readings.
+func (s *Suite) current(ctx context.Context) error {
+	if err := s.CheckCurrent(ctx); err != nil {
 		return err
 	}
-	get := func(ctx context.Context) (float64, error) { return s.closed(ctx, currentConnections, s.getCurrent) }
-	ours, theirs, err := s.contest(ctx, get, s.pgbench(s.latestStatement(), currentConnections))
+	ours, theirs, err := s.Compare(ctx, s.CurrentRate, s.pgbench(s.latestStatement(), CurrentConnections))
 	if err != nil {
 		return err
 	}
-	s.add(report.Row{
-		ID: "W1", Workload: fmt.Sprintf("/devices/current, %d devices, 4 connections", s.fleet.Devices), Layout: s.layout,
-		Unit: "/s", Ours: ours, Against: "pgbench: latestSQL", Bar: theirs, Reach: 0.9, Aim: 8,
+	s.Add(report.Row{
+		ID: "W1", Workload: fmt.Sprintf("/devices/current, %d devices, 4 connections", s.Fleet.Devices), Layout: s.Layout,
+		Unit: "/s", Ours: ours, Against: "pgbench: latestSQL", Baseline: theirs, Minimum: 0.9, Target: 8,
 	})
-	if err := s.profileAPI(ctx, "w1", get); err != nil {
+	if err := s.profileAPI(ctx, "w1", s.CurrentRate); err != nil {
 		return err
 	}
 	return s.notModified(ctx, theirs)
 }
 
-// getCurrent asks for the snapshot, which changes with the hour: its size tells that it is whole.
-func (s *suite) getCurrent(ctx context.Context, v *visitor, _ int) error {
-	answer, err := v.get(ctx, "/devices/current")
-	if err == nil && answer.Bytes < int64(s.fleet.Devices)*leastDevice {
+// CurrentRate returns the snapshots per second.
+func (s *Suite) CurrentRate(ctx context.Context) (float64, error) {
+	return s.closedRate(ctx, CurrentConnections, s.getCurrent)
+}
+
+// getCurrent requests the snapshot. It checks the size only, because the content changes with the hour.
+func (s *Suite) getCurrent(ctx context.Context, c *client, _ int) error {
+	answer, err := c.get(ctx, "/devices/current")
+	if err == nil && answer.Bytes < int64(s.Fleet.Devices)*minDeviceBytes {
 		return fmt.Errorf("%w: %d bytes", errBody, answer.Bytes)
 	}
 	return err
 }
 
-// leastDevice is less than the snapshot of any device takes.
-const leastDevice = 500
+// minDeviceBytes is less than the size of a device in the snapshot.
+const minDeviceBytes = 500
 
-// latestStatement is the cheapest part of what the snapshot needs: the newest reading of each device of the team.
-func (s *suite) latestStatement() *bar.Statement {
-	return &bar.Statement{
+// latestStatement returns the cheapest part of the work for a snapshot: the newest reading of each device.
+func (s *Suite) latestStatement() *baseline.Statement {
+	return &baseline.Statement{
 		Database: s.Database, Script: latestSQL,
-		Values: map[string]string{"since": s.fleet.Until.AddDate(0, 0, -7).Format(time.RFC3339), "team": s.team.String()},
+		Values: map[string]string{"since": s.Fleet.Until.AddDate(0, 0, -7).Format(time.RFC3339), "team": s.team.String()},
 	}
 }
 
-// notModified is W1 for clients that have the body already. It has no bar of its own.
-func (s *suite) notModified(ctx context.Context, theirs report.Sample) error {
+// notModified is W1 with If-None-Match. It has no baseline of its own.
+func (s *Suite) notModified(ctx context.Context, theirs report.Sample) error {
 	var ours report.Sample
 	for range s.Rounds {
-		tags := make([]string, currentConnections)
-		rate, err := s.closed(ctx, currentConnections, func(ctx context.Context, v *visitor, _ int) error {
-			return v.getUnlessSame(ctx, &tags[v.number])
+		tags := make([]string, CurrentConnections)
+		rate, err := s.closedRate(ctx, CurrentConnections, func(ctx context.Context, c *client, _ int) error {
+			return c.getIfChanged(ctx, &tags[c.number])
 		})
 		if err != nil {
 			return err
 		}
 		ours = append(ours, rate)
 	}
-	s.add(report.Row{
-		ID: "W1", Workload: "the same with If-None-Match", Layout: s.layout, Unit: "/s", Ours: ours,
-		Against: "pgbench: latestSQL", Bar: theirs,
+	s.Add(report.Row{
+		ID: "W1", Workload: "the same with If-None-Match", Layout: s.Layout, Unit: "/s", Ours: ours,
+		Against: "pgbench: latestSQL", Baseline: theirs,
 	})
 	return nil
 }
 
-// getUnlessSame asks for the snapshot with the tag of the last one; 304 is what is expected while nothing changes.
-func (v *visitor) getUnlessSame(ctx context.Context, tag *string) error {
-	bearer, err := v.lease.Bearer(ctx)
+// getIfChanged requests the snapshot with the ETag of the last one. The answer must be 304.
+func (c *client) getIfChanged(ctx context.Context, tag *string) error {
+	bearer, err := c.lease.Bearer(ctx)
 	if err != nil {
 		return err
 	}
-	request, err := load.Get(ctx, v.base+"/devices/current", bearer)
+	request, err := load.Get(ctx, c.base+"/devices/current", bearer)
 	if err != nil {
 		return err
 	}
-	wanted := http.StatusOK
+	status := http.StatusOK
 	if *tag != "" {
 		request.Header.Set("If-None-Match", *tag)
-		wanted = http.StatusNotModified
+		status = http.StatusNotModified
 	}
-	answer, err := v.client.Do(request, wanted)
+	answer, err := c.http.Do(request, status)
 	if err == nil {
 		*tag = answer.Header.Get("ETag")
 	}
 	return err
 }
 
-// checkCurrent compares the newest readings that the snapshot shows with the readings.
-func (s *suite) checkCurrent(ctx context.Context) error {
+// CheckCurrent compares the newest readings in the snapshot with the table.
+func (s *Suite) CheckCurrent(ctx context.Context) error {
 	body, err := s.body(ctx, "/devices/current")
 	if err != nil {
 		return err
@@ -117,48 +133,17 @@ func (s *suite) checkCurrent(ctx context.Context) error {
 	if err := json.Unmarshal(body, &page); err != nil {
 		return fmt.Errorf("reading /devices/current: %w", err)
 	}
-	if len(page.Data) != s.fleet.Devices {
-		return fmt.Errorf("%w: %d devices of %d", errBody, len(page.Data), s.fleet.Devices)
+	if len(page.Data) != s.Fleet.Devices {
+		return fmt.Errorf("%w: %d devices of %d", errBody, len(page.Data), s.Fleet.Devices)
 	}
 	for _, d := range page.Data {
 		var at time.Time
 		var co2 float32
 		err := s.Pool.QueryRow(ctx, "SELECT bucket_at, co2_ppm FROM readings WHERE device_id = $1 AND bucket_at > $2"+
-			" ORDER BY bucket_at DESC LIMIT 1", d.DeviceID, s.fleet.Until.AddDate(0, 0, -1)).Scan(&at, &co2)
+			" ORDER BY bucket_at DESC LIMIT 1", d.DeviceID, s.Fleet.Until.AddDate(0, 0, -1)).Scan(&at, &co2)
 		if err != nil || !at.Equal(d.Latest.BucketAt) || co2 != d.Latest.CO2 {
 			return fmt.Errorf("%w: the latest of %s: %w", errBody, d.DeviceID, err)
 		}
 	}
 	return nil
-}
-
-// body is the body of an answer, for a check.
-func (s *suite) body(ctx context.Context, path string) ([]byte, error) {
-	bearer, err := s.keys.Lease().Bearer(ctx)
-	if err != nil {
-		return nil, err
-	}
-	request, err := load.Get(ctx, s.api.URL+"/v1"+path, bearer)
-	if err != nil {
-		return nil, err
-	}
-	return whole(request)
-}
-
-// whole is the body of the answer to a request, for a check.
-func whole(request *http.Request) ([]byte, error) {
-	path := request.URL.Path
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return nil, fmt.Errorf("asking for %s: %w", path, err)
-	}
-	defer func() { _ = response.Body.Close() }()
-	body, err := io.ReadAll(response.Body)
-	if err == nil && response.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s: %s", response.Status, body)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("asking for %s: %w", path, err)
-	}
-	return body, nil
 }

@@ -11,66 +11,66 @@ import (
 
 	"github.com/google/uuid"
 
-	"roomsensor/bench/bar"
+	"roomsensor/bench/baseline"
 	"roomsensor/bench/load"
 	"roomsensor/bench/report"
 	"roomsensor/internal/roomsensor"
 )
 
-// fewDevices are those of an export over the whole history.
-const fewDevices = 10
+// FewDevices is the number of devices of an export of the whole history.
+const FewDevices = 10
 
-// selection is what one export takes.
-type selection struct {
-	id, name string
-	devices  []uuid.UUID
-	window   roomsensor.Window
-	shape    string
+// Export is an export of W3.
+type Export struct {
+	ID, Name string
+	Devices  []uuid.UUID
+	Window   roomsensor.Window
+	Shape    string
 }
 
-// selections are the exports of W3: of the whole fleet for some hours, and of ten devices for all that they have. The
-// newest hours of a fleet are never columns, so beside the layout Columnstore there is an export of older ones.
-func (s *suite) selections() []*selection {
-	all, few := s.someDevices(s.fleet.Devices), s.someDevices(min(fewDevices, s.fleet.Deep))
-	list := []*selection{
-		{"W3a", "long, all devices", all, s.lastBuckets(len(all), s.fleet.Recent), "long"},
-		{"W3a", "long, 10 devices", few, s.lastBuckets(len(few), s.fleet.Days), "long"},
-		{"W3b", "wide, 10 devices", few, s.lastBuckets(len(few), s.fleet.Days), "wide"},
+// Exports returns the exports of W3: of all devices for some hours, and of ten devices for the whole history. The
+// newest readings are never in the columnstore, so with that layout there is an export of older ones too.
+func (s *Suite) Exports() []*Export {
+	all, few := s.someDevices(s.Fleet.Devices), s.someDevices(min(FewDevices, s.Fleet.Deep))
+	list := []*Export{
+		{"W3a", "long, all devices", all, s.lastBuckets(len(all), s.Fleet.Recent), "long"},
+		{"W3a", "long, 10 devices", few, s.lastBuckets(len(few), s.Fleet.Days), "long"},
+		{"W3b", "wide, 10 devices", few, s.lastBuckets(len(few), s.Fleet.Days), "wide"},
 	}
 	if slices.Contains(s.Layouts, Columnstore) {
-		name := fmt.Sprintf("long, %d devices in chunks that ended", s.fleet.Deep)
-		list = append(list, &selection{"W3a", name, s.someDevices(s.fleet.Deep), s.endedBuckets(), "long"})
+		name := fmt.Sprintf("long, %d devices in chunks that ended", s.Fleet.Deep)
+		list = append(list, &Export{"W3a", name, s.someDevices(s.Fleet.Deep), s.endedBuckets(), "long"})
 	}
 	return list
 }
 
-func (s *suite) someDevices(n int) (ids []uuid.UUID) {
+func (s *Suite) someDevices(n int) (ids []uuid.UUID) {
 	for i := range n {
-		ids = append(ids, s.fleet.DeviceID(i))
+		ids = append(ids, s.Fleet.DeviceID(i))
 	}
 	return ids
 }
 
-// lastBuckets is the window in which devices, which have so many days, have as many rows as an export may.
-func (s *suite) lastBuckets(devices, days int) roomsensor.Window {
-	n := min(s.ExportRows/devices, days*bucketsADay)
-	return roomsensor.Window{From: s.fleet.Until.Add(-time.Duration(n) * roomsensor.BucketLength), To: s.fleet.Until}
+// lastBuckets returns the newest window in which so many devices with so many days have ExportRows readings.
+func (s *Suite) lastBuckets(devices, days int) roomsensor.Window {
+	n := min(s.ExportRows/devices, days*BucketsPerDay)
+	return roomsensor.Window{From: s.Fleet.Until.Add(-time.Duration(n) * roomsensor.BucketLength), To: s.Fleet.Until}
 }
 
-// endedBuckets is the last window in chunks that ended in which the devices with the whole history, and no others, have
-// as many rows as an export may.
-func (s *suite) endedBuckets() roomsensor.Window {
-	to := s.ended()
-	if recent := s.fleet.RecentFrom(); s.fleet.Deep < s.fleet.Devices && recent.Before(to) {
+// endedBuckets returns the newest window in ended chunks in which the deep devices, and no others, have ExportRows
+// readings.
+func (s *Suite) endedBuckets() roomsensor.Window {
+	to := s.endOfEndedChunks()
+	if recent := s.Fleet.RecentFrom(); s.Fleet.Deep < s.Fleet.Devices && recent.Before(to) {
 		to = recent
 	}
-	n := min(s.ExportRows/s.fleet.Deep, int(to.Sub(s.fleet.From())/roomsensor.BucketLength))
+	n := min(s.ExportRows/s.Fleet.Deep, int(to.Sub(s.Fleet.From())/roomsensor.BucketLength))
 	return roomsensor.Window{From: to.Add(-time.Duration(n) * roomsensor.BucketLength), To: to}
 }
 
-// export is W3: a CSV over HTTP, against psql's COPY of the same columns.
-func (s *suite) export(ctx context.Context) error {
-	for _, x := range s.selections() {
+// export is W3: a CSV export, compared with psql's COPY of the same columns.
+func (s *Suite) export(ctx context.Context) error {
+	for _, x := range s.Exports() {
 		if err := s.exportOne(ctx, x); err != nil {
 			return err
 		}
@@ -78,38 +78,38 @@ func (s *suite) export(ctx context.Context) error {
 	return nil
 }
 
-func (s *suite) exportOne(ctx context.Context, x *selection) error {
-	if err := s.checkExport(ctx, x); err != nil {
+func (s *Suite) exportOne(ctx context.Context, x *Export) error {
+	if err := s.CheckExport(ctx, x); err != nil {
 		return err
 	}
-	get := s.exporting(x)
-	ours, theirs, err := s.contest(ctx, get, s.psql(x))
+	get := s.ExportTime(x)
+	ours, theirs, err := s.Compare(ctx, get, s.psql(x))
 	if err != nil {
 		return err
 	}
-	s.add(report.Row{
-		ID: x.id, Workload: fmt.Sprintf("CSV %s, %d rows", x.name, s.exportRows(x)), Layout: s.layout, Kind: report.Time,
-		Unit: "s", Ours: ours, Against: "psql COPY", Bar: theirs, Reach: 2, Aim: 3,
+	s.Add(report.Row{
+		ID: x.ID, Workload: fmt.Sprintf("CSV %s, %d rows", x.Name, x.Rows()), Layout: s.Layout, Kind: report.Time,
+		Unit: "s", Ours: ours, Against: "psql COPY", Baseline: theirs, Minimum: 2, Target: 3,
 	})
-	return s.profileAPI(ctx, strings.NewReplacer(" ", "-", ",", "").Replace(strings.ToLower(x.id)+"-"+x.name), get)
+	return s.profileAPI(ctx, strings.NewReplacer(" ", "-", ",", "").Replace(strings.ToLower(x.ID)+"-"+x.Name), get)
 }
 
-// exporting is the side of the service.
-func (s *suite) exporting(x *selection) side {
-	return steadily(func(ctx context.Context) (load.Answer, error) {
-		all := s.visitors(1)
-		defer all.close()
-		return all.list[0].get(ctx, x.path())
+// ExportTime returns the side of the service, in seconds.
+func (s *Suite) ExportTime(x *Export) Side {
+	return timed(func(ctx context.Context) (load.Answer, error) {
+		c := s.newClients(1)[0]
+		defer c.http.CloseIdle()
+		return c.get(ctx, x.path())
 	})
 }
 
-// psql is the side of COPY; nil where there is no psql.
-func (s *suite) psql(x *selection) side {
-	if slices.Contains(bar.Missing(), bar.PSQLProgram) {
+// psql returns the side of COPY, or nil if psql is not installed.
+func (s *Suite) psql(x *Export) Side {
+	if slices.Contains(baseline.Missing(), baseline.PSQLProgram) {
 		return nil
 	}
-	return steadily(func(ctx context.Context) (a load.Answer, err error) {
-		err = bar.Copy(ctx, s.Database, x.query(s.team), func(r io.Reader) (err error) {
+	return timed(func(ctx context.Context) (a load.Answer, err error) {
+		err = baseline.Copy(ctx, s.Database, x.query(s.team), func(r io.Reader) (err error) {
 			a, err = load.Digest(r)
 			return err
 		})
@@ -117,8 +117,8 @@ func (s *suite) psql(x *selection) side {
 	})
 }
 
-// steadily times what reads a body, which must be the same every time.
-func steadily(read func(context.Context) (load.Answer, error)) side {
+// timed returns the seconds that read takes. The body must be the same every time.
+func timed(read func(context.Context) (load.Answer, error)) Side {
 	var first load.Answer
 	return func(ctx context.Context) (float64, error) {
 		began := time.Now()
@@ -134,15 +134,15 @@ func steadily(read func(context.Context) (load.Answer, error)) side {
 	}
 }
 
-func (x *selection) path() string {
-	path := "/readings.csv?shape=" + x.shape + "&" + span(x.window)
-	if len(x.devices) <= fewDevices { // Else all, which is what leaving them out means.
-		path += "&devices=" + joined(x.devices)
+func (x *Export) path() string {
+	path := "/readings.csv?shape=" + x.Shape + "&" + span(x.Window)
+	if len(x.Devices) <= FewDevices { // Otherwise all, which is the default.
+		path += "&devices=" + joinIDs(x.Devices)
 	}
 	return path
 }
 
-func joined(ids []uuid.UUID) string {
+func joinIDs(ids []uuid.UUID) string {
 	texts := make([]string, len(ids))
 	for i, id := range ids {
 		texts[i] = id.String()
@@ -150,12 +150,12 @@ func joined(ids []uuid.UUID) string {
 	return strings.Join(texts, ",")
 }
 
-// query selects the same in SQL, in the form that costs PostgreSQL least.
-func (x *selection) query(team uuid.UUID) string {
+// query returns the same export in SQL, in the form that PostgreSQL executes fastest.
+func (x *Export) query(team uuid.UUID) string {
 	from := fmt.Sprintf(" FROM readings r JOIN devices d ON d.id = r.device_id WHERE d.team_id = '%s'"+
-		" AND r.device_id = ANY('{%s}') AND r.bucket_at >= '%s' AND r.bucket_at < '%s'", team, joined(x.devices),
-		x.window.From.Format(time.RFC3339), x.window.To.Format(time.RFC3339))
-	if x.shape == "wide" {
+		" AND r.device_id = ANY('{%s}') AND r.bucket_at >= '%s' AND r.bucket_at < '%s'", team, joinIDs(x.Devices),
+		x.Window.From.Format(time.RFC3339), x.Window.To.Format(time.RFC3339))
+	if x.Shape == "wide" {
 		return x.pivot() + from + " GROUP BY 1 ORDER BY 1"
 	}
 	var metrics, mask []string
@@ -167,11 +167,11 @@ func (x *selection) query(team uuid.UUID) string {
 		strings.Join(metrics, ", "), strings.Join(mask, " | "), from)
 }
 
-// pivot has the devices in the order of their names, which is that of their numbers.
-func (x *selection) pivot() string {
+// pivot selects the columns of the wide shape, ordered by device name.
+func (x *Export) pivot() string {
 	var b strings.Builder
 	b.WriteString("SELECT r.bucket_at")
-	for _, id := range x.devices {
+	for _, id := range x.Devices {
 		for _, m := range roomsensor.Metrics {
 			fmt.Fprintf(&b, ", max(r.%s) FILTER (WHERE r.device_id = '%s')", m, id)
 		}
@@ -179,25 +179,26 @@ func (x *selection) pivot() string {
 	return b.String()
 }
 
-func (s *suite) exportRows(x *selection) int {
-	return len(x.devices) * int(x.window.To.Sub(x.window.From)/roomsensor.BucketLength)
+// Rows returns the number of rows.
+func (x *Export) Rows() int {
+	return len(x.Devices) * int(x.Window.To.Sub(x.Window.From)/roomsensor.BucketLength)
 }
 
-// checkExport compares both bodies, as values, cell by cell.
-func (s *suite) checkExport(ctx context.Context, x *selection) error {
+// CheckExport compares the bodies of both sides cell by cell.
+func (s *Suite) CheckExport(ctx context.Context, x *Export) error {
 	ours, err := s.body(ctx, x.path())
 	if err != nil {
 		return err
 	}
-	theirs, err := s.copied(ctx, x)
+	theirs, err := s.copyBody(ctx, x)
 	if err != nil {
 		return err
 	}
 	a, b := strings.Split(string(ours), "\n"), strings.Split(theirs, "\n")
-	if len(a) != len(b) || x.shape == "long" && len(a) != s.exportRows(x)+2 {
+	if len(a) != len(b) || x.Shape == "long" && len(a) != x.Rows()+2 {
 		return fmt.Errorf("%w: %d lines, and %d from COPY", errBody, len(a), len(b))
 	}
-	for i := 1; i < len(a); i++ { // The headers have other names.
+	for i := 1; i < len(a); i++ { // The headers differ.
 		if !equalLines(a[i], b[i]) {
 			return fmt.Errorf("%w: line %d is %q, and %q from COPY", errBody, i, a[i], b[i])
 		}
@@ -205,8 +206,8 @@ func (s *suite) checkExport(ctx context.Context, x *selection) error {
 	return nil
 }
 
-// copied is the body of COPY, all of it.
-func (s *suite) copied(ctx context.Context, x *selection) (string, error) {
+// copyBody returns the output of COPY.
+func (s *Suite) copyBody(ctx context.Context, x *Export) (string, error) {
 	conn, err := s.Pool.Acquire(ctx)
 	if err != nil {
 		return "", fmt.Errorf("connecting: %w", err)
@@ -214,7 +215,7 @@ func (s *suite) copied(ctx context.Context, x *selection) (string, error) {
 	defer conn.Release()
 	var body strings.Builder
 	if _, err = conn.Exec(ctx, "SET timezone = 'UTC'"); err == nil {
-		_, err = conn.Conn().PgConn().CopyTo(ctx, &body, bar.CopySQL(x.query(s.team)))
+		_, err = conn.Conn().PgConn().CopyTo(ctx, &body, baseline.CopySQL(x.query(s.team)))
 	}
 	if err != nil {
 		return "", fmt.Errorf("copying an export: %w", err)

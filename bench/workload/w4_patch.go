@@ -6,67 +6,73 @@ import (
 	"net/http"
 	"strings"
 
-	"roomsensor/bench/bar"
+	"roomsensor/bench/baseline"
 	"roomsensor/bench/report"
 )
 
 const patchConnections = 16
 
-// patch is W4: changes of a tag of devices at random, against the UPDATE alone.
-func (s *suite) patch(ctx context.Context) error {
-	choose := fmt.Sprintf("\\set d random(0, %d)\n\\set n random(1, 1000000000)\n", s.fleet.Devices-1)
-	statement := &bar.Statement{
-		Database: s.Database, Script: choose + fmt.Sprintf(updateSQL, s.fleet.DeviceIDSQL(":d")),
+// updateSQL changes a device; %s is its id.
+const updateSQL = `
+UPDATE devices
+SET display_name = 'Room', metadata = jsonb_build_object('building', 'b1', 'floor', '1', 'bench', :n::text)
+WHERE team_id = :team::uuid AND id = %s;`
+
+// patch is W4: changes of a tag of random devices, compared with the UPDATE.
+func (s *Suite) patch(ctx context.Context) error {
+	choose := fmt.Sprintf("\\set d random(0, %d)\n\\set n random(1, 1000000000)\n", s.Fleet.Devices-1)
+	statement := &baseline.Statement{
+		Database: s.Database, Script: choose + fmt.Sprintf(updateSQL, s.Fleet.DeviceIDSQL(":d")),
 		Values: map[string]string{"team": s.team.String()},
 	}
 	change := s.patches(false)
-	ours, theirs, err := s.contest(ctx, change, s.pgbench(statement, patchConnections))
+	ours, theirs, err := s.Compare(ctx, change, s.pgbench(statement, patchConnections))
 	if err != nil {
 		return err
 	}
 	row := report.Row{
-		ID: "W4", Workload: "PATCH, 16 connections", Unit: "/s", Ours: ours, Against: "pgbench: updateSQL", Bar: theirs,
-		Reach: 0.5, Aim: 0.8,
+		ID: "W4", Workload: "PATCH, 16 connections", Unit: "/s", Ours: ours, Against: "pgbench: updateSQL", Baseline: theirs,
+		Minimum: 0.5, Target: 0.8,
 	}
-	s.add(row)
+	s.Add(row)
 	if err := s.profileAPI(ctx, "w4", change); err != nil {
 		return err
 	}
-	// With the header it is more work, which has no bar of its own.
-	once := s.patches(true)
-	if row.Ours, _, err = s.contest(ctx, once, nil); err != nil {
+	// With an Idempotency-Key there is more work, which has no baseline of its own.
+	idempotent := s.patches(true)
+	if row.Ours, _, err = s.Compare(ctx, idempotent, nil); err != nil {
 		return err
 	}
-	row.Workload, row.Reach, row.Aim = "the same with an Idempotency-Key", 0, 0
-	s.add(row)
-	return s.profileAPI(ctx, "w4-once", once)
+	row.Workload, row.Minimum, row.Target = "the same with an Idempotency-Key", 0, 0
+	s.Add(row)
+	return s.profileAPI(ctx, "w4-idempotent", idempotent)
 }
 
-// patches is the rate of changes, each with a key of idempotency or without.
-func (s *suite) patches(once bool) side {
+// patches returns the changes per second, with or without an Idempotency-Key.
+func (s *Suite) patches(idempotent bool) Side {
 	return func(ctx context.Context) (float64, error) {
-		return s.closed(ctx, patchConnections, func(ctx context.Context, v *visitor, n int) error {
-			return s.patchOne(ctx, v, n, once)
+		return s.closedRate(ctx, patchConnections, func(ctx context.Context, c *client, n int) error {
+			return s.patchOne(ctx, c, n, idempotent)
 		})
 	}
 }
 
-func (s *suite) patchOne(ctx context.Context, v *visitor, n int, once bool) error {
-	bearer, err := v.lease.Bearer(ctx)
+func (s *Suite) patchOne(ctx context.Context, c *client, n int, idempotent bool) error {
+	bearer, err := c.lease.Bearer(ctx)
 	if err != nil {
 		return err
 	}
-	body := fmt.Sprintf(`{"metadata":{"bench":"%d"}}`, v.dice.IntN(1_000_000_000))
-	url := v.base + "/devices/" + s.fleet.DeviceID(v.dice.IntN(s.fleet.Devices)).String()
+	body := fmt.Sprintf(`{"metadata":{"bench":"%d"}}`, c.rng.IntN(1_000_000_000))
+	url := c.base + "/devices/" + s.Fleet.DeviceID(c.rng.IntN(s.Fleet.Devices)).String()
 	request, err := http.NewRequestWithContext(ctx, http.MethodPatch, url, strings.NewReader(body))
 	if err != nil {
-		return fmt.Errorf("making a request: %w", err)
+		return fmt.Errorf("creating a request: %w", err)
 	}
 	request.Header.Set("Authorization", bearer)
 	request.Header.Set("Content-Type", "application/json")
-	if once {
-		request.Header.Set("Idempotency-Key", fmt.Sprintf("%s-%d-%d", bearer[len(bearer)-8:], v.number, n))
+	if idempotent {
+		request.Header.Set("Idempotency-Key", fmt.Sprintf("%s-%d-%d", bearer[len(bearer)-8:], c.number, n))
 	}
-	_, err = v.client.Do(request, http.StatusOK)
+	_, err = c.http.Do(request, http.StatusOK)
 	return err
 }

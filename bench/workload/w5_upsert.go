@@ -9,58 +9,58 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"roomsensor/bench/bar"
+	"roomsensor/bench/baseline"
 	"roomsensor/bench/report"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/store"
 )
 
-// upsertBatch is the readings of one transaction, of both sides: what a worker gathers before it writes.
+// upsertBatch is the number of readings per transaction of both sides, as in a full batch of a worker.
 const upsertBatch = 2000
 
-// writing is a database of its own for W5.
-type writing struct {
+// upsertEnv is the database of W5.
+type upsertEnv struct {
 	address string
 	pool    *pgxpool.Pool
 	store   *store.Store
-	rows    []roomsensor.DeviceMeasurement // as they arrive
+	rows    []roomsensor.DeviceMeasurement // in the order of arrival
 }
 
-// upsert is W5: readings stored as a worker does, on one connection, against CopyFrom into the same table.
-func (s *suite) upsert(ctx context.Context) error {
-	w, err := s.openWriting(ctx)
+// upsert is W5: readings stored as a worker does, on one connection, compared with CopyFrom into the same table.
+func (s *Suite) upsert(ctx context.Context) error {
+	w, err := s.openUpsert(ctx)
 	if err != nil {
 		return err
 	}
 	defer w.store.Close()
-	fresh, first, err := s.contest(ctx, w.timed(w.upsert, true), w.timed(w.copyFrom, true))
+	fresh, first, err := s.Compare(ctx, w.rate(w.upsert, true), w.rate(w.copyFrom, true))
 	if err != nil {
 		return err
 	}
-	again, second, err := s.contest(ctx, w.timed(w.upsert, false), w.timed(w.copyFrom, true))
+	again, second, err := s.Compare(ctx, w.rate(w.upsert, false), w.rate(w.copyFrom, true))
 	if err != nil {
 		return err
 	}
-	s.add(report.Row{
-		ID: "W5", Workload: "upsert of new readings", Unit: "rows/s", Ours: fresh, Against: "pgx CopyFrom", Bar: first,
-		Reach: 0.5, Aim: 0.65,
+	s.Add(report.Row{
+		ID: "W5", Workload: "upsert of new readings", Unit: "rows/s", Ours: fresh, Against: "pgx CopyFrom", Baseline: first,
+		Minimum: 0.5, Target: 0.65,
 	})
-	s.add(report.Row{
+	s.Add(report.Row{
 		ID: "W5", Workload: "upsert of readings delivered again", Unit: "rows/s", Ours: again, Against: "pgx CopyFrom",
-		Bar: second, Reach: 0.65, Aim: 1,
+		Baseline: second, Minimum: 0.65, Target: 1,
 	})
-	if err := s.profileWriting(ctx, "w5-new", w, true); err != nil {
+	if err := s.profileUpsert(ctx, "w5-new", w, true); err != nil {
 		return err
 	}
-	return s.profileWriting(ctx, "w5-again", w, false)
+	return s.profileUpsert(ctx, "w5-again", w, false)
 }
 
-// profileWriting profiles the upsert, which runs in this process.
-func (s *suite) profileWriting(ctx context.Context, name string, w *writing, empty bool) error {
+// profileUpsert profiles the upsert, which runs in this process.
+func (s *Suite) profileUpsert(ctx context.Context, name string, w *upsertEnv, empty bool) error {
 	if s.Profile == "" {
 		return nil
 	}
-	err := withOwnOps(ctx, func(ops string) error { return s.profile(ctx, name, w.timed(w.upsert, empty), ops) })
+	err := withProfiler(ctx, func(ops string) error { return s.profile(ctx, name, w.rate(w.upsert, empty), ops) })
 	if err != nil {
 		return err
 	}
@@ -70,17 +70,17 @@ func (s *suite) profileWriting(ctx context.Context, name string, w *writing, emp
 			return err
 		}
 		defer explained.store.Close()
-		_, err = explained.timed(explained.upsert, empty)(ctx)
+		_, err = explained.rate(explained.upsert, empty)(ctx)
 		return err
 	})
 }
 
-func (s *suite) openWriting(ctx context.Context) (*writing, error) {
+func (s *Suite) openUpsert(ctx context.Context) (*upsertEnv, error) {
 	address, err := s.NewDatabase(ctx)
 	if err != nil {
 		return nil, err
 	}
-	w := &writing{address: address, rows: s.arriving(s.UpsertRows)}
+	w := &upsertEnv{address: address, rows: s.newestReadings(s.UpsertRows)}
 	if w.pool, err = s.Connect(ctx, address); err != nil {
 		return nil, err
 	}
@@ -88,21 +88,20 @@ func (s *suite) openWriting(ctx context.Context) (*writing, error) {
 	return w, err
 }
 
-// arriving is the newest readings of the fleet, bucket by bucket.
-func (s *suite) arriving(n int) (rows []roomsensor.DeviceMeasurement) {
-	at := s.fleet.Until
+// newestReadings returns the newest readings of the fleet, bucket by bucket.
+func (s *Suite) newestReadings(n int) (rows []roomsensor.DeviceMeasurement) {
+	at := s.Fleet.Until
 	for len(rows) < n {
 		at = at.Add(-roomsensor.BucketLength)
-		for i := range min(s.fleet.Devices, n-len(rows)) {
-			rows = append(rows, roomsensor.DeviceMeasurement{DeviceID: s.fleet.DeviceID(i), Measurement: s.fleet.Reading(i, at)})
+		for i := range min(s.Fleet.Devices, n-len(rows)) {
+			rows = append(rows, roomsensor.DeviceMeasurement{DeviceID: s.Fleet.DeviceID(i), Measurement: s.Fleet.Reading(i, at)})
 		}
 	}
 	return rows
 }
 
-// timed returns the rows a second of a way to store all rows: into an empty table, or over what is there, which is all
-// of them.
-func (w *writing) timed(store func(context.Context, []roomsensor.DeviceMeasurement) error, empty bool) side {
+// rate returns the rows per second of a function that stores all rows, into an empty table or one that has them all.
+func (w *upsertEnv) rate(store func(context.Context, []roomsensor.DeviceMeasurement) error, empty bool) Side {
 	return func(ctx context.Context) (float64, error) {
 		if err := w.prepare(ctx, empty); err != nil {
 			return 0, err
@@ -117,14 +116,14 @@ func (w *writing) timed(store func(context.Context, []roomsensor.DeviceMeasureme
 		}
 		var stored int
 		if err := w.pool.QueryRow(ctx, "SELECT count(*) FROM readings").Scan(&stored); err != nil || stored != len(w.rows) {
-			return 0, fmt.Errorf("%d of %d rows are there: %w", stored, len(w.rows), err)
+			return 0, fmt.Errorf("%d of %d rows are stored: %w", stored, len(w.rows), err)
 		}
 		return float64(len(w.rows)) / took.Seconds(), nil
 	}
 }
 
-// prepare empties the table, with chunks that stand already, or fills it.
-func (w *writing) prepare(ctx context.Context, empty bool) error {
+// prepare empties the table and creates its chunks, or fills it.
+func (w *upsertEnv) prepare(ctx context.Context, empty bool) error {
 	if !empty {
 		return w.upsert(ctx, w.rows)
 	}
@@ -140,8 +139,8 @@ func (w *writing) prepare(ctx context.Context, empty bool) error {
 	return nil
 }
 
-// upsert stores rows as a worker does: sorted by key. Sorting is part of it.
-func (w *writing) upsert(ctx context.Context, rows []roomsensor.DeviceMeasurement) error {
+// upsert stores rows as a worker does. The time to sort them by key is included.
+func (w *upsertEnv) upsert(ctx context.Context, rows []roomsensor.DeviceMeasurement) error {
 	sorted := slices.Clone(rows)
 	slices.SortFunc(sorted, func(x, y roomsensor.DeviceMeasurement) int {
 		return cmp.Or(slices.Compare(x.DeviceID[:], y.DeviceID[:]), x.MeasuredAt.Compare(y.MeasuredAt))
@@ -150,6 +149,6 @@ func (w *writing) upsert(ctx context.Context, rows []roomsensor.DeviceMeasuremen
 	return err
 }
 
-func (w *writing) copyFrom(ctx context.Context, rows []roomsensor.DeviceMeasurement) error {
-	return bar.CopyFrom(ctx, w.pool, rows)
+func (w *upsertEnv) copyFrom(ctx context.Context, rows []roomsensor.DeviceMeasurement) error {
+	return baseline.CopyFrom(ctx, w.pool, rows)
 }

@@ -9,71 +9,71 @@ import (
 	"roomsensor/bench/report"
 )
 
-// askRate is how many pages and how many snapshots are asked for a second: some hundred clients, idle most of the time.
-const askRate = 40
+// requestRate is the number of requests per second for pages and for snapshots, as of some hundred mostly idle clients.
+const requestRate = 40
 
-// latency is W8: the slowest hundredth of pages and snapshots while uploads come at half the rate that W6 measured,
-// against the same while none come.
-func (s *suite) latency(ctx context.Context) error {
-	targets := s.targets(s.fleet.Deep, s.fleet.Days*bucketsADay)
-	if err := s.checkPages(ctx, targets); err != nil {
+// latency is W8: the p99 of pages and snapshots while uploads arrive at half the rate of W6, compared with the p99
+// without uploads.
+func (s *Suite) latency(ctx context.Context) error {
+	pages := s.Pages(s.Fleet.Deep, s.Fleet.Days*BucketsPerDay)
+	if err := s.CheckPages(ctx, pages); err != nil {
 		return err
 	}
-	asks := []struct {
+	requests := []struct {
 		name string
-		do   asking
+		do   requestFunc
 		idle report.Sample
 		busy report.Sample
 	}{
-		{name: "page of 1,000 readings", do: func(ctx context.Context, v *visitor, n int) error {
-			return s.getPage(ctx, v, targets[n%len(targets)])
+		{name: "page of 1,000 readings", do: func(ctx context.Context, c *client, n int) error {
+			return s.getPage(ctx, c, pages[n%len(pages)])
 		}},
 		{name: "/devices/current", do: s.getCurrent},
 	}
 	for range s.Rounds {
-		for i := range asks {
-			idle, busy, err := s.latencies(ctx, asks[i].do)
+		for i := range requests {
+			idle, busy, err := s.latencies(ctx, requests[i].do)
 			if err != nil {
 				return err
 			}
-			asks[i].idle, asks[i].busy = append(asks[i].idle, idle), append(asks[i].busy, busy)
+			requests[i].idle, requests[i].busy = append(requests[i].idle, idle), append(requests[i].busy, busy)
 		}
 	}
-	for _, a := range asks {
-		s.add(report.Row{
+	for _, a := range requests {
+		s.Add(report.Row{
 			ID: "W8", Workload: "p99 of " + a.name + " under uploads", Kind: report.Growth, Unit: "s", Ours: a.busy,
-			Against: "the same, idle", Bar: a.idle, Reach: 3, Aim: 1.5,
+			Against: "the same, idle", Baseline: a.idle, Minimum: 3, Target: 1.5,
 		})
 	}
 	return nil
 }
 
-// latencies are the p99, in seconds, idle and under uploads.
-func (s *suite) latencies(ctx context.Context, do asking) (idle, busy float64, err error) {
+// latencies returns the p99 in seconds, idle and under uploads.
+func (s *Suite) latencies(ctx context.Context, do requestFunc) (idle, busy float64, err error) {
 	if idle, err = s.p99(ctx, do); err != nil {
 		return 0, 0, err
 	}
 	group, grouped := errgroup.WithContext(ctx)
-	group.Go(s.under(grouped, 0.5, s.LoadTime*5/4))
+	group.Go(s.uploadsAt(grouped, 0.5, s.LoadTime*5/4))
 	group.Go(func() (err error) {
 		busy, err = s.p99(grouped, do)
 		return err
 	})
 	if err := group.Wait(); err != nil {
-		return 0, 0, err //nolint:wrapcheck // Wrapped above.
+		return 0, 0, err //nolint:wrapcheck // Wrapped by the functions.
 	}
-	return idle, busy, s.queue.Drained(ctx)
+	return idle, busy, s.queue.AwaitDrained(ctx)
 }
 
-func (s *suite) p99(ctx context.Context, do asking) (float64, error) {
-	all := &crowd{suite: s}
-	ask := func(ctx context.Context, _, n int) error {
-		return all.with(func(v *visitor) error { return do(ctx, v, n) })
+func (s *Suite) p99(ctx context.Context, do requestFunc) (float64, error) {
+	pool := &clientPool{suite: s}
+	send := func(ctx context.Context, _, n int) error {
+		return pool.with(func(c *client) error { return do(ctx, c, n) })
 	}
-	if _, err := load.Open(ctx, askRate, s.LoadTime/4, ask); err != nil { // To get warm.
+	if _, err := load.Open(ctx, requestRate, s.LoadTime/4, send); err != nil { // To warm up.
 		return 0, err
 	}
-	result, err := load.Open(ctx, askRate, s.LoadTime, ask)
+	result, err := load.Open(ctx, requestRate, s.LoadTime, send)
 	if err != nil {
 		return 0, err
 	}

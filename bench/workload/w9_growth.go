@@ -8,20 +8,20 @@ import (
 	"roomsensor/internal/roomsensor"
 )
 
-// growth is what requests take while the table has so many rows.
+// growth contains latencies with a number of rows in the table.
 type growth struct {
 	rows          int
-	page, current report.Sample // seconds, the median of a round
+	page, current report.Sample // medians in seconds
 }
 
-// growthBefore measures W9 while only the recent part of the history is there.
-func (s *suite) growthBefore(ctx context.Context) (err error) {
+// growthBefore measures W9 while the table has only the recent history.
+func (s *Suite) growthBefore(ctx context.Context) (err error) {
 	s.before, err = s.growth(ctx)
 	return err
 }
 
-// growthAfter is W9: the same requests, once all of the history is there.
-func (s *suite) growthAfter(ctx context.Context) error {
+// growthAfter is W9: the same requests with the whole history.
+func (s *Suite) growthAfter(ctx context.Context) error {
 	after, err := s.growth(ctx)
 	if err != nil {
 		return err
@@ -33,31 +33,31 @@ func (s *suite) growthAfter(ctx context.Context) error {
 		name := fmt.Sprintf("%s, %.3g M rows after %.3g M", part.name, millions(after.rows), millions(s.before.rows))
 		row := report.Row{
 			ID: "W9", Workload: name,
-			Kind: report.Growth, Unit: "s", Ours: part.after, Against: "the same, fewer rows", Bar: part.before,
-			Reach: 1.5, Aim: 1.1,
+			Kind: report.Growth, Unit: "s", Ours: part.after, Against: "the same, fewer rows", Baseline: part.before,
+			Minimum: 1.5, Target: 1.1,
 		}
 		if s.Reduced {
-			row.Reach, row.Aim = 0, 0
+			row.Minimum, row.Target = 0, 0
 		}
-		s.add(row)
+		s.Add(row)
 	}
 	return nil
 }
 
 func millions(n int) float64 { return float64(n) / 1e6 }
 
-func (s *suite) growth(ctx context.Context) (g growth, err error) {
+func (s *Suite) growth(ctx context.Context) (g growth, err error) {
 	err = s.Pool.QueryRow(ctx, "SELECT count(*) FROM readings").Scan(&g.rows)
 	if err != nil {
 		return g, fmt.Errorf("counting readings: %w", err)
 	}
-	recent := s.recent()
-	targets := s.targets(s.fleet.Devices, int(recent.To.Sub(recent.From)/roomsensor.BucketLength))
-	if err := s.checkPages(ctx, targets); err != nil {
+	recent := s.Fleet.Until.Sub(s.Fleet.RecentFrom())
+	pages := s.Pages(s.Fleet.Devices, int(recent/roomsensor.BucketLength))
+	if err := s.CheckPages(ctx, pages); err != nil {
 		return g, err
 	}
-	g.page, err = s.medians(ctx, func(ctx context.Context, v *visitor, _ int) error {
-		return s.getPage(ctx, v, targets[v.dice.IntN(len(targets))])
+	g.page, err = s.medians(ctx, func(ctx context.Context, c *client, _ int) error {
+		return s.getPage(ctx, c, pages[c.rng.IntN(len(pages))])
 	})
 	if err != nil {
 		return g, err
@@ -66,8 +66,8 @@ func (s *suite) growth(ctx context.Context) (g growth, err error) {
 	return g, err
 }
 
-// medians are the times, in seconds, within which half of the requests on one connection were answered, of each round.
-func (s *suite) medians(ctx context.Context, do asking) (list report.Sample, err error) {
+// medians returns the median latency in seconds of requests on one connection, per round.
+func (s *Suite) medians(ctx context.Context, do requestFunc) (list report.Sample, err error) {
 	for round := range s.Rounds + 1 {
 		result, err := s.closedLoop(ctx, 1, s.Time/2, do)
 		if err != nil {

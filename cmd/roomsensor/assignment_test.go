@@ -28,10 +28,10 @@ func TestAssignments(t *testing.T) {
 	o.fails(exitFailure, "has the open assignment "+id, "assignment", "start", device, "--type", "place", "--label", "x")
 	o.fails(exitFailure, "Choose a later end", "assignment", "end", id, "--at", "2026-01-01T00:00:00Z")
 	o.fails(exitFailure, "Choose a later end", "assignment", "end", id, "--at", "2025-01-01T00:00:00Z")
-	o.fails(exitFailure, "lies in the future", "assignment", "end", id, "--at", "2999-01-01T00:00:00Z")
+	o.fails(exitFailure, "is in the future", "assignment", "end", id, "--at", "2999-01-01T00:00:00Z")
 	ended := o.do("assignment", "end", id, "--at", "2026-02-01T00:00:00Z")
 	require.Equal(t, "2026-02-01T00:00:00Z", ended["ended_at"])
-	o.fails(exitFailure, "ended at 2026-02-01T00:00:00Z already", "assignment", "end", id)
+	o.fails(exitFailure, "already ended at 2026-02-01T00:00:00Z", "assignment", "end", id)
 	require.Nil(t, o.data("device", "list", "--team", team)[0]["active_assignment"])
 
 	o.fails(exitFailure, "had the assignment "+id+" from 2026-01-01T00:00:00Z until 2026-02-01T00:00:00Z",
@@ -43,13 +43,13 @@ func TestAssignments(t *testing.T) {
 	require.Equal(t, "crm-7", second["external_ref"])
 	require.Equal(t, []map[string]any{second, ended}, o.data("assignment", "list", device))
 
-	// Without --at it is now: the block begins and ends in order.
+	// Without --at it is now: the assignment starts and ends in order.
 	third := o.device(team, "dev:3")
 	now := o.id("assignment_id", "assignment", "start", third, "--type", "place", "--label", "now")
 	require.NotNil(t, o.do("assignment", "end", now)["ended_at"])
 }
 
-func TestAssignmentRefusals(t *testing.T) {
+func TestAssignmentErrors(t *testing.T) {
 	t.Parallel()
 	o := newOperator(t)
 	device := o.device(o.team(), "dev:1")
@@ -58,7 +58,7 @@ func TestAssignmentRefusals(t *testing.T) {
 	o.fails(exitFailure, "There is no device "+unknown, "assignment", "start", unknown, "--type", "place", "--label", "x")
 	o.fails(exitFailure, "There is no device "+unknown, "assignment", "list", unknown)
 	o.fails(exitFailure, "There is no assignment "+unknown, "assignment", "end", unknown)
-	o.fails(exitFailure, "lies in the future", start("--type", "place", "--label", "x", "--at", "2999-01-01T00:00:00Z")...)
+	o.fails(exitFailure, "is in the future", start("--type", "place", "--label", "x", "--at", "2999-01-01T00:00:00Z")...)
 	o.fails(exitUsage, "--type", start("--label", "x")...)
 	o.fails(exitUsage, "--type", start("--type", "room", "--label", "x")...)
 	o.fails(exitUsage, "--label", start("--type", "place")...)

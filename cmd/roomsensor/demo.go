@@ -7,35 +7,35 @@ import (
 	"syscall"
 	"time"
 
-	"roomsensor/internal/app"
+	"roomsensor/internal/config"
+	"roomsensor/internal/demo"
 )
 
 type demoCmd struct {
-	DataDir       string `help:"Directory of its data; by default demo in /var/lib/roomsensor for root, else in ~/.local/state/roomsensor." name:"data-dir" placeholder:"DIR" setting:""`
-	DatabaseURL   string `help:"Database to use; without it one is found or started." name:"database-url" placeholder:"URL" setting:""`
-	Reset         bool   `help:"Begin anew. Nothing is deleted in a database that was given."`
-	History       span   `default:"90d" help:"How far back the readings reach at the first start." placeholder:"LENGTH"`
-	APIAddr       string `default:"127.0.0.1:8080" help:"Address the API listens on; the next free port where it is taken, as for all of these." name:"api-addr" placeholder:"HOST:PORT" setting:""`
-	IngestAddr    string `default:"127.0.0.1:8081" help:"Address the receiver listens on." name:"ingest-addr" placeholder:"HOST:PORT" setting:""`
-	APIOpsAddr    string `default:"127.0.0.1:9080" help:"Address of the API's health checks and metrics." name:"api-ops-addr" placeholder:"HOST:PORT"`
-	IngestOpsAddr string `default:"127.0.0.1:9081" help:"Address of the worker's health checks and metrics." name:"ingest-ops-addr" placeholder:"HOST:PORT"`
-	NATSPort      uint16 `default:"4222" help:"Port of NATS on 127.0.0.1." name:"nats-port" placeholder:"PORT"`
+	DataDir       string          `help:"Data directory." implied:"/var/lib/roomsensor/demo for root, otherwise ~/.local/state/roomsensor/demo" name:"data-dir" placeholder:"DIR" setting:""`
+	DatabaseURL   config.Secret   `help:"URL of the database to use." implied:"finds or starts one" name:"database-url" placeholder:"URL" setting:""`
+	Reset         bool            `help:"Start over with a new team. Deletes nothing in the database of --database-url."`
+	History       config.Duration `default:"90d" help:"How far back the readings go at the first start." placeholder:"TIME"`
+	APIAddr       string          `default:"127.0.0.1:8080" help:"Address that the API listens on. For this and all other addresses, the next free port is used if one is in use." name:"api-addr" placeholder:"HOST:PORT" setting:""`
+	IngestAddr    string          `default:"127.0.0.1:8081" help:"Address that the receiver listens on." name:"ingest-addr" placeholder:"HOST:PORT" setting:""`
+	APIOpsAddr    string          `default:"127.0.0.1:9080" help:"Address of health checks and metrics of the API." name:"api-ops-addr" placeholder:"HOST:PORT"`
+	IngestOpsAddr string          `default:"127.0.0.1:9081" help:"Address of health checks and metrics of ingest." name:"ingest-ops-addr" placeholder:"HOST:PORT"`
+	NATSPort      uint16          `default:"4222" help:"Port of NATS on 127.0.0.1." name:"nats-port" placeholder:"PORT"`
 }
 
-// uploadEvery is how often each device of the demo uploads its newest
-// measurement, which stays the same for 5 minutes.
-const uploadEvery = 45 * time.Second
+// uploadInterval is how often each device of the demo uploads its newest measurement, which changes every 5 minutes.
+const uploadInterval = 45 * time.Second
 
-// Run carries the command out.
+// Run runs the demo until the command is interrupted.
 func (c *demoCmd) Run(ctx context.Context, t *terminal) error {
-	// A terminal that is closed ends the demo in order too, and a pipe that is
-	// closed does not end it: the database server must not stay behind.
+	// A closed terminal stops the demo gracefully, and a closed pipe does not stop it: the database server must not keep
+	// running without the demo.
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP)
 	defer stop()
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	return app.Demo(ctx, app.DemoOptions{
-		DatabaseURL: c.DatabaseURL, DataDir: c.DataDir, Reset: c.Reset, History: c.History.orZero(),
+	return demo.Run(ctx, demo.Options{
+		DatabaseURL: string(c.DatabaseURL), DataDir: c.DataDir, Reset: c.Reset, History: time.Duration(c.History),
 		APIAddr: c.APIAddr, APIOpsAddr: c.APIOpsAddr, IngestAddr: c.IngestAddr, IngestOpsAddr: c.IngestOpsAddr,
-		NATSPort: int(c.NATSPort), Every: uploadEvery, Out: t.stdout, Version: currentVersion(),
+		NATSPort: int(c.NATSPort), Every: uploadInterval, Out: t.stdout, Version: currentVersion(),
 	})
 }

@@ -34,7 +34,7 @@ func TestDevices(t *testing.T) {
 	require.Empty(t, o.data("device", "list", "--team", other))
 }
 
-func TestDeviceRefusals(t *testing.T) {
+func TestDeviceErrors(t *testing.T) {
 	t.Parallel()
 	o := newOperator(t)
 	team, other := o.team(), o.team()
@@ -50,9 +50,9 @@ func TestDeviceRefusals(t *testing.T) {
 		args []string
 	}{
 		{exitFailure, "There is no team " + unknown, []string{"device", "create", "--team", unknown, "--hardware-id", "dev:2"}},
-		{exitFailure, "Unit dev:1 sits in device " + device, create("--hardware-id", "dev:1")},
-		{exitFailure, "sits in device", []string{"device", "create", "--team", other, "--hardware-id", "dev:1"}},
-		{exitFailure, "--installed-at 2999-01-01T00:00:00Z lies in the future", create("--hardware-id", "dev:2", "--installed-at", "2999-01-01T00:00:00Z")},
+		{exitFailure, "Unit dev:1 is installed in device " + device, create("--hardware-id", "dev:1")},
+		{exitFailure, "is installed in device", []string{"device", "create", "--team", other, "--hardware-id", "dev:1"}},
+		{exitFailure, "--installed-at 2999-01-01T00:00:00Z is in the future", create("--hardware-id", "dev:2", "--installed-at", "2999-01-01T00:00:00Z")},
 		{exitFailure, "There is no team", []string{"device", "list", "--team", unknown}},
 		{exitUsage, "--hardware-id", create()},
 		{exitUsage, "is not a hardware id", create("--hardware-id", "1")},
@@ -61,7 +61,7 @@ func TestDeviceRefusals(t *testing.T) {
 		{exitUsage, "is not a hardware id", create("--hardware-id", "DEV:1")},
 		{exitUsage, "is not a hardware id", create("--hardware-id", "dev:1a")},
 		{exitUsage, "must not be empty", create("--hardware-id", "dev:2", "--name", "")},
-		{exitUsage, "is not key=value", create("--hardware-id", "dev:2", "--metadata", "k")},
+		{exitUsage, "is not KEY=VALUE", create("--hardware-id", "dev:2", "--metadata", "k")},
 		{exitUsage, "must have a key of 1 to 64", create("--hardware-id", "dev:2", "--metadata", "=v")},
 		{exitUsage, "must have a key of 1 to 64", create("--hardware-id", "dev:2", "--metadata", "a b=v")},
 		{exitUsage, "has 501 characters", create("--hardware-id", "dev:2", "--metadata", "k="+strings.Repeat("x", 501))},
@@ -77,7 +77,7 @@ func TestDeviceRefusals(t *testing.T) {
 	require.Len(t, o.data("device", "list", "--team", team), 1)
 }
 
-func TestHardwareSwaps(t *testing.T) {
+func TestDeviceHardware(t *testing.T) {
 	t.Parallel()
 	o := newOperator(t)
 	team := o.team()
@@ -85,7 +85,7 @@ func TestHardwareSwaps(t *testing.T) {
 
 	removed := o.do("device", "remove-hardware", device, "--at", "2026-01-01T00:00:00Z")
 	require.Equal(t, "dev:1", removed["hardware_id"], "the last unit is shown")
-	o.fails(exitFailure, "No unit sits in device "+device, "device", "remove-hardware", device)
+	o.fails(exitFailure, "No unit is installed in device "+device, "device", "remove-hardware", device)
 
 	second := o.device(team, "dev:1", "--installed-at", "2026-01-01T00:00:00Z")
 	require.NotEqual(t, device, second)
@@ -93,16 +93,16 @@ func TestHardwareSwaps(t *testing.T) {
 	replaced := o.do("device", "replace-hardware", second, "--hardware-id", "dev:2", "--at", "2026-02-01T00:00:00Z")
 	require.Equal(t, "dev:2", replaced["hardware_id"])
 	require.Equal(t, second, replaced["device_id"])
-	o.fails(exitFailure, "Unit dev:1 sat in device "+second+" until 2026-02-01T00:00:00Z",
+	o.fails(exitFailure, "Unit dev:1 was installed in device "+second+" until 2026-02-01T00:00:00Z",
 		"device", "create", "--team", team, "--hardware-id", "dev:1", "--installed-at", "2026-01-15T00:00:00Z")
 	o.do("device", "replace-hardware", device, "--hardware-id", "dev:1") // Free since February.
 
-	o.fails(exitFailure, "Unit dev:2 sits in device "+second+" already", "device", "replace-hardware", second, "--hardware-id", "dev:2")
+	o.fails(exitFailure, "Unit dev:2 is already installed in device "+second, "device", "replace-hardware", second, "--hardware-id", "dev:2")
 	o.fails(exitFailure, "roomsensor device remove-hardware "+second, "device", "replace-hardware", device, "--hardware-id", "dev:2")
 	o.fails(exitFailure, "Choose a later time", "device", "replace-hardware", second, "--hardware-id", "dev:3", "--at", "2026-01-15T00:00:00Z")
 	o.fails(exitFailure, "Choose a later time", "device", "remove-hardware", second, "--at", "2026-02-01T00:00:00Z")
-	o.fails(exitFailure, "lies in the future", "device", "remove-hardware", second, "--at", "2999-01-01T00:00:00Z")
-	o.fails(exitFailure, "lies in the future", "device", "replace-hardware", second, "--hardware-id", "dev:3", "--at", "2999-01-01T00:00:00Z")
+	o.fails(exitFailure, "is in the future", "device", "remove-hardware", second, "--at", "2999-01-01T00:00:00Z")
+	o.fails(exitFailure, "is in the future", "device", "replace-hardware", second, "--hardware-id", "dev:3", "--at", "2999-01-01T00:00:00Z")
 	o.fails(exitFailure, "There is no device "+unknown, "device", "replace-hardware", unknown, "--hardware-id", "dev:3")
 	o.fails(exitFailure, "There is no device "+unknown, "device", "remove-hardware", unknown)
 	o.fails(exitUsage, "is not an id", "device", "remove-hardware", "dev:2")

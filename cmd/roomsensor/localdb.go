@@ -3,30 +3,30 @@ package main
 import (
 	"context"
 
-	"roomsensor/internal/localdb"
+	"roomsensor/internal/dev/postgres"
 )
 
 type localdbCmd struct {
-	Start localdbStartCmd `cmd:"" help:"Start it, or find it running."`
-	Stop  localdbStopCmd  `cmd:"" help:"Stop it; its data stay."`
-	URL   localdbURLCmd   `cmd:"" help:"Show the URL of the one that runs." name:"url"`
+	Start localdbStartCmd `cmd:"" help:"Start the database, or find the running one."`
+	Stop  localdbStopCmd  `cmd:"" help:"Stop the database; its data is kept."`
+	URL   localdbURLCmd   `cmd:"" help:"Show the URL of the running database." name:"url"`
 }
 
-// localDatabase is what the commands of localdb print.
+// localDatabase is the output of the localdb commands.
 type localDatabase struct {
-	DatabaseURL *string `json:"database_url"` // null once it is stopped
+	DatabaseURL *string `json:"database_url"` // null if it is stopped
 }
 
-// dataDir is where the data of a local TimescaleDB are.
+// dataDir is the data directory of a local TimescaleDB.
 type dataDir struct {
-	DataDir string `help:"Directory of its data; by default localdb in /var/lib/roomsensor for root, else in ~/.local/state/roomsensor." placeholder:"DIR" setting:""`
+	DataDir string `help:"Data directory." implied:"/var/lib/roomsensor/localdb for root, otherwise ~/.local/state/roomsensor/localdb" placeholder:"DIR" setting:""`
 }
 
 type localdbStartCmd struct{ dataDir }
 
-// Run carries the command out.
+// Run starts the database and prints its URL.
 func (c *localdbStartCmd) Run(ctx context.Context, t *terminal) error {
-	server, err := localdb.Start(ctx, localdb.Options{DataDir: c.DataDir, Progress: t.stderr})
+	server, err := postgres.Start(ctx, postgres.Options{DataDir: c.DataDir, Progress: t.stderr})
 	if err != nil {
 		return err
 	}
@@ -35,9 +35,9 @@ func (c *localdbStartCmd) Run(ctx context.Context, t *terminal) error {
 
 type localdbStopCmd struct{ dataDir }
 
-// Run carries the command out.
+// Run stops the database.
 func (c *localdbStopCmd) Run(ctx context.Context, t *terminal) error {
-	if err := localdb.Stop(ctx, c.DataDir); err != nil {
+	if err := postgres.Stop(ctx, c.DataDir); err != nil {
 		return err
 	}
 	return printJSON(t.stdout, localDatabase{})
@@ -45,9 +45,9 @@ func (c *localdbStopCmd) Run(ctx context.Context, t *terminal) error {
 
 type localdbURLCmd struct{ dataDir }
 
-// Run carries the command out.
+// Run prints the URL of the running database.
 func (c *localdbURLCmd) Run(ctx context.Context, t *terminal) error {
-	server, err := localdb.Find(ctx, c.DataDir)
+	server, err := postgres.Find(ctx, c.DataDir)
 	if err != nil {
 		return err
 	}

@@ -1,12 +1,47 @@
-// Command roomsensor is every process of the service, a subcommand each: the
-// API, the receiver and worker of uploads, migrations, and what operators do.
+// Command roomsensor runs each process of the service and the operator's commands, as one subcommand each. Each
+// subcommand reads its flags into a configuration and calls service, admin, demo or simulate/send.
+//
+//   - main.go: main and version
+//   - run.go: the command line, exit codes, output
+//   - usage.go: usage errors, help, environment variables
+//   - values.go: the types of the operator's flags
+//   - serve.go: api, ingest and healthcheck
+//   - stream.go: upload and stream
+//   - team.go: team, key and ingest-key
+//   - database.go: migrate and maintain
+//   - all other files: one subcommand each, named after it
 package main
 
 import (
+	"cmp"
 	"context"
 	"os"
+	"runtime"
+	"runtime/debug"
 )
 
 func main() {
 	os.Exit(run(context.Background(), os.Args[1:], os.Getenv, os.Stdin, os.Stdout, os.Stderr))
+}
+
+// version is set by the linker in a release.
+var version string
+
+// currentVersion returns the version of a release, and otherwise the version of the module that Go recorded.
+func currentVersion() string {
+	built := "unknown"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		built = cmp.Or(info.Main.Version, built)
+	}
+	return cmp.Or(version, built)
+}
+
+type versionCmd struct{}
+
+// Run prints the version.
+func (versionCmd) Run(t *terminal) error {
+	return printJSON(t.stdout, struct {
+		Version string `json:"version"`
+		Go      string `json:"go"`
+	}{currentVersion(), runtime.Version()})
 }

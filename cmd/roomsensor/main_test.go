@@ -2,45 +2,26 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
-	"fmt"
 	"io"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"roomsensor/internal/dbtest"
+	"roomsensor/test/dbtest"
 )
 
-// asProgram is the variable that makes the binary of the tests be the program, so that tests can run it in processes of
-// its own. Such a process fails when it leaves something running.
-const asProgram = "ROOMSENSOR_TEST_AS_PROGRAM"
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-const exitLeak = 97
-
-func TestMain(m *testing.M) {
-	if os.Getenv(asProgram) != "" {
-		code := run(context.Background(), os.Args[1:], os.Getenv, os.Stdin, os.Stdout, os.Stderr)
-		if err := goleak.Find(); err != nil {
-			_, _ = fmt.Fprintln(os.Stderr, err)
-			code = exitLeak
-		}
-		os.Exit(code)
-	}
-	goleak.VerifyTestMain(m)
-}
-
-// result is what a command line left behind.
+// result is the exit code and output of a command line.
 type result struct {
 	code     int
 	out, err string
 }
 
-// execute runs a command line in an environment of its own.
+// execute runs a command line with its own environment variables.
 func execute(t *testing.T, environment map[string]string, stdin io.Reader, args ...string) result {
 	t.Helper()
 	var out, err bytes.Buffer
@@ -48,7 +29,7 @@ func execute(t *testing.T, environment map[string]string, stdin io.Reader, args 
 	return result{code, out.String(), err.String()}
 }
 
-// operator runs the operator's commands against a database of its own.
+// operator runs commands against its own database.
 type operator struct {
 	t           *testing.T
 	environment map[string]string
@@ -77,7 +58,7 @@ func (o *operator) do(args ...string) map[string]any {
 	return object
 }
 
-// data runs a command that lists.
+// data runs a command that lists objects and returns them.
 func (o *operator) data(args ...string) []map[string]any {
 	o.t.Helper()
 	object := o.do(args...)
@@ -92,7 +73,7 @@ func (o *operator) data(args ...string) []map[string]any {
 	return list
 }
 
-// id runs a command that makes something and returns a field of it.
+// id runs a command that creates an object and returns one of its fields.
 func (o *operator) id(field string, args ...string) string {
 	o.t.Helper()
 	id, ok := o.do(args...)[field].(string)
@@ -100,13 +81,13 @@ func (o *operator) id(field string, args ...string) string {
 	return id
 }
 
-// fails runs a command that must fail and say why.
-func (o *operator) fails(code int, says string, args ...string) {
+// fails checks that a command fails with an exit code and a message.
+func (o *operator) fails(code int, want string, args ...string) {
 	o.t.Helper()
 	r := o.run(args...)
 	require.Equal(o.t, code, r.code, "%v: %s%s", args, r.out, r.err)
 	require.Empty(o.t, r.out, "%v", args)
-	require.Contains(o.t, r.err, says, "%v", args)
+	require.Contains(o.t, r.err, want, "%v", args)
 	require.True(o.t, strings.HasPrefix(r.err, "roomsensor: "), r.err)
 	require.Regexp(o.t, `\.\n$`, r.err)
 }
@@ -121,5 +102,5 @@ func (o *operator) device(team, hardware string, more ...string) string {
 	return o.id("device_id", append([]string{"device", "create", "--team", team, "--hardware-id", hardware}, more...)...)
 }
 
-// unknown is an id that nothing has.
+// unknown is an id that does not exist.
 const unknown = "6fa459ea-ee8a-4ca4-894e-db77e160355e"

@@ -7,24 +7,24 @@ import (
 
 	"github.com/google/uuid"
 
-	"roomsensor/internal/app"
+	"roomsensor/internal/admin"
 	"roomsensor/internal/config"
 	"roomsensor/internal/roomsensor"
 )
 
 type rejectsCmd struct {
 	List   rejectsListCmd   `cmd:"" help:"List rejects, newest first."`
-	Show   rejectsShowCmd   `cmd:"" help:"Show a reject with what arrived."`
-	Replay rejectsReplayCmd `cmd:"" help:"Judge and store rejects once more, as a worker does."`
+	Show   rejectsShowCmd   `cmd:"" help:"Show a reject with its payload."`
+	Replay rejectsReplayCmd `cmd:"" help:"Check and store rejects again, as a worker does."`
 }
 
-// mostRejects is the most that one list holds.
-const mostRejects = 100_000
+// maxRejects is the maximum of one list.
+const maxRejects = 100_000
 
-// reason is one of the reasons of decision 41.
+// reason is the reason of a reject (reject reasons, decision 41).
 type reason roomsensor.Reason
 
-// UnmarshalText reads a reason.
+// UnmarshalText checks a reason.
 func (v *reason) UnmarshalText(text []byte) error {
 	if !slices.Contains(roomsensor.Reasons, roomsensor.Reason(text)) {
 		return usagef("%q is not a reason. The reasons are %s", text, reasonNames())
@@ -45,19 +45,19 @@ func reasonNames() string {
 
 type rejectsListCmd struct {
 	config.Database
-	Team       *id         `help:"Only those that came with a credential of this team." placeholder:"ID"`
-	Reason     *reason     `help:"Only those of this reason." placeholder:"REASON"`
-	HardwareID *hardwareID `help:"Only those of this unit." name:"hardware-id" placeholder:"dev:N"`
-	Since      *instant    `help:"Only those that arrived at this time or later." placeholder:"TIME"`
-	Limit      int         `default:"1000" help:"The most that are listed, 1 to 100000."`
+	Team       *id         `help:"Only rejects of uploads with an ingest key of this team." placeholder:"ID"`
+	Reason     *reason     `help:"Only rejects with this reason." placeholder:"REASON"`
+	HardwareID *hardwareID `help:"Only rejects of this unit." name:"hardware-id" placeholder:"dev:N"`
+	Since      *instant    `help:"Only rejects that arrived at this time or later." placeholder:"TIME"`
+	Limit      int         `default:"1000" help:"Maximum number of rejects, 1 to 100000." placeholder:"N"`
 }
 
-// Run carries the command out.
+// Run lists rejects.
 func (c *rejectsListCmd) Run(ctx context.Context, t *terminal) error {
-	if c.Limit < 1 || c.Limit > mostRejects {
-		return usagef("--limit must be a whole number from 1 to %d.", mostRejects)
+	if c.Limit < 1 || c.Limit > maxRejects {
+		return usagef("--limit must be a whole number from 1 to %d.", maxRejects)
 	}
-	return operate(ctx, t, c.Database, func(ctx context.Context, o *app.Operator) (app.List[app.Reject], error) {
+	return t.operate(ctx, c.Database, func(o *admin.Operator) (any, error) {
 		return o.Rejects(ctx, roomsensor.RejectQuery{
 			TeamID: c.Team.optional(), Reason: c.Reason.optional(), HardwareID: c.HardwareID.optional(),
 			Since: c.Since.optional(), Limit: c.Limit,
@@ -70,29 +70,27 @@ type rejectsShowCmd struct {
 	ID id `arg:"" help:"Id of the reject."`
 }
 
-// Run carries the command out.
+// Run prints a reject with its payload.
 func (c *rejectsShowCmd) Run(ctx context.Context, t *terminal) error {
-	return operate(ctx, t, c.Database, func(ctx context.Context, o *app.Operator) (app.RejectPayload, error) {
-		return o.Reject(ctx, uuid.UUID(c.ID))
-	})
+	return t.operate(ctx, c.Database, func(o *admin.Operator) (any, error) { return o.Reject(ctx, uuid.UUID(c.ID)) })
 }
 
 type rejectsReplayCmd struct {
 	config.Database
 	ID     []id    `arg:"" help:"Ids of the rejects." optional:""`
-	Reason *reason `help:"Every reject of this reason; beside ids, only those of them." placeholder:"REASON"`
+	Reason *reason `help:"All rejects with this reason; with ids, only those of the ids that have it." placeholder:"REASON"`
 }
 
-// Run carries the command out.
+// Run replays rejects.
 func (c *rejectsReplayCmd) Run(ctx context.Context, t *terminal) error {
 	if len(c.ID) == 0 && c.Reason == nil {
-		return usagef("Say which rejects: give their ids, or --reason.")
+		return usagef("Specify the rejects to replay: give their ids, or --reason.")
 	}
 	ids := make([]uuid.UUID, len(c.ID))
 	for i := range c.ID {
 		ids[i] = uuid.UUID(c.ID[i])
 	}
-	return operate(ctx, t, c.Database, func(ctx context.Context, o *app.Operator) (app.Replayed, error) {
+	return t.operate(ctx, c.Database, func(o *admin.Operator) (any, error) {
 		return o.ReplayRejects(ctx, ids, c.Reason.optional(), t.stderr)
 	})
 }

@@ -13,7 +13,7 @@ import (
 	"roomsensor/internal/store"
 )
 
-// reject puts a reject into the database, as a worker does.
+// reject stores a reject, as a worker does.
 func (o *operator) reject(at string, sequence uint64, team *uuid.UUID, unit string, reason roomsensor.Reason, payload string) {
 	o.t.Helper()
 	s, err := store.Open(o.t.Context(), o.environment["DATABASE_URL"], store.Ingest)
@@ -23,7 +23,7 @@ func (o *operator) reject(at string, sequence uint64, team *uuid.UUID, unit stri
 	require.True(o.t, ok)
 	r := roomsensor.Reject{
 		Arrival: roomsensor.Arrival{At: arrived, Sequence: sequence, Team: team},
-		Reason:  reason, Detail: "It is of no use.", Payload: []byte(payload),
+		Reason:  reason, Detail: "It cannot be stored.", Payload: []byte(payload),
 	}
 	if unit != "" {
 		r.HardwareID = &unit
@@ -47,7 +47,7 @@ func TestRejects(t *testing.T) {
 	require.Len(t, list, 3)
 	require.Equal(t, map[string]any{
 		"id": list[2]["id"], "received_at": "2026-01-01T00:00:00.5Z", "team_id": nil, "hardware_id": nil,
-		"reason": "not_parsable", "detail": "It is of no use.", "stream_sequence": 1.0, "replayed_at": nil,
+		"reason": "not_parsable", "detail": "It cannot be stored.", "stream_sequence": 1.0, "replayed_at": nil,
 	}, list[2])
 	require.Equal(t, team, list[1]["team_id"])
 	require.Equal(t, "dev:2", list[0]["hardware_id"])
@@ -92,7 +92,7 @@ func TestRejectsReplay(t *testing.T) {
 	r := o.run("rejects", "replay", id(0), id(2), id(0))
 	require.Equal(t, exitOK, r.code, r.err)
 	require.Equal(t, "{\"replayed\":1}\n", r.out)
-	require.Contains(t, r.err, "Reject "+id(2)+" did not land whole")
+	require.Contains(t, r.err, "Reject "+id(2)+" was not fully stored")
 	after := o.data("rejects", "list")
 	require.Len(t, after, 3, "a replay that fails again makes no second reject")
 	require.NotNil(t, after[2]["replayed_at"])

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,19 +12,42 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"roomsensor/internal/admin"
 	"roomsensor/internal/config"
 )
 
 // The exit codes.
 const (
 	exitOK      = 0
-	exitFailure = 1 // what was asked for could not be done
-	exitUsage   = 2 // what was asked for makes no sense as it was written
+	exitFailure = 1 // the command failed
+	exitUsage   = 2 // usage error: an invalid command line or setting
 )
 
-// run carries out one command line and returns the exit code. JSON goes to
-// stdout, everything else to stderr. A first SIGINT or SIGTERM ends the command
-// in order, a second one at once.
+// commandLine defines all commands and their flags.
+type commandLine struct {
+	Help helpFlag `help:"Show the help of a command." short:"h"`
+
+	API         apiCmd         `cmd:"" help:"Serve the API."                                               name:"api"`
+	Ingest      ingestCmd      `cmd:"" help:"Receive uploads and store them."                              name:"ingest"`
+	Migrate     migrateCmd     `cmd:"" help:"Migrate the database to this version, or revert a migration." name:"migrate"`
+	Upload      uploadCmd      `cmd:"" help:"Publish uploads from JSON Lines to the stream."               name:"upload"`
+	Rejects     rejectsCmd     `cmd:"" help:"List, show and replay uploads that could not be stored."      name:"rejects"`
+	Stream      streamCmd      `cmd:"" help:"Manage the stream of uploads."                                name:"stream"`
+	Maintain    maintainCmd    `cmd:"" help:"Rewrite old chunks in primary-key order (CLUSTER)."           name:"maintain"`
+	Localdb     localdbCmd     `cmd:"" help:"Run TimescaleDB on this machine for development."             name:"localdb"`
+	Team        teamCmd        `cmd:"" help:"Manage teams."                                                name:"team"`
+	Key         keyCmd         `cmd:"" help:"Manage API keys."                                             name:"key"`
+	IngestKey   ingestKeyCmd   `cmd:"" help:"Manage keys for uploads to the receiver."                     name:"ingest-key"`
+	Device      deviceCmd      `cmd:"" help:"Manage devices and the units in them."                        name:"device"`
+	Assignment  assignmentCmd  `cmd:"" help:"Manage device assignments."                                   name:"assignment"`
+	Simulate    simulateCmd    `cmd:"" help:"Generate deterministic uploads for a simulated fleet."        name:"simulate"`
+	Demo        demoCmd        `cmd:"" help:"Run the whole service in one process with simulated devices." name:"demo"`
+	Healthcheck healthcheckCmd `cmd:"" help:"Check whether a process on this machine is ready."`
+	Version     versionCmd     `cmd:"" help:"Show the version."                                            name:"version"`
+}
+
+// run runs one command line and returns the exit code. JSON goes to stdout, everything else to stderr. The first SIGINT
+// or SIGTERM stops the command gracefully, the second one kills it.
 func run(
 	ctx context.Context, args []string, getenv func(string) string, stdin io.Reader, stdout, stderr io.Writer,
 ) int {
@@ -32,59 +56,85 @@ func run(
 	defer context.AfterFunc(ctx, stop)()
 
 	t := &terminal{getenv: getenv, stdin: stdin, stdout: stdout, stderr: config.MaskingWriter(stderr)}
-	err := t.carryOut(ctx, args)
+	err := t.runCommand(ctx, args)
 	switch {
 	case err == nil, errors.Is(err, errHelpShown):
 		return exitOK
 	case isUsage(err):
-		t.complain(err, "Run roomsensor --help, or a command with --help, for what there is.")
+		t.printError(err, "Run 'roomsensor --help' for usage, or 'roomsensor COMMAND --help' for a command.")
 		return exitUsage
 	}
-	t.complain(err)
+	t.printError(err)
 	return exitFailure
 }
 
-// terminal is what a command reads from and writes to.
+// terminal is the environment of a command: its variables, input and output.
 type terminal struct {
 	getenv         func(string) string
 	stdin          io.Reader
 	stdout, stderr io.Writer
 }
 
-// complain says what went wrong, as a sentence.
-func (t *terminal) complain(err error, more ...string) {
-	text := "roomsensor: " + err.Error()
-	if !strings.HasSuffix(text, ".") {
-		text += "."
-	}
-	_, _ = fmt.Fprintln(t.stderr, strings.Join(append([]string{text}, more...), "\n")) // Nobody is left to tell.
-}
-
-func (t *terminal) carryOut(ctx context.Context, args []string) error {
+func (t *terminal) runCommand(ctx context.Context, args []string) error {
 	parser, err := t.parser()
 	if err != nil {
 		return err
 	}
 	command, err := parser.Parse(args)
 	if err != nil {
-		return explained(err)
+		return usageMessage(err)
 	}
 	command.BindTo(ctx, (*context.Context)(nil))
-	return command.Run(t) //nolint:wrapcheck // A command's errors are sentences.
+	return command.Run(t) //nolint:wrapcheck // The errors of commands are full sentences.
 }
 
 func (t *terminal) parser() (*kong.Kong, error) {
 	parser, err := kong.New(&commandLine{},
 		kong.Name("roomsensor"),
-		kong.Description("Stores what room sensors measure and serves it to their teams."),
+		kong.Description("Stores the measurements of room sensors and serves them to their teams."),
 		kong.NoDefaultHelp(),
 		kong.Writers(t.stdout, t.stderr),
 		kong.Resolvers(t.environment()),
-		kong.ValueFormatter(describe),
+		kong.ValueFormatter(flagHelp),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 	)
 	if err != nil {
-		return nil, fmt.Errorf("reading the command line's structure: %w", err)
+		return nil, fmt.Errorf("reading the command line definition: %w", err)
 	}
 	return parser, nil
+}
+
+// printError prints an error and hints, each as a full sentence on its own line.
+func (t *terminal) printError(err error, hints ...string) {
+	text := "roomsensor: " + err.Error()
+	if !strings.HasSuffix(text, ".") {
+		text += "."
+	}
+	_, _ = fmt.Fprintln(t.stderr, strings.Join(append([]string{text}, hints...), "\n")) // A closed stderr is ignored.
+}
+
+// printJSON prints one object on one line.
+func printJSON(w io.Writer, object any) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(object); err != nil {
+		return fmt.Errorf("writing the result: %w", err)
+	}
+	return nil
+}
+
+// operate calls an operator's command on the database and prints the object that it returns.
+func (t *terminal) operate(
+	ctx context.Context, cfg config.Database, do func(o *admin.Operator) (object any, err error),
+) error {
+	operator, err := admin.Open(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer operator.Close()
+	object, err := do(operator)
+	if err != nil {
+		return err
+	}
+	return printJSON(t.stdout, object)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestHelpGoesToStdout(t *testing.T) {
+func TestHelp(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{
 		{"--help"}, {"-h"}, {"team", "--help"}, {"key", "create", "--help"}, {"api", "--help"}, {"rejects", "replay", "-h"},
@@ -34,59 +34,59 @@ func TestUsageErrors(t *testing.T) {
 		"DATABASE_URL": "postgres://user:secret@127.0.0.1:1/x", "NATS_URL": "nats://user:secret@127.0.0.1:1",
 	}
 	tests := []struct {
-		says string
+		want string
 		env  map[string]string
 		args []string
 	}{
-		{says: "expected one of"},
-		{says: "expected one of", args: []string{"team"}},
-		{says: "unexpected argument", args: []string{"teams"}},
-		{says: "unknown flag --nam", args: []string{"team", "create", "--nam", "x"}},
-		{says: "--database-url (DATABASE_URL) is missing", env: map[string]string{"DATABASE_URL": ""}, args: []string{"team", "list"}},
-		{says: "--database-url (DATABASE_URL) is not a URL of a PostgreSQL database", args: []string{"team", "list", "--database-url", "mysql://user:secret@db/x"}},
-		{says: "--database-url (DATABASE_URL) is not a URL of a PostgreSQL database", args: []string{"team", "list", "--database-url", "postgres://user:secret@db/x?sslmode=perhaps"}},
-		{says: "--database-url (DATABASE_URL) is not a URL", env: map[string]string{"DATABASE_URL": "user:secret"}, args: []string{"migrate", "up"}},
-		{says: "--database-url (DATABASE_URL)", env: map[string]string{"DATABASE_URL": ""}, args: []string{"api"}},
-		{says: "--api-addr (API_ADDR) is not an address", env: map[string]string{"API_ADDR": "80"}, args: []string{"api"}},
-		{says: "--ops-addr (OPS_ADDR) is not an address", args: []string{"api", "--ops-addr", "localhost"}},
-		{says: "--public-url (PUBLIC_URL) must not end in /v1", env: map[string]string{"PUBLIC_URL": "https://a.example/v1"}, args: []string{"api"}},
-		{says: "--docs-url (DOCS_URL)", args: []string{"api", "--docs-url", "docs"}},
-		{says: "--log-level (LOG_LEVEL) must be one of", env: map[string]string{"LOG_LEVEL": "loud"}, args: []string{"api"}},
-		{says: "--nats-url (NATS_URL) is missing", env: map[string]string{"NATS_URL": ""}, args: []string{"ingest"}},
-		{says: "--nats-url (NATS_URL) is not a URL of NATS", args: []string{"upload", "--nats-url", "http://user:secret@queue"}},
-		{says: "--ingest-addr (INGEST_ADDR) is not an address", env: map[string]string{"INGEST_ADDR": "x:y"}, args: []string{"ingest"}},
-		{says: "--no-worker (NO_WORKER)", env: map[string]string{"NO_WORKER": "true"}, args: []string{"ingest", "--no-receiver"}},
-		{says: "--no-worker (NO_WORKER)", env: map[string]string{"NO_WORKER": "perhaps"}, args: []string{"ingest"}},
-		{says: "--stream-replicas (STREAM_REPLICAS)", env: map[string]string{"STREAM_REPLICAS": "x"}, args: []string{"ingest"}},
-		{says: "--stream-replicas (STREAM_REPLICAS) must be 1, 3 or 5", args: []string{"upload", "--stream-replicas", "2"}},
-		{says: "--stream-max-bytes (STREAM_MAX_BYTES)", args: []string{"stream", "replay", "--stream-max-bytes", "8GB"}},
-		{says: "--stream-keep (STREAM_KEEP)", env: map[string]string{"STREAM_KEEP": "7"}, args: []string{"ingest"}},
-		{says: "--since", args: []string{"stream", "replay", "--since", "yesterday"}},
-		{says: "--limit must be a whole number from 1 to 100000", args: []string{"rejects", "list", "--limit", "0"}},
-		{says: "--limit must be a whole number from 1 to 100000", args: []string{"rejects", "list", "--limit", "100001"}},
-		{says: "--limit", args: []string{"rejects", "list", "--limit", "many"}},
-		{says: "is not a reason. The reasons are not_parsable,", args: []string{"rejects", "list", "--reason", "bad"}},
-		{says: "is not an id", args: []string{"rejects", "list", "--team", "x"}},
-		{says: "is not a hardware id", args: []string{"rejects", "list", "--hardware-id", "x"}},
-		{says: "is not a UTC time", args: []string{"rejects", "list", "--since", "2026-01-01"}},
-		{says: "is not an id", args: []string{"rejects", "show", "x"}},
-		{says: "is not an id", args: []string{"rejects", "replay", unknown, "x"}},
-		{says: "Say which rejects", args: []string{"rejects", "replay"}},
-		{says: "is not a reason", args: []string{"rejects", "replay", "--reason", "bad"}},
+		{want: "expected one of"},
+		{want: "expected one of", args: []string{"team"}},
+		{want: "unexpected argument", args: []string{"teams"}},
+		{want: "unknown flag --nam", args: []string{"team", "create", "--nam", "x"}},
+		{want: "--database-url (DATABASE_URL) is missing", env: map[string]string{"DATABASE_URL": ""}, args: []string{"team", "list"}},
+		{want: "--database-url (DATABASE_URL) is not a URL of a PostgreSQL database", args: []string{"team", "list", "--database-url", "mysql://user:secret@db/x"}},
+		{want: "--database-url (DATABASE_URL) is not a URL of a PostgreSQL database", args: []string{"team", "list", "--database-url", "postgres://user:secret@db/x?sslmode=perhaps"}},
+		{want: "--database-url (DATABASE_URL) is not a URL", env: map[string]string{"DATABASE_URL": "user:secret"}, args: []string{"migrate", "up"}},
+		{want: "--database-url (DATABASE_URL)", env: map[string]string{"DATABASE_URL": ""}, args: []string{"api"}},
+		{want: "--api-addr (API_ADDR) is not an address", env: map[string]string{"API_ADDR": "80"}, args: []string{"api"}},
+		{want: "--ops-addr (OPS_ADDR) is not an address", args: []string{"api", "--ops-addr", "localhost"}},
+		{want: "--public-url (PUBLIC_URL) must not end in /v1", env: map[string]string{"PUBLIC_URL": "https://a.example/v1"}, args: []string{"api"}},
+		{want: "--docs-url (DOCS_URL)", args: []string{"api", "--docs-url", "docs"}},
+		{want: "--log-level (LOG_LEVEL) must be one of", env: map[string]string{"LOG_LEVEL": "loud"}, args: []string{"api"}},
+		{want: "--nats-url (NATS_URL) is missing", env: map[string]string{"NATS_URL": ""}, args: []string{"ingest"}},
+		{want: "--nats-url (NATS_URL) is not a URL of NATS", args: []string{"upload", "--nats-url", "http://user:secret@queue"}},
+		{want: "--ingest-addr (INGEST_ADDR) is not an address", env: map[string]string{"INGEST_ADDR": "x:y"}, args: []string{"ingest"}},
+		{want: "--no-worker (NO_WORKER)", env: map[string]string{"NO_WORKER": "true"}, args: []string{"ingest", "--no-receiver"}},
+		{want: "--no-worker (NO_WORKER)", env: map[string]string{"NO_WORKER": "perhaps"}, args: []string{"ingest"}},
+		{want: "--stream-replicas (STREAM_REPLICAS)", env: map[string]string{"STREAM_REPLICAS": "x"}, args: []string{"ingest"}},
+		{want: "--stream-replicas (STREAM_REPLICAS) must be 1, 3 or 5", args: []string{"upload", "--stream-replicas", "2"}},
+		{want: "--stream-max-bytes (STREAM_MAX_BYTES)", args: []string{"stream", "replay", "--stream-max-bytes", "8GB"}},
+		{want: "--stream-keep (STREAM_KEEP)", env: map[string]string{"STREAM_KEEP": "7"}, args: []string{"ingest"}},
+		{want: "--since", args: []string{"stream", "replay", "--since", "yesterday"}},
+		{want: "--limit must be a whole number from 1 to 100000", args: []string{"rejects", "list", "--limit", "0"}},
+		{want: "--limit must be a whole number from 1 to 100000", args: []string{"rejects", "list", "--limit", "100001"}},
+		{want: "--limit", args: []string{"rejects", "list", "--limit", "many"}},
+		{want: "is not a reason. The reasons are not_parsable,", args: []string{"rejects", "list", "--reason", "bad"}},
+		{want: "is not an id", args: []string{"rejects", "list", "--team", "x"}},
+		{want: "is not a hardware id", args: []string{"rejects", "list", "--hardware-id", "x"}},
+		{want: "is not a UTC time", args: []string{"rejects", "list", "--since", "2026-01-01"}},
+		{want: "is not an id", args: []string{"rejects", "show", "x"}},
+		{want: "is not an id", args: []string{"rejects", "replay", unknown, "x"}},
+		{want: "Specify the rejects", args: []string{"rejects", "replay"}},
+		{want: "is not a reason", args: []string{"rejects", "replay", "--reason", "bad"}},
 	}
 	for _, test := range tests {
 		env := maps.Clone(environment)
 		maps.Copy(env, test.env)
 		r := execute(t, env, nil, test.args...)
 		require.Equal(t, exitUsage, r.code, "%v: %s", test.args, r.err)
-		require.Contains(t, r.err, test.says, "%v", test.args)
+		require.Contains(t, r.err, test.want, "%v", test.args)
 		require.NotContains(t, r.err, "secret", "%v", test.args)
 		require.Empty(t, r.out, "%v", test.args)
 	}
 }
 
-// Nothing listens on port 1.
-func TestServersThatAreAwayFailTheCommand(t *testing.T) {
+// TestServerUnavailable uses port 1, on which nothing listens.
+func TestUnavailableServers(t *testing.T) {
 	t.Parallel()
 	env := map[string]string{
 		"DATABASE_URL": "postgres://user:secret@127.0.0.1:1/x", "NATS_URL": "nats://user:secret@127.0.0.1:1",
@@ -107,7 +107,7 @@ func TestServersThatAreAwayFailTheCommand(t *testing.T) {
 	}
 }
 
-func TestFlagWinsOverTheEnvironment(t *testing.T) {
+func TestFlagOverridesEnvironment(t *testing.T) {
 	t.Parallel()
 	o := newOperator(t)
 	url := o.environment["DATABASE_URL"]
@@ -116,7 +116,7 @@ func TestFlagWinsOverTheEnvironment(t *testing.T) {
 	require.Equal(t, exitFailure, execute(t, env, nil, "team", "list").code)
 }
 
-func TestAnInterruptEndsACommand(t *testing.T) {
+func TestInterrupt(t *testing.T) {
 	t.Parallel()
 	o := newOperator(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -127,12 +127,12 @@ func TestAnInterruptEndsACommand(t *testing.T) {
 	require.Contains(t, stderr.String(), "Interrupted.")
 }
 
-// brokenPipe is a reader that went away.
+// brokenPipe is an output whose reader is gone.
 type brokenPipe struct{}
 
 func (brokenPipe) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
 
-func TestAnOutputThatCannotBeWrittenIsAFailure(t *testing.T) {
+func TestBrokenOutput(t *testing.T) {
 	t.Parallel()
 	code := run(t.Context(), []string{"version"}, func(string) string { return "" }, nil, brokenPipe{}, io.Discard)
 	require.Equal(t, exitFailure, code)

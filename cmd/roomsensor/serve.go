@@ -5,26 +5,38 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"roomsensor/internal/app"
 	"roomsensor/internal/config"
+	"roomsensor/internal/process"
+	"roomsensor/internal/service"
 )
 
-// process is what a process gets from its terminal: a log of JSON lines.
-func (t *terminal) process(level config.Log) app.Process {
+// process returns the options of a process that logs JSON Lines to stderr.
+func (t *terminal) process(level config.Log) process.Options {
 	log := zerolog.New(t.stderr).Level(level.Level()).With().Timestamp().Logger()
-	return app.Process{Log: log, Version: currentVersion()}
+	return process.Options{Log: log, Version: currentVersion()}
 }
 
 type apiCmd struct{ config.API }
 
-// Run carries the command out.
+// Run serves the API until the command is interrupted.
 func (c *apiCmd) Run(ctx context.Context, t *terminal) error {
-	return app.RunAPI(ctx, c.API, t.process(c.Log))
+	return service.RunAPI(ctx, c.API, t.process(c.Log))
 }
 
 type ingestCmd struct{ config.Ingest }
 
-// Run carries the command out.
+// Run receives and stores uploads until the command is interrupted.
 func (c *ingestCmd) Run(ctx context.Context, t *terminal) error {
-	return app.RunIngest(ctx, c.Ingest, t.process(c.Log))
+	return service.RunIngest(ctx, c.Ingest, t.process(c.Log))
+}
+
+type healthcheckCmd struct{ config.Ops }
+
+// Run prints the readiness of a process; it fails if the process is not ready.
+func (c *healthcheckCmd) Run(ctx context.Context, t *terminal) error {
+	readiness, err := process.Healthcheck(ctx, c.Ops)
+	if err != nil {
+		return err
+	}
+	return printJSON(t.stdout, readiness)
 }

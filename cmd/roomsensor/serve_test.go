@@ -11,14 +11,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"roomsensor/internal/dbtest"
-	"roomsensor/internal/natstest"
+	"roomsensor/test/dbtest"
+	"roomsensor/test/natstest"
+	"roomsensor/test/proctest"
 )
 
-// bearable bounds every wait for a process.
-const bearable = 30 * time.Second
+// waitTimeout bounds every wait for a process.
+const waitTimeout = 30 * time.Second
 
-// output is what a process writes while a test reads it.
+// output can be read while a process writes it.
 type output struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -36,16 +37,15 @@ func (o *output) String() string {
 	return o.text.String()
 }
 
-// freeAddress is an address of this machine that nothing listens on.
+// freeAddress returns an address of this machine on which nothing listens.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	address, err := proctest.FreeAddress()
 	require.NoError(t, err)
-	defer func() { require.NoError(t, l.Close()) }()
-	return l.Addr().String()
+	return address
 }
 
-func TestProcessesServeUntilTheyAreTold(t *testing.T) {
+func TestServeUntilInterrupted(t *testing.T) {
 	t.Parallel()
 	servers := map[string]string{"DATABASE_URL": dbtest.New(t).URL, "NATS_URL": natstest.New(t).URL}
 	for _, args := range [][]string{
@@ -66,7 +66,7 @@ func TestProcessesServeUntilTheyAreTold(t *testing.T) {
 		require.Eventually(t, func() bool {
 			r := execute(t, env, nil, "healthcheck")
 			return r.code == exitOK && r.out == `{"status":"ready","missing":[]}`+"\n"
-		}, bearable, 20*time.Millisecond, "%v: %s", args, log.String())
+		}, waitTimeout, 20*time.Millisecond, "%v: %s", args, log.String())
 		stop()
 		require.Equal(t, exitOK, <-code, log.String())
 		require.Empty(t, stdout.String(), "logs go to stderr")
@@ -74,7 +74,7 @@ func TestProcessesServeUntilTheyAreTold(t *testing.T) {
 	}
 }
 
-func TestHealthcheckSaysWhatIsMissing(t *testing.T) {
+func TestHealthcheckNotReady(t *testing.T) {
 	t.Parallel()
 	env := map[string]string{"DATABASE_URL": "postgres://user:secret@127.0.0.1:1/x", "OPS_ADDR": freeAddress(t)}
 	ctx, stop := context.WithCancel(t.Context())
@@ -86,13 +86,13 @@ func TestHealthcheckSaysWhatIsMissing(t *testing.T) {
 	require.Eventually(t, func() bool {
 		r := execute(t, env, nil, "healthcheck")
 		return r.code == exitFailure && strings.Contains(r.err, `{"name":"database","reason":"does not answer"}`)
-	}, bearable, 20*time.Millisecond)
+	}, waitTimeout, 20*time.Millisecond)
 	stop()
 	require.Equal(t, exitOK, <-code)
 	require.NotContains(t, log.String(), "secret")
 }
 
-func TestProcessWhoseAddressIsTakenFails(t *testing.T) {
+func TestServeAddressInUse(t *testing.T) {
 	t.Parallel()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -2,24 +2,47 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"os"
 
-	"roomsensor/internal/app"
+	"roomsensor/internal/admin"
 	"roomsensor/internal/config"
 )
 
+type uploadCmd struct {
+	config.Queue
+	config.Stream
+	File string `arg:"" default:"-" help:"JSON Lines of uploads; - is standard input." optional:""`
+}
+
+// Run publishes uploads and prints a receipt for each line.
+func (c *uploadCmd) Run(ctx context.Context, t *terminal) error {
+	in := t.stdin
+	if c.File != "-" {
+		file, err := os.Open(c.File)
+		if err != nil {
+			return fmt.Errorf("reading uploads: %w", err)
+		}
+		defer func() { _ = file.Close() }()
+		in = file
+	}
+	receipts := func(receipt admin.Receipt) error { return printJSON(t.stdout, receipt) }
+	return admin.Upload(ctx, c.Queue, c.Stream, in, receipts)
+}
+
 type streamCmd struct {
-	Replay streamReplayCmd `cmd:"" help:"Give what the stream holds to the workers again, after a restore of the database."`
+	Replay streamReplayCmd `cmd:"" help:"Process the stream again, after a restore of the database."`
 }
 
 type streamReplayCmd struct {
 	config.Queue
 	config.Stream
-	Since *instant `help:"Only what arrived at this time or later; everything by default." placeholder:"TIME"`
+	Since *instant `help:"Only messages that arrived at this time or later." implied:"all" placeholder:"TIME"`
 }
 
-// Run carries the command out.
+// Run makes the workers process the stream again.
 func (c *streamReplayCmd) Run(ctx context.Context, t *terminal) error {
-	replay, err := app.ReplayStream(ctx, c.Queue, c.Stream, c.Since.optional())
+	replay, err := admin.ReplayStream(ctx, c.Queue, c.Stream, c.Since.optional())
 	if err != nil {
 		return err
 	}

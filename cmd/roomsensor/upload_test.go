@@ -15,11 +15,11 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
-	"roomsensor/internal/natstest"
 	"roomsensor/internal/queue"
+	"roomsensor/test/natstest"
 )
 
-// stream is what a test sees of the queue from outside.
+// stream returns the stream of uploads.
 func stream(t *testing.T, url string) jetstream.Stream {
 	t.Helper()
 	conn, err := nats.Connect(url)
@@ -32,7 +32,7 @@ func stream(t *testing.T, url string) jetstream.Stream {
 	return s
 }
 
-// receipts reads what upload printed.
+// receipts parses the output of upload.
 func receipts(t *testing.T, out string) (list []map[string]any) {
 	t.Helper()
 	for lines := bufio.NewScanner(strings.NewReader(out)); lines.Scan(); {
@@ -69,37 +69,37 @@ func TestUpload(t *testing.T) {
 	require.Equal(t, exitOK, execute(t, env, strings.NewReader(""), "upload", "-").code)
 }
 
-func TestUploadGoesOnPastABadLine(t *testing.T) {
+func TestUploadInvalidLine(t *testing.T) {
 	t.Parallel()
 	env := map[string]string{"NATS_URL": natstest.New(t).URL}
-	good := `{"hardware_id":"dev:1","readings":[]}` + "\n"
+	valid := `{"hardware_id":"dev:1","readings":[]}` + "\n"
 	large := `{"hardware_id":"dev:1","readings":[` + strings.Repeat(" ", 1_000_000) + `]}`
-	for bad, says := range map[string]string{
-		`{"hardware_id":"dev:1"}`:               "It has no array readings.",
-		`{"hardware_id":"1","readings":[]}`:     "It has no hardware_id",
+	for invalid, want := range map[string]string{
+		`{"hardware_id":"dev:1"}`:               "readings is missing or is not an array.",
+		`{"hardware_id":"1","readings":[]}`:     "hardware_id must be dev:",
 		`[]`:                                    "It is not a JSON object.",
 		`{"hardware_id":"dev:1","readings":[]`:  "It ends before its JSON object does.",
 		large:                                   "bytes",
 		large + strings.Repeat(" ", 10_000_000): "Send the readings in several uploads.",
 		`{"hardware_id":"dev:1","readings":[` + strings.Repeat("0,", 10_000) + `0]}`: "at most 10000",
 	} {
-		r := execute(t, env, strings.NewReader(good+good+bad+"\n"+good), "upload")
+		r := execute(t, env, strings.NewReader(valid+valid+invalid+"\n"+valid), "upload")
 		require.Equal(t, exitFailure, r.code)
-		require.Contains(t, r.err, "Some lines were not taken; their receipts say why.")
+		require.Contains(t, r.err, "Some lines were refused; their receipts say why.")
 		list := receipts(t, r.out)
 		require.Len(t, list, 4, "a receipt for every line")
 		for i, receipt := range list {
 			require.InDelta(t, i+1, receipt["line"], 0)
 			require.Equal(t, i == 2, receipt["stream_sequence"] == nil)
 		}
-		require.Contains(t, list[2]["error"], says)
+		require.Contains(t, list[2]["error"], want)
 	}
 	r := execute(t, env, nil, "upload", filepath.Join(t.TempDir(), "missing"))
 	require.Equal(t, exitFailure, r.code)
 	require.Contains(t, r.err, "no such file")
 }
 
-func TestUploadToAFullStreamSaysWhatIsStored(t *testing.T) {
+func TestUploadFullStream(t *testing.T) {
 	t.Parallel()
 	env := map[string]string{"NATS_URL": natstest.New(t).URL, "STREAM_MAX_BYTES": "16MiB"}
 	var input bytes.Buffer
@@ -108,7 +108,7 @@ func TestUploadToAFullStreamSaysWhatIsStored(t *testing.T) {
 	}
 	r := execute(t, env, &input, "upload")
 	require.Equal(t, exitFailure, r.code)
-	require.Contains(t, r.err, "The queue took no more.")
+	require.Contains(t, r.err, "The queue is full or unavailable.")
 	stored, unconfirmed := 0, 0
 	for _, receipt := range receipts(t, r.out) {
 		if receipt["stream_sequence"] == nil {

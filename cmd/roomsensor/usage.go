@@ -10,27 +10,34 @@ import (
 	"roomsensor/internal/config"
 )
 
-// usageError is a value that a command cannot work with, however the world is.
+// The tags of flags beside those of kong.
+const (
+	// settingTag marks a flag that can also be set by an environment variable with its name.
+	settingTag = "setting"
+	// impliedTag describes the default of a flag whose value is computed if it is not given.
+	impliedTag = "implied"
+)
+
+// usageError is an invalid value or combination of flags.
 type usageError string
 
 func (e usageError) Error() string { return string(e) }
 
 func usagef(format string, args ...any) error { return usageError(fmt.Sprintf(format, args...)) }
 
-// isUsage reports whether the command line, not the world, is at fault.
+// isUsage reports whether an error is a usage error: the parser, a command or the configuration refused a value.
 func isUsage(err error) bool {
-	_, unparsed := errors.AsType[*kong.ParseError](err)
-	_, senseless := errors.AsType[usageError](err)
-	_, unusable := errors.AsType[*config.ValueError](err)
-	return unparsed || senseless || unusable
+	_, parse := errors.AsType[*kong.ParseError](err)
+	_, usage := errors.AsType[usageError](err)
+	_, value := errors.AsType[*config.ValueError](err)
+	return parse || usage || value
 }
 
-// explained leaves out what the parser puts before a problem of the
-// configuration, which names its flag itself, and names the variable beside a
-// setting's flag.
-func explained(err error) error {
-	if problem, ok := errors.AsType[*config.ValueError](err); ok {
-		return problem
+// usageMessage rewrites an error of the parser: it removes the prefix of a ValueError, which names its flag itself, and
+// adds the environment variable to the name of a setting's flag.
+func usageMessage(err error) error {
+	if value, ok := errors.AsType[*config.ValueError](err); ok {
+		return value
 	}
 	parse, ok := errors.AsType[*kong.ParseError](err)
 	if !ok {
@@ -45,13 +52,13 @@ func explained(err error) error {
 	return err
 }
 
-// errHelpShown ends a command line that asked for help.
+// errHelpShown ends a command line with --help.
 var errHelpShown = errors.New("help was shown")
 
-// helpFlag shows the help of the command that it stands behind.
+// helpFlag shows the help of the command before it.
 type helpFlag bool
 
-// BeforeReset is called once the command is known and before anything is required.
+// BeforeReset is called by kong once the command is known and before required flags are checked.
 func (helpFlag) BeforeReset(command *kong.Context) error {
 	if err := command.PrintUsage(false); err != nil {
 		return fmt.Errorf("showing help: %w", err)
@@ -59,11 +66,7 @@ func (helpFlag) BeforeReset(command *kong.Context) error {
 	return errHelpShown
 }
 
-// settingTag marks the flags that have an environment variable of the same name.
-const settingTag = "setting"
-
-// environment gives settings their value from the environment; a flag on the
-// command line wins. An empty variable counts as none.
+// environment reads settings from the environment. A flag takes precedence, and an empty variable is ignored.
 func (t *terminal) environment() kong.Resolver {
 	return kong.ResolverFunc(func(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 		if !flag.Tag.Has(settingTag) {
@@ -76,18 +79,20 @@ func (t *terminal) environment() kong.Resolver {
 	})
 }
 
-// describe adds to the help of a flag its default and, where it is a setting,
-// its variable.
-func describe(value *kong.Value) string {
-	var more []string
-	if value.HasDefault && !value.IsBool() {
-		more = append(more, "default "+value.Default)
+// flagHelp returns the help of a flag with its default and its environment variable.
+func flagHelp(value *kong.Value) string {
+	var details []string
+	switch {
+	case value.Tag.Has(impliedTag):
+		details = append(details, "default: "+value.Tag.Get(impliedTag))
+	case value.HasDefault && !value.IsBool():
+		details = append(details, "default: "+value.Default)
 	}
 	if value.Tag.Has(settingTag) {
-		more = append(more, "$"+config.Variable(value.Name))
+		details = append(details, "$"+config.Variable(value.Name))
 	}
-	if len(more) == 0 {
+	if len(details) == 0 {
 		return value.Help
 	}
-	return strings.TrimSuffix(value.Help, ".") + " (" + strings.Join(more, ", ") + ")."
+	return strings.TrimSuffix(value.Help, ".") + " (" + strings.Join(details, ", ") + ")."
 }

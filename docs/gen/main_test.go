@@ -8,9 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The documents say what the table of codes says (decision 35); where this
-// fails, run go generate ./docs.
-func TestDocumentsAreUpToDate(t *testing.T) {
+// If it fails, run go generate ./docs (decision 35 a).
+func TestDocuments(t *testing.T) {
 	t.Parallel()
 	for name, errors := range documents {
 		text, err := os.ReadFile("../" + name)
@@ -21,7 +20,7 @@ func TestDocumentsAreUpToDate(t *testing.T) {
 	}
 }
 
-func TestRunUpdatesTheDocuments(t *testing.T) {
+func TestRun(t *testing.T) {
 	original := map[string]string{}
 	for name := range documents {
 		text, err := os.ReadFile("../" + name)
@@ -42,7 +41,7 @@ func TestRunUpdatesTheDocuments(t *testing.T) {
 	}
 }
 
-func TestRunSaysWhatIsMissing(t *testing.T) {
+func TestRunErrors(t *testing.T) {
 	t.Chdir(t.TempDir())
 	var stderr strings.Builder
 	require.Equal(t, 1, run(&stderr))
@@ -50,11 +49,11 @@ func TestRunSaysWhatIsMissing(t *testing.T) {
 
 	_, err := replacePart("no marks", "codes", "")
 	require.ErrorContains(t, err, "Begin of codes")
-	_, err = replacePart("    # Begin of codes: made from roomsensor.Codes by go generate ./docs.\n", "codes", "")
+	_, err = replacePart("    # Begin of codes: generated from roomsensor.Codes by go generate ./docs.\n", "codes", "")
 	require.ErrorContains(t, err, "End of codes")
 }
 
-func TestQuoteEscapesTheQuote(t *testing.T) {
+func TestQuote(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, `'It is not your request''s fault: "x".'`, quote(`It is not your request's fault: "x".`))
 }

@@ -8,7 +8,7 @@ import (
 	"roomsensor/internal/roomsensor"
 )
 
-// document is what a document says of errors.
+// document holds the errors of one OpenAPI document.
 type document struct {
 	Codes     []roomsensor.CodeInfo
 	Responses []response
@@ -18,15 +18,15 @@ type document struct {
 type response struct {
 	Name     string
 	Status   int
-	Codes    []roomsensor.Code // those that may come with the status
-	Params   []string          // what error.param may be, where that is a short list
-	Examples []string          // of components.examples
+	Codes    []roomsensor.Code // codes of this response
+	Params   []string          // values of error.param, if they are a short list
+	Examples []string          // names in components.examples
 	Headers  []header
-	NoBody   bool // of HEAD
+	NoBody   bool // true for HEAD
 }
 
-// header names one of components.headers. Without a component it is a RateLimit
-// header that only a request with a known key has.
+// header names an entry of components.headers. Without a component, it is a RateLimit header that only a response to a
+// request with a valid key has.
 type header struct{ Name, Component string }
 
 var (
@@ -43,7 +43,7 @@ var (
 	secret = []header{{"Cache-Control", "CacheControl"}, {"Referrer-Policy", "ReferrerPolicy"}}
 )
 
-// answer makes a response out of codes; its status is theirs.
+// answer returns a response with the codes, and with their status.
 func answer(name string, headers []header, codes ...roomsensor.Code) response {
 	r := response{Name: name, Status: codes[0].Status(), Codes: codes, Headers: headers}
 	for _, code := range codes {
@@ -62,7 +62,7 @@ func (r response) with(name, component string) response {
 	return r
 }
 
-// onCSV is the response under the path of the export (decision 26).
+// onCSV returns the response under the path of the export, with the headers of decision 26 b.
 func (r response) onCSV() response {
 	r.Headers = slices.Concat(r.Headers, secret)
 	if !strings.HasPrefix(r.Name, "CSV") {
@@ -71,19 +71,19 @@ func (r response) onCSV() response {
 	return r
 }
 
-// onHead is the response to HEAD, which has no body.
+// onHead returns the response to HEAD, which has no body.
 func (r response) onHead() response {
 	r.Name = "Head" + r.Name
 	r.NoBody = true
 	return r
 }
 
-// HasParam reports whether error.param may be other than null (decision 34).
+// HasParam reports whether error.param can be other than null (decision 34 e).
 func (r response) HasParam() bool {
 	return slices.ContainsFunc(r.Codes, func(c roomsensor.Code) bool { return c.Info().Param != "" })
 }
 
-// Description says what the status means and which codes come with it.
+// Description returns the meaning of the status and the codes.
 func (r response) Description() string {
 	codes := make([]string, len(r.Codes))
 	for i, code := range r.Codes {
@@ -92,17 +92,17 @@ func (r response) Description() string {
 	return meanings[r.Status] + " " + strings.Join(codes, ", ") + "."
 }
 
-// meanings words the status summary of spec 7.
+// meanings describes the statuses of spec 7.
 var meanings = map[int]string{
-	http.StatusBadRequest:            "The input is refused:",
+	http.StatusBadRequest:            "The input is rejected:",
 	http.StatusUnauthorized:          "Authentication failed:",
-	http.StatusForbidden:             "The key lacks the scope:",
+	http.StatusForbidden:             "The key lacks the required scope:",
 	http.StatusNotFound:              "It does not exist, or is not the team's:",
-	http.StatusMethodNotAllowed:      "The path does not take the method:",
-	http.StatusRequestEntityTooLarge: "It is too large:",
-	http.StatusUnprocessableEntity:   "The Idempotency-Key came with a different body before:",
+	http.StatusMethodNotAllowed:      "The path does not support the method:",
+	http.StatusRequestEntityTooLarge: "The body or the result is too large:",
+	http.StatusUnprocessableEntity:   "The Idempotency-Key was already used with a different body:",
 	http.StatusTooManyRequests:       "More than 600 requests in 10 minutes:",
-	http.StatusInternalServerError:   "The service failed; try again with exponential backoff:",
+	http.StatusInternalServerError:   "The service failed; retry with exponential backoff:",
 	http.StatusNotImplemented:        "Reserved for a later version; do not retry:",
-	http.StatusServiceUnavailable:    "The service cannot answer right now:",
+	http.StatusServiceUnavailable:    "The service is overloaded or its storage is unavailable:",
 }

@@ -8,13 +8,13 @@ import (
 	"roomsensor/internal/roomsensor"
 )
 
-// documents lists the documents and the responses of each.
+// documents holds the errors of each OpenAPI document.
 var documents = map[string]document{
 	"openapi.yaml":  {codesOf(false), apiResponses()},
 	"receiver.yaml": {codesOf(true), receiverResponses()},
 }
 
-// The responses that every operation of the API has.
+// Responses of every operation of the API.
 var (
 	unauthorized = answer("Unauthorized", []header{requestID},
 		roomsensor.CodeAPIKeyMissing, roomsensor.CodeAPIKeyInvalid,
@@ -29,7 +29,7 @@ func apiResponses() []response {
 	return slices.Concat(readResponses(), csvResponses(), patchResponses(), pathResponses())
 }
 
-// readResponses are those of the JSON operations, for GET and for HEAD.
+// readResponses returns the responses of the JSON operations, for GET and HEAD.
 func readResponses() []response {
 	both := []response{
 		answer("BadRequest", counted, roomsensor.CodeValidationFailed),
@@ -49,11 +49,11 @@ func readResponses() []response {
 	return withHead(both)
 }
 
-// csvResponses are those of the export, for GET and for HEAD.
+// csvResponses returns the responses of the export, for GET and HEAD.
 func csvResponses() []response {
 	notFound := answer("NotFound", counted, roomsensor.CodeDeviceNotFound, roomsensor.CodeAssignmentNotFound).
 		params("devices", "assignment_id")
-	notFound.Examples[0] = "device_not_found_in_devices" // The table's example is of the path.
+	notFound.Examples[0] = "device_not_found_in_devices" // The example in the table is for device_id.
 	both := []response{
 		answer("BadRequest", counted, roomsensor.CodeValidationFailed,
 			roomsensor.CodeTimeRangeInvalid, roomsensor.CodeTimeRangeTooWide),
@@ -67,10 +67,10 @@ func csvResponses() []response {
 	return withHead(both)
 }
 
-// patchResponses are those that only PATCH has.
+// patchResponses returns the responses that only PATCH has.
 func patchResponses() []response {
 	reused := answer("IdempotencyKeyReused", counted, roomsensor.CodeValidationFailed).params("Idempotency-Key")
-	reused.Status = http.StatusUnprocessableEntity // spec 8, idempotency rule 3.
+	reused.Status = http.StatusUnprocessableEntity // spec 8, idempotency, rule 3.
 	reused.Examples = []string{"idempotency_key_reused"}
 	return []response{
 		answer("InsufficientScope", counted, roomsensor.CodeInsufficientScope),
@@ -80,7 +80,7 @@ func patchResponses() []response {
 	}
 }
 
-// pathResponses are of no operation: the paths and methods that do not exist.
+// pathResponses returns the responses for paths and methods that do not exist.
 func pathResponses() []response {
 	return []response{
 		answer("NotFound", []header{requestID}, roomsensor.CodeNotFound),
@@ -109,19 +109,19 @@ func withHead(responses []response) []response {
 	return all
 }
 
-// codesOf keeps the codes of the receiver, or those of the API, in the order of
-// the table. The receiver shares some of the API's.
+// codesOf returns the codes of the receiver or of the API, in the order of the table. The receiver shares some codes
+// with the API.
 func codesOf(receiver bool) []roomsensor.CodeInfo {
 	var codes []roomsensor.CodeInfo
 	for _, info := range roomsensor.Codes {
-		if receiver == isReceivers(info.Code) || receiver && slices.Contains(sharedCodes, info.Code) {
+		if receiver == isReceiverCode(info.Code) || receiver && slices.Contains(sharedCodes, info.Code) {
 			codes = append(codes, info)
 		}
 	}
 	return codes
 }
 
-func isReceivers(code roomsensor.Code) bool { return strings.HasPrefix(string(code), "ingest_") }
+func isReceiverCode(code roomsensor.Code) bool { return strings.HasPrefix(string(code), "ingest_") }
 
 var sharedCodes = []roomsensor.Code{
 	roomsensor.CodeValidationFailed, roomsensor.CodeRequestTooLarge, roomsensor.CodeNotFound,

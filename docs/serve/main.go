@@ -1,5 +1,5 @@
-// Serve serves the pages of the documentation on this machine, without a database: for who writes them.
-// `go tool task docs` calls it. The address goes to stdout, everything else to stderr.
+// Serve serves the documentation locally, without a database, for its authors. `go tool task docs` runs it. It prints
+// the address to stdout and everything else to stderr.
 package main
 
 import (
@@ -23,17 +23,17 @@ func main() {
 	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	if err != nil && !errors.Is(err, flag.ErrHelp) {
-		_, _ = fmt.Fprintln(os.Stderr, "docs:", err) // There is nowhere else to say it.
+		_, _ = fmt.Fprintln(os.Stderr, "docs:", err) // There is no better place to report it.
 		os.Exit(1)
 	}
 }
 
-// run serves until ctx ends. It prints the address once it listens.
+// run serves until ctx ends. It prints the address as soon as it listens.
 func run(ctx context.Context, args []string, out, log io.Writer) error {
 	flags := flag.NewFlagSet("docs", flag.ContinueOnError)
 	flags.SetOutput(log)
-	address := flags.String("addr", "127.0.0.1:0", "`ADDRESS` to listen on; port 0 is any that is free")
-	api := flags.String("api", "http://127.0.0.1:8080", "`URL` of the API that the pages name, without /v1")
+	address := flags.String("addr", "127.0.0.1:0", "`ADDRESS` to listen on; port 0 means any free port")
+	api := flags.String("api", "http://127.0.0.1:8080", "base `URL` of the API in the pages, without /v1")
 	if err := flags.Parse(args); err != nil {
 		return err //nolint:wrapcheck // It names the flag.
 	}
@@ -46,15 +46,15 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	_, _ = fmt.Fprintln(out, url) // Whoever closed stdout knows the address.
+	_, _ = fmt.Fprintln(out, url) // A caller that closed stdout does not need it.
 	return serve(ctx, listener, pages)
 }
 
-// handler refuses other methods, as the router of the API does.
+// handler returns 405 for methods other than GET and HEAD, like the router of the API.
 func handler(o docs.Options) (http.Handler, error) {
 	pages, err := docs.Handler(o)
 	if err != nil {
-		return nil, fmt.Errorf("making the pages: %w", err)
+		return nil, fmt.Errorf("rendering the pages: %w", err)
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /docs", pages)
@@ -64,7 +64,7 @@ func handler(o docs.Options) (http.Handler, error) {
 
 func serve(ctx context.Context, listener net.Listener, pages http.Handler) error {
 	server := &http.Server{Handler: pages, ReadHeaderTimeout: 5 * time.Second}
-	// Pages are in memory: there is nothing to wait for.
+	// The pages are in memory, so there is nothing to wait for.
 	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serving: %w", err)

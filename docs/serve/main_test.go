@@ -14,8 +14,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// The address that is printed answers at once, and the pages lead to it.
-func TestRunServesUntilItIsStopped(t *testing.T) {
+func TestRun(t *testing.T) {
 	t.Parallel()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -59,7 +58,7 @@ func TestRunServesUntilItIsStopped(t *testing.T) {
 	require.NoError(t, <-ended)
 }
 
-func TestRunNamesWhatCannotBeDone(t *testing.T) {
+func TestRunErrors(t *testing.T) {
 	t.Parallel()
 	require.ErrorContains(t, run(t.Context(), []string{"-addr", "127.0.0.1:none"}, io.Discard, io.Discard), "listening")
 	require.Error(t, run(t.Context(), []string{"-port", "1"}, io.Discard, io.Discard))

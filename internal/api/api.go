@@ -1,7 +1,10 @@
 package api
 
 import (
+	"cmp"
+	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -10,33 +13,36 @@ import (
 	"github.com/rs/zerolog"
 
 	"roomsensor/internal/cursor"
+	"roomsensor/internal/httpedge"
 )
 
-// The exports that run at once, unless configured otherwise: the least that
-// decision 32 allows.
+// The default limits of exports that run at the same time: the smallest that decision 32 allows.
 const (
 	defaultExportsPerKey = 4
 	defaultExports       = 8
 )
 
-// Config is what the API is told from outside.
+// readTimeout limits the reading of a whole request. Only a PATCH has a body, of at most 64 KiB.
+const readTimeout = 15 * time.Second
+
+// Config is the configuration of the API.
 type Config struct {
-	DocsURL       string                // the docs pages, where error.doc_url points; without a slash at its end
-	CursorSecret  []byte                // cursor.SecretBytes, the same on every replica
-	ExportsPerKey int                   // CSV exports of one key at once; 0 is 4
-	Exports       int                   // CSV exports in all at once; 0 is 8
-	SnapshotAge   time.Duration         // what /devices/current may lag; 0 is a second, less reads for every request
-	Docs          http.Handler          // serves /docs and what is below it, without a key
-	Now           func() time.Time      // nil is time.Now
-	Log           zerolog.Logger        // one line a request
-	Metrics       prometheus.Registerer // nil keeps the metrics unregistered
+	DocsURL       string                // URL of the docs pages, for error.doc_url
+	CursorSecret  []byte                // cursor.SecretBytes bytes, the same on every replica
+	ExportsPerKey int                   // CSV exports of one key at the same time; 0 means 4
+	Exports       int                   // CSV exports of all keys at the same time; 0 means 8
+	SnapshotAge   time.Duration         // maximum lag of /devices/current; 0 means 1 s, negative means no cache
+	Docs          http.Handler          // serves /docs and the paths below it, without a key
+	Now           func() time.Time      // nil means time.Now
+	Log           zerolog.Logger        // gets one line per request
+	Metrics       prometheus.Registerer // nil means that the metrics are not registered
 }
 
 type server struct {
 	backend Backend
-	keys    *keyring
-	rate    *throttle
-	exports *slots
+	keys    *httpedge.Authenticator
+	rate    *rateLimiter
+	exports *httpedge.ConcurrencyLimiter
 	current *snapshots
 	cursors *cursor.Sealer
 	metrics *metrics
@@ -45,7 +51,7 @@ type server struct {
 	log     zerolog.Logger
 }
 
-// New builds the handler of the public listener.
+// New returns the handler of the public listener.
 func New(cfg Config, backend Backend) (http.Handler, error) {
 	cursors, err := cursor.NewSealer(cfg.CursorSecret)
 	if err != nil {
@@ -58,11 +64,13 @@ func New(cfg Config, backend Backend) (http.Handler, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
+	keys := httpedge.NewKeyCache(backend.APIKey, cfg.Now)
 	s := &server{
 		backend: backend,
-		keys:    newKeyring(backend, cfg.Now),
-		rate:    newThrottle(backend, cfg.Now),
-		exports: newSlots(orDefault(cfg.ExportsPerKey, defaultExportsPerKey), orDefault(cfg.Exports, defaultExports)),
+		keys:    httpedge.NewAuthenticator(keys, httpedge.APIKeyCodes(), cfg.Now),
+		rate:    newRateLimiter(backend, cfg.Now),
+		exports: httpedge.NewConcurrencyLimiter(
+			cmp.Or(cfg.ExportsPerKey, defaultExportsPerKey), cmp.Or(cfg.Exports, defaultExports)),
 		current: newSnapshots(backend, cfg.Now, cfg.SnapshotAge),
 		cursors: cursors,
 		metrics: metrics,
@@ -73,23 +81,64 @@ func New(cfg Config, backend Backend) (http.Handler, error) {
 	return s.router(cfg.Docs), nil
 }
 
-func orDefault(n, otherwise int) int {
-	if n > 0 {
-		return n
-	}
-	return otherwise
+// NewServer returns the server of the public listener, which must be an httpedge.IdleListener.
+func NewServer(handler http.Handler, log zerolog.Logger) *http.Server {
+	server := httpedge.NewServer(handler, log)
+	server.ReadTimeout = readTimeout
+	server.DisableGeneralOptionsHandler = true // OPTIONS * is an unknown path like any other.
+	return server
 }
 
 func (s *server) router(docs http.Handler) http.Handler {
 	e := echo.New()
-	e.Logger.SetOutput(s.log) // Echo itself reports nothing but broken use of it.
+	e.Logger.SetOutput(s.log) // Echo logs only its own misuse.
 	e.HTTPErrorHandler = s.fail
 	e.Pre(decodePath)
-	e.Use(s.observe, wholePath)
+	e.Use(s.observe, rejectEmptySegments)
 	for _, r := range s.routes() {
 		e.Add(r.method, r.path, s.guard(r))
 	}
 	mountDocs(e, docs, s.docsURL)
 	refuseOtherMethods(e)
 	return e
+}
+
+// metrics are the Prometheus metrics of the API. Requests are labeled with the template of their route, never with a
+// URL.
+type metrics struct {
+	requests  *prometheus.CounterVec
+	durations *prometheus.HistogramVec
+	exports   prometheus.Gauge
+}
+
+func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
+	m := &metrics{
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "roomsensor_api_requests_total",
+			Help: "Requests, by route, method and status.",
+		}, []string{"route", "method", "status"}),
+		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "roomsensor_api_request_duration_seconds",
+			Help:    "Duration of requests from arrival to the end of the response.",
+			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 120},
+		}, []string{"route", "method"}),
+		exports: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "roomsensor_api_exports_running",
+			Help: "CSV exports that are running.",
+		}),
+	}
+	if registerer == nil {
+		return m, nil
+	}
+	for _, c := range []prometheus.Collector{m.requests, m.durations, m.exports} {
+		if err := registerer.Register(c); err != nil {
+			return nil, fmt.Errorf("registering metrics: %w", err)
+		}
+	}
+	return m, nil
+}
+
+func (m *metrics) observe(e *httpedge.AccessEntry) {
+	m.requests.WithLabelValues(e.Route, e.Method, strconv.Itoa(e.Status)).Inc()
+	m.durations.WithLabelValues(e.Route, e.Method).Observe(e.Duration.Seconds())
 }

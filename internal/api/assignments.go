@@ -1,11 +1,14 @@
 package api
 
 import (
+	"context"
+
 	"roomsensor/internal/cursor"
 	"roomsensor/internal/roomsensor"
 )
 
-func (s *server) listAssignments(c *call) error {
+// listAssignments handles GET /devices/{device_id}/assignments.
+func (s *server) listAssignments(ctx context.Context, c *call) error {
 	device, err := c.deviceID()
 	if err != nil {
 		return err
@@ -18,32 +21,32 @@ func (s *server) listAssignments(c *call) error {
 	if err != nil {
 		return err
 	}
-	walk, err := s.resume(c, q, cursor.Assignments, device)
+	state, err := s.readCursor(c, q, cursor.Assignments, device)
 	if err != nil {
 		return err
 	}
-	if walk == nil {
-		walk = begin(c, cursor.Assignments, device)
+	if state == nil {
+		state = firstPage(c, cursor.Assignments, device)
 	}
-	walk = withLimit(walk, limit)
-	assignments, err := s.backend.Assignments(c.ctx(), c.key.TeamID, device, assignmentQuery(walk))
+	state = withLimit(state, limit)
+	assignments, err := s.backend.Assignments(ctx, c.key.TeamID, device, assignmentQuery(state))
 	if err != nil {
 		return err
 	}
 	if len(assignments) == 0 {
-		if err := s.deviceExists(c, device); err != nil {
+		if err := s.requireDevice(ctx, c, device); err != nil {
 			return err
 		}
 	}
-	return sendPage(s, c, walk, assignments,
-		func(last *roomsensor.Assignment) { walk.At, walk.ID = last.StartedAt, last.ID },
+	return sendPage(s, c, state, assignments,
+		func(last *roomsensor.Assignment) { state.At, state.ID = last.StartedAt, last.ID },
 		appendAssignment)
 }
 
-func assignmentQuery(walk *cursor.Walk) roomsensor.AssignmentQuery {
-	q := roomsensor.AssignmentQuery{Limit: walk.Limit + 1}
-	if resumed(walk) {
-		q.After = &roomsensor.AssignmentPosition{StartedAt: walk.At, ID: walk.ID}
+func assignmentQuery(state *cursor.State) roomsensor.AssignmentQuery {
+	q := roomsensor.AssignmentQuery{Limit: state.Limit + 1}
+	if continued(state) {
+		q.After = &roomsensor.AssignmentPosition{StartedAt: state.At, ID: state.ID}
 	}
 	return q
 }

@@ -8,9 +8,8 @@ import (
 	"roomsensor/internal/roomsensor"
 )
 
-// Backend is all that the API needs of what is stored. What is not there, or
-// is not the team's, is roomsensor.ErrNotFound; a database that is away or too
-// busy is a *roomsensor.Error of the code overloaded.
+// Backend has all stored data that the API needs. Its methods return roomsensor.ErrNotFound for what does not exist or
+// belongs to another team, and a *roomsensor.Error with the code overloaded if the database is unavailable or too busy.
 type Backend interface {
 	Keys
 	Limiter
@@ -21,12 +20,12 @@ type Backend interface {
 	Exporter
 }
 
-// Keys finds an API key by its public identifier.
+// Keys finds an API key by its public id.
 type Keys interface {
 	APIKey(ctx context.Context, keyID string) (roomsensor.Key, error)
 }
 
-// Limiter counts a request of a key, or denies it (decision 25).
+// Limiter counts a request of a key or denies it (decision 25).
 type Limiter interface {
 	CountRequest(ctx context.Context, keyID string) (roomsensor.RateVerdict, error)
 }
@@ -48,12 +47,23 @@ type Devices interface {
 	Device(ctx context.Context, teamID, deviceID uuid.UUID) (roomsensor.Device, error)
 	DeviceNames(ctx context.Context, teamID uuid.UUID) ([]roomsensor.NamedDevice, error)
 
-	// UpdateDevice applies a patch and returns the body that render made of the
-	// device, in one transaction with the body's entry under once, if there is
-	// one; or, for a request that ran before, the body of then. The error is
-	// roomsensor.ErrBodyDiffers for a once that came with another body.
-	UpdateDevice(ctx context.Context, teamID, deviceID uuid.UUID, patch roomsensor.DevicePatch,
-		once *roomsensor.Once, render func(roomsensor.Device) []byte) (body []byte, replayed bool, err error)
+	DeviceUpdater
+
+	// Idempotently runs a change once for a key (idempotency rules, decision 23). It calls run with a transaction,
+	// stores the response that run returns under the key in the same transaction, and commits; an error of run rolls
+	// back and is returned. For a key that was used before it returns the stored response with replayed set, or
+	// roomsensor.ErrBodyDiffers if the body was another one.
+	Idempotently(
+		ctx context.Context, key roomsensor.IdempotencyKey, run func(ctx context.Context, tx DeviceUpdater) ([]byte, error),
+	) (response []byte, replayed bool, err error)
+}
+
+// DeviceUpdater applies a patch to a device of a team and returns the changed device. It is an alias, because the store
+// has to name the same type in Idempotently and does not import this package.
+type DeviceUpdater = interface {
+	UpdateDevice(
+		ctx context.Context, teamID, deviceID uuid.UUID, patch roomsensor.DevicePatch,
+	) (roomsensor.Device, error)
 }
 
 // Assignments reads the assignments of a team's devices.
@@ -64,28 +74,26 @@ type Assignments interface {
 	Assignment(ctx context.Context, teamID, assignmentID uuid.UUID) (roomsensor.Assignment, error)
 }
 
-// Readings reads a page of a device's readings, one after the other.
+// Readings calls a function with each reading of a page of a device's readings.
 type Readings interface {
 	EachReading(ctx context.Context, teamID, deviceID uuid.UUID, q roomsensor.ReadingQuery,
 		do func(*roomsensor.Reading)) error
 }
 
-// Exporter opens an export of a team's readings. A query that selects too many
-// is a *roomsensor.TooManyRowsError.
+// Exporter opens an export of a team's readings. Its error is a *roomsensor.TooManyRowsError if the query selects too
+// many.
 type Exporter interface {
 	OpenExport(ctx context.Context, teamID uuid.UUID, q roomsensor.ExportQuery) (Export, error)
 }
 
-// Export is one snapshot of the readings that a query selects. It must be
-// closed.
-type Export interface {
-	// Rows is the number of readings.
+// Export is a snapshot of the readings that a query selects. The caller must close it. It is an alias for the same
+// reason as DeviceUpdater.
+type Export = interface {
+	// Rows returns the number of readings.
 	Rows() int
-	// Lines is the number of distinct buckets among them, where the query asks
-	// for it.
+	// Lines returns the number of distinct buckets, if the query asks for it.
 	Lines() int
-	// Each hands every reading to f, by bucket, then by device, and stops at
-	// the first error of f.
+	// Each calls f with every reading, ordered by bucket and device, and stops at the first error of f.
 	Each(ctx context.Context, f func(*roomsensor.ExportRow) error) error
 	Close()
 }

@@ -2,217 +2,181 @@ package api_test
 
 import (
 	"fmt"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"roomsensor/internal/conformance"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/test/conformance"
 )
 
-type device struct {
-	DeviceID   string            `json:"device_id"`
-	Status     string            `json:"status"`
-	LastSeenAt *string           `json:"last_seen_at"`
-	Metadata   map[string]string `json:"metadata"`
-}
-
-// fill gives the fixture's device a value in every field, and adds one that
-// has as few as can be.
-func (f *fixture) fill(t *testing.T) {
-	t.Helper()
-	f.exec(t, `UPDATE devices SET display_name = 'Gym <"A"> é', firmware_version = '2.4.1',
-		metadata = '{"room":"12","floor":"1","a.b:c-d_e":""}', last_seen_at = '2026-11-20 09:59:59.25Z',
-		rssi_dbm = -87, signal_bars = 0 WHERE id = $1`, deviceID)
-	end := start.Add(-2 * time.Hour)
-	f.addAssignment(t, deviceID, number(0xa5, 1), start.Add(-3*time.Hour), &end)
-	f.addAssignment(t, deviceID, number(0xa5, 2), start.Add(-time.Hour), nil)
-	f.exec(t, `UPDATE assignments SET type = 'athlete', label = 'Ana', external_ref = 'crm-7', home_or_travel = 'home' WHERE id = $1`,
-		number(0xa5, 2))
-	f.addDevice(t, teamID, number(0xde, 2), "dev:2")
-}
-
-func TestDevicesGolden(t *testing.T) {
+// TestDevices compares devices and assignments with golden files: one with a value in every field, and one with none.
+func TestDevices(t *testing.T) {
 	t.Parallel()
-	conformance.Covers(t, "spec 9, rule 4, active_assignment", "spec 9, rule 4, history",
-		"spec 4, assignments", "spec 4, assignments, items")
+	conformance.Covers(t, "spec 9, rule 4, active_assignment", "spec 9, rule 4, history", "spec 4, assignments, list", "spec 4, assignments, items",
+		"spec 4, devices, active_assignment", "spec 4, patch, response")
 	f := setup(t)
-	f.fill(t)
-	requireGolden(t, "device.json.golden", f.get(t, "/devices/"+deviceID.String()).body)
+	f.fillDevice(t)
+	conformance.Covers(t, "spec 2, device, device_id, form", "spec 2, device, hardware_id, form", "spec 2, device, display_name, form",
+		"spec 2, device, metadata, form", "spec 2, device, signal", "spec 2, assignment, embedded", "spec 2, assignment, history",
+		"spec 2, assignment, external_ref", "spec 2, assignment, assignment_id", "spec 2, assignment, type", "spec 2, assignment, label",
+		"spec 2, assignment, home_or_travel", "spec 2, assignment, started_at", "spec 2, assignment, ended_at")
+	requireGolden(t, "device.json.golden", f.get(t, devicePath).body)
 	requireGolden(t, "devices.json.golden", f.get(t, "/devices").body)
-	requireGolden(t, "assignments.json.golden", f.get(t, "/devices/"+deviceID.String()+"/assignments").body)
+	requireGolden(t, "assignments.json.golden", f.get(t, assignmentsPath).body)
+	full, bare := decode[item](t, f.get(t, devicePath)), decode[item](t, f.get(t, "/devices/"+testID(0xde, 2).String()))
+	require.Equal(t, []item{full, bare}, f.items(t, "/devices"))
+	full["display_name"] = "Hall"
+	require.Equal(t, full, decode[item](t, f.patch(t, `{"display_name":"Hall"}`)))
 }
 
-// Decision 16.
-func TestStatus(t *testing.T) {
-	t.Parallel()
-	conformance.Covers(t, "spec 3, status, online", "spec 3, status, stale", "spec 3, status, offline")
-	f := setup(t)
-	path := "/devices/" + deviceID.String()
-	require.Equal(t, "offline", decode[device](t, f.get(t, path)).Status)
-	for _, tc := range []struct {
-		age  time.Duration
-		want string
-	}{
-		{-time.Minute, "online"},
-		{0, "online"},
-		{time.Hour - time.Microsecond, "online"},
-		{time.Hour, "stale"},
-		{24 * time.Hour, "stale"},
-		{24*time.Hour + time.Microsecond, "offline"},
-	} {
-		f.exec(t, `UPDATE devices SET last_seen_at = $2 WHERE id = $1`, deviceID, start.Add(-tc.age))
-		require.Equal(t, tc.want, decode[device](t, f.get(t, path)).Status, tc.age)
+// deviceBodies returns all bodies that show the fixture's device, that of PATCH included.
+func (f *fixture) deviceBodies(t *testing.T) []string {
+	t.Helper()
+	return []string{
+		string(f.get(t, devicePath).body), string(f.get(t, "/devices").body), string(f.get(t, "/devices/current").body),
+		string(f.patch(t, `{"metadata":{}}`).body),
 	}
 }
 
-// Spec 4, GET /devices; decision 18.
-func TestMetadataFilters(t *testing.T) {
+func TestDeviceSignal(t *testing.T) {
 	t.Parallel()
-	conformance.Covers(t, "decision 18.1", "decision 18.2")
-	conformance.Covers(t, "spec 4, GET /devices, metadata", "spec 4, GET /devices, metadata, all")
+	conformance.Covers(t, "decision 14 a", "decision 14 b")
 	f := setup(t)
-	for i, tags := range []string{
-		`{"floor":"1","wing":"a"}`, `{"floor":"1","wing":"b"}`, `{"floor":"2"}`, `{"metadata.x":"y"}`, `{"floor":""}`, `{"e":"ü=&;"}`,
+	for set, want := range map[string]string{
+		"NULL, NULL": `"signal":{"rssi_dbm":null,"bars":null}`,
+		"-113, NULL": `"signal":{"rssi_dbm":-113,"bars":null}`,
+		"NULL, 3":    `"signal":{"rssi_dbm":null,"bars":3}`,
+		"0, 0":       `"signal":{"rssi_dbm":0,"bars":0}`,
+		"-51, 5":     `"signal":{"rssi_dbm":-51,"bars":5}`,
 	} {
-		id := number(0xde, 10+i)
+		f.exec(t, `UPDATE devices SET (rssi_dbm, signal_bars) = (`+set+`)`)
+		for _, body := range f.deviceBodies(t) {
+			require.Contains(t, body, want)
+		}
+	}
+	for _, bars := range []string{"-1", "6"} {
+		_, err := f.sql.Exec(t.Context(), `UPDATE devices SET signal_bars = `+bars)
+		require.ErrorContains(t, err, "check constraint")
+	}
+}
+
+func TestDeviceStatus(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	for _, tc := range []struct {
+		covers []string
+		age    time.Duration
+		want   roomsensor.Status
+	}{
+		{[]string{"decision 16 a"}, -time.Minute, roomsensor.Online},
+		{[]string{"decision 16 a", "spec 3, status, online"}, 0, roomsensor.Online},
+		{[]string{"decision 16 a"}, time.Hour - time.Microsecond, roomsensor.Online},
+		{[]string{"decision 16 b", "spec 3, status, stale"}, time.Hour, roomsensor.Stale},
+		{[]string{"decision 16 b"}, day, roomsensor.Stale},
+		{[]string{"decision 16 c", "spec 3, status, offline"}, day + time.Microsecond, roomsensor.Offline},
+		{[]string{"decision 16 c"}, 10_000 * day, roomsensor.Offline},
+	} {
+		conformance.Covers(t, tc.covers...)
+		f.exec(t, `UPDATE devices SET last_seen_at = $1`, start.Add(-tc.age))
+		for _, body := range f.deviceBodies(t) {
+			require.Contains(t, body, `"status":"`+string(tc.want)+`"`, "%s", tc.age)
+		}
+	}
+	conformance.Covers(t, "spec 3, status, never_reported")
+	f.exec(t, `UPDATE devices SET last_seen_at = NULL`)
+	for _, body := range f.deviceBodies(t) {
+		require.Contains(t, body, `"status":"offline","last_seen_at":null`)
+	}
+	// The status changes as time passes, without an upload.
+	conformance.Covers(t, "spec 3, status, online_to_stale", "spec 3, status, stale_to_offline", "spec 2, device, status")
+	f.exec(t, `UPDATE devices SET last_seen_at = $1`, start)
+	for _, want := range []struct {
+		after  time.Duration
+		status roomsensor.Status
+	}{{0, roomsensor.Online}, {time.Hour, roomsensor.Stale}, {23 * time.Hour, roomsensor.Stale}, {time.Microsecond, roomsensor.Offline}} {
+		f.clock.advance(want.after)
+		for _, body := range f.deviceBodies(t) {
+			require.Contains(t, body, `"status":"`+string(want.status)+`"`)
+		}
+	}
+}
+
+// The metadata belong to the client, who filters by them. Values are compared exactly (decision 18).
+func TestMetadataFilter(t *testing.T) {
+	t.Parallel()
+	conformance.Covers(t, "decision 17 j", "decision 18 a", "decision 18 b", "spec 2, device, metadata, client_owned",
+		"spec 4, devices, metadata, match", "spec 4, devices, metadata, all")
+	f := setup(t)
+	for tags, queries := range map[string]struct{ found, not []string }{
+		`{"floor":"1"}`: {
+			[]string{"metadata.floor=1", "metadata%2Efloor=1", "%6Detadata.floor=%31", "metadata.floor=1&limit=5"},
+			[]string{
+				"metadata.floor=", "metadata.floor=01", "metadata.floor=1.0", "metadata.floor=+1", "metadata.floor=1+", "metadata.floor=11",
+				"metadata.floor=%25", "metadata.floor=_", "metadata.floor=*", "metadata.Floor=1", "metadata.flo=1", "metadata.floor.=1",
+				"metadata..floor=1", "metadata.+floor=1", "metadata.floor%00=1", "metadata.floor=1%00", "metadata.floor=%221%22",
+			},
+		},
+		`{"a.b":"x","a":"y"}`: {
+			[]string{"metadata.a.b=x", "metadata.a=y", "metadata.a%2Eb=x&metadata.a=y"},
+			[]string{"metadata.b=x", "metadata.a=x", "metadata.a.b=y", "metadata.a.b=x&metadata.a=x"},
+		},
+		`{"metadata.x":"1"}`: {[]string{"metadata.metadata.x=1"}, []string{"metadata.x=1", "metadata.metadata.metadata.x=1"}},
+		`{".":"dot","..":"dots","-":"dash"}`: {
+			[]string{"metadata..=dot", "metadata...=dots", "metadata.-=dash", "metadata..=dot&metadata...=dots"}, []string{"metadata...=dot"},
+		},
+		`{"v":"a=b&c;d+e f%g\"\\"}`: {
+			[]string{"metadata.v=a%3Db%26c%3Bd%2Be+f%25g%22%5C", "metadata.v=a=b%26c%3Bd%2Be%20f%25g%22%5C"},
+			[]string{"metadata.v=a", "metadata.v=a%3Db%26c%3Bd+e+f%25g%22%5C"},
+		},
+		"{\"name\":\"é\"}": {
+			[]string{"metadata.name=%C3%A9", "metadata.n%61me=%C3%A9"}, []string{"metadata.name=e%CC%81", "metadata.name=%C3%89", "metadata.name=e"},
+		},
+		`{"t":"true","n":"null","z":"0","o":"{}"}`: {
+			[]string{"metadata.t=true&metadata.n=null&metadata.z=0&metadata.o=%7B%7D"}, []string{"metadata.z=false", "metadata.m=null"},
+		},
+		`{"` + strings.Repeat("k", 64) + `":"` + strings.Repeat("ü", 500) + `"}`: {
+			[]string{"metadata." + strings.Repeat("k", 64) + "=" + strings.Repeat("%C3%BC", 500)},
+			[]string{
+				"metadata." + strings.Repeat("k", 65) + "=" + strings.Repeat("%C3%BC", 500),
+				"metadata." + strings.Repeat("k", 64) + "=" + strings.Repeat("%C3%BC", 499),
+			},
+		},
+		`{"e":""}`: {[]string{"metadata.e=", "metadata.e"}, []string{"metadata.e=+", "metadata.f="}},
+	} {
+		f.patch(t, `{"metadata":null}`)
+		require.Contains(t, string(f.patch(t, `{"metadata":`+tags+`}`).requireOK(t).body), `"metadata":{"`)
+		for _, path := range []string{"/devices", "/devices/current"} {
+			for _, query := range queries.found {
+				require.Len(t, f.items(t, path+"?"+query), 1, "%s %s", tags, query)
+			}
+			for _, query := range queries.not {
+				require.Empty(t, f.items(t, path+"?"+query), "%s %s", tags, query)
+			}
+		}
+	}
+	conformance.Covers(t, "decision 18 c")
+	for _, path := range []string{"/devices", "/devices/current"} {
+		for _, query := range []string{
+			"metadata.=x", "metadata.", "metadata%2E=x", "limit=1&metadata.=x", "metadata.=x&metadata.a=b",
+			"cursor=x&metadata.=",
+		} {
+			f.get(t, path+"?"+query).requireInvalid(t, "metadata.")
+		}
+	}
+	f.patch(t, `{"metadata":null}`).requireOK(t)
+	for i, tags := range []string{`{"floor":"1","wing":"a"}`, `{"floor":"1","wing":"b"}`, `{"floor":"2"}`} {
+		id := testID(0xde, 10+i)
 		f.addDevice(t, teamID, id, fmt.Sprintf("dev:%d", 10+i))
 		f.exec(t, `UPDATE devices SET metadata = $2 WHERE id = $1`, id, tags)
 	}
-	for query, want := range map[string][]int{
-		"metadata.floor=1":                 {10, 11},
-		"metadata.floor=1&metadata.wing=b": {11},
-		"metadata.floor=2&metadata.wing=b": {},
-		"metadata.floor=01":                {},
-		"metadata.floor=":                  {14},
-		"metadata.floor":                   {14},
-		"metadata.Floor=1":                 {},
-		"metadata.metadata.x=y":            {13},
-		"metadata.%65=%C3%BC%3D%26%3B":     {15},
-		"metadata.floor=1%00":              {},
+	for query, want := range map[string]int{
+		"metadata.floor=1": 2, "metadata.floor=1&metadata.wing=b": 1,
+		"metadata.floor=2&metadata.wing=b": 0,
 	} {
-		for _, path := range []string{"/devices", "/devices/current"} {
-			page := decode[list[device]](t, f.get(t, path+"?"+query))
-			ids := []string{}
-			for _, d := range page.Data {
-				ids = append(ids, d.DeviceID)
-			}
-			expected := []string{}
-			for _, n := range want {
-				expected = append(expected, number(0xde, n).String())
-			}
-			require.Equal(t, expected, ids, "%s?%s", path, query)
-		}
+		require.Len(t, f.items(t, "/devices?"+query), want, query)
+		require.Len(t, f.items(t, "/devices/current?"+query), want, query)
 	}
-}
-
-// Decision 10.
-func TestPagesOfDevices(t *testing.T) {
-	t.Parallel()
-	conformance.Covers(t, "spec 4, GET /devices", "spec 4, GET /devices, cursor", "spec 4, GET /devices, response",
-		"spec 4, GET /devices, page", "spec 8, page size")
-	f := setup(t)
-	f.exec(t, `INSERT INTO devices (team_id, hardware_id) SELECT $1, 'dev:' || i FROM generate_series(2, 2005) i`, teamID)
-	for _, path := range []string{"/devices", "/devices/current"} {
-		last, total := "", 0
-		for i, page := range f.walk(t, path, "") {
-			require.LessOrEqual(t, len(page.Data), 1000, "page %d", i)
-			total += len(page.Data)
-		}
-		require.Equal(t, 2005, total)
-		first := decode[list[device]](t, f.get(t, path+"?limit=500"))
-		require.Len(t, first.Data, 500)
-		for _, d := range first.Data {
-			require.Less(t, last, d.DeviceID, "ascending")
-			last = d.DeviceID
-		}
-		next := decode[list[device]](t, f.get(t, path+"?cursor="+*first.NextCursor))
-		require.Less(t, last, next.Data[0].DeviceID)
-		require.Len(t, next.Data, 500)
-	}
-}
-
-func TestPagesOfAssignments(t *testing.T) {
-	t.Parallel()
-	conformance.Covers(t, "spec 4, assignments")
-	f := setup(t)
-	path := "/devices/" + deviceID.String() + "/assignments"
-	requireGolden(t, "empty.json.golden", f.get(t, path).body)
-	for i := range 7 {
-		end := start.Add(time.Duration(i-9) * time.Hour)
-		f.addAssignment(t, deviceID, number(0xa5, i), end.Add(-time.Hour), &end)
-	}
-	type assignment struct {
-		ID string `json:"assignment_id"`
-	}
-	var got []string
-	query := "?limit=3"
-	for query != "" {
-		page := decode[list[assignment]](t, f.get(t, path+query))
-		for _, a := range page.Data {
-			got = append(got, a.ID)
-		}
-		query = ""
-		if page.NextCursor != nil {
-			query = "?cursor=" + *page.NextCursor
-		}
-	}
-	require.Len(t, got, 7)
-	for i, id := range got {
-		require.Equal(t, number(0xa5, 6-i).String(), id, "newest first")
-	}
-	f.get(t, "/devices/"+number(9, 9).String()+"/assignments").requireError(t, roomsensor.CodeDeviceNotFound, "device_id")
-}
-
-// Decision 17.
-func TestCurrentGolden(t *testing.T) {
-	t.Parallel()
-	conformance.Covers(t, "decision 17.1", "decision 17.2", "decision 17.4", "decision 17.6")
-	conformance.Covers(t, "spec 4, GET /devices/current")
-	f := setup(t)
-	f.fill(t)
-	f.exec(t, `INSERT INTO readings (device_id, bucket_at, co2_ppm, temp_c, ingested_at) VALUES
-		($1, '2026-11-20 09:55Z', 600, 21.4, '2026-11-20 09:56Z'),
-		($1, '2026-11-20 09:50Z', 601, NULL, '2026-11-20 09:57Z'),
-		($1, '2026-11-19 11:00Z', 602, -0.2, '2026-11-20 09:58Z'),
-		($1, '2026-11-19 10:55Z', 9999, 90, '2026-11-20 09:59Z')`, deviceID)
-	got := f.get(t, "/devices/current")
-	requireGolden(t, "current.json.golden", got.body)
-	require.NotContains(t, string(got.body), "firmware_version")
-	f.addReading(t, deviceID, start.Add(-5*24*time.Hour), 7)
-	require.Equal(t, string(got.body), string(f.get(t, "/devices/current").body), "latest is by bucket, not by arrival")
-}
-
-// Decision 42.
-func TestConditionalRequests(t *testing.T) {
-	t.Parallel()
-	conformance.Covers(t, "decision 42.2", "decision 42.3")
-	f := setup(t)
-	paths := []string{"/team", "/devices", "/devices/current", "/devices/" + deviceID.String(), readingsPath}
-	for _, path := range paths {
-		first := f.get(t, path)
-		tag := first.header.Get("ETag")
-		require.Regexp(t, `^W/"[a-z0-9]{1,13}"$`, tag)
-		require.Equal(t, tag, f.get(t, path, header("Accept-Encoding", "gzip")).header.Get("ETag"), "of the body before compression")
-		for value, status := range map[string]int{
-			tag: 304, "*": 304, strings.TrimPrefix(tag, "W/"): 304, `"x", ` + tag + `, "y"`: 304,
-			`"x"`: 200, "": 200, "x": 200, tag[:len(tag)-2] + `"`: 200,
-		} {
-			got := f.get(t, path, header("If-None-Match", value))
-			require.Equal(t, status, got.status, "%s %s", path, value)
-			require.Equal(t, tag, got.header.Get("ETag"))
-			require.Equal(t, "600", got.header.Get("RateLimit-Limit"))
-			if status == http.StatusNotModified {
-				require.Empty(t, got.body)
-				require.Empty(t, got.header.Get("Content-Type"))
-			}
-		}
-	}
-	tag := f.get(t, paths[3]).header.Get("ETag")
-	f.nameDevice(t, deviceID, "Other")
-	require.Equal(t, http.StatusOK, f.get(t, paths[3], header("If-None-Match", tag)).status)
-	require.Equal(t, http.StatusOK, f.patch(t, `{"metadata":{}}`, header("If-None-Match", "*")).status, "of GET alone")
 }

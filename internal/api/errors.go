@@ -2,67 +2,60 @@ package api
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
 
 	"github.com/labstack/echo/v4"
 
-	"roomsensor/internal/problem"
+	"roomsensor/internal/httpedge"
 	"roomsensor/internal/roomsensor"
 )
 
-// errReusedKey answers an Idempotency-Key that came with another body before; its
-// status alone differs from its code's (spec 8, idempotency rule 3).
+// errReusedKey answers an Idempotency-Key that was used with another body. Only here does the status differ from that
+// of the code: 422 (spec 8, idempotency rule 3).
 var errReusedKey = roomsensor.Invalid("Idempotency-Key",
 	"This Idempotency-Key was used with a different body before. Send another key for another change.")
 
-// answerTo is the one place where an error becomes an answer. An error that is
-// none of the service's own is told to nobody.
-func answerTo(err error) *roomsensor.Error {
-	if answer, ok := errors.AsType[*roomsensor.Error](err); ok {
-		return answer
-	}
+// publicError returns the error that a client may see. It is the only place where an error becomes a response.
+func publicError(err error) *roomsensor.Error {
 	switch {
 	case errors.Is(err, roomsensor.ErrBodyDiffers):
 		return errReusedKey
 	case errors.Is(err, echo.ErrNotFound):
 		return roomsensor.CodeNotFound.New()
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		// Canceled: the client is gone and reads no answer, or the process ends.
-		return roomsensor.CodeOverloaded.New()
 	}
-	return roomsensor.CodeInternalError.New()
+	return httpedge.PublicError(err)
 }
 
-func statusOf(answer *roomsensor.Error) int {
-	if answer == errReusedKey {
+func statusOf(public *roomsensor.Error) int {
+	if public == errReusedKey {
 		return http.StatusUnprocessableEntity
 	}
-	return answer.Code.Status()
+	return public.Code.Status()
 }
 
-// fail writes the envelope of an error. Once a part of the answer is out there
-// is no way to take it back: the connection is broken instead, so that no
-// client takes the part for the whole (decision 32).
-func (s *server) fail(err error, c echo.Context) {
-	request := callOf(c)
+// fail sends the envelope of an error. A response that has begun cannot be changed any more; its connection is broken,
+// so that no client takes a part of an export for the whole (decision 32).
+func (s *server) fail(err error, ec echo.Context) {
+	c := callOf(ec)
 	if c.Response().Committed {
-		breakConnection(c)
+		c.abort()
 	}
-	answer := answerTo(err)
-	clearContent(c.Response().Header())
-	problem.SetHeaders(c.Response().Header(), answer)
-	body, err := problem.Body(answer, s.docsURL, request.requestID)
+	public := publicError(err)
+	removeContentHeaders(c.Response().Header())
+	httpedge.SetErrorHeaders(c.Response().Header(), public)
+	body, err := httpedge.ErrorBody(public, s.docsURL, c.requestID)
+	if err == nil {
+		err = c.writeBody(statusOf(public), body)
+	}
 	if err != nil {
-		breakConnection(c) // The envelope is made of texts: it cannot fail to encode.
+		c.abort()
 	}
-	request.writeBody(statusOf(answer), body)
 }
 
-// clearContent removes what was said of a body that will not be sent.
-func clearContent(h http.Header) {
+// removeContentHeaders removes the headers that describe a body which will not be sent.
+func removeContentHeaders(h http.Header) {
 	for _, name := range []string{
 		"Content-Disposition", "Content-Encoding", "Content-Length", "Etag",
 		"X-Row-Count", "Idempotent-Replayed", "Vary",

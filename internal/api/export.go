@@ -1,63 +1,65 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
-	"github.com/labstack/echo/v4"
+	"github.com/google/uuid"
 
 	"roomsensor/internal/compress"
-	"roomsensor/internal/csvenc"
+	"roomsensor/internal/httpedge"
 	"roomsensor/internal/roomsensor"
 )
 
 const (
-	// openTimeout bounds counting the rows, which the database itself ends
-	// after 30 seconds.
+	devicesParameter = "devices"
+	shapeParameter   = "shape"
+
+	// maxNamedDevices is the limit of ids in the parameter devices (decision 31).
+	maxNamedDevices = 1000
+	// maxWideDevices is the limit of devices in the wide shape (decision 29).
+	maxWideDevices = 1000
+
+	// openTimeout limits the count of the rows. The database itself stops it after 30 seconds.
 	openTimeout = 35 * time.Second
-	// exportChunk is how much CSV is gathered before it is sent.
-	exportChunk = 32 << 10
+	// exportRetryAfter is the Retry-After of an export over the limit of concurrent exports.
+	exportRetryAfter = 10 * time.Second
 )
 
-// layout is a shape of the CSV.
-type layout interface {
-	AppendHeader(dst []byte) []byte
-	AppendRow(dst []byte, row *roomsensor.ExportRow) []byte
-	AppendEnd(dst []byte) []byte
-}
-
-// exportReadings streams the readings of a team as CSV (spec 4, readings.csv).
-func (s *server) exportReadings(c *call) error {
-	plan, err := s.planInTime(c)
+// exportReadings handles GET /readings.csv: it streams readings of the team (spec 4, readings.csv).
+func (s *server) exportReadings(ctx context.Context, c *call) error {
+	plan, err := s.planInTime(ctx, c)
 	if err != nil {
 		return err
 	}
-	release, err := s.exports.take(c.key.ID)
-	if err != nil {
-		return err
+	release, ok := s.exports.Acquire(c.key.ID)
+	if !ok {
+		return httpedge.Overloaded(exportRetryAfter,
+			"Too many exports run at the same time. Try again after the seconds in Retry-After.")
 	}
 	defer release()
 	s.metrics.exports.Inc()
 	defer s.metrics.exports.Dec()
 
-	// The read deadline of the server would count as the client's leaving.
+	// When the server's read deadline passes, the context ends as if the client had left.
 	_ = http.NewResponseController(c.Response()).SetReadDeadline(time.Time{})
-	ctx, dog := watch(c.ctx(), openTimeout)
+	ctx, dog := watch(ctx, openTimeout)
 	defer dog.stop()
 	return dog.explain(s.export(ctx, c, plan, dog))
 }
 
-// planInTime plans an export within the time of other requests.
-func (s *server) planInTime(c *call) (*exportPlan, error) {
-	whole := c.Request()
-	defer c.SetRequest(whole)
-	defer c.within(requestTimeout)()
-	return s.planExport(c)
+// planInTime plans an export within the deadline of other requests.
+func (s *server) planInTime(ctx context.Context, c *call) (*exportPlan, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	return s.planExport(ctx, c)
 }
 
 func (s *server) export(ctx context.Context, c *call, plan *exportPlan, dog *watchdog) error {
@@ -72,7 +74,7 @@ func (s *server) export(ctx context.Context, c *call, plan *exportPlan, dog *wat
 	}
 	c.rows = export.Rows()
 	coding := compress.Choose(c.Request().Header.Values("Accept-Encoding"))
-	c.exportHeaders(plan.fileName(s.now()), lines, coding)
+	c.setExportHeaders(plan.fileName(s.now()), lines, coding)
 	if c.Request().Method == http.MethodHead {
 		c.Response().WriteHeader(http.StatusOK)
 		return nil
@@ -92,8 +94,8 @@ func (s *server) open(ctx context.Context, c *call, plan *exportPlan) (Export, e
 	return export, err
 }
 
-// exportHeaders is what is said before the body, to HEAD too (decision 32).
-func (c *call) exportHeaders(fileName string, lines int, coding compress.Coding) {
+// setExportHeaders sets the headers of GET and HEAD (decision 32).
+func (c *call) setExportHeaders(fileName string, lines int, coding compress.Coding) {
 	c.setHeader("Content-Type", "text/csv; charset=utf-8")
 	c.setHeader("Content-Disposition", fmt.Sprintf("attachment; filename=%q", fileName))
 	c.setHeader("X-Row-Count", strconv.Itoa(lines))
@@ -103,85 +105,182 @@ func (c *call) exportHeaders(fileName string, lines int, coding compress.Coding)
 	}
 }
 
-// csvStream turns rows into the body of an export, a chunk at a time.
-type csvStream struct {
-	layout layout
-	answer *echo.Response
-	out    io.Writer        // to the answer, through the compression
-	zipped *compress.Writer // nil where the body is not compressed
-	dog    *watchdog
-	chunk  []byte
-	sent   int
+// noRows is the export of a plan that selects nothing. Its CSV has only the header row.
+type noRows struct{}
+
+func (noRows) Rows() int  { return 0 }
+func (noRows) Lines() int { return 0 }
+func (noRows) Close()     {}
+
+func (noRows) Each(context.Context, func(*roomsensor.ExportRow) error) error { return nil }
+
+// exportRequest has the parameters of an export.
+type exportRequest struct {
+	timeRange
+	named []uuid.UUID // the ids in the parameter devices, as sent
+	all   bool        // whether devices was not sent
+	wide  bool
 }
 
-func newCSVStream(c *call, plan *exportPlan, coding compress.Coding, dog *watchdog) *csvStream {
-	s := &csvStream{answer: c.Response(), out: c.Response(), dog: dog}
-	if plan.wide {
-		s.layout = csvenc.NewWide(plan.team, plan.devices)
-	} else {
-		s.layout = csvenc.NewLong(plan.team)
-	}
-	if coding != compress.Identity {
-		s.zipped = compress.NewWriter(c.Response(), coding)
-		s.out = s.zipped
-	}
-	return s
+// exportPlan describes the content of an export.
+type exportPlan struct {
+	window  roomsensor.Window
+	open    bool // whether the window ends now
+	team    []roomsensor.NamedDevice
+	devices []uuid.UUID // selected; ascending, without duplicates
+	wide    bool
 }
 
-// send writes the whole body. On an error the body is left without its end:
-// fail then breaks the connection.
-func (s *csvStream) send(ctx context.Context, export Export) error {
-	if err := s.sendRows(ctx, export); err != nil {
-		if s.zipped != nil {
-			s.zipped.Abandon()
+func (p *exportPlan) empty() bool { return len(p.devices) == 0 || p.window.Empty() }
+
+// planExport reads and resolves the parameters in the order of decision 22: each parameter by its own rule, device,
+// assignment, size.
+func (s *server) planExport(ctx context.Context, c *call) (*exportPlan, error) {
+	asked, err := s.readExportRequest(c)
+	if err != nil {
+		return nil, err
+	}
+	team, err := s.backend.DeviceNames(ctx, c.key.TeamID)
+	if err != nil {
+		return nil, err
+	}
+	plan := &exportPlan{window: asked.window, team: team, wide: asked.wide}
+	if plan.devices, err = asked.selectFrom(team); err != nil {
+		return nil, err
+	}
+	if asked.assignment != nil {
+		if err := s.narrowToAssignment(ctx, c, asked, plan); err != nil {
+			return nil, err
 		}
+	}
+	if n := len(plan.devices); plan.wide && n > maxWideDevices {
+		return nil, roomsensor.NewError(roomsensor.CodeCSVTooLarge, "", fmt.Sprintf(
+			"The wide shape takes at most %d devices, and %d are selected. Name fewer in devices, or ask for shape=long.",
+			maxWideDevices, n))
+	}
+	return plan, nil
+}
+
+func (s *server) readExportRequest(c *call) (*exportRequest, error) {
+	q, err := c.query(fromParameter, toParameter, lastParameter, assignmentParameter,
+		devicesParameter, shapeParameter, keyParameter)
+	if err != nil {
+		return nil, err
+	}
+	asked := &exportRequest{}
+	if asked.timeRange, err = s.readTimeRange(q); err != nil {
+		return nil, err
+	}
+	if err := asked.readDevices(q.get(devicesParameter)); err != nil {
+		return nil, err
+	}
+	return asked, asked.readShape(q.get(shapeParameter))
+}
+
+// readDevices reads the comma-separated ids. Without the parameter all devices are selected.
+func (r *exportRequest) readDevices(text *string) error {
+	if text == nil {
+		r.all = true
+		return nil
+	}
+	ids := strings.Split(*text, ",")
+	if len(ids) > maxNamedDevices {
+		return roomsensor.Invalid(devicesParameter, fmt.Sprintf(
+			"devices has %d ids; at most %d are allowed.", len(ids), maxNamedDevices))
+	}
+	for _, text := range ids {
+		id, err := parseID(devicesParameter, text)
+		if err != nil {
+			return roomsensor.Invalid(devicesParameter,
+				"devices must be device_ids with commas between them, each a uuid of 36 characters.")
+		}
+		r.named = append(r.named, id)
+	}
+	return nil
+}
+
+func (r *exportRequest) readShape(text *string) error {
+	switch {
+	case text == nil, *text == "long":
+	case *text == "wide":
+		r.wide = true
+	default:
+		return roomsensor.Invalid(shapeParameter, "shape must be long or wide.")
+	}
+	return nil
+}
+
+// selectFrom returns the selected devices, ascending and without duplicates. An id that is not a device of the team is
+// device_not_found (decision 31).
+func (r *exportRequest) selectFrom(team []roomsensor.NamedDevice) ([]uuid.UUID, error) {
+	known := make(map[uuid.UUID]bool, len(team))
+	selected := make([]uuid.UUID, 0, len(team))
+	for _, d := range team {
+		known[d.ID] = true
+		if r.all {
+			selected = append(selected, d.ID)
+		}
+	}
+	for _, id := range r.named {
+		if !known[id] {
+			return nil, roomsensor.NewError(roomsensor.CodeDeviceNotFound, devicesParameter,
+				"An id in devices is not that of a device of your team. GET /devices lists them.")
+		}
+		selected = append(selected, id)
+	}
+	slices.SortFunc(selected, func(a, b uuid.UUID) int { return cmp.Compare(string(a[:]), string(b[:])) })
+	return slices.Compact(selected), nil
+}
+
+// narrowToAssignment limits the plan to the device and the window of the assignment (spec 4, readings.csv, rule 1).
+func (s *server) narrowToAssignment(ctx context.Context, c *call, asked *exportRequest, plan *exportPlan) error {
+	assignment, err := s.backend.Assignment(ctx, c.key.TeamID, *asked.assignment)
+	if errors.Is(err, roomsensor.ErrNotFound) {
+		return roomsensor.NewError(roomsensor.CodeAssignmentNotFound, assignmentParameter,
+			"No device of your team has an assignment with this id. GET /devices/{device_id}/assignments lists them.")
+	}
+	if err != nil {
 		return err
 	}
-	if s.zipped == nil {
-		return nil
-	}
-	s.dog.rest()
-	if err := s.zipped.Close(); err != nil {
-		return fmt.Errorf("ending a compressed export: %w", err)
-	}
+	plan.window = asked.within(&assignment)
+	plan.open = asked.request.IsZero() && assignment.EndedAt == nil
+	other := func(id uuid.UUID) bool { return id != assignment.DeviceID }
+	plan.devices = slices.DeleteFunc(plan.devices, other)
 	return nil
 }
 
-func (s *csvStream) sendRows(ctx context.Context, export Export) error {
-	buffer := getBuffer()
-	defer func() { *buffer = s.chunk; putBuffer(buffer) }()
-	s.chunk = s.layout.AppendHeader(*buffer)
-	if err := export.Each(ctx, s.add); err != nil {
-		return fmt.Errorf("reading an export: %w", err)
+// fileName returns the name of the file. It contains the resolved window, truncated to seconds; an open end is now
+// (decision 32).
+func (p *exportPlan) fileName(now time.Time) string {
+	const format = "20060102T150405Z"
+	from, to := p.window.From, p.window.To
+	if p.open {
+		to = now
 	}
-	if s.sent != export.Rows() {
-		return fmt.Errorf("an export of %d rows ended after %d", export.Rows(), s.sent)
+	if to.Before(from) {
+		to = from
 	}
-	s.chunk = s.layout.AppendEnd(s.chunk)
-	return s.flush()
+	if earliest := time.Date(0, time.January, 1, 0, 0, 0, 0, time.UTC); from.Before(earliest) {
+		from = earliest // A year before 0 cannot be printed.
+	}
+	return fmt.Sprintf("readings_%s_%s.csv", from.UTC().Format(format), to.UTC().Format(format))
 }
 
-func (s *csvStream) add(row *roomsensor.ExportRow) error {
-	s.chunk = s.layout.AppendRow(s.chunk, row)
-	s.sent++
-	if len(s.chunk) < exportChunk {
-		return nil
+// tooManyRows returns csv_too_large with the number of rows and the window that would fit (decision 30).
+func (p *exportPlan) tooManyRows(e *roomsensor.TooManyRowsError) error {
+	count := fmt.Sprint(e.Rows)
+	if e.Rows > roomsensor.ExportCountCap {
+		count = "more than 1,000,000"
 	}
-	return s.flush()
-}
-
-func (s *csvStream) flush() error {
-	s.dog.rest() // Every piece that is sent has its own deadline.
-	defer s.dog.progress()
-	if !s.answer.Committed {
-		// The headers go ahead, so that they never tell a length: HEAD does not
-		// know it.
-		s.answer.WriteHeader(http.StatusOK)
-		s.answer.Flush()
+	fix := "Name fewer devices."
+	if e.FitsUntil != nil {
+		until := *e.FitsUntil
+		if widest := p.window.From.Add(roomsensor.MaxWindow); until.After(widest) {
+			until = widest
+		}
+		fix = fmt.Sprintf("Ask for from=%s&to=%s or name fewer devices.",
+			roomsensor.FormatTime(p.window.From), roomsensor.FormatTime(until))
 	}
-	if _, err := s.out.Write(s.chunk); err != nil {
-		return fmt.Errorf("sending an export: %w", err)
-	}
-	s.chunk = s.chunk[:0]
-	return nil
+	return roomsensor.NewError(roomsensor.CodeCSVTooLarge, "", fmt.Sprintf(
+		"The export would have %s rows; at most %d are allowed. %s", count, roomsensor.MaxExportRows, fix))
 }

@@ -1,32 +1,27 @@
 package api_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
-	"roomsensor/internal/conformance"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/test/conformance"
 )
 
-// fillDevices gives n devices of the team the same number of buckets from an
-// instant on, the fixture's own device among them.
-func (f *fixture) fillDevices(t *testing.T, n, buckets int, from time.Time) {
-	t.Helper()
-	f.exec(t, `INSERT INTO devices (team_id, hardware_id) SELECT $1, 'dev:' || i FROM generate_series(2, $2) i`, teamID, n)
-	f.exec(t, `INSERT INTO readings (device_id, bucket_at, co2_ppm)
-		SELECT d.id, $1::timestamptz + i * INTERVAL '5 minutes', 1 FROM devices d, generate_series(0, $2 - 1) i`, from, buckets)
-	f.exec(t, "ANALYZE readings")
-}
+var suggested = regexp.MustCompile(`from=(\S+)&to=(\S+)`)
 
-// tooLarge is the message of an export that is refused.
-func (f *fixture) tooLarge(t *testing.T, query string) string {
+// requireTooLarge requires 413 and returns the message.
+func (f *fixture) requireTooLarge(t *testing.T, query string) string {
 	t.Helper()
 	got := f.get(t, "/readings.csv?"+query)
 	got.requireError(t, roomsensor.CodeCSVTooLarge, "")
@@ -36,94 +31,116 @@ func (f *fixture) tooLarge(t *testing.T, query string) string {
 	return envelope.Error.Message
 }
 
-// requireLongest holds the window that a message suggests to what it promises:
-// it fits beside the same other parameters, and with an instant more it would
-// not, either by its rows or by its width.
+// requireLongest requires that the window which a message suggests fits beside the other parameters, and that a
+// microsecond more would not, because of the rows or of the width. It returns the rows of the window.
 func (f *fixture) requireLongest(t *testing.T, message, others string) (rows int) {
 	t.Helper()
 	window := suggested.FindStringSubmatch(message)
 	require.NotNil(t, window, message)
-	ask := func(to string) response {
-		return f.do(t, http.MethodHead, "/readings.csv?from="+url.QueryEscape(window[1])+"&to="+url.QueryEscape(to)+others, "")
+	head := func(to string) response {
+		return f.head(t, "/readings.csv?from="+url.QueryEscape(window[1])+"&to="+url.QueryEscape(to)+others)
 	}
-	fits := ask(window[2])
-	require.Equal(t, http.StatusOK, fits.status, message)
+	fits := head(window[2]).requireOK(t)
 	until, ok := roomsensor.ParseTime(window[2])
 	require.True(t, ok)
-	require.Contains(t, []int{http.StatusRequestEntityTooLarge, http.StatusBadRequest},
-		ask(roomsensor.FormatTime(until.Add(time.Microsecond))).status)
+	longer := head(roomsensor.FormatTime(until.Add(time.Microsecond)))
+	require.Contains(t, []int{http.StatusRequestEntityTooLarge, http.StatusBadRequest}, longer.status)
 	rows, err := strconv.Atoi(fits.header.Get("X-Row-Count"))
 	require.NoError(t, err)
 	return rows
 }
 
-// Up to a million the count is exact; the window fits beside the other filters.
-func TestCountOfARefusedExport(t *testing.T) {
-	t.Parallel()
-	conformance.Covers(t, "decision 30.1", "decision 30.3", "decision 30.4", "decision 30.5")
-	f := setup(t)
-	f.fillDevices(t, 40, 25_000, start.Add(-88*24*time.Hour))
-	message := f.tooLarge(t, "last=90d")
-	require.Contains(t, message, " 1000000 rows")
-	require.Equal(t, 250_000, f.requireLongest(t, message, ""))
-
-	f.addReading(t, deviceID, start.Add(-30*time.Minute), 1)
-	message = f.tooLarge(t, "last=90d")
-	require.Contains(t, message, "more than 1,000,000 rows")
-	require.Regexp(t, suggested, message)
-
-	// Off the grid, and of 13 devices, whose rows do not divide the limit.
-	var named []string
-	for _, d := range decode[list[struct {
-		DeviceID string `json:"device_id"`
-	}]](t, f.get(t, "/devices?limit=13")).Data {
-		named = append(named, d.DeviceID)
-	}
-	devices := "&devices=" + strings.Join(named, ",")
-	from := roomsensor.FormatTime(start.Add(-88*24*time.Hour + 17*time.Second + time.Microsecond))
-	message = f.tooLarge(t, "from="+from+devices)
-	require.Contains(t, message, " "+strconv.Itoa(13*24_999)+" rows")
-	require.Contains(t, message, "from="+from+"&")
-	require.Equal(t, 250_000/13*13, f.requireLongest(t, message, devices))
-}
-
-// An assignment alone knows no 90 days, but the window that is suggested does.
-func TestSuggestedWindowHas90DaysAtMost(t *testing.T) {
-	t.Parallel()
-	conformance.Covers(t, "decision 30.1", "decision 30.2", "decision 30.3", "decision 30.5")
-	f := setup(t)
-	began := start.Add(-900 * 24 * time.Hour)
-	f.addReadings(t, deviceID, began, 250_000)
-	block := number(0xa5, 1)
-	f.addAssignment(t, deviceID, block, began, nil)
-	only := "assignment_id=" + block.String()
-	require.Equal(t, "250000", f.do(t, http.MethodHead, "/readings.csv?"+only, "").header.Get("X-Row-Count"))
-	require.Equal(t, "250000", f.do(t, http.MethodHead, "/readings.csv?shape=wide&"+only, "").header.Get("X-Row-Count"))
-
-	f.addReading(t, deviceID, start.Add(-time.Hour), 1)
-	require.Equal(t, http.StatusRequestEntityTooLarge, f.do(t, http.MethodHead, "/readings.csv?shape=wide&"+only, "").status)
-	message := f.tooLarge(t, only)
-	require.Contains(t, message, " 250001 rows")
-	require.Contains(t, message, "from="+roomsensor.FormatTime(began)+"&to="+roomsensor.FormatTime(began.Add(90*24*time.Hour)))
-	require.Equal(t, 90*24*12, f.requireLongest(t, message, "&"+only))
-}
-
-// A bucket that holds more rows than are allowed: it takes more devices than
-// can be made here in time, so a view stands in for their readings.
-func TestNoWindowFits(t *testing.T) {
-	t.Parallel()
-	conformance.Covers(t, "decision 30.6")
-	f := setup(t)
+// multiplyReadings replaces the table of readings by a view, in which a reading counts as many times as its co2_ppm
+// says: a test of a million readings is fast.
+func (f *fixture) multiplyReadings(t *testing.T) {
+	t.Helper()
 	f.exec(t, `ALTER TABLE readings RENAME TO stored`)
-	f.exec(t, `CREATE VIEW readings AS SELECT s.device_id, s.bucket_at FROM stored s CROSS JOIN generate_series(1, 250001)`)
-	f.exec(t, `INSERT INTO stored (device_id, bucket_at) VALUES ($1, $2)`, deviceID, start.Add(-time.Hour))
-	for from, fits := range map[time.Duration]bool{0: false, 299 * time.Second: true, 300 * time.Second: true} {
-		message := f.tooLarge(t, "from="+roomsensor.FormatTime(start.Add(-time.Hour-from)))
-		require.Contains(t, message, " 250001 rows; at most 250000 are allowed.")
-		require.Contains(t, message, "ame fewer devices.")
-		require.Equal(t, fits, suggested.MatchString(message), message)
-		if fits {
-			require.Zero(t, f.requireLongest(t, message, ""))
+	f.exec(t, `CREATE VIEW readings AS SELECT s.device_id, s.bucket_at FROM stored s CROSS JOIN LATERAL generate_series(1, s.co2_ppm::int)`)
+}
+
+// storeMany adds a reading that counts n times in the view.
+func (f *fixture) storeMany(t *testing.T, device uuid.UUID, at time.Time, n int) {
+	t.Helper()
+	f.exec(t, `INSERT INTO stored (device_id, bucket_at, co2_ppm) VALUES ($1, $2, $3)`, device, at, n)
+}
+
+// The message of 413 states the count, and the longest window that would fit (decision 30 c to f).
+func TestExportLimitMessage(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.multiplyReadings(t)
+	t.Run("count and window", func(t *testing.T) {
+		conformance.Covers(t, "decision 30 a", "decision 30 c", "decision 30 d", "decision 30 e",
+			"spec 4, readings.csv, rule 2", "spec 7, status_413", "spec 8, csv_size")
+		f.addDevices(t, 40)
+		first := start.Add(-88 * day)
+		f.exec(t, `INSERT INTO stored (device_id, bucket_at, co2_ppm)
+			SELECT d.id, $1::timestamptz + i * INTERVAL '5 minutes', 1000 FROM devices d, generate_series(0, 24) i`, first)
+		message := f.requireTooLarge(t, "last=90d")
+		require.Contains(t, message, " 1000000 rows")
+		require.Equal(t, 240_000, f.requireLongest(t, message, ""))
+		f.storeMany(t, deviceID, start.Add(-30*time.Minute), 1)
+		message = f.requireTooLarge(t, "last=90d")
+		require.Contains(t, message, "more than 1,000,000 rows")
+		require.Regexp(t, suggested, message)
+
+		// From an instant within a bucket, and of 13 devices, whose rows do not divide the limit.
+		var ids []string
+		for _, d := range f.items(t, "/devices?limit=14") {
+			if id := d["device_id"].(string); id != deviceID.String() && len(ids) < 13 {
+				ids = append(ids, id)
+			}
 		}
-	}
+		devices := "&devices=" + strings.Join(ids, ",")
+		from := roomsensor.FormatTime(first.Add(17*time.Second + time.Microsecond))
+		message = f.requireTooLarge(t, "from="+from+devices)
+		require.Contains(t, message, " "+strconv.Itoa(13*24*1000)+" rows")
+		require.Contains(t, message, "from="+from+"&")
+		require.Equal(t, 13*19*1000, f.requireLongest(t, message, devices))
+	})
+	f.exec(t, `DELETE FROM stored`)
+	t.Run("window of 90 days at most", func(t *testing.T) { // An assignment alone may be longer.
+		conformance.Covers(t, "decision 30 a", "decision 30 b", "decision 30 c", "decision 30 e")
+		began := start.Add(-900 * day)
+		for i := range 10 {
+			f.storeMany(t, deviceID, began.Add(time.Duration(i)*80*day), 25_000)
+		}
+		f.addAssignment(t, deviceID, testID(0xa5, 1), began, nil)
+		only := "assignment_id=" + testID(0xa5, 1).String()
+		require.Equal(t, "250000", f.head(t, "/readings.csv?"+only).header.Get("X-Row-Count"))
+		require.Equal(t, "10", f.head(t, "/readings.csv?shape=wide&"+only).header.Get("X-Row-Count"))
+
+		f.storeMany(t, deviceID, start.Add(-time.Hour), 1)
+		f.requireTooLarge(t, "shape=wide&"+only)
+		message := f.requireTooLarge(t, only)
+		require.Contains(t, message, " 250001 rows")
+		require.Contains(t, message, "from="+roomsensor.FormatTime(began)+"&to="+roomsensor.FormatTime(began.Add(90*day)))
+		require.Equal(t, 50_000, f.requireLongest(t, message, "&"+only))
+	})
+	f.exec(t, `DELETE FROM stored`)
+	t.Run("no window fits", func(t *testing.T) {
+		conformance.Covers(t, "decision 30 f")
+		f.storeMany(t, deviceID, start.Add(-time.Hour), 250_001)
+		for from, fits := range map[time.Duration]bool{0: false, 299 * time.Second: true} {
+			message := f.requireTooLarge(t, "from="+before(time.Hour+from))
+			require.Contains(t, message, " 250001 rows; at most 250000 are allowed.")
+			require.Contains(t, message, "ame fewer devices.")
+			require.Equal(t, fits, suggested.MatchString(message), message)
+			if fits {
+				require.Zero(t, f.requireLongest(t, message, ""))
+			}
+		}
+	})
+}
+
+func TestWideDeviceLimit(t *testing.T) {
+	t.Parallel()
+	conformance.Covers(t, "decision 29 h")
+	f := setup(t)
+	f.addDevices(t, 1000)
+	require.Equal(t, 5000, bytes.Count(f.get(t, "/readings.csv?shape=wide").requireOK(t).body, []byte(",")))
+	f.addDevice(t, teamID, testID(0xde, 2000), "dev:2000")
+	f.requireTooLarge(t, "shape=wide")
+	f.get(t, "/readings.csv?shape=wide&devices="+deviceID.String()).requireOK(t)
+	f.get(t, "/readings.csv?shape=long").requireOK(t)
 }

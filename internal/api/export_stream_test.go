@@ -1,51 +1,451 @@
 package api_test
 
 import (
+	"bufio"
+	"bytes"
 	"context"
+	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/google/uuid"
+	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
-	"roomsensor/internal/conformance"
+	"roomsensor/internal/api"
+	"roomsensor/internal/cursor"
+	"roomsensor/internal/httpedge"
+	"roomsensor/internal/retry"
+	"roomsensor/internal/roomsensor"
+	"roomsensor/test/conformance"
 )
 
-// holdLast holds an export up before a row, until it is released.
-func holdLast(row int, release <-chan struct{}) func(context.Context, int) error {
-	return func(ctx context.Context, n int) error {
-		if n < row {
-			return nil
+// hookedBackend runs before ahead of every row of every export.
+type hookedBackend struct {
+	api.Backend
+	before func(ctx context.Context, row int) error
+}
+
+func (h *hookedBackend) OpenExport(ctx context.Context, team uuid.UUID, q roomsensor.ExportQuery) (api.Export, error) {
+	export, err := h.Backend.OpenExport(ctx, team, q)
+	if err != nil {
+		return nil, err
+	}
+	return &hookedExport{export, h.before}, nil
+}
+
+type hookedExport struct {
+	api.Export
+	before func(ctx context.Context, row int) error
+}
+
+func (h *hookedExport) Each(ctx context.Context, f func(*roomsensor.ExportRow) error) error {
+	n := 0
+	return h.Export.Each(ctx, func(row *roomsensor.ExportRow) error {
+		if err := h.before(ctx, n); err != nil {
+			return err
 		}
-		select {
-		case <-release:
-		case <-ctx.Done():
+		n++
+		return f(row)
+	})
+}
+
+// serveHooked starts a replica with a hook in every export.
+func (f *fixture) serveHooked(t *testing.T, before func(ctx context.Context, row int) error, tune ...func(*http.Server)) *replica {
+	t.Helper()
+	return f.serve(t, &hookedBackend{f.store, before}, nil, tune...)
+}
+
+func failAt(row int) func(context.Context, int) error {
+	return func(_ context.Context, n int) error {
+		if n == row {
+			return errDatabaseLost
 		}
-		return ctx.Err()
+		return nil
 	}
 }
 
-// Rows are on their way before the last of them is read.
-func TestExportIsStreamed(t *testing.T) {
+// getRaw sends a request in a version of HTTP over its own connection, and returns the body unread.
+func (r *replica) getRaw(t *testing.T, proto, path, coding, key string) (head response, body io.Reader) {
+	t.Helper()
+	conn, err := net.Dial("tcp", r.server.Listener.Addr().String())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	_, err = io.WriteString(conn, "GET /v1"+path+" "+proto+"\r\nHost: x\r\nAccept-Encoding: "+coding+"\r\nAuthorization: Bearer "+key+"\r\n\r\n")
+	require.NoError(t, err)
+	got, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = got.Body.Close() })
+	require.Equal(t, http.StatusOK, got.StatusCode)
+	return response{status: got.StatusCode, header: got.Header}, got.Body
+}
+
+// A failure after the first byte breaks the connection, compressed or not (decision 32 a).
+func TestExportFailure(t *testing.T) {
 	t.Parallel()
-	conformance.Covers(t, "spec 4, GET /readings.csv")
 	f := setup(t)
-	const rows = 24_000
-	f.addReadings(t, deviceID, start.Add(-85*24*time.Hour), rows)
+	// More than fits into the buffers between the database and the client.
+	for i := range 10 {
+		id := testID(0xde, 10+i)
+		f.addDevice(t, teamID, id, fmt.Sprintf("dev:%d", 10+i))
+		f.addReadings(t, id, start.Add(-85*day), 24_000)
+	}
+	t.Run("after the first byte", f.testFailureAfterFirstByte)
+	t.Run("lost database", f.testLostDatabase) // Not in parallel, because it breaks the other exports of the database.
+	t.Run("before the first byte", f.testFailureBeforeFirstByte)
+	t.Run("rows are sent before the last one is read", f.testStreaming)
+}
+
+func (f *fixture) testFailureAfterFirstByte(t *testing.T) {
+	t.Parallel()
+	conformance.Covers(t, "decision 32 a")
+	r := f.serveHooked(t, failAt(23_999))
+	path := "/readings.csv?last=90d&devices=" + testID(0xde, 10).String() + "&shape="
+	for _, shape := range []string{"long", "wide"} {
+		for _, coding := range []string{"identity", "gzip", "zstd"} {
+			for _, proto := range []string{"HTTP/1.1", "HTTP/1.0"} {
+				name := shape + " " + coding + " " + proto
+				got, body := r.getRaw(t, proto, path+shape, coding, f.key)
+				text, err := expand(t, got.header.Get("Content-Encoding"), body)
+				require.Error(t, err, name)
+				require.LessOrEqual(t, bytes.Count(text, []byte("\n")), 24_000, name)
+				if proto == "HTTP/1.0" && coding == "identity" {
+					var network *net.OpError
+					require.ErrorAs(t, err, &network, "a reset is the only sign")
+				}
+			}
+		}
+	}
+	require.Contains(t, r.log.String(), "administrator command", "the cause is logged")
+}
+
+func (f *fixture) testLostDatabase(t *testing.T) {
+	conformance.Covers(t, "decision 32 a")
+	r := f.serveHooked(t, func(ctx context.Context, row int) error {
+		if row != 20_000 {
+			return nil
+		}
+		_, err := f.sql.Exec(ctx, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+			WHERE datname = current_database() AND application_name LIKE '%export%'`)
+		return err
+	})
+	for _, tc := range [][2]string{{"long", "identity"}, {"long", "zstd"}, {"wide", "gzip"}} {
+		shape, coding := tc[0], tc[1]
+		got, body := r.getRaw(t, "HTTP/1.1", "/readings.csv?last=90d&shape="+shape, coding, f.readKey)
+		arrived, err := io.ReadAll(body)
+		require.ErrorIs(t, err, io.ErrUnexpectedEOF, "%s %s: the last chunk is missing", shape, coding)
+		if coding != "identity" {
+			require.Equal(t, coding, got.header.Get("Content-Encoding"))
+			_, err = expand(t, coding, bytes.NewReader(arrived))
+			require.Error(t, err, "%s %s: the compressed body is incomplete", shape, coding)
+		}
+	}
+	r.get(t, "/readings.csv?last=1h", f.readKey).requireOK(t)
+}
+
+func (f *fixture) testFailureBeforeFirstByte(t *testing.T) {
+	t.Parallel()
+	r := f.serveHooked(t, failAt(0))
+	for _, coding := range []string{"identity", "gzip", "zstd"} {
+		got := r.do(t, http.MethodGet, "/v1/readings.csv?last=90d&devices="+testID(0xde, 10).String(), "", withKey(f.key),
+			header("Accept-Encoding", coding))
+		got.requireError(t, roomsensor.CodeInternalError, "")
+		for _, name := range []string{"Content-Encoding", "Content-Disposition", "X-Row-Count", "Vary"} {
+			require.Empty(t, got.header.Get(name))
+		}
+		requireNoInternals(t, got)
+	}
+}
+
+func (f *fixture) testStreaming(t *testing.T) {
+	t.Parallel()
+	conformance.Covers(t, "spec 4, readings.csv, stream")
 	for _, shape := range []string{"long", "wide"} {
 		release := make(chan struct{})
-		f.replica = f.serve(t, &hooked{backend{f.store}, holdLast(rows-1, release)}, nil)
-		head, body := f.raw(t, "HTTP/1.1", "/v1/readings.csv?last=90d&shape="+shape, "identity")
-		require.Equal(t, http.StatusOK, head.status)
+		r := f.serveHooked(t, func(ctx context.Context, row int) error {
+			if row < 23_999 {
+				return nil
+			}
+			select {
+			case <-release:
+			case <-ctx.Done():
+			}
+			return ctx.Err()
+		})
+		head, body := r.getRaw(t, "HTTP/1.1", "/readings.csv?last=90d&devices="+testID(0xde, 10).String()+"&shape="+shape, "identity", f.key)
 		require.Empty(t, head.header.Get("Content-Length"))
 		first := make([]byte, 100<<10)
 		n, err := body.Read(first)
 		require.NoError(t, err)
 		require.True(t, strings.HasPrefix(string(first[:n]), "bucket_at,"))
 		close(release)
-		text, err := expand(t, "", body)
+		rest, err := io.ReadAll(body)
 		require.NoError(t, err)
-		require.Equal(t, rows+1, strings.Count(string(first[:n])+string(text), "\n"))
+		require.Equal(t, 24_001, strings.Count(string(first[:n])+string(rest), "\n"))
 	}
+}
+
+// Four exports of one key and eight in all run at the same time (decision 32 f and g).
+func TestConcurrentExports(t *testing.T) {
+	t.Parallel()
+	conformance.Covers(t, "decision 32 f", "decision 32 g", "decision 34 d")
+	f := setup(t)
+	f.addReadings(t, deviceID, start.Add(-time.Hour), 10)
+	running, finish := make(chan struct{}), make(chan struct{})
+	f.replica = f.serveHooked(t, func(ctx context.Context, row int) error {
+		if row > 0 {
+			return nil
+		}
+		running <- struct{}{}
+		select {
+		case <-finish:
+		case <-ctx.Done():
+		}
+		return ctx.Err()
+	})
+	statuses := make(chan int)
+	begin := func(key string) {
+		go func() { statuses <- f.try(t.Context(), http.MethodGet, "/v1/readings.csv", "", withKey(key)).status }()
+		<-running
+	}
+	for range 4 {
+		begin(f.key)
+	}
+	refused := f.get(t, "/readings.csv")
+	refused.requireError(t, roomsensor.CodeOverloaded, "")
+	require.NotEmpty(t, refused.header.Get("Retry-After"))
+	for range 4 {
+		begin(f.readKey)
+	}
+	third := f.newKey(t, roomsensor.ScopeRead)
+	f.get(t, "/readings.csv", withKey(third)).requireError(t, roomsensor.CodeOverloaded, "")
+	f.get(t, "/devices", withKey(third)).requireOK(t)
+	close(finish)
+	for range 8 {
+		require.Equal(t, http.StatusOK, <-statuses)
+	}
+	go func() { <-running }()
+	f.get(t, "/readings.csv", withKey(third)).requireOK(t)
+}
+
+// The query of an export ends when its client disconnects.
+func TestExportOfADisconnectedClient(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.addReadings(t, deviceID, start.Add(-time.Hour), 10)
+	running, ended := make(chan struct{}), make(chan error, 1)
+	f.replica = f.serveHooked(t, func(ctx context.Context, row int) error {
+		if row == 0 {
+			close(running)
+			<-ctx.Done()
+			ended <- ctx.Err()
+		}
+		return ctx.Err()
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { <-running; cancel() }()
+	require.ErrorIs(t, f.try(ctx, http.MethodGet, "/v1/readings.csv", "", withKey(f.key)).err, context.Canceled)
+	require.ErrorIs(t, <-ended, context.Canceled)
+	require.Eventually(t, func() bool { return strings.Contains(f.log.String(), `"status":499`) }, 30*time.Second, time.Millisecond)
+	require.NotContains(t, f.log.String(), `"level":"error"`)
+}
+
+// The read timeout of the server is for the request; an export may take longer.
+func TestExportOutlivesTheReadTimeout(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.addReadings(t, deviceID, start.Add(-time.Hour), 10)
+	const readTimeout = 50 * time.Millisecond
+	f.replica = f.serveHooked(t, func(ctx context.Context, row int) error {
+		if row > 0 {
+			return nil
+		}
+		return retry.Sleep(ctx, 4*readTimeout)
+	}, func(s *http.Server) { s.ReadTimeout = readTimeout })
+	f.get(t, "/readings.csv").requireOK(t)
+}
+
+// fakeBackend is a backend without a database, whose clock synctest could not control.
+type fakeBackend struct {
+	api.Backend
+	key     roomsensor.Key
+	export  *fakeExport
+	devices func(ctx context.Context) error
+}
+
+func (b *fakeBackend) APIKey(context.Context, string) (roomsensor.Key, error) { return b.key, nil }
+
+func (b *fakeBackend) CountRequest(context.Context, string) (roomsensor.RateVerdict, error) {
+	return roomsensor.RateVerdict{Allowed: true, Remaining: 599, Reset: time.Second}, nil
+}
+
+func (b *fakeBackend) DeviceNames(context.Context, uuid.UUID) ([]roomsensor.NamedDevice, error) {
+	return []roomsensor.NamedDevice{{ID: deviceID}}, nil
+}
+
+func (b *fakeBackend) OpenExport(context.Context, uuid.UUID, roomsensor.ExportQuery) (api.Export, error) {
+	return b.export, nil
+}
+
+func (b *fakeBackend) Devices(ctx context.Context, _ uuid.UUID, _ roomsensor.DeviceQuery) ([]roomsensor.Device, error) {
+	return nil, b.devices(ctx)
+}
+
+// newKey creates the key that the backend knows and returns its text.
+func (b *fakeBackend) newKey() (text string) {
+	b.key = roomsensor.Key{TeamID: teamID, Scope: roomsensor.ScopeRead}
+	b.key.ID, text, b.key.SecretSHA256 = roomsensor.GenerateKey(roomsensor.APIKey)
+	return text
+}
+
+func newHandler(t *testing.T, b api.Backend) http.Handler {
+	t.Helper()
+	handler, err := api.New(api.Config{CursorSecret: make([]byte, cursor.SecretBytes), Docs: docsStub}, b)
+	require.NoError(t, err)
+	return handler
+}
+
+// fakeExport is an export of n rows; before runs ahead of each.
+type fakeExport struct {
+	api.Export
+	rows   int
+	before func(ctx context.Context, row int) error
+	ended  time.Time
+}
+
+func (e *fakeExport) Rows() int { return e.rows }
+func (e *fakeExport) Close()    { e.ended = time.Now() }
+
+func (e *fakeExport) Each(ctx context.Context, f func(*roomsensor.ExportRow) error) error {
+	for i := range e.rows {
+		if e.before != nil {
+			if err := e.before(ctx, i); err != nil {
+				return err
+			}
+		}
+		row := roomsensor.ExportRow{DeviceID: deviceID, BucketAt: start.Add(time.Duration(i) * 5 * time.Minute)}
+		if err := f(&row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pipeListener is a listener of connections within the process.
+type pipeListener struct{ conns chan net.Conn }
+
+func (l pipeListener) Accept() (net.Conn, error) {
+	conn, ok := <-l.conns
+	if !ok {
+		return nil, net.ErrClosed
+	}
+	return conn, nil
+}
+
+func (l pipeListener) Close() error   { close(l.conns); return nil }
+func (l pipeListener) Addr() net.Addr { return &net.TCPAddr{} }
+
+// connect serves a backend over a pipe, sends one request and returns the client's end.
+func connect(t *testing.T, b *fakeBackend, path string, headers ...string) (client net.Conn, stop func()) {
+	t.Helper()
+	server := api.NewServer(newHandler(t, b), zerolog.Nop())
+	listener := pipeListener{make(chan net.Conn)}
+	served := make(chan error)
+	go func() { served <- server.Serve(httpedge.IdleListener(listener)) }()
+	client, end := net.Pipe()
+	listener.conns <- end
+	_, err := io.WriteString(client, "GET "+path+" HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "+b.newKey()+"\r\n"+
+		strings.Join(append(headers, "\r\n"), "\r\n"))
+	require.NoError(t, err)
+	return client, func() {
+		require.NoError(t, client.Close())
+		require.NoError(t, server.Close())
+		require.ErrorIs(t, <-served, http.ErrServerClosed)
+	}
+}
+
+// slowReader reads 1 KB per second.
+type slowReader struct{ io.Reader }
+
+func (s slowReader) Read(p []byte) (int, error) {
+	<-time.After(time.Second) // The clock is the bubble's.
+	return s.Reader.Read(p[:min(len(p), 1<<10)])
+}
+
+func TestDeadlines(t *testing.T) {
+	t.Parallel()
+	t.Run("a client that stops reading ends its export", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			b := &fakeBackend{export: &fakeExport{rows: 100_000}}
+			client, stop := connect(t, b, "/v1/readings.csv?last=90d")
+			defer stop()
+			began := time.Now()
+			_, err := io.CopyN(io.Discard, client, 100_000)
+			require.NoError(t, err)
+			<-time.After(time.Minute) // The clock is the bubble's.
+			synctest.Wait()
+			require.Equal(t, 33*time.Second, b.export.ended.Sub(began)) // The check runs every 3 s.
+		})
+	})
+	for _, coding := range []string{"identity", "gzip", "zstd"} {
+		t.Run("a client that reads slowly gets the whole export, "+coding, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				b := &fakeBackend{export: &fakeExport{rows: 100_000}}
+				client, stop := connect(t, b, "/v1/readings.csv?last=90d", "Accept-Encoding: "+coding)
+				defer stop()
+				began := time.Now()
+				got, err := http.ReadResponse(bufio.NewReader(slowReader{client}), nil)
+				require.NoError(t, err)
+				text, err := expand(t, got.Header.Get("Content-Encoding"), got.Body)
+				require.NoError(t, err)
+				require.NoError(t, got.Body.Close())
+				require.Equal(t, 100_001, bytes.Count(text, []byte("\n")))
+				require.Greater(t, time.Since(began), time.Minute)
+			})
+		})
+	}
+	t.Run("a database that stalls ends an export", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			stall := func(ctx context.Context, row int) error {
+				if row < 10_000 {
+					return nil
+				}
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			b := &fakeBackend{export: &fakeExport{rows: 20_000, before: stall}}
+			client, stop := connect(t, b, "/v1/readings.csv?last=90d")
+			defer stop()
+			began := time.Now()
+			got, err := http.ReadResponse(bufio.NewReader(client), nil)
+			require.NoError(t, err)
+			_, err = io.ReadAll(got.Body)
+			require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+			require.ErrorIs(t, got.Body.Close(), io.ErrUnexpectedEOF)
+			require.Equal(t, 30*time.Second, b.export.ended.Sub(began))
+		})
+	})
+	t.Run("a request that takes 10 seconds is overloaded", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			b := &fakeBackend{devices: func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }}
+			client, stop := connect(t, b, "/v1/devices")
+			defer stop()
+			began := time.Now()
+			got, err := http.ReadResponse(bufio.NewReader(client), nil)
+			require.NoError(t, err)
+			require.NoError(t, got.Body.Close())
+			require.Equal(t, http.StatusServiceUnavailable, got.StatusCode)
+			require.Equal(t, "5", got.Header.Get("Retry-After"))
+			require.Equal(t, 10*time.Second, time.Since(began))
+		})
+	})
 }

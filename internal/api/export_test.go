@@ -2,76 +2,210 @@ package api_test
 
 import (
 	"bytes"
-	"encoding/csv"
+	"context"
+	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
-	"net/url"
-	"regexp"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
-	"github.com/klauspost/compress/gzip"
-	"github.com/klauspost/compress/zstd"
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
-	"roomsensor/internal/conformance"
+	"roomsensor/internal/api"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/test/conformance"
 )
 
-// fillExport gives the team four devices, two of which have readings: names
-// that need care, gaps and nulls.
-func (f *fixture) fillExport(t *testing.T) {
-	t.Helper()
+// TestReadingsCSV compares both shapes with golden files: names that need quoting, gaps and nulls.
+func TestReadingsCSV(t *testing.T) {
+	t.Parallel()
+	conformance.Covers(t, "decision 27 a", "decision 27 b", "decision 27 c", "decision 27 e", "decision 27 g", "decision 28 b",
+		"decision 29 a", "decision 29 d", "spec 4, readings.csv, shape", "spec 4, readings.csv, wide",
+		"spec 4, readings.csv, long", "spec 2, csv_row, columns", "spec 2, csv_row, valid_mask")
+	f := setup(t)
 	for i := 2; i <= 4; i++ {
-		f.addDevice(t, teamID, number(0xde, i), fmt.Sprintf("dev:%d", i))
+		f.addDevice(t, teamID, testID(0xde, i), fmt.Sprintf("dev:%d", i))
 	}
 	f.nameDevice(t, deviceID, `=Gym, "A"`)
-	f.nameDevice(t, number(0xde, 3), "Attic")
-	f.nameDevice(t, number(0xde, 4), "attic!")
+	f.nameDevice(t, testID(0xde, 3), "Attic")
+	f.nameDevice(t, testID(0xde, 4), "attic!")
 	f.exec(t, `INSERT INTO readings (device_id, bucket_at, co2_ppm, temp_c, humidity_pct, lux, spl_db) VALUES
 		($1, '2026-11-20 09:50Z', 612, 21.4, 40.1, 120, 38.2), ($1, '2026-11-20 09:55Z', NULL, -0.5, NULL, 0, NULL)`, deviceID)
-	f.addReading(t, number(0xde, 2), start.Add(-10*time.Minute), 400)
-	f.exec(t, `INSERT INTO readings (device_id, bucket_at) VALUES ($1, '2026-11-20 09:40Z')`, number(0xde, 2))
-}
-
-// Decisions 27 to 29.
-func TestExportGolden(t *testing.T) {
-	t.Parallel()
-	conformance.Covers(t, "decision 27.1", "decision 27.2", "decision 27.3", "decision 27.5", "decision 27.7", "decision 28.2", "decision 29.1", "decision 29.4")
-	conformance.Covers(t, "spec 4, GET /readings.csv, shape", "spec 4, GET /readings.csv, wide")
-	f := setup(t)
-	f.fillExport(t)
-	all := []string{number(0xde, 4).String(), number(0xde, 2).String()}
+	f.addReading(t, testID(0xde, 2), start.Add(-10*time.Minute), 400)
+	f.exec(t, `INSERT INTO readings (device_id, bucket_at) VALUES ($1, '2026-11-20 09:40Z')`, testID(0xde, 2))
 	for name, path := range map[string]string{
 		"long.csv.golden":          "/readings.csv",
 		"long_empty.csv.golden":    "/readings.csv?last=1m",
 		"wide.csv.golden":          "/readings.csv?shape=wide",
-		"wide_selected.csv.golden": "/readings.csv?shape=wide&devices=" + strings.Join(all, ","),
+		"wide_selected.csv.golden": "/readings.csv?shape=wide&devices=" + testID(0xde, 4).String() + "," + testID(0xde, 2).String(),
 		"wide_empty.csv.golden":    "/readings.csv?shape=wide&last=1m",
 	} {
-		got := f.get(t, path)
+		got := f.get(t, path).requireOK(t)
 		requireGolden(t, name, got.body)
-		require.Equal(t, http.StatusOK, got.status)
 		require.Equal(t, "text/csv; charset=utf-8", got.header.Get("Content-Type"))
-		lines := bytes.Count(got.body, []byte("\n"))
-		require.Equal(t, strconv.Itoa(lines-1), got.header.Get("X-Row-Count"), name)
-		_, err := csv.NewReader(bytes.NewReader(got.body)).ReadAll()
-		require.NoError(t, err)
+		require.Equal(t, strconv.Itoa(len(got.records(t))-1), got.header.Get("X-Row-Count"), name)
+	}
+	require.Equal(t, string(f.get(t, "/readings.csv").body), string(f.get(t, "/readings.csv?shape=long").body), "long is the default")
+	f.exec(t, `DELETE FROM devices`)
+	require.Equal(t, "bucket_at\n", string(f.get(t, "/readings.csv?shape=wide").body))
+	require.Equal(t, "bucket_at,device_id,display_name,co2_ppm,temp_c,humidity_pct,lux,spl_db,valid_mask\n",
+		string(f.get(t, "/readings.csv").body))
+}
+
+// record is a line of a CSV body, by column.
+type record map[string]string
+
+// export reads an export and checks what both shapes have in common.
+func (f *fixture) export(t *testing.T, query string) (columns []string, records []record) {
+	t.Helper()
+	got := f.get(t, "/readings.csv"+query).requireOK(t)
+	require.True(t, utf8.Valid(got.body))
+	require.False(t, bytes.HasPrefix(got.body, []byte("\ufeff")), "no BOM")
+	require.True(t, bytes.HasSuffix(got.body, []byte("\n")))
+	rows := got.records(t)
+	for _, row := range rows[1:] {
+		r := record{}
+		for i, cell := range row {
+			r[rows[0][i]] = cell
+		}
+		records = append(records, r)
+	}
+	return rows[0], records
+}
+
+// Names that CSV has to quote, that a spreadsheet would run, or in other scripts. Control characters get in only with
+// SQL.
+func TestCSVQuoting(t *testing.T) {
+	t.Parallel()
+	conformance.Covers(t, "decision 27 b", "decision 27 c", "decision 27 d", "decision 27 h")
+	f := setup(t)
+	names := []string{
+		"plain", "two words", "semi;colon", "it's", `"`, `say "hi"`, ",", "a,b", "line\nend", "line\r\nend", "\rstart", "tab\tin",
+		"\tstart", "=1+1", "+1", "-1", "@SUM(A1)", "=A1,B1", `="x"`, "'=1", "1=1", " =1", "室温", "Büro", "\u202egnirts", "\ufeffmark", "🙂", "",
+	}
+	for i, name := range names {
+		id := testID(0xdf, i)
+		f.addDevice(t, teamID, id, fmt.Sprintf("dev:%d", 10+i))
+		f.nameDevice(t, id, name)
+		f.addReading(t, id, start.Add(-time.Hour), float32(i))
+	}
+	requireGolden(t, "long_names.csv.golden", f.get(t, "/readings.csv").body)
+}
+
+// Every cell equals the value in JSON; null is an empty cell.
+func TestCSVValues(t *testing.T) {
+	t.Parallel()
+	conformance.Covers(t, "decision 27 e", "decision 27 f")
+	f := setup(t)
+	f.exec(t, `INSERT INTO readings (device_id, bucket_at, co2_ppm, temp_c, humidity_pct, lux, spl_db) VALUES
+		($1, '2026-11-20 09:00Z', 612, 21.4, 40.1, 120, 38.2), ($1, '2026-11-20 09:05Z', 1e-45, 3.4028235e38, -0, 0, NULL),
+		($1, '2026-11-20 09:10Z', 'NaN', 'Infinity', '-Infinity', 16777216, 0.1), ($1, '2026-11-20 09:15Z', 1e20, 1e-20, 123456.79, 99999.99, 1),
+		($1, '2026-11-20 09:20Z', NULL, NULL, NULL, NULL, NULL)`, deviceID)
+	_, long := f.export(t, "")
+	_, wide := f.export(t, "?shape=wide")
+	page := decode[list[map[string]json.RawMessage]](t, f.get(t, readingsPath)).Data
+	require.Len(t, page, 5)
+	for i, r := range long {
+		for name, token := range page[len(page)-1-i] {
+			if name == "ingested_at" {
+				continue
+			}
+			cell := strings.Replace(strings.Trim(string(token), `"`), "null", "", 1)
+			require.Equal(t, cell, r[name], name)
+			if name != "bucket_at" {
+				name = "device_de000000." + name
+			}
+			require.Equal(t, cell, wide[i][name], name)
+		}
 	}
 }
 
-// Decision 32.
-func TestExportFileName(t *testing.T) {
+// All 32 combinations of present values: each metric is null on its own, and a missing value is never zero.
+func TestValidMask(t *testing.T) {
 	t.Parallel()
-	conformance.Covers(t, "decision 32.3")
+	conformance.Covers(t, "decision 28 a", "decision 28 b", "spec 1, conventions, rule 2")
 	f := setup(t)
-	open, closed := number(0xa5, 1), number(0xa5, 2)
-	end := start.Add(-10 * time.Hour)
+	f.exec(t, `INSERT INTO readings (device_id, bucket_at, co2_ppm, temp_c, humidity_pct, lux, spl_db)
+		SELECT $1, $2::timestamptz + i * INTERVAL '5 minutes', CASE WHEN i & 1 > 0 THEN 0 END, CASE WHEN i & 2 > 0 THEN 1 END,
+		CASE WHEN i & 4 > 0 THEN 2 END, CASE WHEN i & 8 > 0 THEN 3 END, CASE WHEN i & 16 > 0 THEN 4 END FROM generate_series(0, 31) i`,
+		deviceID, start.Add(-5*time.Hour))
+	_, records := f.export(t, "")
+	require.Len(t, records, 32)
+	page := f.items(t, readingsPath)
+	for i, r := range records {
+		mask := 0
+		for bit, metric := range []string{"co2_ppm", "temp_c", "humidity_pct", "lux", "spl_db"} {
+			if r[metric] != "" {
+				mask |= 1 << bit
+				require.Equal(t, strconv.Itoa(bit), r[metric])
+				require.InDelta(t, bit, page[31-i][metric], 0)
+			} else {
+				require.Nil(t, page[31-i][metric])
+			}
+		}
+		require.Equal(t, strconv.Itoa(i), r["valid_mask"])
+		require.Equal(t, i, mask)
+	}
+}
+
+// devices and assignment_id select readings (decision 31; specification, part 4, rule 1 of the export).
+func TestCSVSelection(t *testing.T) {
+	t.Parallel()
+	conformance.Covers(t, "decision 31 a", "decision 31 c", "decision 31 d", "decision 29 i")
+	conformance.Covers(t, "spec 4, readings.csv, devices", "spec 4, readings.csv, all_devices",
+		"spec 4, readings.csv, rule 1, filter", "spec 4, readings.csv, rule 1, other", "spec 9, rule 4, filter")
+	f := setup(t)
+	f.addDevice(t, teamID, testID(0xde, 2), "dev:2")
+	f.addReading(t, deviceID, start.Add(-time.Hour), 1)
+	f.addReading(t, deviceID, start.Add(-3*time.Hour), 3)
+	f.addReading(t, testID(0xde, 2), start.Add(-time.Hour), 2)
+	f.addAssignment(t, deviceID, testID(0xa5, 1), start.Add(-2*time.Hour), nil)
+	own, other, assigned := deviceID.String(), testID(0xde, 2).String(), "assignment_id="+testID(0xa5, 1).String()
+	for query, want := range map[string]string{
+		"":                                "3 1 2",
+		"devices=" + own:                  "3 1",
+		"devices=" + strings.ToUpper(own): "3 1",
+		"devices=" + own + "," + own:      "3 1",
+		"devices=" + other + "," + own:    "3 1 2",
+		assigned:                          "1",
+		"last=4h&" + assigned:             "1",
+		"last=30m&" + assigned:            "",
+		assigned + "&devices=" + own:      "1",
+		assigned + "&devices=" + other + "," + own:                  "1",
+		assigned + "&devices=" + strings.Repeat(own+",", 999) + own: "1",
+		assigned + "&devices=" + other:                              "",
+		assigned + "&devices=" + other + "," + other:                "",
+	} {
+		var co2 []string
+		for _, record := range f.get(t, "/readings.csv?"+query).records(t)[1:] {
+			co2 = append(co2, record[3])
+		}
+		require.Equal(t, want, strings.Join(co2, " "), query)
+	}
+	wide := f.get(t, "/readings.csv?shape=wide&"+assigned+"&devices="+other)
+	require.Equal(t, "bucket_at\n", string(wide.body), "no device is selected")
+	require.Equal(t, "1", f.head(t, "/readings.csv?shape=wide&"+assigned).header.Get("X-Row-Count"))
+	for _, query := range []string{
+		"devices=" + own + "," + unknownID, assigned + "&devices=" + unknownID,
+		"shape=wide&last=1m&devices=" + unknownID,
+	} {
+		f.get(t, "/readings.csv?"+query).requireError(t, roomsensor.CodeDeviceNotFound, "devices")
+	}
+	f.get(t, "/readings.csv?assignment_id="+unknownID).requireError(t, roomsensor.CodeAssignmentNotFound, "assignment_id")
+}
+
+func TestCSVFileName(t *testing.T) {
+	t.Parallel()
+	conformance.Covers(t, "decision 32 c")
+	f := setup(t)
+	open, closed := testID(0xa5, 1), testID(0xa5, 2)
 	f.addAssignment(t, deviceID, open, start.Add(-5*time.Hour), nil)
-	f.addAssignment(t, deviceID, closed, start.Add(-20*time.Hour), &end)
+	f.addAssignment(t, deviceID, closed, start.Add(-20*time.Hour), new(start.Add(-10*time.Hour)))
 	for query, want := range map[string]string{
 		"":         "20261119T100000Z_20261120T100000Z",
 		"last=30m": "20261120T093000Z_20261120T100000Z",
@@ -89,169 +223,181 @@ func TestExportFileName(t *testing.T) {
 	}
 }
 
-// Decision 31; spec 4, readings.csv, rule 1.
-func TestExportSelection(t *testing.T) {
+// failingExport is the store, but no export opens.
+type failingExport struct {
+	api.Backend
+	err error
+}
+
+func (f *failingExport) OpenExport(context.Context, uuid.UUID, roomsensor.ExportQuery) (api.Export, error) {
+	return nil, f.err
+}
+
+// Every response under the path forbids to store it and to send its URL as referrer, because the URL may hold a key.
+func TestCSVHeaders(t *testing.T) {
 	t.Parallel()
-	conformance.Covers(t, "decision 31.1", "decision 31.3", "decision 31.4", "decision 29.9")
-	conformance.Covers(t, "spec 4, GET /readings.csv, devices", "spec 4, GET /readings.csv, all devices",
-		"spec 4, GET /readings.csv, rule 1", "spec 4, GET /readings.csv, rule 1, other", "spec 9, rule 4, filter")
+	conformance.Covers(t, "decision 25 f", "decision 26 b", "spec 5, rule 5, secret")
 	f := setup(t)
-	second, block := number(0xde, 2), number(0xa5, 1)
-	f.addDevice(t, teamID, second, "dev:2")
+	failed := f.serve(t, &failingExport{f.store, errDatabaseLost}, nil)
+	unavailable := f.serve(t, &failingExport{f.store, roomsensor.CodeOverloaded.New()}, nil)
 	f.addReading(t, deviceID, start.Add(-time.Hour), 1)
-	f.addReading(t, deviceID, start.Add(-3*time.Hour), 3)
-	f.addReading(t, second, start.Add(-time.Hour), 2)
-	f.addAssignment(t, deviceID, block, start.Add(-2*time.Hour), nil)
-	own, other := deviceID.String(), second.String()
-	for query, want := range map[string]string{
-		"":                                        "3 1 2",
-		"devices=" + own:                          "3 1",
-		"devices=" + strings.ToUpper(own):         "3 1",
-		"devices=" + own + "," + own:              "3 1",
-		"devices=" + other + "," + own:            "3 1 2",
-		"assignment_id=" + block.String():         "1",
-		"last=4h&assignment_id=" + block.String(): "1",
-		"assignment_id=" + block.String() + "&devices=" + own:   "1",
-		"assignment_id=" + block.String() + "&devices=" + other: "",
-		"last=30m&assignment_id=" + block.String():              "",
+	f.addDevices(t, 1001)
+	const path = "/v1/readings.csv"
+	key := "?key=" + f.readKey
+	for name, tc := range map[string]struct {
+		status       int
+		on           *replica
+		method, path string
+	}{
+		"long":               {200, f.replica, "GET", path + key},
+		"HEAD":               {200, f.replica, "HEAD", path + key},
+		"encoded path":       {200, f.replica, "GET", "/v1/%72eadings%2ecsv" + key},
+		"parameter":          {400, f.replica, "GET", path + key + "&shape=tall"},
+		"malformed query":    {400, f.replica, "GET", path + key + "&from=%zz"},
+		"no key":             {401, f.replica, "GET", path},
+		"two keys":           {401, f.replica, "GET", path + "?key=x&key=y"},
+		"expired key":        {401, f.replica, "GET", path + "?key=" + f.expiredKey(t)},
+		"unknown device":     {404, f.replica, "GET", path + key + "&devices=" + unknownID},
+		"unknown assignment": {404, f.replica, "HEAD", path + key + "&assignment_id=" + unknownID},
+		"unknown route":      {404, f.replica, "GET", path + "/x" + key},
+		"method":             {405, f.replica, "POST", path + key},
+		"OPTIONS":            {405, f.replica, "OPTIONS", path + key},
+		"too large":          {413, f.replica, "GET", path + key + "&shape=wide"},
+		"rate limit":         {429, f.replica, "GET", path + "?key=" + f.limitedKey(t, roomsensor.ScopeRead)},
+		"failure":            {500, failed, "GET", path + key},
+		"overload":           {503, unavailable, "GET", path + key},
 	} {
-		records, err := csv.NewReader(bytes.NewReader(f.get(t, "/readings.csv?"+query).body)).ReadAll()
-		require.NoError(t, err)
-		var co2 []string
-		for _, record := range records[1:] {
-			co2 = append(co2, record[3])
-		}
-		require.Equal(t, want, strings.Join(co2, " "), query)
+		got := tc.on.do(t, tc.method, tc.path, "")
+		require.Equal(t, tc.status, got.status, "%s: %s", name, got.body)
+		require.Equal(t, []string{"no-store"}, got.header.Values("Cache-Control"), name)
+		require.Equal(t, []string{"no-referrer"}, got.header.Values("Referrer-Policy"), name)
+		authenticated := tc.status != 401 && tc.status != 405 && name != "unknown route"
+		require.Equal(t, authenticated, got.header.Get("RateLimit-Limit") != "", name)
 	}
-	f.get(t, "/readings.csv?devices="+own+","+number(9, 9).String()).requireError(t, roomsensor.CodeDeviceNotFound, "devices")
-	f.get(t, "/readings.csv?assignment_id="+number(9, 9).String()).requireError(t, roomsensor.CodeAssignmentNotFound, "assignment_id")
-	wide := f.get(t, "/readings.csv?shape=wide&assignment_id="+block.String()+"&devices="+other)
-	require.Equal(t, "bucket_at\n", string(wide.body), "no device selected")
 }
 
-// Decision 26.
-func TestExportSecrecy(t *testing.T) {
+// growing is a backend whose readings grow between the parts of an export.
+type growing struct {
+	api.Backend
+	grow func()
+}
+
+func (g *growing) OpenExport(ctx context.Context, team uuid.UUID, q roomsensor.ExportQuery) (api.Export, error) {
+	export, err := g.Backend.OpenExport(ctx, team, q)
+	g.grow()
+	return &growingExport{export, g.grow}, err
+}
+
+type growingExport struct {
+	api.Export
+	grow func()
+}
+
+func (g *growingExport) Lines() int {
+	defer g.grow()
+	return g.Export.Lines()
+}
+
+func (g *growingExport) Each(ctx context.Context, f func(*roomsensor.ExportRow) error) error {
+	return g.Export.Each(ctx, func(row *roomsensor.ExportRow) error { g.grow(); return f(row) })
+}
+
+// The count and the rows are of one snapshot: what arrives during an export is in neither.
+func TestCSVSnapshot(t *testing.T) {
 	t.Parallel()
-	conformance.Covers(t, "decision 26.2")
-	conformance.Covers(t, "spec 5, rule 5, secret")
+	conformance.Covers(t, "decision 32 b", "decision 32 e")
 	f := setup(t)
-	for _, got := range []response{
-		f.get(t, "/readings.csv"),
-		f.get(t, "/readings.csv", withoutKey),
-		f.get(t, "/readings.csv?shape=x"),
-		f.get(t, "/readings.csv?devices="+number(9, 9).String()),
-		f.do(t, http.MethodPost, "/readings.csv", ""),
-		f.do(t, http.MethodHead, "/readings.csv", ""),
-		f.get(t, "/readings.csv/"),
-		f.get(t, "/readings.csv?key=x&key=y", withoutKey),
-		f.replica.do(t, http.MethodGet, "/readings.csv?key=x", ""),
-		f.get(t, "/%72eadings.csv"),
-	} {
-		require.Equal(t, "no-store", got.header.Get("Cache-Control"), got.status)
-		require.Equal(t, "no-referrer", got.header.Get("Referrer-Policy"), got.status)
+	f.addReadings(t, deviceID, start.Add(-20*time.Hour), 50)
+	n := 0
+	grow := func() {
+		f.addReading(t, deviceID, start.Add(-15*time.Hour+time.Duration(n)*5*time.Minute), 1)
+		f.exec(t, "UPDATE readings SET co2_ppm = co2_ppm + 1")
+		n++
 	}
+	growing := f.serve(t, &growing{f.store, grow}, nil)
+	for _, shape := range []string{"long", "wide"} {
+		before := f.get(t, "/readings.csv?shape="+shape)
+		got := growing.get(t, "/readings.csv?shape="+shape, f.key)
+		require.Equal(t, before.header.Get("X-Row-Count"), got.header.Get("X-Row-Count"))
+		require.Equal(t, string(before.body), string(got.body))
+	}
+	require.Greater(t, n, 100)
 }
 
-// expand reads a compressed body.
-func expand(t *testing.T, coding string, body io.Reader) ([]byte, error) {
+// Ids with the same first eight digits, and others.
+var (
+	alpha  = uuid.MustParse("aaaaaaaa-0000-4000-8000-000000000001")
+	alpha2 = uuid.MustParse("aaaaaaaa-0000-4000-8000-000000000002")
+	beta   = uuid.MustParse("bbbbbbbb-0000-4000-8000-000000000001")
+	gamma  = uuid.MustParse("cccccccc-0000-4000-8000-000000000001")
+	delta  = uuid.MustParse("dddddddd-0000-4000-8000-000000000001")
+)
+
+// The names of wide columns do not depend on which devices are selected (decision 29). Package csvenc tests the names.
+func TestWideNames(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	conformance.Covers(t, "decision 29 a", "decision 29 b", "decision 29 c", "decision 29 d", "decision 29 e", "decision 29 f",
+		"decision 29 g")
+	f.exec(t, `DELETE FROM devices`)
+	want := map[uuid.UUID]string{
+		alpha: "gym_" + alpha.String(), alpha2: "gym_" + alpha2.String(), beta: "gym_bbbbbbbb", gamma: "hall_b_ro_2", delta: "device_dddddddd",
+	}
+	for id, name := range map[uuid.UUID]string{alpha: "Gym", alpha2: "gym!", beta: "GYM", gamma: "  Hall -- BÜRO__2!", delta: "室温"} {
+		f.addDevice(t, teamID, id, "dev:"+strconv.Itoa(int(id[0]))+id.String()[35:])
+		f.nameDevice(t, id, name)
+	}
+	require.Equal(t, slices.Sorted(maps.Values(want)), f.wideNames(t, ""))
+	for id, name := range want {
+		require.Equal(t, []string{name}, f.wideNames(t, "&devices="+id.String()))
+	}
+	// Devices of other teams cause no collision.
+	f.exec(t, `DELETE FROM devices`)
+	f.addTeam(t, testID(0x7e, 2))
+	for team, id := range map[uuid.UUID]uuid.UUID{teamID: alpha, testID(0x7e, 2): beta} {
+		f.addDevice(t, team, id, "dev:"+id.String()[35:]+strconv.Itoa(int(id[0])))
+		f.nameDevice(t, id, "Gym")
+	}
+	require.Equal(t, []string{"gym"}, f.wideNames(t, ""))
+}
+
+// wideNames returns the names of the wide columns, of which every device has five.
+func (f *fixture) wideNames(t *testing.T, query string) (names []string) {
 	t.Helper()
-	switch coding {
-	case "gzip":
-		r, err := gzip.NewReader(body)
-		if err != nil {
-			return nil, fmt.Errorf("beginning to expand: %w", err)
-		}
-		body = r
-	case "zstd":
-		r, err := zstd.NewReader(body)
-		require.NoError(t, err)
-		defer r.Close()
-		body = r
+	columns, _ := f.export(t, "?shape=wide"+query)
+	require.Equal(t, "bucket_at", columns[0])
+	for five := range slices.Chunk(columns[1:], 5) {
+		name := strings.TrimSuffix(five[0], ".co2_ppm")
+		require.Equal(t, []string{name + ".co2_ppm", name + ".temp_c", name + ".humidity_pct", name + ".lux", name + ".spl_db"}, five)
+		names = append(names, name)
 	}
-	text, err := io.ReadAll(body)
-	if err != nil {
-		return text, fmt.Errorf("expanding: %w", err)
-	}
-	return text, nil
+	return names
 }
 
-// Decision 33.
-func TestCompression(t *testing.T) {
+// The wide shape has a line per bucket, with empty cells for a device without a reading, and columns for every device.
+func TestWideRows(t *testing.T) {
 	t.Parallel()
-	conformance.Covers(t, "decision 33.1", "decision 33.2", "decision 33.3")
+	conformance.Covers(t, "decision 29 a", "decision 29 b", "decision 32 b")
 	f := setup(t)
-	f.addReadings(t, deviceID, start.Add(-80*24*time.Hour), 20_000)
-	id := deviceID.String()
-	for path, compresses := range map[string]bool{
-		"/readings.csv?last=90d": true, "/readings.csv?last=90d&shape=wide": true, "/readings.csv": true,
-		"/devices": true, "/devices/current": true, "/devices/" + id + "/readings?last=90d&limit=1000": true,
-		"/devices/" + id + "/assignments": true, "/devices/" + id: false, "/team": false, "/devices?x=1": false,
-	} {
-		plain := f.get(t, path)
-		for _, coding := range []string{"gzip", "zstd", "br", "gzip;q=0"} {
-			got := f.get(t, path, header("Accept-Encoding", coding))
+	for i, name := range []string{"b", "a b", "a"} { // As bytes, "a" < "a_b" < "b".
+		id := testID(0xdf, i)
+		f.addDevice(t, teamID, id, fmt.Sprintf("dev:%d", 10+i))
+		f.nameDevice(t, id, name)
+		f.addReadings(t, id, start.Add(time.Duration(i-4)*time.Hour), 18) // Half of them overlap with the next device's.
+	}
+	require.Equal(t, []string{"a", "a_b", "b", "device_de000000"}, f.wideNames(t, ""))
+	require.Equal(t, "42", f.head(t, "/readings.csv?shape=wide").header.Get("X-Row-Count"))
+	_, records := f.export(t, "?shape=wide")
+	require.Len(t, records, 42)
+	for i, r := range records {
+		require.Equal(t, before(4*time.Hour-time.Duration(i)*5*time.Minute), r["bucket_at"])
+		for n, name := range []string{"b", "a_b", "a"} {
 			want := ""
-			if compresses && (coding == "gzip" || coding == "zstd") {
-				want = coding
+			if value := i - 12*n; value >= 0 && value < 18 {
+				want = strconv.Itoa(value)
 			}
-			require.Equal(t, want, got.header.Get("Content-Encoding"), "%s %s", path, coding)
-			body, err := expand(t, want, bytes.NewReader(got.body))
-			require.NoError(t, err)
-			if !strings.Contains(path, "limit=") && got.status == http.StatusOK { // A cursor differs each time.
-				require.Equal(t, string(plain.body), string(body))
-			}
-			require.Equal(t, compresses, got.header.Get("Vary") == "Accept-Encoding", path)
+			require.Equal(t, want, r[name+".co2_ppm"])
 		}
-		require.Equal(t, compresses, plain.header.Get("Vary") == "Accept-Encoding", "also where it is not compressed")
+		require.Empty(t, r["device_de000000.co2_ppm"])
 	}
-}
-
-var suggested = regexp.MustCompile(`from=(\S+)&to=(\S+)`)
-
-// Decision 30; spec 4, readings.csv, rule 2.
-func TestExportSize(t *testing.T) {
-	t.Parallel()
-	conformance.Covers(t, "decision 30.1", "decision 30.2", "decision 30.3", "decision 30.5")
-	conformance.Covers(t, "spec 4, GET /readings.csv, rule 2", "spec 7, status 413", "spec 8, CSV size")
-	f := setup(t)
-	f.exec(t, `INSERT INTO devices (team_id, hardware_id) SELECT $1, 'dev:' || i FROM generate_series(2, 10) i`, teamID)
-	f.exec(t, `INSERT INTO readings (device_id, bucket_at, co2_ppm)
-		SELECT d.id, $1::timestamptz + i * INTERVAL '5 minutes', i FROM devices d, generate_series(0, 24999) i`,
-		start.Add(-88*24*time.Hour))
-	f.exec(t, "ANALYZE readings")
-	full := f.get(t, "/readings.csv?last=90d")
-	require.Equal(t, http.StatusOK, full.status, "exactly 250,000 pass")
-	require.Equal(t, "250000", full.header.Get("X-Row-Count"))
-	require.Equal(t, 250_001, bytes.Count(full.body, []byte("\n")))
-	wide := f.do(t, http.MethodHead, "/readings.csv?last=90d&shape=wide", "")
-	require.Equal(t, "25000", wide.header.Get("X-Row-Count"))
-
-	f.addReading(t, deviceID, start.Add(-24*time.Hour), 1)
-	f.do(t, http.MethodGet, "/readings.csv?last=90d&shape=wide", "").requireError(t, roomsensor.CodeCSVTooLarge, "")
-	got := f.get(t, "/readings.csv?last=90d")
-	got.requireError(t, roomsensor.CodeCSVTooLarge, "")
-	require.Contains(t, string(got.body), " 250001 rows")
-	window := suggested.FindSubmatch(got.body)
-	require.NotNil(t, window, string(got.body))
-	from := "/readings.csv?from=" + url.QueryEscape(string(window[1])) + "&to="
-	require.Equal(t, http.StatusOK, f.do(t, http.MethodHead, from+url.QueryEscape(string(window[2])), "").status)
-	until, ok := roomsensor.ParseTime(string(window[2]))
-	require.True(t, ok)
-	longer := url.QueryEscape(roomsensor.FormatTime(until.Add(5*time.Minute + time.Second)))
-	f.get(t, from+longer).requireError(t, roomsensor.CodeCSVTooLarge, "")
-}
-
-// Decision 29: wide takes at most 1,000 devices.
-func TestWideTakesAThousandDevices(t *testing.T) {
-	t.Parallel()
-	conformance.Covers(t, "decision 29.8")
-	f := setup(t)
-	f.exec(t, `INSERT INTO devices (team_id, hardware_id) SELECT $1, 'dev:' || i FROM generate_series(2, 1000) i`, teamID)
-	got := f.get(t, "/readings.csv?shape=wide")
-	require.Equal(t, http.StatusOK, got.status)
-	require.Equal(t, 5000, bytes.Count(got.body, []byte(",")))
-	f.addDevice(t, teamID, number(0xde, 2000), "dev:2000")
-	f.get(t, "/readings.csv?shape=wide").requireError(t, roomsensor.CodeCSVTooLarge, "")
-	require.Equal(t, http.StatusOK, f.get(t, "/readings.csv?shape=wide&devices="+deviceID.String()).status)
-	require.Equal(t, http.StatusOK, f.get(t, "/readings.csv?shape=long").status)
 }

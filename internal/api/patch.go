@@ -1,38 +1,44 @@
 package api
 
 import (
+	"bytes"
+	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/uuid"
 
+	"roomsensor/internal/httpedge"
 	"roomsensor/internal/roomsensor"
 )
 
 const (
-	// maxPatchBytes is the most a PATCH body may hold (decision 19).
+	// maxPatchBytes is the limit of a PATCH body (decision 19).
 	maxPatchBytes = 64 << 10
-	// maxIdempotencyKey is its length in characters (spec 8).
+	// maxIdempotencyKey is the maximum length of an Idempotency-Key in characters (spec 8).
 	maxIdempotencyKey = 255
 
 	contentTypeHeader    = "Content-Type"
 	idempotencyKeyHeader = "Idempotency-Key"
 )
 
-// patchDevice changes a device (spec 4, PATCH), in the order of decision 22:
-// path id, headers and parameters, size, assignment, body; what comes after is
-// judged by the store, in the transaction of the change.
-func (s *server) patchDevice(c *call) error {
+// patchDevice handles PATCH /devices/{device_id}. It checks in the order of decision 22: path id, headers and query
+// parameters, body size, the reserved field assignment, body; the store checks the rest in the transaction of the
+// change.
+func (s *server) patchDevice(ctx context.Context, c *call) error {
 	device, err := c.deviceID()
 	if err != nil {
 		return err
 	}
-	once, err := c.patchHeaders(device)
+	key, err := c.patchHeaders(device)
 	if err != nil {
 		return err
 	}
@@ -47,26 +53,41 @@ func (s *server) patchDevice(c *call) error {
 	if err != nil {
 		return err
 	}
-	if once != nil {
-		once.BodySHA256 = sha256.Sum256(body)
+	if key != nil {
+		key.BodySHA256 = sha256.Sum256(body)
 	}
-	answer, replayed, err := s.backend.UpdateDevice(c.ctx(), c.key.TeamID, device, patch, once, s.renderDevice)
+	response, replayed, err := s.changeDevice(ctx, c, device, patch, key)
 	if err != nil {
 		return orDeviceNotFound(err)
 	}
 	if replayed {
 		c.setHeader("Idempotent-Replayed", "true")
 	}
-	c.setHeader(contentTypeHeader, jsonType)
-	c.writeBody(http.StatusOK, answer)
-	return nil
+	c.setHeader(contentTypeHeader, httpedge.ContentType)
+	return c.writeBody(http.StatusOK, response)
 }
 
-func (s *server) renderDevice(d roomsensor.Device) []byte { return appendDevice(nil, &d, s.now()) }
+// changeDevice applies a patch and renders the response; with a key at most once, and otherwise it returns the response
+// of the first time (decision 23).
+func (s *server) changeDevice(
+	ctx context.Context, c *call, device uuid.UUID, patch roomsensor.DevicePatch, key *roomsensor.IdempotencyKey,
+) (response []byte, replayed bool, err error) {
+	change := func(ctx context.Context, tx DeviceUpdater) ([]byte, error) {
+		d, err := tx.UpdateDevice(ctx, c.key.TeamID, device, patch)
+		if err != nil {
+			return nil, err
+		}
+		return appendDevice(nil, &d, s.now()), nil
+	}
+	if key != nil {
+		return s.backend.Idempotently(ctx, *key, change)
+	}
+	response, err = change(ctx, s.backend)
+	return response, false, err
+}
 
-// patchHeaders checks the headers of a PATCH and makes of them what identifies
-// the change; nil without an Idempotency-Key.
-func (c *call) patchHeaders(device uuid.UUID) (*roomsensor.Once, error) {
+// patchHeaders checks the headers of a PATCH and returns its idempotency key, or nil without an Idempotency-Key.
+func (c *call) patchHeaders(device uuid.UUID) (*roomsensor.IdempotencyKey, error) {
 	h := c.Request().Header
 	if !isJSON(h.Values(contentTypeHeader)) {
 		return nil, roomsensor.Invalid(contentTypeHeader, "Send the header Content-Type: application/json.")
@@ -82,7 +103,7 @@ func (c *call) patchHeaders(device uuid.UUID) (*roomsensor.Once, error) {
 		return nil, roomsensor.Invalid(idempotencyKeyHeader,
 			"Idempotency-Key must be sent once and have 1 to 255 characters.")
 	}
-	return &roomsensor.Once{
+	return &roomsensor.IdempotencyKey{
 		KeyID:  c.key.ID,
 		Method: http.MethodPatch,
 		Path:   version + "/devices/" + device.String(),
@@ -95,7 +116,7 @@ func isIdempotencyKey(key string) bool {
 	return n >= 1 && n <= maxIdempotencyKey && roomsensor.IsPlain(key)
 }
 
-// isJSON takes application/json, in UTF-8 where a charset is named.
+// isJSON reports whether the only Content-Type is application/json, with no other charset than UTF-8.
 func isJSON(contentTypes []string) bool {
 	if len(contentTypes) != 1 {
 		return false
@@ -108,7 +129,7 @@ func isJSON(contentTypes []string) bool {
 	return !named || strings.EqualFold(charset, "utf-8")
 }
 
-// readBody reads the whole body, up to 64 KiB.
+// readBody reads the whole body, of at most maxPatchBytes.
 func (c *call) readBody() ([]byte, error) {
 	if c.Request().ContentLength > maxPatchBytes {
 		return nil, roomsensor.CodeRequestTooLarge.New()
@@ -118,7 +139,193 @@ func (c *call) readBody() ([]byte, error) {
 		return nil, roomsensor.CodeRequestTooLarge.New()
 	}
 	if err != nil {
-		return nil, roomsensor.Invalid("", "The body did not arrive whole. Send the request again.")
+		return nil, roomsensor.Invalid("", "The body did not arrive completely. Send the request again.")
 	}
 	return body, nil
+}
+
+// The fields of a PATCH body (spec 4). The field assignment is reserved.
+const (
+	displayNameField = "display_name"
+	metadataField    = "metadata"
+	reservedField    = "assignment"
+)
+
+var (
+	errNotObject = roomsensor.Invalid("", "The body must be one JSON object with display_name, metadata or both.")
+	errSyntax    = roomsensor.Invalid("", "The body is not valid JSON. Check its syntax and that it is UTF-8.")
+)
+
+// parsePatch reads a PATCH body (decisions 19 to 21). If the body is a JSON object, the reserved field is reported
+// before any other error.
+func parsePatch(body []byte) (roomsensor.DevicePatch, error) {
+	names, err := fieldNames(body)
+	if err != nil {
+		return roomsensor.DevicePatch{}, err
+	}
+	if slices.Contains(names, reservedField) {
+		return roomsensor.DevicePatch{}, roomsensor.CodeNotImplemented.New()
+	}
+	p := patchParser{decoder: jsontext.NewDecoder(bytes.NewReader(body), jsontext.AllowDuplicateNames(true))}
+	if err := p.object("", p.field); err != nil {
+		return roomsensor.DevicePatch{}, err
+	}
+	if _, err := p.decoder.ReadToken(); !errors.Is(err, io.EOF) {
+		return roomsensor.DevicePatch{}, errNotObject // There is more after the object.
+	}
+	if len(names) == 0 {
+		return roomsensor.DevicePatch{}, errNotObject
+	}
+	return p.patch, nil
+}
+
+// fieldNames returns the fields of a body that is syntactically a JSON object, even if it has other errors.
+func fieldNames(body []byte) ([]string, error) {
+	d := jsontext.NewDecoder(bytes.NewReader(body),
+		jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	if opening, err := d.ReadToken(); err != nil {
+		return nil, errSyntax
+	} else if opening.Kind() != '{' {
+		return nil, errNotObject
+	}
+	var names []string
+	for d.PeekKind() != '}' {
+		name, err := d.ReadToken()
+		if err != nil {
+			return nil, errSyntax
+		}
+		names = append(names, name.String())
+		if err := d.SkipValue(); err != nil {
+			return nil, errSyntax
+		}
+	}
+	if _, err := d.ReadToken(); err != nil {
+		return nil, errSyntax
+	}
+	return names, nil
+}
+
+// patchParser reads the fields one after the other. fieldNames has checked the syntax, so a token that cannot be read
+// is not UTF-8.
+type patchParser struct {
+	decoder *jsontext.Decoder
+	patch   roomsensor.DevicePatch
+}
+
+// object reads an object and calls member with each name; member reads the value. A duplicate name is an error. prefix
+// precedes the names in error messages.
+func (p *patchParser) object(prefix string, member func(name string) error) error {
+	if err := p.skip(); err != nil {
+		return err
+	}
+	seen := map[string]bool{}
+	for p.decoder.PeekKind() != '}' {
+		token, err := p.decoder.ReadToken()
+		if err != nil {
+			return errSyntax
+		}
+		name := token.String()
+		if seen[name] {
+			shown := masked(prefix + name)
+			return roomsensor.Invalid(shown, shown+" occurs twice in the body. Send it once.")
+		}
+		seen[name] = true
+		if err := member(name); err != nil {
+			return err
+		}
+	}
+	return p.skip()
+}
+
+// skip reads a token that carries no value.
+func (p *patchParser) skip() error {
+	if _, err := p.decoder.ReadToken(); err != nil {
+		return errSyntax
+	}
+	return nil
+}
+
+func (p *patchParser) field(name string) error {
+	switch name {
+	case displayNameField:
+		return p.displayName()
+	case metadataField:
+		return p.metadata()
+	}
+	shown := masked(name)
+	return roomsensor.Invalid(shown, fmt.Sprintf(
+		"The body has the unknown field %s. Only display_name and metadata can be changed.", shown))
+}
+
+func (p *patchParser) displayName() error {
+	name, err := p.text(displayNameField, "display_name must be a string or null.")
+	if err != nil {
+		return err
+	}
+	if name != nil {
+		if err := checkDisplayName(*name); err != nil {
+			return err
+		}
+	}
+	p.patch.SetDisplayName, p.patch.DisplayName = true, name
+	return nil
+}
+
+func checkDisplayName(name string) error {
+	if name == "" {
+		return roomsensor.Invalid(displayNameField, "display_name must not be empty. Send null to clear the name.")
+	}
+	if err := roomsensor.CheckName(name); err != nil {
+		return roomsensor.Invalid(displayNameField, fmt.Sprintf("display_name %v.", err))
+	}
+	return nil
+}
+
+// metadata reads a merge patch of the tags (decision 21).
+func (p *patchParser) metadata() error {
+	switch p.decoder.PeekKind() {
+	case 'n':
+		p.patch.Metadata.Clear = true
+		return p.skip()
+	case '{':
+		p.patch.Metadata.Values = map[string]*string{}
+		return p.object(metadataPrefix, p.tag)
+	default:
+		return roomsensor.Invalid(metadataField, "metadata must be an object of strings, or null to clear all tags.")
+	}
+}
+
+func (p *patchParser) tag(key string) error {
+	param := masked(metadataPrefix + key)
+	if err := roomsensor.CheckMetadataKey(key); err != nil {
+		return roomsensor.Invalid(param, fmt.Sprintf("Every tag of metadata %v.", err))
+	}
+	value, err := p.text(param, param+" must be a string, or null to remove the tag.")
+	if err != nil {
+		return err
+	}
+	if value != nil {
+		if err := roomsensor.CheckMetadataValue(*value); err != nil {
+			return roomsensor.Invalid(param, fmt.Sprintf("%s %v.", param, err))
+		}
+	}
+	p.patch.Metadata.Values[key] = value
+	return nil
+}
+
+// text reads a string or null. Any other value is an error with the message otherwise.
+func (p *patchParser) text(param, otherwise string) (*string, error) {
+	switch p.decoder.PeekKind() {
+	case 'n':
+		return nil, p.skip()
+	case '"':
+		token, err := p.decoder.ReadToken()
+		if err != nil {
+			return nil, roomsensor.Invalid(param, param+" must be UTF-8.")
+		}
+		text := token.String()
+		return &text, nil
+	default:
+		return nil, roomsensor.Invalid(param, otherwise)
+	}
 }

@@ -1,217 +1,250 @@
 package api_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"roomsensor/internal/conformance"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/test/conformance"
 )
 
+// patched are the fields of a device that PATCH changes.
 type patched struct {
 	DisplayName *string           `json:"display_name"`
 	Metadata    map[string]string `json:"metadata"`
 }
 
+// device returns the changeable fields of the fixture's device.
 func (f *fixture) device(t *testing.T) patched {
 	t.Helper()
-	return decode[patched](t, f.get(t, "/devices/"+deviceID.String()))
-}
-
-// Decisions 20 and 21.
-func TestPatch(t *testing.T) {
-	t.Parallel()
-	conformance.Covers(t, "decision 21.1", "decision 21.2", "decision 21.3")
-	conformance.Covers(t, "spec 4, PATCH, display_name", "spec 4, PATCH, display_name null",
-		"spec 4, PATCH, metadata", "spec 4, PATCH, response")
-	name := func(n string) *string { return &n }
-	for body, want := range map[string]patched{
-		`{"display_name":"Hall"}`:                                 {name("Hall"), map[string]string{"a": "1", "b": "2"}},
-		`{"display_name":null}`:                                   {nil, map[string]string{"a": "1", "b": "2"}},
-		`{"metadata":{}}`:                                         {name("Gym"), map[string]string{"a": "1", "b": "2"}},
-		`{"metadata":null}`:                                       {name("Gym"), map[string]string{}},
-		`{"metadata":{"a":null}}`:                                 {name("Gym"), map[string]string{"b": "2"}},
-		`{"metadata":{"z":null}}`:                                 {name("Gym"), map[string]string{"a": "1", "b": "2"}},
-		`{"metadata":{"a":"","c":"3"}}`:                           {name("Gym"), map[string]string{"a": "", "b": "2", "c": "3"}},
-		`{"metadata":{"A-Z_0.9:x":"\u0000 is not it"}}`:           {},
-		`{"display_name":"\ud83d\ude00","metadata":{"b":null}}`:   {name("😀"), map[string]string{"a": "1"}},
-		` { "metadata" : null , "display_name" : "x" } ` + "\r\n": {name("x"), map[string]string{}},
-		`{"\u0064isplay_name":"y"}`:                               {name("y"), map[string]string{"a": "1", "b": "2"}},
-	} {
-		t.Run(body, func(t *testing.T) {
-			t.Parallel()
-			f := setup(t)
-			f.exec(t, `UPDATE devices SET display_name = 'Gym', metadata = '{"a":"1","b":"2"}'`)
-			got := f.patch(t, body)
-			if want.Metadata == nil {
-				got.requireError(t, roomsensor.CodeValidationFailed, "metadata.A-Z_0.9:x")
-				return
-			}
-			require.Equal(t, want, decode[patched](t, got))
-			require.Equal(t, want, f.device(t))
-			require.Equal(t, string(f.get(t, "/devices/"+deviceID.String()).body), string(got.body), "the updated Device")
-		})
-	}
-}
-
-// patchBodies are bodies and what they are answered; an empty code is 200.
-var patchBodies = map[string]struct {
-	body  string
-	code  roomsensor.Code
-	param string
-}{
-	"no body":                   {``, roomsensor.CodeValidationFailed, ""},
-	"blank":                     {" \n", roomsensor.CodeValidationFailed, ""},
-	"null":                      {`null`, roomsensor.CodeValidationFailed, ""},
-	"array":                     {`[]`, roomsensor.CodeValidationFailed, ""},
-	"text":                      {`"display_name"`, roomsensor.CodeValidationFailed, ""},
-	"empty object":              {`{}`, roomsensor.CodeValidationFailed, ""},
-	"cut":                       {`{"display_name":"x"`, roomsensor.CodeValidationFailed, ""},
-	"trailing comma":            {`{"display_name":"x",}`, roomsensor.CodeValidationFailed, ""},
-	"trailing data":             {`{"display_name":"x"} {}`, roomsensor.CodeValidationFailed, ""},
-	"trailing garbage":          {`{"display_name":"x"}x`, roomsensor.CodeValidationFailed, ""},
-	"byte order mark":           {"\ufeff" + `{"display_name":"x"}`, roomsensor.CodeValidationFailed, ""},
-	"single quotes":             {`{'display_name':'x'}`, roomsensor.CodeValidationFailed, ""},
-	"unknown field":             {`{"display_name":"x","name":"y"}`, roomsensor.CodeValidationFailed, "name"},
-	"unknown letter case":       {`{"Display_name":"x"}`, roomsensor.CodeValidationFailed, "Display_name"},
-	"duplicate field":           {`{"display_name":"x","display_name":"x"}`, roomsensor.CodeValidationFailed, "display_name"},
-	"duplicate spelt otherwise": {`{"metadata":{},"meta\u0064ata":{}}`, roomsensor.CodeValidationFailed, "metadata"},
-	"duplicate tag":             {`{"metadata":{"a":"1","a":"1"}}`, roomsensor.CodeValidationFailed, "metadata.a"},
-	"name is a number":          {`{"display_name":1}`, roomsensor.CodeValidationFailed, "display_name"},
-	"name is an object":         {`{"display_name":{"a":1,"a":2}}`, roomsensor.CodeValidationFailed, "display_name"},
-	"name is empty":             {`{"display_name":""}`, roomsensor.CodeValidationFailed, "display_name"},
-	"name of 200":               {`{"display_name":` + quoted("é", 200) + `}`, "", ""},
-	"name of 200 outside BMP":   {`{"display_name":` + quoted(`\ud83d\ude00`, 200) + `}`, "", ""},
-	"name of 201":               {`{"display_name":` + quoted("é", 201) + `}`, roomsensor.CodeValidationFailed, "display_name"},
-	"name with NUL":             {`{"display_name":"a\u0000"}`, roomsensor.CodeValidationFailed, "display_name"},
-	"name with a line break":    {`{"display_name":"a\nb"}`, roomsensor.CodeValidationFailed, "display_name"},
-	"name with C1":              {`{"display_name":"a\u0085"}`, roomsensor.CodeValidationFailed, "display_name"},
-	"raw line break":            {"{\"display_name\":\"a\nb\"}", roomsensor.CodeValidationFailed, ""},
-	"name with DEL":             {`{"display_name":"a\u007f"}`, roomsensor.CodeValidationFailed, "display_name"},
-	"name not UTF-8":            {"{\"display_name\":\"a\xff\"}", roomsensor.CodeValidationFailed, "display_name"},
-	"name half a surrogate":     {`{"display_name":"\ud800"}`, roomsensor.CodeValidationFailed, "display_name"},
-	"field not UTF-8":           {"{\"\xff\":1}", roomsensor.CodeValidationFailed, ""},
-	"metadata is a text":        {`{"metadata":"x"}`, roomsensor.CodeValidationFailed, "metadata"},
-	"metadata is an array":      {`{"metadata":[]}`, roomsensor.CodeValidationFailed, "metadata"},
-	"metadata is false":         {`{"metadata":false}`, roomsensor.CodeValidationFailed, "metadata"},
-	"tag is a number":           {`{"metadata":{"a":1}}`, roomsensor.CodeValidationFailed, "metadata.a"},
-	"tag is an object":          {`{"metadata":{"a":{}}}`, roomsensor.CodeValidationFailed, "metadata.a"},
-	"tag without a key":         {`{"metadata":{"":"x"}}`, roomsensor.CodeValidationFailed, "metadata."},
-	"tag key with a space":      {`{"metadata":{"a b":"x"}}`, roomsensor.CodeValidationFailed, "metadata.a b"},
-	"tag key with a space gone": {`{"metadata":{"a b":null}}`, roomsensor.CodeValidationFailed, "metadata.a b"},
-	"tag key of 64":             {`{"metadata":{` + quoted("k", 64) + `:"x"}}`, "", ""},
-	"tag key of 65":             {`{"metadata":{` + quoted("k", 65) + `:"x"}}`, roomsensor.CodeValidationFailed, "metadata." + strings.Repeat("k", 65)},
-	"tag of 500":                {`{"metadata":{"a":` + quoted("ü", 500) + `}}`, "", ""},
-	"tag of 501":                {`{"metadata":{"a":` + quoted("ü", 501) + `}}`, roomsensor.CodeValidationFailed, "metadata.a"},
-	"tag with NUL":              {`{"metadata":{"a":"\u0000"}}`, roomsensor.CodeValidationFailed, "metadata.a"},
-	"tag with a line break":     {`{"metadata":{"a":"x\ny"}}`, "", ""},
-	"tag not UTF-8":             {"{\"metadata\":{\"a\":\"\xc3\"}}", roomsensor.CodeValidationFailed, "metadata.a"},
-	"deep":                      {`{"x":` + strings.Repeat("[", 30_000) + strings.Repeat("]", 30_000) + `}`, roomsensor.CodeValidationFailed, ""},
-	"assignment":                {`{"assignment":{"label":"x"}}`, roomsensor.CodeNotImplemented, "assignment"},
-	"assignment null":           {`{"display_name":"Never","assignment":null}`, roomsensor.CodeNotImplemented, "assignment"},
-	"assignment beside faults":  {`{"x":1,"display_name":2,"display_name":3,"assignment":1,"assignment":2}`, roomsensor.CodeNotImplemented, "assignment"},
-	"assignment spelt out":      {`{"\u0061ssignment":0}`, roomsensor.CodeNotImplemented, "assignment"},
-	"assignment before data":    {`{"assignment":0} 1`, roomsensor.CodeNotImplemented, "assignment"},
-	"assignment and not UTF-8":  {"{\"x\":\"\xff\",\"assignment\":0}", roomsensor.CodeNotImplemented, "assignment"},
-	"assignment, broken syntax": {`{"assignment":0,}`, roomsensor.CodeValidationFailed, ""},
-	"assignment as a tag":       {`{"metadata":{"assignment":"x"}}`, "", ""},
-	"assignment as a value":     {`{"display_name":"assignment"}`, "", ""},
+	return decode[patched](t, f.get(t, devicePath))
 }
 
 func quoted(r string, n int) string { return `"` + strings.Repeat(r, n) + `"` }
 
-// Decisions 19 to 21.
-func TestPatchBodies(t *testing.T) {
+func TestPatchDevice(t *testing.T) {
 	t.Parallel()
-	conformance.Covers(t, "decision 19.1", "decision 19.5", "decision 19.8", "decision 20.1", "decision 20.2", "decision 21.7")
-	conformance.Covers(t, "spec 2, device, display_name, limit", "spec 4, PATCH, display_name",
-		"spec 4, PATCH, metadata", "spec 4, PATCH, assignment", "spec 7, code validation_failed",
-		"spec 8, display_name", "spec 9, rule 3")
+	conformance.Covers(t, "decision 21 a", "decision 21 b", "decision 21 c")
+	conformance.Covers(t, "spec 4, patch, display_name, set", "spec 4, patch, display_name, null", "spec 4, patch, metadata",
+		"spec 4, patch, response")
 	f := setup(t)
-	for name, tc := range patchBodies {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			got := f.patch(t, tc.body)
-			if tc.code == "" {
-				require.Equal(t, http.StatusOK, got.status, string(got.body))
-				return
-			}
-			got.requireError(t, tc.code, tc.param)
-			require.NotContains(t, string(f.get(t, "/devices/"+deviceID.String()).body), "Never")
-		})
+	for body, want := range map[string]patched{
+		`{"display_name":"Hall"}`:                                 {new("Hall"), map[string]string{"a": "1", "b": "2"}},
+		`{"display_name":null}`:                                   {nil, map[string]string{"a": "1", "b": "2"}},
+		`{"metadata":{}}`:                                         {new("Gym"), map[string]string{"a": "1", "b": "2"}},
+		`{"metadata":null}`:                                       {new("Gym"), map[string]string{}},
+		`{"metadata":{"a":null}}`:                                 {new("Gym"), map[string]string{"b": "2"}},
+		`{"metadata":{"z":null}}`:                                 {new("Gym"), map[string]string{"a": "1", "b": "2"}},
+		`{"metadata":{"a":"","c":"3"}}`:                           {new("Gym"), map[string]string{"a": "", "b": "2", "c": "3"}},
+		`{"display_name":"\ud83d\ude00","metadata":{"b":null}}`:   {new("😀"), map[string]string{"a": "1"}},
+		` { "metadata" : null , "display_name" : "x" } ` + "\r\n": {new("x"), map[string]string{}},
+		`{"\u0064isplay_name":"y"}`:                               {new("y"), map[string]string{"a": "1", "b": "2"}},
+	} {
+		f.exec(t, `UPDATE devices SET display_name = 'Gym', metadata = '{"a":"1","b":"2"}'`)
+		got := f.patch(t, body)
+		require.Equal(t, want, decode[patched](t, got), body)
+		require.Equal(t, string(f.get(t, devicePath).body), string(got.body), "the response is the updated Device")
+	}
+	// Without an Idempotency-Key, every request runs, and the later one wins.
+	conformance.Covers(t, "spec 8, idempotency, rule 5", "spec 4, patch, idempotency_key")
+	for _, name := range []string{"One", "Two", "One"} {
+		got := f.patch(t, `{"display_name":"`+name+`"}`).requireOK(t)
+		require.Empty(t, got.header.Get("Idempotent-Replayed"))
+		require.Equal(t, name, *f.device(t).DisplayName)
+	}
+}
+
+// badBodies are bodies that are refused, by the sentence that refuses them, with the param.
+var badBodies = map[string]map[string]string{
+	"decision 19 b 1": {
+		``: "", " \n": "", `{}`: "", ` { } `: "", `null`: "", `[]`: "", `[{"display_name":"x"}]`: "", `"display_name"`: "", `1`: "", `true`: "",
+		`{`: "", `}`: "", `{"display_name":"x"`: "", `{"display_name"}`: "", `{display_name:"x"}`: "", `{'display_name':'x'}`: "",
+		`{"display_name":x}`: "", `{"display_name":"x" "metadata":{}}`: "", `/**/{"display_name":"x"}`: "", `{"display_name":"x",}`: "",
+		`{"display_name":NaN}`: "", "{\"display_name\":\"x\x00\"}": "", "\xff": "", "\ufeff" + `{"display_name":"x"}`: "",
+		"{\"display_name\":\"a\nb\"}": "", "{\"\xff\":1}": "", `{"x":` + strings.Repeat("[", 30_000) + strings.Repeat("]", 30_000) + `}`: "",
+	},
+	"decision 19 c": {
+		`{"display_name":"x","name":"y"}`: "name", `{"x":null,"display_name":"x"}`: "x", `{"metadata":{},"metadata.a":"x"}`: "metadata.a",
+		`{"Metadata":{}}`: "Metadata", `{"Display_name":"x"}`: "Display_name", `{"display_name ":"x"}`: "display_name ",
+		`{"device_id":"x"}`: "device_id", `{"\u0078":1}`: "x", `{"Assignment":1}`: "Assignment", `{"assignment_id":1}`: "assignment_id",
+		`{"x":{"a":1,"a":1}}`: "x",
+	},
+	"decision 19 d": {
+		`{"display_name":"x","display_name":"x"}`: "display_name", `{"display_name":null,"display_name":null}`: "display_name",
+		`{"metadata":{},"metadata":null}`: "metadata", `{"metadata":{},"display_name":"x","\u006detadata":{}}`: "metadata",
+		`{"metadata":{"a":"1","b":"2","a":"1"}}`: "metadata.a", `{"metadata":{"a":null,"\u0061":"1"}}`: "metadata.a",
+		`{"metadata":{"a":null,"a":null}}`: "metadata.a",
+	},
+	"decision 19 b 2": {
+		`{"display_name":"x"}{}`: "", `{"display_name":"x"} {"display_name":"y"}`: "", `{"display_name":"x"},`: "", `{"display_name":"x"}}`: "",
+		`{"display_name":"x"} null`: "", `{"display_name":"x"}x`: "", `{"display_name":"x"}//`: "", "{\"display_name\":\"x\"}\x00": "",
+		"{\"display_name\":\"x\"}\f": "", "{\"display_name\":\"x\"}\u00a0": "", "{\"display_name\":\"x\"}\ufeff": "", `{"assignment":0,}`: "",
+	},
+	"decision 19 e": {
+		`{"display_name":1}`: "display_name", `{"display_name":true}`: "display_name", `{"display_name":["x"]}`: "display_name",
+		`{"display_name":{"a":1,"a":2}}`: "display_name", `{"metadata":"{}"}`: "metadata", `{"metadata":0}`: "metadata",
+		`{"metadata":false}`: "metadata", `{"metadata":[]}`: "metadata", `{"metadata":[{"a":"b"}]}`: "metadata",
+		`{"metadata":{"a":1}}`: "metadata.a", `{"metadata":{"a":true}}`: "metadata.a", `{"metadata":{"a":[]}}`: "metadata.a",
+		`{"metadata":{"a":{"b":"c"}}}`: "metadata.a", `{"metadata":{"b":"x","a":1.5}}`: "metadata.a",
+		`{"display_name":"x","metadata":{"a":-0}}`: "metadata.a",
+	},
+	"decision 20 b 2": {
+		`{"display_name":""}`: "display_name", `{"display_name":` + quoted("é", 201) + `}`: "display_name",
+		`{"display_name":` + quoted(`\ud83d\ude00`, 201) + `}`: "display_name", "{\"display_name\":\"a\xff\"}": "display_name",
+		`{"display_name":"\ud800"}`: "display_name", `{"display_name":"a\u0000"}`: "display_name", `{"display_name":"a\nb"}`: "display_name",
+		`{"display_name":"a\u001f"}`: "display_name", `{"display_name":"a\u007f"}`: "display_name", `{"display_name":"a\u0080"}`: "display_name",
+		`{"display_name":"a\u0085"}`: "display_name", `{"display_name":"a\u009f"}`: "display_name",
+	},
+	"decision 21 g": {
+		`{"metadata":{"":"x"}}`: "metadata.", `{"metadata":{"":null}}`: "metadata.", `{"metadata":{"a b":"x"}}`: "metadata.a b",
+		`{"metadata":{"a b":null}}`: "metadata.a b", `{"metadata":{"é":"x"}}`: "metadata.é",
+		`{"metadata":{` + quoted("k", 65) + `:"x"}}`:  "metadata." + strings.Repeat("k", 65),
+		`{"metadata":{` + quoted("k", 65) + `:null}}`: "metadata." + strings.Repeat("k", 65),
+		`{"metadata":{"a":` + quoted("ü", 501) + `}}`: "metadata.a", `{"metadata":{"a":` + quoted("😀", 501) + `}}`: "metadata.a",
+		`{"metadata":{"a":"\u0000"}}`: "metadata.a", "{\"metadata\":{\"a\":\"\xc3\"}}": "metadata.a",
+	},
+}
+
+func TestPatchBody(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.exec(t, `UPDATE devices SET display_name = 'Gym', metadata = '{"k":"v"}'`)
+	before := f.get(t, devicePath).body
+	conformance.Covers(t, "decision 19 a", "spec 2, device, display_name, limit", "spec 7, validation_failed", "spec 8, display_name",
+		"spec 4, patch, display_name, set",
+		"spec 4, patch, metadata")
+	for sentence, bodies := range badBodies {
+		conformance.Covers(t, sentence)
+		for body, param := range bodies {
+			f.patch(t, body).requireInvalid(t, param)
+		}
 	}
 	require.Contains(t, string(f.patch(t, `{"display_name":""}`).body), "Send null")
+
+	conformance.Covers(t, "decision 19 h 1", "decision 19 h 2", "spec 4, patch, assignment", "spec 9, rule 3")
+	f.resetRateLimits(t)
+	for _, value := range []string{
+		`null`, `{}`, `{"type":"place","label":"x"}`, `[]`, `""`, `"assignment"`, `0`, `false`, `1e400`, `[[[{"a":[]}]]]`,
+		`{"a":1,"a":2}`, `"\ud800"`,
+	} {
+		for _, body := range []string{
+			`{"assignment":%s}`, `{"display_name":"New","assignment":%s}`, `{"assignment":%s,"metadata":{"k":"new"}}`, `{"x":1,"assignment":%s}`,
+			`{"display_name":2,"display_name":3,"assignment":%s}`, `{"assignment":%[1]s,"assignment":%[1]s}`, `{"\u0061ssignment":%s}`,
+			`{"assignment":%s} 1`,
+			"{\"x\":\"\xff\",\"assignment\":%s}",
+		} {
+			f.patch(t, fmt.Sprintf(body, value), idempotencyKey("k")).requireError(t, roomsensor.CodeNotImplemented, "assignment")
+		}
+	}
+	require.Equal(t, string(before), string(f.get(t, devicePath).body), "nothing was written")
+	f.patch(t, `{"display_name":"assignment","metadata":{"assignment":"x"}}`).requireOK(t)
+}
+
+// Limits count code points. Every character outside category Cc may be in a name, and every one but NUL in a tag.
+func TestPatchCharacters(t *testing.T) {
+	t.Parallel()
+	conformance.Covers(t, "decision 20 a", "decision 20 b 1", "decision 21 e", "decision 21 f", "decision 21 g")
+	f := setup(t)
+	for _, text := range []string{
+		" ", "~", "\u00a0", "\u200b", "\u2028", "\ufeff", "\ue000", "\U0010ffff", "\u0301", "🏋️‍♀️", "\u202e", "null",
+		strings.Repeat("é", 200), strings.Repeat("\u0301", 200), strings.Repeat("漢", 200), strings.Repeat("😀", 200),
+	} {
+		f.patch(t, `{"display_name":"`+text+`","metadata":{"v":"`+text+`"}}`).requireOK(t)
+		require.Equal(t, patched{&text, map[string]string{"v": text}}, f.device(t))
+	}
+	for _, escaped := range []string{"", `x\ny`, `\u0001`, `\u007f`, `\u0085`, strings.Repeat("ü", 500), strings.Repeat("😀", 500)} {
+		f.patch(t, `{"metadata":{"v":"`+escaped+`"}}`).requireOK(t)
+		var want string
+		require.NoError(t, json.Unmarshal([]byte(`"`+escaped+`"`), &want))
+		require.Equal(t, want, f.device(t).Metadata["v"])
+	}
+	for r := rune(0); r <= 0x80; r++ { // Every ASCII character in a key.
+		got := f.patch(t, fmt.Sprintf(`{"metadata":{"a\u%04x":null}}`, r))
+		if strings.ContainsRune("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.:-", r) {
+			got.requireOK(t)
+		} else {
+			got.requireInvalid(t, "metadata.a"+string(r))
+		}
+	}
+	f.patch(t, `{"metadata":{`+quoted("k", 64)+`:"x"}}`).requireOK(t)
 }
 
 func TestPatchHeaders(t *testing.T) {
 	t.Parallel()
-	conformance.Covers(t, "decision 19.6")
-	conformance.Covers(t, "spec 4, PATCH, Content-Type", "spec 4, PATCH, Idempotency-Key",
-		"spec 8, Idempotency-Key")
+	conformance.Covers(t, "decision 19 f", "spec 4, patch, content_type", "spec 4, patch, idempotency_key", "spec 8, idempotency_key")
 	f := setup(t)
 	const body = `{"display_name":"x"}`
+	require := func(got response, ok bool, param string) {
+		t.Helper()
+		if ok {
+			got.requireOK(t)
+		} else {
+			got.requireInvalid(t, param)
+		}
+	}
 	for contentType, ok := range map[string]bool{
 		"application/json": true, "application/json; charset=utf-8": true, "Application/JSON;charset=UTF-8": true,
 		"application/json; charset=latin1": false, "text/json": false, "application/merge-patch+json": false,
 		"application/x-www-form-urlencoded": false, "": false, "application/json, application/json": false,
 		`application/json; charset="utf-8"`: true, "application/json;": true, "json": false,
 	} {
-		got := f.patch(t, body, func(r *http.Request) { r.Header.Set("Content-Type", contentType) })
-		if ok {
-			require.Equal(t, http.StatusOK, got.status, contentType)
-		} else {
-			got.requireError(t, roomsensor.CodeValidationFailed, "Content-Type")
-		}
+		require(f.patch(t, body, setHeader("Content-Type", contentType)), ok, "Content-Type")
 	}
-	f.patch(t, body, func(r *http.Request) { r.Header.Del("Content-Type") }).
-		requireError(t, roomsensor.CodeValidationFailed, "Content-Type")
-	f.patch(t, body, header("Content-Encoding", "gzip")).requireError(t, roomsensor.CodeValidationFailed, "Content-Encoding")
+	f.patch(t, body, setHeader("Content-Type")).requireInvalid(t, "Content-Type")
+	f.patch(t, body, header("Content-Encoding", "gzip")).requireInvalid(t, "Content-Encoding")
 	for key, ok := range map[string]bool{
 		"": false, "x": true, strings.Repeat("k", 255): true, strings.Repeat("k", 256): false,
 		strings.Repeat("é", 255): true, strings.Repeat("é", 256): false, "\xff": false,
 	} {
-		got := f.patch(t, body, header("Idempotency-Key", key))
-		if ok {
-			require.Equal(t, http.StatusOK, got.status, key)
-		} else {
-			got.requireError(t, roomsensor.CodeValidationFailed, "Idempotency-Key")
-		}
+		require(f.patch(t, body, idempotencyKey(key)), ok, "Idempotency-Key")
 	}
-	f.patch(t, body, header("Idempotency-Key", "a"), header("Idempotency-Key", "a")).
-		requireError(t, roomsensor.CodeValidationFailed, "Idempotency-Key")
+	// Headers are checked before the size (decision 22 a).
+	f.patch(t, strings.Repeat(" ", 64<<10+1), setHeader("Idempotency-Key", "a", "b")).requireInvalid(t, "Idempotency-Key")
 }
 
 func TestPatchSize(t *testing.T) {
 	t.Parallel()
-	conformance.Covers(t, "decision 19.7")
+	conformance.Covers(t, "decision 19 g")
 	f := setup(t)
 	fits := `{"display_name":"x"}` + strings.Repeat(" ", 64<<10-20)
-	require.Len(t, fits, 64<<10)
-	require.Equal(t, http.StatusOK, f.patch(t, fits).status)
-	f.patch(t, fits+" ").requireError(t, roomsensor.CodeRequestTooLarge, "")
 	chunked := func(r *http.Request) { r.ContentLength = -1 }
-	require.Equal(t, http.StatusOK, f.patch(t, fits, chunked).status)
-	f.patch(t, fits+" ", chunked).requireError(t, roomsensor.CodeRequestTooLarge, "")
+	withLength := func(*http.Request) {}
+	for _, length := range []option{withLength, chunked} {
+		f.patch(t, fits, length).requireOK(t)
+		f.patch(t, fits+" ", length).requireError(t, roomsensor.CodeRequestTooLarge, "")
+	}
 }
 
-func TestTagsAfterTheMerge(t *testing.T) {
+// At most 50 keys remain after the merge, also when requests arrive at the same time; no merge is lost.
+func TestPatchTagLimit(t *testing.T) {
 	t.Parallel()
-	conformance.Covers(t, "decision 21.4")
+	conformance.Covers(t, "decision 21 a", "decision 21 d")
 	f := setup(t)
-	tags := func(first, n int) string {
-		members := make([]string, n)
-		for i := range members {
-			members[i] = fmt.Sprintf(`"k%d":"v"`, first+i)
-		}
-		return `{"metadata":{` + strings.Join(members, ",") + `}}`
+	const clients = 60
+	statuses := make(chan int, clients)
+	for i := range clients {
+		go func() {
+			statuses <- f.try(t.Context(), http.MethodPatch, "/v1"+devicePath, fmt.Sprintf(`{"metadata":{"k%d":"v"}}`, i), withKey(f.key),
+				asJSON).status
+		}()
 	}
-	require.Len(t, decode[patched](t, f.patch(t, tags(0, 50))).Metadata, 50)
-	require.Equal(t, http.StatusOK, f.patch(t, tags(10, 40)).status)
-	f.patch(t, tags(50, 1)).requireError(t, roomsensor.CodeValidationFailed, "metadata")
-	require.Len(t, f.device(t).Metadata, 50, "nothing is written")
-	require.Equal(t, http.StatusOK, f.patch(t, `{"metadata":{"k0":null,"k50":"v"}}`).status)
+	count := map[int]int{}
+	for range clients {
+		count[<-statuses]++
+	}
+	require.Equal(t, map[int]int{http.StatusOK: 50, http.StatusBadRequest: 10}, count)
+	tags := f.device(t).Metadata
+	require.Len(t, tags, 50)
+	f.patch(t, `{"metadata":{"one":"more"}}`).requireInvalid(t, "metadata")
+	require.Equal(t, tags, f.device(t).Metadata, "nothing is written")
+	present := slices.Collect(maps.Keys(tags))[0]
+	f.patch(t, `{"metadata":{"`+present+`":"new"}}`).requireOK(t)
+	f.patch(t, `{"metadata":{"`+present+`":null,"one":"more"}}`).requireOK(t)
 }

@@ -1,99 +1,221 @@
 package api_test
 
 import (
+	"fmt"
+	"maps"
 	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
-	"roomsensor/internal/conformance"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/test/conformance"
 )
 
-// parameterAnswers are queries, by endpoint, and what they are answered; an
-// empty code is 200.
-var parameterAnswers = map[string]struct {
-	path  string
-	code  roomsensor.Code
-	param string
-}{
-	"":                          {"DEVICE/readings", "", ""},
-	"&&":                        {"DEVICE/readings", "", ""},
-	"form=x":                    {"DEVICE/readings", roomsensor.CodeValidationFailed, "form"},
-	"From=x":                    {"DEVICE/readings", roomsensor.CodeValidationFailed, "From"},
-	"device=x":                  {"/readings.csv", roomsensor.CodeValidationFailed, "device"},
-	"limit=5":                   {"/readings.csv", roomsensor.CodeValidationFailed, "limit"},
-	"cursor=x":                  {"/readings.csv", roomsensor.CodeValidationFailed, "cursor"},
-	"metadata.a=b":              {"DEVICE/readings", roomsensor.CodeValidationFailed, "metadata.a"},
-	"last=1h":                   {"DEVICE/assignments", roomsensor.CodeValidationFailed, "last"},
-	"limit=1":                   {"DEVICE", roomsensor.CodeValidationFailed, "limit"},
-	"x=1":                       {"/team", roomsensor.CodeValidationFailed, "x"},
-	"=1":                        {"/team", roomsensor.CodeValidationFailed, ""},
-	"last=1h&last=1h":           {"DEVICE/readings", roomsensor.CodeValidationFailed, "last"},
-	"last=1h&l%61st=2h":         {"DEVICE/readings", roomsensor.CodeValidationFailed, "last"},
-	"from=%zz":                  {"DEVICE/readings", roomsensor.CodeValidationFailed, ""},
-	"from=%":                    {"DEVICE/readings", roomsensor.CodeValidationFailed, ""},
-	"%zz=1":                     {"DEVICE/readings", roomsensor.CodeValidationFailed, ""},
-	"last=1h;limit=2":           {"DEVICE/readings", roomsensor.CodeValidationFailed, ""},
-	"a;b":                       {"/team", roomsensor.CodeValidationFailed, ""},
-	"x=1&from=%zz":              {"DEVICE/readings", roomsensor.CodeValidationFailed, ""},
-	"from=":                     {"DEVICE/readings", roomsensor.CodeTimeRangeInvalid, "from"},
-	"to=":                       {"DEVICE/readings", roomsensor.CodeTimeRangeInvalid, "to"},
-	"last=":                     {"DEVICE/readings", roomsensor.CodeTimeRangeInvalid, "last"},
-	"from=%00":                  {"DEVICE/readings", roomsensor.CodeTimeRangeInvalid, "from"},
-	"from=%ff":                  {"DEVICE/readings", roomsensor.CodeTimeRangeInvalid, "from"},
-	"last=%ff":                  {"DEVICE/readings", roomsensor.CodeTimeRangeInvalid, "last"},
-	"cursor=%ff":                {"DEVICE/readings", roomsensor.CodeCursorInvalid, "cursor"},
-	"last=1h&from=%ff&to=%ff":   {"DEVICE/readings", "", ""},
-	"%ff=x":                     {"DEVICE/readings", roomsensor.CodeValidationFailed, "\uFFFD"},
-	"cursor=":                   {"DEVICE/readings", roomsensor.CodeCursorInvalid, "cursor"},
-	"cursor=%00":                {"DEVICE/readings", roomsensor.CodeCursorInvalid, "cursor"},
-	"assignment_id=":            {"DEVICE/readings", roomsensor.CodeValidationFailed, "assignment_id"},
-	"assignment_id=dev:1":       {"DEVICE/readings", roomsensor.CodeValidationFailed, "assignment_id"},
-	"assignment_id=%00":         {"DEVICE/readings", roomsensor.CodeValidationFailed, "assignment_id"},
-	"limit=":                    {"/devices", roomsensor.CodeValidationFailed, "limit"},
-	"limit=0":                   {"/devices", roomsensor.CodeValidationFailed, "limit"},
-	"limit=1001":                {"/devices", roomsensor.CodeValidationFailed, "limit"},
-	"limit=-1":                  {"/devices", roomsensor.CodeValidationFailed, "limit"},
-	"limit=%2b1":                {"/devices", roomsensor.CodeValidationFailed, "limit"},
-	"limit=1.0":                 {"/devices/current", roomsensor.CodeValidationFailed, "limit"},
-	"limit=99999999999":         {"/devices", roomsensor.CodeValidationFailed, "limit"},
-	"limit=1000":                {"/devices", "", ""},
-	"metadata.=x":               {"/devices", roomsensor.CodeValidationFailed, "metadata."},
-	"metadata=x":                {"/devices", roomsensor.CodeValidationFailed, "metadata"},
-	"metadata.a=b&limit=7":      {"/devices/current", "", ""},
-	"metadata.%ff=x":            {"/devices", roomsensor.CodeValidationFailed, "metadata.\uFFFD"},
-	"metadata.a=%ff":            {"/devices", roomsensor.CodeValidationFailed, "metadata.a"},
-	"metadata.a=%00":            {"/devices", "", ""},
-	"metadata.%00=x":            {"/devices/current", "", ""},
-	"metadata.a=1&metadata.a=1": {"/devices", roomsensor.CodeValidationFailed, "metadata.a"},
-	"devices=":                  {"/readings.csv", roomsensor.CodeValidationFailed, "devices"},
-	"devices=,":                 {"/readings.csv", roomsensor.CodeValidationFailed, "devices"},
-	"devices=dev:1":             {"/readings.csv", roomsensor.CodeValidationFailed, "devices"},
-	"shape=":                    {"/readings.csv", roomsensor.CodeValidationFailed, "shape"},
-	"shape=Long":                {"/readings.csv", roomsensor.CodeValidationFailed, "shape"},
+// parametersOf lists the parameters of every GET.
+var parametersOf = map[string][]string{
+	"/team": {}, "/devices": {"cursor", "limit", "metadata.a"}, "/devices/current": {"cursor", "limit", "metadata.a"},
+	devicePath: {}, assignmentsPath: {"cursor", "limit"},
+	readingsPath:    {"from", "to", "last", "assignment_id", "cursor", "limit"},
+	"/readings.csv": {"from", "to", "last", "assignment_id", "devices", "shape", "key"},
 }
 
-// Decision 6.
-func TestParameters(t *testing.T) {
-	t.Parallel()
-	conformance.Covers(t, "decision 6.1", "decision 6.2", "decision 6.3", "decision 6.4")
-	conformance.Covers(t, "decision 31.5", "decision 31.6")
-	f := setup(t)
-	for query, tc := range parameterAnswers {
-		path := strings.Replace(tc.path, "DEVICE", "/devices/"+deviceID.String(), 1)
-		t.Run(query, func(t *testing.T) {
-			t.Parallel()
-			got := f.get(t, path+"?"+query)
-			if tc.code == "" {
-				require.Equal(t, http.StatusOK, got.status, string(got.body))
-				return
-			}
-			got.requireError(t, tc.code, tc.param)
-		})
+// validValues has a valid value of every parameter.
+var validValues = map[string]string{
+	"from": "2026-11-20T08:00:00Z", "to": "2026-11-20T09:00:00Z", "last": "1h", "assignment_id": testID(0xa5, 1).String(),
+	"cursor": "x", "limit": "1", "metadata.a": "b", "devices": deviceID.String(), "shape": "wide", "key": "x",
+}
+
+// requireInvalidQuery requires that GET of the endpoints that isFault selects, and PATCH, refuse a query.
+func (f *fixture) requireInvalidQuery(t *testing.T, query, param string, isFault func(known []string) bool) {
+	t.Helper()
+	f.resetRateLimits(t)
+	for path, known := range parametersOf {
+		if isFault(known) {
+			f.get(t, path+"?"+query).requireInvalid(t, param)
+		}
 	}
+	f.do(t, http.MethodPatch, devicePath+"?"+query, `{"metadata":{"a":"b"}}`, asJSON).requireInvalid(t, param)
+}
+
+func everywhere([]string) bool { return true }
+
+// Unknown, repeated, malformed and empty parameters (decision 6).
+func TestStrictParameters(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	t.Run("unknown", f.testUnknownParameters)
+	t.Run("sent twice", f.testRepeatedParameters)
+	t.Run("malformed", f.testMalformedQueries)
+	t.Run("empty", f.testEmptyParameters)
+	t.Run("empty header", func(t *testing.T) {
+		t.Parallel()
+		conformance.Covers(t, "decision 6 e")
+		for _, name := range []string{"Idempotency-Key", "Content-Type"} {
+			f.patch(t, `{"metadata":{}}`, setHeader(name, "")).requireInvalid(t, name)
+			f.patch(t, `{"metadata":{}}`, setHeader(name, " \t")).requireInvalid(t, name)
+		}
+	})
+	t.Cleanup(func() {
+		require.Zero(t, f.count(t, `SELECT count(*) FROM devices WHERE metadata <> '{}'`), "no PATCH was applied")
+	})
+}
+
+func (f *fixture) testUnknownParameters(t *testing.T) {
+	t.Parallel()
+	conformance.Covers(t, "decision 6 a", "spec 8, paging, no_random_access")
+	for name, value := range validValues {
+		f.requireInvalidQuery(t, name+"="+value, name, func(known []string) bool { return !slices.Contains(known, name) })
+	}
+	paths := slices.Collect(maps.Keys(parametersOf))
+	for i, name := range []string{
+		"form", "device", "From", "LAST", "last ", " last", "last[]", "last\x00", "lаst", "metadata", "Metadata.a", "meta.a", "next_cursor", "*",
+		"page", "offset", "skip", "start", "after", "before", "hardware_id", "team_id",
+	} {
+		f.get(t, paths[i%len(paths)]+"?"+url.QueryEscape(name)+"=1").requireInvalid(t, name)
+		f.get(t, "/readings.csv?last=1h&"+url.QueryEscape(name)).requireInvalid(t, name)
+	}
+	f.requireInvalidQuery(t, "=1", "", everywhere)
+	f.requireInvalidQuery(t, "%ff=x", "\uFFFD", everywhere)
+	f.replica.do(t, http.MethodGet, "/docs?form=1&form=2&a;b=%zz", "").requireOK(t)
+}
+
+func (f *fixture) testRepeatedParameters(t *testing.T) {
+	t.Parallel()
+	conformance.Covers(t, "decision 6 b")
+	for path, known := range parametersOf {
+		for _, name := range known {
+			value := validValues[name]
+			encoded := fmt.Sprintf("%%%X%s", name[0], name[1:])
+			for _, query := range []string{
+				name + "=" + value + "&" + name + "=" + value, name + "=" + value + "&" + name + "=", name + "&" + name,
+				encoded + "=x&" + name + "=" + value, "&" + name + "=x&&" + name + "=y&",
+			} {
+				f.get(t, path+"?"+query).requireInvalid(t, name)
+			}
+		}
+	}
+	f.requireInvalidQuery(t, "x=1&x=1", "x", everywhere)
+	f.get(t, "/devices?metadata.a=1&metadata.A=1&metadata.a.=1").requireOK(t)
+}
+
+func (f *fixture) testMalformedQueries(t *testing.T) {
+	t.Parallel()
+	conformance.Covers(t, "decision 6 c")
+	for _, query := range []string{
+		"from=%zz", "%zz=1", "%zz", "from=%", "from=%4", "from=%4g", "limit=1&x=%", "a=1;b=2", "a;b", ";", "last=1h;", "x=1&x=1&%", "&%zz&", "=%",
+	} {
+		f.requireInvalidQuery(t, query, "", everywhere)
+	}
+	f.get(t, "/devices?metadata.%ff=x").requireInvalid(t, "metadata.\uFFFD")
+	f.get(t, "/devices?metadata.a=%ff").requireInvalid(t, "metadata.a")
+	f.get(t, "/devices?metadata.a=%00").requireOK(t)
+	f.get(t, readingsPath+"?&&").requireOK(t)
+}
+
+func (f *fixture) testEmptyParameters(t *testing.T) {
+	t.Parallel()
+	conformance.Covers(t, "decision 6 d")
+	codes := map[string]roomsensor.Code{
+		"from": roomsensor.CodeTimeRangeInvalid, "to": roomsensor.CodeTimeRangeInvalid, "last": roomsensor.CodeTimeRangeInvalid,
+		"cursor": roomsensor.CodeCursorInvalid, "limit": invalid, "shape": invalid, "assignment_id": invalid, "devices": invalid,
+	}
+	for path, known := range parametersOf {
+		for _, name := range known {
+			for _, query := range []string{name + "=", name, "&" + name + "&"} {
+				got := f.get(t, path+"?"+query)
+				if code, refused := codes[name]; refused {
+					got.requireError(t, code, name)
+				} else {
+					got.requireOK(t)
+				}
+			}
+		}
+	}
+}
+
+func TestLimitAndShape(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	conformance.Covers(t, "decision 9 f")
+	for i, text := range []string{
+		"0", "00", "1001", "-1", "-0", "+1", "1.0", "1e2", "1_0", "0x1", " 1", "1 ", "１", "x", "null", "\xff", "4294967297",
+		"18446744073709551617",
+	} {
+		path := []string{"/devices", "/devices/current", assignmentsPath, readingsPath}[i%4]
+		f.get(t, path+"?limit="+url.QueryEscape(text)).requireInvalid(t, "limit")
+	}
+	conformance.Covers(t, "decision 31 f")
+	for _, shape := range []string{"Long", "tall", "wide%20", "%00"} {
+		f.get(t, "/readings.csv?shape="+shape).requireInvalid(t, "shape")
+	}
+	conformance.Covers(t, "decision 31 e")
 	many := strings.Repeat(deviceID.String()+",", 1000) + deviceID.String()
-	f.get(t, "/readings.csv?devices="+many).requireError(t, roomsensor.CodeValidationFailed, "devices")
-	require.Equal(t, http.StatusOK, f.get(t, "/readings.csv?devices="+many[:len(many)-37]).status)
+	f.get(t, "/readings.csv?devices="+many).requireInvalid(t, "devices")
+	f.get(t, "/readings.csv?devices="+many[:len(many)-37]).requireOK(t)
+}
+
+// Ids are accepted in any letter case and printed in lower case (decision 7).
+func TestLetterCaseOfIDs(t *testing.T) {
+	t.Parallel()
+	conformance.Covers(t, "decision 7 a", "decision 7 b", "spec 4, device, response")
+	f := setup(t)
+	f.addAssignment(t, deviceID, testID(0xa5, 1), start.Add(-day), nil)
+	f.addReading(t, deviceID, start.Add(-roomsensor.BucketLength), 1)
+	spellings := func(id uuid.UUID) []string {
+		s := id.String()
+		return []string{s, strings.ToUpper(s), strings.ToUpper(s[:20]) + s[20:]}
+	}
+	for _, device := range spellings(deviceID) {
+		for _, assignment := range spellings(testID(0xa5, 1)) {
+			for _, path := range []string{
+				"/devices/" + device, "/devices/" + device + "/assignments", "/devices/" + device + "/readings?assignment_id=" + assignment,
+				"/readings.csv?devices=" + device + "&assignment_id=" + assignment, "/readings.csv?shape=wide&devices=" + device,
+			} {
+				got := f.get(t, path).requireOK(t)
+				require.NotContains(t, string(got.body), "DE000000")
+				require.NotContains(t, string(got.body), "A5000000")
+			}
+		}
+		patched := f.do(t, http.MethodPatch, "/devices/"+device, `{"metadata":{}}`, asJSON)
+		require.Contains(t, string(patched.body), `"device_id":"`+deviceID.String()+`"`)
+	}
+}
+
+// An id in any other form is refused, a hardware_id too (decision 7 c).
+func TestMalformedIDs(t *testing.T) {
+	t.Parallel()
+	conformance.Covers(t, "decision 7 c", "spec 1, conventions, rule 4", "spec 2, device, hardware_id, not_an_id")
+	f := setup(t)
+	id := deviceID.String()
+	for _, text := range []string{
+		"dev:1", "1", "null", id[1:], id + "0", strings.ReplaceAll(id, "-", ""), "{" + id + "}", "{" + id[1:35] + "}", "urn:uuid:" + id,
+		`"` + id[2:] + `"`, " " + id, id + " ", id + "\n", "\t" + id[1:], "+" + id[1:], "g" + id[1:], strings.Replace(id, "-", "_", 1),
+		strings.Replace(id, "-", "\u2010", 1), "de00000-00000-4000-8000-000000000001", strings.Repeat("x", 36), strings.Repeat("0", 36),
+		"ｄe" + id[4:], "0x" + id[2:], id[:35] + "\x00", id[:35] + "\xff", "%",
+	} {
+		segment, value := url.PathEscape(text), url.QueryEscape(text)
+		for path, param := range map[string]string{
+			"/devices/" + segment:                       "device_id",
+			"/devices/" + segment + "/readings":         "device_id",
+			"/devices/" + segment + "/assignments":      "device_id",
+			readingsPath + "?assignment_id=" + value:    "assignment_id",
+			"/readings.csv?assignment_id=" + value:      "assignment_id",
+			"/readings.csv?devices=" + value:            "devices",
+			"/readings.csv?devices=" + id + "," + value: "devices",
+		} {
+			f.get(t, path).requireInvalid(t, param)
+		}
+		f.do(t, http.MethodPatch, "/devices/"+segment, `{}`).requireInvalid(t, "device_id")
+	}
+	for _, devices := range []string{",", id + ",", "," + id, id + ", " + id, id + ";"} {
+		f.get(t, "/readings.csv?devices="+url.QueryEscape(devices)).requireInvalid(t, "devices")
+	}
+	f.get(t, "/devices/current/readings").requireInvalid(t, "device_id")
+	f.patch(t, `{"hardware_id":"dev:2"}`).requireInvalid(t, "hardware_id")
+	require.Equal(t, "dev:1", decode[item](t, f.get(t, devicePath))["hardware_id"])
 }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"errors"
 
 	"github.com/google/uuid"
@@ -9,39 +10,40 @@ import (
 	"roomsensor/internal/roomsensor"
 )
 
-func (s *server) listReadings(c *call) error {
+// listReadings handles GET /devices/{device_id}/readings.
+func (s *server) listReadings(ctx context.Context, c *call) error {
 	device, err := c.deviceID()
 	if err != nil {
 		return err
 	}
-	walk, err := s.readingWalk(c, device)
+	state, err := s.readReadingParameters(ctx, c, device)
 	if err != nil {
 		return err
 	}
 	buffer := getBuffer()
 	defer putBuffer(buffer)
-	page := newPage(*buffer, walk.Limit)
-	if err := s.readPage(c, walk, page); err != nil {
+	page := newPage(*buffer, state.Limit)
+	if err := s.readPage(ctx, c, state, page); err != nil {
 		return err
 	}
-	*buffer = page.end(s, walk)
+	*buffer = page.end(s, state)
 	c.rows = page.items
 	return c.writeList(*buffer)
 }
 
-// readPage reads one item more than a page holds. Rows say that the device is
-// the team's; only where there is none it has to be looked for.
-func (s *server) readPage(c *call, walk *cursor.Walk, page *page) error {
-	if !walk.Window.Empty() {
-		q := roomsensor.ReadingQuery{Window: walk.Window, Limit: walk.Limit + 1}
-		if resumed(walk) {
-			before := walk.At
+// readPage renders the readings while they arrive, one more than the page holds. Readings prove that the team has the
+// device, so the device is looked up only if there are none.
+func (s *server) readPage(ctx context.Context, c *call, state *cursor.State, page *page) error {
+	if !state.Window.Empty() {
+		q := roomsensor.ReadingQuery{Window: state.Window, Limit: state.Limit + 1}
+		if continued(state) {
+			before := state.At
 			q.Before = &before
 		}
-		err := s.backend.EachReading(c.ctx(), c.key.TeamID, walk.Device, q, func(r *roomsensor.Reading) {
+		err := s.backend.EachReading(ctx, c.key.TeamID, state.Device, q, func(r *roomsensor.Reading) {
 			if page.next() {
 				page.body = appendReading(page.body, r)
-				walk.At = r.BucketAt
+				state.At = r.BucketAt
 			}
 		})
 		if err != nil {
@@ -49,25 +51,19 @@ func (s *server) readPage(c *call, walk *cursor.Walk, page *page) error {
 		}
 	}
 	if page.items == 0 {
-		return s.deviceExists(c, walk.Device)
+		return s.requireDevice(ctx, c, state.Device)
 	}
 	return nil
 }
 
-// deviceExists is device_not_found for a device that is not the team's.
-func (s *server) deviceExists(c *call, device uuid.UUID) error {
-	_, err := s.backend.Device(c.ctx(), c.key.TeamID, device)
-	return orDeviceNotFound(err)
-}
-
-// readingWalk reads the parameters, in the order of decision 22: each by its
-// own rule, then the cursor, then device and assignment.
-func (s *server) readingWalk(c *call, device uuid.UUID) (*cursor.Walk, error) {
+// readReadingParameters reads the parameters in the order of decision 22: each by its own rule, then the cursor, then
+// device and assignment.
+func (s *server) readReadingParameters(ctx context.Context, c *call, device uuid.UUID) (*cursor.State, error) {
 	q, err := c.query(fromParameter, toParameter, lastParameter, assignmentParameter, cursorParameter, limitParameter)
 	if err != nil {
 		return nil, err
 	}
-	asked, err := s.readSpan(q)
+	times, err := s.readTimeRange(q)
 	if err != nil {
 		return nil, err
 	}
@@ -75,30 +71,31 @@ func (s *server) readingWalk(c *call, device uuid.UUID) (*cursor.Walk, error) {
 	if err != nil {
 		return nil, err
 	}
-	walk, err := s.resume(c, q, cursor.Readings, device)
+	state, err := s.readCursor(c, q, cursor.Readings, device)
 	if err != nil {
 		return nil, err
 	}
-	if walk != nil {
-		return withLimit(walk, limit), sameSpan(q, asked, walk)
+	if state != nil {
+		return withLimit(state, limit), sameTimeRange(q, times, state)
 	}
-	walk = begin(c, cursor.Readings, device)
-	walk.Request, walk.Assignment, walk.Window = asked.request, asked.assignment, asked.window
-	if asked.assignment != nil {
-		walk.Window, err = s.assignmentWindow(c, device, asked)
+	state = firstPage(c, cursor.Readings, device)
+	state.Request, state.Assignment, state.Window = times.request, times.assignment, times.window
+	if times.assignment != nil {
+		state.Window, err = s.assignmentWindow(ctx, c, device, times)
 	}
-	return withLimit(walk, limit), err
+	return withLimit(state, limit), err
 }
 
-// assignmentWindow is the part of the window that lies in the assignment
-// (spec 4, readings, rules 2 to 4).
-func (s *server) assignmentWindow(c *call, device uuid.UUID, asked span) (roomsensor.Window, error) {
-	assignment, err := s.backend.Assignment(c.ctx(), c.key.TeamID, *asked.assignment)
+// assignmentWindow returns the part of the window within the assignment (spec 4, readings, rules 2 to 4).
+func (s *server) assignmentWindow(
+	ctx context.Context, c *call, device uuid.UUID, times timeRange,
+) (roomsensor.Window, error) {
+	assignment, err := s.backend.Assignment(ctx, c.key.TeamID, *times.assignment)
 	if errors.Is(err, roomsensor.ErrNotFound) || (err == nil && assignment.DeviceID != device) {
-		if err := s.deviceExists(c, device); err != nil {
+		if err := s.requireDevice(ctx, c, device); err != nil {
 			return roomsensor.Window{}, err
 		}
 		return roomsensor.Window{}, roomsensor.CodeAssignmentNotFound.New()
 	}
-	return asked.in(&assignment), err
+	return times.within(&assignment), err
 }

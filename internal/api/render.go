@@ -1,6 +1,8 @@
 package api
 
 import (
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -10,10 +12,119 @@ import (
 	"roomsensor/internal/roomsensor"
 )
 
-// JSON is appended by hand: bodies of 1,000 items are the common case, and
-// numbers and times have forms of their own (decision 1).
+// This file appends JSON by hand, because bodies of 1,000 items are common, and numbers and times have their own
+// formats (decision 1).
 
-// member begins a member of an object, after a comma where it is not the first.
+// appendDevice appends a Device (spec 2) with its status at now.
+func appendDevice(dst []byte, d *roomsensor.Device, now time.Time) []byte {
+	dst = append(dst, '{')
+	dst = appendIdentity(dst, d)
+	dst = appendOptionalText(member(dst, "firmware_version"), d.FirmwareVersion)
+	dst = appendState(dst, d, now)
+	return append(dst, '}')
+}
+
+func appendIdentity(dst []byte, d *roomsensor.Device) []byte {
+	dst = appendID(member(dst, "device_id"), d.ID)
+	dst = appendText(member(dst, "hardware_id"), d.HardwareID)
+	return appendOptionalText(member(dst, "display_name"), d.DisplayName)
+}
+
+func appendState(dst []byte, d *roomsensor.Device, now time.Time) []byte {
+	dst = appendTags(member(dst, "metadata"), d.Metadata)
+	dst = appendText(member(dst, "status"), string(roomsensor.StatusAt(now, d.LastSeenAt)))
+	dst = appendOptionalInstant(member(dst, "last_seen_at"), d.LastSeenAt)
+	dst = append(member(dst, "signal"), '{')
+	dst = appendOptionalInt(member(dst, "rssi_dbm"), d.Signal.RSSI)
+	dst = appendOptionalInt(member(dst, "bars"), d.Signal.Bars)
+	dst = append(dst, '}')
+	return appendActive(member(dst, "active_assignment"), d.ActiveAssignment)
+}
+
+func appendTags(dst []byte, tags map[string]string) []byte {
+	dst = append(dst, '{')
+	for _, key := range slices.Sorted(maps.Keys(tags)) {
+		dst = appendText(element(dst), key)
+		dst = appendText(append(dst, ':'), tags[key])
+	}
+	return append(dst, '}')
+}
+
+// appendActive appends the embedded assignment with its four fields (decision 15).
+func appendActive(dst []byte, a *roomsensor.Assignment) []byte {
+	if a == nil {
+		return appendNull(dst)
+	}
+	dst = append(dst, '{')
+	dst = appendID(member(dst, "assignment_id"), a.ID)
+	dst = appendText(member(dst, "label"), a.Label)
+	dst = appendInstant(member(dst, "started_at"), a.StartedAt)
+	dst = appendOptionalText(member(dst, "external_ref"), a.ExternalRef)
+	return append(dst, '}')
+}
+
+// appendAssignment appends an item of the list of assignments with its seven fields (decision 15).
+func appendAssignment(dst []byte, a *roomsensor.Assignment) []byte {
+	dst = append(dst, '{')
+	dst = appendID(member(dst, "assignment_id"), a.ID)
+	dst = appendText(member(dst, "type"), string(a.Type))
+	dst = appendText(member(dst, "label"), a.Label)
+	dst = appendText(member(dst, "home_or_travel"), string(a.HomeOrTravel))
+	dst = appendInstant(member(dst, "started_at"), a.StartedAt)
+	dst = appendOptionalInstant(member(dst, "ended_at"), a.EndedAt)
+	dst = appendOptionalText(member(dst, "external_ref"), a.ExternalRef)
+	return append(dst, '}')
+}
+
+// appendCurrent appends an item of the live snapshot with its status at now. from is the begin of last_24h (decision
+// 17).
+func appendCurrent(dst []byte, d *roomsensor.CurrentDevice, now, from time.Time) []byte {
+	dst = append(dst, '{')
+	dst = appendIdentity(dst, &d.Device)
+	dst = appendState(dst, &d.Device, now)
+	dst = member(dst, "latest")
+	if d.Latest == nil {
+		dst = appendNull(dst)
+	} else {
+		dst = appendReading(dst, d.Latest)
+	}
+	dst = append(member(dst, "last_24h"), '{')
+	dst = appendInstant(member(dst, "from"), from)
+	for _, m := range roomsensor.Metrics {
+		dst = appendStat(member(dst, m.String()), &d.Last24h[m])
+	}
+	return append(dst, '}', '}')
+}
+
+func appendStat(dst []byte, stat *roomsensor.Stat) []byte {
+	if stat.Count == 0 {
+		return append(dst, `{"min":null,"max":null,"mean":null,"count":0}`...)
+	}
+	dst = append(dst, '{')
+	dst = roomsensor.AppendNumber(member(dst, "min"), stat.Min)
+	dst = roomsensor.AppendNumber(member(dst, "max"), stat.Max)
+	dst = roomsensor.AppendNumber(member(dst, "mean"), stat.Mean())
+	dst = strconv.AppendInt(member(dst, "count"), stat.Count, 10)
+	return append(dst, '}')
+}
+
+// appendReading appends a Reading (spec 2).
+func appendReading(dst []byte, r *roomsensor.Reading) []byte {
+	dst = append(dst, '{')
+	dst = appendInstant(member(dst, "bucket_at"), r.BucketAt)
+	for _, m := range roomsensor.Metrics {
+		dst = member(dst, m.String())
+		if x, ok := r.Values.Get(m); ok {
+			dst = roomsensor.AppendNumber(dst, x)
+		} else {
+			dst = appendNull(dst)
+		}
+	}
+	dst = appendInstant(member(dst, "ingested_at"), r.IngestedAt)
+	return append(dst, '}')
+}
+
+// member begins a member of an object, with a comma unless it is the first.
 func member(dst []byte, name string) []byte {
 	dst = element(dst)
 	dst = append(dst, '"')
@@ -21,7 +132,7 @@ func member(dst []byte, name string) []byte {
 	return append(dst, '"', ':')
 }
 
-// element begins an element of an array.
+// element begins an element of an array, with a comma unless it is the first.
 func element(dst []byte) []byte {
 	switch dst[len(dst)-1] {
 	case '{', '[':
@@ -31,7 +142,7 @@ func element(dst []byte) []byte {
 }
 
 func appendText(dst []byte, text string) []byte {
-	// Invalid UTF-8, which the database does not hold, would be replaced.
+	// AppendQuote would replace invalid UTF-8, which the database does not contain.
 	dst, _ = jsontext.AppendQuote(dst, text)
 	return dst
 }

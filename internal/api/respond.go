@@ -1,6 +1,7 @@
 package api
 
 import (
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -9,15 +10,14 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"roomsensor/internal/compress"
+	"roomsensor/internal/httpedge"
 )
 
-const jsonType = "application/json; charset=utf-8"
-
-// bodyBuffers are reused between requests: a page of 1,000 readings takes some
-// 150 KB. A buffer that grew beyond mostKept is given up.
+// bodyBuffers are reused between requests: a page of 1,000 readings takes about 150 KB.
 var bodyBuffers = sync.Pool{New: func() any { return new([]byte) }}
 
-const mostKept = 4 << 20
+// maxPooledBuffer is the capacity beyond which a buffer is not reused.
+const maxPooledBuffer = 4 << 20
 
 func getBuffer() *[]byte {
 	buffer := bodyBuffers.Get().(*[]byte) //nolint:forcetypeassert // The pool holds nothing else.
@@ -26,48 +26,72 @@ func getBuffer() *[]byte {
 }
 
 func putBuffer(buffer *[]byte) {
-	if cap(*buffer) <= mostKept {
+	if cap(*buffer) <= maxPooledBuffer {
 		bodyBuffers.Put(buffer)
 	}
 }
 
-// writeObject answers 200 with a JSON body to a GET or HEAD.
-func (c *call) writeObject(body []byte) error {
-	return c.writeFresh(body, compress.Identity)
+// document is a JSON body that answers many requests: its entity tag and each of its codings are computed once.
+type document struct {
+	body []byte
+	tag  string
+
+	mu    sync.Mutex
+	coded map[compress.Coding][]byte
 }
 
-// writeList answers 200 with a JSON list, compressed where the client takes it
-// (decision 33).
-func (c *call) writeList(body []byte) error { return c.writeFresh(body, c.coding()) }
+func newDocument(body []byte) *document {
+	return &document{body: body, tag: entityTag(body), coded: map[compress.Coding][]byte{compress.Identity: body}}
+}
 
-// writeDocument is writeList of a body that was prepared.
+// in returns the body in a coding.
+func (d *document) in(coding compress.Coding) ([]byte, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if body, ok := d.coded[coding]; ok {
+		return body, nil
+	}
+	body, err := compress.Append(nil, d.body, coding)
+	if err == nil {
+		d.coded[coding] = body
+	}
+	return body, err
+}
+
+// writeObject answers a GET or HEAD with 200 and a JSON object.
+func (c *call) writeObject(body []byte) error {
+	return c.writeIfChanged(body, compress.Identity)
+}
+
+// writeList answers a GET or HEAD with 200 and a JSON list, compressed if the client accepts it (decision 33).
+func (c *call) writeList(body []byte) error { return c.writeIfChanged(body, c.chooseCoding()) }
+
+// writeDocument is writeList for a prepared body.
 func (c *call) writeDocument(d *document) error {
-	coding := c.coding()
-	if c.unchanged(d.tag) {
+	coding := c.chooseCoding()
+	if c.notModified(d.tag) {
 		return nil
 	}
 	body, err := d.in(coding)
 	if err != nil {
 		return err
 	}
-	c.writeCoded(body, coding)
-	return nil
+	return c.writeCoded(body, coding)
 }
 
-// coding chooses how a list is compressed, and says that it was chosen.
-func (c *call) coding() compress.Coding {
+// chooseCoding returns the content coding that the client prefers and sets Vary.
+func (c *call) chooseCoding() compress.Coding {
 	c.setHeader("Vary", "Accept-Encoding")
 	return compress.Choose(c.Request().Header.Values("Accept-Encoding"))
 }
 
-// writeFresh answers with a body, or with 304 where the client has it already.
-func (c *call) writeFresh(body []byte, coding compress.Coding) error {
-	if c.unchanged(entityTag(body)) {
+// writeIfChanged sends a body, or 304 if the client has it already.
+func (c *call) writeIfChanged(body []byte, coding compress.Coding) error {
+	if c.notModified(entityTag(body)) {
 		return nil
 	}
 	if coding == compress.Identity {
-		c.writeCoded(body, coding)
-		return nil
+		return c.writeCoded(body, coding)
 	}
 	buffer := getBuffer()
 	defer putBuffer(buffer)
@@ -76,13 +100,12 @@ func (c *call) writeFresh(body []byte, coding compress.Coding) error {
 		return err
 	}
 	*buffer = compressed
-	c.writeCoded(compressed, coding)
-	return nil
+	return c.writeCoded(compressed, coding)
 }
 
-// unchanged answers 304 where the client has the body already (decision 42).
-// The ETag is of the body before compression, which is why it is weak.
-func (c *call) unchanged(tag string) bool {
+// notModified sends 304 and returns true if the client has the body with a tag already (decision 42). The tag is weak
+// because it belongs to the body before compression.
+func (c *call) notModified(tag string) bool {
 	c.setHeader("ETag", tag)
 	c.setHeader("Cache-Control", "private, no-cache")
 	if !matches(c.Request().Header.Values("If-None-Match"), tag) {
@@ -92,35 +115,35 @@ func (c *call) unchanged(tag string) bool {
 	return true
 }
 
-func (c *call) writeCoded(body []byte, coding compress.Coding) {
-	c.setHeader("Content-Type", jsonType)
+func (c *call) writeCoded(body []byte, coding compress.Coding) error {
+	c.setHeader("Content-Type", httpedge.ContentType)
 	if coding != compress.Identity {
 		c.setHeader("Content-Encoding", string(coding))
 	}
-	c.writeBody(http.StatusOK, body)
+	return c.writeBody(http.StatusOK, body)
 }
 
-// writeBody sends a whole body; to HEAD its length alone. A client that does
-// not take it is gone, and there is nobody to tell.
-func (c *call) writeBody(status int, body []byte) {
+// writeBody sends a status and a whole body; in answer to HEAD, the length of the body only. It fails if the client
+// does not read the body.
+func (c *call) writeBody(status int, body []byte) error {
 	c.setHeader("Content-Length", strconv.Itoa(len(body)))
 	c.Response().WriteHeader(status)
 	if c.Request().Method == http.MethodHead {
-		return
+		return nil
 	}
 	if _, err := c.Response().Write(body); err != nil {
-		breakConnection(c)
+		return fmt.Errorf("sending a response: %w", err)
 	}
+	return nil
 }
 
-// entityTag is weak and the same on every replica. Nobody gains by two bodies
-// with one tag, so the hash need not be one that resists attacks, which took a
-// quarter of the processor's time for a page.
+// entityTag returns a weak tag that is the same on every replica. Two bodies with the same tag would help no attacker,
+// so a fast hash is enough; a cryptographic one took a quarter of the CPU time of a page.
 func entityTag(body []byte) string {
 	return `W/"` + strconv.FormatUint(xxhash.Sum64(body), 36) + `"`
 }
 
-// matches compares weakly with the lines of an If-None-Match header (RFC 9110, 13.1.2).
+// matches compares a tag weakly with the lines of an If-None-Match header (RFC 9110, section 13.1.2).
 func matches(lines []string, tag string) bool {
 	opaque := strings.TrimPrefix(tag, "W/")
 	for _, line := range lines {

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"net/http"
 	"slices"
 	"strings"
@@ -14,8 +15,8 @@ import (
 // version is the version segment of {base_url} (spec 9).
 const version = "/v1"
 
-// requestTimeout bounds every request but an export. It is longer than the
-// longest wait of a change with an Idempotency-Key, 8 seconds.
+// requestTimeout is the deadline of every request except exports. It is longer than the longest wait of a PATCH with an
+// Idempotency-Key, which is 8 seconds.
 const requestTimeout = 10 * time.Second
 
 const (
@@ -26,17 +27,16 @@ const (
 // route is one operation of spec 4.
 type route struct {
 	method, path string
-	scope        roomsensor.Scope // the least that the key must have
-	timeout      time.Duration    // 0: the handler keeps its own
-	handle       func(*call) error
+	scope        roomsensor.Scope // that the key must have
+	timeout      time.Duration    // 0 means that the handler sets its own deadlines
+	handle       func(context.Context, *call) error
 }
 
-// routes lists the operations of spec 4. HEAD works wherever GET does
-// (decision 42).
+// routes returns the operations of spec 4. HEAD works wherever GET does (decision 42).
 func (s *server) routes() []route {
 	reads := []struct {
 		path   string
-		handle func(*call) error
+		handle func(context.Context, *call) error
 	}{
 		{"/team", s.getTeam},
 		{"/devices", s.listDevices},
@@ -58,8 +58,8 @@ func (s *server) routes() []route {
 	return routes
 }
 
-// decodePath makes percent-encoding no matter where a path is matched, but for
-// an encoded slash, which stays a part of its segment.
+// decodePath makes the router match the decoded path, so that percent-encoding does not matter. A path with an encoded
+// slash is matched as it is, because the slash is a part of its segment.
 func decodePath(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		url := c.Request().URL
@@ -70,8 +70,8 @@ func decodePath(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// wholePath makes a path with nothing where an id should be an unknown one.
-func wholePath(next echo.HandlerFunc) echo.HandlerFunc {
+// rejectEmptySegments returns not_found for paths with an empty segment (//), such as one without an id.
+func rejectEmptySegments(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if strings.Contains(c.Request().URL.EscapedPath(), "//") {
 			return echo.ErrNotFound
@@ -80,9 +80,8 @@ func wholePath(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// refuseOtherMethods answers 405 to the methods that a path does not take,
-// OPTIONS included. A path that is written out wins over one with an id, also
-// where only the latter takes the method.
+// refuseOtherMethods answers 405 to the methods that a path does not support, including OPTIONS. A literal path takes
+// precedence over one with an id even if only the latter supports the method.
 func refuseOtherMethods(e *echo.Echo) {
 	allowed := map[string][]string{}
 	for _, r := range e.Routes() {
@@ -102,4 +101,45 @@ func methodNotAllowed(allowed []string) echo.HandlerFunc {
 		c.Response().Header().Set("Allow", allow)
 		return roomsensor.CodeMethodNotAllowed.New()
 	}
+}
+
+// mountDocs serves the docs pages without a key and redirects the root to them.
+func mountDocs(e *echo.Echo, docs http.Handler, docsURL string) {
+	home := func(c echo.Context) error { return c.Redirect(http.StatusFound, docsURL) }
+	for _, method := range []string{http.MethodGet, http.MethodHead} {
+		e.Add(method, "/", home)
+		e.Add(method, "/docs", docsPage(docs))
+		e.Add(method, "/docs/*", docsPage(docs))
+	}
+}
+
+// docsPage serves a docs page. An unknown page is an unknown path like any other.
+func docsPage(docs http.Handler) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		w := &notFoundFilter{ResponseWriter: c.Response()}
+		docs.ServeHTTP(w, c.Request())
+		if w.notFound {
+			return roomsensor.CodeNotFound.New()
+		}
+		return nil
+	}
+}
+
+// notFoundFilter drops a response with status 404 and its body.
+type notFoundFilter struct {
+	http.ResponseWriter
+	notFound bool
+}
+
+func (f *notFoundFilter) WriteHeader(status int) {
+	if f.notFound = status == http.StatusNotFound; !f.notFound {
+		f.ResponseWriter.WriteHeader(status)
+	}
+}
+
+func (f *notFoundFilter) Write(p []byte) (int, error) {
+	if f.notFound {
+		return len(p), nil
+	}
+	return f.ResponseWriter.Write(p) //nolint:wrapcheck // A writer returns errors unchanged.
 }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/google/uuid"
@@ -8,7 +9,7 @@ import (
 	"roomsensor/internal/roomsensor"
 )
 
-// teamBody is the answer of GET /team (spec 4).
+// teamBody is the response of GET /team (spec 4).
 type teamBody struct {
 	Team   teamPart `json:"team"`
 	APIKey keyPart  `json:"api_key"`
@@ -24,11 +25,12 @@ type keyPart struct {
 	Scopes []roomsensor.Scope `json:"scopes"`
 }
 
-func (s *server) getTeam(c *call) error {
+// getTeam handles GET /team.
+func (s *server) getTeam(ctx context.Context, c *call) error {
 	if _, err := c.query(); err != nil {
 		return err
 	}
-	team, err := s.backend.Team(c.ctx(), c.key.TeamID)
+	team, err := s.backend.Team(ctx, c.key.TeamID)
 	if err != nil {
 		return fmt.Errorf("finding the team of a key: %w", err)
 	}

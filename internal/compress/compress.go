@@ -1,18 +1,17 @@
-// Package compress chooses the content coding of a response and applies it, at
-// the fastest level: a slower one costs several times the time for little
-// (decision 33).
 package compress
 
 import (
 	"fmt"
 	"io"
+	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 )
 
-// Coding is a content coding; the empty one leaves the body as it is.
+// Coding is the name of a content coding; the empty one leaves the body unchanged.
 type Coding string
 
 // The codings that the service offers.
@@ -22,8 +21,57 @@ const (
 	Zstd     Coding = "zstd"
 )
 
-// windowBytes bounds the memory of a zstd writer; exports repeat themselves
-// within a few lines.
+// Choose returns the coding that the lines of an Accept-Encoding header prefer (RFC 9110, section 12.5.3); among
+// equals, the one that compresses better.
+func Choose(accept []string) Coding {
+	weights := weigh(accept)
+	best, most := Identity, weights["identity"]
+	for _, coding := range []Coding{Gzip, Zstd} {
+		weight, named := weights[string(coding)]
+		if !named {
+			weight = weights["*"]
+		}
+		if weight > 0 && weight >= most {
+			best, most = coding, weight
+		}
+	}
+	return best
+}
+
+// weigh returns the weight of each coding by its name in lower case.
+func weigh(accept []string) map[string]float64 {
+	weights := map[string]float64{}
+	for _, line := range accept {
+		for member := range strings.SplitSeq(line, ",") {
+			name, parameters, _ := strings.Cut(member, ";")
+			name = strings.TrimPrefix(strings.ToLower(strings.TrimSpace(name)), "x-")
+			if name != "" {
+				weights[name] = weight(parameters)
+			}
+		}
+	}
+	return weights
+}
+
+// weight returns the value of the parameter q. It is 1 without the parameter, and 0, which means not accepted, if the
+// value is not a number from 0 to 1.
+func weight(parameters string) float64 {
+	for parameter := range strings.SplitSeq(parameters, ";") {
+		name, value, _ := strings.Cut(parameter, "=")
+		if !strings.EqualFold(strings.TrimSpace(name), "q") {
+			continue
+		}
+		q, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
+		if err != nil || !(q >= 0 && q <= 1) { // This form also catches NaN.
+			return 0
+		}
+		return q
+	}
+	return 1
+}
+
+// windowBytes limits the memory of a zstd writer. A small window costs little compression, because the lines of an
+// export repeat within a few lines.
 const windowBytes = 256 << 10
 
 type encoder interface {
@@ -46,7 +94,7 @@ func newGzip() encoder {
 
 func newZstd() encoder {
 	e, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest),
-		zstd.WithEncoderConcurrency(1), // No goroutines: a writer is one request's.
+		zstd.WithEncoderConcurrency(1), // A writer serves one request and starts no goroutines.
 		zstd.WithWindowSize(windowBytes), zstd.WithLowerEncoderMem(true))
 	if err != nil {
 		panic(err) // The options are constants.
@@ -54,14 +102,13 @@ func newZstd() encoder {
 	return e
 }
 
-// Writer compresses what is written to it. Exactly one of Close and Abandon
-// must end it.
+// Writer compresses what is written to it. The caller must end it with exactly one of Close and Abandon.
 type Writer struct {
 	encoder encoder
 	pool    *sync.Pool
 }
 
-// NewWriter writes to dst in a coding other than Identity.
+// NewWriter makes a Writer to dst. The coding must not be Identity.
 func NewWriter(dst io.Writer, coding Coding) *Writer {
 	pool := pools[coding]
 	w := &Writer{pool.Get().(encoder), pool} //nolint:forcetypeassert // The pool holds nothing else.
@@ -70,10 +117,10 @@ func NewWriter(dst io.Writer, coding Coding) *Writer {
 }
 
 func (w *Writer) Write(p []byte) (int, error) {
-	return w.encoder.Write(p) //nolint:wrapcheck // A writer passes errors on as they are.
+	return w.encoder.Write(p) //nolint:wrapcheck // A writer returns errors unchanged.
 }
 
-// Close ends the body.
+// Close writes the end of the body.
 func (w *Writer) Close() error {
 	defer w.Abandon()
 	if err := w.encoder.Close(); err != nil {
@@ -82,14 +129,13 @@ func (w *Writer) Close() error {
 	return nil
 }
 
-// Abandon gives the writer back without ending the body, so that nobody can
-// take the part for the whole.
+// Abandon releases the writer without the end of the body, so that no client takes the part for the whole.
 func (w *Writer) Abandon() {
 	w.encoder.Reset(nil)
 	w.pool.Put(w.encoder)
 }
 
-// Append appends the whole of a body in a coding other than Identity.
+// Append appends a whole body, compressed. The coding must not be Identity.
 func Append(dst, body []byte, coding Coding) ([]byte, error) {
 	sink := appender(dst)
 	w := NewWriter(&sink, coding)

@@ -53,7 +53,7 @@ func TestChoose(t *testing.T) {
 	require.Equal(t, compress.Identity, compress.Choose(nil))
 }
 
-// expand reads a body of a coding back; a body without its end is an error.
+// expand decompresses a body. It fails if the end of the body is missing.
 func expand(t *testing.T, coding compress.Coding, body []byte) ([]byte, error) {
 	t.Helper()
 	if coding == compress.Gzip {
@@ -67,7 +67,7 @@ func expand(t *testing.T, coding compress.Coding, body []byte) ([]byte, error) {
 	return io.ReadAll(r)
 }
 
-func TestBodiesReadBack(t *testing.T) {
+func TestAppend(t *testing.T) {
 	t.Parallel()
 	for _, coding := range []compress.Coding{compress.Gzip, compress.Zstd} {
 		for _, body := range []string{"", "short", strings.Repeat("2026-11-20T10:00:00Z,612,21.4\n", 50_000)} {
@@ -81,8 +81,8 @@ func TestBodiesReadBack(t *testing.T) {
 	}
 }
 
-// Decision 32: a body that is given up must not look complete.
-func TestAbandonedBodyHasNoEnd(t *testing.T) {
+// An abandoned body must not look complete (decision 32).
+func TestWriterAbandon(t *testing.T) {
 	t.Parallel()
 	for _, coding := range []compress.Coding{compress.Gzip, compress.Zstd} {
 		var sink bytes.Buffer

@@ -1,54 +1,134 @@
 package config
 
 import (
+	"cmp"
 	"errors"
+	"net"
+	"strings"
 
 	"github.com/rs/zerolog"
 )
 
-// Database is where the tables are.
-type Database struct {
-	DatabaseURL string `setting:"" help:"URL of the TimescaleDB database, postgres://user:password@host:5432/name." name:"database-url" placeholder:"URL"`
+// API configures the processes that answer clients.
+type API struct {
+	Database
+	Site
+	Log
+	OpsAddr string `default:"127.0.0.1:9080" help:"Address of health checks, metrics and profiles." placeholder:"HOST:PORT" setting:""`
 }
 
-// Validate checks what can be checked without connecting.
-func (c *Database) Validate() error { return check("database-url", c.DatabaseURL, databaseURL) }
+// Validate checks everything that can be checked without connecting.
+func (c *API) Validate() error {
+	return cmp.Or(
+		c.Database.Validate(),
+		c.Site.Validate(),
+		c.Log.Validate(),
+		check("ops-addr", c.OpsAddr, address),
+	)
+}
 
-// Malformed is the problem of a database URL that the driver alone could find
-// fault with. It does not repeat the driver's words, which may hold the password.
+// MarshalZerologObject logs the configuration without its secrets.
+func (c *API) MarshalZerologObject(e *zerolog.Event) {
+	c.Database.MarshalZerologObject(e)
+	c.Site.MarshalZerologObject(e)
+	e.Str("ops_addr", c.OpsAddr).Str("log_level", c.LogLevel)
+}
+
+// Ingest configures the processes that receive and store uploads.
+type Ingest struct {
+	Database
+	Queue
+	Stream
+	Rejects
+	Maintenance
+	Site
+	Log
+	IngestAddr string `default:"127.0.0.1:8081" help:"Address that the receiver listens on." placeholder:"HOST:PORT" setting:""`
+	OpsAddr    string `default:"127.0.0.1:9081" help:"Address of health checks and metrics." placeholder:"HOST:PORT" setting:""`
+	NoReceiver bool   `help:"Run the worker only: receive no uploads over HTTP." setting:""`
+	NoWorker   bool   `help:"Run the receiver only: store nothing." setting:""`
+}
+
+// Validate checks everything that can be checked without connecting.
+func (c *Ingest) Validate() error {
+	if c.NoReceiver && c.NoWorker {
+		return &ValueError{
+			Flag:   "no-worker",
+			Reason: "cannot be combined with --no-receiver (NO_RECEIVER): nothing would run. Omit one of them",
+		}
+	}
+	return cmp.Or(
+		c.Database.Validate(),
+		c.Queue.Validate(),
+		c.Stream.Validate(),
+		c.validateRejects(&c.Stream),
+		c.validateMaintenance(),
+		c.Site.Validate(),
+		c.Log.Validate(),
+		check("ingest-addr", c.IngestAddr, address),
+		check("ops-addr", c.OpsAddr, address),
+	)
+}
+
+// MarshalZerologObject logs the configuration without its secrets.
+func (c *Ingest) MarshalZerologObject(e *zerolog.Event) {
+	c.Database.MarshalZerologObject(e)
+	c.Queue.MarshalZerologObject(e)
+	c.Stream.MarshalZerologObject(e)
+	c.Rejects.MarshalZerologObject(e)
+	c.Maintenance.MarshalZerologObject(e)
+	c.Site.MarshalZerologObject(e)
+	e.Str("ingest_addr", c.IngestAddr).Str("ops_addr", c.OpsAddr).Str("log_level", c.LogLevel).
+		Bool("receiver", !c.NoReceiver).Bool("worker", !c.NoWorker)
+}
+
+// Migration configures migrate up.
+type Migration struct {
+	Database
+	Layout
+}
+
+// Database is the location of the tables.
+type Database struct {
+	DatabaseURL Secret `setting:"" help:"URL of the TimescaleDB database, postgres://user:password@host:5432/name." name:"database-url" placeholder:"URL"`
+}
+
+// Validate checks the form of the URL.
+func (c *Database) Validate() error { return check("database-url", string(c.DatabaseURL), databaseURL) }
+
+// Malformed returns the error of a database URL that only the driver can refuse. It does not repeat the error of the
+// driver, which may contain the password.
 func (c *Database) Malformed() error {
 	return &ValueError{Flag: "database-url", Reason: errDatabaseURL.Error()}
 }
 
 // MarshalZerologObject logs the configuration without its secrets.
-func (c *Database) MarshalZerologObject(e *zerolog.Event) {
-	e.Str("database_url", Mask(c.DatabaseURL))
-}
+func (c *Database) MarshalZerologObject(e *zerolog.Event) { e.Stringer("database_url", c.DatabaseURL) }
 
-// Queue is where the stream of uploads is.
+// Queue is the location of the stream of uploads.
 type Queue struct {
-	NATSURL string `setting:"" help:"URL of NATS with JetStream, nats://host:4222." name:"nats-url" placeholder:"URL"`
+	NATSURL Secret `setting:"" help:"URL of NATS with JetStream, nats://host:4222." name:"nats-url" placeholder:"URL"`
 }
 
-// Validate checks what can be checked without connecting.
-func (c *Queue) Validate() error { return check("nats-url", c.NATSURL, queueURL) }
+// Validate checks the form of the URL.
+func (c *Queue) Validate() error { return check("nats-url", string(c.NATSURL), queueURL) }
 
-// Malformed is the problem of a NATS URL that the client alone could find fault with.
+// Malformed returns the error of a NATS URL that only the client can refuse.
 func (c *Queue) Malformed() error {
 	return &ValueError{Flag: "nats-url", Reason: errQueueURL.Error()}
 }
 
 // MarshalZerologObject logs the configuration without its secrets.
-func (c *Queue) MarshalZerologObject(e *zerolog.Event) { e.Str("nats_url", Mask(c.NATSURL)) }
+func (c *Queue) MarshalZerologObject(e *zerolog.Event) { e.Stringer("nats_url", c.NATSURL) }
 
-// Log says how much is logged.
+// Log configures the log.
 type Log struct {
-	LogLevel string `default:"info" setting:"" help:"Least level that is logged: trace, debug, info, warn, error." placeholder:"LEVEL"`
+	LogLevel string `default:"info" setting:"" help:"Lowest level that is logged: trace, debug, info, warn or error." placeholder:"LEVEL"`
 }
 
 var errLevel = errors.New("must be one of trace, debug, info, warn, error")
 
-// Validate checks the level's name.
+// Validate checks the name of the level.
 func (c *Log) Validate() error { return check("log-level", c.LogLevel, logLevel) }
 
 func logLevel(value string) error {
@@ -58,11 +138,82 @@ func logLevel(value string) error {
 	return nil
 }
 
-// Level is the level as the logger knows it; a level that Validate refuses is info.
+// Level returns the level for the logger; info for a level that Validate refuses.
 func (c *Log) Level() zerolog.Level {
 	level, err := zerolog.ParseLevel(c.LogLevel)
 	if err != nil {
 		return zerolog.InfoLevel
 	}
 	return level
+}
+
+// Ops is the ops address of a running process, for healthcheck.
+type Ops struct {
+	OpsAddr string `default:"127.0.0.1:9080" help:"Ops address of the process." placeholder:"HOST:PORT" setting:""`
+}
+
+// Validate checks the form of the address.
+func (c *Ops) Validate() error { return check("ops-addr", c.OpsAddr, address) }
+
+// Local returns an address at which this machine reaches the process.
+func (c *Ops) Local() string {
+	host, port, err := net.SplitHostPort(c.OpsAddr)
+	if err != nil {
+		return c.OpsAddr
+	}
+	return net.JoinHostPort(localHost(host), port)
+}
+
+// localHost returns a host at which this machine reaches a listener on host, which may mean all addresses.
+func localHost(host string) string {
+	if ip := net.ParseIP(host); host == "" || (ip != nil && ip.IsUnspecified()) {
+		return "localhost"
+	}
+	return host
+}
+
+// Site is where clients reach the API and its documentation. All processes that answer clients need it, because errors
+// link to their page.
+type Site struct {
+	APIAddr   string `default:"127.0.0.1:8080" help:"Address that the API listens on." placeholder:"HOST:PORT" setting:""`
+	PublicURL string `help:"Address that clients reach, without /v1." implied:"http://API_ADDR" name:"public-url" placeholder:"URL" setting:""`
+	DocsURL   string `help:"Address of the documentation." implied:"PUBLIC_URL/docs" name:"docs-url" placeholder:"URL" setting:""`
+}
+
+// Validate checks the form of the addresses.
+func (c *Site) Validate() error {
+	return cmp.Or(
+		check("api-addr", c.APIAddr, address),
+		check("public-url", c.PublicURL, optional(publicURL)),
+		check("docs-url", c.DocsURL, optional(webURL)),
+	)
+}
+
+// Public returns the address that clients reach, without /v1 and without a trailing slash. bound is the address of the
+// listener; it replaces port 0. It may be empty if it is unknown.
+func (c *Site) Public(bound string) string {
+	return strings.TrimRight(cmp.Or(c.PublicURL, localURL(c.APIAddr, bound)), "/")
+}
+
+// Docs returns the address of the documentation, without a trailing slash.
+func (c *Site) Docs(bound string) string {
+	return strings.TrimRight(cmp.Or(c.DocsURL, c.Public(bound)+"/docs"), "/")
+}
+
+// MarshalZerologObject logs the configuration.
+func (c *Site) MarshalZerologObject(e *zerolog.Event) {
+	e.Str("api_addr", c.APIAddr).Str("public_url", c.PublicURL).Str("docs_url", c.DocsURL)
+}
+
+// localURL returns the URL at which this machine reaches a listener: the configured address, with the bound port
+// instead of port 0.
+func localURL(configured, bound string) string {
+	host, port, err := net.SplitHostPort(configured)
+	if err != nil {
+		return "http://" + configured
+	}
+	if _, boundPort, err := net.SplitHostPort(bound); err == nil && port == "0" {
+		port = boundPort
+	}
+	return "http://" + net.JoinHostPort(localHost(host), port)
 }

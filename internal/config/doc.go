@@ -1,4 +1,9 @@
-// Package config is what a process is told from outside: flags, each with an
-// environment variable of the same name, their defaults and their rules. The
-// commands embed its structs.
+// Package config defines the settings of each process: flags, each with an environment variable of the same name, their
+// defaults and their rules. The commands embed its structs; kong (the command line library) parses the values.
+//
+//   - config.go: API, Ingest and Migration, and the settings that they share: database, queue, site, log, ops
+//   - storage.go: the stream, rejects, maintenance and the layout of readings on disk
+//   - value.go: the types of values: Duration, Age, Size, DailyWindow, Secret; and ValueError
+//   - url.go: the rules of URLs and addresses
+//   - mask.go: masks secrets in texts and logs
 package config

@@ -6,12 +6,11 @@ import (
 	"sync"
 )
 
-// hidden stands for every secret that would be printed.
-const hidden = "xxxxx"
+// masked replaces each secret.
+const masked = "xxxxx"
 
-// The places in which a URL carries a secret: the password of its user, a user
-// alone where that is a token (NATS), and a password as a parameter. The secret
-// of a key comes after its public id (decision 24).
+// The places in which a URL carries a secret: the password of its user, a user without a password where that is a token
+// (NATS), and a password as a parameter. The secret of a key follows its public id (key format rule, decision 24).
 var (
 	passwordInURL = regexp.MustCompile(`(://[^:/?#\s"]*:)[^/?#\s"]*@`)
 	tokenInURL    = regexp.MustCompile(`((?:nats|tls|wss?)://)[^:/?#@\s"]+@`)
@@ -19,30 +18,29 @@ var (
 	secretOfKey   = regexp.MustCompile(`(?i)(\brs[ki]_[0-9A-Za-z-]+_)[^\s"&?#\\]+`)
 )
 
-// Mask hides the secrets of every URL and every key in a text.
+// Mask replaces the secrets of all URLs and keys in a text.
 func Mask(text string) string {
-	text = passwordInURL.ReplaceAllString(text, "${1}"+hidden+"@")
-	text = tokenInURL.ReplaceAllString(text, "${1}"+hidden+"@")
-	text = passwordParam.ReplaceAllString(text, "${1}"+hidden)
-	return secretOfKey.ReplaceAllString(text, "${1}"+hidden)
+	text = passwordInURL.ReplaceAllString(text, "${1}"+masked+"@")
+	text = tokenInURL.ReplaceAllString(text, "${1}"+masked+"@")
+	text = passwordParam.ReplaceAllString(text, "${1}"+masked)
+	return secretOfKey.ReplaceAllString(text, "${1}"+masked)
 }
 
-// maskingWriter masks what passes through it.
+// maskingWriter masks what is written to w.
 type maskingWriter struct {
 	mu *sync.Mutex
 	w  io.Writer
 }
 
-// MaskingWriter masks every text that is written to it in one piece. Logs and
-// messages go through it, because a library may repeat a URL in an error. Many
-// may write to it at once.
+// MaskingWriter returns a writer that masks the secrets in each text that is written in one call. Logs and messages
+// pass through it, because a library may repeat a URL in an error. It is safe for concurrent use.
 func MaskingWriter(w io.Writer) io.Writer { return maskingWriter{&sync.Mutex{}, w} }
 
 func (m maskingWriter) Write(text []byte) (int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if _, err := io.WriteString(m.w, Mask(string(text))); err != nil {
-		return 0, err //nolint:wrapcheck // A writer's error is its caller's.
+		return 0, err //nolint:wrapcheck // The caller wraps the errors of its writer.
 	}
 	return len(text), nil
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// The schemes of what is connected to.
+// The schemes of URLs.
 var (
 	databaseSchemes = []string{"postgres", "postgresql"}
 	queueSchemes    = []string{"nats", "tls", "ws", "wss"}
@@ -17,7 +17,7 @@ var (
 )
 
 var (
-	errDatabaseMissing = errors.New("is missing. Give the database's URL, " +
+	errDatabaseMissing = errors.New("is missing. Give the URL of the database, " +
 		"for example postgres://user@host:5432/roomsensor")
 	errDatabaseURL = errors.New("is not a URL of a PostgreSQL database. " +
 		"It has the form postgres://user@host:5432/roomsensor, with :password after the user; " +
@@ -30,8 +30,7 @@ var (
 	errVersioned = errors.New("must not end in /v1: the service adds the version itself")
 )
 
-// databaseURL holds a URL of PostgreSQL to its form; what the driver alone
-// knows, such as the values of sslmode, is left to it.
+// databaseURL checks the form of a PostgreSQL URL. The driver checks the rest, such as the value of sslmode.
 func databaseURL(value string) error {
 	if value == "" {
 		return errDatabaseMissing
@@ -44,8 +43,7 @@ func databaseURL(value string) error {
 	return nil
 }
 
-// singleHosts splits a URL of several hosts into a URL each; the standard
-// library knows only one host.
+// singleHosts splits a URL with several hosts into one URL per host, because net/url accepts only one host.
 func singleHosts(value string) []string {
 	scheme, rest, _ := strings.Cut(value, "://")
 	authority, tail := rest, ""
@@ -63,7 +61,7 @@ func singleHosts(value string) []string {
 	return single
 }
 
-// queueURL holds one or several URLs of NATS to their form.
+// queueURL checks the form of one or more NATS URLs, separated by commas.
 func queueURL(value string) error {
 	if value == "" {
 		return errQueueMissing
@@ -77,7 +75,7 @@ func queueURL(value string) error {
 	return nil
 }
 
-// webURL holds an address that browsers reach to its form.
+// webURL checks the form of an address that browsers can open.
 func webURL(value string) error {
 	u, err := url.Parse(value)
 	if err != nil || !slices.Contains(webSchemes, u.Scheme) || u.Hostname() == "" || !hasGoodPort(u) ||
@@ -87,7 +85,7 @@ func webURL(value string) error {
 	return nil
 }
 
-// publicURL holds the address that clients reach to its form.
+// publicURL checks the form of the address that clients reach.
 func publicURL(value string) error {
 	if strings.HasSuffix(strings.TrimRight(value, "/"), "/v1") {
 		return errVersioned
@@ -95,8 +93,7 @@ func publicURL(value string) error {
 	return webURL(value)
 }
 
-// isURL takes a URL without a host too: PostgreSQL then looks at the parameter
-// host, or at its socket.
+// isURL also accepts a URL without a host: PostgreSQL then uses the parameter host, or its default socket.
 func isURL(value string, schemes []string) bool {
 	u, err := url.Parse(value)
 	return err == nil && slices.Contains(schemes, u.Scheme) && u.Opaque == "" && hasGoodPort(u)
@@ -111,8 +108,7 @@ func isPort(text string) bool {
 
 var errAddress = errors.New("is not an address to listen on. It has the form host:port, for example 127.0.0.1:8080")
 
-// address holds host:port to its form. An empty host is every address of the
-// machine, port 0 any free port.
+// address checks the form of host:port. An empty host means all addresses of the machine, and port 0 any free port.
 func address(value string) error {
 	_, port, err := net.SplitHostPort(value)
 	if err != nil || !isPort(port) {

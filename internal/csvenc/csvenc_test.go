@@ -24,8 +24,7 @@ func named(id uuid.UUID, name string) roomsensor.NamedDevice {
 	return roomsensor.NamedDevice{ID: id, DisplayName: &name}
 }
 
-// reading makes a row; values is a number for each metric, in order, up to the
-// first that is absent, and -1 stands for one absent in between.
+// reading returns a row with one value per metric, in order; -1 and missing values at the end mean null.
 func reading(device uuid.UUID, at time.Time, values ...float32) roomsensor.ExportRow {
 	row := roomsensor.ExportRow{DeviceID: device, BucketAt: at}
 	for i, x := range values {
@@ -36,13 +35,13 @@ func reading(device uuid.UUID, at time.Time, values ...float32) roomsensor.Expor
 	return row
 }
 
-type layout interface {
+type shape interface {
 	AppendHeader(dst []byte) []byte
 	AppendRow(dst []byte, row *roomsensor.ExportRow) []byte
 	AppendEnd(dst []byte) []byte
 }
 
-func encode(l layout, rows ...roomsensor.ExportRow) string {
+func encode(l shape, rows ...roomsensor.ExportRow) string {
 	text := l.AppendHeader(nil)
 	for i := range rows {
 		text = l.AppendRow(text, &rows[i])
@@ -153,7 +152,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// FuzzLong reads back with encoding/csv what the long layout wrote.
+// FuzzLong parses the long shape with encoding/csv and compares.
 func FuzzLong(f *testing.F) {
 	for _, seed := range []string{"Gym", `a,"b"`, "=1", "x\ny", "\r\n", "", "'", `"`, "\t"} {
 		f.Add(seed, float32(21.4), uint8(3))
@@ -170,7 +169,7 @@ func FuzzLong(f *testing.F) {
 		require.NoError(t, err, text)
 		require.Len(t, records, 3)
 		require.Equal(t, records[1], records[2])
-		// The reader itself makes LF of CR LF within quotes.
+		// The reader turns CR LF within quotes into LF.
 		require.Equal(t, strings.ReplaceAll(csvenc.Guard(name), "\r\n", "\n"), records[1][2])
 		require.NotContains(t, "=+-@\t\r", firstOf(records[1][2]))
 	})
@@ -183,8 +182,7 @@ func firstOf(text string) string {
 	return text[:1]
 }
 
-// FuzzNames holds names to what decision 29 wants of them: different from each
-// other, and the same whatever the order of the team.
+// FuzzNames checks that names differ from each other and do not depend on the order of the team (decision 29).
 func FuzzNames(f *testing.F) {
 	f.Add("Gym", "gym", "Gym 11111111")
 	f.Add("", "device 11111111", "x")

@@ -1,6 +1,3 @@
-// Package cursor makes and reads the opaque cursors of lists. A cursor holds
-// all that the next page needs, encrypted and authenticated, so that any
-// replica that shares the secret can go on with a walk (decision 11).
 package cursor
 
 import (
@@ -17,20 +14,20 @@ import (
 	"roomsensor/internal/roomsensor"
 )
 
-// Lifetime is how long a cursor lives from its own issue (decision 11).
+// Lifetime is how long a cursor is valid after it was issued (decision 11).
 const Lifetime = 24 * time.Hour
 
 // SecretBytes is the length of the secret: an AES-256 key.
 const SecretBytes = 32
 
-// version is the first byte of every cursor. Another layout gets another
-// number, and cursors of the old one are then cursor_invalid.
+// version is the first byte of every cursor. A change of the encoding needs a new number; cursors with the old one are
+// then cursor_invalid.
 const version = 1
 
-// ErrCorrupted says that a text is no cursor of this service.
+// ErrCorrupted reports a text that is not a cursor of this service.
 var ErrCorrupted = errors.New("the cursor is corrupted")
 
-// Endpoint is the list that a cursor belongs to.
+// Endpoint identifies the list that a cursor belongs to.
 type Endpoint uint8
 
 // The lists of spec 4.
@@ -41,31 +38,30 @@ const (
 	Readings
 )
 
-// Walk is what the first page fixed and where the last one ended.
-type Walk struct {
+// State is the content of a cursor: what the first page fixed, and where the last page ended.
+type State struct {
 	Endpoint Endpoint
 	KeyID    string
-	Device   uuid.UUID // uuid.Nil where the list is not of one device
+	Device   uuid.UUID // uuid.Nil if the list is not of one device
 	IssuedAt time.Time // to the microsecond
 	Limit    int
 
-	Metadata   map[string]string        // the filters of a list of devices
+	Metadata   map[string]string        // the tag filters of a list of devices
 	Request    roomsensor.WindowRequest // the time parameters of the first page
-	Assignment *uuid.UUID               // likewise
-	Window     roomsensor.Window        // what they came to, so that it does not slide
+	Assignment *uuid.UUID               // the assignment_id of the first page
+	Window     roomsensor.Window        // resolved from both once, so that it does not move from page to page
 
-	// The last item of the page before: At is its bucket_at or started_at, ID
-	// its device_id or assignment_id.
+	// The last item of the previous page: At is its bucket_at or started_at, ID its device_id or assignment_id.
 	At time.Time
 	ID uuid.UUID
 }
 
-// Sealer makes and reads cursors with a secret that all replicas share.
+// Sealer encrypts and decrypts cursors with a secret that all replicas share.
 type Sealer struct {
 	aead cipher.AEAD
 }
 
-// NewSealer takes a secret of SecretBytes.
+// NewSealer makes a Sealer. The secret must have SecretBytes bytes.
 func NewSealer(secret []byte) (*Sealer, error) {
 	if len(secret) != SecretBytes {
 		return nil, fmt.Errorf("the cursor secret has %d bytes, not %d", len(secret), SecretBytes)
@@ -81,20 +77,20 @@ func NewSealer(secret []byte) (*Sealer, error) {
 	return &Sealer{aead}, nil
 }
 
-// Strict decoding, so that one cursor has one spelling.
+// encoding is strict, so that each cursor has exactly one text.
 var encoding = base64.RawURLEncoding.Strict()
 
-// Seal makes the text of a cursor.
-func (s *Sealer) Seal(w *Walk) string {
+// Seal returns the text of a cursor.
+func (s *Sealer) Seal(state *State) string {
 	head := []byte{version}
-	// The nonce is random, and of the cipher's own making.
-	return encoding.EncodeToString(s.aead.Seal(head, nil, w.marshal(), head)) //nolint:gosec // As said.
+	sealed := s.aead.Seal(head, nil, state.marshal(), head) //nolint:gosec // The cipher makes the nonce.
+	return encoding.EncodeToString(sealed)
 }
 
-// Open reads the text of a cursor back; the error is ErrCorrupted.
-func (s *Sealer) Open(text string) (*Walk, error) {
+// Open decrypts the text of a cursor. Its error is ErrCorrupted.
+func (s *Sealer) Open(text string) (*State, error) {
 	if strings.ContainsAny(text, "\r\n") {
-		return nil, ErrCorrupted // The decoder would pass over them.
+		return nil, ErrCorrupted // The decoder ignores them.
 	}
 	sealed, err := encoding.DecodeString(text)
 	if err != nil || len(sealed) == 0 || sealed[0] != version {
@@ -107,15 +103,14 @@ func (s *Sealer) Open(text string) (*Walk, error) {
 	return unmarshal(plain)
 }
 
-// Check holds a cursor to the request it came with, in the order of decision
-// 12: endpoint, age, key, device.
-func (w *Walk) Check(endpoint Endpoint, keyID string, device uuid.UUID, now time.Time) error {
+// Check compares a cursor with the request that sent it, in the order of decision 12: endpoint, age, key, device.
+func (s *State) Check(endpoint Endpoint, keyID string, device uuid.UUID, now time.Time) error {
 	switch {
-	case w.Endpoint != endpoint, now.Sub(w.IssuedAt) > Lifetime:
+	case s.Endpoint != endpoint, now.Sub(s.IssuedAt) > Lifetime:
 		return roomsensor.CodeCursorInvalid.New()
-	case w.KeyID != keyID:
+	case s.KeyID != keyID:
 		return roomsensor.CodeCursorTeamMismatch.New()
-	case w.Device != device:
+	case s.Device != device:
 		return roomsensor.CodeCursorDeviceMismatch.New()
 	}
 	return nil

@@ -36,9 +36,9 @@ func ids() *rapid.Generator[uuid.UUID] {
 	})
 }
 
-func walks() *rapid.Generator[*cursor.Walk] {
-	return rapid.Custom(func(t *rapid.T) *cursor.Walk {
-		w := &cursor.Walk{
+func states() *rapid.Generator[*cursor.State] {
+	return rapid.Custom(func(t *rapid.T) *cursor.State {
+		w := &cursor.State{
 			Endpoint: cursor.Endpoint(rapid.ByteRange(1, 4).Draw(t, "endpoint")),
 			KeyID:    rapid.String().Draw(t, "key"),
 			Device:   ids().Draw(t, "device"),
@@ -59,21 +59,21 @@ func walks() *rapid.Generator[*cursor.Walk] {
 	})
 }
 
-func TestCursorReadsBackWhatItHolds(t *testing.T) {
+func TestSealOpen(t *testing.T) {
 	t.Parallel()
 	s := newSealer(t, 1)
 	rapid.Check(t, func(t *rapid.T) {
-		w := walks().Draw(t, "walk")
-		got, err := newSealer(t, 1).Open(s.Seal(w)) // Another replica.
+		w := states().Draw(t, "state")
+		got, err := newSealer(t, 1).Open(s.Seal(w)) // As on another replica.
 		require.NoError(t, err)
 		require.Equal(t, w, got)
 	})
 }
 
-func TestTamperedCursorIsCorrupted(t *testing.T) {
+func TestOpenTampered(t *testing.T) {
 	t.Parallel()
 	s := newSealer(t, 1)
-	text := s.Seal(&cursor.Walk{Endpoint: cursor.Readings, KeyID: "k", Limit: 10})
+	text := s.Seal(&cursor.State{Endpoint: cursor.Readings, KeyID: "k", Limit: 10})
 	raw, err := base64.RawURLEncoding.DecodeString(text)
 	require.NoError(t, err)
 	for bit := range len(raw) * 8 {
@@ -88,10 +88,10 @@ func TestTamperedCursorIsCorrupted(t *testing.T) {
 	}
 }
 
-func TestCursorHasOneSpelling(t *testing.T) {
+func TestOpenOneSpelling(t *testing.T) {
 	t.Parallel()
 	s := newSealer(t, 1)
-	text := s.Seal(&cursor.Walk{Endpoint: cursor.Devices, KeyID: "key", Limit: 10})
+	text := s.Seal(&cursor.State{Endpoint: cursor.Devices, KeyID: "key", Limit: 10})
 	require.NotContains(t, text, "=")
 	for name, bent := range map[string]string{
 		"empty": "", "line feed": text + "\n", "carriage return": "\r" + text, "padded": text + "=",
@@ -102,16 +102,16 @@ func TestCursorHasOneSpelling(t *testing.T) {
 	}
 }
 
-func TestCursorOfAnotherSecretIsCorrupted(t *testing.T) {
+func TestOpenOtherSecret(t *testing.T) {
 	t.Parallel()
-	text := newSealer(t, 1).Seal(&cursor.Walk{Endpoint: cursor.Devices})
+	text := newSealer(t, 1).Seal(&cursor.State{Endpoint: cursor.Devices})
 	_, err := newSealer(t, 2).Open(text)
 	require.ErrorIs(t, err, cursor.ErrCorrupted)
 	_, err = cursor.NewSealer([]byte("too short"))
 	require.ErrorContains(t, err, "32")
 }
 
-// Decision 12: endpoint and age come before the key, the key before the device.
+// The checks run in the order endpoint, age, key, device (decision 12).
 func TestCheckOrder(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
@@ -135,7 +135,7 @@ func TestCheckOrder(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := &cursor.Walk{Endpoint: cursor.Readings, KeyID: "a", Device: device, IssuedAt: now.Add(-tc.age)}
+			w := &cursor.State{Endpoint: cursor.Readings, KeyID: "a", Device: device, IssuedAt: now.Add(-tc.age)}
 			err := w.Check(tc.endpoint, tc.key, tc.device, now)
 			if tc.want == "" {
 				require.NoError(t, err)

@@ -12,10 +12,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"roomsensor/internal/queue"
+	"roomsensor/test/natstest"
 )
 
-// guarded starts a server that asks for a password, and returns the port it listens on.
-func guarded(t *testing.T, dir string, port int, password string) (s *server.Server, bound int) {
+// startWithPassword starts a server that requires a password, and returns its port.
+func startWithPassword(t *testing.T, dir string, port int, password string) (s *server.Server, bound int) {
 	t.Helper()
 	s, err := server.NewServer(&server.Options{
 		Host: "127.0.0.1", Port: port, Username: "user", Password: password, JetStream: true, StoreDir: dir, NoSigs: true,
@@ -27,19 +28,19 @@ func guarded(t *testing.T, dir string, port int, password string) (s *server.Ser
 	return s, s.Addr().(*net.TCPAddr).Port
 }
 
-// dials counts the attempts to connect.
-type dials struct{ n atomic.Int64 }
+// countingDialer counts the attempts to connect.
+type countingDialer struct{ n atomic.Int64 }
 
-func (d *dials) Dial(network, address string) (net.Conn, error) {
+func (d *countingDialer) Dial(network, address string) (net.Conn, error) {
 	d.n.Add(1)
 	return net.DialTimeout(network, address, patience)
 }
 
-// A worker that runs while the password is changed at the server comes back by itself.
-func TestARefusedPasswordIsNotTheEnd(t *testing.T) {
+// A client whose password is refused connects once the server accepts it.
+func TestConnectRetriesARefusedPassword(t *testing.T) {
 	t.Parallel()
-	dir, attempts := t.TempDir(), &dials{}
-	old, port := guarded(t, dir, server.RANDOM_PORT, "old")
+	dir, attempts := t.TempDir(), &countingDialer{}
+	old, port := startWithPassword(t, dir, server.RANDOM_PORT, "old")
 	nc, err := queue.Connect("nats://user:new@"+old.Addr().String(), t.Name(), zerolog.New(t.Output()),
 		nats.SetCustomDialer(attempts), nats.ReconnectWait(time.Millisecond), nats.ReconnectJitter(0, 0))
 	require.NoError(t, err)
@@ -51,48 +52,76 @@ func TestARefusedPasswordIsNotTheEnd(t *testing.T) {
 
 	old.Shutdown()
 	old.WaitForShutdown()
-	guarded(t, dir, port, "new")
+	startWithPassword(t, dir, port, "new")
 	require.Eventually(t, func() bool { return q.Check(t.Context()) == nil }, patience, 50*time.Millisecond)
 	_, err = q.Publish(t.Context(), []queue.Message{{HardwareID: "dev:1", Text: []byte("{}")}})
 	require.NoError(t, err)
 }
 
-// deaf makes connections on which nothing arrives any more once it is told so, as when the server was cut off.
-type deaf struct{ now atomic.Bool }
+// silentDialer makes connections that receive nothing once silent is set, as after a network failure.
+type silentDialer struct{ silent atomic.Bool }
 
-func (d *deaf) Dial(network, address string) (net.Conn, error) {
+func (d *silentDialer) Dial(network, address string) (net.Conn, error) {
 	conn, err := net.DialTimeout(network, address, patience)
-	return &deafConn{conn, d}, err
+	return &silentConn{conn, d}, err
 }
 
-type deafConn struct {
+type silentConn struct {
 	net.Conn
-	deaf *deaf
+	dialer *silentDialer
 }
 
-func (c *deafConn) Read(p []byte) (n int, err error) {
-	for n, err = c.Conn.Read(p); err == nil && c.deaf.now.Load(); {
+func (c *silentConn) Read(p []byte) (n int, err error) {
+	for n, err = c.Conn.Read(p); err == nil && c.dialer.silent.Load(); {
 		n, err = c.Conn.Read(p)
 	}
 	return n, err
 }
 
-// A server that was cut off says nothing, not even that it is gone.
-func TestASilentServerIsGivenUp(t *testing.T) {
+// A server behind a failed network does not even close the connection.
+func TestConnectDetectsASilentServer(t *testing.T) {
 	t.Parallel()
-	s, _ := guarded(t, t.TempDir(), server.RANDOM_PORT, "here")
-	line := &deaf{}
-	lost := make(chan error, 2) // Also of the end.
-	nc, err := queue.Connect("nats://user:here@"+s.Addr().String(), t.Name(), zerolog.Nop(), nats.SetCustomDialer(line),
+	s, _ := startWithPassword(t, t.TempDir(), server.RANDOM_PORT, "here")
+	dialer := &silentDialer{}
+	lost := make(chan error, 2) // Also for the final Close.
+	nc, err := queue.Connect("nats://user:here@"+s.Addr().String(), t.Name(), zerolog.Nop(), nats.SetCustomDialer(dialer),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { lost <- err }))
 	require.NoError(t, err)
 	t.Cleanup(nc.Close)
 	require.Eventually(t, nc.IsConnected, patience, time.Millisecond)
-	line.now.Store(true)
+	dialer.silent.Store(true)
 	select {
 	case err := <-lost:
 		require.ErrorIs(t, err, nats.ErrStaleConnection)
 	case <-time.After(patience):
-		require.Fail(t, "the connection is still taken for one")
+		require.Fail(t, "the connection still counts as established")
 	}
+}
+
+func TestCheckCreatesALostStream(t *testing.T) {
+	t.Parallel()
+	e := newEnvOn(t, natstest.New(t), small)
+	require.NoError(t, e.Check(e.ctx))
+	require.NoError(t, e.js.DeleteStream(e.ctx, queue.StreamName))
+	require.NoError(t, e.Check(e.ctx))
+	e.publish(t, "a")
+	require.NoError(t, e.consume(t, 1)[0].Ack())
+}
+
+func TestCheckFailsWhileTheServerIsUnavailable(t *testing.T) {
+	t.Parallel()
+	natstest.Each(t, testUnavailable)
+}
+
+func testUnavailable(t *testing.T, server *natstest.Server) {
+	t.Helper()
+	e := newEnvOn(t, server, small)
+	require.NoError(t, e.Check(e.ctx))
+	e.server.Shutdown()
+	require.Error(t, e.Check(e.ctx))
+	_, err := e.Publish(e.ctx, messages("fails at once"))
+	require.Error(t, err)
+	e.server.Restart(t)
+	require.Eventually(t, func() bool { return e.Check(e.ctx) == nil }, patience, 50*time.Millisecond)
+	e.publish(t, "stored")
 }

@@ -2,75 +2,162 @@ package queue
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"roomsensor/internal/roomsensor"
 )
 
 const (
-	// prefetch is what waits in a worker beside the batches it works on: enough
-	// to fill the next one, little to hand back at a stop.
+	// prefetch is how many messages wait in a worker beside its batches: enough to fill the next batch, and few to
+	// return when it stops.
 	prefetch = 512
-	// prefetchBytes bounds one request for messages. It must fit the largest
-	// message that the server takes, or that message would stall the consumer.
+	// prefetchBytes bounds one request for messages. It must fit the largest message that the server accepts, or that
+	// message would block the consumer.
 	prefetchBytes = 2 << 20
-	// pullExpiry and pullHeartbeat notice a request that the server forgot.
+	// pullExpiry and pullHeartbeat detect a request that the server forgot.
 	pullExpiry    = 30 * time.Second
 	pullHeartbeat = 5 * time.Second
 )
 
-// Messages opens the consumer, made where it is missing, for reading. Several
-// processes may read it at once; each message goes to one of them.
-func (q *Queue) Messages(ctx context.Context) (jetstream.MessagesContext, error) {
+const (
+	// priorityLaneName is the name of a consumer that exists only during a backlog.
+	priorityLaneName = "ingest-ahead"
+	// priorityLaneIdle is how long the server keeps that consumer after the last request for messages.
+	priorityLaneIdle = 30 * time.Second
+)
+
+// ErrNoMetadata is the error of a message that JetStream did not deliver. It cannot be acknowledged.
+var ErrNoMetadata = errors.New("the message has no JetStream metadata")
+
+// Delivery is an upload that the stream delivers to a worker.
+type Delivery struct {
+	Arrival    roomsensor.Arrival
+	HardwareID string // from the subject
+	Text       []byte // the upload as it was sent; do not change it
+	// TeamInvalid reports that the message names a team, but not by one valid id.
+	TeamInvalid bool
+	// Pending counts the messages that no worker had received yet when this one was delivered.
+	Pending uint64
+
+	msg jetstream.Msg
+}
+
+// Ack tells the server that the upload is stored. The server delivers the message again if it misses the ack.
+func (d *Delivery) Ack() error {
+	if err := d.msg.Ack(); err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
+		return fmt.Errorf("acknowledging an upload: %w", err)
+	}
+	return nil
+}
+
+// Nak returns the upload to the queue, which delivers it again after a delay.
+func (d *Delivery) Nak(delay time.Duration) error {
+	nak := d.msg.Nak
+	if delay > 0 {
+		nak = func() error { return d.msg.NakWithDelay(delay) }
+	}
+	if err := nak(); err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
+		return fmt.Errorf("returning an upload: %w", err)
+	}
+	return nil
+}
+
+// Extend starts the AckWait of the delivery again. It ignores errors: the server then delivers the upload again, which
+// changes nothing.
+func (d *Delivery) Extend() { _ = d.msg.InProgress() }
+
+// Consumer delivers uploads to one worker.
+type Consumer struct{ messages jetstream.MessagesContext }
+
+// Consume opens the consumer of the workers and creates a missing one. Any number of processes may consume at the same
+// time; the server delivers each message to one of them.
+func (q *Queue) Consume(ctx context.Context) (*Consumer, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	consumer, err := q.consumer(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return q.read(consumer)
+	return q.open(consumer)
 }
 
-func (q *Queue) read(consumer jetstream.Consumer) (jetstream.MessagesContext, error) {
-	most := max(prefetchBytes, 2*int(q.nc.MaxPayload()))
+// ConsumePriorityLane opens a second consumer, which delivers the messages that arrived at or after an instant, past a
+// backlog. All workers share its position, so a worker that opens it later continues where the first one is. It settles
+// nothing: a delivery of the priority lane must not be acknowledged, and Consume delivers every message as well.
+func (q *Queue) ConsumePriorityLane(ctx context.Context, since time.Time) (*Consumer, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	consumer, err := q.js.CreateConsumer(ctx, StreamName, jetstream.ConsumerConfig{
+		Durable:           priorityLaneName,
+		DeliverPolicy:     jetstream.DeliverByStartTimePolicy,
+		OptStartTime:      &since,
+		AckPolicy:         jetstream.AckNonePolicy,
+		InactiveThreshold: priorityLaneIdle,
+		MemoryStorage:     true, // Its position need not survive a restart.
+	})
+	if errors.Is(err, jetstream.ErrConsumerExists) { // Another worker created it.
+		consumer, err = q.js.Consumer(ctx, StreamName, priorityLaneName)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("creating the consumer of the priority lane: %w", err)
+	}
+	return q.open(consumer)
+}
+
+func (q *Queue) open(consumer jetstream.Consumer) (*Consumer, error) {
+	maxBytes := max(prefetchBytes, 2*int(q.nc.MaxPayload()))
 	messages, err := consumer.Messages(
-		jetstream.PullMaxMessagesWithBytesLimit(prefetch, most),
+		jetstream.PullMaxMessagesWithBytesLimit(prefetch, maxBytes),
 		jetstream.PullExpiry(pullExpiry), jetstream.PullHeartbeat(pullHeartbeat))
-	return messages, wrapped("reading the consumer", err)
+	if err != nil {
+		return nil, fmt.Errorf("reading the consumer: %w", err)
+	}
+	return &Consumer{messages}, nil
 }
 
-// Delivery is what the queue says of a message.
-type Delivery struct {
-	Arrival    roomsensor.Arrival
-	HardwareID string // of the subject
-	// TeamUnclear says that the message names a team in a form that is no id.
-	TeamUnclear bool
-	Behind      uint64 // messages that nobody was given yet when this one was
+// Next waits for the next upload. It returns the error of ctx if that ends first, ErrNoMetadata for a message to
+// ignore, and any other error once the consumer is gone, as after a replay.
+func (c *Consumer) Next(ctx context.Context) (*Delivery, error) {
+	msg, err := c.messages.Next(jetstream.NextContext(ctx))
+	if err != nil {
+		return nil, fmt.Errorf("reading from the queue: %w", err)
+	}
+	return deliveryOf(msg)
 }
 
-// Describe reads what the queue says of a message: when the stream stored it,
-// whichever delivery this is (decision 39), and for whom it came.
-func Describe(msg jetstream.Msg) (Delivery, error) {
+// Drain stops fetching. Next returns the messages that were fetched already, then an error.
+func (c *Consumer) Drain() { c.messages.Drain() }
+
+// Stop closes the consumer and drops the messages that were fetched already.
+func (c *Consumer) Stop() { c.messages.Stop() }
+
+// deliveryOf reads the metadata of a message. The arrival is the time at which the stream stored it; a redelivery keeps
+// it (decision 39).
+func deliveryOf(msg jetstream.Msg) (*Delivery, error) {
 	metadata, err := msg.Metadata()
 	if err != nil {
-		return Delivery{}, fmt.Errorf("reading the metadata of a message: %w", err)
+		return nil, fmt.Errorf("%w: subject %.100q: %w", ErrNoMetadata, msg.Subject(), err)
 	}
-	d := Delivery{
+	d := &Delivery{
 		Arrival: roomsensor.Arrival{
 			At:       metadata.Timestamp.UTC().Truncate(time.Microsecond),
 			Sequence: metadata.Sequence.Stream,
 		},
 		HardwareID: strings.TrimPrefix(msg.Subject(), subjectPrefix),
-		Behind:     metadata.NumPending,
+		Text:       msg.Data(),
+		Pending:    metadata.NumPending,
+		msg:        msg,
 	}
 	for _, text := range msg.Headers().Values(TeamHeader) {
 		team, err := uuid.Parse(text)
-		d.TeamUnclear = d.TeamUnclear || err != nil || d.Arrival.Team != nil
+		d.TeamInvalid = d.TeamInvalid || err != nil || d.Arrival.Team != nil
 		d.Arrival.Team = &team
 	}
 	return d, nil

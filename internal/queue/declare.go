@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// stream finds the stream, made where it is missing.
+// stream returns the stream. It creates a missing one.
 func (q *Queue) stream(ctx context.Context) (jetstream.Stream, error) {
 	stream, err := q.js.Stream(ctx, StreamName)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
@@ -22,7 +22,7 @@ func (q *Queue) stream(ctx context.Context) (jetstream.Stream, error) {
 	return stream, nil
 }
 
-// consumer finds the consumer, made where it is missing.
+// consumer returns the consumer of the workers. It creates a missing one, with its stream.
 func (q *Queue) consumer(ctx context.Context) (jetstream.Consumer, error) {
 	consumer, err := q.js.Consumer(ctx, StreamName, ConsumerName)
 	if errors.Is(err, jetstream.ErrStreamNotFound) || errors.Is(err, jetstream.ErrConsumerNotFound) {
@@ -36,16 +36,15 @@ func (q *Queue) consumer(ctx context.Context) (jetstream.Consumer, error) {
 	return consumer, nil
 }
 
-// Declare makes the stream and the consumer, or brings those that are there to
-// what the service needs; what an operator widened stays wide. It may be
-// called by many processes at once.
+// Declare creates the stream and the consumer, or corrects the configuration of existing ones. It never lowers a limit
+// that an operator raised. Any number of processes may call it at the same time.
 func (q *Queue) Declare(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	if _, err := q.declareStream(ctx); err != nil {
-		return q.because(err)
+		return q.withCause(err)
 	}
-	return q.because(q.declareConsumer(ctx))
+	return q.withCause(q.declareConsumer(ctx))
 }
 
 func (q *Queue) declareStream(ctx context.Context) (jetstream.Stream, error) {
@@ -54,7 +53,7 @@ func (q *Queue) declareStream(ctx context.Context) (jetstream.Stream, error) {
 		Subjects:  []string{subjects},
 		Storage:   jetstream.FileStorage,
 		Retention: jetstream.LimitsPolicy,
-		Discard:   jetstream.DiscardNew, // A full stream refuses; it drops nothing.
+		Discard:   jetstream.DiscardNew, // A full stream refuses new messages and drops no old ones.
 		MaxBytes:  q.config.MaxBytes,
 		Replicas:  q.config.Replicas,
 	}
@@ -70,7 +69,7 @@ func (q *Queue) declareStream(ctx context.Context) (jetstream.Stream, error) {
 		return nil, errors.New("the stream " + StreamName + " exists with another kind of storage or retention: " +
 			"delete it and start again, it must be of file storage and keep messages by its limits")
 	}
-	next := widened(have, want)
+	next := corrected(have, want)
 	if reflect.DeepEqual(next, have) {
 		return stream, nil
 	}
@@ -78,13 +77,13 @@ func (q *Queue) declareStream(ctx context.Context) (jetstream.Stream, error) {
 	return stream, wrapped("updating the stream", err)
 }
 
-// widened is what a stream must become: it drops nothing, and is at least as
-// large as wanted. A limit that is not positive means none.
-func widened(have, want jetstream.StreamConfig) jetstream.StreamConfig {
+// corrected returns the configuration that an existing stream must get: it drops nothing and is at least as large as
+// wanted. A limit that is not positive means unbounded.
+func corrected(have, want jetstream.StreamConfig) jetstream.StreamConfig {
 	next := have
 	next.Discard = want.Discard
-	next.MaxAge = 0             // Age would drop what no worker has seen.
-	next.MaxMsgsPerSubject = -1 // So would this one, although Discard says otherwise.
+	next.MaxAge = 0             // An age limit would drop uploads that no worker has seen.
+	next.MaxMsgsPerSubject = -1 // This limit would drop them too, in spite of Discard.
 	if have.MaxBytes > 0 {
 		next.MaxBytes = max(have.MaxBytes, want.MaxBytes)
 	}
@@ -96,7 +95,14 @@ func widened(have, want jetstream.StreamConfig) jetstream.StreamConfig {
 }
 
 func (q *Queue) declareConsumer(ctx context.Context) error {
-	want := consumerConfig()
+	want := jetstream.ConsumerConfig{
+		Durable:       ConsumerName,
+		DeliverPolicy: jetstream.DeliverAllPolicy,
+		AckPolicy:     jetstream.AckExplicitPolicy,
+		AckWait:       AckWait,
+		MaxDeliver:    -1, // With a limit, the server would stop delivering a message without a notice.
+		MaxAckPending: maxAckPending,
+	}
 	_, err := q.js.CreateConsumer(ctx, StreamName, want)
 	if !errors.Is(err, jetstream.ErrConsumerExists) {
 		return wrapped("creating the consumer", err)
@@ -106,7 +112,7 @@ func (q *Queue) declareConsumer(ctx context.Context) error {
 		return fmt.Errorf("reading the consumer: %w", err)
 	}
 	have := consumer.CachedInfo().Config
-	next := have // With the start of a replay, which must stay.
+	next := have // It keeps the start of a replay.
 	next.AckWait = max(have.AckWait, want.AckWait)
 	if have.MaxAckPending > 0 {
 		next.MaxAckPending = max(have.MaxAckPending, want.MaxAckPending)
@@ -119,17 +125,7 @@ func (q *Queue) declareConsumer(ctx context.Context) error {
 	return wrapped("updating the consumer", err)
 }
 
-func consumerConfig() jetstream.ConsumerConfig {
-	return jetstream.ConsumerConfig{
-		Durable:       ConsumerName,
-		DeliverPolicy: jetstream.DeliverAllPolicy,
-		AckPolicy:     jetstream.AckExplicitPolicy,
-		AckWait:       AckWait,
-		MaxDeliver:    -1, // A limit would park a message silently.
-		MaxAckPending: maxAckPending,
-	}
-}
-
+// wrapped adds to an error what was being done; nil stays nil.
 func wrapped(doing string, err error) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", doing, err)

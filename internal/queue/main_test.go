@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"roomsensor/internal/natstest"
 	"roomsensor/internal/queue"
+	"roomsensor/test/natstest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -21,39 +21,37 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // patience bounds every wait of a test.
 const patience = 30 * time.Second
 
-type fixture struct {
+// env is a queue on a server of its own.
+type env struct {
 	*queue.Queue
 	server *natstest.Server
-	nc     *nats.Conn
 	js     jetstream.JetStream
 	ctx    context.Context //nolint:containedctx // Of the test.
 }
 
-func setup(t *testing.T, config queue.Config) *fixture {
-	t.Helper()
-	return on(t, natstest.New(t), config)
-}
-
-func on(t *testing.T, server *natstest.Server, config queue.Config) *fixture {
-	t.Helper()
-	f := &fixture{server: server}
-	f.nc = connect(t, server)
-	f.Queue, f.js = open(t, f.nc, config)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	t.Cleanup(cancel)
-	f.ctx = ctx
-	return f
-}
-
 var small = queue.Config{Replicas: 1, MaxBytes: 64 << 20}
 
-func connect(t *testing.T, server *natstest.Server) *nats.Conn {
+// newEnv returns a queue whose stream is declared.
+func newEnv(t *testing.T, config queue.Config) *env {
+	t.Helper()
+	e := newEnvOn(t, natstest.New(t), config)
+	require.NoError(t, e.Declare(e.ctx))
+	return e
+}
+
+// newEnvOn returns a queue on a server, without a stream.
+func newEnvOn(t *testing.T, server *natstest.Server, config queue.Config) *env {
 	t.Helper()
 	nc, err := queue.Connect(server.URL, t.Name(), zerolog.Nop())
 	require.NoError(t, err)
 	t.Cleanup(nc.Close)
 	require.Eventually(t, nc.IsConnected, patience, time.Millisecond)
-	return nc
+	e := &env{server: server}
+	e.Queue, e.js = open(t, nc, config)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	e.ctx = ctx
+	return e
 }
 
 func open(t *testing.T, nc *nats.Conn, config queue.Config) (*queue.Queue, jetstream.JetStream) {
@@ -65,9 +63,9 @@ func open(t *testing.T, nc *nats.Conn, config queue.Config) (*queue.Queue, jetst
 	return q, js
 }
 
-func (f *fixture) publish(t *testing.T, texts ...string) []uint64 {
+func (e *env) publish(t *testing.T, texts ...string) []uint64 {
 	t.Helper()
-	sequences, err := f.Publish(f.ctx, messages(texts...))
+	sequences, err := e.Publish(e.ctx, messages(texts...))
 	require.NoError(t, err)
 	return sequences
 }
@@ -79,45 +77,48 @@ func messages(texts ...string) (list []queue.Message) {
 	return list
 }
 
-func (f *fixture) info(t *testing.T) (jetstream.StreamInfo, jetstream.ConsumerInfo) {
+func (e *env) info(t *testing.T) (jetstream.StreamInfo, jetstream.ConsumerInfo) {
 	t.Helper()
-	stream, err := f.js.Stream(f.ctx, queue.StreamName)
+	stream, err := e.js.Stream(e.ctx, queue.StreamName)
 	require.NoError(t, err)
-	consumer, err := stream.Consumer(f.ctx, queue.ConsumerName)
+	consumer, err := stream.Consumer(e.ctx, queue.ConsumerName)
 	require.NoError(t, err)
 	return *stream.CachedInfo(), *consumer.CachedInfo()
 }
 
-// read takes n messages and hands each to do.
-func (f *fixture) read(t *testing.T, n int, do func(jetstream.Msg)) {
+// storedAt returns when the stream stored a message.
+func (e *env) storedAt(t *testing.T, sequence uint64) time.Time {
 	t.Helper()
-	messages, err := f.Messages(f.ctx)
+	stream, err := e.js.Stream(e.ctx, queue.StreamName)
 	require.NoError(t, err)
-	defer f.giveBack(t, messages)
-	for range n {
-		msg, err := messages.Next(jetstream.NextContext(f.ctx))
+	msg, err := stream.GetMsg(e.ctx, sequence)
+	require.NoError(t, err)
+	return msg.Time
+}
+
+// settle acknowledges the next n messages and returns their sequences. The server has applied the acknowledgements.
+func (e *env) settle(t *testing.T, n int) []uint64 {
+	t.Helper()
+	return e.settleIf(t, n, func(uint64) bool { return true })
+}
+
+// settleIf acknowledges those of the next n messages whose sequence satisfies a condition.
+func (e *env) settleIf(t *testing.T, n int, condition func(sequence uint64) bool) (sequences []uint64) {
+	t.Helper()
+	consumer, err := e.js.Consumer(e.ctx, queue.StreamName, queue.ConsumerName)
+	require.NoError(t, err)
+	for len(sequences) < n {
+		batch, err := consumer.Fetch(n-len(sequences), jetstream.FetchMaxWait(patience))
 		require.NoError(t, err)
-		do(msg)
-	}
-}
-
-// giveBack returns what was fetched beyond what the test wanted.
-func (f *fixture) giveBack(t *testing.T, messages jetstream.MessagesContext) {
-	t.Helper()
-	messages.Drain()
-	for {
-		msg, err := messages.Next()
-		if err != nil {
-			require.ErrorIs(t, err, jetstream.ErrMsgIteratorClosed)
-			break
+		for msg := range batch.Messages() {
+			metadata, err := msg.Metadata()
+			require.NoError(t, err)
+			sequences = append(sequences, metadata.Sequence.Stream)
+			if condition(metadata.Sequence.Stream) {
+				require.NoError(t, msg.DoubleAck(e.ctx))
+			}
 		}
-		require.NoError(t, msg.Nak())
+		require.NoError(t, batch.Error())
 	}
-	require.NoError(t, f.Flush(f.ctx))
-}
-
-// settle takes n messages and acknowledges them.
-func (f *fixture) settle(t *testing.T, n int) {
-	t.Helper()
-	f.read(t, n, func(msg jetstream.Msg) { require.NoError(t, msg.DoubleAck(f.ctx)) })
+	return sequences
 }

@@ -14,9 +14,9 @@ import (
 	"roomsensor/internal/queue"
 )
 
-// jsz is what KEDA's scaler for NATS JetStream reads of the monitoring port (2.8 to 2.19): it looks for the account,
-// the stream and the consumer by their names, takes num_pending and num_ack_pending together for the lag. Without the
-// consumer it takes the stream's last sequence.
+// jsz is the part of the monitoring response that KEDA's scaler for NATS JetStream reads (2.8 to 2.19). It finds the
+// account, the stream and the consumer by name, and adds num_pending and num_ack_pending. Without the consumer it uses
+// the last sequence of the stream.
 type jsz struct {
 	Accounts []struct {
 		Name    string `json:"name"`
@@ -35,8 +35,8 @@ type jsz struct {
 	} `json:"account_details"`
 }
 
-// monitored starts a server with a monitoring port, and returns the question that the scaler asks there.
-func monitored(t *testing.T) (url, question string) {
+// startMonitored starts a server with a monitoring port, and returns the URL that the scaler reads.
+func startMonitored(t *testing.T) (url, monitor string) {
 	t.Helper()
 	s, err := server.NewServer(&server.Options{
 		Host: "127.0.0.1", Port: server.RANDOM_PORT, HTTPHost: "127.0.0.1", HTTPPort: server.RANDOM_PORT,
@@ -52,20 +52,20 @@ func monitored(t *testing.T) (url, question string) {
 	return s.ClientURL(), "http://" + s.MonitorAddr().String() + "/jsz?acc=$G&consumers=true&config=true"
 }
 
-// lag is what the scaler makes of an answer. Each field must be there by its name: one that is missing reads as 0, and
-// nothing would ever be scaled.
-func lag(t *testing.T, question string) (pending, unacknowledged int) {
+// lag returns the numbers that the scaler reads. Every field must exist under its name: the scaler reads a missing one
+// as 0 and would never scale.
+func lag(t *testing.T, monitor string) (pending, unacknowledged int) {
 	t.Helper()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
-	response, err := client.Get(question)
+	got, err := client.Get(monitor)
 	require.NoError(t, err)
-	var told jsz
-	require.NoError(t, json.NewDecoder(response.Body).Decode(&told))
-	require.NoError(t, response.Body.Close())
-	require.Len(t, told.Accounts, 1)
-	require.Equal(t, "$G", told.Accounts[0].Name)
-	require.Len(t, told.Accounts[0].Streams, 1)
-	stream := told.Accounts[0].Streams[0]
+	var response jsz
+	require.NoError(t, json.NewDecoder(got.Body).Decode(&response))
+	require.NoError(t, got.Body.Close())
+	require.Len(t, response.Accounts, 1)
+	require.Equal(t, "$G", response.Accounts[0].Name)
+	require.Len(t, response.Accounts[0].Streams, 1)
+	stream := response.Accounts[0].Streams[0]
 	require.Equal(t, "UPLOADS", stream.Name)
 	require.NotNil(t, stream.State.LastSequence)
 	for _, consumer := range stream.Consumers {
@@ -76,15 +76,14 @@ func lag(t *testing.T, question string) (pending, unacknowledged int) {
 			return *consumer.Pending, *consumer.AckPending
 		}
 	}
-	require.FailNow(t, "the consumer is not told")
+	require.FailNow(t, "the response has no consumer")
 	return 0, 0
 }
 
-// Autoscalers learn the backlog from the server itself (docs/operate/scaling.md); the consumer past a backlog is none
-// of their business.
-func TestTheMonitoringPortTellsTheBacklog(t *testing.T) {
+// Autoscalers read the backlog from the server itself (docs/operate/scaling.md), without the priority lane.
+func TestMonitoringPort(t *testing.T) {
 	t.Parallel()
-	url, question := monitored(t)
+	url, monitor := startMonitored(t)
 	nc, err := queue.Connect(url, t.Name(), zerolog.New(t.Output()))
 	require.NoError(t, err)
 	t.Cleanup(nc.Close)
@@ -93,11 +92,11 @@ func TestTheMonitoringPortTellsTheBacklog(t *testing.T) {
 	require.NoError(t, q.Declare(t.Context()))
 	_, err = q.Publish(t.Context(), messages("a", "b", "c", "d", "e"))
 	require.NoError(t, err)
-	ahead, err := q.Ahead(t.Context(), time.Now().Add(-time.Hour))
+	lane, err := q.ConsumePriorityLane(t.Context(), time.Now().Add(-time.Hour))
 	require.NoError(t, err)
-	defer ahead.Stop()
+	defer lane.Stop()
 	require.Eventually(t, func() bool {
-		pending, unacknowledged := lag(t, question)
+		pending, unacknowledged := lag(t, monitor)
 		return pending == 5 && unacknowledged == 0
 	}, patience, 10*time.Millisecond)
 
@@ -105,11 +104,11 @@ func TestTheMonitoringPortTellsTheBacklog(t *testing.T) {
 	require.NoError(t, err)
 	batch, err := consumer.Fetch(2, jetstream.FetchMaxWait(patience))
 	require.NoError(t, err)
-	for range batch.Messages() { // They are held, as a worker holds them until the commit.
+	for range batch.Messages() { // A worker holds them until the commit.
 	}
 	require.NoError(t, batch.Error())
 	require.Eventually(t, func() bool {
-		pending, unacknowledged := lag(t, question)
+		pending, unacknowledged := lag(t, monitor)
 		return pending == 3 && unacknowledged == 2
 	}, patience, 10*time.Millisecond)
 }

@@ -9,22 +9,20 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// publishWindow is how many messages of one call are under way: enough to keep
-// the disk of the stream busy, few enough that many callers share it.
+// publishWindow is how many messages of one call await their confirmation at the same time: enough to keep the disk of
+// the stream busy, and few enough for many callers to share it.
 const publishWindow = 512
 
-// Message is an upload on its way into the stream.
+// Message is an upload to publish.
 type Message struct {
 	HardwareID string
-	Team       *uuid.UUID // of the credential it came with; nil on trusted ground
+	Team       *uuid.UUID // of the credential; nil for a trusted publisher
 	Text       []byte     // the upload as it was sent
 }
 
-// Publish puts messages into the stream in their order. It returns once the
-// stream has stored them all, or after the first that it did not; the sequences
-// are those of the messages, 0 for one that is not known to be stored. No
-// message id is made from the content: an upload sent again is a new arrival
-// (decision 39).
+// Publish stores messages in the stream, in their order. It returns once the stream has confirmed all of them, or after
+// the first failure. The result has the stream sequence of each message, or 0 where it was not confirmed. Publish sets
+// no message id, because an upload that is sent again is a new arrival (decision 39).
 func (q *Queue) Publish(ctx context.Context, messages []Message) (sequences []uint64, err error) {
 	sequences = make([]uint64, len(messages))
 	var window []jetstream.PubAckFuture
@@ -40,7 +38,7 @@ func (q *Queue) Publish(ctx context.Context, messages []Message) (sequences []ui
 	for i := 0; i < len(messages) && err == nil; i++ {
 		future, failed := q.js.PublishMsgAsync(messages[i].wire(), jetstream.WithStallWait(ackTimeout))
 		if failed != nil {
-			err = fmt.Errorf("sending an upload to the queue: %w", failed)
+			err = fmt.Errorf("publishing an upload: %w", failed)
 			break
 		}
 		if window = append(window, future); len(window) >= publishWindow {
@@ -61,6 +59,7 @@ func (m *Message) wire() *nats.Msg {
 	return msg
 }
 
+// await returns the stream sequence of a published message once the stream has stored it.
 func await(ctx context.Context, future jetstream.PubAckFuture) (uint64, error) {
 	select {
 	case ack := <-future.Ok():

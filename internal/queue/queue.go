@@ -1,25 +1,25 @@
-// Package queue is the stream of uploads and its one consumer: how they are
-// declared, filled, read, replayed, looked at and purged. Its names are what
-// devices and other tools rely on.
 package queue
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/rs/zerolog"
 
 	"roomsensor/internal/roomsensor"
 )
 
-// The names that others rely on.
 const (
-	StreamName   = "UPLOADS"
+	// StreamName is the name of the stream.
+	StreamName = "UPLOADS"
+	// ConsumerName is the name of the durable consumer that all workers share.
 	ConsumerName = "ingest"
-	// TeamHeader is of a message that came with a credential: the id of its
-	// team. A message without it came from trusted ground.
+	// TeamHeader is a header with the id of the team whose credential an upload came with. A message without it came
+	// from a trusted publisher.
 	TeamHeader = "Roomsensor-Team"
 
 	subjectPrefix = "uploads."
@@ -27,48 +27,91 @@ const (
 )
 
 const (
-	// DefaultMaxBytes holds some ten days of 10,000 devices.
+	// DefaultMaxBytes is the default size limit of the stream: about ten days of 10,000 devices.
 	DefaultMaxBytes = 8 << 30
-	// DefaultKeep is how long the stream keeps what is stored in the tables,
-	// for a replay after a restore.
+	// DefaultKeep is how long the stream keeps uploads that are stored in the tables, for a replay after a restore.
 	DefaultKeep = 7 * 24 * time.Hour
 )
 
-// AckWait is when a message that a worker neither settled nor prolonged goes to
-// another one. It is the most that a batch may take to commit, three times
-// over, and what a crashed worker's messages wait at worst.
+// AckWait is how long the server waits for an acknowledgement or an extension before it delivers a message to another
+// worker. It is three times the longest batch, and the longest that the messages of a crashed worker wait.
 const AckWait = 60 * time.Second
 
 const (
-	// maxAckPending bounds what all workers together hold, with what they gave
-	// back for later: four at the cap of the smallest uploads. More than four
-	// share it, and are not starved: it is far above what commits in a second.
+	// maxAckPending bounds the messages that all workers together hold, including those that were returned with a delay:
+	// four full batches of the smallest uploads. More than four workers share it without starving, because it is far
+	// more than what commits within a second.
 	maxAckPending = 50_000
-	// requestTimeout bounds a few questions to the queue: one that went to a
-	// server that died has no answer.
+	// requestTimeout bounds a few requests to the server: a request to a server that died has no response.
 	requestTimeout = 5 * time.Second
-	// ackTimeout is how long a publisher waits for the stream, which syncs
-	// every message to disk; a busy disk takes a second.
+	// ackTimeout is how long a publisher waits for the stream, which syncs every message to disk. A busy disk takes a
+	// second.
 	ackTimeout = 10 * time.Second
-	// maxUnacknowledged bounds what a process has published and does not know
-	// to be stored. Above some thousands nothing is gained.
+	// maxUnacknowledged bounds the messages that a process has published without a confirmation yet. More than a few
+	// thousand gain nothing.
 	maxUnacknowledged = 4096
 )
 
-// Config is what an installation may choose.
-type Config struct {
-	Replicas int   // 1, or 3 on a cluster
-	MaxBytes int64 // of the stream
+const (
+	connectTimeout = 3 * time.Second
+	// pingInterval and maxPings detect a dead connection within 6 seconds: as long as a cluster takes to elect another
+	// leader, so that the client does not wait for the one when the other is done.
+	pingInterval = 2 * time.Second
+	maxPings     = 2
+
+	reconnectWait   = 500 * time.Millisecond
+	reconnectJitter = 500 * time.Millisecond
+)
+
+// Connect opens a connection that waits for an unavailable server, at the start and later, and never gives up. A
+// message that is published meanwhile fails at once instead of waiting in memory, because nothing is stored before the
+// stream confirms it. Connect also retries a refused user or password: the client alone would give up after two
+// attempts, although the server's configuration may be corrected. It returns an error only for a malformed address.
+func Connect(url, name string, log zerolog.Logger, more ...nats.Option) (*nats.Conn, error) {
+	options := append([]nats.Option{
+		nats.Name(name),
+		nats.Timeout(connectTimeout),
+		nats.RetryOnFailedConnect(true),
+		nats.MaxReconnects(-1),
+		nats.IgnoreAuthErrorAbort(),
+		nats.ReconnectWait(reconnectWait),
+		nats.ReconnectJitter(reconnectJitter, reconnectJitter),
+		nats.ReconnectBufSize(-1),
+		nats.PingInterval(pingInterval),
+		nats.MaxPingsOutstanding(maxPings),
+		nats.DisconnectErrHandler(func(nc *nats.Conn, err error) {
+			if !nc.IsClosed() {
+				log.Warn().Err(err).Msg("lost queue connection")
+			}
+		}),
+		nats.ReconnectHandler(func(*nats.Conn) { log.Info().Msg("restored queue connection") }),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+			if !errors.Is(err, nats.ErrAuthorization) { // Every attempt would log it; Check reports it as well.
+				log.Warn().Err(err).Msg("received queue error")
+			}
+		}),
+	}, more...)
+	nc, err := nats.Connect(url, options...)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the queue: %w", err)
+	}
+	return nc, nil
 }
 
-// Queue is the stream of uploads.
+// Config is the part of the stream's configuration that an installation chooses.
+type Config struct {
+	Replicas int   // of the stream: 1, or 3 on a cluster
+	MaxBytes int64 // of the stream; a full stream refuses uploads
+}
+
+// Queue is the stream of uploads. It is safe for concurrent use.
 type Queue struct {
 	nc     *nats.Conn
 	js     jetstream.JetStream
 	config Config
 }
 
-// New makes a queue on a connection, which need not be established yet.
+// New returns the queue of a connection, which need not be established yet.
 func New(nc *nats.Conn, config Config) (*Queue, error) {
 	js, err := jetstream.New(nc, jetstream.WithDefaultTimeout(requestTimeout),
 		jetstream.WithPublishAsyncMaxPending(maxUnacknowledged), jetstream.WithPublishAsyncTimeout(ackTimeout))
@@ -78,26 +121,26 @@ func New(nc *nats.Conn, config Config) (*Queue, error) {
 	return &Queue{nc: nc, js: js, config: config}, nil
 }
 
-// Check reports whether the stream answers, and creates it where it is
-// missing: a queue that lost its disk is made anew.
+// Check returns an error unless the stream responds. It creates a missing stream: a queue that lost its disk is created
+// again.
 func (q *Queue) Check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	_, err := q.stream(ctx)
-	return q.because(err)
+	return q.withCause(err)
 }
 
-// because adds to an error why there is no connection, where the client knows: that the server refuses the user, say.
-func (q *Queue) because(err error) error {
+// withCause adds to an error why there is no connection, where the client knows it, such as a refused user.
+func (q *Queue) withCause(err error) error {
 	if last := q.nc.LastError(); err != nil && last != nil && !q.nc.IsConnected() {
 		return fmt.Errorf("%w: %w", err, last)
 	}
 	return err
 }
 
-// Flush waits until the server has what was sent, such as acknowledgements.
+// Flush waits until the server has received what was sent, such as acknowledgements.
 func (q *Queue) Flush(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout) // The client insists on a deadline.
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout) // The client requires a deadline.
 	defer cancel()
 	if err := q.nc.FlushWithContext(ctx); err != nil {
 		return fmt.Errorf("flushing to the queue: %w", err)
@@ -105,8 +148,7 @@ func (q *Queue) Flush(ctx context.Context) error {
 	return nil
 }
 
-// Fits reports whether the server takes the largest upload. Its limit is known
-// once it is connected.
+// Fits reports whether the server's max_payload allows the largest upload. It is known once the client is connected.
 func (q *Queue) Fits() bool {
 	const headers = 1 << 10
 	return q.nc.MaxPayload() >= roomsensor.MaxUploadBytes+headers

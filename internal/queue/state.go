@@ -7,23 +7,24 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"roomsensor/internal/retry"
 )
 
-// State is what the queue holds, for metrics and for scaling.
+// State is the content of the queue, for metrics and autoscalers.
 type State struct {
-	Waiting        uint64 // messages that no worker has been given
-	Unacknowledged int    // messages that a worker was given and has not settled
-	// Oldest is when the oldest of both was stored; zero when there is none.
-	Oldest   time.Time
-	Bytes    uint64
-	MaxBytes int64 // not positive where there is no limit
+	Waiting        uint64    // messages that no worker has received
+	Unacknowledged int       // messages that a worker has received and not settled
+	Oldest         time.Time // when the stream stored the oldest message of both kinds; zero when there is none
+	Bytes          uint64    // size of the stream
+	MaxBytes       int64     // limit of Bytes; not positive when unbounded
 }
 
-// State asks for the state.
+// State reads the state from the server.
 func (q *Queue) State(ctx context.Context) (State, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	stream, consumer, err := q.look(ctx)
+	stream, consumer, err := q.inspect(ctx)
 	if err != nil {
 		return State{}, err
 	}
@@ -41,9 +42,8 @@ func (q *Queue) State(ctx context.Context) (State, error) {
 	}, nil
 }
 
-// look reads the consumer first, so that its floor is of no later moment than
-// what is known of the stream.
-func (q *Queue) look(ctx context.Context) (jetstream.Stream, jetstream.Consumer, error) {
+// inspect reads the consumer before the stream, so that the acknowledged floor is not newer than the stream's state.
+func (q *Queue) inspect(ctx context.Context) (jetstream.Stream, jetstream.Consumer, error) {
 	consumer, err := q.consumer(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -52,8 +52,8 @@ func (q *Queue) look(ctx context.Context) (jetstream.Stream, jetstream.Consumer,
 	return stream, consumer, err
 }
 
-// oldestUnacknowledged is when the first message above the acknowledged floor
-// was stored; everything below it is settled.
+// oldestUnacknowledged returns when the stream stored the first message above the acknowledged floor, below which
+// everything is settled. It returns the zero time when everything is settled.
 func oldestUnacknowledged(
 	ctx context.Context, stream jetstream.Stream, info *jetstream.ConsumerInfo,
 ) (time.Time, error) {
@@ -67,7 +67,7 @@ func oldestUnacknowledged(
 	return msg.Time, nil
 }
 
-// messageFrom is the first message at or after a sequence; nil when there is none.
+// messageFrom returns the first message at or after a sequence, or nil when there is none.
 func messageFrom(ctx context.Context, stream jetstream.Stream, sequence uint64) (*jetstream.RawStreamMsg, error) {
 	msg, err := stream.GetMsg(ctx, sequence, jetstream.WithGetMsgSubject(subjects))
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
@@ -77,4 +77,141 @@ func messageFrom(ctx context.Context, stream jetstream.Stream, sequence uint64) 
 		return nil, fmt.Errorf("reading a message of the stream: %w", err)
 	}
 	return msg, nil
+}
+
+// Because a full stream refuses uploads, Purge deletes stored uploads before their age when the stream is nearly full.
+const (
+	purgeAbove   = 0.9 // of MaxBytes
+	purgeDownTo  = 0.8 // of MaxBytes, which leaves space for a while
+	purgeTimeout = time.Minute
+)
+
+// Purge deletes messages from the stream that all workers have settled and that are older than keep, and more of the
+// settled ones when the stream is nearly full. It never deletes a message that is not settled. It returns the number of
+// deleted messages.
+func (q *Queue) Purge(ctx context.Context, keep time.Duration) (uint64, error) {
+	ctx, cancel := context.WithTimeout(ctx, purgeTimeout)
+	defer cancel()
+	stream, consumer, err := q.inspect(ctx)
+	if err != nil {
+		return 0, err
+	}
+	p := purge{stream, stream.CachedInfo().State, consumer.CachedInfo().AckFloor.Stream}
+	upTo, err := p.byAge(ctx, time.Now().Add(-keep))
+	if err != nil {
+		return 0, err
+	}
+	upTo = max(upTo, p.bySize(stream.CachedInfo().Config.MaxBytes))
+	if upTo <= p.state.FirstSeq {
+		return 0, nil
+	}
+	if err := stream.Purge(ctx, jetstream.WithPurgeSequence(upTo)); err != nil {
+		return 0, fmt.Errorf("purging the stream: %w", err)
+	}
+	return upTo - p.state.FirstSeq, nil
+}
+
+// purge computes the first sequence that the stream keeps. It is at most one above the floor.
+type purge struct {
+	stream jetstream.Stream
+	state  jetstream.StreamState
+	floor  uint64 // everything up to this sequence is settled
+}
+
+// byAge finds the first message that is not older than an instant. It bisects, because messages are in the order of
+// their time.
+func (p *purge) byAge(ctx context.Context, oldest time.Time) (uint64, error) {
+	if p.state.Msgs == 0 || !p.state.FirstTime.Before(oldest) {
+		return 0, nil
+	}
+	from, to := p.state.FirstSeq, p.end()
+	for from < to {
+		middle := from + (to-from)/2
+		msg, err := messageFrom(ctx, p.stream, middle)
+		if err != nil {
+			return 0, err
+		}
+		if msg != nil && msg.Time.Before(oldest) {
+			from = middle + 1
+		} else {
+			to = middle
+		}
+	}
+	return from, nil
+}
+
+// bySize assumes that all messages have the same size. The next purge corrects the difference.
+func (p *purge) bySize(maxBytes int64) uint64 {
+	if maxBytes <= 0 || p.state.Msgs == 0 || float64(p.state.Bytes) < purgeAbove*float64(maxBytes) {
+		return 0
+	}
+	excess := float64(p.state.Bytes) - purgeDownTo*float64(maxBytes)
+	count := excess / float64(p.state.Bytes) * float64(p.state.LastSeq-p.state.FirstSeq+1)
+	return min(p.state.FirstSeq+uint64(count)+1, p.end())
+}
+
+func (p *purge) end() uint64 { return max(p.state.FirstSeq, min(p.floor, p.state.LastSeq)+1) }
+
+const (
+	// replayAttempts is how often Replay tries to create the consumer again: a worker that misses it may create it
+	// first, with another start, and the server may still be removing the files of the deleted one.
+	replayAttempts = 5
+	// replayPause is the time for the server to remove them.
+	replayPause = 200 * time.Millisecond
+)
+
+// Replay delivers the messages since an instant to the workers again, or all messages of the stream when since is nil.
+// It creates the consumer again under its name; running workers continue by themselves. Messages that are not settled
+// are delivered as well, however old they are.
+func (q *Queue) Replay(ctx context.Context, since *time.Time) error {
+	config, err := q.replayConfig(ctx, since)
+	if err != nil {
+		return err
+	}
+	for range replayAttempts {
+		err = q.js.DeleteConsumer(ctx, StreamName, ConsumerName)
+		if err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
+			return fmt.Errorf("deleting the consumer: %w", err)
+		}
+		_, err = q.js.CreateConsumer(ctx, StreamName, config)
+		switch {
+		case err == nil:
+			return nil
+		case errors.Is(err, jetstream.ErrConsumerCreate):
+			_ = retry.Sleep(ctx, replayPause) // The next request fails if ctx has ended.
+		case !errors.Is(err, jetstream.ErrConsumerExists):
+			return fmt.Errorf("creating the consumer again: %w", err)
+		}
+	}
+	return fmt.Errorf("creating the consumer again: %w", err)
+}
+
+// replayConfig returns the configuration of the existing consumer with the start of the replay.
+func (q *Queue) replayConfig(ctx context.Context, since *time.Time) (jetstream.ConsumerConfig, error) {
+	stream, consumer, err := q.inspect(ctx)
+	if err != nil {
+		return jetstream.ConsumerConfig{}, err
+	}
+	config := consumer.CachedInfo().Config
+	config.DeliverPolicy, config.OptStartTime, config.OptStartSeq = jetstream.DeliverAllPolicy, nil, 0
+	if since == nil {
+		return config, nil
+	}
+	start := since.UTC()
+	oldest, err := oldestUnacknowledged(ctx, stream, consumer.CachedInfo())
+	if err != nil {
+		return config, err
+	}
+	if !oldest.IsZero() && oldest.Before(start) {
+		start = oldest
+	}
+	newest := stream.CachedInfo().State.LastTime
+	if newest.IsZero() {
+		return config, nil
+	}
+	if newest.Before(start) {
+		start = newest // A start in the future would skip messages that arrive until then.
+	}
+	config.DeliverPolicy, config.OptStartTime = jetstream.DeliverByStartTimePolicy, &start
+	return config, nil
 }

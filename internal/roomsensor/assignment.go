@@ -1,15 +1,16 @@
 package roomsensor
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/google/uuid"
 )
 
-// AssignmentType says what an assignment tracked (spec 2, Assignment).
+// AssignmentType is what an assignment tracks (spec 2, Assignment).
 type AssignmentType string
 
-// HomeOrTravel says where the device was set up (decision 15).
+// HomeOrTravel is where the device was set up (decision 15).
 type HomeOrTravel string
 
 // The values of decision 15.
@@ -21,8 +22,8 @@ const (
 	Travel HomeOrTravel = "travel"
 )
 
-// Assignment is one continuous block of time in which a device tracked an
-// athlete or a place; EndedAt is nil while it is open.
+// Assignment is a continuous interval in which a device tracks one athlete or place. The assignments of a device never
+// overlap.
 type Assignment struct {
 	ID           uuid.UUID
 	DeviceID     uuid.UUID
@@ -30,12 +31,11 @@ type Assignment struct {
 	Label        string
 	HomeOrTravel HomeOrTravel
 	StartedAt    time.Time
-	EndedAt      *time.Time
+	EndedAt      *time.Time // nil while the assignment is open
 	ExternalRef  *string
 }
 
-// Window is [started_at, ended_at), without an end while the block is open
-// (spec 4, readings, rule 2).
+// Window returns [started_at, ended_at), which ends at Forever while the assignment is open (spec 4, readings, rule 2).
 func (a *Assignment) Window() Window {
 	if a.EndedAt == nil {
 		return Window{a.StartedAt, Forever}
@@ -43,15 +43,35 @@ func (a *Assignment) Window() Window {
 	return Window{a.StartedAt, *a.EndedAt}
 }
 
-// AssignmentPosition is where a page of the history ended.
+// AssignmentPosition identifies the last row of a page of assignments.
 type AssignmentPosition struct {
 	StartedAt time.Time
 	ID        uuid.UUID
 }
 
-// AssignmentQuery selects a page of a device's assignments, by started_at
-// descending, then assignment_id ascending (decision 10).
+// AssignmentQuery selects a page of a device's assignments, by started_at descending, then assignment_id ascending
+// (decision 10).
 type AssignmentQuery struct {
 	After *AssignmentPosition // nil on the first page
 	Limit int
+}
+
+// AssignmentConflict is why an assignment cannot be started or ended.
+type AssignmentConflict string
+
+// The conflicts of assignments.
+const (
+	AssignmentOverlaps     AssignmentConflict = "overlaps"      // the device has this assignment at the new start or later
+	AssignmentEnded        AssignmentConflict = "ended"         // it has ended already
+	AssignmentStartedLater AssignmentConflict = "started later" // it started at the new end or later
+)
+
+// AssignmentConflictError means that an assignment cannot be started or ended because of the stored Assignment.
+type AssignmentConflictError struct {
+	Conflict   AssignmentConflict
+	Assignment Assignment
+}
+
+func (e *AssignmentConflictError) Error() string {
+	return fmt.Sprintf("assignment %s of device %s: %s", e.Assignment.ID, e.Assignment.DeviceID, e.Conflict)
 }

@@ -3,7 +3,7 @@ package roomsensor
 // Code is a stable machine-readable error code (spec 7; spec 9, rule 2).
 type Code string
 
-// The codes of spec 7 and decision 34, then those of the receiver.
+// The codes of spec 7 and decision 34, followed by those of the receiver.
 const (
 	CodeAPIKeyMissing        Code = "api_key_missing"
 	CodeAPIKeyInvalid        Code = "api_key_invalid"
@@ -32,29 +32,28 @@ const (
 	CodeIngestKeyRevoked Code = "ingest_key_revoked"
 )
 
-// CodeInfo is what a client needs to know of a code. The table of them is the
-// one source of statuses, of the examples in the OpenAPI document and of the
-// pages under {docs_url}/errors/<code> (decision 35).
+// CodeInfo documents a code for clients. The table Codes is the only source of the statuses, of the examples in the
+// OpenAPI document and of the pages under {docs_url}/errors/<code> (decision 35).
 type CodeInfo struct {
 	Code    Code
 	Status  int    // HTTP status
-	Param   string // an example of error.param; empty where it is null
-	Cause   string // when it happens
-	Message string // an example of error.message
+	Param   string // example of error.param; empty if it is null
+	Cause   string // when the error occurs
+	Message string // example of error.message
 	Fix     string // what to do
-	Retry   string // whether, and when, to send the request again
+	Retry   string // whether and when to retry
 }
 
 const (
-	retryNever   = "No: the same request gives the same answer. Change it first."
-	retryRestart = "Yes, without the cursor: start the walk again."
+	retryNever   = "No: the same request gets the same response. Change it first."
+	retryRestart = "Yes, without the cursor: start again at the first page."
 )
 
-// Codes lists every code, in the order of its documentation.
+// Codes lists every code, in the order of the documentation.
 var Codes = []CodeInfo{
 	{
 		Code: CodeAPIKeyMissing, Status: 401,
-		Cause:   "The request carries no Authorization header (on the CSV endpoint: and no key parameter).",
+		Cause:   "The request has no Authorization header and, on the CSV endpoint, no key parameter either.",
 		Message: "Send your API key in the header Authorization: Bearer <API_KEY>.",
 		Fix: "Add the header Authorization: Bearer <API_KEY>. Only GET /readings.csv takes the key in the URL, as " +
 			"key=<API_KEY>.",
@@ -62,11 +61,11 @@ var Codes = []CodeInfo{
 	},
 	{
 		Code: CodeAPIKeyInvalid, Status: 401,
-		Cause: "The header is malformed, sent twice or not of the scheme Bearer, or the key is empty, unknown or " +
-			"has a wrong secret.",
+		Cause: "The Authorization header is malformed, sent twice or does not use the scheme Bearer, or the key is " +
+			"empty, unknown or has a wrong secret.",
 		Message: "This API key is not valid. Check that the whole key was copied, from rsk_ to its last character.",
-		Fix: "Check the form Authorization: Bearer rsk_<key_id>_<secret>, that the key was copied whole, and that " +
-			"it belongs to this service.",
+		Fix: "Check that the header has the form Authorization: Bearer rsk_<key_id>_<secret>, that the whole key " +
+			"was copied, and that it belongs to this service.",
 		Retry: retryNever,
 	},
 	{
@@ -94,24 +93,24 @@ var Codes = []CodeInfo{
 		Code: CodeRateLimitExceeded, Status: 429,
 		Cause:   "The key made more than 600 requests within 10 minutes.",
 		Message: "More than 600 requests in 10 minutes. Wait for the seconds in Retry-After.",
-		Fix: "Wait for the seconds in the header Retry-After. Spread requests with the RateLimit headers; pull " +
-			"bulk data with GET /readings.csv instead of looping over devices.",
+		Fix: "Wait for the seconds in the header Retry-After. Use the RateLimit headers to spread your requests. " +
+			"To read many devices, send one GET /readings.csv instead of a request for each device.",
 		Retry: "Yes, after the seconds in Retry-After. Denied requests are not counted.",
 	},
 	{
 		Code: CodeValidationFailed, Status: 400, Param: "limit",
 		Cause: "A parameter, a header or the body breaks a rule; param names it. With status 422: an " +
-			"Idempotency-Key was used again with a different body.",
+			"Idempotency-Key was used before with a different body.",
 		Message: "limit must be a whole number from 1 to 1000.",
-		Fix: "Read the message: it names the rule. A parameter the endpoint does not have is refused too, so that " +
-			"a typing error does not widen an answer.",
+		Fix: "The message names the rule. An unknown parameter is an error too, because a misspelled filter would " +
+			"otherwise return more than you asked for.",
 		Retry: retryNever,
 	},
 	{
 		Code: CodeTimeRangeInvalid, Status: 400, Param: "from",
-		Cause:   "from, to or last is not of the right form, or to is not after from.",
+		Cause:   "from, to or last is malformed, or to is not after from.",
 		Message: "from must be a UTC time with seconds and Z, for example 2026-01-31T08:00:00Z.",
-		Fix: "Send times as 2026-01-31T08:00:00Z (UTC, with Z; a fraction of up to 9 digits is allowed), lengths " +
+		Fix: "Send times as 2026-01-31T08:00:00Z (UTC, with Z; a fraction of up to 9 digits is allowed), durations " +
 			"as 90m, 24h or 7d, and a to that is later than from.",
 		Retry: retryNever,
 	},
@@ -119,60 +118,60 @@ var Codes = []CodeInfo{
 		Code: CodeTimeRangeTooWide, Status: 400, Param: "from",
 		Cause:   "The window is wider than 90 days.",
 		Message: "The window is wider than 90 days. Ask for 90 days or less, and for more in several requests.",
-		Fix: "Split the window into parts of at most 90 days. Windows are half-open, so the end of one is the " +
-			"start of the next.",
+		Fix: "Split the window into parts of at most 90 days. A window includes its start but not its end, so that " +
+			"the end of one part is the start of the next.",
 		Retry: retryNever,
 	},
 	{
 		Code: CodeCursorInvalid, Status: 400, Param: "cursor",
-		Cause:   "The cursor is corrupted, is of another endpoint, or is older than 24 hours.",
+		Cause:   "The cursor is malformed, belongs to another endpoint or is older than 24 hours.",
 		Message: "This cursor is not valid or is too old. Leave it out and start again at the first page.",
-		Fix:     "Drop the cursor and walk all pages in one run. Send cursors exactly as they came in next_cursor.",
-		Retry:   retryRestart,
+		Fix: "Discard the cursor and read all pages again, one after the other. Send each cursor exactly as it was " +
+			"in next_cursor.",
+		Retry: retryRestart,
 	},
 	{
 		Code: CodeCursorTeamMismatch, Status: 400, Param: "cursor",
 		Cause:   "The cursor was issued to another API key.",
 		Message: "This cursor was issued to another API key. Start again at the first page with this key.",
-		Fix:     "Use one key for a whole walk.",
+		Fix:     "Use the same API key for all pages.",
 		Retry:   retryRestart,
 	},
 	{
 		Code: CodeCursorDeviceMismatch, Status: 400, Param: "cursor",
 		Cause:   "The cursor was issued for another device.",
 		Message: "This cursor was issued for another device. Start again at the first page of this device.",
-		Fix:     "Keep a cursor with the device it was issued for.",
+		Fix:     "Use a cursor only with the device that it was issued for.",
 		Retry:   retryRestart,
 	},
 	{
 		Code: CodeDeviceNotFound, Status: 404, Param: "device_id",
 		Cause:   "No device of your team has this id.",
 		Message: "No device of your team has this device_id. GET /devices lists them.",
-		Fix:     "Take device_id from GET /devices. A hardware_id is not accepted anywhere.",
+		Fix:     "Use a device_id from GET /devices. A hardware_id is not accepted anywhere.",
 		Retry:   retryNever,
 	},
 	{
 		Code: CodeAssignmentNotFound, Status: 404, Param: "assignment_id",
-		Cause:   "The assignment is not of this device, or not of your team.",
+		Cause:   "The assignment belongs to another device or another team, or does not exist.",
 		Message: "No assignment of this device has this assignment_id. GET /devices/{device_id}/assignments lists them.",
-		Fix:     "Take assignment_id from GET /devices/{device_id}/assignments of the same device.",
+		Fix:     "Use an assignment_id from GET /devices/{device_id}/assignments of the same device.",
 		Retry:   retryNever,
 	},
 	{
 		Code: CodeCSVTooLarge, Status: 413,
-		Cause: "The export would hold more than 250,000 readings, or, in wide shape, more than 1,000 devices.",
+		Cause: "The export would contain more than 250,000 readings or, in wide shape, more than 1,000 devices.",
 		Message: "The export would have 432000 rows; at most 250000 are allowed. Ask for " +
 			"from=2026-01-01T00:00:00Z&to=2026-01-21T20:00:00Z or name fewer devices.",
-		Fix: "Narrow the window to the one that the message gives, or name fewer devices, and export the rest in " +
-			"further requests.",
+		Fix:   "Use the window in the message, or name fewer devices, and export the rest in further requests.",
 		Retry: retryNever,
 	},
 	{
 		Code: CodeRequestTooLarge, Status: 413,
-		Cause:   "The body is larger than the endpoint takes.",
+		Cause:   "The body is larger than the endpoint accepts.",
 		Message: "The body is larger than 64 KiB. Send a smaller one.",
-		Fix: "Send a smaller body: 64 KiB for PATCH; 1,000,000 bytes and 10,000 readings an upload, 16 MiB of " +
-			"uploads a request.",
+		Fix: "Send a smaller body: at most 64 KiB for PATCH; at most 1,000,000 bytes and 10,000 readings for each " +
+			"upload, and 16 MiB for all uploads of a request.",
 		Retry: retryNever,
 	},
 	{
@@ -186,43 +185,45 @@ var Codes = []CodeInfo{
 		Code: CodeNotFound, Status: 404,
 		Cause:   "The service has no such path.",
 		Message: "There is nothing under this path. The paths are listed in the documentation.",
-		Fix:     "Check the path, and that the base address ends in /v1.",
+		Fix:     "Check the path, and that the base URL ends in /v1.",
 		Retry:   retryNever,
 	},
 	{
 		Code: CodeMethodNotAllowed, Status: 405,
-		Cause:   "The path does not take this method.",
+		Cause:   "The path does not support this method.",
 		Message: "This path does not take this method. Use one of those in the header Allow.",
 		Fix:     "Use a method that the header Allow names.",
 		Retry:   retryNever,
 	},
 	{
 		Code: CodeOverloaded, Status: 503,
-		Cause:   "The service sheds load, or what it stores data in is away.",
+		Cause:   "The service is overloaded, or its database or queue is unavailable.",
 		Message: "The service cannot answer right now. Try again after the seconds in Retry-After.",
-		Fix:     "Wait for the seconds in the header Retry-After. Run fewer exports at once.",
+		Fix:     "Wait for the seconds in the header Retry-After. Run fewer exports at the same time.",
 		Retry:   "Yes, after the seconds in Retry-After, with exponential backoff.",
 	},
 	{
 		Code: CodeInternalError, Status: 500,
-		Cause:   "The service failed. It is not your request's fault.",
+		Cause:   "The service failed. Your request is not the cause.",
 		Message: "The service failed. Try again, and quote request_id to support if it persists.",
 		Fix:     "Try again with exponential backoff; quote request_id to support if it persists.",
 		Retry:   "Yes, with exponential backoff.",
 	},
 	{
 		Code: CodeIngestKeyMissing, Status: 401,
-		Cause:   "An upload carries no Authorization header.",
+		Cause:   "The request has no Authorization header.",
 		Message: "Send your upload credential in the header Authorization: Bearer <INGEST_KEY>.",
-		Fix:     "Add the header Authorization: Bearer rsi_<key_id>_<secret>. A key of the API does not upload.",
+		Fix:     "Add the header Authorization: Bearer rsi_<key_id>_<secret>. API keys cannot upload.",
 		Retry:   retryNever,
 	},
 	{
 		Code: CodeIngestKeyInvalid, Status: 401,
-		Cause: "The header of an upload is malformed or sent twice, or the credential is unknown or has a wrong secret.",
+		Cause: "The Authorization header is malformed or sent twice, or the credential is unknown or has a wrong " +
+			"secret.",
 		Message: "This upload credential is not valid. Check that the whole of it was copied, from rsi_ to its last " +
 			"character.",
-		Fix:   "Check the form Authorization: Bearer rsi_<key_id>_<secret>, and that it was copied whole.",
+		Fix: "Check that the header has the form Authorization: Bearer rsi_<key_id>_<secret> and that the whole " +
+			"credential was copied.",
 		Retry: retryNever,
 	},
 	{
@@ -242,14 +243,14 @@ var codeIndex = func() map[Code]*CodeInfo {
 	return index
 }()
 
-// Info finds what is known of a code; nil for one that is not in the table.
+// Info returns the documentation of a code, or nil for an unknown one.
 func (c Code) Info() *CodeInfo { return codeIndex[c] }
 
-// Status is the HTTP status of a code. An Idempotency-Key used again with a
-// different body answers validation_failed with 422 instead (spec 8, rule 3).
+// Status returns the HTTP status of a code. One case differs: an Idempotency-Key that was used with a different body is
+// answered with validation_failed and status 422 (spec 8, idempotency, rule 3).
 func (c Code) Status() int { return codeIndex[c].Status }
 
-// New makes the code's error with the message of the table.
+// New returns an error with the message of the table.
 func (c Code) New() *Error {
 	info := codeIndex[c]
 	return NewError(c, info.Param, info.Message)

@@ -1,35 +1,49 @@
 package roomsensor
 
 import (
+	"fmt"
 	"maps"
 	"time"
 
 	"github.com/google/uuid"
 )
 
-// Signal is the cellular signal at the last upload; both parts are null before
-// the first (decision 14).
+// Signal is the cellular signal at the last upload. Both parts are nil before the first one (decision 14).
 type Signal struct {
 	RSSI *int32 // dBm
 	Bars *int16 // 0 to 5
 }
 
-// Device is a device as its team sees it (spec 2, Device).
+// Device is a device as its team sees it (spec 2, Device). It stays the same device while its hardware unit is
+// replaced.
 type Device struct {
 	ID               uuid.UUID
-	HardwareID       string
+	HardwareID       string // unit that is installed, or else the last one that was
 	DisplayName      *string
 	FirmwareVersion  *string
 	Metadata         map[string]string
-	LastSeenAt       *time.Time
+	LastSeenAt       *time.Time // nil before the first upload
 	Signal           Signal
-	ActiveAssignment *Assignment
+	ActiveAssignment *Assignment // nil without an open assignment
 }
 
-// Status is the freshness of a device's data (spec 3, Device status).
+// NamedDevice is a device with its display name, as the columns of an export need it.
+type NamedDevice struct {
+	ID          uuid.UUID
+	DisplayName *string
+}
+
+// CurrentDevice is an item of the live snapshot (decision 17).
+type CurrentDevice struct {
+	Device
+	Latest  *Reading // nil without a reading
+	Last24h Stats
+}
+
+// Status is how recent the data of a device is (spec 3, Device status).
 type Status string
 
-// The states of spec 3.
+// The statuses of spec 3.
 const (
 	Online  Status = "online"
 	Stale   Status = "stale"
@@ -42,7 +56,7 @@ const (
 	offlineAfter = 24 * time.Hour
 )
 
-// StatusAt computes the status from the age of last_seen_at; nil never reported.
+// StatusAt returns the status at now. lastSeen is nil for a device that never sent an upload.
 func StatusAt(now time.Time, lastSeen *time.Time) Status {
 	switch {
 	case lastSeen == nil:
@@ -55,91 +69,39 @@ func StatusAt(now time.Time, lastSeen *time.Time) Status {
 	return Offline
 }
 
-// StatusUntil is when the status of now changes, if nothing is uploaded.
+// StatusUntil returns when the status of now changes if no upload arrives: Forever for a device that is offline.
 func StatusUntil(now time.Time, lastSeen *time.Time) time.Time {
 	switch StatusAt(now, lastSeen) {
 	case Online:
 		return lastSeen.Add(staleFrom)
 	case Stale:
-		return lastSeen.Add(offlineAfter + 1) // At 24 hours it is stale still.
-	case Offline: // Until an upload.
+		return lastSeen.Add(offlineAfter + 1) // At exactly 24 hours the status is still stale.
+	case Offline:
 	}
 	return Forever
 }
 
-// CurrentDevice is an item of the live snapshot (decision 17).
-type CurrentDevice struct {
-	Device
-	Latest  *Reading
-	Last24h Stats
-}
-
-// Stats sums up each metric over some hours.
-type Stats [MetricCount]Stat
-
-// Plus sums up the hours of both.
-func (s Stats) Plus(o Stats) Stats {
-	for m := range s {
-		s[m] = s[m].plus(o[m])
-	}
-	return s
-}
-
-// Stat sums up one metric over some hours. Min and Max mean nothing where Count
-// is 0.
-type Stat struct {
-	Min, Max float32
-	Sum      float64 // in 64 bits, so that no digit of a mean is lost
-	Count    int64
-}
-
-// Mean is sum / count in 64 bits, as a 32-bit value; -0 is 0 here as in a
-// reading. It means nothing where Count is 0 (decision 17).
-func (s Stat) Mean() float32 { return float32(s.Sum/float64(s.Count)) + 0 }
-
-func (s Stat) plus(o Stat) Stat {
-	switch {
-	case s.Count == 0:
-		return o
-	case o.Count == 0:
-		return s
-	}
-	return Stat{Min: min(s.Min, o.Min), Max: max(s.Max, o.Max), Sum: s.Sum + o.Sum, Count: s.Count + o.Count}
-}
-
-// summaryLength is what last_24h covers, the current UTC hour included
-// (decision 17).
-const summaryLength = 24 * time.Hour
-
-// SummaryWindow is the window of last_24h: the current UTC hour and the 23
-// before it (decision 17).
-func SummaryWindow(now time.Time) Window {
-	end := now.UTC().Truncate(time.Hour).Add(time.Hour)
-	return Window{From: end.Add(-summaryLength), To: end}
-}
-
-// DeviceQuery selects a page of a team's devices, by device_id ascending
-// (decision 10).
+// DeviceQuery selects a page of a team's devices, by device_id ascending (decision 10).
 type DeviceQuery struct {
-	Metadata map[string]string // every pair must be there (spec 4, GET /devices)
-	After    *uuid.UUID        // the last id of the page before; nil on the first
+	Metadata map[string]string // a device must have all of these tags (spec 4, GET /devices)
+	After    *uuid.UUID        // last id of the previous page; nil on the first page
 	Limit    int
 }
 
-// DevicePatch is a change of a device; a part that is not Set stays as it is.
+// DevicePatch is a change of a device. What is not set stays the same.
 type DevicePatch struct {
 	SetDisplayName bool
 	DisplayName    *string // nil clears it
 	Metadata       MetadataPatch
 }
 
-// MetadataPatch merges into the stored tags as RFC 7396 says (decision 21).
+// MetadataPatch is a change of the tags of a device, as a JSON merge patch (RFC 7396, decision 21).
 type MetadataPatch struct {
-	Clear  bool               // metadata: null
+	Clear  bool               // metadata is null
 	Values map[string]*string // nil removes the key
 }
 
-// Apply merges the patch into tags and returns the result; tags are not changed.
+// Apply returns the tags after the patch. It does not change its argument.
 func (p MetadataPatch) Apply(tags map[string]string) map[string]string {
 	merged := make(map[string]string, len(tags)+len(p.Values))
 	if !p.Clear {
@@ -153,4 +115,42 @@ func (p MetadataPatch) Apply(tags map[string]string) map[string]string {
 		}
 	}
 	return merged
+}
+
+// Installation is an interval [From, To) in which a hardware unit is installed in a device (decision 40). A unit is in
+// one device at a time, and a device has one unit at a time.
+type Installation struct {
+	HardwareID string
+	DeviceID   uuid.UUID
+	TeamID     uuid.UUID
+	From, To   *time.Time // nil is unbounded
+}
+
+// Covers reports whether the unit was installed in the device at a time.
+func (i *Installation) Covers(at time.Time) bool {
+	return (i.From == nil || !at.Before(*i.From)) && (i.To == nil || at.Before(*i.To))
+}
+
+// HardwareConflict is why a hardware unit cannot be installed or removed.
+type HardwareConflict string
+
+// The conflicts of hardware units. The comments tell which fields of a HardwareConflictError are set.
+const (
+	HardwareInstalled      HardwareConflict = "installed"       // DeviceID has the unit, in the interval From to To
+	HardwareJustInstalled  HardwareConflict = "just installed"  // a concurrent command installed the unit elsewhere
+	HardwareAlreadyThere   HardwareConflict = "already there"   // the device already has the unit
+	HardwareReplacedLater  HardwareConflict = "replaced later"  // the device had another unit at that time or later
+	HardwareInstalledLater HardwareConflict = "installed later" // the unit was installed From, not before the removal
+	HardwareNotInstalled   HardwareConflict = "not installed"   // the device has no unit
+)
+
+// HardwareConflictError means that a hardware unit cannot be installed in or removed from a device.
+type HardwareConflictError struct {
+	Installation
+
+	Conflict HardwareConflict
+}
+
+func (e *HardwareConflictError) Error() string {
+	return fmt.Sprintf("hardware unit %q, device %s: %s", e.HardwareID, e.DeviceID, e.Conflict)
 }

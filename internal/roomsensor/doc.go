@@ -1,4 +1,24 @@
-// Package roomsensor is the domain: devices, assignments, readings, keys,
-// windows of time, the table of error codes, and the rules that hold for them
-// whichever way they come in or go out. It does no I/O.
+// Package roomsensor is the domain: the types that the other packages share and the rules that hold for them. It does
+// no I/O and imports the standard library and uuid only.
+//
+//	key.go         teams, their API keys and ingest keys, rate limit, idempotency key
+//	device.go      devices, their status and hardware units, patches
+//	assignment.go  assignments of devices
+//	reading.go     metrics, readings, the merge rule, statistics
+//	window.go      time ranges and their parameters
+//	export.go      CSV exports
+//	upload.go      what the worker stores of uploads: measurements, heartbeats, rejects
+//	format.go      text form of numbers and timestamps
+//	validate.go    rules for names, tags and hardware ids
+//	error.go       errors
+//	code.go        error codes of the API and the receiver, with their documentation
+//
+// Each kind of failure has one term:
+//
+//   - An Error is the answer to an API client: a Code, a message and, if one is at fault, a parameter.
+//   - ErrNotFound and a NotFoundError mean that something does not exist, or belongs to another team.
+//   - A conflict (HardwareConflictError, AssignmentConflictError) means that an operator's command contradicts what is
+//     stored. Package admin words these errors.
+//   - ErrNotStorable and ErrTooMuch are the write failures that a retry cannot cure.
+//   - A Reject is a part of an upload that was not stored, with the Reason.
 package roomsensor

@@ -11,39 +11,43 @@ import (
 	"github.com/google/uuid"
 )
 
-// Scope is what a key allows (spec 5, rule 3).
+// Team owns devices and keys (spec 2, Team). Nothing of one team is visible to another.
+type Team struct {
+	ID   uuid.UUID
+	Name string
+}
+
+// Scope is what an API key allows (spec 5, rule 3).
 type Scope string
 
-// The scopes of spec 5, rule 3. Upload is of the receiver's credentials, which
-// the API knows nothing of.
+// The scopes of spec 5, rule 3. Ingest keys have none: they only upload.
 const (
 	ScopeRead      Scope = "read"
 	ScopeReadWrite Scope = "read_write"
 )
 
-// KeyKind is the prefix that tells a key of the API from one of the receiver.
+// KeyKind is the first part of a key, which distinguishes API keys from ingest keys.
 type KeyKind string
 
-// The two kinds of credentials (decision 24; the receiver's are a kind of their own).
+// The two kinds of keys (decision 24).
 const (
 	APIKey    KeyKind = "rsk"
 	IngestKey KeyKind = "rsi"
 )
 
-// Key is what the service keeps of a credential: never the secret itself.
+// Key is what the service stores of an API key or ingest key: never the secret itself.
 type Key struct {
-	ID           string
+	ID           string // public identifier, the second part of the key
 	TeamID       uuid.UUID
-	SecretSHA256 [sha256.Size]byte // of the secret's text as it stands in the key
-	Scope        Scope             // empty on an ingest key
+	SecretSHA256 [sha256.Size]byte // hash of the text of the third part
+	Scope        Scope             // empty for an ingest key
 	Label        *string
 	CreatedAt    time.Time
-	ExpiresAt    *time.Time
+	ExpiresAt    *time.Time // always nil for an ingest key
 	RevokedAt    *time.Time
 }
 
-// Secrets are base32 in lower case: no character needs escaping in a URL, and
-// none is the separator.
+// secretEncoding is base32 in lower case: no character needs escaping in a URL, and none is the separator.
 var secretEncoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
 const (
@@ -51,10 +55,10 @@ const (
 	secretBytes = 32 // 256 random bits (decision 24)
 )
 
-// GenerateKey makes a new credential. The text is shown once and not kept.
+// GenerateKey creates a key of the form <kind>_<id>_<secret>. The text is shown once and never stored.
 func GenerateKey(kind KeyKind) (id, text string, secretSHA256 [sha256.Size]byte) {
 	raw := make([]byte, keyIDBytes+secretBytes)
-	_, _ = rand.Read(raw) // It never fails: the process ends instead.
+	_, _ = rand.Read(raw) // It never returns an error: it aborts the process instead.
 	id = secretEncoding.EncodeToString(raw[:keyIDBytes])
 	secret := secretEncoding.EncodeToString(raw[keyIDBytes:])
 	return id, string(kind) + "_" + id + "_" + secret, sha256.Sum256([]byte(secret))
@@ -70,17 +74,40 @@ func ParseKey(kind KeyKind, text string) (id, secret string, ok bool) {
 	return id, secret, ok && id != "" && secret != "" && IsPlain(id)
 }
 
-// BearerToken takes the credential out of the value of an Authorization header;
-// the letter case of the scheme does not matter (decision 24). ok is false for
-// another scheme.
+// BearerToken returns the credential of an Authorization header. The scheme is case-insensitive (decision 24); ok is
+// false for a scheme other than Bearer.
 func BearerToken(header string) (token string, ok bool) {
 	scheme, token, _ := strings.Cut(header, " ")
 	return strings.Trim(token, " "), strings.EqualFold(scheme, "Bearer")
 }
 
-// Matches compares a secret in constant time. A zero Key stands for an unknown
-// one: it costs the same and never matches.
+// Matches compares a secret in constant time. For an unknown key, callers use a zero Key: it takes as long and never
+// matches, so that timing does not reveal which ids exist.
 func (k *Key) Matches(secret string) bool {
 	sum := sha256.Sum256([]byte(secret))
 	return subtle.ConstantTimeCompare(sum[:], k.SecretSHA256[:]) == 1 && k.ID != ""
+}
+
+// RateLimit is the number of requests per key that are allowed in any RateWindow (spec 8, Rate).
+const (
+	RateLimit  = 600
+	RateWindow = 10 * time.Minute
+)
+
+// RateVerdict reports whether a request is within the limit of its key (decision 25).
+type RateVerdict struct {
+	Allowed   bool
+	Remaining int // requests that are still allowed right now, after this one
+	// Reset is the time until the oldest counted request leaves the window. After a denied request, it is the time
+	// until a request is allowed again.
+	Reset time.Duration
+}
+
+// IdempotencyKey identifies a change that must run only once, however often it is sent (decision 23).
+type IdempotencyKey struct {
+	KeyID      string // of the API key
+	Method     string
+	Path       string // with the id in lower case, without the query
+	Key        string // value of the Idempotency-Key header
+	BodySHA256 [sha256.Size]byte
 }

@@ -1,35 +1,111 @@
 package roomsensor
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
-// BucketLength is the time from one reading of a device to the next.
+// Metric is one of the five quantities that a device measures. Its number is its position among the CSV columns and its
+// bit in valid_mask (spec 2, CSV row; decision 28).
+type Metric uint8
+
+// The metrics in the order of spec 2.
+const (
+	CO2      Metric = iota // parts per million
+	Temp                   // degrees Celsius
+	Humidity               // percent of relative humidity
+	Lux                    // lux
+	Sound                  // decibels
+)
+
+// MetricCount is the number of metrics.
+const MetricCount = 5
+
+// Metrics lists every metric in order.
+var Metrics = [MetricCount]Metric{CO2, Temp, Humidity, Lux, Sound}
+
+// metricRules holds the name of each metric in the API and its plausible range, both ends included (decision 41).
+var metricRules = [MetricCount]struct {
+	name     string
+	min, max float64
+}{
+	CO2:      {"co2_ppm", 0, 100000},
+	Temp:     {"temp_c", -90, 90},
+	Humidity: {"humidity_pct", 0, 100},
+	Lux:      {"lux", 0, 200000},
+	Sound:    {"spl_db", 0, 200},
+}
+
+// String returns the name of the metric in the API, in uploads and in the tables.
+func (m Metric) String() string { return metricRules[m].name }
+
+// Range returns the plausible range of the metric, both ends included (decision 41).
+func (m Metric) Range() (least, greatest float64) {
+	return metricRules[m].min, metricRules[m].max
+}
+
+// MetricNamed returns the metric with a name.
+func MetricNamed(name string) (Metric, bool) {
+	for _, m := range Metrics {
+		if metricRules[m].name == name {
+			return m, true
+		}
+	}
+	return 0, false
+}
+
+// Values holds the metrics of one measurement, each of which may be absent (spec 1, convention 2). The zero Values has
+// none. Two Values are equal by == if and only if they hold the same metrics with the same numbers.
+type Values struct {
+	numbers [MetricCount]float32
+	mask    uint8
+}
+
+// Set stores a metric. A number that is not finite counts as absent. Negative zero is stored as zero, so that equal
+// numbers have equal bits (decision 41).
+func (v *Values) Set(m Metric, x float32) {
+	if f := float64(x); math.IsNaN(f) || math.IsInf(f, 0) {
+		return
+	}
+	v.numbers[m] = x + 0 // -0 + 0 is 0.
+	v.mask |= 1 << m
+}
+
+// Get returns a metric and whether it is present.
+func (v *Values) Get(m Metric) (float32, bool) {
+	return v.numbers[m], v.mask&(1<<m) != 0
+}
+
+// Mask returns valid_mask: bit i is set if metric i is present (decision 28).
+func (v *Values) Mask() uint8 { return v.mask }
+
+// BucketLength is the interval at which a device measures.
 const BucketLength = 5 * time.Minute
 
-// Reading is the served form of one 5-minute bucket of one device (spec 2, Reading).
+// BucketOf returns the start of the 5-minute bucket that contains a time.
+func BucketOf(at time.Time) time.Time { return at.UTC().Truncate(BucketLength) }
+
+// Reading is what the API serves of one 5-minute bucket of one device (spec 2, Reading).
 type Reading struct {
 	BucketAt   time.Time
 	Values     Values
-	IngestedAt time.Time
+	IngestedAt time.Time // when one of the values last changed (decision 38)
 }
 
-// Measurement is what a device reported for one instant.
+// Measurement is what a device reported for one point in time. Several may fall into one bucket; see Merge.
 type Measurement struct {
 	MeasuredAt time.Time // UTC, whole microseconds
 	Values     Values
 }
 
-// Bucket is the start of the 5-minute bucket that contains the measurement (decision 37).
+// Bucket returns the start of the 5-minute bucket that contains the measurement (decision 37).
 func (m *Measurement) Bucket() time.Time { return BucketOf(m.MeasuredAt) }
 
-// BucketOf is the start of the 5-minute bucket that contains an instant.
-func BucketOf(at time.Time) time.Time { return at.UTC().Truncate(BucketLength) }
-
-// Unite merges two measurements of one bucket of one device: the later one is
-// the reading, as a whole; two deliveries of the same measurement unite per
-// metric, where a null never erases a value and the greater of two values
-// stays (decision 37). It is commutative, associative and idempotent, which is
-// why neither order nor repetition of uploads can matter (decision 38).
-func Unite(a, b Measurement) Measurement {
+// Merge merges two measurements of one bucket of one device (late-merge rule, decision 37). The later measurement is
+// the reading, as a whole. Two deliveries of the same measurement are merged per metric: a null never erases a value,
+// and the greater of two values stays. Merge is commutative, associative and idempotent, so that neither the order nor
+// the repetition of uploads matters (decision 38).
+func Merge(a, b Measurement) Measurement {
 	switch {
 	case a.MeasuredAt.After(b.MeasuredAt):
 		return a
@@ -46,4 +122,55 @@ func Unite(a, b Measurement) Measurement {
 		}
 	}
 	return a
+}
+
+// MaxPage is the most items of a page (spec 8, Page size).
+const MaxPage = 1000
+
+// ReadingQuery selects a page of a device's readings, by bucket_at descending (decision 10).
+type ReadingQuery struct {
+	Window Window
+	Before *time.Time // bucket_at of the last row of the previous page; nil on the first page
+	Limit  int
+}
+
+// Stats aggregates each metric over some hours.
+type Stats [MetricCount]Stat
+
+// Plus returns the aggregate of both.
+func (s Stats) Plus(o Stats) Stats {
+	for m := range s {
+		s[m] = s[m].plus(o[m])
+	}
+	return s
+}
+
+// Stat aggregates one metric over some hours. If Count is 0, the other fields are meaningless.
+type Stat struct {
+	Min, Max float32
+	Sum      float64 // 64 bits, so that a mean loses no digit
+	Count    int64
+}
+
+// Mean returns sum / count, computed in 64 bits and rounded to 32 (decision 17). Negative zero becomes zero, as in a
+// reading.
+func (s Stat) Mean() float32 { return float32(s.Sum/float64(s.Count)) + 0 }
+
+func (s Stat) plus(o Stat) Stat {
+	switch {
+	case s.Count == 0:
+		return o
+	case o.Count == 0:
+		return s
+	}
+	return Stat{Min: min(s.Min, o.Min), Max: max(s.Max, o.Max), Sum: s.Sum + o.Sum, Count: s.Count + o.Count}
+}
+
+// summaryLength is what last_24h covers, the current UTC hour included (decision 17).
+const summaryLength = 24 * time.Hour
+
+// SummaryWindow returns the window of last_24h: the current UTC hour and the 23 hours before it (decision 17).
+func SummaryWindow(now time.Time) Window {
+	end := now.UTC().Truncate(time.Hour).Add(time.Hour)
+	return Window{From: end.Add(-summaryLength), To: end}
 }

@@ -2,7 +2,6 @@ package roomsensor_test
 
 import (
 	"math"
-	"strconv"
 	"testing"
 	"time"
 
@@ -12,8 +11,8 @@ import (
 	"roomsensor/internal/roomsensor"
 )
 
+// drawMeasurement draws a measurement of few possible times and numbers, so that ties are common.
 func drawMeasurement(t *rapid.T, label string) roomsensor.Measurement {
-	// Few instants and few numbers, so that ties are common.
 	m := roomsensor.Measurement{MeasuredAt: now.Add(time.Duration(rapid.IntRange(0, 2).Draw(t, label)) * time.Second)}
 	for _, metric := range roomsensor.Metrics {
 		if x := rapid.IntRange(-2, 2).Draw(t, label); x != -2 {
@@ -23,19 +22,21 @@ func drawMeasurement(t *rapid.T, label string) roomsensor.Measurement {
 	return m
 }
 
-func TestUniteIsOrderFree(t *testing.T) {
+// TestMergeOrder checks that neither the order nor the repetition of measurements matters (decision 38).
+func TestMergeOrder(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		a, b, c := drawMeasurement(t, "a"), drawMeasurement(t, "b"), drawMeasurement(t, "c")
-		require.Equal(t, roomsensor.Unite(a, b), roomsensor.Unite(b, a), "commutative")
-		require.Equal(t, a, roomsensor.Unite(a, a), "idempotent")
+		require.Equal(t, roomsensor.Merge(a, b), roomsensor.Merge(b, a), "commutative")
+		require.Equal(t, a, roomsensor.Merge(a, a), "idempotent")
 		require.Equal(t,
-			roomsensor.Unite(roomsensor.Unite(a, b), c),
-			roomsensor.Unite(a, roomsensor.Unite(b, c)), "associative")
+			roomsensor.Merge(roomsensor.Merge(a, b), c),
+			roomsensor.Merge(a, roomsensor.Merge(b, c)), "associative")
 	})
 }
 
-func TestUnite(t *testing.T) {
+// TestMerge checks the late-merge rule (decision 37).
+func TestMerge(t *testing.T) {
 	t.Parallel()
 	measure := func(at time.Time, co2, temp float32) (m roomsensor.Measurement) {
 		m.MeasuredAt = at
@@ -49,16 +50,16 @@ func TestUnite(t *testing.T) {
 		a, b, want roomsensor.Measurement
 	}{
 		{
-			"the later one wins as a whole, nulls included",
+			"the later measurement replaces the earlier one as a whole, nulls included",
 			measure(now, 900, 30), measure(now.Add(time.Microsecond), 400, nan), measure(now.Add(time.Microsecond), 400, nan),
 		},
 		{"a null never erases a value of the same measurement", measure(now, 900, nan), measure(now, nan, 20), measure(now, 900, 20)},
-		{"the greater of two values stays", measure(now, 900, -5), measure(now, 901, -6), measure(now, 901, -5)},
+		{"the greater of two values is kept", measure(now, 900, -5), measure(now, 901, -6), measure(now, 901, -5)},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			require.Equal(t, test.want, roomsensor.Unite(test.a, test.b))
+			require.Equal(t, test.want, roomsensor.Merge(test.a, test.b))
 		})
 	}
 }
@@ -93,35 +94,7 @@ func TestValues(t *testing.T) {
 	require.Equal(t, uint8(31), v.Mask())
 }
 
-func TestNumbersReadBackAndHaveNoExponent(t *testing.T) {
+func TestSummaryWindow(t *testing.T) {
 	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		x := rapid.Float32().Draw(t, "x")
-		printed := string(roomsensor.AppendNumber(nil, x))
-		require.NotContains(t, printed, "e")
-		back, err := strconv.ParseFloat(printed, 32)
-		require.NoError(t, err)
-		require.Equal(t, x, float32(back))
-	})
-}
-
-// FuzzNumber holds numbers to decision 1: they read back as they are stored,
-// in the shortest form, which is the standard library's, and without an
-// exponent.
-func FuzzNumber(f *testing.F) {
-	for _, x := range []float32{0, 21.4, 0.1, 99999.95, 999.9995, math.MaxFloat32, math.SmallestNonzeroFloat32, -90, 16777216, 1e-7, 123456.79} {
-		f.Add(math.Float32bits(x))
-	}
-	f.Fuzz(func(t *testing.T, bits uint32) {
-		x := math.Float32frombits(bits)
-		if math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) {
-			return // No number.
-		}
-		text := string(roomsensor.AppendNumber(nil, x))
-		require.Equal(t, standard(x), text)
-		require.Regexp(t, `^-?(0|[1-9][0-9]*)(\.[0-9]*[1-9])?$`, text)
-		back, err := strconv.ParseFloat(text, 32)
-		require.NoError(t, err)
-		require.Equal(t, bits, math.Float32bits(float32(back)), text)
-	})
+	require.Equal(t, "2026-03-09T13:00:00Z", roomsensor.FormatTime(roomsensor.SummaryWindow(now).From))
 }

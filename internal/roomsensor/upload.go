@@ -12,25 +12,49 @@ const (
 	MaxUploadBytes    = 1_000_000
 )
 
-// MeasuredFrom is the earliest measured_at that is plausible (decision 41).
+// MeasuredFrom is the earliest plausible measured_at (decision 41).
 var MeasuredFrom = time.Date(2015, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-// MeasuredAhead is how far past its arrival a measurement may claim to lie (decision 41).
+// MeasuredAhead is how far measured_at may lie after the arrival of its upload (decision 41).
 const MeasuredAhead = 10 * time.Minute
 
-// Arrival is when, and as which message, the queue stored an upload. It
-// identifies the upload: a redelivery keeps it (decision 39).
+// Arrival identifies an upload by the queue message that carries it. A redelivery has the same Arrival (decision 39).
 type Arrival struct {
-	At       time.Time  // UTC, whole microseconds
+	At       time.Time  // when the queue stored the message; UTC, whole microseconds
 	Sequence uint64     // in the stream
-	Team     *uuid.UUID // of the credential it came with; nil on trusted ground
+	Team     *uuid.UUID // of the ingest key; nil for a trusted publisher
 }
 
-// Reason says why a part of an upload was not taken (decision 41).
+// DeviceMeasurement is a measurement and the device to which it was assigned.
+type DeviceMeasurement struct {
+	Measurement
+
+	DeviceID uuid.UUID
+}
+
+// DeviceHeartbeat is the state of a device according to the arrivals of its uploads (decision 39).
+type DeviceHeartbeat struct {
+	DeviceID   uuid.UUID
+	LastSeenAt time.Time // newest arrival
+	Signal     *Signal   // of the newest arrival that carries one; nil if none does
+	SignalAt   time.Time
+	Firmware   *string // of the newest arrival that carries one; nil if none does
+	FirmwareAt time.Time
+}
+
+// Batch is what the worker writes in one transaction. It is here because the worker, which builds it, and the store do
+// not import each other. Rows has each (device, bucket) once, sorted by both; Seen has each device once, sorted.
+type Batch struct {
+	Rows    []DeviceMeasurement
+	Seen    []DeviceHeartbeat
+	Rejects []Reject
+}
+
+// Reason is why a part of an upload was rejected (decision 41).
 type Reason string
 
-// The reasons of decision 41. Where several of the four about time and unit
-// hold for one reading, the first in this order is given.
+// The reasons of decision 41. If several of measured_at_invalid, measured_at_out_of_range, unknown_unit and
+// not_installed apply to one reading, the first in this order is given.
 const (
 	ReasonNotParsable          Reason = "not_parsable"
 	ReasonHardwareIDMismatch   Reason = "hardware_id_mismatch"
@@ -51,19 +75,19 @@ var Reasons = []Reason{
 	ReasonValueInvalid, ReasonFieldInvalid, ReasonNotStorable,
 }
 
-// Reject is one upload and one reason: the upload's fields with only the
-// readings that failed for it, or the whole of what arrived (decision 41).
+// Reject is what was rejected of one upload for one reason: the upload with only the readings that failed, or the whole
+// message if it could not be parsed (decision 41).
 type Reject struct {
 	ID         uuid.UUID
 	Arrival    Arrival
 	HardwareID *string
 	Reason     Reason
-	Detail     string // a sentence for an operator
+	Detail     string // full sentence for an operator
 	Payload    []byte
-	ReplayedAt *time.Time
+	ReplayedAt *time.Time // last successful replay; nil before the first
 }
 
-// RejectQuery selects rejects, newest first.
+// RejectQuery selects rejects, newest first. A nil field matches all.
 type RejectQuery struct {
 	TeamID     *uuid.UUID
 	Reason     *Reason
@@ -72,55 +96,16 @@ type RejectQuery struct {
 	Limit      int
 }
 
-// RejectLimits bound the rejects that are kept.
+// RejectLimits bounds the rejects that are kept.
 type RejectLimits struct {
 	Keep     time.Duration // since a reject was made
-	MaxBytes int64         // of all of them
+	MaxBytes int64         // of all rejects together
 }
 
-// RejectTrim is what became of rejects that are past a limit.
+// RejectTrim is the result of applying RejectLimits.
 type RejectTrim struct {
-	Aged    int64 // deleted, as their time was over; also where the rest failed
-	Crowded int64 // deleted, as the oldest of too many
+	Aged    int64 // deleted because they exceeded Keep; also set if the rest failed
+	Evicted int64 // deleted, the oldest first, because of MaxBytes
 	Kept    int64
-	Bytes   int64 // that the table takes on disk
-}
-
-// Installation is an interval of time in which a hardware unit sat in a device
-// (decision 40): [From, To); nil is an open end.
-type Installation struct {
-	HardwareID string
-	DeviceID   uuid.UUID
-	TeamID     uuid.UUID
-	From, To   *time.Time
-}
-
-// Covers reports whether the unit sat in the device at an instant.
-func (i *Installation) Covers(at time.Time) bool {
-	return (i.From == nil || !at.Before(*i.From)) && (i.To == nil || at.Before(*i.To))
-}
-
-// DeviceMeasurement is a measurement of the device it belongs to.
-type DeviceMeasurement struct {
-	Measurement
-
-	DeviceID uuid.UUID
-}
-
-// DeviceSeen is what the arrivals of uploads say of a device (decision 39).
-type DeviceSeen struct {
-	DeviceID   uuid.UUID
-	LastSeenAt time.Time // the newest arrival
-	Signal     *Signal   // of the newest arrival that carries one
-	SignalAt   time.Time
-	Firmware   *string // likewise
-	FirmwareAt time.Time
-}
-
-// Batch is what one transaction of a worker writes. Rows stand once for each
-// (device, bucket), sorted by both; Seen once for each device, sorted.
-type Batch struct {
-	Rows    []DeviceMeasurement
-	Seen    []DeviceSeen
-	Rejects []Reject
+	Bytes   int64 // size of the table on disk
 }

@@ -7,19 +7,18 @@ import (
 )
 
 const (
-	// MaxWindow is the widest window that may be asked for (spec 8, Time range).
+	// MaxWindow is the widest window that a client may request (spec 8, Time range).
 	MaxWindow = 90 * 24 * time.Hour
 	// DefaultWindow is the window without any time parameter (spec 4, readings).
 	DefaultWindow = 24 * time.Hour
 )
 
-// Window is the half-open interval [From, To) of bucket times (decision 3).
-// To is Forever where there is no end yet.
+// Window is the half-open interval [From, To) of bucket times (decision 3). To is Forever if it has no end yet.
 type Window struct {
 	From, To time.Time
 }
 
-// Intersect is the part that both windows share; it may be empty.
+// Intersect returns the overlap of both windows, which may be empty.
 func (w Window) Intersect(o Window) Window {
 	if o.From.After(w.From) {
 		w.From = o.From
@@ -30,12 +29,11 @@ func (w Window) Intersect(o Window) Window {
 	return w
 }
 
-// Empty reports whether no instant lies in the window.
+// Empty reports whether the window contains no time at all.
 func (w Window) Empty() bool { return !w.From.Before(w.To) }
 
-// WindowRequest is what a client said about time, as values: equal requests
-// mean the same, however they were spelt (decision 12). The zero request asks
-// for the default window.
+// WindowRequest holds the parsed time parameters of a request. Requests that mean the same are equal, however they were
+// written (decision 12). The zero WindowRequest means the default window.
 type WindowRequest struct {
 	From, To *time.Time
 	Last     time.Duration // 0 when not given
@@ -44,9 +42,8 @@ type WindowRequest struct {
 // IsZero reports whether no time parameter was given.
 func (r WindowRequest) IsZero() bool { return r.From == nil && r.To == nil && r.Last == 0 }
 
-// ParseWindow reads the time parameters as they were sent; nil is a parameter
-// that was not. With last, from and to are not looked at (decision 5). Errors
-// are time_range_invalid and time_range_too_wide with the parameter's name.
+// ParseWindow parses the time parameters; nil means that a parameter was not sent. With last, from and to are ignored
+// (decision 5). Errors are time_range_invalid and time_range_too_wide with the name of the parameter.
 func ParseWindow(from, to, last *string) (WindowRequest, error) {
 	if last != nil {
 		length, err := parseLast(*last)
@@ -63,7 +60,8 @@ func ParseWindow(from, to, last *string) (WindowRequest, error) {
 	return request, nil
 }
 
-// Resolve turns the request into a window as of now (decisions 3 and 4).
+// Resolve returns the window that the request means at now (decisions 3 and 4). Errors are the same as those of
+// ParseWindow.
 func (r WindowRequest) Resolve(now time.Time) (Window, error) {
 	now = now.UTC().Truncate(time.Microsecond)
 	switch {
@@ -100,7 +98,7 @@ func tooWide(param string) *Error {
 
 func parseInstant(param string, text *string) (*time.Time, error) {
 	if text == nil {
-		return nil, nil //nolint:nilnil // An absent parameter is no instant and no error.
+		return nil, nil //nolint:nilnil // An absent parameter has no value and is no error.
 	}
 	at, ok := ParseTime(*text)
 	if !ok {
@@ -110,7 +108,7 @@ func parseInstant(param string, text *string) (*time.Time, error) {
 	return &at, nil
 }
 
-// parseLast reads a positive decimal integer followed by m, h or d (decision 5).
+// parseLast parses a positive decimal integer followed by m, h or d (decision 5).
 func parseLast(text string) (time.Duration, error) {
 	invalid := NewError(CodeTimeRangeInvalid, "last",
 		"last must be a whole number above 0 followed by m, h or d, for example 90m, 24h or 7d.")

@@ -14,8 +14,7 @@ import (
 
 var now = time.Date(2026, time.March, 10, 12, 30, 0, 123456789, time.UTC)
 
-//go:fix inline
-func TestWindows(t *testing.T) {
+func TestParseWindow(t *testing.T) {
 	t.Parallel()
 	const today = "2026-03-10T12:30:00.123456Z"
 	tests := []struct {
@@ -33,7 +32,7 @@ func TestWindows(t *testing.T) {
 		{"last in hours", nil, nil, new("24h"), "2026-03-09T12:30:00.123456Z", today},
 		{"last of 90 days", nil, nil, new("90d"), "2025-12-10T12:30:00.123456Z", today},
 		{"last of 90 days in minutes", nil, nil, new("129600m"), "2025-12-10T12:30:00.123456Z", today},
-		{"last passes from and to over, malformed as they are", new("x"), new("y"), new("1h"), "2026-03-10T11:30:00.123456Z", today},
+		{"last overrides from and to, even if they are malformed", new("x"), new("y"), new("1h"), "2026-03-10T11:30:00.123456Z", today},
 		{"a window in the future", new("2027-01-01T00:00:00Z"), new("2027-01-02T00:00:00Z"), nil, "2027-01-01T00:00:00Z", "2027-01-02T00:00:00Z"},
 	}
 	for _, test := range tests {
@@ -49,7 +48,7 @@ func TestWindows(t *testing.T) {
 	}
 }
 
-func TestWindowsRefused(t *testing.T) {
+func TestParseWindowInvalid(t *testing.T) {
 	t.Parallel()
 	const invalid, tooWide = roomsensor.CodeTimeRangeInvalid, roomsensor.CodeTimeRangeTooWide
 	tests := []struct {
@@ -65,7 +64,7 @@ func TestWindowsRefused(t *testing.T) {
 		{"to before from", new("2026-01-02T00:00:00Z"), new("2026-01-01T00:00:00Z"), nil, invalid, "to"},
 		{"from in the future without to", new("2026-03-11T00:00:00Z"), nil, nil, invalid, "from"},
 		{"a microsecond above 90 days", new("2026-01-01T00:00:00Z"), new("2026-04-01T00:00:00.000001Z"), nil, tooWide, "from"},
-		{"from alone, too long ago", new("2025-01-01T00:00:00Z"), nil, nil, tooWide, "from"},
+		{"from alone, more than 90 days ago", new("2025-01-01T00:00:00Z"), nil, nil, tooWide, "from"},
 		{"a window of millennia", new("0001-01-01T00:00:00Z"), new("9999-01-01T00:00:00Z"), nil, tooWide, "from"},
 		{"last above 90 days", nil, nil, new("91d"), tooWide, "last"},
 		{"last a minute above 90 days", nil, nil, new("129601m"), tooWide, "last"},
@@ -79,7 +78,7 @@ func TestWindowsRefused(t *testing.T) {
 		{"last empty", nil, nil, new(""), invalid, "last"},
 		{"last without a number", nil, nil, new("h"), invalid, "last"},
 		{"last in capitals", nil, nil, new("1H"), invalid, "last"},
-		{"last as Go would say it", nil, nil, new("1h30m"), invalid, "last"},
+		{"last in the form of a Go duration", nil, nil, new("1h30m"), invalid, "last"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -97,7 +96,7 @@ func TestWindowsRefused(t *testing.T) {
 	}
 }
 
-func TestWindowIntersection(t *testing.T) {
+func TestWindowIntersect(t *testing.T) {
 	t.Parallel()
 	day := func(n int) time.Time { return time.Date(2026, time.January, n, 0, 0, 0, 0, time.UTC) }
 	asked := roomsensor.Window{From: day(3), To: day(6)}
@@ -105,11 +104,11 @@ func TestWindowIntersection(t *testing.T) {
 	closed := roomsensor.Assignment{StartedAt: day(1), EndedAt: new(day(3))}
 
 	require.Equal(t, roomsensor.Window{From: day(5), To: day(6)}, asked.Intersect(open.Window()))
-	require.True(t, asked.Intersect(closed.Window()).Empty(), "the end of a block is not in it")
+	require.True(t, asked.Intersect(closed.Window()).Empty(), "an assignment does not include its end")
 	require.Equal(t, roomsensor.Forever, open.Window().To)
 }
 
-// FuzzLast holds lengths to decision 5, in the words of the OpenAPI document.
+// FuzzLast checks any length against the form of the OpenAPI document (decision 5).
 func FuzzLast(f *testing.F) {
 	for _, text := range []string{"24h", "90d", "91d", "0d", "000000000000000000000000001m", "-1h", "1.5h", "90", "", "١h", "1h30m"} {
 		f.Add(text)

@@ -12,9 +12,8 @@ import (
 	"roomsensor/internal/simulate"
 )
 
-// Every window shows the same past, wherever it begins: that is what lets the
-// demo go on where it stopped.
-func TestMeasurementsDoNotDependOnTheWindow(t *testing.T) {
+// A measurement does not depend on the window in which it is generated, so that the demo can continue after a restart.
+func TestMeasurementsWindow(t *testing.T) {
 	t.Parallel()
 	device := fleet(3).Device(2)
 	whole := slices.Collect(device.Measurements(midnight, midnight.Add(21*day)))
@@ -35,7 +34,7 @@ func TestMeasurementsDoNotDependOnTheWindow(t *testing.T) {
 	})
 }
 
-func TestMeasurementsArePlausible(t *testing.T) {
+func TestMeasurementsPlausible(t *testing.T) {
 	t.Parallel()
 	for i := range 2 * len(simulate.Kinds) {
 		device := fleet(20).Device(i)
@@ -53,8 +52,8 @@ func TestMeasurementsArePlausible(t *testing.T) {
 					continue
 				}
 				present[metric]++
-				if least, greatest := believable(metric); x < least || x > greatest {
-					require.Failf(t, "not believable", "%v %s of a %s at %s", x, metric, device.Kind, m.MeasuredAt)
+				if least, greatest := plausibleRange(metric); x < least || x > greatest {
+					require.Failf(t, "not plausible", "%v %s of a %s at %s", x, metric, device.Kind, m.MeasuredAt)
 				}
 			}
 		}
@@ -67,8 +66,8 @@ func TestMeasurementsArePlausible(t *testing.T) {
 	}
 }
 
-// believable is far narrower than the range of decision 41.
-func believable(m roomsensor.Metric) (least, greatest float32) {
+// plausibleRange is far narrower than the valid range (decision 41).
+func plausibleRange(m roomsensor.Metric) (least, greatest float32) {
 	switch m {
 	case roomsensor.CO2:
 		return 350, 4000
@@ -83,7 +82,7 @@ func believable(m roomsensor.Metric) (least, greatest float32) {
 	}
 }
 
-func TestRoomsLiveByTheClock(t *testing.T) {
+func TestMeasurementsDailyCourse(t *testing.T) {
 	t.Parallel()
 	monday, saturday := midnight.Add(4*day), midnight.Add(2*day)
 	office, bedroom := fleet(6).Device(0), fleet(6).Device(2)
@@ -99,7 +98,7 @@ func TestRoomsLiveByTheClock(t *testing.T) {
 	require.Greater(t, mean(office, sound, monday, 5, 9, 16), 8+mean(office, sound, monday, 5, 1, 5), "people talk")
 }
 
-func TestSeasonsDiffer(t *testing.T) {
+func TestMeasurementsSeasons(t *testing.T) {
 	t.Parallel()
 	july := time.Date(2026, time.July, 6, 0, 0, 0, 0, time.UTC)
 	lounge := fleet(6).Device(5)
@@ -110,8 +109,8 @@ func TestSeasonsDiffer(t *testing.T) {
 	}
 }
 
-// Two units in one room see the same day, each with its own eyes.
-func TestReplacedUnitMeasuresTheSameRoom(t *testing.T) {
+// Two units in one room measure the same day, each with its own bias and noise.
+func TestReplaced(t *testing.T) {
 	t.Parallel()
 	first := fleet(1).Device(0)
 	second := first.Replaced("dev:77")
@@ -123,7 +122,7 @@ func TestReplacedUnitMeasuresTheSameRoom(t *testing.T) {
 		slices.Collect(second.Measurements(midnight, midnight.Add(day))))
 }
 
-func TestDevicesAndSeedsDiffer(t *testing.T) {
+func TestMeasurementsDiffer(t *testing.T) {
 	t.Parallel()
 	seen := map[roomsensor.Values]bool{}
 	for seed := range uint64(4) {
@@ -137,23 +136,23 @@ func TestDevicesAndSeedsDiffer(t *testing.T) {
 	}
 }
 
-// It cannot run beside others: AllocsPerRun counts theirs too.
-func TestMeasurementsDoNotAllocate(t *testing.T) { //nolint:paralleltest // See above.
+// It is not parallel, because AllocsPerRun counts the allocations of all tests.
+func TestMeasurementsAllocations(t *testing.T) { //nolint:paralleltest // See above.
 	device := fleet(1).Device(0)
-	walk := func(length time.Duration) float64 {
+	allocations := func(length time.Duration) float64 {
 		return testing.AllocsPerRun(5, func() {
 			for range device.Measurements(midnight, midnight.Add(length)) {
 			}
 		})
 	}
-	require.Equal(t, walk(day), walk(30*day))
+	require.Equal(t, allocations(day), allocations(30*day))
 }
 
-func TestFleetIsHeldToTheFormOfHardwareIDs(t *testing.T) {
+func TestFleetValidate(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		fleet simulate.Fleet
-		wrong string
+		want  string
 	}{
 		{simulate.Fleet{Devices: 1, FirstHardwareID: "dev:1"}, ""},
 		{simulate.Fleet{Devices: 10, FirstHardwareID: "dev:99999999999999999990"}, ""},
@@ -164,10 +163,10 @@ func TestFleetIsHeldToTheFormOfHardwareIDs(t *testing.T) {
 		{simulate.Fleet{Devices: simulate.MaxDevices + 1, FirstHardwareID: "dev:1"}, "1 to 1000000"},
 	} {
 		err := test.fleet.Validate()
-		if test.wrong == "" {
+		if test.want == "" {
 			require.NoError(t, err)
 		} else {
-			require.ErrorContains(t, err, test.wrong)
+			require.ErrorContains(t, err, test.want)
 		}
 	}
 	require.Equal(t, "dev:0010", simulate.Fleet{FirstHardwareID: "dev:0008"}.HardwareID(2))

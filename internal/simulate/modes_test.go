@@ -11,7 +11,7 @@ import (
 	"roomsensor/internal/simulate"
 )
 
-func TestModesThatLoseNothing(t *testing.T) {
+func TestModesSendEverything(t *testing.T) {
 	t.Parallel()
 	want := distinct(readings(plan(simulate.Backfill, 9, 4)))
 	for _, mode := range []simulate.Mode{simulate.Burst, simulate.Duplicate, simulate.WeakSignal} {
@@ -21,7 +21,7 @@ func TestModesThatLoseNothing(t *testing.T) {
 	}
 }
 
-func TestBurstComesAllAtOnceInEveryOrder(t *testing.T) {
+func TestBurst(t *testing.T) {
 	t.Parallel()
 	p := plan(simulate.Burst, 3, 3)
 	byUnit := map[string][]time.Time{}
@@ -38,7 +38,7 @@ func TestBurstComesAllAtOnceInEveryOrder(t *testing.T) {
 	require.False(t, slices.IsSortedFunc(mixed, time.Time.Compare))
 }
 
-func TestClockSkewIsWrongInFiveWays(t *testing.T) {
+func TestClockSkew(t *testing.T) {
 	t.Parallel()
 	right, wrong := plan(simulate.Backfill, 5, 2), plan(simulate.ClockSkew, 5, 2)
 	for i := range right.Devices {
@@ -63,7 +63,7 @@ func TestClockSkewIsWrongInFiveWays(t *testing.T) {
 	}
 }
 
-// skewOf is how far off a device's clock may be after two days.
+// skewOf returns the range of the clock error of a device within two days.
 func skewOf(i int) (least, most time.Duration) {
 	const drift = 40 * time.Second
 	switch i {
@@ -77,7 +77,7 @@ func skewOf(i int) (least, most time.Duration) {
 	return time.Hour - drift, 12*time.Hour + drift
 }
 
-func TestMissingMetricLacksSome(t *testing.T) {
+func TestMissingMetric(t *testing.T) {
 	t.Parallel()
 	p := plan(simulate.MissingMetric, 2, 10)
 	whole := distinct(readings(plan(simulate.Backfill, 2, 10)))
@@ -96,13 +96,13 @@ func TestMissingMetricLacksSome(t *testing.T) {
 			}
 		}
 	}
-	require.Len(t, whole, total, "a reading is never left out")
+	require.Len(t, whole, total, "no reading is omitted")
 	require.InDelta(t, 0.01, float64(empty)/float64(total), 0.006)
 	require.Zero(t, present[p.HardwareID(0)][roomsensor.CO2], "device 0 has no CO2 sensor")
 	require.InDelta(t, 0.89*float64(total)/2, present[p.HardwareID(1)][roomsensor.CO2], 0.03*float64(total))
 }
 
-func TestWeakSignalIsLateAndPoor(t *testing.T) {
+func TestWeakSignal(t *testing.T) {
 	t.Parallel()
 	var late time.Duration
 	unknown := 0

@@ -16,12 +16,12 @@ import (
 	"roomsensor/internal/upload"
 )
 
-// history lists the modes that send a window of the past.
-var history = simulate.Modes[1:]
+// historyModes lists the modes that send a window of the past.
+var historyModes = simulate.Modes[1:]
 
-// Same seed, same bytes, on any day: a changed hash is a changed generator,
-// which every user of a seed will notice.
-func TestSameSeedSameBytes(t *testing.T) {
+// The same seed gives the same bytes on any day. A changed hash means a changed generator, which affects all users of a
+// seed.
+func TestUploadsGolden(t *testing.T) {
 	t.Parallel()
 	golden := map[simulate.Mode]string{
 		simulate.Backfill:      "23bba27858272c2c",
@@ -31,15 +31,15 @@ func TestSameSeedSameBytes(t *testing.T) {
 		simulate.MissingMetric: "63f65914748889d7",
 		simulate.WeakSignal:    "9c974a607ce1a706",
 	}
-	require.Len(t, golden, len(history))
-	for _, mode := range history {
+	require.Len(t, golden, len(historyModes))
+	for _, mode := range historyModes {
 		sum := sha256.Sum256(lines(plan(mode, 5, 2)))
 		require.Equal(t, golden[mode], hex.EncodeToString(sum[:8]), "%s", mode)
 	}
 }
 
-// What is printed reads back as what was measured.
-func TestUploadsPrintWhatWasMeasured(t *testing.T) {
+// The JSON of an upload contains the measurements.
+func TestUploadAppendJSON(t *testing.T) {
 	t.Parallel()
 	for _, u := range uploads(plan(simulate.MissingMetric, 3, 1)) {
 		var printed struct {
@@ -51,8 +51,8 @@ func TestUploadsPrintWhatWasMeasured(t *testing.T) {
 			require.Equal(t, roomsensor.FormatTime(u.Readings[i].MeasuredAt), reading["measured_at"])
 			for _, m := range roomsensor.Metrics {
 				x, ok := u.Readings[i].Values.Get(m)
-				cell, there := reading[m.String()]
-				require.Equal(t, !u.LeaveOut || ok, there)
+				cell, present := reading[m.String()]
+				require.Equal(t, !u.LeaveOut || ok, present)
 				if ok {
 					require.Equal(t, x, float32(cell.(float64)))
 				} else {
@@ -63,7 +63,7 @@ func TestUploadsPrintWhatWasMeasured(t *testing.T) {
 	}
 }
 
-func TestBackfillSendsEverythingInOrder(t *testing.T) {
+func TestBackfill(t *testing.T) {
 	t.Parallel()
 	p := plan(simulate.Backfill, 4, 3)
 	byUnit := map[string][]roomsensor.Measurement{}
@@ -78,8 +78,8 @@ func TestBackfillSendsEverythingInOrder(t *testing.T) {
 	require.Equal(t, 4*3*288, p.Measurements())
 }
 
-// The window is cut to whole buckets, so that nothing is of the future.
-func TestPlanEndsWithTheLastWholeBucket(t *testing.T) {
+// The window is truncated to whole buckets, so that no reading is in the future.
+func TestPlanWindow(t *testing.T) {
 	t.Parallel()
 	p := plan(simulate.Backfill, 3, 1)
 	p.Until = midnight.Add(7 * time.Minute)
@@ -90,8 +90,8 @@ func TestPlanEndsWithTheLastWholeBucket(t *testing.T) {
 	require.Empty(t, readings(p))
 }
 
-// What a device sends after a time offline is all of it, whatever the window.
-func TestDeviceUploadsHoldTheWholeWindow(t *testing.T) {
+// After an outage, a device sends all its measurements in the window.
+func TestDeviceUploads(t *testing.T) {
 	t.Parallel()
 	device := fleet(3).Device(1)
 	rapid.Check(t, func(t *rapid.T) {
@@ -107,11 +107,10 @@ func TestDeviceUploadsHoldTheWholeWindow(t *testing.T) {
 	})
 }
 
-// The parser of the service finds nothing to complain of (decision 41), but
-// for clocks that are far ahead.
-func TestUploadsAreTaken(t *testing.T) {
+// The service accepts all uploads (decision 41), except readings of clocks that are far ahead.
+func TestUploadsValid(t *testing.T) {
 	t.Parallel()
-	for _, mode := range history {
+	for _, mode := range historyModes {
 		p := plan(mode, 4, 2)
 		for u := range p.Uploads() {
 			line := u.AppendJSON(nil)
@@ -135,10 +134,10 @@ func TestUploadsAreTaken(t *testing.T) {
 	}
 }
 
-// A consumer may stop at any upload.
-func TestUploadsCanBeLeft(t *testing.T) {
+// A consumer can stop at any upload.
+func TestUploadsStop(t *testing.T) {
 	t.Parallel()
-	for _, mode := range history {
+	for _, mode := range historyModes {
 		for most := range 12 {
 			n := 0
 			for range plan(mode, 2, 3).Uploads() {

@@ -9,32 +9,32 @@ import (
 	"roomsensor/internal/roomsensor"
 )
 
-// unit is one physical sensor: a bias, a noise and a resolution of its own.
+// unit is one physical sensor with its own bias, noise and resolution.
 type unit struct {
 	seed    uint64
-	phase   time.Duration // into each bucket at which it measures
+	phase   time.Duration // offset in each bucket at which it measures
 	bias    [roomsensor.MetricCount]float64
-	steps   [roomsensor.MetricCount]float64 // steps of resolution in one unit of the metric
-	lacks   uint8                           // valid_mask of the metrics it has no sensor for
-	rssi    float64                         // dBm, on an ordinary day
-	rollout time.Duration                   // how long new firmware takes to reach it
+	steps   [roomsensor.MetricCount]float64 // resolution: steps per unit of the metric
+	lacks   uint8                           // bit mask of the metrics without a sensor
+	rssi    float64                         // dBm, on average
+	rollout time.Duration                   // delay of firmware updates
 }
 
-// The deviation of the noise of each metric, and of the bias between units.
-// Light is relative: 0.04 is 4 percent.
+// The standard deviation of the noise of each metric, and of the bias of units. Those of light are relative: 0.04 is 4
+// percent.
 var (
 	noiseOf = [roomsensor.MetricCount]float64{6, 0.06, 0.35, 0.04, 1.1}
 	biasOf  = [roomsensor.MetricCount]float64{14, 0.18, 1.3, 0.05, 0.6}
 )
 
-// The resolutions of the two models on the market.
+// models are the resolutions of the two models.
 var models = [2][roomsensor.MetricCount]float64{{1, 10, 10, 1, 10}, {1, 100, 100, 10, 10}}
 
 func newUnit(seed uint64, hardwareID string) unit {
 	name := fnv.New64a()
-	_, _ = name.Write([]byte(hardwareID)) // A hash takes everything.
+	_, _ = name.Write([]byte(hardwareID)) // A hash never fails.
 	u := unit{seed: mix(seed ^ name.Sum64())}
-	d := newDice(u.seed, streamUnit)
+	d := newRNG(u.seed, streamUnit)
 	u.phase = time.Duration(4+d.IntN(290)) * time.Second
 	for m := range u.bias {
 		u.bias[m] = d.around(0, biasOf[m])
@@ -51,14 +51,14 @@ func newUnit(seed uint64, hardwareID string) unit {
 	return u
 }
 
-// fault is a sensor that does not answer for some slots.
+// fault is a sensor that fails for some slots.
 type fault struct {
 	metric roomsensor.Metric
 	left   int
 }
 
-// read measures the room as this unit sees it.
-func (u *unit) read(a *air, f *fault, d *dice) roomsensor.Values {
+// read returns what this unit measures in the room.
+func (u *unit) read(a *air, f *fault, d *rng) roomsensor.Values {
 	truth := [roomsensor.MetricCount]float64{
 		roomsensor.CO2: a.co2, roomsensor.Temp: a.temp, roomsensor.Humidity: a.humidity(),
 		roomsensor.Lux: a.lux, roomsensor.Sound: a.sound,
@@ -81,8 +81,8 @@ func (u *unit) read(a *air, f *fault, d *dice) roomsensor.Values {
 	return values
 }
 
-// step lets a fault end or begin.
-func (f *fault) step(d *dice) {
+// step ends or begins a fault.
+func (f *fault) step(d *rng) {
 	if f.left > 0 {
 		f.left--
 		return
@@ -92,11 +92,10 @@ func (f *fault) step(d *dice) {
 	}
 }
 
-// firmwareFrom is when firmware 2.0.0 came out; another minor version follows
-// every eight weeks.
+// firmwareFrom is the release date of firmware 2.0.0. A minor version follows every eight weeks.
 var firmwareFrom = time.Date(2024, time.January, 8, 9, 0, 0, 0, time.UTC)
 
-// firmware is the version that the unit runs at an instant.
+// firmware returns the firmware version at a time.
 func (u *unit) firmware(at time.Time) string {
 	releases := at.Add(-u.rollout).Sub(firmwareFrom) / (8 * 7 * 24 * time.Hour)
 	if releases < 0 {

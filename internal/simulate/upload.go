@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"iter"
 	"strconv"
 	"time"
 
@@ -13,24 +14,23 @@ type Signal struct {
 	Bars int // 0 to 5
 }
 
-// signalOf counts the bars of a signal strength in dBm.
+// signalOf returns a signal with the bars for a strength in dBm.
 func signalOf(rssi int) Signal {
 	return Signal{RSSI: rssi, Bars: max(0, min(5, (rssi+120)/10))}
 }
 
-// Upload is what a device sends at once.
+// Upload is one upload of a device.
 type Upload struct {
 	HardwareID string
 	SentAt     time.Time
 	Firmware   string
-	Signal     *Signal // nil: the upload does not say
+	Signal     *Signal // nil: not part of the upload
 	Readings   []roomsensor.Measurement
-	// LeaveOut leaves missing metrics out of the JSON; else they are null.
+	// LeaveOut omits missing metrics from the JSON; otherwise they are null.
 	LeaveOut bool
 }
 
-// AppendJSON appends the upload in the wire format, on one line without its
-// end.
+// AppendJSON appends the upload in the wire format, on one line without a newline.
 func (u *Upload) AppendJSON(dst []byte) []byte {
 	dst = append(dst, `{"hardware_id":"`...)
 	dst = append(dst, u.HardwareID...)
@@ -75,4 +75,62 @@ func (u *Upload) appendReading(dst []byte, r *roomsensor.Measurement) []byte {
 		}
 	}
 	return append(dst, '}')
+}
+
+// LiveUploads yields the uploads of devices from a time on, without an end: each device sends its newest measurement
+// once per interval, and the devices are spread evenly over the interval. SentAt is when an upload is due. An upload is
+// valid until the next one. A device that measured nothing for two buckets sends nothing.
+func LiveUploads(devices []*Device, from time.Time, every time.Duration) iter.Seq[*Upload] {
+	return func(yield func(*Upload) bool) {
+		liveDevices := make([]*liveDevice, len(devices))
+		for i, d := range devices {
+			liveDevices[i] = newLiveDevice(d, from)
+		}
+		for round := from; ; round = round.Add(every) {
+			for i, l := range liveDevices {
+				now := round.Add(every * time.Duration(i) / time.Duration(len(liveDevices)))
+				if l.prepare(now) && !yield(&l.upload) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// liveDevice is a device with its newest measurement and the next one.
+type liveDevice struct {
+	sampler      *sampler
+	rng          *rng
+	newest, next roomsensor.Measurement
+	upload       Upload
+	signal       Signal
+}
+
+func newLiveDevice(d *Device, from time.Time) *liveDevice {
+	l := &liveDevice{
+		sampler: newSampler(d, from.Add(-2*roomsensor.BucketLength)),
+		rng:     newRNG(d.seed, streamDelivery, uint64(from.Unix())), //nolint:gosec // A seed may wrap.
+	}
+	l.next = l.sampler.measure()
+	return l
+}
+
+// prepare prepares the upload at a time. It returns false if there is nothing to send.
+func (l *liveDevice) prepare(now time.Time) bool {
+	for !l.next.MeasuredAt.After(now) {
+		l.newest, l.next = l.next, l.sampler.measure()
+	}
+	if now.Sub(l.newest.MeasuredAt) > 2*roomsensor.BucketLength {
+		return false
+	}
+	unit := &l.sampler.device.unit
+	l.signal = signalOf(int(l.rng.around(unit.rssi, 3)))
+	l.upload = Upload{
+		HardwareID: l.sampler.device.HardwareID,
+		SentAt:     now.Truncate(time.Millisecond),
+		Firmware:   unit.firmware(now),
+		Signal:     &l.signal,
+		Readings:   append(l.upload.Readings[:0], l.newest),
+	}
+	return true
 }

@@ -3,21 +3,20 @@ package store
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"roomsensor/db"
 	"roomsensor/internal/roomsensor"
 )
 
-// Devices lists a page of a team's devices.
+// Devices reads a page of a team's devices.
 func (s *Store) Devices(ctx context.Context, teamID uuid.UUID, q roomsensor.DeviceQuery) ([]roomsensor.Device, error) {
-	filter, ok := metadataFilter(q.Metadata)
-	if !ok {
-		return []roomsensor.Device{}, nil
-	}
-	devices, err := s.devices(ctx, s.pool, teamID, q, filter)
+	devices, err := s.devices(ctx, s.pool, teamID, q)
 	if err != nil {
 		return nil, fmt.Errorf("listing devices: %w", translate(err))
 	}
@@ -25,21 +24,37 @@ func (s *Store) Devices(ctx context.Context, teamID uuid.UUID, q roomsensor.Devi
 }
 
 func (s *Store) devices(
-	ctx context.Context, conn db.DBTX, teamID uuid.UUID, q roomsensor.DeviceQuery, filter []byte,
+	ctx context.Context, conn db.DBTX, teamID uuid.UUID, q roomsensor.DeviceQuery,
 ) ([]roomsensor.Device, error) {
+	filter, ok := metadataFilter(q.Metadata)
+	if !ok {
+		return []roomsensor.Device{}, nil
+	}
 	rows, err := s.queries.DeviceList(ctx, conn, db.DeviceListParams{
 		TeamID: teamID, Metadata: filter, After: q.After, Most: int64(q.Limit),
 	})
 	if err != nil {
 		return nil, err
 	}
-	return convertAll(rows, func(row *db.DeviceListRow) (roomsensor.Device, error) {
-		get := db.DeviceGetRow(*row)
-		return device(&get)
-	})
+	return tryConvert(rows, device)
 }
 
-// Device finds a device of a team.
+// metadataFilter returns the tags as a JSON object. ok is false if no device can match, because the database cannot
+// store such a tag.
+func metadataFilter(tags map[string]string) (filter []byte, ok bool) {
+	for key, value := range tags {
+		if !roomsensor.IsPlain(key) || !roomsensor.IsPlain(value) {
+			return nil, false
+		}
+	}
+	if len(tags) == 0 {
+		return []byte("{}"), true
+	}
+	filter, err := json.Marshal(tags)
+	return filter, err == nil
+}
+
+// Device returns a device of a team.
 func (s *Store) Device(ctx context.Context, teamID, deviceID uuid.UUID) (roomsensor.Device, error) {
 	return s.device(ctx, s.pool, teamID, deviceID)
 }
@@ -52,19 +67,19 @@ func (s *Store) device(ctx context.Context, conn db.DBTX, teamID, deviceID uuid.
 	return device(&row)
 }
 
-// DeviceNames lists every device of a team by id: the names of an export's
-// columns depend on all of them (decision 29).
+// DeviceNames lists all devices of a team by id. The column names of an export depend on all of them (decision 29).
 func (s *Store) DeviceNames(ctx context.Context, teamID uuid.UUID) ([]roomsensor.NamedDevice, error) {
 	rows, err := s.queries.DeviceNameList(ctx, s.pool, teamID)
 	if err != nil {
 		return nil, fmt.Errorf("listing device names: %w", translate(err))
 	}
-	return mapped(rows, func(row *db.DeviceNameListRow) roomsensor.NamedDevice {
+	return convert(rows, func(row *db.DeviceNameListRow) roomsensor.NamedDevice {
 		return roomsensor.NamedDevice{ID: row.ID, DisplayName: row.DisplayName}
 	}), nil
 }
 
-func device(row *db.DeviceGetRow) (roomsensor.Device, error) {
+// device converts a row of device_details.
+func device(row *db.DeviceDetail) (roomsensor.Device, error) {
 	d := roomsensor.Device{
 		ID: row.ID, HardwareID: row.HardwareID, DisplayName: row.DisplayName,
 		FirmwareVersion: row.FirmwareVersion, LastSeenAt: row.LastSeenAt,
@@ -82,28 +97,177 @@ func device(row *db.DeviceGetRow) (roomsensor.Device, error) {
 	return d, nil
 }
 
-// metadataFilter is the filter as a JSON object. ok is false where nothing can
-// match, as no tag holds what the database cannot store.
-func metadataFilter(tags map[string]string) (filter []byte, ok bool) {
-	for key, value := range tags {
-		if !roomsensor.IsPlain(key) || !roomsensor.IsPlain(value) {
-			return nil, false
-		}
-	}
-	if len(tags) == 0 {
-		return []byte("{}"), true
-	}
-	filter, err := json.Marshal(tags)
-	return filter, err == nil
+// DeviceUpdater applies a patch to a device of a team and returns the changed device. It is an alias of the interface
+// that package api declares under the same name, because the two packages do not import each other.
+type DeviceUpdater = interface {
+	UpdateDevice(
+		ctx context.Context, teamID, deviceID uuid.UUID, patch roomsensor.DevicePatch,
+	) (roomsensor.Device, error)
 }
 
-func convertAll[Row, T any](rows []Row, convert func(*Row) (T, error)) ([]T, error) {
-	list := make([]T, len(rows))
-	for i := range rows {
-		var err error
-		if list[i], err = convert(&rows[i]); err != nil {
-			return nil, err
+// deviceUpdater is a DeviceUpdater on a pool or in a transaction.
+type deviceUpdater struct {
+	store *Store
+	conn  db.DBTX
+}
+
+// UpdateDevice applies a patch to a device of a team and returns the changed device. Errors are ErrNotFound, and
+// validation_failed if the device would have more than MaxMetadataKeys tags.
+func (s *Store) UpdateDevice(
+	ctx context.Context, teamID, deviceID uuid.UUID, patch roomsensor.DevicePatch,
+) (roomsensor.Device, error) {
+	return deviceUpdater{s, s.pool}.UpdateDevice(ctx, teamID, deviceID, patch)
+}
+
+func (u deviceUpdater) UpdateDevice(
+	ctx context.Context, teamID, deviceID uuid.UUID, patch roomsensor.DevicePatch,
+) (roomsensor.Device, error) {
+	changed, err := u.applyPatch(ctx, teamID, deviceID, patch)
+	if err != nil {
+		return roomsensor.Device{}, fmt.Errorf("changing a device: %w", translate(err))
+	}
+	return changed, nil
+}
+
+// applyPatch changes a device in one statement, so that concurrent patches are all applied. If the statement changed
+// nothing, it finds out why. The second time that it finds no reason, it returns ErrNotFound.
+func (u deviceUpdater) applyPatch(
+	ctx context.Context, teamID, deviceID uuid.UUID, patch roomsensor.DevicePatch,
+) (roomsensor.Device, error) {
+	params, err := updateParams(teamID, deviceID, patch)
+	if err != nil {
+		return roomsensor.Device{}, err
+	}
+	for range 2 {
+		row, err := u.store.queries.DeviceUpdate(ctx, u.conn, params)
+		if err == nil {
+			return device(new(db.DeviceDetail(row)))
+		}
+		if !errors.Is(err, pgx.ErrNoRows) {
+			return roomsensor.Device{}, err
+		}
+		before, err := u.store.device(ctx, u.conn, teamID, deviceID)
+		if err != nil {
+			return roomsensor.Device{}, err
+		}
+		if n := len(patch.Metadata.Apply(before.Metadata)); n > roomsensor.MaxMetadataKeys {
+			return roomsensor.Device{}, roomsensor.Invalid("metadata", fmt.Sprintf(
+				"metadata would have %d keys; at most %d are allowed. Remove some by sending them as null.",
+				n, roomsensor.MaxMetadataKeys))
+		}
+		// Try again: another request removed tags between the two statements.
+	}
+	return roomsensor.Device{}, roomsensor.ErrNotFound
+}
+
+func updateParams(teamID, deviceID uuid.UUID, patch roomsensor.DevicePatch) (db.DeviceUpdateParams, error) {
+	removed, set := []string{}, map[string]string{}
+	for key, value := range patch.Metadata.Values {
+		if value == nil {
+			removed = append(removed, key)
+		} else {
+			set[key] = *value
 		}
 	}
-	return list, nil
+	tags, err := json.Marshal(set)
+	if err != nil {
+		return db.DeviceUpdateParams{}, fmt.Errorf("encoding metadata: %w", err)
+	}
+	return db.DeviceUpdateParams{
+		TeamID: teamID, DeviceID: deviceID,
+		SetDisplayName: patch.SetDisplayName, NewName: patch.DisplayName,
+		Clear: patch.Metadata.Clear, Tags: tags, RemovedTags: removed,
+		ChangeTags: len(patch.Metadata.Values) > 0, MostTags: roomsensor.MaxMetadataKeys,
+	}, nil
+}
+
+// NewDevice is a device to be created.
+type NewDevice struct {
+	TeamID      uuid.UUID
+	HardwareID  string
+	DisplayName *string
+	Metadata    map[string]string
+	// InstalledAt is when the unit was installed. nil means the default: unbounded for a unit that was never installed
+	// before, so that readings it has buffered are stored, and otherwise now.
+	InstalledAt *time.Time
+}
+
+// OwnedDevice is a device with its team.
+type OwnedDevice struct {
+	roomsensor.Device
+	TeamID uuid.UUID
+}
+
+// CreateDevice creates a device with a hardware unit. It returns a HardwareConflictError if the unit is installed
+// elsewhere.
+func (s *Store) CreateDevice(ctx context.Context, d NewDevice, now time.Time) (created OwnedDevice, err error) {
+	metadata := []byte("{}")
+	if len(d.Metadata) > 0 {
+		if metadata, err = json.Marshal(d.Metadata); err != nil {
+			return created, fmt.Errorf("encoding metadata: %w", err)
+		}
+	}
+	err = s.inTx(ctx, "creating a device", func(tx pgx.Tx) error {
+		from, err := s.installationTime(ctx, tx, d, now)
+		if err != nil {
+			return err
+		}
+		id, err := s.queries.DeviceInsert(ctx, tx, db.DeviceInsertParams{
+			TeamID: d.TeamID, HardwareID: d.HardwareID, DisplayName: d.DisplayName, Metadata: metadata,
+		})
+		if err != nil {
+			return translateInsert(err, "inserting a device", d.TeamID)
+		}
+		if err := s.installHardware(ctx, tx, id, d.HardwareID, from); err != nil {
+			return err
+		}
+		created, err = s.ownedDevice(ctx, tx, id)
+		return err
+	})
+	return created, err
+}
+
+func (s *Store) installationTime(ctx context.Context, tx pgx.Tx, d NewDevice, now time.Time) (*time.Time, error) {
+	if d.InstalledAt != nil {
+		return d.InstalledAt, nil
+	}
+	known, err := s.queries.HardwareExists(ctx, tx, d.HardwareID)
+	if err != nil || !known {
+		return nil, err
+	}
+	return &now, nil
+}
+
+// TeamDevices lists all devices of a team by id.
+func (s *Store) TeamDevices(ctx context.Context, teamID uuid.UUID) ([]OwnedDevice, error) {
+	if _, err := s.Team(ctx, teamID); err != nil {
+		return nil, err
+	}
+	rows, err := s.queries.DeviceListByTeam(ctx, s.pool, teamID)
+	if err != nil {
+		return nil, fmt.Errorf("listing devices: %w", translate(err))
+	}
+	return tryConvert(rows, ownedDevice)
+}
+
+// ownedDevice returns a device of any team.
+func (s *Store) ownedDevice(ctx context.Context, conn db.DBTX, deviceID uuid.UUID) (OwnedDevice, error) {
+	row, err := s.queries.DeviceGetByID(ctx, conn, deviceID)
+	if err != nil {
+		return OwnedDevice{}, translateByID(err, "reading a device", roomsensor.KindDevice, deviceID.String())
+	}
+	return ownedDevice(&row)
+}
+
+func ownedDevice(row *db.DeviceDetail) (OwnedDevice, error) {
+	d, err := device(row)
+	return OwnedDevice{Device: d, TeamID: row.TeamID}, err
+}
+
+// lockDevice locks a device of any team until the transaction ends.
+func (s *Store) lockDevice(ctx context.Context, tx pgx.Tx, deviceID uuid.UUID) error {
+	if _, err := s.queries.DeviceLockByID(ctx, tx, deviceID); err != nil {
+		return translateByID(err, "locking a device", roomsensor.KindDevice, deviceID.String())
+	}
+	return nil
 }

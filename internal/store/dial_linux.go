@@ -7,17 +7,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// limitSilence ends a connection whose other end does not confirm what was sent.
+// limitSilence sets TCP_USER_TIMEOUT, which closes a connection whose peer does not confirm sent data within
+// maxSilence.
 func limitSilence(network, _ string, conn syscall.RawConn) error {
 	if !strings.HasPrefix(network, "tcp") {
-		return nil // A socket of this machine.
+		return nil // A Unix socket.
 	}
-	var refused error
+	var optErr error
 	err := conn.Control(func(fd uintptr) {
-		refused = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(mostSilence.Milliseconds()))
+		optErr = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(maxSilence.Milliseconds()))
 	})
 	if err != nil {
-		return err //nolint:wrapcheck // Of the connection that is about to be made; the driver names it.
+		return err //nolint:wrapcheck // The driver wraps it.
 	}
-	return refused //nolint:wrapcheck // Likewise.
+	return optErr //nolint:wrapcheck // The driver wraps it.
 }

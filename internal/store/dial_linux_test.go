@@ -8,18 +8,18 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"roomsensor/internal/dbtest"
+	"roomsensor/test/dbtest"
 )
 
-// TestConnectionsNoticeAServerThatIsCutOff reads what the system was told of the connections of a pool. That it does as
-// it was told shows in the trial of a cluster: no test can cut a server off without its rights.
-func TestConnectionsNoticeAServerThatIsCutOff(t *testing.T) {
+// TestDialerOptions reads the socket options of the connections of both pools. Whether the kernel then detects a server
+// that is disconnected is checked by the cluster trial, because disconnecting one needs privileges.
+func TestDialerOptions(t *testing.T) {
 	t.Parallel()
 	s, err := Open(t.Context(), dbtest.New(t).URL, API)
 	require.NoError(t, err)
 	t.Cleanup(s.Close)
 	for pool, limit := range map[*pgxpool.Pool]int{s.pool: 10_000, s.exports: 0} {
-		option := optionsOf(t, pool)
+		option := socketOptions(t, pool)
 		require.Equal(t, limit, option(unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT))
 		require.Equal(t, 1, option(unix.SOL_SOCKET, unix.SO_KEEPALIVE))
 		require.Equal(t, 4, option(unix.IPPROTO_TCP, unix.TCP_KEEPIDLE))
@@ -28,14 +28,14 @@ func TestConnectionsNoticeAServerThatIsCutOff(t *testing.T) {
 	}
 }
 
-// optionsOf reads what the system keeps of a pool's connection.
-func optionsOf(t *testing.T, pool *pgxpool.Pool) func(level, name int) int {
+// socketOptions returns a function that reads options of a connection of a pool.
+func socketOptions(t *testing.T, pool *pgxpool.Pool) func(level, name int) int {
 	t.Helper()
 	conn, err := pool.Acquire(t.Context())
 	require.NoError(t, err)
 	t.Cleanup(conn.Release)
 	tcp, ok := conn.Conn().PgConn().Conn().(*net.TCPConn)
-	require.True(t, ok, "the tests' server is reached over TCP, without TLS")
+	require.True(t, ok, "tests connect over TCP, without TLS")
 	raw, err := tcp.SyscallConn()
 	require.NoError(t, err)
 	return func(level, name int) (value int) {
@@ -45,8 +45,8 @@ func optionsOf(t *testing.T, pool *pgxpool.Pool) func(level, name int) int {
 	}
 }
 
-// TestSocketsOfTheMachineAreLeftAlone has what PostgreSQL calls a local connection.
-func TestSocketsOfTheMachineAreLeftAlone(t *testing.T) {
+// TestDialerUnixSocket connects to a Unix socket, which has no TCP options.
+func TestDialerUnixSocket(t *testing.T) {
 	t.Parallel()
 	path := t.TempDir() + "/.s.PGSQL.5432"
 	listener, err := net.Listen("unix", path)

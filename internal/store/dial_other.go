@@ -4,5 +4,5 @@ package store
 
 import "syscall"
 
-// limitSilence is left to the system, which has no limit of ours.
+// limitSilence does nothing: TCP_USER_TIMEOUT exists on Linux only.
 func limitSilence(string, string, syscall.RawConn) error { return nil }

@@ -9,42 +9,47 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"roomsensor/internal/roomsensor"
 )
 
-// retryAfter is what a client is told when the database sheds load or is away.
+// retryAfter is the Retry-After of a response while the database is overloaded or unavailable.
 const retryAfter = 2 * time.Second
 
-// The SQLSTATEs that need more than their class to be told apart.
+// The SQLSTATEs and constraints whose meaning does not follow from their class.
 const (
 	stateLockNotAvailable  = "55P03"
+	stateDeadlock          = "40P01"
 	stateQueryCanceled     = "57014"
 	stateTooMuchDecompress = "53400"
 	stateReadOnly          = "25006"
 	stateExclusion         = "23P01"
 	stateForeignKey        = "23503"
 	stateUnique            = "23505"
+
+	constraintUnitInOneDevice  = "device_hardware_one_device"
+	constraintDeviceHasOneUnit = "device_hardware_one_unit"
 )
 
-// passingClasses are the classes of SQLSTATE that say nothing about the request:
-// no connection, serialisation, resources, the operator's intervention.
-var passingClasses = []string{"08", "40", "53", "57", "58"}
+// transientClasses are the classes of SQLSTATE that do not depend on the request: connection, serialization, resources,
+// operator intervention, system.
+var transientClasses = []string{"08", "40", "53", "57", "58"}
 
-// translate maps an error of the driver to the domain, once and here alone. It
-// keeps the cause in the chain, for the log.
+// translate maps an error of the driver to the domain; this is the only place that does. An error that may pass becomes
+// overloaded. The cause stays in the chain, for the log.
 func translate(err error) error {
-	var refused *pgconn.PgError
+	var pgErr *pgconn.PgError
 	var known *roomsensor.Error
 	switch {
 	case err == nil, errors.Is(err, context.Canceled), errors.As(err, &known):
 		return err
 	case errors.Is(err, pgx.ErrNoRows):
 		return roomsensor.ErrNotFound
-	case errors.As(err, &refused):
-		if isPassing(refused.Code) {
+	case errors.As(err, &pgErr):
+		if isTransient(pgErr.Code) {
 			return overloaded(err)
 		}
 		return err
@@ -54,11 +59,11 @@ func translate(err error) error {
 	return err
 }
 
-func isPassing(state string) bool {
+func isTransient(state string) bool {
 	if state == stateLockNotAvailable || state == stateReadOnly {
-		return true // The latter: a primary that was just demoted.
+		return true // A primary that was just demoted is read-only.
 	}
-	for _, class := range passingClasses {
+	for _, class := range transientClasses {
 		if strings.HasPrefix(state, class) {
 			return true
 		}
@@ -66,7 +71,7 @@ func isPassing(state string) bool {
 	return false
 }
 
-// isConnectionError reports whether a question got no answer at all.
+// isConnectionError reports whether the server did not answer at all.
 func isConnectionError(err error) bool {
 	var connect *pgconn.ConnectError
 	var network net.Error
@@ -81,26 +86,43 @@ func overloaded(cause error) error {
 	return fmt.Errorf("%w: %w", answer, cause)
 }
 
-// translateWrite tells a write that failed for good, or for its size, from one
-// to try again (reliability of the worker).
+// translateWrite maps an error of a batch write. It distinguishes ErrNotStorable, a batch with a row that the database
+// permanently refuses, and ErrTooMuch, a batch that is too large, from the errors after which the same batch may
+// succeed.
 func translateWrite(err error) error {
-	if refused, ok := errors.AsType[*pgconn.PgError](err); ok {
+	if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok {
 		switch {
-		case refused.Code == stateUnique:
-			return overloaded(err) // Others were faster each time, see takenTries.
-		case refused.Code == stateTooMuchDecompress, refused.Code == stateQueryCanceled:
+		case pgErr.Code == stateUnique:
+			return overloaded(err) // Another worker stored the same rows first in every attempt, see writeAttempts.
+		case pgErr.Code == stateTooMuchDecompress, pgErr.Code == stateQueryCanceled:
 			return fmt.Errorf("%w: %w", roomsensor.ErrTooMuch, err)
-		case strings.HasPrefix(refused.Code, "22"), strings.HasPrefix(refused.Code, "23"):
+		case strings.HasPrefix(pgErr.Code, "22"), strings.HasPrefix(pgErr.Code, "23"):
 			return fmt.Errorf("%w: %w", roomsensor.ErrNotStorable, err)
 		}
 	}
 	return translate(err)
 }
 
-// violates reports whether an error is of a SQLSTATE, and, where a constraint
-// is named, of that constraint.
+// translateByID maps the error of a query for one row by its id: no row becomes a NotFoundError of that kind and id.
+func translateByID(err error, doing string, kind roomsensor.Kind, id string) error {
+	if errors.Is(err, pgx.ErrNoRows) {
+		return fmt.Errorf("%s: %w", doing, &roomsensor.NotFoundError{Kind: kind, ID: id})
+	}
+	return fmt.Errorf("%s: %w", doing, translate(err))
+}
+
+// translateInsert maps the error of an insert of a row that belongs to a team: a foreign-key violation means that the
+// team does not exist.
+func translateInsert(err error, doing string, teamID uuid.UUID) error {
+	if violates(err, stateForeignKey, "") {
+		return fmt.Errorf("%s: %w", doing, &roomsensor.NotFoundError{Kind: roomsensor.KindTeam, ID: teamID.String()})
+	}
+	return fmt.Errorf("%s: %w", doing, translate(err))
+}
+
+// violates reports whether an error has a SQLSTATE and, if a constraint is given, names that constraint.
 func violates(err error, state, constraint string) bool {
-	var refused *pgconn.PgError
-	return errors.As(err, &refused) && refused.Code == state &&
-		(constraint == "" || refused.ConstraintName == constraint)
+	var pgErr *pgconn.PgError
+	return errors.As(err, &pgErr) && pgErr.Code == state &&
+		(constraint == "" || pgErr.ConstraintName == constraint)
 }

@@ -16,14 +16,23 @@ import (
 )
 
 const (
-	// exportCountTimeout bounds what runs before the first byte.
+	// exportCountTimeout bounds each statement before the first row is sent.
 	exportCountTimeout = "30s"
-	// closeTimeout bounds giving a connection back.
+	// closeTimeout bounds the rollback at the end.
 	closeTimeout = 2 * time.Second
 )
 
-// Export is a counted set of readings that is about to be streamed. Count and
-// rows come from one snapshot (decision 32). It holds a connection until Close.
+// OpenedExport is an export that is ready to be streamed. It is an alias, because the API declares the same type and
+// neither package imports the other.
+type OpenedExport = interface {
+	Rows() int
+	Lines() int
+	Each(ctx context.Context, do func(*roomsensor.ExportRow) error) error
+	Close()
+}
+
+// Export is a set of readings that was counted and is about to be streamed. Count and rows come from one snapshot
+// (decision 32). It holds a connection until Close.
 type Export struct {
 	store  *Store
 	conn   *pgxpool.Conn
@@ -32,19 +41,21 @@ type Export struct {
 	query  roomsensor.ExportQuery
 	rows   int
 	lines  int
-	extent roomsensor.Window // where the rows lie, or the whole window where that is close enough
+	extent roomsensor.Window // contains all rows; the whole window if the rows fill enough of it
 }
 
-// Export counts the readings that a query selects. The error is a
-// TooManyRowsError when they are more than MaxExportRows (decision 30).
-func (s *Store) Export(ctx context.Context, teamID uuid.UUID, q roomsensor.ExportQuery) (*Export, error) {
+// OpenExport counts the readings that a query selects. It returns a TooManyRowsError if there are more than
+// MaxExportRows (decision 30).
+func (s *Store) OpenExport(
+	ctx context.Context, teamID uuid.UUID, q roomsensor.ExportQuery,
+) (OpenedExport, error) {
 	conn, err := s.exports.Acquire(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("getting a connection for an export: %w", translate(err))
+		return nil, fmt.Errorf("acquiring a connection for an export: %w", translate(err))
 	}
 	e := &Export{store: s, conn: conn, teamID: teamID, query: q}
 	if err := e.begin(ctx); err != nil {
-		e.Close() //nolint:contextcheck // It ends also what a cancelled request left.
+		e.Close() //nolint:contextcheck // It must also roll back after ctx was canceled.
 		return nil, fmt.Errorf("counting an export: %w", translate(err))
 	}
 	return e, nil
@@ -52,7 +63,7 @@ func (s *Store) Export(ctx context.Context, teamID uuid.UUID, q roomsensor.Expor
 
 func (e *Export) begin(ctx context.Context) (err error) {
 	if e.tx, err = e.conn.BeginTx(ctx, snapshot); err != nil {
-		return err //nolint:wrapcheck // Export wraps it.
+		return err //nolint:wrapcheck // OpenExport wraps it.
 	}
 	err = e.store.set(ctx, e.tx, "statement_timeout", exportCountTimeout, "plan_cache_mode", "force_custom_plan")
 	if err != nil {
@@ -69,12 +80,11 @@ func (e *Export) begin(ctx context.Context) (err error) {
 	if e.rows > roomsensor.MaxExportRows {
 		return e.tooManyRows(ctx)
 	}
-	// From here on bytes move at the client's pace, and the API's deadline for
-	// progress is what ends a stalled one.
+	// From here on the client sets the pace. The API ends an export that makes no progress.
 	return e.store.set(ctx, e.tx, "statement_timeout", "0", "idle_in_transaction_session_timeout", "0")
 }
 
-// measure counts, and finds the part of the window to cut into slices.
+// measure counts the rows and sets the extent.
 func (e *Export) measure(ctx context.Context) error {
 	if e.query.Lines {
 		return e.countLines(ctx)
@@ -84,10 +94,11 @@ func (e *Export) measure(ctx context.Context) error {
 		return err
 	}
 	e.rows, e.extent = int(rows), e.query.Window
-	if e.rows > roomsensor.MaxExportRows || fills(e.query.Window, len(e.query.Devices), e.rows) {
+	if e.rows > roomsensor.MaxExportRows ||
+		sliceableAsIs(e.query.Window, len(e.query.Devices), e.rows, e.store.sliceRows) {
 		return nil
 	}
-	found, err := e.store.queries.ReadingExtent(ctx, e.tx, db.ReadingExtentParams{
+	found, err := e.store.queries.ReadingGetExtent(ctx, e.tx, db.ReadingGetExtentParams{
 		DeviceIds: e.query.Devices, TeamID: e.teamID, WindowFrom: e.query.Window.From, WindowTo: e.query.Window.To,
 	})
 	if err != nil {
@@ -97,6 +108,7 @@ func (e *Export) measure(ctx context.Context) error {
 	return nil
 }
 
+// countLines counts the rows and the lines of the wide shape, and sets the extent.
 func (e *Export) countLines(ctx context.Context) error {
 	counted, err := e.store.queries.ReadingCountLines(ctx, e.tx, db.ReadingCountLinesParams{
 		DeviceIds: e.query.Devices, TeamID: e.teamID, WindowFrom: e.query.Window.From, WindowTo: e.query.Window.To,
@@ -110,7 +122,7 @@ func (e *Export) countLines(ctx context.Context) error {
 	return nil
 }
 
-// narrow sets the extent to that of the first and the last bucket.
+// narrow sets the extent to the interval from the first to the last bucket.
 func (e *Export) narrow(first, last time.Time) {
 	e.extent = e.query.Window.Intersect(roomsensor.Window{From: first, To: last.Add(roomsensor.BucketLength)})
 }
@@ -121,20 +133,32 @@ func (e *Export) count(ctx context.Context, w roomsensor.Window, most int64) (in
 	})
 }
 
-// tooManyRows counts on, and looks for the longest window from the same start
-// that would fit. Only the grid of buckets matters for its end, so it is
-// bisected, with counts that stop early.
+// tooManyRows returns the error of an export that is too large.
 func (e *Export) tooManyRows(ctx context.Context) error {
-	all, err := e.count(ctx, e.query.Window, roomsensor.ExportCountCap+1)
+	tooMany, err := fitWindow(e.query.Window, func(w roomsensor.Window, most int64) (int64, error) {
+		return e.count(ctx, w, most)
+	})
 	if err != nil {
 		return err
 	}
-	from := e.query.Window.From
-	limit := from.Add(roomsensor.MaxWindow)
-	if e.query.Window.To.Before(limit) {
-		limit = e.query.Window.To
+	return tooMany
+}
+
+// fitWindow counts the rows of a window that is too large, up to ExportCountCap, and finds the longest window with the
+// same start that would fit. It bisects the ends of buckets, with counts that stop at MaxExportRows + 1. count returns
+// the rows of a window and stops at most.
+func fitWindow(
+	w roomsensor.Window, count func(w roomsensor.Window, most int64) (int64, error),
+) (*roomsensor.TooManyRowsError, error) {
+	all, err := count(w, roomsensor.ExportCountCap+1)
+	if err != nil {
+		return nil, err
 	}
-	first := roomsensor.BucketOf(from.Add(roomsensor.BucketLength - time.Microsecond))
+	limit := w.From.Add(roomsensor.MaxWindow)
+	if w.To.Before(limit) {
+		limit = w.To
+	}
+	first := roomsensor.BucketOf(w.From.Add(roomsensor.BucketLength - time.Microsecond))
 	end := func(n int) time.Time {
 		if to := first.Add(time.Duration(n) * roomsensor.BucketLength); to.Before(limit) {
 			return to
@@ -142,68 +166,69 @@ func (e *Export) tooManyRows(ctx context.Context) error {
 		return limit
 	}
 	steps := int(limit.Sub(first)/roomsensor.BucketLength) + 1
-	firstThatDoesNot := sort.Search(steps+1, func(n int) bool {
+	firstTooLong := sort.Search(steps+1, func(n int) bool {
 		if err != nil {
 			return false
 		}
 		var rows int64
-		rows, err = e.count(ctx, roomsensor.Window{From: from, To: end(n)}, roomsensor.MaxExportRows+1)
+		rows, err = count(roomsensor.Window{From: w.From, To: end(n)}, roomsensor.MaxExportRows+1)
 		return rows > roomsensor.MaxExportRows
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	refused := &roomsensor.TooManyRowsError{Rows: int(all)}
-	if until := end(firstThatDoesNot - 1); until.After(from) {
-		refused.FitsUntil = &until
+	tooMany := &roomsensor.TooManyRowsError{Rows: int(all)}
+	if until := end(firstTooLong - 1); until.After(w.From) {
+		tooMany.FitsUntil = &until
 	}
-	return refused
+	return tooMany, nil
 }
 
-// Rows is the number of readings.
+// Rows returns the number of readings.
 func (e *Export) Rows() int { return e.rows }
 
-// Lines is the number of distinct buckets, which are the lines of the wide
-// shape; 0 where the query does not ask for it.
+// Lines returns the number of distinct buckets, which are the lines of the wide shape; 0 if the query does not ask for
+// it.
 func (e *Export) Lines() int { return e.lines }
 
-// Each calls a function for every reading, by bucket_at, then device_id, while
-// further rows arrive. The function may not keep the row. Its error ends the
-// walk and is returned. Memory is that of a slice of the window, see sliceRows.
+// Each calls do for every reading, by bucket_at, then device_id, while further rows arrive. It stops at the first error
+// of do and returns it. do must not keep the row, which is reused. Each needs memory for one slice of the window, see
+// sliceRows.
 func (e *Export) Each(ctx context.Context, do func(*roomsensor.ExportRow) error) error {
-	s := newSlice(e.query.Devices, e.rows)
-	for windows := range slices.Chunk(slicesOf(e.extent, e.rows), e.slicesAhead()) {
-		if err := e.eachOf(ctx, windows, s, do); err != nil {
+	s := newSlice(e.query.Devices, e.rows, e.store.sliceRows)
+	for windows := range slices.Chunk(slicesOf(e.extent, e.rows, e.store.sliceRows), e.slicesAhead()) {
+		if err := e.eachSlice(ctx, windows, s, do); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// askedAhead is how many bytes of questions go before their answers are read.
-// Above what the buffers of the connection hold, the answers would have to be
-// kept until the last question is gone.
-const askedAhead = 128 << 10
+// maxPipelinedBytes bounds the queries that are sent before their results are read. If they exceeded the buffers of the
+// connection, the results would have to be kept in memory until the last query is sent.
+const maxPipelinedBytes = 128 << 10
 
-// slicesAhead is how many slices are asked for at once: the server works on the
-// next one while one is encoded.
+// slicesAhead returns how many slices are queried at once, so that the server works on the next one while one is
+// encoded.
 func (e *Export) slicesAhead() int {
-	const perDevice, perQuestion = 20, 100 // Bytes.
-	return max(1, askedAhead/(perDevice*len(e.query.Devices)+perQuestion))
+	const perDevice, perQuery = 20, 100 // Bytes.
+	return max(1, maxPipelinedBytes/(perDevice*len(e.query.Devices)+perQuery))
 }
 
-func (e *Export) eachOf(
+// eachSlice sends the queries of some slices at once, and calls do for their rows.
+func (e *Export) eachSlice(
 	ctx context.Context, windows []roomsensor.Window, s *slice, do func(*roomsensor.ExportRow) error,
 ) (err error) {
 	var batch pgx.Batch
 	for _, w := range windows {
-		// In the order in which ReadingExport numbers its parameters, see db.ReadingExportParams.
-		batch.Queue(db.ReadingExport, e.query.Devices, e.teamID, w.From, w.To)
+		batch.Queue(db.ReadingExport, positional(db.ReadingExportParams{
+			DeviceIds: e.query.Devices, TeamID: e.teamID, WindowFrom: w.From, WindowTo: w.To,
+		})...)
 	}
 	results := e.tx.SendBatch(ctx, &batch)
 	defer func() {
 		if closed := results.Close(); err == nil && closed != nil {
-			err = fmt.Errorf("ending an export: %w", translate(closed))
+			err = fmt.Errorf("closing an export: %w", translate(closed))
 		}
 	}()
 	for _, w := range windows {
@@ -217,10 +242,9 @@ func (e *Export) eachOf(
 	return nil
 }
 
-// Close gives the connection back. It may be called at any point.
+// Close releases the connection. It may be called at any time.
 func (e *Export) Close() {
-	// The request may be over: what is left is to end the transaction, and a
-	// connection on which that fails is closed by the pool.
+	// The context of the request may have ended. If the rollback fails, the pool closes the connection.
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
 	if e.tx != nil {

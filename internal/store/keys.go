@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
 	"fmt"
 
@@ -12,59 +11,87 @@ import (
 	"roomsensor/internal/roomsensor"
 )
 
-// APIKey finds a key of the API by its public id.
+// APIKey returns an API key by its public id.
 func (s *Store) APIKey(ctx context.Context, keyID string) (roomsensor.Key, error) {
 	row, err := s.queries.APIKeyGet(ctx, s.pool, keyID)
 	if err != nil {
-		return roomsensor.Key{}, fmt.Errorf("reading an API key: %w", translate(err))
+		return roomsensor.Key{}, translateByID(err, "reading an API key", roomsensor.KindAPIKey, keyID)
 	}
 	return apiKey(&row), nil
 }
 
-// CountRequest counts one request of a key, or denies it, together with those
-// that come at the same time (decision 25).
-func (s *Store) CountRequest(ctx context.Context, keyID string) (roomsensor.RateVerdict, error) {
-	verdict, err := s.limiter.hit(ctx, keyID)
-	if err != nil {
-		return roomsensor.RateVerdict{}, fmt.Errorf("counting a request: %w", translate(err))
+// APIKeys lists the API keys of a team, the oldest first.
+func (s *Store) APIKeys(ctx context.Context, teamID uuid.UUID) ([]roomsensor.Key, error) {
+	if _, err := s.Team(ctx, teamID); err != nil {
+		return nil, err
 	}
-	return verdict, nil
+	rows, err := s.queries.APIKeyList(ctx, s.pool, teamID)
+	if err != nil {
+		return nil, fmt.Errorf("listing API keys: %w", translate(err))
+	}
+	return convert(rows, apiKey), nil
 }
 
-// Team finds a team.
-func (s *Store) Team(ctx context.Context, teamID uuid.UUID) (roomsensor.Team, error) {
-	row, err := s.queries.TeamGet(ctx, s.pool, teamID)
+// CreateAPIKey stores an API key, without the secret, which only the caller knows.
+func (s *Store) CreateAPIKey(ctx context.Context, key roomsensor.Key) (roomsensor.Key, error) {
+	row, err := s.queries.APIKeyInsert(ctx, s.pool, db.APIKeyInsertParams{
+		KeyID: key.ID, TeamID: key.TeamID, SecretSha256: key.SecretSHA256[:],
+		Scope: string(key.Scope), Label: key.Label, ExpiresAt: key.ExpiresAt,
+	})
 	if err != nil {
-		return roomsensor.Team{}, fmt.Errorf("reading a team: %w", translate(err))
+		return roomsensor.Key{}, translateInsert(err, "creating an API key", key.TeamID)
 	}
-	return roomsensor.Team{ID: row.ID, Name: row.Name}, nil
+	return apiKey(&row), nil
 }
 
-// IngestKeys lists every credential of the receiver, of all teams.
+// RevokeAPIKey revokes an API key. A second revocation changes nothing.
+func (s *Store) RevokeAPIKey(ctx context.Context, keyID string) (roomsensor.Key, error) {
+	row, err := s.queries.APIKeyRevoke(ctx, s.pool, keyID)
+	if err != nil {
+		return roomsensor.Key{}, translateByID(err, "revoking an API key", roomsensor.KindAPIKey, keyID)
+	}
+	return apiKey(&row), nil
+}
+
+// IngestKeys lists the ingest keys of all teams, for the receiver.
 func (s *Store) IngestKeys(ctx context.Context) ([]roomsensor.Key, error) {
 	rows, err := s.queries.IngestKeyListAll(ctx, s.pool)
 	if err != nil {
-		return nil, fmt.Errorf("reading upload credentials: %w", translate(err))
+		return nil, fmt.Errorf("listing ingest keys: %w", translate(err))
 	}
-	return mapped(rows, ingestKey), nil
+	return convert(rows, ingestKey), nil
 }
 
-const cursorSecretName = "cursor"
+// TeamIngestKeys lists the ingest keys of a team, the oldest first.
+func (s *Store) TeamIngestKeys(ctx context.Context, teamID uuid.UUID) ([]roomsensor.Key, error) {
+	if _, err := s.Team(ctx, teamID); err != nil {
+		return nil, err
+	}
+	rows, err := s.queries.IngestKeyList(ctx, s.pool, teamID)
+	if err != nil {
+		return nil, fmt.Errorf("listing ingest keys: %w", translate(err))
+	}
+	return convert(rows, ingestKey), nil
+}
 
-// CursorSecret is the secret that signs cursors, the same on every replica. The
-// first process that asks makes it.
-func (s *Store) CursorSecret(ctx context.Context) ([]byte, error) {
-	fresh := make([]byte, sha256.Size)
-	_, _ = rand.Read(fresh) // It never fails: the process ends instead.
-	err := s.queries.SecretEnsure(ctx, s.pool, db.SecretEnsureParams{Name: cursorSecretName, Secret: fresh})
+// CreateIngestKey stores an ingest key, without the secret, which only the caller knows.
+func (s *Store) CreateIngestKey(ctx context.Context, key roomsensor.Key) (roomsensor.Key, error) {
+	row, err := s.queries.IngestKeyInsert(ctx, s.pool, db.IngestKeyInsertParams{
+		KeyID: key.ID, TeamID: key.TeamID, SecretSha256: key.SecretSHA256[:], Label: key.Label,
+	})
 	if err != nil {
-		return nil, fmt.Errorf("making the cursor secret: %w", translate(err))
+		return roomsensor.Key{}, translateInsert(err, "creating an ingest key", key.TeamID)
 	}
-	secret, err := s.queries.SecretGet(ctx, s.pool, cursorSecretName)
+	return ingestKey(&row), nil
+}
+
+// RevokeIngestKey revokes an ingest key. A second revocation changes nothing.
+func (s *Store) RevokeIngestKey(ctx context.Context, keyID string) (roomsensor.Key, error) {
+	row, err := s.queries.IngestKeyRevoke(ctx, s.pool, keyID)
 	if err != nil {
-		return nil, fmt.Errorf("reading the cursor secret: %w", translate(err))
+		return roomsensor.Key{}, translateByID(err, "revoking an ingest key", roomsensor.KindIngestKey, keyID)
 	}
-	return secret, nil
+	return ingestKey(&row), nil
 }
 
 func apiKey(row *db.ApiKey) roomsensor.Key {
@@ -80,14 +107,4 @@ func ingestKey(row *db.IngestKey) roomsensor.Key {
 		ID: row.KeyID, TeamID: row.TeamID, SecretSHA256: [sha256.Size]byte(row.SecretSha256),
 		Label: row.Label, CreatedAt: row.CreatedAt, RevokedAt: row.RevokedAt,
 	}
-}
-
-// mapped turns rows into the domain. The result is never nil, so that an empty
-// list prints as one.
-func mapped[Row, T any](rows []Row, convert func(*Row) T) []T {
-	list := make([]T, len(rows))
-	for i := range rows {
-		list[i] = convert(&rows[i])
-	}
-	return list
 }

@@ -2,28 +2,112 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
+	"roomsensor/db"
 	"roomsensor/internal/roomsensor"
 )
 
-// Layout tells how the readings lie on disk. Every migration must be applied.
-func (s *Store) Layout(ctx context.Context) (roomsensor.Layout, error) {
-	row, err := s.queries.ReadingsLayout(ctx, s.pool)
+// Layout is how the readings are stored.
+type Layout struct {
+	Chunks, Bytes int64
+	Columnstore   *Columnstore // nil on the Apache edition
+	Hourly        *Hourly      // nil on the Apache edition
+	DropAfter     time.Duration
+}
+
+// Columnstore is the part of the readings that is stored as columns.
+type Columnstore struct {
+	After       time.Duration // age at which chunks are converted; 0 means never
+	Chunks      int64
+	BytesBefore int64 // size of these chunks as rows
+	Bytes       int64
+}
+
+// Hourly is the state of the continuous aggregate readings_hourly.
+type Hourly struct {
+	MaterializedUntil *time.Time // nil: nothing is materialized yet
+	RefreshedAt       *time.Time // nil: never
+}
+
+// Layout returns how the readings are stored. Every migration must be applied.
+func (s *Store) Layout(ctx context.Context) (Layout, error) {
+	row, err := s.queries.LayoutGet(ctx, s.pool)
 	if err != nil {
-		return roomsensor.Layout{}, fmt.Errorf("reading the layout: %w", translate(err))
+		return Layout{}, fmt.Errorf("reading the layout: %w", translate(err))
 	}
-	layout := roomsensor.Layout{
+	layout := Layout{
 		Chunks: row.Chunks, Bytes: row.Bytes, DropAfter: time.Duration(row.DropAfterSeconds) * time.Second,
 	}
 	if row.ColumnstoreChunks == nil {
 		return layout, nil
 	}
-	layout.Columnstore = &roomsensor.Columnstore{
+	layout.Columnstore = &Columnstore{
 		After: time.Duration(row.ColumnstoreAfterSeconds) * time.Second, Chunks: *row.ColumnstoreChunks,
 		BytesBefore: *row.ColumnstoreBytesBefore, Bytes: *row.ColumnstoreBytes,
 	}
-	layout.Hourly = &roomsensor.Hourly{MaterializedUntil: utc(row.MaterializedUntil), RefreshedAt: utc(row.RefreshedAt)}
+	layout.Hourly = &Hourly{MaterializedUntil: utc(row.MaterializedUntil), RefreshedAt: utc(row.RefreshedAt)}
 	return layout, nil
+}
+
+const (
+	// orderTimeout bounds the rewrite of one chunk. A chunk of two million rows takes 7 s.
+	orderTimeout = "10min"
+	// orderLockTimeout bounds the wait for the lock of a chunk, because requests for old readings queue behind it.
+	orderLockTimeout = "1s"
+)
+
+// Chunk is a part of the table of readings: those of the buckets in Range.
+type Chunk struct {
+	Name  string
+	Range roomsensor.Window
+	Bytes int64
+}
+
+// ChunksToOrder lists the chunks that ended before a time and are not in primary-key order, the newest first.
+func (s *Store) ChunksToOrder(ctx context.Context, endedBefore time.Time) ([]Chunk, error) {
+	rows, err := s.queries.ChunkListUnordered(ctx, s.pool, endedBefore)
+	if err != nil {
+		return nil, fmt.Errorf("listing chunks: %w", translate(err))
+	}
+	return convert(rows, func(row *db.ChunkListUnorderedRow) Chunk {
+		return Chunk{
+			Name: row.Chunk, Range: roomsensor.Window{From: row.RangeStart.UTC(), To: row.RangeEnd.UTC()}, Bytes: row.Bytes,
+		}
+	}), nil
+}
+
+// The reasons why OrderChunk did not rewrite a chunk, although the database works. Other chunks, or a later attempt,
+// may succeed.
+var (
+	ErrRewriteRunning = errors.New("another process is rewriting a chunk")
+	ErrChunkInUse     = errors.New("the chunk is in use")
+	ErrRewriteTooLong = errors.New("the rewrite took too long")
+)
+
+// OrderChunk rewrites a chunk in primary-key order, so that the readings of a device are on few pages. Meanwhile the
+// chunk cannot be read or written. It returns ErrRewriteRunning if another process is rewriting a chunk, ErrChunkInUse
+// if it does not get the lock of the chunk within orderLockTimeout, and ErrRewriteTooLong after orderTimeout.
+func (s *Store) OrderChunk(ctx context.Context, name string) error {
+	err := s.inTx(ctx, "ordering a chunk", func(tx pgx.Tx) error {
+		if err := s.set(ctx, tx, "lock_timeout", orderLockTimeout, "statement_timeout", orderTimeout); err != nil {
+			return err
+		}
+		ordered, err := s.queries.ChunkOrder(ctx, tx, name)
+		if err == nil && !ordered {
+			return ErrRewriteRunning
+		}
+		return err
+	})
+	switch {
+	case violates(err, stateLockNotAvailable, ""), violates(err, stateDeadlock, ""):
+		return fmt.Errorf("%w: %w", ErrChunkInUse, err)
+	case violates(err, stateQueryCanceled, ""):
+		return fmt.Errorf("%w: %w", ErrRewriteTooLong, err)
+	}
+	return err
 }

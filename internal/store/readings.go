@@ -3,35 +3,108 @@ package store
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"roomsensor/db"
 	"roomsensor/internal/roomsensor"
 )
 
-// EachReading calls a function for every reading of a page of a device's, newest
-// bucket first, while further ones arrive. The function may not keep it.
+// EachReading calls do for every reading of a page, the newest bucket first, while further rows arrive. do must not
+// keep the reading, which is reused.
 func (s *Store) EachReading(
 	ctx context.Context, teamID, deviceID uuid.UUID, q roomsensor.ReadingQuery, do func(*roomsensor.Reading),
 ) error {
 	to := q.Window.To
 	if q.Before != nil && q.Before.Before(to) {
-		to = *q.Before // Keyset: the window ends where the page before ended.
+		to = *q.Before // Keyset pagination: the window ends where the previous page ended.
 	}
-	// In the order in which ReadingPage numbers its parameters, see db.ReadingPageParams.
-	rows, err := s.pool.Query(ctx, db.ReadingPage, deviceID, teamID, q.Window.From, to, int64(q.Limit))
+	rows, err := s.pool.Query(ctx, db.ReadingList, positional(db.ReadingListParams{
+		DeviceID: deviceID, TeamID: teamID, WindowFrom: q.Window.From, WindowTo: to, Most: int64(q.Limit),
+	})...)
 	if err != nil {
 		return fmt.Errorf("reading a page: %w", translate(err))
 	}
 	defer rows.Close()
-	var reading roomsensor.Reading // One for all.
+	var reading roomsensor.Reading
 	for rows.Next() {
-		reading = rawReading(rows)
+		reading = decodeReading(rows)
 		do(&reading)
 	}
 	if err := rows.Err(); err != nil {
 		return fmt.Errorf("reading a page: %w", translate(err))
 	}
 	return nil
+}
+
+// recentReadings is how far back the newest reading of a device is searched first, which is one or two chunks. Older
+// readings are searched separately, and only for devices without a recent one, because old chunks are locked while they
+// are rewritten.
+const recentReadings = 7 * 24 * time.Hour
+
+// CurrentDevices reads a page of the live snapshot: devices with their newest reading and the statistics of some whole
+// hours (decision 17).
+func (s *Store) CurrentDevices(
+	ctx context.Context, teamID uuid.UUID, q roomsensor.DeviceQuery, hours roomsensor.Window,
+) (current []roomsensor.CurrentDevice, err error) {
+	err = s.inSnapshot(ctx, "reading the snapshot", func(tx pgx.Tx) error {
+		devices, err := s.devices(ctx, tx, teamID, q)
+		if err != nil {
+			return err
+		}
+		ids := convert(devices, func(d *roomsensor.Device) uuid.UUID { return d.ID })
+		latest, err := s.latest(ctx, tx, teamID, ids, hours.To.Add(-recentReadings))
+		if err != nil {
+			return err
+		}
+		stats, err := s.hourStats(ctx, tx, teamID, ids, hours)
+		if err != nil {
+			return err
+		}
+		current = convert(devices, func(d *roomsensor.Device) roomsensor.CurrentDevice {
+			return roomsensor.CurrentDevice{Device: *d, Latest: latest[d.ID], Last24h: stats[d.ID]}
+		})
+		return nil
+	})
+	return current, err
+}
+
+// latest reads the newest reading of some devices, first since a time and then before it.
+func (s *Store) latest(
+	ctx context.Context, tx pgx.Tx, teamID uuid.UUID, ids []uuid.UUID, recent time.Time,
+) (map[uuid.UUID]*roomsensor.Reading, error) {
+	latest := make(map[uuid.UUID]*roomsensor.Reading, len(ids))
+	for _, window := range []roomsensor.Window{{From: recent, To: roomsensor.Forever}, {To: recent}} {
+		var missing []uuid.UUID
+		for _, id := range ids {
+			if latest[id] == nil {
+				missing = append(missing, id)
+			}
+		}
+		if len(missing) == 0 {
+			break
+		}
+		rows, err := s.queries.ReadingLatestList(ctx, tx, db.ReadingLatestListParams{
+			TeamID: teamID, DeviceIds: missing, WindowFrom: window.From, WindowTo: window.To,
+		})
+		if err != nil {
+			return nil, err
+		}
+		for i := range rows {
+			latest[rows[i].DeviceID] = latestReading(&rows[i])
+		}
+	}
+	return latest, nil
+}
+
+func latestReading(row *db.ReadingLatestListRow) *roomsensor.Reading {
+	r := &roomsensor.Reading{BucketAt: row.BucketAt.UTC(), IngestedAt: row.IngestedAt.UTC()}
+	for m, x := range [roomsensor.MetricCount]*float32{row.Co2Ppm, row.TempC, row.HumidityPct, row.Lux, row.SplDb} {
+		if x != nil {
+			r.Values.Set(roomsensor.Metric(m), *x)
+		}
+	}
+	return r
 }

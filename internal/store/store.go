@@ -1,15 +1,13 @@
-// Package store is the only user of the database: it turns rows into the
-// domain and back, SQLSTATEs into the domain's errors, and holds every
-// transaction. Every method that serves a client takes the team's id.
 package store
 
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
+	"net"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -17,22 +15,21 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"roomsensor/db"
-	"roomsensor/internal/roomsensor"
 )
 
-// Role is what a process does with the database; it decides how long a
-// statement and a lock may take, and how many connections there are.
+// Role is what a process does with the database. It sets the timeouts of statements and locks and the number of
+// connections.
 type Role struct {
 	name             string
 	statementTimeout string
 	lockTimeout      string
 	idleInTx         string
 	maxConns         int32
-	exports          int32 // connections for exports; 0 where none are served
+	exports          int32 // connections for exports; 0 if the process serves none
 }
 
-// The roles. A page that takes 5 s has failed; a batch of a worker may wait
-// for a chunk that is being rewritten.
+// The roles. The API gives up after 5 s, but the worker waits longer, because a chunk may be locked while it is
+// rewritten.
 var (
 	API      = Role{"roomsensor api", "5s", "2s", "10s", 16, 16}
 	Ingest   = Role{"roomsensor ingest", "30s", "5s", "60s", 6, 0}
@@ -42,31 +39,33 @@ var (
 const (
 	connectTimeout = 3 * time.Second
 	pingTimeout    = 300 * time.Millisecond
-	// connLifetime spreads reconnects, so that a promoted standby or a new
-	// address takes over without a burst.
+	// Connections are replaced after this time, so that a new address of the server is picked up; the jitter spreads the
+	// reconnects.
 	connLifetime       = 30 * time.Minute
 	connLifetimeJitter = 5 * time.Minute
 )
 
-// Store serves one role's questions. It is safe for concurrent use.
+// Store reads and writes the database. It is safe for concurrent use.
 type Store struct {
 	pool    *pgxpool.Pool
-	exports *pgxpool.Pool
+	exports *pgxpool.Pool // nil if the role serves no exports
 	queries *db.Queries
-	changes keyedLock
+	changes keyedLock // by idempotency key
 	limiter limiter
+
+	// Tests set smaller values, so that they need less data.
+	sliceRows, minCopyRows int
 }
 
-// Open prepares the pools. It does not connect: an address that does not
-// answer yet is not an error, see Ping.
+// Open creates the pools of a role. It does not connect: a server that does not respond yet is not an error, see Ping.
 func Open(ctx context.Context, databaseURL string, role Role) (*Store, error) {
 	pool, err := openPool(ctx, databaseURL, role, role.maxConns, limitSilence)
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{pool: pool, queries: db.New()}
-	s.limiter.count = func(ctx context.Context, keyIDs []string) ([]db.RateWindowHitsRow, error) {
-		return s.queries.RateWindowHits(ctx, s.pool, keyIDs)
+	s := &Store{pool: pool, queries: db.New(), sliceRows: defaultSliceRows, minCopyRows: defaultMinCopyRows}
+	s.limiter.count = func(ctx context.Context, keyIDs []string) ([]db.RateWindowHitRow, error) {
+		return s.queries.RateWindowHit(ctx, s.pool, keyIDs)
 	}
 	if role.exports > 0 {
 		role.name += " export"
@@ -79,7 +78,7 @@ func Open(ctx context.Context, databaseURL string, role Role) (*Store, error) {
 }
 
 func openPool(
-	ctx context.Context, databaseURL string, role Role, maxConns int32, limit controller,
+	ctx context.Context, databaseURL string, role Role, maxConns int32, control dialControl,
 ) (*pgxpool.Pool, error) {
 	config, err := pgxpool.ParseConfig(databaseURL)
 	if err != nil {
@@ -90,15 +89,15 @@ func openPool(
 	config.MaxConnLifetimeJitter = connLifetimeJitter
 	config.PingTimeout = pingTimeout
 	config.ConnConfig.ConnectTimeout = connectTimeout
-	config.ConnConfig.DialFunc = newDialer(limit).DialContext
-	config.ConnConfig.BuildFrontend = readAhead
+	config.ConnConfig.DialFunc = newDialer(control).DialContext
+	config.ConnConfig.BuildFrontend = newFrontend
 	config.AfterConnect = registerTypes
 	for name, value := range map[string]string{
 		"application_name":                    role.name,
 		"statement_timeout":                   role.statementTimeout,
 		"lock_timeout":                        role.lockTimeout,
 		"idle_in_transaction_session_timeout": role.idleInTx,
-		"synchronous_commit":                  "on", // What is acknowledged must survive a crash.
+		"synchronous_commit":                  "on", // Acknowledged uploads must survive a crash.
 	} {
 		if _, set := config.ConnConfig.RuntimeParams[name]; !set {
 			config.ConnConfig.RuntimeParams[name] = value
@@ -106,20 +105,41 @@ func openPool(
 	}
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
-		return nil, fmt.Errorf("preparing the database pool: %w", err)
+		return nil, fmt.Errorf("creating the database pool: %w", err)
 	}
 	return pool, nil
 }
 
-// answerBuffer is how much of an answer one read takes from the kernel, if it is
-// there: 8 times what pgx asks for, as a page takes 70 KB and an export 17 MB.
-const answerBuffer = 64 << 10
+// maxSilence is how long a server may not confirm what was sent to it before its connection is closed. A machine that
+// failed or was disconnected sends nothing: by default the kernel retries for a quarter of an hour, while transactions
+// wait until their context ends, although a standby was promoted long ago. A slow statement is not affected, because
+// the kernel of the server confirms the packets.
+const maxSilence = 10 * time.Second
 
-func readAhead(r io.Reader, w io.Writer) *pgproto3.Frontend {
-	return pgproto3.NewFrontend(bufio.NewReaderSize(r, answerBuffer), w)
+// dialControl sets options of a socket before it connects; nil sets none.
+type dialControl func(network, address string, conn syscall.RawConn) error
+
+// newDialer returns a dialer whose connections detect such a server: with keep-alives while a response is awaited, and
+// with limitSilence also while sent data is unconfirmed. The connections of exports do without limitSilence. An export
+// sends more queries than the server has buffers for while it waits for a slow client; TCP_USER_TIMEOUT would close
+// such a connection, although the server confirms all the time that its buffers are full. The API has its own deadline
+// for the progress of an export.
+func newDialer(control dialControl) *net.Dialer {
+	const idle, interval, count = 4 * time.Second, 2 * time.Second, 3 // maxSilence in total.
+	return &net.Dialer{
+		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: idle, Interval: interval, Count: count},
+		Control:         control,
+	}
 }
 
-// Close waits for what runs and closes every connection.
+// readBuffer is 8 times the size of the read buffer of pgx, because a page takes 70 KB and an export 17 MB.
+const readBuffer = 64 << 10
+
+func newFrontend(r io.Reader, w io.Writer) *pgproto3.Frontend {
+	return pgproto3.NewFrontend(bufio.NewReaderSize(r, readBuffer), w)
+}
+
+// Close waits for running queries and closes all connections.
 func (s *Store) Close() {
 	s.pool.Close()
 	if s.exports != nil {
@@ -127,45 +147,51 @@ func (s *Store) Close() {
 	}
 }
 
-// Ping reports whether the database answers.
+// Ping returns an error if the database does not respond.
 func (s *Store) Ping(ctx context.Context) error {
 	if err := s.pool.Ping(ctx); err != nil {
-		return fmt.Errorf("reaching the database: %w", translate(err))
+		return fmt.Errorf("connecting to the database: %w", translate(err))
 	}
 	return nil
 }
 
-// Database names the edition and version of TimescaleDB. ErrNotFound says that
-// the database was not migrated.
-func (s *Store) Database(ctx context.Context) (roomsensor.Database, error) {
-	row, err := s.queries.DatabaseInfo(ctx, s.pool)
+// Database is the edition and version of TimescaleDB.
+type Database struct {
+	Edition string // apache or community
+	Version string
+}
+
+// Database returns the edition and version of TimescaleDB, or ErrNotFound if the database was never migrated.
+func (s *Store) Database(ctx context.Context) (Database, error) {
+	row, err := s.queries.DatabaseGet(ctx, s.pool)
 	if err != nil {
-		return roomsensor.Database{}, fmt.Errorf("reading the edition: %w", translate(err))
+		return Database{}, fmt.Errorf("reading the edition: %w", translate(err))
 	}
 	edition := "apache"
 	if row.License == "timescale" {
 		edition = "community"
 	}
-	return roomsensor.Database{Edition: edition, Version: row.Version}, nil
+	return Database{Edition: edition, Version: row.Version}, nil
 }
 
-// inTx runs a function in a transaction of the ordinary isolation level. A
-// refusal is passed on as it is: it is a sentence for the operator.
+// inTx runs a function in a transaction of the default isolation level.
 func (s *Store) inTx(ctx context.Context, doing string, run func(pgx.Tx) error) error {
-	err := pgx.BeginFunc(ctx, s.pool, run)
-	var refusal roomsensor.RefusedError
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &refusal):
-		return refusal
+	if err := pgx.BeginFunc(ctx, s.pool, run); err != nil {
+		return fmt.Errorf("%s: %w", doing, translate(err))
 	}
-	return fmt.Errorf("%s: %w", doing, translate(err))
+	return nil
 }
 
-// inSnapshot runs a function that reads from one snapshot.
+// inSnapshot runs a function that only reads, from one snapshot. It forces custom plans: a generic plan of a query for
+// some devices and hours reads the hours of all devices in all chunks.
 func (s *Store) inSnapshot(ctx context.Context, doing string, run func(pgx.Tx) error) error {
-	if err := pgx.BeginTxFunc(ctx, s.pool, snapshot, run); err != nil {
+	err := pgx.BeginTxFunc(ctx, s.pool, snapshot, func(tx pgx.Tx) error {
+		if err := s.set(ctx, tx, "plan_cache_mode", "force_custom_plan"); err != nil {
+			return err
+		}
+		return run(tx)
+	})
+	if err != nil {
 		return fmt.Errorf("%s: %w", doing, translate(err))
 	}
 	return nil
@@ -173,13 +199,41 @@ func (s *Store) inSnapshot(ctx context.Context, doing string, run func(pgx.Tx) e
 
 var snapshot = pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 
-// set changes parameters of the server for the rest of a transaction.
+// set sets parameters of the server, given as names and values, until the transaction ends.
 func (s *Store) set(ctx context.Context, tx pgx.Tx, pairs ...string) error {
 	for pair := range slices.Chunk(pairs, 2) {
-		err := s.queries.SettingLocal(ctx, tx, db.SettingLocalParams{Name: pair[0], Value: pair[1]})
+		err := s.queries.SettingSet(ctx, tx, db.SettingSetParams{Name: pair[0], Value: pair[1]})
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// convert converts rows to the domain. The result is never nil, so that an empty list becomes [] in JSON.
+func convert[Row, T any](rows []Row, convertRow func(*Row) T) []T {
+	list := make([]T, len(rows))
+	for i := range rows {
+		list[i] = convertRow(&rows[i])
+	}
+	return list
+}
+
+// tryConvert is convert for rows that may be invalid.
+func tryConvert[Row, T any](rows []Row, convertRow func(*Row) (T, error)) ([]T, error) {
+	list := make([]T, len(rows))
+	for i := range rows {
+		var err error
+		if list[i], err = convertRow(&rows[i]); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+func utc(at *time.Time) *time.Time {
+	if at == nil {
+		return nil
+	}
+	return new(at.UTC())
 }

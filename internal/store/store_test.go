@@ -10,14 +10,14 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"roomsensor/internal/dbtest"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/store"
+	"roomsensor/test/dbtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// fixture is a fresh database with one team and one device in it.
+// fixture is a new database with one team and one device, and a store of the role API.
 type fixture struct {
 	*store.Store
 	sql    *pgxpool.Pool // for what only SQL can say
@@ -56,12 +56,21 @@ func (f *fixture) newDevice(t *testing.T, hardwareID string) uuid.UUID {
 	return d.ID
 }
 
+// insertDevice inserts a device with SQL, without an installation, and returns its id.
+func (f *fixture) insertDevice(t *testing.T) uuid.UUID {
+	t.Helper()
+	id := uuid.New()
+	f.exec(t, "INSERT INTO devices (id, team_id, hardware_id) VALUES ($1, $2, 'dev:9')", id, f.team)
+	return id
+}
+
 func (f *fixture) exec(t *testing.T, sql string, args ...any) {
 	t.Helper()
 	_, err := f.sql.Exec(t.Context(), sql, args...)
 	require.NoError(t, err)
 }
 
+// write stores rows in one batch and returns how many changed.
 func (f *fixture) write(t *testing.T, rows ...roomsensor.DeviceMeasurement) int64 {
 	t.Helper()
 	changed, err := f.WriteBatch(t.Context(), roomsensor.Batch{Rows: rows})
@@ -77,7 +86,7 @@ func (f *fixture) readAll(t *testing.T, device uuid.UUID) []roomsensor.Reading {
 	})
 }
 
-// readings reads a page.
+// readings reads a page of readings.
 func (f *fixture) readings(
 	t *testing.T, team, device uuid.UUID, q roomsensor.ReadingQuery,
 ) (page []roomsensor.Reading) {
@@ -87,6 +96,8 @@ func (f *fixture) readings(
 	return page
 }
 
+func valueOf(r roomsensor.Reading, m roomsensor.Metric) (float32, bool) { return r.Values.Get(m) }
+
 func at(text string) time.Time {
 	parsed, ok := roomsensor.ParseTime(text)
 	if !ok {
@@ -95,6 +106,7 @@ func at(text string) time.Time {
 	return parsed
 }
 
+// co2 returns a measurement of one metric.
 func co2(device uuid.UUID, measuredAt string, ppm float32) roomsensor.DeviceMeasurement {
 	m := roomsensor.DeviceMeasurement{DeviceID: device}
 	m.MeasuredAt = at(measuredAt)
@@ -109,33 +121,35 @@ func requireCode(t *testing.T, err error, code roomsensor.Code) {
 	require.Equal(t, code, answer.Code)
 }
 
-func TestDatabaseAwayIsOverloaded(t *testing.T) {
+// TestErrors checks which errors a caller sees when the database is unavailable or the context ends.
+func TestErrors(t *testing.T) {
 	t.Parallel()
-	s := open(t, "postgres://nobody@127.0.0.1:1/none", store.API)
-	_, err := s.Team(t.Context(), uuid.New())
-	requireCode(t, err, roomsensor.CodeOverloaded)
-	require.Error(t, s.Ping(t.Context()))
+	t.Run("an unavailable database is overloaded", func(t *testing.T) {
+		t.Parallel()
+		s := open(t, "postgres://nobody@127.0.0.1:1/none", store.API)
+		_, err := s.Team(t.Context(), uuid.New())
+		requireCode(t, err, roomsensor.CodeOverloaded)
+		require.Error(t, s.Ping(t.Context()))
+	})
+	t.Run("an expired deadline is overloaded", func(t *testing.T) {
+		t.Parallel()
+		f := setup(t)
+		ctx, cancel := context.WithTimeout(t.Context(), -time.Second)
+		defer cancel()
+		_, err := f.Team(ctx, f.team)
+		requireCode(t, err, roomsensor.CodeOverloaded)
+	})
+	t.Run("a canceled request stays canceled", func(t *testing.T) {
+		t.Parallel()
+		f := setup(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err := f.Team(ctx, f.team)
+		require.ErrorIs(t, err, context.Canceled)
+	})
 }
 
-func TestExpiredDeadlineIsOverloaded(t *testing.T) {
-	t.Parallel()
-	f := setup(t)
-	ctx, cancel := context.WithTimeout(t.Context(), -time.Second)
-	defer cancel()
-	_, err := f.Team(ctx, f.team)
-	requireCode(t, err, roomsensor.CodeOverloaded)
-}
-
-func TestCancelledRequestIsNoOverload(t *testing.T) {
-	t.Parallel()
-	f := setup(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	_, err := f.Team(ctx, f.team)
-	require.ErrorIs(t, err, context.Canceled)
-}
-
-func TestEditionIsNamed(t *testing.T) {
+func TestDatabase(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	info, err := f.Database(t.Context())
@@ -148,7 +162,8 @@ func TestEditionIsNamed(t *testing.T) {
 	require.ErrorIs(t, err, roomsensor.ErrNotFound, "a database that was not migrated")
 }
 
-func TestCursorSecretIsMadeOnce(t *testing.T) {
+// TestCursorSecret checks that all replicas get the same secret.
+func TestCursorSecret(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	first, err := f.CursorSecret(t.Context())

@@ -2,22 +2,25 @@ package upload
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
+	"io"
 	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// whiteSpace is what JSON calls so.
+// whiteSpace is the white space of JSON.
 const whiteSpace = " \t\r\n"
 
-// span is a part of the text of an upload.
+// span is a part of the text of an upload, in bytes: [from, to).
 type span struct{ from, to int }
 
 func (s span) of(text []byte) []byte { return text[s.from:s.to] }
 func (s span) missing() bool         { return s.to == 0 }
 
-// document is the outer object of an upload, its fields still in raw text.
+// document is the outer object of an upload, with the positions of its fields.
 type document struct {
 	dec  *jsontext.Decoder
 	text []byte
@@ -27,16 +30,15 @@ type document struct {
 	count                                int  // of its elements
 }
 
-// scan reads a whole text and calls each at every element of the array
-// readings, which must consume it. A text that names a member twice, is not
-// UTF-8 or goes on after its end is no JSON object.
+// scan reads a whole text and calls each for every element of the array readings, which must consume it. A text with a
+// duplicate member, invalid UTF-8 or more text after its end is malformed.
 func scan(text []byte, each func(*document) *malformed) (*document, *malformed) {
 	d := &document{dec: jsontext.NewDecoder(bytes.NewBuffer(slices.Clip(text))), text: text}
 	if bad := d.object(each); bad != nil {
 		return nil, bad
 	}
 	if more := bytes.TrimLeft(text[d.offset():], whiteSpace); len(more) > 0 {
-		return nil, malformedAt("There is more after the end of the JSON object", len(text)-len(more))
+		return nil, malformedAt("There is text after the end of the JSON object", len(text)-len(more))
 	}
 	return d, nil
 }
@@ -65,8 +67,7 @@ func (d *document) object(each func(*document) *malformed) *malformed {
 	})
 }
 
-// members reads an object and calls member after every name; it must consume
-// the value.
+// members reads an object and calls member after every name, which must consume the value.
 func (d *document) members(member func(name []byte) *malformed) *malformed {
 	if bad := d.token(); bad != nil {
 		return bad
@@ -83,7 +84,7 @@ func (d *document) members(member func(name []byte) *malformed) *malformed {
 	return d.token()
 }
 
-// elements reads the array readings; of anything else there is nothing to note.
+// elements reads the array readings. It skips any other value, and readings stays missing.
 func (d *document) elements(each func(*document) *malformed) *malformed {
 	if d.dec.PeekKind() != '[' {
 		return d.skip()
@@ -103,7 +104,7 @@ func (d *document) elements(each func(*document) *malformed) *malformed {
 	return bad
 }
 
-// note remembers where a value stands and passes over it.
+// note stores the position of a value and skips it.
 func (d *document) note(s *span) *malformed {
 	from := d.next()
 	bad := d.skip()
@@ -111,7 +112,7 @@ func (d *document) note(s *span) *malformed {
 	return bad
 }
 
-// next is where the next value begins; what stands before it is punctuation.
+// next returns the position of the next value, after punctuation.
 func (d *document) next() int {
 	at := d.offset()
 	for at < len(d.text) && strings.IndexByte(whiteSpace+",:", d.text[at]) >= 0 {
@@ -122,7 +123,7 @@ func (d *document) next() int {
 
 func (d *document) offset() int { return int(d.dec.InputOffset()) }
 
-// skip, token and value are the tokenizer's, with its errors in words.
+// skip, token and value call the tokenizer and explain its errors.
 
 func (d *document) skip() *malformed { return d.explain(d.dec.SkipValue()) }
 
@@ -131,13 +132,13 @@ func (d *document) token() *malformed {
 	return d.explain(err)
 }
 
-// value reads a value, which stands until the next one is read.
+// value reads a value, which is valid until the next one is read.
 func (d *document) value() ([]byte, *malformed) {
 	raw, err := d.dec.ReadValue()
 	return raw, d.explain(err)
 }
 
-// unit is the hardware_id, and false where it is missing or no text.
+// unit returns the hardware_id, and false where it is missing or not a string.
 func (d *document) unit() (string, bool) {
 	if d.hardwareID.missing() {
 		return "", false
@@ -145,8 +146,7 @@ func (d *document) unit() (string, bool) {
 	return textOf(d.hardwareID.of(d.text))
 }
 
-// unquote reads a JSON string that the tokenizer let pass; the result may
-// share its bytes.
+// unquote reads a JSON string that the tokenizer accepted. The result may share its bytes.
 func unquote(raw []byte) []byte {
 	if bytes.IndexByte(raw, '\\') < 0 {
 		return raw[1 : len(raw)-1]
@@ -155,7 +155,7 @@ func unquote(raw []byte) []byte {
 	return text
 }
 
-// textOf reads a raw value that must be a JSON string.
+// textOf returns the text of a JSON string, and false for any other value.
 func textOf(raw []byte) (string, bool) {
 	if len(raw) == 0 || raw[0] != '"' {
 		return "", false
@@ -163,5 +163,33 @@ func textOf(raw []byte) (string, bool) {
 	return string(unquote(raw)), true
 }
 
-// isNull reports whether a field stands for nothing.
+// isNull reports whether a raw value is null.
 func isNull(raw []byte) bool { return string(raw) == "null" }
+
+// malformed is the reason why a text is not an upload, and its position.
+type malformed struct {
+	text string // a sentence for the sender
+	at   int    // bytes before the error
+}
+
+func malformedAt(what string, at int) *malformed {
+	return &malformed{fmt.Sprintf("%s, at byte %d.", what, at+1), at}
+}
+
+// explain returns an error of the tokenizer as a sentence.
+func (d *document) explain(err error) *malformed {
+	if err == nil {
+		return nil
+	}
+	syntax, ok := errors.AsType[*jsontext.SyntacticError](err)
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return &malformed{"It ends before its JSON object does.", len(d.text)}
+	case !ok: // The tokenizer reached the end before any token.
+		return &malformed{text: "It is empty."}
+	case errors.Is(err, jsontext.ErrDuplicateName):
+		twice := fmt.Sprintf("It names the member %.100q twice", syntax.JSONPointer.LastToken())
+		return malformedAt(twice, int(syntax.ByteOffset))
+	}
+	return malformedAt("It is not valid JSON", int(syntax.ByteOffset))
+}

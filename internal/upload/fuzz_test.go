@@ -9,8 +9,7 @@ import (
 	"roomsensor/internal/upload"
 )
 
-// FuzzParse holds whatever text comes to what the tables can store, and both
-// looks at an upload to one opinion.
+// FuzzParse checks for any text that the result can be stored, and that Parse and Check agree.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		``, `{}`, `[1]`, `{"hardware_id":"dev:1","readings":[]}`,
@@ -57,7 +56,7 @@ func requirePlausible(t *testing.T, r *upload.Reading) {
 	}
 }
 
-// requireSame parses what a reject would keep of an upload and finds the same.
+// requireSame checks that the payload of a reject parses to the same upload.
 func requireSame(t *testing.T, u *upload.Upload, part []byte) {
 	t.Helper()
 	again, refusal := upload.Parse(part, "dev:1", arrived)

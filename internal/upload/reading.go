@@ -9,12 +9,12 @@ import (
 
 // parser collects the readings of an upload.
 type parser struct {
-	latest   time.Time // the greatest measured_at that is plausible
+	latest   time.Time // the latest plausible measured_at
 	readings []Reading
 }
 
-// reading judges one element of the array. Those past the limit are only
-// counted: the upload is refused as a whole then.
+// reading parses one element of the array. Elements beyond the limit are only counted, because the whole upload is then
+// refused.
 func (p *parser) reading(d *document) *malformed {
 	if d.count >= roomsensor.MaxUploadReadings {
 		return d.skip()
@@ -58,8 +58,7 @@ func (p *parser) measuredAt(d *document, r *Reading) *malformed {
 	return nil
 }
 
-// value reads one metric. What was sent is held to the range, not what 32 bits
-// make of it.
+// value reads one metric. It checks the range before the value is rounded to 32 bits.
 func value(d *document, r *Reading, m roomsensor.Metric) *malformed {
 	switch d.dec.PeekKind() {
 	case 'n':
@@ -78,7 +77,7 @@ func value(d *document, r *Reading, m roomsensor.Metric) *malformed {
 		r.BadValues |= 1 << m
 		return nil
 	}
-	stored, _ := strconv.ParseFloat(string(raw), 32) // In range there, so in range here.
+	stored, _ := strconv.ParseFloat(string(raw), 32) // In range as 64 bits, so in range as 32 bits.
 	r.Values.Set(m, float32(stored))
 	return nil
 }

@@ -12,12 +12,59 @@ import (
 	"roomsensor/internal/roomsensor"
 )
 
-// Upload is one upload as far as its text alone tells.
+// Heading is the result of Check.
+type Heading struct {
+	HardwareID string
+	Readings   int
+}
+
+// Fault is the reason why a receiver refuses an upload.
+type Fault struct {
+	Code    roomsensor.Code // validation_failed or request_too_large
+	Message string          // a sentence for the sender, in which "it" is the upload
+	At      int             // bytes of the text before the fault
+	// Malformed reports that the text is not a JSON object. Otherwise its content is refused.
+	Malformed bool
+}
+
+// Check is the quick check of a receiver. It refuses a text that is too large, or that is not a JSON object with a
+// valid hardware_id and an array readings.
+func Check(text []byte) (Heading, *Fault) {
+	if len(text) > roomsensor.MaxUploadBytes {
+		return Heading{}, tooLarge("It has %d bytes; at most %d are allowed. Send the readings in several uploads.",
+			len(text), roomsensor.MaxUploadBytes)
+	}
+	d, bad := scan(text, (*document).skip)
+	if bad != nil {
+		return Heading{}, &Fault{Code: roomsensor.CodeValidationFailed, Message: bad.text, At: bad.at, Malformed: true}
+	}
+	unit, ok := d.unit()
+	switch {
+	case !ok || !roomsensor.IsHardwareID(unit):
+		return Heading{}, invalid("hardware_id must be dev: followed by 1 to 20 digits.")
+	case d.readings.missing():
+		return Heading{}, invalid("readings is missing or is not an array.")
+	case d.count > roomsensor.MaxUploadReadings:
+		return Heading{}, tooLarge("It has %d readings; at most %d are allowed. Send them in several uploads.",
+			d.count, roomsensor.MaxUploadReadings)
+	}
+	return Heading{unit, d.count}, nil
+}
+
+func invalid(message string) *Fault {
+	return &Fault{Code: roomsensor.CodeValidationFailed, Message: message}
+}
+
+func tooLarge(format string, args ...any) *Fault {
+	return &Fault{Code: roomsensor.CodeRequestTooLarge, Message: fmt.Sprintf(format, args...)}
+}
+
+// Upload is a parsed upload. Its readings are not assigned to devices.
 type Upload struct {
 	HardwareID string
-	Signal     *roomsensor.Signal // nil where it carries none
-	Firmware   *string            // likewise
-	BadFields  []string           // names of the fields that are malformed and left out
+	Signal     *roomsensor.Signal // nil if the upload has none
+	Firmware   *string            // nil if the upload has none
+	BadFields  []string           // names of malformed fields, which are ignored
 	Readings   []Reading
 
 	text  []byte
@@ -26,26 +73,24 @@ type Upload struct {
 
 // Reading is one element of the array readings.
 type Reading struct {
-	roomsensor.Measurement // means nothing where there is a Problem
+	roomsensor.Measurement // undefined where Problem is set
 
 	// Problem is ReasonMeasuredAtInvalid, ReasonMeasuredAtOutOfRange or empty.
 	Problem roomsensor.Reason
-	// BadValues has bit i set where metric i is outside its range or no
-	// number; it is absent from the measurement then.
+	// BadValues has bit i set where metric i is outside its range or not a number. The measurement has no value for it.
 	BadValues uint8
 
 	raw span
 }
 
-// Refusal says why a whole upload is a reject (decision 41).
+// Refusal is the reason why a whole upload is rejected (decision 41).
 type Refusal struct {
 	Reason roomsensor.Reason
-	Detail string // a sentence for an operator
+	Detail string // a sentence for the operator
 }
 
-// Parse judges an upload that came for a unit and arrived at an instant, by
-// the rules of decision 41 that need no table. The text must not change while
-// the upload is used.
+// Parse parses an upload that was sent under a unit's name and arrived at an instant. It applies the rules of decision
+// 41 that need no database. The text must not change while the upload is used.
 func Parse(text []byte, unit string, arrived time.Time) (*Upload, *Refusal) {
 	p := parser{latest: arrived.Add(roomsensor.MeasuredAhead)}
 	d, bad := scan(text, p.reading)
@@ -64,13 +109,13 @@ func (u *Upload) identify(d *document, unit string) *Refusal {
 	id, ok := d.unit()
 	switch {
 	case !ok:
-		return &Refusal{roomsensor.ReasonNotParsable, "hardware_id is missing or is no text."}
+		return &Refusal{roomsensor.ReasonNotParsable, "hardware_id is missing or is not a string."}
 	case d.readings.missing():
-		return &Refusal{roomsensor.ReasonNotParsable, "readings is missing or is no array."}
+		return &Refusal{roomsensor.ReasonNotParsable, "readings is missing or is not an array."}
 	case id != unit:
 		return &Refusal{
 			roomsensor.ReasonHardwareIDMismatch,
-			fmt.Sprintf("hardware_id is %.100q, but the upload came under the name of %.100q.", id, unit),
+			fmt.Sprintf("hardware_id is %.100q, but the upload was sent under the name %.100q.", id, unit),
 		}
 	case d.count > roomsensor.MaxUploadReadings:
 		return &Refusal{
@@ -82,8 +127,7 @@ func (u *Upload) identify(d *document, unit string) *Refusal {
 	return nil
 }
 
-// readFields reads what an upload may say beside its readings. A field that is
-// null says nothing, like one that is missing.
+// readFields reads the optional fields. A field that is null counts as missing.
 func (u *Upload) readFields(d *document) {
 	u.readField("sent_at", d.sentAt, func(raw []byte) bool {
 		text, ok := textOf(raw)
@@ -111,8 +155,8 @@ func (u *Upload) readField(name string, s span, read func(raw []byte) bool) {
 	}
 }
 
-// Part is the text of the upload with only some of its readings, each as it
-// was sent: what a reject keeps.
+// Part returns the text of the upload with only some of its readings, each as it was sent. It is the payload of a
+// reject.
 func (u *Upload) Part(readings []int) []byte {
 	size := len(u.text) - (u.array.to - u.array.from) + len("[]")
 	for _, i := range readings {
@@ -132,7 +176,7 @@ func (u *Upload) Part(readings []int) []byte {
 
 const maxFirmware = 64 // characters
 
-// isFirmware reports whether text can be a dotted version.
+// isFirmware reports whether text is a valid firmware version.
 func isFirmware(text string) bool {
 	if text == "" || len(text) > maxFirmware {
 		return false
@@ -150,10 +194,9 @@ func isFirmware(text string) bool {
 
 const maxBars = 5 // decision 14
 
-// parseSignal reads a signal; either part may be missing or null, and one
-// without any part says nothing. A strength is any 32-bit number of dBm but
-// the least, which the tables keep for "none": weak is plausible, and a modem
-// that reports nonsense should not cost the upload.
+// parseSignal reads a signal. Either part may be missing or null; without both parts it returns nil. The RSSI is any
+// 32-bit number of dBm except for the lowest, which the database uses for "none". Its range is not checked further,
+// because an odd value of a modem is not a reason to reject the field.
 func parseSignal(raw []byte) (*roomsensor.Signal, bool) {
 	var parts struct {
 		RSSI jsontext.Value `json:"rssi_dbm"`
@@ -179,7 +222,7 @@ func parseSignal(raw []byte) (*roomsensor.Signal, bool) {
 	return signal, true
 }
 
-// whole reads a whole number within bounds; a missing or null one is not there.
+// whole reads an integer within bounds. there is false for a missing or null value.
 func whole(raw jsontext.Value, least, greatest float64) (x float64, there, ok bool) {
 	if len(raw) == 0 || isNull(raw) {
 		return 0, false, true

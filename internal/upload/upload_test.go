@@ -16,7 +16,7 @@ const unit = "dev:864475046552567"
 
 var arrived = time.Date(2026, time.November, 20, 10, 0, 9, 123456000, time.UTC)
 
-// with is an upload of the unit with a text for its array readings.
+// with returns an upload of the unit with a text for its array readings.
 func with(readings string) []byte {
 	return []byte(`{"hardware_id":"` + unit + `","readings":` + readings + `}`)
 }
@@ -28,7 +28,7 @@ func parse(t *testing.T, text []byte) *upload.Upload {
 	return u
 }
 
-func TestParseReadsTheExampleOfTheDesign(t *testing.T) {
+func TestParse(t *testing.T) {
 	t.Parallel()
 	u := parse(t, []byte(`{"hardware_id":"dev:864475046552567","sent_at":"2026-11-20T10:00:07Z","firmware_version":"2.4.1",
  "signal":{"rssi_dbm":-87,"bars":2},
@@ -57,8 +57,8 @@ func numbers(v roomsensor.Values) (list []float32) {
 	return list
 }
 
-// Decision 41: the whole upload is a reject only where these hold.
-func TestParseRefusesWholeUploads(t *testing.T) {
+// The whole upload is rejected only for these reasons (decision 41).
+func TestParseRefusals(t *testing.T) {
 	t.Parallel()
 	many := func(n int) string { return "[" + strings.Repeat("{},", n-1) + "{}]" }
 	cases := map[string]struct {
@@ -66,35 +66,35 @@ func TestParseRefusesWholeUploads(t *testing.T) {
 		reason roomsensor.Reason
 		detail string
 	}{
-		"nothing":             {``, roomsensor.ReasonNotParsable, "It is empty."},
-		"white space":         {" \n ", roomsensor.ReasonNotParsable, "It is empty."},
-		"no JSON":             {`hello`, roomsensor.ReasonNotParsable, "It is no valid JSON, at byte 1."},
-		"an array":            {`[]`, roomsensor.ReasonNotParsable, "It is not a JSON object."},
-		"null":                {`null`, roomsensor.ReasonNotParsable, "It is not a JSON object."},
-		"cut off":             {`{"hardware_id":"dev:1","readings":[`, roomsensor.ReasonNotParsable, "It ends before its JSON object does."},
-		"more after it":       {`{"hardware_id":"dev:1","readings":[]} {}`, roomsensor.ReasonNotParsable, "There is more after the end of the JSON object, at byte 39."},
-		"a comma after it":    {`{"hardware_id":"dev:1","readings":[]},`, roomsensor.ReasonNotParsable, "There is more after the end of the JSON object, at byte 38."},
-		"NaN":                 {`{"hardware_id":"dev:1","readings":[{"lux":NaN}]}`, roomsensor.ReasonNotParsable, "It is no valid JSON, at byte 43."},
-		"a comma too much":    {`{"hardware_id":"dev:1","readings":[{},]}`, roomsensor.ReasonNotParsable, "It is no valid JSON, at byte 38."},
-		"invalid UTF-8":       {"{\"hardware_id\":\"dev:1\",\"readings\":[],\"note\":\"\xff\"}", roomsensor.ReasonNotParsable, "It is no valid JSON, at byte 46."},
-		"lone surrogate":      {`{"hardware_id":"dev:1","readings":[],"note":"\ud800"}`, roomsensor.ReasonNotParsable, "It is no valid JSON, at byte 46."},
-		"member twice":        {`{"hardware_id":"dev:1","readings":[],"readings":[]}`, roomsensor.ReasonNotParsable, `It names the member "readings" twice, at byte 38.`},
-		"twice in a reading":  {`{"hardware_id":"dev:1","readings":[{"lux":1,"lux":1}]}`, roomsensor.ReasonNotParsable, `It names the member "lux" twice, at byte 45.`},
-		"twice by an escape":  {`{"hardware_id":"dev:1","readings":[{"lux":1,"\u006cux":1}]}`, roomsensor.ReasonNotParsable, `It names the member "lux" twice, at byte 45.`},
-		"twice in the signal": {`{"hardware_id":"dev:1","readings":[],"signal":{"bars":1,"bars":1}}`, roomsensor.ReasonNotParsable, `It names the member "bars" twice, at byte 57.`},
-		"twice in the dark":   {`{"hardware_id":"dev:1","readings":[],"x":[{"a":{"b":1,"b":2}}]}`, roomsensor.ReasonNotParsable, `It names the member "b" twice, at byte 55.`},
-		"no unit":             {`{"readings":[]}`, roomsensor.ReasonNotParsable, "hardware_id is missing or is no text."},
-		"unit is a number":    {`{"hardware_id":1,"readings":[]}`, roomsensor.ReasonNotParsable, "hardware_id is missing or is no text."},
-		"unit is null":        {`{"hardware_id":null,"readings":[]}`, roomsensor.ReasonNotParsable, "hardware_id is missing or is no text."},
-		"another letter case": {`{"Hardware_id":"dev:1","readings":[]}`, roomsensor.ReasonNotParsable, "hardware_id is missing or is no text."},
-		"no readings":         {`{"hardware_id":"dev:1"}`, roomsensor.ReasonNotParsable, "readings is missing or is no array."},
-		"readings is null":    {`{"hardware_id":"dev:1","readings":null}`, roomsensor.ReasonNotParsable, "readings is missing or is no array."},
-		"readings an object":  {`{"hardware_id":"dev:1","readings":{}}`, roomsensor.ReasonNotParsable, "readings is missing or is no array."},
-		"of another unit":     {`{"hardware_id":"dev:2","readings":[]}`, roomsensor.ReasonHardwareIDMismatch, `hardware_id is "dev:2", but the upload came under the name of "dev:1".`},
-		"of an empty unit":    {`{"hardware_id":"","readings":[]}`, roomsensor.ReasonHardwareIDMismatch, `hardware_id is "", but the upload came under the name of "dev:1".`},
-		"too many":            {`{"hardware_id":"dev:1","readings":` + many(10_001) + `}`, roomsensor.ReasonTooManyReadings, "It has 10001 readings; at most 10000 are allowed."},
-		"mismatch goes first": {`{"hardware_id":"dev:2","readings":` + many(10_001) + `}`, roomsensor.ReasonHardwareIDMismatch, `hardware_id is "dev:2", but the upload came under the name of "dev:1".`},
-		"parsing goes first":  {`{"hardware_id":"dev:2","readings":` + many(10_001) + `,}`, roomsensor.ReasonNotParsable, "It is no valid JSON, at byte 30039."},
+		"nothing":                   {``, roomsensor.ReasonNotParsable, "It is empty."},
+		"white space":               {" \n ", roomsensor.ReasonNotParsable, "It is empty."},
+		"no JSON":                   {`hello`, roomsensor.ReasonNotParsable, "It is not valid JSON, at byte 1."},
+		"an array":                  {`[]`, roomsensor.ReasonNotParsable, "It is not a JSON object."},
+		"null":                      {`null`, roomsensor.ReasonNotParsable, "It is not a JSON object."},
+		"cut off":                   {`{"hardware_id":"dev:1","readings":[`, roomsensor.ReasonNotParsable, "It ends before its JSON object does."},
+		"more after it":             {`{"hardware_id":"dev:1","readings":[]} {}`, roomsensor.ReasonNotParsable, "There is text after the end of the JSON object, at byte 39."},
+		"a comma after it":          {`{"hardware_id":"dev:1","readings":[]},`, roomsensor.ReasonNotParsable, "There is text after the end of the JSON object, at byte 38."},
+		"NaN":                       {`{"hardware_id":"dev:1","readings":[{"lux":NaN}]}`, roomsensor.ReasonNotParsable, "It is not valid JSON, at byte 43."},
+		"a comma too much":          {`{"hardware_id":"dev:1","readings":[{},]}`, roomsensor.ReasonNotParsable, "It is not valid JSON, at byte 38."},
+		"invalid UTF-8":             {"{\"hardware_id\":\"dev:1\",\"readings\":[],\"note\":\"\xff\"}", roomsensor.ReasonNotParsable, "It is not valid JSON, at byte 46."},
+		"lone surrogate":            {`{"hardware_id":"dev:1","readings":[],"note":"\ud800"}`, roomsensor.ReasonNotParsable, "It is not valid JSON, at byte 46."},
+		"member twice":              {`{"hardware_id":"dev:1","readings":[],"readings":[]}`, roomsensor.ReasonNotParsable, `It names the member "readings" twice, at byte 38.`},
+		"twice in a reading":        {`{"hardware_id":"dev:1","readings":[{"lux":1,"lux":1}]}`, roomsensor.ReasonNotParsable, `It names the member "lux" twice, at byte 45.`},
+		"twice by an escape":        {`{"hardware_id":"dev:1","readings":[{"lux":1,"\u006cux":1}]}`, roomsensor.ReasonNotParsable, `It names the member "lux" twice, at byte 45.`},
+		"twice in the signal":       {`{"hardware_id":"dev:1","readings":[],"signal":{"bars":1,"bars":1}}`, roomsensor.ReasonNotParsable, `It names the member "bars" twice, at byte 57.`},
+		"twice in an unknown field": {`{"hardware_id":"dev:1","readings":[],"x":[{"a":{"b":1,"b":2}}]}`, roomsensor.ReasonNotParsable, `It names the member "b" twice, at byte 55.`},
+		"no unit":                   {`{"readings":[]}`, roomsensor.ReasonNotParsable, "hardware_id is missing or is not a string."},
+		"unit is a number":          {`{"hardware_id":1,"readings":[]}`, roomsensor.ReasonNotParsable, "hardware_id is missing or is not a string."},
+		"unit is null":              {`{"hardware_id":null,"readings":[]}`, roomsensor.ReasonNotParsable, "hardware_id is missing or is not a string."},
+		"another letter case":       {`{"Hardware_id":"dev:1","readings":[]}`, roomsensor.ReasonNotParsable, "hardware_id is missing or is not a string."},
+		"no readings":               {`{"hardware_id":"dev:1"}`, roomsensor.ReasonNotParsable, "readings is missing or is not an array."},
+		"readings is null":          {`{"hardware_id":"dev:1","readings":null}`, roomsensor.ReasonNotParsable, "readings is missing or is not an array."},
+		"readings an object":        {`{"hardware_id":"dev:1","readings":{}}`, roomsensor.ReasonNotParsable, "readings is missing or is not an array."},
+		"of another unit":           {`{"hardware_id":"dev:2","readings":[]}`, roomsensor.ReasonHardwareIDMismatch, `hardware_id is "dev:2", but the upload was sent under the name "dev:1".`},
+		"of an empty unit":          {`{"hardware_id":"","readings":[]}`, roomsensor.ReasonHardwareIDMismatch, `hardware_id is "", but the upload was sent under the name "dev:1".`},
+		"too many":                  {`{"hardware_id":"dev:1","readings":` + many(10_001) + `}`, roomsensor.ReasonTooManyReadings, "It has 10001 readings; at most 10000 are allowed."},
+		"mismatch goes first":       {`{"hardware_id":"dev:2","readings":` + many(10_001) + `}`, roomsensor.ReasonHardwareIDMismatch, `hardware_id is "dev:2", but the upload was sent under the name "dev:1".`},
+		"parsing goes first":        {`{"hardware_id":"dev:2","readings":` + many(10_001) + `,}`, roomsensor.ReasonNotParsable, "It is not valid JSON, at byte 30039."},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -106,14 +106,14 @@ func TestParseRefusesWholeUploads(t *testing.T) {
 	}
 }
 
-func TestParseTakesTheLargestUpload(t *testing.T) {
+func TestParseLargestUpload(t *testing.T) {
 	t.Parallel()
 	u := parse(t, with("["+strings.Repeat("{},", 9_999)+"{}]"))
 	require.Len(t, u.Readings, 10_000)
 }
 
-// Decision 41: measured_at missing, malformed or outside its range.
-func TestParseJudgesTimes(t *testing.T) {
+// measured_at is missing, malformed or outside its range (decision 41).
+func TestParseTimes(t *testing.T) {
 	t.Parallel()
 	invalid, outside := roomsensor.ReasonMeasuredAtInvalid, roomsensor.ReasonMeasuredAtOutOfRange
 	cases := map[string]roomsensor.Reason{
@@ -132,7 +132,7 @@ func TestParseJudgesTimes(t *testing.T) {
 		`{"measured_at":"2014-12-31T23:59:59.999999999Z"}`:   outside,
 		`{"measured_at":"2015-01-01T00:00:00Z"}`:             "",
 		`{"measured_at":"2026-11-20T10:10:09.123456Z"}`:      "",
-		`{"measured_at":"2026-11-20T10:10:09.1234569Z"}`:     "", // Digits past the microsecond are cut off.
+		`{"measured_at":"2026-11-20T10:10:09.1234569Z"}`:     "", // Digits after the microsecond are ignored.
 		`{"measured_at":"2026-11-20T10:10:09.123457Z"}`:      outside,
 		`{"measured_at":"9999-12-31T23:59:59Z"}`:             outside,
 		`{"measured\u005fat":"2026-11-20T09:5\u0035:03Z"}`:   "",
@@ -146,11 +146,11 @@ func TestParseJudgesTimes(t *testing.T) {
 	}
 }
 
-// Decision 41: a value outside its range or no number is absent and reported;
-// decision 37: stored as 32 bits.
-func TestParseJudgesValues(t *testing.T) {
+// A value outside its range or not a number is absent and reported (decision 41). Values are stored as 32 bits
+// (decision 37).
+func TestParseValues(t *testing.T) {
 	t.Parallel()
-	const bad = -1 // stands for a value that is reported
+	const bad = -1 // an invalid value, which is reported
 	cases := []struct {
 		member string
 		stored []float32 // nil: absent and not reported
@@ -163,7 +163,7 @@ func TestParseJudgesValues(t *testing.T) {
 		{`"lux":null`, nil},
 		{`"lux":200000`, []float32{200000}},
 		{`"lux":2e5`, []float32{200000}},
-		{`"lux":200000.0000001`, []float32{bad}}, // 32 bits would hide it.
+		{`"lux":200000.0000001`, []float32{bad}}, // Rounding to 32 bits would hide it.
 		{`"lux":-1e-300`, []float32{bad}},
 		{`"lux":1e400`, []float32{bad}},
 		{`"lux":-1e400`, []float32{bad}},
@@ -201,16 +201,15 @@ func TestParseJudgesValues(t *testing.T) {
 	}
 }
 
-func TestParseNamesTheBadValue(t *testing.T) {
+func TestParseBadValues(t *testing.T) {
 	t.Parallel()
 	u := parse(t, with(`[{"spl_db":1e9,"lux":1,"temp_c":"x","measured_at":"2026-11-20T09:55:03Z"}]`))
 	require.Equal(t, uint8(1<<roomsensor.Sound|1<<roomsensor.Temp), u.Readings[0].BadValues)
 	require.Equal(t, uint8(1<<roomsensor.Lux), u.Readings[0].Values.Mask())
 }
 
-// Decision 41: a malformed signal, sent_at or firmware_version is left out and
-// reported.
-func TestParseJudgesFields(t *testing.T) {
+// A malformed signal, sent_at or firmware_version is ignored and reported (decision 41).
+func TestParseFields(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("1", 64)
 	cases := []struct {
@@ -276,8 +275,8 @@ func describe(s *roomsensor.Signal) string {
 	return rssi + "/" + bars
 }
 
-// Decision 41: a reject holds the upload's fields with only some readings.
-func TestPartKeepsTheTextAsItWasSent(t *testing.T) {
+// A reject holds the upload's fields with only some readings, as they were sent (decision 41).
+func TestPart(t *testing.T) {
 	t.Parallel()
 	text := `{ "readings" : [ {"lux": 1.50} , 2,{"a":"]"} ] , "hardware_id":"` + unit + `", "x":1e400 }`
 	u := parse(t, []byte(text))
@@ -286,7 +285,7 @@ func TestPartKeepsTheTextAsItWasSent(t *testing.T) {
 	require.Equal(t, strings.Replace(text, `[ {"lux": 1.50} , 2,{"a":"]"} ]`, `[]`, 1), string(u.Part(nil)))
 }
 
-func TestCheckIsTheLightLookOfTheReceiver(t *testing.T) {
+func TestCheck(t *testing.T) {
 	t.Parallel()
 	heading, err := upload.Check(with(`[{"measured_at":"nonsense is for the worker"},3]`))
 	require.Nil(t, err)
@@ -312,7 +311,7 @@ func TestCheckIsTheLightLookOfTheReceiver(t *testing.T) {
 	}
 }
 
-func TestCheckTakesExactlyTheLimit(t *testing.T) {
+func TestCheckSizeLimit(t *testing.T) {
 	t.Parallel()
 	text := `{"hardware_id":"dev:1","readings":[],"x":"`
 	text += strings.Repeat("x", roomsensor.MaxUploadBytes-len(text)-2) + `"}`
@@ -321,4 +320,20 @@ func TestCheckTakesExactlyTheLimit(t *testing.T) {
 	require.Nil(t, err)
 	_, err = upload.Check([]byte(text + " "))
 	require.NotNil(t, err)
+}
+
+// BenchmarkParse parses three days of a device.
+func BenchmarkParse(b *testing.B) {
+	var readings []string
+	for i := range 864 {
+		readings = append(readings, fmt.Sprintf(
+			`{"measured_at":"2026-11-%02dT%02d:%02d:03Z","co2_ppm":%d,"temp_c":21.4,"humidity_pct":40.1,"lux":120,"spl_db":38.2}`,
+			17+i/288, i/12%24, i%12*5, 400+i))
+	}
+	text := with("[" + strings.Join(readings, ",") + "]")
+	b.SetBytes(int64(len(text)))
+	b.ReportAllocs()
+	for b.Loop() {
+		_, _ = upload.Parse(text, unit, arrived)
+	}
 }

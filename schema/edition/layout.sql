@@ -1,3 +1,3 @@
--- Run at the end of every migration upwards: the settings, in seconds or null
--- for never, may have changed since the last one.
+-- Runs at the end of every `migrate up`, because the settings may have changed since the last one. The parameters are ages
+-- in seconds; null means never.
 CALL ensure_readings_layout(make_interval(secs => $1), make_interval(secs => $2));

@@ -1,5 +1,4 @@
--- Read by sqlc alone, never run: what the extension and a procedure define,
--- so that sqlc knows the types.
+-- Read only by sqlc and never run: objects of the extension, and those that a procedure or a connection creates.
 CREATE FUNCTION time_bucket(width interval, at timestamptz) RETURNS timestamptz LANGUAGE sql;
 
 CREATE TABLE readings_hourly (
@@ -29,7 +28,7 @@ CREATE TABLE readings_hourly (
 
 CREATE TABLE pg_extension (extname text NOT NULL, extversion text NOT NULL);
 
--- Temporary, see ReadingIncomingCreate.
+-- A temporary table, see ReadingIncomingCreate.
 CREATE TABLE reading_incoming (
     device_id    uuid NOT NULL,
     bucket_at    timestamptz NOT NULL,

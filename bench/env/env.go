@@ -1,0 +1,218 @@
+package env
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/rs/zerolog"
+	pgxuuid "github.com/vgarvardt/pgx-google-uuid/v5"
+
+	"roomsensor/internal/dev/postgres"
+	"roomsensor/internal/queue"
+	"roomsensor/internal/retry"
+	"roomsensor/schema"
+	"roomsensor/test/dbtest"
+	"roomsensor/test/harness"
+	"roomsensor/test/proctest"
+)
+
+// Settings are those of a small dedicated server with durable commits: fsync and synchronous_commit are on.
+func Settings() map[string]string {
+	return map[string]string{
+		"shared_buffers": "4GB",
+		"max_wal_size":   "8GB",
+		// A checkpoint during a comparison would slow down only one side.
+		"checkpoint_timeout":   "30min",
+		"maintenance_work_mem": "512MB",
+	}
+}
+
+const (
+	// stopTimeout is for a process to end after SIGTERM.
+	stopTimeout = 20 * time.Second
+	// connectTimeout is for the first connection to NATS.
+	connectTimeout = time.Minute
+	pollInterval   = 10 * time.Millisecond
+)
+
+// Env is an open environment. The caller closes it.
+type Env struct {
+	*harness.Env
+	Server   *postgres.Server
+	Database string // URL of the database of the service
+	Pool     *pgxpool.Pool
+
+	roomsensor string // path of the program
+	natsServer string // path of the program
+}
+
+// Open builds the programs, starts a database server and migrates a database. It uses the server at databaseURL if that
+// is not empty.
+func Open(ctx context.Context, databaseURL string, log io.Writer) (e *Env, err error) {
+	base, err := harness.NewEnv("", log)
+	if err != nil {
+		return nil, err
+	}
+	e = &Env{Env: base}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, e.Close(ctx, false))
+		}
+	}()
+	e.Logf("building roomsensor and nats-server")
+	if e.roomsensor, err = proctest.Build(ctx, e.Dir, proctest.Roomsensor); err != nil {
+		return e, err
+	}
+	if e.natsServer, err = proctest.Build(ctx, e.Dir, proctest.NATSServer); err != nil {
+		return e, err
+	}
+	var remove func() error
+	e.Server, remove, err = dbtest.StartTemporary(ctx, postgres.Options{
+		URL: databaseURL, URLVariable: "BENCH_DATABASE_URL", Settings: Settings(), Progress: log,
+	})
+	if err != nil {
+		return e, fmt.Errorf("starting a database: %w", err)
+	}
+	e.OnClose(func(context.Context) error { return remove() })
+	if e.Database, err = e.NewDatabase(ctx); err != nil {
+		return e, err
+	}
+	e.Pool, err = e.Connect(ctx, e.Database)
+	return e, err
+}
+
+// ActiveSettings returns the values of Settings, fsync and synchronous_commit on the server, which may be given.
+func (e *Env) ActiveSettings(ctx context.Context) (map[string]string, error) {
+	names := slices.AppendSeq([]string{"fsync", "synchronous_commit"}, maps.Keys(Settings()))
+	settings := make(map[string]string, len(names))
+	for _, name := range names {
+		var value string
+		if err := e.Pool.QueryRow(ctx, "SELECT current_setting($1)", name).Scan(&value); err != nil {
+			return nil, fmt.Errorf("reading the setting %s: %w", name, err)
+		}
+		settings[name] = value
+	}
+	return settings, nil
+}
+
+// NewDatabase creates and migrates a database, which Close drops.
+func (e *Env) NewDatabase(ctx context.Context) (address string, err error) {
+	if address, err = e.CreateDatabase(ctx, e.Server.URL); err != nil {
+		return "", err
+	}
+	return address, schema.Up(ctx, address, schema.Layout{})
+}
+
+// Connect opens a pool, which Close closes. It encodes ids as fast as the service does, so that CopyFrom is a fair
+// baseline.
+func (e *Env) Connect(ctx context.Context, address string) (*pgxpool.Pool, error) {
+	config, err := pgxpool.ParseConfig(address)
+	if err != nil {
+		return nil, fmt.Errorf("reading the database URL: %w", err)
+	}
+	config.AfterConnect = func(_ context.Context, conn *pgx.Conn) error {
+		pgxuuid.Register(conn.TypeMap())
+		return nil
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, fmt.Errorf("opening a pool: %w", err)
+	}
+	e.OnClose(func(context.Context) error { pool.Close(); return nil })
+	return pool, nil
+}
+
+// Start starts a command of roomsensor and waits until it is ready. The queue may be nil.
+func (e *Env) Start(ctx context.Context, name string, q *Queue, args ...string) (*proctest.Service, error) {
+	return e.StartOn(ctx, e.Database, name, q, args...)
+}
+
+// StartOn is Start with another URL of the database.
+func (e *Env) StartOn(ctx context.Context, database, name string, q *Queue, args ...string) (*proctest.Service, error) {
+	log, err := e.LogFile(name)
+	if err != nil {
+		return nil, err
+	}
+	variables := []string{"DATABASE_URL=" + database, "LOG_LEVEL=warn"}
+	if q != nil {
+		variables = append(variables, "NATS_URL="+q.URL)
+	}
+	s, err := proctest.StartService(ctx, e.roomsensor, log, variables, args...)
+	if err != nil {
+		return nil, fmt.Errorf("starting %s: %w", name, err)
+	}
+	e.OnClose(func(context.Context) error { s.Kill(); return nil })
+	return s, nil
+}
+
+// Stop stops a process that Start started.
+func Stop(s *proctest.Service) error {
+	_, err := s.Stop(stopTimeout)
+	return err
+}
+
+// Run runs a command of roomsensor that ends by itself.
+func (e *Env) Run(ctx context.Context, args ...string) error {
+	command := exec.CommandContext(ctx, e.roomsensor, args...) //nolint:gosec // The arguments are the benchmark's.
+	command.Env = append(os.Environ(), "DATABASE_URL="+e.Database)
+	if output, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("running roomsensor %s: %w: %s", strings.Join(args, " "), err, output)
+	}
+	return nil
+}
+
+// Queue is the stream on a NATS server that syncs every message.
+type Queue struct {
+	*queue.Queue
+	URL string
+}
+
+// OpenQueue starts a NATS server and declares the stream.
+func (e *Env) OpenQueue(ctx context.Context, name string) (*Queue, error) {
+	dir := filepath.Join(e.Dir, name)
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("creating the directory of the streams: %w", err)
+	}
+	log, err := e.LogFile(name)
+	if err != nil {
+		return nil, err
+	}
+	server, err := proctest.StartNATS(ctx, e.natsServer, dir, log)
+	if err != nil {
+		return nil, err
+	}
+	e.OnClose(func(context.Context) error { server.Kill(); return nil })
+	conn, err := queue.Connect(server.URL, "bench", zerolog.Nop())
+	if err != nil {
+		return nil, err
+	}
+	e.OnClose(func(context.Context) error { conn.Close(); return nil })
+	q, err := queue.New(conn, queue.Config{Replicas: 1, MaxBytes: queue.DefaultMaxBytes})
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	return &Queue{q, server.URL}, retry.Until(ctx, pollInterval, func(ctx context.Context) (bool, error) {
+		return q.Declare(ctx) == nil, nil
+	})
+}
+
+// AwaitDrained waits until everything in the stream is stored and acknowledged.
+func (q *Queue) AwaitDrained(ctx context.Context) error {
+	return retry.Until(ctx, pollInterval, func(ctx context.Context) (bool, error) {
+		state, err := q.State(ctx)
+		return state.Waiting == 0 && state.Unacknowledged == 0, err
+	})
+}

@@ -1,0 +1,454 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"time"
+
+	"github.com/google/uuid"
+
+	"roomsensor/bench/load"
+	"roomsensor/bench/report"
+	"roomsensor/bench/workload"
+	"roomsensor/internal/retry"
+	"roomsensor/internal/roomsensor"
+)
+
+// peer is a process of another time-series database.
+type peer interface {
+	String() string // name and version
+	Lacks() string  // guarantees of roomsensor that it does not give
+	Kill()
+	CPU() (time.Duration, error) // processor time since its start
+
+	WriteURL() string                 // accepts lines
+	Settle(ctx context.Context) error // makes all written readings readable
+	Count(ctx context.Context, w roomsensor.Window) (int, error)
+	Latest(w roomsensor.Window) *Question
+	Page(device uuid.UUID, w roomsensor.Window) *Question
+	Export(devices []uuid.UUID, w roomsensor.Window) *Question
+}
+
+// builder builds and starts a peer.
+type builder struct {
+	name  string
+	build func(ctx context.Context, dir string) (path string, err error)
+	start func(ctx context.Context, path string, log io.Writer) (peer, error)
+}
+
+func builders() []builder {
+	return []builder{
+		{
+			"VictoriaMetrics", BuildVictoriaMetrics,
+			func(ctx context.Context, path string, log io.Writer) (peer, error) {
+				return StartVictoriaMetrics(ctx, path, log)
+			},
+		},
+		{
+			"InfluxDB", BuildInfluxDB,
+			func(ctx context.Context, path string, log io.Writer) (peer, error) {
+				return StartInfluxDB(ctx, path, log)
+			},
+		},
+	}
+}
+
+// comparison compares a peer that has the readings of the fleet.
+type comparison struct {
+	peer
+	*workload.Suite
+	sender *workload.Sender
+	oldest time.Time // start of its readings
+}
+
+// comparePeers adds P1 to P4: what other time-series databases do with the same readings, one after the other. They
+// give fewer guarantees, so that there is no verdict.
+func comparePeers(ctx context.Context, s *workload.Suite) error {
+	for _, b := range builders() {
+		if err := comparePeer(ctx, s, b); err != nil {
+			return fmt.Errorf("%s: %w", b.name, err)
+		}
+	}
+	return nil
+}
+
+func comparePeer(ctx context.Context, s *workload.Suite, b builder) error {
+	r, err := open(ctx, s, b)
+	if err != nil {
+		return err
+	}
+	defer r.Kill()
+	for _, part := range []func(context.Context) error{r.latest, r.page, r.export, r.write} {
+		if err := part(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func open(ctx context.Context, s *workload.Suite, b builder) (*comparison, error) {
+	s.Logf("building %s", b.name)
+	path, err := b.build(ctx, s.Dir)
+	if err != nil {
+		return nil, err
+	}
+	log, err := s.LogFile(b.name)
+	if err != nil {
+		return nil, err
+	}
+	p, err := b.start(ctx, path, log)
+	if err != nil {
+		return nil, err
+	}
+	s.OnClose(func(context.Context) error { p.Kill(); return nil })
+	r := &comparison{
+		peer: p, Suite: s, oldest: s.Fleet.From(),
+		sender: &workload.Sender{
+			Client: load.NewClient(workload.SenderConnections), URL: p.WriteURL(), Status: http.StatusNoContent,
+		},
+	}
+	if err := r.fill(ctx); err != nil {
+		return nil, err
+	}
+	if err := r.awaitIdle(ctx); err != nil {
+		return nil, err
+	}
+	return r, s.Vacuum(ctx)
+}
+
+const (
+	// idleCPU is the maximum processor time per second of an idle peer.
+	idleCPU = 50 * time.Millisecond
+	// idleTimeout is the maximum time to wait for it.
+	idleTimeout = time.Minute
+)
+
+// awaitIdle waits until the peer has merged its data, which it does in the background.
+func (r *comparison) awaitIdle(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, idleTimeout)
+	defer cancel()
+	before := -idleCPU
+	err := retry.Until(ctx, time.Second, func(context.Context) (bool, error) {
+		used, err := r.CPU()
+		idle := used-before < idleCPU
+		before = used
+		return idle, err
+	})
+	if errors.Is(err, context.DeadlineExceeded) {
+		return nil // It is measured anyway.
+	}
+	return err
+}
+
+// addRow adds a row without a verdict.
+func (r *comparison) addRow(row report.Row) {
+	row.Workload += ", beside " + r.String()
+	row.Against = r.String()
+	r.Add(row)
+}
+
+// checked is a question and the size of its checked answer.
+type checked struct {
+	*Question
+	bytes int64
+}
+
+// check sends a question once and compares the answer with the fleet.
+func (r *comparison) check(ctx context.Context, q *Question, want func(got Cells) Cells) (*checked, error) {
+	request, err := q.Request(ctx)
+	if err != nil {
+		return nil, err
+	}
+	body, err := workload.ReadBody(request)
+	if err != nil {
+		return nil, err
+	}
+	got, err := q.Read(bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	if wanted := want(got); !maps.Equal(got, wanted) {
+		return nil, fmt.Errorf("%w: %d values instead of %d", errPeer, len(got), len(wanted))
+	}
+	return &checked{q, int64(len(body))}, nil
+}
+
+// sizeTolerance is the allowed difference in bytes to the checked answer: VictoriaMetrics reports its execution time.
+const sizeTolerance = 16
+
+// again sends the question and reads the whole answer. The order of series varies, so that hashes would differ.
+func (q *checked) again(ctx context.Context, client *load.Client) error {
+	request, err := q.Request(ctx)
+	if err != nil {
+		return err
+	}
+	answer, err := client.Do(request, http.StatusOK)
+	if err == nil && max(answer.Bytes-q.bytes, q.bytes-answer.Bytes) > sizeTolerance {
+		err = fmt.Errorf("%w: %d bytes instead of %d", errPeer, answer.Bytes, q.bytes)
+	}
+	return err
+}
+
+// rate returns the questions per second in a closed loop.
+func (r *comparison) rate(
+	ctx context.Context, connections int, which func(connection, n int) *checked,
+) (float64, error) {
+	client := load.NewClient(connections)
+	defer client.CloseIdle()
+	result, err := load.Closed(ctx, connections, r.Time, func(ctx context.Context, connection, n int) error {
+		return which(connection, n).again(ctx, client)
+	})
+	if err != nil {
+		return 0, err
+	}
+	return result.Rate(), nil
+}
+
+// write is P1: some days of every device, from the first request until all readings are readable. roomsensor writes
+// them to disk twice, in the stream and in the table, and merges them with stored ones.
+func (r *comparison) write(ctx context.Context) error {
+	ours, theirs, err := r.Compare(ctx, r.UploadRate, r.writeRate)
+	if err != nil {
+		return err
+	}
+	rows := r.UploadDays * workload.BucketsPerDay * r.Fleet.Devices
+	r.addRow(report.Row{
+		ID: "P1", Workload: fmt.Sprintf("load of %d readings", rows), Unit: "rows/s", Ours: ours, Baseline: theirs,
+		Note: r.Lacks(),
+	})
+	return nil
+}
+
+func (r *comparison) writeRate(ctx context.Context) (float64, error) {
+	w := roomsensor.Window{From: r.oldest.AddDate(0, 0, -r.UploadDays), To: r.oldest}
+	r.oldest = w.From
+	bodies, rows := r.lines(w, r.Fleet.Devices)
+	began := time.Now()
+	if err := r.store(ctx, bodies); err != nil {
+		return 0, err
+	}
+	took := time.Since(began)
+	return float64(rows) / took.Seconds(), r.counted(ctx, w, rows)
+}
+
+// store writes lines and makes them readable.
+func (r *comparison) store(ctx context.Context, bodies [][]byte) error {
+	if err := r.sender.PostAll(ctx, bodies); err != nil {
+		return err
+	}
+	return r.Settle(ctx)
+}
+
+func (r *comparison) counted(ctx context.Context, w roomsensor.Window, want int) error {
+	stored, err := r.Count(ctx, w)
+	if err != nil || stored != want {
+		return fmt.Errorf("%d of %d readings are stored: %w", stored, want, err)
+	}
+	return nil
+}
+
+// fill writes the history of the fleet, day by day.
+func (r *comparison) fill(ctx context.Context) error {
+	f, began := &r.Fleet, time.Now()
+	for from := f.From(); from.Before(f.Until); from = from.Add(workload.UploadPart) {
+		bodies, _ := r.lines(roomsensor.Window{From: from, To: from.Add(workload.UploadPart)}, f.Present(from))
+		if err := r.store(ctx, bodies); err != nil {
+			return err
+		}
+	}
+	rows := f.Rows(f.From(), f.Until)
+	r.Logf("loaded %d readings into %s in %.1f s", rows, r, time.Since(began).Seconds())
+	return r.counted(ctx, roomsensor.Window{From: f.From(), To: f.Until}, rows)
+}
+
+// linesPerBody is the size that peers recommend.
+const linesPerBody = 10_000
+
+// lines returns the readings of the first devices in a window, device by device, as bodies of requests.
+func (r *comparison) lines(w roomsensor.Window, devices int) (bodies [][]byte, rows int) {
+	var body []byte
+	for i := range devices {
+		id := r.Fleet.DeviceID(i)
+		for at := w.From; at.Before(w.To); at = at.Add(roomsensor.BucketLength) {
+			reading := r.Fleet.Reading(i, at)
+			body = AppendLine(body, id, at, &reading.Values)
+			if rows++; rows%linesPerBody == 0 {
+				bodies, body = append(bodies, body), nil
+			}
+		}
+	}
+	if len(body) > 0 {
+		bodies = append(bodies, body)
+	}
+	return bodies, rows
+}
+
+// latest is P2: the newest reading of every device. The answer of roomsensor contains much more. Peers search only the
+// last day, so that devices without readings in it are missing.
+func (r *comparison) latest(ctx context.Context) error {
+	s := r.Suite
+	if err := s.CheckCurrent(ctx); err != nil {
+		return err
+	}
+	lastDay := roomsensor.Window{From: s.Fleet.Until.Add(-workload.UploadPart), To: s.Fleet.Until}
+	q, err := r.check(ctx, r.Latest(lastDay), r.newest)
+	if err != nil {
+		return err
+	}
+	ours, theirs, err := s.Compare(ctx,
+		s.CurrentRate,
+		func(ctx context.Context) (float64, error) {
+			return r.rate(ctx, workload.CurrentConnections, func(int, int) *checked { return q })
+		})
+	if err != nil {
+		return err
+	}
+	r.addRow(report.Row{
+		ID: "P2", Workload: fmt.Sprintf("latest of %d devices, 4 connections", s.Fleet.Devices), Layout: s.Layout,
+		Unit: "/s", Ours: ours, Baseline: theirs,
+	})
+	return nil
+}
+
+// newest returns the newest readings. If one lacks a metric, a peer that stores metrics separately may return the last
+// value.
+func (r *comparison) newest(got Cells) Cells {
+	f, want := &r.Fleet, Cells{}
+	last := f.Until.Add(-roomsensor.BucketLength)
+	for i := range f.Devices {
+		reading := f.Reading(i, last)
+		for _, m := range roomsensor.Metrics {
+			cell := Cell{Device: f.DeviceID(i), At: last.Unix(), Metric: m}
+			x, ok := reading.Values.Get(m)
+			if !ok {
+				_, ok = got[cell]
+				x = r.before(i, m, last)
+			}
+			if ok {
+				want[cell] = x
+			}
+		}
+	}
+	return want
+}
+
+// before returns the last value of a metric before a bucket.
+func (r *comparison) before(i int, m roomsensor.Metric, bucket time.Time) float32 {
+	f := &r.Fleet
+	for at := bucket; at.After(f.RecentFrom()); {
+		at = at.Add(-roomsensor.BucketLength)
+		reading := f.Reading(i, at)
+		if x, ok := reading.Values.Get(m); ok {
+			return x
+		}
+	}
+	return 0
+}
+
+// page is P3: the pages of W2.
+func (r *comparison) page(ctx context.Context) error {
+	s := r.Suite
+	pages := s.Pages(s.Fleet.Deep, s.Fleet.Days*workload.BucketsPerDay)
+	if err := s.CheckPages(ctx, pages); err != nil {
+		return err
+	}
+	questions := make([]*checked, len(pages))
+	for i, p := range pages {
+		var err error
+		want := func(Cells) Cells { return r.measured([]int{p.Device}, p.Window) }
+		if questions[i], err = r.check(ctx, r.Page(s.Fleet.DeviceID(p.Device), p.Window), want); err != nil {
+			return err
+		}
+	}
+	ours, theirs, err := s.Compare(ctx,
+		func(ctx context.Context) (float64, error) { return s.PageRate(ctx, pages) },
+		func(ctx context.Context) (float64, error) {
+			return r.rate(ctx, workload.PageConnections, func(connection, n int) *checked {
+				return questions[(n*workload.PageConnections+connection)*questionStride%len(questions)]
+			})
+		})
+	if err != nil {
+		return err
+	}
+	r.addRow(report.Row{
+		ID: "P3", Workload: "page of 1,000 readings, 4 connections", Layout: s.Layout, Unit: "/s", Ours: ours,
+		Baseline: theirs,
+	})
+	return nil
+}
+
+// questionStride is prime, so that all questions are used.
+const questionStride = 7919
+
+// measured returns the values of some devices in a window.
+func (r *comparison) measured(devices []int, w roomsensor.Window) Cells {
+	cells := Cells{}
+	for _, i := range devices {
+		id := r.Fleet.DeviceID(i)
+		for at := w.From; at.Before(w.To); at = at.Add(roomsensor.BucketLength) {
+			reading := r.Fleet.Reading(i, at)
+			cells.Add(id, at, &reading.Values)
+		}
+	}
+	return cells
+}
+
+// export is P4: the long exports of W3.
+func (r *comparison) export(ctx context.Context) error {
+	for _, x := range r.Exports() {
+		if x.Shape != "long" {
+			continue
+		}
+		if err := r.exportOne(ctx, x); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *comparison) exportOne(ctx context.Context, x *workload.Export) error {
+	s := r.Suite
+	if err := s.CheckExport(ctx, x); err != nil {
+		return err
+	}
+	var named []uuid.UUID
+	if len(x.Devices) <= workload.FewDevices { // Otherwise all.
+		named = x.Devices
+	}
+	q, err := r.check(ctx, r.Export(named, x.Window), func(Cells) Cells {
+		return r.measured(firstOf(len(x.Devices)), x.Window)
+	})
+	if err != nil {
+		return err
+	}
+	ours, theirs, err := s.Compare(ctx, s.ExportTime(x), q.timed)
+	if err != nil {
+		return err
+	}
+	r.addRow(report.Row{
+		ID: "P4", Workload: fmt.Sprintf("CSV %s, %d rows", x.Name, x.Rows()), Layout: s.Layout, Kind: report.Time,
+		Unit: "s", Ours: ours, Baseline: theirs,
+	})
+	return nil
+}
+
+// timed returns the seconds of a question on a new connection.
+func (q *checked) timed(ctx context.Context) (float64, error) {
+	client := load.NewClient(1)
+	defer client.CloseIdle()
+	began := time.Now()
+	err := q.again(ctx, client)
+	return time.Since(began).Seconds(), err
+}
+
+func firstOf(n int) (list []int) {
+	for i := range n {
+		list = append(list, i)
+	}
+	return list
+}

@@ -1,0 +1,147 @@
+package workload
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"roomsensor/bench/fleet"
+	"roomsensor/internal/dev/postgres"
+	"roomsensor/internal/roomsensor"
+)
+
+// Options are the sizes of the workloads.
+type Options struct {
+	Fleet   fleet.Fleet   `json:"fleet"`
+	Rounds  int           `json:"rounds"`
+	Time    time.Duration `json:"time"`    // of one side of a round, for throughput
+	Layouts []string      `json:"layouts"` // see AsArrived
+	Only    []string      `json:"only"`    // ids of workloads; all if empty
+
+	PageCount   int           `json:"pages"` // more than a plan cache has entries, few enough to check each
+	ExportRows  int           `json:"export_rows"`
+	UpsertRows  int           `json:"upsert_rows"`
+	UploadDays  int           `json:"upload_days"`  // that every device uploads per round of W6
+	BacklogDays int           `json:"backlog_days"` // that every device uploads for W7
+	LoadTime    time.Duration `json:"load_time"`    // of W8, idle and under load
+	Profile     string        `json:"-"`            // directory for profiles and plans; none if empty
+	Reduced     bool          `json:"reduced"`      // W7 and W9 get no verdict
+
+	DatabaseURL string `json:"-"` // of a server to use instead of a private one
+	Results     string `json:"-"` // file for the report as JSON
+}
+
+// The physical layouts of the readings.
+const (
+	// AsArrived interleaves devices by time: each row of a device is on a different page.
+	AsArrived = "arrived"
+	// Ordered is the result of `roomsensor maintain`: chunks in primary-key order.
+	Ordered = "ordered"
+	// Columnstore is the result of the Community edition's policy: ended chunks in the columnstore.
+	Columnstore = "columnstore"
+)
+
+// Layouts returns all layouts, in the only order in which one can be converted to the next.
+func Layouts() []string { return []string{AsArrived, Ordered, Columnstore} }
+
+// full returns the options of the whole benchmark.
+func full() Options {
+	return Options{
+		Fleet:  fleet.Fleet{Seed: 1, Devices: 1000, Deep: 1000, Days: 90, Recent: 9, Gaps: 50},
+		Rounds: 5, Time: 5 * time.Second, Layouts: []string{AsArrived, Ordered},
+		PageCount: 256, ExportRows: roomsensor.MaxExportRows, UpsertRows: 200_000, UploadDays: 2, BacklogDays: 87,
+		LoadTime: 15 * time.Second, Results: "bench/results/bench.json",
+	}
+}
+
+// quick returns options with the whole history of a tenth of the devices, and shorter rounds.
+func quick() Options {
+	o := full()
+	o.Fleet.Deep, o.Fleet.Recent = 100, 4
+	o.Rounds, o.Time, o.LoadTime = 3, 2*time.Second, 3*time.Second
+	o.UpsertRows, o.UploadDays, o.BacklogDays, o.Reduced = 100_000, 1, 2, true
+	o.Results = "bench/results/quick.json"
+	return o
+}
+
+// ParseOptions reads the arguments of the command. The first one may be "quick". It prints usage errors to log.
+func ParseOptions(args []string, log io.Writer) (Options, error) {
+	o := full()
+	if len(args) > 0 && args[0] == "quick" {
+		o, args = quick(), args[1:]
+	}
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags.SetOutput(log)
+	flags.Uint64Var(&o.Fleet.Seed, "seed", o.Fleet.Seed, "`seed` of the readings")
+	flags.IntVar(&o.Fleet.Devices, "devices", o.Fleet.Devices, "devices of the team")
+	flags.IntVar(&o.Fleet.Deep, "deep", o.Fleet.Deep, "devices with the whole history")
+	flags.IntVar(&o.Fleet.Days, "days", o.Fleet.Days, "days of history, with a reading every five minutes")
+	flags.IntVar(&o.Fleet.Recent, "recent", o.Fleet.Recent, "days of history of the other devices; W9 starts with them")
+	flags.IntVar(&o.Rounds, "rounds", o.Rounds, "rounds of each comparison")
+	flags.DurationVar(&o.Time, "time", o.Time, "time of each side of a round")
+	flags.DurationVar(&o.LoadTime, "load-time", o.LoadTime, "time of W8 idle, and again under load")
+	flags.IntVar(&o.BacklogDays, "backlog", o.BacklogDays, "days that every device uploads at once for W7")
+	flags.IntVar(&o.PageCount, "pages", o.PageCount, "different pages of W2, W8 and W9")
+	flags.IntVar(&o.ExportRows, "export-rows", o.ExportRows, "readings per export")
+	flags.IntVar(&o.UpsertRows, "upsert-rows", o.UpsertRows, "readings of W5")
+	layouts := flags.String("layout", strings.Join(o.Layouts, ","), "physical layouts of readings, one after the other")
+	flags.StringVar(&o.Profile, "profile", "", "`directory` for profiles and plans of W1 to W6, apart from the rounds")
+	only := flags.String("only", "", "workloads to run, such as W2,W3 (default: all)")
+	flags.StringVar(&o.Results, "results", o.Results, "`file` for the report as JSON")
+	flags.StringVar(&o.DatabaseURL, "database-url", "", "server to use instead of a private one")
+	if err := flags.Parse(args); err != nil {
+		return o, err //nolint:wrapcheck // It names the flag.
+	}
+	o.Layouts = strings.Split(*layouts, ",")
+	if *only != "" {
+		o.Only = strings.Split(*only, ",")
+	}
+	return o, o.validate()
+}
+
+const (
+	// minDays is enough for pages of 1,000 readings.
+	minDays = 4
+	// minColumnstoreDays is enough for a chunk that has ended.
+	minColumnstoreDays = 8
+)
+
+func (o *Options) validate() error {
+	f := &o.Fleet
+	if f.Deep < 1 || f.Deep > f.Devices || f.Recent < minDays || f.Recent > f.Days ||
+		o.Rounds < 1 || o.PageCount < 1 {
+		return fmt.Errorf("-deep must be 1 to -devices, -recent %d to -days, and -rounds and -pages at least 1", minDays)
+	}
+	last := -1
+	for _, layout := range o.Layouts {
+		i := slices.Index(Layouts(), layout)
+		if i < 0 {
+			return fmt.Errorf("-layout: there is no layout %q", layout)
+		}
+		if i <= last {
+			return fmt.Errorf("-layout: the order must be %s, because no layout can be converted back",
+				strings.Join(Layouts(), ","))
+		}
+		last = i
+	}
+	if slices.Contains(o.Layouts, Columnstore) && f.Days < minColumnstoreDays {
+		return fmt.Errorf("-layout: %s needs -days %d, so that a chunk has ended", Columnstore, minColumnstoreDays)
+	}
+	return nil
+}
+
+// checkServer returns an error if the server does not support a layout.
+func (o *Options) checkServer(server postgres.Info) error {
+	if slices.Contains(o.Layouts, Columnstore) && server.Edition != postgres.Community {
+		return fmt.Errorf("the layout %s needs TimescaleDB's Community edition, and this server is %s: name another one "+
+			"with -database-url postgres://user:password@host:5432/postgres, whose role may create databases",
+			Columnstore, server)
+	}
+	return nil
+}
+
+var errBody = errors.New("the body is not what is stored")

@@ -1,0 +1,41 @@
+package workload
+
+import (
+	"io"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"roomsensor/internal/dev/postgres"
+)
+
+func TestParseOptions(t *testing.T) {
+	t.Parallel()
+	o, err := ParseOptions([]string{"-only", "W2,W3", "-rounds", "1"}, io.Discard)
+	require.NoError(t, err)
+	require.Equal(t, []string{"W2", "W3"}, o.Only)
+	for _, args := range [][]string{
+		{"-deep", "2000"},
+		{"-days", "3"},
+		{"-rounds", "0"},
+		{"-x"},
+		{"-layout", "random"},
+		{"-layout", "ordered,arrived"},
+		{"-layout", "arrived,arrived"},
+		{"quick", "-layout", "columnstore", "-days", "7"},
+	} {
+		_, err := ParseOptions(args, io.Discard)
+		require.Error(t, err, args)
+	}
+}
+
+func TestOptionsCheckServer(t *testing.T) {
+	t.Parallel()
+	with := Options{Layouts: Layouts()}
+	require.NoError(t, with.checkServer(postgres.Info{Edition: postgres.Community}))
+	err := with.checkServer(postgres.Info{Edition: postgres.Apache, TimescaleDB: "2.19.3", PostgreSQL: "17.11"})
+	require.ErrorContains(t, err, "needs TimescaleDB's Community edition, and this server is TimescaleDB 2.19.3, apache edition")
+	require.ErrorContains(t, err, "-database-url postgres://")
+	without := Options{Layouts: []string{AsArrived, Ordered}}
+	require.NoError(t, without.checkServer(postgres.Info{Edition: postgres.Apache}))
+}

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"roomsensor/test/dbtest"
+)
+
+func TestMigrate(t *testing.T) {
+	t.Parallel()
+	o := &operator{t, map[string]string{"DATABASE_URL": dbtest.Empty(t).URL}}
+
+	status := o.do("migrate", "status")
+	require.Nil(t, status["edition"])
+	require.Nil(t, status["timescaledb_version"])
+	require.Equal(t, false, status["up_to_date"])
+	require.NotEmpty(t, status["data"])
+	for _, migration := range migrations(t, status) {
+		require.Nil(t, migration["applied_at"])
+	}
+	o.fails(exitFailure, "Run roomsensor migrate up", "team", "list")
+	o.fails(exitFailure, "Run roomsensor migrate up", "team", "create", "--name", "x")
+	o.fails(exitFailure, "Run roomsensor migrate up", "rejects", "list")
+	o.fails(exitFailure, "there is none to revert", "migrate", "down")
+
+	up := o.do("migrate", "up")
+	require.Equal(t, dbtest.Edition(t), up["edition"])
+	require.Regexp(t, `^\d+\.\d+\.\d+`, up["timescaledb_version"])
+	require.Equal(t, true, up["up_to_date"])
+	require.Nil(t, status["readings"])
+	layout, ok := up["readings"].(map[string]any)
+	require.True(t, ok)
+	require.InDelta(t, 0, layout["chunks"], 0)
+	require.Nil(t, layout["keep_seconds"])
+	require.Equal(t, dbtest.Edition(t) == "community", layout["columnstore"] != nil)
+	require.Equal(t, dbtest.Edition(t) == "community", layout["hourly"] != nil)
+	for _, migration := range migrations(t, up) {
+		require.Regexp(t, `Z$`, migration["applied_at"])
+		require.Regexp(t, `\.sql$`, migration["name"])
+	}
+	require.Equal(t, up, o.do("migrate", "up"), "nothing is left to do")
+	require.Equal(t, up, o.do("migrate", "status"))
+	require.Empty(t, o.data("team", "list"))
+
+	down := o.do("migrate", "down")
+	require.Equal(t, false, down["up_to_date"])
+	list := migrations(t, down)
+	require.Nil(t, list[len(list)-1]["applied_at"])
+	require.NotNil(t, list[0]["applied_at"])
+	require.Equal(t, true, o.do("migrate", "up")["up_to_date"])
+}
+
+func TestMigrateUpLayout(t *testing.T) {
+	t.Parallel()
+	o := &operator{t, map[string]string{"DATABASE_URL": dbtest.Empty(t).URL}}
+	for _, age := range []string{"", "0", "12h", "1w", "-1d", "forever"} {
+		o.fails(exitUsage, "COLUMNSTORE_AFTER", "migrate", "up", "--columnstore-after="+age)
+		o.fails(exitUsage, "READINGS_KEEP", "migrate", "up", "--readings-keep="+age)
+	}
+	up := o.do("migrate", "up", "--columnstore-after", "14d", "--readings-keep", "800d")
+	layout, ok := up["readings"].(map[string]any)
+	require.True(t, ok)
+	if dbtest.Edition(t) != "community" {
+		require.Nil(t, layout["keep_seconds"], "the Apache edition keeps everything")
+		return
+	}
+	require.InDelta(t, 800*24*3600, layout["keep_seconds"], 0)
+	columnstore, ok := layout["columnstore"].(map[string]any)
+	require.True(t, ok)
+	require.InDelta(t, 14*24*3600, columnstore["after_seconds"], 0)
+}
+
+func TestMigrateUpRequirements(t *testing.T) {
+	t.Parallel()
+	url := dbtest.Empty(t).With("default_transaction_read_only", "on")
+	o := &operator{t, map[string]string{"DATABASE_URL": url}}
+	o.fails(exitFailure, "Its server must preload TimescaleDB 2.19 or later", "migrate", "up")
+}
+
+func migrations(t *testing.T, state map[string]any) (list []map[string]any) {
+	t.Helper()
+	items, ok := state["data"].([]any)
+	require.True(t, ok)
+	for _, item := range items {
+		migration, ok := item.(map[string]any)
+		require.True(t, ok)
+		list = append(list, migration)
+	}
+	return list
+}
+
+func TestMaintain(t *testing.T) {
+	t.Parallel()
+	url := dbtest.New(t).URL
+	o := &operator{t, map[string]string{"DATABASE_URL": url}}
+	require.Empty(t, o.data("maintain"))
+	o.fails(exitUsage, "--after", "maintain", "--after", "soon")
+	o.fails(exitUsage, "--limit", "maintain", "--limit", "0")
+
+	conn, err := pgx.Connect(t.Context(), url)
+	require.NoError(t, err)
+	_, err = conn.Exec(t.Context(), `INSERT INTO readings (device_id, bucket_at) SELECT gen_random_uuid(), '2026-01-01Z' FROM generate_series(1, 100)`)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { // Until the statistics contain the rows.
+		var n int
+		_, err := conn.Exec(t.Context(), "SELECT pg_stat_force_next_flush()")
+		require.NoError(t, err)
+		require.NoError(t, conn.QueryRow(t.Context(), "SELECT count(*) FROM chunks_to_order('2026-02-01Z')").Scan(&n))
+		return n == 1
+	}, 30*time.Second, 20*time.Millisecond)
+	require.NoError(t, conn.Close(t.Context()))
+	chunks := o.data("maintain", "--after", "14d")
+	require.Len(t, chunks, 1)
+	require.Equal(t, true, chunks[0]["ordered"])
+	require.Nil(t, chunks[0]["reason"])
+	require.Empty(t, o.data("maintain"), "once")
+}
+
+func TestLocaldbNotRunning(t *testing.T) {
+	t.Parallel()
+	env := map[string]string{"DATA_DIR": filepath.Join(t.TempDir(), "none")}
+	r := execute(t, env, nil, "localdb", "url")
+	require.Equal(t, exitFailure, r.code)
+	require.Contains(t, r.err, "roomsensor localdb start")
+	require.Empty(t, r.out)
+
+	r = execute(t, env, nil, "localdb", "stop")
+	require.Equal(t, exitOK, r.code, r.err)
+	require.Equal(t, "{\"database_url\":null}\n", r.out)
+}

@@ -1,0 +1,249 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+
+	"roomsensor/internal/queue"
+)
+
+type composeService struct {
+	Command     []string
+	Environment map[string]string
+	HealthCheck struct {
+		Test    []string
+		Disable bool
+	}
+}
+
+// composeFile parses a Compose file. Variables have their fallback values.
+func composeFile(t *testing.T, path string) map[string]composeService {
+	t.Helper()
+	var file struct{ Services map[string]composeService }
+	require.NoError(t, yaml.Unmarshal(fallback.ReplaceAll(readFile(t, path), []byte("$1")), &file))
+	return file.Services
+}
+
+// fallback matches ${NAME:-fallback}, which Compose replaces by the fallback if NAME is not set.
+var fallback = regexp.MustCompile(`\$\{\w+:-([^}]*)\}`)
+
+// composed are the services of docker-compose.yml that run the program.
+var composed = []string{"migrate", "api", "receiver", "ingest"}
+
+// libraryVariables are read by the database driver and by the Go runtime, not by the program.
+var libraryVariables = map[string]bool{"PGPASSWORD": true, "GOMEMLIMIT": true}
+
+// The Compose file uses only commands and settings that exist.
+func TestComposeFile(t *testing.T) {
+	t.Parallel()
+	services := composeFile(t, "../../docker-compose.yml")
+	for _, name := range []string{"timescaledb", "nats"} {
+		require.NotEmpty(t, services[name].HealthCheck.Test, name)
+	}
+	read := map[string]bool{}
+	for _, name := range composed {
+		service := services[name]
+		parse(t, service.Command, service.Environment, read)
+		require.Equal(t, name == "migrate", service.HealthCheck.Disable, "%s uses the health check of the image, or exits by itself", name)
+	}
+	for variable := range services["api"].Environment { // All services have the same.
+		require.True(t, read[variable] || libraryVariables[variable], "nothing reads %s", variable)
+	}
+}
+
+// The production file requires each value for which the development file has a default, secrets above all.
+func TestProductionComposeFile(t *testing.T) {
+	t.Parallel()
+	development := composeFile(t, "../../docker-compose.yml")
+	production := composeFile(t, "../../deploy/compose.production.yml")
+	const secret = "roomsensor"
+	require.Equal(t, secret, development["timescaledb"].Environment["POSTGRES_PASSWORD"])
+	required := regexp.MustCompile(`\$\{(\w+):\?Set (\w+)\b`)
+	for name, service := range development {
+		for variable, value := range service.Environment {
+			own, given := production[name].Environment[variable]
+			switch {
+			case given:
+				match := required.FindStringSubmatch(own)
+				require.NotNil(t, match, "%s must require %s", name, variable)
+				require.Equal(t, match[1], match[2])
+			default:
+				require.NotContains(t, variable, "PASSWORD", name)
+				require.NotContains(t, value, ":"+secret+"@", name)
+			}
+		}
+	}
+}
+
+// The image uses only settings that exist, and its health check uses the address that it sets.
+func TestDockerfile(t *testing.T) {
+	t.Parallel()
+	text := strings.ReplaceAll(string(readFile(t, "../../Dockerfile")), "\\\n", "")
+	_, image, found := strings.Cut(text, "\nFROM scratch\n")
+	require.True(t, found)
+	environment := map[string]string{}
+	for pair := range strings.FieldsSeq(instruction(t, image, "ENV")) {
+		name, value, _ := strings.Cut(pair, "=")
+		environment[name] = value
+	}
+	var check []string
+	_, command, _ := strings.Cut(instruction(t, image, "HEALTHCHECK"), " CMD ")
+	require.NoError(t, json.Unmarshal([]byte(command), &check))
+	require.Equal(t, "/roomsensor", check[0])
+	read := map[string]bool{}
+	parse(t, check[1:], environment, read)
+	require.True(t, read["OPS_ADDR"])
+	url := map[string]string{"DATABASE_URL": "postgres://host/name", "NATS_URL": "nats://host"}
+	maps.Copy(url, environment)
+	parse(t, []string{"api"}, url, read)
+	parse(t, []string{"ingest"}, url, read)
+	for variable := range environment {
+		require.True(t, read[variable], "nothing reads %s", variable)
+	}
+	require.Regexp(t, `^\d+:\d+$`, instruction(t, image, "USER"), "Kubernetes can only check that a numeric user is not root")
+	require.NotRegexp(t, `(?m)^RUN --mount|<<`, text, "it must build without BuildKit")
+}
+
+// The image is built with the Go version of the module.
+func TestDockerfileGoVersion(t *testing.T) {
+	t.Parallel()
+	module := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindSubmatch(readFile(t, "../../go.mod"))
+	require.Contains(t, string(readFile(t, "../../Dockerfile")), "\nFROM golang:"+string(module[1])+" AS build\n")
+}
+
+// instruction returns the arguments of the only instruction of a kind.
+func instruction(t *testing.T, dockerfile, kind string) string {
+	t.Helper()
+	found := regexp.MustCompile(`(?m)^`+kind+` (.*)$`).FindAllStringSubmatch(dockerfile, -1)
+	require.Len(t, found, 1, kind)
+	return found[0][1]
+}
+
+func readFile(t *testing.T, path string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return text
+}
+
+// parse parses a command line as the program does, and adds the variables that it reads to read.
+func parse(t *testing.T, args []string, environment map[string]string, read map[string]bool) {
+	t.Helper()
+	terminal := &terminal{stdout: io.Discard, stderr: io.Discard, getenv: func(variable string) string {
+		read[variable] = true
+		return environment[variable]
+	}}
+	parser, err := terminal.parser()
+	require.NoError(t, err)
+	_, err = parser.Parse(args)
+	require.NoError(t, err, "%v", args)
+}
+
+type manifest struct {
+	Kind string
+	Spec struct {
+		Template struct {
+			Spec struct{ Containers []manifestContainer }
+		}
+		Triggers []struct{ Metadata map[string]string }
+	}
+}
+
+type manifestContainer struct {
+	Args []string
+	Env  []struct{ Name, Value string }
+}
+
+// manifestFile parses the documents of a file.
+func manifestFile(t *testing.T, path string) (documents []manifest) {
+	t.Helper()
+	decoder := yaml.NewDecoder(bytes.NewReader(readFile(t, path)))
+	for {
+		var document manifest
+		err := decoder.Decode(&document)
+		if errors.Is(err, io.EOF) {
+			return documents
+		}
+		require.NoError(t, err, path)
+		documents = append(documents, document)
+	}
+}
+
+// glob finds files under deploy/kubernetes.
+func glob(t *testing.T, pattern string) []string {
+	t.Helper()
+	paths, err := filepath.Glob("../../deploy/kubernetes/" + pattern)
+	require.NoError(t, err)
+	require.NotEmpty(t, paths, pattern)
+	return paths
+}
+
+// settings reads the files that configure the pods.
+func settings(t *testing.T) map[string]string {
+	t.Helper()
+	read := map[string]string{}
+	for _, path := range glob(t, "*/settings.env") {
+		for line := range strings.Lines(string(readFile(t, path))) {
+			name, value, found := strings.Cut(strings.TrimSpace(line), "=")
+			require.True(t, found || strings.HasPrefix(line, "#"), line)
+			if found {
+				read[name] = value
+			}
+		}
+	}
+	return read
+}
+
+// The manifests use only commands and settings that exist.
+func TestManifests(t *testing.T) {
+	t.Parallel()
+	environment := settings(t)
+	var commands [][]string
+	for _, path := range glob(t, "base/*.yaml") {
+		for _, document := range manifestFile(t, path) {
+			for _, container := range document.Spec.Template.Spec.Containers {
+				for _, variable := range container.Env {
+					environment[variable.Name] = variable.Value
+				}
+				if len(container.Args) > 0 {
+					commands = append(commands, container.Args)
+				}
+			}
+		}
+	}
+	// Secrets provide them in a cluster.
+	environment["DATABASE_URL"], environment["NATS_URL"] = "postgres://host/name", "nats://host"
+	slices.SortFunc(commands, slices.Compare)
+	require.Equal(t, [][]string{
+		{"api"}, {"ingest", "--no-receiver"}, {"ingest", "--no-worker"}, {"migrate", "up"},
+	}, commands)
+	read := map[string]bool{}
+	for _, command := range commands {
+		parse(t, command, environment, read)
+	}
+	for variable := range environment {
+		require.True(t, read[variable] || libraryVariables[variable], "nothing reads %s", variable)
+	}
+}
+
+// The autoscaler watches the consumer that the workers share.
+func TestAutoscaler(t *testing.T) {
+	t.Parallel()
+	scaled := manifestFile(t, "../../deploy/kubernetes/keda/scaledobject.yaml")[0]
+	require.Equal(t, "ScaledObject", scaled.Kind)
+	metadata := scaled.Spec.Triggers[0].Metadata
+	require.Equal(t, queue.StreamName, metadata["stream"])
+	require.Equal(t, queue.ConsumerName, metadata["consumer"])
+}

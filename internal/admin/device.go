@@ -1,0 +1,113 @@
+package admin
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/store"
+)
+
+// DeviceOptions describe a new device.
+type DeviceOptions struct {
+	TeamID      uuid.UUID
+	HardwareID  string
+	DisplayName *string
+	Metadata    map[string]string
+	// InstalledAt is when the unit was installed. nil means unbounded for a unit that was never installed before, so that
+	// its buffered readings count, and now for any other unit.
+	InstalledAt *time.Time
+}
+
+// CreateDevice creates a device with a unit in it.
+func (o *Operator) CreateDevice(ctx context.Context, d DeviceOptions) (Device, error) {
+	if _, err := o.effectiveTime("installed-at", d.InstalledAt); err != nil {
+		return Device{}, err
+	}
+	device, err := o.store.CreateDevice(ctx, store.NewDevice(d), o.timestamp())
+	return o.device(ctx, &device, err)
+}
+
+// device returns what a command prints after a change of a device, or the error that the operator sees.
+func (o *Operator) device(ctx context.Context, d *store.OwnedDevice, err error) (Device, error) {
+	if err != nil {
+		return Device{}, o.explain(ctx, err)
+	}
+	return viewDevice(d, o.now()), nil
+}
+
+// Devices lists the devices of a team, ordered by id.
+func (o *Operator) Devices(ctx context.Context, teamID uuid.UUID) (List[Device], error) {
+	devices, err := o.store.TeamDevices(ctx, teamID)
+	now := o.now()
+	return listOf(devices, func(d *store.OwnedDevice) Device { return viewDevice(d, now) }), o.explain(ctx, err)
+}
+
+// ReplaceHardware installs another unit in a device at a time; nil is now. Stored readings stay with their device.
+func (o *Operator) ReplaceHardware(
+	ctx context.Context, deviceID uuid.UUID, hardwareID string, at *time.Time,
+) (Device, error) {
+	when, err := o.effectiveTime("at", at)
+	if err != nil {
+		return Device{}, err
+	}
+	device, err := o.store.ReplaceHardware(ctx, deviceID, hardwareID, when)
+	return o.device(ctx, &device, err)
+}
+
+// RemoveHardware removes the unit from a device at a time; nil is now.
+func (o *Operator) RemoveHardware(ctx context.Context, deviceID uuid.UUID, at *time.Time) (Device, error) {
+	when, err := o.effectiveTime("at", at)
+	if err != nil {
+		return Device{}, err
+	}
+	device, err := o.store.RemoveHardware(ctx, deviceID, when)
+	return o.device(ctx, &device, err)
+}
+
+// AssignmentOptions describe a new assignment.
+type AssignmentOptions struct {
+	DeviceID     uuid.UUID
+	Type         roomsensor.AssignmentType
+	Label        string
+	HomeOrTravel roomsensor.HomeOrTravel
+	ExternalRef  *string
+	At           *time.Time // nil is now
+}
+
+// StartAssignment starts an assignment of a device.
+func (o *Operator) StartAssignment(ctx context.Context, a AssignmentOptions) (Assignment, error) {
+	at, err := o.effectiveTime("at", a.At)
+	if err != nil {
+		return Assignment{}, err
+	}
+	started, err := o.store.StartAssignment(ctx, roomsensor.Assignment{
+		DeviceID: a.DeviceID, Type: a.Type, Label: a.Label, HomeOrTravel: a.HomeOrTravel,
+		ExternalRef: a.ExternalRef, StartedAt: at,
+	})
+	if err != nil {
+		return Assignment{}, o.explain(ctx, err)
+	}
+	return viewAssignment(&started), nil
+}
+
+// EndAssignment ends an assignment at a time; nil is now.
+func (o *Operator) EndAssignment(ctx context.Context, id uuid.UUID, at *time.Time) (Assignment, error) {
+	when, err := o.effectiveTime("at", at)
+	if err != nil {
+		return Assignment{}, err
+	}
+	ended, err := o.store.EndAssignment(ctx, id, when)
+	if err != nil {
+		return Assignment{}, o.explain(ctx, err)
+	}
+	return viewAssignment(&ended), nil
+}
+
+// Assignments lists all assignments of a device, newest first.
+func (o *Operator) Assignments(ctx context.Context, deviceID uuid.UUID) (List[Assignment], error) {
+	assignments, err := o.store.DeviceAssignments(ctx, deviceID)
+	return listOf(assignments, viewAssignment), o.explain(ctx, err)
+}

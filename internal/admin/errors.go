@@ -1,0 +1,123 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"roomsensor/internal/process"
+	"roomsensor/internal/roomsensor"
+	"roomsensor/schema"
+)
+
+// diagnoseTimeout bounds the check of the database after a failure.
+const diagnoseTimeout = 5 * time.Second
+
+const errNotMigrated process.RefusedError = "" +
+	"The database is not migrated to this version. Run roomsensor migrate up."
+
+// explain returns the error that the operator sees: a sentence that says what to do, if the cause is known.
+func (o *Operator) explain(ctx context.Context, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return process.ErrInterrupted
+	}
+	if refused := explainRefusal(err); refused != nil {
+		return refused
+	}
+	return explainDatabase(ctx, o.url, err)
+}
+
+// explainRefusal words the errors of the store that say that a command contradicts what is stored; nil for other
+// errors.
+func explainRefusal(err error) error {
+	if missing, ok := errors.AsType[*roomsensor.NotFoundError](err); ok {
+		return process.Refusef(notFoundSentences[missing.Kind], missing.ID)
+	}
+	if conflict, ok := errors.AsType[*roomsensor.HardwareConflictError](err); ok {
+		return explainHardware(conflict)
+	}
+	if conflict, ok := errors.AsType[*roomsensor.AssignmentConflictError](err); ok {
+		return explainAssignment(conflict)
+	}
+	return nil
+}
+
+// notFoundSentences contains the sentence for an id that does not exist, and the command that lists those that do.
+var notFoundSentences = map[roomsensor.Kind]string{
+	roomsensor.KindTeam:       "There is no team %s. roomsensor team list shows them.",
+	roomsensor.KindAPIKey:     "There is no API key %s. roomsensor key list --team ID shows a team's keys.",
+	roomsensor.KindIngestKey:  "There is no upload credential %s. roomsensor ingest-key list --team ID shows a team's.",
+	roomsensor.KindDevice:     "There is no device %s. roomsensor device list --team ID shows a team's devices.",
+	roomsensor.KindAssignment: "There is no assignment %s. roomsensor assignment list DEVICE_ID shows a device's.",
+	roomsensor.KindReject:     "There is no reject %s. roomsensor rejects list shows them.",
+}
+
+func explainHardware(c *roomsensor.HardwareConflictError) error {
+	switch c.Conflict {
+	case roomsensor.HardwareInstalled:
+		if c.To != nil {
+			return process.Refusef("Unit %s was installed in device %s until %s. Choose that time or a later one.",
+				c.HardwareID, c.DeviceID, roomsensor.FormatTime(*c.To))
+		}
+		return process.Refusef(
+			"Unit %s is installed in device %s. Remove it first: roomsensor device remove-hardware %s.",
+			c.HardwareID, c.DeviceID, c.DeviceID)
+	case roomsensor.HardwareJustInstalled:
+		return process.Refusef("Unit %s was just installed in another device. roomsensor device list shows which.",
+			c.HardwareID)
+	case roomsensor.HardwareAlreadyThere:
+		return process.Refusef("Unit %s is already installed in device %s.", c.HardwareID, c.DeviceID)
+	case roomsensor.HardwareReplacedLater:
+		return process.Refusef("Device %s had another unit at that time or later. Choose a later time.", c.DeviceID)
+	case roomsensor.HardwareInstalledLater:
+		return process.Refusef("Unit %s was installed in device %s at %s. Choose a later time.",
+			c.HardwareID, c.DeviceID, roomsensor.FormatTime(*c.From))
+	case roomsensor.HardwareNotInstalled:
+		return process.Refusef(
+			"No unit is installed in device %s. Install one: roomsensor device replace-hardware %s --hardware-id dev:...",
+			c.DeviceID, c.DeviceID)
+	}
+	return c
+}
+
+func explainAssignment(c *roomsensor.AssignmentConflictError) error {
+	a := &c.Assignment
+	started := roomsensor.FormatTime(a.StartedAt)
+	switch c.Conflict {
+	case roomsensor.AssignmentOverlaps:
+		if a.EndedAt != nil {
+			return process.Refusef("Device %s had the assignment %s from %s until %s. Start at its end or later.",
+				a.DeviceID, a.ID, started, roomsensor.FormatTime(*a.EndedAt))
+		}
+		return process.Refusef(
+			"Device %s has the open assignment %s since %s. End it first: roomsensor assignment end %s.",
+			a.DeviceID, a.ID, started, a.ID)
+	case roomsensor.AssignmentEnded:
+		return process.Refusef("Assignment %s already ended at %s.", a.ID, roomsensor.FormatTime(*a.EndedAt))
+	case roomsensor.AssignmentStartedLater:
+		return process.Refusef("Assignment %s started at %s. Choose a later end.", a.ID, started)
+	}
+	return c
+}
+
+// explainDatabase checks whether the database is unavailable, not migrated or overloaded, and returns an error that
+// says so. Any other error is returned unchanged.
+func explainDatabase(ctx context.Context, url string, err error) error {
+	ctx, cancel := context.WithTimeout(ctx, diagnoseTimeout)
+	defer cancel()
+	pending, unreachable := schema.Pending(ctx, url)
+	var overloaded *roomsensor.Error
+	switch {
+	case unreachable != nil:
+		return process.Refusef(
+			"The database cannot be used. Check that it runs and that --database-url (DATABASE_URL) is right: %v", unreachable)
+	case pending:
+		return errNotMigrated
+	case errors.As(err, &overloaded):
+		return process.Refusef("The database was overloaded or unavailable. Run the command again: %v", err)
+	}
+	return err
+}

@@ -1,0 +1,175 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"roomsensor/internal/config"
+	"roomsensor/internal/process"
+	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/store"
+	"roomsensor/schema"
+)
+
+// Migrations is the state of a database: its edition and its migrations.
+type Migrations struct {
+	Edition     *string     `json:"edition"` // apache or community; null before the first migration
+	TimescaleDB *string     `json:"timescaledb_version"`
+	UpToDate    bool        `json:"up_to_date"`
+	Readings    *Layout     `json:"readings"` // null until all migrations are applied
+	Data        []Migration `json:"data"`
+}
+
+// Migration is one migration and when it was applied.
+type Migration struct {
+	Version   int64   `json:"version"`
+	Name      string  `json:"name"`
+	AppliedAt *string `json:"applied_at"` // null if it is pending
+}
+
+// MigrateUp applies all pending migrations. Deployments run it while the database starts, so it tries to connect
+// several times.
+func MigrateUp(ctx context.Context, cfg config.Migration) (Migrations, error) {
+	if err := cfg.Layout.Validate(); err != nil {
+		return Migrations{}, err
+	}
+	err := process.Patiently(ctx, func() error { return pingDatabase(ctx, cfg.Database) })
+	if err != nil {
+		return Migrations{}, err
+	}
+	layout := schema.Layout{
+		ColumnstoreAfter: time.Duration(cfg.ColumnstoreAfter), DropAfter: time.Duration(cfg.ReadingsKeep),
+	}
+	if err := schema.Up(ctx, string(cfg.DatabaseURL), layout); err != nil {
+		return Migrations{}, process.Interrupted(ctx, process.Refusef("The database could not be migrated. "+
+			"Its server must preload TimescaleDB 2.19 or later, "+
+			"and the role must be allowed to create extensions and tables: %v", err))
+	}
+	return MigrationStatus(ctx, cfg.Database)
+}
+
+// MigrateDown reverts the newest applied migration.
+func MigrateDown(ctx context.Context, cfg config.Database) (Migrations, error) {
+	if err := pingDatabase(ctx, cfg); err != nil {
+		return Migrations{}, err
+	}
+	reverted, err := schema.Down(ctx, string(cfg.DatabaseURL))
+	if err != nil {
+		return Migrations{}, process.Interrupted(ctx, err)
+	}
+	if !reverted {
+		return Migrations{}, process.Refusef("No migration is applied, so there is none to revert.")
+	}
+	return MigrationStatus(ctx, cfg)
+}
+
+// MigrationStatus returns the migrations and the edition of a database.
+func MigrationStatus(ctx context.Context, cfg config.Database) (Migrations, error) {
+	if err := pingDatabase(ctx, cfg); err != nil {
+		return Migrations{}, err
+	}
+	steps, err := schema.Status(ctx, string(cfg.DatabaseURL))
+	if err != nil {
+		return Migrations{}, process.Interrupted(ctx, err)
+	}
+	state := Migrations{UpToDate: true, Data: make([]Migration, len(steps))}
+	for i, step := range steps {
+		state.Data[i] = Migration{step.Version, step.Name, formatTime(step.AppliedAt)}
+		state.UpToDate = state.UpToDate && step.AppliedAt != nil
+	}
+	return state, state.addEdition(ctx, cfg)
+}
+
+// addEdition adds the edition of TimescaleDB and, once the database is up to date, how the readings lie on disk.
+func (m *Migrations) addEdition(ctx context.Context, cfg config.Database) error {
+	s, err := process.OpenStore(ctx, cfg, store.Operator)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	database, err := s.Database(ctx)
+	if errors.Is(err, roomsensor.ErrNotFound) {
+		return nil // The first migration creates the extension.
+	}
+	if err != nil {
+		return fmt.Errorf("reading the edition: %w", err)
+	}
+	m.Edition, m.TimescaleDB = &database.Edition, &database.Version
+	if !m.UpToDate {
+		return nil
+	}
+	layout, err := s.Layout(ctx)
+	if err != nil {
+		return fmt.Errorf("reading the layout: %w", err)
+	}
+	m.Readings = viewLayout(layout, time.Now())
+	return nil
+}
+
+// pingDatabase checks that the database answers, so that a wrong URL is not reported as a failed migration.
+func pingDatabase(ctx context.Context, cfg config.Database) error {
+	s, err := process.OpenStore(ctx, cfg, store.Operator)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if err := s.Ping(ctx); err != nil {
+		return explainDatabase(ctx, string(cfg.DatabaseURL), err)
+	}
+	return nil
+}
+
+// Layout is how the readings lie on disk: chunks, columnstore and continuous aggregate.
+type Layout struct {
+	Chunks      int64        `json:"chunks"`
+	Bytes       int64        `json:"bytes"`
+	KeepSeconds *int64       `json:"keep_seconds"` // null: readings are kept permanently
+	Columnstore *Columnstore `json:"columnstore"`  // null on the Apache edition
+	Hourly      *Hourly      `json:"hourly"`       // null on the Apache edition
+}
+
+// Columnstore is the part of the readings that is stored as columns.
+type Columnstore struct {
+	AfterSeconds *int64   `json:"after_seconds"` // null: never
+	Chunks       int64    `json:"chunks"`
+	BytesBefore  int64    `json:"bytes_before"`
+	Bytes        int64    `json:"bytes"`
+	Ratio        *float64 `json:"compression_ratio"` // null while nothing is compressed
+}
+
+// Hourly is the state of the continuous aggregate. A lag of a little more than two days is normal: queries aggregate
+// younger readings directly.
+type Hourly struct {
+	MaterializedUntil *string `json:"materialized_until"`
+	LagSeconds        *int64  `json:"lag_seconds"`
+	RefreshedAt       *string `json:"refreshed_at"`
+}
+
+func viewLayout(l store.Layout, now time.Time) *Layout {
+	layout := &Layout{Chunks: l.Chunks, Bytes: l.Bytes, KeepSeconds: secondsOrNull(l.DropAfter)}
+	if c := l.Columnstore; c != nil {
+		layout.Columnstore = &Columnstore{
+			AfterSeconds: secondsOrNull(c.After), Chunks: c.Chunks, BytesBefore: c.BytesBefore, Bytes: c.Bytes,
+		}
+		if c.Bytes > 0 {
+			layout.Columnstore.Ratio = new(float64(c.BytesBefore) / float64(c.Bytes))
+		}
+	}
+	if h := l.Hourly; h != nil {
+		layout.Hourly = &Hourly{MaterializedUntil: formatTime(h.MaterializedUntil), RefreshedAt: formatTime(h.RefreshedAt)}
+		if h.MaterializedUntil != nil {
+			layout.Hourly.LagSeconds = new(int64(now.Sub(*h.MaterializedUntil).Seconds()))
+		}
+	}
+	return layout
+}
+
+// secondsOrNull returns an age in seconds, and nil for 0, which means never.
+func secondsOrNull(age time.Duration) *int64 {
+	if age == 0 {
+		return nil
+	}
+	return new(int64(age.Seconds()))
+}

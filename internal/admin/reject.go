@@ -1,0 +1,142 @@
+package admin
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/worker"
+)
+
+// maxReplayed bounds the rejects of one reason that one replay reads.
+const maxReplayed = 1_000_000
+
+// Reject is an upload, or a part of one, that could not be stored, without its payload.
+type Reject struct {
+	ID             string            `json:"id"`
+	ReceivedAt     string            `json:"received_at"`
+	TeamID         *string           `json:"team_id"`
+	HardwareID     *string           `json:"hardware_id"`
+	Reason         roomsensor.Reason `json:"reason"`
+	Detail         string            `json:"detail"`
+	StreamSequence uint64            `json:"stream_sequence"`
+	ReplayedAt     *string           `json:"replayed_at"`
+}
+
+// RejectPayload is a reject with its payload: as text, or in base64 if it is not valid UTF-8.
+type RejectPayload struct {
+	Reject
+	Payload       *string `json:"payload,omitempty"`
+	PayloadBase64 *string `json:"payload_base64,omitempty"`
+}
+
+// Replayed is the number of rejects that a replay stored in full.
+type Replayed struct {
+	Replayed int `json:"replayed"`
+}
+
+func viewReject(r *roomsensor.Reject) Reject {
+	view := Reject{
+		ID: r.ID.String(), ReceivedAt: roomsensor.FormatTime(r.Arrival.At), HardwareID: r.HardwareID,
+		Reason: r.Reason, Detail: r.Detail, StreamSequence: r.Arrival.Sequence, ReplayedAt: formatTime(r.ReplayedAt),
+	}
+	if r.Arrival.Team != nil {
+		view.TeamID = new(r.Arrival.Team.String())
+	}
+	return view
+}
+
+func viewRejectPayload(r *roomsensor.Reject) RejectPayload {
+	view := RejectPayload{Reject: viewReject(r)}
+	if utf8.Valid(r.Payload) {
+		view.Payload = new(string(r.Payload))
+	} else {
+		view.PayloadBase64 = new(base64.StdEncoding.EncodeToString(r.Payload))
+	}
+	return view
+}
+
+// Rejects lists rejects, newest first.
+func (o *Operator) Rejects(ctx context.Context, q roomsensor.RejectQuery) (List[Reject], error) {
+	rejects, err := o.store.Rejects(ctx, q)
+	return listOf(rejects, viewReject), o.explain(ctx, err)
+}
+
+// Reject returns a reject with its payload.
+func (o *Operator) Reject(ctx context.Context, id uuid.UUID) (RejectPayload, error) {
+	reject, err := o.store.Reject(ctx, id)
+	if err != nil {
+		return RejectPayload{}, o.explain(ctx, err)
+	}
+	return viewRejectPayload(&reject), nil
+}
+
+// ReplayRejects checks and stores rejects again, as a worker does: those with the ids; all of a reason if there are no
+// ids; or, with both, those of the ids that have the reason. It replays nothing if an id is unknown, and reports to
+// progress the rejects that were not stored in full.
+func (o *Operator) ReplayRejects(
+	ctx context.Context, ids []uuid.UUID, reason *roomsensor.Reason, progress io.Writer,
+) (done Replayed, err error) {
+	if len(ids) == 0 {
+		ids, err = o.rejectsWithReason(ctx, reason)
+	} else {
+		ids, err = o.knownRejects(ctx, ids, reason)
+	}
+	if err != nil {
+		return done, o.explain(ctx, err)
+	}
+	for _, id := range ids {
+		stored, err := o.replayReject(ctx, id)
+		if err != nil {
+			_, _ = fmt.Fprintf(progress, "Replayed %d of %d rejects before the failure.\n", done.Replayed, len(ids))
+			return done, o.explain(ctx, err)
+		}
+		if stored {
+			done.Replayed++
+		} else {
+			_, _ = fmt.Fprintf(progress, "Reject %s was not fully stored; the original cause still applies.\n", id)
+		}
+	}
+	return done, nil
+}
+
+func (o *Operator) replayReject(ctx context.Context, id uuid.UUID) (stored bool, err error) {
+	reject, err := o.store.Reject(ctx, id)
+	if err != nil {
+		return false, err
+	}
+	return worker.Replay(ctx, o.store, reject)
+}
+
+// rejectsWithReason lists the rejects of a reason, oldest first.
+func (o *Operator) rejectsWithReason(ctx context.Context, reason *roomsensor.Reason) (ids []uuid.UUID, err error) {
+	rejects, err := o.store.Rejects(ctx, roomsensor.RejectQuery{Reason: reason, Limit: maxReplayed})
+	for i := range rejects {
+		ids = append(ids, rejects[i].ID)
+	}
+	slices.Reverse(ids)
+	return ids, err
+}
+
+// knownRejects returns the ids without duplicates, and only those with the reason if there is one. It fails if an id is
+// unknown.
+func (o *Operator) knownRejects(
+	ctx context.Context, ids []uuid.UUID, reason *roomsensor.Reason,
+) (known []uuid.UUID, err error) {
+	for _, id := range ids {
+		reject, err := o.store.Reject(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		if (reason == nil || reject.Reason == *reason) && !slices.Contains(known, id) {
+			known = append(known, id)
+		}
+	}
+	return known, nil
+}

@@ -1,0 +1,154 @@
+package admin
+
+import (
+	"time"
+
+	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/store"
+)
+
+// The objects that the commands print use the field names of the API. Every field is always present; null means that it
+// has no value.
+
+// List is the output of every command that lists objects.
+type List[T any] struct {
+	Data []T `json:"data"` // never nil, so that an empty list prints as []
+}
+
+func listOf[From, To any](rows []From, view func(*From) To) List[To] {
+	list := List[To]{Data: make([]To, len(rows))}
+	for i := range rows {
+		list.Data[i] = view(&rows[i])
+	}
+	return list
+}
+
+// Team is a team.
+type Team struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+}
+
+func viewTeam(t *roomsensor.Team) Team { return Team{t.ID.String(), t.Name} }
+
+// NewAPIKey is a new API key with its secret, which is shown only once.
+type NewAPIKey struct {
+	KeyID     string   `json:"key_id"`
+	Key       string   `json:"key"`
+	Scopes    []string `json:"scopes"`
+	ExpiresAt *string  `json:"expires_at"`
+}
+
+// APIKey is an API key without its secret.
+type APIKey struct {
+	KeyID     string   `json:"key_id"`
+	TeamID    string   `json:"team_id"`
+	Label     *string  `json:"label"`
+	Scopes    []string `json:"scopes"`
+	CreatedAt string   `json:"created_at"`
+	ExpiresAt *string  `json:"expires_at"`
+	RevokedAt *string  `json:"revoked_at"`
+}
+
+func viewAPIKey(k *roomsensor.Key) APIKey {
+	return APIKey{
+		KeyID: k.ID, TeamID: k.TeamID.String(), Label: k.Label, Scopes: []string{string(k.Scope)},
+		CreatedAt: roomsensor.FormatTime(k.CreatedAt), ExpiresAt: formatTime(k.ExpiresAt), RevokedAt: formatTime(k.RevokedAt),
+	}
+}
+
+// NewIngestKey is a new ingest key with its secret, which is shown only once.
+type NewIngestKey struct {
+	KeyID string `json:"key_id"`
+	Key   string `json:"key"`
+}
+
+// IngestKey is an ingest key without its secret.
+type IngestKey struct {
+	KeyID     string  `json:"key_id"`
+	TeamID    string  `json:"team_id"`
+	Label     *string `json:"label"`
+	CreatedAt string  `json:"created_at"`
+	RevokedAt *string `json:"revoked_at"`
+}
+
+func viewIngestKey(k *roomsensor.Key) IngestKey {
+	return IngestKey{
+		KeyID: k.ID, TeamID: k.TeamID.String(), Label: k.Label,
+		CreatedAt: roomsensor.FormatTime(k.CreatedAt), RevokedAt: formatTime(k.RevokedAt),
+	}
+}
+
+// Device is a device with the fields of the API, and its team.
+type Device struct {
+	DeviceID         string            `json:"device_id"`
+	TeamID           string            `json:"team_id"`
+	HardwareID       string            `json:"hardware_id"`
+	DisplayName      *string           `json:"display_name"`
+	FirmwareVersion  *string           `json:"firmware_version"`
+	Metadata         map[string]string `json:"metadata"`
+	Status           roomsensor.Status `json:"status"`
+	LastSeenAt       *string           `json:"last_seen_at"`
+	Signal           Signal            `json:"signal"`
+	ActiveAssignment *ActiveAssignment `json:"active_assignment"`
+}
+
+// Signal is the cellular signal of a device.
+type Signal struct {
+	RSSI *int32 `json:"rssi_dbm"`
+	Bars *int16 `json:"bars"`
+}
+
+// ActiveAssignment is the embedded form of an open assignment (spec 2).
+type ActiveAssignment struct {
+	AssignmentID string  `json:"assignment_id"`
+	Label        string  `json:"label"`
+	StartedAt    string  `json:"started_at"`
+	ExternalRef  *string `json:"external_ref"`
+}
+
+func viewDevice(d *store.OwnedDevice, now time.Time) Device {
+	view := Device{
+		DeviceID: d.ID.String(), TeamID: d.TeamID.String(), HardwareID: d.HardwareID,
+		DisplayName: d.DisplayName, FirmwareVersion: d.FirmwareVersion, Metadata: d.Metadata,
+		Status: roomsensor.StatusAt(now, d.LastSeenAt), LastSeenAt: formatTime(d.LastSeenAt),
+		Signal: Signal{d.Signal.RSSI, d.Signal.Bars},
+	}
+	if view.Metadata == nil {
+		view.Metadata = map[string]string{}
+	}
+	if a := d.ActiveAssignment; a != nil {
+		view.ActiveAssignment = &ActiveAssignment{
+			a.ID.String(), a.Label, roomsensor.FormatTime(a.StartedAt), a.ExternalRef,
+		}
+	}
+	return view
+}
+
+// Assignment is an item of the assignment history, and its device.
+type Assignment struct {
+	AssignmentID string                    `json:"assignment_id"`
+	DeviceID     string                    `json:"device_id"`
+	Type         roomsensor.AssignmentType `json:"type"`
+	Label        string                    `json:"label"`
+	HomeOrTravel roomsensor.HomeOrTravel   `json:"home_or_travel"`
+	StartedAt    string                    `json:"started_at"`
+	EndedAt      *string                   `json:"ended_at"`
+	ExternalRef  *string                   `json:"external_ref"`
+}
+
+func viewAssignment(a *roomsensor.Assignment) Assignment {
+	return Assignment{
+		AssignmentID: a.ID.String(), DeviceID: a.DeviceID.String(), Type: a.Type, Label: a.Label,
+		HomeOrTravel: a.HomeOrTravel, StartedAt: roomsensor.FormatTime(a.StartedAt), EndedAt: formatTime(a.EndedAt),
+		ExternalRef: a.ExternalRef,
+	}
+}
+
+// formatTime formats a time as the API does; nil stays nil.
+func formatTime(at *time.Time) *string {
+	if at == nil {
+		return nil
+	}
+	return new(roomsensor.FormatTime(*at))
+}

@@ -1,0 +1,87 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"roomsensor/internal/httpedge"
+	"roomsensor/internal/roomsensor"
+)
+
+const authorizationHeader = "Authorization"
+
+// admissionTimeout bounds the lookup of the key and the count of the request, together.
+const admissionTimeout = 5 * time.Second
+
+// guard wraps a handler with the checks that every operation needs, in the order of decision 22: key, rate, scope.
+func (s *server) guard(r route) echo.HandlerFunc {
+	return func(ec echo.Context) error {
+		c := callOf(ec)
+		ctx := ec.Request().Context()
+		if r.timeout > 0 {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, r.timeout)
+			defer cancel()
+		}
+		if err := s.admit(ctx, c, r.path == exportPath); err != nil {
+			return err
+		}
+		if r.scope == roomsensor.ScopeReadWrite && c.key.Scope != roomsensor.ScopeReadWrite {
+			return roomsensor.CodeInsufficientScope.New()
+		}
+		return r.handle(ctx, c)
+	}
+}
+
+// admit authenticates a request and counts it for the rate limit of its key.
+func (s *server) admit(ctx context.Context, c *call, keyInURL bool) error {
+	ctx, cancel := context.WithTimeout(ctx, admissionTimeout)
+	defer cancel()
+	text, err := keyText(c.Request(), keyInURL)
+	if err != nil {
+		return err
+	}
+	if c.key, err = s.keys.Authenticate(ctx, text); err != nil {
+		return err
+	}
+	return s.rate.count(ctx, c.Response().Header(), c.key.ID)
+}
+
+// keyText returns the text of the API key (decision 24): from the header or, if keyInURL is set and there is no header,
+// from the URL.
+func keyText(r *http.Request, keyInURL bool) (string, error) {
+	headers := r.Header.Values(authorizationHeader)
+	if len(headers) == 0 && keyInURL {
+		return keyTextInQuery(r.URL.RawQuery)
+	}
+	return httpedge.APIKeyCodes().Bearer(headers)
+}
+
+// keyTextInQuery returns the value of the parameter key, even if the rest of the query does not decode: authentication
+// precedes the check of the parameters (decision 22).
+func keyTextInQuery(query string) (string, error) {
+	found, key := 0, ""
+	for pair := range strings.SplitSeq(query, "&") {
+		name, value, _ := strings.Cut(pair, "=")
+		if name, err := url.QueryUnescape(name); err != nil || name != keyParameter {
+			continue
+		}
+		found++
+		// A value that does not decode stays empty, and an empty key is invalid.
+		if decoded, err := url.QueryUnescape(value); err == nil && !strings.Contains(value, ";") {
+			key = decoded
+		}
+	}
+	switch found {
+	case 0:
+		return "", roomsensor.CodeAPIKeyMissing.New()
+	case 1:
+		return key, nil
+	}
+	return "", roomsensor.CodeAPIKeyInvalid.New()
+}

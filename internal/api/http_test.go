@@ -1,0 +1,184 @@
+package api_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/stretchr/testify/require"
+
+	"roomsensor/test/conformance"
+)
+
+// Bodies are JSON, but for the export. HEAD returns the status and headers of GET, without a body (decision 42 a).
+func TestHead(t *testing.T) {
+	t.Parallel()
+	conformance.Covers(t, "decision 42 a", "decision 32 d", "spec 1, bodies")
+	f := setup(t)
+	f.addReadings(t, deviceID, start.Add(-12*time.Hour), 100)
+	for _, path := range append(readEndpoints(), "/devices/"+unknownID, "/devices?limit=0", "/readings.csv?shape=tall", "/nothing") {
+		for _, coding := range []string{"identity", "gzip", "zstd"} {
+			get := f.get(t, path, header("Accept-Encoding", coding))
+			head := f.head(t, path, header("Accept-Encoding", coding))
+			require.Equal(t, get.status, head.status, path)
+			require.Empty(t, head.body)
+			if get.status == http.StatusOK && strings.HasPrefix(path, "/readings.csv") {
+				require.Equal(t, "text/csv; charset=utf-8", get.header.Get("Content-Type"))
+			} else {
+				require.Equal(t, "application/json; charset=utf-8", get.header.Get("Content-Type"))
+				require.True(t, coding != "identity" || json.Valid(get.body), string(get.body))
+			}
+			for _, volatile := range []string{"X-Request-Id", "Ratelimit-Remaining", "Ratelimit-Reset", "Date"} {
+				get.header.Del(volatile)
+				head.header.Del(volatile)
+			}
+			require.Equal(t, get.header, head.header, path)
+		}
+	}
+}
+
+func TestETag(t *testing.T) {
+	t.Parallel()
+	conformance.Covers(t, "decision 42 b", "decision 42 c")
+	f := setup(t)
+	for _, path := range []string{"/team", "/devices", "/devices/current", devicePath, readingsPath} {
+		tag := f.get(t, path).header.Get("ETag")
+		require.Regexp(t, `^W/"[a-z0-9]{1,13}"$`, tag)
+		require.Equal(t, tag, f.get(t, path, header("Accept-Encoding", "gzip")).header.Get("ETag"), "of the uncompressed body")
+		for value, status := range map[string]int{
+			tag: 304, "*": 304, strings.TrimPrefix(tag, "W/"): 304, `"x", ` + tag + `, "y"`: 304,
+			`"x"`: 200, "": 200, "x": 200, tag[:len(tag)-2] + `"`: 200,
+		} {
+			got := f.get(t, path, header("If-None-Match", value))
+			require.Equal(t, status, got.status, "%s %s", path, value)
+			require.Equal(t, tag, got.header.Get("ETag"))
+			require.Equal(t, "600", got.header.Get("RateLimit-Limit"))
+			if status == http.StatusNotModified {
+				require.Empty(t, got.body)
+				require.Empty(t, got.header.Get("Content-Type"))
+			}
+		}
+	}
+	tag := f.get(t, devicePath).header.Get("ETag")
+	f.nameDevice(t, deviceID, "Other")
+	f.get(t, devicePath, header("If-None-Match", tag)).requireOK(t)
+	f.patch(t, `{"metadata":{}}`, header("If-None-Match", "*")).requireOK(t)
+}
+
+// expand decompresses a body.
+func expand(t *testing.T, coding string, body io.Reader) ([]byte, error) {
+	t.Helper()
+	switch coding {
+	case "gzip":
+		r, err := gzip.NewReader(body)
+		if err != nil {
+			return nil, fmt.Errorf("opening gzip: %w", err)
+		}
+		body = r
+	case "zstd":
+		r, err := zstd.NewReader(body)
+		require.NoError(t, err)
+		defer r.Close()
+		body = r
+	}
+	text, err := io.ReadAll(body)
+	if err != nil {
+		return text, fmt.Errorf("expanding: %w", err)
+	}
+	return text, nil
+}
+
+// Lists and exports are compressed on request. Both always have Vary, 304 and HEAD included (decision 33).
+func TestCompression(t *testing.T) {
+	t.Parallel()
+	conformance.Covers(t, "decision 33 a 1", "decision 33 a 2", "decision 33 b", "decision 32 b", "decision 32 d")
+	f := setup(t)
+	f.addReadings(t, deviceID, start.Add(-20*time.Hour), 200)
+	f.addAssignment(t, deviceID, testID(0xa5, 1), start.Add(-2*time.Hour), nil)
+	for path, compresses := range map[string]bool{
+		"/devices": true, "/devices?metadata.a=b": true, "/devices/current": true, assignmentsPath: true, readingsPath: true,
+		readingsPath + "?last=1m": true, "/readings.csv": true, "/readings.csv?shape=wide": true, "/readings.csv?last=1m": true,
+		devicePath: false, "/team": false, "/devices?x=1": false,
+	} {
+		plain := f.get(t, path)
+		for _, coding := range []string{"", "identity", "gzip", "zstd", "br", "gzip;q=0", "*;q=0"} {
+			accept := header("Accept-Encoding", coding)
+			got, head := f.get(t, path, accept), f.head(t, path, accept)
+			want, vary := "", []string(nil)
+			if compresses {
+				vary = []string{"Accept-Encoding"}
+				if coding == "gzip" || coding == "zstd" {
+					want = coding
+				}
+			}
+			require.Equal(t, want, got.header.Get("Content-Encoding"), "%s %s", path, coding)
+			require.Equal(t, vary, got.header.Values("Vary"))
+			require.Equal(t, vary, head.header.Values("Vary"))
+			require.Equal(t, got.header.Get("X-Row-Count"), head.header.Get("X-Row-Count"))
+			body, err := expand(t, want, bytes.NewReader(got.body))
+			require.NoError(t, err)
+			if got.status == http.StatusOK {
+				require.Equal(t, string(plain.body), string(body))
+			}
+			if got.header.Get("ETag") != "" {
+				unchanged := f.get(t, path, accept, header("If-None-Match", "*"))
+				require.Equal(t, http.StatusNotModified, unchanged.status)
+				require.Equal(t, vary, unchanged.header.Values("Vary"))
+			} else if got.status == http.StatusOK {
+				require.Equal(t, got.header.Get("X-Row-Count"), strconv.Itoa(bytes.Count(body, []byte("\n"))-1))
+			}
+		}
+	}
+}
+
+// Every time of every response is RFC 3339 in UTC with Z, whatever the time zone of the database (decision 1).
+func TestPrintedTimes(t *testing.T) {
+	t.Parallel()
+	conformance.Covers(t, "decision 1 a", "decision 1 b", "spec 1, conventions, rule 1, returned")
+	f := setup(t)
+	f.addAssignment(t, deviceID, testID(0xa5, 1), start.Add(-time.Hour), nil)
+	f.addReading(t, deviceID, start.Add(-time.Hour), 1)
+	for stored, want := range map[string]string{
+		"2026-11-20 09:00:00+00":              "2026-11-20T09:00:00Z",
+		"2026-11-20 09:00:00.000001+00":       "2026-11-20T09:00:00.000001Z",
+		"2026-11-20 09:00:00.120300+00":       "2026-11-20T09:00:00.1203Z",
+		"2026-11-20 00:30:00+13":              "2026-11-19T11:30:00Z",
+		"2026-11-19 23:59:59.25-09:30":        "2026-11-20T09:29:59.25Z",
+		"0999-01-02 03:04:05 UTC":             "0999-01-02T03:04:05Z",
+		"2026-10-25 02:30:00.1 Europe/Berlin": "2026-10-25T01:30:00.1Z",
+	} {
+		f.exec(t, `UPDATE devices SET last_seen_at = $1::text::timestamptz`, stored)
+		f.exec(t, `UPDATE assignments SET started_at = $1::text::timestamptz, ended_at = NULL`, stored)
+		f.exec(t, `UPDATE readings SET ingested_at = $1::text::timestamptz`, stored)
+		for _, body := range f.deviceBodies(t) {
+			require.Contains(t, body, `"last_seen_at":"`+want+`"`)
+			require.Contains(t, body, `"started_at":"`+want+`"`)
+		}
+		require.Contains(t, string(f.get(t, "/devices/current").body), `"ingested_at":"`+want+`"`)
+		require.Contains(t, string(f.get(t, readingsPath).body), `"ingested_at":"`+want+`"`)
+		f.exec(t, `UPDATE assignments SET ended_at = started_at, started_at = started_at - INTERVAL '1 day'`)
+		require.Contains(t, string(f.get(t, assignmentsPath).body), `"ended_at":"`+want+`"`)
+	}
+	utc := regexp.MustCompile(`^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,6})?Z$`)
+	times := regexp.MustCompile(`"(\w+_at|from)":"([^"]*)"`)
+	seen := map[string]bool{}
+	for _, path := range readEndpoints() {
+		if strings.HasPrefix(path, "/readings.csv") {
+			require.Regexp(t, utc, f.get(t, path).records(t)[1][0], path)
+		}
+		for _, match := range times.FindAllStringSubmatch(string(f.get(t, path).body), -1) {
+			require.Regexp(t, utc, match[2], "%s %s", path, match[1])
+			seen[match[1]] = true
+		}
+	}
+	require.Len(t, seen, 6, "last_seen_at, started_at, ended_at, bucket_at, ingested_at, from")
+}

@@ -1,0 +1,117 @@
+package api
+
+import (
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/labstack/echo/v4"
+	"github.com/stretchr/testify/require"
+
+	"roomsensor/internal/roomsensor"
+	"roomsensor/test/openapitest"
+)
+
+// RouteTable returns every route of the router, as "GET /v1/team". Tests outside of the package use it.
+func RouteTable() []string {
+	s := &server{docsURL: "https://docs.example"}
+	var all []string
+	for _, r := range s.router(http.NotFoundHandler()).(*echo.Echo).Routes() {
+		if r.Method != echo.RouteNotFound {
+			all = append(all, r.Method+" "+r.Path)
+		}
+	}
+	slices.Sort(all) // By method, then path.
+	return all
+}
+
+var parameterInPath = regexp.MustCompile(`:(\w+)`)
+
+// Operation returns the name of a route in the OpenAPI document: "GET /team"; ok is false outside of {base_url}.
+func Operation(route string) (name string, ok bool) {
+	method, path, _ := strings.Cut(route, " ")
+	path, ok = strings.CutPrefix(path, version)
+	return method + " " + parameterInPath.ReplaceAllString(path, "{$1}"), ok
+}
+
+// The router has the operations of the OpenAPI document, the root, the docs, and one route that only refuses.
+func TestRoutes(t *testing.T) {
+	t.Parallel()
+	var operations, others []string
+	for _, route := range RouteTable() {
+		if name, ok := Operation(route); ok {
+			operations = append(operations, name)
+		} else {
+			others = append(others, route)
+		}
+	}
+	refusing := "PATCH /devices/current"
+	require.Contains(t, operations, refusing)
+	operations = slices.DeleteFunc(operations, func(name string) bool { return name == refusing })
+	require.ElementsMatch(t, openapitest.API().Operations(), operations)
+	require.Equal(t, []string{"GET /", "GET /docs", "GET /docs/*", "HEAD /", "HEAD /docs", "HEAD /docs/*"}, others)
+}
+
+// FuzzQuery checks parseQuery: an accepted parameter is known, decoded and not repeated, and a metadata filter is
+// UTF-8; the error of any other query is validation_failed (decision 6).
+func FuzzQuery(f *testing.F) {
+	for _, seed := range []string{
+		"", "limit=1&cursor=x", "metadata.a=b&metadata.=c", "a;b", "%zz", "limit=%ff", "limit=1&limit=1", "key=rsk_a_b", "&=&",
+	} {
+		f.Add(seed)
+	}
+	known := names{cursorParameter, limitParameter, metadataPrefix}
+	f.Fuzz(func(t *testing.T, raw string) {
+		q, err := parseQuery(raw, known)
+		if err != nil {
+			var answer *roomsensor.Error
+			require.ErrorAs(t, err, &answer)
+			require.Equal(t, roomsensor.CodeValidationFailed, answer.Code)
+			require.True(t, utf8.ValidString(answer.Param))
+			return
+		}
+		seen := map[string]bool{}
+		for _, p := range q {
+			require.False(t, seen[p.name])
+			seen[p.name] = true
+			require.True(t, p.name == cursorParameter || p.name == limitParameter || len(p.name) > len(metadataPrefix))
+			require.True(t, utf8.ValidString(p.name))
+			require.True(t, utf8.ValidString(p.value) || !strings.HasPrefix(p.name, metadataPrefix))
+		}
+		require.NotContains(t, raw, ";")
+	})
+}
+
+// FuzzPatch checks parsePatch: an accepted body can be stored, and any other causes a documented error (decisions 19 to
+// 21).
+func FuzzPatch(f *testing.F) {
+	for _, seed := range []string{
+		`{"display_name":"x"}`, `{"metadata":{"a":"b","c":null}}`, `{"metadata":null}`, `{"assignment":1}`, `{`, `[]`,
+		`{"display_name":"\ud800"}`, "{\"metadata\":{\"a\":\"\xff\"}}", `{"metadata":{"a":1,"a":2}}`, `{} {}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		patch, err := parsePatch(body)
+		if err != nil {
+			var answer *roomsensor.Error
+			require.ErrorAs(t, err, &answer)
+			require.Contains(t, []roomsensor.Code{roomsensor.CodeValidationFailed, roomsensor.CodeNotImplemented}, answer.Code)
+			return
+		}
+		if patch.DisplayName != nil {
+			require.NoError(t, roomsensor.CheckName(*patch.DisplayName))
+		}
+		for key, value := range patch.Metadata.Values {
+			require.NoError(t, roomsensor.CheckMetadataKey(key))
+			if value != nil {
+				require.NoError(t, roomsensor.CheckMetadataValue(*value))
+			}
+		}
+		require.True(t, patch.SetDisplayName || patch.Metadata.Clear || patch.Metadata.Values != nil)
+		require.True(t, utf8.Valid(body))
+	})
+}

@@ -1,0 +1,94 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"roomsensor/internal/httpedge"
+	"roomsensor/internal/roomsensor"
+)
+
+// denialAge is how long a denial is repeated from memory. A denial usually lasts longer, but nothing in memory may be
+// older than 5 seconds (decision 43).
+const denialAge = 4 * time.Second
+
+// maxDenials is the number of denials in memory at which expired ones are deleted.
+const maxDenials = 10_000
+
+// rateLimiter applies the rate limit (decision 25). The database counts. Denials are kept in memory, so that further
+// requests of a denied key do not load the database.
+type rateLimiter struct {
+	limiter Limiter
+	now     func() time.Time
+
+	mu     sync.Mutex
+	denied map[string]denial
+}
+
+type denial struct {
+	until time.Time // when the key is admitted again
+	stale time.Time // when the database must be asked again
+}
+
+func newRateLimiter(limiter Limiter, now func() time.Time) *rateLimiter {
+	return &rateLimiter{limiter: limiter, now: now, denied: map[string]denial{}}
+}
+
+// count counts a request and sets the headers of every authenticated response. Its error is rate_limit_exceeded if the
+// key has no requests left.
+func (l *rateLimiter) count(ctx context.Context, h http.Header, keyID string) error {
+	verdict, err := l.verdict(ctx, keyID)
+	if err != nil {
+		return err
+	}
+	h.Set("RateLimit-Limit", strconv.Itoa(roomsensor.RateLimit))
+	h.Set("RateLimit-Remaining", strconv.Itoa(verdict.Remaining))
+	h.Set("RateLimit-Reset", httpedge.Seconds(verdict.Reset))
+	if verdict.Allowed {
+		return nil
+	}
+	refusal := roomsensor.CodeRateLimitExceeded.New()
+	refusal.RetryAfter = verdict.Reset
+	return refusal
+}
+
+func (l *rateLimiter) verdict(ctx context.Context, keyID string) (roomsensor.RateVerdict, error) {
+	if wait, ok := l.remembered(keyID); ok {
+		return roomsensor.RateVerdict{Reset: wait}, nil
+	}
+	verdict, err := l.limiter.CountRequest(ctx, keyID)
+	if err == nil && !verdict.Allowed {
+		l.remember(keyID, verdict.Reset)
+	}
+	return verdict, err
+}
+
+// remembered returns how long a denied key has to wait.
+func (l *rateLimiter) remembered(keyID string) (time.Duration, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	d, ok := l.denied[keyID]
+	now := l.now()
+	if !ok || !now.Before(d.stale) {
+		delete(l.denied, keyID)
+		return 0, false
+	}
+	return d.until.Sub(now), true
+}
+
+func (l *rateLimiter) remember(keyID string, wait time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.now()
+	if len(l.denied) >= maxDenials {
+		for id, d := range l.denied {
+			if !now.Before(d.stale) {
+				delete(l.denied, id)
+			}
+		}
+	}
+	l.denied[keyID] = denial{until: now.Add(wait), stale: now.Add(min(wait, denialAge))}
+}

@@ -1,0 +1,87 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"roomsensor/internal/httpedge"
+	"roomsensor/internal/roomsensor"
+)
+
+// call is one request, its response, and what the access log reports about both.
+type call struct {
+	echo.Context
+	requestID string
+	began     time.Time
+	key       roomsensor.Key // set once the request is authenticated
+	rows      int            // items in the response; -1 if it has none
+	err       error          // the error of the handler, if it failed
+	gone      bool           // whether the client had left when the handler failed
+}
+
+const callKey = "roomsensor.call"
+
+func callOf(c echo.Context) *call {
+	return c.Get(callKey).(*call) //nolint:forcetypeassert // observe sets it before anything else runs.
+}
+
+func (c *call) setHeader(name, value string) { c.Response().Header().Set(name, value) }
+
+// observe wraps every request, including those of unknown routes: it assigns the request id, turns errors and panics
+// into responses, and writes the access log and the metrics at the end.
+func (s *server) observe(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(ec echo.Context) error {
+		c := s.begin(ec)
+		defer s.end(c)
+		if err := httpedge.Recover(func() error { return next(ec) }); err != nil {
+			c.err, c.gone = err, errors.Is(ec.Request().Context().Err(), context.Canceled)
+			ec.Error(err)
+		}
+		return nil
+	}
+}
+
+func (s *server) begin(ec echo.Context) *call {
+	c := &call{Context: ec, requestID: httpedge.NewRequestID(), began: time.Now(), rows: -1}
+	ec.Set(callKey, c)
+	c.setHeader(httpedge.RequestIDHeader, c.requestID)
+	if strings.Contains(ec.Request().URL.Path, exportName) {
+		// The URL may hold a key, even if the path is mistyped (decision 26).
+		c.setHeader("Cache-Control", "no-store")
+		c.setHeader("Referrer-Policy", "no-referrer")
+	}
+	return c
+}
+
+// end writes the access-log line and the metrics of a request.
+func (s *server) end(c *call) {
+	entry := httpedge.AccessEntry{
+		RequestID: c.requestID,
+		Route:     c.Path(),
+		Method:    httpedge.BoundedMethod(c.Request().Method),
+		Status:    c.Response().Status,
+		Duration:  time.Since(c.began),
+		Bytes:     c.Response().Size,
+		Rows:      c.rows,
+		KeyID:     c.key.ID,
+		Err:       c.err,
+	}
+	if entry.Route == "" {
+		entry.Route = httpedge.UnmatchedRoute
+	}
+	if c.gone {
+		entry.Status = httpedge.StatusClientGone
+	}
+	if c.err != nil {
+		entry.Code = publicError(c.err).Code
+	}
+	s.metrics.observe(&entry)
+	entry.Log(s.log)
+}
+
+// abort ends a response that cannot be completed; it does not return.
+func (c *call) abort() { httpedge.Abort(c.Response(), c.Request()) }

@@ -1,0 +1,277 @@
+package api_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"roomsensor/internal/api"
+	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/store"
+	"roomsensor/test/conformance"
+)
+
+// countingDevices counts the reads of GET /devices/current and can make them fail or wait.
+type countingDevices struct {
+	*store.Store
+	reads, sums atomic.Int32
+	failure     atomic.Pointer[roomsensor.Error]
+	before      func() // runs before each read, unless it is nil
+}
+
+func (c *countingDevices) CurrentDevices(
+	ctx context.Context, teamID uuid.UUID, q roomsensor.DeviceQuery, hours roomsensor.Window,
+) ([]roomsensor.CurrentDevice, error) {
+	c.reads.Add(1)
+	if c.before != nil {
+		c.before()
+	}
+	if err := c.failure.Load(); err != nil {
+		return nil, err
+	}
+	return c.Store.CurrentDevices(ctx, teamID, q, hours)
+}
+
+func (c *countingDevices) HourStats(
+	ctx context.Context, teamID uuid.UUID, ids []uuid.UUID, hours roomsensor.Window,
+) (map[uuid.UUID]roomsensor.Stats, error) {
+	c.sums.Add(1)
+	return c.Store.HourStats(ctx, teamID, ids, hours)
+}
+
+// cached starts a replica whose snapshots may have a given age.
+func (f *fixture) cached(t *testing.T, age time.Duration) (*fixture, *countingDevices) {
+	t.Helper()
+	c := &countingDevices{Store: f.store}
+	other := *f
+	other.replica = f.serve(t, c, func(cfg *api.Config) { cfg.SnapshotAge = age })
+	return &other, c
+}
+
+// co2Of24h returns count and maximum of co2_ppm in last_24h.
+func (i currentItem) co2Of24h(t *testing.T) (count int, greatest float64) {
+	t.Helper()
+	var stat struct {
+		Count int     `json:"count"`
+		Max   float64 `json:"max"`
+	}
+	require.NoError(t, json.Unmarshal(i.Last24h["co2_ppm"], &stat))
+	return stat.Count, stat.Max
+}
+
+// One read serves all requests until the snapshot is too old: every page, filter and ETag.
+func TestSnapshotIsShared(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.addDevice(t, teamID, testID(0xde, 2), "dev:2")
+	f.exec(t, `UPDATE devices SET metadata = '{"floor":"2"}' WHERE hardware_id = 'dev:2'`)
+	cached, c := f.cached(t, time.Hour)
+	for _, query := range []string{"", "?limit=1", "?metadata.floor=2", "?metadata.floor=3", "?limit=1000"} {
+		fresh, got := f.get(t, "/devices/current"+query), cached.get(t, "/devices/current"+query)
+		if query != "?limit=1" { // Its cursor is new each time.
+			require.Equal(t, string(fresh.body), string(got.body), query)
+		}
+	}
+	tag := cached.get(t, "/devices/current").header.Get("ETag")
+	require.Equal(t, http.StatusNotModified, cached.get(t, "/devices/current", header("If-None-Match", tag)).status)
+	require.EqualValues(t, 1, c.reads.Load())
+	require.EqualValues(t, 1, c.sums.Load())
+}
+
+// Status and hours are those of the request, however old the snapshot is.
+func TestSnapshotFollowsTheClock(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.exec(t, "UPDATE devices SET last_seen_at = $1", start.Add(-30*time.Minute)) // At 09:30.
+	cached, c := f.cached(t, time.Hour)
+	tag := func() string { return cached.get(t, "/devices/current").header.Get("ETag") }
+	f.clock.advance(5 * time.Minute)
+	first := tag()
+	require.Equal(t, roomsensor.Online, cached.current(t).Status)
+	f.clock.advance(24*time.Minute + 59*time.Second)
+	require.Equal(t, first, tag())
+	f.clock.advance(time.Second)
+	require.Equal(t, roomsensor.Stale, cached.current(t).Status)
+	require.NotEqual(t, first, tag())
+	require.EqualValues(t, 1, c.reads.Load())
+	require.JSONEq(t, `"2026-11-19T11:00:00Z"`, string(cached.current(t).Last24h["from"]))
+	f.clock.advance(30 * time.Minute)
+	require.JSONEq(t, `"2026-11-19T12:00:00Z"`, string(cached.current(t).Last24h["from"]))
+	require.EqualValues(t, 2, c.reads.Load())
+	require.EqualValues(t, 2, c.sums.Load(), "the hour that ended is summed")
+}
+
+// Past hours are summed less often than the latest readings are read, and still show a late reading (decision 17 i).
+func TestSnapshotShowsLateReadings(t *testing.T) {
+	t.Parallel()
+	conformance.Covers(t, "decision 17 h", "decision 17 i")
+	f := setup(t)
+	cached, c := f.cached(t, 50*time.Millisecond)
+	requireCount := func(want int, greatest float64) {
+		t.Helper()
+		require.Eventually(t, func() bool {
+			f.resetRateLimits(t)
+			got := cached.current(t)
+			count, most := got.co2Of24h(t)
+			return got.Latest != nil && count == want && most == greatest
+		}, 30*time.Second, 10*time.Millisecond)
+	}
+	count, _ := cached.current(t).co2Of24h(t)
+	require.Zero(t, count)
+	f.addReading(t, deviceID, start, 7)
+	requireCount(1, 7)
+	f.addReading(t, deviceID, start.Add(-5*time.Hour), 612)
+	requireCount(2, 612)
+	require.Less(t, c.sums.Load(), c.reads.Load())
+}
+
+// lateBackend has one device whose late reading becomes readable at some time.
+type lateBackend struct {
+	fakeBackend
+	readable time.Time
+}
+
+func (b *lateBackend) CurrentDevices(context.Context, uuid.UUID, roomsensor.DeviceQuery,
+	roomsensor.Window,
+) ([]roomsensor.CurrentDevice, error) {
+	return []roomsensor.CurrentDevice{{Device: roomsensor.Device{ID: deviceID}}}, nil
+}
+
+func (b *lateBackend) HourStats(context.Context, uuid.UUID, []uuid.UUID, roomsensor.Window) (map[uuid.UUID]roomsensor.Stats, error) {
+	var stats roomsensor.Stats
+	if !time.Now().Before(b.readable) {
+		stats[roomsensor.CO2].Count = 1
+	}
+	return map[uuid.UUID]roomsensor.Stats{deviceID: stats}, nil
+}
+
+// With the default settings, a late reading counts within 60 seconds of becoming readable, whatever the rate of the
+// requests is.
+func TestSnapshotAgeByDefault(t *testing.T) {
+	t.Parallel()
+	conformance.Covers(t, "decision 17 i")
+	for _, every := range []time.Duration{100 * time.Millisecond, time.Second, 7 * time.Second, 59 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			b := &lateBackend{readable: time.Now().Add(41 * time.Second)}
+			handler, key := newHandler(t, b), b.newKey()
+			deadline := b.readable.Add(time.Minute)
+			for ; ; <-time.After(every) { // The clock is the bubble's.
+				recorder := httptest.NewRecorder()
+				request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/devices/current", nil)
+				withKey(key)(request)
+				handler.ServeHTTP(recorder, request)
+				require.Equal(t, http.StatusOK, recorder.Code)
+				if strings.Contains(recorder.Body.String(), `"count":1`) {
+					break
+				}
+				require.True(t, time.Now().Before(deadline), "a request every %s", every)
+			}
+			synctest.Wait()
+		})
+	}
+}
+
+// The response holds what was committed a second before the request, while readings arrive (decision 43 b).
+func TestSnapshotAge(t *testing.T) {
+	t.Parallel()
+	conformance.Covers(t, "decision 43 b", "decision 17 h")
+	f := setup(t)
+	const age = 200 * time.Millisecond
+	cached, c := f.cached(t, age)
+	type commit struct {
+		at  time.Time
+		co2 float64
+	}
+	var mu sync.Mutex
+	commits := []commit{{time.Now().Add(-time.Hour), 0}}
+	f.addReading(t, deviceID, start, 0)
+	ctx, stop := context.WithCancel(t.Context())
+	var group sync.WaitGroup
+	group.Go(func() {
+		for i := 1; ctx.Err() == nil; i++ {
+			_, err := f.sql.Exec(ctx, "UPDATE readings SET co2_ppm = $1", i)
+			mu.Lock()
+			if err == nil {
+				commits = append(commits, commit{time.Now(), float64(i)})
+			}
+			mu.Unlock()
+		}
+	})
+	const requests = 60
+	for range requests {
+		mu.Lock()
+		least := 0.0
+		for oldest := time.Now().Add(-age); len(commits) > 1 && commits[1].at.Before(oldest); {
+			commits = commits[1:]
+		}
+		if commits[0].at.Before(time.Now().Add(-age)) {
+			least = commits[0].co2
+		}
+		mu.Unlock()
+		got := cached.current(t)
+		require.GreaterOrEqual(t, *got.Latest.CO2, least)
+		_, greatest := got.co2Of24h(t)
+		require.InDelta(t, *got.Latest.CO2, greatest, 0, "latest and last_24h are of one read")
+	}
+	stop()
+	group.Wait()
+	require.Less(t, int(c.reads.Load()), requests, "requests share reads")
+	f.resetRateLimits(t)
+	want := f.get(t, "/devices/current")
+	require.Eventually(t, func() bool {
+		return string(cached.get(t, "/devices/current").body) == string(want.body)
+	}, 30*time.Second, age)
+}
+
+func TestSnapshotErrors(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	t.Run("an error is not cached", func(t *testing.T) {
+		t.Parallel()
+		cached, c := f.cached(t, time.Millisecond)
+		c.failure.Store(roomsensor.CodeOverloaded.New())
+		cached.get(t, "/devices/current").requireError(t, roomsensor.CodeOverloaded, "")
+		c.failure.Store(nil)
+		cached.current(t)
+	})
+	t.Run("a canceled request does not cancel the read that others wait for", func(t *testing.T) {
+		t.Parallel()
+		cached, c := f.cached(t, time.Minute)
+		entered, release := make(chan struct{}), make(chan struct{})
+		c.before = func() { close(entered); <-release }
+		ctx, cancel := context.WithCancel(t.Context())
+		first := make(chan error)
+		go func() { first <- cached.try(ctx, http.MethodGet, "/v1/devices/current", "", withKey(f.key)).err }()
+		<-entered
+		cancel()
+		require.ErrorIs(t, <-first, context.Canceled)
+		close(release)
+		cached.current(t)
+		require.EqualValues(t, 1, c.reads.Load())
+	})
+}
+
+// A team that is too large for a snapshot is read page by page.
+func TestSnapshotOfALargeTeam(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.exec(t, `INSERT INTO devices (team_id, hardware_id, metadata)
+		SELECT $1, 'dev:' || i, jsonb_build_object('tens', (i / 10)::text) FROM generate_series(2, 10001) i`, teamID)
+	cached, c := f.cached(t, time.Hour)
+	cursor := cached.firstCursor(t, "/devices/current?limit=10")
+	require.EqualValues(t, 2, c.reads.Load(), "the read that finds the team too large, and one per page")
+	require.Len(t, cached.items(t, "/devices/current?cursor="+cursor), 10)
+	require.EqualValues(t, 3, c.reads.Load())
+	require.Len(t, cached.items(t, "/devices/current?metadata.tens=77"), 10)
+	require.Zero(t, c.sums.Load(), "a page has its own sums")
+}

@@ -1,0 +1,105 @@
+package config
+
+import (
+	"time"
+
+	"github.com/rs/zerolog"
+)
+
+// Stream configures the stream of uploads.
+type Stream struct {
+	StreamReplicas int      `default:"1"    help:"Copies of the stream: 1, or 3 or 5 in a cluster." placeholder:"N" setting:""`
+	StreamMaxBytes Size     `default:"8GiB" help:"Size at which the stream accepts no more uploads." placeholder:"SIZE" setting:""`
+	StreamKeep     Duration `default:"7d"   help:"How long stored uploads stay in the stream, for a replay after a restore." placeholder:"TIME" setting:""`
+}
+
+const (
+	// minStreamBytes is the size of a few uploads of the maximum size.
+	minStreamBytes = 16 * MiB
+	// minStreamKeep is the shortest retention that the documentation allows.
+	minStreamKeep = Duration(time.Minute)
+)
+
+// Validate checks the limits of the values.
+func (c *Stream) Validate() error {
+	switch {
+	case c.StreamReplicas != 1 && c.StreamReplicas != 3 && c.StreamReplicas != 5:
+		return &ValueError{Flag: "stream-replicas", Reason: "must be 1, 3 or 5"}
+	case c.StreamMaxBytes < minStreamBytes:
+		return &ValueError{Flag: "stream-max-bytes", Reason: "must be at least 16MiB"}
+	case c.StreamKeep < minStreamKeep:
+		return &ValueError{Flag: "stream-keep", Reason: "must be at least 1m"}
+	}
+	return nil
+}
+
+// MarshalZerologObject logs the configuration.
+func (c *Stream) MarshalZerologObject(e *zerolog.Event) {
+	e.Int("stream_replicas", c.StreamReplicas).
+		Stringer("stream_max_bytes", c.StreamMaxBytes).Stringer("stream_keep", c.StreamKeep)
+}
+
+// Rejects limits the rejects that are kept for an operator: uploads that could not be stored.
+type Rejects struct {
+	RejectsKeep     Duration `default:"30d"  help:"How long rejects are kept; longer than --stream-keep." placeholder:"TIME" setting:""`
+	RejectsMaxBytes Size     `default:"1GiB" help:"Size at which the oldest rejects are deleted, counted and logged." placeholder:"SIZE" setting:""`
+}
+
+// validateRejects checks the limits of the values. Rejects must outlive the stream: a replay of the stream must find
+// each reject that it created before, or it would create it again.
+func (c *Rejects) validateRejects(stream *Stream) error {
+	if c.RejectsKeep <= stream.StreamKeep {
+		return &ValueError{Flag: "rejects-keep", Reason: "must be longer than --stream-keep (STREAM_KEEP)"}
+	}
+	if c.RejectsMaxBytes <= 0 {
+		return &ValueError{Flag: "rejects-max-bytes", Reason: "must be above 0"}
+	}
+	return nil
+}
+
+// MarshalZerologObject logs the configuration.
+func (c *Rejects) MarshalZerologObject(e *zerolog.Event) {
+	e.Stringer("rejects_keep", c.RejectsKeep).Stringer("rejects_max_bytes", c.RejectsMaxBytes)
+}
+
+// minAge is the least age at which readings are rewritten, compressed or dropped. Younger chunks still receive uploads.
+const minAge = 24 * time.Hour
+
+// Maintenance configures when workers rewrite old chunks in primary-key order. A chunk is locked meanwhile, so the
+// default is never.
+type Maintenance struct {
+	MaintainAfter  Duration    `default:"14d"   help:"Age at which chunks are rewritten; longer than devices buffer readings." placeholder:"TIME" setting:""`
+	MaintainWindow DailyWindow `default:"never" help:"Hours of the day in UTC in which chunks are rewritten in primary-key order, for example 02:00-04:00, or never." placeholder:"FROM-TO" setting:""`
+}
+
+func (c *Maintenance) validateMaintenance() error {
+	if time.Duration(c.MaintainAfter) < minAge {
+		return &ValueError{Flag: "maintain-after", Reason: "must be at least 1d"}
+	}
+	return nil
+}
+
+// MarshalZerologObject logs the configuration.
+func (c *Maintenance) MarshalZerologObject(e *zerolog.Event) {
+	e.Stringer("maintain_after", c.MaintainAfter).Stringer("maintain_window", c.MaintainWindow)
+}
+
+// Layout configures how old readings are stored. Both settings are policies of the Community edition of TimescaleDB;
+// the Apache edition has neither.
+type Layout struct {
+	ColumnstoreAfter Age `default:"30d"   help:"Age at which readings are stored as columns, longer than devices buffer readings, or never (Community edition)." placeholder:"TIME" setting:""`
+	ReadingsKeep     Age `default:"never" help:"Age at which readings are deleted permanently, or never (Community edition)." placeholder:"TIME" setting:""`
+}
+
+// Validate checks the limits of both ages.
+func (c *Layout) Validate() error {
+	for _, setting := range []struct {
+		flag string
+		age  Age
+	}{{"columnstore-after", c.ColumnstoreAfter}, {"readings-keep", c.ReadingsKeep}} {
+		if setting.age != 0 && time.Duration(setting.age) < minAge {
+			return &ValueError{Flag: setting.flag, Reason: "must be at least 1d, or the word never"}
+		}
+	}
+	return nil
+}

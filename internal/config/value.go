@@ -1,0 +1,236 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kong"
+)
+
+// ValueError is an invalid value of a setting. Its text names the flag and the variable and says what to give instead.
+type ValueError struct {
+	Flag   string // without its dashes
+	Reason string // a sentence without its subject
+}
+
+func (p *ValueError) Error() string {
+	return fmt.Sprintf("--%s (%s) %s", p.Flag, Variable(p.Flag), p.Reason)
+}
+
+// Variable returns the environment variable of a flag: STREAM_KEEP for stream-keep.
+func Variable(flag string) string {
+	return strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+// check returns a *ValueError if the rule refuses the value of a flag.
+func check(flag, value string, rule func(value string) error) error {
+	if err := rule(value); err != nil {
+		return &ValueError{Flag: flag, Reason: err.Error()}
+	}
+	return nil
+}
+
+// optional returns a rule that accepts an empty value as well.
+func optional(rule func(value string) error) func(value string) error {
+	return func(value string) error {
+		if value == "" {
+			return nil
+		}
+		return rule(value)
+	}
+}
+
+// Defaults returns a configuration with the default of every flag, for callers that do not parse a command line. It
+// does not validate: settings without a default are empty.
+func Defaults[T any]() T {
+	var cfg T
+	if err := applyDefaults(&cfg); err != nil {
+		panic(fmt.Sprintf("the defaults of %T are invalid: %v", cfg, err)) // A test reads all defaults.
+	}
+	return cfg
+}
+
+func applyDefaults(cfg any) error {
+	model, err := kong.New(cfg)
+	if err != nil {
+		return fmt.Errorf("reading flags: %w", err)
+	}
+	command, err := kong.Trace(model, nil)
+	if err != nil {
+		return fmt.Errorf("reading flags: %w", err)
+	}
+	if err := command.ApplyDefaults(); err != nil {
+		return fmt.Errorf("applying defaults: %w", err)
+	}
+	return nil
+}
+
+const never = "never"
+
+// maxDuration is longer than any plausible retention or history. It keeps sums of durations and times in range.
+const maxDuration = 100 * 365 * 24 * time.Hour
+
+var durationUnits = []unit{
+	{"d", int64(24 * time.Hour)}, {"h", int64(time.Hour)}, {"m", int64(time.Minute)}, {"s", int64(time.Second)},
+}
+
+// Duration is a length of time, written as a whole number above 0 and s, m, h or d: 30s, 90m, 24h or 7d.
+type Duration time.Duration
+
+// UnmarshalText parses a duration of at most 100 years.
+func (d *Duration) UnmarshalText(text []byte) error {
+	n, ok := parseUnits(string(text), durationUnits)
+	if !ok || n == 0 || n > int64(maxDuration) {
+		return fmt.Errorf("%q is not a duration. Write a whole number above 0 and s, m, h or d, "+
+			"for example 30s, 90m, 24h or 7d", text)
+	}
+	*d = Duration(n)
+	return nil
+}
+
+func (d Duration) String() string { return formatUnits(int64(d), durationUnits) }
+
+// Age is an age at which something happens to old data: a duration, or never, which is 0.
+type Age time.Duration
+
+// UnmarshalText parses a duration or the word never.
+func (a *Age) UnmarshalText(text []byte) error {
+	*a = 0
+	if string(text) == never {
+		return nil
+	}
+	if err := (*Duration)(a).UnmarshalText(text); err != nil {
+		return fmt.Errorf("%w, or the word never", err)
+	}
+	return nil
+}
+
+func (a Age) String() string {
+	if a == 0 {
+		return never
+	}
+	return Duration(a).String()
+}
+
+// The units of a Size.
+const (
+	MiB Size = 1 << 20
+	GiB Size = 1 << 30
+	TiB Size = 1 << 40
+)
+
+var sizeUnits = []unit{{"TiB", int64(TiB)}, {"GiB", int64(GiB)}, {"MiB", int64(MiB)}}
+
+// Size is a number of bytes, written as a whole number above 0 of MiB, GiB or TiB: 8GiB.
+type Size int64
+
+// UnmarshalText parses a size.
+func (s *Size) UnmarshalText(text []byte) error {
+	n, ok := parseUnits(string(text), sizeUnits)
+	if !ok || n == 0 {
+		return fmt.Errorf("%q is not a size. Write a whole number above 0 of MiB, GiB or TiB, for example 8GiB", text)
+	}
+	*s = Size(n)
+	return nil
+}
+
+func (s Size) String() string { return formatUnits(int64(s), sizeUnits) }
+
+// unit is a suffix of a value and its factor.
+type unit struct {
+	suffix string
+	factor int64
+}
+
+// parseUnits parses a whole number without a sign and one of the units. It reports false for any other text and for a
+// value that does not fit.
+func parseUnits(text string, units []unit) (n int64, ok bool) {
+	for _, u := range units {
+		digits, found := strings.CutSuffix(text, u.suffix)
+		if !found {
+			continue
+		}
+		parsed, err := strconv.ParseUint(digits, 10, 63)
+		if err != nil || int64(parsed) > math.MaxInt64/u.factor {
+			return 0, false
+		}
+		return int64(parsed) * u.factor, true
+	}
+	return 0, false
+}
+
+// formatUnits formats a value in the largest unit of which it is a multiple.
+func formatUnits(n int64, units []unit) string {
+	for _, u := range units {
+		if n%u.factor == 0 {
+			return strconv.FormatInt(n/u.factor, 10) + u.suffix
+		}
+	}
+	return strconv.FormatInt(n, 10)
+}
+
+// DailyWindow is a part of each day in UTC, written as 02:00-04:00, or never. It may extend over midnight. The zero
+// value is never.
+type DailyWindow struct {
+	from, to time.Duration // since midnight
+}
+
+// clockLayout is how both ends of a DailyWindow are written.
+const clockLayout = "15:04"
+
+var errDailyWindow = errors.New("must be two different times of the day in UTC, for example 02:00-04:00, " +
+	"or the word never")
+
+// UnmarshalText parses a window.
+func (w *DailyWindow) UnmarshalText(text []byte) error {
+	*w = DailyWindow{}
+	if string(text) == never {
+		return nil
+	}
+	first, last, found := strings.Cut(string(text), "-")
+	from, fromOK := sinceMidnight(first)
+	to, toOK := sinceMidnight(last)
+	if !found || !fromOK || !toOK || from == to {
+		return errDailyWindow
+	}
+	w.from, w.to = from, to
+	return nil
+}
+
+func sinceMidnight(text string) (time.Duration, bool) {
+	at, err := time.Parse(clockLayout, text)
+	ok := err == nil && len(text) == len(clockLayout)
+	return time.Duration(at.Hour())*time.Hour + time.Duration(at.Minute())*time.Minute, ok
+}
+
+// Contains reports whether a time is in the window.
+func (w DailyWindow) Contains(t time.Time) bool {
+	at := t.UTC().Sub(t.UTC().Truncate(24 * time.Hour))
+	if w.from <= w.to {
+		return w.from <= at && at < w.to
+	}
+	return at >= w.from || at < w.to
+}
+
+func (w DailyWindow) String() string {
+	if w.from == w.to {
+		return never
+	}
+	format := func(d time.Duration) string { return time.Time{}.Add(d).Format(clockLayout) }
+	return format(w.from) + "-" + format(w.to)
+}
+
+// Secret is a URL or key whose secret parts are masked when it is printed or logged. Convert it to string to use it.
+type Secret string
+
+func (s Secret) String() string { return Mask(string(s)) }
+
+// GoString masks the value in %#v.
+func (s Secret) GoString() string { return strconv.Quote(s.String()) }
+
+// MarshalText masks the value in JSON.
+func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }

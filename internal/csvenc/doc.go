@@ -1,0 +1,7 @@
+// Package csvenc appends the CSV of the bulk export in its two shapes: long, with one line per reading, and wide, with
+// one line per bucket. Lines end with LF, fields are quoted only if RFC 4180 requires it, and null is an empty cell
+// (decision 27).
+//
+//	csv.go   fields, and the long shape
+//	wide.go  the wide shape and the names of its columns
+package csvenc

@@ -1,0 +1,255 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"roomsensor/internal/admin"
+	"roomsensor/internal/config"
+	devnats "roomsensor/internal/dev/nats"
+	"roomsensor/internal/dev/postgres"
+	"roomsensor/internal/process"
+	"roomsensor/internal/queue"
+	"roomsensor/internal/service"
+	"roomsensor/internal/store"
+)
+
+// maxStreamBytes is several times the size of the default history.
+const maxStreamBytes = 1 * config.GiB
+
+// Options configure a demo.
+type Options struct {
+	// DatabaseURL is the database to use; empty finds or starts one.
+	DatabaseURL string
+	// DataDir stores everything; empty is DefaultDir.
+	DataDir string
+	// Reset starts over with a new team. It deletes nothing in the database of DatabaseURL.
+	Reset bool
+	// History is how far back the readings go at the first start.
+	History time.Duration
+	// The addresses to listen on, and the port of NATS on 127.0.0.1. If one is in use, the next free port is used.
+	APIAddr, APIOpsAddr, IngestAddr, IngestOpsAddr string
+	NATSPort                                       int
+	// Every is the interval between two uploads of a device.
+	Every time.Duration
+	// Out is where the demo reports what it does.
+	Out     io.Writer
+	Version string
+}
+
+// DefaultDir returns the directory in which a demo stores its data by default.
+func DefaultDir() (string, error) {
+	base, err := postgres.Base()
+	if err != nil {
+		return "", err
+	}
+	return base + "/demo", nil
+}
+
+// Run runs the whole service in one process, with a team of simulated devices that have a history, until ctx ends. A
+// second run continues with the data of the first.
+func Run(ctx context.Context, o Options) error {
+	if o.DataDir == "" {
+		var err error
+		if o.DataDir, err = DefaultDir(); err != nil {
+			return err
+		}
+	}
+	d := &demo{options: o, dir: dataDir{o.DataDir}, began: time.Now(), listeners: map[string]net.Listener{}}
+	unlock, err := d.dir.open()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	file, err := os.Create(d.dir.log())
+	if err != nil {
+		return fmt.Errorf("creating the log of the demo: %w", err)
+	}
+	log := zerolog.New(config.MaskingWriter(file)).Level(zerolog.InfoLevel).With().Timestamp().Logger()
+	err = errors.Join(process.Run(ctx, process.Options{Log: log, Version: o.Version}, d.start), file.Close())
+	if err == nil {
+		d.printf("Stopped. Run the demo again to continue with the same data.")
+	}
+	return err
+}
+
+// demo is one run of the demo.
+type demo struct {
+	*process.Process
+	options   Options
+	dir       dataDir
+	began     time.Time
+	listeners map[string]net.Listener // opened for a process that has not started yet, by address
+
+	state    *state
+	database config.Database
+	store    *store.Store
+	operator *admin.Operator
+	natsURL  string
+	queue    *queue.Queue
+	api      config.API
+	ingest   config.Ingest
+}
+
+// start starts everything in order; the closers run in reverse.
+func (d *demo) start(ctx context.Context, p *process.Process) error {
+	d.Process = p
+	for _, step := range []func(context.Context) error{
+		d.loadState, d.startDatabase, d.migrate, d.startQueue, d.createTeam,
+		d.startAPI, d.startIngest, d.fillHistory, d.printOverview, d.startDevices,
+	} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	d.OnClose("the terminal", func(context.Context) error {
+		d.printf("\nStopping ...")
+		return nil
+	})
+	return nil
+}
+
+func (d *demo) printf(format string, args ...any) {
+	_, _ = fmt.Fprintf(d.options.Out, format+"\n", args...) // A closed terminal does not stop the demo.
+}
+
+// loadState reads the state of an earlier run. Without one it deletes the leftovers of an interrupted first start.
+func (d *demo) loadState(ctx context.Context) (err error) {
+	if d.options.Reset {
+		if err := d.dir.removeState(); err != nil {
+			return err
+		}
+	}
+	if d.state, err = d.dir.load(); err != nil || d.state != nil {
+		return err
+	}
+	if err := postgres.Remove(ctx, d.dir.database()); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(d.dir.queue()); err != nil {
+		return fmt.Errorf("removing the queue of the demo: %w", err)
+	}
+	return nil
+}
+
+func (d *demo) startDatabase(ctx context.Context) error {
+	d.printf("Looking for TimescaleDB ...")
+	if d.options.DatabaseURL == "" {
+		d.OnClose("the database server", func(ctx context.Context) error {
+			return postgres.Stop(ctx, d.dir.database())
+		})
+	}
+	server, err := postgres.Start(ctx, postgres.Options{
+		URL: d.options.DatabaseURL, DataDir: d.dir.database(), Progress: d.options.Out,
+	})
+	if err != nil {
+		return err
+	}
+	d.database = config.Database{DatabaseURL: config.Secret(server.URL)}
+	return nil
+}
+
+func (d *demo) migrate(ctx context.Context) (err error) {
+	var migrations admin.Migrations
+	err = process.Patiently(ctx, func() (err error) {
+		cfg := config.Migration{Database: d.database, Layout: config.Defaults[config.Layout]()}
+		migrations, err = admin.MigrateUp(ctx, cfg)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	d.printf("TimescaleDB %s, %s edition, migrated.", orUnknown(migrations.TimescaleDB), orUnknown(migrations.Edition))
+	if d.store, err = process.OpenStore(ctx, d.database, store.Operator); err != nil {
+		return err
+	}
+	d.operator = admin.New(d.database, d.store)
+	d.OnClose("the operator's connections", process.Closing(d.store.Close))
+	return nil
+}
+
+func orUnknown(text *string) string {
+	if text == nil {
+		return "unknown"
+	}
+	return *text
+}
+
+func (d *demo) startQueue(ctx context.Context) error {
+	port, err := freePort(ctx, d.options.NATSPort)
+	if err != nil {
+		return err
+	}
+	server, err := devnats.Start(devnats.Options{StoreDir: d.dir.queue(), Port: port, Log: d.Log})
+	if err != nil {
+		return err
+	}
+	d.OnClose("the queue", process.Closing(server.Shutdown))
+	d.natsURL = server.URL
+	d.ingest = config.Defaults[config.Ingest]()
+	d.ingest.Database, d.ingest.NATSURL, d.ingest.StreamMaxBytes = d.database, config.Secret(server.URL), maxStreamBytes
+	q, conn, err := process.ConnectQueue(d.ingest.Queue, d.ingest.Stream, "roomsensor demo", d.Log)
+	if err != nil {
+		return err
+	}
+	d.OnClose("the connection to the queue", process.Closing(conn.Close))
+	d.queue = q
+	return process.Patiently(ctx, func() error { return process.DeclareStream(ctx, q) })
+}
+
+// startAPI runs a complete API process inside the demo.
+func (d *demo) startAPI(ctx context.Context) (err error) {
+	d.api = config.Defaults[config.API]()
+	d.api.Database = d.database
+	if d.api.APIAddr, err = d.reserve(ctx, "the API", d.options.APIAddr); err != nil {
+		return err
+	}
+	if d.api.OpsAddr, err = d.reserve(ctx, "the ops listener of the API", d.options.APIOpsAddr); err != nil {
+		return err
+	}
+	return d.startProcess(ctx, "api", func(ctx context.Context, o process.Options) error {
+		return service.RunAPI(ctx, d.api, o)
+	})
+}
+
+// startIngest runs a complete process of receiver and worker inside the demo.
+func (d *demo) startIngest(ctx context.Context) (err error) {
+	d.ingest.Site = d.api.Site // Errors of the receiver link to pages that the API serves.
+	if d.ingest.IngestAddr, err = d.reserve(ctx, "the receiver", d.options.IngestAddr); err != nil {
+		return err
+	}
+	if d.ingest.OpsAddr, err = d.reserve(ctx, "the ops listener of ingest", d.options.IngestOpsAddr); err != nil {
+		return err
+	}
+	return d.startProcess(ctx, "ingest", func(ctx context.Context, o process.Options) error {
+		return service.RunIngest(ctx, d.ingest, o)
+	})
+}
+
+// startProcess starts a process and waits until it is ready.
+func (d *demo) startProcess(
+	ctx context.Context, name string, run func(context.Context, process.Options) error,
+) error {
+	ready := make(chan struct{})
+	d.Background(name, func(ctx context.Context) error { //nolint:contextcheck // Its closer ends it.
+		return run(ctx, process.Options{
+			Log:     d.Log.With().Str("process", name).Logger(),
+			Version: d.options.Version,
+			Listen:  d.listener,
+			Ready:   func() { close(ready) },
+		})
+	})
+	select {
+	case <-ready:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

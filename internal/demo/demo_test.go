@@ -1,0 +1,394 @@
+package demo_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"roomsensor/internal/demo"
+	"roomsensor/internal/dev/postgres"
+	"roomsensor/test/dbtest"
+	"roomsensor/test/openapitest"
+)
+
+// runningDemo is a demo and its output.
+type runningDemo struct {
+	out  *output
+	stop func()
+	done chan error
+}
+
+// output is what a demo printed. It can be read while the demo writes it.
+type output struct {
+	mu    sync.Mutex
+	text  bytes.Buffer
+	ready chan struct{}
+}
+
+// readyText is the last text that a demo prints before it is ready.
+const readyText = "Ctrl-C stops the demo"
+
+func (o *output) Write(text []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	before := strings.Contains(o.text.String(), readyText)
+	o.text.Write(text)
+	if !before && strings.Contains(o.text.String(), readyText) {
+		close(o.ready)
+	}
+	return len(text), nil
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
+// demoOptions returns the options of a demo in an empty database, with free ports.
+func demoOptions(t *testing.T) demo.Options {
+	t.Helper()
+	return demo.Options{
+		DatabaseURL: dbtest.Empty(t).URL,
+		DataDir:     filepath.Join(t.TempDir(), "demo"),
+		History:     6 * 24 * time.Hour, // Longer than the offline device has been offline.
+		APIAddr:     "127.0.0.1:0", APIOpsAddr: "127.0.0.1:0", IngestAddr: "127.0.0.1:0", IngestOpsAddr: "127.0.0.1:0",
+		Every: time.Second,
+	}
+}
+
+// startDemo starts a demo and waits until it is ready.
+func startDemo(t *testing.T, o demo.Options) *runningDemo {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	d := &runningDemo{out: &output{ready: make(chan struct{})}, stop: stop, done: make(chan error, 1)}
+	t.Cleanup(stop)
+	o.Out = d.out
+	go func() { d.done <- demo.Run(ctx, o) }()
+	select {
+	case <-d.out.ready:
+	case err := <-d.done:
+		require.NoError(t, err, "the demo ended:\n%s", d.out)
+	case <-time.After(3 * time.Minute):
+		t.Fatalf("the demo does not start:\n%s", d.out)
+	}
+	return d
+}
+
+// end stops the demo, like Ctrl-C.
+func (d *runningDemo) end(t *testing.T) {
+	t.Helper()
+	d.stop()
+	select {
+	case err := <-d.done:
+		require.NoError(t, err)
+	case <-time.After(25 * time.Second):
+		t.Fatalf("the demo does not end:\n%s", d.out)
+	}
+}
+
+// value returns a value of the printed overview by its label, for example "Read key".
+func (d *runningDemo) value(t *testing.T, label string) string {
+	t.Helper()
+	found := regexp.MustCompile(`(?m)^  ` + regexp.QuoteMeta(label) + `\s+(\S+)$`).FindStringSubmatch(d.out.String())
+	require.NotNil(t, found, "%s is not in:\n%s", label, d.out)
+	return found[1]
+}
+
+// response is an HTTP response whose body was read.
+type response struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+// object returns the body as a JSON object.
+func (a *response) object(t *testing.T) map[string]any {
+	t.Helper()
+	var object map[string]any
+	require.NoError(t, json.Unmarshal(a.body, &object), "%s", a.body)
+	return object
+}
+
+// data returns the items of a list.
+func (a *response) data(t *testing.T) []any {
+	t.Helper()
+	data, ok := a.object(t)["data"].([]any)
+	require.True(t, ok, "%s", a.body)
+	return data
+}
+
+// runCommand sends the request of a printed curl command. A shell parses the command, with a function in place of curl.
+func runCommand(t *testing.T, command string) *response {
+	t.Helper()
+	read := exec.CommandContext(t.Context(), "sh", "-c", `curl() { printf '%s\0' "$@"; }; `+command)
+	words, err := read.Output()
+	require.NoError(t, err)
+	method, url, body, header := http.MethodGet, "", "", http.Header{}
+	args := strings.Split(strings.TrimSuffix(string(words), "\x00"), "\x00")
+	for i := 0; i < len(args); i++ {
+		switch args[i] {
+		case "-sS":
+		case "-X":
+			i++
+			method = args[i]
+		case "-H":
+			i++
+			name, value, _ := strings.Cut(args[i], ": ")
+			header.Add(name, value)
+		case "-d":
+			i++
+			body = args[i]
+			if method == http.MethodGet {
+				method = http.MethodPost
+			}
+		default:
+			require.Empty(t, url, "a second URL: %s", args[i])
+			url = args[i]
+		}
+	}
+	return request(t, method, url, body, header)
+}
+
+func request(t *testing.T, method, url, body string, header http.Header) *response {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	require.NoError(t, err)
+	r.Header = header
+	got, err := (&http.Client{Transport: openapitest.Transport(http.DefaultTransport)}).Do(r)
+	require.NoError(t, err)
+	defer got.Body.Close() //nolint:errcheck // It was read.
+	text, err := io.ReadAll(got.Body)
+	require.NoError(t, err)
+	return &response{got.StatusCode, got.Header, text}
+}
+
+// get sends a request to the API with the read key.
+func (d *runningDemo) get(t *testing.T, path string) *response {
+	t.Helper()
+	a := request(t, http.MethodGet, d.value(t, "Base URL")+path, "",
+		http.Header{"Authorization": {"Bearer " + d.value(t, "Read key")}})
+	require.Equal(t, http.StatusOK, a.status, "%s: %s", path, a.body)
+	return a
+}
+
+// devices returns the current devices by name; the unnamed one is "".
+func (d *runningDemo) devices(t *testing.T) map[string]map[string]any {
+	t.Helper()
+	named := map[string]map[string]any{}
+	for _, item := range d.get(t, "/devices/current").data(t) {
+		device := item.(map[string]any)
+		name, _ := device["display_name"].(string)
+		named[name] = device
+	}
+	require.Len(t, named, 12)
+	return named
+}
+
+// rows returns the exported readings of the whole team.
+func (d *runningDemo) rows(t *testing.T) [][]string {
+	t.Helper()
+	rows, err := csv.NewReader(bytes.NewReader(d.get(t, "/readings.csv?last=7d").body)).ReadAll()
+	require.NoError(t, err)
+	return rows[1:]
+}
+
+func TestRun(t *testing.T) {
+	t.Parallel()
+	o := demoOptions(t)
+	d := startDemo(t, o)
+	defer d.end(t)
+	d.requireEveryState(t)
+	d.requireLiveUploads(t)
+	d.requirePrinted(t) // Last, because the commands change devices.
+
+	info, err := os.Stat(filepath.Join(o.DataDir, "demo.json"))
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), info.Mode().Perm(), "it holds the keys")
+	o.Out = io.Discard
+	require.ErrorContains(t, demo.Run(t.Context(), o), "A demo already runs on "+o.DataDir)
+}
+
+// requireEveryState checks that the devices are in every state that a client must handle.
+func (d *runningDemo) requireEveryState(t *testing.T) {
+	t.Helper()
+	devices := d.devices(t)
+	status := map[any]int{}
+	for _, device := range devices {
+		status[device["status"]]++
+	}
+	require.Equal(t, map[any]int{"online": 9, "stale": 1, "offline": 2}, status)
+	require.Equal(t, "stale", devices["Meeting room"]["status"])
+	require.NotNil(t, devices["Meeting room"]["latest"])
+	require.Equal(t, "offline", devices["Recovery room"]["status"])
+	require.NotNil(t, devices["Recovery room"]["last_seen_at"])
+	require.NotNil(t, devices["Recovery room"]["latest"])
+	require.Nil(t, devices["Spare"]["last_seen_at"], "it never reported")
+	require.Nil(t, devices["Spare"]["latest"])
+	require.Nil(t, devices[""]["active_assignment"])
+	require.NotNil(t, devices["Dorm 12"]["active_assignment"])
+	for _, name := range []string{"Weight room", "Recovery room"} {
+		device := d.get(t, "/devices/"+devices[name]["device_id"].(string)).object(t)
+		require.NotNil(t, device["firmware_version"])
+		require.NotNil(t, device["signal"].(map[string]any)["rssi_dbm"])
+	}
+	assignments := d.get(t, "/devices/"+devices["Dorm 12"]["device_id"].(string)+"/assignments").data(t)
+	require.Len(t, assignments, 2)
+	require.Nil(t, assignments[0].(map[string]any)["ended_at"])
+	require.NotNil(t, assignments[1].(map[string]any)["ended_at"])
+}
+
+// requireLiveUploads waits until a device has uploaded again.
+func (d *runningDemo) requireLiveUploads(t *testing.T) {
+	t.Helper()
+	seen := d.devices(t)["Weight room"]["last_seen_at"]
+	require.Eventually(t, func() bool {
+		return d.devices(t)["Weight room"]["last_seen_at"] != seen
+	}, 20*time.Second, 200*time.Millisecond)
+}
+
+// commands returns the printed commands.
+func (d *runningDemo) commands() []string {
+	return regexp.MustCompile(`(?m)^curl .*$`).FindAllString(d.out.String(), -1)
+}
+
+// requirePrinted checks that each printed URL and command works.
+func (d *runningDemo) requirePrinted(t *testing.T) {
+	t.Helper()
+	for _, url := range []string{
+		d.value(t, "Docs"), d.value(t, "Docs") + "/openapi.yaml", d.value(t, "Health of the API"), d.value(t, "Health of ingest"),
+	} {
+		require.Equal(t, http.StatusOK, request(t, http.MethodGet, url, "", nil).status, url)
+	}
+	commands := d.commands()
+	require.Len(t, commands, 7)
+	for _, command := range commands {
+		a := runCommand(t, command)
+		require.Less(t, a.status, 300, "%s\n%s", command, a.body)
+		require.NotEmpty(t, a.body)
+		if strings.Contains(command, "readings?last=1h") || strings.Contains(command, "assignments") {
+			require.NotEmpty(t, a.data(t), command)
+		}
+		if strings.Contains(command, "Idempotency-Key") {
+			require.Equal(t, "true", runCommand(t, command).header.Get("Idempotent-Replayed"))
+		}
+	}
+}
+
+// TestRunContinues checks that a second run continues with the data of the first, and that a reset creates a new team.
+func TestRunContinues(t *testing.T) {
+	t.Parallel()
+	o := demoOptions(t)
+	first := startDemo(t, o)
+	before := first.rows(t)
+	require.Regexp(t, `(?m)^  \S{36}  \(unnamed\) *$`, first.out.String())
+	require.Regexp(t, `(?m)^  \S{36}  Spare +offline: never reported$`, first.out.String())
+	require.Regexp(t, `(?m)^  \S{36}  Meeting room +stale: last seen 5 hours ago$`, first.out.String())
+	for _, command := range first.commands() {
+		require.Less(t, runCommand(t, command).status, 300, command)
+	}
+	require.Eventually(t, func() bool { return first.devices(t)["Spare"]["last_seen_at"] != nil },
+		20*time.Second, 50*time.Millisecond)
+	first.end(t)
+	require.Contains(t, first.out.String(), "Stopped.")
+
+	second := startDemo(t, o)
+	for _, label := range []string{"Read key", "Read-write key", "Ingest key"} {
+		require.Equal(t, first.value(t, label), second.value(t, label))
+	}
+	require.Regexp(t, `(?m)^  \S{36}  Corridor *$`, second.out.String(), "the name was changed")
+	require.Regexp(t, `(?m)^  \S{36}  Spare *$`, second.out.String(), "it has reported")
+	require.Len(t, second.get(t, "/devices").data(t), 12)
+	after := second.rows(t)
+	keys := map[string]bool{}
+	for _, row := range after {
+		key := row[0] + row[1]
+		require.False(t, keys[key], "a duplicate reading: %s", row)
+		keys[key] = true
+	}
+	for _, row := range before {
+		require.True(t, keys[row[0]+row[1]], "a reading is missing: %s", row)
+	}
+	require.Less(t, len(after)-len(before), 12*4, "only missed readings are new")
+	second.end(t)
+
+	// In the database of DatabaseURL, a reset keeps the old team.
+	o.Reset = true
+	third := startDemo(t, o)
+	defer third.end(t)
+	require.NotEqual(t, first.value(t, "Read key"), third.value(t, "Read key"))
+	require.Equal(t, "online", third.devices(t)["Weight room"]["status"])
+}
+
+// TestRunStopsItsDatabase checks that the demo stops the database server that it started, and keeps its data.
+func TestRunStopsItsDatabase(t *testing.T) {
+	t.Parallel()
+	o := demoOptions(t)
+	o.DatabaseURL, o.DataDir = "", reachableDir(t)
+	database := filepath.Join(o.DataDir, "database")
+	t.Cleanup(func() { require.NoError(t, postgres.Remove(context.WithoutCancel(t.Context()), database)) })
+	first := startDemo(t, o)
+	server, err := postgres.Find(t.Context(), database)
+	require.NoError(t, err)
+	require.Equal(t, server.URL, first.value(t, "DATABASE_URL"))
+	first.end(t)
+	_, err = postgres.Find(t.Context(), database)
+	require.ErrorIs(t, err, postgres.ErrNotRunning)
+
+	second := startDemo(t, o)
+	require.Equal(t, first.value(t, "Read key"), second.value(t, "Read key"))
+	require.Equal(t, first.value(t, "DATABASE_URL"), second.value(t, "DATABASE_URL"))
+	require.Len(t, second.devices(t), 12)
+	second.end(t)
+}
+
+// reachableDir returns a directory that other users can enter: PostgreSQL does not run as root.
+func reachableDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "roomsensor-demo-") //nolint:usetesting // Only its owner can enter t.TempDir.
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	require.NoError(t, os.Chmod(dir, 0o755))
+	return dir
+}
+
+// TestRunInterrupted checks that an interrupt during the first start is not an error, and that the next start completes
+// it.
+func TestRunInterrupted(t *testing.T) {
+	t.Parallel()
+	o := demoOptions(t)
+	for _, trigger := range []string{"migrated", "Filling the history"} {
+		ctx, interrupt := context.WithCancel(t.Context())
+		o.Out = interruptAt{trigger, interrupt}
+		require.NoError(t, demo.Run(ctx, o))
+	}
+	d := startDemo(t, o)
+	defer d.end(t)
+	require.Greater(t, len(d.rows(t)), 10*5*288)
+}
+
+// interruptAt is an output that interrupts the demo when it prints a text.
+type interruptAt struct {
+	text      string
+	interrupt func()
+}
+
+func (w interruptAt) Write(text []byte) (int, error) {
+	if bytes.Contains(text, []byte(w.text)) {
+		w.interrupt()
+	}
+	return len(text), nil
+}

@@ -1,0 +1,120 @@
+package demo
+
+import (
+	"time"
+
+	"roomsensor/internal/roomsensor"
+)
+
+// demoTeam is the name of the team.
+const demoTeam = "Riverside Athletics"
+
+const day = 24 * time.Hour
+
+// behavior is what a device of the demo does.
+type behavior int
+
+const (
+	reports       behavior = iota // keeps uploading
+	wentStale                     // uploaded for the last time some hours ago
+	wentOffline                   // uploaded for the last time days ago
+	neverReported                 // in stock
+)
+
+// How long ago the devices that do not report were last seen.
+const (
+	staleFor   = 5 * time.Hour
+	offlineFor = 4*day + 7*time.Hour
+)
+
+// until returns when a device sent its last upload, or now if it keeps reporting.
+func (b behavior) until(now time.Time) time.Time {
+	switch b {
+	case wentStale:
+		return now.Add(-staleFor)
+	case wentOffline:
+		return now.Add(-offlineFor)
+	default:
+		return now
+	}
+}
+
+// demoDevice is one device of the team. Its index decides which kind of room it measures (simulate.Kinds).
+type demoDevice struct {
+	name        string // empty: unnamed
+	metadata    map[string]string
+	behavior    behavior
+	replaced    time.Duration    // how long ago its unit was replaced; 0: never
+	assignments []demoAssignment // oldest first
+}
+
+// demoAssignment is an assignment of a device.
+type demoAssignment struct {
+	kind           roomsensor.AssignmentType
+	label          string
+	where          roomsensor.HomeOrTravel
+	ref            string  // external_ref; empty: none
+	started, ended float64 // days ago; ended 0 is open
+}
+
+// demoDevices are the devices of the team. Each of them shows something that a client must handle.
+var demoDevices = []demoDevice{
+	{
+		name:        "Coaches' office",
+		metadata:    map[string]string{"building": "main", "floor": "2"},
+		assignments: []demoAssignment{{roomsensor.Place, "Coaches' office", roomsensor.Home, "room-201", 88, 0}},
+	}, {
+		name:        "Film room",
+		metadata:    map[string]string{"building": "main", "floor": "2"},
+		assignments: []demoAssignment{{roomsensor.Place, "Film room", roomsensor.Home, "room-204", 88, 0}},
+	}, {
+		name:     "Dorm 12",
+		metadata: map[string]string{"building": "dorm", "floor": "1", "wing": "east"},
+		assignments: []demoAssignment{
+			{roomsensor.Athlete, "Maya Okafor", roomsensor.Home, "athlete-1042", 85, 41.5},
+			{roomsensor.Athlete, "Jonas Weber", roomsensor.Home, "athlete-1077", 40.25, 0},
+		},
+	}, {
+		name:        "Weight room",
+		metadata:    map[string]string{"building": "gym", "floor": "0"},
+		assignments: []demoAssignment{{roomsensor.Place, "Weight room", roomsensor.Home, "", 60, 0}},
+	}, {
+		name:        "Locker room, home",
+		metadata:    map[string]string{"building": "gym", "floor": "0", "team": "first"},
+		assignments: []demoAssignment{{roomsensor.Place, "Locker room", roomsensor.Home, "", 60, 0}},
+	}, {
+		name:        "Dining hall",
+		metadata:    map[string]string{"building": "dorm", "floor": "0"},
+		assignments: []demoAssignment{{roomsensor.Place, "Dining hall", roomsensor.Home, "room-002", 75, 0}},
+	}, {
+		name:        "Medical room",
+		metadata:    map[string]string{"building": "main", "floor": "0"},
+		replaced:    24*day + 5*time.Hour,
+		assignments: []demoAssignment{{roomsensor.Place, "Medical room", roomsensor.Home, "room-007", 80, 0}},
+	}, {
+		name:        "Meeting room",
+		metadata:    map[string]string{"building": "main", "floor": "1"},
+		behavior:    wentStale,
+		assignments: []demoAssignment{{roomsensor.Place, "Meeting room", roomsensor.Home, "", 30, 0}},
+	}, {
+		name:     "Travel kit 1",
+		metadata: map[string]string{"kit": "travel"},
+		assignments: []demoAssignment{
+			{roomsensor.Athlete, "Maya Okafor", roomsensor.Travel, "athlete-1042", 66, 61},
+			{roomsensor.Athlete, "Ana Ruiz", roomsensor.Travel, "athlete-1015", 38, 34.5},
+			{roomsensor.Athlete, "Maya Okafor", roomsensor.Travel, "athlete-1042", 17, 13},
+		},
+	}, {
+		// Not named yet.
+		metadata: map[string]string{},
+	}, {
+		name:        "Recovery room",
+		metadata:    map[string]string{"building": "gym", "floor": "-1"},
+		behavior:    wentOffline,
+		assignments: []demoAssignment{{roomsensor.Place, "Recovery room", roomsensor.Home, "room-B03", 70, 0}},
+	}, {
+		name:     "Spare",
+		metadata: map[string]string{"state": "in stock"},
+		behavior: neverReported,
+	},
+}

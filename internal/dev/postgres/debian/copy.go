@@ -1,0 +1,166 @@
+// Package debian makes a private copy of Debian's packages of PostgreSQL and TimescaleDB in a directory. Nothing of it
+// is installed: its programs run from the directory, with the C library of the copy.
+//
+//	copy.go  download, unpack, set the loader and library path of the programs
+//	apt.go   the tools that it needs, apt's configuration, mirrors
+package debian
+
+import (
+	"context"
+	"debug/elf"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"roomsensor/internal/dev/command"
+)
+
+const (
+	// suite is the first Debian with TimescaleDB. Its packages run on any Linux of the same processor, because the
+	// copy brings its own C library.
+	suite = "trixie"
+	// timescaledb is the package; it depends on PostgreSQL.
+	timescaledb = "postgresql-17-timescaledb"
+	// copyTimeout is the limit for about 120 MB of packages over a slow connection.
+	copyTimeout = 15 * time.Minute
+)
+
+// Bins returns the directories of PostgreSQL's programs in a copy.
+func Bins(dir string) []string {
+	bins, _ := filepath.Glob(filepath.Join(dir, "usr/lib/postgresql/*/bin")) // Only a bad pattern is an error.
+	return bins
+}
+
+// Copy makes the copy in dir and replaces an incomplete one. It returns an error on a system that is not Debian or
+// Ubuntu, and if tools are missing that only root can install. The caller makes sure that only one process calls it.
+func Copy(ctx context.Context, dir string, p *command.Progress) error {
+	system, err := osRelease()
+	if err != nil {
+		return err
+	}
+	if err := installTools(ctx, p); err != nil {
+		return err
+	}
+	next := dir + ".new"
+	if err := errors.Join(os.RemoveAll(next), os.RemoveAll(dir)); err != nil {
+		return fmt.Errorf("clearing the directory of the private copy: %w", err)
+	}
+	p.Log("making a private copy of Debian's packages in %s (once, about 120 MB to download)", dir)
+	if err := extract(ctx, system, next, p); err != nil {
+		return err
+	}
+	if err := relocate(ctx, next, dir, p); err != nil {
+		return err
+	}
+	return os.Rename(next, dir) //nolint:wrapcheck // It names both paths.
+}
+
+// extract downloads and unpacks the packages from the first mirror that has them.
+func extract(ctx context.Context, system release, dir string, p *command.Progress) error {
+	var failures []error
+	for _, mirror := range mirrors(system) {
+		argv := []string{
+			// This variant runs no script of a package, so it needs neither root nor a container.
+			"mmdebstrap", "--mode=chrootless", "--variant=extract", "--format=directory", "--include=" + timescaledb,
+			"--keyring=" + keyring(),
+		}
+		for _, option := range aptOptions(ctx) {
+			argv = append(argv, "--aptopt="+option)
+		}
+		_, err := command.Command{
+			Step: "making a private copy of Debian's packages", Argv: append(argv, suite, dir, mirror),
+			Dir: "/", Env: proxyEnvironment(), Limit: copyTimeout,
+		}.Run(ctx, p)
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		failures = append(failures, fmt.Errorf("from %s: %w", mirror, err))
+		if err := os.RemoveAll(dir); err != nil {
+			return fmt.Errorf("clearing the directory of the private copy: %w", err)
+		}
+	}
+	return errors.Join(failures...)
+}
+
+// relocate makes the programs below tree use the loader and the libraries of the directory that tree is moved to.
+func relocate(ctx context.Context, tree, final string, p *command.Progress) error {
+	programs, err := filepath.Glob(filepath.Join(tree, "usr/lib/postgresql/*/bin/*"))
+	if err != nil || len(programs) == 0 {
+		return fmt.Errorf("the packages of Debian contain no PostgreSQL: %w", errors.Join(err, os.ErrNotExist))
+	}
+	loader, err := interpreter(tree, programs)
+	if err != nil {
+		return err
+	}
+	// The loader ignores the path of the program for a library that has its own path, and for what that one needs.
+	ownPath, err := withRunPath(filepath.Join(filepath.Dir(loader), "*.so*"))
+	if err != nil {
+		return err
+	}
+	if len(ownPath) > 0 {
+		if err := patch(ctx, p, ownPath, "--remove-rpath"); err != nil {
+			return err
+		}
+	}
+	loader = filepath.Join(final, strings.TrimPrefix(loader, tree))
+	return patch(ctx, p, programs, "--set-interpreter", loader, "--force-rpath", "--set-rpath", filepath.Dir(loader))
+}
+
+func patch(ctx context.Context, p *command.Progress, files []string, options ...string) error {
+	argv := slices.Concat([]string{"patchelf"}, options, files)
+	_, err := command.Command{Step: "relocating the private copy", Argv: argv, Dir: "/", Limit: time.Minute}.Run(ctx, p)
+	return err
+}
+
+// withRunPath returns the libraries that have a search path of their own.
+func withRunPath(pattern string) ([]string, error) {
+	libraries, err := filepath.Glob(pattern)
+	if err != nil {
+		return nil, fmt.Errorf("listing libraries: %w", err)
+	}
+	var found []string
+	for _, library := range libraries {
+		if info, err := os.Lstat(library); err != nil || !info.Mode().IsRegular() {
+			continue
+		}
+		f, err := elf.Open(library)
+		if err != nil {
+			continue // A linker script.
+		}
+		path, err := f.DynString(elf.DT_RUNPATH)
+		if err := errors.Join(err, f.Close()); err != nil {
+			return nil, fmt.Errorf("reading %s: %w", library, err)
+		}
+		if len(path) > 0 {
+			found = append(found, library)
+		}
+	}
+	return found, nil
+}
+
+// interpreter returns the loader of the tree that the programs name. It is beside the libraries, in a directory named
+// after the processor.
+func interpreter(tree string, programs []string) (string, error) {
+	for _, program := range programs {
+		f, err := elf.Open(program)
+		if err != nil {
+			continue // A script.
+		}
+		section := f.Section(".interp")
+		data, err := section.Data()
+		if err := errors.Join(err, f.Close()); err != nil {
+			return "", fmt.Errorf("reading %s: %w", program, err)
+		}
+		name := filepath.Base(strings.TrimRight(string(data), "\x00"))
+		found, err := filepath.Glob(filepath.Join(tree, "usr/lib/*/", name))
+		if err == nil && len(found) > 0 {
+			return found[0], nil
+		}
+		return "", fmt.Errorf("the private copy has no %s", name)
+	}
+	return "", errors.New("the private copy has no programs")
+}

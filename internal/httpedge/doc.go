@@ -1,0 +1,10 @@
+// Package httpedge holds what the HTTP listeners of all processes share, so that the API, the receiver and the ops
+// listener authenticate, limit, answer errors and log in the same way. It knows neither SQL nor the queue.
+//
+//	error.go    the error envelope of spec 7, its headers, and the mapping of errors to what a client may see
+//	access.go   request ids, panics as errors, the one access-log schema
+//	keys.go     the check of API keys and ingest keys, and the two caches of keys
+//	limiter.go  the limit of requests that run at the same time, per key and in total
+//	idle.go     deadlines that move on while bytes move; the abort of a response
+//	server.go   the settings of every http.Server
+package httpedge

@@ -1,0 +1,309 @@
+package httpedge
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+	"golang.org/x/sync/singleflight"
+
+	"roomsensor/internal/retry"
+	"roomsensor/internal/roomsensor"
+)
+
+const (
+	// keyAge is how old a key in memory may be. A revoke takes effect within 5 seconds (decision 24); the rest of them
+	// is left for a slow lookup.
+	keyAge = 2 * time.Second
+	// keyLookupTimeout bounds one lookup of a KeyCache, which many requests may wait for.
+	keyLookupTimeout = 3 * time.Second
+	// maxCachedKeys bounds the memory of a KeyCache; a key takes about 300 bytes.
+	maxCachedKeys = 10_000
+	// maxKeyIDLength is far beyond the ids that the service makes. Keys with a longer id are not looked up.
+	maxKeyIDLength = 128
+
+	// keyListTimeout bounds one load of a KeyList, so that a request with an unknown key does not wait for a database
+	// that does not respond.
+	keyListTimeout = 2 * time.Second
+)
+
+// KeySource finds keys by their public ids.
+type KeySource interface {
+	// Cached returns a key from memory.
+	Cached(id string) (key roomsensor.Key, ok bool)
+	// Find returns a key, or roomsensor.ErrNotFound. refresh is set if the key in memory did not admit the request.
+	Find(ctx context.Context, id string, refresh bool) (roomsensor.Key, error)
+}
+
+// KeyCodes are the error codes for one kind of key.
+type KeyCodes struct {
+	Kind                               roomsensor.KeyKind
+	Missing, Invalid, Revoked, Expired roomsensor.Code
+}
+
+// APIKeyCodes returns the codes for the keys of the API.
+func APIKeyCodes() KeyCodes {
+	return KeyCodes{
+		roomsensor.APIKey, roomsensor.CodeAPIKeyMissing, roomsensor.CodeAPIKeyInvalid,
+		roomsensor.CodeAPIKeyRevoked, roomsensor.CodeAPIKeyExpired,
+	}
+}
+
+// IngestKeyCodes returns the codes for the keys of the receiver. Those keys do not expire.
+func IngestKeyCodes() KeyCodes {
+	return KeyCodes{
+		roomsensor.IngestKey, roomsensor.CodeIngestKeyMissing, roomsensor.CodeIngestKeyInvalid,
+		roomsensor.CodeIngestKeyRevoked, roomsensor.CodeIngestKeyInvalid,
+	}
+}
+
+// Bearer returns the text of the key in the lines of the Authorization header. Its errors are the code for a missing
+// key and, if the header is malformed or was sent twice, the code for an invalid one (decision 24).
+func (c KeyCodes) Bearer(headers []string) (text string, err error) {
+	switch len(headers) {
+	case 0:
+		return "", c.Missing.New()
+	case 1:
+		if text, ok := roomsensor.BearerToken(headers[0]); ok {
+			return text, nil
+		}
+	}
+	return "", c.Invalid.New()
+}
+
+// Authenticator checks the keys of requests. Memory alone can admit a request but never refuse it: before a refusal the
+// key is looked up. So a key that was just created or extended works at once.
+type Authenticator struct {
+	keys    KeySource
+	codes   KeyCodes
+	now     func() time.Time
+	matches func(key *roomsensor.Key, secret string) bool // in constant time; tests count the calls
+}
+
+// NewAuthenticator makes an Authenticator for one kind of key.
+func NewAuthenticator(keys KeySource, codes KeyCodes, now func() time.Time) *Authenticator {
+	return &Authenticator{keys: keys, codes: codes, now: now, matches: (*roomsensor.Key).Matches}
+}
+
+// Authenticate returns the key with a text, or the reason of the refusal. An unknown key costs the same lookup and the
+// same number of comparisons as a wrong secret, whether or not the key is in memory (decision 24).
+func (a *Authenticator) Authenticate(ctx context.Context, text string) (roomsensor.Key, error) {
+	id, secret, ok := roomsensor.ParseKey(a.codes.Kind, text)
+	key, cached := a.keys.Cached(id)
+	if a.check(&key, secret) == nil {
+		return key, nil
+	}
+	key = roomsensor.Key{}
+	if ok && len(id) <= maxKeyIDLength {
+		found, err := a.keys.Find(ctx, id, cached)
+		if err != nil && !errors.Is(err, roomsensor.ErrNotFound) {
+			return roomsensor.Key{}, err
+		}
+		key = found
+	}
+	if err := a.check(&key, secret); err != nil {
+		return roomsensor.Key{}, err
+	}
+	return key, nil
+}
+
+// check returns the reason why a key does not admit a request. Revoked and expired are reported only if the secret
+// matches (decision 24).
+func (a *Authenticator) check(key *roomsensor.Key, secret string) error {
+	switch {
+	case !a.matches(key, secret):
+		return a.codes.Invalid.New()
+	case key.RevokedAt != nil:
+		return a.codes.Revoked.New()
+	case key.ExpiresAt != nil && !a.now().Before(*key.ExpiresAt):
+		return a.codes.Expired.New()
+	}
+	return nil
+}
+
+// KeyCache looks up each key when it is asked for and keeps it for keyAge. The API uses it: there may be many keys, and
+// without the database there is nothing to answer.
+type KeyCache struct {
+	lookup  func(ctx context.Context, id string) (roomsensor.Key, error)
+	now     func() time.Time
+	flights singleflight.Group
+
+	mu     sync.Mutex
+	cached map[string]cachedKey
+}
+
+type cachedKey struct {
+	key    roomsensor.Key
+	readAt time.Time // when the lookup began
+}
+
+// NewKeyCache makes a cache. lookup returns roomsensor.ErrNotFound for an unknown id.
+func NewKeyCache(
+	lookup func(ctx context.Context, id string) (roomsensor.Key, error), now func() time.Time,
+) *KeyCache {
+	return &KeyCache{lookup: lookup, now: now, cached: map[string]cachedKey{}}
+}
+
+// Cached implements KeySource.
+func (k *KeyCache) Cached(id string) (roomsensor.Key, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	cached, ok := k.cached[id]
+	if !ok || k.now().Sub(cached.readAt) > keyAge {
+		return roomsensor.Key{}, false
+	}
+	return cached.key, true
+}
+
+// Find implements KeySource. Requests for one key at the same time share one lookup. It does not end with the request
+// that started it, because the others wait for it, too.
+func (k *KeyCache) Find(ctx context.Context, id string, refresh bool) (roomsensor.Key, error) {
+	flight := k.flights.DoChan(id, func() (any, error) {
+		if key, ok := k.Cached(id); ok && !refresh {
+			return key, nil // Another lookup ended after the caller read the cache.
+		}
+		return k.read(ctx, id)
+	})
+	select {
+	case <-ctx.Done():
+		return roomsensor.Key{}, ctx.Err()
+	case result := <-flight:
+		key, _ := result.Val.(roomsensor.Key)
+		return key, result.Err
+	}
+}
+
+func (k *KeyCache) read(ctx context.Context, id string) (key roomsensor.Key, err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keyLookupTimeout)
+	defer cancel()
+	readAt := k.now()
+	err = Recover(func() error { // singleflight would end the process on a panic.
+		key, err = k.lookup(ctx, id)
+		return err
+	})
+	if err != nil {
+		return roomsensor.Key{}, err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if len(k.cached) >= maxCachedKeys {
+		clear(k.cached) // Each key is read again when it is asked for.
+	}
+	k.cached[key.ID] = cachedKey{key: key, readAt: readAt}
+	return key, nil
+}
+
+// KeyList keeps all keys in memory and reads them again every keyAge. While the database is unavailable it goes on with
+// the keys that it knows. The receiver uses it: there are few ingest keys, and uploads must go on without the database.
+type KeyList struct {
+	load    func(ctx context.Context) ([]roomsensor.Key, error)
+	log     zerolog.Logger
+	flights singleflight.Group
+
+	mu       sync.Mutex
+	byID     map[string]roomsensor.Key
+	loadedAt time.Time // when the last successful load began
+	failedAt time.Time // when the last load failed; zero after a successful one
+}
+
+// NewKeyList makes an empty list. load returns all keys, including revoked ones.
+func NewKeyList(load func(ctx context.Context) ([]roomsensor.Key, error), log zerolog.Logger) *KeyList {
+	return &KeyList{load: load, log: log}
+}
+
+// Run loads the keys at once and then every keyAge, until ctx ends.
+func (l *KeyList) Run(ctx context.Context) {
+	retry.Every(ctx, keyAge, func(ctx context.Context) {
+		if err := l.refresh(ctx, time.Now()); err != nil && ctx.Err() == nil {
+			l.log.Debug().Err(err).Msg("could not load the ingest keys; using those in memory")
+		}
+	})
+}
+
+// Cached implements KeySource.
+func (l *KeyList) Cached(id string) (roomsensor.Key, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	key, ok := l.byID[id]
+	return key, ok
+}
+
+// Find implements KeySource. For an unknown key it loads the list again, so that a new key works at once. Its error is
+// overloaded if the database is unavailable.
+func (l *KeyList) Find(ctx context.Context, id string, _ bool) (roomsensor.Key, error) {
+	if key, ok := l.Cached(id); ok {
+		return key, nil
+	}
+	if l.failing() {
+		return roomsensor.Key{}, errKeyUnchecked()
+	}
+	if err := l.refresh(ctx, time.Now()); err != nil {
+		if panicked, ok := errors.AsType[*PanicError](err); ok {
+			return roomsensor.Key{}, panicked
+		}
+		return roomsensor.Key{}, errKeyUnchecked()
+	}
+	if key, ok := l.Cached(id); ok {
+		return key, nil
+	}
+	return roomsensor.Key{}, roomsensor.ErrNotFound
+}
+
+func errKeyUnchecked() *roomsensor.Error {
+	return Overloaded(keyAge,
+		"The credential cannot be checked right now. Send the request again after the seconds in Retry-After.")
+}
+
+// failing reports whether a load failed so recently that another one is not worth the wait.
+func (l *KeyList) failing() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !l.failedAt.IsZero() && time.Since(l.failedAt) < keyAge
+}
+
+// refresh loads the list, or waits for a load that is running. It loads once more if that one began before asOf and so
+// may lack a key that existed at asOf.
+func (l *KeyList) refresh(ctx context.Context, asOf time.Time) error {
+	for {
+		flight := l.flights.DoChan("", func() (any, error) { return nil, l.read(ctx) })
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case result := <-flight:
+			if result.Err != nil || l.loadedSince(asOf) {
+				return result.Err
+			}
+		}
+	}
+}
+
+func (l *KeyList) loadedSince(asOf time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !l.loadedAt.Before(asOf)
+}
+
+func (l *KeyList) read(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keyListTimeout)
+	defer cancel()
+	began := time.Now()
+	var keys []roomsensor.Key
+	err := Recover(func() (err error) { // singleflight would end the process on a panic.
+		keys, err = l.load(ctx)
+		return err
+	})
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err != nil {
+		l.failedAt = time.Now()
+		return err
+	}
+	l.byID = make(map[string]roomsensor.Key, len(keys))
+	for i := range keys {
+		l.byID[keys[i].ID] = keys[i]
+	}
+	l.loadedAt, l.failedAt = began, time.Time{}
+	return nil
+}

@@ -1,0 +1,318 @@
+package httpedge
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/stretchr/testify/require"
+
+	"roomsensor/internal/roomsensor"
+)
+
+// keys are stored keys by their ids.
+type keys map[string]roomsensor.Key
+
+func (k keys) lookup(_ context.Context, id string) (roomsensor.Key, error) {
+	key, ok := k[id]
+	if !ok {
+		return roomsensor.Key{}, roomsensor.ErrNotFound
+	}
+	return key, nil
+}
+
+// A refused key costs the same number of hashes and comparisons, whatever the reason (decision 24).
+func TestAuthenticatorComparisons(t *testing.T) {
+	t.Parallel()
+	past := time.Unix(0, 0)
+	now := func() time.Time { return past }
+	sum := sha256.Sum256([]byte("secret"))
+	stored := keys{
+		"good":    {ID: "good", SecretSHA256: sum},
+		"revoked": {ID: "revoked", SecretSHA256: sum, RevokedAt: &past},
+		"expired": {ID: "expired", SecretSHA256: sum, ExpiresAt: &past},
+	}
+	a := NewAuthenticator(NewKeyCache(stored.lookup, now), APIKeyCodes(), now)
+	comparisons := 0
+	a.matches = func(key *roomsensor.Key, secret string) bool {
+		comparisons++
+		return key.Matches(secret)
+	}
+	for range 3 {
+		_, err := a.Authenticate(t.Context(), "rsk_good_secret") // The cache has it from here on.
+		require.NoError(t, err)
+		for _, text := range []string{
+			"rsk_nobody_secret", "rsk_good_wrong", "rsk_revoked_secret", "rsk_revoked_wrong", "rsk_expired_secret", "none",
+		} {
+			comparisons = 0
+			_, err := a.Authenticate(t.Context(), text)
+			require.Error(t, err, text)
+			require.Equal(t, 2, comparisons, text)
+		}
+	}
+}
+
+// A panic of the store is an error of the request and does not end the process.
+func TestKeyCachePanic(t *testing.T) {
+	t.Parallel()
+	cache := NewKeyCache(func(context.Context, string) (roomsensor.Key, error) { panic("a bug") }, time.Now)
+	_, err := NewAuthenticator(cache, APIKeyCodes(), time.Now).Authenticate(t.Context(), "rsk_id_secret")
+	require.EqualError(t, err, "panic: a bug")
+}
+
+// slowKey is a stored key whose lookup takes a second.
+type slowKey struct {
+	keys
+	err     error
+	lookups int
+}
+
+// newSlowKey returns the key, its text, and an authenticator over a KeyCache.
+func newSlowKey() (stored *slowKey, text string, auth *Authenticator) {
+	id, text, sum := roomsensor.GenerateKey(roomsensor.APIKey)
+	stored = &slowKey{keys: keys{id: {ID: id, SecretSHA256: sum}}}
+	return stored, text, NewAuthenticator(NewKeyCache(stored.lookup, time.Now), APIKeyCodes(), time.Now)
+}
+
+func (s *slowKey) lookup(ctx context.Context, id string) (roomsensor.Key, error) {
+	s.lookups++
+	select {
+	case <-ctx.Done():
+		return roomsensor.Key{}, ctx.Err()
+	case <-time.After(time.Second):
+	}
+	if s.err != nil {
+		return roomsensor.Key{}, s.err
+	}
+	return s.keys.lookup(ctx, id)
+}
+
+func TestKeyCacheSharedLookup(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		stored, text, auth := newSlowKey()
+		const requests = 8
+		results := make(chan error, requests)
+		for range requests {
+			go func() {
+				_, err := auth.Authenticate(t.Context(), text)
+				results <- err
+			}()
+		}
+		for range requests {
+			require.NoError(t, <-results)
+		}
+		_, err := auth.Authenticate(t.Context(), text)
+		require.NoError(t, err)
+		require.Equal(t, 1, stored.lookups, "a request after the lookup finds the cached key")
+	})
+}
+
+// A lookup does not end with the request that started it.
+func TestKeyCacheCanceledRequest(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		stored, text, auth := newSlowKey()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		_, err := auth.Authenticate(ctx, text)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		_, err = auth.Authenticate(t.Context(), text)
+		require.NoError(t, err)
+		require.Equal(t, 1, stored.lookups)
+	})
+}
+
+// Without a database, a cached key works until it is too old for a revoke to take effect within 5 seconds.
+func TestKeyCacheUnavailable(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		stored, text, auth := newSlowKey()
+		_, err := auth.Authenticate(t.Context(), text)
+		require.NoError(t, err)
+		stored.err = roomsensor.CodeOverloaded.New()
+		_, err = auth.Authenticate(t.Context(), text)
+		require.NoError(t, err)
+		time.Sleep(5*time.Second - keyLookupTimeout)
+		_, err = auth.Authenticate(t.Context(), text)
+		require.ErrorIs(t, err, stored.err)
+	})
+}
+
+// keyList is a running KeyList over a database that tests change.
+type keyList struct {
+	auth *Authenticator
+
+	mu       sync.Mutex
+	keys     []roomsensor.Key
+	err      error
+	duration time.Duration // of a load
+	loads    int
+}
+
+func (l *keyList) set(change func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	change()
+}
+
+// start runs the list until the test ends; the first load is complete or waits.
+func (l *keyList) start(t *testing.T) {
+	t.Helper()
+	list := NewKeyList(func(ctx context.Context) ([]roomsensor.Key, error) {
+		var result keyList
+		l.set(func() {
+			l.loads++
+			result.keys, result.err, result.duration = slices.Clone(l.keys), l.err, l.duration
+		})
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(result.duration):
+			return result.keys, result.err
+		}
+	}, zerolog.Nop())
+	l.auth = NewAuthenticator(list, IngestKeyCodes(), time.Now)
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(func() {
+		cancel()
+		time.Sleep(keyListTimeout) // A load in progress ends.
+	})
+	go list.Run(ctx)
+	synctest.Wait()
+}
+
+// add adds a key and returns its text.
+func (l *keyList) add() (text string) {
+	id, text, sum := roomsensor.GenerateKey(roomsensor.IngestKey)
+	l.set(func() { l.keys = append(l.keys, roomsensor.Key{ID: id, SecretSHA256: sum}) })
+	return text
+}
+
+// code authenticates a text and returns the code of the error, or "" for a valid key.
+func (l *keyList) code(ctx context.Context, text string) roomsensor.Code {
+	if _, err := l.auth.Authenticate(ctx, text); err != nil {
+		return PublicError(err).Code
+	}
+	return ""
+}
+
+// codes authenticates a text 100 times at once.
+func (l *keyList) codes(ctx context.Context, text string) map[roomsensor.Code]int {
+	results := make(chan roomsensor.Code)
+	for range 100 {
+		go func() { results <- l.code(ctx, text) }()
+	}
+	codes := map[roomsensor.Code]int{}
+	for range 100 {
+		codes[<-results]++
+	}
+	return codes
+}
+
+// A revoke takes effect within 5 seconds (decision 24).
+func TestKeyListRevoke(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := &keyList{}
+		text := l.add()
+		l.start(t)
+		require.Empty(t, l.code(t.Context(), text))
+		now := time.Now()
+		l.set(func() { l.keys[0].RevokedAt = &now })
+		time.Sleep(5*time.Second - keyListTimeout)
+		require.Equal(t, roomsensor.CodeIngestKeyRevoked, l.code(t.Context(), text))
+	})
+}
+
+// A new key works at once.
+func TestKeyListNewKey(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := &keyList{}
+		l.start(t)
+		require.Empty(t, l.code(t.Context(), l.add()))
+	})
+}
+
+// An unavailable database is asked once per interval.
+func TestKeyListUnavailable(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := &keyList{err: errors.New("unavailable")}
+		text := l.add()
+		l.start(t)
+		for range 1000 {
+			require.Equal(t, roomsensor.CodeOverloaded, l.code(t.Context(), text))
+		}
+		require.Equal(t, 1, l.loads)
+		l.set(func() { l.err = nil })
+		time.Sleep(keyAge)
+		synctest.Wait()
+		require.Empty(t, l.code(t.Context(), text))
+	})
+}
+
+// Known keys work while the database is unavailable.
+func TestKeyListKnownKeys(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		_, unknown, _ := roomsensor.GenerateKey(roomsensor.IngestKey)
+		l := &keyList{}
+		text := l.add()
+		l.start(t)
+		l.set(func() { l.err = errors.New("unavailable") })
+		time.Sleep(time.Hour)
+		require.Empty(t, l.code(t.Context(), text))
+		require.Equal(t, roomsensor.CodeIngestKeyInvalid, l.code(t.Context(), text+"x"))
+		require.Equal(t, roomsensor.CodeOverloaded, l.code(t.Context(), unknown))
+	})
+}
+
+// Unknown keys share a load.
+func TestKeyListSharedLoad(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		_, unknown, _ := roomsensor.GenerateKey(roomsensor.IngestKey)
+		l := &keyList{duration: 100 * time.Millisecond}
+		l.start(t)
+		time.Sleep(keyAge / 2)
+		require.Equal(t, map[roomsensor.Code]int{roomsensor.CodeIngestKeyInvalid: 100}, l.codes(t.Context(), unknown))
+		require.Equal(t, 2, l.loads, "one at the start and one for all requests")
+	})
+}
+
+// Unknown keys share a failure.
+func TestKeyListSharedFailure(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		_, unknown, _ := roomsensor.GenerateKey(roomsensor.IngestKey)
+		l := &keyList{duration: time.Hour}
+		l.start(t)
+		time.Sleep(time.Millisecond)
+		began := time.Now()
+		require.Equal(t, map[roomsensor.Code]int{roomsensor.CodeOverloaded: 100}, l.codes(t.Context(), unknown))
+		require.LessOrEqual(t, time.Since(began), keyListTimeout)
+	})
+}
+
+// A load that began before the key was created is repeated.
+func TestKeyListRepeatedLoad(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		_, unknown, _ := roomsensor.GenerateKey(roomsensor.IngestKey)
+		l := &keyList{}
+		l.start(t)
+		l.set(func() { l.duration = 100 * time.Millisecond })
+		go l.code(t.Context(), unknown)
+		time.Sleep(50 * time.Millisecond)
+		require.Empty(t, l.code(t.Context(), l.add()))
+		require.Equal(t, 3, l.loads)
+	})
+}

@@ -1,0 +1,39 @@
+package httpedge
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestConcurrencyLimiter(t *testing.T) {
+	t.Parallel()
+	l := NewConcurrencyLimiter(2, 3)
+	releases := []func(){}
+	acquire := func(keyID string) bool {
+		release, ok := l.Acquire(keyID)
+		if ok {
+			releases = append(releases, release)
+		}
+		return ok
+	}
+	require.True(t, acquire("a"))
+	require.True(t, acquire("a"))
+	require.False(t, acquire("a"), "two per key")
+	require.True(t, acquire("b"))
+	require.False(t, acquire("c"), "three in total")
+	require.Equal(t, 2, l.Running("a"))
+	releases[0]()
+	require.True(t, acquire("c"), "after a release")
+	for _, release := range releases[1:] {
+		release()
+	}
+	require.Empty(t, l.byKey)
+	require.Zero(t, l.running)
+
+	unlimited := NewConcurrencyLimiter(1, 0)
+	for _, keyID := range []string{"a", "b", "c"} {
+		_, ok := unlimited.Acquire(keyID)
+		require.True(t, ok, "no limit in total")
+	}
+}

@@ -1,0 +1,132 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/rs/zerolog"
+
+	"roomsensor/internal/config"
+	"roomsensor/internal/queue"
+	"roomsensor/internal/retry"
+	"roomsensor/internal/store"
+	"roomsensor/schema"
+)
+
+// The reason that /readyz reports for a dependency that cannot be reached.
+const doesNotAnswer = "does not answer"
+
+// OpenStore opens the store without waiting for the database. Its only error is a *config.ValueError: a database URL
+// that the driver does not accept.
+func OpenStore(ctx context.Context, cfg config.Database, role store.Role) (*store.Store, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	s, err := store.Open(ctx, string(cfg.DatabaseURL), role)
+	if err != nil {
+		return nil, cfg.Malformed()
+	}
+	return s, nil
+}
+
+// NeedDatabase makes readiness depend on a database that answers and is migrated to this version.
+func (p *Process) NeedDatabase(cfg config.Database, s *store.Store) {
+	var migrated atomic.Bool
+	p.Health.Need("database", func(ctx context.Context) error {
+		if !migrated.Load() {
+			pending, err := schema.Pending(ctx, string(cfg.DatabaseURL))
+			switch {
+			case err != nil:
+				return &UnavailableError{Reason: doesNotAnswer, Cause: err}
+			case pending:
+				return &UnavailableError{Reason: "is not migrated to this version: run roomsensor migrate up"}
+			}
+			migrated.Store(true)
+		}
+		if err := s.Ping(ctx); err != nil {
+			return &UnavailableError{Reason: doesNotAnswer, Cause: err}
+		}
+		return nil
+	})
+}
+
+// ConnectQueue connects to NATS in the background, without waiting for it. name is the client name that NATS shows. Its
+// only error is a *config.ValueError: a URL that the client does not accept, or invalid stream settings.
+func ConnectQueue(
+	cfg config.Queue, stream config.Stream, name string, log zerolog.Logger,
+) (*queue.Queue, *nats.Conn, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, nil, err
+	}
+	if err := stream.Validate(); err != nil {
+		return nil, nil, err
+	}
+	conn, err := queue.Connect(string(cfg.NATSURL), name, log)
+	if err != nil {
+		return nil, nil, cfg.Malformed()
+	}
+	q, err := queue.New(conn, queue.Config{Replicas: stream.StreamReplicas, MaxBytes: int64(stream.StreamMaxBytes)})
+	if err != nil {
+		conn.Close()
+		return nil, nil, err
+	}
+	return q, conn, nil
+}
+
+// NeedQueue makes readiness depend on the stream of uploads.
+func (p *Process) NeedQueue(q *queue.Queue) {
+	p.Health.Need("queue", func(ctx context.Context) error {
+		err := q.Check(ctx)
+		switch {
+		case errors.Is(err, nats.ErrAuthorization):
+			return &UnavailableError{Reason: "refuses the user or password in --nats-url (NATS_URL)", Cause: err}
+		case err != nil:
+			return &UnavailableError{Reason: doesNotAnswer, Cause: err}
+		case !q.Fits():
+			return &UnavailableError{Reason: "takes too small messages: set max_payload of NATS to 1MB or more"}
+		}
+		return nil
+	})
+}
+
+// declareTimeout is how long an operator's command waits for NATS.
+const declareTimeout = 10 * time.Second
+
+// DeclareStream creates the stream of uploads if it does not exist. Its errors are for operators.
+func DeclareStream(ctx context.Context, q *queue.Queue) error {
+	waiting, cancel := context.WithTimeout(ctx, declareTimeout)
+	defer cancel()
+	err := q.Declare(waiting)
+	switch {
+	case ctx.Err() != nil:
+		return ErrInterrupted
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrTimeout), errors.Is(err, nats.ErrNoResponders),
+		errors.Is(err, nats.ErrReconnectBufExceeded), errors.Is(err, nats.ErrNoServers):
+		return Refusef("NATS does not answer. Check that it runs with JetStream "+
+			"and that --nats-url (NATS_URL) is right: %v", err)
+	case err != nil:
+		return err
+	case !q.Fits():
+		return Refusef("The maximum message size of NATS is too small. Set its max_payload to 1MB or more.")
+	}
+	return nil
+}
+
+// A machine that starts all of the service at once may be too busy to answer the first attempts.
+const (
+	startAttempts = 5
+	startInterval = time.Second
+)
+
+// Patiently calls do up to 5 times, 1 s apart, until it succeeds. It returns the last error of do.
+func Patiently(ctx context.Context, do func() error) error {
+	for attempt := 1; ; attempt++ {
+		err := do()
+		if err == nil || attempt == startAttempts || retry.Sleep(ctx, startInterval) != nil {
+			return err
+		}
+	}
+}

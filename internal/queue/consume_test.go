@@ -1,0 +1,199 @@
+package queue_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	"roomsensor/internal/queue"
+)
+
+func TestPublish(t *testing.T) {
+	t.Parallel()
+
+	t.Run("stores messages in their order", func(t *testing.T) {
+		t.Parallel()
+		e := newEnv(t, small)
+		var texts []string
+		for i := range 300 {
+			texts = append(texts, strings.Repeat("x", i+1))
+		}
+		for i, sequence := range e.publish(t, texts...) {
+			require.Equal(t, uint64(i+1), sequence)
+		}
+		for i, d := range e.consume(t, 300) {
+			require.Equal(t, texts[i], string(d.Text))
+		}
+	})
+
+	t.Run("stores the same text twice", func(t *testing.T) {
+		t.Parallel()
+		e := newEnv(t, small)
+		require.Equal(t, []uint64{1}, e.publish(t, "same"))
+		require.Equal(t, []uint64{2}, e.publish(t, "same"))
+	})
+
+	t.Run("returns what a full stream did not store", func(t *testing.T) {
+		t.Parallel()
+		e := newEnv(t, queue.Config{Replicas: 1, MaxBytes: 1 << 20})
+		big := strings.Repeat("x", 300_000)
+		sequences, err := e.Publish(e.ctx, messages(big, big, big, big, "small"))
+		require.Error(t, err)
+		require.Equal(t, []uint64{1, 2, 3, 0}, sequences[:4])
+
+		e.settle(t, 3)
+		purged, err := e.Purge(e.ctx, 0)
+		require.NoError(t, err)
+		require.Positive(t, purged)
+		e.publish(t, big)
+	})
+}
+
+// consume returns n deliveries.
+func (e *env) consume(t *testing.T, n int) []*queue.Delivery {
+	t.Helper()
+	consumer, err := e.Consume(e.ctx)
+	require.NoError(t, err)
+	defer consumer.Stop()
+	return e.take(t, consumer, n)
+}
+
+func (e *env) take(t *testing.T, consumer *queue.Consumer, n int) (list []*queue.Delivery) {
+	t.Helper()
+	for range n {
+		d, err := consumer.Next(e.ctx)
+		require.NoError(t, err)
+		list = append(list, d)
+	}
+	return list
+}
+
+func TestConsume(t *testing.T) {
+	t.Parallel()
+
+	// A redelivery keeps its arrival (decision 39).
+	t.Run("delivers arrival, unit and team, the same again after Nak", func(t *testing.T) {
+		t.Parallel()
+		e := newEnv(t, small)
+		team := uuid.New()
+		before := time.Now()
+		_, err := e.Publish(e.ctx, []queue.Message{{HardwareID: "dev:1", Team: &team}, {HardwareID: "dev:2"}})
+		require.NoError(t, err)
+		_, err = e.js.PublishMsg(e.ctx, &nats.Msg{Subject: "uploads.x", Header: nats.Header{queue.TeamHeader: {"nobody"}}})
+		require.NoError(t, err)
+
+		consumer, err := e.Consume(e.ctx)
+		require.NoError(t, err)
+		defer consumer.Stop()
+		got := e.take(t, consumer, 3)
+		for i, d := range got {
+			require.Equal(t, uint64(2-i), d.Pending)
+			require.NoError(t, d.Nak(0))
+		}
+		require.Equal(t, &team, got[0].Arrival.Team)
+		require.Equal(t, "dev:1", got[0].HardwareID)
+		require.Equal(t, uint64(1), got[0].Arrival.Sequence)
+		require.WithinRange(t, got[0].Arrival.At, before.Truncate(time.Microsecond), time.Now())
+		require.Zero(t, got[0].Arrival.At.Nanosecond()%1000)
+		require.False(t, got[0].TeamInvalid)
+		require.Nil(t, got[1].Arrival.Team)
+		require.True(t, got[2].TeamInvalid)
+
+		arrivals := map[uint64]*queue.Delivery{}
+		for _, d := range e.take(t, consumer, 3) {
+			arrivals[d.Arrival.Sequence] = d
+			require.NoError(t, d.Ack())
+		}
+		for _, d := range got {
+			require.Equal(t, d.Arrival, arrivals[d.Arrival.Sequence].Arrival)
+			require.Equal(t, d.HardwareID, arrivals[d.Arrival.Sequence].HardwareID)
+		}
+		require.Eventually(t, func() bool { _, info := e.info(t); return info.AckFloor.Stream == 3 }, patience, time.Millisecond)
+	})
+
+	t.Run("sends acknowledgements, returns with a delay and extensions", func(t *testing.T) {
+		t.Parallel()
+		e := newEnv(t, small)
+		acks, err := e.js.Conn().SubscribeSync("$JS.ACK.>")
+		require.NoError(t, err)
+		e.publish(t, "a", "b")
+		list := e.consume(t, 2)
+		list[0].Extend()
+		require.NoError(t, list[0].Ack())
+		require.NoError(t, list[1].Nak(time.Second))
+		for _, want := range []string{"+WPI", "+ACK", `-NAK {"delay": 1000000000}`} {
+			ack, err := acks.NextMsg(patience)
+			require.NoError(t, err)
+			require.Equal(t, want, string(ack.Data))
+		}
+	})
+}
+
+// priorityLane returns n deliveries of the priority lane.
+func (e *env) priorityLane(t *testing.T, since time.Time, n int) []*queue.Delivery {
+	t.Helper()
+	consumer, err := e.ConsumePriorityLane(e.ctx, since)
+	require.NoError(t, err)
+	defer consumer.Stop()
+	return e.take(t, consumer, n)
+}
+
+func TestConsumePriorityLane(t *testing.T) {
+	t.Parallel()
+
+	t.Run("settles nothing", func(t *testing.T) {
+		t.Parallel()
+		e := newEnv(t, small)
+		e.publish(t, "a", "b", "c")
+		for i, d := range e.priorityLane(t, time.Now().Add(-time.Hour), 3) {
+			require.Equal(t, uint64(i+1), d.Arrival.Sequence)
+			require.Equal(t, []string{"dev:0", "dev:1", "dev:2"}[i], d.HardwareID)
+			require.Equal(t, uint64(2-i), d.Pending)
+			require.WithinDuration(t, time.Now(), d.Arrival.At, patience)
+		}
+		_, consumer := e.info(t)
+		require.Zero(t, consumer.Delivered.Consumer)
+		e.settle(t, 3)
+		_, consumer = e.info(t)
+		require.Equal(t, uint64(3), consumer.AckFloor.Stream)
+	})
+
+	t.Run("shares its position, and is removed by the server", func(t *testing.T) {
+		t.Parallel()
+		e := newEnv(t, small)
+		e.publish(t, "a", "b")
+		second := e.storedAt(t, 2)
+		require.Equal(t, uint64(2), e.priorityLane(t, second, 1)[0].Arrival.Sequence)
+
+		e.publish(t, "c")
+		require.Equal(t, uint64(3), e.priorityLane(t, second.Add(-time.Hour), 1)[0].Arrival.Sequence)
+		consumer, err := e.js.Consumer(e.ctx, queue.StreamName, "ingest-ahead")
+		require.NoError(t, err)
+		require.Equal(t, 30*time.Second, consumer.CachedInfo().Config.InactiveThreshold)
+		require.True(t, consumer.CachedInfo().Config.MemoryStorage)
+
+		e.server.Shutdown()
+		_, err = e.ConsumePriorityLane(e.ctx, second)
+		require.Error(t, err)
+	})
+}
+
+func TestReplayEndsARunningConsumer(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t, small)
+	consumer, err := e.Consume(e.ctx)
+	require.NoError(t, err)
+	defer consumer.Stop()
+	e.publish(t, "a")
+	require.NoError(t, e.take(t, consumer, 1)[0].Ack())
+
+	require.NoError(t, e.Replay(e.ctx, nil))
+	_, err = consumer.Next(e.ctx)
+	require.ErrorIs(t, err, jetstream.ErrConsumerDeleted)
+	require.Equal(t, []uint64{1}, e.settle(t, 1))
+}

@@ -1,0 +1,9 @@
+// Package queue is the JetStream stream of uploads with its consumers. Publishers and other tools rely on its names:
+// the stream UPLOADS, the subjects uploads.<hardware_id>, the header Roomsensor-Team and the consumer ingest.
+//
+//	queue.go     Queue: names, limits, connection, health check
+//	declare.go   Declare creates the stream and the consumer, or corrects their configuration
+//	publish.go   Publish stores uploads in the stream
+//	consume.go   Consume and ConsumePriorityLane deliver uploads; a Delivery is acknowledged, returned or extended
+//	state.go     State reports the backlog; Purge deletes stored uploads; Replay delivers uploads again
+package queue

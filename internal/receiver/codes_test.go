@@ -1,0 +1,92 @@
+package receiver
+
+import (
+	"html"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+	"github.com/stretchr/testify/require"
+
+	"roomsensor/docs"
+	"roomsensor/internal/roomsensor"
+	"roomsensor/test/openapitest"
+)
+
+// everyCode returns one response with each error code of the receiver.
+func (g *testServer) everyCode(t *testing.T) map[roomsensor.Code]answer {
+	t.Helper()
+	_, revoked := g.keys.add(g.team, true)
+	with := func(key string) answer {
+		return g.do(t, http.MethodPost, "/uploads", strings.NewReader(small), "Authorization", "Bearer "+key)
+	}
+	answers := map[roomsensor.Code]answer{
+		roomsensor.CodeValidationFailed: g.post(t, "{"),
+		roomsensor.CodeRequestTooLarge:  g.post(t, strings.Repeat(" ", maxBody+1)),
+		roomsensor.CodeNotFound:         g.do(t, http.MethodPost, "/upload", nil),
+		roomsensor.CodeMethodNotAllowed: g.do(t, http.MethodGet, "/uploads", nil),
+		roomsensor.CodeIngestKeyMissing: g.do(t, http.MethodPost, "/uploads", strings.NewReader(small)),
+		roomsensor.CodeIngestKeyInvalid: with(g.key + "x"),
+		roomsensor.CodeIngestKeyRevoked: with(revoked),
+		roomsensor.CodeInternalError:    g.withoutQueue(t).post(t, small),
+	}
+	g.server.Shutdown()
+	answers[roomsensor.CodeOverloaded] = g.post(t, small)
+	return answers
+}
+
+// withoutQueue returns a receiver that panics at every upload.
+func (g *testServer) withoutQueue(t *testing.T) *testServer {
+	t.Helper()
+	server := httptest.NewServer(New(Config{
+		Keys: g.keys, DocsURL: "https://sensors.example/docs", Log: zerolog.Nop(), Metrics: prometheus.NewRegistry(),
+	}))
+	t.Cleanup(server.Close)
+	failing := *g
+	failing.url = server.URL
+	return &failing
+}
+
+// Every error code in the receiver's OpenAPI document can occur with its status, and its docs page gives the cause, an
+// example, the fix and whether to retry.
+func TestErrorCodes(t *testing.T) {
+	t.Parallel()
+	g := newTestServer(t)
+	answers := g.everyCode(t)
+	pages, err := docs.Handler(docs.Options{PublicURL: "https://sensors.example", DocsURL: "https://sensors.example/docs"})
+	require.NoError(t, err)
+	site := httptest.NewServer(pages)
+	t.Cleanup(site.Close)
+	require.Len(t, openapitest.Receiver().Codes(), len(answers))
+	for _, code := range openapitest.Receiver().Codes() {
+		info := roomsensor.Code(code).Info()
+		got := answers[info.Code]
+		got.requireCode(t, info.Status, info.Code)
+		require.NotEmpty(t, got.failed.Error.Message)
+		waits := info.Code == roomsensor.CodeOverloaded
+		require.Equal(t, waits, got.header.Get("Retry-After") != "", code)
+
+		page := read(t, site.URL+strings.TrimPrefix(got.failed.Error.DocURL, "https://sensors.example"))
+		for _, says := range []string{code, info.Cause, info.Fix, info.Retry, `"code": "` + code + `"`} {
+			require.Contains(t, page, says, code)
+		}
+	}
+}
+
+// read returns the text of a page.
+func read(t *testing.T, url string) string {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	require.NoError(t, err)
+	got, err := client.Do(request)
+	require.NoError(t, err)
+	text, err := io.ReadAll(got.Body)
+	require.NoError(t, err)
+	require.NoError(t, got.Body.Close())
+	require.Equal(t, http.StatusOK, got.StatusCode, url)
+	return html.UnescapeString(string(text))
+}

@@ -1,0 +1,152 @@
+package receiver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+	"github.com/rs/zerolog"
+	"golang.org/x/sync/errgroup"
+
+	"roomsensor/internal/httpedge"
+	"roomsensor/internal/queue"
+	"roomsensor/internal/retry"
+	"roomsensor/internal/roomsensor"
+)
+
+// declareBackoff is the pause between attempts to declare the stream.
+var declareBackoff = retry.Backoff{First: 200 * time.Millisecond, Max: 10 * time.Second}
+
+// DefaultStopTimeout limits the requests that are in progress when the receiver stops. It is less than the 20 seconds
+// that a process has to stop.
+const DefaultStopTimeout = 15 * time.Second
+
+// KeyStore reads ingest keys. The receiver goes on without it while the database is unavailable.
+type KeyStore interface {
+	// IngestKeys returns all ingest keys, including revoked ones.
+	IngestKeys(ctx context.Context) ([]roomsensor.Key, error)
+}
+
+// Config is the configuration of a receiver. StopTimeout has a default.
+type Config struct {
+	Queue   *queue.Queue
+	Keys    KeyStore
+	DocsURL string // of the docs pages, which describe the error codes; without a slash at its end
+	Log     zerolog.Logger
+	Metrics prometheus.Registerer
+
+	StopTimeout time.Duration // 0 means DefaultStopTimeout
+}
+
+// Receiver publishes uploads that arrive over HTTP to the queue. It needs only the queue: while the database is
+// unavailable, it goes on with the keys that it knows.
+type Receiver struct {
+	Config
+	keyList *httpedge.KeyList
+	auth    *httpedge.Authenticator
+	limiter *httpedge.ConcurrencyLimiter
+	memory  *memoryBudget
+	metrics *metrics
+}
+
+// New makes a receiver and registers its metrics.
+func New(c Config) *Receiver {
+	if c.StopTimeout <= 0 {
+		c.StopTimeout = DefaultStopTimeout
+	}
+	list := httpedge.NewKeyList(c.Keys.IngestKeys, c.Log)
+	return &Receiver{
+		Config:  c,
+		keyList: list,
+		auth:    httpedge.NewAuthenticator(list, httpedge.IngestKeyCodes(), time.Now),
+		limiter: httpedge.NewConcurrencyLimiter(maxPerKey, 0),
+		memory:  &memoryBudget{},
+		metrics: newMetrics(c.Metrics),
+	}
+}
+
+// Run serves on a listener until ctx ends. Then it accepts no more requests and finishes those that are in progress,
+// for at most StopTimeout. Its error is that of the listener.
+func (r *Receiver) Run(ctx context.Context, listener net.Listener) error {
+	server := httpedge.NewServer(r, r.Log)
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { r.keyList.Run(ctx); return nil })
+	group.Go(func() error { r.declare(ctx); return nil })
+	group.Go(func() error {
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			return fmt.Errorf("serving uploads: %w", err)
+		}
+		return nil
+	})
+	group.Go(func() error { return r.shutdown(ctx, server) })
+	return group.Wait() //nolint:wrapcheck // Wrapped above.
+}
+
+// shutdown waits for the end of ctx and then for the requests that are in progress.
+func (r *Receiver) shutdown(ctx context.Context, server *http.Server) error {
+	<-ctx.Done()
+	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.StopTimeout)
+	defer cancel()
+	if err := server.Shutdown(stopping); err != nil {
+		r.Log.Warn().Err(err).Msg("shutdown timeout: aborting requests in progress (clients will retry)")
+		_ = server.Close() // The connections are given up anyway.
+	}
+	return nil
+}
+
+// declare creates the stream and its consumers as soon as the queue is available.
+func (r *Receiver) declare(ctx context.Context) {
+	for attempt := 0; ctx.Err() == nil; attempt++ {
+		err := r.Queue.Declare(ctx)
+		if err == nil {
+			if !r.Queue.Fits() {
+				r.Log.Warn().Int("upload_bytes", roomsensor.MaxUploadBytes).
+					Msg("max_payload of the NATS server is smaller than an upload may be; raise it to 1MB")
+			}
+			return
+		}
+		r.Log.Warn().Err(err).Msg("could not declare the stream; retrying")
+		_ = declareBackoff.Sleep(ctx, attempt)
+	}
+}
+
+// metrics are the Prometheus metrics of a receiver.
+type metrics struct {
+	requests       *prometheus.CounterVec
+	uploads, bytes prometheus.Counter
+	seconds        prometheus.Histogram
+}
+
+func newMetrics(registerer prometheus.Registerer) *metrics {
+	factory := promauto.With(registerer)
+	return &metrics{
+		requests: factory.NewCounterVec(prometheus.CounterOpts{
+			Name: "roomsensor_receiver_requests_total", Help: "Requests by status and error code; code is empty for 202.",
+		}, []string{"status", "code"}),
+		uploads: factory.NewCounter(prometheus.CounterOpts{
+			Name: "roomsensor_receiver_uploads_total", Help: "Uploads that the queue stored and that were confirmed.",
+		}),
+		bytes: factory.NewCounter(prometheus.CounterOpts{
+			Name: "roomsensor_receiver_bytes_total", Help: "Bytes of confirmed uploads, decompressed.",
+		}),
+		seconds: factory.NewHistogram(prometheus.HistogramOpts{
+			Name: "roomsensor_receiver_request_seconds", Help: "Duration of requests, including the transfer of the body.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 3, 14),
+		}),
+	}
+}
+
+func (m *metrics) observe(e *httpedge.AccessEntry) {
+	m.requests.WithLabelValues(strconv.Itoa(e.Status), string(e.Code)).Inc()
+	m.seconds.Observe(e.Duration.Seconds())
+	if e.Code == "" {
+		m.uploads.Add(float64(e.Rows))
+		m.bytes.Add(float64(e.Bytes))
+	}
+}

@@ -1,0 +1,377 @@
+package receiver
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+	"github.com/stretchr/testify/require"
+
+	"roomsensor/internal/queue"
+	"roomsensor/internal/roomsensor"
+)
+
+func TestUploads(t *testing.T) {
+	t.Parallel()
+	g := newTestServer(t)
+	a := g.post(t, small)
+	require.Equal(t, 202, a.status)
+	require.JSONEq(t, `{"stored":1}`, a.body)
+	require.Equal(t, "application/json; charset=utf-8", a.header.Get("Content-Type"))
+	require.Equal(t, []string{"uploads.dev:1 " + small}, g.inStream(t))
+
+	a = g.post(t, small+"\n"+second+"\n", "Content-Type", "text/anything")
+	require.JSONEq(t, `{"stored":2}`, a.body)
+	require.JSONEq(t, `{"stored":1}`, g.post(t, "{\n"+small[1:]+"\n").body)
+	require.JSONEq(t, `{"stored":1}`, g.post(t, gzipped(t, second), "Content-Encoding", "gzip").body)
+	require.JSONEq(t, `{"stored":2}`, g.post(t, zstandard(t, small+"\n"+second), "Content-Encoding", "ZSTD").body)
+	require.JSONEq(t, `{"stored":1}`, g.post(t, small, "Content-Encoding", "identity").body)
+	require.Len(t, g.inStream(t), 8)
+	require.Equal(t, "uploads.dev:1 {\n"+small[1:], g.inStream(t)[3])
+}
+
+func TestUploadsInvalidLine(t *testing.T) {
+	t.Parallel()
+	g := newTestServer(t)
+	a := g.post(t, small+"\n"+small+"\n{\n")
+	a.requireCode(t, 400, roomsensor.CodeValidationFailed)
+	require.Nil(t, a.failed.Error.Param)
+	require.Contains(t, a.failed.Error.Message, "Line 3: ")
+	require.Contains(t, a.failed.Error.Message, "Nothing of the request was stored.")
+	g.post(t, "").requireCode(t, 400, roomsensor.CodeValidationFailed)
+	require.Empty(t, g.inStream(t))
+}
+
+func TestUploadsTooLarge(t *testing.T) {
+	t.Parallel()
+	g := newTestServer(t)
+	line := small[:len(small)-1] + `,"x":"` + strings.Repeat("x", 900_000) + `"}` + "\n"
+	huge := strings.Repeat(line, 19)
+	bomb := strings.Repeat(" ", 200<<20)
+	wide := small[:len(small)-1] + `,"x":"` + strings.Repeat("x", 1_000_000) + `"}`
+	many := `{"hardware_id":"dev:1","readings":[` + strings.Repeat("1,", 10_000) + "1]}"
+	for name, a := range map[string]answer{
+		"body":              g.post(t, huge),
+		"body, gzip":        g.post(t, gzipped(t, huge), "Content-Encoding", "gzip"),
+		"body, zstd":        g.post(t, zstandard(t, huge), "Content-Encoding", "zstd"),
+		"bomb, gzip":        g.post(t, gzipped(t, bomb), "Content-Encoding", "gzip"),
+		"window, zstd":      g.post(t, "\x28\xb5\x2f\xfd\x00\x88"+strings.Repeat("x", 99), "Content-Encoding", "zstd"),
+		"bomb, zstd":        g.post(t, zstandard(t, bomb), "Content-Encoding", "zstd"),
+		"upload":            g.post(t, small+"\n"+wide),
+		"number of reading": g.post(t, many),
+	} {
+		t.Log(name)
+		a.requireCode(t, 413, roomsensor.CodeRequestTooLarge)
+	}
+	require.Empty(t, g.inStream(t))
+	require.Zero(t, g.receiver.memory.used.Load())
+	require.JSONEq(t, `{"stored":18}`, g.post(t, strings.Repeat(line, 18)).body)
+}
+
+func TestUploadsUnreadableBody(t *testing.T) {
+	t.Parallel()
+	g := newTestServer(t)
+	packed := gzipped(t, small)
+	for name, a := range map[string]answer{
+		"no gzip":        g.post(t, small, "Content-Encoding", "gzip"),
+		"empty gzip":     g.post(t, "", "Content-Encoding", "gzip"),
+		"cut off gzip":   g.post(t, packed[:len(packed)-9], "Content-Encoding", "gzip"),
+		"no zstd":        g.post(t, small, "Content-Encoding", "zstd"),
+		"cut off zstd":   g.post(t, zstandard(t, small)[:9], "Content-Encoding", "zstd"),
+		"brotli":         g.post(t, small, "Content-Encoding", "br"),
+		"two encodings":  g.post(t, small, "Content-Encoding", "gzip, zstd"),
+		"named two ways": g.post(t, small, "Content-Encoding", "gzip", "Content-Encoding", "gzip"),
+	} {
+		t.Log(name)
+		a.requireCode(t, 400, roomsensor.CodeValidationFailed)
+		require.Equal(t, "Content-Encoding", *a.failed.Error.Param)
+	}
+	require.Empty(t, g.inStream(t))
+}
+
+func TestUploadsAuthentication(t *testing.T) {
+	t.Parallel()
+	g := newTestServer(t)
+	_, revoked := g.keys.add(g.team, true)
+	_, unknown, _ := roomsensor.GenerateKey(roomsensor.IngestKey)
+	_, ofAPI, _ := roomsensor.GenerateKey(roomsensor.APIKey)
+	cases := map[string]struct {
+		code    roomsensor.Code
+		headers []string
+	}{
+		"none":               {roomsensor.CodeIngestKeyMissing, nil},
+		"empty":              {roomsensor.CodeIngestKeyInvalid, []string{""}},
+		"no scheme":          {roomsensor.CodeIngestKeyInvalid, []string{g.key}},
+		"another scheme":     {roomsensor.CodeIngestKeyInvalid, []string{"Basic " + g.key}},
+		"twice":              {roomsensor.CodeIngestKeyInvalid, []string{"Bearer " + g.key, "Bearer " + g.key}},
+		"of the API":         {roomsensor.CodeIngestKeyInvalid, []string{"Bearer " + ofAPI}},
+		"unknown":            {roomsensor.CodeIngestKeyInvalid, []string{"Bearer " + unknown}},
+		"wrong secret":       {roomsensor.CodeIngestKeyInvalid, []string{"Bearer " + g.key + "x"}},
+		"revoked":            {roomsensor.CodeIngestKeyRevoked, []string{"Bearer " + revoked}},
+		"revoked, no secret": {roomsensor.CodeIngestKeyInvalid, []string{"Bearer " + revoked + "x"}},
+	}
+	for name, c := range cases {
+		t.Log(name)
+		var headers []string
+		for _, value := range c.headers {
+			headers = append(headers, "Authorization", value)
+		}
+		a := g.do(t, http.MethodPost, "/uploads", strings.NewReader(small), headers...)
+		a.requireCode(t, 401, c.code)
+		require.Equal(t, "Bearer", a.header.Get("WWW-Authenticate"))
+		require.Nil(t, a.failed.Error.Param)
+	}
+	require.Empty(t, g.inStream(t))
+	a := g.do(t, http.MethodPost, "/uploads", strings.NewReader(small), "Authorization", "bEARER "+g.key)
+	require.Equal(t, 202, a.status)
+}
+
+func TestUnknownRoutes(t *testing.T) {
+	t.Parallel()
+	g := newTestServer(t)
+	for _, path := range []string{"/", "/upload", "/uploads/", "/v1/uploads", "/metrics"} {
+		g.do(t, http.MethodPost, path, nil).requireCode(t, 404, roomsensor.CodeNotFound)
+	}
+	for _, method := range []string{http.MethodGet, http.MethodPut, http.MethodDelete, http.MethodOptions} {
+		a := g.do(t, method, "/uploads", nil)
+		a.requireCode(t, 405, roomsensor.CodeMethodNotAllowed)
+		require.Equal(t, "POST", a.header.Get("Allow"))
+	}
+}
+
+func TestUploadsQueueUnavailable(t *testing.T) {
+	t.Parallel()
+	g := newTestServerOn(t, newEnvOf(t, 1<<20))
+	half := small[:len(small)-1] + `,"x":"` + strings.Repeat("x", 600_000) + `"}`
+	require.Equal(t, 202, g.post(t, half).status)
+	a := g.post(t, half)
+	a.requireCode(t, 503, roomsensor.CodeOverloaded)
+	require.Equal(t, "10", a.header.Get("Retry-After"))
+	stream, err := g.js.Stream(g.ctx, queue.StreamName)
+	require.NoError(t, err)
+	require.NoError(t, stream.Purge(g.ctx))
+	require.Equal(t, 202, g.post(t, half).status)
+
+	g.server.Shutdown()
+	g.post(t, small).requireCode(t, 503, roomsensor.CodeOverloaded)
+	g.server.Restart(t)
+	require.Eventually(t, func() bool { return g.post(t, small).status == 202 }, patience, 50*time.Millisecond)
+}
+
+// The receiver goes on with the keys that it knows, and cannot check others.
+func TestUploadsDatabaseUnavailable(t *testing.T) {
+	t.Parallel()
+	g := newTestServer(t)
+	require.Equal(t, 202, g.post(t, small).status)
+	g.keys.setUnavailable(true)
+	require.Equal(t, 202, g.post(t, small).status)
+	_, newer := g.keys.add(g.team, false)
+	a := g.do(t, http.MethodPost, "/uploads", strings.NewReader(small), "Authorization", "Bearer "+newer)
+	a.requireCode(t, 503, roomsensor.CodeOverloaded)
+	require.NotEmpty(t, a.header.Get("Retry-After"))
+
+	g.keys.setUnavailable(false)
+	require.Eventually(t, func() bool {
+		return g.do(t, http.MethodPost, "/uploads", strings.NewReader(small), "Authorization", "Bearer "+newer).status == 202
+	}, patience, 50*time.Millisecond)
+}
+
+func TestUploadsNewKey(t *testing.T) {
+	t.Parallel()
+	g := newTestServer(t)
+	for range 5 {
+		_, g.key = g.keys.add(g.team, false)
+		require.Equal(t, 202, g.post(t, small).status)
+	}
+}
+
+func TestAccessLog(t *testing.T) {
+	t.Parallel()
+	g := newTestServer(t)
+	request := g.post(t, small+"\n"+second).header.Get("X-Request-Id")
+	g.do(t, http.MethodGet, "/uploads?key="+g.key, nil)
+	g.do(t, http.MethodGet, "/"+g.key, nil)
+	g.stop()
+
+	var lines []map[string]any
+	for line := range strings.Lines(g.log.String()) {
+		var fields map[string]any
+		require.NoError(t, json.Unmarshal([]byte(line), &fields))
+		if fields["message"] == "request" {
+			lines = append(lines, fields)
+		}
+	}
+	require.Len(t, lines, 3)
+	require.Equal(t, request, lines[0]["request_id"])
+	require.Equal(t, "/uploads", lines[0]["route"])
+	require.Equal(t, "POST", lines[0]["method"])
+	require.Equal(t, "info", lines[0]["level"])
+	require.Contains(t, lines[0], "duration_ms")
+	require.InDelta(t, 202, lines[0]["status"], 0)
+	require.InDelta(t, 2, lines[0]["rows"], 0)
+	require.InDelta(t, len(small)+1+len(second), lines[0]["bytes"], 0)
+	require.Equal(t, g.keyID, lines[0]["key_id"])
+	require.Equal(t, "GET", lines[1]["method"])
+	require.Equal(t, "method_not_allowed", lines[1]["code"])
+	require.Equal(t, "unmatched", lines[2]["route"])
+	secret := g.key[strings.LastIndex(g.key, "_")+1:]
+	require.NotContains(t, g.log.String(), secret)
+}
+
+// panickingKeyStore panics, as a bug would.
+type panickingKeyStore struct{}
+
+func (panickingKeyStore) IngestKeys(context.Context) ([]roomsensor.Key, error) { panic("a bug") }
+
+func TestUploadsPanic(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	r := New(Config{Keys: panickingKeyStore{}, Log: zerolog.New(&log), Metrics: prometheus.NewRegistry()})
+	_, key, _ := roomsensor.GenerateKey(roomsensor.IngestKey)
+	request := httptest.NewRequest(http.MethodPost, "/uploads", strings.NewReader(small))
+	request.Header.Set("Authorization", "Bearer "+key)
+	w := httptest.NewRecorder()
+	r.ServeHTTP(w, request)
+	require.Equal(t, 500, w.Code)
+	require.Contains(t, w.Body.String(), `"code":"internal_error"`)
+	require.NotContains(t, w.Body.String(), "bug")
+	require.Contains(t, log.String(), "panic: a bug")
+}
+
+// Every upload that was answered with 202 is in the stream, even if the receiver stops under load, 20 times.
+func TestShutdownKeepsConfirmedUploads(t *testing.T) {
+	t.Parallel()
+	g := newTestServer(t)
+	g.stop()
+	stored := 0
+	for range 20 {
+		g.serve(t)
+		answers := make(chan int, 64)
+		var group sync.WaitGroup
+		for range 8 {
+			group.Go(func() {
+				for {
+					status := g.try(small + "\n" + second)
+					answers <- status
+					if status != http.StatusAccepted {
+						return
+					}
+				}
+			})
+		}
+		go func() {
+			<-answers
+			g.stop()
+			group.Wait()
+			close(answers)
+		}()
+		stored++ // The response before the stop.
+		for status := range answers {
+			if status == http.StatusAccepted {
+				stored++
+			}
+		}
+	}
+	require.GreaterOrEqual(t, len(g.inStream(t)), 2*stored)
+}
+
+// try posts a body and returns the status, or 0 without a response.
+func (g *testServer) try(body string) int {
+	request, err := http.NewRequestWithContext(g.ctx, http.MethodPost, g.url+"/uploads", strings.NewReader(body))
+	if err != nil {
+		return 0
+	}
+	request.Header.Set("Authorization", "Bearer "+g.key)
+	response, err := client.Do(request)
+	if err != nil {
+		return 0
+	}
+	_ = response.Body.Close()
+	return response.StatusCode
+}
+
+func TestMetrics(t *testing.T) {
+	t.Parallel()
+	g := newTestServer(t)
+	g.post(t, small+"\n"+second)
+	g.post(t, "hello")
+	require.Eventually(t, func() bool { // Requests are counted after the response.
+		return measured(t, g.receiver.metrics.requests.WithLabelValues("400", "validation_failed")) == 1
+	}, patience, time.Millisecond)
+	require.InDelta(t, 1, measured(t, g.receiver.metrics.requests.WithLabelValues("202", "")), 0)
+	require.InDelta(t, 2, measured(t, g.receiver.metrics.uploads), 0)
+}
+
+// The scaling guide names the limits of the receiver.
+func TestScalingPageLimits(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "operate", "scaling.md"))
+	require.NoError(t, err)
+	require.Contains(t, string(page), fmt.Sprintf("at most %d MiB", maxMemory>>20))
+	require.Regexp(t, fmt.Sprintf(`(?m)^\| concurrent requests per credential +\| %d per receiver`, maxPerKey), string(page))
+}
+
+// occupy runs maxPerKey requests whose bodies do not end, until finish is called.
+func (g *testServer) occupy(t *testing.T) (finish func()) {
+	t.Helper()
+	var group sync.WaitGroup
+	var bodies []*io.PipeWriter
+	finish = sync.OnceFunc(func() {
+		for _, body := range bodies {
+			_, _ = io.WriteString(body, small) // It fails if the request was answered already.
+			_ = body.Close()
+		}
+		group.Wait()
+	})
+	t.Cleanup(finish)
+	key := g.key
+	for range maxPerKey {
+		body, w := io.Pipe()
+		bodies = append(bodies, w)
+		group.Go(func() {
+			request, err := http.NewRequestWithContext(g.ctx, http.MethodPost, g.url+"/uploads", body)
+			if err != nil {
+				return
+			}
+			request.Header.Set("Authorization", "Bearer "+key)
+			if response, err := client.Do(request); err == nil {
+				_ = response.Body.Close()
+			}
+		})
+	}
+	require.Eventually(t, func() bool {
+		return g.receiver.limiter.Running(g.keyID) == maxPerKey
+	}, patience, time.Millisecond)
+	return finish
+}
+
+// A key whose requests hang does not block other keys, and is admitted again once they end.
+func TestUploadsConcurrencyLimit(t *testing.T) {
+	t.Parallel()
+	g := newTestServer(t)
+	_, other := g.keys.add(g.team, false)
+	finish := g.occupy(t)
+	a := g.post(t, small)
+	a.requireCode(t, 503, roomsensor.CodeOverloaded)
+	require.Equal(t, "1", a.header.Get("Retry-After"))
+	require.Contains(t, a.failed.Error.Message, "too many uploads in progress")
+	a = g.do(t, http.MethodPost, "/uploads", strings.NewReader(small), "Authorization", "Bearer "+other)
+	require.Equal(t, 202, a.status, a.body)
+	require.Len(t, g.inStream(t), 1)
+
+	finish()
+	require.Equal(t, 202, g.post(t, small).status)
+	require.Len(t, g.inStream(t), maxPerKey+2)
+}

@@ -1,0 +1,95 @@
+package receiver
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"roomsensor/internal/roomsensor"
+)
+
+const small = `{"hardware_id":"dev:1","readings":[]}`
+
+// The body of POST /uploads is one object over any number of lines, or JSON Lines.
+func TestSplit(t *testing.T) {
+	t.Parallel()
+	pretty := "{\n \"hardware_id\": \"dev:7\",\n \"readings\": [\n  {\"lux\": 1}\n ]\n}"
+	cases := map[string]struct {
+		body  string
+		texts []string
+	}{
+		"one":                  {small, []string{small}},
+		"one with its end":     {small + "\n", []string{small}},
+		"one over many lines":  {pretty, []string{pretty}},
+		"with space around it": {"\n\n  " + pretty + "\n \n", []string{pretty}},
+		"lines":                {small + "\n" + small, []string{small, small}},
+		"lines of DOS":         {small + "\r\n" + small + "\r\n", []string{small, small}},
+		"blank lines":          {"\n" + small + "\n\n" + small + "\n\n", []string{small, small}},
+	}
+	for name, c := range cases {
+		messages, err := split([]byte(c.body))
+		require.NoError(t, err, name)
+		var texts []string
+		for _, m := range messages {
+			texts = append(texts, string(m.Text))
+		}
+		require.Equal(t, c.texts, texts, name)
+	}
+	messages, _ := split([]byte(pretty))
+	require.Equal(t, "dev:7", messages[0].HardwareID)
+}
+
+func TestSplitErrors(t *testing.T) {
+	t.Parallel()
+	many := `{"hardware_id":"dev:1","readings":[` + strings.Repeat("1,", 10_000) + `1]}`
+	cases := map[string]struct {
+		body    string
+		code    roomsensor.Code
+		message string
+	}{
+		"nothing":             {"", roomsensor.CodeValidationFailed, "The body is empty."},
+		"white space":         {" \n\t\n", roomsensor.CodeValidationFailed, "The body is empty."},
+		"no JSON":             {"hello", roomsensor.CodeValidationFailed, "Line 1: It is not valid JSON, at byte 1."},
+		"second line":         {small + "\nhello\n" + small, roomsensor.CodeValidationFailed, "Line 2: It is not valid JSON, at byte 1."},
+		"after a blank line":  {small + "\n\n[]", roomsensor.CodeValidationFailed, "Line 3: It is not a JSON object."},
+		"first of two lines":  {"{\"hardware_id\":\n" + small, roomsensor.CodeValidationFailed, "Line 1: It ends before its JSON object does."},
+		"a value":             {"1\n" + small, roomsensor.CodeValidationFailed, "Line 1: It is not a JSON object."},
+		"two on a line":       {small + small, roomsensor.CodeValidationFailed, "Line 1: There is text after the end of the JSON object, at byte 38."},
+		"a member twice":      {small + "\n" + `{"hardware_id":"dev:1","readings":[],"readings":[]}`, roomsensor.CodeValidationFailed, `Line 2: It names the member "readings" twice, at byte 38.`},
+		"unit of no form":     {`{"hardware_id":"x","readings":[]}`, roomsensor.CodeValidationFailed, "Line 1: hardware_id must be dev: followed by 1 to 20 digits."},
+		"readings missing":    {small + "\n" + `{"hardware_id":"dev:1"}`, roomsensor.CodeValidationFailed, "Line 2: readings is missing or is not an array."},
+		"too many readings":   {small + "\n" + many, roomsensor.CodeRequestTooLarge, "Line 2: It has 10001 readings; at most 10000 are allowed."},
+		"inside of an object": {"\n{\n \"hardware_id\": \"dev:1\",\n \"readings\": [,]\n}", roomsensor.CodeValidationFailed, "Line 4: It is not valid JSON, at byte 42."},
+		"cut off object":      {"{\n\"hardware_id\": \"dev:1\",\n\"readings\": [\n", roomsensor.CodeValidationFailed, "Line 3: It ends before its JSON object does."},
+	}
+	for name, c := range cases {
+		messages, err := split([]byte(c.body))
+		require.Nil(t, messages, name)
+		var public *roomsensor.Error
+		require.ErrorAs(t, err, &public, name)
+		require.Equal(t, c.code, public.Code, name)
+		require.True(t, strings.HasPrefix(public.Message, c.message), "%s: %s", name, public.Message)
+	}
+}
+
+// FuzzSplit checks that split does not panic and returns exactly the text of the body.
+func FuzzSplit(f *testing.F) {
+	f.Add([]byte(small))
+	f.Add([]byte(small + "\n\r\n" + small))
+	f.Add([]byte("{\n\"hardware_id\":\"dev:1\",\n\"readings\":[]}\n{"))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		messages, err := split(body)
+		require.Equal(t, err == nil, len(messages) > 0)
+		rest := string(body)
+		for _, m := range messages {
+			require.True(t, roomsensor.IsHardwareID(m.HardwareID))
+			_, after, found := strings.Cut(rest, string(m.Text))
+			require.True(t, found)
+			rest = after
+		}
+		if err == nil {
+			require.Empty(t, strings.TrimSpace(rest))
+		}
+	})
+}

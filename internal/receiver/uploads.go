@@ -1,0 +1,163 @@
+package receiver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/nats-io/nats.go"
+
+	"roomsensor/internal/httpedge"
+	"roomsensor/internal/queue"
+	"roomsensor/internal/roomsensor"
+)
+
+const (
+	// uploadPath is the only route of the receiver.
+	uploadPath = "/uploads"
+	// maxPerKey is the limit of requests of one key at the same time. A whole fleet may share a key.
+	maxPerKey = 128
+	// keyRetryAfter is the Retry-After of a request over maxPerKey.
+	keyRetryAfter = time.Second
+	// queueRetryAfter is the Retry-After while the stream is full or unavailable: a purge or a failover takes about as
+	// long.
+	queueRetryAfter = 10 * time.Second
+	// writeTimeout limits the sending of a response of a few hundred bytes.
+	writeTimeout = 15 * time.Second
+	// lingerTimeout is how long the rest of a refused body is read; see discardBody.
+	lingerTimeout = time.Second
+)
+
+// request is one request to the receiver, with its access-log entry.
+type request struct {
+	*Receiver
+	w        http.ResponseWriter
+	r        *http.Request
+	log      httpedge.AccessEntry
+	bodyRead bool // to its end
+}
+
+// ServeHTTP answers POST /uploads. Every other path or method is an error.
+func (r *Receiver) ServeHTTP(w http.ResponseWriter, httpRequest *http.Request) {
+	q := &request{Receiver: r, w: w, r: httpRequest}
+	began := time.Now()
+	q.log = httpedge.AccessEntry{
+		RequestID: httpedge.NewRequestID(), Route: httpedge.UnmatchedRoute, Method: httpRequest.Method, Rows: -1,
+	}
+	w.Header().Set(httpedge.RequestIDHeader, q.log.RequestID)
+	w.Header().Set("Cache-Control", "no-store")
+	if err := httpedge.Recover(q.handle); err != nil {
+		q.fail(err)
+	} else {
+		q.confirm()
+	}
+	q.log.Duration = time.Since(began)
+	r.metrics.observe(&q.log)
+	q.log.Log(r.Log)
+}
+
+// handle authenticates the request and publishes its uploads. It returns nil only after the stream has stored all of
+// them.
+func (q *request) handle() error {
+	if q.r.URL.Path != uploadPath {
+		return roomsensor.CodeNotFound.New()
+	}
+	q.log.Route = uploadPath
+	if q.r.Method != http.MethodPost {
+		q.w.Header().Set("Allow", http.MethodPost)
+		return roomsensor.CodeMethodNotAllowed.New()
+	}
+	text, err := httpedge.IngestKeyCodes().Bearer(q.r.Header.Values("Authorization"))
+	if err != nil {
+		return err
+	}
+	key, err := q.auth.Authenticate(q.r.Context(), text)
+	if err != nil {
+		return err
+	}
+	q.log.KeyID = key.ID
+	release, ok := q.limiter.Acquire(key.ID)
+	if !ok {
+		return httpedge.Overloaded(keyRetryAfter,
+			"This credential has too many uploads in progress. Send fewer at the same time.")
+	}
+	defer release()
+	return q.takeBody(key.TeamID)
+}
+
+// takeBody reads and checks the whole body before it publishes the first upload.
+func (q *request) takeBody(team uuid.UUID) error {
+	body := body{budget: q.memory}
+	defer body.release()
+	if err := body.read(q.w, q.r); err != nil {
+		return err
+	}
+	q.bodyRead, q.log.Bytes = true, int64(len(body.text))
+	messages, err := split(body.text)
+	if err != nil {
+		return err
+	}
+	for i := range messages {
+		messages[i].Team = &team
+	}
+	q.log.Rows = len(messages)
+	return q.publish(q.r.Context(), messages)
+}
+
+func (q *request) publish(ctx context.Context, messages []queue.Message) error {
+	_, err := q.Queue.Publish(ctx, messages)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, nats.ErrMaxPayload):
+		return roomsensor.NewError(roomsensor.CodeRequestTooLarge, "",
+			"An upload is larger than this installation accepts. Send its readings in several uploads.")
+	}
+	return fmt.Errorf("%w: %w", httpedge.Overloaded(queueRetryAfter,
+		"The queue is full or unavailable. Send the whole request again after the seconds in Retry-After."), err)
+}
+
+// confirm sends 202 with the number of uploads that the stream has stored.
+func (q *request) confirm() {
+	q.log.Status = http.StatusAccepted
+	q.limitWriting()
+	q.w.Header().Set("Content-Type", httpedge.ContentType)
+	q.w.WriteHeader(q.log.Status)
+	// A client that misses the response retries, and the same readings again change nothing.
+	_, _ = q.w.Write([]byte(`{"stored":` + strconv.Itoa(q.log.Rows) + "}\n"))
+}
+
+func (q *request) fail(err error) {
+	public := httpedge.PublicError(err)
+	q.log.Status, q.log.Code, q.log.Err = public.Code.Status(), public.Code, err
+	if errors.Is(q.r.Context().Err(), context.Canceled) {
+		q.log.Status = httpedge.StatusClientGone
+	}
+	q.discardBody()
+	q.limitWriting()
+	_ = httpedge.WriteError(q.w, public, q.DocsURL, q.log.RequestID) // A client that misses the response retries.
+}
+
+// discardBody reads the rest of a refused body for up to lingerTimeout: a client that is still sending when the
+// connection closes may never read the response. A client that sent Expect: 100-continue has not sent a body yet.
+func (q *request) discardBody() {
+	if q.bodyRead {
+		return
+	}
+	// In a test there may be no connection, and nothing to limit.
+	_ = http.NewResponseController(q.w).SetReadDeadline(time.Now().Add(lingerTimeout))
+	if q.r.Header.Get("Expect") == "" {
+		_, _ = io.CopyN(io.Discard, q.r.Body, maxBody) // It ends at the read deadline at the latest.
+	}
+}
+
+// limitWriting ends the connection of a client that does not read the response.
+func (q *request) limitWriting() {
+	// In a test there may be no connection, and nothing to limit.
+	_ = http.NewResponseController(q.w).SetWriteDeadline(time.Now().Add(writeTimeout))
+}

@@ -1,0 +1,95 @@
+package roomsensor
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// The limits of decisions 20 and 21.
+const (
+	MaxDisplayName      = 200 // Unicode code points
+	MaxMetadataKeys     = 50
+	maxMetadataKey      = 64  // characters
+	maxMetadataValue    = 500 // code points
+	maxHardwareIDDigits = 20
+)
+
+// IsPlain reports whether text is valid UTF-8 without NUL, which is what the database can store.
+func IsPlain(text string) bool {
+	return utf8.ValidString(text) && !strings.ContainsRune(text, 0)
+}
+
+// IsHardwareID reports whether text is "dev:" followed by 1 to 20 digits.
+func IsHardwareID(text string) bool {
+	digits, ok := strings.CutPrefix(text, "dev:")
+	return ok && digits != "" && len(digits) <= maxHardwareIDDigits && allDigits(digits)
+}
+
+// CheckName checks that a name or label has 1 to 200 code points, none of category Cc (decision 20). Its error, like
+// those of the other checks, is a sentence without a subject: the caller puts the name of the field before it.
+func CheckName(name string) error {
+	n := utf8.RuneCountInString(name)
+	switch {
+	case !utf8.ValidString(name):
+		return ruleError("must be valid UTF-8")
+	case n == 0:
+		return ruleError("must not be empty")
+	case n > MaxDisplayName:
+		return ruleError(fmt.Sprintf("has %d characters; at most %d are allowed", n, MaxDisplayName))
+	case strings.ContainsFunc(name, func(r rune) bool { return unicode.Is(unicode.Cc, r) }):
+		return ruleError("must not contain control characters, such as a line break")
+	}
+	return nil
+}
+
+// CheckMetadataKey checks the key of a tag (decision 21).
+func CheckMetadataKey(key string) error {
+	if key == "" || len(key) > maxMetadataKey || strings.ContainsFunc(key, notInKey) {
+		return ruleError(fmt.Sprintf(
+			"must have a key of 1 to %d characters out of A-Z a-z 0-9 _ . : -", maxMetadataKey))
+	}
+	return nil
+}
+
+func notInKey(r rune) bool {
+	switch {
+	case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9':
+		return false
+	}
+	return !strings.ContainsRune("_.:-", r)
+}
+
+// CheckMetadataValue checks the value of a tag (decision 21). It also refuses NUL, which the database cannot store.
+func CheckMetadataValue(value string) error {
+	n := utf8.RuneCountInString(value)
+	switch {
+	case !IsPlain(value):
+		return ruleError("must be valid UTF-8 without NUL")
+	case n > maxMetadataValue:
+		return ruleError(fmt.Sprintf("has %d characters; at most %d are allowed", n, maxMetadataValue))
+	}
+	return nil
+}
+
+// CheckMetadata checks all tags of a device (decision 21).
+func CheckMetadata(tags map[string]string) error {
+	if len(tags) > MaxMetadataKeys {
+		return ruleError(fmt.Sprintf("has %d keys; at most %d are allowed", len(tags), MaxMetadataKeys))
+	}
+	for key, value := range tags {
+		if err := CheckMetadataKey(key); err != nil {
+			return err
+		}
+		if err := CheckMetadataValue(value); err != nil {
+			return ruleError(fmt.Sprintf("%s %v", key, err))
+		}
+	}
+	return nil
+}
+
+// ruleError is a violated rule, as a sentence without a subject.
+type ruleError string
+
+func (e ruleError) Error() string { return string(e) }

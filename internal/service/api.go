@@ -1,0 +1,106 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"roomsensor/docs"
+	"roomsensor/internal/api"
+	"roomsensor/internal/config"
+	"roomsensor/internal/httpedge"
+	"roomsensor/internal/process"
+	"roomsensor/internal/retry"
+	"roomsensor/internal/store"
+)
+
+// purgeInterval is how often idempotency keys older than 24 hours are deleted. They have no effect after that time.
+const purgeInterval = 10 * time.Minute
+
+// RunAPI runs an API process until ctx ends. Its error is a *config.ValueError if the configuration is invalid.
+func RunAPI(ctx context.Context, cfg config.API, o process.Options) error {
+	if err := cfg.Validate(); err != nil {
+		return err
+	}
+	s, err := process.OpenStore(ctx, cfg.Database, store.API)
+	if err != nil {
+		return err
+	}
+	return process.Run(ctx, o, func(ctx context.Context, p *process.Process) error {
+		return (&apiProcess{Process: p, cfg: cfg, store: s}).start(ctx)
+	})
+}
+
+type apiProcess struct {
+	*process.Process
+	cfg   config.API
+	store *store.Store
+}
+
+// start waits for a migrated database before it opens the public listener. The ops listener is open from the start.
+func (a *apiProcess) start(ctx context.Context) error {
+	a.OnClose("the database", process.Closing(a.store.Close))
+	a.Log.Info().Str("version", a.Version).Object("config", &a.cfg).Msg("starting the API")
+	a.NeedDatabase(a.cfg.Database, a.store)
+	if err := a.StartOps(ctx, a.cfg.OpsAddr); err != nil {
+		return err
+	}
+	secret, err := a.awaitDatabase(ctx)
+	if err != nil {
+		return err
+	}
+	listener, err := a.Bind(ctx, "api", a.cfg.APIAddr)
+	if err != nil {
+		return err
+	}
+	handler, err := a.handler(secret, listener.Addr().String()) //nolint:contextcheck // Each request has its own.
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	a.ServeHTTP("the API", api.NewServer(handler, a.Log), httpedge.IdleListener(listener))
+	a.Go("idempotency keys", a.purgeIdempotency)
+	a.Serving()
+	return nil
+}
+
+// awaitDatabase waits for the database and returns the secret of page cursors, which all replicas share.
+func (a *apiProcess) awaitDatabase(ctx context.Context) (secret []byte, err error) {
+	err = a.WhenReady(ctx, func() error {
+		database, err := a.store.Database(ctx)
+		if err != nil {
+			return err
+		}
+		a.Log.Info().Str("version", a.Version).Str("edition", database.Edition).
+			Str("timescaledb", database.Version).Object("config", &a.cfg).Msg("connected to the database")
+		secret, err = a.store.CursorSecret(ctx)
+		return err
+	})
+	return secret, err
+}
+
+// handler returns the API and the documentation. bound is the address of the public listener.
+func (a *apiProcess) handler(secret []byte, bound string) (http.Handler, error) {
+	docsURL := a.cfg.Docs(bound)
+	pages, err := docs.Handler(docs.Options{PublicURL: a.cfg.Public(bound), DocsURL: docsURL})
+	if err != nil {
+		return nil, err
+	}
+	handler, err := api.New(api.Config{
+		DocsURL: docsURL, CursorSecret: secret, Docs: pages, Log: a.Log, Metrics: a.Metrics,
+	}, a.store)
+	if err != nil {
+		return nil, fmt.Errorf("building the API: %w", err)
+	}
+	return handler, nil
+}
+
+func (a *apiProcess) purgeIdempotency(ctx context.Context) error {
+	retry.Every(ctx, purgeInterval, func(ctx context.Context) {
+		if _, err := a.store.PurgeIdempotency(ctx); err != nil && ctx.Err() == nil {
+			a.Log.Warn().Err(err).Msg("could not delete old idempotency keys, retrying")
+		}
+	})
+	return nil
+}

@@ -1,0 +1,347 @@
+package service_test
+
+import (
+	"encoding/json"
+	"html"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"roomsensor/internal/admin"
+	"roomsensor/internal/config"
+	"roomsensor/internal/process"
+	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/service"
+	"roomsensor/schema"
+	"roomsensor/test/conformance"
+	"roomsensor/test/dbtest"
+	"roomsensor/test/openapitest"
+)
+
+func TestAPIProcess(t *testing.T) {
+	t.Parallel()
+	r := startAPI(t, apiConfig(dbtest.New(t).URL))
+	ops, api := r.address("ops"), r.address("api")
+	r.awaitReady()
+
+	status, body := get(t, ops+"/readyz")
+	require.Equal(t, 200, status, body)
+	status, body = get(t, api+"/v1/team")
+	require.Equal(t, 401, status)
+	require.Contains(t, body, `"doc_url":"`+api+`/docs/errors/api_key_missing"`)
+	for _, path := range []string{"/docs", "/docs/errors/api_key_missing", "/docs/openapi.yaml", "/docs/openapi.json"} {
+		status, _ = get(t, api+path)
+		require.Equal(t, 200, status, path)
+	}
+	status, body = get(t, ops+"/metrics")
+	require.Equal(t, 200, status)
+	require.Contains(t, body, `roomsensor_api_requests_total{method="GET",route="/v1/team",status="401"} 1`)
+	require.Contains(t, body, "go_goroutines")
+	for _, path := range []string{"/readyz", "/metrics", "/debug/pprof/"} {
+		status, _ = get(t, api+path)
+		require.Equal(t, 404, status, "the public listener must not serve %s", path)
+	}
+
+	require.NoError(t, r.end())
+	require.Contains(t, r.log.String(), `"edition":"`+dbtest.Edition(t)+`"`)
+	require.Contains(t, r.log.String(), `"timescaledb":"2.`)
+	require.Contains(t, r.log.String(), `"version":"test"`)
+	require.Contains(t, r.log.String(), `"message":"stopped"`)
+	require.NotContains(t, r.log.String(), `"level":"warn"`)
+}
+
+func TestAPIWaitsForMigrations(t *testing.T) {
+	t.Parallel()
+	url := dbtest.Empty(t).URL
+	r := startAPI(t, apiConfig(url))
+	ops := r.address("ops")
+	require.Eventually(t, func() bool {
+		status, body := get(t, ops+"/readyz")
+		require.Equal(t, 503, status)
+		return json.Valid([]byte(body)) && strings.Contains(body, "run roomsensor migrate up")
+	}, waitTimeout, 20*time.Millisecond)
+	require.Contains(t, r.log.String(), "run roomsensor migrate up")
+	require.NoError(t, schema.Up(t.Context(), url, schema.Layout{}))
+	r.awaitReady()
+	r.address("api")
+	require.NoError(t, r.end())
+}
+
+func TestAPIReadiness(t *testing.T) {
+	t.Parallel()
+	proxy := newProxy(t, dbtest.New(t).URL)
+	proxy.Cut()
+	r := startAPI(t, apiConfig(proxy.URL))
+	ops := r.address("ops")
+	require.Eventually(t, func() bool {
+		_, body := get(t, ops+"/readyz")
+		return strings.Contains(body, `{"name":"database","reason":"does not answer"}`)
+	}, waitTimeout, 20*time.Millisecond)
+	status, _ := get(t, ops+"/livez")
+	require.Equal(t, 200, status)
+
+	proxy.Restore()
+	r.awaitReady()
+	api := r.address("api")
+
+	lost := time.Now()
+	proxy.Cut()
+	require.Eventually(t, func() bool {
+		status, _ := get(t, ops+"/readyz")
+		return status == 503
+	}, 20*time.Second, 50*time.Millisecond)
+	t.Logf("detected after %s", time.Since(lost))
+	status, _ = get(t, api+"/docs")
+	require.Equal(t, 200, status, "it needs no database")
+
+	proxy.Restore()
+	require.Eventually(t, func() bool {
+		status, _ := get(t, ops+"/readyz")
+		return status == 200
+	}, waitTimeout, 50*time.Millisecond)
+	require.NoError(t, r.end())
+}
+
+func TestAPIStopsWhileWaiting(t *testing.T) {
+	t.Parallel()
+	r := startAPI(t, apiConfig("postgres://user:secret@127.0.0.1:1/x"))
+	r.address("ops")
+	require.NoError(t, r.end())
+	require.NotContains(t, r.log.String(), `"database_url":"postgres://user:secret@`)
+}
+
+func TestAPIStartErrors(t *testing.T) {
+	t.Parallel()
+	database := dbtest.New(t)
+	bad := apiConfig(database.URL)
+	bad.APIAddr = "nowhere"
+	var problem *config.ValueError
+	require.ErrorAs(t, service.RunAPI(t.Context(), bad, process.Options{}), &problem)
+	require.Equal(t, "api-addr", problem.Flag)
+	require.ErrorAs(t, service.RunAPI(t.Context(), apiConfig(database.With("pool_max_conns", "x")), process.Options{}), &problem)
+	require.Equal(t, "database-url", problem.Flag)
+
+	taken, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, taken.Close()) }()
+	inUse := apiConfig(database.URL)
+	inUse.OpsAddr = taken.Addr().String()
+	require.ErrorContains(t, service.RunAPI(t.Context(), inUse, process.Options{}), "listening on "+inUse.OpsAddr+" for ops")
+	inUse = apiConfig(database.URL)
+	inUse.APIAddr = taken.Addr().String()
+	require.ErrorContains(t, service.RunAPI(t.Context(), inUse, process.Options{}), "listening on "+inUse.APIAddr+" for api")
+}
+
+// TestAPIConcurrentStarts checks that replicas can create the cursor secret at the same time.
+func TestAPIConcurrentStarts(t *testing.T) {
+	t.Parallel()
+	url := dbtest.New(t).URL
+	var replicas []*runningProcess
+	for range 3 {
+		replicas = append(replicas, startAPI(t, apiConfig(url)))
+	}
+	for _, r := range replicas {
+		r.awaitReady()
+	}
+	var group errgroup.Group
+	for _, r := range replicas {
+		group.Go(r.end)
+	}
+	require.NoError(t, group.Wait())
+}
+
+// TestAPIDatabaseUnavailable checks that each operation that needs the database answers 503 with Retry-After while the
+// database is unavailable, and works again afterwards.
+func TestAPIDatabaseUnavailable(t *testing.T) {
+	t.Parallel()
+	conformance.Covers(t, "decision 34 d", "decision 34 e", "decision 36")
+	e := newTestEnv(t)
+	o, err := admin.Open(t.Context(), config.Database{DatabaseURL: config.Secret(e.database)})
+	require.NoError(t, err)
+	defer o.Close()
+	key, err := o.CreateAPIKey(t.Context(), admin.KeyOptions{TeamID: e.team, Scope: roomsensor.ScopeRead})
+	require.NoError(t, err)
+
+	database := newProxy(t, e.database)
+	r := startAPI(t, apiConfig(database.URL))
+	r.address("ops")
+	base := r.address("api") + "/v1"
+	r.awaitReady()
+	paths := []string{
+		"/team", "/devices", "/devices/current", "/devices/" + e.device.String(), "/devices/" + e.device.String() + "/readings",
+		"/readings.csv", "/readings.csv?shape=wide",
+	}
+	getWithKey := func(path string) (*http.Response, string) {
+		return send(t, http.MethodGet, base+path, "Authorization", "Bearer "+key.Key)
+	}
+	for _, path := range paths {
+		response, body := getWithKey(path)
+		require.Equal(t, http.StatusOK, response.StatusCode, body)
+	}
+	database.Cut()
+	for _, path := range paths {
+		response, body := getWithKey(path)
+		require.Equal(t, http.StatusServiceUnavailable, response.StatusCode, body)
+		require.Regexp(t, `^[1-9]\d*$`, response.Header.Get("Retry-After"))
+		require.Contains(t, body, `"code":"overloaded"`)
+		require.Contains(t, body, `"param":null`)
+		require.NotRegexp(t, `(?i)postgres|dial|127\.0\.0\.1:\d+"? *connect|sql`, strings.ReplaceAll(body, base, ""))
+	}
+	database.Restore()
+	require.Eventually(t, func() bool {
+		response, _ := getWithKey("/devices")
+		return response.StatusCode == http.StatusOK
+	}, waitTimeout, 100*time.Millisecond)
+	require.NoError(t, r.end())
+}
+
+// example is the example of an error code in the OpenAPI document.
+type example struct {
+	Description string `json:"description"`
+	Value       struct {
+		Error struct {
+			Type    string  `json:"type"`
+			Code    string  `json:"code"`
+			Message string  `json:"message"`
+			Param   *string `json:"param"`
+			DocURL  string  `json:"doc_url"`
+		} `json:"error"`
+	} `json:"value"`
+}
+
+// TestErrorPages checks that the doc_url of each error code is the address of a page, and that the pages, the OpenAPI
+// document and the API agree.
+func TestErrorPages(t *testing.T) {
+	t.Parallel()
+	conformance.Covers(t, "spec 7, doc_url", "decision 35 b", "decision 35 a", "decision 34 b")
+	r := startAPI(t, apiConfig(dbtest.New(t).URL))
+	r.address("ops")
+	api := r.address("api")
+	r.awaitReady()
+	_, body := send(t, http.MethodGet, api+"/v1/team")
+	var missingKey example
+	require.NoError(t, json.Unmarshal([]byte(body), &missingKey.Value))
+	docs := strings.TrimSuffix(missingKey.Value.Error.DocURL, "/errors/api_key_missing")
+	require.Equal(t, api+"/docs", docs)
+
+	var document struct {
+		Components struct {
+			Examples map[string]example `json:"examples"`
+		} `json:"components"`
+	}
+	_, text := send(t, http.MethodGet, docs+"/openapi.json")
+	require.NoError(t, json.Unmarshal([]byte(text), &document))
+	for _, info := range roomsensor.Codes {
+		response, page := send(t, http.MethodGet, docs+"/errors/"+string(info.Code))
+		require.Equal(t, http.StatusOK, response.StatusCode, info.Code)
+		page = html.UnescapeString(page)
+		for _, part := range []string{string(info.Code), http.StatusText(info.Status), info.Cause, info.Message, info.Fix, info.Retry} {
+			require.Contains(t, page, part, info.Code)
+		}
+		shown, ok := document.Components.Examples[string(info.Code)]
+		if strings.HasPrefix(string(info.Code), "ingest_") {
+			continue // It is in the document of the receiver.
+		}
+		require.True(t, ok, info.Code)
+		require.Equal(t, info.Cause, shown.Description)
+		got := shown.Value.Error
+		require.Equal(t, []string{"invalid_request_error", string(info.Code), info.Message, docs + "/errors/" + string(info.Code)},
+			[]string{got.Type, got.Code, got.Message, got.DocURL})
+		if info.Param == "" {
+			require.Nil(t, got.Param, info.Code)
+		} else {
+			require.Equal(t, info.Param, *got.Param)
+		}
+	}
+	require.Equal(t, document.Components.Examples["api_key_missing"].Value.Error, missingKey.Value.Error)
+	status, _ := get(t, docs+"/errors/none")
+	require.Equal(t, http.StatusNotFound, status)
+	require.NoError(t, r.end())
+}
+
+// TestDocsConditionalRequests checks that the documentation answers HEAD with the headers of GET, and JSON with a weak
+// ETag, as the API does.
+func TestDocsConditionalRequests(t *testing.T) {
+	t.Parallel()
+	conformance.Covers(t, "decision 42 a", "decision 42 b", "decision 42 c")
+	r := startAPI(t, apiConfig(dbtest.New(t).URL))
+	r.address("ops")
+	api := r.address("api")
+	r.awaitReady()
+	for _, path := range []string{
+		"/", "/docs", "/docs/openapi.json", "/docs/openapi.yaml", "/docs/receiver.json", "/docs/errors", "/docs/errors/overloaded",
+		"/docs/guides/csv", "/docs/none", "/none", "/v1/team",
+	} {
+		for _, coding := range []string{"identity", "gzip"} {
+			get, body := send(t, http.MethodGet, api+path, "Accept-Encoding", coding)
+			head, headBody := send(t, http.MethodHead, api+path, "Accept-Encoding", coding)
+			require.Equal(t, get.StatusCode, head.StatusCode, path)
+			require.Empty(t, headBody)
+			for _, h := range []http.Header{get.Header, head.Header} {
+				h.Del("Date")
+				h.Del("X-Request-Id")
+				h.Del("Content-Length") // HEAD may leave it out.
+			}
+			require.Equal(t, get.Header, head.Header, path)
+			if !strings.HasSuffix(path, ".json") {
+				continue
+			}
+			tag := get.Header.Get("ETag")
+			require.Regexp(t, `^W/"[^"]+"$`, tag)
+			require.NotEmpty(t, body)
+			for _, value := range []string{tag, strings.TrimPrefix(tag, "W/"), "*", `"x", ` + tag} {
+				unchanged, noBody := send(t, http.MethodGet, api+path, "If-None-Match", value)
+				require.Equal(t, http.StatusNotModified, unchanged.StatusCode, value)
+				require.Empty(t, noBody)
+			}
+		}
+	}
+	require.NoError(t, r.end())
+}
+
+// TestRequestID checks that each listener of each process, health checks included, sends a request id of its own and
+// ignores that of the client.
+func TestRequestID(t *testing.T) {
+	t.Parallel()
+	conformance.Covers(t, "decision 8 a", "decision 8 b 1", "decision 8 b 2")
+	e := newTestEnv(t)
+	api, ingest := startAPI(t, apiConfig(e.database)), startIngest(t, e.config())
+	apiOps, public := api.address("ops"), api.address("api")
+	ingestOps, receiver := ingest.address("ops"), ingest.address("receiver")
+	notReady := startAPI(t, apiConfig(dbtest.Empty(t).URL)) // Never ready: no migrations.
+	notReadyOps := notReady.address("ops")
+	api.awaitReady()
+	ingest.awaitReady()
+
+	seen := map[string]bool{}
+	for url, status := range map[string]int{
+		apiOps + "/livez": 200, apiOps + "/readyz": 200, apiOps + "/metrics": 200, apiOps + "/none": 404,
+		ingestOps + "/livez": 200, ingestOps + "/readyz": 200, notReadyOps + "/livez": 200, notReadyOps + "/readyz": 503,
+		public + "/v1/team": 401, public + "/v1/none": 404, public + "/docs": 200, public + "/": 302, public + "/docs/none": 404,
+		receiver + "/uploads": 405, receiver + "/none": 404,
+	} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+		require.NoError(t, err)
+		for _, name := range []string{"X-Request-Id", "X-Request-ID", "Request-Id", "X-Correlation-Id", "Traceparent"} {
+			request.Header[name] = []string{"req_aaaaaaaaaaaaaaaaaaaaaaaaaa"}
+		}
+		response, err := openapitest.Transport(&http.Transport{DisableKeepAlives: true}).RoundTrip(request)
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		require.Equal(t, status, response.StatusCode, url)
+		ids := response.Header.Values("X-Request-Id")
+		require.Len(t, ids, 1, url)
+		require.Regexp(t, `^req_[a-z2-7]{26}$`, ids[0])
+		require.NotContains(t, ids[0], "aaaaaaaa", url)
+		require.False(t, seen[ids[0]], url)
+		seen[ids[0]] = true
+	}
+	require.NoError(t, api.end())
+	require.NoError(t, ingest.end())
+	require.NoError(t, notReady.end())
+}

@@ -1,0 +1,130 @@
+package service
+
+import (
+	"context"
+	"net"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"roomsensor/internal/config"
+	"roomsensor/internal/process"
+	"roomsensor/internal/queue"
+	"roomsensor/internal/receiver"
+	"roomsensor/internal/retry"
+	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/store"
+	"roomsensor/internal/worker"
+)
+
+// RunIngest runs a process that receives uploads, stores them, or both, until ctx ends. Its error is a
+// *config.ValueError if the configuration is invalid.
+func RunIngest(ctx context.Context, cfg config.Ingest, o process.Options) error {
+	if err := cfg.Validate(); err != nil {
+		return err
+	}
+	s, err := process.OpenStore(ctx, cfg.Database, store.Ingest)
+	if err != nil {
+		return err
+	}
+	return process.Run(ctx, o, func(ctx context.Context, p *process.Process) error {
+		return (&ingestProcess{Process: p, cfg: cfg, store: s}).start(ctx)
+	})
+}
+
+type ingestProcess struct {
+	*process.Process
+	cfg   config.Ingest
+	store *store.Store
+	queue *queue.Queue
+}
+
+// start opens the ops listener and then the receiver, which answers from the start: 503 with Retry-After while the
+// queue is unavailable. The worker starts once queue and database are available.
+func (i *ingestProcess) start(ctx context.Context) error {
+	i.OnClose("the database", process.Closing(i.store.Close))
+	i.Log.Info().Str("version", i.Version).Object("config", &i.cfg).Msg("starting ingest")
+	q, conn, err := process.ConnectQueue(i.cfg.Queue, i.cfg.Stream, "roomsensor ingest", i.Log)
+	if err != nil {
+		return err
+	}
+	i.OnClose("the queue", process.Closing(conn.Close))
+	i.queue = q
+	i.NeedQueue(q)
+	if !i.cfg.NoWorker { // A receiver needs the queue only, so that uploads continue while the database is unavailable.
+		i.NeedDatabase(i.cfg.Database, i.store)
+	}
+	if err := i.StartOps(ctx, i.cfg.OpsAddr); err != nil {
+		return err
+	}
+	var listener net.Listener
+	if !i.cfg.NoReceiver {
+		if listener, err = i.Bind(ctx, "receiver", i.cfg.IngestAddr); err != nil {
+			return err
+		}
+	}
+	i.Background("ingest", func(ctx context.Context) error { //nolint:contextcheck // It outlives the start.
+		return i.work(ctx, listener)
+	})
+	i.Serving()
+	return nil
+}
+
+// work runs receiver and worker until ctx ends. Both then stop gracefully at the same time, each within its own
+// timeout.
+func (i *ingestProcess) work(ctx context.Context, listener net.Listener) error {
+	group, ctx := errgroup.WithContext(ctx)
+	if !i.cfg.NoReceiver {
+		group.Go(func() error { return i.runReceiver(ctx, listener) })
+	}
+	if !i.cfg.NoWorker {
+		group.Go(func() error { return i.runWorker(ctx) })
+		group.Go(func() error {
+			newMaintainer(i.store, &i.cfg.Maintenance, i.Log, i.Metrics).run(ctx)
+			return nil
+		})
+	}
+	group.Go(func() error { return i.logDatabase(ctx) })
+	return group.Wait() //nolint:wrapcheck // Its parts say what failed.
+}
+
+func (i *ingestProcess) runReceiver(ctx context.Context, listener net.Listener) error {
+	r := receiver.New(receiver.Config{
+		Queue: i.queue, Keys: i.store, DocsURL: i.cfg.Docs(""), Log: i.Log, Metrics: i.Metrics,
+	})
+	return r.Run(ctx, listener)
+}
+
+// runWorker stores uploads once the queue and a migrated database are available. The worker itself waits for a
+// dependency that is lost later.
+func (i *ingestProcess) runWorker(ctx context.Context) error {
+	w := worker.New(worker.Config{
+		Queue: i.queue, Store: i.store, Log: i.Log, Metrics: i.Metrics, Keep: time.Duration(i.cfg.StreamKeep),
+		Rejects: roomsensor.RejectLimits{
+			Keep: time.Duration(i.cfg.RejectsKeep), MaxBytes: int64(i.cfg.RejectsMaxBytes),
+		},
+	})
+	if err := i.Health.Await(ctx); err != nil {
+		return nil //nolint:nilerr // The process stopped before the worker started.
+	}
+	w.Run(ctx)
+	return nil
+}
+
+// databaseBackoff is the delay between two attempts to read the edition of the database.
+var databaseBackoff = retry.Backoff{First: 250 * time.Millisecond, Max: 5 * time.Second}
+
+// logDatabase logs the edition of the database once it answers.
+func (i *ingestProcess) logDatabase(ctx context.Context) error {
+	for attempt := 0; ; attempt++ {
+		database, err := i.store.Database(ctx)
+		if err == nil {
+			i.Log.Info().Str("version", i.Version).Str("edition", database.Edition).
+				Str("timescaledb", database.Version).Object("config", &i.cfg).Msg("connected to the database")
+			return nil
+		}
+		if err := databaseBackoff.Sleep(ctx, attempt); err != nil {
+			return nil //nolint:nilerr // The process stopped before the database answered.
+		}
+	}
+}

@@ -1,0 +1,178 @@
+package service_test
+
+import (
+	"net"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"roomsensor/internal/config"
+	"roomsensor/internal/process"
+	"roomsensor/internal/service"
+	"roomsensor/test/dbtest"
+	"roomsensor/test/natstest"
+)
+
+func TestIngestProcess(t *testing.T) {
+	t.Parallel()
+	e := newTestEnv(t)
+	r := startIngest(t, e.config())
+	ops, receiver := r.address("ops"), r.address("receiver")
+	r.awaitReady()
+	status, body := e.upload(receiver, 0, 3)
+	require.Equal(t, 202, status, body)
+	require.JSONEq(t, `{"stored":3}`, body)
+	e.awaitStored(3)
+
+	status, body = get(t, receiver+"/uploads")
+	require.Equal(t, 405, status)
+	require.Contains(t, body, `"doc_url":"https://docs.example/x/errors/method_not_allowed"`)
+	_, body = get(t, ops+"/metrics")
+	require.Contains(t, body, "roomsensor_ingest_uploads_total 3")
+	require.Contains(t, body, "roomsensor_queue_stream_max_bytes 6.7108864e+07")
+
+	require.NoError(t, r.end())
+	require.Contains(t, r.log.String(), `"edition":"`+dbtest.Edition(t)+`"`)
+	require.NotContains(t, r.log.String(), `"level":"warn"`)
+	require.NotContains(t, r.log.String(), e.key)
+}
+
+func TestReceiverReadiness(t *testing.T) {
+	t.Parallel()
+	e := newTestEnv(t)
+	database, queue := newProxy(t, e.database), newProxy(t, e.nats.URL)
+	cfg := e.config()
+	cfg.DatabaseURL, cfg.NATSURL, cfg.NoWorker = config.Secret(database.URL), config.Secret(queue.URL), true
+	r := startIngest(t, cfg)
+	ops, receiver := r.address("ops"), r.address("receiver")
+	r.awaitReady()
+	status, body := e.upload(receiver, 0, 1) // This makes the receiver cache the key.
+	require.Equal(t, 202, status, body)
+
+	database.Cut()
+	status, body = e.upload(receiver, 1, 1)
+	require.Equal(t, 202, status, body)
+	require.Zero(t, e.stored(), "a receiver without a worker stores nothing")
+
+	queue.Cut()
+	awaitReadiness(t, ops, 503, `"name":"queue","reason":"does not answer"`, 20*time.Second)
+	status, body = e.upload(receiver, 2, 1)
+	require.Equal(t, 503, status)
+	require.Contains(t, body, "overloaded")
+	_, body = get(t, ops+"/readyz")
+	require.NotContains(t, body, "database")
+
+	queue.Restore()
+	awaitReadiness(t, ops, 200, "ready", waitTimeout)
+	status, body = e.upload(receiver, 2, 1)
+	require.Equal(t, 202, status, body)
+	require.NoError(t, r.end())
+}
+
+func TestWorkerReadiness(t *testing.T) {
+	t.Parallel()
+	e := newTestEnv(t)
+	receiver := startIngest(t, withoutWorker(e.config()))
+	receiver.address("ops")
+	uploads := receiver.address("receiver")
+	receiver.awaitReady()
+
+	database := newProxy(t, e.database)
+	cfg := e.config()
+	cfg.DatabaseURL, cfg.NoReceiver = config.Secret(database.URL), true
+	r := startIngest(t, cfg)
+	ops := r.address("ops")
+	r.awaitReady()
+	status, body := e.upload(uploads, 0, 10)
+	require.Equal(t, 202, status, body)
+	e.awaitStored(10)
+
+	database.Cut()
+	status, body = e.upload(uploads, 10, 10)
+	require.Equal(t, 202, status, body)
+	awaitReadiness(t, ops, 503, `"name":"database","reason":"does not answer"`, 20*time.Second)
+	database.Restore()
+	awaitReadiness(t, ops, 200, "ready", waitTimeout)
+	e.awaitStored(20)
+	require.Empty(t, r.bound, "a worker has no public listener")
+	require.NoError(t, r.end())
+	require.NoError(t, receiver.end())
+}
+
+func withoutWorker(cfg config.Ingest) config.Ingest {
+	cfg.NoWorker = true
+	return cfg
+}
+
+func TestIngestWaitsForQueue(t *testing.T) {
+	t.Parallel()
+	e := newTestEnv(t)
+	e.nats.Shutdown()
+	r := startIngest(t, e.config())
+	ops, receiver := r.address("ops"), r.address("receiver")
+	awaitReadiness(t, ops, 503, `"name":"queue","reason":"does not answer"`, waitTimeout)
+	status, _ := e.upload(receiver, 0, 1)
+	require.Equal(t, 503, status, "it answers before the queue is available")
+
+	e.nats.Restart(t)
+	r.awaitReady()
+	status, body := e.upload(receiver, 0, 1)
+	require.Equal(t, 202, status, body)
+	e.awaitStored(1)
+	require.NoError(t, r.end())
+}
+
+// TestIngestStopLosesNothing checks that uploads that the receiver has acknowledged are stored, even if the process is
+// stopped several times while it works.
+func TestIngestStopLosesNothing(t *testing.T) {
+	t.Parallel()
+	e := newTestEnv(t)
+	const rounds, each = 4, 100
+	for round := range rounds {
+		r := startIngest(t, e.config())
+		r.address("ops")
+		receiver := r.address("receiver")
+		require.Eventually(t, func() bool {
+			status, _ := e.upload(receiver, round*each, each)
+			return status == 202
+		}, waitTimeout, 20*time.Millisecond)
+		require.NoError(t, r.end())
+	}
+	r := startIngest(t, e.config())
+	e.awaitStored(rounds * each)
+	require.NoError(t, r.end())
+}
+
+func TestIngestStopsWhileWaiting(t *testing.T) {
+	t.Parallel()
+	cfg := (&testEnv{database: "postgres://user:secret@127.0.0.1:1/x", nats: &natstest.Server{URL: "nats://user:secret@127.0.0.1:1"}}).config()
+	r := startIngest(t, cfg)
+	r.address("ops")
+	r.address("receiver")
+	require.NoError(t, r.end())
+	require.NotContains(t, r.log.String(), "secret")
+}
+
+func TestIngestStartErrors(t *testing.T) {
+	t.Parallel()
+	e := &testEnv{database: "postgres://127.0.0.1:1/x", nats: &natstest.Server{URL: "nats://127.0.0.1:1"}}
+	var problem *config.ValueError
+	bad := e.config()
+	bad.NATSURL = "queue"
+	require.ErrorAs(t, service.RunIngest(t.Context(), bad, process.Options{}), &problem)
+	require.Equal(t, "nats-url", problem.Flag)
+
+	taken, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, taken.Close()) }()
+	for _, name := range []string{"ops", "receiver"} {
+		inUse := e.config()
+		if name == "ops" {
+			inUse.OpsAddr = taken.Addr().String()
+		} else {
+			inUse.IngestAddr = taken.Addr().String()
+		}
+		require.ErrorContains(t, service.RunIngest(t.Context(), inUse, process.Options{}), "for "+name+":")
+	}
+}

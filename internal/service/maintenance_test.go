@@ -1,0 +1,61 @@
+package service
+
+import (
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/rs/zerolog"
+	"github.com/stretchr/testify/require"
+
+	"roomsensor/internal/config"
+	"roomsensor/internal/store"
+	"roomsensor/test/dbtest"
+)
+
+// TestMaintainer checks that a worker rewrites nothing outside the maintenance window, and each chunk once within it.
+func TestMaintainer(t *testing.T) {
+	t.Parallel()
+	url := dbtest.New(t).URL
+	conn, err := pgx.Connect(t.Context(), url)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, conn.Close(t.Context())) }()
+	_, err = conn.Exec(t.Context(),
+		`INSERT INTO readings (device_id, bucket_at) SELECT gen_random_uuid(), '2026-01-01Z' FROM generate_series(1, 50)`)
+	require.NoError(t, err)
+	s, err := store.Open(t.Context(), url, store.Ingest)
+	require.NoError(t, err)
+	defer s.Close()
+
+	now := time.Date(2026, 11, 21, 1, 59, 0, 0, time.UTC)
+	require.Eventually(t, func() bool { // The planner statistics are flushed asynchronously.
+		_, err := conn.Exec(t.Context(), "SELECT pg_stat_force_next_flush()")
+		require.NoError(t, err)
+		chunks, err := s.ChunksToOrder(t.Context(), now)
+		return err == nil && len(chunks) == 1
+	}, 30*time.Second, 20*time.Millisecond)
+
+	cfg := config.Defaults[config.Maintenance]()
+	require.NoError(t, cfg.MaintainWindow.UnmarshalText([]byte("02:00-04:00")))
+	m := newMaintainer(s, &cfg, zerolog.Nop(), prometheus.NewRegistry())
+	m.now = func() time.Time { return now }
+	require.NoError(t, m.rewriteChunks(t.Context()))
+	require.Zero(t, measured(t, m.ordered))
+	now = now.Add(time.Minute)
+	require.NoError(t, m.rewriteChunks(t.Context()))
+	require.InDelta(t, 1, measured(t, m.ordered), 0)
+	require.NoError(t, m.rewriteChunks(t.Context()))
+	require.InDelta(t, 1, measured(t, m.ordered), 0, "once")
+	require.Zero(t, measured(t, m.waiting))
+	require.Zero(t, measured(t, m.deferred))
+}
+
+// measured returns the value of a counter or gauge.
+func measured(t *testing.T, metric prometheus.Metric) float64 {
+	t.Helper()
+	var m dto.Metric
+	require.NoError(t, metric.Write(&m))
+	return m.GetCounter().GetValue() + m.GetGauge().GetValue()
+}

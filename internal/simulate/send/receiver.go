@@ -1,0 +1,129 @@
+package send
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"roomsensor/internal/process"
+	"roomsensor/internal/retry"
+)
+
+const (
+	// The most that one request contains: far below the 16 MiB that a receiver accepts, so that a retry is cheap.
+	maxRequestBytes   = 2 << 20
+	maxRequestUploads = 200
+	// requestTimeout bounds one request, and flushTimeout all attempts.
+	requestTimeout = 30 * time.Second
+	flushTimeout   = time.Minute
+	// retryDelay is the delay before a retry, unless Retry-After is longer.
+	retryDelay = time.Second
+	// maxResponseBytes bounds what is read of a response.
+	maxResponseBytes = 1 << 16
+)
+
+var errFlushTimeout = errors.New("the receiver did not accept the uploads for a minute")
+
+// receiverSink posts uploads to a receiver and retries requests that it could not accept.
+type receiverSink struct {
+	url     string
+	key     string
+	client  *http.Client
+	body    bytes.Buffer
+	uploads int // in body
+}
+
+// NewReceiverSink returns a sink that posts uploads to the receiver at a base URL, such as http://127.0.0.1:8081, with
+// an ingest key.
+func NewReceiverSink(baseURL, ingestKey string) Sink {
+	url := strings.TrimRight(baseURL, "/")
+	if !strings.HasSuffix(url, "/uploads") {
+		url += "/uploads"
+	}
+	return &receiverSink{url: url, key: ingestKey, client: &http.Client{Timeout: requestTimeout}}
+}
+
+func (s *receiverSink) Send(ctx context.Context, _ string, line []byte) error {
+	if s.uploads == maxRequestUploads || s.uploads > 0 && s.body.Len()+len(line) > maxRequestBytes {
+		if err := s.Flush(ctx); err != nil {
+			return err
+		}
+	}
+	s.body.Write(line)
+	s.body.WriteByte('\n')
+	s.uploads++
+	return nil
+}
+
+func (s *receiverSink) Flush(ctx context.Context) error {
+	if s.uploads == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, flushTimeout, errFlushTimeout)
+	defer cancel()
+	for {
+		delay, err := s.post(ctx)
+		if err == nil {
+			s.body.Reset()
+			s.uploads = 0
+			return nil
+		}
+		if delay == 0 || retry.Sleep(ctx, delay) != nil {
+			return err
+		}
+	}
+}
+
+// post makes one attempt. A delay above 0 means that a retry after it may succeed.
+func (s *receiverSink) post(ctx context.Context) (delay time.Duration, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url, bytes.NewReader(s.body.Bytes()))
+	if err != nil {
+		return 0, process.Refusef("%q is not the URL of a receiver: %v", s.url, err)
+	}
+	request.Header.Set("Authorization", "Bearer "+s.key)
+	response, err := s.client.Do(request)
+	if err != nil {
+		return retryDelay, process.Refusef(
+			"The receiver at %s does not answer. Check that it runs and that --to is right: %v", s.url, err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxResponseBytes))
+	switch {
+	case err != nil:
+		return retryDelay, fmt.Errorf("reading the response of the receiver: %w", err)
+	case response.StatusCode == http.StatusAccepted:
+		return 0, nil
+	case response.StatusCode >= http.StatusInternalServerError:
+		return max(retryDelay, retryAfter(response.Header)), statusError(response.StatusCode, body)
+	}
+	return 0, statusError(response.StatusCode, body)
+}
+
+// retryAfter returns the value of Retry-After; 0 if it is missing.
+func retryAfter(h http.Header) time.Duration {
+	seconds, err := strconv.Atoi(h.Get("Retry-After"))
+	if err != nil {
+		return 0
+	}
+	return time.Duration(seconds) * time.Second
+}
+
+// statusError repeats the message of the receiver, which says what to do.
+func statusError(status int, body []byte) error {
+	var envelope struct {
+		Error struct {
+			Message string `json:"message"`
+		} `json:"error"`
+	}
+	if err := json.Unmarshal(body, &envelope); err != nil || envelope.Error.Message == "" {
+		return process.Refusef("The receiver answered with status %d. Check that --to is the URL of a receiver.", status)
+	}
+	return process.Refusef("The receiver refused the uploads (%d): %s", status, envelope.Error.Message)
+}

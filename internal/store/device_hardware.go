@@ -1,0 +1,143 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"roomsensor/db"
+	"roomsensor/internal/roomsensor"
+)
+
+// Installations lists where and when some hardware units were installed, by unit (decision 40). A unit that was never
+// installed is not in the map.
+func (s *Store) Installations(ctx context.Context, hardwareIDs []string) (map[string][]roomsensor.Installation, error) {
+	rows, err := s.queries.HardwareList(ctx, s.pool, hardwareIDs)
+	if err != nil {
+		return nil, fmt.Errorf("listing installations: %w", translate(err))
+	}
+	units := make(map[string][]roomsensor.Installation)
+	for _, row := range rows {
+		units[row.HardwareID] = append(units[row.HardwareID], roomsensor.Installation{
+			HardwareID: row.HardwareID, DeviceID: row.DeviceID, TeamID: row.TeamID,
+			From: row.InstalledAt, To: row.RemovedAt,
+		})
+	}
+	return units, nil
+}
+
+// ReplaceHardware installs a unit in a device at a time and removes the one that is installed. Readings that are stored
+// stay with their device. It returns a HardwareConflictError if the unit is installed elsewhere, or if the device had
+// another unit at that time or later.
+func (s *Store) ReplaceHardware(
+	ctx context.Context, deviceID uuid.UUID, hardwareID string, at time.Time,
+) (changed OwnedDevice, err error) {
+	err = s.inTx(ctx, "replacing a hardware unit", func(tx pgx.Tx) error {
+		last, err := s.lockHardware(ctx, tx, deviceID)
+		if err != nil {
+			return err
+		}
+		if last != nil && last.RemovedAt == nil {
+			if last.HardwareID == hardwareID {
+				return hardwareConflict(roomsensor.HardwareAlreadyThere, deviceID, hardwareID)
+			}
+			if err := s.removeHardware(ctx, tx, deviceID, last, at); err != nil {
+				return err
+			}
+		}
+		if err := s.installHardware(ctx, tx, deviceID, hardwareID, &at); err != nil {
+			return err
+		}
+		err = s.queries.DeviceSetHardware(ctx, tx, db.DeviceSetHardwareParams{DeviceID: deviceID, HardwareID: hardwareID})
+		if err != nil {
+			return err
+		}
+		changed, err = s.ownedDevice(ctx, tx, deviceID)
+		return err
+	})
+	return changed, err
+}
+
+// RemoveHardware removes the unit from a device at a time. The device still shows it as its last one (decision 40). It
+// returns a HardwareConflictError if no unit is installed, or if the unit was installed at that time or later.
+func (s *Store) RemoveHardware(ctx context.Context, deviceID uuid.UUID, at time.Time) (changed OwnedDevice, err error) {
+	err = s.inTx(ctx, "removing a hardware unit", func(tx pgx.Tx) error {
+		last, err := s.lockHardware(ctx, tx, deviceID)
+		if err != nil {
+			return err
+		}
+		if last == nil || last.RemovedAt != nil {
+			return hardwareConflict(roomsensor.HardwareNotInstalled, deviceID, "")
+		}
+		if err := s.removeHardware(ctx, tx, deviceID, last, at); err != nil {
+			return err
+		}
+		changed, err = s.ownedDevice(ctx, tx, deviceID)
+		return err
+	})
+	return changed, err
+}
+
+// installHardware records that a unit is installed in a device from a time on; nil is unbounded.
+func (s *Store) installHardware(
+	ctx context.Context, tx pgx.Tx, deviceID uuid.UUID, hardwareID string, from *time.Time,
+) error {
+	// The exclusion constraints guarantee the rules. This query comes first because it can name the other device, and
+	// no query can run after a statement that failed.
+	other, err := s.queries.HardwareGetSince(ctx, tx, db.HardwareGetSinceParams{HardwareID: hardwareID, At: from})
+	if err == nil {
+		conflict := hardwareConflict(roomsensor.HardwareInstalled, other.DeviceID, hardwareID)
+		conflict.From, conflict.To = other.InstalledAt, other.RemovedAt
+		return conflict
+	}
+	if !errors.Is(err, pgx.ErrNoRows) {
+		return err
+	}
+	err = s.queries.HardwareInsert(ctx, tx, db.HardwareInsertParams{
+		HardwareID: hardwareID, DeviceID: deviceID, InstalledAt: from,
+	})
+	switch {
+	case violates(err, stateExclusion, constraintUnitInOneDevice):
+		return hardwareConflict(roomsensor.HardwareJustInstalled, deviceID, hardwareID)
+	case violates(err, stateExclusion, constraintDeviceHasOneUnit):
+		return hardwareConflict(roomsensor.HardwareReplacedLater, deviceID, hardwareID)
+	}
+	return err
+}
+
+// removeHardware ends the installation of the unit that is in a device.
+func (s *Store) removeHardware(
+	ctx context.Context, tx pgx.Tx, deviceID uuid.UUID, last *db.HardwareGetByDeviceRow, at time.Time,
+) error {
+	if last.InstalledAt != nil && !at.After(*last.InstalledAt) {
+		conflict := hardwareConflict(roomsensor.HardwareInstalledLater, deviceID, last.HardwareID)
+		conflict.From = last.InstalledAt
+		return conflict
+	}
+	return s.queries.HardwareRemove(ctx, tx, db.HardwareRemoveParams{DeviceID: deviceID, RemovedAt: at})
+}
+
+// lockHardware locks a device and returns its last installation; nil if it never had one.
+func (s *Store) lockHardware(ctx context.Context, tx pgx.Tx, deviceID uuid.UUID) (*db.HardwareGetByDeviceRow, error) {
+	if err := s.lockDevice(ctx, tx, deviceID); err != nil {
+		return nil, err
+	}
+	last, err := s.queries.HardwareGetByDevice(ctx, tx, deviceID)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil //nolint:nilnil // A device that was inserted with SQL may never have had a unit.
+	}
+	return &last, err
+}
+
+func hardwareConflict(
+	conflict roomsensor.HardwareConflict, deviceID uuid.UUID, hardwareID string,
+) *roomsensor.HardwareConflictError {
+	return &roomsensor.HardwareConflictError{
+		Conflict:     conflict,
+		Installation: roomsensor.Installation{HardwareID: hardwareID, DeviceID: deviceID},
+	}
+}

@@ -1,0 +1,147 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"roomsensor/db"
+	"roomsensor/internal/roomsensor"
+)
+
+const (
+	// idempotencyWait is how long a request waits for another with the same Idempotency-Key (decision 23): first within
+	// the process, and for the rest of it in the database.
+	idempotencyWait = 5 * time.Second
+	// idempotencyStatementTimeout bounds the statement that claims a key, which includes that wait.
+	idempotencyStatementTimeout = "8s"
+)
+
+// Idempotently runs a change at most once for an Idempotency-Key (decision 23). It calls run with a transaction, stores
+// the response that run returns under the key in the same transaction, and commits. An error of run rolls back and is
+// returned. For a key that was used within 24 hours it returns the stored response, and replayed is true. Other errors
+// are roomsensor.ErrBodyDiffers for a key that was used with another body, and overloaded after 5 s of waiting for a
+// concurrent request with the same key.
+func (s *Store) Idempotently(
+	ctx context.Context, key roomsensor.IdempotencyKey, run func(ctx context.Context, tx DeviceUpdater) ([]byte, error),
+) (response []byte, replayed bool, err error) {
+	waitUntil := time.Now().Add(idempotencyWait)
+	release, err := s.waitForKey(ctx, &key, waitUntil)
+	if err != nil {
+		return nil, false, err
+	}
+	defer release()
+	err = s.inTx(ctx, "running an idempotent change", func(tx pgx.Tx) error {
+		if response, replayed, err = s.claimKey(ctx, tx, &key, waitUntil); err != nil || replayed {
+			return err
+		}
+		if response, err = run(ctx, deviceUpdater{s, tx}); err != nil {
+			return err
+		}
+		return s.queries.IdempotencyKeyStore(ctx, tx, db.IdempotencyKeyStoreParams{
+			Response: response, KeyID: key.KeyID, Method: key.Method, Path: key.Path, IdempotencyKey: key.Key,
+		})
+	})
+	return response, replayed, err
+}
+
+// waitForKey admits one request per key at a time, before it takes a connection: 99 waiting requests must not use up
+// the pool.
+func (s *Store) waitForKey(
+	ctx context.Context, key *roomsensor.IdempotencyKey, until time.Time,
+) (release func(), err error) {
+	waiting, cancel := context.WithDeadline(ctx, until)
+	defer cancel()
+	release, err = s.changes.lock(waiting, strings.Join([]string{key.KeyID, key.Method, key.Path, key.Key}, "\n"))
+	if err != nil {
+		return nil, fmt.Errorf("waiting for a request with the same Idempotency-Key: %w", translate(err))
+	}
+	return release, nil
+}
+
+// claimKey inserts the key of a request, or returns the response that is stored under it.
+func (s *Store) claimKey(
+	ctx context.Context, tx pgx.Tx, key *roomsensor.IdempotencyKey, waitUntil time.Time,
+) (response []byte, replayed bool, err error) {
+	// At least 1 ms, because lock_timeout 0 means no timeout.
+	wait := max(1, time.Until(waitUntil).Milliseconds())
+	var claim pgx.Batch // One round trip.
+	claim.Queue(db.SettingSet, positional(db.SettingSetParams{Name: "lock_timeout", Value: fmt.Sprintf("%dms", wait)})...)
+	claim.Queue(db.SettingSet,
+		positional(db.SettingSetParams{Name: "statement_timeout", Value: idempotencyStatementTimeout})...)
+	var claimedAt time.Time
+	claim.Queue(db.IdempotencyKeyClaim, positional(db.IdempotencyKeyClaimParams{
+		KeyID: key.KeyID, Method: key.Method, Path: key.Path, IdempotencyKey: key.Key, BodySha256: key.BodySHA256[:],
+	})...).QueryRow(func(row pgx.Row) error { return row.Scan(&claimedAt) })
+	err = tx.SendBatch(ctx, &claim).Close()
+	if !errors.Is(err, pgx.ErrNoRows) {
+		return nil, false, err //nolint:wrapcheck // inTx wraps it.
+	}
+	stored, err := s.queries.IdempotencyKeyGet(ctx, tx, db.IdempotencyKeyGetParams{
+		KeyID: key.KeyID, Method: key.Method, Path: key.Path, IdempotencyKey: key.Key,
+	})
+	switch {
+	case err != nil:
+		return nil, false, err
+	case !bytes.Equal(stored.BodySha256, key.BodySHA256[:]):
+		return nil, false, roomsensor.ErrBodyDiffers
+	}
+	return stored.Response, true, nil
+}
+
+// PurgeIdempotency deletes the keys that are older than 24 hours and returns their number.
+func (s *Store) PurgeIdempotency(ctx context.Context) (int64, error) {
+	n, err := s.queries.IdempotencyKeyPurge(ctx, s.pool)
+	if err != nil {
+		return 0, fmt.Errorf("deleting old idempotency keys: %w", translate(err))
+	}
+	return n, nil
+}
+
+// keyedLock is a mutex per key. The zero value is ready to use.
+type keyedLock struct {
+	mu   sync.Mutex
+	held map[string]*keyHolders
+}
+
+type keyHolders struct {
+	turn chan struct{} // full while the key is locked
+	n    int           // holder and waiters
+}
+
+// lock locks a key, or returns the error of ctx if that ends first. If err is nil, release must be called.
+func (k *keyedLock) lock(ctx context.Context, key string) (release func(), err error) {
+	k.mu.Lock()
+	if k.held == nil {
+		k.held = make(map[string]*keyHolders)
+	}
+	h := k.held[key]
+	if h == nil {
+		h = &keyHolders{turn: make(chan struct{}, 1)}
+		k.held[key] = h
+	}
+	h.n++
+	k.mu.Unlock()
+
+	select {
+	case h.turn <- struct{}{}:
+		return func() { <-h.turn; k.leave(key, h) }, nil
+	case <-ctx.Done():
+		k.leave(key, h)
+		return nil, ctx.Err()
+	}
+}
+
+func (k *keyedLock) leave(key string, h *keyHolders) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if h.n--; h.n == 0 {
+		delete(k.held, key)
+	}
+}

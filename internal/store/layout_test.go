@@ -1,0 +1,107 @@
+package store_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/store"
+)
+
+// interleave stores readings of all devices, by time as they arrive.
+func (f *fixture) interleave(t *testing.T, from string, n int) {
+	t.Helper()
+	f.exec(t, `INSERT INTO readings (device_id, bucket_at, co2_ppm)
+		SELECT id, $1::timestamptz + i * INTERVAL '5 minutes', i FROM generate_series(0, $2 - 1) i, devices`, from, n)
+}
+
+// chunksToOrder waits until the statistics contain the latest writes and a number of chunks is to be ordered.
+func (f *fixture) chunksToOrder(t *testing.T, want int) []store.Chunk {
+	t.Helper()
+	var chunks []store.Chunk
+	require.Eventually(t, func() bool {
+		f.exec(t, "SELECT pg_stat_force_next_flush()")
+		var err error
+		chunks, err = f.ChunksToOrder(t.Context(), at("2026-03-01T00:00:00Z"))
+		require.NoError(t, err)
+		return len(chunks) == want
+	}, 30*time.Second, 20*time.Millisecond)
+	return chunks
+}
+
+// deviceChanges counts how often consecutive rows on disk belong to different devices.
+func (f *fixture) deviceChanges(t *testing.T, chunk string) (n int) {
+	t.Helper()
+	require.NoError(t, f.sql.QueryRow(t.Context(), `
+		SELECT count(*) FROM (SELECT device_id, lag(device_id) OVER (ORDER BY ctid) AS before FROM `+chunk+`) r
+		WHERE device_id <> before`).Scan(&n))
+	return n
+}
+
+// TestOrderChunk checks that a settled chunk is ordered once, and again after many changes, and that its readings stay
+// the same.
+func TestOrderChunk(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.newDevice(t, "dev:2")
+	f.interleave(t, "2026-01-08T00:00:00Z", 1000) // At most two chunks.
+	f.interleave(t, "2026-03-05T00:00:00Z", 10)   // In a chunk that has not settled.
+	before := f.readAll(t, f.device)
+	chunks, err := f.ChunksToOrder(t.Context(), at("2026-03-01T00:00:00Z"))
+	require.NoError(t, err)
+	chunks = f.chunksToOrder(t, max(1, len(chunks)))
+	for _, chunk := range chunks {
+		require.False(t, chunk.Range.To.After(at("2026-03-01T00:00:00Z")))
+		require.Positive(t, chunk.Bytes)
+		require.Greater(t, f.deviceChanges(t, chunk.Name), 10)
+		require.NoError(t, f.OrderChunk(t.Context(), chunk.Name))
+		require.Equal(t, 1, f.deviceChanges(t, chunk.Name))
+	}
+	f.chunksToOrder(t, 0)
+	require.Equal(t, before, f.readAll(t, f.device))
+
+	f.write(t, co2(f.device, "2026-01-08T00:02:00Z", 7))
+	f.chunksToOrder(t, 0)
+	f.exec(t, "UPDATE readings SET co2_ppm = 8 WHERE bucket_at BETWEEN '2026-01-08' AND '2026-01-09'")
+	chunk := f.chunksToOrder(t, 1)[0]
+	require.NoError(t, f.OrderChunk(t.Context(), chunk.Name))
+	f.chunksToOrder(t, 0)
+}
+
+// TestOrderChunkConcurrent checks that the snapshot and pages of newer readings work while a chunk is locked for its
+// rewrite, that only one process orders chunks, and that a chunk in use is skipped.
+func TestOrderChunkConcurrent(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	now := at("2026-03-05T00:30:00Z")
+	f.interleave(t, "2026-01-08T00:00:00Z", 100)
+	f.interleave(t, "2026-03-05T00:00:00Z", 6)
+	chunk := f.chunksToOrder(t, 1)[0]
+
+	tx, err := f.sql.Begin(t.Context())
+	require.NoError(t, err)
+	defer func() { _ = tx.Rollback(context.Background()) }()
+	_, err = tx.Exec(t.Context(), "SELECT order_chunk($1)", chunk.Name)
+	require.NoError(t, err)
+
+	current, err := f.CurrentDevices(t.Context(), f.team, roomsensor.DeviceQuery{Limit: 10}, roomsensor.SummaryWindow(now))
+	require.NoError(t, err)
+	require.Equal(t, at("2026-03-05T00:25:00Z"), current[0].Latest.BucketAt)
+	require.Len(t, f.readings(t, f.team, f.device, roomsensor.ReadingQuery{
+		Window: roomsensor.Window{From: now.Add(-time.Hour), To: now}, Limit: 10,
+	}), 6)
+	require.ErrorIs(t, f.OrderChunk(t.Context(), chunk.Name), store.ErrRewriteRunning)
+	require.NoError(t, tx.Rollback(t.Context()))
+
+	reader, err := f.sql.Begin(t.Context())
+	require.NoError(t, err)
+	defer func() { _ = reader.Rollback(context.Background()) }()
+	_, err = reader.Exec(t.Context(), "LOCK TABLE "+chunk.Name+" IN ACCESS SHARE MODE")
+	require.NoError(t, err)
+	require.ErrorIs(t, f.OrderChunk(t.Context(), chunk.Name), store.ErrChunkInUse, "a reader is not interrupted")
+	require.NoError(t, reader.Rollback(t.Context()))
+	require.NoError(t, f.OrderChunk(t.Context(), chunk.Name))
+}

@@ -1,0 +1,245 @@
+package store_test
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/stretchr/testify/require"
+
+	"roomsensor/db"
+	"roomsensor/internal/roomsensor"
+)
+
+// plan is a node of a query plan in the JSON of EXPLAIN.
+//
+//nolint:tagliatelle // PostgreSQL's names.
+type plan struct {
+	Type      string `json:"Node Type"`
+	Relation  string `json:"Relation Name"`
+	Index     string `json:"Index Name"`
+	Direction string `json:"Scan Direction"`
+	Plans     []plan `json:"Plans"`
+}
+
+// each calls do for the node and all nodes below it.
+func (p *plan) each(do func(*plan)) {
+	do(p)
+	for i := range p.Plans {
+		p.Plans[i].each(do)
+	}
+}
+
+// planConn is a connection that records the plan of every statement that runs on it, including those within functions.
+type planConn struct {
+	*pgx.Conn
+	plans []*plan
+}
+
+func (f *fixture) planConn(t *testing.T) *planConn {
+	t.Helper()
+	config, err := pgx.ParseConfig(f.url)
+	require.NoError(t, err)
+	p := &planConn{}
+	config.OnNotice = func(_ *pgconn.PgConn, notice *pgconn.Notice) {
+		_, text, found := strings.Cut(notice.Message, "plan:\n")
+		if !found {
+			return
+		}
+		var explained struct {
+			Plan plan `json:"Plan"` //nolint:tagliatelle // PostgreSQL's name.
+		}
+		require.NoError(t, json.Unmarshal([]byte(text), &explained), text)
+		p.plans = append(p.plans, &explained.Plan)
+	}
+	p.Conn, err = pgx.ConnectConfig(t.Context(), config)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = p.Close(t.Context()) })
+	for _, sql := range []string{
+		"LOAD 'auto_explain'", "SET auto_explain.log_nested_statements = on", "SET auto_explain.log_format = json",
+		"SET client_min_messages = log", "SET auto_explain.log_min_duration = 0",
+	} {
+		_, err := p.Exec(t.Context(), sql)
+		require.NoError(t, err)
+	}
+	return p
+}
+
+// plansOf calls run and returns the plans of its statements.
+func (p *planConn) plansOf(t *testing.T, run func() error) []*plan {
+	t.Helper()
+	p.plans = nil
+	require.NoError(t, run())
+	require.NotEmpty(t, p.plans)
+	return p.plans
+}
+
+// insertMonth inserts devices up to a number, with a month of readings each, and updates the statistics of the planner.
+// It returns the ids of the devices.
+func (f *fixture) insertMonth(t *testing.T, devices int) []uuid.UUID {
+	t.Helper()
+	f.exec(t, `INSERT INTO devices (team_id, hardware_id) SELECT $1, 'dev:' || i FROM generate_series(2, $2) i`, f.team, devices)
+	f.exec(t, `INSERT INTO readings (device_id, bucket_at, co2_ppm)
+		SELECT d.id, $1::timestamptz + i * INTERVAL '30 minutes', i FROM generate_series(0, 48 * 30 - 1) i, devices d`, exportFrom)
+	f.exec(t, "ANALYZE")
+	names, err := f.DeviceNames(t.Context(), f.team)
+	require.NoError(t, err)
+	ids := make([]uuid.UUID, len(names))
+	for i := range names {
+		ids[i] = names[i].ID
+	}
+	return ids
+}
+
+// executions is more than the number of executions after which the server may switch to a generic plan.
+const executions = 8
+
+// TestReadingListPlan checks that a page is a backward scan of the primary key, without a sort.
+func TestReadingListPlan(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	ids := f.insertMonth(t, 60)
+	conn := f.planConn(t)
+	for n := range executions {
+		to := exportFrom.AddDate(0, 0, 30-n)
+		for _, p := range conn.plansOf(t, func() error {
+			rows, err := conn.Query(t.Context(), db.ReadingList, ids[n], f.team, to.AddDate(0, 0, -7), to, 100)
+			rows.Close()
+			return err
+		}) {
+			requireOnlyKeyScans(t, p, "Backward")
+		}
+	}
+}
+
+// requireOnlyKeyScans checks that a plan reads chunks by their primary key only, in a direction, and sorts nothing.
+func requireOnlyKeyScans(t *testing.T, p *plan, direction string) {
+	t.Helper()
+	scans := 0
+	p.each(func(node *plan) {
+		require.NotContains(t, node.Type, "Sort")
+		if !strings.HasPrefix(node.Relation, "_hyper_") {
+			return
+		}
+		scans++
+		require.Contains(t, []string{"Index Scan", "Index Only Scan"}, node.Type)
+		require.True(t, strings.HasSuffix(node.Index, "readings_pkey"), node.Index)
+		require.Equal(t, direction, node.Direction)
+	})
+	require.Positive(t, scans)
+}
+
+// TestReadingLatestListPlan checks that the newest readings of a fleet are one scan of the primary key per device.
+func TestReadingLatestListPlan(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	ids := f.insertMonth(t, 60)
+	conn := f.planConn(t)
+	_, err := conn.Exec(t.Context(), "SET plan_cache_mode = force_custom_plan") // As inSnapshot does.
+	require.NoError(t, err)
+	for range executions {
+		for _, p := range conn.plansOf(t, func() error {
+			_, err := db.New().ReadingLatestList(t.Context(), conn, db.ReadingLatestListParams{
+				TeamID: f.team, DeviceIds: ids, WindowFrom: exportFrom.AddDate(0, 0, 23), WindowTo: roomsensor.Forever,
+			})
+			return err
+		}) {
+			requireOnlyKeyScans(t, p, "Backward")
+		}
+	}
+}
+
+// TestReadingExportPlan checks that an export of few devices scans indexes of the chunks in its window only, and sorts
+// nothing.
+func TestReadingExportPlan(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	ids := f.insertMonth(t, 60)
+	conn := f.planConn(t)
+	_, err := conn.Exec(t.Context(), "SET plan_cache_mode = force_custom_plan") // As Export does.
+	require.NoError(t, err)
+	week := roomsensor.Window{From: exportFrom.AddDate(0, 0, 10), To: exportFrom.AddDate(0, 0, 11)}
+	args := []any{ids[:3], f.team, week.From, week.To}
+	for sql, args := range map[string][]any{
+		db.ReadingExport:     args,
+		db.ReadingCount:      append(slices.Clone(args), 250_001),
+		db.ReadingCountLines: {week.From, ids[:3], f.team, week.To, 250_001},
+		db.ReadingGetExtent:  {week.From, week.To, f.team, ids[:3]},
+	} {
+		for range executions {
+			for _, p := range conn.plansOf(t, func() error {
+				rows, err := conn.Query(t.Context(), sql, args...)
+				rows.Close()
+				return err
+			}) {
+				requireFewChunks(t, p)
+			}
+		}
+	}
+}
+
+// TestReadingExistsPlan checks that the search for stored rows is one scan of the primary key per device.
+func TestReadingExistsPlan(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	ids := f.insertMonth(t, 40)
+	conn := f.planConn(t)
+	from := exportFrom.AddDate(0, 0, 40) // After all readings, so that no row ends the search early.
+	p := db.ReadingExistsParams{DeviceIds: ids[:30], WindowFrom: exportFrom.AddDate(0, 0, 28), WindowTo: from.AddDate(0, 0, 3)}
+	for range p.DeviceIds {
+		p.FirstAt, p.LastAt = append(p.FirstAt, from), append(p.LastAt, p.WindowTo)
+	}
+	for range executions {
+		for _, p := range conn.plansOf(t, func() error {
+			exists, err := db.New().ReadingExists(t.Context(), conn, p)
+			require.False(t, exists)
+			return err
+		}) {
+			requireOnlyKeyScans(t, p, "Forward")
+		}
+	}
+}
+
+// requireFewChunks checks that a plan scans indexes of at most two chunks and sorts nothing.
+func requireFewChunks(t *testing.T, p *plan) {
+	t.Helper()
+	chunks := map[string]bool{}
+	p.each(func(node *plan) {
+		require.NotContains(t, node.Type, "Sort")
+		if strings.HasPrefix(node.Relation, "_hyper_") {
+			require.NotEqual(t, "Seq Scan", node.Type)
+			chunks[node.Relation] = true
+		}
+	})
+	require.NotEmpty(t, chunks)
+	require.LessOrEqual(t, len(chunks), 2)
+}
+
+// TestRateWindowHitPlan checks that a request is counted without a sequential scan of the tables.
+func TestRateWindowHitPlan(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.exec(t, `INSERT INTO rate_counters SELECT 'key ' || i, 40, 0 FROM generate_series(1, 1000) i`)
+	f.exec(t, `INSERT INTO rate_windows SELECT 'key ' || i, j, now() FROM generate_series(1, 1000) i, generate_series(0, 39) j`)
+	f.exec(t, "ANALYZE")
+	conn := f.planConn(t)
+	tables := map[string]bool{}
+	for range executions {
+		for _, p := range conn.plansOf(t, func() error {
+			_, err := db.New().RateWindowHit(t.Context(), conn, []string{"key 5", "key 7", "key 7"})
+			return err
+		}) {
+			p.each(func(node *plan) {
+				if strings.HasPrefix(node.Relation, "rate_") {
+					tables[node.Relation] = true
+					require.NotEqual(t, "Seq Scan", node.Type)
+				}
+			})
+		}
+	}
+	require.Len(t, tables, 2)
+}

@@ -1,0 +1,147 @@
+package store_test
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"roomsensor/internal/roomsensor"
+)
+
+// TestEachReading reads all pages of a window.
+func TestEachReading(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	start := at("2026-01-01T00:00:00Z")
+	for i := range 10 {
+		f.write(t, co2(f.device, roomsensor.FormatTime(start.Add(time.Duration(i)*roomsensor.BucketLength)), float32(i)))
+	}
+	window := roomsensor.Window{From: start.Add(roomsensor.BucketLength), To: start.Add(9 * roomsensor.BucketLength)}
+	var got []float32
+	var before *time.Time
+	for {
+		page := f.readings(t, f.team, f.device, roomsensor.ReadingQuery{Window: window, Before: before, Limit: 3})
+		if len(page) == 0 {
+			break
+		}
+		for _, r := range page {
+			x, _ := valueOf(r, roomsensor.CO2)
+			got = append(got, x)
+		}
+		before = &page[len(page)-1].BucketAt
+	}
+	require.Equal(t, []float32{8, 7, 6, 5, 4, 3, 2, 1}, got, "half-open, newest first")
+
+	require.Empty(t, f.readings(t, uuid.New(), f.device, roomsensor.ReadingQuery{Window: window, Limit: 3}), "of another team")
+}
+
+// TestEachReadingNaN checks that a value that is not finite, which SQL can insert, is read as null.
+func TestEachReadingNaN(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.exec(t, "INSERT INTO readings (device_id, bucket_at, co2_ppm, temp_c) VALUES ($1, '2026-01-01T00:00:00Z', 'NaN', 20)", f.device)
+	stored := f.readAll(t, f.device)
+	require.Len(t, stored, 1)
+	require.EqualValues(t, 2, stored[0].Values.Mask())
+}
+
+// TestTimestampsOutOfRange checks that timestamps that the API cannot express are read as the nearest that it can.
+func TestTimestampsOutOfRange(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	key, err := f.CreateAPIKey(t.Context(), roomsensor.Key{ID: "key", TeamID: f.team, Scope: roomsensor.ScopeRead})
+	require.NoError(t, err)
+	f.exec(t, "UPDATE api_keys SET expires_at = 'infinity'")
+	f.exec(t, "UPDATE devices SET last_seen_at = '-infinity'")
+	f.exec(t, `INSERT INTO assignments (device_id, type, label, started_at, ended_at)
+		VALUES ($1, 'place', 'Room', '4000-01-01 BC', 'infinity')`, f.device)
+	f.exec(t, `INSERT INTO readings (device_id, bucket_at, ingested_at) VALUES
+		($1, '2026-01-01T00:00:00Z', 'infinity'), ($1, '2026-01-01T00:05:00Z', '20000-01-01T00:00:00Z')`, f.device)
+
+	first := at("0001-01-01T00:00:00Z")
+	found, err := f.APIKey(t.Context(), key.ID)
+	require.NoError(t, err)
+	require.Equal(t, roomsensor.Forever, found.ExpiresAt.UTC())
+	device, err := f.Device(t.Context(), f.team, f.device)
+	require.NoError(t, err)
+	require.Equal(t, first, device.LastSeenAt.UTC())
+	assignments, err := f.Assignments(t.Context(), f.team, f.device, roomsensor.AssignmentQuery{Limit: 10})
+	require.NoError(t, err)
+	require.Equal(t, first, assignments[0].StartedAt)
+	require.Equal(t, roomsensor.Forever, *assignments[0].EndedAt)
+	for _, r := range f.readAll(t, f.device) {
+		require.Equal(t, roomsensor.Forever, r.IngestedAt)
+	}
+}
+
+func TestCurrentDevices(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	silent := f.newDevice(t, "dev:2")
+	now := at("2026-02-02T10:30:00Z")
+	f.write(t,
+		co2(f.device, "2025-02-02T10:25:00Z", 9999), // long ago
+		co2(f.device, "2026-02-01T10:59:00Z", 1),    // an hour too old
+		co2(f.device, "2026-02-01T11:00:00Z", 400),
+		co2(f.device, "2026-02-02T10:25:00Z", 401),
+	)
+	f.write(t, co2(f.device, "2026-02-02T10:00:00Z", 500)) // arrives last, is not the newest
+
+	current, err := f.CurrentDevices(t.Context(), f.team, roomsensor.DeviceQuery{Limit: 10}, roomsensor.SummaryWindow(now))
+	require.NoError(t, err)
+	require.Len(t, current, 2)
+	for _, d := range current {
+		if d.ID == silent {
+			require.Nil(t, d.Latest)
+			require.Zero(t, d.Last24h)
+			continue
+		}
+		require.Equal(t, at("2026-02-02T10:25:00Z"), d.Latest.BucketAt)
+		require.Equal(t, roomsensor.Stat{Min: 400, Max: 500, Sum: 400 + 401 + 500, Count: 3}, d.Last24h[roomsensor.CO2])
+		require.Zero(t, d.Last24h[roomsensor.Temp])
+	}
+}
+
+// TestCurrentDevicesOldReading checks that the newest reading is found however old it is.
+func TestCurrentDevicesOldReading(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	recent, silent := f.device, f.newDevice(t, "dev:2")
+	f.write(t, co2(recent, "2026-03-05T00:00:00Z", 1), co2(silent, "2019-03-05T00:00:00Z", 2))
+	f.write(t, co2(recent, "2026-03-04T00:00:00Z", 3), co2(silent, "2018-03-05T00:00:00Z", 4))
+	current, err := f.CurrentDevices(t.Context(), f.team, roomsensor.DeviceQuery{Limit: 10},
+		roomsensor.SummaryWindow(at("2026-03-05T00:30:00Z")))
+	require.NoError(t, err)
+	got := map[string]string{}
+	for _, d := range current {
+		got[d.HardwareID] = roomsensor.FormatTime(d.Latest.BucketAt)
+	}
+	require.Equal(t, map[string]string{"dev:1": "2026-03-05T00:00:00Z", "dev:2": "2019-03-05T00:00:00Z"}, got)
+}
+
+// TestCurrentDevicesNaN checks that values that are read as null do not count in the statistics either.
+func TestCurrentDevicesNaN(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.exec(t, `INSERT INTO readings (device_id, bucket_at, co2_ppm, temp_c, humidity_pct, lux, spl_db) VALUES
+		($1, '2026-01-01T00:00:00Z', 'NaN', 'Infinity', '-Infinity', '-0', 'NaN'),
+		($1, '2026-01-01T00:05:00Z', 400, 20, NULL, '-0', 'Infinity'),
+		($1, '2026-01-01T00:10:00Z', 402, '-Infinity', 50, '-0', '-Infinity')`, f.device)
+	current, err := f.CurrentDevices(t.Context(), f.team, roomsensor.DeviceQuery{Limit: 10},
+		roomsensor.SummaryWindow(at("2026-01-01T00:30:00Z")))
+	require.NoError(t, err)
+	require.Len(t, current, 1)
+	require.Equal(t, roomsensor.Stats{
+		roomsensor.CO2:      {Min: 400, Max: 402, Sum: 802, Count: 2},
+		roomsensor.Temp:     {Min: 20, Max: 20, Sum: 20, Count: 1},
+		roomsensor.Humidity: {Min: 50, Max: 50, Sum: 50, Count: 1},
+		roomsensor.Lux:      {Count: 3},
+	}, current[0].Last24h)
+	lux := current[0].Last24h[roomsensor.Lux]
+	for _, x := range []float32{lux.Min, lux.Max, lux.Mean()} {
+		require.False(t, math.Signbit(float64(x)), "-0 is 0")
+	}
+}

@@ -1,0 +1,240 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"roomsensor/db"
+	"roomsensor/internal/roomsensor"
+)
+
+const (
+	// defaultMinCopyRows is from how many rows on COPY into a temporary table is cheaper than arrays, including its two
+	// extra round trips. At 8,000 rows, as a worker with a backlog writes, COPY takes an eighth less CPU time, and a sixth
+	// less if the rows are stored already (bench/NOTES.md).
+	defaultMinCopyRows = 2_000
+	// minRowsPerDevice is from how many rows per device on, on average, one check whether any of them is stored is
+	// cheaper than a check per row.
+	minRowsPerDevice = 32
+	// writeAttempts is how often a transaction is attempted that copies new rows into the table while other workers
+	// store some of the same rows. The next attempt finds those rows and merges with them.
+	writeAttempts = 3
+)
+
+// WriteBatch stores a batch in one transaction and returns how many readings changed. After ErrNotStorable the same
+// batch fails again, after ErrTooMuch smaller parts of it may succeed, and after any other error the same batch may
+// succeed.
+func (s *Store) WriteBatch(ctx context.Context, b roomsensor.Batch) (changed int64, err error) {
+	err = s.inWrite(ctx, func(tx pgx.Tx) error {
+		changed, err = s.writeBatch(ctx, tx, b)
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("storing a batch: %w", translateWrite(err))
+	}
+	return changed, nil
+}
+
+// WriteReplay stores the batch of a replayed reject and sets the time of the replay. It does not store the rejects of
+// the batch, because the original reject stays (decision 41). Errors are those of WriteBatch.
+func (s *Store) WriteReplay(ctx context.Context, rejectID uuid.UUID, b roomsensor.Batch) error {
+	b.Rejects = nil
+	err := s.inWrite(ctx, func(tx pgx.Tx) error {
+		if _, err := s.writeBatch(ctx, tx, b); err != nil {
+			return err
+		}
+		return s.queries.RejectMarkReplayed(ctx, tx, rejectID)
+	})
+	if err != nil {
+		return fmt.Errorf("storing a replay: %w", translateWrite(err))
+	}
+	return nil
+}
+
+// inWrite calls run in a transaction on a connection that has the table reading_incoming. It calls it again, up to
+// writeAttempts times, if another worker stored a row first that run took for new.
+func (s *Store) inWrite(ctx context.Context, run func(pgx.Tx) error) error {
+	conn, err := s.pool.Acquire(ctx)
+	if err != nil {
+		return err //nolint:wrapcheck // Callers wrap it.
+	}
+	defer conn.Release()
+	if err := s.createIncoming(ctx, conn.Conn()); err != nil {
+		return err
+	}
+	for range writeAttempts {
+		err = pgx.BeginFunc(ctx, conn, run)
+		if !violates(err, stateUnique, "") {
+			break
+		}
+	}
+	return err //nolint:wrapcheck // Callers wrap it.
+}
+
+// incomingCreated marks a connection that has the table reading_incoming.
+const incomingCreated = "reading_incoming"
+
+// createIncoming creates the table once per connection. It does so outside of a transaction, so that a rollback does
+// not remove it.
+func (s *Store) createIncoming(ctx context.Context, conn *pgx.Conn) error {
+	marks := conn.PgConn().CustomData()
+	if marks[incomingCreated] != nil {
+		return nil
+	}
+	if err := s.queries.ReadingIncomingCreate(ctx, conn); err != nil {
+		return err
+	}
+	marks[incomingCreated] = true
+	return nil
+}
+
+func (s *Store) writeBatch(ctx context.Context, tx pgx.Tx, b roomsensor.Batch) (changed int64, err error) {
+	if len(b.Rows) > 0 {
+		if changed, err = s.writeReadings(ctx, tx, b.Rows); err != nil {
+			return 0, err
+		}
+	}
+	if len(b.Seen) > 0 {
+		if err := s.writeHeartbeats(ctx, tx, b.Seen); err != nil {
+			return 0, err
+		}
+	}
+	if len(b.Rejects) == 0 {
+		return changed, nil
+	}
+	return changed, s.queries.RejectInsert(ctx, tx, rejectParams(b.Rejects))
+}
+
+// writeReadings merges rows, which are sorted by key and have each key once, into the table and returns how many
+// changed. It fails with stateUnique if it took rows for new and another worker stored one of them meanwhile.
+func (s *Store) writeReadings(ctx context.Context, tx pgx.Tx, rows []roomsensor.DeviceMeasurement) (int64, error) {
+	if len(rows) < s.minCopyRows {
+		return s.queries.ReadingUpsert(ctx, tx, upsertParams(rows))
+	}
+	fresh, err := s.areNew(ctx, tx, rows)
+	if err != nil {
+		return 0, err
+	}
+	into := db.ReadingIncomingCopy
+	if fresh {
+		into = db.ReadingCopy
+	}
+	copied, err := tx.Conn().PgConn().CopyFrom(ctx, bytes.NewReader(copyRows(rows)), into)
+	if err != nil || fresh {
+		return copied.RowsAffected(), err
+	}
+	return s.queries.ReadingUpsert(ctx, tx, upsertParams(nil))
+}
+
+// areNew reports whether nothing is stored between the first and the last row of each device. That is usual when a
+// device that was offline uploads days at once; such rows need no conflict check each. With few rows per device it
+// reports false without a check.
+func (s *Store) areNew(ctx context.Context, tx pgx.Tx, rows []roomsensor.DeviceMeasurement) (bool, error) {
+	p := db.ReadingExistsParams{WindowFrom: rows[0].Bucket(), WindowTo: rows[0].Bucket()}
+	for i := range rows {
+		id, bucket := rows[i].DeviceID, rows[i].Bucket()
+		if last := len(p.DeviceIds) - 1; last >= 0 && p.DeviceIds[last] == id {
+			p.LastAt[last] = bucket
+		} else {
+			p.DeviceIds, p.FirstAt, p.LastAt = append(p.DeviceIds, id), append(p.FirstAt, bucket), append(p.LastAt, bucket)
+			if len(p.DeviceIds)*minRowsPerDevice > len(rows) {
+				return false, nil
+			}
+		}
+		if bucket.Before(p.WindowFrom) {
+			p.WindowFrom = bucket
+		}
+		if bucket.After(p.WindowTo) {
+			p.WindowTo = bucket
+		}
+	}
+	exists, err := s.queries.ReadingExists(ctx, tx, p)
+	return err == nil && !exists, err
+}
+
+// upsertParams returns rows as the arrays of ReadingUpsert. valid_mask tells which of the values are null.
+func upsertParams(rows []roomsensor.DeviceMeasurement) db.ReadingUpsertParams {
+	n := len(rows)
+	p := db.ReadingUpsertParams{
+		DeviceIds: make([]uuid.UUID, n), BucketAt: make([]time.Time, n), MeasuredAt: make([]time.Time, n),
+		ValidMask: make([]int16, n), Co2Ppm: make([]float32, n), TempC: make([]float32, n),
+		HumidityPct: make([]float32, n), Lux: make([]float32, n), SplDb: make([]float32, n),
+	}
+	for i := range rows {
+		row := &rows[i]
+		p.DeviceIds[i], p.BucketAt[i], p.MeasuredAt[i] = row.DeviceID, row.Bucket(), row.MeasuredAt
+		p.ValidMask[i] = int16(row.Values.Mask())
+		p.Co2Ppm[i], _ = row.Values.Get(roomsensor.CO2)
+		p.TempC[i], _ = row.Values.Get(roomsensor.Temp)
+		p.HumidityPct[i], _ = row.Values.Get(roomsensor.Humidity)
+		p.Lux[i], _ = row.Values.Get(roomsensor.Lux)
+		p.SplDb[i], _ = row.Values.Get(roomsensor.Sound)
+	}
+	return p
+}
+
+// copyRows returns rows in the binary format and the column order of ReadingCopy and ReadingIncomingCopy.
+func copyRows(rows []roomsensor.DeviceMeasurement) []byte {
+	const columns = 3 + roomsensor.MetricCount // Device, bucket, time of the measurement.
+	const rowBytes = 2 + (4 + 16) + 2*(4+8) + roomsensor.MetricCount*(4+4)
+	e := NewCopyEncoder(len(rows) * rowBytes)
+	for i := range rows {
+		row := &rows[i]
+		e.Row(columns)
+		e.UUID(row.DeviceID)
+		e.Time(row.Bucket())
+		e.Time(row.MeasuredAt)
+		e.Values(&row.Values)
+	}
+	return e.End()
+}
+
+// writeHeartbeats moves the state of devices forward to newer arrivals (decision 39).
+func (s *Store) writeHeartbeats(ctx context.Context, tx pgx.Tx, seen []roomsensor.DeviceHeartbeat) error {
+	p := heartbeatParams(seen)
+	if err := s.queries.DeviceHeartbeatLock(ctx, tx, p.DeviceIds); err != nil {
+		return err
+	}
+	return s.queries.DeviceHeartbeatUpdate(ctx, tx, p)
+}
+
+// These stand for null in the arrays of DeviceHeartbeatUpdate.
+const (
+	noRSSI = math.MinInt32
+	noBars = -1
+)
+
+func heartbeatParams(seen []roomsensor.DeviceHeartbeat) (p db.DeviceHeartbeatUpdateParams) {
+	for i := range seen {
+		d := &seen[i]
+		p.DeviceIds = append(p.DeviceIds, d.DeviceID)
+		p.SeenAt = append(p.SeenAt, d.LastSeenAt)
+
+		rssi, bars := int32(noRSSI), int16(noBars)
+		if d.Signal != nil && d.Signal.RSSI != nil {
+			rssi = *d.Signal.RSSI
+		}
+		if d.Signal != nil && d.Signal.Bars != nil {
+			bars = *d.Signal.Bars
+		}
+		p.HasSignal = append(p.HasSignal, d.Signal != nil)
+		p.SignalAt = append(p.SignalAt, d.SignalAt)
+		p.RssiDbm = append(p.RssiDbm, rssi)
+		p.SignalBars = append(p.SignalBars, bars)
+
+		var firmware string
+		if d.Firmware != nil {
+			firmware = *d.Firmware
+		}
+		p.HasFirmware = append(p.HasFirmware, d.Firmware != nil)
+		p.FirmwareAt = append(p.FirmwareAt, d.FirmwareAt)
+		p.Firmware = append(p.Firmware, firmware)
+	}
+	return p
+}

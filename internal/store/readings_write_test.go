@@ -1,0 +1,413 @@
+package store_test
+
+import (
+	"bytes"
+	"context"
+	"math"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+	"pgregory.net/rapid"
+
+	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/store"
+)
+
+// TestWriteBatchMerge checks that the table holds the fold of roomsensor.Merge, whatever the order and repetition of
+// the measurements, with concurrent writers (decisions 37 and 38).
+func TestWriteBatchMerge(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	worker := open(t, f.url, store.Ingest)
+	base := at("2026-01-01T00:00:00Z")
+
+	rapid.Check(t, func(rt *rapid.T) {
+		device := uuid.New()
+		f.exec(t, "INSERT INTO devices (id, team_id, hardware_id) VALUES ($1, $2, 'dev:9')", device, f.team)
+		delivered := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) roomsensor.DeviceMeasurement {
+			m := roomsensor.DeviceMeasurement{DeviceID: device}
+			m.MeasuredAt = base.Add(time.Duration(rapid.IntRange(0, 11).Draw(rt, "minute")) * time.Minute)
+			for _, metric := range roomsensor.Metrics {
+				if x := rapid.IntRange(-1, 2).Draw(rt, "value"); x >= 0 {
+					m.Values.Set(metric, float32(x)/3)
+				}
+			}
+			return m
+		}), 1, 12).Draw(rt, "delivered")
+
+		want := map[time.Time]roomsensor.Measurement{}
+		for _, m := range delivered {
+			merged := m.Measurement
+			if before, ok := want[m.Bucket()]; ok {
+				merged = roomsensor.Merge(before, merged)
+			}
+			want[m.Bucket()] = merged
+		}
+
+		var writers errgroup.Group
+		for _, m := range append(slices.Clone(delivered), delivered...) {
+			writers.Go(func() error {
+				_, err := worker.WriteBatch(t.Context(), roomsensor.Batch{Rows: []roomsensor.DeviceMeasurement{m}})
+				return err
+			})
+		}
+		require.NoError(rt, writers.Wait())
+
+		stored := f.readAll(t, device)
+		require.Len(rt, stored, len(want))
+		for _, row := range stored {
+			require.Equal(rt, want[row.BucketAt].Values, row.Values)
+		}
+	})
+}
+
+// TestWriteBatchIngestedAt checks that ingested_at changes only together with one of the five metrics (decision 38).
+func TestWriteBatchIngestedAt(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	const early, later = "2026-01-01T00:01:00Z", "2026-01-01T00:02:00Z"
+	require.EqualValues(t, 1, f.write(t, co2(f.device, early, 500)))
+	first := f.readAll(t, f.device)[0]
+
+	require.Zero(t, f.write(t, co2(f.device, early, 500)), "a redelivery changes nothing")
+	require.Zero(t, f.write(t, co2(f.device, early, 499)), "the smaller of two values is ignored")
+	require.Equal(t, first, f.readAll(t, f.device)[0])
+
+	require.EqualValues(t, 1, f.write(t, co2(f.device, later, 500)), "measured_at of the later measurement is stored")
+	require.Equal(t, first, f.readAll(t, f.device)[0], "but the reading stays the same")
+
+	require.Zero(t, f.write(t, co2(f.device, early, 9000)), "an earlier measurement is ignored")
+	require.EqualValues(t, 1, f.write(t, co2(f.device, later, 501)))
+	changed := f.readAll(t, f.device)[0]
+	require.True(t, changed.IngestedAt.After(first.IngestedAt))
+}
+
+// TestWriteBatchNullMeasuredAt merges with a row that another tool inserted without measured_at, which counts as the
+// start of its bucket.
+func TestWriteBatchNullMeasuredAt(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.exec(t, "INSERT INTO readings (device_id, bucket_at, co2_ppm, temp_c) VALUES ($1, '2026-01-01T00:00:00Z', 700, 20)", f.device)
+	f.write(t, co2(f.device, "2026-01-01T00:00:00Z", 650))
+	value, _ := valueOf(f.readAll(t, f.device)[0], roomsensor.CO2)
+	require.EqualValues(t, 700, value)
+	f.write(t, co2(f.device, "2026-01-01T00:00:01Z", 650))
+	stored := f.readAll(t, f.device)[0]
+	value, _ = valueOf(stored, roomsensor.CO2)
+	require.EqualValues(t, 650, value)
+	_, ok := valueOf(stored, roomsensor.Temp)
+	require.False(t, ok, "the later measurement replaces the reading as a whole")
+}
+
+// TestWriteBatchNotStorable writes a timestamp that the database cannot store, in batches that are sent as arrays and
+// by COPY.
+func TestWriteBatchNotStorable(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	bad := co2(f.device, "2026-01-01T00:00:00Z", 1)
+	bad.MeasuredAt = time.Date(-20000, 1, 1, 0, 0, 0, 0, time.UTC)
+	_, err := f.WriteBatch(t.Context(), roomsensor.Batch{
+		Rows:    []roomsensor.DeviceMeasurement{bad, co2(f.device, "2026-01-01T00:00:00Z", 1)},
+		Rejects: []roomsensor.Reject{{Arrival: roomsensor.Arrival{At: time.Now(), Sequence: 7}, Reason: roomsensor.ReasonUnknownUnit}},
+	})
+	require.ErrorIs(t, err, roomsensor.ErrNotStorable)
+	require.Empty(t, f.readAll(t, f.device), "a batch is one transaction")
+	rejects, err := f.Rejects(t.Context(), roomsensor.RejectQuery{Limit: 10})
+	require.NoError(t, err)
+	require.Empty(t, rejects, "a batch is one transaction")
+
+	_, err = open(t, "postgres://nobody@127.0.0.1:1/none", store.Ingest).
+		WriteBatch(t.Context(), roomsensor.Batch{Rows: []roomsensor.DeviceMeasurement{bad}})
+	require.NotErrorIs(t, err, roomsensor.ErrNotStorable, "an unavailable database refuses nothing")
+	requireCode(t, err, roomsensor.CodeOverloaded)
+}
+
+// compareKeys compares by primary key.
+func compareKeys(a, b roomsensor.DeviceMeasurement) int {
+	if order := bytes.Compare(a.DeviceID[:], b.DeviceID[:]); order != 0 {
+		return order
+	}
+	return a.MeasuredAt.Compare(b.MeasuredAt)
+}
+
+// sequence returns n rows of one new device: enough of them make a batch that is copied.
+func sequence(n int) []roomsensor.DeviceMeasurement {
+	id := uuid.New()
+	rows := make([]roomsensor.DeviceMeasurement, n)
+	for i := range rows {
+		rows[i].DeviceID = id
+		rows[i].MeasuredAt = exportFrom.Add(time.Duration(i) * roomsensor.BucketLength)
+	}
+	return rows
+}
+
+// backlog returns the readings of devices that were offline, sorted by key.
+func backlog(buckets int, devices ...uuid.UUID) (rows []roomsensor.DeviceMeasurement) {
+	for _, id := range devices {
+		for i := range buckets {
+			row := roomsensor.DeviceMeasurement{DeviceID: id}
+			row.MeasuredAt = exportFrom.Add(time.Duration(i) * roomsensor.BucketLength)
+			row.Values.Set(roomsensor.CO2, float32(i))
+			rows = append(rows, row)
+		}
+	}
+	slices.SortFunc(rows, compareKeys)
+	return rows
+}
+
+// drawBatch draws a batch of one device, with each bucket once.
+func drawBatch(rt *rapid.T) []roomsensor.DeviceMeasurement {
+	values := rapid.OneOf(rapid.SampledFrom([]float32{
+		0, float32(math.Copysign(0, -1)), math.MaxFloat32, math.SmallestNonzeroFloat32, 0.1, -40,
+	}), rapid.Float32())
+	var batch []roomsensor.DeviceMeasurement
+	for _, bucket := range rapid.SliceOfNDistinct(rapid.IntRange(0, 5), 1, 6, rapid.ID).Draw(rt, "buckets") {
+		var m roomsensor.DeviceMeasurement
+		m.MeasuredAt = exportFrom.Add(time.Duration(bucket)*roomsensor.BucketLength +
+			time.Duration(rapid.Int64Range(0, 3).Draw(rt, "microseconds"))*time.Microsecond)
+		for _, metric := range roomsensor.Metrics {
+			if rapid.Bool().Draw(rt, "present") {
+				m.Values.Set(metric, values.Draw(rt, "value"))
+			}
+		}
+		batch = append(batch, m)
+	}
+	return batch
+}
+
+// TestWriteBatchCopy writes the same rows as arrays and, among others, by COPY: the same rows must change in the same
+// way (decisions 37 and 38).
+func TestWriteBatchCopy(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	worker := open(t, f.url, store.Ingest)
+	worker.SetMinCopyRows(50)
+	others := sequence(100)
+	write := func(rt *rapid.T, device uuid.UUID, batch, others []roomsensor.DeviceMeasurement) int64 {
+		rows := slices.Clone(others)
+		for _, m := range batch {
+			m.DeviceID = device
+			rows = append(rows, m)
+		}
+		slices.SortFunc(rows, compareKeys)
+		changed, err := worker.WriteBatch(t.Context(), roomsensor.Batch{Rows: rows})
+		require.NoError(rt, err)
+		return changed
+	}
+	f.write(t, others...)
+
+	rapid.Check(t, func(rt *rapid.T) {
+		few, many := f.insertDevice(t), f.insertDevice(t)
+		for range rapid.IntRange(1, 4).Draw(rt, "batches") {
+			batch := drawBatch(rt)
+			require.Equal(rt, write(rt, few, batch, nil), write(rt, many, batch, others), "rows that changed")
+		}
+		asArrays, asCopied := f.readAll(t, few), f.readAll(t, many)
+		require.Len(rt, asCopied, len(asArrays))
+		for i := range asArrays {
+			require.Equal(rt, asArrays[i].BucketAt, asCopied[i].BucketAt)
+			require.Equal(rt, asArrays[i].Values, asCopied[i].Values)
+		}
+	})
+}
+
+// TestWriteBatchCopyLeftovers checks that rows that were copied for one batch, failed or not, are not part of the next
+// one on the same connection.
+func TestWriteBatchCopyLeftovers(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	worker := open(t, f.url, store.Ingest)
+	rows := sequence(2_500)
+	refused := slices.Clone(rows)
+	refused[500].DeviceID = uuid.UUID{}
+	refused[500].MeasuredAt = roomsensor.Forever.AddDate(300_000, 0, 0) // After what a timestamp can hold.
+
+	_, err := worker.WriteBatch(t.Context(), roomsensor.Batch{Rows: refused})
+	require.ErrorIs(t, err, roomsensor.ErrNotStorable)
+	one := co2(f.device, "2026-01-01T00:00:00Z", 400)
+	for _, batch := range [][]roomsensor.DeviceMeasurement{{one}, rows, {one}} {
+		_, err := worker.WriteBatch(t.Context(), roomsensor.Batch{Rows: batch})
+		require.NoError(t, err)
+	}
+	var stored int
+	require.NoError(t, f.sql.QueryRow(t.Context(), "SELECT count(*) FROM readings").Scan(&stored))
+	require.Equal(t, len(rows)+1, stored)
+}
+
+// TestWriteBatchNewRows checks that the table and the number of changes do not depend on whether rows are copied
+// straight into the table, because none of them is stored, or merged.
+func TestWriteBatchNewRows(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		stored  func(rows []roomsensor.DeviceMeasurement) []roomsensor.DeviceMeasurement
+		changed int64
+	}{
+		"none":                         {func([]roomsensor.DeviceMeasurement) []roomsensor.DeviceMeasurement { return nil }, 3_000},
+		"the first":                    {func(r []roomsensor.DeviceMeasurement) []roomsensor.DeviceMeasurement { return r[:1] }, 2_999},
+		"one in the middle":            {func(r []roomsensor.DeviceMeasurement) []roomsensor.DeviceMeasurement { return r[1_700:1_701] }, 2_999},
+		"the last":                     {func(r []roomsensor.DeviceMeasurement) []roomsensor.DeviceMeasurement { return r[2_999:] }, 2_999},
+		"all of them":                  {func(r []roomsensor.DeviceMeasurement) []roomsensor.DeviceMeasurement { return r }, 0},
+		"the buckets before and after": {func([]roomsensor.DeviceMeasurement) []roomsensor.DeviceMeasurement { return neighbors() }, 3_000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := setup(t)
+			worker := open(t, f.url, store.Ingest)
+			rows := backlog(1_500, f.device, f.newDevice(t, "dev:2"))
+			there := test.stored(rows)
+			for i := range there {
+				if there[i].DeviceID == (uuid.UUID{}) {
+					there[i].DeviceID = f.device
+				}
+			}
+			if len(there) > 0 {
+				f.write(t, there...)
+			}
+			changed, err := worker.WriteBatch(t.Context(), roomsensor.Batch{Rows: rows})
+			require.NoError(t, err)
+			require.Equal(t, test.changed, changed)
+			again, err := worker.WriteBatch(t.Context(), roomsensor.Batch{Rows: rows})
+			require.NoError(t, err)
+			require.Zero(t, again)
+			stored := 0
+			for _, r := range f.readAll(t, f.device) {
+				if x, ok := valueOf(r, roomsensor.CO2); ok && x >= 0 {
+					require.Equal(t, exportFrom.Add(time.Duration(x)*roomsensor.BucketLength), r.BucketAt)
+					stored++
+				}
+			}
+			require.Equal(t, 1_500, stored)
+		})
+	}
+}
+
+// neighbors returns readings in the buckets before and after those of backlog(1_500).
+func neighbors() []roomsensor.DeviceMeasurement {
+	rows := make([]roomsensor.DeviceMeasurement, 2)
+	rows[0].MeasuredAt = exportFrom.Add(-roomsensor.BucketLength)
+	rows[1].MeasuredAt = exportFrom.Add(1_500 * roomsensor.BucketLength)
+	for i := range rows {
+		rows[i].Values.Set(roomsensor.CO2, -1)
+	}
+	return rows
+}
+
+// TestWriteBatchNewRowsConcurrent stores a row between the check that none is stored and the COPY of another worker:
+// the worker tries again and merges both measurements.
+func TestWriteBatchNewRowsConcurrent(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	worker := open(t, f.url, store.Ingest)
+	rows := backlog(2_500, f.device)
+	f.write(t, backlog(2_500, f.newDevice(t, "dev:2"))...) // The chunk must exist, or the COPY waits for its creation.
+	conn, err := pgx.Connect(t.Context(), f.url)           // A transaction of the pool would see a frozen pg_stat_activity.
+	require.NoError(t, err)
+	defer func() { _ = conn.Close(context.WithoutCancel(t.Context())) }()
+	other, err := conn.Begin(t.Context())
+	require.NoError(t, err)
+	_, err = other.Exec(t.Context(), "INSERT INTO readings (device_id, bucket_at, measured_at, temp_c) VALUES ($1, $2, $2, 21.5)",
+		f.device, rows[1_000].MeasuredAt)
+	require.NoError(t, err)
+
+	var changed int64
+	written := make(chan error, 1)
+	go func() {
+		var err error
+		changed, err = worker.WriteBatch(context.WithoutCancel(t.Context()), roomsensor.Batch{Rows: rows})
+		written <- err
+	}()
+	require.Eventually(t, func() (waiting bool) {
+		err := f.sql.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity
+			WHERE datname = current_database() AND wait_event = 'transactionid' AND query LIKE '%COPY readings%')`).Scan(&waiting)
+		return err == nil && waiting
+	}, 20*time.Second, 10*time.Millisecond)
+	require.NoError(t, other.Commit(t.Context()))
+	require.NoError(t, <-written)
+	require.EqualValues(t, 2_500, changed)
+	stored := f.readAll(t, f.device)
+	require.Len(t, stored, 2_500)
+	merged := stored[len(stored)-1-1_000]
+	co2, _ := valueOf(merged, roomsensor.CO2)
+	temp, _ := valueOf(merged, roomsensor.Temp)
+	require.Equal(t, []float32{1_000, 21.5}, []float32{co2, temp})
+}
+
+// TestWriteBatchConcurrent stores the same batch with several workers: each reading changes once.
+func TestWriteBatchConcurrent(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	devices := []uuid.UUID{f.device, f.newDevice(t, "dev:2"), f.newDevice(t, "dev:3")}
+	rows := backlog(1_000, devices...)
+	var total atomic.Int64
+	var workers errgroup.Group
+	for range 4 {
+		worker := open(t, f.url, store.Ingest)
+		workers.Go(func() error {
+			changed, err := worker.WriteBatch(t.Context(), roomsensor.Batch{Rows: rows})
+			total.Add(changed)
+			return err
+		})
+	}
+	require.NoError(t, workers.Wait())
+	require.EqualValues(t, len(rows), total.Load())
+	for _, id := range devices {
+		require.Len(t, f.readAll(t, id), 1_000)
+	}
+}
+
+// TestWriteBatchHeartbeats checks that the state of a device does not depend on the order and repetition of its uploads
+// (decision 39).
+func TestWriteBatchHeartbeats(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	base := at("2026-01-01T00:00:00Z")
+	rapid.Check(t, func(rt *rapid.T) {
+		device := uuid.New()
+		f.exec(t, "INSERT INTO devices (id, team_id, hardware_id) VALUES ($1, $2, 'dev:9')", device, f.team)
+		seen := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) roomsensor.DeviceHeartbeat {
+			return drawHeartbeat(rt, device, base)
+		}), 1, 6).Draw(rt, "seen")
+		for _, s := range append(slices.Clone(seen), seen...) {
+			_, err := f.WriteBatch(t.Context(), roomsensor.Batch{Seen: []roomsensor.DeviceHeartbeat{s}})
+			require.NoError(rt, err)
+		}
+		inOrder, err := f.Device(t.Context(), f.team, device)
+		require.NoError(rt, err)
+
+		f.exec(t, `UPDATE devices SET last_seen_at = NULL, rssi_dbm = NULL, signal_bars = NULL, signal_at = NULL,
+			firmware_version = NULL, firmware_at = NULL WHERE id = $1`, device)
+		for _, s := range rapid.Permutation(seen).Draw(rt, "permuted") {
+			_, err := f.WriteBatch(t.Context(), roomsensor.Batch{Seen: []roomsensor.DeviceHeartbeat{s}})
+			require.NoError(rt, err)
+		}
+		permuted, err := f.Device(t.Context(), f.team, device)
+		require.NoError(rt, err)
+		require.Equal(rt, inOrder, permuted)
+		newest := slices.MaxFunc(seen, func(a, b roomsensor.DeviceHeartbeat) int { return a.LastSeenAt.Compare(b.LastSeenAt) })
+		require.True(rt, permuted.LastSeenAt.Equal(newest.LastSeenAt))
+	})
+}
+
+func drawHeartbeat(rt *rapid.T, device uuid.UUID, base time.Time) roomsensor.DeviceHeartbeat {
+	arrival := base.Add(time.Duration(rapid.IntRange(0, 3).Draw(rt, "arrival")) * time.Second)
+	s := roomsensor.DeviceHeartbeat{DeviceID: device, LastSeenAt: arrival}
+	if rapid.Bool().Draw(rt, "signal") {
+		s.SignalAt, s.Signal = arrival, &roomsensor.Signal{}
+		if rapid.Bool().Draw(rt, "rssi") {
+			s.Signal.RSSI = new(rapid.Int32Range(-90, -88).Draw(rt, "dBm"))
+		}
+		if rapid.Bool().Draw(rt, "bars") {
+			s.Signal.Bars = new(rapid.Int16Range(0, 2).Draw(rt, "n"))
+		}
+	}
+	if rapid.Bool().Draw(rt, "firmware") {
+		s.FirmwareAt, s.Firmware = arrival, new(rapid.SampledFrom([]string{"1.0.0", "1.0.1"}).Draw(rt, "version"))
+	}
+	return s
+}

@@ -1,0 +1,221 @@
+package store_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// These are the reasons why a query may have no condition on the team. Queries for clients may have the first two only.
+const (
+	byKey  = "the API key of the request selects its rows, and a key belongs to one team"
+	noTeam = "what it reads or sets belongs to no team"
+
+	operator    = "operator's commands work on all teams"
+	worker      = "the worker stores uploads of all teams"
+	receiver    = "the receiver knows the ingest keys of all teams"
+	maintenance = "it maintains the tables of all teams"
+	insertsTeam = "it inserts the row that names the team"
+)
+
+// withoutTeam contains the queries without a condition on the team, with the reason.
+var withoutTeam = map[string]string{
+	"APIKeyGet": byKey, "RateWindowHit": byKey, "IdempotencyKeyClaim": byKey, "IdempotencyKeyGet": byKey, "IdempotencyKeyStore": byKey,
+	"SettingSet": noTeam, "DatabaseGet": noTeam, "SecretEnsure": noTeam, "SecretGet": noTeam,
+
+	"APIKeyInsert": insertsTeam, "IngestKeyInsert": insertsTeam, "TeamInsert": insertsTeam, "DeviceInsert": insertsTeam,
+	"APIKeyRevoke": operator, "IngestKeyRevoke": operator, "TeamList": operator, "DeviceGetByID": operator, "DeviceLockByID": operator,
+	"DeviceSetHardware": operator, "HardwareGetByDevice": operator, "HardwareInsert": operator, "HardwareExists": operator,
+	"HardwareGetSince": operator, "HardwareRemove": operator, "AssignmentInsert": operator, "AssignmentLockByID": operator,
+	"AssignmentGetOverlap": operator, "AssignmentEnd": operator, "AssignmentListByDevice": operator, "RejectList": operator,
+	"RejectGet": operator, "RejectMarkReplayed": operator,
+	"HardwareList": worker, "DeviceHeartbeatLock": worker, "DeviceHeartbeatUpdate": worker, "ReadingUpsert": worker, "RejectInsert": worker,
+	"ReadingExists": worker, "ReadingCopy": worker, "ReadingIncomingCreate": worker, "ReadingIncomingCopy": worker,
+	"IngestKeyListAll":    receiver,
+	"IdempotencyKeyPurge": maintenance, "LayoutGet": maintenance, "ChunkListUnordered": maintenance, "ChunkOrder": maintenance, "RejectTrimAge": maintenance,
+	"RejectTrimSize": maintenance, "RejectCount": maintenance,
+}
+
+// TestTeamFilter checks that every query either has a condition on the team that applies to all of its rows, or is
+// listed above; queries that the API uses may be listed for the first two reasons only. Tests of the API check the
+// conditions themselves, with ids of other teams.
+func TestTeamFilter(t *testing.T) {
+	t.Parallel()
+	queries, used := readQueries(t), namesUsedByAPI(t)
+	for name, sql := range queries {
+		reason, listed := withoutTeam[name]
+		require.NotEqual(t, listed, bindsTeam(sql), "%s: add a condition on the team, or a reason here", name)
+		if used[name] && listed {
+			require.Contains(t, []string{byKey, noTeam}, reason, "%s is used by the API", name)
+		}
+	}
+	for name := range withoutTeam {
+		require.Contains(t, queries, name)
+	}
+	for _, name := range []string{"DeviceList", "ReadingList", "ReadingExport", "ReadingCountLines", "ReadingGetExtent", "HourlySum", "DeviceUpdate", "IdempotencyKeyGet"} {
+		require.True(t, used[name], name)
+	}
+	require.False(t, used["DeviceGetByID"])
+}
+
+func TestBindsTeam(t *testing.T) {
+	t.Parallel()
+	for sql, want := range map[string]bool{
+		"SELECT 1 FROM devices WHERE team_id = @team_id":                                                        true,
+		"SELECT 1 FROM devices d WHERE d.id = @id AND d.team_id = @team_id ORDER BY 1":                          true,
+		"SELECT 1 FROM teams WHERE id = @team_id":                                                               true,
+		"SELECT 1 FROM devices d WHERE d.team_id = @team_id AND (d.id = @a OR d.id = @b)":                       true,
+		"SELECT 1 FROM readings r WHERE r.device_id IN (SELECT id FROM devices WHERE team_id = @team_id)":       true,
+		"SELECT 1 FROM devices WHERE id = @id":                                                                  false,
+		"SELECT @team_id FROM devices":                                                                          false,
+		"SELECT 1 FROM devices WHERE id = @team_id":                                                             false,
+		"SELECT 1 FROM devices WHERE id = @id OR team_id = @team_id":                                            false,
+		"SELECT 1 FROM devices WHERE team_id = @team_id OR id = @id":                                            false,
+		"SELECT 1 FROM devices WHERE NOT team_id = @team_id":                                                    false,
+		"SELECT 1 FROM devices WHERE (@team_id IS NULL OR team_id = @team_id)":                                  false,
+		"SELECT 1 FROM readings WHERE id = 1 OR id IN (SELECT id FROM devices WHERE team_id = @team_id)":        false,
+		"SELECT 1 FROM readings WHERE id NOT IN (SELECT id FROM devices WHERE team_id = @team_id)":              false,
+		"SELECT (SELECT 1 FROM devices WHERE team_id = @team_id) FROM readings WHERE id = @id":                  false,
+		"SELECT 1 FROM a LEFT JOIN devices d ON d.id = a.id AND d.team_id = @team_id":                           false,
+		"WITH d AS (SELECT id FROM devices WHERE team_id = @team_id) SELECT 1 FROM readings WHERE id = @device": false,
+		"WITH d AS (UPDATE devices SET x = 1 WHERE team_id = @team_id RETURNING id) SELECT 1 FROM d":            true,
+		"WITH d AS (UPDATE devices SET x = 1 WHERE id = @team_id RETURNING id) SELECT 1 FROM d":                 false,
+	} {
+		require.Equal(t, want, bindsTeam(sql), sql)
+	}
+}
+
+var (
+	nameOfQuery = regexp.MustCompile(`(?m)^-- name: (\w+) :\w+$`)
+	commentLine = regexp.MustCompile(`(?m)^--.*$`)
+)
+
+// readQueries returns the text of each query in queries/, without comments.
+func readQueries(t *testing.T) map[string]string {
+	t.Helper()
+	files, err := filepath.Glob("../../queries/*.sql")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	all := map[string]string{}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		at := append(nameOfQuery.FindAllSubmatchIndex(text, -1), []int{len(text)})
+		for i, m := range at[:len(at)-1] {
+			sql := commentLine.ReplaceAllString(string(text[m[1]:at[i+1][0]]), "")
+			all[string(text[m[2]:m[3]])] = strings.Join(strings.Fields(sql), " ")
+		}
+	}
+	return all
+}
+
+var (
+	innermost = regexp.MustCompile(`\([^()]*\)`)
+	// disjunct marks conditions that apply to some rows only.
+	disjunct = regexp.MustCompile(`\b(OR|UNION)\b`)
+	ofTeam   = regexp.MustCompile(`FROM teams WHERE id = @team_id|\b(?:WHERE|AND) (?:\w+\.)?team_id = @team_id\b`)
+	// ofItsDevice is a condition that the device of a row belongs to the team.
+	ofItsDevice = regexp.MustCompile(`\b(?:(?:WHERE|AND) (?:(?:\w+\.)?device_id IN|EXISTS)|FROM) TEAM\b`)
+	// fromChanged selects from the result of a CTE; both names must be the same.
+	fromChanged = regexp.MustCompile(`^WITH (\w+) AS TEAM SELECT .* FROM (\w+)\b`)
+	joinedOn    = regexp.MustCompile(`\bON\b.*?( WHERE\b|$)`)
+)
+
+// bindsTeam reports whether a statement has a condition on the team that applies to all of its rows. It replaces
+// parentheses from the inside: a subquery with such a condition becomes the word TEAM.
+func bindsTeam(sql string) bool {
+	holds := func(level string) bool {
+		level = joinedOn.ReplaceAllString(level, "$1")
+		names := fromChanged.FindStringSubmatch(level)
+		ofChanged := names != nil && names[1] == names[2]
+		return !disjunct.MatchString(level) && (ofTeam.MatchString(level) || ofItsDevice.MatchString(level) || ofChanged)
+	}
+	for innermost.MatchString(sql) {
+		sql = innermost.ReplaceAllStringFunc(sql, func(group string) string {
+			if holds(strings.Trim(group, "()")) {
+				return "TEAM"
+			}
+			return "_"
+		})
+	}
+	return holds(sql)
+}
+
+// namesUsedByAPI returns all names that are reachable from the methods of the API's interfaces: the identifiers in
+// their bodies, and in the bodies of all functions with one of those names.
+func namesUsedByAPI(t *testing.T) map[string]bool {
+	t.Helper()
+	mentions := identifiersByFunction(t)
+	used := map[string]bool{}
+	next := interfaceMethods(t)
+	for len(next) > 0 {
+		name := next[0]
+		next = next[1:]
+		if !used[name] {
+			used[name] = true
+			next = append(next, slices.Collect(maps.Keys(mentions[name]))...)
+		}
+	}
+	return used
+}
+
+// identifiersByFunction returns the identifiers in the body of each function of the store, and of the adapter of the
+// API.
+func identifiersByFunction(t *testing.T) map[string]map[string]bool {
+	t.Helper()
+	files, err := filepath.Glob("*.go")
+	require.NoError(t, err)
+	files = slices.DeleteFunc(files, func(name string) bool { return strings.HasSuffix(name, "_test.go") })
+	all := map[string]map[string]bool{}
+	for _, name := range append(files, "../service/api.go") {
+		for _, d := range parse(t, name).Decls {
+			f, ok := d.(*ast.FuncDecl)
+			if !ok {
+				continue
+			}
+			if all[f.Name.Name] == nil {
+				all[f.Name.Name] = map[string]bool{}
+			}
+			ast.Inspect(f, func(n ast.Node) bool {
+				if id, ok := n.(*ast.Ident); ok {
+					all[f.Name.Name][id.Name] = true
+				}
+				return true
+			})
+		}
+	}
+	return all
+}
+
+// interfaceMethods returns the methods that the API needs of the store.
+func interfaceMethods(t *testing.T) (names []string) {
+	t.Helper()
+	ast.Inspect(parse(t, "../api/backend.go"), func(n ast.Node) bool {
+		if i, ok := n.(*ast.InterfaceType); ok {
+			for _, method := range i.Methods.List {
+				for _, name := range method.Names {
+					names = append(names, name.Name)
+				}
+			}
+		}
+		return true
+	})
+	require.Greater(t, len(names), 10)
+	return names
+}
+
+func parse(t *testing.T, path string) *ast.File {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+	require.NoError(t, err)
+	return file
+}

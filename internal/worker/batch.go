@@ -1,0 +1,175 @@
+package worker
+
+import (
+	"time"
+
+	"roomsensor/internal/queue"
+	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/upload"
+)
+
+const (
+	// flushReadings is the size at which a batch is written: a larger one is hardly faster per reading.
+	flushReadings = 2_000
+	// flushAge is how long a reading waits for others. It delays the readings of a quiet fleet, and joins the commits of
+	// a busy one.
+	flushAge = 20 * time.Millisecond
+	// capReadings, capBytes and capDeliveries bound a batch that waits for a writer. At any of them the worker stops
+	// fetching. The last delivery may exceed them.
+	capReadings   = 8_000
+	capBytes      = 4 << 20
+	capDeliveries = 4_096
+	// extendEvery is the interval at which held deliveries are extended: well within the queue's AckWait.
+	extendEvery = 15 * time.Second
+)
+
+// message settles a delivery with the queue.
+type message interface {
+	Ack() error
+	Nak(delay time.Duration) error
+	Extend()
+}
+
+// delivery is one upload from the queue, or from a reject that is replayed. It is parsed, but not resolved.
+type delivery struct {
+	arrival roomsensor.Arrival
+	unit    string // hardware id under which the upload was sent
+	text    []byte
+	upload  *upload.Upload  // nil where refusal is set
+	refusal *upload.Refusal // why the whole upload is rejected
+	message message         // nil in a replay
+}
+
+// parsed returns the delivery of an upload.
+func parsed(arrival roomsensor.Arrival, unit string, text []byte) *delivery {
+	if text == nil {
+		text = []byte{} // The reject of an empty message has an empty payload, not none.
+	}
+	d := &delivery{arrival: arrival, unit: unit, text: text}
+	d.upload, d.refusal = upload.Parse(text, unit, arrival.At)
+	return d
+}
+
+// received returns the delivery of a message of the queue.
+func received(m *queue.Delivery) *delivery {
+	d := parsed(m.Arrival, m.HardwareID, m.Text)
+	d.message = m
+	if m.TeamInvalid {
+		d.upload, d.refusal = nil, &upload.Refusal{
+			Reason: roomsensor.ReasonNotParsable,
+			Detail: "The header " + queue.TeamHeader + " of the message does not hold one team id.",
+		}
+	}
+	return d
+}
+
+// readings returns the number of readings of the upload.
+func (d *delivery) readings() int {
+	if d.upload == nil {
+		return 0
+	}
+	return len(d.upload.Readings)
+}
+
+// hardwareID returns the unit as the database can store it, or nil where it cannot.
+func (d *delivery) hardwareID() *string {
+	if d.unit == "" || !roomsensor.IsPlain(d.unit) {
+		return nil
+	}
+	return &d.unit
+}
+
+// unitsOf lists the units, without duplicates, whose installations the deliveries need.
+func unitsOf(deliveries []*delivery) []string {
+	known := make(map[string]bool, len(deliveries))
+	var units []string
+	for _, d := range deliveries {
+		if id := d.hardwareID(); d.upload != nil && id != nil && !known[*id] {
+			known[*id] = true
+			units = append(units, *id)
+		}
+	}
+	return units
+}
+
+// batch holds the deliveries of one transaction.
+type batch struct {
+	deliveries []*delivery
+	readings   int
+	bytes      int
+}
+
+func (b *batch) add(d *delivery) {
+	b.deliveries = append(b.deliveries, d)
+	b.readings += d.readings()
+	b.bytes += len(d.text)
+}
+
+// large reports whether waiting for more deliveries gains nothing.
+func (b *batch) large() bool { return b.readings >= flushReadings || b.full() }
+
+// full reports whether the batch accepts no more deliveries.
+func (b *batch) full() bool {
+	return b.readings >= capReadings || b.bytes >= capBytes || len(b.deliveries) >= capDeliveries
+}
+
+func (b *batch) extend() {
+	for _, d := range b.deliveries {
+		d.message.Extend()
+	}
+}
+
+func (b *batch) ack() {
+	for _, d := range b.deliveries {
+		_ = d.message.Ack()
+	}
+}
+
+// collect groups deliveries into batches until in is closed, then closes out. It sends a batch when it is large or old,
+// and the last one at the end. While no writer receives it, the batch grows to its cap; then collect receives nothing
+// more.
+func collect(in <-chan *delivery, out chan<- *batch) {
+	defer close(out)
+	c := collector{batch: &batch{}, age: time.NewTimer(flushAge), extend: time.NewTicker(extendEvery)}
+	defer c.age.Stop()
+	defer c.extend.Stop()
+	for c.step(in, out) {
+	}
+	if len(c.batch.deliveries) > 0 {
+		out <- c.batch
+	}
+}
+
+type collector struct {
+	batch  *batch
+	age    *time.Timer
+	old    bool
+	extend *time.Ticker
+}
+
+// step waits for the next event. It returns false when in is closed.
+func (c *collector) step(in <-chan *delivery, out chan<- *batch) bool {
+	if c.batch.full() {
+		in = nil
+	}
+	if !c.old && !c.batch.large() {
+		out = nil
+	}
+	select {
+	case d, ok := <-in:
+		if !ok {
+			return false
+		}
+		if len(c.batch.deliveries) == 0 {
+			c.age.Reset(flushAge)
+		}
+		c.batch.add(d)
+	case out <- c.batch:
+		c.batch, c.old = &batch{}, false
+	case <-c.age.C:
+		c.old = len(c.batch.deliveries) > 0
+	case <-c.extend.C:
+		c.batch.extend()
+	}
+	return true
+}

@@ -1,0 +1,233 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/rs/zerolog"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+	"pgregory.net/rapid"
+
+	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/store"
+	"roomsensor/test/dbtest"
+)
+
+// database is a real database with a fixture.
+type database struct {
+	*store.Store
+	*fixture
+	sql   *pgxpool.Pool
+	units int // units of all fixtures
+}
+
+func newDatabase(t testing.TB) *database {
+	t.Helper()
+	url := dbtest.New(t).URL
+	s, err := store.Open(t.Context(), url, store.Ingest)
+	require.NoError(t, err)
+	t.Cleanup(s.Close)
+	pool, err := pgxpool.New(t.Context(), url)
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+	db := &database{Store: s, sql: pool}
+	db.insertFixture(t)
+	return db
+}
+
+// writer returns a writer to the database.
+func (db *database) writer() *writer { return &writer{db.Store, zerolog.Nop()} }
+
+// insertFixture replaces the fixture by another one, with its own devices and units.
+func (db *database) insertFixture(t require.TestingT) {
+	ctx := context.Background()
+	var teams [2]uuid.UUID
+	for i := range teams {
+		require.NoError(t, db.sql.QueryRow(ctx, "INSERT INTO teams (name) VALUES ('t') RETURNING id").Scan(&teams[i]))
+	}
+	var units [3]string
+	for i := range units {
+		db.units++
+		units[i] = fmt.Sprint("dev:", db.units)
+	}
+	var devices [3]uuid.UUID
+	for i, team := range [3]uuid.UUID{teams[0], teams[0], teams[1]} {
+		require.NoError(t, db.sql.QueryRow(ctx,
+			"INSERT INTO devices (team_id, hardware_id) VALUES ($1, $2) RETURNING id", team, units[0]).Scan(&devices[i]))
+	}
+	db.fixture = newFixture(teams[0], teams[1], devices[0], devices[1], devices[2], units)
+	db.sequence = uint64(1000 * db.units)
+	for _, installations := range db.installations {
+		for _, i := range installations {
+			_, err := db.sql.Exec(ctx, "INSERT INTO device_hardware VALUES ($1, $2, $3, $4)", i.HardwareID, i.DeviceID, i.From, i.To)
+			require.NoError(t, err)
+		}
+	}
+}
+
+// query calls scan for every row.
+func (db *database) query(t require.TestingT, scan func(row func(dest ...any)), sql string, args ...any) {
+	rows, err := db.sql.Query(context.Background(), sql, args...)
+	require.NoError(t, err)
+	for rows.Next() {
+		scan(func(dest ...any) { require.NoError(t, rows.Scan(dest...)) })
+	}
+	require.NoError(t, rows.Err())
+}
+
+// snapshot reads the content that belongs to the fixture.
+func (db *database) snapshot(t require.TestingT) *content {
+	got := newContent()
+	db.query(t, func(scan func(...any)) {
+		var device uuid.UUID
+		var bucket time.Time
+		var m roomsensor.Measurement
+		var values [roomsensor.MetricCount]*float32
+		scan(&device, &bucket, &m.MeasuredAt, &values[0], &values[1], &values[2], &values[3], &values[4])
+		m.MeasuredAt = m.MeasuredAt.UTC()
+		for i, x := range values {
+			if x != nil {
+				m.Values.Set(roomsensor.Metrics[i], *x)
+			}
+		}
+		require.True(t, bucket.Equal(m.Bucket()))
+		got.rows[rowKey(device, bucket)] = m
+	}, `SELECT device_id, bucket_at, measured_at, co2_ppm, temp_c, humidity_pct, lux, spl_db
+		FROM readings WHERE device_id IN ($1, $2, $3)`, db.a, db.b, db.c)
+	db.query(t, func(scan func(...any)) {
+		var h roomsensor.DeviceHeartbeat
+		var signal roomsensor.Signal
+		var signalAt, firmwareAt *time.Time
+		scan(&h.DeviceID, &h.LastSeenAt, &signal.RSSI, &signal.Bars, &signalAt, &h.Firmware, &firmwareAt)
+		h.LastSeenAt = h.LastSeenAt.UTC()
+		if signalAt != nil {
+			h.Signal, h.SignalAt = &signal, signalAt.UTC()
+		}
+		if firmwareAt != nil {
+			h.FirmwareAt = firmwareAt.UTC()
+		}
+		got.heartbeats[h.DeviceID.String()] = h
+	}, `SELECT id, last_seen_at, rssi_dbm, signal_bars, signal_at, firmware_version, firmware_at
+		FROM devices WHERE id IN ($1, $2, $3) AND last_seen_at IS NOT NULL`, db.a, db.b, db.c)
+	db.query(t, func(scan func(...any)) {
+		var sequence int64
+		var reason string
+		var payload []byte
+		scan(&sequence, &reason, &payload)
+		key := rejectKey(uint64(sequence), roomsensor.Reason(reason))
+		require.NotContains(t, got.rejects, key)
+		got.rejects[key] = string(payload)
+	}, "SELECT stream_sequence, reason, payload FROM rejected_uploads WHERE hardware_id IN ($1, $2, $3)", db.first, db.second, db.unknown)
+	return got
+}
+
+// versions returns the write time and the row version of every reading. A write that changes nothing keeps them.
+func (db *database) versions(t require.TestingT) (list []string) {
+	return db.texts(t, "SELECT (device_id, bucket_at, ingested_at)::text || xmin::text FROM readings ORDER BY device_id, bucket_at")
+}
+
+func (db *database) texts(t require.TestingT, sql string) (list []string) {
+	db.query(t, func(scan func(...any)) {
+		var text string
+		scan(&text)
+		list = append(list, text)
+	}, sql)
+	return list
+}
+
+func (db *database) count(t require.TestingT, from string) (n int) {
+	require.NoError(t, db.sql.QueryRow(context.Background(), "SELECT count(*) FROM "+from).Scan(&n))
+	return n
+}
+
+// scenario is uploads and the batches in which they are delivered, twice.
+type scenario struct {
+	uploads       []*sent
+	first, second [][]*delivery
+}
+
+// Batches that several workers write to the real database at the same time give what the model expects, and the same
+// uploads again change no row and no ingested_at (decisions 37 to 41).
+func TestWriteToDatabase(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	for seed := range 30 {
+		db.insertFixture(t)
+		s := rapid.Custom(func(rt *rapid.T) scenario {
+			uploads := db.uploads(rt)
+			return scenario{uploads, drawBatches(rt, uploads), drawBatches(rt, uploads)}
+		}).Example(seed)
+		db.writeAtOnce(t, s.first)
+		require.Equal(t, db.expect(s.uploads), db.snapshot(t), "seed %d", seed)
+
+		before := db.versions(t)
+		db.writeAtOnce(t, s.second)
+		require.Equal(t, before, db.versions(t), "seed %d", seed)
+		require.Equal(t, db.expect(s.uploads), db.snapshot(t), "seed %d", seed)
+	}
+}
+
+func (db *database) writeAtOnce(t *testing.T, batches [][]*delivery) {
+	t.Helper()
+	var group errgroup.Group
+	for _, batch := range batches {
+		group.Go(func() error {
+			_, err := db.writer().write(t.Context(), batch)
+			return err
+		})
+	}
+	require.NoError(t, group.Wait())
+}
+
+func TestWriteToDatabaseFailures(t *testing.T) {
+	t.Parallel()
+
+	t.Run("a reading that the database refuses becomes a reject of its own", func(t *testing.T) {
+		t.Parallel()
+		db := newDatabase(t)
+		_, err := db.sql.Exec(t.Context(), "ALTER TABLE readings ADD CONSTRAINT unlucky CHECK (lux <> 13)")
+		require.NoError(t, err)
+		var batch []*delivery
+		for i := range 20 {
+			readings := []string{readingAt(clock(10, 5*i, 0), `"lux":7`)}
+			if i%9 == 4 {
+				readings = append(readings, readingAt(clock(18, 5*i, 0), `"lux":13`), readingAt(clock(19, 5*i, 0), `"lux":8`))
+			}
+			batch = append(batch, deliveryOf(db.second, uint64(i+1), readings...))
+		}
+		writeAll(t, db.writer(), [][]*delivery{batch})
+		got := db.snapshot(t)
+		require.Len(t, got.rows, 22)
+		require.Equal(t, map[string]string{
+			"5 not_storable":  string(messageOf(db.second, readingAt(clock(18, 20, 0), `"lux":13`)).Text),
+			"14 not_storable": string(messageOf(db.second, readingAt(clock(18, 65, 0), `"lux":13`)).Text),
+		}, got.rejects)
+	})
+
+	t.Run("a batch that is too much or too slow is never a reject", func(t *testing.T) {
+		t.Parallel()
+		db := newDatabase(t)
+		upload := func() *delivery {
+			return deliveryOf(db.second, 1, readingAt(clock(10, 0, 0), ""), readingAt(clock(10, 5, 0), ""))
+		}
+		for _, state := range []string{"53400", "57014", "40001", "55P03"} {
+			_, err := db.sql.Exec(t.Context(), `CREATE OR REPLACE FUNCTION unable() RETURNS trigger LANGUAGE plpgsql AS
+				$$ BEGIN RAISE EXCEPTION 'unable' USING ERRCODE = '`+state+`'; END $$;
+				CREATE OR REPLACE TRIGGER unable BEFORE INSERT ON readings FOR EACH ROW EXECUTE FUNCTION unable()`)
+			require.NoError(t, err)
+			results, err := db.writer().write(t.Context(), []*delivery{upload()})
+			require.Error(t, err, state)
+			require.Equal(t, []bool{false}, stored(results))
+			require.Empty(t, db.snapshot(t).rejects)
+		}
+		_, err := db.sql.Exec(t.Context(), "DROP TRIGGER unable ON readings")
+		require.NoError(t, err)
+		writeAll(t, db.writer(), [][]*delivery{{upload()}})
+		require.Len(t, db.snapshot(t).rows, 2)
+	})
+}

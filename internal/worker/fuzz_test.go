@@ -1,0 +1,88 @@
+package worker
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+	"github.com/stretchr/testify/require"
+
+	"roomsensor/internal/queue"
+	"roomsensor/internal/receiver"
+	"roomsensor/internal/roomsensor"
+)
+
+// keyStore has one upload credential.
+type keyStore []roomsensor.Key
+
+func (s keyStore) IngestKeys(context.Context) ([]roomsensor.Key, error) { return s, nil }
+
+// newReceiver returns a receiver of uploads for a team, and its credential.
+func (e *env) newReceiver(team uuid.UUID) (r *receiver.Receiver, key string) {
+	id, key, sum := roomsensor.GenerateKey(roomsensor.IngestKey)
+	return receiver.New(receiver.Config{
+		Queue: e.queue, Keys: keyStore{{ID: id, TeamID: team, SecretSHA256: sum}}, Log: zerolog.Nop(), Metrics: prometheus.NewRegistry(),
+	}), key
+}
+
+// FuzzUpload posts bodies to a receiver with a real queue and stores what it accepts in real tables: the database
+// refuses none of it.
+func FuzzUpload(f *testing.F) {
+	const (
+		small  = `{"hardware_id":"dev:1","readings":[]}`
+		second = `{"hardware_id":"dev:2","readings":[{"measured_at":"for the worker"}]}`
+	)
+	e, db := newEnv(f), newDatabase(f)
+	r, key := e.newReceiver(db.ours)
+	unit := db.first
+	for _, body := range []string{
+		small, small + "\r\n\n" + second, "{\n\"hardware_id\":\"dev:1\",\n\"readings\":[]}\n{", `{"readings":[{"a":1,"a":2}],"hardware_id":"dev:1"}`,
+		`{"hardware_id":"dev:1","sent_at":"x","firmware_version":"\u0000","signal":{"rssi_dbm":-9999999999,"bars":1e9},"readings":[{"measured_at":"2026-11-20T09:55:03.9999999Z","co2_ppm":1e400,"temp_c":-0.0,"lux":1e-60,"spl_db":"x\u0000"}]}`,
+		`{"hardware\u005fid":"dev:1","readings":[null,[{}],{"measured_at":"2026-11-20T09:55:03Z"},{"measured_at":"2026-11-20T09:59:59Z","co2_ppm":3.4028236e38}]}`,
+		`{"hardware_id":"dev:00000000000000000001","readings":[],"x":"` + strings.Repeat("é", 300) + `"}`, "\ufeff" + small, "\xff",
+	} {
+		f.Add([]byte(strings.ReplaceAll(body, "dev:1", unit)))
+	}
+	writer := db.writer()
+	f.Fuzz(func(t *testing.T, body []byte) {
+		request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/uploads", bytes.NewReader(body))
+		request.Header.Set("Authorization", "Bearer "+key)
+		w := httptest.NewRecorder()
+		r.ServeHTTP(w, request)
+		deliveries := e.takeAll(t)
+		require.Equal(t, w.Code == http.StatusAccepted, len(deliveries) > 0)
+		results, err := writer.write(t.Context(), deliveries)
+		require.NoError(t, err)
+		require.NotContains(t, stored(results), false)
+		for i := range results {
+			for _, reject := range results[i].rejects {
+				require.NotEqual(t, roomsensor.ReasonNotStorable, reject.Reason, reject.Detail)
+			}
+		}
+	})
+}
+
+// takeAll purges the stream and returns what it held.
+func (e *env) takeAll(t *testing.T) (list []*delivery) {
+	t.Helper()
+	stream, err := e.js.Stream(t.Context(), queue.StreamName)
+	require.NoError(t, err)
+	state := stream.CachedInfo().State
+	for sequence := state.FirstSeq; state.Msgs > 0 && sequence <= state.LastSeq; sequence++ {
+		msg, err := stream.GetMsg(t.Context(), sequence)
+		require.NoError(t, err)
+		team, err := uuid.Parse(msg.Header.Get(queue.TeamHeader))
+		require.NoError(t, err)
+		list = append(list, parsed(roomsensor.Arrival{At: msg.Time.UTC().Truncate(time.Microsecond), Sequence: sequence, Team: &team},
+			strings.TrimPrefix(msg.Subject, "uploads."), msg.Data))
+	}
+	require.NoError(t, stream.Purge(t.Context()))
+	return list
+}

@@ -1,0 +1,142 @@
+package worker
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/rs/zerolog"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"roomsensor/internal/queue"
+	"roomsensor/test/natstest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// patience bounds every wait of a test.
+const patience = 30 * time.Second
+
+// wait advances the clock of a synctest bubble.
+func wait(d time.Duration) { time.Sleep(d) }
+
+// streamBytes is the size limit of the stream. All connections declare the same, because a larger one would widen it.
+const streamBytes = 256 << 20
+
+// env is a real queue.
+type env struct {
+	server *natstest.Server
+	js     jetstream.JetStream
+	queue  *queue.Queue
+	ctx    context.Context //nolint:containedctx // Of the test.
+}
+
+func newEnv(t testing.TB) *env {
+	t.Helper()
+	e := &env{server: natstest.New(t)}
+	e.queue, e.js = e.connect(t)
+	require.NoError(t, e.queue.Declare(t.Context()))
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	t.Cleanup(cancel)
+	e.ctx = ctx
+	return e
+}
+
+// connect opens a connection of its own, as another process would.
+func (e *env) connect(t testing.TB) (*queue.Queue, jetstream.JetStream) {
+	t.Helper()
+	nc, err := queue.Connect(e.server.URL, t.Name(), zerolog.Nop())
+	require.NoError(t, err)
+	t.Cleanup(nc.Close)
+	q, err := queue.New(nc, queue.Config{Replicas: 1, MaxBytes: streamBytes})
+	require.NoError(t, err)
+	js, err := jetstream.New(nc)
+	require.NoError(t, err)
+	return q, js
+}
+
+// publish stores uploads in the stream.
+func (e *env) publish(t *testing.T, messages ...queue.Message) {
+	t.Helper()
+	_, err := e.queue.Publish(e.ctx, messages)
+	require.NoError(t, err)
+}
+
+// publishSent stores uploads of the model in the stream, and sets their arrivals to those of the stream.
+func (e *env) publishSent(t *testing.T, uploads ...*sent) {
+	t.Helper()
+	stream, err := e.js.Stream(e.ctx, queue.StreamName)
+	require.NoError(t, err)
+	for _, u := range uploads {
+		sequences, err := e.queue.Publish(e.ctx, []queue.Message{{HardwareID: u.unit, Team: u.team, Text: []byte(u.text(u.readings...))}})
+		require.NoError(t, err)
+		msg, err := stream.GetMsg(e.ctx, sequences[0])
+		require.NoError(t, err)
+		u.arrived, u.sequence = msg.Time.UTC().Truncate(time.Microsecond), msg.Sequence
+	}
+}
+
+// start runs a worker. The function stop ends it as SIGTERM does, and waits for it.
+func (e *env) start(t *testing.T, store Store, configure ...func(*Worker)) (w *Worker, stop func()) {
+	t.Helper()
+	q, _ := e.connect(t)
+	w = New(Config{Queue: q, Store: store, Log: zerolog.Nop(), Metrics: prometheus.NewRegistry()})
+	for _, f := range configure {
+		f(w)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		w.Run(ctx)
+	}()
+	stop = func() {
+		cancel()
+		<-done
+	}
+	t.Cleanup(stop)
+	return w, stop
+}
+
+// settle waits until every message of the stream is acknowledged.
+func (e *env) settle(t *testing.T) {
+	t.Helper()
+	e.settleWithin(t, patience)
+}
+
+func (e *env) settleWithin(t *testing.T, limit time.Duration) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	last := e.stream(t).LastSeq
+	require.Eventually(t, func() bool {
+		consumer, err := e.js.Consumer(ctx, queue.StreamName, queue.ConsumerName)
+		return err == nil && consumer.CachedInfo().AckFloor.Stream >= last
+	}, limit, 10*time.Millisecond)
+}
+
+func (e *env) stream(t *testing.T) jetstream.StreamState {
+	t.Helper()
+	stream, err := e.js.Stream(e.ctx, queue.StreamName)
+	require.NoError(t, err)
+	return stream.CachedInfo().State
+}
+
+func (e *env) consumer(t *testing.T) *jetstream.ConsumerInfo {
+	t.Helper()
+	consumer, err := e.js.Consumer(e.ctx, queue.StreamName, queue.ConsumerName)
+	require.NoError(t, err)
+	return consumer.CachedInfo()
+}
+
+// valueOf returns the value of a counter or gauge.
+func valueOf(t *testing.T, metric prometheus.Metric) float64 {
+	t.Helper()
+	var m dto.Metric
+	require.NoError(t, metric.Write(&m))
+	return m.GetCounter().GetValue() + m.GetGauge().GetValue()
+}

@@ -1,0 +1,73 @@
+package worker
+
+import (
+	"context"
+	"time"
+
+	"roomsensor/internal/retry"
+	"roomsensor/internal/roomsensor"
+)
+
+const (
+	// watchEvery is the interval at which a worker reads the state of the queue: autoscalers read the metrics every 15 to
+	// 30 seconds.
+	watchEvery = 5 * time.Second
+	// purgeEvery bounds how long a stream that is full of stored uploads refuses new ones.
+	purgeEvery = 10 * time.Second
+	// trimEvery bounds how far the rejects grow beyond their size limit.
+	trimEvery = time.Minute
+)
+
+// DefaultRejectLimits keep rejects from filling the database, as a device that sends invalid data could. A gibibyte
+// holds a few million of them. Keep is longer than the stream keeps stored uploads, or a replay of the stream would
+// create rejects again that have expired.
+var DefaultRejectLimits = roomsensor.RejectLimits{Keep: 30 * 24 * time.Hour, MaxBytes: 1 << 30}
+
+// watchQueue updates the metrics of the queue until ctx ends.
+func (w *Worker) watchQueue(ctx context.Context) {
+	retry.Every(ctx, watchEvery, func(ctx context.Context) {
+		state, err := w.Queue.State(ctx)
+		if err != nil {
+			w.Log.Debug().Err(err).Msg("could not read the state of the queue")
+			return
+		}
+		w.metrics.queue.set(&state, time.Now())
+	})
+}
+
+// purgeStream deletes stored uploads from the stream until ctx ends. Every worker does it, and only the first one finds
+// messages to delete.
+func (w *Worker) purgeStream(ctx context.Context) {
+	retry.Every(ctx, purgeEvery, func(ctx context.Context) {
+		purged, err := w.Queue.Purge(ctx, w.Keep)
+		switch {
+		case err != nil && ctx.Err() == nil:
+			w.Log.Warn().Err(err).Msg("could not purge stored uploads from the stream, trying again later")
+		case purged > 0:
+			w.metrics.purged.Add(float64(purged))
+			w.Log.Info().Uint64("messages", purged).Msg("purged stored uploads from the stream")
+		}
+	})
+}
+
+// trimRejects deletes rejects beyond the limits of age and size until ctx ends. Every deletion is logged and counted.
+func (w *Worker) trimRejects(ctx context.Context) {
+	retry.Every(ctx, trimEvery, func(ctx context.Context) {
+		trimmed, err := w.Store.TrimRejects(ctx, w.Rejects)
+		w.metrics.countTrimmed(&trimmed)
+		if trimmed.Aged > 0 {
+			w.Log.Info().Int64("rejects", trimmed.Aged).Dur("keep", w.Rejects.Keep).Msg("deleted expired rejects")
+		}
+		if trimmed.Evicted > 0 {
+			w.Log.Warn().Int64("rejects", trimmed.Evicted).Int64("max_bytes", w.Rejects.MaxBytes).
+				Msg("rejects exceeded REJECTS_MAX_BYTES: deleted the oldest; find what sends so many")
+		}
+		if err != nil {
+			if ctx.Err() == nil {
+				w.Log.Warn().Err(err).Msg("could not trim rejects, trying again later")
+			}
+			return
+		}
+		w.metrics.setKept(&trimmed, w.Rejects.MaxBytes)
+	})
+}

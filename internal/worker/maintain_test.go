@@ -1,0 +1,195 @@
+package worker
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+	"github.com/stretchr/testify/require"
+
+	"roomsensor/internal/queue"
+	"roomsensor/internal/roomsensor"
+)
+
+// Nothing that arrived is dropped silently (decision 41).
+func TestTrimRejects(t *testing.T) {
+	t.Parallel()
+	limits := roomsensor.RejectLimits{Keep: time.Hour, MaxBytes: 1 << 20}
+	trim := func(t *testing.T, trimmed roomsensor.RejectTrim, err error) (m *metrics, log string) {
+		t.Helper()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var buffer bytes.Buffer
+		store := newMemoryStore(nil)
+		w := New(Config{Store: store, Log: zerolog.New(&buffer).Hook(cancelHook{cancel}), Metrics: prometheus.NewRegistry(), Rejects: limits})
+		store.trim = func(given roomsensor.RejectLimits) (roomsensor.RejectTrim, error) {
+			require.Equal(t, limits, given)
+			return trimmed, err
+		}
+		w.trimRejects(ctx)
+		return w.metrics, buffer.String()
+	}
+
+	t.Run("logs and counts what was deleted", func(t *testing.T) {
+		t.Parallel()
+		m, log := trim(t, roomsensor.RejectTrim{Aged: 2, Evicted: 3, Kept: 7, Bytes: 512}, nil)
+		require.InDelta(t, 2, valueOf(t, m.dropped.WithLabelValues(causeAge)), 0)
+		require.InDelta(t, 3, valueOf(t, m.dropped.WithLabelValues(causeSize)), 0)
+		require.InDelta(t, 7, valueOf(t, m.rejectsKept), 0)
+		require.InDelta(t, 512, valueOf(t, m.rejectsBytes), 0)
+		require.InDelta(t, 1<<20, valueOf(t, m.rejectsMaxBytes), 0)
+		require.Contains(t, log, `"level":"info","rejects":2`)
+		require.Contains(t, log, `"level":"warn","rejects":3`)
+	})
+
+	t.Run("counts what was deleted before a failure, and logs the failure", func(t *testing.T) {
+		t.Parallel()
+		m, log := trim(t, roomsensor.RejectTrim{Aged: 2}, errors.New("the database is unavailable"))
+		require.InDelta(t, 2, valueOf(t, m.dropped.WithLabelValues(causeAge)), 0)
+		require.Contains(t, log, `{"level":"warn","error":"the database is unavailable"`)
+	})
+}
+
+func TestPurgeStream(t *testing.T) {
+	t.Parallel()
+
+	t.Run("deletes stored uploads that are old", func(t *testing.T) {
+		t.Parallel()
+		e := newEnv(t)
+		f, store := inMemory()
+		for n := range 5 {
+			e.publish(t, messageOf(f.second, readingAt(clock(10, 5*n, 0), "")))
+		}
+		_, stop := e.start(t, store)
+		e.settle(t)
+		stop()
+		w, _ := e.start(t, store, func(w *Worker) { w.Keep = time.Nanosecond })
+		require.Eventually(t, func() bool { return e.stream(t).Msgs == 0 }, patience, 10*time.Millisecond)
+		require.Eventually(t, func() bool { return valueOf(t, w.metrics.purged) == 5 }, patience, time.Millisecond)
+	})
+
+	t.Run("deletes nothing that is not stored", func(t *testing.T) {
+		t.Parallel()
+		e := newEnv(t)
+		f, store := inMemory()
+		uploads := f.manyUploads()[:50]
+		e.publishSent(t, uploads...)
+		var purges atomic.Int64
+		store.before = func(context.Context, roomsensor.Batch) error {
+			if purges.Load() < 3 {
+				return roomsensor.CodeOverloaded.New()
+			}
+			return nil
+		}
+		e.start(t, store)
+		for purges.Load() < 3 {
+			_, err := e.queue.Purge(e.ctx, time.Nanosecond)
+			require.NoError(t, err)
+			require.Equal(t, uint64(len(uploads)), e.stream(t).Msgs)
+			purges.Add(1)
+		}
+		e.settle(t)
+		require.Equal(t, f.expect(uploads), store.snapshot())
+	})
+
+	t.Run("logs a failure", func(t *testing.T) {
+		t.Parallel()
+		e := newEnv(t)
+		e.server.Shutdown()
+		require.Eventually(t, func() bool { return !e.js.Conn().IsConnected() }, patience, time.Millisecond)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var log bytes.Buffer
+		w := New(Config{Queue: e.queue, Store: newMemoryStore(nil), Log: zerolog.New(&log).Hook(cancelHook{cancel}), Metrics: prometheus.NewRegistry()})
+		w.purgeStream(ctx)
+		require.Contains(t, log.String(), `{"level":"warn","error":`)
+	})
+}
+
+// cancelHook cancels at the first warning.
+type cancelHook struct{ cancel func() }
+
+func (h cancelHook) Run(_ *zerolog.Event, level zerolog.Level, _ string) {
+	if level == zerolog.WarnLevel {
+		h.cancel()
+	}
+}
+
+// queueGauges returns the metrics of the queue, without their common prefix.
+func queueGauges(t *testing.T, registry *prometheus.Registry) map[string]float64 {
+	t.Helper()
+	families, err := registry.Gather()
+	require.NoError(t, err)
+	const prefix = "roomsensor_queue_"
+	gauges := map[string]float64{}
+	for _, family := range families {
+		if name := family.GetName(); len(name) > len(prefix) && name[:len(prefix)] == prefix {
+			require.Len(t, family.GetMetric(), 1)
+			gauges[name[len(prefix):]] = family.GetMetric()[0].GetGauge().GetValue()
+		}
+	}
+	return gauges
+}
+
+func TestQueueMetrics(t *testing.T) {
+	t.Parallel()
+
+	t.Run("disappear after 15 seconds, except for the time of the last read", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			registry := prometheus.NewRegistry()
+			m := newQueueMetrics(registry)
+			require.Equal(t, map[string]float64{"observed_timestamp_seconds": 0}, queueGauges(t, registry))
+
+			now := time.Now()
+			m.set(&queue.State{Waiting: 7, Unacknowledged: 3, Oldest: now.Add(-90 * time.Second), Bytes: 512, MaxBytes: 1024}, now)
+			wait(15*time.Second - 1)
+			require.Equal(t, map[string]float64{
+				"observed_timestamp_seconds": float64(now.Unix()),
+				"waiting_messages":           7, "unacknowledged_messages": 3, "oldest_unacknowledged_seconds": 90,
+				"stream_bytes": 512, "stream_max_bytes": 1024,
+			}, queueGauges(t, registry))
+			wait(1)
+			require.Equal(t, map[string]float64{"observed_timestamp_seconds": float64(now.Unix())}, queueGauges(t, registry))
+
+			m.set(&queue.State{MaxBytes: -1}, time.Now())
+			require.Equal(t, map[string]float64{
+				"observed_timestamp_seconds": float64(time.Now().Unix()),
+				"waiting_messages":           0, "unacknowledged_messages": 0, "oldest_unacknowledged_seconds": 0,
+				"stream_bytes": 0, "stream_max_bytes": 0,
+			}, queueGauges(t, registry))
+		})
+	})
+
+	t.Run("report the state of the real queue", func(t *testing.T) {
+		t.Parallel()
+		e := newEnv(t)
+		e.publish(t, messageOf("dev:1"), messageOf("dev:2"))
+		registry := prometheus.NewRegistry()
+		w := New(Config{Queue: e.queue, Store: newMemoryStore(nil), Log: zerolog.Nop(), Metrics: registry})
+		ctx, cancel := context.WithCancel(e.ctx)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			w.watchQueue(ctx)
+		}()
+		require.Eventually(t, func() bool { // The queue counts a message a moment after it stored it.
+			return queueGauges(t, registry)["waiting_messages"] == 2
+		}, patience, time.Millisecond)
+		cancel()
+		<-done
+		gauges := queueGauges(t, registry)
+		require.Zero(t, gauges["unacknowledged_messages"])
+		require.InDelta(t, time.Now().Unix(), gauges["observed_timestamp_seconds"], patience.Seconds())
+		require.Positive(t, gauges["oldest_unacknowledged_seconds"])
+		require.Less(t, gauges["oldest_unacknowledged_seconds"], patience.Seconds())
+		require.Positive(t, gauges["stream_bytes"])
+		require.InDelta(t, streamBytes, gauges["stream_max_bytes"], 0)
+	})
+}

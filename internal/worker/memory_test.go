@@ -1,0 +1,101 @@
+package worker
+
+import (
+	"context"
+	"maps"
+	"sync"
+
+	"github.com/google/uuid"
+	"github.com/rs/zerolog"
+
+	"roomsensor/internal/roomsensor"
+)
+
+// memoryStore is a store in memory, for tests that choose what fails.
+type memoryStore struct {
+	installations map[string][]roomsensor.Installation
+	before        func(context.Context, roomsensor.Batch) error                // is called before a batch is stored; may be nil
+	trim          func(roomsensor.RejectLimits) (roomsensor.RejectTrim, error) // may be nil
+
+	mu      sync.Mutex
+	content *content
+	batches int
+	replays map[uuid.UUID]int
+}
+
+func newMemoryStore(installations map[string][]roomsensor.Installation) *memoryStore {
+	return &memoryStore{installations: installations, content: newContent(), replays: map[uuid.UUID]int{}}
+}
+
+// writer returns a writer to the store.
+func (s *memoryStore) writer() *writer { return &writer{s, zerolog.Nop()} }
+
+func (s *memoryStore) Ping(context.Context) error { return nil }
+
+func (s *memoryStore) Installations(_ context.Context, ids []string) (map[string][]roomsensor.Installation, error) {
+	found := map[string][]roomsensor.Installation{}
+	for _, id := range ids {
+		if list, ok := s.installations[id]; ok {
+			found[id] = list
+		}
+	}
+	return found, nil
+}
+
+func (s *memoryStore) WriteBatch(ctx context.Context, b roomsensor.Batch) (int64, error) {
+	if s.before != nil {
+		if err := s.before(ctx, b); err != nil {
+			return 0, err
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.batches++
+	for i := range b.Rows {
+		key := rowKey(b.Rows[i].DeviceID, b.Rows[i].MeasuredAt)
+		old, ok := s.content.rows[key]
+		if !ok {
+			old = b.Rows[i].Measurement
+		}
+		s.content.rows[key] = roomsensor.Merge(old, b.Rows[i].Measurement)
+	}
+	for i := range b.Seen {
+		list := []roomsensor.DeviceHeartbeat{b.Seen[i]}
+		if old, ok := s.content.heartbeats[b.Seen[i].DeviceID.String()]; ok {
+			list = append(list, old)
+		}
+		s.content.heartbeats[b.Seen[i].DeviceID.String()] = mergeHeartbeats(list)[0]
+	}
+	for i := range b.Rejects {
+		key := rejectKey(b.Rejects[i].Arrival.Sequence, b.Rejects[i].Reason)
+		if _, ok := s.content.rejects[key]; !ok {
+			s.content.rejects[key] = string(b.Rejects[i].Payload)
+		}
+	}
+	return int64(len(b.Rows)), nil
+}
+
+func (s *memoryStore) WriteReplay(ctx context.Context, id uuid.UUID, b roomsensor.Batch) error {
+	b.Rejects = nil
+	if _, err := s.WriteBatch(ctx, b); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.replays[id]++
+	return nil
+}
+
+func (s *memoryStore) TrimRejects(_ context.Context, limits roomsensor.RejectLimits) (roomsensor.RejectTrim, error) {
+	if s.trim == nil {
+		return roomsensor.RejectTrim{}, nil
+	}
+	return s.trim(limits)
+}
+
+// snapshot returns a copy of the content.
+func (s *memoryStore) snapshot() *content {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return &content{maps.Clone(s.content.rows), maps.Clone(s.content.heartbeats), maps.Clone(s.content.rejects)}
+}

@@ -1,0 +1,201 @@
+package worker
+
+import (
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+	"github.com/rs/zerolog"
+
+	"roomsensor/internal/queue"
+	"roomsensor/internal/roomsensor"
+)
+
+// The values of the label cause of roomsensor_ingest_rejects_dropped_total.
+const (
+	causeAge  = "age"
+	causeSize = "size"
+)
+
+// metrics are the metrics of one worker. The metrics of the queue and the gauges describe the whole queue and all
+// rejects, and every worker reports the same: do not add them up.
+type metrics struct {
+	uploads, readings, changed, purged prometheus.Counter
+	failures                           prometheus.Counter
+	rejects, dropped                   *prometheus.CounterVec
+	batchReadings, batchSeconds        prometheus.Histogram
+	lag, priorityLag                   prometheus.Histogram
+
+	queue                                      *queueMetrics
+	rejectsKept, rejectsBytes, rejectsMaxBytes prometheus.Gauge
+}
+
+func newMetrics(registerer prometheus.Registerer) *metrics {
+	factory := promauto.With(registerer)
+	counter := func(name, help string) prometheus.Counter {
+		return factory.NewCounter(prometheus.CounterOpts{Name: "roomsensor_ingest_" + name, Help: help})
+	}
+	histogram := func(name, help string, buckets []float64) prometheus.Histogram {
+		return factory.NewHistogram(prometheus.HistogramOpts{Name: "roomsensor_ingest_" + name, Help: help, Buckets: buckets})
+	}
+	gauge := func(name, help string) prometheus.Gauge {
+		return factory.NewGauge(prometheus.GaugeOpts{Name: "roomsensor_" + name, Help: help})
+	}
+	m := &metrics{
+		uploads:  counter("uploads_total", "Uploads that were stored and acknowledged."),
+		readings: counter("readings_total", "Readings of stored uploads that belong to a device, duplicates included."),
+		changed:  counter("rows_changed_total", "Readings that were inserted or changed."),
+		purged:   counter("purged_messages_total", "Stored uploads that were deleted from the stream."),
+		failures: counter("batch_failures_total", "Batches that failed and were returned to the queue."),
+		rejects: factory.NewCounterVec(prometheus.CounterOpts{
+			Name: "roomsensor_ingest_rejects_total", Help: "Rejects that were stored, redeliveries included.",
+		}, []string{"reason"}),
+		dropped: factory.NewCounterVec(prometheus.CounterOpts{
+			Name: "roomsensor_ingest_rejects_dropped_total",
+			Help: "Rejects that were deleted, by cause: age of the reject, or size of all rejects.",
+		}, []string{"cause"}),
+		batchReadings: histogram("batch_readings", "Readings per batch.", prometheus.ExponentialBuckets(1, 4, 8)),
+		batchSeconds: histogram("batch_seconds", "Time to write a batch, until its commit.",
+			prometheus.ExponentialBuckets(0.001, 2, 16)),
+		lag: histogram("lag_seconds", "Time from the arrival of an upload in the queue to its commit.",
+			prometheus.ExponentialBuckets(0.005, 3, 16)),
+		priorityLag: histogram("ahead_lag_seconds",
+			"Time from the arrival to the commit of fresh uploads that the priority lane stored during a backlog.",
+			prometheus.ExponentialBuckets(0.005, 3, 12)),
+
+		queue: newQueueMetrics(registerer),
+
+		rejectsKept:     gauge("rejects_kept", "Rejects in the database."),
+		rejectsBytes:    gauge("rejects_bytes", "Size on disk of rejected_uploads in bytes; freed space is reused."),
+		rejectsMaxBytes: gauge("rejects_max_bytes", "Size in bytes above which the oldest rejects are deleted."),
+	}
+	// Create every time series, so that a rate includes the first event.
+	for _, cause := range []string{causeAge, causeSize} {
+		m.dropped.WithLabelValues(cause)
+	}
+	for _, reason := range roomsensor.Reasons {
+		m.rejects.WithLabelValues(string(reason))
+	}
+	return m
+}
+
+func (m *metrics) countTrimmed(t *roomsensor.RejectTrim) {
+	m.dropped.WithLabelValues(causeAge).Add(float64(t.Aged))
+	m.dropped.WithLabelValues(causeSize).Add(float64(t.Evicted))
+}
+
+func (m *metrics) setKept(t *roomsensor.RejectTrim, maxBytes int64) {
+	m.rejectsKept.Set(float64(t.Kept))
+	m.rejectsBytes.Set(float64(t.Bytes))
+	m.rejectsMaxBytes.Set(float64(maxBytes))
+}
+
+// report counts the results of a batch and logs one line.
+func (w *Worker) report(b *batch, results []result, err error, started time.Time) {
+	now := time.Now()
+	rejects := 0
+	for i := range results {
+		if results[i].stored {
+			rejects += len(results[i].rejects)
+			w.metrics.countStored(&results[i], now)
+		}
+	}
+	w.metrics.batchReadings.Observe(float64(b.readings))
+	level, message := zerolog.InfoLevel, "stored a batch"
+	if err != nil {
+		w.metrics.failures.Inc()
+		level, message = zerolog.WarnLevel, "could not store a batch, returned it to the queue"
+	} else {
+		w.metrics.batchSeconds.Observe(now.Sub(started).Seconds())
+	}
+	w.Log.WithLevel(level).Err(err).Int("uploads", len(b.deliveries)).Int("readings", b.readings).Int("bytes", b.bytes).
+		Int("rejects", rejects).Dur("duration_ms", now.Sub(started)).Msg(message)
+}
+
+func (m *metrics) countStored(r *result, now time.Time) {
+	m.uploads.Inc()
+	m.readings.Add(float64(r.resolved()))
+	m.lag.Observe(max(0, now.Sub(r.delivery.arrival.At).Seconds()))
+	for i := range r.rejects {
+		m.rejects.WithLabelValues(string(r.rejects[i].Reason)).Inc()
+	}
+}
+
+// staleAfter is when the metrics of the queue disappear, after three failed reads. A value from before an outage would
+// look current: an autoscaler would act on it, and the maximum over all workers would be that of a disconnected one.
+const staleAfter = 3 * watchEvery
+
+// queueMetrics reports the last state of the queue that a worker read. The time of that read, as Unix time or 0 for
+// never, does not disappear, so that an alert can tell a disconnected worker from a stopped one.
+type queueMetrics struct {
+	waiting, unacknowledged, oldest, bytes, maxBytes *prometheus.Desc
+	observed                                         *prometheus.Desc
+
+	mu    sync.Mutex
+	state queue.State
+	at    time.Time // of the state; zero before the first
+}
+
+func newQueueMetrics(registerer prometheus.Registerer) *queueMetrics {
+	describe := func(name, help string) *prometheus.Desc {
+		return prometheus.NewDesc("roomsensor_queue_"+name, help, nil, nil)
+	}
+	m := &queueMetrics{
+		waiting:        describe("waiting_messages", "Uploads that no worker has received: the backlog."),
+		unacknowledged: describe("unacknowledged_messages", "Uploads that a worker has received and not settled."),
+		oldest: describe("oldest_unacknowledged_seconds",
+			"Age of the oldest upload that is not settled; 0 when there is none."),
+		bytes:    describe("stream_bytes", "Size of the stream in bytes."),
+		maxBytes: describe("stream_max_bytes", "Size in bytes at which the stream refuses uploads; 0 when unbounded."),
+		observed: describe("observed_timestamp_seconds",
+			"Unix time at which the other metrics of the queue were read; they disappear 15 s later."),
+	}
+	registerer.MustRegister(m)
+	return m
+}
+
+// set replaces the state.
+func (m *queueMetrics) set(s *queue.State, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.state, m.at = *s, now
+}
+
+// Describe implements prometheus.Collector.
+func (m *queueMetrics) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{m.waiting, m.unacknowledged, m.oldest, m.bytes, m.maxBytes, m.observed} {
+		out <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (m *queueMetrics) Collect(out chan<- prometheus.Metric) {
+	m.mu.Lock()
+	s, at := m.state, m.at
+	m.mu.Unlock()
+	send := func(d *prometheus.Desc, value float64) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value)
+	}
+	if at.IsZero() {
+		send(m.observed, 0)
+		return
+	}
+	send(m.observed, float64(at.UnixMilli())/1000)
+	if time.Since(at) >= staleAfter {
+		return
+	}
+	send(m.waiting, float64(s.Waiting))
+	send(m.unacknowledged, float64(s.Unacknowledged))
+	send(m.oldest, secondsSince(s.Oldest, at))
+	send(m.bytes, float64(s.Bytes))
+	send(m.maxBytes, float64(max(0, s.MaxBytes)))
+}
+
+// secondsSince returns the seconds from an instant to now, or 0 for the zero time.
+func secondsSince(instant, now time.Time) float64 {
+	if instant.IsZero() {
+		return 0
+	}
+	return max(0, now.Sub(instant).Seconds())
+}

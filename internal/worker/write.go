@@ -1,0 +1,316 @@
+package worker
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"roomsensor/internal/roomsensor"
+)
+
+const (
+	// writeTimeout bounds one transaction. It is longer than the limits of its statements and shorter than the queue's
+	// AckWait.
+	writeTimeout = 45 * time.Second
+	// pingTimeout bounds the check whether a database responds that took too long for a transaction.
+	pingTimeout = 3 * time.Second
+)
+
+// tables is the database as a writer uses it.
+type tables interface {
+	// Installations lists all installations of some units (decision 40). A unit that was never installed is not in the
+	// map.
+	Installations(ctx context.Context, hardwareIDs []string) (map[string][]roomsensor.Installation, error)
+	// WriteBatch stores a batch in one transaction and returns the number of changed readings. An error that is
+	// roomsensor.ErrNotStorable is permanent, with roomsensor.ErrTooMuch a part of the batch may succeed, and after every
+	// other one the batch may succeed later.
+	WriteBatch(ctx context.Context, batch roomsensor.Batch) (changed int64, err error)
+	Ping(ctx context.Context) error
+}
+
+// countedTables counts the changed readings.
+type countedTables struct {
+	Store
+	changed prometheus.Counter
+}
+
+func (t countedTables) WriteBatch(ctx context.Context, b roomsensor.Batch) (int64, error) {
+	changed, err := t.Store.WriteBatch(ctx, b)
+	t.changed.Add(float64(changed))
+	return changed, err
+}
+
+// writer stores deliveries: all of a batch in one transaction, or in parts where the database refuses it.
+type writer struct {
+	tables tables
+	log    zerolog.Logger
+}
+
+// write stores deliveries and returns a result for each of them, in their order. Data that the database permanently
+// refuses becomes a reject; a batch that is too much for one transaction is stored in parts. The error belongs to the
+// deliveries whose result is not stored: they may succeed later.
+func (w *writer) write(ctx context.Context, deliveries []*delivery) ([]result, error) {
+	results, err := w.resolve(ctx, deliveries)
+	if err != nil {
+		return results, err
+	}
+	err = bisect(0, len(results), func(from, to int) error {
+		err := w.commit(ctx, assemble(results[from:to]))
+		for i := from; err == nil && i < to; i++ {
+			results[i].stored = true
+		}
+		return err
+	}, func(i int, _ error) error {
+		return w.writeParts(ctx, &results[i])
+	})
+	return results, err
+}
+
+// resolve assigns the readings of deliveries to devices. It returns a result for each delivery, also with an error.
+func (w *writer) resolve(ctx context.Context, deliveries []*delivery) ([]result, error) {
+	results := make([]result, len(deliveries))
+	for i, d := range deliveries {
+		results[i].delivery = d
+	}
+	var units map[string][]roomsensor.Installation
+	if ids := unitsOf(deliveries); len(ids) > 0 {
+		bounded, cancel := context.WithTimeout(ctx, writeTimeout)
+		defer cancel()
+		var err error
+		if units, err = w.tables.Installations(bounded, ids); err != nil {
+			return results, fmt.Errorf("reading the installations of units: %w", err)
+		}
+	}
+	for i := range results {
+		results[i].resolve(units)
+	}
+	return results, nil
+}
+
+// bisect writes the elements [from, to), and their halves where the database refuses them all at once. It calls one for
+// a single element that is refused, with the error. It stops at the first error that halving cannot avoid.
+func bisect(from, to int, write func(from, to int) error, one func(i int, err error) error) error {
+	err := write(from, to)
+	switch {
+	case err == nil:
+		return nil
+	case !errors.Is(err, roomsensor.ErrNotStorable) && !errors.Is(err, roomsensor.ErrTooMuch):
+		return err
+	case to-from == 1:
+		return one(from, err)
+	}
+	middle := from + (to-from)/2
+	if err := bisect(from, middle, write, one); err != nil {
+		return err
+	}
+	return bisect(middle, to, write, one)
+}
+
+// writeParts stores one upload in parts: first its readings, by bisection, then its heartbeat and rejects. An upload
+// whose heartbeat and rejects are refused becomes one reject.
+func (w *writer) writeParts(ctx context.Context, r *result) error {
+	if err := w.writeReadings(ctx, r); err != nil {
+		return err
+	}
+	rest := roomsensor.Batch{Rejects: r.rejects}
+	if r.heartbeat != nil {
+		rest.Seen = []roomsensor.DeviceHeartbeat{*r.heartbeat}
+	}
+	err := w.commit(ctx, rest)
+	if errors.Is(err, roomsensor.ErrNotStorable) {
+		w.log.Warn().Err(err).Uint64("stream_sequence", r.delivery.arrival.Sequence).
+			Msg("rejected an upload that the database permanently refused")
+		r.rejectWhole()
+		err = w.commit(ctx, roomsensor.Batch{Rejects: r.rejects})
+	}
+	r.stored = err == nil
+	return err
+}
+
+// writeReadings stores the readings of one upload by bisection, and rejects those that are permanently refused.
+func (w *writer) writeReadings(ctx context.Context, r *result) error {
+	if r.resolved() == 0 {
+		return nil
+	}
+	var refused []int
+	err := bisect(0, len(r.devices), func(from, to int) error {
+		rows := r.rows(nil, from, to)
+		if len(rows) == 0 {
+			return nil
+		}
+		return w.commit(ctx, roomsensor.Batch{Rows: mergeRows(rows)})
+	}, func(i int, err error) error {
+		if !errors.Is(err, roomsensor.ErrNotStorable) {
+			return err
+		}
+		w.log.Warn().Err(err).Stringer("device_id", r.devices[i]).
+			Time("measured_at", r.delivery.upload.Readings[i].MeasuredAt).
+			Msg("rejected a reading that the database permanently refused")
+		refused = append(refused, i)
+		return nil
+	})
+	if err == nil {
+		r.rejectRefused(refused)
+	}
+	return err
+}
+
+// commit writes a batch in one transaction. A timeout while the database responds means that the batch was too much for
+// one transaction.
+func (w *writer) commit(ctx context.Context, b roomsensor.Batch) error {
+	bounded, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	_, err := w.tables.WriteBatch(bounded, b)
+	if err != nil && bounded.Err() != nil && ctx.Err() == nil && w.responds(ctx) {
+		return fmt.Errorf("%w: %w", roomsensor.ErrTooMuch, err)
+	}
+	return err
+}
+
+func (w *writer) responds(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
+	defer cancel()
+	return w.tables.Ping(ctx) == nil
+}
+
+// assemble returns the batch of some results. Everything in it is sorted by its key, so that workers that write the
+// same keys take their locks in the same order.
+func assemble(results []result) (b roomsensor.Batch) {
+	n := 0
+	for i := range results {
+		n += len(results[i].devices)
+	}
+	rows := make([]roomsensor.DeviceMeasurement, 0, n)
+	var seen []roomsensor.DeviceHeartbeat
+	for i := range results {
+		r := &results[i]
+		rows = r.rows(rows, 0, len(r.devices))
+		if r.heartbeat != nil {
+			seen = append(seen, *r.heartbeat)
+		}
+		b.Rejects = append(b.Rejects, r.rejects...)
+	}
+	b.Rows = mergeRows(rows)
+	b.Seen = mergeHeartbeats(seen)
+	slices.SortFunc(b.Rejects, compareRejects)
+	return b
+}
+
+// mergeRows sorts measurements by device and bucket and merges those of the same bucket (late-merge rule, decision 37),
+// because one statement may write a key only once.
+func mergeRows(rows []roomsensor.DeviceMeasurement) []roomsensor.DeviceMeasurement {
+	slices.SortFunc(rows, func(a, b roomsensor.DeviceMeasurement) int {
+		return cmp.Or(compareIDs(a.DeviceID, b.DeviceID), a.MeasuredAt.Compare(b.MeasuredAt))
+	})
+	merged := rows[:0]
+	for _, next := range rows {
+		if n := len(merged); n > 0 && sameRow(&merged[n-1], &next) {
+			merged[n-1].Measurement = roomsensor.Merge(merged[n-1].Measurement, next.Measurement)
+			continue
+		}
+		merged = append(merged, next)
+	}
+	return merged
+}
+
+func sameRow(a, b *roomsensor.DeviceMeasurement) bool {
+	return a.DeviceID == b.DeviceID && a.Bucket().Equal(b.Bucket())
+}
+
+// mergeHeartbeats sorts heartbeats by device and merges those of the same device.
+func mergeHeartbeats(list []roomsensor.DeviceHeartbeat) []roomsensor.DeviceHeartbeat {
+	slices.SortFunc(list, func(a, b roomsensor.DeviceHeartbeat) int { return compareIDs(a.DeviceID, b.DeviceID) })
+	merged := list[:0]
+	for _, next := range list {
+		if n := len(merged); n > 0 && merged[n-1].DeviceID == next.DeviceID {
+			mergeHeartbeat(&merged[n-1], &next)
+			continue
+		}
+		merged = append(merged, next)
+	}
+	return merged
+}
+
+// mergeHeartbeat keeps the newest arrival, and signal and firmware of the newest arrivals that carry them (decision
+// 39). For arrivals in the same microsecond it compares the values, as the database does, so that the order has no
+// effect.
+func mergeHeartbeat(into, from *roomsensor.DeviceHeartbeat) {
+	if from.LastSeenAt.After(into.LastSeenAt) {
+		into.LastSeenAt = from.LastSeenAt
+	}
+	if from.Signal != nil && (into.Signal == nil ||
+		cmp.Or(from.SignalAt.Compare(into.SignalAt), compareSignals(from.Signal, into.Signal)) > 0) {
+		into.Signal, into.SignalAt = from.Signal, from.SignalAt
+	}
+	if from.Firmware != nil && (into.Firmware == nil ||
+		cmp.Or(from.FirmwareAt.Compare(into.FirmwareAt), cmp.Compare(*from.Firmware, *into.Firmware)) > 0) {
+		into.Firmware, into.FirmwareAt = from.Firmware, from.FirmwareAt
+	}
+}
+
+// compareSignals orders a missing value before every other one.
+func compareSignals(a, b *roomsensor.Signal) int {
+	return cmp.Or(comparePointers(a.RSSI, b.RSSI), comparePointers(a.Bars, b.Bars))
+}
+
+func comparePointers[T cmp.Ordered](a, b *T) int {
+	switch {
+	case a == nil && b == nil:
+		return 0
+	case a == nil:
+		return -1
+	case b == nil:
+		return 1
+	}
+	return cmp.Compare(*a, *b)
+}
+
+func compareIDs(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) }
+
+func compareRejects(a, b roomsensor.Reject) int {
+	return cmp.Or(a.Arrival.At.Compare(b.Arrival.At),
+		cmp.Compare(a.Arrival.Sequence, b.Arrival.Sequence), cmp.Compare(a.Reason, b.Reason))
+}
+
+// ReplayStore is the database as Replay uses it.
+type ReplayStore interface {
+	Installations(ctx context.Context, hardwareIDs []string) (map[string][]roomsensor.Installation, error)
+	// WriteReplay stores a batch without its rejects, in one transaction, and sets the time of the replay. Its errors are
+	// those of WriteBatch.
+	WriteReplay(ctx context.Context, rejectID uuid.UUID, batch roomsensor.Batch) error
+	Ping(ctx context.Context) error
+}
+
+// replayTables writes batches as the replay of a reject.
+type replayTables struct {
+	ReplayStore
+	reject uuid.UUID
+}
+
+func (t replayTables) WriteBatch(ctx context.Context, b roomsensor.Batch) (int64, error) {
+	return 0, t.WriteReplay(ctx, t.reject, b)
+}
+
+// Replay resolves and stores a reject again, as a worker does, with its first arrival and under its team (decision 39).
+// It reports whether all of it was stored. The rest makes no second reject, but the time of the replay is set
+// (decision 41).
+func Replay(ctx context.Context, store ReplayStore, reject roomsensor.Reject) (stored bool, err error) {
+	w := writer{replayTables{store, reject.ID}, zerolog.Nop()}
+	var unit string
+	if reject.HardwareID != nil {
+		unit = *reject.HardwareID
+	}
+	results, err := w.write(ctx, []*delivery{parsed(reject.Arrival, unit, reject.Payload)})
+	if err != nil {
+		return false, fmt.Errorf("replaying a reject: %w", err)
+	}
+	return len(results[0].rejects) == 0, nil
+}

@@ -1,0 +1,233 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"roomsensor/internal/roomsensor"
+)
+
+func stored(results []result) (list []bool) {
+	for i := range results {
+		list = append(list, results[i].stored)
+	}
+	return list
+}
+
+// writeAll writes batches, all of which must be stored.
+func writeAll(t require.TestingT, w *writer, batches [][]*delivery) {
+	for _, batch := range batches {
+		results, err := w.write(context.Background(), batch)
+		require.NoError(t, err)
+		require.Len(t, results, len(batch))
+		require.NotContains(t, stored(results), false)
+	}
+}
+
+// Uploads in any order, repeated and split into any batches give the same content (decisions 37 to 41).
+func TestWrite(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		f, store := inMemory()
+		store.before = func(_ context.Context, b roomsensor.Batch) error {
+			// Otherwise workers deadlock, and statements fail.
+			requireSorted(rt, b.Rows, func(r roomsensor.DeviceMeasurement) string {
+				return fmt.Sprintf("%s %020d", r.DeviceID, r.Bucket().Unix())
+			})
+			requireSorted(rt, b.Seen, func(s roomsensor.DeviceHeartbeat) string { return s.DeviceID.String() })
+			return nil
+		}
+		uploads := f.uploads(rt)
+		writeAll(rt, store.writer(), drawBatches(rt, uploads))
+		require.Equal(rt, f.expect(uploads), store.content)
+	})
+}
+
+// requireSorted checks that keys ascend and do not repeat.
+func requireSorted[T any](t require.TestingT, list []T, key func(T) string) {
+	for i := 1; i < len(list); i++ {
+		require.Less(t, key(list[i-1]), key(list[i]))
+	}
+}
+
+// A batch that is too much for one transaction is stored in parts, and never rejected.
+func TestWriteTooMuch(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		f, store := inMemory()
+		limit := rapid.IntRange(1, 5).Draw(rt, "limit")
+		store.before = func(_ context.Context, b roomsensor.Batch) error {
+			if len(b.Rows) > limit {
+				return fmt.Errorf("inserting readings: %w", roomsensor.ErrTooMuch)
+			}
+			return nil
+		}
+		uploads := f.uploads(rt)
+		writeAll(rt, store.writer(), drawBatches(rt, uploads))
+		require.Equal(rt, f.expect(uploads), store.content)
+	})
+}
+
+// The readings that the database permanently refuses become rejects, and all others are stored.
+func TestWriteRefusedReadings(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		f, store := inMemory()
+		refused := rapid.SampledFrom(instants).Draw(rt, "refused")
+		store.before = func(_ context.Context, b roomsensor.Batch) error {
+			for i := range b.Rows {
+				if b.Rows[i].MeasuredAt.Equal(refused) {
+					return fmt.Errorf("inserting readings: %w", roomsensor.ErrNotStorable)
+				}
+			}
+			return nil
+		}
+		uploads := f.uploads(rt)
+		writeAll(rt, store.writer(), drawBatches(rt, uploads))
+		requireAllBut(rt, f, uploads, store.content, refused)
+	})
+}
+
+// requireAllBut compares the content with the model, where the database refuses the readings of one instant. They are
+// in rejects, unless a later reading of their bucket replaced them, and the other readings are as if they had never
+// been sent.
+func requireAllBut(t require.TestingT, f *fixture, uploads []*sent, got *content, refused time.Time) {
+	all := f.expect(uploads)
+	var others []*sent
+	for _, u := range uploads {
+		other := *u
+		other.readings = slices.DeleteFunc(slices.Clone(u.readings), func(r reading) bool {
+			device, _, installed := f.device(u.unit, r.at, u.team)
+			match := r.problem == "" && installed && r.at.Equal(refused)
+			if match && all.rows[rowKey(device, r.at)].MeasuredAt.Equal(refused) {
+				require.Contains(t, got.rejects, rejectKey(u.sequence, roomsensor.ReasonNotStorable))
+			}
+			return match
+		})
+		others = append(others, &other)
+	}
+	require.Equal(t, f.expect(others).rows, got.rows)
+	require.Equal(t, all.heartbeats, got.heartbeats)
+}
+
+func TestWriteFailures(t *testing.T) {
+	t.Parallel()
+	unavailable := errors.New("the database is unavailable")
+
+	t.Run("a failure that may pass leaves the rest unstored", func(t *testing.T) {
+		t.Parallel()
+		f, store := inMemory()
+		store.before = func(_ context.Context, b roomsensor.Batch) error {
+			switch {
+			case len(b.Rows) > 1:
+				return roomsensor.ErrTooMuch
+			case store.batches >= 2:
+				return unavailable
+			}
+			return nil
+		}
+		var batch []*delivery
+		for i := range 4 {
+			batch = append(batch, deliveryOf(f.second, uint64(i+1), readingAt(clock(8, 10+5*i, 0), "")))
+		}
+		results, err := store.writer().write(t.Context(), batch)
+		require.ErrorIs(t, err, unavailable)
+		require.Equal(t, []bool{true, true, false, false}, stored(results))
+		require.Len(t, store.content.rows, 2)
+	})
+
+	t.Run("an upload whose heartbeat is refused becomes one reject", func(t *testing.T) {
+		t.Parallel()
+		f, store := inMemory()
+		store.before = func(_ context.Context, b roomsensor.Batch) error {
+			if len(b.Rows) > 0 || len(b.Seen) > 0 {
+				return roomsensor.ErrNotStorable
+			}
+			return nil
+		}
+		d := deliveryOf(f.second, 7, readingAt(clock(8, 0, 0), `"lux":"x"`))
+		writeAll(t, store.writer(), [][]*delivery{{d}})
+		require.Equal(t, map[string]string{"7 not_storable": string(d.text)}, store.content.rejects)
+	})
+
+	t.Run("an upload of which nothing is stored stays unstored", func(t *testing.T) {
+		t.Parallel()
+		f, store := inMemory()
+		store.before = func(context.Context, roomsensor.Batch) error { return roomsensor.ErrNotStorable }
+		results, err := store.writer().write(t.Context(), []*delivery{deliveryOf(f.second, 7, readingAt(clock(8, 0, 0), ""))})
+		require.ErrorIs(t, err, roomsensor.ErrNotStorable)
+		require.Equal(t, []bool{false}, stored(results))
+	})
+}
+
+// A reject is resolved again with its first arrival and under its team (decision 39).
+func TestReplay(t *testing.T) {
+	t.Parallel()
+
+	t.Run("stores what was rejected once its cause is fixed", func(t *testing.T) {
+		t.Parallel()
+		f, store := inMemory()
+		store.installations = nil
+		d := deliveryOf(f.second, 3, readingAt(clock(8, 0, 0), `"lux":4`), readingAt(clock(21, 10, 0), ""))
+		results, err := store.writer().write(t.Context(), []*delivery{d})
+		require.NoError(t, err)
+		require.Len(t, results[0].rejects, 1)
+		reject := results[0].rejects[0]
+		reject.ID = uuid.New()
+		require.Equal(t, roomsensor.ReasonUnknownUnit, reject.Reason)
+
+		ok, err := Replay(t.Context(), store, reject)
+		require.NoError(t, err)
+		require.False(t, ok)
+		require.Equal(t, 1, store.replays[reject.ID])
+		require.Empty(t, store.content.rows)
+
+		store.installations = f.installations
+		ok, err = Replay(t.Context(), store, reject)
+		require.NoError(t, err)
+		require.True(t, ok)
+		require.Equal(t, 2, store.replays[reject.ID])
+		require.Len(t, store.content.rows, 2, "the second reading is within 10 minutes of the first arrival")
+		require.Equal(t, clock(21, 0, 0), store.content.heartbeats[f.a.String()].LastSeenAt)
+		require.Len(t, store.content.rejects, 1, "a replay makes no second reject")
+	})
+
+	t.Run("assigns readings to devices of the reject's team only", func(t *testing.T) {
+		t.Parallel()
+		f, store := inMemory()
+		reject := roomsensor.Reject{
+			ID: uuid.New(), HardwareID: &f.second, Reason: roomsensor.ReasonUnknownUnit,
+			Arrival: roomsensor.Arrival{At: clock(21, 0, 0), Sequence: 1, Team: &f.theirs},
+			Payload: deliveryOf(f.second, 1, readingAt(clock(8, 0, 0), "")).text,
+		}
+		ok, err := Replay(t.Context(), store, reject)
+		require.NoError(t, err)
+		require.False(t, ok)
+		require.Empty(t, store.content.rows)
+
+		reject.Arrival.Team = &f.ours
+		ok, err = Replay(t.Context(), store, reject)
+		require.NoError(t, err)
+		require.True(t, ok)
+	})
+
+	t.Run("sets the time of the replay also where the payload cannot be stored", func(t *testing.T) {
+		t.Parallel()
+		for _, payload := range []string{"", "hello", `{"hardware_id":"dev:2","readings":[]}`} {
+			store := newMemoryStore(nil)
+			reject := roomsensor.Reject{ID: uuid.New(), Arrival: roomsensor.Arrival{At: day}, Payload: []byte(payload)}
+			ok, err := Replay(t.Context(), store, reject)
+			require.NoError(t, err)
+			require.False(t, ok)
+			require.Equal(t, 1, store.replays[reject.ID])
+		}
+	})
+}

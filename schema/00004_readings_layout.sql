@@ -1,0 +1,162 @@
+-- +goose Up
+
+-- ensure_readings_layout sets how old readings are stored. On the Community edition, chunks that ended
+-- columnstore_after ago are converted to columns, grouped by device, and chunks that ended drop_after ago are dropped;
+-- null means never. On the Apache edition it does nothing. Every `migrate up` calls it, because the edition and the
+-- settings may change.
+-- +goose StatementBegin
+CREATE PROCEDURE ensure_readings_layout(columnstore_after interval, drop_after interval)
+LANGUAGE plpgsql AS $procedure$
+DECLARE
+    job record;
+    wanted interval;
+BEGIN
+    IF current_setting('timescaledb.license') <> 'timescale' THEN
+        RETURN;
+    END IF;
+    PERFORM pg_advisory_xact_lock(7283400021);
+    IF NOT (SELECT compression_enabled FROM timescaledb_information.hypertables
+            WHERE hypertable_schema = 'public' AND hypertable_name = 'readings') THEN
+        ALTER TABLE readings SET (timescaledb.enable_columnstore,
+            timescaledb.segmentby = 'device_id', timescaledb.orderby = 'bucket_at DESC');
+    END IF;
+    FOR job IN
+        SELECT proc_name, (coalesce(config ->> 'compress_after', config ->> 'drop_after'))::interval AS after
+        FROM timescaledb_information.jobs
+        WHERE hypertable_schema = 'public' AND hypertable_name = 'readings'
+          AND proc_name IN ('policy_compression', 'policy_retention')
+    LOOP
+        IF job.proc_name = 'policy_compression' AND job.after IS DISTINCT FROM columnstore_after THEN
+            CALL remove_columnstore_policy('readings');
+        ELSIF job.proc_name = 'policy_retention' AND job.after IS DISTINCT FROM drop_after THEN
+            PERFORM remove_retention_policy('readings');
+        END IF;
+    END LOOP;
+    IF columnstore_after IS NOT NULL THEN
+        CALL add_columnstore_policy('readings', after => columnstore_after, if_not_exists => true);
+    END IF;
+    IF drop_after IS NOT NULL THEN
+        PERFORM add_retention_policy('readings', drop_after => drop_after, if_not_exists => true);
+    END IF;
+END
+$procedure$;
+-- +goose StatementEnd
+
+-- readings_layout reports how the readings are stored: the number of chunks and their size; the chunks in the
+-- columnstore, with their size as rows and as columns; until when readings_hourly is materialized, and when it was last
+-- refreshed; and the two ages of ensure_readings_layout. What the edition does not support is null.
+-- +goose StatementBegin
+CREATE FUNCTION readings_layout(
+    OUT chunks bigint, OUT bytes bigint,
+    OUT columnstore_chunks bigint, OUT columnstore_bytes_before bigint, OUT columnstore_bytes bigint,
+    OUT materialized_until timestamptz, OUT refreshed_at timestamptz,
+    OUT columnstore_after interval, OUT drop_after interval)
+STABLE LANGUAGE plpgsql AS $function$
+BEGIN
+    SELECT num_chunks INTO chunks FROM timescaledb_information.hypertables
+    WHERE hypertable_schema = 'public' AND hypertable_name = 'readings';
+    bytes := hypertable_size('readings');
+    IF current_setting('timescaledb.license') <> 'timescale' THEN
+        RETURN;
+    END IF;
+    SELECT coalesce(sum(number_compressed_chunks), 0),
+           coalesce(sum(before_compression_total_bytes), 0), coalesce(sum(after_compression_total_bytes), 0)
+    INTO columnstore_chunks, columnstore_bytes_before, columnstore_bytes
+    FROM hypertable_columnstore_stats('readings');
+    SELECT _timescaledb_functions.to_timestamp(_timescaledb_functions.cagg_watermark(h.id))
+    INTO materialized_until
+    FROM timescaledb_information.continuous_aggregates a
+    JOIN _timescaledb_catalog.hypertable h
+      ON h.schema_name = a.materialization_hypertable_schema AND h.table_name = a.materialization_hypertable_name
+    WHERE a.view_schema = 'public' AND a.view_name = 'readings_hourly'
+      AND _timescaledb_functions.cagg_watermark(h.id) > 0; -- A lower watermark means that nothing was materialized yet.
+    SELECT max(s.last_successful_finish) INTO refreshed_at
+    FROM timescaledb_information.jobs j JOIN timescaledb_information.job_stats s USING (job_id)
+    WHERE j.proc_name = 'policy_refresh_continuous_aggregate' AND isfinite(s.last_successful_finish);
+    SELECT max((config ->> 'compress_after')::interval), max((config ->> 'drop_after')::interval)
+    INTO columnstore_after, drop_after
+    FROM timescaledb_information.jobs
+    WHERE hypertable_schema = 'public' AND hypertable_name = 'readings';
+END
+$function$;
+-- +goose StatementEnd
+
+-- ordered_chunks records the chunks that were rewritten in primary-key order. Readings arrive by time, so that those of
+-- one device are spread over all pages of a chunk, until the chunk has settled and is rewritten once.
+CREATE TABLE ordered_chunks (
+    chunk      text PRIMARY KEY,
+    ordered_at timestamptz NOT NULL DEFAULT now(),
+    written    bigint NOT NULL
+);
+COMMENT ON COLUMN ordered_chunks.written IS 'rows inserted, updated and deleted until then, from the statistics';
+
+-- chunks_to_order lists the chunks that ended before a time and are not in primary-key order, the newest first: row
+-- chunks that were never ordered, and those of which more than a twentieth of the rows was written since. After a reset
+-- of the statistics the difference is negative, which counts as nothing written.
+-- +goose StatementBegin
+CREATE FUNCTION chunks_to_order(ended_before timestamptz)
+RETURNS TABLE (chunk text, range_start timestamptz, range_end timestamptz, bytes bigint)
+STABLE LANGUAGE sql AS $function$
+    SELECT name, c.range_start, c.range_end, pg_total_relation_size(s.relid)
+    FROM timescaledb_information.chunks c
+    CROSS JOIN LATERAL format('%I.%I', c.chunk_schema, c.chunk_name) name
+    JOIN pg_stat_all_tables s ON s.relid = name::regclass
+    LEFT JOIN ordered_chunks o ON o.chunk = name
+    WHERE c.hypertable_schema = 'public' AND c.hypertable_name = 'readings'
+      AND NOT c.is_compressed AND c.range_end <= ended_before
+      AND s.n_tup_ins + s.n_tup_upd + s.n_tup_del - coalesce(o.written, -1)
+          > CASE WHEN o.written IS NULL THEN 0 ELSE s.n_live_tup / 20 END
+    ORDER BY c.range_end DESC
+$function$;
+-- +goose StatementEnd
+
+-- order_chunk rewrites a chunk in primary-key order (CLUSTER) and locks it meanwhile. It returns false if another
+-- process is ordering a chunk.
+-- +goose StatementBegin
+CREATE FUNCTION order_chunk(name text) RETURNS boolean
+LANGUAGE plpgsql AS $function$
+BEGIN
+    IF NOT pg_try_advisory_xact_lock(7283400022) THEN
+        RETURN false;
+    END IF;
+    EXECUTE (SELECT format('CLUSTER %s USING %I', name, i.relname)
+             FROM pg_index x JOIN pg_class i ON i.oid = x.indexrelid
+             WHERE x.indrelid = name::regclass AND x.indisprimary);
+    EXECUTE 'ANALYZE ' || name;
+    INSERT INTO ordered_chunks AS o (chunk, written)
+    SELECT name, n_tup_ins + n_tup_upd + n_tup_del FROM pg_stat_all_tables WHERE relid = name::regclass
+    ON CONFLICT (chunk) DO UPDATE SET ordered_at = now(), written = excluded.written;
+    RETURN true;
+END
+$function$;
+-- +goose StatementEnd
+
+-- +goose Down
+DROP FUNCTION order_chunk(text);
+DROP FUNCTION chunks_to_order(timestamptz);
+DROP TABLE ordered_chunks;
+DROP FUNCTION readings_layout();
+DROP PROCEDURE ensure_readings_layout(interval, interval);
+-- +goose StatementBegin
+DO $$
+DECLARE
+    chunk regclass;
+BEGIN
+    IF current_setting('timescaledb.license') <> 'timescale' THEN
+        RETURN;
+    END IF;
+    CALL remove_columnstore_policy('readings', if_exists => true);
+    PERFORM remove_retention_policy('readings', if_exists => true);
+    FOR chunk IN
+        SELECT format('%I.%I', chunk_schema, chunk_name)::regclass FROM timescaledb_information.chunks
+        WHERE hypertable_schema = 'public' AND hypertable_name = 'readings' AND is_compressed
+    LOOP
+        CALL convert_to_rowstore(chunk);
+    END LOOP;
+    IF (SELECT compression_enabled FROM timescaledb_information.hypertables
+        WHERE hypertable_schema = 'public' AND hypertable_name = 'readings') THEN
+        ALTER TABLE readings SET (timescaledb.enable_columnstore = false);
+    END IF;
+END
+$$;
+-- +goose StatementEnd

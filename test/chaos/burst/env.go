@@ -1,0 +1,167 @@
+package burst
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/rs/zerolog"
+
+	"roomsensor/internal/queue"
+	"roomsensor/internal/retry"
+	"roomsensor/internal/simulate"
+	"roomsensor/schema"
+	"roomsensor/test/harness"
+	"roomsensor/test/ledger"
+	"roomsensor/test/proctest"
+)
+
+const (
+	// stopTimeout is for a process to end after SIGTERM.
+	stopTimeout = 20 * time.Second
+	// connectTimeout is for the first connection to NATS.
+	connectTimeout = 30 * time.Second
+	// readKeys share the API requests: the limiter allows 600 requests per key in 10 minutes (decision 25).
+	readKeys     = 40
+	pollInterval = 20 * time.Millisecond
+)
+
+// env is the installation of one phase: a database, a NATS server, and a team with its devices.
+type env struct {
+	*harness.Env
+	trial   *trial
+	service *harness.Service
+	nats    *proctest.NATS
+	queue   *queue.Queue
+
+	ledger    *ledger.Ledger
+	fresh     []uuid.UUID // devices that were never offline
+	ingestKey string
+	readKeys  []string
+}
+
+// newEnv starts an installation without processes of roomsensor. The caller closes it, also after an error.
+func (t *trial) newEnv(ctx context.Context, name string) (*env, error) {
+	base, err := harness.NewEnv(filepath.Join(t.Dir, name), t.options.Progress)
+	if err != nil {
+		return nil, err
+	}
+	e := &env{Env: base, trial: t, ledger: ledger.New(t.load.requests)}
+	for _, step := range []func(context.Context) error{e.openDatabase, e.openQueue, e.insertTeam} {
+		if err := step(ctx); err != nil {
+			return nil, errors.Join(err, e.Close(ctx, true))
+		}
+	}
+	return e, nil
+}
+
+func (e *env) openDatabase(ctx context.Context) error {
+	address, err := e.CreateDatabase(ctx, e.trial.server)
+	if err != nil {
+		return err
+	}
+	e.service = &harness.Service{Env: e.Env, Program: e.trial.roomsensor, DatabaseURL: func() string { return address }}
+	return schema.Up(ctx, address, schema.Layout{})
+}
+
+func (e *env) openQueue(ctx context.Context) error {
+	log, err := e.LogFile("nats")
+	if err != nil {
+		return err
+	}
+	if e.nats, err = proctest.StartNATS(ctx, e.trial.natsServer, e.Dir, log); err != nil {
+		return err
+	}
+	e.OnClose(func(context.Context) error { _, err := e.nats.Stop(stopTimeout); return err })
+	e.service.QueueURL = e.nats.URL
+	conn, err := queue.Connect(e.nats.URL, "burst", zerolog.Nop())
+	if err != nil {
+		return err
+	}
+	e.OnClose(func(context.Context) error { conn.Close(); return nil })
+	if e.service.JS, err = jetstream.New(conn); err != nil {
+		return fmt.Errorf("opening JetStream: %w", err)
+	}
+	if e.queue, err = queue.New(conn, queue.Config{Replicas: 1, MaxBytes: queue.DefaultMaxBytes}); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	return retry.Until(ctx, pollInterval, func(ctx context.Context) (bool, error) {
+		return e.queue.Declare(ctx) == nil, nil
+	})
+}
+
+// freshTag is the metadata tag of devices that were never offline.
+const freshTag = "fresh"
+
+func (e *env) insertTeam(ctx context.Context) error {
+	var devices []harness.Device
+	for _, u := range e.trial.load.units {
+		devices = append(devices, harness.Device{ID: u.Device, HardwareID: u.HardwareID, Name: u.HardwareID})
+	}
+	fleet := simulate.Fleet{Devices: e.trial.options.Fresh, FirstHardwareID: firstFresh}
+	for i := range fleet.Devices {
+		id := deviceID(fleet.HardwareID(i))
+		e.fresh = append(e.fresh, id)
+		devices = append(devices, harness.Device{
+			ID: id, HardwareID: fleet.HardwareID(i), Name: fleet.HardwareID(i), Metadata: map[string]string{freshTag: "true"},
+		})
+	}
+	return e.service.Query(ctx, func(ctx context.Context, conn *pgx.Conn) error {
+		team, err := harness.InsertTeam(ctx, conn, "Burst", devices)
+		if err != nil {
+			return err
+		}
+		if e.ingestKey, err = harness.InsertIngestKey(ctx, conn, team); err != nil {
+			return err
+		}
+		e.readKeys, err = harness.InsertAPIKeys(ctx, conn, team, readKeys)
+		return err
+	})
+}
+
+// start starts a command of roomsensor and waits until it is ready.
+func (e *env) start(ctx context.Context, name string, args ...string) (*proctest.Service, error) {
+	log, err := e.LogFile(name)
+	if err != nil {
+		return nil, err
+	}
+	variables := []string{"DATABASE_URL=" + e.service.DatabaseURL(), "NATS_URL=" + e.nats.URL, "LOG_LEVEL=warn"}
+	s, err := proctest.StartService(ctx, e.trial.roomsensor, log, variables, args...)
+	if err != nil {
+		return nil, err
+	}
+	e.OnClose(func(context.Context) error { s.Kill(); return nil })
+	return s, nil
+}
+
+func (e *env) startWorker(ctx context.Context, n int) (*proctest.Service, error) {
+	return e.start(ctx, fmt.Sprintf("worker-%d", n), "ingest", "--no-receiver")
+}
+
+// verify compares the tables with the readings of the late devices. All their uploads must be stored.
+func (e *env) verify(ctx context.Context) (v ledger.Verdict, err error) {
+	for _, r := range e.trial.load.requests {
+		e.ledger.Note(r.Uploads, ledger.OK)
+	}
+	tables, err := e.service.ReadTables(ctx, e.fresh)
+	if err != nil {
+		return v, err
+	}
+	found, v := e.ledger.Compare(tables.Readings)
+	v.Add(found.Hours(tables.Hours))
+	v.Add(e.ledger.Rejects(tables.Rejects))
+	e.Logf("%d readings stored: %s", len(tables.Readings), v.String())
+	return v, nil
+}
+
+func peakMiB(s *proctest.Service) (float64, error) {
+	_, peak, err := s.Memory()
+	return float64(peak>>10) / (1 << 10), err
+}

@@ -1,0 +1,268 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"roomsensor/internal/retry"
+	"roomsensor/test/harness"
+	"roomsensor/test/proctest"
+)
+
+// env runs everything that a trial needs.
+type env struct {
+	*harness.Env
+	options Options
+	service *harness.Service
+	fleet   *harness.Fleet
+
+	network  *network
+	members  map[string]*container
+	ops      map[string]string // ops addresses on this machine, by member
+	database *pair
+	// databaseURL and queueURL are for members.
+	databaseURL, queueURL string
+	receivers, apis       *balancer
+	archive               *archive
+}
+
+// newEnv starts everything and waits until it is ready. The caller closes the environment, also after an error.
+func newEnv(ctx context.Context, o Options) (*env, error) {
+	base, err := harness.NewEnv(o.Dir, o.Progress)
+	if err != nil {
+		return nil, err
+	}
+	e := &env{Env: base, options: o, members: map[string]*container{}, ops: map[string]string{}}
+	e.service = &harness.Service{Env: base, Program: o.Program, AckWait: o.AckWait}
+	for _, step := range []func(context.Context) error{
+		e.prepare, e.startNetwork, e.startDatabase, e.startQueue, e.createFleet, e.createArchive, e.startProcesses,
+	} {
+		if err := step(ctx); err != nil {
+			return e, err
+		}
+	}
+	return e, e.await(ctx, "the cluster to be ready", e.checkCluster)
+}
+
+// close removes everything. It first saves the logs of the containers if they are kept.
+func (e *env) close(ctx context.Context, keep bool) error {
+	var errs []error
+	if keep || e.options.Dir != "" {
+		for _, c := range e.members {
+			errs = append(errs, c.saveLog(context.WithoutCancel(ctx), e.Dir))
+		}
+	}
+	return errors.Join(append(errs, e.Close(ctx, keep))...)
+}
+
+// prepare finds the images and builds the program for operator commands.
+func (e *env) prepare(ctx context.Context) (err error) {
+	if e.options.Images == (Images{}) {
+		if e.options.Images, err = FindImages(ctx, e.Logf); err != nil {
+			return err
+		}
+	}
+	if e.service.Program == "" {
+		e.Logf("building roomsensor")
+		e.service.Program, err = proctest.Build(ctx, e.Dir, proctest.Roomsensor)
+	}
+	return err
+}
+
+func (e *env) startNetwork(ctx context.Context) (err error) {
+	members := slices.Concat(databaseMembers, processMembers())
+	for i := range queueSize {
+		members = append(members, queueMember(i))
+	}
+	name := fmt.Sprintf("roomsensor-cluster-%d", os.Getpid())
+	e.network, err = newNetwork(ctx, name, e.Dir, members)
+	if e.network != nil {
+		e.OnClose(e.network.remove)
+	}
+	return err
+}
+
+// start starts a member. It replaces a container of the same name.
+func (e *env) start(ctx context.Context, s *spec) error {
+	if old := e.members[s.member]; old != nil {
+		if err := old.remove(ctx); err != nil {
+			return err
+		}
+	}
+	e.Logf("starting %s", s.member)
+	c, err := e.network.start(ctx, s)
+	if c != nil && e.members[s.member] == nil {
+		e.OnClose(func(ctx context.Context) error { return e.members[s.member].remove(ctx) })
+	}
+	if c != nil {
+		e.members[s.member] = c
+	}
+	return err
+}
+
+func (e *env) createFleet(ctx context.Context) (err error) {
+	e.fleet, err = e.service.CreateFleet(ctx, e.options.Teams, e.options.Units)
+	return err
+}
+
+const (
+	// recoveryTimeout is for everything that must recover by itself, on a busy machine.
+	recoveryTimeout = 10 * time.Minute
+	// checkPause is the time between two checks of whether it has.
+	checkPause = 200 * time.Millisecond
+)
+
+// await waits until check returns nil. After recoveryTimeout it returns the last error of check.
+func (e *env) await(ctx context.Context, what string, check func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, recoveryTimeout)
+	defer cancel()
+	var last error
+	err := retry.Until(ctx, checkPause, func(ctx context.Context) (bool, error) {
+		last = check(ctx)
+		return last == nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for %s: %w", what, errors.Join(err, last))
+	}
+	return nil
+}
+
+// checkCluster returns nil if the queue has all its replicas and every process is ready.
+func (e *env) checkCluster(ctx context.Context) error {
+	if err := e.checkQueue(ctx); err != nil {
+		return err
+	}
+	return e.checkReady(ctx)
+}
+
+// reportEnded reports the members that ended by themselves.
+func (e *env) reportEnded(ctx context.Context) error {
+	for name, c := range e.members {
+		running, err := c.isRunning(ctx)
+		if err != nil {
+			return err
+		}
+		if !running && !c.down {
+			e.Unexpected("%s ended by itself", name)
+		}
+	}
+	return nil
+}
+
+// The number of processes of each kind.
+const (
+	apiCount      = 2
+	receiverCount = 2
+	workerCount   = 4
+)
+
+func apiMember(i int) string      { return fmt.Sprintf("api-%d", i+1) }
+func receiverMember(i int) string { return fmt.Sprintf("receiver-%d", i+1) }
+func workerMember(i int) string   { return fmt.Sprintf("worker-%d", i+1) }
+
+func processMembers() (names []string) {
+	for i := range apiCount {
+		names = append(names, apiMember(i))
+	}
+	for i := range receiverCount {
+		names = append(names, receiverMember(i))
+	}
+	for i := range workerCount {
+		names = append(names, workerMember(i))
+	}
+	return names
+}
+
+// The ports of the image.
+const (
+	apiPort      = "8080"
+	receiverPort = "8081"
+	opsPort      = "9080"
+)
+
+// startProcesses starts all processes, and a balancer each for the APIs and the receivers.
+func (e *env) startProcesses(ctx context.Context) (err error) {
+	var apis, receivers []*backend
+	for i := range apiCount {
+		b, err := e.startProcess(ctx, apiMember(i), apiPort, "api")
+		if err != nil {
+			return err
+		}
+		apis = append(apis, b)
+	}
+	for i := range receiverCount {
+		b, err := e.startProcess(ctx, receiverMember(i), receiverPort, "ingest", "--no-worker")
+		if err != nil {
+			return err
+		}
+		receivers = append(receivers, b)
+	}
+	for i := range workerCount {
+		if _, err := e.startProcess(ctx, workerMember(i), "", "ingest", "--no-receiver"); err != nil {
+			return err
+		}
+	}
+	if e.apis, err = e.balance(ctx, apis); err != nil {
+		return err
+	}
+	if e.receivers, err = e.balance(ctx, receivers); err != nil {
+		return err
+	}
+	e.service.API, e.service.Receiver = e.apis.address, e.receivers.address
+	return nil
+}
+
+func (e *env) balance(ctx context.Context, backends []*backend) (*balancer, error) {
+	b, err := startBalancer(ctx, backends)
+	if err == nil {
+		e.OnClose(b.close)
+	}
+	return b, err
+}
+
+// startProcess starts a process of roomsensor like docker-compose.yml, with all servers of database and queue.
+func (e *env) startProcess(ctx context.Context, member, port string, command ...string) (*backend, error) {
+	b := &backend{}
+	s := &spec{
+		member: member, image: e.options.Images.Service, command: command, ports: map[string]string{},
+		options: []string{
+			"--read-only", "--cap-drop", "ALL", "--env", "DATABASE_URL=" + e.databaseURL, "--env", "NATS_URL=" + e.queueURL,
+			"--env", "STREAM_REPLICAS=" + strconv.Itoa(queueSize), "--env", "STREAM_MAX_BYTES=2GiB",
+		},
+	}
+	for inside, outside := range map[string]*string{opsPort: &b.ops, port: &b.address} {
+		if inside == "" {
+			continue
+		}
+		address, err := proctest.FreeAddress()
+		if err != nil {
+			return nil, err
+		}
+		*outside, s.ports[inside] = address, address
+	}
+	err := e.start(ctx, s)
+	b.member, e.ops[member] = e.members[member], b.ops
+	return b, err
+}
+
+// checkReady returns nil if every process is ready.
+func (e *env) checkReady(ctx context.Context) error {
+	client := &http.Client{Timeout: requestTimeout, Transport: &http.Transport{DisableKeepAlives: true}}
+	var waiting []string
+	for _, member := range processMembers() {
+		if !proctest.Answers(ctx, client, proctest.ReadyURL(e.ops[member])) {
+			waiting = append(waiting, member)
+		}
+	}
+	if len(waiting) > 0 {
+		return fmt.Errorf("%s: not ready", strings.Join(waiting, ", "))
+	}
+	return nil
+}

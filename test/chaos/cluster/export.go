@@ -1,0 +1,159 @@
+package cluster
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"roomsensor/internal/retry"
+	"roomsensor/internal/roomsensor"
+)
+
+const (
+	archiveDevices       = 24
+	archiveRowsPerDevice = 10_000
+	// archiveRows give an export of about 25 MB. That is more than the buffers between a process and its client hold, so
+	// that the export cannot finish while the client does not read.
+	archiveRows = archiveDevices * archiveRowsPerDevice
+)
+
+// archive is a team with a long history, which is inserted by SQL, for exports that take a while.
+type archive struct {
+	key  string
+	from time.Time
+	to   time.Time
+}
+
+func (e *env) createArchive(ctx context.Context) error {
+	var team struct{ ID uuid.UUID }
+	if err := e.service.Command(ctx, &team, "team", "create", "--name", "Archive"); err != nil {
+		return err
+	}
+	for i := range archiveDevices {
+		var created struct {
+			DeviceID uuid.UUID `json:"device_id"`
+		}
+		err := e.service.Command(ctx, &created, "device", "create", "--team", team.ID.String(),
+			"--hardware-id", fmt.Sprintf("dev:777%d", i), "--name", fmt.Sprintf("Archive %d", i))
+		if err != nil {
+			return err
+		}
+		e.fleet.Excluded = append(e.fleet.Excluded, created.DeviceID)
+	}
+	key, err := e.service.CreateKey(ctx, team.ID)
+	if err != nil {
+		return err
+	}
+	to := e.fleet.Now.Truncate(roomsensor.BucketLength)
+	e.archive = &archive{key: key, from: to.Add(-archiveRowsPerDevice * roomsensor.BucketLength), to: to}
+	return e.service.Query(ctx, e.fillArchive)
+}
+
+func (e *env) fillArchive(ctx context.Context, conn *pgx.Conn) error {
+	_, err := conn.Exec(ctx, `
+		INSERT INTO readings (device_id, bucket_at, co2_ppm, temp_c, humidity_pct, lux, spl_db, measured_at)
+		SELECT d, b, 400 + n % 997, 15 + n % 171 / 10.0, 30 + n % 41, n % 1009, 30 + n % 499 / 10.0, b
+		FROM unnest($1::uuid[]) d,
+		     generate_series($2::timestamptz, $3::timestamptz - interval '5 min', interval '5 min')
+		     WITH ORDINALITY s (b, n)`,
+		e.fleet.Excluded, e.archive.from, e.archive.to)
+	if err != nil {
+		return fmt.Errorf("filling the archive: %w", err)
+	}
+	return nil
+}
+
+// open requests an export of the whole archive on a connection of its own. The caller closes the body of the response.
+func (a *archive) open(ctx context.Context, api string) (*http.Response, error) {
+	window := url.Values{"from": {roomsensor.FormatTime(a.from)}, "to": {roomsensor.FormatTime(a.to)}}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+api+"/v1/readings.csv?"+window.Encode(), nil)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // Wrapped by the callers.
+	}
+	request.Header.Set("Authorization", "Bearer "+a.key)
+	response, err := (&http.Transport{DisableCompression: true, DisableKeepAlives: true}).RoundTrip(request)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // Wrapped by the callers.
+	}
+	if response.StatusCode != http.StatusOK {
+		_ = response.Body.Close()
+		return nil, fmt.Errorf("the API answered %s", response.Status)
+	}
+	return response, nil
+}
+
+// countRows reads an export to its end and counts the rows after the header.
+func countRows(body io.Reader) (n int, err error) {
+	lines := bufio.NewReader(body)
+	for {
+		_, err := lines.ReadSlice('\n')
+		if errors.Is(err, io.EOF) {
+			return n - 1, nil
+		}
+		if err != nil {
+			return n - 1, err //nolint:wrapcheck // Wrapped by the callers.
+		}
+		n++
+	}
+}
+
+// check reads the whole archive once.
+func (a *archive) check(ctx context.Context, api string) error {
+	response, err := a.open(ctx, api)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }()
+	n, err := countRows(response.Body)
+	if err == nil && n != archiveRows {
+		err = fmt.Errorf("an export ended without an error after %d of %d rows", n, archiveRows)
+	}
+	return err
+}
+
+var errNotBroken = errors.New("an export ended without an error although its process was killed")
+
+// killDuringExport kills the process that sends an export. The client must get an error, and its next request to the
+// same address must succeed.
+func (f *faults) killDuringExport(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, recoveryTimeout)
+	defer cancel()
+	response, err := f.archive.open(ctx, f.service.API)
+	if err != nil {
+		return fmt.Errorf("requesting an export: %w", err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	if _, err := response.Body.Read(make([]byte, 1)); err != nil {
+		return fmt.Errorf("reading the first byte of an export: %w", err)
+	}
+	victim := f.apis.backendOf(response)
+	if victim == nil {
+		return errNoBackend
+	}
+	f.begin(victim.member.member)
+	if err := victim.member.kill(ctx); err != nil {
+		return err
+	}
+	n, err := countRows(response.Body)
+	if err == nil {
+		return fmt.Errorf("%w: %d rows", errNotBroken, n)
+	}
+	f.Logf("the export ended after %d of %d rows: %v", n, archiveRows, err)
+	began := time.Now()
+	if err := f.archive.check(ctx, f.service.API); err != nil {
+		return fmt.Errorf("requesting the export again: %w", err)
+	}
+	f.note("retry took %.1f s", time.Since(began).Seconds())
+	if err := retry.Sleep(ctx, f.options.Down); err != nil {
+		return err
+	}
+	return victim.member.restart(ctx)
+}

@@ -1,0 +1,144 @@
+package cluster
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"roomsensor/internal/retry"
+)
+
+// successes records when requests succeeded and failed. It is safe for concurrent use.
+type successes struct {
+	mu     sync.Mutex
+	times  []time.Time
+	failed []failure
+}
+
+// failure is a failed request as the client sees it.
+type failure struct {
+	at    time.Time
+	error string
+}
+
+func (s *successes) add(at time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.times = append(s.times, at)
+}
+
+func (s *successes) addFailure(at time.Time, err string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failed = append(s.failed, failure{at, err})
+}
+
+// outage returns the longest time without a success between two instants.
+func (s *successes) outage(from, to time.Time) (longest time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	slices.SortFunc(s.times, time.Time.Compare)
+	last := from
+	for _, at := range s.times {
+		if at.After(from) && at.Before(to) {
+			longest = max(longest, at.Sub(last))
+			last = at
+		}
+	}
+	return max(longest, to.Sub(last))
+}
+
+// firstAfter returns the first success after an instant, or the zero time if there is none.
+func (s *successes) firstAfter(instant time.Time) (first time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, at := range s.times {
+		if at.After(instant) && (first.IsZero() || at.Before(first)) {
+			first = at
+		}
+	}
+	return first
+}
+
+// failures counts the failures between two instants by their error.
+func (s *successes) failures(from, to time.Time) map[string]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	counts := map[string]int{}
+	for _, f := range s.failed {
+		if !f.at.Before(from) && f.at.Before(to) {
+			counts[f.error]++
+		}
+	}
+	return counts
+}
+
+const (
+	// probeInterval is the precision of outages of the API.
+	probeInterval = 200 * time.Millisecond
+	// probeKeys share the requests: the limiter allows 600 requests per key in 10 minutes (decision 25).
+	probeKeys = 8
+	// probeTimeout is how long a client waits for an answer.
+	probeTimeout = 10 * time.Second
+)
+
+// prober sends requests to the API at a constant rate.
+type prober struct {
+	client    http.Client
+	urls      []string
+	keys      []string
+	successes successes
+}
+
+// newProber alternates between the snapshot of a team and the readings of one of its devices.
+func (e *env) newProber(ctx context.Context) (*prober, error) {
+	base := "http://" + e.service.API + "/v1/devices/"
+	p := &prober{
+		client: http.Client{Timeout: probeTimeout, Transport: &http.Transport{DisableKeepAlives: true}},
+		urls:   []string{base + "current", base + e.fleet.Units[0].Device.String() + "/readings?last=24h"},
+	}
+	for range probeKeys {
+		key, err := e.service.CreateKey(ctx, e.fleet.Teams[0].ID)
+		if err != nil {
+			return nil, err
+		}
+		p.keys = append(p.keys, key)
+	}
+	return p, nil
+}
+
+// run sends requests until ctx ends. It does not wait for answers.
+func (p *prober) run(ctx context.Context) {
+	var group sync.WaitGroup
+	defer group.Wait()
+	i := 0
+	retry.Every(ctx, probeInterval, func(ctx context.Context) {
+		url, key := p.urls[i%len(p.urls)], p.keys[i%len(p.keys)]
+		group.Go(func() { p.request(ctx, url, key) })
+		i++
+	})
+}
+
+func (p *prober) request(ctx context.Context, url, key string) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return
+	}
+	request.Header.Set("Authorization", "Bearer "+key)
+	sent := time.Now()
+	response, err := p.client.Do(request)
+	if err == nil {
+		_ = response.Body.Close()
+	}
+	switch {
+	case ctx.Err() != nil: // The trial is over.
+	case err != nil:
+		p.successes.addFailure(sent, "no answer")
+	case response.StatusCode != http.StatusOK:
+		p.successes.addFailure(sent, response.Status)
+	default:
+		p.successes.add(time.Now())
+	}
+}

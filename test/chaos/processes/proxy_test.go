@@ -1,0 +1,124 @@
+package processes
+
+import (
+	"io"
+	"net"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+const patience = 30 * time.Second
+
+// echo starts a server that sends back what it receives.
+func echo(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, l.Close()) })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				_, _ = io.Copy(conn, conn)
+				_ = conn.Close()
+			}()
+		}
+	}()
+	return l.Addr().String()
+}
+
+func openProxy(t *testing.T, server string) *proxy {
+	t.Helper()
+	p, err := newProxy(t.Name(), "test://user@"+server+"/path")
+	require.NoError(t, err)
+	t.Cleanup(p.close)
+	require.Equal(t, "test://user@"+p.proxy.Listen+"/path", p.url)
+	return p
+}
+
+func dial(t *testing.T, p *proxy) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", p.proxy.Listen)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	require.NoError(t, conn.SetDeadline(time.Now().Add(patience)))
+	return conn
+}
+
+// call sends a word and waits for the echo.
+func call(conn net.Conn) error {
+	_, err := conn.Write([]byte("word"))
+	if err == nil {
+		_, err = io.ReadFull(conn, make([]byte, len("word")))
+	}
+	return err
+}
+
+// TestProxyToxics adds each toxic while a connection is open, and opens another one. After the removal a new connection
+// works.
+func TestProxyToxics(t *testing.T) {
+	t.Parallel()
+	passes := map[string]bool{"latency": true, "bandwidth": true, "timeout": false, "reset_peer": false}
+	for _, toxic := range toxics {
+		for _, toxic.Upstream = range []bool{false, true} {
+			t.Run(toxic.String(), func(t *testing.T) {
+				t.Parallel()
+				p := openProxy(t, echo(t))
+				before := dial(t, p)
+				require.NoError(t, call(before))
+				require.NoError(t, p.addToxic(toxic))
+				require.Error(t, p.addToxic(toxic), "added already")
+				for _, conn := range []net.Conn{before, dial(t, p)} {
+					if !passes[toxic.Type] {
+						require.NoError(t, conn.SetDeadline(time.Now().Add(200*time.Millisecond)))
+					}
+					require.Equal(t, passes[toxic.Type], call(conn) == nil)
+				}
+				require.NoError(t, p.removeToxic(toxic))
+				require.Error(t, p.removeToxic(toxic), "removed already")
+				require.NoError(t, call(dial(t, p)))
+			})
+		}
+	}
+}
+
+// TestProxyBlackHole distinguishes it from a reset: there is neither data nor an error until it is removed.
+func TestProxyBlackHole(t *testing.T) {
+	t.Parallel()
+	p := openProxy(t, echo(t))
+	conn := dial(t, p)
+	hole := toxics[1]
+	require.NoError(t, p.addToxic(hole))
+	require.NoError(t, conn.SetDeadline(time.Now().Add(200*time.Millisecond)))
+	require.ErrorIs(t, call(conn), os.ErrDeadlineExceeded)
+	require.NoError(t, conn.SetDeadline(time.Now().Add(patience)))
+	require.NoError(t, p.removeToxic(hole))
+	_, err := conn.Read(make([]byte, 1))
+	require.Error(t, err)
+	require.NotErrorIs(t, err, os.ErrDeadlineExceeded)
+}
+
+func TestProxyRedirect(t *testing.T) {
+	t.Parallel()
+	gone, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, gone.Close())
+	p := openProxy(t, gone.Addr().String())
+	before := p.proxy.Listen
+	require.Error(t, call(dial(t, p)))
+	require.NoError(t, p.redirect(echo(t)))
+	require.Equal(t, before, p.proxy.Listen)
+	require.NoError(t, call(dial(t, p)))
+}
+
+func TestNewProxyBadURL(t *testing.T) {
+	t.Parallel()
+	_, err := newProxy("broken", "://")
+	require.ErrorContains(t, err, "starting the proxy broken")
+}

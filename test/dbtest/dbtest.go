@@ -1,0 +1,94 @@
+package dbtest
+
+import (
+	"context"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"roomsensor/internal/dev/postgres"
+	"roomsensor/test/conformance"
+)
+
+// setupTimeout is for the first use on a machine, which may have to download PostgreSQL.
+const setupTimeout = 9 * time.Minute
+
+// DB is the database of one test.
+type DB struct {
+	// URL logs in as a superuser.
+	URL string
+}
+
+// With returns the URL with one more parameter.
+func (d *DB) With(parameter, value string) string {
+	mark := "?"
+	if strings.Contains(d.URL, "?") {
+		mark = "&"
+	}
+	return d.URL + mark + parameter + "=" + url.QueryEscape(value)
+}
+
+// New returns a database with every migration applied and no rows.
+func New(t testing.TB) *DB {
+	t.Helper()
+	s := use(t)
+	template, err := s.template(t.Context())
+	require.NoError(t, err)
+	return s.database(t, template)
+}
+
+// Empty returns a database without tables and extensions.
+func Empty(t testing.TB) *DB {
+	t.Helper()
+	return use(t).database(t, "template0")
+}
+
+// Edition returns the edition of the server, postgres.Apache or postgres.Community.
+func Edition(t testing.TB) string {
+	t.Helper()
+	info, err := use(t).describe()
+	require.NoError(t, err)
+	return info.Edition
+}
+
+// NeedCommunity skips a test if the server has the Apache edition.
+func NeedCommunity(t testing.TB) {
+	t.Helper()
+	conformance.NeedsMachine(t, "the Community edition of TimescaleDB")
+	if Edition(t) != postgres.Community {
+		t.Skip("needs the Community edition of TimescaleDB, and the server has the Apache edition")
+	}
+}
+
+// shared opens the server for all tests of this process, once.
+var shared = sync.OnceValues(func() (*server, error) {
+	dir, err := DataDir()
+	if err != nil {
+		return nil, err
+	}
+	// The context of the first test would end before other tests.
+	ctx, cancel := context.WithTimeout(context.Background(), setupTimeout)
+	defer cancel()
+	found, err := postgres.Start(ctx, postgres.Options{
+		URL: os.Getenv("TEST_DATABASE_URL"), URLVariable: "TEST_DATABASE_URL",
+		DataDir: dir, Settings: Settings(), Progress: os.Stderr,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return open(ctx, found.URL)
+})
+
+func use(t testing.TB) *server {
+	t.Helper()
+	s, err := shared()
+	if err != nil {
+		t.Fatalf("the tests need a TimescaleDB: %v", err)
+	}
+	return s
+}

@@ -1,0 +1,161 @@
+package dbtest
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"roomsensor/internal/dev/postgres"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// connect returns a connection that ends with the test.
+func connect(t *testing.T, url string) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, conn.Close(context.Background())) })
+	return conn
+}
+
+// ask returns the only value of a query.
+func ask[T any](t *testing.T, conn *pgx.Conn, sql string, args ...any) T {
+	t.Helper()
+	var value T
+	require.NoError(t, conn.QueryRow(t.Context(), sql, args...).Scan(&value))
+	return value
+}
+
+const exists = "SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)"
+
+func TestNew(t *testing.T) {
+	t.Parallel()
+	a, b := connect(t, New(t).URL), connect(t, New(t).URL)
+	_, err := a.Exec(t.Context(), "INSERT INTO teams (name) VALUES ('one')")
+	require.NoError(t, err)
+	require.Equal(t, 1, ask[int](t, a, "SELECT count(*) FROM teams"))
+	require.Equal(t, 0, ask[int](t, b, "SELECT count(*) FROM teams"))
+	require.True(t, ask[bool](t, b, "SELECT EXISTS (SELECT FROM timescaledb_information.hypertables)"))
+}
+
+func TestEmpty(t *testing.T) {
+	t.Parallel()
+	conn := connect(t, Empty(t).URL)
+	require.Equal(t, "plpgsql", ask[string](t, conn, "SELECT string_agg(extname, ' ') FROM pg_extension"))
+	require.Equal(t, 0, ask[int](t, conn, "SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace"))
+}
+
+// TestDrop checks that the database is dropped with its test, also if the test leaves a connection open.
+//
+//nolint:tparallel // The inner test must end before the check.
+func TestDrop(t *testing.T) {
+	t.Parallel()
+	var name string
+	t.Run("inner", func(t *testing.T) {
+		conn, err := pgx.Connect(t.Context(), Empty(t).URL)
+		require.NoError(t, err)
+		name = ask[string](t, conn, "SELECT current_database()")
+	})
+	require.False(t, ask[bool](t, connect(t, use(t).url), exists, name))
+}
+
+func TestEdition(t *testing.T) {
+	t.Parallel()
+	license := ask[string](t, connect(t, New(t).URL), "SHOW timescaledb.license")
+	require.Equal(t, map[string]string{"apache": postgres.Apache, "timescale": postgres.Community}[license], Edition(t))
+	t.Run("community", func(t *testing.T) {
+		t.Parallel()
+		NeedCommunity(t)
+		require.Equal(t, "timescale", license)
+	})
+}
+
+// process opens a server as another test binary does: with its own session and lock key.
+func process(t *testing.T, url string) *server {
+	t.Helper()
+	s, err := open(t.Context(), url)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.session.Close(context.Background())) })
+	return s
+}
+
+// busyServer starts a server on which TimescaleDB's scheduler runs, and returns its URL.
+func busyServer(t *testing.T) string {
+	t.Helper()
+	settings := Settings()
+	delete(settings, "timescaledb.max_background_workers")
+	s, remove, err := StartTemporary(t.Context(), postgres.Options{Settings: settings, Progress: t.Output()})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, remove()) })
+	return s.URL
+}
+
+func TestTemplateIsShared(t *testing.T) {
+	t.Parallel()
+	url := busyServer(t)
+	var wg sync.WaitGroup
+	for range 3 {
+		s := process(t, url)
+		wg.Go(func() {
+			for range 3 {
+				template, err := s.template(t.Context())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				s.database(t, template)
+			}
+		})
+	}
+	wg.Wait()
+	templates := "SELECT count(*) FROM pg_database WHERE datname LIKE 'roomsensor_template_%'"
+	require.Equal(t, 1, ask[int](t, connect(t, url), templates))
+}
+
+func TestSweep(t *testing.T) {
+	t.Parallel()
+	url := busyServer(t)
+	killed, alive := process(t, url), process(t, url)
+	ctx := t.Context()
+	require.NoError(t, killed.create(ctx, "roomsensor_test_0000000a_1", "template0"))
+	require.NoError(t, killed.create(ctx, "roomsensor_template_0000000b", "template0"))
+	require.NoError(t, killed.alter(ctx, "roomsensor_template_0000000b", "IS_TEMPLATE true"))
+	require.NoError(t, killed.create(ctx, "roomsensor_test_mine", "template0"))
+	template, err := killed.template(ctx)
+	require.NoError(t, err)
+	used := alive.database(t, template).URL
+
+	process(t, url)
+	conn := connect(t, url)
+	require.False(t, ask[bool](t, conn, exists, "roomsensor_test_0000000a_1"))
+	require.False(t, ask[bool](t, conn, exists, "roomsensor_template_0000000b"))
+	require.True(t, ask[bool](t, conn, exists, "roomsensor_test_mine"))
+	require.True(t, ask[bool](t, conn, exists, template))
+	require.Equal(t, 0, ask[int](t, connect(t, used), "SELECT count(*) FROM teams"))
+}
+
+// TestUnfinishedTemplate checks that a template is created again if its process was killed while it migrated.
+func TestUnfinishedTemplate(t *testing.T) {
+	t.Parallel()
+	s := process(t, busyServer(t))
+	require.NoError(t, s.create(t.Context(), s.templateName, "template0"))
+	require.NoError(t, s.alter(t.Context(), s.templateName, "IS_TEMPLATE true"))
+	template, err := s.template(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 0, ask[int](t, connect(t, s.database(t, template).URL), "SELECT count(*) FROM teams"))
+}
+
+func TestURLOf(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "postgres://u:p@h:1/new?sslmode=disable",
+		(&server{url: "postgres://u:p@h:1/old?sslmode=disable"}).urlOf("new"))
+	config, err := pgx.ParseConfig((&server{url: "host=h user=u dbname=old"}).urlOf("new"))
+	require.NoError(t, err)
+	require.Equal(t, "new", config.Database)
+	require.Equal(t, "h", config.Host)
+}

@@ -1,0 +1,75 @@
+package deploy
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	core "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// selected returns the components of the pods of a Service.
+func selected(m *manifests, service *core.Service) (components []string) {
+	for name, pod := range m.pods() {
+		if labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(pod.Labels)) {
+			components = append(components, name)
+		}
+	}
+	slices.Sort(components)
+	return components
+}
+
+// TestServices checks that clients can connect to two ports, and that the ops ports have a headless Service of their
+// own, which cannot be published.
+func TestServices(t *testing.T) {
+	t.Parallel()
+	behind := map[string][]string{
+		"roomsensor-api":      {"api"},
+		"roomsensor-receiver": {"receiver"},
+		"roomsensor-ops":      {"api", "ingest", "receiver"},
+	}
+	everywhere(t, func(t *testing.T, m *manifests) {
+		t.Helper()
+		require.Len(t, m.services, len(behind))
+		for name, service := range m.services {
+			require.Equal(t, behind[name], selected(m, service), name)
+			require.Len(t, service.Spec.Ports, 1, name)
+			require.Contains(t, []core.ServiceType{"", core.ServiceTypeClusterIP}, service.Spec.Type, name)
+			require.Empty(t, service.Spec.ExternalIPs, name)
+			port := service.Spec.Ports[0].TargetPort.String()
+			for _, component := range behind[name] {
+				requirePort(t, m.pods()[component], port)
+			}
+			require.Equal(t, name == "roomsensor-ops", port == "ops", name)
+			require.Equal(t, name == "roomsensor-ops", service.Spec.ClusterIP == core.ClusterIPNone, name)
+		}
+	})
+}
+
+func requirePort(t *testing.T, pod *core.PodTemplateSpec, name string) {
+	t.Helper()
+	require.True(t, slices.ContainsFunc(pod.Spec.Containers[0].Ports, func(port core.ContainerPort) bool {
+		return port.Name == name
+	}), name)
+}
+
+// TestIngress checks that the Ingress uses existing ports, and never the ops port.
+func TestIngress(t *testing.T) {
+	t.Parallel()
+	m := render(t, "example")
+	ingress := m.ingresses["roomsensor"]
+	rule := ingress.Spec.Rules[0]
+	require.Equal(t, []string{rule.Host}, ingress.Spec.TLS[0].Hosts)
+	for _, settings := range m.settings {
+		require.Equal(t, "https://"+rule.Host, settings.Data["PUBLIC_URL"])
+	}
+	ways := map[string]string{}
+	for _, path := range rule.HTTP.Paths {
+		service := m.services[path.Backend.Service.Name]
+		require.NotNil(t, service, path.Path)
+		require.Equal(t, service.Spec.Ports[0].Name, path.Backend.Service.Port.Name, path.Path)
+		ways[path.Path] = service.Name
+	}
+	require.Equal(t, map[string]string{"/uploads": "roomsensor-receiver", "/": "roomsensor-api"}, ways)
+}

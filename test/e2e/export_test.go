@@ -1,0 +1,148 @@
+package e2e_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"roomsensor/test/conformance"
+)
+
+// heap returns the bytes of heap that a process uses, by its metrics.
+func (e *env) heap(s *server) float64 {
+	e.t.Helper()
+	got := e.send(&server{url: "http://" + s.ops}, http.MethodGet, "/metrics", "", "")
+	require.NoError(e.t, got.err)
+	for lines := bufio.NewScanner(strings.NewReader(got.body)); lines.Scan(); {
+		if text, ok := strings.CutPrefix(lines.Text(), "go_memstats_heap_inuse_bytes "); ok {
+			bytes, err := strconv.ParseFloat(text, 64)
+			require.NoError(e.t, err)
+			return bytes
+		}
+	}
+	require.FailNow(e.t, "there is no such metric")
+	return 0
+}
+
+// export starts an export of all readings.
+func (e *env) export(ctx context.Context, key, shape string) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, e.apis[0].url+"/v1/readings.csv?last=90d&shape="+shape, nil)
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Authorization", "Bearer "+key)
+	request.Header.Set("Accept-Encoding", "identity")
+	return http.DefaultTransport.RoundTrip(request)
+}
+
+// lineCounter counts the lines that are written to it.
+type lineCounter int
+
+func (l *lineCounter) Write(text []byte) (int, error) {
+	*l += lineCounter(bytes.Count(text, []byte("\n")))
+	return len(text), nil
+}
+
+// maxExportHeap limits what 8 exports add to the heap of a process; they add about 6 MiB.
+const maxExportHeap = 64 << 20
+
+// TestLargestExports checks exports of 250,000 readings, the largest ones, and clients that disconnect.
+func TestLargestExports(t *testing.T) {
+	t.Parallel()
+	conformance.Covers(t, "decision 30 b", "decision 32 b", "decision 32 f")
+	e := newEnv(t)
+	e.apis = []*server{e.start("api")}
+	device := e.newDevice("dev:1")
+	e.exec(`INSERT INTO devices (team_id, hardware_id) SELECT $1, 'dev:' || i FROM generate_series(2, 10) i`, e.team)
+	e.exec(`INSERT INTO readings (device_id, bucket_at, co2_ppm, temp_c, humidity_pct, lux, spl_db)
+		SELECT d.id, time_bucket('5 minutes', now()) - i * INTERVAL '5 minutes', 400 + i % 500, 20.125 + i % 7, 40.5, i % 1000, 38.25
+		FROM devices d, generate_series(1, 25000) i`)
+	e.exec("ANALYZE readings")
+	e.checkConcurrentExports(device)
+	for _, shape := range []string{"long", "wide"} {
+		e.checkDisconnect(shape)
+	}
+	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+}
+
+// checkConcurrentExports checks that 8 exports run at once, in memory that does not depend on their size, while pages
+// are served (decision 32).
+func (e *env) checkConcurrentExports(device string) {
+	e.t.Helper()
+	_, second := e.newKey()
+	before := e.heap(e.apis[0])
+	highest := before
+	var exports [8]*http.Response
+	var counts [8]lineCounter
+	for i := range exports {
+		var err error
+		exports[i], err = e.export(e.t.Context(), []string{e.key, second}[i%2], []string{"long", "wide"}[i/2%2])
+		require.NoError(e.t, err)
+		defer func() { require.NoError(e.t, exports[i].Body.Close()) }()
+		require.Equal(e.t, http.StatusOK, exports[i].StatusCode)
+	}
+	for open := len(exports); open > 0; highest = max(highest, e.heap(e.apis[0])) {
+		open = 0
+		for i, export := range exports { // In turn, so that every client is slow.
+			_, err := io.CopyN(&counts[i], export.Body, 1<<20)
+			if err != nil {
+				require.ErrorIs(e.t, err, io.EOF)
+			} else {
+				open++
+			}
+		}
+		e.get("/devices/" + device + "/readings")
+	}
+	for i, export := range exports {
+		require.Equal(e.t, strconv.Itoa(int(counts[i])-1), export.Header.Get("X-Row-Count"))
+		require.EqualValues(e.t, []int{250_001, 25_001}[i/2%2], counts[i])
+	}
+	require.Less(e.t, highest-before, float64(maxExportHeap))
+}
+
+// checkDisconnect checks that the query of an export ends within a second after its client disconnects: while rows are
+// sent, and while rows are counted.
+func (e *env) checkDisconnect(shape string) {
+	e.t.Helper()
+	require.Less(e.t, e.disconnect(shape, "wait_event = 'ClientWrite'"), time.Second)
+
+	lock, err := e.sql.Begin(e.t.Context())
+	require.NoError(e.t, err)
+	_, err = lock.Exec(e.t.Context(), "LOCK TABLE readings IN ACCESS EXCLUSIVE MODE")
+	require.NoError(e.t, err)
+	require.Less(e.t, e.disconnect(shape, "wait_event_type = 'Lock'"), time.Second)
+	require.NoError(e.t, lock.Rollback(e.t.Context()))
+}
+
+// disconnect starts an export, disconnects when its query is in a state, and returns how long the query ran after that.
+func (e *env) disconnect(shape, state string) time.Duration {
+	e.t.Helper()
+	queries := func(state string) int {
+		return value[int](e, `SELECT count(*) FROM pg_stat_activity
+			WHERE datname = current_database() AND application_name = 'roomsensor api export' AND `+state)
+	}
+	ctx, cancel := context.WithCancel(e.t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if got, err := e.export(ctx, e.key, shape); err == nil {
+			<-ctx.Done() // The client reads nothing.
+			_ = got.Body.Close()
+		}
+	}()
+	require.Eventually(e.t, func() bool { return queries(state) == 1 }, patience, time.Millisecond, e.apis[0].log)
+	cancel()
+	disconnected := time.Now()
+	require.Eventually(e.t, func() bool { return queries("state <> 'idle'") == 0 }, patience, time.Millisecond)
+	took := time.Since(disconnected)
+	<-ended
+	return took
+}

@@ -1,0 +1,292 @@
+package e2e_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"roomsensor/internal/roomsensor"
+	"roomsensor/test/conformance"
+)
+
+// sample is one measurement of a logger, with its values as decimals; a value that was not measured is empty.
+type sample struct {
+	at     time.Time
+	values [roomsensor.MetricCount]string
+}
+
+// officeSamples returns about one measurement per minute, of which the last one in each 5 minutes is the reading.
+func officeSamples(seed uint64, n int) []sample {
+	random := rand.New(rand.NewPCG(seed, 1))
+	at := time.Date(2015, time.February, 4, 17, 51, 0, 0, time.UTC)
+	decimal := func(least, span float64, digits int) string {
+		return strconv.FormatFloat(least+span*random.Float64(), 'f', digits, 64)
+	}
+	samples := make([]sample, n)
+	for i := range samples {
+		samples[i].at = at.Add(-time.Duration(random.IntN(2)) * time.Second)
+		samples[i].values[roomsensor.CO2] = decimal(700, 300, 13)
+		samples[i].values[roomsensor.Temp] = decimal(20, 3, 2)
+		samples[i].values[roomsensor.Humidity] = decimal(25, 5, 13)
+		if i%60 != 0 {
+			samples[i].values[roomsensor.Lux] = decimal(0, 450, 0)
+		}
+		at = at.Add(time.Minute)
+	}
+	return samples
+}
+
+// packed returns uploads, as JSON lines, of at most size measurements each.
+func packed(unit string, samples []sample, size int) (lines []string) {
+	for part := range slices.Chunk(samples, size) {
+		readings := make([]string, len(part))
+		for i := range part {
+			fields := []string{`"measured_at":"` + roomsensor.FormatTime(part[i].at) + `"`}
+			for _, m := range roomsensor.Metrics {
+				if part[i].values[m] != "" {
+					fields = append(fields, `"`+m.String()+`":`+part[i].values[m])
+				}
+			}
+			readings[i] = "{" + strings.Join(fields, ",") + "}"
+		}
+		lines = append(lines, fmt.Sprintf(`{"hardware_id":%q,"readings":[%s]}`, unit, strings.Join(readings, ",")))
+	}
+	return lines
+}
+
+// expectedCSV returns the rows that the samples of a device must have in the export: for each bucket the later
+// measurement, in the shortest decimals of 32 bits.
+func expectedCSV(t *testing.T, device, name string, samples []sample) (rows []string) {
+	t.Helper()
+	byBucket := map[string]*sample{}
+	for i := range samples {
+		bucket := roomsensor.FormatTime(roomsensor.BucketOf(samples[i].at))
+		if before := byBucket[bucket]; before == nil || !before.at.After(samples[i].at) {
+			byBucket[bucket] = &samples[i]
+		}
+	}
+	for bucket, s := range byBucket {
+		row, mask := bucket+","+device+","+name, 0
+		for m, text := range s.values {
+			row += ","
+			if text != "" {
+				x, err := strconv.ParseFloat(text, 32)
+				require.NoError(t, err)
+				row += strconv.FormatFloat(x, 'f', -1, 32)
+				mask |= 1 << m
+			}
+		}
+		rows = append(rows, fmt.Sprint(row, ",", mask))
+	}
+	slices.Sort(rows)
+	return rows
+}
+
+// TestUploadToRead uploads the log of two devices and reads it as CSV and page by page. The same measurements again, in
+// random order and in uploads of another size, change no row.
+func TestUploadToRead(t *testing.T) {
+	t.Parallel()
+	conformance.Covers(t, "decision 38 a", "decision 38 b", "decision 1 c", "decision 1 d")
+	e := newService(t)
+	feed := func(lines []string) {
+		r := e.run(strings.NewReader(strings.Join(lines, "\n")), "upload", "-")
+		require.Zero(t, r.code, r.stderr)
+		require.Equal(t, len(lines), strings.Count(r.out, "\n"), "one receipt per line")
+		e.settle()
+	}
+	const seed = 7
+	random := rand.New(rand.NewPCG(seed, 2))
+	var again []string
+	want := map[string][]string{}
+	for i, n := range []int{2400, 3100} {
+		unit, name := fmt.Sprint("dev:", i+1), fmt.Sprint("Room ", i+1)
+		device, samples := e.newDevice(unit, "--name", name), officeSamples(seed+uint64(i), n)
+		feed(packed(unit, samples, 60))
+		want[device] = expectedCSV(t, device, name, samples)
+		random.Shuffle(n, func(a, b int) { samples[a], samples[b] = samples[b], samples[a] })
+		again = append(again, packed(unit, samples, 7)...)
+	}
+	for device, rows := range want {
+		csv := e.get("/readings.csv?from=2015-02-01T00:00:00Z&to=2015-03-01T00:00:00Z&devices=" + device)
+		header, body, _ := strings.Cut(csv, "\n")
+		require.Equal(t, "bucket_at,device_id,display_name,co2_ppm,temp_c,humidity_pct,lux,spl_db,valid_mask", header)
+		require.Equal(t, rows, strings.Split(strings.TrimSuffix(body, "\n"), "\n"))
+		require.Equal(t, rows, e.readPages(device))
+	}
+
+	for _, item := range e.object("/devices/current")["data"].([]any) {
+		shown := item.(map[string]any)
+		require.Equal(t, "online", shown["status"], "the status follows the arrival, not the measurements")
+		require.Contains(t, shown["latest"].(map[string]any)["bucket_at"], "2015-02-")
+	}
+
+	before := e.storedReadings()
+	random.Shuffle(len(again), func(a, b int) { again[a], again[b] = again[b], again[a] })
+	feed(again)
+	require.Equal(t, before, e.storedReadings())
+	require.Empty(t, e.list("rejects", "list"))
+}
+
+// readPages reads all pages of readings and returns them as rows of the export.
+func (e *streamEnv) readPages(device string) (rows []string) {
+	e.t.Helper()
+	name := e.object("/devices/" + device)["display_name"]
+	path := "/devices/" + device + "/readings?from=2015-02-01T00:00:00Z&to=2015-03-01T00:00:00Z"
+	for cursor := ""; ; {
+		var page struct {
+			Data       []map[string]json.RawMessage `json:"data"`
+			NextCursor *string                      `json:"next_cursor"`
+		}
+		require.NoError(e.t, json.Unmarshal([]byte(e.get(path+cursor)), &page))
+		for _, reading := range page.Data {
+			row, mask := fmt.Sprintf("%s,%s,%s", strings.Trim(string(reading["bucket_at"]), `"`), device, name), 0
+			for i, m := range roomsensor.Metrics {
+				text := strings.TrimPrefix(string(reading[m.String()]), "null")
+				row += "," + text
+				if text != "" {
+					mask |= 1 << i
+				}
+			}
+			rows = append(rows, fmt.Sprint(row, ",", mask))
+		}
+		if page.NextCursor == nil {
+			slices.Reverse(rows)
+			return rows
+		}
+		require.Len(e.t, page.Data, roomsensor.MaxPage)
+		cursor = "&cursor=" + *page.NextCursor
+	}
+}
+
+// TestUploadShowsInAPI covers what a device sends: at once, late, and from other hardware.
+func TestUploadShowsInAPI(t *testing.T) {
+	t.Parallel()
+	e := newService(t)
+	e.receiver = e.start("ingest", "--no-worker")
+	conformance.Covers(t, "spec 5, rule 3, default")
+	e.key = e.field("key", "key", "create", "--team", e.team)
+	require.Contains(t, e.get("/team"), `"scopes":["read"]`, "the default scope")
+	e.checkNewReadings("dev:1")
+	e.checkLateBurst("dev:2")
+	e.checkNewHardware("dev:3", "dev:4")
+}
+
+// readingsSince returns the readings of a device since an instant, newest first.
+func (e *streamEnv) readingsSince(device string, since time.Time) (readings []map[string]any) {
+	e.t.Helper()
+	for _, item := range e.object("/devices/" + device + "/readings?from=" + roomsensor.FormatTime(since))["data"].([]any) {
+		readings = append(readings, item.(map[string]any))
+	}
+	return readings
+}
+
+// uploadSeries uploads n measurements of CO2 from an instant on, 5 minutes apart. It returns the bounds of the arrival,
+// with a minute for differences between clocks.
+func (e *streamEnv) uploadSeries(unit, more string, from time.Time, n int) (after, before time.Time) {
+	e.t.Helper()
+	after = time.Now().Add(-time.Minute)
+	measured := make([]string, n)
+	for i := range measured {
+		at := from.Add(time.Duration(i) * roomsensor.BucketLength)
+		measured[i] = fmt.Sprintf(`{"measured_at":%q,"co2_ppm":%d,"temp_c":null}`, roomsensor.FormatTime(at), 400+i)
+	}
+	got := e.upload(fmt.Sprintf(`{"hardware_id":%q,%s"readings":[%s]}`, unit, more, strings.Join(measured, ",")))
+	require.Equal(e.t, 202, got.status, got.body)
+	e.settle()
+	return after, time.Now().Add(time.Minute)
+}
+
+func (e *streamEnv) requireTime(printed any, after, before time.Time) {
+	e.t.Helper()
+	at, ok := roomsensor.ParseTime(fmt.Sprint(printed))
+	require.True(e.t, ok, printed)
+	require.WithinRange(e.t, at, after, before)
+}
+
+// checkNewReadings checks that there is one reading per 5 minutes, in the bucket of its time, with any signal.
+func (e *streamEnv) checkNewReadings(unit string) {
+	e.t.Helper()
+	conformance.Covers(e.t, "spec 1, interval", "spec 1, conventions, rule 2", "spec 2, reading, bucket_at",
+		"spec 2, reading, ingested_at", "spec 2, signal, rssi_dbm", "spec 2, signal, bars", "spec 2, signal, weak",
+		"spec 2, device, signal", "spec 2, device, last_seen_at", "spec 8, measurement_interval")
+	device := e.newDevice(unit)
+	path := "/devices/" + device
+	require.Nil(e.t, e.object(path)["last_seen_at"])
+	first := roomsensor.BucketOf(time.Now()).Add(-time.Hour)
+	after, before := e.uploadSeries(unit, `"signal":{"rssi_dbm":-119,"bars":0},`, first.Add(3*time.Second), 12)
+
+	readings := e.readingsSince(device, first)
+	require.Len(e.t, readings, 12)
+	for i, reading := range readings {
+		require.Equal(e.t, roomsensor.FormatTime(first.Add(time.Duration(11-i)*roomsensor.BucketLength)), reading["bucket_at"])
+		require.InDelta(e.t, 400+11-i, reading["co2_ppm"], 0)
+		for _, missing := range []string{"temp_c", "humidity_pct", "lux", "spl_db"} {
+			require.Nil(e.t, reading[missing], "a missing value is null, never zero")
+		}
+		e.requireTime(reading["ingested_at"], after, before)
+	}
+	e.requireTime(e.object(path)["last_seen_at"], after, before)
+	require.Contains(e.t, e.get(path), `"signal":{"rssi_dbm":-119,"bars":0}`)
+
+	e.uploadSeries(unit, `"signal":{"rssi_dbm":-71,"bars":4},`, first.Add(3*time.Second), 1)
+	require.Contains(e.t, e.get(path), `"signal":{"rssi_dbm":-71,"bars":4}`, "the signal of the last upload")
+	require.Len(e.t, e.readingsSince(device, first), 12)
+}
+
+// checkLateBurst checks a device that was offline and uploads its buffered readings.
+func (e *streamEnv) checkLateBurst(unit string) {
+	e.t.Helper()
+	conformance.Covers(e.t, "spec 1, conventions, rule 3, burst", "spec 1, conventions, rule 3, offline", "spec 3, status, offline_to_online",
+		"spec 3, status, stale_to_online", "spec 3, status, upload", "spec 2, device, last_seen_at", "spec 2, device, status")
+	device := e.newDevice(unit)
+	path := "/devices/" + device
+	require.Equal(e.t, "offline", e.object(path)["status"])
+	start := roomsensor.BucketOf(time.Now()).Add(-72 * time.Hour)
+	sent := 0
+	for _, away := range []struct{ since, status string }{{"100 hours", "offline"}, {"2 hours", "stale"}, {"25 hours", "offline"}} {
+		e.exec(`UPDATE devices SET last_seen_at = now() - $2::text::interval WHERE id = $1`, device, away.since)
+		require.Equal(e.t, away.status, e.object(path)["status"])
+
+		next := start.Add(time.Duration(sent) * roomsensor.BucketLength)
+		after, before := e.uploadSeries(unit, `"sent_at":"2020-01-01T00:00:00Z",`, next, 100)
+		sent += 100
+		shown := e.object(path)
+		require.Equal(e.t, "online", shown["status"])
+		e.requireTime(shown["last_seen_at"], after, before)
+		readings := e.readingsSince(device, start)
+		require.Len(e.t, readings, sent)
+		require.Equal(e.t, roomsensor.FormatTime(start.Add(time.Duration(sent-1)*roomsensor.BucketLength)), readings[0]["bucket_at"])
+		e.requireTime(readings[0]["ingested_at"], after, before)
+		require.Equal(e.t, roomsensor.FormatTime(start), readings[sent-1]["bucket_at"])
+	}
+}
+
+// checkNewHardware checks that a device keeps its id and readings through new firmware and new hardware.
+func (e *streamEnv) checkNewHardware(unit, next string) {
+	e.t.Helper()
+	conformance.Covers(e.t, "spec 2, device, device_id, permanent", "spec 2, device, firmware_version", "spec 2, device, hardware_id, form")
+	device := e.newDevice(unit)
+	first := roomsensor.BucketOf(time.Now()).Add(-30 * time.Minute)
+	requireShown := func(unit string, firmware any, readings int) {
+		e.t.Helper()
+		shown := e.object("/devices/" + device)
+		require.Equal(e.t, []any{device, unit, firmware}, []any{shown["device_id"], shown["hardware_id"], shown["firmware_version"]})
+		require.Len(e.t, e.readingsSince(device, first), readings)
+	}
+	requireShown(unit, nil, 0)
+	e.uploadSeries(unit, `"firmware_version":"1.9.3",`, first, 1)
+	requireShown(unit, "1.9.3", 1)
+	e.uploadSeries(unit, `"firmware_version":"2.0.0",`, first.Add(5*time.Minute), 1)
+	requireShown(unit, "2.0.0", 2)
+	e.command("device", "replace-hardware", device, "--hardware-id", next, "--at", roomsensor.FormatTime(first.Add(10*time.Minute)))
+	requireShown(next, "2.0.0", 2)
+	e.uploadSeries(next, `"firmware_version":"2.0.1",`, first.Add(10*time.Minute), 1)
+	requireShown(next, "2.0.1", 3)
+}

@@ -1,0 +1,110 @@
+package harness
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/url"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"roomsensor/internal/roomsensor"
+)
+
+// Database is a connection or a pool.
+type Database interface {
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+	CopyFrom(ctx context.Context, table pgx.Identifier, columns []string, rows pgx.CopyFromSource) (int64, error)
+}
+
+// Device is a device to insert, with one unbounded assignment.
+type Device struct {
+	ID         uuid.UUID
+	HardwareID string
+	Name       string
+	Metadata   map[string]string
+}
+
+// InsertTeam inserts a team with devices, which takes too long with operator commands if there are thousands.
+func InsertTeam(ctx context.Context, db Database, name string, devices []Device) (team uuid.UUID, err error) {
+	if err := db.QueryRow(ctx, "INSERT INTO teams (name) VALUES ($1) RETURNING id", name).Scan(&team); err != nil {
+		return team, fmt.Errorf("inserting a team: %w", err)
+	}
+	_, err = db.CopyFrom(ctx, pgx.Identifier{"devices"},
+		[]string{"id", "team_id", "hardware_id", "display_name", "metadata"},
+		pgx.CopyFromSlice(len(devices), func(i int) ([]any, error) {
+			d := &devices[i]
+			metadata := d.Metadata
+			if metadata == nil {
+				metadata = map[string]string{} // nil would be NULL.
+			}
+			return []any{d.ID, team, d.HardwareID, d.Name, metadata}, nil
+		}))
+	if err != nil {
+		return team, fmt.Errorf("inserting devices: %w", err)
+	}
+	_, err = db.CopyFrom(ctx, pgx.Identifier{"device_hardware"}, []string{"hardware_id", "device_id"},
+		pgx.CopyFromSlice(len(devices), func(i int) ([]any, error) {
+			return []any{devices[i].HardwareID, devices[i].ID}, nil
+		}))
+	if err != nil {
+		return team, fmt.Errorf("inserting assignments: %w", err)
+	}
+	return team, nil
+}
+
+// InsertAPIKeys inserts n API keys with the scope read_write.
+func InsertAPIKeys(ctx context.Context, db Database, team uuid.UUID, n int) (keys []string, err error) {
+	keys = make([]string, n)
+	_, err = db.CopyFrom(ctx, pgx.Identifier{"api_keys"}, []string{"key_id", "team_id", "secret_sha256", "scope"},
+		pgx.CopyFromSlice(n, func(i int) ([]any, error) {
+			id, key, sum := roomsensor.GenerateKey(roomsensor.APIKey)
+			keys[i] = key
+			return []any{id, team, sum[:], string(roomsensor.ScopeReadWrite)}, nil
+		}))
+	if err != nil {
+		return nil, fmt.Errorf("inserting API keys: %w", err)
+	}
+	return keys, nil
+}
+
+// InsertIngestKey inserts a credential of the receiver.
+func InsertIngestKey(ctx context.Context, db Database, team uuid.UUID) (key string, err error) {
+	id, key, sum := roomsensor.GenerateKey(roomsensor.IngestKey)
+	_, err = db.Exec(ctx, "INSERT INTO ingest_keys (key_id, team_id, secret_sha256) VALUES ($1, $2, $3)",
+		id, team, sum[:])
+	if err != nil {
+		return "", fmt.Errorf("inserting an ingest key: %w", err)
+	}
+	return key, nil
+}
+
+// CreateDatabase creates an empty database on a server. The environment drops it when it closes.
+func (e *Env) CreateDatabase(ctx context.Context, server string) (address string, err error) {
+	u, err := url.Parse(server)
+	if err != nil {
+		return "", fmt.Errorf("reading the URL of the database server: %w", err)
+	}
+	name := fmt.Sprintf("trial_%08x", rand.Uint32()) //nolint:gosec // It is not a secret.
+	if err := execute(ctx, server, "CREATE DATABASE "+name); err != nil {
+		return "", err
+	}
+	e.OnClose(func(ctx context.Context) error { return execute(ctx, server, "DROP DATABASE "+name+" WITH (FORCE)") })
+	u.Path = "/" + name
+	return u.String(), nil
+}
+
+func execute(ctx context.Context, address, sql string) error {
+	conn, err := pgx.Connect(ctx, address)
+	if err != nil {
+		return fmt.Errorf("connecting to the database server: %w", err)
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	if _, err := conn.Exec(ctx, sql); err != nil {
+		return fmt.Errorf("executing %s: %w", sql, err)
+	}
+	return nil
+}

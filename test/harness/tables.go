@@ -1,0 +1,249 @@
+package harness
+
+import (
+	"context"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"roomsensor/internal/queue"
+	"roomsensor/internal/retry"
+	"roomsensor/internal/roomsensor"
+	"roomsensor/test/ledger"
+)
+
+// Tables is the content of the tables that uploads change.
+type Tables struct {
+	Readings []ledger.Row
+	Hours    []ledger.Hour
+	Rejects  []ledger.Reject
+	States   []ledger.State
+}
+
+// ReadTables reads the tables without indexes, so that rows which an index lacks are found too. It leaves out the
+// readings of excluded devices.
+func (s *Service) ReadTables(ctx context.Context, excluded []uuid.UUID) (t Tables, err error) {
+	excluded = append([]uuid.UUID{}, excluded...) // Not nil, which would be NULL.
+	err = s.Query(ctx, func(ctx context.Context, conn *pgx.Conn) error {
+		const noIndexes = "SET enable_indexscan = off; SET enable_indexonlyscan = off; SET enable_bitmapscan = off"
+		if _, err := conn.Exec(ctx, noIndexes); err != nil {
+			return err //nolint:wrapcheck // Wrapped below.
+		}
+		t.Readings, err = collect(ctx, conn, `
+			SELECT device_id, bucket_at, co2_ppm, temp_c, humidity_pct, lux, spl_db, measured_at, ingested_at
+			FROM readings WHERE device_id <> ALL ($1)`, scanReading, excluded)
+		if err != nil {
+			return err
+		}
+		t.Hours, err = collect(ctx, conn, `
+			SELECT device_id, hour, co2_ppm_count, temp_c_count, humidity_pct_count, lux_count, spl_db_count
+			FROM readings_hourly WHERE device_id <> ALL ($1)`, scanHour, excluded)
+		if err != nil {
+			return err
+		}
+		t.Rejects, err = collect(ctx, conn, "SELECT stream_sequence, reason, payload FROM rejected_uploads",
+			pgx.RowToStructByPos[ledger.Reject])
+		if err != nil {
+			return err
+		}
+		t.States, err = collect(ctx, conn, `
+			SELECT id, last_seen_at, coalesce(firmware_version, ''), coalesce(rssi_dbm, 0) FROM devices`, scanState)
+		return err
+	})
+	if err != nil {
+		return t, fmt.Errorf("reading the tables: %w", err)
+	}
+	return t, nil
+}
+
+func scanReading(row pgx.CollectableRow) (r ledger.Row, err error) {
+	var bucket time.Time
+	var values [roomsensor.MetricCount]*float32
+	err = row.Scan(&r.Device, &bucket, &values[0], &values[1], &values[2], &values[3], &values[4],
+		&r.MeasuredAt, &r.IngestedAt)
+	r.Bucket = bucket.Unix()
+	for i, x := range values {
+		if x != nil {
+			r.Values.Set(roomsensor.Metrics[i], *x)
+		}
+	}
+	return r, err //nolint:wrapcheck // Wrapped by ReadTables.
+}
+
+func scanHour(row pgx.CollectableRow) (h ledger.Hour, err error) {
+	c := &h.Counts
+	err = row.Scan(&h.Device, &h.Hour, &c[0], &c[1], &c[2], &c[3], &c[4])
+	return h, err //nolint:wrapcheck // Wrapped by ReadTables.
+}
+
+func scanState(row pgx.CollectableRow) (s ledger.State, err error) {
+	var seen *time.Time
+	err = row.Scan(&s.Device, &seen, &s.Firmware, &s.RSSI)
+	if seen != nil {
+		s.LastSeenAt = seen.UTC()
+	}
+	return s, err //nolint:wrapcheck // Wrapped by ReadTables.
+}
+
+func collect[T any](
+	ctx context.Context, conn *pgx.Conn, sql string, scan pgx.RowToFunc[T], args ...any,
+) ([]T, error) {
+	rows, err := conn.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // Wrapped by ReadTables.
+	}
+	return pgx.CollectRows(rows, scan) //nolint:wrapcheck // Wrapped by ReadTables.
+}
+
+// readStream records in the ledger which uploads the stream contains.
+func (s *Service) readStream(ctx context.Context, l *ledger.Ledger) error {
+	stream, err := s.JS.Stream(ctx, queue.StreamName)
+	if err != nil {
+		return fmt.Errorf("reading the stream: %w", err)
+	}
+	remaining := stream.CachedInfo().State.Msgs
+	consumer, err := stream.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{})
+	if err != nil {
+		return fmt.Errorf("reading the stream: %w", err)
+	}
+	messages, err := consumer.Messages()
+	if err != nil {
+		return fmt.Errorf("reading the stream: %w", err)
+	}
+	defer messages.Stop()
+	for ; remaining > 0; remaining-- {
+		msg, err := messages.Next(jetstream.NextContext(ctx))
+		if err == nil {
+			err = recordArrival(l, msg)
+		}
+		if err != nil {
+			return fmt.Errorf("reading the stream: %w", err)
+		}
+	}
+	return nil
+}
+
+func recordArrival(l *ledger.Ledger, msg jetstream.Msg) error {
+	meta, err := msg.Metadata()
+	if err != nil {
+		return err //nolint:wrapcheck // Wrapped by readStream.
+	}
+	id, ok := ledger.IDOf(msg.Data())
+	if !ok || !l.Arrived(id, ledger.Arrival{Sequence: meta.Sequence.Stream, At: meta.Timestamp}) {
+		return fmt.Errorf("message %d contains no upload of the ledger", meta.Sequence.Stream)
+	}
+	return nil
+}
+
+// readExports reads all readings of all teams through the API, as CSV.
+func (s *Service) readExports(ctx context.Context, f *Fleet) (rows []ledger.Row, err error) {
+	for _, t := range f.Teams {
+		exported, err := s.readExport(ctx, f, t)
+		if err != nil {
+			return nil, fmt.Errorf("reading an export: %w", err)
+		}
+		rows = append(rows, exported...)
+	}
+	return rows, nil
+}
+
+func (s *Service) readExport(ctx context.Context, f *Fleet, t Team) (rows []ledger.Row, err error) {
+	window := url.Values{
+		"from": {roomsensor.FormatTime(f.Now.Add(-ledger.Oldest))},
+		"to":   {roomsensor.FormatTime(f.Now.Add(time.Hour))},
+	}
+	address := "http://" + s.API + "/v1/readings.csv?" + window.Encode()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // Wrapped by readExports.
+	}
+	request.Header.Set("Authorization", "Bearer "+t.Key)
+	// The service may answer 503 with Retry-After for a moment after the database was killed.
+	const maxRequests = 10
+	for range maxRequests {
+		pause, err := func() (time.Duration, error) {
+			response, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(request)
+			if err != nil {
+				return 0, err //nolint:wrapcheck // Wrapped by readExports.
+			}
+			defer func() { _ = response.Body.Close() }()
+			if pause := retryAfter(response); pause > 0 {
+				return pause, nil
+			}
+			if response.StatusCode != http.StatusOK {
+				body, _ := io.ReadAll(io.LimitReader(response.Body, 1<<12))
+				return 0, fmt.Errorf("%s: %s", response.Status, body)
+			}
+			rows, err = readCSV(response.Body)
+			return 0, err
+		}()
+		if err != nil || pause == 0 {
+			return rows, err
+		}
+		if err := retry.Sleep(ctx, pause); err != nil {
+			return nil, err
+		}
+	}
+	return nil, fmt.Errorf("the API answered 503 to %d requests", maxRequests)
+}
+
+// The columns of the long CSV shape (spec 2).
+const (
+	columnBucket = 0
+	columnDevice = 1
+	columnValues = 3
+)
+
+func readCSV(body io.Reader) (rows []ledger.Row, err error) {
+	lines := csv.NewReader(body)
+	if _, err := lines.Read(); err != nil {
+		return nil, err //nolint:wrapcheck // Wrapped by readExports.
+	}
+	for {
+		fields, err := lines.Read()
+		if errors.Is(err, io.EOF) {
+			return rows, nil
+		}
+		if err != nil {
+			return nil, err //nolint:wrapcheck // Wrapped by readExports.
+		}
+		row, err := parseRow(fields)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, row)
+	}
+}
+
+func parseRow(fields []string) (row ledger.Row, err error) {
+	at, ok := roomsensor.ParseTime(fields[columnBucket])
+	if !ok {
+		return row, fmt.Errorf("bucket_at is %q", fields[columnBucket])
+	}
+	device, err := uuid.Parse(fields[columnDevice])
+	if err != nil {
+		return row, err //nolint:wrapcheck // Wrapped by readExports.
+	}
+	row.Key = ledger.KeyOf(device, at)
+	for i, m := range roomsensor.Metrics {
+		text := fields[columnValues+i]
+		if text == "" {
+			continue
+		}
+		x, err := strconv.ParseFloat(text, 32)
+		if err != nil {
+			return row, err //nolint:wrapcheck // Wrapped by readExports.
+		}
+		row.Values.Set(m, float32(x))
+	}
+	return row, nil
+}

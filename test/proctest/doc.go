@@ -1,0 +1,9 @@
+// Package proctest runs roomsensor and nats-server as real processes. Tests and trials use it to see what signals,
+// crashes and long loads do to them, which does not show inside one process.
+//
+//	address.go   free ports, each given out once per machine
+//	process.go   build, start, signal, stop and measure a process
+//	ready.go     wait until a process answers; start a command of roomsensor that serves
+//	nats.go      a NATS server that can be killed and restarted with its streams
+//	proxy.go     a TCP proxy whose connections can be cut
+package proctest

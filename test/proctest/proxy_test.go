@@ -1,0 +1,85 @@
+package proctest_test
+
+import (
+	"io"
+	"net"
+	"net/url"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"roomsensor/test/proctest"
+)
+
+// echo starts a server that sends back what it receives.
+func echo(t *testing.T) (address string) {
+	t.Helper()
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = io.Copy(conn, conn)
+			_ = conn.Close()
+		}
+	}()
+	t.Cleanup(func() {
+		require.NoError(t, listener.Close())
+		<-ended
+	})
+	return listener.Addr().String()
+}
+
+// talk sends a word over a connection and returns the echo.
+func talk(t *testing.T, conn net.Conn) (string, error) {
+	t.Helper()
+	text := make([]byte, 4)
+	if _, err := conn.Write([]byte("word")); err != nil {
+		return "", err
+	}
+	_, err := io.ReadFull(conn, text)
+	return string(text), err
+}
+
+func TestProxyCut(t *testing.T) {
+	t.Parallel()
+	proxy, err := proctest.NewProxy(t.Context(), "any://user@"+echo(t)+"/path")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, proxy.Close()) }()
+	u, err := url.Parse(proxy.URL)
+	require.NoError(t, err)
+	require.Equal(t, "any://user@"+u.Host+"/path", proxy.URL)
+	dial := func() net.Conn {
+		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", u.Host)
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = conn.Close() })
+		return conn
+	}
+	first := dial()
+	echoed, err := talk(t, first)
+	require.NoError(t, err)
+	require.Equal(t, "word", echoed)
+
+	proxy.Cut()
+	_, err = talk(t, first)
+	require.Error(t, err)
+	_, err = talk(t, dial())
+	require.Error(t, err)
+
+	proxy.Restore()
+	echoed, err = talk(t, dial())
+	require.NoError(t, err)
+	require.Equal(t, "word", echoed)
+	require.EqualValues(t, 3, proxy.Attempts())
+}
+
+func TestNewProxyBadURL(t *testing.T) {
+	t.Parallel()
+	_, err := proctest.NewProxy(t.Context(), "://")
+	require.ErrorContains(t, err, "reading the URL of a server")
+}

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	// testTimeout limits one test binary, on a slow machine with the race detector.
+	testTimeout = "20m"
+	// stopGrace is the time that interrupted tests have to end.
+	stopGrace = 30 * time.Second
+)
+
+// command returns the program and arguments that run the tests and write their events to a file.
+func command(events string, race bool, args []string) []string {
+	argv := []string{
+		"go", "tool", "-modfile=tools/go.mod", "gotestsum", "--format=pkgname", "--hide-summary=skipped",
+		"--jsonfile=" + events, "--", "-timeout=" + testTimeout, "-p=" + packages(),
+	}
+	if race {
+		argv = append(argv, "-race")
+	}
+	if !slices.ContainsFunc(args, isPackage) {
+		args = append(args, "./...")
+	}
+	return append(argv, args...)
+}
+
+// packages is how many packages run at once: two for each core, because many tests wait for a database, a queue or a
+// timer.
+func packages() string { return strconv.Itoa(2 * runtime.GOMAXPROCS(0)) }
+
+func isPackage(arg string) bool {
+	return arg == "." || strings.HasPrefix(arg, "./") || strings.HasPrefix(arg, "roomsensor/")
+}
+
+// goTest runs the tests on a database, in a process group of their own, so that an interrupt reaches all of them.
+func goTest(ctx context.Context, out io.Writer, url string, argv []string) error {
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...) //nolint:gosec // The arguments are the user's.
+	cmd.Env = append(os.Environ(), "TEST_DATABASE_URL="+url)
+	cmd.Stdout, cmd.Stderr = out, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
+	cmd.WaitDelay = stopGrace
+	err := cmd.Run()
+	if ctx.Err() != nil {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // Those that ignored the interrupt.
+	}
+	if err != nil {
+		return fmt.Errorf("running the tests: %w", err)
+	}
+	return nil
+}
+
+// race says whether the race detector is available, and if not, why.
+type race struct {
+	on     bool
+	reason string
+}
+
+func (r race) String() string {
+	if r.on {
+		return "race detector: on"
+	}
+	return "race detector: OFF (it needs a C compiler): " + r.reason
+}
+
+// raceDetector compiles the packages for which the race detector needs a C compiler.
+func raceDetector(ctx context.Context) race {
+	out, err := exec.CommandContext(ctx, "go", "build", "-race", "runtime/race", "runtime/cgo").CombinedOutput()
+	if err == nil {
+		return race{on: true}
+	}
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	return race{reason: lines[len(lines)-1]}
+}

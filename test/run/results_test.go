@@ -1,0 +1,121 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"roomsensor/test/conformance"
+)
+
+// events are lines of `go test -json` of two packages that run at the same time.
+const events = `
+{"Action":"start","Package":"roomsensor/a"}
+{"Action":"run","Package":"roomsensor/a","Test":"TestOne"}
+{"Action":"output","Package":"roomsensor/a","Test":"TestOne","Output":"=== ATTR  TestOne contract A\n"}
+{"Action":"attr","Package":"roomsensor/a","Test":"TestOne","Key":"contract","Value":"A"}
+{"Action":"attr","Package":"roomsensor/b","Test":"TestOne/sub/sub","Key":"contract","Value":"A"}
+{"Action":"attr","Package":"roomsensor/b","Test":"TestTwo/other","Key":"contract","Value":"A"}
+{"Action":"attr","Package":"roomsensor/b","Test":"TestMachine","Key":"contract","Value":"B"}
+{"Action":"attr","Package":"roomsensor/b","Test":"TestMachine/docker","Key":"machine","Value":"Docker"}
+{"Action":"attr","Package":"roomsensor/b","Test":"TestOne","Key":"color","Value":"B"}
+{"Action":"output","Package":"roomsensor/a","Test":"TestSkip","Output":"    one_test.go:1: some words\n"}
+{"Action":"output","Package":"roomsensor/b","Test":"TestOne","Output":"    b_test.go:9: something else\n"}
+{"Action":"output","Package":"roomsensor/a","Test":"TestSkip","Output":"    one_test.go:2: needs the Community edition\n"}
+{"Action":"output","Package":"roomsensor/a","Test":"TestSkip","Output":"--- SKIP: TestSkip (0.00s)\n"}
+{"Action":"skip","Package":"roomsensor/a","Test":"TestSkip","Elapsed":0}
+{"Action":"pass","Package":"roomsensor/a","Test":"TestOne","Elapsed":0}
+{"Action":"output","Package":"roomsensor/b","Test":"TestTwo/sub","Output":"    b_test.go:9: needs the Community edition\n"}
+{"Action":"skip","Package":"roomsensor/b","Test":"TestTwo/sub"}
+{"Action":"pass","Package":"roomsensor/b","Test":"TestTwo"}
+{"Action":"fail","Package":"roomsensor/b","Test":"TestThree"}
+{"Action":"output","Package":"roomsensor/c","Output":"?   \tc\t[no test files]\n"}
+{"Action":"skip","Package":"roomsensor/c","Elapsed":0}
+`
+
+func TestResults(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "events.json")
+	require.NoError(t, os.WriteFile(path, []byte(events), 0o600))
+	r, err := readResults(path)
+	require.NoError(t, err)
+	require.Equal(t, `tests: 2 passed, 1 failed, 2 skipped
+  2 skipped: needs the Community edition
+`, r.String())
+	require.Equal(t, []string{"`a` TestOne", "`b` TestOne"}, r.proofs("A"), "not TestTwo, of which a part was skipped")
+	require.Empty(t, r.proofs("B"), "a part of TestMachine depends on the machine")
+
+	_, err = parseResults(strings.NewReader(`{"Action":"run"} {`))
+	require.ErrorContains(t, err, "unexpected EOF")
+	_, err = readResults(path + "x")
+	require.ErrorIs(t, err, os.ErrNotExist)
+}
+
+func TestPage(t *testing.T) {
+	t.Parallel()
+	r := &results{claims: map[string]map[string]bool{
+		"decision 1 a": {"`a` TestA": true},
+		"decision 2 b": {"`a` TestB": true, "`a` TestA": true, "`b` TestA": true, "`b` TestB": true, "`c` TestA": true},
+	}}
+	require.Equal(t, introduction+`
+Rules: 4. Proved by tests: 3. Not observable, with another proof: 1.
+
+## Part 1
+
+| rule | proved by |
+|---|---|
+| [decision 1 a](contract.md#decision-1-a) | `+"`a` TestA"+` |
+| [decision 1 b](contract.md#decision-1-b) | **no test** |
+
+## Part 2
+
+| rule | proved by |
+|---|---|
+| [decision 2 a](contract.md#decision-2-a) | not observable: a \| store; shown in internal/store. |
+| [decision 2 b](contract.md#decision-2-b) | `+"`a` TestA, `a` TestB, `b` TestA and 2 more"+` |
+`, r.page([]conformance.Rule{
+		{ID: "decision 1 a", Anchor: "decision-1-a", Section: "Part 1"},
+		{ID: "decision 1 b", Anchor: "decision-1-b", Section: "Part 1"},
+		{ID: "decision 2 a", Anchor: "decision-2-a", Section: "Part 2", Unobservable: "a | store; shown in internal/store."},
+		{ID: "decision 2 b", Anchor: "decision-2-b", Section: "Part 2"},
+	}))
+}
+
+func TestCheckPage(t *testing.T) {
+	t.Chdir(t.TempDir())
+	r := &results{claims: map[string]map[string]bool{}}
+	require.ErrorIs(t, r.checkPage(), os.ErrNotExist)
+	require.Error(t, r.writePage(), "there is no directory")
+	require.NoError(t, os.Mkdir(filepath.Dir(pagePath), 0o755))
+	for _, rule := range conformance.Rules() {
+		r.claims[rule.ID] = map[string]bool{"`a` TestA": true}
+	}
+	require.NoError(t, r.writePage())
+	require.NoError(t, r.checkPage(), "the page that was just written is up to date")
+
+	unproven := conformance.Rules()[0].ID
+	delete(r.claims, unproven)
+	err := r.checkPage()
+	require.ErrorContains(t, err, "\n  "+unproven+" (")
+	require.ErrorContains(t, err, pagePath+" is out of date")
+	require.ErrorContains(t, r.writePage(), unproven)
+}
+
+func TestCommand(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		args []string
+		want string
+	}{
+		{nil, "-race ./..."},
+		{[]string{"-run=TestX", "-count=2"}, "-race -run=TestX -count=2 ./..."},
+		{[]string{"./internal/store/", "-v"}, "-race ./internal/store/ -v"},
+		{[]string{"roomsensor/schema"}, "-race roomsensor/schema"},
+	} {
+		require.Contains(t, strings.Join(command("e", true, test.args), " "), " "+test.want)
+	}
+	require.NotContains(t, command("e", false, nil), "-race")
+}
