@@ -35,6 +35,9 @@ func databaseURL(value string) error {
 	if value == "" {
 		return errDatabaseMissing
 	}
+	if !strings.Contains(value, "://") {
+		return errDatabaseURL
+	}
 	for _, single := range singleHosts(value) {
 		if !isURL(single, databaseSchemes) {
 			return errDatabaseURL

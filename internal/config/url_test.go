@@ -20,7 +20,7 @@ func TestDatabaseURL(t *testing.T) {
 		require.NoError(t, (&config.Database{DatabaseURL: url}).Validate(), string(url))
 	}
 	for _, url := range []config.Secret{
-		"", "db", "db:5432", "mysql://user:secret@db/x", "postgres:db", "host=db password=secret",
+		"", "db", "postgres", "db:5432", "mysql://user:secret@db/x", "postgres:db", "host=db password=secret",
 		"postgres://user:secret@db:port/x", "postgres://user:secret@db:70000/x", "postgres://user:sec ret@db/x",
 		"postgres://user:secret@a:5432,b:bad/x", "postgres://user:sec/ret@db/x", "://", "postgres://user:sec%zzret@db/x",
 	} {
