@@ -111,8 +111,8 @@ type deviceUpdater struct {
 	conn  db.DBTX
 }
 
-// UpdateDevice applies a patch to a device of a team and returns the changed device. Errors are ErrNotFound, and
-// validation_failed if the device would have more than MaxMetadataKeys tags.
+// UpdateDevice applies a patch to a device of a team and returns the changed device. Errors are ErrNotFound,
+// validation_failed if the device would have more than MaxMetadataKeys tags, and overloaded.
 func (s *Store) UpdateDevice(
 	ctx context.Context, teamID, deviceID uuid.UUID, patch roomsensor.DevicePatch,
 ) (roomsensor.Device, error) {
@@ -130,7 +130,7 @@ func (u deviceUpdater) UpdateDevice(
 }
 
 // applyPatch changes a device in one statement, so that concurrent patches are all applied. If the statement changed
-// nothing, it finds out why. The second time that it finds no reason, it returns ErrNotFound.
+// nothing, it finds out why. If it finds no reason twice, the device changed meanwhile: a client can try again.
 func (u deviceUpdater) applyPatch(
 	ctx context.Context, teamID, deviceID uuid.UUID, patch roomsensor.DevicePatch,
 ) (roomsensor.Device, error) {
@@ -157,7 +157,7 @@ func (u deviceUpdater) applyPatch(
 		}
 		// Try again: another request removed tags between the two statements.
 	}
-	return roomsensor.Device{}, roomsensor.ErrNotFound
+	return roomsensor.Device{}, overloaded(errors.New("the device changed between two statements, twice"))
 }
 
 func updateParams(teamID, deviceID uuid.UUID, patch roomsensor.DevicePatch) (db.DeviceUpdateParams, error) {
