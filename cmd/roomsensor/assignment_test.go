@@ -36,6 +36,7 @@ func TestAssignments(t *testing.T) {
 
 	o.fails(exitFailure, "had the assignment "+id+" from 2026-01-01T00:00:00Z until 2026-02-01T00:00:00Z",
 		"assignment", "start", device, "--type", "place", "--label", "x", "--at", "2026-01-31T00:00:00Z")
+	o.fails(exitFailure, "had the assignment "+id, "assignment", "start", device, "--type", "place", "--label", "x", "--at", "2025-12-31T00:00:00Z")
 	second := o.do("assignment", "start", device, "--type", "athlete", "--label", "A. Runner",
 		"--home-or-travel", "travel", "--external-ref", "crm-7", "--at", "2026-02-01T00:00:00Z")
 	require.Equal(t, "athlete", second["type"])

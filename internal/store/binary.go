@@ -18,8 +18,8 @@ import (
 // The rows of pages and exports are decoded from PostgreSQL's binary format straight into the domain, without an
 // allocation per row or per null. Their queries run by text, with the arguments of positional.
 
-// positional returns the fields of a parameter struct in order. sqlc declares the fields in the order of $1, $2 and so
-// on, so that the arguments of a query that runs by its text are in order; TestPositional checks each such query.
+// positional returns the fields of a parameter struct in order, as the arguments of a query that runs by its text: sqlc
+// declares the fields in the order of $1, $2 and so on.
 func positional(params any) []any {
 	v := reflect.ValueOf(params)
 	args := make([]any, v.NumField())

@@ -1,19 +1,11 @@
 package store
 
 import (
-	"context"
-	"os"
-	"path/filepath"
-	"regexp"
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 
-	"roomsensor/db"
 	"roomsensor/internal/roomsensor"
 )
 
@@ -45,66 +37,4 @@ func TestFitWindowNone(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, roomsensor.ExportCountCap+1, tooMany.Rows)
 	require.Nil(t, tooMany.FitsUntil)
-}
-
-// argRecorder is a connection that records the arguments of each query by the query's text.
-type argRecorder map[string][]any
-
-func (r argRecorder) Exec(_ context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
-	r[sql] = args
-	return pgconn.CommandTag{}, nil
-}
-
-func (r argRecorder) Query(_ context.Context, sql string, args ...any) (pgx.Rows, error) {
-	r[sql] = args
-	return nil, pgx.ErrNoRows
-}
-
-func (r argRecorder) QueryRow(_ context.Context, sql string, args ...any) pgx.Row {
-	r[sql] = args
-	return noRow{}
-}
-
-type noRow struct{}
-
-func (noRow) Scan(...any) error { return pgx.ErrNoRows }
-
-// TestPositional checks that positional returns the arguments in the order in which the generated methods pass them,
-// for each query that runs by its text. All arguments of a query differ.
-func TestPositional(t *testing.T) {
-	t.Parallel()
-	from := time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
-	setting := db.SettingSetParams{Name: "name", Value: "value"}
-	claim := db.IdempotencyKeyClaimParams{
-		KeyID: "key", Method: "method", Path: "path", IdempotencyKey: "idempotency key", BodySha256: []byte("body"),
-	}
-	export := db.ReadingExportParams{
-		DeviceIds: []uuid.UUID{{1}}, TeamID: uuid.UUID{2}, WindowFrom: from, WindowTo: from.AddDate(0, 0, 1),
-	}
-	page := db.ReadingListParams{
-		DeviceID: uuid.UUID{1}, TeamID: uuid.UUID{2}, WindowFrom: from, WindowTo: from.AddDate(0, 0, 1), Most: 10,
-	}
-	recorded, queries := argRecorder{}, db.New()
-	_ = queries.SettingSet(t.Context(), recorded, setting)
-	_, _ = queries.IdempotencyKeyClaim(t.Context(), recorded, claim)
-	_, _ = queries.ReadingExport(t.Context(), recorded, export)
-	_, _ = queries.ReadingList(t.Context(), recorded, page)
-	require.Equal(t, argRecorder{
-		db.SettingSet: positional(setting), db.IdempotencyKeyClaim: positional(claim),
-		db.ReadingExport: positional(export), db.ReadingList: positional(page),
-	}, recorded)
-
-	checked := []string{"SettingSet", "IdempotencyKeyClaim", "ReadingExport", "ReadingList"}
-	files, err := filepath.Glob("*.go")
-	require.NoError(t, err)
-	var used []string
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		require.NoError(t, err)
-		for _, match := range regexp.MustCompile(`positional\(db\.(\w+)Params\{`).FindAllSubmatch(text, -1) {
-			used = append(used, string(match[1]))
-		}
-	}
-	require.NotEmpty(t, used)
-	require.Subset(t, checked, used, "add these queries to this test")
 }

@@ -105,3 +105,15 @@ func TestOrderChunkConcurrent(t *testing.T) {
 	require.NoError(t, reader.Rollback(t.Context()))
 	require.NoError(t, f.OrderChunk(t.Context(), chunk.Name))
 }
+
+// TestOrderChunkErrors checks the error of a rewrite that the server ends. A function that always fails replaces the
+// one that rewrites a chunk.
+func TestOrderChunkErrors(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	for state, want := range map[string]error{"40P01": store.ErrChunkInUse, "57014": store.ErrRewriteTooLong} {
+		f.exec(t, `CREATE OR REPLACE FUNCTION order_chunk(name text) RETURNS boolean LANGUAGE plpgsql AS
+			$$ BEGIN RAISE EXCEPTION 'ended' USING ERRCODE = '`+state+`'; END $$`)
+		require.ErrorIs(t, f.OrderChunk(t.Context(), "readings"), want)
+	}
+}

@@ -69,13 +69,20 @@ func (f *fixture) planConn(t *testing.T) *planConn {
 	return p
 }
 
-// plansOf calls run and returns the plans of its statements.
-func (p *planConn) plansOf(t *testing.T, run func() error) []*plan {
+// executions is more than the number of executions after which the server may switch to a generic plan.
+const executions = 8
+
+// check calls run several times and passes the plans of its statements to requirePlan.
+func (p *planConn) check(t *testing.T, run func(n int) error, requirePlan func(*plan)) {
 	t.Helper()
-	p.plans = nil
-	require.NoError(t, run())
-	require.NotEmpty(t, p.plans)
-	return p.plans
+	for n := range executions {
+		p.plans = nil
+		require.NoError(t, run(n))
+		require.NotEmpty(t, p.plans)
+		for _, plan := range p.plans {
+			requirePlan(plan)
+		}
+	}
 }
 
 // insertMonth inserts devices up to a number, with a month of readings each, and updates the statistics of the planner.
@@ -95,25 +102,18 @@ func (f *fixture) insertMonth(t *testing.T, devices int) []uuid.UUID {
 	return ids
 }
 
-// executions is more than the number of executions after which the server may switch to a generic plan.
-const executions = 8
-
 // TestReadingListPlan checks that a page is a backward scan of the primary key, without a sort.
 func TestReadingListPlan(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	ids := f.insertMonth(t, 60)
 	conn := f.planConn(t)
-	for n := range executions {
+	conn.check(t, func(n int) error {
 		to := exportFrom.AddDate(0, 0, 30-n)
-		for _, p := range conn.plansOf(t, func() error {
-			rows, err := conn.Query(t.Context(), db.ReadingList, ids[n], f.team, to.AddDate(0, 0, -7), to, 100)
-			rows.Close()
-			return err
-		}) {
-			requireOnlyKeyScans(t, p, "Backward")
-		}
-	}
+		rows, err := conn.Query(t.Context(), db.ReadingList, ids[n], f.team, to.AddDate(0, 0, -7), to, 100)
+		rows.Close()
+		return err
+	}, func(p *plan) { requireOnlyKeyScans(t, p, "Backward") })
 }
 
 // requireOnlyKeyScans checks that a plan reads chunks by their primary key only, in a direction, and sorts nothing.
@@ -141,16 +141,12 @@ func TestReadingLatestListPlan(t *testing.T) {
 	conn := f.planConn(t)
 	_, err := conn.Exec(t.Context(), "SET plan_cache_mode = force_custom_plan") // As inSnapshot does.
 	require.NoError(t, err)
-	for range executions {
-		for _, p := range conn.plansOf(t, func() error {
-			_, err := db.New().ReadingLatestList(t.Context(), conn, db.ReadingLatestListParams{
-				TeamID: f.team, DeviceIds: ids, WindowFrom: exportFrom.AddDate(0, 0, 23), WindowTo: roomsensor.Forever,
-			})
-			return err
-		}) {
-			requireOnlyKeyScans(t, p, "Backward")
-		}
-	}
+	conn.check(t, func(int) error {
+		_, err := db.New().ReadingLatestList(t.Context(), conn, db.ReadingLatestListParams{
+			TeamID: f.team, DeviceIds: ids, WindowFrom: exportFrom.AddDate(0, 0, 23), WindowTo: roomsensor.Forever,
+		})
+		return err
+	}, func(p *plan) { requireOnlyKeyScans(t, p, "Backward") })
 }
 
 // TestReadingExportPlan checks that an export of few devices scans indexes of the chunks in its window only, and sorts
@@ -170,15 +166,11 @@ func TestReadingExportPlan(t *testing.T) {
 		db.ReadingCountLines: {week.From, ids[:3], f.team, week.To, 250_001},
 		db.ReadingGetExtent:  {week.From, week.To, f.team, ids[:3]},
 	} {
-		for range executions {
-			for _, p := range conn.plansOf(t, func() error {
-				rows, err := conn.Query(t.Context(), sql, args...)
-				rows.Close()
-				return err
-			}) {
-				requireFewChunks(t, p)
-			}
-		}
+		conn.check(t, func(int) error {
+			rows, err := conn.Query(t.Context(), sql, args...)
+			rows.Close()
+			return err
+		}, func(p *plan) { requireFewChunks(t, p) })
 	}
 }
 
@@ -193,15 +185,11 @@ func TestReadingExistsPlan(t *testing.T) {
 	for range p.DeviceIds {
 		p.FirstAt, p.LastAt = append(p.FirstAt, from), append(p.LastAt, p.WindowTo)
 	}
-	for range executions {
-		for _, p := range conn.plansOf(t, func() error {
-			exists, err := db.New().ReadingExists(t.Context(), conn, p)
-			require.False(t, exists)
-			return err
-		}) {
-			requireOnlyKeyScans(t, p, "Forward")
-		}
-	}
+	conn.check(t, func(int) error {
+		exists, err := db.New().ReadingExists(t.Context(), conn, p)
+		require.False(t, exists)
+		return err
+	}, func(p *plan) { requireOnlyKeyScans(t, p, "Forward") })
 }
 
 // requireFewChunks checks that a plan scans indexes of at most two chunks and sorts nothing.
@@ -228,18 +216,16 @@ func TestRateWindowHitPlan(t *testing.T) {
 	f.exec(t, "ANALYZE")
 	conn := f.planConn(t)
 	tables := map[string]bool{}
-	for range executions {
-		for _, p := range conn.plansOf(t, func() error {
-			_, err := db.New().RateWindowHit(t.Context(), conn, []string{"key 5", "key 7", "key 7"})
-			return err
-		}) {
-			p.each(func(node *plan) {
-				if strings.HasPrefix(node.Relation, "rate_") {
-					tables[node.Relation] = true
-					require.NotEqual(t, "Seq Scan", node.Type)
-				}
-			})
-		}
-	}
+	conn.check(t, func(int) error {
+		_, err := db.New().RateWindowHit(t.Context(), conn, []string{"key 5", "key 7", "key 7"})
+		return err
+	}, func(p *plan) {
+		p.each(func(node *plan) {
+			if strings.HasPrefix(node.Relation, "rate_") {
+				tables[node.Relation] = true
+				require.NotEqual(t, "Seq Scan", node.Type)
+			}
+		})
+	})
 	require.Len(t, tables, 2)
 }

@@ -3,40 +3,11 @@ package store_test
 import (
 	"math"
 	"testing"
-	"time"
 
-	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"roomsensor/internal/roomsensor"
 )
-
-// TestEachReading reads all pages of a window.
-func TestEachReading(t *testing.T) {
-	t.Parallel()
-	f := setup(t)
-	start := at("2026-01-01T00:00:00Z")
-	for i := range 10 {
-		f.write(t, co2(f.device, roomsensor.FormatTime(start.Add(time.Duration(i)*roomsensor.BucketLength)), float32(i)))
-	}
-	window := roomsensor.Window{From: start.Add(roomsensor.BucketLength), To: start.Add(9 * roomsensor.BucketLength)}
-	var got []float32
-	var before *time.Time
-	for {
-		page := f.readings(t, f.team, f.device, roomsensor.ReadingQuery{Window: window, Before: before, Limit: 3})
-		if len(page) == 0 {
-			break
-		}
-		for _, r := range page {
-			x, _ := valueOf(r, roomsensor.CO2)
-			got = append(got, x)
-		}
-		before = &page[len(page)-1].BucketAt
-	}
-	require.Equal(t, []float32{8, 7, 6, 5, 4, 3, 2, 1}, got, "half-open, newest first")
-
-	require.Empty(t, f.readings(t, uuid.New(), f.device, roomsensor.ReadingQuery{Window: window, Limit: 3}), "of another team")
-}
 
 // TestEachReadingNaN checks that a value that is not finite, which SQL can insert, is read as null.
 func TestEachReadingNaN(t *testing.T) {
@@ -74,34 +45,6 @@ func TestTimestampsOutOfRange(t *testing.T) {
 	require.Equal(t, roomsensor.Forever, *assignments[0].EndedAt)
 	for _, r := range f.readAll(t, f.device) {
 		require.Equal(t, roomsensor.Forever, r.IngestedAt)
-	}
-}
-
-func TestCurrentDevices(t *testing.T) {
-	t.Parallel()
-	f := setup(t)
-	silent := f.newDevice(t, "dev:2")
-	now := at("2026-02-02T10:30:00Z")
-	f.write(t,
-		co2(f.device, "2025-02-02T10:25:00Z", 9999), // long ago
-		co2(f.device, "2026-02-01T10:59:00Z", 1),    // an hour too old
-		co2(f.device, "2026-02-01T11:00:00Z", 400),
-		co2(f.device, "2026-02-02T10:25:00Z", 401),
-	)
-	f.write(t, co2(f.device, "2026-02-02T10:00:00Z", 500)) // arrives last, is not the newest
-
-	current, err := f.CurrentDevices(t.Context(), f.team, roomsensor.DeviceQuery{Limit: 10}, roomsensor.SummaryWindow(now))
-	require.NoError(t, err)
-	require.Len(t, current, 2)
-	for _, d := range current {
-		if d.ID == silent {
-			require.Nil(t, d.Latest)
-			require.Zero(t, d.Last24h)
-			continue
-		}
-		require.Equal(t, at("2026-02-02T10:25:00Z"), d.Latest.BucketAt)
-		require.Equal(t, roomsensor.Stat{Min: 400, Max: 500, Sum: 400 + 401 + 500, Count: 3}, d.Last24h[roomsensor.CO2])
-		require.Zero(t, d.Last24h[roomsensor.Temp])
 	}
 }
 

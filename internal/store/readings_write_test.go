@@ -5,7 +5,6 @@ import (
 	"context"
 	"math"
 	"slices"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,8 +27,7 @@ func TestWriteBatchMerge(t *testing.T) {
 	base := at("2026-01-01T00:00:00Z")
 
 	rapid.Check(t, func(rt *rapid.T) {
-		device := uuid.New()
-		f.exec(t, "INSERT INTO devices (id, team_id, hardware_id) VALUES ($1, $2, 'dev:9')", device, f.team)
+		device := f.insertDevice(t)
 		delivered := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) roomsensor.DeviceMeasurement {
 			m := roomsensor.DeviceMeasurement{DeviceID: device}
 			m.MeasuredAt = base.Add(time.Duration(rapid.IntRange(0, 11).Draw(rt, "minute")) * time.Minute)
@@ -338,29 +336,6 @@ func TestWriteBatchNewRowsConcurrent(t *testing.T) {
 	require.Equal(t, []float32{1_000, 21.5}, []float32{co2, temp})
 }
 
-// TestWriteBatchConcurrent stores the same batch with several workers: each reading changes once.
-func TestWriteBatchConcurrent(t *testing.T) {
-	t.Parallel()
-	f := setup(t)
-	devices := []uuid.UUID{f.device, f.newDevice(t, "dev:2"), f.newDevice(t, "dev:3")}
-	rows := backlog(1_000, devices...)
-	var total atomic.Int64
-	var workers errgroup.Group
-	for range 4 {
-		worker := open(t, f.url, store.Ingest)
-		workers.Go(func() error {
-			changed, err := worker.WriteBatch(t.Context(), roomsensor.Batch{Rows: rows})
-			total.Add(changed)
-			return err
-		})
-	}
-	require.NoError(t, workers.Wait())
-	require.EqualValues(t, len(rows), total.Load())
-	for _, id := range devices {
-		require.Len(t, f.readAll(t, id), 1_000)
-	}
-}
-
 // TestWriteBatchHeartbeats checks that the state of a device does not depend on the order and repetition of its uploads
 // (decision 39).
 func TestWriteBatchHeartbeats(t *testing.T) {
@@ -368,8 +343,7 @@ func TestWriteBatchHeartbeats(t *testing.T) {
 	f := setup(t)
 	base := at("2026-01-01T00:00:00Z")
 	rapid.Check(t, func(rt *rapid.T) {
-		device := uuid.New()
-		f.exec(t, "INSERT INTO devices (id, team_id, hardware_id) VALUES ($1, $2, 'dev:9')", device, f.team)
+		device := f.insertDevice(t)
 		seen := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) roomsensor.DeviceHeartbeat {
 			return drawHeartbeat(rt, device, base)
 		}), 1, 6).Draw(rt, "seen")

@@ -5,53 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"roomsensor/internal/roomsensor"
 )
-
-// TestRejects checks that a redelivery adds no second reject, and that a replay sets its time (decision 41).
-func TestRejects(t *testing.T) {
-	t.Parallel()
-	f := setup(t)
-	team := uuid.New()
-	reject := roomsensor.Reject{
-		Arrival: roomsensor.Arrival{At: at("2026-01-01T00:00:00.123456Z"), Sequence: 42, Team: &team},
-		Reason:  roomsensor.ReasonUnknownUnit, HardwareID: new("dev:77"), Detail: "No device has this unit.", Payload: []byte("{\x00\xff"),
-	}
-	other := reject
-	other.Reason = roomsensor.ReasonFieldInvalid
-	for range 2 {
-		_, err := f.WriteBatch(t.Context(), roomsensor.Batch{Rejects: []roomsensor.Reject{reject, other}})
-		require.NoError(t, err)
-	}
-	kept, err := f.Rejects(t.Context(), roomsensor.RejectQuery{
-		TeamID: &team, Reason: new(roomsensor.ReasonUnknownUnit), HardwareID: new("dev:77"),
-		Since: new(at("2026-01-01T00:00:00Z")), Limit: 10,
-	})
-	require.NoError(t, err)
-	require.Len(t, kept, 1)
-	whole, err := f.Reject(t.Context(), kept[0].ID)
-	require.NoError(t, err)
-	reject.ID = kept[0].ID
-	require.Equal(t, reject, whole)
-
-	require.NoError(t, f.WriteReplay(t.Context(), reject.ID, roomsensor.Batch{
-		Rows:    []roomsensor.DeviceMeasurement{co2(f.device, "2026-01-01T00:00:00Z", 400)},
-		Rejects: []roomsensor.Reject{{Arrival: reject.Arrival, Reason: roomsensor.ReasonNotInstalled}},
-	}))
-	whole, err = f.Reject(t.Context(), reject.ID)
-	require.NoError(t, err)
-	require.NotNil(t, whole.ReplayedAt)
-	require.Len(t, f.readAll(t, f.device), 1)
-	all, err := f.Rejects(t.Context(), roomsensor.RejectQuery{Limit: 10})
-	require.NoError(t, err)
-	require.Len(t, all, 2, "a replay adds no reject")
-
-	_, err = f.Reject(t.Context(), uuid.New())
-	requireMissing(t, err, roomsensor.KindReject)
-}
 
 // insertReject stores a reject of 10 kB, which was received sequence days after the first.
 func (f *fixture) insertReject(t *testing.T, sequence uint64) {

@@ -149,19 +149,6 @@ func TestErrors(t *testing.T) {
 	})
 }
 
-func TestDatabase(t *testing.T) {
-	t.Parallel()
-	f := setup(t)
-	info, err := f.Database(t.Context())
-	require.NoError(t, err)
-	require.Contains(t, []string{"apache", "community"}, info.Edition)
-	require.NotEmpty(t, info.Version)
-
-	bare := open(t, dbtest.Empty(t).URL, store.API)
-	_, err = bare.Database(t.Context())
-	require.ErrorIs(t, err, roomsensor.ErrNotFound, "a database that was not migrated")
-}
-
 // TestCursorSecret checks that all replicas get the same secret.
 func TestCursorSecret(t *testing.T) {
 	t.Parallel()
