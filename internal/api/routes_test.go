@@ -19,34 +19,6 @@ import (
 	"roomsensor/test/conformance"
 )
 
-// Every response has a new X-Request-Id (decision 8).
-func TestRequestID(t *testing.T) {
-	t.Parallel()
-	conformance.Covers(t, "decision 8 a", "decision 8 b 1", "spec 4, request_id", "spec 7, request_id")
-	f := setup(t)
-	seen := map[string]bool{}
-	etag := f.get(t, "/team").header.Get("ETag")
-	for name, got := range map[string]response{
-		"success":       f.get(t, "/team"),
-		"not modified":  f.get(t, "/team", header("If-None-Match", etag)),
-		"unauthorized":  f.get(t, "/team", withoutKey),
-		"bad parameter": f.get(t, "/team?x=1"),
-		"CSV":           f.get(t, "/readings.csv"),
-		"HEAD":          f.head(t, "/devices"),
-		"unknown route": f.get(t, "/nothing"),
-		"wrong method":  f.do(t, http.MethodDelete, "/team", ""),
-		"docs":          f.replica.do(t, http.MethodGet, "/docs", ""),
-		"no docs page":  f.replica.do(t, http.MethodGet, "/docs/none", ""),
-		"root":          f.replica.do(t, http.MethodGet, "/", ""),
-		"sent by us":    f.get(t, "/team", header("X-Request-Id", "mine")),
-	} {
-		id := got.header.Get("X-Request-Id")
-		require.Regexp(t, `^req_[a-z2-7]{26}$`, id, name)
-		require.False(t, seen[id], name)
-		seen[id] = true
-	}
-}
-
 // The check of route and method ignores the key and counts no request (decision 22 c).
 func TestUnknownRoutesAndMethods(t *testing.T) {
 	t.Parallel()
