@@ -11,8 +11,8 @@ import (
 	"roomsensor/internal/roomsensor"
 )
 
-// Wide appends the wide shape: one line per bucket, with five columns per selected device (decision 29). Rows must be
-// ordered by bucket.
+// Wide appends the wide shape: one line per bucket, with a column per metric for each selected device (decision 29).
+// Rows must be ordered by bucket.
 type Wide struct {
 	names  []string // of the devices, in the order of their columns
 	column map[uuid.UUID]int

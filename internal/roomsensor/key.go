@@ -88,7 +88,8 @@ func (k *Key) Matches(secret string) bool {
 	return subtle.ConstantTimeCompare(sum[:], k.SecretSHA256[:]) == 1 && k.ID != ""
 }
 
-// RateLimit is the number of requests per key that are allowed in any RateWindow (spec 8, Rate).
+// RateLimit is the number of requests per key that are allowed in any RateWindow (spec 8, Rate). The database applies
+// the limit: rate_window_hit in schema/ has both numbers of its own.
 const (
 	RateLimit  = 600
 	RateWindow = 10 * time.Minute

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Metric is one of the five quantities that a device measures. Its number is its position among the CSV columns and its
+// Metric is one of the quantities that a device measures. Its number is its position among the CSV columns and its
 // bit in valid_mask (spec 2, CSV row; decision 28).
 type Metric uint8
 

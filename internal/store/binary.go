@@ -45,7 +45,7 @@ func decodeTime(b []byte) time.Time {
 	return time.UnixMicro(min(max(micros, firstTime), lastTime) + postgresEpoch).UTC()
 }
 
-// decodeValues decodes five columns of type real; null is a nil slice.
+// decodeValues decodes a column of type real for each metric, in the order of roomsensor.Metrics; null is a nil slice.
 func decodeValues(columns [][]byte) (v roomsensor.Values) {
 	for i, m := range roomsensor.Metrics {
 		if columns[i] != nil {
