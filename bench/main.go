@@ -1,5 +1,6 @@
 // Bench compares roomsensor with what the same work costs with PostgreSQL's own tools, side by side in one run on one
-// server. `go tool task bench` and `go tool task bench:quick` call it. README.md explains the ratios.
+// server. With -peers it also compares with Telegraf, VictoriaMetrics and InfluxDB. `go tool task bench`, `bench:quick`
+// and `bench:peers` call it. README.md explains the ratios.
 package main
 
 import (
@@ -12,7 +13,9 @@ import (
 	"os/signal"
 	"syscall"
 
+	"roomsensor/bench/peers"
 	"roomsensor/bench/workload"
+	"roomsensor/test/harness"
 )
 
 func main() {
@@ -33,12 +36,9 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 	if err != nil {
 		return err
 	}
-	r, err := workload.Measure(ctx, o, log, workload.All)
+	r, err := workload.Measure(ctx, o, log, peers.Compare)
 	if err != nil {
 		return err
 	}
-	if err := r.Save(o.Results); err != nil {
-		return err
-	}
-	return r.Print(out)
+	return errors.Join(r.Print(out), harness.Save(o.Results, r))
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"golang.org/x/sync/errgroup"
 
 	"roomsensor/bench/fleet"
@@ -57,13 +58,24 @@ func (e *Env) Load(ctx context.Context, f *fleet.Fleet, from, to time.Time) erro
 	if err := group.Wait(); err != nil {
 		return err //nolint:wrapcheck // Wrapped by loadChunk.
 	}
-	var stored int
-	err := e.Pool.QueryRow(ctx, "SELECT count(*) FROM readings WHERE bucket_at >= $1 AND bucket_at < $2", from, to).
-		Scan(&stored)
-	if err != nil || stored != rows {
-		return fmt.Errorf("loading readings: %d of %d are stored: %w", stored, rows, err)
+	if err := CheckStored(ctx, e.Pool, roomsensor.Window{From: from, To: to}, rows); err != nil {
+		return err
 	}
 	e.Logf("loaded %d readings in %.1f s", rows, time.Since(began).Seconds())
+	return nil
+}
+
+// CheckStored returns an error unless a database contains as many readings in a window as were written.
+func CheckStored(ctx context.Context, pool *pgxpool.Pool, w roomsensor.Window, written int) error {
+	var stored int
+	err := pool.QueryRow(ctx, "SELECT count(*) FROM readings WHERE bucket_at >= $1 AND bucket_at < $2", w.From, w.To).
+		Scan(&stored)
+	if err != nil {
+		return fmt.Errorf("counting readings: %w", err)
+	}
+	if stored != written {
+		return fmt.Errorf("%d of %d readings are stored", stored, written)
+	}
 	return nil
 }
 

@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -135,16 +134,11 @@ func (e *Env) Connect(ctx context.Context, address string) (*pgxpool.Pool, error
 
 // Start starts a command of roomsensor and waits until it is ready. The queue may be nil.
 func (e *Env) Start(ctx context.Context, name string, q *Queue, args ...string) (*proctest.Service, error) {
-	return e.StartOn(ctx, e.Database, name, q, args...)
-}
-
-// StartOn is Start with another URL of the database.
-func (e *Env) StartOn(ctx context.Context, database, name string, q *Queue, args ...string) (*proctest.Service, error) {
 	log, err := e.LogFile(name)
 	if err != nil {
 		return nil, err
 	}
-	variables := []string{"DATABASE_URL=" + database, "LOG_LEVEL=warn"}
+	variables := []string{"DATABASE_URL=" + e.Database, "LOG_LEVEL=warn"}
 	if q != nil {
 		variables = append(variables, "NATS_URL="+q.URL)
 	}
@@ -153,6 +147,7 @@ func (e *Env) StartOn(ctx context.Context, database, name string, q *Queue, args
 		return nil, fmt.Errorf("starting %s: %w", name, err)
 	}
 	e.OnClose(func(context.Context) error { s.Kill(); return nil })
+	e.Logf("%s serves profiles at http://%s/debug/pprof/", name, s.Ops)
 	return s, nil
 }
 
@@ -164,12 +159,30 @@ func Stop(s *proctest.Service) error {
 
 // Run runs a command of roomsensor that ends by itself.
 func (e *Env) Run(ctx context.Context, args ...string) error {
-	command := exec.CommandContext(ctx, e.roomsensor, args...) //nolint:gosec // The arguments are the benchmark's.
-	command.Env = append(os.Environ(), "DATABASE_URL="+e.Database)
-	if output, err := command.CombinedOutput(); err != nil {
-		return fmt.Errorf("running roomsensor %s: %w: %s", strings.Join(args, " "), err, output)
+	s := &harness.Service{Program: e.roomsensor, DatabaseURL: func() string { return e.Database }}
+	return s.Command(ctx, nil, args...)
+}
+
+// Install compiles a program of another module and returns its path. It needs the network. The program is compiled in a
+// module of its own, because its requirements conflict with those of this module.
+func (e *Env) Install(ctx context.Context, module, version, program, tags string) (path string, err error) {
+	e.Logf("building %s %s", module, version)
+	path = filepath.Join(e.Dir, filepath.Base(program))
+	dir := path + "-module"
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return "", fmt.Errorf("creating a module for %s: %w", program, err)
 	}
-	return nil
+	text := fmt.Sprintf("module peer\n\ngo 1.22\n\nrequire %s %s\n", module, version)
+	if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte(text), 0o600); err != nil {
+		return "", fmt.Errorf("creating a module for %s: %w", program, err)
+	}
+	//nolint:gosec // The names are constants.
+	build := exec.CommandContext(ctx, "go", "build", "-mod=mod", "-tags", tags, "-o", path, module+"/"+program)
+	build.Dir = dir
+	if output, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building %s: %w: %s", program, err, output)
+	}
+	return path, nil
 }
 
 // Queue is the stream on a NATS server that syncs every message.

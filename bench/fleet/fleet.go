@@ -1,13 +1,19 @@
+// Package fleet generates the devices and readings of the benchmarks. The same seed gives the same readings, and any
+// part can be generated without the rest.
 package fleet
 
 import (
 	"crypto/md5" //nolint:gosec // It derives device ids in Go and in SQL; it protects nothing.
 	"fmt"
+	"io"
+	"math/rand/v2"
 	"time"
 
 	"github.com/google/uuid"
 
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/simulate"
+	"roomsensor/internal/store"
 )
 
 // Fleet is a fleet of devices with a history that ends at an instant.
@@ -62,36 +68,72 @@ func (f *Fleet) Present(bucket time.Time) int {
 
 // Reading returns the measurement of the i-th device in a bucket.
 func (f *Fleet) Reading(i int, bucket time.Time) roomsensor.Measurement {
-	rng := newRNG(f.Seed, uint64(i)<<40^uint64(bucket.Unix())) //nolint:gosec // A seed may overflow.
+	source := rand.NewPCG(f.Seed, uint64(i)<<40^uint64(bucket.Unix())) //nolint:gosec // A seed may overflow.
+	below := func(n uint64) uint64 { return source.Uint64() % n }
 	// Devices measure at different seconds.
 	m := roomsensor.Measurement{MeasuredAt: bucket.Add(time.Duration(i%299) * time.Second)}
-	m.Values.Set(roomsensor.CO2, float32(400+rng.below(900)))
-	m.Values.Set(roomsensor.Temp, hundredths(1800+rng.below(800)))
-	m.Values.Set(roomsensor.Humidity, hundredths(2000+rng.below(4000)))
-	m.Values.Set(roomsensor.Lux, tenths(rng.below(9000)))
-	if f.Gaps == 0 || rng.below(f.Gaps) != 0 {
-		m.Values.Set(roomsensor.Sound, tenths(300+rng.below(400)))
+	m.Values.Set(roomsensor.CO2, float32(400+below(900)))
+	m.Values.Set(roomsensor.Temp, float32(1800+below(800))/100)
+	m.Values.Set(roomsensor.Humidity, float32(2000+below(4000))/100)
+	m.Values.Set(roomsensor.Lux, float32(below(9000))/10)
+	if f.Gaps == 0 || below(uint64(f.Gaps)) != 0 { //nolint:gosec // Not negative.
+		m.Values.Set(roomsensor.Sound, float32(300+below(400))/10)
 	}
 	return m
 }
 
-func tenths(n int) float32 { return float32(n) / 10 }
-
-func hundredths(n int) float32 { return float32(n) / 100 }
-
-// rng is SplitMix64, which takes nanoseconds per number and has one word of state.
-type rng uint64
-
-func newRNG(seed, of uint64) *rng {
-	r := rng(seed*0x9E3779B97F4A7C15 ^ of)
-	return &r
+// Upload returns an upload of the i-th device with its readings of a window, in the wire format.
+func (f *Fleet) Upload(i int, window roomsensor.Window) []byte {
+	u := simulate.Upload{
+		HardwareID: f.HardwareID(i), SentAt: window.To, Firmware: "2.4.1",
+		Signal: &simulate.Signal{RSSI: -87, Bars: 2},
+	}
+	for at := window.From; at.Before(window.To); at = at.Add(roomsensor.BucketLength) {
+		u.Readings = append(u.Readings, f.Reading(i, at))
+	}
+	return u.AppendJSON(nil)
 }
 
-// below returns a number from 0 to n-1.
-func (r *rng) below(n int) int {
-	*r += 0x9E3779B97F4A7C15
-	z := uint64(*r)
-	z = (z ^ z>>30) * 0xBF58476D1CE4E5B9
-	z = (z ^ z>>27) * 0x94D049BB133111EB
-	return int((z ^ z>>31) % uint64(n)) //nolint:gosec // n is small and positive.
+// Uploads returns an upload of every device for each part of a window, part by part.
+func (f *Fleet) Uploads(window roomsensor.Window, part time.Duration) (list [][]byte) {
+	for from := window.From; from.Before(window.To); from = from.Add(part) {
+		for i := range f.Devices {
+			list = append(list, f.Upload(i, roomsensor.Window{From: from, To: from.Add(part)}))
+		}
+	}
+	return list
 }
+
+// CopySQL is the COPY statement for the output of WriteBinary.
+const CopySQL = "COPY readings (device_id, bucket_at, co2_ppm, temp_c, humidity_pct, lux, spl_db," +
+	" measured_at, ingested_at) FROM STDIN BINARY"
+
+// WriteBinary writes a part of the history in PostgreSQL's binary COPY format, in the order of arrival: bucket by
+// bucket, and all devices in each bucket.
+func (f *Fleet) WriteBinary(w io.Writer, from, to time.Time) error {
+	const columns = 4 + roomsensor.MetricCount // Device, bucket, time of the measurement, time of the ingest.
+	ids := make([]uuid.UUID, f.Devices)
+	for i := range ids {
+		ids[i] = f.DeviceID(i)
+	}
+	rows := store.NewCopyEncoder(0)
+	for at := from; at.Before(to); at = at.Add(roomsensor.BucketLength) {
+		for i := range f.Present(at) {
+			reading := f.Reading(i, at)
+			rows.Row(columns)
+			rows.UUID(ids[i])
+			rows.Time(at)
+			rows.Values(&reading.Values)
+			rows.Time(reading.MeasuredAt)
+			rows.Time(reading.MeasuredAt.Add(uploadEvery))
+		}
+		if _, err := w.Write(rows.Flush()); err != nil {
+			return err //nolint:wrapcheck // The other end of the pipe reports the cause.
+		}
+	}
+	_, err := w.Write(rows.End())
+	return err //nolint:wrapcheck // As above.
+}
+
+// uploadEvery is the time from a measurement until it is stored.
+const uploadEvery = 10 * time.Minute

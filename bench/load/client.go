@@ -2,7 +2,6 @@ package load
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"hash/maphash"
@@ -41,7 +40,6 @@ func (c *Client) CloseIdle() { c.http.CloseIdleConnections() }
 
 // Answer is a response. Its hash of the body can be compared within this process.
 type Answer struct {
-	Status int
 	Header http.Header
 	Bytes  int64
 	Hash   uint64
@@ -60,7 +58,7 @@ func (c *Client) Do(r *http.Request, status int) (Answer, error) {
 		return Answer{}, fmt.Errorf("%s %s: %s: %s", r.Method, r.URL.Path, response.Status, body)
 	}
 	answer, err := Digest(response.Body)
-	answer.Status, answer.Header = response.StatusCode, response.Header
+	answer.Header = response.Header
 	return answer, err
 }
 
@@ -86,12 +84,19 @@ func Digest(body io.Reader) (a Answer, err error) {
 	}
 }
 
-// Get returns a GET request with a credential.
-func Get(ctx context.Context, url, bearer string) (*http.Request, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+// Body sends a request and returns the body of the response, for a check. Any other status than 200 is an error.
+func Body(r *http.Request) ([]byte, error) {
+	response, err := http.DefaultClient.Do(r) //nolint:gosec // The servers are started by the benchmark.
 	if err != nil {
-		return nil, fmt.Errorf("creating a request: %w", err)
+		return nil, fmt.Errorf("requesting %s: %w", r.URL.Path, err)
 	}
-	r.Header.Set("Authorization", bearer)
-	return r, nil
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s", response.Status, body)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("requesting %s: %w", r.URL.Path, err)
+	}
+	return body, nil
 }

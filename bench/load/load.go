@@ -60,14 +60,14 @@ func newResult(latencies []time.Duration, elapsed time.Duration) *Result {
 	return &Result{Requests: len(latencies), Elapsed: elapsed, latencies: latencies}
 }
 
-// maxOpen is the maximum number of concurrent requests in an open loop. If it is reached, the rate is not.
-const maxOpen = 1000
+// MaxOpen is the maximum number of concurrent requests in an open loop. If it is reached, the rate is not.
+const MaxOpen = 1000
 
 // Open sends requests in an open loop for a time: at a constant rate, whether or not earlier requests were answered.
 // Latencies count from the instant at which a request was due, so that waiting before it was sent is included.
 func Open(ctx context.Context, rate float64, d time.Duration, do Request) (*Result, error) {
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(maxOpen)
+	group.SetLimit(MaxOpen)
 	var mu sync.Mutex
 	var latencies []time.Duration
 	began := time.Now()

@@ -3,7 +3,6 @@ package load_test
 import (
 	"context"
 	"errors"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -53,15 +52,19 @@ func TestOpen(t *testing.T) {
 func TestErrorEndsLoop(t *testing.T) {
 	t.Parallel()
 	failed := errors.New("refused")
-	var asked atomic.Int64
-	refuse := func(context.Context, int, int) error {
-		if asked.Add(1) > 3 {
-			return failed
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		refuse := func(context.Context, int, int) error {
+			time.Sleep(time.Second)
+			if time.Since(began) > 3*time.Second {
+				return failed
+			}
+			return nil
 		}
-		return nil
-	}
-	_, err := load.Closed(t.Context(), 1, time.Hour, refuse)
-	require.ErrorIs(t, err, failed)
-	_, err = load.Open(t.Context(), 1000, time.Hour, refuse)
-	require.ErrorIs(t, err, failed)
+		_, err := load.Closed(t.Context(), 1, time.Hour, refuse)
+		require.ErrorIs(t, err, failed)
+		_, err = load.Open(t.Context(), 1, time.Hour, refuse)
+		require.ErrorIs(t, err, failed)
+		require.Less(t, time.Since(began), time.Minute, "neither loop ran for its hour")
+	})
 }

@@ -1,7 +1,8 @@
-package main
+package peers
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -36,6 +37,51 @@ func (c Cells) put(cell Cell, x float64) error {
 	}
 	c[cell] = float32(x)
 	return nil
+}
+
+// putRow adds the values of a row. Its columns are "time" in seconds, "device" and metrics, in any order. An empty
+// value is missing. The columns "name" and "tags" of InfluxDB have no meaning here.
+func (c Cells) putRow(header, row []string) (err error) {
+	var cell Cell
+	for i, name := range header {
+		switch name {
+		case "time":
+			cell.At, err = strconv.ParseInt(row[i], 10, 64)
+		case "device":
+			cell.Device, err = uuid.Parse(row[i])
+		}
+		if err != nil {
+			return fmt.Errorf("reading a %s: %w", name, err)
+		}
+	}
+	for i, name := range header {
+		if slices.Contains([]string{"time", "device", "name", "tags"}, name) {
+			continue
+		}
+		var known bool
+		if cell.Metric, known = roomsensor.MetricNamed(name); !known {
+			return fmt.Errorf("%w: a column is called %q", errPeer, name)
+		}
+		if row[i] == "" {
+			continue
+		}
+		x, err := parseNumber(row[i])
+		if err == nil {
+			err = c.put(cell, x)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func parseNumber(text string) (float64, error) {
+	x, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return 0, fmt.Errorf("reading a value: %w", err)
+	}
+	return x, nil
 }
 
 // Series is the name of the readings in both peers.

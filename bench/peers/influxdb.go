@@ -1,37 +1,40 @@
-package main
+package peers
 
 import (
 	"context"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/google/uuid"
 
+	"roomsensor/bench/workload"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/test/proctest"
 )
 
-// InfluxDBVersion is the version of InfluxDB.
-const InfluxDBVersion = "v1.8.10"
+const influxDBVersion = "v1.8.10"
 
-// InfluxDB is a server with a tag for the device and a field per metric.
-type InfluxDB struct {
+// influxDB is a server with a tag for the device and a field per metric.
+type influxDB struct {
 	*proctest.Process
 	url string
 }
 
-// BuildInfluxDB compiles it from its module into a directory.
-func BuildInfluxDB(ctx context.Context, dir string) (path string, err error) {
-	return buildPeer(ctx, dir, "github.com/influxdata/influxdb", InfluxDBVersion, "cmd/influxd")
-}
-
-// StartInfluxDB starts it with its data beside the program and the default settings except reports about itself, and
-// creates a database. By default it syncs every write.
-func StartInfluxDB(ctx context.Context, path string, log io.Writer) (*InfluxDB, error) {
+// startInfluxDB starts it with the default settings except reports about itself, and creates a database. By default it
+// syncs every write.
+func startInfluxDB(ctx context.Context, s *workload.Suite) (peer, error) {
+	path, err := s.Install(ctx, "github.com/influxdata/influxdb", influxDBVersion, "cmd/influxd", "")
+	if err != nil {
+		return nil, err
+	}
 	address, err := proctest.FreeAddress()
 	if err != nil {
 		return nil, err
@@ -40,10 +43,10 @@ func StartInfluxDB(ctx context.Context, path string, log io.Writer) (*InfluxDB, 
 	if err != nil {
 		return nil, err
 	}
-	data := filepath.Join(filepath.Dir(path), "influxdb-data")
-	db := &InfluxDB{url: "http://" + address}
-	db.Process, err = startPeer(ctx, db.url, proctest.Command{
-		Path: path, Args: []string{"run", "-config", "/dev/null"}, Log: log, Env: []string{
+	data := filepath.Join(s.Dir, "influxdb-data")
+	db := &influxDB{url: "http://" + address}
+	db.Process, err = start(ctx, s, "influxdb", db.url, proctest.Command{
+		Path: path, Args: []string{"run", "-config", "/dev/null"}, Env: []string{
 			"INFLUXDB_DATA_DIR=" + filepath.Join(data, "data"), "INFLUXDB_META_DIR=" + filepath.Join(data, "meta"),
 			"INFLUXDB_DATA_WAL_DIR=" + filepath.Join(data, "wal"), "INFLUXDB_HTTP_BIND_ADDRESS=" + address,
 			"INFLUXDB_BIND_ADDRESS=" + inner, "INFLUXDB_REPORTING_DISABLED=true", "INFLUXDB_MONITOR_STORE_ENABLED=false",
@@ -53,26 +56,23 @@ func StartInfluxDB(ctx context.Context, path string, log io.Writer) (*InfluxDB, 
 	if err != nil {
 		return nil, err
 	}
-	if _, err := call(ctx, http.MethodPost, db.query("CREATE DATABASE "+influxDatabase, nil)); err != nil {
-		db.Kill()
-		return nil, err
-	}
-	return db, nil
+	_, err = call(ctx, http.MethodPost, db.query("CREATE DATABASE "+influxDatabase, nil))
+	return db, err
 }
 
 const influxDatabase = "bench"
 
 // String returns the name and version.
-func (*InfluxDB) String() string { return "InfluxDB " + InfluxDBVersion }
+func (*influxDB) String() string { return "InfluxDB " + influxDBVersion }
 
 // Lacks returns the guarantees that it does not give.
-func (*InfluxDB) Lacks() string { return "synced; of repeated writes the last one wins" }
+func (*influxDB) Lacks() string { return "synced; of repeated writes the last one wins" }
 
 // WriteURL returns the URL that accepts lines.
-func (db *InfluxDB) WriteURL() string { return db.url + "/write?db=" + influxDatabase + "&precision=s" }
+func (db *influxDB) WriteURL() string { return db.url + "/write?db=" + influxDatabase + "&precision=s" }
 
 // Settle does nothing: acknowledged readings are readable.
-func (*InfluxDB) Settle(context.Context) error { return nil }
+func (*influxDB) Settle(context.Context) error { return nil }
 
 const (
 	metrics     = "co2_ppm, temp_c, humidity_pct, lux, spl_db"
@@ -80,7 +80,7 @@ const (
 )
 
 // Count returns the number of readings in a window.
-func (db *InfluxDB) Count(ctx context.Context, w roomsensor.Window) (int, error) {
+func (db *influxDB) Count(ctx context.Context, w roomsensor.Window) (int, error) {
 	statement := fmt.Sprintf("SELECT count(%s) FROM %s WHERE %s", roomsensor.CO2, Series, within(w))
 	body, err := call(ctx, http.MethodGet, db.query(statement, nil))
 	if err != nil {
@@ -90,32 +90,32 @@ func (db *InfluxDB) Count(ctx context.Context, w roomsensor.Window) (int, error)
 }
 
 // Latest requests the newest reading of each device in a window.
-func (db *InfluxDB) Latest(w roomsensor.Window) *Question {
+func (db *influxDB) Latest(w roomsensor.Window) *question {
 	return db.ask(metricsFrom + " WHERE " + within(w) + " GROUP BY device ORDER BY time DESC LIMIT 1")
 }
 
 // Page requests the readings of a device in a window, the newest first.
-func (db *InfluxDB) Page(device uuid.UUID, w roomsensor.Window) *Question {
+func (db *influxDB) Page(device uuid.UUID, w roomsensor.Window) *question {
 	return db.ask(fmt.Sprintf("%s WHERE device = '%s' AND %s GROUP BY device ORDER BY time DESC",
 		metricsFrom, device, within(w)))
 }
 
-func (db *InfluxDB) ask(statement string) *Question {
-	return &Question{URL: db.query(statement, nil), Read: readInfluxRows}
+func (db *influxDB) ask(statement string) *question {
+	return &question{url: db.query(statement, nil), read: readInfluxRows}
 }
 
 // Export requests the readings of some devices, or all if none are given, as CSV in the order of their time.
-func (db *InfluxDB) Export(devices []uuid.UUID, w roomsensor.Window) *Question {
+func (db *influxDB) Export(devices []uuid.UUID, w roomsensor.Window) *question {
 	statement := "SELECT device, " + metrics + " FROM " + Series + " WHERE " + within(w)
 	if len(devices) > 0 {
 		statement += " AND (device = '" + strings.Join(uuid.UUIDs(devices).Strings(), "' OR device = '") + "')"
 	}
-	return &Question{
-		URL: db.query(statement, url.Values{"chunked": {"true"}}), Accept: "application/csv", Read: readInfluxCSV,
+	return &question{
+		url: db.query(statement, url.Values{"chunked": {"true"}}), accept: "application/csv", read: readInfluxCSV,
 	}
 }
 
-func (db *InfluxDB) query(statement string, values url.Values) string {
+func (db *influxDB) query(statement string, values url.Values) string {
 	if values == nil {
 		values = url.Values{}
 	}
@@ -127,4 +127,89 @@ func (db *InfluxDB) query(statement string, values url.Values) string {
 
 func within(w roomsensor.Window) string {
 	return fmt.Sprintf("time >= %ds AND time < %ds", w.From.Unix(), w.To.Unix())
+}
+
+// influxAnswer is an answer whose values are numbers or null, which is an empty json.Number.
+type influxAnswer struct {
+	Results []struct {
+		Error  string         `json:"error"`
+		Series []influxSeries `json:"series"`
+	} `json:"results"`
+}
+
+type influxSeries struct {
+	Tags struct {
+		Device string `json:"device"`
+	} `json:"tags"`
+	Columns []string        `json:"columns"` // the first is the time
+	Values  [][]json.Number `json:"values"`
+}
+
+// all returns the series of the only statement.
+func (a *influxAnswer) all() ([]influxSeries, error) {
+	if len(a.Results) != 1 || a.Results[0].Error != "" {
+		return nil, fmt.Errorf("%w: %+v", errPeer, a.Results)
+	}
+	return a.Results[0].Series, nil
+}
+
+func readInfluxCount(body []byte) (int, error) {
+	var a influxAnswer
+	if err := json.Unmarshal(body, &a); err != nil {
+		return 0, fmt.Errorf("reading a count: %w", err)
+	}
+	series, err := a.all()
+	if err != nil || len(series) == 0 {
+		return 0, err // Without readings there is no count.
+	}
+	return strconv.Atoi(series[0].Values[0][1].String()) //nolint:wrapcheck // It names the text.
+}
+
+// readInfluxRows reads readings that are grouped by device.
+func readInfluxRows(body io.Reader) (Cells, error) {
+	var a influxAnswer
+	if err := json.NewDecoder(body).Decode(&a); err != nil {
+		return nil, fmt.Errorf("reading rows: %w", err)
+	}
+	list, err := a.all()
+	if err != nil {
+		return nil, err
+	}
+	cells := Cells{}
+	for _, series := range list {
+		header := append([]string{"device"}, series.Columns...)
+		for _, values := range series.Values {
+			row := []string{series.Tags.Device}
+			for _, x := range values {
+				row = append(row, x.String())
+			}
+			if err := cells.putRow(header, row); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return cells, nil
+}
+
+// readInfluxCSV reads a table in which the device is a column.
+func readInfluxCSV(body io.Reader) (Cells, error) {
+	lines := csv.NewReader(body)
+	header, err := lines.Read()
+	if err != nil {
+		return nil, fmt.Errorf("reading the header of a CSV: %w", err)
+	}
+	cells := Cells{}
+	lines.ReuseRecord = true
+	for {
+		line, err := lines.Read()
+		if errors.Is(err, io.EOF) {
+			return cells, nil
+		}
+		if err == nil {
+			err = cells.putRow(header, line)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading a CSV: %w", err)
+		}
+	}
 }

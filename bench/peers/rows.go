@@ -1,11 +1,18 @@
-package main
+// Package peers compares roomsensor with other time-series databases, VictoriaMetrics and InfluxDB, on the same
+// readings and in one run: the rows P1 to P4. It needs the network to build them.
+//
+//	rows.go             P1 to P4
+//	peer.go             starts and queries a peer
+//	cells.go            readings value by value, and as lines
+//	victoriametrics.go  VictoriaMetrics
+//	influxdb.go         InfluxDB
+package peers
 
 import (
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"time"
@@ -19,45 +26,6 @@ import (
 	"roomsensor/internal/roomsensor"
 )
 
-// peer is a process of another time-series database.
-type peer interface {
-	String() string // name and version
-	Lacks() string  // guarantees of roomsensor that it does not give
-	Kill()
-	CPU() (time.Duration, error) // processor time since its start
-
-	WriteURL() string                 // accepts lines
-	Settle(ctx context.Context) error // makes all written readings readable
-	Count(ctx context.Context, w roomsensor.Window) (int, error)
-	Latest(w roomsensor.Window) *Question
-	Page(device uuid.UUID, w roomsensor.Window) *Question
-	Export(devices []uuid.UUID, w roomsensor.Window) *Question
-}
-
-// builder builds and starts a peer.
-type builder struct {
-	name  string
-	build func(ctx context.Context, dir string) (path string, err error)
-	start func(ctx context.Context, path string, log io.Writer) (peer, error)
-}
-
-func builders() []builder {
-	return []builder{
-		{
-			"VictoriaMetrics", BuildVictoriaMetrics,
-			func(ctx context.Context, path string, log io.Writer) (peer, error) {
-				return StartVictoriaMetrics(ctx, path, log)
-			},
-		},
-		{
-			"InfluxDB", BuildInfluxDB,
-			func(ctx context.Context, path string, log io.Writer) (peer, error) {
-				return StartInfluxDB(ctx, path, log)
-			},
-		},
-	}
-}
-
 // comparison compares a peer that has the readings of the fleet.
 type comparison struct {
 	peer
@@ -66,59 +34,37 @@ type comparison struct {
 	oldest time.Time // start of its readings
 }
 
-// comparePeers adds P1 to P4: what other time-series databases do with the same readings, one after the other. They
-// give fewer guarantees, so that there is no verdict.
-func comparePeers(ctx context.Context, s *workload.Suite) error {
-	for _, b := range builders() {
-		if err := comparePeer(ctx, s, b); err != nil {
-			return fmt.Errorf("%s: %w", b.name, err)
-		}
-	}
-	return nil
-}
-
-func comparePeer(ctx context.Context, s *workload.Suite, b builder) error {
-	r, err := open(ctx, s, b)
-	if err != nil {
-		return err
-	}
-	defer r.Kill()
-	for _, part := range []func(context.Context) error{r.latest, r.page, r.export, r.write} {
-		if err := part(ctx); err != nil {
+// Compare adds P1 to P4: what other time-series databases do with the same readings, one after the other. They give
+// fewer guarantees, so that there is no verdict.
+func Compare(ctx context.Context, s *workload.Suite) error {
+	for _, start := range []func(context.Context, *workload.Suite) (peer, error){startVictoriaMetrics, startInfluxDB} {
+		p, err := start(ctx, s)
+		if err != nil {
 			return err
 		}
+		if err := comparePeer(ctx, s, p); err != nil {
+			return fmt.Errorf("%s: %w", p, err)
+		}
 	}
 	return nil
 }
 
-func open(ctx context.Context, s *workload.Suite, b builder) (*comparison, error) {
-	s.Logf("building %s", b.name)
-	path, err := b.build(ctx, s.Dir)
-	if err != nil {
-		return nil, err
-	}
-	log, err := s.LogFile(b.name)
-	if err != nil {
-		return nil, err
-	}
-	p, err := b.start(ctx, path, log)
-	if err != nil {
-		return nil, err
-	}
-	s.OnClose(func(context.Context) error { p.Kill(); return nil })
+func comparePeer(ctx context.Context, s *workload.Suite, p peer) error {
+	defer p.Kill()
 	r := &comparison{
 		peer: p, Suite: s, oldest: s.Fleet.From(),
 		sender: &workload.Sender{
 			Client: load.NewClient(workload.SenderConnections), URL: p.WriteURL(), Status: http.StatusNoContent,
 		},
 	}
-	if err := r.fill(ctx); err != nil {
-		return nil, err
+	for _, part := range []func(context.Context) error{
+		r.fill, r.awaitIdle, s.Vacuum, r.latest, r.page, r.export, r.write,
+	} {
+		if err := part(ctx); err != nil {
+			return err
+		}
 	}
-	if err := r.awaitIdle(ctx); err != nil {
-		return nil, err
-	}
-	return r, s.Vacuum(ctx)
+	return nil
 }
 
 const (
@@ -154,21 +100,21 @@ func (r *comparison) addRow(row report.Row) {
 
 // checked is a question and the size of its checked answer.
 type checked struct {
-	*Question
+	*question
 	bytes int64
 }
 
 // check sends a question once and compares the answer with the fleet.
-func (r *comparison) check(ctx context.Context, q *Question, want func(got Cells) Cells) (*checked, error) {
-	request, err := q.Request(ctx)
+func (r *comparison) check(ctx context.Context, q *question, want func(got Cells) Cells) (*checked, error) {
+	request, err := q.request(ctx)
 	if err != nil {
 		return nil, err
 	}
-	body, err := workload.ReadBody(request)
+	body, err := load.Body(request)
 	if err != nil {
 		return nil, err
 	}
-	got, err := q.Read(bytes.NewReader(body))
+	got, err := q.read(bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
@@ -183,7 +129,7 @@ const sizeTolerance = 16
 
 // again sends the question and reads the whole answer. The order of series varies, so that hashes would differ.
 func (q *checked) again(ctx context.Context, client *load.Client) error {
-	request, err := q.Request(ctx)
+	request, err := q.request(ctx)
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,10 @@
-package main
+package peers
 
 import (
 	"context"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -9,66 +12,63 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 
+	"roomsensor/bench/workload"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/test/proctest"
 )
 
-// The version of VictoriaMetrics, and its module.
-const (
-	VictoriaMetricsVersion = "v1.102.0"
-	victoriaModule         = "github.com/VictoriaMetrics/VictoriaMetrics"
-)
+const victoriaMetricsVersion = "v1.102.0"
 
-// VictoriaMetrics is a single node with a series per metric and device.
-type VictoriaMetrics struct {
+// victoriaMetrics is a single node with a series per metric and device.
+type victoriaMetrics struct {
 	*proctest.Process
 	url string
 }
 
-// BuildVictoriaMetrics compiles it from its module into a directory.
-func BuildVictoriaMetrics(ctx context.Context, dir string) (path string, err error) {
-	return buildPeer(ctx, dir, victoriaModule, VictoriaMetricsVersion, "app/victoria-metrics")
-}
-
-// StartVictoriaMetrics starts it with its data beside the program and the default settings except the retention, which
-// would be a month.
-func StartVictoriaMetrics(ctx context.Context, path string, log io.Writer) (*VictoriaMetrics, error) {
+// startVictoriaMetrics starts it with the default settings except the retention, which would be a month.
+func startVictoriaMetrics(ctx context.Context, s *workload.Suite) (peer, error) {
+	path, err := s.Install(ctx, "github.com/VictoriaMetrics/VictoriaMetrics", victoriaMetricsVersion,
+		"app/victoria-metrics", "")
+	if err != nil {
+		return nil, err
+	}
 	address, err := proctest.FreeAddress()
 	if err != nil {
 		return nil, err
 	}
-	v := &VictoriaMetrics{url: "http://" + address}
-	v.Process, err = startPeer(ctx, v.url, proctest.Command{Path: path, Log: log, Args: []string{
-		"-storageDataPath=" + filepath.Join(filepath.Dir(path), "victoria-metrics-data"),
-		"-retentionPeriod=100y", "-httpListenAddr=" + address,
+	v := &victoriaMetrics{url: "http://" + address}
+	v.Process, err = start(ctx, s, "victoria-metrics", v.url, proctest.Command{Path: path, Args: []string{
+		"-storageDataPath=" + filepath.Join(s.Dir, "victoria-metrics-data"), "-retentionPeriod=100y",
+		"-httpListenAddr=" + address,
 	}})
 	return v, err
 }
 
 // String returns the name and version.
-func (*VictoriaMetrics) String() string { return "VictoriaMetrics " + VictoriaMetricsVersion }
+func (*victoriaMetrics) String() string { return "VictoriaMetrics " + victoriaMetricsVersion }
 
 // Lacks returns the guarantees that it does not give.
-func (*VictoriaMetrics) Lacks() string {
+func (*victoriaMetrics) Lacks() string {
 	return "not synced when acknowledged; what comes again occurs twice"
 }
 
 // WriteURL returns the URL that accepts lines.
-func (v *VictoriaMetrics) WriteURL() string { return v.url + "/write?precision=s" }
+func (v *victoriaMetrics) WriteURL() string { return v.url + "/write?precision=s" }
 
 // Settle makes written readings readable, which otherwise takes a second.
-func (v *VictoriaMetrics) Settle(ctx context.Context) error {
+func (v *victoriaMetrics) Settle(ctx context.Context) error {
 	_, err := call(ctx, http.MethodGet, v.url+"/internal/force_flush")
 	return err
 }
 
 // Count returns the number of readings in a window.
-func (v *VictoriaMetrics) Count(ctx context.Context, w roomsensor.Window) (int, error) {
+func (v *victoriaMetrics) Count(ctx context.Context, w roomsensor.Window) (int, error) {
 	query := fmt.Sprintf("sum(count_over_time(%s_%s[%s]))", Series, roomsensor.CO2, seconds(w))
-	body, err := call(ctx, http.MethodGet, v.instant(query, w).URL)
+	body, err := call(ctx, http.MethodGet, v.instant(query, w).url)
 	if err != nil {
 		return 0, err
 	}
@@ -79,7 +79,7 @@ func (v *VictoriaMetrics) Count(ctx context.Context, w roomsensor.Window) (int, 
 const everything = `{__name__=~"` + Series + `_.+"%s}`
 
 // Latest requests the newest value of each metric and device in a window, and the time of the newest reading.
-func (v *VictoriaMetrics) Latest(w roomsensor.Window) *Question {
+func (v *victoriaMetrics) Latest(w roomsensor.Window) *question {
 	length := seconds(w)
 	values := fmt.Sprintf("last_over_time("+everything+"[%s])", "", length)
 	times := fmt.Sprintf(`label_set(tlast_over_time(%s_%s[%s]), "__name__", "%s")`,
@@ -91,23 +91,23 @@ func (v *VictoriaMetrics) Latest(w roomsensor.Window) *Question {
 const newestAt = "at"
 
 // instant queries at the last second of a window, so that a range of its length covers it.
-func (v *VictoriaMetrics) instant(query string, w roomsensor.Window) *Question {
+func (v *victoriaMetrics) instant(query string, w roomsensor.Window) *question {
 	values := url.Values{"query": {query}, "time": {lastSecond(w)}}
-	return &Question{URL: v.url + "/api/v1/query?" + values.Encode(), Read: readVictoriaLatest}
+	return &question{url: v.url + "/api/v1/query?" + values.Encode(), read: readVictoriaLatest}
 }
 
 // Page requests the readings of a device in a window, series by series.
-func (v *VictoriaMetrics) Page(device uuid.UUID, w roomsensor.Window) *Question {
-	return &Question{URL: v.export("", []uuid.UUID{device}, w, nil), Read: readVictoriaSeries}
+func (v *victoriaMetrics) Page(device uuid.UUID, w roomsensor.Window) *question {
+	return &question{url: v.export("", []uuid.UUID{device}, w, nil), read: readVictoriaSeries}
 }
 
 // Export requests the readings of some devices, or all if none are given, as CSV: a line for each value.
-func (v *VictoriaMetrics) Export(devices []uuid.UUID, w roomsensor.Window) *Question {
+func (v *victoriaMetrics) Export(devices []uuid.UUID, w roomsensor.Window) *question {
 	format := url.Values{"format": {"__timestamp__:unix_s,device,__name__,__value__"}}
-	return &Question{URL: v.export("/csv", devices, w, format), Read: readVictoriaCSV}
+	return &question{url: v.export("/csv", devices, w, format), read: readVictoriaCSV}
 }
 
-func (v *VictoriaMetrics) export(form string, devices []uuid.UUID, w roomsensor.Window, values url.Values) string {
+func (v *victoriaMetrics) export(form string, devices []uuid.UUID, w roomsensor.Window, values url.Values) string {
 	condition := ""
 	if len(devices) > 0 {
 		condition = `,device=~"` + strings.Join(uuid.UUIDs(devices).Strings(), "|") + `"`
@@ -125,3 +125,117 @@ func (v *VictoriaMetrics) export(form string, devices []uuid.UUID, w roomsensor.
 func lastSecond(w roomsensor.Window) string { return strconv.FormatInt(w.To.Unix()-1, 10) }
 
 func seconds(w roomsensor.Window) string { return fmt.Sprintf("%.0fs", w.To.Sub(w.From).Seconds()) }
+
+// victoriaLabels are those of a series.
+type victoriaLabels struct {
+	Name   string    `json:"__name__"` //nolint:tagliatelle // Its own name.
+	Device uuid.UUID `json:"device"`
+}
+
+// victoriaVector is the answer to a query at an instant.
+type victoriaVector struct {
+	Data struct {
+		Result []struct {
+			Metric victoriaLabels `json:"metric"`
+			Value  [2]any         `json:"value"` // the instant, and the value as text
+		} `json:"result"`
+	} `json:"data"`
+}
+
+func (v *victoriaVector) value(i int) (float64, error) {
+	text, _ := v.Data.Result[i].Value[1].(string)
+	return parseNumber(text)
+}
+
+func readVictoriaCount(body []byte) (int, error) {
+	var v victoriaVector
+	if err := json.Unmarshal(body, &v); err != nil {
+		return 0, fmt.Errorf("reading a count: %w", err)
+	}
+	if len(v.Data.Result) == 0 {
+		return 0, nil // Without series there is no sum.
+	}
+	n, err := v.value(0)
+	return int(n), err
+}
+
+// readVictoriaLatest assigns every value the time of its device's newest reading.
+func readVictoriaLatest(body io.Reader) (Cells, error) {
+	var v victoriaVector
+	if err := json.NewDecoder(body).Decode(&v); err != nil {
+		return nil, fmt.Errorf("reading an instant: %w", err)
+	}
+	cells, at := Cells{}, map[uuid.UUID]int64{}
+	for i, r := range v.Data.Result {
+		if x, err := v.value(i); err != nil {
+			return nil, err
+		} else if r.Metric.Name == newestAt {
+			at[r.Metric.Device] = int64(x)
+		}
+	}
+	for i, r := range v.Data.Result {
+		if r.Metric.Name == newestAt {
+			continue
+		}
+		x, _ := v.value(i) // Read above.
+		if err := cells.putNamed(r.Metric, at[r.Metric.Device], x); err != nil {
+			return nil, err
+		}
+	}
+	return cells, nil
+}
+
+func (c Cells) putNamed(of victoriaLabels, at int64, x float64) error {
+	name, ok := strings.CutPrefix(of.Name, Series+"_")
+	metric, known := roomsensor.MetricNamed(name)
+	if !ok || !known {
+		return fmt.Errorf("%w: a series is called %q", errPeer, of.Name)
+	}
+	return c.put(Cell{of.Device, at, metric}, x)
+}
+
+// readVictoriaSeries reads one JSON object per series.
+func readVictoriaSeries(body io.Reader) (Cells, error) {
+	cells := Cells{}
+	for decoder := json.NewDecoder(body); ; {
+		var series struct {
+			Metric     victoriaLabels `json:"metric"`
+			Values     []float64      `json:"values"`
+			Timestamps []int64        `json:"timestamps"` // milliseconds
+		}
+		err := decoder.Decode(&series)
+		if errors.Is(err, io.EOF) {
+			return cells, nil
+		}
+		if err == nil && len(series.Values) != len(series.Timestamps) {
+			err = errPeer
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading a series: %w", err)
+		}
+		for i, x := range series.Values {
+			if err := cells.putNamed(series.Metric, time.UnixMilli(series.Timestamps[i]).Unix(), x); err != nil {
+				return nil, err
+			}
+		}
+	}
+}
+
+// readVictoriaCSV reads time, device, metric and value of each line.
+func readVictoriaCSV(body io.Reader) (Cells, error) {
+	cells, lines := Cells{}, csv.NewReader(body)
+	lines.FieldsPerRecord, lines.ReuseRecord = 4, true
+	for {
+		line, err := lines.Read()
+		if errors.Is(err, io.EOF) {
+			return cells, nil
+		}
+		if err == nil {
+			metric := strings.TrimPrefix(line[2], Series+"_")
+			err = cells.putRow([]string{"time", "device", metric}, []string{line[0], line[1], line[3]})
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading a CSV: %w", err)
+		}
+	}
+}

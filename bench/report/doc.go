@@ -1,5 +1,5 @@
-// Package report turns the results of rounds into rows with a verdict, prints them as a table and saves them as JSON.
+// Package report turns the results of rounds into rows with a verdict, and prints them as a table.
 //
 //	row.go     ratio and verdict of a workload
-//	report.go  machine, table, JSON
+//	report.go  machine, table
 package report

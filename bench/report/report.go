@@ -1,11 +1,9 @@
 package report
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -157,19 +155,4 @@ func amount(x float64) string {
 		return fmt.Sprintf("%.2f", x)
 	}
 	return fmt.Sprintf("%.4f", x)
-}
-
-// Save writes the report as JSON.
-func (r *Report) Save(path string) error {
-	text, err := json.MarshalIndent(r, "", "  ")
-	if err == nil {
-		err = os.MkdirAll(filepath.Dir(path), 0o755) //nolint:gosec // The user names the file.
-	}
-	if err == nil {
-		err = os.WriteFile(path, append(text, '\n'), 0o644) //nolint:gosec // As above.
-	}
-	if err != nil {
-		return fmt.Errorf("saving the report: %w", err)
-	}
-	return nil
 }

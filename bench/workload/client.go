@@ -7,8 +7,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
-	"sync"
-	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
@@ -37,77 +35,38 @@ func (s *Suite) newClients(n int) (clients []*client) {
 	return clients
 }
 
-// get requests a path under /v1. Any other status than 200 is an error, including 429.
-func (c *client) get(ctx context.Context, path string) (load.Answer, error) {
+// request creates a request of a path under /v1.
+func (c *client) request(ctx context.Context, method, path string, body io.Reader) (*http.Request, error) {
 	bearer, err := c.lease.Bearer(ctx)
 	if err != nil {
-		return load.Answer{}, err
+		return nil, err
 	}
-	request, err := load.Get(ctx, c.base+path, bearer)
+	request, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
+	if err != nil {
+		return nil, fmt.Errorf("creating a request: %w", err)
+	}
+	request.Header.Set("Authorization", bearer)
+	return request, nil
+}
+
+// get requests a path under /v1. Any other status than 200 is an error, including 429.
+func (c *client) get(ctx context.Context, path string) (load.Answer, error) {
+	request, err := c.request(ctx, http.MethodGet, path, nil)
 	if err != nil {
 		return load.Answer{}, err
 	}
 	return c.http.Do(request, http.StatusOK)
 }
 
-// clientPool provides clients for an open loop, which may use any number at a time.
-type clientPool struct {
-	suite *Suite
-	mu    sync.Mutex
-	idle  []*client
-}
-
-func (p *clientPool) with(do func(*client) error) error {
-	c := p.take()
-	defer func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.idle = append(p.idle, c)
-	}()
-	return do(c)
-}
-
-func (p *clientPool) take() *client {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if len(p.idle) == 0 {
-		return p.suite.newClients(1)[0]
-	}
-	c := p.idle[len(p.idle)-1]
-	p.idle = p.idle[:len(p.idle)-1]
-	return c
-}
-
 var errDiffers = fmt.Errorf("%w: its hash differs from that of the first body", errBody)
 
 // body returns the body of a path under /v1, for a check.
 func (s *Suite) body(ctx context.Context, path string) ([]byte, error) {
-	bearer, err := s.keys.NewLease().Bearer(ctx)
+	request, err := s.newClients(1)[0].request(ctx, http.MethodGet, path, nil)
 	if err != nil {
 		return nil, err
 	}
-	request, err := load.Get(ctx, s.api.URL()+"/v1"+path, bearer)
-	if err != nil {
-		return nil, err
-	}
-	return ReadBody(request)
-}
-
-// ReadBody sends a request and returns the body of the response, for a check.
-func ReadBody(request *http.Request) ([]byte, error) {
-	response, err := http.DefaultClient.Do(request) //nolint:gosec // The servers are started by the benchmark.
-	if err != nil {
-		return nil, fmt.Errorf("requesting %s: %w", request.URL.Path, err)
-	}
-	defer func() { _ = response.Body.Close() }()
-	body, err := io.ReadAll(response.Body)
-	if err == nil && response.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s: %s", response.Status, body)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("requesting %s: %w", request.URL.Path, err)
-	}
-	return body, nil
+	return load.Body(request)
 }
 
 // Sender posts uploads to a receiver, or lines to a peer.
@@ -137,16 +96,9 @@ func (s *Sender) Post(ctx context.Context, body []byte) error {
 // PostAll sends bodies in their order on SenderConnections connections.
 func (s *Sender) PostAll(ctx context.Context, bodies [][]byte) error {
 	group, ctx := errgroup.WithContext(ctx)
-	var next atomic.Int64
-	for range SenderConnections {
-		group.Go(func() error {
-			for i := next.Add(1) - 1; i < int64(len(bodies)); i = next.Add(1) - 1 {
-				if err := s.Post(ctx, bodies[i]); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
+	group.SetLimit(SenderConnections)
+	for _, body := range bodies {
+		group.Go(func() error { return s.Post(ctx, body) })
 	}
 	return group.Wait() //nolint:wrapcheck // Wrapped by Post.
 }

@@ -4,13 +4,13 @@
 //	options.go      sizes and flags
 //	suite.go        setup, order of the workloads, alternating rounds
 //	client.go       API clients and upload senders
-//	profile.go      profiles and query plans apart from the rounds
 //	w1_current.go   /devices/current
 //	w2_page.go      pages of readings
 //	w3_export.go    CSV exports
 //	w4_patch.go     PATCH of devices
 //	w5_upsert.go    upsert of readings
 //	w6_upload.go    uploads from the receiver to the commit
+//	w6_telegraf.go  Telegraf, the baseline of W6
 //	w7_memory.go    memory of exports and of a backlog
 //	w8_latency.go   latency of reads under uploads
 //	w9_growth.go    latency of reads with a larger table

@@ -21,6 +21,7 @@ type Options struct {
 	Time    time.Duration `json:"time"`    // of one side of a round, for throughput
 	Layouts []string      `json:"layouts"` // see AsArrived
 	Only    []string      `json:"only"`    // ids of workloads; all if empty
+	Peers   bool          `json:"peers"`   // compare W6 with Telegraf, and measure P1 to P4
 
 	PageCount   int           `json:"pages"` // more than a plan cache has entries, few enough to check each
 	ExportRows  int           `json:"export_rows"`
@@ -28,7 +29,6 @@ type Options struct {
 	UploadDays  int           `json:"upload_days"`  // that every device uploads per round of W6
 	BacklogDays int           `json:"backlog_days"` // that every device uploads for W7
 	LoadTime    time.Duration `json:"load_time"`    // of W8, idle and under load
-	Profile     string        `json:"-"`            // directory for profiles and plans; none if empty
 	Reduced     bool          `json:"reduced"`      // W7 and W9 get no verdict
 
 	DatabaseURL string `json:"-"` // of a server to use instead of a private one
@@ -89,8 +89,8 @@ func ParseOptions(args []string, log io.Writer) (Options, error) {
 	flags.IntVar(&o.ExportRows, "export-rows", o.ExportRows, "readings per export")
 	flags.IntVar(&o.UpsertRows, "upsert-rows", o.UpsertRows, "readings of W5")
 	layouts := flags.String("layout", strings.Join(o.Layouts, ","), "physical layouts of readings, one after the other")
-	flags.StringVar(&o.Profile, "profile", "", "`directory` for profiles and plans of W1 to W6, apart from the rounds")
-	only := flags.String("only", "", "workloads to run, such as W2,W3 (default: all)")
+	only := flags.String("only", "", "workloads to run, such as W2,W3, or P for P1 to P4 (default: all)")
+	flags.BoolVar(&o.Peers, "peers", false, "build Telegraf for W6, and VictoriaMetrics and InfluxDB for P1 to P4")
 	flags.StringVar(&o.Results, "results", o.Results, "`file` for the report as JSON")
 	flags.StringVar(&o.DatabaseURL, "database-url", "", "server to use instead of a private one")
 	if err := flags.Parse(args); err != nil {

@@ -43,15 +43,17 @@ type Suite struct {
 	rows   []report.Row
 }
 
-// Step is a part of a run. Its Workload is the id of a workload, or empty for a setup that all workloads need.
-type Step struct {
-	Workload string
-	Run      func(context.Context) error
+// step is a part of a run. Its workload is an id, or empty for a setup that all workloads need.
+type step struct {
+	workload string
+	run      func(context.Context) error
 }
 
-// All returns the workloads W1 to W9.
-func All(s *Suite) []Step {
-	return []Step{
+// Peers measures the rows P1 to P4. It is in bench/peers, which imports this package.
+type Peers func(context.Context, *Suite) error
+
+func (s *Suite) steps(peers Peers) []step {
+	return []step{
 		{"", s.loadRecent},
 		{"W9", s.growthBefore},
 		{"", s.loadRest},
@@ -62,18 +64,14 @@ func All(s *Suite) []Step {
 		{"W5", s.upsert},
 		{"", s.openQueue},
 		{"W6", s.upload},
+		{"P", func(ctx context.Context) error { return peers(ctx, s) }},
 		{"W8", s.latency},
 		{"W7", s.backlogMemory},
 	}
 }
 
-// SetUp returns the steps that load the whole history in the last layout and start all processes.
-func SetUp(s *Suite) []Step {
-	return []Step{{"", s.loadRecent}, {"", s.loadRest}, {"", s.arrangeAll}, {"", s.openQueue}}
-}
-
-// Measure opens an environment, runs the steps that steps returns, and reports their rows in the order of their ids.
-func Measure(ctx context.Context, o Options, log io.Writer, steps func(*Suite) []Step) (r *report.Report, err error) {
+// Measure opens an environment, runs the selected workloads, and reports their rows in the order of their ids.
+func Measure(ctx context.Context, o Options, log io.Writer, peers Peers) (r *report.Report, err error) {
 	began := time.Now()
 	r = &report.Report{At: began.UTC().Truncate(time.Second), Commit: commit(ctx), Machine: report.ThisMachine()}
 	e, err := env.Open(ctx, o.DatabaseURL, log)
@@ -95,7 +93,7 @@ func Measure(ctx context.Context, o Options, log io.Writer, steps func(*Suite) [
 	}
 	o.Fleet.Until = roomsensor.BucketOf(began.UTC())
 	r.Options = o
-	r.Rows, err = runSteps(ctx, e, o, steps)
+	r.Rows, err = runSteps(ctx, e, o, peers)
 	r.Seconds = time.Since(began).Seconds()
 	return r, err
 }
@@ -109,12 +107,9 @@ func commit(ctx context.Context) string {
 	return strings.TrimSpace(string(out))
 }
 
-func runSteps(ctx context.Context, e *env.Env, o Options, steps func(*Suite) []Step) ([]report.Row, error) {
+func runSteps(ctx context.Context, e *env.Env, o Options, peers Peers) ([]report.Row, error) {
 	s := &Suite{Env: e, Options: o, Layout: AsArrived}
 	s.oldest = s.Fleet.From()
-	if missing := baseline.Missing(); len(missing) > 0 {
-		s.Logf("some rows have no baseline: %s is not installed", strings.Join(missing, ", "))
-	}
 	var err error
 	if s.team, err = s.InsertTeam(ctx, &s.Fleet); err != nil {
 		return nil, err
@@ -123,7 +118,7 @@ func runSteps(ctx context.Context, e *env.Env, o Options, steps func(*Suite) []S
 	if s.api, err = s.Start(ctx, "api", nil, "api"); err != nil {
 		return nil, err
 	}
-	for _, step := range steps(s) {
+	for _, step := range s.steps(peers) {
 		if err := s.run(ctx, step); err != nil {
 			return nil, err
 		}
@@ -133,14 +128,24 @@ func runSteps(ctx context.Context, e *env.Env, o Options, steps func(*Suite) []S
 }
 
 // run runs a step if its workload is selected.
-func (s *Suite) run(ctx context.Context, step Step) error {
-	if step.Workload != "" && len(s.Only) > 0 && !slices.Contains(s.Only, step.Workload) {
+func (s *Suite) run(ctx context.Context, step step) error {
+	if !s.selected(step.workload) {
 		return nil
 	}
-	if err := step.Run(ctx); err != nil {
-		return fmt.Errorf("%s: %w", cmp.Or(step.Workload, "setting up"), err)
+	if err := step.run(ctx); err != nil {
+		return fmt.Errorf("%s: %w", cmp.Or(step.workload, "setting up"), err)
 	}
 	return nil
+}
+
+func (s *Suite) selected(workload string) bool {
+	switch {
+	case workload == "":
+		return true
+	case workload == "P" && !s.Peers:
+		return false
+	}
+	return len(s.Only) == 0 || slices.Contains(s.Only, workload)
 }
 
 func (s *Suite) loadRecent(ctx context.Context) error {
@@ -166,19 +171,10 @@ func (s *Suite) readAllLayouts(ctx context.Context) error {
 		if err := s.arrange(ctx, layout); err != nil {
 			return err
 		}
-		for _, step := range []Step{{"W1", s.current}, {"W2", s.page}, {"W3", s.export}} {
+		for _, step := range []step{{"W1", s.current}, {"W2", s.page}, {"W3", s.export}} {
 			if err := s.run(ctx, step); err != nil {
 				return err
 			}
-		}
-	}
-	return nil
-}
-
-func (s *Suite) arrangeAll(ctx context.Context) error {
-	for _, layout := range s.Layouts {
-		if err := s.arrange(ctx, layout); err != nil {
-			return err
 		}
 	}
 	return nil
@@ -221,12 +217,22 @@ type Side func(context.Context) (float64, error)
 
 // pgbench returns a side that repeats a statement, or nil if pgbench is not installed.
 func (s *Suite) pgbench(statement *baseline.Statement, connections int) Side {
-	if slices.Contains(baseline.Missing(), baseline.PGBenchProgram) {
+	path, ok := s.findTool(baseline.PGBenchProgram)
+	if !ok {
 		return nil
 	}
 	return func(ctx context.Context) (float64, error) {
-		return baseline.PGBench(ctx, statement, connections, s.Time)
+		return baseline.PGBench(ctx, path, statement, connections, s.Time)
 	}
+}
+
+// findTool returns the path of one of PostgreSQL's tools. A row has no baseline if its tool is not installed.
+func (s *Suite) findTool(name string) (path string, ok bool) {
+	path, err := baseline.Find(name)
+	if err != nil {
+		s.Logf("no baseline: %v", err)
+	}
+	return path, err == nil
 }
 
 // Compare runs both sides in every round, in alternating order, after a round to warm up. The baseline may be nil.

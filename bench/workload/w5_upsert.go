@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"roomsensor/bench/baseline"
+	"roomsensor/bench/env"
 	"roomsensor/bench/report"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/store"
@@ -20,10 +21,11 @@ const upsertBatch = 2000
 
 // upsertEnv is the database of W5.
 type upsertEnv struct {
-	address string
-	pool    *pgxpool.Pool
-	store   *store.Store
-	rows    []roomsensor.DeviceMeasurement // in the order of arrival
+	pool  *pgxpool.Pool
+	store *store.Store
+	rows  []roomsensor.DeviceMeasurement // in the order of arrival
+
+	window roomsensor.Window // contains rows
 }
 
 // upsert is W5: readings stored as a worker does, on one connection, compared with CopyFrom into the same table.
@@ -49,30 +51,7 @@ func (s *Suite) upsert(ctx context.Context) error {
 		ID: "W5", Workload: "upsert of readings delivered again", Unit: "rows/s", Ours: again, Against: "pgx CopyFrom",
 		Baseline: second, Minimum: 0.65, Target: 1,
 	})
-	if err := s.profileUpsert(ctx, "w5-new", w, true); err != nil {
-		return err
-	}
-	return s.profileUpsert(ctx, "w5-again", w, false)
-}
-
-// profileUpsert profiles the upsert, which runs in this process.
-func (s *Suite) profileUpsert(ctx context.Context, name string, w *upsertEnv, empty bool) error {
-	if s.Profile == "" {
-		return nil
-	}
-	err := withProfiler(ctx, func(ops string) error { return s.profile(ctx, name, w.rate(w.upsert, empty), ops) })
-	if err != nil {
-		return err
-	}
-	return s.plans(name, w.address, func(address string) error {
-		explained := *w
-		if explained.store, err = store.Open(ctx, address, store.Ingest); err != nil {
-			return err
-		}
-		defer explained.store.Close()
-		_, err = explained.rate(explained.upsert, empty)(ctx)
-		return err
-	})
+	return nil
 }
 
 func (s *Suite) openUpsert(ctx context.Context) (*upsertEnv, error) {
@@ -80,7 +59,7 @@ func (s *Suite) openUpsert(ctx context.Context) (*upsertEnv, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &upsertEnv{address: address, rows: s.newestReadings(s.UpsertRows)}
+	w := &upsertEnv{rows: s.newestReadings(s.UpsertRows), window: roomsensor.Window{To: s.Fleet.Until}}
 	if w.pool, err = s.Connect(ctx, address); err != nil {
 		return nil, err
 	}
@@ -114,11 +93,7 @@ func (w *upsertEnv) rate(store func(context.Context, []roomsensor.DeviceMeasurem
 			}
 			took += time.Since(began)
 		}
-		var stored int
-		if err := w.pool.QueryRow(ctx, "SELECT count(*) FROM readings").Scan(&stored); err != nil || stored != len(w.rows) {
-			return 0, fmt.Errorf("%d of %d rows are stored: %w", stored, len(w.rows), err)
-		}
-		return float64(len(w.rows)) / took.Seconds(), nil
+		return float64(len(w.rows)) / took.Seconds(), env.CheckStored(ctx, w.pool, w.window, len(w.rows))
 	}
 }
 

@@ -124,5 +124,5 @@ func (s *Suite) backlog(ctx context.Context) error {
 	if err := s.queue.AwaitDrained(ctx); err != nil {
 		return err
 	}
-	return s.checkStored(ctx, whole)
+	return env.CheckStored(ctx, s.Pool, whole, s.Fleet.Devices*BucketsPerDay*s.BacklogDays)
 }

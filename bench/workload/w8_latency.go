@@ -66,9 +66,16 @@ func (s *Suite) latencies(ctx context.Context, do requestFunc) (idle, busy float
 }
 
 func (s *Suite) p99(ctx context.Context, do requestFunc) (float64, error) {
-	pool := &clientPool{suite: s}
+	idle := make(chan *client, load.MaxOpen) // A client serves one request at a time.
 	send := func(ctx context.Context, _, n int) error {
-		return pool.with(func(c *client) error { return do(ctx, c, n) })
+		var c *client
+		select {
+		case c = <-idle:
+		default:
+			c = s.newClients(1)[0]
+		}
+		defer func() { idle <- c }()
+		return do(ctx, c, n)
 	}
 	if _, err := load.Open(ctx, requestRate, s.LoadTime/4, send); err != nil { // To warm up.
 		return 0, err
