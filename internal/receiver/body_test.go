@@ -52,7 +52,7 @@ func trickle(t *testing.T, authorize bool, body string, pause time.Duration) (st
 		defer close(sent)
 		_, _ = fmt.Fprintf(near, "POST /uploads HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n", key, len(body))
 		for i := range len(body) {
-			pass(pause)
+			time.Sleep(pause)
 			if _, err := io.WriteString(near, body[i:i+1]); err != nil {
 				return // The server closed the connection.
 			}
@@ -84,31 +84,29 @@ func pipe(t *testing.T, handler http.Handler) net.Conn {
 	return near
 }
 
-func TestBodySlow(t *testing.T) {
+// A body may pause and may take time, both up to a limit. The rest of a refused body is read for lingerTimeout.
+func TestBodyDeadlines(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		text, took := trickle(t, true, strings.Repeat("x", 20), httpedge.StallTimeout-time.Second)
-		require.Contains(t, text, "It is not valid JSON", "the body was read to its end")
-		require.Greater(t, took, 9*time.Minute)
-	})
-}
-
-func TestBodyStalled(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		text, took := trickle(t, true, "xx", httpedge.StallTimeout+time.Second)
-		require.Contains(t, text, "The body came too slowly.")
-		require.Equal(t, httpedge.StallTimeout+lingerTimeout, took)
-	})
-}
-
-func TestBodyOfRefusedRequest(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		text, took := trickle(t, false, "xx", time.Hour)
-		require.Contains(t, text, "ingest_key_invalid")
-		require.Equal(t, lingerTimeout, took)
-	})
+	for name, test := range map[string]struct {
+		authorize   bool
+		length      int
+		pause, took time.Duration
+		want        string
+	}{
+		"slow":    {true, 20, httpedge.StallTimeout - time.Second, 20 * (httpedge.StallTimeout - time.Second), "It is not valid JSON"},
+		"stalled": {true, 2, httpedge.StallTimeout + time.Second, httpedge.StallTimeout + lingerTimeout, "The body came too slowly."},
+		"endless": {true, 1000, httpedge.StallTimeout - time.Second, bodyTimeout + lingerTimeout, "The body came too slowly."},
+		"refused": {false, 2, time.Hour, lingerTimeout, "ingest_key_invalid"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				text, took := trickle(t, test.authorize, strings.Repeat("x", test.length), test.pause)
+				require.Contains(t, text, test.want)
+				require.Equal(t, test.took, took)
+			})
+		})
+	}
 }
 
 // A client that reads nothing before it has sent its whole body receives the error all the same.
@@ -124,15 +122,6 @@ func TestRefusalWhileClientIsSending(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 401, response.StatusCode)
 		require.NoError(t, response.Body.Close())
-	})
-}
-
-func TestBodyTimeout(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		text, took := trickle(t, true, strings.Repeat("x", 1000), httpedge.StallTimeout-time.Second)
-		require.Contains(t, text, "The body came too slowly.")
-		require.Equal(t, bodyTimeout+lingerTimeout, took)
 	})
 }
 

@@ -33,9 +33,6 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// pass advances the clock of a synctest bubble.
-func pass(d time.Duration) { time.Sleep(d) }
-
 // patience limits every wait of a test.
 const patience = 30 * time.Second
 

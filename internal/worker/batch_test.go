@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -51,7 +50,7 @@ func TestCollect(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
 			in, out := startCollect()
-			wait(time.Hour) // An idle worker sends nothing.
+			time.Sleep(time.Hour) // An idle worker sends nothing.
 			started := time.Now()
 			in <- deliveryWith(1)
 			in <- deliveryWith(1)
@@ -88,32 +87,6 @@ func TestCollect(t *testing.T) {
 			require.Len(t, (<-out).deliveries, 1)
 			requireClosed(t, out)
 		})
-	})
-}
-
-// Every delivery is in one batch, in order.
-func TestCollectOrder(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		in, out := startCollect()
-		var sent []*delivery
-		go func() {
-			defer close(in)
-			for i := range 5_000 {
-				d := deliveryWith(i % 17)
-				sent = append(sent, d)
-				in <- d
-				if i%97 == 0 {
-					wait(time.Duration(i%40) * time.Millisecond)
-				}
-			}
-		}()
-		var got []*delivery
-		for b := range out {
-			got = append(got, b.deliveries...)
-			wait(time.Duration(len(got)%30) * time.Millisecond)
-		}
-		require.True(t, slices.Equal(sent, got))
 	})
 }
 
@@ -163,10 +136,10 @@ func TestExtendWhile(t *testing.T) {
 		b := &batch{}
 		b.add(deliveryWith(1))
 		stop := extendWhile(t.Context(), b)
-		wait(4*extendEvery + time.Second)
+		time.Sleep(4*extendEvery + time.Second)
 		stop()
 		require.Equal(t, int64(4), extensions(b.deliveries[0]))
-		wait(time.Hour)
+		time.Sleep(time.Hour)
 		require.Equal(t, int64(4), extensions(b.deliveries[0]))
 	})
 }

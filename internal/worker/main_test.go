@@ -21,9 +21,6 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // patience bounds every wait of a test.
 const patience = 30 * time.Second
 
-// wait advances the clock of a synctest bubble.
-func wait(d time.Duration) { time.Sleep(d) }
-
 // streamBytes is the size limit of the stream. All connections declare the same, because a larger one would widen it.
 const streamBytes = 256 << 20
 
