@@ -17,8 +17,7 @@ type deviceCmd struct {
 }
 
 type deviceCreateCmd struct {
-	config.Database
-	Team        id         `help:"Id of the team." placeholder:"ID" required:""`
+	ofTeam
 	HardwareID  hardwareID `help:"Hardware id of the unit: dev: and 1 to 20 digits." name:"hardware-id" placeholder:"dev:N" required:""`
 	Name        *name      `help:"Display name." placeholder:"NAME"`
 	Metadata    []tag      `help:"Metadata entry; can be repeated." placeholder:"KEY=VALUE" sep:"none"`
@@ -39,10 +38,7 @@ func (c *deviceCreateCmd) Run(ctx context.Context, t *terminal) error {
 	})
 }
 
-type deviceListCmd struct {
-	config.Database
-	Team id `help:"Id of the team." placeholder:"ID" required:""`
-}
+type deviceListCmd struct{ ofTeam }
 
 // Run lists the devices of a team.
 func (c *deviceListCmd) Run(ctx context.Context, t *terminal) error {

@@ -50,19 +50,13 @@ func TestDeviceErrors(t *testing.T) {
 		args []string
 	}{
 		{exitFailure, "There is no team " + unknown, []string{"device", "create", "--team", unknown, "--hardware-id", "dev:2"}},
-		{exitFailure, "Unit dev:1 is installed in device " + device, create("--hardware-id", "dev:1")},
-		{exitFailure, "is installed in device", []string{"device", "create", "--team", other, "--hardware-id", "dev:1"}},
+		{exitFailure, "Unit dev:1 is installed in device " + device, []string{"device", "create", "--team", other, "--hardware-id", "dev:1"}},
 		{exitFailure, "--installed-at 2999-01-01T00:00:00Z is in the future", create("--hardware-id", "dev:2", "--installed-at", "2999-01-01T00:00:00Z")},
 		{exitFailure, "There is no team", []string{"device", "list", "--team", unknown}},
 		{exitUsage, "--hardware-id", create()},
 		{exitUsage, "is not a hardware id", create("--hardware-id", "1")},
-		{exitUsage, "is not a hardware id", create("--hardware-id", "dev:")},
-		{exitUsage, "is not a hardware id", create("--hardware-id", "dev:123456789012345678901")},
-		{exitUsage, "is not a hardware id", create("--hardware-id", "DEV:1")},
-		{exitUsage, "is not a hardware id", create("--hardware-id", "dev:1a")},
 		{exitUsage, "must not be empty", create("--hardware-id", "dev:2", "--name", "")},
 		{exitUsage, "is not KEY=VALUE", create("--hardware-id", "dev:2", "--metadata", "k")},
-		{exitUsage, "must have a key of 1 to 64", create("--hardware-id", "dev:2", "--metadata", "=v")},
 		{exitUsage, "must have a key of 1 to 64", create("--hardware-id", "dev:2", "--metadata", "a b=v")},
 		{exitUsage, "has 501 characters", create("--hardware-id", "dev:2", "--metadata", "k="+strings.Repeat("x", 501))},
 		{exitUsage, "the key k is given twice", create("--hardware-id", "dev:2", "--metadata", "k=1", "--metadata", "k=1")},
@@ -87,6 +81,8 @@ func TestDeviceHardware(t *testing.T) {
 	require.Equal(t, "dev:1", removed["hardware_id"], "the last unit is shown")
 	o.fails(exitFailure, "No unit is installed in device "+device, "device", "remove-hardware", device)
 
+	o.fails(exitFailure, "Unit dev:1 was installed in device "+device+" until 2026-01-01T00:00:00Z",
+		"device", "create", "--team", team, "--hardware-id", "dev:1", "--installed-at", "2025-12-31T23:00:00Z")
 	second := o.device(team, "dev:1", "--installed-at", "2026-01-01T00:00:00Z")
 	require.NotEqual(t, device, second)
 

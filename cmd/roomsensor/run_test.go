@@ -46,33 +46,24 @@ func TestUsageErrors(t *testing.T) {
 		{want: "--database-url (DATABASE_URL) is not a URL of a PostgreSQL database", args: []string{"team", "list", "--database-url", "mysql://user:secret@db/x"}},
 		{want: "--database-url (DATABASE_URL) is not a URL of a PostgreSQL database", args: []string{"team", "list", "--database-url", "postgres://user:secret@db/x?sslmode=perhaps"}},
 		{want: "--database-url (DATABASE_URL) is not a URL", env: map[string]string{"DATABASE_URL": "user:secret"}, args: []string{"migrate", "up"}},
-		{want: "--database-url (DATABASE_URL)", env: map[string]string{"DATABASE_URL": ""}, args: []string{"api"}},
 		{want: "--api-addr (API_ADDR) is not an address", env: map[string]string{"API_ADDR": "80"}, args: []string{"api"}},
-		{want: "--ops-addr (OPS_ADDR) is not an address", args: []string{"api", "--ops-addr", "localhost"}},
 		{want: "--public-url (PUBLIC_URL) must not end in /v1", env: map[string]string{"PUBLIC_URL": "https://a.example/v1"}, args: []string{"api"}},
-		{want: "--docs-url (DOCS_URL)", args: []string{"api", "--docs-url", "docs"}},
 		{want: "--log-level (LOG_LEVEL) must be one of", env: map[string]string{"LOG_LEVEL": "loud"}, args: []string{"api"}},
 		{want: "--nats-url (NATS_URL) is missing", env: map[string]string{"NATS_URL": ""}, args: []string{"ingest"}},
 		{want: "--nats-url (NATS_URL) is not a URL of NATS", args: []string{"upload", "--nats-url", "http://user:secret@queue"}},
-		{want: "--ingest-addr (INGEST_ADDR) is not an address", env: map[string]string{"INGEST_ADDR": "x:y"}, args: []string{"ingest"}},
 		{want: "--no-worker (NO_WORKER)", env: map[string]string{"NO_WORKER": "true"}, args: []string{"ingest", "--no-receiver"}},
 		{want: "--no-worker (NO_WORKER)", env: map[string]string{"NO_WORKER": "perhaps"}, args: []string{"ingest"}},
 		{want: "--stream-replicas (STREAM_REPLICAS)", env: map[string]string{"STREAM_REPLICAS": "x"}, args: []string{"ingest"}},
-		{want: "--stream-replicas (STREAM_REPLICAS) must be 1, 3 or 5", args: []string{"upload", "--stream-replicas", "2"}},
 		{want: "--stream-max-bytes (STREAM_MAX_BYTES)", args: []string{"stream", "replay", "--stream-max-bytes", "8GB"}},
-		{want: "--stream-keep (STREAM_KEEP)", env: map[string]string{"STREAM_KEEP": "7"}, args: []string{"ingest"}},
 		{want: "--since", args: []string{"stream", "replay", "--since", "yesterday"}},
 		{want: "--limit must be a whole number from 1 to 100000", args: []string{"rejects", "list", "--limit", "0"}},
 		{want: "--limit must be a whole number from 1 to 100000", args: []string{"rejects", "list", "--limit", "100001"}},
-		{want: "--limit", args: []string{"rejects", "list", "--limit", "many"}},
 		{want: "is not a reason. The reasons are not_parsable,", args: []string{"rejects", "list", "--reason", "bad"}},
 		{want: "is not an id", args: []string{"rejects", "list", "--team", "x"}},
 		{want: "is not a hardware id", args: []string{"rejects", "list", "--hardware-id", "x"}},
 		{want: "is not a UTC time", args: []string{"rejects", "list", "--since", "2026-01-01"}},
-		{want: "is not an id", args: []string{"rejects", "show", "x"}},
 		{want: "is not an id", args: []string{"rejects", "replay", unknown, "x"}},
 		{want: "Specify the rejects", args: []string{"rejects", "replay"}},
-		{want: "is not a reason", args: []string{"rejects", "replay", "--reason", "bad"}},
 	}
 	for _, test := range tests {
 		env := maps.Clone(environment)
@@ -85,7 +76,7 @@ func TestUsageErrors(t *testing.T) {
 	}
 }
 
-// TestServerUnavailable uses port 1, on which nothing listens.
+// TestUnavailableServers uses port 1, on which nothing listens.
 func TestUnavailableServers(t *testing.T) {
 	t.Parallel()
 	env := map[string]string{

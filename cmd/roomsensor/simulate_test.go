@@ -26,13 +26,9 @@ func TestSimulateExitCodes(t *testing.T) {
 	}{
 		{"--devices 2 --history 30m", exitOK, "sent 2 uploads"},
 		{"--devices 0", exitUsage, "--devices, --first-hardware-id: the number of devices must be"},
-		{"--devices 2 --first-hardware-id dev:99999999999999999999", exitUsage, "start lower"},
 		{"--first-hardware-id 12", exitUsage, "is not a hardware id"},
 		{"--mode loud", exitUsage, "--mode must be one of"},
 		{"--history 1w", exitUsage, "is not a duration"},
-		{"--history 0d", exitUsage, "is not a duration"},
-		{"--history +1d", exitUsage, "is not a duration"},
-		{"--history 99999999d", exitUsage, "is not a duration"},
 		{"--history 9000d", exitUsage, "readings before 2015-01-01T00:00:00Z are not accepted"},
 		{"--rate=-1", exitUsage, "--rate must be"},
 		{"--rate=NaN", exitUsage, "--rate must be"},
@@ -47,24 +43,4 @@ func TestSimulateExitCodes(t *testing.T) {
 		require.Equal(t, test.code, code, "%s: %s", test.args, stderr)
 		require.Contains(t, stderr, test.want, test.args)
 	}
-}
-
-func TestSimulateIsDeterministic(t *testing.T) {
-	t.Parallel()
-	args := []string{"--devices", "3", "--history", "2d", "--seed", "9", "--until", "2026-05-04T10:00:00Z"}
-	_, first, progress := simulated(t, args...)
-	_, again, _ := simulated(t, args...)
-	require.Equal(t, first, again)
-	require.Equal(t, 6, strings.Count(first, "\n"))
-	require.Contains(t, progress, "backfill of 3 devices up to 2026-05-04T10:00:00Z, seed 9")
-}
-
-func TestSimulateLiveHasNoHistory(t *testing.T) {
-	t.Parallel()
-	code, out, _ := simulated(t, "--mode", "live", "--devices", "2", "--rate", "20", "--duration", "1s")
-	require.Equal(t, exitOK, code)
-	for line := range strings.Lines(out) {
-		require.Equal(t, 1, strings.Count(line, "measured_at"), line)
-	}
-	require.NotEmpty(t, out)
 }

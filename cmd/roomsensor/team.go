@@ -34,6 +34,12 @@ func (c *teamListCmd) Run(ctx context.Context, t *terminal) error {
 	return t.operate(ctx, c.Database, func(o *admin.Operator) (any, error) { return o.Teams(ctx) })
 }
 
+// ofTeam are the flags of a command for one team.
+type ofTeam struct {
+	config.Database
+	Team id `help:"Id of the team." placeholder:"ID" required:""`
+}
+
 type keyCmd struct {
 	Create keyCreateCmd `cmd:"" help:"Create an API key. Its secret is shown once."`
 	List   keyListCmd   `cmd:"" help:"List the API keys of a team, without their secrets."`
@@ -41,8 +47,7 @@ type keyCmd struct {
 }
 
 type keyCreateCmd struct {
-	config.Database
-	Team      id       `help:"Id of the team." placeholder:"ID" required:""`
+	ofTeam
 	Scope     string   `default:"read" enum:"read,read_write" help:"Permission: read or read_write."`
 	ExpiresAt *instant `help:"Expiration time." implied:"never" placeholder:"TIME"`
 	Label     *name    `help:"Purpose of the key." placeholder:"LABEL"`
@@ -58,10 +63,7 @@ func (c *keyCreateCmd) Run(ctx context.Context, t *terminal) error {
 	})
 }
 
-type keyListCmd struct {
-	config.Database
-	Team id `help:"Id of the team." placeholder:"ID" required:""`
-}
+type keyListCmd struct{ ofTeam }
 
 // Run lists the API keys of a team.
 func (c *keyListCmd) Run(ctx context.Context, t *terminal) error {
@@ -85,8 +87,7 @@ type ingestKeyCmd struct {
 }
 
 type ingestKeyCreateCmd struct {
-	config.Database
-	Team  id    `help:"Id of the team." placeholder:"ID" required:""`
+	ofTeam
 	Label *name `help:"Purpose of the key." placeholder:"LABEL"`
 }
 
@@ -97,10 +98,7 @@ func (c *ingestKeyCreateCmd) Run(ctx context.Context, t *terminal) error {
 	})
 }
 
-type ingestKeyListCmd struct {
-	config.Database
-	Team id `help:"Id of the team." placeholder:"ID" required:""`
-}
+type ingestKeyListCmd struct{ ofTeam }
 
 // Run lists the ingest keys of a team.
 func (c *ingestKeyListCmd) Run(ctx context.Context, t *terminal) error {
