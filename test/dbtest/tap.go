@@ -2,15 +2,15 @@ package dbtest
 
 import (
 	"bufio"
-	"context"
 	"encoding/binary"
 	"io"
 	"net"
 	"net/url"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"roomsensor/test/proctest"
 )
 
 // Message is one message of PostgreSQL's protocol.
@@ -30,89 +30,32 @@ func (m *Message) IsStatement() bool { return !m.FromServer && (m.Type == 'E' ||
 // connection instead. Several goroutines call see at once, and see must not keep the message.
 func Tap(t testing.TB, databaseURL string, see func(Message) (forward bool)) (proxyURL string) {
 	t.Helper()
-	u, err := url.Parse(databaseURL)
-	require.NoError(t, err)
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	tap := &tap{server: u.Host, see: see, ends: map[net.Conn]bool{}}
-	u.Host = listener.Addr().String()
-	u.RawQuery = "sslmode=disable" // The proxy cannot read encrypted messages.
-	tap.work.Go(func() { tap.accept(listener) })
-	t.Cleanup(func() {
-		require.NoError(t, listener.Close())
-		tap.close()
-		tap.work.Wait()
+	proxy, err := proctest.NewProxyFunc(t.Context(), databaseURL, func(to, from net.Conn, fromServer bool) {
+		forward(to, from, fromServer, see)
 	})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, proxy.Close()) })
+	u, err := url.Parse(proxy.URL)
+	require.NoError(t, err)
+	u.RawQuery = "sslmode=disable" // The proxy cannot read encrypted messages.
 	return u.String()
 }
 
-type tap struct {
-	server string
-	see    func(Message) bool
-	work   sync.WaitGroup
-
-	mu     sync.Mutex
-	closed bool
-	ends   map[net.Conn]bool
-}
-
-func (t *tap) accept(listener net.Listener) {
-	for {
-		client, err := listener.Accept()
-		if err != nil {
-			return
-		}
-		server, err := (&net.Dialer{}).DialContext(context.Background(), "tcp", t.server)
-		if err != nil || !t.keep(client, server) {
-			_ = client.Close()
-			continue
-		}
-		t.work.Go(func() { t.forward(server, client, false) })
-		t.work.Go(func() { t.forward(client, server, true) })
-	}
-}
-
-func (t *tap) keep(client, server net.Conn) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.closed {
-		_ = server.Close()
-		return false
-	}
-	t.ends[client], t.ends[server] = true, true
-	return true
-}
-
-func (t *tap) close() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.closed = true
-	for end := range t.ends {
-		_ = end.Close()
-	}
-}
-
-// forward forwards messages until either connection is closed, and closes both.
-func (t *tap) forward(to, from net.Conn, fromServer bool) {
+// forward forwards messages until either connection is closed, or see returns false.
+func forward(to io.Writer, from io.Reader, fromServer bool, see func(Message) bool) {
 	in := bufio.NewReader(from)
 	for started := fromServer; ; started = true {
 		text, message, err := receive(in, started)
 		if err != nil {
-			break
+			return
 		}
 		message.FromServer = fromServer
-		if !t.see(message) {
-			break
+		if !see(message) {
+			return
 		}
 		if _, err := to.Write(text); err != nil {
-			break
+			return
 		}
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, end := range []net.Conn{to, from} {
-		delete(t.ends, end)
-		_ = end.Close()
 	}
 }
 

@@ -68,7 +68,7 @@ func TestHours(t *testing.T) {
 func TestRejects(t *testing.T) {
 	t.Parallel()
 	bad, good := sample(1, 0), sample(2, 0)
-	bad.Reject, bad.Text = roomsensor.ReasonUnknownUnit, []byte(`{"ledger":"u1"}`)
+	bad.Reject, bad.Text = roomsensor.ReasonUnknownUnit, []byte(`{"firmware_version":"1.1"}`)
 	l := newLedger(bad, good)
 	l.Arrived(1, Arrival{Sequence: 4})
 	l.Arrived(1, Arrival{Sequence: 7})
@@ -83,7 +83,7 @@ func TestRejects(t *testing.T) {
 		{append(slices.Clone(right), right[0]), "0 lost, 1 duplicated, 0 wrong, 0 phantom"},
 		{append(slices.Clone(right), Reject{5, bad.Reject, nil}), "0 lost, 0 duplicated, 0 wrong, 1 phantom"},
 		{append(slices.Clone(right), Reject{4, roomsensor.ReasonNotStorable, nil}), "0 lost, 0 duplicated, 0 wrong, 1 phantom"},
-		{[]Reject{right[0], {7, bad.Reject, []byte(`{"ledger":"u2"}`)}}, "0 lost, 0 duplicated, 1 wrong, 0 phantom"},
+		{[]Reject{right[0], {7, bad.Reject, []byte(`{"firmware_version":"1.2"}`)}}, "0 lost, 0 duplicated, 1 wrong, 0 phantom"},
 	} {
 		require.Equal(t, test.want, line(l.Rejects(test.rejects)))
 	}

@@ -23,19 +23,6 @@ type Options struct {
 
 // Make generates requests. The same options give the same requests.
 func Make(o Options) ([]*Request, error) {
-	requests, err := Draw(o)
-	for _, r := range requests {
-		for _, u := range r.Uploads {
-			if u.Text == nil {
-				u.Text = text(u.ID, u.Unit, o.Now, u.wire)
-			}
-		}
-	}
-	return requests, err
-}
-
-// Draw generates the requests of Make without the texts of their uploads, which take most of the time.
-func Draw(o Options) ([]*Request, error) {
 	g := &generator{
 		Options: o,
 		rng:     rand.New(rand.NewPCG(o.Seed, 1)), //nolint:gosec // The same seed must give the same requests.
@@ -175,17 +162,9 @@ func (g *generator) measurements(u *Unit, n int, old bool) []roomsensor.Measurem
 // upload returns an upload whose readings must all be stored.
 func (g *generator) upload(u *Unit, readings []roomsensor.Measurement) *Upload {
 	g.uploads++
-	up := &Upload{ID: g.uploads, Unit: u, Readings: readings, Heartbeat: u.isAssigned()}
-	up.wire = wired(readings)
-	return up
-}
-
-func wired(readings []roomsensor.Measurement) []wireReading {
-	all := make([]wireReading, len(readings))
-	for i := range readings {
-		all[i] = readingOnWire(&readings[i])
+	return &Upload{
+		ID: g.uploads, Unit: u, Text: text(g.uploads, u, g.Now, readings), Readings: readings, Heartbeat: u.isAssigned(),
 	}
-	return all
 }
 
 // plain sends a few readings of one unit, or of several units of a team as a gateway does.
@@ -250,13 +229,11 @@ func (g *generator) correction() {
 func (g *generator) implausible() {
 	u := g.unit()
 	readings := g.measurements(u, 1+g.rng.IntN(5), false)
-	broken := &readings[0]
-	broken.Values = without(broken.Values, roomsensor.CO2)
-	up := g.upload(u, readings)
-	up.Reject = roomsensor.ReasonValueInvalid
-	onWire, tooMuch := wired(readings), float32(1e6)
-	onWire[0].CO2 = &tooMuch
-	up.wire = onWire
+	readings[0].Values = without(readings[0].Values, roomsensor.CO2)
+	sent := slices.Clone(readings)
+	sent[0].Values.Set(roomsensor.CO2, 1e6)
+	up := g.upload(u, sent)
+	up.Readings, up.Reject = readings, roomsensor.ReasonValueInvalid
 	g.send(up)
 }
 
@@ -273,13 +250,10 @@ func without(v roomsensor.Values, left roomsensor.Metric) (rest roomsensor.Value
 func (g *generator) outOfRange() {
 	u := g.unit()
 	readings := g.measurements(u, 1+g.rng.IntN(5), false)
-	up := g.upload(u, readings)
-	up.Reject = roomsensor.ReasonMeasuredAtOutOfRange
-	onWire := wired(readings)
-	early := onWire[0]
-	early.MeasuredAt = "2014-06-01T12:00:00Z"
-	onWire = append(onWire, early)
-	up.wire = onWire
+	early := readings[0]
+	early.MeasuredAt = time.Date(2014, time.June, 1, 12, 0, 0, 0, time.UTC)
+	up := g.upload(u, append(slices.Clone(readings), early))
+	up.Readings, up.Reject = readings, roomsensor.ReasonMeasuredAtOutOfRange
 	g.send(up)
 }
 
@@ -300,15 +274,14 @@ func (g *generator) unregistered() {
 // garbage sends text that is not JSON. Only the stream accepts it.
 func (g *generator) garbage() {
 	up := g.rejected(g.unit(), roomsensor.ReasonNotParsable, nil)
-	up.Text = fmt.Appendf(nil, `{"ledger":%q,"hardware_id":%q,"readings":[`, ledgerID(up.ID), up.Unit.HardwareID)
+	up.Text = fmt.Appendf(nil, `{"firmware_version":%q,"hardware_id":%q,"readings":[`, firmwareOf(up.ID), up.Unit.HardwareID)
 	g.emit(&Request{Path: Stream, Uploads: []*Upload{up}})
 }
 
 // rejected returns an upload of which nothing is stored but a reject.
 func (g *generator) rejected(u *Unit, reason roomsensor.Reason, readings []roomsensor.Measurement) *Upload {
-	g.uploads++
-	up := &Upload{ID: g.uploads, Unit: u, Reject: reason}
-	up.wire = wired(readings)
+	up := g.upload(u, readings)
+	up.Readings, up.Heartbeat, up.Reject = nil, false, reason
 	return up
 }
 

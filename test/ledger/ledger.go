@@ -36,7 +36,7 @@ func (u *Unit) isAssigned() bool { return u.To.IsZero() }
 
 // Upload is an upload and its outcome.
 type Upload struct {
-	ID   int // also in Text, as the field "ledger", which the service ignores
+	ID   int // also in Text, as a part of the firmware version
 	Unit *Unit
 	Text []byte
 	// Readings are the measurements that must be stored, with the values that must be stored.
@@ -46,7 +46,6 @@ type Upload struct {
 	// Heartbeat is set if its arrival updates last_seen_at and the state of the unit's device (decision 39).
 	Heartbeat bool
 
-	wire     []wireReading // encoded in Text
 	outcome  Outcome
 	attempts int
 	arrivals []Arrival

@@ -2,8 +2,6 @@ package ledger
 
 import (
 	"bytes"
-	"encoding/json"
-	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
 	"regexp"
@@ -11,6 +9,7 @@ import (
 	"time"
 
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/simulate"
 )
 
 // Path is the route on which a request is sent.
@@ -48,63 +47,21 @@ func (r *Request) Body() []byte {
 	return bytes.Join(lines, []byte("\n"))
 }
 
-// wire is the JSON form of an upload.
-type wire struct {
-	Ledger     string        `json:"ledger"`
-	HardwareID string        `json:"hardware_id"`
-	SentAt     string        `json:"sent_at"`
-	Firmware   string        `json:"firmware_version"`
-	Signal     wireSignal    `json:"signal"`
-	Readings   []wireReading `json:"readings"`
-}
-
-type wireSignal struct {
-	RSSI int `json:"rssi_dbm"`
-	Bars int `json:"bars"`
-}
-
-type wireReading struct {
-	MeasuredAt string   `json:"measured_at"`
-	CO2        *float32 `json:"co2_ppm"`
-	Temp       *float32 `json:"temp_c"`
-	Humidity   *float32 `json:"humidity_pct,omitempty"`
-	Lux        *float32 `json:"lux,omitempty"`
-	Sound      *float32 `json:"spl_db,omitempty"`
-}
-
-func readingOnWire(m *roomsensor.Measurement) wireReading {
-	value := func(metric roomsensor.Metric) *float32 {
-		x, ok := m.Values.Get(metric)
-		if !ok {
-			return nil
-		}
-		return &x
-	}
-	return wireReading{
-		roomsensor.FormatTime(m.MeasuredAt), value(roomsensor.CO2), value(roomsensor.Temp),
-		value(roomsensor.Humidity), value(roomsensor.Lux), value(roomsensor.Sound),
-	}
-}
-
-func text(id int, unit *Unit, sent time.Time, readings []wireReading) []byte {
+// text returns an upload in the wire format. Missing metrics are null in every other upload, and left out in the rest.
+func text(id int, unit *Unit, sent time.Time, readings []roomsensor.Measurement) []byte {
 	const bars = 6
-	encoded, err := json.Marshal(wire{
-		Ledger: ledgerID(id), HardwareID: unit.HardwareID, SentAt: roomsensor.FormatTime(sent), Firmware: firmwareOf(id),
-		Signal: wireSignal{rssiOf(id), id % bars}, Readings: readings,
-	})
-	if err != nil {
-		panic(fmt.Sprintf("an upload cannot be encoded: %v", err)) // It contains only strings and finite numbers.
+	upload := simulate.Upload{
+		HardwareID: unit.HardwareID, SentAt: sent, Firmware: firmwareOf(id),
+		Signal: &simulate.Signal{RSSI: rssiOf(id), Bars: id % bars}, Readings: readings, LeaveOut: id%2 == 0,
 	}
-	return encoded
+	return upload.AppendJSON(nil)
 }
 
-func ledgerID(id int) string { return "u" + strconv.Itoa(id) }
-
-// The device state in an upload follows from its id, so that the newest arrival can be recognized.
+// The device state in an upload follows from its id, so that the upload and the newest arrival can be recognized.
 func firmwareOf(id int) string { return "1." + strconv.Itoa(id) }
 func rssiOf(id int) int        { return -40 - id%80 }
 
-var inText = regexp.MustCompile(`"ledger":"u(\d+)"`)
+var inText = regexp.MustCompile(`"firmware_version":"1\.(\d+)"`)
 
 // IDOf finds the id of an upload in its text, or in the part of it that a reject keeps.
 func IDOf(text []byte) (id int, ok bool) {

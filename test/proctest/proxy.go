@@ -17,6 +17,7 @@ type Proxy struct {
 
 	target   string
 	listener net.Listener
+	forward  func(to, from net.Conn, fromServer bool)
 	attempts atomic.Int64
 
 	mu    sync.Mutex
@@ -27,6 +28,14 @@ type Proxy struct {
 
 // NewProxy starts a proxy to the host of a server's URL.
 func NewProxy(ctx context.Context, server string) (*Proxy, error) {
+	return NewProxyFunc(ctx, server, func(to, from net.Conn, _ bool) { _, _ = io.Copy(to, from) })
+}
+
+// NewProxyFunc starts a proxy that calls forward for each direction of each connection. The connection is closed when
+// either call returns.
+func NewProxyFunc(
+	ctx context.Context, server string, forward func(to, from net.Conn, fromServer bool),
+) (*Proxy, error) {
 	u, err := url.Parse(server)
 	if err != nil {
 		return nil, fmt.Errorf("reading the URL of a server: %w", err)
@@ -35,7 +44,7 @@ func NewProxy(ctx context.Context, server string) (*Proxy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listening for a proxy: %w", err)
 	}
-	p := &Proxy{target: u.Host, listener: listener, open: map[net.Conn]bool{}}
+	p := &Proxy{target: u.Host, listener: listener, forward: forward, open: map[net.Conn]bool{}}
 	u.Host = listener.Addr().String()
 	p.URL = u.String()
 	p.group.Go(p.accept)
@@ -96,13 +105,13 @@ func (p *Proxy) connect(client net.Conn) {
 		return
 	}
 	p.open[client], p.open[server] = true, true
-	p.group.Go(func() { p.forward(client, server) })
-	p.group.Go(func() { p.forward(server, client) })
+	p.group.Go(func() { p.run(server, client, false) })
+	p.group.Go(func() { p.run(client, server, true) })
 }
 
-// forward copies until either connection ends, and closes both.
-func (p *Proxy) forward(to, from net.Conn) {
-	_, _ = io.Copy(to, from)
+// run forwards until either connection ends, and closes both.
+func (p *Proxy) run(to, from net.Conn, fromServer bool) {
+	p.forward(to, from, fromServer)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, conn := range []net.Conn{to, from} {

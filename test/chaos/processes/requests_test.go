@@ -34,7 +34,7 @@ func TestShortRequests(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	for seed := uint64(1); seed <= 366; seed++ {
 		o := Short(seed)
-		requests, err := ledger.Draw(ledger.Options{
+		requests, err := ledger.Make(ledger.Options{
 			Seed: seed, Readings: o.Readings, Span: o.Burst, Now: now, Teams: o.Teams, Units: shortFleet(o, now),
 		})
 		require.NoError(t, err, "seed %d", seed)
