@@ -72,7 +72,7 @@ const (
 	shifted  = nowStart + "\tif !runtimeIsBubbled() {\n\t\tsec += clockOffset\n\t}\n"
 	// read uses the functions with which the package reads time zones: it cannot import os.
 	read = `
-var clockOffset = func() (offset int64) {
+var clockOffset = func() int64 {
 	fd, err := open(%q)
 	if err != nil {
 		return 0
@@ -80,16 +80,8 @@ var clockOffset = func() (offset int64) {
 	defer closefd(fd)
 	text := make([]byte, 20)
 	n, _ := read(fd, text)
-	negative := n > 0 && text[0] == '-'
-	for _, digit := range text[:n] {
-		if digit != '-' && digit != '+' {
-			offset = 10*offset + int64(digit-'0')
-		}
-	}
-	if negative {
-		return -offset
-	}
-	return offset
+	offset, _ := atoi(text[:n])
+	return int64(offset)
 }()
 `
 )

@@ -2,10 +2,9 @@
 // happen: it creates a fleet, sends the uploads of a ledger, waits until the workers are done, and compares the tables,
 // the exports and the stream with the ledger.
 //
-//	env.go      directory, logs, progress, unexpected events and cleanup of a trial
+//	env.go      options and programs; directory, logs, progress, unexpected events and cleanup of a trial
 //	service.go  the service under test: operator commands, SQL, queue state
-//	fleet.go    teams, keys, devices and units, created by operator commands
-//	bulk.go     the same for thousands of devices, inserted by SQL; temporary databases
+//	fleet.go    teams, keys, devices and units; temporary databases
 //	send.go     receiver client; sends requests on time and records their outcomes
 //	watch.go    time from confirmation to visibility
 //	trial.go    order of a trial: send, settle, verify, replay, verify again

@@ -10,7 +10,50 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"roomsensor/internal/retry"
+	"roomsensor/test/proctest"
 )
+
+// Options are what the trials with a ledger have in common. The tags are the flags of the command line.
+type Options struct {
+	Seed  uint64 `json:"seed" help:"Seed of the uploads and of the plan of faults (default: random)." placeholder:"N"`
+	Units int    `json:"units" kong:"-"`
+	Teams int    `json:"teams" kong:"-"`
+	// AckWait overrides the ack_wait of the consumer; 0 leaves it as in production.
+	AckWait time.Duration `json:"ack_wait_ns" kong:"-"`
+	// Dir keeps programs, logs and streams. If it is empty, a temporary directory is used, and removed after a success.
+	Dir string `json:"-" help:"Directory for programs, logs and streams (default: a temporary one)." placeholder:"DIR"`
+	// Progress receives a line per event. It may be nil.
+	Progress io.Writer `json:"-" kong:"-"`
+}
+
+// Programs are the paths of the programs under test.
+type Programs struct{ Roomsensor, NATSServer string }
+
+// Build compiles the programs into a directory, roomsensor with additional flags of `go build`.
+func Build(ctx context.Context, dir string, flags ...string) (p Programs, err error) {
+	if p.Roomsensor, err = proctest.Build(ctx, dir, proctest.Roomsensor, flags...); err != nil {
+		return p, err
+	}
+	p.NATSServer, err = proctest.Build(ctx, dir, proctest.NATSServer)
+	return p, err
+}
+
+// Await calls check once per interval until it returns nil. After the timeout it returns the last error of check too.
+func Await(ctx context.Context, timeout, interval time.Duration, check func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	var last error
+	err := retry.Until(ctx, interval, func(ctx context.Context) (bool, error) {
+		last = check(ctx)
+		return last == nil, nil
+	})
+	if err != nil {
+		return errors.Join(err, last)
+	}
+	return nil
+}
 
 // Env is the environment of a trial: a directory, a progress log, the unexpected events, and what Close must clean up.
 // It is safe for concurrent use.
@@ -75,7 +118,8 @@ func (e *Env) OnClose(f func(context.Context) error) {
 // closeTimeout bounds Close, which also runs after the trial was canceled.
 const closeTimeout = 2 * time.Minute
 
-// Close calls the functions of OnClose in reverse order. It removes a temporary directory unless keep is set.
+// Close calls the functions of OnClose in reverse order. It removes a temporary directory unless keep is set or one of
+// them fails.
 func (e *Env) Close(ctx context.Context, keep bool) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 	defer cancel()
@@ -87,12 +131,13 @@ func (e *Env) Close(ctx context.Context, keep bool) error {
 	for _, closer := range slices.Backward(closers) {
 		errs = append(errs, closer(ctx))
 	}
-	if e.removeDir && !keep {
-		errs = append(errs, os.RemoveAll(e.Dir))
-	} else if keep {
+	err := errors.Join(errs...)
+	if keep || err != nil {
 		e.Logf("logs are in %s", e.Dir)
+	} else if e.removeDir {
+		return os.RemoveAll(e.Dir) //nolint:wrapcheck // It names the directory.
 	}
-	return errors.Join(errs...)
+	return err
 }
 
 // LogFile creates the log file of a process.

@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -104,59 +103,25 @@ const (
 	heldBackPercent = 3
 )
 
-// Sender sends requests when they are due and records their outcomes in the ledger.
-type Sender struct {
-	Service *Service
-	Fleet   *Fleet
-	Ledger  *ledger.Ledger
-	// Confirmed is called with each request that was confirmed.
-	Confirmed func(*ledger.Request, time.Time)
-	// NoMoreFaults is closed after the last fault. The last requests are held back until then, so that every fault
-	// happens under load.
-	NoMoreFaults <-chan struct{}
-	// Stop ends sending when it is closed: requests that are not due yet are never sent. It may be nil.
-	Stop <-chan struct{}
-
-	receiver *Receiver
-}
-
-// SendAll returns once every request has its final outcome.
-func (s *Sender) SendAll(ctx context.Context, requests []*ledger.Request) {
-	s.receiver = NewReceiver(s.Service.Receiver, senders)
-	defer s.receiver.Close()
-	due := make(chan *ledger.Request)
-	var group sync.WaitGroup
-	for range senders {
-		group.Go(func() {
-			for r := range due {
-				s.deliver(ctx, r)
-			}
-		})
-	}
-	s.schedule(ctx, requests, due)
-	close(due)
-	group.Wait()
-}
-
 // schedule passes requests to the senders when they are due, and the last of them after the last fault.
-func (s *Sender) schedule(ctx context.Context, requests []*ledger.Request, due chan<- *ledger.Request) {
+func (t *Trial) schedule(ctx context.Context, requests []*ledger.Request, due chan<- *ledger.Request) {
 	started := time.Now()
 	heldFrom := len(requests) - len(requests)*heldBackPercent/100
 	for i, r := range requests {
 		timer := time.NewTimer(time.Until(started.Add(r.Due)))
 		select {
 		case <-timer.C:
-		case <-s.Stop:
+		case <-t.Stop:
 			timer.Stop()
 			return
 		case <-ctx.Done():
 			timer.Stop()
 			return
 		}
-		if i == heldFrom {
+		if i == heldFrom && t.NoMoreFaults != nil {
 			select {
-			case <-s.NoMoreFaults:
-			case <-s.Stop:
+			case <-t.NoMoreFaults:
+			case <-t.Stop:
 				return
 			case <-ctx.Done():
 				return
@@ -166,13 +131,20 @@ func (s *Sender) schedule(ctx context.Context, requests []*ledger.Request, due c
 	}
 }
 
+func (t *Trial) confirm(r *ledger.Request, at time.Time) {
+	t.Watcher.Add(r.Uploads, at)
+	if t.Confirmed != nil {
+		t.Confirmed(r, at)
+	}
+}
+
 // deliver sends a request until it is confirmed or refused, and an abandoned one once.
-func (s *Sender) deliver(ctx context.Context, r *ledger.Request) {
+func (t *Trial) deliver(ctx context.Context, r *ledger.Request) {
 	for ctx.Err() == nil {
-		outcome, final := s.attempt(ctx, r)
-		s.Ledger.Note(r.Uploads, outcome)
+		outcome, final := t.attempt(ctx, r)
+		t.Ledger.Note(r.Uploads, outcome)
 		if outcome == ledger.OK {
-			s.Confirmed(r, time.Now())
+			t.confirm(r, time.Now())
 		}
 		if final || r.Abandoned {
 			return
@@ -182,17 +154,17 @@ func (s *Sender) deliver(ctx context.Context, r *ledger.Request) {
 }
 
 // attempt sends a request once. A final outcome is not retried.
-func (s *Sender) attempt(ctx context.Context, r *ledger.Request) (o ledger.Outcome, final bool) {
+func (t *Trial) attempt(ctx context.Context, r *ledger.Request) (o ledger.Outcome, final bool) {
 	if r.Path == ledger.Stream {
-		o = s.publish(ctx, r.Uploads[0])
+		o = t.publish(ctx, r.Uploads[0])
 		return o, o == ledger.OK
 	}
-	return s.post(ctx, r)
+	return t.post(ctx, r)
 }
 
 // post sends a request to the receiver. After a 4xx nothing was stored, after a 503 a part may have been.
-func (s *Sender) post(ctx context.Context, r *ledger.Request) (o ledger.Outcome, final bool) {
-	a, err := s.receiver.Post(ctx, s.Fleet.Teams[r.Team].Credential, r.Body())
+func (t *Trial) post(ctx context.Context, r *ledger.Request) (o ledger.Outcome, final bool) {
+	a, err := t.receiver.Post(ctx, t.Fleet.Teams[r.Team].Credential, r.Body())
 	switch {
 	case err != nil:
 		return outcomeOf(err), false
@@ -203,7 +175,7 @@ func (s *Sender) post(ctx context.Context, r *ledger.Request) (o ledger.Outcome,
 	case a.Status == http.StatusServiceUnavailable:
 		return ledger.Unknown, false
 	}
-	s.Service.Unexpected("the receiver answered with status %d", a.Status)
+	t.Unexpected("the receiver answered with status %d", a.Status)
 	return ledger.Unknown, true
 }
 
@@ -216,16 +188,16 @@ func outcomeOf(err error) ledger.Outcome {
 }
 
 // publish sends an upload directly to the stream, as a trusted publisher does.
-func (s *Sender) publish(ctx context.Context, u *ledger.Upload) ledger.Outcome {
+func (t *Trial) publish(ctx context.Context, u *ledger.Upload) ledger.Outcome {
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
-	_, err := s.Service.JS.Publish(ctx, "uploads."+u.Unit.HardwareID, u.Text)
+	_, err := t.JS.Publish(ctx, "uploads."+u.Unit.HardwareID, u.Text)
 	refusal, refused := errors.AsType[*jetstream.APIError](err)
 	switch {
 	case err == nil:
 		return ledger.OK
 	case refused:
-		s.Service.Logf("the stream refused an upload: %v", refusal)
+		t.Logf("the stream refused an upload: %v", refusal)
 		return ledger.Failed
 	case errors.Is(err, nats.ErrReconnectBufExceeded), errors.Is(err, nats.ErrNoResponders),
 		errors.Is(err, jetstream.ErrNoStreamResponse):

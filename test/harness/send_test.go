@@ -12,20 +12,17 @@ import (
 	"roomsensor/test/ledger"
 )
 
-// senderTo returns a sender to a fake receiver.
-func senderTo(t *testing.T, address string) *Sender {
+// trialOf returns a trial with a fake receiver.
+func trialOf(t *testing.T, address string, requests ...*ledger.Request) *Trial {
 	t.Helper()
-	return &Sender{
-		Service:   &Service{Env: &Env{}, Receiver: address},
-		Fleet:     &Fleet{Teams: []Team{{Credential: "rsi_a_b"}}},
-		Ledger:    ledger.New(nil),
-		Confirmed: func(*ledger.Request, time.Time) {},
-		receiver:  NewReceiver(address, -1),
-	}
+	s := &Service{Env: &Env{}, Receiver: address}
+	trial := NewTrial(s, &Fleet{Teams: []Team{{Credential: "rsi_a_b"}}}, requests)
+	trial.receiver = NewReceiver(address, -1)
+	return trial
 }
 
-// TestSenderOutcomes derives the outcome of a request from the answer of the receiver.
-func TestSenderOutcomes(t *testing.T) {
+// TestTrialOutcomes derives the outcome of a request from the answer of the receiver.
+func TestTrialOutcomes(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name     string
@@ -52,20 +49,20 @@ func TestSenderOutcomes(t *testing.T) {
 				}
 			}))
 			defer server.Close()
-			s := senderTo(t, strings.TrimPrefix(server.URL, "http://"))
+			s := trialOf(t, strings.TrimPrefix(server.URL, "http://"))
 			outcome, final := s.post(t.Context(), &ledger.Request{InvalidLine: test.invalid})
 			require.Equal(t, test.want, outcome)
 			require.Equal(t, test.final, final)
-			require.Len(t, s.Service.Findings(), test.findings)
+			require.Len(t, s.Findings(), test.findings)
 		})
 	}
 }
 
-// TestSenderNoAnswer distinguishes a request that was never sent from one that was received and not answered.
-func TestSenderNoAnswer(t *testing.T) {
+// TestTrialNoAnswer distinguishes a request that was never sent from one that was received and not answered.
+func TestTrialNoAnswer(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
-	s := senderTo(t, strings.TrimPrefix(server.URL, "http://"))
+	s := trialOf(t, strings.TrimPrefix(server.URL, "http://"))
 	outcome, final := s.post(t.Context(), &ledger.Request{})
 	require.Equal(t, ledger.Unknown, outcome)
 	require.False(t, final)
@@ -75,8 +72,8 @@ func TestSenderNoAnswer(t *testing.T) {
 	require.False(t, final)
 }
 
-// TestSenderRetries counts the attempts at a receiver that answers 503 once.
-func TestSenderRetries(t *testing.T) {
+// TestTrialRetries counts the attempts at a receiver that answers 503 once.
+func TestTrialRetries(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		abandoned bool
@@ -91,20 +88,19 @@ func TestSenderRetries(t *testing.T) {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(<-answers)
 		}))
-		s := senderTo(t, strings.TrimPrefix(server.URL, "http://"))
 		request := &ledger.Request{Abandoned: test.abandoned, Uploads: []*ledger.Upload{{ID: 1, Unit: &ledger.Unit{}}}}
-		s.Ledger = ledger.New([]*ledger.Request{request})
+		s := trialOf(t, strings.TrimPrefix(server.URL, "http://"), request)
 		over := make(chan struct{})
 		close(over)
 		s.NoMoreFaults = over
-		s.SendAll(t.Context(), []*ledger.Request{request})
+		s.Send(t.Context(), []*ledger.Request{request})
 		require.Equal(t, test.want, s.Ledger.Tally())
 		server.Close()
 	}
 }
 
-// TestSenderStop has a request that is due and one that would be due in an hour.
-func TestSenderStop(t *testing.T) {
+// TestTrialStop has a request that is due and one that would be due in an hour.
+func TestTrialStop(t *testing.T) {
 	t.Parallel()
 	taken := make(chan struct{}, 2)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -112,18 +108,16 @@ func TestSenderStop(t *testing.T) {
 		taken <- struct{}{}
 	}))
 	t.Cleanup(server.Close)
-	s := senderTo(t, strings.TrimPrefix(server.URL, "http://"))
 	requests := []*ledger.Request{
 		{Uploads: []*ledger.Upload{{ID: 1, Unit: &ledger.Unit{}}}},
 		{Uploads: []*ledger.Upload{{ID: 2, Unit: &ledger.Unit{}}}, Due: time.Hour},
 	}
-	s.Ledger = ledger.New(requests)
-	over, stop, sent := make(chan struct{}), make(chan struct{}), make(chan struct{})
-	close(over)
-	s.NoMoreFaults, s.Stop = over, stop
+	s := trialOf(t, strings.TrimPrefix(server.URL, "http://"), requests...)
+	stop, sent := make(chan struct{}), make(chan struct{})
+	s.Stop = stop
 	go func() {
 		defer close(sent)
-		s.SendAll(t.Context(), requests)
+		s.Send(t.Context(), requests)
 	}()
 	<-taken
 	close(stop)

@@ -113,57 +113,55 @@ func (s *Service) ShortenAckWait(ctx context.Context) error {
 	if s.AckWait == 0 {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, queueBackTimeout)
-	defer cancel()
-	var last error
-	err := retry.Until(ctx, reconnectWait, func(ctx context.Context) (bool, error) {
+	err := Await(ctx, queueBackTimeout, reconnectWait, func(ctx context.Context) error {
 		info, err := s.Consumer(ctx)
 		if err == nil {
-			config := info.Config
-			config.AckWait = s.AckWait
-			_, err = s.JS.UpdateConsumer(ctx, queue.StreamName, config)
+			info.Config.AckWait = s.AckWait
+			_, err = s.JS.UpdateConsumer(ctx, queue.StreamName, info.Config)
 		}
-		last = err
-		return err == nil, nil
+		return err //nolint:wrapcheck // Wrapped below.
 	})
 	if err != nil {
-		return fmt.Errorf("shortening ack_wait: %w", errors.Join(err, last))
+		return fmt.Errorf("shortening ack_wait: %w", err)
 	}
 	return nil
 }
 
-// AwaitSettled waits until the workers have acknowledged every message of the stream. It returns the number of
-// deliveries.
-func (s *Service) AwaitSettled(ctx context.Context) (deliveries uint64, err error) {
-	const interval, logInterval = 200 * time.Millisecond, 10 * time.Second
-	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
-	defer cancel()
-	logged := time.Now()
-	err = retry.Until(ctx, interval, func(ctx context.Context) (bool, error) {
-		info, err := s.Consumer(ctx)
-		if err == nil {
-			deliveries = info.Delivered.Consumer
-			if info.NumPending == 0 && info.NumAckPending == 0 {
-				return true, nil
-			}
-		}
-		if time.Since(logged) > logInterval {
-			logged = time.Now()
-			s.logBacklog(info, err)
-		}
-		return false, nil
-	})
-	if err != nil {
-		return 0, fmt.Errorf("waiting for the workers to acknowledge everything: %w", err)
-	}
-	return deliveries, nil
+// Settled is how the workers acknowledged the messages of the stream.
+type Settled struct {
+	Deliveries int64
+	Stall      time.Duration // longest time without an acknowledgement
 }
 
-func (s *Service) logBacklog(info *jetstream.ConsumerInfo, err error) {
+// AwaitSettled waits until the workers have acknowledged every message of the stream.
+func (s *Service) AwaitSettled(ctx context.Context) (settled Settled, err error) {
+	const interval, logInterval = 20 * time.Millisecond, 10 * time.Second
+	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
+	defer cancel()
+	began := time.Now()
+	logged, progressed, before := began, began, uint64(0)
+	var last error
+	err = retry.Until(ctx, interval, func(ctx context.Context) (bool, error) {
+		var info *jetstream.ConsumerInfo
+		if info, last = s.Consumer(ctx); last != nil {
+			return false, nil //nolint:nilerr // NATS may be restarting.
+		}
+		now := time.Now()
+		waiting := info.NumPending + uint64(info.NumAckPending) //nolint:gosec // Not negative.
+		if waiting != before {
+			settled.Stall = max(settled.Stall, now.Sub(progressed))
+			progressed, before = now, waiting
+		}
+		if now.Sub(logged) > logInterval {
+			logged = now
+			s.Logf("waiting for the workers: %d messages waiting, %d delivered and not acknowledged",
+				info.NumPending, info.NumAckPending)
+		}
+		settled.Deliveries = int64(info.Delivered.Consumer) //nolint:gosec // Some thousands.
+		return waiting == 0, nil
+	})
 	if err != nil {
-		s.Logf("waiting for NATS: %v", err)
-		return
+		return settled, fmt.Errorf("waiting for the workers to acknowledge everything: %w", errors.Join(err, last))
 	}
-	s.Logf("waiting for the workers: %d messages waiting, %d delivered and not acknowledged",
-		info.NumPending, info.NumAckPending)
+	return settled, nil
 }

@@ -97,11 +97,8 @@ func scanState(row pgx.CollectableRow) (s ledger.State, err error) {
 func collect[T any](
 	ctx context.Context, conn *pgx.Conn, sql string, scan pgx.RowToFunc[T], args ...any,
 ) ([]T, error) {
-	rows, err := conn.Query(ctx, sql, args...)
-	if err != nil {
-		return nil, err //nolint:wrapcheck // Wrapped by ReadTables.
-	}
-	return pgx.CollectRows(rows, scan) //nolint:wrapcheck // Wrapped by ReadTables.
+	rows, _ := conn.Query(ctx, sql, args...) // CollectRows returns the error.
+	return pgx.CollectRows(rows, scan)       //nolint:wrapcheck // Wrapped by ReadTables.
 }
 
 // readStream records in the ledger which uploads the stream contains.
@@ -156,7 +153,7 @@ func (s *Service) readExports(ctx context.Context, f *Fleet) (rows []ledger.Row,
 	return rows, nil
 }
 
-func (s *Service) readExport(ctx context.Context, f *Fleet, t Team) (rows []ledger.Row, err error) {
+func (s *Service) readExport(ctx context.Context, f *Fleet, t Team) ([]ledger.Row, error) {
 	window := url.Values{
 		"from": {roomsensor.FormatTime(f.Now.Add(-ledger.Oldest))},
 		"to":   {roomsensor.FormatTime(f.Now.Add(time.Hour))},
@@ -170,28 +167,23 @@ func (s *Service) readExport(ctx context.Context, f *Fleet, t Team) (rows []ledg
 	// The service may answer 503 with Retry-After for a moment after the database was killed.
 	const maxRequests = 10
 	for range maxRequests {
-		pause, err := func() (time.Duration, error) {
-			response, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(request)
-			if err != nil {
-				return 0, err //nolint:wrapcheck // Wrapped by readExports.
-			}
-			defer func() { _ = response.Body.Close() }()
-			if pause := retryAfter(response); pause > 0 {
-				return pause, nil
-			}
-			if response.StatusCode != http.StatusOK {
-				body, _ := io.ReadAll(io.LimitReader(response.Body, 1<<12))
-				return 0, fmt.Errorf("%s: %s", response.Status, body)
-			}
-			rows, err = readCSV(response.Body)
-			return 0, err
-		}()
-		if err != nil || pause == 0 {
-			return rows, err
+		response, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(request)
+		if err != nil {
+			return nil, err //nolint:wrapcheck // Wrapped by readExports.
 		}
-		if err := retry.Sleep(ctx, pause); err != nil {
-			return nil, err
+		if pause := retryAfter(response); pause > 0 {
+			_ = response.Body.Close()
+			if err := retry.Sleep(ctx, pause); err != nil {
+				return nil, err
+			}
+			continue
 		}
+		defer func() { _ = response.Body.Close() }()
+		if response.StatusCode != http.StatusOK {
+			body, _ := io.ReadAll(io.LimitReader(response.Body, 1<<12))
+			return nil, fmt.Errorf("%s: %s", response.Status, body)
+		}
+		return readCSV(response.Body)
 	}
 	return nil, fmt.Errorf("the API answered 503 to %d requests", maxRequests)
 }
@@ -203,25 +195,21 @@ const (
 	columnValues = 3
 )
 
-func readCSV(body io.Reader) (rows []ledger.Row, err error) {
-	lines := csv.NewReader(body)
-	if _, err := lines.Read(); err != nil {
+func readCSV(body io.Reader) ([]ledger.Row, error) {
+	records, err := csv.NewReader(body).ReadAll()
+	if err != nil {
 		return nil, err //nolint:wrapcheck // Wrapped by readExports.
 	}
-	for {
-		fields, err := lines.Read()
-		if errors.Is(err, io.EOF) {
-			return rows, nil
-		}
-		if err != nil {
-			return nil, err //nolint:wrapcheck // Wrapped by readExports.
-		}
-		row, err := parseRow(fields)
-		if err != nil {
+	if len(records) == 0 {
+		return nil, errors.New("the header row is missing")
+	}
+	rows := make([]ledger.Row, len(records)-1)
+	for i, fields := range records[1:] {
+		if rows[i], err = parseRow(fields); err != nil {
 			return nil, err
 		}
-		rows = append(rows, row)
 	}
+	return rows, nil
 }
 
 func parseRow(fields []string) (row ledger.Row, err error) {

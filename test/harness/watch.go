@@ -68,14 +68,11 @@ func (w *Watcher) query(ctx context.Context, conn *pgx.Conn) error {
 	if len(devices) == 0 {
 		return nil
 	}
-	rows, err := conn.Query(ctx, `
+	rows, _ := conn.Query(ctx, `
 		SELECT w.device_id, extract(epoch FROM w.bucket_at)::bigint
 		FROM unnest($1::uuid[], $2::timestamptz[]) w (device_id, bucket_at)
 		WHERE EXISTS (SELECT FROM readings r WHERE r.device_id = w.device_id AND r.bucket_at = w.bucket_at)`,
-		devices, buckets)
-	if err != nil {
-		return fmt.Errorf("querying readings: %w", err)
-	}
+		devices, buckets) // CollectRows returns the error.
 	found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[ledger.Key])
 	if err != nil {
 		return fmt.Errorf("querying readings: %w", err)

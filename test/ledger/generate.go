@@ -274,7 +274,8 @@ func (g *generator) unregistered() {
 // garbage sends text that is not JSON. Only the stream accepts it.
 func (g *generator) garbage() {
 	up := g.rejected(g.unit(), roomsensor.ReasonNotParsable, nil)
-	up.Text = fmt.Appendf(nil, `{"firmware_version":%q,"hardware_id":%q,"readings":[`, firmwareOf(up.ID), up.Unit.HardwareID)
+	up.Text = fmt.Appendf(nil, `{"firmware_version":%q,"hardware_id":%q,"readings":[`,
+		firmwareOf(up.ID), up.Unit.HardwareID)
 	g.emit(&Request{Path: Stream, Uploads: []*Upload{up}})
 }
 

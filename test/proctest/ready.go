@@ -25,12 +25,10 @@ func (p *Process) AwaitReady(ctx context.Context, opsAddr string) error {
 func (p *Process) AwaitOK(ctx context.Context, url string) error {
 	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	err := retry.Until(ctx, pollInterval, func(ctx context.Context) (bool, error) {
-		select {
-		case <-p.done:
+		if p.Ended() {
 			return false, fmt.Errorf("the process ended before it was ready: %w", p.err)
-		default:
-			return Answers(ctx, client, url), nil
 		}
+		return Answers(ctx, client, url), nil
 	})
 	if err != nil {
 		return fmt.Errorf("waiting for a process to be ready: %w", err)

@@ -10,6 +10,6 @@
 //
 //	main.go       commands
 //	gotest.go     runs gotestsum, with the race detector where a C compiler is available
-//	results.go    reads the events of `go test -json`: counts, reasons for skips, claims on the contract
+//	results.go    reads the events of `go test -json`: skips, and claims on the contract
 //	page.go       writes and checks docs/conformance.md
 package main

@@ -23,9 +23,10 @@ const (
 
 // command returns the program and arguments that run the tests and write their events to a file.
 func command(events string, race bool, args []string) []string {
+	packages := 2 * runtime.GOMAXPROCS(0) // Many tests wait for a database, a queue or a timer.
 	argv := []string{
-		"go", "tool", "-modfile=tools/go.mod", "gotestsum", "--format=pkgname", "--hide-summary=skipped",
-		"--jsonfile=" + events, "--", "-timeout=" + testTimeout, "-p=" + packages(),
+		"go", "tool", "-modfile=tools/go.mod", "gotestsum", "--format=pkgname", "--jsonfile=" + events, "--",
+		"-timeout=" + testTimeout, "-p=" + strconv.Itoa(packages),
 	}
 	if race {
 		argv = append(argv, "-race")
@@ -35,10 +36,6 @@ func command(events string, race bool, args []string) []string {
 	}
 	return append(argv, args...)
 }
-
-// packages is how many packages run at once: two for each core, because many tests wait for a database, a queue or a
-// timer.
-func packages() string { return strconv.Itoa(2 * runtime.GOMAXPROCS(0)) }
 
 func isPackage(arg string) bool {
 	return arg == "." || strings.HasPrefix(arg, "./") || strings.HasPrefix(arg, "roomsensor/")
@@ -62,25 +59,13 @@ func goTest(ctx context.Context, out io.Writer, url string, argv []string) error
 	return nil
 }
 
-// race says whether the race detector is available, and if not, why.
-type race struct {
-	on     bool
-	reason string
-}
-
-func (r race) String() string {
-	if r.on {
-		return "race detector: on"
-	}
-	return "race detector: OFF (it needs a C compiler): " + r.reason
-}
-
-// raceDetector compiles the packages for which the race detector needs a C compiler.
-func raceDetector(ctx context.Context) race {
+// raceDetector returns whether the race detector is available, and what to print about it. It compiles the packages for
+// which the race detector needs a C compiler.
+func raceDetector(ctx context.Context) (available bool, text string) {
 	out, err := exec.CommandContext(ctx, "go", "build", "-race", "runtime/race", "runtime/cgo").CombinedOutput()
 	if err == nil {
-		return race{on: true}
+		return true, "race detector: on"
 	}
 	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
-	return race{reason: lines[len(lines)-1]}
+	return false, "race detector: OFF (it needs a C compiler): " + lines[len(lines)-1]
 }

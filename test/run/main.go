@@ -58,7 +58,7 @@ func clean(ctx context.Context) error {
 // runTests runs `go test` on a temporary server, prints a summary and returns the results. A test that fails is an
 // error.
 func runTests(ctx context.Context, args []string, out io.Writer) (r *results, err error) {
-	race := raceDetector(ctx)
+	race, raceText := raceDetector(ctx)
 	server, remove, err := dbtest.StartTemporary(ctx, postgres.Options{
 		URL: os.Getenv("TEST_DATABASE_URL"), URLVariable: "TEST_DATABASE_URL",
 		Settings: dbtest.Settings(), Progress: out,
@@ -76,16 +76,16 @@ func runTests(ctx context.Context, args []string, out io.Writer) (r *results, er
 		return nil, fmt.Errorf("creating a directory for the results: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	if _, err := fmt.Fprintf(out, "%s\n%s\n", info, race); err != nil {
+	if _, err := fmt.Fprintf(out, "%s\n%s\n", info, raceText); err != nil {
 		return nil, fmt.Errorf("writing: %w", err)
 	}
 	events := filepath.Join(dir, "events.json")
-	failure := goTest(ctx, out, server.URL, command(events, race.on, args))
+	failure := goTest(ctx, out, server.URL, command(events, race, args))
 	r, err = readResults(events)
 	if err != nil {
 		return nil, errors.Join(failure, err)
 	}
-	if _, err := fmt.Fprintf(out, "\n%s\n%s\n%s", info, race, r); err != nil {
+	if _, err := fmt.Fprintf(out, "\n%s\n%s\n", info, raceText); err != nil {
 		return nil, fmt.Errorf("writing: %w", err)
 	}
 	return r, failure

@@ -7,7 +7,6 @@ import (
 	"io"
 	"maps"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -19,7 +18,6 @@ type event struct {
 	Action  string `json:"Action"`  //nolint:tagliatelle // The names are those of `go test`.
 	Package string `json:"Package"` //nolint:tagliatelle // As above.
 	Test    string `json:"Test"`    //nolint:tagliatelle // As above.
-	Output  string `json:"Output"`  //nolint:tagliatelle // As above.
 	Key     string `json:"Key"`     //nolint:tagliatelle // As above; only with the action attr.
 	Value   string `json:"Value"`   //nolint:tagliatelle // As above; only with the action attr.
 }
@@ -30,10 +28,8 @@ func (e *event) topTest() string {
 	return fmt.Sprintf("`%s` %s", strings.TrimPrefix(e.Package, "roomsensor/"), test)
 }
 
-// results are the outcome of a run of tests; subtests count as tests.
+// results are what a run of tests says about the contract.
 type results struct {
-	passed, failed int
-	skipped        map[string]int // by reason
 	// claims are the top-level tests that claim to prove each sentence of the contract, by id of the sentence.
 	claims map[string]map[string]bool
 	// dependent are the top-level tests of which a part was skipped, or would be on another machine.
@@ -52,12 +48,8 @@ func readResults(path string) (*results, error) {
 	return r, nil
 }
 
-// message matches a line that a test logged. The last one before a skip is its reason.
-var message = regexp.MustCompile(`^\s+\S+\.go:\d+: (.*)\n?$`)
-
 func parseResults(events io.Reader) (*results, error) {
-	r := &results{skipped: map[string]int{}, claims: map[string]map[string]bool{}, dependent: map[string]bool{}}
-	lastMessage := map[string]string{} // by test
+	r := &results{claims: map[string]map[string]bool{}, dependent: map[string]bool{}}
 	for decoder := json.NewDecoder(events); ; {
 		var e event
 		if err := decoder.Decode(&e); errors.Is(err, io.EOF) {
@@ -65,27 +57,15 @@ func parseResults(events io.Reader) (*results, error) {
 		} else if err != nil {
 			return nil, err //nolint:wrapcheck // readResults wraps it.
 		}
-		if e.Test == "" {
-			continue
+		if e.Test != "" {
+			r.add(&e)
 		}
-		name := e.Package + " " + e.Test
-		if match := message.FindStringSubmatch(e.Output); match != nil {
-			lastMessage[name] = match[1]
-		}
-		r.add(&e, lastMessage[name])
 	}
 }
 
-func (r *results) add(e *event, lastMessage string) {
+func (r *results) add(e *event) {
 	switch {
-	case e.Action == "pass":
-		r.passed++
-	case e.Action == "fail":
-		r.failed++
-	case e.Action == "skip":
-		r.skipped[lastMessage]++
-		r.dependent[e.topTest()] = true
-	case e.Action == "attr" && e.Key == conformance.MachineKey:
+	case e.Action == "skip", e.Action == "attr" && e.Key == conformance.MachineKey:
 		r.dependent[e.topTest()] = true
 	case e.Action == "attr" && e.Key == conformance.AttrKey:
 		if r.claims[e.Value] == nil {
@@ -99,14 +79,4 @@ func (r *results) add(e *event, lastMessage string) {
 // machine, even in part, proves nothing: so the answer is the same on every machine on which all tests pass.
 func (r *results) proofs(id string) []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(r.claims[id])), func(test string) bool { return r.dependent[test] })
-}
-
-// String returns the counts, and one line for each reason to skip.
-func (r *results) String() string {
-	total, lines := 0, ""
-	for _, reason := range slices.Sorted(maps.Keys(r.skipped)) {
-		total += r.skipped[reason]
-		lines += fmt.Sprintf("  %d skipped: %s\n", r.skipped[reason], reason)
-	}
-	return fmt.Sprintf("tests: %d passed, %d failed, %d skipped\n%s", r.passed, r.failed, total, lines)
 }

@@ -5,15 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/rs/zerolog"
+	"golang.org/x/sync/errgroup"
 
 	"roomsensor/internal/queue"
-	"roomsensor/internal/retry"
 	"roomsensor/internal/simulate"
 	"roomsensor/schema"
 	"roomsensor/test/harness"
@@ -38,6 +39,8 @@ type env struct {
 	service *harness.Service
 	nats    *proctest.NATS
 	queue   *queue.Queue
+	mu      sync.Mutex
+	workers []*proctest.Service // the oldest first
 
 	ledger    *ledger.Ledger
 	fresh     []uuid.UUID // devices that were never offline
@@ -65,7 +68,7 @@ func (e *env) openDatabase(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	e.service = &harness.Service{Env: e.Env, Program: e.trial.roomsensor, DatabaseURL: func() string { return address }}
+	e.service = &harness.Service{Env: e.Env, DatabaseURL: func() string { return address }}
 	return schema.Up(ctx, address, schema.Layout{})
 }
 
@@ -74,7 +77,7 @@ func (e *env) openQueue(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if e.nats, err = proctest.StartNATS(ctx, e.trial.natsServer, e.Dir, log); err != nil {
+	if e.nats, err = proctest.StartNATS(ctx, e.trial.programs.NATSServer, e.Dir, log); err != nil {
 		return err
 	}
 	e.OnClose(func(context.Context) error { _, err := e.nats.Stop(stopTimeout); return err })
@@ -90,11 +93,7 @@ func (e *env) openQueue(ctx context.Context) error {
 	if e.queue, err = queue.New(conn, queue.Config{Replicas: 1, MaxBytes: queue.DefaultMaxBytes}); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
-	defer cancel()
-	return retry.Until(ctx, pollInterval, func(ctx context.Context) (bool, error) {
-		return e.queue.Declare(ctx) == nil, nil
-	})
+	return harness.Await(ctx, connectTimeout, pollInterval, e.queue.Declare)
 }
 
 // freshTag is the metadata tag of devices that were never offline.
@@ -133,7 +132,7 @@ func (e *env) start(ctx context.Context, name string, args ...string) (*proctest
 		return nil, err
 	}
 	variables := []string{"DATABASE_URL=" + e.service.DatabaseURL(), "NATS_URL=" + e.nats.URL, "LOG_LEVEL=warn"}
-	s, err := proctest.StartService(ctx, e.trial.roomsensor, log, variables, args...)
+	s, err := proctest.StartService(ctx, e.trial.programs.Roomsensor, log, variables, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -141,8 +140,36 @@ func (e *env) start(ctx context.Context, name string, args ...string) (*proctest
 	return s, nil
 }
 
-func (e *env) startWorker(ctx context.Context, n int) (*proctest.Service, error) {
-	return e.start(ctx, fmt.Sprintf("worker-%d", n), "ingest", "--no-receiver")
+// startWorkers starts n workers at once.
+func (e *env) startWorkers(ctx context.Context, n int) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for range n {
+		group.Go(func() error { return e.startWorker(ctx) })
+	}
+	return group.Wait() //nolint:wrapcheck // Wrapped by start.
+}
+
+func (e *env) startWorker(ctx context.Context) error {
+	w, err := e.start(ctx, "workers", "ingest", "--no-receiver")
+	if err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.workers = append(e.workers, w)
+	return nil
+}
+
+// workerPeak returns the greatest peak memory of the running workers, in MiB.
+func (e *env) workerPeak() (greatest float64, err error) {
+	for _, w := range e.workers {
+		peak, err := peakMiB(w)
+		if err != nil {
+			return 0, err
+		}
+		greatest = max(greatest, peak)
+	}
+	return greatest, nil
 }
 
 // verify compares the tables with the readings of the late devices. All their uploads must be stored.

@@ -18,7 +18,6 @@ import (
 type phase struct {
 	*env
 	receiver *proctest.Service
-	workers  []*proctest.Service
 	late     *harness.Receiver
 	fresh    *fresh
 	snapshot *snapshotChecker
@@ -62,12 +61,8 @@ func (p *phase) start(ctx context.Context) error {
 	if p.receiver, err = p.env.start(ctx, "receiver", "ingest", "--no-worker"); err != nil {
 		return err
 	}
-	for n := range p.trial.options.BurstWorkers {
-		w, err := p.startWorker(ctx, n)
-		if err != nil {
-			return err
-		}
-		p.workers = append(p.workers, w)
+	if err := p.startWorkers(ctx, p.trial.options.BurstWorkers); err != nil {
+		return err
 	}
 	half := len(p.readKeys) / 2
 	p.late = harness.NewReceiver(p.receiver.Address, p.trial.options.Senders)
@@ -104,7 +99,7 @@ func (p *phase) sendLate(ctx context.Context) error {
 		return err //nolint:wrapcheck // Wrapped by Post.
 	}
 	p.accepted = time.Now()
-	_, err := p.awaitDrained(ctx)
+	_, err := p.service.AwaitSettled(ctx)
 	p.drained = time.Now()
 	return err
 }
@@ -118,12 +113,8 @@ func (p *phase) result(ctx context.Context) (r LateResult, err error) {
 		After:   p.fresh.result(p.accepted, p.drained),
 		Refused: p.refused.Load() + p.fresh.refused.Load(), Checks: p.snapshot.checks, WrongStates: p.snapshot.wrong,
 	}
-	for _, w := range p.workers {
-		peak, err := peakMiB(w)
-		if err != nil {
-			return r, err
-		}
-		r.WorkerPeak = max(r.WorkerPeak, peak)
+	if r.WorkerPeak, err = p.workerPeak(); err != nil {
+		return r, err
 	}
 	if r.ReceiverPeak, err = peakMiB(p.receiver); err != nil {
 		return r, err

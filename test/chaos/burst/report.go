@@ -59,10 +59,9 @@ type Quantiles struct {
 	Max float64 `json:"max_seconds"`
 }
 
-// WorkersResult is the result of a backlog with a fixed number of workers.
-type WorkersResult struct {
-	Workers      int            `json:"workers"`
-	Seconds      float64        `json:"seconds"` // from the start of the workers
+// BacklogResult is the result of processing a backlog.
+type BacklogResult struct {
+	Seconds      float64        `json:"seconds"` // from the start of the first workers
 	Rate         int            `json:"readings_per_second"`
 	Stall        float64        `json:"longest_stall_seconds"`
 	Redeliveries int            `json:"redeliveries"`
@@ -70,14 +69,20 @@ type WorkersResult struct {
 	Verdict      ledger.Verdict `json:"verdict"`
 }
 
+// WorkersResult is the result of a backlog with a fixed number of workers.
+type WorkersResult struct {
+	BacklogResult
+
+	Workers int `json:"workers"`
+}
+
 // ChurnResult is the result of a backlog with workers that join and leave.
 type ChurnResult struct {
-	Joined       int            `json:"joined"`
-	Left         int            `json:"left"`
-	SlowestExit  float64        `json:"slowest_exit_seconds"`
-	Stall        float64        `json:"longest_stall_seconds"`
-	Redeliveries int            `json:"redeliveries"`
-	Verdict      ledger.Verdict `json:"verdict"`
+	BacklogResult
+
+	Joined      int     `json:"joined"`
+	Left        int     `json:"left"`
+	SlowestExit float64 `json:"slowest_exit_seconds"`
 }
 
 func newReport(o Options, l *load, database string) *Report {
@@ -103,9 +108,6 @@ func (r *Report) verdict() (v ledger.Verdict) {
 
 // Failure returns nil if everything was stored as it was sent, in all phases, and /devices/current was right.
 func (r *Report) Failure() error {
-	if r == nil {
-		return nil
-	}
 	if v := r.verdict(); !v.Clean() {
 		return fmt.Errorf("%w:\n%s", harness.ErrFailed, strings.Join(v.Examples, "\n"))
 	}

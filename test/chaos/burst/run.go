@@ -12,34 +12,24 @@ import (
 	"roomsensor/internal/dev/postgres"
 	"roomsensor/test/dbtest"
 	"roomsensor/test/harness"
-	"roomsensor/test/proctest"
 )
 
-// Options are the sizes of a trial.
+// Options are the sizes of a trial. The tags are the flags of the command line. Their defaults are the trial that
+// docs/operate/late-bursts.md describes.
 type Options struct {
-	Devices      int           `json:"devices"`       // late devices
-	Days         float64       `json:"days"`          // for which they were offline
-	Order        string        `json:"order"`         // of their readings
-	Senders      int           `json:"senders"`       // concurrent requests
-	Fresh        int           `json:"fresh"`         // devices that were never offline
-	FreshRate    float64       `json:"fresh_rate"`    // their uploads per second, of all together
-	Calm         time.Duration `json:"-"`             // for which they send before the burst
-	BurstWorkers int           `json:"burst_workers"` // during the burst
-	Workers      []int         `json:"workers"`       // numbers of workers to compare
-	Seed         uint64        `json:"seed"`
-
-	// DatabaseURL is a server to use instead of a private one.
-	DatabaseURL string `json:"-"`
+	Devices      int           `json:"devices" default:"1000" help:"Late devices."`
+	Days         float64       `json:"days" default:"3" help:"Days for which they were offline."`
+	Order        string        `json:"order" default:"mixed" help:"Order of their readings: mixed, oldest, newest or shuffled."`
+	Senders      int           `json:"senders" default:"64" help:"Concurrent requests of late devices."`
+	Fresh        int           `json:"fresh" default:"100" help:"Devices that were never offline."`
+	FreshRate    float64       `json:"fresh_rate" default:"20" help:"Uploads of these devices per second, of all together."`
+	Calm         time.Duration `json:"-" default:"15s" help:"Time for which only these devices send, before the burst."`
+	BurstWorkers int           `json:"burst_workers" default:"2" help:"Workers during the burst."`
+	Workers      []int         `json:"workers" default:"1,2,4" help:"Numbers of workers to compare."`
+	Seed         uint64        `json:"seed" default:"1" help:"Seed of the readings."`
+	DatabaseURL  string        `json:"-" env:"BENCH_DATABASE_URL" help:"Database server to use instead of a private one." placeholder:"URL"`
 	// Progress receives a line per event.
-	Progress io.Writer `json:"-"`
-}
-
-// Full returns the options of the trial that docs/operate/late-bursts.md describes.
-func Full() Options {
-	return Options{
-		Devices: 1000, Days: 3, Order: Mixed, Senders: 64, Fresh: 100, FreshRate: 20, Calm: 15 * time.Second,
-		BurstWorkers: 2, Workers: []int{1, 2, 4}, Seed: 1,
-	}
+	Progress io.Writer `json:"-" kong:"-"`
 }
 
 // Validate returns an error that names the flag with an invalid value.
@@ -63,11 +53,10 @@ var databaseSettings = map[string]string{
 // trial contains what all phases share.
 type trial struct {
 	*harness.Env
-	options    Options
-	server     string // URL of the database server
-	roomsensor string // path of the program
-	natsServer string // path of the program
-	load       *load
+	options  Options
+	server   string // URL of the database server
+	programs harness.Programs
+	load     *load
 }
 
 // Run carries out a trial. It returns a report if the trial ran to its end, whether it failed or not.
@@ -90,10 +79,7 @@ func Run(ctx context.Context, o Options) (report *Report, err error) {
 	e.OnClose(func(context.Context) error { return remove() })
 	t.server = server.URL
 	e.Logf("building roomsensor and nats-server")
-	if t.roomsensor, err = proctest.Build(ctx, e.Dir, proctest.Roomsensor); err != nil {
-		return nil, err
-	}
-	if t.natsServer, err = proctest.Build(ctx, e.Dir, proctest.NATSServer); err != nil {
+	if t.programs, err = harness.Build(ctx, e.Dir); err != nil {
 		return nil, err
 	}
 	return t.run(ctx, newReport(o, t.load, server.How))

@@ -139,16 +139,14 @@ func (c *snapshotChecker) check(ctx context.Context, conn *pgx.Conn) error {
 
 // newestBuckets returns the bucket of the newest reading of every device, or the zero time if it has none.
 func newestBuckets(ctx context.Context, conn *pgx.Conn) (map[uuid.UUID]time.Time, error) {
-	rows, err := conn.Query(ctx, `
+	// ForEachRow returns the error of Query.
+	rows, _ := conn.Query(ctx, `
 		SELECT d.id, coalesce(r.bucket_at, '0001-01-01T00:00:00Z') FROM devices d
 		LEFT JOIN LATERAL (SELECT bucket_at FROM readings WHERE device_id = d.id ORDER BY bucket_at DESC LIMIT 1) r ON true`)
-	if err != nil {
-		return nil, fmt.Errorf("reading the newest buckets: %w", err)
-	}
 	newest := map[uuid.UUID]time.Time{}
 	var id uuid.UUID
 	var bucket time.Time
-	_, err = pgx.ForEachRow(rows, []any{&id, &bucket}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&id, &bucket}, func() error {
 		newest[id] = bucket
 		return nil
 	})

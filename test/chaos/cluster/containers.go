@@ -3,8 +3,6 @@ package cluster
 import (
 	"context"
 	"fmt"
-	"io"
-	"net"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -185,7 +183,7 @@ func (c *container) saveLog(ctx context.Context, dir string) error {
 	}
 	defer func() { _ = log.Close() }()
 	cmd := exec.CommandContext(ctx, "docker", "logs", "--timestamps", c.name) //nolint:gosec // See runDocker.
-	cmd.Stdout, cmd.Stderr = io.Writer(log), io.Writer(log)
+	cmd.Stdout, cmd.Stderr = log, log
 	return cmd.Run() //nolint:wrapcheck // It names the program.
 }
 
@@ -198,6 +196,3 @@ func (c *container) stop(ctx context.Context) error {
 	_, err := runDocker(ctx, "stop", "--time", strconv.Itoa(int(stopTimeout.Seconds())), c.name)
 	return err
 }
-
-// inside returns an address of a member on the private network.
-func inside(member, port string) string { return net.JoinHostPort(member, port) }

@@ -21,8 +21,6 @@ const password = "cluster"
 // pair is a primary and its standby.
 type pair struct {
 	primary, standby *container
-	asynchronous     bool // Options.Asynchronous
-	image            string
 	ports            map[string]string // addresses on this machine, by member
 }
 
@@ -52,14 +50,14 @@ exec "$@" -c cluster_name="$name"
 
 // startDatabase starts a primary and its standby.
 func (e *env) startDatabase(ctx context.Context) error {
-	e.database = &pair{asynchronous: e.options.Asynchronous, image: e.options.Images.Database, ports: map[string]string{}}
+	e.database = &pair{ports: map[string]string{}}
 	for _, m := range databaseMembers {
 		var err error
 		if e.database.ports[m], err = proctest.FreeAddress(); err != nil {
 			return err
 		}
 	}
-	e.databaseURL = databaseURL(inside(databaseMembers[0], "5432"), inside(databaseMembers[1], "5432"))
+	e.databaseURL = databaseURL(databaseMembers[0]+":5432", databaseMembers[1]+":5432")
 	ports := e.database.ports
 	outside := databaseURL(ports[databaseMembers[0]], ports[databaseMembers[1]]) + "&connect_timeout=3"
 	e.service.DatabaseURL = func() string { return outside }
@@ -85,7 +83,7 @@ func databaseURL(hosts ...string) string {
 
 func (e *env) databaseSpec(member string) *spec {
 	return &spec{
-		member: member, image: e.database.image, ports: map[string]string{"5432": e.database.ports[member]},
+		member: member, image: e.options.Images.Database, ports: map[string]string{"5432": e.database.ports[member]},
 		options: []string{"--shm-size", "256m", "--env", "POSTGRES_PASSWORD=" + password, "--env", "PGPASSWORD=" + password},
 		files:   []file{{"/pg_hba.conf", hbaConf}},
 	}
@@ -104,7 +102,7 @@ func (e *env) addStandby(ctx context.Context, member string) error {
 		return err
 	}
 	e.database.standby = e.members[member]
-	if err := e.await(ctx, "the standby to stream", e.checkStandby("async")); err != nil || e.database.asynchronous {
+	if err := e.await(ctx, "the standby to stream", e.checkStandby("async")); err != nil || e.options.Asynchronous {
 		return err
 	}
 	if err := e.database.setSynchronous(ctx, e.database.primary, `"`+member+`"`); err != nil {

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"roomsensor/internal/retry"
 	"roomsensor/test/harness"
 	"roomsensor/test/proctest"
 )
@@ -40,7 +39,7 @@ func newEnv(ctx context.Context, o Options) (*env, error) {
 		return nil, err
 	}
 	e := &env{Env: base, options: o, members: map[string]*container{}, ops: map[string]string{}}
-	e.service = &harness.Service{Env: base, Program: o.Program, AckWait: o.AckWait}
+	e.service = &harness.Service{Env: base, AckWait: o.AckWait}
 	for _, step := range []func(context.Context) error{
 		e.prepare, e.startNetwork, e.startDatabase, e.startQueue, e.createFleet, e.createArchive, e.startProcesses,
 	} {
@@ -64,22 +63,18 @@ func (e *env) close(ctx context.Context, keep bool) error {
 
 // prepare finds the images and builds the program for operator commands.
 func (e *env) prepare(ctx context.Context) (err error) {
-	if e.options.Images == (Images{}) {
-		if e.options.Images, err = FindImages(ctx, e.Logf); err != nil {
-			return err
-		}
+	if e.options.Images, err = findImages(ctx, e.Logf); err != nil {
+		return err
 	}
-	if e.service.Program == "" {
-		e.Logf("building roomsensor")
-		e.service.Program, err = proctest.Build(ctx, e.Dir, proctest.Roomsensor)
-	}
+	e.Logf("building roomsensor")
+	e.service.Program, err = proctest.Build(ctx, e.Dir, proctest.Roomsensor)
 	return err
 }
 
 func (e *env) startNetwork(ctx context.Context) (err error) {
-	members := slices.Concat(databaseMembers, processMembers())
-	for i := range queueSize {
-		members = append(members, queueMember(i))
+	members := slices.Concat(databaseMembers, queueMembers)
+	for _, r := range roles {
+		members = append(members, r.members()...)
 	}
 	name := fmt.Sprintf("roomsensor-cluster-%d", os.Getpid())
 	e.network, err = newNetwork(ctx, name, e.Dir, members)
@@ -108,7 +103,7 @@ func (e *env) start(ctx context.Context, s *spec) error {
 }
 
 func (e *env) createFleet(ctx context.Context) (err error) {
-	e.fleet, err = e.service.CreateFleet(ctx, e.options.Teams, e.options.Units)
+	e.fleet, err = e.service.CreateFleet(ctx, &e.options.Options)
 	return err
 }
 
@@ -121,15 +116,8 @@ const (
 
 // await waits until check returns nil. After recoveryTimeout it returns the last error of check.
 func (e *env) await(ctx context.Context, what string, check func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, recoveryTimeout)
-	defer cancel()
-	var last error
-	err := retry.Until(ctx, checkPause, func(ctx context.Context) (bool, error) {
-		last = check(ctx)
-		return last == nil, nil
-	})
-	if err != nil {
-		return fmt.Errorf("waiting for %s: %w", what, errors.Join(err, last))
+	if err := harness.Await(ctx, recoveryTimeout, checkPause, check); err != nil {
+		return fmt.Errorf("waiting for %s: %w", what, err)
 	}
 	return nil
 }
@@ -156,63 +144,47 @@ func (e *env) reportEnded(ctx context.Context) error {
 	return nil
 }
 
-// The number of processes of each kind.
-const (
-	apiCount      = 2
-	receiverCount = 2
-	workerCount   = 4
+// role is a kind of process of roomsensor.
+type role struct {
+	name    string
+	port    string // that it serves, in the image
+	count   int
+	command []string
+}
+
+var (
+	apiRole      = role{"api", "8080", 2, []string{"api"}}
+	receiverRole = role{"receiver", "8081", 2, []string{"ingest", "--no-worker"}}
+	workerRole   = role{"worker", "", 4, []string{"ingest", "--no-receiver"}}
+	roles        = []role{apiRole, receiverRole, workerRole}
 )
 
-func apiMember(i int) string      { return fmt.Sprintf("api-%d", i+1) }
-func receiverMember(i int) string { return fmt.Sprintf("receiver-%d", i+1) }
-func workerMember(i int) string   { return fmt.Sprintf("worker-%d", i+1) }
-
-func processMembers() (names []string) {
-	for i := range apiCount {
-		names = append(names, apiMember(i))
-	}
-	for i := range receiverCount {
-		names = append(names, receiverMember(i))
-	}
-	for i := range workerCount {
-		names = append(names, workerMember(i))
+func (r *role) members() (names []string) {
+	for i := range r.count {
+		names = append(names, fmt.Sprintf("%s-%d", r.name, i+1))
 	}
 	return names
 }
 
-// The ports of the image.
-const (
-	apiPort      = "8080"
-	receiverPort = "8081"
-	opsPort      = "9080"
-)
+// opsPort is the ops port of the image.
+const opsPort = "9080"
 
 // startProcesses starts all processes, and a balancer each for the APIs and the receivers.
 func (e *env) startProcesses(ctx context.Context) (err error) {
-	var apis, receivers []*backend
-	for i := range apiCount {
-		b, err := e.startProcess(ctx, apiMember(i), apiPort, "api")
-		if err != nil {
-			return err
-		}
-		apis = append(apis, b)
-	}
-	for i := range receiverCount {
-		b, err := e.startProcess(ctx, receiverMember(i), receiverPort, "ingest", "--no-worker")
-		if err != nil {
-			return err
-		}
-		receivers = append(receivers, b)
-	}
-	for i := range workerCount {
-		if _, err := e.startProcess(ctx, workerMember(i), "", "ingest", "--no-receiver"); err != nil {
-			return err
+	backends := map[string][]*backend{}
+	for _, r := range roles {
+		for _, member := range r.members() {
+			b, err := e.startProcess(ctx, member, r.port, r.command)
+			if err != nil {
+				return err
+			}
+			backends[r.name] = append(backends[r.name], b)
 		}
 	}
-	if e.apis, err = e.balance(ctx, apis); err != nil {
+	if e.apis, err = e.balance(ctx, backends[apiRole.name]); err != nil {
 		return err
 	}
-	if e.receivers, err = e.balance(ctx, receivers); err != nil {
+	if e.receivers, err = e.balance(ctx, backends[receiverRole.name]); err != nil {
 		return err
 	}
 	e.service.API, e.service.Receiver = e.apis.address, e.receivers.address
@@ -228,13 +200,13 @@ func (e *env) balance(ctx context.Context, backends []*backend) (*balancer, erro
 }
 
 // startProcess starts a process of roomsensor like docker-compose.yml, with all servers of database and queue.
-func (e *env) startProcess(ctx context.Context, member, port string, command ...string) (*backend, error) {
+func (e *env) startProcess(ctx context.Context, member, port string, command []string) (*backend, error) {
 	b := &backend{}
 	s := &spec{
 		member: member, image: e.options.Images.Service, command: command, ports: map[string]string{},
 		options: []string{
 			"--read-only", "--cap-drop", "ALL", "--env", "DATABASE_URL=" + e.databaseURL, "--env", "NATS_URL=" + e.queueURL,
-			"--env", "STREAM_REPLICAS=" + strconv.Itoa(queueSize), "--env", "STREAM_MAX_BYTES=2GiB",
+			"--env", "STREAM_REPLICAS=" + strconv.Itoa(len(queueMembers)), "--env", "STREAM_MAX_BYTES=2GiB",
 		},
 	}
 	for inside, outside := range map[string]*string{opsPort: &b.ops, port: &b.address} {
@@ -256,8 +228,8 @@ func (e *env) startProcess(ctx context.Context, member, port string, command ...
 func (e *env) checkReady(ctx context.Context) error {
 	client := &http.Client{Timeout: requestTimeout, Transport: &http.Transport{DisableKeepAlives: true}}
 	var waiting []string
-	for _, member := range processMembers() {
-		if !proctest.Answers(ctx, client, proctest.ReadyURL(e.ops[member])) {
+	for member, ops := range e.ops {
+		if !proctest.Answers(ctx, client, proctest.ReadyURL(ops)) {
 			waiting = append(waiting, member)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 
 	"roomsensor/internal/retry"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/test/harness"
 )
 
 const (
@@ -33,28 +34,27 @@ type archive struct {
 }
 
 func (e *env) createArchive(ctx context.Context) error {
-	var team struct{ ID uuid.UUID }
-	if err := e.service.Command(ctx, &team, "team", "create", "--name", "Archive"); err != nil {
-		return err
-	}
-	for i := range archiveDevices {
-		var created struct {
-			DeviceID uuid.UUID `json:"device_id"`
+	devices := make([]harness.Device, archiveDevices)
+	for i := range devices {
+		devices[i] = harness.Device{
+			ID: uuid.New(), HardwareID: fmt.Sprintf("dev:777%d", i), Name: fmt.Sprintf("Archive %d", i),
 		}
-		err := e.service.Command(ctx, &created, "device", "create", "--team", team.ID.String(),
-			"--hardware-id", fmt.Sprintf("dev:777%d", i), "--name", fmt.Sprintf("Archive %d", i))
+		e.fleet.Excluded = append(e.fleet.Excluded, devices[i].ID)
+	}
+	to := e.fleet.Now.Truncate(roomsensor.BucketLength)
+	e.archive = &archive{from: to.Add(-archiveRowsPerDevice * roomsensor.BucketLength), to: to}
+	return e.service.Query(ctx, func(ctx context.Context, conn *pgx.Conn) error {
+		team, err := harness.InsertTeam(ctx, conn, "Archive", devices)
 		if err != nil {
 			return err
 		}
-		e.fleet.Excluded = append(e.fleet.Excluded, created.DeviceID)
-	}
-	key, err := e.service.CreateKey(ctx, team.ID)
-	if err != nil {
-		return err
-	}
-	to := e.fleet.Now.Truncate(roomsensor.BucketLength)
-	e.archive = &archive{key: key, from: to.Add(-archiveRowsPerDevice * roomsensor.BucketLength), to: to}
-	return e.service.Query(ctx, e.fillArchive)
+		keys, err := harness.InsertAPIKeys(ctx, conn, team, 1)
+		if err != nil {
+			return err
+		}
+		e.archive.key = keys[0]
+		return e.fillArchive(ctx, conn)
+	})
 }
 
 func (e *env) fillArchive(ctx context.Context, conn *pgx.Conn) error {

@@ -99,14 +99,7 @@ func (f *faults) killLeader(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	f.begin(leader.member)
-	if err := leader.kill(ctx); err != nil {
-		return err
-	}
-	if err := retry.Sleep(ctx, f.options.Down); err != nil {
-		return err
-	}
-	return leader.restart(ctx)
+	return f.interrupt(ctx, leader, (*container).kill, (*container).restart)
 }
 
 func (f *faults) disconnectLeader(ctx context.Context) error {
@@ -114,23 +107,26 @@ func (f *faults) disconnectLeader(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return f.disconnect(ctx, leader)
+	return f.interrupt(ctx, leader, (*container).disconnect, (*container).reconnect)
 }
 
 // disconnectWorker disconnects a different worker each time.
 func (f *faults) disconnectWorker(ctx context.Context) error {
-	return f.disconnect(ctx, f.members[workerMember(len(f.events)%workerCount)])
+	worker := f.members[workerRole.members()[len(f.events)%workerRole.count]]
+	return f.interrupt(ctx, worker, (*container).disconnect, (*container).reconnect)
 }
 
-func (f *faults) disconnect(ctx context.Context, c *container) error {
+func (f *faults) interrupt(
+	ctx context.Context, c *container, remove, restore func(*container, context.Context) error,
+) error {
 	f.begin(c.member)
-	if err := c.disconnect(ctx); err != nil {
+	if err := remove(c, ctx); err != nil {
 		return err
 	}
 	if err := retry.Sleep(ctx, f.options.Down); err != nil {
 		return err
 	}
-	return c.reconnect(ctx)
+	return restore(c, ctx)
 }
 
 // killPrimary kills the primary, whose data is lost too.
@@ -147,7 +143,7 @@ func (f *faults) disconnectPrimary(ctx context.Context) error {
 // primary is replaced by a standby without data.
 func (f *faults) replacePrimary(ctx context.Context, remove func(*container, context.Context) error) error {
 	primary, standby := f.database.primary, f.database.standby
-	if f.database.asynchronous {
+	if f.options.Asynchronous {
 		if err := f.disconnectStandby(ctx, standby); err != nil {
 			return err
 		}
@@ -156,7 +152,7 @@ func (f *faults) replacePrimary(ctx context.Context, remove func(*container, con
 	if err := remove(primary, ctx); err != nil {
 		return err
 	}
-	if f.database.asynchronous {
+	if f.options.Asynchronous {
 		if err := standby.reconnect(ctx); err != nil {
 			return err
 		}

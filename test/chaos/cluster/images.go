@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -42,8 +41,8 @@ const pullTimeout = 30 * time.Second
 var errNoImage = errors.New("there is no image of the database or the queue: run deploy/stubs/build, " +
 	"or set ROOMSENSOR_TIMESCALEDB_IMAGE and ROOMSENSOR_NATS_IMAGE")
 
-// FindImages returns the configured images if Docker has them or can pull them, and the stub images otherwise.
-func FindImages(ctx context.Context, logf func(format string, args ...any)) (Images, error) {
+// findImages returns the configured images if Docker has them or can pull them, and the stub images otherwise.
+func findImages(ctx context.Context, logf func(format string, args ...any)) (Images, error) {
 	i := configuredImages()
 	for _, choice := range []struct {
 		image *string
@@ -66,5 +65,6 @@ func FindImages(ctx context.Context, logf func(format string, args ...any)) (Ima
 }
 
 func hasImage(ctx context.Context, image string) bool {
-	return exec.CommandContext(ctx, "docker", "image", "inspect", image).Run() == nil //nolint:gosec // The trial's.
+	_, err := runDocker(ctx, "image", "inspect", image)
+	return err == nil
 }

@@ -2,55 +2,40 @@ package cluster
 
 import (
 	"errors"
-	"io"
 	"time"
+
+	"roomsensor/test/harness"
 )
 
-// Options describe a trial. Use Full or Short and change single fields.
+// Options describe a trial. Use Full or Short and change single fields. The tags are the flags of the command line.
 type Options struct {
-	Seed   uint64 `json:"seed"`
-	Rounds int    `json:"rounds"` // number of times that each fault happens
-	// Rate is the approximate number of readings to send per second.
-	Rate  int `json:"readings_per_second"`
-	Units int `json:"units"`
-	Teams int `json:"teams"`
-	// Down is how long a member stays dead or disconnected.
-	Down time.Duration `json:"down_ns"`
-	// Detect is the time from the loss of a primary to the promotion of its standby.
-	Detect time.Duration `json:"detect_ns"`
-	// Rest is the time without a fault between two faults.
-	Rest time.Duration `json:"rest_ns"`
-	// Only selects the faults whose names contain it; empty selects all.
-	Only string `json:"only,omitempty"`
-	// AckWait overrides the ack_wait of the consumer; 0 leaves it as in production.
-	AckWait time.Duration `json:"ack_wait_ns"`
-	// Asynchronous is the negative control: commits do not wait for the standby, which is disconnected before the primary
-	// dies. The trial must fail.
-	Asynchronous bool `json:"asynchronous"`
+	harness.Options
 
-	// Images are found if they are empty.
-	Images Images `json:"images"`
-	// Program is the path of roomsensor, for operator commands; it is built if it is empty.
-	Program string `json:"-"`
-	// Dir keeps the logs of the containers. If it is empty, a temporary directory is used, and removed after a success.
-	Dir string `json:"-"`
-	// Progress receives a line per event.
-	Progress io.Writer `json:"-"`
+	Rounds int           `json:"rounds" help:"Number of times that each fault happens." placeholder:"N"`
+	Rate   int           `json:"readings_per_second" help:"Approximate number of readings to send per second." placeholder:"N"`
+	Down   time.Duration `json:"down_ns" help:"Time for which a member stays dead or disconnected." placeholder:"DURATION"`
+	Detect time.Duration `json:"detect_ns" help:"Time from the loss of a primary to the promotion of its standby." placeholder:"DURATION"`
+	// Rest is the time without a fault between two faults.
+	Rest         time.Duration `json:"rest_ns" kong:"-"`
+	Only         string        `json:"only,omitempty" help:"Run only the faults whose names contain this text, such as primary." placeholder:"TEXT"`
+	Asynchronous bool          `json:"asynchronous" help:"Negative control: commits do not wait for the standby, which is disconnected before the primary dies, and the trial must fail."`
+	// Images are those that the trial found.
+	Images Images `json:"images" kong:"-"`
 }
 
 // Full returns the options of the trial that docs/operate/cluster.md describes.
 func Full(seed uint64) Options {
 	return Options{
-		Seed: seed, Rounds: 2, Rate: 250, Units: 36, Teams: 3,
-		Down: 20 * time.Second, Detect: 5 * time.Second, Rest: 10 * time.Second,
+		Options: harness.Options{Seed: seed, Units: 36, Teams: 3},
+		Rounds:  2, Rate: 250, Down: 20 * time.Second, Detect: 5 * time.Second, Rest: 10 * time.Second,
 	}
 }
 
 // Short returns the options of a trial with every kind of fault once and shorter pauses.
 func Short(seed uint64) Options {
 	return Options{
-		Seed: seed, Rounds: 1, Rate: 200, Units: 24, Teams: 2,
-		Down: 8 * time.Second, Detect: time.Second, Rest: 2 * time.Second, AckWait: 5 * time.Second,
+		Options: harness.Options{Seed: seed, Units: 24, Teams: 2, AckWait: 5 * time.Second},
+		Rounds:  1, Rate: 200, Down: 8 * time.Second, Detect: time.Second, Rest: 2 * time.Second,
 	}
 }
 

@@ -7,7 +7,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"roomsensor/internal/retry"
+	"roomsensor/test/harness"
 )
 
 // successes records when requests succeeded and failed. It is safe for concurrent use.
@@ -99,14 +102,11 @@ func (e *env) newProber(ctx context.Context) (*prober, error) {
 		client: http.Client{Timeout: probeTimeout, Transport: &http.Transport{DisableKeepAlives: true}},
 		urls:   []string{base + "current", base + e.fleet.Units[0].Device.String() + "/readings?last=24h"},
 	}
-	for range probeKeys {
-		key, err := e.service.CreateKey(ctx, e.fleet.Teams[0].ID)
-		if err != nil {
-			return nil, err
-		}
-		p.keys = append(p.keys, key)
-	}
-	return p, nil
+	err := e.service.Query(ctx, func(ctx context.Context, conn *pgx.Conn) (err error) {
+		p.keys, err = harness.InsertAPIKeys(ctx, conn, e.fleet.Teams[0].ID, probeKeys)
+		return err
+	})
+	return p, err
 }
 
 // run sends requests until ctx ends. It does not wait for answers.

@@ -15,10 +15,8 @@ import (
 	"roomsensor/test/proctest"
 )
 
-// queueSize is the number of NATS servers and of replicas of the stream.
-const queueSize = 3
-
-func queueMember(i int) string { return fmt.Sprintf("nats-%d", i+1) }
+// queueMembers are the NATS servers. Each has a replica of the stream.
+var queueMembers = []string{"nats-1", "nats-2", "nats-3"}
 
 // natsConf is deploy/nats.conf with cluster peers.
 const natsConf = `server_name: %s
@@ -38,25 +36,25 @@ cluster {
 // startQueue starts the NATS servers and connects to them.
 func (e *env) startQueue(ctx context.Context) error {
 	var routes, outside, within []string
-	for i := range queueSize {
-		routes = append(routes, "nats://"+inside(queueMember(i), "6222"))
+	for _, member := range queueMembers {
+		routes = append(routes, "nats://"+member+":6222")
 	}
-	for i := range queueSize {
+	for _, member := range queueMembers {
 		address, err := proctest.FreeAddress()
 		if err != nil {
 			return err
 		}
 		err = e.start(ctx, &spec{
-			member: queueMember(i), image: e.options.Images.Queue, options: []string{"--volume", "/data"},
+			member: member, image: e.options.Images.Queue, options: []string{"--volume", "/data"},
 			ports:   map[string]string{"4222": address},
-			files:   []file{{"/nats.conf", fmt.Sprintf(natsConf, queueMember(i), strings.Join(routes, ", "))}},
+			files:   []file{{"/nats.conf", fmt.Sprintf(natsConf, member, strings.Join(routes, ", "))}},
 			command: []string{"-c", "/nats.conf"},
 		})
 		if err != nil {
 			return err
 		}
 		outside = append(outside, "nats://"+address)
-		within = append(within, "nats://"+inside(queueMember(i), "4222"))
+		within = append(within, "nats://"+member+":4222")
 	}
 	e.queueURL = strings.Join(within, ",")
 	return e.connectQueue(strings.Join(outside, ","))
@@ -115,8 +113,8 @@ func (e *env) checkQueue(ctx context.Context) error {
 }
 
 func checkReplicas(what string, c *jetstream.ClusterInfo) error {
-	if c == nil || c.Leader == "" || len(c.Replicas) != queueSize-1 {
-		return fmt.Errorf("the %s has no leader and %d followers", what, queueSize-1)
+	if c == nil || c.Leader == "" || len(c.Replicas) != len(queueMembers)-1 {
+		return fmt.Errorf("the %s has no leader and %d followers", what, len(queueMembers)-1)
 	}
 	for _, r := range c.Replicas {
 		if r.Offline || !r.Current {

@@ -74,17 +74,9 @@ func (r *run) report(ctx context.Context) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	report := &Report{Report: r.trial.Report(info.String()), Options: r.options}
+	report := &Report{Report: r.trial.Result(info.String()), Options: r.options}
 	report.Outages, report.NoFault = r.outages()
 	return report, nil
-}
-
-// Failure returns nil if the ledger matches what is stored and there are no findings.
-func (r *Report) Failure() error {
-	if r == nil {
-		return nil
-	}
-	return r.Report.Failure()
 }
 
 // Print writes the report as tables, with the verdict in the last line.
@@ -96,8 +88,10 @@ func (r *Report) Print(out io.Writer) error {
 	return r.Report.Print(out, []harness.Line{
 		harness.Linef("seed", "%d", r.Options.Seed),
 		harness.Linef("database", "%s; a primary and a standby, %s", r.Hardware.Database, standby),
-		harness.Linef("queue", "%d × nats-server %s, %d replicas, sync always", queueSize, r.Hardware.NATS, queueSize),
-		harness.Linef("service", "%d API, %d receivers, %d workers", apiCount, receiverCount, workerCount),
+		harness.Linef("queue", "%d × nats-server %s, a replica on each, sync always", len(queueMembers),
+			r.Hardware.NATS),
+		harness.Linef("service", "%d API, %d receivers, %d workers", apiRole.count, receiverRole.count,
+			workerRole.count),
 	}, r.outageTable())
 }
 

@@ -62,7 +62,6 @@ func TestReport(t *testing.T) {
 	require.Regexp(t, `kill the primary +0\.4 s +0\.0 s +7\.0 s +0\.0 s +3 +31\.0 s +postgres-1, first commit 2\.0 s after the promotion, 2 × 503, 1 × no answer\n`, text.String())
 	require.True(t, strings.HasSuffix(text.String(), "\n0 lost, 0 duplicated, 0 wrong, 0 phantom\n"))
 	require.NoError(t, r.Failure())
-	require.NoError(t, (*Report)(nil).Failure())
 }
 
 func TestOptionsValidate(t *testing.T) {

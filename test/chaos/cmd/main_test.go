@@ -5,32 +5,43 @@ import (
 	"testing"
 	"time"
 
+	"github.com/alecthomas/kong"
 	"github.com/stretchr/testify/require"
 
-	"roomsensor/test/chaos/burst"
 	"roomsensor/test/chaos/cluster"
 	"roomsensor/test/chaos/processes"
 )
 
+// parse returns the commands for a command line.
+func parse(t *testing.T, args ...string) (c commands) {
+	t.Helper()
+	parser, err := kong.New(&c)
+	require.NoError(t, err)
+	_, err = parser.Parse(args)
+	require.NoError(t, err)
+	return c
+}
+
 func TestOptions(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, processes.Full(4), (&processesCommand{Seed: 4}).options(nil))
-	require.Equal(t, processes.Short(4), (&processesCommand{Seed: 4, Short: true}).options(nil))
-	p := (&processesCommand{Seed: 4, Readings: 7, Burst: time.Second, Workers: 5, AckEarly: true, Dir: "d"}).options(nil)
-	require.Equal(t, []any{7, time.Second, 5, true, "d"}, []any{p.Readings, p.Burst, p.Workers, p.AckEarly, p.Dir})
-	first, second := (&processesCommand{}).options(nil), (&processesCommand{}).options(nil)
-	require.NotEqual(t, first.Seed, second.Seed, "the default seed is random")
+	require.Equal(t, processes.Full(4), parse(t, "processes", "--seed=4").Processes.Options)
+	p := parse(t, "processes", "--readings=7", "--burst=1s", "--ack-early", "--dir=d", "--short", "--seed=4").Processes
+	want := processes.Short(4)
+	want.Readings, want.Burst, want.AckEarly, want.Dir = 7, time.Second, true, "d"
+	require.Equal(t, want, p.Options)
+	first, second := parse(t, "processes"), parse(t, "processes")
+	require.NotEqual(t, first.Processes.Seed, second.Processes.Seed, "the default is random")
 
-	require.Equal(t, cluster.Full(4), (&clusterCommand{Seed: 4}).options(nil))
-	require.Equal(t, cluster.Short(4), (&clusterCommand{Seed: 4, Short: true}).options(nil))
-	c := (&clusterCommand{
-		Rounds: 7, Rate: 8, Down: time.Second, Detect: time.Minute, Only: "primary", Asynchronous: true, Dir: "d",
-	}).options(nil)
-	require.Equal(t, []any{7, 8, time.Second, time.Minute, "primary", true, "d"},
-		[]any{c.Rounds, c.Rate, c.Down, c.Detect, c.Only, c.Asynchronous, c.Dir})
+	require.Equal(t, cluster.Full(4), parse(t, "cluster", "--seed=4").Cluster.Options)
+	c := parse(t, "cluster", "--short", "--seed=4", "--rounds=7", "--detect=1m", "--only=primary", "--asynchronous").Cluster
+	wanted := cluster.Short(4)
+	wanted.Rounds, wanted.Detect, wanted.Only, wanted.Asynchronous = 7, time.Minute, "primary", true
+	require.Equal(t, wanted, c.Options)
 
-	require.Equal(t, burst.Full(), (&burstCommand{}).options(nil))
-	b := (&burstCommand{Devices: 7, Workers: []int{1, 3}, Order: "newest"}).options(nil)
+	b := parse(t, "burst").Burst.Options
+	require.NoError(t, b.Validate())
+	require.Equal(t, []int{1, 2, 4}, b.Workers)
+	b = parse(t, "burst", "--devices=7", "--workers=1,3", "--order=newest").Burst.Options
 	require.Equal(t, []any{7, []int{1, 3}, "newest"}, []any{b.Devices, b.Workers, b.Order})
 }
 

@@ -14,7 +14,6 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"roomsensor/internal/dev/postgres"
-	"roomsensor/internal/retry"
 	"roomsensor/test/dbtest"
 	"roomsensor/test/harness"
 	"roomsensor/test/proctest"
@@ -31,9 +30,10 @@ const (
 type env struct {
 	*harness.Env
 	options   Options
-	programs  Programs
+	programs  harness.Programs
 	database  *database
-	queue     *queueServer
+	queue     *program
+	queueURL  string
 	service   *harness.Service
 	fleet     *harness.Fleet
 	processes map[string]*process // of roomsensor, by name
@@ -56,16 +56,9 @@ func newEnv(ctx context.Context, o Options) (*env, error) {
 	return e, nil
 }
 
-// Programs are the paths of the programs under test.
-type Programs struct{ Roomsensor, NATSServer string }
-
-// Build compiles nats-server and roomsensor with the build tag of the negative control.
-func Build(ctx context.Context, dir string) (p Programs, err error) {
-	if p.Roomsensor, err = proctest.Build(ctx, dir, proctest.Roomsensor, "-tags=chaos"); err != nil {
-		return p, err
-	}
-	p.NATSServer, err = proctest.Build(ctx, dir, proctest.NATSServer)
-	return p, err
+// buildPrograms compiles the programs, roomsensor with the build tag of the negative control.
+func buildPrograms(ctx context.Context, dir string) (harness.Programs, error) {
+	return harness.Build(ctx, dir, "-tags=chaos")
 }
 
 func (e *env) build(ctx context.Context) (err error) {
@@ -73,29 +66,26 @@ func (e *env) build(ctx context.Context) (err error) {
 		return nil
 	}
 	e.Logf("building roomsensor and nats-server")
-	e.programs, err = Build(ctx, e.Dir)
+	e.programs, err = buildPrograms(ctx, e.Dir)
 	return err
 }
 
-// reportEnd is called for a process that ended without being killed or stopped.
-func (e *env) reportEnd(name string) { e.Unexpected("%s ended by itself", name) }
-
 // connect connects to NATS without a proxy.
 func (e *env) connect(context.Context) error {
-	conn, js, err := harness.Connect(e.queue.url)
+	conn, js, err := harness.Connect(e.queueURL)
 	if err != nil {
 		return err
 	}
 	e.OnClose(func(context.Context) error { conn.Close(); return nil })
 	e.service = &harness.Service{
-		Env: e.Env, Program: e.programs.Roomsensor, DatabaseURL: e.database.address, QueueURL: e.queue.url, JS: js,
+		Env: e.Env, Program: e.programs.Roomsensor, DatabaseURL: e.database.address, QueueURL: e.queueURL, JS: js,
 		AckWait: e.options.AckWait,
 	}
 	return nil
 }
 
 func (e *env) createFleet(ctx context.Context) (err error) {
-	e.fleet, err = e.service.CreateFleet(ctx, e.options.Teams, e.options.Units)
+	e.fleet, err = e.service.CreateFleet(ctx, &e.options.Options)
 	return err
 }
 
@@ -128,11 +118,6 @@ func (e *env) startDatabase(ctx context.Context) error {
 	return err
 }
 
-// kill sends SIGKILL to the postmaster, alone or with its children.
-func (d *database) kill(ctx context.Context, alone bool) error {
-	return crash(ctx, d.options.DataDir, alone)
-}
-
 // restartDatabase starts the server again and redirects all proxies to it.
 func (e *env) restartDatabase(ctx context.Context) error {
 	server, err := postgres.Start(ctx, e.database.options)
@@ -155,18 +140,9 @@ func (e *env) restartDatabase(ctx context.Context) error {
 // killBackend kills a process of PostgreSQL that serves a worker, as soon as there is one. PostgreSQL then ends its
 // other backends and recovers by itself.
 func (e *env) killBackend(ctx context.Context) error {
-	const interval = 100 * time.Millisecond
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
-	defer cancel()
-	var last error
-	err := retry.Until(ctx, interval, func(ctx context.Context) (bool, error) {
-		last = e.service.Query(ctx, killABackend)
-		return last == nil, nil
+	return harness.Await(ctx, startTimeout, 100*time.Millisecond, func(ctx context.Context) error {
+		return e.service.Query(ctx, killABackend)
 	})
-	if err != nil {
-		return errors.Join(err, last)
-	}
-	return nil
 }
 
 // programFailed is the SQLSTATE of a failed COPY TO PROGRAM.
@@ -188,12 +164,6 @@ func killABackend(ctx context.Context, conn *pgx.Conn) error {
 	return nil // The backend of this connection ends too, so that an answer may be missing.
 }
 
-// queueServer is nats-server.
-type queueServer struct {
-	*program
-	url string
-}
-
 func (e *env) startQueue(ctx context.Context) error {
 	log, err := e.LogFile(natsServer)
 	if err != nil {
@@ -207,11 +177,14 @@ func (e *env) startQueue(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	e.queue = &queueServer{url: server.URL, program: running(natsServer, server.Process, e.reportEnd,
-		func(ctx context.Context) (*proctest.Process, error) {
+	e.queueURL = server.URL
+	e.queue = &program{
+		name: natsServer, process: server.Process,
+		launch: func(ctx context.Context) (*proctest.Process, error) {
 			err := server.Restart(ctx)
 			return server.Process, err
-		})}
+		},
+	}
 	e.OnClose(func(context.Context) error { return e.queue.stop() })
 	return nil
 }
@@ -263,7 +236,7 @@ func (e *env) startProcess(ctx context.Context, name string, args ...string) (er
 	if err != nil {
 		return err
 	}
-	p.program = &program{name: name, ended: e.reportEnd, launch: func(context.Context) (*proctest.Process, error) {
+	p.program = &program{name: name, launch: func(context.Context) (*proctest.Process, error) {
 		return proctest.Start(proctest.Command{Path: e.programs.Roomsensor, Args: args, Env: e.variables(p), Log: log})
 	}}
 	e.OnClose(func(context.Context) error { return p.stop() })
@@ -285,7 +258,7 @@ func (e *env) variables(p *process) []string {
 
 func (e *env) openProxies(name string) (map[string]*proxy, error) {
 	open := map[string]*proxy{}
-	for server, url := range map[string]string{toDatabase: e.database.address(), toQueue: e.queue.url} {
+	for server, url := range map[string]string{toDatabase: e.database.address(), toQueue: e.queueURL} {
 		p, err := newProxy(name+" to "+server, url)
 		if err != nil {
 			return nil, err
@@ -299,10 +272,7 @@ func (e *env) openProxies(name string) (map[string]*proxy, error) {
 func (p *process) awaitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	p.mu.Lock()
-	running := p.process
-	p.mu.Unlock()
-	if err := running.AwaitReady(ctx, p.ops); err != nil {
+	if err := p.process.AwaitReady(ctx, p.ops); err != nil {
 		return fmt.Errorf("%s: %w", p.name, err)
 	}
 	return nil

@@ -88,7 +88,7 @@ func (j *injector) carryOut(ctx context.Context, f *Fault) error {
 	case KillReceiver:
 		return j.restartReceiver(ctx, f)
 	case KillQueue:
-		return restart(ctx, f, j.env.queue.program)
+		return restart(ctx, f, j.env.queue)
 	case KillDatabase, KillPostmaster:
 		return j.restartDatabase(ctx, f)
 	case KillBackend:
@@ -102,10 +102,8 @@ func (j *injector) carryOut(ctx context.Context, f *Fault) error {
 }
 
 // restart kills a program and starts it again after the outage.
-func restart(ctx context.Context, f *Fault, p *program) (err error) {
-	if !p.kill() {
-		err = errNotRunning
-	}
+func restart(ctx context.Context, f *Fault, p *program) error {
+	err := p.kill()
 	_ = retry.Sleep(ctx, f.For)
 	return errors.Join(err, p.start(ctx))
 }
@@ -123,7 +121,7 @@ func (j *injector) restartReceiver(ctx context.Context, f *Fault) error {
 }
 
 func (j *injector) restartDatabase(ctx context.Context, f *Fault) error {
-	err := j.env.database.kill(ctx, f.Kind == KillPostmaster)
+	err := crash(ctx, j.env.database.options.DataDir, f.Kind == KillPostmaster)
 	_ = retry.Sleep(ctx, f.For)
 	return errors.Join(err, j.env.restartDatabase(ctx))
 }
@@ -144,30 +142,4 @@ func disturb(ctx context.Context, f *Fault, p *proxy) error {
 	}
 	_ = retry.Sleep(ctx, f.For)
 	return p.removeToxic(f.Toxic) //nolint:contextcheck // Also after the trial was canceled.
-}
-
-// counts returns the number of faults of each kind that happened.
-func (j *injector) counts() (c Counts) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	for i := range j.done {
-		c.add(j.done[i].Kind)
-	}
-	return c
-}
-
-// hits returns how many of the kills and halts happened while workers held messages.
-func (j *injector) hits() (hits, all int) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	for i := range j.done {
-		if j.done[i].Kind == AddToxic {
-			continue
-		}
-		all++
-		if j.done[i].InFlight > 0 {
-			hits++
-		}
-	}
-	return hits, all
 }

@@ -2,78 +2,44 @@ package processes
 
 import (
 	"errors"
-	"io"
 	"time"
 
 	"roomsensor/internal/queue"
+	"roomsensor/test/harness"
 )
 
-// Options describe a trial. Use Full or Short and change single fields.
+// Options describe a trial. Use Full or Short and change single fields. The tags are the flags of the command line.
 type Options struct {
-	Seed     uint64        `json:"seed"`
-	Readings int           `json:"readings"` // minimum of distinct readings to send and store
-	Burst    time.Duration `json:"burst_ns"` // period over which uploads are sent and faults happen
-	Workers  int           `json:"workers"`
-	Units    int           `json:"units"`
-	Teams    int           `json:"teams"`
-	Faults   Counts        `json:"faults"`
-	// Plan replaces the plan that is drawn from Faults, if it is set.
-	Plan Plan `json:"-"`
-	// Halt is how long a worker is suspended. It is longer than AckWait.
-	Halt time.Duration `json:"halt_ns"`
-	// AckWait overrides the ack_wait of the consumer; 0 leaves it as in production.
-	AckWait time.Duration `json:"ack_wait_ns"`
-	// MaxToxic is the longest time for which a toxic is active.
-	MaxToxic time.Duration `json:"max_toxic_ns"`
-	// Volatile turns fsync off, to save time. A killed PostgreSQL process loses nothing by that.
-	Volatile bool `json:"volatile"`
-	// AckEarly is the negative control: workers acknowledge before they commit, and the trial must fail.
-	AckEarly bool `json:"ack_early"`
+	harness.Options
 
+	Readings int           `json:"readings" help:"Minimum of distinct readings to send." placeholder:"N"`
+	Burst    time.Duration `json:"burst_ns" help:"Period over which readings are sent and faults happen." placeholder:"DURATION"`
+	Workers  int           `json:"workers" help:"Number of workers." placeholder:"N"`
+	Faults   Counts        `json:"faults" kong:"-"`
+	// Plan replaces the plan that is drawn from Faults, if it is set.
+	Plan Plan `json:"-" kong:"-"`
+	// Halt is how long a worker is suspended. It is longer than AckWait.
+	Halt time.Duration `json:"halt_ns" kong:"-"`
+	// MaxToxic is the longest time for which a toxic is active.
+	MaxToxic time.Duration `json:"max_toxic_ns" kong:"-"`
+	// Volatile turns fsync off, to save time. A killed PostgreSQL process loses nothing by that.
+	Volatile bool `json:"volatile" kong:"-"`
+	AckEarly bool `json:"ack_early" help:"Negative control: workers acknowledge before they commit, and the trial must fail."`
 	// Programs are built if they are empty.
-	Programs Programs `json:"-"`
-	// Dir keeps programs, logs and streams. If it is empty, a temporary directory is used, and removed after a success.
-	Dir string `json:"-"`
-	// Progress receives a line per event.
-	Progress io.Writer `json:"-"`
+	Programs harness.Programs `json:"-" kong:"-"`
 }
 
 // Counts is the number of faults of each kind.
-type Counts struct {
-	WorkerKills   int `json:"worker_kills"`
-	ReceiverKills int `json:"receiver_kills"`
-	QueueKills    int `json:"queue_kills"`
-	DatabaseKills int `json:"database_kills"` // of the postmaster, alternately with and without its children
-	BackendKills  int `json:"backend_kills"`  // of one child of the postmaster
-	Halts         int `json:"halts"`
-	Toxics        int `json:"toxics"` // types and directions in turn
-}
-
-func (c *Counts) add(kind Kind) {
-	switch kind {
-	case KillWorker:
-		c.WorkerKills++
-	case KillReceiver:
-		c.ReceiverKills++
-	case KillQueue:
-		c.QueueKills++
-	case KillDatabase, KillPostmaster:
-		c.DatabaseKills++
-	case KillBackend:
-		c.BackendKills++
-	case HaltWorker:
-		c.Halts++
-	case AddToxic:
-		c.Toxics++
-	}
-}
+type Counts map[Kind]int
 
 // Full returns the options of the trial that docs/operate/reliability.md describes.
 func Full(seed uint64) Options {
 	return Options{
-		Seed: seed, Readings: 210_000, Burst: 8 * time.Minute, Workers: 3, Units: 30, Teams: 3,
+		Options:  harness.Options{Seed: seed, Units: 30, Teams: 3},
+		Readings: 210_000, Burst: 8 * time.Minute, Workers: 3,
 		Faults: Counts{
-			WorkerKills: 50, ReceiverKills: 10, QueueKills: 20, DatabaseKills: 20, BackendKills: 10, Halts: 3, Toxics: 32,
+			KillWorker: 50, KillReceiver: 10, KillQueue: 20, KillDatabase: 10, KillPostmaster: 10, KillBackend: 10,
+			HaltWorker: 3, AddToxic: 32,
 		},
 		Halt: queue.AckWait + 15*time.Second, MaxToxic: 20 * time.Second,
 	}
@@ -82,11 +48,13 @@ func Full(seed uint64) Options {
 // Short returns the options of the trial in the tests: every kind of fault in less than a minute.
 func Short(seed uint64) Options {
 	return Options{
-		Seed: seed, Readings: 5_000, Burst: 16 * time.Second, Workers: 2, Units: 6, Teams: 2,
+		Options:  harness.Options{Seed: seed, Units: 6, Teams: 2, AckWait: 3 * time.Second},
+		Readings: 5_000, Burst: 16 * time.Second, Workers: 2,
 		Faults: Counts{
-			WorkerKills: 6, ReceiverKills: 1, QueueKills: 2, DatabaseKills: 2, BackendKills: 1, Halts: 1, Toxics: 8,
+			KillWorker: 6, KillReceiver: 1, KillQueue: 2, KillDatabase: 1, KillPostmaster: 1, KillBackend: 1,
+			HaltWorker: 1, AddToxic: 8,
 		},
-		Halt: 4 * time.Second, AckWait: 3 * time.Second, MaxToxic: 2 * time.Second, Volatile: true,
+		Halt: 4 * time.Second, MaxToxic: 2 * time.Second, Volatile: true,
 	}
 }
 

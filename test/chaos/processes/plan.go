@@ -71,13 +71,14 @@ func NewPlan(o Options) Plan {
 		Options: o,
 		rng:     rand.New(rand.NewPCG(o.Seed, 2)), //nolint:gosec // The same seed must give the same plan.
 	}
-	p.spread(o.Faults.Halts, p.halt) // First: no kill may target a suspended worker.
-	p.spread(o.Faults.WorkerKills, p.killWorker)
-	p.spread(o.Faults.ReceiverKills, p.on(KillReceiver, receiver))
-	p.spread(o.Faults.QueueKills, p.on(KillQueue, natsServer))
-	p.spread(o.Faults.DatabaseKills, p.killDatabase)
-	p.spread(o.Faults.BackendKills, p.on(KillBackend, databaseName))
-	p.spread(o.Faults.Toxics, p.addToxic)
+	p.spread(HaltWorker, p.halt) // First: no kill may target a suspended worker.
+	p.spread(KillWorker, p.killWorker)
+	p.spread(KillReceiver, p.on(receiver))
+	p.spread(KillQueue, p.on(natsServer))
+	for _, kind := range []Kind{KillDatabase, KillPostmaster, KillBackend} {
+		p.spread(kind, p.on(databaseName))
+	}
+	p.spread(AddToxic, p.addToxic)
 	slices.SortStableFunc(p.plan, func(a, b Fault) int { return cmp.Compare(a.At, b.At) })
 	return p.plan
 }
@@ -91,14 +92,15 @@ const (
 
 func workerName(i int) string { return fmt.Sprintf("worker-%d", i+1) }
 
-// spread draws the times of n faults: one random time in each of n equal parts of the middle of the burst.
-func (p *planner) spread(n int, draw func(i int, at time.Duration) Fault) {
+// spread draws the faults of a kind: one at a random time in each of equal parts of the middle of the burst.
+func (p *planner) spread(kind Kind, draw func(i int, at time.Duration) Fault) {
 	const first, last = 0.04, 0.92
+	n := p.Faults[kind]
 	for i := range n {
 		part := (float64(i) + p.rng.Float64()) / float64(n)
 		at := time.Duration(float64(p.Burst) * (first + part*(last-first)))
 		f := draw(i, at)
-		f.At = at
+		f.Kind, f.At = kind, at
 		p.plan = append(p.plan, f)
 	}
 }
@@ -113,23 +115,14 @@ func (p *planner) outage() time.Duration {
 	return time.Duration(p.rng.Int64N(int64(longest)))
 }
 
-func (p *planner) on(kind Kind, target string) func(int, time.Duration) Fault {
-	return func(int, time.Duration) Fault { return Fault{Kind: kind, Target: target, For: p.outage()} }
-}
-
-// killDatabase kills all processes and the postmaster alone in turn.
-func (p *planner) killDatabase(i int, _ time.Duration) Fault {
-	kind := KillDatabase
-	if i%2 == 1 {
-		kind = KillPostmaster
-	}
-	return Fault{Kind: kind, Target: databaseName, For: p.outage()}
+func (p *planner) on(target string) func(int, time.Duration) Fault {
+	return func(int, time.Duration) Fault { return Fault{Target: target, For: p.outage()} }
 }
 
 // halt suspends the last worker. Its connections get no toxics, because a toxic cannot be removed while a process does
 // not read.
 func (p *planner) halt(int, time.Duration) Fault {
-	return Fault{Kind: HaltWorker, Target: workerName(p.Workers - 1), For: p.Halt}
+	return Fault{Target: workerName(p.Workers - 1), For: p.Halt}
 }
 
 // killWorker kills one of the workers that are not suspended at that time.
@@ -140,7 +133,7 @@ func (p *planner) killWorker(_ int, at time.Duration) Fault {
 			workers = p.Workers - 1
 		}
 	}
-	return Fault{Kind: KillWorker, Target: workerName(p.rng.IntN(workers)), For: p.outage()}
+	return Fault{Target: workerName(p.rng.IntN(workers)), For: p.outage()}
 }
 
 // addToxic takes types and directions in turn, on a connection of a worker, or of the receiver to NATS.
@@ -149,7 +142,7 @@ func (p *planner) addToxic(i int, _ time.Duration) Fault {
 	toxic.Upstream = i/len(toxics)%2 == 1
 	shortest := p.MaxToxic / 4
 	f := Fault{
-		Kind: AddToxic, Target: receiver, Server: toQueue, Toxic: toxic,
+		Target: receiver, Server: toQueue, Toxic: toxic,
 		For: shortest + time.Duration(p.rng.Int64N(int64(p.MaxToxic-shortest))),
 	}
 	if i := p.rng.IntN(1 + len(servers)*(p.Workers-1)); i > 0 {
@@ -159,11 +152,12 @@ func (p *planner) addToxic(i int, _ time.Duration) Fault {
 }
 
 // counts returns the number of faults of each kind in the plan.
-func (p Plan) counts() (c Counts) {
+func (p Plan) counts() Counts {
+	counts := Counts{}
 	for i := range p {
-		c.add(p[i].Kind)
+		counts[p[i].Kind]++
 	}
-	return c
+	return counts
 }
 
 // Print writes the plan, one fault per line.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -45,26 +47,26 @@ func Run(ctx context.Context, o Options) (report *Report, err error) {
 		return nil, err
 	}
 	trial := harness.NewTrial(e.service, e.fleet, requests)
+	faults := &injector{env: e}
 	plan := NewPlan(o)
-	faults, err := e.sendUnderFaults(ctx, trial, requests, plan)
-	if err != nil {
+	if err := e.sendUnderFaults(ctx, trial, requests, faults, plan); err != nil {
 		return nil, err
 	}
 	if err := trial.Verify(ctx); err != nil {
 		return nil, err
 	}
-	return newReport(o, trial.Report(e.database.info.String()), faults, plan), nil
+	return newReport(o, trial.Result(e.database.info.String()), faults.done, plan), nil
 }
 
 // sendUnderFaults sends all requests while the faults happen, and waits until the workers are done.
 func (e *env) sendUnderFaults(
-	ctx context.Context, trial *harness.Trial, requests []*ledger.Request, plan Plan,
-) (*injector, error) {
+	ctx context.Context, trial *harness.Trial, requests []*ledger.Request, faults *injector, plan Plan,
+) error {
 	if err := e.service.ShortenAckWait(ctx); err != nil {
-		return nil, err
+		return err
 	}
 	e.Logf("sending %d requests in %s", len(requests), e.options.Burst)
-	faults := &injector{env: e, started: time.Now()}
+	faults.started = time.Now()
 	watching, stop := context.WithCancel(ctx)
 	var group sync.WaitGroup
 	defer group.Wait()
@@ -76,44 +78,44 @@ func (e *env) sendUnderFaults(
 		faults.run(ctx, plan)
 		e.Logf("no more faults")
 	})
-	trial.Send(ctx, requests, noMoreFaults, nil, nil)
+	trial.NoMoreFaults = noMoreFaults
+	trial.Send(ctx, requests)
+	<-noMoreFaults // They may also restart the receiver.
 	if err := e.processes[receiver].stop(); err != nil {
-		return nil, err
+		return err
 	}
-	return faults, trial.Settle(ctx)
+	return trial.Settle(ctx)
 }
 
-func newReport(o Options, common harness.Report, faults *injector, plan Plan) *Report {
-	r := &Report{Report: common, Options: o, Faults: faults.counts(), Plan: faults.done}
-	r.Hits, r.Aimed = faults.hits()
-	if planned := plan.counts(); r.Faults != planned {
-		r.Findings = append(r.Findings, fmt.Sprintf("the plan was not fully carried out: %+v of %+v", r.Faults, planned))
+func newReport(o Options, common harness.Report, done []Done, plan Plan) *Report {
+	r := &Report{Report: common, Options: o, Faults: Counts{}, Plan: done}
+	for i := range done {
+		r.Faults[done[i].Kind]++
+		if done[i].Kind == AddToxic {
+			continue
+		}
+		r.Aimed++
+		if done[i].InFlight > 0 {
+			r.Hits++
+		}
+	}
+	if planned := plan.counts(); !maps.Equal(r.Faults, planned) {
+		r.Findings = append(r.Findings, fmt.Sprintf("the plan was not fully carried out: %v of %v", r.Faults, planned))
 	}
 	return r
 }
 
-// Failure returns nil if the ledger matches what is stored and the plan was carried out.
-func (r *Report) Failure() error {
-	if r == nil {
-		return nil
-	}
-	return r.Report.Failure()
-}
-
 // Print writes the report as a table, with the verdict in the last line.
 func (r *Report) Print(out io.Writer) error {
-	f := &r.Faults
-	return r.Report.Print(out, []harness.Line{
+	lines := []harness.Line{
 		harness.Linef("seed", "%d", r.Options.Seed),
 		harness.Linef("database", "%s", r.Hardware.Database),
 		harness.Linef("queue", "nats-server %s, sync always", r.Hardware.NATS),
-		harness.Linef("workers", "%d", r.Options.Workers),
-		harness.Linef("kills of workers", "%d", f.WorkerKills),
-		harness.Linef("kills of the receiver", "%d", f.ReceiverKills),
-		harness.Linef("kills of nats-server", "%d", f.QueueKills),
-		harness.Linef("kills of PostgreSQL", "%d, and %d of one backend", f.DatabaseKills, f.BackendKills),
-		harness.Linef("suspended workers", "%d, for %s each", f.Halts, r.Options.Halt),
-		harness.Linef("disturbed connections", "%d", f.Toxics),
-		harness.Linef("faults with messages in flight", "%d of %d kills and halts", r.Hits, r.Aimed),
-	}, "")
+		harness.Linef("workers", "%d, suspended for %s", r.Options.Workers, r.Options.Halt),
+	}
+	for _, kind := range slices.Sorted(maps.Keys(r.Faults)) {
+		lines = append(lines, harness.Linef(string(kind), "%d times", r.Faults[kind]))
+	}
+	lines = append(lines, harness.Linef("faults with messages in flight", "%d of %d kills and halts", r.Hits, r.Aimed))
+	return r.Report.Print(out, lines, "")
 }

@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 var programsDir string
 
 // built compiles the programs once for all trials.
-var built = sync.OnceValues(func() (Programs, error) { return Build(context.Background(), programsDir) })
+var built = sync.OnceValues(func() (harness.Programs, error) { return buildPrograms(context.Background(), programsDir) })
 
 // testSeed is the seed of the trials in the tests. `go tool task chaos -- --seed N` uses others.
 const testSeed = 1
@@ -104,10 +104,8 @@ func TestAckEarlyBuildTag(t *testing.T) {
 
 func TestReportFailure(t *testing.T) {
 	t.Parallel()
-	var none *Report
-	require.NoError(t, none.Failure())
-	r := newReport(Short(1), harness.Report{}, &injector{}, Plan{{Kind: KillWorker}})
+	r := newReport(Short(1), harness.Report{}, nil, Plan{{Kind: KillWorker}})
 	require.ErrorContains(t, r.Failure(), "the plan was not fully carried out")
 	require.ErrorIs(t, r.Failure(), harness.ErrFailed)
-	require.NoError(t, newReport(Short(1), harness.Report{}, &injector{}, nil).Failure())
+	require.NoError(t, newReport(Short(1), harness.Report{}, nil, nil).Failure())
 }
