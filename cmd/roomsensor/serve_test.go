@@ -1,11 +1,9 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"net"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -18,24 +16,6 @@ import (
 
 // waitTimeout bounds every wait for a process.
 const waitTimeout = 30 * time.Second
-
-// output can be read while a process writes it.
-type output struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (o *output) Write(text []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.Write(text)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.String()
-}
 
 // freeAddress returns an address of this machine on which nothing listens.
 func freeAddress(t *testing.T) string {
@@ -60,7 +40,7 @@ func TestServeUntilInterrupted(t *testing.T) {
 		require.Contains(t, before.err, "Nothing answers on "+env["OPS_ADDR"])
 
 		ctx, stop := context.WithCancel(t.Context())
-		var stdout, log output
+		var stdout, log proctest.Output
 		code := make(chan int, 1)
 		go func() { code <- run(ctx, args, func(name string) string { return env[name] }, nil, &stdout, &log) }()
 		require.Eventually(t, func() bool {
@@ -78,7 +58,7 @@ func TestHealthcheckNotReady(t *testing.T) {
 	t.Parallel()
 	env := map[string]string{"DATABASE_URL": "postgres://user:secret@127.0.0.1:1/x", "OPS_ADDR": freeAddress(t)}
 	ctx, stop := context.WithCancel(t.Context())
-	var log output
+	var log proctest.Output
 	code := make(chan int, 1)
 	go func() {
 		code <- run(ctx, []string{"api"}, func(name string) string { return env[name] }, nil, &log, &log)

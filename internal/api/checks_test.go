@@ -404,6 +404,6 @@ func (f *fixture) serveDirectly(t testing.TB, method, path, query, body string, 
 	got := response{request: request, status: recorder.Code, header: recorder.Header(), body: recorder.Body.Bytes()}
 	require.NoError(t, got.check())
 	require.True(t, got.status < 500 || got.code() == roomsensor.CodeNotImplemented, "%d %s", got.status, f.log)
-	f.log.reset()
+	f.log.Reset()
 	return got
 }

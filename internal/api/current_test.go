@@ -61,44 +61,6 @@ func TestCurrentFields(t *testing.T) {
 	require.NotContains(t, string(got.body), "firmware_version")
 }
 
-// last_24h covers the current UTC hour and the 23 before it; a reading later in the current hour counts at once.
-func TestCurrentHours(t *testing.T) {
-	t.Parallel()
-	conformance.Covers(t, "decision 17 d", "decision 17 h")
-	f := setup(t)
-	const bucket = roomsensor.BucketLength
-	for _, tc := range []struct {
-		at     time.Duration // of a reading, relative to 10:00
-		counts bool          // at 10:00
-	}{
-		{-23 * time.Hour, true},
-		{-23*time.Hour - bucket, false},
-		{-24 * time.Hour, false},
-		{-bucket, true},
-		{0, true},
-		{bucket, true},
-		{time.Hour - bucket, true},
-		{time.Hour, false},
-		{2 * time.Hour, false},
-	} {
-		f.exec(t, `DELETE FROM readings`)
-		f.addReading(t, deviceID, start.Add(tc.at), 7)
-		want := `{"min":null,"max":null,"mean":null,"count":0}`
-		if tc.counts {
-			want = `{"min":7,"max":7,"mean":7,"count":1}`
-		}
-		for _, now := range []time.Duration{0, time.Hour - 1} {
-			f.clock.advance(now)
-			got := f.current(t).Last24h
-			require.JSONEq(t, want, string(got["co2_ppm"]), "%s at %s", tc.at, now)
-			require.JSONEq(t, `"2026-11-19T11:00:00Z"`, string(got["from"]))
-			f.clock.advance(-now)
-		}
-	}
-	f.clock.advance(time.Hour)
-	require.JSONEq(t, `"2026-11-19T12:00:00Z"`, string(f.current(t).Last24h["from"]))
-}
-
 // The mean is computed in 64 bits: 32 bits would lose the ones beside 16777216 (decision 17 g).
 func TestCurrentMean(t *testing.T) {
 	t.Parallel()
@@ -246,7 +208,7 @@ func (m *currentModel) requireCurrent() {
 // days (decision 17).
 func TestCurrentModel(t *testing.T) {
 	t.Parallel()
-	conformance.Covers(t, "decision 17 b", "decision 17 c", "decision 17 d", "decision 17 f", "decision 17 g")
+	conformance.Covers(t, "decision 17 b", "decision 17 c", "decision 17 d", "decision 17 f", "decision 17 g", "decision 17 h")
 	replicas := setupReplicas(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		m := &currentModel{replicas.emptyTeam(t, rt), map[uuid.UUID]map[time.Time][roomsensor.MetricCount]*float32{}}

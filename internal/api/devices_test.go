@@ -114,9 +114,8 @@ func TestMetadataFilter(t *testing.T) {
 		`{"floor":"1"}`: {
 			[]string{"metadata.floor=1", "metadata%2Efloor=1", "%6Detadata.floor=%31", "metadata.floor=1&limit=5"},
 			[]string{
-				"metadata.floor=", "metadata.floor=01", "metadata.floor=1.0", "metadata.floor=+1", "metadata.floor=1+", "metadata.floor=11",
-				"metadata.floor=%25", "metadata.floor=_", "metadata.floor=*", "metadata.Floor=1", "metadata.flo=1", "metadata.floor.=1",
-				"metadata..floor=1", "metadata.+floor=1", "metadata.floor%00=1", "metadata.floor=1%00", "metadata.floor=%221%22",
+				"metadata.floor=", "metadata.floor=01", "metadata.floor=1+", "metadata.floor=%25", "metadata.Floor=1", "metadata.flo=1",
+				"metadata.floor.=1", "metadata.floor%00=1", "metadata.floor=1%00", "metadata.floor=%221%22",
 			},
 		},
 		`{"a.b":"x","a":"y"}`: {
@@ -130,12 +129,6 @@ func TestMetadataFilter(t *testing.T) {
 		`{"v":"a=b&c;d+e f%g\"\\"}`: {
 			[]string{"metadata.v=a%3Db%26c%3Bd%2Be+f%25g%22%5C", "metadata.v=a=b%26c%3Bd%2Be%20f%25g%22%5C"},
 			[]string{"metadata.v=a", "metadata.v=a%3Db%26c%3Bd+e+f%25g%22%5C"},
-		},
-		"{\"name\":\"é\"}": {
-			[]string{"metadata.name=%C3%A9", "metadata.n%61me=%C3%A9"}, []string{"metadata.name=e%CC%81", "metadata.name=%C3%89", "metadata.name=e"},
-		},
-		`{"t":"true","n":"null","z":"0","o":"{}"}`: {
-			[]string{"metadata.t=true&metadata.n=null&metadata.z=0&metadata.o=%7B%7D"}, []string{"metadata.z=false", "metadata.m=null"},
 		},
 		`{"` + strings.Repeat("k", 64) + `":"` + strings.Repeat("ü", 500) + `"}`: {
 			[]string{"metadata." + strings.Repeat("k", 64) + "=" + strings.Repeat("%C3%BC", 500)},

@@ -1,7 +1,6 @@
 package api_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -27,6 +26,7 @@ import (
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/store"
 	"roomsensor/test/dbtest"
+	"roomsensor/test/proctest"
 	"roomsensor/test/secretscan"
 )
 
@@ -139,7 +139,7 @@ func (f *fixture) serve(t testing.TB, b api.Backend, configure func(*api.Config)
 	t.Helper()
 	secret, err := f.store.CursorSecret(t.Context())
 	require.NoError(t, err)
-	r := &replica{log: &lockedBuffer{}}
+	r := &replica{log: &proctest.Output{}}
 	t.Cleanup(func() { require.Empty(t, secretscan.Keys([]byte(r.log.String())), "secrets in the log") })
 	logger := zerolog.New(r.log).Level(zerolog.DebugLevel)
 	cfg := api.Config{
@@ -195,7 +195,7 @@ var docsStub = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 // replica is a running API.
 type replica struct {
 	server *httptest.Server
-	log    *lockedBuffer
+	log    *proctest.Output
 }
 
 // clock is the API's clock, which only tests move.
@@ -214,30 +214,6 @@ func (c *clock) advance(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.at = c.at.Add(d)
-}
-
-// lockedBuffer collects log lines from several goroutines.
-type lockedBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
-}
-
-func (b *lockedBuffer) reset() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.text.Reset()
 }
 
 func (f *fixture) exec(t testingT, sql string, args ...any) {

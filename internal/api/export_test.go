@@ -373,31 +373,3 @@ func (f *fixture) wideNames(t *testing.T, query string) (names []string) {
 	}
 	return names
 }
-
-// The wide shape has a line per bucket, with empty cells for a device without a reading, and columns for every device.
-func TestWideRows(t *testing.T) {
-	t.Parallel()
-	conformance.Covers(t, "decision 29 a", "decision 29 b", "decision 32 b")
-	f := setup(t)
-	for i, name := range []string{"b", "a b", "a"} { // As bytes, "a" < "a_b" < "b".
-		id := testID(0xdf, i)
-		f.addDevice(t, teamID, id, fmt.Sprintf("dev:%d", 10+i))
-		f.nameDevice(t, id, name)
-		f.addReadings(t, id, start.Add(time.Duration(i-4)*time.Hour), 18) // Half of them overlap with the next device's.
-	}
-	require.Equal(t, []string{"a", "a_b", "b", "device_de000000"}, f.wideNames(t, ""))
-	require.Equal(t, "42", f.head(t, "/readings.csv?shape=wide").header.Get("X-Row-Count"))
-	_, records := f.export(t, "?shape=wide")
-	require.Len(t, records, 42)
-	for i, r := range records {
-		require.Equal(t, before(4*time.Hour-time.Duration(i)*5*time.Minute), r["bucket_at"])
-		for n, name := range []string{"b", "a_b", "a"} {
-			want := ""
-			if value := i - 12*n; value >= 0 && value < 18 {
-				want = strconv.Itoa(value)
-			}
-			require.Equal(t, want, r[name+".co2_ppm"])
-		}
-		require.Empty(t, r["device_de000000.co2_ppm"])
-	}
-}

@@ -124,16 +124,10 @@ func TestCursorSecurity(t *testing.T) {
 	t.Run("authenticated", func(t *testing.T) {
 		t.Parallel()
 		conformance.Covers(t, "decision 11 b", "decision 12 c", "spec 7, cursor_invalid")
-		const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 		for path, cursor := range f.firstCursors(t) {
-			tampered := []string{
-				cursor[1:], cursor[:len(cursor)-1], cursor + "A", cursor + "=", "A" + cursor, cursor + "%0A", cursor[:9] + "%0D%0A" + cursor[9:],
-				"%20" + cursor, cursor + cursor, strings.ToUpper(cursor), cursor[:len(cursor)/2], "AA", "null", "0",
-				strings.Repeat("A", len(cursor)), "..", "%00", "%ff",
-			}
-			for i := 0; i < len(cursor); i += 9 { // Package cursor tests every bit.
-				other := alphabet[strings.IndexByte(alphabet, cursor[i])^(1<<(i%6))]
-				tampered = append(tampered, cursor[:i]+string(other)+cursor[i+1:])
+			tampered := []string{ // Package cursor tests every bit.
+				cursor[1:], cursor[:len(cursor)-1], cursor + "A", cursor + "=", cursor[:9] + "%0D%0A" + cursor[9:], "%20" + cursor,
+				strings.ToUpper(cursor), "AA", "null", strings.Repeat("A", len(cursor)), "%00", "%ff",
 			}
 			for _, text := range tampered {
 				f.get(t, path+"?cursor="+text).requireError(t, roomsensor.CodeCursorInvalid, "cursor")
@@ -211,25 +205,13 @@ func TestCursorChecks(t *testing.T) {
 		want           failure
 	}{
 		{readingsPath, "", "", f.readKey, 0, invalid},
-		{other + "/readings", "", "&last=1h", foreign, 0, invalid},
 		{readingsPath, "/devices", "", f.readKey, 0, invalid},
-		{other + "/readings", assignmentsPath, "&last=1h", foreign, tooOld, invalid},
-		{"/devices", readingsPath, "", foreign, 0, invalid},
-		{"/devices", "/devices/current", "&metadata.a=b", f.readKey, 0, invalid},
 		{readingsPath, readingsPath, "", f.readKey, tooOld, expired},
-		{other + "/readings", readingsPath, "", f.key, tooOld, expired},
-		{readingsPath, readingsPath, "&last=1h", f.key, tooOld, expired},
 		{other + "/assignments", assignmentsPath, "", foreign, tooOld, expired},
-		{"/devices", "/devices", "&metadata.a=b", foreign, tooOld, expired},
 		{readingsPath, readingsPath, "", f.readKey, 0, ofTeam},
-		{readingsPath, readingsPath, "", foreign, day, ofTeam},
-		{other + "/readings", readingsPath, "", f.readKey, 0, ofTeam},
 		{other + "/assignments", assignmentsPath, "", foreign, 0, ofTeam},
-		{readingsPath, readingsPath, "&last=1h", foreign, 0, ofTeam},
 		{"/devices", "/devices", "&metadata.a=b", f.readKey, 0, ofTeam},
-		{"/devices/current", "/devices/current", "&metadata.a=b", foreign, 0, ofTeam},
 		{existing, readingsPath, "", f.key, 0, ofDevice},
-		{other + "/readings", readingsPath, "", f.key, day, ofDevice},
 		{other + "/readings", readingsPath, "&last=1h", f.key, 0, ofDevice},
 		{other + "/assignments", assignmentsPath, "&limit=9", f.key, 0, ofDevice},
 		{readingsPath, readingsPath, "&last=1h", f.key, day, differs},

@@ -44,24 +44,16 @@ func TestWindows(t *testing.T) {
 		want          []int
 	}{
 		{"decision 3 a", "from=" + hour(2) + "&to=" + hour(1), 0, []int{2}},
-		{"decision 3 a", "from=" + before(2*time.Hour-tick) + "&to=" + hour(1), 0, []int{}},
 		{"decision 3 a", "from=" + hour(2) + "&to=" + before(time.Hour-tick), 0, []int{1, 2}},
-		{"decision 3 a", "from=" + hour(1) + "&to=" + before(time.Hour-tick), 0, []int{1}},
-		{"decision 3 a", "last=2h", 0, []int{1, 2}},
 		{"decision 3 a", "last=2h", tick, []int{0, 1}},
 		{"decision 3 b", "", 0, between(1, 24)},
 		{"decision 3 b", "", tick, between(0, 23)},
 		{"decision 3 c", "from=" + hour(2), 0, []int{1, 2}},
 		{"decision 3 c", "from=" + hour(2), tick, []int{0, 1, 2}},
-		{"decision 3 c", "from=" + before(tick), 0, []int{}},
-		{"decision 3 c", "from=" + hour(0), tick, []int{0}},
 		{"decision 3 d", "to=" + hour(24), 0, between(25, 48)},
-		{"decision 3 d", "to=" + before(day-tick), 0, between(24, 47)},
 		{"decision 3 d", "to=" + before(-tick), 0, between(0, 23)},
 		{"decision 3 a", "from=" + hour(-5) + "&to=" + hour(-6), 0, []int{}},
 		{"decision 4 b", "last=90d", 0, between(1, 49)},
-		{"decision 4 b", "last=2160h", 0, between(1, 49)},
-		{"decision 4 b", "last=129600m", 0, between(1, 49)},
 		{"decision 4 b", "last=" + strings.Repeat("0", 4000) + "90d", 0, between(1, 49)},
 		{"decision 4 b", "from=" + hour(90*24), 0, between(1, 49)},
 		{"decision 4 b", "from=" + before(90*day+time.Hour) + "&to=" + hour(1), 0, between(2, 49)},
@@ -69,11 +61,8 @@ func TestWindows(t *testing.T) {
 		{"decision 5 a", "last=180m", 0, []int{1, 2, 3}},
 		{"decision 5 a", "last=%30003h", 0, []int{1, 2, 3}},
 		{"decision 5 a", "last=1m", 0, []int{}},
-		{"decision 5 a", "last=00000000000000000000000000000000000001d", 0, between(1, 24)},
 		{"decision 5 c", "last=1h&from=x&to=y", 0, []int{1}},
 		{"decision 5 c", "from=&last=1h&to=", 0, []int{1}},
-		{"decision 5 c", "last=1h&from=" + before(time.Minute) + "&to=" + hour(48), 0, []int{1}},
-		{"decision 5 c", "from=" + hour(-24) + "&last=1h", 0, []int{1}},
 		{"decision 5 c", "last=1h&from=%FF&to=%00", 0, []int{1}},
 	} {
 		conformance.Covers(t, tc.covers)
@@ -104,22 +93,13 @@ func TestRefusedWindows(t *testing.T) {
 		param         string
 	}{
 		{"decision 3 e", "from=" + before(time.Hour) + "&to=" + before(time.Hour), malformed, "to"},
-		{"decision 3 e", "to=" + before(time.Hour) + "&from=" + before(time.Hour), malformed, "to"},
-		{"decision 3 e", "from=" + before(time.Hour) + "&to=" + before(time.Hour+time.Microsecond), malformed, "to"},
 		{"decision 3 e", "from=9999-12-31T23:59:59Z&to=0000-01-01T00:00:00Z", malformed, "to"},
-		{"decision 3 e", "from=" + before(-2*day) + "&to=" + before(-day), malformed, "to"},
 		{"decision 3 f", "from=" + before(0), malformed, "from"},
 		{"decision 3 f", "from=" + before(-time.Microsecond), malformed, "from"},
-		{"decision 3 f", "from=9999-12-31T23:59:59.999999Z", malformed, "from"},
 		{"decision 4 a", "from=" + before(90*day+time.Microsecond), tooWide, "from"},
-		{"decision 4 a", "from=" + before(91*day) + "&to=" + before(day-time.Microsecond), tooWide, "from"},
 		{"decision 4 a", "from=0000-01-01T00:00:00Z&to=9999-12-31T23:59:59Z", tooWide, "from"},
-		{"decision 4 a", "from=0000-01-01T00:00:00Z", tooWide, "from"},
 		{"decision 4 a", "last=91d", tooWide, "last"},
-		{"decision 4 a", "last=2161h", tooWide, "last"},
 		{"decision 4 a", "last=129601m", tooWide, "last"},
-		{"decision 4 a", "last=106751992d", tooWide, "last"},
-		{"decision 4 a", "last=9223372036854775808m", tooWide, "last"},
 		{"decision 4 a", "last=" + strings.Repeat("9", 4000) + "h", tooWide, "last"},
 	} {
 		conformance.Covers(t, tc.covers)
@@ -130,10 +110,8 @@ func TestRefusedWindows(t *testing.T) {
 	}
 
 	conformance.Covers(t, "decision 5 b")
-	for i, text := range []string{
-		"", " ", "m", "h", "d", "0", "0m", "0h", "0d", "000d", "90", "-1h", "-0h", "+5m", " 5m", "5m ", "5 m", "5m\n", "\t5m", "5\x00m",
-		"1.5h", "1.0h", "1,5h", "1e1h", "1_0m", "0x1h", "0b1h", "0o7h", "1w", "1s", "1y", "1M", "1H", "1D", "1hh", "h1", "1h1", "1h30m",
-		"P1D", "PT1H", "1 hour", "１h", "٣h", "१h", "1ｈ", "²h", "½d", "Ⅷd", "∞d", "NaNd", "Infd", "\xff", "1\xff", "5m;",
+	for i, text := range []string{ // FuzzLast of package roomsensor tests the form.
+		"", " ", "0d", "90", "-1h", "+5m", "5 m", "5m\n", "5\x00m", "1.5h", "1w", "1H", "1h30m", "PT1H", "１h", "\xff", "5m;",
 	} {
 		path := []string{readingsPath, "/readings.csv"}[i%2]
 		f.get(t, path+"?last="+url.QueryEscape(text)).requireError(t, malformed, "last")
@@ -181,14 +159,10 @@ func TestInstants(t *testing.T) {
 		{"to=%[1]s&from=%[1]s", "from"},
 	}
 	f.resetRateLimits(t)
-	for i, text := range []string{
-		"", "now", "1763625600", "2026-11-20", "2026-11-20T08:00Z", "2026-11-20T08:00:00", "2026-11-20T08:00:00+00:00",
-		"2026-11-20T08:00:00-00:00", "2026-11-20T08:00:00+01:00", "2026-11-20T08:00:00+0000", "2026-11-20T08:00:00ZZ", "2026-11-20T08:00:00 Z",
-		"2026-11-20t08:00:00Z", "2026-11-20T08:00:00z", "2026-11-20 08:00:00Z", "20261120T080000Z", " 2026-11-20T08:00:00Z",
-		"2026-11-20T08:00:00Z\n", "2026-11-20T08:00:00Z\x00", "2026-11-20T08:00:00.Z", "2026-11-20T08:00:00,5Z",
-		"2026-11-20T08:00:00.1234567890Z", "2026-11-20T08:00:00.-1Z", "2026-11-20T08:00:00.1e3Z", "2026-11-20T24:00:00Z", "2026-11-20T08:60:00Z",
-		"2016-12-31T23:59:60Z", "2026-13-20T08:00:00Z", "2026-11-00T08:00:00Z", "2026-02-29T08:00:00Z", "2026-1-20T08:00:00Z",
-		"26-11-20T08:00:00Z", "+12026-11-20T08:00:00Z", "2026-W47-5T08:00:00Z", "２０２６-11-20T08:00:00Z", "2026-11-20T08:00:00Ｚ", "\xff", "%",
+	for i, text := range []string{ // Package roomsensor tests the form.
+		"", "now", "1763625600", "2026-11-20", "2026-11-20T08:00:00", "2026-11-20T08:00:00+00:00", "2026-11-20t08:00:00Z",
+		" 2026-11-20T08:00:00Z", "2026-11-20T08:00:00Z\x00", "2026-11-20T08:00:00.1234567890Z", "2016-12-31T23:59:60Z",
+		"2026-02-29T08:00:00Z", "\xff", "%",
 	} {
 		form := forms[i%len(forms)]
 		for _, path := range []string{readingsPath, "/readings.csv"} {
@@ -224,13 +198,9 @@ func TestReadingsOfAnAssignment(t *testing.T) {
 		{"decision 4 e", "from=" + hour(30) + "&", "closed", between(11, 20)},
 		{"decision 4 e", "from=" + hour(30) + "&to=" + before(20*time.Hour-time.Microsecond) + "&", "closed", []int{20}},
 		{"decision 4 e", "from=" + hour(30) + "&to=" + hour(20) + "&", "closed", []int{}},
-		{"decision 4 e", "from=" + hour(40) + "&to=" + hour(30) + "&", "closed", []int{}},
-		{"decision 4 e", "from=" + hour(10) + "&", "closed", []int{}},
 		{"decision 4 e", "to=" + hour(12) + "&", "closed", between(13, 20)},
 		{"decision 4 e", "last=15h&", "closed", between(11, 15)},
-		{"decision 4 e", "last=2h&", "closed", []int{}},
 		{"decision 4 e", "last=90d&", "open", []int{1, 2, 3, 4, 5}},
-		{"decision 4 e", "last=2h&", "open", []int{1, 2}},
 		{"decision 4 e", "to=" + hour(4) + "&", "open", []int{5}},
 	} {
 		conformance.Covers(t, tc.covers)

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -35,28 +34,10 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // waitTimeout bounds every wait of a test.
 const waitTimeout = 30 * time.Second
 
-// logBuffer is a log that a test can read while a process writes it.
-type logBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *logBuffer) Write(line []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(line)
-}
-
-func (l *logBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
 // runningProcess is a process inside the test.
 type runningProcess struct {
 	t     *testing.T
-	log   *logBuffer
+	log   *proctest.Output
 	bound chan string // the names and addresses of its listeners, in the order in which they were opened
 	ready chan struct{}
 	stop  context.CancelFunc
@@ -68,7 +49,7 @@ func start(t *testing.T, run func(context.Context, process.Options) error) *runn
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	r := &runningProcess{
-		t: t, log: &logBuffer{}, stop: stop,
+		t: t, log: &proctest.Output{}, stop: stop,
 		bound: make(chan string, 4), ready: make(chan struct{}), ended: make(chan error, 1),
 	}
 	p := process.Options{
@@ -185,6 +166,7 @@ type testEnv struct {
 	team     uuid.UUID
 	device   uuid.UUID
 	key      string // an ingest key
+	apiKey   string // of scope read
 }
 
 // unit is the hardware id of the device.
@@ -205,6 +187,9 @@ func newTestEnv(t *testing.T) *testEnv {
 	key, err := o.CreateIngestKey(t.Context(), e.team, nil)
 	require.NoError(t, err)
 	e.key = key.Key
+	reader, err := o.CreateAPIKey(t.Context(), admin.KeyOptions{TeamID: e.team, Scope: roomsensor.ScopeRead})
+	require.NoError(t, err)
+	e.apiKey = reader.Key
 	return e
 }
 

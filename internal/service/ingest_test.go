@@ -70,41 +70,6 @@ func TestReceiverReadiness(t *testing.T) {
 	require.NoError(t, r.end())
 }
 
-func TestWorkerReadiness(t *testing.T) {
-	t.Parallel()
-	e := newTestEnv(t)
-	receiver := startIngest(t, withoutWorker(e.config()))
-	receiver.address("ops")
-	uploads := receiver.address("receiver")
-	receiver.awaitReady()
-
-	database := newProxy(t, e.database)
-	cfg := e.config()
-	cfg.DatabaseURL, cfg.NoReceiver = config.Secret(database.URL), true
-	r := startIngest(t, cfg)
-	ops := r.address("ops")
-	r.awaitReady()
-	status, body := e.upload(uploads, 0, 10)
-	require.Equal(t, 202, status, body)
-	e.awaitStored(10)
-
-	database.Cut()
-	status, body = e.upload(uploads, 10, 10)
-	require.Equal(t, 202, status, body)
-	awaitReadiness(t, ops, 503, `"name":"database","reason":"does not answer"`, 20*time.Second)
-	database.Restore()
-	awaitReadiness(t, ops, 200, "ready", waitTimeout)
-	e.awaitStored(20)
-	require.Empty(t, r.bound, "a worker has no public listener")
-	require.NoError(t, r.end())
-	require.NoError(t, receiver.end())
-}
-
-func withoutWorker(cfg config.Ingest) config.Ingest {
-	cfg.NoWorker = true
-	return cfg
-}
-
 func TestIngestWaitsForQueue(t *testing.T) {
 	t.Parallel()
 	e := newTestEnv(t)
@@ -123,35 +88,20 @@ func TestIngestWaitsForQueue(t *testing.T) {
 	require.NoError(t, r.end())
 }
 
-// TestIngestStopLosesNothing checks that uploads that the receiver has acknowledged are stored, even if the process is
-// stopped several times while it works.
-func TestIngestStopLosesNothing(t *testing.T) {
-	t.Parallel()
-	e := newTestEnv(t)
-	const rounds, each = 4, 100
-	for round := range rounds {
-		r := startIngest(t, e.config())
-		r.address("ops")
-		receiver := r.address("receiver")
-		require.Eventually(t, func() bool {
-			status, _ := e.upload(receiver, round*each, each)
-			return status == 202
-		}, waitTimeout, 20*time.Millisecond)
-		require.NoError(t, r.end())
-	}
-	r := startIngest(t, e.config())
-	e.awaitStored(rounds * each)
-	require.NoError(t, r.end())
-}
-
 func TestIngestStopsWhileWaiting(t *testing.T) {
 	t.Parallel()
 	cfg := (&testEnv{database: "postgres://user:secret@127.0.0.1:1/x", nats: &natstest.Server{URL: "nats://user:secret@127.0.0.1:1"}}).config()
-	r := startIngest(t, cfg)
-	r.address("ops")
-	r.address("receiver")
-	require.NoError(t, r.end())
-	require.NotContains(t, r.log.String(), "secret")
+	for _, noReceiver := range []bool{false, true} {
+		cfg.NoReceiver = noReceiver
+		r := startIngest(t, cfg)
+		r.address("ops")
+		if !noReceiver {
+			r.address("receiver")
+		}
+		require.NoError(t, r.end())
+		require.Empty(t, r.bound, "a worker has no public listener")
+		require.NotContains(t, r.log.String(), "secret")
+	}
 }
 
 func TestIngestStartErrors(t *testing.T) {

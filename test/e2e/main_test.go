@@ -14,7 +14,6 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -104,9 +103,9 @@ func (e *env) newTeam(t *testing.T) *env {
 	return &c
 }
 
-func (e *env) newKey(more ...string) (id, key string) {
+func (e *env) newKey() (id, key string) {
 	e.t.Helper()
-	created := e.command(append([]string{"key", "create", "--team", e.team, "--scope", "read_write"}, more...)...)
+	created := e.command("key", "create", "--team", e.team, "--scope", "read_write")
 	return created["key_id"].(string), created["key"].(string)
 }
 
@@ -174,29 +173,11 @@ func (e *env) list(args ...string) (list []map[string]any) {
 	return list
 }
 
-// output collects what a process prints while a test reads it.
-type output struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (o *output) Write(text []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.Write(text)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.String()
-}
-
 // server is a process of the program that serves: the API, a receiver or a worker.
 type server struct {
 	*proctest.Process
 	command  proctest.Command
-	log      *output
+	log      *proctest.Output
 	url, ops string // base URL and ops address
 }
 
@@ -215,7 +196,7 @@ func (e *env) prepare(args ...string) *server {
 	require.NoError(e.t, err)
 	ops, err := proctest.FreeAddress()
 	require.NoError(e.t, err)
-	s := &server{url: "http://" + address, ops: ops, log: &output{}}
+	s := &server{url: "http://" + address, ops: ops, log: &proctest.Output{}}
 	s.command = proctest.Command{Path: program, Args: args, Log: s.log, Env: []string{
 		"API_ADDR=" + address, "INGEST_ADDR=" + address, "OPS_ADDR=" + ops,
 	}}

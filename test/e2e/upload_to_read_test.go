@@ -1,7 +1,6 @@
 package e2e_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -89,7 +88,7 @@ func expectedCSV(t *testing.T, device, name string, samples []sample) (rows []st
 	return rows
 }
 
-// TestUploadToRead uploads the log of two devices and reads it as CSV and page by page. The same measurements again, in
+// TestUploadToRead uploads the log of two devices and reads it as CSV. The same measurements again, in
 // random order and in uploads of another size, change no row.
 func TestUploadToRead(t *testing.T) {
 	t.Parallel()
@@ -118,7 +117,6 @@ func TestUploadToRead(t *testing.T) {
 		header, body, _ := strings.Cut(csv, "\n")
 		require.Equal(t, "bucket_at,device_id,display_name,co2_ppm,temp_c,humidity_pct,lux,spl_db,valid_mask", header)
 		require.Equal(t, rows, strings.Split(strings.TrimSuffix(body, "\n"), "\n"))
-		require.Equal(t, rows, e.readPages(device))
 	}
 
 	for _, item := range e.object("/devices/current")["data"].([]any) {
@@ -132,37 +130,6 @@ func TestUploadToRead(t *testing.T) {
 	feed(again)
 	require.Equal(t, before, e.storedReadings())
 	require.Empty(t, e.list("rejects", "list"))
-}
-
-// readPages reads all pages of readings and returns them as rows of the export.
-func (e *streamEnv) readPages(device string) (rows []string) {
-	e.t.Helper()
-	name := e.object("/devices/" + device)["display_name"]
-	path := "/devices/" + device + "/readings?from=2015-02-01T00:00:00Z&to=2015-03-01T00:00:00Z"
-	for cursor := ""; ; {
-		var page struct {
-			Data       []map[string]json.RawMessage `json:"data"`
-			NextCursor *string                      `json:"next_cursor"`
-		}
-		require.NoError(e.t, json.Unmarshal([]byte(e.get(path+cursor)), &page))
-		for _, reading := range page.Data {
-			row, mask := fmt.Sprintf("%s,%s,%s", strings.Trim(string(reading["bucket_at"]), `"`), device, name), 0
-			for i, m := range roomsensor.Metrics {
-				text := strings.TrimPrefix(string(reading[m.String()]), "null")
-				row += "," + text
-				if text != "" {
-					mask |= 1 << i
-				}
-			}
-			rows = append(rows, fmt.Sprint(row, ",", mask))
-		}
-		if page.NextCursor == nil {
-			slices.Reverse(rows)
-			return rows
-		}
-		require.Len(e.t, page.Data, roomsensor.MaxPage)
-		cursor = "&cursor=" + *page.NextCursor
-	}
 }
 
 // TestUploadShowsInAPI covers what a device sends: at once, late, and from other hardware.

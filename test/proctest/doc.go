@@ -5,5 +5,6 @@
 //	process.go   build, start, signal, stop and measure a process
 //	ready.go     wait until a process answers; start a command of roomsensor that serves
 //	nats.go      a NATS server that can be killed and restarted with its streams
+//	output.go    what a process writes, while it writes it
 //	proxy.go     a TCP proxy whose connections can be cut
 package proctest
