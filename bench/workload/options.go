@@ -116,6 +116,9 @@ func (o *Options) validate() error {
 		o.Rounds < 1 || o.PageCount < 1 {
 		return fmt.Errorf("-deep must be 1 to -devices, -recent %d to -days, and -rounds and -pages at least 1", minDays)
 	}
+	if slices.Contains(o.Only, "P") && !o.Peers {
+		return errors.New("-only: P needs -peers")
+	}
 	last := -1
 	for _, layout := range o.Layouts {
 		i := slices.Index(Layouts(), layout)

@@ -19,6 +19,7 @@ func TestParseOptions(t *testing.T) {
 		{"-days", "3"},
 		{"-rounds", "0"},
 		{"-x"},
+		{"-only", "W6,P"},
 		{"-layout", "random"},
 		{"-layout", "ordered,arrived"},
 		{"-layout", "arrived,arrived"},

@@ -71,16 +71,14 @@ func (s *Suite) latestStatement() *baseline.Statement {
 
 // notModified is W1 with If-None-Match. It has no baseline of its own.
 func (s *Suite) notModified(ctx context.Context, theirs report.Sample) error {
-	var ours report.Sample
-	for range s.Rounds {
+	ours, _, err := s.Compare(ctx, func(ctx context.Context) (float64, error) {
 		tags := make([]string, CurrentConnections)
-		rate, err := s.closedRate(ctx, CurrentConnections, func(ctx context.Context, c *client, _ int) error {
+		return s.closedRate(ctx, CurrentConnections, func(ctx context.Context, c *client, _ int) error {
 			return c.getIfChanged(ctx, &tags[c.number])
 		})
-		if err != nil {
-			return err
-		}
-		ours = append(ours, rate)
+	}, nil)
+	if err != nil {
+		return err
 	}
 	s.Add(report.Row{
 		ID: "W1", Workload: "the same with If-None-Match", Layout: s.Layout, Unit: "/s", Ours: ours,

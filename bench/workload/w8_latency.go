@@ -14,7 +14,12 @@ const requestRate = 40
 
 // latency is W8: the p99 of pages and snapshots while uploads arrive at half the rate of W6, compared with the p99
 // without uploads.
-func (s *Suite) latency(ctx context.Context) error {
+func (s *Suite) latency(ctx context.Context) (err error) {
+	if s.rate == 0 { // W6 is not selected.
+		if s.rate, err = s.UploadRate(ctx); err != nil {
+			return err
+		}
+	}
 	pages := s.Pages(s.Fleet.Deep, s.Fleet.Days*BucketsPerDay)
 	if err := s.CheckPages(ctx, pages); err != nil {
 		return err

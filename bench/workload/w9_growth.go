@@ -68,14 +68,12 @@ func (s *Suite) growth(ctx context.Context) (g growth, err error) {
 
 // medians returns the median latency in seconds of requests on one connection, per round.
 func (s *Suite) medians(ctx context.Context, do requestFunc) (list report.Sample, err error) {
-	for round := range s.Rounds + 1 {
+	list, _, err = s.Compare(ctx, func(ctx context.Context) (float64, error) {
 		result, err := s.closedLoop(ctx, 1, s.Time/2, do)
 		if err != nil {
-			return nil, err
+			return 0, err
 		}
-		if round > 0 {
-			list = append(list, result.Quantile(0.5).Seconds())
-		}
-	}
-	return list, nil
+		return result.Quantile(0.5).Seconds(), nil
+	}, nil)
+	return list, err
 }
