@@ -31,13 +31,6 @@ func TestPublish(t *testing.T) {
 		}
 	})
 
-	t.Run("stores the same text twice", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t, small)
-		require.Equal(t, []uint64{1}, e.publish(t, "same"))
-		require.Equal(t, []uint64{2}, e.publish(t, "same"))
-	})
-
 	t.Run("returns what a full stream did not store", func(t *testing.T) {
 		t.Parallel()
 		e := newEnv(t, queue.Config{Replicas: 1, MaxBytes: 1 << 20})

@@ -122,32 +122,6 @@ func TestReplaced(t *testing.T) {
 		slices.Collect(second.Measurements(midnight, midnight.Add(day))))
 }
 
-func TestMeasurementsDiffer(t *testing.T) {
-	t.Parallel()
-	seen := map[roomsensor.Values]bool{}
-	for seed := range uint64(4) {
-		fleet := simulate.Fleet{Seed: seed, Devices: 12, FirstHardwareID: "dev:1"}
-		for i := range fleet.Devices {
-			for m := range fleet.Device(i).Measurements(midnight, midnight.Add(time.Hour)) {
-				require.False(t, seen[m.Values], "two rooms agree in every metric")
-				seen[m.Values] = true
-			}
-		}
-	}
-}
-
-// It is not parallel, because AllocsPerRun counts the allocations of all tests.
-func TestMeasurementsAllocations(t *testing.T) { //nolint:paralleltest // See above.
-	device := fleet(1).Device(0)
-	allocations := func(length time.Duration) float64 {
-		return testing.AllocsPerRun(5, func() {
-			for range device.Measurements(midnight, midnight.Add(length)) {
-			}
-		})
-	}
-	require.Equal(t, allocations(day), allocations(30*day))
-}
-
 func TestFleetValidate(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -171,16 +145,4 @@ func TestFleetValidate(t *testing.T) {
 	}
 	require.Equal(t, "dev:0010", simulate.Fleet{FirstHardwareID: "dev:0008"}.HardwareID(2))
 	require.Equal(t, "dev:99999999999999999999", simulate.Fleet{FirstHardwareID: "dev:99999999999999999990"}.HardwareID(9))
-}
-
-func BenchmarkMeasurements(b *testing.B) {
-	b.ReportAllocs()
-	device := fleet(1).Device(0)
-	n := 0
-	for b.Loop() {
-		for range device.Measurements(midnight.Add(-90*day), midnight) {
-			n++
-		}
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(n), "ns/reading")
 }

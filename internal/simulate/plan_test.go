@@ -3,7 +3,6 @@ package simulate_test
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"slices"
 	"testing"
 	"time"
@@ -35,31 +34,6 @@ func TestUploadsGolden(t *testing.T) {
 	for _, mode := range historyModes {
 		sum := sha256.Sum256(lines(plan(mode, 5, 2)))
 		require.Equal(t, golden[mode], hex.EncodeToString(sum[:8]), "%s", mode)
-	}
-}
-
-// The JSON of an upload contains the measurements.
-func TestUploadAppendJSON(t *testing.T) {
-	t.Parallel()
-	for _, u := range uploads(plan(simulate.MissingMetric, 3, 1)) {
-		var printed struct {
-			Readings []map[string]any `json:"readings"`
-		}
-		require.NoError(t, json.Unmarshal(u.AppendJSON(nil), &printed))
-		require.Len(t, printed.Readings, len(u.Readings))
-		for i, reading := range printed.Readings {
-			require.Equal(t, roomsensor.FormatTime(u.Readings[i].MeasuredAt), reading["measured_at"])
-			for _, m := range roomsensor.Metrics {
-				x, ok := u.Readings[i].Values.Get(m)
-				cell, present := reading[m.String()]
-				require.Equal(t, !u.LeaveOut || ok, present)
-				if ok {
-					require.Equal(t, x, float32(cell.(float64)))
-				} else {
-					require.Nil(t, cell)
-				}
-			}
-		}
 	}
 }
 

@@ -40,22 +40,6 @@ func TestLiveUploads(t *testing.T) {
 	require.Greater(t, n, devices*6*60*3/4)
 }
 
-// The same fleet and start time give the same uploads.
-func TestLiveUploadsDeterministic(t *testing.T) {
-	t.Parallel()
-	text := func() (out []byte) {
-		devices := []*simulate.Device{fleet(3).Device(0), fleet(3).Device(1), fleet(3).Device(2)}
-		for u := range simulate.LiveUploads(devices, midnight, time.Minute) {
-			if out = append(u.AppendJSON(out), '\n'); len(out) > 100_000 {
-				break
-			}
-		}
-		return out
-	}
-	first, again := text(), text()
-	require.Equal(t, string(first), string(again))
-}
-
 // A device without power sends nothing until it has power again.
 func TestLiveUploadsGap(t *testing.T) {
 	t.Parallel()

@@ -43,13 +43,6 @@ func TestNew(t *testing.T) {
 	require.True(t, ask[bool](t, b, "SELECT EXISTS (SELECT FROM timescaledb_information.hypertables)"))
 }
 
-func TestEmpty(t *testing.T) {
-	t.Parallel()
-	conn := connect(t, Empty(t).URL)
-	require.Equal(t, "plpgsql", ask[string](t, conn, "SELECT string_agg(extname, ' ') FROM pg_extension"))
-	require.Equal(t, 0, ask[int](t, conn, "SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace"))
-}
-
 // TestDrop checks that the database is dropped with its test, also if the test leaves a connection open.
 //
 //nolint:tparallel // The inner test must end before the check.
@@ -148,14 +141,4 @@ func TestUnfinishedTemplate(t *testing.T) {
 	template, err := s.template(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, 0, ask[int](t, connect(t, s.database(t, template).URL), "SELECT count(*) FROM teams"))
-}
-
-func TestURLOf(t *testing.T) {
-	t.Parallel()
-	require.Equal(t, "postgres://u:p@h:1/new?sslmode=disable",
-		(&server{url: "postgres://u:p@h:1/old?sslmode=disable"}).urlOf("new"))
-	config, err := pgx.ParseConfig((&server{url: "host=h user=u dbname=old"}).urlOf("new"))
-	require.NoError(t, err)
-	require.Equal(t, "new", config.Database)
-	require.Equal(t, "h", config.Host)
 }

@@ -77,9 +77,3 @@ func TestProxyCut(t *testing.T) {
 	require.Equal(t, "word", echoed)
 	require.EqualValues(t, 3, proxy.Attempts())
 }
-
-func TestNewProxyBadURL(t *testing.T) {
-	t.Parallel()
-	_, err := proctest.NewProxy(t.Context(), "://")
-	require.ErrorContains(t, err, "reading the URL of a server")
-}

@@ -100,19 +100,3 @@ func TestCheckPage(t *testing.T) {
 	require.ErrorContains(t, err, pagePath+" is out of date")
 	require.ErrorContains(t, r.writePage(), unproven)
 }
-
-func TestCommand(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		args []string
-		want string
-	}{
-		{nil, "-race ./..."},
-		{[]string{"-run=TestX", "-count=2"}, "-race -run=TestX -count=2 ./..."},
-		{[]string{"./internal/store/", "-v"}, "-race ./internal/store/ -v"},
-		{[]string{"roomsensor/schema"}, "-race roomsensor/schema"},
-	} {
-		require.Contains(t, strings.Join(command("e", true, test.args), " "), " "+test.want)
-	}
-	require.NotContains(t, command("e", false, nil), "-race")
-}

@@ -27,15 +27,3 @@ func TestSufficient(t *testing.T) {
 		require.ErrorContains(t, err, want, version)
 	}
 }
-
-func TestFailureNamesTheFourOptions(t *testing.T) {
-	t.Parallel()
-	s := starter{options: Options{URLVariable: "TEST_DATABASE_URL"}}
-	err := s.failure(s.ways(), []string{"not set", "none installed", "no engine", "no Debian"})
-	for _, part := range []string{
-		"1. set TEST_DATABASE_URL", "(now: not set)", "2. install PostgreSQL 15 or later", "(now: none installed)",
-		"3. start Docker", image(), "(now: no engine)", "4. on Debian or Ubuntu", "mmdebstrap, patchelf", "(now: no Debian)",
-	} {
-		require.ErrorContains(t, err, part)
-	}
-}

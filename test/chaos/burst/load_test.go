@@ -61,13 +61,3 @@ func requireOrder(t *testing.T, order string, device int, got []time.Time) {
 	require.Equal(t, order == oldestFirst, ascending)
 	require.Equal(t, order == newestFirst, descending)
 }
-
-func TestMakeLoadInterleaves(t *testing.T) {
-	t.Parallel()
-	o := small()
-	o.Days = 4
-	l := makeLoad(&o, end)
-	for i, r := range l.requests[:2*o.Devices] {
-		require.Same(t, l.units[i%o.Devices], r.Uploads[0].Unit)
-	}
-}

@@ -1,9 +1,7 @@
 package processes
 
 import (
-	"bytes"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -68,28 +66,5 @@ func requireNotSuspended(t *testing.T, plan Plan, at time.Duration) {
 	t.Helper()
 	for _, f := range plan {
 		require.False(t, f.Kind == HaltWorker && f.At < at && at < f.At+f.For, "a kill must not wait for the end of a halt")
-	}
-}
-
-func TestPlanPrint(t *testing.T) {
-	t.Parallel()
-	var out bytes.Buffer
-	plan := NewPlan(Short(1))
-	require.NoError(t, plan.Print(&out))
-	require.Len(t, plan, strings.Count(out.String(), "\n"))
-	require.Contains(t, out.String(), "kill postmaster")
-	require.Contains(t, out.String(), "to queue")
-}
-
-func TestOptionsValidate(t *testing.T) {
-	t.Parallel()
-	for _, change := range []func(*Options){
-		func(o *Options) { o.Readings = 0 }, func(o *Options) { o.Burst = 0 }, func(o *Options) { o.Workers = 1 },
-		func(o *Options) { o.Teams = 1 }, func(o *Options) { o.Units = 1 },
-	} {
-		o := Short(1)
-		change(&o)
-		_, err := Run(t.Context(), o)
-		require.ErrorIs(t, err, errOptions)
 	}
 }

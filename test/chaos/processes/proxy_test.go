@@ -103,22 +103,3 @@ func TestProxyBlackHole(t *testing.T) {
 	require.Error(t, err)
 	require.NotErrorIs(t, err, os.ErrDeadlineExceeded)
 }
-
-func TestProxyRedirect(t *testing.T) {
-	t.Parallel()
-	gone, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	require.NoError(t, gone.Close())
-	p := openProxy(t, gone.Addr().String())
-	before := p.proxy.Listen
-	require.Error(t, call(dial(t, p)))
-	require.NoError(t, p.redirect(echo(t)))
-	require.Equal(t, before, p.proxy.Listen)
-	require.NoError(t, call(dial(t, p)))
-}
-
-func TestNewProxyBadURL(t *testing.T) {
-	t.Parallel()
-	_, err := newProxy("broken", "://")
-	require.ErrorContains(t, err, "starting the proxy broken")
-}
