@@ -1,3 +1,7 @@
+// Package conformance connects the rules of docs/contract.md with the tests that prove them.
+//
+// A test calls Covers with the ids of the rules that it proves. `go tool task test` fails if a rule in force has no
+// such test; `go tool task conformance` writes the table docs/conformance.md.
 package conformance
 
 import (

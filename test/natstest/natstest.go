@@ -1,3 +1,4 @@
+// Package natstest gives a test a NATS server of its own, with JetStream.
 package natstest
 
 import (

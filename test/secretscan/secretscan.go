@@ -1,3 +1,5 @@
+// Package secretscan searches output of the service for secrets and for internals: logs, metrics, profiles, responses,
+// tables.
 package secretscan
 
 import (

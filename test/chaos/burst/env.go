@@ -3,15 +3,12 @@ package burst
 import (
 	"context"
 	"errors"
-	"fmt"
 	"path/filepath"
 	"sync"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
-	"github.com/nats-io/nats.go/jetstream"
-	"github.com/rs/zerolog"
 	"golang.org/x/sync/errgroup"
 
 	"roomsensor/internal/queue"
@@ -42,10 +39,11 @@ type env struct {
 	mu      sync.Mutex
 	workers []*proctest.Service // the oldest first
 
-	ledger    *ledger.Ledger
-	fresh     []uuid.UUID // devices that were never offline
-	ingestKey string
-	readKeys  []string
+	ledger     *ledger.Ledger
+	freshFleet simulate.Fleet // devices that were never offline
+	fresh      []uuid.UUID    // their ids
+	ingestKey  string
+	readKeys   []string
 }
 
 // newEnv starts an installation without processes of roomsensor. The caller closes it, also after an error.
@@ -82,14 +80,12 @@ func (e *env) openQueue(ctx context.Context) error {
 	}
 	e.OnClose(func(context.Context) error { _, err := e.nats.Stop(stopTimeout); return err })
 	e.service.QueueURL = e.nats.URL
-	conn, err := queue.Connect(e.nats.URL, "burst", zerolog.Nop())
+	conn, js, err := harness.Connect(e.nats.URL)
 	if err != nil {
 		return err
 	}
 	e.OnClose(func(context.Context) error { conn.Close(); return nil })
-	if e.service.JS, err = jetstream.New(conn); err != nil {
-		return fmt.Errorf("opening JetStream: %w", err)
-	}
+	e.service.JS = js
 	if e.queue, err = queue.New(conn, queue.Config{Replicas: 1, MaxBytes: queue.DefaultMaxBytes}); err != nil {
 		return err
 	}
@@ -104,12 +100,12 @@ func (e *env) insertTeam(ctx context.Context) error {
 	for _, u := range e.trial.load.units {
 		devices = append(devices, harness.Device{ID: u.Device, HardwareID: u.HardwareID, Name: u.HardwareID})
 	}
-	fleet := simulate.Fleet{Devices: e.trial.options.Fresh, FirstHardwareID: firstFresh}
-	for i := range fleet.Devices {
-		id := deviceID(fleet.HardwareID(i))
-		e.fresh = append(e.fresh, id)
+	e.freshFleet = simulate.Fleet{Devices: e.trial.options.Fresh, FirstHardwareID: firstFresh}
+	for i := range e.freshFleet.Devices {
+		unit := e.freshFleet.HardwareID(i)
+		e.fresh = append(e.fresh, deviceID(unit))
 		devices = append(devices, harness.Device{
-			ID: id, HardwareID: fleet.HardwareID(i), Name: fleet.HardwareID(i), Metadata: map[string]string{freshTag: "true"},
+			ID: deviceID(unit), HardwareID: unit, Name: unit, Metadata: map[string]string{freshTag: "true"},
 		})
 	}
 	return e.service.Query(ctx, func(ctx context.Context, conn *pgx.Conn) error {

@@ -19,13 +19,11 @@ import (
 // fresh sends uploads of devices that were never offline, and measures when each is confirmed and when it is visible in
 // /devices/current.
 type fresh struct {
-	fleet    simulate.Fleet
-	devices  map[uuid.UUID]int
+	*env
 	receiver *harness.Receiver
-	key      string
 	reader   *reader
-	interval time.Duration // between two uploads of all devices together
-	refused  atomic.Int64  // 503 answers
+	devices  map[uuid.UUID]int
+	refused  atomic.Int64 // 503 answers
 
 	mu      sync.Mutex
 	sent    []probe
@@ -38,11 +36,8 @@ type fresh struct {
 type probe struct{ sent, confirmed, visible time.Time }
 
 func (e *env) newFresh(receiver *harness.Receiver, r *reader) *fresh {
-	o := &e.trial.options
 	f := &fresh{
-		fleet: simulate.Fleet{Devices: o.Fresh, FirstHardwareID: firstFresh}, devices: map[uuid.UUID]int{},
-		receiver: receiver, key: e.ingestKey, reader: r, interval: time.Duration(float64(time.Second) / o.FreshRate),
-		waiting: make([][]int, o.Fresh),
+		env: e, receiver: receiver, reader: r, devices: map[uuid.UUID]int{}, waiting: make([][]int, len(e.fresh)),
 	}
 	for i, id := range e.fresh {
 		f.devices[id] = i
@@ -60,7 +55,7 @@ func (f *fresh) run(ctx context.Context, stop <-chan struct{}) error {
 
 // send posts at a constant rate. It does not wait for answers.
 func (f *fresh) send(ctx context.Context, group *errgroup.Group, stop <-chan struct{}) error {
-	ticker := time.NewTicker(f.interval)
+	ticker := time.NewTicker(time.Duration(float64(time.Second) / f.trial.options.FreshRate))
 	defer ticker.Stop()
 	for n := 0; ; n++ {
 		select {
@@ -75,7 +70,7 @@ func (f *fresh) send(ctx context.Context, group *errgroup.Group, stop <-chan str
 		}
 		i, text := f.next(n % len(f.waiting))
 		group.Go(func() error {
-			refused, err := f.receiver.PostUntilStored(ctx, f.key, text)
+			refused, err := f.receiver.PostUntilStored(ctx, f.ingestKey, text)
 			f.refused.Add(int64(refused))
 			f.mu.Lock()
 			defer f.mu.Unlock()
@@ -95,7 +90,7 @@ func (f *fresh) next(device int) (i int, text []byte) {
 	i = len(f.sent) - 1
 	f.waiting[device] = append(f.waiting[device], i)
 	u := simulate.Upload{
-		HardwareID: f.fleet.HardwareID(device), SentAt: now, Firmware: "2.4.1", Readings: []roomsensor.Measurement{m},
+		HardwareID: f.freshFleet.HardwareID(device), SentAt: now, Firmware: "2.4.1", Readings: []roomsensor.Measurement{m},
 	}
 	return i, u.AppendJSON(nil)
 }

@@ -123,8 +123,8 @@ func (r *Report) Print(out io.Writer) error {
 	line := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format+"\n", args...) } // Flush returns the error.
 	b := &r.Burst
 	line("%s, %d cores, load average %s, %s", r.Hardware.CPU, r.Hardware.CPUs, r.LoadAvg, r.Hardware.Database)
-	line("%d devices, %g days, order %s: %d readings sent, %d distinct, %d MB", r.Options.Devices, r.Options.Days,
-		r.Options.Order, r.Readings, r.Distinct, r.Bytes/1e6)
+	line("%d devices, %g days: %d readings sent, %d distinct, %d MB", r.Options.Devices, r.Options.Days,
+		r.Readings, r.Distinct, r.Bytes/1e6)
 	line("\nlate burst, %d workers\taccepted s\tdrained s\treadings/s\t503s\tworker MiB\treceiver MiB\tchecks\twrong\t",
 		r.Options.BurstWorkers)
 	line("\t%.1f\t%.1f\t%d\t%d\t%.1f\t%.1f\t%d\t%d\t", b.Accepted, b.Drained, b.Rate, b.Refused, b.WorkerPeak,

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"time"
 
 	"roomsensor/internal/dev/postgres"
@@ -19,7 +18,6 @@ import (
 type Options struct {
 	Devices      int           `json:"devices" default:"1000" help:"Late devices."`
 	Days         float64       `json:"days" default:"3" help:"Days for which they were offline."`
-	Order        string        `json:"order" default:"mixed" help:"Order of their readings: mixed, oldest, newest or shuffled."`
 	Senders      int           `json:"senders" default:"64" help:"Concurrent requests of late devices."`
 	Fresh        int           `json:"fresh" default:"100" help:"Devices that were never offline."`
 	FreshRate    float64       `json:"fresh_rate" default:"20" help:"Uploads of these devices per second, of all together."`
@@ -32,13 +30,10 @@ type Options struct {
 	Progress io.Writer `json:"-" kong:"-"`
 }
 
-// Validate returns an error that names the flag with an invalid value.
+// Validate returns an error for sizes with which nothing can be proven.
 func (o *Options) Validate() error {
-	switch {
-	case !slices.Contains(orders, o.Order):
-		return fmt.Errorf("--order must be one of %s", strings.Join(orders, ", "))
-	case o.Devices < 1, o.Days <= 0, o.Senders < 1, o.Fresh < 1, o.FreshRate <= 0, o.BurstWorkers < 1,
-		len(o.Workers) == 0, slices.Min(o.Workers) < 1:
+	if o.Devices < 1 || o.Days <= 0 || o.Senders < 1 || o.Fresh < 1 || o.FreshRate <= 0 || o.BurstWorkers < 1 ||
+		len(o.Workers) == 0 || slices.Min(o.Workers) < 1 {
 		return errors.New("all sizes must be greater than 0")
 	}
 	return nil

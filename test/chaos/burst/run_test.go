@@ -18,7 +18,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // small returns the options of a trial of a few seconds.
 func small() Options {
 	return Options{
-		Devices: 9, Days: 1, Order: Mixed, Senders: 8, Fresh: 4, FreshRate: 50, Calm: 300 * time.Millisecond,
+		Devices: 9, Days: 1, Senders: 8, Fresh: 4, FreshRate: 50, Calm: 300 * time.Millisecond,
 		BurstWorkers: 2, Workers: []int{1, 2}, Seed: 1,
 	}
 }
@@ -54,7 +54,7 @@ func TestOptionsValidate(t *testing.T) {
 	require.NoError(t, valid.Validate())
 	for _, change := range []func(*Options){
 		func(o *Options) { o.Devices = 0 }, func(o *Options) { o.Days = 0 }, func(o *Options) { o.Workers = nil },
-		func(o *Options) { o.Workers = []int{1, 0} }, func(o *Options) { o.Order = "any" },
+		func(o *Options) { o.Workers = []int{1, 0} },
 	} {
 		o := small()
 		change(&o)

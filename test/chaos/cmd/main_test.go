@@ -41,8 +41,8 @@ func TestOptions(t *testing.T) {
 	b := parse(t, "burst").Burst.Options
 	require.NoError(t, b.Validate())
 	require.Equal(t, []int{1, 2, 4}, b.Workers)
-	b = parse(t, "burst", "--devices=7", "--workers=1,3", "--order=newest").Burst.Options
-	require.Equal(t, []any{7, []int{1, 3}, "newest"}, []any{b.Devices, b.Workers, b.Order})
+	b = parse(t, "burst", "--devices=7", "--workers=1,3").Burst.Options
+	require.Equal(t, []any{7, []int{1, 3}}, []any{b.Devices, b.Workers})
 }
 
 func TestRun(t *testing.T) {
@@ -57,7 +57,7 @@ func TestRun(t *testing.T) {
 		"unknown flag":    {[]string{"burst", "--what"}, 1, "", "unknown flag --what"},
 		"plan":            {[]string{"processes", "--seed", "4", "--plan"}, 0, "", "seed 4; the plan:\n"},
 		"invalid options": {[]string{"processes", "--seed", "4", "--short", "--workers", "1"}, 1, "", "a trial needs"},
-		"invalid order":   {[]string{"burst", "--order", "any"}, 1, "", "--order must be one of"},
+		"invalid size":    {[]string{"burst", "--devices", "0"}, 1, "", "all sizes must be greater than 0"},
 		"invalid number":  {[]string{"burst", "--workers", "1,x"}, 1, "", "--workers"},
 		"no directory":    {[]string{"cluster", "--dir", "/dev/null/none"}, 1, "", "preparing a trial"},
 	} {

@@ -201,16 +201,14 @@ type process struct {
 const api = "api"
 
 func (e *env) startProcesses(ctx context.Context) error {
+	commands := map[string][]string{receiver: {"ingest", "--no-worker"}, api: {"api"}}
 	for i := range e.options.Workers {
-		if err := e.startProcess(ctx, workerName(i), "ingest", "--no-receiver"); err != nil {
+		commands[workerName(i)] = []string{"ingest", "--no-receiver"}
+	}
+	for name, args := range commands {
+		if err := e.startProcess(ctx, name, args); err != nil {
 			return err
 		}
-	}
-	if err := e.startProcess(ctx, receiver, "ingest", "--no-worker"); err != nil {
-		return err
-	}
-	if err := e.startProcess(ctx, api, "api"); err != nil {
-		return err
 	}
 	e.service.Receiver, e.service.API = e.processes[receiver].address, e.processes[api].address
 	for _, p := range e.processes {
@@ -221,7 +219,7 @@ func (e *env) startProcesses(ctx context.Context) error {
 	return nil
 }
 
-func (e *env) startProcess(ctx context.Context, name string, args ...string) (err error) {
+func (e *env) startProcess(ctx context.Context, name string, args []string) (err error) {
 	p := &process{}
 	if p.address, err = proctest.FreeAddress(); err != nil {
 		return err

@@ -139,7 +139,9 @@ func (p *planner) killWorker(_ int, at time.Duration) Fault {
 // addToxic takes types and directions in turn, on a connection of a worker, or of the receiver to NATS.
 func (p *planner) addToxic(i int, _ time.Duration) Fault {
 	toxic := toxics[i%len(toxics)]
-	toxic.Upstream = i/len(toxics)%2 == 1
+	if i/len(toxics)%2 == 1 {
+		toxic.Stream = "upstream"
+	}
 	shortest := p.MaxToxic / 4
 	f := Fault{
 		Target: receiver, Server: toQueue, Toxic: toxic,

@@ -14,30 +14,23 @@ import (
 	zlog "github.com/rs/zerolog/log"
 )
 
-// Toxic is a disturbance of a connection, as Toxiproxy defines it.
+// Toxic is a disturbance of a connection, in the form of Toxiproxy's API.
 type Toxic struct {
-	Type       string         `json:"type"`
+	Type string `json:"type"`
+	// Stream is upstream from the process to the server, and downstream from the server to the process.
+	Stream     string         `json:"stream"`
 	Attributes map[string]int `json:"attributes"`
-	// Upstream is the direction from the process to the server.
-	Upstream bool `json:"upstream"`
 }
 
 // toxics are the types: latency, a black hole, a reset and low bandwidth.
 var toxics = []Toxic{
-	{Type: "latency", Attributes: map[string]int{"latency": 400, "jitter": 300}}, // milliseconds
-	{Type: "timeout", Attributes: map[string]int{"timeout": 0}},                  // until it is removed
-	{Type: "reset_peer", Attributes: map[string]int{"timeout": 0}},               // at the first byte
-	{Type: "bandwidth", Attributes: map[string]int{"rate": 24}},                  // kilobytes per second
+	{"latency", "downstream", map[string]int{"latency": 400, "jitter": 300}}, // milliseconds
+	{"timeout", "downstream", map[string]int{"timeout": 0}},                  // until it is removed
+	{"reset_peer", "downstream", map[string]int{"timeout": 0}},               // at the first byte
+	{"bandwidth", "downstream", map[string]int{"rate": 24}},                  // kilobytes per second
 }
 
-func (t *Toxic) stream() string {
-	if t.Upstream {
-		return "upstream"
-	}
-	return "downstream"
-}
-
-func (t *Toxic) String() string { return t.Type + " " + t.stream() }
+func (t *Toxic) String() string { return t.Type + " " + t.Stream }
 
 // The servers at the other end of connections.
 const (
@@ -75,12 +68,7 @@ func newProxy(name, server string) (*proxy, error) {
 
 // addToxic adds a toxic to open and new connections.
 func (p *proxy) addToxic(t Toxic) error {
-	encoded, err := json.Marshal(struct {
-		Name       string         `json:"name"`
-		Type       string         `json:"type"`
-		Stream     string         `json:"stream"`
-		Attributes map[string]int `json:"attributes"`
-	}{t.Type, t.Type, t.stream(), t.Attributes})
+	encoded, err := json.Marshal(t)
 	if err == nil {
 		_, err = p.proxy.Toxics.AddToxicJson(bytes.NewReader(encoded))
 	}
@@ -96,7 +84,7 @@ const removeTimeout = 10 * time.Second
 // removeToxic removes a toxic. Connections with a black hole are closed: data in it is lost.
 func (p *proxy) removeToxic(t Toxic) error {
 	removed := make(chan error, 1)
-	go func() { removed <- p.proxy.Toxics.RemoveToxic(context.Background(), t.Type) }()
+	go func() { removed <- p.proxy.Toxics.RemoveToxic(context.Background(), t.Type+"_"+t.Stream) }()
 	timer := time.NewTimer(removeTimeout)
 	defer timer.Stop()
 	var err error

@@ -66,7 +66,7 @@ func TestProxyToxics(t *testing.T) {
 	t.Parallel()
 	passes := map[string]bool{"latency": true, "bandwidth": true, "timeout": false, "reset_peer": false}
 	for _, toxic := range toxics {
-		for _, toxic.Upstream = range []bool{false, true} {
+		for _, toxic.Stream = range []string{"downstream", "upstream"} {
 			t.Run(toxic.String(), func(t *testing.T) {
 				t.Parallel()
 				p := openProxy(t, echo(t))
