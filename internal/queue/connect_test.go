@@ -85,6 +85,11 @@ func TestConnectDetectsASilentServer(t *testing.T) {
 	dialer := &silentDialer{}
 	lost := make(chan error, 2) // Also for the final Close.
 	nc, err := queue.Connect("nats://user:here@"+s.Addr().String(), t.Name(), zerolog.Nop(), nats.SetCustomDialer(dialer),
+		func(o *nats.Options) error { // The client pings less often than a test may wait.
+			require.LessOrEqual(t, o.PingInterval*time.Duration(o.MaxPingsOut+1), 6*time.Second)
+			o.PingInterval = 50 * time.Millisecond
+			return nil
+		},
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { lost <- err }))
 	require.NoError(t, err)
 	t.Cleanup(nc.Close)
