@@ -2,6 +2,7 @@ package dbtest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -43,16 +44,7 @@ func (s *server) sweepOne(ctx context.Context, name string) error {
 	if !free {
 		return nil
 	}
-	err = s.dropUnused(ctx, class, name)
-	if _, unlockErr := s.session.Exec(ctx, "SELECT pg_advisory_unlock($1, $2)", class, int32(key)); err == nil {
-		err = unlockErr
-	}
-	return err
-}
-
-func (s *server) dropUnused(ctx context.Context, class int, name string) error {
-	if class == usersClass {
-		return s.dropTemplate(ctx, name)
-	}
-	return s.drop(ctx, name)
+	err = s.dropIfExists(ctx, name)
+	_, unlockErr := s.session.Exec(ctx, "SELECT pg_advisory_unlock($1, $2)", class, int32(key))
+	return errors.Join(err, unlockErr)
 }

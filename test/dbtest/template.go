@@ -66,7 +66,7 @@ func (s *server) createOnce(ctx context.Context, name string) (err error) {
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return fmt.Errorf("checking for the template: %w", err)
 	}
-	if err := s.dropTemplate(ctx, name); err != nil {
+	if err := s.dropIfExists(ctx, name); err != nil {
 		return err
 	}
 	return s.createTemplate(ctx, name)
@@ -94,8 +94,8 @@ func (s *server) alter(ctx context.Context, name, option string) error {
 	return nil
 }
 
-// dropTemplate drops a template, if it exists.
-func (s *server) dropTemplate(ctx context.Context, name string) error {
+// dropIfExists drops a database, which may be a template.
+func (s *server) dropIfExists(ctx context.Context, name string) error {
 	var exists bool
 	err := s.session.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)", name).Scan(&exists)
 	if err != nil {

@@ -1,3 +1,4 @@
+// Package openapitest compares the responses of a service with its OpenAPI document. Only tests use it.
 package openapitest
 
 import (

@@ -111,10 +111,10 @@ func (r *Report) Print(out io.Writer) error {
 		harness.Linef("seed", "%d", r.Options.Seed),
 		harness.Linef("database", "%s", r.Hardware.Database),
 		harness.Linef("queue", "nats-server %s, sync always", r.Hardware.NATS),
-		harness.Linef("workers", "%d, suspended for %s", r.Options.Workers, r.Options.Halt),
+		harness.Linef("workers", "%d; a halt lasts %s", r.Options.Workers, r.Options.Halt),
 	}
 	for _, kind := range slices.Sorted(maps.Keys(r.Faults)) {
-		lines = append(lines, harness.Linef(string(kind), "%d times", r.Faults[kind]))
+		lines = append(lines, harness.Linef("faults: "+string(kind), "%d", r.Faults[kind]))
 	}
 	lines = append(lines, harness.Linef("faults with messages in flight", "%d of %d kills and halts", r.Hits, r.Aimed))
 	return r.Report.Print(out, lines, "")
