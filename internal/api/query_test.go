@@ -193,7 +193,7 @@ func TestMalformedIDs(t *testing.T) {
 	f := setup(t)
 	id := deviceID.String()
 	for _, text := range []string{
-		"dev:1", "1", "null", id[1:], id + "0", strings.ReplaceAll(id, "-", ""), "{" + id + "}", "{" + id[1:35] + "}", "urn:uuid:" + id,
+		"dev:1", "1", "a/b", "null", id[1:], id + "0", strings.ReplaceAll(id, "-", ""), "{" + id + "}", "{" + id[1:35] + "}", "urn:uuid:" + id,
 		`"` + id[2:] + `"`, " " + id, id + " ", id + "\n", "\t" + id[1:], "+" + id[1:], "g" + id[1:], strings.Replace(id, "-", "_", 1),
 		strings.Replace(id, "-", "\u2010", 1), "de00000-00000-4000-8000-000000000001", strings.Repeat("x", 36), strings.Repeat("0", 36),
 		"ｄe" + id[4:], "0x" + id[2:], id[:35] + "\x00", id[:35] + "\xff", "%",

@@ -53,16 +53,6 @@ func TestUnknownRoutesAndMethods(t *testing.T) {
 	require.Equal(t, "599", f.get(t, "/team").header.Get("RateLimit-Remaining"))
 }
 
-func TestPercentEncodedPaths(t *testing.T) {
-	t.Parallel()
-	f := setup(t)
-	f.get(t, "/%74eam").requireOK(t)
-	f.get(t, "/devices/%64"+deviceID.String()[1:]).requireOK(t)
-	for _, id := range []string{"a%2Fb", "%2f", "%00", "%ff"} {
-		f.get(t, "/devices/"+id).requireInvalid(t, "device_id")
-	}
-}
-
 // The specification has no endpoints for OAuth, keys and events.
 func TestUnsupportedEndpoints(t *testing.T) {
 	t.Parallel()

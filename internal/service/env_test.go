@@ -110,10 +110,16 @@ func newProxy(t *testing.T, server string) *proctest.Proxy {
 	return p
 }
 
-// send sends a request with pairs of header names and values, and checks the response against the OpenAPI document.
+// send sends a request without a body.
 func send(t *testing.T, method, url string, headers ...string) (response *http.Response, body string) {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), method, url, nil)
+	return sendBody(t, method, url, nil, headers...)
+}
+
+// sendBody sends a request with pairs of header names and values, and checks the response against the OpenAPI document.
+func sendBody(t *testing.T, method, url string, content io.Reader, headers ...string) (response *http.Response, body string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, url, content)
 	require.NoError(t, err)
 	for pair := range slices.Chunk(headers, 2) {
 		request.Header.Set(pair[0], pair[1])
@@ -211,15 +217,8 @@ func (e *testEnv) upload(receiver string, bucket, readings int) (status int, bod
 		fmt.Fprintf(&text, `{"hardware_id":%q,"readings":[{"measured_at":%q,"co2_ppm":%d}]}`+"\n",
 			unit, roomsensor.FormatTime(at), 400+n)
 	}
-	request, err := http.NewRequestWithContext(e.t.Context(), http.MethodPost, receiver+"/uploads", &text)
-	require.NoError(e.t, err)
-	request.Header.Set("Authorization", "Bearer "+e.key)
-	response, err := openapitest.Transport(&http.Transport{DisableKeepAlives: true}).RoundTrip(request)
-	require.NoError(e.t, err)
-	defer func() { require.NoError(e.t, response.Body.Close()) }()
-	answer, err := io.ReadAll(response.Body)
-	require.NoError(e.t, err)
-	return response.StatusCode, string(answer)
+	response, answer := sendBody(e.t, http.MethodPost, receiver+"/uploads", &text, "Authorization", "Bearer "+e.key)
+	return response.StatusCode, answer
 }
 
 // stored returns the number of stored readings.
