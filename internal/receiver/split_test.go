@@ -1,11 +1,14 @@
 package receiver
 
 import (
+	"bytes"
+	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"roomsensor/internal/httpedge"
 	"roomsensor/internal/roomsensor"
 )
 
@@ -66,6 +69,27 @@ func TestSplitErrors(t *testing.T) {
 		require.Equal(t, c.code, public.Code, name)
 		require.True(t, strings.HasPrefix(public.Message, c.message), "%s: %s", name, public.Message)
 	}
+}
+
+func TestSplitCount(t *testing.T) {
+	t.Parallel()
+	messages, err := split([]byte(strings.Repeat(small+"\n", maxUploads)))
+	require.NoError(t, err)
+	require.Len(t, messages, maxUploads)
+	_, err = split([]byte(strings.Repeat(small+"\n", maxUploads+1)))
+	require.ErrorContains(t, err, "more than 50000 uploads")
+	require.Equal(t, roomsensor.CodeRequestTooLarge, httpedge.PublicError(err).Code)
+}
+
+// A body of millions of lines is refused at the first one, with hardly any memory.
+func TestSplitMemory(t *testing.T) { //nolint:paralleltest // It counts what the whole process allocates.
+	body := bytes.Repeat([]byte("1\n"), maxBody/2)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := split(body)
+	runtime.ReadMemStats(&after)
+	require.Error(t, err)
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(64<<10))
 }
 
 // FuzzSplit checks that split does not panic and returns exactly the text of the body.

@@ -171,7 +171,7 @@ var Codes = []CodeInfo{
 		Cause:   "The body is larger than the endpoint accepts.",
 		Message: "The body is larger than 64 KiB. Send a smaller one.",
 		Fix: "Send a smaller body: at most 64 KiB for PATCH; at most 1,000,000 bytes and 10,000 readings for each " +
-			"upload, and 16 MiB for all uploads of a request.",
+			"upload, and 16 MiB and 50,000 uploads for a request.",
 		Retry: retryNever,
 	},
 	{
