@@ -1,6 +1,8 @@
 package queue_test
 
 import (
+	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +14,21 @@ import (
 
 	"roomsensor/internal/queue"
 )
+
+// endingContext ends when it is asked for its error for the nth time.
+type endingContext struct {
+	context.Context //nolint:containedctx // It is one.
+
+	cancel func()
+	asks   int
+}
+
+func (c *endingContext) Err() error {
+	if c.asks--; c.asks == 0 {
+		c.cancel()
+	}
+	return c.Context.Err() //nolint:wrapcheck // It is one.
+}
 
 func TestPublish(t *testing.T) {
 	t.Parallel()
@@ -29,6 +46,19 @@ func TestPublish(t *testing.T) {
 		for i, d := range e.consume(t, 300) {
 			require.Equal(t, texts[i], string(d.Text))
 		}
+	})
+
+	t.Run("leaves no message unconfirmed when its context ends", func(t *testing.T) {
+		t.Parallel()
+		e := newEnv(t, small)
+		ctx := &endingContext{asks: 300}
+		ctx.Context, ctx.cancel = context.WithCancel(e.ctx)
+		sequences, err := e.Publish(ctx, messages(slices.Repeat([]string{"x"}, 500)...))
+		require.ErrorIs(t, err, context.Canceled)
+		stream, _ := e.info(t)
+		require.EqualValues(t, 299, stream.State.Msgs)
+		require.EqualValues(t, 299, sequences[298])
+		require.Zero(t, sequences[299])
 	})
 
 	t.Run("returns what a full stream did not store", func(t *testing.T) {

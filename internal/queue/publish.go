@@ -21,14 +21,17 @@ type Message struct {
 }
 
 // Publish stores messages in the stream, in their order. It returns once the stream has confirmed all of them, or after
-// the first failure. The result has the stream sequence of each message, or 0 where it was not confirmed. Publish sets
-// no message id, because an upload that is sent again is a new arrival (decision 39).
+// the first failure or the end of ctx. The result has the stream sequence of each message, or 0 where it was not
+// confirmed. Publish sets no message id, because an upload that is sent again is a new arrival (decision 39).
+//
+// Even if ctx ends, Publish waits for the confirmations of the messages that it has sent, for at most ackTimeout: until
+// then the client refers to their text, so that the caller must count it.
 func (q *Queue) Publish(ctx context.Context, messages []Message) (sequences []uint64, err error) {
 	sequences = make([]uint64, len(messages))
 	var window []jetstream.PubAckFuture
 	confirmed := 0
 	confirm := func() {
-		sequence, failed := await(ctx, window[0])
+		sequence, failed := await(window[0])
 		sequences[confirmed] = sequence
 		window, confirmed = window[1:], confirmed+1
 		if err == nil {
@@ -36,6 +39,10 @@ func (q *Queue) Publish(ctx context.Context, messages []Message) (sequences []ui
 		}
 	}
 	for i := 0; i < len(messages) && err == nil; i++ {
+		if ctx.Err() != nil {
+			err = fmt.Errorf("publishing an upload: %w", ctx.Err())
+			break
+		}
 		future, failed := q.js.PublishMsgAsync(messages[i].wire(), jetstream.WithStallWait(ackTimeout))
 		if failed != nil {
 			err = fmt.Errorf("publishing an upload: %w", failed)
@@ -59,14 +66,12 @@ func (m *Message) wire() *nats.Msg {
 	return msg
 }
 
-// await returns the stream sequence of a published message once the stream has stored it.
-func await(ctx context.Context, future jetstream.PubAckFuture) (uint64, error) {
+// await returns the stream sequence of a published message once the stream has stored it. It fails after ackTimeout.
+func await(future jetstream.PubAckFuture) (uint64, error) {
 	select {
 	case ack := <-future.Ok():
 		return ack.Sequence, nil
 	case err := <-future.Err():
 		return 0, fmt.Errorf("storing an upload in the queue: %w", err)
-	case <-ctx.Done():
-		return 0, fmt.Errorf("waiting for the queue: %w", ctx.Err())
 	}
 }
