@@ -31,11 +31,11 @@ func TestRun(t *testing.T) {
 	layouts := layouts(t)
 	results := filepath.Join(t.TempDir(), "small.json")
 	var table, log strings.Builder
-	err := run(t.Context(), []string{
+	err := workload.Run(t.Context(), []string{
 		"quick", "-devices", "20", "-deep", "10", "-days", "8", "-rounds", "1", "-time", "100ms", "-load-time", "200ms",
 		"-pages", "8", "-export-rows", "2000", "-upsert-rows", "5000", "-backlog", "1", "-layout", strings.Join(layouts, ","), "-results", results,
 		"-database-url", dbtest.New(t).URL,
-	}, &table, &log)
+	}, &table, &log, nil)
 	require.NoError(t, err, log.String())
 
 	for _, id := range []string{"W1", "W2", "W3a", "W3b", "W4", "W5", "W6", "W7", "W8", "W9"} {
@@ -65,6 +65,6 @@ func TestRunColumnstoreOnApache(t *testing.T) {
 	}
 	var log strings.Builder
 	args := []string{"quick", "-layout", "arrived,columnstore", "-database-url", dbtest.New(t).URL}
-	require.ErrorContains(t, run(t.Context(), args, &strings.Builder{}, &log), "needs TimescaleDB's Community edition")
+	require.ErrorContains(t, workload.Run(t.Context(), args, &strings.Builder{}, &log, nil), "needs TimescaleDB's Community edition")
 	require.NotContains(t, log.String(), "loaded")
 }

@@ -1,12 +1,4 @@
-// Package peers compares roomsensor with other time-series databases, VictoriaMetrics and InfluxDB, on the same
-// readings and in one run: the rows P1 to P4. It needs the network to build them.
-//
-//	rows.go             P1 to P4
-//	peer.go             starts and queries a peer
-//	cells.go            readings value by value, and as lines
-//	victoriametrics.go  VictoriaMetrics
-//	influxdb.go         InfluxDB
-package peers
+package main
 
 import (
 	"bytes"
@@ -34,9 +26,9 @@ type comparison struct {
 	oldest time.Time // start of its readings
 }
 
-// Compare adds P1 to P4: what other time-series databases do with the same readings, one after the other. They give
+// compare adds P1 to P4: what other time-series databases do with the same readings, one after the other. They give
 // fewer guarantees, so that there is no verdict.
-func Compare(ctx context.Context, s *workload.Suite) error {
+func compare(ctx context.Context, s *workload.Suite) error {
 	for _, start := range []func(context.Context, *workload.Suite) (peer, error){startVictoriaMetrics, startInfluxDB} {
 		p, err := start(ctx, s)
 		if err != nil {

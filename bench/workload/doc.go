@@ -1,6 +1,7 @@
 // Package workload contains the workloads W1 to W9. Each is compared with a baseline on one database in one run. The
 // rows P1 to P4 of bench/peers use the same setup.
 //
+//	main.go        the program
 //	options.go      sizes and flags
 //	suite.go        setup, order of the workloads, alternating rounds
 //	client.go       API clients and upload senders

@@ -69,7 +69,7 @@ func quick() Options {
 }
 
 // ParseOptions reads the arguments of the command. The first one may be "quick". It prints usage errors to log.
-func ParseOptions(args []string, log io.Writer) (Options, error) {
+func ParseOptions(args []string, log io.Writer, peers bool) (Options, error) {
 	o := full()
 	if len(args) > 0 && args[0] == "quick" {
 		o, args = quick(), args[1:]
@@ -90,7 +90,9 @@ func ParseOptions(args []string, log io.Writer) (Options, error) {
 	flags.IntVar(&o.UpsertRows, "upsert-rows", o.UpsertRows, "readings of W5")
 	layouts := flags.String("layout", strings.Join(o.Layouts, ","), "physical layouts of readings, one after the other")
 	only := flags.String("only", "", "workloads to run, such as W2,W3, or P for P1 to P4 (default: all)")
-	flags.BoolVar(&o.Peers, "peers", false, "build Telegraf for W6, and VictoriaMetrics and InfluxDB for P1 to P4")
+	if peers {
+		o.Peers, o.Results = true, "../results/peers.json" // Relative to bench/peers, the directory of its module.
+	}
 	flags.StringVar(&o.Results, "results", o.Results, "`file` for the report as JSON")
 	flags.StringVar(&o.DatabaseURL, "database-url", "", "server to use instead of a private one")
 	if err := flags.Parse(args); err != nil {
@@ -117,7 +119,7 @@ func (o *Options) validate() error {
 		return fmt.Errorf("-deep must be 1 to -devices, -recent %d to -days, and -rounds and -pages at least 1", minDays)
 	}
 	if slices.Contains(o.Only, "P") && !o.Peers {
-		return errors.New("-only: P needs -peers")
+		return errors.New("-only: `go tool task bench:peers` measures P")
 	}
 	last := -1
 	for _, layout := range o.Layouts {

@@ -11,7 +11,7 @@ import (
 
 func TestParseOptions(t *testing.T) {
 	t.Parallel()
-	o, err := ParseOptions([]string{"-only", "W2,W3", "-rounds", "1"}, io.Discard)
+	o, err := ParseOptions([]string{"-only", "W2,W3", "-rounds", "1"}, io.Discard, false)
 	require.NoError(t, err)
 	require.Equal(t, []string{"W2", "W3"}, o.Only)
 	for _, args := range [][]string{
@@ -25,7 +25,7 @@ func TestParseOptions(t *testing.T) {
 		{"-layout", "arrived,arrived"},
 		{"quick", "-layout", "columnstore", "-days", "7"},
 	} {
-		_, err := ParseOptions(args, io.Discard)
+		_, err := ParseOptions(args, io.Discard, false)
 		require.Error(t, err, args)
 	}
 }
