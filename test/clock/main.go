@@ -2,7 +2,7 @@
 //
 // The clock of Go programs is shifted by a modified copy of the standard library's time package, which `go build`
 // reads through an overlay. So the tests and the programs that they build see the shifted clock. The clock of
-// PostgreSQL is shifted by libfaketime. The monotonic clock, which timers and timeouts use, is not shifted.
+// PostgreSQL is shifted by preload/clock.c, because libfaketime breaks PostgreSQL's timeouts. The monotonic clock, which timers and timeouts use, is not shifted.
 package main
 
 import (
@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -37,33 +38,27 @@ func run(ctx context.Context, args []string) (err error) {
 	if err != nil {
 		return fmt.Errorf("reading the time: %w", err)
 	}
-	library, err := faketime()
-	if err != nil {
-		return err
-	}
 	// Always the same directory: its path is part of the modified package, so a new one would rebuild everything.
 	dir := filepath.Join(os.TempDir(), "roomsensor-test-clock")
-	offset := fmt.Sprintf("%+d", int(time.Until(at).Seconds())) // libfaketime requires the sign.
+	offset := strconv.Itoa(int(time.Until(at).Seconds()))
 	overlay, err := writeOverlay(ctx, dir, offset)
 	if err != nil {
 		return fmt.Errorf("writing the overlay: %w", err)
 	}
+	library := filepath.Join(dir, "clock.so")
+	//nolint:gosec // The path is this program's own.
+	compiler := exec.CommandContext(ctx, "cc", "-shared", "-fPIC", "-O2", "-o", library, "test/clock/preload/clock.c")
+	compiler.Stderr = os.Stderr
+	if err := compiler.Run(); err != nil {
+		return fmt.Errorf("compiling test/clock/preload/clock.c: %w", err)
+	}
 	//nolint:gosec // The arguments are the caller's own.
 	cmd := exec.CommandContext(ctx, "go", append([]string{"run", "./test/run"}, args[1:]...)...)
 	cmd.Env = append(os.Environ(), "GOFLAGS="+os.Getenv("GOFLAGS")+" -overlay="+overlay,
-		"LD_PRELOAD="+library, "FAKETIME="+offset, "DONT_FAKE_MONOTONIC=1", "NO_FAKE_STAT=1")
+		"LD_PRELOAD="+library, "CLOCK_OFFSET="+offset)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	return cmd.Run() //nolint:wrapcheck // The tests have printed what failed.
-}
-
-// faketime finds the library.
-func faketime() (string, error) {
-	found, _ := filepath.Glob("/usr/lib/*/faketime/libfaketime.so.1") // Only a bad pattern is an error.
-	if len(found) == 0 {
-		return "", errors.New("libfaketime is not installed: apt-get install libfaketime")
-	}
-	return found[0], nil
 }
 
 // nowStart is the beginning of time.Now. The modified one adds the offset, except in a bubble of testing/synctest.
