@@ -1,6 +1,6 @@
 // Peers is bench with other programs beside it: Telegraf in W6, and VictoriaMetrics and InfluxDB in P1 to P4, on the
-// same readings and in the same run. `go tool task bench:peers` calls it. It is a module of its own, because it is not a
-// part of the tests and needs the network to build these programs.
+// same readings and in the same run. `go tool task bench:peers` calls it. It is a module of its own, because the tests
+// do not need it, and it needs the network to build these programs.
 //
 //	rows.go             P1 to P4
 //	peer.go             starts and queries a peer
