@@ -10,20 +10,22 @@ import (
 )
 
 const DatabaseGet = `-- name: DatabaseGet :one
-SELECT extversion::text AS version, current_setting('timescaledb.license')::text AS license
+SELECT extversion::text AS version, current_setting('timescaledb.license')::text AS license,
+       (current_setting('is_superuser') = 'on')::boolean AS is_superuser
 FROM pg_extension WHERE extname = 'timescaledb'
 `
 
 type DatabaseGetRow struct {
-	Version string
-	License string
+	Version     string
+	License     string
+	IsSuperuser bool
 }
 
 // DatabaseGet returns no row if the extension does not exist.
 func (q *Queries) DatabaseGet(ctx context.Context, db DBTX) (DatabaseGetRow, error) {
 	row := db.QueryRow(ctx, DatabaseGet)
 	var i DatabaseGetRow
-	err := row.Scan(&i.Version, &i.License)
+	err := row.Scan(&i.Version, &i.License, &i.IsSuperuser)
 	return i, err
 }
 

@@ -4,5 +4,6 @@ SELECT set_config(@name::text, @value::text, true);
 
 -- DatabaseGet returns no row if the extension does not exist.
 -- name: DatabaseGet :one
-SELECT extversion::text AS version, current_setting('timescaledb.license')::text AS license
+SELECT extversion::text AS version, current_setting('timescaledb.license')::text AS license,
+       (current_setting('is_superuser') = 'on')::boolean AS is_superuser
 FROM pg_extension WHERE extname = 'timescaledb';

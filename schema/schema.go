@@ -61,7 +61,7 @@ type Layout struct {
 // Up applies every pending migration, and then updates what depends on the edition and on the layout. Several processes
 // may call it at once: one migrates, the others wait for it.
 func Up(ctx context.Context, databaseURL string, layout Layout) error {
-	return withProvider(ctx, databaseURL, func(p *goose.Provider, pool *sql.DB) error {
+	return withProvider(ctx, databaseURL, migrates, func(p *goose.Provider, pool *sql.DB) error {
 		return retryLocked(ctx, func() error {
 			if _, err := p.Up(ctx); err != nil {
 				return fmt.Errorf("applying migrations: %w", err)
@@ -89,7 +89,7 @@ func seconds(age time.Duration) any {
 // Down reverts the newest applied migration. It reports false if none is applied.
 func Down(ctx context.Context, databaseURL string) (bool, error) {
 	undone := true
-	err := withProvider(ctx, databaseURL, func(p *goose.Provider, _ *sql.DB) error {
+	err := withProvider(ctx, databaseURL, migrates, func(p *goose.Provider, _ *sql.DB) error {
 		return retryLocked(ctx, func() error {
 			_, err := p.Down(ctx)
 			if errors.Is(err, goose.ErrNoNextVersion) {
@@ -108,7 +108,7 @@ func Down(ctx context.Context, databaseURL string) (bool, error) {
 // Status lists the migrations by version, ascending.
 func Status(ctx context.Context, databaseURL string) ([]Migration, error) {
 	var migrations []Migration
-	err := withProvider(ctx, databaseURL, func(p *goose.Provider, _ *sql.DB) error {
+	err := withProvider(ctx, databaseURL, reads, func(p *goose.Provider, _ *sql.DB) error {
 		statuses, err := p.Status(ctx)
 		if err != nil {
 			return fmt.Errorf("reading the status of migrations: %w", err)
@@ -128,7 +128,7 @@ func Status(ctx context.Context, databaseURL string) ([]Migration, error) {
 // Pending reports whether a migration is pending. It changes nothing and takes no lock, so that a process may call it
 // while another one migrates.
 func Pending(ctx context.Context, databaseURL string) (pending bool, err error) {
-	err = withProvider(ctx, databaseURL, func(p *goose.Provider, _ *sql.DB) error {
+	err = withProvider(ctx, databaseURL, reads, func(p *goose.Provider, _ *sql.DB) error {
 		if pending, err = p.HasPending(ctx); err != nil {
 			return fmt.Errorf("checking for pending migrations: %w", err)
 		}
@@ -155,18 +155,39 @@ func Fingerprint() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("reading the migrations: %w", err)
 	}
-	_, _ = h.Write([]byte(ensureEdition + ensureLayout))
+	_, _ = h.Write([]byte(ensureEdition + ensureLayout + grants))
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// withProvider connects to the database and calls run with a goose provider, which holds a session lock while it
-// migrates.
-func withProvider(ctx context.Context, databaseURL string, run func(*goose.Provider, *sql.DB) error) error {
+// connConfig parses the URL of the database. Its connections use no prepared statements, which PgBouncer may not
+// support.
+func connConfig(databaseURL string) (*pgx.ConnConfig, error) {
 	config, err := pgx.ParseConfig(databaseURL)
 	if err != nil {
-		return fmt.Errorf("reading the database URL: %w", err)
+		return nil, fmt.Errorf("reading the database URL: %w", err)
 	}
-	config.RuntimeParams["lock_timeout"] = lockTimeout
+	config.DefaultQueryExecMode = pgx.QueryExecModeExec
+	return config, nil
+}
+
+// Reads work through PgBouncer. Migrations need a session of their own, for the lock and for lock_timeout.
+const (
+	reads    = false
+	migrates = true
+)
+
+// withProvider connects to the database and calls run with a goose provider, which holds a session lock while it
+// migrates.
+func withProvider(
+	ctx context.Context, databaseURL string, migrate bool, run func(*goose.Provider, *sql.DB) error,
+) error {
+	config, err := connConfig(databaseURL)
+	if err != nil {
+		return err
+	}
+	if migrate {
+		config.RuntimeParams["lock_timeout"] = lockTimeout
+	}
 	pool := stdlib.OpenDB(*config)
 	defer func() { _ = pool.Close() }()
 	if err := pool.PingContext(ctx); err != nil {

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,7 +33,7 @@ type Migration struct {
 // MigrateUp applies all pending migrations. Deployments run it while the database starts, so it tries to connect
 // several times.
 func MigrateUp(ctx context.Context, cfg config.Migration) (Migrations, error) {
-	if err := cfg.Layout.Validate(); err != nil {
+	if err := cmp.Or(cfg.Layout.Validate(), cfg.Roles.Validate()); err != nil {
 		return Migrations{}, err
 	}
 	err := process.Patiently(ctx, func() error { return pingDatabase(ctx, cfg.Database) })
@@ -47,7 +48,27 @@ func MigrateUp(ctx context.Context, cfg config.Migration) (Migrations, error) {
 			"Its server must preload TimescaleDB 2.19 or later, "+
 			"and the role must be allowed to create extensions and tables: %v", err))
 	}
+	if err := ensureRoles(ctx, cfg); err != nil {
+		return Migrations{}, process.Interrupted(ctx, process.Refusef("The database was migrated, "+
+			"but the roles of the processes are not up to date. "+
+			"The role in --database-url (DATABASE_URL) must own the tables and have CREATEROLE: %v", err))
+	}
 	return MigrationStatus(ctx, cfg.Database)
+}
+
+// ensureRoles creates the roles of the processes, if the configuration names them, and grants their rights.
+func ensureRoles(ctx context.Context, cfg config.Migration) error {
+	if cfg.DatabaseRoles == "" {
+		return nil
+	}
+	return schema.EnsureRoles(ctx, string(cfg.DatabaseURL), schema.Roles{
+		Prefix: cfg.DatabaseRoles,
+		Passwords: map[schema.Role]string{
+			schema.RoleAPI:      string(cfg.DatabaseAPIPassword),
+			schema.RoleWorker:   string(cfg.DatabaseWorkerPassword),
+			schema.RoleReceiver: string(cfg.DatabaseReceiverPassword),
+		},
+	})
 }
 
 // MigrateDown reverts the newest applied migration.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"net"
+	"regexp"
 	"strings"
 
 	"github.com/rs/zerolog"
@@ -86,6 +87,31 @@ func (c *Ingest) MarshalZerologObject(e *zerolog.Event) {
 type Migration struct {
 	Database
 	Layout
+	Roles
+}
+
+// Roles configures the database roles with which the processes log in.
+type Roles struct {
+	DatabaseRoles            string   `help:"Prefix of the database roles of the processes: with roomsensor, migrate up creates roomsensor_api, roomsensor_worker and roomsensor_receiver and gives each the rights that it needs. Set it in production." implied:"creates none" placeholder:"PREFIX" setting:""`
+	DatabaseAPIPassword      Password `help:"Password to set for the role of the API." implied:"unchanged" name:"database-api-password" placeholder:"PASSWORD" setting:""`
+	DatabaseWorkerPassword   Password `help:"Password to set for the role of the workers." implied:"unchanged" placeholder:"PASSWORD" setting:""`
+	DatabaseReceiverPassword Password `help:"Password to set for the role of the receivers." implied:"unchanged" placeholder:"PASSWORD" setting:""`
+}
+
+var rolePrefix = regexp.MustCompile(`^[a-z][a-z0-9_]{0,39}$`)
+
+// Validate checks the prefix of the roles.
+func (c *Roles) Validate() error {
+	if c.DatabaseRoles != "" && !rolePrefix.MatchString(c.DatabaseRoles) {
+		return &ValueError{
+			Flag:   "database-roles",
+			Reason: "must be up to 40 lowercase letters, digits and underscores that begin with a letter, such as roomsensor",
+		}
+	}
+	if c.DatabaseRoles == "" && c.DatabaseAPIPassword+c.DatabaseWorkerPassword+c.DatabaseReceiverPassword != "" {
+		return &ValueError{Flag: "database-roles", Reason: "is missing: passwords without roles have no effect"}
+	}
+	return nil
 }
 
 // Database is the location of the tables.

@@ -234,3 +234,14 @@ func (s Secret) GoString() string { return strconv.Quote(s.String()) }
 
 // MarshalText masks the value in JSON.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// Password is a value that is never printed or logged. Convert it to string to use it.
+type Password string
+
+func (Password) String() string { return masked }
+
+// GoString masks the value in %#v.
+func (Password) GoString() string { return masked }
+
+// MarshalText masks the value in JSON.
+func (Password) MarshalText() ([]byte, error) { return []byte(masked), nil }

@@ -33,6 +33,17 @@ func OpenStore(ctx context.Context, cfg config.Database, role store.Role) (*stor
 	return s, nil
 }
 
+// LogDatabase logs the database, and warns about a role with more rights than any process needs. config is the
+// configuration of the process.
+func (p *Process) LogDatabase(database store.Database, config zerolog.LogObjectMarshaler) {
+	p.Log.Info().Str("version", p.Version).Str("edition", database.Edition).
+		Str("timescaledb", database.Version).Object("config", config).Msg("connected to the database")
+	if database.IsSuperuser {
+		p.Log.Warn().Msg("the database role is a superuser: an attacker who takes over this process can run programs " +
+			"on the database server; set DATABASE_ROLES for migrate up, and log in as the role of this process")
+	}
+}
+
 // NeedDatabase makes readiness depend on a database that answers and is migrated to this version.
 func (p *Process) NeedDatabase(cfg config.Database, s *store.Store) {
 	var migrated atomic.Bool

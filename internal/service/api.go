@@ -72,8 +72,7 @@ func (a *apiProcess) awaitDatabase(ctx context.Context) (secret []byte, err erro
 		if err != nil {
 			return err
 		}
-		a.Log.Info().Str("version", a.Version).Str("edition", database.Edition).
-			Str("timescaledb", database.Version).Object("config", &a.cfg).Msg("connected to the database")
+		a.LogDatabase(database, &a.cfg)
 		secret, err = a.store.CursorSecret(ctx)
 		return err
 	})

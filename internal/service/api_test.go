@@ -23,7 +23,7 @@ import (
 
 func TestAPIProcess(t *testing.T) {
 	t.Parallel()
-	r := startAPI(t, apiConfig(dbtest.New(t).URL))
+	r := startAPI(t, apiConfig(dbtest.New(t).As(t, schema.RoleAPI)))
 	ops, api := r.address("ops"), r.address("api")
 	r.awaitReady()
 
@@ -106,6 +106,7 @@ func TestAPIReadiness(t *testing.T) {
 		status, _ := getTeam()
 		return status == 200
 	}, waitTimeout, 50*time.Millisecond)
+	require.Contains(t, r.log.String(), "the database role is a superuser")
 	require.NoError(t, r.end())
 }
 

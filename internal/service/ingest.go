@@ -119,8 +119,7 @@ func (i *ingestProcess) logDatabase(ctx context.Context) error {
 	for attempt := 0; ; attempt++ {
 		database, err := i.store.Database(ctx)
 		if err == nil {
-			i.Log.Info().Str("version", i.Version).Str("edition", database.Edition).
-				Str("timescaledb", database.Version).Object("config", &i.cfg).Msg("connected to the database")
+			i.LogDatabase(database, &i.cfg)
 			return nil
 		}
 		if err := databaseBackoff.Sleep(ctx, attempt); err != nil {

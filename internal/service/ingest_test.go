@@ -10,6 +10,7 @@ import (
 	"roomsensor/internal/config"
 	"roomsensor/internal/process"
 	"roomsensor/internal/service"
+	"roomsensor/schema"
 	"roomsensor/test/dbtest"
 	"roomsensor/test/natstest"
 )
@@ -17,7 +18,9 @@ import (
 func TestIngestProcess(t *testing.T) {
 	t.Parallel()
 	e := newTestEnv(t)
-	r := startIngest(t, e.config())
+	cfg := e.config()
+	cfg.DatabaseURL = config.Secret((&dbtest.DB{URL: e.database}).As(t, schema.RoleWorker))
+	r := startIngest(t, cfg)
 	ops, receiver := r.address("ops"), r.address("receiver")
 	r.awaitReady()
 	status, body := e.upload(receiver, 0, 3)

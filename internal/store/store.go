@@ -155,13 +155,15 @@ func (s *Store) Ping(ctx context.Context) error {
 	return nil
 }
 
-// Database is the edition and version of TimescaleDB.
+// Database is the edition and version of TimescaleDB, and what the role of this process may do.
 type Database struct {
-	Edition string // apache or community
-	Version string
+	Edition     string // apache or community
+	Version     string
+	IsSuperuser bool
 }
 
-// Database returns the edition and version of TimescaleDB, or ErrNotFound if the database was never migrated.
+// Database returns the edition and version of TimescaleDB and the rights of the role, or ErrNotFound if the database
+// was never migrated.
 func (s *Store) Database(ctx context.Context) (Database, error) {
 	row, err := s.queries.DatabaseGet(ctx, s.pool)
 	if err != nil {
@@ -171,7 +173,7 @@ func (s *Store) Database(ctx context.Context) (Database, error) {
 	if row.License == "timescale" {
 		edition = "community"
 	}
-	return Database{Edition: edition, Version: row.Version}, nil
+	return Database{Edition: edition, Version: row.Version, IsSuperuser: row.IsSuperuser}, nil
 }
 
 // inTx runs a function in a transaction of the default isolation level.

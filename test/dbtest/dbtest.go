@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"roomsensor/internal/dev/postgres"
+	"roomsensor/schema"
 	"roomsensor/test/conformance"
 )
 
@@ -31,6 +32,22 @@ func (d *DB) With(parameter, value string) string {
 		mark = "&"
 	}
 	return d.URL + mark + parameter + "=" + url.QueryEscape(value)
+}
+
+// password is that of the roles.
+const password = "roomsensor"
+
+// roles are the roles of the processes on the server of the tests.
+var roles = schema.Roles{Prefix: "roomsensor_test", Passwords: map[schema.Role]string{
+	schema.RoleAPI: password, schema.RoleWorker: password, schema.RoleReceiver: password,
+}}
+
+// As returns the URL with which a process logs in that has only the rights of its role. The database must be from New.
+func (d *DB) As(t testing.TB, role schema.Role) string {
+	t.Helper()
+	url, err := roles.URL(d.URL, role)
+	require.NoError(t, err)
+	return url
 }
 
 // New returns a database with every migration applied and no rows.

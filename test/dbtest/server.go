@@ -23,6 +23,7 @@ const (
 	ownerClass  = 0x72730001 // held by the process whose tests use a database
 	usersClass  = 0x72730002 // shared by the processes that copy a template
 	makingClass = 0x72730003 // held by the process that creates a template
+	rolesClass  = 0x72730004 // held by the process that creates the roles
 )
 
 const (

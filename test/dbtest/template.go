@@ -84,7 +84,23 @@ func (s *server) createTemplate(ctx context.Context, name string) error {
 	if err := schema.Up(ctx, s.urlOf(name), schema.Layout{}); err != nil {
 		return fmt.Errorf("migrating the template: %w", err)
 	}
+	if err := s.ensureRoles(ctx, name); err != nil {
+		return err
+	}
 	return s.alter(ctx, name, "ALLOW_CONNECTIONS false")
+}
+
+// ensureRoles creates the roles of the processes, which all databases of the server share. The lock serializes the
+// processes that create another template, because they change the same rows of the catalog.
+func (s *server) ensureRoles(ctx context.Context, name string) (err error) {
+	if _, err = s.session.Exec(ctx, "SELECT pg_advisory_lock($1, 0)", rolesClass); err != nil {
+		return fmt.Errorf("locking the roles: %w", err)
+	}
+	defer func() {
+		_, unlockErr := s.session.Exec(context.WithoutCancel(ctx), "SELECT pg_advisory_unlock($1, 0)", rolesClass)
+		err = errors.Join(err, unlockErr)
+	}()
+	return schema.EnsureRoles(ctx, s.urlOf(name), roles)
 }
 
 func (s *server) alter(ctx context.Context, name, option string) error {

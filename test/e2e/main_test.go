@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -21,6 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"roomsensor/schema"
 	"roomsensor/test/dbtest"
 	"roomsensor/test/openapitest"
 	"roomsensor/test/proctest"
@@ -201,6 +203,9 @@ func (e *env) prepare(args ...string) *server {
 		"API_ADDR=" + address, "INGEST_ADDR=" + address, "OPS_ADDR=" + ops,
 	}}
 	for name, value := range e.settings {
+		if name == "DATABASE_URL" {
+			value = (&dbtest.DB{URL: value}).As(e.t, roleOf(args))
+		}
 		s.command.Env = append(s.command.Env, name+"="+value)
 	}
 	e.t.Cleanup(func() {
@@ -209,6 +214,17 @@ func (e *env) prepare(args ...string) *server {
 		}
 	})
 	return s
+}
+
+// roleOf returns the database role of a process. Commands use the owner of the tables.
+func roleOf(args []string) schema.Role {
+	switch {
+	case args[0] == "api":
+		return schema.RoleAPI
+	case slices.Contains(args, "--no-worker"):
+		return schema.RoleReceiver
+	}
+	return schema.RoleWorker
 }
 
 // restart starts a process, again after it ended, on the same addresses, and waits until it is ready.

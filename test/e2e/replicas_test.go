@@ -26,7 +26,7 @@ func TestReplicas(t *testing.T) {
 	shared := newEnv(t)
 	shared.apis = []*server{shared.start("api"), shared.start("api")}
 	shared.exec(`CREATE TABLE device_updates (device_id uuid);
-		CREATE FUNCTION note_update() RETURNS trigger LANGUAGE plpgsql AS
+		CREATE FUNCTION note_update() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS
 			'BEGIN INSERT INTO device_updates VALUES (NEW.id); RETURN NULL; END';
 		CREATE TRIGGER note_update AFTER UPDATE ON devices FOR EACH ROW EXECUTE FUNCTION note_update()`)
 	for i, test := range []struct {

@@ -50,7 +50,7 @@ func TestShutdownUnderLoad(t *testing.T) {
 		e.newDevice(list[i].unit)
 	}
 	e.exec(`CREATE TABLE written (device_id uuid, bucket_at timestamptz);
-		CREATE FUNCTION note_write() RETURNS trigger LANGUAGE plpgsql AS
+		CREATE FUNCTION note_write() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS
 			$$ BEGIN INSERT INTO written VALUES (NEW.device_id, NEW.bucket_at); RETURN NEW; END $$;
 		CREATE TRIGGER note_write BEFORE INSERT ON readings FOR EACH ROW EXECUTE FUNCTION note_write()`)
 	e.receiver = e.start("ingest", "--no-worker")

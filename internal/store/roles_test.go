@@ -1,0 +1,91 @@
+package store_test
+
+import (
+	"errors"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/stretchr/testify/require"
+
+	"roomsensor/schema"
+	"roomsensor/test/dbtest"
+)
+
+// calledBy contains where the methods of the store are that the processes of a role call: the files of their
+// interfaces, and methods that internal/service and internal/process call themselves.
+var calledBy = map[schema.Role]struct{ files, methods []string }{
+	schema.RoleAPI: {[]string{"../api/backend.go"}, []string{"CursorSecret", "Database", "PurgeIdempotency"}},
+	schema.RoleWorker: {
+		[]string{"../worker/worker.go", "../worker/write.go", "../receiver/receiver.go"},
+		[]string{"Database", "ChunksToOrder", "OrderChunk"},
+	},
+	schema.RoleReceiver: {[]string{"../receiver/receiver.go"}, []string{"Database"}},
+}
+
+// TestRolesAllowQueries checks that each query that a process runs is allowed to its role. EXPLAIN checks the rights
+// without running it. If a query fails here, add its rights to schema/roles/grants.sql.
+func TestRolesAllowQueries(t *testing.T) {
+	t.Parallel()
+	db := dbtest.New(t)
+	queries := readQueries(t)
+	for role, called := range calledBy {
+		conn, err := pgx.Connect(t.Context(), db.As(t, role))
+		require.NoError(t, err)
+		defer func() { require.NoError(t, conn.Close(t.Context())) }()
+		_, err = conn.Exec(t.Context(), queries["ReadingIncomingCreate"]) // ReadingUpsert reads it.
+		require.NoError(t, err)
+		allowed, used := 0, namesUsedBy(t, append(interfaceMethods(t, called.files...), called.methods...))
+		if role != schema.RoleAPI {
+			delete(used, "TeamGet") // The others mention Team as a field only.
+		}
+		for name, sql := range queries {
+			if !regexp.MustCompile(`^(SELECT|INSERT|UPDATE|DELETE|WITH) `).MatchString(sql) {
+				continue
+			}
+			err := explain(t, conn, sql)
+			if used[name] && withoutTeam[name] != operator {
+				require.NoError(t, err, "%s as %s", name, role)
+				allowed++
+			} else if role == schema.RoleReceiver && readsTable.MatchString(sql) && !strings.Contains(sql, "ingest_keys") {
+				require.Error(t, err, "%s as %s", name, role)
+			}
+		}
+		require.NotZero(t, allowed, role)
+	}
+}
+
+// readsTable matches queries that read a table. The receiver may read none but its own.
+var readsTable = regexp.MustCompile(` (FROM|INTO|UPDATE) [a-z_]+ `)
+
+// explain returns the error of a role that may not run a query, or may not read or write a table of it.
+func explain(t *testing.T, conn *pgx.Conn, sql string) error {
+	t.Helper()
+	numbers, nulls := map[string]string{}, ""
+	text := parameter.ReplaceAllStringFunc(sql, func(match string) string {
+		name := strings.Join(parameter.FindStringSubmatch(match)[1:], "")
+		if numbers[name] == "" {
+			numbers[name] = "$" + strconv.Itoa(len(numbers)+1)
+			nulls = strings.TrimPrefix(nulls+", NULL", ", ")
+		}
+		return numbers[name]
+	})
+	if nulls != "" {
+		nulls = "(" + nulls + ")"
+	}
+	_, err := conn.Exec(t.Context(), "PREPARE query AS "+text)
+	require.NoError(t, err, sql)
+	_, err = conn.Exec(t.Context(), "EXPLAIN EXECUTE query"+nulls)
+	_, deallocated := conn.Exec(t.Context(), "DEALLOCATE query")
+	require.NoError(t, deallocated)
+	if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok {
+		require.Equal(t, "42501", pgErr.Code, "%s: %v", sql, err)
+	}
+	return err
+}
+
+// parameter matches a parameter of a query for sqlc.
+var parameter = regexp.MustCompile(`sqlc\.narg\((\w+)\)|@(\w+)`)
