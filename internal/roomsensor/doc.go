@@ -19,6 +19,6 @@
 //   - ErrNotFound and a NotFoundError mean that something does not exist, or belongs to another team.
 //   - A conflict (HardwareConflictError, AssignmentConflictError) means that an operator's command contradicts what is
 //     stored. Package admin words these errors.
-//   - ErrNotStorable and ErrTooMuch are the write failures that a retry cannot cure.
+//   - ErrRefused, ErrNotStorable and ErrBlocked are the write failures of a part of a batch, not of the whole database.
 //   - A Reject is a part of an upload that was not stored, with the Reason.
 package roomsensor

@@ -53,12 +53,18 @@ func (e *NotFoundError) Error() string { return fmt.Sprintf("%s %s not found", e
 // Is makes a NotFoundError match ErrNotFound.
 func (e *NotFoundError) Is(target error) bool { return target == ErrNotFound }
 
-// These are the failures of a write that the same write would meet again. Every other failure of the database may pass.
+// ErrBodyDiffers means that an Idempotency-Key was used with another request body before (spec 8).
+var ErrBodyDiffers = errors.New("the Idempotency-Key was used with a different body")
+
+// These are the failures of a write that concern a part of a batch: the rest may succeed without it. Every other
+// failure concerns the whole database.
 var (
-	// ErrBodyDiffers means that an Idempotency-Key was used with another request body before (spec 8).
-	ErrBodyDiffers = errors.New("the Idempotency-Key was used with a different body")
-	// ErrNotStorable means that the database permanently refuses a row of a batch.
-	ErrNotStorable = errors.New("the database refused the data")
-	// ErrTooMuch means that a batch is too large or too slow for one transaction; smaller parts of it may succeed.
-	ErrTooMuch = errors.New("the batch is too much for one transaction")
+	// ErrRefused means that the database refused a batch: it is too large or too slow for one transaction, or a trigger,
+	// a damaged chunk or an unknown cause refuses a part of it.
+	ErrRefused = errors.New("the database refused the batch")
+	// ErrNotStorable is an ErrRefused because of a row that the database refuses at each attempt.
+	ErrNotStorable = fmt.Errorf("%w permanently", ErrRefused)
+	// ErrBlocked means that a lock, another transaction or a failed read or write of a file stopped a batch. That usually
+	// passes, and then the same batch succeeds.
+	ErrBlocked = errors.New("the batch was blocked in the database")
 )

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,6 +26,7 @@ const (
 	stateDeadlock          = "40P01"
 	stateQueryCanceled     = "57014"
 	stateTooMuchDecompress = "53400"
+	stateOutOfMemory       = "53200" // Also: more locks than max_locks_per_transaction allows.
 	stateReadOnly          = "25006"
 	stateExclusion         = "23P01"
 	stateForeignKey        = "23503"
@@ -63,12 +65,11 @@ func isTransient(state string) bool {
 	if state == stateLockNotAvailable || state == stateReadOnly {
 		return true // A primary that was just demoted is read-only.
 	}
-	for _, class := range transientClasses {
-		if strings.HasPrefix(state, class) {
-			return true
-		}
-	}
-	return false
+	return inClass(state, transientClasses...)
+}
+
+func inClass(state string, classes ...string) bool {
+	return slices.ContainsFunc(classes, func(class string) bool { return strings.HasPrefix(state, class) })
 }
 
 // isConnectionError reports whether the server did not answer at all.
@@ -86,21 +87,25 @@ func overloaded(cause error) error {
 	return fmt.Errorf("%w: %w", answer, cause)
 }
 
-// translateWrite maps an error of a batch write. It distinguishes ErrNotStorable, a batch with a row that the database
-// permanently refuses, and ErrTooMuch, a batch that is too large, from the errors after which the same batch may
-// succeed.
+// translateWrite maps an error of a batch write. ErrNotStorable, ErrRefused and ErrBlocked concern some part of the
+// batch; every other error concerns the whole database, and the same batch may succeed later. A SQLSTATE that is not
+// listed here, such as that of a trigger or a damaged chunk, is ErrRefused, so that it cannot keep the rest of a batch
+// out.
 func translateWrite(err error) error {
-	if pgErr, ok := errors.AsType[*pgconn.PgError](err); ok {
-		switch {
-		case pgErr.Code == stateUnique:
-			return overloaded(err) // Another worker stored the same rows first in every attempt, see writeAttempts.
-		case pgErr.Code == stateTooMuchDecompress, pgErr.Code == stateQueryCanceled:
-			return fmt.Errorf("%w: %w", roomsensor.ErrTooMuch, err)
-		case strings.HasPrefix(pgErr.Code, "22"), strings.HasPrefix(pgErr.Code, "23"):
-			return fmt.Errorf("%w: %w", roomsensor.ErrNotStorable, err)
-		}
+	pgErr, answered := errors.AsType[*pgconn.PgError](err)
+	if _, connecting := errors.AsType[*pgconn.ConnectError](err); !answered || connecting {
+		return translate(err)
 	}
-	return translate(err)
+	switch state := pgErr.Code; {
+	case state == stateUnique, state == stateLockNotAvailable, inClass(state, "40", "58"):
+		// A unique violation: another worker stored the same rows first in every attempt, see writeAttempts.
+		return fmt.Errorf("%w: %w", roomsensor.ErrBlocked, overloaded(err))
+	case inClass(state, "22", "23"):
+		return fmt.Errorf("%w: %w", roomsensor.ErrNotStorable, err)
+	case state != stateTooMuchDecompress && state != stateQueryCanceled && state != stateOutOfMemory && isTransient(state):
+		return overloaded(err)
+	}
+	return fmt.Errorf("%w: %w", roomsensor.ErrRefused, err)
 }
 
 // translateByID maps the error of a query for one row by its id: no row becomes a NotFoundError of that kind and id.

@@ -23,13 +23,14 @@ const (
 	// cheaper than a check per row.
 	minRowsPerDevice = 32
 	// writeAttempts is how often a transaction is attempted that copies new rows into the table while other workers
-	// store some of the same rows. The next attempt finds those rows and merges with them.
+	// store some of the same rows, or rows of the same chunks: COPY fills one chunk after the other, so the order of the
+	// rows does not prevent every deadlock. The next attempt finds the rows that are stored and merges with them.
 	writeAttempts = 3
 )
 
 // WriteBatch stores a batch in one transaction and returns how many readings changed. After ErrNotStorable the same
-// batch fails again, after ErrTooMuch smaller parts of it may succeed, and after any other error the same batch may
-// succeed.
+// batch fails again, after ErrRefused smaller parts of it may succeed, and after any other error, ErrBlocked included,
+// the same batch may succeed.
 func (s *Store) WriteBatch(ctx context.Context, b roomsensor.Batch) (changed int64, err error) {
 	err = s.inWrite(ctx, func(tx pgx.Tx) error {
 		changed, err = s.writeBatch(ctx, tx, b)
@@ -58,7 +59,7 @@ func (s *Store) WriteReplay(ctx context.Context, rejectID uuid.UUID, b roomsenso
 }
 
 // inWrite calls run in a transaction on a connection that has the table reading_incoming. It calls it again, up to
-// writeAttempts times, if another worker stored a row first that run took for new.
+// writeAttempts times, if another worker stored a row first that run took for new, or if both waited for each other.
 func (s *Store) inWrite(ctx context.Context, run func(pgx.Tx) error) error {
 	conn, err := s.pool.Acquire(ctx)
 	if err != nil {
@@ -70,7 +71,7 @@ func (s *Store) inWrite(ctx context.Context, run func(pgx.Tx) error) error {
 	}
 	for range writeAttempts {
 		err = pgx.BeginFunc(ctx, conn, run)
-		if !violates(err, stateUnique, "") {
+		if !violates(err, stateUnique, "") && !violates(err, stateDeadlock, "") {
 			break
 		}
 	}

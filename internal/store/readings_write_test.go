@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"math"
+	"net/url"
 	"slices"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/store"
+	"roomsensor/test/dbtest"
 )
 
 // TestWriteBatchMerge checks that the table holds the fold of roomsensor.Merge, whatever the order and repetition of
@@ -334,6 +336,36 @@ func TestWriteBatchNewRowsConcurrent(t *testing.T) {
 	co2, _ := valueOf(merged, roomsensor.CO2)
 	temp, _ := valueOf(merged, roomsensor.Temp)
 	require.Equal(t, []float32{1_000, 21.5}, []float32{co2, temp})
+}
+
+// TestWriteBatchDeadlock checks that a transaction that a deadlock or another worker's row ended is attempted again.
+func TestWriteBatchDeadlock(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	worker := open(t, f.url, store.Ingest)
+	for _, state := range []string{"40P01", "23505"} {
+		f.exec(t, `DROP SEQUENCE IF EXISTS attempts; CREATE SEQUENCE attempts;
+			CREATE OR REPLACE FUNCTION fail_twice() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+				IF nextval('attempts') <= 2 THEN RAISE EXCEPTION 'failed' USING ERRCODE = '`+state+`'; END IF;
+				RETURN NEW;
+			END $$;
+			CREATE OR REPLACE TRIGGER fail_twice BEFORE INSERT ON readings FOR EACH ROW EXECUTE FUNCTION fail_twice()`)
+		changed, err := worker.WriteBatch(t.Context(), roomsensor.Batch{Rows: backlog(1, f.insertDevice(t))})
+		require.NoError(t, err, state)
+		require.EqualValues(t, 1, changed)
+	}
+}
+
+// TestWriteBatchUnavailable checks that a server that refuses the connection does not look like refused data.
+func TestWriteBatchUnavailable(t *testing.T) {
+	t.Parallel()
+	missing, err := url.Parse(dbtest.Empty(t).URL)
+	require.NoError(t, err)
+	missing.Path = "/missing"
+	_, err = open(t, missing.String(), store.Ingest).WriteBatch(t.Context(), roomsensor.Batch{Rows: backlog(1, uuid.New())})
+	require.ErrorContains(t, err, "3D000")
+	require.NotErrorIs(t, err, roomsensor.ErrRefused)
+	require.NotErrorIs(t, err, roomsensor.ErrBlocked)
 }
 
 // TestWriteBatchHeartbeats checks that the state of a device does not depend on the order and repetition of its uploads

@@ -82,7 +82,7 @@ func TestColumnstoreBurst(t *testing.T) {
 	results, err := db.writer().resolve(t.Context(), burst)
 	require.NoError(t, err)
 	_, err = db.WriteBatch(t.Context(), assemble(results))
-	require.ErrorIs(t, err, roomsensor.ErrTooMuch, "or this test proves nothing")
+	require.ErrorIs(t, err, roomsensor.ErrRefused, "or this test proves nothing")
 
 	write := func() []string {
 		writeAll(t, db.writer(), [][]*delivery{burst})

@@ -29,9 +29,9 @@ type tables interface {
 	// Installations lists all installations of some units (decision 40). A unit that was never installed is not in the
 	// map.
 	Installations(ctx context.Context, hardwareIDs []string) (map[string][]roomsensor.Installation, error)
-	// WriteBatch stores a batch in one transaction and returns the number of changed readings. An error that is
-	// roomsensor.ErrNotStorable is permanent, with roomsensor.ErrTooMuch a part of the batch may succeed, and after every
-	// other one the batch may succeed later.
+	// WriteBatch stores a batch in one transaction and returns the number of changed readings. After
+	// roomsensor.ErrRefused a part of the batch may succeed; if it is roomsensor.ErrNotStorable as well, another part
+	// never will. After every other error the batch may succeed later.
 	WriteBatch(ctx context.Context, batch roomsensor.Batch) (changed int64, err error)
 	Ping(ctx context.Context) error
 }
@@ -96,23 +96,28 @@ func (w *writer) resolve(ctx context.Context, deliveries []*delivery) ([]result,
 }
 
 // bisect writes the elements [from, to), and their halves where the database refuses them all at once. It calls one for
-// a single element that is refused, with the error. It stops at the first error that halving cannot avoid.
+// a single element that is refused, with the error, and continues if one returns an ErrRefused. It stops at any other
+// error.
 func bisect(from, to int, write func(from, to int) error, one func(i int, err error) error) error {
 	err := write(from, to)
 	switch {
-	case err == nil:
-		return nil
-	case !errors.Is(err, roomsensor.ErrNotStorable) && !errors.Is(err, roomsensor.ErrTooMuch):
+	case !isRefused(err):
 		return err
 	case to-from == 1:
 		return one(from, err)
 	}
 	middle := from + (to-from)/2
-	if err := bisect(from, middle, write, one); err != nil {
-		return err
+	first := bisect(from, middle, write, one)
+	if first != nil && !isRefused(first) {
+		return first
 	}
-	return bisect(middle, to, write, one)
+	if second := bisect(middle, to, write, one); second != nil {
+		return second
+	}
+	return first
 }
+
+func isRefused(err error) bool { return errors.Is(err, roomsensor.ErrRefused) }
 
 // writeParts stores one upload in parts: first its readings, by bisection, then its heartbeat and rejects. An upload
 // whose heartbeat and rejects are refused becomes one reject.
@@ -163,14 +168,14 @@ func (w *writer) writeReadings(ctx context.Context, r *result) error {
 	return err
 }
 
-// commit writes a batch in one transaction. A timeout while the database responds means that the batch was too much for
+// commit writes a batch in one transaction. A timeout while the database responds means that the batch was too slow for
 // one transaction.
 func (w *writer) commit(ctx context.Context, b roomsensor.Batch) error {
 	bounded, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	_, err := w.tables.WriteBatch(bounded, b)
 	if err != nil && bounded.Err() != nil && ctx.Err() == nil && w.responds(ctx) {
-		return fmt.Errorf("%w: %w", roomsensor.ErrTooMuch, err)
+		return fmt.Errorf("%w: %w", roomsensor.ErrRefused, err)
 	}
 	return err
 }

@@ -66,7 +66,7 @@ func TestWriteTooMuch(t *testing.T) {
 		limit := rapid.IntRange(1, 5).Draw(rt, "limit")
 		store.before = func(_ context.Context, b roomsensor.Batch) error {
 			if len(b.Rows) > limit {
-				return fmt.Errorf("inserting readings: %w", roomsensor.ErrTooMuch)
+				return fmt.Errorf("inserting readings: %w", roomsensor.ErrRefused)
 			}
 			return nil
 		}
@@ -128,7 +128,7 @@ func TestWriteFailures(t *testing.T) {
 		store.before = func(_ context.Context, b roomsensor.Batch) error {
 			switch {
 			case len(b.Rows) > 1:
-				return roomsensor.ErrTooMuch
+				return roomsensor.ErrRefused
 			case store.batches >= 2:
 				return unavailable
 			}
@@ -142,6 +142,30 @@ func TestWriteFailures(t *testing.T) {
 		require.ErrorIs(t, err, unavailable)
 		require.Equal(t, []bool{true, true, false, false}, stored(results))
 		require.Len(t, store.content.rows, 2)
+	})
+
+	t.Run("a refused upload does not keep the others out", func(t *testing.T) {
+		t.Parallel()
+		f, store := inMemory()
+		bad := clock(10, 10, 0)
+		store.before = func(_ context.Context, b roomsensor.Batch) error {
+			for i := range b.Rows {
+				if b.Rows[i].MeasuredAt.Equal(bad) {
+					return roomsensor.ErrRefused
+				}
+			}
+			return nil
+		}
+		batch := []*delivery{
+			deliveryOf(f.second, 1, readingAt(bad, ""), readingAt(clock(10, 30, 0), "")),
+			deliveryOf(f.second, 2, readingAt(clock(11, 0, 0), "")),
+			deliveryOf(f.second, 3, readingAt(clock(12, 0, 0), "")),
+		}
+		results, err := store.writer().write(t.Context(), batch)
+		require.ErrorIs(t, err, roomsensor.ErrRefused)
+		require.Equal(t, []bool{false, true, true}, stored(results))
+		require.Len(t, store.content.rows, 3, "also the good reading of the refused upload")
+		require.Empty(t, store.content.rejects)
 	})
 
 	t.Run("an upload whose heartbeat is refused becomes one reject", func(t *testing.T) {
