@@ -40,6 +40,7 @@ type Ingest struct {
 	Database
 	Queue
 	Stream
+	Uploads
 	Rejects
 	Maintenance
 	Site
@@ -62,6 +63,7 @@ func (c *Ingest) Validate() error {
 		c.Database.Validate(),
 		c.Queue.Validate(),
 		c.Stream.Validate(),
+		c.validateUploads(),
 		c.validateRejects(&c.Stream),
 		c.validateMaintenance(),
 		c.Site.Validate(),
@@ -76,6 +78,7 @@ func (c *Ingest) MarshalZerologObject(e *zerolog.Event) {
 	c.Database.MarshalZerologObject(e)
 	c.Queue.MarshalZerologObject(e)
 	c.Stream.MarshalZerologObject(e)
+	c.Uploads.MarshalZerologObject(e)
 	c.Rejects.MarshalZerologObject(e)
 	c.Maintenance.MarshalZerologObject(e)
 	c.Site.MarshalZerologObject(e)

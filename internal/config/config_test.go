@@ -77,6 +77,7 @@ func TestIngestValidate(t *testing.T) {
 		"stream-replicas":   func(c *config.Ingest) { c.StreamReplicas = 2 },
 		"stream-max-bytes":  func(c *config.Ingest) { c.StreamMaxBytes = 15 * config.MiB },
 		"stream-keep":       func(c *config.Ingest) { c.StreamKeep = config.Duration(time.Second) },
+		"upload-memory":     func(c *config.Ingest) { c.UploadMemory = 63 * config.MiB },
 		"rejects-keep":      func(c *config.Ingest) { c.RejectsKeep = c.StreamKeep }, // Not longer than that of the stream.
 		"rejects-max-bytes": func(c *config.Ingest) { c.RejectsMaxBytes = 0 },
 		"maintain-after":    func(c *config.Ingest) { c.MaintainAfter = config.Duration(12 * time.Hour) },

@@ -39,6 +39,26 @@ func (c *Stream) MarshalZerologObject(e *zerolog.Event) {
 		Stringer("stream_max_bytes", c.StreamMaxBytes).Stringer("stream_keep", c.StreamKeep)
 }
 
+// Uploads limits what a receiver takes.
+type Uploads struct {
+	UploadMemory Size `default:"256MiB" help:"Memory of a receiver for requests; at most half of what the process may use." placeholder:"SIZE" setting:""`
+}
+
+// minUploadMemory has room for two requests of the largest size.
+const minUploadMemory = 64 * MiB
+
+func (c *Uploads) validateUploads() error {
+	if c.UploadMemory < minUploadMemory {
+		return &ValueError{Flag: "upload-memory", Reason: "must be at least 64MiB"}
+	}
+	return nil
+}
+
+// MarshalZerologObject logs the configuration.
+func (c *Uploads) MarshalZerologObject(e *zerolog.Event) {
+	e.Stringer("upload_memory", c.UploadMemory)
+}
+
 // Rejects limits the rejects that are kept for an operator: uploads that could not be stored.
 type Rejects struct {
 	RejectsKeep     Duration `default:"30d"  help:"How long rejects are kept; longer than --stream-keep." placeholder:"TIME" setting:""`

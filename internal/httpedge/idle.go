@@ -62,12 +62,21 @@ func (c *idleConn) Write(p []byte) (written int, err error) {
 	}
 }
 
-// BodyReader reads the body of a request. Its read deadline moves on with every read, but not beyond a last deadline.
+// A body must arrive at 1 KiB/s or faster on average: bodyBlock bytes must arrive within bodyBlockTimeout. Otherwise a
+// client that sends a byte from time to time could hold what the service keeps for its request.
+const (
+	bodyBlock        = 60 << 10
+	bodyBlockTimeout = time.Minute
+)
+
+// BodyReader reads the body of a request. It fails with os.ErrDeadlineExceeded if nothing arrives for StallTimeout, if
+// the body arrives slower than 1 KiB/s on average over a minute, or at its time limit.
 type BodyReader struct {
 	body       io.Reader
 	controller *http.ResponseController
 	until      time.Time
-	err        error
+	blockUntil time.Time
+	blockLeft  int // bytes that must arrive until then
 }
 
 // NewBodyReader reads body, which is the body of a request to w, for at most the time limit. The caller must call Done.
@@ -76,21 +85,21 @@ func NewBodyReader(w http.ResponseWriter, body io.Reader, limit time.Duration) *
 }
 
 func (b *BodyReader) Read(p []byte) (int, error) {
-	deadline := time.Now().Add(StallTimeout)
-	if deadline.After(b.until) {
-		deadline = b.until
+	now := time.Now()
+	if b.blockLeft <= 0 {
+		b.blockUntil, b.blockLeft = now.Add(bodyBlockTimeout), bodyBlock
+	}
+	deadline := now.Add(StallTimeout)
+	for _, earlier := range []time.Time{b.blockUntil, b.until} {
+		if earlier.Before(deadline) {
+			deadline = earlier
+		}
 	}
 	_ = b.controller.SetReadDeadline(deadline) // In a test there may be no connection.
 	n, err := b.body.Read(p)
-	if err != nil && !errors.Is(err, io.EOF) {
-		b.err = err
-	}
+	b.blockLeft -= n
 	return n, err //nolint:wrapcheck // A reader returns io.EOF unchanged.
 }
-
-// Err returns the error of the connection, also if a decoder on top of the reader reported another; nil if the body
-// ended well or was not read to its end.
-func (b *BodyReader) Err() error { return b.err }
 
 // Done removes the read deadline. If it stayed, it would cancel the context of the request while the request is
 // handled.

@@ -27,7 +27,7 @@ func (c *endingContext) Err() error {
 	if c.asks--; c.asks == 0 {
 		c.cancel()
 	}
-	return c.Context.Err() //nolint:wrapcheck // It is one.
+	return c.Context.Err()
 }
 
 func TestPublish(t *testing.T) {

@@ -1,13 +1,14 @@
 package receiver
 
 import (
+	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/klauspost/compress/gzip"
@@ -22,73 +23,187 @@ const (
 	maxBody = 16 << 20
 	// firstBytes is the first buffer of a body. The buffer doubles while the body arrives.
 	firstBytes = 16 << 10
-	// maxMemory is the limit of all bodies in memory, in bytes. Beyond it requests are refused, so that a fleet that comes
-	// back at the same moment cannot exhaust the memory of the process.
-	maxMemory = 256 << 20
-	// bodyTimeout is the limit of a body that arrives slowly; httpedge.StallTimeout ends a body that stops arriving.
+	// bodyTimeout is the limit of a body that arrives slowly; httpedge.BodyReader ends one that hardly arrives.
 	bodyTimeout = 15 * time.Minute
 )
 
-// memoryBudget counts the bytes of all bodies in memory.
-type memoryBudget struct{ used atomic.Int64 }
-
-func (m *memoryBudget) reserve(n int64) bool {
-	if m.used.Add(n) <= maxMemory {
-		return true
-	}
-	m.used.Add(-n)
-	return false
-}
-
-// body is the decompressed body of a request.
-type body struct {
-	budget   *memoryBudget
-	text     []byte
-	reserved int64
-}
-
-// release returns the memory of the body to the budget.
-func (b *body) release() { b.budget.used.Add(-b.reserved) }
-
-// read reads and decompresses the body within the limits of size, memory and time.
-func (b *body) read(w http.ResponseWriter, r *http.Request) error {
+// readBody returns the decompressed body of a request. The whole body arrives before it is decompressed, so that a
+// small body that arrives slowly takes little memory whatever it contains. The text is a part of the memory, also after
+// an error.
+func readBody(w http.ResponseWriter, r *http.Request, m *memory) (text []byte, err error) {
 	raw := httpedge.NewBodyReader(w, http.MaxBytesReader(w, r.Body, maxBody), bodyTimeout)
 	defer raw.Done()
-	decoded, err := newDecoder(r.Header.Values("Content-Encoding"), raw)
+	decode, err := decoderOf(r.Header.Values("Content-Encoding"))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer decoded.Close() //nolint:errcheck // Nothing can fail that matters after the last read.
-	for {
-		if err := b.grow(); err != nil {
-			return err
+	received, err := receive(raw, m)
+	if err != nil {
+		return received, receiveError(err)
+	}
+	if decode == nil {
+		return received, nil
+	}
+	defer m.release(cap(received))
+	return decompress(received, decode, m)
+}
+
+// receive reads a body as it was sent.
+func receive(r io.Reader, m *memory) (received []byte, err error) {
+	for err == nil {
+		if len(received) == cap(received) && cap(received) < maxBody {
+			larger, refusal := buffer(max(firstBytes, 2*cap(received)), m)
+			if refusal != nil {
+				return received, refusal
+			}
+			m.release(cap(received))
+			received = append(larger, received...)
 		}
-		n, err := decoded.Read(b.text[len(b.text):cap(b.text)])
-		b.text = b.text[:len(b.text)+n]
-		switch {
-		case len(b.text) > maxBody:
-			return errBodyTooLarge()
-		case errors.Is(err, io.EOF):
-			return nil
-		case err != nil:
-			return readError(raw.Err(), err)
+		received, err = fill(received, r)
+	}
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return received, err
+}
+
+// buffer returns an empty buffer of a size in bytes, for which the memory must have room.
+func buffer(size int, m *memory) ([]byte, error) {
+	if err := m.reserve(size); err != nil {
+		return nil, err
+	}
+	return make([]byte, 0, size), nil
+}
+
+// errFull reports that a buffer is full and that there is more to read.
+var errFull = errors.New("the buffer is full")
+
+// fill reads once into the free part of a buffer. If there is none, the error is io.EOF or errFull.
+func fill(text []byte, r io.Reader) ([]byte, error) {
+	if len(text) < cap(text) {
+		n, err := r.Read(text[len(text):cap(text)])
+		return text[:len(text)+n], err //nolint:wrapcheck // A reader returns io.EOF unchanged.
+	}
+	var next [1]byte
+	n, err := r.Read(next[:])
+	if n > 0 {
+		return text, errFull
+	}
+	return text, err //nolint:wrapcheck // A reader returns io.EOF unchanged.
+}
+
+// fillAll reads to the end into the free part of a buffer. It returns errFull where the capacity of text is too small.
+func fillAll(text []byte, r io.Reader) ([]byte, error) {
+	for {
+		var err error
+		if text, err = fill(text, r); errors.Is(err, io.EOF) {
+			return text, nil
+		} else if err != nil {
+			return text, err
 		}
 	}
 }
 
-// grow makes room for more bytes if the memory budget allows it.
-func (b *body) grow() error {
-	if len(b.text) < cap(b.text) {
-		return nil
+// decoder decompresses a body. It appends to text and returns errFull where the capacity of text is too small.
+type decoder struct {
+	decode func(packed, text []byte) ([]byte, error)
+	// size returns what packed says about its size after decompression; it may be missing or wrong.
+	size func(packed []byte) int
+}
+
+// decoderOf returns the decoder for a Content-Encoding header; nil if the body is not compressed. The Content-Type does
+// not matter.
+func decoderOf(encodings []string) (*decoder, error) {
+	switch strings.ToLower(strings.TrimSpace(strings.Join(encodings, ","))) {
+	case "", "identity":
+		return nil, nil //nolint:nilnil // Nothing to decode.
+	case "gzip", "x-gzip":
+		return &decoder{decodeGzip, gzipSize}, nil
+	case "zstd":
+		return &decoder{decodeZstd, zstdSize}, nil
 	}
-	size := min(max(firstBytes, 2*cap(b.text)), maxBody+1)
-	if !b.budget.reserve(int64(size - cap(b.text))) {
-		return httpedge.Overloaded(queueRetryAfter,
-			"The service is busy with uploads. Send the request again after the seconds in Retry-After.")
+	return nil, roomsensor.Invalid("Content-Encoding", "Send the body with Content-Encoding gzip or zstd, or without one.")
+}
+
+// decompress returns the text of a packed body. It begins with a buffer of the size that the body states, and starts
+// again with a larger one if that was wrong, so that no statement of a client takes more memory than is counted.
+func decompress(packed []byte, d *decoder, m *memory) ([]byte, error) {
+	for size := min(max(firstBytes, d.size(packed)), maxBody); ; size = min(2*size, maxBody) {
+		text, err := buffer(size, m)
+		if err != nil {
+			return nil, err
+		}
+		text, err = d.decode(packed, text)
+		switch {
+		case err == nil:
+			return text, nil
+		case errors.Is(err, zstd.ErrWindowSizeExceeded), errors.Is(err, zstd.ErrDecoderSizeExceeded):
+			return text, roomsensor.NewError(roomsensor.CodeRequestTooLarge, "",
+				fmt.Sprintf("The body or its zstd window is larger than %d bytes. "+
+					"Compress it at a lower level, or send the uploads in several requests.", maxBody))
+		case !errors.Is(err, errFull):
+			return text, roomsensor.Invalid("Content-Encoding",
+				"The body does not have the encoding in Content-Encoding, or it is cut off.")
+		case size == maxBody:
+			return text, errBodyTooLarge()
+		}
+		m.release(size)
 	}
-	b.reserved = int64(size)
-	b.text = append(make([]byte, 0, size), b.text...)
-	return nil
+}
+
+func decodeGzip(packed, text []byte) ([]byte, error) {
+	reader, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return text, fmt.Errorf("reading gzip: %w", err)
+	}
+	return fillAll(text, reader)
+}
+
+// gzipSize reads the size at the end of the last member.
+func gzipSize(packed []byte) int {
+	if len(packed) < 4 {
+		return 0
+	}
+	return int(binary.LittleEndian.Uint32(packed[len(packed)-4:]))
+}
+
+// zstdDecoders holds the decoders that are not in use. Each keeps a window as large as a body names, up to maxBody,
+// which no request counts. Two decoders unpack more than a queue can store.
+var zstdDecoders = func() chan *zstd.Decoder {
+	decoders := make(chan *zstd.Decoder, 2)
+	for range cap(decoders) {
+		d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+			zstd.WithDecoderMaxWindow(maxBody))
+		if err != nil {
+			panic(err) // An option is wrong.
+		}
+		decoders <- d
+	}
+	return decoders
+}()
+
+func decodeZstd(packed, text []byte) ([]byte, error) {
+	if len(packed) == 0 {
+		return text, io.ErrUnexpectedEOF
+	}
+	d := <-zstdDecoders
+	defer func() {
+		_ = d.Reset(nil) // It must not refer to the body.
+		zstdDecoders <- d
+	}()
+	if err := d.Reset(bytes.NewReader(packed)); err != nil {
+		return text, fmt.Errorf("reading zstd: %w", err)
+	}
+	return fillAll(text, d)
+}
+
+// zstdSize reads the size of the first frame, which may be missing. Readings are then rarely larger than a tenth.
+func zstdSize(packed []byte) int {
+	var header zstd.Header
+	if err := header.Decode(packed); err != nil || !header.HasFCS {
+		return 10 * len(packed)
+	}
+	return int(min(header.FrameContentSize, maxBody))
 }
 
 func errBodyTooLarge() error {
@@ -96,69 +211,17 @@ func errBodyTooLarge() error {
 		fmt.Sprintf("The body is larger than %d bytes. Send the uploads in several requests.", maxBody))
 }
 
-// readError returns the public error of a body that could not be read. raw is the error of the connection; if it is
-// nil, the body arrived whole and could not be decompressed. A zstd window takes memory like the body, so it has the
-// same limit.
-func readError(raw, decoding error) error {
+// receiveError returns the public error of a body that did not arrive.
+func receiveError(err error) error {
 	var large *http.MaxBytesError
+	var public *roomsensor.Error
 	switch {
-	case errors.Is(decoding, zstd.ErrWindowSizeExceeded), errors.Is(decoding, zstd.ErrDecoderSizeExceeded):
-		return roomsensor.NewError(roomsensor.CodeRequestTooLarge, "",
-			fmt.Sprintf("The body or its zstd window is larger than %d bytes. "+
-				"Compress it at a lower level, or send the uploads in several requests.", maxBody))
-	case errors.As(raw, &large):
+	case errors.As(err, &public):
+		return err
+	case errors.As(err, &large):
 		return errBodyTooLarge()
-	case errors.Is(raw, os.ErrDeadlineExceeded):
+	case errors.Is(err, os.ErrDeadlineExceeded):
 		return roomsensor.Invalid("", "The body came too slowly. Send it again, or in several requests.")
-	case raw != nil:
-		return roomsensor.Invalid("", "The body ended early. Send it again.")
 	}
-	return roomsensor.Invalid("Content-Encoding",
-		"The body does not have the encoding in Content-Encoding, or it is cut off.")
-}
-
-// newDecoder returns a reader that decompresses raw as the Content-Encoding header says. The Content-Type does not
-// matter.
-func newDecoder(encodings []string, raw io.Reader) (io.ReadCloser, error) {
-	switch strings.ToLower(strings.TrimSpace(strings.Join(encodings, ","))) {
-	case "", "identity":
-		return io.NopCloser(raw), nil
-	case "gzip", "x-gzip":
-		return &lazyGzip{raw: raw}, nil
-	case "zstd":
-		decoder, err := zstd.NewReader(raw, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
-			zstd.WithDecoderMaxWindow(maxBody))
-		if err != nil {
-			return nil, roomsensor.Invalid("Content-Encoding", "The body is not valid zstd.")
-		}
-		return decoder.IOReadCloser(), nil
-	}
-	return nil, roomsensor.Invalid("Content-Encoding", "Send the body with Content-Encoding gzip or zstd, or without one.")
-}
-
-// lazyGzip reads the gzip header at the first Read, so that its errors are read errors like the others.
-type lazyGzip struct {
-	raw    io.Reader
-	reader *gzip.Reader
-}
-
-func (g *lazyGzip) Read(p []byte) (int, error) {
-	if g.reader == nil {
-		reader, err := gzip.NewReader(g.raw)
-		if err != nil {
-			return 0, fmt.Errorf("reading gzip: %w", notEOF(err))
-		}
-		g.reader = reader
-	}
-	return g.reader.Read(p) //nolint:wrapcheck // A reader returns io.EOF unchanged.
-}
-
-func (g *lazyGzip) Close() error { return nil }
-
-// notEOF turns io.EOF, which means a good end, into io.ErrUnexpectedEOF.
-func notEOF(err error) error {
-	if errors.Is(err, io.EOF) {
-		return io.ErrUnexpectedEOF
-	}
-	return err
+	return roomsensor.Invalid("", "The body ended early. Send it again.")
 }

@@ -2,21 +2,26 @@ package receiver
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/klauspost/compress/zstd"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
 	"roomsensor/internal/httpedge"
+	"roomsensor/internal/roomsensor"
 )
 
 // pipeListener is a listener with one connection, a pipe in memory, so that its deadlines follow the clock of synctest.
@@ -37,23 +42,27 @@ func (p *pipeListener) Accept() (net.Conn, error) {
 func (p *pipeListener) Close() error   { close(p.closed); return nil }
 func (p *pipeListener) Addr() net.Addr { return &net.UnixAddr{} }
 
-// trickle posts a body byte by byte and returns the answer's text and how long it took.
-func trickle(t *testing.T, authorize bool, body string, pause time.Duration) (string, time.Duration) {
+// trickle posts a body in pieces of some sizes, each after a pause, and returns the answer's text and how long it took.
+func trickle(t *testing.T, authorize bool, pieces []int, pause time.Duration) (string, time.Duration) {
 	t.Helper()
 	store := &keyStore{}
 	_, key := store.add(uuid.New(), false)
 	if !authorize {
 		key = "none"
 	}
+	length := 0
+	for _, size := range pieces {
+		length += size
+	}
 	sent := make(chan struct{})
 	t.Cleanup(func() { <-sent })
 	near := pipe(t, New(Config{Keys: store, Log: zerolog.Nop(), Metrics: prometheus.NewRegistry()}))
 	go func() {
 		defer close(sent)
-		_, _ = fmt.Fprintf(near, "POST /uploads HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n", key, len(body))
-		for i := range len(body) {
+		_, _ = fmt.Fprintf(near, "POST /uploads HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n", key, length)
+		for _, size := range pieces {
 			time.Sleep(pause)
-			if _, err := io.WriteString(near, body[i:i+1]); err != nil {
+			if _, err := io.WriteString(near, strings.Repeat("x", size)); err != nil {
 				return // The server closed the connection.
 			}
 		}
@@ -84,24 +93,29 @@ func pipe(t *testing.T, handler http.Handler) net.Conn {
 	return near
 }
 
-// A body may pause and may take time, both up to a limit. The rest of a refused body is read for lingerTimeout.
+// A body may pause, and may take time if it keeps arriving, both up to a limit. The rest of a refused body is read for
+// lingerTimeout.
 func TestBodyDeadlines(t *testing.T) {
 	t.Parallel()
+	const pause = httpedge.StallTimeout - time.Second
+	trickled := slices.Repeat([]int{1}, 100)
 	for name, test := range map[string]struct {
 		authorize   bool
-		length      int
+		pieces      []int
 		pause, took time.Duration
 		want        string
 	}{
-		"slow":    {true, 20, httpedge.StallTimeout - time.Second, 20 * (httpedge.StallTimeout - time.Second), "It is not valid JSON"},
-		"stalled": {true, 2, httpedge.StallTimeout + time.Second, httpedge.StallTimeout + lingerTimeout, "The body came too slowly."},
-		"endless": {true, 1000, httpedge.StallTimeout - time.Second, bodyTimeout + lingerTimeout, "The body came too slowly."},
-		"refused": {false, 2, time.Hour, lingerTimeout, "ingest_key_invalid"},
+		"slow":           {true, slices.Repeat([]int{30 << 10}, 20), pause, 20 * pause, "It is not valid JSON"},
+		"too slow":       {true, trickled, pause, time.Minute + lingerTimeout, "The body came too slowly."},
+		"too slow later": {true, append([]int{100 << 10}, trickled...), pause, pause + time.Minute + lingerTimeout, "The body came too slowly."},
+		"stalled":        {true, []int{1, 1}, pause + 2*time.Second, httpedge.StallTimeout + lingerTimeout, "The body came too slowly."},
+		"endless":        {true, slices.Repeat([]int{30 << 10}, 60), pause, bodyTimeout + lingerTimeout, "The body came too slowly."},
+		"refused":        {false, []int{1, 1}, time.Hour, lingerTimeout, "ingest_key_invalid"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				text, took := trickle(t, test.authorize, strings.Repeat("x", test.length), test.pause)
+				text, took := trickle(t, test.authorize, test.pieces, test.pause)
 				require.Contains(t, text, test.want)
 				require.Equal(t, test.took, took)
 			})
@@ -125,15 +139,83 @@ func TestRefusalWhileClientIsSending(t *testing.T) {
 	})
 }
 
+// A body is read and decompressed in the memory that it reserves, whatever it states about its size.
+func TestReadBody(t *testing.T) {
+	t.Parallel()
+	large := strings.Repeat(small+"\n", 200_000) // 7.4 MiB
+	var windowed bytes.Buffer
+	w, err := zstd.NewWriter(&windowed, zstd.WithWindowSize(maxBody))
+	require.NoError(t, err)
+	_, err = io.WriteString(w, large)
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	for name, test := range map[string]struct{ encoding, body, text string }{
+		"plain":                        {"", large, large},
+		"gzip":                         {"gzip", gzipped(t, large), large},
+		"gzip, members":                {"gzip", gzipped(t, large) + gzipped(t, small), large + small},
+		"gzip, exactly full":           {"gzip", gzipped(t, strings.Repeat(" ", maxBody)), strings.Repeat(" ", maxBody)},
+		"zstd":                         {"zstd", zstandard(t, large), large},
+		"zstd, frames":                 {"zstd", zstandard(t, small) + zstandard(t, large) + zstandard(t, small), small + large + small},
+		"zstd, exactly full":           {"zstd", zstandard(t, strings.Repeat(" ", maxBody)), strings.Repeat(" ", maxBody)},
+		"zstd, 16 MiB window, no size": {"zstd", windowed.String(), large},
+	} {
+		budget := newMemoryBudget(2 * largestRequest)
+		m := budget.open(&roomsensor.Key{ID: "a"})
+		request := httptest.NewRequest(http.MethodPost, "/uploads", strings.NewReader(test.body))
+		if test.encoding != "" {
+			request.Header.Set("Content-Encoding", test.encoding)
+		}
+		text, err := readBody(httptest.NewRecorder(), request, m)
+		require.NoError(t, err, name)
+		require.True(t, bytes.Equal([]byte(test.text), text), name) // Equal would print megabytes.
+		require.EqualValues(t, cap(text), budget.inUse(), name)
+		m.close()
+		require.Zero(t, budget.inUse(), name)
+	}
+}
+
+// A credential may take an eighth of the memory and a team a quarter, but always what one request needs.
 func TestMemoryBudget(t *testing.T) {
 	t.Parallel()
-	var m memoryBudget
-	require.True(t, m.reserve(maxMemory))
-	require.False(t, m.reserve(1))
-	b := body{budget: &m}
-	public := httpedge.PublicError(b.grow())
-	require.Equal(t, 503, public.Code.Status())
-	require.Positive(t, public.RetryAfter)
-	b.release()
-	require.Equal(t, int64(maxMemory), m.used.Load())
+	const unit = 40 << 20
+	b := newMemoryBudget(8 * unit)
+	open := func(id string, team byte) *memory { return b.open(&roomsensor.Key{ID: id, TeamID: uuid.UUID{team}}) }
+	a := open("a", 1)
+	require.NoError(t, a.reserve(unit))
+	refused := func(m *memory, after time.Duration, message string) {
+		t.Helper()
+		public := httpedge.PublicError(m.reserve(1))
+		require.Equal(t, 503, public.Code.Status())
+		require.Equal(t, after, public.RetryAfter)
+		require.Contains(t, public.Message, message)
+	}
+	refused(open("a", 1), shareRetryAfter, "This credential")
+	require.NoError(t, open("b", 1).reserve(unit))
+	refused(open("c", 1), shareRetryAfter, "Your team")
+	for i := range byte(6) {
+		require.NoError(t, open(string('d'+rune(i)), 2+i).reserve(unit))
+	}
+	refused(open("z", 9), queueRetryAfter, "The service is busy")
+	a.close()
+	require.NoError(t, open("c", 1).reserve(unit))
+
+	b = newMemoryBudget(2 * largestRequest)
+	require.NoError(t, open("a", 1).reserve(largestRequest))
+	require.NoError(t, open("b", 2).reserve(largestRequest))
+}
+
+// A credential that has taken its share of the memory does not delay others.
+func TestUploadsMemoryShare(t *testing.T) {
+	t.Parallel()
+	g := newTestServer(t)
+	_, other := g.keys.add(uuid.New(), false)
+	m := g.receiver.memory.open(&roomsensor.Key{ID: g.keyID, TeamID: g.team})
+	require.NoError(t, m.reserve(DefaultMemory/credentialPart))
+	a := g.post(t, small)
+	a.requireCode(t, 503, roomsensor.CodeOverloaded)
+	require.Equal(t, "1", a.header.Get("Retry-After"))
+	a = g.do(t, http.MethodPost, "/uploads", strings.NewReader(small), "Authorization", "Bearer "+other)
+	require.Equal(t, 202, a.status)
+	m.close()
+	require.Equal(t, 202, g.post(t, small).status)
 }

@@ -33,7 +33,7 @@ type KeyStore interface {
 	IngestKeys(ctx context.Context) ([]roomsensor.Key, error)
 }
 
-// Config is the configuration of a receiver. StopTimeout has a default.
+// Config is the configuration of a receiver. Numbers that are 0 have a default.
 type Config struct {
 	Queue   *queue.Queue
 	Keys    KeyStore
@@ -41,7 +41,8 @@ type Config struct {
 	Log     zerolog.Logger
 	Metrics prometheus.Registerer
 
-	StopTimeout time.Duration // 0 means DefaultStopTimeout
+	StopTimeout time.Duration
+	Memory      int64 // for requests, in bytes; at least 2 requests of the largest size, which are 64 MiB
 }
 
 // Receiver publishes uploads that arrive over HTTP to the queue. It needs only the queue: while the database is
@@ -60,14 +61,17 @@ func New(c Config) *Receiver {
 	if c.StopTimeout <= 0 {
 		c.StopTimeout = DefaultStopTimeout
 	}
-	list := httpedge.NewKeyList(c.Keys.IngestKeys, c.Log)
+	if c.Memory <= 0 {
+		c.Memory = DefaultMemory
+	}
+	list, memory := httpedge.NewKeyList(c.Keys.IngestKeys, c.Log), newMemoryBudget(c.Memory)
 	return &Receiver{
 		Config:  c,
 		keyList: list,
 		auth:    httpedge.NewAuthenticator(list, httpedge.IngestKeyCodes(), time.Now),
 		limiter: httpedge.NewConcurrencyLimiter(maxPerKey, 0),
-		memory:  &memoryBudget{},
-		metrics: newMetrics(c.Metrics),
+		memory:  memory,
+		metrics: newMetrics(c.Metrics, memory),
 	}
 }
 
@@ -123,8 +127,14 @@ type metrics struct {
 	seconds        prometheus.Histogram
 }
 
-func newMetrics(registerer prometheus.Registerer) *metrics {
+func newMetrics(registerer prometheus.Registerer, memory *memoryBudget) *metrics {
 	factory := promauto.With(registerer)
+	factory.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "roomsensor_receiver_memory_bytes", Help: "Memory that requests in progress have reserved.",
+	}, func() float64 { return float64(memory.inUse()) })
+	factory.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "roomsensor_receiver_memory_max_bytes", Help: "Memory for requests; beyond it they get 503.",
+	}, func() float64 { return float64(memory.total) })
 	return &metrics{
 		requests: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "roomsensor_receiver_requests_total", Help: "Requests by status and error code; code is empty for 202.",

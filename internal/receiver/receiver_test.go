@@ -76,7 +76,7 @@ func TestUploadsTooLarge(t *testing.T) {
 		a.requireCode(t, 413, roomsensor.CodeRequestTooLarge)
 	}
 	require.Empty(t, g.inStream(t))
-	require.Zero(t, g.receiver.memory.used.Load())
+	require.Zero(t, g.receiver.memory.inUse())
 	require.JSONEq(t, `{"stored":18}`, g.post(t, strings.Repeat(line, 18)).body)
 }
 
@@ -319,7 +319,7 @@ func TestScalingPageLimits(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "operate", "scaling.md"))
 	require.NoError(t, err)
-	require.Contains(t, string(page), fmt.Sprintf("at most %d MiB", maxMemory>>20))
+	require.Contains(t, string(page), fmt.Sprintf("at most %d MiB", DefaultMemory>>20))
 	require.Regexp(t, fmt.Sprintf(`(?m)^\| concurrent requests per credential +\| %d per receiver`, maxPerKey), string(page))
 }
 

@@ -9,22 +9,25 @@ import (
 	"roomsensor/internal/upload"
 )
 
-// maxUploads is the limit of uploads in a request. It bounds the memory of their messages, which for the smallest
-// uploads is larger than their text.
-const maxUploads = 50_000
+const (
+	// maxUploads is the limit of uploads in a request. It bounds the work of a request whose body is small when packed.
+	maxUploads = 50_000
+	// messageBytes is what an upload takes beside its text: its message, its unit's name and its sequence in the stream.
+	messageBytes = 128
+)
 
 // split returns the uploads of a body, which is one JSON object over any number of lines, or JSON Lines. It checks each
 // line before it reads the next, so that a body of millions of invalid lines takes no memory. Its error names the line.
-func split(body []byte) ([]queue.Message, error) {
+func split(body []byte, m *memory) ([]queue.Message, error) {
 	rest := lines{text: body}
 	first, ok := rest.next()
 	if !ok {
 		return nil, roomsensor.Invalid("", "The body is empty. Send an upload as a JSON object, or several, each on a line.")
 	}
-	heading, fault := upload.Check(first.text)
+	heading, fault := check(first.text)
 	if fault != nil && fault.Malformed && isOneObject(rest) {
 		first.text, rest = bytes.TrimSpace(body), lines{}
-		heading, fault = upload.Check(first.text)
+		heading, fault = check(first.text)
 	}
 	var messages []queue.Message
 	for l := first; ok; l, ok = rest.next() {
@@ -32,10 +35,17 @@ func split(body []byte) ([]queue.Message, error) {
 			return nil, errTooManyUploads()
 		}
 		if len(messages) > 0 {
-			heading, fault = upload.Check(l.text)
+			heading, fault = check(l.text)
 		}
 		if fault != nil {
 			return nil, l.refuse(fault)
+		}
+		if len(messages) == cap(messages) {
+			more := max(1, len(messages))
+			if err := m.reserve(more * messageBytes); err != nil {
+				return nil, err
+			}
+			messages = append(make([]queue.Message, 0, len(messages)+more), messages...)
 		}
 		messages = append(messages, queue.Message{HardwareID: heading.HardwareID, Text: l.text})
 	}
@@ -47,6 +57,25 @@ func errTooManyUploads() error {
 		"The body has more than %d uploads. Send them in several requests. Nothing of the request was stored.", maxUploads))
 }
 
+const (
+	// maxChecks is how many large uploads are checked at the same time. A check takes up to 14 times the memory of the
+	// text, for an object of many members, and keeps a core busy.
+	maxChecks = 2
+	// smallUpload is the size in bytes up to which a check takes so little that it does not wait for others.
+	smallUpload = 16 << 10
+)
+
+var checks = make(chan struct{}, maxChecks)
+
+// check calls upload.Check, for large texts when it is their turn.
+func check(text []byte) (upload.Heading, *upload.Fault) {
+	if len(text) > smallUpload {
+		checks <- struct{}{}
+		defer func() { <-checks }()
+	}
+	return upload.Check(text)
+}
+
 // isOneObject reports whether a body whose first line is malformed is one object and not JSON Lines. Of JSON Lines, the
 // second one is an upload. rest is what follows the first line.
 func isOneObject(rest lines) bool {
@@ -54,7 +83,7 @@ func isOneObject(rest lines) bool {
 	if !ok {
 		return false
 	}
-	_, fault := upload.Check(second.text)
+	_, fault := check(second.text)
 	return fault != nil
 }
 

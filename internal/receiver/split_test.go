@@ -31,7 +31,7 @@ func TestSplit(t *testing.T) {
 		"blank lines":          {"\n" + small + "\n\n" + small + "\n\n", []string{small, small}},
 	}
 	for name, c := range cases {
-		messages, err := split([]byte(c.body))
+		messages, err := split([]byte(c.body), unlimited())
 		require.NoError(t, err, name)
 		var texts []string
 		for _, m := range messages {
@@ -39,7 +39,7 @@ func TestSplit(t *testing.T) {
 		}
 		require.Equal(t, c.texts, texts, name)
 	}
-	messages, _ := split([]byte(pretty))
+	messages, _ := split([]byte(pretty), unlimited())
 	require.Equal(t, "dev:7", messages[0].HardwareID)
 }
 
@@ -62,7 +62,7 @@ func TestSplitErrors(t *testing.T) {
 		"cut off object":      {"{\n\"hardware_id\": \"dev:1\",\n\"readings\": [\n", roomsensor.CodeValidationFailed, "Line 3: It ends before its JSON object does."},
 	}
 	for name, c := range cases {
-		messages, err := split([]byte(c.body))
+		messages, err := split([]byte(c.body), unlimited())
 		require.Nil(t, messages, name)
 		var public *roomsensor.Error
 		require.ErrorAs(t, err, &public, name)
@@ -71,12 +71,17 @@ func TestSplitErrors(t *testing.T) {
 	}
 }
 
+// unlimited returns memory that no test exhausts.
+func unlimited() *memory { return newMemoryBudget(1 << 40).open(&roomsensor.Key{ID: "a"}) }
+
 func TestSplitCount(t *testing.T) {
 	t.Parallel()
-	messages, err := split([]byte(strings.Repeat(small+"\n", maxUploads)))
+	m := unlimited()
+	messages, err := split([]byte(strings.Repeat(small+"\n", maxUploads)), m)
 	require.NoError(t, err)
 	require.Len(t, messages, maxUploads)
-	_, err = split([]byte(strings.Repeat(small+"\n", maxUploads+1)))
+	require.EqualValues(t, cap(messages)*messageBytes, m.reserved)
+	_, err = split([]byte(strings.Repeat(small+"\n", maxUploads+1)), unlimited())
 	require.ErrorContains(t, err, "more than 50000 uploads")
 	require.Equal(t, roomsensor.CodeRequestTooLarge, httpedge.PublicError(err).Code)
 }
@@ -85,8 +90,9 @@ func TestSplitCount(t *testing.T) {
 func TestSplitMemory(t *testing.T) { //nolint:paralleltest // It counts what the whole process allocates.
 	body := bytes.Repeat([]byte("1\n"), maxBody/2)
 	var before, after runtime.MemStats
+	m := unlimited()
 	runtime.ReadMemStats(&before)
-	_, err := split(body)
+	_, err := split(body, m)
 	runtime.ReadMemStats(&after)
 	require.Error(t, err)
 	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(64<<10))
@@ -98,7 +104,7 @@ func FuzzSplit(f *testing.F) {
 	f.Add([]byte(small + "\n\r\n" + small))
 	f.Add([]byte("{\n\"hardware_id\":\"dev:1\",\n\"readings\":[]}\n{"))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		messages, err := split(body)
+		messages, err := split(body, unlimited())
 		require.Equal(t, err == nil, len(messages) > 0)
 		rest := string(body)
 		for _, m := range messages {

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/nats-io/nats.go"
 
 	"roomsensor/internal/httpedge"
@@ -87,23 +86,24 @@ func (q *request) handle() error {
 			"This credential has too many uploads in progress. Send fewer at the same time.")
 	}
 	defer release()
-	return q.takeBody(key.TeamID)
+	return q.takeBody(&key)
 }
 
 // takeBody reads and checks the whole body before it publishes the first upload.
-func (q *request) takeBody(team uuid.UUID) error {
-	body := body{budget: q.memory}
-	defer body.release()
-	if err := body.read(q.w, q.r); err != nil {
+func (q *request) takeBody(key *roomsensor.Key) error {
+	memory := q.memory.open(key)
+	defer memory.close()
+	text, err := readBody(q.w, q.r, memory)
+	if err != nil {
 		return err
 	}
-	q.bodyRead, q.log.Bytes = true, int64(len(body.text))
-	messages, err := split(body.text)
+	q.bodyRead, q.log.Bytes = true, int64(len(text))
+	messages, err := split(text, memory)
 	if err != nil {
 		return err
 	}
 	for i := range messages {
-		messages[i].Team = &team
+		messages[i].Team = &key.TeamID
 	}
 	q.log.Rows = len(messages)
 	return q.publish(q.r.Context(), messages)

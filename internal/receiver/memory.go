@@ -1,0 +1,105 @@
+package receiver
+
+import (
+	"sync"
+	"time"
+
+	"roomsensor/internal/httpedge"
+	"roomsensor/internal/roomsensor"
+)
+
+const (
+	// DefaultMemory is the default memory of a receiver for requests, in bytes. A process with 512 MiB has room for it
+	// beside its worker, its connections and the checks of uploads.
+	DefaultMemory = 256 << 20
+	// largestRequest is what the largest request takes: its body before and after decompression. No share is smaller,
+	// so that one request of a credential always has room in its share.
+	largestRequest = 2 * maxBody
+	// A credential may take an eighth of the memory and its team a quarter, so that neither can take it from others.
+	credentialPart, teamPart = 8, 4
+
+	// shareRetryAfter is the Retry-After of a request beyond a share, whose other requests end soon.
+	shareRetryAfter = time.Second
+)
+
+// memoryBudget counts the bytes of all requests in memory: bodies, and the messages of their uploads. Beyond it,
+// requests are refused, so that a fleet that comes back at the same moment cannot exhaust the memory of the process.
+type memoryBudget struct {
+	total int64
+
+	mu   sync.Mutex
+	used map[string]int64 // by the id of a credential or team, and in total; without zeros
+}
+
+func newMemoryBudget(total int64) *memoryBudget {
+	return &memoryBudget{total: total, used: map[string]int64{}}
+}
+
+// usedTotal is the key of memoryBudget.used for all requests.
+const usedTotal = ""
+
+// memoryShare limits what the requests of one owner take together.
+type memoryShare struct {
+	owner   string
+	limit   int64
+	refusal *roomsensor.Error
+}
+
+// memory is what one request has reserved of the budget.
+type memory struct {
+	budget   *memoryBudget
+	shares   [3]memoryShare
+	reserved int64
+}
+
+// open returns the memory of a request of a key. The caller must close it.
+func (b *memoryBudget) open(key *roomsensor.Key) *memory {
+	return &memory{budget: b, shares: [...]memoryShare{
+		{key.ID, max(largestRequest, b.total/credentialPart), httpedge.Overloaded(shareRetryAfter,
+			"This credential has too many bytes of uploads in progress. Send fewer at the same time.")},
+		{key.TeamID.String(), max(largestRequest, b.total/teamPart), httpedge.Overloaded(shareRetryAfter,
+			"Your team has too many bytes of uploads in progress. Send fewer at the same time.")},
+		{usedTotal, b.total, httpedge.Overloaded(queueRetryAfter,
+			"The service is busy with uploads. Send the request again after the seconds in Retry-After.")},
+	}}
+}
+
+// reserve takes n bytes. Its error is overloaded if a share has no room for them.
+func (m *memory) reserve(n int) error {
+	b := m.budget
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, s := range m.shares {
+		if b.used[s.owner]+int64(n) > s.limit {
+			return s.refusal
+		}
+	}
+	m.add(int64(n))
+	return nil
+}
+
+// release returns n bytes.
+func (m *memory) release(n int) {
+	m.budget.mu.Lock()
+	defer m.budget.mu.Unlock()
+	m.add(-int64(n))
+}
+
+// close returns everything.
+func (m *memory) close() { m.release(int(m.reserved)) }
+
+func (m *memory) add(n int64) {
+	m.reserved += n
+	for _, s := range m.shares {
+		if m.budget.used[s.owner] += n; m.budget.used[s.owner] == 0 {
+			delete(m.budget.used, s.owner)
+		}
+	}
+}
+
+// inUse returns the bytes that all requests have reserved.
+func (b *memoryBudget) inUse() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.used[usedTotal]
+}
