@@ -105,9 +105,10 @@ type PgExtension struct {
 }
 
 type RateCounter struct {
-	KeyID  string
-	Passed int64
-	Over   int64
+	KeyID     string
+	Passed    int64
+	Over      int64
+	LastHitAt time.Time
 }
 
 type RateWindow struct {

@@ -11,23 +11,29 @@ import (
 
 const RateWindowHit = `-- name: RateWindowHit :many
 
-SELECT h.allowed::boolean AS allowed, h.remaining::integer AS remaining, h.reset_seconds::double precision AS reset_seconds
+SELECT h.allowed::integer AS allowed, h.remaining::integer AS remaining, h.reset_seconds::double precision AS reset_seconds
 FROM unnest($1::text[]) WITH ORDINALITY k (id, place)
-CROSS JOIN LATERAL rate_window_hit(k.id) h
+CROSS JOIN LATERAL rate_window_hits(k.id, ($2::integer[])[k.place]) h
 ORDER BY k.place
 `
 
+type RateWindowHitParams struct {
+	KeyIds []string
+	Hits   []int32
+}
+
 type RateWindowHitRow struct {
-	Allowed      bool
+	Allowed      int32
 	Remaining    int32
 	ResetSeconds float64
 }
 
 // The file name is singular because Go would build rate_windows.sql.go on Windows only.
-// RateWindowHit counts or denies one request per element of key_ids and returns their verdicts in that order (decision
-// 25). The keys must ascend by their bytes, so that all replicas lock them in one order.
-func (q *Queries) RateWindowHit(ctx context.Context, db DBTX, keyIds []string) ([]RateWindowHitRow, error) {
-	rows, err := db.Query(ctx, RateWindowHit, keyIds)
+// RateWindowHit counts or denies requests: hits[i] requests of key_ids[i]. It returns a row per key in that order, with
+// the number of requests that are allowed and what applies after them (decision 25). The keys must be distinct and
+// ascend by their bytes, so that all replicas lock them in one order.
+func (q *Queries) RateWindowHit(ctx context.Context, db DBTX, arg RateWindowHitParams) ([]RateWindowHitRow, error) {
+	rows, err := db.Query(ctx, RateWindowHit, arg.KeyIds, arg.Hits)
 	if err != nil {
 		return nil, err
 	}
@@ -44,4 +50,39 @@ func (q *Queries) RateWindowHit(ctx context.Context, db DBTX, keyIds []string) (
 		return nil, err
 	}
 	return items, nil
+}
+
+const RateWindowPurge = `-- name: RateWindowPurge :one
+WITH idle AS MATERIALIZED (
+    SELECT key_id FROM rate_counters
+    WHERE key_id > $1::text AND last_hit_at < now() - INTERVAL '10 minutes'
+      AND (SELECT pg_try_advisory_xact_lock(7283400023))
+    ORDER BY key_id LIMIT $2::integer
+    FOR UPDATE SKIP LOCKED
+), emptied AS (
+    DELETE FROM rate_windows WHERE key_id = ANY (ARRAY(SELECT key_id FROM idle))
+), deleted AS (
+    DELETE FROM rate_counters WHERE key_id = ANY (ARRAY(SELECT key_id FROM idle)) RETURNING key_id
+)
+SELECT count(*) AS keys, coalesce(max(key_id), '')::text AS last_key_id FROM deleted
+`
+
+type RateWindowPurgeParams struct {
+	After    string
+	MostKeys int32
+}
+
+type RateWindowPurgeRow struct {
+	Keys      int64
+	LastKeyID string
+}
+
+// RateWindowPurge deletes the requests of keys that had none in the last 10 minutes: of at most most_keys keys after a
+// key id, in the order of their ids. It returns their number and the last id. It deletes nothing while another process
+// runs it, and passes over a key of which a request is being counted.
+func (q *Queries) RateWindowPurge(ctx context.Context, db DBTX, arg RateWindowPurgeParams) (RateWindowPurgeRow, error) {
+	row := db.QueryRow(ctx, RateWindowPurge, arg.After, arg.MostKeys)
+	var i RateWindowPurgeRow
+	err := row.Scan(&i.Keys, &i.LastKeyID)
+	return i, err
 }

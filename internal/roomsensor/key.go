@@ -89,7 +89,7 @@ func (k *Key) Matches(secret string) bool {
 }
 
 // RateLimit is the number of requests per key that are allowed in any RateWindow (spec 8, Rate). The database applies
-// the limit: rate_window_hit in schema/ has both numbers of its own.
+// the limit: rate_window_hits in schema/ has both numbers of its own.
 const (
 	RateLimit  = 600
 	RateWindow = 10 * time.Minute

@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -207,25 +208,37 @@ func requireFewChunks(t *testing.T, p *plan) {
 	require.LessOrEqual(t, len(chunks), 2)
 }
 
-// TestRateWindowHitPlan checks that a request is counted without a sequential scan of the tables.
+// TestRateWindowHitPlan checks that requests are counted, and the rows of idle keys deleted, without a sequential scan of
+// the requests, and that the number of statements does not depend on how many requests left the window.
 func TestRateWindowHitPlan(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	f.exec(t, `INSERT INTO rate_counters SELECT 'key ' || i, 40, 0 FROM generate_series(1, 1000) i`)
-	f.exec(t, `INSERT INTO rate_windows SELECT 'key ' || i, j, now() FROM generate_series(1, 1000) i, generate_series(0, 39) j`)
+	f.exec(t, `INSERT INTO rate_counters SELECT 'key ' || i, 600, 0 FROM generate_series(1, 1000) i`)
+	f.exec(t, `INSERT INTO rate_windows SELECT 'key ' || i, slot, now() - INTERVAL '1 hour'
+		FROM generate_series(1, 50) i, generate_series(0, 599) slot`)
 	f.exec(t, "ANALYZE")
 	conn := f.planConn(t)
-	tables := map[string]bool{}
-	conn.check(t, func(int) error {
-		_, err := db.New().RateWindowHit(t.Context(), conn, []string{"key 5", "key 7", "key 7"})
-		return err
-	}, func(p *plan) {
+	requireIndexes := func(p *plan) {
 		p.each(func(node *plan) {
-			if strings.HasPrefix(node.Relation, "rate_") {
-				tables[node.Relation] = true
+			if node.Relation == "rate_windows" {
 				require.NotEqual(t, "Seq Scan", node.Type)
 			}
 		})
+	}
+	conn.check(t, func(n int) error {
+		_, err := db.New().RateWindowHit(t.Context(), conn, db.RateWindowHitParams{
+			KeyIds: []string{fmt.Sprintf("key %d", n+1)}, Hits: []int32{2},
+		})
+		// 20 steps of the search, and 4 other statements of the function.
+		require.Less(t, len(conn.plans), 25)
+		return err
+	}, func(p *plan) {
+		requireIndexes(p)
+		p.each(func(node *plan) { require.False(t, node.Relation == "rate_counters" && node.Type == "Seq Scan") })
 	})
-	require.Len(t, tables, 2)
+	f.exec(t, `UPDATE rate_counters SET last_hit_at = now() - INTERVAL '1 hour'`)
+	conn.check(t, func(int) error {
+		_, err := db.New().RateWindowPurge(t.Context(), conn, db.RateWindowPurgeParams{MostKeys: 1})
+		return err
+	}, requireIndexes)
 }

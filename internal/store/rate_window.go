@@ -5,8 +5,9 @@ package store
 import (
 	"context"
 	"fmt"
+	"maps"
+	"runtime/debug"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -14,7 +15,8 @@ import (
 	"roomsensor/internal/roomsensor"
 )
 
-// CountRequest counts a request of an API key, or denies it (decision 25).
+// CountRequest counts a request of an API key, or denies it (decision 25). It returns when ctx ends at the latest. A
+// request whose ctx ends before it is sent to the database is not counted.
 func (s *Store) CountRequest(ctx context.Context, keyID string) (roomsensor.RateVerdict, error) {
 	verdict, err := s.limiter.hit(ctx, keyID)
 	if err != nil {
@@ -23,35 +25,44 @@ func (s *Store) CountRequest(ctx context.Context, keyID string) (roomsensor.Rate
 	return verdict, nil
 }
 
-// limiterTimeout bounds a statement that counts requests. A request may have less time; it leaves and the others wait.
-const limiterTimeout = 5 * time.Second
+const (
+	// limiterTimeout bounds a statement that counts requests. A request may have less time; it leaves and the others
+	// wait.
+	limiterTimeout = 5 * time.Second
+	// limiterStatements is how many statements count requests at the same time. A second one keeps keys apart from one
+	// that waits for a lock. More would count fewer requests each, and cost the database more.
+	limiterStatements = 2
+	// limiterKeys is the number of keys of a statement, which takes some 10 ms. It bounds how long the keys that come
+	// next wait, and how many requests fail with the statement.
+	limiterKeys = 64
+)
 
-// limiter counts requests against the limits of their keys. Requests that arrive while a statement runs are counted
-// together by the next statement. A single request is counted at once, and under load each request costs less.
+// limiter counts requests against the limits of their keys. Requests that arrive while statements run are counted
+// together by the next one. A single request is counted at once, and under load each request costs less. All waiting
+// requests of a key are counted as one, so that they delay no other key.
 type limiter struct {
-	count func(ctx context.Context, keyIDs []string) ([]db.RateWindowHitRow, error) // keyIDs ascend
+	count func(context.Context, db.RateWindowHitParams) ([]db.RateWindowHitRow, error)
 
-	mu       sync.Mutex
-	counting bool
-	waiting  []*hit
+	mu         sync.Mutex
+	statements int
+	waiting    map[string][]*hit // by key
+	queue      []string          // keys with waiting requests, of which no statement counts others
+	counting   map[string]bool   // keys in a statement; a second one would wait for the lock of the first
 }
 
 // hit is a request to be counted.
 type hit struct {
-	keyID   string
+	gone    <-chan struct{} // closed when the request has ended
 	verdict roomsensor.RateVerdict
 	err     error
 	counted chan struct{} // closed when verdict and err are set
 }
 
-// hit counts or denies one request. If ctx ends before, the request is counted nevertheless.
+// hit counts or denies one request, or returns the error of ctx if that ends first.
 func (l *limiter) hit(ctx context.Context, keyID string) (roomsensor.RateVerdict, error) {
-	h := &hit{keyID: keyID, counted: make(chan struct{})}
-	if l.begin(h) {
-		l.countAll(context.WithoutCancel(ctx), []*hit{h})
-		if rest := l.end(); rest != nil {
-			go l.countUntilIdle(context.WithoutCancel(ctx), rest)
-		}
+	h := &hit{gone: ctx.Done(), counted: make(chan struct{})}
+	if l.add(keyID, h) {
+		go l.countWaiting(context.WithoutCancel(ctx))
 	}
 	select {
 	case <-h.counted:
@@ -61,58 +72,130 @@ func (l *limiter) hit(ctx context.Context, keyID string) (roomsensor.RateVerdict
 	}
 }
 
-// begin reports whether the caller becomes the leader and must count h itself. Otherwise the leader counts h after the
-// statement that is running.
-func (l *limiter) begin(h *hit) bool {
+// add adds a request to those that wait, and reports whether the caller must call countWaiting.
+func (l *limiter) add(keyID string, h *hit) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.counting {
-		l.waiting = append(l.waiting, h)
+	if l.waiting == nil {
+		l.waiting, l.counting = map[string][]*hit{}, map[string]bool{}
+	}
+	if len(l.waiting[keyID]) == 0 && !l.counting[keyID] {
+		l.queue = append(l.queue, keyID)
+	}
+	l.waiting[keyID] = append(l.waiting[keyID], h)
+	if len(l.queue) == 0 || l.statements == limiterStatements {
 		return false
 	}
-	l.counting = true
+	l.statements++
 	return true
 }
 
-// end returns the requests that arrived during a statement. If there are none it returns nil, and there is no leader
-// any more.
-func (l *limiter) end() []*hit {
+// countWaiting counts requests until none is waiting.
+func (l *limiter) countWaiting(ctx context.Context) {
+	for batch := l.next(nil); len(batch) > 0; batch = l.next(batch) {
+		l.countBatch(ctx, batch)
+	}
+}
+
+// next releases the keys of a batch that was counted, and returns the next batch: the requests of the keys that waited
+// longest. After an empty batch, countWaiting ends.
+func (l *limiter) next(done map[string][]*hit) map[string][]*hit {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	hits := l.waiting
-	l.waiting = nil
-	l.counting = hits != nil
-	return hits
+	for keyID := range done {
+		delete(l.counting, keyID)
+		if len(l.waiting[keyID]) > 0 {
+			l.queue = append(l.queue, keyID)
+		}
+	}
+	batch := make(map[string][]*hit)
+	for len(l.queue) > 0 && len(batch) < limiterKeys {
+		keyID := l.queue[0]
+		l.queue = l.queue[1:]
+		hits := slices.DeleteFunc(l.waiting[keyID], (*hit).isGone)
+		delete(l.waiting, keyID)
+		if len(hits) > 0 {
+			batch[keyID] = hits
+			l.counting[keyID] = true
+		}
+	}
+	if len(batch) == 0 {
+		l.statements--
+	}
+	return batch
 }
 
-// countUntilIdle counts requests until none is waiting.
-func (l *limiter) countUntilIdle(ctx context.Context, hits []*hit) {
-	for ; hits != nil; hits = l.end() {
-		l.countAll(ctx, hits)
+func (h *hit) isGone() bool {
+	select {
+	case <-h.gone:
+		return true
+	default:
+		return false
 	}
 }
 
-// countAll counts requests in one statement. It sorts them by key, because all replicas must lock keys in one order.
-func (l *limiter) countAll(ctx context.Context, hits []*hit) {
+// countBatch counts requests in one statement and wakes those who wait for them. A panic becomes their error.
+func (l *limiter) countBatch(ctx context.Context, batch map[string][]*hit) {
 	ctx, cancel := context.WithTimeout(ctx, limiterTimeout)
 	defer cancel()
-	slices.SortStableFunc(hits, func(a, b *hit) int { return strings.Compare(a.keyID, b.keyID) })
-	keys := make([]string, len(hits))
-	for i, h := range hits {
-		keys[i] = h.keyID
-	}
-	rows, err := l.count(ctx, keys)
-	if err == nil && len(rows) != len(hits) {
-		err = fmt.Errorf("counting %d requests returned %d rows", len(hits), len(rows))
-	}
-	for i, h := range hits {
-		if h.err = err; err == nil {
-			h.verdict = roomsensor.RateVerdict{
-				Allowed:   rows[i].Allowed,
-				Remaining: int(rows[i].Remaining),
-				Reset:     time.Duration(rows[i].ResetSeconds * float64(time.Second)),
+	keys := slices.Sorted(maps.Keys(batch)) // All replicas must lock keys in one order.
+	rows, err := l.countKeys(ctx, keys, batch)
+	for i, keyID := range keys {
+		for j, h := range batch[keyID] {
+			if h.err = err; err == nil {
+				h.verdict = verdict(&rows[i], j)
 			}
+			close(h.counted)
 		}
-		close(h.counted)
+	}
+}
+
+func (l *limiter) countKeys(
+	ctx context.Context, keys []string, batch map[string][]*hit,
+) (rows []db.RateWindowHitRow, err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = fmt.Errorf("panic: %v\n%s", value, debug.Stack())
+		}
+	}()
+	params := db.RateWindowHitParams{KeyIds: keys}
+	for _, keyID := range keys {
+		params.Hits = append(params.Hits, int32(len(batch[keyID]))) //nolint:gosec // Each one is a goroutine.
+	}
+	rows, err = l.count(ctx, params)
+	if err == nil && len(rows) != len(keys) {
+		err = fmt.Errorf("counting %d keys returned %d rows", len(keys), len(rows))
+	}
+	return rows, err
+}
+
+// verdict returns the verdict on the n-th of the requests that were counted together. The first ones are allowed.
+func verdict(row *db.RateWindowHitRow, n int) roomsensor.RateVerdict {
+	allowed := int(row.Allowed)
+	return roomsensor.RateVerdict{
+		Allowed:   n < allowed,
+		Remaining: int(row.Remaining) + max(0, allowed-1-n),
+		Reset:     time.Duration(row.ResetSeconds * float64(time.Second)),
+	}
+}
+
+// purgeKeys is the number of keys whose requests are deleted by one statement. They have at most 600 rows each.
+const purgeKeys = 20
+
+// PurgeRateWindows deletes the requests of keys that had none in the last 10 minutes, those of revoked and expired keys
+// included, and returns the number of these keys. If another process does so at the same time, it leaves the rest to
+// that process.
+func (s *Store) PurgeRateWindows(ctx context.Context) (keys int64, err error) {
+	p := db.RateWindowPurgeParams{MostKeys: purgeKeys}
+	for {
+		deleted, err := s.queries.RateWindowPurge(ctx, s.pool, p)
+		if err != nil {
+			return keys, fmt.Errorf("deleting the requests of idle keys: %w", translate(err))
+		}
+		keys += deleted.Keys
+		if deleted.Keys == 0 {
+			return keys, nil
+		}
+		p.After = deleted.LastKeyID
 	}
 }

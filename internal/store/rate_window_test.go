@@ -3,6 +3,7 @@ package store_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -123,7 +124,8 @@ func TestCountRequestConcurrent(t *testing.T) {
 	})
 }
 
-// TestCountRequestCanceled checks that a request that is canceled before it is counted does not delay the others.
+// TestCountRequestCanceled checks that a request that is canceled before it is counted neither counts nor delays the
+// others.
 func TestCountRequestCanceled(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
@@ -133,7 +135,7 @@ func TestCountRequestCanceled(t *testing.T) {
 	for range 20 {
 		requests.Go(func() error {
 			if _, err := f.CountRequest(gone, "key"); !errors.Is(err, context.Canceled) {
-				return err // It may have been counted before the cancellation was noticed.
+				return fmt.Errorf("got %w", err)
 			}
 			return nil
 		})
@@ -145,5 +147,83 @@ func TestCountRequestCanceled(t *testing.T) {
 	require.NoError(t, requests.Wait())
 	v, err := f.CountRequest(t.Context(), "key")
 	require.NoError(t, err)
-	require.Equal(t, roomsensor.RateLimit-41, v.Remaining)
+	require.Equal(t, roomsensor.RateLimit-21, v.Remaining)
+}
+
+// TestCountRequestClockBack checks that requests that are in the future, because the database's clock stepped back, do
+// not count, and that those before them do.
+func TestCountRequestClockBack(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	for _, tc := range []struct {
+		name         string
+		past, future int
+	}{
+		{"all in the future", 0, 600},
+		{"some in the future", 100, 500},
+		{"all but one in the future", 1, 599},
+	} {
+		f.exec(t, `INSERT INTO rate_counters SELECT $1, $2::integer + $3::integer, 0, now() + INTERVAL '1 hour'`, tc.name, tc.past, tc.future)
+		f.exec(t, `INSERT INTO rate_windows SELECT $1, n, now() + CASE WHEN n < $2 THEN INTERVAL '-1 minute' ELSE INTERVAL '1 hour' END
+			FROM generate_series(0, $2::integer + $3::integer - 1) n`, tc.name, tc.past, tc.future)
+		for left := roomsensor.RateLimit - tc.past - 1; left >= 0; left-- {
+			v, err := f.CountRequest(t.Context(), tc.name)
+			require.NoError(t, err)
+			require.True(t, v.Allowed, tc.name)
+			require.Equal(t, left, v.Remaining, tc.name)
+			require.LessOrEqual(t, v.Reset, roomsensor.RateWindow)
+		}
+		v, err := f.CountRequest(t.Context(), tc.name)
+		require.NoError(t, err)
+		require.False(t, v.Allowed, tc.name)
+	}
+}
+
+// TestRateWindowHitOfVersion010 checks that processes of version 0.1.0 count requests while they are upgraded.
+func TestRateWindowHitOfVersion010(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	_, err := f.CountRequest(t.Context(), "key")
+	require.NoError(t, err)
+	var allowed bool
+	var remaining int
+	require.NoError(t, f.sql.QueryRow(t.Context(), `SELECT allowed, remaining FROM rate_window_hit('key')`).Scan(&allowed, &remaining))
+	require.True(t, allowed)
+	require.Equal(t, 598, remaining)
+}
+
+// TestPurgeRateWindows checks that the rows of idle keys are deleted, by one process at a time, and that a key of which
+// a request is being counted is passed over.
+func TestPurgeRateWindows(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	const idle = 45 // More than two statements delete.
+	f.exec(t, `INSERT INTO rate_counters SELECT 'idle ' || i, 3, 0, now() - INTERVAL '601 seconds' FROM generate_series(1, $1) i`, idle)
+	f.exec(t, `INSERT INTO rate_counters VALUES ('recent', 3, 0, now() - INTERVAL '590 seconds')`)
+	f.exec(t, `INSERT INTO rate_windows SELECT key_id, slot, last_hit_at FROM rate_counters, generate_series(0, 2) slot`)
+	purge := func() int64 {
+		keys, err := f.PurgeRateWindows(t.Context())
+		require.NoError(t, err)
+		return keys
+	}
+	whileHeld := func(sql string) (keys int64) {
+		tx, err := f.sql.Begin(t.Context())
+		require.NoError(t, err)
+		_, err = tx.Exec(t.Context(), sql)
+		require.NoError(t, err)
+		keys = purge()
+		require.NoError(t, tx.Rollback(t.Context()))
+		return keys
+	}
+	require.Zero(t, whileHeld(`SELECT pg_advisory_xact_lock(7283400023)`), "another process deletes")
+	require.EqualValues(t, idle-1, whileHeld(`SELECT FROM rate_counters WHERE key_id = 'idle 1' FOR UPDATE`))
+	require.EqualValues(t, 1, purge())
+	require.Zero(t, purge())
+	var left []string
+	require.NoError(t, f.sql.QueryRow(t.Context(),
+		`SELECT array_agg(DISTINCT key_id) FROM (SELECT key_id FROM rate_counters UNION ALL SELECT key_id FROM rate_windows) k`).Scan(&left))
+	require.Equal(t, []string{"recent"}, left)
+	v, err := f.CountRequest(t.Context(), "idle 1")
+	require.NoError(t, err)
+	require.Equal(t, roomsensor.RateLimit-1, v.Remaining)
 }

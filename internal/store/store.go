@@ -64,8 +64,8 @@ func Open(ctx context.Context, databaseURL string, role Role) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{pool: pool, queries: db.New(), sliceRows: defaultSliceRows, minCopyRows: defaultMinCopyRows}
-	s.limiter.count = func(ctx context.Context, keyIDs []string) ([]db.RateWindowHitRow, error) {
-		return s.queries.RateWindowHit(ctx, s.pool, keyIDs)
+	s.limiter.count = func(ctx context.Context, p db.RateWindowHitParams) ([]db.RateWindowHitRow, error) {
+		return s.queries.RateWindowHit(ctx, s.pool, p)
 	}
 	if role.exports > 0 {
 		role.name += " export"

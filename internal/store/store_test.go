@@ -26,7 +26,7 @@ type fixture struct {
 	device uuid.UUID
 }
 
-func setup(t *testing.T) *fixture {
+func setup(t testing.TB) *fixture {
 	t.Helper()
 	f := &fixture{url: dbtest.New(t).URL}
 	f.Store = open(t, f.url, store.API)
@@ -41,7 +41,7 @@ func setup(t *testing.T) *fixture {
 	return f
 }
 
-func open(t *testing.T, url string, role store.Role) *store.Store {
+func open(t testing.TB, url string, role store.Role) *store.Store {
 	t.Helper()
 	s, err := store.Open(t.Context(), url, role)
 	require.NoError(t, err)
@@ -49,7 +49,7 @@ func open(t *testing.T, url string, role store.Role) *store.Store {
 	return s
 }
 
-func (f *fixture) newDevice(t *testing.T, hardwareID string) uuid.UUID {
+func (f *fixture) newDevice(t testing.TB, hardwareID string) uuid.UUID {
 	t.Helper()
 	d, err := f.CreateDevice(t.Context(), store.NewDevice{TeamID: f.team, HardwareID: hardwareID}, time.Now())
 	require.NoError(t, err)
@@ -64,7 +64,7 @@ func (f *fixture) insertDevice(t *testing.T) uuid.UUID {
 	return id
 }
 
-func (f *fixture) exec(t *testing.T, sql string, args ...any) {
+func (f *fixture) exec(t testing.TB, sql string, args ...any) {
 	t.Helper()
 	_, err := f.sql.Exec(t.Context(), sql, args...)
 	require.NoError(t, err)
