@@ -120,7 +120,7 @@ func (c *simulateCmd) sink(ctx context.Context, t *terminal) (sink send.Sink, sh
 		return nil, nil, usagef("--to must be stdout, nats, or the URL of a receiver such as http://127.0.0.1:8081.")
 	}
 	if _, _, ok := roomsensor.ParseKey(roomsensor.IngestKey, string(c.IngestKey)); !ok {
-		return nil, nil, usagef("--ingest-key (INGEST_KEY) must be an ingest key, rsi_<id>_<secret>. " +
+		return nil, nil, usagef("--ingest-key (INGEST_KEY) must be a complete ingest key, rsi_<id>_<secret>. " +
 			"Create one with 'roomsensor ingest-key create'.")
 	}
 	return send.NewReceiverSink(c.To, string(c.IngestKey)), noop, nil

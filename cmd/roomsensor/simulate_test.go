@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"roomsensor/internal/roomsensor"
 )
 
 // simulated runs the command with an empty environment.
@@ -19,6 +21,7 @@ func simulated(t *testing.T, args ...string) (code int, stdout, stderr string) {
 
 func TestSimulateExitCodes(t *testing.T) {
 	t.Parallel()
+	key := roomsensor.FormatKey(roomsensor.IngestKey, "a", "b")
 	for _, test := range []struct {
 		args string
 		code int
@@ -37,7 +40,8 @@ func TestSimulateExitCodes(t *testing.T) {
 		{"--to nowhere", exitUsage, "--to must be"},
 		{"--to nats", exitUsage, "--nats-url (NATS_URL) is missing"},
 		{"--to http://127.0.0.1:1", exitUsage, "--ingest-key (INGEST_KEY) must be"},
-		{"--to http://127.0.0.1:1 --ingest-key rsi_a_b --duration 1s", exitFailure, "does not answer"},
+		{"--to http://127.0.0.1:1 --ingest-key " + key[1:], exitUsage, "--ingest-key (INGEST_KEY) must be"},
+		{"--to http://127.0.0.1:1 --ingest-key " + key + " --duration 1s", exitFailure, "does not answer"},
 	} {
 		code, _, stderr := simulated(t, strings.Fields(test.args)...)
 		require.Equal(t, test.code, code, "%s: %s", test.args, stderr)

@@ -36,7 +36,7 @@ func TestKeys(t *testing.T) {
 
 	plain := o.do("key", "create", "--team", team)
 	require.Len(t, plain, 4)
-	require.Regexp(t, "^rsk_"+plain["key_id"].(string)+"_[a-z2-7]{52}$", plain["key"])
+	require.Regexp(t, "^rsk_"+plain["key_id"].(string)+"_[a-z2-7]{58}$", plain["key"])
 	require.Equal(t, []any{"read"}, plain["scopes"])
 	require.Nil(t, plain["expires_at"])
 
@@ -84,7 +84,7 @@ func TestIngestKeys(t *testing.T) {
 	team := o.team()
 	made := o.do("ingest-key", "create", "--team", team, "--label", "gateway")
 	require.Len(t, made, 2)
-	require.Regexp(t, "^rsi_"+made["key_id"].(string)+"_[a-z2-7]{52}$", made["key"])
+	require.Regexp(t, "^rsi_"+made["key_id"].(string)+"_[a-z2-7]{58}$", made["key"])
 
 	list := o.data("ingest-key", "list", "--team", team)
 	require.Equal(t, []map[string]any{{

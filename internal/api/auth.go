@@ -83,5 +83,5 @@ func keyTextInQuery(query string) (string, error) {
 	case 1:
 		return key, nil
 	}
-	return "", roomsensor.CodeAPIKeyInvalid.New()
+	return "", httpedge.APIKeyCodes().InvalidWith("The parameter key was sent more than once. Send it once.")
 }

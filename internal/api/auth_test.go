@@ -54,10 +54,10 @@ func TestAuthorizationHeader(t *testing.T) {
 		"no id":                {[]string{"Bearer rsk__" + secret}, roomsensor.CodeAPIKeyInvalid, malformed},
 		"no prefix":            {[]string{"Bearer " + id + "_" + secret}, roomsensor.CodeAPIKeyInvalid, malformed},
 		"upper case prefix":    {[]string{"Bearer RSK_" + id + "_" + secret}, roomsensor.CodeAPIKeyInvalid, unknown},
-		"unknown id":           {[]string{"Bearer rsk_nobody_" + secret}, roomsensor.CodeAPIKeyInvalid, unknown},
+		"unknown id":           {[]string{"Bearer " + formatKey("nobody", secret)}, roomsensor.CodeAPIKeyInvalid, unknown},
 		"an upload credential": {[]string{"Bearer rsi_" + id + "_" + secret}, roomsensor.CodeAPIKeyInvalid, unknown},
 		"not UTF-8":            {[]string{"Bearer rsk_\xff_" + secret}, roomsensor.CodeAPIKeyInvalid, ""},
-		"a very long id":       {[]string{"Bearer rsk_" + strings.Repeat("x", 30_000) + "_x"}, roomsensor.CodeAPIKeyInvalid, ""},
+		"a very long id":       {[]string{"Bearer " + formatKey(strings.Repeat("x", 30_000), "x")}, roomsensor.CodeAPIKeyInvalid, ""},
 		"trailing text":        {[]string{"Bearer " + f.key + " x"}, roomsensor.CodeAPIKeyInvalid, malformed},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -169,7 +169,8 @@ func TestKeyFormat(t *testing.T) {
 			require.Len(t, parts, 3)
 			require.Equal(t, "rsk", parts[0])
 			require.Contains(t, string(f.get(t, "/team", withKey(key)).body), `"key_id":"`+parts[1]+`"`)
-			raw, err := base32.StdEncoding.WithPadding(base32.NoPadding).DecodeString(strings.ToUpper(parts[2]))
+			random := parts[2][:len(parts[2])-len("sumsum")]
+			raw, err := base32.StdEncoding.WithPadding(base32.NoPadding).DecodeString(strings.ToUpper(random))
 			require.NoError(t, err)
 			require.GreaterOrEqual(t, len(raw)*8, 256)
 			require.False(t, secrets[parts[2]])
@@ -180,11 +181,13 @@ func TestKeyFormat(t *testing.T) {
 	t.Run("stored as SHA-256 of the text", func(t *testing.T) {
 		t.Parallel()
 		conformance.Covers(t, "decision 24 c")
-		for _, secret := range []string{"x", "AbC-9", "with_underscores_", "sécret"} {
+		for _, random := range []string{"x", "AbC-9", "with_underscores_", "sécret"} {
 			id := uuid.NewString()
+			key := formatKey(id, random)
+			secret := strings.TrimPrefix(key, "rsk_"+id+"_")
 			f.exec(t, `INSERT INTO api_keys (key_id, team_id, secret_sha256) VALUES ($1, $2, sha256(convert_to($3, 'UTF8')))`, id, teamID, secret)
-			f.get(t, "/team", withKey("rsk_"+id+"_"+secret)).requireOK(t)
-			f.get(t, "/team", withKey("rsk_"+id+"_"+secret+"x")).requireError(t, roomsensor.CodeAPIKeyInvalid, "")
+			f.get(t, "/team", withKey(key)).requireOK(t)
+			f.get(t, "/team", withKey(formatKey(id, random+"x"))).requireError(t, roomsensor.CodeAPIKeyInvalid, "")
 		}
 	})
 }
@@ -250,6 +253,8 @@ func TestKeyInURL(t *testing.T) {
 	f.do(t, http.MethodPatch, devicePath+"?key="+f.key, `{"metadata":{}}`, withoutKey, asJSON).requireError(t, missing, "")
 }
 
+func formatKey(id, random string) string { return roomsensor.FormatKey(roomsensor.APIKey, id, random) }
+
 // setupCounting is setup with a replica whose SQL statements are counted.
 func setupCounting(t *testing.T) (f *fixture, statements func(send func() response) (int64, response)) {
 	t.Helper()
@@ -285,7 +290,7 @@ func TestStatementsOfRefusedRequests(t *testing.T) {
 			key  string
 			code roomsensor.Code
 		}{
-			"unknown id":                {"rsk_nobody_secret", roomsensor.CodeAPIKeyInvalid},
+			"unknown id":                {formatKey("nobody", "secret"), roomsensor.CodeAPIKeyInvalid},
 			"wrong secret":              {wrongSecret(f.key), roomsensor.CodeAPIKeyInvalid},
 			"wrong secret, unused":      {wrongSecret(f.readKey), roomsensor.CodeAPIKeyInvalid},
 			"revoked":                   {revoked, roomsensor.CodeAPIKeyRevoked},

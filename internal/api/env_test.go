@@ -9,7 +9,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -289,13 +288,9 @@ func keyID(key string) string {
 	return id
 }
 
-// wrongSecret returns a key with another last character.
+// wrongSecret returns a key of the same id with another secret.
 func wrongSecret(key string) string {
-	last := "a"
-	if strings.HasSuffix(key, last) {
-		last = "b"
-	}
-	return key[:len(key)-1] + last
+	return roomsensor.FormatKey(roomsensor.APIKey, keyID(key), "wrong")
 }
 
 // fillWindow makes the given instants, in ascending order, the counted requests of a key.

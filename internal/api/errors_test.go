@@ -65,7 +65,7 @@ func TestErrorCodes(t *testing.T) {
 	}
 	examples := map[roomsensor.Code]example{
 		roomsensor.CodeAPIKeyMissing:        {f.get(t, "/team", withoutKey), ""},
-		roomsensor.CodeAPIKeyInvalid:        {f.get(t, "/team", withKey("x")), ""},
+		roomsensor.CodeAPIKeyInvalid:        {f.get(t, "/team", withKey(formatKey("nobody", "x"))), ""},
 		roomsensor.CodeAPIKeyRevoked:        {f.get(t, "/team", withKey(f.revokedKey(t))), ""},
 		roomsensor.CodeAPIKeyExpired:        {f.get(t, "/team", withKey(f.expiredKey(t))), ""},
 		roomsensor.CodeInsufficientScope:    {f.patch(t, `{}`, withKey(f.readKey)), ""},

@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"roomsensor/internal/process"
+	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/simulate"
 )
 
@@ -78,6 +79,14 @@ func (s *state) fleet() simulate.Fleet {
 // replacement returns the hardware id of the replacement unit of a device.
 func (s *state) replacement(i int) string { return s.fleet().HardwareID(len(demoDevices) + i) }
 
+// hasKeys returns false if a key has no checksum: version 0.1.0 created such keys.
+func (s *state) hasKeys() bool {
+	_, _, read := roomsensor.ParseKey(roomsensor.APIKey, s.ReadKey)
+	_, _, readWrite := roomsensor.ParseKey(roomsensor.APIKey, s.ReadWriteKey)
+	_, _, ingest := roomsensor.ParseKey(roomsensor.IngestKey, s.IngestKey)
+	return read && readWrite && ingest
+}
+
 // load returns the state of an earlier run, or nil if no run has created a team yet.
 func (d dataDir) load() (*state, error) {
 	text, err := os.ReadFile(d.file("demo.json"))
@@ -88,7 +97,7 @@ func (d dataDir) load() (*state, error) {
 		return nil, fmt.Errorf("reading the state of the demo: %w", err)
 	}
 	s := &state{}
-	if err := json.Unmarshal(text, s); err != nil || len(s.Devices) != len(demoDevices) {
+	if err := json.Unmarshal(text, s); err != nil || len(s.Devices) != len(demoDevices) || !s.hasKeys() {
 		return nil, process.Refusef("%s is damaged or of another version. Run the demo with --reset to start over.",
 			d.file("demo.json"))
 	}

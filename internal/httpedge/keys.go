@@ -21,107 +21,10 @@ const (
 	keyLookupTimeout = 3 * time.Second
 	// maxCachedKeys bounds the memory of a KeyCache; a key takes about 300 bytes.
 	maxCachedKeys = 10_000
-	// maxKeyIDLength is far beyond the ids that the service makes. Keys with a longer id are not looked up.
-	maxKeyIDLength = 128
-
 	// keyListTimeout bounds one load of a KeyList, so that a request with an unknown key does not wait for a database
 	// that does not respond.
 	keyListTimeout = 2 * time.Second
 )
-
-// KeySource finds keys by their public ids.
-type KeySource interface {
-	// Cached returns a key from memory.
-	Cached(id string) (key roomsensor.Key, ok bool)
-	// Find returns a key, or roomsensor.ErrNotFound. refresh is set if the key in memory did not admit the request.
-	Find(ctx context.Context, id string, refresh bool) (roomsensor.Key, error)
-}
-
-// KeyCodes are the error codes for one kind of key.
-type KeyCodes struct {
-	Kind                               roomsensor.KeyKind
-	Missing, Invalid, Revoked, Expired roomsensor.Code
-}
-
-// APIKeyCodes returns the codes for the keys of the API.
-func APIKeyCodes() KeyCodes {
-	return KeyCodes{
-		roomsensor.APIKey, roomsensor.CodeAPIKeyMissing, roomsensor.CodeAPIKeyInvalid,
-		roomsensor.CodeAPIKeyRevoked, roomsensor.CodeAPIKeyExpired,
-	}
-}
-
-// IngestKeyCodes returns the codes for the keys of the receiver. Those keys do not expire.
-func IngestKeyCodes() KeyCodes {
-	return KeyCodes{
-		roomsensor.IngestKey, roomsensor.CodeIngestKeyMissing, roomsensor.CodeIngestKeyInvalid,
-		roomsensor.CodeIngestKeyRevoked, roomsensor.CodeIngestKeyInvalid,
-	}
-}
-
-// Bearer returns the text of the key in the lines of the Authorization header. Its errors are the code for a missing
-// key and, if the header is malformed or was sent twice, the code for an invalid one (decision 24).
-func (c KeyCodes) Bearer(headers []string) (text string, err error) {
-	switch len(headers) {
-	case 0:
-		return "", c.Missing.New()
-	case 1:
-		if text, ok := roomsensor.BearerToken(headers[0]); ok {
-			return text, nil
-		}
-	}
-	return "", c.Invalid.New()
-}
-
-// Authenticator checks the keys of requests. Memory alone can admit a request but never refuse it: before a refusal the
-// key is looked up. So a key that was just created or extended works at once.
-type Authenticator struct {
-	keys    KeySource
-	codes   KeyCodes
-	now     func() time.Time
-	matches func(key *roomsensor.Key, secret string) bool // in constant time; tests count the calls
-}
-
-// NewAuthenticator makes an Authenticator for one kind of key.
-func NewAuthenticator(keys KeySource, codes KeyCodes, now func() time.Time) *Authenticator {
-	return &Authenticator{keys: keys, codes: codes, now: now, matches: (*roomsensor.Key).Matches}
-}
-
-// Authenticate returns the key with a text, or the reason of the refusal. An unknown key costs the same lookup and the
-// same number of comparisons as a wrong secret, whether or not the key is in memory (decision 24).
-func (a *Authenticator) Authenticate(ctx context.Context, text string) (roomsensor.Key, error) {
-	id, secret, ok := roomsensor.ParseKey(a.codes.Kind, text)
-	key, cached := a.keys.Cached(id)
-	if a.check(&key, secret) == nil {
-		return key, nil
-	}
-	key = roomsensor.Key{}
-	if ok && len(id) <= maxKeyIDLength {
-		found, err := a.keys.Find(ctx, id, cached)
-		if err != nil && !errors.Is(err, roomsensor.ErrNotFound) {
-			return roomsensor.Key{}, err
-		}
-		key = found
-	}
-	if err := a.check(&key, secret); err != nil {
-		return roomsensor.Key{}, err
-	}
-	return key, nil
-}
-
-// check returns the reason why a key does not admit a request. Revoked and expired are reported only if the secret
-// matches (decision 24).
-func (a *Authenticator) check(key *roomsensor.Key, secret string) error {
-	switch {
-	case !a.matches(key, secret):
-		return a.codes.Invalid.New()
-	case key.RevokedAt != nil:
-		return a.codes.Revoked.New()
-	case key.ExpiresAt != nil && !a.now().Before(*key.ExpiresAt):
-		return a.codes.Expired.New()
-	}
-	return nil
-}
 
 // KeyCache looks up each key when it is asked for and keeps it for keyAge. The API uses it: there may be many keys, and
 // without the database there is nothing to answer.

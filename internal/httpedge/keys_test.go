@@ -2,7 +2,6 @@ package httpedge
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"slices"
 	"sync"
@@ -32,12 +31,16 @@ func TestAuthenticatorComparisons(t *testing.T) {
 	t.Parallel()
 	past := time.Unix(0, 0)
 	now := func() time.Time { return past }
-	sum := sha256.Sum256([]byte("secret"))
-	stored := keys{
-		"good":    {ID: "good", SecretSHA256: sum},
-		"revoked": {ID: "revoked", SecretSHA256: sum, RevokedAt: &past},
-		"expired": {ID: "expired", SecretSHA256: sum, ExpiresAt: &past},
+	stored := keys{}
+	add := func(key roomsensor.Key) (text, wrong string) {
+		key.ID, text, key.SecretSHA256 = roomsensor.GenerateKey(roomsensor.APIKey)
+		stored[key.ID] = key
+		return text, roomsensor.FormatKey(roomsensor.APIKey, key.ID, "wrong")
 	}
+	good, wrong := add(roomsensor.Key{})
+	revoked, wrongRevoked := add(roomsensor.Key{RevokedAt: &past})
+	expired, wrongExpired := add(roomsensor.Key{ExpiresAt: &past})
+	_, unknown, _ := roomsensor.GenerateKey(roomsensor.APIKey)
 	a := NewAuthenticator(NewKeyCache(stored.lookup, now), APIKeyCodes(), now)
 	comparisons := 0
 	a.matches = func(key *roomsensor.Key, secret string) bool {
@@ -45,11 +48,9 @@ func TestAuthenticatorComparisons(t *testing.T) {
 		return key.Matches(secret)
 	}
 	for range 3 {
-		_, err := a.Authenticate(t.Context(), "rsk_good_secret") // The cache has it from here on.
+		_, err := a.Authenticate(t.Context(), good) // The cache has it from here on.
 		require.NoError(t, err)
-		for _, text := range []string{
-			"rsk_nobody_secret", "rsk_good_wrong", "rsk_revoked_secret", "rsk_revoked_wrong", "rsk_expired_secret", "none",
-		} {
+		for _, text := range []string{unknown, wrong, revoked, wrongRevoked, expired, wrongExpired} {
 			comparisons = 0
 			_, err := a.Authenticate(t.Context(), text)
 			require.Error(t, err, text)
@@ -62,7 +63,7 @@ func TestAuthenticatorComparisons(t *testing.T) {
 func TestKeyCachePanic(t *testing.T) {
 	t.Parallel()
 	cache := NewKeyCache(func(context.Context, string) (roomsensor.Key, error) { panic("a bug") }, time.Now)
-	_, err := NewAuthenticator(cache, APIKeyCodes(), time.Now).Authenticate(t.Context(), "rsk_id_secret")
+	_, err := NewAuthenticator(cache, APIKeyCodes(), time.Now).Authenticate(t.Context(), roomsensor.FormatKey(roomsensor.APIKey, "id", "secret"))
 	require.EqualError(t, err, "panic: a bug")
 }
 
@@ -270,7 +271,9 @@ func TestKeyListKnownKeys(t *testing.T) {
 		l.set(func() { l.err = errors.New("unavailable") })
 		time.Sleep(time.Hour)
 		require.Empty(t, l.code(t.Context(), text))
-		require.Equal(t, roomsensor.CodeIngestKeyInvalid, l.code(t.Context(), text+"x"))
+		id, _, _ := roomsensor.ParseKey(roomsensor.IngestKey, text)
+		wrong := roomsensor.FormatKey(roomsensor.IngestKey, id, "wrong")
+		require.Equal(t, roomsensor.CodeIngestKeyInvalid, l.code(t.Context(), wrong))
 		require.Equal(t, roomsensor.CodeOverloaded, l.code(t.Context(), unknown))
 	})
 }

@@ -107,6 +107,10 @@ func TestUploadsAuthentication(t *testing.T) {
 	_, revoked := g.keys.add(g.team, true)
 	_, unknown, _ := roomsensor.GenerateKey(roomsensor.IngestKey)
 	_, ofAPI, _ := roomsensor.GenerateKey(roomsensor.APIKey)
+	wrong := func(key string) string {
+		id, _, _ := roomsensor.ParseKey(roomsensor.IngestKey, key)
+		return roomsensor.FormatKey(roomsensor.IngestKey, id, "wrong")
+	}
 	cases := map[string]struct {
 		code    roomsensor.Code
 		headers []string
@@ -118,9 +122,9 @@ func TestUploadsAuthentication(t *testing.T) {
 		"twice":              {roomsensor.CodeIngestKeyInvalid, []string{"Bearer " + g.key, "Bearer " + g.key}},
 		"of the API":         {roomsensor.CodeIngestKeyInvalid, []string{"Bearer " + ofAPI}},
 		"unknown":            {roomsensor.CodeIngestKeyInvalid, []string{"Bearer " + unknown}},
-		"wrong secret":       {roomsensor.CodeIngestKeyInvalid, []string{"Bearer " + g.key + "x"}},
+		"wrong secret":       {roomsensor.CodeIngestKeyInvalid, []string{"Bearer " + wrong(g.key)}},
 		"revoked":            {roomsensor.CodeIngestKeyRevoked, []string{"Bearer " + revoked}},
-		"revoked, no secret": {roomsensor.CodeIngestKeyInvalid, []string{"Bearer " + revoked + "x"}},
+		"revoked, no secret": {roomsensor.CodeIngestKeyInvalid, []string{"Bearer " + wrong(revoked)}},
 	}
 	for name, c := range cases {
 		t.Log(name)

@@ -62,10 +62,11 @@ var Codes = []CodeInfo{
 	{
 		Code: CodeAPIKeyInvalid, Status: 401,
 		Cause: "The Authorization header is malformed, sent twice or does not use the scheme Bearer, or the key is " +
-			"empty, unknown or has a wrong secret.",
-		Message: "This API key is not valid. Check that the whole key was copied, from rsk_ to its last character.",
-		Fix: "Check that the header has the form Authorization: Bearer rsk_<key_id>_<secret>, that the whole key " +
-			"was copied, and that it belongs to this service.",
+			"empty, incomplete, unknown, has a wrong secret or is an upload credential.",
+		Message: "This service has no such API key. Check that the key belongs to this service, or ask the owner of " +
+			"your team for a new one.",
+		Fix: "The message names the mistake. Check that the header has the form Authorization: Bearer " +
+			"rsk_<key_id>_<secret>, that the whole key was copied, and that it belongs to this service.",
 		Retry: retryNever,
 	},
 	{
@@ -218,12 +219,12 @@ var Codes = []CodeInfo{
 	},
 	{
 		Code: CodeIngestKeyInvalid, Status: 401,
-		Cause: "The Authorization header is malformed or sent twice, or the credential is unknown or has a wrong " +
-			"secret.",
-		Message: "This upload credential is not valid. Check that the whole of it was copied, from rsi_ to its last " +
-			"character.",
-		Fix: "Check that the header has the form Authorization: Bearer rsi_<key_id>_<secret> and that the whole " +
-			"credential was copied.",
+		Cause: "The Authorization header is malformed, sent twice or does not use the scheme Bearer, or the credential " +
+			"is empty, incomplete, unknown, has a wrong secret or is an API key.",
+		Message: "This service has no such upload credential. Check that it belongs to this service, or create " +
+			"another one with roomsensor ingest-key create.",
+		Fix: "The message names the mistake. Check that the header has the form Authorization: Bearer " +
+			"rsi_<key_id>_<secret>, that the whole credential was copied, and that it belongs to this service.",
 		Retry: retryNever,
 	},
 	{

@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base32"
+	"encoding/binary"
+	"hash/crc32"
 	"strings"
 	"time"
 
@@ -39,7 +41,7 @@ const (
 type Key struct {
 	ID           string // public identifier, the second part of the key
 	TeamID       uuid.UUID
-	SecretSHA256 [sha256.Size]byte // hash of the text of the third part
+	SecretSHA256 [sha256.Size]byte // hash of the text of the third part, its checksum included
 	Scope        Scope             // empty for an ingest key
 	Label        *string
 	CreatedAt    time.Time
@@ -51,8 +53,9 @@ type Key struct {
 var secretEncoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
 const (
-	keyIDBytes  = 10 // 16 characters
-	secretBytes = 32 // 256 random bits (decision 24)
+	keyIDBytes     = 10 // 16 characters
+	secretBytes    = 32 // 256 random bits (decision 24)
+	checksumLength = 6  // characters
 )
 
 // GenerateKey creates a key of the form <kind>_<id>_<secret>. The text is shown once and never stored.
@@ -60,25 +63,35 @@ func GenerateKey(kind KeyKind) (id, text string, secretSHA256 [sha256.Size]byte)
 	raw := make([]byte, keyIDBytes+secretBytes)
 	_, _ = rand.Read(raw) // It never returns an error: it aborts the process instead.
 	id = secretEncoding.EncodeToString(raw[:keyIDBytes])
-	secret := secretEncoding.EncodeToString(raw[keyIDBytes:])
-	return id, string(kind) + "_" + id + "_" + secret, sha256.Sum256([]byte(secret))
+	text = FormatKey(kind, id, secretEncoding.EncodeToString(raw[keyIDBytes:]))
+	_, secret, _ := ParseKey(kind, text)
+	return id, text, sha256.Sum256([]byte(secret))
 }
 
-// ParseKey splits <kind>_<id>_<secret>; ok is false for any other text.
+// FormatKey returns the text of a key. Its secret consists of a random text and the checksum.
+func FormatKey(kind KeyKind, id, random string) string {
+	text := string(kind) + "_" + id + "_" + random
+	return text + checksum(text)
+}
+
+// checksum returns the upper 30 bits of the CRC-32 of a text, 5 bits per character (decision 44).
+func checksum(text string) string {
+	sum := binary.BigEndian.AppendUint32(nil, crc32.ChecksumIEEE([]byte(text)))
+	return secretEncoding.EncodeToString(sum)[:checksumLength]
+}
+
+// ParseKey splits <kind>_<id>_<secret>; ok is false for any other text, and if the checksum at its end is wrong.
 func ParseKey(kind KeyKind, text string) (id, secret string, ok bool) {
 	rest, ok := strings.CutPrefix(text, string(kind)+"_")
 	if !ok {
 		return "", "", false
 	}
-	id, secret, ok = strings.Cut(rest, "_")
-	return id, secret, ok && id != "" && secret != "" && IsPlain(id)
-}
-
-// BearerToken returns the credential of an Authorization header. The scheme is case-insensitive (decision 24); ok is
-// false for a scheme other than Bearer.
-func BearerToken(header string) (token string, ok bool) {
-	scheme, token, _ := strings.Cut(header, " ")
-	return strings.Trim(token, " "), strings.EqualFold(scheme, "Bearer")
+	id, secret, _ = strings.Cut(rest, "_")
+	if id == "" || len(secret) <= checksumLength || !IsPlain(id) {
+		return "", "", false
+	}
+	end := len(text) - checksumLength
+	return id, secret, text[end:] == checksum(text[:end])
 }
 
 // Matches compares a secret in constant time. For an unknown key, callers use a zero Key: it takes as long and never

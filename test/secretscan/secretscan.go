@@ -67,8 +67,9 @@ func forms(secret string) [][]byte {
 	return all
 }
 
-// secretLength is the number of characters of the secret of a key, which are letters and the digits 2 to 7.
-const secretLength = 52
+// secretLength is the number of characters of the secret of a key, its checksum included. They are letters and the
+// digits 2 to 7.
+const secretLength = 58
 
 // minVariety is the number of different characters that tells a secret from repeated text. Random secrets have at least
 // 20 of the 32.

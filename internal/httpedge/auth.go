@@ -1,0 +1,151 @@
+package httpedge
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"roomsensor/internal/roomsensor"
+)
+
+// maxKeyIDLength is far beyond the ids that the service makes. Keys with a longer id are not looked up.
+const maxKeyIDLength = 128
+
+// KeyCodes are the error codes for one kind of key, and what messages say about it.
+type KeyCodes struct {
+	kind, otherKind                    roomsensor.KeyKind
+	name                               string // of the kind
+	wrongKind                          string // the message for a key of otherKind
+	missing, invalid, revoked, expired roomsensor.Code
+}
+
+// APIKeyCodes returns the codes for the keys of the API.
+func APIKeyCodes() *KeyCodes {
+	return &KeyCodes{
+		kind:      roomsensor.APIKey,
+		missing:   roomsensor.CodeAPIKeyMissing,
+		invalid:   roomsensor.CodeAPIKeyInvalid,
+		revoked:   roomsensor.CodeAPIKeyRevoked,
+		expired:   roomsensor.CodeAPIKeyExpired,
+		name:      "API key",
+		otherKind: roomsensor.IngestKey,
+		wrongKind: "This is an upload credential, which only the receiver accepts. Send an API key; it begins with rsk_.",
+	}
+}
+
+// IngestKeyCodes returns the codes for the keys of the receiver. Those keys do not expire.
+func IngestKeyCodes() *KeyCodes {
+	return &KeyCodes{
+		kind:      roomsensor.IngestKey,
+		missing:   roomsensor.CodeIngestKeyMissing,
+		invalid:   roomsensor.CodeIngestKeyInvalid,
+		revoked:   roomsensor.CodeIngestKeyRevoked,
+		expired:   roomsensor.CodeIngestKeyInvalid,
+		name:      "upload credential",
+		otherKind: roomsensor.APIKey,
+		wrongKind: "This is an API key, which only the API accepts. Send an upload credential; it begins with rsi_.",
+	}
+}
+
+// Bearer returns the text of the key in the lines of the Authorization header. The scheme is case-insensitive. Its
+// errors are the code for a missing key and, if the header is malformed or was sent twice, the code for an invalid one
+// (decision 24), with a message that states the fix (decision 47).
+func (c *KeyCodes) Bearer(headers []string) (text string, err error) {
+	missing := c.missing.New()
+	switch len(headers) {
+	case 0:
+		return "", missing
+	case 1:
+	default:
+		return "", c.InvalidWith("The header Authorization was sent more than once. Send it once.")
+	}
+	scheme, text, _ := strings.Cut(headers[0], " ")
+	switch {
+	case strings.EqualFold(scheme, "Bearer"):
+		return strings.Trim(text, " "), nil
+	case strings.EqualFold(scheme, "Basic"):
+		return "", c.InvalidWith("Basic credentials are not accepted. " + missing.Message)
+	}
+	return "", c.InvalidWith("The header Authorization does not begin with Bearer. " + missing.Message)
+}
+
+// InvalidWith returns an error with the code for an invalid key and a message of its own.
+func (c *KeyCodes) InvalidWith(message string) *roomsensor.Error {
+	return roomsensor.NewError(c.invalid, "", message)
+}
+
+// malformed returns the error for a text that ParseKey does not accept.
+func (c *KeyCodes) malformed(text string) *roomsensor.Error {
+	prefix := string(c.kind) + "_"
+	copyAll := " Copy the whole " + c.name + ", from " + prefix + " to its last character."
+	switch {
+	case strings.HasPrefix(text, string(c.otherKind)+"_"):
+		return c.InvalidWith(c.wrongKind)
+	case strings.HasPrefix(text, prefix):
+		return c.InvalidWith("This " + c.name + " is cut off or was changed: its checksum is wrong." + copyAll)
+	}
+	return c.InvalidWith("This is not a complete " + c.name + "." + copyAll)
+}
+
+// KeySource finds keys by their public ids.
+type KeySource interface {
+	// Cached returns a key from memory.
+	Cached(id string) (key roomsensor.Key, ok bool)
+	// Find returns a key, or roomsensor.ErrNotFound. refresh is set if the key in memory did not admit the request.
+	Find(ctx context.Context, id string, refresh bool) (roomsensor.Key, error)
+}
+
+// Authenticator checks the keys of requests. Memory alone can admit a request but never refuse it: before a refusal the
+// key is looked up. So a key that was just created or extended works at once. A text with a wrong checksum is
+// refused without a lookup (decision 44).
+type Authenticator struct {
+	keys    KeySource
+	codes   *KeyCodes
+	now     func() time.Time
+	matches func(key *roomsensor.Key, secret string) bool // in constant time; tests count the calls
+}
+
+// NewAuthenticator makes an Authenticator for one kind of key.
+func NewAuthenticator(keys KeySource, codes *KeyCodes, now func() time.Time) *Authenticator {
+	return &Authenticator{keys: keys, codes: codes, now: now, matches: (*roomsensor.Key).Matches}
+}
+
+// Authenticate returns the key with a text, or the reason of the refusal. An unknown key costs the same lookup and the
+// same number of comparisons as a wrong secret, whether or not the key is in memory (decision 24).
+func (a *Authenticator) Authenticate(ctx context.Context, text string) (roomsensor.Key, error) {
+	id, secret, ok := roomsensor.ParseKey(a.codes.kind, text)
+	if !ok {
+		return roomsensor.Key{}, a.codes.malformed(text)
+	}
+	key, cached := a.keys.Cached(id)
+	if a.check(&key, secret) == nil {
+		return key, nil
+	}
+	key = roomsensor.Key{}
+	if len(id) <= maxKeyIDLength {
+		found, err := a.keys.Find(ctx, id, cached)
+		if err != nil && !errors.Is(err, roomsensor.ErrNotFound) {
+			return roomsensor.Key{}, err
+		}
+		key = found
+	}
+	if err := a.check(&key, secret); err != nil {
+		return roomsensor.Key{}, err
+	}
+	return key, nil
+}
+
+// check returns the reason why a key does not admit a request. Revoked and expired are reported only if the secret
+// matches (decision 24).
+func (a *Authenticator) check(key *roomsensor.Key, secret string) error {
+	switch {
+	case !a.matches(key, secret):
+		return a.codes.invalid.New()
+	case key.RevokedAt != nil:
+		return a.codes.revoked.New()
+	case key.ExpiresAt != nil && !a.now().Before(*key.ExpiresAt):
+		return a.codes.expired.New()
+	}
+	return nil
+}
