@@ -1,11 +1,14 @@
 package api
 
 import (
+	"context"
 	"net/http"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/labstack/echo/v4"
@@ -114,4 +117,24 @@ func FuzzPatch(f *testing.F) {
 		require.True(t, patch.SetDisplayName || patch.Metadata.Clear || patch.Metadata.Values != nil)
 		require.True(t, utf8.Valid(body))
 	})
+}
+
+// deny denies every request for ten minutes.
+type deny struct{}
+
+func (deny) CountRequest(context.Context, string) (roomsensor.RateVerdict, error) {
+	return roomsensor.RateVerdict{Reset: roomsensor.RateWindow}, nil
+}
+
+// TestRateLimiterDenials checks that the number of denials in memory is bounded, also while none has expired.
+func TestRateLimiterDenials(t *testing.T) {
+	t.Parallel()
+	l := newRateLimiter(deny{}, time.Now)
+	for i := range maxDenials + 10 {
+		keyID := strconv.Itoa(i)
+		_, err := l.verdict(t.Context(), keyID)
+		require.NoError(t, err)
+		require.Contains(t, l.denied, keyID)
+	}
+	require.Len(t, l.denied, maxDenials)
 }

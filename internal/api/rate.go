@@ -15,7 +15,7 @@ import (
 // older than 5 seconds (decision 43).
 const denialAge = 4 * time.Second
 
-// maxDenials is the number of denials in memory at which expired ones are deleted.
+// maxDenials is the number of denials in memory. The database is asked again about a key that does not fit.
 const maxDenials = 10_000
 
 // rateLimiter applies the rate limit (decision 25). The database counts. Denials are kept in memory, so that further
@@ -84,10 +84,9 @@ func (l *rateLimiter) remember(keyID string, wait time.Duration) {
 	defer l.mu.Unlock()
 	now := l.now()
 	if len(l.denied) >= maxDenials {
-		for id, d := range l.denied {
-			if !now.Before(d.stale) {
-				delete(l.denied, id)
-			}
+		for id := range l.denied { // Any one, because a search for an expired one would hold the lock for long.
+			delete(l.denied, id)
+			break
 		}
 	}
 	l.denied[keyID] = denial{until: now.Add(wait), stale: now.Add(min(wait, denialAge))}

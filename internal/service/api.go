@@ -16,7 +16,8 @@ import (
 	"roomsensor/internal/store"
 )
 
-// purgeInterval is how often idempotency keys older than 24 hours are deleted. They have no effect after that time.
+// purgeInterval is how often two kinds of rows are deleted that have no effect any more: idempotency keys older than 24
+// hours, and the counted requests of API keys that had none for 10 minutes.
 const purgeInterval = 10 * time.Minute
 
 // RunAPI runs an API process until ctx ends. Its error is a *config.ValueError if the configuration is invalid.
@@ -61,6 +62,7 @@ func (a *apiProcess) start(ctx context.Context) error {
 	}
 	a.ServeHTTP("the API", api.NewServer(handler, a.Log), httpedge.IdleListener(listener))
 	a.Go("idempotency keys", a.purgeIdempotency)
+	a.Go("rate windows", a.purgeRateWindows)
 	a.Serving()
 	return nil
 }
@@ -99,6 +101,15 @@ func (a *apiProcess) purgeIdempotency(ctx context.Context) error {
 	retry.Every(ctx, purgeInterval, func(ctx context.Context) {
 		if _, err := a.store.PurgeIdempotency(ctx); err != nil && ctx.Err() == nil {
 			a.Log.Warn().Err(err).Msg("could not delete old idempotency keys, retrying")
+		}
+	})
+	return nil
+}
+
+func (a *apiProcess) purgeRateWindows(ctx context.Context) error {
+	retry.Every(ctx, purgeInterval, func(ctx context.Context) {
+		if _, err := a.store.PurgeRateWindows(ctx); err != nil && ctx.Err() == nil {
+			a.Log.Warn().Err(err).Msg("could not delete the requests of idle keys, retrying")
 		}
 	})
 	return nil

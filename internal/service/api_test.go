@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
@@ -51,6 +52,24 @@ func TestAPIProcess(t *testing.T) {
 	require.Contains(t, r.log.String(), `"version":"test"`)
 	require.Contains(t, r.log.String(), `"message":"stopped"`)
 	require.NotContains(t, r.log.String(), `"level":"warn"`)
+}
+
+// TestAPIPurgesRateWindows checks that an API process deletes the counted requests of idle keys.
+func TestAPIPurgesRateWindows(t *testing.T) {
+	t.Parallel()
+	database := dbtest.New(t)
+	conn, err := pgx.Connect(t.Context(), database.URL)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, conn.Close(t.Context())) }()
+	_, err = conn.Exec(t.Context(), `INSERT INTO rate_counters VALUES ('idle', 0, 0, now() - INTERVAL '1 hour')`)
+	require.NoError(t, err)
+	r := startAPI(t, apiConfig(database.As(t, schema.RoleAPI)))
+	require.Eventually(t, func() bool {
+		var left int
+		require.NoError(t, conn.QueryRow(t.Context(), `SELECT count(*) FROM rate_counters`).Scan(&left))
+		return left == 0
+	}, 30*time.Second, 20*time.Millisecond)
+	require.NoError(t, r.end())
 }
 
 func TestAPIWaitsForMigrations(t *testing.T) {
