@@ -101,7 +101,7 @@ var meanings = map[int]string{
 	http.StatusMethodNotAllowed:      "The path does not support the method:",
 	http.StatusRequestEntityTooLarge: "The body or the result is too large:",
 	http.StatusUnprocessableEntity:   "The Idempotency-Key was already used with a different body:",
-	http.StatusTooManyRequests:       "More than 600 requests in 10 minutes:",
+	http.StatusTooManyRequests:       "Too many requests; retry after the seconds in Retry-After:",
 	http.StatusInternalServerError:   "The service failed; retry with exponential backoff:",
 	http.StatusNotImplemented:        "Reserved for a later version; do not retry:",
 	http.StatusServiceUnavailable:    "The service is overloaded or its storage is unavailable:",

@@ -96,6 +96,7 @@ func receiverResponses() []response {
 			roomsensor.CodeIngestKeyMissing, roomsensor.CodeIngestKeyInvalid, roomsensor.CodeIngestKeyRevoked).
 			with("WWW-Authenticate", "WWWAuthenticate"),
 		answer("TooLarge", plain, roomsensor.CodeRequestTooLarge),
+		answer("RateLimited", plain, roomsensor.CodeRateLimitExceeded).with("Retry-After", "RetryAfter"),
 		answer("InternalError", plain, roomsensor.CodeInternalError),
 		answer("Overloaded", plain, roomsensor.CodeOverloaded).with("Retry-After", "RetryAfter"),
 	}, pathResponses()...)
@@ -124,6 +125,6 @@ func codesOf(receiver bool) []roomsensor.CodeInfo {
 func isReceiverCode(code roomsensor.Code) bool { return strings.HasPrefix(string(code), "ingest_") }
 
 var sharedCodes = []roomsensor.Code{
-	roomsensor.CodeValidationFailed, roomsensor.CodeRequestTooLarge, roomsensor.CodeNotFound,
-	roomsensor.CodeMethodNotAllowed, roomsensor.CodeOverloaded, roomsensor.CodeInternalError,
+	roomsensor.CodeRateLimitExceeded, roomsensor.CodeValidationFailed, roomsensor.CodeRequestTooLarge,
+	roomsensor.CodeNotFound, roomsensor.CodeMethodNotAllowed, roomsensor.CodeOverloaded, roomsensor.CodeInternalError,
 }

@@ -68,20 +68,21 @@ func TestAPIValidate(t *testing.T) {
 func TestIngestValidate(t *testing.T) {
 	t.Parallel()
 	for flag, breakConfig := range map[string]func(*config.Ingest){
-		"database-url":      func(c *config.Ingest) { c.DatabaseURL = "db" },
-		"nats-url":          func(c *config.Ingest) { c.NATSURL = "" },
-		"docs-url":          func(c *config.Ingest) { c.DocsURL = "docs" },
-		"log-level":         func(c *config.Ingest) { c.LogLevel = "" },
-		"ingest-addr":       func(c *config.Ingest) { c.IngestAddr = "127.0.0.1:99999" },
-		"ops-addr":          func(c *config.Ingest) { c.OpsAddr = "" },
-		"stream-replicas":   func(c *config.Ingest) { c.StreamReplicas = 2 },
-		"stream-max-bytes":  func(c *config.Ingest) { c.StreamMaxBytes = 15 * config.MiB },
-		"stream-keep":       func(c *config.Ingest) { c.StreamKeep = config.Duration(time.Second) },
-		"upload-memory":     func(c *config.Ingest) { c.UploadMemory = 63 * config.MiB },
-		"rejects-keep":      func(c *config.Ingest) { c.RejectsKeep = c.StreamKeep }, // Not longer than that of the stream.
-		"rejects-max-bytes": func(c *config.Ingest) { c.RejectsMaxBytes = 0 },
-		"maintain-after":    func(c *config.Ingest) { c.MaintainAfter = config.Duration(12 * time.Hour) },
-		"no-worker":         func(c *config.Ingest) { c.NoReceiver, c.NoWorker = true, true },
+		"database-url":               func(c *config.Ingest) { c.DatabaseURL = "db" },
+		"nats-url":                   func(c *config.Ingest) { c.NATSURL = "" },
+		"docs-url":                   func(c *config.Ingest) { c.DocsURL = "docs" },
+		"log-level":                  func(c *config.Ingest) { c.LogLevel = "" },
+		"ingest-addr":                func(c *config.Ingest) { c.IngestAddr = "127.0.0.1:99999" },
+		"ops-addr":                   func(c *config.Ingest) { c.OpsAddr = "" },
+		"stream-replicas":            func(c *config.Ingest) { c.StreamReplicas = 2 },
+		"stream-max-bytes":           func(c *config.Ingest) { c.StreamMaxBytes = 15 * config.MiB },
+		"stream-keep":                func(c *config.Ingest) { c.StreamKeep = config.Duration(time.Second) },
+		"upload-memory":              func(c *config.Ingest) { c.UploadMemory = 63 * config.MiB },
+		"upload-requests-per-second": func(c *config.Ingest) { c.UploadRequestsPerSecond = 0 },
+		"rejects-keep":               func(c *config.Ingest) { c.RejectsKeep = c.StreamKeep }, // Not longer than that of the stream.
+		"rejects-max-bytes":          func(c *config.Ingest) { c.RejectsMaxBytes = 0 },
+		"maintain-after":             func(c *config.Ingest) { c.MaintainAfter = config.Duration(12 * time.Hour) },
+		"no-worker":                  func(c *config.Ingest) { c.NoReceiver, c.NoWorker = true, true },
 	} {
 		cfg := validIngest()
 		breakConfig(&cfg)

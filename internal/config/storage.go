@@ -41,7 +41,9 @@ func (c *Stream) MarshalZerologObject(e *zerolog.Event) {
 
 // Uploads limits what a receiver takes.
 type Uploads struct {
-	UploadMemory Size `default:"256MiB" help:"Memory of a receiver for requests; at most half of what the process may use." placeholder:"SIZE" setting:""`
+	UploadMemory            Size `default:"256MiB" help:"Memory of a receiver for requests; at most half of what the process may use." placeholder:"SIZE" setting:""`
+	UploadRequestsPerSecond int  `default:"50"     help:"Requests per second of an upload credential at each receiver; twice as many of its team. Raise it for a credential that many devices share." placeholder:"N" setting:""`
+	UploadBytesPerSecond    Size `default:"32MiB"  help:"Decompressed bytes per second of an upload credential at each receiver; twice as many of its team." placeholder:"SIZE" setting:""`
 }
 
 // minUploadMemory has room for two requests of the largest size.
@@ -51,12 +53,16 @@ func (c *Uploads) validateUploads() error {
 	if c.UploadMemory < minUploadMemory {
 		return &ValueError{Flag: "upload-memory", Reason: "must be at least 64MiB"}
 	}
+	if c.UploadRequestsPerSecond <= 0 {
+		return &ValueError{Flag: "upload-requests-per-second", Reason: "must be above 0"}
+	}
 	return nil
 }
 
 // MarshalZerologObject logs the configuration.
 func (c *Uploads) MarshalZerologObject(e *zerolog.Event) {
-	e.Stringer("upload_memory", c.UploadMemory)
+	e.Stringer("upload_memory", c.UploadMemory).Int("upload_requests_per_second", c.UploadRequestsPerSecond).
+		Stringer("upload_bytes_per_second", c.UploadBytesPerSecond)
 }
 
 // Rejects limits the rejects that are kept for an operator: uploads that could not be stored.

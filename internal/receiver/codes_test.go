@@ -34,6 +34,12 @@ func (g *testServer) everyCode(t *testing.T) map[roomsensor.Code]answer {
 		roomsensor.CodeIngestKeyRevoked: with(revoked),
 		roomsensor.CodeInternalError:    g.withoutQueue(t).post(t, small),
 	}
+	unlimited := g.receiver.rates
+	g.receiver.rates = newRates(1, 1)
+	for range burstSeconds + 1 {
+		answers[roomsensor.CodeRateLimitExceeded] = g.post(t, "{")
+	}
+	g.receiver.rates = unlimited
 	g.server.Shutdown()
 	answers[roomsensor.CodeOverloaded] = g.post(t, small)
 	return answers
@@ -67,7 +73,7 @@ func TestErrorCodes(t *testing.T) {
 		got := answers[info.Code]
 		got.requireCode(t, info.Status, info.Code)
 		require.NotEmpty(t, got.failed.Error.Message)
-		waits := info.Code == roomsensor.CodeOverloaded
+		waits := info.Code == roomsensor.CodeOverloaded || info.Code == roomsensor.CodeRateLimitExceeded
 		require.Equal(t, waits, got.header.Get("Retry-After") != "", code)
 
 		page := read(t, site.URL+strings.TrimPrefix(got.failed.Error.DocURL, "https://sensors.example"))

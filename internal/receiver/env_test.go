@@ -148,6 +148,7 @@ func newTestServerOn(t testing.TB, b *env) *testServer {
 	g.receiver = New(Config{
 		Queue: q, Keys: g.keys, DocsURL: "https://sensors.example/docs",
 		Log: zerolog.New(zerolog.SyncWriter(g.log)), Metrics: prometheus.NewRegistry(),
+		RequestsPerSecond: 1_000_000,
 	})
 	g.serve(t)
 	return g

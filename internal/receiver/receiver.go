@@ -1,6 +1,7 @@
 package receiver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,6 +44,10 @@ type Config struct {
 
 	StopTimeout time.Duration
 	Memory      int64 // for requests, in bytes; at least 2 requests of the largest size, which are 64 MiB
+
+	// RequestsPerSecond and BytesPerSecond are the share of a credential (decision 53 a).
+	RequestsPerSecond int
+	BytesPerSecond    int64
 }
 
 // Receiver publishes uploads that arrive over HTTP to the queue. It needs only the queue: while the database is
@@ -53,17 +58,16 @@ type Receiver struct {
 	auth    *httpedge.Authenticator
 	limiter *httpedge.ConcurrencyLimiter
 	memory  *memoryBudget
+	rates   *rates
 	metrics *metrics
 }
 
 // New makes a receiver and registers its metrics.
 func New(c Config) *Receiver {
-	if c.StopTimeout <= 0 {
-		c.StopTimeout = DefaultStopTimeout
-	}
-	if c.Memory <= 0 {
-		c.Memory = DefaultMemory
-	}
+	c.StopTimeout = cmp.Or(c.StopTimeout, DefaultStopTimeout)
+	c.Memory = cmp.Or(c.Memory, DefaultMemory)
+	c.RequestsPerSecond = cmp.Or(c.RequestsPerSecond, DefaultRequestsPerSecond)
+	c.BytesPerSecond = cmp.Or(c.BytesPerSecond, DefaultBytesPerSecond)
 	list, memory := httpedge.NewKeyList(c.Keys.IngestKeys, c.Log), newMemoryBudget(c.Memory)
 	return &Receiver{
 		Config:  c,
@@ -71,6 +75,7 @@ func New(c Config) *Receiver {
 		auth:    httpedge.NewAuthenticator(list, httpedge.IngestKeyCodes(), time.Now),
 		limiter: httpedge.NewConcurrencyLimiter(maxPerKey, 0),
 		memory:  memory,
+		rates:   newRates(c.RequestsPerSecond, c.BytesPerSecond),
 		metrics: newMetrics(c.Metrics, memory),
 	}
 }

@@ -80,6 +80,9 @@ func (q *request) handle() error {
 		return err
 	}
 	q.log.KeyID = key.ID
+	if err := q.rates.admit(&key); err != nil {
+		return err
+	}
 	release, ok := q.limiter.Acquire(key.ID)
 	if !ok {
 		return httpedge.Overloaded(keyRetryAfter,
@@ -94,10 +97,14 @@ func (q *request) takeBody(key *roomsensor.Key) error {
 	memory := q.memory.open(key)
 	defer memory.close()
 	text, err := readBody(q.w, q.r, memory)
+	q.bodyRead = err == nil
+	if refusal := q.rates.charge(key, len(text)); err == nil { // What is refused costs bytes, too.
+		err = refusal
+	}
 	if err != nil {
 		return err
 	}
-	q.bodyRead, q.log.Bytes = true, int64(len(text))
+	q.log.Bytes = int64(len(text))
 	messages, err := split(text, memory)
 	if err != nil {
 		return err

@@ -92,10 +92,12 @@ var Codes = []CodeInfo{
 	},
 	{
 		Code: CodeRateLimitExceeded, Status: 429,
-		Cause:   "The key made more than 600 requests within 10 minutes.",
+		Cause: "The key made more than 600 requests within 10 minutes, or an upload credential or its team sent more " +
+			"than its share to the receiver.",
 		Message: "More than 600 requests in 10 minutes. Wait for the seconds in Retry-After.",
 		Fix: "Wait for the seconds in the header Retry-After. Use the RateLimit headers to spread your requests. " +
-			"To read many devices, send one GET /readings.csv instead of a request for each device.",
+			"To read many devices, send one GET /readings.csv instead of a request for each device. To upload, send " +
+			"many uploads in each request.",
 		Retry: "Yes, after the seconds in Retry-After. Denied requests are not counted.",
 	},
 	{

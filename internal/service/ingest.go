@@ -91,7 +91,8 @@ func (i *ingestProcess) work(ctx context.Context, listener net.Listener) error {
 func (i *ingestProcess) runReceiver(ctx context.Context, listener net.Listener) error {
 	r := receiver.New(receiver.Config{
 		Queue: i.queue, Keys: i.store, DocsURL: i.cfg.Docs(""), Log: i.Log, Metrics: i.Metrics,
-		Memory: int64(i.cfg.UploadMemory),
+		Memory: int64(i.cfg.UploadMemory), RequestsPerSecond: i.cfg.UploadRequestsPerSecond,
+		BytesPerSecond: int64(i.cfg.UploadBytesPerSecond),
 	})
 	return r.Run(ctx, listener)
 }

@@ -18,6 +18,12 @@ import (
 	"roomsensor/test/ledger"
 )
 
+// The settings of a receiver with which one credential may send for a whole fleet.
+const (
+	UnlimitedRequests = "UPLOAD_REQUESTS_PER_SECOND=1000000"
+	UnlimitedBytes    = "UPLOAD_BYTES_PER_SECOND=1TiB"
+)
+
 // Receiver is an HTTP client of a receiver.
 type Receiver struct {
 	url    string

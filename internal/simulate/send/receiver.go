@@ -100,7 +100,7 @@ func (s *receiverSink) post(ctx context.Context) (delay time.Duration, err error
 		return retryDelay, fmt.Errorf("reading the response of the receiver: %w", err)
 	case response.StatusCode == http.StatusAccepted:
 		return 0, nil
-	case response.StatusCode >= http.StatusInternalServerError:
+	case response.StatusCode == http.StatusTooManyRequests, response.StatusCode >= http.StatusInternalServerError:
 		return max(retryDelay, retryAfter(response.Header)), statusError(response.StatusCode, body)
 	}
 	return 0, statusError(response.StatusCode, body)

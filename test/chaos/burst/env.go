@@ -128,6 +128,7 @@ func (e *env) start(ctx context.Context, name string, args ...string) (*proctest
 		return nil, err
 	}
 	variables := []string{"DATABASE_URL=" + e.service.DatabaseURL(), "NATS_URL=" + e.nats.URL, "LOG_LEVEL=warn"}
+	variables = append(variables, harness.UnlimitedRequests, harness.UnlimitedBytes)
 	s, err := proctest.StartService(ctx, e.trial.programs.Roomsensor, log, variables, args...)
 	if err != nil {
 		return nil, err

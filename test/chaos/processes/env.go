@@ -246,6 +246,7 @@ func (e *env) startProcess(ctx context.Context, name string, args []string) (err
 func (e *env) variables(p *process) []string {
 	list := []string{
 		"OPS_ADDR=" + p.ops, "API_ADDR=" + p.address, "INGEST_ADDR=" + p.address, "STREAM_MAX_BYTES=2GiB",
+		harness.UnlimitedRequests,
 		"DATABASE_URL=" + p.proxies[toDatabase].url, "NATS_URL=" + p.proxies[toQueue].url,
 	}
 	if e.options.AckEarly {

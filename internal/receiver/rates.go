@@ -1,0 +1,115 @@
+package receiver
+
+import (
+	"math"
+	"sync"
+	"time"
+
+	"roomsensor/internal/roomsensor"
+)
+
+// The default share of a credential (decision 53 a).
+const (
+	DefaultRequestsPerSecond = 50
+	DefaultBytesPerSecond    = 32 << 20
+)
+
+const (
+	// teamRate is how many times the share of a credential its team has.
+	teamRate = 2
+	// burstSeconds is how long a credential or team that sent nothing may save its share.
+	burstSeconds = 10
+	// minSweep is the least number of buckets at which those that are full again are removed.
+	minSweep = 1024
+)
+
+// rates limits what credentials and teams send per second (decision 53 a).
+type rates struct {
+	requests, bytes float64 // of a credential, per second
+
+	mu      sync.Mutex
+	buckets map[string]*bucket // by the id of a credential or team; a missing one is full
+	sweepAt int                // number of buckets
+}
+
+func newRates(requestsPerSecond int, bytesPerSecond int64) *rates {
+	return &rates{
+		requests: float64(requestsPerSecond), bytes: float64(bytesPerSecond),
+		buckets: map[string]*bucket{}, sweepAt: minSweep,
+	}
+}
+
+// bucket is what a credential or team may send now. It fills up over time.
+type bucket struct {
+	times           float64 // the share of a credential
+	requests, bytes float64 // bytes below 0 are a debt
+	at              time.Time
+}
+
+// admit counts a request. Its error is rate_limit_exceeded, and the request is not counted, if there is no request left
+// in the share of the credential or team, or if either owes bytes.
+func (r *rates) admit(key *roomsensor.Key) error {
+	return r.take(key, 1, 0)
+}
+
+// charge counts the decompressed bytes of a body. Its error is rate_limit_exceeded, and they are not counted, if the
+// credential or team owes bytes already. A debt is therefore at most one body.
+func (r *rates) charge(key *roomsensor.Key, bytes int) error {
+	return r.take(key, 0, float64(bytes))
+}
+
+func (r *rates) take(key *roomsensor.Key, requests, bytes float64) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := time.Now()
+	r.sweep(now)
+	owners := [...]*bucket{r.fill(key.ID, 1, now), r.fill(key.TeamID.String(), teamRate, now)}
+	var wait float64 // in seconds
+	for _, b := range owners {
+		wait = max(wait, (requests-b.requests)/(r.requests*b.times), -b.bytes/(r.bytes*b.times))
+	}
+	if wait > 0 {
+		refusal := roomsensor.NewError(roomsensor.CodeRateLimitExceeded, "",
+			"This credential or its team sends more than its share. Wait for the seconds in Retry-After, "+
+				"and send more uploads in fewer requests. Nothing of the request was stored.")
+		refusal.RetryAfter = time.Duration(math.Ceil(wait)) * time.Second
+		return refusal
+	}
+	for _, b := range owners {
+		b.requests -= requests
+		b.bytes -= bytes
+	}
+	return nil
+}
+
+// fill returns the bucket of an owner as it is now.
+func (r *rates) fill(owner string, times float64, now time.Time) *bucket {
+	b, ok := r.buckets[owner]
+	if !ok {
+		b = &bucket{times: times, requests: math.Inf(1), bytes: math.Inf(1), at: now}
+		r.buckets[owner] = b
+	}
+	r.refill(b, now)
+	return b
+}
+
+func (r *rates) refill(b *bucket, now time.Time) {
+	gain := b.times * now.Sub(b.at).Seconds()
+	b.requests = min(b.requests+gain*r.requests, b.times*burstSeconds*r.requests)
+	b.bytes = min(b.bytes+gain*r.bytes, b.times*burstSeconds*r.bytes)
+	b.at = now
+}
+
+// sweep removes the buckets that are full again, whenever their number has doubled.
+func (r *rates) sweep(now time.Time) {
+	if len(r.buckets) < r.sweepAt {
+		return
+	}
+	for owner, b := range r.buckets {
+		r.refill(b, now)
+		if b.requests == b.times*burstSeconds*r.requests && b.bytes == b.times*burstSeconds*r.bytes {
+			delete(r.buckets, owner)
+		}
+	}
+	r.sweepAt = max(minSweep, 2*len(r.buckets))
+}
