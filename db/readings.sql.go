@@ -213,6 +213,55 @@ func (q *Queries) ReadingExport(ctx context.Context, db DBTX, arg ReadingExportP
 	return items, nil
 }
 
+const ReadingFit = `-- name: ReadingFit :one
+SELECT coalesce(sum(b.rows), 0)::bigint AS rows,
+       coalesce(min(b.bucket_at) FILTER (WHERE b.rows_until > $1::bigint), $2)::timestamptz AS fits_until
+FROM (
+    SELECT c.bucket_at, count(*) AS rows, sum(count(*)) OVER (ORDER BY c.bucket_at) AS rows_until
+    FROM (
+        SELECT r.bucket_at FROM readings r
+        WHERE r.device_id = ANY($3::uuid[])
+          AND EXISTS (SELECT FROM devices d WHERE d.team_id = $4 AND d.id = ANY($3::uuid[])
+                      HAVING count(*) = cardinality($3::uuid[]))
+          AND r.bucket_at >= $5::timestamptz
+          AND r.bucket_at < $2::timestamptz
+        LIMIT $6::bigint
+    ) c
+    GROUP BY c.bucket_at
+) b
+`
+
+type ReadingFitParams struct {
+	Room       int64
+	WindowTo   time.Time
+	DeviceIds  []uuid.UUID
+	TeamID     uuid.UUID
+	WindowFrom time.Time
+	Most       int64
+}
+
+type ReadingFitRow struct {
+	Rows      int64
+	FitsUntil time.Time
+}
+
+// ReadingFit finds the longest window that has room for some rows: it ends at fits_until, the first bucket with which
+// there would be more, or window_to. It counts at most a number of rows; if there are more, only a window of one bucket
+// has a valid fits_until.
+func (q *Queries) ReadingFit(ctx context.Context, db DBTX, arg ReadingFitParams) (ReadingFitRow, error) {
+	row := db.QueryRow(ctx, ReadingFit,
+		arg.Room,
+		arg.WindowTo,
+		arg.DeviceIds,
+		arg.TeamID,
+		arg.WindowFrom,
+		arg.Most,
+	)
+	var i ReadingFitRow
+	err := row.Scan(&i.Rows, &i.FitsUntil)
+	return i, err
+}
+
 const ReadingGetExtent = `-- name: ReadingGetExtent :one
 SELECT min(a.bucket_at)::timestamptz AS first_at, max(z.bucket_at)::timestamptz AS last_at
 FROM devices d

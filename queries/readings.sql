@@ -66,6 +66,26 @@ FROM (
     GROUP BY c.bucket_at
 ) l;
 
+-- ReadingFit finds the longest window that has room for some rows: it ends at fits_until, the first bucket with which
+-- there would be more, or window_to. It counts at most a number of rows; if there are more, only a window of one bucket
+-- has a valid fits_until.
+-- name: ReadingFit :one
+SELECT coalesce(sum(b.rows), 0)::bigint AS rows,
+       coalesce(min(b.bucket_at) FILTER (WHERE b.rows_until > @room::bigint), @window_to)::timestamptz AS fits_until
+FROM (
+    SELECT c.bucket_at, count(*) AS rows, sum(count(*)) OVER (ORDER BY c.bucket_at) AS rows_until
+    FROM (
+        SELECT r.bucket_at FROM readings r
+        WHERE r.device_id = ANY(@device_ids::uuid[])
+          AND EXISTS (SELECT FROM devices d WHERE d.team_id = @team_id AND d.id = ANY(@device_ids::uuid[])
+                      HAVING count(*) = cardinality(@device_ids::uuid[]))
+          AND r.bucket_at >= @window_from::timestamptz
+          AND r.bucket_at < @window_to::timestamptz
+        LIMIT @most::bigint
+    ) c
+    GROUP BY c.bucket_at
+) b;
+
 -- ReadingGetExtent returns the first and the last bucket that an export selects. It descends the primary key twice per
 -- device; an aggregate would read all rows once more.
 -- name: ReadingGetExtent :one

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"cmp"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -16,33 +15,25 @@ import (
 	"roomsensor/internal/httpedge"
 )
 
-// The default limits of exports that run at the same time: the smallest that decision 32 allows.
-const (
-	defaultExportsPerKey = 4
-	defaultExports       = 8
-)
-
 // readTimeout limits the reading of a whole request. Only a PATCH has a body, of at most 64 KiB.
 const readTimeout = 15 * time.Second
 
 // Config is the configuration of the API.
 type Config struct {
-	DocsURL       string                // URL of the docs pages, for error.doc_url
-	CursorSecret  []byte                // cursor.SecretBytes bytes, the same on every replica
-	ExportsPerKey int                   // CSV exports of one key at the same time; 0 means 4
-	Exports       int                   // CSV exports of all keys at the same time; 0 means 8
-	SnapshotAge   time.Duration         // maximum lag of /devices/current; 0 means 1 s, negative means no cache
-	Docs          http.Handler          // serves /docs and the paths below it, without a key
-	Now           func() time.Time      // nil means time.Now
-	Log           zerolog.Logger        // gets one line per request
-	Metrics       prometheus.Registerer // nil means that the metrics are not registered
+	DocsURL      string                // URL of the docs pages, for error.doc_url
+	CursorSecret []byte                // cursor.SecretBytes bytes, the same on every replica
+	SnapshotAge  time.Duration         // maximum lag of /devices/current; 0 means 1 s, negative means no cache
+	Docs         http.Handler          // serves /docs and the paths below it, without a key
+	Now          func() time.Time      // nil means time.Now
+	Log          zerolog.Logger        // gets one line per request
+	Metrics      prometheus.Registerer // nil means that the metrics are not registered
 }
 
 type server struct {
 	backend Backend
 	keys    *httpedge.Authenticator
 	rate    *rateLimiter
-	exports *httpedge.ConcurrencyLimiter
+	exports *exportSlots
 	current *snapshots
 	cursors *cursor.Sealer
 	metrics *metrics
@@ -57,7 +48,8 @@ func New(cfg Config, backend Backend) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	metrics, err := newMetrics(cfg.Metrics)
+	exports := newExportSlots()
+	metrics, err := newMetrics(cfg.Metrics, exports)
 	if err != nil {
 		return nil, err
 	}
@@ -69,8 +61,7 @@ func New(cfg Config, backend Backend) (http.Handler, error) {
 		backend: backend,
 		keys:    httpedge.NewAuthenticator(keys, httpedge.APIKeyCodes(), cfg.Now),
 		rate:    newRateLimiter(backend, cfg.Now),
-		exports: httpedge.NewConcurrencyLimiter(
-			cmp.Or(cfg.ExportsPerKey, defaultExportsPerKey), cmp.Or(cfg.Exports, defaultExports)),
+		exports: exports,
 		current: newSnapshots(backend, cfg.Now, cfg.SnapshotAge),
 		cursors: cursors,
 		metrics: metrics,
@@ -108,10 +99,9 @@ func (s *server) router(docs http.Handler) http.Handler {
 type metrics struct {
 	requests  *prometheus.CounterVec
 	durations *prometheus.HistogramVec
-	exports   prometheus.Gauge
 }
 
-func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
+func newMetrics(registerer prometheus.Registerer, exports *exportSlots) (*metrics, error) {
 	m := &metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "roomsensor_api_requests_total",
@@ -122,15 +112,11 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 			Help:    "Duration of requests from arrival to the end of the response.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 120},
 		}, []string{"route", "method"}),
-		exports: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "roomsensor_api_exports_running",
-			Help: "CSV exports that are running.",
-		}),
 	}
 	if registerer == nil {
 		return m, nil
 	}
-	for _, c := range []prometheus.Collector{m.requests, m.durations, m.exports} {
+	for _, c := range append(exports.metrics(), m.requests, m.durations) {
 		if err := registerer.Register(c); err != nil {
 			return nil, fmt.Errorf("registering metrics: %w", err)
 		}

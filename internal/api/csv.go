@@ -5,14 +5,11 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"sync/atomic"
-	"time"
 
 	"github.com/labstack/echo/v4"
 
 	"roomsensor/internal/compress"
 	"roomsensor/internal/csvenc"
-	"roomsensor/internal/httpedge"
 	"roomsensor/internal/roomsensor"
 )
 
@@ -31,13 +28,12 @@ type csvStream struct {
 	shape      shape
 	response   *echo.Response
 	compressed *compress.Writer // to response; nil if the body is not compressed
-	watchdog   *watchdog
 	chunk      []byte
 	sent       int // rows
 }
 
-func newCSVStream(c *call, plan *exportPlan, coding compress.Coding, dog *watchdog) *csvStream {
-	s := &csvStream{response: c.Response(), watchdog: dog}
+func newCSVStream(c *call, plan *exportPlan, coding compress.Coding) *csvStream {
+	s := &csvStream{response: c.Response()}
 	if plan.wide {
 		s.shape = csvenc.NewWide(plan.team, plan.devices)
 	} else {
@@ -60,7 +56,6 @@ func (s *csvStream) send(ctx context.Context, export Export) error {
 	if s.compressed == nil {
 		return nil
 	}
-	s.watchdog.pause()
 	if err := s.compressed.Close(); err != nil {
 		return fmt.Errorf("ending a compressed export: %w", err)
 	}
@@ -90,10 +85,8 @@ func (s *csvStream) add(row *roomsensor.ExportRow) error {
 	return s.flush()
 }
 
-// flush sends the chunk. Meanwhile the deadline of the connection applies, and not that of the watchdog.
+// flush sends the chunk.
 func (s *csvStream) flush() error {
-	s.watchdog.pause()
-	defer s.watchdog.resume()
 	if !s.response.Committed {
 		// Sending the headers first keeps Go from adding a Content-Length, which HEAD cannot know.
 		s.response.WriteHeader(http.StatusOK)
@@ -108,45 +101,4 @@ func (s *csvStream) flush() error {
 	}
 	s.chunk = s.chunk[:0]
 	return nil
-}
-
-// errStalled ends work that made no progress. It counts as a deadline.
-var errStalled = fmt.Errorf("no progress: %w", context.DeadlineExceeded)
-
-// watchdog cancels a context after a time without progress, however long the work takes as a whole. It watches the
-// database; httpedge.IdleListener watches the connection.
-type watchdog struct {
-	timer   *time.Timer
-	stalled atomic.Bool
-	cancel  context.CancelFunc
-}
-
-// watch starts a watchdog. first is the limit until the first progress; after that the limit is httpedge.StallTimeout.
-func watch(parent context.Context, first time.Duration) (context.Context, *watchdog) {
-	ctx, cancel := context.WithCancel(parent)
-	w := &watchdog{cancel: cancel}
-	w.timer = time.AfterFunc(first, func() {
-		w.stalled.Store(true)
-		cancel()
-	})
-	return ctx, w
-}
-
-// pause stops the clock.
-func (w *watchdog) pause() { w.timer.Stop() }
-
-// resume starts the clock again, with the full time.
-func (w *watchdog) resume() { w.timer.Reset(httpedge.StallTimeout) }
-
-// explain replaces an error that the watchdog caused by errStalled.
-func (w *watchdog) explain(err error) error {
-	if err != nil && w.stalled.Load() {
-		return errStalled
-	}
-	return err
-}
-
-func (w *watchdog) stop() {
-	w.timer.Stop()
-	w.cancel()
 }

@@ -29,45 +29,37 @@ const (
 
 	// openTimeout limits the count of the rows. The database itself stops it after 30 seconds.
 	openTimeout = 35 * time.Second
+	// sendTimeout limits the sending of the rows. In this time, a line of 1 Mbit/s takes 200 MB; 250,000 rows are 26 MB.
+	sendTimeout = 30 * time.Minute
 	// exportRetryAfter is the Retry-After of an export over the limit of concurrent exports.
 	exportRetryAfter = 10 * time.Second
 )
 
 // exportReadings handles GET /readings.csv: it streams readings of the team (spec 4, readings.csv).
 func (s *server) exportReadings(ctx context.Context, c *call) error {
-	plan, err := s.planInTime(ctx, c)
+	asked, err := s.readExportRequest(c)
 	if err != nil {
 		return err
 	}
-	release, ok := s.exports.Acquire(c.key.ID)
+	slot, ok := s.exports.acquire(c.key)
 	if !ok {
 		return httpedge.Overloaded(exportRetryAfter,
 			"Too many exports run at the same time. Try again after the seconds in Retry-After.")
 	}
-	defer release()
-	s.metrics.exports.Inc()
-	defer s.metrics.exports.Dec()
+	defer slot.release()
 
 	// When the server's read deadline passes, the context ends as if the client had left.
 	_ = http.NewResponseController(c.Response()).SetReadDeadline(time.Time{})
-	ctx, dog := watch(ctx, openTimeout)
-	defer dog.stop()
-	return dog.explain(s.export(ctx, c, plan, dog))
-}
-
-// planInTime plans an export within the deadline of other requests.
-func (s *server) planInTime(ctx context.Context, c *call) (*exportPlan, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	return s.planExport(ctx, c)
-}
-
-func (s *server) export(ctx context.Context, c *call, plan *exportPlan, dog *watchdog) error {
+	plan, err := s.planExport(ctx, c, asked)
+	if err != nil {
+		return err
+	}
 	export, err := s.open(ctx, c, plan)
 	if err != nil {
 		return err
 	}
 	defer export.Close()
+	slot.send()
 	lines := export.Rows()
 	if plan.wide {
 		lines = export.Lines()
@@ -79,13 +71,34 @@ func (s *server) export(ctx context.Context, c *call, plan *exportPlan, dog *wat
 		c.Response().WriteHeader(http.StatusOK)
 		return nil
 	}
-	return newCSVStream(c, plan, coding, dog).send(ctx, export)
+	return sendInTime(ctx, c, newCSVStream(c, plan, coding), export)
+}
+
+// errTooSlow ends an export whose client is too slow.
+var errTooSlow = fmt.Errorf("the client did not receive the export within %s", sendTimeout)
+
+// sendInTime sends an export within sendTimeout: a client that takes a few bytes from time to time must not keep its
+// slot for days.
+func sendInTime(ctx context.Context, c *call, stream *csvStream, export Export) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, sendTimeout, errTooSlow)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() {
+		_ = http.NewResponseController(c.Response()).SetWriteDeadline(time.Now()) // A write may be waiting.
+	})
+	defer stop()
+	err := stream.send(ctx, export)
+	if err != nil && errors.Is(context.Cause(ctx), errTooSlow) {
+		return errTooSlow
+	}
+	return err
 }
 
 func (s *server) open(ctx context.Context, c *call, plan *exportPlan) (Export, error) {
 	if plan.empty() {
 		return noRows{}, nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, openTimeout)
+	defer cancel()
 	export, err := s.backend.OpenExport(ctx, c.key.TeamID,
 		roomsensor.ExportQuery{Window: plan.window, Devices: plan.devices, Lines: plan.wide})
 	if tooMany, ok := errors.AsType[*roomsensor.TooManyRowsError](err); ok {
@@ -133,13 +146,11 @@ type exportPlan struct {
 
 func (p *exportPlan) empty() bool { return len(p.devices) == 0 || p.window.Empty() }
 
-// planExport reads and resolves the parameters in the order of decision 22: each parameter by its own rule, device,
-// assignment, size.
-func (s *server) planExport(ctx context.Context, c *call) (*exportPlan, error) {
-	asked, err := s.readExportRequest(c)
-	if err != nil {
-		return nil, err
-	}
+// planExport resolves the parameters, in the order of decision 22: device, assignment, size. It has the deadline of
+// other requests.
+func (s *server) planExport(ctx context.Context, c *call, asked *exportRequest) (*exportPlan, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
 	team, err := s.backend.DeviceNames(ctx, c.key.TeamID)
 	if err != nil {
 		return nil, err
@@ -153,12 +164,21 @@ func (s *server) planExport(ctx context.Context, c *call) (*exportPlan, error) {
 			return nil, err
 		}
 	}
-	if n := len(plan.devices); plan.wide && n > maxWideDevices {
-		return nil, roomsensor.NewError(roomsensor.CodeCSVTooLarge, "", fmt.Sprintf(
+	return plan, checkDeviceCount(len(plan.devices), plan.wide)
+}
+
+// checkDeviceCount returns csv_too_large if an export selects too many devices.
+func checkDeviceCount(n int, wide bool) error {
+	switch {
+	case wide && n > maxWideDevices:
+		return roomsensor.NewError(roomsensor.CodeCSVTooLarge, "", fmt.Sprintf(
 			"The wide shape takes at most %d devices, and %d are selected. Name fewer in devices, or ask for shape=long.",
 			maxWideDevices, n))
+	case n > roomsensor.MaxExportDevices:
+		return roomsensor.NewError(roomsensor.CodeCSVTooLarge, "", fmt.Sprintf(
+			"An export takes at most %d devices, and %d are selected. Name fewer in devices.", roomsensor.MaxExportDevices, n))
 	}
-	return plan, nil
+	return nil
 }
 
 func (s *server) readExportRequest(c *call) (*exportRequest, error) {

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"sync/atomic"
 	"time"
 )
 
@@ -38,25 +39,38 @@ func (l idleListener) Accept() (net.Conn, error) {
 	if tcp, ok := conn.(*net.TCPConn); ok { // Tests use other connections.
 		_ = tcp.SetWriteBuffer(sendBuffer) // On failure only slow clients are affected.
 	}
-	return &idleConn{conn, l.stall}, nil
+	return &idleConn{Conn: conn, stall: l.stall}, nil
 }
 
 // idleConn is a connection whose write deadline moves on while bytes move.
 type idleConn struct {
 	net.Conn
 	stall time.Duration
+	until atomic.Pointer[time.Time] // the last deadline; nil means none
+}
+
+// SetWriteDeadline sets the last deadline of writes, beyond which theirs does not move on. A write that is waiting
+// notices it within a tenth of the stall timeout.
+func (c *idleConn) SetWriteDeadline(t time.Time) error {
+	c.until.Store(&t)
+	return c.Conn.SetWriteDeadline(t) //nolint:wrapcheck // A connection returns errors unchanged.
 }
 
 // Write accepts a whole body at once. Many small writes, each with a deadline, would each be one system call, which
 // took most of the time of a body of 400 KB.
 func (c *idleConn) Write(p []byte) (written int, err error) {
 	for last := time.Now(); ; {
-		_ = c.SetWriteDeadline(time.Now().Add(c.stall / writeChecks)) // On failure the write fails, too.
+		deadline, until := time.Now().Add(c.stall/writeChecks), c.until.Load()
+		final := until != nil && !until.IsZero() && until.Before(deadline)
+		if final {
+			deadline = *until
+		}
+		_ = c.Conn.SetWriteDeadline(deadline) // On failure the write fails, too.
 		n, err := c.Conn.Write(p[written:])
 		if n > 0 {
 			written, last = written+n, time.Now()
 		}
-		if !errors.Is(err, os.ErrDeadlineExceeded) || time.Since(last) >= c.stall {
+		if !errors.Is(err, os.ErrDeadlineExceeded) || final || time.Since(last) >= c.stall {
 			return written, err //nolint:wrapcheck // A writer returns errors unchanged.
 		}
 	}

@@ -35,7 +35,7 @@ func TestIdleConnWrite(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		client, end := net.Pipe()
-		server := &idleConn{end, time.Second}
+		server := &idleConn{Conn: end, stall: time.Second}
 		stalled := make(chan struct{})
 		defer close(stalled)
 		go func() {
@@ -54,5 +54,33 @@ func TestIdleConnWrite(t *testing.T) {
 		require.Equal(t, 10, written)
 		// The last byte went at 9 s, which may be seen a tenth of a second later.
 		require.InDelta(t, 10.05, time.Since(began).Seconds(), 0.06)
+	})
+}
+
+// A write deadline ends a write although bytes move, and fails the next one.
+func TestIdleConnWriteDeadline(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		client, end := net.Pipe()
+		server := &idleConn{Conn: end, stall: time.Second}
+		go func() {
+			var err error
+			for err == nil { // A byte every 0.9 s.
+				<-time.After(900 * time.Millisecond) // Of the bubble.
+				_, err = client.Read(make([]byte, 1))
+			}
+		}()
+		began := time.Now()
+		require.NoError(t, server.SetWriteDeadline(began.Add(10*time.Second)))
+		for range 2 {
+			_, err := server.Write(make([]byte, 100))
+			require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+			require.Equal(t, 10*time.Second, time.Since(began))
+		}
+		require.NoError(t, server.SetWriteDeadline(time.Time{}))
+		_, err := server.Write(make([]byte, 1))
+		require.NoError(t, err)
+		require.NoError(t, client.Close())
+		<-time.After(time.Second) // Until the reader has ended.
 	})
 }

@@ -180,6 +180,8 @@ func SummaryWindow(now time.Time) Window {
 const (
 	// MaxExportRows is the most readings that one export may contain (decision 30).
 	MaxExportRows = 250_000
+	// MaxExportDevices is the most devices that one export may select: so many can be numbered while it is sorted.
+	MaxExportDevices = 1 << 22
 	// ExportCountCap is where the service stops to count the readings of an export that is too large (decision 30).
 	ExportCountCap = 1_000_000
 )

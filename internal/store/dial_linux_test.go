@@ -18,9 +18,9 @@ func TestDialerOptions(t *testing.T) {
 	s, err := Open(t.Context(), dbtest.New(t).URL, API)
 	require.NoError(t, err)
 	t.Cleanup(s.Close)
-	for pool, limit := range map[*pgxpool.Pool]int{s.pool: 10_000, s.exports: 0} {
+	for _, pool := range []*pgxpool.Pool{s.pool, s.exports} {
 		option := socketOptions(t, pool)
-		require.Equal(t, limit, option(unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT))
+		require.Equal(t, 10_000, option(unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT))
 		require.Equal(t, 1, option(unix.SOL_SOCKET, unix.SO_KEEPALIVE))
 		require.Equal(t, 4, option(unix.IPPROTO_TCP, unix.TCP_KEEPIDLE))
 		require.Equal(t, 2, option(unix.IPPROTO_TCP, unix.TCP_KEEPINTVL))
@@ -52,7 +52,7 @@ func TestDialerUnixSocket(t *testing.T) {
 	listener, err := net.Listen("unix", path)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, listener.Close()) })
-	conn, err := newDialer(limitSilence).DialContext(t.Context(), "unix", path)
+	conn, err := newDialer().DialContext(t.Context(), "unix", path)
 	require.NoError(t, err)
 	require.NoError(t, conn.Close())
 }

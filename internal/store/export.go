@@ -3,8 +3,6 @@ package store
 import (
 	"context"
 	"fmt"
-	"slices"
-	"sort"
 	"time"
 
 	"github.com/google/uuid"
@@ -16,8 +14,10 @@ import (
 )
 
 const (
-	// exportCountTimeout bounds each statement before the first row is sent.
-	exportCountTimeout = "30s"
+	// exportStatementTimeout bounds each statement of an export.
+	exportStatementTimeout = "30s"
+	// exportRowsTimeout bounds the time in which all rows are read.
+	exportRowsTimeout = 30 * time.Second
 	// closeTimeout bounds the rollback at the end.
 	closeTimeout = 2 * time.Second
 )
@@ -32,7 +32,7 @@ type OpenedExport = interface {
 }
 
 // Export is a set of readings that was counted and is about to be streamed. Count and rows come from one snapshot
-// (decision 32). It holds a connection until Close.
+// (decision 32). It holds a connection until Each has read the last row, or until Close.
 type Export struct {
 	store  *Store
 	conn   *pgxpool.Conn
@@ -65,7 +65,7 @@ func (e *Export) begin(ctx context.Context) (err error) {
 	if e.tx, err = e.conn.BeginTx(ctx, snapshot); err != nil {
 		return err //nolint:wrapcheck // OpenExport wraps it.
 	}
-	err = e.store.set(ctx, e.tx, "statement_timeout", exportCountTimeout, "plan_cache_mode", "force_custom_plan")
+	err = e.store.set(ctx, e.tx, "statement_timeout", exportStatementTimeout, "plan_cache_mode", "force_custom_plan")
 	if err != nil {
 		return err
 	}
@@ -80,8 +80,7 @@ func (e *Export) begin(ctx context.Context) (err error) {
 	if e.rows > roomsensor.MaxExportRows {
 		return e.tooManyRows(ctx)
 	}
-	// From here on the client sets the pace. The API ends an export that makes no progress.
-	return e.store.set(ctx, e.tx, "statement_timeout", "0", "idle_in_transaction_session_timeout", "0")
+	return nil
 }
 
 // measure counts the rows and sets the extent.
@@ -89,7 +88,10 @@ func (e *Export) measure(ctx context.Context) error {
 	if e.query.Lines {
 		return e.countLines(ctx)
 	}
-	rows, err := e.count(ctx, e.query.Window, roomsensor.MaxExportRows+1)
+	rows, err := e.store.queries.ReadingCount(ctx, e.tx, db.ReadingCountParams{
+		DeviceIds: e.query.Devices, TeamID: e.teamID, WindowFrom: e.query.Window.From, WindowTo: e.query.Window.To,
+		Most: roomsensor.MaxExportRows + 1,
+	})
 	if err != nil {
 		return err
 	}
@@ -127,61 +129,20 @@ func (e *Export) narrow(first, last time.Time) {
 	e.extent = e.query.Window.Intersect(roomsensor.Window{From: first, To: last.Add(roomsensor.BucketLength)})
 }
 
-func (e *Export) count(ctx context.Context, w roomsensor.Window, most int64) (int64, error) {
-	return e.store.queries.ReadingCount(ctx, e.tx, db.ReadingCountParams{
-		DeviceIds: e.query.Devices, TeamID: e.teamID, WindowFrom: w.From, WindowTo: w.To, Most: most,
-	})
-}
-
 // tooManyRows returns the error of an export that is too large.
 func (e *Export) tooManyRows(ctx context.Context) error {
-	tooMany, err := fitWindow(e.query.Window, func(w roomsensor.Window, most int64) (int64, error) {
-		return e.count(ctx, w, most)
-	})
+	tooMany, err := fitWindow(e.query.Window, len(e.query.Devices),
+		func(w roomsensor.Window, room, most int64) (int64, time.Time, error) {
+			fit, err := e.store.queries.ReadingFit(ctx, e.tx, db.ReadingFitParams{
+				DeviceIds: e.query.Devices, TeamID: e.teamID, WindowFrom: w.From, WindowTo: w.To,
+				Room: room, Most: most + 1,
+			})
+			return fit.Rows, fit.FitsUntil, err
+		})
 	if err != nil {
 		return err
 	}
 	return tooMany
-}
-
-// fitWindow counts the rows of a window that is too large, up to ExportCountCap, and finds the longest window with the
-// same start that would fit. It bisects the ends of buckets, with counts that stop at MaxExportRows + 1. count returns
-// the rows of a window and stops at most.
-func fitWindow(
-	w roomsensor.Window, count func(w roomsensor.Window, most int64) (int64, error),
-) (*roomsensor.TooManyRowsError, error) {
-	all, err := count(w, roomsensor.ExportCountCap+1)
-	if err != nil {
-		return nil, err
-	}
-	limit := w.From.Add(roomsensor.MaxWindow)
-	if w.To.Before(limit) {
-		limit = w.To
-	}
-	first := roomsensor.BucketOf(w.From.Add(roomsensor.BucketLength - time.Microsecond))
-	end := func(n int) time.Time {
-		if to := first.Add(time.Duration(n) * roomsensor.BucketLength); to.Before(limit) {
-			return to
-		}
-		return limit
-	}
-	steps := int(limit.Sub(first)/roomsensor.BucketLength) + 1
-	firstTooLong := sort.Search(steps+1, func(n int) bool {
-		if err != nil {
-			return false
-		}
-		var rows int64
-		rows, err = count(roomsensor.Window{From: w.From, To: end(n)}, roomsensor.MaxExportRows+1)
-		return rows > roomsensor.MaxExportRows
-	})
-	if err != nil {
-		return nil, err
-	}
-	tooMany := &roomsensor.TooManyRowsError{Rows: int(all)}
-	if until := end(firstTooLong - 1); until.After(w.From) {
-		tooMany.FitsUntil = &until
-	}
-	return tooMany, nil
 }
 
 // Rows returns the number of readings.
@@ -191,58 +152,59 @@ func (e *Export) Rows() int { return e.rows }
 // it.
 func (e *Export) Lines() int { return e.lines }
 
-// Each calls do for every reading, by bucket_at, then device_id, while further rows arrive. It stops at the first error
-// of do and returns it. do must not keep the row, which is reused. Each needs memory for one slice of the window, see
-// sliceRows.
+// Each calls do for every reading, by bucket_at, then device_id. It stops at the first error of do and returns it. do
+// must not keep the row, which is reused. Meanwhile another goroutine reads the other rows and then ends the
+// transaction. It never waits for do, because a slow client would keep the snapshot open, and with it every dead row of
+// the database. Each needs up to 40 bytes of memory per row.
 func (e *Export) Each(ctx context.Context, do func(*roomsensor.ExportRow) error) error {
-	s := newSlice(e.query.Devices, e.rows, e.store.sliceRows)
-	for windows := range slices.Chunk(slicesOf(e.extent, e.rows, e.store.sliceRows), e.slicesAhead()) {
-		if err := e.eachSlice(ctx, windows, s, do); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// maxPipelinedBytes bounds the queries that are sent before their results are read. If they exceeded the buffers of the
-// connection, the results would have to be kept in memory until the last query is sent.
-const maxPipelinedBytes = 128 << 10
-
-// slicesAhead returns how many slices are queried at once, so that the server works on the next one while one is
-// encoded.
-func (e *Export) slicesAhead() int {
-	const perDevice, perQuery = 20, 100 // Bytes.
-	return max(1, maxPipelinedBytes/(perDevice*len(e.query.Devices)+perQuery))
-}
-
-// eachSlice sends the queries of some slices at once, and calls do for their rows.
-func (e *Export) eachSlice(
-	ctx context.Context, windows []roomsensor.Window, s *slice, do func(*roomsensor.ExportRow) error,
-) (err error) {
-	var batch pgx.Batch
-	for _, w := range windows {
-		batch.Queue(db.ReadingExport, positional(db.ReadingExportParams{
-			DeviceIds: e.query.Devices, TeamID: e.teamID, WindowFrom: w.From, WindowTo: w.To,
-		})...)
-	}
-	results := e.tx.SendBatch(ctx, &batch)
+	ctx, cancel := context.WithTimeout(ctx, e.store.exportRowsTimeout)
+	windows := slicesOf(e.extent, e.rows, e.store.sliceRows)
+	read, used := make(chan *slice, len(windows)), make(chan *slice, len(windows))
+	var failed error
+	go func() {
+		defer close(read)
+		failed = e.read(ctx, windows, read, used)
+	}()
 	defer func() {
-		if closed := results.Close(); err == nil && closed != nil {
-			err = fmt.Errorf("closing an export: %w", translate(closed))
+		cancel()
+		for range read { // Until the goroutine has ended.
 		}
 	}()
-	for _, w := range windows {
-		if err := s.read(results, w); err != nil {
-			return err
-		}
+	for s := range read {
 		if err := s.each(do); err != nil {
 			return err
 		}
+		used <- s
 	}
+	return failed
+}
+
+// read sends the rows of each window to read and closes the export. It reuses the slices that it receives from used.
+func (e *Export) read(ctx context.Context, windows []roomsensor.Window, read chan<- *slice, used <-chan *slice) error {
+	ranks := newRanks(e.query.Devices)
+	for _, w := range windows {
+		var s *slice
+		select {
+		case s = <-used:
+		default:
+			s = newSlice(ranks, e.rows, e.store.sliceRows)
+		}
+		rows, err := e.tx.Query(ctx, db.ReadingExport, positional(db.ReadingExportParams{
+			DeviceIds: e.query.Devices, TeamID: e.teamID, WindowFrom: w.From, WindowTo: w.To,
+		})...)
+		if err == nil {
+			err = s.read(rows, w)
+		}
+		if err != nil {
+			return fmt.Errorf("reading the rows of an export: %w", translate(err))
+		}
+		read <- s
+	}
+	e.Close() //nolint:contextcheck // It must also roll back after ctx was canceled.
 	return nil
 }
 
-// Close releases the connection. It may be called at any time.
+// Close releases the connection. It may be called again, but not while Each runs.
 func (e *Export) Close() {
 	// The context of the request may have ended. If the rollback fails, the pool closes the connection.
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)

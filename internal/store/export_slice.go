@@ -1,7 +1,6 @@
 package store
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -53,38 +52,47 @@ func slicesOf(w roomsensor.Window, rows, sliceRows int) []roomsensor.Window {
 	}
 }
 
-// slice holds the rows of one slice of an export and is reused for the next one.
-type slice struct {
-	devices []uuid.UUID // ascending
-	ranks   map[uuid.UUID]uint64
-	base    time.Time // bucket number 0
-	order   []sortKey
-	values  []roomsensor.Values
+// ranks numbers the devices of an export, ascending and each once.
+type ranks struct {
+	devices []uuid.UUID
+	of      map[uuid.UUID]uint64
 }
 
-// newSlice returns a slice for the devices of an export, ascending and each once, and for its number of rows.
-func newSlice(devices []uuid.UUID, rows, sliceRows int) *slice {
-	room := min(rows, sliceRows+sliceRows/8) // The slices of a fleet differ by less than an eighth.
-	s := &slice{
-		devices: devices, ranks: make(map[uuid.UUID]uint64, len(devices)),
-		order: make([]sortKey, 0, room), values: make([]roomsensor.Values, 0, room),
-	}
+func newRanks(devices []uuid.UUID) *ranks {
+	r := &ranks{devices: devices, of: make(map[uuid.UUID]uint64, len(devices))}
 	for i, id := range devices {
-		s.ranks[id] = uint64(i)
+		r.of[id] = uint64(i)
 	}
-	return s
+	return r
+}
+
+// slice holds the rows of one slice of an export and may be reused for another.
+type slice struct {
+	ranks  *ranks
+	base   time.Time // bucket number 0
+	order  []sortKey
+	values []roomsensor.Values
+}
+
+// newSlice returns a slice of an export with a number of rows.
+func newSlice(r *ranks, rows, sliceRows int) *slice {
+	room := min(rows, sliceRows+sliceRows/8) // The slices of a fleet differ by less than an eighth.
+	return &slice{ranks: r, order: make([]sortKey, 0, room), values: make([]roomsensor.Values, 0, room)}
 }
 
 // sortKey packs the number of a row's bucket, the rank of its device and the index of its values, from the highest bits
 // to the lowest. Numbers sort several times as fast as rows.
 type sortKey uint64
 
-// The widths of the parts of a sortKey: a million rows, 500,000 devices, and with the other 25 bits 320 years of
-// buckets.
+// The widths of the parts of a sortKey: MaxExportRows, MaxExportDevices, and with the other 24 bits longestSlice.
 const (
-	indexBits  = 20
-	deviceBits = 19
+	indexBits  = 18
+	deviceBits = 22
 )
+
+func newSortKey(bucket, rank, index uint64) sortKey {
+	return sortKey((bucket<<deviceBits|rank)<<indexBits | index)
+}
 
 func (k sortKey) index() int  { return int(k & (1<<indexBits - 1)) }
 func (k sortKey) device() int { return int(k >> indexBits & (1<<deviceBits - 1)) }
@@ -93,25 +101,26 @@ func (k sortKey) bucket() time.Duration {
 	return time.Duration(k>>(indexBits+deviceBits)) * roomsensor.BucketLength
 }
 
-// read reads the next result of a batch, which is that of a window.
-func (s *slice) read(results pgx.BatchResults, w roomsensor.Window) error {
-	s.base, s.order, s.values = roomsensor.BucketOf(w.From), s.order[:0], s.values[:0]
-	rows, err := results.Query()
-	if err != nil {
-		return fmt.Errorf("starting an export: %w", translate(err))
-	}
+// read reads and closes the rows of a window.
+func (s *slice) read(rows pgx.Rows, w roomsensor.Window) error {
 	defer rows.Close()
+	s.base, s.order, s.values = roomsensor.BucketOf(w.From), s.order[:0], s.values[:0]
 	for rows.Next() {
 		row := decodeExportRow(rows)
 		bucket := uint64(row.BucketAt.Sub(s.base) / roomsensor.BucketLength) //nolint:gosec // Not before the window.
-		key := (bucket<<deviceBits|s.ranks[row.DeviceID])<<indexBits | uint64(len(s.values))
-		s.order = append(s.order, sortKey(key))
+		s.order = append(s.order, newSortKey(bucket, s.ranks.of[row.DeviceID], uint64(len(s.values))))
 		s.values = append(s.values, row.Values)
 	}
-	if err := rows.Err(); err != nil {
-		return fmt.Errorf("streaming an export: %w", translate(err))
+	s.trim()
+	return rows.Err()
+}
+
+// trim gives back memory that is not used: if rows are distributed unevenly, all slices together would else have room
+// for several times the rows.
+func (s *slice) trim() {
+	if len(s.order) < cap(s.order)/2 {
+		s.order, s.values = slices.Clone(s.order), slices.Clone(s.values)
 	}
-	return nil
 }
 
 // each calls do for every row, by bucket_at, then device_id. do must not keep the row, which is reused.
@@ -119,7 +128,8 @@ func (s *slice) each(do func(*roomsensor.ExportRow) error) error {
 	slices.Sort(s.order)
 	var row roomsensor.ExportRow
 	for _, key := range s.order {
-		row.DeviceID, row.BucketAt, row.Values = s.devices[key.device()], s.base.Add(key.bucket()), s.values[key.index()]
+		row.DeviceID, row.BucketAt = s.ranks.devices[key.device()], s.base.Add(key.bucket())
+		row.Values = s.values[key.index()]
 		if err := do(&row); err != nil {
 			return err
 		}

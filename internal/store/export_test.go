@@ -53,6 +53,55 @@ func TestExportCancel(t *testing.T) {
 	require.Less(t, time.Since(started), time.Second)
 }
 
+// running counts the transactions of exports that are open.
+func (f *fixture) running(ctx context.Context, t require.TestingT) (n int) {
+	require.NoError(t, f.sql.QueryRow(ctx, `SELECT count(*) FROM pg_stat_activity
+		WHERE datname = current_database() AND application_name LIKE '%export%' AND xact_start IS NOT NULL`).Scan(&n))
+	return n
+}
+
+// TestExportOfASlowClient checks that the transaction ends although the client has not taken the first row yet, which
+// holds back the cleanup of dead rows in the whole database otherwise (reliability, database, rule 9).
+func TestExportOfASlowClient(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	devices := f.fillFleet(t)
+	e, err := f.OpenExport(t.Context(), f.team, roomsensor.ExportQuery{Window: days(90), Devices: devices})
+	require.NoError(t, err)
+	defer e.Close()
+	require.Equal(t, 1, f.running(t.Context(), t))
+	rows := 0
+	require.NoError(t, e.Each(t.Context(), func(*roomsensor.ExportRow) error {
+		if rows++; rows == 1 {
+			require.Eventually(t, func() bool { return f.running(t.Context(), t) == 0 }, 30*time.Second, time.Millisecond)
+		}
+		return nil
+	}))
+	require.Equal(t, e.Rows(), rows)
+}
+
+// TestExportFailure checks that Each fails if it cannot read all rows: an export must not look complete.
+func TestExportFailure(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	devices := f.fillFleet(t)
+	read := func(before func()) error {
+		e, err := f.OpenExport(t.Context(), f.team, roomsensor.ExportQuery{Window: days(90), Devices: devices})
+		require.NoError(t, err)
+		defer e.Close()
+		before()
+		return e.Each(t.Context(), func(*roomsensor.ExportRow) error { return nil })
+	}
+	require.Error(t, read(func() {
+		f.exec(t, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+			WHERE datname = current_database() AND application_name LIKE '%export%'`)
+	}), "the database is lost")
+	require.NoError(t, read(func() {}))
+	f.SetExportRowsTimeout(time.Nanosecond)
+	require.ErrorIs(t, read(func() {}), context.DeadlineExceeded, "the database is too slow")
+	require.Zero(t, f.running(t.Context(), t))
+}
+
 // Slices in these tests are smaller than those of the service, so that less data is needed for several of them. Four
 // devices with fullBuckets readings each, which cover 3.5 days, are two slices.
 const (

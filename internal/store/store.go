@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -55,21 +54,25 @@ type Store struct {
 
 	// Tests set smaller values, so that they need less data.
 	sliceRows, minCopyRows int
+	exportRowsTimeout      time.Duration
 }
 
 // Open creates the pools of a role. It does not connect: a server that does not respond yet is not an error, see Ping.
 func Open(ctx context.Context, databaseURL string, role Role) (*Store, error) {
-	pool, err := openPool(ctx, databaseURL, role, role.maxConns, limitSilence)
+	pool, err := openPool(ctx, databaseURL, role, role.maxConns)
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{pool: pool, queries: db.New(), sliceRows: defaultSliceRows, minCopyRows: defaultMinCopyRows}
+	s := &Store{
+		pool: pool, queries: db.New(),
+		sliceRows: defaultSliceRows, minCopyRows: defaultMinCopyRows, exportRowsTimeout: exportRowsTimeout,
+	}
 	s.limiter.count = func(ctx context.Context, p db.RateWindowHitParams) ([]db.RateWindowHitRow, error) {
 		return s.queries.RateWindowHit(ctx, s.pool, p)
 	}
 	if role.exports > 0 {
 		role.name += " export"
-		if s.exports, err = openPool(ctx, databaseURL, role, role.exports, nil); err != nil {
+		if s.exports, err = openPool(ctx, databaseURL, role, role.exports); err != nil {
 			pool.Close()
 			return nil, err
 		}
@@ -77,9 +80,7 @@ func Open(ctx context.Context, databaseURL string, role Role) (*Store, error) {
 	return s, nil
 }
 
-func openPool(
-	ctx context.Context, databaseURL string, role Role, maxConns int32, control dialControl,
-) (*pgxpool.Pool, error) {
+func openPool(ctx context.Context, databaseURL string, role Role, maxConns int32) (*pgxpool.Pool, error) {
 	config, err := pgxpool.ParseConfig(databaseURL)
 	if err != nil {
 		return nil, fmt.Errorf("reading the database URL: %w", err)
@@ -89,7 +90,7 @@ func openPool(
 	config.MaxConnLifetimeJitter = connLifetimeJitter
 	config.PingTimeout = pingTimeout
 	config.ConnConfig.ConnectTimeout = connectTimeout
-	config.ConnConfig.DialFunc = newDialer(control).DialContext
+	config.ConnConfig.DialFunc = newDialer().DialContext
 	config.ConnConfig.BuildFrontend = newFrontend
 	config.AfterConnect = registerTypes
 	for name, value := range map[string]string{
@@ -116,19 +117,13 @@ func openPool(
 // the kernel of the server confirms the packets.
 const maxSilence = 10 * time.Second
 
-// dialControl sets options of a socket before it connects; nil sets none.
-type dialControl func(network, address string, conn syscall.RawConn) error
-
 // newDialer returns a dialer whose connections detect such a server: with keep-alives while a response is awaited, and
-// with limitSilence also while sent data is unconfirmed. The connections of exports do without limitSilence. An export
-// sends more queries than the server has buffers for while it waits for a slow client; TCP_USER_TIMEOUT would close
-// such a connection, although the server confirms all the time that its buffers are full. The API has its own deadline
-// for the progress of an export.
-func newDialer(control dialControl) *net.Dialer {
+// with limitSilence also while sent data is unconfirmed.
+func newDialer() *net.Dialer {
 	const idle, interval, count = 4 * time.Second, 2 * time.Second, 3 // maxSilence in total.
 	return &net.Dialer{
 		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: idle, Interval: interval, Count: count},
-		Control:         control,
+		Control:         limitSilence,
 	}
 }
 
