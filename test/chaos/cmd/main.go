@@ -1,6 +1,6 @@
-// Cmd runs the trials: `go tool task chaos`, `cluster` and `burst` call it. A report goes to stdout and ends with the
-// verdict, `N lost, N duplicated, N wrong, N phantom`; progress goes to stderr. The exit code is 1 unless all counts
-// are 0 and the trial met its other conditions.
+// Cmd runs the trials: `go tool task chaos`, `cluster`, `burst` and `abuse` call it. A report goes to stdout and ends
+// with the verdict: `N lost, N duplicated, N wrong, N phantom`, and of abuse `N failed requests, p99 N.Nx, N processes
+// over their limit`. Progress goes to stderr. The exit code is 1 unless the trial passed.
 package main
 
 import (
@@ -16,6 +16,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"roomsensor/test/chaos/abuse"
 	"roomsensor/test/chaos/burst"
 	"roomsensor/test/chaos/cluster"
 	"roomsensor/test/chaos/processes"
@@ -29,6 +30,8 @@ type commands struct {
 	Processes processesCommand `cmd:"" help:"Kill processes and disturb connections while uploads are sent."`
 	Cluster   clusterCommand   `cmd:"" help:"Kill and disconnect members of a cluster in containers while uploads are sent."`
 	Burst     burstCommand     `cmd:"" help:"Send the buffered uploads of a fleet that was offline for days."`
+	Abuse     abuseCommand     `cmd:"" help:"Overload the service beside a well-behaved tenant."`
+	Attacker  attackerCommand  `cmd:"" hidden:""`
 }
 
 type processesCommand struct {
@@ -50,6 +53,27 @@ type burstCommand struct {
 	burst.Options
 
 	Report string `help:"File for the report as JSON." default:"bench/results/burst.json" placeholder:"FILE"`
+}
+
+type abuseCommand struct {
+	abuse.Options
+
+	Short  bool   `help:"Run every attack for a few seconds, in less than 3 minutes."`
+	Report string `help:"File for the report as JSON." default:"abuse.json" placeholder:"FILE"`
+}
+
+// attackerCommand is the process of an attacker, which the abuse trial starts.
+type attackerCommand struct {
+	Attack string `arg:""`
+}
+
+// BeforeApply sets the options that the flags then change.
+func (c *abuseCommand) BeforeApply(k *kong.Context) error { //nolint:unparam // Kong requires it.
+	c.Options = abuse.Full()
+	if isShort(k) {
+		c.Options = abuse.Short()
+	}
+	return nil
 }
 
 // BeforeApply sets the options that the flags then change.
@@ -127,6 +151,13 @@ func (c *commands) run(ctx context.Context, command string, out, progress io.Wri
 		_, _ = fmt.Fprintf(progress, "seed %d\n", o.Seed) // Progress is optional.
 		r, err := cluster.Run(ctx, o)
 		return finish(r, err, c.Cluster.Report, out)
+	case "abuse":
+		o := c.Abuse.Options
+		o.Progress = progress
+		r, err := abuse.Run(ctx, o)
+		return finish(r, err, c.Abuse.Report, out)
+	case "attacker <attack>":
+		return abuse.Attack(ctx, c.Attacker.Attack, os.Stdin, out)
 	default:
 		o := c.Burst.Options
 		o.Progress = progress

@@ -8,6 +8,7 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/stretchr/testify/require"
 
+	"roomsensor/test/chaos/abuse"
 	"roomsensor/test/chaos/cluster"
 	"roomsensor/test/chaos/processes"
 )
@@ -38,6 +39,11 @@ func TestOptions(t *testing.T) {
 	wanted.Rounds, wanted.Detect, wanted.Only, wanted.Asynchronous = 7, time.Minute, "primary", true
 	require.Equal(t, wanted, c.Options)
 
+	require.Equal(t, abuse.Full(), parse(t, "abuse").Abuse.Options)
+	shortened := abuse.Short()
+	shortened.Only = []string{"tags", "keys"}
+	require.Equal(t, shortened, parse(t, "abuse", "--short", "--only=tags,keys").Abuse.Options)
+
 	b := parse(t, "burst").Burst.Options
 	require.NoError(t, b.Validate())
 	require.Equal(t, []int{1, 2, 4}, b.Workers)
@@ -59,6 +65,7 @@ func TestRun(t *testing.T) {
 		"invalid options": {[]string{"processes", "--seed", "4", "--short", "--workers", "1"}, 1, "", "a trial needs"},
 		"invalid size":    {[]string{"burst", "--devices", "0"}, 1, "", "all sizes must be greater than 0"},
 		"invalid number":  {[]string{"burst", "--workers", "1,x"}, 1, "", "--workers"},
+		"unknown attack":  {[]string{"abuse", "--only", "x"}, 1, "", `there is no attack "x"`},
 		"no directory":    {[]string{"cluster", "--dir", "/dev/null/none"}, 1, "", "preparing a trial"},
 	} {
 		t.Run(name, func(t *testing.T) {

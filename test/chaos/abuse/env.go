@@ -1,0 +1,328 @@
+package abuse
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"roomsensor/internal/dev/postgres"
+	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/simulate"
+	"roomsensor/schema"
+	"roomsensor/test/dbtest"
+	"roomsensor/test/harness"
+	"roomsensor/test/proctest"
+)
+
+const (
+	// readyTimeout is for a process to become ready on a busy machine, stopTimeout to end after SIGTERM.
+	readyTimeout = time.Minute
+	stopTimeout  = 30 * time.Second
+	// historyAge is the age of the newest reading at the start. The tenant then sends one bucket after the other.
+	historyAge = 24 * time.Hour
+)
+
+// settings are those of the processes under test. Stream and rejects are small, and the rate of a credential is low, so
+// that a flood that the service does not limit fills them within seconds.
+var settings = []string{
+	"LOG_LEVEL=warn", "STREAM_MAX_BYTES=256MiB", "REJECTS_MAX_BYTES=16MiB", "UPLOAD_BYTES_PER_SECOND=1MiB",
+}
+
+// env is what a trial runs.
+type env struct {
+	*harness.Env
+	options   Options
+	service   *harness.Service
+	programs  harness.Programs
+	database  string // as it describes itself
+	queueURL  string
+	history   time.Time // the tenant's first upload
+	team      *team     // the well-behaved tenant
+	attackers map[string]*team
+	chunks    float64 // of readings, before one upload over many weeks
+
+	api, receiver, worker *process
+}
+
+// team is a team with its devices and keys.
+type team struct {
+	id          uuid.UUID
+	devices     []harness.Device
+	keys        []string
+	credentials []string // of the receiver
+}
+
+// newEnv builds and starts everything. The caller closes the environment, also after an error.
+func newEnv(ctx context.Context, o Options) (*env, error) {
+	base, err := harness.NewEnv(o.Dir, o.Progress)
+	if err != nil {
+		return nil, err
+	}
+	e := &env{
+		Env: base, options: o, attackers: map[string]*team{},
+		history: time.Now().UTC().Add(-historyAge).Truncate(roomsensor.BucketLength),
+	}
+	for _, step := range []func(context.Context) error{
+		e.build, e.startDatabase, e.startQueue, e.insertTenant, e.insertAttackers, e.startProcesses,
+	} {
+		if err := step(ctx); err != nil {
+			return e, err
+		}
+	}
+	return e, nil
+}
+
+func (e *env) build(ctx context.Context) (err error) {
+	e.Logf("building roomsensor and nats-server")
+	e.programs, err = harness.Build(ctx, e.Dir)
+	return err
+}
+
+func (e *env) startDatabase(ctx context.Context) error {
+	// The trial is not about crashes, and without fsync other programs on the machine disturb it less.
+	server, remove, err := dbtest.StartTemporary(ctx, postgres.Options{
+		Progress: e.options.Progress, Settings: map[string]string{"fsync": "off", "full_page_writes": "off"},
+	})
+	if err != nil {
+		return err
+	}
+	e.OnClose(func(context.Context) error { return remove() })
+	info, err := postgres.Describe(ctx, server.URL)
+	if err != nil {
+		return err
+	}
+	e.database = info.String()
+	e.service = &harness.Service{Env: e.Env, DatabaseURL: func() string { return server.URL }}
+	return schema.Up(ctx, server.URL, schema.Layout{})
+}
+
+func (e *env) startQueue(ctx context.Context) error {
+	log, err := e.LogFile("nats")
+	if err != nil {
+		return err
+	}
+	nats, err := proctest.StartNATS(ctx, e.programs.NATSServer, e.Dir, log)
+	if err != nil {
+		return err
+	}
+	e.OnClose(func(context.Context) error { _, err := nats.Stop(stopTimeout); return err })
+	e.queueURL = nats.URL
+	conn, js, err := harness.Connect(nats.URL)
+	if err != nil {
+		return err
+	}
+	e.OnClose(func(context.Context) error { conn.Close(); return nil })
+	e.service.JS = js
+	return nil
+}
+
+// devices returns n devices, the first with a hardware id.
+func devices(first string, n int) []harness.Device {
+	fleet := simulate.Fleet{Devices: n, FirstHardwareID: first}
+	list := make([]harness.Device, n)
+	for i := range list {
+		list[i] = harness.Device{ID: uuid.New(), HardwareID: fleet.HardwareID(i), Name: fmt.Sprintf("Room %d", i+1)}
+	}
+	return list
+}
+
+func insertTeam(
+	ctx context.Context, conn *pgx.Conn, name string, devices []harness.Device, keys, credentials int,
+) (t *team, err error) {
+	t = &team{devices: devices, credentials: make([]string, credentials)}
+	if t.id, err = harness.InsertTeam(ctx, conn, name, devices); err != nil {
+		return nil, err
+	}
+	for i := range t.credentials {
+		if t.credentials[i], err = harness.InsertIngestKey(ctx, conn, t.id); err != nil {
+			return nil, err
+		}
+	}
+	t.keys, err = harness.InsertAPIKeys(ctx, conn, t.id, keys)
+	return t, err
+}
+
+func (e *env) insertTenant(ctx context.Context) error {
+	return e.service.Query(ctx, func(ctx context.Context, conn *pgx.Conn) (err error) {
+		list := devices("dev:810000000000001", tenantDevices+1)
+		if e.team, err = insertTeam(ctx, conn, "Well-behaved", list, tenantKeys, 1); err != nil {
+			return err
+		}
+		const history = 2 * 24 * time.Hour
+		if err := insertReadings(ctx, conn, list[:tenantDevices], e.history.Add(-history), e.history); err != nil {
+			return err
+		}
+		month := e.history.Add(-30 * 24 * time.Hour)
+		return insertReadings(ctx, conn, list[tenantDevices:], month, month.Add(time.Hour))
+	})
+}
+
+// insertReadings inserts a reading of each device per bucket of [from, until).
+func insertReadings(
+	ctx context.Context, conn *pgx.Conn, devices []harness.Device, from, until time.Time,
+) error {
+	ids := make([]uuid.UUID, len(devices))
+	for i := range devices {
+		ids[i] = devices[i].ID
+	}
+	_, err := conn.Exec(ctx, `
+		INSERT INTO readings (device_id, bucket_at, measured_at, co2_ppm, temp_c, humidity_pct, lux, spl_db)
+		SELECT d, b AS bucket_at, b AS measured_at, 640, 21.4, 40.2, 380, 51.5 FROM unnest($1::uuid[]) d,
+			generate_series($2::timestamptz, $3::timestamptz - interval '5 minutes', interval '5 minutes') b`, ids, from, until)
+	if err != nil {
+		return fmt.Errorf("inserting readings: %w", err)
+	}
+	return nil
+}
+
+// insertAttackers inserts the teams of the attacks.
+func (e *env) insertAttackers(ctx context.Context) error {
+	return e.service.Query(ctx, func(ctx context.Context, conn *pgx.Conn) error {
+		for i, t := range []struct {
+			name                       string
+			devices, keys, credentials int
+		}{
+			{flooding, 50, 2, 2},
+			{rejected, 1, 1, 2},
+			{returning, 1, returningKeys, 1},
+			{large, 1000, 40, 1},
+			{exporting, 100, 2, 1},
+			{broken, 1, 1, 1},
+			{old, 1, 1, 1},
+		} {
+			list := devices(fmt.Sprintf("dev:82%02d00000000001", i), t.devices)
+			var err error
+			if e.attackers[t.name], err = insertTeam(ctx, conn, t.name, list, t.keys, t.credentials); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// process is a process of roomsensor under test. It keeps its addresses when it is replaced.
+type process struct {
+	*proctest.Process
+	name         string
+	address, ops string
+	command      proctest.Command
+}
+
+func (p *process) url() string { return "http://" + p.address }
+
+func (p *process) start(ctx context.Context) (err error) {
+	if p.Process, err = proctest.Start(p.command); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	if err := p.AwaitReady(ctx, p.ops); err != nil {
+		return fmt.Errorf("%s: %w", p.name, err)
+	}
+	return nil
+}
+
+// stop ends the process. It does nothing if the process was not started, or ended by itself.
+func (p *process) stop() error {
+	if p.Process == nil || p.Ended() {
+		return nil
+	}
+	_, err := p.Stop(stopTimeout)
+	return err
+}
+
+func (e *env) startProcesses(ctx context.Context) error {
+	for _, p := range []struct {
+		process **process
+		name    string
+		args    []string
+	}{
+		{&e.worker, "worker", []string{"ingest", "--no-receiver"}}, // It declares the stream for the others.
+		{&e.receiver, "receiver", []string{"ingest", "--no-worker"}},
+		{&e.api, "api", []string{"api"}},
+	} {
+		started, err := e.newProcess(p.name, p.args)
+		if err != nil {
+			return err
+		}
+		*p.process = started
+		e.OnClose(func(context.Context) error { return started.stop() })
+		if err := started.start(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *env) newProcess(name string, args []string) (*process, error) {
+	p := &process{name: name}
+	var err error
+	for _, address := range []*string{&p.address, &p.ops} {
+		if *address, err = proctest.FreeAddress(); err != nil {
+			return nil, err
+		}
+	}
+	log, err := e.LogFile(name)
+	if err != nil {
+		return nil, err
+	}
+	variables := append([]string{
+		"DATABASE_URL=" + e.service.DatabaseURL(), "NATS_URL=" + e.queueURL,
+		"API_ADDR=" + p.address, "INGEST_ADDR=" + p.address, "OPS_ADDR=" + p.ops,
+		fmt.Sprintf("GOMEMLIMIT=%dMiB", e.options.Memory*8/10), fmt.Sprintf("UPLOAD_MEMORY=%dMiB", e.options.Memory/2),
+	}, settings...)
+	p.command = proctest.Command{Path: e.programs.Roomsensor, Args: args, Env: variables, Log: log}
+	return p, nil
+}
+
+func (e *env) processes() []*process { return []*process{e.api, e.receiver, e.worker} }
+
+// replaceProcesses replaces the processes that ended or went over their limit, so that one attack does not disturb the
+// measurement of the next.
+func (e *env) replaceProcesses(ctx context.Context) error {
+	for _, p := range e.processes() {
+		if !p.Ended() {
+			_, peak, err := p.Memory()
+			if err != nil {
+				return err
+			}
+			if mib(peak) <= float64(e.options.Memory) {
+				continue
+			}
+		}
+		e.Logf("replacing the %s", p.name)
+		if err := errors.Join(p.stop(), p.start(ctx)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *env) resetPeaks() error {
+	for _, p := range e.processes() {
+		if err := p.ResetPeakMemory(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// peaks returns the peak memory of each process in MiB. A process that ended is a finding, and over every limit.
+func (e *env) peaks(attack string) []Peak {
+	var list []Peak
+	for _, p := range e.processes() {
+		_, peak, err := p.Memory()
+		ended := p.Ended() || err != nil
+		if ended {
+			e.Unexpected("%s: the %s ended", attack, p.name)
+		}
+		list = append(list, Peak{Process: p.name, MiB: mib(peak), Over: ended || mib(peak) > float64(e.options.Memory)})
+	}
+	return list
+}
+
+func mib(bytes int64) float64 { return float64(bytes>>10) / (1 << 10) }

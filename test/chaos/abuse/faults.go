@@ -1,0 +1,220 @@
+package abuse
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"roomsensor/internal/retry"
+	"roomsensor/test/harness"
+	"roomsensor/test/proctest"
+)
+
+// execute executes a statement.
+func (e *env) execute(ctx context.Context, sql string, args ...any) error {
+	return e.service.Query(ctx, func(ctx context.Context, conn *pgx.Conn) error {
+		if _, err := conn.Exec(ctx, sql, args...); err != nil {
+			return fmt.Errorf("executing %.40q: %w", sql, err)
+		}
+		return nil
+	})
+}
+
+// number returns the result of a query for one number.
+func (e *env) number(ctx context.Context, sql string, args ...any) (n float64, err error) {
+	err = e.service.Query(ctx, func(ctx context.Context, conn *pgx.Conn) error {
+		if err := conn.QueryRow(ctx, sql, args...).Scan(&n); err != nil {
+			return fmt.Errorf("querying %.40q: %w", sql, err)
+		}
+		return nil
+	})
+	return n, err
+}
+
+// keptRejects is the number of rejects of the tenant.
+const keptRejects = 10
+
+const countRejects = "SELECT count(*)::float8 FROM rejected_uploads WHERE team_id = $1"
+
+// keepRejects makes rejects of the tenant, unless there are some from an earlier round.
+func keepRejects(ctx context.Context, e *env) error {
+	receiver := harness.NewReceiver(e.receiver.address, 1)
+	defer receiver.Close()
+	have, err := e.number(ctx, countRejects, e.team.id)
+	for i := 0; i < keptRejects && have == 0 && err == nil; i++ {
+		body := upload(fmt.Sprintf("dev:77%04d", i), e.history, time.Minute, 1)
+		_, err = receiver.PostUntilStored(ctx, e.team.credentials[0], []byte(body))
+	}
+	if err != nil {
+		return err
+	}
+	return harness.Await(ctx, readyTimeout, 50*time.Millisecond, func(ctx context.Context) error {
+		have, err := e.number(ctx, countRejects, e.team.id)
+		if err == nil && have != keptRejects {
+			err = fmt.Errorf("%g rejects of the tenant instead of %d", have, keptRejects)
+		}
+		return err
+	})
+}
+
+// checkRejects waits until workers have deleted rejects beyond the limit, which they do once per minute, and checks
+// that those of the tenant are still there.
+func checkRejects(ctx context.Context, e *env) error {
+	const timeout, limit = 2 * time.Minute, 16 << 20
+	err := harness.Await(ctx, timeout, time.Second, func(ctx context.Context) error {
+		size, err := e.number(ctx, "SELECT coalesce(sum(length(payload)), 0)::float8 FROM rejected_uploads")
+		if err == nil && size > limit {
+			err = fmt.Errorf("the rejects take %.0f MiB", size/(1<<20))
+		}
+		return err
+	})
+	if err != nil {
+		e.Unexpected("rejects: the workers did not delete rejects: %v", err)
+	}
+	have, err := e.number(ctx, countRejects, e.team.id)
+	if err == nil && have < keptRejects {
+		e.Unexpected("rejects: %g of %d rejects of the tenant are left", have, keptRejects)
+	}
+	return err
+}
+
+// fillRateWindows gives all keys of a team the rate windows of keys that sent 600 requests an hour ago.
+func fillRateWindows(ctx context.Context, e *env) error {
+	team := e.attackers[returning].id
+	err := e.execute(ctx, `
+		INSERT INTO rate_windows (key_id, slot, hit_at)
+		SELECT key_id, slot, now() - interval '1 hour' + slot * interval '1 ms'
+		FROM api_keys, generate_series(0, 599) slot WHERE team_id = $1
+		ON CONFLICT (key_id, slot) DO UPDATE SET hit_at = excluded.hit_at`, team)
+	if err != nil {
+		return err
+	}
+	return e.execute(ctx, `
+		INSERT INTO rate_counters (key_id, passed, over) SELECT key_id, 600, 0 FROM api_keys WHERE team_id = $1
+		ON CONFLICT (key_id) DO UPDATE SET passed = 600, over = 0`, team)
+}
+
+func checkReturned(_ context.Context, e *env, t Tally) error {
+	if t["200"] != returningKeys {
+		e.Unexpected("returning: %d of %d returning keys were served: %v", t["200"], returningKeys, t)
+	}
+	return nil
+}
+
+// setTags gives all devices of a team 50 tags of 500 characters of 4 bytes, the most that the API accepts.
+func setTags(ctx context.Context, e *env) error {
+	return e.execute(ctx, `
+		UPDATE devices SET metadata = (
+			SELECT jsonb_object_agg('tag' || n, repeat('🌡', 500)) FROM generate_series(1, 50) n)
+		WHERE team_id = $1`, e.attackers[large].id)
+}
+
+func removeTags(ctx context.Context, e *env) error {
+	return e.execute(ctx, "UPDATE devices SET metadata = '{}' WHERE team_id = $1", e.attackers[large].id)
+}
+
+func insertExport(ctx context.Context, e *env) error {
+	t := e.attackers[exporting]
+	have, err := e.number(ctx, "SELECT count(*)::float8 FROM readings WHERE device_id = $1", t.devices[0].ID)
+	if err != nil || have > 0 {
+		return err
+	}
+	return e.service.Query(ctx, func(ctx context.Context, conn *pgx.Conn) error {
+		return insertReadings(ctx, conn, t.devices, e.history.Add(-exportHours*time.Hour), e.history)
+	})
+}
+
+// checkTransactions checks that no transaction of the API has been open for most of the attack.
+func checkTransactions(ctx context.Context, e *env) error {
+	oldest, err := e.number(ctx, `
+		SELECT coalesce(extract(epoch FROM max(now() - xact_start)), 0)::float8 FROM pg_stat_activity
+		WHERE application_name = 'roomsensor api' AND datname = current_database()`)
+	if err == nil && oldest > e.options.Attack.Seconds()*2/3 {
+		e.Unexpected("exports: a transaction of a slow export is %.1f s old", oldest)
+	}
+	return err
+}
+
+// checkShares checks that the receiver refused a part of the flood (decision 53 a).
+func checkShares(_ context.Context, e *env, t Tally) error {
+	if t["429"] == 0 {
+		e.Unexpected("flood: the receiver does not limit the rate of a credential: %v", t)
+	}
+	return nil
+}
+
+// addTrigger makes the database refuse the readings of a device with an error that the service does not know.
+func addTrigger(ctx context.Context, e *env) error {
+	err := e.execute(ctx, `
+		CREATE OR REPLACE FUNCTION refuse_reading() RETURNS trigger LANGUAGE plpgsql AS
+		$$ BEGIN RAISE EXCEPTION 'refused' USING ERRCODE = 'XX000'; END $$`)
+	if err != nil {
+		return err
+	}
+	return e.execute(ctx, fmt.Sprintf(`
+		CREATE TRIGGER refuse_reading BEFORE INSERT ON readings FOR EACH ROW
+		WHEN (NEW.device_id = '%s') EXECUTE FUNCTION refuse_reading()`, e.attackers[broken].devices[0].ID))
+}
+
+func dropTrigger(ctx context.Context, e *env) error {
+	return e.execute(ctx, "DROP TRIGGER refuse_reading ON readings")
+}
+
+// lockReadings locks readings for 3 seconds, and checks that no process stops being ready: a slow database is not an
+// unavailable one.
+func lockReadings(ctx context.Context, e *env) error {
+	const held, interval = 3 * time.Second, 100 * time.Millisecond
+	watching, stop := context.WithTimeout(ctx, e.options.Attack)
+	defer stop()
+	locked := make(chan error, 1)
+	go func() {
+		locked <- e.execute(ctx, fmt.Sprintf(
+			"BEGIN; LOCK TABLE readings IN ACCESS EXCLUSIVE MODE; SELECT pg_sleep(%g); COMMIT", held.Seconds()))
+	}()
+	client := &http.Client{Timeout: held}
+	defer client.CloseIdleConnections()
+	var down []string
+	retry.Every(watching, interval, func(ctx context.Context) {
+		for _, p := range e.processes() {
+			if !proctest.Answers(ctx, client, proctest.ReadyURL(p.ops)) && ctx.Err() == nil {
+				down = append(down, p.name)
+			}
+		}
+	})
+	if len(down) > 0 {
+		e.Unexpected("database: not ready while readings was locked: %s", strings.Join(down, ", "))
+	}
+	return <-locked
+}
+
+const chunkCount = "SELECT count(*)::float8 FROM timescaledb_information.chunks WHERE hypertable_name = 'readings'"
+
+// maxNewChunks is the most that one upload may create (decision 53 c).
+const maxNewChunks = 60
+
+func countChunks(ctx context.Context, e *env) (err error) {
+	e.chunks, err = e.number(ctx, chunkCount)
+	return err
+}
+
+// dropChunks checks how many chunks the upload created, and drops them.
+func dropChunks(ctx context.Context, e *env) error {
+	const storeTimeout = 30 * time.Second
+	storing, stop := context.WithTimeout(ctx, storeTimeout)
+	defer stop()
+	if _, err := e.service.AwaitSettled(storing); err != nil {
+		return err
+	}
+	now, err := e.number(ctx, chunkCount)
+	if err != nil || now == e.chunks {
+		return err
+	}
+	if now-e.chunks > maxNewChunks {
+		e.Unexpected("weeks: one upload created %g chunks", now-e.chunks)
+	}
+	return e.execute(ctx, "SELECT drop_chunks('readings', older_than => $1::timestamptz)", e.history.Add(-60*24*time.Hour))
+}

@@ -1,0 +1,99 @@
+package abuse
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"roomsensor/internal/retry"
+	"roomsensor/internal/roomsensor"
+)
+
+// returningKeys is the number of keys that come back at the same second.
+const returningKeys = 1000
+
+func returnAtOnce(t *target) (func(context.Context, *attacker), error) {
+	return func(ctx context.Context, w *attacker) {
+		spread(ctx, len(t.Keys), time.Second, func(ctx context.Context, i int) {
+			w.get(ctx, "/v1/team", t.Keys[i], nil)
+		})
+		<-ctx.Done()
+	}, nil
+}
+
+func sendOneKey(t *target) (func(context.Context, *attacker), error) {
+	const requests = 20_000
+	return func(ctx context.Context, w *attacker) {
+		spread(ctx, requests, t.Duration, func(ctx context.Context, _ int) {
+			w.get(ctx, "/v1/team", t.Keys[0], nil)
+		})
+	}, nil
+}
+
+func listDevices(t *target) (func(context.Context, *attacker), error) {
+	paths := []string{"/v1/devices?limit=1000", "/v1/devices/current?limit=1000"}
+	return func(ctx context.Context, w *attacker) {
+		const lists = 4
+		var n [lists]int
+		repeat(ctx, lists, time.Millisecond, func(ctx context.Context, i int) {
+			n[i]++
+			w.get(ctx, paths[i%len(paths)], t.Keys[(i+lists*n[i])%len(t.Keys)], nil)
+		})
+	}, nil
+}
+
+const (
+	exportHours   = 125 // 150,000 readings of 100 devices
+	exportReaders = 12  // more than there are slots
+)
+
+func readSlowly(t *target) (func(context.Context, *attacker), error) {
+	path := "/v1/readings.csv?from=" + roomsensor.FormatTime(t.History.Add(-exportHours*time.Hour)) +
+		"&to=" + roomsensor.FormatTime(t.History)
+	return func(ctx context.Context, w *attacker) {
+		repeat(ctx, exportReaders, uploadPause, func(ctx context.Context, i int) {
+			w.get(ctx, path, t.Keys[i%len(t.Keys)], func(body io.Reader) {
+				var one [1]byte
+				for {
+					if _, err := body.Read(one[:]); err != nil || retry.Sleep(ctx, time.Second) != nil {
+						return
+					}
+				}
+			})
+		})
+	}, nil
+}
+
+// makeUpKeys sends a quarter of the keys each way: to the API and the receiver, with a right and a wrong checksum.
+func makeUpKeys(t *target) (func(context.Context, *attacker), error) {
+	const keys = 10_000
+	list := make([]string, keys)
+	for i := range list {
+		kind := []roomsensor.KeyKind{roomsensor.APIKey, roomsensor.IngestKey}[i%2]
+		_, list[i], _ = roomsensor.GenerateKey(kind)
+		if i%4 > 1 {
+			list[i] = breakChecksum(list[i])
+		}
+	}
+	body := upload(t.Units[0], t.History, time.Minute, 1)
+	return func(ctx context.Context, w *attacker) {
+		spread(ctx, keys, t.Duration, func(ctx context.Context, i int) {
+			if i%2 == 0 {
+				w.get(ctx, "/v1/team", list[i], nil)
+			} else {
+				w.post(ctx, list[i], "", strings.NewReader(body))
+			}
+		})
+	}, nil
+}
+
+// breakChecksum changes the last character of a key, which is a part of its checksum.
+func breakChecksum(key string) string {
+	last := byte('a')
+	if key[len(key)-1] == last {
+		last = 'b'
+	}
+	return fmt.Sprintf("%s%c", key[:len(key)-1], last)
+}

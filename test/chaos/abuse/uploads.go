@@ -1,0 +1,230 @@
+package abuse
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+
+	"roomsensor/internal/retry"
+	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/simulate"
+)
+
+const (
+	// bodySize is below the limit of the receiver for a body, 16 MiB.
+	bodySize = 15 << 20
+	// uploadPause is the pause between two requests of a goroutine.
+	uploadPause = 100 * time.Millisecond
+)
+
+// compressor is a gzip or zstd writer.
+type compressor interface {
+	io.WriteCloser
+	Flush() error
+}
+
+// packed is a compressed body, in two parts: the receiver can decompress everything from the head, and waits for the
+// rest.
+type packed struct{ head, rest []byte }
+
+// pack compresses copies of a pattern.
+func pack(open func(io.Writer) (compressor, error), pattern string, size int) (p packed, err error) {
+	var out bytes.Buffer
+	w, err := open(&out)
+	if err != nil {
+		return p, err
+	}
+	part := []byte(strings.Repeat(pattern, max(1, (1<<20)/len(pattern))))
+	for written := 0; written < size && err == nil; written += len(part) {
+		_, err = w.Write(part[:min(len(part), size-written)])
+	}
+	if err == nil {
+		err = w.Flush()
+	}
+	head := out.Len()
+	if err == nil {
+		err = w.Close()
+	}
+	if err != nil {
+		return p, fmt.Errorf("compressing a body: %w", err)
+	}
+	return packed{out.Bytes()[:head], out.Bytes()[head:]}, nil
+}
+
+func (p *packed) body() io.Reader {
+	return io.MultiReader(bytes.NewReader(p.head), bytes.NewReader(p.rest))
+}
+
+func gzipped(w io.Writer) (compressor, error) { return gzip.NewWriter(w), nil }
+
+// windowed returns a zstd writer with a window size in bytes.
+func windowed(size int) func(io.Writer) (compressor, error) {
+	return func(w io.Writer) (compressor, error) {
+		return zstd.NewWriter(w, zstd.WithWindowSize(size), zstd.WithEncoderConcurrency(1))
+	}
+}
+
+// trickle is a body of which the head arrives at once, and then a byte of the rest per second, until ctx ends.
+type trickle struct {
+	ctx        context.Context //nolint:containedctx // A reader has no other way to end.
+	head, rest []byte
+}
+
+func (t *trickle) Read(p []byte) (int, error) {
+	if len(t.head) > 0 {
+		n := copy(p, t.head)
+		t.head = t.head[n:]
+		return n, nil
+	}
+	if err := retry.Sleep(t.ctx, time.Second); err != nil || len(t.rest) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(p[:1], t.rest)
+	t.rest = t.rest[n:]
+	return n, nil
+}
+
+// upload returns one upload with n readings, each after a step.
+func upload(hardwareID string, from time.Time, step time.Duration, n int) string {
+	u := simulate.Upload{HardwareID: hardwareID, SentAt: from, Firmware: "6.6.6"}
+	for i := range n {
+		m := roomsensor.Measurement{MeasuredAt: from.Add(time.Duration(i) * step)}
+		m.Values.Set(roomsensor.CO2, float32(400+i%1000))
+		u.Readings = append(u.Readings, m)
+	}
+	return string(u.AppendJSON(nil)) + "\n"
+}
+
+func sendLines(t *target) (func(context.Context, *attacker), error) {
+	lines, err := pack(gzipped, "1\n", bodySize)
+	return func(ctx context.Context, w *attacker) {
+		repeat(ctx, 4, uploadPause, func(ctx context.Context, _ int) {
+			w.post(ctx, t.Credentials[0], "gzip", lines.body())
+		})
+	}, err
+}
+
+func sendBodies(t *target) (func(context.Context, *attacker), error) {
+	const connections, plainSize = 128, 8 << 20
+	line := upload(t.Units[0], t.History, roomsensor.BucketLength, 10)
+	small, err := pack(gzipped, line, bodySize)
+	plain := []byte(strings.Repeat(line, plainSize/len(line)))
+	return func(ctx context.Context, w *attacker) {
+		repeat(ctx, connections, uploadPause, func(ctx context.Context, i int) {
+			switch i % 4 {
+			case 0:
+				w.post(ctx, t.Credentials[0], "gzip", &trickle{ctx, small.head, small.rest})
+			case 1:
+				w.post(ctx, t.Credentials[0], "", &trickle{ctx, plain, plain})
+			case 2:
+				w.post(ctx, t.Credentials[0], "", &trickle{ctx, nil, plain})
+			default:
+				w.post(ctx, t.Credentials[0], "gzip", small.body())
+			}
+		})
+	}, err
+}
+
+func sendWindows(t *target) (func(context.Context, *attacker), error) {
+	const connections, window = 64, 16 << 20
+	line := upload(t.Units[0], t.History, roomsensor.BucketLength, 10)
+	body, err := pack(windowed(window), line, bodySize)
+	return func(ctx context.Context, w *attacker) {
+		repeat(ctx, connections, uploadPause, func(ctx context.Context, i int) {
+			if i%2 == 0 {
+				w.post(ctx, t.Credentials[0], "zstd", &trickle{ctx, body.head, body.rest})
+			} else {
+				w.post(ctx, t.Credentials[0], "zstd", body.body())
+			}
+		})
+	}, err
+}
+
+func sendBombs(t *target) (func(context.Context, *attacker), error) {
+	const connections, bombSize = 16, 256 << 20
+	type body struct {
+		packed
+		encoding string
+	}
+	var bodies []body
+	for _, b := range []struct {
+		encoding, pattern string
+		size              int
+	}{
+		{"gzip", "\x00", bombSize},
+		{"zstd", "\x00", bombSize},
+		{"gzip", "[", bodySize},
+		{"gzip", `{"readings":`, bodySize},
+	} {
+		open := gzipped
+		if b.encoding == "zstd" {
+			open = windowed(1 << 20)
+		}
+		p, err := pack(open, b.pattern, b.size)
+		if err != nil {
+			return nil, err
+		}
+		bodies = append(bodies, body{p, b.encoding})
+	}
+	return func(ctx context.Context, w *attacker) {
+		repeat(ctx, connections, uploadPause, func(ctx context.Context, i int) {
+			b := &bodies[i%len(bodies)]
+			w.post(ctx, t.Credentials[0], b.encoding, b.body())
+		})
+	}, nil
+}
+
+// sendFlood sends valid readings of all devices of the team, which are in a few chunks.
+func sendFlood(t *target) (func(context.Context, *attacker), error) {
+	var lines strings.Builder
+	for i := 0; lines.Len() < bodySize-roomsensor.MaxUploadBytes; i++ {
+		device := t.Units[i%len(t.Units)]
+		lines.WriteString(upload(device, t.History.Add(-20*24*time.Hour), roomsensor.BucketLength/2, 9000))
+	}
+	return flood(t, lines.String())
+}
+
+// sendUnknown sends uploads of units that are not registered. They become rejects.
+func sendUnknown(t *target) (func(context.Context, *attacker), error) {
+	var lines strings.Builder
+	for i := 0; lines.Len() < bodySize-roomsensor.MaxUploadBytes; i++ {
+		lines.WriteString(upload(fmt.Sprintf("dev:66%04d", i), t.History, roomsensor.BucketLength/2, 9000))
+	}
+	return flood(t, lines.String())
+}
+
+// flood sends a body with all credentials, compressed, so that the attacker costs little.
+func flood(t *target, text string) (func(context.Context, *attacker), error) {
+	body, err := pack(gzipped, text, len(text))
+	return func(ctx context.Context, w *attacker) {
+		repeat(ctx, 4*len(t.Credentials), uploadPause, func(ctx context.Context, i int) {
+			w.post(ctx, t.Credentials[i%len(t.Credentials)], "gzip", body.body())
+		})
+	}, err
+}
+
+func sendPoison(t *target) (func(context.Context, *attacker), error) {
+	return func(ctx context.Context, w *attacker) {
+		n := 0
+		repeat(ctx, 1, 2*uploadPause, func(ctx context.Context, _ int) {
+			n++
+			at := t.History.Add(time.Duration(n) * roomsensor.BucketLength)
+			w.post(ctx, t.Credentials[0], "", strings.NewReader(upload(t.Units[0], at, time.Minute, 1)))
+		})
+	}, nil
+}
+
+func sendWeeks(t *target) (func(context.Context, *attacker), error) {
+	const weeks, week = 600, 7 * 24 * time.Hour
+	text := upload(t.Units[0], t.History.Add(-weeks*week), week, weeks)
+	return func(ctx context.Context, w *attacker) {
+		w.post(ctx, t.Credentials[0], "", strings.NewReader(text))
+		<-ctx.Done()
+	}, nil
+}
