@@ -69,6 +69,7 @@ func (c *Uploads) MarshalZerologObject(e *zerolog.Event) {
 type Rejects struct {
 	RejectsKeep     Duration `default:"30d"  help:"How long rejects are kept; longer than --stream-keep." placeholder:"TIME" setting:""`
 	RejectsMaxBytes Size     `default:"1GiB" help:"Size at which the oldest rejects are deleted, counted and logged." placeholder:"SIZE" setting:""`
+	ParkAfter       int      `default:"50"   help:"Deliveries after which an upload that the database still refuses becomes a reject; raise it if refusals pass by themselves." placeholder:"N" setting:""`
 }
 
 // validateRejects checks the limits of the values. Rejects must outlive the stream: a replay of the stream must find
@@ -80,12 +81,16 @@ func (c *Rejects) validateRejects(stream *Stream) error {
 	if c.RejectsMaxBytes <= 0 {
 		return &ValueError{Flag: "rejects-max-bytes", Reason: "must be above 0"}
 	}
+	if c.ParkAfter <= 0 {
+		return &ValueError{Flag: "park-after", Reason: "must be above 0"}
+	}
 	return nil
 }
 
 // MarshalZerologObject logs the configuration.
 func (c *Rejects) MarshalZerologObject(e *zerolog.Event) {
-	e.Stringer("rejects_keep", c.RejectsKeep).Stringer("rejects_max_bytes", c.RejectsMaxBytes)
+	e.Stringer("rejects_keep", c.RejectsKeep).Stringer("rejects_max_bytes", c.RejectsMaxBytes).
+		Int("park_after", c.ParkAfter)
 }
 
 // minAge is the least age at which readings are rewritten, compressed or dropped. Younger chunks still receive uploads.

@@ -45,6 +45,8 @@ type Delivery struct {
 	TeamInvalid bool
 	// Pending counts the messages that no worker had received yet when this one was delivered.
 	Pending uint64
+	// Deliveries counts the deliveries of this message to workers, this one included.
+	Deliveries int
 
 	msg jetstream.Msg
 }
@@ -153,6 +155,7 @@ func deliveryOf(msg jetstream.Msg) (*Delivery, error) {
 		HardwareID: strings.TrimPrefix(msg.Subject(), subjectPrefix),
 		Text:       msg.Data(),
 		Pending:    metadata.NumPending,
+		Deliveries: int(metadata.NumDelivered), //nolint:gosec // It is far below the maximum.
 		msg:        msg,
 	}
 	for _, text := range msg.Headers().Values(TeamHeader) {

@@ -116,6 +116,7 @@ func TestConsume(t *testing.T) {
 		got := e.take(t, consumer, 3)
 		for i, d := range got {
 			require.Equal(t, uint64(2-i), d.Pending)
+			require.Equal(t, 1, d.Deliveries)
 			require.NoError(t, d.Nak(0))
 		}
 		require.Equal(t, &team, got[0].Arrival.Team)
@@ -130,6 +131,7 @@ func TestConsume(t *testing.T) {
 		arrivals := map[uint64]*queue.Delivery{}
 		for _, d := range e.take(t, consumer, 3) {
 			arrivals[d.Arrival.Sequence] = d
+			require.Equal(t, 2, d.Deliveries)
 			require.NoError(t, d.Ack())
 		}
 		for _, d := range got {

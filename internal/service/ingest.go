@@ -37,6 +37,8 @@ type ingestProcess struct {
 	cfg   config.Ingest
 	store *store.Store
 	queue *queue.Queue
+
+	worker *worker.Worker // nil with NO_WORKER
 }
 
 // start opens the ops listener and then the receiver, which answers from the start: 503 with Retry-After while the
@@ -53,6 +55,8 @@ func (i *ingestProcess) start(ctx context.Context) error {
 	i.NeedQueue(q)
 	if !i.cfg.NoWorker { // A receiver needs the queue only, so that uploads continue while the database is unavailable.
 		i.NeedDatabase(i.cfg.Database, i.store)
+		i.worker = i.newWorker()
+		i.Health.Need("worker", i.checkWorker)
 	}
 	if err := i.StartOps(ctx, i.cfg.OpsAddr); err != nil {
 		return err
@@ -97,19 +101,33 @@ func (i *ingestProcess) runReceiver(ctx context.Context, listener net.Listener) 
 	return r.Run(ctx, listener)
 }
 
-// runWorker stores uploads once the queue and a migrated database are available. The worker itself waits for a
-// dependency that is lost later.
-func (i *ingestProcess) runWorker(ctx context.Context) error {
-	w := worker.New(worker.Config{
+func (i *ingestProcess) newWorker() *worker.Worker {
+	return worker.New(worker.Config{
 		Queue: i.queue, Store: i.store, Log: i.Log, Metrics: i.Metrics, Keep: time.Duration(i.cfg.StreamKeep),
 		Rejects: roomsensor.RejectLimits{
 			Keep: time.Duration(i.cfg.RejectsKeep), MaxBytes: int64(i.cfg.RejectsMaxBytes),
 		},
+		ParkAfter: i.cfg.ParkAfter,
 	})
+}
+
+// checkWorker makes the process not ready while its worker stores next to nothing.
+func (i *ingestProcess) checkWorker(context.Context) error {
+	if i.worker.Holds() {
+		return &process.UnavailableError{
+			Reason: "holds uploads in the queue, because the database refuses most of them: see the log for the cause",
+		}
+	}
+	return nil
+}
+
+// runWorker stores uploads once the queue and a migrated database are available. The worker itself waits for a
+// dependency that is lost later.
+func (i *ingestProcess) runWorker(ctx context.Context) error {
 	if err := i.Health.Await(ctx); err != nil {
 		return nil //nolint:nilerr // The process stopped before the worker started.
 	}
-	w.Run(ctx)
+	i.worker.Run(ctx)
 	return nil
 }
 

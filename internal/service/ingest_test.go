@@ -1,10 +1,12 @@
 package service_test
 
 import (
+	"context"
 	"net"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"roomsensor/internal/config"
@@ -70,6 +72,34 @@ func TestReceiverReadiness(t *testing.T) {
 	awaitReadiness(t, ops, 200, "ready", waitTimeout)
 	status, body = e.upload(receiver, 2, 1)
 	require.Equal(t, 202, status, body)
+	require.NoError(t, r.end())
+}
+
+// A worker whose database refuses all uploads keeps them in the queue, says so, and stores them once it can.
+func TestWorkerReadiness(t *testing.T) {
+	t.Parallel()
+	e := newTestEnv(t)
+	sql, err := pgx.Connect(t.Context(), e.database)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, sql.Close(context.WithoutCancel(t.Context()))) }()
+	_, err = sql.Exec(t.Context(), `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
+		$$ BEGIN RAISE EXCEPTION 'refused'; END $$;
+		CREATE TRIGGER refuse BEFORE INSERT ON readings FOR EACH ROW EXECUTE FUNCTION refuse()`)
+	require.NoError(t, err)
+	r := startIngest(t, e.config())
+	ops, receiver := r.address("ops"), r.address("receiver")
+	r.awaitReady()
+	status, body := e.upload(receiver, 0, 25)
+	require.Equal(t, 202, status, body)
+	awaitReadiness(t, ops, 503, `"name":"worker","reason":"holds uploads`, waitTimeout)
+	_, body = get(t, ops+"/metrics")
+	require.Contains(t, body, "roomsensor_ingest_holding 1")
+	require.Contains(t, r.log.String(), "holding refused uploads")
+
+	_, err = sql.Exec(t.Context(), "DROP TRIGGER refuse ON readings")
+	require.NoError(t, err)
+	e.awaitStored(25)
+	awaitReadiness(t, ops, 200, "ready", waitTimeout)
 	require.NoError(t, r.end())
 }
 

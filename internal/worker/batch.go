@@ -38,7 +38,12 @@ type delivery struct {
 	upload  *upload.Upload  // nil where refusal is set
 	refusal *upload.Refusal // why the whole upload is rejected
 	message message         // nil in a replay
+
+	deliveries int // of the message to workers, this one included
 }
+
+// often reports whether the upload was delivered so often that others must not wait for it.
+func (d *delivery) often() bool { return d.deliveries > aloneAfter }
 
 // parsed returns the delivery of an upload.
 func parsed(arrival roomsensor.Arrival, unit string, text []byte) *delivery {
@@ -53,7 +58,7 @@ func parsed(arrival roomsensor.Arrival, unit string, text []byte) *delivery {
 // received returns the delivery of a message of the queue.
 func received(m *queue.Delivery) *delivery {
 	d := parsed(m.Arrival, m.HardwareID, m.Text)
-	d.message = m
+	d.message, d.deliveries = m, m.Deliveries
 	if m.TeamInvalid {
 		d.upload, d.refusal = nil, &upload.Refusal{
 			Reason: roomsensor.ReasonNotParsable,

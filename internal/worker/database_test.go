@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 	"pgregory.net/rapid"
@@ -41,7 +40,7 @@ func newDatabase(t testing.TB) *database {
 }
 
 // writer returns a writer to the database.
-func (db *database) writer() *writer { return &writer{db.Store, zerolog.Nop()} }
+func (db *database) writer() *writer { return newWriter(db.Store) }
 
 // insertFixture replaces the fixture by another one, with its own devices and units.
 func (db *database) insertFixture(t require.TestingT) {
@@ -216,18 +215,70 @@ func TestWriteToDatabaseFailures(t *testing.T) {
 			return deliveryOf(db.second, 1, readingAt(clock(10, 0, 0), ""), readingAt(clock(10, 5, 0), ""))
 		}
 		for _, state := range []string{"53400", "57014", "40001", "55P03"} {
-			_, err := db.sql.Exec(t.Context(), `CREATE OR REPLACE FUNCTION unable() RETURNS trigger LANGUAGE plpgsql AS
-				$$ BEGIN RAISE EXCEPTION 'unable' USING ERRCODE = '`+state+`'; END $$;
-				CREATE OR REPLACE TRIGGER unable BEFORE INSERT ON readings FOR EACH ROW EXECUTE FUNCTION unable()`)
-			require.NoError(t, err)
+			db.refuse(t, state, uuid.Nil)
 			results, err := db.writer().write(t.Context(), []*delivery{upload()})
 			require.Error(t, err, state)
 			require.Equal(t, []bool{false}, stored(results))
 			require.Empty(t, db.snapshot(t).rejects)
 		}
-		_, err := db.sql.Exec(t.Context(), "DROP TRIGGER unable ON readings")
-		require.NoError(t, err)
+		db.accept(t)
 		writeAll(t, db.writer(), [][]*delivery{{upload()}})
 		require.Len(t, db.snapshot(t).rows, 2)
 	})
+
+	t.Run("an upload that the database refuses with any SQLSTATE is stored without the others, or parked", func(t *testing.T) {
+		t.Parallel()
+		db := newDatabase(t)
+		for i, state := range []string{"P0001", "XX000", "53200", "0A000", "55000", "54000", "58030", "55P03"} {
+			db.refuse(t, state, db.c)
+			var batch []*delivery
+			for n := range 5 {
+				d := deliveryOf(db.second, uint64(100*i+n), readingAt(clock(10+i, 5*n, 0), ""))
+				if n == 2 {
+					d = deliveryOf(db.first, uint64(100*i+n), readingAt(clock(10+i, 0, 0), ""))
+				}
+				d.deliveries = DefaultParkAfter + 1
+				batch = append(batch, d)
+			}
+			w := db.writer()
+			writeAll(t, w, [][]*delivery{{deliveryOf(db.second, uint64(100*i+50), readingAt(clock(10+i, 30, 0), ""))}, batch})
+			require.Len(t, db.snapshot(t).rows, 6*i+5, state)
+
+			var id uuid.UUID
+			var detail string
+			require.NoError(t, db.sql.QueryRow(t.Context(), "SELECT id, detail FROM rejected_uploads WHERE stream_sequence = $1",
+				100*i+2).Scan(&id, &detail))
+			require.Contains(t, detail, "at delivery 51 (SQLSTATE "+state+")")
+			reject, err := db.Reject(t.Context(), id)
+			require.NoError(t, err)
+			if state == "P0001" {
+				ok, err := Replay(t.Context(), db, reject)
+				require.NoError(t, err)
+				require.False(t, ok, "the cause still applies")
+			}
+			db.accept(t)
+			ok, err := Replay(t.Context(), db, reject)
+			require.NoError(t, err)
+			require.True(t, ok)
+			require.Len(t, db.snapshot(t).rows, 6*i+6, state)
+		}
+	})
+}
+
+// refuse makes the database refuse the readings of a device, or of all devices for uuid.Nil, with a SQLSTATE.
+func (db *database) refuse(t *testing.T, state string, device uuid.UUID) {
+	t.Helper()
+	_, err := db.sql.Exec(t.Context(), fmt.Sprintf(`CREATE OR REPLACE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+			IF '%[2]s' IN (NEW.device_id::text, '%[3]s') THEN RAISE EXCEPTION 'refused' USING ERRCODE = '%[1]s'; END IF;
+			RETURN NEW;
+		END $$;
+		CREATE OR REPLACE TRIGGER refuse BEFORE INSERT ON readings FOR EACH ROW EXECUTE FUNCTION refuse()`, state, device, uuid.Nil))
+	require.NoError(t, err)
+}
+
+// accept undoes refuse.
+func (db *database) accept(t *testing.T) {
+	t.Helper()
+	_, err := db.sql.Exec(t.Context(), "DROP TRIGGER refuse ON readings")
+	require.NoError(t, err)
 }

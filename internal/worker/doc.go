@@ -1,12 +1,13 @@
 // Package worker stores uploads. It fetches them from the queue, groups them into batches, resolves which device each
 // reading belongs to, writes every batch in one transaction, and acknowledges the uploads after the commit. A batch
-// that the database refuses is bisected until the refused readings are found, which become rejects (decisions 37 to
-// 41).
+// that the database refuses is bisected until the refused readings are found. They become rejects (decisions 37 to 41),
+// or go back to the queue.
 //
 //	worker.go         Worker: configuration, Run, fetch, write, acknowledge
 //	batch.go          delivery and batch; collect groups deliveries by size and age
 //	resolve.go        result: resolves the device of each reading, and builds the rejects
 //	write.go          writer: assembles and commits batches, bisects refused ones; Replay of a reject
+//	outcomes.go       what becomes of refused uploads: outcomes of the last minute, parking, holding
 //	priority_lane.go  stores fresh uploads early while there is a backlog
 //	maintain.go       reads the queue's state, purges the stream, deletes expired rejects
 //	metrics.go        Prometheus metrics of the worker and the queue

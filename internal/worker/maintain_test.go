@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
@@ -99,14 +101,20 @@ func (h cancelHook) Run(_ *zerolog.Event, level zerolog.Level, _ string) {
 // queueGauges returns the metrics of the queue, without their common prefix.
 func queueGauges(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 	t.Helper()
+	return gaugesOf(t, registry, "roomsensor_queue_")
+}
+
+// gaugesOf returns the gauges with a prefix, without that prefix.
+func gaugesOf(t *testing.T, registry *prometheus.Registry, prefix string) map[string]float64 {
+	t.Helper()
 	families, err := registry.Gather()
 	require.NoError(t, err)
-	const prefix = "roomsensor_queue_"
 	gauges := map[string]float64{}
 	for _, family := range families {
-		if name := family.GetName(); len(name) > len(prefix) && name[:len(prefix)] == prefix {
+		name, found := strings.CutPrefix(family.GetName(), prefix)
+		if found && family.GetType() == dto.MetricType_GAUGE {
 			require.Len(t, family.GetMetric(), 1)
-			gauges[name[len(prefix):]] = family.GetMetric()[0].GetGauge().GetValue()
+			gauges[name] = family.GetMetric()[0].GetGauge().GetValue()
 		}
 	}
 	return gauges

@@ -27,8 +27,13 @@ func newMemoryStore(installations map[string][]roomsensor.Installation) *memoryS
 	return &memoryStore{installations: installations, content: newContent(), replays: map[uuid.UUID]int{}}
 }
 
+// newWriter returns the writer of a worker.
+func newWriter(t tables) *writer {
+	return &writer{tables: t, log: zerolog.Nop(), outcomes: &outcomes{parkAfter: DefaultParkAfter}}
+}
+
 // writer returns a writer to the store.
-func (s *memoryStore) writer() *writer { return &writer{s, zerolog.Nop()} }
+func (s *memoryStore) writer() *writer { return newWriter(s) }
 
 func (s *memoryStore) Ping(context.Context) error { return nil }
 

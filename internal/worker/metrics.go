@@ -22,7 +22,7 @@ const (
 // rejects, and every worker reports the same: do not add them up.
 type metrics struct {
 	uploads, readings, changed, purged prometheus.Counter
-	failures                           prometheus.Counter
+	failures, parked                   prometheus.Counter
 	rejects, dropped                   *prometheus.CounterVec
 	batchReadings, batchSeconds        prometheus.Histogram
 	lag, priorityLag                   prometheus.Histogram
@@ -31,7 +31,7 @@ type metrics struct {
 	rejectsKept, rejectsBytes, rejectsMaxBytes prometheus.Gauge
 }
 
-func newMetrics(registerer prometheus.Registerer) *metrics {
+func newMetrics(registerer prometheus.Registerer, o *outcomes) *metrics {
 	factory := promauto.With(registerer)
 	counter := func(name, help string) prometheus.Counter {
 		return factory.NewCounter(prometheus.CounterOpts{Name: "roomsensor_ingest_" + name, Help: help})
@@ -47,7 +47,9 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 		readings: counter("readings_total", "Readings of stored uploads that belong to a device, duplicates included."),
 		changed:  counter("rows_changed_total", "Readings that were inserted or changed."),
 		purged:   counter("purged_messages_total", "Stored uploads that were deleted from the stream."),
-		failures: counter("batch_failures_total", "Batches that failed and were returned to the queue."),
+		failures: counter("batch_failures_total", "Batches of which at least one upload was returned to the queue."),
+		parked: counter("parked_total",
+			"Uploads that became rejects after PARK_AFTER deliveries, while the database stored other uploads."),
 		rejects: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "roomsensor_ingest_rejects_total", Help: "Rejects that were stored, redeliveries included.",
 		}, []string{"reason"}),
@@ -70,6 +72,19 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 		rejectsBytes:    gauge("rejects_bytes", "Size on disk of rejected_uploads in bytes; freed space is reused."),
 		rejectsMaxBytes: gauge("rejects_max_bytes", "Size in bytes above which the oldest rejects are deleted."),
 	}
+	factory.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "roomsensor_ingest_max_deliveries",
+		Help: "Highest number of deliveries of an upload that this worker returned to the queue in the last minute.",
+	}, func() float64 { return float64(o.sum().deliveries) })
+	factory.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "roomsensor_ingest_holding",
+		Help: "1 while the worker keeps refused uploads in the queue, because the database refuses most uploads.",
+	}, func() float64 {
+		if o.holds() {
+			return 1
+		}
+		return 0
+	})
 	// Create every time series, so that a rate includes the first event.
 	for _, cause := range []string{causeAge, causeSize} {
 		m.dropped.WithLabelValues(cause)
@@ -96,17 +111,28 @@ func (w *Worker) report(b *batch, results []result, err error, started time.Time
 	now := time.Now()
 	rejects := 0
 	for i := range results {
-		if results[i].stored {
-			rejects += len(results[i].rejects)
-			w.metrics.countStored(&results[i], now)
+		r := &results[i]
+		if !r.stored {
+			continue
+		}
+		rejects += len(r.rejects)
+		w.metrics.countStored(r, now)
+		if r.parked {
+			w.metrics.parked.Inc()
+			w.Log.Error().Uint64("stream_sequence", r.delivery.arrival.Sequence).Str("hardware_id", r.delivery.unit).
+				Int("deliveries", r.delivery.deliveries).Msg("parked an upload that the database refuses as a reject")
 		}
 	}
 	w.metrics.batchReadings.Observe(float64(b.readings))
 	level, message := zerolog.InfoLevel, "stored a batch"
-	if err != nil {
+	switch {
+	case err != nil && w.Holds():
 		w.metrics.failures.Inc()
-		level, message = zerolog.WarnLevel, "could not store a batch, returned it to the queue"
-	} else {
+		level, message = zerolog.ErrorLevel, "holding refused uploads in the queue: the database refuses most uploads"
+	case err != nil:
+		w.metrics.failures.Inc()
+		level, message = zerolog.WarnLevel, "could not store all of a batch, returned the rest to the queue"
+	default:
 		w.metrics.batchSeconds.Observe(now.Sub(started).Seconds())
 	}
 	w.Log.WithLevel(level).Err(err).Int("uploads", len(b.deliveries)).Int("readings", b.readings).Int("bytes", b.bytes).

@@ -142,7 +142,7 @@ func (w *Worker) writeFresh(ctx context.Context, b *batch) error {
 			clean = append(clean, results[i])
 		}
 	}
-	if err := w.writer.commit(ctx, assemble(clean)); err != nil {
+	if err := w.writer.commit(ctx, assemble(clean), false); err != nil {
 		return err
 	}
 	now := time.Now()

@@ -1,7 +1,9 @@
 package worker
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -17,6 +19,7 @@ type result struct {
 	heartbeat *roomsensor.DeviceHeartbeat // nil if the unit was in no device at the arrival
 	rejects   []roomsensor.Reject
 	stored    bool // the transactions with all of it are committed
+	parked    bool // it is in rejects although the database may store it later
 }
 
 // resolve assigns the readings to devices by the installations of the upload's unit.
@@ -135,7 +138,6 @@ var details = map[roomsensor.Reason]string{
 	roomsensor.ReasonMeasuredAtOutOfRange: "measured_at is before 2015 or more than 10 minutes after the arrival in %s.",
 	roomsensor.ReasonNotInstalled: "The unit was in no device at measured_at of %s. " +
 		"If it was, correct its installation times and replay this reject.",
-	roomsensor.ReasonNotStorable: "The database permanently refused %s. The worker's log has the cause.",
 }
 
 func (r *result) rejectReadings(failed map[roomsensor.Reason][]int) {
@@ -201,17 +203,33 @@ func (r *result) rejectFields() {
 	}
 }
 
-// rejectRefused rejects readings that the database permanently refused.
-func (r *result) rejectRefused(readings []int) {
+// rejectRefused rejects readings that the database refused with an error.
+func (r *result) rejectRefused(readings []int, err error) {
 	if len(readings) > 0 {
-		r.reject(roomsensor.ReasonNotStorable,
-			fmt.Sprintf(details[roomsensor.ReasonNotStorable], r.share(len(readings))), r.delivery.upload.Part(readings))
+		r.reject(roomsensor.ReasonNotStorable, r.refusal(r.share(len(readings)), err), r.delivery.upload.Part(readings))
 	}
 }
 
-// rejectWhole replaces all that became of the upload by one reject of the whole upload.
-func (r *result) rejectWhole() {
+// rejectWhole replaces all that became of the upload, which the database refused with an error, by one reject of the
+// whole upload.
+func (r *result) rejectWhole(err error) {
 	r.heartbeat, r.rejects = nil, nil
-	r.reject(roomsensor.ReasonNotStorable,
-		"The database permanently refused the upload. The worker's log has the cause.", r.delivery.text)
+	r.reject(roomsensor.ReasonNotStorable, r.refusal("the upload", err), r.delivery.text)
+}
+
+// refusal tells an operator what the database refused. Where it was not a permanent error, the upload is parked.
+func (r *result) refusal(what string, err error) string {
+	if errors.Is(err, roomsensor.ErrNotStorable) {
+		return fmt.Sprintf("The database permanently refused %s%s. The worker's log has the cause.", what, sqlState(err))
+	}
+	r.parked = true
+	return fmt.Sprintf("The database still refused %s at delivery %d%s. The worker's log has the cause. "+
+		"Remove it and replay this reject.", what, r.delivery.deliveries, sqlState(err))
+}
+
+// notStorable reports whether the upload has a reject because the database refused a part of it.
+func (r *result) notStorable() bool {
+	return slices.ContainsFunc(r.rejects, func(reject roomsensor.Reject) bool {
+		return reject.Reason == roomsensor.ReasonNotStorable
+	})
 }

@@ -34,7 +34,7 @@ type Store interface {
 	TrimRejects(ctx context.Context, limits roomsensor.RejectLimits) (roomsensor.RejectTrim, error)
 }
 
-// Config is the configuration of a worker. Keep, Rejects, Writers and StopTimeout have defaults.
+// Config is the configuration of a worker. Keep, Rejects, ParkAfter, Writers and StopTimeout have defaults.
 type Config struct {
 	Queue   *queue.Queue
 	Store   Store
@@ -43,6 +43,7 @@ type Config struct {
 
 	Keep        time.Duration           // how long the stream keeps stored uploads
 	Rejects     roomsensor.RejectLimits // how many rejects the database keeps
+	ParkAfter   int                     // deliveries after which a refused upload becomes a reject
 	Writers     int                     // batches that are written at the same time
 	StopTimeout time.Duration           // for storing what the worker holds when it stops
 }
@@ -70,10 +71,14 @@ func New(c Config) *Worker {
 	if c.Rejects == (roomsensor.RejectLimits{}) {
 		c.Rejects = DefaultRejectLimits
 	}
-	m := newMetrics(c.Metrics)
+	if c.ParkAfter <= 0 {
+		c.ParkAfter = DefaultParkAfter
+	}
+	o := &outcomes{parkAfter: c.ParkAfter}
+	m := newMetrics(c.Metrics, o)
 	return &Worker{
 		Config:  c,
-		writer:  writer{countedTables{c.Store, m.changed}, c.Log},
+		writer:  writer{countedTables{c.Store, m.changed}, c.Log, o},
 		metrics: m,
 		backlog: backlog{minAge: backlogAge, minUploads: backlogUploads},
 	}
@@ -158,24 +163,30 @@ func (w *Worker) fetchAll(ctx context.Context, consumer *queue.Consumer, out cha
 	}
 }
 
-// writeBatches writes batches until there are no more. After a failure that may pass it waits, longer each time, so
-// that it does not overload a database that recovers.
+// Holds reports whether the worker keeps uploads in the queue because the database refuses most of them. It resumes by
+// itself.
+func (w *Worker) Holds() bool { return w.writer.outcomes.holds() }
+
+// writeBatches writes batches until there are no more. After a failure of the database, and while it refuses most
+// uploads, it waits, longer each time, so that it does not overload a database that recovers.
 func (w *Worker) writeBatches(ctx, hard context.Context, batches <-chan *batch) {
 	attempt := 0
 	for b := range batches {
 		results, err := w.writeBatch(hard, b)
-		if err == nil {
-			attempt = 0
-			w.settle(results, 0)
-			continue
-		}
-		delay := backoff.Delay(attempt)
-		attempt++
-		if ctx.Err() != nil {
-			delay = 0 // The worker stops, and another one may take the uploads at once.
+		delay := func(*delivery) time.Duration { return backoff.Delay(attempt) }
+		switch {
+		case ctx.Err() != nil: // The worker stops, and another one may take the uploads at once.
+			delay = func(*delivery) time.Duration { return 0 }
+		case isRefused(err):
+			delay = func(d *delivery) time.Duration { return refusedBackoff.Delay(d.deliveries - 1) }
 		}
 		w.settle(results, delay)
-		_ = retry.Sleep(ctx, delay) // Without a wait when the worker stops.
+		if err == nil || (isRefused(err) && !w.Holds()) {
+			attempt = 0
+			continue
+		}
+		_ = backoff.Sleep(ctx, attempt) // Without a wait when the worker stops.
+		attempt++
 	}
 }
 
@@ -188,6 +199,11 @@ func (w *Worker) writeBatch(ctx context.Context, b *batch) ([]result, error) {
 	stop := extendWhile(ctx, b)
 	results, err := w.writer.write(ctx, b.deliveries)
 	stop()
+	if err == nil {
+		w.writer.outcomes.countBatch(results)
+	} else {
+		w.writer.outcomes.countFailure(err)
+	}
 	w.report(b, results, err, started)
 	return results, err
 }
@@ -209,13 +225,16 @@ func extendWhile(ctx context.Context, b *batch) (stop func()) {
 }
 
 // settle acknowledges the stored deliveries, after the commit and never before, and returns the others to the queue,
-// which delivers them again after a delay. A lost acknowledgement causes a redelivery, which changes nothing.
-func (w *Worker) settle(results []result, delay time.Duration) {
+// which delivers them again after a delay. The delays of a batch differ, so that its deliveries do not come back
+// together. A lost acknowledgement causes a redelivery, which changes nothing.
+func (w *Worker) settle(results []result, delay func(*delivery) time.Duration) {
 	var failed error
 	for i := range results {
-		settle := func() error { return results[i].delivery.message.Nak(delay) }
-		if results[i].stored {
-			settle = results[i].delivery.message.Ack
+		d := results[i].delivery
+		settle := d.message.Ack
+		if !results[i].stored {
+			settle = func() error { return d.message.Nak(delay(d)) }
+			w.writer.outcomes.countReturned(d.deliveries)
 		}
 		if err := settle(); err != nil {
 			failed = err

@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -277,6 +278,28 @@ func TestWorkerStopTimeout(t *testing.T) {
 	e.settle(t)
 	require.Less(t, time.Since(started), queue.AckWait/2, "it was returned, and did not wait for AckWait")
 	require.Len(t, store.snapshot().rows, 1)
+}
+
+// An upload that the database keeps refusing does not hold up the queue: it is parked, and everything is settled.
+func TestWorkerParks(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	f, store := inMemory()
+	bad := clock(10, 10, 0)
+	store.refuseAt(bad, roomsensor.ErrRefused)
+	e.publish(t, messageOf(f.second, readingAt(bad, "")), messageOf(f.second, readingAt(clock(11, 0, 0), "")))
+	registry := prometheus.NewRegistry()
+	w := New(Config{Queue: e.queue, Store: store, Log: zerolog.Nop(), Metrics: registry, ParkAfter: 1})
+	ctx, stop := context.WithCancel(t.Context())
+	var group sync.WaitGroup
+	group.Go(func() { w.Run(ctx) })
+	e.settle(t)
+	stop()
+	group.Wait()
+	require.Len(t, store.snapshot().rows, 1)
+	require.Contains(t, store.snapshot().rejects, rejectKey(1, roomsensor.ReasonNotStorable))
+	require.InDelta(t, 1, valueOf(t, w.metrics.parked), 0)
+	require.Equal(t, map[string]float64{"max_deliveries": 1, "holding": 0}, gaugesOf(t, registry, "roomsensor_ingest_"))
 }
 
 func TestWorkerMetrics(t *testing.T) {

@@ -50,28 +50,65 @@ func (t countedTables) WriteBatch(ctx context.Context, b roomsensor.Batch) (int6
 
 // writer stores deliveries: all of a batch in one transaction, or in parts where the database refuses it.
 type writer struct {
-	tables tables
-	log    zerolog.Logger
+	tables   tables
+	log      zerolog.Logger
+	outcomes *outcomes // nil in a replay of a reject
 }
 
-// write stores deliveries and returns a result for each of them, in their order. Data that the database permanently
-// refuses becomes a reject; a batch that is too much for one transaction is stored in parts. The error belongs to the
-// deliveries whose result is not stored: they may succeed later.
+// write stores deliveries and returns a result for each of them, the often delivered ones last. Data that the database
+// permanently refuses becomes a reject; a batch that it refuses otherwise is stored in parts. The error belongs to the
+// deliveries whose result is not stored: they may succeed later. It is a roomsensor.ErrRefused if the database refused
+// all of them.
 func (w *writer) write(ctx context.Context, deliveries []*delivery) ([]result, error) {
+	deliveries = slices.SortedStableFunc(slices.Values(deliveries), func(a, b *delivery) int {
+		return compareBools(a.often(), b.often())
+	})
 	results, err := w.resolve(ctx, deliveries)
 	if err != nil {
 		return results, err
 	}
-	err = bisect(0, len(results), func(from, to int) error {
-		err := w.commit(ctx, assemble(results[from:to]))
-		for i := from; err == nil && i < to; i++ {
-			results[i].stored = true
+	often := slices.IndexFunc(deliveries, (*delivery).often)
+	if often < 0 {
+		return results, w.writeUploads(ctx, results)
+	}
+	first := w.writeUploads(ctx, results[:often])
+	if first != nil && !isRefused(first) {
+		return results, first
+	}
+	return results, cmp.Or(w.writeUploads(ctx, results[often:]), first)
+}
+
+func compareBools(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}
+
+// writeUploads stores uploads by bisection.
+func (w *writer) writeUploads(ctx context.Context, results []result) error {
+	if len(results) == 0 {
+		return nil
+	}
+	return bisect(0, len(results), new(maxRefusals), func(from, to int) error {
+		part := results[from:to]
+		err := w.commit(ctx, assemble(part), part[0].delivery.often())
+		for i := range part {
+			part[i].stored = err == nil
+		}
+		if err == nil && w.outcomes != nil {
+			w.outcomes.countStored(part)
 		}
 		return err
-	}, func(i int, _ error) error {
-		return w.writeParts(ctx, &results[i])
+	}, func(from, to int, err error) error {
+		if to-from > 1 {
+			return err
+		}
+		return w.writeParts(ctx, &results[from])
 	})
-	return results, err
 }
 
 // resolve assigns the readings of deliveries to devices. It returns a result for each delivery, also with an error.
@@ -95,86 +132,123 @@ func (w *writer) resolve(ctx context.Context, deliveries []*delivery) ([]result,
 	return results, nil
 }
 
-// bisect writes the elements [from, to), and their halves where the database refuses them all at once. It calls one for
-// a single element that is refused, with the error, and continues if one returns an ErrRefused. It stops at any other
-// error.
-func bisect(from, to int, write func(from, to int) error, one func(i int, err error) error) error {
+// bisect writes the elements [from, to), and their halves where the database refuses them all at once. It calls refused
+// for a single element that is refused, with the error, and continues if refused returns an ErrRefused. It stops at any
+// other error. After budget single elements, except those that become rejects because they are refused permanently, it
+// calls refused for what is left without splitting it.
+func bisect(
+	from, to int, budget *int, write func(from, to int) error, refused func(from, to int, err error) error,
+) error {
 	err := write(from, to)
 	switch {
 	case !isRefused(err):
 		return err
 	case to-from == 1:
-		return one(from, err)
+		failed := refused(from, to, err)
+		if failed != nil || !errors.Is(err, roomsensor.ErrNotStorable) {
+			*budget--
+		}
+		return failed
+	case *budget <= 0:
+		return refused(from, to, err)
 	}
 	middle := from + (to-from)/2
-	first := bisect(from, middle, write, one)
+	first := bisect(from, middle, budget, write, refused)
 	if first != nil && !isRefused(first) {
 		return first
 	}
-	if second := bisect(middle, to, write, one); second != nil {
-		return second
-	}
-	return first
+	return cmp.Or(bisect(middle, to, budget, write, refused), first)
 }
 
 func isRefused(err error) bool { return errors.Is(err, roomsensor.ErrRefused) }
 
-// writeParts stores one upload in parts: first its readings, by bisection, then its heartbeat and rejects. An upload
-// whose heartbeat and rejects are refused becomes one reject.
+// writeParts stores one upload in parts: first its readings, by bisection, then its heartbeat and rejects. Refused
+// readings, and then an upload whose heartbeat and rejects are refused, become a reject if that is final.
 func (w *writer) writeParts(ctx context.Context, r *result) error {
-	if err := w.writeReadings(ctx, r); err != nil {
-		return err
-	}
-	rest := roomsensor.Batch{Rejects: r.rejects}
-	if r.heartbeat != nil {
-		rest.Seen = []roomsensor.DeviceHeartbeat{*r.heartbeat}
-	}
-	err := w.commit(ctx, rest)
-	if errors.Is(err, roomsensor.ErrNotStorable) {
-		w.log.Warn().Err(err).Uint64("stream_sequence", r.delivery.arrival.Sequence).
-			Msg("rejected an upload that the database permanently refused")
-		r.rejectWhole()
-		err = w.commit(ctx, roomsensor.Batch{Rejects: r.rejects})
+	final := w.finality(r.delivery)
+	err := w.writeReadings(ctx, r, final)
+	if err == nil {
+		err = w.writeRest(ctx, r, final)
 	}
 	r.stored = err == nil
+	if w.outcomes == nil {
+		return err
+	}
+	switch {
+	case isRefused(err):
+		w.log.Warn().Err(err).Uint64("stream_sequence", r.delivery.arrival.Sequence).
+			Int("deliveries", r.delivery.deliveries).Msg("could not store an upload that the database refused")
+		w.outcomes.countRefused()
+	case r.stored && r.notStorable():
+		w.outcomes.countRefused()
+	case r.stored:
+		w.outcomes.countStored([]result{*r})
+	}
 	return err
 }
 
-// writeReadings stores the readings of one upload by bisection, and rejects those that are permanently refused.
-func (w *writer) writeReadings(ctx context.Context, r *result) error {
+// writeReadings stores the readings of one upload by bisection, and rejects those that are refused.
+func (w *writer) writeReadings(ctx context.Context, r *result, final finality) error {
 	if r.resolved() == 0 {
 		return nil
 	}
+	budget := maxRefusals
+	if w.outcomes == nil {
+		budget = len(r.devices) // An operator who replays a reject waits for all of it.
+	}
 	var refused []int
-	err := bisect(0, len(r.devices), func(from, to int) error {
+	var cause error
+	err := bisect(0, len(r.devices), &budget, func(from, to int) error {
 		rows := r.rows(nil, from, to)
 		if len(rows) == 0 {
 			return nil
 		}
-		return w.commit(ctx, roomsensor.Batch{Rows: mergeRows(rows)})
-	}, func(i int, err error) error {
-		if !errors.Is(err, roomsensor.ErrNotStorable) {
+		return w.commit(ctx, roomsensor.Batch{Rows: mergeRows(rows)}, r.delivery.often())
+	}, func(from, to int, err error) error {
+		if !final.rejects(err) || (to-from > 1 && final != rejectAll) {
 			return err
 		}
-		w.log.Warn().Err(err).Stringer("device_id", r.devices[i]).
-			Time("measured_at", r.delivery.upload.Readings[i].MeasuredAt).
-			Msg("rejected a reading that the database permanently refused")
-		refused = append(refused, i)
+		w.log.Warn().Err(err).Uint64("stream_sequence", r.delivery.arrival.Sequence).Int("readings", to-from).
+			Stringer("device_id", r.devices[from]).Time("measured_at", r.delivery.upload.Readings[from].MeasuredAt).
+			Msg("rejected readings that the database refused")
+		for i := from; i < to; i++ {
+			if r.devices[i] != uuid.Nil {
+				refused = append(refused, i)
+			}
+		}
+		cause = err
 		return nil
 	})
 	if err == nil {
-		r.rejectRefused(refused)
+		r.rejectRefused(refused, cause)
 	}
 	return err
 }
 
-// commit writes a batch in one transaction. A timeout while the database responds means that the batch was too slow for
-// one transaction.
-func (w *writer) commit(ctx context.Context, b roomsensor.Batch) error {
+// writeRest stores the heartbeat and the rejects of one upload, or one reject of the whole upload if they are refused.
+func (w *writer) writeRest(ctx context.Context, r *result, final finality) error {
+	rest := roomsensor.Batch{Rejects: r.rejects}
+	if r.heartbeat != nil {
+		rest.Seen = []roomsensor.DeviceHeartbeat{*r.heartbeat}
+	}
+	err := w.commit(ctx, rest, r.delivery.often())
+	if final.rejects(err) {
+		w.log.Warn().Err(err).Uint64("stream_sequence", r.delivery.arrival.Sequence).
+			Msg("rejected an upload that the database refused")
+		r.rejectWhole(err)
+		err = w.commit(ctx, roomsensor.Batch{Rejects: r.rejects}, r.delivery.often())
+	}
+	return err
+}
+
+// commit writes a batch in one transaction. These errors mean that the database refused the batch: a timeout while the
+// database responds, and an ErrBlocked of uploads that were delivered often.
+func (w *writer) commit(ctx context.Context, b roomsensor.Batch, often bool) error {
 	bounded, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	_, err := w.tables.WriteBatch(bounded, b)
-	if err != nil && bounded.Err() != nil && ctx.Err() == nil && w.responds(ctx) {
+	timedOut := err != nil && bounded.Err() != nil && ctx.Err() == nil && w.responds(ctx)
+	if timedOut || (often && errors.Is(err, roomsensor.ErrBlocked)) {
 		return fmt.Errorf("%w: %w", roomsensor.ErrRefused, err)
 	}
 	return err
@@ -308,7 +382,7 @@ func (t replayTables) WriteBatch(ctx context.Context, b roomsensor.Batch) (int64
 // It reports whether all of it was stored. The rest makes no second reject, but the time of the replay is set
 // (decision 41).
 func Replay(ctx context.Context, store ReplayStore, reject roomsensor.Reject) (stored bool, err error) {
-	w := writer{replayTables{store, reject.ID}, zerolog.Nop()}
+	w := writer{tables: replayTables{store, reject.ID}, log: zerolog.Nop()}
 	var unit string
 	if reject.HardwareID != nil {
 		unit = *reject.HardwareID
