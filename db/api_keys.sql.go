@@ -12,24 +12,37 @@ import (
 	"github.com/google/uuid"
 )
 
-const APIKeyGet = `-- name: APIKeyGet :one
-SELECT key_id, team_id, secret_sha256, scope, label, created_at, expires_at, revoked_at FROM api_keys WHERE key_id = $1
+const APIKeyGet = `-- name: APIKeyGet :many
+SELECT key_id, team_id, secret_sha256, scope, label, created_at, expires_at, revoked_at FROM api_keys WHERE key_id = ANY ($1::text[])
 `
 
-func (q *Queries) APIKeyGet(ctx context.Context, db DBTX, keyID string) (ApiKey, error) {
-	row := db.QueryRow(ctx, APIKeyGet, keyID)
-	var i ApiKey
-	err := row.Scan(
-		&i.KeyID,
-		&i.TeamID,
-		&i.SecretSha256,
-		&i.Scope,
-		&i.Label,
-		&i.CreatedAt,
-		&i.ExpiresAt,
-		&i.RevokedAt,
-	)
-	return i, err
+func (q *Queries) APIKeyGet(ctx context.Context, db DBTX, keyIds []string) ([]ApiKey, error) {
+	rows, err := db.Query(ctx, APIKeyGet, keyIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ApiKey
+	for rows.Next() {
+		var i ApiKey
+		if err := rows.Scan(
+			&i.KeyID,
+			&i.TeamID,
+			&i.SecretSha256,
+			&i.Scope,
+			&i.Label,
+			&i.CreatedAt,
+			&i.ExpiresAt,
+			&i.RevokedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const APIKeyInsert = `-- name: APIKeyInsert :one

@@ -3,8 +3,8 @@ INSERT INTO api_keys (key_id, team_id, secret_sha256, scope, label, expires_at)
 VALUES (@key_id, @team_id, @secret_sha256, @scope, @label, @expires_at)
 RETURNING *;
 
--- name: APIKeyGet :one
-SELECT * FROM api_keys WHERE key_id = @key_id;
+-- name: APIKeyGet :many
+SELECT * FROM api_keys WHERE key_id = ANY (@key_ids::text[]);
 
 -- name: APIKeyList :many
 SELECT * FROM api_keys WHERE team_id = @team_id ORDER BY created_at, key_id;

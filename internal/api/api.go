@@ -56,7 +56,7 @@ func New(cfg Config, backend Backend) (http.Handler, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	keys := httpedge.NewKeyCache(backend.APIKey, cfg.Now)
+	keys := httpedge.NewKeyCache(backend.APIKeysByID, cfg.Now)
 	s := &server{
 		backend: backend,
 		keys:    httpedge.NewAuthenticator(keys, httpedge.APIKeyCodes(), cfg.Now),

@@ -20,9 +20,9 @@ type Backend interface {
 	Exporter
 }
 
-// Keys finds an API key by its public id.
+// Keys finds API keys by their public ids. Unknown ids are left out.
 type Keys interface {
-	APIKey(ctx context.Context, keyID string) (roomsensor.Key, error)
+	APIKeysByID(ctx context.Context, keyIDs []string) ([]roomsensor.Key, error)
 }
 
 // Limiter counts a request of a key or denies it (decision 25).

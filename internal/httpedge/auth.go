@@ -2,15 +2,24 @@ package httpedge
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"strings"
+	"sync"
 	"time"
 
 	"roomsensor/internal/roomsensor"
 )
 
-// maxKeyIDLength is far beyond the ids that the service makes. Keys with a longer id are not looked up.
-const maxKeyIDLength = 128
+const (
+	// maxKeyIDLength is far beyond the ids that the service makes. Keys with a longer id are not looked up.
+	maxKeyIDLength = 128
+	// refusalAge is how long a refusal is repeated from memory. A key that another tool stores with SQL, or extends, may
+	// have been refused before, and nothing in memory may be older than 5 seconds (decision 43).
+	refusalAge = 4 * time.Second
+	// maxRefusals bounds the memory for refusals, of about 100 bytes each.
+	maxRefusals = 10_000
+)
 
 // KeyCodes are the error codes for one kind of key, and what messages say about it.
 type KeyCodes struct {
@@ -92,23 +101,35 @@ func (c *KeyCodes) malformed(text string) *roomsensor.Error {
 type KeySource interface {
 	// Cached returns a key from memory.
 	Cached(id string) (key roomsensor.Key, ok bool)
-	// Find returns a key, or roomsensor.ErrNotFound. refresh is set if the key in memory did not admit the request.
-	Find(ctx context.Context, id string, refresh bool) (roomsensor.Key, error)
+	// Find returns a key, or roomsensor.ErrNotFound, for a request that the key in memory did not admit.
+	Find(ctx context.Context, id string) (roomsensor.Key, error)
 }
 
-// Authenticator checks the keys of requests. Memory alone can admit a request but never refuse it: before a refusal the
-// key is looked up. So a key that was just created or extended works at once. A text with a wrong checksum is
-// refused without a lookup (decision 44).
+// Authenticator checks the keys of requests. The key in memory can admit a request; before a refusal it is looked up.
+// A refusal is remembered by the whole text of the key, so that it costs one lookup however often the text is sent. A
+// key that was just created works at once, because nobody can have sent its text before. A text with a wrong checksum
+// is refused without a lookup (decision 44).
 type Authenticator struct {
 	keys    KeySource
 	codes   *KeyCodes
 	now     func() time.Time
 	matches func(key *roomsensor.Key, secret string) bool // in constant time; tests count the calls
+
+	mu      sync.Mutex
+	refused map[[sha256.Size]byte]refusal // by the hash of the text
+}
+
+type refusal struct {
+	err   error
+	until time.Time
 }
 
 // NewAuthenticator makes an Authenticator for one kind of key.
 func NewAuthenticator(keys KeySource, codes *KeyCodes, now func() time.Time) *Authenticator {
-	return &Authenticator{keys: keys, codes: codes, now: now, matches: (*roomsensor.Key).Matches}
+	return &Authenticator{
+		keys: keys, codes: codes, now: now, matches: (*roomsensor.Key).Matches,
+		refused: map[[sha256.Size]byte]refusal{},
+	}
 }
 
 // Authenticate returns the key with a text, or the reason of the refusal. An unknown key costs the same lookup and the
@@ -118,22 +139,47 @@ func (a *Authenticator) Authenticate(ctx context.Context, text string) (roomsens
 	if !ok {
 		return roomsensor.Key{}, a.codes.malformed(text)
 	}
-	key, cached := a.keys.Cached(id)
+	key, _ := a.keys.Cached(id)
 	if a.check(&key, secret) == nil {
 		return key, nil
 	}
+	hash := sha256.Sum256([]byte(text))
+	if err := a.refusal(hash); err != nil {
+		return roomsensor.Key{}, err
+	}
 	key = roomsensor.Key{}
 	if len(id) <= maxKeyIDLength {
-		found, err := a.keys.Find(ctx, id, cached)
+		found, err := a.keys.Find(ctx, id)
 		if err != nil && !errors.Is(err, roomsensor.ErrNotFound) {
 			return roomsensor.Key{}, err
 		}
 		key = found
 	}
 	if err := a.check(&key, secret); err != nil {
+		a.remember(hash, err)
 		return roomsensor.Key{}, err
 	}
 	return key, nil
+}
+
+// refusal returns the error of a text that was refused, or nil.
+func (a *Authenticator) refusal(hash [sha256.Size]byte) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	r, ok := a.refused[hash]
+	if !ok || a.now().After(r.until) {
+		return nil
+	}
+	return r.err
+}
+
+func (a *Authenticator) remember(hash [sha256.Size]byte, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.refused) >= maxRefusals {
+		clear(a.refused)
+	}
+	a.refused[hash] = refusal{err: err, until: a.now().Add(refusalAge)}
 }
 
 // check returns the reason why a key does not admit a request. Revoked and expired are reported only if the secret

@@ -18,7 +18,7 @@ type unavailableKeys struct{}
 
 func (unavailableKeys) Cached(string) (key roomsensor.Key, ok bool) { return key, false }
 
-func (unavailableKeys) Find(context.Context, string, bool) (roomsensor.Key, error) {
+func (unavailableKeys) Find(context.Context, string) (roomsensor.Key, error) {
 	return roomsensor.Key{}, errors.New("unavailable")
 }
 
@@ -63,8 +63,8 @@ func TestRefusalMessages(t *testing.T) {
 			require.Equal(t, kind.invalid, refusal.Code, "%q", c.headers)
 			require.Contains(t, refusal.Message, c.message, "%q", c.headers)
 		}
-		empty := httpedge.NewKeyCache(func(context.Context, string) (roomsensor.Key, error) {
-			return roomsensor.Key{}, roomsensor.ErrNotFound
+		empty := httpedge.NewKeyCache(func(context.Context, []string) ([]roomsensor.Key, error) {
+			return nil, nil
 		}, time.Now)
 		_, err := httpedge.NewAuthenticator(empty, kind.codes, time.Now).Authenticate(t.Context(), kind.key)
 		require.ErrorContains(t, err, "This service has no such")

@@ -17,8 +17,6 @@ const (
 	// keyAge is how old a key in memory may be. A revoke takes effect within 5 seconds (decision 24); the rest of them
 	// is left for a slow lookup.
 	keyAge = 2 * time.Second
-	// keyLookupTimeout bounds one lookup of a KeyCache, which many requests may wait for.
-	keyLookupTimeout = 3 * time.Second
 	// maxCachedKeys bounds the memory of a KeyCache; a key takes about 300 bytes.
 	maxCachedKeys = 10_000
 	// keyListTimeout bounds one load of a KeyList, so that a request with an unknown key does not wait for a database
@@ -29,9 +27,8 @@ const (
 // KeyCache looks up each key when it is asked for and keeps it for keyAge. The API uses it: there may be many keys, and
 // without the database there is nothing to answer.
 type KeyCache struct {
-	lookup  func(ctx context.Context, id string) (roomsensor.Key, error)
+	lookups *keyLookups
 	now     func() time.Time
-	flights singleflight.Group
 
 	mu     sync.Mutex
 	cached map[string]cachedKey
@@ -42,11 +39,16 @@ type cachedKey struct {
 	readAt time.Time // when the lookup began
 }
 
-// NewKeyCache makes a cache. lookup returns roomsensor.ErrNotFound for an unknown id.
-func NewKeyCache(
-	lookup func(ctx context.Context, id string) (roomsensor.Key, error), now func() time.Time,
-) *KeyCache {
-	return &KeyCache{lookup: lookup, now: now, cached: map[string]cachedKey{}}
+// NewKeyCache makes an empty cache.
+func NewKeyCache(query KeyQuery, now func() time.Time) *KeyCache {
+	k := &KeyCache{now: now, cached: map[string]cachedKey{}}
+	k.lookups = newKeyLookups(func(ctx context.Context, ids []string) ([]roomsensor.Key, error) {
+		readAt := now()
+		keys, err := query(ctx, ids)
+		k.store(keys, readAt)
+		return keys, err
+	})
+	return k
 }
 
 // Cached implements KeySource.
@@ -60,42 +62,20 @@ func (k *KeyCache) Cached(id string) (roomsensor.Key, bool) {
 	return cached.key, true
 }
 
-// Find implements KeySource. Requests for one key at the same time share one lookup. It does not end with the request
-// that started it, because the others wait for it, too.
-func (k *KeyCache) Find(ctx context.Context, id string, refresh bool) (roomsensor.Key, error) {
-	flight := k.flights.DoChan(id, func() (any, error) {
-		if key, ok := k.Cached(id); ok && !refresh {
-			return key, nil // Another lookup ended after the caller read the cache.
-		}
-		return k.read(ctx, id)
-	})
-	select {
-	case <-ctx.Done():
-		return roomsensor.Key{}, ctx.Err()
-	case result := <-flight:
-		key, _ := result.Val.(roomsensor.Key)
-		return key, result.Err
-	}
+// Find implements KeySource. It always looks the key up.
+func (k *KeyCache) Find(ctx context.Context, id string) (roomsensor.Key, error) {
+	return k.lookups.find(ctx, id)
 }
 
-func (k *KeyCache) read(ctx context.Context, id string) (key roomsensor.Key, err error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keyLookupTimeout)
-	defer cancel()
-	readAt := k.now()
-	err = Recover(func() error { // singleflight would end the process on a panic.
-		key, err = k.lookup(ctx, id)
-		return err
-	})
-	if err != nil {
-		return roomsensor.Key{}, err
-	}
+func (k *KeyCache) store(keys []roomsensor.Key, readAt time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if len(k.cached) >= maxCachedKeys {
+	if len(k.cached)+len(keys) > maxCachedKeys {
 		clear(k.cached) // Each key is read again when it is asked for.
 	}
-	k.cached[key.ID] = cachedKey{key: key, readAt: readAt}
-	return key, nil
+	for i := range keys {
+		k.cached[keys[i].ID] = cachedKey{key: keys[i], readAt: readAt}
+	}
 }
 
 // KeyList keeps all keys in memory and reads them again every keyAge. While the database is unavailable it goes on with
@@ -135,7 +115,7 @@ func (l *KeyList) Cached(id string) (roomsensor.Key, bool) {
 
 // Find implements KeySource. For an unknown key it loads the list again, so that a new key works at once. Its error is
 // overloaded if the database is unavailable.
-func (l *KeyList) Find(ctx context.Context, id string, _ bool) (roomsensor.Key, error) {
+func (l *KeyList) Find(ctx context.Context, id string) (roomsensor.Key, error) {
 	if key, ok := l.Cached(id); ok {
 		return key, nil
 	}

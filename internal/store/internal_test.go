@@ -1,7 +1,10 @@
 package store
 
 import (
+	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 
 	"roomsensor/internal/roomsensor"
 )
@@ -22,3 +25,13 @@ func (s *Store) SetMinCopyRows(n int) { s.minCopyRows = n }
 
 // SetExportRowsTimeout sets the time in which all rows of an export must be read.
 func (s *Store) SetExportRowsTimeout(d time.Duration) { s.exportRowsTimeout = d }
+
+// HoldConnections takes all connections for pages until the test ends.
+func (s *Store) HoldConnections(t *testing.T) {
+	t.Helper()
+	for range s.pool.Config().MaxConns {
+		conn, err := s.pool.Acquire(t.Context())
+		require.NoError(t, err)
+		t.Cleanup(conn.Release)
+	}
+}

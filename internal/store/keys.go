@@ -11,13 +11,14 @@ import (
 	"roomsensor/internal/roomsensor"
 )
 
-// APIKey returns an API key by its public id.
-func (s *Store) APIKey(ctx context.Context, keyID string) (roomsensor.Key, error) {
-	row, err := s.queries.APIKeyGet(ctx, s.pool, keyID)
+// APIKeysByID returns those API keys that exist of the keys with some public ids. It does not wait for pages, because
+// it has a connection of its own.
+func (s *Store) APIKeysByID(ctx context.Context, keyIDs []string) ([]roomsensor.Key, error) {
+	rows, err := s.queries.APIKeyGet(ctx, s.admission, keyIDs)
 	if err != nil {
-		return roomsensor.Key{}, translateByID(err, "reading an API key", roomsensor.KindAPIKey, keyID)
+		return nil, fmt.Errorf("reading API keys: %w", translate(err))
 	}
-	return apiKey(&row), nil
+	return convert(rows, apiKey), nil
 }
 
 // APIKeys lists the API keys of a team, the oldest first.
@@ -55,7 +56,7 @@ func (s *Store) RevokeAPIKey(ctx context.Context, keyID string) (roomsensor.Key,
 
 // IngestKeys lists the ingest keys of all teams, for the receiver.
 func (s *Store) IngestKeys(ctx context.Context) ([]roomsensor.Key, error) {
-	rows, err := s.queries.IngestKeyListAll(ctx, s.pool)
+	rows, err := s.queries.IngestKeyListAll(ctx, s.admission)
 	if err != nil {
 		return nil, fmt.Errorf("listing ingest keys: %w", translate(err))
 	}

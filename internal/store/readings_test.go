@@ -33,9 +33,10 @@ func TestTimestampsOutOfRange(t *testing.T) {
 		($1, '2026-01-01T00:00:00Z', 'infinity'), ($1, '2026-01-01T00:05:00Z', '20000-01-01T00:00:00Z')`, f.device)
 
 	first := at("0001-01-01T00:00:00Z")
-	found, err := f.APIKey(t.Context(), key.ID)
+	found, err := f.APIKeysByID(t.Context(), []string{key.ID, "unknown"})
 	require.NoError(t, err)
-	require.Equal(t, roomsensor.Forever, found.ExpiresAt.UTC())
+	require.Len(t, found, 1)
+	require.Equal(t, roomsensor.Forever, found[0].ExpiresAt.UTC())
 	device, err := f.Device(t.Context(), f.team, f.device)
 	require.NoError(t, err)
 	require.Equal(t, first, device.LastSeenAt.UTC())

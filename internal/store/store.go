@@ -24,15 +24,18 @@ type Role struct {
 	lockTimeout      string
 	idleInTx         string
 	maxConns         int32
+	admission        int32 // connections for keys, the rate limit and probes; 0 if these share the others
 	exports          int32 // connections for exports; 0 if the process serves none
 }
 
 // The roles. The API gives up after 5 s, but the worker waits longer, because a chunk may be locked while it is
-// rewritten.
+// rewritten. The connections for admission are as many as can be in use at once, so that none of their users waits for
+// another one or for pages: two for the rate limit (limiterStatements), one for keys that are looked up (one query at a
+// time), one for the list of ingest keys, and one for the probes of readiness.
 var (
-	API      = Role{"roomsensor api", "5s", "2s", "10s", 16, 16}
-	Ingest   = Role{"roomsensor ingest", "30s", "5s", "60s", 6, 0}
-	Operator = Role{"roomsensor", "30s", "5s", "60s", 2, 0}
+	API      = Role{"roomsensor api", "5s", "2s", "10s", 16, 4, 16}
+	Ingest   = Role{"roomsensor ingest", "30s", "5s", "60s", 6, 3, 0}
+	Operator = Role{"roomsensor", "30s", "5s", "60s", 2, 0, 0}
 )
 
 const (
@@ -46,11 +49,12 @@ const (
 
 // Store reads and writes the database. It is safe for concurrent use.
 type Store struct {
-	pool    *pgxpool.Pool
-	exports *pgxpool.Pool // nil if the role serves no exports
-	queries *db.Queries
-	changes keyedLock // by idempotency key
-	limiter limiter
+	pool      *pgxpool.Pool
+	admission *pgxpool.Pool // pool itself if the role has no connections for admission
+	exports   *pgxpool.Pool // nil if the role serves no exports
+	queries   *db.Queries
+	changes   keyedLock // by idempotency key
+	limiter   limiter
 
 	// Tests set smaller values, so that they need less data.
 	sliceRows, minCopyRows int
@@ -64,16 +68,24 @@ func Open(ctx context.Context, databaseURL string, role Role) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{
-		pool: pool, queries: db.New(),
+		pool: pool, admission: pool, queries: db.New(),
 		sliceRows: defaultSliceRows, minCopyRows: defaultMinCopyRows, exportRowsTimeout: exportRowsTimeout,
 	}
 	s.limiter.count = func(ctx context.Context, p db.RateWindowHitParams) ([]db.RateWindowHitRow, error) {
-		return s.queries.RateWindowHit(ctx, s.pool, p)
+		return s.queries.RateWindowHit(ctx, s.admission, p)
+	}
+	name := role.name
+	if role.admission > 0 {
+		role.name = name + " admission"
+		if s.admission, err = openPool(ctx, databaseURL, role, role.admission); err != nil {
+			s.Close()
+			return nil, err
+		}
 	}
 	if role.exports > 0 {
-		role.name += " export"
+		role.name = name + " export"
 		if s.exports, err = openPool(ctx, databaseURL, role, role.exports); err != nil {
-			pool.Close()
+			s.Close()
 			return nil, err
 		}
 	}
@@ -137,14 +149,16 @@ func newFrontend(r io.Reader, w io.Writer) *pgproto3.Frontend {
 // Close waits for running queries and closes all connections.
 func (s *Store) Close() {
 	s.pool.Close()
+	s.admission.Close()
 	if s.exports != nil {
 		s.exports.Close()
 	}
 }
 
-// Ping returns an error if the database does not respond.
+// Ping returns an error if the database does not respond. It does not wait for connections that are in use, because a
+// database with much to do is not unavailable.
 func (s *Store) Ping(ctx context.Context) error {
-	if err := s.pool.Ping(ctx); err != nil {
+	if err := s.admission.Ping(ctx); err != nil {
 		return fmt.Errorf("connecting to the database: %w", translate(err))
 	}
 	return nil

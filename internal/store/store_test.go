@@ -150,6 +150,20 @@ func TestErrors(t *testing.T) {
 }
 
 // TestCursorSecret checks that all replicas get the same secret.
+// TestAdmission checks that requests are admitted, and that the database counts as available, while every connection
+// for pages is in use.
+func TestAdmission(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.HoldConnections(t)
+	require.NoError(t, f.Ping(t.Context()))
+	_, err := f.APIKeysByID(t.Context(), []string{"unknown"})
+	require.NoError(t, err)
+	verdict, err := f.CountRequest(t.Context(), "key")
+	require.NoError(t, err)
+	require.True(t, verdict.Allowed)
+}
+
 func TestCursorSecret(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
