@@ -58,18 +58,27 @@ BEGIN
     IF key_last_hit_at > at THEN
         key_passed := rate_window_search(for_key_id, key_over, key_passed, at);
     END IF;
-    key_over := rate_window_search(for_key_id, key_over, key_passed, at - width);
+    SELECT hit_at INTO oldest FROM rate_windows WHERE key_id = for_key_id AND slot = key_over % most;
+    IF key_over = key_passed OR oldest IS NULL OR oldest <= at - width THEN
+        key_over := rate_window_search(for_key_id, key_over, key_passed, at - width);
+        SELECT hit_at INTO oldest FROM rate_windows
+        WHERE key_id = for_key_id AND slot = key_over % most AND key_over < key_passed;
+    END IF;
     allowed := least(hits, most - (key_passed - key_over));
-    IF allowed > 0 THEN
+    IF allowed = 1 THEN -- Apart from the general case, which takes 40 µs more.
+        INSERT INTO rate_windows (key_id, slot, hit_at) VALUES (for_key_id, key_passed % most, at)
+        ON CONFLICT (key_id, slot) DO UPDATE SET hit_at = excluded.hit_at;
+    ELSIF allowed > 1 THEN
         INSERT INTO rate_windows (key_id, slot, hit_at)
         SELECT for_key_id, n % most, at FROM generate_series(key_passed, key_passed + allowed - 1) n
         ON CONFLICT (key_id, slot) DO UPDATE SET hit_at = excluded.hit_at;
+    END IF;
+    IF allowed > 0 THEN
         key_passed := key_passed + allowed;
         UPDATE rate_counters SET passed = key_passed, over = key_over, last_hit_at = at WHERE key_id = for_key_id;
     END IF;
     remaining := most - (key_passed - key_over);
-    SELECT hit_at INTO oldest FROM rate_windows WHERE key_id = for_key_id AND slot = key_over % most;
-    reset_seconds := extract(epoch FROM oldest + width - at);
+    reset_seconds := extract(epoch FROM coalesce(oldest, at) + width - at);
 END
 $function$;
 -- +goose StatementEnd

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -122,6 +123,30 @@ func TestCountRequestConcurrent(t *testing.T) {
 			require.Equal(rt, want, positions[key], key)
 		}
 	})
+}
+
+// TestCountRequestReplicas checks that of many concurrent requests of one key, over several pools, exactly 600 are
+// allowed.
+func TestCountRequestReplicas(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	const replicas, each = 4, 800
+	var allowed atomic.Int64
+	var requests errgroup.Group
+	for range replicas {
+		s := open(t, f.url, store.API)
+		for range each {
+			requests.Go(func() error {
+				v, err := s.CountRequest(t.Context(), "key")
+				if v.Allowed {
+					allowed.Add(1)
+				}
+				return err
+			})
+		}
+	}
+	require.NoError(t, requests.Wait())
+	require.EqualValues(t, roomsensor.RateLimit, allowed.Load())
 }
 
 // TestCountRequestCanceled checks that a request that is canceled before it is counted neither counts nor delays the
