@@ -17,6 +17,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"roomsensor/internal/queue"
+	"roomsensor/test/tlstest"
 )
 
 type composeService struct {
@@ -58,8 +59,10 @@ func TestComposeFile(t *testing.T) {
 		parse(t, service.Command, service.Environment, read)
 		require.Equal(t, name == "migrate", service.HealthCheck.Disable, "%s uses the health check of the image, or exits by itself", name)
 	}
-	for variable := range services["api"].Environment { // All services have the same.
-		require.True(t, read[variable] || libraryVariables[variable], "nothing reads %s", variable)
+	for _, name := range composed {
+		for variable := range services[name].Environment {
+			require.True(t, read[variable] || libraryVariables[variable], "nothing reads %s", variable)
+		}
 	}
 }
 
@@ -75,7 +78,10 @@ func TestProductionComposeFile(t *testing.T) {
 		for variable, value := range service.Environment {
 			own, given := production[name].Environment[variable]
 			switch {
+			case variable == "DATABASE_URL":
+				require.Contains(t, own, "?sslmode=verify-full&sslrootcert=", name)
 			case given:
+				require.False(t, strings.HasPrefix(own, "nats://"), name)
 				match := required.FindStringSubmatch(own)
 				require.NotNil(t, match, "%s must require %s", name, variable)
 				require.Equal(t, match[1], match[2])
@@ -225,6 +231,7 @@ func TestManifests(t *testing.T) {
 	}
 	// Secrets provide them in a cluster.
 	environment["DATABASE_URL"], environment["NATS_URL"] = "postgres://host/name", "nats://host"
+	environment["NATS_CA"] = tlstest.New(t).CA
 	slices.SortFunc(commands, slices.Compare)
 	require.Equal(t, [][]string{
 		{"api"}, {"ingest", "--no-receiver"}, {"ingest", "--no-worker"}, {"migrate", "up"},

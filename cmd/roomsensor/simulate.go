@@ -25,6 +25,7 @@ type simulateCmd struct {
 	To              string           `default:"stdout" help:"Destination: stdout, nats (see --nats-url), or the URL of a receiver (see --ingest-key)." placeholder:"DESTINATION"`
 	IngestKey       config.Secret    `help:"Ingest key for the receiver, rsi_<id>_<secret>." name:"ingest-key" placeholder:"KEY" setting:""`
 	NATSURL         config.Secret    `help:"URL of NATS with JetStream, nats://host:4222." name:"nats-url" placeholder:"URL" setting:""`
+	NATSCA          string           `help:"File with the certificates of the CAs of NATS." implied:"those of the system" name:"nats-ca" placeholder:"FILE" setting:""`
 }
 
 // Help returns the part of --help about modes.
@@ -111,7 +112,7 @@ func (c *simulateCmd) sink(ctx context.Context, t *terminal) (sink send.Sink, sh
 	case c.To == "stdout":
 		return send.NewLineSink(t.stdout), noop, nil
 	case c.To == "nats":
-		queue := config.Queue{NATSURL: c.NATSURL}
+		queue := config.Queue{NATSURL: c.NATSURL, NATSCA: c.NATSCA}
 		if err := queue.Validate(); err != nil {
 			return nil, nil, err
 		}

@@ -2,8 +2,10 @@ package config
 
 import (
 	"cmp"
+	"crypto/x509"
 	"errors"
 	"net"
+	"os"
 	"regexp"
 	"strings"
 
@@ -136,11 +138,23 @@ func (c *Database) MarshalZerologObject(e *zerolog.Event) { e.Stringer("database
 
 // Queue is the location of the stream of uploads.
 type Queue struct {
-	NATSURL Secret `setting:"" help:"URL of NATS with JetStream, nats://host:4222." name:"nats-url" placeholder:"URL"`
+	NATSURL Secret `setting:"" help:"URL of NATS with JetStream, nats://host:4222, or tls://host:4222 to require TLS." name:"nats-url" placeholder:"URL"`
+	NATSCA  string `help:"File with the certificates of the CAs of NATS. Set it if a CA of your own signed the server's certificate." implied:"those of the system" name:"nats-ca" placeholder:"FILE" setting:""`
 }
 
-// Validate checks the form of the URL.
-func (c *Queue) Validate() error { return check("nats-url", string(c.NATSURL), queueURL) }
+// Validate checks the form of the URL and the file of the CAs.
+func (c *Queue) Validate() error {
+	return cmp.Or(check("nats-url", string(c.NATSURL), queueURL), check("nats-ca", c.NATSCA, optional(certificates)))
+}
+
+// certificates checks that a file contains certificates.
+func certificates(path string) error {
+	text, err := os.ReadFile(path) //nolint:gosec // The operator chooses the file.
+	if err != nil || !x509.NewCertPool().AppendCertsFromPEM(text) {
+		return errCertificates
+	}
+	return nil
+}
 
 // Malformed returns the error of a NATS URL that only the client can refuse.
 func (c *Queue) Malformed() error {
@@ -148,7 +162,9 @@ func (c *Queue) Malformed() error {
 }
 
 // MarshalZerologObject logs the configuration without its secrets.
-func (c *Queue) MarshalZerologObject(e *zerolog.Event) { e.Stringer("nats_url", c.NATSURL) }
+func (c *Queue) MarshalZerologObject(e *zerolog.Event) {
+	e.Stringer("nats_url", c.NATSURL).Str("nats_ca", c.NATSCA)
+}
 
 // Log configures the log.
 type Log struct {

@@ -25,7 +25,8 @@ var (
 	errQueueMissing = errors.New("is missing. Give the URL of NATS, for example nats://host:4222")
 	errQueueURL     = errors.New("is not a URL of NATS. It has the form nats://host:4222; " +
 		"several URLs are separated by commas, and special characters in the password are percent-encoded")
-	errWebURL = errors.New("is not a URL that clients can reach. It has the form https://sensors.example.com, " +
+	errCertificates = errors.New("is not a file that this process can read, with a certificate in PEM format")
+	errWebURL       = errors.New("is not a URL that clients can reach. It has the form https://sensors.example.com, " +
 		"without a user, a query or a fragment")
 	errVersioned = errors.New("must not end in /v1: the service adds the version itself")
 )

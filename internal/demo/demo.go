@@ -2,6 +2,7 @@ package demo
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +20,7 @@ import (
 	"roomsensor/internal/queue"
 	"roomsensor/internal/service"
 	"roomsensor/internal/store"
+	"roomsensor/schema"
 )
 
 // maxStreamBytes is several times the size of the default history.
@@ -90,6 +92,7 @@ type demo struct {
 
 	state    *state
 	database config.Database
+	roles    schema.Roles // of the processes; empty on a server that is not the demo's own
 	store    *store.Store
 	operator *admin.Operator
 	natsURL  string
@@ -153,13 +156,32 @@ func (d *demo) startDatabase(ctx context.Context) error {
 		return err
 	}
 	d.database = config.Database{DatabaseURL: config.Secret(server.URL)}
+	if d.options.DatabaseURL == "" {
+		d.roles = schema.Roles{Prefix: "roomsensor", Passwords: map[schema.Role]string{
+			schema.RoleAPI: rand.Text(), schema.RoleWorker: rand.Text(), schema.RoleReceiver: rand.Text(),
+		}}
+	}
 	return nil
+}
+
+// databaseAs returns the database as a process logs in.
+func (d *demo) databaseAs(role schema.Role) (config.Database, error) {
+	if d.roles.Prefix == "" {
+		return d.database, nil
+	}
+	url, err := d.roles.URL(string(d.database.DatabaseURL), role)
+	return config.Database{DatabaseURL: config.Secret(url)}, err
 }
 
 func (d *demo) migrate(ctx context.Context) (err error) {
 	var migrations admin.Migrations
 	err = process.Patiently(ctx, func() (err error) {
-		cfg := config.Migration{Database: d.database, Layout: config.Defaults[config.Layout]()}
+		cfg := config.Migration{Database: d.database, Layout: config.Defaults[config.Layout](), Roles: config.Roles{
+			DatabaseRoles:            d.roles.Prefix,
+			DatabaseAPIPassword:      config.Password(d.roles.Passwords[schema.RoleAPI]),
+			DatabaseWorkerPassword:   config.Password(d.roles.Passwords[schema.RoleWorker]),
+			DatabaseReceiverPassword: config.Password(d.roles.Passwords[schema.RoleReceiver]),
+		}}
 		migrations, err = admin.MigrateUp(ctx, cfg)
 		return err
 	})
@@ -194,7 +216,7 @@ func (d *demo) startQueue(ctx context.Context) error {
 	d.OnClose("the queue", process.Closing(server.Shutdown))
 	d.natsURL = server.URL
 	d.ingest = config.Defaults[config.Ingest]()
-	d.ingest.Database, d.ingest.NATSURL, d.ingest.StreamMaxBytes = d.database, config.Secret(server.URL), maxStreamBytes
+	d.ingest.NATSURL, d.ingest.StreamMaxBytes = config.Secret(server.URL), maxStreamBytes
 	q, conn, err := process.ConnectQueue(d.ingest.Queue, d.ingest.Stream, "roomsensor demo", d.Log)
 	if err != nil {
 		return err
@@ -207,7 +229,9 @@ func (d *demo) startQueue(ctx context.Context) error {
 // startAPI runs a complete API process inside the demo.
 func (d *demo) startAPI(ctx context.Context) (err error) {
 	d.api = config.Defaults[config.API]()
-	d.api.Database = d.database
+	if d.api.Database, err = d.databaseAs(schema.RoleAPI); err != nil {
+		return err
+	}
 	if d.api.APIAddr, err = d.reserve(ctx, "the API", d.options.APIAddr); err != nil {
 		return err
 	}
@@ -222,6 +246,9 @@ func (d *demo) startAPI(ctx context.Context) (err error) {
 // startIngest runs a complete process of receiver and worker inside the demo.
 func (d *demo) startIngest(ctx context.Context) (err error) {
 	d.ingest.Site = d.api.Site // Errors of the receiver link to pages that the API serves.
+	if d.ingest.Database, err = d.databaseAs(schema.RoleWorker); err != nil {
+		return err
+	}
 	if d.ingest.IngestAddr, err = d.reserve(ctx, "the receiver", d.options.IngestAddr); err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package process
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -19,6 +20,28 @@ import (
 
 // The reason that /readyz reports for a dependency that cannot be reached.
 const doesNotAnswer = "does not answer"
+
+// The reasons of a server whose certificate is refused.
+const (
+	unverifiedDatabase = "presents a certificate that cannot be verified: check that sslrootcert in --database-url " +
+		"(DATABASE_URL) is the file of its CA, and that the certificate names the host in the URL"
+	unverifiedQueue = "presents a certificate that cannot be verified: check that --nats-ca (NATS_CA) is the file of " +
+		"its CA, and that the certificate names the host in --nats-url (NATS_URL)"
+)
+
+// unverified reports whether a certificate was refused.
+func unverified(err error) bool {
+	_, ok := errors.AsType[*tls.CertificateVerificationError](err)
+	return ok
+}
+
+// unavailable returns the error of a database that cannot be used.
+func unavailable(err error) error {
+	if unverified(err) {
+		return &UnavailableError{Reason: unverifiedDatabase, Cause: err}
+	}
+	return &UnavailableError{Reason: doesNotAnswer, Cause: err}
+}
 
 // OpenStore opens the store without waiting for the database. Its only error is a *config.ValueError: a database URL
 // that the driver does not accept.
@@ -52,14 +75,14 @@ func (p *Process) NeedDatabase(cfg config.Database, s *store.Store) {
 			pending, err := schema.Pending(ctx, string(cfg.DatabaseURL))
 			switch {
 			case err != nil:
-				return &UnavailableError{Reason: doesNotAnswer, Cause: err}
+				return unavailable(err)
 			case pending:
 				return &UnavailableError{Reason: "is not migrated to this version: run roomsensor migrate up"}
 			}
 			migrated.Store(true)
 		}
 		if err := s.Ping(ctx); err != nil {
-			return &UnavailableError{Reason: doesNotAnswer, Cause: err}
+			return unavailable(err)
 		}
 		return nil
 	})
@@ -69,14 +92,18 @@ func (p *Process) NeedDatabase(cfg config.Database, s *store.Store) {
 // only error is a *config.ValueError: a URL that the client does not accept, or invalid stream settings.
 func ConnectQueue(
 	cfg config.Queue, stream config.Stream, name string, log zerolog.Logger,
-) (*queue.Queue, *nats.Conn, error) {
+) (*queue.Queue, *queue.Conn, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, nil, err
 	}
 	if err := stream.Validate(); err != nil {
 		return nil, nil, err
 	}
-	conn, err := queue.Connect(string(cfg.NATSURL), name, log)
+	var options []nats.Option
+	if cfg.NATSCA != "" {
+		options = append(options, nats.RootCAs(cfg.NATSCA))
+	}
+	conn, err := queue.Connect(string(cfg.NATSURL), name, log, options...)
 	if err != nil {
 		return nil, nil, cfg.Malformed()
 	}
@@ -95,6 +122,8 @@ func (p *Process) NeedQueue(q *queue.Queue) {
 		switch {
 		case errors.Is(err, nats.ErrAuthorization):
 			return &UnavailableError{Reason: "refuses the user or password in --nats-url (NATS_URL)", Cause: err}
+		case unverified(err):
+			return &UnavailableError{Reason: unverifiedQueue, Cause: err}
 		case err != nil:
 			return &UnavailableError{Reason: doesNotAnswer, Cause: err}
 		case !q.Fits():
@@ -136,6 +165,8 @@ func DeclareStream(ctx context.Context, q *queue.Queue) error {
 	switch {
 	case ctx.Err() != nil:
 		return ErrInterrupted
+	case unverified(err):
+		return Refusef("NATS %s: %v", unverifiedQueue, err)
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrTimeout), errors.Is(err, nats.ErrNoResponders),
 		errors.Is(err, nats.ErrReconnectBufExceeded), errors.Is(err, nats.ErrNoServers):
 		return Refusef("NATS does not answer. Check that it runs with JetStream "+

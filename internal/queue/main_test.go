@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
@@ -54,11 +53,11 @@ func newEnvOn(t *testing.T, server *natstest.Server, config queue.Config) *env {
 	return e
 }
 
-func open(t *testing.T, nc *nats.Conn, config queue.Config) (*queue.Queue, jetstream.JetStream) {
+func open(t *testing.T, nc *queue.Conn, config queue.Config) (*queue.Queue, jetstream.JetStream) {
 	t.Helper()
 	q, err := queue.New(nc, config)
 	require.NoError(t, err)
-	js, err := jetstream.New(nc)
+	js, err := jetstream.New(nc.Conn)
 	require.NoError(t, err)
 	return q, js
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -63,11 +64,19 @@ const (
 	reconnectJitter = 500 * time.Millisecond
 )
 
+// Conn is a connection that knows why the last attempt to connect failed.
+type Conn struct {
+	*nats.Conn
+
+	failure atomic.Pointer[error]
+}
+
 // Connect opens a connection that waits for an unavailable server, at the start and later, and never gives up. A
 // message that is published meanwhile fails at once instead of waiting in memory, because nothing is stored before the
 // stream confirms it. Connect also retries a refused user or password: the client alone would give up after two
 // attempts, although the server's configuration may be corrected. It returns an error only for a malformed address.
-func Connect(url, name string, log zerolog.Logger, more ...nats.Option) (*nats.Conn, error) {
+func Connect(url, name string, log zerolog.Logger, more ...nats.Option) (*Conn, error) {
+	c := &Conn{}
 	options := append([]nats.Option{
 		nats.Name(name),
 		nats.Timeout(connectTimeout),
@@ -84,6 +93,7 @@ func Connect(url, name string, log zerolog.Logger, more ...nats.Option) (*nats.C
 				log.Warn().Err(err).Msg("lost queue connection")
 			}
 		}),
+		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) { c.failure.Store(&err) }),
 		nats.ReconnectHandler(func(*nats.Conn) { log.Info().Msg("restored queue connection") }),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
 			if !errors.Is(err, nats.ErrAuthorization) { // Every attempt would log it; Check reports it as well.
@@ -91,11 +101,11 @@ func Connect(url, name string, log zerolog.Logger, more ...nats.Option) (*nats.C
 			}
 		}),
 	}, more...)
-	nc, err := nats.Connect(url, options...)
-	if err != nil {
+	var err error
+	if c.Conn, err = nats.Connect(url, options...); err != nil {
 		return nil, fmt.Errorf("connecting to the queue: %w", err)
 	}
-	return nc, nil
+	return c, nil
 }
 
 // Config is the part of the stream's configuration that an installation chooses.
@@ -106,14 +116,14 @@ type Config struct {
 
 // Queue is the stream of uploads. It is safe for concurrent use.
 type Queue struct {
-	nc     *nats.Conn
+	nc     *Conn
 	js     jetstream.JetStream
 	config Config
 }
 
 // New returns the queue of a connection, which need not be established yet.
-func New(nc *nats.Conn, config Config) (*Queue, error) {
-	js, err := jetstream.New(nc, jetstream.WithDefaultTimeout(requestTimeout),
+func New(nc *Conn, config Config) (*Queue, error) {
+	js, err := jetstream.New(nc.Conn, jetstream.WithDefaultTimeout(requestTimeout),
 		jetstream.WithPublishAsyncMaxPending(maxUnacknowledged), jetstream.WithPublishAsyncTimeout(ackTimeout))
 	if err != nil {
 		return nil, fmt.Errorf("opening JetStream: %w", err)
@@ -130,9 +140,16 @@ func (q *Queue) Check(ctx context.Context) error {
 	return q.withCause(err)
 }
 
-// withCause adds to an error why there is no connection, where the client knows it, such as a refused user.
+// withCause adds to an error why there is no connection, where the client knows it, such as a refused user or a
+// certificate that cannot be verified.
 func (q *Queue) withCause(err error) error {
-	if last := q.nc.LastError(); err != nil && last != nil && !q.nc.IsConnected() {
+	if err == nil || q.nc.IsConnected() {
+		return err
+	}
+	if failure := q.nc.failure.Load(); failure != nil {
+		return fmt.Errorf("%w: %w", err, *failure)
+	}
+	if last := q.nc.LastError(); last != nil {
 		return fmt.Errorf("%w: %w", err, last)
 	}
 	return err

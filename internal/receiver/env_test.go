@@ -75,7 +75,7 @@ func (b *env) connect(t testing.TB) (*nats.Conn, *queue.Queue) {
 	t.Cleanup(nc.Close)
 	q, err := queue.New(nc, queue.Config{Replicas: 1, MaxBytes: b.room})
 	require.NoError(t, err)
-	return nc, q
+	return nc.Conn, q
 }
 
 // measured returns the value of a counter or gauge.

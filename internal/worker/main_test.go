@@ -51,7 +51,7 @@ func (e *env) connect(t testing.TB) (*queue.Queue, jetstream.JetStream) {
 	t.Cleanup(nc.Close)
 	q, err := queue.New(nc, queue.Config{Replicas: 1, MaxBytes: streamBytes})
 	require.NoError(t, err)
-	js, err := jetstream.New(nc)
+	js, err := jetstream.New(nc.Conn)
 	require.NoError(t, err)
 	return q, js
 }

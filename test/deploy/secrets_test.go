@@ -1,6 +1,9 @@
 package deploy
 
 import (
+	"bytes"
+	"encoding/json"
+	"os"
 	"regexp"
 	"testing"
 
@@ -14,7 +17,7 @@ var secret = regexp.MustCompile(`PASSWORD|SECRET|TOKEN|KEY|^(DATABASE|NATS)_URL$
 // needs are the secrets of each process. The API does not use the queue.
 var needs = map[string][]string{
 	"api":      {"DATABASE_URL"},
-	"migrate":  {"DATABASE_URL"},
+	"migrate":  {"DATABASE_URL", "DATABASE_API_PASSWORD", "DATABASE_WORKER_PASSWORD", "DATABASE_RECEIVER_PASSWORD"},
 	"receiver": {"DATABASE_URL", "NATS_URL"},
 	"ingest":   {"DATABASE_URL", "NATS_URL"},
 }
@@ -33,7 +36,7 @@ func TestSecrets(t *testing.T) {
 			var given []string
 			for _, variable := range pod.Spec.Containers[0].Env {
 				if secret.MatchString(variable.Name) {
-					requireReference(t, &variable)
+					requireReference(t, &variable, "roomsensor-"+name)
 					given = append(given, variable.Name)
 				}
 			}
@@ -42,13 +45,29 @@ func TestSecrets(t *testing.T) {
 	})
 }
 
-// requireReference requires that a variable refers to a mandatory Secret.
-func requireReference(t *testing.T, variable *core.EnvVar) {
+// requireReference requires that a variable refers to a mandatory Secret, which no other process gets.
+func requireReference(t *testing.T, variable *core.EnvVar, secret string) {
 	t.Helper()
 	require.Empty(t, variable.Value, variable.Name)
 	require.NotNil(t, variable.ValueFrom.SecretKeyRef, variable.Name)
-	kept := map[string]string{"DATABASE_URL": "roomsensor-database", "NATS_URL": "roomsensor-queue"}
-	require.Equal(t, kept[variable.Name], variable.ValueFrom.SecretKeyRef.Name)
+	require.Equal(t, secret, variable.ValueFrom.SecretKeyRef.Name)
 	require.Equal(t, variable.Name, variable.ValueFrom.SecretKeyRef.Key)
 	require.Nil(t, variable.ValueFrom.SecretKeyRef.Optional)
+}
+
+// TestOperatorPod checks the file that kubectl run merges into the pod of an operator command: the same secrets as the
+// migrations, and the same restrictions as the other pods.
+func TestOperatorPod(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../deploy/kubernetes/operator.json")
+	require.NoError(t, err)
+	var pod core.Pod
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	require.NoError(t, decoder.Decode(&pod))
+	container := pod.Spec.Containers[0]
+	require.Equal(t, "roomsensor-operator", container.Name, "kubectl run names the container after the pod")
+	require.Equal(t, "roomsensor-migrate", container.EnvFrom[0].SecretRef.Name)
+	require.True(t, *pod.Spec.SecurityContext.RunAsNonRoot)
+	require.False(t, *container.SecurityContext.AllowPrivilegeEscalation)
 }

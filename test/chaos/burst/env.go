@@ -86,7 +86,7 @@ func (e *env) openQueue(ctx context.Context) error {
 	}
 	e.OnClose(func(context.Context) error { conn.Close(); return nil })
 	e.service.JS = js
-	if e.queue, err = queue.New(conn, queue.Config{Replicas: 1, MaxBytes: queue.DefaultMaxBytes}); err != nil {
+	if e.queue, err = queue.New(&queue.Conn{Conn: conn}, queue.Config{Replicas: 1, MaxBytes: queue.DefaultMaxBytes}); err != nil {
 		return err
 	}
 	return harness.Await(ctx, connectTimeout, pollInterval, e.queue.Declare)
