@@ -73,7 +73,7 @@ func New(c Config) *Receiver {
 		Config:  c,
 		keyList: list,
 		auth:    httpedge.NewAuthenticator(list, httpedge.IngestKeyCodes(), time.Now),
-		limiter: httpedge.NewConcurrencyLimiter(maxPerKey, 0),
+		limiter: httpedge.NewConcurrencyLimiter(maxPerKey),
 		memory:  memory,
 		rates:   newRates(c.RequestsPerSecond, c.BytesPerSecond),
 		metrics: newMetrics(c.Metrics, memory),

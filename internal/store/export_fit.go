@@ -34,13 +34,13 @@ func fitWindow(w roomsensor.Window, devices int, fit fitter) (*roomsensor.TooMan
 }
 
 // fitParts returns the end of the longest window with the start of w that would fit. It counts one part after the other
-// until the room is used up. A device has at most one row per bucket, so that a short part has at most ExportCountCap
-// rows and one count finds the end in it. Because most devices may be silent, the parts become longer until one does
-// not fit, and after that they become shorter. A count of a longer part stops when it does not fit.
+// until the room is used up. A device has at most one row per bucket, so that a short part has at most shortRows, and
+// one count finds the end in it. As most devices may be silent, the parts become longer until one does not fit, and
+// after that they become shorter. A count of a longer part stops when it does not fit.
 func fitParts(w roomsensor.Window, devices int, fit fitter) (time.Time, error) {
-	const grow, shrink = 4, 2
+	const grow, shrink, shortRows = 4, 2, 2 * roomsensor.MaxExportRows
 	room := int64(roomsensor.MaxExportRows)
-	short := max(1, roomsensor.ExportCountCap/max(1, devices)) // Buckets.
+	short := max(1, shortRows/max(1, devices)) // Buckets.
 	overflown := false
 	from := roomsensor.BucketOf(w.From.Add(roomsensor.BucketLength - time.Microsecond))
 	for buckets := short; from.Before(w.To); {
@@ -48,7 +48,7 @@ func fitParts(w roomsensor.Window, devices int, fit fitter) (time.Time, error) {
 		part := w.Intersect(roomsensor.Window{From: from, To: end})
 		most := room
 		if buckets <= short {
-			most = roomsensor.ExportCountCap
+			most = shortRows
 		}
 		rows, until, err := fit(part, room, most)
 		if err != nil {
