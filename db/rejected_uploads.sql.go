@@ -52,6 +52,36 @@ func (q *Queries) RejectGet(ctx context.Context, db DBTX, rejectID uuid.UUID) (R
 	return i, err
 }
 
+const RejectGetByMessage = `-- name: RejectGetByMessage :one
+SELECT id, received_at, stream_sequence, reason, detail, team_id, hardware_id, payload, replayed_at, rejected_at FROM rejected_uploads
+WHERE received_at = $1 AND stream_sequence = $2 AND reason = $3
+`
+
+type RejectGetByMessageParams struct {
+	ReceivedAt     time.Time
+	StreamSequence int64
+	Reason         string
+}
+
+// RejectGetByMessage returns the reject of a message for a reason.
+func (q *Queries) RejectGetByMessage(ctx context.Context, db DBTX, arg RejectGetByMessageParams) (RejectedUpload, error) {
+	row := db.QueryRow(ctx, RejectGetByMessage, arg.ReceivedAt, arg.StreamSequence, arg.Reason)
+	var i RejectedUpload
+	err := row.Scan(
+		&i.ID,
+		&i.ReceivedAt,
+		&i.StreamSequence,
+		&i.Reason,
+		&i.Detail,
+		&i.TeamID,
+		&i.HardwareID,
+		&i.Payload,
+		&i.ReplayedAt,
+		&i.RejectedAt,
+	)
+	return i, err
+}
+
 const RejectInsert = `-- name: RejectInsert :exec
 INSERT INTO rejected_uploads (received_at, stream_sequence, reason, detail, team_id, hardware_id, payload)
 SELECT unnest($1::timestamptz[]), unnest($2::bigint[]), unnest($3::text[]),

@@ -20,6 +20,11 @@ LIMIT @most::bigint;
 -- name: RejectGet :one
 SELECT * FROM rejected_uploads WHERE id = @reject_id;
 
+-- RejectGetByMessage returns the reject of a message for a reason.
+-- name: RejectGetByMessage :one
+SELECT * FROM rejected_uploads
+WHERE received_at = @received_at AND stream_sequence = @stream_sequence AND reason = @reason;
+
 -- name: RejectMarkReplayed :exec
 UPDATE rejected_uploads SET replayed_at = now() WHERE id = @reject_id;
 

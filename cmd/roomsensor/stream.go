@@ -32,6 +32,7 @@ func (c *uploadCmd) Run(ctx context.Context, t *terminal) error {
 
 type streamCmd struct {
 	Replay streamReplayCmd `cmd:"" help:"Process the stream again, after a restore of the database."`
+	Skip   streamSkipCmd   `cmd:"" help:"Make a message that holds up the workers a reject."`
 }
 
 type streamReplayCmd struct {
@@ -47,4 +48,18 @@ func (c *streamReplayCmd) Run(ctx context.Context, t *terminal) error {
 		return err
 	}
 	return printJSON(t.stdout, replay)
+}
+
+type streamSkipCmd struct {
+	config.Database
+	config.Queue
+	config.Stream
+	Sequence uint64 `arg:"" help:"Sequence of the message in the stream, as stream_sequence in the log of the worker."`
+}
+
+// Run sets a message of the stream aside and prints its reject.
+func (c *streamSkipCmd) Run(ctx context.Context, t *terminal) error {
+	return t.operate(ctx, c.Database, func(o *admin.Operator) (any, error) {
+		return o.SkipUpload(ctx, c.Queue, c.Stream, c.Sequence)
+	})
 }

@@ -127,3 +127,26 @@ func TestStreamReplay(t *testing.T) {
 	require.Equal(t, exitOK, r.code, r.err)
 	require.Contains(t, r.out, `"waiting":1`)
 }
+
+func TestStreamSkip(t *testing.T) {
+	t.Parallel()
+	o := newOperator(t)
+	o.environment["NATS_URL"] = natstest.New(t).URL
+	const payload = `{"hardware_id":"dev:1","readings":[]}`
+	r := execute(t, o.environment, strings.NewReader(payload), "upload")
+	require.Equal(t, exitOK, r.code, r.err)
+	o.fails(exitUsage, "sequence", "stream", "skip", "first")
+	o.fails(exitFailure, "The stream has no message 2", "stream", "skip", "2")
+
+	skipped := o.do("stream", "skip", "1")
+	require.Equal(t, "not_storable", skipped["reason"])
+	require.InDelta(t, 1, skipped["stream_sequence"], 0)
+	require.Equal(t, []map[string]any{skipped}, o.data("rejects", "list"))
+	id, ok := skipped["id"].(string)
+	require.True(t, ok)
+	require.Contains(t, o.do("rejects", "show", id), "payload")
+	info, err := stream(t, o.environment["NATS_URL"]).Info(t.Context())
+	require.NoError(t, err)
+	require.Zero(t, info.State.Msgs)
+	o.fails(exitFailure, "The stream has no message 1", "stream", "skip", "1")
+}

@@ -12,6 +12,7 @@ import (
 	"roomsensor/internal/process"
 	"roomsensor/internal/queue"
 	"roomsensor/internal/receiver"
+	"roomsensor/internal/worker"
 )
 
 // withQueue calls do with a connection to the stream, which it creates if it does not exist.
@@ -83,4 +84,28 @@ func ReplayStream(
 		return err
 	})
 	return replay, err
+}
+
+// SkipUpload makes a message of the stream a reject and removes it from the stream. Workers that run do not receive it
+// again.
+func (o *Operator) SkipUpload(
+	ctx context.Context, cfg config.Queue, stream config.Stream, sequence uint64,
+) (skipped Reject, err error) {
+	err = withQueue(ctx, cfg, stream, func(q *queue.Queue) error {
+		message, err := q.Unsettled(ctx, sequence)
+		switch {
+		case errors.Is(err, queue.ErrSettled):
+			return process.Refusef("The stream has no message %d, or the workers have settled it: nothing holds them up there. "+
+				"Their log names the stream_sequence of uploads that the database refuses.", sequence)
+		case err != nil:
+			return process.Interrupted(ctx, err)
+		}
+		reject, err := o.store.SkipUpload(ctx, worker.Skipped(message))
+		if err != nil {
+			return o.explain(ctx, err)
+		}
+		skipped = viewReject(&reject)
+		return q.Remove(ctx, sequence)
+	})
+	return skipped, err
 }

@@ -147,21 +147,23 @@ func deliveryOf(msg jetstream.Msg) (*Delivery, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: subject %.100q: %w", ErrNoMetadata, msg.Subject(), err)
 	}
+	d := uploadOf(msg.Subject(), msg.Headers(), msg.Data(), metadata.Timestamp, metadata.Sequence.Stream)
+	d.Pending, d.msg = metadata.NumPending, msg
+	d.Deliveries = int(metadata.NumDelivered) //nolint:gosec // It is far below the maximum.
+	return d, nil
+}
+
+// uploadOf returns the upload of a message that the stream stored at an instant.
+func uploadOf(subject string, header nats.Header, text []byte, stored time.Time, sequence uint64) *Delivery {
 	d := &Delivery{
-		Arrival: roomsensor.Arrival{
-			At:       metadata.Timestamp.UTC().Truncate(time.Microsecond),
-			Sequence: metadata.Sequence.Stream,
-		},
-		HardwareID: strings.TrimPrefix(msg.Subject(), subjectPrefix),
-		Text:       msg.Data(),
-		Pending:    metadata.NumPending,
-		Deliveries: int(metadata.NumDelivered), //nolint:gosec // It is far below the maximum.
-		msg:        msg,
+		Arrival:    roomsensor.Arrival{At: stored.UTC().Truncate(time.Microsecond), Sequence: sequence},
+		HardwareID: strings.TrimPrefix(subject, subjectPrefix),
+		Text:       text,
 	}
-	for _, text := range msg.Headers().Values(TeamHeader) {
+	for _, text := range header.Values(TeamHeader) {
 		team, err := uuid.Parse(text)
 		d.TeamInvalid = d.TeamInvalid || err != nil || d.Arrival.Team != nil
 		d.Arrival.Team = &team
 	}
-	return d, nil
+	return d
 }

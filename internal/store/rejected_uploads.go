@@ -36,6 +36,22 @@ func (s *Store) Reject(ctx context.Context, id uuid.UUID) (roomsensor.Reject, er
 	return reject(&row), nil
 }
 
+// SkipUpload stores the reject of an upload that an operator sets aside, and returns it as it is stored. If a worker
+// stored the same reject first, that one stays.
+func (s *Store) SkipUpload(ctx context.Context, r roomsensor.Reject) (roomsensor.Reject, error) {
+	if err := s.queries.RejectInsert(ctx, s.pool, rejectParams([]roomsensor.Reject{r})); err != nil {
+		return r, fmt.Errorf("storing a reject: %w", translate(err))
+	}
+	row, err := s.queries.RejectGetByMessage(ctx, s.pool, db.RejectGetByMessageParams{
+		ReceivedAt: r.Arrival.At, Reason: string(r.Reason),
+		StreamSequence: int64(r.Arrival.Sequence), //nolint:gosec // Counts from 1.
+	})
+	if err != nil {
+		return r, fmt.Errorf("reading a reject: %w", translate(err))
+	}
+	return reject(&row), nil
+}
+
 // TrimRejects deletes the rejects that exceed the limits, and returns what it deleted and what is left.
 func (s *Store) TrimRejects(ctx context.Context, limits roomsensor.RejectLimits) (t roomsensor.RejectTrim, err error) {
 	t.Aged, err = s.queries.RejectTrimAge(ctx, s.pool, limits.Keep.Seconds())

@@ -37,7 +37,7 @@ var withoutTeam = map[string]string{
 	"DeviceSetHardware": operator, "HardwareGetByDevice": operator, "HardwareInsert": operator, "HardwareExists": operator,
 	"HardwareGetSince": operator, "HardwareRemove": operator, "AssignmentInsert": operator, "AssignmentLockByID": operator,
 	"AssignmentGetOverlap": operator, "AssignmentEnd": operator, "AssignmentListByDevice": operator, "RejectList": operator,
-	"RejectGet": operator, "RejectMarkReplayed": operator,
+	"RejectGet": operator, "RejectGetByMessage": operator, "RejectMarkReplayed": operator,
 	"HardwareList": worker, "DeviceHeartbeatLock": worker, "DeviceHeartbeatUpdate": worker, "ReadingUpsert": worker, "RejectInsert": worker,
 	"ReadingExists": worker, "ReadingCopy": worker, "ReadingIncomingCreate": worker, "ReadingIncomingCopy": worker,
 	"IngestKeyListAll":    receiver,

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"roomsensor/internal/queue"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/upload"
 )
@@ -130,6 +131,19 @@ func (r *result) reject(reason roomsensor.Reason, detail string, payload []byte)
 	r.rejects = append(r.rejects, roomsensor.Reject{
 		Arrival: r.delivery.arrival, HardwareID: r.delivery.hardwareID(), Reason: reason, Detail: detail, Payload: payload,
 	})
+}
+
+// Skipped returns the reject of a message that an operator sets aside: the one that a worker would make of an unusable
+// upload, else one of the whole upload.
+func Skipped(m *queue.Delivery) roomsensor.Reject {
+	r := result{delivery: received(m)}
+	if refusal := r.delivery.refusal; refusal != nil {
+		r.reject(refusal.Reason, refusal.Detail, r.delivery.text)
+	} else {
+		r.reject(roomsensor.ReasonNotStorable,
+			"An operator skipped the upload. Remove the cause and replay this reject.", r.delivery.text)
+	}
+	return r.rejects[0]
 }
 
 // details tell an operator what is wrong with rejected readings, and how to correct it. %s is replaced by their number.
