@@ -35,6 +35,7 @@ type server struct {
 	rate    *rateLimiter
 	exports *exportSlots
 	current *snapshots
+	bodies  *bodyLimiter
 	cursors *cursor.Sealer
 	metrics *metrics
 	docsURL string
@@ -63,6 +64,7 @@ func New(cfg Config, backend Backend) (http.Handler, error) {
 		rate:    newRateLimiter(backend, cfg.Now),
 		exports: exports,
 		current: newSnapshots(backend, cfg.Now, cfg.SnapshotAge),
+		bodies:  newBodyLimiter(metrics.bodies),
 		cursors: cursors,
 		metrics: metrics,
 		docsURL: strings.TrimSuffix(cfg.DocsURL, "/"),
@@ -99,6 +101,7 @@ func (s *server) router(docs http.Handler) http.Handler {
 type metrics struct {
 	requests  *prometheus.CounterVec
 	durations *prometheus.HistogramVec
+	bodies    prometheus.Gauge
 }
 
 func newMetrics(registerer prometheus.Registerer, exports *exportSlots) (*metrics, error) {
@@ -112,11 +115,15 @@ func newMetrics(registerer prometheus.Registerer, exports *exportSlots) (*metric
 			Help:    "Duration of requests from arrival to the end of the response.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 120},
 		}, []string{"route", "method"}),
+		bodies: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "roomsensor_api_list_bytes",
+			Help: "Bytes of the lists that are being read or sent; at the limit of 64 MiB, requests wait.",
+		}),
 	}
 	if registerer == nil {
 		return m, nil
 	}
-	for _, c := range append(exports.metrics(), m.requests, m.durations) {
+	for _, c := range append(exports.metrics(), m.requests, m.durations, m.bodies) {
 		if err := registerer.Register(c); err != nil {
 			return nil, fmt.Errorf("registering metrics: %w", err)
 		}

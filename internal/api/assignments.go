@@ -28,25 +28,30 @@ func (s *server) listAssignments(ctx context.Context, c *call) error {
 	if state == nil {
 		state = firstPage(c, cursor.Assignments, device)
 	}
-	state = withLimit(state, limit)
-	assignments, err := s.backend.Assignments(ctx, c.key.TeamID, device, assignmentQuery(state))
+	return s.sendPage(ctx, c, withLimit(state, limit), maxAssignmentBytes, func(p *page) error {
+		return s.readAssignments(ctx, c, p)
+	})
+}
+
+// maxAssignmentBytes is more than an assignment takes in a list: its label and its external_ref have 200 characters.
+const maxAssignmentBytes = 4 << 10
+
+func (s *server) readAssignments(ctx context.Context, c *call, p *page) error {
+	q := roomsensor.AssignmentQuery{Limit: p.state.Limit + 1}
+	if continued(&p.state) {
+		q.After = &roomsensor.AssignmentPosition{StartedAt: p.state.At, ID: p.state.ID}
+	}
+	assignments, err := s.backend.Assignments(ctx, c.key.TeamID, p.state.Device, q)
 	if err != nil {
 		return err
 	}
-	if len(assignments) == 0 {
-		if err := s.requireDevice(ctx, c, device); err != nil {
-			return err
+	for i := range assignments {
+		if add(p, &assignments[i], appendAssignment) {
+			p.state.At, p.state.ID = assignments[i].StartedAt, assignments[i].ID
 		}
 	}
-	return sendPage(s, c, state, assignments,
-		func(last *roomsensor.Assignment) { state.At, state.ID = last.StartedAt, last.ID },
-		appendAssignment)
-}
-
-func assignmentQuery(state *cursor.State) roomsensor.AssignmentQuery {
-	q := roomsensor.AssignmentQuery{Limit: state.Limit + 1}
-	if continued(state) {
-		q.After = &roomsensor.AssignmentPosition{StartedAt: state.At, ID: state.ID}
+	if p.items == 0 {
+		return s.requireDevice(ctx, c, p.state.Device)
 	}
-	return q
+	return nil
 }

@@ -37,7 +37,9 @@ type Teams interface {
 
 // Devices reads and changes the devices of a team.
 type Devices interface {
-	Devices(ctx context.Context, teamID uuid.UUID, q roomsensor.DeviceQuery) ([]roomsensor.Device, error)
+	EachDevice(
+		ctx context.Context, teamID uuid.UUID, q roomsensor.DeviceQuery, do func(*roomsensor.Device),
+	) error
 	CurrentDevices(
 		ctx context.Context, teamID uuid.UUID, q roomsensor.DeviceQuery, hours roomsensor.Window,
 	) ([]roomsensor.CurrentDevice, error)

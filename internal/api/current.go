@@ -26,22 +26,29 @@ func (s *server) listCurrentDevices(ctx context.Context, c *call) error {
 		return err
 	}
 	now := s.now()
-	unfiltered := !continued(state) && len(state.Metadata) == 0
-	if unfiltered && !snap.partial && len(snap.devices) <= state.Limit {
-		c.rows = len(snap.devices)
-		return c.writeDocument(snap.document(now))
-	}
-	devices, hours := snap.page(deviceQuery(state)), snap.hours
-	if snap.partial {
-		hours = roomsensor.SummaryWindow(now)
-		devices, err = s.backend.CurrentDevices(ctx, c.key.TeamID, deviceQuery(state), hours)
-		if err != nil {
-			return err
+	if !snap.partial && !continued(state) && len(state.Metadata) == 0 && len(snap.devices) <= state.Limit {
+		if whole := snap.document(now); whole != nil {
+			c.rows = len(snap.devices)
+			return s.writeDocument(ctx, c, whole)
 		}
 	}
-	return sendPage(s, c, state, devices,
-		func(last *roomsensor.CurrentDevice) { state.ID = last.ID },
-		func(dst []byte, d *roomsensor.CurrentDevice) []byte { return appendCurrent(dst, d, now, hours.From) })
+	return s.sendPage(ctx, c, state, maxDeviceBytes, func(p *page) error {
+		devices, hours := snap.page(deviceQuery(p)), snap.hours
+		if snap.partial {
+			hours = roomsensor.SummaryWindow(now)
+			devices, err = s.backend.CurrentDevices(ctx, c.key.TeamID, deviceQuery(p), hours)
+			if err != nil {
+				return err
+			}
+		}
+		item := func(dst []byte, d *roomsensor.CurrentDevice) []byte { return appendCurrent(dst, d, now, hours.From) }
+		for i := range devices {
+			if add(p, &devices[i], item) {
+				p.state.ID = devices[i].ID
+			}
+		}
+		return nil
+	})
 }
 
 const (
@@ -52,11 +59,21 @@ const (
 	closedHoursAges = 30
 	// snapshotTimeout limits one read, which many requests may wait for.
 	snapshotTimeout = 5 * time.Second
-	// maxSnapshotDevices is the largest team with a snapshot. Larger teams are read page by page.
-	maxSnapshotDevices = 10_000
-	// maxSnapshotsDevices is the limit of devices in all snapshots. A device takes about 3 KB, including its part of the
-	// bodies.
-	maxSnapshotsDevices = 20_000
+	// largeTeamAges is the factor by which it is remembered longer that a team is too large for a snapshot: for 5 minutes.
+	largeTeamAges = 300
+	// maxRefreshes is the limit of snapshots that are read at the same time: half of the connections to the database.
+	maxRefreshes = 8
+
+	// maxSnapshotsBytes is the limit of the memory of all snapshots.
+	maxSnapshotsBytes = 64 << 20
+	// maxSnapshotBytes is the limit of the memory of one snapshot: 10,000 devices with a few tags each. Larger teams are
+	// read page by page.
+	maxSnapshotBytes = maxSnapshotsBytes / 3
+	// snapshotDeviceBytes is what a device takes in a snapshot without its tags: 1.3 KB and, in a team whose devices fit
+	// on one page, another 1.2 KB in the bodies.
+	snapshotDeviceBytes = 2 << 10
+	// snapshotTagFactor is how often a snapshot has the tags: in the devices, in the body and in the compressed bodies.
+	snapshotTagFactor = 3
 )
 
 // snapshots caches the data of /devices/current per team. One read serves all requests of a team for a moment. While
@@ -66,6 +83,7 @@ type snapshots struct {
 	now     func() time.Time
 	age     time.Duration // maximum lag behind the tables; 0 means a read per request
 	flights singleflight.Group
+	reading chan struct{} // full while maxRefreshes snapshots are read
 
 	mu   sync.Mutex
 	kept map[uuid.UUID]*snapshot
@@ -78,14 +96,17 @@ func newSnapshots(devices Devices, now func() time.Time, age time.Duration) *sna
 	case age < 0:
 		age = 0
 	}
-	return &snapshots{devices: devices, now: now, age: age, kept: map[uuid.UUID]*snapshot{}}
+	return &snapshots{
+		devices: devices, now: now, age: age,
+		reading: make(chan struct{}, maxRefreshes), kept: map[uuid.UUID]*snapshot{},
+	}
 }
 
 // of returns a snapshot of a team that contains everything that was committed s.age before the call.
 func (s *snapshots) of(ctx context.Context, teamID uuid.UUID) (*snapshot, error) {
 	oldest := time.Now().Add(-s.age)
 	if snap := s.keptOf(teamID); s.serves(snap, oldest) {
-		if snap.readAt.Sub(oldest) < s.age/2 {
+		if !snap.partial && snap.readAt.Sub(oldest) < s.age/2 {
 			s.refresh(ctx, teamID) // For the next request, which also gets its error.
 		}
 		return snap, nil
@@ -106,15 +127,34 @@ func (s *snapshots) of(ctx context.Context, teamID uuid.UUID) (*snapshot, error)
 	}
 }
 
-// serves reports whether a snapshot covers the current hours and was not read before oldest.
+// serves reports whether a snapshot covers the current hours and was not read before oldest. A partial one has no data
+// that could be too old.
 func (s *snapshots) serves(snap *snapshot, oldest time.Time) bool {
-	return snap != nil && !snap.readAt.Before(oldest) && snap.hours == roomsensor.SummaryWindow(s.now())
+	switch {
+	case snap == nil:
+		return false
+	case snap.partial && time.Since(snap.readAt) < s.lifetime(snap):
+		return true
+	}
+	return !snap.readAt.Before(oldest) && snap.hours == roomsensor.SummaryWindow(s.now())
+}
+
+// lifetime is how long a snapshot stays in memory. The sums of past hours in it are used for longer than the rest.
+func (s *snapshots) lifetime(snap *snapshot) time.Duration {
+	if snap.partial {
+		return largeTeamAges * s.age
+	}
+	return closedHoursAges * s.age
 }
 
 func (s *snapshots) keptOf(teamID uuid.UUID) *snapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.kept[teamID]
+	snap := s.kept[teamID]
+	if snap != nil {
+		snap.usedAt = time.Now()
+	}
+	return snap
 }
 
 // refresh reads the snapshot of a team, once for all requests that wait for it. It does not end with the request that
@@ -123,6 +163,12 @@ func (s *snapshots) refresh(ctx context.Context, teamID uuid.UUID) <-chan single
 	return s.flights.DoChan(teamID.String(), func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), snapshotTimeout)
 		defer cancel()
+		select {
+		case s.reading <- struct{}{}:
+			defer func() { <-s.reading }()
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
 		var snap *snapshot
 		err := httpedge.Recover(func() (err error) { // singleflight would end the process on a panic.
 			snap, err = s.read(ctx, teamID)
@@ -143,13 +189,17 @@ func (s *snapshots) read(ctx context.Context, teamID uuid.UUID) (*snapshot, erro
 	current.From = snap.hours.To.Add(-time.Hour)
 	closed.To = current.From
 	var err error
-	all := roomsensor.DeviceQuery{Limit: maxSnapshotDevices + 1}
-	snap.devices, err = s.devices.CurrentDevices(ctx, teamID, all, current)
+	snap.devices, err = s.devices.CurrentDevices(ctx, teamID, roomsensor.DeviceQuery{
+		Limit: maxSnapshotBytes/snapshotDeviceBytes + 1, MaxTagBytes: maxSnapshotBytes / snapshotTagFactor,
+	}, current)
 	if err != nil {
 		return nil, err
 	}
-	if len(snap.devices) > maxSnapshotDevices {
-		snap.devices, snap.partial = nil, true
+	for i := range snap.devices {
+		snap.bytes += snapshotDeviceBytes + snapshotTagFactor*snap.devices[i].TagBytes()
+	}
+	if snap.bytes > maxSnapshotBytes { // Not all devices may have been read.
+		snap.devices, snap.bytes, snap.partial = nil, 0, true
 		return snap, nil
 	}
 	if err := s.readClosed(ctx, teamID, snap, closed); err != nil {
@@ -178,44 +228,58 @@ func (s *snapshots) readClosed(ctx context.Context, teamID uuid.UUID, snap *snap
 	return err
 }
 
-// keep stores a snapshot and drops those of teams that no longer ask.
+// keep stores a snapshot. It drops those of teams that no longer ask and, if there are too many bytes, those that were
+// not used for longest.
 func (s *snapshots) keep(teamID uuid.UUID, snap *snapshot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	devices := 0
+	snap.usedAt = time.Now()
+	s.kept[teamID] = snap
+	bytes := 0
 	for id, other := range s.kept {
-		if time.Since(other.readAt) > closedHoursAges*s.age {
+		if time.Since(other.readAt) > s.lifetime(other) {
 			delete(s.kept, id)
 		} else {
-			devices += len(other.devices)
+			bytes += other.bytes
 		}
 	}
-	if devices+len(snap.devices) > maxSnapshotsDevices {
-		clear(s.kept) // Each snapshot is read again when it is asked for.
+	for bytes > maxSnapshotsBytes {
+		oldest := teamID
+		for id, other := range s.kept {
+			if other.bytes > 0 && other.usedAt.Before(s.kept[oldest].usedAt) {
+				oldest = id
+			}
+		}
+		bytes -= s.kept[oldest].bytes
+		delete(s.kept, oldest)
 	}
-	s.kept[teamID] = snap
 }
 
-// snapshot has the data of /devices/current for one team at one time. The fields above mu never change, so that any
-// number of requests may read them.
+// snapshot has the data of /devices/current for one team at one time. The fields above usedAt never change, so that
+// any number of requests may read them.
 type snapshot struct {
 	readAt   time.Time // when the read began: the snapshot contains everything committed before
 	hours    roomsensor.Window
 	devices  []roomsensor.CurrentDevice     // all devices of the team, by id
+	bytes    int                            // the memory that it takes, about
 	partial  bool                           // the team is too large for a snapshot; devices is empty
 	closed   map[uuid.UUID]roomsensor.Stats // of the past hours
 	closedAt time.Time                      // when the read of closed began
 
-	mu    sync.Mutex
-	whole *document // the page of all devices
-	until time.Time // when the first status in whole changes
+	usedAt time.Time // guarded by the lock of snapshots
+
+	mu       sync.Mutex
+	whole    *document // the page of all devices
+	tooLarge bool      // the devices need several pages
+	until    time.Time // when the first status in whole changes
 }
 
-// document returns the page of all devices at now. It renders the page again only after a status changed.
+// document returns the page of all devices at now, or nil if it has too many bytes for one page. It renders the page
+// again only after a status changed.
 func (s *snapshot) document(now time.Time) *document {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.whole != nil && now.Before(s.until) {
+	if s.tooLarge || s.whole != nil && now.Before(s.until) {
 		return s.whole
 	}
 	s.until = roomsensor.Forever
@@ -227,6 +291,10 @@ func (s *snapshot) document(now time.Time) *document {
 	body := beginList(nil)
 	for i := range s.devices {
 		body = appendCurrent(element(body), &s.devices[i], now, s.hours.From)
+		if len(body) > roomsensor.MaxPageBytes-len(`],"next_cursor":null}`) {
+			s.whole, s.tooLarge = nil, true
+			return nil
+		}
 	}
 	s.whole = newDocument(endList(body, nil))
 	return s.whole

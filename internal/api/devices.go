@@ -47,15 +47,19 @@ func (s *server) listDevices(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	devices, err := s.backend.Devices(ctx, c.key.TeamID, deviceQuery(state))
-	if err != nil {
-		return err
-	}
 	now := s.now()
-	return sendPage(s, c, state, devices,
-		func(last *roomsensor.Device) { state.ID = last.ID },
-		func(dst []byte, d *roomsensor.Device) []byte { return appendDevice(dst, d, now) })
+	item := func(dst []byte, d *roomsensor.Device) []byte { return appendDevice(dst, d, now) }
+	return s.sendPage(ctx, c, state, maxDeviceBytes, func(p *page) error {
+		return s.backend.EachDevice(ctx, c.key.TeamID, deviceQuery(p), func(d *roomsensor.Device) {
+			if add(p, d, item) {
+				p.state.ID = d.ID
+			}
+		})
+	})
 }
+
+// maxDeviceBytes is more than a device takes in a list: all tags, of control characters, take 153,000 bytes.
+const maxDeviceBytes = 160 << 10
 
 // readDeviceParameters reads the parameters of GET /devices and GET /devices/current.
 func (s *server) readDeviceParameters(c *call, endpoint cursor.Endpoint) (*cursor.State, error) {
@@ -94,11 +98,12 @@ func sameTags(q query, state *cursor.State) error {
 	return nil
 }
 
-// deviceQuery selects one item more than the page holds.
-func deviceQuery(state *cursor.State) roomsensor.DeviceQuery {
-	q := roomsensor.DeviceQuery{Metadata: state.Metadata, Limit: state.Limit + 1}
-	if continued(state) {
-		q.After = &state.ID
+// deviceQuery selects one item more than the page holds. Tags that fill the page are enough.
+func deviceQuery(p *page) roomsensor.DeviceQuery {
+	q := roomsensor.DeviceQuery{Metadata: p.state.Metadata, Limit: p.state.Limit + 1, MaxTagBytes: p.maxBytes}
+	if continued(&p.state) {
+		after := p.state.ID
+		q.After = &after
 	}
 	return q
 }

@@ -268,8 +268,8 @@ func (b *fakeBackend) OpenExport(context.Context, uuid.UUID, roomsensor.ExportQu
 	return b.export, nil
 }
 
-func (b *fakeBackend) Devices(ctx context.Context, _ uuid.UUID, _ roomsensor.DeviceQuery) ([]roomsensor.Device, error) {
-	return nil, b.devices(ctx)
+func (b *fakeBackend) EachDevice(ctx context.Context, _ uuid.UUID, _ roomsensor.DeviceQuery, _ func(*roomsensor.Device)) error {
+	return b.devices(ctx)
 }
 
 // newKey creates the key that the backend knows and returns its text.

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"strconv"
 
 	"github.com/google/uuid"
@@ -68,54 +69,95 @@ func differs(param string) error {
 		"Leave it out, or leave the cursor out to start again.")
 }
 
-// sendPage sends a page of items, which are one more than the page holds if there is a next page. mark stores the
-// position of an item in the state.
-func sendPage[T any](s *server, c *call, state *cursor.State, items []T,
-	mark func(last *T), appendItem func([]byte, *T) []byte,
+// smallPageBytes is the limit of a page at the first attempt: 1,000 devices with some tags each.
+const smallPageBytes = 2 << 20
+
+// sendPage reads a page and sends it. read adds the items to the page, in order and one more than the page holds, and
+// moves the position in its state. itemBytes is the most bytes that an item has.
+//
+// Most pages are small. A page that turns out to be large is read again, after it has reserved the memory: one that
+// waited for memory while it reads would keep its connection to the database from others.
+func (s *server) sendPage(
+	ctx context.Context, c *call, state *cursor.State, itemBytes int, read func(*page) error,
 ) error {
 	buffer := getBuffer()
 	defer putBuffer(buffer)
-	page := newPage(*buffer, state.Limit)
-	for i := range items {
-		if page.next() {
-			page.body = appendItem(page.body, &items[i])
-			mark(&items[i])
+	for _, maxBytes := range []int{smallPageBytes, roomsensor.MaxPageBytes} {
+		share, err := s.bodies.reserve(ctx, c.key.TeamID, min(maxBytes, state.Limit*itemBytes))
+		if err != nil {
+			return err
+		}
+		p := s.newPage(*buffer, state, maxBytes)
+		err = s.tryPage(c, p, read, share)
+		share.release()
+		*buffer = p.body
+		if err != nil || p.sent {
+			return err
 		}
 	}
-	*buffer = page.end(s, state)
-	c.rows = page.items
-	return c.writeList(*buffer)
+	return nil
 }
 
-// page builds the body of a list while its items are read. The caller reads one item more than the page holds; that
-// item is not sent and shows that there is a next page.
+// tryPage reads a page and sends it, unless it has to be read again with more room.
+func (s *server) tryPage(c *call, p *page, read func(*page) error, share *bodyShare) error {
+	if err := read(p); err != nil {
+		return err
+	}
+	if p.cut && p.maxBytes < roomsensor.MaxPageBytes {
+		return nil
+	}
+	p.end(s)
+	share.shrink(len(p.body))
+	c.rows, p.sent = p.items, true
+	return c.writeList(p.body)
+}
+
+// page builds the body of a list while its items are read.
 type page struct {
-	body  []byte
-	limit int
-	items int
-	more  bool
+	body     []byte
+	state    cursor.State // has the position of the last item
+	maxBytes int
+	room     int // bytes of body that leave room for the end of the envelope
+	items    int
+	more     bool // there is a next page
+	cut      bool // there is one because of maxBytes
+	sent     bool
 }
 
-func newPage(buffer []byte, limit int) *page { return &page{body: beginList(buffer), limit: limit} }
+func (s *server) newPage(buffer []byte, state *cursor.State, maxBytes int) *page {
+	if maxBytes > smallPageBytes {
+		buffer = make([]byte, 0, maxBytes+maxDeviceBytes) // To grow step by step would take several times as much.
+	}
+	sealed := s.cursors.Seal(state)
+	return &page{
+		body: beginList(buffer[:0]), state: *state, maxBytes: maxBytes,
+		room: maxBytes - len(endList([]byte{'['}, &sealed)) + 1,
+	}
+}
 
-// next begins an item. It returns false for the item that is not sent.
-func (p *page) next() bool {
-	if p.items == p.limit {
+// add appends an item, or returns false if the page ends before it (decisions 9 and 52).
+func add[T any](p *page, item *T, appendItem func([]byte, *T) []byte) bool {
+	if p.more || p.items == p.state.Limit {
 		p.more = true
 		return false
 	}
+	before := len(p.body)
+	p.body = appendItem(element(p.body), item)
+	if p.items > 0 && len(p.body) > p.room {
+		p.body, p.more, p.cut = p.body[:before], true, true
+		return false
+	}
 	p.items++
-	p.body = element(p.body)
 	return true
 }
 
-// end returns the whole body. If there is a next page, the body has a cursor with the state, which must have the
-// position of the last item.
-func (p *page) end(s *server, state *cursor.State) []byte {
+// end completes the body. If there is a next page, the body has a cursor with the state.
+func (p *page) end(s *server) {
 	if !p.more {
-		return endList(p.body, nil)
+		p.body = endList(p.body, nil)
+		return
 	}
-	state.IssuedAt = s.now()
-	sealed := s.cursors.Seal(state)
-	return endList(p.body, &sealed)
+	p.state.IssuedAt = s.now()
+	sealed := s.cursors.Seal(&p.state)
+	p.body = endList(p.body, &sealed)
 }

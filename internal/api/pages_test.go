@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"encoding/base64"
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"net/url"
@@ -91,6 +93,77 @@ func TestPageSizesAndOrder(t *testing.T) {
 	}
 	for _, limit := range []string{"", "limit=1", "limit=2", "limit=3", "limit=4", "limit=5", "limit=12"} {
 		require.Equal(t, want, allValues(t, f, assignmentsPath, limit, "assignment_id"), limit)
+	}
+}
+
+// A page ends before the item with which its body, next_cursor included, would exceed 8 MiB.
+func TestPageBytes(t *testing.T) {
+	t.Parallel()
+	conformance.Covers(t, "decision 52")
+	f := setup(t)
+	f.addDevices(t, 50)
+	f.exec(t, `INSERT INTO assignments (device_id, type, label, started_at, ended_at)
+		SELECT $1, 'place', repeat('x', 180000), $2::timestamptz - i * INTERVAL '1 day', $2::timestamptz - (i - 1) * INTERVAL '1 day'
+		FROM generate_series(1, 50) i`, deviceID, start)
+	requirePages := func(path string, wantReads int32) {
+		t.Helper()
+		cached, c := f.cached(t, time.Hour)
+		pages := cached.rawPages(t, path)
+		require.Len(t, pages, 2, path)
+		require.Equal(t, 50, len(pages[0].Data)+len(pages[1].Data), path)
+		require.LessOrEqual(t, pages[0].size, 8<<20, path)
+		require.Greater(t, pages[0].size+len(",")+len(pages[1].Data[0]), 8<<20, path)
+		require.Equal(t, wantReads, c.reads.Load(), path)
+	}
+	requirePages(assignmentsPath, 0)
+	f.exec(t, `UPDATE devices SET metadata = jsonb_build_object('k', repeat(E'\u0001', 30000))`)
+	requirePages("/devices", 0)
+	requirePages("/devices/current", 1) // The body is six times as long as the tags, which are in a snapshot.
+	f.exec(t, `UPDATE devices SET metadata = jsonb_build_object('k', repeat('x', 180000))`)
+	requirePages("/devices", 0)
+	requirePages("/devices/current", 1+2+1) // The team is too large for a snapshot, and its large page is read twice.
+
+	// A page holds one item, however large it is.
+	f.exec(t, `UPDATE devices SET metadata = jsonb_build_object('k', repeat('x', 9000000)) WHERE hardware_id IN ('dev:5', 'dev:6')`)
+	f.exec(t, `DELETE FROM devices WHERE hardware_id NOT IN ('dev:1', 'dev:5', 'dev:6')`)
+	large := 0
+	for _, page := range f.rawPages(t, "/devices") {
+		if page.size > 8<<20 {
+			require.Len(t, page.Data, 1)
+			large++
+		}
+	}
+	require.Equal(t, 2, large)
+}
+
+// rawPage is a page of large items.
+type rawPage struct {
+	list[json.RawMessage]
+
+	size int
+}
+
+// rawPages follows the cursors to the last page. It does not compare the bodies with the OpenAPI document, because only
+// SQL can insert texts of such a length.
+func (f *fixture) rawPages(t *testing.T, path string) (pages []rawPage) {
+	t.Helper()
+	for query := ""; ; {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, f.server.URL+"/v1"+path+"?"+query, nil)
+		require.NoError(t, err)
+		withKey(f.key)(request)
+		got, err := f.server.Client().Do(request)
+		require.NoError(t, err)
+		body, err := io.ReadAll(got.Body)
+		require.NoError(t, err)
+		require.NoError(t, got.Body.Close())
+		require.Equal(t, http.StatusOK, got.StatusCode)
+		page := rawPage{size: len(body)}
+		require.NoError(t, json.Unmarshal(body, &page))
+		pages = append(pages, page)
+		if page.NextCursor == nil {
+			return pages
+		}
+		query = "cursor=" + *page.NextCursor
 	}
 }
 

@@ -20,38 +20,32 @@ func (s *server) listReadings(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	buffer := getBuffer()
-	defer putBuffer(buffer)
-	page := newPage(*buffer, state.Limit)
-	if err := s.readPage(ctx, c, state, page); err != nil {
-		return err
-	}
-	*buffer = page.end(s, state)
-	c.rows = page.items
-	return c.writeList(*buffer)
+	return s.sendPage(ctx, c, state, maxReadingBytes, func(p *page) error { return s.readReadings(ctx, c, p) })
 }
 
-// readPage renders the readings while they arrive, one more than the page holds. Readings prove that the team has the
-// device, so the device is looked up only if there are none.
-func (s *server) readPage(ctx context.Context, c *call, state *cursor.State, page *page) error {
-	if !state.Window.Empty() {
-		q := roomsensor.ReadingQuery{Window: state.Window, Limit: state.Limit + 1}
-		if continued(state) {
-			before := state.At
+// maxReadingBytes is more than a reading takes in a list.
+const maxReadingBytes = 256
+
+// readReadings renders the readings while they arrive. Readings prove that the team has the device, so the device is
+// looked up only if there are none.
+func (s *server) readReadings(ctx context.Context, c *call, p *page) error {
+	if !p.state.Window.Empty() {
+		q := roomsensor.ReadingQuery{Window: p.state.Window, Limit: p.state.Limit + 1}
+		if continued(&p.state) {
+			before := p.state.At
 			q.Before = &before
 		}
-		err := s.backend.EachReading(ctx, c.key.TeamID, state.Device, q, func(r *roomsensor.Reading) {
-			if page.next() {
-				page.body = appendReading(page.body, r)
-				state.At = r.BucketAt
+		err := s.backend.EachReading(ctx, c.key.TeamID, p.state.Device, q, func(r *roomsensor.Reading) {
+			if add(p, r, appendReading) {
+				p.state.At = r.BucketAt
 			}
 		})
 		if err != nil {
 			return err
 		}
 	}
-	if page.items == 0 {
-		return s.requireDevice(ctx, c, state.Device)
+	if p.items == 0 {
+		return s.requireDevice(ctx, c, p.state.Device)
 	}
 	return nil
 }

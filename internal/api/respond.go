@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -66,8 +67,9 @@ func (c *call) writeObject(body []byte) error {
 // writeList answers a GET or HEAD with 200 and a JSON list, compressed if the client accepts it (decision 33).
 func (c *call) writeList(body []byte) error { return c.writeIfChanged(body, c.chooseCoding()) }
 
-// writeDocument is writeList for a prepared body.
-func (c *call) writeDocument(d *document) error {
+// writeDocument is writeList for a prepared body. A slow client may still read it when newer ones have replaced it, so
+// that every request reserves its bytes.
+func (s *server) writeDocument(ctx context.Context, c *call, d *document) error {
 	coding := c.chooseCoding()
 	if c.notModified(d.tag) {
 		return nil
@@ -76,6 +78,11 @@ func (c *call) writeDocument(d *document) error {
 	if err != nil {
 		return err
 	}
+	share, err := s.bodies.reserve(ctx, c.key.TeamID, len(body))
+	if err != nil {
+		return err
+	}
+	defer share.release()
 	return c.writeCoded(body, coding)
 }
 

@@ -218,7 +218,7 @@ func TestSnapshotOfALargeTeam(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	f.exec(t, `INSERT INTO devices (team_id, hardware_id, metadata)
-		SELECT $1, 'dev:' || i, jsonb_build_object('tens', (i / 10)::text) FROM generate_series(2, 10001) i`, teamID)
+		SELECT $1, 'dev:' || i, jsonb_build_object('tens', (i / 10)::text) FROM generate_series(2, 11000) i`, teamID)
 	cached, c := f.cached(t, time.Hour)
 	cursor := cached.firstCursor(t, "/devices/current?limit=10")
 	require.EqualValues(t, 2, c.reads.Load(), "the read that finds the team too large, and one per page")

@@ -86,6 +86,18 @@ type DeviceQuery struct {
 	Metadata map[string]string // a device must have all of these tags (spec 4, GET /devices)
 	After    *uuid.UUID        // last id of the previous page; nil on the first page
 	Limit    int
+	// MaxTagBytes ends the read after the device that brings the TagBytes of all devices over it, but not after the first
+	// device. 0 means no limit.
+	MaxTagBytes int
+}
+
+// TagBytes returns the length of all keys and values of the tags, which is less than their length as JSON.
+func (d *Device) TagBytes() int {
+	n := 0
+	for key, value := range d.Metadata {
+		n += len(key) + len(value)
+	}
+	return n
 }
 
 // DevicePatch is a change of a device. What is not set stays the same.

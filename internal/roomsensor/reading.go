@@ -126,8 +126,13 @@ func Merge(a, b Measurement) Measurement {
 	return a
 }
 
-// MaxPage is the most items of a page (spec 8, Page size).
-const MaxPage = 1000
+const (
+	// MaxPage is the most items of a page (spec 8, Page size).
+	MaxPage = 1000
+	// MaxPageBytes is the most bytes of the body of a page, before compression, unless it has one item only (decision
+	// 52).
+	MaxPageBytes = 8 << 20
+)
 
 // ReadingQuery selects a page of a device's readings, by bucket_at descending (decision 10).
 type ReadingQuery struct {

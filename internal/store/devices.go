@@ -1,10 +1,12 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/google/uuid"
@@ -14,29 +16,71 @@ import (
 	"roomsensor/internal/roomsensor"
 )
 
-// Devices reads a page of a team's devices.
-func (s *Store) Devices(ctx context.Context, teamID uuid.UUID, q roomsensor.DeviceQuery) ([]roomsensor.Device, error) {
-	devices, err := s.devices(ctx, s.pool, teamID, q)
-	if err != nil {
-		return nil, fmt.Errorf("listing devices: %w", translate(err))
+// EachDevice calls do for every device of a page, by id, while further rows arrive.
+func (s *Store) EachDevice(
+	ctx context.Context, teamID uuid.UUID, q roomsensor.DeviceQuery, do func(*roomsensor.Device),
+) error {
+	if err := s.eachDevice(ctx, s.pool, teamID, q, do); err != nil {
+		return fmt.Errorf("listing devices: %w", translate(err))
 	}
-	return devices, nil
+	return nil
 }
 
-func (s *Store) devices(
-	ctx context.Context, conn db.DBTX, teamID uuid.UUID, q roomsensor.DeviceQuery,
-) ([]roomsensor.Device, error) {
+// firstTagBytes is what the first portion of a page assumes of the tags of a device. All tags of a device can have 100
+// KB.
+const firstTagBytes = 64 << 10
+
+// eachDevice reads a page in portions. The tags in the first portion show how many devices q.MaxTagBytes has room for:
+// the database would send the rows that are not needed before the connection can be used again.
+func (s *Store) eachDevice(
+	ctx context.Context, conn db.DBTX, teamID uuid.UUID, q roomsensor.DeviceQuery, do func(*roomsensor.Device),
+) error {
 	filter, ok := metadataFilter(q.Metadata)
 	if !ok {
-		return []roomsensor.Device{}, nil
+		return nil
 	}
-	rows, err := s.queries.DeviceList(ctx, conn, db.DeviceListParams{
-		TeamID: teamID, Metadata: filter, After: q.After, Most: int64(q.Limit),
-	})
-	if err != nil {
-		return nil, err
+	maxTagBytes := cmp.Or(q.MaxTagBytes, math.MaxInt32)
+	read, tagBytes := 0, 0
+	for mean := firstTagBytes; ; mean = tagBytes/read + 1 {
+		portion := max(0, maxTagBytes-tagBytes)/mean + 1
+		params := db.DeviceListParams{
+			TeamID: teamID, Metadata: filter, After: q.After, Most: int64(min(portion, q.Limit-read)),
+		}
+		rows, err := conn.Query(ctx, db.DeviceList, positional(params)...)
+		if err != nil {
+			return err
+		}
+		n, err := eachRow(rows, func(row *db.DeviceDetail) (more bool, err error) {
+			d, err := device(row)
+			if err != nil {
+				return false, err
+			}
+			read++
+			tagBytes += d.TagBytes()
+			q.After = &d.ID
+			do(&d)
+			return tagBytes <= maxTagBytes || read == 1, nil
+		})
+		if err != nil || int64(n) < params.Most || read == q.Limit || tagBytes > maxTagBytes && read > 1 {
+			return err
+		}
 	}
-	return tryConvert(rows, device)
+}
+
+// eachRow calls do for every row until it returns false or an error, and returns the number of calls.
+func eachRow[Row any](rows pgx.Rows, do func(*Row) (more bool, err error)) (n int, err error) {
+	defer rows.Close()
+	for more := true; more && rows.Next(); n++ {
+		row, err := pgx.RowToAddrOfStructByPos[Row](rows)
+		if err != nil {
+			return n, err
+		}
+		if more, err = do(row); err != nil {
+			return n, err
+		}
+	}
+	rows.Close()
+	return n, rows.Err()
 }
 
 // metadataFilter returns the tags as a JSON object. ok is false if no device can match, because the database cannot

@@ -50,11 +50,15 @@ func (s *Store) CurrentDevices(
 	ctx context.Context, teamID uuid.UUID, q roomsensor.DeviceQuery, hours roomsensor.Window,
 ) (current []roomsensor.CurrentDevice, err error) {
 	err = s.inSnapshot(ctx, "reading the snapshot", func(tx pgx.Tx) error {
-		devices, err := s.devices(ctx, tx, teamID, q)
+		current = []roomsensor.CurrentDevice{}
+		ids := []uuid.UUID{}
+		err := s.eachDevice(ctx, tx, teamID, q, func(d *roomsensor.Device) {
+			current = append(current, roomsensor.CurrentDevice{Device: *d})
+			ids = append(ids, d.ID)
+		})
 		if err != nil {
 			return err
 		}
-		ids := convert(devices, func(d *roomsensor.Device) uuid.UUID { return d.ID })
 		latest, err := s.latest(ctx, tx, teamID, ids, hours.To.Add(-recentReadings))
 		if err != nil {
 			return err
@@ -63,9 +67,9 @@ func (s *Store) CurrentDevices(
 		if err != nil {
 			return err
 		}
-		current = convert(devices, func(d *roomsensor.Device) roomsensor.CurrentDevice {
-			return roomsensor.CurrentDevice{Device: *d, Latest: latest[d.ID], Last24h: stats[d.ID]}
-		})
+		for i, id := range ids {
+			current[i].Latest, current[i].Last24h = latest[id], stats[id]
+		}
 		return nil
 	})
 	return current, err
