@@ -254,7 +254,9 @@ type fakeBackend struct {
 	log     bytes.Buffer
 }
 
-func (b *fakeBackend) APIKey(context.Context, string) (roomsensor.Key, error) { return b.key, nil }
+func (b *fakeBackend) APIKeysByID(context.Context, []string) ([]roomsensor.Key, error) {
+	return []roomsensor.Key{b.key}, nil
+}
 
 func (b *fakeBackend) CountRequest(context.Context, string) (roomsensor.RateVerdict, error) {
 	return roomsensor.RateVerdict{Allowed: true, Remaining: 599, Reset: time.Second}, nil
