@@ -50,7 +50,7 @@ func (e *env) startAttacker(ctx context.Context, a *attack) (p *attackerProcess,
 	if err != nil {
 		return nil, err
 	}
-	by := e.attackers[a.by]
+	by := e.attackers[a.name]
 	var units []string
 	for i := range by.devices {
 		units = append(units, by.devices[i].HardwareID)

@@ -35,12 +35,12 @@ func TestOptions(t *testing.T) {
 	require.EqualError(t, err, "all times and numbers must be greater than 0")
 }
 
-// Every attack has a team and a way to attack, so that a trial does not end in the middle.
+// Every attack has one way to attack, and an attacker has a team, so that a trial does not end in the middle.
 func TestAttacks(t *testing.T) {
 	t.Parallel()
 	for _, a := range all() {
 		require.NotEqual(t, a.load == nil, a.strike == nil, a.name)
-		require.Equal(t, a.load == nil, a.by == "", a.name)
+		require.Equal(t, a.load == nil, a.team == teamSize{}, a.name)
 	}
 }
 

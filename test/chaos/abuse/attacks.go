@@ -2,22 +2,13 @@ package abuse
 
 import "context"
 
-// The teams of the attackers.
-const (
-	flooding  = "Flooding"  // uploads more than the workers store
-	rejected  = "Rejected"  // uploads of units that are not registered
-	returning = "Returning" // keys that come back at the same second
-	large     = "Large"     // devices with the most tags
-	exporting = "Exporting" // readings for exports
-	broken    = "Broken"    // a device whose readings the database refuses
-	old       = "Old"       // a device that uploads years at once
-)
-
 // attack is one way to overload the service.
 type attack struct {
 	name string
 	does string
-	by   string // name of the attacking team
+	team teamSize // of the attacker; every attack has its own team
+	// settings are those of the receiver during the attack, beside the common ones.
+	settings []string
 	// patient is set if the database does not answer meanwhile. The tenant then repeats what gets 503, and its p99 is not
 	// judged.
 	patient bool
@@ -35,65 +26,71 @@ type attack struct {
 	last func(context.Context, *env) error
 }
 
-// all returns the attacks in order. The rejects come first, because a worker deletes rejects once per minute.
+// teamSize is what the team of an attacker has.
+type teamSize struct{ devices, keys, credentials int }
+
+// slowRate is a rate of a credential for which the workers have time even on a small machine.
+var slowRate = []string{"UPLOAD_BYTES_PER_SECOND=1MiB"}
+
+// all returns the attacks in order. The rejects come first, because a worker deletes rejects once per minute, and the
+// weeks last, because their chunks would slow down what follows.
 func all() []*attack {
 	return []*attack{
 		{
 			name: "rejects", does: "two credentials of a team send uploads of unknown units, 15 MiB per request",
-			by: rejected, prepare: keepRejects, load: sendUnknown, last: checkRejects,
-		},
-		{
-			name: "lines", does: "requests of 16 KB, which are 16 MiB of two-byte lines",
-			by: flooding, load: sendLines,
-		},
-		{
-			name: "bodies", does: "128 concurrent bodies of one credential, which then arrive a byte per second",
-			by: flooding, load: sendBodies,
-		},
-		{
-			name: "windows", does: "64 concurrent zstd bodies with a window of 16 MiB",
-			by: flooding, load: sendWindows,
-		},
-		{
-			name: "bombs", does: "gzip and zstd bombs, and 16 MiB of nested JSON",
-			by: flooding, load: sendBombs,
-		},
-		{
-			name: "returning", does: "1,000 keys with full and expired rate windows return within a second",
-			by: returning, prepare: fillRateWindows, load: returnAtOnce, check: checkReturned,
-		},
-		{
-			name: "one-key", does: "20,000 requests of one key",
-			by: returning, load: sendOneKey,
-		},
-		{
-			name: "tags", does: "four lists at once of a team with 1,000 devices of maximal tags",
-			by: large, prepare: setTags, undo: removeTags, load: listDevices,
-		},
-		{
-			name: "exports", does: "slow readers in all exports that two keys of a team can start",
-			by: exporting, prepare: insertExport, load: readSlowly, during: checkTransactions,
+			team: teamSize{1, 1, 2}, settings: slowRate, prepare: keepRejects, load: sendUnknown, last: checkRejects,
 		},
 		{
 			name: "flood", does: "two credentials of a team send 15 MiB of readings per request",
-			by: flooding, load: sendFlood, check: checkShares,
+			team: teamSize{50, 1, 2}, settings: slowRate, load: sendFlood, check: checkShares,
+		},
+		{
+			name: "lines", does: "requests of 16 KB, which are 15 MiB of two-byte lines",
+			team: teamSize{1, 1, 1}, load: sendLines,
+		},
+		{
+			name: "bodies", does: "128 concurrent bodies of one credential, which then arrive a byte per second",
+			team: teamSize{1, 1, 1}, load: sendBodies,
+		},
+		{
+			name: "windows", does: "64 concurrent zstd bodies with a window of 16 MiB",
+			team: teamSize{1, 1, 1}, load: sendWindows,
+		},
+		{
+			name: "bombs", does: "gzip and zstd bombs, and 15 MiB of nested JSON",
+			team: teamSize{1, 1, 1}, load: sendBombs,
+		},
+		{
+			name: "returning", does: "1,000 keys with full and expired rate windows return within a second",
+			team: teamSize{1, returningKeys, 1}, prepare: fillRateWindows, load: returnAtOnce, check: checkReturned,
+		},
+		{
+			name: "one-key", does: "20,000 requests of one key",
+			team: teamSize{1, 1, 1}, load: sendOneKey,
+		},
+		{
+			name: "tags", does: "four lists at once of a team with 1,000 devices of maximal tags",
+			team: teamSize{1000, 40, 1}, prepare: setTags, undo: removeTags, load: listDevices,
+		},
+		{
+			name: "exports", does: "slow readers in all exports that two keys of a team can start",
+			team: teamSize{100, 2, 1}, prepare: insertExport, load: readSlowly, during: checkTransactions,
 		},
 		{
 			name: "keys", does: "10,000 made-up keys, with and without a right checksum, to API and receiver",
-			by: flooding, load: makeUpKeys,
+			team: teamSize{1, 1, 1}, load: makeUpKeys,
 		},
 		{
 			name: "poison", does: "a trigger that refuses the readings of one device",
-			by: broken, prepare: addTrigger, undo: dropTrigger, load: sendPoison,
+			team: teamSize{1, 1, 1}, prepare: addTrigger, undo: dropTrigger, load: sendPoison,
 		},
 		{
 			name: "database", does: "readings is locked for 3 s",
 			patient: true, strike: lockReadings,
 		},
-		// The last one, because its chunks slow down what follows.
 		{
 			name: "weeks", does: "one upload over 600 weeks",
-			by: old, prepare: countChunks, undo: dropChunks, load: sendWeeks,
+			team: teamSize{1, 1, 1}, prepare: countChunks, undo: dropChunks, load: sendWeeks,
 		},
 	}
 }

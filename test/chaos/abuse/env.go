@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -26,11 +27,9 @@ const (
 	historyAge = 24 * time.Hour
 )
 
-// settings are those of the processes under test. Stream and rejects are small, and the rate of a credential is low, so
-// that a flood that the service does not limit fills them within seconds.
-var settings = []string{
-	"LOG_LEVEL=warn", "STREAM_MAX_BYTES=256MiB", "REJECTS_MAX_BYTES=16MiB", "UPLOAD_BYTES_PER_SECOND=1MiB",
-}
+// settings are those of the processes under test. Stream and rejects are small, so that a flood that the service does
+// not limit fills them within seconds.
+var settings = []string{"LOG_LEVEL=warn", "STREAM_MAX_BYTES=256MiB", "REJECTS_MAX_BYTES=16MiB"}
 
 // env is what a trial runs.
 type env struct {
@@ -182,21 +181,10 @@ func insertReadings(
 // insertAttackers inserts the teams of the attacks.
 func (e *env) insertAttackers(ctx context.Context) error {
 	return e.service.Query(ctx, func(ctx context.Context, conn *pgx.Conn) error {
-		for i, t := range []struct {
-			name                       string
-			devices, keys, credentials int
-		}{
-			{flooding, 50, 2, 2},
-			{rejected, 1, 1, 2},
-			{returning, 1, returningKeys, 1},
-			{large, 1000, 40, 1},
-			{exporting, 100, 2, 1},
-			{broken, 1, 1, 1},
-			{old, 1, 1, 1},
-		} {
-			list := devices(fmt.Sprintf("dev:82%02d00000000001", i), t.devices)
+		for i, a := range all() {
+			list := devices(fmt.Sprintf("dev:82%02d00000000001", i), a.team.devices)
 			var err error
-			if e.attackers[t.name], err = insertTeam(ctx, conn, t.name, list, t.keys, t.credentials); err != nil {
+			if e.attackers[a.name], err = insertTeam(ctx, conn, a.name, list, a.team.keys, a.team.credentials); err != nil {
 				return err
 			}
 		}
@@ -210,12 +198,15 @@ type process struct {
 	name         string
 	address, ops string
 	command      proctest.Command
+	settings     []string // of the attack
 }
 
 func (p *process) url() string { return "http://" + p.address }
 
 func (p *process) start(ctx context.Context) (err error) {
-	if p.Process, err = proctest.Start(p.command); err != nil {
+	command := p.command
+	command.Env = slices.Concat(command.Env, p.settings)
+	if p.Process, err = proctest.Start(command); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
@@ -282,19 +273,24 @@ func (e *env) newProcess(name string, args []string) (*process, error) {
 func (e *env) processes() []*process { return []*process{e.api, e.receiver, e.worker} }
 
 // replaceProcesses replaces the processes that ended or went over their limit, so that one attack does not disturb the
-// measurement of the next.
-func (e *env) replaceProcesses(ctx context.Context) error {
+// measurement of the next, and the receiver if the attack needs other settings.
+func (e *env) replaceProcesses(ctx context.Context, a *attack) error {
 	for _, p := range e.processes() {
-		if !p.Ended() {
+		replace := p.Ended() || p == e.receiver && !slices.Equal(p.settings, a.settings)
+		if !replace {
 			_, peak, err := p.Memory()
 			if err != nil {
 				return err
 			}
-			if mib(peak) <= float64(e.options.Memory) {
-				continue
-			}
+			replace = mib(peak) > float64(e.options.Memory)
+		}
+		if !replace {
+			continue
 		}
 		e.Logf("replacing the %s", p.name)
+		if p == e.receiver {
+			p.settings = a.settings
+		}
 		if err := errors.Join(p.stop(), p.start(ctx)); err != nil {
 			return err
 		}

@@ -84,7 +84,7 @@ func checkRejects(ctx context.Context, e *env) error {
 
 // fillRateWindows gives all keys of a team the rate windows of keys that sent 600 requests an hour ago.
 func fillRateWindows(ctx context.Context, e *env) error {
-	team := e.attackers[returning].id
+	team := e.attackers["returning"].id
 	err := e.execute(ctx, `
 		INSERT INTO rate_windows (key_id, slot, hit_at)
 		SELECT key_id, slot, now() - interval '1 hour' + slot * interval '1 ms'
@@ -110,15 +110,15 @@ func setTags(ctx context.Context, e *env) error {
 	return e.execute(ctx, `
 		UPDATE devices SET metadata = (
 			SELECT jsonb_object_agg('tag' || n, repeat('🌡', 500)) FROM generate_series(1, 50) n)
-		WHERE team_id = $1`, e.attackers[large].id)
+		WHERE team_id = $1`, e.attackers["tags"].id)
 }
 
 func removeTags(ctx context.Context, e *env) error {
-	return e.execute(ctx, "UPDATE devices SET metadata = '{}' WHERE team_id = $1", e.attackers[large].id)
+	return e.execute(ctx, "UPDATE devices SET metadata = '{}' WHERE team_id = $1", e.attackers["tags"].id)
 }
 
 func insertExport(ctx context.Context, e *env) error {
-	t := e.attackers[exporting]
+	t := e.attackers["exports"]
 	have, err := e.number(ctx, "SELECT count(*)::float8 FROM readings WHERE device_id = $1", t.devices[0].ID)
 	if err != nil || have > 0 {
 		return err
@@ -157,7 +157,7 @@ func addTrigger(ctx context.Context, e *env) error {
 	}
 	return e.execute(ctx, fmt.Sprintf(`
 		CREATE TRIGGER refuse_reading BEFORE INSERT ON readings FOR EACH ROW
-		WHEN (NEW.device_id = '%s') EXECUTE FUNCTION refuse_reading()`, e.attackers[broken].devices[0].ID))
+		WHEN (NEW.device_id = '%s') EXECUTE FUNCTION refuse_reading()`, e.attackers["poison"].devices[0].ID))
 }
 
 func dropTrigger(ctx context.Context, e *env) error {
@@ -216,5 +216,9 @@ func dropChunks(ctx context.Context, e *env) error {
 	if now-e.chunks > maxNewChunks {
 		e.Unexpected("weeks: one upload created %g chunks", now-e.chunks)
 	}
-	return e.execute(ctx, "SELECT drop_chunks('readings', older_than => $1::timestamptz)", e.history.Add(-60*24*time.Hour))
+	// It locks all chunks, and can end in a deadlock with queries of the API.
+	before := e.history.Add(-60 * 24 * time.Hour)
+	return harness.Await(ctx, storeTimeout, 100*time.Millisecond, func(ctx context.Context) error {
+		return e.execute(ctx, "SELECT drop_chunks('readings', older_than => $1::timestamptz)", before)
+	})
 }

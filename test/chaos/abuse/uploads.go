@@ -3,6 +3,7 @@ package abuse
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"fmt"
 	"io"
 	"strings"
@@ -33,7 +34,8 @@ type compressor interface {
 // rest.
 type packed struct{ head, rest []byte }
 
-// pack compresses copies of a pattern.
+// pack compresses a body of a size, which consists of copies of a pattern. Unless it is a multiple of the pattern, it
+// ends in the middle of one, so that nothing of it is stored.
 func pack(open func(io.Writer) (compressor, error), pattern string, size int) (p packed, err error) {
 	var out bytes.Buffer
 	w, err := open(&out)
@@ -92,7 +94,7 @@ func (t *trickle) Read(p []byte) (int, error) {
 
 // upload returns one upload with n readings, each after a step.
 func upload(hardwareID string, from time.Time, step time.Duration, n int) string {
-	u := simulate.Upload{HardwareID: hardwareID, SentAt: from, Firmware: "6.6.6"}
+	u := simulate.Upload{HardwareID: hardwareID, SentAt: from, Firmware: "6.6.6", LeaveOut: true}
 	for i := range n {
 		m := roomsensor.Measurement{MeasuredAt: from.Add(time.Duration(i) * step)}
 		m.Values.Set(roomsensor.CO2, float32(400+i%1000))
@@ -180,33 +182,46 @@ func sendBombs(t *target) (func(context.Context, *attacker), error) {
 	}, nil
 }
 
-// sendFlood sends valid readings of all devices of the team, which are in a few chunks.
+// sendFlood sends valid readings of all devices of the team, which are in a few chunks: in few large uploads, and in
+// many small ones.
 func sendFlood(t *target) (func(context.Context, *attacker), error) {
-	var lines strings.Builder
-	for i := 0; lines.Len() < bodySize-roomsensor.MaxUploadBytes; i++ {
-		device := t.Units[i%len(t.Units)]
-		lines.WriteString(upload(device, t.History.Add(-20*24*time.Hour), roomsensor.BucketLength/2, 9000))
-	}
-	return flood(t, lines.String())
+	from := t.History.Add(-20 * 24 * time.Hour)
+	return flood(t, func(i int) string { return upload(t.Units[i%len(t.Units)], from, roomsensor.BucketLength/2, 9000) },
+		func(i int) string { return upload(t.Units[i%len(t.Units)], from, roomsensor.BucketLength, 10) })
 }
 
-// sendUnknown sends uploads of units that are not registered. They become rejects.
+// sendUnknown sends uploads of units that are not registered. They become rejects, which the database cannot compress.
 func sendUnknown(t *target) (func(context.Context, *attacker), error) {
-	var lines strings.Builder
-	for i := 0; lines.Len() < bodySize-roomsensor.MaxUploadBytes; i++ {
-		lines.WriteString(upload(fmt.Sprintf("dev:66%04d", i), t.History, roomsensor.BucketLength/2, 9000))
-	}
-	return flood(t, lines.String())
+	const padding = 300_000 // bytes, two characters each
+	return flood(t, func(i int) string {
+		random := make([]byte, padding)
+		_, _ = rand.Read(random) // It never returns an error.
+		return fmt.Sprintf(`{"hardware_id":"dev:66%04d","readings":[{"measured_at":"%s","co2_ppm":400}],"padding":"%x"}`+"\n",
+			i, roomsensor.FormatTime(t.History), random)
+	})
 }
 
-// flood sends a body with all credentials, compressed, so that the attacker costs little.
-func flood(t *target, text string) (func(context.Context, *attacker), error) {
-	body, err := pack(gzipped, text, len(text))
+// flood sends bodies with all credentials, each of lines of one kind. They are compressed, so that the attacker costs
+// little.
+func flood(t *target, kinds ...func(i int) string) (func(context.Context, *attacker), error) {
+	var bodies []packed
+	for _, line := range kinds {
+		var lines strings.Builder
+		for i := 0; lines.Len() < bodySize-roomsensor.MaxUploadBytes; i++ {
+			lines.WriteString(line(i))
+		}
+		body, err := pack(gzipped, lines.String(), lines.Len())
+		if err != nil {
+			return nil, err
+		}
+		bodies = append(bodies, body)
+	}
 	return func(ctx context.Context, w *attacker) {
 		repeat(ctx, 4*len(t.Credentials), uploadPause, func(ctx context.Context, i int) {
+			body := &bodies[i/len(t.Credentials)%len(bodies)]
 			w.post(ctx, t.Credentials[i%len(t.Credentials)], "gzip", body.body())
 		})
-	}, err
+	}, nil
 }
 
 func sendPoison(t *target) (func(context.Context, *attacker), error) {
