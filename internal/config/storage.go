@@ -41,7 +41,7 @@ func (c *Stream) MarshalZerologObject(e *zerolog.Event) {
 
 // Uploads limits what a receiver takes.
 type Uploads struct {
-	UploadMemory            Size `default:"256MiB" help:"Memory of a receiver for requests; at most half of what the process may use." placeholder:"SIZE" setting:""`
+	UploadMemory            Size `default:"128MiB" help:"Memory of a receiver for requests; at most a quarter of what the process may use." placeholder:"SIZE" setting:""`
 	UploadRequestsPerSecond int  `default:"50"     help:"Requests per second of an upload credential at each receiver; twice as many of its team. Raise it for a credential that many devices share." placeholder:"N" setting:""`
 	UploadBytesPerSecond    Size `default:"32MiB"  help:"Decompressed bytes per second of an upload credential at each receiver; twice as many of its team." placeholder:"SIZE" setting:""`
 }

@@ -11,7 +11,7 @@ import (
 
 // publishWindow is how many messages of one call await their confirmation at the same time: enough to keep the disk of
 // the stream busy, and few enough for many callers to share it.
-const publishWindow = 512
+const publishWindow = 64
 
 // Message is an upload to publish.
 type Message struct {

@@ -159,7 +159,7 @@ func TestReadBody(t *testing.T) {
 		"zstd, exactly full":           {"zstd", zstandard(t, strings.Repeat(" ", maxBody)), strings.Repeat(" ", maxBody)},
 		"zstd, 16 MiB window, no size": {"zstd", windowed.String(), large},
 	} {
-		budget := newMemoryBudget(2 * largestRequest)
+		budget := newMemoryBudget(4 * maxBody)
 		m := budget.open(&roomsensor.Key{ID: "a"})
 		request := httptest.NewRequest(http.MethodPost, "/uploads", strings.NewReader(test.body))
 		if test.encoding != "" {
@@ -174,10 +174,11 @@ func TestReadBody(t *testing.T) {
 	}
 }
 
-// A credential may take an eighth of the memory and a team a quarter, but always what one request needs.
+// The requests of a credential may take an eighth of the memory and those of a team a quarter. A request that is alone
+// may take more.
 func TestMemoryBudget(t *testing.T) {
 	t.Parallel()
-	const unit = 40 << 20
+	const unit = 10 << 20
 	b := newMemoryBudget(8 * unit)
 	open := func(id string, team byte) *memory { return b.open(&roomsensor.Key{ID: id, TeamID: uuid.UUID{team}}) }
 	a := open("a", 1)
@@ -199,9 +200,14 @@ func TestMemoryBudget(t *testing.T) {
 	a.close()
 	require.NoError(t, open("c", 1).reserve(unit))
 
-	b = newMemoryBudget(2 * largestRequest)
-	require.NoError(t, open("a", 1).reserve(largestRequest))
-	require.NoError(t, open("b", 2).reserve(largestRequest))
+	b = newMemoryBudget(8 * unit)
+	a = open("a", 1)
+	require.NoError(t, a.reserve(2*unit))
+	require.NoError(t, a.reserve(2*unit))
+	refused(open("a", 1), shareRetryAfter, "This credential")
+	refused(open("b", 1), shareRetryAfter, "Your team")
+	require.NoError(t, open("b", 2).reserve(4*unit))
+	refused(a, queueRetryAfter, "The service is busy")
 }
 
 // A credential that has taken its share of the memory does not delay others.

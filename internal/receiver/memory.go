@@ -9,12 +9,10 @@ import (
 )
 
 const (
-	// DefaultMemory is the default memory of a receiver for requests, in bytes. A process with 512 MiB has room for it
-	// beside its worker, its connections and the checks of uploads.
-	DefaultMemory = 256 << 20
-	// largestRequest is what the largest request takes: its body before and after decompression. No share is smaller,
-	// so that one request of a credential always has room in its share.
-	largestRequest = 2 * maxBody
+	// DefaultMemory is the default memory of a receiver for requests, in bytes. With it, any traffic fits into a process
+	// with 512 MiB: what the requests leave behind until the next collection takes as much again, and windows of zstd,
+	// checks of uploads and the worker of the process take the rest.
+	DefaultMemory = 128 << 20
 	// A credential may take an eighth of the memory and its team a quarter, so that neither can take it from others.
 	credentialPart, teamPart = 8, 4
 
@@ -38,7 +36,8 @@ func newMemoryBudget(total int64) *memoryBudget {
 // usedTotal is the key of memoryBudget.used for all requests.
 const usedTotal = ""
 
-// memoryShare limits what the requests of one owner take together.
+// memoryShare limits what several requests of one owner take together. One request alone may take more, so that a body
+// of any allowed size passes.
 type memoryShare struct {
 	owner   string
 	limit   int64
@@ -55,9 +54,9 @@ type memory struct {
 // open returns the memory of a request of a key. The caller must close it.
 func (b *memoryBudget) open(key *roomsensor.Key) *memory {
 	return &memory{budget: b, shares: [...]memoryShare{
-		{key.ID, max(largestRequest, b.total/credentialPart), httpedge.Overloaded(shareRetryAfter,
+		{key.ID, b.total / credentialPart, httpedge.Overloaded(shareRetryAfter,
 			"This credential has too many bytes of uploads in progress. Send fewer at the same time.")},
-		{key.TeamID.String(), max(largestRequest, b.total/teamPart), httpedge.Overloaded(shareRetryAfter,
+		{key.TeamID.String(), b.total / teamPart, httpedge.Overloaded(shareRetryAfter,
 			"Your team has too many bytes of uploads in progress. Send fewer at the same time.")},
 		{usedTotal, b.total, httpedge.Overloaded(queueRetryAfter,
 			"The service is busy with uploads. Send the request again after the seconds in Retry-After.")},
@@ -70,7 +69,8 @@ func (m *memory) reserve(n int) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, s := range m.shares {
-		if b.used[s.owner]+int64(n) > s.limit {
+		alone := b.used[s.owner] == m.reserved && s.owner != usedTotal
+		if b.used[s.owner]+int64(n) > s.limit && !alone {
 			return s.refusal
 		}
 	}

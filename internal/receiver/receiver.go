@@ -43,7 +43,7 @@ type Config struct {
 	Metrics prometheus.Registerer
 
 	StopTimeout time.Duration
-	Memory      int64 // for requests, in bytes; at least 2 requests of the largest size, which are 64 MiB
+	Memory      int64 // for requests, in bytes; at least 64 MiB, room for two requests of the largest size
 
 	// RequestsPerSecond and BytesPerSecond are the share of a credential (decision 53 a).
 	RequestsPerSecond int
@@ -58,8 +58,10 @@ type Receiver struct {
 	auth    *httpedge.Authenticator
 	limiter *httpedge.ConcurrencyLimiter
 	memory  *memoryBudget
-	rates   *rates
-	metrics *metrics
+	// lingering has an element for each refused body that is being read.
+	lingering chan struct{}
+	rates     *rates
+	metrics   *metrics
 }
 
 // New makes a receiver and registers its metrics.
@@ -70,13 +72,14 @@ func New(c Config) *Receiver {
 	c.BytesPerSecond = cmp.Or(c.BytesPerSecond, DefaultBytesPerSecond)
 	list, memory := httpedge.NewKeyList(c.Keys.IngestKeys, c.Log), newMemoryBudget(c.Memory)
 	return &Receiver{
-		Config:  c,
-		keyList: list,
-		auth:    httpedge.NewAuthenticator(list, httpedge.IngestKeyCodes(), time.Now),
-		limiter: httpedge.NewConcurrencyLimiter(maxPerKey),
-		memory:  memory,
-		rates:   newRates(c.RequestsPerSecond, c.BytesPerSecond),
-		metrics: newMetrics(c.Metrics, memory),
+		Config:    c,
+		keyList:   list,
+		auth:      httpedge.NewAuthenticator(list, httpedge.IngestKeyCodes(), time.Now),
+		limiter:   httpedge.NewConcurrencyLimiter(maxPerKey),
+		memory:    memory,
+		lingering: make(chan struct{}, maxLingering),
+		rates:     newRates(c.RequestsPerSecond, c.BytesPerSecond),
+		metrics:   newMetrics(c.Metrics, memory),
 	}
 }
 

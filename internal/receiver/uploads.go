@@ -30,6 +30,8 @@ const (
 	writeTimeout = 15 * time.Second
 	// lingerTimeout is how long the rest of a refused body is read; see discardBody.
 	lingerTimeout = time.Second
+	// maxLingering is how many refused bodies are read at the same time.
+	maxLingering = 16
 )
 
 // request is one request to the receiver, with its access-log entry.
@@ -152,14 +154,21 @@ func (q *request) fail(err error) {
 
 // discardBody reads the rest of a refused body for up to lingerTimeout: a client that is still sending when the
 // connection closes may never read the response. A client that sent Expect: 100-continue has not sent a body yet.
+// Beyond maxLingering, the connection closes at once, so that a flood of refused bodies costs little.
 func (q *request) discardBody() {
 	if q.bodyRead {
 		return
 	}
 	// In a test there may be no connection, and nothing to limit.
 	_ = http.NewResponseController(q.w).SetReadDeadline(time.Now().Add(lingerTimeout))
-	if q.r.Header.Get("Expect") == "" {
+	if q.r.Header.Get("Expect") != "" {
+		return
+	}
+	select {
+	case q.lingering <- struct{}{}:
+		defer func() { <-q.lingering }()
 		_, _ = io.CopyN(io.Discard, q.r.Body, maxBody) // It ends at the read deadline at the latest.
+	default:
 	}
 }
 
