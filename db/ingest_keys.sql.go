@@ -7,14 +7,48 @@ package db
 
 import (
 	"context"
+	"time"
 
 	"github.com/google/uuid"
 )
 
+const IngestKeyGet = `-- name: IngestKeyGet :many
+SELECT key_id, team_id, secret_sha256, label, created_at, revoked_at, changed_in FROM ingest_keys WHERE key_id = ANY ($1::text[])
+`
+
+// IngestKeyGet finds keys that the receiver does not know yet.
+func (q *Queries) IngestKeyGet(ctx context.Context, db DBTX, keyIds []string) ([]IngestKey, error) {
+	rows, err := db.Query(ctx, IngestKeyGet, keyIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []IngestKey
+	for rows.Next() {
+		var i IngestKey
+		if err := rows.Scan(
+			&i.KeyID,
+			&i.TeamID,
+			&i.SecretSha256,
+			&i.Label,
+			&i.CreatedAt,
+			&i.RevokedAt,
+			&i.ChangedIn,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const IngestKeyInsert = `-- name: IngestKeyInsert :one
 INSERT INTO ingest_keys (key_id, team_id, secret_sha256, label)
 VALUES ($1, $2, $3, $4)
-RETURNING key_id, team_id, secret_sha256, label, created_at, revoked_at
+RETURNING key_id, team_id, secret_sha256, label, created_at, revoked_at, changed_in
 `
 
 type IngestKeyInsertParams struct {
@@ -39,12 +73,13 @@ func (q *Queries) IngestKeyInsert(ctx context.Context, db DBTX, arg IngestKeyIns
 		&i.Label,
 		&i.CreatedAt,
 		&i.RevokedAt,
+		&i.ChangedIn,
 	)
 	return i, err
 }
 
 const IngestKeyList = `-- name: IngestKeyList :many
-SELECT key_id, team_id, secret_sha256, label, created_at, revoked_at FROM ingest_keys WHERE team_id = $1 ORDER BY created_at, key_id
+SELECT key_id, team_id, secret_sha256, label, created_at, revoked_at, changed_in FROM ingest_keys WHERE team_id = $1 ORDER BY created_at, key_id
 `
 
 func (q *Queries) IngestKeyList(ctx context.Context, db DBTX, teamID uuid.UUID) ([]IngestKey, error) {
@@ -63,6 +98,7 @@ func (q *Queries) IngestKeyList(ctx context.Context, db DBTX, teamID uuid.UUID) 
 			&i.Label,
 			&i.CreatedAt,
 			&i.RevokedAt,
+			&i.ChangedIn,
 		); err != nil {
 			return nil, err
 		}
@@ -74,13 +110,18 @@ func (q *Queries) IngestKeyList(ctx context.Context, db DBTX, teamID uuid.UUID) 
 	return items, nil
 }
 
-const IngestKeyListAll = `-- name: IngestKeyListAll :many
-SELECT key_id, team_id, secret_sha256, label, created_at, revoked_at FROM ingest_keys
+const IngestKeyListAfter = `-- name: IngestKeyListAfter :many
+SELECT key_id, team_id, secret_sha256, label, created_at, revoked_at, changed_in FROM ingest_keys WHERE key_id > $1 ORDER BY key_id LIMIT $2
 `
 
-// IngestKeyListAll lists the keys of all teams for the receiver, which caches them.
-func (q *Queries) IngestKeyListAll(ctx context.Context, db DBTX) ([]IngestKey, error) {
-	rows, err := db.Query(ctx, IngestKeyListAll)
+type IngestKeyListAfterParams struct {
+	After string
+	Most  int32
+}
+
+// IngestKeyListAfter lists a page of the keys of all teams for the receiver, which keeps them in memory.
+func (q *Queries) IngestKeyListAfter(ctx context.Context, db DBTX, arg IngestKeyListAfterParams) ([]IngestKey, error) {
+	rows, err := db.Query(ctx, IngestKeyListAfter, arg.After, arg.Most)
 	if err != nil {
 		return nil, err
 	}
@@ -95,6 +136,7 @@ func (q *Queries) IngestKeyListAll(ctx context.Context, db DBTX) ([]IngestKey, e
 			&i.Label,
 			&i.CreatedAt,
 			&i.RevokedAt,
+			&i.ChangedIn,
 		); err != nil {
 			return nil, err
 		}
@@ -106,8 +148,68 @@ func (q *Queries) IngestKeyListAll(ctx context.Context, db DBTX) ([]IngestKey, e
 	return items, nil
 }
 
+const IngestKeyListChanged = `-- name: IngestKeyListChanged :many
+SELECT key_id, team_id, secret_sha256, label, created_at, revoked_at, changed_in FROM ingest_keys
+WHERE changed_in >= $1 AND changed_in < pg_snapshot_xmax(pg_current_snapshot())::text::bigint
+LIMIT $2
+`
+
+type IngestKeyListChangedParams struct {
+	Since int64
+	Most  int32
+}
+
+// IngestKeyListChanged lists the keys that were inserted or updated by a transaction or a later one. It leaves out the
+// numbers of future transactions, which a table that was restored from another server can contain.
+func (q *Queries) IngestKeyListChanged(ctx context.Context, db DBTX, arg IngestKeyListChangedParams) ([]IngestKey, error) {
+	rows, err := db.Query(ctx, IngestKeyListChanged, arg.Since, arg.Most)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []IngestKey
+	for rows.Next() {
+		var i IngestKey
+		if err := rows.Scan(
+			&i.KeyID,
+			&i.TeamID,
+			&i.SecretSha256,
+			&i.Label,
+			&i.CreatedAt,
+			&i.RevokedAt,
+			&i.ChangedIn,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const IngestKeyPosition = `-- name: IngestKeyPosition :one
+SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint AS oldest_running,
+    pg_postmaster_start_time()::timestamptz AS server_started
+`
+
+type IngestKeyPositionRow struct {
+	OldestRunning int64
+	ServerStarted time.Time
+}
+
+// IngestKeyPosition returns the oldest transaction that runs, and the start of the server: the numbers of transactions
+// of two servers cannot be compared. Every change that no query has seen so far is at or above that transaction.
+func (q *Queries) IngestKeyPosition(ctx context.Context, db DBTX) (IngestKeyPositionRow, error) {
+	row := db.QueryRow(ctx, IngestKeyPosition)
+	var i IngestKeyPositionRow
+	err := row.Scan(&i.OldestRunning, &i.ServerStarted)
+	return i, err
+}
+
 const IngestKeyRevoke = `-- name: IngestKeyRevoke :one
-UPDATE ingest_keys SET revoked_at = coalesce(revoked_at, now()) WHERE key_id = $1 RETURNING key_id, team_id, secret_sha256, label, created_at, revoked_at
+UPDATE ingest_keys SET revoked_at = coalesce(revoked_at, now()) WHERE key_id = $1 RETURNING key_id, team_id, secret_sha256, label, created_at, revoked_at, changed_in
 `
 
 // IngestKeyRevoke keeps the time of the first revocation.
@@ -121,6 +223,7 @@ func (q *Queries) IngestKeyRevoke(ctx context.Context, db DBTX, keyID string) (I
 		&i.Label,
 		&i.CreatedAt,
 		&i.RevokedAt,
+		&i.ChangedIn,
 	)
 	return i, err
 }

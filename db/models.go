@@ -90,6 +90,7 @@ type IngestKey struct {
 	Label        *string
 	CreatedAt    time.Time
 	RevokedAt    *time.Time
+	ChangedIn    int64
 }
 
 type OrderedChunk struct {

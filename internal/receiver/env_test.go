@@ -93,13 +93,30 @@ type keyStore struct {
 	unavailable bool
 }
 
-func (s *keyStore) IngestKeys(context.Context) ([]roomsensor.Key, error) {
+func (s *keyStore) read() ([]roomsensor.Key, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.unavailable {
 		return nil, errors.New("the database is unavailable")
 	}
 	return append([]roomsensor.Key(nil), s.keys...), nil
+}
+
+func (s *keyStore) IngestKeysByID(context.Context, []string) ([]roomsensor.Key, error) {
+	return s.read()
+}
+
+func (s *keyStore) IngestKeysAfter(context.Context, string, int32) ([]roomsensor.Key, error) {
+	return s.read()
+}
+
+func (s *keyStore) IngestKeyPosition(context.Context) (p roomsensor.KeyPosition, err error) {
+	_, err = s.read()
+	return p, err
+}
+
+func (s *keyStore) IngestKeysChanged(context.Context, roomsensor.KeyPosition, int32) ([]roomsensor.Key, error) {
+	return s.read()
 }
 
 func (s *keyStore) setUnavailable(unavailable bool) {

@@ -28,16 +28,10 @@ var declareBackoff = retry.Backoff{First: 200 * time.Millisecond, Max: 10 * time
 // that a process has to stop.
 const DefaultStopTimeout = 15 * time.Second
 
-// KeyStore reads ingest keys. The receiver goes on without it while the database is unavailable.
-type KeyStore interface {
-	// IngestKeys returns all ingest keys, including revoked ones.
-	IngestKeys(ctx context.Context) ([]roomsensor.Key, error)
-}
-
 // Config is the configuration of a receiver. Numbers that are 0 have a default.
 type Config struct {
 	Queue   *queue.Queue
-	Keys    KeyStore
+	Keys    httpedge.KeyTable
 	DocsURL string // of the docs pages, which describe the error codes; without a slash at its end
 	Log     zerolog.Logger
 	Metrics prometheus.Registerer
@@ -70,7 +64,7 @@ func New(c Config) *Receiver {
 	c.Memory = cmp.Or(c.Memory, DefaultMemory)
 	c.RequestsPerSecond = cmp.Or(c.RequestsPerSecond, DefaultRequestsPerSecond)
 	c.BytesPerSecond = cmp.Or(c.BytesPerSecond, DefaultBytesPerSecond)
-	list, memory := httpedge.NewKeyList(c.Keys.IngestKeys, c.Log), newMemoryBudget(c.Memory)
+	list, memory := httpedge.NewKeyList(c.Keys, c.Log), newMemoryBudget(c.Memory)
 	return &Receiver{
 		Config:    c,
 		keyList:   list,
@@ -82,6 +76,9 @@ func New(c Config) *Receiver {
 		metrics:   newMetrics(c.Metrics, memory),
 	}
 }
+
+// KeysLoaded is closed once all ingest keys were read. Until then, each key is looked up.
+func (r *Receiver) KeysLoaded() <-chan struct{} { return r.keyList.Loaded() }
 
 // Run serves on a listener until ctx ends. Then it accepts no more requests and finishes those that are in progress,
 // for at most StopTimeout. Its error is that of the listener.

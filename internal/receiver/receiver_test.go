@@ -235,14 +235,16 @@ func TestAccessLog(t *testing.T) {
 }
 
 // panickingKeyStore panics, as a bug would.
-type panickingKeyStore struct{}
+type panickingKeyStore struct{ keyStore }
 
-func (panickingKeyStore) IngestKeys(context.Context) ([]roomsensor.Key, error) { panic("a bug") }
+func (*panickingKeyStore) IngestKeysByID(context.Context, []string) ([]roomsensor.Key, error) {
+	panic("a bug")
+}
 
 func TestUploadsPanic(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
-	r := New(Config{Keys: panickingKeyStore{}, Log: zerolog.New(&log), Metrics: prometheus.NewRegistry()})
+	r := New(Config{Keys: &panickingKeyStore{}, Log: zerolog.New(&log), Metrics: prometheus.NewRegistry()})
 	_, key, _ := roomsensor.GenerateKey(roomsensor.IngestKey)
 	request := httptest.NewRequest(http.MethodPost, "/uploads", strings.NewReader(small))
 	request.Header.Set("Authorization", "Bearer "+key)

@@ -49,6 +49,12 @@ type Key struct {
 	RevokedAt    *time.Time
 }
 
+// KeyPosition is a position in the sequence of changes to keys. Those of different servers cannot be compared.
+type KeyPosition struct {
+	OldestRunning int64     // number of the oldest transaction that was running
+	ServerStarted time.Time // identifies the database server
+}
+
 // secretEncoding is base32 in lower case: no character needs escaping in a URL, and none is the separator.
 var secretEncoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 

@@ -38,7 +38,8 @@ type ingestProcess struct {
 	store *store.Store
 	queue *queue.Queue
 
-	worker *worker.Worker // nil with NO_WORKER
+	receiver *receiver.Receiver // nil with NO_RECEIVER
+	worker   *worker.Worker     // nil with NO_WORKER
 }
 
 // start opens the ops listener and then the receiver, which answers from the start: 503 with Retry-After while the
@@ -53,7 +54,11 @@ func (i *ingestProcess) start(ctx context.Context) error {
 	i.OnClose("the queue", process.Closing(conn.Close))
 	i.queue = q
 	i.NeedQueue(q)
-	if !i.cfg.NoWorker { // A receiver needs the queue only, so that uploads continue while the database is unavailable.
+	if !i.cfg.NoReceiver { // It needs the database for its keys only, so that uploads continue while that is unavailable.
+		i.receiver = i.newReceiver()
+		i.Health.Need("ingest keys", i.checkKeys)
+	}
+	if !i.cfg.NoWorker {
 		i.NeedDatabase(i.cfg.Database, i.store)
 		i.worker = i.newWorker()
 		i.Health.Need("worker", i.checkWorker)
@@ -79,7 +84,7 @@ func (i *ingestProcess) start(ctx context.Context) error {
 func (i *ingestProcess) work(ctx context.Context, listener net.Listener) error {
 	group, ctx := errgroup.WithContext(ctx)
 	if !i.cfg.NoReceiver {
-		group.Go(func() error { return i.runReceiver(ctx, listener) })
+		group.Go(func() error { return i.receiver.Run(ctx, listener) })
 	}
 	if !i.cfg.NoWorker {
 		group.Go(func() error { return i.runWorker(ctx) })
@@ -92,13 +97,23 @@ func (i *ingestProcess) work(ctx context.Context, listener net.Listener) error {
 	return group.Wait() //nolint:wrapcheck // Its parts say what failed.
 }
 
-func (i *ingestProcess) runReceiver(ctx context.Context, listener net.Listener) error {
-	r := receiver.New(receiver.Config{
+func (i *ingestProcess) newReceiver() *receiver.Receiver {
+	return receiver.New(receiver.Config{
 		Queue: i.queue, Keys: i.store, DocsURL: i.cfg.Docs(""), Log: i.Log, Metrics: i.Metrics,
 		Memory: int64(i.cfg.UploadMemory), RequestsPerSecond: i.cfg.UploadRequestsPerSecond,
 		BytesPerSecond: int64(i.cfg.UploadBytesPerSecond),
 	})
-	return r.Run(ctx, listener)
+}
+
+// checkKeys makes the process not ready until its receiver has read the ingest keys once. Before, it would refuse
+// uploads that other receivers accept while the database is unavailable.
+func (i *ingestProcess) checkKeys(ctx context.Context) error {
+	select {
+	case <-i.receiver.KeysLoaded():
+		return nil
+	case <-ctx.Done():
+		return &process.UnavailableError{Reason: "were not read yet: the database is unavailable or not migrated"}
+	}
 }
 
 func (i *ingestProcess) newWorker() *worker.Worker {

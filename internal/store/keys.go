@@ -54,11 +54,41 @@ func (s *Store) RevokeAPIKey(ctx context.Context, keyID string) (roomsensor.Key,
 	return apiKey(&row), nil
 }
 
-// IngestKeys lists the ingest keys of all teams, for the receiver.
-func (s *Store) IngestKeys(ctx context.Context) ([]roomsensor.Key, error) {
-	rows, err := s.queries.IngestKeyListAll(ctx, s.admission)
+// IngestKeysByID returns those ingest keys that exist of the keys with some public ids.
+func (s *Store) IngestKeysByID(ctx context.Context, keyIDs []string) ([]roomsensor.Key, error) {
+	rows, err := s.queries.IngestKeyGet(ctx, s.admission, keyIDs)
+	return ingestKeys(rows, err)
+}
+
+// IngestKeysAfter lists up to most ingest keys of all teams, in the order of their ids, that come after an id.
+func (s *Store) IngestKeysAfter(ctx context.Context, keyID string, most int32) ([]roomsensor.Key, error) {
+	rows, err := s.queries.IngestKeyListAfter(ctx, s.admission, db.IngestKeyListAfterParams{After: keyID, Most: most})
+	return ingestKeys(rows, err)
+}
+
+// IngestKeyPosition returns the position from which IngestKeysChanged lists what a query before did not see.
+func (s *Store) IngestKeyPosition(ctx context.Context) (roomsensor.KeyPosition, error) {
+	row, err := s.queries.IngestKeyPosition(ctx, s.admission)
 	if err != nil {
-		return nil, fmt.Errorf("listing ingest keys: %w", translate(err))
+		return roomsensor.KeyPosition{}, fmt.Errorf("reading the position of ingest keys: %w", translate(err))
+	}
+	return roomsensor.KeyPosition{OldestRunning: row.OldestRunning, ServerStarted: row.ServerStarted}, nil
+}
+
+// IngestKeysChanged lists up to most ingest keys that were created or revoked since a position. It finds a key also if
+// its transaction began before the position and committed after it. It repeats keys that changed shortly before.
+func (s *Store) IngestKeysChanged(
+	ctx context.Context, since roomsensor.KeyPosition, most int32,
+) ([]roomsensor.Key, error) {
+	rows, err := s.queries.IngestKeyListChanged(ctx, s.admission, db.IngestKeyListChangedParams{
+		Since: since.OldestRunning, Most: most,
+	})
+	return ingestKeys(rows, err)
+}
+
+func ingestKeys(rows []db.IngestKey, err error) ([]roomsensor.Key, error) {
+	if err != nil {
+		return nil, fmt.Errorf("reading ingest keys: %w", translate(err))
 	}
 	return convert(rows, ingestKey), nil
 }

@@ -164,6 +164,53 @@ func TestAdmission(t *testing.T) {
 	require.True(t, verdict.Allowed)
 }
 
+// TestIngestKeysChanged checks that a receiver sees every change once it is committed, also if the transaction began
+// before the last query of the receiver, or has an earlier time.
+func TestIngestKeysChanged(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	const insert = `INSERT INTO ingest_keys (key_id, team_id, secret_sha256, created_at) VALUES ($1, $2, sha256(''), '2001-01-01')`
+	late, err := f.sql.Begin(t.Context())
+	require.NoError(t, err)
+	_, err = late.Exec(t.Context(), insert, "late", f.team)
+	require.NoError(t, err)
+	f.exec(t, insert, "early", f.team)
+	f.exec(t, insert, "unchanged", f.team)
+
+	position := func() roomsensor.KeyPosition {
+		p, err := f.IngestKeyPosition(t.Context())
+		require.NoError(t, err)
+		return p
+	}
+	changed := func(since roomsensor.KeyPosition) (ids []string) {
+		keys, err := f.IngestKeysChanged(t.Context(), since, 10)
+		require.NoError(t, err)
+		for i := range keys {
+			ids = append(ids, keys[i].ID)
+		}
+		return ids
+	}
+	before := position()
+	require.NotContains(t, changed(before), "late")
+	require.NoError(t, late.Commit(t.Context()))
+	require.Contains(t, changed(before), "late")
+
+	before = position()
+	require.Empty(t, changed(before))
+	_, err = f.RevokeIngestKey(t.Context(), "early")
+	require.NoError(t, err)
+	require.Equal(t, []string{"early"}, changed(before))
+
+	// A table that was restored from a server with more transactions: its keys do not count as changed.
+	f.exec(t, "ALTER TABLE ingest_keys DISABLE TRIGGER ingest_key_changed")
+	f.exec(t, "UPDATE ingest_keys SET changed_in = 1000000000000 WHERE key_id = 'unchanged'")
+	f.exec(t, "ALTER TABLE ingest_keys ENABLE TRIGGER ingest_key_changed")
+	require.Empty(t, changed(position()))
+	_, err = f.RevokeIngestKey(t.Context(), "unchanged")
+	require.NoError(t, err)
+	require.Contains(t, changed(before), "unchanged")
+}
+
 func TestCursorSecret(t *testing.T) {
 	t.Parallel()
 	f := setup(t)

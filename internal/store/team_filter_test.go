@@ -40,7 +40,7 @@ var withoutTeam = map[string]string{
 	"RejectGet": operator, "RejectGetByMessage": operator, "RejectMarkReplayed": operator,
 	"HardwareList": worker, "DeviceHeartbeatLock": worker, "DeviceHeartbeatUpdate": worker, "ReadingUpsert": worker, "RejectInsert": worker,
 	"ReadingExists": worker, "ReadingCopy": worker, "ReadingIncomingCreate": worker, "ReadingIncomingCopy": worker,
-	"IngestKeyListAll":    receiver,
+	"IngestKeyListAfter": receiver, "IngestKeyGet": receiver, "IngestKeyPosition": receiver, "IngestKeyListChanged": receiver,
 	"IdempotencyKeyPurge": maintenance, "RateWindowPurge": maintenance, "LayoutGet": maintenance, "ChunkListUnordered": maintenance, "ChunkOrder": maintenance, "RejectTrimAge": maintenance,
 	"RejectTrimSize": maintenance, "RejectCount": maintenance,
 }

@@ -14,21 +14,27 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
+	"roomsensor/internal/httpedge"
 	"roomsensor/internal/queue"
 	"roomsensor/internal/receiver"
 	"roomsensor/internal/roomsensor"
 )
 
-// keyStore has one upload credential.
-type keyStore []roomsensor.Key
+// keyStore has one upload credential, which the receiver looks up. Its list is never read, because it does not run.
+type keyStore struct {
+	httpedge.KeyTable
+	key roomsensor.Key
+}
 
-func (s keyStore) IngestKeys(context.Context) ([]roomsensor.Key, error) { return s, nil }
+func (s keyStore) IngestKeysByID(context.Context, []string) ([]roomsensor.Key, error) {
+	return []roomsensor.Key{s.key}, nil
+}
 
 // newReceiver returns a receiver of uploads for a team, and its credential.
 func (e *env) newReceiver(team uuid.UUID) (r *receiver.Receiver, key string) {
 	id, key, sum := roomsensor.GenerateKey(roomsensor.IngestKey)
 	return receiver.New(receiver.Config{
-		Queue: e.queue, Keys: keyStore{{ID: id, TeamID: team, SecretSHA256: sum}}, Log: zerolog.Nop(), Metrics: prometheus.NewRegistry(),
+		Queue: e.queue, Keys: keyStore{key: roomsensor.Key{ID: id, TeamID: team, SecretSHA256: sum}}, Log: zerolog.Nop(), Metrics: prometheus.NewRegistry(),
 		RequestsPerSecond: 1_000_000,
 	}), key
 }
