@@ -10,6 +10,32 @@ import (
 	"time"
 )
 
+const ChunkListRanges = `-- name: ChunkListRanges :one
+SELECT extract(epoch FROM d.time_interval)::bigint AS interval_seconds,
+       ARRAY(SELECT c.range_start FROM timescaledb_information.chunks c
+             WHERE c.hypertable_schema = 'public' AND c.hypertable_name = 'readings'
+             ORDER BY c.range_start)::timestamptz[] AS range_starts,
+       ARRAY(SELECT c.range_end FROM timescaledb_information.chunks c
+             WHERE c.hypertable_schema = 'public' AND c.hypertable_name = 'readings'
+             ORDER BY c.range_start)::timestamptz[] AS range_ends
+FROM timescaledb_information.dimensions d
+WHERE d.hypertable_schema = 'public' AND d.hypertable_name = 'readings'
+`
+
+type ChunkListRangesRow struct {
+	IntervalSeconds int64
+	RangeStarts     []time.Time
+	RangeEnds       []time.Time
+}
+
+// ChunkListRanges reads the length of new chunks of readings and the ranges of the existing ones, in ascending order.
+func (q *Queries) ChunkListRanges(ctx context.Context, db DBTX) (ChunkListRangesRow, error) {
+	row := db.QueryRow(ctx, ChunkListRanges)
+	var i ChunkListRangesRow
+	err := row.Scan(&i.IntervalSeconds, &i.RangeStarts, &i.RangeEnds)
+	return i, err
+}
+
 const LayoutGet = `-- name: LayoutGet :one
 SELECT l.chunks::bigint AS chunks, l.bytes::bigint AS bytes,
        l.columnstore_chunks, l.columnstore_bytes_before, l.columnstore_bytes,

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgtype"
 )
 
 type ApiKey struct {
@@ -190,4 +191,17 @@ type Team struct {
 	ID        uuid.UUID
 	Name      string
 	CreatedAt time.Time
+}
+
+type TimescaledbInformationChunk struct {
+	HypertableSchema string
+	HypertableName   string
+	RangeStart       time.Time
+	RangeEnd         time.Time
+}
+
+type TimescaledbInformationDimension struct {
+	HypertableSchema string
+	HypertableName   string
+	TimeInterval     pgtype.Interval
 }

@@ -65,6 +65,7 @@ const (
 	ReasonNotInstalled         Reason = "not_installed"
 	ReasonValueInvalid         Reason = "value_invalid"
 	ReasonFieldInvalid         Reason = "field_invalid"
+	ReasonTooManyChunks        Reason = "too_many_chunks"
 	ReasonNotStorable          Reason = "not_storable"
 )
 
@@ -72,7 +73,7 @@ const (
 var Reasons = []Reason{
 	ReasonNotParsable, ReasonHardwareIDMismatch, ReasonTooManyReadings,
 	ReasonMeasuredAtInvalid, ReasonMeasuredAtOutOfRange, ReasonUnknownUnit, ReasonNotInstalled,
-	ReasonValueInvalid, ReasonFieldInvalid, ReasonNotStorable,
+	ReasonValueInvalid, ReasonFieldInvalid, ReasonTooManyChunks, ReasonNotStorable,
 }
 
 // Reject is what was rejected of one upload for one reason: the upload with only the readings that failed, or the whole

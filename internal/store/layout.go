@@ -54,6 +54,21 @@ func (s *Store) Layout(ctx context.Context) (Layout, error) {
 	return layout, nil
 }
 
+// Chunks returns the chunks of the readings.
+func (s *Store) Chunks(ctx context.Context) (roomsensor.Chunks, error) {
+	row, err := s.queries.ChunkListRanges(ctx, s.pool)
+	if err != nil {
+		return roomsensor.Chunks{}, fmt.Errorf("listing the ranges of chunks: %w", translate(err))
+	}
+	chunks := roomsensor.Chunks{
+		Interval: time.Duration(row.IntervalSeconds) * time.Second, Ranges: make([]roomsensor.Window, len(row.RangeStarts)),
+	}
+	for i := range chunks.Ranges {
+		chunks.Ranges[i] = roomsensor.Window{From: row.RangeStarts[i].UTC(), To: row.RangeEnds[i].UTC()}
+	}
+	return chunks, nil
+}
+
 const (
 	// orderTimeout bounds the rewrite of one chunk. A chunk of two million rows takes 7 s.
 	orderTimeout = "10min"

@@ -41,7 +41,7 @@ var withoutTeam = map[string]string{
 	"HardwareList": worker, "DeviceHeartbeatLock": worker, "DeviceHeartbeatUpdate": worker, "ReadingUpsert": worker, "RejectInsert": worker,
 	"ReadingExists": worker, "ReadingCopy": worker, "ReadingIncomingCreate": worker, "ReadingIncomingCopy": worker,
 	"IngestKeyListAfter": receiver, "IngestKeyGet": receiver, "IngestKeyPosition": receiver, "IngestKeyListChanged": receiver,
-	"IdempotencyKeyPurge": maintenance, "RateWindowPurge": maintenance, "LayoutGet": maintenance, "ChunkListUnordered": maintenance, "ChunkOrder": maintenance, "RejectTrimAge": maintenance,
+	"IdempotencyKeyPurge": maintenance, "RateWindowPurge": maintenance, "LayoutGet": maintenance, "ChunkListUnordered": maintenance, "ChunkListRanges": maintenance, "ChunkOrder": maintenance, "RejectTrimAge": maintenance,
 	"RejectTrimSize": maintenance, "RejectCount": maintenance,
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/store"
+	"roomsensor/test/conformance"
 	"roomsensor/test/dbtest"
 )
 
@@ -263,6 +264,48 @@ func TestWriteToDatabaseFailures(t *testing.T) {
 			require.Len(t, db.snapshot(t).rows, 6*i+6, state)
 		}
 	})
+}
+
+// An upload may create 60 chunks (decision 53 c).
+func TestWriteManyChunks(t *testing.T) {
+	t.Parallel()
+	conformance.Covers(t, "decision 53 c 1", "decision 53 c 2", "decision 53 c 3")
+	db := newDatabase(t)
+	const week = 7 * 24 * time.Hour
+	upload := func(sequence uint64, from time.Time, weeks int, more ...string) *delivery {
+		readings := more
+		for i := range weeks {
+			readings = append(readings, readingAt(from.Add(time.Duration(i)*week), `"lux":1`))
+		}
+		return deliveryOf(db.second, sequence, readings...)
+	}
+	writeAll(t, db.writer(), [][]*delivery{
+		{upload(1, roomsensor.MeasuredFrom, 60), upload(2, roomsensor.MeasuredFrom.Add(60*week), 60)},
+		{upload(3, roomsensor.MeasuredFrom, 180)},
+	})
+	require.Equal(t, 180, db.count(t, "readings"))
+	got := db.snapshot(t)
+	require.Empty(t, got.rejects)
+
+	tooMany := upload(4, roomsensor.MeasuredFrom.Add(150*week), 91, readingAt(roomsensor.MeasuredFrom, `"lux":"x"`), `{"lux":1}`)
+	tooMany.arrival.At = tooMany.arrival.At.Add(time.Minute)
+	for range 2 {
+		writeAll(t, db.writer(), [][]*delivery{{tooMany, upload(5, clock(9, 0, 0), 1)}})
+		got = db.snapshot(t)
+		require.Equal(t, 181, db.count(t, "readings"))
+		require.Equal(t, map[string]string{"4 too_many_chunks": string(tooMany.text)}, got.rejects)
+		require.Equal(t, tooMany.arrival.At, got.heartbeats[db.a.String()].LastSeenAt)
+	}
+
+	list, err := db.Rejects(t.Context(), roomsensor.RejectQuery{Limit: 2})
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	require.Contains(t, list[0].Detail, "would create 61 chunks")
+	reject, err := db.Reject(t.Context(), list[0].ID)
+	require.NoError(t, err)
+	_, err = Replay(t.Context(), db, reject)
+	require.NoError(t, err)
+	require.Equal(t, 181+61, db.count(t, "readings"))
 }
 
 // refuse makes the database refuse the readings of a device, or of all devices for uuid.Nil, with a SQLSTATE.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"sync"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/rs/zerolog"
@@ -15,6 +16,7 @@ import (
 type memoryStore struct {
 	installations map[string][]roomsensor.Installation
 	before        func(context.Context, roomsensor.Batch) error                // is called before a batch is stored; may be nil
+	ranges        []roomsensor.Window                                          // of existing chunks
 	trim          func(roomsensor.RejectLimits) (roomsensor.RejectTrim, error) // may be nil
 
 	mu      sync.Mutex
@@ -28,12 +30,17 @@ func newMemoryStore(installations map[string][]roomsensor.Installation) *memoryS
 }
 
 // newWriter returns the writer of a worker.
-func newWriter(t tables) *writer {
-	return &writer{tables: t, log: zerolog.Nop(), outcomes: &outcomes{parkAfter: DefaultParkAfter}}
+func newWriter(s Store) *writer {
+	return &writer{tables: s, log: zerolog.Nop(), outcomes: &outcomes{parkAfter: DefaultParkAfter}, chunks: s}
 }
 
 // writer returns a writer to the store.
 func (s *memoryStore) writer() *writer { return newWriter(s) }
+
+// Chunks returns chunks of a week.
+func (s *memoryStore) Chunks(context.Context) (roomsensor.Chunks, error) {
+	return roomsensor.Chunks{Interval: 7 * 24 * time.Hour, Ranges: s.ranges}, nil
+}
 
 func (s *memoryStore) Ping(context.Context) error { return nil }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -114,6 +115,31 @@ func (r *result) resolved() (n int) {
 	return n
 }
 
+// days counts the days of the readings that belong to a device.
+func (r *result) days() int {
+	const day = 24 * 60 * 60
+	days, last := map[int64]struct{}{}, int64(-1)
+	for i := range r.devices {
+		if r.devices[i] == uuid.Nil {
+			continue
+		}
+		if d := r.delivery.upload.Readings[i].MeasuredAt.Unix() / day; d != last {
+			days[d], last = struct{}{}, d
+		}
+	}
+	return len(days)
+}
+
+// buckets lists the buckets of the readings that belong to a device.
+func (r *result) buckets() (buckets []time.Time) {
+	for i := range r.devices {
+		if r.devices[i] != uuid.Nil {
+			buckets = append(buckets, r.delivery.upload.Readings[i].Bucket())
+		}
+	}
+	return buckets
+}
+
 // rows appends the readings [from, to) that belong to a device.
 func (r *result) rows(rows []roomsensor.DeviceMeasurement, from, to int) []roomsensor.DeviceMeasurement {
 	for i := from; i < to; i++ {
@@ -215,6 +241,15 @@ func (r *result) rejectFields() {
 		r.reject(roomsensor.ReasonFieldInvalid,
 			strings.Join(fields, ", ")+" malformed and ignored.", r.delivery.upload.Part(nil))
 	}
+}
+
+// rejectChunks replaces all readings and rejects of the upload by one reject of the whole upload, and keeps its
+// heartbeat.
+func (r *result) rejectChunks(created int) {
+	r.devices, r.rejects = nil, nil
+	r.reject(roomsensor.ReasonTooManyChunks, fmt.Sprintf(
+		"The upload would create %d chunks of the table readings; at most %d are allowed. "+
+			"If its measured_at are right, replay this reject.", created, roomsensor.MaxNewChunks), r.delivery.text)
 }
 
 // rejectRefused rejects readings that the database refused with an error.

@@ -29,6 +29,7 @@ var backoff = retry.Backoff{First: 200 * time.Millisecond, Max: 10 * time.Second
 // Store is the database as a worker uses it.
 type Store interface {
 	tables
+	chunks
 	// TrimRejects deletes the expired rejects, and the oldest ones beyond the size limit. It returns how many it deleted
 	// and kept, also where it fails midway.
 	TrimRejects(ctx context.Context, limits roomsensor.RejectLimits) (roomsensor.RejectTrim, error)
@@ -78,7 +79,7 @@ func New(c Config) *Worker {
 	m := newMetrics(c.Metrics, o)
 	return &Worker{
 		Config:  c,
-		writer:  writer{countedTables{c.Store, m.changed}, c.Log, o},
+		writer:  writer{countedTables{c.Store, m.changed}, c.Log, o, c.Store},
 		metrics: m,
 		backlog: backlog{minAge: backlogAge, minUploads: backlogUploads},
 	}

@@ -53,6 +53,13 @@ type writer struct {
 	tables   tables
 	log      zerolog.Logger
 	outcomes *outcomes // nil in a replay of a reject
+	chunks   chunks    // nil in a replay of a reject, which may create any number of chunks
+}
+
+// chunks is the database as a writer limits the chunks of an upload.
+type chunks interface {
+	// Chunks returns the chunks of the readings.
+	Chunks(ctx context.Context) (roomsensor.Chunks, error)
 }
 
 // write stores deliveries and returns a result for each of them, the often delivered ones last. Data that the database
@@ -129,7 +136,35 @@ func (w *writer) resolve(ctx context.Context, deliveries []*delivery) ([]result,
 	for i := range results {
 		results[i].resolve(units)
 	}
-	return results, nil
+	if w.chunks == nil {
+		return results, nil
+	}
+	return results, w.limitChunks(ctx, results)
+}
+
+// limitChunks rejects the uploads that would create too many chunks (decision 53 c). It reads the existing chunks only
+// for an upload of so many days that it could.
+func (w *writer) limitChunks(ctx context.Context, results []result) error {
+	var existing *roomsensor.Chunks
+	for i := range results {
+		r := &results[i]
+		if r.days() <= roomsensor.MaxNewChunks {
+			continue
+		}
+		if existing == nil {
+			bounded, cancel := context.WithTimeout(ctx, writeTimeout)
+			defer cancel()
+			chunks, err := w.chunks.Chunks(bounded)
+			if err != nil {
+				return fmt.Errorf("reading the chunks: %w", err)
+			}
+			existing = &chunks
+		}
+		if n := existing.CountNew(r.buckets()); n > roomsensor.MaxNewChunks {
+			r.rejectChunks(n)
+		}
+	}
+	return nil
 }
 
 // bisect writes the elements [from, to), and their halves where the database refuses them all at once. It calls refused

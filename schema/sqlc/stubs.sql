@@ -26,6 +26,15 @@ CREATE TABLE readings_hourly (
     spl_db_sum         double precision
 );
 
+CREATE SCHEMA timescaledb_information;
+CREATE TABLE timescaledb_information.dimensions (
+    hypertable_schema text NOT NULL, hypertable_name text NOT NULL, time_interval interval NOT NULL
+);
+CREATE TABLE timescaledb_information.chunks (
+    hypertable_schema text NOT NULL, hypertable_name text NOT NULL,
+    range_start timestamptz NOT NULL, range_end timestamptz NOT NULL
+);
+
 CREATE TABLE pg_extension (extname text NOT NULL, extversion text NOT NULL);
 
 -- A temporary table, see ReadingIncomingCreate.

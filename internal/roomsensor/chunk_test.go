@@ -1,0 +1,27 @@
+package roomsensor
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestChunksCountNew(t *testing.T) {
+	t.Parallel()
+	day := func(n int) time.Time { return time.Unix(0, 0).UTC().AddDate(0, 0, n) }
+	c := Chunks{Interval: 7 * 24 * time.Hour, Ranges: []Window{{From: day(7), To: day(14)}, {From: day(30), To: day(32)}}}
+	for name, test := range map[string]struct {
+		want    int
+		buckets []time.Time
+	}{
+		"no readings":                     {0, nil},
+		"in existing chunks":              {0, []time.Time{day(7), day(14).Add(-time.Second), day(31)}},
+		"before, between and after":       {3, []time.Time{day(6), day(14), day(42)}},
+		"two in one interval":             {1, []time.Time{day(14), day(20)}},
+		"on both sides of a shorter one":  {2, []time.Time{day(28), day(29), day(32), day(34)}},
+		"the end of a chunk is exclusive": {1, []time.Time{day(32)}},
+	} {
+		require.Equal(t, test.want, c.CountNew(test.buckets), name)
+	}
+}
