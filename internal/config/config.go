@@ -17,6 +17,7 @@ type API struct {
 	Database
 	Site
 	Log
+	Stop
 	OpsAddr string `default:"127.0.0.1:9080" help:"Address of health checks, metrics and profiles." placeholder:"HOST:PORT" setting:""`
 }
 
@@ -34,7 +35,7 @@ func (c *API) Validate() error {
 func (c *API) MarshalZerologObject(e *zerolog.Event) {
 	c.Database.MarshalZerologObject(e)
 	c.Site.MarshalZerologObject(e)
-	e.Str("ops_addr", c.OpsAddr).Str("log_level", c.LogLevel)
+	e.Str("ops_addr", c.OpsAddr).Str("log_level", c.LogLevel).Stringer("drain_delay", c.DrainDelay)
 }
 
 // Ingest configures the processes that receive and store uploads.
@@ -47,6 +48,7 @@ type Ingest struct {
 	Maintenance
 	Site
 	Log
+	Stop
 	IngestAddr string `default:"127.0.0.1:8081" help:"Address that the receiver listens on." placeholder:"HOST:PORT" setting:""`
 	OpsAddr    string `default:"127.0.0.1:9081" help:"Address of health checks and metrics." placeholder:"HOST:PORT" setting:""`
 	NoReceiver bool   `help:"Run the worker only: receive no uploads over HTTP." setting:""`
@@ -85,7 +87,7 @@ func (c *Ingest) MarshalZerologObject(e *zerolog.Event) {
 	c.Maintenance.MarshalZerologObject(e)
 	c.Site.MarshalZerologObject(e)
 	e.Str("ingest_addr", c.IngestAddr).Str("ops_addr", c.OpsAddr).Str("log_level", c.LogLevel).
-		Bool("receiver", !c.NoReceiver).Bool("worker", !c.NoWorker)
+		Stringer("drain_delay", c.DrainDelay).Bool("receiver", !c.NoReceiver).Bool("worker", !c.NoWorker)
 }
 
 // Migration configures migrate up.
@@ -164,6 +166,11 @@ func (c *Queue) Malformed() error {
 // MarshalZerologObject logs the configuration without its secrets.
 func (c *Queue) MarshalZerologObject(e *zerolog.Event) {
 	e.Stringer("nats_url", c.NATSURL).Str("nats_ca", c.NATSCA)
+}
+
+// Stop configures how a process stops.
+type Stop struct {
+	DrainDelay Delay `default:"0s" help:"How long a stopping process goes on serving while /readyz is 503; set it to more than the interval at which your load balancer reads /readyz." placeholder:"DURATION" setting:""`
 }
 
 // Log configures the log.

@@ -94,6 +94,31 @@ func (d *Duration) UnmarshalText(text []byte) error {
 
 func (d Duration) String() string { return formatUnits(int64(d), durationUnits) }
 
+// Delay is a duration of at most a minute, which may be 0s.
+type Delay time.Duration
+
+// maxDelay leaves an orchestrator that waits for it time for the shutdown itself.
+const maxDelay = time.Minute
+
+// UnmarshalText parses a duration from 0s to 1m.
+func (d *Delay) UnmarshalText(text []byte) error {
+	*d = 0
+	if string(text) == "0s" {
+		return nil
+	}
+	if err := (*Duration)(d).UnmarshalText(text); err != nil || time.Duration(*d) > maxDelay {
+		return fmt.Errorf("%q is not a delay. Write 0s to 60s", text)
+	}
+	return nil
+}
+
+func (d Delay) String() string {
+	if d == 0 {
+		return "0s"
+	}
+	return Duration(d).String()
+}
+
 // Age is an age at which something happens to old data: a duration, or never, which is 0.
 type Age time.Duration
 

@@ -45,6 +45,7 @@ type Process struct {
 	Metrics *prometheus.Registry
 
 	group   *errgroup.Group
+	drain   time.Duration   // 0 until the process serves
 	work    context.Context //nolint:containedctx // Lives as long as the process; canceled after the closers have run.
 	closers []closer
 }
@@ -55,8 +56,8 @@ type closer struct {
 	close func(ctx context.Context) error
 }
 
-// Run starts a process and stops it in order when ctx ends or when a part of it fails: the closers run in reverse under
-// ShutdownTimeout, and only then is work that still runs canceled. A stop that ctx requests is not an error.
+// Run starts a process and stops it in order when ctx ends or when a part of it fails: it goes on serving for the delay
+// that Serving was given if nothing failed, the closers run in reverse under ShutdownTimeout, and only then is work that still runs canceled. A stop that ctx requests is not an error.
 func Run(ctx context.Context, o Options, start func(ctx context.Context, p *Process) error) error {
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -69,6 +70,7 @@ func Run(ctx context.Context, o Options, start func(ctx context.Context, p *Proc
 	err := start(starting, p)
 	if err == nil {
 		<-starting.Done()
+		p.drainFor(work)
 	}
 	if err = startError(ctx, work, err); err != nil {
 		p.Log.Error().Err(err).Msg("start failed")
@@ -76,6 +78,17 @@ func Run(ctx context.Context, o Options, start func(ctx context.Context, p *Proc
 	closeErr := p.close(context.WithoutCancel(ctx))
 	cancel()
 	return errors.Join(err, group.Wait(), closeErr)
+}
+
+// drainFor goes on serving for the drain delay while the process is not ready, so that load balancers that poll /readyz
+// send no request to a closed listener. It ends when a part of the process fails.
+func (p *Process) drainFor(work context.Context) {
+	if p.drain == 0 || work.Err() != nil {
+		return
+	}
+	p.Health.Stopping()
+	p.Log.Info().Dur("delay_ms", p.drain).Msg("draining")
+	_ = retry.Sleep(work, p.drain)
 }
 
 // newRegistry returns the metrics of a process, with those of the Go runtime.
@@ -223,7 +236,9 @@ func (p *Process) WhenReady(ctx context.Context, do func() error) error {
 }
 
 // Serving marks the process as serving until its shutdown begins, and calls Ready once all dependencies are available.
-func (p *Process) Serving() {
+// After the shutdown has begun, the process goes on serving for drain.
+func (p *Process) Serving(drain time.Duration) {
+	p.drain = drain
 	p.OnClose("readiness", func(context.Context) error {
 		p.Health.Stopping()
 		return nil

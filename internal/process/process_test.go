@@ -63,6 +63,41 @@ func TestRunShutdown(t *testing.T) {
 			return waitForDone(ctx)
 		}))
 	})
+	t.Run("a stop that is requested is delayed, while the process is not ready", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			var stopping, closed time.Time
+			err := process.Run(ctx, process.Options{}, func(_ context.Context, p *process.Process) error {
+				p.OnClose("listener", func(context.Context) error { closed = time.Now(); return nil })
+				p.Serving(5 * time.Second)
+				require.NoError(t, p.Health.AwaitReady(t.Context()))
+				cancel()
+				p.Go("watch", func(context.Context) error {
+					time.Sleep(time.Millisecond)
+					require.Equal(t, []process.Missing{{"process", "is shutting down"}}, p.Health.Missing())
+					stopping = time.Now()
+					return nil
+				})
+				return nil
+			})
+			require.NoError(t, err)
+			require.Equal(t, 5*time.Second-time.Millisecond, closed.Sub(stopping))
+		})
+	})
+	t.Run("a process that fails does not wait", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			began := time.Now()
+			err := process.Run(t.Context(), process.Options{}, func(_ context.Context, p *process.Process) error {
+				p.Serving(5 * time.Second)
+				p.Go("part", func(context.Context) error { return errors.New("failed") })
+				return nil
+			})
+			require.ErrorContains(t, err, "failed")
+			require.Zero(t, time.Since(began))
+		})
+	})
 	t.Run("the shutdown has one deadline", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {

@@ -63,7 +63,7 @@ func (a *apiProcess) start(ctx context.Context) error {
 	a.ServeHTTP("the API", api.NewServer(handler, a.Log), httpedge.IdleListener(listener))
 	a.Go("idempotency keys", a.purgeIdempotency)
 	a.Go("rate windows", a.purgeRateWindows)
-	a.Serving()
+	a.Serving(time.Duration(a.cfg.DrainDelay))
 	return nil
 }
 

@@ -75,7 +75,7 @@ func (i *ingestProcess) start(ctx context.Context) error {
 	i.Background("ingest", func(ctx context.Context) error { //nolint:contextcheck // It outlives the start.
 		return i.work(ctx, listener)
 	})
-	i.Serving()
+	i.Serving(time.Duration(i.cfg.DrainDelay))
 	return nil
 }
 

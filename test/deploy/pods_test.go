@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	core "k8s.io/api/core/v1"
@@ -126,9 +127,10 @@ func TestGracePeriod(t *testing.T) {
 		t.Helper()
 		for name, d := range m.deployments {
 			pod := &d.Spec.Template.Spec
-			pause := pod.Containers[0].Lifecycle.PreStop.Sleep.Seconds
-			require.Positive(t, pause, name)
-			require.Greater(t, *pod.TerminationGracePeriodSeconds, shutdown+pause, name)
+			delay, err := time.ParseDuration(settingsOf(t, m, &pod.Containers[0])["DRAIN_DELAY"])
+			require.NoError(t, err, name)
+			require.Positive(t, delay, name)
+			require.Greater(t, *pod.TerminationGracePeriodSeconds, shutdown+int64(delay.Seconds()), name)
 			require.Zero(t, d.Spec.Strategy.RollingUpdate.MaxUnavailable.IntValue(), name)
 			require.Positive(t, d.Spec.Strategy.RollingUpdate.MaxSurge.IntValue(), name)
 		}
