@@ -318,7 +318,7 @@ func (q *Queries) ReadingIncomingCopy(ctx context.Context, db DBTX) error {
 }
 
 const ReadingIncomingCreate = `-- name: ReadingIncomingCreate :exec
-CREATE TEMPORARY TABLE reading_incoming (
+CREATE TEMPORARY TABLE IF NOT EXISTS reading_incoming (
     device_id    uuid NOT NULL,
     bucket_at    timestamptz NOT NULL,
     measured_at  timestamptz NOT NULL,
@@ -330,8 +330,9 @@ CREATE TEMPORARY TABLE reading_incoming (
 ) ON COMMIT DELETE ROWS
 `
 
-// ReadingIncomingCreate creates the table into which a connection copies rows before it upserts them. A temporary table
-// is not logged, and ON COMMIT empties it after every transaction. A scan returns its rows in the order of the copy.
+// ReadingIncomingCreate creates the table into which a connection copies rows before it upserts them, unless the session
+// has it. A temporary table is not logged, and ON COMMIT empties it after every transaction. A scan returns its rows in
+// the order of the copy.
 func (q *Queries) ReadingIncomingCreate(ctx context.Context, db DBTX) error {
 	_, err := db.Exec(ctx, ReadingIncomingCreate)
 	return err

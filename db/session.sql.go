@@ -11,7 +11,8 @@ import (
 
 const DatabaseGet = `-- name: DatabaseGet :one
 SELECT extversion::text AS version, current_setting('timescaledb.license')::text AS license,
-       (current_setting('is_superuser') = 'on')::boolean AS is_superuser
+       (current_setting('is_superuser') = 'on')::boolean AS is_superuser,
+       (current_setting('statement_timeout') <> '0' AND current_setting('synchronous_commit') <> 'off')::boolean AS is_bounded
 FROM pg_extension WHERE extname = 'timescaledb'
 `
 
@@ -19,13 +20,19 @@ type DatabaseGetRow struct {
 	Version     string
 	License     string
 	IsSuperuser bool
+	IsBounded   bool
 }
 
 // DatabaseGet returns no row if the extension does not exist.
 func (q *Queries) DatabaseGet(ctx context.Context, db DBTX) (DatabaseGetRow, error) {
 	row := db.QueryRow(ctx, DatabaseGet)
 	var i DatabaseGetRow
-	err := row.Scan(&i.Version, &i.License, &i.IsSuperuser)
+	err := row.Scan(
+		&i.Version,
+		&i.License,
+		&i.IsSuperuser,
+		&i.IsBounded,
+	)
 	return i, err
 }
 

@@ -176,10 +176,11 @@ SELECT EXISTS (
 COPY readings (device_id, bucket_at, measured_at, co2_ppm, temp_c, humidity_pct, lux, spl_db)
 FROM STDIN (FORMAT binary);
 
--- ReadingIncomingCreate creates the table into which a connection copies rows before it upserts them. A temporary table
--- is not logged, and ON COMMIT empties it after every transaction. A scan returns its rows in the order of the copy.
+-- ReadingIncomingCreate creates the table into which a connection copies rows before it upserts them, unless the session
+-- has it. A temporary table is not logged, and ON COMMIT empties it after every transaction. A scan returns its rows in
+-- the order of the copy.
 -- name: ReadingIncomingCreate :exec
-CREATE TEMPORARY TABLE reading_incoming (
+CREATE TEMPORARY TABLE IF NOT EXISTS reading_incoming (
     device_id    uuid NOT NULL,
     bucket_at    timestamptz NOT NULL,
     measured_at  timestamptz NOT NULL,

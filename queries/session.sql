@@ -5,5 +5,6 @@ SELECT set_config(@name::text, @value::text, true);
 -- DatabaseGet returns no row if the extension does not exist.
 -- name: DatabaseGet :one
 SELECT extversion::text AS version, current_setting('timescaledb.license')::text AS license,
-       (current_setting('is_superuser') = 'on')::boolean AS is_superuser
+       (current_setting('is_superuser') = 'on')::boolean AS is_superuser,
+       (current_setting('statement_timeout') <> '0' AND current_setting('synchronous_commit') <> 'off')::boolean AS is_bounded
 FROM pg_extension WHERE extname = 'timescaledb';

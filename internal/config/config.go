@@ -124,6 +124,7 @@ func (c *Roles) Validate() error {
 // Database is the location of the tables.
 type Database struct {
 	DatabaseURL Secret `setting:"" help:"URL of the TimescaleDB database, postgres://user:password@host:5432/name." name:"database-url" placeholder:"URL"`
+	PgBouncer   bool   `help:"The database URL leads to PgBouncer in transaction mode. Set it only then: queries are planned each time." name:"pgbouncer" setting:""`
 }
 
 // Validate checks the form of the URL.
@@ -136,7 +137,9 @@ func (c *Database) Malformed() error {
 }
 
 // MarshalZerologObject logs the configuration without its secrets.
-func (c *Database) MarshalZerologObject(e *zerolog.Event) { e.Stringer("database_url", c.DatabaseURL) }
+func (c *Database) MarshalZerologObject(e *zerolog.Event) {
+	e.Stringer("database_url", c.DatabaseURL).Bool("pgbouncer", c.PgBouncer)
+}
 
 // Queue is the location of the stream of uploads.
 type Queue struct {

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -49,6 +50,9 @@ func OpenStore(ctx context.Context, cfg config.Database, role store.Role) (*stor
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
+	if cfg.PgBouncer {
+		role = role.Pooled()
+	}
 	s, err := store.Open(ctx, string(cfg.DatabaseURL), role)
 	if err != nil {
 		return nil, cfg.Malformed()
@@ -67,6 +71,22 @@ func (p *Process) LogDatabase(database store.Database, config zerolog.LogObjectM
 	}
 }
 
+// checkSession returns an error if the sessions of the database lack the settings that the service relies on. PgBouncer
+// in transaction mode refuses them, or ignores them silently if ignore_startup_parameters tells it to.
+func checkSession(ctx context.Context, s *store.Store) error {
+	database, err := s.Database(ctx)
+	switch {
+	case err != nil && strings.Contains(err.Error(), "unsupported startup parameter"):
+		return &UnavailableError{Reason: "is PgBouncer: set --pgbouncer (PGBOUNCER) to true, or connect directly", Cause: err}
+	case err != nil:
+		return unavailable(err)
+	case !database.IsBounded:
+		return &UnavailableError{Reason: "has no statement_timeout, or synchronous_commit is off, for the role of this " +
+			"process: behind PgBouncer, log in as a role that migrate up creates with DATABASE_ROLES"}
+	}
+	return nil
+}
+
 // NeedDatabase makes readiness depend on a database that answers and is migrated to this version.
 func (p *Process) NeedDatabase(cfg config.Database, s *store.Store) {
 	var migrated atomic.Bool
@@ -78,6 +98,9 @@ func (p *Process) NeedDatabase(cfg config.Database, s *store.Store) {
 				return unavailable(err)
 			case pending:
 				return &UnavailableError{Reason: "is not migrated to this version: run roomsensor migrate up"}
+			}
+			if err := checkSession(ctx, s); err != nil {
+				return err
 			}
 			migrated.Store(true)
 		}

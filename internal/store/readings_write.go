@@ -58,41 +58,20 @@ func (s *Store) WriteReplay(ctx context.Context, rejectID uuid.UUID, b roomsenso
 	return nil
 }
 
-// inWrite calls run in a transaction on a connection that has the table reading_incoming. It calls it again, up to
-// writeAttempts times, if another worker stored a row first that run took for new, or if both waited for each other.
-func (s *Store) inWrite(ctx context.Context, run func(pgx.Tx) error) error {
-	conn, err := s.pool.Acquire(ctx)
-	if err != nil {
-		return err //nolint:wrapcheck // Callers wrap it.
-	}
-	defer conn.Release()
-	if err := s.createIncoming(ctx, conn.Conn()); err != nil {
-		return err
-	}
+// writing begins a transaction that has the table reading_incoming, in one round trip. It looks for the table each
+// time, because PgBouncer may run each transaction in another session; that costs 0.1 ms.
+var writing = pgx.TxOptions{BeginQuery: "begin;\n" + db.ReadingIncomingCreate}
+
+// inWrite calls run in a transaction that has the table reading_incoming. It calls it again, up to writeAttempts times,
+// if another worker stored a row first that run took for new, or if both waited for each other.
+func (s *Store) inWrite(ctx context.Context, run func(pgx.Tx) error) (err error) {
 	for range writeAttempts {
-		err = pgx.BeginFunc(ctx, conn, run)
+		err = pgx.BeginTxFunc(ctx, s.pool, writing, run)
 		if !violates(err, stateUnique, "") && !violates(err, stateDeadlock, "") {
 			break
 		}
 	}
 	return err //nolint:wrapcheck // Callers wrap it.
-}
-
-// incomingCreated marks a connection that has the table reading_incoming.
-const incomingCreated = "reading_incoming"
-
-// createIncoming creates the table once per connection. It does so outside of a transaction, so that a rollback does
-// not remove it.
-func (s *Store) createIncoming(ctx context.Context, conn *pgx.Conn) error {
-	marks := conn.PgConn().CustomData()
-	if marks[incomingCreated] != nil {
-		return nil
-	}
-	if err := s.queries.ReadingIncomingCreate(ctx, conn); err != nil {
-		return err
-	}
-	marks[incomingCreated] = true
-	return nil
 }
 
 func (s *Store) writeBatch(ctx context.Context, tx pgx.Tx, b roomsensor.Batch) (changed int64, err error) {

@@ -20,10 +20,10 @@ import (
 var calledBy = map[schema.Role]struct{ files, methods []string }{
 	schema.RoleAPI: {[]string{"../api/backend.go"}, []string{"CursorSecret", "Database", "PurgeIdempotency", "PurgeRateWindows"}},
 	schema.RoleWorker: {
-		[]string{"../worker/worker.go", "../worker/write.go", "../receiver/receiver.go"},
+		[]string{"../worker/worker.go", "../worker/write.go", "../httpedge/key_list.go"},
 		[]string{"Database", "ChunksToOrder", "OrderChunk"},
 	},
-	schema.RoleReceiver: {[]string{"../receiver/receiver.go"}, []string{"Database"}},
+	schema.RoleReceiver: {[]string{"../httpedge/key_list.go"}, []string{"Database"}},
 }
 
 // TestRolesAllowQueries checks that each query that a process runs is allowed to its role. EXPLAIN checks the rights

@@ -26,6 +26,7 @@ type Role struct {
 	maxConns         int32
 	admission        int32 // connections for keys, the rate limit and probes; 0 if these share the others
 	exports          int32 // connections for exports; 0 if the process serves none
+	pooled           bool  // behind PgBouncer, see Pooled
 }
 
 // The roles. The API gives up after 5 s, but the worker waits longer, because a chunk may be locked while it is
@@ -33,10 +34,17 @@ type Role struct {
 // another one or for pages: two for the rate limit (limiterStatements), one for keys that are looked up (one query at a
 // time), one for the list of ingest keys, and one for the probes of readiness.
 var (
-	API      = Role{"roomsensor api", "5s", "2s", "10s", 16, 4, 16}
-	Ingest   = Role{"roomsensor ingest", "30s", "5s", "60s", 6, 3, 0}
-	Operator = Role{"roomsensor", "30s", "5s", "60s", 2, 0, 0}
+	API      = Role{"roomsensor api", "5s", "2s", "10s", 16, 4, 16, false}
+	Ingest   = Role{"roomsensor ingest", "30s", "5s", "60s", 6, 3, 0, false}
+	Operator = Role{"roomsensor", "30s", "5s", "60s", 2, 0, 0, false}
 )
+
+// Pooled returns the role for connections through PgBouncer in transaction mode. Each transaction may run in another
+// session: the connections use no prepared statements, and the timeouts must be settings of the role in the database.
+func (r Role) Pooled() Role {
+	r.pooled = true
+	return r
+}
 
 const (
 	connectTimeout = 3 * time.Second
@@ -105,6 +113,11 @@ func openPool(ctx context.Context, databaseURL string, role Role, maxConns int32
 	config.ConnConfig.DialFunc = newDialer().DialContext
 	config.ConnConfig.BuildFrontend = newFrontend
 	config.AfterConnect = registerTypes
+	if role.pooled {
+		config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
+		config.ConnConfig.RuntimeParams["application_name"] = role.name
+		return newPool(ctx, config)
+	}
 	for name, value := range map[string]string{
 		"application_name":                    role.name,
 		"statement_timeout":                   role.statementTimeout,
@@ -116,6 +129,10 @@ func openPool(ctx context.Context, databaseURL string, role Role, maxConns int32
 			config.ConnConfig.RuntimeParams[name] = value
 		}
 	}
+	return newPool(ctx, config)
+}
+
+func newPool(ctx context.Context, config *pgxpool.Config) (*pgxpool.Pool, error) {
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("creating the database pool: %w", err)
@@ -169,6 +186,8 @@ type Database struct {
 	Edition     string // apache or community
 	Version     string
 	IsSuperuser bool
+	// IsBounded reports whether statements have a timeout, and commits survive a crash of the server.
+	IsBounded bool
 }
 
 // Database returns the edition and version of TimescaleDB and the rights of the role, or ErrNotFound if the database
@@ -182,7 +201,7 @@ func (s *Store) Database(ctx context.Context) (Database, error) {
 	if row.License == "timescale" {
 		edition = "community"
 	}
-	return Database{Edition: edition, Version: row.Version, IsSuperuser: row.IsSuperuser}, nil
+	return Database{Edition: edition, Version: row.Version, IsSuperuser: row.IsSuperuser, IsBounded: row.IsBounded}, nil
 }
 
 // inTx runs a function in a transaction of the default isolation level.
