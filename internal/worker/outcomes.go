@@ -22,7 +22,8 @@ const (
 	// written alone if another upload like it, or a lock, stops their transaction.
 	aloneAfter = 5
 	// maxRefusals bounds the refusals in one batch, or in one upload, after which the rest is not split further in this
-	// delivery: the refusals of one device must not keep a writer busy.
+	// delivery: the refusals of one device must not keep a writer busy. Each one may take as long as a timeout. The reject
+	// of a parked upload has all readings that were not split.
 	maxRefusals = 20
 	// outcomeSeconds is the time over which outcomes count.
 	outcomeSeconds = 60

@@ -72,6 +72,26 @@ func TestPark(t *testing.T) {
 	}
 }
 
+// The reject of a parked upload has all readings that were not stored, also those after which it was not split further.
+func TestParkManyReadings(t *testing.T) {
+	t.Parallel()
+	f, store := inMemory()
+	good := deliveryOf(f.second, 1, readingAt(clock(20, 0, 0), ""))
+	store.before = func(_ context.Context, b roomsensor.Batch) error {
+		if len(b.Rows) > 0 && b.Rows[0].MeasuredAt.Before(clock(20, 0, 0)) {
+			return roomsensor.ErrRefused
+		}
+		return nil
+	}
+	var readings []string
+	for n := range 5 * maxRefusals {
+		readings = append(readings, readingAt(clock(8, 5*n, 0), ""))
+	}
+	w := store.writer()
+	writeAll(t, w, [][]*delivery{{good}, {delivered(DefaultParkAfter+1, deliveryOf(f.second, 2, readings...))}})
+	require.Equal(t, map[string]string{"2 not_storable": string(messageOf(f.second, readings...).Text)}, store.content.rejects)
+}
+
 // An outage parks nothing, however often its uploads are delivered, and whether or not it ends in between.
 func TestParkOutage(t *testing.T) {
 	t.Parallel()
