@@ -10,6 +10,40 @@ import (
 	"time"
 )
 
+const IdempotencyBytesAdd = `-- name: IdempotencyBytesAdd :one
+WITH added AS (
+    INSERT INTO idempotency_bytes AS b (key_id, hour, bytes)
+    VALUES ($1, date_trunc('hour', now()), $2)
+    ON CONFLICT (key_id, hour) DO UPDATE SET bytes = b.bytes + excluded.bytes
+    RETURNING b.bytes
+)
+SELECT ((SELECT added.bytes FROM added) + coalesce(sum(p.bytes), 0))::bigint AS bytes FROM idempotency_bytes p
+WHERE p.key_id = $1 AND p.hour >= now() - INTERVAL '25 hours' AND p.hour < date_trunc('hour', now())
+`
+
+type IdempotencyBytesAddParams struct {
+	KeyID string
+	Bytes int64
+}
+
+// IdempotencyBytesAdd counts the bytes of a response that is being stored, and returns the bytes of the key in the last
+// 25 hours.
+func (q *Queries) IdempotencyBytesAdd(ctx context.Context, db DBTX, arg IdempotencyBytesAddParams) (int64, error) {
+	row := db.QueryRow(ctx, IdempotencyBytesAdd, arg.KeyID, arg.Bytes)
+	var bytes int64
+	err := row.Scan(&bytes)
+	return bytes, err
+}
+
+const IdempotencyBytesPurge = `-- name: IdempotencyBytesPurge :exec
+DELETE FROM idempotency_bytes WHERE hour < now() - INTERVAL '25 hours'
+`
+
+func (q *Queries) IdempotencyBytesPurge(ctx context.Context, db DBTX) error {
+	_, err := db.Exec(ctx, IdempotencyBytesPurge)
+	return err
+}
+
 const IdempotencyKeyClaim = `-- name: IdempotencyKeyClaim :one
 INSERT INTO idempotency_keys AS i (key_id, method, path, idempotency_key, body_sha256)
 VALUES ($1, $2, $3, $4, $5)
@@ -73,11 +107,17 @@ func (q *Queries) IdempotencyKeyGet(ctx context.Context, db DBTX, arg Idempotenc
 }
 
 const IdempotencyKeyPurge = `-- name: IdempotencyKeyPurge :execrows
-DELETE FROM idempotency_keys WHERE created_at < now() - INTERVAL '24 hours'
+DELETE FROM idempotency_keys WHERE ctid = ANY (ARRAY(
+    SELECT ctid FROM idempotency_keys
+    WHERE created_at < now() - INTERVAL '24 hours' AND (SELECT pg_try_advisory_xact_lock(7283400024))
+    ORDER BY created_at LIMIT $1::integer
+    FOR UPDATE SKIP LOCKED))
 `
 
-func (q *Queries) IdempotencyKeyPurge(ctx context.Context, db DBTX) (int64, error) {
-	result, err := db.Exec(ctx, IdempotencyKeyPurge)
+// IdempotencyKeyPurge deletes at most most_keys keys that are older than 24 hours, and returns their number. It deletes
+// nothing while another process runs it, and passes over a key that a request is overwriting.
+func (q *Queries) IdempotencyKeyPurge(ctx context.Context, db DBTX, mostKeys int32) (int64, error) {
+	result, err := db.Exec(ctx, IdempotencyKeyPurge, mostKeys)
 	if err != nil {
 		return 0, err
 	}

@@ -74,6 +74,12 @@ type DeviceHardware struct {
 	RemovedAt   *time.Time
 }
 
+type IdempotencyByte struct {
+	KeyID string
+	Hour  time.Time
+	Bytes int64
+}
+
 type IdempotencyKey struct {
 	KeyID          string
 	Method         string

@@ -17,5 +17,26 @@ WHERE key_id = @key_id AND method = @method AND path = @path AND idempotency_key
 UPDATE idempotency_keys SET response = @response
 WHERE key_id = @key_id AND method = @method AND path = @path AND idempotency_key = @idempotency_key;
 
+-- IdempotencyBytesAdd counts the bytes of a response that is being stored, and returns the bytes of the key in the last
+-- 25 hours.
+-- name: IdempotencyBytesAdd :one
+WITH added AS (
+    INSERT INTO idempotency_bytes AS b (key_id, hour, bytes)
+    VALUES (@key_id, date_trunc('hour', now()), @bytes)
+    ON CONFLICT (key_id, hour) DO UPDATE SET bytes = b.bytes + excluded.bytes
+    RETURNING b.bytes
+)
+SELECT ((SELECT added.bytes FROM added) + coalesce(sum(p.bytes), 0))::bigint AS bytes FROM idempotency_bytes p
+WHERE p.key_id = @key_id AND p.hour >= now() - INTERVAL '25 hours' AND p.hour < date_trunc('hour', now());
+
+-- name: IdempotencyBytesPurge :exec
+DELETE FROM idempotency_bytes WHERE hour < now() - INTERVAL '25 hours';
+
+-- IdempotencyKeyPurge deletes at most most_keys keys that are older than 24 hours, and returns their number. It deletes
+-- nothing while another process runs it, and passes over a key that a request is overwriting.
 -- name: IdempotencyKeyPurge :execrows
-DELETE FROM idempotency_keys WHERE created_at < now() - INTERVAL '24 hours';
+DELETE FROM idempotency_keys WHERE ctid = ANY (ARRAY(
+    SELECT ctid FROM idempotency_keys
+    WHERE created_at < now() - INTERVAL '24 hours' AND (SELECT pg_try_advisory_xact_lock(7283400024))
+    ORDER BY created_at LIMIT @most_keys::integer
+    FOR UPDATE SKIP LOCKED));

@@ -250,7 +250,7 @@ type fakeBackend struct {
 	api.Backend
 	key     roomsensor.Key
 	export  *fakeExport
-	devices func(ctx context.Context) error
+	devices func(ctx context.Context, do func(*roomsensor.Device)) error
 	log     bytes.Buffer
 }
 
@@ -270,8 +270,8 @@ func (b *fakeBackend) OpenExport(context.Context, uuid.UUID, roomsensor.ExportQu
 	return b.export, nil
 }
 
-func (b *fakeBackend) EachDevice(ctx context.Context, _ uuid.UUID, _ roomsensor.DeviceQuery, _ func(*roomsensor.Device)) error {
-	return b.devices(ctx)
+func (b *fakeBackend) EachDevice(ctx context.Context, _ uuid.UUID, _ roomsensor.DeviceQuery, do func(*roomsensor.Device)) error {
+	return b.devices(ctx, do)
 }
 
 // newKey creates the key that the backend knows and returns its text.
@@ -413,10 +413,35 @@ func TestDeadlines(t *testing.T) {
 			require.Contains(t, b.log.String(), `"error":"the client did not receive the export within 30m0s"`)
 		})
 	})
+	for perSecond, want := range map[int]error{512: io.ErrUnexpectedEOF, 2 << 10: nil} {
+		t.Run(fmt.Sprintf("a client that reads a list at %d bytes per second", perSecond), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				b := &fakeBackend{devices: func(_ context.Context, do func(*roomsensor.Device)) error {
+					do(&roomsensor.Device{Metadata: map[string]string{"k": strings.Repeat("x", 60<<10)}})
+					return nil
+				}}
+				client, stop := connect(t, b, "/v1/devices")
+				defer stop()
+				began := time.Now()
+				got, err := http.ReadResponse(bufio.NewReader(slowReader{client, perSecond}), nil)
+				require.NoError(t, err)
+				_, err = io.ReadAll(got.Body)
+				require.ErrorIs(t, err, want)
+				_ = got.Body.Close()
+				if want != nil { // 30 s, and 1 KiB/s for 60 KiB.
+					require.InDelta(t, 90, time.Since(began).Seconds(), 1)
+				}
+			})
+		})
+	}
 	t.Run("a request that takes 10 seconds is overloaded", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
-			b := &fakeBackend{devices: func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }}
+			b := &fakeBackend{devices: func(ctx context.Context, _ func(*roomsensor.Device)) error {
+				<-ctx.Done()
+				return ctx.Err()
+			}}
 			client, stop := connect(t, b, "/v1/devices")
 			defer stop()
 			began := time.Now()

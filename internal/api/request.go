@@ -49,6 +49,7 @@ func (s *server) begin(ec echo.Context) *call {
 	c := &call{Context: ec, requestID: httpedge.NewRequestID(), began: time.Now(), rows: -1}
 	ec.Set(callKey, c)
 	c.setHeader(httpedge.RequestIDHeader, c.requestID)
+	c.setHeader("X-Content-Type-Options", "nosniff") // A browser must not take a tag in a body for HTML.
 	if strings.Contains(ec.Request().URL.Path, exportName) {
 		// The URL may hold a key, even if the path is mistyped (decision 26).
 		c.setHeader("Cache-Control", "no-store")

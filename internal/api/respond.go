@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -130,14 +131,22 @@ func (c *call) writeCoded(body []byte, coding compress.Coding) error {
 	return c.writeBody(http.StatusOK, body)
 }
 
+// minSendRate is the lowest average rate, in bytes per second, at which a client may read a body after the first
+// StallTimeout. One that reads a byte from time to time would otherwise keep the body in memory for days.
+const minSendRate = 1 << 10
+
 // writeBody sends a status and a whole body; in answer to HEAD, the length of the body only. It fails if the client
-// does not read the body.
+// does not read the body, or reads it too slowly.
 func (c *call) writeBody(status int, body []byte) error {
 	c.setHeader("Content-Length", strconv.Itoa(len(body)))
 	c.Response().WriteHeader(status)
 	if c.Request().Method == http.MethodHead {
 		return nil
 	}
+	connection := http.NewResponseController(c.Response())
+	inTime := httpedge.StallTimeout + time.Duration(len(body))*time.Second/minSendRate
+	_ = connection.SetWriteDeadline(time.Now().Add(inTime)) // In a test there may be no connection.
+	defer func() { _ = connection.SetWriteDeadline(time.Time{}) }()
 	if _, err := c.Response().Write(body); err != nil {
 		return fmt.Errorf("sending a response: %w", err)
 	}

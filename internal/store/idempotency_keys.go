@@ -44,6 +44,9 @@ func (s *Store) Idempotently(
 		if response, err = run(ctx, deviceUpdater{s, tx}); err != nil {
 			return err
 		}
+		if err := s.limitResponses(ctx, tx, key.KeyID, len(response)); err != nil {
+			return err
+		}
 		return s.queries.IdempotencyKeyStore(ctx, tx, db.IdempotencyKeyStoreParams{
 			Response: response, KeyID: key.KeyID, Method: key.Method, Path: key.Path, IdempotencyKey: key.Key,
 		})
@@ -95,13 +98,54 @@ func (s *Store) claimKey(
 	return stored.Response, true, nil
 }
 
-// PurgeIdempotency deletes the keys that are older than 24 hours and returns their number.
-func (s *Store) PurgeIdempotency(ctx context.Context) (int64, error) {
-	n, err := s.queries.IdempotencyKeyPurge(ctx, s.pool)
-	if err != nil {
-		return 0, fmt.Errorf("deleting old idempotency keys: %w", translate(err))
+const (
+	// largeResponse is the size from which a response counts against maxResponses. A key can send some 86,000 requests a
+	// day, so that its small responses take at most 350 MB.
+	largeResponse = 4 << 10
+	// maxResponses is the limit of the bytes of large responses that a key stores in a day: 5,000 of the largest. Without
+	// it, a key could store 9 GB by changing one tag of a device again and again.
+	maxResponses = 512 << 20
+	// responsesRetryAfter is the Retry-After of a request beyond it. The bytes are counted by the hour.
+	responsesRetryAfter = time.Hour
+)
+
+// limitResponses counts a response that is being stored, and returns overloaded if its key has stored too many bytes.
+func (s *Store) limitResponses(ctx context.Context, tx pgx.Tx, keyID string, bytes int) error {
+	if bytes < largeResponse {
+		return nil
 	}
-	return n, nil
+	stored, err := s.queries.IdempotencyBytesAdd(ctx, tx, db.IdempotencyBytesAddParams{KeyID: keyID, Bytes: int64(bytes)})
+	if err != nil || stored <= maxResponses {
+		return err
+	}
+	refusal := roomsensor.CodeOverloaded.New()
+	refusal.Message = "The responses stored for this key's Idempotency-Keys exceed 512 MiB in 24 hours. " +
+		"Send the change without an Idempotency-Key, or wait."
+	refusal.RetryAfter = responsesRetryAfter
+	return refusal
+}
+
+// purgeEntries is the number of idempotency keys that are deleted by one statement. Their responses can have 100 KB
+// each.
+const purgeEntries = 1000
+
+// PurgeIdempotency deletes the keys that are older than 24 hours and returns their number. If another process does so
+// at the same time, it leaves the rest to that process.
+func (s *Store) PurgeIdempotency(ctx context.Context) (keys int64, err error) {
+	for {
+		n, err := s.queries.IdempotencyKeyPurge(ctx, s.pool, purgeEntries)
+		if err != nil {
+			return keys, fmt.Errorf("deleting old idempotency keys: %w", translate(err))
+		}
+		keys += n
+		if n == 0 {
+			break
+		}
+	}
+	if err := s.queries.IdempotencyBytesPurge(ctx, s.pool); err != nil {
+		return keys, fmt.Errorf("deleting old counts of idempotency keys: %w", translate(err))
+	}
+	return keys, nil
 }
 
 // keyedLock is a mutex per key. The zero value is ready to use.

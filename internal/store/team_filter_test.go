@@ -29,7 +29,7 @@ const (
 
 // withoutTeam contains the queries without a condition on the team, with the reason.
 var withoutTeam = map[string]string{
-	"APIKeyGet": byKey, "RateWindowHit": byKey, "IdempotencyKeyClaim": byKey, "IdempotencyKeyGet": byKey, "IdempotencyKeyStore": byKey,
+	"APIKeyGet": byKey, "RateWindowHit": byKey, "IdempotencyKeyClaim": byKey, "IdempotencyKeyGet": byKey, "IdempotencyKeyStore": byKey, "IdempotencyBytesAdd": byKey,
 	"SettingSet": noTeam, "DatabaseGet": noTeam, "SecretEnsure": noTeam, "SecretGet": noTeam,
 
 	"APIKeyInsert": insertsTeam, "IngestKeyInsert": insertsTeam, "TeamInsert": insertsTeam, "DeviceInsert": insertsTeam,
@@ -41,7 +41,7 @@ var withoutTeam = map[string]string{
 	"HardwareList": worker, "DeviceHeartbeatLock": worker, "DeviceHeartbeatUpdate": worker, "ReadingUpsert": worker, "RejectInsert": worker,
 	"ReadingExists": worker, "ReadingCopy": worker, "ReadingIncomingCreate": worker, "ReadingIncomingCopy": worker,
 	"IngestKeyListAfter": receiver, "IngestKeyGet": receiver, "IngestKeyPosition": receiver, "IngestKeyListChanged": receiver,
-	"IdempotencyKeyPurge": maintenance, "RateWindowPurge": maintenance, "LayoutGet": maintenance, "ChunkListUnordered": maintenance, "ChunkListRanges": maintenance, "ChunkOrder": maintenance, "RejectTrimAge": maintenance,
+	"IdempotencyKeyPurge": maintenance, "IdempotencyBytesPurge": maintenance, "RateWindowPurge": maintenance, "LayoutGet": maintenance, "ChunkListUnordered": maintenance, "ChunkListRanges": maintenance, "ChunkOrder": maintenance, "RejectTrimAge": maintenance,
 	"RejectTrimSize": maintenance, "RejectCount": maintenance,
 }
 

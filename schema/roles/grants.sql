@@ -10,7 +10,7 @@ GRANT SELECT ON teams, api_keys, devices, device_details, assignments, readings,
     TO roomsensor_api;
 GRANT UPDATE (display_name, metadata) ON devices TO roomsensor_api;
 GRANT SELECT, INSERT ON service_secrets TO roomsensor_api;
-GRANT SELECT, INSERT, UPDATE, DELETE ON idempotency_keys, rate_windows, rate_counters TO roomsensor_api;
+GRANT SELECT, INSERT, UPDATE, DELETE ON idempotency_keys, idempotency_bytes, rate_windows, rate_counters TO roomsensor_api;
 
 -- A worker stores readings and rejects. A process that is a receiver too has the role of a worker.
 GRANT SELECT ON devices, device_hardware, ingest_keys, ordered_chunks, goose_db_version TO roomsensor_worker;

@@ -119,7 +119,7 @@ func (d *Document) validate(a *Answer, response *openapi3.Response, body []byte)
 // ordinary are headers of HTTP that a document need not describe.
 var ordinary = []string{
 	"Cache-Control", "Connection", "Content-Encoding", "Content-Length", "Content-Type", "Date", "Referrer-Policy",
-	"Transfer-Encoding",
+	"Transfer-Encoding", "X-Content-Type-Options",
 }
 
 // checkHeaders returns an error for a header that the document does not describe.
