@@ -9,10 +9,23 @@ import (
 	"context"
 )
 
+const ChunkCount = `-- name: ChunkCount :one
+SELECT count(*) FROM timescaledb_information.chunks
+`
+
+// ChunkCount counts the chunks of all tables. It fails if the extension does not exist.
+func (q *Queries) ChunkCount(ctx context.Context, db DBTX) (int64, error) {
+	row := db.QueryRow(ctx, ChunkCount)
+	var count int64
+	err := row.Scan(&count)
+	return count, err
+}
+
 const DatabaseGet = `-- name: DatabaseGet :one
 SELECT extversion::text AS version, current_setting('timescaledb.license')::text AS license,
        (current_setting('is_superuser') = 'on')::boolean AS is_superuser,
-       (current_setting('statement_timeout') <> '0' AND current_setting('synchronous_commit') <> 'off')::boolean AS is_bounded
+       (current_setting('statement_timeout') <> '0' AND current_setting('synchronous_commit') <> 'off')::boolean AS is_bounded,
+       current_setting('max_locks_per_transaction')::int AS max_locks
 FROM pg_extension WHERE extname = 'timescaledb'
 `
 
@@ -21,6 +34,7 @@ type DatabaseGetRow struct {
 	License     string
 	IsSuperuser bool
 	IsBounded   bool
+	MaxLocks    int32
 }
 
 // DatabaseGet returns no row if the extension does not exist.
@@ -32,6 +46,7 @@ func (q *Queries) DatabaseGet(ctx context.Context, db DBTX) (DatabaseGetRow, err
 		&i.License,
 		&i.IsSuperuser,
 		&i.IsBounded,
+		&i.MaxLocks,
 	)
 	return i, err
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"roomsensor/internal/admin"
@@ -38,6 +39,9 @@ func (c *migrateStatusCmd) Run(ctx context.Context, t *terminal) error {
 func (t *terminal) printMigrations(state admin.Migrations, err error) error {
 	if err != nil {
 		return err
+	}
+	if state.Warning != "" {
+		_, _ = fmt.Fprintln(t.stderr, "Warning: "+state.Warning) // A closed stderr is ignored.
 	}
 	return printJSON(t.stdout, state)
 }

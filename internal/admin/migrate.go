@@ -20,6 +20,7 @@ type Migrations struct {
 	TimescaleDB *string     `json:"timescaledb_version"`
 	UpToDate    bool        `json:"up_to_date"`
 	Readings    *Layout     `json:"readings"` // null until all migrations are applied
+	Warning     string      `json:"-"`        // full sentences for an operator, or nothing
 	Data        []Migration `json:"data"`
 }
 
@@ -118,6 +119,11 @@ func (m *Migrations) addEdition(ctx context.Context, cfg config.Database) error 
 		return fmt.Errorf("reading the edition: %w", err)
 	}
 	m.Edition, m.TimescaleDB = &database.Edition, &database.Version
+	if needed := database.NeededLocks(); needed > 0 {
+		m.Warning = fmt.Sprintf("The database has %d chunks, and its max_locks_per_transaction is %d. "+
+			"Set it to %d and restart the database server. Queries may fail otherwise.",
+			database.Chunks, database.MaxLocks, needed)
+	}
 	if !m.UpToDate {
 		return nil
 	}

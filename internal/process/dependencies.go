@@ -60,14 +60,19 @@ func OpenStore(ctx context.Context, cfg config.Database, role store.Role) (*stor
 	return s, nil
 }
 
-// LogDatabase logs the database, and warns about a role with more rights than any process needs. config is the
-// configuration of the process.
+// LogDatabase logs the database, and warns about a role with more rights than any process needs and about a small lock
+// table. config is the configuration of the process.
 func (p *Process) LogDatabase(database store.Database, config zerolog.LogObjectMarshaler) {
 	p.Log.Info().Str("version", p.Version).Str("edition", database.Edition).
 		Str("timescaledb", database.Version).Object("config", config).Msg("connected to the database")
 	if database.IsSuperuser {
 		p.Log.Warn().Msg("the database role is a superuser: an attacker who takes over this process can run programs " +
 			"on the database server; set DATABASE_ROLES for migrate up, and log in as the role of this process")
+	}
+	if needed := database.NeededLocks(); needed > 0 {
+		p.Log.Warn().Int("chunks", database.Chunks).Int("max_locks_per_transaction", database.MaxLocks).Int("needed", needed).
+			Msg("max_locks_per_transaction is too small for the number of chunks: queries may fail with " +
+				"\"out of shared memory\"; raise it on the database server to what is needed, and restart the server")
 	}
 }
 

@@ -3,13 +3,17 @@ package process_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
+	"roomsensor/internal/config"
 	"roomsensor/internal/process"
+	"roomsensor/internal/store"
 )
 
 // recorder keeps the order in which the parts of a process ended.
@@ -160,4 +164,16 @@ func TestRunFailure(t *testing.T) {
 		require.ErrorIs(t, err, broken)
 		require.NotErrorIs(t, err, context.Canceled)
 	})
+}
+
+// LogDatabase names the value that max_locks_per_transaction needs, only if it is too small.
+func TestLogDatabaseLocks(t *testing.T) {
+	t.Parallel()
+	logged := func(database store.Database) string {
+		var text strings.Builder
+		(&process.Process{Options: process.Options{Log: zerolog.New(&text)}}).LogDatabase(database, &config.API{})
+		return text.String()
+	}
+	require.Contains(t, logged(store.Database{MaxLocks: 64, Chunks: 621}), `"max_locks_per_transaction":64,"needed":2048`)
+	require.NotContains(t, logged(store.Database{MaxLocks: 64, Chunks: 32}), "max_locks_per_transaction")
 }

@@ -181,13 +181,33 @@ func (s *Store) Ping(ctx context.Context) error {
 	return nil
 }
 
-// Database is the edition and version of TimescaleDB, and what the role of this process may do.
+// Database is the edition and version of TimescaleDB, what the role of this process may do, and the size of the lock
+// table.
 type Database struct {
 	Edition     string // apache or community
 	Version     string
 	IsSuperuser bool
 	// IsBounded reports whether statements have a timeout, and commits survive a crash of the server.
 	IsBounded bool
+	MaxLocks  int // max_locks_per_transaction
+	Chunks    int // of all tables of the database
+}
+
+// minLocks is the smallest value that NeededLocks returns: enough for the first two years of readings.
+const minLocks = 256
+
+// NeededLocks returns the value that max_locks_per_transaction needs, or 0 if it is large enough. A query over all
+// chunks locks each of them and its primary key, and as many such queries as the server has connections may run at
+// once; PostgreSQL's lock table has room for max_locks_per_transaction locks per connection.
+func (d Database) NeededLocks() int {
+	if d.MaxLocks >= 2*d.Chunks {
+		return 0
+	}
+	needed := minLocks
+	for needed < 2*d.Chunks {
+		needed *= 2
+	}
+	return needed
 }
 
 // Database returns the edition and version of TimescaleDB and the rights of the role, or ErrNotFound if the database
@@ -197,11 +217,18 @@ func (s *Store) Database(ctx context.Context) (Database, error) {
 	if err != nil {
 		return Database{}, fmt.Errorf("reading the edition: %w", translate(err))
 	}
+	chunks, err := s.queries.ChunkCount(ctx, s.pool)
+	if err != nil {
+		return Database{}, fmt.Errorf("counting chunks: %w", translate(err))
+	}
 	edition := "apache"
 	if row.License == "timescale" {
 		edition = "community"
 	}
-	return Database{Edition: edition, Version: row.Version, IsSuperuser: row.IsSuperuser, IsBounded: row.IsBounded}, nil
+	return Database{
+		Edition: edition, Version: row.Version, IsSuperuser: row.IsSuperuser, IsBounded: row.IsBounded,
+		MaxLocks: int(row.MaxLocks), Chunks: int(chunks),
+	}, nil
 }
 
 // inTx runs a function in a transaction of the default isolation level.

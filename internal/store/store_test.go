@@ -221,3 +221,21 @@ func TestCursorSecret(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, first, other)
 }
+
+func TestDatabaseNeededLocks(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ maxLocks, chunks, want int }{
+		{64, 0, 0}, {64, 32, 0}, {64, 33, 256}, {256, 128, 0}, {256, 129, 512}, {256, 621, 2048},
+	} {
+		require.Equal(t, test.want, store.Database{MaxLocks: test.maxLocks, Chunks: test.chunks}.NeededLocks(), test)
+	}
+
+	f := setup(t)
+	before, err := f.Database(t.Context())
+	require.NoError(t, err)
+	require.Positive(t, before.MaxLocks)
+	f.exec(t, `INSERT INTO readings (device_id, bucket_at) VALUES ($1, '2020-01-01')`, f.device)
+	after, err := f.Database(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, before.Chunks+1, after.Chunks)
+}

@@ -30,7 +30,7 @@ const (
 // withoutTeam contains the queries without a condition on the team, with the reason.
 var withoutTeam = map[string]string{
 	"APIKeyGet": byKey, "RateWindowHit": byKey, "IdempotencyKeyClaim": byKey, "IdempotencyKeyGet": byKey, "IdempotencyKeyStore": byKey, "IdempotencyBytesAdd": byKey,
-	"SettingSet": noTeam, "DatabaseGet": noTeam, "SecretEnsure": noTeam, "SecretGet": noTeam,
+	"SettingSet": noTeam, "DatabaseGet": noTeam, "ChunkCount": noTeam, "SecretEnsure": noTeam, "SecretGet": noTeam,
 
 	"APIKeyInsert": insertsTeam, "IngestKeyInsert": insertsTeam, "TeamInsert": insertsTeam, "DeviceInsert": insertsTeam,
 	"APIKeyRevoke": operator, "IngestKeyRevoke": operator, "TeamList": operator, "DeviceGetByID": operator, "DeviceLockByID": operator,
