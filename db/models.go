@@ -174,6 +174,12 @@ type ReadingsHourly struct {
 	SplDbSum         *float64
 }
 
+type RejectUsage struct {
+	TeamID  uuid.UUID
+	Rejects int64
+	Bytes   int64
+}
+
 type RejectedUpload struct {
 	ID             uuid.UUID
 	ReceivedAt     time.Time

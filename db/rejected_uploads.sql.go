@@ -12,24 +12,6 @@ import (
 	"github.com/google/uuid"
 )
 
-const RejectCount = `-- name: RejectCount :one
-SELECT count(*) AS kept, pg_total_relation_size('rejected_uploads') AS bytes FROM rejected_uploads
-`
-
-type RejectCountRow struct {
-	Kept  int64
-	Bytes int64
-}
-
-// RejectCount returns the number of rejects and the size of their table on disk. Deleted rows free space for new ones,
-// not for other tables.
-func (q *Queries) RejectCount(ctx context.Context, db DBTX) (RejectCountRow, error) {
-	row := db.QueryRow(ctx, RejectCount)
-	var i RejectCountRow
-	err := row.Scan(&i.Kept, &i.Bytes)
-	return i, err
-}
-
 const RejectGet = `-- name: RejectGet :one
 SELECT id, received_at, stream_sequence, reason, detail, team_id, hardware_id, payload, replayed_at, rejected_at FROM rejected_uploads WHERE id = $1
 `
@@ -87,7 +69,7 @@ INSERT INTO rejected_uploads (received_at, stream_sequence, reason, detail, team
 SELECT unnest($1::timestamptz[]), unnest($2::bigint[]), unnest($3::text[]),
        unnest($4::text[]), nullif(unnest($5::uuid[]), '00000000-0000-0000-0000-000000000000'),
        nullif(unnest($6::text[]), ''), unnest($7::bytea[])
-ON CONFLICT (received_at, stream_sequence, reason) DO NOTHING
+ON CONFLICT (received_at, stream_sequence, reason) DO UPDATE SET reason = excluded.reason WHERE false
 `
 
 type RejectInsertParams struct {
@@ -100,7 +82,10 @@ type RejectInsertParams struct {
 	Payload        [][]byte
 }
 
-// RejectInsert inserts rejects. A message that is delivered again adds none.
+// RejectInsert inserts rejects. A message that is delivered again adds none, but locks the rejects that it made before
+// (WHERE false updates nothing). The lock makes the commit wait for the synchronous standby, as a write does. Without
+// it, the redelivery of a batch of rejects would be acknowledged although the standby may not have them yet: the commit
+// of the first delivery stays even if its wait for the standby is canceled.
 func (q *Queries) RejectInsert(ctx context.Context, db DBTX, arg RejectInsertParams) error {
 	_, err := db.Exec(ctx, RejectInsert,
 		arg.ReceivedAt,
@@ -190,38 +175,92 @@ func (q *Queries) RejectMarkReplayed(ctx context.Context, db DBTX, rejectID uuid
 }
 
 const RejectTrimAge = `-- name: RejectTrimAge :execrows
-DELETE FROM rejected_uploads
-WHERE received_at < now() - make_interval(secs => $1::double precision)
-  AND rejected_at < now() - make_interval(secs => $1::double precision)
+DELETE FROM rejected_uploads WHERE id IN (
+    SELECT id FROM rejected_uploads
+    WHERE received_at < now() - make_interval(secs => $1::double precision)
+      AND rejected_at < now() - make_interval(secs => $1::double precision)
+    LIMIT $2::bigint
+)
 `
 
-// RejectTrimAge deletes rejects that were made more than keep_seconds ago. Uploads may have waited in the queue before
-// they were rejected. The condition on received_at is implied, and lets the query use its index.
-func (q *Queries) RejectTrimAge(ctx context.Context, db DBTX, keepSeconds float64) (int64, error) {
-	result, err := db.Exec(ctx, RejectTrimAge, keepSeconds)
+type RejectTrimAgeParams struct {
+	KeepSeconds float64
+	Most        int64
+}
+
+// RejectTrimAge deletes at most @most rejects that were made more than keep_seconds ago. Uploads may have waited in the
+// queue before they were rejected. The condition on received_at is implied, and lets the query use its index.
+func (q *Queries) RejectTrimAge(ctx context.Context, db DBTX, arg RejectTrimAgeParams) (int64, error) {
+	result, err := db.Exec(ctx, RejectTrimAge, arg.KeepSeconds, arg.Most)
 	if err != nil {
 		return 0, err
 	}
 	return result.RowsAffected(), nil
 }
 
-const RejectTrimSize = `-- name: RejectTrimSize :execrows
-WITH sized AS (
-    SELECT id, sum(octet_length(payload) + octet_length(detail) + 300)
-                   OVER (ORDER BY received_at DESC, stream_sequence DESC, id) AS size_to_here
-    FROM rejected_uploads
-    WHERE (SELECT pg_total_relation_size('rejected_uploads')) > $1::bigint
-)
-DELETE FROM rejected_uploads r USING sized
-WHERE r.id = sized.id AND sized.size_to_here > $1::bigint
+const RejectTrimLock = `-- name: RejectTrimLock :one
+SELECT pg_try_advisory_xact_lock(7283400024)
 `
 
-// RejectTrimSize deletes the oldest rejects that exceed most_bytes in total, once the table is larger than that on
-// disk. It estimates 300 bytes per row besides payload and detail.
-func (q *Queries) RejectTrimSize(ctx context.Context, db DBTX, mostBytes int64) (int64, error) {
-	result, err := db.Exec(ctx, RejectTrimSize, mostBytes)
+// RejectTrimLock reports whether this transaction may delete rejects: only one at a time does, because several workers
+// would delete the same ones.
+func (q *Queries) RejectTrimLock(ctx context.Context, db DBTX) (bool, error) {
+	row := db.QueryRow(ctx, RejectTrimLock)
+	var pg_try_advisory_xact_lock bool
+	err := row.Scan(&pg_try_advisory_xact_lock)
+	return pg_try_advisory_xact_lock, err
+}
+
+const RejectTrimTeam = `-- name: RejectTrimTeam :execrows
+WITH oldest AS (
+    SELECT id, sum(size) OVER (ORDER BY received_at, stream_sequence, id) - size AS freed_before
+    FROM (
+        SELECT id, received_at, stream_sequence, reject_bytes(payload, detail) AS size FROM rejected_uploads
+        WHERE reject_team(team_id) = $2::uuid
+        ORDER BY received_at, stream_sequence
+        LIMIT $3::bigint
+    ) r
+)
+DELETE FROM rejected_uploads r USING oldest
+WHERE r.id = oldest.id AND oldest.freed_before < $1::bigint
+`
+
+type RejectTrimTeamParams struct {
+	ExcessBytes int64
+	TeamID      uuid.UUID
+	Most        int64
+}
+
+// RejectTrimTeam deletes the oldest rejects of a team (reject_team) until excess_bytes are free, at most @most of them.
+func (q *Queries) RejectTrimTeam(ctx context.Context, db DBTX, arg RejectTrimTeamParams) (int64, error) {
+	result, err := db.Exec(ctx, RejectTrimTeam, arg.ExcessBytes, arg.TeamID, arg.Most)
 	if err != nil {
 		return 0, err
 	}
 	return result.RowsAffected(), nil
+}
+
+const RejectUsageList = `-- name: RejectUsageList :many
+SELECT team_id, rejects, bytes FROM reject_usage WHERE rejects > 0 ORDER BY bytes DESC, team_id
+`
+
+// RejectUsageList returns the number and size of the rejects of each team (reject_team), the largest first.
+func (q *Queries) RejectUsageList(ctx context.Context, db DBTX) ([]RejectUsage, error) {
+	rows, err := db.Query(ctx, RejectUsageList)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []RejectUsage
+	for rows.Next() {
+		var i RejectUsage
+		if err := rows.Scan(&i.TeamID, &i.Rejects, &i.Bytes); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }

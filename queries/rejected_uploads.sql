@@ -1,10 +1,13 @@
--- RejectInsert inserts rejects. A message that is delivered again adds none.
+-- RejectInsert inserts rejects. A message that is delivered again adds none, but locks the rejects that it made before
+-- (WHERE false updates nothing). The lock makes the commit wait for the synchronous standby, as a write does. Without
+-- it, the redelivery of a batch of rejects would be acknowledged although the standby may not have them yet: the commit
+-- of the first delivery stays even if its wait for the standby is canceled.
 -- name: RejectInsert :exec
 INSERT INTO rejected_uploads (received_at, stream_sequence, reason, detail, team_id, hardware_id, payload)
 SELECT unnest(@received_at::timestamptz[]), unnest(@stream_sequence::bigint[]), unnest(@reason::text[]),
        unnest(@detail::text[]), nullif(unnest(@team_id::uuid[]), '00000000-0000-0000-0000-000000000000'),
        nullif(unnest(@hardware_id::text[]), ''), unnest(@payload::bytea[])
-ON CONFLICT (received_at, stream_sequence, reason) DO NOTHING;
+ON CONFLICT (received_at, stream_sequence, reason) DO UPDATE SET reason = excluded.reason WHERE false;
 
 -- RejectList lists rejects without their payload, the newest first. A null filter matches all.
 -- name: RejectList :many
@@ -28,26 +31,35 @@ WHERE received_at = @received_at AND stream_sequence = @stream_sequence AND reas
 -- name: RejectMarkReplayed :exec
 UPDATE rejected_uploads SET replayed_at = now() WHERE id = @reject_id;
 
--- RejectTrimAge deletes rejects that were made more than keep_seconds ago. Uploads may have waited in the queue before
--- they were rejected. The condition on received_at is implied, and lets the query use its index.
+-- RejectTrimLock reports whether this transaction may delete rejects: only one at a time does, because several workers
+-- would delete the same ones.
+-- name: RejectTrimLock :one
+SELECT pg_try_advisory_xact_lock(7283400024);
+
+-- RejectTrimAge deletes at most @most rejects that were made more than keep_seconds ago. Uploads may have waited in the
+-- queue before they were rejected. The condition on received_at is implied, and lets the query use its index.
 -- name: RejectTrimAge :execrows
-DELETE FROM rejected_uploads
-WHERE received_at < now() - make_interval(secs => @keep_seconds::double precision)
-  AND rejected_at < now() - make_interval(secs => @keep_seconds::double precision);
+DELETE FROM rejected_uploads WHERE id IN (
+    SELECT id FROM rejected_uploads
+    WHERE received_at < now() - make_interval(secs => @keep_seconds::double precision)
+      AND rejected_at < now() - make_interval(secs => @keep_seconds::double precision)
+    LIMIT @most::bigint
+);
 
--- RejectTrimSize deletes the oldest rejects that exceed most_bytes in total, once the table is larger than that on
--- disk. It estimates 300 bytes per row besides payload and detail.
--- name: RejectTrimSize :execrows
-WITH sized AS (
-    SELECT id, sum(octet_length(payload) + octet_length(detail) + 300)
-                   OVER (ORDER BY received_at DESC, stream_sequence DESC, id) AS size_to_here
-    FROM rejected_uploads
-    WHERE (SELECT pg_total_relation_size('rejected_uploads')) > @most_bytes::bigint
+-- RejectTrimTeam deletes the oldest rejects of a team (reject_team) until excess_bytes are free, at most @most of them.
+-- name: RejectTrimTeam :execrows
+WITH oldest AS (
+    SELECT id, sum(size) OVER (ORDER BY received_at, stream_sequence, id) - size AS freed_before
+    FROM (
+        SELECT id, received_at, stream_sequence, reject_bytes(payload, detail) AS size FROM rejected_uploads
+        WHERE reject_team(team_id) = @team_id::uuid
+        ORDER BY received_at, stream_sequence
+        LIMIT @most::bigint
+    ) r
 )
-DELETE FROM rejected_uploads r USING sized
-WHERE r.id = sized.id AND sized.size_to_here > @most_bytes::bigint;
+DELETE FROM rejected_uploads r USING oldest
+WHERE r.id = oldest.id AND oldest.freed_before < @excess_bytes::bigint;
 
--- RejectCount returns the number of rejects and the size of their table on disk. Deleted rows free space for new ones,
--- not for other tables.
--- name: RejectCount :one
-SELECT count(*) AS kept, pg_total_relation_size('rejected_uploads') AS bytes FROM rejected_uploads;
+-- RejectUsageList returns the number and size of the rejects of each team (reject_team), the largest first.
+-- name: RejectUsageList :many
+SELECT team_id, rejects, bytes FROM reject_usage WHERE rejects > 0 ORDER BY bytes DESC, team_id;

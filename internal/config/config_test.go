@@ -44,6 +44,7 @@ func TestDefaults(t *testing.T) {
 	require.Equal(t, config.Duration(7*day), ingest.StreamKeep)
 	require.Equal(t, config.Duration(30*day), ingest.RejectsKeep)
 	require.Equal(t, config.GiB, ingest.RejectsMaxBytes)
+	require.Equal(t, 128*config.MiB, ingest.TeamMaxBytes())
 	require.Equal(t, 50, ingest.ParkAfter)
 	require.Equal(t, config.Duration(14*day), ingest.MaintainAfter)
 	require.Equal(t, "never", ingest.MaintainWindow.String())
@@ -82,6 +83,7 @@ func TestIngestValidate(t *testing.T) {
 		"upload-requests-per-second": func(c *config.Ingest) { c.UploadRequestsPerSecond = 0 },
 		"rejects-keep":               func(c *config.Ingest) { c.RejectsKeep = c.StreamKeep }, // Not longer than that of the stream.
 		"rejects-max-bytes":          func(c *config.Ingest) { c.RejectsMaxBytes = 0 },
+		"rejects-team-max-bytes":     func(c *config.Ingest) { c.RejectsTeamMaxBytes = 2 * config.GiB }, // More than all teams.
 		"park-after":                 func(c *config.Ingest) { c.ParkAfter = 0 },
 		"maintain-after":             func(c *config.Ingest) { c.MaintainAfter = config.Duration(12 * time.Hour) },
 		"no-worker":                  func(c *config.Ingest) { c.NoReceiver, c.NoWorker = true, true },

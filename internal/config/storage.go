@@ -67,9 +67,10 @@ func (c *Uploads) MarshalZerologObject(e *zerolog.Event) {
 
 // Rejects limits the rejects that are kept for an operator: uploads that could not be stored.
 type Rejects struct {
-	RejectsKeep     Duration `default:"30d"  help:"How long rejects are kept; longer than --stream-keep." placeholder:"TIME" setting:""`
-	RejectsMaxBytes Size     `default:"1GiB" help:"Size at which the oldest rejects are deleted, counted and logged." placeholder:"SIZE" setting:""`
-	ParkAfter       int      `default:"50"   help:"Deliveries after which an upload that the database still refuses becomes a reject; raise it if refusals pass by themselves." placeholder:"N" setting:""`
+	RejectsKeep         Duration `default:"30d"  help:"How long rejects are kept; longer than --stream-keep." placeholder:"TIME" setting:""`
+	RejectsMaxBytes     Size     `default:"1GiB" help:"Size of all rejects above which the oldest of the largest teams are deleted, counted and logged." placeholder:"SIZE" setting:""`
+	RejectsTeamMaxBytes Size     `help:"Size of one team's rejects above which its oldest are deleted (default: an eighth of --rejects-max-bytes). Raise it for few, large teams." placeholder:"SIZE" setting:""`
+	ParkAfter           int      `default:"50"   help:"Deliveries after which an upload that the database still refuses becomes a reject; raise it if refusals pass by themselves." placeholder:"N" setting:""`
 }
 
 // validateRejects checks the limits of the values. Rejects must outlive the stream: a replay of the stream must find
@@ -81,16 +82,27 @@ func (c *Rejects) validateRejects(stream *Stream) error {
 	if c.RejectsMaxBytes <= 0 {
 		return &ValueError{Flag: "rejects-max-bytes", Reason: "must be above 0"}
 	}
+	if c.RejectsTeamMaxBytes > c.RejectsMaxBytes {
+		return &ValueError{Flag: "rejects-team-max-bytes", Reason: "must be at most --rejects-max-bytes (REJECTS_MAX_BYTES)"}
+	}
 	if c.ParkAfter <= 0 {
 		return &ValueError{Flag: "park-after", Reason: "must be above 0"}
 	}
 	return nil
 }
 
+// TeamMaxBytes returns the limit of one team.
+func (c *Rejects) TeamMaxBytes() Size {
+	if c.RejectsTeamMaxBytes > 0 {
+		return c.RejectsTeamMaxBytes
+	}
+	return c.RejectsMaxBytes / 8
+}
+
 // MarshalZerologObject logs the configuration.
 func (c *Rejects) MarshalZerologObject(e *zerolog.Event) {
 	e.Stringer("rejects_keep", c.RejectsKeep).Stringer("rejects_max_bytes", c.RejectsMaxBytes).
-		Int("park_after", c.ParkAfter)
+		Stringer("rejects_team_max_bytes", c.TeamMaxBytes()).Int("park_after", c.ParkAfter)
 }
 
 // minAge is the least age at which readings are rewritten, compressed or dropped. Younger chunks still receive uploads.

@@ -97,16 +97,18 @@ type RejectQuery struct {
 	Limit      int
 }
 
-// RejectLimits bounds the rejects that are kept.
+// RejectLimits bounds the rejects that are kept (decision 53 b).
 type RejectLimits struct {
-	Keep     time.Duration // since a reject was made
-	MaxBytes int64         // of all rejects together
+	Keep         time.Duration // since a reject was made
+	MaxBytes     int64         // of all rejects together
+	TeamMaxBytes int64         // of the rejects of one team; those without a team count as one team
 }
 
-// RejectTrim is the result of applying RejectLimits.
+// RejectTrim is the result of applying RejectLimits. The numbers of deleted rejects are set even if the rest failed.
 type RejectTrim struct {
-	Aged    int64 // deleted because they exceeded Keep; also set if the rest failed
-	Evicted int64 // deleted, the oldest first, because of MaxBytes
-	Kept    int64
-	Bytes   int64 // size of the table on disk
+	Aged        int64 // deleted because they exceeded Keep
+	Evicted     int64 // deleted, the oldest of the largest team first, because of MaxBytes
+	TeamEvicted int64 // deleted, the oldest of the team first, because of TeamMaxBytes
+	Kept        int64
+	Bytes       int64 // size of their payloads and details, and 300 bytes for each
 }

@@ -121,6 +121,7 @@ func (i *ingestProcess) newWorker() *worker.Worker {
 		Queue: i.queue, Store: i.store, Log: i.Log, Metrics: i.Metrics, Keep: time.Duration(i.cfg.StreamKeep),
 		Rejects: roomsensor.RejectLimits{
 			Keep: time.Duration(i.cfg.RejectsKeep), MaxBytes: int64(i.cfg.RejectsMaxBytes),
+			TeamMaxBytes: int64(i.cfg.TeamMaxBytes()),
 		},
 		ParkAfter: i.cfg.ParkAfter,
 	})

@@ -3,8 +3,10 @@ package store
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"roomsensor/db"
 	"roomsensor/internal/roomsensor"
@@ -52,21 +54,82 @@ func (s *Store) SkipUpload(ctx context.Context, r roomsensor.Reject) (roomsensor
 	return reject(&row), nil
 }
 
-// TrimRejects deletes the rejects that exceed the limits, and returns what it deleted and what is left.
+const (
+	// trimRows and trimBytes bound one transaction that deletes rejects, so that it holds locks for a moment only.
+	trimRows  = 1_000
+	trimBytes = 16 << 20
+	// trimFor bounds how long one call deletes rejects.
+	trimFor = 5 * time.Second
+)
+
+// TrimRejects deletes rejects that exceed the limits, in short transactions, and returns what it deleted and what is
+// left. It stops after trimFor, or when another process deletes rejects; neither is an error.
 func (s *Store) TrimRejects(ctx context.Context, limits roomsensor.RejectLimits) (t roomsensor.RejectTrim, err error) {
-	t.Aged, err = s.queries.RejectTrimAge(ctx, s.pool, limits.Keep.Seconds())
-	if err == nil {
-		t.Evicted, err = s.queries.RejectTrimSize(ctx, s.pool, limits.MaxBytes)
+	for started, more := time.Now(), true; more && time.Since(started) < trimFor; {
+		var step roomsensor.RejectTrim
+		err = s.inTx(ctx, "trimming rejects", func(tx pgx.Tx) error {
+			step, err = s.trimRejects(ctx, tx, limits)
+			return err
+		})
+		if err != nil {
+			return t, err
+		}
+		t.Aged, t.Evicted, t.TeamEvicted = t.Aged+step.Aged, t.Evicted+step.Evicted, t.TeamEvicted+step.TeamEvicted
+		t.Kept, t.Bytes = step.Kept, step.Bytes
+		more = step.Aged+step.Evicted+step.TeamEvicted > 0
 	}
-	var left db.RejectCountRow
-	if err == nil {
-		left, err = s.queries.RejectCount(ctx, s.pool)
-	}
-	if err != nil {
-		return t, fmt.Errorf("trimming rejects: %w", translate(err))
-	}
-	t.Kept, t.Bytes = left.Kept, left.Bytes
 	return t, nil
+}
+
+// trimRejects deletes some rejects, the expired ones first. It returns what was there before.
+func (s *Store) trimRejects(
+	ctx context.Context, tx pgx.Tx, limits roomsensor.RejectLimits,
+) (t roomsensor.RejectTrim, err error) {
+	teams, err := s.queries.RejectUsageList(ctx, tx)
+	if err != nil {
+		return t, err
+	}
+	for i := range teams {
+		t.Kept, t.Bytes = t.Kept+teams[i].Rejects, t.Bytes+teams[i].Bytes
+	}
+	if free, err := s.queries.RejectTrimLock(ctx, tx); err != nil || !free {
+		return t, err
+	}
+	t.Aged, err = s.queries.RejectTrimAge(ctx, tx, db.RejectTrimAgeParams{
+		KeepSeconds: limits.Keep.Seconds(), Most: trimRows,
+	})
+	if err != nil || t.Aged > 0 || len(teams) == 0 {
+		return t, err
+	}
+	most, evicted := maxTeamBytes(teams, limits.MaxBytes), &t.Evicted
+	if limits.TeamMaxBytes <= most {
+		most, evicted = limits.TeamMaxBytes, &t.TeamEvicted
+	}
+	if largest := teams[0]; largest.Bytes > most {
+		*evicted, err = s.queries.RejectTrimTeam(ctx, tx, db.RejectTrimTeamParams{
+			TeamID: largest.TeamID, Most: trimRows, ExcessBytes: min(largest.Bytes-most, trimBytes),
+		})
+	}
+	return t, err
+}
+
+// maxTeamBytes returns the size down to which the teams, the largest first, must delete rejects so that all of them
+// together have at most total. This is where it ends if the largest team deletes its oldest reject again and again
+// (decision 53 b).
+func maxTeamBytes(teams []db.RejectUsage, total int64) int64 {
+	var smaller int64
+	for i := range teams {
+		smaller += teams[i].Bytes
+	}
+	for i := range teams {
+		// The first i+1 teams share what the others leave.
+		smaller -= teams[i].Bytes
+		share := (total - smaller) / int64(i+1)
+		if i+1 == len(teams) || share >= teams[i+1].Bytes {
+			return share
+		}
+	}
+	return total
 }
 
 func reject(row *db.RejectedUpload) roomsensor.Reject {

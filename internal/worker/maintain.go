@@ -14,14 +14,14 @@ const (
 	watchEvery = 5 * time.Second
 	// purgeEvery bounds how long a stream that is full of stored uploads refuses new ones.
 	purgeEvery = 10 * time.Second
-	// trimEvery bounds how far the rejects grow beyond their size limit.
-	trimEvery = time.Minute
+	// trimEvery bounds how far the rejects grow beyond their size limits.
+	trimEvery = 10 * time.Second
 )
 
 // DefaultRejectLimits keep rejects from filling the database, as a device that sends invalid data could. A gibibyte
 // holds a few million of them. Keep is longer than the stream keeps stored uploads, or a replay of the stream would
 // create rejects again that have expired.
-var DefaultRejectLimits = roomsensor.RejectLimits{Keep: 30 * 24 * time.Hour, MaxBytes: 1 << 30}
+var DefaultRejectLimits = roomsensor.RejectLimits{Keep: 30 * 24 * time.Hour, MaxBytes: 1 << 30, TeamMaxBytes: 1 << 27}
 
 // watchQueue updates the metrics of the queue until ctx ends.
 func (w *Worker) watchQueue(ctx context.Context) {
@@ -58,9 +58,13 @@ func (w *Worker) trimRejects(ctx context.Context) {
 		if trimmed.Aged > 0 {
 			w.Log.Info().Int64("rejects", trimmed.Aged).Dur("keep", w.Rejects.Keep).Msg("deleted expired rejects")
 		}
+		if trimmed.TeamEvicted > 0 {
+			w.Log.Warn().Int64("rejects", trimmed.TeamEvicted).Int64("max_bytes", w.Rejects.TeamMaxBytes).
+				Msg("rejects of a team exceeded REJECTS_TEAM_MAX_BYTES: deleted its oldest; find what sends so many")
+		}
 		if trimmed.Evicted > 0 {
 			w.Log.Warn().Int64("rejects", trimmed.Evicted).Int64("max_bytes", w.Rejects.MaxBytes).
-				Msg("rejects exceeded REJECTS_MAX_BYTES: deleted the oldest; find what sends so many")
+				Msg("rejects exceeded REJECTS_MAX_BYTES: deleted the oldest of the largest teams; find what sends so many")
 		}
 		if err != nil {
 			if ctx.Err() == nil {

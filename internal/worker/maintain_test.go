@@ -21,7 +21,7 @@ import (
 // Nothing that arrived is dropped silently (decision 41).
 func TestTrimRejects(t *testing.T) {
 	t.Parallel()
-	limits := roomsensor.RejectLimits{Keep: time.Hour, MaxBytes: 1 << 20}
+	limits := roomsensor.RejectLimits{Keep: time.Hour, MaxBytes: 1 << 20, TeamMaxBytes: 1 << 17}
 	trim := func(t *testing.T, trimmed roomsensor.RejectTrim, err error) (m *metrics, log string) {
 		t.Helper()
 		ctx, cancel := context.WithCancel(t.Context())
@@ -39,14 +39,16 @@ func TestTrimRejects(t *testing.T) {
 
 	t.Run("logs and counts what was deleted", func(t *testing.T) {
 		t.Parallel()
-		m, log := trim(t, roomsensor.RejectTrim{Aged: 2, Evicted: 3, Kept: 7, Bytes: 512}, nil)
+		m, log := trim(t, roomsensor.RejectTrim{Aged: 2, Evicted: 3, TeamEvicted: 4, Kept: 7, Bytes: 512}, nil)
 		require.InDelta(t, 2, valueOf(t, m.dropped.WithLabelValues(causeAge)), 0)
 		require.InDelta(t, 3, valueOf(t, m.dropped.WithLabelValues(causeSize)), 0)
+		require.InDelta(t, 4, valueOf(t, m.dropped.WithLabelValues(causeTeamSize)), 0)
 		require.InDelta(t, 7, valueOf(t, m.rejectsKept), 0)
 		require.InDelta(t, 512, valueOf(t, m.rejectsBytes), 0)
 		require.InDelta(t, 1<<20, valueOf(t, m.rejectsMaxBytes), 0)
 		require.Contains(t, log, `"level":"info","rejects":2`)
 		require.Contains(t, log, `"level":"warn","rejects":3`)
+		require.Contains(t, log, `"level":"warn","rejects":4`)
 	})
 
 	t.Run("counts what was deleted before a failure, and logs the failure", func(t *testing.T) {

@@ -14,8 +14,9 @@ import (
 
 // The values of the label cause of roomsensor_ingest_rejects_dropped_total.
 const (
-	causeAge  = "age"
-	causeSize = "size"
+	causeAge      = "age"
+	causeSize     = "size"
+	causeTeamSize = "team_size"
 )
 
 // metrics are the metrics of one worker. The metrics of the queue and the gauges describe the whole queue and all
@@ -55,7 +56,7 @@ func newMetrics(registerer prometheus.Registerer, o *outcomes) *metrics {
 		}, []string{"reason"}),
 		dropped: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "roomsensor_ingest_rejects_dropped_total",
-			Help: "Rejects that were deleted, by cause: age of the reject, or size of all rejects.",
+			Help: "Rejects that were deleted, by cause: age of the reject, size of all rejects, or team_size.",
 		}, []string{"cause"}),
 		batchReadings: histogram("batch_readings", "Readings per batch.", prometheus.ExponentialBuckets(1, 4, 8)),
 		batchSeconds: histogram("batch_seconds", "Time to write a batch, until its commit.",
@@ -69,8 +70,8 @@ func newMetrics(registerer prometheus.Registerer, o *outcomes) *metrics {
 		queue: newQueueMetrics(registerer),
 
 		rejectsKept:     gauge("rejects_kept", "Rejects in the database."),
-		rejectsBytes:    gauge("rejects_bytes", "Size on disk of rejected_uploads in bytes; freed space is reused."),
-		rejectsMaxBytes: gauge("rejects_max_bytes", "Size in bytes above which the oldest rejects are deleted."),
+		rejectsBytes:    gauge("rejects_bytes", "Size of all rejects in bytes, as their limits count it."),
+		rejectsMaxBytes: gauge("rejects_max_bytes", "Size in bytes above which the largest teams lose their oldest rejects."),
 	}
 	factory.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "roomsensor_ingest_max_deliveries",
@@ -86,7 +87,7 @@ func newMetrics(registerer prometheus.Registerer, o *outcomes) *metrics {
 		return 0
 	})
 	// Create every time series, so that a rate includes the first event.
-	for _, cause := range []string{causeAge, causeSize} {
+	for _, cause := range []string{causeAge, causeSize, causeTeamSize} {
 		m.dropped.WithLabelValues(cause)
 	}
 	for _, reason := range roomsensor.Reasons {
@@ -98,6 +99,7 @@ func newMetrics(registerer prometheus.Registerer, o *outcomes) *metrics {
 func (m *metrics) countTrimmed(t *roomsensor.RejectTrim) {
 	m.dropped.WithLabelValues(causeAge).Add(float64(t.Aged))
 	m.dropped.WithLabelValues(causeSize).Add(float64(t.Evicted))
+	m.dropped.WithLabelValues(causeTeamSize).Add(float64(t.TeamEvicted))
 }
 
 func (m *metrics) setKept(t *roomsensor.RejectTrim, maxBytes int64) {

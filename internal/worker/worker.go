@@ -30,7 +30,7 @@ var backoff = retry.Backoff{First: 200 * time.Millisecond, Max: 10 * time.Second
 type Store interface {
 	tables
 	chunks
-	// TrimRejects deletes the expired rejects, and the oldest ones beyond the size limit. It returns how many it deleted
+	// TrimRejects deletes the expired rejects, and the oldest ones beyond the size limits. It returns how many it deleted
 	// and kept, also where it fails midway.
 	TrimRejects(ctx context.Context, limits roomsensor.RejectLimits) (roomsensor.RejectTrim, error)
 }

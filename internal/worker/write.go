@@ -315,6 +315,8 @@ func assemble(results []result) (b roomsensor.Batch) {
 	b.Rows = mergeRows(rows)
 	b.Seen = mergeHeartbeats(seen)
 	slices.SortFunc(b.Rejects, compareRejects)
+	// A batch may have a message and its redelivery, but one statement may write a key only once.
+	b.Rejects = slices.CompactFunc(b.Rejects, func(a, b roomsensor.Reject) bool { return compareRejects(a, b) == 0 })
 	return b
 }
 

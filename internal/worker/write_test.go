@@ -43,6 +43,9 @@ func TestWrite(t *testing.T) {
 				return fmt.Sprintf("%s %020d", r.DeviceID, r.Bucket().Unix())
 			})
 			requireSorted(rt, b.Seen, func(s roomsensor.DeviceHeartbeat) string { return s.DeviceID.String() })
+			requireSorted(rt, b.Rejects, func(r roomsensor.Reject) string {
+				return fmt.Sprintf("%020d %020d %s", r.Arrival.At.UnixMicro(), r.Arrival.Sequence, r.Reason)
+			})
 			return nil
 		}
 		uploads := f.uploads(rt)

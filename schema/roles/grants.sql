@@ -17,7 +17,8 @@ GRANT SELECT ON devices, device_hardware, ingest_keys, ordered_chunks, goose_db_
 GRANT UPDATE (last_seen_at, rssi_dbm, signal_bars, signal_at, firmware_version, firmware_at) ON devices
     TO roomsensor_worker;
 GRANT SELECT, INSERT, UPDATE ON readings TO roomsensor_worker;
-GRANT SELECT, INSERT, DELETE ON rejected_uploads TO roomsensor_worker;
+GRANT SELECT, INSERT, UPDATE (reason), DELETE ON rejected_uploads TO roomsensor_worker;
+GRANT SELECT ON reject_usage TO roomsensor_worker;
 GRANT EXECUTE ON FUNCTION order_chunk(text) TO roomsensor_worker;
 
 -- A receiver reads upload credentials.
