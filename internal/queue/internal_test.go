@@ -22,3 +22,17 @@ func (f *failingCreate) CreateConsumer(ctx context.Context, stream string, confi
 
 // FailCreateConsumer makes the next attempts to create a consumer fail. Tests of package queue_test use it.
 func (q *Queue) FailCreateConsumer(failures int) { q.js = &failingCreate{q.js, failures} }
+
+// hookedStream calls before when the stream is read.
+type hookedStream struct {
+	jetstream.JetStream
+	before func()
+}
+
+func (h *hookedStream) Stream(ctx context.Context, stream string) (jetstream.Stream, error) {
+	h.before()
+	return h.JetStream.Stream(ctx, stream)
+}
+
+// BeforeStream calls before whenever the queue reads the stream. Tests of package queue_test use it.
+func (q *Queue) BeforeStream(before func()) { q.js = &hookedStream{q.js, before} }

@@ -105,6 +105,14 @@ func (q *Queue) Purge(ctx context.Context, keep time.Duration) (uint64, error) {
 	if upTo <= p.state.FirstSeq {
 		return 0, nil
 	}
+	// A replay that created the consumer again since then needs what it starts with. Its floor is just below that.
+	now, err := q.js.Consumer(ctx, StreamName, ConsumerName)
+	if err != nil {
+		return 0, fmt.Errorf("reading the consumer again: %w", err)
+	}
+	if !now.CachedInfo().Created.Equal(consumer.CachedInfo().Created) {
+		return 0, nil
+	}
 	if err := stream.Purge(ctx, jetstream.WithPurgeSequence(upTo)); err != nil {
 		return 0, fmt.Errorf("purging the stream: %w", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
 	"roomsensor/internal/queue"
@@ -60,6 +61,24 @@ func TestPurge(t *testing.T) {
 		stream, _ := e.info(t)
 		require.Equal(t, uint64(3), stream.State.FirstSeq)
 		require.Equal(t, uint64(3), stream.State.Msgs)
+	})
+
+	t.Run("deletes nothing that a replay has just started with", func(t *testing.T) {
+		t.Parallel()
+		e := newEnv(t, small)
+		e.publish(t, "a", "b", "c")
+		e.settle(t, 3)
+		nc, err := queue.Connect(e.server.URL, t.Name(), zerolog.Nop())
+		require.NoError(t, err)
+		t.Cleanup(nc.Close)
+		require.Eventually(t, nc.IsConnected, patience, time.Millisecond)
+		operator, _ := open(t, nc, small)
+		e.BeforeStream(func() { require.NoError(t, operator.Replay(e.ctx, nil)) })
+
+		purged, err := e.Purge(e.ctx, 0)
+		require.NoError(t, err)
+		require.Zero(t, purged)
+		require.Len(t, e.consume(t, 3), 3)
 	})
 
 	t.Run("keeps messages that are not old", func(t *testing.T) {
