@@ -89,7 +89,8 @@ func fillRateWindows(ctx context.Context, e *env) error {
 		INSERT INTO rate_windows (key_id, slot, hit_at)
 		SELECT key_id, slot, now() - interval '1 hour' + slot * interval '1 ms'
 		FROM api_keys, generate_series(0, 599) slot WHERE team_id = $1
-		ON CONFLICT (key_id, slot) DO UPDATE SET hit_at = excluded.hit_at`, team)
+		ON CONFLICT (key_id, slot) DO UPDATE SET hit_at = excluded.hit_at
+		WHERE rate_windows.hit_at > now() - interval '30 minutes'`, team)
 	if err != nil {
 		return err
 	}

@@ -224,13 +224,19 @@ func flood(t *target, kinds ...func(i int) string) (func(context.Context, *attac
 	}, nil
 }
 
+// sendPoison sends so many uploads that every batch of the workers has some.
 func sendPoison(t *target) (func(context.Context, *attacker), error) {
+	const each = 5
 	return func(ctx context.Context, w *attacker) {
 		n := 0
-		repeat(ctx, 1, 2*uploadPause, func(ctx context.Context, _ int) {
-			n++
-			at := t.History.Add(time.Duration(n) * roomsensor.BucketLength)
-			w.post(ctx, t.Credentials[0], "", strings.NewReader(upload(t.Units[0], at, time.Minute, 1)))
+		repeat(ctx, 1, uploadPause, func(ctx context.Context, _ int) {
+			var lines strings.Builder
+			for range each {
+				n++
+				at := t.History.Add(time.Duration(n) * roomsensor.BucketLength)
+				lines.WriteString(upload(t.Units[0], at, time.Minute, 1))
+			}
+			w.post(ctx, t.Credentials[0], "", strings.NewReader(lines.String()))
 		})
 	}, nil
 }
