@@ -199,6 +199,11 @@ type ServiceSecret struct {
 	CreatedAt time.Time
 }
 
+type Stream struct {
+	Name      string
+	CreatedAt time.Time
+}
+
 type Team struct {
 	ID        uuid.UUID
 	Name      string

@@ -31,8 +31,9 @@ func (c *uploadCmd) Run(ctx context.Context, t *terminal) error {
 }
 
 type streamCmd struct {
-	Replay streamReplayCmd `cmd:"" help:"Process the stream again, after a restore of the database."`
-	Skip   streamSkipCmd   `cmd:"" help:"Make a message that holds up the workers a reject."`
+	Replay  streamReplayCmd  `cmd:"" help:"Process the stream again, after a restore of the database."`
+	Confirm streamConfirmCmd `cmd:"" help:"Continue with another stream after the loss of the one before; creates a missing one."`
+	Skip    streamSkipCmd    `cmd:"" help:"Make a message that holds up the workers a reject."`
 }
 
 type streamReplayCmd struct {
@@ -48,6 +49,19 @@ func (c *streamReplayCmd) Run(ctx context.Context, t *terminal) error {
 		return err
 	}
 	return printJSON(t.stdout, replay)
+}
+
+type streamConfirmCmd struct {
+	config.Database
+	config.Queue
+	config.Stream
+}
+
+// Run records the stream and prints it.
+func (c *streamConfirmCmd) Run(ctx context.Context, t *terminal) error {
+	return t.operate(ctx, c.Database, func(o *admin.Operator) (any, error) {
+		return o.ConfirmStream(ctx, c.Queue, c.Stream)
+	})
 }
 
 type streamSkipCmd struct {

@@ -12,6 +12,7 @@ import (
 	"roomsensor/internal/process"
 	"roomsensor/internal/queue"
 	"roomsensor/internal/receiver"
+	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/worker"
 )
 
@@ -84,6 +85,26 @@ func ReplayStream(
 		return err
 	})
 	return replay, err
+}
+
+// ConfirmedStream is the stream that the database records.
+type ConfirmedStream struct {
+	Stream    string `json:"stream"`
+	CreatedAt string `json:"created_at"`
+}
+
+// ConfirmStream records the stream in place of the one before, which was lost. It creates a missing one.
+func (o *Operator) ConfirmStream(
+	ctx context.Context, cfg config.Queue, stream config.Stream,
+) (confirmed ConfirmedStream, err error) {
+	err = withQueue(ctx, cfg, stream, func(q *queue.Queue) error {
+		if err := q.Check(ctx); err != nil {
+			return process.Interrupted(ctx, err)
+		}
+		confirmed = ConfirmedStream{queue.StreamName, roomsensor.FormatTime(q.Created())}
+		return o.explain(ctx, o.store.ConfirmStream(ctx, queue.StreamName, q.Created()))
+	})
+	return confirmed, err
 }
 
 // SkipUpload makes a message of the stream a reject and removes it from the stream. Workers that run do not receive it

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/rs/zerolog"
 
 	"roomsensor/internal/config"
@@ -143,11 +145,70 @@ func ConnectQueue(
 	return q, conn, nil
 }
 
-// NeedQueue makes readiness depend on the stream of uploads.
-func (p *Process) NeedQueue(q *queue.Queue) {
+// NeedQueue makes readiness depend on the stream of uploads: the one that was there first.
+func (p *Process) NeedQueue(q *queue.Queue) { p.needQueue(q, q.Check) }
+
+// NeedRecordedQueue makes readiness depend on the stream of uploads that the database records, and on its consumer. It
+// records the first stream.
+func (p *Process) NeedRecordedQueue(q *queue.Queue, s *store.Store) {
+	p.needQueue(q, func(ctx context.Context) error { return checkRecorded(ctx, q, s) })
+}
+
+// checkRecorded asks the database first, because it must not create a stream if there was one. While the database is
+// unavailable, the process is not ready anyway, and the last answer counts.
+func checkRecorded(ctx context.Context, q *queue.Queue, s *store.Store) error {
+	bounded, cancel := context.WithTimeout(ctx, recordTimeout) // The rest of the time of the probe is for NATS.
+	defer cancel()
+	recorded, err := s.StreamCreated(bounded, queue.StreamName)
+	if err != nil && q.Created().IsZero() {
+		return errNotRecorded
+	}
+	if !recorded.IsZero() {
+		q.Expect(recorded)
+	}
+	if err := q.Check(ctx); err != nil {
+		return err
+	}
+	if err == nil && recorded.IsZero() { // The first start.
+		if err := s.RecordStream(ctx, queue.StreamName, q.Created()); err != nil {
+			return errNotRecorded
+		}
+	}
+	return q.CheckConsumer(ctx)
+}
+
+var errNotRecorded = &UnavailableError{
+	Reason: "was not checked yet: the database, which records its stream, is unavailable or not migrated",
+}
+
+// recordTimeout bounds the query for the recorded stream.
+const recordTimeout = time.Second
+
+// lostStream is the reason of a process without its stream.
+const lostStream = "lost its stream of uploads: find it (disk, account and NATS_URL of NATS); if it is gone, run " +
+	"roomsensor stream confirm and restart the receivers"
+
+func (p *Process) needQueue(q *queue.Queue, check Probe) {
+	losses := promauto.With(p.Metrics).NewCounter(prometheus.CounterOpts{
+		Name: "roomsensor_queue_stream_losses_total",
+		Help: "Times that the stream of uploads was missing, or another one was in its place.",
+	})
+	lost := false
 	p.Health.Need("queue", func(ctx context.Context) error {
-		err := q.Check(ctx)
+		err := check(ctx)
+		if is := errors.Is(err, queue.ErrStreamLost); is != lost && (is || err == nil) {
+			if lost = is; lost {
+				losses.Inc()
+				p.Log.Error().Err(err).Time("created", q.Created()).Msg("lost the stream of uploads")
+			}
+		}
 		switch {
+		case errors.Is(err, errNotRecorded):
+			return err
+		case errors.Is(err, queue.ErrStreamLost):
+			return &UnavailableError{Reason: lostStream, Cause: err}
+		case errors.Is(err, queue.ErrSettings):
+			return &UnavailableError{Reason: "has " + err.Error()}
 		case errors.Is(err, nats.ErrAuthorization):
 			return &UnavailableError{Reason: "refuses the user or password in --nats-url (NATS_URL)", Cause: err}
 		case unverified(err):

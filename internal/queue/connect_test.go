@@ -103,13 +103,34 @@ func TestConnectDetectsASilentServer(t *testing.T) {
 	}
 }
 
-func TestCheckCreatesALostStream(t *testing.T) {
+// TestStreamLost checks that a process that used a stream neither creates nor uses another one, unless it is the one to
+// expect.
+func TestStreamLost(t *testing.T) {
 	t.Parallel()
 	e := newEnvOn(t, natstest.New(t), small)
-	require.NoError(t, e.Check(e.ctx))
-	require.NoError(t, e.js.DeleteStream(e.ctx, queue.StreamName))
-	require.NoError(t, e.Check(e.ctx))
+	require.NoError(t, e.Check(e.ctx), "creates the first stream")
+	first := e.Created()
 	e.publish(t, "a")
+
+	require.NoError(t, e.js.DeleteStream(e.ctx, queue.StreamName))
+	requireLost := func() {
+		t.Helper()
+		require.ErrorIs(t, e.Check(e.ctx), queue.ErrStreamLost)
+		require.ErrorIs(t, e.CheckConsumer(e.ctx), queue.ErrStreamLost)
+		_, err := e.Consume(e.ctx)
+		require.ErrorIs(t, err, queue.ErrStreamLost)
+		_, err = e.Publish(e.ctx, messages("b"))
+		require.ErrorIs(t, err, queue.ErrStreamLost)
+	}
+	requireLost()
+	require.NoError(t, e.Declare(e.ctx), "as an operator does")
+	requireLost()
+
+	stream, _ := e.info(t)
+	e.Expect(stream.Created.UTC().Truncate(time.Microsecond))
+	require.NoError(t, e.Check(e.ctx))
+	require.True(t, e.Created().After(first))
+	e.publish(t, "c")
 	require.NoError(t, e.consume(t, 1)[0].Ack())
 }
 

@@ -6,26 +6,52 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// stream returns the stream. It creates a missing one.
+// ErrStreamLost is the error of a stream that disappeared or was replaced by another one. Uploads that were in it and
+// not yet stored are lost.
+var ErrStreamLost = errors.New("the stream of uploads disappeared, or another one took its place")
+
+// ErrSettings is the error of a stream or a consumer with settings that would lose uploads. Its text says what to do.
+var ErrSettings = errors.New("unsafe settings in NATS")
+
+// stream returns the stream. It creates a missing one, unless this process knows that there was one.
 func (q *Queue) stream(ctx context.Context) (jetstream.Stream, error) {
 	stream, err := q.js.Stream(ctx, StreamName)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		if q.known.Load() != nil {
+			q.lost.Store(true)
+			return nil, ErrStreamLost
+		}
 		stream, err = q.declareStream(ctx)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("finding the stream: %w", err)
 	}
-	return stream, nil
+	return stream, q.identify(stream)
 }
 
-// consumer returns the consumer of the workers. It creates a missing one, with its stream.
+// identify compares the stream with the one that this process knows. The first one becomes known.
+func (q *Queue) identify(stream jetstream.Stream) error {
+	created := stream.CachedInfo().Created.UTC().Truncate(time.Microsecond)
+	q.known.CompareAndSwap(nil, &created)
+	q.lost.Store(!q.known.Load().Equal(created))
+	if q.lost.Load() {
+		return ErrStreamLost
+	}
+	return nil
+}
+
+// consumer returns the consumer of the workers. It creates a missing one.
 func (q *Queue) consumer(ctx context.Context) (jetstream.Consumer, error) {
+	if _, err := q.stream(ctx); err != nil {
+		return nil, err
+	}
 	consumer, err := q.js.Consumer(ctx, StreamName, ConsumerName)
-	if errors.Is(err, jetstream.ErrStreamNotFound) || errors.Is(err, jetstream.ErrConsumerNotFound) {
+	if errors.Is(err, jetstream.ErrConsumerNotFound) {
 		if err = q.Declare(ctx); err == nil {
 			consumer, err = q.js.Consumer(ctx, StreamName, ConsumerName)
 		}
@@ -33,7 +59,29 @@ func (q *Queue) consumer(ctx context.Context) (jetstream.Consumer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("finding the consumer: %w", err)
 	}
-	return consumer, nil
+	return consumer, checkConsumer(&consumer.CachedInfo().Config)
+}
+
+// checkConsumer refuses settings with which messages would never be stored, and which the server cannot update.
+func checkConsumer(have *jetstream.ConsumerConfig) error {
+	if have.FilterSubject != "" || len(have.FilterSubjects) > 0 || have.AckPolicy != jetstream.AckExplicitPolicy {
+		return fmt.Errorf("%w: the consumer %s filters subjects or does not wait for each acknowledgement: delete it, "+
+			"and a worker creates it again and stores all of the stream", ErrSettings, ConsumerName)
+	}
+	return nil
+}
+
+// checkStream refuses settings with which confirmed messages could be lost, and which the server cannot update.
+func checkStream(have *jetstream.StreamConfig) error {
+	if have.Storage != jetstream.FileStorage || have.Retention != jetstream.LimitsPolicy {
+		return fmt.Errorf("%w: the stream %s exists with another kind of storage or retention: delete it and start again, "+
+			"it must be of file storage and keep messages by its limits", ErrSettings, StreamName)
+	}
+	if have.PersistMode != jetstream.DefaultPersistMode || have.NoAck {
+		return fmt.Errorf("%w: the stream %s confirms messages before they are on disk, or never: "+
+			"set its persistence mode to default and its acknowledgements on", ErrSettings, StreamName)
+	}
+	return nil
 }
 
 // Declare creates the stream and the consumer, or corrects the configuration of existing ones. It never lowers a limit
@@ -65,9 +113,8 @@ func (q *Queue) declareStream(ctx context.Context) (jetstream.Stream, error) {
 		return nil, fmt.Errorf("reading the stream: %w", err)
 	}
 	have := stream.CachedInfo().Config
-	if have.Storage != want.Storage || have.Retention != want.Retention {
-		return nil, errors.New("the stream " + StreamName + " exists with another kind of storage or retention: " +
-			"delete it and start again, it must be of file storage and keep messages by its limits")
+	if err := checkStream(&have); err != nil {
+		return nil, err
 	}
 	next := corrected(have, want)
 	if reflect.DeepEqual(next, have) {
@@ -112,6 +159,9 @@ func (q *Queue) declareConsumer(ctx context.Context) error {
 		return fmt.Errorf("reading the consumer: %w", err)
 	}
 	have := consumer.CachedInfo().Config
+	if err := checkConsumer(&have); err != nil {
+		return err
+	}
 	next := have // It keeps the start of a replay.
 	next.AckWait = max(have.AckWait, want.AckWait)
 	if have.MaxAckPending > 0 {

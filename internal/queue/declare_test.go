@@ -99,6 +99,28 @@ func TestDeclareExisting(t *testing.T) {
 		require.Greater(t, consumer.Config.MaxAckPending, 10)
 	})
 
+	t.Run("refuses settings that lose uploads", func(t *testing.T) {
+		t.Parallel()
+		e := newEnvOn(t, natstest.New(t), small)
+		_, err := e.js.CreateStream(e.ctx, jetstream.StreamConfig{
+			Name: queue.StreamName, Subjects: []string{"uploads.*"}, PersistMode: jetstream.AsyncPersistMode,
+		})
+		require.NoError(t, err)
+		require.ErrorIs(t, e.Check(e.ctx), queue.ErrSettings)
+		for _, consumer := range []jetstream.ConsumerConfig{
+			{AckPolicy: jetstream.AckExplicitPolicy, FilterSubject: "uploads.a"},
+			{AckPolicy: jetstream.AckNonePolicy},
+		} {
+			e := newEnvOn(t, natstest.New(t), small)
+			require.NoError(t, e.Check(e.ctx))
+			consumer.Durable = queue.ConsumerName
+			_, err := e.js.CreateConsumer(e.ctx, queue.StreamName, consumer)
+			require.NoError(t, err)
+			require.ErrorIs(t, e.CheckConsumer(e.ctx), queue.ErrSettings)
+			require.ErrorIs(t, e.Declare(e.ctx), queue.ErrSettings)
+		}
+	})
+
 	t.Run("refuses a stream in memory", func(t *testing.T) {
 		t.Parallel()
 		e := newEnvOn(t, natstest.New(t), small)

@@ -28,6 +28,9 @@ type Message struct {
 // then the client refers to their text, so that the caller must count it.
 func (q *Queue) Publish(ctx context.Context, messages []Message) (sequences []uint64, err error) {
 	sequences = make([]uint64, len(messages))
+	if q.lost.Load() {
+		return sequences, ErrStreamLost
+	}
 	var window []jetstream.PubAckFuture
 	confirmed := 0
 	confirm := func() {

@@ -119,6 +119,8 @@ type Queue struct {
 	nc     *Conn
 	js     jetstream.JetStream
 	config Config
+	known  atomic.Pointer[time.Time] // when the stream was created that this process uses; nil before the first
+	lost   atomic.Bool               // at the last check, that stream was not there
 }
 
 // New returns the queue of a connection, which need not be established yet.
@@ -131,14 +133,37 @@ func New(nc *Conn, config Config) (*Queue, error) {
 	return &Queue{nc: nc, js: js, config: config}, nil
 }
 
-// Check returns an error unless the stream responds. It creates a missing stream: a queue that lost its disk is created
-// again.
+// Check returns an error unless the stream responds: ErrStreamLost if it is not the one that this process uses, and
+// ErrSettings if it could lose uploads. If this process has not used any yet, Check creates a missing one.
 func (q *Queue) Check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	_, err := q.stream(ctx)
+	stream, err := q.stream(ctx)
+	if err == nil {
+		err = checkStream(&stream.CachedInfo().Config)
+	}
 	return q.withCause(err)
 }
+
+// CheckConsumer returns ErrSettings if the consumer of the workers skips uploads. It creates a missing one.
+func (q *Queue) CheckConsumer(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	_, err := q.consumer(ctx)
+	return q.withCause(err)
+}
+
+// Created returns when the stream was created that this process uses, to the microsecond, or the zero time before the
+// first Check.
+func (q *Queue) Created() time.Time {
+	if known := q.known.Load(); known != nil {
+		return *known
+	}
+	return time.Time{}
+}
+
+// Expect makes every other stream than the one that was created at an instant a lost one.
+func (q *Queue) Expect(created time.Time) { q.known.Store(&created) }
 
 // withCause adds to an error why there is no connection, where the client knows it, such as a refused user or a
 // certificate that cannot be verified.

@@ -53,7 +53,11 @@ func (i *ingestProcess) start(ctx context.Context) error {
 	}
 	i.OnClose("the queue", process.Closing(conn.Close))
 	i.queue = q
-	i.NeedQueue(q)
+	if i.cfg.NoWorker {
+		i.NeedQueue(q)
+	} else {
+		i.NeedRecordedQueue(q, i.store)
+	}
 	if !i.cfg.NoReceiver { // It needs the database for its keys only, so that uploads continue while that is unavailable.
 		i.receiver = i.newReceiver()
 		i.Health.Need("ingest keys", i.checkKeys)

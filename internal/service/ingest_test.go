@@ -7,10 +7,14 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
+	"roomsensor/internal/admin"
 	"roomsensor/internal/config"
 	"roomsensor/internal/process"
+	"roomsensor/internal/queue"
 	"roomsensor/internal/service"
 	"roomsensor/schema"
 	"roomsensor/test/dbtest"
@@ -46,9 +50,9 @@ func TestIngestProcess(t *testing.T) {
 func TestReceiverReadiness(t *testing.T) {
 	t.Parallel()
 	e := newTestEnv(t)
-	database, queue := newProxy(t, e.database), newProxy(t, e.nats.URL)
+	database, nats := newProxy(t, e.database), newProxy(t, e.nats.URL)
 	cfg := e.config()
-	cfg.DatabaseURL, cfg.NATSURL, cfg.NoWorker = config.Secret(database.URL), config.Secret(queue.URL), true
+	cfg.DatabaseURL, cfg.NATSURL, cfg.NoWorker = config.Secret(database.URL), config.Secret(nats.URL), true
 	database.Cut()
 	r := startIngest(t, cfg)
 	ops, receiver := r.address("ops"), r.address("receiver")
@@ -61,7 +65,7 @@ func TestReceiverReadiness(t *testing.T) {
 	require.Equal(t, 202, status, body)
 	require.Zero(t, e.stored(), "a receiver without a worker stores nothing")
 
-	queue.Cut()
+	nats.Cut()
 	awaitReadiness(t, ops, 503, `"name":"queue","reason":"does not answer"`, 20*time.Second)
 	status, body = e.upload(receiver, 2, 1)
 	require.Equal(t, 503, status)
@@ -69,7 +73,7 @@ func TestReceiverReadiness(t *testing.T) {
 	_, body = get(t, ops+"/readyz")
 	require.NotContains(t, body, "ingest keys", "a receiver that knows its keys does not need the database")
 
-	queue.Restore()
+	nats.Restore()
 	awaitReadiness(t, ops, 200, "ready", waitTimeout)
 	status, body = e.upload(receiver, 2, 1)
 	require.Equal(t, 202, status, body)
@@ -117,6 +121,43 @@ func TestIngestWaitsForQueue(t *testing.T) {
 	e.nats.Restart(t)
 	r.awaitReady()
 	status, body := e.upload(receiver, 0, 1)
+	require.Equal(t, 202, status, body)
+	e.awaitStored(1)
+	require.NoError(t, r.end())
+}
+
+// A worker that finds another stream than the recorded one is not ready until an operator confirms it.
+func TestStreamConfirm(t *testing.T) {
+	t.Parallel()
+	e := newTestEnv(t)
+	r := startIngest(t, e.config())
+	r.awaitReady()
+	require.NoError(t, r.end())
+
+	nc, err := nats.Connect(e.nats.URL)
+	require.NoError(t, err)
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	require.NoError(t, err)
+	require.NoError(t, js.DeleteStream(t.Context(), queue.StreamName))
+	r = startIngest(t, e.config())
+	ops := r.address("ops")
+	receiver := r.address("receiver")
+	awaitReadiness(t, ops, 503, `"name":"queue","reason":"lost its stream of uploads`, waitTimeout)
+	status, _ := e.upload(receiver, 0, 1)
+	require.Equal(t, 503, status)
+	_, body := get(t, ops+"/metrics")
+	require.Contains(t, body, "roomsensor_queue_stream_losses_total 1")
+	require.Contains(t, r.log.String(), `"level":"error"`)
+
+	cfg := e.config()
+	o, err := admin.Open(t.Context(), config.Database{DatabaseURL: config.Secret(e.database)})
+	require.NoError(t, err)
+	defer o.Close()
+	_, err = o.ConfirmStream(t.Context(), cfg.Queue, cfg.Stream)
+	require.NoError(t, err)
+	r.awaitReady()
+	status, body = e.upload(receiver, 0, 1)
 	require.Equal(t, 202, status, body)
 	e.awaitStored(1)
 	require.NoError(t, r.end())

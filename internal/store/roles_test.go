@@ -21,7 +21,7 @@ var calledBy = map[schema.Role]struct{ files, methods []string }{
 	schema.RoleAPI: {[]string{"../api/backend.go"}, []string{"CursorSecret", "Database", "PurgeIdempotency", "PurgeRateWindows"}},
 	schema.RoleWorker: {
 		[]string{"../worker/worker.go", "../worker/write.go", "../httpedge/key_list.go"},
-		[]string{"Database", "ChunksToOrder", "OrderChunk"},
+		[]string{"Database", "ChunksToOrder", "OrderChunk", "StreamCreated", "RecordStream"},
 	},
 	schema.RoleReceiver: {[]string{"../httpedge/key_list.go"}, []string{"Database"}},
 }

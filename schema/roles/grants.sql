@@ -19,6 +19,7 @@ GRANT UPDATE (last_seen_at, rssi_dbm, signal_bars, signal_at, firmware_version, 
 GRANT SELECT, INSERT, UPDATE ON readings TO roomsensor_worker;
 GRANT SELECT, INSERT, UPDATE (reason), DELETE ON rejected_uploads TO roomsensor_worker;
 GRANT SELECT ON reject_usage TO roomsensor_worker;
+GRANT SELECT, INSERT ON streams TO roomsensor_worker;
 GRANT EXECUTE ON FUNCTION order_chunk(text) TO roomsensor_worker;
 
 -- A receiver reads upload credentials.
