@@ -138,7 +138,9 @@ func (e *Env) Start(ctx context.Context, name string, q *Queue, args ...string) 
 	if err != nil {
 		return nil, err
 	}
-	variables := []string{"DATABASE_URL=" + e.Database, "LOG_LEVEL=warn", harness.UnlimitedRequests, harness.UnlimitedBytes}
+	variables := []string{
+		"DATABASE_URL=" + e.Database, "LOG_LEVEL=warn", harness.UnlimitedRequests, harness.UnlimitedBytes,
+	}
 	if q != nil {
 		variables = append(variables, "NATS_URL="+q.URL)
 	}

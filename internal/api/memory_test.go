@@ -162,9 +162,11 @@ func TestSnapshotRemembersLargeTeams(t *testing.T) {
 			require.Zero(t, snap.bytes)
 			_, err = s.of(t.Context(), testTeam(2)) // Its snapshots are refreshed, and drop old ones.
 			require.NoError(t, err)
+			synctest.Wait() // for the refresh
 			require.Equal(t, 1, d.reads[testTeam(1)])
 			time.Sleep(time.Second) // The clock is the bubble's.
 		}
+		synctest.Wait()
 		d.tagBytes[testTeam(1)] = 1
 		snap, err := s.of(t.Context(), testTeam(1))
 		require.NoError(t, err)

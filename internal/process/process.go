@@ -56,8 +56,9 @@ type closer struct {
 	close func(ctx context.Context) error
 }
 
-// Run starts a process and stops it in order when ctx ends or when a part of it fails: it goes on serving for the delay
-// that Serving was given if nothing failed, the closers run in reverse under ShutdownTimeout, and only then is work that still runs canceled. A stop that ctx requests is not an error.
+// Run starts a process and stops it in order when ctx ends or when a part of it fails: if nothing failed, it goes on
+// serving for the delay that Serving was given. Then the closers run in reverse under ShutdownTimeout, and only after
+// that is work that still runs canceled. A stop that ctx requests is not an error.
 func Run(ctx context.Context, o Options, start func(ctx context.Context, p *Process) error) error {
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()

@@ -72,10 +72,10 @@ func TestRunShutdown(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			var stopping, closed time.Time
-			err := process.Run(ctx, process.Options{}, func(_ context.Context, p *process.Process) error {
+			err := process.Run(ctx, process.Options{}, func(ctx context.Context, p *process.Process) error {
 				p.OnClose("listener", func(context.Context) error { closed = time.Now(); return nil })
 				p.Serving(5 * time.Second)
-				require.NoError(t, p.Health.AwaitReady(t.Context()))
+				require.NoError(t, p.Health.AwaitReady(ctx))
 				cancel()
 				p.Go("watch", func(context.Context) error {
 					time.Sleep(time.Millisecond)

@@ -86,7 +86,8 @@ func (e *env) openQueue(ctx context.Context) error {
 	}
 	e.OnClose(func(context.Context) error { conn.Close(); return nil })
 	e.service.JS = js
-	if e.queue, err = queue.New(&queue.Conn{Conn: conn}, queue.Config{Replicas: 1, MaxBytes: queue.DefaultMaxBytes}); err != nil {
+	config := queue.Config{Replicas: 1, MaxBytes: queue.DefaultMaxBytes}
+	if e.queue, err = queue.New(&queue.Conn{Conn: conn}, config); err != nil {
 		return err
 	}
 	return harness.Await(ctx, connectTimeout, pollInterval, e.queue.Declare)
