@@ -39,10 +39,11 @@ func (s *Store) EachReading(
 	return nil
 }
 
-// recentReadings is how far back the newest reading of a device is searched first, which is one or two chunks. Older
-// readings are searched separately, and only for devices without a recent one, because old chunks are locked while they
-// are rewritten.
-const recentReadings = 7 * 24 * time.Hour
+// lookBack is how far back the newest reading of a device is searched, step by step. Each step is only for the devices
+// of which the steps before found nothing, because the time to plan a query grows with the number of its chunks, and old
+// chunks are locked while they are rewritten. The first step is one or two chunks; the last one, without an end, is all
+// that are older.
+var lookBack = []time.Duration{7 * 24 * time.Hour, 13 * 7 * 24 * time.Hour, 2 * 365 * 24 * time.Hour}
 
 // CurrentDevices reads a page of the live snapshot: devices with their newest reading and the statistics of some whole
 // hours (decision 17).
@@ -59,7 +60,7 @@ func (s *Store) CurrentDevices(
 		if err != nil {
 			return err
 		}
-		latest, err := s.latest(ctx, tx, teamID, ids, hours.To.Add(-recentReadings))
+		latest, err := s.latest(ctx, tx, teamID, ids, hours.To)
 		if err != nil {
 			return err
 		}
@@ -75,12 +76,17 @@ func (s *Store) CurrentDevices(
 	return current, err
 }
 
-// latest reads the newest reading of some devices, first since a time and then before it.
+// latest reads the newest reading of some devices, in steps back from now.
 func (s *Store) latest(
-	ctx context.Context, tx pgx.Tx, teamID uuid.UUID, ids []uuid.UUID, recent time.Time,
+	ctx context.Context, tx pgx.Tx, teamID uuid.UUID, ids []uuid.UUID, now time.Time,
 ) (map[uuid.UUID]*roomsensor.Reading, error) {
 	latest := make(map[uuid.UUID]*roomsensor.Reading, len(ids))
-	for _, window := range []roomsensor.Window{{From: recent, To: roomsensor.Forever}, {To: recent}} {
+	window := roomsensor.Window{To: roomsensor.Forever}
+	for step := range len(lookBack) + 1 {
+		window.From = time.Time{}
+		if step < len(lookBack) {
+			window.From = now.Add(-lookBack[step])
+		}
 		var missing []uuid.UUID
 		for _, id := range ids {
 			if latest[id] == nil {
@@ -99,6 +105,7 @@ func (s *Store) latest(
 		for i := range rows {
 			latest[rows[i].DeviceID] = latestReading(&rows[i])
 		}
+		window.To = window.From
 	}
 	return latest, nil
 }

@@ -1,8 +1,10 @@
 package store_test
 
 import (
+	"context"
 	"math"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -49,21 +51,49 @@ func TestTimestampsOutOfRange(t *testing.T) {
 	}
 }
 
-// TestCurrentDevicesOldReading checks that the newest reading is found however old it is.
+// TestCurrentDevicesOldReading checks that the newest reading is found however old it is, also at the borders of the
+// steps in which it is searched.
 func TestCurrentDevicesOldReading(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	recent, silent := f.device, f.newDevice(t, "dev:2")
-	f.write(t, co2(recent, "2026-03-05T00:00:00Z", 1), co2(silent, "2019-03-05T00:00:00Z", 2))
-	f.write(t, co2(recent, "2026-03-04T00:00:00Z", 3), co2(silent, "2018-03-05T00:00:00Z", 4))
+	_, err := f.sql.Exec(t.Context(), `DELETE FROM device_hardware; DELETE FROM devices`)
+	require.NoError(t, err)
+	want, got := map[string]string{}, map[string]string{}
+	for _, newest := range []string{
+		"2026-03-05T00:00:00Z", "2026-02-26T00:00:00Z", "2026-02-25T23:55:00Z", "2025-12-04T00:00:00Z", "2025-12-03T23:55:00Z",
+		"2024-03-05T00:00:00Z", "2024-03-04T23:55:00Z", "2019-03-05T00:00:00Z",
+	} {
+		device := f.newDevice(t, "at:"+newest)
+		want["at:"+newest] = newest
+		f.write(t, co2(device, newest, 1))
+		f.write(t, co2(device, roomsensor.FormatTime(at(newest).Add(-5*time.Minute)), 2))
+		f.write(t, co2(device, "2018-03-05T00:00:00Z", 3))
+	}
 	current, err := f.CurrentDevices(t.Context(), f.team, roomsensor.DeviceQuery{Limit: 10},
 		roomsensor.SummaryWindow(at("2026-03-05T00:30:00Z")))
 	require.NoError(t, err)
-	got := map[string]string{}
 	for _, d := range current {
 		got[d.HardwareID] = roomsensor.FormatTime(d.Latest.BucketAt)
 	}
-	require.Equal(t, map[string]string{"dev:1": "2026-03-05T00:00:00Z", "dev:2": "2019-03-05T00:00:00Z"}, got)
+	require.Equal(t, want, got)
+}
+
+// TestCurrentDevicesOldChunks checks that chunks older than the newest readings are not read, because they are many, and
+// may be locked.
+func TestCurrentDevicesOldChunks(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.exec(t, `INSERT INTO readings (device_id, bucket_at) VALUES ($1, '2025-12-10'), (gen_random_uuid(), '2025-11-01')`, f.device)
+	lock, err := f.sql.Begin(t.Context())
+	require.NoError(t, err)
+	defer func() { _ = lock.Rollback(context.Background()) }()
+	_, err = lock.Exec(t.Context(), `DO $$ DECLARE c regclass; BEGIN
+		FOR c IN SELECT show_chunks('readings', older_than => '2025-11-20'::timestamptz) LOOP EXECUTE 'LOCK TABLE ' || c; END LOOP; END $$`)
+	require.NoError(t, err)
+	current, err := f.CurrentDevices(t.Context(), f.team, roomsensor.DeviceQuery{Limit: 10},
+		roomsensor.SummaryWindow(at("2026-03-05T00:30:00Z")))
+	require.NoError(t, err)
+	require.NotNil(t, current[0].Latest)
 }
 
 // TestCurrentDevicesNaN checks that values that are read as null do not count in the statistics either.
