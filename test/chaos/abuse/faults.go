@@ -94,9 +94,14 @@ func fillRateWindows(ctx context.Context, e *env) error {
 	if err != nil {
 		return err
 	}
-	return e.execute(ctx, `
+	err = e.execute(ctx, `
 		INSERT INTO rate_counters (key_id, passed, over) SELECT key_id, 600, 0 FROM api_keys WHERE team_id = $1
 		ON CONFLICT (key_id) DO UPDATE SET passed = 600, over = 0`, team)
+	if err != nil {
+		return err
+	}
+	// Sessions of the service have planned for small tables. Tables that grow by requests are analyzed meanwhile.
+	return e.execute(ctx, "ANALYZE rate_windows, rate_counters")
 }
 
 func checkReturned(_ context.Context, e *env, t Tally) error {
