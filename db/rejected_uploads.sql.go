@@ -221,8 +221,8 @@ WITH oldest AS (
         LIMIT $3::bigint
     ) r
 )
-DELETE FROM rejected_uploads r USING oldest
-WHERE r.id = oldest.id AND oldest.freed_before < $1::bigint
+DELETE FROM rejected_uploads -- The array makes it find them by primary key, also without statistics.
+WHERE id = ANY (ARRAY(SELECT id FROM oldest WHERE freed_before < $1::bigint))
 `
 
 type RejectTrimTeamParams struct {

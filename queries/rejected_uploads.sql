@@ -57,8 +57,8 @@ WITH oldest AS (
         LIMIT @most::bigint
     ) r
 )
-DELETE FROM rejected_uploads r USING oldest
-WHERE r.id = oldest.id AND oldest.freed_before < @excess_bytes::bigint;
+DELETE FROM rejected_uploads -- The array makes it find them by primary key, also without statistics.
+WHERE id = ANY (ARRAY(SELECT id FROM oldest WHERE freed_before < @excess_bytes::bigint));
 
 -- RejectUsageList returns the number and size of the rejects of each team (reject_team), the largest first.
 -- name: RejectUsageList :many
