@@ -5,13 +5,9 @@ import (
 	"time"
 )
 
-const (
-	// MaxNewChunks is how many chunks one upload may create (decision 53 c). Every chunk makes each query that cannot
-	// exclude it slower, permanently.
-	MaxNewChunks = 60
-	// MinChunkInterval is the shortest chunk interval.
-	MinChunkInterval = 24 * time.Hour
-)
+// MaxNewChunks is how many chunks one upload may create (decision 53 c). Every chunk makes each query that cannot
+// exclude it slower, permanently.
+const MaxNewChunks = 60
 
 // Chunks describes the chunks of the readings.
 type Chunks struct {

@@ -40,9 +40,9 @@ func (s *Store) EachReading(
 }
 
 // lookBack is how far back the newest reading of a device is searched, step by step. Each step is only for the devices
-// of which the steps before found nothing, because the time to plan a query grows with the number of its chunks, and old
-// chunks are locked while they are rewritten. The first step is one or two chunks; the last one, without an end, is all
-// that are older.
+// for which the steps before found nothing, because the time to plan a query grows with the number of its chunks, and
+// old chunks are locked while they are rewritten. The first step is one or two chunks. A last step, without an end,
+// searches all older chunks.
 var lookBack = []time.Duration{7 * 24 * time.Hour, 13 * 7 * 24 * time.Hour, 2 * 365 * 24 * time.Hour}
 
 // CurrentDevices reads a page of the live snapshot: devices with their newest reading and the statistics of some whole
