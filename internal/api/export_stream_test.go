@@ -409,6 +409,7 @@ func TestDeadlines(t *testing.T) {
 			_, err = io.ReadAll(got.Body)
 			require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 			require.ErrorIs(t, got.Body.Close(), io.ErrUnexpectedEOF)
+			synctest.Wait()
 			require.Equal(t, 30*time.Minute, b.export.ended.Sub(began).Truncate(time.Second))
 			require.Contains(t, b.log.String(), `"error":"the client did not receive the export within 30m0s"`)
 		})
