@@ -81,7 +81,7 @@ func TestProductionComposeFile(t *testing.T) {
 			case variable == "DATABASE_URL":
 				require.Contains(t, own, "?sslmode=verify-full&sslrootcert=", name)
 			case variable == "DRAIN_DELAY":
-				require.Equal(t, "${DRAIN_DELAY:-5s}", own, name)
+				require.Equal(t, "5s", own, name)
 			case given:
 				require.False(t, strings.HasPrefix(own, "nats://"), name)
 				match := required.FindStringSubmatch(own)
