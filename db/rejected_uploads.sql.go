@@ -221,7 +221,7 @@ WITH oldest AS (
         LIMIT $3::bigint
     ) r
 )
-DELETE FROM rejected_uploads -- The array makes it find them by primary key, also without statistics.
+DELETE FROM rejected_uploads
 WHERE id = ANY (ARRAY(SELECT id FROM oldest WHERE freed_before < $1::bigint))
 `
 
@@ -232,6 +232,7 @@ type RejectTrimTeamParams struct {
 }
 
 // RejectTrimTeam deletes the oldest rejects of a team (reject_team) until excess_bytes are free, at most @most of them.
+// The array makes it find them by primary key, also without statistics.
 func (q *Queries) RejectTrimTeam(ctx context.Context, db DBTX, arg RejectTrimTeamParams) (int64, error) {
 	result, err := db.Exec(ctx, RejectTrimTeam, arg.ExcessBytes, arg.TeamID, arg.Most)
 	if err != nil {

@@ -47,6 +47,7 @@ DELETE FROM rejected_uploads WHERE id IN (
 );
 
 -- RejectTrimTeam deletes the oldest rejects of a team (reject_team) until excess_bytes are free, at most @most of them.
+-- The array makes it find them by primary key, also without statistics.
 -- name: RejectTrimTeam :execrows
 WITH oldest AS (
     SELECT id, sum(size) OVER (ORDER BY received_at, stream_sequence, id) - size AS freed_before
@@ -57,7 +58,7 @@ WITH oldest AS (
         LIMIT @most::bigint
     ) r
 )
-DELETE FROM rejected_uploads -- The array makes it find them by primary key, also without statistics.
+DELETE FROM rejected_uploads
 WHERE id = ANY (ARRAY(SELECT id FROM oldest WHERE freed_before < @excess_bytes::bigint));
 
 -- RejectUsageList returns the number and size of the rejects of each team (reject_team), the largest first.

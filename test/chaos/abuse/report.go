@@ -17,13 +17,9 @@ import (
 	"roomsensor/test/harness"
 )
 
-const (
-	// maxRatio is how many times slower the tenant may become under an attack.
-	maxRatio = 3.0
-	// floor is the least p99 without an attack that ratios are computed with. On a shared machine with two cores, a p99 of
-	// some milliseconds multiplies whenever another program runs, and no client notices.
-	floor = 50 * time.Millisecond
-)
+// floor is the least p99 without an attack that ratios are computed with. On a shared machine with two cores, a p99 of
+// some milliseconds multiplies whenever another program runs, and no client notices.
+const floor = 50 * time.Millisecond
 
 // Report is the result of a trial.
 type Report struct {
@@ -168,7 +164,7 @@ func (r *Report) verdict() (failed int, ratio float64, over int) {
 // Failure returns nil if no attack hurt the tenant and every process stayed within its limit.
 func (r *Report) Failure() error {
 	failed, ratio, over := r.verdict()
-	if failed == 0 && ratio <= maxRatio && over == 0 {
+	if failed == 0 && ratio <= r.Options.MaxRatio && over == 0 {
 		return nil
 	}
 	return fmt.Errorf("%w:\n%s", harness.ErrFailed, strings.Join(r.reasons(), "\n"))
@@ -182,7 +178,7 @@ func (r *Report) reasons() []string {
 		for _, what := range slices.Sorted(maps.Keys(a.Failures)) {
 			list = append(list, fmt.Sprintf("%s: %d x %s", a.Attack, a.Failures[what], what))
 		}
-		if a.Ratio > maxRatio {
+		if a.Ratio > r.Options.MaxRatio {
 			list = append(list, fmt.Sprintf("%s: p99 %.1fx", a.Attack, a.Ratio))
 		}
 		for _, p := range a.Peaks {

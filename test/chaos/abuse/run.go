@@ -18,6 +18,8 @@ type Options struct {
 	Attack time.Duration `json:"attack_ns" help:"Time under each attack." placeholder:"DURATION"`
 	// Rounds is how often an attack is repeated at most, while the tenant is too slow under it.
 	Rounds int `json:"rounds" help:"Most repetitions of an attack under which the tenant is too slow." placeholder:"N"`
+	// MaxRatio is how many times slower the tenant may become under an attack.
+	MaxRatio float64 `json:"max_ratio" help:"Limit of p99 under an attack / p99 without it." placeholder:"N"`
 	// Only selects attacks by name.
 	Only   []string `json:"only,omitempty" help:"Run these attacks only." placeholder:"NAME"`
 	Memory int      `json:"memory_mib" help:"Memory limit of each process in MiB." placeholder:"MIB"`
@@ -29,17 +31,17 @@ type Options struct {
 
 // Full returns the options of the trial that docs/operate/abuse.md describes.
 func Full() Options {
-	return Options{Idle: 10 * time.Second, Attack: 20 * time.Second, Rounds: 3, Memory: 256}
+	return Options{Idle: 10 * time.Second, Attack: 20 * time.Second, Rounds: 3, MaxRatio: 3, Memory: 256}
 }
 
 // Short returns the options of the trial in CI: less than 3 minutes, unless attacks are repeated.
 func Short() Options {
-	return Options{Idle: 2 * time.Second, Attack: 5 * time.Second, Rounds: 3, Memory: 256}
+	return Options{Idle: 2 * time.Second, Attack: 5 * time.Second, Rounds: 3, MaxRatio: 3, Memory: 256}
 }
 
 // Validate returns an error for options with which nothing can be measured, or for an unknown attack.
 func (o *Options) Validate() error {
-	if o.Idle <= 0 || o.Attack <= 0 || o.Rounds < 1 || o.Memory < 1 {
+	if o.Idle <= 0 || o.Attack <= 0 || o.Rounds < 1 || o.MaxRatio <= 0 || o.Memory < 1 {
 		return errors.New("all times and numbers must be greater than 0")
 	}
 	for _, name := range o.Only {
@@ -107,7 +109,7 @@ func (t *trial) run(ctx context.Context) error {
 				return fmt.Errorf("%s: %w", a.name, err)
 			}
 			r.add(round)
-			if r.Ratio <= maxRatio {
+			if r.Ratio <= t.options.MaxRatio {
 				break
 			}
 		}
