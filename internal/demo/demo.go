@@ -223,7 +223,14 @@ func (d *demo) startQueue(ctx context.Context) error {
 	}
 	d.OnClose("the connection to the queue", process.Closing(conn.Close))
 	d.queue = q
-	return process.Patiently(ctx, func() error { return process.DeclareStream(ctx, q) })
+	if err := process.Patiently(ctx, func() error { return process.DeclareStream(ctx, q) }); err != nil {
+		return err
+	}
+	if err := q.Check(ctx); err != nil {
+		return err
+	}
+	// The queue belongs to the demo. After a reset, the database may still record the stream of an earlier demo.
+	return d.store.ConfirmStream(ctx, queue.StreamName, q.Created())
 }
 
 // startAPI runs a complete API process inside the demo.

@@ -2,8 +2,8 @@
 //
 // The clock of Go programs is shifted by a modified copy of the standard library's time package, which `go build`
 // reads through an overlay. So the tests and the programs that they build see the shifted clock. The clock of
-// PostgreSQL is shifted by preload/clock.c, because libfaketime breaks PostgreSQL's timeouts. The monotonic clock is not
-// shifted; timers and timeouts use it.
+// PostgreSQL is shifted by preload/clock.c, because libfaketime breaks PostgreSQL's timeouts. The monotonic clock is
+// not shifted: timers and timeouts use it.
 package main
 
 import (
