@@ -159,8 +159,8 @@ func (p *Process) NeedRecordedQueue(q *queue.Queue, s *store.Store) {
 func checkRecorded(ctx context.Context, q *queue.Queue, s *store.Store) error {
 	bounded, cancel := context.WithTimeout(ctx, recordTimeout) // The rest of the time of the probe is for NATS.
 	defer cancel()
-	recorded, err := s.StreamCreated(bounded, queue.StreamName)
-	if err != nil && q.Created().IsZero() {
+	recorded, unread := s.StreamCreated(bounded, queue.StreamName)
+	if unread != nil && q.Created().IsZero() {
 		return errNotRecorded
 	}
 	if !recorded.IsZero() {
@@ -169,7 +169,7 @@ func checkRecorded(ctx context.Context, q *queue.Queue, s *store.Store) error {
 	if err := q.Check(ctx); err != nil {
 		return err
 	}
-	if err == nil && recorded.IsZero() { // The first start.
+	if unread == nil && recorded.IsZero() { // The first start.
 		if err := s.RecordStream(ctx, queue.StreamName, q.Created()); err != nil {
 			return errNotRecorded
 		}

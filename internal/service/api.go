@@ -61,8 +61,8 @@ func (a *apiProcess) start(ctx context.Context) error {
 		return errors.Join(err, listener.Close())
 	}
 	a.ServeHTTP("the API", api.NewServer(handler, a.Log), httpedge.IdleListener(listener))
-	a.Go("idempotency keys", a.purgeIdempotency)
-	a.Go("rate windows", a.purgeRateWindows)
+	a.Go("idempotency keys", a.purge("old idempotency keys", a.store.PurgeIdempotency))
+	a.Go("rate windows", a.purge("the requests of idle keys", a.store.PurgeRateWindows))
 	a.Serving(time.Duration(a.cfg.DrainDelay))
 	return nil
 }
@@ -97,20 +97,16 @@ func (a *apiProcess) handler(secret []byte, bound string) (http.Handler, error) 
 	return handler, nil
 }
 
-func (a *apiProcess) purgeIdempotency(ctx context.Context) error {
-	retry.Every(ctx, purgeInterval, func(ctx context.Context) {
-		if _, err := a.store.PurgeIdempotency(ctx); err != nil && ctx.Err() == nil {
-			a.Log.Warn().Err(err).Msg("could not delete old idempotency keys, retrying")
-		}
-	})
-	return nil
-}
-
-func (a *apiProcess) purgeRateWindows(ctx context.Context) error {
-	retry.Every(ctx, purgeInterval, func(ctx context.Context) {
-		if _, err := a.store.PurgeRateWindows(ctx); err != nil && ctx.Err() == nil {
-			a.Log.Warn().Err(err).Msg("could not delete the requests of idle keys, retrying")
-		}
-	})
-	return nil
+// purge returns a function that deletes rows every purgeInterval. what names them in the log.
+func (a *apiProcess) purge(
+	what string, purge func(context.Context) (int64, error),
+) func(context.Context) error {
+	return func(ctx context.Context) error {
+		retry.Every(ctx, purgeInterval, func(ctx context.Context) {
+			if _, err := purge(ctx); err != nil && ctx.Err() == nil {
+				a.Log.Warn().Err(err).Msg("could not delete " + what + ", retrying")
+			}
+		})
+		return nil
+	}
 }

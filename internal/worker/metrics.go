@@ -73,6 +73,18 @@ func newMetrics(registerer prometheus.Registerer, o *outcomes) *metrics {
 		rejectsBytes:    gauge("rejects_bytes", "Size of all rejects in bytes, as their limits count it."),
 		rejectsMaxBytes: gauge("rejects_max_bytes", "Size in bytes above which the largest teams lose their oldest rejects."),
 	}
+	addOutcomeMetrics(factory, o)
+	// Create every time series, so that a rate includes the first event.
+	for _, cause := range []string{causeAge, causeSize, causeTeamSize} {
+		m.dropped.WithLabelValues(cause)
+	}
+	for _, reason := range roomsensor.Reasons {
+		m.rejects.WithLabelValues(string(reason))
+	}
+	return m
+}
+
+func addOutcomeMetrics(factory promauto.Factory, o *outcomes) {
 	factory.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "roomsensor_ingest_max_deliveries",
 		Help: "Highest number of deliveries of an upload that this worker returned to the queue in the last minute.",
@@ -86,14 +98,6 @@ func newMetrics(registerer prometheus.Registerer, o *outcomes) *metrics {
 		}
 		return 0
 	})
-	// Create every time series, so that a rate includes the first event.
-	for _, cause := range []string{causeAge, causeSize, causeTeamSize} {
-		m.dropped.WithLabelValues(cause)
-	}
-	for _, reason := range roomsensor.Reasons {
-		m.rejects.WithLabelValues(string(reason))
-	}
-	return m
 }
 
 func (m *metrics) countTrimmed(t *roomsensor.RejectTrim) {

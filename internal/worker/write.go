@@ -67,32 +67,23 @@ type chunks interface {
 // deliveries whose result is not stored: they may succeed later. It is a roomsensor.ErrRefused if the database refused
 // all of them.
 func (w *writer) write(ctx context.Context, deliveries []*delivery) ([]result, error) {
-	deliveries = slices.SortedStableFunc(slices.Values(deliveries), func(a, b *delivery) int {
-		return compareBools(a.often(), b.often())
-	})
-	results, err := w.resolve(ctx, deliveries)
+	var seldom, often []*delivery
+	for _, d := range deliveries {
+		if d.often() {
+			often = append(often, d)
+		} else {
+			seldom = append(seldom, d)
+		}
+	}
+	results, err := w.resolve(ctx, slices.Concat(seldom, often))
 	if err != nil {
 		return results, err
 	}
-	often := slices.IndexFunc(deliveries, (*delivery).often)
-	if often < 0 {
-		return results, w.writeUploads(ctx, results)
-	}
-	first := w.writeUploads(ctx, results[:often])
+	first := w.writeUploads(ctx, results[:len(seldom)])
 	if first != nil && !isRefused(first) {
 		return results, first
 	}
-	return results, cmp.Or(w.writeUploads(ctx, results[often:]), first)
-}
-
-func compareBools(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
-	}
-	return 1
+	return results, cmp.Or(w.writeUploads(ctx, results[len(seldom):]), first)
 }
 
 // writeUploads stores uploads by bisection.
