@@ -53,8 +53,8 @@ type Batch struct {
 // Reason is why a part of an upload was rejected (decision 41).
 type Reason string
 
-// The reasons of decision 41. If several of measured_at_invalid, measured_at_out_of_range, unknown_unit and
-// not_installed apply to one reading, the first in this order is given.
+// The reasons of decision 41. If several of measured_at_invalid, measured_at_out_of_range, unknown_unit, not_installed
+// and no_metric apply to one reading, the first in this order is given (decision 45 c).
 const (
 	ReasonNotParsable          Reason = "not_parsable"
 	ReasonHardwareIDMismatch   Reason = "hardware_id_mismatch"
@@ -63,6 +63,7 @@ const (
 	ReasonMeasuredAtOutOfRange Reason = "measured_at_out_of_range"
 	ReasonUnknownUnit          Reason = "unknown_unit"
 	ReasonNotInstalled         Reason = "not_installed"
+	ReasonNoMetric             Reason = "no_metric"
 	ReasonValueInvalid         Reason = "value_invalid"
 	ReasonFieldInvalid         Reason = "field_invalid"
 	ReasonTooManyChunks        Reason = "too_many_chunks"
@@ -73,7 +74,7 @@ const (
 var Reasons = []Reason{
 	ReasonNotParsable, ReasonHardwareIDMismatch, ReasonTooManyReadings,
 	ReasonMeasuredAtInvalid, ReasonMeasuredAtOutOfRange, ReasonUnknownUnit, ReasonNotInstalled,
-	ReasonValueInvalid, ReasonFieldInvalid, ReasonTooManyChunks, ReasonNotStorable,
+	ReasonNoMetric, ReasonValueInvalid, ReasonFieldInvalid, ReasonTooManyChunks, ReasonNotStorable,
 }
 
 // Reject is what was rejected of one upload for one reason: the upload with only the readings that failed, or the whole

@@ -27,7 +27,7 @@ func TestUploadsGolden(t *testing.T) {
 		simulate.Burst:         "8010ced4f45ee611",
 		simulate.ClockSkew:     "8d84371b4b7c9f9d",
 		simulate.Duplicate:     "481237209cfecbdf",
-		simulate.MissingMetric: "63f65914748889d7",
+		simulate.MissingMetric: "93b3e8854262f6c5",
 		simulate.WeakSignal:    "9c974a607ce1a706",
 	}
 	require.Len(t, golden, len(historyModes))

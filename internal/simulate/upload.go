@@ -26,7 +26,8 @@ type Upload struct {
 	Firmware   string
 	Signal     *Signal // nil: not part of the upload
 	Readings   []roomsensor.Measurement
-	// LeaveOut omits missing metrics from the JSON; otherwise they are null.
+	// LeaveOut omits missing metrics from the JSON; otherwise they are null. A reading that misses all of them has them
+	// as nulls, because it would be rejected without any (decision 45).
 	LeaveOut bool
 }
 
@@ -60,9 +61,10 @@ func (u *Upload) appendReading(dst []byte, r *roomsensor.Measurement) []byte {
 	dst = append(dst, `{"measured_at":"`...)
 	dst = roomsensor.AppendTime(dst, r.MeasuredAt)
 	dst = append(dst, '"')
+	leaveOut := u.LeaveOut && r.Values.Mask() != 0
 	for _, m := range roomsensor.Metrics {
 		x, ok := r.Values.Get(m)
-		if !ok && u.LeaveOut {
+		if !ok && leaveOut {
 			continue
 		}
 		dst = append(dst, `,"`...)

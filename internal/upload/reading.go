@@ -36,6 +36,7 @@ func (p *parser) member(d *document, r *Reading, name []byte) *malformed {
 		return p.measuredAt(d, r)
 	}
 	if m, ok := roomsensor.MetricNamed(string(name)); ok {
+		r.HasMetric = true
 		return value(d, r, m)
 	}
 	return d.skip()

@@ -77,6 +77,8 @@ type Reading struct {
 
 	// Problem is ReasonMeasuredAtInvalid, ReasonMeasuredAtOutOfRange or empty.
 	Problem roomsensor.Reason
+	// HasMetric reports whether any of the five metrics is a member, whatever its value (decision 45).
+	HasMetric bool
 	// BadValues has bit i set where metric i is outside its range or not a number. The measurement has no value for it.
 	BadValues uint8
 

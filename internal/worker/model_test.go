@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -79,6 +80,7 @@ func (f *fixture) device(unit string, at time.Time, team *uuid.UUID) (device uui
 type reading struct {
 	at      time.Time
 	problem roomsensor.Reason
+	metric  bool // some metric is a member
 	values  map[roomsensor.Metric]float32
 	invalid bool // some value is not a plausible number
 	text    string
@@ -143,6 +145,8 @@ func (f *fixture) expect(uploads []*sent) *content {
 				failed[roomsensor.ReasonUnknownUnit] = append(failed[roomsensor.ReasonUnknownUnit], r)
 			case !installed:
 				failed[roomsensor.ReasonNotInstalled] = append(failed[roomsensor.ReasonNotInstalled], r)
+			case !r.metric:
+				failed[roomsensor.ReasonNoMetric] = append(failed[roomsensor.ReasonNoMetric], r)
 			default:
 				c.merge(device, r)
 				if r.invalid {
@@ -282,6 +286,7 @@ func (r *reading) drawValue(t *rapid.T, m roomsensor.Metric) {
 	text := rapid.SampledFrom([]string{"", "null", "1", "2.5", "2.4999", "-0", `"1"`, "1e400"}).Draw(t, m.String())
 	if text != "" {
 		r.text += `,"` + m.String() + `":` + text
+		r.metric = true
 	}
 	if x, ok := map[string]float32{"1": 1, "2.5": 2.5, "2.4999": 2.4999, "-0": 0}[text]; ok {
 		r.values[m] = x
@@ -304,12 +309,9 @@ func drawBatches(t *rapid.T, uploads []*sent) (batches [][]*delivery) {
 	return batches
 }
 
-// readingAt returns the text of a reading.
+// readingAt returns the text of a reading. Without values, its only metric is null.
 func readingAt(instant time.Time, values string) string {
-	if values != "" {
-		values = "," + values
-	}
-	return `{"measured_at":"` + roomsensor.FormatTime(instant) + `"` + values + "}"
+	return `{"measured_at":"` + roomsensor.FormatTime(instant) + `",` + cmp.Or(values, `"lux":null`) + "}"
 }
 
 // messageOf returns the message of an upload with some readings, from a trusted publisher.

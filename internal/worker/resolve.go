@@ -78,7 +78,11 @@ func assignDevice(r *upload.Reading, installations []roomsensor.Installation) (r
 		return roomsensor.ReasonUnknownUnit, uuid.Nil
 	}
 	for i := range installations {
-		if installations[i].Covers(r.MeasuredAt) {
+		switch {
+		case !installations[i].Covers(r.MeasuredAt):
+		case !r.HasMetric:
+			return roomsensor.ReasonNoMetric, uuid.Nil
+		default:
 			return "", installations[i].DeviceID
 		}
 	}
@@ -178,6 +182,16 @@ var details = map[roomsensor.Reason]string{
 	roomsensor.ReasonMeasuredAtOutOfRange: "measured_at is before 2015 or more than 10 minutes after the arrival in %s.",
 	roomsensor.ReasonNotInstalled: "The unit was in no device at measured_at of %s. " +
 		"If it was, correct its installation times and replay this reject.",
+	roomsensor.ReasonNoMetric: "None of the metrics " + metricNames() + " is a member of %s. " +
+		"Check their names in the sender.",
+}
+
+func metricNames() string {
+	var names []string
+	for _, m := range roomsensor.Metrics {
+		names = append(names, m.String())
+	}
+	return strings.Join(names, ", ")
 }
 
 func (r *result) rejectReadings(failed map[roomsensor.Reason][]int) {

@@ -71,6 +71,7 @@ func TestWorkerRejects(t *testing.T) {
 		{db.unknown, wrap(db.unknown, ""), roomsensor.ReasonUnknownUnit},
 		{"\x01", wrap("\\u0001", valid(4)), roomsensor.ReasonUnknownUnit},
 		{db.first, wrap(db.first, readingAt(swap, "")), roomsensor.ReasonNotInstalled},
+		{db.second, wrap(db.second, valid(6)+`,{"measured_at":"2025-06-02T10:00:00Z","co2":1}`), roomsensor.ReasonNoMetric},
 		{db.second, wrap(db.second, readingAt(clock(10, 20, 0), `"lux":1e400`)), roomsensor.ReasonValueInvalid},
 		{db.second, `{"hardware_id":"` + db.second + `","firmware_version":2,"readings":[` + valid(5) + `]}`, roomsensor.ReasonFieldInvalid},
 	}
@@ -88,7 +89,7 @@ func TestWorkerRejects(t *testing.T) {
 		require.Contains(t, got.rejects, rejectKey(uint64(2*i+1), b.reason), b.text)
 	}
 	require.Len(t, got.rejects, len(bad)-1)
-	require.Len(t, got.rows, len(bad)+4, "the valid uploads, and the valid parts of the others")
+	require.Len(t, got.rows, len(bad)+5, "the valid uploads, and the valid parts of the others")
 }
 
 // A message whose header does not hold one team id is rejected as a whole.

@@ -30,7 +30,7 @@ var mergeCases = []struct {
 	{"decision 37 e", []string{
 		reading("08:00:01", `"co2_ppm":600,"temp_c":-5,"lux":0`), reading("08:00:01", `"co2_ppm":601,"temp_c":-3,"lux":-0`), reading("08:00:01", `"co2_ppm":599,"temp_c":-4`),
 	}, []string{"08:00 601 -3 - 0 -"}},
-	{"decision 41 m", []string{reading("08:00:00", ""), reading("08:05:00", `"co2_ppm":null`)}, []string{"08:00 - - - - -", "08:05 - - - - -"}},
+	{"decision 41 m", []string{reading("08:00:00", ""), reading("08:05:00", `"co2_ppm":null,"lux":null`)}, []string{"08:00 - - - - -", "08:05 - - - - -"}},
 	{"decision 41 n", []string{reading("08:00:00", `"co2_ppm":-0,"temp_c":-0.0,"lux":-0e5`)}, []string{"08:00 0 0 - 0 -"}},
 	{"decision 41 h", []string{reading("08:00:00", `"lux":3,"LUX":4,"pressure":"x","nested":{"lux":5}`)}, []string{"08:00 - - - 3 -"}},
 }

@@ -14,7 +14,10 @@ import (
 	"roomsensor/test/conformance"
 )
 
-const tooOld = `{"measured_at":"2014-12-31T23:59:59.999999Z","lux":9}`
+const (
+	tooOld              = `{"measured_at":"2014-12-31T23:59:59.999999Z","lux":9}`
+	tooOldWithoutMetric = `{"measured_at":"2014-12-31T23:59:59.999999Z"}`
+)
 
 // badUploads are uploads that are stored only in part or not at all: the readings that are served, and the payload of
 // each reject by reason (decision 41). UNIT stands for the unit of the device; unit is the subject of the message if it
@@ -42,7 +45,7 @@ var badUploads = []struct {
 		"times at and past their bounds",
 		[]string{"decision 41 a 2", "decision 41 c", "decision 41 d"},
 		"",
-		`{"hardware_id":"UNIT","readings":[` + tooOld + "," + reading("08:00:00", `"lux":1`) + `,{"measured_at":"2015-01-01T00:00:00Z"},SOON,LATER]}`,
+		`{"hardware_id":"UNIT","readings":[` + tooOld + "," + reading("08:00:00", `"lux":1`) + `,{"measured_at":"2015-01-01T00:00:00Z","lux":1},SOON,LATER]}`,
 		[]string{"08:00 - - - 1 -"},
 		map[string]string{"measured_at_out_of_range": `{"hardware_id":"UNIT","readings":[` + tooOld + `,LATER]}`},
 	}, {
@@ -92,6 +95,23 @@ var badUploads = []struct {
 			"not_installed":            `{"hardware_id":"dev:90003","readings":[` + reading("08:00:00", `"lux":"x"`) + `]}`,
 		},
 	}, {
+		"without a metric, after the checks of unit and time",
+		[]string{"decision 45 a", "decision 45 b", "decision 45 c", "decision 41 i", "decision 41 j"},
+		"",
+		`{"hardware_id":"UNIT","readings":[` + tooOldWithoutMetric + "," + reading("08:00:00", `"co2":640`) + "," +
+			reading("08:05:00", `"co2":641,"lux":null`) + "," + reading("08:10:00", `"co2":642,"lux":"x"`) + `]}`,
+		[]string{"08:05 - - - - -", "08:10 - - - - -"},
+		map[string]string{
+			"measured_at_out_of_range": `{"hardware_id":"UNIT","readings":[` + tooOldWithoutMetric + `]}`,
+			"no_metric":                `{"hardware_id":"UNIT","readings":[` + reading("08:00:00", `"co2":640`) + `]}`,
+			"value_invalid":            `{"hardware_id":"UNIT","readings":[` + reading("08:10:00", `"co2":642,"lux":"x"`) + `]}`,
+		},
+	}, {
+		"without a metric, of a unit in no device",
+		[]string{"decision 45 c"},
+		"dev:90004", `{"hardware_id":"dev:90004","readings":[` + reading("08:00:00", `"co2":640`) + `]}`, nil,
+		map[string]string{"not_installed": `{"hardware_id":"dev:90004","readings":[` + reading("08:00:00", `"co2":640`) + `]}`},
+	}, {
 		"refused by the database",
 		[]string{"decision 41 c", "decision 41 d", "decision 41 i"},
 		"", `{"hardware_id":"UNIT","readings":[` + reading("08:00:00", `"lux":13`) + "," + reading("08:05:00", `"lux":14`) + `]}`,
@@ -124,9 +144,11 @@ func TestBadUploads(t *testing.T) {
 	conformance.Covers(t, "decision 41 l", "decision 41 o")
 	e := newService(t)
 	e.exec("ALTER TABLE readings ADD CONSTRAINT no_lux_13 CHECK (lux <> 13)")
-	e.command("device", "remove-hardware", e.newDevice("dev:90003"), "--at", "2016-01-01T00:00:00Z")
+	for _, unit := range []string{"dev:90003", "dev:90004"} {
+		e.command("device", "remove-hardware", e.newDevice(unit), "--at", "2016-01-01T00:00:00Z")
+	}
 	after := func(d time.Duration) string {
-		return fmt.Sprintf(`{"measured_at":%q}`, roomsensor.FormatTime(time.Now().Add(d)))
+		return fmt.Sprintf(`{"measured_at":%q,"lux":1}`, roomsensor.FormatTime(time.Now().Add(d)))
 	}
 	times := strings.NewReplacer("SOON", after(9*time.Minute), "LATER", after(20*time.Minute))
 	units, devices := make([]string, len(badUploads)), make([]string, len(badUploads))

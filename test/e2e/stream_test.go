@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -106,12 +107,10 @@ func (e *streamEnv) publishReadings(unit, more string, readings ...string) (arri
 // day is the day of the measurements that reading returns.
 var day = time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, -3)
 
-// reading returns a measurement at a time of day, with values such as `"lux":1`.
+// reading returns a measurement at a time of day, with values such as `"lux":1`. Without values, its only metric is
+// null.
 func reading(clock, values string) string {
-	if values != "" {
-		values = "," + values
-	}
-	return fmt.Sprintf(`{"measured_at":"%sT%sZ"%s}`, day.Format(time.DateOnly), clock, values)
+	return fmt.Sprintf(`{"measured_at":"%sT%sZ",%s}`, day.Format(time.DateOnly), clock, cmp.Or(values, `"lux":null`))
 }
 
 // served returns the readings of a device on that day, oldest first: the time of the bucket and the five values, with a
