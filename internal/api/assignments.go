@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"roomsensor/internal/cursor"
+	"roomsensor/internal/httpedge"
 	"roomsensor/internal/roomsensor"
 )
 
@@ -17,7 +18,7 @@ func (s *server) listAssignments(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	limit, err := q.limit()
+	limit, err := q.Limit()
 	if err != nil {
 		return err
 	}
@@ -28,7 +29,7 @@ func (s *server) listAssignments(ctx context.Context, c *call) error {
 	if state == nil {
 		state = firstPage(c, cursor.Assignments, device)
 	}
-	return s.sendPage(ctx, c, withLimit(state, limit), maxAssignmentBytes, func(p *page) error {
+	return s.sendPage(ctx, c, httpedge.WithLimit(state, limit), maxAssignmentBytes, func(p *page) error {
 		return s.readAssignments(ctx, c, p)
 	})
 }
@@ -37,21 +38,21 @@ func (s *server) listAssignments(ctx context.Context, c *call) error {
 const maxAssignmentBytes = 4 << 10
 
 func (s *server) readAssignments(ctx context.Context, c *call, p *page) error {
-	q := roomsensor.AssignmentQuery{Limit: p.state.Limit + 1}
-	if continued(&p.state) {
-		q.After = &roomsensor.AssignmentPosition{StartedAt: p.state.At, ID: p.state.ID}
+	q := roomsensor.AssignmentQuery{Limit: p.State.Limit + 1}
+	if p.State.Continued() {
+		q.After = &roomsensor.AssignmentPosition{StartedAt: p.State.At, ID: p.State.ID}
 	}
-	assignments, err := s.backend.Assignments(ctx, c.key.TeamID, p.state.Device, q)
+	assignments, err := s.backend.Assignments(ctx, c.key.TeamID, p.State.Device, q)
 	if err != nil {
 		return err
 	}
 	for i := range assignments {
 		if add(p, &assignments[i], appendAssignment) {
-			p.state.At, p.state.ID = assignments[i].StartedAt, assignments[i].ID
+			p.State.At, p.State.ID = assignments[i].StartedAt, assignments[i].ID
 		}
 	}
-	if p.items == 0 {
-		return s.requireDevice(ctx, c, p.state.Device)
+	if p.Items == 0 {
+		return s.requireDevice(ctx, c, p.State.Device)
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"roomsensor/internal/compress"
 	"roomsensor/internal/csvenc"
+	"roomsensor/internal/httpedge"
 	"roomsensor/internal/roomsensor"
 )
 
@@ -63,8 +64,8 @@ func (s *csvStream) send(ctx context.Context, export Export) error {
 }
 
 func (s *csvStream) sendRows(ctx context.Context, export Export) error {
-	buffer := getBuffer()
-	defer func() { *buffer = s.chunk; putBuffer(buffer) }()
+	buffer := httpedge.GetBuffer()
+	defer func() { *buffer = s.chunk; httpedge.PutBuffer(buffer) }()
 	s.chunk = s.shape.AppendHeader(*buffer)
 	if err := export.Each(ctx, s.add); err != nil {
 		return fmt.Errorf("reading an export: %w", err)

@@ -26,7 +26,7 @@ func (s *server) listCurrentDevices(ctx context.Context, c *call) error {
 		return err
 	}
 	now := s.now()
-	if !snap.partial && !continued(state) && len(state.Metadata) == 0 && len(snap.devices) <= state.Limit {
+	if !snap.partial && !state.Continued() && len(state.Metadata) == 0 && len(snap.devices) <= state.Limit {
 		if whole := snap.document(now); whole != nil {
 			c.rows = len(snap.devices)
 			return s.writeDocument(ctx, c, whole)
@@ -44,7 +44,7 @@ func (s *server) listCurrentDevices(ctx context.Context, c *call) error {
 		item := func(dst []byte, d *roomsensor.CurrentDevice) []byte { return appendCurrent(dst, d, now, hours.From) }
 		for i := range devices {
 			if add(p, &devices[i], item) {
-				p.state.ID = devices[i].ID
+				p.State.ID = devices[i].ID
 			}
 		}
 		return nil
@@ -288,7 +288,7 @@ func (s *snapshot) document(now time.Time) *document {
 			s.until = change
 		}
 	}
-	body := beginList(nil)
+	body := httpedge.BeginList(nil)
 	for i := range s.devices {
 		body = appendCurrent(element(body), &s.devices[i], now, s.hours.From)
 		if len(body) > roomsensor.MaxPageBytes-len(`],"next_cursor":null}`) {
@@ -296,7 +296,7 @@ func (s *snapshot) document(now time.Time) *document {
 			return nil
 		}
 	}
-	s.whole = newDocument(endList(body, nil))
+	s.whole = newDocument(httpedge.EndList(body, nil))
 	return s.whole
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"roomsensor/internal/cursor"
+	"roomsensor/internal/httpedge"
 	"roomsensor/internal/roomsensor"
 )
 
@@ -52,7 +53,7 @@ func (s *server) listDevices(ctx context.Context, c *call) error {
 	return s.sendPage(ctx, c, state, maxDeviceBytes, func(p *page) error {
 		return s.backend.EachDevice(ctx, c.key.TeamID, deviceQuery(p), func(d *roomsensor.Device) {
 			if add(p, d, item) {
-				p.state.ID = d.ID
+				p.State.ID = d.ID
 			}
 		})
 	})
@@ -67,7 +68,7 @@ func (s *server) readDeviceParameters(c *call, endpoint cursor.Endpoint) (*curso
 	if err != nil {
 		return nil, err
 	}
-	limit, err := q.limit()
+	limit, err := q.Limit()
 	if err != nil {
 		return nil, err
 	}
@@ -77,22 +78,22 @@ func (s *server) readDeviceParameters(c *call, endpoint cursor.Endpoint) (*curso
 	}
 	if state == nil {
 		state = firstPage(c, endpoint, uuid.Nil)
-		state.Metadata = q.tags()
+		state.Metadata = q.Tags()
 	} else if err := sameTags(q, state); err != nil {
 		return nil, err
 	}
-	return withLimit(state, limit), nil
+	return httpedge.WithLimit(state, limit), nil
 }
 
 // sameTags compares the tag filters that were sent with a cursor with those of the first page.
-func sameTags(q query, state *cursor.State) error {
+func sameTags(q httpedge.Query, state *cursor.State) error {
 	for _, p := range q {
-		key, ok := strings.CutPrefix(p.name, metadataPrefix)
+		key, ok := strings.CutPrefix(p.Name, metadataPrefix)
 		if !ok {
 			continue
 		}
-		if first, was := state.Metadata[key]; !was || first != p.value {
-			return differs(p.name)
+		if first, was := state.Metadata[key]; !was || first != p.Value {
+			return httpedge.Differs(p.Name)
 		}
 	}
 	return nil
@@ -100,9 +101,9 @@ func sameTags(q query, state *cursor.State) error {
 
 // deviceQuery selects one item more than the page holds. Tags that fill the page are enough.
 func deviceQuery(p *page) roomsensor.DeviceQuery {
-	q := roomsensor.DeviceQuery{Metadata: p.state.Metadata, Limit: p.state.Limit + 1, MaxTagBytes: p.maxBytes}
-	if continued(&p.state) {
-		after := p.state.ID
+	q := roomsensor.DeviceQuery{Metadata: p.State.Metadata, Limit: p.State.Limit + 1, MaxTagBytes: p.maxBytes}
+	if p.State.Continued() {
+		after := p.State.ID
 		q.After = &after
 	}
 	return q

@@ -191,10 +191,10 @@ func (s *server) readExportRequest(c *call) (*exportRequest, error) {
 	if asked.timeRange, err = s.readTimeRange(q); err != nil {
 		return nil, err
 	}
-	if err := asked.readDevices(q.get(devicesParameter)); err != nil {
+	if err := asked.readDevices(q.Get(devicesParameter)); err != nil {
 		return nil, err
 	}
-	return asked, asked.readShape(q.get(shapeParameter))
+	return asked, asked.readShape(q.Get(shapeParameter))
 }
 
 // readDevices reads the comma-separated ids. Without the parameter all devices are selected.

@@ -60,36 +60,6 @@ func TestRoutes(t *testing.T) {
 	require.Equal(t, []string{"GET /", "GET /docs", "GET /docs/*", "HEAD /", "HEAD /docs", "HEAD /docs/*"}, others)
 }
 
-// FuzzQuery checks parseQuery: an accepted parameter is known, decoded and not repeated, and a metadata filter is
-// UTF-8; the error of any other query is validation_failed (decision 6).
-func FuzzQuery(f *testing.F) {
-	for _, seed := range []string{
-		"", "limit=1&cursor=x", "metadata.a=b&metadata.=c", "a;b", "%zz", "limit=%ff", "limit=1&limit=1", "key=rsk_a_b", "&=&",
-	} {
-		f.Add(seed)
-	}
-	known := names{cursorParameter, limitParameter, metadataPrefix}
-	f.Fuzz(func(t *testing.T, raw string) {
-		q, err := parseQuery(raw, known)
-		if err != nil {
-			var answer *roomsensor.Error
-			require.ErrorAs(t, err, &answer)
-			require.Equal(t, roomsensor.CodeValidationFailed, answer.Code)
-			require.True(t, utf8.ValidString(answer.Param))
-			return
-		}
-		seen := map[string]bool{}
-		for _, p := range q {
-			require.False(t, seen[p.name])
-			seen[p.name] = true
-			require.True(t, p.name == cursorParameter || p.name == limitParameter || len(p.name) > len(metadataPrefix))
-			require.True(t, utf8.ValidString(p.name))
-			require.True(t, utf8.ValidString(p.value) || !strings.HasPrefix(p.name, metadataPrefix))
-		}
-		require.NotContains(t, raw, ";")
-	})
-}
-
 // FuzzPatch checks parsePatch: an accepted body can be stored, and any other causes a documented error (decisions 19 to
 // 21).
 func FuzzPatch(f *testing.F) {

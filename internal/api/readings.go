@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"roomsensor/internal/cursor"
+	"roomsensor/internal/httpedge"
 	"roomsensor/internal/roomsensor"
 )
 
@@ -29,23 +30,23 @@ const maxReadingBytes = 256
 // readReadings renders the readings while they arrive. Readings prove that the team has the device, so the device is
 // looked up only if there are none.
 func (s *server) readReadings(ctx context.Context, c *call, p *page) error {
-	if !p.state.Window.Empty() {
-		q := roomsensor.ReadingQuery{Window: p.state.Window, Limit: p.state.Limit + 1}
-		if continued(&p.state) {
-			before := p.state.At
+	if !p.State.Window.Empty() {
+		q := roomsensor.ReadingQuery{Window: p.State.Window, Limit: p.State.Limit + 1}
+		if p.State.Continued() {
+			before := p.State.At
 			q.Before = &before
 		}
-		err := s.backend.EachReading(ctx, c.key.TeamID, p.state.Device, q, func(r *roomsensor.Reading) {
+		err := s.backend.EachReading(ctx, c.key.TeamID, p.State.Device, q, func(r *roomsensor.Reading) {
 			if add(p, r, appendReading) {
-				p.state.At = r.BucketAt
+				p.State.At = r.BucketAt
 			}
 		})
 		if err != nil {
 			return err
 		}
 	}
-	if p.items == 0 {
-		return s.requireDevice(ctx, c, p.state.Device)
+	if p.Items == 0 {
+		return s.requireDevice(ctx, c, p.State.Device)
 	}
 	return nil
 }
@@ -61,7 +62,7 @@ func (s *server) readReadingParameters(ctx context.Context, c *call, device uuid
 	if err != nil {
 		return nil, err
 	}
-	limit, err := q.limit()
+	limit, err := q.Limit()
 	if err != nil {
 		return nil, err
 	}
@@ -70,14 +71,14 @@ func (s *server) readReadingParameters(ctx context.Context, c *call, device uuid
 		return nil, err
 	}
 	if state != nil {
-		return withLimit(state, limit), sameTimeRange(q, times, state)
+		return httpedge.WithLimit(state, limit), sameTimeRange(q, times, state)
 	}
 	state = firstPage(c, cursor.Readings, device)
 	state.Request, state.Assignment, state.Window = times.request, times.assignment, times.window
 	if times.assignment != nil {
 		state.Window, err = s.assignmentWindow(ctx, c, device, times)
 	}
-	return withLimit(state, limit), err
+	return httpedge.WithLimit(state, limit), err
 }
 
 // assignmentWindow returns the part of the window within the assignment (spec 4, readings, rules 2 to 4).

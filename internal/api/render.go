@@ -181,11 +181,3 @@ func appendOptionalInt[T int16 | int32](dst []byte, n *T) []byte {
 	}
 	return strconv.AppendInt(dst, int64(*n), 10)
 }
-
-// beginList and endList append the envelope of every list (decision 9).
-func beginList(dst []byte) []byte { return append(dst, `{"data":[`...) }
-
-func endList(dst []byte, next *string) []byte {
-	dst = appendOptionalText(member(append(dst, ']'), "next_cursor"), next)
-	return append(dst, '}')
-}

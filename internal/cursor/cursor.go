@@ -56,6 +56,9 @@ type State struct {
 	ID uuid.UUID
 }
 
+// Continued reports whether a page continues another one, that is, whether its state comes from a cursor.
+func (s *State) Continued() bool { return !s.IssuedAt.IsZero() }
+
 // Sealer encrypts and decrypts cursors with a secret that all replicas share.
 type Sealer struct {
 	aead cipher.AEAD

@@ -1,0 +1,101 @@
+package httpedge
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+
+	"roomsensor/internal/cursor"
+	"roomsensor/internal/roomsensor"
+)
+
+// ReadCursor decrypts the cursor of a request, or returns nil on a first page. It applies the checks of decision 12 in
+// their order, except the comparison of other parameters with the first page.
+func ReadCursor(
+	q Query, cursors *cursor.Sealer, endpoint cursor.Endpoint, keyID string, device uuid.UUID, now time.Time,
+) (*cursor.State, error) {
+	text := q.Get(CursorParameter)
+	if text == nil {
+		return nil, nil //nolint:nilnil // A request without a cursor is for the first page.
+	}
+	state, err := cursors.Open(*text)
+	if err != nil {
+		return nil, roomsensor.CodeCursorInvalid.New()
+	}
+	return state, state.Check(endpoint, keyID, device, now)
+}
+
+// WithLimit sets the length of the page if the parameter was sent. Otherwise the page is as long as the previous one
+// (decision 12).
+func WithLimit(state *cursor.State, limit int) *cursor.State {
+	if limit > 0 {
+		state.Limit = limit
+	}
+	return state
+}
+
+// Page builds the body of a list while its items are read (decisions 9 and 52).
+type Page struct {
+	Body  []byte
+	State cursor.State // has the position of the last item
+	Items int
+	More  bool // there is a next page
+	Cut   bool // there is one because of the limit of bytes
+
+	cursors *cursor.Sealer
+	room    int // bytes of the body that leave room for the end of the envelope
+}
+
+// NewPage begins a page of at most maxBytes bytes in a buffer.
+func NewPage(buffer []byte, cursors *cursor.Sealer, state *cursor.State, maxBytes int) *Page {
+	sealed := cursors.Seal(state)
+	return &Page{
+		Body: BeginList(buffer[:0]), State: *state, cursors: cursors,
+		room: maxBytes - len(EndList([]byte{'['}, &sealed)) + 1,
+	}
+}
+
+// AddItem appends an item, or returns false if the page ends before it.
+func AddItem[T any](p *Page, item *T, appendItem func([]byte, *T) []byte) bool {
+	if p.More || p.Items == p.State.Limit {
+		p.More = true
+		return false
+	}
+	before := len(p.Body)
+	if p.Items > 0 {
+		p.Body = append(p.Body, ',')
+	}
+	p.Body = appendItem(p.Body, item)
+	if p.Items > 0 && len(p.Body) > p.room {
+		p.Body, p.More, p.Cut = p.Body[:before], true, true
+		return false
+	}
+	p.Items++
+	return true
+}
+
+// End completes the body. If there is a next page, the body has a cursor with the state, issued now.
+func (p *Page) End(now time.Time) {
+	if !p.More {
+		p.Body = EndList(p.Body, nil)
+		return
+	}
+	p.State.IssuedAt = now
+	sealed := p.cursors.Seal(&p.State)
+	p.Body = EndList(p.Body, &sealed)
+}
+
+// BeginList and EndList append the envelope of every list (decision 9). The text of a cursor needs no escapes.
+
+// BeginList begins the envelope.
+func BeginList(dst []byte) []byte { return append(dst, `{"data":[`...) }
+
+// EndList ends the envelope. next is the cursor of the next page, or nil for none.
+func EndList(dst []byte, next *string) []byte {
+	dst = append(dst, `],"next_cursor":`...)
+	if next == nil {
+		return append(dst, "null}"...)
+	}
+	dst = append(append(append(dst, '"'), *next...), '"')
+	return append(dst, '}')
+}

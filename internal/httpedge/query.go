@@ -1,0 +1,147 @@
+package httpedge
+
+import (
+	"fmt"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"roomsensor/internal/roomsensor"
+)
+
+// The parameters of every list.
+const (
+	CursorParameter = "cursor"
+	LimitParameter  = "limit"
+)
+
+// MetadataPrefix begins the name of every tag filter, metadata.<key>.
+const MetadataPrefix = "metadata."
+
+// Parameter is one name=value of a query, decoded.
+type Parameter struct {
+	Name, Value string
+}
+
+// Query has the parameters of a request in the order in which they were sent. No name occurs twice.
+type Query []Parameter
+
+// Get returns the value of a parameter, or nil if it was not sent. An empty value is a value (decision 6).
+func (q Query) Get(name string) *string {
+	for i := range q {
+		if q[i].Name == name {
+			return &q[i].Value
+		}
+	}
+	return nil
+}
+
+// Tags returns the metadata.<key>=value filters (decision 18).
+func (q Query) Tags() map[string]string {
+	var tags map[string]string
+	for _, p := range q {
+		if key, ok := strings.CutPrefix(p.Name, MetadataPrefix); ok {
+			if tags == nil {
+				tags = map[string]string{}
+			}
+			tags[key] = p.Value
+		}
+	}
+	return tags
+}
+
+// Limit returns the maximum number of items of a page, or 0 if the parameter was not sent (decision 9).
+func (q Query) Limit() (int, error) {
+	text := q.Get(LimitParameter)
+	if text == nil {
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(*text, 10, 32)
+	if err != nil || n < 1 || n > roomsensor.MaxPage {
+		return 0, roomsensor.CodeValidationFailed.New() // Its default message is about limit.
+	}
+	return int(n), nil
+}
+
+// ParseQuery returns the parameters of a request (decision 6): the whole query must decode, and every parameter must be
+// one of the known ones and be sent once. MetadataPrefix stands for all names that begin with it.
+func ParseQuery(raw string, known ...string) (Query, error) {
+	sent, err := decodeQuery(raw)
+	if err != nil {
+		return nil, err
+	}
+	seen := make(map[string]bool, len(sent))
+	for _, p := range sent {
+		if err := checkParameter(p, known, seen); err != nil {
+			return nil, err
+		}
+		seen[p.Name] = true
+	}
+	return sent, nil
+}
+
+// decodeQuery splits a query like net/url does, but keeps the order. Its error does not repeat the part that does not
+// decode, because the URL may hold a key.
+func decodeQuery(raw string) (Query, error) {
+	malformed := roomsensor.Invalid("", "The query string does not decode. "+
+		"Separate parameters by & and percent-encode other characters, such as %, ; and +.")
+	var sent Query
+	for pair := range strings.SplitSeq(raw, "&") {
+		if pair == "" {
+			continue
+		}
+		name, value, _ := strings.Cut(pair, "=")
+		name, nameErr := url.QueryUnescape(name)
+		value, valueErr := url.QueryUnescape(value)
+		if nameErr != nil || valueErr != nil || strings.Contains(pair, ";") {
+			return nil, malformed
+		}
+		sent = append(sent, Parameter{name, value})
+	}
+	return sent, nil
+}
+
+func checkParameter(p Parameter, known []string, seen map[string]bool) error {
+	shown := Masked(p.Name)
+	switch {
+	case !isKnown(p.Name, known):
+		return roomsensor.Invalid(shown, fmt.Sprintf(
+			"This endpoint has no parameter %s. Check its name in the documentation.", shown))
+	case seen[p.Name]:
+		return roomsensor.Invalid(shown, fmt.Sprintf("%s was sent twice. Send it once.", shown))
+	case strings.HasPrefix(p.Name, MetadataPrefix) && !isUTF8(p):
+		// The rules of the other parameters exclude invalid UTF-8.
+		return roomsensor.Invalid(shown, fmt.Sprintf("%s must be UTF-8.", shown))
+	case p.Name == MetadataPrefix:
+		return roomsensor.Invalid(shown, "metadata. must be followed by the key of a tag, as in metadata.room=12.")
+	}
+	return nil
+}
+
+func isKnown(name string, known []string) bool {
+	if strings.HasPrefix(name, MetadataPrefix) {
+		name = MetadataPrefix
+	}
+	return slices.Contains(known, name)
+}
+
+func isUTF8(p Parameter) bool { return utf8.ValidString(p.Name) && utf8.ValidString(p.Value) }
+
+// Differs returns the error of a parameter whose value is not that of the first page (decision 12).
+func Differs(param string) error {
+	shown := Masked(param)
+	return roomsensor.Invalid(shown, shown+" differs from the first page of this list. "+
+		"Leave it out, or leave the cursor out to start again.")
+}
+
+// pastedKey matches text that begins like a key, in any letter case.
+var pastedKey = regexp.MustCompile(`(?is)(rs[ki]_).+`)
+
+// Masked returns the name of a parameter or a field for an error message. A key that was pasted as a name by mistake is
+// not repeated (decision 26).
+func Masked(name string) string {
+	return pastedKey.ReplaceAllString(strings.ToValidUTF8(name, "\uFFFD"), "${1}...")
+}
