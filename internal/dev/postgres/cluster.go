@@ -25,8 +25,13 @@ import (
 // clusterConfig is the configuration file that this package writes before every start; postgresql.conf includes it.
 const clusterConfig = "roomsensor.conf"
 
-// orphansTimeout is the time that the processes of a killed server get to notice that it is gone.
-const orphansTimeout = 30 * time.Second
+// The processes of a killed server get orphansGrace to notice that it is gone. After that, start kills them, and waits for
+// their end until orphansTimeout. A process that waits for a lock of the server notices nothing, so that without the kill
+// it would keep the data in use forever.
+const (
+	orphansGrace   = 5 * time.Second
+	orphansTimeout = 30 * time.Second
+)
 
 var errOrphans = errors.New("processes of a crashed server still use the data")
 
@@ -97,19 +102,23 @@ func (c cluster) init(ctx context.Context) (*state, error) {
 	return st, os.Rename(next, c.data) //nolint:wrapcheck // It names both paths.
 }
 
-// start starts the server. After a crash it waits for processes of the old server that still run.
+// start starts the server. After a crash it waits for processes of the old server that still run, and then kills them.
 func (c cluster) start(ctx context.Context, st *state) error {
 	if err := errors.Join(c.dir.disownPostmaster(), c.configure(st)); err != nil {
 		return err
 	}
 	limited, cancel := context.WithTimeout(ctx, orphansTimeout)
 	defer cancel()
+	begin := time.Now()
 	err := retry.Until(limited, 5*pollInterval, func(context.Context) (bool, error) {
 		err := c.launch(ctx)
-		if errors.Is(err, errOrphans) {
+		if !errors.Is(err, errOrphans) {
+			return true, err
+		}
+		if time.Since(begin) < orphansGrace {
 			return false, nil
 		}
-		return true, err
+		return false, c.killOrphans()
 	})
 	if limited.Err() != nil && ctx.Err() == nil {
 		return errOrphans
@@ -118,6 +127,31 @@ func (c cluster) start(ctx context.Context, st *state) error {
 		return err
 	}
 	return await(ctx, st.urlOf("postgres"), startTimeout)
+}
+
+// killOrphans kills the processes that a server without a postmaster left behind: all processes of PostgreSQL work in the
+// directory of their data. It needs /proc, and does nothing without it.
+func (c cluster) killOrphans() error {
+	data, err := filepath.EvalSymlinks(c.data)
+	if err != nil {
+		return fmt.Errorf("finding the processes of a crashed server: %w", err)
+	}
+	links, _ := filepath.Glob("/proc/[0-9]*/cwd") // Only a bad pattern is an error.
+	for _, link := range links {
+		dir, err := os.Readlink(link)
+		if err != nil || dir != data {
+			continue // The process ended, or is another one.
+		}
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(link)))
+		if err != nil {
+			return fmt.Errorf("finding the processes of a crashed server: %w", err)
+		}
+		c.progress.Log("killing process %d, which a crashed server left behind", pid)
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+			return fmt.Errorf("killing process %d of a crashed server: %w", pid, err)
+		}
+	}
+	return nil
 }
 
 // launch runs pg_ctl, which waits until the server is ready. The server runs in its own session and does not hold the

@@ -31,6 +31,10 @@ func crash(ctx context.Context, dir string, alone bool) error {
 	}
 	pids := []int{pid}
 	if !alone {
+		// A suspended postmaster starts no process that the list would lack.
+		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil && !errors.Is(err, syscall.ESRCH) {
+			return fmt.Errorf("suspending PostgreSQL, process %d: %w", pid, err)
+		}
 		pids = append(pids, children(pid)...)
 	}
 	for _, pid := range pids {
