@@ -6,14 +6,19 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"path"
+	"slices"
 	"strings"
 
+	"github.com/yuin/goldmark"
 	"go.yaml.in/yaml/v3"
+
+	"roomsensor"
 )
 
 //go:generate go run ./gen
 
-//go:embed openapi.yaml receiver.yaml contract.md glossary.md errors.md guides web
+//go:embed README.md openapi.yaml receiver.yaml contract.md glossary.md errors.md troubleshooting.md guides operate web
 var files embed.FS
 
 // prefix is the path under which Handler serves the pages.
@@ -26,10 +31,27 @@ const (
 	defaultDocsURL   = defaultPublicURL + prefix
 )
 
+// defaultReceiverURL is the address of the receiver in the samples. Its readers replace it.
+const defaultReceiverURL = "http://127.0.0.1:8081"
+
 // Options are the addresses of a deployment that the pages show.
 type Options struct {
 	PublicURL string // base URL of the API for clients, without /v1
 	DocsURL   string // base URL of these pages for clients
+}
+
+// belowAPI reports whether the pages are at the address of the API, so that the address of a page contains that of the
+// API.
+func (o Options) belowAPI() bool {
+	return strings.TrimSuffix(o.DocsURL, "/") == strings.TrimSuffix(o.PublicURL, "/")+prefix
+}
+
+// name returns the last segment of the address of the pages.
+func (o Options) name() string {
+	if u, err := url.Parse(o.DocsURL); err == nil && strings.Trim(u.Path, "/") != "" {
+		return path.Base(u.Path)
+	}
+	return prefix[1:]
 }
 
 // localize replaces the default addresses in text by those of the deployment.
@@ -40,11 +62,18 @@ func (o Options) localize(text string) string {
 	).Replace(text)
 }
 
-// read returns an embedded file with the addresses of the deployment.
+// read returns an embedded file with the addresses of the deployment. The changelog and the guides for operators name
+// the default addresses, and keep them.
 func (o Options) read(name string) (string, error) {
+	if name == changelogFile {
+		return roomsensor.Changelog, nil
+	}
 	text, err := files.ReadFile(name)
 	if err != nil {
 		return "", fmt.Errorf("reading an embedded file: %w", err)
+	}
+	if path.Dir(name) == "operate" {
+		return string(text), nil
 	}
 	return o.localize(string(text)), nil
 }
@@ -66,11 +95,15 @@ func mustRead(name string) []byte {
 	return text
 }
 
-// Handler returns a handler that serves /docs and everything below it, and a plain 404 for other paths. The router in
-// front of it must pass GET and HEAD only. Handler renders all pages once; it fails only if an embedded file is broken.
+// Handler returns a handler that serves /docs and everything below it, /favicon.ico and /robots.txt. For other paths it
+// returns 404, as a page if the client accepts HTML. The router in front of it must pass GET and HEAD only. Handler
+// renders all pages once; it fails only if an embedded file is broken.
 func Handler(o Options) (http.Handler, error) {
-	s := &site{options: o, files: map[string]*file{}}
-	for _, add := range []func() error{s.addAssets, s.addDocuments, s.addReferences, s.addTexts, s.addErrors} {
+	code := codeRenderer{api: strings.TrimSuffix(o.PublicURL, "/")}
+	s := &site{options: o, files: map[string]*file{}, markdown: newMarkdown(code)}
+	for _, add := range []func() error{
+		s.addNotFound, s.addAssets, s.addDocuments, s.addReferences, s.addTexts, s.addErrors, s.addSearch,
+	} {
 		if err := add(); err != nil {
 			return nil, fmt.Errorf("building the docs pages: %w", err)
 		}
@@ -80,17 +113,34 @@ func Handler(o Options) (http.Handler, error) {
 
 // site holds all files of the pages by the path under which they are served.
 type site struct {
-	options Options
-	files   map[string]*file
+	options  Options
+	markdown goldmark.Markdown
+	files    map[string]*file
+	notFound []*file // by the number of slashes below /docs
+	search   searchIndex
 }
 
 func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	f, ok := s.files[r.URL.Path]
-	if !ok {
+	if f, ok := s.files[r.URL.Path]; ok {
+		f.serve(w, r)
+		return
+	}
+	page, slashed := strings.CutSuffix(r.URL.Path, "/")
+	if _, ok := s.files[page]; ok && slashed {
+		name := path.Base(page)
+		if page == prefix {
+			name = s.options.name()
+		}
+		w.Header().Set("Location", "../"+name) // Relative, because a proxy may have removed a prefix of the path.
+		w.WriteHeader(http.StatusPermanentRedirect)
+		return
+	}
+	if !strings.Contains(strings.Join(r.Header.Values("Accept"), ","), "text/html") {
 		http.NotFound(w, r)
 		return
 	}
-	f.serve(w, r)
+	depth := strings.Count(strings.TrimPrefix(r.URL.Path, prefix), "/")
+	s.notFound[min(depth, maxDepth-1)].serveStatus(w, r, http.StatusNotFound)
 }
 
 // addDocuments adds the OpenAPI documents, as YAML and as JSON.
@@ -107,7 +157,39 @@ func (s *site) addDocuments() error {
 		s.files[prefix+"/"+name+".yaml"] = newFile("application/yaml", []byte(text))
 		s.files[prefix+"/"+name+".json"] = newFile("application/json", asJSON)
 	}
-	return nil
+	return s.addShown()
+}
+
+// addShown adds the document that the page of the API shows: without the operations HEAD, which would double its list.
+func (s *site) addShown() error {
+	var document map[string]any
+	text, err := s.options.read("openapi.yaml")
+	if err != nil {
+		return err
+	}
+	if err := yaml.Unmarshal([]byte(text), &document); err != nil {
+		return fmt.Errorf("reading openapi.yaml: %w", err)
+	}
+	paths, _ := document["paths"].(map[string]any)
+	for _, item := range paths {
+		if operations, ok := item.(map[string]any); ok {
+			delete(operations, "head")
+		}
+	}
+	tags, _ := document["tags"].([]any)
+	document["tags"] = slices.DeleteFunc(tags, func(tag any) bool {
+		named, ok := tag.(map[string]any)
+		return ok && named["name"] == "HEAD"
+	})
+	shown, err := json.Marshal(document)
+	if err != nil {
+		return fmt.Errorf("encoding the reference: %w", err)
+	}
+	s.files[prefix+"/reference.json"] = newFile("application/json", shown)
+	if err := s.search.addOperations("/reference", "API reference", shown); err != nil {
+		return err
+	}
+	return s.search.addOperations("/receiver", "Upload reference", s.files[prefix+"/receiver.json"].plain)
 }
 
 func toJSON(text string) ([]byte, error) {
@@ -122,15 +204,15 @@ func toJSON(text string) ([]byte, error) {
 	return append(asJSON, '\n'), nil
 }
 
-// policy returns the Content-Security-Policy of a page. Only the viewer runs a script, sets inline styles and calls the
-// API.
+// policy returns the Content-Security-Policy of a page. The scripts of all pages are files of the service, and load
+// nothing but the search index. Only the viewer sets inline styles and calls the API.
 func policy(v *viewer, publicURL string) string {
 	const locked = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
-		"img-src 'self' data:; "
+		"img-src 'self' data:; script-src 'self'; "
 	if v == nil {
-		return locked + "style-src 'self'"
+		return locked + "style-src 'self'; connect-src 'self'"
 	}
-	return locked + "style-src 'self' 'unsafe-inline'; script-src 'self'; connect-src 'self' " + origin(publicURL)
+	return locked + "style-src 'self' 'unsafe-inline'; connect-src 'self' " + origin(publicURL)
 }
 
 // origin returns the scheme and host of an address, or "" if it has none.

@@ -16,8 +16,13 @@ func TestHandler(t *testing.T) {
 		t.Parallel()
 		for path, contentType := range map[string]string{
 			"/docs":                       "text/html; charset=utf-8",
-			"/docs/":                      "text/html; charset=utf-8",
+			"/docs/reference":             "text/html; charset=utf-8",
 			"/docs/receiver":              "text/html; charset=utf-8",
+			"/docs/guides":                "text/html; charset=utf-8",
+			"/docs/operate":               "text/html; charset=utf-8",
+			"/docs/operate/scaling":       "text/html; charset=utf-8",
+			"/docs/troubleshooting":       "text/html; charset=utf-8",
+			"/docs/changelog":             "text/html; charset=utf-8",
 			"/docs/errors":                "text/html; charset=utf-8",
 			"/docs/errors/cursor_invalid": "text/html; charset=utf-8",
 			"/docs/guides/paging":         "text/html; charset=utf-8",
@@ -30,7 +35,10 @@ func TestHandler(t *testing.T) {
 			"/docs/assets/swagger-ui.js":  "text/javascript; charset=utf-8",
 			"/docs/assets/reference.js":   "text/javascript; charset=utf-8",
 			"/docs/assets/swagger-ui.css": "text/css; charset=utf-8",
+			"/docs/assets/search.json":    "application/json",
 			"/docs/assets/icon.svg":       "image/svg+xml",
+			"/favicon.ico":                "image/x-icon",
+			"/robots.txt":                 "text/plain; charset=utf-8",
 		} {
 			w := get(t, path)
 			require.Equal(t, http.StatusOK, w.Code, path)
@@ -41,7 +49,7 @@ func TestHandler(t *testing.T) {
 	t.Run("serves nothing else", func(t *testing.T) {
 		t.Parallel()
 		for _, path := range []string{
-			"/docs/nothing", "/docs/errors/nothing", "/docs/guides", "/docs/guides/paging.md", "/docs/errors/",
+			"/docs/nothing", "/docs/errors/nothing", "/docs/nothing/", "/docs/guides/paging.md", "/docs/development",
 			"/docs/assets/swagger-ui-bundle.js.gz", "/docs/web/layout.html", "/docs//", "/docs/../go.mod", "/",
 		} {
 			require.Equal(t, http.StatusNotFound, get(t, path).Code, path)
@@ -94,16 +102,6 @@ func TestHandler(t *testing.T) {
 			require.Equal(t, plain.Body.Bytes(), body)
 		}
 	})
-	t.Run("sets a policy: only the viewer runs a script", func(t *testing.T) {
-		t.Parallel()
-		guide := get(t, "/docs/guides/csv")
-		require.Contains(t, guide.Header().Get("Content-Security-Policy"), "default-src 'none'")
-		require.NotContains(t, guide.Header().Get("Content-Security-Policy"), "script-src")
-		require.NotContains(t, guide.Body.String(), "<script")
-		reference := get(t, "/docs").Header().Get("Content-Security-Policy")
-		require.Contains(t, reference, "script-src 'self';")
-		require.Contains(t, reference, "connect-src 'self' "+publicURL)
-	})
 	t.Run("shows the addresses of the deployment", func(t *testing.T) {
 		t.Parallel()
 		for _, path := range []string{"/docs/openapi.yaml", "/docs/openapi.json", "/docs/guides/csv", "/docs/errors"} {
@@ -111,6 +109,58 @@ func TestHandler(t *testing.T) {
 		}
 		require.Contains(t, get(t, "/docs/openapi.yaml").Body.String(), "- url: "+publicURL+"/v1\n")
 		require.Contains(t, get(t, "/docs/errors/overloaded").Body.String(), docsURL+"/errors/overloaded")
-		require.Contains(t, get(t, "/docs/guides/csv").Body.String(), publicURL+"/v1/readings.csv")
+		require.Contains(t, get(t, "/docs/guides/csv").Body.String(), publicURL+"</span>/v1/readings.csv")
 	})
+}
+
+// TestNotFound checks that a browser gets a page for an unknown path, whose links work.
+func TestNotFound(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{"/docs/x", "/docs/x/", "/docs/errors/x", "/docs/a/b/c", "/docs/1/2/3/4/5/6/7"} {
+		w := get(t, path, "Accept", "text/html,application/xhtml+xml,*/*;q=0.8")
+		require.Equal(t, http.StatusNotFound, w.Code, path)
+		require.Equal(t, "text/html; charset=utf-8", w.Header().Get("Content-Type"))
+		require.Contains(t, w.Header().Get("Content-Security-Policy"), "default-src 'none'")
+		require.NotContains(t, w.Body.String(), path)
+		head := request(t, http.MethodHead, path, "Accept", "text/html")
+		require.Equal(t, http.StatusNotFound, head.Code)
+		require.Zero(t, head.Body.Len())
+		if strings.Count(path, "/") < 6 {
+			for _, target := range targets(t, path, w.Body.String()) {
+				if target.Fragment == "content" {
+					continue
+				}
+				require.Equal(t, http.StatusOK, get(t, target.Path).Code, "%s links to %s", path, target)
+			}
+		}
+	}
+}
+
+// TestRedirects checks that a page has one address.
+func TestRedirects(t *testing.T) {
+	t.Parallel()
+	for path, location := range map[string]string{
+		"/docs/errors/": "../errors", "/docs/guides/csv/": "../csv", "/docs/": "../sensors", // The name in docsURL.
+	} {
+		w := get(t, path)
+		require.Equal(t, http.StatusPermanentRedirect, w.Code, path)
+		require.Equal(t, location, w.Header().Get("Location"), path)
+	}
+}
+
+// TestPolicy checks that no page has a script or a style of its own, or a form that is sent.
+func TestPolicy(t *testing.T) {
+	t.Parallel()
+	for path, body := range crawl(t) {
+		if !strings.HasPrefix(body, "<!doctype html>") {
+			continue
+		}
+		got := get(t, path).Header().Get("Content-Security-Policy")
+		require.True(t, strings.HasPrefix(got, "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "+
+			"img-src 'self' data:; script-src 'self'; "), "%s: %s", path, got)
+		require.NotRegexp(t, `<script>|<style|\sstyle=|\son[a-z]+=|<form[^>]* action`, body, path)
+		viewer := strings.Contains(body, `id="viewer"`)
+		require.Equal(t, viewer, strings.HasSuffix(got, "; style-src 'self' 'unsafe-inline'; connect-src 'self' "+publicURL), path)
+		require.Equal(t, !viewer, strings.HasSuffix(got, "; style-src 'self'; connect-src 'self'"), path)
+	}
 }

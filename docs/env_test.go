@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 
@@ -46,13 +47,20 @@ func request(t *testing.T, method, path string, headers ...string) *httptest.Res
 // texts returns the names of the Markdown files that are pages, below docs/.
 func texts(t *testing.T) []string {
 	t.Helper()
-	names := []string{"errors.md", "contract.md", "glossary.md"}
-	entries, err := os.ReadDir("guides")
-	require.NoError(t, err)
-	for _, entry := range entries {
-		names = append(names, "guides/"+entry.Name())
+	names := []string{"README.md", "errors.md", "contract.md", "glossary.md", "troubleshooting.md"}
+	for _, dir := range []string{"guides", "operate"} {
+		entries, err := os.ReadDir(dir)
+		require.NoError(t, err)
+		for _, entry := range entries {
+			names = append(names, dir+"/"+entry.Name())
+		}
 	}
 	return names
+}
+
+// pageOf returns the path of the page of a Markdown file.
+func pageOf(name string) string {
+	return strings.TrimSuffix("/docs/"+strings.TrimSuffix(strings.TrimSuffix(name, ".md"), "README"), "/")
 }
 
 func load(t *testing.T, text []byte) *openapi3.T {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"path"
 	"strings"
 	"time"
 
@@ -48,8 +49,23 @@ func packedFile(contentType string, body, gzipped []byte) *file {
 // serve answers GET and HEAD, conditional requests included. Browsers store a file but revalidate it on every use, so
 // that an upgrade of the service shows at once.
 func (f *file) serve(w http.ResponseWriter, r *http.Request) {
+	chosen := f.choose(w.Header(), r)
+	w.Header().Set("Etag", f.etag)
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(chosen))
+}
+
+// serveStatus answers GET and HEAD with a status other than 200.
+func (f *file) serveStatus(w http.ResponseWriter, r *http.Request, status int) {
+	chosen := f.choose(w.Header(), r)
+	w.WriteHeader(status)
+	if r.Method != http.MethodHead {
+		_, _ = w.Write(chosen) // A client that went offline needs no page.
+	}
+}
+
+// choose sets the headers of the file, and returns it in a coding that the client accepts.
+func (f *file) choose(h http.Header, r *http.Request) []byte {
 	chosen := f.plain
-	h := w.Header()
 	if acceptsGzip(r.Header.Values("Accept-Encoding")) {
 		chosen = f.gzipped
 		h.Set("Content-Encoding", "gzip")
@@ -57,13 +73,12 @@ func (f *file) serve(w http.ResponseWriter, r *http.Request) {
 	h.Set("Vary", "Accept-Encoding")
 	h.Set("Content-Type", f.contentType)
 	h.Set("Cache-Control", "no-cache")
-	h.Set("Etag", f.etag)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
 	if f.policy != "" {
 		h.Set("Content-Security-Policy", f.policy)
 	}
-	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(chosen))
+	return chosen
 }
 
 // acceptsGzip reports whether an Accept-Encoding names gzip without q=0.
@@ -81,14 +96,17 @@ func acceptsGzip(accepted []string) bool {
 
 // addAssets adds the style sheets, scripts and images of the pages, and those of the viewer, Swagger UI.
 func (s *site) addAssets() error {
-	for path, contentType := range map[string]string{
-		"/style.css": cssType, "/reference.css": cssType, "/reference.js": javaScriptType, "/icon.svg": "image/svg+xml",
+	for served, contentType := range map[string]string{
+		"/docs/assets/style.css": cssType, "/docs/assets/reference.css": cssType, "/docs/assets/reference.js": javaScriptType,
+		"/docs/assets/page.js": javaScriptType, "/docs/assets/fill.js": javaScriptType,
+		"/docs/assets/samples.js": javaScriptType, "/docs/assets/search.js": javaScriptType,
+		"/docs/assets/icon.svg": "image/svg+xml", "/favicon.ico": "image/x-icon", "/robots.txt": "text/plain; charset=utf-8",
 	} {
-		body, err := files.ReadFile("web" + path)
+		body, err := files.ReadFile("web/" + path.Base(served))
 		if err != nil {
 			return fmt.Errorf("reading an embedded file: %w", err)
 		}
-		s.files[prefix+"/assets"+path] = newFile(contentType, body)
+		s.files[served] = newFile(contentType, body)
 	}
 	if err := s.addViewer("/swagger-ui.css", cssType, "swagger-ui.css.gz"); err != nil {
 		return err
@@ -97,7 +115,7 @@ func (s *site) addAssets() error {
 }
 
 // addViewer adds a file of the viewer, which its module embeds gzipped.
-func (s *site) addViewer(path, contentType, name string) error {
+func (s *site) addViewer(served, contentType, name string) error {
 	packed, err := static.FS.ReadFile(name)
 	if err != nil {
 		return fmt.Errorf("reading the viewer: %w", err)
@@ -110,6 +128,6 @@ func (s *site) addViewer(path, contentType, name string) error {
 	if err != nil {
 		return fmt.Errorf("decompressing the viewer: %w", err)
 	}
-	s.files[prefix+"/assets"+path] = packedFile(contentType, body, packed)
+	s.files[prefix+"/assets"+served] = packedFile(contentType, body, packed)
 	return nil
 }

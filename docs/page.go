@@ -6,15 +6,7 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
-	"regexp"
 	"strings"
-
-	"github.com/yuin/goldmark"
-	"github.com/yuin/goldmark/ast"
-	"github.com/yuin/goldmark/extension"
-	"github.com/yuin/goldmark/parser"
-	"github.com/yuin/goldmark/renderer/html"
-	"github.com/yuin/goldmark/text"
 
 	"roomsensor/internal/httpedge"
 	"roomsensor/internal/roomsensor"
@@ -22,117 +14,167 @@ import (
 
 // page is the data of layout.html.
 type page struct {
-	Title  string
-	Path   string // below /docs
-	Root   string // relative path to /docs/
-	Body   template.HTML
-	Viewer *viewer
+	Title          string
+	About          string // one sentence
+	Path           string // below /docs
+	Up             string // relative path to /docs
+	API            string // base URL of the API, if these pages are not below it
+	Body           template.HTML
+	Contents       []*heading
+	Viewer         *viewer
+	Previous, Next *link
 }
 
 // viewer is the reference page of one OpenAPI document.
 type viewer struct {
 	Document string // file name of the document
+	Shown    string // file name of what the page shows of it
 	Try      bool   // whether the page can send requests
 }
 
-// link is an entry of the navigation. Path is below /docs; the Markdown file of a text has the same path plus .md.
-type link struct{ Path, Text string }
-
 // entry is a link as one page shows it.
 type entry struct {
-	Page       page
-	Path, Text string
+	Page page
+	Link link
 }
 
-var (
-	guideLinks = []link{
-		{"/guides/conventions", "Conventions"},
-		{"/guides/authentication", "Authentication"},
-		{"/guides/devices", "Devices"},
-		{"/guides/time-windows", "Time windows"},
-		{"/guides/paging", "Paging"},
-		{"/guides/csv", "CSV export"},
-		{"/guides/idempotency", "Changes and idempotency"},
-		{"/guides/rate-limits", "Rate limits"},
-		{"/guides/late-data", "Late data"},
-		{"/guides/uploads", "Uploads"},
-	}
-	ruleLinks     = []link{{"/contract", "Contract"}, {"/glossary", "Glossary"}}
-	documentLinks = []link{
-		{"/openapi.yaml", "openapi.yaml"},
-		{"/openapi.json", "openapi.json"},
-		{"/receiver.yaml", "receiver.yaml"},
-		{"/receiver.json", "receiver.json"},
-	}
-)
-
 var layouts = template.Must(template.New("").Funcs(template.FuncMap{
-	"guides":    func() []link { return guideLinks },
-	"rules":     func() []link { return ruleLinks },
-	"documents": func() []link { return documentLinks },
-	"entry":     func(p page, path, text string) entry { return entry{p, path, text} },
+	"sections":  func() []section { return sections },
+	"documents": func() []link { return documents },
+	"entry":     func(p page, l link) entry { return entry{p, l} },
+	"wide":      func(headings []*heading) bool { return len(headings) > 2 },
 }).ParseFS(files, "web/*.html"))
 
 // addPage renders a page into the layout. Its links are relative, so that the pages work under any address that a proxy
 // gives them.
 func (s *site) addPage(path string, p page) error {
-	p.Path, p.Root = path, rootOf(path)
-	var out bytes.Buffer
-	if err := layouts.ExecuteTemplate(&out, "layout.html", p); err != nil {
-		return fmt.Errorf("rendering %s: %w", path, err)
+	p.Path, p.Up = path, s.up(path)
+	p.Previous, p.Next = neighbors(path)
+	if !s.options.belowAPI() {
+		p.API = s.options.PublicURL
 	}
-	f := newFile(htmlType, out.Bytes())
+	body, err := render("layout.html", p)
+	if err != nil {
+		return err
+	}
+	f := newFile(htmlType, []byte(body))
 	f.policy = policy(p.Viewer, s.options.PublicURL)
 	s.files[prefix+path] = f
 	return nil
 }
 
-// rootOf returns the relative path from a page to /docs/.
-func rootOf(path string) string {
-	switch depth := strings.Count(path, "/"); depth {
-	case 0:
-		return "docs/"
-	case 1:
-		return "./"
-	default:
-		return strings.Repeat("../", depth-1)
-	}
+// up returns the relative path from a page to the start page.
+func (s *site) up(path string) string {
+	return strings.Repeat("../", strings.Count(path, "/")) + s.options.name()
 }
 
 // Current reports whether path is the page itself or the index above it.
 func (p page) Current(path string) bool {
-	return p.Path == path || p.Path == "" && path == "/" || path != "/" && strings.HasPrefix(p.Path, path+"/")
+	return p.Path == path || path == "/errors" && strings.HasPrefix(p.Path, "/errors/")
 }
 
 // Href returns the relative path from the page to a path below /docs.
-func (p page) Href(path string) string { return p.Root + path[1:] }
+func (p page) Href(path string) string { return p.Up + path }
 
-// addReferences adds the reference pages. That of the API is the home page, with and without a trailing slash.
+// HasSamples reports whether the page has samples that need a key.
+func (p page) HasSamples() bool {
+	body := string(p.Body)
+	return strings.Contains(body, ` data-field="key"`) || strings.Contains(body, ` data-field="ingest"`)
+}
+
+// addReferences adds the reference pages.
 func (s *site) addReferences() error {
-	api := page{Title: "API reference", Viewer: &viewer{"openapi.yaml", true}}
-	receiver := page{Title: "Upload reference", Viewer: &viewer{"receiver.yaml", false}}
-	for path, p := range map[string]page{"": api, "/": api, "/receiver": receiver} {
-		if err := s.addPage(path, p); err != nil {
+	for path, v := range map[string]*viewer{
+		"/reference": {"openapi.yaml", "reference.json", true},
+		"/receiver":  {"receiver.yaml", "receiver.json", false},
+	} {
+		l := pageLink(path)
+		if err := s.addPage(path, page{Title: l.Text, About: l.About, Viewer: v}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// addTexts adds the guides, the contract and the glossary.
+// addTexts adds the pages of the navigation that are Markdown files, and the index of the guides.
 func (s *site) addTexts() error {
-	for _, links := range [][]link{guideLinks, ruleLinks} {
-		for _, l := range links {
-			body, err := s.options.markdown(l.Path[1:] + ".md")
+	for _, group := range sections {
+		for _, l := range group.Pages {
+			if l.File == "" || l.File == errorsFile {
+				continue
+			}
+			m, err := s.text(l)
 			if err != nil {
 				return err
 			}
-			if err := s.addPage(l.Path, page{Title: l.Text, Body: body}); err != nil {
+			if err := s.addPage(l.Path, m.page(l)); err != nil {
 				return err
 			}
 		}
 	}
+	return s.addGuides()
+}
+
+// maxDepth is the number of depths below /docs for which there is a page that reports an unknown path.
+const maxDepth = 5
+
+// addNotFound adds the pages for paths that do not exist: one for each depth, because links are relative.
+func (s *site) addNotFound() error {
+	body, err := render("notfound.html", nil)
+	if err != nil {
+		return err
+	}
+	for depth := range maxDepth { // Pages are added later: one of these is at the path of the start page.
+		path := strings.Repeat("/", depth)
+		if err := s.addPage(path, page{Title: "Page not found", About: "This page does not exist.", Body: body}); err != nil {
+			return err
+		}
+		s.notFound = append(s.notFound, s.files[prefix+path])
+		delete(s.files, prefix+path)
+	}
 	return nil
+}
+
+// addGuides adds the index of the guides.
+func (s *site) addGuides() error {
+	for _, group := range sections {
+		if group.Title != guidesTitle {
+			continue
+		}
+		p := page{Title: group.Title, About: "All guides for users of the API."}
+		body, err := render("guides.html", group)
+		if err != nil {
+			return err
+		}
+		p.Body = body
+		return s.addPage("/guides", p)
+	}
+	return nil
+}
+
+// text renders the Markdown file of a page, and makes it searchable.
+func (s *site) text(l link) (*markdownText, error) {
+	content, err := s.options.read(l.File)
+	if err != nil {
+		return nil, err
+	}
+	m, err := s.renderMarkdown(content, l.File, s.up(l.Path))
+	if err != nil {
+		return nil, err
+	}
+	s.search.addText(l.Path, m)
+	return m, nil
+}
+
+// page returns the page of a text.
+func (m *markdownText) page(l link) page {
+	p := page{Title: m.title, About: l.About, Body: m.body}
+	for _, part := range m.parts {
+		if part.Level == 2 || part.Level == 3 {
+			p.Contents = append(p.Contents, part)
+		}
+	}
+	return p
 }
 
 // errorPage is the data of error.html.
@@ -143,9 +185,13 @@ type errorPage struct {
 	Receiver bool   // whether only the receiver of uploads returns the code
 }
 
+// errorsFile is the text above the index of error codes.
+const errorsFile = "errors.md"
+
 // addErrors adds the index of error codes, and a page for each code (decision 35).
 func (s *site) addErrors() error {
-	intro, err := s.options.markdown("errors.md")
+	l := pageLink("/errors")
+	m, err := s.text(l)
 	if err != nil {
 		return err
 	}
@@ -153,7 +199,10 @@ func (s *site) addErrors() error {
 	if err != nil {
 		return err
 	}
-	if err := s.addPage("/errors", page{Title: "Errors", Body: intro + table}); err != nil {
+	p := m.page(l)
+	p.Body += table
+	p.Contents = append(p.Contents, &heading{Level: 2, ID: "codes", Text: "Codes"})
+	if err := s.addPage(l.Path, p); err != nil {
 		return err
 	}
 	for _, info := range roomsensor.Codes {
@@ -178,7 +227,9 @@ func (s *site) addError(info roomsensor.CodeInfo) error {
 	if err != nil {
 		return err
 	}
-	return s.addPage("/errors/"+string(info.Code), page{Title: string(info.Code), Body: body})
+	path := "/errors/" + string(info.Code)
+	s.search.add(path, string(info.Code), "", strings.Join([]string{info.Message, info.Cause, info.Fix}, " "))
+	return s.addPage(path, page{Title: string(info.Code), About: info.Cause, Body: body})
 }
 
 // exampleRequestID is the request id in all examples.
@@ -204,68 +255,4 @@ func render(name string, data any) (template.HTML, error) {
 		return "", fmt.Errorf("rendering %s: %w", name, err)
 	}
 	return template.HTML(out.String()), nil //nolint:gosec // html/template escaped it.
-}
-
-// markdown is configured as GitHub renders the files, with tables, ids of headings and the anchors of the contract. Raw
-// HTML is passed through, because adjust allows nothing but anchors.
-var markdown = goldmark.New(
-	goldmark.WithExtensions(extension.Table),
-	goldmark.WithParserOptions(parser.WithAutoHeadingID()),
-	goldmark.WithRendererOptions(html.WithUnsafe()),
-)
-
-// markdown renders an embedded Markdown file.
-func (o Options) markdown(name string) (template.HTML, error) {
-	content, err := o.read(name)
-	if err != nil {
-		return "", err
-	}
-	source := []byte(content)
-	document := markdown.Parser().Parse(text.NewReader(source))
-	err = ast.Walk(document, func(node ast.Node, entering bool) (ast.WalkStatus, error) {
-		if !entering {
-			return ast.WalkContinue, nil
-		}
-		return ast.WalkContinue, adjust(node, source)
-	})
-	if err != nil {
-		return "", fmt.Errorf("reading %s: %w", name, err)
-	}
-	var out bytes.Buffer
-	if err := markdown.Renderer().Render(&out, source, document); err != nil {
-		return "", fmt.Errorf("rendering %s: %w", name, err)
-	}
-	return template.HTML(out.String()), nil //nolint:gosec // The Markdown is embedded, and adjust checked its HTML.
-}
-
-// anchor matches the only raw HTML that the files contain: <a id="decision-37-c"></a>.
-var anchor = regexp.MustCompile(`^(<a id="([a-z0-9_.-]+)">|</a>)$`)
-
-// adjust makes a link to another file a link to its page: pages are placed like the files, without .md. It gives a
-// heading that begins with an anchor that anchor's id, and returns an error for other raw HTML.
-func adjust(node ast.Node, source []byte) error {
-	switch n := node.(type) {
-	case *ast.Link:
-		path, fragment, hasFragment := strings.Cut(string(n.Destination), "#")
-		path = strings.TrimSuffix(path, ".md")
-		if hasFragment {
-			path += "#" + fragment
-		}
-		n.Destination = []byte(path)
-	case *ast.Heading:
-		if first, ok := n.FirstChild().(*ast.RawHTML); ok {
-			if match := anchor.FindSubmatch(first.Segments.Value(source)); match != nil {
-				n.SetAttributeString("id", match[2])
-				n.RemoveChild(n, first.NextSibling()) // </a>
-				n.RemoveChild(n, first)
-			}
-		}
-	case *ast.RawHTML:
-		if tag := n.Segments.Value(source); !anchor.Match(tag) {
-			return fmt.Errorf("raw HTML: %s", tag)
-		}
-	case *ast.HTMLBlock:
-		return fmt.Errorf("raw HTML: %s", n.Lines().Value(source))
-	}
-	return nil
 }

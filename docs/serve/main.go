@@ -59,6 +59,8 @@ func handler(o docs.Options) (http.Handler, error) {
 	mux := http.NewServeMux()
 	mux.Handle("GET /docs", pages)
 	mux.Handle("GET /docs/", pages)
+	mux.Handle("GET /favicon.ico", pages)
+	mux.Handle("GET /robots.txt", pages)
 	return mux, nil
 }
 

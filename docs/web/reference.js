@@ -7,7 +7,7 @@ window.addEventListener("DOMContentLoaded", () => {
     docExpansion: "list",
     defaultModelsExpandDepth: 0,
     defaultModelRendering: "example",
-    supportedSubmitMethods: "try" in place.dataset ? ["get", "head", "patch"] : [],
+    supportedSubmitMethods: "try" in place.dataset ? ["get", "patch"] : [],
     validatorUrl: null,
   });
 });

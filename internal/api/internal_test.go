@@ -57,7 +57,10 @@ func TestRoutes(t *testing.T) {
 	require.Contains(t, operations, refusing)
 	operations = slices.DeleteFunc(operations, func(name string) bool { return name == refusing })
 	require.ElementsMatch(t, openapitest.API().Operations(), operations)
-	require.Equal(t, []string{"GET /", "GET /docs", "GET /docs/*", "HEAD /", "HEAD /docs", "HEAD /docs/*"}, others)
+	require.Equal(t, []string{
+		"GET /", "GET /docs", "GET /docs/*", "GET /favicon.ico", "GET /robots.txt",
+		"HEAD /", "HEAD /docs", "HEAD /docs/*", "HEAD /favicon.ico", "HEAD /robots.txt",
+	}, others)
 }
 
 // FuzzPatch checks parsePatch: an accepted body can be stored, and any other causes a documented error (decisions 19 to

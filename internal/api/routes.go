@@ -110,10 +110,12 @@ func mountDocs(e *echo.Echo, docs http.Handler, docsURL string) {
 		e.Add(method, "/", home)
 		e.Add(method, "/docs", docsPage(docs))
 		e.Add(method, "/docs/*", docsPage(docs))
+		e.Add(method, "/favicon.ico", docsPage(docs))
+		e.Add(method, "/robots.txt", docsPage(docs))
 	}
 }
 
-// docsPage serves a docs page. An unknown page is an unknown path like any other.
+// docsPage serves a docs page. An unknown page is an unknown path like any other, except that a browser gets a page.
 func docsPage(docs http.Handler) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		w := &notFoundFilter{ResponseWriter: c.Response()}
@@ -125,14 +127,15 @@ func docsPage(docs http.Handler) echo.HandlerFunc {
 	}
 }
 
-// notFoundFilter drops a response with status 404 and its body.
+// notFoundFilter drops a response with status 404 and its body, unless it is a page.
 type notFoundFilter struct {
 	http.ResponseWriter
 	notFound bool
 }
 
 func (f *notFoundFilter) WriteHeader(status int) {
-	if f.notFound = status == http.StatusNotFound; !f.notFound {
+	page := strings.HasPrefix(f.Header().Get("Content-Type"), "text/html")
+	if f.notFound = status == http.StatusNotFound && !page; !f.notFound {
 		f.ResponseWriter.WriteHeader(status)
 	}
 }

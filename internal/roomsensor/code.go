@@ -181,7 +181,7 @@ var Codes = []CodeInfo{
 		Code: CodeNotImplemented, Status: 501, Param: "assignment",
 		Cause:   "The body has the field assignment, which is reserved for a later version. Nothing was written.",
 		Message: "Assignments cannot be changed through the API yet. Leave the field assignment out.",
-		Fix:     "Leave the field out. Assignments are changed in the dashboard.",
+		Fix:     "Leave the field out. The operator of the service changes assignments.",
 		Retry:   "No: never retry a 501.",
 	},
 	{

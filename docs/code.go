@@ -1,0 +1,136 @@
+package docs
+
+import (
+	"fmt"
+	"html"
+	"slices"
+	"strings"
+
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/renderer"
+	"github.com/yuin/goldmark/util"
+)
+
+// sampleLanguages are the languages of samples, in the order of their tabs. A test runs every block in one of them.
+var sampleLanguages = []struct{ id, name string }{
+	{"bash", "curl"}, {"python", "Python"}, {"r", "R"}, {"javascript", "JavaScript"}, {"go", "Go"},
+}
+
+// placeholders are the texts in samples that a reader, or the form on the page, replaces, with the fields of the form.
+// codeRenderer adds the address of the API.
+var placeholders = []struct{ text, field string }{
+	{"YOUR_API_KEY", "key"},
+	{"YOUR_DEVICE_ID", "device"},
+	{"YOUR_INGEST_KEY", "ingest"},
+	{"YOUR_HARDWARE_ID", "unit"},
+	{defaultReceiverURL, "receiver"},
+}
+
+// samples is a node with samples in several languages. Scripts show it as tabs, otherwise they are one below the other.
+type samples struct{ ast.BaseBlock }
+
+var kindSamples = ast.NewNodeKind("Samples")
+
+// Kind implements ast.Node.
+func (*samples) Kind() ast.NodeKind { return kindSamples }
+
+// Dump implements ast.Node.
+func (n *samples) Dump(source []byte, level int) { ast.DumpHelper(n, source, level, nil, nil) }
+
+// groupSamples moves successive samples in different languages into one node.
+func groupSamples(document ast.Node, source []byte) {
+	var group *samples
+	var languages []string
+	for node := document.FirstChild(); node != nil; {
+		next := node.NextSibling()
+		block, ok := node.(*ast.FencedCodeBlock)
+		language := ""
+		if ok {
+			language = string(block.Language(source))
+		}
+		switch {
+		case languageName(language) == "":
+			group = nil
+		case group == nil || slices.Contains(languages, language):
+			group, languages = &samples{}, nil
+			document.InsertBefore(document, block, group)
+			fallthrough
+		default:
+			group.AppendChild(group, block)
+			languages = append(languages, language)
+		}
+		node = next
+	}
+}
+
+// languageName returns what the tab of a language shows, or "" if it has none.
+func languageName(id string) string {
+	for _, l := range sampleLanguages {
+		if l.id == id {
+			return l.name
+		}
+	}
+	return ""
+}
+
+// codeRenderer renders blocks of code.
+type codeRenderer struct {
+	api string // base URL of the API
+}
+
+// RegisterFuncs implements renderer.NodeRenderer.
+func (c codeRenderer) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
+	r.Register(ast.KindFencedCodeBlock, c.renderCode)
+	r.Register(kindSamples, renderSamples)
+}
+
+func renderSamples(w util.BufWriter, _ []byte, _ ast.Node, entering bool) (ast.WalkStatus, error) {
+	tag := "</div>\n"
+	if entering {
+		tag = `<div class="samples">` + "\n"
+	}
+	_, err := w.WriteString(tag)
+	return ast.WalkContinue, err //nolint:wrapcheck // goldmark hands it to the caller of Render.
+}
+
+func (c codeRenderer) renderCode(
+	w util.BufWriter, source []byte, node ast.Node, entering bool,
+) (ast.WalkStatus, error) {
+	block := node.(*ast.FencedCodeBlock) //nolint:forcetypeassert // RegisterFuncs names its kind.
+	if !entering {
+		return ast.WalkContinue, nil
+	}
+	language := string(block.Language(source))
+	code := c.highlight(language, string(block.Lines().Value(source)))
+	text := `<pre tabindex="0"><code class="language-` + html.EscapeString(language) + `">` + code + "</code></pre>\n"
+	if name := languageName(language); name != "" {
+		text = fmt.Sprintf(`<div class="sample" data-language="%[1]s"><p class="language">%[1]s</p>%[2]s</div>`, name, text)
+	}
+	_, err := w.WriteString(text)
+	return ast.WalkContinue, err //nolint:wrapcheck // goldmark hands it to the caller of Render.
+}
+
+// highlight returns code as HTML, with a span around each token that has a color and around each placeholder.
+func (c codeRenderer) highlight(language, code string) string {
+	var out strings.Builder
+	for _, t := range tokens(language, code) {
+		text := c.markPlaceholders(html.EscapeString(t.text))
+		if t.class != "" {
+			text = `<span class="` + t.class + `">` + text + "</span>"
+		}
+		_, _ = out.WriteString(text) // Writing to memory cannot fail.
+	}
+	return out.String()
+}
+
+// markPlaceholders encloses placeholders, which a token contains whole, in a span.
+func (c codeRenderer) markPlaceholders(text string) string {
+	mark := func(found, field string) {
+		text = strings.ReplaceAll(text, found, `<span class="fill" data-field="`+field+`">`+found+"</span>")
+	}
+	mark(html.EscapeString(c.api), "api")
+	for _, p := range placeholders {
+		mark(p.text, p.field)
+	}
+	return text
+}

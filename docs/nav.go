@@ -1,0 +1,137 @@
+package docs
+
+import "strings"
+
+// section is a group of the navigation.
+type section struct {
+	Title string
+	Pages []link
+}
+
+// link is a page in the navigation.
+type link struct {
+	Path  string // below /docs; empty for the start page
+	Text  string
+	About string // one sentence, for indexes and the description of the page
+	File  string // Markdown file of the page; empty for other pages
+}
+
+// home is the start page.
+var home = link{
+	"", "Quickstart", "Read room sensor data over HTTP: devices, readings, CSV and uploads in 5 minutes.", "README.md",
+}
+
+// guidesTitle is the section that the page /guides lists.
+const guidesTitle = "Guides"
+
+// sections is the navigation. The order of the pages is that of their links to the previous and the next page.
+var sections = []section{
+	{"Start", []link{
+		home,
+		{"/troubleshooting", "Troubleshooting", "Symptoms, what to check, and what to do.", "troubleshooting.md"},
+		{"/changelog", "Changelog", "What changed for users, by version.", changelogFile},
+	}},
+	{guidesTitle, []link{
+		guide("authentication", "Authentication", "Send your API key, understand its scope, and fix a 401."),
+		guide("conventions", "Conventions", "Times, numbers, nulls, ids, request ids, ETags and compression."),
+		guide("devices", "Devices", "Find devices by tag, read their latest state, and their assignments."),
+		guide("time-windows", "Time windows", "Choose a period with from, to, last or an assignment."),
+		guide("paging", "Paging", "Read all pages of a list, and stop at the first error."),
+		guide("csv", "CSV export", "Export readings of many devices, and load them into pandas, R and other tools."),
+		guide("spreadsheets", "Spreadsheets", "Load readings into Excel, LibreOffice and Google Sheets."),
+		guide("idempotency", "Changes and idempotency", "Rename and tag devices, with retries that are safe."),
+		guide("rate-limits", "Rate limits", "How many requests a key may make, and how to retry."),
+		guide("late-data", "Late data", "Why old readings appear later, and how to keep a copy complete."),
+		guide("uploads", "Uploads", "Deliver readings from devices and gateways."),
+	}},
+	{"Reference", []link{
+		{"/reference", "API reference", "Every endpoint, parameter and response of the API.", ""},
+		{"/receiver", "Upload reference", "The endpoint for uploads, with its parameters and responses.", ""},
+		{"/errors", "Errors", "Every error code: its cause, what to do, and whether to retry.", errorsFile},
+		{"/contract", "Contract", "Every rule on which clients, devices and operators can rely.", "contract.md"},
+		{"/glossary", "Glossary", "The terms of the product.", "glossary.md"},
+	}},
+	{"Operate", []link{
+		{"/operate", "Overview", "Guides for those who run the service.", "operate/README.md"},
+		operate("containers", "Containers", "The image, and Compose for evaluation and production."),
+		operate("kubernetes", "Kubernetes", "Manifests, secrets, upgrades and autoscaling."),
+		operate("security", "Roles and TLS", "The rights of each process, and encrypted connections."),
+		operate("timescaledb", "TimescaleDB", "The two editions, and the layout on disk."),
+		operate("pgbouncer", "PgBouncer", "Share the database connections of many replicas."),
+		operate("cluster", "Cluster", "Run several of each process, and what each failure costs."),
+		operate("scaling", "Scaling", "Scale workers and receivers on their metrics."),
+		operate("rejects", "Rejects", "What could not be stored, why, and how to fix it."),
+		operate("reliability", "Reliability", "What ingest guarantees, and the trial that proves it."),
+		operate("late-bursts", "Late bursts", "What happens when a fleet comes back late, with figures."),
+		operate("abuse", "Abuse", "What a hostile client cannot do to other teams."),
+	}},
+}
+
+// changelogFile is the changelog, relative to docs/.
+const changelogFile = "../CHANGELOG.md"
+
+func guide(name, text, about string) link {
+	return link{"/guides/" + name, text, about, "guides/" + name + ".md"}
+}
+
+func operate(name, text, about string) link {
+	return link{"/operate/" + name, text, about, "operate/" + name + ".md"}
+}
+
+// documents are the OpenAPI documents in the navigation.
+var documents = []link{
+	{Path: "/openapi.yaml", Text: "openapi.yaml"},
+	{Path: "/openapi.json", Text: "openapi.json"},
+	{Path: "/receiver.yaml", Text: "receiver.yaml"},
+	{Path: "/receiver.json", Text: "receiver.json"},
+}
+
+// neighbors returns the pages before and after a page of the navigation, or nil.
+func neighbors(path string) (previous, next *link) {
+	var all []*link
+	for i := range sections {
+		for j := range sections[i].Pages {
+			all = append(all, &sections[i].Pages[j])
+		}
+	}
+	for i, l := range all {
+		if l.Path != path {
+			continue
+		}
+		if i > 0 {
+			previous = all[i-1]
+		}
+		if i+1 < len(all) {
+			next = all[i+1]
+		}
+	}
+	return previous, next
+}
+
+// pageLink returns the link to a page of the navigation.
+func pageLink(path string) link {
+	for _, s := range sections {
+		for _, l := range s.Pages {
+			if l.Path == path {
+				return l
+			}
+		}
+	}
+	panic("the navigation has no page " + path) // The paths are constants.
+}
+
+// pageOf returns the path of the page of a Markdown file, relative to docs/, and whether there is one.
+func pageOf(file string) (path string, ok bool) {
+	for _, s := range sections {
+		for _, l := range s.Pages {
+			if l.File == file && file != "" {
+				return l.Path, true
+			}
+		}
+	}
+	// Links to error pages have no file: errors/overloaded.
+	if strings.HasPrefix(file, "errors/") || file == "reference" || file == "receiver" || file == "guides" {
+		return "/" + file, true
+	}
+	return "", false
+}

@@ -1,0 +1,13 @@
+// Adds to a page what needs a script: tabs and copy buttons of the samples, the reader's values in them, and the search.
+// Without it, a page has the same text.
+import { startFill } from "./fill.js";
+import { startSamples } from "./samples.js";
+import { startSearch } from "./search.js";
+
+// Older addresses of the API reference were those of the start page: /docs#/Devices/getDevice.
+if (location.hash.startsWith("#/") && !document.getElementById("viewer")) {
+  location.replace(document.documentElement.dataset.docs + "/reference" + location.hash);
+}
+startSamples();
+startFill();
+startSearch();
