@@ -112,6 +112,12 @@ type PgExtension struct {
 	Extversion string
 }
 
+type PostponedChunk struct {
+	Chunk          string
+	PostponedUntil time.Time
+	TimeLimit      pgtype.Interval
+}
+
 type RateCounter struct {
 	KeyID     string
 	Passed    int64

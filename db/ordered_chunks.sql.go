@@ -12,20 +12,31 @@ import (
 
 const ChunkListUnordered = `-- name: ChunkListUnordered :many
 SELECT c.chunk::text AS chunk, c.range_start::timestamptz AS range_start, c.range_end::timestamptz AS range_end,
-       c.bytes::bigint AS bytes
+       c.bytes::bigint AS bytes, p.postponed_until
 FROM chunks_to_order($1::timestamptz) c
+LEFT JOIN postponed_chunks p ON p.chunk = c.chunk AND p.postponed_until > now()
+    AND p.time_limit >= make_interval(secs => $2::double precision)
+ORDER BY c.range_end DESC
 `
 
+type ChunkListUnorderedParams struct {
+	EndedBefore  time.Time
+	LimitSeconds float64
+}
+
 type ChunkListUnorderedRow struct {
-	Chunk      string
-	RangeStart time.Time
-	RangeEnd   time.Time
-	Bytes      int64
+	Chunk          string
+	RangeStart     time.Time
+	RangeEnd       time.Time
+	Bytes          int64
+	PostponedUntil *time.Time
 }
 
 // ChunkListUnordered lists the chunks that ended before a time and are not in primary-key order, the newest first.
-func (q *Queries) ChunkListUnordered(ctx context.Context, db DBTX, endedBefore time.Time) ([]ChunkListUnorderedRow, error) {
-	rows, err := db.Query(ctx, ChunkListUnordered, endedBefore)
+// postponed_until is set while a rewrite within the time limit is not worth an attempt, because one within the same or a
+// longer limit failed.
+func (q *Queries) ChunkListUnordered(ctx context.Context, db DBTX, arg ChunkListUnorderedParams) ([]ChunkListUnorderedRow, error) {
+	rows, err := db.Query(ctx, ChunkListUnordered, arg.EndedBefore, arg.LimitSeconds)
 	if err != nil {
 		return nil, err
 	}
@@ -38,6 +49,7 @@ func (q *Queries) ChunkListUnordered(ctx context.Context, db DBTX, endedBefore t
 			&i.RangeStart,
 			&i.RangeEnd,
 			&i.Bytes,
+			&i.PostponedUntil,
 		); err != nil {
 			return nil, err
 		}
@@ -59,4 +71,22 @@ func (q *Queries) ChunkOrder(ctx context.Context, db DBTX, chunk string) (bool, 
 	var ordered bool
 	err := row.Scan(&ordered)
 	return ordered, err
+}
+
+const ChunkPostpone = `-- name: ChunkPostpone :exec
+WITH expired AS (DELETE FROM postponed_chunks WHERE postponed_until <= now() AND postponed_chunks.chunk <> $1::text)
+INSERT INTO postponed_chunks (chunk, postponed_until, time_limit)
+VALUES ($1, now() + INTERVAL '1 day', make_interval(secs => $2::double precision))
+ON CONFLICT (chunk) DO UPDATE SET postponed_until = excluded.postponed_until, time_limit = excluded.time_limit
+`
+
+type ChunkPostponeParams struct {
+	Chunk        string
+	LimitSeconds float64
+}
+
+// ChunkPostpone records that the rewrite of a chunk exceeded a time limit, and deletes the records that have expired.
+func (q *Queries) ChunkPostpone(ctx context.Context, db DBTX, arg ChunkPostponeParams) error {
+	_, err := db.Exec(ctx, ChunkPostpone, arg.Chunk, arg.LimitSeconds)
+	return err
 }

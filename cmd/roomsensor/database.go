@@ -48,8 +48,9 @@ func (t *terminal) printMigrations(state admin.Migrations, err error) error {
 
 type maintainCmd struct {
 	config.Database
-	After config.Duration `default:"14d" help:"Age at which chunks are rewritten; longer than devices buffer readings." placeholder:"TIME"`
-	Limit int             `default:"1000" help:"Maximum number of chunks to rewrite." placeholder:"N"`
+	After   config.Duration `default:"14d" help:"Age at which chunks are rewritten; longer than devices buffer readings." placeholder:"TIME"`
+	Limit   int             `default:"1000" help:"Maximum number of chunks to rewrite." placeholder:"N"`
+	Timeout config.Duration `default:"10m" help:"Longest time for which a chunk may be locked. Chunks whose rewrite would take longer are skipped." placeholder:"TIME"`
 }
 
 // Run rewrites chunks.
@@ -58,6 +59,6 @@ func (c *maintainCmd) Run(ctx context.Context, t *terminal) error {
 		return usagef("--limit must be a whole number above 0.")
 	}
 	return t.operate(ctx, c.Database, func(o *admin.Operator) (any, error) {
-		return o.Maintain(ctx, time.Duration(c.After), c.Limit)
+		return o.Maintain(ctx, time.Duration(c.After), time.Duration(c.Timeout), c.Limit)
 	})
 }

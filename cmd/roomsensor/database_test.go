@@ -113,8 +113,15 @@ func TestMaintain(t *testing.T) {
 		require.NoError(t, conn.QueryRow(t.Context(), "SELECT count(*) FROM chunks_to_order('2026-02-01Z')").Scan(&n))
 		return n == 1
 	}, 30*time.Second, 20*time.Millisecond)
+	_, err = conn.Exec(t.Context(), `INSERT INTO postponed_chunks SELECT show_chunks('readings')::text, now() + INTERVAL '1 day', '10 min'`)
+	require.NoError(t, err)
 	require.NoError(t, conn.Close(t.Context()))
-	chunks := o.data("maintain", "--after", "14d")
+	skipped := o.data("maintain")
+	require.Len(t, skipped, 1)
+	require.Equal(t, false, skipped[0]["ordered"])
+	require.Contains(t, skipped[0]["reason"], "or earlier with a longer limit")
+
+	chunks := o.data("maintain", "--after", "14d", "--timeout", "11m")
 	require.Len(t, chunks, 1)
 	require.Equal(t, true, chunks[0]["ordered"])
 	require.Nil(t, chunks[0]["reason"])

@@ -48,6 +48,7 @@ func TestDefaults(t *testing.T) {
 	require.Equal(t, 50, ingest.ParkAfter)
 	require.Equal(t, config.Duration(14*day), ingest.MaintainAfter)
 	require.Equal(t, "never", ingest.MaintainWindow.String())
+	require.Equal(t, config.Duration(10*time.Minute), ingest.MaintainTimeout)
 	require.Equal(t, config.Layout{ColumnstoreAfter: config.Age(30 * day)}, layout)
 }
 
@@ -86,6 +87,7 @@ func TestIngestValidate(t *testing.T) {
 		"rejects-team-max-bytes":     func(c *config.Ingest) { c.RejectsTeamMaxBytes = 2 * config.GiB }, // More than all teams.
 		"park-after":                 func(c *config.Ingest) { c.ParkAfter = 0 },
 		"maintain-after":             func(c *config.Ingest) { c.MaintainAfter = config.Duration(12 * time.Hour) },
+		"maintain-timeout":           func(c *config.Ingest) { c.MaintainTimeout = config.Duration(9 * time.Second) },
 		"no-worker":                  func(c *config.Ingest) { c.NoReceiver, c.NoWorker = true, true },
 	} {
 		cfg := validIngest()

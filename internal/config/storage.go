@@ -111,20 +111,28 @@ const minAge = 24 * time.Hour
 // Maintenance configures when workers rewrite old chunks in primary-key order. A chunk is locked meanwhile, so the
 // default is never.
 type Maintenance struct {
-	MaintainAfter  Duration    `default:"14d"   help:"Age at which chunks are rewritten; longer than devices buffer readings." placeholder:"TIME" setting:""`
-	MaintainWindow DailyWindow `default:"never" help:"Hours of the day in UTC in which chunks are rewritten in primary-key order, for example 02:00-04:00, or never." placeholder:"FROM-TO" setting:""`
+	MaintainAfter   Duration    `default:"14d"   help:"Age at which chunks are rewritten; longer than devices buffer readings." placeholder:"TIME" setting:""`
+	MaintainWindow  DailyWindow `default:"never" help:"Hours of the day in UTC in which chunks are rewritten in primary-key order, for example 02:00-04:00, or never." placeholder:"FROM-TO" setting:""`
+	MaintainTimeout Duration    `default:"10m" help:"Longest time for which a chunk may be locked. Chunks whose rewrite would take longer are skipped." placeholder:"TIME" setting:""`
 }
+
+// minMaintainTimeout is longer than a rewrite waits for the lock of a chunk.
+const minMaintainTimeout = 10 * time.Second
 
 func (c *Maintenance) validateMaintenance() error {
 	if time.Duration(c.MaintainAfter) < minAge {
 		return &ValueError{Flag: "maintain-after", Reason: "must be at least 1d"}
+	}
+	if time.Duration(c.MaintainTimeout) < minMaintainTimeout {
+		return &ValueError{Flag: "maintain-timeout", Reason: "must be at least 10s"}
 	}
 	return nil
 }
 
 // MarshalZerologObject logs the configuration.
 func (c *Maintenance) MarshalZerologObject(e *zerolog.Event) {
-	e.Stringer("maintain_after", c.MaintainAfter).Stringer("maintain_window", c.MaintainWindow)
+	e.Stringer("maintain_after", c.MaintainAfter).Stringer("maintain_window", c.MaintainWindow).
+		Stringer("maintain_timeout", c.MaintainTimeout)
 }
 
 // Layout configures how old readings are stored. Both settings are policies of the Community edition of TimescaleDB;

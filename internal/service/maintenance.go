@@ -25,7 +25,7 @@ type maintainer struct {
 	now      func() time.Time
 	waiting  prometheus.Gauge
 	ordered  prometheus.Counter
-	deferred prometheus.Counter
+	deferred *prometheus.CounterVec // by process.Deferral
 	seconds  prometheus.Histogram
 }
 
@@ -33,7 +33,7 @@ func newMaintainer(
 	s *store.Store, cfg *config.Maintenance, log zerolog.Logger, registry prometheus.Registerer,
 ) *maintainer {
 	factory := promauto.With(registry)
-	return &maintainer{
+	m := &maintainer{
 		store: s, config: cfg, log: log, now: time.Now,
 		waiting: factory.NewGauge(prometheus.GaugeOpts{
 			Name: "roomsensor_maintenance_chunks_waiting",
@@ -42,15 +42,22 @@ func newMaintainer(
 		ordered: factory.NewCounter(prometheus.CounterOpts{
 			Name: "roomsensor_maintenance_chunks_ordered_total", Help: "Chunks rewritten in primary-key order.",
 		}),
-		deferred: factory.NewCounter(prometheus.CounterOpts{
-			Name: "roomsensor_maintenance_chunks_deferred_total", Help: "Attempts given up because a chunk was in use.",
-		}),
+		deferred: factory.NewCounterVec(prometheus.CounterOpts{
+			Name: "roomsensor_maintenance_chunks_deferred_total",
+			Help: "Settled chunks that a check left as they were, by reason: in_use (its lock was not acquired in a second), " +
+				"rewrite_running (another process rewrites a chunk), too_large (the rewrite would exceed MAINTAIN_TIMEOUT), " +
+				"timeout (it did), postponed (it did within the last day).",
+		}, []string{"reason"}),
 		seconds: factory.NewHistogram(prometheus.HistogramOpts{
 			Name:    "roomsensor_maintenance_chunk_seconds",
 			Help:    "Time to lock and rewrite a chunk, including the wait for its lock.",
 			Buckets: prometheus.ExponentialBuckets(0.1, 2, 12),
 		}),
 	}
+	for _, reason := range process.Deferrals {
+		m.deferred.WithLabelValues(string(reason))
+	}
+	return m
 }
 
 // run looks for chunks to rewrite until ctx ends.
@@ -62,36 +69,46 @@ func (m *maintainer) run(ctx context.Context) {
 	})
 }
 
-// rewriteChunks rewrites settled chunks, newest first, until none is left or the maintenance window ends.
+// rewriteChunks tries to rewrite each settled chunk, newest first, until the maintenance window ends.
 func (m *maintainer) rewriteChunks(ctx context.Context) error {
 	if !m.config.MaintainWindow.Contains(m.now()) {
 		return nil
 	}
-	chunks, err := m.store.ChunksToOrder(ctx, m.now().Add(-time.Duration(m.config.MaintainAfter)))
+	limit := time.Duration(m.config.MaintainTimeout)
+	chunks, err := m.store.ChunksToOrder(ctx, m.now().Add(-time.Duration(m.config.MaintainAfter)), limit)
 	if err != nil {
 		return err
 	}
+	m.waiting.Set(float64(len(chunks)))
 	for i := range chunks {
-		m.waiting.Set(float64(len(chunks) - i))
 		if !m.config.MaintainWindow.Contains(m.now()) {
 			return nil
 		}
-		result, err := process.OrderChunk(ctx, m.store, &chunks[i])
+		result, err := process.OrderChunk(ctx, m.store, &chunks[i], limit)
 		if err != nil {
 			return err
 		}
 		m.report(chunks[i].Name, result)
 	}
-	m.waiting.Set(0)
 	return nil
 }
 
+// report logs at warn what an operator has to change, once a day per chunk.
 func (m *maintainer) report(chunk string, result process.ChunkOrder) {
-	if !result.Ordered {
-		m.deferred.Inc()
-		m.log.Info().Str("chunk", chunk).Str("reason", result.Reason).Msg("deferred a chunk")
+	if reason := result.Deferral; reason != "" {
+		m.deferred.WithLabelValues(string(reason)).Inc()
+		level := zerolog.InfoLevel
+		switch reason {
+		case process.RewriteTimeout:
+			level = zerolog.WarnLevel
+		case process.ChunkTooLarge, process.ChunkPostponed:
+			level = zerolog.DebugLevel
+		case process.ChunkInUse, process.RewriteRunning:
+		}
+		m.log.WithLevel(level).Str("chunk", chunk).Str("reason", string(reason)).Msg("deferred a chunk")
 		return
 	}
+	m.waiting.Dec()
 	m.ordered.Inc()
 	m.seconds.Observe(result.Took.Seconds())
 	m.log.Info().Str("chunk", chunk).Int64("duration_ms", result.Took.Milliseconds()).Msg("rewrote a chunk")

@@ -11,11 +11,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"roomsensor/internal/config"
+	"roomsensor/internal/process"
 	"roomsensor/internal/store"
 	"roomsensor/test/dbtest"
 )
 
-// TestMaintainer checks that a worker rewrites nothing outside the maintenance window, and each chunk once within it.
+// TestMaintainer checks that a worker rewrites nothing outside the maintenance window, no chunk within it that is
+// postponed or too large for the time limit, and each other chunk once.
 func TestMaintainer(t *testing.T) {
 	t.Parallel()
 	url := dbtest.New(t).URL
@@ -33,7 +35,7 @@ func TestMaintainer(t *testing.T) {
 	require.Eventually(t, func() bool { // The planner statistics are flushed asynchronously.
 		_, err := conn.Exec(t.Context(), "SELECT pg_stat_force_next_flush()")
 		require.NoError(t, err)
-		chunks, err := s.ChunksToOrder(t.Context(), now)
+		chunks, err := s.ChunksToOrder(t.Context(), now, time.Minute)
 		return err == nil && len(chunks) == 1
 	}, 30*time.Second, 20*time.Millisecond)
 
@@ -44,12 +46,25 @@ func TestMaintainer(t *testing.T) {
 	require.NoError(t, m.rewriteChunks(t.Context()))
 	require.Zero(t, measured(t, m.ordered))
 	now = now.Add(time.Minute)
+	deferred := func(reason process.Deferral) {
+		t.Helper()
+		require.NoError(t, m.rewriteChunks(t.Context()))
+		require.Zero(t, measured(t, m.ordered))
+		require.InDelta(t, 1, measured(t, m.waiting), 0)
+		require.InDelta(t, 1, measured(t, m.deferred.WithLabelValues(string(reason))), 0)
+	}
+	cfg.MaintainTimeout = 1
+	deferred(process.ChunkTooLarge)
+	cfg.MaintainTimeout = config.Duration(time.Minute)
+	_, err = conn.Exec(t.Context(), `INSERT INTO postponed_chunks SELECT show_chunks('readings')::text, now() + INTERVAL '1 day', '1 min'`)
+	require.NoError(t, err)
+	deferred(process.ChunkPostponed)
+	cfg.MaintainTimeout += config.Duration(time.Second)
 	require.NoError(t, m.rewriteChunks(t.Context()))
 	require.InDelta(t, 1, measured(t, m.ordered), 0)
 	require.NoError(t, m.rewriteChunks(t.Context()))
 	require.InDelta(t, 1, measured(t, m.ordered), 0, "once")
 	require.Zero(t, measured(t, m.waiting))
-	require.Zero(t, measured(t, m.deferred))
 }
 
 // measured returns the value of a counter or gauge.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -69,29 +70,38 @@ func (s *Store) Chunks(ctx context.Context) (roomsensor.Chunks, error) {
 	return chunks, nil
 }
 
-const (
-	// orderTimeout bounds the rewrite of one chunk. A chunk of two million rows takes 7 s.
-	orderTimeout = "10min"
-	// orderLockTimeout bounds the wait for the lock of a chunk, because requests for old readings queue behind it.
-	orderLockTimeout = "1s"
-)
+// orderLockTimeout bounds the wait for the lock of a chunk, because requests for old readings queue behind it.
+const orderLockTimeout = "1s"
 
 // Chunk is a part of the table of readings: those of the buckets in Range.
 type Chunk struct {
-	Name  string
-	Range roomsensor.Window
-	Bytes int64
+	Name           string
+	Range          roomsensor.Window
+	Bytes          int64      // with its indexes
+	PostponedUntil *time.Time // nil unless a rewrite within the same time limit, or a longer one, took too long
 }
 
-// ChunksToOrder lists the chunks that ended before a time and are not in primary-key order, the newest first.
-func (s *Store) ChunksToOrder(ctx context.Context, endedBefore time.Time) ([]Chunk, error) {
-	rows, err := s.queries.ChunkListUnordered(ctx, s.pool, endedBefore)
+// rewriteBytesPerSecond is how much of a chunk one core rewrites.
+const rewriteBytesPerSecond = 32 << 20
+
+// RewriteTime estimates how long OrderChunk locks the chunk.
+func (c *Chunk) RewriteTime() time.Duration {
+	return time.Duration(float64(c.Bytes) / rewriteBytesPerSecond * float64(time.Second))
+}
+
+// ChunksToOrder lists the chunks that ended before a time and are not in primary-key order, the newest first. limit is
+// the time limit of their rewrite.
+func (s *Store) ChunksToOrder(ctx context.Context, endedBefore time.Time, limit time.Duration) ([]Chunk, error) {
+	rows, err := s.queries.ChunkListUnordered(ctx, s.pool, db.ChunkListUnorderedParams{
+		EndedBefore: endedBefore, LimitSeconds: limit.Seconds(),
+	})
 	if err != nil {
 		return nil, fmt.Errorf("listing chunks: %w", translate(err))
 	}
 	return convert(rows, func(row *db.ChunkListUnorderedRow) Chunk {
 		return Chunk{
 			Name: row.Chunk, Range: roomsensor.Window{From: row.RangeStart.UTC(), To: row.RangeEnd.UTC()}, Bytes: row.Bytes,
+			PostponedUntil: utc(row.PostponedUntil),
 		}
 	}), nil
 }
@@ -105,11 +115,13 @@ var (
 )
 
 // OrderChunk rewrites a chunk in primary-key order, so that the readings of a device are on few pages. Meanwhile the
-// chunk cannot be read or written. It returns ErrRewriteRunning if another process is rewriting a chunk, ErrChunkInUse
-// if it does not get the lock of the chunk within orderLockTimeout, and ErrRewriteTooLong after orderTimeout.
-func (s *Store) OrderChunk(ctx context.Context, name string) error {
+// chunk cannot be read or written. It returns ErrRewriteRunning if another process is rewriting a chunk, and
+// ErrChunkInUse if it does not get the lock of the chunk within orderLockTimeout. After limit it returns
+// ErrRewriteTooLong and postpones the chunk for a day, for all processes.
+func (s *Store) OrderChunk(ctx context.Context, name string, limit time.Duration) error {
 	err := s.inTx(ctx, "ordering a chunk", func(tx pgx.Tx) error {
-		if err := s.set(ctx, tx, "lock_timeout", orderLockTimeout, "statement_timeout", orderTimeout); err != nil {
+		timeout := strconv.FormatInt(limit.Milliseconds(), 10)
+		if err := s.set(ctx, tx, "lock_timeout", orderLockTimeout, "statement_timeout", timeout); err != nil {
 			return err
 		}
 		ordered, err := s.queries.ChunkOrder(ctx, tx, name)
@@ -122,6 +134,10 @@ func (s *Store) OrderChunk(ctx context.Context, name string) error {
 	case violates(err, stateLockNotAvailable, ""), violates(err, stateDeadlock, ""):
 		return fmt.Errorf("%w: %w", ErrChunkInUse, err)
 	case violates(err, stateQueryCanceled, ""):
+		postponed := s.queries.ChunkPostpone(ctx, s.pool, db.ChunkPostponeParams{Chunk: name, LimitSeconds: limit.Seconds()})
+		if postponed != nil {
+			return fmt.Errorf("postponing a chunk: %w", translate(postponed))
+		}
 		return fmt.Errorf("%w: %w", ErrRewriteTooLong, err)
 	}
 	return err

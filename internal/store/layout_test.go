@@ -18,6 +18,9 @@ func (f *fixture) interleave(t *testing.T, from string, n int) {
 		SELECT id, $1::timestamptz + i * INTERVAL '5 minutes', i FROM generate_series(0, $2 - 1) i, devices`, from, n)
 }
 
+// timeLimit is longer than any rewrite in a test takes.
+const timeLimit = 10 * time.Minute
+
 // chunksToOrder waits until the statistics contain the latest writes and a number of chunks is to be ordered.
 func (f *fixture) chunksToOrder(t *testing.T, want int) []store.Chunk {
 	t.Helper()
@@ -25,7 +28,7 @@ func (f *fixture) chunksToOrder(t *testing.T, want int) []store.Chunk {
 	require.Eventually(t, func() bool {
 		f.exec(t, "SELECT pg_stat_force_next_flush()")
 		var err error
-		chunks, err = f.ChunksToOrder(t.Context(), at("2026-03-01T00:00:00Z"))
+		chunks, err = f.ChunksToOrder(t.Context(), at("2026-03-01T00:00:00Z"), timeLimit)
 		require.NoError(t, err)
 		return len(chunks) == want
 	}, 30*time.Second, 20*time.Millisecond)
@@ -50,14 +53,14 @@ func TestOrderChunk(t *testing.T) {
 	f.interleave(t, "2026-01-08T00:00:00Z", 1000) // At most two chunks.
 	f.interleave(t, "2026-03-05T00:00:00Z", 10)   // In a chunk that has not settled.
 	before := f.readAll(t, f.device)
-	chunks, err := f.ChunksToOrder(t.Context(), at("2026-03-01T00:00:00Z"))
+	chunks, err := f.ChunksToOrder(t.Context(), at("2026-03-01T00:00:00Z"), timeLimit)
 	require.NoError(t, err)
 	chunks = f.chunksToOrder(t, max(1, len(chunks)))
 	for _, chunk := range chunks {
 		require.False(t, chunk.Range.To.After(at("2026-03-01T00:00:00Z")))
 		require.Positive(t, chunk.Bytes)
 		require.Greater(t, f.deviceChanges(t, chunk.Name), 10)
-		require.NoError(t, f.OrderChunk(t.Context(), chunk.Name))
+		require.NoError(t, f.OrderChunk(t.Context(), chunk.Name, timeLimit))
 		require.Equal(t, 1, f.deviceChanges(t, chunk.Name))
 	}
 	f.chunksToOrder(t, 0)
@@ -67,7 +70,7 @@ func TestOrderChunk(t *testing.T) {
 	f.chunksToOrder(t, 0)
 	f.exec(t, "UPDATE readings SET co2_ppm = 8 WHERE bucket_at BETWEEN '2026-01-08' AND '2026-01-09'")
 	chunk := f.chunksToOrder(t, 1)[0]
-	require.NoError(t, f.OrderChunk(t.Context(), chunk.Name))
+	require.NoError(t, f.OrderChunk(t.Context(), chunk.Name, timeLimit))
 	f.chunksToOrder(t, 0)
 }
 
@@ -93,7 +96,7 @@ func TestOrderChunkConcurrent(t *testing.T) {
 	require.Len(t, f.readings(t, f.team, f.device, roomsensor.ReadingQuery{
 		Window: roomsensor.Window{From: now.Add(-time.Hour), To: now}, Limit: 10,
 	}), 6)
-	require.ErrorIs(t, f.OrderChunk(t.Context(), chunk.Name), store.ErrRewriteRunning)
+	require.ErrorIs(t, f.OrderChunk(t.Context(), chunk.Name, timeLimit), store.ErrRewriteRunning)
 	require.NoError(t, tx.Rollback(t.Context()))
 
 	reader, err := f.sql.Begin(t.Context())
@@ -101,19 +104,49 @@ func TestOrderChunkConcurrent(t *testing.T) {
 	defer func() { _ = reader.Rollback(context.Background()) }()
 	_, err = reader.Exec(t.Context(), "LOCK TABLE "+chunk.Name+" IN ACCESS SHARE MODE")
 	require.NoError(t, err)
-	require.ErrorIs(t, f.OrderChunk(t.Context(), chunk.Name), store.ErrChunkInUse, "a reader is not interrupted")
+	require.ErrorIs(t, f.OrderChunk(t.Context(), chunk.Name, timeLimit), store.ErrChunkInUse, "a reader is not interrupted")
 	require.NoError(t, reader.Rollback(t.Context()))
-	require.NoError(t, f.OrderChunk(t.Context(), chunk.Name))
+	require.NoError(t, f.OrderChunk(t.Context(), chunk.Name, timeLimit))
 }
 
-// TestOrderChunkErrors checks the error of a rewrite that the server ends. A function that always fails replaces the
-// one that rewrites a chunk.
-func TestOrderChunkErrors(t *testing.T) {
+// TestOrderChunkTimeout checks that a chunk whose rewrite exceeds its time limit is postponed for every process, unless
+// that has a longer limit, and that a chunk in use is not. The limit here is shorter than the wait for the lock.
+func TestOrderChunkTimeout(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	for state, want := range map[string]error{"40P01": store.ErrChunkInUse, "57014": store.ErrRewriteTooLong} {
-		f.exec(t, `CREATE OR REPLACE FUNCTION order_chunk(name text) RETURNS boolean LANGUAGE plpgsql AS
-			$$ BEGIN RAISE EXCEPTION 'ended' USING ERRCODE = '`+state+`'; END $$`)
-		require.ErrorIs(t, f.OrderChunk(t.Context(), "readings"), want)
+	f.interleave(t, "2026-01-08T00:00:00Z", 10)
+	chunk := f.chunksToOrder(t, 1)[0]
+	worker := open(t, f.url, store.Ingest)
+	postponedUntil := func(limit time.Duration) *time.Time {
+		chunks, err := worker.ChunksToOrder(t.Context(), at("2026-03-01T00:00:00Z"), limit)
+		require.NoError(t, err)
+		require.Len(t, chunks, 1)
+		return chunks[0].PostponedUntil
 	}
+
+	reader, err := f.sql.Begin(t.Context())
+	require.NoError(t, err)
+	defer func() { _ = reader.Rollback(context.Background()) }()
+	_, err = reader.Exec(t.Context(), "LOCK TABLE "+chunk.Name+" IN ACCESS SHARE MODE")
+	require.NoError(t, err)
+	require.ErrorIs(t, f.OrderChunk(t.Context(), chunk.Name, timeLimit), store.ErrChunkInUse)
+	require.Nil(t, postponedUntil(timeLimit))
+	const short = 100 * time.Millisecond
+	for range 2 { // The second attempt postpones it again.
+		require.ErrorIs(t, f.OrderChunk(t.Context(), chunk.Name, short), store.ErrRewriteTooLong)
+		require.WithinDuration(t, time.Now().Add(24*time.Hour), *postponedUntil(short), time.Minute)
+		require.Nil(t, postponedUntil(short+time.Millisecond))
+	}
+	f.exec(t, "UPDATE postponed_chunks SET postponed_until = now()")
+	require.Nil(t, postponedUntil(short), "a day later")
+}
+
+// TestOrderChunkDeadlock checks that a deadlock counts as a chunk in use. A function that always fails replaces the one
+// that rewrites a chunk.
+func TestOrderChunkDeadlock(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.exec(t, `CREATE OR REPLACE FUNCTION order_chunk(name text) RETURNS boolean LANGUAGE plpgsql AS
+		$$ BEGIN RAISE EXCEPTION 'ended' USING ERRCODE = '40P01'; END $$`)
+	require.ErrorIs(t, f.OrderChunk(t.Context(), "readings", timeLimit), store.ErrChunkInUse)
 }

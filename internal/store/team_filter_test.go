@@ -41,7 +41,7 @@ var withoutTeam = map[string]string{
 	"HardwareList": worker, "DeviceHeartbeatLock": worker, "DeviceHeartbeatUpdate": worker, "ReadingUpsert": worker, "RejectInsert": worker,
 	"ReadingExists": worker, "ReadingCopy": worker, "ReadingIncomingCreate": worker, "ReadingIncomingCopy": worker,
 	"IngestKeyListAfter": receiver, "IngestKeyGet": receiver, "IngestKeyPosition": receiver, "IngestKeyListChanged": receiver,
-	"IdempotencyKeyPurge": maintenance, "IdempotencyBytesPurge": maintenance, "RateWindowPurge": maintenance, "LayoutGet": maintenance, "ChunkListUnordered": maintenance, "ChunkListRanges": maintenance, "ChunkOrder": maintenance, "RejectTrimAge": maintenance,
+	"IdempotencyKeyPurge": maintenance, "IdempotencyBytesPurge": maintenance, "RateWindowPurge": maintenance, "LayoutGet": maintenance, "ChunkListUnordered": maintenance, "ChunkListRanges": maintenance, "ChunkOrder": maintenance, "ChunkPostpone": maintenance, "RejectTrimAge": maintenance,
 	"RejectTrimLock": maintenance, "RejectTrimTeam": maintenance, "RejectUsageList": maintenance, "StreamGet": worker, "StreamInsert": worker, "StreamReplace": operator,
 }
 

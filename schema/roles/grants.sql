@@ -21,6 +21,7 @@ GRANT SELECT, INSERT, UPDATE (reason), DELETE ON rejected_uploads TO roomsensor_
 GRANT SELECT ON reject_usage TO roomsensor_worker;
 GRANT SELECT, INSERT ON streams TO roomsensor_worker;
 GRANT EXECUTE ON FUNCTION order_chunk(text) TO roomsensor_worker;
+GRANT SELECT, INSERT, UPDATE, DELETE ON postponed_chunks TO roomsensor_worker;
 
 -- A receiver reads upload credentials.
 GRANT SELECT ON ingest_keys TO roomsensor_receiver;
