@@ -208,6 +208,24 @@ func requireFewChunks(t *testing.T, p *plan) {
 	require.LessOrEqual(t, len(chunks), 2)
 }
 
+// TestRateWindowHitPlanEmpty checks that a session that planned the count of requests while the tables were empty, as
+// after a quiet night, uses their indexes once they are not.
+func TestRateWindowHitPlanEmpty(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.exec(t, "VACUUM ANALYZE rate_windows, rate_counters")
+	conn := f.planConn(t)
+	hit := func(n int) error {
+		_, err := db.New().RateWindowHit(t.Context(), conn, db.RateWindowHitParams{
+			KeyIds: []string{fmt.Sprintf("key %d", n)}, Hits: []int32{2},
+		})
+		return err
+	}
+	conn.check(t, hit, func(p *plan) {
+		p.each(func(node *plan) { require.False(t, node.Relation != "" && node.Type == "Seq Scan", node.Relation) })
+	})
+}
+
 // TestRateWindowHitPlan checks that requests are counted, and the rows of idle keys deleted, without a sequential scan of
 // the requests, and that the number of statements does not depend on how many requests left the window.
 func TestRateWindowHitPlan(t *testing.T) {
