@@ -174,40 +174,65 @@ func TestReadBody(t *testing.T) {
 	}
 }
 
+// memoryOf returns the memory of a new request.
+func memoryOf(b *memoryBudget, credential string, team byte) *memory {
+	return b.open(&roomsensor.Key{ID: credential, TeamID: uuid.UUID{team}})
+}
+
 // The requests of a credential may take an eighth of the memory and those of a team a quarter. A request that is alone
 // may take more.
 func TestMemoryBudget(t *testing.T) {
 	t.Parallel()
 	const unit = 10 << 20
 	b := newMemoryBudget(8 * unit)
-	open := func(id string, team byte) *memory { return b.open(&roomsensor.Key{ID: id, TeamID: uuid.UUID{team}}) }
-	a := open("a", 1)
-	require.NoError(t, a.reserve(unit))
-	refused := func(m *memory, after time.Duration, message string) {
+	refused := func(m *memory, n int, after time.Duration, message string) {
 		t.Helper()
-		public := httpedge.PublicError(m.reserve(1))
+		public := httpedge.PublicError(m.reserve(n))
 		require.Equal(t, 503, public.Code.Status())
 		require.Equal(t, after, public.RetryAfter)
 		require.Contains(t, public.Message, message)
 	}
-	refused(open("a", 1), shareRetryAfter, "This credential")
-	require.NoError(t, open("b", 1).reserve(unit))
-	refused(open("c", 1), shareRetryAfter, "Your team")
-	for i := range byte(6) {
-		require.NoError(t, open(string('d'+rune(i)), 2+i).reserve(unit))
+	a := memoryOf(b, "a", 1)
+	require.NoError(t, a.reserve(unit))
+	refused(memoryOf(b, "a", 1), 1, shareRetryAfter, "This credential")
+	require.NoError(t, memoryOf(b, "b", 1).reserve(unit))
+	refused(memoryOf(b, "c", 1), 1, shareRetryAfter, "Your team")
+	for i := range byte(4) {
+		require.NoError(t, memoryOf(b, string('d'+rune(i)), 2+i).reserve(unit))
 	}
-	refused(open("z", 9), queueRetryAfter, "The service is busy")
+	refused(memoryOf(b, "z", 9), unit, queueRetryAfter, "The service is busy")
 	a.close()
-	require.NoError(t, open("c", 1).reserve(unit))
+	require.NoError(t, memoryOf(b, "c", 1).reserve(unit))
 
 	b = newMemoryBudget(8 * unit)
-	a = open("a", 1)
+	a = memoryOf(b, "a", 1)
 	require.NoError(t, a.reserve(2*unit))
 	require.NoError(t, a.reserve(2*unit))
-	refused(open("a", 1), shareRetryAfter, "This credential")
-	refused(open("b", 1), shareRetryAfter, "Your team")
-	require.NoError(t, open("b", 2).reserve(4*unit))
-	refused(a, queueRetryAfter, "The service is busy")
+	refused(memoryOf(b, "a", 1), 1, shareRetryAfter, "This credential")
+	refused(memoryOf(b, "b", 1), 1, shareRetryAfter, "Your team")
+	require.NoError(t, memoryOf(b, "b", 2).reserve(2*unit))
+	refused(a, 1, queueRetryAfter, "The service is busy")
+}
+
+// Eight teams take all that they can get, with many credentials and requests. Of the reserve, each of them has at most
+// the part of a team that takes little. The rest is there for other teams.
+func TestMemoryBudgetReserve(t *testing.T) {
+	t.Parallel()
+	const attackers, credentials = 8, 16
+	b := newMemoryBudget(DefaultMemory)
+	for team := range byte(attackers) {
+		for i := range credentials {
+			m := memoryOf(b, fmt.Sprintf("%d of %d", i, team), team)
+			for room := true; room; {
+				room = m.reserve(firstBytes) == nil
+			}
+		}
+	}
+	require.Error(t, memoryOf(b, "large", attackers).reserve(int(b.total/smallPart)+1))
+	for team := range byte(smallPart/reservePart - attackers) {
+		m := memoryOf(b, fmt.Sprint("well-behaved ", team), attackers+team)
+		require.NoError(t, m.reserve(int(b.total/smallPart)), team)
+	}
 }
 
 // A credential that has taken its share of the memory does not delay others.

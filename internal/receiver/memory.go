@@ -15,6 +15,9 @@ const (
 	DefaultMemory = 128 << 20
 	// A credential may take an eighth of the memory and its team a quarter, so that neither can take it from others.
 	credentialPart, teamPart = 8, 4
+	// A quarter of the memory is reserved for teams that take at most a 128th of it (1 MiB by default, 64 small requests),
+	// so that a few teams cannot take all of it together.
+	reservePart, smallPart = 4, 128
 
 	// shareRetryAfter is the Retry-After of a request beyond a share, whose other requests end soon.
 	shareRetryAfter = time.Second
@@ -46,33 +49,42 @@ type memoryShare struct {
 
 // memory is what one request has reserved of the budget.
 type memory struct {
-	budget   *memoryBudget
-	shares   [3]memoryShare
-	reserved int64
+	budget     *memoryBudget
+	credential memoryShare
+	team       memoryShare
+	reserved   int64
 }
 
 // open returns the memory of a request of a key. The caller must close it.
 func (b *memoryBudget) open(key *roomsensor.Key) *memory {
-	return &memory{budget: b, shares: [...]memoryShare{
-		{key.ID, b.total / credentialPart, httpedge.Overloaded(shareRetryAfter,
+	return &memory{
+		budget: b,
+		credential: memoryShare{key.ID, b.total / credentialPart, httpedge.Overloaded(shareRetryAfter,
 			"This credential has too many bytes of uploads in progress. Send fewer at the same time.")},
-		{key.TeamID.String(), b.total / teamPart, httpedge.Overloaded(shareRetryAfter,
+		team: memoryShare{key.TeamID.String(), b.total / teamPart, httpedge.Overloaded(shareRetryAfter,
 			"Your team has too many bytes of uploads in progress. Send fewer at the same time.")},
-		{usedTotal, b.total, httpedge.Overloaded(queueRetryAfter,
-			"The service is busy with uploads. Send the request again after the seconds in Retry-After.")},
-	}}
+	}
 }
 
-// reserve takes n bytes. Its error is overloaded if a share has no room for them.
+// reserve takes n bytes. Its error is overloaded if the credential or the team would have more than its share, or if
+// there is no room for them.
 func (m *memory) reserve(n int) error {
 	b := m.budget
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, s := range m.shares {
-		alone := b.used[s.owner] == m.reserved && s.owner != usedTotal
+	for _, s := range [...]memoryShare{m.credential, m.team} {
+		alone := b.used[s.owner] == m.reserved
 		if b.used[s.owner]+int64(n) > s.limit && !alone {
 			return s.refusal
 		}
+	}
+	room := b.total
+	if b.used[m.team.owner]+int64(n) > b.total/smallPart {
+		room -= b.total / reservePart
+	}
+	if b.used[usedTotal]+int64(n) > room {
+		return httpedge.Overloaded(queueRetryAfter,
+			"The service is busy with uploads. Send the request again after the seconds in Retry-After.")
 	}
 	m.add(int64(n))
 	return nil
@@ -90,9 +102,9 @@ func (m *memory) close() { m.release(int(m.reserved)) }
 
 func (m *memory) add(n int64) {
 	m.reserved += n
-	for _, s := range m.shares {
-		if m.budget.used[s.owner] += n; m.budget.used[s.owner] == 0 {
-			delete(m.budget.used, s.owner)
+	for _, owner := range [...]string{m.credential.owner, m.team.owner, usedTotal} {
+		if m.budget.used[owner] += n; m.budget.used[owner] == 0 {
+			delete(m.budget.used, owner)
 		}
 	}
 }

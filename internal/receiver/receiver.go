@@ -37,7 +37,7 @@ type Config struct {
 	Metrics prometheus.Registerer
 
 	StopTimeout time.Duration
-	Memory      int64 // for requests, in bytes; at least 64 MiB, room for two requests of the largest size
+	Memory      int64 // for requests, in bytes; at least 64 MiB, room for a request of the largest size
 
 	// RequestsPerSecond and BytesPerSecond are the share of a credential (decision 53 a).
 	RequestsPerSecond int

@@ -326,6 +326,8 @@ func TestScalingPageLimits(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "operate", "scaling.md"))
 	require.NoError(t, err)
 	require.Contains(t, string(page), fmt.Sprintf("at most %d MiB", DefaultMemory>>20))
+	require.Contains(t, string(page), fmt.Sprintf("use at most %d MiB (a %dth of `UPLOAD_MEMORY`)",
+		DefaultMemory/smallPart>>20, smallPart))
 	require.Regexp(t, fmt.Sprintf(`(?m)^\| concurrent requests per credential +\| %d per receiver`, maxPerKey), string(page))
 }
 
