@@ -22,9 +22,11 @@ const (
 	// written alone if another upload like it, or a lock, stops their transaction.
 	aloneAfter = 5
 	// maxRefusals bounds the refusals in one batch, or in one upload, after which the rest is not split further in this
-	// delivery: the refusals of one device must not keep a writer busy. Each one may take as long as a timeout. The reject
-	// of a parked upload has all readings that were not split.
+	// delivery: the refusals of one device must not keep a writer busy. Each one may take as long as a timeout.
 	maxRefusals = 20
+	// splitTime is the time per minute for splitting the uploads that are parked. Within it there is no limit of refusals,
+	// because it is their last delivery. The reject of a parked upload has all readings that were not split.
+	splitTime = 10 * time.Second
 	// outcomeSeconds is the time over which outcomes count.
 	outcomeSeconds = 60
 	// A worker holds uploads above both of these: holdPercent is more than a single team should send, and holdMinimum
@@ -51,6 +53,7 @@ type outcome struct {
 	stored     int   // uploads with readings
 	refused    int   // by the database, also if they became rejects
 	deliveries int   // the highest number of deliveries of an upload that was returned to the queue
+	splitting  time.Duration
 }
 
 // update changes the outcome of the current second.
@@ -75,6 +78,7 @@ func (o *outcomes) sum() (total outcome) {
 			total.stored += s.stored
 			total.refused += s.refused
 			total.deliveries = max(total.deliveries, s.deliveries)
+			total.splitting += s.splitting
 		}
 	}
 	return total
@@ -95,6 +99,13 @@ func (o *outcomes) countRefused() { o.update(func(s *outcome) { s.refused++ }) }
 
 func (o *outcomes) countReturned(deliveries int) {
 	o.update(func(s *outcome) { s.deliveries = max(s.deliveries, deliveries) })
+}
+
+// splittable returns how long an upload may be split now that is about to be parked.
+func (o *outcomes) splittable() time.Duration { return max(0, splitTime-o.sum().splitting) }
+
+func (o *outcomes) countSplitting(took time.Duration) {
+	o.update(func(s *outcome) { s.splitting += took })
 }
 
 // countFailure notes that a batch failed. A failure of a part of the batch does not count as an outage.

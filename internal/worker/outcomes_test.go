@@ -2,13 +2,16 @@ package worker
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"roomsensor/internal/roomsensor"
+	"roomsensor/test/conformance"
 )
 
 // refuseAt makes a store answer batches with a reading of an instant with an error.
@@ -72,24 +75,76 @@ func TestPark(t *testing.T) {
 	}
 }
 
-// The reject of a parked upload has all readings that were not stored, also those after which it was not split further.
+// A worker separates all readings of a parked upload that the database refuses from the good ones, while it has time for
+// that. Without time, it separates the first ones; the reject has all readings that were not stored, and a replay stores
+// the good ones.
 func TestParkManyReadings(t *testing.T) {
 	t.Parallel()
-	f, store := inMemory()
-	good := deliveryOf(f.second, 1, readingAt(clock(20, 0, 0), ""))
-	store.before = func(_ context.Context, b roomsensor.Batch) error {
-		if len(b.Rows) > 0 && b.Rows[0].MeasuredAt.Before(clock(20, 0, 0)) {
-			return roomsensor.ErrRefused
-		}
-		return nil
+	conformance.Covers(t, "decision 41 c")
+	const each = 5 * maxRefusals
+	for name, test := range map[string]struct {
+		refusal time.Duration // how long the database takes for each
+		splits  bool
+	}{
+		"fast refusals": {splitTime / each / 10, true},
+		"slow refusals": {splitTime, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				f, store := inMemory()
+				refusing := true
+				store.before = func(_ context.Context, b roomsensor.Batch) error {
+					for i := range b.Rows {
+						if refusing && b.Rows[i].MeasuredAt.Second() == 1 {
+							time.Sleep(test.refusal)
+							return roomsensor.ErrRefused
+						}
+					}
+					return nil
+				}
+				var all, refused []string
+				for n := range each {
+					refused = append(refused, readingAt(clock(0, 10*n, 1), ""))
+					all = append(all, readingAt(clock(0, 10*n+5, 0), ""), refused[n])
+				}
+				w := store.writer()
+				writeAll(t, w, [][]*delivery{
+					{deliveryOf(f.second, 1, readingAt(clock(20, 0, 0), ""))}, {delivered(DefaultParkAfter+1, deliveryOf(f.second, 2, all...))},
+				})
+				rejected := store.content.rejects["2 not_storable"]
+				require.Equal(t, test.splits, rejected == string(messageOf(f.second, refused...).Text))
+				stored := len(store.content.rows) - 1
+				require.Equal(t, each, strings.Count(rejected, ":01Z"))
+				require.Equal(t, 2*each-stored, strings.Count(rejected, "measured_at"), "nothing is lost")
+				require.GreaterOrEqual(t, stored, maxRefusals-1)
+				require.Equal(t, test.splits, stored == each)
+
+				refusing = false
+				ok, err := Replay(t.Context(), store, roomsensor.Reject{
+					ID: uuid.New(), HardwareID: &f.second, Arrival: deliveryOf(f.second, 2).arrival, Payload: []byte(rejected),
+				})
+				require.NoError(t, err)
+				require.True(t, ok)
+				require.Len(t, store.content.rows, 2*each+1)
+			})
+		})
 	}
-	var readings []string
-	for n := range 5 * maxRefusals {
-		readings = append(readings, readingAt(clock(8, 5*n, 0), ""))
-	}
-	w := store.writer()
-	writeAll(t, w, [][]*delivery{{good}, {delivered(DefaultParkAfter+1, deliveryOf(f.second, 2, readings...))}})
-	require.Equal(t, map[string]string{"2 not_storable": string(messageOf(f.second, readings...).Text)}, store.content.rejects)
+}
+
+// Splitting parked uploads takes a worker 10 s per minute at most, whatever their number.
+func TestParkManyUploads(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		o := &outcomes{}
+		require.Equal(t, splitTime, o.splittable())
+		o.countSplitting(splitTime / 4)
+		require.Equal(t, splitTime*3/4, o.splittable())
+		o.countSplitting(splitTime)
+		require.Zero(t, o.splittable())
+		time.Sleep(time.Minute)
+		require.Equal(t, splitTime, o.splittable())
+	})
 }
 
 // An outage parks nothing, however often its uploads are delivered, and whether or not it ends in between.

@@ -91,7 +91,7 @@ func (w *writer) writeUploads(ctx context.Context, results []result) error {
 	if len(results) == 0 {
 		return nil
 	}
-	return bisect(0, len(results), new(maxRefusals), func(from, to int) error {
+	return bisect(0, len(results), &refusalBudget{left: maxRefusals}, func(from, to int) error {
 		part := results[from:to]
 		err := w.commit(ctx, assemble(part), part[0].delivery.often())
 		for i := range part {
@@ -158,12 +158,21 @@ func (w *writer) limitChunks(ctx context.Context, results []result) error {
 	return nil
 }
 
+// refusalBudget limits how often the database refuses parts of a batch, or of an upload, until the rest is not split
+// further.
+type refusalBudget struct {
+	left  int
+	until time.Time // there is no limit before
+}
+
+func (b *refusalBudget) spent() bool { return b.left <= 0 && !time.Now().Before(b.until) }
+
 // bisect writes the elements [from, to), and their halves where the database refuses them all at once. It calls refused
 // for a single element that is refused, with the error, and continues if refused returns an ErrRefused. It stops at any
-// other error. After budget single elements, except those that become rejects because they are refused permanently, it
-// calls refused for what is left without splitting it.
+// other error. Each single element takes one of the budget, except those that become rejects because they are refused
+// permanently. Once the budget is spent, bisect calls refused for what is left without splitting it.
 func bisect(
-	from, to int, budget *int, write func(from, to int) error, refused func(from, to int, err error) error,
+	from, to int, budget *refusalBudget, write func(from, to int) error, refused func(from, to int, err error) error,
 ) error {
 	err := write(from, to)
 	switch {
@@ -172,10 +181,10 @@ func bisect(
 	case to-from == 1:
 		failed := refused(from, to, err)
 		if failed != nil || !errors.Is(err, roomsensor.ErrNotStorable) {
-			*budget--
+			budget.left--
 		}
 		return failed
-	case *budget <= 0:
+	case budget.spent():
 		return refused(from, to, err)
 	}
 	middle := from + (to-from)/2
@@ -218,13 +227,18 @@ func (w *writer) writeReadings(ctx context.Context, r *result, final finality) e
 	if r.resolved() == 0 {
 		return nil
 	}
-	budget := maxRefusals
-	if w.outcomes == nil {
-		budget = len(r.devices) // An operator who replays a reject waits for all of it.
+	budget := &refusalBudget{left: maxRefusals}
+	switch {
+	case w.outcomes == nil:
+		budget.left = len(r.devices) // An operator who replays a reject waits for all of it.
+	case final == rejectAll:
+		began := time.Now()
+		budget.until = began.Add(w.outcomes.splittable())
+		defer func() { w.outcomes.countSplitting(time.Since(began)) }()
 	}
 	var refused []int
 	var cause error
-	err := bisect(0, len(r.devices), &budget, func(from, to int) error {
+	err := bisect(0, len(r.devices), budget, func(from, to int) error {
 		rows := r.rows(nil, from, to)
 		if len(rows) == 0 {
 			return nil
