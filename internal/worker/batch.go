@@ -104,6 +104,10 @@ type batch struct {
 	bytes      int
 }
 
+func newBatch() *batch { return &batch{} }
+
+func (b *batch) empty() bool { return len(b.deliveries) == 0 }
+
 func (b *batch) add(d *delivery) {
 	b.deliveries = append(b.deliveries, d)
 	b.readings += d.readings()
@@ -130,30 +134,42 @@ func (b *batch) ack() {
 	}
 }
 
+// collection is a batch that collect fills with deliveries.
+type collection[D any] interface {
+	add(d D)
+	empty() bool
+	large() bool // waiting for more deliveries gains nothing
+	full() bool  // it accepts no more deliveries
+	extend()
+}
+
 // collect groups deliveries into batches until in is closed, then closes out. It sends a batch when it is large or old,
 // and the last one at the end. While no writer receives it, the batch grows to its cap; then collect receives nothing
 // more.
-func collect(in <-chan *delivery, out chan<- *batch) {
+func collect[D any, B collection[D]](in <-chan D, out chan<- B, newBatch func() B) {
 	defer close(out)
-	c := collector{batch: &batch{}, age: time.NewTimer(flushAge), extend: time.NewTicker(extendEvery)}
+	c := collector[D, B]{
+		newBatch: newBatch, batch: newBatch(), age: time.NewTimer(flushAge), extend: time.NewTicker(extendEvery),
+	}
 	defer c.age.Stop()
 	defer c.extend.Stop()
 	for c.step(in, out) {
 	}
-	if len(c.batch.deliveries) > 0 {
+	if !c.batch.empty() {
 		out <- c.batch
 	}
 }
 
-type collector struct {
-	batch  *batch
-	age    *time.Timer
-	old    bool
-	extend *time.Ticker
+type collector[D any, B collection[D]] struct {
+	newBatch func() B
+	batch    B
+	age      *time.Timer
+	old      bool
+	extend   *time.Ticker
 }
 
 // step waits for the next event. It returns false when in is closed.
-func (c *collector) step(in <-chan *delivery, out chan<- *batch) bool {
+func (c *collector[D, B]) step(in <-chan D, out chan<- B) bool {
 	if c.batch.full() {
 		in = nil
 	}
@@ -165,14 +181,14 @@ func (c *collector) step(in <-chan *delivery, out chan<- *batch) bool {
 		if !ok {
 			return false
 		}
-		if len(c.batch.deliveries) == 0 {
+		if c.batch.empty() {
 			c.age.Reset(flushAge)
 		}
 		c.batch.add(d)
 	case out <- c.batch:
-		c.batch, c.old = &batch{}, false
+		c.batch, c.old = c.newBatch(), false
 	case <-c.age.C:
-		c.old = len(c.batch.deliveries) > 0
+		c.old = !c.batch.empty()
 	case <-c.extend.C:
 		c.batch.extend()
 	}

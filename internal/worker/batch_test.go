@@ -34,7 +34,7 @@ func extensions(d *delivery) int64 { return d.message.(*countedMessage).extended
 // startCollect runs collect with unbuffered channels, as a worker does.
 func startCollect() (chan *delivery, chan *batch) {
 	in, out := make(chan *delivery), make(chan *batch)
-	go collect(in, out)
+	go collect(in, out, newBatch)
 	return in, out
 }
 

@@ -9,6 +9,7 @@
 //	write.go          writer: assembles and commits batches, bisects refused ones; Replay of a reject
 //	outcomes.go       what becomes of refused uploads: outcomes of the last minute, parking, holding
 //	priority_lane.go  stores fresh uploads early while there is a backlog
+//	lane_batch.go     laneBatch: the uploads of the priority lane in one transaction, shared fairly by teams
 //	maintain.go       reads the queue's state, purges the stream, deletes expired rejects
 //	metrics.go        Prometheus metrics of the worker and the queue
 //	ackearly*.go      a fault for the negative control of the chaos trials; never in a product build

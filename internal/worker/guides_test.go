@@ -106,6 +106,7 @@ func TestScalingGuide(t *testing.T) {
 		"`MaxAckPending`":                       grouped(e.consumer(t).Config.MaxAckPending) + " uploads",
 		"concurrent batches per worker":         fmt.Sprint(DefaultWriters),
 		"largest batch":                         fmt.Sprintf("%s uploads, %s readings or %d MiB", grouped(capDeliveries), grouped(capReadings), capBytes>>20),
+		"batch of the priority lane":            fmt.Sprintf("%d KiB of uploads, each with %d bytes", defaultLaneBytes>>10, laneUploadBytes),
 		"flush threshold":                       fmt.Sprintf("%s readings, or %d ms", grouped(flushReadings), flushAge.Milliseconds()),
 		"refresh interval of the queue metrics": fmt.Sprintf("%.0f s", watchEvery.Seconds()),
 		"expiry of the queue metrics":           fmt.Sprintf("%.0f s", staleAfter.Seconds()),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,7 +14,8 @@ import (
 
 // The stream is one line: a reading that was just measured waits behind the days that a fleet delivers late. During
 // such a backlog, workers also read from the end of the stream and store small, fresh uploads at once. Every upload is
-// stored again in its turn, which changes nothing. So the priority lane may skip any upload, and loses nothing.
+// stored again in its turn, which changes nothing. So the priority lane may skip any upload, and loses nothing. If it
+// cannot store all of them, it skips those of the teams that send the most: see laneBatch.
 const (
 	// backlogAge and backlogUploads define a backlog together. A wrong clock alone makes none, and neither does a burst
 	// that is stored within moments.
@@ -84,7 +86,7 @@ func (w *Worker) servePriorityLane(ctx context.Context, since time.Time) error {
 	if err != nil {
 		return err
 	}
-	deliveries, batches := make(chan *delivery), make(chan *batch)
+	deliveries, batches := make(chan *queue.Delivery), make(chan *laneBatch)
 	var group sync.WaitGroup
 	var fetching, writing error
 	group.Go(func() {
@@ -92,7 +94,7 @@ func (w *Worker) servePriorityLane(ctx context.Context, since time.Time) error {
 		defer consumer.Stop()
 		fetching = w.fetchFresh(ctx, consumer, deliveries)
 	})
-	group.Go(func() { collect(deliveries, batches) })
+	group.Go(func() { collect(deliveries, batches, func() *laneBatch { return newLaneBatch(w.laneBytes) }) })
 	for b := range batches {
 		if writing = w.writeFresh(ctx, b); writing != nil {
 			cancel()
@@ -103,7 +105,7 @@ func (w *Worker) servePriorityLane(ctx context.Context, since time.Time) error {
 }
 
 // fetchFresh sends the small and fresh uploads to out until there is no backlog or ctx ends.
-func (w *Worker) fetchFresh(ctx context.Context, consumer *queue.Consumer, out chan<- *delivery) error {
+func (w *Worker) fetchFresh(ctx context.Context, consumer *queue.Consumer, out chan<- *queue.Delivery) error {
 	for ctx.Err() == nil {
 		if _, exists := w.backlog.since(); !exists {
 			return nil
@@ -117,9 +119,7 @@ func (w *Worker) fetchFresh(ctx context.Context, consumer *queue.Consumer, out c
 		case len(next.Text) > freshBytes || time.Since(next.Arrival.At) > freshFor:
 			continue
 		}
-		if d := received(next); d.refusal == nil {
-			out <- d
-		}
+		out <- next
 	}
 	return nil
 }
@@ -130,24 +130,29 @@ func nextWithin(ctx context.Context, consumer *queue.Consumer, wait time.Duratio
 	return consumer.Next(ctx)
 }
 
-// writeFresh stores the uploads of a batch that have no rejects, in one transaction or not at all.
-func (w *Worker) writeFresh(ctx context.Context, b *batch) error {
-	results, err := w.writer.resolve(ctx, b.deliveries)
+// writeFresh stores the uploads of a batch that have no rejects, in one transaction, or in several where the database
+// refuses some of them.
+func (w *Worker) writeFresh(ctx context.Context, b *laneBatch) error {
+	var deliveries []*delivery
+	for _, next := range b.deliveries() {
+		if d := received(next); d.refusal == nil {
+			deliveries = append(deliveries, d)
+		}
+	}
+	results, err := w.writer.resolve(ctx, deliveries)
 	if err != nil {
 		return err
 	}
-	var clean []result
-	for i := range results {
-		if len(results[i].rejects) == 0 {
-			clean = append(clean, results[i])
+	clean := slices.DeleteFunc(results, func(r result) bool { return len(r.rejects) > 0 })
+	err = bisect(0, len(clean), &refusalBudget{left: maxRefusals}, func(from, to int) error {
+		err := w.writer.commit(ctx, assemble(clean[from:to]), false)
+		for i := from; err == nil && i < to; i++ {
+			w.metrics.priorityLag.Observe(max(0, time.Since(clean[i].delivery.arrival.At).Seconds()))
 		}
-	}
-	if err := w.writer.commit(ctx, assemble(clean), false); err != nil {
 		return err
+	}, func(_, _ int, err error) error { return err })
+	if isRefused(err) {
+		return nil // What was refused waits its turn.
 	}
-	now := time.Now()
-	for i := range clean {
-		w.metrics.priorityLag.Observe(max(0, now.Sub(clean[i].delivery.arrival.At).Seconds()))
-	}
-	return nil
+	return err
 }

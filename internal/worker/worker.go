@@ -56,6 +56,8 @@ type Worker struct {
 	writer  writer
 	metrics *metrics
 	backlog backlog
+	// laneBytes is the size of a batch of the priority lane.
+	laneBytes int
 }
 
 // New returns a worker and registers its metrics.
@@ -82,6 +84,8 @@ func New(c Config) *Worker {
 		writer:  writer{countedTables{c.Store, m.changed}, c.Log, o, c.Store},
 		metrics: m,
 		backlog: backlog{minAge: backlogAge, minUploads: backlogUploads},
+
+		laneBytes: defaultLaneBytes,
 	}
 }
 
@@ -94,7 +98,7 @@ func (w *Worker) Run(ctx context.Context) {
 	deliveries, batches := make(chan *delivery), make(chan *batch)
 	var group sync.WaitGroup
 	group.Go(func() { w.fetch(ctx, hard, deliveries) })
-	group.Go(func() { collect(deliveries, batches) })
+	group.Go(func() { collect(deliveries, batches, newBatch) })
 	for range w.Writers {
 		group.Go(func() { w.writeBatches(ctx, hard, batches) })
 	}
