@@ -5,7 +5,7 @@
 //
 //	worker.go         Worker: configuration, Run, fetch, write, acknowledge
 //	batch.go          delivery and batch; collect groups deliveries by size and age
-//	resolve.go        result: resolves the device of each reading, and builds the rejects
+//	resolve.go        result: what becomes of a delivery, resolved by package upload; its rejects
 //	write.go          writer: assembles and commits batches, bisects refused ones; Replay of a reject
 //	outcomes.go       what becomes of refused uploads: outcomes of the last minute, parking, holding
 //	priority_lane.go  stores fresh uploads early while there is a backlog

@@ -4,14 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
 
 	"roomsensor/internal/queue"
 	"roomsensor/internal/roomsensor"
-	"roomsensor/internal/upload"
 )
 
 // result is what becomes of one delivery: every reading is either stored or rejected (decision 41).
@@ -31,82 +29,12 @@ func (r *result) resolve(units map[string][]roomsensor.Installation) {
 		r.reject(d.refusal.Reason, d.refusal.Detail, d.text)
 		return
 	}
-	installations := visible(units[d.unit], d.arrival.Team)
-	readings := d.upload.Readings
-	r.devices = make([]uuid.UUID, len(readings))
-	failed := map[roomsensor.Reason][]int{}
-	var invalid invalidValues
-	for i := range readings {
-		reason, device := assignDevice(&readings[i], installations)
-		if reason != "" {
-			failed[reason] = append(failed[reason], i)
-			continue
-		}
-		r.devices[i] = device
-		invalid.add(&readings[i], i)
+	resolution := d.upload.Resolve(d.arrival, units[d.unit])
+	r.devices, r.heartbeat = resolution.Devices, resolution.Heartbeat
+	for i := range resolution.Rejections {
+		rejection := &resolution.Rejections[i]
+		r.reject(rejection.Reason, rejection.Detail, d.upload.Payload(rejection))
 	}
-	r.rejectReadings(failed)
-	if len(readings) == 0 && len(installations) == 0 {
-		r.reject(roomsensor.ReasonUnknownUnit, r.unknownUnit(), d.text)
-	}
-	r.rejectValues(&invalid)
-	r.rejectFields()
-	r.heartbeat = d.heartbeat(installations)
-}
-
-// visible returns the installations in devices of the credential's team, or all of them for a trusted publisher.
-func visible(installations []roomsensor.Installation, team *uuid.UUID) []roomsensor.Installation {
-	if team == nil {
-		return installations
-	}
-	var theirs []roomsensor.Installation
-	for _, i := range installations {
-		if i.TeamID == *team {
-			theirs = append(theirs, i)
-		}
-	}
-	return theirs
-}
-
-// assignDevice returns the device in which the unit sat when the reading was measured. Otherwise it returns the first
-// reason that applies, in the order of decision 41.
-func assignDevice(r *upload.Reading, installations []roomsensor.Installation) (roomsensor.Reason, uuid.UUID) {
-	switch {
-	case r.Problem != "":
-		return r.Problem, uuid.Nil
-	case len(installations) == 0:
-		return roomsensor.ReasonUnknownUnit, uuid.Nil
-	}
-	for i := range installations {
-		switch {
-		case !installations[i].Covers(r.MeasuredAt):
-		case !r.HasMetric:
-			return roomsensor.ReasonNoMetric, uuid.Nil
-		default:
-			return "", installations[i].DeviceID
-		}
-	}
-	return roomsensor.ReasonNotInstalled, uuid.Nil
-}
-
-// heartbeat returns the heartbeat of the device in which the unit sat at the arrival, whatever becomes of the readings
-// (decision 39). It returns nil where there is none.
-func (d *delivery) heartbeat(installations []roomsensor.Installation) *roomsensor.DeviceHeartbeat {
-	at := d.arrival.At
-	for i := range installations {
-		if !installations[i].Covers(at) {
-			continue
-		}
-		h := &roomsensor.DeviceHeartbeat{DeviceID: installations[i].DeviceID, LastSeenAt: at}
-		if d.upload.Signal != nil {
-			h.Signal, h.SignalAt = d.upload.Signal, at
-		}
-		if d.upload.Firmware != nil {
-			h.Firmware, h.FirmwareAt = d.upload.Firmware, at
-		}
-		return h
-	}
-	return nil
 }
 
 // resolved counts the readings that belong to a device.
@@ -176,87 +104,6 @@ func Skipped(m *queue.Delivery) roomsensor.Reject {
 	return r.rejects[0]
 }
 
-// details tell an operator what is wrong with rejected readings, and how to correct it. %s is replaced by their number.
-var details = map[roomsensor.Reason]string{
-	roomsensor.ReasonMeasuredAtInvalid:    "measured_at is missing or not a UTC time such as 2026-01-31T08:00:00Z in %s.",
-	roomsensor.ReasonMeasuredAtOutOfRange: "measured_at is before 2015 or more than 10 minutes after the arrival in %s.",
-	roomsensor.ReasonNotInstalled: "The unit was in no device at measured_at of %s. " +
-		"If it was, correct its installation times and replay this reject.",
-	roomsensor.ReasonNoMetric: "None of the metrics " + metricNames() + " is a member of %s. " +
-		"Check their names in the sender.",
-}
-
-func metricNames() string {
-	var names []string
-	for _, m := range roomsensor.Metrics {
-		names = append(names, m.String())
-	}
-	return strings.Join(names, ", ")
-}
-
-func (r *result) rejectReadings(failed map[roomsensor.Reason][]int) {
-	for _, reason := range roomsensor.Reasons {
-		readings := failed[reason]
-		if len(readings) == 0 {
-			continue
-		}
-		detail := r.unknownUnit()
-		if reason != roomsensor.ReasonUnknownUnit {
-			detail = fmt.Sprintf(details[reason], r.share(len(readings)))
-		}
-		r.reject(reason, detail, r.delivery.upload.Part(readings))
-	}
-}
-
-func (r *result) unknownUnit() string {
-	whose := "No device"
-	if r.delivery.arrival.Team != nil {
-		whose = "No device of the credential's team"
-	}
-	return fmt.Sprintf("%s ever had the unit %.100q. Register it, with its installation time, and replay this reject.",
-		whose, r.delivery.unit)
-}
-
-func (r *result) share(n int) string {
-	return fmt.Sprintf("%d of %d readings", n, r.delivery.readings())
-}
-
-// invalidValues collects the readings that are stored without some of their values.
-type invalidValues struct {
-	readings []int
-	metrics  uint8 // bit i is set where metric i is invalid in any of them
-}
-
-func (v *invalidValues) add(r *upload.Reading, i int) {
-	if r.BadValues != 0 {
-		v.readings = append(v.readings, i)
-		v.metrics |= r.BadValues
-	}
-}
-
-func (r *result) rejectValues(invalid *invalidValues) {
-	if len(invalid.readings) == 0 {
-		return
-	}
-	var names []string
-	for _, m := range roomsensor.Metrics {
-		if invalid.metrics&(1<<m) != 0 {
-			names = append(names, m.String())
-		}
-	}
-	r.reject(roomsensor.ReasonValueInvalid,
-		fmt.Sprintf("%s is outside its plausible range or not a number, and was stored as null, in %s.",
-			strings.Join(names, ", "), r.share(len(invalid.readings))),
-		r.delivery.upload.Part(invalid.readings))
-}
-
-func (r *result) rejectFields() {
-	if fields := r.delivery.upload.BadFields; len(fields) > 0 {
-		r.reject(roomsensor.ReasonFieldInvalid,
-			strings.Join(fields, ", ")+" malformed and ignored.", r.delivery.upload.Part(nil))
-	}
-}
-
 // rejectChunks replaces all readings and rejects of the upload by one reject of the whole upload, and keeps its
 // heartbeat.
 func (r *result) rejectChunks(created int) {
@@ -269,7 +116,8 @@ func (r *result) rejectChunks(created int) {
 // rejectRefused rejects readings that the database refused with an error.
 func (r *result) rejectRefused(readings []int, err error) {
 	if len(readings) > 0 {
-		r.reject(roomsensor.ReasonNotStorable, r.refusal(r.share(len(readings)), err), r.delivery.upload.Part(readings))
+		u := r.delivery.upload
+		r.reject(roomsensor.ReasonNotStorable, r.refusal(u.Share(len(readings)), err), u.Part(readings))
 	}
 }
 

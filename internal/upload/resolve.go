@@ -1,0 +1,212 @@
+package upload
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"roomsensor/internal/roomsensor"
+)
+
+// Resolution is what becomes of an upload before the database sees it: every reading is assigned to a device or
+// rejected (decision 41).
+type Resolution struct {
+	Devices    []uuid.UUID                 // of the readings, in their order; uuid.Nil for a rejected one
+	Heartbeat  *roomsensor.DeviceHeartbeat // nil if the unit was in no device at the arrival
+	Rejections []Rejection                 // at most one per reason, in the order of decision 41 i
+}
+
+// Rejection is what is rejected of an upload for one reason.
+type Rejection struct {
+	Refusal
+
+	readings []int // that failed
+	whole    bool  // the upload itself failed
+}
+
+// Payload returns the text of what is rejected of the upload: the upload with only the readings that failed.
+func (u *Upload) Payload(r *Rejection) []byte {
+	if r.whole {
+		return u.text
+	}
+	return u.Part(r.readings)
+}
+
+// resolver resolves one upload.
+type resolver struct {
+	*Upload
+	Resolution
+
+	arrival       roomsensor.Arrival
+	installations []roomsensor.Installation
+}
+
+// Resolve assigns the readings to devices by all installations of the unit. Those in devices of other teams than the
+// one of the arrival do not count.
+func (u *Upload) Resolve(arrival roomsensor.Arrival, installations []roomsensor.Installation) Resolution {
+	r := &resolver{Upload: u, arrival: arrival, installations: visible(installations, arrival.Team)}
+	r.Devices = make([]uuid.UUID, len(u.Readings))
+	failed := map[roomsensor.Reason][]int{}
+	var invalid invalidValues
+	for i := range u.Readings {
+		reason, device := r.assignDevice(&u.Readings[i])
+		if reason != "" {
+			failed[reason] = append(failed[reason], i)
+			continue
+		}
+		r.Devices[i] = device
+		invalid.add(&u.Readings[i], i)
+	}
+	r.rejectReadings(failed)
+	if len(u.Readings) == 0 && len(r.installations) == 0 {
+		r.reject(Rejection{Refusal: r.unknownUnit(), whole: true})
+	}
+	r.rejectValues(&invalid)
+	r.rejectFields()
+	r.Heartbeat = r.heartbeat()
+	return r.Resolution
+}
+
+// visible returns the installations in devices of the credential's team, or all of them for a trusted publisher.
+func visible(installations []roomsensor.Installation, team *uuid.UUID) []roomsensor.Installation {
+	if team == nil {
+		return installations
+	}
+	var theirs []roomsensor.Installation
+	for _, i := range installations {
+		if i.TeamID == *team {
+			theirs = append(theirs, i)
+		}
+	}
+	return theirs
+}
+
+// assignDevice returns the device in which the unit sat when the reading was measured. Otherwise it returns the first
+// reason that applies, in the order of decision 41.
+func (r *resolver) assignDevice(reading *Reading) (roomsensor.Reason, uuid.UUID) {
+	switch {
+	case reading.Problem != "":
+		return reading.Problem, uuid.Nil
+	case len(r.installations) == 0:
+		return roomsensor.ReasonUnknownUnit, uuid.Nil
+	}
+	for i := range r.installations {
+		switch {
+		case !r.installations[i].Covers(reading.MeasuredAt):
+		case !reading.HasMetric:
+			return roomsensor.ReasonNoMetric, uuid.Nil
+		default:
+			return "", r.installations[i].DeviceID
+		}
+	}
+	return roomsensor.ReasonNotInstalled, uuid.Nil
+}
+
+// heartbeat returns the heartbeat of the device in which the unit sat at the arrival, whatever becomes of the readings
+// (decision 39). It returns nil where there is none.
+func (r *resolver) heartbeat() *roomsensor.DeviceHeartbeat {
+	at := r.arrival.At
+	for i := range r.installations {
+		if !r.installations[i].Covers(at) {
+			continue
+		}
+		h := &roomsensor.DeviceHeartbeat{DeviceID: r.installations[i].DeviceID, LastSeenAt: at}
+		if r.Signal != nil {
+			h.Signal, h.SignalAt = r.Signal, at
+		}
+		if r.Firmware != nil {
+			h.Firmware, h.FirmwareAt = r.Firmware, at
+		}
+		return h
+	}
+	return nil
+}
+
+func (r *resolver) reject(rejection Rejection) { r.Rejections = append(r.Rejections, rejection) }
+
+// details tell an operator what is wrong with rejected readings, and how to correct it. %s is replaced by their number.
+var details = map[roomsensor.Reason]string{
+	roomsensor.ReasonMeasuredAtInvalid:    "measured_at is missing or not a UTC time such as 2026-01-31T08:00:00Z in %s.",
+	roomsensor.ReasonMeasuredAtOutOfRange: "measured_at is before 2015 or more than 10 minutes after the arrival in %s.",
+	roomsensor.ReasonNotInstalled: "The unit was in no device at measured_at of %s. " +
+		"If it was, correct its installation times and replay this reject.",
+	roomsensor.ReasonNoMetric: "None of the metrics " + metricNames() + " is a member of %s. " +
+		"Check their names in the sender.",
+}
+
+func metricNames() string {
+	var names []string
+	for _, m := range roomsensor.Metrics {
+		names = append(names, m.String())
+	}
+	return strings.Join(names, ", ")
+}
+
+func (r *resolver) rejectReadings(failed map[roomsensor.Reason][]int) {
+	for _, reason := range roomsensor.Reasons {
+		readings := failed[reason]
+		if len(readings) == 0 {
+			continue
+		}
+		refusal := r.unknownUnit()
+		if reason != roomsensor.ReasonUnknownUnit {
+			refusal = Refusal{reason, fmt.Sprintf(details[reason], r.Share(len(readings)))}
+		}
+		r.reject(Rejection{Refusal: refusal, readings: readings})
+	}
+}
+
+func (r *resolver) unknownUnit() Refusal {
+	whose := "No device"
+	if r.arrival.Team != nil {
+		whose = "No device of the credential's team"
+	}
+	return Refusal{roomsensor.ReasonUnknownUnit, fmt.Sprintf(
+		"%s ever had the unit %.100q. Register it, with its installation time, and replay this reject.",
+		whose, r.HardwareID)}
+}
+
+// Share returns a number of readings and that of all readings of the upload, for a sentence.
+func (u *Upload) Share(n int) string {
+	return fmt.Sprintf("%d of %d readings", n, len(u.Readings))
+}
+
+// invalidValues collects the readings that are stored without some of their values.
+type invalidValues struct {
+	readings []int
+	metrics  uint8 // bit i is set where metric i is invalid in any of them
+}
+
+func (v *invalidValues) add(r *Reading, i int) {
+	if r.BadValues != 0 {
+		v.readings = append(v.readings, i)
+		v.metrics |= r.BadValues
+	}
+}
+
+func (r *resolver) rejectValues(invalid *invalidValues) {
+	if len(invalid.readings) == 0 {
+		return
+	}
+	var names []string
+	for _, m := range roomsensor.Metrics {
+		if invalid.metrics&(1<<m) != 0 {
+			names = append(names, m.String())
+		}
+	}
+	r.reject(Rejection{
+		Refusal: Refusal{roomsensor.ReasonValueInvalid, fmt.Sprintf(
+			"%s is outside its plausible range or not a number, and was stored as null, in %s.",
+			strings.Join(names, ", "), r.Share(len(invalid.readings)))},
+		readings: invalid.readings,
+	})
+}
+
+func (r *resolver) rejectFields() {
+	if len(r.BadFields) > 0 {
+		r.reject(Rejection{Refusal: Refusal{
+			roomsensor.ReasonFieldInvalid, strings.Join(r.BadFields, ", ") + " malformed and ignored.",
+		}})
+	}
+}
