@@ -46,14 +46,14 @@ func receipts(t *testing.T, out string) (list []map[string]any) {
 func TestUpload(t *testing.T) {
 	t.Parallel()
 	env := map[string]string{"NATS_URL": natstest.New(t).URL}
-	lines := `{"hardware_id":"dev:1","readings":[{"measured_at":"2026-01-01T00:00:00Z","co2_ppm":1},{}]}` + "\r\n\n" +
+	lines := `{"hardware_id":"dev:1","readings":[{"measured_at":"2026-01-01T00:00:00Z","co2_ppm":1},{"co2":2}]}` + "\r\n\n" +
 		` {"hardware_id":"dev:2","readings":[]}`
 	r := execute(t, env, strings.NewReader(lines), "upload")
 	require.Equal(t, exitOK, r.code, r.err)
 	require.Empty(t, r.err)
 	require.Equal(t, []map[string]any{
-		{"line": 1.0, "hardware_id": "dev:1", "readings": 2.0, "stream_sequence": 1.0},
-		{"line": 3.0, "hardware_id": "dev:2", "readings": 0.0, "stream_sequence": 2.0},
+		{"line": 1.0, "hardware_id": "dev:1", "readings": 2.0, "ignored_fields": []any{"co2"}, "stream_sequence": 1.0},
+		{"line": 3.0, "hardware_id": "dev:2", "readings": 0.0, "ignored_fields": []any{}, "stream_sequence": 2.0},
 	}, receipts(t, r.out))
 	msg, err := stream(t, env["NATS_URL"]).GetMsg(t.Context(), 1)
 	require.NoError(t, err)

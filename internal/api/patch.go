@@ -226,7 +226,7 @@ func (p *patchParser) object(prefix string, member func(name string) error) erro
 		}
 		name := token.String()
 		if seen[name] {
-			shown := httpedge.Masked(prefix + name)
+			shown := roomsensor.Masked(prefix + name)
 			return roomsensor.Invalid(shown, shown+" occurs twice in the body. Send it once.")
 		}
 		seen[name] = true
@@ -252,7 +252,7 @@ func (p *patchParser) field(name string) error {
 	case metadataField:
 		return p.metadata()
 	}
-	shown := httpedge.Masked(name)
+	shown := roomsensor.Masked(name)
 	return roomsensor.Invalid(shown, fmt.Sprintf(
 		"The body has the unknown field %s. Only display_name and metadata can be changed.", shown))
 }
@@ -296,7 +296,7 @@ func (p *patchParser) metadata() error {
 }
 
 func (p *patchParser) tag(key string) error {
-	param := httpedge.Masked(metadataPrefix + key)
+	param := roomsensor.Masked(metadataPrefix + key)
 	if err := roomsensor.CheckMetadataKey(key); err != nil {
 		return roomsensor.Invalid(param, fmt.Sprintf("Every tag of metadata %v.", err))
 	}

@@ -36,10 +36,14 @@ func (d *document) in(coding compress.Coding) ([]byte, error) {
 }
 
 // writeObject answers a GET or HEAD with 200 and a JSON object.
-func (c *call) writeObject(body []byte) error { return httpedge.WriteObject(c.Response(), c.Request(), body) }
+func (c *call) writeObject(body []byte) error {
+	return httpedge.WriteObject(c.Response(), c.Request(), body)
+}
 
 // writeList answers a GET or HEAD with 200 and a JSON list, compressed if the client accepts it (decision 33).
-func (c *call) writeList(body []byte) error { return httpedge.WriteList(c.Response(), c.Request(), body) }
+func (c *call) writeList(body []byte) error {
+	return httpedge.WriteList(c.Response(), c.Request(), body)
+}
 
 // writeBody sends a status and a whole body; in answer to HEAD, the length of the body only.
 func (c *call) writeBody(status int, body []byte) error {

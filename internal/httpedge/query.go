@@ -3,7 +3,6 @@ package httpedge
 import (
 	"fmt"
 	"net/url"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -105,7 +104,7 @@ func decodeQuery(raw string) (Query, error) {
 }
 
 func checkParameter(p Parameter, known []string, seen map[string]bool) error {
-	shown := Masked(p.Name)
+	shown := roomsensor.Masked(p.Name)
 	switch {
 	case !isKnown(p.Name, known):
 		return roomsensor.Invalid(shown, fmt.Sprintf(
@@ -132,16 +131,7 @@ func isUTF8(p Parameter) bool { return utf8.ValidString(p.Name) && utf8.ValidStr
 
 // Differs returns the error of a parameter whose value is not that of the first page (decision 12).
 func Differs(param string) error {
-	shown := Masked(param)
+	shown := roomsensor.Masked(param)
 	return roomsensor.Invalid(shown, shown+" differs from the first page of this list. "+
 		"Leave it out, or leave the cursor out to start again.")
-}
-
-// pastedKey matches text that begins like a key, in any letter case.
-var pastedKey = regexp.MustCompile(`(?is)(rs[ki]_).+`)
-
-// Masked returns the name of a parameter or a field for an error message. A key that was pasted as a name by mistake is
-// not repeated (decision 26).
-func Masked(name string) string {
-	return pastedKey.ReplaceAllString(strings.ToValidUTF8(name, "\uFFFD"), "${1}...")
 }

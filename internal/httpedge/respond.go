@@ -105,7 +105,7 @@ func WriteBody(w http.ResponseWriter, r *http.Request, status int, body []byte) 
 	inTime := StallTimeout + time.Duration(len(body))*time.Second/minSendRate
 	_ = connection.SetWriteDeadline(time.Now().Add(inTime)) // In a test there may be no connection.
 	defer func() { _ = connection.SetWriteDeadline(time.Time{}) }()
-	if _, err := w.Write(body); err != nil {
+	if _, err := w.Write(body); err != nil { //nolint:gosec // JSON, sent with nosniff.
 		return fmt.Errorf("sending a response: %w", err)
 	}
 	return nil

@@ -143,6 +143,7 @@ func (s *keyStore) add(team uuid.UUID, revoked bool) (id, text string) {
 type testServer struct {
 	*env
 	receiver *Receiver
+	registry *prometheus.Registry
 	url      string
 	keys     *keyStore
 	team     uuid.UUID
@@ -159,12 +160,12 @@ func newTestServer(t testing.TB) *testServer {
 
 func newTestServerOn(t testing.TB, b *env) *testServer {
 	t.Helper()
-	g := &testServer{env: b, keys: &keyStore{}, team: uuid.New(), log: &bytes.Buffer{}}
+	g := &testServer{env: b, keys: &keyStore{}, team: uuid.New(), log: &bytes.Buffer{}, registry: prometheus.NewRegistry()}
 	g.keyID, g.key = g.keys.add(g.team, false)
 	_, q := g.connect(t)
 	g.receiver = New(Config{
 		Queue: q, Keys: g.keys, DocsURL: "https://sensors.example/docs",
-		Log: zerolog.New(zerolog.SyncWriter(g.log)), Metrics: prometheus.NewRegistry(),
+		Log: zerolog.New(zerolog.SyncWriter(g.log)), Metrics: g.registry,
 		RequestsPerSecond: 1_000_000,
 	})
 	g.serve(t)
@@ -247,6 +248,15 @@ func (a answer) requireCode(t *testing.T, status int, code roomsensor.Code) {
 	t.Helper()
 	require.Equal(t, status, a.status, a.body)
 	require.Equal(t, string(code), a.failed.Error.Code)
+}
+
+// requireStored checks the numbers of a receipt.
+func (a answer) requireStored(t *testing.T, uploads, readings int) {
+	t.Helper()
+	require.Equal(t, http.StatusAccepted, a.status, a.body)
+	var got receipt
+	require.NoError(t, json.Unmarshal([]byte(a.body), &got))
+	require.Equal(t, []int{uploads, readings}, []int{got.Stored, got.Readings})
 }
 
 // inStream returns the messages in the stream as "subject data".

@@ -23,11 +23,13 @@ const (
 
 // Receipt reports the result of one line.
 type Receipt struct {
-	Line           int    `json:"line"`
-	HardwareID     string `json:"hardware_id,omitempty"`
-	Readings       *int   `json:"readings,omitempty"`
-	StreamSequence uint64 `json:"stream_sequence,omitempty"`
-	Error          string `json:"error,omitempty"` // a sentence; empty if the stream stored the upload
+	Line       int    `json:"line"`
+	HardwareID string `json:"hardware_id,omitempty"`
+	Readings   *int   `json:"readings,omitempty"`
+	// IgnoredFields are the names of unknown members (decision 46 a); nil if the line was refused.
+	IgnoredFields  []string `json:"ignored_fields,omitzero"`
+	StreamSequence uint64   `json:"stream_sequence,omitempty"`
+	Error          string   `json:"error,omitempty"` // a sentence; empty if the stream stored the upload
 }
 
 // ErrLinesRefused reports that some lines are not uploads. Their receipts give the reason.
@@ -98,7 +100,9 @@ func (u *uploader) add(text []byte, long bool) {
 		u.refuse(fault.Message)
 		return
 	}
-	u.receipts = append(u.receipts, Receipt{Line: u.line, HardwareID: heading.HardwareID, Readings: &heading.Readings})
+	u.receipts = append(u.receipts, Receipt{
+		Line: u.line, HardwareID: heading.HardwareID, Readings: &heading.Readings, IgnoredFields: heading.Ignored.Names(),
+	})
 	u.messages = append(u.messages, queue.Message{HardwareID: heading.HardwareID, Text: bytes.Clone(text)})
 	u.bytes += len(text)
 }

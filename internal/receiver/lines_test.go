@@ -29,10 +29,10 @@ func TestUploadLines(t *testing.T) {
 	receipts, err := b.upload(t, strings.NewReader(text))
 	require.ErrorIs(t, err, ErrLinesRefused)
 	require.Equal(t, []Receipt{
-		{Line: 1, HardwareID: "dev:1", Readings: new(0), StreamSequence: 1},
+		{Line: 1, HardwareID: "dev:1", Readings: new(0), IgnoredFields: []string{}, StreamSequence: 1},
 		{Line: 3, Error: "It is not valid JSON, at byte 1."},
-		{Line: 4, HardwareID: "dev:2", Readings: new(1), StreamSequence: 2},
-		{Line: 5, HardwareID: "dev:1", Readings: new(0), StreamSequence: 3},
+		{Line: 4, HardwareID: "dev:2", Readings: new(1), IgnoredFields: []string{}, StreamSequence: 2},
+		{Line: 5, HardwareID: "dev:1", Readings: new(0), IgnoredFields: []string{}, StreamSequence: 3},
 	}, receipts)
 }
 

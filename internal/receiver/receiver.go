@@ -19,6 +19,7 @@ import (
 	"roomsensor/internal/queue"
 	"roomsensor/internal/retry"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/upload"
 )
 
 // declareBackoff is the pause between attempts to declare the stream.
@@ -130,6 +131,7 @@ type metrics struct {
 	requests       *prometheus.CounterVec
 	uploads, bytes prometheus.Counter
 	seconds        prometheus.Histogram
+	ignored        *upload.IgnoredCounter
 }
 
 func newMetrics(registerer prometheus.Registerer, memory *memoryBudget) *metrics {
@@ -154,6 +156,8 @@ func newMetrics(registerer prometheus.Registerer, memory *memoryBudget) *metrics
 			Name: "roomsensor_receiver_request_seconds", Help: "Duration of requests, including the transfer of the body.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 3, 14),
 		}),
+		ignored: upload.NewIgnoredCounter(registerer, "roomsensor_receiver_ignored_fields_total",
+			"Unknown members of confirmed uploads, by name."),
 	}
 }
 

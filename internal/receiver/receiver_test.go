@@ -21,6 +21,7 @@ import (
 
 	"roomsensor/internal/queue"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/test/conformance"
 )
 
 func TestUploads(t *testing.T) {
@@ -28,18 +29,41 @@ func TestUploads(t *testing.T) {
 	g := newTestServer(t)
 	a := g.post(t, small)
 	require.Equal(t, 202, a.status)
-	require.JSONEq(t, `{"stored":1}`, a.body)
+	require.JSONEq(t, `{"stored":1,"readings":0,"ignored_fields":[]}`, a.body)
 	require.Equal(t, "application/json; charset=utf-8", a.header.Get("Content-Type"))
 	require.Equal(t, []string{"uploads.dev:1 " + small}, g.inStream(t))
 
 	a = g.post(t, small+"\n"+second+"\n", "Content-Type", "text/anything")
-	require.JSONEq(t, `{"stored":2}`, a.body)
-	require.JSONEq(t, `{"stored":1}`, g.post(t, "{\n"+small[1:]+"\n").body)
-	require.JSONEq(t, `{"stored":1}`, g.post(t, gzipped(t, second), "Content-Encoding", "gzip").body)
-	require.JSONEq(t, `{"stored":2}`, g.post(t, zstandard(t, small+"\n"+second), "Content-Encoding", "ZSTD").body)
-	require.JSONEq(t, `{"stored":1}`, g.post(t, small, "Content-Encoding", "identity").body)
+	a.requireStored(t, 2, 1)
+	g.post(t, "{\n"+small[1:]+"\n").requireStored(t, 1, 0)
+	g.post(t, gzipped(t, second), "Content-Encoding", "gzip").requireStored(t, 1, 1)
+	g.post(t, zstandard(t, small+"\n"+second), "Content-Encoding", "ZSTD").requireStored(t, 2, 1)
+	g.post(t, small, "Content-Encoding", "identity").requireStored(t, 1, 0)
 	require.Len(t, g.inStream(t), 8)
 	require.Equal(t, "uploads.dev:1 {\n"+small[1:], g.inStream(t)[3])
+}
+
+// The receipt counts uploads and readings, and names the unknown members of all of them. The metric counts what was
+// stored.
+func TestUploadsReceipt(t *testing.T) {
+	t.Parallel()
+	conformance.Covers(t, "decision 46 b", "decision 46 c")
+	g := newTestServer(t)
+	misspelled := `{"hardware_id":"dev:1","readings":[{"co2":1},{"co2":2,"lux":3}]}`
+	g.post(t, misspelled+"\nhello").requireCode(t, 400, roomsensor.CodeValidationFailed)
+	a := g.post(t, misspelled+"\n"+second+"\n"+`{"battery":1,"hardware_id":"dev:3","readings":[{}],"signal":{"co2":1}}`)
+	require.JSONEq(t, `{"stored":3,"readings":4,"ignored_fields":["co2","battery"]}`, a.body)
+	families, err := g.registry.Gather()
+	require.NoError(t, err)
+	counts := map[string]float64{}
+	for _, family := range families {
+		if family.GetName() == "roomsensor_receiver_ignored_fields_total" {
+			for _, m := range family.GetMetric() {
+				counts[m.GetLabel()[0].GetValue()] = m.GetCounter().GetValue()
+			}
+		}
+	}
+	require.Equal(t, map[string]float64{"co2": 3, "battery": 1, "other": 0}, counts)
 }
 
 func TestUploadsInvalidLine(t *testing.T) {
@@ -77,7 +101,7 @@ func TestUploadsTooLarge(t *testing.T) {
 	}
 	require.Empty(t, g.inStream(t))
 	require.Zero(t, g.receiver.memory.inUse())
-	require.JSONEq(t, `{"stored":18}`, g.post(t, strings.Repeat(line, 18)).body)
+	g.post(t, strings.Repeat(line, 18)).requireStored(t, 18, 0)
 }
 
 func TestUploadsUnreadableBody(t *testing.T) {

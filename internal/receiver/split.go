@@ -16,9 +16,31 @@ const (
 	messageBytes = 128
 )
 
+// uploads are the uploads of a request.
+type uploads struct {
+	messages []queue.Message
+	readings int
+	ignored  upload.Ignored
+}
+
+// add adds an upload, for which the memory must have room.
+func (u *uploads) add(text []byte, heading *upload.Heading, m *memory) error {
+	if len(u.messages) == cap(u.messages) {
+		more := max(1, len(u.messages))
+		if err := m.reserve(more * messageBytes); err != nil {
+			return err
+		}
+		u.messages = append(make([]queue.Message, 0, len(u.messages)+more), u.messages...)
+	}
+	u.messages = append(u.messages, queue.Message{HardwareID: heading.HardwareID, Text: text})
+	u.readings += heading.Readings
+	u.ignored.Merge(&heading.Ignored)
+	return nil
+}
+
 // split returns the uploads of a body, which is one JSON object over any number of lines, or JSON Lines. It checks each
 // line before it reads the next, so that a body of millions of invalid lines takes no memory. Its error names the line.
-func split(body []byte, m *memory) ([]queue.Message, error) {
+func split(body []byte, m *memory) (*uploads, error) {
 	rest := lines{text: body}
 	first, ok := rest.next()
 	if !ok {
@@ -29,27 +51,22 @@ func split(body []byte, m *memory) ([]queue.Message, error) {
 		first.text, rest = bytes.TrimSpace(body), lines{}
 		heading, fault = check(first.text)
 	}
-	var messages []queue.Message
+	found := &uploads{}
 	for l := first; ok; l, ok = rest.next() {
-		if len(messages) == maxUploads {
+		if len(found.messages) == maxUploads {
 			return nil, errTooManyUploads()
 		}
-		if len(messages) > 0 {
+		if len(found.messages) > 0 {
 			heading, fault = check(l.text)
 		}
 		if fault != nil {
 			return nil, l.refuse(fault)
 		}
-		if len(messages) == cap(messages) {
-			more := max(1, len(messages))
-			if err := m.reserve(more * messageBytes); err != nil {
-				return nil, err
-			}
-			messages = append(make([]queue.Message, 0, len(messages)+more), messages...)
+		if err := found.add(l.text, &heading, m); err != nil {
+			return nil, err
 		}
-		messages = append(messages, queue.Message{HardwareID: heading.HardwareID, Text: l.text})
 	}
-	return messages, nil
+	return found, nil
 }
 
 func errTooManyUploads() error {

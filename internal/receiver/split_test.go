@@ -31,16 +31,16 @@ func TestSplit(t *testing.T) {
 		"blank lines":          {"\n" + small + "\n\n" + small + "\n\n", []string{small, small}},
 	}
 	for name, c := range cases {
-		messages, err := split([]byte(c.body), unlimited())
+		found, err := split([]byte(c.body), unlimited())
 		require.NoError(t, err, name)
 		var texts []string
-		for _, m := range messages {
+		for _, m := range found.messages {
 			texts = append(texts, string(m.Text))
 		}
 		require.Equal(t, c.texts, texts, name)
 	}
-	messages, _ := split([]byte(pretty), unlimited())
-	require.Equal(t, "dev:7", messages[0].HardwareID)
+	found, _ := split([]byte(pretty), unlimited())
+	require.Equal(t, "dev:7", found.messages[0].HardwareID)
 }
 
 func TestSplitErrors(t *testing.T) {
@@ -62,8 +62,8 @@ func TestSplitErrors(t *testing.T) {
 		"cut off object":      {"{\n\"hardware_id\": \"dev:1\",\n\"readings\": [\n", roomsensor.CodeValidationFailed, "Line 3: It ends before its JSON object does."},
 	}
 	for name, c := range cases {
-		messages, err := split([]byte(c.body), unlimited())
-		require.Nil(t, messages, name)
+		found, err := split([]byte(c.body), unlimited())
+		require.Nil(t, found, name)
 		var public *roomsensor.Error
 		require.ErrorAs(t, err, &public, name)
 		require.Equal(t, c.code, public.Code, name)
@@ -77,10 +77,10 @@ func unlimited() *memory { return newMemoryBudget(1 << 40).open(&roomsensor.Key{
 func TestSplitCount(t *testing.T) {
 	t.Parallel()
 	m := unlimited()
-	messages, err := split([]byte(strings.Repeat(small+"\n", maxUploads)), m)
+	found, err := split([]byte(strings.Repeat(small+"\n", maxUploads)), m)
 	require.NoError(t, err)
-	require.Len(t, messages, maxUploads)
-	require.EqualValues(t, cap(messages)*messageBytes, m.reserved)
+	require.Len(t, found.messages, maxUploads)
+	require.EqualValues(t, cap(found.messages)*messageBytes, m.reserved)
 	_, err = split([]byte(strings.Repeat(small+"\n", maxUploads+1)), unlimited())
 	require.ErrorContains(t, err, "more than 50000 uploads")
 	require.Equal(t, roomsensor.CodeRequestTooLarge, httpedge.PublicError(err).Code)
@@ -104,17 +104,18 @@ func FuzzSplit(f *testing.F) {
 	f.Add([]byte(small + "\n\r\n" + small))
 	f.Add([]byte("{\n\"hardware_id\":\"dev:1\",\n\"readings\":[]}\n{"))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		messages, err := split(body, unlimited())
-		require.Equal(t, err == nil, len(messages) > 0)
+		found, err := split(body, unlimited())
+		require.Equal(t, err == nil, found != nil)
+		if err != nil {
+			return
+		}
 		rest := string(body)
-		for _, m := range messages {
+		for _, m := range found.messages {
 			require.True(t, roomsensor.IsHardwareID(m.HardwareID))
 			_, after, found := strings.Cut(rest, string(m.Text))
 			require.True(t, found)
 			rest = after
 		}
-		if err == nil {
-			require.Empty(t, strings.TrimSpace(rest))
-		}
+		require.Empty(t, strings.TrimSpace(rest))
 	})
 }

@@ -6,13 +6,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strconv"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	"github.com/nats-io/nats.go"
 
 	"roomsensor/internal/httpedge"
-	"roomsensor/internal/queue"
 	"roomsensor/internal/roomsensor"
 )
 
@@ -41,6 +40,14 @@ type request struct {
 	r        *http.Request
 	log      httpedge.AccessEntry
 	bodyRead bool // to its end
+	receipt  receipt
+}
+
+// receipt is the response to uploads that the stream has stored (decision 46 b).
+type receipt struct {
+	Stored        int      `json:"stored"` // uploads
+	Readings      int      `json:"readings"`
+	IgnoredFields []string `json:"ignored_fields"`
 }
 
 // ServeHTTP answers POST /uploads. Every other path or method is an error.
@@ -108,21 +115,23 @@ func (q *request) takeBody(key *roomsensor.Key) error {
 		return err
 	}
 	q.log.Bytes = int64(len(text))
-	messages, err := split(text, memory)
+	u, err := split(text, memory)
 	if err != nil {
 		return err
 	}
-	for i := range messages {
-		messages[i].Team = &key.TeamID
+	for i := range u.messages {
+		u.messages[i].Team = &key.TeamID
 	}
-	q.log.Rows = len(messages)
-	return q.publish(q.r.Context(), messages)
+	q.log.Rows = len(u.messages)
+	return q.publish(q.r.Context(), u)
 }
 
-func (q *request) publish(ctx context.Context, messages []queue.Message) error {
-	_, err := q.Queue.Publish(ctx, messages)
+func (q *request) publish(ctx context.Context, u *uploads) error {
+	_, err := q.Queue.Publish(ctx, u.messages)
 	switch {
 	case err == nil:
+		q.metrics.ignored.Add(&u.ignored)
+		q.receipt = receipt{len(u.messages), u.readings, u.ignored.Names()}
 		return nil
 	case errors.Is(err, nats.ErrMaxPayload):
 		return roomsensor.NewError(roomsensor.CodeRequestTooLarge, "",
@@ -132,14 +141,15 @@ func (q *request) publish(ctx context.Context, messages []queue.Message) error {
 		"The queue is full or unavailable. Send the whole request again after the seconds in Retry-After."), err)
 }
 
-// confirm sends 202 with the number of uploads that the stream has stored.
+// confirm sends 202 with the receipt.
 func (q *request) confirm() {
 	q.log.Status = http.StatusAccepted
 	q.limitWriting()
 	q.w.Header().Set("Content-Type", httpedge.ContentType)
 	q.w.WriteHeader(q.log.Status)
+	text, _ := json.Marshal(q.receipt) // The names are valid UTF-8.
 	// A client that misses the response retries, and the same readings again change nothing.
-	_, _ = q.w.Write([]byte(`{"stored":` + strconv.Itoa(q.log.Rows) + "}\n"))
+	_, _ = q.w.Write(append(text, '\n'))
 }
 
 func (q *request) fail(err error) {

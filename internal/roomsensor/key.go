@@ -7,6 +7,7 @@ import (
 	"encoding/base32"
 	"encoding/binary"
 	"hash/crc32"
+	"regexp"
 	"strings"
 	"time"
 
@@ -98,6 +99,15 @@ func ParseKey(kind KeyKind, text string) (id, secret string, ok bool) {
 	}
 	end := len(text) - checksumLength
 	return id, secret, text[end:] == checksum(text[:end])
+}
+
+// pastedKey matches text that begins like a key, in any letter case.
+var pastedKey = regexp.MustCompile(`(?is)(rs[ki]_).+`)
+
+// Masked returns the name of a parameter or a field for a message. A key that was pasted as a name by mistake is not
+// repeated (decision 26).
+func Masked(name string) string {
+	return pastedKey.ReplaceAllString(strings.ToValidUTF8(name, "\uFFFD"), "${1}...")
 }
 
 // Matches compares a secret in constant time. For an unknown key, callers use a zero Key: it takes as long and never

@@ -31,7 +31,7 @@ func TestIngestProcess(t *testing.T) {
 	r.awaitReady()
 	status, body := e.upload(receiver, 0, 3)
 	require.Equal(t, 202, status, body)
-	require.JSONEq(t, `{"stored":3}`, body)
+	require.JSONEq(t, `{"stored":3,"readings":3,"ignored_fields":[]}`, body)
 	e.awaitStored(3)
 
 	status, body = get(t, receiver+"/uploads")

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"roomsensor/internal/roomsensor"
 )
 
 // whiteSpace is the white space of JSON.
@@ -28,6 +30,7 @@ type document struct {
 	hardwareID, sentAt, firmware, signal span
 	readings                             span // the whole array
 	count                                int  // of its elements
+	ignored                              Ignored
 }
 
 // scan reads a whole text and calls each for every element of the array readings, which must consume it. A text with a
@@ -59,11 +62,38 @@ func (d *document) object(each func(*document) *malformed) *malformed {
 		case "firmware_version":
 			return d.note(&d.firmware)
 		case "signal":
-			return d.note(&d.signal)
+			return d.noteSignal()
 		case "readings":
 			return d.elements(each)
 		}
+		return d.ignore(name)
+	})
+}
+
+// ignore skips the value of an unknown member.
+func (d *document) ignore(name []byte) *malformed {
+	d.ignored.add(name, 1)
+	return d.skip()
+}
+
+// skipMembers skips a value. If it is an object, it counts the members that are not known.
+func (d *document) skipMembers(known func(name []byte) bool) *malformed {
+	if d.dec.PeekKind() != '{' {
 		return d.skip()
+	}
+	return d.members(func(name []byte) *malformed {
+		if known(name) {
+			return d.skip()
+		}
+		return d.ignore(name)
+	})
+}
+
+// skipReading skips a reading and counts its unknown members.
+func (d *document) skipReading() *malformed {
+	return d.skipMembers(func(name []byte) bool {
+		_, isMetric := roomsensor.MetricNamed(string(name))
+		return isMetric || string(name) == measuredAt
 	})
 }
 
@@ -109,6 +139,14 @@ func (d *document) note(s *span) *malformed {
 	from := d.next()
 	bad := d.skip()
 	*s = span{from, d.offset()}
+	return bad
+}
+
+// noteSignal stores the position of the signal and counts its unknown members.
+func (d *document) noteSignal() *malformed {
+	from := d.next()
+	bad := d.skipMembers(func(name []byte) bool { return string(name) == "rssi_dbm" || string(name) == "bars" })
+	d.signal = span{from, d.offset()}
 	return bad
 }
 

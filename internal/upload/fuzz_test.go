@@ -16,7 +16,7 @@ func FuzzParse(f *testing.F) {
 		`{"hardware_id":"dev:1","sent_at":"2026-11-20T10:00:07Z","firmware_version":"2.4.1","signal":{"rssi_dbm":-87,"bars":2},"readings":[{"measured_at":"2026-11-20T09:55:03Z","co2_ppm":612,"temp_c":-0.0,"lux":1e400}]}`,
 		`{"hardware_id":"dev:1","readings":[{"measured_at":"2026-11-20T09:55:03.9999999Z","spl_db":"x"},null,[{}]],"signal":[]}`,
 		`{"readings" : [ 1 , {"a":"\u005d"} ] , "hardware\u005fid":"dev:1"}`,
-		`{"hardware_id":"dev:1","readings":[{"a":1,"a":2}]}`,
+		`{"hardware_id":"dev:1","readings":[{"a":1,"a":2}]}`, `{"hardware_id":"dev:1","a":{},"signal":{"b":1},"readings":[{"a":1},{"c":2}]}`,
 	} {
 		f.Add([]byte(seed))
 	}
@@ -30,7 +30,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		require.Nil(t, checked)
-		require.Equal(t, upload.Heading{HardwareID: "dev:1", Readings: len(u.Readings)}, heading)
+		require.Equal(t, upload.Heading{HardwareID: "dev:1", Readings: len(u.Readings), Ignored: u.Ignored}, heading)
 		all := make([]int, len(u.Readings))
 		for i := range all {
 			all[i] = i

@@ -7,6 +7,9 @@ import (
 	"roomsensor/internal/roomsensor"
 )
 
+// measuredAt is the name of the time of a reading.
+const measuredAt = "measured_at"
+
 // parser collects the readings of an upload.
 type parser struct {
 	latest   time.Time // the latest plausible measured_at
@@ -32,14 +35,14 @@ func (p *parser) reading(d *document) *malformed {
 }
 
 func (p *parser) member(d *document, r *Reading, name []byte) *malformed {
-	if string(name) == "measured_at" {
+	if string(name) == measuredAt {
 		return p.measuredAt(d, r)
 	}
 	if m, ok := roomsensor.MetricNamed(string(name)); ok {
 		r.HasMetric = true
 		return value(d, r, m)
 	}
-	return d.skip()
+	return d.ignore(name)
 }
 
 func (p *parser) measuredAt(d *document, r *Reading) *malformed {

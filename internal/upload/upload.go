@@ -16,6 +16,7 @@ import (
 type Heading struct {
 	HardwareID string
 	Readings   int
+	Ignored    Ignored
 }
 
 // Fault is the reason why a receiver refuses an upload.
@@ -34,7 +35,7 @@ func Check(text []byte) (Heading, *Fault) {
 		return Heading{}, tooLarge("It has %d bytes; at most %d are allowed. Send the readings in several uploads.",
 			len(text), roomsensor.MaxUploadBytes)
 	}
-	d, bad := scan(text, (*document).skip)
+	d, bad := scan(text, (*document).skipReading)
 	if bad != nil {
 		return Heading{}, &Fault{Code: roomsensor.CodeValidationFailed, Message: bad.text, At: bad.at, Malformed: true}
 	}
@@ -48,7 +49,7 @@ func Check(text []byte) (Heading, *Fault) {
 		return Heading{}, tooLarge("It has %d readings; at most %d are allowed. Send them in several uploads.",
 			d.count, roomsensor.MaxUploadReadings)
 	}
-	return Heading{unit, d.count}, nil
+	return Heading{unit, d.count, d.ignored}, nil
 }
 
 func invalid(message string) *Fault {
@@ -65,6 +66,7 @@ type Upload struct {
 	Signal     *roomsensor.Signal // nil if the upload has none
 	Firmware   *string            // nil if the upload has none
 	BadFields  []string           // names of malformed fields, which are ignored
+	Ignored    Ignored            // unknown members
 	Readings   []Reading
 
 	text  []byte
@@ -99,7 +101,7 @@ func Parse(text []byte, unit string, arrived time.Time) (*Upload, *Refusal) {
 	if bad != nil {
 		return nil, &Refusal{roomsensor.ReasonNotParsable, bad.text}
 	}
-	u := &Upload{Readings: p.readings, text: text, array: d.readings}
+	u := &Upload{Readings: p.readings, Ignored: d.ignored, text: text, array: d.readings}
 	if refusal := u.identify(d, unit); refusal != nil {
 		return nil, refusal
 	}

@@ -10,6 +10,7 @@ import (
 
 	"roomsensor/internal/queue"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/upload"
 )
 
 // The values of the label cause of roomsensor_ingest_rejects_dropped_total.
@@ -25,6 +26,7 @@ type metrics struct {
 	uploads, readings, changed, purged prometheus.Counter
 	failures, parked                   prometheus.Counter
 	rejects, dropped                   *prometheus.CounterVec
+	ignored                            *upload.IgnoredCounter
 	batchReadings, batchSeconds        prometheus.Histogram
 	lag, priorityLag                   prometheus.Histogram
 
@@ -58,6 +60,8 @@ func newMetrics(registerer prometheus.Registerer, o *outcomes) *metrics {
 			Name: "roomsensor_ingest_rejects_dropped_total",
 			Help: "Rejects that were deleted, by cause: age of the reject, size of all rejects, or team_size.",
 		}, []string{"cause"}),
+		ignored: upload.NewIgnoredCounter(registerer, "roomsensor_ingest_ignored_fields_total",
+			"Unknown members of stored uploads that were published to the stream directly, by name, redeliveries included."),
 		batchReadings: histogram("batch_readings", "Readings per batch.", prometheus.ExponentialBuckets(1, 4, 8)),
 		batchSeconds: histogram("batch_seconds", "Time to write a batch, until its commit.",
 			prometheus.ExponentialBuckets(0.001, 2, 16)),
@@ -148,6 +152,9 @@ func (w *Worker) report(b *batch, results []result, err error, started time.Time
 func (m *metrics) countStored(r *result, now time.Time) {
 	m.uploads.Inc()
 	m.readings.Add(float64(r.resolved()))
+	if r.delivery.upload != nil && r.delivery.arrival.Team == nil { // A receiver has counted the others.
+		m.ignored.Add(&r.delivery.upload.Ignored)
+	}
 	m.lag.Observe(max(0, now.Sub(r.delivery.arrival.At).Seconds()))
 	for i := range r.rejects {
 		m.rejects.WithLabelValues(string(r.rejects[i].Reason)).Inc()

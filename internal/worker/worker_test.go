@@ -16,6 +16,7 @@ import (
 
 	"roomsensor/internal/queue"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/test/conformance"
 )
 
 // Three workers, one of which stops and one of which starts late, share a real queue and a real database. A replay of
@@ -301,6 +302,33 @@ func TestWorkerParks(t *testing.T) {
 	require.Contains(t, store.snapshot().rejects, rejectKey(1, roomsensor.ReasonNotStorable))
 	require.InDelta(t, 1, valueOf(t, w.metrics.parked), 0)
 	require.Equal(t, map[string]float64{"max_deliveries": 1, "holding": 0}, gaugesOf(t, registry, "roomsensor_ingest_"))
+}
+
+// A worker counts the unknown members of uploads that no receiver has counted.
+func TestWorkerIgnoredFields(t *testing.T) {
+	t.Parallel()
+	conformance.Covers(t, "decision 46 c")
+	f, store := inMemory()
+	registry := prometheus.NewRegistry()
+	w := New(Config{Store: store, Log: zerolog.Nop(), Metrics: registry})
+	direct := deliveryOf(f.second, 1, readingAt(clock(8, 0, 0), `"lux":1,"co2":2`), readingAt(clock(8, 5, 0), `"co2":3`))
+	received := deliveryOf(f.second, 2, readingAt(clock(8, 0, 0), `"lux":1,"humidity":2`))
+	received.arrival.Team = &f.ours
+	b := &batch{deliveries: []*delivery{direct, received, deliveryOf("dev:404", 3, `7,`)}}
+	results, err := w.writer.write(t.Context(), b.deliveries)
+	require.NoError(t, err)
+	w.report(b, results, nil, time.Now())
+	families, err := registry.Gather()
+	require.NoError(t, err)
+	counts := map[string]float64{}
+	for _, family := range families {
+		if family.GetName() == "roomsensor_ingest_ignored_fields_total" {
+			for _, m := range family.GetMetric() {
+				counts[m.GetLabel()[0].GetValue()] = m.GetCounter().GetValue()
+			}
+		}
+	}
+	require.Equal(t, map[string]float64{"co2": 2, "other": 0}, counts)
 }
 
 func TestWorkerMetrics(t *testing.T) {
