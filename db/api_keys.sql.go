@@ -12,6 +12,44 @@ import (
 	"github.com/google/uuid"
 )
 
+const APIKeyDelete = `-- name: APIKeyDelete :exec
+DELETE FROM api_keys WHERE key_id = $1
+`
+
+func (q *Queries) APIKeyDelete(ctx context.Context, db DBTX, keyID string) error {
+	_, err := db.Exec(ctx, APIKeyDelete, keyID)
+	return err
+}
+
+const APIKeyExpire = `-- name: APIKeyExpire :one
+UPDATE api_keys SET expires_at = least(expires_at, now() + make_interval(secs => $1::double precision))
+WHERE key_id = $2 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())
+RETURNING key_id, team_id, secret_sha256, scope, label, created_at, expires_at, revoked_at
+`
+
+type APIKeyExpireParams struct {
+	OverlapSeconds float64
+	KeyID          string
+}
+
+// APIKeyExpire lets a valid key expire after a time, unless it expires before that. It returns nothing for a key that
+// is not valid.
+func (q *Queries) APIKeyExpire(ctx context.Context, db DBTX, arg APIKeyExpireParams) (ApiKey, error) {
+	row := db.QueryRow(ctx, APIKeyExpire, arg.OverlapSeconds, arg.KeyID)
+	var i ApiKey
+	err := row.Scan(
+		&i.KeyID,
+		&i.TeamID,
+		&i.SecretSha256,
+		&i.Scope,
+		&i.Label,
+		&i.CreatedAt,
+		&i.ExpiresAt,
+		&i.RevokedAt,
+	)
+	return i, err
+}
+
 const APIKeyGet = `-- name: APIKeyGet :many
 SELECT key_id, team_id, secret_sha256, scope, label, created_at, expires_at, revoked_at FROM api_keys WHERE key_id = ANY ($1::text[])
 `
@@ -116,6 +154,26 @@ func (q *Queries) APIKeyList(ctx context.Context, db DBTX, teamID uuid.UUID) ([]
 	return items, nil
 }
 
+const APIKeyLock = `-- name: APIKeyLock :one
+SELECT key_id, team_id, secret_sha256, scope, label, created_at, expires_at, revoked_at FROM api_keys WHERE key_id = $1 FOR NO KEY UPDATE
+`
+
+func (q *Queries) APIKeyLock(ctx context.Context, db DBTX, keyID string) (ApiKey, error) {
+	row := db.QueryRow(ctx, APIKeyLock, keyID)
+	var i ApiKey
+	err := row.Scan(
+		&i.KeyID,
+		&i.TeamID,
+		&i.SecretSha256,
+		&i.Scope,
+		&i.Label,
+		&i.CreatedAt,
+		&i.ExpiresAt,
+		&i.RevokedAt,
+	)
+	return i, err
+}
+
 const APIKeyRevoke = `-- name: APIKeyRevoke :one
 UPDATE api_keys SET revoked_at = coalesce(revoked_at, now()) WHERE key_id = $1 RETURNING key_id, team_id, secret_sha256, scope, label, created_at, expires_at, revoked_at
 `
@@ -135,4 +193,13 @@ func (q *Queries) APIKeyRevoke(ctx context.Context, db DBTX, keyID string) (ApiK
 		&i.RevokedAt,
 	)
 	return i, err
+}
+
+const APIKeyRevokeByTeam = `-- name: APIKeyRevokeByTeam :exec
+UPDATE api_keys SET revoked_at = now() WHERE team_id = $1 AND revoked_at IS NULL
+`
+
+func (q *Queries) APIKeyRevokeByTeam(ctx context.Context, db DBTX, teamID uuid.UUID) error {
+	_, err := db.Exec(ctx, APIKeyRevokeByTeam, teamID)
+	return err
 }

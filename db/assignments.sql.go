@@ -12,6 +12,18 @@ import (
 	"github.com/google/uuid"
 )
 
+const AssignmentDeleteByDevice = `-- name: AssignmentDeleteByDevice :execrows
+DELETE FROM assignments WHERE device_id = $1
+`
+
+func (q *Queries) AssignmentDeleteByDevice(ctx context.Context, db DBTX, deviceID uuid.UUID) (int64, error) {
+	result, err := db.Exec(ctx, AssignmentDeleteByDevice, deviceID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const AssignmentEnd = `-- name: AssignmentEnd :one
 UPDATE assignments SET ended_at = $1::timestamptz WHERE id = $2 RETURNING id, device_id, type, label, home_or_travel, external_ref, started_at, ended_at
 `

@@ -12,6 +12,19 @@ import (
 	"github.com/google/uuid"
 )
 
+const HardwareDeleteByDevice = `-- name: HardwareDeleteByDevice :execrows
+DELETE FROM device_hardware WHERE device_id = $1
+`
+
+// HardwareDeleteByDevice deletes all installations in a device.
+func (q *Queries) HardwareDeleteByDevice(ctx context.Context, db DBTX, deviceID uuid.UUID) (int64, error) {
+	result, err := db.Exec(ctx, HardwareDeleteByDevice, deviceID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const HardwareExists = `-- name: HardwareExists :one
 SELECT EXISTS (SELECT FROM device_hardware WHERE hardware_id = $1)
 `

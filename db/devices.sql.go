@@ -12,6 +12,35 @@ import (
 	"github.com/google/uuid"
 )
 
+const DeviceContentsGet = `-- name: DeviceContentsGet :one
+SELECT (SELECT count(*) FROM readings r WHERE r.device_id = $1) AS readings,
+       (SELECT count(*) FROM assignments a WHERE a.device_id = $1) AS assignments,
+       (SELECT count(*) FROM device_hardware h WHERE h.device_id = $1) AS installations
+`
+
+type DeviceContentsGetRow struct {
+	Readings      int64
+	Assignments   int64
+	Installations int64
+}
+
+// DeviceContentsGet counts what belongs to a device.
+func (q *Queries) DeviceContentsGet(ctx context.Context, db DBTX, deviceID uuid.UUID) (DeviceContentsGetRow, error) {
+	row := db.QueryRow(ctx, DeviceContentsGet, deviceID)
+	var i DeviceContentsGetRow
+	err := row.Scan(&i.Readings, &i.Assignments, &i.Installations)
+	return i, err
+}
+
+const DeviceDelete = `-- name: DeviceDelete :exec
+DELETE FROM devices WHERE id = $1
+`
+
+func (q *Queries) DeviceDelete(ctx context.Context, db DBTX, deviceID uuid.UUID) error {
+	_, err := db.Exec(ctx, DeviceDelete, deviceID)
+	return err
+}
+
 const DeviceGet = `-- name: DeviceGet :one
 SELECT id, team_id, hardware_id, display_name, firmware_version, metadata, last_seen_at, rssi_dbm, signal_bars, assignment_id, label, started_at, external_ref FROM device_details WHERE team_id = $1 AND id = $2
 `
@@ -67,15 +96,49 @@ func (q *Queries) DeviceGetByID(ctx context.Context, db DBTX, deviceID uuid.UUID
 	return i, err
 }
 
-const DeviceHeartbeatLock = `-- name: DeviceHeartbeatLock :exec
+const DeviceGetByUnit = `-- name: DeviceGetByUnit :one
+SELECT d.id FROM devices d
+JOIN device_hardware h ON h.device_id = d.id AND h.removed_at IS NULL
+WHERE h.hardware_id = $1 AND ($2::uuid IS NULL OR d.team_id = $2)
+`
+
+type DeviceGetByUnitParams struct {
+	HardwareID string
+	OfTeam     *uuid.UUID
+}
+
+// DeviceGetByUnit finds the device, of one team or of any, in which a unit is installed.
+func (q *Queries) DeviceGetByUnit(ctx context.Context, db DBTX, arg DeviceGetByUnitParams) (uuid.UUID, error) {
+	row := db.QueryRow(ctx, DeviceGetByUnit, arg.HardwareID, arg.OfTeam)
+	var id uuid.UUID
+	err := row.Scan(&id)
+	return id, err
+}
+
+const DeviceHeartbeatLock = `-- name: DeviceHeartbeatLock :many
 SELECT id FROM devices WHERE id = ANY($1::uuid[]) ORDER BY id FOR NO KEY UPDATE
 `
 
 // DeviceHeartbeatLock locks devices in one order, before DeviceHeartbeatUpdate does, to prevent deadlocks between
-// workers.
-func (q *Queries) DeviceHeartbeatLock(ctx context.Context, db DBTX, deviceIds []uuid.UUID) error {
-	_, err := db.Exec(ctx, DeviceHeartbeatLock, deviceIds)
-	return err
+// workers. It returns those that exist.
+func (q *Queries) DeviceHeartbeatLock(ctx context.Context, db DBTX, deviceIds []uuid.UUID) ([]uuid.UUID, error) {
+	rows, err := db.Query(ctx, DeviceHeartbeatLock, deviceIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []uuid.UUID
+	for rows.Next() {
+		var id uuid.UUID
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const DeviceHeartbeatUpdate = `-- name: DeviceHeartbeatUpdate :exec
@@ -254,6 +317,45 @@ func (q *Queries) DeviceList(ctx context.Context, db DBTX, arg DeviceListParams)
 	return items, nil
 }
 
+const DeviceListByName = `-- name: DeviceListByName :many
+SELECT id, team_id, hardware_id FROM devices
+WHERE display_name = $1::text AND ($2::uuid IS NULL OR team_id = $2)
+ORDER BY id LIMIT $3::bigint
+`
+
+type DeviceListByNameParams struct {
+	Name   string
+	OfTeam *uuid.UUID
+	Most   int64
+}
+
+type DeviceListByNameRow struct {
+	ID         uuid.UUID
+	TeamID     uuid.UUID
+	HardwareID string
+}
+
+// DeviceListByName lists devices with a name, of one team or of all, at most @most of them.
+func (q *Queries) DeviceListByName(ctx context.Context, db DBTX, arg DeviceListByNameParams) ([]DeviceListByNameRow, error) {
+	rows, err := db.Query(ctx, DeviceListByName, arg.Name, arg.OfTeam, arg.Most)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []DeviceListByNameRow
+	for rows.Next() {
+		var i DeviceListByNameRow
+		if err := rows.Scan(&i.ID, &i.TeamID, &i.HardwareID); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const DeviceListByTeam = `-- name: DeviceListByTeam :many
 SELECT id, team_id, hardware_id, display_name, firmware_version, metadata, last_seen_at, rssi_dbm, signal_bars, assignment_id, label, started_at, external_ref FROM device_details WHERE team_id = $1 ORDER BY id
 `
@@ -298,6 +400,18 @@ SELECT id FROM devices WHERE id = $1 FOR NO KEY UPDATE
 
 func (q *Queries) DeviceLockByID(ctx context.Context, db DBTX, deviceID uuid.UUID) (uuid.UUID, error) {
 	row := db.QueryRow(ctx, DeviceLockByID, deviceID)
+	var id uuid.UUID
+	err := row.Scan(&id)
+	return id, err
+}
+
+const DeviceLockForDelete = `-- name: DeviceLockForDelete :one
+SELECT id FROM devices WHERE id = $1 FOR UPDATE
+`
+
+// DeviceLockForDelete waits for the transactions that store uploads of a device, and lets no other one begin.
+func (q *Queries) DeviceLockForDelete(ctx context.Context, db DBTX, deviceID uuid.UUID) (uuid.UUID, error) {
+	row := db.QueryRow(ctx, DeviceLockForDelete, deviceID)
 	var id uuid.UUID
 	err := row.Scan(&id)
 	return id, err

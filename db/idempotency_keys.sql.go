@@ -35,6 +35,15 @@ func (q *Queries) IdempotencyBytesAdd(ctx context.Context, db DBTX, arg Idempote
 	return bytes, err
 }
 
+const IdempotencyBytesDelete = `-- name: IdempotencyBytesDelete :exec
+DELETE FROM idempotency_bytes WHERE key_id = $1
+`
+
+func (q *Queries) IdempotencyBytesDelete(ctx context.Context, db DBTX, keyID string) error {
+	_, err := db.Exec(ctx, IdempotencyBytesDelete, keyID)
+	return err
+}
+
 const IdempotencyBytesPurge = `-- name: IdempotencyBytesPurge :exec
 DELETE FROM idempotency_bytes WHERE hour < now() - INTERVAL '25 hours'
 `
@@ -75,6 +84,25 @@ func (q *Queries) IdempotencyKeyClaim(ctx context.Context, db DBTX, arg Idempote
 	var created_at time.Time
 	err := row.Scan(&created_at)
 	return created_at, err
+}
+
+const IdempotencyKeyDelete = `-- name: IdempotencyKeyDelete :execrows
+DELETE FROM idempotency_keys WHERE ctid = ANY (ARRAY(
+    SELECT i.ctid FROM idempotency_keys i WHERE i.key_id = $1 LIMIT $2::bigint))
+`
+
+type IdempotencyKeyDeleteParams struct {
+	KeyID string
+	Most  int64
+}
+
+// IdempotencyKeyDelete deletes the stored responses of an API key, at most @most of them, for the deletion of a team.
+func (q *Queries) IdempotencyKeyDelete(ctx context.Context, db DBTX, arg IdempotencyKeyDeleteParams) (int64, error) {
+	result, err := db.Exec(ctx, IdempotencyKeyDelete, arg.KeyID, arg.Most)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }
 
 const IdempotencyKeyGet = `-- name: IdempotencyKeyGet :one

@@ -12,8 +12,49 @@ import (
 	"github.com/google/uuid"
 )
 
+const IngestKeyDeleteByTeam = `-- name: IngestKeyDeleteByTeam :execrows
+DELETE FROM ingest_keys WHERE team_id = $1
+`
+
+func (q *Queries) IngestKeyDeleteByTeam(ctx context.Context, db DBTX, teamID uuid.UUID) (int64, error) {
+	result, err := db.Exec(ctx, IngestKeyDeleteByTeam, teamID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const IngestKeyExpire = `-- name: IngestKeyExpire :one
+UPDATE ingest_keys SET expires_at = least(expires_at, now() + make_interval(secs => $1::double precision))
+WHERE key_id = $2 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())
+RETURNING key_id, team_id, secret_sha256, label, created_at, revoked_at, changed_in, expires_at
+`
+
+type IngestKeyExpireParams struct {
+	OverlapSeconds float64
+	KeyID          string
+}
+
+// IngestKeyExpire lets a valid key expire after a time, unless it expires before that. It returns nothing for a key
+// that is not valid.
+func (q *Queries) IngestKeyExpire(ctx context.Context, db DBTX, arg IngestKeyExpireParams) (IngestKey, error) {
+	row := db.QueryRow(ctx, IngestKeyExpire, arg.OverlapSeconds, arg.KeyID)
+	var i IngestKey
+	err := row.Scan(
+		&i.KeyID,
+		&i.TeamID,
+		&i.SecretSha256,
+		&i.Label,
+		&i.CreatedAt,
+		&i.RevokedAt,
+		&i.ChangedIn,
+		&i.ExpiresAt,
+	)
+	return i, err
+}
+
 const IngestKeyGet = `-- name: IngestKeyGet :many
-SELECT key_id, team_id, secret_sha256, label, created_at, revoked_at, changed_in FROM ingest_keys WHERE key_id = ANY ($1::text[])
+SELECT key_id, team_id, secret_sha256, label, created_at, revoked_at, changed_in, expires_at FROM ingest_keys WHERE key_id = ANY ($1::text[])
 `
 
 // IngestKeyGet finds keys that the receiver does not know yet.
@@ -34,6 +75,7 @@ func (q *Queries) IngestKeyGet(ctx context.Context, db DBTX, keyIds []string) ([
 			&i.CreatedAt,
 			&i.RevokedAt,
 			&i.ChangedIn,
+			&i.ExpiresAt,
 		); err != nil {
 			return nil, err
 		}
@@ -46,9 +88,9 @@ func (q *Queries) IngestKeyGet(ctx context.Context, db DBTX, keyIds []string) ([
 }
 
 const IngestKeyInsert = `-- name: IngestKeyInsert :one
-INSERT INTO ingest_keys (key_id, team_id, secret_sha256, label)
-VALUES ($1, $2, $3, $4)
-RETURNING key_id, team_id, secret_sha256, label, created_at, revoked_at, changed_in
+INSERT INTO ingest_keys (key_id, team_id, secret_sha256, label, expires_at)
+VALUES ($1, $2, $3, $4, $5)
+RETURNING key_id, team_id, secret_sha256, label, created_at, revoked_at, changed_in, expires_at
 `
 
 type IngestKeyInsertParams struct {
@@ -56,6 +98,7 @@ type IngestKeyInsertParams struct {
 	TeamID       uuid.UUID
 	SecretSha256 []byte
 	Label        *string
+	ExpiresAt    *time.Time
 }
 
 func (q *Queries) IngestKeyInsert(ctx context.Context, db DBTX, arg IngestKeyInsertParams) (IngestKey, error) {
@@ -64,6 +107,7 @@ func (q *Queries) IngestKeyInsert(ctx context.Context, db DBTX, arg IngestKeyIns
 		arg.TeamID,
 		arg.SecretSha256,
 		arg.Label,
+		arg.ExpiresAt,
 	)
 	var i IngestKey
 	err := row.Scan(
@@ -74,12 +118,13 @@ func (q *Queries) IngestKeyInsert(ctx context.Context, db DBTX, arg IngestKeyIns
 		&i.CreatedAt,
 		&i.RevokedAt,
 		&i.ChangedIn,
+		&i.ExpiresAt,
 	)
 	return i, err
 }
 
 const IngestKeyList = `-- name: IngestKeyList :many
-SELECT key_id, team_id, secret_sha256, label, created_at, revoked_at, changed_in FROM ingest_keys WHERE team_id = $1 ORDER BY created_at, key_id
+SELECT key_id, team_id, secret_sha256, label, created_at, revoked_at, changed_in, expires_at FROM ingest_keys WHERE team_id = $1 ORDER BY created_at, key_id
 `
 
 func (q *Queries) IngestKeyList(ctx context.Context, db DBTX, teamID uuid.UUID) ([]IngestKey, error) {
@@ -99,6 +144,7 @@ func (q *Queries) IngestKeyList(ctx context.Context, db DBTX, teamID uuid.UUID) 
 			&i.CreatedAt,
 			&i.RevokedAt,
 			&i.ChangedIn,
+			&i.ExpiresAt,
 		); err != nil {
 			return nil, err
 		}
@@ -111,7 +157,7 @@ func (q *Queries) IngestKeyList(ctx context.Context, db DBTX, teamID uuid.UUID) 
 }
 
 const IngestKeyListAfter = `-- name: IngestKeyListAfter :many
-SELECT key_id, team_id, secret_sha256, label, created_at, revoked_at, changed_in FROM ingest_keys WHERE key_id > $1 ORDER BY key_id LIMIT $2
+SELECT key_id, team_id, secret_sha256, label, created_at, revoked_at, changed_in, expires_at FROM ingest_keys WHERE key_id > $1 ORDER BY key_id LIMIT $2
 `
 
 type IngestKeyListAfterParams struct {
@@ -137,6 +183,7 @@ func (q *Queries) IngestKeyListAfter(ctx context.Context, db DBTX, arg IngestKey
 			&i.CreatedAt,
 			&i.RevokedAt,
 			&i.ChangedIn,
+			&i.ExpiresAt,
 		); err != nil {
 			return nil, err
 		}
@@ -149,7 +196,7 @@ func (q *Queries) IngestKeyListAfter(ctx context.Context, db DBTX, arg IngestKey
 }
 
 const IngestKeyListChanged = `-- name: IngestKeyListChanged :many
-SELECT key_id, team_id, secret_sha256, label, created_at, revoked_at, changed_in FROM ingest_keys
+SELECT key_id, team_id, secret_sha256, label, created_at, revoked_at, changed_in, expires_at FROM ingest_keys
 WHERE changed_in >= $1 AND changed_in < pg_snapshot_xmax(pg_current_snapshot())::text::bigint
 LIMIT $2
 `
@@ -178,6 +225,7 @@ func (q *Queries) IngestKeyListChanged(ctx context.Context, db DBTX, arg IngestK
 			&i.CreatedAt,
 			&i.RevokedAt,
 			&i.ChangedIn,
+			&i.ExpiresAt,
 		); err != nil {
 			return nil, err
 		}
@@ -187,6 +235,26 @@ func (q *Queries) IngestKeyListChanged(ctx context.Context, db DBTX, arg IngestK
 		return nil, err
 	}
 	return items, nil
+}
+
+const IngestKeyLock = `-- name: IngestKeyLock :one
+SELECT key_id, team_id, secret_sha256, label, created_at, revoked_at, changed_in, expires_at FROM ingest_keys WHERE key_id = $1 FOR NO KEY UPDATE
+`
+
+func (q *Queries) IngestKeyLock(ctx context.Context, db DBTX, keyID string) (IngestKey, error) {
+	row := db.QueryRow(ctx, IngestKeyLock, keyID)
+	var i IngestKey
+	err := row.Scan(
+		&i.KeyID,
+		&i.TeamID,
+		&i.SecretSha256,
+		&i.Label,
+		&i.CreatedAt,
+		&i.RevokedAt,
+		&i.ChangedIn,
+		&i.ExpiresAt,
+	)
+	return i, err
 }
 
 const IngestKeyPosition = `-- name: IngestKeyPosition :one
@@ -209,7 +277,7 @@ func (q *Queries) IngestKeyPosition(ctx context.Context, db DBTX) (IngestKeyPosi
 }
 
 const IngestKeyRevoke = `-- name: IngestKeyRevoke :one
-UPDATE ingest_keys SET revoked_at = coalesce(revoked_at, now()) WHERE key_id = $1 RETURNING key_id, team_id, secret_sha256, label, created_at, revoked_at, changed_in
+UPDATE ingest_keys SET revoked_at = coalesce(revoked_at, now()) WHERE key_id = $1 RETURNING key_id, team_id, secret_sha256, label, created_at, revoked_at, changed_in, expires_at
 `
 
 // IngestKeyRevoke keeps the time of the first revocation.
@@ -224,6 +292,16 @@ func (q *Queries) IngestKeyRevoke(ctx context.Context, db DBTX, keyID string) (I
 		&i.CreatedAt,
 		&i.RevokedAt,
 		&i.ChangedIn,
+		&i.ExpiresAt,
 	)
 	return i, err
+}
+
+const IngestKeyRevokeByTeam = `-- name: IngestKeyRevokeByTeam :exec
+UPDATE ingest_keys SET revoked_at = now() WHERE team_id = $1 AND revoked_at IS NULL
+`
+
+func (q *Queries) IngestKeyRevokeByTeam(ctx context.Context, db DBTX, teamID uuid.UUID) error {
+	_, err := db.Exec(ctx, IngestKeyRevokeByTeam, teamID)
+	return err
 }

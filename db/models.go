@@ -98,6 +98,7 @@ type IngestKey struct {
 	CreatedAt    time.Time
 	RevokedAt    *time.Time
 	ChangedIn    int64
+	ExpiresAt    *time.Time
 }
 
 type OrderedChunk struct {

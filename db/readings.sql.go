@@ -111,6 +111,39 @@ func (q *Queries) ReadingCountLines(ctx context.Context, db DBTX, arg ReadingCou
 	return i, err
 }
 
+const ReadingDelete = `-- name: ReadingDelete :execrows
+DELETE FROM readings
+WHERE device_id = $1 AND bucket_at >= $2::timestamptz AND bucket_at < $3::timestamptz
+`
+
+type ReadingDeleteParams struct {
+	DeviceID   uuid.UUID
+	WindowFrom time.Time
+	WindowTo   time.Time
+}
+
+// ReadingDelete deletes the readings of a device within a window.
+func (q *Queries) ReadingDelete(ctx context.Context, db DBTX, arg ReadingDeleteParams) (int64, error) {
+	result, err := db.Exec(ctx, ReadingDelete, arg.DeviceID, arg.WindowFrom, arg.WindowTo)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const ReadingDeleteByDevice = `-- name: ReadingDeleteByDevice :execrows
+DELETE FROM readings WHERE device_id = $1
+`
+
+// ReadingDeleteByDevice deletes all readings of a device.
+func (q *Queries) ReadingDeleteByDevice(ctx context.Context, db DBTX, deviceID uuid.UUID) (int64, error) {
+	result, err := db.Exec(ctx, ReadingDeleteByDevice, deviceID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const ReadingExists = `-- name: ReadingExists :one
 SELECT EXISTS (
     SELECT FROM (
@@ -304,6 +337,27 @@ func (q *Queries) ReadingGetExtent(ctx context.Context, db DBTX, arg ReadingGetE
 	var i ReadingGetExtentRow
 	err := row.Scan(&i.FirstAt, &i.LastAt)
 	return i, err
+}
+
+const ReadingGetFirst = `-- name: ReadingGetFirst :one
+
+SELECT bucket_at FROM readings
+WHERE device_id = $1 AND bucket_at >= $2::timestamptz
+ORDER BY bucket_at LIMIT 1
+`
+
+type ReadingGetFirstParams struct {
+	DeviceID uuid.UUID
+	Since    time.Time
+}
+
+// The three queries below serve the deletion of a device by an operator.
+// ReadingGetFirst returns the first bucket of a device since a time.
+func (q *Queries) ReadingGetFirst(ctx context.Context, db DBTX, arg ReadingGetFirstParams) (time.Time, error) {
+	row := db.QueryRow(ctx, ReadingGetFirst, arg.DeviceID, arg.Since)
+	var bucket_at time.Time
+	err := row.Scan(&bucket_at)
+	return bucket_at, err
 }
 
 const ReadingIncomingCopy = `-- name: ReadingIncomingCopy :exec

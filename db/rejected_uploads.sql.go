@@ -12,6 +12,42 @@ import (
 	"github.com/google/uuid"
 )
 
+const RejectCountByReason = `-- name: RejectCountByReason :one
+SELECT count(*) FROM rejected_uploads WHERE reason = $1
+`
+
+// RejectCountByReason counts the rejects of all teams with a reason.
+func (q *Queries) RejectCountByReason(ctx context.Context, db DBTX, reason string) (int64, error) {
+	row := db.QueryRow(ctx, RejectCountByReason, reason)
+	var count int64
+	err := row.Scan(&count)
+	return count, err
+}
+
+const RejectDeleteByTeam = `-- name: RejectDeleteByTeam :execrows
+DELETE FROM rejected_uploads WHERE id = ANY (ARRAY(
+    SELECT id FROM rejected_uploads
+    WHERE reject_team(team_id) = $1::uuid
+    ORDER BY received_at, stream_sequence
+    LIMIT $2::bigint
+))
+`
+
+type RejectDeleteByTeamParams struct {
+	TeamID uuid.UUID
+	Most   int64
+}
+
+// RejectDeleteByTeam deletes the oldest rejects of a team, at most @most of them. The array makes it find them by primary
+// key, also without statistics.
+func (q *Queries) RejectDeleteByTeam(ctx context.Context, db DBTX, arg RejectDeleteByTeamParams) (int64, error) {
+	result, err := db.Exec(ctx, RejectDeleteByTeam, arg.TeamID, arg.Most)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const RejectGet = `-- name: RejectGet :one
 SELECT id, received_at, stream_sequence, reason, detail, team_id, hardware_id, payload, replayed_at, rejected_at FROM rejected_uploads WHERE id = $1
 `
@@ -239,6 +275,27 @@ func (q *Queries) RejectTrimTeam(ctx context.Context, db DBTX, arg RejectTrimTea
 		return 0, err
 	}
 	return result.RowsAffected(), nil
+}
+
+const RejectUsageDelete = `-- name: RejectUsageDelete :exec
+DELETE FROM reject_usage WHERE team_id = $1 AND rejects = 0
+`
+
+func (q *Queries) RejectUsageDelete(ctx context.Context, db DBTX, teamID uuid.UUID) error {
+	_, err := db.Exec(ctx, RejectUsageDelete, teamID)
+	return err
+}
+
+const RejectUsageGet = `-- name: RejectUsageGet :one
+SELECT coalesce(sum(rejects), 0)::bigint AS rejects FROM reject_usage WHERE team_id = $1
+`
+
+// RejectUsageGet returns the number of rejects of a team.
+func (q *Queries) RejectUsageGet(ctx context.Context, db DBTX, teamID uuid.UUID) (int64, error) {
+	row := db.QueryRow(ctx, RejectUsageGet, teamID)
+	var rejects int64
+	err := row.Scan(&rejects)
+	return rejects, err
 }
 
 const RejectUsageList = `-- name: RejectUsageList :many

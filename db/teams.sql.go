@@ -11,6 +11,15 @@ import (
 	"github.com/google/uuid"
 )
 
+const TeamDelete = `-- name: TeamDelete :exec
+DELETE FROM teams WHERE id = $1
+`
+
+func (q *Queries) TeamDelete(ctx context.Context, db DBTX, teamID uuid.UUID) error {
+	_, err := db.Exec(ctx, TeamDelete, teamID)
+	return err
+}
+
 const TeamGet = `-- name: TeamGet :one
 SELECT id, name FROM teams WHERE id = $1
 `
@@ -25,6 +34,23 @@ func (q *Queries) TeamGet(ctx context.Context, db DBTX, teamID uuid.UUID) (TeamG
 	var i TeamGetRow
 	err := row.Scan(&i.ID, &i.Name)
 	return i, err
+}
+
+const TeamGetRevoked = `-- name: TeamGetRevoked :one
+SELECT coalesce(extract(epoch FROM clock_timestamp() - max(k.revoked_at)), 3600)::double precision AS seconds
+FROM (
+    SELECT revoked_at FROM api_keys WHERE api_keys.team_id = $1
+    UNION ALL
+    SELECT revoked_at FROM ingest_keys WHERE ingest_keys.team_id = $1
+) k
+`
+
+// TeamGetRevoked returns how many seconds ago the last key of a team was revoked; an hour if it has none.
+func (q *Queries) TeamGetRevoked(ctx context.Context, db DBTX, teamID uuid.UUID) (float64, error) {
+	row := db.QueryRow(ctx, TeamGetRevoked, teamID)
+	var seconds float64
+	err := row.Scan(&seconds)
+	return seconds, err
 }
 
 const TeamInsert = `-- name: TeamInsert :one
@@ -70,4 +96,61 @@ func (q *Queries) TeamList(ctx context.Context, db DBTX) ([]TeamListRow, error) 
 		return nil, err
 	}
 	return items, nil
+}
+
+const TeamListByName = `-- name: TeamListByName :many
+SELECT id, name FROM teams WHERE name = $1 ORDER BY created_at, id LIMIT $2::bigint
+`
+
+type TeamListByNameParams struct {
+	Name string
+	Most int64
+}
+
+type TeamListByNameRow struct {
+	ID   uuid.UUID
+	Name string
+}
+
+// TeamListByName lists teams with a name, at most @most of them.
+func (q *Queries) TeamListByName(ctx context.Context, db DBTX, arg TeamListByNameParams) ([]TeamListByNameRow, error) {
+	rows, err := db.Query(ctx, TeamListByName, arg.Name, arg.Most)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []TeamListByNameRow
+	for rows.Next() {
+		var i TeamListByNameRow
+		if err := rows.Scan(&i.ID, &i.Name); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const TeamRename = `-- name: TeamRename :one
+UPDATE teams SET name = $1 WHERE id = $2 RETURNING id, name
+`
+
+type TeamRenameParams struct {
+	Name   string
+	TeamID uuid.UUID
+}
+
+type TeamRenameRow struct {
+	ID   uuid.UUID
+	Name string
+}
+
+// TeamRename changes the name of a team.
+func (q *Queries) TeamRename(ctx context.Context, db DBTX, arg TeamRenameParams) (TeamRenameRow, error) {
+	row := db.QueryRow(ctx, TeamRename, arg.Name, arg.TeamID)
+	var i TeamRenameRow
+	err := row.Scan(&i.ID, &i.Name)
+	return i, err
 }

@@ -37,5 +37,8 @@ LIMIT 1;
 -- name: AssignmentEnd :one
 UPDATE assignments SET ended_at = @ended_at::timestamptz WHERE id = @assignment_id RETURNING *;
 
+-- name: AssignmentDeleteByDevice :execrows
+DELETE FROM assignments WHERE device_id = @device_id;
+
 -- name: AssignmentListByDevice :many
 SELECT * FROM assignments WHERE device_id = @device_id ORDER BY started_at DESC, id;

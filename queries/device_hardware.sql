@@ -30,6 +30,10 @@ WHERE device_id = @device_id
 ORDER BY installed_at DESC NULLS LAST
 LIMIT 1;
 
+-- HardwareDeleteByDevice deletes all installations in a device.
+-- name: HardwareDeleteByDevice :execrows
+DELETE FROM device_hardware WHERE device_id = @device_id;
+
 -- HardwareRemove ends the open installation of a device.
 -- name: HardwareRemove :exec
 UPDATE device_hardware SET removed_at = @removed_at::timestamptz

@@ -41,8 +41,8 @@ FROM changed d
 LEFT JOIN assignments a ON a.device_id = d.id AND a.ended_at IS NULL;
 
 -- DeviceHeartbeatLock locks devices in one order, before DeviceHeartbeatUpdate does, to prevent deadlocks between
--- workers.
--- name: DeviceHeartbeatLock :exec
+-- workers. It returns those that exist.
+-- name: DeviceHeartbeatLock :many
 SELECT id FROM devices WHERE id = ANY(@device_ids::uuid[]) ORDER BY id FOR NO KEY UPDATE;
 
 -- DeviceHeartbeatUpdate moves the state of devices forward to the newest arrival and never back (decision 39). Two
@@ -92,8 +92,33 @@ SELECT * FROM device_details WHERE id = @device_id;
 -- name: DeviceListByTeam :many
 SELECT * FROM device_details WHERE team_id = @team_id ORDER BY id;
 
+-- DeviceListByName lists devices with a name, of one team or of all, at most @most of them.
+-- name: DeviceListByName :many
+SELECT id, team_id, hardware_id FROM devices
+WHERE display_name = @name::text AND (sqlc.narg(of_team)::uuid IS NULL OR team_id = sqlc.narg(of_team))
+ORDER BY id LIMIT @most::bigint;
+
+-- DeviceGetByUnit finds the device, of one team or of any, in which a unit is installed.
+-- name: DeviceGetByUnit :one
+SELECT d.id FROM devices d
+JOIN device_hardware h ON h.device_id = d.id AND h.removed_at IS NULL
+WHERE h.hardware_id = @hardware_id AND (sqlc.narg(of_team)::uuid IS NULL OR d.team_id = sqlc.narg(of_team));
+
 -- name: DeviceLockByID :one
 SELECT id FROM devices WHERE id = @device_id FOR NO KEY UPDATE;
+
+-- DeviceContentsGet counts what belongs to a device.
+-- name: DeviceContentsGet :one
+SELECT (SELECT count(*) FROM readings r WHERE r.device_id = @device_id) AS readings,
+       (SELECT count(*) FROM assignments a WHERE a.device_id = @device_id) AS assignments,
+       (SELECT count(*) FROM device_hardware h WHERE h.device_id = @device_id) AS installations;
+
+-- DeviceLockForDelete waits for the transactions that store uploads of a device, and lets no other one begin.
+-- name: DeviceLockForDelete :one
+SELECT id FROM devices WHERE id = @device_id FOR UPDATE;
+
+-- name: DeviceDelete :exec
+DELETE FROM devices WHERE id = @device_id;
 
 -- name: DeviceSetHardware :exec
 UPDATE devices SET hardware_id = @hardware_id WHERE id = @device_id;

@@ -1,6 +1,6 @@
 -- name: IngestKeyInsert :one
-INSERT INTO ingest_keys (key_id, team_id, secret_sha256, label)
-VALUES (@key_id, @team_id, @secret_sha256, @label)
+INSERT INTO ingest_keys (key_id, team_id, secret_sha256, label, expires_at)
+VALUES (@key_id, @team_id, @secret_sha256, @label, @expires_at)
 RETURNING *;
 
 -- name: IngestKeyList :many
@@ -26,6 +26,22 @@ SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint AS oldest_running,
 SELECT * FROM ingest_keys
 WHERE changed_in >= @since AND changed_in < pg_snapshot_xmax(pg_current_snapshot())::text::bigint
 LIMIT @most;
+
+-- name: IngestKeyLock :one
+SELECT * FROM ingest_keys WHERE key_id = @key_id FOR NO KEY UPDATE;
+
+-- IngestKeyExpire lets a valid key expire after a time, unless it expires before that. It returns nothing for a key
+-- that is not valid.
+-- name: IngestKeyExpire :one
+UPDATE ingest_keys SET expires_at = least(expires_at, now() + make_interval(secs => @overlap_seconds::double precision))
+WHERE key_id = @key_id AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())
+RETURNING *;
+
+-- name: IngestKeyRevokeByTeam :exec
+UPDATE ingest_keys SET revoked_at = now() WHERE team_id = @team_id AND revoked_at IS NULL;
+
+-- name: IngestKeyDeleteByTeam :execrows
+DELETE FROM ingest_keys WHERE team_id = @team_id;
 
 -- IngestKeyRevoke keeps the time of the first revocation.
 -- name: IngestKeyRevoke :one

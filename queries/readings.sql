@@ -171,6 +171,23 @@ SELECT EXISTS (
     ) taken
 );
 
+-- The three queries below serve the deletion of a device by an operator.
+
+-- ReadingGetFirst returns the first bucket of a device since a time.
+-- name: ReadingGetFirst :one
+SELECT bucket_at FROM readings
+WHERE device_id = @device_id AND bucket_at >= @since::timestamptz
+ORDER BY bucket_at LIMIT 1;
+
+-- ReadingDelete deletes the readings of a device within a window.
+-- name: ReadingDelete :execrows
+DELETE FROM readings
+WHERE device_id = @device_id AND bucket_at >= @window_from::timestamptz AND bucket_at < @window_to::timestamptz;
+
+-- ReadingDeleteByDevice deletes all readings of a device.
+-- name: ReadingDeleteByDevice :execrows
+DELETE FROM readings WHERE device_id = @device_id;
+
 -- ReadingCopy copies new rows in PostgreSQL's binary format. A row that exists already fails it.
 -- name: ReadingCopy :exec
 COPY readings (device_id, bucket_at, measured_at, co2_ppm, temp_c, humidity_pct, lux, spl_db)

@@ -61,6 +61,27 @@ WITH oldest AS (
 DELETE FROM rejected_uploads
 WHERE id = ANY (ARRAY(SELECT id FROM oldest WHERE freed_before < @excess_bytes::bigint));
 
+-- RejectDeleteByTeam deletes the oldest rejects of a team, at most @most of them. The array makes it find them by primary
+-- key, also without statistics.
+-- name: RejectDeleteByTeam :execrows
+DELETE FROM rejected_uploads WHERE id = ANY (ARRAY(
+    SELECT id FROM rejected_uploads
+    WHERE reject_team(team_id) = @team_id::uuid
+    ORDER BY received_at, stream_sequence
+    LIMIT @most::bigint
+));
+
+-- RejectCountByReason counts the rejects of all teams with a reason.
+-- name: RejectCountByReason :one
+SELECT count(*) FROM rejected_uploads WHERE reason = @reason;
+
+-- RejectUsageGet returns the number of rejects of a team.
+-- name: RejectUsageGet :one
+SELECT coalesce(sum(rejects), 0)::bigint AS rejects FROM reject_usage WHERE team_id = @team_id;
+
+-- name: RejectUsageDelete :exec
+DELETE FROM reject_usage WHERE team_id = @team_id AND rejects = 0;
+
 -- RejectUsageList returns the number and size of the rejects of each team (reject_team), the largest first.
 -- name: RejectUsageList :many
 SELECT team_id, rejects, bytes FROM reject_usage WHERE rejects > 0 ORDER BY bytes DESC, team_id;

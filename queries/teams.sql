@@ -4,5 +4,25 @@ INSERT INTO teams (name) VALUES (@name) RETURNING id, name;
 -- name: TeamGet :one
 SELECT id, name FROM teams WHERE id = @team_id;
 
+-- TeamRename changes the name of a team.
+-- name: TeamRename :one
+UPDATE teams SET name = @name WHERE id = @team_id RETURNING id, name;
+
+-- TeamGetRevoked returns how many seconds ago the last key of a team was revoked; an hour if it has none.
+-- name: TeamGetRevoked :one
+SELECT coalesce(extract(epoch FROM clock_timestamp() - max(k.revoked_at)), 3600)::double precision AS seconds
+FROM (
+    SELECT revoked_at FROM api_keys WHERE api_keys.team_id = @team_id
+    UNION ALL
+    SELECT revoked_at FROM ingest_keys WHERE ingest_keys.team_id = @team_id
+) k;
+
+-- name: TeamDelete :exec
+DELETE FROM teams WHERE id = @team_id;
+
+-- TeamListByName lists teams with a name, at most @most of them.
+-- name: TeamListByName :many
+SELECT id, name FROM teams WHERE name = @name ORDER BY created_at, id LIMIT @most::bigint;
+
 -- name: TeamList :many
 SELECT id, name FROM teams ORDER BY created_at, id;

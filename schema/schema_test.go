@@ -2,9 +2,11 @@ package schema_test
 
 import (
 	"context"
+	"errors"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -62,6 +64,48 @@ func TestUpDownUp(t *testing.T) {
 
 	require.NoError(t, schema.Up(t.Context(), url, schema.Layout{}))
 	require.Equal(t, before, dump(t, url))
+}
+
+// TestPlanDown checks each reversal: the plan names exactly the tables and columns that disappear.
+func TestPlanDown(t *testing.T) {
+	t.Parallel()
+	url := dbtest.New(t).URL
+	conn := connect(t, url)
+	columns := func() (all []string) {
+		t.Helper()
+		rows, err := conn.Query(t.Context(), `SELECT c.table_name || '.' || c.column_name FROM information_schema.columns c
+			JOIN information_schema.tables t USING (table_schema, table_name)
+			WHERE table_schema = 'public' AND t.table_type = 'BASE TABLE'`)
+		require.NoError(t, err)
+		all, err = pgx.CollectRows(rows, pgx.RowTo[string])
+		require.NoError(t, err)
+		return all
+	}
+	_, err := conn.Exec(t.Context(), `INSERT INTO teams (name) VALUES ('x')`)
+	require.NoError(t, err)
+	for {
+		plan, err := schema.PlanDown(t.Context(), url)
+		if errors.Is(err, schema.ErrNothingApplied) {
+			break
+		}
+		require.NoError(t, err)
+		before := columns()
+		undone, err := schema.Down(t.Context(), url)
+		require.NoError(t, err)
+		require.True(t, undone)
+		after := columns()
+		gone := slices.DeleteFunc(before, func(column string) bool {
+			table, _, _ := strings.Cut(column, ".")
+			return slices.Contains(after, column) || slices.Contains(plan.Tables, table) || slices.Contains(plan.Columns, column)
+		})
+		require.Empty(t, gone, plan.Name)
+		for _, column := range after {
+			table, _, _ := strings.Cut(column, ".")
+			require.NotContains(t, plan.Tables, table, plan.Name)
+			require.NotContains(t, plan.Columns, column, plan.Name)
+		}
+		require.Equal(t, slices.Contains(plan.Tables, "teams"), slices.Contains(plan.NonEmpty, "teams"), plan.Name)
+	}
 }
 
 // TestUpAfterEditionChange starts from the view of the Apache edition: Up replaces it by the continuous aggregate.

@@ -93,7 +93,8 @@ func receiverResponses() []response {
 	return append([]response{
 		answer("BadUpload", plain, roomsensor.CodeValidationFailed),
 		answer("Unauthorized", plain,
-			roomsensor.CodeIngestKeyMissing, roomsensor.CodeIngestKeyInvalid, roomsensor.CodeIngestKeyRevoked).
+			roomsensor.CodeIngestKeyMissing, roomsensor.CodeIngestKeyInvalid, roomsensor.CodeIngestKeyRevoked,
+			roomsensor.CodeIngestKeyExpired).
 			with("WWW-Authenticate", "WWWAuthenticate"),
 		answer("TooLarge", plain, roomsensor.CodeRequestTooLarge),
 		answer("RateLimited", plain, roomsensor.CodeRateLimitExceeded).with("Retry-After", "RetryAfter"),

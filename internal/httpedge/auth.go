@@ -43,14 +43,14 @@ func APIKeyCodes() *KeyCodes {
 	}
 }
 
-// IngestKeyCodes returns the codes for the keys of the receiver. Those keys do not expire.
+// IngestKeyCodes returns the codes for the keys of the receiver.
 func IngestKeyCodes() *KeyCodes {
 	return &KeyCodes{
 		kind:      roomsensor.IngestKey,
 		missing:   roomsensor.CodeIngestKeyMissing,
 		invalid:   roomsensor.CodeIngestKeyInvalid,
 		revoked:   roomsensor.CodeIngestKeyRevoked,
-		expired:   roomsensor.CodeIngestKeyInvalid,
+		expired:   roomsensor.CodeIngestKeyExpired,
 		name:      "upload credential",
 		otherKind: roomsensor.APIKey,
 		wrongKind: "This is an API key, which only the API accepts. Send an upload credential; it begins with rsi_.",

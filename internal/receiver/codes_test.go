@@ -21,6 +21,7 @@ import (
 func (g *testServer) everyCode(t *testing.T) map[roomsensor.Code]answer {
 	t.Helper()
 	_, revoked := g.keys.add(g.team, true)
+	_, expired := g.keys.addExpired(g.team)
 	with := func(key string) answer {
 		return g.do(t, http.MethodPost, "/uploads", strings.NewReader(small), "Authorization", "Bearer "+key)
 	}
@@ -32,6 +33,7 @@ func (g *testServer) everyCode(t *testing.T) map[roomsensor.Code]answer {
 		roomsensor.CodeIngestKeyMissing: g.do(t, http.MethodPost, "/uploads", strings.NewReader(small)),
 		roomsensor.CodeIngestKeyInvalid: with(g.key + "x"),
 		roomsensor.CodeIngestKeyRevoked: with(revoked),
+		roomsensor.CodeIngestKeyExpired: with(expired),
 		roomsensor.CodeInternalError:    g.withoutQueue(t).post(t, small),
 	}
 	unlimited := g.receiver.rates

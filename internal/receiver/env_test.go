@@ -127,16 +127,24 @@ func (s *keyStore) setUnavailable(unavailable bool) {
 
 // add adds a key and returns its id and text.
 func (s *keyStore) add(team uuid.UUID, revoked bool) (id, text string) {
-	id, text, sum := roomsensor.GenerateKey(roomsensor.IngestKey)
-	key := roomsensor.Key{ID: id, TeamID: team, SecretSHA256: sum}
+	key := roomsensor.Key{TeamID: team}
 	if revoked {
-		now := time.Now()
-		key.RevokedAt = &now
+		key.RevokedAt = new(time.Now())
 	}
+	return s.addKey(key)
+}
+
+// addExpired adds a key that expires now.
+func (s *keyStore) addExpired(team uuid.UUID) (id, text string) {
+	return s.addKey(roomsensor.Key{TeamID: team, ExpiresAt: new(time.Now())})
+}
+
+func (s *keyStore) addKey(key roomsensor.Key) (id, text string) {
+	key.ID, text, key.SecretSHA256 = roomsensor.GenerateKey(roomsensor.IngestKey)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.keys = append(s.keys, key)
-	return id, text
+	return key.ID, text
 }
 
 // testServer is a running receiver with one key.

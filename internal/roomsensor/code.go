@@ -30,6 +30,7 @@ const (
 	CodeIngestKeyMissing Code = "ingest_key_missing"
 	CodeIngestKeyInvalid Code = "ingest_key_invalid"
 	CodeIngestKeyRevoked Code = "ingest_key_revoked"
+	CodeIngestKeyExpired Code = "ingest_key_expired"
 )
 
 // CodeInfo documents a code for clients. The table Codes is the only source of the statuses, of the examples in the
@@ -233,6 +234,13 @@ var Codes = []CodeInfo{
 		Code: CodeIngestKeyRevoked, Status: 401,
 		Cause:   "The upload credential was revoked.",
 		Message: "This upload credential was revoked. Use another one.",
+		Fix:     "Create another credential with roomsensor ingest-key create.",
+		Retry:   retryNever,
+	},
+	{
+		Code: CodeIngestKeyExpired, Status: 401,
+		Cause:   "The upload credential had an expiry date, or another one replaced it, and its time has passed.",
+		Message: "This upload credential has expired. Use another one.",
 		Fix:     "Create another credential with roomsensor ingest-key create.",
 		Retry:   retryNever,
 	},

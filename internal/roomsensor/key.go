@@ -46,9 +46,20 @@ type Key struct {
 	Scope        Scope             // empty for an ingest key
 	Label        *string
 	CreatedAt    time.Time
-	ExpiresAt    *time.Time // always nil for an ingest key
+	ExpiresAt    *time.Time
 	RevokedAt    *time.Time
 }
+
+// KeyNotValidError means that a key was revoked or has expired.
+type KeyNotValidError struct {
+	ID     string
+	TeamID uuid.UUID
+}
+
+func (e *KeyNotValidError) Error() string { return "key " + e.ID + " was revoked or has expired" }
+
+// RevokeDelay is the time within which a revoked key is refused everywhere (decision 24).
+const RevokeDelay = 5 * time.Second
 
 // KeyPosition is a position in the sequence of changes to keys. Those of different servers cannot be compared.
 type KeyPosition struct {

@@ -294,6 +294,34 @@ func (s *Store) TeamDevices(ctx context.Context, teamID uuid.UUID) ([]OwnedDevic
 	return tryConvert(rows, ownedDevice)
 }
 
+// OwnedDevice returns a device of any team.
+func (s *Store) OwnedDevice(ctx context.Context, deviceID uuid.UUID) (OwnedDevice, error) {
+	return s.ownedDevice(ctx, s.pool, deviceID)
+}
+
+// DevicesNamed lists devices with a name, of one team or, if ofTeam is nil, of all, and at most maxNamesakes of them.
+// They have only ids.
+func (s *Store) DevicesNamed(ctx context.Context, ofTeam *uuid.UUID, name string) ([]OwnedDevice, error) {
+	rows, err := s.queries.DeviceListByName(ctx, s.pool, db.DeviceListByNameParams{
+		Name: name, OfTeam: ofTeam, Most: maxNamesakes,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("finding a device: %w", translate(err))
+	}
+	return convert(rows, func(row *db.DeviceListByNameRow) OwnedDevice {
+		return OwnedDevice{TeamID: row.TeamID, Device: roomsensor.Device{ID: row.ID, HardwareID: row.HardwareID}}
+	}), nil
+}
+
+// DeviceOfUnit returns the id of the device, of one team or, if ofTeam is nil, of any, in which a unit is installed.
+func (s *Store) DeviceOfUnit(ctx context.Context, ofTeam *uuid.UUID, hardwareID string) (uuid.UUID, error) {
+	id, err := s.queries.DeviceGetByUnit(ctx, s.pool, db.DeviceGetByUnitParams{HardwareID: hardwareID, OfTeam: ofTeam})
+	if err != nil {
+		return uuid.Nil, fmt.Errorf("finding the device of a unit: %w", translate(err))
+	}
+	return id, nil
+}
+
 // ownedDevice returns a device of any team.
 func (s *Store) ownedDevice(ctx context.Context, conn db.DBTX, deviceID uuid.UUID) (OwnedDevice, error) {
 	row, err := s.queries.DeviceGetByID(ctx, conn, deviceID)

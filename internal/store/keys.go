@@ -3,9 +3,12 @@ package store
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"roomsensor/db"
 	"roomsensor/internal/roomsensor"
@@ -52,6 +55,41 @@ func (s *Store) RevokeAPIKey(ctx context.Context, keyID string) (roomsensor.Key,
 		return roomsensor.Key{}, translateByID(err, "revoking an API key", roomsensor.KindAPIKey, keyID)
 	}
 	return apiKey(&row), nil
+}
+
+// RotateAPIKey stores another key with the team, scope, label and expiration time of a key, and lets that one expire
+// after overlap unless it expires before that. It returns both. The error of a key that is not valid is a
+// KeyNotValidError.
+func (s *Store) RotateAPIKey(
+	ctx context.Context, keyID string, next roomsensor.Key, overlap time.Duration,
+) (old, created roomsensor.Key, err error) {
+	err = s.inTx(ctx, "replacing an API key", func(tx pgx.Tx) error {
+		before, err := s.queries.APIKeyLock(ctx, tx, keyID)
+		if err != nil {
+			return translateByID(err, "reading an API key", roomsensor.KindAPIKey, keyID)
+		}
+		after, err := s.queries.APIKeyExpire(ctx, tx, db.APIKeyExpireParams{
+			KeyID: keyID, OverlapSeconds: overlap.Seconds(),
+		})
+		if err != nil {
+			return translateExpire(err, keyID, before.TeamID)
+		}
+		inserted, err := s.queries.APIKeyInsert(ctx, tx, db.APIKeyInsertParams{
+			KeyID: next.ID, TeamID: before.TeamID, SecretSha256: next.SecretSHA256[:],
+			Scope: before.Scope, Label: before.Label, ExpiresAt: before.ExpiresAt,
+		})
+		old, created = apiKey(&after), apiKey(&inserted)
+		return err
+	})
+	return old, created, err
+}
+
+// translateExpire maps the error of a query that expires a valid key.
+func translateExpire(err error, keyID string, teamID uuid.UUID) error {
+	if errors.Is(err, pgx.ErrNoRows) {
+		return &roomsensor.KeyNotValidError{ID: keyID, TeamID: teamID}
+	}
+	return err
 }
 
 // IngestKeysByID returns those ingest keys that exist of the keys with some public ids.
@@ -108,12 +146,37 @@ func (s *Store) TeamIngestKeys(ctx context.Context, teamID uuid.UUID) ([]roomsen
 // CreateIngestKey stores an ingest key, without the secret, which only the caller knows.
 func (s *Store) CreateIngestKey(ctx context.Context, key roomsensor.Key) (roomsensor.Key, error) {
 	row, err := s.queries.IngestKeyInsert(ctx, s.pool, db.IngestKeyInsertParams{
-		KeyID: key.ID, TeamID: key.TeamID, SecretSha256: key.SecretSHA256[:], Label: key.Label,
+		KeyID: key.ID, TeamID: key.TeamID, SecretSha256: key.SecretSHA256[:], Label: key.Label, ExpiresAt: key.ExpiresAt,
 	})
 	if err != nil {
 		return roomsensor.Key{}, translateInsert(err, "creating an ingest key", key.TeamID)
 	}
 	return ingestKey(&row), nil
+}
+
+// RotateIngestKey is RotateAPIKey for an ingest key.
+func (s *Store) RotateIngestKey(
+	ctx context.Context, keyID string, next roomsensor.Key, overlap time.Duration,
+) (old, created roomsensor.Key, err error) {
+	err = s.inTx(ctx, "replacing an ingest key", func(tx pgx.Tx) error {
+		before, err := s.queries.IngestKeyLock(ctx, tx, keyID)
+		if err != nil {
+			return translateByID(err, "reading an ingest key", roomsensor.KindIngestKey, keyID)
+		}
+		after, err := s.queries.IngestKeyExpire(ctx, tx, db.IngestKeyExpireParams{
+			KeyID: keyID, OverlapSeconds: overlap.Seconds(),
+		})
+		if err != nil {
+			return translateExpire(err, keyID, before.TeamID)
+		}
+		inserted, err := s.queries.IngestKeyInsert(ctx, tx, db.IngestKeyInsertParams{
+			KeyID: next.ID, TeamID: before.TeamID, SecretSha256: next.SecretSHA256[:],
+			Label: before.Label, ExpiresAt: before.ExpiresAt,
+		})
+		old, created = ingestKey(&after), ingestKey(&inserted)
+		return err
+	})
+	return old, created, err
 }
 
 // RevokeIngestKey revokes an ingest key. A second revocation changes nothing.
@@ -136,6 +199,6 @@ func apiKey(row *db.ApiKey) roomsensor.Key {
 func ingestKey(row *db.IngestKey) roomsensor.Key {
 	return roomsensor.Key{
 		ID: row.KeyID, TeamID: row.TeamID, SecretSHA256: [sha256.Size]byte(row.SecretSha256),
-		Label: row.Label, CreatedAt: row.CreatedAt, RevokedAt: row.RevokedAt,
+		Label: row.Label, CreatedAt: row.CreatedAt, ExpiresAt: row.ExpiresAt, RevokedAt: row.RevokedAt,
 	}
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -175,11 +176,15 @@ func copyRows(rows []roomsensor.DeviceMeasurement) []byte {
 	return e.End()
 }
 
-// writeHeartbeats moves the state of devices forward to newer arrivals (decision 39).
+// writeHeartbeats moves the state of devices forward to newer arrivals (decision 39). All devices must exist.
 func (s *Store) writeHeartbeats(ctx context.Context, tx pgx.Tx, seen []roomsensor.DeviceHeartbeat) error {
 	p := heartbeatParams(seen)
-	if err := s.queries.DeviceHeartbeatLock(ctx, tx, p.DeviceIds); err != nil {
+	locked, err := s.queries.DeviceHeartbeatLock(ctx, tx, p.DeviceIds)
+	if err != nil {
 		return err
+	}
+	if len(locked) < len(p.DeviceIds) { // The readings before it must not be stored either, see DeleteDevice.
+		return overloaded(errors.New("a device was deleted after its unit was resolved"))
 	}
 	return s.queries.DeviceHeartbeatUpdate(ctx, tx, p)
 }

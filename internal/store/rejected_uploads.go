@@ -29,6 +29,15 @@ func (s *Store) Rejects(ctx context.Context, q roomsensor.RejectQuery) ([]roomse
 	}), nil
 }
 
+// RejectCount counts the rejects with a reason.
+func (s *Store) RejectCount(ctx context.Context, reason roomsensor.Reason) (int64, error) {
+	count, err := s.queries.RejectCountByReason(ctx, s.pool, string(reason))
+	if err != nil {
+		return 0, fmt.Errorf("counting rejects: %w", translate(err))
+	}
+	return count, nil
+}
+
 // Reject returns a reject with its payload.
 func (s *Store) Reject(ctx context.Context, id uuid.UUID) (roomsensor.Reject, error) {
 	row, err := s.queries.RejectGet(ctx, s.pool, id)

@@ -33,6 +33,12 @@ var withoutTeam = map[string]string{
 	"SettingSet": noTeam, "DatabaseGet": noTeam, "ChunkCount": noTeam, "SecretEnsure": noTeam, "SecretGet": noTeam,
 
 	"APIKeyInsert": insertsTeam, "IngestKeyInsert": insertsTeam, "TeamInsert": insertsTeam, "DeviceInsert": insertsTeam,
+	"TeamRename": operator, "TeamListByName": operator, "TeamGetRevoked": operator, "DeviceListByName": operator, "DeviceGetByUnit": operator,
+	"DeviceContentsGet": operator, "DeviceLockForDelete": operator, "DeviceDelete": operator, "HardwareDeleteByDevice": operator,
+	"AssignmentDeleteByDevice": operator, "ReadingGetFirst": operator, "ReadingDelete": operator, "ReadingDeleteByDevice": operator,
+	"APIKeyLock": operator, "APIKeyExpire": operator, "APIKeyDelete": operator, "IngestKeyLock": operator, "IngestKeyExpire": operator,
+	"IdempotencyKeyDelete": operator, "IdempotencyBytesDelete": operator, "RateWindowDelete": operator,
+	"RejectDeleteByTeam": operator, "RejectCountByReason": operator,
 	"APIKeyRevoke": operator, "IngestKeyRevoke": operator, "TeamList": operator, "DeviceGetByID": operator, "DeviceLockByID": operator,
 	"DeviceSetHardware": operator, "HardwareGetByDevice": operator, "HardwareInsert": operator, "HardwareExists": operator,
 	"HardwareGetSince": operator, "HardwareRemove": operator, "AssignmentInsert": operator, "AssignmentLockByID": operator,

@@ -1,0 +1,217 @@
+package store_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/store"
+)
+
+// patience bounds the wait for another transaction.
+const patience = 30 * time.Second
+
+// addHistory stores readings of a device: 100 days with a gap of a year before the last one.
+func (f *fixture) addHistory(t *testing.T, device uuid.UUID) (readings int64) {
+	t.Helper()
+	const insert = `INSERT INTO readings (device_id, bucket_at, co2_ppm)
+		SELECT $1, at, 400 FROM generate_series(TIMESTAMPTZ '2024-01-01Z', '2024-04-09Z', INTERVAL '6 hours') at`
+	f.exec(t, insert, device)
+	f.exec(t, `INSERT INTO readings (device_id, bucket_at) VALUES ($1, '2025-04-10Z')`, device)
+	return 99*4 + 1 + 1
+}
+
+func TestDeleteDevice(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	other := f.newDevice(t, "dev:2")
+	readings := f.addHistory(t, f.device)
+	require.Equal(t, readings, f.addHistory(t, other))
+	_, err := f.StartAssignment(t.Context(), roomsensor.Assignment{
+		DeviceID: f.device, Type: roomsensor.Place, Label: "x", HomeOrTravel: roomsensor.Home, StartedAt: time.Now(),
+	})
+	require.NoError(t, err)
+	want := store.DeviceContents{Readings: readings, Assignments: 1, Installations: 1}
+	contents, err := f.DeviceContents(t.Context(), f.device)
+	require.NoError(t, err)
+	require.Equal(t, want, contents)
+
+	deleted, err := f.DeleteDevice(t.Context(), f.device)
+	require.NoError(t, err)
+	require.Equal(t, want, deleted)
+	contents, err = f.DeviceContents(t.Context(), f.device)
+	require.NoError(t, err)
+	require.Zero(t, contents)
+	_, err = f.OwnedDevice(t.Context(), f.device)
+	require.ErrorIs(t, err, roomsensor.ErrNotFound)
+	_, err = f.DeleteDevice(t.Context(), f.device)
+	require.ErrorIs(t, err, roomsensor.ErrNotFound)
+
+	contents, err = f.DeviceContents(t.Context(), other)
+	require.NoError(t, err)
+	require.Equal(t, store.DeviceContents{Readings: readings, Installations: 1}, contents)
+}
+
+// A worker that resolved the unit before the deletion stores no reading after it, whichever transaction comes first.
+func TestDeleteDeviceDuringWrite(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	batch := func(device uuid.UUID) roomsensor.Batch {
+		at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+		return roomsensor.Batch{
+			Rows: []roomsensor.DeviceMeasurement{{DeviceID: device, Measurement: roomsensor.Measurement{MeasuredAt: at}}},
+			Seen: []roomsensor.DeviceHeartbeat{{DeviceID: device, LastSeenAt: at}},
+		}
+	}
+
+	// The worker comes first: a transaction holds what WriteBatch locks, and has stored a reading.
+	writing, err := f.sql.Begin(t.Context())
+	require.NoError(t, err)
+	_, err = writing.Exec(t.Context(), `INSERT INTO readings (device_id, bucket_at) VALUES ($1, '2026-01-01Z')`, f.device)
+	require.NoError(t, err)
+	_, err = writing.Exec(t.Context(), `SELECT FROM devices WHERE id = $1 FOR NO KEY UPDATE`, f.device)
+	require.NoError(t, err)
+	done := make(chan error, 1)
+	deleting := open(t, f.url, store.Operator)
+	go func() {
+		_, err := deleting.DeleteDevice(context.WithoutCancel(t.Context()), f.device)
+		done <- err
+	}()
+	require.Eventually(t, func() bool {
+		var waits bool
+		require.NoError(t, f.sql.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity
+			WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%DeviceLockForDelete%')`).Scan(&waits))
+		return waits
+	}, patience, 10*time.Millisecond)
+	require.NoError(t, writing.Commit(t.Context()))
+	require.NoError(t, <-done)
+	contents, err := f.DeviceContents(t.Context(), f.device)
+	require.NoError(t, err)
+	require.Zero(t, contents)
+
+	// The deletion comes first.
+	_, err = f.WriteBatch(t.Context(), batch(f.device))
+	requireCode(t, err, roomsensor.CodeOverloaded)
+	contents, err = f.DeviceContents(t.Context(), f.device)
+	require.NoError(t, err)
+	require.Zero(t, contents)
+	_, err = f.WriteBatch(t.Context(), batch(f.newDevice(t, "dev:2")))
+	require.NoError(t, err)
+}
+
+// teamRows are the rows of a team in all tables, by table.
+type teamRows struct {
+	team    uuid.UUID
+	devices []uuid.UUID
+	keys    []string
+}
+
+// addTeam creates a team with rows in every table that can have rows of a team.
+func (f *fixture) addTeam(t *testing.T, name string) (r teamRows) {
+	t.Helper()
+	team, err := f.CreateTeam(t.Context(), name)
+	require.NoError(t, err)
+	r.team = team.ID
+	for i := range 2 {
+		d, err := f.CreateDevice(t.Context(), store.NewDevice{TeamID: r.team, HardwareID: fmt.Sprintf("dev:%d%d", len(name), i)}, time.Now())
+		require.NoError(t, err)
+		r.devices = append(r.devices, d.ID)
+		f.exec(t, `INSERT INTO assignments (device_id, type, label, started_at) VALUES ($1, 'place', 'x', now())`, d.ID)
+		f.exec(t, `INSERT INTO readings (device_id, bucket_at) VALUES ($1, '2026-01-01Z')`, d.ID)
+		key := name + string(rune('a'+i))
+		r.keys = append(r.keys, key)
+		f.exec(t, `INSERT INTO api_keys (key_id, team_id, secret_sha256) VALUES ($1, $2, sha256(''))`, key, r.team)
+		f.exec(t, `INSERT INTO ingest_keys (key_id, team_id, secret_sha256) VALUES ($1, $2, sha256(''))`, key, r.team)
+		f.exec(t, `INSERT INTO idempotency_keys (key_id, method, path, idempotency_key, body_sha256) VALUES ($1, 'PATCH', '/', 'x', '')`, key)
+		f.exec(t, `INSERT INTO idempotency_bytes (key_id, hour, bytes) VALUES ($1, now(), 1)`, key)
+		f.exec(t, `INSERT INTO rate_windows (key_id, slot, hit_at) VALUES ($1, 0, now())`, key)
+		f.exec(t, `INSERT INTO rate_counters (key_id, passed, over) VALUES ($1, 1, 0)`, key)
+	}
+	f.exec(t, `INSERT INTO rejected_uploads (received_at, stream_sequence, reason, detail, team_id, payload)
+		SELECT now(), n, 'unknown_unit', $2, $1, 'x' FROM generate_series(1, 250) n`, r.team, name)
+	return r
+}
+
+// countTeamRows returns the rows of a team by table. It finds the tables in the catalog, so that a table that is added later
+// is checked too.
+func (f *fixture) countTeamRows(t *testing.T, r teamRows) map[string]int {
+	t.Helper()
+	rows, err := f.sql.Query(t.Context(), `
+		SELECT c.table_name, c.column_name FROM information_schema.columns c
+		JOIN information_schema.tables t USING (table_schema, table_name)
+		WHERE c.table_schema = 'public' AND t.table_type = 'BASE TABLE'
+		  AND (c.column_name IN ('team_id', 'device_id', 'key_id') OR (c.table_name, c.column_name) = ('teams', 'id'))`)
+	require.NoError(t, err)
+	columns, err := pgx.CollectRows(rows, pgx.RowToStructByPos[struct{ Table, Column string }])
+	require.NoError(t, err)
+	counts := map[string]int{}
+	for _, c := range columns {
+		var of any = []uuid.UUID{r.team}
+		switch c.Column {
+		case "device_id":
+			of = r.devices
+		case "key_id":
+			of = r.keys
+		}
+		var n int
+		require.NoError(t, f.sql.QueryRow(t.Context(),
+			fmt.Sprintf(`SELECT count(*) FROM %s WHERE %s = ANY($1)`, c.Table, c.Column), of).Scan(&n))
+		counts[c.Table] = max(counts[c.Table], n)
+	}
+	return counts
+}
+
+func TestDeleteTeam(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	deleted, kept := f.addTeam(t, "first"), f.addTeam(t, "second team")
+	before := f.countTeamRows(t, deleted)
+	require.Equal(t, before, f.countTeamRows(t, kept))
+	for table, rows := range before {
+		require.Positive(t, rows, "%s can have rows of a team: add some in addTeam, and let DeleteDevice or DeleteTeam delete them", table)
+	}
+	contents, err := f.TeamContents(t.Context(), deleted.team)
+	require.NoError(t, err)
+	want := store.TeamContents{
+		DeviceContents: store.DeviceContents{Readings: 2, Assignments: 2, Installations: 2},
+		Devices:        2, APIKeys: 2, IngestKeys: 2, Rejects: 250,
+	}
+	require.Equal(t, want, contents)
+
+	wait, err := f.RevokeTeam(t.Context(), deleted.team)
+	require.NoError(t, err)
+	require.Greater(t, wait, roomsensor.RevokeDelay-time.Second)
+	require.LessOrEqual(t, wait, roomsensor.RevokeDelay)
+	keys, err := f.APIKeys(t.Context(), deleted.team)
+	require.NoError(t, err)
+	ingestKeys, err := f.TeamIngestKeys(t.Context(), deleted.team)
+	require.NoError(t, err)
+	for _, key := range append(keys, ingestKeys...) {
+		require.NotNil(t, key.RevokedAt)
+	}
+	f.exec(t, `UPDATE api_keys SET revoked_at = now() - INTERVAL '1 hour'`)
+	f.exec(t, `UPDATE ingest_keys SET revoked_at = now() - INTERVAL '1 hour'`)
+	wait, err = f.RevokeTeam(t.Context(), deleted.team)
+	require.NoError(t, err)
+	require.Zero(t, wait, "a second run need not wait")
+
+	_, err = f.DeleteTeam(t.Context(), deleted.team)
+	require.Error(t, err, "it has devices")
+	for _, device := range deleted.devices {
+		_, err := f.DeleteDevice(t.Context(), device)
+		require.NoError(t, err)
+	}
+	rest, err := f.DeleteTeam(t.Context(), deleted.team)
+	require.NoError(t, err)
+	require.Equal(t, store.TeamContents{IngestKeys: 2}, rest, "the failed run deleted the others")
+	for table, rows := range f.countTeamRows(t, deleted) {
+		require.Zero(t, rows, table)
+	}
+	require.Equal(t, before, f.countTeamRows(t, kept))
+}
