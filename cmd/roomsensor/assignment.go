@@ -6,7 +6,6 @@ import (
 	"github.com/google/uuid"
 
 	"roomsensor/internal/admin"
-	"roomsensor/internal/config"
 	"roomsensor/internal/roomsensor"
 )
 
@@ -17,20 +16,19 @@ type assignmentCmd struct {
 }
 
 type assignmentStartCmd struct {
-	config.Database
-	DeviceID     id       `arg:"" help:"Id of the device."`
+	ofDevice
 	Type         string   `enum:"place,athlete" help:"What the device tracks: place or athlete." placeholder:"TYPE" required:""`
 	Label        name     `help:"Name of the athlete or the room." placeholder:"LABEL" required:""`
-	HomeOrTravel string   `default:"home" enum:"home,travel" help:"Location of the device: home or travel."`
-	ExternalRef  *name    `help:"Id of the athlete or room in another system." placeholder:"REF"`
+	HomeOrTravel string   `default:"home" enum:"home,travel" help:"Location of the device: home or travel." placeholder:"WHERE"`
+	ExternalRef  *name    `help:"Id of the athlete or room in another system." implied:"none" placeholder:"REF"`
 	At           *instant `help:"Start time." implied:"now" placeholder:"TIME"`
 }
 
 // Run starts an assignment.
 func (c *assignmentStartCmd) Run(ctx context.Context, t *terminal) error {
-	return t.operate(ctx, c.Database, func(o *admin.Operator) (any, error) {
+	return t.operateDevice(ctx, c.ofDevice, func(o *admin.Operator, device uuid.UUID) (any, error) {
 		return o.StartAssignment(ctx, admin.AssignmentOptions{
-			DeviceID: uuid.UUID(c.DeviceID), Type: roomsensor.AssignmentType(c.Type), Label: string(c.Label),
+			DeviceID: device, Type: roomsensor.AssignmentType(c.Type), Label: string(c.Label),
 			HomeOrTravel: roomsensor.HomeOrTravel(c.HomeOrTravel), ExternalRef: c.ExternalRef.optional(),
 			At: c.At.optional(),
 		})
@@ -38,26 +36,23 @@ func (c *assignmentStartCmd) Run(ctx context.Context, t *terminal) error {
 }
 
 type assignmentEndCmd struct {
-	config.Database
+	onDatabase
 	AssignmentID id       `arg:"" help:"Id of the assignment."`
 	At           *instant `help:"End time." implied:"now" placeholder:"TIME"`
 }
 
 // Run ends an assignment.
 func (c *assignmentEndCmd) Run(ctx context.Context, t *terminal) error {
-	return t.operate(ctx, c.Database, func(o *admin.Operator) (any, error) {
+	return t.operate(ctx, c.onDatabase, func(o *admin.Operator) (any, error) {
 		return o.EndAssignment(ctx, uuid.UUID(c.AssignmentID), c.At.optional())
 	})
 }
 
-type assignmentListCmd struct {
-	config.Database
-	DeviceID id `arg:"" help:"Id of the device."`
-}
+type assignmentListCmd struct{ ofDevice }
 
 // Run lists the assignments of a device.
 func (c *assignmentListCmd) Run(ctx context.Context, t *terminal) error {
-	return t.operate(ctx, c.Database, func(o *admin.Operator) (any, error) {
-		return o.Assignments(ctx, uuid.UUID(c.DeviceID))
+	return t.operateDevice(ctx, c.ofDevice, func(o *admin.Operator, device uuid.UUID) (any, error) {
+		return o.Assignments(ctx, device)
 	})
 }

@@ -15,42 +15,64 @@ type migrateCmd struct {
 	Status migrateStatusCmd `cmd:"" help:"Show the migrations and the edition of TimescaleDB."`
 }
 
-type migrateUpCmd struct{ config.Migration }
+type migrateUpCmd struct {
+	config.Migration
+	format
+}
 
 // Run applies all pending migrations.
 func (c *migrateUpCmd) Run(ctx context.Context, t *terminal) error {
-	return t.printMigrations(admin.MigrateUp(ctx, c.Migration))
+	state, err := admin.MigrateUp(ctx, c.Migration)
+	return t.printMigrations(c.format, state, err)
 }
 
-type migrateDownCmd struct{ config.Database }
+type migrateDownCmd struct {
+	onDatabase
+	confirmation
+	YesDeleteData bool `help:"Drop tables and columns of tables that contain rows. Implies --yes."`
+}
 
-// Run reverts the newest migration.
+// Run says what the newest migration takes with it, asks for a confirmation, and reverts the migration.
 func (c *migrateDownCmd) Run(ctx context.Context, t *terminal) error {
-	return t.printMigrations(admin.MigrateDown(ctx, c.Database))
+	reversal, err := admin.PlanMigrateDown(ctx, c.Database)
+	if err != nil {
+		return err
+	}
+	_, _ = fmt.Fprintln(t.stderr, reversal.Description()) // A closed stderr is ignored.
+	if len(reversal.NonEmpty) > 0 && !c.YesDeleteData {
+		return reversal.Refusal()
+	}
+	c.Yes = c.Yes || c.YesDeleteData
+	if err := t.confirm(ctx, c.confirmation); err != nil {
+		return err
+	}
+	state, err := admin.MigrateDown(ctx, c.Database, reversal)
+	return t.printMigrations(c.format, state, err)
 }
 
-type migrateStatusCmd struct{ config.Database }
+type migrateStatusCmd struct{ onDatabase }
 
 // Run prints the state of the database.
 func (c *migrateStatusCmd) Run(ctx context.Context, t *terminal) error {
-	return t.printMigrations(admin.MigrationStatus(ctx, c.Database))
+	state, err := admin.MigrationStatus(ctx, c.Database)
+	return t.printMigrations(c.format, state, err)
 }
 
-func (t *terminal) printMigrations(state admin.Migrations, err error) error {
+func (t *terminal) printMigrations(f format, state admin.Migrations, err error) error {
 	if err != nil {
 		return err
 	}
 	if state.Warning != "" {
 		_, _ = fmt.Fprintln(t.stderr, "Warning: "+state.Warning) // A closed stderr is ignored.
 	}
-	return printJSON(t.stdout, state)
+	return t.print(f, state)
 }
 
 type maintainCmd struct {
-	config.Database
-	After   config.Duration `default:"14d" help:"Age at which chunks are rewritten; longer than devices buffer readings." placeholder:"TIME"`
+	onDatabase
+	After   config.Duration `default:"14d" help:"Age at which chunks are rewritten; longer than devices buffer readings." placeholder:"DURATION"`
 	Limit   int             `default:"1000" help:"Maximum number of chunks to rewrite." placeholder:"N"`
-	Timeout config.Duration `default:"10m" help:"Longest time for which a chunk may be locked. Chunks whose rewrite would take longer are skipped." placeholder:"TIME"`
+	Timeout config.Duration `default:"10m" help:"Longest time for which a chunk may be locked. Chunks whose rewrite would take longer are skipped." placeholder:"DURATION"`
 }
 
 // Run rewrites chunks.
@@ -58,7 +80,7 @@ func (c *maintainCmd) Run(ctx context.Context, t *terminal) error {
 	if c.Limit < 1 {
 		return usagef("--limit must be a whole number above 0.")
 	}
-	return t.operate(ctx, c.Database, func(o *admin.Operator) (any, error) {
+	return t.operate(ctx, c.onDatabase, func(o *admin.Operator) (any, error) {
 		return o.Maintain(ctx, time.Duration(c.After), time.Duration(c.Timeout), c.Limit)
 	})
 }

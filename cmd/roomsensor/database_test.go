@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"path/filepath"
 	"testing"
 	"time"
@@ -47,12 +48,53 @@ func TestMigrate(t *testing.T) {
 	require.Equal(t, up, o.do("migrate", "status"))
 	require.Empty(t, o.data("team", "list"))
 
-	down := o.do("migrate", "down")
+	// Something that a person types by mistake changes nothing.
+	r := o.run("migrate", "down")
+	require.Equal(t, exitUsage, r.code)
+	newest := migrations(t, up)[len(migrations(t, up))-1]["name"].(string)
+	require.Contains(t, r.err, "This reverts the migration "+newest+".\n")
+	require.Contains(t, r.err, "add --yes to continue")
+	require.Equal(t, up, o.do("migrate", "status"))
+
+	down := o.downgrade("--yes")
 	require.Equal(t, false, down["up_to_date"])
 	list := migrations(t, down)
 	require.Nil(t, list[len(list)-1]["applied_at"])
 	require.NotNil(t, list[0]["applied_at"])
 	require.Equal(t, true, o.do("migrate", "up")["up_to_date"])
+}
+
+// downgrade reverts the newest migration and returns the state after it.
+func (o *operator) downgrade(flags ...string) map[string]any {
+	o.t.Helper()
+	r := o.run(append([]string{"migrate", "down"}, flags...)...)
+	require.Equal(o.t, exitOK, r.code, r.err)
+	var state map[string]any
+	require.NoError(o.t, json.Unmarshal([]byte(r.out), &state))
+	return state
+}
+
+// The reversal of a migration that drops a table or a column with rows needs its own flag.
+func TestMigrateDownData(t *testing.T) {
+	t.Parallel()
+	o := newOperator(t)
+	o.do("ingest-key", "create", "--team", o.team(), "--label", "x")
+	before := o.do("migrate", "status")
+	refused := 0
+	for applied := true; applied; {
+		r := o.run("migrate", "down", "--yes")
+		state := o.do("migrate", "status")
+		if r.code == exitFailure {
+			require.Contains(t, r.err, "add --yes-delete-data to delete it permanently")
+			require.Regexp(t, `(?m)^These tables contain rows: (ingest_keys|teams|ingest_keys, teams)\.$`, r.err)
+			require.Equal(t, before, state)
+			refused++
+			state = o.downgrade("--yes-delete-data")
+		}
+		before = state
+		applied = migrations(t, state)[0]["applied_at"] != nil
+	}
+	require.Equal(t, 3, refused, "twice for a column of the keys, and once for all tables")
 }
 
 func TestMigrateUpLayout(t *testing.T) {

@@ -15,7 +15,7 @@ type demoCmd struct {
 	DataDir       string          `help:"Data directory." implied:"/var/lib/roomsensor/demo for root, otherwise ~/.local/state/roomsensor/demo" name:"data-dir" placeholder:"DIR" setting:""`
 	DatabaseURL   config.Secret   `help:"URL of the database to use." implied:"finds or starts one" name:"database-url" placeholder:"URL" setting:""`
 	Reset         bool            `help:"Start over with a new team. Deletes nothing in the database of --database-url."`
-	History       config.Duration `default:"90d" help:"How far back the readings go at the first start." placeholder:"TIME"`
+	History       config.Duration `default:"90d" help:"How far back the readings go at the first start." placeholder:"DURATION"`
 	APIAddr       string          `default:"127.0.0.1:8080" help:"Address that the API listens on. For this and all other addresses, the next free port is used if one is in use." name:"api-addr" placeholder:"HOST:PORT" setting:""`
 	IngestAddr    string          `default:"127.0.0.1:8081" help:"Address that the receiver listens on." name:"ingest-addr" placeholder:"HOST:PORT" setting:""`
 	APIOpsAddr    string          `default:"127.0.0.1:9080" help:"Address of health checks and metrics of the API." name:"api-ops-addr" placeholder:"HOST:PORT"`

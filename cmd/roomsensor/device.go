@@ -6,12 +6,14 @@ import (
 	"github.com/google/uuid"
 
 	"roomsensor/internal/admin"
-	"roomsensor/internal/config"
 )
 
 type deviceCmd struct {
 	Create          deviceCreateCmd          `cmd:"" help:"Create a device with a unit in it."`
 	List            deviceListCmd            `cmd:"" help:"List the devices of a team."`
+	Show            deviceShowCmd            `cmd:"" help:"Show a device."`
+	Rename          deviceRenameCmd          `cmd:"" help:"Rename a device."`
+	Delete          deviceDeleteCmd          `cmd:"" help:"Delete a device with its readings and assignments permanently."`
 	ReplaceHardware deviceReplaceHardwareCmd `cmd:"" help:"Install another unit in a device. Stored readings stay with the device."`
 	RemoveHardware  deviceRemoveHardwareCmd  `cmd:"" help:"Remove the unit from a device."`
 }
@@ -19,7 +21,7 @@ type deviceCmd struct {
 type deviceCreateCmd struct {
 	ofTeam
 	HardwareID  hardwareID `help:"Hardware id of the unit: dev: and 1 to 20 digits." name:"hardware-id" placeholder:"dev:N" required:""`
-	Name        *name      `help:"Display name." placeholder:"NAME"`
+	Name        *name      `help:"Display name." implied:"none" placeholder:"NAME"`
 	Metadata    []tag      `help:"Metadata entry; can be repeated." placeholder:"KEY=VALUE" sep:"none"`
 	InstalledAt *instant   `help:"Installation time." implied:"unbounded for a unit never installed before, otherwise now" placeholder:"TIME"`
 }
@@ -30,9 +32,9 @@ func (c *deviceCreateCmd) Run(ctx context.Context, t *terminal) error {
 	if err != nil {
 		return err
 	}
-	return t.operate(ctx, c.Database, func(o *admin.Operator) (any, error) {
+	return t.operateTeam(ctx, c.onDatabase, c.Team, func(o *admin.Operator, team uuid.UUID) (any, error) {
 		return o.CreateDevice(ctx, admin.DeviceOptions{
-			TeamID: uuid.UUID(c.Team), HardwareID: string(c.HardwareID), DisplayName: c.Name.optional(),
+			TeamID: team, HardwareID: string(c.HardwareID), DisplayName: c.Name.optional(),
 			Metadata: metadata, InstalledAt: c.InstalledAt.optional(),
 		})
 	})
@@ -42,32 +44,98 @@ type deviceListCmd struct{ ofTeam }
 
 // Run lists the devices of a team.
 func (c *deviceListCmd) Run(ctx context.Context, t *terminal) error {
-	return t.operate(ctx, c.Database, func(o *admin.Operator) (any, error) { return o.Devices(ctx, uuid.UUID(c.Team)) })
+	return t.operateTeam(ctx, c.onDatabase, c.Team, func(o *admin.Operator, team uuid.UUID) (any, error) {
+		return o.Devices(ctx, team)
+	})
+}
+
+// ofDevice are the flags of a command for one device.
+type ofDevice struct {
+	onDatabase
+	Device name  `arg:"" help:"Id or name of the device, or the hardware id of the unit that is installed in it."`
+	Team   *name `help:"Name or id of the device's team." implied:"all teams" placeholder:"TEAM"`
+}
+
+// operateDevice is operate for a command that names a device.
+func (t *terminal) operateDevice(
+	ctx context.Context, c ofDevice, do func(o *admin.Operator, device uuid.UUID) (object any, err error),
+) error {
+	return t.operate(ctx, c.onDatabase, func(o *admin.Operator) (any, error) {
+		id, err := o.FindDevice(ctx, c.Team.optional(), string(c.Device))
+		if err != nil {
+			return nil, err
+		}
+		return do(o, id)
+	})
+}
+
+type deviceShowCmd struct{ ofDevice }
+
+// Run shows a device.
+func (c *deviceShowCmd) Run(ctx context.Context, t *terminal) error {
+	return t.operateDevice(ctx, c.ofDevice, func(o *admin.Operator, device uuid.UUID) (any, error) {
+		return o.Device(ctx, device)
+	})
+}
+
+type deviceRenameCmd struct {
+	ofDevice
+	Name name `help:"New display name." placeholder:"NAME" required:""`
+}
+
+// Run renames a device.
+func (c *deviceRenameCmd) Run(ctx context.Context, t *terminal) error {
+	return t.operateDevice(ctx, c.ofDevice, func(o *admin.Operator, device uuid.UUID) (any, error) {
+		return o.RenameDevice(ctx, device, string(c.Name))
+	})
+}
+
+type deviceDeleteCmd struct {
+	ofDevice
+	confirmation
+}
+
+// Help returns the part of --help about how it deletes.
+func (*deviceDeleteCmd) Help() string {
+	return `The command lists what it deletes and asks before it does. It works in short transactions: run it again if ` +
+		`it was interrupted, and it deletes the rest. Later uploads of the unit become rejects.`
+}
+
+// Run deletes a device.
+func (c *deviceDeleteCmd) Run(ctx context.Context, t *terminal) error {
+	return t.operateDevice(ctx, c.ofDevice, func(o *admin.Operator, device uuid.UUID) (any, error) {
+		contents, err := o.DeviceContents(ctx, device)
+		if err != nil {
+			return nil, err
+		}
+		if err := t.confirmDeletion(ctx, c.confirmation, "device", contents); err != nil {
+			return nil, err
+		}
+		return o.DeleteDevice(ctx, device)
+	})
 }
 
 type deviceReplaceHardwareCmd struct {
-	config.Database
-	DeviceID   id         `arg:"" help:"Id of the device."`
+	ofDevice
 	HardwareID hardwareID `help:"Hardware id of the new unit." name:"hardware-id" placeholder:"dev:N" required:""`
 	At         *instant   `help:"Installation time." implied:"now" placeholder:"TIME"`
 }
 
 // Run installs another unit in a device.
 func (c *deviceReplaceHardwareCmd) Run(ctx context.Context, t *terminal) error {
-	return t.operate(ctx, c.Database, func(o *admin.Operator) (any, error) {
-		return o.ReplaceHardware(ctx, uuid.UUID(c.DeviceID), string(c.HardwareID), c.At.optional())
+	return t.operateDevice(ctx, c.ofDevice, func(o *admin.Operator, device uuid.UUID) (any, error) {
+		return o.ReplaceHardware(ctx, device, string(c.HardwareID), c.At.optional())
 	})
 }
 
 type deviceRemoveHardwareCmd struct {
-	config.Database
-	DeviceID id       `arg:"" help:"Id of the device."`
-	At       *instant `help:"Removal time." implied:"now" placeholder:"TIME"`
+	ofDevice
+	At *instant `help:"Removal time." implied:"now" placeholder:"TIME"`
 }
 
 // Run removes the unit from a device.
 func (c *deviceRemoveHardwareCmd) Run(ctx context.Context, t *terminal) error {
-	return t.operate(ctx, c.Database, func(o *admin.Operator) (any, error) {
-		return o.RemoveHardware(ctx, uuid.UUID(c.DeviceID), c.At.optional())
+	return t.operateDevice(ctx, c.ofDevice, func(o *admin.Operator, device uuid.UUID) (any, error) {
+		return o.RemoveHardware(ctx, device, c.At.optional())
 	})
 }

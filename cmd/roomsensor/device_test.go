@@ -62,7 +62,6 @@ func TestDeviceErrors(t *testing.T) {
 		{exitUsage, "the key k is given twice", create("--hardware-id", "dev:2", "--metadata", "k=1", "--metadata", "k=1")},
 		{exitUsage, "has 51 keys; at most 50", create(append([]string{"--hardware-id", "dev:2"}, tooMany...)...)},
 		{exitUsage, "is not a UTC time", create("--hardware-id", "dev:2", "--installed-at", "yesterday")},
-		{exitUsage, "is not an id", []string{"device", "create", "--team", "x", "--hardware-id", "dev:2"}},
 		{exitUsage, "--team", []string{"device", "list"}},
 	}
 	for _, test := range tests {
@@ -101,8 +100,44 @@ func TestDeviceHardware(t *testing.T) {
 	o.fails(exitFailure, "is in the future", "device", "replace-hardware", second, "--hardware-id", "dev:3", "--at", "2999-01-01T00:00:00Z")
 	o.fails(exitFailure, "There is no device "+unknown, "device", "replace-hardware", unknown, "--hardware-id", "dev:3")
 	o.fails(exitFailure, "There is no device "+unknown, "device", "remove-hardware", unknown)
-	o.fails(exitUsage, "is not an id", "device", "remove-hardware", "dev:2")
 	o.fails(exitUsage, "is not a hardware id", "device", "replace-hardware", second, "--hardware-id", "3")
 	o.fails(exitUsage, "--hardware-id", "device", "replace-hardware", second)
 	o.fails(exitUsage, "is not a UTC time", "device", "remove-hardware", second, "--at", "2026-02-30T00:00:00Z")
+}
+
+func TestDeviceNames(t *testing.T) {
+	t.Parallel()
+	o := newOperator(t)
+	team, other := o.team(), o.team()
+	gym := o.device(team, "dev:1", "--name", "Gym")
+	hall := o.device(team, "dev:2", "--name", "Hall")
+	require.Equal(t, gym, o.do("device", "show", "Gym")["device_id"])
+	require.ElementsMatch(t, o.data("device", "list", "--team", team), []map[string]any{o.do("device", "show", gym), o.do("device", "show", hall)})
+	require.Equal(t, gym, o.do("device", "show", gym, "--team", team)["device_id"])
+	o.fails(exitFailure, "There is no device "+gym, "device", "show", gym, "--team", other)
+	o.fails(exitFailure, "There is no device "+unknown, "device", "show", unknown)
+	o.fails(exitFailure, `There is no device with the name "gym"`, "device", "show", "gym")
+
+	twin := o.device(other, "dev:3", "--name", "Gym")
+	ids := []string{gym + " (unit dev:1, team " + team + ")", twin + " (unit dev:3, team " + other + ")"}
+	slices.Sort(ids)
+	o.fails(exitFailure, `Several devices have the name "Gym": `+strings.Join(ids, ", ")+". Give the id", "device", "show", "Gym")
+	require.Equal(t, twin, o.do("device", "show", "Gym", "--team", other)["device_id"])
+	o.fails(exitFailure, `There is no device of this team with the name "Hall"`, "device", "show", "Hall", "--team", other)
+
+	renamed := o.do("device", "rename", twin, "--name", "Pool")
+	require.Equal(t, "Pool", renamed["display_name"])
+	require.Equal(t, renamed, o.do("device", "show", "Pool"))
+	require.Equal(t, other, renamed["team_id"])
+	o.fails(exitFailure, "There is no device "+unknown, "device", "rename", unknown, "--name", "x")
+
+	// The unit moves from the gym to the hall. The gym still shows it as its last one.
+	require.Equal(t, gym, o.do("device", "show", "dev:1")["device_id"])
+	o.do("device", "remove-hardware", "dev:1")
+	o.fails(exitFailure, "Unit dev:1 is not installed in a device", "device", "show", "dev:1")
+	o.do("device", "replace-hardware", "Hall", "--hardware-id", "dev:1")
+	require.Equal(t, hall, o.do("device", "show", "dev:1")["device_id"])
+	o.fails(exitFailure, "Unit dev:1 is not installed in a device of this team", "device", "show", "dev:1", "--team", other)
+	assignment := o.do("assignment", "start", "Hall", "--team", team, "--type", "place", "--label", "x")
+	require.Equal(t, []map[string]any{assignment}, o.data("assignment", "list", "Hall"))
 }

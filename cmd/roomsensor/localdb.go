@@ -19,6 +19,7 @@ type localDatabase struct {
 
 // dataDir is the data directory of a local TimescaleDB.
 type dataDir struct {
+	format
 	DataDir string `help:"Data directory." implied:"/var/lib/roomsensor/localdb for root, otherwise ~/.local/state/roomsensor/localdb" placeholder:"DIR" setting:""`
 }
 
@@ -30,7 +31,7 @@ func (c *localdbStartCmd) Run(ctx context.Context, t *terminal) error {
 	if err != nil {
 		return err
 	}
-	return printJSON(t.stdout, localDatabase{&server.URL})
+	return t.print(c.format, localDatabase{&server.URL})
 }
 
 type localdbStopCmd struct{ dataDir }
@@ -40,7 +41,7 @@ func (c *localdbStopCmd) Run(ctx context.Context, t *terminal) error {
 	if err := postgres.Stop(ctx, c.DataDir); err != nil {
 		return err
 	}
-	return printJSON(t.stdout, localDatabase{})
+	return t.print(c.format, localDatabase{})
 }
 
 type localdbURLCmd struct{ dataDir }
@@ -51,5 +52,5 @@ func (c *localdbURLCmd) Run(ctx context.Context, t *terminal) error {
 	if err != nil {
 		return err
 	}
-	return printJSON(t.stdout, localDatabase{&server.URL})
+	return t.print(c.format, localDatabase{&server.URL})
 }

@@ -2,12 +2,14 @@
 // subcommand reads its flags into a configuration and calls service, admin, demo or simulate/send.
 //
 //   - main.go: main and version
-//   - run.go: the command line, exit codes, output
-//   - usage.go: usage errors, help, environment variables
+//   - run.go: the command line and exit codes
+//   - output.go: results as tables or JSON, and confirmations
+//   - usage.go: usage errors, environment variables
+//   - help.go: help and version flags; examples.go: the examples in the help
 //   - values.go: the types of the operator's flags
 //   - serve.go: api, ingest and healthcheck
 //   - stream.go: upload and stream
-//   - team.go: team, key and ingest-key
+//   - key.go: key and ingest-key
 //   - database.go: migrate and maintain
 //   - all other files: one subcommand each, named after it
 package main
@@ -36,11 +38,11 @@ func currentVersion() string {
 	return cmp.Or(version, built)
 }
 
-type versionCmd struct{}
+type versionCmd struct{ format }
 
 // Run prints the version.
-func (versionCmd) Run(t *terminal) error {
-	return printJSON(t.stdout, struct {
+func (c *versionCmd) Run(t *terminal) error {
+	return t.print(c.format, struct {
 		Version string `json:"version"`
 		Go      string `json:"go"`
 	}{currentVersion(), runtime.Version()})

@@ -8,7 +8,6 @@ import (
 	"github.com/google/uuid"
 
 	"roomsensor/internal/admin"
-	"roomsensor/internal/config"
 	"roomsensor/internal/roomsensor"
 )
 
@@ -44,11 +43,11 @@ func reasonNames() string {
 }
 
 type rejectsListCmd struct {
-	config.Database
-	Team       *id         `help:"Only rejects of uploads with an ingest key of this team." placeholder:"ID"`
-	Reason     *reason     `help:"Only rejects with this reason." placeholder:"REASON"`
-	HardwareID *hardwareID `help:"Only rejects of this unit." name:"hardware-id" placeholder:"dev:N"`
-	Since      *instant    `help:"Only rejects that arrived at this time or later." placeholder:"TIME"`
+	onDatabase
+	Team       *name       `help:"Only rejects of uploads with an ingest key of the team with this name or id." implied:"all" placeholder:"TEAM"`
+	Reason     *reason     `help:"Only rejects with this reason." implied:"all" placeholder:"REASON"`
+	HardwareID *hardwareID `help:"Only rejects of this unit." implied:"all" name:"hardware-id" placeholder:"dev:N"`
+	Since      *instant    `help:"Only rejects that arrived at this time or later." implied:"all" placeholder:"TIME"`
 	Limit      int         `default:"1000" help:"Maximum number of rejects, 1 to 100000." placeholder:"N"`
 }
 
@@ -57,28 +56,35 @@ func (c *rejectsListCmd) Run(ctx context.Context, t *terminal) error {
 	if c.Limit < 1 || c.Limit > maxRejects {
 		return usagef("--limit must be a whole number from 1 to %d.", maxRejects)
 	}
-	return t.operate(ctx, c.Database, func(o *admin.Operator) (any, error) {
-		return o.Rejects(ctx, roomsensor.RejectQuery{
-			TeamID: c.Team.optional(), Reason: c.Reason.optional(), HardwareID: c.HardwareID.optional(),
-			Since: c.Since.optional(), Limit: c.Limit,
-		})
+	return t.operate(ctx, c.onDatabase, func(o *admin.Operator) (any, error) {
+		query := roomsensor.RejectQuery{
+			Reason: c.Reason.optional(), HardwareID: c.HardwareID.optional(), Since: c.Since.optional(), Limit: c.Limit,
+		}
+		if c.Team != nil {
+			team, err := o.FindTeam(ctx, string(*c.Team))
+			if err != nil {
+				return nil, err
+			}
+			query.TeamID = &team
+		}
+		return o.Rejects(ctx, query)
 	})
 }
 
 type rejectsShowCmd struct {
-	config.Database
+	onDatabase
 	ID id `arg:"" help:"Id of the reject."`
 }
 
 // Run prints a reject with its payload.
 func (c *rejectsShowCmd) Run(ctx context.Context, t *terminal) error {
-	return t.operate(ctx, c.Database, func(o *admin.Operator) (any, error) { return o.Reject(ctx, uuid.UUID(c.ID)) })
+	return t.operate(ctx, c.onDatabase, func(o *admin.Operator) (any, error) { return o.Reject(ctx, uuid.UUID(c.ID)) })
 }
 
 type rejectsReplayCmd struct {
-	config.Database
+	onDatabase
 	ID     []id    `arg:"" help:"Ids of the rejects." optional:""`
-	Reason *reason `help:"All rejects with this reason; with ids, only those of the ids that have it." placeholder:"REASON"`
+	Reason *reason `help:"All rejects with this reason; with ids, only those of the ids that have it." implied:"any" placeholder:"REASON"`
 }
 
 // Run replays rejects.
@@ -90,7 +96,7 @@ func (c *rejectsReplayCmd) Run(ctx context.Context, t *terminal) error {
 	for i := range c.ID {
 		ids[i] = uuid.UUID(c.ID[i])
 	}
-	return t.operate(ctx, c.Database, func(o *admin.Operator) (any, error) {
+	return t.operate(ctx, c.onDatabase, func(o *admin.Operator) (any, error) {
 		return o.ReplayRejects(ctx, ids, c.Reason.optional(), t.stderr)
 	})
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"roomsensor/internal/admin"
 	"roomsensor/internal/config"
 )
 
@@ -25,7 +23,8 @@ const (
 
 // commandLine defines all commands and their flags.
 type commandLine struct {
-	Help helpFlag `help:"Show the help of a command." short:"h"`
+	Help        helpFlag    `help:"Show the help of a command."         short:"h"`
+	VersionFlag versionFlag `help:"Show the version and exit."          name:"version"`
 
 	API         apiCmd         `cmd:"" help:"Serve the API."                                               name:"api"`
 	Ingest      ingestCmd      `cmd:"" help:"Receive uploads and store them."                              name:"ingest"`
@@ -43,7 +42,10 @@ type commandLine struct {
 	Simulate    simulateCmd    `cmd:"" help:"Generate deterministic uploads for a simulated fleet."        name:"simulate"`
 	Demo        demoCmd        `cmd:"" help:"Run the whole service in one process with simulated devices." name:"demo"`
 	Healthcheck healthcheckCmd `cmd:"" help:"Check whether a process on this machine is ready."`
+	Completion  completionCmd  `cmd:"" help:"Print the code that makes a shell complete commands and flags."`
+	HelpCommand helpCmd        `cmd:"" help:"Show the help of a command."                                  name:"help"`
 	Version     versionCmd     `cmd:"" help:"Show the version."                                            name:"version"`
+	Candidates  candidatesCmd  `cmd:"" hidden:""                                                           name:"__complete" passthrough:""`
 }
 
 // run runs one command line and returns the exit code. JSON goes to stdout, everything else to stderr. The first SIGINT
@@ -55,7 +57,10 @@ func run(
 	defer stop()
 	defer context.AfterFunc(ctx, stop)()
 
-	t := &terminal{getenv: getenv, stdin: stdin, stdout: stdout, stderr: config.MaskingWriter(stderr)}
+	t := &terminal{
+		getenv: getenv, stdin: stdin, stdout: stdout, stderr: config.MaskingWriter(stderr),
+		shows: isTerminal(stdout), asks: isTerminal(stdin) && isTerminal(stderr),
+	}
 	err := t.runCommand(ctx, args)
 	switch {
 	case err == nil, errors.Is(err, errHelpShown):
@@ -73,6 +78,9 @@ type terminal struct {
 	getenv         func(string) string
 	stdin          io.Reader
 	stdout, stderr io.Writer
+
+	shows bool // stdout is a terminal: results are tables
+	asks  bool // stdin and stderr are a terminal: a person can answer questions
 }
 
 func (t *terminal) runCommand(ctx context.Context, args []string) error {
@@ -97,44 +105,20 @@ func (t *terminal) parser() (*kong.Kong, error) {
 		kong.Resolvers(t.environment()),
 		kong.ValueFormatter(flagHelp),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.Help(printHelp),
 	)
 	if err != nil {
 		return nil, fmt.Errorf("reading the command line definition: %w", err)
 	}
+	hideFlag(parser.Model.Node, "ingest", "api-addr") // Only the default of --public-url depends on it there.
 	return parser, nil
 }
 
 // printError prints an error and hints, each as a full sentence on its own line.
 func (t *terminal) printError(err error, hints ...string) {
 	text := "roomsensor: " + err.Error()
-	if !strings.HasSuffix(text, ".") {
+	if !strings.HasSuffix(text, ".") && !strings.HasSuffix(text, "?") {
 		text += "."
 	}
 	_, _ = fmt.Fprintln(t.stderr, strings.Join(append([]string{text}, hints...), "\n")) // A closed stderr is ignored.
-}
-
-// printJSON prints one object on one line.
-func printJSON(w io.Writer, object any) error {
-	encoder := json.NewEncoder(w)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(object); err != nil {
-		return fmt.Errorf("writing the result: %w", err)
-	}
-	return nil
-}
-
-// operate calls an operator's command on the database and prints the object that it returns.
-func (t *terminal) operate(
-	ctx context.Context, cfg config.Database, do func(o *admin.Operator) (object any, err error),
-) error {
-	operator, err := admin.Open(ctx, cfg)
-	if err != nil {
-		return err
-	}
-	defer operator.Close()
-	object, err := do(operator)
-	if err != nil {
-		return err
-	}
-	return printJSON(t.stdout, object)
 }

@@ -6,9 +6,13 @@ import (
 	"errors"
 	"io"
 	"maps"
+	"os/exec"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/alecthomas/kong"
 	"github.com/stretchr/testify/require"
 )
 
@@ -22,9 +26,59 @@ func TestHelp(t *testing.T) {
 		require.Contains(t, r.out, "Usage: roomsensor")
 		require.Empty(t, r.err)
 	}
+	require.Equal(t, execute(t, nil, nil, "key", "create", "--help").out, execute(t, nil, nil, "help", "key", "create").out)
+	require.Equal(t, execute(t, nil, nil, "--help").out, execute(t, nil, nil, "help").out)
 	help := execute(t, nil, nil, "api", "--help").out
 	for _, variable := range []string{"DATABASE_URL", "API_ADDR", "OPS_ADDR", "PUBLIC_URL", "DOCS_URL", "LOG_LEVEL"} {
 		require.Contains(t, help, "$"+variable)
+	}
+	require.NotContains(t, execute(t, nil, nil, "ingest", "--help").out, "--api-addr", "the receiver does not listen there")
+}
+
+// leaves returns all commands that a person can run.
+func leaves(t *testing.T) []*kong.Node {
+	t.Helper()
+	parser, err := (&terminal{stdout: io.Discard, stderr: io.Discard, getenv: func(string) string { return "" }}).parser()
+	require.NoError(t, err)
+	return parser.Model.Leaves(true)
+}
+
+// Each command has examples, and each example is a valid command line.
+func TestExamples(t *testing.T) {
+	t.Parallel()
+	environment := map[string]string{"DATABASE_URL": "postgres://127.0.0.1:1/x", "NATS_URL": "nats://127.0.0.1:1"}
+	commands := leaves(t)
+	require.Len(t, examples, len(commands))
+	for _, node := range commands {
+		name := commandName(node)
+		lines := examples[name]
+		require.NotEmpty(t, lines, name)
+		for _, line := range lines {
+			command, _, _ := strings.Cut(strings.ReplaceAll(line, "<", ">"), ">") // A redirection is the shell's.
+			words, err := exec.CommandContext(t.Context(), "sh", "-c", `printf '%s\0' `+command).Output()
+			require.NoError(t, err, line)
+			args := strings.Split(strings.TrimSuffix(string(words), "\x00"), "\x00")
+			require.True(t, strings.HasPrefix(line, name), line)
+			parse(t, args, environment, map[string]bool{})
+			require.Contains(t, execute(t, nil, nil, append(strings.Fields(name), "--help")...).out, "  roomsensor "+line+"\n")
+		}
+	}
+}
+
+// Each flag that takes a value says what kind of value that is, and what happens without it.
+func TestPlaceholders(t *testing.T) {
+	t.Parallel()
+	placeholder := regexp.MustCompile(`^[A-Z][A-Z_]*$|^HOST:PORT$|^KEY=VALUE$|^FROM-TO$|^dev:N$`)
+	for _, node := range leaves(t) {
+		for _, flag := range node.Flags {
+			if flag.IsBool() {
+				continue
+			}
+			require.Regexp(t, placeholder, flag.Tag.PlaceHolder, "%s --%s", commandName(node), flag.Name)
+			stated := flag.Required || flag.HasDefault || flag.Tag.Has(impliedTag) || flag.IsSlice() ||
+				slices.Contains([]string{"database-url", "nats-url", "ingest-key", "rejects-team-max-bytes"}, flag.Name)
+			require.True(t, stated, "%s --%s", commandName(node), flag.Name)
+		}
 	}
 }
 
@@ -40,7 +94,10 @@ func TestUsageErrors(t *testing.T) {
 	}{
 		{want: "expected one of"},
 		{want: "expected one of", args: []string{"team"}},
-		{want: "unexpected argument", args: []string{"teams"}},
+		{want: "unexpected argument teams, did you mean \"team\"?\n", args: []string{"teams"}},
+		{want: "unexpected argument teams", args: []string{"help", "teams"}},
+		{want: "must be one of \"bash\",\"zsh\",\"fish\"", args: []string{"completion", "sh"}},
+		{want: "--output must be one of", args: []string{"team", "list", "--output", "xml"}},
 		{want: "unknown flag --nam", args: []string{"team", "create", "--nam", "x"}},
 		{want: "--database-url (DATABASE_URL) is missing", env: map[string]string{"DATABASE_URL": ""}, args: []string{"team", "list"}},
 		{want: "--database-url (DATABASE_URL) is not a URL of a PostgreSQL database", args: []string{"team", "list", "--database-url", "mysql://user:secret@db/x"}},
@@ -59,7 +116,6 @@ func TestUsageErrors(t *testing.T) {
 		{want: "--limit must be a whole number from 1 to 100000", args: []string{"rejects", "list", "--limit", "0"}},
 		{want: "--limit must be a whole number from 1 to 100000", args: []string{"rejects", "list", "--limit", "100001"}},
 		{want: "is not a reason. The reasons are not_parsable,", args: []string{"rejects", "list", "--reason", "bad"}},
-		{want: "is not an id", args: []string{"rejects", "list", "--team", "x"}},
 		{want: "is not a hardware id", args: []string{"rejects", "list", "--hardware-id", "x"}},
 		{want: "is not a UTC time", args: []string{"rejects", "list", "--since", "2026-01-01"}},
 		{want: "is not an id", args: []string{"rejects", "replay", unknown, "x"}},
@@ -90,7 +146,7 @@ func TestUnavailableServers(t *testing.T) {
 		require.Contains(t, r.err, "Check that it runs and that --database-url (DATABASE_URL) is right", args)
 		require.NotContains(t, r.err, "secret", args)
 	}
-	for _, args := range [][]string{{"stream", "replay"}, {"upload"}} {
+	for _, args := range [][]string{{"stream", "replay"}, {"stream", "status"}, {"upload"}} {
 		r := execute(t, env, strings.NewReader(""), args...)
 		require.Equal(t, exitFailure, r.code, "%v: %s", args, r.err)
 		require.Contains(t, r.err, "--nats-url (NATS_URL) is right", args)
@@ -134,4 +190,7 @@ func TestVersion(t *testing.T) {
 	r := execute(t, nil, nil, "version")
 	require.Equal(t, exitOK, r.code)
 	require.Regexp(t, `^\{"version":"[^"]+","go":"go1\.[^"]+"\}\n$`, r.out)
+	r = execute(t, nil, nil, "--version")
+	require.Equal(t, exitOK, r.code)
+	require.Regexp(t, `^roomsensor \S+ \(go1\.\S+, \w+/\w+\)\n$`, r.out)
 }

@@ -17,11 +17,11 @@ type simulateCmd struct {
 	Devices         int              `default:"10" help:"Number of devices." placeholder:"N"`
 	FirstHardwareID hardwareID       `default:"dev:900000000000001" help:"Hardware id of the first unit; the others count up from it." name:"first-hardware-id" placeholder:"dev:N"`
 	Mode            simulate.Mode    `default:"backfill" enum:"live,backfill,burst,clock-skew,duplicate,missing-metric,weak-signal" help:"Mode, as described above." placeholder:"MODE"`
-	History         *config.Duration `help:"How much of the past is sent, for example 90d, 24h or 30m." implied:"24h; 72h in burst mode; nothing in live mode" placeholder:"TIME"`
+	History         *config.Duration `help:"How much of the past is sent, for example 90d, 24h or 30m." implied:"24h; 72h in burst mode; nothing in live mode" placeholder:"DURATION"`
 	Until           *instant         `help:"End of the history. The same seed and end give the same bytes." implied:"the start of this hour" placeholder:"TIME"`
 	Seed            uint64           `default:"1" help:"Seed of the random numbers." placeholder:"N"`
 	Rate            float64          `help:"Maximum of uploads per second." implied:"unlimited; in live mode, one upload per device every 5 minutes" placeholder:"N"`
-	Duration        *config.Duration `help:"End after this time, for example 10m or 30s." implied:"until the history is sent; in live mode, unlimited" placeholder:"TIME"`
+	Duration        *config.Duration `help:"End after this time, for example 10m or 30s." implied:"until the history is sent; in live mode, unlimited" placeholder:"DURATION"`
 	To              string           `default:"stdout" help:"Destination: stdout, nats (see --nats-url), or the URL of a receiver (see --ingest-key)." placeholder:"DESTINATION"`
 	IngestKey       config.Secret    `help:"Ingest key for the receiver, rsi_<id>_<secret>." name:"ingest-key" placeholder:"KEY" setting:""`
 	NATSURL         config.Secret    `help:"URL of NATS with JetStream, nats://host:4222." name:"nats-url" placeholder:"URL" setting:""`

@@ -31,14 +31,29 @@ func (c *uploadCmd) Run(ctx context.Context, t *terminal) error {
 }
 
 type streamCmd struct {
+	Status  streamStatusCmd  `cmd:"" help:"Show how much the stream holds, how far back it reaches, and what waits in it."`
 	Replay  streamReplayCmd  `cmd:"" help:"Process the stream again, after a restore of the database."`
 	Confirm streamConfirmCmd `cmd:"" help:"Continue with another stream after the loss of the one before; creates a missing one."`
 	Skip    streamSkipCmd    `cmd:"" help:"Make a message that holds up the workers a reject."`
 }
 
+type streamStatusCmd struct {
+	onDatabase
+	config.Queue
+	config.Retention
+}
+
+// Run prints the state of the stream.
+func (c *streamStatusCmd) Run(ctx context.Context, t *terminal) error {
+	return t.operate(ctx, c.onDatabase, func(o *admin.Operator) (any, error) {
+		return o.StreamStatus(ctx, c.Queue, config.Defaults[config.Stream](), c.Retention)
+	})
+}
+
 type streamReplayCmd struct {
 	config.Queue
 	config.Stream
+	format
 	Since *instant `help:"Only messages that arrived at this time or later." implied:"all" placeholder:"TIME"`
 }
 
@@ -48,24 +63,24 @@ func (c *streamReplayCmd) Run(ctx context.Context, t *terminal) error {
 	if err != nil {
 		return err
 	}
-	return printJSON(t.stdout, replay)
+	return t.print(c.format, replay)
 }
 
 type streamConfirmCmd struct {
-	config.Database
+	onDatabase
 	config.Queue
 	config.Stream
 }
 
 // Run records the stream and prints it.
 func (c *streamConfirmCmd) Run(ctx context.Context, t *terminal) error {
-	return t.operate(ctx, c.Database, func(o *admin.Operator) (any, error) {
+	return t.operate(ctx, c.onDatabase, func(o *admin.Operator) (any, error) {
 		return o.ConfirmStream(ctx, c.Queue, c.Stream)
 	})
 }
 
 type streamSkipCmd struct {
-	config.Database
+	onDatabase
 	config.Queue
 	config.Stream
 	Sequence uint64 `arg:"" help:"Sequence of the message in the stream, as stream_sequence in the log of the worker."`
@@ -73,7 +88,7 @@ type streamSkipCmd struct {
 
 // Run sets a message of the stream aside and prints its reject.
 func (c *streamSkipCmd) Run(ctx context.Context, t *terminal) error {
-	return t.operate(ctx, c.Database, func(o *admin.Operator) (any, error) {
+	return t.operate(ctx, c.onDatabase, func(o *admin.Operator) (any, error) {
 		return o.SkipUpload(ctx, c.Queue, c.Stream, c.Sequence)
 	})
 }

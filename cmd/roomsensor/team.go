@@ -6,113 +6,90 @@ import (
 	"github.com/google/uuid"
 
 	"roomsensor/internal/admin"
-	"roomsensor/internal/config"
-	"roomsensor/internal/roomsensor"
 )
 
 type teamCmd struct {
 	Create teamCreateCmd `cmd:"" help:"Create a team."`
 	List   teamListCmd   `cmd:"" help:"List all teams."`
+	Rename teamRenameCmd `cmd:"" help:"Rename a team."`
+	Delete teamDeleteCmd `cmd:"" help:"Delete a team with its devices, readings, keys and rejects permanently."`
 }
 
 type teamCreateCmd struct {
-	config.Database
+	onDatabase
 	Name name `help:"Name of the team." placeholder:"NAME" required:""`
 }
 
 // Run creates a team.
 func (c *teamCreateCmd) Run(ctx context.Context, t *terminal) error {
-	return t.operate(ctx, c.Database, func(o *admin.Operator) (any, error) {
+	return t.operate(ctx, c.onDatabase, func(o *admin.Operator) (any, error) {
 		return o.CreateTeam(ctx, string(c.Name))
 	})
 }
 
-type teamListCmd struct{ config.Database }
+type teamListCmd struct{ onDatabase }
 
 // Run lists all teams.
 func (c *teamListCmd) Run(ctx context.Context, t *terminal) error {
-	return t.operate(ctx, c.Database, func(o *admin.Operator) (any, error) { return o.Teams(ctx) })
+	return t.operate(ctx, c.onDatabase, func(o *admin.Operator) (any, error) { return o.Teams(ctx) })
 }
 
 // ofTeam are the flags of a command for one team.
 type ofTeam struct {
-	config.Database
-	Team id `help:"Id of the team." placeholder:"ID" required:""`
+	onDatabase
+	Team name `help:"Name or id of the team." placeholder:"TEAM" required:""`
 }
 
-type keyCmd struct {
-	Create keyCreateCmd `cmd:"" help:"Create an API key. Its secret is shown once."`
-	List   keyListCmd   `cmd:"" help:"List the API keys of a team, without their secrets."`
-	Revoke keyRevokeCmd `cmd:"" help:"Revoke an API key. All replicas refuse it within 5 seconds."`
-}
-
-type keyCreateCmd struct {
-	ofTeam
-	Scope     string   `default:"read" enum:"read,read_write" help:"Permission: read or read_write."`
-	ExpiresAt *instant `help:"Expiration time." implied:"never" placeholder:"TIME"`
-	Label     *name    `help:"Purpose of the key." placeholder:"LABEL"`
-}
-
-// Run creates an API key.
-func (c *keyCreateCmd) Run(ctx context.Context, t *terminal) error {
-	return t.operate(ctx, c.Database, func(o *admin.Operator) (any, error) {
-		return o.CreateAPIKey(ctx, admin.KeyOptions{
-			TeamID: uuid.UUID(c.Team), Scope: roomsensor.Scope(c.Scope),
-			ExpiresAt: c.ExpiresAt.optional(), Label: c.Label.optional(),
-		})
+// operateTeam is operate for a command that names a team.
+func (t *terminal) operateTeam(
+	ctx context.Context, c onDatabase, team name, do func(o *admin.Operator, team uuid.UUID) (object any, err error),
+) error {
+	return t.operate(ctx, c, func(o *admin.Operator) (any, error) {
+		id, err := o.FindTeam(ctx, string(team))
+		if err != nil {
+			return nil, err
+		}
+		return do(o, id)
 	})
 }
 
-type keyListCmd struct{ ofTeam }
-
-// Run lists the API keys of a team.
-func (c *keyListCmd) Run(ctx context.Context, t *terminal) error {
-	return t.operate(ctx, c.Database, func(o *admin.Operator) (any, error) { return o.APIKeys(ctx, uuid.UUID(c.Team)) })
+type teamRenameCmd struct {
+	onDatabase
+	Team name `arg:"" help:"Name or id of the team."`
+	Name name `help:"New name of the team." placeholder:"NAME" required:""`
 }
 
-type keyRevokeCmd struct {
-	config.Database
-	KeyID keyID `arg:"" help:"Public id of the key."`
-}
-
-// Run revokes an API key.
-func (c *keyRevokeCmd) Run(ctx context.Context, t *terminal) error {
-	return t.operate(ctx, c.Database, func(o *admin.Operator) (any, error) { return o.RevokeAPIKey(ctx, string(c.KeyID)) })
-}
-
-type ingestKeyCmd struct {
-	Create ingestKeyCreateCmd `cmd:"" help:"Create an ingest key for a team. Its secret is shown once."`
-	List   ingestKeyListCmd   `cmd:"" help:"List the ingest keys of a team, without their secrets."`
-	Revoke ingestKeyRevokeCmd `cmd:"" help:"Revoke an ingest key. All receivers refuse it within 5 seconds."`
-}
-
-type ingestKeyCreateCmd struct {
-	ofTeam
-	Label *name `help:"Purpose of the key." placeholder:"LABEL"`
-}
-
-// Run creates an ingest key.
-func (c *ingestKeyCreateCmd) Run(ctx context.Context, t *terminal) error {
-	return t.operate(ctx, c.Database, func(o *admin.Operator) (any, error) {
-		return o.CreateIngestKey(ctx, uuid.UUID(c.Team), c.Label.optional())
+// Run renames a team.
+func (c *teamRenameCmd) Run(ctx context.Context, t *terminal) error {
+	return t.operateTeam(ctx, c.onDatabase, c.Team, func(o *admin.Operator, team uuid.UUID) (any, error) {
+		return o.RenameTeam(ctx, team, string(c.Name))
 	})
 }
 
-type ingestKeyListCmd struct{ ofTeam }
-
-// Run lists the ingest keys of a team.
-func (c *ingestKeyListCmd) Run(ctx context.Context, t *terminal) error {
-	return t.operate(ctx, c.Database, func(o *admin.Operator) (any, error) { return o.IngestKeys(ctx, uuid.UUID(c.Team)) })
+type teamDeleteCmd struct {
+	onDatabase
+	confirmation
+	Team name `arg:"" help:"Name or id of the team."`
 }
 
-type ingestKeyRevokeCmd struct {
-	config.Database
-	KeyID keyID `arg:"" help:"Public id of the key."`
+// Help returns the part of --help about what remains.
+func (*teamDeleteCmd) Help() string {
+	return `The command lists what it deletes and asks before it does. It first revokes the team's keys. It works in ` +
+		`short transactions: run it again if it was interrupted, and it deletes the rest. Uploads stay in the stream for ` +
+		`STREAM_KEEP; those that no worker has stored yet become rejects with the team's id, which a second run ` +
+		`with this id deletes.`
 }
 
-// Run revokes an ingest key.
-func (c *ingestKeyRevokeCmd) Run(ctx context.Context, t *terminal) error {
-	return t.operate(ctx, c.Database, func(o *admin.Operator) (any, error) {
-		return o.RevokeIngestKey(ctx, string(c.KeyID))
+// Run deletes a team.
+func (c *teamDeleteCmd) Run(ctx context.Context, t *terminal) error {
+	return t.operateTeam(ctx, c.onDatabase, c.Team, func(o *admin.Operator, team uuid.UUID) (any, error) {
+		contents, err := o.TeamContents(ctx, team)
+		if err != nil {
+			return nil, err
+		}
+		if err := t.confirmDeletion(ctx, c.confirmation, "team", contents); err != nil {
+			return nil, err
+		}
+		return o.DeleteTeam(ctx, team, t.stderr)
 	})
 }

@@ -16,6 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"roomsensor/internal/queue"
+	"roomsensor/internal/roomsensor"
+	"roomsensor/test/dbtest"
 	"roomsensor/test/natstest"
 )
 
@@ -126,6 +128,41 @@ func TestStreamReplay(t *testing.T) {
 	r = execute(t, env, nil, "stream", "replay", "--since", between)
 	require.Equal(t, exitOK, r.code, r.err)
 	require.Contains(t, r.out, `"waiting":1`)
+}
+
+func TestStreamStatus(t *testing.T) {
+	t.Parallel()
+	o := newOperator(t)
+	o.environment["NATS_URL"] = natstest.New(t).URL
+	o.fails(exitFailure, "NATS has no stream UPLOADS", "stream", "status")
+	o.fails(exitUsage, "--stream-keep (STREAM_KEEP) must be at least 1m", "stream", "status", "--stream-keep", "1s")
+	o.do("stream", "confirm")
+	empty := o.do("stream", "status", "--stream-keep", "2d")
+	require.Equal(t, true, empty["recorded"])
+	require.InDelta(t, 0, empty["messages"], 0)
+	require.InDelta(t, 2*24*3600, empty["keep_seconds"], 0)
+	require.Nil(t, empty["oldest_at"])
+	require.Nil(t, empty["reach_seconds"])
+
+	r := execute(t, o.environment, strings.NewReader(`{"hardware_id":"dev:1","readings":[]}`), "upload")
+	require.Equal(t, exitOK, r.code, r.err)
+	o.reject("2026-01-01T00:00:00Z", 1, nil, "dev:1", roomsensor.ReasonNotStorable, "")
+	status := o.do("stream", "status")
+	require.InDelta(t, 1, status["messages"], 0)
+	require.InDelta(t, 1, status["parked"], 0)
+	require.Equal(t, status["oldest_at"], status["newest_at"])
+	require.NotNil(t, status["reach_seconds"])
+	consumers, ok := status["consumers"].([]any)
+	require.True(t, ok)
+	require.Len(t, consumers, 1)
+	consumer, ok := consumers[0].(map[string]any)
+	require.True(t, ok)
+	require.Equal(t, "ingest", consumer["name"])
+	require.InDelta(t, 1, consumer["waiting"], 0)
+	require.Equal(t, status["oldest_at"], consumer["oldest_unsettled_at"])
+
+	o.environment["DATABASE_URL"] = dbtest.New(t).URL
+	require.Equal(t, false, o.do("stream", "status")["recorded"])
 }
 
 func TestStreamSkip(t *testing.T) {

@@ -52,20 +52,6 @@ func usageMessage(err error) error {
 	return err
 }
 
-// errHelpShown ends a command line with --help.
-var errHelpShown = errors.New("help was shown")
-
-// helpFlag shows the help of the command before it.
-type helpFlag bool
-
-// BeforeReset is called by kong once the command is known and before required flags are checked.
-func (helpFlag) BeforeReset(command *kong.Context) error {
-	if err := command.PrintUsage(false); err != nil {
-		return fmt.Errorf("showing help: %w", err)
-	}
-	return errHelpShown
-}
-
 // environment reads settings from the environment. A flag takes precedence, and an empty variable is ignored.
 func (t *terminal) environment() kong.Resolver {
 	return kong.ResolverFunc(func(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {

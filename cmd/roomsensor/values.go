@@ -27,8 +27,6 @@ func (v *id) UnmarshalText(text []byte) error {
 	return nil
 }
 
-func (v *id) optional() *uuid.UUID { return (*uuid.UUID)(v) }
-
 // instant is a time in the strict form of the API (time format rule, decision 2).
 type instant time.Time
 

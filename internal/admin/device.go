@@ -45,6 +45,22 @@ func (o *Operator) Devices(ctx context.Context, teamID uuid.UUID) (List[Device],
 	return listOf(devices, func(d *store.OwnedDevice) Device { return viewDevice(d, now) }), o.explain(ctx, err)
 }
 
+// Device returns a device.
+func (o *Operator) Device(ctx context.Context, deviceID uuid.UUID) (Device, error) {
+	device, err := o.store.OwnedDevice(ctx, deviceID)
+	return o.device(ctx, &device, err)
+}
+
+// RenameDevice changes the display name of a device.
+func (o *Operator) RenameDevice(ctx context.Context, deviceID uuid.UUID, displayName string) (Device, error) {
+	device, err := o.store.OwnedDevice(ctx, deviceID)
+	if err == nil {
+		patch := roomsensor.DevicePatch{SetDisplayName: true, DisplayName: &displayName}
+		device.Device, err = o.store.UpdateDevice(ctx, device.TeamID, deviceID, patch)
+	}
+	return o.device(ctx, &device, err)
+}
+
 // ReplaceHardware installs another unit in a device at a time; nil is now. Stored readings stay with their device.
 func (o *Operator) ReplaceHardware(
 	ctx context.Context, deviceID uuid.UUID, hardwareID string, at *time.Time,

@@ -33,6 +33,9 @@ func (o *Operator) explain(ctx context.Context, err error) error {
 // explainRefusal words the errors of the store that say that a command contradicts what is stored; nil for other
 // errors.
 func explainRefusal(err error) error {
+	if refused, ok := errors.AsType[process.RefusedError](err); ok {
+		return refused
+	}
 	if missing, ok := errors.AsType[*roomsensor.NotFoundError](err); ok {
 		return process.Refusef(notFoundSentences[missing.Kind], missing.ID)
 	}
@@ -48,10 +51,10 @@ func explainRefusal(err error) error {
 // notFoundSentences contains the sentence for an id that does not exist, and the command that lists those that do.
 var notFoundSentences = map[roomsensor.Kind]string{
 	roomsensor.KindTeam:       "There is no team %s. roomsensor team list shows them.",
-	roomsensor.KindAPIKey:     "There is no API key %s. roomsensor key list --team ID shows a team's keys.",
-	roomsensor.KindIngestKey:  "There is no upload credential %s. roomsensor ingest-key list --team ID shows a team's.",
-	roomsensor.KindDevice:     "There is no device %s. roomsensor device list --team ID shows a team's devices.",
-	roomsensor.KindAssignment: "There is no assignment %s. roomsensor assignment list DEVICE_ID shows a device's.",
+	roomsensor.KindAPIKey:     "There is no API key %s. roomsensor key list --team TEAM shows a team's keys.",
+	roomsensor.KindIngestKey:  "There is no upload credential %s. roomsensor ingest-key list --team TEAM shows a team's.",
+	roomsensor.KindDevice:     "There is no device %s. roomsensor device list --team TEAM shows a team's devices.",
+	roomsensor.KindAssignment: "There is no assignment %s. roomsensor assignment list DEVICE shows a device's.",
 	roomsensor.KindReject:     "There is no reject %s. roomsensor rejects list shows them.",
 }
 

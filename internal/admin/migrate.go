@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"roomsensor/internal/config"
@@ -72,17 +73,53 @@ func ensureRoles(ctx context.Context, cfg config.Migration) error {
 	})
 }
 
-// MigrateDown reverts the newest applied migration.
-func MigrateDown(ctx context.Context, cfg config.Database) (Migrations, error) {
+// Reversal is what the reversal of the newest migration deletes.
+type Reversal schema.Reversal
+
+// PlanMigrateDown returns what MigrateDown would delete.
+func PlanMigrateDown(ctx context.Context, cfg config.Database) (Reversal, error) {
 	if err := pingDatabase(ctx, cfg); err != nil {
+		return Reversal{}, err
+	}
+	plan, err := schema.PlanDown(ctx, string(cfg.DatabaseURL))
+	if errors.Is(err, schema.ErrNothingApplied) {
+		return Reversal{}, process.Refusef("No migration is applied, so there is none to revert.")
+	}
+	return Reversal(plan), process.Interrupted(ctx, err)
+}
+
+// Description says for an operator what will be deleted.
+func (r Reversal) Description() string {
+	text := "This reverts the migration " + r.Name + "."
+	if len(r.Tables) > 0 {
+		text += "\nIt drops the tables: " + strings.Join(r.Tables, ", ") + "."
+	}
+	if len(r.Columns) > 0 {
+		text += "\nIt drops the columns: " + strings.Join(r.Columns, ", ") + "."
+	}
+	if len(r.NonEmpty) > 0 {
+		text += "\nThese tables contain rows: " + strings.Join(r.NonEmpty, ", ") + "."
+	}
+	return text
+}
+
+// Refusal is the error of a reversal that would delete data without a permission.
+func (r Reversal) Refusal() error {
+	return process.Refusef("The reversal would delete data of %s. "+
+		"Back up the database first, and add --yes-delete-data to delete it permanently.", strings.Join(r.NonEmpty, ", "))
+}
+
+// MigrateDown reverts the newest applied migration, which must still be the one of the plan.
+func MigrateDown(ctx context.Context, cfg config.Database, plan Reversal) (Migrations, error) {
+	now, err := PlanMigrateDown(ctx, cfg)
+	if err != nil {
 		return Migrations{}, err
 	}
-	reverted, err := schema.Down(ctx, string(cfg.DatabaseURL))
-	if err != nil {
-		return Migrations{}, process.Interrupted(ctx, err)
+	if now.Version != plan.Version {
+		return Migrations{}, process.Refusef("The database was migrated meanwhile. Run the command again.")
 	}
-	if !reverted {
-		return Migrations{}, process.Refusef("No migration is applied, so there is none to revert.")
+	if _, err := schema.Down(ctx, string(cfg.DatabaseURL)); err != nil {
+		return Migrations{}, process.Interrupted(ctx, err)
 	}
 	return MigrationStatus(ctx, cfg)
 }

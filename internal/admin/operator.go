@@ -69,64 +69,11 @@ func (o *Operator) Teams(ctx context.Context) (List[Team], error) {
 	return listOf(teams, viewTeam), o.explain(ctx, err)
 }
 
-// KeyOptions describe a new API key.
-type KeyOptions struct {
-	TeamID    uuid.UUID
-	Scope     roomsensor.Scope
-	ExpiresAt *time.Time // nil never expires
-	Label     *string
-}
-
-// CreateAPIKey creates an API key. Only its result contains the secret; the database stores a hash.
-func (o *Operator) CreateAPIKey(ctx context.Context, k KeyOptions) (NewAPIKey, error) {
-	id, text, sum := roomsensor.GenerateKey(roomsensor.APIKey)
-	key, err := o.store.CreateAPIKey(ctx, roomsensor.Key{
-		ID: id, TeamID: k.TeamID, SecretSHA256: sum, Scope: k.Scope, Label: k.Label, ExpiresAt: k.ExpiresAt,
-	})
+// RenameTeam renames a team.
+func (o *Operator) RenameTeam(ctx context.Context, teamID uuid.UUID, name string) (Team, error) {
+	team, err := o.store.RenameTeam(ctx, teamID, name)
 	if err != nil {
-		return NewAPIKey{}, o.explain(ctx, err)
+		return Team{}, o.explain(ctx, err)
 	}
-	return NewAPIKey{
-		KeyID: key.ID, Key: text, Scopes: []string{string(key.Scope)}, ExpiresAt: formatTime(key.ExpiresAt),
-	}, nil
-}
-
-// APIKeys lists the API keys of a team, oldest first.
-func (o *Operator) APIKeys(ctx context.Context, teamID uuid.UUID) (List[APIKey], error) {
-	keys, err := o.store.APIKeys(ctx, teamID)
-	return listOf(keys, viewAPIKey), o.explain(ctx, err)
-}
-
-// RevokeAPIKey revokes an API key. Revoking it again changes nothing.
-func (o *Operator) RevokeAPIKey(ctx context.Context, keyID string) (APIKey, error) {
-	key, err := o.store.RevokeAPIKey(ctx, keyID)
-	if err != nil {
-		return APIKey{}, o.explain(ctx, err)
-	}
-	return viewAPIKey(&key), nil
-}
-
-// CreateIngestKey creates a credential for uploads to the receiver. Only its result contains the secret.
-func (o *Operator) CreateIngestKey(ctx context.Context, teamID uuid.UUID, label *string) (NewIngestKey, error) {
-	id, text, sum := roomsensor.GenerateKey(roomsensor.IngestKey)
-	key, err := o.store.CreateIngestKey(ctx, roomsensor.Key{ID: id, TeamID: teamID, SecretSHA256: sum, Label: label})
-	if err != nil {
-		return NewIngestKey{}, o.explain(ctx, err)
-	}
-	return NewIngestKey{KeyID: key.ID, Key: text}, nil
-}
-
-// IngestKeys lists the ingest keys of a team, oldest first.
-func (o *Operator) IngestKeys(ctx context.Context, teamID uuid.UUID) (List[IngestKey], error) {
-	keys, err := o.store.TeamIngestKeys(ctx, teamID)
-	return listOf(keys, viewIngestKey), o.explain(ctx, err)
-}
-
-// RevokeIngestKey revokes an ingest key. Revoking it again changes nothing.
-func (o *Operator) RevokeIngestKey(ctx context.Context, keyID string) (IngestKey, error) {
-	key, err := o.store.RevokeIngestKey(ctx, keyID)
-	if err != nil {
-		return IngestKey{}, o.explain(ctx, err)
-	}
-	return viewIngestKey(&key), nil
+	return viewTeam(&team), nil
 }

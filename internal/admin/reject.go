@@ -21,11 +21,11 @@ const maxReplayed = 1_000_000
 type Reject struct {
 	ID             string            `json:"id"`
 	ReceivedAt     string            `json:"received_at"`
-	TeamID         *string           `json:"team_id"`
+	TeamID         *string           `json:"team_id"         table:"-"`
 	HardwareID     *string           `json:"hardware_id"`
 	Reason         roomsensor.Reason `json:"reason"`
-	Detail         string            `json:"detail"`
-	StreamSequence uint64            `json:"stream_sequence"`
+	Detail         string            `json:"detail"          table:"-"`
+	StreamSequence uint64            `json:"stream_sequence" table:"-"`
 	ReplayedAt     *string           `json:"replayed_at"`
 }
 

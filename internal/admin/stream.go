@@ -20,14 +20,21 @@ import (
 func withQueue(
 	ctx context.Context, cfg config.Queue, stream config.Stream, do func(*queue.Queue) error,
 ) error {
+	return connectQueue(cfg, stream, func(q *queue.Queue) error {
+		if err := process.DeclareStream(ctx, q); err != nil {
+			return err
+		}
+		return do(q)
+	})
+}
+
+// connectQueue calls do with a connection to NATS.
+func connectQueue(cfg config.Queue, stream config.Stream, do func(*queue.Queue) error) error {
 	q, conn, err := process.ConnectQueue(cfg, stream, "roomsensor", zerolog.Nop())
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	if err := process.DeclareStream(ctx, q); err != nil {
-		return err
-	}
 	return do(q)
 }
 
@@ -85,6 +92,91 @@ func ReplayStream(
 		return err
 	})
 	return replay, err
+}
+
+// StreamStatus is the state of the stream of uploads.
+type StreamStatus struct {
+	Stream       string           `json:"stream"`
+	CreatedAt    string           `json:"created_at"`
+	Recorded     bool             `json:"recorded"` // false: the database records another stream, or none
+	Replicas     int              `json:"replicas"`
+	Messages     uint64           `json:"messages"`
+	Bytes        uint64           `json:"bytes"`
+	MaxBytes     int64            `json:"max_bytes"` // above which the stream refuses uploads; -1 without a limit
+	OldestAt     *string          `json:"oldest_at"` // arrival of the oldest message: how far back a replay can go
+	NewestAt     *string          `json:"newest_at"`
+	ReachSeconds *int64           `json:"reach_seconds"` // age of the oldest message
+	KeepSeconds  int64            `json:"keep_seconds"`  // --stream-keep: how long stored uploads stay in the stream
+	Parked       int64            `json:"parked"`        // rejects of uploads that the database refused
+	Consumers    []StreamConsumer `json:"consumers"`
+}
+
+// StreamConsumer is a consumer of the stream. That of the workers is ingest; ingest-ahead exists during a backlog.
+type StreamConsumer struct {
+	Name             string  `json:"name"`
+	Waiting          uint64  `json:"waiting"`        // messages that no worker has received
+	Unacknowledged   int     `json:"unacknowledged"` // messages that a worker has received and not settled
+	Redelivered      int     `json:"redelivered"`    // those of them that were returned to the queue or are held
+	OldestUnsettled  *string `json:"oldest_unsettled_at"`
+	UnsettledSeconds *int64  `json:"oldest_unsettled_seconds"`
+}
+
+// StreamStatus returns the state of the stream. It creates and changes nothing.
+func (o *Operator) StreamStatus(
+	ctx context.Context, cfg config.Queue, stream config.Stream, keep config.Retention,
+) (status StreamStatus, err error) {
+	if err := keep.Validate(); err != nil {
+		return status, err
+	}
+	err = connectQueue(cfg, stream, func(q *queue.Queue) error {
+		info, err := q.Inspect(ctx)
+		switch {
+		case errors.Is(err, queue.ErrNoStream):
+			return process.Refusef("NATS has no stream %s. roomsensor ingest creates it at its first start; "+
+				"roomsensor stream confirm creates it after a loss.", queue.StreamName)
+		case err != nil:
+			return process.ExplainQueue(ctx, err)
+		}
+		recorded, err := o.store.StreamCreated(ctx, queue.StreamName)
+		if err != nil {
+			return o.explain(ctx, err)
+		}
+		parked, err := o.store.RejectCount(ctx, roomsensor.ReasonNotStorable)
+		if err != nil {
+			return o.explain(ctx, err)
+		}
+		status = viewStream(info, o.now())
+		status.Recorded, status.Parked = recorded.Equal(info.Created), parked
+		status.KeepSeconds = int64(time.Duration(keep.StreamKeep).Seconds())
+		return nil
+	})
+	return status, err
+}
+
+func viewStream(info queue.Info, now time.Time) StreamStatus {
+	view := StreamStatus{
+		Stream: queue.StreamName, CreatedAt: roomsensor.FormatTime(info.Created), Replicas: info.Replicas,
+		Messages: info.Messages, Bytes: info.Bytes, MaxBytes: info.MaxBytes, Consumers: []StreamConsumer{},
+	}
+	view.OldestAt, view.ReachSeconds = formatAge(info.Oldest, now)
+	view.NewestAt, _ = formatAge(info.Newest, now)
+	for i := range info.Consumers {
+		c := &info.Consumers[i]
+		consumer := StreamConsumer{
+			Name: c.Name, Waiting: c.Waiting, Unacknowledged: c.Unacknowledged, Redelivered: c.Redelivered,
+		}
+		consumer.OldestUnsettled, consumer.UnsettledSeconds = formatAge(c.Oldest, now)
+		view.Consumers = append(view.Consumers, consumer)
+	}
+	return view
+}
+
+// formatAge returns a time and its age; both are nil for the zero time.
+func formatAge(at, now time.Time) (formatted *string, seconds *int64) {
+	if at.IsZero() {
+		return nil, nil
+	}
+	return new(roomsensor.FormatTime(at)), new(int64(now.Sub(at).Seconds()))
 }
 
 // ConfirmedStream is the stream that the database records.

@@ -39,10 +39,31 @@ type NewAPIKey struct {
 	ExpiresAt *string  `json:"expires_at"`
 }
 
+func viewNewAPIKey(k *roomsensor.Key, text string) NewAPIKey {
+	return NewAPIKey{KeyID: k.ID, Key: text, Scopes: []string{string(k.Scope)}, ExpiresAt: formatTime(k.ExpiresAt)}
+}
+
+// RotatedAPIKey is a new API key and the key that it replaces.
+type RotatedAPIKey struct {
+	NewAPIKey
+
+	Replaces ReplacedKey `json:"replaces"`
+}
+
+// ReplacedKey is a key that another one replaces.
+type ReplacedKey struct {
+	KeyID     string  `json:"key_id"`
+	ExpiresAt *string `json:"expires_at"`
+}
+
+func viewReplacedKey(k *roomsensor.Key) ReplacedKey {
+	return ReplacedKey{k.ID, formatTime(k.ExpiresAt)}
+}
+
 // APIKey is an API key without its secret.
 type APIKey struct {
 	KeyID     string   `json:"key_id"`
-	TeamID    string   `json:"team_id"`
+	TeamID    string   `json:"team_id"    table:"-"`
 	Label     *string  `json:"label"`
 	Scopes    []string `json:"scopes"`
 	CreatedAt string   `json:"created_at"`
@@ -59,37 +80,50 @@ func viewAPIKey(k *roomsensor.Key) APIKey {
 
 // NewIngestKey is a new ingest key with its secret, which is shown only once.
 type NewIngestKey struct {
-	KeyID string `json:"key_id"`
-	Key   string `json:"key"`
+	KeyID     string  `json:"key_id"`
+	Key       string  `json:"key"`
+	ExpiresAt *string `json:"expires_at"`
+}
+
+func viewNewIngestKey(k *roomsensor.Key, text string) NewIngestKey {
+	return NewIngestKey{KeyID: k.ID, Key: text, ExpiresAt: formatTime(k.ExpiresAt)}
+}
+
+// RotatedIngestKey is a new ingest key and the key that it replaces.
+type RotatedIngestKey struct {
+	NewIngestKey
+
+	Replaces ReplacedKey `json:"replaces"`
 }
 
 // IngestKey is an ingest key without its secret.
 type IngestKey struct {
 	KeyID     string  `json:"key_id"`
-	TeamID    string  `json:"team_id"`
+	TeamID    string  `json:"team_id"    table:"-"`
 	Label     *string `json:"label"`
 	CreatedAt string  `json:"created_at"`
+	ExpiresAt *string `json:"expires_at"`
 	RevokedAt *string `json:"revoked_at"`
 }
 
 func viewIngestKey(k *roomsensor.Key) IngestKey {
 	return IngestKey{
 		KeyID: k.ID, TeamID: k.TeamID.String(), Label: k.Label,
-		CreatedAt: roomsensor.FormatTime(k.CreatedAt), RevokedAt: formatTime(k.RevokedAt),
+		CreatedAt: roomsensor.FormatTime(k.CreatedAt), ExpiresAt: formatTime(k.ExpiresAt), RevokedAt: formatTime(k.RevokedAt),
 	}
 }
 
 // Device is a device with the fields of the API, and its team.
 type Device struct {
 	DeviceID         string            `json:"device_id"`
-	TeamID           string            `json:"team_id"`
+	TeamID           string            `json:"team_id"           table:"-"`
 	HardwareID       string            `json:"hardware_id"`
 	DisplayName      *string           `json:"display_name"`
-	FirmwareVersion  *string           `json:"firmware_version"`
-	Metadata         map[string]string `json:"metadata"`
+	FirmwareVersion  *string           `json:"firmware_version"  table:"-"`
+	Metadata         map[string]string `json:"metadata"          table:"-"`
 	Status           roomsensor.Status `json:"status"`
 	LastSeenAt       *string           `json:"last_seen_at"`
-	Signal           Signal            `json:"signal"`
+	Signal           Signal            `json:"signal"            table:"-"`
 	ActiveAssignment *ActiveAssignment `json:"active_assignment"`
 }
 
@@ -101,10 +135,10 @@ type Signal struct {
 
 // ActiveAssignment is the embedded form of an open assignment (spec 2).
 type ActiveAssignment struct {
-	AssignmentID string  `json:"assignment_id"`
+	AssignmentID string  `json:"assignment_id" table:"-"`
 	Label        string  `json:"label"`
-	StartedAt    string  `json:"started_at"`
-	ExternalRef  *string `json:"external_ref"`
+	StartedAt    string  `json:"started_at"    table:"-"`
+	ExternalRef  *string `json:"external_ref"  table:"-"`
 }
 
 func viewDevice(d *store.OwnedDevice, now time.Time) Device {
@@ -128,7 +162,7 @@ func viewDevice(d *store.OwnedDevice, now time.Time) Device {
 // Assignment is an item of the assignment history, and its device.
 type Assignment struct {
 	AssignmentID string                    `json:"assignment_id"`
-	DeviceID     string                    `json:"device_id"`
+	DeviceID     string                    `json:"device_id"      table:"-"`
 	Type         roomsensor.AssignmentType `json:"type"`
 	Label        string                    `json:"label"`
 	HomeOrTravel roomsensor.HomeOrTravel   `json:"home_or_travel"`

@@ -43,6 +43,7 @@ type Ingest struct {
 	Database
 	Queue
 	Stream
+	Retention
 	Uploads
 	Rejects
 	Maintenance
@@ -67,8 +68,9 @@ func (c *Ingest) Validate() error {
 		c.Database.Validate(),
 		c.Queue.Validate(),
 		c.Stream.Validate(),
+		c.Retention.Validate(),
 		c.validateUploads(),
-		c.validateRejects(&c.Stream),
+		c.validateRejects(&c.Retention),
 		c.validateMaintenance(),
 		c.Site.Validate(),
 		c.Log.Validate(),
@@ -82,6 +84,7 @@ func (c *Ingest) MarshalZerologObject(e *zerolog.Event) {
 	c.Database.MarshalZerologObject(e)
 	c.Queue.MarshalZerologObject(e)
 	c.Stream.MarshalZerologObject(e)
+	e.Stringer("stream_keep", c.StreamKeep)
 	c.Uploads.MarshalZerologObject(e)
 	c.Rejects.MarshalZerologObject(e)
 	c.Maintenance.MarshalZerologObject(e)

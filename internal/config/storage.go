@@ -8,9 +8,13 @@ import (
 
 // Stream configures the stream of uploads.
 type Stream struct {
-	StreamReplicas int      `default:"1"    help:"Copies of the stream: 1, or 3 or 5 in a cluster." placeholder:"N" setting:""`
-	StreamMaxBytes Size     `default:"8GiB" help:"Size at which the stream accepts no more uploads." placeholder:"SIZE" setting:""`
-	StreamKeep     Duration `default:"7d"   help:"How long stored uploads stay in the stream, for a replay after a restore." placeholder:"TIME" setting:""`
+	StreamReplicas int  `default:"1"    help:"Copies of the stream: 1, or 3 or 5 in a cluster." placeholder:"N" setting:""`
+	StreamMaxBytes Size `default:"8GiB" help:"Size at which the stream accepts no more uploads." placeholder:"SIZE" setting:""`
+}
+
+// Retention configures how long the stream keeps uploads that are stored in the tables.
+type Retention struct {
+	StreamKeep Duration `default:"7d" help:"How long stored uploads stay in the stream, for a replay after a restore." placeholder:"DURATION" setting:""`
 }
 
 const (
@@ -27,7 +31,13 @@ func (c *Stream) Validate() error {
 		return &ValueError{Flag: "stream-replicas", Reason: "must be 1, 3 or 5"}
 	case c.StreamMaxBytes < minStreamBytes:
 		return &ValueError{Flag: "stream-max-bytes", Reason: "must be at least 16MiB"}
-	case c.StreamKeep < minStreamKeep:
+	}
+	return nil
+}
+
+// Validate checks the limit of the value.
+func (c *Retention) Validate() error {
+	if c.StreamKeep < minStreamKeep {
 		return &ValueError{Flag: "stream-keep", Reason: "must be at least 1m"}
 	}
 	return nil
@@ -36,7 +46,7 @@ func (c *Stream) Validate() error {
 // MarshalZerologObject logs the configuration.
 func (c *Stream) MarshalZerologObject(e *zerolog.Event) {
 	e.Int("stream_replicas", c.StreamReplicas).
-		Stringer("stream_max_bytes", c.StreamMaxBytes).Stringer("stream_keep", c.StreamKeep)
+		Stringer("stream_max_bytes", c.StreamMaxBytes)
 }
 
 // Uploads limits what a receiver takes.
@@ -67,7 +77,7 @@ func (c *Uploads) MarshalZerologObject(e *zerolog.Event) {
 
 // Rejects limits the rejects that are kept for an operator: uploads that could not be stored.
 type Rejects struct {
-	RejectsKeep         Duration `default:"30d"  help:"How long rejects are kept; longer than --stream-keep." placeholder:"TIME" setting:""`
+	RejectsKeep         Duration `default:"30d"  help:"How long rejects are kept; longer than --stream-keep." placeholder:"DURATION" setting:""`
 	RejectsMaxBytes     Size     `default:"1GiB" help:"Size of all rejects above which the oldest of the largest teams are deleted, counted and logged." placeholder:"SIZE" setting:""`
 	RejectsTeamMaxBytes Size     `help:"Size of one team's rejects above which its oldest are deleted (default: an eighth of --rejects-max-bytes). Raise it for few, large teams." placeholder:"SIZE" setting:""`
 	ParkAfter           int      `default:"50"   help:"Deliveries after which an upload that the database still refuses becomes a reject; raise it if refusals pass by themselves." placeholder:"N" setting:""`
@@ -75,7 +85,7 @@ type Rejects struct {
 
 // validateRejects checks the limits of the values. Rejects must outlive the stream: a replay of the stream must find
 // each reject that it created before, or it would create it again.
-func (c *Rejects) validateRejects(stream *Stream) error {
+func (c *Rejects) validateRejects(stream *Retention) error {
 	if c.RejectsKeep <= stream.StreamKeep {
 		return &ValueError{Flag: "rejects-keep", Reason: "must be longer than --stream-keep (STREAM_KEEP)"}
 	}
@@ -111,9 +121,9 @@ const minAge = 24 * time.Hour
 // Maintenance configures when workers rewrite old chunks in primary-key order. A chunk is locked meanwhile, so the
 // default is never.
 type Maintenance struct {
-	MaintainAfter   Duration    `default:"14d"   help:"Age at which chunks are rewritten; longer than devices buffer readings." placeholder:"TIME" setting:""`
+	MaintainAfter   Duration    `default:"14d"   help:"Age at which chunks are rewritten; longer than devices buffer readings." placeholder:"DURATION" setting:""`
 	MaintainWindow  DailyWindow `default:"never" help:"Hours of the day in UTC in which chunks are rewritten in primary-key order, for example 02:00-04:00, or never." placeholder:"FROM-TO" setting:""`
-	MaintainTimeout Duration    `default:"10m" help:"Longest time for which a chunk may be locked. Chunks whose rewrite would take longer are skipped." placeholder:"TIME" setting:""`
+	MaintainTimeout Duration    `default:"10m" help:"Longest time for which a chunk may be locked. Chunks whose rewrite would take longer are skipped." placeholder:"DURATION" setting:""`
 }
 
 // minMaintainTimeout is longer than a rewrite waits for the lock of a chunk.
@@ -138,8 +148,8 @@ func (c *Maintenance) MarshalZerologObject(e *zerolog.Event) {
 // Layout configures how old readings are stored. Both settings are policies of the Community edition of TimescaleDB;
 // the Apache edition has neither.
 type Layout struct {
-	ColumnstoreAfter Age `default:"30d"   help:"Age at which readings are stored as columns, longer than devices buffer readings, or never (Community edition)." placeholder:"TIME" setting:""`
-	ReadingsKeep     Age `default:"never" help:"Age at which readings are deleted permanently, or never (Community edition)." placeholder:"TIME" setting:""`
+	ColumnstoreAfter Age `default:"30d"   help:"Age at which readings are stored as columns, longer than devices buffer readings, or never (Community edition)." placeholder:"DURATION" setting:""`
+	ReadingsKeep     Age `default:"never" help:"Age at which readings are deleted permanently, or never (Community edition)." placeholder:"DURATION" setting:""`
 }
 
 // Validate checks the limits of both ages.

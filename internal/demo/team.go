@@ -67,7 +67,7 @@ func (c *teamCreator) createKeys(ctx context.Context) error {
 		}
 		*key = made.Key
 	}
-	made, err := c.operator.CreateIngestKey(ctx, c.state.TeamID, &label)
+	made, err := c.operator.CreateIngestKey(ctx, admin.KeyOptions{TeamID: c.state.TeamID, Label: &label})
 	c.state.IngestKey = made.Key
 	return err
 }

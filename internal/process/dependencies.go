@@ -250,7 +250,16 @@ const declareTimeout = 10 * time.Second
 func DeclareStream(ctx context.Context, q *queue.Queue) error {
 	waiting, cancel := context.WithTimeout(ctx, declareTimeout)
 	defer cancel()
-	err := q.Declare(waiting)
+	err := ExplainQueue(ctx, q.Declare(waiting))
+	if err == nil && !q.Fits() {
+		return Refusef("The maximum message size of NATS is too small. Set its max_payload to 1MB or more.")
+	}
+	return err
+}
+
+// ExplainQueue returns the error of a request to NATS that an operator sees: a sentence that says what to do, if the
+// cause is known.
+func ExplainQueue(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return ErrInterrupted
@@ -260,12 +269,8 @@ func DeclareStream(ctx context.Context, q *queue.Queue) error {
 		errors.Is(err, nats.ErrReconnectBufExceeded), errors.Is(err, nats.ErrNoServers):
 		return Refusef("NATS does not answer. Check that it runs with JetStream "+
 			"and that --nats-url (NATS_URL) is right: %v", err)
-	case err != nil:
-		return err
-	case !q.Fits():
-		return Refusef("The maximum message size of NATS is too small. Set its max_payload to 1MB or more.")
 	}
-	return nil
+	return err
 }
 
 // A machine that starts all of the service at once may be too busy to answer the first attempts.

@@ -190,7 +190,7 @@ func newTestEnv(t *testing.T) *testEnv {
 	device, err := o.CreateDevice(t.Context(), admin.DeviceOptions{TeamID: e.team, HardwareID: unit})
 	require.NoError(t, err)
 	e.device = uuid.MustParse(device.DeviceID)
-	key, err := o.CreateIngestKey(t.Context(), e.team, nil)
+	key, err := o.CreateIngestKey(t.Context(), admin.KeyOptions{TeamID: e.team})
 	require.NoError(t, err)
 	e.key = key.Key
 	reader, err := o.CreateAPIKey(t.Context(), admin.KeyOptions{TeamID: e.team, Scope: roomsensor.ScopeRead})

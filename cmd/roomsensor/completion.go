@@ -1,0 +1,130 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+type completionCmd struct {
+	Shell string `arg:"" enum:"bash,zsh,fish" help:"The shell: bash, zsh or fish."`
+}
+
+// completionCode is the code for each shell. It calls __complete with the words up to the cursor.
+var completionCode = map[string]string{
+	"bash": `_roomsensor() {
+  local IFS=$'\n'
+  COMPREPLY=($(roomsensor __complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
+}
+complete -o default -F _roomsensor roomsensor
+`,
+	"zsh": `#compdef roomsensor
+_roomsensor() {
+  local -a candidates
+  candidates=(${(f)"$(roomsensor __complete "${(@)words[2,CURRENT]}" 2>/dev/null)"})
+  if (( $#candidates )); then compadd -a candidates; else _files; fi
+}
+compdef _roomsensor roomsensor
+`,
+	"fish": `complete -c roomsensor -f -a '(roomsensor __complete (commandline -opc)[2..] (commandline -ct) 2>/dev/null)'
+complete -c roomsensor -n '__fish_seen_subcommand_from upload' -F
+`,
+}
+
+// Help returns the part of --help about how to use the code.
+func (*completionCmd) Help() string {
+	return `Load it in the file that your shell reads at its start:
+  ~/.bashrc                   source <(roomsensor completion bash)
+  ~/.zshrc, after compinit    source <(roomsensor completion zsh)
+  ~/.config/fish/config.fish  roomsensor completion fish | source`
+}
+
+// Run prints the code of a shell.
+func (c *completionCmd) Run(t *terminal) error {
+	if _, err := fmt.Fprint(t.stdout, completionCode[c.Shell]); err != nil {
+		return fmt.Errorf("writing the result: %w", err)
+	}
+	return nil
+}
+
+// candidatesCmd is what the code of the shells calls.
+type candidatesCmd struct {
+	Words []string `arg:"" optional:""`
+}
+
+// Run prints what can stand in place of the last word, one candidate per line.
+func (c *candidatesCmd) Run(t *terminal, command *kong.Context) error {
+	for _, candidate := range candidates(command.Model.Node, c.Words) {
+		if _, err := fmt.Fprintln(t.stdout, candidate); err != nil {
+			return fmt.Errorf("writing the result: %w", err)
+		}
+	}
+	return nil
+}
+
+// candidates returns the commands, flags or values that can stand in place of the last word.
+func candidates(node *kong.Node, words []string) (found []string) {
+	if len(words) == 0 {
+		words = []string{""}
+	}
+	node, flag := position(node, words[:len(words)-1])
+	last := strings.TrimPrefix(words[len(words)-1], "=")
+	switch {
+	case flag != nil && flag.Enum != "":
+		found = strings.Split(flag.Enum, ",")
+	case flag != nil:
+	case strings.HasPrefix(last, "-"):
+		for _, f := range visibleFlags(node) {
+			found = append(found, "--"+f.Name)
+		}
+	default:
+		for _, child := range node.Children {
+			if !child.Hidden {
+				found = append(found, child.Name)
+			}
+		}
+		for _, argument := range node.Positional {
+			if argument.Enum != "" {
+				found = append(found, strings.Split(argument.Enum, ",")...)
+			}
+		}
+	}
+	return slices.DeleteFunc(found, func(text string) bool { return !strings.HasPrefix(text, last) })
+}
+
+// position returns the command that complete words name, and the flag whose value comes next, if any.
+func position(node *kong.Node, words []string) (command *kong.Node, flag *kong.Flag) {
+	for _, word := range words {
+		switch {
+		case word == "=": // Bash splits --flag=value into three words.
+		case flag != nil:
+			flag = nil
+		case strings.HasPrefix(word, "-"):
+			flag = flagWithValue(node, word)
+		default:
+			if i := slices.IndexFunc(node.Children, func(n *kong.Node) bool { return n.Name == word }); i >= 0 {
+				node = node.Children[i]
+			}
+		}
+	}
+	return node, flag
+}
+
+func visibleFlags(node *kong.Node) (flags []*kong.Flag) {
+	for _, level := range node.AllFlags(true) {
+		flags = append(flags, level...)
+	}
+	return flags
+}
+
+// flagWithValue returns the flag that a word names, if the next word is its value.
+func flagWithValue(node *kong.Node, word string) *kong.Flag {
+	for _, flag := range visibleFlags(node) {
+		if word == "--"+flag.Name && !flag.IsBool() {
+			return flag
+		}
+	}
+	return nil
+}

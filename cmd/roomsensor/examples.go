@@ -1,0 +1,84 @@
+package main
+
+// examples are command lines without the name of the program, by command. A test parses each of them.
+var examples = map[string][]string{
+	"api":    {"api", "api --api-addr 0.0.0.0:8080 --public-url https://air.example.com"},
+	"ingest": {"ingest", "ingest --no-worker", "ingest --no-receiver --maintain-window 02:00-04:00"},
+
+	"migrate up":     {"migrate up", "migrate up --columnstore-after 14d --readings-keep 730d"},
+	"migrate down":   {"migrate down", "migrate down --yes"},
+	"migrate status": {"migrate status", "migrate status --output json"},
+
+	"upload": {"upload uploads.jsonl", "upload - <uploads.jsonl"},
+
+	"rejects list": {
+		"rejects list --team 'Riverside Athletics' --reason unknown_unit",
+		"rejects list --since 2026-01-31T08:00:00Z --limit 100 --output json",
+	},
+	"rejects show": {"rejects show 6fa459ea-ee8a-4ca4-894e-db77e160355e"},
+	"rejects replay": {
+		"rejects replay 6fa459ea-ee8a-4ca4-894e-db77e160355e",
+		"rejects replay --reason unknown_unit",
+	},
+
+	"stream status":  {"stream status", "stream status --output json"},
+	"stream replay":  {"stream replay", "stream replay --since 2026-01-31T08:00:00Z"},
+	"stream confirm": {"stream confirm"},
+	"stream skip":    {"stream skip 4711"},
+
+	"maintain": {"maintain", "maintain --after 30d --limit 10"},
+
+	"localdb start": {"localdb start"},
+	"localdb stop":  {"localdb stop"},
+	"localdb url":   {"localdb url"},
+
+	"team create": {"team create --name 'Riverside Athletics'"},
+	"team list":   {"team list", "team list --output json"},
+	"team rename": {"team rename 'Riverside Athletics' --name 'Riverside AC'"},
+	"team delete": {"team delete 'Riverside Athletics'", "team delete 6fa459ea-ee8a-4ca4-894e-db77e160355e --yes"},
+
+	"key create": {
+		"key create --team 'Riverside Athletics'",
+		"key create --team 'Riverside Athletics' --scope read_write --label 'coach app' --expires-at 2027-01-01T00:00:00Z",
+	},
+	"key list":   {"key list --team 'Riverside Athletics'"},
+	"key rotate": {"key rotate om4smmowqyzy7gny", "key rotate om4smmowqyzy7gny --overlap 7d"},
+	"key revoke": {"key revoke om4smmowqyzy7gny"},
+
+	"ingest-key create": {"ingest-key create --team 'Riverside Athletics' --label 'gateway 1'"},
+	"ingest-key list":   {"ingest-key list --team 'Riverside Athletics'"},
+	"ingest-key rotate": {"ingest-key rotate zd3kq2yqbvt5n4wm", "ingest-key rotate zd3kq2yqbvt5n4wm --overlap 30d"},
+	"ingest-key revoke": {"ingest-key revoke zd3kq2yqbvt5n4wm"},
+
+	"device create": {
+		"device create --team 'Riverside Athletics' --hardware-id dev:864475046552567 --name 'Weight room'",
+		"device create --team 'Riverside Athletics' --hardware-id dev:864475046552567 --metadata building=gym",
+	},
+	"device list":   {"device list --team 'Riverside Athletics'"},
+	"device show":   {"device show 'Weight room'", "device show dev:864475046552567"},
+	"device rename": {"device rename 'Weight room' --team 'Riverside Athletics' --name 'Weight room, north'"},
+	"device delete": {"device delete 'Weight room'", "device delete 6fa459ea-ee8a-4ca4-894e-db77e160355e --yes"},
+	"device replace-hardware": {
+		"device replace-hardware 'Weight room' --hardware-id dev:864475046552568",
+		"device replace-hardware 'Weight room' --hardware-id dev:864475046552568 --at 2026-01-31T08:00:00Z",
+	},
+	"device remove-hardware": {"device remove-hardware 'Weight room'"},
+
+	"assignment start": {
+		"assignment start 'Weight room' --type place --label 'Weight room'",
+		"assignment start 'Dorm 12' --type athlete --label 'Kim Lee' --home-or-travel travel",
+	},
+	"assignment end":  {"assignment end 6fa459ea-ee8a-4ca4-894e-db77e160355e"},
+	"assignment list": {"assignment list 'Weight room'"},
+
+	"simulate": {
+		"simulate --devices 3 --history 24h >uploads.jsonl",
+		"simulate --mode live --to http://127.0.0.1:8081 --ingest-key rsi_...",
+		"simulate --mode burst --to nats --rate 100",
+	},
+	"demo":        {"demo", "demo --reset --history 7d", "demo --database-url postgres://postgres@127.0.0.1:5432/demo"},
+	"healthcheck": {"healthcheck", "healthcheck --ops-addr 127.0.0.1:9081"},
+	"completion":  {"completion bash", "completion zsh", "completion fish"},
+	"help":        {"help", "help key create"},
+	"version":     {"version", "version --output json"},
+}

@@ -1,0 +1,108 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+
+	"roomsensor/internal/process"
+	"roomsensor/internal/roomsensor"
+)
+
+// KeyOptions describe a new API key or ingest key.
+type KeyOptions struct {
+	TeamID    uuid.UUID
+	Scope     roomsensor.Scope // of an API key
+	ExpiresAt *time.Time       // nil never expires
+	Label     *string
+}
+
+// newKey generates a key. Only text contains the secret; the database stores a hash.
+func newKey(kind roomsensor.KeyKind, k KeyOptions) (key roomsensor.Key, text string) {
+	id, text, sum := roomsensor.GenerateKey(kind)
+	return roomsensor.Key{
+		ID: id, TeamID: k.TeamID, SecretSHA256: sum, Scope: k.Scope, Label: k.Label, ExpiresAt: k.ExpiresAt,
+	}, text
+}
+
+// CreateAPIKey creates an API key. Only its result contains the secret.
+func (o *Operator) CreateAPIKey(ctx context.Context, k KeyOptions) (NewAPIKey, error) {
+	key, text := newKey(roomsensor.APIKey, k)
+	key, err := o.store.CreateAPIKey(ctx, key)
+	if err != nil {
+		return NewAPIKey{}, o.explain(ctx, err)
+	}
+	return viewNewAPIKey(&key, text), nil
+}
+
+// APIKeys lists the API keys of a team, oldest first.
+func (o *Operator) APIKeys(ctx context.Context, teamID uuid.UUID) (List[APIKey], error) {
+	keys, err := o.store.APIKeys(ctx, teamID)
+	return listOf(keys, viewAPIKey), o.explain(ctx, err)
+}
+
+// RotateAPIKey creates another key for the same team with the scope, label and expiration time of a key, which expires
+// after overlap unless it expires before that.
+func (o *Operator) RotateAPIKey(ctx context.Context, keyID string, overlap time.Duration) (RotatedAPIKey, error) {
+	next, text := newKey(roomsensor.APIKey, KeyOptions{})
+	old, next, err := o.store.RotateAPIKey(ctx, keyID, next, overlap)
+	if err != nil {
+		return RotatedAPIKey{}, o.explainRotation(ctx, "key", err)
+	}
+	return RotatedAPIKey{viewNewAPIKey(&next, text), viewReplacedKey(&old)}, nil
+}
+
+// RevokeAPIKey revokes an API key. Revoking it again changes nothing.
+func (o *Operator) RevokeAPIKey(ctx context.Context, keyID string) (APIKey, error) {
+	key, err := o.store.RevokeAPIKey(ctx, keyID)
+	if err != nil {
+		return APIKey{}, o.explain(ctx, err)
+	}
+	return viewAPIKey(&key), nil
+}
+
+// CreateIngestKey creates a credential for uploads to the receiver. Only its result contains the secret.
+func (o *Operator) CreateIngestKey(ctx context.Context, k KeyOptions) (NewIngestKey, error) {
+	key, text := newKey(roomsensor.IngestKey, k)
+	key, err := o.store.CreateIngestKey(ctx, key)
+	if err != nil {
+		return NewIngestKey{}, o.explain(ctx, err)
+	}
+	return viewNewIngestKey(&key, text), nil
+}
+
+// IngestKeys lists the ingest keys of a team, oldest first.
+func (o *Operator) IngestKeys(ctx context.Context, teamID uuid.UUID) (List[IngestKey], error) {
+	keys, err := o.store.TeamIngestKeys(ctx, teamID)
+	return listOf(keys, viewIngestKey), o.explain(ctx, err)
+}
+
+// RotateIngestKey is RotateAPIKey for an ingest key.
+func (o *Operator) RotateIngestKey(ctx context.Context, keyID string, overlap time.Duration) (RotatedIngestKey, error) {
+	next, text := newKey(roomsensor.IngestKey, KeyOptions{})
+	old, next, err := o.store.RotateIngestKey(ctx, keyID, next, overlap)
+	if err != nil {
+		return RotatedIngestKey{}, o.explainRotation(ctx, "ingest-key", err)
+	}
+	return RotatedIngestKey{viewNewIngestKey(&next, text), viewReplacedKey(&old)}, nil
+}
+
+// RevokeIngestKey revokes an ingest key. Revoking it again changes nothing.
+func (o *Operator) RevokeIngestKey(ctx context.Context, keyID string) (IngestKey, error) {
+	key, err := o.store.RevokeIngestKey(ctx, keyID)
+	if err != nil {
+		return IngestKey{}, o.explain(ctx, err)
+	}
+	return viewIngestKey(&key), nil
+}
+
+// explainRotation is explain for a rotation, which refuses keys that are no longer valid.
+func (o *Operator) explainRotation(ctx context.Context, command string, err error) error {
+	if invalid, ok := errors.AsType[*roomsensor.KeyNotValidError](err); ok {
+		return process.Refusef("The key %s was revoked or has expired, so there is nothing to replace. "+
+			"Create a new one: roomsensor %s create --team %s.", invalid.ID, command, invalid.TeamID)
+	}
+	return o.explain(ctx, err)
+}

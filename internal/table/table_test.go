@@ -1,0 +1,88 @@
+package table_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"roomsensor/internal/table"
+)
+
+type base struct {
+	ID     string `json:"id"`
+	Secret string `json:"-"`
+}
+
+type room struct {
+	Label string `json:"label"`
+	Floor int    `json:"floor" table:"-"`
+}
+
+type item struct {
+	base
+
+	Name   *string           `json:"name"`
+	Tags   map[string]string `json:"tags"   table:"-"`
+	Scopes []string          `json:"scopes"`
+	Room   *room             `json:"room"`
+	Chunks []room            `json:"chunks,omitempty"`
+}
+
+type list struct {
+	Data []item `json:"data"`
+}
+
+func render(t *testing.T, object any) string {
+	t.Helper()
+	var out strings.Builder
+	require.NoError(t, table.Write(&out, object))
+	return out.String()
+}
+
+func TestWriteList(t *testing.T) {
+	t.Parallel()
+	full := item{
+		base: base{"1", "hidden"}, Name: new("Gym"), Tags: map[string]string{"a": "1"}, Scopes: []string{"read", "write"},
+		Room: &room{"Hall", 2}, Chunks: []room{{"x", 1}},
+	}
+	require.Equal(t, ""+
+		"ID  NAME  SCOPES       ROOM.LABEL\n"+
+		"1   Gym   read, write  Hall\n"+
+		"20  -     -            -\n", render(t, list{[]item{full, {base: base{ID: "20"}}}}))
+	require.Equal(t, "ID  NAME  SCOPES  ROOM.LABEL\n(none)\n", render(t, list{}))
+}
+
+func TestWriteObject(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, ""+
+		"id:          1\n"+
+		"name:        -\n"+
+		"tags:        a=1, b=\n"+
+		"scopes:      read\n"+
+		"room.label:  Hall\n"+
+		"room.floor:  2\n"+
+		"\n"+
+		"LABEL\n"+
+		"x\n", render(t, &item{
+		base: base{"1", "hidden"}, Tags: map[string]string{"b": "", "a": "1"}, Scopes: []string{"read"},
+		Room: &room{"Hall", 2}, Chunks: []room{{"x", 1}},
+	}))
+}
+
+// A name or a payload must not control the terminal, break a row, or hide text behind a direction mark.
+func TestWriteControlCharacters(t *testing.T) {
+	t.Parallel()
+	text := "a\x1b[2J\r\n\tb\u009b\u202e\xff é 体育館"
+	require.Equal(t, "label:  a\\x1b[2J\\r\\n\\tb\\u009b\\u202e\ufffd é 体育館\nfloor:  0\n", render(t, room{Label: text}))
+}
+
+type closedWriter struct{}
+
+func (closedWriter) Write([]byte) (int, error) { return 0, errors.New("closed") }
+
+func TestWriteError(t *testing.T) {
+	t.Parallel()
+	require.ErrorContains(t, table.Write(closedWriter{}, room{}), "writing the result: closed")
+}
