@@ -218,9 +218,10 @@ func (s *site) addError(info roomsensor.CodeInfo) error {
 	if err != nil {
 		return err
 	}
+	status := fmt.Sprintf("%d %s", info.Status, http.StatusText(info.Status))
 	body, err := render("error.html", errorPage{
 		CodeInfo: info,
-		Status:   fmt.Sprintf("%d %s", info.Status, http.StatusText(info.Status)),
+		Status:   status,
 		Example:  example,
 		Receiver: strings.HasPrefix(string(info.Code), "ingest_"),
 	})
@@ -228,7 +229,7 @@ func (s *site) addError(info roomsensor.CodeInfo) error {
 		return err
 	}
 	path := "/errors/" + string(info.Code)
-	s.search.add(path, string(info.Code), "", strings.Join([]string{info.Message, info.Cause, info.Fix}, " "))
+	s.search.add(path, string(info.Code), status, strings.Join([]string{info.Message, info.Cause, info.Fix}, " "))
 	return s.addPage(path, page{Title: string(info.Code), About: info.Cause, Body: body})
 }
 

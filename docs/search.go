@@ -18,8 +18,12 @@ type searchEntry struct {
 	Text    string `json:"t"`
 }
 
+// joined removes the spaces that addWords leaves between inline code and punctuation.
+var joined = strings.NewReplacer(" ,", ",", " .", ".", " ;", ";", " :", ":", " )", ")", "( ", "(")
+
 func (x *searchIndex) add(url, page, heading, text string) {
-	x.entries = append(x.entries, searchEntry{url, page, heading, strings.Join(strings.Fields(text), " ")})
+	text = joined.Replace(strings.Join(strings.Fields(text), " "))
+	x.entries = append(x.entries, searchEntry{url, page, heading, text})
 }
 
 // addText adds each part of a page.

@@ -19,6 +19,7 @@ export function search(index, query) {
       }
       score += found;
     }
+    if (/^\/(contract|changelog)/.test(entry.u)) score /= 2; // The guides say the same in fewer words.
     if (score > 0) scored.push({ entry, score });
   }
   scored.sort((a, b) => b.score - a.score);

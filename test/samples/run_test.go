@@ -1,0 +1,91 @@
+package samples_test
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// interpreter runs the samples in a language.
+type interpreter struct {
+	file     string                       // name of the file that contains the sample
+	command  []string                     // followed by the file
+	programs []string                     // that the samples need
+	load     func(module string) []string // a command that succeeds if a module is installed
+}
+
+var interpreters = map[string]interpreter{
+	"bash": {"sample.sh", []string{"bash"}, []string{"bash", "curl", "jq"}, nil},
+	"python": {"sample.py", []string{python()}, []string{python()}, func(module string) []string {
+		return []string{python(), "-c", "import " + module}
+	}},
+	"r": {"sample.R", []string{"Rscript"}, []string{"Rscript"}, func(module string) []string {
+		return []string{"Rscript", "-e", "library(" + module + ")"}
+	}},
+	"javascript": {"sample.mjs", []string{"node"}, []string{"node"}, nil},
+	"go":         {"sample.go", []string{"go", "run"}, []string{"go"}, nil},
+}
+
+// python returns the interpreter of the system, which has the modules that Debian packages.
+func python() string {
+	if _, err := os.Stat("/usr/bin/python3"); err == nil {
+		return "/usr/bin/python3"
+	}
+	return "python3"
+}
+
+// missing returns what a sample needs and this machine does not have, or "".
+func (s *sample) missing(t *testing.T) string {
+	t.Helper()
+	i := interpreters[s.language]
+	for _, program := range i.programs {
+		if _, err := exec.LookPath(program); err != nil {
+			return program
+		}
+	}
+	for _, module := range s.needs {
+		argv := i.load(module)
+		if err := exec.CommandContext(t.Context(), argv[0], argv[1:]...).Run(); err != nil {
+			return module
+		}
+	}
+	return ""
+}
+
+// result is what a sample did.
+type result struct {
+	code           int
+	stdout, stderr string
+	files          map[string]string // that it wrote
+}
+
+// run runs a sample in an empty directory, with its placeholders replaced as the form on the page does it.
+func (s *sample) run(t *testing.T, values *strings.Replacer) result {
+	t.Helper()
+	i, dir := interpreters[s.language], t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, i.file), []byte(values.Replace(s.code)), 0o600))
+	command := exec.CommandContext(t.Context(), i.command[0], append(i.command[1:], i.file)...)
+	var stdout, stderr bytes.Buffer
+	command.Dir, command.Stdout, command.Stderr = dir, &stdout, &stderr
+	err := command.Run()
+	if _, ok := errors.AsType[*exec.ExitError](err); !ok {
+		require.NoError(t, err)
+	}
+	files := map[string]string{}
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	for _, entry := range entries {
+		if entry.Name() != i.file {
+			text, err := os.ReadFile(filepath.Join(dir, entry.Name()))
+			require.NoError(t, err)
+			files[entry.Name()] = string(text)
+		}
+	}
+	return result{command.ProcessState.ExitCode(), stdout.String(), stderr.String(), files}
+}

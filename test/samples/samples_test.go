@@ -1,0 +1,222 @@
+package samples_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"roomsensor/internal/demo"
+	"roomsensor/test/dbtest"
+)
+
+// everything says that no sample may be skipped. `go tool task samples` sets it.
+var everything = os.Getenv("ROOMSENSOR_SAMPLES") == "all"
+
+// env is a demo whose data does not change, except by the samples.
+type env struct {
+	api, receiver      string
+	key, ingest        string
+	device, hardwareID string
+}
+
+// output collects what the demo prints.
+type output struct {
+	mu    sync.Mutex
+	text  bytes.Buffer
+	ready chan struct{}
+}
+
+func (o *output) Write(text []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	before := o.text.Len()
+	o.text.Write(text)
+	if last := "Ctrl-C stops the demo"; strings.Contains(o.text.String(), last) && !strings.Contains(o.text.String()[:before], last) {
+		close(o.ready)
+	}
+	return len(text), nil
+}
+
+// value returns a value of the printed overview by its label.
+func (o *output) value(t *testing.T, label string) string {
+	t.Helper()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	found := regexp.MustCompile(`(?m)^  ` + label + `\s+(\S+)$`).FindStringSubmatch(o.text.String())
+	require.NotNil(t, found, "%s is not in:\n%s", label, &o.text)
+	return found[1]
+}
+
+// setup starts a demo with six days of history: two pages of readings for each device.
+func setup(t *testing.T) *env {
+	t.Helper()
+	o := &output{ready: make(chan struct{})}
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	options := demo.Options{
+		DatabaseURL: dbtest.Empty(t).URL, DataDir: filepath.Join(t.TempDir(), "demo"), History: 6 * 24 * time.Hour,
+		APIAddr: "127.0.0.1:0", APIOpsAddr: "127.0.0.1:0", IngestAddr: "127.0.0.1:0", IngestOpsAddr: "127.0.0.1:0",
+		Every: 24 * time.Hour, Out: o,
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- demo.Run(ctx, options) }()
+	t.Cleanup(func() {
+		stop()
+		require.NoError(t, <-ended)
+	})
+	select {
+	case <-o.ready:
+	case err := <-ended:
+		ended <- err // For the cleanup.
+		require.FailNow(t, "the demo ended", "%v\n%s", err, &o.text)
+	case <-time.After(5 * time.Minute):
+		require.FailNow(t, "the demo does not start", "%s", &o.text)
+	}
+	e := &env{
+		api: strings.TrimSuffix(o.value(t, "Base URL"), "/v1"), receiver: strings.TrimSuffix(o.value(t, "Uploads"), "/uploads"),
+		key: o.value(t, "Read-write key"), ingest: o.value(t, "Ingest key"),
+	}
+	e.findDevice(t)
+	return e
+}
+
+// findDevice chooses a device with readings and an assignment.
+func (e *env) findDevice(t *testing.T) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, e.api+"/v1/devices", nil)
+	require.NoError(t, err)
+	request.Header.Set("Authorization", "Bearer "+e.key)
+	response, err := http.DefaultClient.Do(request)
+	require.NoError(t, err)
+	var page struct {
+		Data []struct {
+			DeviceID   string `json:"device_id"`
+			HardwareID string `json:"hardware_id"`
+			Name       string `json:"display_name"`
+		} `json:"data"`
+	}
+	require.NoError(t, json.NewDecoder(response.Body).Decode(&page))
+	require.NoError(t, response.Body.Close())
+	for _, device := range page.Data {
+		if device.Name == "Weight room" {
+			e.device, e.hardwareID = device.DeviceID, device.HardwareID
+		}
+	}
+	require.NotEmpty(t, e.device)
+}
+
+// values replaces the placeholders, as the form on the pages does. The samples use the API at an address with a key.
+func (e *env) values(api, receiver, key, ingest string) *strings.Replacer {
+	return strings.NewReplacer(
+		"http://127.0.0.1:8080", api, "http://127.0.0.1:8081", receiver, "YOUR_API_KEY", key, "YOUR_INGEST_KEY", ingest,
+		"YOUR_DEVICE_ID", e.device, "YOUR_HARDWARE_ID", e.hardwareID,
+	)
+}
+
+func TestSamples(t *testing.T) {
+	t.Parallel()
+	samples := runnable(t)
+	e := setup(t)
+	for _, s := range samples {
+		t.Run(fmt.Sprintf("%s/%s/%d", s.page, s.language, s.number), func(t *testing.T) {
+			t.Parallel()
+			e.check(t, &s)
+		})
+	}
+}
+
+// runnable returns the samples for which this machine has an interpreter.
+func runnable(t *testing.T) (found []sample) {
+	t.Helper()
+	languages := map[string]bool{}
+	for _, s := range allSamples(t) {
+		if !everything && s.language != "bash" {
+			continue
+		}
+		languages[s.language] = true
+		if missing := s.missing(t); missing != "" {
+			require.False(t, everything, "%s: %s needs %s", s.page, s.language, missing)
+			t.Skip("the samples need " + missing)
+		}
+		found = append(found, s)
+	}
+	if everything {
+		require.Len(t, languages, len(interpreters))
+	} else {
+		t.Log("only the samples for bash; `go tool task samples` runs all of them")
+	}
+	return found
+}
+
+// check runs a sample with and without faults.
+func (e *env) check(t *testing.T, s *sample) {
+	t.Helper()
+	whole := s.run(t, e.values(e.api, e.receiver, e.key, e.ingest))
+	require.Zero(t, whole.code, "%s\n%s\n%s", s.code, whole.stdout, whole.stderr)
+	require.NotEmpty(t, whole.stdout+strings.Join(keys(whole.files), ""), s.code)
+
+	// A wrong key, which the samples send in different ways, is an error in each of them.
+	refused := s.run(t, e.values(e.api, e.receiver, mistype(e.key), mistype(e.ingest)))
+	require.NotZero(t, refused.code, "a wrong key:\n%s\n%s\n%s", s.code, refused.stdout, refused.stderr)
+	said := refused.stdout + refused.stderr + strings.Join(contents(refused.files), "")
+	if !strings.Contains(s.code, "curl -sSI") { // A response to HEAD has no message.
+		require.Contains(t, said, "key", s.code)
+	}
+	if s.retries {
+		e.checkFaults(t, s, &whole)
+	}
+}
+
+// checkFaults checks that a sample retries after 429 and 503, and does not take a part of the data for the whole.
+func (e *env) checkFaults(t *testing.T, s *sample, whole *result) {
+	t.Helper()
+	retried := s.run(t, e.values(startProxy(t, e.api, busy), e.receiver, e.key, e.ingest))
+	require.Zero(t, retried.code, "429 and 503:\n%s\n%s\n%s", s.code, retried.stdout, retried.stderr)
+	require.Equal(t, strings.Count(whole.stdout, "\n"), strings.Count(retried.stdout, "\n"), s.code)
+	require.Equal(t, keys(whole.files), keys(retried.files), s.code)
+
+	var requests atomic.Int64
+	counting := func(n int64, w http.ResponseWriter) bool {
+		requests.Store(n)
+		return failing(n, w)
+	}
+	failed := s.run(t, e.values(startProxy(t, e.api, counting), e.receiver, e.key, e.ingest))
+	if requests.Load() > 1 {
+		require.NotZero(t, failed.code, "an error in the middle:\n%s\n%s", s.code, failed.stdout)
+		require.Contains(t, failed.stdout+failed.stderr, failingMessage, s.code)
+	} else {
+		require.Zero(t, failed.code, "%s\n%s", s.code, failed.stderr)
+	}
+	if strings.Contains(s.code, "readings.csv") {
+		cut := s.run(t, e.values(startProxy(t, e.api, broken), e.receiver, e.key, e.ingest))
+		require.NotZero(t, cut.code, "a broken connection:\n%s\n%s", s.code, cut.stdout)
+		for name := range cut.files {
+			require.True(t, strings.HasSuffix(name, ".part"), "a broken connection leaves %s:\n%s", name, s.code)
+		}
+	}
+}
+
+// mistype returns a key with another last letter, so that its checksum is wrong.
+func mistype(key string) string {
+	if strings.HasSuffix(key, "a") {
+		return key[:len(key)-1] + "b"
+	}
+	return key[:len(key)-1] + "a"
+}
+
+func keys(files map[string]string) []string { return slices.Sorted(maps.Keys(files)) }
+
+func contents(files map[string]string) []string { return slices.Collect(maps.Values(files)) }
