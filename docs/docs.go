@@ -1,6 +1,7 @@
 package docs
 
 import (
+	"cmp"
 	"embed"
 	"encoding/json"
 	"fmt"
@@ -25,7 +26,7 @@ var files embed.FS
 const prefix = "/docs"
 
 // Addresses that the embedded files contain: the defaults, so that the examples in the repository work unchanged.
-// Options.localize replaces them.
+// Options.localize and file.at replace them.
 const (
 	defaultPublicURL = "http://127.0.0.1:8080"
 	defaultDocsURL   = defaultPublicURL + prefix
@@ -38,6 +39,9 @@ const defaultReceiverURL = "http://127.0.0.1:8081"
 type Options struct {
 	PublicURL string // base URL of the API for clients, without /v1
 	DocsURL   string // base URL of these pages for clients
+	// Public returns the base URL of the API as the client of a request reaches it. If it is set, PublicURL is not used,
+	// and DocsURL may be empty, which means /docs below that URL.
+	Public func(*http.Request) string
 }
 
 // belowAPI reports whether the pages are at the address of the API, so that the address of a page contains that of the
@@ -99,6 +103,9 @@ func mustRead(name string) []byte {
 // returns 404, as a page if the client accepts HTML. The router in front of it must pass GET and HEAD only. Handler
 // renders all pages once; it fails only if an embedded file is broken.
 func Handler(o Options) (http.Handler, error) {
+	if o.Public != nil {
+		o.PublicURL, o.DocsURL = defaultPublicURL, cmp.Or(o.DocsURL, defaultDocsURL)
+	}
 	code := codeRenderer{api: strings.TrimSuffix(o.PublicURL, "/")}
 	s := &site{options: o, files: map[string]*file{}, markdown: newMarkdown(code)}
 	for _, add := range []func() error{
@@ -122,6 +129,9 @@ type site struct {
 
 func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if f, ok := s.files[r.URL.Path]; ok {
+		if s.options.Public != nil && !isFixed(r.URL.Path) {
+			f = f.at(s.options.Public(r))
+		}
 		f.serve(w, r)
 		return
 	}
@@ -141,6 +151,11 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	depth := strings.Count(strings.TrimPrefix(r.URL.Path, prefix), "/")
 	s.notFound[min(depth, maxDepth-1)].serveStatus(w, r, http.StatusNotFound)
+}
+
+// isFixed reports whether a page keeps the default addresses; see Options.read.
+func isFixed(path string) bool {
+	return strings.HasPrefix(path, prefix+"/operate/") || path == prefix+"/changelog"
 }
 
 // addDocuments adds the OpenAPI documents, as YAML and as JSON.
@@ -205,21 +220,13 @@ func toJSON(text string) ([]byte, error) {
 }
 
 // policy returns the Content-Security-Policy of a page. The scripts of all pages are files of the service, and load
-// nothing but the search index. Only the viewer sets inline styles and calls the API.
-func policy(v *viewer, publicURL string) string {
+// nothing but the search index. Only the viewer sets inline styles and calls the API, which has the origin of the page
+// (decision 51 b).
+func policy(v *viewer) string {
 	const locked = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
 		"img-src 'self' data:; script-src 'self'; "
 	if v == nil {
 		return locked + "style-src 'self'; connect-src 'self'"
 	}
-	return locked + "style-src 'self' 'unsafe-inline'; connect-src 'self' " + origin(publicURL)
-}
-
-// origin returns the scheme and host of an address, or "" if it has none.
-func origin(address string) string {
-	u, err := url.Parse(address)
-	if err != nil || u.Host == "" {
-		return ""
-	}
-	return u.Scheme + "://" + u.Host
+	return locked + "style-src 'self' 'unsafe-inline'; connect-src 'self'"
 }

@@ -4,10 +4,14 @@ import (
 	"compress/gzip"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"roomsensor/docs"
+	"roomsensor/test/conformance"
 )
 
 func TestHandler(t *testing.T) {
@@ -107,7 +111,7 @@ func TestHandler(t *testing.T) {
 		for _, path := range []string{"/docs/openapi.yaml", "/docs/openapi.json", "/docs/guides/csv", "/docs/errors"} {
 			require.NotContains(t, get(t, path).Body.String(), "127.0.0.1:8080", path)
 		}
-		require.Contains(t, get(t, "/docs/openapi.yaml").Body.String(), "- url: "+publicURL+"/v1\n")
+		require.Contains(t, get(t, "/docs/openapi.yaml").Body.String(), docsURL+"/guides/paging")
 		require.Contains(t, get(t, "/docs/errors/overloaded").Body.String(), docsURL+"/errors/overloaded")
 		require.Contains(t, get(t, "/docs/guides/csv").Body.String(), publicURL+"</span>/v1/readings.csv")
 	})
@@ -160,7 +164,34 @@ func TestPolicy(t *testing.T) {
 			"img-src 'self' data:; script-src 'self'; "), "%s: %s", path, got)
 		require.NotRegexp(t, `<script>|<style|\sstyle=|\son[a-z]+=|<form[^>]* action`, body, path)
 		viewer := strings.Contains(body, `id="viewer"`)
-		require.Equal(t, viewer, strings.HasSuffix(got, "; style-src 'self' 'unsafe-inline'; connect-src 'self' "+publicURL), path)
+		require.Equal(t, viewer, strings.HasSuffix(got, "; style-src 'self' 'unsafe-inline'; connect-src 'self'"), path)
 		require.Equal(t, !viewer, strings.HasSuffix(got, "; style-src 'self'; connect-src 'self'"), path)
 	}
+}
+
+// TestAddressOfRequest checks that pages have the address under which a client opened them (decision 51 b).
+func TestAddressOfRequest(t *testing.T) {
+	t.Parallel()
+	conformance.Covers(t, "decision 51 b 1", "decision 51 b 2")
+	h, err := docs.Handler(docs.Options{Public: func(r *http.Request) string { return "http://" + r.Host + "/a" }})
+	require.NoError(t, err)
+	open := func(host, path string, headers ...string) *httptest.ResponseRecorder {
+		r := newRequest(http.MethodGet, path, headers...)
+		r.Host = host
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		require.Equal(t, http.StatusOK, w.Code)
+		return w
+	}
+	for _, path := range []string{"/docs/openapi.yaml", "/docs/openapi.json", "/docs/guides/csv", "/docs/errors", "/docs/errors/overloaded"} {
+		here, there := open("one.example:81", path, "Accept-Encoding", "gzip"), open("two.example", path)
+		require.NotContains(t, here.Body.String(), "127.0.0.1:8080", path)
+		require.Contains(t, here.Body.String(), "http://one.example:81/a/", path)
+		require.Contains(t, there.Body.String(), "http://two.example/a/", path)
+		require.NotEqual(t, here.Header().Get("Etag"), there.Header().Get("Etag"), "a cache must not exchange them")
+		require.Equal(t, here.Header().Get("Content-Security-Policy"), there.Header().Get("Content-Security-Policy"))
+	}
+	require.Contains(t, open("one.example", "/docs/openapi.yaml").Body.String(), "servers:\n  - url: ../v1\n")
+	require.Equal(t, "gzip", open("one.example", "/docs/assets/swagger-ui.js", "Accept-Encoding", "gzip").Header().Get("Content-Encoding"))
+	require.Contains(t, open("one.example", "/docs/guides/uploads").Body.String(), "http://127.0.0.1:8081", "the receiver has its own address")
 }

@@ -35,13 +35,17 @@ func request(t *testing.T, method, path string, headers ...string) *httptest.Res
 	t.Helper()
 	h, err := handler()
 	require.NoError(t, err)
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, newRequest(method, path, headers...))
+	return w
+}
+
+func newRequest(method, path string, headers ...string) *http.Request {
 	r := httptest.NewRequest(method, path, nil)
 	for i := 0; i+1 < len(headers); i += 2 {
 		r.Header.Add(headers[i], headers[i+1])
 	}
-	w := httptest.NewRecorder()
-	h.ServeHTTP(w, r)
-	return w
+	return r
 }
 
 // texts returns the names of the Markdown files that are pages, below docs/.

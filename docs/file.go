@@ -27,7 +27,7 @@ type file struct {
 	policy      string // Content-Security-Policy of a page; empty for other files
 	etag        string // weak, because both codings share it (decision 42 b)
 	plain       []byte
-	gzipped     []byte
+	gzipped     []byte // nil if the file is not compressed
 }
 
 // newFile compresses body once: files never change while the process runs.
@@ -44,6 +44,17 @@ func packedFile(contentType string, body, gzipped []byte) *file {
 	sum := sha256.Sum256(body)
 	etag := fmt.Sprintf("W/%q", hex.EncodeToString(sum[:16]))
 	return &file{contentType: contentType, etag: etag, plain: body, gzipped: gzipped}
+}
+
+// at returns the file with the base URL of a client's API instead of the default one, which it contains. It does not
+// compress the result: the host of a request must not cost more than a copy.
+func (f *file) at(publicURL string) *file {
+	if publicURL == defaultPublicURL || !bytes.Contains(f.plain, []byte(defaultPublicURL)) {
+		return f
+	}
+	local := packedFile(f.contentType, bytes.ReplaceAll(f.plain, []byte(defaultPublicURL), []byte(publicURL)), nil)
+	local.policy = f.policy
+	return local
 }
 
 // serve answers GET and HEAD, conditional requests included. Browsers store a file but revalidate it on every use, so
@@ -66,7 +77,7 @@ func (f *file) serveStatus(w http.ResponseWriter, r *http.Request, status int) {
 // choose sets the headers of the file, and returns it in a coding that the client accepts.
 func (f *file) choose(h http.Header, r *http.Request) []byte {
 	chosen := f.plain
-	if acceptsGzip(r.Header.Values("Accept-Encoding")) {
+	if f.gzipped != nil && acceptsGzip(r.Header.Values("Accept-Encoding")) {
 		chosen = f.gzipped
 		h.Set("Content-Encoding", "gzip")
 	}

@@ -55,6 +55,7 @@ var sections = []section{
 		{"/operate", "Overview", "Guides for those who run the service.", "operate/README.md"},
 		operate("containers", "Containers", "The image, and Compose for evaluation and production."),
 		operate("kubernetes", "Kubernetes", "Manifests, secrets, upgrades and autoscaling."),
+		operate("proxies", "Proxies and browsers", "Addresses in links, client addresses in the log, and CORS."),
 		operate("security", "Roles and TLS", "The rights of each process, and encrypted connections."),
 		operate("timescaledb", "TimescaleDB", "The two editions, and the layout on disk."),
 		operate("pgbouncer", "PgBouncer", "Share the database connections of many replicas."),

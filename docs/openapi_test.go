@@ -29,7 +29,6 @@ func TestDocuments(t *testing.T) {
 		require.NoError(t, err)
 		require.JSONEq(t, string(fromYAML), string(fromJSON))
 	}
-	require.Equal(t, publicURL+"/v1", load(t, get(t, "/docs/openapi.json").Body.Bytes()).Servers[0].URL)
 }
 
 // TestOperations checks that the API has the operations of spec 4, and HEAD wherever it has GET (decision 42 a).
@@ -45,6 +44,53 @@ func TestOperations(t *testing.T) {
 		expected["GET "+path], expected["HEAD "+path] = true, true
 	}
 	require.Equal(t, expected, found)
+}
+
+// TestErrorExamples checks that the examples of an operation are about its own parameters, headers and fields.
+func TestErrorExamples(t *testing.T) {
+	t.Parallel()
+	for _, text := range [][]byte{docs.OpenAPI(), docs.Receiver()} {
+		shown := 0
+		operations(load(t, text), func(name string, o *openapi3.Operation) {
+			known := namesOf(o)
+			for status, response := range o.Responses.Map() {
+				for _, content := range response.Value.Content {
+					for example, e := range content.Examples {
+						param, ok := paramOf(e.Value.Value)
+						if status < "400" || !ok {
+							continue
+						}
+						require.Contains(t, known, param, "%s %s: example %s", name, status, example)
+						shown++
+					}
+				}
+			}
+		})
+		require.NotZero(t, shown)
+	}
+}
+
+// namesOf returns what error.param of an operation can name: its parameters, its fields, and an unknown parameter.
+func namesOf(o *openapi3.Operation) []string {
+	names := []string{"", "form", "assignment"}
+	for _, p := range o.Parameters {
+		names = append(names, p.Value.Name)
+	}
+	if o.RequestBody == nil {
+		return names
+	}
+	for _, content := range o.RequestBody.Value.Content {
+		names = slices.AppendSeq(names, maps.Keys(content.Schema.Value.Properties))
+	}
+	return names
+}
+
+// paramOf returns error.param of an example, "" for null. ok is false if the example is not an error.
+func paramOf(example any) (param string, ok bool) {
+	body, _ := example.(map[string]any)
+	envelope, ok := body["error"].(map[string]any)
+	param, _ = envelope["param"].(string)
+	return param, ok
 }
 
 // TestHeadOperations checks that HEAD is documented like GET, without bodies.

@@ -58,7 +58,7 @@ func (s *site) addPage(path string, p page) error {
 		return err
 	}
 	f := newFile(htmlType, []byte(body))
-	f.policy = policy(p.Viewer, s.options.PublicURL)
+	f.policy = policy(p.Viewer)
 	s.files[prefix+path] = f
 	return nil
 }
@@ -183,6 +183,7 @@ type errorPage struct {
 	Status   string // number and name
 	Example  string // body of a response
 	Receiver bool   // whether only the receiver of uploads returns the code
+	Guides   []link // that explain the rules behind the code
 }
 
 // errorsFile is the text above the index of error codes.
@@ -224,6 +225,7 @@ func (s *site) addError(info roomsensor.CodeInfo) error {
 		Status:   status,
 		Example:  example,
 		Receiver: strings.HasPrefix(string(info.Code), "ingest_"),
+		Guides:   guidesOf(info),
 	})
 	if err != nil {
 		return err
@@ -231,6 +233,14 @@ func (s *site) addError(info roomsensor.CodeInfo) error {
 	path := "/errors/" + string(info.Code)
 	s.search.add(path, string(info.Code), status, strings.Join([]string{info.Message, info.Cause, info.Fix}, " "))
 	return s.addPage(path, page{Title: string(info.Code), About: info.Cause, Body: body})
+}
+
+func guidesOf(info roomsensor.CodeInfo) []link {
+	guides := make([]link, len(info.Guides))
+	for i, name := range info.Guides {
+		guides[i] = pageLink("/guides/" + name)
+	}
+	return guides
 }
 
 // exampleRequestID is the request id in all examples.

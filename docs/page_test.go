@@ -324,6 +324,10 @@ func TestErrorPages(t *testing.T) {
 		for _, text := range []string{strconv.Itoa(info.Status), info.Cause, info.Fix, info.Retry} {
 			require.Contains(t, page, text)
 		}
+		require.NotEmpty(t, info.Guides, info.Code)
+		for _, guide := range info.Guides { // TestLinks follows the links.
+			require.Contains(t, page, `<li><a href="../guides/`+guide+`">`, info.Code)
+		}
 		_, rest, ok := strings.Cut(page, `<pre class="wrapped"><code>`)
 		require.True(t, ok)
 		example, _, ok := strings.Cut(rest, "</code>")

@@ -57,6 +57,17 @@ func (r response) params(names ...string) response {
 	return r
 }
 
+// show replaces an example of the table, which is about another parameter.
+func (r response) show(code roomsensor.Code, example string) response {
+	r.Examples = slices.Clone(r.Examples)
+	for i, name := range r.Examples {
+		if name == string(code) {
+			r.Examples[i] = example
+		}
+	}
+	return r
+}
+
 func (r response) with(name, component string) response {
 	r.Headers = append(slices.Clone(r.Headers), header{name, component})
 	return r

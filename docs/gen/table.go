@@ -32,7 +32,8 @@ func apiResponses() []response {
 // readResponses returns the responses of the JSON operations, for GET and HEAD.
 func readResponses() []response {
 	both := []response{
-		answer("BadRequest", counted, roomsensor.CodeValidationFailed),
+		answer("BadRequest", counted, roomsensor.CodeValidationFailed).
+			show(roomsensor.CodeValidationFailed, "unknown_parameter"),
 		answer("BadDeviceList", counted, roomsensor.CodeValidationFailed,
 			roomsensor.CodeCursorInvalid, roomsensor.CodeCursorTeamMismatch),
 		answer("BadAssignmentList", counted, roomsensor.CodeValidationFailed,
@@ -53,11 +54,11 @@ func readResponses() []response {
 func csvResponses() []response {
 	notFound := answer("NotFound", counted, roomsensor.CodeDeviceNotFound, roomsensor.CodeAssignmentNotFound).
 		params("devices", "assignment_id")
-	notFound.Examples[0] = "device_not_found_in_devices" // The example in the table is for device_id.
 	both := []response{
 		answer("BadRequest", counted, roomsensor.CodeValidationFailed,
-			roomsensor.CodeTimeRangeInvalid, roomsensor.CodeTimeRangeTooWide),
-		unauthorized, notFound,
+			roomsensor.CodeTimeRangeInvalid, roomsensor.CodeTimeRangeTooWide).
+			show(roomsensor.CodeValidationFailed, "unknown_shape"),
+		unauthorized, notFound.show(roomsensor.CodeDeviceNotFound, "device_not_found_in_devices"),
 		answer("CSVTooLarge", counted, roomsensor.CodeCSVTooLarge),
 		rateLimited, internalError, overloaded,
 	}
@@ -71,11 +72,12 @@ func csvResponses() []response {
 func patchResponses() []response {
 	reused := answer("IdempotencyKeyReused", counted, roomsensor.CodeValidationFailed).params("Idempotency-Key")
 	reused.Status = http.StatusUnprocessableEntity // spec 8, idempotency, rule 3.
-	reused.Examples = []string{"idempotency_key_reused"}
 	return []response{
+		answer("BadChange", counted, roomsensor.CodeValidationFailed).
+			show(roomsensor.CodeValidationFailed, "empty_display_name"),
 		answer("InsufficientScope", counted, roomsensor.CodeInsufficientScope),
 		answer("BodyTooLarge", counted, roomsensor.CodeRequestTooLarge),
-		reused,
+		reused.show(roomsensor.CodeValidationFailed, "idempotency_key_reused"),
 		answer("NotImplemented", counted, roomsensor.CodeNotImplemented).params("assignment"),
 	}
 }
@@ -90,17 +92,21 @@ func pathResponses() []response {
 
 func receiverResponses() []response {
 	plain := []header{requestID}
-	return append([]response{
-		answer("BadUpload", plain, roomsensor.CodeValidationFailed),
+	return []response{
+		answer("BadUpload", plain, roomsensor.CodeValidationFailed).show(roomsensor.CodeValidationFailed, "malformed_line"),
 		answer("Unauthorized", plain,
 			roomsensor.CodeIngestKeyMissing, roomsensor.CodeIngestKeyInvalid, roomsensor.CodeIngestKeyRevoked,
 			roomsensor.CodeIngestKeyExpired).
 			with("WWW-Authenticate", "WWWAuthenticate"),
-		answer("TooLarge", plain, roomsensor.CodeRequestTooLarge),
-		answer("RateLimited", plain, roomsensor.CodeRateLimitExceeded).with("Retry-After", "RetryAfter"),
+		answer("TooLarge", plain, roomsensor.CodeRequestTooLarge).show(roomsensor.CodeRequestTooLarge, "upload_too_large"),
+		answer("RateLimited", plain, roomsensor.CodeRateLimitExceeded).with("Retry-After", "RetryAfter").
+			show(roomsensor.CodeRateLimitExceeded, "share_exceeded"),
 		answer("InternalError", plain, roomsensor.CodeInternalError),
 		answer("Overloaded", plain, roomsensor.CodeOverloaded).with("Retry-After", "RetryAfter"),
-	}, pathResponses()...)
+		answer("NotFound", []header{requestID}, roomsensor.CodeNotFound).show(roomsensor.CodeNotFound, "unknown_path"),
+		answer("MethodNotAllowed", []header{requestID}, roomsensor.CodeMethodNotAllowed).with("Allow", "Allow").
+			show(roomsensor.CodeMethodNotAllowed, "only_post"),
+	}
 }
 
 func withHead(responses []response) []response {

@@ -10,6 +10,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/signal"
 	"syscall"
@@ -32,26 +34,31 @@ func main() {
 func run(ctx context.Context, args []string, out, log io.Writer) error {
 	flags := flag.NewFlagSet("docs", flag.ContinueOnError)
 	flags.SetOutput(log)
-	address := flags.String("addr", "127.0.0.1:0", "`ADDRESS` to listen on; port 0 means any free port")
-	api := flags.String("api", "http://127.0.0.1:8080", "base `URL` of the API in the pages, without /v1")
+	listen := flags.String("addr", "127.0.0.1:0", "`ADDRESS` to listen on; port 0 means any free port")
+	api := flags.String("api", "http://127.0.0.1:8080", "base `URL` of the API, without /v1")
 	if err := flags.Parse(args); err != nil {
 		return err //nolint:wrapcheck // It names the flag.
 	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", *address)
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", *listen)
 	if err != nil {
 		return fmt.Errorf("listening: %w", err)
 	}
-	url := "http://" + listener.Addr().String() + "/docs"
-	pages, err := handler(docs.Options{PublicURL: *api, DocsURL: url})
+	address := "http://" + listener.Addr().String() + "/docs"
+	pages, err := handler(docs.Options{PublicURL: *api, DocsURL: address})
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	_, _ = fmt.Fprintln(out, url) // A caller that closed stdout does not need it.
+	_, _ = fmt.Fprintln(out, address) // A caller that closed stdout does not need it.
 	return serve(ctx, listener, pages)
 }
 
-// handler returns 405 for methods other than GET and HEAD, like the router of the API.
+// handler returns 405 for methods other than GET and HEAD, like the router of the API. It forwards to the API what the
+// reference page sends.
 func handler(o docs.Options) (http.Handler, error) {
+	api, err := url.Parse(o.PublicURL)
+	if err != nil {
+		return nil, fmt.Errorf("reading the URL of the API: %w", err)
+	}
 	pages, err := docs.Handler(o)
 	if err != nil {
 		return nil, fmt.Errorf("rendering the pages: %w", err)
@@ -61,6 +68,7 @@ func handler(o docs.Options) (http.Handler, error) {
 	mux.Handle("GET /docs/", pages)
 	mux.Handle("GET /favicon.ico", pages)
 	mux.Handle("GET /robots.txt", pages)
+	mux.Handle("/v1/", &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(api) }})
 	return mux, nil
 }
 

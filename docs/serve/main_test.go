@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -18,10 +19,14 @@ func TestRun(t *testing.T) {
 	t.Parallel()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(map[string]int{"/v1/team": http.StatusTeapot}[r.URL.Path])
+	}))
+	defer api.Close()
 	out, printed := io.Pipe()
 	ended := make(chan error, 1)
 	go func() {
-		err := run(ctx, []string{"-api", "https://api.example.org"}, printed, io.Discard)
+		err := run(ctx, []string{"-api", api.URL}, printed, io.Discard)
 		_ = printed.CloseWithError(io.ErrUnexpectedEOF)
 		ended <- err
 	}()
@@ -48,8 +53,10 @@ func TestRun(t *testing.T) {
 	_, body := ask(http.MethodGet, url+"/errors/overloaded")
 	require.Contains(t, body, url+"/errors/overloaded")
 	_, body = ask(http.MethodGet, url+"/openapi.yaml")
-	require.Contains(t, body, "- url: https://api.example.org/v1\n")
-	status, _ := ask(http.MethodPost, url)
+	require.Contains(t, body, "- url: ../v1\n")
+	status, _ := ask(http.MethodGet, strings.TrimSuffix(url, "/docs")+"/v1/team")
+	require.Equal(t, http.StatusTeapot, status, "the response of the API")
+	status, _ = ask(http.MethodPost, url)
 	require.Equal(t, http.StatusMethodNotAllowed, status)
 	status, _ = ask(http.MethodGet, url+"/none")
 	require.Equal(t, http.StatusNotFound, status)

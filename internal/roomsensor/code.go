@@ -43,6 +43,8 @@ type CodeInfo struct {
 	Message string // example of error.message
 	Fix     string // what to do
 	Retry   string // whether and when to retry
+	// Guides are the guides that explain the rules behind the code, as files of docs/guides without .md.
+	Guides []string
 }
 
 const (
@@ -58,7 +60,8 @@ var Codes = []CodeInfo{
 		Message: "Send your API key in the header Authorization: Bearer <API_KEY>.",
 		Fix: "Add the header Authorization: Bearer <API_KEY>. Only GET /readings.csv takes the key in the URL, as " +
 			"key=<API_KEY>.",
-		Retry: retryNever,
+		Retry:  retryNever,
+		Guides: []string{"authentication"},
 	},
 	{
 		Code: CodeAPIKeyInvalid, Status: 401,
@@ -68,7 +71,8 @@ var Codes = []CodeInfo{
 			"your team for a new one.",
 		Fix: "The message names the mistake. Check that the header has the form Authorization: Bearer " +
 			"rsk_<key_id>_<secret>, that the whole key was copied, and that it belongs to this service.",
-		Retry: retryNever,
+		Retry:  retryNever,
+		Guides: []string{"authentication"},
 	},
 	{
 		Code: CodeAPIKeyRevoked, Status: 401,
@@ -76,6 +80,7 @@ var Codes = []CodeInfo{
 		Message: "This API key was revoked. Use another key.",
 		Fix:     "Ask the owner of your team for a new key.",
 		Retry:   retryNever,
+		Guides:  []string{"authentication"},
 	},
 	{
 		Code: CodeAPIKeyExpired, Status: 401,
@@ -83,6 +88,7 @@ var Codes = []CodeInfo{
 		Message: "This API key has expired. Use another key.",
 		Fix:     "Ask the owner of your team for a new key.",
 		Retry:   retryNever,
+		Guides:  []string{"authentication"},
 	},
 	{
 		Code: CodeInsufficientScope, Status: 403,
@@ -90,16 +96,18 @@ var Codes = []CodeInfo{
 		Message: "This request changes a device and needs a key of scope read_write.",
 		Fix:     "Use a key of scope read_write. A key's scope cannot be changed.",
 		Retry:   retryNever,
+		Guides:  []string{"authentication", "idempotency"},
 	},
 	{
 		Code: CodeRateLimitExceeded, Status: 429,
 		Cause: "The key made more than 600 requests within 10 minutes, or an upload credential or its team sent more " +
 			"than its share to the receiver.",
-		Message: "More than 600 requests in 10 minutes. Wait for the seconds in Retry-After.",
+		Message: "This key made more than 600 requests in 10 minutes. Wait 308 seconds, then send the request again.",
 		Fix: "Wait for the seconds in the header Retry-After. Use the RateLimit headers to spread your requests. " +
 			"To read many devices, send one GET /readings.csv instead of a request for each device. To upload, send " +
 			"many uploads in each request.",
-		Retry: "Yes, after the seconds in Retry-After. Denied requests are not counted.",
+		Retry:  "Yes, after the seconds in Retry-After. Denied requests are not counted.",
+		Guides: []string{"authentication"},
 	},
 	{
 		Code: CodeValidationFailed, Status: 400, Param: "limit",
@@ -108,7 +116,8 @@ var Codes = []CodeInfo{
 		Message: "limit must be a whole number from 1 to 1000.",
 		Fix: "The message names the rule. An unknown parameter is an error too, because a misspelled filter would " +
 			"otherwise return more than you asked for.",
-		Retry: retryNever,
+		Retry:  retryNever,
+		Guides: []string{"conventions", "idempotency", "uploads"},
 	},
 	{
 		Code: CodeTimeRangeInvalid, Status: 400, Param: "from",
@@ -116,15 +125,18 @@ var Codes = []CodeInfo{
 		Message: "from must be a UTC time with seconds and Z, for example 2026-01-31T08:00:00Z.",
 		Fix: "Send times as 2026-01-31T08:00:00Z (UTC, with Z; a fraction of up to 9 digits is allowed), durations " +
 			"as 90m, 24h or 7d, and a to that is later than from.",
-		Retry: retryNever,
+		Retry:  retryNever,
+		Guides: []string{"time-windows"},
 	},
 	{
 		Code: CodeTimeRangeTooWide, Status: 400, Param: "from",
-		Cause:   "The window is wider than 90 days.",
-		Message: "The window is wider than 90 days. Ask for 90 days or less, and for more in several requests.",
+		Cause: "The window is wider than 90 days.",
+		Message: "The window is wider than 90 days. Ask for from=2026-01-01T00:00:00Z&to=2026-04-01T00:00:00Z first, " +
+			"and for the rest in further requests.",
 		Fix: "Split the window into parts of at most 90 days. A window includes its start but not its end, so that " +
 			"the end of one part is the start of the next.",
-		Retry: retryNever,
+		Retry:  retryNever,
+		Guides: []string{"time-windows"},
 	},
 	{
 		Code: CodeCursorInvalid, Status: 400, Param: "cursor",
@@ -132,7 +144,8 @@ var Codes = []CodeInfo{
 		Message: "This cursor is not valid or is too old. Leave it out and start again at the first page.",
 		Fix: "Discard the cursor and read all pages again, one after the other. Send each cursor exactly as it was " +
 			"in next_cursor.",
-		Retry: retryRestart,
+		Retry:  retryRestart,
+		Guides: []string{"paging"},
 	},
 	{
 		Code: CodeCursorTeamMismatch, Status: 400, Param: "cursor",
@@ -140,6 +153,7 @@ var Codes = []CodeInfo{
 		Message: "This cursor was issued to another API key. Start again at the first page with this key.",
 		Fix:     "Use the same API key for all pages.",
 		Retry:   retryRestart,
+		Guides:  []string{"paging"},
 	},
 	{
 		Code: CodeCursorDeviceMismatch, Status: 400, Param: "cursor",
@@ -147,13 +161,15 @@ var Codes = []CodeInfo{
 		Message: "This cursor was issued for another device. Start again at the first page of this device.",
 		Fix:     "Use a cursor only with the device that it was issued for.",
 		Retry:   retryRestart,
+		Guides:  []string{"paging"},
 	},
 	{
 		Code: CodeDeviceNotFound, Status: 404, Param: "device_id",
 		Cause:   "No device of your team has this id.",
 		Message: "No device of your team has this device_id. GET /devices lists them.",
-		Fix:     "Use a device_id from GET /devices. A hardware_id is not accepted anywhere.",
+		Fix:     "Use a device_id from GET /devices. A hardware_id is not accepted in any request.",
 		Retry:   retryNever,
+		Guides:  []string{"devices"},
 	},
 	{
 		Code: CodeAssignmentNotFound, Status: 404, Param: "assignment_id",
@@ -161,14 +177,16 @@ var Codes = []CodeInfo{
 		Message: "No assignment of this device has this assignment_id. GET /devices/{device_id}/assignments lists them.",
 		Fix:     "Use an assignment_id from GET /devices/{device_id}/assignments of the same device.",
 		Retry:   retryNever,
+		Guides:  []string{"devices", "time-windows"},
 	},
 	{
 		Code: CodeCSVTooLarge, Status: 413,
 		Cause: "The export would contain more than 250,000 readings or, in wide shape, more than 1,000 devices.",
 		Message: "The export would have 432000 rows; at most 250000 are allowed. Ask for " +
 			"from=2026-01-01T00:00:00Z&to=2026-01-21T20:00:00Z or name fewer devices.",
-		Fix:   "Use the window in the message, or name fewer devices, and export the rest in further requests.",
-		Retry: retryNever,
+		Fix:    "Use the window in the message, or name fewer devices, and export the rest in further requests.",
+		Retry:  retryNever,
+		Guides: []string{"csv", "time-windows"},
 	},
 	{
 		Code: CodeRequestTooLarge, Status: 413,
@@ -176,7 +194,8 @@ var Codes = []CodeInfo{
 		Message: "The body is larger than 64 KiB. Send a smaller one.",
 		Fix: "Send a smaller body: at most 64 KiB for PATCH; at most 1,000,000 bytes and 10,000 readings for each " +
 			"upload, and 16 MiB and 50,000 uploads for a request.",
-		Retry: retryNever,
+		Retry:  retryNever,
+		Guides: []string{"idempotency", "uploads"},
 	},
 	{
 		Code: CodeNotImplemented, Status: 501, Param: "assignment",
@@ -184,27 +203,34 @@ var Codes = []CodeInfo{
 		Message: "Assignments cannot be changed through the API yet. Leave the field assignment out.",
 		Fix:     "Leave the field out. The operator of the service changes assignments.",
 		Retry:   "No: never retry a 501.",
+		Guides:  []string{"devices"},
 	},
 	{
 		Code: CodeNotFound, Status: 404,
-		Cause:   "The service has no such path.",
-		Message: "There is nothing under this path. The paths are listed in the documentation.",
-		Fix:     "Check the path, and that the base URL ends in /v1.",
-		Retry:   retryNever,
+		Cause: "The service has no such path.",
+		Message: "There is no such path. Did you mean /v1/devices/{device_id}? The API has the paths /v1/devices, " +
+			"/v1/devices/current, /v1/devices/{device_id}, /v1/devices/{device_id}/assignments, " +
+			"/v1/devices/{device_id}/readings, /v1/readings.csv and /v1/team.",
+		Fix: "The message lists the paths. Check the spelling, that the base URL ends in /v1, and that there is no " +
+			"slash at the end.",
+		Retry:  retryNever,
+		Guides: []string{"idempotency"},
 	},
 	{
 		Code: CodeMethodNotAllowed, Status: 405,
 		Cause:   "The path does not support this method.",
-		Message: "This path does not take this method. Use one of those in the header Allow.",
+		Message: "This path supports GET and HEAD only.",
 		Fix:     "Use a method that the header Allow names.",
 		Retry:   retryNever,
+		Guides:  []string{"conventions"},
 	},
 	{
 		Code: CodeOverloaded, Status: 503,
 		Cause:   "The service is overloaded, or its database or queue is unavailable.",
-		Message: "The service cannot answer right now. Try again after the seconds in Retry-After.",
+		Message: "The service cannot respond right now. Try again after the seconds in Retry-After.",
 		Fix:     "Wait for the seconds in the header Retry-After. Run fewer exports at the same time.",
 		Retry:   "Yes, after the seconds in Retry-After, with exponential backoff.",
+		Guides:  []string{"paging", "csv", "uploads"},
 	},
 	{
 		Code: CodeInternalError, Status: 500,
@@ -212,6 +238,7 @@ var Codes = []CodeInfo{
 		Message: "The service failed. Try again, and quote request_id to support if it persists.",
 		Fix:     "Try again with exponential backoff; quote request_id to support if it persists.",
 		Retry:   "Yes, with exponential backoff.",
+		Guides:  []string{"conventions"},
 	},
 	{
 		Code: CodeIngestKeyMissing, Status: 401,
@@ -219,6 +246,7 @@ var Codes = []CodeInfo{
 		Message: "Send your upload credential in the header Authorization: Bearer <INGEST_KEY>.",
 		Fix:     "Add the header Authorization: Bearer rsi_<key_id>_<secret>. API keys cannot upload.",
 		Retry:   retryNever,
+		Guides:  []string{"uploads"},
 	},
 	{
 		Code: CodeIngestKeyInvalid, Status: 401,
@@ -228,7 +256,8 @@ var Codes = []CodeInfo{
 			"another one with roomsensor ingest-key create.",
 		Fix: "The message names the mistake. Check that the header has the form Authorization: Bearer " +
 			"rsi_<key_id>_<secret>, that the whole credential was copied, and that it belongs to this service.",
-		Retry: retryNever,
+		Retry:  retryNever,
+		Guides: []string{"uploads"},
 	},
 	{
 		Code: CodeIngestKeyRevoked, Status: 401,
@@ -236,6 +265,7 @@ var Codes = []CodeInfo{
 		Message: "This upload credential was revoked. Use another one.",
 		Fix:     "Create another credential with roomsensor ingest-key create.",
 		Retry:   retryNever,
+		Guides:  []string{"uploads"},
 	},
 	{
 		Code: CodeIngestKeyExpired, Status: 401,
