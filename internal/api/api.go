@@ -3,8 +3,6 @@ package api
 import (
 	"fmt"
 	"net/http"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -20,7 +18,8 @@ const readTimeout = 15 * time.Second
 
 // Config is the configuration of the API.
 type Config struct {
-	DocsURL      string                // URL of the docs pages, for error.doc_url
+	Site         httpedge.Site         // addresses of the service and of clients, for error.doc_url and the log
+	Origins      []string              // from which browsers may call the API (decision 51 a)
 	CursorSecret []byte                // cursor.SecretBytes bytes, the same on every replica
 	SnapshotAge  time.Duration         // maximum lag of /devices/current; 0 means 1 s, negative means no cache
 	Docs         http.Handler          // serves /docs and the paths below it, without a key
@@ -38,7 +37,10 @@ type server struct {
 	bodies  *bodyLimiter
 	cursors *cursor.Sealer
 	metrics *metrics
-	docsURL string
+	site    httpedge.Site
+	clients func(*http.Request) string // returns the address of a client
+	origins []string
+	paths   []string // of the API, with parameters in braces
 	now     func() time.Time
 	log     zerolog.Logger
 }
@@ -67,7 +69,9 @@ func New(cfg Config, backend Backend) (http.Handler, error) {
 		bodies:  newBodyLimiter(metrics.bodies),
 		cursors: cursors,
 		metrics: metrics,
-		docsURL: strings.TrimSuffix(cfg.DocsURL, "/"),
+		site:    cfg.Site,
+		clients: cfg.Site.Clients(),
+		origins: cfg.Origins,
 		now:     cfg.Now,
 		log:     cfg.Log,
 	}
@@ -87,11 +91,12 @@ func (s *server) router(docs http.Handler) http.Handler {
 	e.Logger.SetOutput(s.log) // Echo logs only its own misuse.
 	e.HTTPErrorHandler = s.fail
 	e.Pre(decodePath)
-	e.Use(s.observe, rejectEmptySegments)
+	e.Use(s.observe, s.allowOrigins, rejectEmptySegments)
 	for _, r := range s.routes() {
 		e.Add(r.method, r.path, s.guard(r))
+		s.addPath(r.path)
 	}
-	mountDocs(e, docs, s.docsURL)
+	mountDocs(e, docs)
 	refuseOtherMethods(e)
 	return e
 }
@@ -108,7 +113,7 @@ func newMetrics(registerer prometheus.Registerer, exports *exportSlots) (*metric
 	m := &metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "roomsensor_api_requests_total",
-			Help: "Requests, by route, method and status.",
+			Help: "Requests by route, method and status. The status of a 501, which the client caused, is 4xx.",
 		}, []string{"route", "method", "status"}),
 		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "roomsensor_api_request_duration_seconds",
@@ -132,6 +137,6 @@ func newMetrics(registerer prometheus.Registerer, exports *exportSlots) (*metric
 }
 
 func (m *metrics) observe(e *httpedge.AccessEntry) {
-	m.requests.WithLabelValues(e.Route, e.Method, strconv.Itoa(e.Status)).Inc()
+	m.requests.WithLabelValues(e.Route, e.Method, e.StatusLabel()).Inc()
 	m.durations.WithLabelValues(e.Route, e.Method).Observe(e.Duration.Seconds())
 }

@@ -214,6 +214,7 @@ func (f *fixture) patchOperation(t *testing.T, keys map[string]string) operation
 	checks := append(f.admissionChecks(t, "decision 22 c", "decision 22 a 2", "decision 22 a 3"), []check{
 		{"scope", "decision 22 a 4", []badInput{{"", roomsensor.CodeInsufficientScope, ""}}},
 		{"path id", "decision 22 a 5", pathID.inputs},
+		{"condition", "decision 22 a 6", []badInput{{"If-Match", invalid, "If-Match"}, {"If-Unmodified-Since", invalid, "If-Unmodified-Since"}}},
 		{"header", "decision 22 a 6", []badInput{{"text/plain", invalid, "Content-Type"}, {"", invalid, "Content-Type"}}},
 		{"parameter", "decision 22 a 6", []badInput{{"x=1", invalid, "x"}, {"limit=1", invalid, "limit"}, {"%zz", invalid, ""}}},
 		{"size", "decision 22 a 7", []badInput{{strings.Repeat(" ", 64<<10), roomsensor.CodeRequestTooLarge, ""}}},
@@ -259,6 +260,9 @@ func (f *fixture) patchOperation(t *testing.T, keys map[string]string) operation
 			contentType = in.text
 		}
 		r.options = append(r.options, setHeader("Content-Type", contentType))
+		if in, ok := fails("condition"); ok {
+			r.options = append(r.options, setHeader(in.text, "x"))
+		}
 		if used {
 			r.options = append(r.options, idempotencyKey("used"))
 		}

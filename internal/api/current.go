@@ -12,6 +12,7 @@ import (
 
 	"roomsensor/internal/cursor"
 	"roomsensor/internal/httpedge"
+	"roomsensor/internal/panics"
 	"roomsensor/internal/roomsensor"
 )
 
@@ -170,7 +171,7 @@ func (s *snapshots) refresh(ctx context.Context, teamID uuid.UUID) <-chan single
 			return nil, ctx.Err()
 		}
 		var snap *snapshot
-		err := httpedge.Recover(func() (err error) { // singleflight would end the process on a panic.
+		err := panics.Recover(func() (err error) { // singleflight would end the process on a panic.
 			snap, err = s.read(ctx, teamID)
 			return err
 		})

@@ -142,7 +142,7 @@ func (f *fixture) serve(t testing.TB, b api.Backend, configure func(*api.Config)
 	t.Cleanup(func() { require.Empty(t, secretscan.Keys([]byte(r.log.String())), "secrets in the log") })
 	logger := zerolog.New(r.log).Level(zerolog.DebugLevel)
 	cfg := api.Config{
-		DocsURL: docsURL, CursorSecret: secret, Docs: docsStub, Now: f.clock.now, Log: logger,
+		Site: httpedge.Site{DocsURL: docsURL}, CursorSecret: secret, Docs: docsStub, Now: f.clock.now, Log: logger,
 		SnapshotAge: -1, // A test reads at once what it stored.
 	}
 	if configure != nil {

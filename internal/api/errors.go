@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 
 	"github.com/labstack/echo/v4"
 
@@ -15,15 +16,12 @@ import (
 // errReusedKey answers an Idempotency-Key that was used with another body. Only here does the status differ from that
 // of the code: 422 (spec 8, idempotency rule 3).
 var errReusedKey = roomsensor.Invalid("Idempotency-Key",
-	"This Idempotency-Key was used with a different body before. Send another key for another change.")
+	"This Idempotency-Key was used before with a different body. Send a new key for each change.")
 
 // publicError returns the error that a client may see. It is the only place where an error becomes a response.
 func publicError(err error) *roomsensor.Error {
-	switch {
-	case errors.Is(err, roomsensor.ErrBodyDiffers):
+	if errors.Is(err, roomsensor.ErrBodyDiffers) {
 		return errReusedKey
-	case errors.Is(err, echo.ErrNotFound):
-		return roomsensor.CodeNotFound.New()
 	}
 	return httpedge.PublicError(err)
 }
@@ -44,8 +42,9 @@ func (s *server) fail(err error, ec echo.Context) {
 	}
 	public := publicError(err)
 	removeContentHeaders(c.Response().Header())
+	c.setHeader("Cache-Control", "no-store") // The message and doc_url belong to this request.
 	httpedge.SetErrorHeaders(c.Response().Header(), public)
-	body, err := httpedge.ErrorBody(public, s.docsURL, c.requestID)
+	body, err := httpedge.ErrorBody(public, s.site.Docs(c.Request()), c.requestID)
 	if err == nil {
 		err = c.writeBody(statusOf(public), body)
 	}
@@ -58,9 +57,13 @@ func (s *server) fail(err error, ec echo.Context) {
 func removeContentHeaders(h http.Header) {
 	for _, name := range []string{
 		"Content-Disposition", "Content-Encoding", "Content-Length", "Etag",
-		"X-Row-Count", "Idempotent-Replayed", "Vary",
+		"X-Row-Count", "Idempotent-Replayed",
 	} {
 		h.Del(name)
+	}
+	h["Vary"] = slices.DeleteFunc(h["Vary"], func(name string) bool { return name == httpedge.AcceptEncoding })
+	if len(h["Vary"]) == 0 {
+		h.Del("Vary")
 	}
 }
 

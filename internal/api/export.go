@@ -65,7 +65,7 @@ func (s *server) exportReadings(ctx context.Context, c *call) error {
 		lines = export.Lines()
 	}
 	c.rows = export.Rows()
-	coding := compress.Choose(c.Request().Header.Values("Accept-Encoding"))
+	coding := httpedge.ChooseCoding(c.Response(), c.Request())
 	c.setExportHeaders(plan.fileName(s.now()), lines, coding)
 	if c.Request().Method == http.MethodHead {
 		c.Response().WriteHeader(http.StatusOK)
@@ -112,7 +112,6 @@ func (c *call) setExportHeaders(fileName string, lines int, coding compress.Codi
 	c.setHeader("Content-Type", "text/csv; charset=utf-8")
 	c.setHeader("Content-Disposition", fmt.Sprintf("attachment; filename=%q", fileName))
 	c.setHeader("X-Row-Count", strconv.Itoa(lines))
-	c.setHeader("Vary", "Accept-Encoding")
 	if coding != compress.Identity {
 		c.setHeader("Content-Encoding", string(coding))
 	}
@@ -212,7 +211,7 @@ func (r *exportRequest) readDevices(text *string) error {
 		id, err := parseID(devicesParameter, text)
 		if err != nil {
 			return roomsensor.Invalid(devicesParameter,
-				"devices must be device_ids with commas between them, each a uuid of 36 characters.")
+				"devices must be a list of device_ids separated by commas, each a UUID of 36 characters.")
 		}
 		r.named = append(r.named, id)
 	}
@@ -244,7 +243,7 @@ func (r *exportRequest) selectFrom(team []roomsensor.NamedDevice) ([]uuid.UUID, 
 	for _, id := range r.named {
 		if !known[id] {
 			return nil, roomsensor.NewError(roomsensor.CodeDeviceNotFound, devicesParameter,
-				"An id in devices is not that of a device of your team. GET /devices lists them.")
+				"devices contains an id that is not a device of your team. GET /devices lists the devices.")
 		}
 		selected = append(selected, id)
 	}

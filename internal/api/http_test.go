@@ -74,6 +74,58 @@ func TestETag(t *testing.T) {
 	f.patch(t, `{"metadata":{}}`, header("If-None-Match", "*")).requireOK(t)
 }
 
+// The tag of a page with a next page ignores the cursor, which is new each time (decision 49).
+func TestETagOfPages(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.fillLists(t, 3)
+	for path, all := range lists {
+		url := path + "?limit=1&" + all
+		first := f.get(t, url)
+		tag := first.header.Get("ETag")
+		conformance.Covers(t, "decision 49 a", "decision 42 c")
+		again := f.get(t, url)
+		require.Equal(t, tag, again.header.Get("ETag"), path)
+		require.NotEqual(t, string(first.body), string(again.body), "each page has a cursor of its own")
+		require.Equal(t, tag, f.serve(t, f.store, nil).get(t, url, f.key).header.Get("ETag"), "of another replica")
+		require.Equal(t, http.StatusNotModified, f.get(t, url, header("If-None-Match", tag)).status)
+		require.NotEqual(t, tag, f.get(t, path+"?limit=2&"+all).header.Get("ETag"), "other items")
+
+		conformance.Covers(t, "decision 49 c")
+		f.get(t, url, header("If-None-Match", tag), withKey(f.readKey)).requireOK(t)
+	}
+
+	last := f.get(t, "/devices?limit=3").header.Get("ETag") // Without a next page, until there is one.
+	f.addDevice(t, teamID, testID(0xff, 1), "dev:9999")
+	f.get(t, "/devices?limit=3", header("If-None-Match", last)).requireOK(t)
+	tag := f.get(t, "/devices?limit=1").header.Get("ETag")
+	f.exec(t, `UPDATE devices SET display_name = 'New'`)
+	f.get(t, "/devices?limit=1", header("If-None-Match", tag)).requireOK(t)
+}
+
+// A client that asks again and again, and is always answered 304, has a cursor that is still valid.
+func TestETagOfPagesChanges(t *testing.T) {
+	t.Parallel()
+	conformance.Covers(t, "decision 49 b")
+	f := setup(t)
+	f.fillLists(t, 3)
+	for path, all := range lists {
+		url := path + "?limit=1&" + all
+		kept := f.get(t, url)
+		for range 30 {
+			f.clock.advance(time.Hour)
+			cursor := decode[list[item]](t, kept).NextCursor
+			f.get(t, path+"?cursor="+*cursor).requireOK(t)
+			if got := f.get(t, url, header("If-None-Match", kept.header.Get("ETag"))); got.status == http.StatusOK {
+				kept = got
+			}
+		}
+	}
+	tag := f.get(t, "/devices?limit=1").header.Get("ETag")
+	f.clock.advance(12 * time.Hour)
+	f.get(t, "/devices?limit=1", header("If-None-Match", tag)).requireOK(t)
+}
+
 // expand decompresses a body.
 func expand(t *testing.T, coding string, body io.Reader) ([]byte, error) {
 	t.Helper()

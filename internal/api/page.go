@@ -72,7 +72,7 @@ func (s *server) tryPage(c *call, p *page, read func(*page) error, share *bodySh
 	p.End(s.now())
 	share.shrink(len(p.Body))
 	c.rows, p.sent = p.Items, true
-	return c.writeList(p.Body)
+	return httpedge.WritePage(c.Response(), c.Request(), p.Page)
 }
 
 // add appends an item, or returns false if the page ends before it.

@@ -86,9 +86,19 @@ func (s *server) changeDevice(
 	return response, false, err
 }
 
+// conditions are the headers with which a client would expect a PATCH to change nothing if another client was first
+// (decision 50).
+var conditions = [...]string{"If-Match", "If-Unmodified-Since"}
+
 // patchHeaders checks the headers of a PATCH and returns its idempotency key, or nil without an Idempotency-Key.
 func (c *call) patchHeaders(device uuid.UUID) (*roomsensor.IdempotencyKey, error) {
 	h := c.Request().Header
+	for _, name := range conditions {
+		if len(h.Values(name)) > 0 {
+			return nil, roomsensor.Invalid(name, "PATCH cannot be conditional. Leave out the header "+name+
+				": tags are merged key by key, so that two clients that set different tags never overwrite each other.")
+		}
+	}
 	if !isJSON(h.Values(contentTypeHeader)) {
 		return nil, roomsensor.Invalid(contentTypeHeader, "Send the header Content-Type: application/json.")
 	}
@@ -101,7 +111,7 @@ func (c *call) patchHeaders(device uuid.UUID) (*roomsensor.IdempotencyKey, error
 	}
 	if len(keys) > 1 || !isIdempotencyKey(keys[0]) {
 		return nil, roomsensor.Invalid(idempotencyKeyHeader,
-			"Idempotency-Key must be sent once and have 1 to 255 characters.")
+			"Idempotency-Key must have 1 to 255 characters, in valid UTF-8 without NUL, and must be sent once.")
 	}
 	return &roomsensor.IdempotencyKey{
 		KeyID:  c.key.ID,
@@ -226,8 +236,8 @@ func (p *patchParser) object(prefix string, member func(name string) error) erro
 		}
 		name := token.String()
 		if seen[name] {
-			shown := roomsensor.Masked(prefix + name)
-			return roomsensor.Invalid(shown, shown+" occurs twice in the body. Send it once.")
+			return roomsensor.Invalid(roomsensor.Masked(prefix+name),
+				fmt.Sprintf("The body has the field %s twice. Send it once.", httpedge.Quoted(prefix+name)))
 		}
 		seen[name] = true
 		if err := member(name); err != nil {
@@ -252,9 +262,9 @@ func (p *patchParser) field(name string) error {
 	case metadataField:
 		return p.metadata()
 	}
-	shown := roomsensor.Masked(name)
-	return roomsensor.Invalid(shown, fmt.Sprintf(
-		"The body has the unknown field %s. Only display_name and metadata can be changed.", shown))
+	return roomsensor.Invalid(roomsensor.Masked(name), fmt.Sprintf(
+		"The body has the unknown field %s. %sOnly display_name and metadata can be changed.",
+		httpedge.Quoted(name), httpedge.DidYouMean(httpedge.Closest(name, []string{displayNameField, metadataField}))))
 }
 
 func (p *patchParser) displayName() error {
@@ -295,18 +305,21 @@ func (p *patchParser) metadata() error {
 	}
 }
 
+// maxShownTag has room for metadata. and a valid key.
+const maxShownTag = 80
+
 func (p *patchParser) tag(key string) error {
-	param := roomsensor.Masked(metadataPrefix + key)
+	param, shown := roomsensor.Masked(metadataPrefix+key), httpedge.Shown(metadataPrefix+key, maxShownTag)
 	if err := roomsensor.CheckMetadataKey(key); err != nil {
-		return roomsensor.Invalid(param, fmt.Sprintf("Every tag of metadata %v.", err))
+		return roomsensor.Invalid(param, fmt.Sprintf("Each key in metadata %v.", err))
 	}
-	value, err := p.text(param, param+" must be a string, or null to remove the tag.")
+	value, err := p.text(param, shown+" must be a string, or null to remove the tag.")
 	if err != nil {
 		return err
 	}
 	if value != nil {
 		if err := roomsensor.CheckMetadataValue(*value); err != nil {
-			return roomsensor.Invalid(param, fmt.Sprintf("%s %v.", param, err))
+			return roomsensor.Invalid(param, fmt.Sprintf("%s %v.", shown, err))
 		}
 	}
 	p.patch.Metadata.Values[key] = value

@@ -29,6 +29,26 @@ func (f *fixture) device(t *testing.T) patched {
 
 func quoted(r string, n int) string { return `"` + strings.Repeat(r, n) + `"` }
 
+// A PATCH with a condition is refused, whatever the condition is (decision 50).
+func TestConditionalPatch(t *testing.T) {
+	t.Parallel()
+	conformance.Covers(t, "decision 50 b")
+	f := setup(t)
+	tag := f.get(t, devicePath).header.Get("ETag")
+	for name, values := range map[string][]string{
+		"If-Match": {tag, "*", `"x"`, ""}, "If-Unmodified-Since": {"Fri, 20 Nov 2026 10:00:00 GMT", "x", ""},
+	} {
+		for _, value := range values {
+			f.patch(t, `{"display_name":"Never"}`, setHeader(name, value)).requireInvalid(t, name)
+		}
+	}
+	require.Nil(t, f.device(t).DisplayName)
+	conformance.Covers(t, "decision 50 a")
+	f.patch(t, `{"metadata":{"a":"1"}}`).requireOK(t)
+	f.patch(t, `{"metadata":{"b":"2"}}`).requireOK(t)
+	require.Equal(t, map[string]string{"a": "1", "b": "2"}, f.device(t).Metadata)
+}
+
 func TestPatchDevice(t *testing.T) {
 	t.Parallel()
 	conformance.Covers(t, "decision 21 a", "decision 21 b", "decision 21 c")

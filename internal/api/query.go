@@ -38,8 +38,8 @@ func parseID(param, text string) (uuid.UUID, error) {
 			return id, nil
 		}
 	}
-	return uuid.Nil, roomsensor.Invalid(param, param+" must be a uuid of 36 characters, "+
-		"for example 0b5e7a52-6c1f-4f0a-9d3e-2f6a1c8b7d90. A hardware_id is not accepted anywhere.")
+	return uuid.Nil, roomsensor.Invalid(param, param+" must be a UUID of 36 characters, "+
+		"for example 0b5e7a52-6c1f-4f0a-9d3e-2f6a1c8b7d90. A hardware_id is not accepted.")
 }
 
 // timeRange is what the parameters of a request select in time: a window, an assignment, or both.

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strconv"
 	"sync"
@@ -50,9 +51,11 @@ func (l *rateLimiter) count(ctx context.Context, h http.Header, keyID string) er
 	if verdict.Allowed {
 		return nil
 	}
-	refusal := roomsensor.CodeRateLimitExceeded.New()
-	refusal.RetryAfter = verdict.Reset
-	return refusal
+	return &roomsensor.Error{
+		Code: roomsensor.CodeRateLimitExceeded, RetryAfter: verdict.Reset,
+		Message: fmt.Sprintf("This key made more than %d requests in 10 minutes. Wait %s, then send the request again.",
+			roomsensor.RateLimit, httpedge.Wait(verdict.Reset)),
+	}
 }
 
 func (l *rateLimiter) verdict(ctx context.Context, keyID string) (roomsensor.RateVerdict, error) {

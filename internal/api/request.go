@@ -9,6 +9,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"roomsensor/internal/httpedge"
+	"roomsensor/internal/panics"
 	"roomsensor/internal/roomsensor"
 )
 
@@ -37,7 +38,10 @@ func (s *server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(ec echo.Context) error {
 		c := s.begin(ec)
 		defer s.end(c)
-		if err := httpedge.Recover(func() error { return next(ec) }); err != nil {
+		if err := panics.Recover(func() error { return next(ec) }); err != nil {
+			if errors.Is(err, echo.ErrNotFound) {
+				err = s.unknownPath(ec.Request().URL.Path)
+			}
 			c.err, c.gone = err, errors.Is(ec.Request().Context().Err(), context.Canceled)
 			ec.Error(err)
 		}
@@ -69,7 +73,6 @@ func (s *server) end(c *call) {
 		Bytes:     c.Response().Size,
 		Rows:      c.rows,
 		KeyID:     c.key.ID,
-		Err:       c.err,
 	}
 	if entry.Route == "" {
 		entry.Route = httpedge.UnmatchedRoute
@@ -78,7 +81,7 @@ func (s *server) end(c *call) {
 		entry.Status = httpedge.StatusClientGone
 	}
 	if c.err != nil {
-		entry.Code = publicError(c.err).Code
+		entry.Fail(c.err, publicError(c.err), c.Request(), s.clients(c.Request()))
 	}
 	s.metrics.observe(&entry)
 	entry.Log(s.log)

@@ -40,11 +40,6 @@ func (c *call) writeObject(body []byte) error {
 	return httpedge.WriteObject(c.Response(), c.Request(), body)
 }
 
-// writeList answers a GET or HEAD with 200 and a JSON list, compressed if the client accepts it (decision 33).
-func (c *call) writeList(body []byte) error {
-	return httpedge.WriteList(c.Response(), c.Request(), body)
-}
-
 // writeBody sends a status and a whole body; in answer to HEAD, the length of the body only.
 func (c *call) writeBody(status int, body []byte) error {
 	return httpedge.WriteBody(c.Response(), c.Request(), status, body)

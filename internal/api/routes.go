@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -58,6 +59,18 @@ func (s *server) routes() []route {
 	return routes
 }
 
+// addPath adds a path to those that messages list, in the notation of the OpenAPI document.
+func (s *server) addPath(path string) {
+	path = pathParameter.ReplaceAllString(path, "{$1}")
+	if !slices.Contains(s.paths, path) {
+		s.paths = append(s.paths, path)
+		slices.Sort(s.paths)
+	}
+}
+
+// pathParameter matches a parameter in a path of echo.
+var pathParameter = regexp.MustCompile(`:(\w+)`)
+
 // decodePath makes the router match the decoded path, so that percent-encoding does not matter. A path with an encoded
 // slash is matched as it is, because the slash is a part of its segment.
 func decodePath(next echo.HandlerFunc) echo.HandlerFunc {
@@ -95,17 +108,10 @@ func refuseOtherMethods(e *echo.Echo) {
 	e.PATCH(current, methodNotAllowed(allowed[current]))
 }
 
-func methodNotAllowed(allowed []string) echo.HandlerFunc {
-	allow := strings.Join(allowed, ", ")
-	return func(c echo.Context) error {
-		c.Response().Header().Set("Allow", allow)
-		return roomsensor.CodeMethodNotAllowed.New()
-	}
-}
-
-// mountDocs serves the docs pages without a key and redirects the root to them.
-func mountDocs(e *echo.Echo, docs http.Handler, docsURL string) {
-	home := func(c echo.Context) error { return c.Redirect(http.StatusFound, docsURL) }
+// mountDocs serves the docs pages without a key and redirects the root to them. The redirect is relative, because a
+// proxy may serve the API below a path.
+func mountDocs(e *echo.Echo, docs http.Handler) {
+	home := func(c echo.Context) error { return c.Redirect(http.StatusFound, "docs") }
 	for _, method := range []string{http.MethodGet, http.MethodHead} {
 		e.Add(method, "/", home)
 		e.Add(method, "/docs", docsPage(docs))
@@ -121,7 +127,7 @@ func docsPage(docs http.Handler) echo.HandlerFunc {
 		w := &notFoundFilter{ResponseWriter: c.Response()}
 		docs.ServeHTTP(w, c.Request())
 		if w.notFound {
-			return roomsensor.CodeNotFound.New()
+			return unknownPage()
 		}
 		return nil
 	}

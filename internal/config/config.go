@@ -7,7 +7,6 @@ import (
 	"net"
 	"os"
 	"regexp"
-	"strings"
 
 	"github.com/rs/zerolog"
 )
@@ -18,7 +17,8 @@ type API struct {
 	Site
 	Log
 	Stop
-	OpsAddr string `default:"127.0.0.1:9080" help:"Address of health checks, metrics and profiles." placeholder:"HOST:PORT" setting:""`
+	CORSOrigins Origins `help:"Origins of web pages, separated by commas, from which browsers may call the API." implied:"none" name:"cors-origins" placeholder:"ORIGIN,..." setting:""`
+	OpsAddr     string  `default:"127.0.0.1:9080" help:"Address of health checks, metrics and profiles." placeholder:"HOST:PORT" setting:""`
 }
 
 // Validate checks everything that can be checked without connecting.
@@ -35,7 +35,8 @@ func (c *API) Validate() error {
 func (c *API) MarshalZerologObject(e *zerolog.Event) {
 	c.Database.MarshalZerologObject(e)
 	c.Site.MarshalZerologObject(e)
-	e.Str("ops_addr", c.OpsAddr).Str("log_level", c.LogLevel).Stringer("drain_delay", c.DrainDelay)
+	e.Bool("public_url_of_request", c.PublicURL == "").Stringer("cors_origins", c.CORSOrigins).
+		Str("ops_addr", c.OpsAddr).Str("log_level", c.LogLevel).Stringer("drain_delay", c.DrainDelay)
 }
 
 // Ingest configures the processes that receive and store uploads.
@@ -228,50 +229,4 @@ func localHost(host string) string {
 		return "localhost"
 	}
 	return host
-}
-
-// Site is where clients reach the API and its documentation. All processes that answer clients need it, because errors
-// link to their page.
-type Site struct {
-	APIAddr   string `default:"127.0.0.1:8080" help:"Address that the API listens on." placeholder:"HOST:PORT" setting:""`
-	PublicURL string `help:"Address that clients reach, without /v1." implied:"http://API_ADDR" name:"public-url" placeholder:"URL" setting:""`
-	DocsURL   string `help:"Address of the documentation." implied:"PUBLIC_URL/docs" name:"docs-url" placeholder:"URL" setting:""`
-}
-
-// Validate checks the form of the addresses.
-func (c *Site) Validate() error {
-	return cmp.Or(
-		check("api-addr", c.APIAddr, address),
-		check("public-url", c.PublicURL, optional(publicURL)),
-		check("docs-url", c.DocsURL, optional(webURL)),
-	)
-}
-
-// Public returns the address that clients reach, without /v1 and without a trailing slash. bound is the address of the
-// listener; it replaces port 0. It may be empty if it is unknown.
-func (c *Site) Public(bound string) string {
-	return strings.TrimRight(cmp.Or(c.PublicURL, localURL(c.APIAddr, bound)), "/")
-}
-
-// Docs returns the address of the documentation, without a trailing slash.
-func (c *Site) Docs(bound string) string {
-	return strings.TrimRight(cmp.Or(c.DocsURL, c.Public(bound)+"/docs"), "/")
-}
-
-// MarshalZerologObject logs the configuration.
-func (c *Site) MarshalZerologObject(e *zerolog.Event) {
-	e.Str("api_addr", c.APIAddr).Str("public_url", c.PublicURL).Str("docs_url", c.DocsURL)
-}
-
-// localURL returns the URL at which this machine reaches a listener: the configured address, with the bound port
-// instead of port 0.
-func localURL(configured, bound string) string {
-	host, port, err := net.SplitHostPort(configured)
-	if err != nil {
-		return "http://" + configured
-	}
-	if _, boundPort, err := net.SplitHostPort(bound); err == nil && port == "0" {
-		port = boundPort
-	}
-	return "http://" + net.JoinHostPort(localHost(host), port)
 }

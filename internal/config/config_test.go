@@ -122,6 +122,56 @@ func TestSite(t *testing.T) {
 	}
 }
 
+func TestNetworks(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"": "", " ": "", "10.1.2.3/8": "10.0.0.0/8", "192.0.2.7, 2001:db8::1": "192.0.2.7/32,2001:db8::1/128", "::/0": "::/0",
+	} {
+		var networks config.Networks
+		require.NoError(t, networks.UnmarshalText([]byte(text)), text)
+		require.Equal(t, want, networks.String())
+	}
+	for _, text := range []string{"x", "10.0.0.0/33", "10.0.0.1,", ",", "proxy.example.com", "fe80::1%eth0", "10.0.0.1:80"} {
+		require.ErrorContains(t, new(config.Networks).UnmarshalText([]byte(text)), "must be IP addresses or networks", text)
+	}
+}
+
+func TestOrigins(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string][]string{
+		"": nil, "https://a.example": {"https://a.example"},
+		"http://localhost:3000, https://b.example:8443,http://[::1]:5173": {"http://localhost:3000", "https://b.example:8443", "http://[::1]:5173"},
+	} {
+		var origins config.Origins
+		require.NoError(t, origins.UnmarshalText([]byte(text)), text)
+		require.Equal(t, want, origins.List)
+	}
+	for _, text := range []string{
+		"*", "null", "a.example", "https://", "https://*.a.example", "https://a.example/", "https://a.example/x", "https://A.example",
+		"https://a.example:443", "http://a.example:80", "https://a.example:", "https://a.example:x", "https://u@a.example", "ftp://a.example",
+		"https://a.example?x", "https://a.example#x", "https://a.example,", "https://a.example https://b.example",
+	} {
+		require.ErrorContains(t, new(config.Origins).UnmarshalText([]byte(text)), "must be origins", text)
+	}
+}
+
+// The start line has the values in force, also those that are not configured.
+func TestLogsValuesInForce(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	api := validAPI()
+	require.NoError(t, api.TrustedProxies.UnmarshalText([]byte("10.0.0.1")))
+	require.NoError(t, api.CORSOrigins.UnmarshalText([]byte("https://a.example")))
+	log := zerolog.New(&out)
+	log.Info().Object("config", &api).Send()
+	for _, want := range []string{
+		`"public_url":"http://127.0.0.1:8080"`, `"docs_url":"http://127.0.0.1:8080/docs"`, `"public_url_of_request":true`,
+		`"trusted_proxies":"10.0.0.1/32"`, `"cors_origins":"https://a.example"`,
+	} {
+		require.Contains(t, out.String(), want)
+	}
+}
+
 func TestOps(t *testing.T) {
 	t.Parallel()
 	for addr, want := range map[string]string{

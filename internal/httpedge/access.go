@@ -3,14 +3,14 @@ package httpedge
 import (
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"net/http"
-	"runtime/debug"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/rs/zerolog"
 
+	"roomsensor/internal/panics"
 	"roomsensor/internal/roomsensor"
 )
 
@@ -28,24 +28,6 @@ func WithRequestID(next http.Handler) http.Handler {
 	})
 }
 
-// PanicError is a panic of a handler as an error. The stack is for the log only.
-type PanicError struct {
-	Value any
-	Stack []byte
-}
-
-func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
-
-// Recover calls f and returns its error, or its panic as a *PanicError.
-func Recover(f func() error) (err error) {
-	defer func() {
-		if value := recover(); value != nil {
-			err = &PanicError{value, debug.Stack()}
-		}
-	}()
-	return f()
-}
-
 const (
 	// UnmatchedRoute is the route of a request whose path the listener does not know.
 	UnmatchedRoute = "unmatched"
@@ -54,7 +36,8 @@ const (
 )
 
 // AccessEntry is the one log line of a request. Every process logs the same fields: request_id, route, method, status,
-// duration_ms, bytes, rows, key_id, code and error, and the stack of a panic.
+// duration_ms, bytes, rows, key_id, code and error. A request that fails has more of them, so that support can answer a
+// client that quotes its request id: param, client, user_agent, the path if it was not found, and the stack of a panic.
 type AccessEntry struct {
 	RequestID string
 	Route     string // the template, never the URL, which may carry a key; or UnmatchedRoute
@@ -65,10 +48,32 @@ type AccessEntry struct {
 	Rows      int             // items in the payload: readings, devices or uploads; -1 if the payload has none
 	KeyID     string          // empty if the request was not authenticated
 	Code      roomsensor.Code // of the error that the client saw; empty on success
-	Err       error           // the cause; logged unless the client alone is at fault
+
+	err                 error  // the cause
+	message, param      string // of the error that the client saw
+	client, agent, path string // of the request that failed; path only of a 404
 }
 
-// Log writes the entry: a 5xx and a response that broke off at level error, all others at level info.
+// The limits of what the log repeats of a request, in bytes.
+const (
+	maxLoggedParam   = 64
+	maxLoggedPath    = 200
+	maxLoggedAgent   = 200
+	maxLoggedMessage = 500
+)
+
+// Fail records an error of a request, the error that its client saw instead, and the address of the client. Call it
+// before Log.
+func (e *AccessEntry) Fail(err error, public *roomsensor.Error, r *http.Request, client string) {
+	e.Code, e.err = public.Code, err
+	e.param, e.message = Shown(public.Param, maxLoggedParam), Shown(public.Message, maxLoggedMessage)
+	e.client, e.agent = client, Shown(r.UserAgent(), maxLoggedAgent)
+	if public.Code.Status() == http.StatusNotFound {
+		e.path = Shown(r.URL.Path, maxLoggedPath)
+	}
+}
+
+// Log writes the entry: a failure of the service at level error, all others at level info.
 func (e *AccessEntry) Log(log zerolog.Logger) {
 	line := log.WithLevel(e.level()).
 		Str("request_id", e.RequestID).Str("route", e.Route).Str("method", BoundedMethod(e.Method)).
@@ -76,31 +81,52 @@ func (e *AccessEntry) Log(log zerolog.Logger) {
 	if e.Rows >= 0 {
 		line.Int("rows", e.Rows)
 	}
-	if e.KeyID != "" {
-		line.Str("key_id", e.KeyID)
+	for _, field := range [...]struct{ name, value string }{
+		{"key_id", e.KeyID},
+		{"code", string(e.Code)},
+		{"param", e.param},
+		{"path", e.path},
+		{"client", e.client},
+		{"user_agent", e.agent},
+	} {
+		if field.value != "" {
+			line.Str(field.name, field.value)
+		}
 	}
-	if e.Code != "" {
-		line.Str("code", string(e.Code))
+	switch {
+	case e.err == nil:
+	case e.isFailure() || e.Status == StatusClientGone:
+		line.Err(e.err)
+	default: // The client is at fault. The cause may repeat more of its request than the message.
+		line.Str(zerolog.ErrorFieldName, e.message)
 	}
-	if e.Err != nil && (e.failed() || e.Status == StatusClientGone) {
-		line.Err(e.Err)
-	}
-	if panicked, ok := errors.AsType[*PanicError](e.Err); ok {
+	if panicked, ok := errors.AsType[*panics.Error](e.err); ok {
 		line.Bytes("stack", panicked.Stack)
 	}
 	line.Msg("request")
 }
 
-// failed reports whether the service failed: with a 5xx, or in the middle of a response that began as a success.
-func (e *AccessEntry) failed() bool {
-	return e.Status >= http.StatusInternalServerError || (e.Err != nil && e.Status < http.StatusBadRequest)
+// isFailure reports whether the service failed: with a 5xx, or in the middle of a response that began as a success. A
+// 501 is caused by the client (decision 48).
+func (e *AccessEntry) isFailure() bool {
+	return e.Status >= http.StatusInternalServerError && e.Status != http.StatusNotImplemented ||
+		e.err != nil && e.Status < http.StatusBadRequest
 }
 
 func (e *AccessEntry) level() zerolog.Level {
-	if e.failed() {
+	if e.isFailure() {
 		return zerolog.ErrorLevel
 	}
 	return zerolog.InfoLevel
+}
+
+// StatusLabel returns the status as a label of metrics. That of a 501 is 4xx, so that no client raises an alert on 5xx
+// (decision 48).
+func (e *AccessEntry) StatusLabel() string {
+	if e.Status == http.StatusNotImplemented {
+		return "4xx"
+	}
+	return strconv.Itoa(e.Status)
 }
 
 // BoundedMethod returns the method, or "other" for one that no listener knows, so that clients cannot put made-up words

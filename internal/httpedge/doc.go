@@ -2,7 +2,11 @@
 // listener authenticate, limit, answer errors and log in the same way. It knows neither SQL nor the queue.
 //
 //	error.go    the error envelope of spec 7, its headers, and the mapping of errors to what a client may see
-//	access.go   request ids, panics as errors, the one access-log schema
+//	access.go   request ids, the one access-log schema
+//	shown.go    texts of clients in messages and logs
+//	hints.go    messages about unknown parameters
+//	closest.go  names and paths that a client probably meant
+//	site.go     addresses of the service and of its clients
 //	keys.go     the check of API keys and ingest keys, and the two caches of keys
 //	limiter.go  the limit of requests that run at the same time, per key and in total
 //	idle.go     deadlines that move on while bytes move; the abort of a response

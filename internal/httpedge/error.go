@@ -104,6 +104,14 @@ func Overloaded(retryAfter time.Duration, message string) *roomsensor.Error {
 	return &roomsensor.Error{Code: roomsensor.CodeOverloaded, Message: message, RetryAfter: retryAfter}
 }
 
+// Wait returns a duration for a message: the seconds in Retry-After.
+func Wait(d time.Duration) string {
+	if seconds := Seconds(d); seconds != "1" {
+		return seconds + " seconds"
+	}
+	return "1 second"
+}
+
 // Seconds prints a duration in whole seconds, at least 1, rounded up: a client that waits as long has waited enough.
 func Seconds(d time.Duration) string {
 	whole := (d + time.Second - 1) / time.Second

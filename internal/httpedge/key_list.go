@@ -8,6 +8,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"roomsensor/internal/panics"
 	"roomsensor/internal/retry"
 	"roomsensor/internal/roomsensor"
 )
@@ -63,7 +64,7 @@ func NewKeyList(table KeyTable, log zerolog.Logger) *KeyList {
 // Run loads the keys at once and their changes every keyAge, until ctx ends.
 func (l *KeyList) Run(ctx context.Context) {
 	retry.Every(ctx, keyAge, func(ctx context.Context) {
-		err := Recover(func() error { return l.load(ctx) })
+		err := panics.Recover(func() error { return l.load(ctx) })
 		l.setFailed(err)
 		if err != nil && ctx.Err() == nil {
 			l.log.Debug().Err(err).Msg("could not load the ingest keys; using those in memory")
@@ -92,7 +93,7 @@ func (l *KeyList) Find(ctx context.Context, id string) (roomsensor.Key, error) {
 		return roomsensor.Key{}, errKeyUnchecked()
 	}
 	key, err := l.lookups.find(ctx, id)
-	if _, panicked := errors.AsType[*PanicError](err); err == nil || panicked || errors.Is(err, roomsensor.ErrNotFound) {
+	if _, panicked := errors.AsType[*panics.Error](err); err == nil || panicked || errors.Is(err, roomsensor.ErrNotFound) {
 		return key, err
 	}
 	return roomsensor.Key{}, errKeyUnchecked()

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"roomsensor/internal/panics"
 	"roomsensor/internal/retry"
 	"roomsensor/internal/roomsensor"
 )
@@ -120,7 +121,7 @@ func (l *keyLookups) lookUp(ctx context.Context, batch []*keyLookup) {
 		ids[i] = lookup.id
 	}
 	var keys []roomsensor.Key
-	err := Recover(func() (err error) { // A panic would end the process.
+	err := panics.Recover(func() (err error) { // A panic would end the process.
 		keys, err = l.query(ctx, ids)
 		return err
 	})

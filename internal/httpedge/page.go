@@ -1,6 +1,7 @@
 package httpedge
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/google/uuid"
@@ -42,6 +43,7 @@ type Page struct {
 	More  bool // there is a next page
 	Cut   bool // there is one because of the limit of bytes
 
+	tag     string // the entity tag of the body, once it is complete
 	cursors *cursor.Sealer
 	room    int // bytes of the body that leave room for the end of the envelope
 }
@@ -74,12 +76,19 @@ func AddItem[T any](p *Page, item *T, appendItem func([]byte, *T) []byte) bool {
 	return true
 }
 
-// End completes the body. If there is a next page, the body has a cursor with the state, issued now.
+// tagEpoch is how long a page with a cursor keeps its entity tag at most. It is half the lifetime of a cursor: a client
+// that receives 304 until the tag changes still has the other half to use its cursor.
+const tagEpoch = cursor.Lifetime / 2
+
+// End completes the body. If there is a next page, the body has a cursor with the state, issued now. Cursors differ each
+// time, so the entity tag is then that of the items, the key, to which the cursor belongs, and half a day (decision 49).
 func (p *Page) End(now time.Time) {
 	if !p.More {
 		p.Body = EndList(p.Body, nil)
+		p.tag = EntityTag(p.Body)
 		return
 	}
+	p.tag = EntityTag(p.Body, []byte(p.State.KeyID), strconv.AppendInt(nil, now.UnixNano()/int64(tagEpoch), 10))
 	p.State.IssuedAt = now
 	sealed := p.cursors.Seal(&p.State)
 	p.Body = EndList(p.Body, &sealed)

@@ -85,8 +85,8 @@ func ParseQuery(raw string, known ...string) (Query, error) {
 // decodeQuery splits a query like net/url does, but keeps the order. Its error does not repeat the part that does not
 // decode, because the URL may hold a key.
 func decodeQuery(raw string) (Query, error) {
-	malformed := roomsensor.Invalid("", "The query string does not decode. "+
-		"Separate parameters by & and percent-encode other characters, such as %, ; and +.")
+	malformed := roomsensor.Invalid("", "The query string cannot be decoded. "+
+		"Separate parameters by & and percent-encode other characters: % is %25, ; is %3B, + is %2B.")
 	var sent Query
 	for pair := range strings.SplitSeq(raw, "&") {
 		if pair == "" {
@@ -104,18 +104,17 @@ func decodeQuery(raw string) (Query, error) {
 }
 
 func checkParameter(p Parameter, known []string, seen map[string]bool) error {
-	shown := roomsensor.Masked(p.Name)
+	param := roomsensor.Masked(p.Name)
 	switch {
 	case !isKnown(p.Name, known):
-		return roomsensor.Invalid(shown, fmt.Sprintf(
-			"This endpoint has no parameter %s. Check its name in the documentation.", shown))
+		return unknownParameter(p.Name, known)
 	case seen[p.Name]:
-		return roomsensor.Invalid(shown, fmt.Sprintf("%s was sent twice. Send it once.", shown))
+		return roomsensor.Invalid(param, fmt.Sprintf("The parameter %s was sent twice. Send it once.", Quoted(p.Name)))
 	case strings.HasPrefix(p.Name, MetadataPrefix) && !isUTF8(p):
 		// The rules of the other parameters exclude invalid UTF-8.
-		return roomsensor.Invalid(shown, fmt.Sprintf("%s must be UTF-8.", shown))
+		return roomsensor.Invalid(param, fmt.Sprintf("The parameter %s must be valid UTF-8.", Quoted(p.Name)))
 	case p.Name == MetadataPrefix:
-		return roomsensor.Invalid(shown, "metadata. must be followed by the key of a tag, as in metadata.room=12.")
+		return roomsensor.Invalid(param, "metadata. must be followed by the key of a tag, as in metadata.room=12.")
 	}
 	return nil
 }
@@ -131,7 +130,6 @@ func isUTF8(p Parameter) bool { return utf8.ValidString(p.Name) && utf8.ValidStr
 
 // Differs returns the error of a parameter whose value is not that of the first page (decision 12).
 func Differs(param string) error {
-	shown := roomsensor.Masked(param)
-	return roomsensor.Invalid(shown, shown+" differs from the first page of this list. "+
-		"Leave it out, or leave the cursor out to start again.")
+	return roomsensor.Invalid(roomsensor.Masked(param), Shown(param, maxQuoted)+" is not the same as on the first page "+
+		"of this list. Leave it out, or leave out the cursor to start over.")
 }

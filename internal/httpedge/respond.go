@@ -35,24 +35,32 @@ func PutBuffer(buffer *[]byte) {
 
 // WriteObject answers a GET or HEAD with 200 and a JSON object, or with 304 (decision 42).
 func WriteObject(w http.ResponseWriter, r *http.Request, body []byte) error {
-	return writeIfChanged(w, r, body, compress.Identity)
+	return writeIfChanged(w, r, body, EntityTag(body), compress.Identity)
+}
+
+// WritePage answers as WriteList does with a page, after its End.
+func WritePage(w http.ResponseWriter, r *http.Request, p *Page) error {
+	return writeIfChanged(w, r, p.Body, p.tag, ChooseCoding(w, r))
 }
 
 // WriteList answers a GET or HEAD with 200 and a JSON list, compressed if the client accepts it (decision 33), or with
 // 304 (decision 42).
 func WriteList(w http.ResponseWriter, r *http.Request, body []byte) error {
-	return writeIfChanged(w, r, body, ChooseCoding(w, r))
+	return writeIfChanged(w, r, body, EntityTag(body), ChooseCoding(w, r))
 }
 
-// ChooseCoding returns the content coding that the client prefers and sets Vary.
+// AcceptEncoding is the header on which the coding of a response depends.
+const AcceptEncoding = "Accept-Encoding"
+
+// ChooseCoding returns the content coding that the client prefers, and adds the header to Vary.
 func ChooseCoding(w http.ResponseWriter, r *http.Request) compress.Coding {
-	w.Header().Set("Vary", "Accept-Encoding")
-	return compress.Choose(r.Header.Values("Accept-Encoding"))
+	w.Header().Add("Vary", AcceptEncoding)
+	return compress.Choose(r.Header.Values(AcceptEncoding))
 }
 
 // writeIfChanged sends a body, or 304 if the client has it already.
-func writeIfChanged(w http.ResponseWriter, r *http.Request, body []byte, coding compress.Coding) error {
-	if NotModified(w, r, EntityTag(body)) {
+func writeIfChanged(w http.ResponseWriter, r *http.Request, body []byte, tag string, coding compress.Coding) error {
+	if NotModified(w, r, tag) {
 		return nil
 	}
 	if coding == compress.Identity {
@@ -111,10 +119,15 @@ func WriteBody(w http.ResponseWriter, r *http.Request, status int, body []byte) 
 	return nil
 }
 
-// EntityTag returns a weak tag that is the same on every replica. Two bodies with the same tag would help no attacker,
-// so a fast hash is enough; a cryptographic one took a quarter of the CPU time of a page.
-func EntityTag(body []byte) string {
-	return `W/"` + strconv.FormatUint(xxhash.Sum64(body), 36) + `"`
+// EntityTag returns a weak tag of the parts of a representation. It is the same on every replica. Two bodies with the
+// same tag would help no attacker, so a fast hash is enough; a cryptographic one took a quarter of the CPU time of a
+// page.
+func EntityTag(parts ...[]byte) string {
+	hash := xxhash.New()
+	for _, part := range parts {
+		_, _ = hash.Write(part) // It does not fail.
+	}
+	return `W/"` + strconv.FormatUint(hash.Sum64(), 36) + `"`
 }
 
 // matches compares a tag weakly with the lines of an If-None-Match header (RFC 9110, section 13.1.2).

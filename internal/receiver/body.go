@@ -122,7 +122,8 @@ func decoderOf(encodings []string) (*decoder, error) {
 	case "zstd":
 		return &decoder{decodeZstd, zstdSize}, nil
 	}
-	return nil, roomsensor.Invalid("Content-Encoding", "Send the body with Content-Encoding gzip or zstd, or without one.")
+	return nil, roomsensor.Invalid("Content-Encoding",
+		"Content-Encoding must be gzip or zstd. Leave the header out to send the body uncompressed.")
 }
 
 // decompress returns the text of a packed body. It begins with a buffer of the size that the body states, and starts
@@ -143,7 +144,7 @@ func decompress(packed []byte, d *decoder, m *memory) ([]byte, error) {
 					"Compress it at a lower level, or send the uploads in several requests.", maxBody))
 		case !errors.Is(err, errFull):
 			return text, roomsensor.Invalid("Content-Encoding",
-				"The body does not have the encoding in Content-Encoding, or it is cut off.")
+				"The body cannot be decompressed as Content-Encoding says, or it is cut off.")
 		case size == maxBody:
 			return text, errBodyTooLarge()
 		}
@@ -221,7 +222,7 @@ func receiveError(err error) error {
 	case errors.As(err, &large):
 		return errBodyTooLarge()
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return roomsensor.Invalid("", "The body came too slowly. Send it again, or in several requests.")
+		return roomsensor.Invalid("", "The body arrived too slowly. Send it again, or in several requests.")
 	}
-	return roomsensor.Invalid("", "The body ended early. Send it again.")
+	return roomsensor.Invalid("", "The body did not arrive completely. Send it again.")
 }

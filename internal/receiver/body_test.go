@@ -106,10 +106,10 @@ func TestBodyDeadlines(t *testing.T) {
 		want        string
 	}{
 		"slow":           {true, slices.Repeat([]int{30 << 10}, 20), pause, 20 * pause, "It is not valid JSON"},
-		"too slow":       {true, trickled, pause, time.Minute + lingerTimeout, "The body came too slowly."},
-		"too slow later": {true, append([]int{100 << 10}, trickled...), pause, pause + time.Minute + lingerTimeout, "The body came too slowly."},
-		"stalled":        {true, []int{1, 1}, pause + 2*time.Second, httpedge.StallTimeout + lingerTimeout, "The body came too slowly."},
-		"endless":        {true, slices.Repeat([]int{30 << 10}, 60), pause, bodyTimeout + lingerTimeout, "The body came too slowly."},
+		"too slow":       {true, trickled, pause, time.Minute + lingerTimeout, "The body arrived too slowly."},
+		"too slow later": {true, append([]int{100 << 10}, trickled...), pause, pause + time.Minute + lingerTimeout, "The body arrived too slowly."},
+		"stalled":        {true, []int{1, 1}, pause + 2*time.Second, httpedge.StallTimeout + lingerTimeout, "The body arrived too slowly."},
+		"endless":        {true, slices.Repeat([]int{30 << 10}, 60), pause, bodyTimeout + lingerTimeout, "The body arrived too slowly."},
 		"refused":        {false, []int{1, 1}, time.Hour, lingerTimeout, "ingest_key_invalid"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"roomsensor/internal/httpedge"
 	"roomsensor/internal/roomsensor"
 )
 
@@ -69,11 +70,12 @@ func (r *rates) take(key *roomsensor.Key, requests, bytes float64) error {
 		wait = max(wait, (requests-b.requests)/(r.requests*b.times), -b.bytes/(r.bytes*b.times))
 	}
 	if wait > 0 {
-		refusal := roomsensor.NewError(roomsensor.CodeRateLimitExceeded, "",
-			"This credential or its team sends more than its share. Wait for the seconds in Retry-After, "+
-				"and send more uploads in fewer requests. Nothing of the request was stored.")
-		refusal.RetryAfter = time.Duration(math.Ceil(wait)) * time.Second
-		return refusal
+		seconds := time.Duration(math.Ceil(wait)) * time.Second
+		return &roomsensor.Error{
+			Code: roomsensor.CodeRateLimitExceeded, RetryAfter: seconds,
+			Message: "This credential or its team sends more than its share. Wait " + httpedge.Wait(seconds) +
+				", and put more uploads into fewer requests. Nothing of the request was stored.",
+		}
 	}
 	for _, b := range owners {
 		b.requests -= requests

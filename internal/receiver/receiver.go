@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"strconv"
+	"net/netip"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -33,7 +33,8 @@ const DefaultStopTimeout = 15 * time.Second
 type Config struct {
 	Queue   *queue.Queue
 	Keys    httpedge.KeyTable
-	DocsURL string // of the docs pages, which describe the error codes; without a slash at its end
+	DocsURL string         // of the docs pages, which describe the error codes; without a slash at its end
+	Proxies []netip.Prefix // whose X-Forwarded-For names the address of the client
 	Log     zerolog.Logger
 	Metrics prometheus.Registerer
 
@@ -57,6 +58,7 @@ type Receiver struct {
 	lingering chan struct{}
 	rates     *rates
 	metrics   *metrics
+	clients   func(*http.Request) string // returns the address of a client
 }
 
 // New makes a receiver and registers its metrics.
@@ -75,6 +77,7 @@ func New(c Config) *Receiver {
 		lingering: make(chan struct{}, maxLingering),
 		rates:     newRates(c.RequestsPerSecond, c.BytesPerSecond),
 		metrics:   newMetrics(c.Metrics, memory),
+		clients:   (&httpedge.Site{Proxies: c.Proxies}).Clients(),
 	}
 }
 
@@ -162,7 +165,7 @@ func newMetrics(registerer prometheus.Registerer, memory *memoryBudget) *metrics
 }
 
 func (m *metrics) observe(e *httpedge.AccessEntry) {
-	m.requests.WithLabelValues(strconv.Itoa(e.Status), string(e.Code)).Inc()
+	m.requests.WithLabelValues(e.StatusLabel(), string(e.Code)).Inc()
 	m.seconds.Observe(e.Duration.Seconds())
 	if e.Code == "" {
 		m.uploads.Add(float64(e.Rows))

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/nats-io/nats.go"
 
 	"roomsensor/internal/httpedge"
+	"roomsensor/internal/panics"
 	"roomsensor/internal/roomsensor"
 )
 
@@ -60,7 +62,7 @@ func (r *Receiver) ServeHTTP(w http.ResponseWriter, httpRequest *http.Request) {
 	w.Header().Set(httpedge.RequestIDHeader, q.log.RequestID)
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	if err := httpedge.Recover(q.handle); err != nil {
+	if err := panics.Recover(q.handle); err != nil {
 		q.fail(err)
 	} else {
 		q.confirm()
@@ -74,12 +76,12 @@ func (r *Receiver) ServeHTTP(w http.ResponseWriter, httpRequest *http.Request) {
 // them.
 func (q *request) handle() error {
 	if q.r.URL.Path != uploadPath {
-		return roomsensor.CodeNotFound.New()
+		return unknownPath(q.r.URL.Path)
 	}
 	q.log.Route = uploadPath
 	if q.r.Method != http.MethodPost {
 		q.w.Header().Set("Allow", http.MethodPost)
-		return roomsensor.CodeMethodNotAllowed.New()
+		return roomsensor.NewError(roomsensor.CodeMethodNotAllowed, "", "This path supports POST only.")
 	}
 	text, err := httpedge.IngestKeyCodes().Bearer(q.r.Header.Values("Authorization"))
 	if err != nil {
@@ -100,6 +102,18 @@ func (q *request) handle() error {
 	}
 	defer release()
 	return q.takeBody(&key)
+}
+
+// unknownPath returns the error for a path other than that of uploads. It does not repeat a part of the path.
+func unknownPath(path string) error {
+	hint := "There is no such path on the receiver of uploads. "
+	switch {
+	case strings.TrimRight(path, "/") == uploadPath:
+		hint = "There must not be a slash at the end of the path. "
+	case strings.HasPrefix(path, "/v1/") || strings.HasPrefix(path, "/docs"):
+		hint = "This is the receiver of uploads, whose path has no version. The API has its own address. "
+	}
+	return roomsensor.NewError(roomsensor.CodeNotFound, "", hint+"Send uploads with POST "+uploadPath+".")
 }
 
 // takeBody reads and checks the whole body before it publishes the first upload.
@@ -154,7 +168,8 @@ func (q *request) confirm() {
 
 func (q *request) fail(err error) {
 	public := httpedge.PublicError(err)
-	q.log.Status, q.log.Code, q.log.Err = public.Code.Status(), public.Code, err
+	q.log.Status = public.Code.Status()
+	q.log.Fail(err, public, q.r, q.clients(q.r))
 	if errors.Is(q.r.Context().Err(), context.Canceled) {
 		q.log.Status = httpedge.StatusClientGone
 	}

@@ -3,6 +3,7 @@ package roomsensor
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -74,27 +75,26 @@ func (r WindowRequest) Resolve(now time.Time) (Window, error) {
 	case r.To == nil:
 		if !r.From.Before(now) {
 			return Window{}, NewError(CodeTimeRangeInvalid, "from",
-				"from lies in the future and to is missing. Send a from before now, or a to after it.")
+				"from is in the future, and to is missing. Send a from before now, or a to after it.")
 		}
 		return checkWidth(Window{*r.From, now})
 	case !r.From.Before(*r.To):
 		return Window{}, NewError(CodeTimeRangeInvalid, "to",
-			"to must be later than from. The window is [from, to).")
+			"to must be later than from: the window includes from and excludes to.")
 	}
 	return checkWidth(Window{*r.From, *r.To})
 }
 
 func checkWidth(w Window) (Window, error) {
 	if w.To.Sub(w.From) > MaxWindow {
-		return Window{}, tooWide("from")
+		return Window{}, NewError(CodeTimeRangeTooWide, "from", fmt.Sprintf(
+			"The window is wider than %d days. Ask for from=%s&to=%s first, and for the rest in further requests.",
+			maxDays, FormatTime(w.From), FormatTime(w.From.Add(MaxWindow))))
 	}
 	return w, nil
 }
 
-func tooWide(param string) *Error {
-	return NewError(CodeTimeRangeTooWide, param,
-		"The window is wider than 90 days. Ask for 90 days or less, and for more in several requests.")
-}
+const maxDays = int(MaxWindow / (24 * time.Hour))
 
 func parseInstant(param string, text *string) (*time.Time, error) {
 	if text == nil {
@@ -102,29 +102,84 @@ func parseInstant(param string, text *string) (*time.Time, error) {
 	}
 	at, ok := ParseTime(*text)
 	if !ok {
+		example := "for example 2026-01-31T08:00:00Z"
+		if meant, ok := meantTime(*text); ok {
+			example = "such as " + param + "=" + FormatTime(meant)
+		}
 		return nil, NewError(CodeTimeRangeInvalid, param, fmt.Sprintf(
-			"%s must be a UTC time with seconds and Z, for example 2026-01-31T08:00:00Z.", param))
+			"%s must be a UTC time with seconds and Z, %s.", param, example))
 	}
 	return &at, nil
 }
 
+// otherTimes are common forms of times that are refused (decision 2). A date means its first instant; a time without a
+// zone means UTC.
+var otherTimes = [...]string{
+	time.DateOnly, "2006-01-02T15:04", "2006-01-02T15:04Z07:00", "2006-01-02T15:04:05", time.RFC3339, time.DateTime,
+}
+
+// meantTime reads a time in one of the other forms, for a message.
+func meantTime(text string) (time.Time, bool) {
+	if len(text) > 40 {
+		return time.Time{}, false
+	}
+	if len(text) > 6 && text[len(text)-6] == ' ' { // The plus of an offset, if it was not percent-encoded.
+		text = text[:len(text)-6] + "+" + text[len(text)-5:]
+	}
+	for _, layout := range otherTimes {
+		if at, err := time.Parse(layout, strings.ToUpper(text)); err == nil {
+			return at.UTC().Truncate(time.Microsecond), at.UTC().Year() >= 0 && at.UTC().Year() <= 9999
+		}
+	}
+	return time.Time{}, false
+}
+
 // parseLast parses a positive decimal integer followed by m, h or d (decision 5).
 func parseLast(text string) (time.Duration, error) {
-	invalid := NewError(CodeTimeRangeInvalid, "last",
-		"last must be a whole number above 0 followed by m, h or d, for example 90m, 24h or 7d.")
 	if len(text) < 2 || !allDigits(text[:len(text)-1]) {
-		return 0, invalid
+		return 0, invalidLast(text)
 	}
 	unit, ok := map[byte]time.Duration{'m': time.Minute, 'h': time.Hour, 'd': 24 * time.Hour}[text[len(text)-1]]
 	if !ok {
-		return 0, invalid
+		return 0, invalidLast(text)
 	}
 	n, err := strconv.ParseInt(text[:len(text)-1], 10, 64)
 	switch {
 	case err != nil || n > int64(MaxWindow/unit):
-		return 0, tooWide("last")
+		return 0, NewError(CodeTimeRangeTooWide, "last", fmt.Sprintf(
+			"The window is wider than %d days. Ask for last=%dd, and for older readings with from and to.", maxDays, maxDays))
 	case n == 0:
-		return 0, invalid
+		return 0, invalidLast(text)
 	}
 	return time.Duration(n) * unit, nil
+}
+
+func isLast(text string) bool {
+	_, err := parseLast(text)
+	return err == nil
+}
+
+// otherUnits are common units that are refused, in units of decision 5 a.
+var otherUnits = map[string]struct {
+	factor int
+	unit   string
+}{
+	"m": {1, "m"}, "min": {1, "m"}, "minute": {1, "m"}, "minutes": {1, "m"},
+	"h": {1, "h"}, "hr": {1, "h"}, "hour": {1, "h"}, "hours": {1, "h"},
+	"d": {1, "d"}, "day": {1, "d"}, "days": {1, "d"}, "w": {7, "d"}, "week": {7, "d"}, "weeks": {7, "d"},
+}
+
+// invalidLast returns the error for a malformed value of last, with the value that was probably meant.
+func invalidLast(text string) error {
+	example := "for example last=90m, last=24h or last=7d"
+	name := strings.TrimLeft(text, "0123456789")
+	unit, ok := otherUnits[strings.ToLower(strings.TrimSpace(name))]
+	if n, err := strconv.ParseUint(text[:len(text)-len(name)], 10, 16); ok && err == nil {
+		meant := strconv.Itoa(int(n)*unit.factor) + unit.unit
+		if meant != text && isLast(meant) {
+			example = "such as last=" + meant
+		}
+	}
+	return NewError(CodeTimeRangeInvalid, "last",
+		"last must be a whole number above 0 followed by m, h or d, "+example+".")
 }

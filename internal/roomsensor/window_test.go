@@ -96,6 +96,44 @@ func TestParseWindowInvalid(t *testing.T) {
 	}
 }
 
+// The message names a valid form of what the client probably meant, or a window that fits.
+func TestParseWindowMessages(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		from, to, last *string
+		want           string
+	}{
+		{new("2026-01-02"), nil, nil, "such as from=2026-01-02T00:00:00Z."},
+		{new("2026-01-02T03:04"), nil, nil, "such as from=2026-01-02T03:04:00Z."},
+		{new("2026-01-02T03:04:05"), nil, nil, "such as from=2026-01-02T03:04:05Z."},
+		{new("2026-01-02 03:04:05"), nil, nil, "such as from=2026-01-02T03:04:05Z."},
+		{new("2026-01-02T03:04:05+00:00"), nil, nil, "such as from=2026-01-02T03:04:05Z."},
+		{new("2026-01-02T03:04:05.25+02:00"), nil, nil, "such as from=2026-01-02T01:04:05.25Z."},
+		{new("2026-01-02T03:04:05 00:00"), nil, nil, "such as from=2026-01-02T03:04:05Z."}, // The + was not encoded.
+		{new("2026-01-02t03:04:05z"), nil, nil, "such as from=2026-01-02T03:04:05Z."},
+		{new("0000-01-01T00:00:00+01:00"), nil, nil, "for example 2026-01-31T08:00:00Z."}, // Before the year 0 in UTC.
+		{new("1770000000"), nil, nil, "for example 2026-01-31T08:00:00Z."},
+		{new("2026-01-01T00:00:00Z"), new("2026-01-02"), nil, "such as to=2026-01-02T00:00:00Z."},
+		{new("2025-01-01T00:00:00.5Z"), nil, nil, "Ask for from=2025-01-01T00:00:00.5Z&to=2025-04-01T00:00:00.5Z first"},
+		{nil, nil, new("91d"), "Ask for last=90d"},
+		{nil, nil, new("1w"), "such as last=7d."},
+		{nil, nil, new("2 weeks"), "such as last=14d."},
+		{nil, nil, new("7D"), "such as last=7d."},
+		{nil, nil, new("007D"), "such as last=7d."},
+		{nil, nil, new("90min"), "such as last=90m."},
+		{nil, nil, new("20w"), "for example last=90m, last=24h or last=7d."}, // 140 days are too many.
+		{nil, nil, new("00W"), "for example last=90m, last=24h or last=7d."},
+		{nil, nil, new("0d"), "for example last=90m, last=24h or last=7d."},
+		{nil, nil, new("90"), "for example last=90m, last=24h or last=7d."},
+	} {
+		request, err := roomsensor.ParseWindow(test.from, test.to, test.last)
+		if err == nil {
+			_, err = request.Resolve(now)
+		}
+		require.ErrorContains(t, err, test.want)
+	}
+}
+
 func TestWindowIntersect(t *testing.T) {
 	t.Parallel()
 	day := func(n int) time.Time { return time.Date(2026, time.January, n, 0, 0, 0, 0, time.UTC) }

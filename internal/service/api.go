@@ -83,13 +83,20 @@ func (a *apiProcess) awaitDatabase(ctx context.Context) (secret []byte, err erro
 
 // handler returns the API and the documentation. bound is the address of the public listener.
 func (a *apiProcess) handler(secret []byte, bound string) (http.Handler, error) {
-	docsURL := a.cfg.Docs(bound)
-	pages, err := docs.Handler(docs.Options{PublicURL: a.cfg.Public(bound), DocsURL: docsURL})
+	site := httpedge.Site{
+		PublicURL: a.cfg.PublicURL, DocsURL: a.cfg.DocsURL, LocalURL: a.cfg.Public(bound),
+		Proxies: a.cfg.TrustedProxies.Prefixes,
+	}
+	options := docs.Options{PublicURL: a.cfg.Public(bound), DocsURL: a.cfg.Docs(bound)}
+	if a.cfg.PublicURL == "" {
+		options = docs.Options{Public: site.Public, DocsURL: a.cfg.DocsURL}
+	}
+	pages, err := docs.Handler(options)
 	if err != nil {
 		return nil, err
 	}
 	handler, err := api.New(api.Config{
-		DocsURL: docsURL, CursorSecret: secret, Docs: pages, Log: a.Log, Metrics: a.Metrics,
+		Site: site, Origins: a.cfg.CORSOrigins.List, CursorSecret: secret, Docs: pages, Log: a.Log, Metrics: a.Metrics,
 	}, a.store)
 	if err != nil {
 		return nil, fmt.Errorf("building the API: %w", err)
@@ -103,7 +110,8 @@ func (a *apiProcess) purge(
 ) func(context.Context) error {
 	return func(ctx context.Context) error {
 		retry.Every(ctx, purgeInterval, func(ctx context.Context) {
-			if _, err := purge(ctx); err != nil && ctx.Err() == nil {
+			_, err := purge(ctx)
+			if err != nil && !errors.Is(err, context.Canceled) { // The pool closes before ctx ends.
 				a.Log.Warn().Err(err).Msg("could not delete " + what + ", retrying")
 			}
 		})

@@ -6,12 +6,12 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
 
 	"roomsensor/db"
+	"roomsensor/internal/panics"
 	"roomsensor/internal/roomsensor"
 )
 
@@ -153,16 +153,14 @@ func (l *limiter) countBatch(ctx context.Context, batch map[string][]*hit) {
 func (l *limiter) countKeys(
 	ctx context.Context, keys []string, batch map[string][]*hit,
 ) (rows []db.RateWindowHitRow, err error) {
-	defer func() {
-		if value := recover(); value != nil {
-			err = fmt.Errorf("panic: %v\n%s", value, debug.Stack())
-		}
-	}()
 	params := db.RateWindowHitParams{KeyIds: keys}
 	for _, keyID := range keys {
 		params.Hits = append(params.Hits, int32(len(batch[keyID]))) //nolint:gosec // Each one is a goroutine.
 	}
-	rows, err = l.count(ctx, params)
+	err = panics.Recover(func() (err error) {
+		rows, err = l.count(ctx, params)
+		return err
+	})
 	if err == nil && len(rows) != len(keys) {
 		err = fmt.Errorf("counting %d keys returned %d rows", len(keys), len(rows))
 	}

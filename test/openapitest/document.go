@@ -116,6 +116,8 @@ func (d *Document) response(r *http.Request, status int) (response *openapi3.Res
 	within := strings.HasPrefix(r.URL.EscapedPath(), d.base)
 	template := d.Match(r.URL)
 	switch {
+	case r.Method == http.MethodOptions && status == http.StatusNoContent:
+		return nil, true // The document does not describe preflight requests of browsers.
 	case template == "" && (within || status == http.StatusNotFound || status == http.StatusMethodNotAllowed):
 		return d.refusal(status, http.StatusNotFound, http.StatusMethodNotAllowed)
 	case template == "":

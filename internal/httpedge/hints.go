@@ -1,0 +1,66 @@
+package httpedge
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"roomsensor/internal/roomsensor"
+)
+
+// DidYouMean returns a question about the name that was probably meant, or "".
+func DidYouMean(name string) string {
+	if name == "" {
+		return ""
+	}
+	return "Did you mean " + name + "? "
+}
+
+// otherNames are names that other services have for what the parameters of this one do.
+var otherNames = map[string]string{
+	"start": "from", "after": "from", "begin": "from", "until": "to", "end": "to", "before": "to",
+	"period": "last", "range": "last", "window": "last", "duration": "last",
+	"page": CursorParameter, "offset": CursorParameter, "skip": CursorParameter, "next_cursor": CursorParameter,
+	"page_size": LimitParameter, "per_page": LimitParameter, "size": LimitParameter, "count": LimitParameter,
+	"device_id": "devices", "ids": "devices", "format": "shape", "layout": "shape",
+	"tag": MetadataPrefix, "meta": MetadataPrefix, "since": "from",
+}
+
+// unknownParameter returns the error for a parameter that an endpoint does not have (decision 6). It lists those that
+// the endpoint has.
+func unknownParameter(name string, known []string) error {
+	accepts := "This endpoint has no parameters."
+	if len(known) > 0 {
+		shown := make([]string, len(known))
+		for i := range known {
+			shown[i] = shownParameter(known[i])
+		}
+		accepts = "This endpoint accepts " + strings.Join(shown, ", ") + "."
+	}
+	hint := DidYouMean(closestParameter(name, known))
+	if name == "key" {
+		hint = "Send the key in the header Authorization; only the exports of the API take it in the URL. "
+	}
+	return roomsensor.Invalid(roomsensor.Masked(name),
+		fmt.Sprintf("Unknown parameter %s. %s%s", Quoted(name), hint, accepts))
+}
+
+// closestParameter returns the parameter that a client probably meant, or "".
+func closestParameter(name string, known []string) string {
+	name = strings.ToLower(name)
+	if prefix, _, ok := strings.Cut(name, "."); ok { // The key of a tag may be any word.
+		name = prefix + "."
+	}
+	found := otherNames[strings.TrimSuffix(name, ".")]
+	if !slices.Contains(known, found) {
+		found = Closest(name, known)
+	}
+	return shownParameter(found)
+}
+
+func shownParameter(name string) string {
+	if name == MetadataPrefix {
+		return MetadataPrefix + "<key>"
+	}
+	return name
+}
