@@ -273,6 +273,7 @@ var Codes = []CodeInfo{
 		Message: "This upload credential has expired. Use another one.",
 		Fix:     "Create another credential with roomsensor ingest-key create.",
 		Retry:   retryNever,
+		Guides:  []string{"uploads"},
 	},
 }
 
