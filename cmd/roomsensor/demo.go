@@ -36,6 +36,6 @@ func (c *demoCmd) Run(ctx context.Context, t *terminal) error {
 	return demo.Run(ctx, demo.Options{
 		DatabaseURL: string(c.DatabaseURL), DataDir: c.DataDir, Reset: c.Reset, History: time.Duration(c.History),
 		APIAddr: c.APIAddr, APIOpsAddr: c.APIOpsAddr, IngestAddr: c.IngestAddr, IngestOpsAddr: c.IngestOpsAddr,
-		NATSPort: int(c.NATSPort), Every: uploadInterval, Out: t.stdout, Version: currentVersion(),
+		NATSPort: int(c.NATSPort), Every: uploadInterval, Out: t.stdout, Confirm: t.asker(), Version: currentVersion(),
 	})
 }

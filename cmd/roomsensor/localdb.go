@@ -27,7 +27,7 @@ type localdbStartCmd struct{ dataDir }
 
 // Run starts the database and prints its URL.
 func (c *localdbStartCmd) Run(ctx context.Context, t *terminal) error {
-	server, err := postgres.Start(ctx, postgres.Options{DataDir: c.DataDir, Progress: t.stderr})
+	server, err := postgres.Start(ctx, postgres.Options{DataDir: c.DataDir, Progress: t.stderr, Confirm: t.asker()})
 	if err != nil {
 		return err
 	}

@@ -105,6 +105,14 @@ func (t *terminal) confirmDeletion(ctx context.Context, c confirmation, kind str
 	return t.confirm(ctx, c)
 }
 
+// asker returns ask, or nil if nobody can answer.
+func (t *terminal) asker() func(ctx context.Context, question string) (yes bool, err error) {
+	if !t.asks {
+		return nil
+	}
+	return t.ask
+}
+
 // ask asks a question on a terminal, and reports whether the answer is yes.
 func (t *terminal) ask(ctx context.Context, question string) (yes bool, err error) {
 	_, _ = fmt.Fprint(t.stderr, question) // Without the question, the answer is not yes.

@@ -41,6 +41,8 @@ type Options struct {
 	NATSPort                                       int
 	// Every is the interval between two uploads of a device.
 	Every time.Duration
+	// Confirm asks the person at the terminal before system packages are installed; nil if nobody can be asked.
+	Confirm func(ctx context.Context, question string) (yes bool, err error)
 	// Out is where the demo reports what it does.
 	Out     io.Writer
 	Version string
@@ -70,9 +72,9 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	defer unlock()
-	file, err := os.Create(d.dir.log())
+	file, err := createLog(d.dir.log(), maxLogBytes)
 	if err != nil {
-		return fmt.Errorf("creating the log of the demo: %w", err)
+		return err
 	}
 	log := zerolog.New(config.MaskingWriter(file)).Level(zerolog.InfoLevel).With().Timestamp().Logger()
 	err = errors.Join(process.Run(ctx, process.Options{Log: log, Version: o.Version}, d.start), file.Close())
@@ -150,7 +152,7 @@ func (d *demo) startDatabase(ctx context.Context) error {
 		})
 	}
 	server, err := postgres.Start(ctx, postgres.Options{
-		URL: d.options.DatabaseURL, DataDir: d.dir.database(), Progress: d.options.Out,
+		URL: d.options.DatabaseURL, DataDir: d.dir.database(), Progress: d.options.Out, Confirm: d.options.Confirm,
 	})
 	if err != nil {
 		return err

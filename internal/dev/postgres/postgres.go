@@ -26,6 +26,8 @@ type Options struct {
 	DataDir string
 	// Progress receives a line per step; nil is silent.
 	Progress io.Writer
+	// Confirm asks a person before system packages are installed; nil installs them without a question.
+	Confirm func(ctx context.Context, question string) (yes bool, err error)
 	// Settings are parameters of PostgreSQL for a server that is started. A server that runs already keeps its own.
 	Settings map[string]string
 }
@@ -267,7 +269,7 @@ func (s starter) makeCopy(ctx context.Context) (*installation, error) {
 	if in, err := s.existingCopy(ctx); err == nil { // Another process made it while this one waited.
 		return in, nil
 	}
-	if err := debian.Copy(ctx, dir, s.progress); err != nil {
+	if err := debian.Copy(ctx, dir, s.progress, s.options.Confirm); err != nil {
 		return nil, err
 	}
 	return s.existingCopy(ctx)

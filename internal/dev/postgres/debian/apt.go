@@ -49,8 +49,11 @@ func exists(path string) bool {
 	return err == nil
 }
 
+// Confirm asks a person a question. It is nil if nobody can be asked.
+type Confirm func(ctx context.Context, question string) (yes bool, err error)
+
 // installTools installs the missing tools. Only root can do that.
-func installTools(ctx context.Context, p *command.Progress) error {
+func installTools(ctx context.Context, p *command.Progress, confirm Confirm) error {
 	var missing []string
 	for _, t := range tools() {
 		if t.missing() {
@@ -60,14 +63,29 @@ func installTools(ctx context.Context, p *command.Progress) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	packages := strings.Join(missing, " ")
 	if os.Geteuid() != 0 {
-		return fmt.Errorf("a private copy of Debian's packages needs %s, which only root can install", packages)
+		return fmt.Errorf("a private copy of Debian's packages needs %s, which only root can install",
+			strings.Join(missing, ", "))
 	}
-	p.Log("installing %s", packages)
+	return install(ctx, p, confirm, missing)
+}
+
+// install installs packages after a confirmation.
+func install(ctx context.Context, p *command.Progress, confirm Confirm, packages []string) error {
+	list := strings.Join(packages, ", ")
+	if confirm != nil {
+		yes, err := confirm(ctx, "TimescaleDB needs system packages. Install "+list+" with apt-get? Type yes to continue: ")
+		if err != nil {
+			return err
+		}
+		if !yes {
+			return fmt.Errorf("you did not allow to install %s with apt-get", list)
+		}
+	}
+	p.Log("installing the system packages %s with apt-get", list)
 	// A source that fails does not matter if the packages are found.
 	_, updateErr := apt(ctx, p, "update")
-	if _, err := apt(ctx, p, append([]string{"install", "--yes", "--no-install-recommends"}, missing...)...); err != nil {
+	if _, err := apt(ctx, p, append([]string{"install", "--yes", "--no-install-recommends"}, packages...)...); err != nil {
 		if updateErr != nil {
 			return fmt.Errorf("%w\n    after %w", err, updateErr)
 		}

@@ -1,10 +1,13 @@
 package debian
 
 import (
+	"context"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"roomsensor/internal/dev/command"
 )
 
 func TestMirrorsOfSources(t *testing.T) {
@@ -82,4 +85,22 @@ func FuzzMirrors(f *testing.F) {
 			require.Len(t, strings.Fields(mirror), 1)
 		}
 	})
+}
+
+// A person who does not answer yes keeps the system as it is.
+func TestInstallDeclined(t *testing.T) {
+	t.Parallel()
+	var progress strings.Builder
+	p := &command.Progress{W: &progress}
+	asked := ""
+	err := install(t.Context(), p, func(_ context.Context, question string) (bool, error) {
+		asked = question
+		return false, nil
+	}, []string{"no-such-package", "patchelf"})
+	require.ErrorContains(t, err, "you did not allow to install no-such-package, patchelf with apt-get")
+	require.Contains(t, asked, "Install no-such-package, patchelf with apt-get?")
+	require.ErrorIs(t, install(t.Context(), p, func(context.Context, string) (bool, error) {
+		return true, context.Canceled
+	}, []string{"no-such-package"}), context.Canceled)
+	require.Empty(t, progress.String())
 }

@@ -36,13 +36,14 @@ func Bins(dir string) []string {
 }
 
 // Copy makes the copy in dir and replaces an incomplete one. It returns an error on a system that is not Debian or
-// Ubuntu, and if tools are missing that only root can install. The caller makes sure that only one process calls it.
-func Copy(ctx context.Context, dir string, p *command.Progress) error {
+// Ubuntu, and if tools are missing that only root can install, or whose installation confirm refuses. The caller makes
+// sure that only one process calls it.
+func Copy(ctx context.Context, dir string, p *command.Progress, confirm Confirm) error {
 	system, err := osRelease()
 	if err != nil {
 		return err
 	}
-	if err := installTools(ctx, p); err != nil {
+	if err := installTools(ctx, p, confirm); err != nil {
 		return err
 	}
 	next := dir + ".new"
