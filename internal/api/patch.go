@@ -311,7 +311,7 @@ const maxShownTag = 80
 func (p *patchParser) tag(key string) error {
 	param, shown := roomsensor.Masked(metadataPrefix+key), httpedge.Shown(metadataPrefix+key, maxShownTag)
 	if err := roomsensor.CheckMetadataKey(key); err != nil {
-		return roomsensor.Invalid(param, fmt.Sprintf("Each key in metadata %v.", err))
+		return roomsensor.Invalid(param, fmt.Sprintf("Each tag in metadata %v.", err))
 	}
 	value, err := p.text(param, shown+" must be a string, or null to remove the tag.")
 	if err != nil {

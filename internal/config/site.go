@@ -30,8 +30,8 @@ func (c *Site) Validate() error {
 	)
 }
 
-// Public returns the address that clients reach, without /v1 and without a trailing slash. If it is not configured, that
-// is the one for clients on this machine. bound is the address of the listener; it replaces port 0. It may be empty if
+// Public returns the address that clients reach, without /v1 and without a trailing slash. If none is configured, it is
+// the one for clients on this machine. bound is the address of the listener; it replaces port 0. It may be empty if
 // it is unknown.
 func (c *Site) Public(bound string) string {
 	return strings.TrimRight(cmp.Or(c.PublicURL, localURL(c.APIAddr, bound)), "/")

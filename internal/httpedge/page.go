@@ -80,8 +80,9 @@ func AddItem[T any](p *Page, item *T, appendItem func([]byte, *T) []byte) bool {
 // that receives 304 until the tag changes still has the other half to use its cursor.
 const tagEpoch = cursor.Lifetime / 2
 
-// End completes the body. If there is a next page, the body has a cursor with the state, issued now. Cursors differ each
-// time, so the entity tag is then that of the items, the key, to which the cursor belongs, and half a day (decision 49).
+// End completes the body. If there is a next page, the body has a cursor with the state, issued now. Cursors differ
+// each time, so the entity tag is then that of the items, the key to which the cursor belongs, and half a day (decision
+// 49).
 func (p *Page) End(now time.Time) {
 	if !p.More {
 		p.Body = EndList(p.Body, nil)

@@ -105,7 +105,7 @@ func TestBodyDeadlines(t *testing.T) {
 		pause, took time.Duration
 		want        string
 	}{
-		"slow":           {true, slices.Repeat([]int{30 << 10}, 20), pause, 20 * pause, "It is not valid JSON"},
+		"slow":           {true, slices.Repeat([]int{30 << 10}, 20), pause, 20 * pause, "The upload is not valid JSON"},
 		"too slow":       {true, trickled, pause, time.Minute + lingerTimeout, "The body arrived too slowly."},
 		"too slow later": {true, append([]int{100 << 10}, trickled...), pause, pause + time.Minute + lingerTimeout, "The body arrived too slowly."},
 		"stalled":        {true, []int{1, 1}, pause + 2*time.Second, httpedge.StallTimeout + lingerTimeout, "The body arrived too slowly."},

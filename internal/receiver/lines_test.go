@@ -30,7 +30,7 @@ func TestUploadLines(t *testing.T) {
 	require.ErrorIs(t, err, ErrLinesRefused)
 	require.Equal(t, []Receipt{
 		{Line: 1, HardwareID: "dev:1", Readings: new(0), IgnoredFields: []string{}, StreamSequence: 1},
-		{Line: 3, Error: "It is not valid JSON, at byte 1."},
+		{Line: 3, Error: "The upload is not valid JSON, at byte 1."},
 		{Line: 4, HardwareID: "dev:2", Readings: new(1), IgnoredFields: []string{}, StreamSequence: 2},
 		{Line: 5, HardwareID: "dev:1", Readings: new(0), IgnoredFields: []string{}, StreamSequence: 3},
 	}, receipts)
@@ -77,7 +77,7 @@ func TestUploadLinesLongLine(t *testing.T) {
 	receipts, err := b.upload(t, strings.NewReader(long+"\n"+small+"\n"+wide+"\n"+long))
 	require.ErrorIs(t, err, ErrLinesRefused)
 	require.Len(t, receipts, 4)
-	require.Contains(t, receipts[0].Error, "It is longer than 1000000 bytes.")
+	require.Contains(t, receipts[0].Error, "The upload is longer than 1000000 bytes.")
 	require.Equal(t, uint64(1), receipts[1].StreamSequence)
 	require.NotEmpty(t, receipts[2].Error)
 	require.NotEmpty(t, receipts[3].Error)

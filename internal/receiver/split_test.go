@@ -52,14 +52,14 @@ func TestSplitErrors(t *testing.T) {
 	}{
 		"nothing":             {"", roomsensor.CodeValidationFailed, "The body is empty."},
 		"white space":         {" \n\t\n", roomsensor.CodeValidationFailed, "The body is empty."},
-		"no JSON":             {"hello", roomsensor.CodeValidationFailed, "Line 1: It is not valid JSON, at byte 1."},
-		"second line":         {small + "\nhello\n" + small, roomsensor.CodeValidationFailed, "Line 2: It is not valid JSON, at byte 1."},
-		"after a blank line":  {small + "\n\n[]", roomsensor.CodeValidationFailed, "Line 3: It is not a JSON object."},
-		"first of two lines":  {"{\"hardware_id\":\n" + small, roomsensor.CodeValidationFailed, "Line 1: It ends before its JSON object does."},
-		"a value":             {"1\n" + small, roomsensor.CodeValidationFailed, "Line 1: It is not a JSON object."},
+		"no JSON":             {"hello", roomsensor.CodeValidationFailed, "Line 1: The upload is not valid JSON, at byte 1."},
+		"second line":         {small + "\nhello\n" + small, roomsensor.CodeValidationFailed, "Line 2: The upload is not valid JSON, at byte 1."},
+		"after a blank line":  {small + "\n\n[]", roomsensor.CodeValidationFailed, "Line 3: The upload is not a JSON object."},
+		"first of two lines":  {"{\"hardware_id\":\n" + small, roomsensor.CodeValidationFailed, "Line 1: The upload ends before its JSON object does."},
+		"a value":             {"1\n" + small, roomsensor.CodeValidationFailed, "Line 1: The upload is not a JSON object."},
 		"two on a line":       {small + small, roomsensor.CodeValidationFailed, "Line 1: There is text after the end of the JSON object, at byte 38."},
-		"inside of an object": {"\n{\n \"hardware_id\": \"dev:1\",\n \"readings\": [,]\n}", roomsensor.CodeValidationFailed, "Line 4: It is not valid JSON, at byte 42."},
-		"cut off object":      {"{\n\"hardware_id\": \"dev:1\",\n\"readings\": [\n", roomsensor.CodeValidationFailed, "Line 3: It ends before its JSON object does."},
+		"inside of an object": {"\n{\n \"hardware_id\": \"dev:1\",\n \"readings\": [,]\n}", roomsensor.CodeValidationFailed, "Line 4: The upload is not valid JSON, at byte 42."},
+		"cut off object":      {"{\n\"hardware_id\": \"dev:1\",\n\"readings\": [\n", roomsensor.CodeValidationFailed, "Line 3: The upload ends before its JSON object does."},
 	}
 	for name, c := range cases {
 		found, err := split([]byte(c.body), unlimited())

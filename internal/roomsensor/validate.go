@@ -48,7 +48,7 @@ func CheckName(name string) error {
 func CheckMetadataKey(key string) error {
 	if key == "" || len(key) > maxMetadataKey || strings.ContainsFunc(key, notInKey) {
 		return ruleError(fmt.Sprintf(
-			"must have a key of 1 to %d characters out of A-Z a-z 0-9 _ . : -", maxMetadataKey))
+			"must have a key of 1 to %d of the characters A-Z a-z 0-9 _ . : -", maxMetadataKey))
 	}
 	return nil
 }

@@ -51,7 +51,7 @@ func (d *document) object(each func(*document) *malformed) *malformed {
 		if bad := d.skip(); bad != nil {
 			return bad
 		}
-		return &malformed{text: "It is not a JSON object."}
+		return &malformed{text: "The upload is not a JSON object."}
 	}
 	return d.members(func(name []byte) *malformed {
 		switch string(name) {
@@ -222,12 +222,12 @@ func (d *document) explain(err error) *malformed {
 	syntax, ok := errors.AsType[*jsontext.SyntacticError](err)
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return &malformed{"It ends before its JSON object does.", len(d.text)}
+		return &malformed{"The upload ends before its JSON object does.", len(d.text)}
 	case !ok: // The tokenizer reached the end before any token.
-		return &malformed{text: "It is empty."}
+		return &malformed{text: "The upload is empty."}
 	case errors.Is(err, jsontext.ErrDuplicateName):
-		twice := fmt.Sprintf("It names the member %.100q twice", syntax.JSONPointer.LastToken())
+		twice := fmt.Sprintf("The upload names the member %.100q twice", syntax.JSONPointer.LastToken())
 		return malformedAt(twice, int(syntax.ByteOffset))
 	}
-	return malformedAt("It is not valid JSON", int(syntax.ByteOffset))
+	return malformedAt("The upload is not valid JSON", int(syntax.ByteOffset))
 }

@@ -22,7 +22,7 @@ type Heading struct {
 // Fault is the reason why a receiver refuses an upload.
 type Fault struct {
 	Code    roomsensor.Code // validation_failed or request_too_large
-	Message string          // a sentence for the sender, in which "it" is the upload
+	Message string          // a sentence for the sender
 	At      int             // bytes of the text before the fault
 	// Malformed reports that the text is not a JSON object. Otherwise its content is refused.
 	Malformed bool
@@ -32,7 +32,7 @@ type Fault struct {
 // valid hardware_id and an array readings.
 func Check(text []byte) (Heading, *Fault) {
 	if len(text) > roomsensor.MaxUploadBytes {
-		return Heading{}, tooLarge("It has %d bytes; at most %d are allowed. Send the readings in several uploads.",
+		return Heading{}, tooLarge("The upload has %d bytes; at most %d are allowed. Send the readings in several uploads.",
 			len(text), roomsensor.MaxUploadBytes)
 	}
 	d, bad := scan(text, (*document).skipReading)
@@ -42,11 +42,11 @@ func Check(text []byte) (Heading, *Fault) {
 	unit, ok := d.unit()
 	switch {
 	case !ok || !roomsensor.IsHardwareID(unit):
-		return Heading{}, invalid("hardware_id must be dev: followed by 1 to 20 digits.")
+		return Heading{}, invalid("hardware_id must be \"dev:\" followed by 1 to 20 digits.")
 	case d.readings.missing():
 		return Heading{}, invalid("readings is missing or is not an array.")
 	case d.count > roomsensor.MaxUploadReadings:
-		return Heading{}, tooLarge("It has %d readings; at most %d are allowed. Send them in several uploads.",
+		return Heading{}, tooLarge("The upload has %d readings; at most %d are allowed. Send them in several uploads.",
 			d.count, roomsensor.MaxUploadReadings)
 	}
 	return Heading{unit, d.count, d.ignored}, nil
@@ -124,7 +124,7 @@ func (u *Upload) identify(d *document, unit string) *Refusal {
 	case d.count > roomsensor.MaxUploadReadings:
 		return &Refusal{
 			roomsensor.ReasonTooManyReadings,
-			fmt.Sprintf("It has %d readings; at most %d are allowed.", d.count, roomsensor.MaxUploadReadings),
+			fmt.Sprintf("The upload has %d readings; at most %d are allowed.", d.count, roomsensor.MaxUploadReadings),
 		}
 	}
 	u.HardwareID = id
