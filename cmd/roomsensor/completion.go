@@ -69,6 +69,9 @@ func candidates(node *kong.Node, words []string) (found []string) {
 	if len(words) == 0 {
 		words = []string{""}
 	}
+	if len(words) > 1 && words[0] == "help" { // What follows is the name of a command.
+		words = words[1:]
+	}
 	node, flag := position(node, words[:len(words)-1])
 	last := strings.TrimPrefix(words[len(words)-1], "=")
 	switch {

@@ -27,6 +27,7 @@ func TestCompletion(t *testing.T) {
 		"ingest --api-a":              "", // Hidden.
 		"device delete --yes --yes":   "--yes",
 		"team list --output t":        "table",
+		"help team d":                 "delete",
 		"nonsense --out":              "",
 		"migrate down --yes-delete-d": "--yes-delete-data",
 		"__":                          "",

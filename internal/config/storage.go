@@ -79,7 +79,7 @@ func (c *Uploads) MarshalZerologObject(e *zerolog.Event) {
 type Rejects struct {
 	RejectsKeep         Duration `default:"30d"  help:"How long rejects are kept; longer than --stream-keep." placeholder:"DURATION" setting:""`
 	RejectsMaxBytes     Size     `default:"1GiB" help:"Size of all rejects above which the oldest of the largest teams are deleted, counted and logged." placeholder:"SIZE" setting:""`
-	RejectsTeamMaxBytes Size     `help:"Size of one team's rejects above which its oldest are deleted (default: an eighth of --rejects-max-bytes). Raise it for few, large teams." placeholder:"SIZE" setting:""`
+	RejectsTeamMaxBytes Size     `help:"Size of one team's rejects above which its oldest are deleted. Raise it for few, large teams." implied:"an eighth of --rejects-max-bytes" placeholder:"SIZE" setting:""`
 	ParkAfter           int      `default:"50"   help:"Deliveries after which an upload that the database still refuses becomes a reject; raise it if refusals pass by themselves." placeholder:"N" setting:""`
 }
 
