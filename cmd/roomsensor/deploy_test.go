@@ -66,6 +66,17 @@ func TestComposeFile(t *testing.T) {
 	}
 }
 
+// Links follow the port on which the API is published: those of the API by themselves, those of the receiver by its
+// setting. A fallback within a fallback would be shorter, but docker-compose 1.29 does not read it.
+func TestComposeLinks(t *testing.T) {
+	t.Parallel()
+	services := composeFile(t, "../../docker-compose.yml")
+	require.Empty(t, services["api"].Environment["PUBLIC_URL"])
+	require.Equal(t, "127.0.0.1:8080", services["receiver"].Environment["API_ADDR"])
+	require.Regexp(t, `(?m)^      API_ADDR: (127\.0\.0\.1:\$\{API_PORT:-8080\})$`, string(readFile(t, "../../docker-compose.yml")))
+	require.Contains(t, string(readFile(t, "../../docker-compose.yml")), `- "127.0.0.1:${API_PORT:-8080}:8080"`)
+}
+
 // The production file requires each value for which the development file has a default, secrets above all.
 func TestProductionComposeFile(t *testing.T) {
 	t.Parallel()

@@ -243,7 +243,7 @@ func (r *exportRequest) selectFrom(team []roomsensor.NamedDevice) ([]uuid.UUID, 
 	for _, id := range r.named {
 		if !known[id] {
 			return nil, roomsensor.NewError(roomsensor.CodeDeviceNotFound, devicesParameter,
-				"devices contains an id that is not a device of your team. GET /devices lists the devices.")
+				"devices contains "+id.String()+", which is not a device of your team. GET /devices lists the devices.")
 		}
 		selected = append(selected, id)
 	}

@@ -172,7 +172,9 @@ func TestCSVSelection(t *testing.T) {
 		"devices=" + own + "," + unknownID, assigned + "&devices=" + unknownID,
 		"shape=wide&last=1m&devices=" + unknownID,
 	} {
-		f.get(t, "/readings.csv?"+query).requireError(t, roomsensor.CodeDeviceNotFound, "devices")
+		got := f.get(t, "/readings.csv?"+query)
+		got.requireError(t, roomsensor.CodeDeviceNotFound, "devices")
+		require.Contains(t, got.message(t), unknownID, "of many ids, it names the unknown one")
 	}
 	f.get(t, "/readings.csv?assignment_id="+unknownID).requireError(t, roomsensor.CodeAssignmentNotFound, "assignment_id")
 }

@@ -56,7 +56,7 @@ func (w *Worker) trimRejects(ctx context.Context) {
 		trimmed, err := w.Store.TrimRejects(ctx, w.Rejects)
 		w.metrics.countTrimmed(&trimmed)
 		if trimmed.Aged > 0 {
-			w.Log.Info().Int64("rejects", trimmed.Aged).Dur("keep", w.Rejects.Keep).Msg("deleted expired rejects")
+			w.Log.Info().Int64("rejects", trimmed.Aged).Str("keep", w.Rejects.Keep.String()).Msg("deleted expired rejects")
 		}
 		if trimmed.TeamEvicted > 0 {
 			w.Log.Warn().Int64("rejects", trimmed.TeamEvicted).Int64("max_bytes", w.Rejects.TeamMaxBytes).
