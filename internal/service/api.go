@@ -61,8 +61,8 @@ func (a *apiProcess) start(ctx context.Context) error {
 		return errors.Join(err, listener.Close())
 	}
 	a.ServeHTTP("the API", api.NewServer(handler, a.Log), httpedge.IdleListener(listener))
-	a.Go("idempotency keys", a.purge("old idempotency keys", a.store.PurgeIdempotency))
-	a.Go("rate windows", a.purge("the requests of idle keys", a.store.PurgeRateWindows))
+	a.Background("idempotency keys", a.purge("old idempotency keys", a.store.PurgeIdempotency))
+	a.Background("rate windows", a.purge("the requests of idle keys", a.store.PurgeRateWindows))
 	a.Serving(time.Duration(a.cfg.DrainDelay))
 	return nil
 }
@@ -110,8 +110,7 @@ func (a *apiProcess) purge(
 ) func(context.Context) error {
 	return func(ctx context.Context) error {
 		retry.Every(ctx, purgeInterval, func(ctx context.Context) {
-			_, err := purge(ctx)
-			if err != nil && !errors.Is(err, context.Canceled) { // The pool closes before ctx ends.
+			if _, err := purge(ctx); err != nil && ctx.Err() == nil {
 				a.Log.Warn().Err(err).Msg("could not delete " + what + ", retrying")
 			}
 		})
