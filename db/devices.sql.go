@@ -148,9 +148,10 @@ SET last_seen_at = greatest(d.last_seen_at, s.seen_at),
     signal_bars  = CASE WHEN s.new_signal THEN s.signal_bars ELSE d.signal_bars END,
     signal_at    = CASE WHEN s.new_signal THEN s.signal_at ELSE d.signal_at END,
     firmware_version = CASE WHEN s.new_firmware THEN s.firmware ELSE d.firmware_version END,
-    firmware_at  = CASE WHEN s.new_firmware THEN s.firmware_at ELSE d.firmware_at END
+    firmware_at  = CASE WHEN s.new_firmware THEN s.firmware_at ELSE d.firmware_at END,
+    latest_bucket_at = CASE WHEN s.newest_at > d.latest_bucket_at THEN s.newest_at ELSE d.latest_bucket_at END
 FROM (
-    SELECT u.device_id, u.seen_at, u.has_signal, u.signal_at, u.rssi_dbm, u.signal_bars, u.has_firmware, u.firmware_at, u.firmware,
+    SELECT u.device_id, u.seen_at, u.has_signal, u.signal_at, u.rssi_dbm, u.signal_bars, u.has_firmware, u.firmware_at, u.firmware, u.newest_at,
            (u.has_signal AND (o.signal_at IS NULL OR
                (u.signal_at, coalesce(u.rssi_dbm, -2147483648), coalesce(u.signal_bars, -1))
                > (o.signal_at, coalesce(o.rssi_dbm, -2147483648), coalesce(o.signal_bars, -1)))) AS new_signal,
@@ -158,19 +159,21 @@ FROM (
                (u.firmware_at, u.firmware COLLATE "C") > (o.firmware_at, coalesce(o.firmware_version, '') COLLATE "C"))) AS new_firmware
     FROM (
         SELECT unnest($1::uuid[]) AS device_id,
-               unnest($2::timestamptz[]) AS seen_at,
+               nullif(unnest($2::timestamptz[]), '0001-01-01 00:00:00Z') AS seen_at,
                unnest($3::boolean[]) AS has_signal,
                unnest($4::timestamptz[]) AS signal_at,
                nullif(unnest($5::integer[]), -2147483648) AS rssi_dbm,
                nullif(unnest($6::smallint[]), -1) AS signal_bars,
                unnest($7::boolean[]) AS has_firmware,
                unnest($8::timestamptz[]) AS firmware_at,
-               unnest($9::text[]) AS firmware
+               unnest($9::text[]) AS firmware,
+               nullif(unnest($10::timestamptz[]), '0001-01-01 00:00:00Z') AS newest_at
     ) u
     JOIN devices o ON o.id = u.device_id
 ) s
 WHERE d.id = s.device_id
-  AND (d.last_seen_at IS NULL OR s.seen_at > d.last_seen_at OR s.new_signal OR s.new_firmware)
+  AND ((s.seen_at IS NOT NULL AND d.last_seen_at IS NULL) OR s.seen_at > d.last_seen_at OR s.new_signal OR s.new_firmware
+       OR s.newest_at > d.latest_bucket_at)
 `
 
 type DeviceHeartbeatUpdateParams struct {
@@ -183,11 +186,14 @@ type DeviceHeartbeatUpdateParams struct {
 	HasFirmware []bool
 	FirmwareAt  []time.Time
 	Firmware    []string
+	NewestAt    []time.Time
 }
 
 // DeviceHeartbeatUpdate moves the state of devices forward to the newest arrival and never back (decision 39). Two
 // uploads that arrived in the same microsecond are ordered by their content, so that the order of delivery cannot
-// matter. Without has_signal or has_firmware the columns of that part are ignored.
+// matter. Without has_signal or has_firmware the columns of that part are ignored. It also moves latest_bucket_at forward
+// to the newest stored reading, unless it is unknown. The first instant of year 1 as seen_at or newest_at stands for
+// none.
 func (q *Queries) DeviceHeartbeatUpdate(ctx context.Context, db DBTX, arg DeviceHeartbeatUpdateParams) error {
 	_, err := db.Exec(ctx, DeviceHeartbeatUpdate,
 		arg.DeviceIds,
@@ -199,6 +205,7 @@ func (q *Queries) DeviceHeartbeatUpdate(ctx context.Context, db DBTX, arg Device
 		arg.HasFirmware,
 		arg.FirmwareAt,
 		arg.Firmware,
+		arg.NewestAt,
 	)
 	return err
 }
@@ -235,8 +242,8 @@ func (q *Queries) DeviceIDList(ctx context.Context, db DBTX, arg DeviceIDListPar
 
 const DeviceInsert = `-- name: DeviceInsert :one
 
-INSERT INTO devices (team_id, hardware_id, display_name, metadata)
-VALUES ($1, $2, $3, $4)
+INSERT INTO devices (team_id, hardware_id, display_name, metadata, latest_bucket_at)
+VALUES ($1, $2, $3, $4, '-infinity')
 RETURNING id
 `
 
@@ -248,6 +255,7 @@ type DeviceInsertParams struct {
 }
 
 // The queries below serve the operator's commands, which work on all teams.
+// DeviceInsert inserts a device without readings: its id is new.
 func (q *Queries) DeviceInsert(ctx context.Context, db DBTX, arg DeviceInsertParams) (uuid.UUID, error) {
 	row := db.QueryRow(ctx, DeviceInsert,
 		arg.TeamID,
@@ -471,7 +479,7 @@ WITH changed AS (
       AND (NOT $8::boolean OR $9::bigint >= (
           SELECT count(*) FROM jsonb_object_keys(
               (CASE WHEN $3::boolean THEN '{}' ELSE devices.metadata END || $4::jsonb) - $5::text[])))
-    RETURNING devices.id, devices.team_id, devices.hardware_id, devices.display_name, devices.metadata, devices.firmware_version, devices.firmware_at, devices.last_seen_at, devices.rssi_dbm, devices.signal_bars, devices.signal_at, devices.created_at
+    RETURNING devices.id, devices.team_id, devices.hardware_id, devices.display_name, devices.metadata, devices.firmware_version, devices.firmware_at, devices.last_seen_at, devices.rssi_dbm, devices.signal_bars, devices.signal_at, devices.created_at, devices.latest_bucket_at
 )
 SELECT d.id, d.team_id, d.hardware_id, d.display_name, d.firmware_version, d.metadata,
        d.last_seen_at, d.rssi_dbm, d.signal_bars,

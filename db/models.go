@@ -49,6 +49,8 @@ type Device struct {
 	// arrival of the upload that rssi_dbm and signal_bars come from
 	SignalAt  *time.Time
 	CreatedAt time.Time
+	// no reading is later, except in imported_ranges; -infinity: there is none; null: unknown, until a worker finds it
+	LatestBucketAt *time.Time
 }
 
 type DeviceDetail struct {
@@ -88,6 +90,12 @@ type IdempotencyKey struct {
 	BodySha256     []byte
 	Response       []byte
 	CreatedAt      time.Time
+}
+
+type ImportedRange struct {
+	Chunk      *string
+	RangeStart time.Time
+	RangeEnd   time.Time
 }
 
 type IngestKey struct {

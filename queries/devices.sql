@@ -47,7 +47,9 @@ SELECT id FROM devices WHERE id = ANY(@device_ids::uuid[]) ORDER BY id FOR NO KE
 
 -- DeviceHeartbeatUpdate moves the state of devices forward to the newest arrival and never back (decision 39). Two
 -- uploads that arrived in the same microsecond are ordered by their content, so that the order of delivery cannot
--- matter. Without has_signal or has_firmware the columns of that part are ignored.
+-- matter. Without has_signal or has_firmware the columns of that part are ignored. It also moves latest_bucket_at forward
+-- to the newest stored reading, unless it is unknown. The first instant of year 1 as seen_at or newest_at stands for
+-- none.
 -- name: DeviceHeartbeatUpdate :exec
 UPDATE devices d
 SET last_seen_at = greatest(d.last_seen_at, s.seen_at),
@@ -55,7 +57,8 @@ SET last_seen_at = greatest(d.last_seen_at, s.seen_at),
     signal_bars  = CASE WHEN s.new_signal THEN s.signal_bars ELSE d.signal_bars END,
     signal_at    = CASE WHEN s.new_signal THEN s.signal_at ELSE d.signal_at END,
     firmware_version = CASE WHEN s.new_firmware THEN s.firmware ELSE d.firmware_version END,
-    firmware_at  = CASE WHEN s.new_firmware THEN s.firmware_at ELSE d.firmware_at END
+    firmware_at  = CASE WHEN s.new_firmware THEN s.firmware_at ELSE d.firmware_at END,
+    latest_bucket_at = CASE WHEN s.newest_at > d.latest_bucket_at THEN s.newest_at ELSE d.latest_bucket_at END
 FROM (
     SELECT u.*,
            (u.has_signal AND (o.signal_at IS NULL OR
@@ -65,25 +68,28 @@ FROM (
                (u.firmware_at, u.firmware COLLATE "C") > (o.firmware_at, coalesce(o.firmware_version, '') COLLATE "C"))) AS new_firmware
     FROM (
         SELECT unnest(@device_ids::uuid[]) AS device_id,
-               unnest(@seen_at::timestamptz[]) AS seen_at,
+               nullif(unnest(@seen_at::timestamptz[]), '0001-01-01 00:00:00Z') AS seen_at,
                unnest(@has_signal::boolean[]) AS has_signal,
                unnest(@signal_at::timestamptz[]) AS signal_at,
                nullif(unnest(@rssi_dbm::integer[]), -2147483648) AS rssi_dbm,
                nullif(unnest(@signal_bars::smallint[]), -1) AS signal_bars,
                unnest(@has_firmware::boolean[]) AS has_firmware,
                unnest(@firmware_at::timestamptz[]) AS firmware_at,
-               unnest(@firmware::text[]) AS firmware
+               unnest(@firmware::text[]) AS firmware,
+               nullif(unnest(@newest_at::timestamptz[]), '0001-01-01 00:00:00Z') AS newest_at
     ) u
     JOIN devices o ON o.id = u.device_id
 ) s
 WHERE d.id = s.device_id
-  AND (d.last_seen_at IS NULL OR s.seen_at > d.last_seen_at OR s.new_signal OR s.new_firmware);
+  AND ((s.seen_at IS NOT NULL AND d.last_seen_at IS NULL) OR s.seen_at > d.last_seen_at OR s.new_signal OR s.new_firmware
+       OR s.newest_at > d.latest_bucket_at);
 
 -- The queries below serve the operator's commands, which work on all teams.
 
+-- DeviceInsert inserts a device without readings: its id is new.
 -- name: DeviceInsert :one
-INSERT INTO devices (team_id, hardware_id, display_name, metadata)
-VALUES (@team_id, @hardware_id, @display_name, @metadata)
+INSERT INTO devices (team_id, hardware_id, display_name, metadata, latest_bucket_at)
+VALUES (@team_id, @hardware_id, @display_name, @metadata, '-infinity')
 RETURNING id;
 
 -- name: DeviceGetByID :one

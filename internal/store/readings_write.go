@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -59,9 +60,9 @@ func (s *Store) WriteReplay(ctx context.Context, rejectID uuid.UUID, b roomsenso
 	return nil
 }
 
-// writing begins a transaction that has the table reading_incoming, in one round trip. It looks for the table each
-// time, because PgBouncer may run each transaction in another session; that costs 0.1 ms.
-var writing = pgx.TxOptions{BeginQuery: "begin;\n" + db.ReadingIncomingCreate}
+// writing begins a transaction that has the table reading_incoming and updates latest_bucket_at, in one round trip. It
+// looks for the table each time, because PgBouncer may run each transaction in another session; that costs 0.1 ms.
+var writing = pgx.TxOptions{BeginQuery: "begin;\n" + db.WorkerSet + ";\n" + db.ReadingIncomingCreate}
 
 // inWrite calls run in a transaction that has the table reading_incoming. It calls it again, up to writeAttempts times,
 // if another worker stored a row first that run took for new, or if both waited for each other.
@@ -81,8 +82,8 @@ func (s *Store) writeBatch(ctx context.Context, tx pgx.Tx, b roomsensor.Batch) (
 			return 0, err
 		}
 	}
-	if len(b.Seen) > 0 {
-		if err := s.writeHeartbeats(ctx, tx, b.Seen); err != nil {
+	if newest := newestBuckets(b.Rows); len(b.Seen)+len(newest) > 0 {
+		if err := s.writeHeartbeats(ctx, tx, b.Seen, newest); err != nil {
 			return 0, err
 		}
 	}
@@ -176,50 +177,81 @@ func copyRows(rows []roomsensor.DeviceMeasurement) []byte {
 	return e.End()
 }
 
-// writeHeartbeats moves the state of devices forward to newer arrivals (decision 39). All devices must exist.
-func (s *Store) writeHeartbeats(ctx context.Context, tx pgx.Tx, seen []roomsensor.DeviceHeartbeat) error {
-	p := heartbeatParams(seen)
+// newestBuckets returns the newest bucket of each device in rows, which are sorted by key.
+func newestBuckets(rows []roomsensor.DeviceMeasurement) (newest []bound) {
+	for i := range rows {
+		if i+1 == len(rows) || rows[i+1].DeviceID != rows[i].DeviceID {
+			newest = append(newest, bound{rows[i].DeviceID, rows[i].Bucket()})
+		}
+	}
+	return newest
+}
+
+// writeHeartbeats moves the state of devices forward to newer arrivals (decision 39), and latest_bucket_at to newer
+// readings. The lock makes it wait for a search of the newest reading, which does not see the rows of this transaction.
+// All devices in seen must exist.
+func (s *Store) writeHeartbeats(
+	ctx context.Context, tx pgx.Tx, seen []roomsensor.DeviceHeartbeat, newest []bound,
+) error {
+	p := heartbeatParams(seen, newest)
 	locked, err := s.queries.DeviceHeartbeatLock(ctx, tx, p.DeviceIds)
 	if err != nil {
 		return err
 	}
-	if len(locked) < len(p.DeviceIds) { // The readings before it must not be stored either, see DeleteDevice.
+	if len(locked) < len(p.DeviceIds) && slices.ContainsFunc(seen, func(d roomsensor.DeviceHeartbeat) bool {
+		return !slices.Contains(locked, d.DeviceID)
+	}) { // The readings before it must not be stored either, see DeleteDevice.
 		return overloaded(errors.New("a device was deleted after its unit was resolved"))
 	}
 	return s.queries.DeviceHeartbeatUpdate(ctx, tx, p)
 }
 
-// These stand for null in the arrays of DeviceHeartbeatUpdate.
+// These stand for null in the arrays of DeviceHeartbeatUpdate. The zero time does, too.
 const (
 	noRSSI = math.MinInt32
 	noBars = -1
 )
 
-func heartbeatParams(seen []roomsensor.DeviceHeartbeat) (p db.DeviceHeartbeatUpdateParams) {
-	for i := range seen {
-		d := &seen[i]
-		p.DeviceIds = append(p.DeviceIds, d.DeviceID)
-		p.SeenAt = append(p.SeenAt, d.LastSeenAt)
-
-		rssi, bars := int32(noRSSI), int16(noBars)
-		if d.Signal != nil && d.Signal.RSSI != nil {
-			rssi = *d.Signal.RSSI
-		}
-		if d.Signal != nil && d.Signal.Bars != nil {
-			bars = *d.Signal.Bars
-		}
-		p.HasSignal = append(p.HasSignal, d.Signal != nil)
-		p.SignalAt = append(p.SignalAt, d.SignalAt)
-		p.RssiDbm = append(p.RssiDbm, rssi)
-		p.SignalBars = append(p.SignalBars, bars)
-
-		var firmware string
-		if d.Firmware != nil {
-			firmware = *d.Firmware
-		}
-		p.HasFirmware = append(p.HasFirmware, d.Firmware != nil)
-		p.FirmwareAt = append(p.FirmwareAt, d.FirmwareAt)
-		p.Firmware = append(p.Firmware, firmware)
+func heartbeatParams(seen []roomsensor.DeviceHeartbeat, newest []bound) (p db.DeviceHeartbeatUpdateParams) {
+	at := make(map[uuid.UUID]time.Time, len(newest))
+	for _, b := range newest {
+		at[b.id] = b.at
 	}
+	for i := range seen {
+		p = appendHeartbeat(p, &seen[i], at[seen[i].DeviceID])
+		delete(at, seen[i].DeviceID)
+	}
+	for id, newestAt := range at {
+		p = appendHeartbeat(p, &roomsensor.DeviceHeartbeat{DeviceID: id}, newestAt)
+	}
+	return p
+}
+
+func appendHeartbeat(
+	p db.DeviceHeartbeatUpdateParams, d *roomsensor.DeviceHeartbeat, newestAt time.Time,
+) db.DeviceHeartbeatUpdateParams {
+	p.DeviceIds = append(p.DeviceIds, d.DeviceID)
+	p.SeenAt = append(p.SeenAt, d.LastSeenAt)
+	p.NewestAt = append(p.NewestAt, newestAt)
+
+	rssi, bars := int32(noRSSI), int16(noBars)
+	if d.Signal != nil && d.Signal.RSSI != nil {
+		rssi = *d.Signal.RSSI
+	}
+	if d.Signal != nil && d.Signal.Bars != nil {
+		bars = *d.Signal.Bars
+	}
+	p.HasSignal = append(p.HasSignal, d.Signal != nil)
+	p.SignalAt = append(p.SignalAt, d.SignalAt)
+	p.RssiDbm = append(p.RssiDbm, rssi)
+	p.SignalBars = append(p.SignalBars, bars)
+
+	var firmware string
+	if d.Firmware != nil {
+		firmware = *d.Firmware
+	}
+	p.HasFirmware = append(p.HasFirmware, d.Firmware != nil)
+	p.FirmwareAt = append(p.FirmwareAt, d.FirmwareAt)
+	p.Firmware = append(p.Firmware, firmware)
 	return p
 }

@@ -48,7 +48,8 @@ var withoutTeam = map[string]string{
 	"ReadingExists": worker, "ReadingCopy": worker, "ReadingIncomingCreate": worker, "ReadingIncomingCopy": worker,
 	"IngestKeyListAfter": receiver, "IngestKeyGet": receiver, "IngestKeyPosition": receiver, "IngestKeyListChanged": receiver,
 	"IdempotencyKeyPurge": maintenance, "IdempotencyBytesPurge": maintenance, "RateWindowPurge": maintenance, "LayoutGet": maintenance, "ChunkListUnordered": maintenance, "ChunkListRanges": maintenance, "ChunkOrder": maintenance, "ChunkPostpone": maintenance, "RejectTrimAge": maintenance,
-	"RejectTrimLock": maintenance, "RejectTrimTeam": maintenance, "RejectUsageList": maintenance, "StreamGet": worker, "StreamInsert": worker, "StreamReplace": operator,
+	"ImportedRangeList": noTeam, "WorkerSet": noTeam, "ImportedRangeTake": maintenance, "DeviceLatestListBehind": maintenance, "DeviceLatestPage": maintenance,
+	"DeviceLatestListMissing": maintenance, "DeviceLatestLock": maintenance, "DeviceLatestSearch": maintenance, "RejectTrimLock": maintenance, "RejectTrimTeam": maintenance, "RejectUsageList": maintenance, "StreamGet": worker, "StreamInsert": worker, "StreamReplace": operator,
 }
 
 // TestTeamFilter checks that every query either has a condition on the team that applies to all of its rows, or is

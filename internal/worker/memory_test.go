@@ -18,6 +18,7 @@ type memoryStore struct {
 	before        func(context.Context, roomsensor.Batch) error                // is called before a batch is stored; may be nil
 	ranges        []roomsensor.Window                                          // of existing chunks
 	trim          func(roomsensor.RejectLimits) (roomsensor.RejectTrim, error) // may be nil
+	refresh       func(after uuid.UUID) (int, uuid.UUID, error)                // may be nil
 
 	mu      sync.Mutex
 	content *content
@@ -103,6 +104,13 @@ func (s *memoryStore) TrimRejects(_ context.Context, limits roomsensor.RejectLim
 		return roomsensor.RejectTrim{}, nil
 	}
 	return s.trim(limits)
+}
+
+func (s *memoryStore) RefreshLatest(_ context.Context, after uuid.UUID) (int, uuid.UUID, error) {
+	if s.refresh == nil {
+		return 0, uuid.Nil, nil
+	}
+	return s.refresh(after)
 }
 
 // snapshot returns a copy of the content.

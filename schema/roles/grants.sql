@@ -6,19 +6,20 @@ REVOKE ALL ON ALL FUNCTIONS IN SCHEMA public FROM roomsensor_api, roomsensor_wor
 GRANT USAGE ON SCHEMA public TO roomsensor_api, roomsensor_worker, roomsensor_receiver;
 
 -- The API reads everything that belongs to a team, and changes names, tags and its own bookkeeping.
-GRANT SELECT ON teams, api_keys, devices, device_details, assignments, readings, readings_hourly, goose_db_version
-    TO roomsensor_api;
+GRANT SELECT ON teams, api_keys, devices, device_details, assignments, readings, readings_hourly, imported_ranges,
+    goose_db_version TO roomsensor_api;
 GRANT UPDATE (display_name, metadata) ON devices TO roomsensor_api;
 GRANT SELECT, INSERT ON service_secrets TO roomsensor_api;
 GRANT SELECT, INSERT, UPDATE, DELETE ON idempotency_keys, idempotency_bytes, rate_windows, rate_counters TO roomsensor_api;
 
 -- A worker stores readings and rejects. A process that is a receiver too has the role of a worker.
 GRANT SELECT ON devices, device_hardware, ingest_keys, ordered_chunks, goose_db_version TO roomsensor_worker;
-GRANT UPDATE (last_seen_at, rssi_dbm, signal_bars, signal_at, firmware_version, firmware_at) ON devices
+GRANT UPDATE (last_seen_at, rssi_dbm, signal_bars, signal_at, firmware_version, firmware_at, latest_bucket_at) ON devices
     TO roomsensor_worker;
 GRANT SELECT, INSERT, UPDATE ON readings TO roomsensor_worker;
 GRANT SELECT, INSERT, UPDATE (reason), DELETE ON rejected_uploads TO roomsensor_worker;
 GRANT SELECT ON reject_usage TO roomsensor_worker;
+GRANT SELECT, UPDATE, DELETE ON imported_ranges TO roomsensor_worker;
 GRANT SELECT, INSERT ON streams TO roomsensor_worker;
 GRANT EXECUTE ON FUNCTION order_chunk(text) TO roomsensor_worker;
 GRANT SELECT, INSERT, UPDATE, DELETE ON postponed_chunks TO roomsensor_worker;

@@ -1,0 +1,303 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"roomsensor/db"
+	"roomsensor/internal/roomsensor"
+)
+
+// recentReadings is how far back the newest reading of a device is searched first. Few chunks are that young, so that
+// the search is fast for devices that send. latest_bucket_at tells where to search for the others, because the time to
+// plan a query grows with the number of its chunks, and old chunks are locked while they are rewritten.
+const recentReadings = 24 * time.Hour
+
+// latestSearch searches the newest readings of a team's devices in a transaction.
+type latestSearch struct {
+	store  *Store
+	tx     pgx.Tx
+	teamID uuid.UUID
+	found  map[uuid.UUID]*roomsensor.Reading
+}
+
+// latest reads the newest reading of some devices. A device without one is not in the map.
+func (s *Store) latest(
+	ctx context.Context, tx pgx.Tx, teamID uuid.UUID, ids []uuid.UUID, now time.Time,
+) (map[uuid.UUID]*roomsensor.Reading, error) {
+	l := latestSearch{s, tx, teamID, make(map[uuid.UUID]*roomsensor.Reading, len(ids))}
+	recent := roomsensor.Window{From: now.Add(-recentReadings), To: roomsensor.Forever}
+	if err := l.search(ctx, recent, ids); err != nil {
+		return nil, err
+	}
+	silent := slices.DeleteFunc(slices.Clone(ids), l.has)
+	if len(silent) > 0 {
+		if err := l.searchSilent(ctx, recent.From, silent); err != nil {
+			return nil, err
+		}
+	}
+	return l.found, nil
+}
+
+func (l *latestSearch) has(id uuid.UUID) bool { return l.found[id] != nil }
+
+// search keeps the newest reading of each device in a window, unless a newer one is known.
+func (l *latestSearch) search(ctx context.Context, window roomsensor.Window, ids []uuid.UUID) error {
+	rows, err := l.store.queries.ReadingLatestList(ctx, l.tx, db.ReadingLatestListParams{
+		TeamID: l.teamID, DeviceIds: ids, WindowFrom: window.From, WindowTo: window.To,
+	})
+	if err != nil {
+		return err
+	}
+	for i := range rows {
+		if known := l.found[rows[i].DeviceID]; known == nil || known.BucketAt.Before(rows[i].BucketAt) {
+			l.found[rows[i].DeviceID] = latestReading(&rows[i])
+		}
+	}
+	return nil
+}
+
+// searchSilent searches devices that have no reading since a time: around latest_bucket_at and in the imported ranges,
+// or in all chunks if latest_bucket_at is unknown or too late.
+func (l *latestSearch) searchSilent(ctx context.Context, since time.Time, ids []uuid.UUID) error {
+	rows, err := l.store.queries.DeviceLatestList(ctx, l.tx, db.DeviceLatestListParams{TeamID: l.teamID, DeviceIds: ids})
+	if err != nil {
+		return err
+	}
+	var unknown, bounded []uuid.UUID
+	var bounds []bound
+	for i := range rows {
+		switch at := rows[i].LatestBucketAt; {
+		case at == nil || !at.Before(since):
+			unknown = append(unknown, rows[i].ID)
+		case isNever(*at):
+			bounded = append(bounded, rows[i].ID)
+		default:
+			bounds = append(bounds, bound{rows[i].ID, *at})
+		}
+	}
+	for _, g := range groupBounds(bounds) {
+		if err := l.search(ctx, g.window, g.ids); err != nil {
+			return err
+		}
+		for _, id := range g.ids {
+			if l.has(id) {
+				bounded = append(bounded, id)
+			} else {
+				unknown = append(unknown, id)
+			}
+		}
+	}
+	if err := l.searchImported(ctx, since, bounded); err != nil {
+		return err
+	}
+	if len(unknown) == 0 {
+		return nil
+	}
+	return l.search(ctx, roomsensor.Window{To: since}, unknown)
+}
+
+// searchImported searches devices before a time where other programs than workers wrote readings, the newest first.
+func (l *latestSearch) searchImported(ctx context.Context, before time.Time, ids []uuid.UUID) error {
+	ranges, err := l.store.queries.ImportedRangeList(ctx, l.tx, before)
+	if err != nil {
+		return err
+	}
+	for _, window := range slices.Backward(mergeRanges(ranges)) {
+		ids = slices.DeleteFunc(ids, func(id uuid.UUID) bool { return l.has(id) && !l.found[id].BucketAt.Before(window.To) })
+		if len(ids) == 0 {
+			break
+		}
+		if window.To.After(before) {
+			window.To = before
+		}
+		if err := l.search(ctx, window, ids); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mergeRanges merges ranges that overlap or touch. They are in ascending order.
+func mergeRanges(ranges []db.ImportedRange) (windows []roomsensor.Window) {
+	for _, r := range ranges {
+		if last := len(windows) - 1; last < 0 || r.RangeStart.After(windows[last].To) {
+			windows = append(windows, roomsensor.Window{From: r.RangeStart, To: r.RangeEnd})
+		} else if r.RangeEnd.After(windows[last].To) {
+			windows[last].To = r.RangeEnd
+		}
+	}
+	return windows
+}
+
+// bound is latest_bucket_at of a device.
+type bound struct {
+	id uuid.UUID
+	at time.Time
+}
+
+// isNever reports whether latest_bucket_at means that a device has no reading.
+func isNever(latestBucketAt time.Time) bool { return latestBucketAt.IsZero() }
+
+// boundGroup has the devices whose latest_bucket_at is in a window.
+type boundGroup struct {
+	window roomsensor.Window
+	ids    []uuid.UUID
+}
+
+// maxGroupGap is the largest gap between two bounds of a group: a query over both reads few chunks between them.
+const maxGroupGap = 7 * 24 * time.Hour
+
+// groupBounds returns groups of bounds that are close together. A query for each group reads only chunks near them.
+func groupBounds(bounds []bound) (groups []boundGroup) {
+	slices.SortFunc(bounds, func(a, b bound) int { return a.at.Compare(b.at) })
+	for i, b := range bounds {
+		if i == 0 || b.at.Sub(bounds[i-1].at) > maxGroupGap {
+			groups = append(groups, boundGroup{window: roomsensor.Window{From: b.at}})
+		}
+		last := &groups[len(groups)-1]
+		last.window.To = b.at.Add(roomsensor.BucketLength)
+		last.ids = append(last.ids, b.id)
+	}
+	return groups
+}
+
+func latestReading(row *db.ReadingLatestListRow) *roomsensor.Reading {
+	r := &roomsensor.Reading{BucketAt: row.BucketAt.UTC(), IngestedAt: row.IngestedAt.UTC()}
+	for m, x := range [roomsensor.MetricCount]*float32{row.Co2Ppm, row.TempC, row.HumidityPct, row.Lux, row.SplDb} {
+		if x != nil {
+			r.Values.Set(roomsensor.Metric(m), *x)
+		}
+	}
+	return r
+}
+
+const (
+	// latestPage is how many devices one call of RefreshLatest checks.
+	latestPage = 10_000
+	// searchedDevices is how many devices are searched in all chunks in one transaction, which locks them for a moment.
+	searchedDevices = 500
+	// importedRanges is how many imported ranges are taken at once.
+	importedRanges = 1000
+)
+
+// RefreshLatest keeps latest_bucket_at of the devices, which bounds the search for their newest readings. It searches
+// the imported ranges, and then checks some devices after one: those whose bound is unknown, or whose reading there was
+// deleted. It returns how many devices it changed and the last device that it checked, which is uuid.Nil after the last
+// one of all. Any number of processes may call it.
+func (s *Store) RefreshLatest(ctx context.Context, after uuid.UUID) (changed int, next uuid.UUID, err error) {
+	raised, err := s.searchImports(ctx)
+	if err != nil {
+		return 0, after, err
+	}
+	searched, next, err := s.checkLatest(ctx, after)
+	return raised + searched, next, err
+}
+
+// searchImports moves latest_bucket_at forward to imported readings. The ranges are deleted once all devices are
+// updated, which takes several transactions, so that no device is locked for long.
+func (s *Store) searchImports(ctx context.Context) (raised int, err error) {
+	err = s.inTx(ctx, "searching imported readings", func(tx pgx.Tx) error {
+		ranges, err := s.queries.ImportedRangeTake(ctx, tx, importedRanges)
+		if err != nil {
+			return err
+		}
+		slices.SortFunc(ranges, func(a, b db.ImportedRange) int { return a.RangeStart.Compare(b.RangeStart) })
+		for _, window := range mergeRanges(ranges) {
+			n, err := s.raiseLatest(ctx, window)
+			raised += n
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return raised, err
+}
+
+// raiseLatest moves latest_bucket_at forward to the readings in a window.
+func (s *Store) raiseLatest(ctx context.Context, window roomsensor.Window) (raised int, err error) {
+	p := db.DeviceLatestListBehindParams{WindowFrom: window.From, WindowTo: window.To, Most: searchedDevices}
+	for more := true; more; {
+		var newest []bound
+		err := s.inSnapshot(ctx, "searching imported readings", func(tx pgx.Tx) error {
+			rows, err := s.queries.DeviceLatestListBehind(ctx, tx, p)
+			newest = convert(rows, func(r *db.DeviceLatestListBehindRow) bound { return bound{r.DeviceID, r.BucketAt} })
+			return err
+		})
+		if err != nil || len(newest) == 0 {
+			return raised, err
+		}
+		err = s.inTx(ctx, "raising bounds", func(tx pgx.Tx) error { return s.writeHeartbeats(ctx, tx, nil, newest) })
+		if err != nil {
+			return raised, err
+		}
+		raised += len(newest)
+		p.After = newest[len(newest)-1].id
+		more = len(newest) == searchedDevices
+	}
+	return raised, nil
+}
+
+// checkLatest searches the newest readings of those of the devices after one whose bound is unknown or too late.
+func (s *Store) checkLatest(ctx context.Context, after uuid.UUID) (searched int, next uuid.UUID, err error) {
+	rows, err := s.queries.DeviceLatestPage(ctx, s.pool, db.DeviceLatestPageParams{After: after, Most: latestPage})
+	if err != nil {
+		return 0, after, fmt.Errorf("listing devices: %w", translate(err))
+	}
+	var wrong []uuid.UUID
+	var bounds []bound
+	for i := range rows {
+		switch at := rows[i].LatestBucketAt; {
+		case at == nil:
+			wrong = append(wrong, rows[i].ID)
+		case !isNever(*at):
+			bounds = append(bounds, bound{rows[i].ID, *at})
+		}
+	}
+	err = s.inSnapshot(ctx, "checking the newest readings", func(tx pgx.Tx) error {
+		for _, g := range groupBounds(bounds) {
+			missing, err := s.queries.DeviceLatestListMissing(ctx, tx, db.DeviceLatestListMissingParams{
+				DeviceIds: g.ids, WindowFrom: g.window.From, WindowTo: g.window.To,
+			})
+			if err != nil {
+				return err
+			}
+			wrong = append(wrong, missing...)
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, after, err
+	}
+	for ids := range slices.Chunk(wrong, searchedDevices) {
+		n, err := s.searchLatest(ctx, ids)
+		searched += n
+		if err != nil {
+			return searched, after, err
+		}
+	}
+	if len(rows) < latestPage {
+		return searched, uuid.Nil, nil
+	}
+	return searched, rows[len(rows)-1].ID, nil
+}
+
+// searchLatest searches all chunks for the newest readings of some devices. The devices are locked first, so that no
+// worker moves latest_bucket_at forward between the search and the update.
+func (s *Store) searchLatest(ctx context.Context, ids []uuid.UUID) (searched int, err error) {
+	err = s.inTx(ctx, "searching all chunks", func(tx pgx.Tx) error {
+		locked, err := s.queries.DeviceLatestLock(ctx, tx, ids)
+		if err != nil || len(locked) == 0 {
+			return err
+		}
+		searched = len(locked)
+		return s.queries.DeviceLatestSearch(ctx, tx, locked)
+	})
+	return searched, err
+}

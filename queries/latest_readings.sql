@@ -1,0 +1,60 @@
+-- DeviceLatestList reads the bounds of the newest readings of some devices.
+-- name: DeviceLatestList :many
+SELECT id, latest_bucket_at FROM devices WHERE team_id = @team_id AND id = ANY(@device_ids::uuid[]);
+
+-- ImportedRangeList lists the ranges in which devices may have readings after their latest_bucket_at.
+-- name: ImportedRangeList :many
+SELECT DISTINCT * FROM imported_ranges WHERE range_start < @before::timestamptz ORDER BY range_start;
+
+-- WorkerSet tells the triggers of readings that the transaction updates latest_bucket_at of the devices.
+-- name: WorkerSet :exec
+SELECT set_config('roomsensor.worker', 'on', true);
+
+-- The queries below keep latest_bucket_at up to date, for the devices of all teams.
+
+-- ImportedRangeTake deletes ranges and returns them. It passes over those of transactions that have not ended.
+-- name: ImportedRangeTake :many
+DELETE FROM imported_ranges WHERE ctid = ANY (ARRAY(
+    SELECT ctid FROM imported_ranges LIMIT @most::integer FOR UPDATE SKIP LOCKED))
+RETURNING *;
+
+-- DeviceLatestListBehind lists devices that have a reading after latest_bucket_at in a window, and the newest one of
+-- these, by id after one.
+-- name: DeviceLatestListBehind :many
+SELECT d.id AS device_id, r.bucket_at
+FROM devices d
+CROSS JOIN LATERAL (
+    SELECT readings.bucket_at FROM readings
+    WHERE readings.device_id = d.id AND readings.bucket_at > d.latest_bucket_at
+      AND readings.bucket_at >= @window_from::timestamptz AND readings.bucket_at < @window_to::timestamptz
+    ORDER BY readings.bucket_at DESC LIMIT 1
+) r
+WHERE d.id > @after::uuid
+ORDER BY d.id
+LIMIT @most::bigint;
+
+-- DeviceLatestPage reads a page of the devices of all teams.
+-- name: DeviceLatestPage :many
+SELECT id, latest_bucket_at FROM devices WHERE id > @after::uuid ORDER BY id LIMIT @most::bigint;
+
+-- DeviceLatestListMissing lists those of some devices that have no reading at latest_bucket_at, if that is in a window,
+-- which excludes chunks.
+-- name: DeviceLatestListMissing :many
+SELECT d.id FROM devices d
+WHERE d.id = ANY(@device_ids::uuid[])
+  AND d.latest_bucket_at >= @window_from::timestamptz AND d.latest_bucket_at < @window_to::timestamptz
+  AND NOT EXISTS (
+      SELECT FROM readings r
+      WHERE r.device_id = d.id AND r.bucket_at = d.latest_bucket_at
+        AND r.bucket_at >= @window_from::timestamptz AND r.bucket_at < @window_to::timestamptz);
+
+-- DeviceLatestLock locks some devices in the order of DeviceHeartbeatLock, and returns them. It passes over devices that a
+-- worker has locked.
+-- name: DeviceLatestLock :many
+SELECT id FROM devices WHERE id = ANY(@device_ids::uuid[]) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED;
+
+-- DeviceLatestSearch sets latest_bucket_at of locked devices to their newest reading.
+-- name: DeviceLatestSearch :exec
+UPDATE devices SET latest_bucket_at = coalesce((
+    SELECT r.bucket_at FROM readings r WHERE r.device_id = devices.id ORDER BY r.bucket_at DESC LIMIT 1), '-infinity')
+WHERE devices.id = ANY(@device_ids::uuid[]);
