@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"runtime"
@@ -69,6 +70,7 @@ const (
 type env struct {
 	t        *testing.T
 	settings map[string]string // environment of processes and commands
+	pooler   string            // address of PgBouncer, through which the processes connect; empty for none
 	sql      *pgxpool.Pool
 	client   *http.Client // checks responses against the OpenAPI document
 
@@ -205,6 +207,9 @@ func (e *env) prepare(args ...string) *server {
 	for name, value := range e.settings {
 		if name == "DATABASE_URL" {
 			value = (&dbtest.DB{URL: value}).As(e.t, roleOf(args))
+			if e.pooler != "" {
+				value = e.throughPooler(value)
+			}
 		}
 		s.command.Env = append(s.command.Env, name+"="+value)
 	}
@@ -214,6 +219,15 @@ func (e *env) prepare(args ...string) *server {
 		}
 	})
 	return s
+}
+
+// throughPooler returns the URL of a database through PgBouncer.
+func (e *env) throughPooler(databaseURL string) string {
+	e.t.Helper()
+	u, err := url.Parse(databaseURL)
+	require.NoError(e.t, err)
+	u.Host, u.RawQuery = e.pooler, "sslmode=disable"
+	return u.String()
 }
 
 // roleOf returns the database role of a process. Commands use the owner of the tables.

@@ -269,7 +269,7 @@ func (s starter) makeCopy(ctx context.Context) (*installation, error) {
 	if in, err := s.existingCopy(ctx); err == nil { // Another process made it while this one waited.
 		return in, nil
 	}
-	if err := debian.Copy(ctx, dir, s.progress, s.options.Confirm); err != nil {
+	if err := debian.TimescaleDB.Copy(ctx, dir, s.progress, s.options.Confirm); err != nil {
 		return nil, err
 	}
 	return s.existingCopy(ctx)

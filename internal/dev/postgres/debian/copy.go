@@ -1,5 +1,5 @@
-// Package debian makes a private copy of Debian's packages of PostgreSQL and TimescaleDB in a directory. Nothing of it
-// is installed: its programs run from the directory, with the C library of the copy.
+// Package debian makes a private copy of a package of Debian, such as that of TimescaleDB, and of what it depends on, in
+// a directory. Nothing of it is installed: its programs run from the directory, with the C library of the copy.
 //
 //	copy.go  download, unpack, set the loader and library path of the programs
 //	apt.go   the tools that it needs, apt's configuration, mirrors
@@ -23,11 +23,28 @@ const (
 	// suite is the first Debian with TimescaleDB. Its packages run on any Linux of the same processor, because the
 	// copy brings its own C library.
 	suite = "trixie"
-	// timescaledb is the package; it depends on PostgreSQL.
-	timescaledb = "postgresql-17-timescaledb"
 	// copyTimeout is the limit for about 120 MB of packages over a slow connection.
 	copyTimeout = 15 * time.Minute
 )
+
+// Package is a package of Debian whose programs are wanted.
+type Package struct {
+	name     string
+	programs string // pattern of their paths in a copy
+	size     string // of the download
+}
+
+// The packages that can be copied. TimescaleDB depends on PostgreSQL.
+var (
+	TimescaleDB = Package{"postgresql-17-timescaledb", "usr/lib/postgresql/*/bin/*", "120 MB"}
+	PgBouncer   = Package{"pgbouncer", "usr/sbin/pgbouncer", "40 MB"}
+)
+
+// Programs returns the paths of the programs in a copy.
+func (pkg Package) Programs(dir string) []string {
+	programs, _ := filepath.Glob(filepath.Join(dir, pkg.programs)) // Only a bad pattern is an error.
+	return programs
+}
 
 // Bins returns the directories of PostgreSQL's programs in a copy.
 func Bins(dir string) []string {
@@ -38,7 +55,7 @@ func Bins(dir string) []string {
 // Copy makes the copy in dir and replaces an incomplete one. It returns an error on a system that is not Debian or
 // Ubuntu, and if tools are missing that only root can install, or whose installation confirm refuses. The caller makes
 // sure that only one process calls it.
-func Copy(ctx context.Context, dir string, p *command.Progress, confirm Confirm) error {
+func (pkg Package) Copy(ctx context.Context, dir string, p *command.Progress, confirm Confirm) error {
 	system, err := osRelease()
 	if err != nil {
 		return err
@@ -50,23 +67,23 @@ func Copy(ctx context.Context, dir string, p *command.Progress, confirm Confirm)
 	if err := errors.Join(os.RemoveAll(next), os.RemoveAll(dir)); err != nil {
 		return fmt.Errorf("clearing the directory of the private copy: %w", err)
 	}
-	p.Log("making a private copy of Debian's packages in %s (once, about 120 MB to download)", dir)
-	if err := extract(ctx, system, next, p); err != nil {
+	p.Log("making a private copy of Debian's packages in %s (once, about %s to download)", dir, pkg.size)
+	if err := pkg.extract(ctx, system, next, p); err != nil {
 		return err
 	}
-	if err := relocate(ctx, next, dir, p); err != nil {
+	if err := pkg.relocate(ctx, next, dir, p); err != nil {
 		return err
 	}
 	return os.Rename(next, dir) //nolint:wrapcheck // It names both paths.
 }
 
 // extract downloads and unpacks the packages from the first mirror that has them.
-func extract(ctx context.Context, system release, dir string, p *command.Progress) error {
+func (pkg Package) extract(ctx context.Context, system release, dir string, p *command.Progress) error {
 	var failures []error
 	for _, mirror := range mirrors(system) {
 		argv := []string{
 			// This variant runs no script of a package, so it needs neither root nor a container.
-			"mmdebstrap", "--mode=chrootless", "--variant=extract", "--format=directory", "--include=" + timescaledb,
+			"mmdebstrap", "--mode=chrootless", "--variant=extract", "--format=directory", "--include=" + pkg.name,
 			"--keyring=" + keyring(),
 		}
 		for _, option := range aptOptions(ctx) {
@@ -88,10 +105,10 @@ func extract(ctx context.Context, system release, dir string, p *command.Progres
 }
 
 // relocate makes the programs below tree use the loader and the libraries of the directory that tree is moved to.
-func relocate(ctx context.Context, tree, final string, p *command.Progress) error {
-	programs, err := filepath.Glob(filepath.Join(tree, "usr/lib/postgresql/*/bin/*"))
-	if err != nil || len(programs) == 0 {
-		return fmt.Errorf("the packages of Debian contain no PostgreSQL: %w", errors.Join(err, os.ErrNotExist))
+func (pkg Package) relocate(ctx context.Context, tree, final string, p *command.Progress) error {
+	programs := pkg.Programs(tree)
+	if len(programs) == 0 {
+		return fmt.Errorf("the package %s of Debian contains none of its programs: %w", pkg.name, os.ErrNotExist)
 	}
 	loader, err := interpreter(tree, programs)
 	if err != nil {

@@ -1,0 +1,109 @@
+package e2e_test
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"roomsensor/test/dbtest"
+)
+
+// poolSize is the number of sessions of PgBouncer per role: far fewer than the connections of the processes, so that the
+// transactions of one connection run in different sessions.
+const poolSize = 4
+
+// TestPgBouncer runs two API processes, a receiver and two workers through PgBouncer.
+func TestPgBouncer(t *testing.T) {
+	t.Parallel()
+	for name, mode := range map[string]struct {
+		pooler   []string
+		settings map[string]string
+	}{
+		"transaction mode": {
+			[]string{"pool_mode = transaction", fmt.Sprint("default_pool_size = ", poolSize)},
+			map[string]string{"PGBOUNCER": "true"},
+		},
+		"session mode": {
+			[]string{
+				"pool_mode = session", "default_pool_size = 100",
+				"ignore_startup_parameters = statement_timeout,lock_timeout,idle_in_transaction_session_timeout,synchronous_commit",
+			},
+			nil,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newStreamEnv(t)
+			e.pooler = dbtest.PgBouncer(t, mode.pooler...)
+			maps.Copy(e.settings, mode.settings)
+			e.apis = []*server{e.start("api"), e.start("api")}
+			e.receiver = e.start("ingest", "--no-worker")
+			workers := []*server{e.start("ingest", "--no-receiver"), e.start("ingest", "--no-receiver")}
+			device := e.checkPooledUploads()
+			e.checkPooledPatch(device)
+			e.checkPooledRateLimit()
+			if mode.settings != nil {
+				require.LessOrEqual(t, value[int](e.env, `SELECT max(n) FROM (SELECT count(*) AS n FROM pg_stat_activity
+					WHERE datname = current_database() AND usename LIKE 'roomsensor_test%' GROUP BY usename) s`), poolSize)
+			}
+			for _, s := range append(append(workers, e.receiver), e.apis...) {
+				e.stop(s)
+			}
+		})
+	}
+}
+
+// checkPooledUploads uploads the log of a device in large uploads, which are copied, and then again in small ones, which
+// are compared. Pages, snapshots and exports show it. It returns the device.
+func (e *streamEnv) checkPooledUploads() (device string) {
+	e.t.Helper()
+	const unit, seed, n = "dev:1", 3, 3000
+	device = e.newDevice(unit, "--name", "Hall")
+	samples := officeSamples(seed, n)
+	rows := expectedCSV(e.t, device, "Hall", samples)
+	var stored []string
+	for _, size := range []int{n, 7} {
+		for _, part := range packed(unit, samples, size) {
+			require.Equal(e.t, http.StatusAccepted, e.upload(part).status)
+		}
+		e.settle()
+		csv := e.get("/readings.csv?from=2015-02-01T00:00:00Z&to=2015-03-01T00:00:00Z")
+		_, body, _ := strings.Cut(csv, "\n")
+		require.Equal(e.t, rows, strings.Split(strings.TrimSuffix(body, "\n"), "\n"))
+		if stored != nil {
+			require.Equal(e.t, stored, e.storedReadings())
+		}
+		stored = e.storedReadings()
+		rand.New(rand.NewPCG(seed, 2)).Shuffle(n, func(a, b int) { samples[a], samples[b] = samples[b], samples[a] })
+	}
+	page := e.get("/devices/" + device + "/readings?from=2015-02-01T00:00:00Z&to=2015-03-01T00:00:00Z")
+	require.Equal(e.t, len(rows), strings.Count(page, "bucket_at"))
+	shown := e.object("/devices/current")["data"].([]any)[0].(map[string]any)
+	require.Equal(e.t, "online", shown["status"])
+	require.NotNil(e.t, shown["latest"])
+	return device
+}
+
+// checkPooledPatch sends a PATCH to one process, and again to the other.
+func (e *streamEnv) checkPooledPatch(device string) {
+	e.t.Helper()
+	patched := &replicasEnv{env: e.env, device: device}
+	for i, api := range e.apis {
+		got := patched.patch(api, "Foyer", "foyer-1")
+		require.Equal(e.t, http.StatusOK, got.status, got.body)
+		require.Equal(e.t, i > 0, got.header.Get("Idempotent-Replayed") == "true")
+	}
+	require.Contains(e.t, e.get("/devices/"+device), `"display_name":"Foyer"`)
+}
+
+// checkPooledRateLimit sends more concurrent requests than a key may send and PgBouncer has sessions.
+func (e *streamEnv) checkPooledRateLimit() {
+	e.t.Helper()
+	_, limited := e.newKey()
+	require.Equal(e.t, 600, (&replicasEnv{env: e.env}).burst(limited, 4*poolSize, 40))
+}
