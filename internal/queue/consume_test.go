@@ -2,6 +2,7 @@ package queue_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 
 	"roomsensor/internal/queue"
 )
@@ -28,6 +30,45 @@ func (c *endingContext) Err() error {
 		c.cancel()
 	}
 	return c.Context.Err()
+}
+
+// All requests of a team together have one window, so that the messages of another team wait for few of them.
+func TestPublishWindow(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t, small)
+	of := func(team uuid.UUID, n int) []queue.Message {
+		list := messages(slices.Repeat([]string{"x"}, n)...)
+		for i := range list {
+			list[i].Team = &team
+		}
+		return list
+	}
+	flooding, other, release := uuid.New(), uuid.New(), make(chan struct{})
+	sent := e.Hold(flooding, release)
+	const calls, each = 8, queue.PublishWindow / 2
+	var group errgroup.Group
+	for range calls {
+		group.Go(func() error {
+			sequences, err := e.Publish(e.ctx, of(flooding, each))
+			if err == nil && slices.Contains(sequences, 0) {
+				err = errors.New("a message was not confirmed")
+			}
+			return err
+		})
+	}
+	require.Eventually(t, func() bool { return sent() == queue.PublishWindow }, patience, time.Millisecond)
+	_, err := e.Publish(e.ctx, of(other, each))
+	require.NoError(t, err)
+	require.EqualValues(t, queue.PublishWindow, sent())
+
+	ctx, cancel := context.WithCancel(e.ctx)
+	cancel()
+	_, err = e.Publish(ctx, of(flooding, 1))
+	require.ErrorIs(t, err, context.Canceled)
+	close(release)
+	require.NoError(t, group.Wait())
+	require.EqualValues(t, calls*each, sent())
+	require.Zero(t, e.Windows())
 }
 
 func TestPublish(t *testing.T) {

@@ -2,7 +2,10 @@ package queue
 
 import (
 	"context"
+	"sync/atomic"
 
+	"github.com/google/uuid"
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -36,3 +39,48 @@ func (h *hookedStream) Stream(ctx context.Context, stream string) (jetstream.Str
 
 // BeforeStream calls before whenever the queue reads the stream. Tests of package queue_test use it.
 func (q *Queue) BeforeStream(before func()) { q.js = &hookedStream{q.js, before} }
+
+// PublishWindow is publishWindow.
+const PublishWindow = publishWindow
+
+// heldStream delivers the confirmations of the messages of a team only once release is closed.
+type heldStream struct {
+	jetstream.JetStream
+	team    uuid.UUID
+	release <-chan struct{}
+	sent    atomic.Int64
+}
+
+type heldFuture struct {
+	jetstream.PubAckFuture
+	release <-chan struct{}
+}
+
+func (f heldFuture) Ok() <-chan *jetstream.PubAck {
+	<-f.release
+	return f.PubAckFuture.Ok()
+}
+
+func (h *heldStream) PublishMsgAsync(m *nats.Msg, options ...jetstream.PublishOpt) (jetstream.PubAckFuture, error) {
+	future, err := h.JetStream.PublishMsgAsync(m, options...)
+	if err != nil || m.Header.Get(TeamHeader) != h.team.String() {
+		return future, err
+	}
+	h.sent.Add(1)
+	return heldFuture{future, h.release}, nil
+}
+
+// Hold holds the confirmations of the messages of a team until release is closed. It returns the number of its messages
+// that were sent. Tests of package queue_test use it.
+func (q *Queue) Hold(team uuid.UUID, release <-chan struct{}) (sent func() int64) {
+	held := &heldStream{JetStream: q.js, team: team, release: release}
+	q.js = held
+	return held.sent.Load
+}
+
+// Windows returns the number of teams that publish. Tests of package queue_test use it.
+func (q *Queue) Windows() int {
+	q.windows.mu.Lock()
+	defer q.windows.mu.Unlock()
+	return len(q.windows.teams)
+}

@@ -121,6 +121,8 @@ type Queue struct {
 	config Config
 	known  atomic.Pointer[time.Time] // when the stream was created that this process uses; nil before the first
 	lost   atomic.Bool               // at the last check, that stream was not there
+
+	windows windows
 }
 
 // New returns the queue of a connection, which need not be established yet.
