@@ -1,6 +1,9 @@
 package abuse
 
-import "context"
+import (
+	"context"
+	"slices"
+)
 
 // attack is one way to overload the service.
 type attack struct {
@@ -34,7 +37,10 @@ var slowRate = []string{"UPLOAD_BYTES_PER_SECOND=1MiB"}
 
 // all returns the attacks in order. The rejects come first, because a worker deletes rejects once per minute, and the
 // weeks last, because their chunks would slow down what follows.
-func all() []*attack {
+func all() []*attack { return slices.Concat(onIngest(), onAPI()) }
+
+// onIngest returns the attacks on the receiver and the workers.
+func onIngest() []*attack {
 	return []*attack{
 		{
 			name: "rejects", does: "two credentials of a team send uploads of unknown units, 15 MiB per request",
@@ -43,6 +49,10 @@ func all() []*attack {
 		{
 			name: "flood", does: "two credentials of a team send 15 MiB of readings per request",
 			team: teamSize{50, 1, 2}, settings: slowRate, load: sendFlood, check: checkShares,
+		},
+		{
+			name: "fresh", does: "two credentials of a team send small uploads, hundreds per request",
+			team: teamSize{50, 1, 2}, settings: slowRate, load: sendFresh, check: checkStored,
 		},
 		{
 			name: "lines", does: "requests of 16 KB, which are 15 MiB of two-byte lines",
@@ -60,6 +70,12 @@ func all() []*attack {
 			name: "bombs", does: "gzip and zstd bombs, and 15 MiB of nested JSON",
 			team: teamSize{1, 1, 1}, load: sendBombs,
 		},
+	}
+}
+
+// onAPI returns the attacks on the API and the database.
+func onAPI() []*attack {
+	return []*attack{
 		{
 			name: "returning", does: "1,000 keys with full and expired rate windows return within a second",
 			team: teamSize{1, returningKeys, 1}, prepare: fillRateWindows, load: returnAtOnce, check: checkReturned,

@@ -148,7 +148,15 @@ func checkTransactions(ctx context.Context, e *env) error {
 // checkShares checks that the receiver refused a part of the flood (decision 53 a).
 func checkShares(_ context.Context, e *env, t Tally) error {
 	if t["429"] == 0 {
-		e.Unexpected("flood: the receiver does not limit the rate of a credential: %v", t)
+		e.Unexpected("the receiver does not limit the rate of a credential: %v", t)
+	}
+	return nil
+}
+
+// checkStored checks that uploads of the attacker were stored.
+func checkStored(_ context.Context, e *env, t Tally) error {
+	if t["202"] == 0 {
+		e.Unexpected("the receiver stored no request of the attacker: %v", t)
 	}
 	return nil
 }

@@ -186,14 +186,15 @@ func sendBombs(t *target) (func(context.Context, *attacker), error) {
 // many small ones.
 func sendFlood(t *target) (func(context.Context, *attacker), error) {
 	from := t.History.Add(-20 * 24 * time.Hour)
-	return flood(t, func(i int) string { return upload(t.Units[i%len(t.Units)], from, roomsensor.BucketLength/2, 9000) },
+	return flood(t, bodySize-roomsensor.MaxUploadBytes,
+		func(i int) string { return upload(t.Units[i%len(t.Units)], from, roomsensor.BucketLength/2, 9000) },
 		func(i int) string { return upload(t.Units[i%len(t.Units)], from, roomsensor.BucketLength, 10) })
 }
 
 // sendUnknown sends uploads of units that are not registered. They become rejects, which the database cannot compress.
 func sendUnknown(t *target) (func(context.Context, *attacker), error) {
 	const padding = 300_000 // bytes, two characters each
-	return flood(t, func(i int) string {
+	return flood(t, bodySize-roomsensor.MaxUploadBytes, func(i int) string {
 		random := make([]byte, padding)
 		_, _ = rand.Read(random) // It never returns an error.
 		return fmt.Sprintf(`{"hardware_id":"dev:66%04d","readings":[{"measured_at":"%s","co2_ppm":400}],"padding":"%x"}`+"\n",
@@ -201,13 +202,25 @@ func sendUnknown(t *target) (func(context.Context, *attacker), error) {
 	})
 }
 
-// flood sends bodies with all credentials, each of lines of one kind. They are compressed, so that the attacker costs
-// little.
-func flood(t *target, kinds ...func(i int) string) (func(context.Context, *attacker), error) {
+// sendFresh sends uploads of a few readings, of all devices of the team. To the workers, they are as fresh as those of
+// others.
+func sendFresh(t *target) (func(context.Context, *attacker), error) {
+	const size, readings = 64 << 10, 5
+	from := t.History.Add(-20 * 24 * time.Hour)
+	line := func(i int) string {
+		at := from.Add(time.Duration(i/len(t.Units)*readings) * roomsensor.BucketLength)
+		return upload(t.Units[i%len(t.Units)], at, roomsensor.BucketLength, readings)
+	}
+	return flood(t, size, line) // Small requests, so that many of them end during the attack.
+}
+
+// flood sends bodies of at least a size with all credentials, each of lines of one kind. They are compressed, so that
+// the attacker costs little.
+func flood(t *target, size int, kinds ...func(i int) string) (func(context.Context, *attacker), error) {
 	var bodies []packed
 	for _, line := range kinds {
 		var lines strings.Builder
-		for i := 0; lines.Len() < bodySize-roomsensor.MaxUploadBytes; i++ {
+		for i := 0; lines.Len() < size; i++ {
 			lines.WriteString(line(i))
 		}
 		body, err := pack(gzipped, lines.String(), lines.Len())
