@@ -189,6 +189,11 @@ type ReadingsHourly struct {
 	SplDbSum         *float64
 }
 
+type ReceiverSecret struct {
+	Name   string
+	Secret []byte
+}
+
 type RejectUsage struct {
 	TeamID  uuid.UUID
 	Rejects int64

@@ -201,6 +201,74 @@ func (q *Queries) RejectList(ctx context.Context, db DBTX, arg RejectListParams)
 	return items, nil
 }
 
+const RejectListByTeam = `-- name: RejectListByTeam :many
+SELECT id, received_at, hardware_id, reason, detail, replayed_at
+FROM rejected_uploads
+WHERE team_id = $1::uuid AND reject_team(team_id) = $1
+  AND (received_at AT TIME ZONE 'UTC', id) < (timezone('UTC', $2::timestamptz), $3::uuid)
+  AND received_at AT TIME ZONE 'UTC' >= timezone('UTC', $4::timestamptz)
+  AND ($5::text IS NULL OR reason = $5)
+  AND ($6::text IS NULL OR hardware_id = $6)
+ORDER BY received_at AT TIME ZONE 'UTC' DESC, id DESC
+LIMIT $7::bigint
+`
+
+type RejectListByTeamParams struct {
+	TeamID     uuid.UUID
+	BeforeAt   time.Time
+	BeforeID   uuid.UUID
+	Since      time.Time
+	Reason     *string
+	HardwareID *string
+	Most       int64
+}
+
+type RejectListByTeamRow struct {
+	ID         uuid.UUID
+	ReceivedAt time.Time
+	HardwareID *string
+	Reason     string
+	Detail     string
+	ReplayedAt *time.Time
+}
+
+// RejectListByTeam lists the rejects of a team without their payload, the newest first, from a position on and back to a
+// time. A null filter matches all. The expressions are those of rejected_uploads_team_idx; the condition on team_id follows from the first.
+func (q *Queries) RejectListByTeam(ctx context.Context, db DBTX, arg RejectListByTeamParams) ([]RejectListByTeamRow, error) {
+	rows, err := db.Query(ctx, RejectListByTeam,
+		arg.TeamID,
+		arg.BeforeAt,
+		arg.BeforeID,
+		arg.Since,
+		arg.Reason,
+		arg.HardwareID,
+		arg.Most,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []RejectListByTeamRow
+	for rows.Next() {
+		var i RejectListByTeamRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.ReceivedAt,
+			&i.HardwareID,
+			&i.Reason,
+			&i.Detail,
+			&i.ReplayedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const RejectMarkReplayed = `-- name: RejectMarkReplayed :exec
 UPDATE rejected_uploads SET replayed_at = now() WHERE id = $1
 `
@@ -249,11 +317,11 @@ func (q *Queries) RejectTrimLock(ctx context.Context, db DBTX) (bool, error) {
 
 const RejectTrimTeam = `-- name: RejectTrimTeam :execrows
 WITH oldest AS (
-    SELECT id, sum(size) OVER (ORDER BY received_at, stream_sequence, id) - size AS freed_before
+    SELECT id, sum(size) OVER (ORDER BY received_at, id) - size AS freed_before
     FROM (
-        SELECT id, received_at, stream_sequence, reject_bytes(payload, detail) AS size FROM rejected_uploads
+        SELECT id, received_at, reject_bytes(payload, detail) AS size FROM rejected_uploads
         WHERE reject_team(team_id) = $2::uuid
-        ORDER BY received_at, stream_sequence
+        ORDER BY received_at AT TIME ZONE 'UTC', id
         LIMIT $3::bigint
     ) r
 )

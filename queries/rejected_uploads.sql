@@ -20,6 +20,19 @@ WHERE (sqlc.narg(team_id)::uuid IS NULL OR team_id = sqlc.narg(team_id))
 ORDER BY received_at DESC, stream_sequence DESC, id
 LIMIT @most::bigint;
 
+-- RejectListByTeam lists the rejects of a team without their payload, the newest first, from a position on and back to a
+-- time. A null filter matches all. The expressions are those of rejected_uploads_team_idx; the condition on team_id follows from the first.
+-- name: RejectListByTeam :many
+SELECT id, received_at, hardware_id, reason, detail, replayed_at
+FROM rejected_uploads
+WHERE team_id = @team_id::uuid AND reject_team(team_id) = @team_id
+  AND (received_at AT TIME ZONE 'UTC', id) < (timezone('UTC', @before_at::timestamptz), @before_id::uuid)
+  AND received_at AT TIME ZONE 'UTC' >= timezone('UTC', @since::timestamptz)
+  AND (sqlc.narg(reason)::text IS NULL OR reason = sqlc.narg(reason))
+  AND (sqlc.narg(hardware_id)::text IS NULL OR hardware_id = sqlc.narg(hardware_id))
+ORDER BY received_at AT TIME ZONE 'UTC' DESC, id DESC
+LIMIT @most::bigint;
+
 -- name: RejectGet :one
 SELECT * FROM rejected_uploads WHERE id = @reject_id;
 
@@ -50,11 +63,11 @@ DELETE FROM rejected_uploads WHERE id IN (
 -- The array makes it find them by primary key, also without statistics.
 -- name: RejectTrimTeam :execrows
 WITH oldest AS (
-    SELECT id, sum(size) OVER (ORDER BY received_at, stream_sequence, id) - size AS freed_before
+    SELECT id, sum(size) OVER (ORDER BY received_at, id) - size AS freed_before
     FROM (
-        SELECT id, received_at, stream_sequence, reject_bytes(payload, detail) AS size FROM rejected_uploads
+        SELECT id, received_at, reject_bytes(payload, detail) AS size FROM rejected_uploads
         WHERE reject_team(team_id) = @team_id::uuid
-        ORDER BY received_at, stream_sequence
+        ORDER BY received_at AT TIME ZONE 'UTC', id
         LIMIT @most::bigint
     ) r
 )

@@ -40,8 +40,8 @@ func TestRolesRefuse(t *testing.T) {
 			"SELECT FROM api_keys", "SELECT FROM service_secrets", "SELECT FROM teams", "UPDATE devices SET metadata = '{}'",
 			"SELECT FROM idempotency_keys"),
 		schema.RoleReceiver: append(everyone,
-			"SELECT FROM api_keys", "SELECT FROM service_secrets", "SELECT FROM devices", "SELECT FROM readings",
-			"SELECT FROM teams", "SELECT FROM rejected_uploads", "SELECT order_chunk('"+chunk+"')"),
+			"SELECT FROM api_keys", "SELECT FROM service_secrets", "SELECT metadata FROM devices", "SELECT FROM readings",
+			"SELECT FROM teams", "SELECT payload FROM rejected_uploads", "SELECT order_chunk('"+chunk+"')"),
 	} {
 		conn := connect(t, db.As(t, role))
 		for _, sql := range statements {

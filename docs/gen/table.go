@@ -92,21 +92,26 @@ func pathResponses() []response {
 
 func receiverResponses() []response {
 	plain := []header{requestID}
-	return []response{
-		answer("BadUpload", plain, roomsensor.CodeValidationFailed).show(roomsensor.CodeValidationFailed, "malformed_line"),
+	both := []response{
+		answer("BadRejects", plain, roomsensor.CodeValidationFailed, roomsensor.CodeTimeRangeInvalid,
+			roomsensor.CodeCursorInvalid, roomsensor.CodeCursorTeamMismatch).
+			show(roomsensor.CodeTimeRangeInvalid, "since_invalid"),
 		answer("Unauthorized", plain,
 			roomsensor.CodeIngestKeyMissing, roomsensor.CodeIngestKeyInvalid, roomsensor.CodeIngestKeyRevoked,
 			roomsensor.CodeIngestKeyExpired).
 			with("WWW-Authenticate", "WWWAuthenticate"),
-		answer("TooLarge", plain, roomsensor.CodeRequestTooLarge).show(roomsensor.CodeRequestTooLarge, "upload_too_large"),
 		answer("RateLimited", plain, roomsensor.CodeRateLimitExceeded).with("Retry-After", "RetryAfter").
 			show(roomsensor.CodeRateLimitExceeded, "share_exceeded"),
 		answer("InternalError", plain, roomsensor.CodeInternalError),
 		answer("Overloaded", plain, roomsensor.CodeOverloaded).with("Retry-After", "RetryAfter"),
-		answer("NotFound", []header{requestID}, roomsensor.CodeNotFound).show(roomsensor.CodeNotFound, "unknown_path"),
-		answer("MethodNotAllowed", []header{requestID}, roomsensor.CodeMethodNotAllowed).with("Allow", "Allow").
-			show(roomsensor.CodeMethodNotAllowed, "only_post"),
 	}
+	return append(withHead(both),
+		answer("BadUpload", plain, roomsensor.CodeValidationFailed).show(roomsensor.CodeValidationFailed, "malformed_line"),
+		answer("TooLarge", plain, roomsensor.CodeRequestTooLarge).show(roomsensor.CodeRequestTooLarge, "upload_too_large"),
+		answer("NotFound", plain, roomsensor.CodeNotFound).show(roomsensor.CodeNotFound, "unknown_path"),
+		answer("MethodNotAllowed", plain, roomsensor.CodeMethodNotAllowed).with("Allow", "Allow").
+			show(roomsensor.CodeMethodNotAllowed, "only_post"),
+	)
 }
 
 func withHead(responses []response) []response {
@@ -134,4 +139,5 @@ func isReceiverCode(code roomsensor.Code) bool { return strings.HasPrefix(string
 var sharedCodes = []roomsensor.Code{
 	roomsensor.CodeRateLimitExceeded, roomsensor.CodeValidationFailed, roomsensor.CodeRequestTooLarge,
 	roomsensor.CodeNotFound, roomsensor.CodeMethodNotAllowed, roomsensor.CodeOverloaded, roomsensor.CodeInternalError,
+	roomsensor.CodeTimeRangeInvalid, roomsensor.CodeCursorInvalid, roomsensor.CodeCursorTeamMismatch,
 }

@@ -27,7 +27,7 @@ func (s *server) listCurrentDevices(ctx context.Context, c *call) error {
 		return err
 	}
 	now := s.now()
-	if !snap.partial && !state.Continued() && len(state.Metadata) == 0 && len(snap.devices) <= state.Limit {
+	if !snap.partial && !state.Continued() && len(state.Filters) == 0 && len(snap.devices) <= state.Limit {
 		if whole := snap.document(now); whole != nil {
 			c.rows = len(snap.devices)
 			return s.writeDocument(ctx, c, whole)

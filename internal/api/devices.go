@@ -78,7 +78,7 @@ func (s *server) readDeviceParameters(c *call, endpoint cursor.Endpoint) (*curso
 	}
 	if state == nil {
 		state = firstPage(c, endpoint, uuid.Nil)
-		state.Metadata = q.Tags()
+		state.Filters = q.Tags()
 	} else if err := sameTags(q, state); err != nil {
 		return nil, err
 	}
@@ -92,7 +92,7 @@ func sameTags(q httpedge.Query, state *cursor.State) error {
 		if !ok {
 			continue
 		}
-		if first, was := state.Metadata[key]; !was || first != p.Value {
+		if first, was := state.Filters[key]; !was || first != p.Value {
 			return httpedge.Differs(p.Name)
 		}
 	}
@@ -101,7 +101,7 @@ func sameTags(q httpedge.Query, state *cursor.State) error {
 
 // deviceQuery selects one item more than the page holds. Tags that fill the page are enough.
 func deviceQuery(p *page) roomsensor.DeviceQuery {
-	q := roomsensor.DeviceQuery{Metadata: p.State.Metadata, Limit: p.State.Limit + 1, MaxTagBytes: p.maxBytes}
+	q := roomsensor.DeviceQuery{Metadata: p.State.Filters, Limit: p.State.Limit + 1, MaxTagBytes: p.maxBytes}
 	if p.State.Continued() {
 		after := p.State.ID
 		q.After = &after

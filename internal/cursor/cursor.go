@@ -30,12 +30,13 @@ var ErrCorrupted = errors.New("the cursor is corrupted")
 // Endpoint identifies the list that a cursor belongs to.
 type Endpoint uint8
 
-// The lists of spec 4.
+// The lists of spec 4, and that of the receiver.
 const (
 	Devices Endpoint = iota + 1
 	CurrentDevices
 	Assignments
 	Readings
+	Rejects // of the receiver (A8.2)
 )
 
 // State is the content of a cursor: what the first page fixed, and where the last page ended.
@@ -46,7 +47,7 @@ type State struct {
 	IssuedAt time.Time // to the microsecond
 	Limit    int
 
-	Metadata   map[string]string        // the tag filters of a list of devices
+	Filters    map[string]string        // the tags of a list of devices, or parameters of a list of rejects by name
 	Request    roomsensor.WindowRequest // the time parameters of the first page
 	Assignment *uuid.UUID               // the assignment_id of the first page
 	Window     roomsensor.Window        // resolved from both once, so that it does not move from page to page

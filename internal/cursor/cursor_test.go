@@ -49,7 +49,7 @@ func states() *rapid.Generator[*cursor.State] {
 			ID:       ids().Draw(t, "id"),
 		}
 		if tags := rapid.MapOfN(rapid.String(), rapid.String(), 0, 5).Draw(t, "tags"); len(tags) > 0 {
-			w.Metadata = tags
+			w.Filters = tags
 		}
 		w.Request.From = rapid.Ptr(instants(), true).Draw(t, "request from")
 		w.Request.To = rapid.Ptr(instants(), true).Draw(t, "request to")

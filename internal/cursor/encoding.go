@@ -26,7 +26,7 @@ func (s *State) marshal() []byte {
 	b = append(b, s.Device[:]...)
 	b = appendTime(b, s.IssuedAt)
 	b = binary.AppendVarint(b, int64(s.Limit))
-	b = appendTags(b, s.Metadata)
+	b = appendTags(b, s.Filters)
 	b = s.appendRequest(b)
 	b = appendTime(b, s.Window.From)
 	b = appendTime(b, s.Window.To)
@@ -86,7 +86,7 @@ func unmarshal(plain []byte) (*State, error) {
 	w.Device = r.id()
 	w.IssuedAt = r.time()
 	w.Limit = int(r.varint())
-	w.Metadata = r.tags()
+	w.Filters = r.tags()
 	r.request(w, parts)
 	w.Window = roomsensor.Window{From: r.time(), To: r.time()}
 	w.At = r.time()

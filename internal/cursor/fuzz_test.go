@@ -29,8 +29,8 @@ func FuzzUnmarshal(f *testing.F) {
 	id := uuid.MustParse("0b5e7a52-6c1f-4f0a-9d3e-2f6a1c8b7d90")
 	full := State{
 		Endpoint: Readings, KeyID: "key", Device: id, IssuedAt: at, Limit: 1000,
-		Metadata: map[string]string{"room": "12", "floor": ""},
-		Request:  roomsensor.WindowRequest{From: &at, To: &at, Last: time.Hour}, Assignment: &id,
+		Filters: map[string]string{"room": "12", "floor": ""},
+		Request: roomsensor.WindowRequest{From: &at, To: &at, Last: time.Hour}, Assignment: &id,
 		Window: roomsensor.Window{From: at, To: roomsensor.Forever}, At: at, ID: id,
 	}
 	f.Add(full.marshal())

@@ -1,18 +1,21 @@
 package receiver
 
 import (
+	"context"
 	"html"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
 	"roomsensor/docs"
+	"roomsensor/internal/cursor"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/test/openapitest"
 )
@@ -36,6 +39,18 @@ func (g *testServer) everyCode(t *testing.T) map[roomsensor.Code]answer {
 		roomsensor.CodeIngestKeyExpired: with(expired),
 		roomsensor.CodeInternalError:    g.withoutQueue(t).post(t, small),
 	}
+	g.receiver.Database = secretDatabase{}
+	sealer, err := cursor.NewSealer(make([]byte, cursor.SecretBytes))
+	require.NoError(t, err)
+	for code, query := range map[roomsensor.Code]string{
+		roomsensor.CodeTimeRangeInvalid: "since=now",
+		roomsensor.CodeCursorInvalid:    "cursor=x",
+		roomsensor.CodeCursorTeamMismatch: "cursor=" + sealer.Seal(&cursor.State{
+			Endpoint: cursor.Rejects, KeyID: "another", IssuedAt: time.Now(), Limit: 1,
+		}),
+	} {
+		answers[code] = g.do(t, http.MethodGet, "/rejects?"+query, nil, "Authorization", "Bearer "+g.key)
+	}
 	unlimited := g.receiver.rates
 	g.receiver.rates = newRates(1, 1)
 	for range burstSeconds + 1 {
@@ -45,6 +60,13 @@ func (g *testServer) everyCode(t *testing.T) map[roomsensor.Code]answer {
 	g.server.Shutdown()
 	answers[roomsensor.CodeOverloaded] = g.post(t, small)
 	return answers
+}
+
+// secretDatabase has the secret of cursors only.
+type secretDatabase struct{ Database }
+
+func (secretDatabase) ReceiverCursorSecret(context.Context) ([]byte, error) {
+	return make([]byte, cursor.SecretBytes), nil
 }
 
 // withoutQueue returns a receiver that panics at every upload.

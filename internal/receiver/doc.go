@@ -1,8 +1,13 @@
 // Package receiver takes uploads over HTTP and from JSON Lines, checks them and publishes them to the queue. It needs
-// the queue alone: while the database is unavailable, it continues with the credentials that it knows.
+// the queue alone: while the database is unavailable, it continues with the credentials that it knows. Dry runs and
+// lists of rejects need the database.
 //
 //	receiver.go  Receiver: configuration, Run, shutdown, metrics
-//	uploads.go   one request of POST /uploads: authenticate, read, split, publish, confirm
+//	request.go   one request: route, authenticate, limit, respond
+//	uploads.go   POST /uploads: read, split, publish, confirm
+//	dry_run.go   POST /uploads?dry_run=true: what a worker would reject
+//	rejects.go   GET /rejects: the rejects of the credential's team
+//	database.go  what the last two need of the database, and their share of it
 //	body.go      reads and decompresses a body within limits of size, time and memory
 //	memory.go    memoryBudget: the memory of all requests, and the shares of credentials and teams
 //	rates.go     rates: requests and bytes per second of credentials and teams

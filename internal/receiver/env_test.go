@@ -238,7 +238,7 @@ func send(t require.TestingT, request *http.Request) answer {
 	if request.Method == http.MethodHead {
 		return a
 	}
-	if a.status != http.StatusAccepted {
+	if a.status >= http.StatusBadRequest {
 		require.NoError(t, json.Unmarshal(text, &a.failed))
 		require.Equal(t, "invalid_request_error", a.failed.Error.Type)
 		require.Equal(t, a.header.Get("X-Request-Id"), a.failed.Error.RequestID)

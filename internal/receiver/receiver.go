@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -15,6 +16,7 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/sync/errgroup"
 
+	"roomsensor/internal/cursor"
 	"roomsensor/internal/httpedge"
 	"roomsensor/internal/queue"
 	"roomsensor/internal/retry"
@@ -31,12 +33,13 @@ const DefaultStopTimeout = 15 * time.Second
 
 // Config is the configuration of a receiver. Numbers that are 0 have a default.
 type Config struct {
-	Queue   *queue.Queue
-	Keys    httpedge.KeyTable
-	DocsURL string         // of the docs pages, which describe the error codes; without a slash at its end
-	Proxies []netip.Prefix // whose X-Forwarded-For names the address of the client
-	Log     zerolog.Logger
-	Metrics prometheus.Registerer
+	Queue    *queue.Queue
+	Keys     httpedge.KeyTable
+	Database Database
+	DocsURL  string         // of the docs pages, which describe the error codes; without a slash at its end
+	Proxies  []netip.Prefix // whose X-Forwarded-For names the address of the client
+	Log      zerolog.Logger
+	Metrics  prometheus.Registerer
 
 	StopTimeout time.Duration
 	Memory      int64 // for requests, in bytes; at least 64 MiB, room for a request of the largest size
@@ -46,8 +49,8 @@ type Config struct {
 	BytesPerSecond    int64
 }
 
-// Receiver publishes uploads that arrive over HTTP to the queue. It needs only the queue: while the database is
-// unavailable, it goes on with the keys that it knows.
+// Receiver publishes uploads that arrive over HTTP to the queue. For that it needs the queue alone: while the database
+// is unavailable, it goes on with the keys that it knows. Dry runs and lists of rejects need the database.
 type Receiver struct {
 	Config
 	keyList *httpedge.KeyList
@@ -57,6 +60,8 @@ type Receiver struct {
 	// lingering has an element for each refused body that is being read.
 	lingering chan struct{}
 	rates     *rates
+	database  *databaseUses
+	cursors   atomic.Pointer[cursor.Sealer] // nil until the first list of rejects
 	metrics   *metrics
 	clients   func(*http.Request) string // returns the address of a client
 }
@@ -76,6 +81,7 @@ func New(c Config) *Receiver {
 		memory:    memory,
 		lingering: make(chan struct{}, maxLingering),
 		rates:     newRates(c.RequestsPerSecond, c.BytesPerSecond),
+		database:  newDatabaseUses(),
 		metrics:   newMetrics(c.Metrics, memory),
 		clients:   (&httpedge.Site{Proxies: c.Proxies}).Clients(),
 	}
@@ -147,7 +153,7 @@ func newMetrics(registerer prometheus.Registerer, memory *memoryBudget) *metrics
 	}, func() float64 { return float64(memory.total) })
 	return &metrics{
 		requests: factory.NewCounterVec(prometheus.CounterOpts{
-			Name: "roomsensor_receiver_requests_total", Help: "Requests by status and error code; code is empty for 202.",
+			Name: "roomsensor_receiver_requests_total", Help: "Requests by status and error code; code is empty on success.",
 		}, []string{"status", "code"}),
 		uploads: factory.NewCounter(prometheus.CounterOpts{
 			Name: "roomsensor_receiver_uploads_total", Help: "Uploads that the queue stored and that were confirmed.",
@@ -167,7 +173,7 @@ func newMetrics(registerer prometheus.Registerer, memory *memoryBudget) *metrics
 func (m *metrics) observe(e *httpedge.AccessEntry) {
 	m.requests.WithLabelValues(e.StatusLabel(), string(e.Code)).Inc()
 	m.seconds.Observe(e.Duration.Seconds())
-	if e.Code == "" {
+	if e.Status == http.StatusAccepted {
 		m.uploads.Add(float64(e.Rows))
 		m.bytes.Add(float64(e.Bytes))
 	}

@@ -177,6 +177,11 @@ func TestUnknownRoutes(t *testing.T) {
 		a.requireCode(t, 405, roomsensor.CodeMethodNotAllowed)
 		require.Equal(t, "POST", a.header.Get("Allow"))
 	}
+	for _, method := range []string{http.MethodPost, http.MethodDelete} {
+		a := g.do(t, method, "/rejects", nil)
+		a.requireCode(t, 405, roomsensor.CodeMethodNotAllowed)
+		require.Equal(t, "GET, HEAD", a.header.Get("Allow"))
+	}
 }
 
 func TestUploadsQueueUnavailable(t *testing.T) {
@@ -318,12 +323,14 @@ func TestShutdownKeepsConfirmedUploads(t *testing.T) {
 }
 
 // try posts a body and returns the status, or 0 without a response.
-func (g *testServer) try(body string) int {
-	request, err := http.NewRequestWithContext(g.ctx, http.MethodPost, g.url+"/uploads", strings.NewReader(body))
+func (g *testServer) try(body string) int { return g.tryPath(g.key, "/uploads", body) }
+
+func (g *testServer) tryPath(key, path, body string) int {
+	request, err := http.NewRequestWithContext(g.ctx, http.MethodPost, g.url+path, strings.NewReader(body))
 	if err != nil {
 		return 0
 	}
-	request.Header.Set("Authorization", "Bearer "+g.key)
+	request.Header.Set("Authorization", "Bearer "+key)
 	response, err := client.Do(request)
 	if err != nil {
 		return 0

@@ -121,7 +121,7 @@ var Codes = []CodeInfo{
 	},
 	{
 		Code: CodeTimeRangeInvalid, Status: 400, Param: "from",
-		Cause:   "from, to or last is malformed, or to is not after from.",
+		Cause:   "from, to, last or since is malformed, or to is not after from.",
 		Message: "from must be a UTC time with seconds and Z, for example 2026-01-31T08:00:00Z.",
 		Fix: "Send times as 2026-01-31T08:00:00Z (UTC, with Z; a fraction of up to 9 digits is allowed), durations " +
 			"as 90m, 24h or 7d, and a to that is later than from.",
@@ -149,9 +149,9 @@ var Codes = []CodeInfo{
 	},
 	{
 		Code: CodeCursorTeamMismatch, Status: 400, Param: "cursor",
-		Cause:   "The cursor was issued to another API key.",
-		Message: "This cursor was issued to another API key. Start again at the first page with this key.",
-		Fix:     "Use the same API key for all pages.",
+		Cause:   "The cursor was issued to another key.",
+		Message: "This cursor was issued to another key. Start again at the first page with this key.",
+		Fix:     "Use the same key for all pages.",
 		Retry:   retryRestart,
 		Guides:  []string{"paging"},
 	},

@@ -98,6 +98,22 @@ type RejectQuery struct {
 	Limit      int
 }
 
+// TeamRejectQuery selects a page of a team's rejects: by received_at descending, then by id descending. A nil field
+// matches all.
+type TeamRejectQuery struct {
+	Reason     *Reason
+	HardwareID *string
+	Since      *time.Time      // received at or after
+	After      *RejectPosition // last item of the previous page; nil on the first page
+	Limit      int
+}
+
+// RejectPosition is the position of a reject in the list of its team.
+type RejectPosition struct {
+	ReceivedAt time.Time
+	ID         uuid.UUID
+}
+
 // RejectLimits bounds the rejects that are kept (decision 53 b).
 type RejectLimits struct {
 	Keep         time.Duration // since a reject was made

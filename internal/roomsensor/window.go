@@ -52,10 +52,10 @@ func ParseWindow(from, to, last *string) (WindowRequest, error) {
 	}
 	var request WindowRequest
 	var err error
-	if request.From, err = parseInstant("from", from); err != nil {
+	if request.From, err = ParseInstant("from", from); err != nil {
 		return WindowRequest{}, err
 	}
-	if request.To, err = parseInstant("to", to); err != nil {
+	if request.To, err = ParseInstant("to", to); err != nil {
 		return WindowRequest{}, err
 	}
 	return request, nil
@@ -96,7 +96,8 @@ func checkWidth(w Window) (Window, error) {
 
 const maxDays = int(MaxWindow / (24 * time.Hour))
 
-func parseInstant(param string, text *string) (*time.Time, error) {
+// ParseInstant parses a parameter that is a time, or returns nil if it was not sent. Its error is time_range_invalid.
+func ParseInstant(param string, text *string) (*time.Time, error) {
 	if text == nil {
 		return nil, nil //nolint:nilnil // An absent parameter has no value and is no error.
 	}

@@ -103,7 +103,7 @@ func (i *ingestProcess) work(ctx context.Context, listener net.Listener) error {
 
 func (i *ingestProcess) newReceiver() *receiver.Receiver {
 	return receiver.New(receiver.Config{
-		Queue: i.queue, Keys: i.store, DocsURL: i.cfg.Docs(""), Log: i.Log, Metrics: i.Metrics,
+		Queue: i.queue, Keys: i.store, Database: i.store, DocsURL: i.cfg.Docs(""), Log: i.Log, Metrics: i.Metrics,
 		Proxies: i.cfg.TrustedProxies.Prefixes,
 		Memory:  int64(i.cfg.UploadMemory), RequestsPerSecond: i.cfg.UploadRequestsPerSecond,
 		BytesPerSecond: int64(i.cfg.UploadBytesPerSecond),

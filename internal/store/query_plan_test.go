@@ -24,6 +24,7 @@ type plan struct {
 	Relation  string `json:"Relation Name"`
 	Index     string `json:"Index Name"`
 	Direction string `json:"Scan Direction"`
+	IndexCond string `json:"Index Cond"`
 	Plans     []plan `json:"Plans"`
 }
 

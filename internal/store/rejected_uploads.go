@@ -38,6 +38,40 @@ func (s *Store) RejectCount(ctx context.Context, reason roomsensor.Reason) (int6
 	return count, nil
 }
 
+// TeamRejects lists the rejects of uploads that came with a credential of a team, without their payload, the newest
+// first (A8.2).
+func (s *Store) TeamRejects(
+	ctx context.Context, teamID uuid.UUID, q roomsensor.TeamRejectQuery,
+) ([]roomsensor.Reject, error) {
+	before := roomsensor.RejectPosition{ReceivedAt: roomsensor.Forever, ID: uuid.Max}
+	if q.After != nil {
+		before = *q.After
+	}
+	var since time.Time
+	if q.Since != nil {
+		since = *q.Since
+	}
+	var rows []db.RejectListByTeamRow
+	err := s.inSnapshot(ctx, "listing the rejects of a team", func(tx pgx.Tx) error {
+		// The index has the order. With outdated statistics, the planner would sort all rejects of the team.
+		err := s.set(ctx, tx, "enable_sort", "off")
+		if err != nil {
+			return err
+		}
+		rows, err = s.queries.RejectListByTeam(ctx, tx, db.RejectListByTeamParams{
+			TeamID: teamID, BeforeAt: before.ReceivedAt, BeforeID: before.ID, Since: since,
+			Reason: (*string)(q.Reason), HardwareID: q.HardwareID, Most: int64(q.Limit),
+		})
+		return err
+	})
+	return convert(rows, func(row *db.RejectListByTeamRow) roomsensor.Reject {
+		return reject(&db.RejectedUpload{
+			ID: row.ID, ReceivedAt: row.ReceivedAt, TeamID: &teamID, HardwareID: row.HardwareID, Reason: row.Reason,
+			Detail: row.Detail, ReplayedAt: row.ReplayedAt,
+		})
+	}), err
+}
+
 // Reject returns a reject with its payload.
 func (s *Store) Reject(ctx context.Context, id uuid.UUID) (roomsensor.Reject, error) {
 	row, err := s.queries.RejectGet(ctx, s.pool, id)

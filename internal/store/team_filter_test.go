@@ -30,7 +30,7 @@ const (
 // withoutTeam contains the queries without a condition on the team, with the reason.
 var withoutTeam = map[string]string{
 	"APIKeyGet": byKey, "RateWindowHit": byKey, "IdempotencyKeyClaim": byKey, "IdempotencyKeyGet": byKey, "IdempotencyKeyStore": byKey, "IdempotencyBytesAdd": byKey,
-	"SettingSet": noTeam, "DatabaseGet": noTeam, "ChunkCount": noTeam, "SecretEnsure": noTeam, "SecretGet": noTeam,
+	"SettingSet": noTeam, "DatabaseGet": noTeam, "ChunkCount": noTeam, "SecretEnsure": noTeam, "SecretGet": noTeam, "ReceiverSecretEnsure": noTeam, "ReceiverSecretGet": noTeam,
 
 	"APIKeyInsert": insertsTeam, "IngestKeyInsert": insertsTeam, "TeamInsert": insertsTeam, "DeviceInsert": insertsTeam,
 	"TeamRename": operator, "TeamListByName": operator, "TeamGetRevoked": operator, "DeviceListByName": operator, "DeviceGetByUnit": operator,
@@ -72,6 +72,17 @@ func TestTeamFilter(t *testing.T) {
 		require.True(t, used[name], name)
 	}
 	require.False(t, used["DeviceGetByID"])
+
+	// What a receiver reads for its clients belongs to their team, but for installations, of which upload.Resolve hides
+	// those of other teams.
+	used = namesUsedBy(t, interfaceMethods(t, "../receiver/database.go"))
+	delete(used, "RejectGet") // TeamRejects mentions Reject as a type only.
+	for name := range queries {
+		if used[name] && name != "HardwareList" {
+			require.Contains(t, []string{"", noTeam}, withoutTeam[name], "%s is used by the receiver", name)
+		}
+	}
+	require.True(t, used["RejectListByTeam"])
 }
 
 func TestBindsTeam(t *testing.T) {

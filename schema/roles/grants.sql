@@ -21,11 +21,17 @@ GRANT SELECT, INSERT, UPDATE (reason), DELETE ON rejected_uploads TO roomsensor_
 GRANT SELECT ON reject_usage TO roomsensor_worker;
 GRANT SELECT, UPDATE, DELETE ON imported_ranges TO roomsensor_worker;
 GRANT SELECT, INSERT ON streams TO roomsensor_worker;
+GRANT SELECT, INSERT ON receiver_secrets TO roomsensor_worker;
 GRANT EXECUTE ON FUNCTION order_chunk(text) TO roomsensor_worker;
 GRANT SELECT, INSERT, UPDATE, DELETE ON postponed_chunks TO roomsensor_worker;
 
--- A receiver reads upload credentials.
-GRANT SELECT ON ingest_keys TO roomsensor_receiver;
+-- A receiver reads upload credentials. For dry runs it reads installations, for lists of rejects everything but their
+-- payloads.
+GRANT SELECT ON ingest_keys, device_hardware TO roomsensor_receiver;
+GRANT SELECT (id, team_id) ON devices TO roomsensor_receiver;
+GRANT SELECT (id, received_at, team_id, hardware_id, reason, detail, replayed_at) ON rejected_uploads
+    TO roomsensor_receiver;
+GRANT SELECT, INSERT ON receiver_secrets TO roomsensor_receiver;
 
 -- A worker copies readings into a temporary table, which every role may create unless PUBLIC lost that right.
 DO $$

@@ -142,9 +142,16 @@ func hasSubRules(rule Rule, all []Rule) bool {
 	return false
 }
 
-// idOf returns the id of an anchor: "decision 37 c" of decision-37-c, "spec 4, readings, rule 3" of spec-4-readings-3.
+// addition matches the number of a section of additions, the first part of its anchors.
+var addition = regexp.MustCompile(`^a\d$`)
+
+// idOf returns the id of an anchor: "decision 37 c" of decision-37-c, "spec 4, readings, rule 3" of spec-4-readings-3,
+// "A8.1" of a8-1.
 func idOf(anchor string) string {
 	parts := strings.Split(anchor, "-")
+	if addition.MatchString(parts[0]) {
+		return strings.ToUpper(strings.Join(parts, "."))
+	}
 	if parts[0] != "spec" {
 		return strings.Join(parts, " ")
 	}

@@ -219,6 +219,7 @@ func keyInURL(url, key string) (all []string) {
 	for _, query := range []string{
 		"key=KEY", "key=KEY&key=KEY", "key=KEY;a", "key=KEY&last=%zz", "key=KEY%00", "KEY", "KEY=1", "apikey=KEY", "key=KEY&shape=tall",
 		"cursor=KEY", "limit=KEY", "last=KEY", "from=KEY", "devices=KEY", "assignment_id=KEY", "shape=KEY", "metadata.KEY=%ff", "metadata.site=KEY",
+		"reason=KEY", "hardware_id=KEY", "since=KEY", "dry_run=KEY", "dry_run=true&KEY",
 	} {
 		all = append(all, url+"?"+strings.ReplaceAll(query, "KEY", key))
 	}
@@ -246,11 +247,18 @@ func (e *secretsEnv) misuseReceiver(base string) {
 		for _, place := range keyInURL(base+"/uploads", key) {
 			e.collect("responses of the receiver", http.MethodPost, place, upload, key)
 		}
+		for _, place := range keyInURL(base+"/rejects", key) {
+			e.collect("responses of the receiver", http.MethodGet, place, "", key, "Authorization: Bearer "+e.ingestKey)
+		}
 		for _, line := range keyInHeader(key) {
 			e.collect("responses of the receiver", http.MethodPost, base+"/uploads", upload, key, line)
 		}
 		for _, body := range []string{key, `{"` + key + `":1}`, `{"hardware_id":"` + key + `","readings":[]}`, upload + "\n" + key} {
 			e.collect("responses of the receiver", http.MethodPost, base+"/uploads", body, key)
+		}
+		for _, query := range []string{"", "?dry_run=true"} { // As an unknown member.
+			e.collect("responses of the receiver", http.MethodPost, base+"/uploads"+query, upload[:len(upload)-1]+`,"`+key+`":1}`, key,
+				"Authorization: Bearer "+e.ingestKey)
 		}
 	}
 	e.sendBrokenHTTP("responses of the receiver", base, e.ingestKey)

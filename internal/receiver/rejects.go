@@ -1,0 +1,202 @@
+package receiver
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/google/uuid"
+
+	"roomsensor/internal/cursor"
+	"roomsensor/internal/httpedge"
+	"roomsensor/internal/roomsensor"
+)
+
+// The filters of GET /rejects.
+const (
+	reasonParameter     = "reason"
+	hardwareIDParameter = "hardware_id"
+	sinceParameter      = "since"
+)
+
+// listRejects answers GET /rejects with a page of the rejects of the credential's team (A8.2).
+func (q *request) listRejects(key *roomsensor.Key, query httpedge.Query) error {
+	state, sealer, err := q.readRejectParameters(key, query)
+	if err != nil {
+		return err
+	}
+	memory := q.memory.open(key)
+	defer memory.close()
+	if err := memory.reserve(roomsensor.MaxPageBytes); err != nil {
+		return err
+	}
+	page, err := q.readRejects(key.TeamID, state, sealer)
+	if err != nil {
+		return err
+	}
+	memory.release(roomsensor.MaxPageBytes - min(len(page.Body), roomsensor.MaxPageBytes))
+	q.log.Rows = page.Items
+	q.limitWriting()
+	_ = httpedge.WriteList(q.w, q.r, page.Body) // A client that misses the response retries.
+	return nil
+}
+
+// rejectFilters are the filters of a list of rejects. A nil field was not sent.
+type rejectFilters struct {
+	reason, hardwareID *string
+	since              *time.Time
+}
+
+// readRejectParameters reads the parameters in the order of decision 22: each by its own rule, then the cursor.
+func (q *request) readRejectParameters(
+	key *roomsensor.Key, query httpedge.Query,
+) (state *cursor.State, sealer *cursor.Sealer, err error) {
+	filters, err := readRejectFilters(query)
+	if err != nil {
+		return nil, nil, err
+	}
+	limit, err := query.Limit()
+	if err != nil {
+		return nil, nil, err
+	}
+	if sealer, err = q.cursorSealer(key.TeamID); err != nil {
+		return nil, nil, err
+	}
+	state, err = httpedge.ReadCursor(query, sealer, cursor.Rejects, key.ID, uuid.Nil, time.Now())
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case state != nil:
+		err = sameFilters(query, filters, state)
+	default:
+		state = &cursor.State{Endpoint: cursor.Rejects, KeyID: key.ID, Limit: roomsensor.MaxPage}
+		filters.keepIn(state)
+	}
+	return httpedge.WithLimit(state, limit), sealer, err
+}
+
+func readRejectFilters(query httpedge.Query) (f rejectFilters, err error) {
+	f.reason, f.hardwareID = query.Get(reasonParameter), query.Get(hardwareIDParameter)
+	if f.reason != nil && !slices.Contains(roomsensor.Reasons, roomsensor.Reason(*f.reason)) {
+		return f, roomsensor.Invalid(reasonParameter, "reason must be one of "+reasonNames()+".")
+	}
+	if f.hardwareID != nil && !roomsensor.IsHardwareID(*f.hardwareID) {
+		return f, roomsensor.Invalid(hardwareIDParameter, "hardware_id must be dev: followed by 1 to 20 digits.")
+	}
+	f.since, err = roomsensor.ParseInstant(sinceParameter, query.Get(sinceParameter))
+	return f, err
+}
+
+func reasonNames() string {
+	names := make([]string, len(roomsensor.Reasons))
+	for i, reason := range roomsensor.Reasons {
+		names[i] = string(reason)
+	}
+	return strings.Join(names, ", ")
+}
+
+// keepIn stores the filters in the state of a first page.
+func (f *rejectFilters) keepIn(state *cursor.State) {
+	state.Filters = map[string]string{}
+	if f.reason != nil {
+		state.Filters[reasonParameter] = *f.reason
+	}
+	if f.hardwareID != nil {
+		state.Filters[hardwareIDParameter] = *f.hardwareID
+	}
+	state.Request.From = f.since
+}
+
+// sameFilters compares the filters that were sent with a cursor with those of the first page (decision 12).
+func sameFilters(query httpedge.Query, f rejectFilters, state *cursor.State) error {
+	for _, p := range query {
+		same := true
+		switch p.Name {
+		case reasonParameter, hardwareIDParameter:
+			first, was := state.Filters[p.Name]
+			same = was && first == p.Value
+		case sinceParameter:
+			same = state.Request.From != nil && f.since.Equal(*state.Request.From)
+		}
+		if !same {
+			return httpedge.Differs(p.Name)
+		}
+	}
+	return nil
+}
+
+// readRejects reads a page.
+func (q *request) readRejects(
+	team uuid.UUID, state *cursor.State, sealer *cursor.Sealer,
+) (*httpedge.Page, error) {
+	wanted := roomsensor.TeamRejectQuery{Since: state.Request.From, Limit: state.Limit + 1}
+	if reason, ok := state.Filters[reasonParameter]; ok {
+		wanted.Reason = new(roomsensor.Reason(reason))
+	}
+	if unit, ok := state.Filters[hardwareIDParameter]; ok {
+		wanted.HardwareID = &unit
+	}
+	if state.Continued() {
+		wanted.After = &roomsensor.RejectPosition{ReceivedAt: state.At, ID: state.ID}
+	}
+	var rejects []roomsensor.Reject
+	err := q.useDatabase(team, func(ctx context.Context) (err error) {
+		rejects, err = q.Database.TeamRejects(ctx, team, wanted)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	page := httpedge.NewPage(nil, sealer, state, roomsensor.MaxPageBytes)
+	for i := range rejects {
+		if httpedge.AddItem(page, &rejects[i], appendReject) {
+			page.State.At, page.State.ID = rejects[i].Arrival.At, rejects[i].ID
+		}
+	}
+	page.End(time.Now())
+	return page, nil
+}
+
+// rejectItem is an item of the list.
+type rejectItem struct {
+	ID         uuid.UUID         `json:"id"`
+	ReceivedAt string            `json:"received_at"`
+	HardwareID *string           `json:"hardware_id"`
+	Reason     roomsensor.Reason `json:"reason"`
+	Detail     string            `json:"detail"`
+	ReplayedAt *string           `json:"replayed_at"`
+}
+
+func appendReject(dst []byte, r *roomsensor.Reject) []byte {
+	item := rejectItem{
+		ID: r.ID, ReceivedAt: roomsensor.FormatTime(r.Arrival.At), HardwareID: r.HardwareID, Reason: r.Reason,
+		Detail: r.Detail,
+	}
+	if r.ReplayedAt != nil {
+		item.ReplayedAt = new(roomsensor.FormatTime(*r.ReplayedAt))
+	}
+	text, _ := json.Marshal(item) // It fails for invalid UTF-8, which the database does not contain.
+	return append(dst, text...)
+}
+
+// cursorSealer returns the sealer of cursors. Its secret is read once, when the first list needs it.
+func (q *request) cursorSealer(team uuid.UUID) (*cursor.Sealer, error) {
+	if known := q.cursors.Load(); known != nil {
+		return known, nil
+	}
+	var secret []byte
+	err := q.useDatabase(team, func(ctx context.Context) (err error) {
+		secret, err = q.Database.ReceiverCursorSecret(ctx)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	sealer, err := cursor.NewSealer(secret)
+	if err == nil {
+		q.cursors.Store(sealer)
+	}
+	return sealer, err
+}

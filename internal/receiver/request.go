@@ -1,0 +1,200 @@
+package receiver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"roomsensor/internal/httpedge"
+	"roomsensor/internal/panics"
+	"roomsensor/internal/roomsensor"
+)
+
+const (
+	// maxPerKey is the limit of requests of one key at the same time. A whole fleet may share a key.
+	maxPerKey = 128
+	// keyRetryAfter is the Retry-After of a request over maxPerKey.
+	keyRetryAfter = time.Second
+	// writeTimeout limits the sending of a response of a few hundred bytes.
+	writeTimeout = 15 * time.Second
+	// lingerTimeout is how long the rest of a refused body is read; see discardBody.
+	lingerTimeout = time.Second
+	// maxLingering is how many refused bodies are read at the same time.
+	maxLingering = 16
+)
+
+// route is a path of the receiver.
+type route struct {
+	path       string
+	methods    []string
+	parameters []string
+	serve      func(q *request, key *roomsensor.Key, query httpedge.Query) error
+}
+
+var routes = []route{
+	{
+		path: "/uploads", methods: []string{http.MethodPost},
+		parameters: []string{dryRunParameter},
+		serve:      (*request).takeUploads,
+	},
+	{
+		path: "/rejects", methods: []string{http.MethodGet, http.MethodHead},
+		parameters: []string{
+			reasonParameter, hardwareIDParameter, sinceParameter, httpedge.CursorParameter, httpedge.LimitParameter,
+		},
+		serve: (*request).listRejects,
+	},
+}
+
+// request is one request to the receiver, with its access-log entry.
+type request struct {
+	*Receiver
+	w        *response
+	r        *http.Request
+	log      httpedge.AccessEntry
+	bodyRead bool // to its end
+}
+
+// response remembers the status of a response.
+type response struct {
+	http.ResponseWriter
+	status int
+}
+
+func (w *response) WriteHeader(status int) {
+	w.status = status
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap is for http.ResponseController.
+func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// ServeHTTP answers a request. Every path or method that routes does not have is an error.
+func (r *Receiver) ServeHTTP(w http.ResponseWriter, httpRequest *http.Request) {
+	q := &request{Receiver: r, w: &response{ResponseWriter: w}, r: httpRequest}
+	began := time.Now()
+	q.log = httpedge.AccessEntry{
+		RequestID: httpedge.NewRequestID(), Route: httpedge.UnmatchedRoute, Method: httpRequest.Method, Rows: -1,
+	}
+	w.Header().Set(httpedge.RequestIDHeader, q.log.RequestID)
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	if err := panics.Recover(q.handle); err != nil {
+		q.fail(err)
+	} else {
+		q.log.Status = q.w.status
+	}
+	q.log.Duration = time.Since(began)
+	r.metrics.observe(&q.log)
+	q.log.Log(r.Log)
+}
+
+// handle checks path, method, credential, share and parameters, in this order, and serves the request.
+func (q *request) handle() error {
+	at := slices.IndexFunc(routes, func(known route) bool { return known.path == q.r.URL.Path })
+	if at < 0 {
+		return unknownPath(q.r.URL.Path)
+	}
+	known := &routes[at]
+	q.log.Route = known.path
+	if !slices.Contains(known.methods, q.r.Method) {
+		q.w.Header().Set("Allow", strings.Join(known.methods, ", "))
+		return roomsensor.NewError(roomsensor.CodeMethodNotAllowed, "",
+			"This path supports "+strings.Join(known.methods, " and ")+" only.")
+	}
+	text, err := httpedge.IngestKeyCodes().Bearer(q.r.Header.Values("Authorization"))
+	if err != nil {
+		return err
+	}
+	key, err := q.auth.Authenticate(q.r.Context(), text)
+	if err != nil {
+		return err
+	}
+	q.log.KeyID = key.ID
+	if err := q.rates.admit(&key); err != nil {
+		return err
+	}
+	query, err := httpedge.ParseQuery(q.r.URL.RawQuery, known.parameters...)
+	if err != nil {
+		return err
+	}
+	release, ok := q.limiter.Acquire(key.ID)
+	if !ok {
+		return httpedge.Overloaded(keyRetryAfter,
+			"This credential has too many uploads in progress. Send fewer at the same time.")
+	}
+	defer release()
+	return known.serve(q, &key, query)
+}
+
+// unknownPath returns the error for a path that routes does not have. It does not repeat a part of the path.
+func unknownPath(path string) error {
+	hint := "There is no such path on the receiver of uploads. "
+	switch {
+	case slices.ContainsFunc(routes, func(known route) bool { return known.path == strings.TrimRight(path, "/") }):
+		hint = "There must not be a slash at the end of the path. "
+	case strings.HasPrefix(path, "/v1/") || strings.HasPrefix(path, "/docs"):
+		hint = "This is the receiver of uploads, whose paths have no version. The API has its own address. "
+	}
+	return roomsensor.NewError(roomsensor.CodeNotFound, "",
+		hint+"Send uploads with POST /uploads, and list rejects with GET /rejects.")
+}
+
+// answer sends a JSON object.
+func (q *request) answer(status int, object any) error {
+	text, err := json.Marshal(object)
+	if err != nil {
+		return fmt.Errorf("encoding a response: %w", err)
+	}
+	q.limitWriting()
+	q.w.Header().Set("Content-Type", httpedge.ContentType)
+	q.w.WriteHeader(status)
+	// A client that misses the response retries, and the same readings again change nothing.
+	_, _ = q.w.Write(append(text, '\n'))
+	return nil
+}
+
+func (q *request) fail(err error) {
+	public := httpedge.PublicError(err)
+	q.log.Status = public.Code.Status()
+	q.log.Fail(err, public, q.r, q.clients(q.r))
+	if errors.Is(q.r.Context().Err(), context.Canceled) {
+		q.log.Status = httpedge.StatusClientGone
+	}
+	q.discardBody()
+	q.limitWriting()
+	_ = httpedge.WriteError(q.w, public, q.DocsURL, q.log.RequestID) // A client that misses the response retries.
+}
+
+// discardBody reads the rest of a refused body for up to lingerTimeout: a client that is still sending when the
+// connection closes may never read the response. A client that sent Expect: 100-continue has not sent a body yet.
+// Beyond maxLingering, the connection closes at once, so that a flood of refused bodies costs little.
+func (q *request) discardBody() {
+	if q.bodyRead {
+		return
+	}
+	// In a test there may be no connection, and nothing to limit.
+	_ = http.NewResponseController(q.w).SetReadDeadline(time.Now().Add(lingerTimeout))
+	if q.r.Header.Get("Expect") != "" {
+		return
+	}
+	select {
+	case q.lingering <- struct{}{}:
+		defer func() { <-q.lingering }()
+		_, _ = io.CopyN(io.Discard, q.r.Body, maxBody) // It ends at the read deadline at the latest.
+	default:
+	}
+}
+
+// limitWriting ends the connection of a client that does not read the response.
+func (q *request) limitWriting() {
+	// In a test there may be no connection, and nothing to limit.
+	_ = http.NewResponseController(q.w).SetWriteDeadline(time.Now().Add(writeTimeout))
+}

@@ -1,0 +1,106 @@
+package store_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"roomsensor/db"
+	"roomsensor/internal/roomsensor"
+)
+
+// insertRejects inserts rejects of some teams in turn, one per second, 10 of them with the same time.
+func (f *fixture) insertRejects(t *testing.T, n int, teams ...any) {
+	t.Helper()
+	for _, team := range teams {
+		f.exec(t, `INSERT INTO rejected_uploads (received_at, stream_sequence, reason, detail, team_id, hardware_id, payload)
+			SELECT '2026-01-01Z'::timestamptz + greatest(i, 10) * INTERVAL '1 second', (SELECT count(*) FROM rejected_uploads) + i,
+				CASE i % 3 WHEN 0 THEN 'no_metric' ELSE 'unknown_unit' END, 'detail', $2, 'dev:' || i % 2, ''
+			FROM generate_series(1, $1) i`, n, team)
+	}
+}
+
+// teamRejects reads all pages of a list.
+func (f *fixture) teamRejects(t *testing.T, team uuid.UUID, q roomsensor.TeamRejectQuery) (all []roomsensor.Reject) {
+	t.Helper()
+	for {
+		page, err := f.TeamRejects(t.Context(), team, q)
+		require.NoError(t, err)
+		all = append(all, page...)
+		if len(page) < q.Limit {
+			return all
+		}
+		last := page[len(page)-1]
+		q.After = &roomsensor.RejectPosition{ReceivedAt: last.Arrival.At, ID: last.ID}
+	}
+}
+
+func TestTeamRejects(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	other := uuid.New()
+	f.insertRejects(t, 30, f.team, other, nil)
+	all := f.teamRejects(t, f.team, roomsensor.TeamRejectQuery{Limit: 100})
+	require.Len(t, all, 30)
+	require.True(t, slices.IsSortedFunc(all, func(a, b roomsensor.Reject) int {
+		if c := b.Arrival.At.Compare(a.Arrival.At); c != 0 {
+			return c
+		}
+		return slices.Compare(b.ID[:], a.ID[:])
+	}))
+	newest := all[0]
+	require.Equal(t, "2026-01-01T00:00:30Z", roomsensor.FormatTime(newest.Arrival.At))
+	require.Equal(t, roomsensor.Reject{
+		ID: newest.ID, Arrival: roomsensor.Arrival{At: newest.Arrival.At, Team: &f.team}, HardwareID: new("dev:0"),
+		Reason: roomsensor.ReasonNoMetric, Detail: "detail",
+	}, newest)
+	for _, size := range []int{1, 4, 7} {
+		require.Equal(t, all, f.teamRejects(t, f.team, roomsensor.TeamRejectQuery{Limit: size}), size)
+	}
+
+	filtered := f.teamRejects(t, f.team, roomsensor.TeamRejectQuery{
+		Limit: 2, Reason: new(roomsensor.ReasonNoMetric), HardwareID: new("dev:1"), Since: new(at("2026-01-01T00:00:15Z")),
+	})
+	require.Len(t, filtered, 3)
+	for i, second := range []int{27, 21, 15} {
+		require.Equal(t, at("2026-01-01T00:00:00Z").Add(time.Duration(second)*time.Second), filtered[i].Arrival.At)
+	}
+	require.Empty(t, f.teamRejects(t, uuid.New(), roomsensor.TeamRejectQuery{Limit: 10}))
+	require.Empty(t, f.teamRejects(t, uuid.Nil, roomsensor.TeamRejectQuery{Limit: 10}), "rejects without a team belong to nobody")
+}
+
+// TestRejectListByTeamPlan checks that a page reads the rejects of its team only, in order, and checks the filters in
+// the index, whatever the statistics say.
+func TestRejectListByTeamPlan(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	largest, unknown := uuid.New(), uuid.New() // unknown to the statistics
+	f.insertRejects(t, 4_000, largest, nil)
+	f.insertRejects(t, 100, f.team)
+	f.exec(t, "ANALYZE rejected_uploads")
+	f.insertRejects(t, 4_000, unknown)
+	conn := f.planConn(t)
+	for _, setting := range []string{"plan_cache_mode = force_custom_plan", "enable_sort = off"} { // As TeamRejects does.
+		_, err := conn.Exec(t.Context(), "SET "+setting)
+		require.NoError(t, err)
+	}
+	for _, team := range []uuid.UUID{f.team, largest, unknown, uuid.New()} {
+		conn.check(t, func(int) error {
+			_, err := db.New().RejectListByTeam(t.Context(), conn, db.RejectListByTeamParams{
+				TeamID: team, BeforeAt: roomsensor.Forever, BeforeID: uuid.Max, HardwareID: new("dev:9"), Most: 1001,
+			})
+			return err
+		}, func(p *plan) {
+			p.each(func(node *plan) {
+				require.NotContains(t, node.Type, "Sort")
+				if node.Relation == "rejected_uploads" {
+					require.Equal(t, []string{"Index Scan", "rejected_uploads_team_idx", "Backward"}, []string{node.Type, node.Index, node.Direction})
+					require.Contains(t, node.IndexCond, "hardware_id")
+				}
+			})
+		})
+	}
+}
