@@ -75,6 +75,8 @@ func (c *KeyCodes) Bearer(headers []string) (text string, err error) {
 		return strings.Trim(text, " "), nil
 	case strings.EqualFold(scheme, "Basic"):
 		return "", c.InvalidWith("Basic credentials are not accepted. " + missing.Message)
+	case strings.HasPrefix(scheme, string(c.otherKind)+"_"):
+		return "", c.InvalidWith(c.wrongKind)
 	}
 	return "", c.InvalidWith("The header Authorization does not begin with Bearer. " + missing.Message)
 }

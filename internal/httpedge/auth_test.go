@@ -47,6 +47,7 @@ func TestRefusalMessages(t *testing.T) {
 			{[]string{"Basic " + kind.key}, "Basic credentials are not accepted. Send your"},
 			{[]string{"Basic " + kind.key}, kind.placeholder},
 			{[]string{"Bearer " + kind.key, "Bearer " + kind.key}, "more than once"},
+			{[]string{kind.other}, kind.wrongKind},
 			{[]string{"Bearer " + kind.other}, kind.wrongKind},
 			{[]string{"Bearer " + kind.other[:20]}, kind.wrongKind},
 			{[]string{"Bearer " + kind.key[:len(kind.key)-1]}, "is cut off or was changed"},

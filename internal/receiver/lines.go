@@ -92,7 +92,8 @@ func (u *uploader) add(text []byte, long bool) {
 		return
 	}
 	if long {
-		u.refuse(fmt.Sprintf("The upload is longer than %d bytes. Send the readings in several uploads.", roomsensor.MaxUploadBytes))
+		u.refuse(fmt.Sprintf("The upload is longer than %d bytes. Send the readings in several uploads.",
+			roomsensor.MaxUploadBytes))
 		return
 	}
 	heading, fault := upload.Check(text)

@@ -166,6 +166,53 @@ func TestUploadsAuthentication(t *testing.T) {
 	require.Equal(t, 202, a.status)
 }
 
+// The message of a 401 states the fix (decision 47).
+func TestUploadsAuthenticationMessages(t *testing.T) {
+	t.Parallel()
+	conformance.Covers(t, "decision 47")
+	g := newTestServer(t)
+	_, unknown, _ := roomsensor.GenerateKey(roomsensor.IngestKey)
+	_, ofAPI, _ := roomsensor.GenerateKey(roomsensor.APIKey)
+	for authorization, want := range map[string]string{
+		g.key:                            "does not begin with Bearer. Send your upload credential in the header Authorization: Bearer <INGEST_KEY>.",
+		"Basic " + g.key:                 "Basic credentials are not accepted. Send your upload credential in the header",
+		"Bearer " + ofAPI:                "This is an API key, which only the API accepts.",
+		"Bearer " + g.key[:len(g.key)-3]: "is cut off or was changed",
+		"Bearer " + unknown:              "This service has no such upload credential.",
+	} {
+		a := g.do(t, http.MethodPost, "/uploads", strings.NewReader(small), "Authorization", authorization)
+		a.requireCode(t, 401, roomsensor.CodeIngestKeyInvalid)
+		require.Contains(t, a.failed.Error.Message, want)
+	}
+}
+
+// A request that fails says what exists, and leaves a line in the log with which support can answer.
+func TestMessagesAndLogOfErrors(t *testing.T) {
+	t.Parallel()
+	g := newTestServer(t)
+	for path, want := range map[string]string{
+		"/uploads/": "There must not be a slash at the end", "/upload": "There is no such path", "/v1/devices": "The API has its own address",
+	} {
+		a := g.do(t, http.MethodPost, path, nil)
+		a.requireCode(t, 404, roomsensor.CodeNotFound)
+		require.Contains(t, a.failed.Error.Message, want)
+		require.Contains(t, a.failed.Error.Message, "Send uploads with POST /uploads.")
+	}
+	a := g.do(t, http.MethodGet, "/uploads", nil, "User-Agent", "gateway/2", "X-Forwarded-For", "192.0.2.7")
+	require.Equal(t, "This path supports POST only.", a.failed.Error.Message)
+	g.stop()
+	var got map[string]any
+	for line := range strings.Lines(g.log.String()) {
+		if strings.Contains(line, a.header.Get("X-Request-Id")) {
+			require.NoError(t, json.Unmarshal([]byte(line), &got))
+		}
+	}
+	require.Equal(t, "gateway/2", got["user_agent"])
+	require.Equal(t, "127.0.0.1", got["client"], "nobody trusts the header")
+	require.Equal(t, "This path supports POST only.", got["error"])
+	require.Contains(t, g.log.String(), `"path":"/upload"`)
+}
+
 func TestUnknownRoutes(t *testing.T) {
 	t.Parallel()
 	g := newTestServer(t)
