@@ -201,3 +201,43 @@ func TestIngestStartErrors(t *testing.T) {
 		require.ErrorContains(t, service.RunIngest(t.Context(), inUse, process.Options{}), "for "+name+":")
 	}
 }
+
+// A receiver accepts both keys during the overlap of a rotation, and only the new one after it.
+func TestIngestKeyRotation(t *testing.T) {
+	t.Parallel()
+	e := newTestEnv(t)
+	cfg := e.config()
+	cfg.NoWorker = true
+	r := startIngest(t, cfg)
+	r.address("ops")
+	receiver := r.address("receiver")
+	r.awaitReady()
+	status, body := e.upload(receiver, 0, 1) // The receiver has the key in memory.
+	require.Equal(t, 202, status, body)
+
+	o, err := admin.Open(t.Context(), cfg.Database)
+	require.NoError(t, err)
+	defer o.Close()
+	keys, err := o.IngestKeys(t.Context(), e.team)
+	require.NoError(t, err)
+	oldKey := e.key
+	rotated, err := o.RotateIngestKey(t.Context(), keys.Data[0].KeyID, 24*time.Hour)
+	require.NoError(t, err)
+	for _, key := range []string{oldKey, rotated.Key} {
+		e.key = key
+		status, body = e.upload(receiver, 1, 1)
+		require.Equal(t, 202, status, body)
+	}
+	_, err = o.RotateIngestKey(t.Context(), keys.Data[0].KeyID, time.Millisecond)
+	require.NoError(t, err)
+	e.key = oldKey
+	require.Eventually(t, func() bool {
+		status, body = e.upload(receiver, 2, 1)
+		return status == 401
+	}, waitTimeout, 50*time.Millisecond)
+	require.Contains(t, body, `"code":"ingest_key_expired"`)
+	e.key = rotated.Key
+	status, body = e.upload(receiver, 3, 1)
+	require.Equal(t, 202, status, body)
+	require.NoError(t, r.end())
+}
