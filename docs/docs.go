@@ -178,12 +178,8 @@ func (s *site) addDocuments() error {
 // addShown adds the document that the page of the API shows: without the operations HEAD, which would double its list.
 func (s *site) addShown() error {
 	var document map[string]any
-	text, err := s.options.read("openapi.yaml")
-	if err != nil {
-		return err
-	}
-	if err := yaml.Unmarshal([]byte(text), &document); err != nil {
-		return fmt.Errorf("reading openapi.yaml: %w", err)
+	if err := json.Unmarshal(s.files[prefix+"/openapi.json"].plain, &document); err != nil {
+		return fmt.Errorf("reading openapi.json: %w", err)
 	}
 	paths, _ := document["paths"].(map[string]any)
 	for _, item := range paths {

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"path"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/swaggest/swgui/v5/static"
@@ -27,20 +28,23 @@ type file struct {
 	policy      string // Content-Security-Policy of a page; empty for other files
 	etag        string // weak, because both codings share it (decision 42 b)
 	plain       []byte
-	gzipped     []byte // nil if the file is not compressed
+	gzipped     func() []byte // nil if the file is not compressed
 }
 
-// newFile compresses body once: files never change while the process runs.
+// newFile returns a file that is compressed once, when the first client needs that: files never change while the
+// process runs, and most processes never serve most of them.
 func newFile(contentType string, body []byte) *file {
-	var small bytes.Buffer
-	w := gzip.NewWriter(&small)
-	_, _ = w.Write(body) // Writing to memory cannot fail.
-	_ = w.Close()
-	return packedFile(contentType, body, small.Bytes())
+	return packedFile(contentType, body, sync.OnceValue(func() []byte {
+		var small bytes.Buffer
+		w := gzip.NewWriter(&small)
+		_, _ = w.Write(body) // Writing to memory cannot fail.
+		_ = w.Close()
+		return small.Bytes()
+	}))
 }
 
-// packedFile returns a file whose gzip coding exists already.
-func packedFile(contentType string, body, gzipped []byte) *file {
+// packedFile returns a file with its gzip coding.
+func packedFile(contentType string, body []byte, gzipped func() []byte) *file {
 	sum := sha256.Sum256(body)
 	etag := fmt.Sprintf("W/%q", hex.EncodeToString(sum[:16]))
 	return &file{contentType: contentType, etag: etag, plain: body, gzipped: gzipped}
@@ -78,7 +82,7 @@ func (f *file) serveStatus(w http.ResponseWriter, r *http.Request, status int) {
 func (f *file) choose(h http.Header, r *http.Request) []byte {
 	chosen := f.plain
 	if f.gzipped != nil && acceptsGzip(r.Header.Values("Accept-Encoding")) {
-		chosen = f.gzipped
+		chosen = f.gzipped()
 		h.Set("Content-Encoding", "gzip")
 	}
 	h.Set("Vary", "Accept-Encoding")
@@ -139,6 +143,6 @@ func (s *site) addViewer(served, contentType, name string) error {
 	if err != nil {
 		return fmt.Errorf("decompressing the viewer: %w", err)
 	}
-	s.files[prefix+"/assets"+served] = packedFile(contentType, body, packed)
+	s.files[prefix+"/assets"+served] = packedFile(contentType, body, func() []byte { return packed })
 	return nil
 }
