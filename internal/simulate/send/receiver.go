@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -38,6 +39,24 @@ type receiverSink struct {
 	client  *http.Client
 	body    bytes.Buffer
 	uploads int // in body
+	stored  receipt
+}
+
+// receipt is the response of the receiver to uploads that it has stored, and the sum of several.
+type receipt struct {
+	Stored        int      `json:"stored"` // uploads
+	Readings      int      `json:"readings"`
+	IgnoredFields []string `json:"ignored_fields"`
+}
+
+func (r *receipt) add(o *receipt) {
+	r.Stored += o.Stored
+	r.Readings += o.Readings
+	for _, name := range o.IgnoredFields {
+		if !slices.Contains(r.IgnoredFields, name) {
+			r.IgnoredFields = append(r.IgnoredFields, name)
+		}
+	}
 }
 
 // NewReceiverSink returns a sink that posts uploads to the receiver at a base URL, such as http://127.0.0.1:8081, with
@@ -81,6 +100,15 @@ func (s *receiverSink) Flush(ctx context.Context) error {
 	}
 }
 
+// Summary implements summarizer.
+func (s *receiverSink) Summary() string {
+	text := fmt.Sprintf("the receiver confirmed %d uploads with %d readings", s.stored.Stored, s.stored.Readings)
+	if len(s.stored.IgnoredFields) > 0 {
+		text += ", and ignored the fields " + strings.Join(s.stored.IgnoredFields, ", ")
+	}
+	return text
+}
+
 // post makes one attempt. A delay above 0 means that a retry after it may succeed.
 func (s *receiverSink) post(ctx context.Context) (delay time.Duration, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url, bytes.NewReader(s.body.Bytes()))
@@ -99,6 +127,12 @@ func (s *receiverSink) post(ctx context.Context) (delay time.Duration, err error
 	case err != nil:
 		return retryDelay, fmt.Errorf("reading the response of the receiver: %w", err)
 	case response.StatusCode == http.StatusAccepted:
+		var confirmed receipt
+		if err := json.Unmarshal(body, &confirmed); err != nil {
+			return 0, process.Refusef(
+				"The answer to the uploads is not a receipt. Check that --to is the URL of a receiver: %v", err)
+		}
+		s.stored.add(&confirmed)
 		return 0, nil
 	case response.StatusCode == http.StatusTooManyRequests, response.StatusCode >= http.StatusInternalServerError:
 		return max(retryDelay, retryAfter(response.Header)), statusError(response.StatusCode, body)

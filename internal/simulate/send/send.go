@@ -55,6 +55,9 @@ func Run(ctx context.Context, o Options, to Sink, progress io.Writer) error {
 	err := r.sendAll(ctx)
 	flushErr := r.sender.Close(ctx)
 	r.meter.finish()
+	if s, ok := to.(summarizer); ok {
+		r.meter.printf("%s", s.Summary())
+	}
 	return cmp.Or(r.result(ctx, err), flushErr)
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -157,9 +158,13 @@ func TestReceiverSinkRetries(t *testing.T) {
 		}
 		got.Store(string(body))
 		w.WriteHeader(http.StatusAccepted)
+		_, _ = io.WriteString(w, `{"stored":2,"readings":576,"ignored_fields":["co2","voc"]}`)
 	})
 	o := options(2, 24*time.Hour)
-	require.NoError(t, send.Run(t.Context(), o, send.NewReceiverSink(url, "rsi_a_b"), io.Discard))
+	var progress strings.Builder
+	require.NoError(t, send.Run(t.Context(), o, send.NewReceiverSink(url, "rsi_a_b"), &progress))
+	require.Contains(t, progress.String(),
+		"simulate: the receiver confirmed 2 uploads with 576 readings, and ignored the fields co2, voc\n")
 	require.Equal(t, int32(2), attempts.Load())
 	require.Equal(t, printed(t, o), got.Load())
 }
@@ -172,6 +177,7 @@ func TestReceiverSinkErrors(t *testing.T) {
 	}{
 		{401, `{"error":{"message":"This upload credential was revoked. Use another one."}}`, "(401): This upload credential was revoked."},
 		{404, `<html>`, "status 404. Check that --to"},
+		{202, `<html>`, "not a receipt. Check that --to"},
 	} {
 		url := receiver(t, func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(test.status)
@@ -192,10 +198,14 @@ func TestReceiverSinkRequestSize(t *testing.T) {
 			w.WriteHeader(http.StatusRequestEntityTooLarge)
 			return
 		}
-		lines.Add(int64(bytes.Count(body, []byte("\n"))))
+		uploads := bytes.Count(body, []byte("\n"))
+		lines.Add(int64(uploads))
 		w.WriteHeader(http.StatusAccepted)
+		_, _ = fmt.Fprintf(w, `{"stored":%d,"readings":%d,"ignored_fields":["x"]}`, uploads, 2*uploads)
 	})
-	require.NoError(t, send.Run(t.Context(), options(250, 12*time.Hour), send.NewReceiverSink(url, "rsi_a_b"), io.Discard))
+	var progress strings.Builder
+	require.NoError(t, send.Run(t.Context(), options(250, 12*time.Hour), send.NewReceiverSink(url, "rsi_a_b"), &progress))
+	require.Contains(t, progress.String(), "confirmed 250 uploads with 500 readings, and ignored the fields x\n")
 	require.Equal(t, int64(250), lines.Load())
 }
 

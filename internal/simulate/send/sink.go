@@ -19,6 +19,9 @@ type Sink interface {
 	Flush(ctx context.Context) error
 }
 
+// summarizer is a Sink that tells at the end what its destination has confirmed.
+type summarizer interface{ Summary() string }
+
 // lineSink prints uploads as JSON Lines.
 type lineSink struct{ out *bufio.Writer }
 
