@@ -38,15 +38,10 @@ func WriteObject(w http.ResponseWriter, r *http.Request, body []byte) error {
 	return writeIfChanged(w, r, body, EntityTag(body), compress.Identity)
 }
 
-// WritePage answers as WriteList does with a page, after its End.
+// WritePage answers a GET or HEAD with 200 and a page, after its End, compressed if the client accepts it (decision 33),
+// or with 304 (decision 42).
 func WritePage(w http.ResponseWriter, r *http.Request, p *Page) error {
 	return writeIfChanged(w, r, p.Body, p.tag, ChooseCoding(w, r))
-}
-
-// WriteList answers a GET or HEAD with 200 and a JSON list, compressed if the client accepts it (decision 33), or with
-// 304 (decision 42).
-func WriteList(w http.ResponseWriter, r *http.Request, body []byte) error {
-	return writeIfChanged(w, r, body, EntityTag(body), ChooseCoding(w, r))
 }
 
 // AcceptEncoding is the header on which the coding of a response depends.

@@ -39,7 +39,7 @@ func (q *request) listRejects(key *roomsensor.Key, query httpedge.Query) error {
 	memory.release(roomsensor.MaxPageBytes - min(len(page.Body), roomsensor.MaxPageBytes))
 	q.log.Rows = page.Items
 	q.limitWriting()
-	_ = httpedge.WriteList(q.w, q.r, page.Body) // A client that misses the response retries.
+	_ = httpedge.WritePage(q.w, q.r, page) // A client that misses the response retries.
 	return nil
 }
 
@@ -83,7 +83,7 @@ func readRejectFilters(query httpedge.Query) (f rejectFilters, err error) {
 		return f, roomsensor.Invalid(reasonParameter, "reason must be one of "+reasonNames()+".")
 	}
 	if f.hardwareID != nil && !roomsensor.IsHardwareID(*f.hardwareID) {
-		return f, roomsensor.Invalid(hardwareIDParameter, "hardware_id must be dev: followed by 1 to 20 digits.")
+		return f, roomsensor.Invalid(hardwareIDParameter, `hardware_id must be "dev:" followed by 1 to 20 digits.`)
 	}
 	f.since, err = roomsensor.ParseInstant(sinceParameter, query.Get(sinceParameter))
 	return f, err
