@@ -41,8 +41,10 @@ SELECT l.chunks::bigint AS chunks, l.bytes::bigint AS bytes,
        l.columnstore_chunks, l.columnstore_bytes_before, l.columnstore_bytes,
        l.materialized_until, l.refreshed_at,
        coalesce(extract(epoch FROM l.columnstore_after), 0)::bigint AS columnstore_after_seconds,
-       coalesce(extract(epoch FROM l.drop_after), 0)::bigint AS drop_after_seconds
-FROM readings_layout() l
+       coalesce(extract(epoch FROM l.drop_after), 0)::bigint AS drop_after_seconds,
+       extract(epoch FROM d.time_interval)::bigint AS chunk_interval_seconds
+FROM readings_layout() l, timescaledb_information.dimensions d
+WHERE d.hypertable_schema = 'public' AND d.hypertable_name = 'readings'
 `
 
 type LayoutGetRow struct {
@@ -55,6 +57,7 @@ type LayoutGetRow struct {
 	RefreshedAt             *time.Time
 	ColumnstoreAfterSeconds int64
 	DropAfterSeconds        int64
+	ChunkIntervalSeconds    int64
 }
 
 // LayoutGet reports how the readings are stored. What the edition does not support is null; an age of 0 means never.
@@ -71,6 +74,7 @@ func (q *Queries) LayoutGet(ctx context.Context, db DBTX) (LayoutGetRow, error) 
 		&i.RefreshedAt,
 		&i.ColumnstoreAfterSeconds,
 		&i.DropAfterSeconds,
+		&i.ChunkIntervalSeconds,
 	)
 	return i, err
 }

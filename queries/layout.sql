@@ -4,8 +4,10 @@ SELECT l.chunks::bigint AS chunks, l.bytes::bigint AS bytes,
        l.columnstore_chunks, l.columnstore_bytes_before, l.columnstore_bytes,
        l.materialized_until, l.refreshed_at,
        coalesce(extract(epoch FROM l.columnstore_after), 0)::bigint AS columnstore_after_seconds,
-       coalesce(extract(epoch FROM l.drop_after), 0)::bigint AS drop_after_seconds
-FROM readings_layout() l;
+       coalesce(extract(epoch FROM l.drop_after), 0)::bigint AS drop_after_seconds,
+       extract(epoch FROM d.time_interval)::bigint AS chunk_interval_seconds
+FROM readings_layout() l, timescaledb_information.dimensions d
+WHERE d.hypertable_schema = 'public' AND d.hypertable_name = 'readings';
 
 -- ChunkListRanges reads the length of new chunks of readings and the ranges of the existing ones, in ascending order.
 -- name: ChunkListRanges :one

@@ -31,6 +31,9 @@ var ensureEdition string
 //go:embed edition/layout.sql
 var ensureLayout string
 
+//go:embed edition/chunks.sql
+var ensureChunks string
+
 const (
 	// lockTimeout bounds the wait for a lock, because every later request queues behind a migration that waits for a
 	// long reader.
@@ -49,8 +52,11 @@ type Migration struct {
 	AppliedAt *time.Time // nil: pending
 }
 
-// Layout sets how old readings are stored. It has an effect on the Community edition only. Zero means never.
+// Layout sets how readings are stored. The ages have an effect on the Community edition only; zero means never.
 type Layout struct {
+	// ChunkInterval is the length of new chunks; zero keeps what it is, 7 days in a new database. It must be whole days,
+	// so that every chunk is a day or longer.
+	ChunkInterval time.Duration
 	// ColumnstoreAfter is the age at which a chunk is converted to columns. It must be longer than any device buffers
 	// its readings, because writes to such chunks are slow.
 	ColumnstoreAfter time.Duration
@@ -72,6 +78,12 @@ func Up(ctx context.Context, databaseURL string, layout Layout) error {
 			_, err := pool.ExecContext(ctx, ensureLayout, seconds(layout.ColumnstoreAfter), seconds(layout.DropAfter))
 			if err != nil {
 				return fmt.Errorf("setting the policies of this edition: %w", err)
+			}
+			if layout.ChunkInterval == 0 {
+				return nil
+			}
+			if _, err := pool.ExecContext(ctx, ensureChunks, layout.ChunkInterval.Seconds()); err != nil {
+				return fmt.Errorf("setting the length of new chunks: %w", err)
 			}
 			return nil
 		})
@@ -155,7 +167,7 @@ func Fingerprint() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("reading the migrations: %w", err)
 	}
-	_, _ = h.Write([]byte(ensureEdition + ensureLayout + grants))
+	_, _ = h.Write([]byte(ensureEdition + ensureLayout + ensureChunks + grants))
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 

@@ -151,6 +151,36 @@ func TestUpLayout(t *testing.T) {
 	}
 }
 
+// TestUpChunkInterval checks that an Up with a length sets that of new chunks, also of those of the aggregate, that one
+// without a length keeps it, and that existing chunks stay as they are.
+func TestUpChunkInterval(t *testing.T) {
+	t.Parallel()
+	url := dbtest.Empty(t).URL
+	require.NoError(t, schema.Up(t.Context(), url, schema.Layout{}))
+	conn := connect(t, url)
+	for i, test := range []struct{ set, want time.Duration }{{0, 7 * day}, {day, day}, {0, day}, {day, day}, {14 * day, 14 * day}} {
+		require.NoError(t, schema.Up(t.Context(), url, schema.Layout{ChunkInterval: test.set}))
+		_, err := conn.Exec(t.Context(), `INSERT INTO readings (device_id, bucket_at) VALUES (gen_random_uuid(), $1)`,
+			time.Date(2016+i, 1, 1, 0, 0, 0, 0, time.UTC))
+		require.NoError(t, err)
+		var length, aggregate float64
+		require.NoError(t, conn.QueryRow(t.Context(), `
+			SELECT extract(epoch FROM (array_agg(range_end - range_start ORDER BY range_end DESC))[1]),
+			       coalesce((SELECT extract(epoch FROM d.time_interval) FROM timescaledb_information.continuous_aggregates a
+			                 JOIN timescaledb_information.dimensions d ON d.hypertable_schema = a.materialization_hypertable_schema
+			                     AND d.hypertable_name = a.materialization_hypertable_name), 0)
+			FROM timescaledb_information.chunks WHERE hypertable_name = 'readings'`).Scan(&length, &aggregate))
+		require.Equal(t, test.want, time.Duration(length)*time.Second)
+		if dbtest.Edition(t) == postgres.Community {
+			require.Equal(t, 10*test.want, time.Duration(aggregate)*time.Second)
+		}
+	}
+	var lengths []string
+	require.NoError(t, conn.QueryRow(t.Context(), `SELECT array_agg(((range_end - range_start)::interval)::text ORDER BY range_start)
+		FROM timescaledb_information.chunks WHERE hypertable_name = 'readings'`).Scan(&lengths))
+	require.Equal(t, []string{"7 days", "1 day", "1 day", "1 day", "14 days"}, lengths)
+}
+
 // TestDownColumnstore checks that Down converts columnstore chunks back to rows, and that the readings stay the same in
 // both directions. Columns must take less than a third of the space of the rows.
 func TestDownColumnstore(t *testing.T) {

@@ -43,6 +43,7 @@ func MigrateUp(ctx context.Context, cfg config.Migration) (Migrations, error) {
 		return Migrations{}, err
 	}
 	layout := schema.Layout{
+		ChunkInterval:    time.Duration(cfg.ChunkInterval),
 		ColumnstoreAfter: time.Duration(cfg.ColumnstoreAfter), DropAfter: time.Duration(cfg.ReadingsKeep),
 	}
 	if err := schema.Up(ctx, string(cfg.DatabaseURL), layout); err != nil {
@@ -188,6 +189,7 @@ func pingDatabase(ctx context.Context, cfg config.Database) error {
 // Layout is how the readings lie on disk: chunks, columnstore and continuous aggregate.
 type Layout struct {
 	Chunks      int64        `json:"chunks"`
+	Interval    int64        `json:"chunk_interval_seconds"` // of new chunks
 	Bytes       int64        `json:"bytes"`
 	KeepSeconds *int64       `json:"keep_seconds"` // null: readings are kept permanently
 	Columnstore *Columnstore `json:"columnstore"`  // null on the Apache edition
@@ -212,7 +214,9 @@ type Hourly struct {
 }
 
 func viewLayout(l store.Layout, now time.Time) *Layout {
-	layout := &Layout{Chunks: l.Chunks, Bytes: l.Bytes, KeepSeconds: secondsOrNull(l.DropAfter)}
+	layout := &Layout{
+		Chunks: l.Chunks, Interval: int64(l.ChunkInterval.Seconds()), Bytes: l.Bytes, KeepSeconds: secondsOrNull(l.DropAfter),
+	}
 	if c := l.Columnstore; c != nil {
 		layout.Columnstore = &Columnstore{
 			AfterSeconds: secondsOrNull(c.After), Chunks: c.Chunks, BytesBefore: c.BytesBefore, Bytes: c.Bytes,

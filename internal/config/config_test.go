@@ -103,6 +103,12 @@ func TestLayoutValidate(t *testing.T) {
 	}
 	requireValueError(t, (&config.Layout{ColumnstoreAfter: config.Age(day - 1)}).Validate(), "columnstore-after")
 	requireValueError(t, (&config.Layout{ReadingsKeep: config.Age(day - 1)}).Validate(), "readings-keep")
+	for _, length := range []time.Duration{0, day, 90 * day} {
+		require.NoError(t, (&config.Layout{ChunkInterval: config.Duration(length)}).Validate())
+	}
+	for _, length := range []time.Duration{12 * time.Hour, 36 * time.Hour, 91 * day} {
+		requireValueError(t, (&config.Layout{ChunkInterval: config.Duration(length)}).Validate(), "chunk-interval")
+	}
 }
 
 func TestSite(t *testing.T) {

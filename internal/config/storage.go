@@ -145,15 +145,26 @@ func (c *Maintenance) MarshalZerologObject(e *zerolog.Event) {
 		Stringer("maintain_timeout", c.MaintainTimeout)
 }
 
-// Layout configures how old readings are stored. Both settings are policies of the Community edition of TimescaleDB;
-// the Apache edition has neither.
+// Layout configures how readings are stored. Both ages are policies of the Community edition of TimescaleDB; the Apache
+// edition has neither.
 type Layout struct {
-	ColumnstoreAfter Age `default:"30d"   help:"Age at which readings are stored as columns, longer than devices buffer readings, or never (Community edition)." placeholder:"DURATION" setting:""`
-	ReadingsKeep     Age `default:"never" help:"Age at which readings are deleted permanently, or never (Community edition)." placeholder:"DURATION" setting:""`
+	ChunkInterval    Duration `help:"Length of the chunks of new readings, in whole days from 1d to 90d. The key index of the newest chunk should fit a quarter of the memory." implied:"unchanged; 7d in a new database" placeholder:"DURATION" setting:""`
+	ColumnstoreAfter Age      `default:"30d"   help:"Age at which readings are stored as columns, longer than devices buffer readings, or never (Community edition)." placeholder:"DURATION" setting:""`
+	ReadingsKeep     Age      `default:"never" help:"Age at which readings are deleted permanently, or never (Community edition)." placeholder:"DURATION" setting:""`
 }
 
-// Validate checks the limits of both ages.
+const (
+	// day is the unit of the length of chunks. A worker relies on chunks of a day or longer (decision 53 c).
+	day = 24 * time.Hour
+	// maxChunkInterval is the longest window of a request: a longer chunk saves no request anything.
+	maxChunkInterval = 90 * day
+)
+
+// Validate checks the limits of the length and of both ages.
 func (c *Layout) Validate() error {
+	if d := time.Duration(c.ChunkInterval); d > maxChunkInterval || d%day != 0 {
+		return &ValueError{Flag: "chunk-interval", Reason: "must be whole days, from 1d to 90d"}
+	}
 	for _, setting := range []struct {
 		flag string
 		age  Age

@@ -16,8 +16,9 @@ import (
 // Layout is how the readings are stored.
 type Layout struct {
 	Chunks, Bytes int64
-	Columnstore   *Columnstore // nil on the Apache edition
-	Hourly        *Hourly      // nil on the Apache edition
+	ChunkInterval time.Duration // of new chunks
+	Columnstore   *Columnstore  // nil on the Apache edition
+	Hourly        *Hourly       // nil on the Apache edition
 	DropAfter     time.Duration
 }
 
@@ -43,6 +44,7 @@ func (s *Store) Layout(ctx context.Context) (Layout, error) {
 	}
 	layout := Layout{
 		Chunks: row.Chunks, Bytes: row.Bytes, DropAfter: time.Duration(row.DropAfterSeconds) * time.Second,
+		ChunkInterval: time.Duration(row.ChunkIntervalSeconds) * time.Second,
 	}
 	if row.ColumnstoreChunks == nil {
 		return layout, nil

@@ -193,7 +193,7 @@ type Database struct {
 	Chunks    int // of all tables of the database
 }
 
-// minLocks is the smallest value that NeededLocks returns: enough for the first two years of readings.
+// minLocks is the smallest value that NeededLocks returns: enough for 128 chunks.
 const minLocks = 256
 
 // NeededLocks returns the value that max_locks_per_transaction needs, or 0 if it is large enough. A query over all

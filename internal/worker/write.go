@@ -134,7 +134,7 @@ func (w *writer) resolve(ctx context.Context, deliveries []*delivery) ([]result,
 }
 
 // limitChunks rejects the uploads that would create too many chunks (decision 53 c). It reads the existing chunks only
-// for an upload of so many days that it could, as a chunk is a day or longer.
+// for an upload of so many days that it could, because migrate up sets no length of chunks below a day.
 func (w *writer) limitChunks(ctx context.Context, results []result) error {
 	var existing *roomsensor.Chunks
 	for i := range results {
