@@ -66,15 +66,34 @@ func TestIgnoredCounter(t *testing.T) {
 	counter.Add(ignored(t, withMembers(200, 201)))
 	counter.Add(ignored(t, withMembers(0, 1)))
 
+	counts := gathered(t, registry)
+	require.Len(t, counts, 51)
+	require.Equal(t, 3.0, counts["co2"])
+	require.Equal(t, 2.0, counts["x0"])
+	require.Equal(t, 1.0, counts["x48"])
+	require.Equal(t, 1.0+51+1, counts["other"])
+}
+
+// What is kept of an upload does not grow with the number of names in it: the 51st does not count by name, although the
+// metric has its name.
+func TestIgnoredSize(t *testing.T) {
+	t.Parallel()
+	registry := prometheus.NewRegistry()
+	counter := upload.NewIgnoredCounter(registry, "ignored_total", "Ignored.")
+	counter.Add(ignored(t, withMembers(49, 51)))
+	counter.Add(ignored(t, withMembers(0, 100)))
+	counts := gathered(t, registry)
+	require.Equal(t, []float64{2, 1}, []float64{counts["x49"], counts["x50"]})
+}
+
+// gathered returns the counts by name.
+func gathered(t *testing.T, registry *prometheus.Registry) map[string]float64 {
+	t.Helper()
 	families, err := registry.Gather()
 	require.NoError(t, err)
 	counts := map[string]float64{}
 	for _, m := range families[0].GetMetric() {
 		counts[m.GetLabel()[0].GetValue()] = m.GetCounter().GetValue()
 	}
-	require.Len(t, counts, 51)
-	require.Equal(t, 3.0, counts["co2"])
-	require.Equal(t, 2.0, counts["x0"])
-	require.Equal(t, 1.0, counts["x48"])
-	require.Equal(t, 1.0+51+1, counts["other"])
+	return counts
 }
