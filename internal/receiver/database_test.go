@@ -232,6 +232,13 @@ func TestRejects(t *testing.T) {
 		require.Equal(t, []string{tag, fmt.Sprint(len(get.body))}, []string{head.header.Get("ETag"), head.header.Get("Content-Length")})
 		require.Equal(t, http.StatusNotModified, g.ask(t, g.key, http.MethodGet, "/rejects", "", "If-None-Match", tag).status)
 		require.Equal(t, "gzip", g.ask(t, g.key, http.MethodGet, "/rejects", "", "Accept-Encoding", "gzip").header.Get("Content-Encoding"))
+
+		conformance.Covers(t, "decision 49 a")
+		var tags []string
+		for range 3 {
+			tags = append(tags, g.ask(t, g.key, http.MethodGet, "/rejects?limit=1", "").header.Get("ETag"))
+		}
+		require.Less(t, len(slices.Compact(tags)), 3, "half a day may end between two of them, but only once")
 	})
 }
 
