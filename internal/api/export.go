@@ -240,10 +240,10 @@ func (r *exportRequest) selectFrom(team []roomsensor.NamedDevice) ([]uuid.UUID, 
 			selected = append(selected, d.ID)
 		}
 	}
-	for _, id := range r.named {
+	for i, id := range r.named {
 		if !known[id] {
 			return nil, roomsensor.NewError(roomsensor.CodeDeviceNotFound, devicesParameter,
-				"devices contains "+id.String()+", which is not a device of your team. GET /devices lists the devices.")
+				fmt.Sprintf("Number %d of the ids in devices is not a device of your team. GET /devices lists the devices.", i+1))
 		}
 		selected = append(selected, id)
 	}

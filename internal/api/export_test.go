@@ -168,13 +168,13 @@ func TestCSVSelection(t *testing.T) {
 	wide := f.get(t, "/readings.csv?shape=wide&"+assigned+"&devices="+other)
 	require.Equal(t, "bucket_at\n", string(wide.body), "no device is selected")
 	require.Equal(t, "1", f.head(t, "/readings.csv?shape=wide&"+assigned).header.Get("X-Row-Count"))
-	for _, query := range []string{
-		"devices=" + own + "," + unknownID, assigned + "&devices=" + unknownID,
-		"shape=wide&last=1m&devices=" + unknownID,
+	for query, number := range map[string]int{
+		"devices=" + own + "," + unknownID: 2, assigned + "&devices=" + unknownID: 1,
+		"shape=wide&last=1m&devices=" + unknownID: 1,
 	} {
 		got := f.get(t, "/readings.csv?"+query)
 		got.requireError(t, roomsensor.CodeDeviceNotFound, "devices")
-		require.Contains(t, got.message(t), unknownID, "of many ids, it names the unknown one")
+		require.Contains(t, got.message(t), fmt.Sprintf("Number %d of the ids", number))
 	}
 	f.get(t, "/readings.csv?assignment_id="+unknownID).requireError(t, roomsensor.CodeAssignmentNotFound, "assignment_id")
 }
