@@ -41,7 +41,8 @@ func TestRolesRefuse(t *testing.T) {
 			"SELECT FROM idempotency_keys"),
 		schema.RoleReceiver: append(everyone,
 			"SELECT FROM api_keys", "SELECT FROM service_secrets", "SELECT metadata FROM devices", "SELECT FROM readings",
-			"SELECT FROM teams", "SELECT payload FROM rejected_uploads", "SELECT order_chunk('"+chunk+"')"),
+			"SELECT FROM teams", "SELECT payload FROM rejected_uploads", "DELETE FROM rejected_uploads",
+			"SELECT display_name FROM devices", "UPDATE devices SET last_seen_at = now()", "UPDATE receiver_secrets SET secret = ''", "SELECT order_chunk('"+chunk+"')"),
 	} {
 		conn := connect(t, db.As(t, role))
 		for _, sql := range statements {
