@@ -2,6 +2,7 @@
 package natstest
 
 import (
+	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -9,7 +10,7 @@ import (
 	devnats "roomsensor/internal/dev/nats"
 )
 
-// Server is the server of one test. It stores messages on disk and syncs each one before it acknowledges it.
+// Server is the server of one test. It stores messages in files and syncs each one before it acknowledges it.
 type Server struct {
 	// URL does not change on a restart.
 	URL string
@@ -26,7 +27,20 @@ type machine interface {
 // New starts a server in this process. It stops when the test ends.
 func New(t testing.TB) *Server {
 	t.Helper()
-	return serve(t, &embedded{options: devnats.Options{StoreDir: t.TempDir()}})
+	return serve(t, &embedded{options: devnats.Options{StoreDir: storeDir(t)}})
+}
+
+// storeDir returns a directory for streams, which is removed when the test ends. It is in memory on a machine with
+// enough, because tests that sync thousands of messages would wait for the disk most of the time.
+func storeDir(t testing.TB) string {
+	t.Helper()
+	if dir, ok := memoryDir(); ok {
+		dir, err := os.MkdirTemp(dir, "roomsensor-nats-") //nolint:usetesting // TempDir is on the disk.
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+		return dir
+	}
+	return t.TempDir()
 }
 
 // Each runs a test on a server in this process and on one in a container, whose connections break without a last
