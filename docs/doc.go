@@ -12,7 +12,7 @@
 //	highlight.go   the colors of code
 //	search.go      the index for the search, which runs in the browser
 //	web/           templates, style sheets and scripts of the pages
-//	openapi.yaml   the API; receiver.yaml: POST /uploads
+//	openapi.yaml   the API; receiver.yaml: the receiver
 //	gen/           writes the errors of both documents from the table of codes: go generate ./docs
 //	serve/         serves the pages without a database: go tool task docs
 //
