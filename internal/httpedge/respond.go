@@ -38,8 +38,8 @@ func WriteObject(w http.ResponseWriter, r *http.Request, body []byte) error {
 	return writeIfChanged(w, r, body, EntityTag(body), compress.Identity)
 }
 
-// WritePage answers a GET or HEAD with 200 and a page, after its End, compressed if the client accepts it (decision 33),
-// or with 304 (decision 42).
+// WritePage answers a GET or HEAD with 200 and a page, after its End, compressed if the client accepts it (decision
+// 33), or with 304 (decision 42).
 func WritePage(w http.ResponseWriter, r *http.Request, p *Page) error {
 	return writeIfChanged(w, r, p.Body, p.tag, ChooseCoding(w, r))
 }
