@@ -11,5 +11,6 @@ func memoryDir() (dir string, ok bool) {
 	const tmpfs, shm = 0x01021994, "/dev/shm"
 	var fs syscall.Statfs_t
 	err := syscall.Statfs(shm, &fs)
-	return shm, err == nil && fs.Type == tmpfs && fs.Bavail >= minMemory/uint64(fs.Bsize) //nolint:gosec // A size is positive.
+	free := fs.Bavail * uint64(fs.Bsize) //nolint:gosec // A size is positive.
+	return shm, err == nil && fs.Type == tmpfs && free >= minMemory
 }
