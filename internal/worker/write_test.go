@@ -109,7 +109,7 @@ func requireAllBut(t require.TestingT, f *fixture, uploads []*sent, got *content
 		other := *u
 		other.readings = slices.DeleteFunc(slices.Clone(u.readings), func(r reading) bool {
 			device, _, installed := f.device(u.unit, r.at, u.team)
-			match := r.problem == "" && installed && r.at.Equal(refused)
+			match := r.problem == "" && r.metric && installed && r.at.Equal(refused)
 			if match && all.rows[rowKey(device, r.at)].MeasuredAt.Equal(refused) {
 				require.Contains(t, got.rejects, rejectKey(u.sequence, roomsensor.ReasonNotStorable))
 			}
