@@ -26,7 +26,7 @@ type Options struct {
 // Full returns the options of the trial that docs/operate/cluster.md describes.
 func Full(seed uint64) Options {
 	return Options{
-		Options: harness.Options{Seed: seed, Units: 36, Teams: 3},
+		Options: harness.Options{Seed: seed, Units: 108, Teams: 3},
 		Rounds:  2, Rate: 250, Down: 20 * time.Second, Detect: 5 * time.Second, Rest: 10 * time.Second,
 	}
 }
