@@ -28,9 +28,11 @@ func freeAddress(t *testing.T) string {
 func TestServeUntilInterrupted(t *testing.T) {
 	t.Parallel()
 	servers := map[string]string{"DATABASE_URL": dbtest.New(t).URL, "NATS_URL": natstest.New(t).URL}
-	for _, args := range [][]string{
-		{"api"}, {"ingest"}, {"ingest", "--no-receiver"}, {"ingest", "--no-worker"},
+	for command, checked := range map[string]string{
+		"api": `["database"]`, "ingest": `["queue","ingest keys","database","worker"]`,
+		"ingest --no-receiver": `["queue","database","worker"]`, "ingest --no-worker": `["queue","ingest keys"]`,
 	} {
+		args := strings.Fields(command)
 		env := map[string]string{
 			"API_ADDR": "127.0.0.1:0", "INGEST_ADDR": "127.0.0.1:0", "OPS_ADDR": freeAddress(t), "LOG_LEVEL": "debug",
 			"DATABASE_URL": servers["DATABASE_URL"], "NATS_URL": servers["NATS_URL"],
@@ -45,7 +47,7 @@ func TestServeUntilInterrupted(t *testing.T) {
 		go func() { code <- run(ctx, args, func(name string) string { return env[name] }, nil, &stdout, &log) }()
 		require.Eventually(t, func() bool {
 			r := execute(t, env, nil, "healthcheck")
-			return r.code == exitOK && r.out == `{"status":"ready","missing":[]}`+"\n"
+			return r.code == exitOK && r.out == `{"status":"ready","missing":[],"checked":`+checked+"}\n"
 		}, waitTimeout, 20*time.Millisecond, "%v: %s", args, log.String())
 		stop()
 		require.Equal(t, exitOK, <-code, log.String())

@@ -40,8 +40,8 @@ func TestUnknownParameterMessages(t *testing.T) {
 		require.True(t, strings.HasSuffix(message, list), message)
 	}
 	for query, want := range map[string]string{
-		"form=1": "Did you mean from?", "FROM=1": "Did you mean from?", "since=1": "Did you mean from?", "end=1": "Did you mean to?",
-		"page=2": "Did you mean cursor?", "per_page=1": "Did you mean limit?", "assignement_id=1": "Did you mean assignment_id?",
+		"form=1": `Did you mean "from"?`, "FROM=1": `Did you mean "from"?`, "since=1": `Did you mean "from"?`, "end=1": `Did you mean "to"?`,
+		"page=2": `Did you mean "cursor"?`, "per_page=1": `Did you mean "limit"?`, "assignement_id=1": `Did you mean "assignment_id"?`,
 		"key=1": "Send the key in the header Authorization; only the exports of the API take it in the URL.",
 	} {
 		require.Contains(t, f.get(t, readingsPath+"?"+query).message(t), want)
@@ -49,12 +49,12 @@ func TestUnknownParameterMessages(t *testing.T) {
 	for query, want := range map[string]string{
 		"metadata=1": "metadata.<key>", "Metadata.site=1": "metadata.<key>", "meta.site=1": "metadata.<key>", "tag=1": "metadata.<key>",
 	} {
-		require.Contains(t, f.get(t, "/devices?"+query).message(t), "Did you mean "+want+"?")
+		require.Contains(t, f.get(t, "/devices?"+query).message(t), fmt.Sprintf("Did you mean %q?", want))
 	}
-	require.Contains(t, f.get(t, "/readings.csv?device_id=x").message(t), "Did you mean devices?")
+	require.Contains(t, f.get(t, "/readings.csv?device_id=x").message(t), `Did you mean "devices"?`)
 	require.NotContains(t, f.get(t, readingsPath+"?metric=x").message(t), "Did you mean")
 	require.NotContains(t, f.get(t, "/team?since=1").message(t), "Did you mean")
-	require.Contains(t, f.patch(t, `{"displayname":"x"}`).message(t), `unknown field "displayname". Did you mean display_name?`)
+	require.Contains(t, f.patch(t, `{"displayname":"x"}`).message(t), `unknown field "displayname". Did you mean "display_name"?`)
 
 	long := f.get(t, "/team?"+url.QueryEscape(strings.Repeat("é\x1b", 999))+"=1").message(t)
 	require.Less(t, len(long), 200, "a name is cut")
@@ -66,10 +66,10 @@ func TestUnknownPathMessages(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	for path, want := range map[string]string{
-		"/v1/device/x": "Did you mean /v1/devices/{device_id}?", "/v1/devices/x/reading": "Did you mean /v1/devices/{device_id}/readings?",
-		"/v1/devices/": "There must not be a slash at the end. Did you mean /v1/devices?", "/v1/teams": "Did you mean /v1/team?",
-		"/v1/readings": "Did you mean /v1/readings.csv?", "/v2/team": "Did you mean /v1/team?",
-		"/team": "The path does not begin with /v1. Did you mean /v1/team?", "/devices/x/readings": "does not begin with /v1.",
+		"/v1/device/x": `Did you mean "/v1/devices/{device_id}"?`, "/v1/devices/x/reading": `Did you mean "/v1/devices/{device_id}/readings"?`,
+		"/v1/devices/": `There must not be a slash at the end. Did you mean "/v1/devices"?`, "/v1/teams": `Did you mean "/v1/team"?`,
+		"/v1/readings": `Did you mean "/v1/readings.csv"?`, "/v2/team": `Did you mean "/v1/team"?`,
+		"/team": `The path does not begin with /v1. Did you mean "/v1/team"?`, "/devices/x/readings": "does not begin with /v1.",
 		"/uploads": "the receiver, which has its own address", "/v1/nothing": "There is no such path. The API has the paths",
 		"/v1/" + strings.Repeat("x", 9999): "There is no such path. The API has the paths",
 	} {

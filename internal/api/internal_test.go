@@ -58,8 +58,8 @@ func TestRoutes(t *testing.T) {
 	operations = slices.DeleteFunc(operations, func(name string) bool { return name == refusing })
 	require.ElementsMatch(t, openapitest.API().Operations(), operations)
 	require.Equal(t, []string{
-		"GET /", "GET /docs", "GET /docs/*", "GET /favicon.ico", "GET /robots.txt",
-		"HEAD /", "HEAD /docs", "HEAD /docs/*", "HEAD /favicon.ico", "HEAD /robots.txt",
+		"GET /", "GET /docs", "GET /docs/*", "GET /favicon.ico", "GET /openapi.json", "GET /openapi.yaml", "GET /robots.txt",
+		"HEAD /", "HEAD /docs", "HEAD /docs/*", "HEAD /favicon.ico", "HEAD /openapi.json", "HEAD /openapi.yaml", "HEAD /robots.txt",
 	}, others)
 }
 

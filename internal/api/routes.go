@@ -108,17 +108,23 @@ func refuseOtherMethods(e *echo.Echo) {
 	e.PATCH(current, methodNotAllowed(allowed[current]))
 }
 
-// mountDocs serves the docs pages without a key and redirects the root to them. The redirect is relative, because a
-// proxy may serve the API below a path.
+// mountDocs serves the docs pages without a key, and redirects to them from the root and from the paths where programs
+// look for an OpenAPI document.
 func mountDocs(e *echo.Echo, docs http.Handler) {
-	home := func(c echo.Context) error { return c.Redirect(http.StatusFound, "docs") }
 	for _, method := range []string{http.MethodGet, http.MethodHead} {
-		e.Add(method, "/", home)
+		e.Add(method, "/", redirect("docs"))
+		e.Add(method, "/openapi.json", redirect("docs/openapi.json"))
+		e.Add(method, "/openapi.yaml", redirect("docs/openapi.yaml"))
 		e.Add(method, "/docs", docsPage(docs))
 		e.Add(method, "/docs/*", docsPage(docs))
 		e.Add(method, "/favicon.ico", docsPage(docs))
 		e.Add(method, "/robots.txt", docsPage(docs))
 	}
+}
+
+// redirect redirects to a relative address, because a proxy may serve the API below a path.
+func redirect(address string) echo.HandlerFunc {
+	return func(c echo.Context) error { return c.Redirect(http.StatusFound, address) }
 }
 
 // docsPage serves a docs page. An unknown page is an unknown path like any other, except that a browser gets a page.

@@ -113,9 +113,13 @@ func TestDocs(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	require.Equal(t, "the docs", string(f.replica.do(t, http.MethodGet, "/docs", "").body))
-	root := f.replica.do(t, http.MethodGet, "/", "")
-	require.Equal(t, http.StatusFound, root.status)
-	require.Equal(t, "docs", root.header.Get("Location"), "relative, for proxies that serve the API below a path")
+	for path, address := range map[string]string{
+		"/": "docs", "/openapi.json": "docs/openapi.json", "/openapi.yaml": "docs/openapi.yaml",
+	} {
+		got := f.replica.do(t, http.MethodGet, path, "")
+		require.Equal(t, http.StatusFound, got.status, path)
+		require.Equal(t, address, got.header.Get("Location"), "relative, for proxies that serve the API below a path")
+	}
 	_, err := api.New(api.Config{CursorSecret: []byte("short"), Docs: docsStub}, f.store)
 	require.Error(t, err)
 }

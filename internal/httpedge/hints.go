@@ -8,12 +8,13 @@ import (
 	"roomsensor/internal/roomsensor"
 )
 
-// DidYouMean returns a question about the name that was probably meant, or "".
+// DidYouMean returns a question about the name that was probably meant, or "". The name is in quotes, because some
+// names are also words, such as to.
 func DidYouMean(name string) string {
 	if name == "" {
 		return ""
 	}
-	return "Did you mean " + name + "? "
+	return fmt.Sprintf("Did you mean %q? ", name)
 }
 
 // otherNames are names that other services have for what the parameters of this one do.

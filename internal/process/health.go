@@ -80,6 +80,15 @@ func (h *Health) Need(name string, probe Probe) {
 	h.checks = append(h.checks, &check{name: name, probe: probe, err: errNotProbed})
 }
 
+// Needed returns the names of all dependencies, available or not.
+func (h *Health) Needed() []string {
+	names := make([]string, len(h.checks))
+	for i, c := range h.checks {
+		names[i] = c.name
+	}
+	return names
+}
+
 // Serving marks the process as serving; it is ready while all dependencies are available.
 func (h *Health) Serving() { h.setProcess(nil) }
 

@@ -94,10 +94,10 @@ func live(w http.ResponseWriter, _ *http.Request) {
 func (s *OpsServer) ready(w http.ResponseWriter, _ *http.Request) {
 	missing := s.health.Missing()
 	if len(missing) > 0 {
-		writeJSON(w, http.StatusServiceUnavailable, readiness{"not_ready", missing})
+		writeJSON(w, http.StatusServiceUnavailable, readiness{"not_ready", missing, s.health.Needed()})
 		return
 	}
-	writeJSON(w, http.StatusOK, readiness{"ready", []Missing{}})
+	writeJSON(w, http.StatusOK, readiness{"ready", []Missing{}, s.health.Needed()})
 }
 
 // commandLine is pprof.Cmdline with the passwords in flags masked.
@@ -114,6 +114,7 @@ func commandLine(w http.ResponseWriter, _ *http.Request) {
 type readiness struct {
 	Status  string    `json:"status"`
 	Missing []Missing `json:"missing"`
+	Checked []string  `json:"checked"` // the dependencies of the process
 }
 
 func writeJSON(w http.ResponseWriter, status int, body any) {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"sync"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -56,7 +57,7 @@ func TestOpsServer(t *testing.T) {
 		contains string
 	}{
 		"/livez":                         {200, `{"status":"alive"}`},
-		"/readyz":                        {503, `{"status":"not_ready","missing":[{"name":"process","reason":"is starting"}]}`},
+		"/readyz":                        {503, `{"status":"not_ready","missing":[{"name":"process","reason":"is starting"}],"checked":[]}`},
 		"/metrics":                       {200, "roomsensor_test_total 1"},
 		"/debug/pprof/":                  {200, "goroutine"},
 		"/debug/pprof/cmdline":           {200, "test"},
@@ -75,11 +76,21 @@ func TestOpsServer(t *testing.T) {
 func TestOpsServerReadyz(t *testing.T) {
 	t.Parallel()
 	h := process.NewHealth(zerolog.Nop())
+	h.Need("database", func(context.Context) error { return nil })
 	base := serve(t, h, prometheus.NewRegistry())
 	h.Serving()
 	status, body := get(t, base+"/readyz")
+	require.Equal(t, 503, status)
+	require.JSONEq(t, `{"status":"not_ready","missing":[{"name":"database","reason":"was not checked yet"}],"checked":["database"]}`, body)
+	ctx, cancel := context.WithCancel(t.Context())
+	var probes sync.WaitGroup
+	probes.Go(func() { h.Run(ctx) })
+	defer probes.Wait()
+	defer cancel()
+	require.NoError(t, h.AwaitReady(t.Context()))
+	status, body = get(t, base+"/readyz")
 	require.Equal(t, 200, status)
-	require.JSONEq(t, `{"status":"ready","missing":[]}`, body)
+	require.JSONEq(t, `{"status":"ready","missing":[],"checked":["database"]}`, body)
 	h.Stopping()
 	status, _ = get(t, base+"/readyz")
 	require.Equal(t, 503, status)
