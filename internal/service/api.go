@@ -61,8 +61,8 @@ func (a *apiProcess) start(ctx context.Context) error {
 		return errors.Join(err, listener.Close())
 	}
 	a.ServeHTTP("the API", api.NewServer(handler, a.Log), httpedge.IdleListener(listener))
-	a.Background("idempotency keys", a.purge("old idempotency keys", a.store.PurgeIdempotency))
-	a.Background("rate windows", a.purge("the requests of idle keys", a.store.PurgeRateWindows))
+	a.startPurge("old idempotency keys", a.store.PurgeIdempotency) //nolint:contextcheck // It outlives the start.
+	a.startPurge("the requests of idle keys", a.store.PurgeRateWindows) //nolint:contextcheck // It outlives the start.
 	a.Serving(time.Duration(a.cfg.DrainDelay))
 	return nil
 }
@@ -104,16 +104,14 @@ func (a *apiProcess) handler(secret []byte, bound string) (http.Handler, error) 
 	return handler, nil
 }
 
-// purge returns a function that deletes rows every purgeInterval. what names them in the log.
-func (a *apiProcess) purge(
-	what string, purge func(context.Context) (int64, error),
-) func(context.Context) error {
-	return func(ctx context.Context) error {
+// startPurge deletes rows every purgeInterval, until the process closes the database pool. what names them in the log.
+func (a *apiProcess) startPurge(what string, purge func(context.Context) (int64, error)) {
+	a.Background("the deletion of "+what, func(ctx context.Context) error {
 		retry.Every(ctx, purgeInterval, func(ctx context.Context) {
 			if _, err := purge(ctx); err != nil && ctx.Err() == nil {
 				a.Log.Warn().Err(err).Msg("could not delete " + what + ", retrying")
 			}
 		})
 		return nil
-	}
+	})
 }

@@ -25,9 +25,9 @@ import (
 // clusterConfig is the configuration file that this package writes before every start; postgresql.conf includes it.
 const clusterConfig = "roomsensor.conf"
 
-// The processes of a killed server get orphansGrace to notice that it is gone. After that, start kills them, and waits for
-// their end until orphansTimeout. A process that waits for a lock of the server notices nothing, so that without the kill
-// it would keep the data in use forever.
+// The processes of a killed server get orphansGrace to notice that it is gone. After that, start kills them, and waits
+// for their end until orphansTimeout. A process that waits for a lock of the server notices nothing, so that without
+// the kill it would keep the data in use forever.
 const (
 	orphansGrace   = 5 * time.Second
 	orphansTimeout = 30 * time.Second
@@ -129,8 +129,8 @@ func (c cluster) start(ctx context.Context, st *state) error {
 	return await(ctx, st.urlOf("postgres"), startTimeout)
 }
 
-// killOrphans kills the processes that a server without a postmaster left behind: all processes of PostgreSQL work in the
-// directory of their data. It needs /proc, and does nothing without it.
+// killOrphans kills the processes that a server without a postmaster left behind: all processes of PostgreSQL work in
+// the directory of their data. It needs /proc, and does nothing without it.
 func (c cluster) killOrphans() error {
 	data, err := filepath.EvalSymlinks(c.data)
 	if err != nil {

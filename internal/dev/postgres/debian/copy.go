@@ -1,5 +1,5 @@
-// Package debian makes a private copy of a package of Debian, such as that of TimescaleDB, and of what it depends on, in
-// a directory. Nothing of it is installed: its programs run from the directory, with the C library of the copy.
+// Package debian makes a private copy of a package of Debian, such as that of TimescaleDB, and of what it depends on,
+// in a directory. Nothing of it is installed: its programs run from the directory, with the C library of the copy.
 //
 //	copy.go  download, unpack, set the loader and library path of the programs
 //	apt.go   the tools that it needs, apt's configuration, mirrors
