@@ -61,7 +61,7 @@ func (a *apiProcess) start(ctx context.Context) error {
 		return errors.Join(err, listener.Close())
 	}
 	a.ServeHTTP("the API", api.NewServer(handler, a.Log), httpedge.IdleListener(listener))
-	a.startPurge("old idempotency keys", a.store.PurgeIdempotency) //nolint:contextcheck // It outlives the start.
+	a.startPurge("old idempotency keys", a.store.PurgeIdempotency)      //nolint:contextcheck // It outlives the start.
 	a.startPurge("the requests of idle keys", a.store.PurgeRateWindows) //nolint:contextcheck // It outlives the start.
 	a.Serving(time.Duration(a.cfg.DrainDelay))
 	return nil
