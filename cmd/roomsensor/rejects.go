@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"slices"
-	"strings"
 
 	"github.com/google/uuid"
 
@@ -26,21 +25,13 @@ type reason roomsensor.Reason
 // UnmarshalText checks a reason.
 func (v *reason) UnmarshalText(text []byte) error {
 	if !slices.Contains(roomsensor.Reasons, roomsensor.Reason(text)) {
-		return usagef("%q is not a reason. The reasons are %s", text, reasonNames())
+		return usagef("%q is not a reason. The reasons are %s", text, roomsensor.ReasonNames())
 	}
 	*v = reason(text)
 	return nil
 }
 
 func (v *reason) optional() *roomsensor.Reason { return (*roomsensor.Reason)(v) }
-
-func reasonNames() string {
-	names := make([]string, len(roomsensor.Reasons))
-	for i, r := range roomsensor.Reasons {
-		names[i] = string(r)
-	}
-	return strings.Join(names, ", ")
-}
 
 type rejectsListCmd struct {
 	onDatabase

@@ -45,8 +45,8 @@ func (c *call) writeBody(status int, body []byte) error {
 	return httpedge.WriteBody(c.Response(), c.Request(), status, body)
 }
 
-// writeDocument is writeList for a prepared body. A slow client may still read it when newer ones have replaced it, so
-// that every request reserves its bytes.
+// writeDocument sends a prepared body, or 304 if the client has it already. A slow client may still read it when newer
+// ones have replaced it, so that every request reserves its bytes.
 func (s *server) writeDocument(ctx context.Context, c *call, d *document) error {
 	coding := httpedge.ChooseCoding(c.Response(), c.Request())
 	if httpedge.NotModified(c.Response(), c.Request(), d.tag) {

@@ -7,10 +7,15 @@ const maxCompared = 64
 
 // Closest returns the candidate that a misspelled name most likely means, or "" if none is similar. A third of the
 // characters of a candidate may be wrong, and at least one; the letter case does not matter.
-func Closest(name string, candidates []string) string {
+func Closest(name string, candidates []string) string { return closest(name, candidates, similar) }
+
+// closest returns the candidate with the fewest errors among those that are similar to a text.
+func closest(
+	text string, candidates []string, similar func(text, candidate string) (errors int, ok bool),
+) string {
 	best, least := "", maxCompared
 	for _, candidate := range candidates {
-		if d, ok := similar(name, candidate); ok && d < least {
+		if d, ok := similar(text, candidate); ok && d < least {
 			best, least = candidate, d
 		}
 	}
@@ -53,13 +58,7 @@ func distance(a, b string) int {
 // ClosestPath returns the path that a misspelled one most likely means, or "" if none is similar. A segment of a
 // candidate in braces, such as {device_id}, matches every segment that is not empty.
 func ClosestPath(path string, candidates []string) string {
-	best, least := "", maxCompared
-	for _, candidate := range candidates {
-		if d, ok := similarPath(path, candidate); ok && d < least {
-			best, least = candidate, d
-		}
-	}
-	return best
+	return closest(path, candidates, similarPath)
 }
 
 func similarPath(path, candidate string) (errors int, ok bool) {

@@ -102,12 +102,12 @@ type windows struct {
 
 // window is shared by the calls of Publish of a team.
 type window struct {
-	places *semaphore.Weighted
-	calls  int
+	limit *semaphore.Weighted
+	calls int
 }
 
 // enter returns the window of a team, or one of its own without a team. The caller must call leave.
-func (w *windows) enter(team *uuid.UUID) (places *semaphore.Weighted, leave func()) {
+func (w *windows) enter(team *uuid.UUID) (limit *semaphore.Weighted, leave func()) {
 	if team == nil {
 		return semaphore.NewWeighted(publishWindow), func() {}
 	}
@@ -118,11 +118,11 @@ func (w *windows) enter(team *uuid.UUID) (places *semaphore.Weighted, leave func
 	}
 	shared := w.teams[*team]
 	if shared == nil {
-		shared = &window{places: semaphore.NewWeighted(publishWindow)}
+		shared = &window{limit: semaphore.NewWeighted(publishWindow)}
 		w.teams[*team] = shared
 	}
 	shared.calls++
-	return shared.places, func() {
+	return shared.limit, func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if shared.calls--; shared.calls == 0 {

@@ -69,7 +69,8 @@ func (q *request) useDatabase(team uuid.UUID, use func(ctx context.Context) erro
 	return use(ctx)
 }
 
-// awaitTurn takes a place of databaseUses.total, which the caller must give back.
+// awaitTurn waits until fewer than maxDatabaseUses requests use the database, and counts this one in
+// databaseUses.total. The caller must take it out again.
 func (q *request) awaitTurn(ctx context.Context) error {
 	timeout := time.NewTimer(q.database.wait)
 	defer timeout.Stop()

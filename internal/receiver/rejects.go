@@ -3,7 +3,6 @@ package receiver
 import (
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -80,21 +79,13 @@ func (q *request) readRejectParameters(
 func readRejectFilters(query httpedge.Query) (f rejectFilters, err error) {
 	f.reason, f.hardwareID = query.Get(reasonParameter), query.Get(hardwareIDParameter)
 	if f.reason != nil && !slices.Contains(roomsensor.Reasons, roomsensor.Reason(*f.reason)) {
-		return f, roomsensor.Invalid(reasonParameter, "reason must be one of "+reasonNames()+".")
+		return f, roomsensor.Invalid(reasonParameter, "reason must be one of "+roomsensor.ReasonNames()+".")
 	}
 	if f.hardwareID != nil && !roomsensor.IsHardwareID(*f.hardwareID) {
 		return f, roomsensor.Invalid(hardwareIDParameter, `hardware_id must be "dev:" followed by 1 to 20 digits.`)
 	}
 	f.since, err = roomsensor.ParseInstant(sinceParameter, query.Get(sinceParameter))
 	return f, err
-}
-
-func reasonNames() string {
-	names := make([]string, len(roomsensor.Reasons))
-	for i, reason := range roomsensor.Reasons {
-		names[i] = string(reason)
-	}
-	return strings.Join(names, ", ")
 }
 
 // keepIn stores the filters in the state of a first page.

@@ -107,7 +107,7 @@ func (q *request) handle() error {
 	if !slices.Contains(known.methods, q.r.Method) {
 		q.w.Header().Set("Allow", strings.Join(known.methods, ", "))
 		return roomsensor.NewError(roomsensor.CodeMethodNotAllowed, "",
-			"This path supports "+strings.Join(known.methods, " and ")+" only.")
+			"This path supports "+httpedge.Enumerate(known.methods)+" only.")
 	}
 	text, err := httpedge.IngestKeyCodes().Bearer(q.r.Header.Values("Authorization"))
 	if err != nil {

@@ -1,6 +1,7 @@
 package roomsensor
 
 import (
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -75,6 +76,15 @@ var Reasons = []Reason{
 	ReasonNotParsable, ReasonHardwareIDMismatch, ReasonTooManyReadings,
 	ReasonMeasuredAtInvalid, ReasonMeasuredAtOutOfRange, ReasonUnknownUnit, ReasonNotInstalled,
 	ReasonNoMetric, ReasonValueInvalid, ReasonFieldInvalid, ReasonTooManyChunks, ReasonNotStorable,
+}
+
+// ReasonNames returns all reasons as text, separated by commas.
+func ReasonNames() string {
+	names := make([]string, len(Reasons))
+	for i, reason := range Reasons {
+		names[i] = string(reason)
+	}
+	return strings.Join(names, ", ")
 }
 
 // Reject is what was rejected of one upload for one reason: the upload with only the readings that failed, or the whole

@@ -96,7 +96,7 @@ func TestAttacker(t *testing.T) {
 	require.EqualError(t, Attack(t.Context(), "database", nil, nil), `there is no attacker "database"`)
 }
 
-// Half of the made-up keys have a correct checksum, so that only the database can tell that they are unknown.
+// Half of the made-up keys have a correct checksum, so that only the database can find out that they are unknown.
 func TestMakeUpKeys(t *testing.T) {
 	t.Parallel()
 	const keys = 10_000
