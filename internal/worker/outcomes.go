@@ -24,6 +24,8 @@ const (
 	// maxRefusals bounds the refusals in one batch, or in one upload, after which the rest is not split further in this
 	// delivery: the refusals of one device must not keep a writer busy. Each one may take as long as a timeout.
 	maxRefusals = 20
+	// maxSuspects bounds the senders that are written apart from the others, because uploads of theirs were refused.
+	maxSuspects = 1_000
 	// splitTime is the time per minute for splitting the uploads that are parked. Within it there is no limit of refusals,
 	// because it is their last delivery. The reject of a parked upload has all readings that were not split.
 	splitTime = 10 * time.Second
@@ -45,6 +47,8 @@ type outcomes struct {
 	mu      sync.Mutex
 	seconds [outcomeSeconds]outcome
 	lost    time.Time // last failure of the whole database
+	// suspects has the senders of refused uploads and the Unix time of the last refusal.
+	suspects map[sender]int64
 }
 
 // outcome is what became of the uploads of one second.
@@ -95,7 +99,37 @@ func (o *outcomes) countStored(results []result) {
 	})
 }
 
-func (o *outcomes) countRefused() { o.update(func(s *outcome) { s.refused++ }) }
+// countRefused counts a refused upload, and makes its sender a suspect for a minute.
+func (o *outcomes) countRefused(from sender) {
+	o.update(func(s *outcome) {
+		s.refused++
+		if o.suspects == nil {
+			o.suspects = map[sender]int64{}
+		}
+		if _, known := o.suspects[from]; known || len(o.suspects) < maxSuspects {
+			o.suspects[from] = s.at
+		}
+	})
+}
+
+// listSuspects returns the senders of the uploads that were refused in the last minute. A nil receiver has none.
+func (o *outcomes) listSuspects() map[sender]bool {
+	if o == nil {
+		return nil
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	oldest := time.Now().Unix() - outcomeSeconds
+	list := make(map[sender]bool, len(o.suspects))
+	for from, at := range o.suspects {
+		if at > oldest {
+			list[from] = true
+		} else {
+			delete(o.suspects, from)
+		}
+	}
+	return list
+}
 
 func (o *outcomes) countReturned(deliveries int) {
 	o.update(func(s *outcome) { s.deliveries = max(s.deliveries, deliveries) })

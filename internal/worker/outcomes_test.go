@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -226,6 +227,39 @@ func TestWriteRefusedBudget(t *testing.T) {
 	require.NotContains(t, stored(results), true)
 	const perUpload = 3 * maxRefusals // Each refused reading, and the parts that contained it.
 	require.Less(t, attempts, maxRefusals*perUpload)
+}
+
+// However many uploads of a team the database refuses, they delay an upload of another sender by one delivery at most.
+func TestWriteSuspects(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f, store := inMemory()
+		bad := clock(10, 10, 0)
+		store.refuseAt(bad, roomsensor.ErrRefused)
+		w, team := store.writer(), f.installations[f.second][0].TeamID
+		write := func() []bool {
+			var batch []*delivery
+			for n := range 5 * maxRefusals {
+				d := deliveryOf(f.second, uint64(n+1), readingAt(bad, ""))
+				d.arrival.Team = &team
+				batch = append(batch, d)
+			}
+			batch = append(batch, deliveryOf(f.second, 1_000, readingAt(clock(12, 0, 0), "")))
+			results, err := w.write(t.Context(), batch)
+			require.ErrorIs(t, err, roomsensor.ErrRefused)
+			i := slices.IndexFunc(results, func(r result) bool { return r.delivery.arrival.Sequence == 1_000 })
+			return []bool{i == 0, results[i].stored}
+		}
+		require.Equal(t, []bool{false, false}, write(), "the budget of the batch is spent on the uploads before it")
+		require.Equal(t, []bool{true, true}, write(), "the team is a suspect now")
+		time.Sleep(time.Minute)
+		require.Equal(t, []bool{false, false}, write(), "the refusals are more than a minute old")
+
+		for range 2 * maxSuspects {
+			w.outcomes.countRefused(sender{team: uuid.New()})
+		}
+		require.Len(t, w.outcomes.listSuspects(), maxSuspects)
+	})
 }
 
 // A worker whose database refuses most uploads creates no more rejects, stores the other uploads, and resumes by itself.

@@ -62,28 +62,44 @@ type chunks interface {
 	Chunks(ctx context.Context) (roomsensor.Chunks, error)
 }
 
-// write stores deliveries and returns a result for each of them, the often delivered ones last. Data that the database
+// write stores deliveries and returns a result for each of them, in the order of group. Data that the database
 // permanently refuses becomes a reject; a batch that it refuses otherwise is stored in parts. The error belongs to the
 // deliveries whose result is not stored: they may succeed later. It is a roomsensor.ErrRefused if the database refused
 // all of them.
 func (w *writer) write(ctx context.Context, deliveries []*delivery) ([]result, error) {
-	var seldom, often []*delivery
-	for _, d := range deliveries {
-		if d.often() {
-			often = append(often, d)
-		} else {
-			seldom = append(seldom, d)
-		}
-	}
-	results, err := w.resolve(ctx, slices.Concat(seldom, often))
+	groups := w.group(deliveries)
+	results, err := w.resolve(ctx, slices.Concat(groups[:]...))
 	if err != nil {
 		return results, err
 	}
-	first := w.writeUploads(ctx, results[:len(seldom)])
-	if first != nil && !isRefused(first) {
-		return results, first
+	var refused error
+	from := 0
+	for _, group := range groups {
+		to := from + len(group)
+		err := w.writeUploads(ctx, results[from:to])
+		if err != nil && !isRefused(err) {
+			return results, err
+		}
+		refused, from = cmp.Or(refused, err), to
 	}
-	return results, cmp.Or(w.writeUploads(ctx, results[len(seldom):]), first)
+	return results, refused
+}
+
+// group divides deliveries into groups that share no transaction, so that refusals in one do not use up the budget of
+// another: first those that nothing is known against, then those of suspects, then those that were delivered often.
+func (w *writer) group(deliveries []*delivery) (groups [3][]*delivery) {
+	suspects := w.outcomes.listSuspects()
+	for _, d := range deliveries {
+		i := 0
+		switch {
+		case d.often():
+			i = 2
+		case suspects[d.sender()]:
+			i = 1
+		}
+		groups[i] = append(groups[i], d)
+	}
+	return groups
 }
 
 // writeUploads stores uploads by bisection.
@@ -213,9 +229,9 @@ func (w *writer) writeParts(ctx context.Context, r *result) error {
 	case isRefused(err):
 		w.log.Warn().Err(err).Uint64("stream_sequence", r.delivery.arrival.Sequence).
 			Int("deliveries", r.delivery.deliveries).Msg("could not store an upload that the database refused")
-		w.outcomes.countRefused()
+		w.outcomes.countRefused(r.delivery.sender())
 	case r.stored && r.notStorable():
-		w.outcomes.countRefused()
+		w.outcomes.countRefused(r.delivery.sender())
 	case r.stored:
 		w.outcomes.countStored([]result{*r})
 	}
