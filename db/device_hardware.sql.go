@@ -145,6 +145,47 @@ func (q *Queries) HardwareList(ctx context.Context, db DBTX, hardwareIds []strin
 	return items, nil
 }
 
+const HardwareListByDevice = `-- name: HardwareListByDevice :many
+SELECT d.id AS device_id, h.installed_at, h.removed_at
+FROM devices d
+LEFT JOIN device_hardware h ON h.device_id = d.id
+WHERE d.team_id = $1 AND d.id = ANY($2::uuid[])
+ORDER BY d.id, h.installed_at NULLS FIRST
+`
+
+type HardwareListByDeviceParams struct {
+	TeamID    uuid.UUID
+	DeviceIds []uuid.UUID
+}
+
+type HardwareListByDeviceRow struct {
+	DeviceID    uuid.UUID
+	InstalledAt *time.Time
+	RemovedAt   *time.Time
+}
+
+// HardwareListByDevice lists the installations in some devices of a team, by device. A device that never had a unit has
+// one row without bounds, which sets no limit either (A3.3).
+func (q *Queries) HardwareListByDevice(ctx context.Context, db DBTX, arg HardwareListByDeviceParams) ([]HardwareListByDeviceRow, error) {
+	rows, err := db.Query(ctx, HardwareListByDevice, arg.TeamID, arg.DeviceIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []HardwareListByDeviceRow
+	for rows.Next() {
+		var i HardwareListByDeviceRow
+		if err := rows.Scan(&i.DeviceID, &i.InstalledAt, &i.RemovedAt); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const HardwareRemove = `-- name: HardwareRemove :exec
 UPDATE device_hardware SET removed_at = $1::timestamptz
 WHERE device_id = $2 AND removed_at IS NULL

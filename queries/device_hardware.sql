@@ -6,6 +6,15 @@ JOIN devices d ON d.id = h.device_id
 WHERE h.hardware_id = ANY(@hardware_ids::text[])
 ORDER BY h.hardware_id, h.installed_at NULLS FIRST;
 
+-- HardwareListByDevice lists the installations in some devices of a team, by device. A device that never had a unit has
+-- one row without bounds, which sets no limit either (A3.3).
+-- name: HardwareListByDevice :many
+SELECT d.id AS device_id, h.installed_at, h.removed_at
+FROM devices d
+LEFT JOIN device_hardware h ON h.device_id = d.id
+WHERE d.team_id = @team_id AND d.id = ANY(@device_ids::uuid[])
+ORDER BY d.id, h.installed_at NULLS FIRST;
+
 -- The queries below serve the operator's commands, which work on all teams.
 
 -- name: HardwareInsert :exec

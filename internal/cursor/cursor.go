@@ -30,13 +30,15 @@ var ErrCorrupted = errors.New("the cursor is corrupted")
 // Endpoint identifies the list that a cursor belongs to.
 type Endpoint uint8
 
-// The lists of spec 4, and that of the receiver.
+// The lists of spec 4, that of the receiver, and those of the additions.
 const (
 	Devices Endpoint = iota + 1
 	CurrentDevices
 	Assignments
 	Readings
 	Rejects // of the receiver (A8.2)
+	Coverage
+	Gaps
 )
 
 // State is the content of a cursor: what the first page fixed, and where the last page ended.
@@ -50,6 +52,7 @@ type State struct {
 	Filters    map[string]string        // the tags of a list of devices, or parameters of a list of rejects by name
 	Request    roomsensor.WindowRequest // the time parameters of the first page
 	Assignment *uuid.UUID               // the assignment_id of the first page
+	Now        time.Time                // of the first page, if the list depends on it (A0.3), to the microsecond
 	Window     roomsensor.Window        // resolved from both once, so that it does not move from page to page
 
 	// The last item of the previous page: At is its bucket_at or started_at, ID its device_id or assignment_id.

@@ -54,6 +54,9 @@ func states() *rapid.Generator[*cursor.State] {
 		w.Request.From = rapid.Ptr(instants(), true).Draw(t, "request from")
 		w.Request.To = rapid.Ptr(instants(), true).Draw(t, "request to")
 		w.Request.Last = time.Duration(rapid.Int64Range(0, int64(roomsensor.MaxWindow)).Draw(t, "last"))
+		if rapid.Bool().Draw(t, "depends on now") {
+			w.Now = instants().Draw(t, "now")
+		}
 		w.Assignment = rapid.Ptr(ids(), true).Draw(t, "assignment")
 		return w
 	})

@@ -16,6 +16,7 @@ const (
 	hasFrom = 1 << iota
 	hasTo
 	hasAssignment
+	hasNow
 )
 
 // marshal encodes a State compactly: integers as varints, times in microseconds, texts after their length.
@@ -31,7 +32,11 @@ func (s *State) marshal() []byte {
 	b = appendTime(b, s.Window.From)
 	b = appendTime(b, s.Window.To)
 	b = appendTime(b, s.At)
-	return append(b, s.ID[:]...)
+	b = append(b, s.ID[:]...)
+	if !s.Now.IsZero() {
+		b = appendTime(b, s.Now)
+	}
+	return b
 }
 
 func (s *State) parts() (parts byte) {
@@ -43,6 +48,9 @@ func (s *State) parts() (parts byte) {
 	}
 	if s.Assignment != nil {
 		parts |= hasAssignment
+	}
+	if !s.Now.IsZero() {
+		parts |= hasNow
 	}
 	return parts
 }
@@ -91,6 +99,9 @@ func unmarshal(plain []byte) (*State, error) {
 	w.Window = roomsensor.Window{From: r.time(), To: r.time()}
 	w.At = r.time()
 	w.ID = r.id()
+	if parts&hasNow != 0 {
+		w.Now = r.time()
+	}
 	if r.short || len(r.rest) > 0 {
 		return nil, ErrCorrupted
 	}

@@ -30,6 +30,26 @@ func (s *Store) Installations(ctx context.Context, hardwareIDs []string) (map[st
 	return units, nil
 }
 
+// deviceUnits lists the installations in some devices of a team, for roomsensor.Expected. A device of another team is
+// not in the map.
+func (s *Store) deviceUnits(
+	ctx context.Context, conn db.DBTX, teamID uuid.UUID, deviceIDs []uuid.UUID,
+) (map[uuid.UUID][]roomsensor.Installation, error) {
+	rows, err := s.queries.HardwareListByDevice(ctx, conn, db.HardwareListByDeviceParams{
+		TeamID: teamID, DeviceIds: deviceIDs,
+	})
+	if err != nil {
+		return nil, err
+	}
+	devices := make(map[uuid.UUID][]roomsensor.Installation, len(deviceIDs))
+	for i := range rows {
+		devices[rows[i].DeviceID] = append(devices[rows[i].DeviceID], roomsensor.Installation{
+			DeviceID: rows[i].DeviceID, TeamID: teamID, From: rows[i].InstalledAt, To: rows[i].RemovedAt,
+		})
+	}
+	return devices, nil
+}
+
 // ReplaceHardware installs a unit in a device at a time and removes the one that is installed. Readings that are stored
 // stay with their device. It returns a HardwareConflictError if the unit is installed elsewhere, or if the device had
 // another unit at that time or later.

@@ -6,8 +6,8 @@ REVOKE ALL ON ALL FUNCTIONS IN SCHEMA public FROM roomsensor_api, roomsensor_wor
 GRANT USAGE ON SCHEMA public TO roomsensor_api, roomsensor_worker, roomsensor_receiver;
 
 -- The API reads everything that belongs to a team, and changes names, tags and its own bookkeeping.
-GRANT SELECT ON teams, api_keys, devices, device_details, assignments, readings, readings_hourly, imported_ranges,
-    goose_db_version TO roomsensor_api;
+GRANT SELECT ON teams, api_keys, devices, device_details, device_hardware, assignments, readings, readings_hourly,
+    imported_ranges, goose_db_version TO roomsensor_api;
 GRANT UPDATE (display_name, metadata) ON devices TO roomsensor_api;
 GRANT SELECT, INSERT ON service_secrets TO roomsensor_api;
 GRANT SELECT, INSERT, UPDATE, DELETE ON idempotency_keys, idempotency_bytes, rate_windows, rate_counters TO roomsensor_api;
