@@ -30,9 +30,9 @@ var examples = map[string][]string{
 
 	"localdb start": {"localdb start"},
 	"localdb stop":  {"localdb stop"},
-	"localdb url":   {"localdb url"},
+	"localdb url":   {"localdb url", `localdb url --output text`},
 
-	"team create": {"team create --name 'Riverside Athletics'"},
+	"team create": {"team create --name 'Riverside Athletics'", "team create --name 'Riverside Athletics' --output text"},
 	"team list":   {"team list", "team list --output json"},
 	"team rename": {"team rename 'Riverside Athletics' --name 'Riverside AC'"},
 	"team delete": {"team delete 'Riverside Athletics'", "team delete 6fa459ea-ee8a-4ca4-894e-db77e160355e --yes"},

@@ -20,12 +20,15 @@ import (
 
 // format is the flag of every command that prints a result.
 type format struct {
-	Output string `default:"auto" enum:"auto,table,json" help:"Format of the result: table or json; auto is a table on a terminal and JSON elsewhere." placeholder:"FORMAT"`
+	Output string `default:"auto" enum:"auto,table,json,text" help:"Format of the result: table, json, or text for the values alone, separated by tabs; auto is a table on a terminal and JSON elsewhere." placeholder:"FORMAT"`
 }
 
 // print prints the result of a command.
 func (t *terminal) print(f format, object any) error {
-	if f.Output == "table" || (f.Output == "auto" && t.shows) {
+	switch {
+	case f.Output == "text":
+		return table.WriteText(t.stdout, object)
+	case f.Output == "table", f.Output == "auto" && t.shows:
 		return table.Write(t.stdout, object)
 	}
 	return printJSON(t.stdout, object)

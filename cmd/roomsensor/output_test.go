@@ -30,6 +30,7 @@ func TestOutput(t *testing.T) {
 		{true, "json", "{\"name\":\"x\"}\n"},
 		{false, "auto", "{\"name\":\"x\"}\n"},
 		{false, "table", "name:  x\n"},
+		{true, "text", "x\n"},
 	} {
 		out.Reset()
 		terminal := &terminal{stdout: &out, shows: test.shows}

@@ -1,6 +1,7 @@
 package table
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"maps"
@@ -48,22 +49,58 @@ func Write(w io.Writer, object any) error {
 	return nil
 }
 
-func writeRows(out io.Writer, list reflect.Value) {
-	columns := slices.DeleteFunc(fieldsOf(list.Type().Elem(), columnsOnly), func(f field) bool { return isList(f.kind) })
-	cells := make([]string, len(columns))
-	for i, f := range columns {
-		cells[i] = strings.ToUpper(f.name)
+// WriteText renders what Write does for programs: without names, columns are separated by one tab. The fields of the
+// struct are one line, and each item of its lists is one line.
+func WriteText(w io.Writer, object any) error {
+	value := reflect.Indirect(reflect.ValueOf(object))
+	var out bytes.Buffer
+	var cells []string
+	for _, f := range fieldsOf(value.Type(), everything) {
+		if !isList(f.kind) {
+			cells = append(cells, f.text(value))
+		}
 	}
-	_, _ = fmt.Fprintln(out, strings.Join(cells, "\t"))
+	if len(cells) > 0 {
+		_, _ = fmt.Fprintln(&out, strings.Join(cells, "\t"))
+	}
+	for _, f := range fieldsOf(value.Type(), everything) {
+		if isList(f.kind) {
+			list := value.FieldByIndex(f.index)
+			writeItems(&out, columnsOf(list), list)
+		}
+	}
+	if _, err := w.Write(out.Bytes()); err != nil {
+		return fmt.Errorf("writing the result: %w", err)
+	}
+	return nil
+}
+
+func writeRows(out io.Writer, list reflect.Value) {
+	columns := columnsOf(list)
+	names := make([]string, len(columns))
+	for i, f := range columns {
+		names[i] = strings.ToUpper(f.name)
+	}
+	_, _ = fmt.Fprintln(out, strings.Join(names, "\t"))
+	writeItems(out, columns, list)
+	if list.Len() == 0 {
+		_, _ = fmt.Fprintln(out, "(none)")
+	}
+}
+
+func writeItems(out io.Writer, columns []field, list reflect.Value) {
+	cells := make([]string, len(columns))
 	for i := range list.Len() {
 		for j, f := range columns {
 			cells[j] = f.text(list.Index(i))
 		}
 		_, _ = fmt.Fprintln(out, strings.Join(cells, "\t"))
 	}
-	if list.Len() == 0 {
-		_, _ = fmt.Fprintln(out, "(none)")
-	}
+}
+
+// columnsOf returns the columns of the table of a list.
+func columnsOf(list reflect.Value) []field {
+	return slices.DeleteFunc(fieldsOf(list.Type().Elem(), columnsOnly), func(f field) bool { return isList(f.kind) })
 }
 
 // field is a field of a struct, or of a struct in it.

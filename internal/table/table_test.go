@@ -71,6 +71,22 @@ func TestWriteObject(t *testing.T) {
 	}))
 }
 
+func TestWriteText(t *testing.T) {
+	t.Parallel()
+	text := func(object any) string {
+		var out strings.Builder
+		require.NoError(t, table.WriteText(&out, object))
+		return out.String()
+	}
+	require.Equal(t, "1\t-\ta=1\tread, write\tHall\t2\nx\n", text(&item{
+		base: base{"1", "hidden"}, Tags: map[string]string{"a": "1"}, Scopes: []string{"read", "write"},
+		Room: &room{"Hall", 2}, Chunks: []room{{"x", 1}},
+	}))
+	require.Equal(t, "1\tGym\t-\t-\n2\t-\t-\t-\n", text(list{[]item{{base: base{ID: "1"}, Name: new("Gym")}, {base: base{ID: "2"}}}}))
+	require.Empty(t, text(list{}))
+	require.Equal(t, "a\\tb\t0\n", text(room{Label: "a\tb"}), "a tab only separates values")
+}
+
 // A name or a payload must not control the terminal, break a row, or hide text behind a direction mark.
 func TestWriteControlCharacters(t *testing.T) {
 	t.Parallel()
@@ -85,4 +101,5 @@ func (closedWriter) Write([]byte) (int, error) { return 0, errors.New("closed") 
 func TestWriteError(t *testing.T) {
 	t.Parallel()
 	require.ErrorContains(t, table.Write(closedWriter{}, room{}), "writing the result: closed")
+	require.ErrorContains(t, table.WriteText(closedWriter{}, room{}), "writing the result: closed")
 }
