@@ -15,14 +15,31 @@ type teamCmd struct {
 	Delete teamDeleteCmd `cmd:"" help:"Delete a team with its devices, readings, keys and rejects permanently."`
 }
 
+// teamName is the name that a command gives to a team.
+type teamName struct {
+	AllowDuplicate bool `help:"Accept a name that another team has."`
+}
+
+// check refuses the name of another team than the given one; uuid.Nil stands for a new team.
+func (c teamName) check(ctx context.Context, o *admin.Operator, name name, team uuid.UUID) error {
+	if c.AllowDuplicate {
+		return nil
+	}
+	return o.CheckTeamName(ctx, string(name), team)
+}
+
 type teamCreateCmd struct {
 	onDatabase
+	teamName
 	Name name `help:"Name of the team." placeholder:"NAME" required:""`
 }
 
 // Run creates a team.
 func (c *teamCreateCmd) Run(ctx context.Context, t *terminal) error {
 	return t.operate(ctx, c.onDatabase, func(o *admin.Operator) (any, error) {
+		if err := c.check(ctx, o, c.Name, uuid.Nil); err != nil {
+			return nil, err
+		}
 		return o.CreateTeam(ctx, string(c.Name))
 	})
 }
@@ -55,6 +72,7 @@ func (t *terminal) operateTeam(
 
 type teamRenameCmd struct {
 	onDatabase
+	teamName
 	Team name `arg:"" help:"Name or id of the team."`
 	Name name `help:"New name of the team." placeholder:"NAME" required:""`
 }
@@ -62,6 +80,9 @@ type teamRenameCmd struct {
 // Run renames a team.
 func (c *teamRenameCmd) Run(ctx context.Context, t *terminal) error {
 	return t.operateTeam(ctx, c.onDatabase, c.Team, func(o *admin.Operator, team uuid.UUID) (any, error) {
+		if err := c.check(ctx, o, c.Name, team); err != nil {
+			return nil, err
+		}
 		return o.RenameTeam(ctx, team, string(c.Name))
 	})
 }

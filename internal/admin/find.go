@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -30,14 +31,33 @@ func (o *Operator) FindTeam(ctx context.Context, idOrName string) (uuid.UUID, er
 	case len(teams) == 0:
 		return uuid.Nil, process.Refusef("There is no team with the name %q. roomsensor team list shows them.", idOrName)
 	case len(teams) > 1:
-		var candidates []string
-		for i := range teams {
-			candidates = append(candidates, teams[i].ID.String())
-		}
 		return uuid.Nil, process.Refusef("Several teams have the name %q: %s. Give the id of one of them.",
-			idOrName, strings.Join(candidates, ", "))
+			idOrName, idsOf(teams))
 	}
 	return teams[0].ID, nil
+}
+
+func idsOf(teams []roomsensor.Team) string {
+	ids := make([]string, len(teams))
+	for i := range teams {
+		ids[i] = teams[i].ID.String()
+	}
+	return strings.Join(ids, ", ")
+}
+
+// CheckTeamName refuses a name that another team than the given one has, because commands could not find either team by
+// it. uuid.Nil stands for a new team. Two commands at the same moment can both pass; FindTeam then refuses the name.
+func (o *Operator) CheckTeamName(ctx context.Context, name string, team uuid.UUID) error {
+	teams, err := o.store.TeamsNamed(ctx, name)
+	if err != nil {
+		return o.explain(ctx, err)
+	}
+	teams = slices.DeleteFunc(teams, func(t roomsensor.Team) bool { return t.ID == team })
+	if len(teams) == 0 {
+		return nil
+	}
+	return process.Refusef("The name %q belongs to the team %s. Choose another name, or add --allow-duplicate "+
+		"and use the ids of the teams from then on.", name, idsOf(teams))
 }
 
 // FindDevice returns the id of the device with an id or a name, or in which the unit with a hardware id is installed.
