@@ -20,6 +20,13 @@ type Reversal struct {
 	Tables   []string // that it drops
 	Columns  []string // that it drops from other tables, as table.column
 	NonEmpty []string // those of the tables, and of the tables of the columns, that contain rows
+	Running  []Running
+}
+
+// Running is what is connected to the database of the processes of one kind.
+type Running struct {
+	Name        string // "roomsensor api"
+	Connections int
 }
 
 // ErrNothingApplied means that no migration is applied.
@@ -46,10 +53,33 @@ func PlanDown(ctx context.Context, databaseURL string) (r Reversal, err error) {
 			return fmt.Errorf("reading a migration: %w", err)
 		}
 		r.Tables, r.Columns = drops(string(text))
-		r.NonEmpty, err = nonEmpty(ctx, pool, r)
+		if r.NonEmpty, err = nonEmpty(ctx, pool, r); err != nil {
+			return err
+		}
+		r.Running, err = running(ctx, pool)
 		return err
 	})
 	return r, err
+}
+
+// running counts the connections of the processes of the service. Each pool of a process has its own application_name,
+// such as "roomsensor api export"; that of the operator's commands is "roomsensor".
+func running(ctx context.Context, pool *sql.DB) (found []Running, err error) {
+	rows, err := pool.QueryContext(ctx, `SELECT substring(application_name FROM '^\S+ \S+') AS process, count(*)
+		FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE 'roomsensor _%'
+		GROUP BY process ORDER BY process`)
+	if err != nil {
+		return nil, fmt.Errorf("listing the connections: %w", err)
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		var r Running
+		if err := rows.Scan(&r.Name, &r.Connections); err != nil {
+			return nil, fmt.Errorf("listing the connections: %w", err)
+		}
+		found = append(found, r)
+	}
+	return found, rows.Err()
 }
 
 var (

@@ -14,7 +14,8 @@ import (
 
 func TestMigrate(t *testing.T) {
 	t.Parallel()
-	o := &operator{t, map[string]string{"DATABASE_URL": dbtest.Empty(t).URL}}
+	database := dbtest.Empty(t)
+	o := &operator{t, map[string]string{"DATABASE_URL": database.URL}}
 
 	status := o.do("migrate", "status")
 	require.Nil(t, status["edition"])
@@ -56,6 +57,13 @@ func TestMigrate(t *testing.T) {
 	require.Contains(t, r.err, "add --yes to continue")
 	require.Equal(t, up, o.do("migrate", "status"))
 
+	require.NotContains(t, r.err, "Warning")
+
+	// The service must not run meanwhile.
+	api, err := pgx.Connect(t.Context(), database.With("application_name", "roomsensor api export"))
+	require.NoError(t, err)
+	require.Contains(t, o.run("migrate", "down").err, "\nWarning: the service is running: roomsensor api (connections: 1). Stop it first.")
+	require.NoError(t, api.Close(t.Context()))
 	down := o.downgrade("--yes")
 	require.Equal(t, false, down["up_to_date"])
 	list := migrations(t, down)

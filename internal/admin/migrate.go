@@ -101,6 +101,15 @@ func (r Reversal) Description() string {
 	if len(r.NonEmpty) > 0 {
 		text += "\nThese tables contain rows: " + strings.Join(r.NonEmpty, ", ") + "."
 	}
+	if len(r.Running) > 0 {
+		processes := make([]string, len(r.Running))
+		for i, p := range r.Running {
+			processes[i] = fmt.Sprintf("%s (connections: %d)", p.Name, p.Connections)
+		}
+		text += "\nWarning: the service is running: " + strings.Join(processes, ", ") + ". Stop it first. Otherwise, " +
+			"requests that need what the migration created get 500, uploads that need it wait in the stream, and no " +
+			"process becomes ready after a restart, until you run migrate up or a version without the migration."
+	}
 	return text
 }
 

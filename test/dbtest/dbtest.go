@@ -31,7 +31,8 @@ func (d *DB) With(parameter, value string) string {
 	if strings.Contains(d.URL, "?") {
 		mark = "&"
 	}
-	return d.URL + mark + parameter + "=" + url.QueryEscape(value)
+	escaped := strings.ReplaceAll(url.QueryEscape(value), "+", "%20") // In URLs of PostgreSQL, + is not a space.
+	return d.URL + mark + parameter + "=" + escaped
 }
 
 // password is that of the roles.
