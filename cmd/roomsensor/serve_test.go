@@ -82,5 +82,11 @@ func TestServeAddressInUse(t *testing.T) {
 	r := execute(t, map[string]string{"DATABASE_URL": "postgres://127.0.0.1:1/x"}, nil, "api", "--ops-addr", l.Addr().String())
 	require.Equal(t, exitFailure, r.code)
 	require.Contains(t, r.err, "listening on "+l.Addr().String()+" for ops")
-	require.Contains(t, r.err, "address already in use")
+	require.Contains(t, r.err, "address already in use. Stop the process that uses the port, which ")
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	require.NoError(t, err)
+	require.Contains(t, r.err, ":"+port+"\" shows, or set --ops-addr (OPS_ADDR) to another address.\n")
+	r = execute(t, map[string]string{"DATABASE_URL": "postgres://127.0.0.1:1/x"}, nil, "api", "--ops-addr", "192.0.2.1:1")
+	require.Equal(t, exitFailure, r.code)
+	require.Contains(t, r.err, ". Check --ops-addr (OPS_ADDR).\n", "no interface of this machine has the address")
 }

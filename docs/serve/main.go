@@ -41,7 +41,7 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", *listen)
 	if err != nil {
-		return fmt.Errorf("listening: %w", err)
+		return fmt.Errorf("listening on the address of -addr: %w", err)
 	}
 	address := "http://" + listener.Addr().String() + "/docs"
 	pages, err := handler(docs.Options{PublicURL: *api, DocsURL: address})

@@ -32,7 +32,7 @@ const (
 // StartOps opens the ops listener and starts the probes of the dependencies. It is the first thing that a process opens
 // and the last that it closes. The ops address must not be public.
 func (p *Process) StartOps(ctx context.Context, address string) error {
-	listener, err := p.Bind(ctx, "ops", address)
+	listener, err := p.Bind(ctx, "ops", "ops-addr", address)
 	if err != nil {
 		return err
 	}

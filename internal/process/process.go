@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"runtime"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -14,6 +16,7 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/sync/errgroup"
 
+	"roomsensor/internal/config"
 	"roomsensor/internal/retry"
 	"roomsensor/internal/roomsensor"
 )
@@ -178,20 +181,34 @@ func Closing(shut func()) func(ctx context.Context) error {
 	}
 }
 
-// Bind listens on an address and reports it to Started. name is for errors and Started.
-func (p *Process) Bind(ctx context.Context, name, address string) (net.Listener, error) {
+// Bind listens on an address and reports it to Started. name is for errors and Started, flag is the setting that
+// contains the address. The error of a port that is in use says how to find its process.
+func (p *Process) Bind(ctx context.Context, name, flag, address string) (net.Listener, error) {
 	listen := p.Listen
 	if listen == nil {
 		listen = ListenTCP
 	}
 	l, err := listen(ctx, address)
-	if err != nil {
-		return nil, fmt.Errorf("listening on %s for %s: %w", address, name, err)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fmt.Errorf("listening on %s for %s: %w. Stop the process that uses the port, which %q shows, "+
+			"or set --%s (%s) to another address", address, name, err, findListener(address), flag, config.Variable(flag))
+	case err != nil:
+		return nil, fmt.Errorf("listening on %s for %s: %w. Check --%s (%s)", address, name, err, flag, config.Variable(flag))
 	}
 	if p.Started != nil {
 		p.Started(name, l.Addr())
 	}
 	return l, nil
+}
+
+// findListener returns the shell command that shows which process listens on the port of an address.
+func findListener(address string) string {
+	_, port, _ := net.SplitHostPort(address) // Somebody listens on it, so that it is valid.
+	if runtime.GOOS == "linux" {
+		return "ss -ltnp sport = :" + port
+	}
+	return "lsof -nP -sTCP:LISTEN -iTCP:" + port
 }
 
 // ListenTCP listens on a TCP address.

@@ -52,7 +52,7 @@ func (a *apiProcess) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	listener, err := a.Bind(ctx, "api", a.cfg.APIAddr)
+	listener, err := a.Bind(ctx, "api", "api-addr", a.cfg.APIAddr)
 	if err != nil {
 		return err
 	}

@@ -72,7 +72,7 @@ func (i *ingestProcess) start(ctx context.Context) error {
 	}
 	var listener net.Listener
 	if !i.cfg.NoReceiver {
-		if listener, err = i.Bind(ctx, "receiver", i.cfg.IngestAddr); err != nil {
+		if listener, err = i.Bind(ctx, "receiver", "ingest-addr", i.cfg.IngestAddr); err != nil {
 			return err
 		}
 	}
