@@ -207,7 +207,7 @@ func orUnknown(text *string) string {
 }
 
 func (d *demo) startQueue(ctx context.Context) error {
-	port, err := freePort(ctx, d.options.NATSPort)
+	port, err := d.freePort(ctx, "NATS", d.options.NATSPort)
 	if err != nil {
 		return err
 	}

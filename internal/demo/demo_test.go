@@ -6,6 +6,7 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -209,8 +210,14 @@ func (d *runningDemo) rows(t *testing.T) [][]string {
 func TestRun(t *testing.T) {
 	t.Parallel()
 	o := demoOptions(t)
+	inUse, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, inUse.Close()) })
+	o.NATSPort = inUse.Addr().(*net.TCPAddr).Port
 	d := startDemo(t, o)
 	defer d.end(t)
+	require.Contains(t, d.out.String(), inUse.Addr().String()+" is in use: NATS listens on "+
+		strings.TrimPrefix(d.value(t, "NATS_URL"), "nats://")+" instead.\n")
 	d.requireEveryState(t)
 	d.requireLiveUploads(t)
 	d.requirePrinted(t) // Last, because the commands change devices.

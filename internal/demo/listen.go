@@ -48,10 +48,15 @@ func (d *demo) reserve(ctx context.Context, name, address string) (bound string,
 	})
 	bound = listener.Addr().String()
 	d.listeners[bound] = listener
+	d.printMoved(name, address, bound)
+	return bound, nil
+}
+
+// printMoved reports that something listens on another address than the given one, unless any free port was asked for.
+func (d *demo) printMoved(name, address, bound string) {
 	if _, port, err := net.SplitHostPort(address); err == nil && port != "0" && bound != address {
 		d.printf("%s is in use: %s listens on %s instead.", address, name, bound)
 	}
-	return bound, nil
 }
 
 // listener returns the listener that was reserved for an address.
@@ -62,15 +67,17 @@ func (d *demo) listener(ctx context.Context, address string) (net.Listener, erro
 	return process.ListenTCP(ctx, address)
 }
 
-// freePort returns a port of 127.0.0.1, or the next free one above it.
-func freePort(ctx context.Context, port int) (int, error) {
-	listener, err := listenNear(ctx, net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+// freePort returns a port of 127.0.0.1, or the next free one above it, and reports if it is another one. name is what
+// will listen on it.
+func (d *demo) freePort(ctx context.Context, name string, port int) (int, error) {
+	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	listener, err := listenNear(ctx, address)
 	if err != nil {
 		return 0, err
 	}
-	port = listener.Addr().(*net.TCPAddr).Port //nolint:forcetypeassert // It listens on TCP.
 	if err := listener.Close(); err != nil {
 		return 0, fmt.Errorf("looking for a free port: %w", err)
 	}
-	return port, nil
+	d.printMoved(name, address, listener.Addr().String())
+	return listener.Addr().(*net.TCPAddr).Port, nil //nolint:forcetypeassert // It listened on TCP.
 }
