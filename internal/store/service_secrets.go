@@ -12,37 +12,33 @@ import (
 // cursorSecretName is the name of the secret of page cursors, in service_secrets and in receiver_secrets.
 const cursorSecretName = "cursor"
 
-func newSecret() []byte {
+// secret returns the 32-byte secret of page cursors of one table, which is the same on all replicas: the first process
+// that asks for it creates it. what names it in errors.
+func (s *Store) secret(
+	ctx context.Context, what string, ensure func(context.Context, db.DBTX, db.SecretEnsureParams) error,
+	get func(ctx context.Context, tx db.DBTX, name string) ([]byte, error),
+) ([]byte, error) {
 	fresh := make([]byte, sha256.Size)
 	_, _ = rand.Read(fresh) // It never returns an error: it aborts the process instead.
-	return fresh
+	if err := ensure(ctx, s.pool, db.SecretEnsureParams{Name: cursorSecretName, Secret: fresh}); err != nil {
+		return nil, fmt.Errorf("creating %s: %w", what, translate(err))
+	}
+	secret, err := get(ctx, s.pool, cursorSecretName)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", what, translate(err))
+	}
+	return secret, nil
 }
 
-// CursorSecret returns the 32-byte secret that encrypts page cursors. It is the same on all replicas; the first process
-// that asks for it creates it.
+// CursorSecret returns the secret that encrypts the page cursors of the API.
 func (s *Store) CursorSecret(ctx context.Context) ([]byte, error) {
-	err := s.queries.SecretEnsure(ctx, s.pool, db.SecretEnsureParams{Name: cursorSecretName, Secret: newSecret()})
-	if err != nil {
-		return nil, fmt.Errorf("creating the cursor secret: %w", translate(err))
-	}
-	secret, err := s.queries.SecretGet(ctx, s.pool, cursorSecretName)
-	if err != nil {
-		return nil, fmt.Errorf("reading the cursor secret: %w", translate(err))
-	}
-	return secret, nil
+	return s.secret(ctx, "the cursor secret", s.queries.SecretEnsure, s.queries.SecretGet)
 }
 
-// ReceiverCursorSecret is CursorSecret for the page cursors of receivers.
+// ReceiverCursorSecret returns the secret that encrypts the page cursors of receivers.
 func (s *Store) ReceiverCursorSecret(ctx context.Context) ([]byte, error) {
-	err := s.queries.ReceiverSecretEnsure(ctx, s.pool, db.ReceiverSecretEnsureParams{
-		Name: cursorSecretName, Secret: newSecret(),
-	})
-	if err != nil {
-		return nil, fmt.Errorf("creating the cursor secret of receivers: %w", translate(err))
+	ensure := func(ctx context.Context, tx db.DBTX, p db.SecretEnsureParams) error {
+		return s.queries.ReceiverSecretEnsure(ctx, tx, db.ReceiverSecretEnsureParams(p))
 	}
-	secret, err := s.queries.ReceiverSecretGet(ctx, s.pool, cursorSecretName)
-	if err != nil {
-		return nil, fmt.Errorf("reading the cursor secret of receivers: %w", translate(err))
-	}
-	return secret, nil
+	return s.secret(ctx, "the cursor secret of receivers", ensure, s.queries.ReceiverSecretGet)
 }
