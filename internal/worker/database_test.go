@@ -3,6 +3,9 @@ package worker
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -264,6 +267,55 @@ func TestWriteToDatabaseFailures(t *testing.T) {
 			require.Len(t, db.snapshot(t).rows, 6*i+6, state)
 		}
 	})
+}
+
+// lateSwap records a swap when a worker has read the installations, and has not written yet.
+type lateSwap struct {
+	*store.Store
+	record func()
+}
+
+func (s lateSwap) Installations(ctx context.Context, ids []string) (map[string][]roomsensor.Installation, error) {
+	units, err := s.Store.Installations(ctx, ids)
+	s.record()
+	return units, err
+}
+
+// A swap that is recorded for a past time while a worker writes loses no reading. What is stored again goes to the new
+// device as well, and the statement on the page for operators deletes the copies in the old one.
+func TestWriteDuringSwap(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	at := clock(9, 0, 0)
+	batch := []*delivery{deliveryOf(db.second, 1, readingAt(clock(8, 30, 0), `"lux":1`), readingAt(clock(9, 30, 0), `"lux":2`))}
+	w := db.writer()
+	w.tables = lateSwap{db.Store, func() {
+		_, err := db.RemoveHardware(t.Context(), db.a, at)
+		require.NoError(t, err)
+		_, err = db.ReplaceHardware(t.Context(), db.b, db.second, at)
+		require.NoError(t, err)
+	}}
+	writeAll(t, w, [][]*delivery{batch})
+	before, during := rowKey(db.a, clock(8, 30, 0)), rowKey(db.a, clock(9, 30, 0))
+	require.ElementsMatch(t, []string{before, during}, slices.Collect(maps.Keys(db.snapshot(t).rows)))
+
+	// A redelivery, and a measurement of the next unit at the same time as one of the moved unit.
+	later := deliveryOf(db.second, 2, readingAt(clock(9, 35, 0), `"lux":3`))
+	writeAll(t, db.writer(), [][]*delivery{batch, {later}})
+	_, err := db.sql.Exec(t.Context(), "INSERT INTO readings (device_id, bucket_at, measured_at, lux) VALUES ($1, $2, $2, 4)",
+		db.a, clock(9, 35, 0))
+	require.NoError(t, err)
+	moved, next := rowKey(db.b, clock(9, 30, 0)), rowKey(db.b, clock(9, 35, 0))
+	kept := []string{before, rowKey(db.a, clock(9, 35, 0)), moved, next}
+	require.ElementsMatch(t, append([]string{during}, kept...), slices.Collect(maps.Keys(db.snapshot(t).rows)))
+
+	_, statement, found := strings.Cut(guide(t, "reliability.md"), "```sql\n")
+	require.True(t, found)
+	statement, _, _ = strings.Cut(statement, "```")
+	_, err = db.sql.Exec(t.Context(), strings.NewReplacer("OLD_DEVICE_ID", db.a.String(), "NEW_DEVICE_ID", db.b.String(),
+		"TIME_OF_SWAP", roomsensor.FormatTime(at)).Replace(statement))
+	require.NoError(t, err)
+	require.ElementsMatch(t, kept, slices.Collect(maps.Keys(db.snapshot(t).rows)))
 }
 
 // An upload may create 60 chunks (decision 53 c).
