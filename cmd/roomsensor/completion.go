@@ -9,7 +9,7 @@ import (
 )
 
 type completionCmd struct {
-	Shell string `arg:"" enum:"bash,zsh,fish" help:"The shell: bash, zsh or fish."`
+	Shell string `arg:"" enum:"bash,zsh,fish" help:"The shell." name:"bash|zsh|fish"` // Messages name the argument.
 }
 
 // completionCode is the code for each shell. It calls __complete with the words up to the cursor.
@@ -73,7 +73,13 @@ func candidates(node *kong.Node, words []string) (found []string) {
 		words = words[1:]
 	}
 	node, flag := position(node, words[:len(words)-1])
-	last := strings.TrimPrefix(words[len(words)-1], "=")
+	last, prefix := strings.TrimPrefix(words[len(words)-1], "="), ""
+	if name, value, both := strings.Cut(last, "="); both && flag == nil { // Zsh and fish pass --flag=value as one word.
+		if flag = flagWithValue(node, name); flag == nil {
+			return nil
+		}
+		last, prefix = value, name+"="
+	}
 	switch {
 	case flag != nil && flag.Enum != "":
 		found = strings.Split(flag.Enum, ",")
@@ -83,18 +89,28 @@ func candidates(node *kong.Node, words []string) (found []string) {
 			found = append(found, "--"+f.Name)
 		}
 	default:
-		for _, child := range node.Children {
-			if !child.Hidden {
-				found = append(found, child.Name)
-			}
-		}
-		for _, argument := range node.Positional {
-			if argument.Enum != "" {
-				found = append(found, strings.Split(argument.Enum, ",")...)
-			}
+		found = wordsOf(node)
+	}
+	found = slices.DeleteFunc(found, func(text string) bool { return !strings.HasPrefix(text, last) })
+	for i := range found {
+		found[i] = prefix + found[i]
+	}
+	return found
+}
+
+// wordsOf returns the words other than flags that can follow a command: subcommands, and the values of arguments.
+func wordsOf(node *kong.Node) (words []string) {
+	for _, child := range node.Children {
+		if !child.Hidden {
+			words = append(words, child.Name)
 		}
 	}
-	return slices.DeleteFunc(found, func(text string) bool { return !strings.HasPrefix(text, last) })
+	for _, argument := range node.Positional {
+		if argument.Enum != "" {
+			words = append(words, strings.Split(argument.Enum, ",")...)
+		}
+	}
+	return words
 }
 
 // position returns the command that complete words name, and the flag whose value comes next, if any.

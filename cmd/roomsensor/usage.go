@@ -43,6 +43,10 @@ func usageMessage(err error) error {
 	if !ok {
 		return err
 	}
+	if word, ok := strings.CutPrefix(parse.Error(), "unknown flag "); ok {
+		word, _, _ = strings.Cut(word, ",") // What follows is a suggestion.
+		return unknownFlag(parse, word)
+	}
 	for _, flag := range parse.Context.Flags() {
 		rest, found := strings.CutPrefix(parse.Error(), "--"+flag.Name)
 		if found && flag.Tag.Has(settingTag) && strings.IndexAny(rest, ": ") == 0 {
@@ -50,6 +54,37 @@ func usageMessage(err error) error {
 		}
 	}
 	return err
+}
+
+// unknownFlag returns the error for a flag that the command does not have. It says if the word names an argument of the
+// command, and suggests for a short flag the flags that begin with its letter: the parser suggests -h for every letter.
+func unknownFlag(parse *kong.ParseError, word string) error {
+	node := parse.Context.Selected()
+	if node == nil {
+		node = parse.Context.Model.Node
+	}
+	for _, argument := range node.Positional {
+		if word == "--"+argument.Name {
+			return usagef("unknown flag %s: the %s is an argument: roomsensor %s %s",
+				word, argument.Name, commandName(node), strings.ToUpper(argument.Name))
+		}
+	}
+	if strings.HasPrefix(word, "--") {
+		return parse
+	}
+	var similar []string
+	for _, flag := range visibleFlags(node) {
+		if strings.HasPrefix("-"+flag.Name, strings.ToLower(word)) {
+			similar = append(similar, fmt.Sprintf("%q", "--"+flag.Name))
+		}
+	}
+	switch len(similar) {
+	case 0:
+		return usagef("unknown flag %s", word)
+	case 1:
+		return usagef("unknown flag %s, did you mean %s?", word, similar[0])
+	}
+	return usagef("unknown flag %s, did you mean one of %s?", word, strings.Join(similar, ", "))
 }
 
 // environment reads settings from the environment. A flag takes precedence, and an empty variable is ignored.
