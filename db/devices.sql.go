@@ -470,6 +470,36 @@ func (q *Queries) DeviceSetHardware(ctx context.Context, db DBTX, arg DeviceSetH
 	return err
 }
 
+const DeviceTaggedList = `-- name: DeviceTaggedList :many
+SELECT id FROM devices WHERE team_id = $1 AND metadata @> $2::jsonb ORDER BY id
+`
+
+type DeviceTaggedListParams struct {
+	TeamID   uuid.UUID
+	Metadata []byte
+}
+
+// DeviceTaggedList lists the ids of a team's devices that have all tags of metadata.
+func (q *Queries) DeviceTaggedList(ctx context.Context, db DBTX, arg DeviceTaggedListParams) ([]uuid.UUID, error) {
+	rows, err := db.Query(ctx, DeviceTaggedList, arg.TeamID, arg.Metadata)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []uuid.UUID
+	for rows.Next() {
+		var id uuid.UUID
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const DeviceUpdate = `-- name: DeviceUpdate :one
 WITH changed AS (
     UPDATE devices

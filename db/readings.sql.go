@@ -210,7 +210,7 @@ type ReadingExportRow struct {
 	SplDb       *float32
 }
 
-// ReadingExport reads a slice of the rows of a CSV, unordered. The store runs its text and decodes the rows in binary
+// ReadingExport reads a slice of the rows of an export, unordered. The store runs its text and decodes the rows in binary
 // (see readingExportArgs). Like the counts below, it returns nothing unless all devices, each named once, belong to the
 // team: one check of the list is cheaper than a join that checks every row.
 func (q *Queries) ReadingExport(ctx context.Context, db DBTX, arg ReadingExportParams) ([]ReadingExportRow, error) {
@@ -235,6 +235,69 @@ func (q *Queries) ReadingExport(ctx context.Context, db DBTX, arg ReadingExportP
 			&i.HumidityPct,
 			&i.Lux,
 			&i.SplDb,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const ReadingExportIngested = `-- name: ReadingExportIngested :many
+SELECT r.device_id, r.bucket_at, r.co2_ppm, r.temp_c, r.humidity_pct, r.lux, r.spl_db, r.ingested_at
+FROM readings r
+WHERE r.device_id = ANY($1::uuid[])
+  AND EXISTS (SELECT FROM devices d WHERE d.team_id = $2 AND d.id = ANY($1::uuid[])
+              HAVING count(*) = cardinality($1::uuid[]))
+  AND r.bucket_at >= $3::timestamptz
+  AND r.bucket_at < $4::timestamptz
+`
+
+type ReadingExportIngestedParams struct {
+	DeviceIds  []uuid.UUID
+	TeamID     uuid.UUID
+	WindowFrom time.Time
+	WindowTo   time.Time
+}
+
+type ReadingExportIngestedRow struct {
+	DeviceID    uuid.UUID
+	BucketAt    time.Time
+	Co2Ppm      *float32
+	TempC       *float32
+	HumidityPct *float32
+	Lux         *float32
+	SplDb       *float32
+	IngestedAt  time.Time
+}
+
+// ReadingExportIngested is ReadingExport with ingested_at.
+func (q *Queries) ReadingExportIngested(ctx context.Context, db DBTX, arg ReadingExportIngestedParams) ([]ReadingExportIngestedRow, error) {
+	rows, err := db.Query(ctx, ReadingExportIngested,
+		arg.DeviceIds,
+		arg.TeamID,
+		arg.WindowFrom,
+		arg.WindowTo,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ReadingExportIngestedRow
+	for rows.Next() {
+		var i ReadingExportIngestedRow
+		if err := rows.Scan(
+			&i.DeviceID,
+			&i.BucketAt,
+			&i.Co2Ppm,
+			&i.TempC,
+			&i.HumidityPct,
+			&i.Lux,
+			&i.SplDb,
+			&i.IngestedAt,
 		); err != nil {
 			return nil, err
 		}

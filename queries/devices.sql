@@ -16,6 +16,10 @@ SELECT * FROM device_details WHERE team_id = @team_id AND id = @device_id;
 -- name: DeviceNameList :many
 SELECT id, display_name FROM devices WHERE team_id = @team_id ORDER BY id;
 
+-- DeviceTaggedList lists the ids of a team's devices that have all tags of metadata.
+-- name: DeviceTaggedList :many
+SELECT id FROM devices WHERE team_id = @team_id AND metadata @> @metadata::jsonb ORDER BY id;
+
 -- DeviceIDList returns those of some ids that are devices of the team, each once.
 -- name: DeviceIDList :many
 SELECT id FROM devices WHERE team_id = @team_id AND id = ANY(@device_ids::uuid[]) ORDER BY id;

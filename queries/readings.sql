@@ -22,11 +22,21 @@ CROSS JOIN LATERAL (
 ) r
 WHERE d.team_id = @team_id AND d.id = ANY(@device_ids::uuid[]);
 
--- ReadingExport reads a slice of the rows of a CSV, unordered. The store runs its text and decodes the rows in binary
+-- ReadingExport reads a slice of the rows of an export, unordered. The store runs its text and decodes the rows in binary
 -- (see readingExportArgs). Like the counts below, it returns nothing unless all devices, each named once, belong to the
 -- team: one check of the list is cheaper than a join that checks every row.
 -- name: ReadingExport :many
 SELECT r.device_id, r.bucket_at, r.co2_ppm, r.temp_c, r.humidity_pct, r.lux, r.spl_db
+FROM readings r
+WHERE r.device_id = ANY(@device_ids::uuid[])
+  AND EXISTS (SELECT FROM devices d WHERE d.team_id = @team_id AND d.id = ANY(@device_ids::uuid[])
+              HAVING count(*) = cardinality(@device_ids::uuid[]))
+  AND r.bucket_at >= @window_from::timestamptz
+  AND r.bucket_at < @window_to::timestamptz;
+
+-- ReadingExportIngested is ReadingExport with ingested_at.
+-- name: ReadingExportIngested :many
+SELECT r.device_id, r.bucket_at, r.co2_ppm, r.temp_c, r.humidity_pct, r.lux, r.spl_db, r.ingested_at
 FROM readings r
 WHERE r.device_id = ANY(@device_ids::uuid[])
   AND EXISTS (SELECT FROM devices d WHERE d.team_id = @team_id AND d.id = ANY(@device_ids::uuid[])

@@ -28,7 +28,7 @@ func (s *server) guard(r route) echo.HandlerFunc {
 			ctx, cancel = context.WithTimeout(ctx, r.timeout)
 			defer cancel()
 		}
-		if err := s.admit(ctx, c, r.path == exportPath); err != nil {
+		if err := s.admit(ctx, c, r.keyInURL); err != nil {
 			return err
 		}
 		if r.scope == roomsensor.ScopeReadWrite && c.key.Scope != roomsensor.ScopeReadWrite {

@@ -48,6 +48,8 @@ type Devices interface {
 	) (map[uuid.UUID]roomsensor.Stats, error)
 	Device(ctx context.Context, teamID, deviceID uuid.UUID) (roomsensor.Device, error)
 	DeviceNames(ctx context.Context, teamID uuid.UUID) ([]roomsensor.NamedDevice, error)
+	// TaggedDevices returns the ids of the devices that have all of some tags, ascending.
+	TaggedDevices(ctx context.Context, teamID uuid.UUID, tags map[string]string) ([]uuid.UUID, error)
 
 	DeviceUpdater
 

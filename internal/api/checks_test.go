@@ -156,6 +156,9 @@ func (f *fixture) getChecks(t *testing.T, names ...string) []check {
 			{"to=x", roomsensor.CodeTimeRangeInvalid, "to"},
 			{"limit=0", invalid, "limit"},
 			{"shape=x", invalid, "shape"},
+			{"metrics=x", invalid, "metrics"},
+			{"columns=id", invalid, "columns"},
+			{"include=x", invalid, "include"},
 			{"x=%zz", invalid, ""},
 		}},
 		{"cursor", "decision 22 b 6", []badInput{
@@ -371,7 +374,8 @@ func FuzzRequest(f *testing.F) {
 		for _, query := range []string{
 			"", "limit=1", "cursor=AfDDVwbVRfzagjvYv7zEs3LJgw28cUYs0k4q", "from=2026-11-20T00:00:00Z&to=2026-11-20T10:00:00.123456789Z",
 			"from=0000-01-01T00:00:00Z", "to=9999-12-31T23:59:59Z", "last=00000000000000000001m", "last=9223372036854775807d",
-			"metadata.site=north", "metadata.%00=%ff", "shape=wide&devices=" + deviceID.String(), "key=rsk_a_b", "k%65y=%zz&key",
+			"metadata.site=north", "metadata.%00=%ff", "shape=wide&devices=" + deviceID.String(), "key=rsk_a_b",
+			"shape=wide&columns=id&metrics=lux,co2_ppm&metadata.site=north", "include=ingested_at&metrics=spl_db", "k%65y=%zz&key",
 		} {
 			f.Add(uint8(i), query, "", "gzip;q=0.5", `W/"x", *`)
 		}

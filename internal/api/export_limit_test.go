@@ -79,6 +79,7 @@ func TestExportLimitMessage(t *testing.T) {
 		message := f.requireTooLarge(t, "last=90d")
 		require.Contains(t, message, " 1000000 rows")
 		require.Equal(t, 240_000, f.requireLongest(t, message, ""))
+		require.Equal(t, message, f.requireTooLarge(t, "last=90d&metrics=lux&include=ingested_at"), "columns do not count")
 		f.storeMany(t, deviceID, start.Add(-30*time.Minute), 1)
 		message = f.requireTooLarge(t, "last=90d")
 		require.Contains(t, message, "more than 1,000,000 rows")

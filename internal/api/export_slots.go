@@ -11,7 +11,7 @@ import (
 
 const (
 	// maxExports is how many exports run at the same time. Each takes a connection of store.API while it reads, and up
-	// to 10 MB of memory until its client has received all rows: 160 MB of the 512 MiB of a process.
+	// to 12 MB of memory until its client has received all rows: 192 MB of the 512 MiB of a process.
 	maxExports = 16
 	// maxExportsPerKey is the smallest limit that decision 32 f allows.
 	maxExportsPerKey = 4
@@ -96,7 +96,7 @@ func (s *exportSlots) metrics() []prometheus.Collector {
 	running := func(state string, sending bool) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name:        "roomsensor_api_exports_running",
-			Help:        "CSV exports that are running, by state: counting rows, or sending them.",
+			Help:        "Exports that are running, by state: counting rows, or sending them.",
 			ConstLabels: prometheus.Labels{"state": state},
 		}, func() float64 { return s.count(sending) })
 	}
@@ -104,7 +104,7 @@ func (s *exportSlots) metrics() []prometheus.Collector {
 		running("counting", false), running("sending", true),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "roomsensor_api_exports_oldest_seconds",
-			Help: "Age of the oldest running CSV export in seconds; 0 if none runs.",
+			Help: "Age of the oldest running export in seconds; 0 if none runs.",
 		}, s.oldest),
 	}
 }

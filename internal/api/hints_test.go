@@ -51,7 +51,12 @@ func TestUnknownParameterMessages(t *testing.T) {
 	} {
 		require.Contains(t, f.get(t, "/devices?"+query).message(t), fmt.Sprintf("Did you mean %q?", want))
 	}
-	require.Contains(t, f.get(t, "/readings.csv?device_id=x").message(t), `Did you mean "devices"?`)
+	for query, want := range map[string]string{
+		"device_id=x": "devices", "metric=lux": "metrics", "fields=lux": "metrics", "column=id": "columns", "includes=x": "include",
+		"tag.site=x": "metadata.<key>", "form=wide": "from", "format=wide": "shape",
+	} {
+		require.Contains(t, f.get(t, "/readings.csv?"+query).message(t), fmt.Sprintf("Did you mean %q?", want))
+	}
 	require.NotContains(t, f.get(t, readingsPath+"?metric=x").message(t), "Did you mean")
 	require.NotContains(t, f.get(t, "/team?since=1").message(t), "Did you mean")
 	require.Contains(t, f.patch(t, `{"displayname":"x"}`).message(t), `unknown field "displayname". Did you mean "display_name"?`)

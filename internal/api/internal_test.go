@@ -118,10 +118,10 @@ func TestRateLimiterDenials(t *testing.T) {
 // An export takes at most as many devices as can be sorted, and 1,000 in the wide shape (decision 29 h).
 func TestDeviceCount(t *testing.T) {
 	t.Parallel()
-	require.NoError(t, checkDeviceCount(maxWideDevices, true))
-	require.Error(t, checkDeviceCount(maxWideDevices+1, true))
-	require.NoError(t, checkDeviceCount(roomsensor.MaxExportDevices, false))
-	require.Error(t, checkDeviceCount(roomsensor.MaxExportDevices+1, false))
+	require.NoError(t, checkWideCount(maxWideDevices))
+	require.Error(t, checkWideCount(maxWideDevices+1))
+	require.NoError(t, checkDeviceCount(roomsensor.MaxExportDevices))
+	require.Error(t, checkDeviceCount(roomsensor.MaxExportDevices+1))
 }
 
 // Four exports of a key and eight in all run at the same time, and each team always gets its share (decision 32 f and

@@ -20,14 +20,17 @@ import (
 var parametersOf = map[string][]string{
 	"/team": {}, "/devices": {"cursor", "limit", "metadata.a"}, "/devices/current": {"cursor", "limit", "metadata.a"},
 	devicePath: {}, assignmentsPath: {"cursor", "limit"},
-	readingsPath:    {"from", "to", "last", "assignment_id", "cursor", "limit"},
-	"/readings.csv": {"from", "to", "last", "assignment_id", "devices", "shape", "key"},
+	readingsPath: {"from", "to", "last", "assignment_id", "cursor", "limit"},
+	"/readings.csv": {
+		"from", "to", "last", "assignment_id", "devices", "metadata.a", "shape", "metrics", "columns", "include", "key",
+	},
 }
 
 // validValues has a valid value of every parameter.
 var validValues = map[string]string{
 	"from": "2026-11-20T08:00:00Z", "to": "2026-11-20T09:00:00Z", "last": "1h", "assignment_id": testID(0xa5, 1).String(),
 	"cursor": "x", "limit": "1", "metadata.a": "b", "devices": deviceID.String(), "shape": "wide", "key": "x",
+	"metrics": "lux", "columns": "id", "include": "ingested_at",
 }
 
 // requireInvalidQuery requires that GET of the endpoints that isFault selects, and PATCH, refuse a query.
@@ -123,6 +126,7 @@ func (f *fixture) testEmptyParameters(t *testing.T) {
 	codes := map[string]roomsensor.Code{
 		"from": roomsensor.CodeTimeRangeInvalid, "to": roomsensor.CodeTimeRangeInvalid, "last": roomsensor.CodeTimeRangeInvalid,
 		"cursor": roomsensor.CodeCursorInvalid, "limit": invalid, "shape": invalid, "assignment_id": invalid, "devices": invalid,
+		"metrics": invalid, "columns": invalid, "include": invalid,
 	}
 	for path, known := range parametersOf {
 		for _, name := range known {

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -54,7 +55,8 @@ func (s *server) begin(ec echo.Context) *call {
 	ec.Set(callKey, c)
 	c.setHeader(httpedge.RequestIDHeader, c.requestID)
 	c.setHeader("X-Content-Type-Options", "nosniff") // A browser must not take a tag in a body for HTML.
-	if strings.Contains(ec.Request().URL.Path, exportName) {
+	inPath := func(export string) bool { return strings.Contains(ec.Request().URL.Path, "/"+export) }
+	if slices.ContainsFunc(exportNames, inPath) {
 		// The URL may hold a key, even if the path is mistyped (decision 26).
 		c.setHeader("Cache-Control", "no-store")
 		c.setHeader("Referrer-Policy", "no-referrer")

@@ -20,25 +20,22 @@ const version = "/v1"
 // Idempotency-Key, which is 8 seconds.
 const requestTimeout = 10 * time.Second
 
-const (
-	exportName = "/readings.csv"
-	exportPath = version + exportName
-)
-
-// route is one operation of spec 4.
+// route is one operation of spec 4 or of the additions.
 type route struct {
 	method, path string
 	scope        roomsensor.Scope // that the key must have
 	timeout      time.Duration    // 0 means that the handler sets its own deadlines
+	keyInURL     bool             // whether the parameter key is a credential (spec 5, rule 5)
 	handle       func(context.Context, *call) error
 }
 
-// routes returns the operations of spec 4. HEAD works wherever GET does (decision 42).
+// routes returns the operations of spec 4 and of the additions. HEAD works wherever GET does (decision 42).
 func (s *server) routes() []route {
-	reads := []struct {
+	type read struct {
 		path   string
 		handle func(context.Context, *call) error
-	}{
+	}
+	reads := []read{
 		{"/team", s.getTeam},
 		{"/devices", s.listDevices},
 		{"/devices/current", s.listCurrentDevices},
@@ -46,14 +43,23 @@ func (s *server) routes() []route {
 		{"/devices/:device_id/assignments", s.listAssignments},
 		{"/devices/:device_id/readings", s.listReadings},
 	}
-	routes := []route{
-		{http.MethodPatch, version + "/devices/:device_id", roomsensor.ScopeReadWrite, requestTimeout, s.patchDevice},
-		{http.MethodGet, exportPath, roomsensor.ScopeRead, 0, s.exportReadings},
-		{http.MethodHead, exportPath, roomsensor.ScopeRead, 0, s.exportReadings},
+	exports := []read{
+		{"/" + readingsCSV, s.exportCSV},
 	}
-	for _, read := range reads {
-		for _, method := range []string{http.MethodGet, http.MethodHead} {
-			routes = append(routes, route{method, version + read.path, roomsensor.ScopeRead, requestTimeout, read.handle})
+	routes := []route{{
+		method: http.MethodPatch, path: version + "/devices/:device_id", scope: roomsensor.ScopeReadWrite,
+		timeout: requestTimeout, handle: s.patchDevice,
+	}}
+	for _, method := range []string{http.MethodGet, http.MethodHead} {
+		for _, r := range reads {
+			routes = append(routes, route{
+				method: method, path: version + r.path, scope: roomsensor.ScopeRead, timeout: requestTimeout, handle: r.handle,
+			})
+		}
+		for _, r := range exports {
+			routes = append(routes, route{
+				method: method, path: version + r.path, scope: roomsensor.ScopeRead, keyInURL: true, handle: r.handle,
+			})
 		}
 	}
 	return routes

@@ -59,6 +59,7 @@ var probes = map[string][]string{
 		"/readings.csv?assignment_id={assignment}", "/readings.csv?assignment_id={assignment}&shape=wide&last=1h",
 		"/readings.csv?assignment_id={assignment}&devices={own}", "/readings.csv?assignment_id={assignment}&devices={device}",
 		"/readings.csv?assignment_id={ownAssignment}&devices={device}", "/readings.csv?assignment_id={hardware}", "/readings.csv?cursor={cursor}",
+		"/readings.csv?metadata.site={tag}", "/readings.csv?metadata.{tag}=x&shape=wide&columns=id",
 	},
 	"PATCH /devices/{device_id}": {
 		"/devices/{device} {\"display_name\":\"x\"}", "/devices/{device} {\"metadata\":{\"one\":\"more\"}}",
@@ -74,7 +75,7 @@ var idParameters = map[string]string{
 	"metadata": "metadata.site={tag}", "Idempotency-Key": " {used}",
 }
 
-var otherParameters = []string{"from", "to", "last", "limit", "shape", "key", "If-None-Match"}
+var otherParameters = []string{"from", "to", "last", "limit", "shape", "metrics", "columns", "include", "key", "If-None-Match"}
 
 // A new route or parameter fails this test until probes has it.
 func TestProbesAreComplete(t *testing.T) {

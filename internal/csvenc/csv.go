@@ -10,15 +10,23 @@ import (
 	"roomsensor/internal/roomsensor"
 )
 
+// Columns are the columns of an export that a client can choose (A6).
+type Columns struct {
+	Metrics    []roomsensor.Metric // in the order of roomsensor.Metrics
+	IngestedAt bool                // whether the long shape ends with ingested_at
+	ByID       bool                // whether the wide shape names its columns by device_id
+}
+
 // Long appends the long shape (spec 2, CSV row).
 type Long struct {
+	columns Columns
 	bucket  bucketText
 	devices map[uuid.UUID][]byte // the cells device_id and display_name, with a comma before each
 }
 
 // NewLong makes a Long. devices has the names of all devices that may occur.
-func NewLong(devices []roomsensor.NamedDevice) *Long {
-	l := &Long{devices: make(map[uuid.UUID][]byte, len(devices))}
+func NewLong(devices []roomsensor.NamedDevice, columns Columns) *Long {
+	l := &Long{columns: columns, devices: make(map[uuid.UUID][]byte, len(devices))}
 	for _, d := range devices {
 		l.devices[d.ID] = deviceCells(d)
 	}
@@ -37,10 +45,14 @@ func deviceCells(d roomsensor.NamedDevice) []byte {
 // AppendHeader appends the header row.
 func (l *Long) AppendHeader(dst []byte) []byte {
 	dst = append(dst, "bucket_at,device_id,display_name"...)
-	for _, m := range roomsensor.Metrics {
+	for _, m := range l.columns.Metrics {
 		dst = append(append(dst, ','), m.String()...)
 	}
-	return append(dst, ",valid_mask\n"...)
+	dst = append(dst, ",valid_mask"...)
+	if l.columns.IngestedAt {
+		dst = append(dst, ",ingested_at"...)
+	}
+	return append(dst, '\n')
 }
 
 // AppendRow appends the line of one reading.
@@ -52,9 +64,12 @@ func (l *Long) AppendRow(dst []byte, row *roomsensor.ExportRow) []byte {
 	}
 	dst = append(dst, l.bucket.of(row.BucketAt)...)
 	dst = append(dst, cells...)
-	dst = appendMetrics(dst, &row.Values)
+	dst = appendMetrics(dst, l.columns.Metrics, &row.Values)
 	dst = append(dst, ',')
 	dst = strconv.AppendUint(dst, uint64(row.Values.Mask()), 10)
+	if l.columns.IngestedAt {
+		dst = roomsensor.AppendTime(append(dst, ','), row.IngestedAt)
+	}
 	return append(dst, '\n')
 }
 
@@ -84,9 +99,9 @@ func Guard(text string) string {
 	return text
 }
 
-// appendMetrics appends a comma and a cell for each metric.
-func appendMetrics(dst []byte, values *roomsensor.Values) []byte {
-	for _, m := range roomsensor.Metrics {
+// appendMetrics appends a comma and a cell for each of some metrics.
+func appendMetrics(dst []byte, metrics []roomsensor.Metric, values *roomsensor.Values) []byte {
+	for _, m := range metrics {
 		dst = append(dst, ',')
 		if x, ok := values.Get(m); ok {
 			dst = roomsensor.AppendNumber(dst, x)

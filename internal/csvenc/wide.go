@@ -11,11 +11,12 @@ import (
 	"roomsensor/internal/roomsensor"
 )
 
-// Wide appends the wide shape: one line per bucket, with a column per metric for each selected device (decision 29).
+// Wide appends the wide shape: one line per bucket, with the selected metrics of each selected device (decision 29).
 // Rows must be ordered by bucket.
 type Wide struct {
-	names  []string // of the devices, in the order of their columns
-	column map[uuid.UUID]int
+	metrics []roomsensor.Metric // the columns of each device
+	names   []string            // of the devices, in the order of their columns
+	column  map[uuid.UUID]int
 
 	bucket bucketText
 	at     time.Time
@@ -25,14 +26,15 @@ type Wide struct {
 
 // NewWide makes a Wide. team has every device of the team, because the name of a column depends on all of them;
 // selected has the ids of the devices to export.
-func NewWide(team []roomsensor.NamedDevice, selected []uuid.UUID) *Wide {
-	named := Names(team)
+func NewWide(team []roomsensor.NamedDevice, selected []uuid.UUID, columns Columns) *Wide {
+	named := wideNames(team, selected, columns)
 	order := slices.Clone(selected)
 	slices.SortFunc(order, func(a, b uuid.UUID) int { return cmp.Compare(named[a], named[b]) })
 	w := &Wide{
-		names:  make([]string, len(order)),
-		column: make(map[uuid.UUID]int, len(order)),
-		values: make([]roomsensor.Values, len(order)),
+		metrics: columns.Metrics,
+		names:   make([]string, len(order)),
+		column:  make(map[uuid.UUID]int, len(order)),
+		values:  make([]roomsensor.Values, len(order)),
 	}
 	for i, id := range order {
 		w.names[i] = named[id]
@@ -41,11 +43,23 @@ func NewWide(team []roomsensor.NamedDevice, selected []uuid.UUID) *Wide {
 	return w
 }
 
+// wideNames returns the names of the selected devices in the columns.
+func wideNames(team []roomsensor.NamedDevice, selected []uuid.UUID, columns Columns) map[uuid.UUID]string {
+	if !columns.ByID {
+		return Names(team)
+	}
+	names := make(map[uuid.UUID]string, len(selected))
+	for _, id := range selected {
+		names[id] = id.String()
+	}
+	return names
+}
+
 // AppendHeader appends the header row.
 func (w *Wide) AppendHeader(dst []byte) []byte {
 	dst = append(dst, "bucket_at"...)
 	for _, name := range w.names {
-		for _, m := range roomsensor.Metrics {
+		for _, m := range w.metrics {
 			dst = append(append(dst, ','), name...)
 			dst = append(append(dst, '.'), m.String()...)
 		}
@@ -73,7 +87,7 @@ func (w *Wide) AppendEnd(dst []byte) []byte {
 	}
 	dst = append(dst, w.bucket.of(w.at)...)
 	for i := range w.values {
-		dst = appendMetrics(dst, &w.values[i])
+		dst = appendMetrics(dst, w.metrics, &w.values[i])
 	}
 	clear(w.values)
 	w.open = false

@@ -24,7 +24,7 @@ var otherNames = map[string]string{
 	"page": CursorParameter, "offset": CursorParameter, "skip": CursorParameter, "next_cursor": CursorParameter,
 	"page_size": LimitParameter, "per_page": LimitParameter, "size": LimitParameter, "count": LimitParameter,
 	"device_id": "devices", "ids": "devices", "format": "shape", "layout": "shape",
-	"tag": MetadataPrefix, "meta": MetadataPrefix, "since": "from",
+	"tag": MetadataPrefix, "meta": MetadataPrefix, "since": "from", "fields": "metrics", "values": "metrics",
 }
 
 // unknownParameter returns the error for a parameter that an endpoint does not have (decision 6). It lists those that

@@ -2,6 +2,8 @@ package roomsensor
 
 import (
 	"math"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -54,6 +56,26 @@ func MetricNamed(name string) (Metric, bool) {
 		}
 	}
 	return 0, false
+}
+
+// ParseMetrics parses the parameter metrics, a comma-separated list of names in any order (A1.4); nil means that it was
+// not sent, which selects all metrics. The result is in the order of Metrics. An empty, repeated or unknown name is
+// validation_failed.
+func ParseMetrics(text *string) ([]Metric, error) {
+	if text == nil {
+		return slices.Clone(Metrics[:]), nil
+	}
+	var found [MetricCount]bool
+	for name := range strings.SplitSeq(*text, ",") {
+		m, ok := MetricNamed(name)
+		if !ok || found[m] {
+			return nil, Invalid("metrics", "metrics must be a list of metrics separated by commas, each once: "+
+				"co2_ppm, temp_c, humidity_pct, lux, spl_db.")
+		}
+		found[m] = true
+	}
+	selected := slices.Clone(Metrics[:])
+	return slices.DeleteFunc(selected, func(m Metric) bool { return !found[m] }), nil
 }
 
 // Values holds the metrics of one measurement, each of which may be absent (spec 1, convention 2). The zero Values has
@@ -191,18 +213,20 @@ const (
 	ExportCountCap = 1_000_000
 )
 
-// ExportQuery selects readings of a team for a CSV export, by bucket_at, then device_id, both ascending (decision 27).
+// ExportQuery selects readings of a team for an export, by bucket_at, then device_id, both ascending (decision 27).
 type ExportQuery struct {
-	Window  Window
-	Devices []uuid.UUID // nil: all devices of the team; empty: none
-	Lines   bool        // also count the distinct buckets, which are the lines of the wide shape
+	Window     Window
+	Devices    []uuid.UUID // nil: all devices of the team; empty: none
+	Lines      bool        // also count the distinct buckets, which are the lines of the wide shape
+	IngestedAt bool        // also read ingested_at
 }
 
 // ExportRow is one reading of an export.
 type ExportRow struct {
-	DeviceID uuid.UUID
-	BucketAt time.Time
-	Values   Values
+	DeviceID   uuid.UUID
+	BucketAt   time.Time
+	Values     Values
+	IngestedAt time.Time // zero if the query does not ask for it
 }
 
 // TooManyRowsError means that an export would contain more than MaxExportRows.

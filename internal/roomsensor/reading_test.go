@@ -64,6 +64,34 @@ func TestMerge(t *testing.T) {
 	}
 }
 
+// TestParseMetrics checks the parameter metrics (A1.4).
+func TestParseMetrics(t *testing.T) {
+	t.Parallel()
+	all, err := roomsensor.ParseMetrics(nil)
+	require.NoError(t, err)
+	require.Equal(t, roomsensor.Metrics[:], all)
+	for text, want := range map[string][]roomsensor.Metric{
+		"lux":                                    {roomsensor.Lux},
+		"lux,co2_ppm":                            {roomsensor.CO2, roomsensor.Lux},
+		"spl_db,humidity_pct,temp_c":             {roomsensor.Temp, roomsensor.Humidity, roomsensor.Sound},
+		"spl_db,lux,co2_ppm,temp_c,humidity_pct": all,
+	} {
+		got, err := roomsensor.ParseMetrics(&text)
+		require.NoError(t, err, text)
+		require.Equal(t, want, got, text)
+	}
+	for _, text := range []string{"", ",", "lux,", ",lux", "lux,,co2_ppm", "lux,lux", "Lux", "lux ", " lux", "co2", "valid_mask", "lux;co2_ppm"} {
+		_, err := roomsensor.ParseMetrics(&text)
+		var refused *roomsensor.Error
+		require.ErrorAs(t, err, &refused, text)
+		require.Equal(t, roomsensor.CodeValidationFailed, refused.Code)
+		require.Equal(t, "metrics", refused.Param)
+		for _, m := range roomsensor.Metrics {
+			require.Contains(t, refused.Message, m.String())
+		}
+	}
+}
+
 func TestBucketOf(t *testing.T) {
 	t.Parallel()
 	for at, want := range map[string]string{

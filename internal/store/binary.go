@@ -65,14 +65,19 @@ func decodeReading(rows pgx.Rows) roomsensor.Reading {
 	}
 }
 
-// decodeExportRow decodes a row of ReadingExport.
+// decodeExportRow decodes a row of ReadingExport or ReadingExportIngested.
 func decodeExportRow(rows pgx.Rows) roomsensor.ExportRow {
+	const ingestedAt = 2 + roomsensor.MetricCount // The column that only ReadingExportIngested has.
 	c := rows.RawValues()
-	return roomsensor.ExportRow{
+	row := roomsensor.ExportRow{
 		DeviceID: uuid.UUID(c[0]),
 		BucketAt: decodeTime(c[1]),
-		Values:   decodeValues(c[2 : 2+roomsensor.MetricCount]),
+		Values:   decodeValues(c[2:ingestedAt]),
 	}
+	if len(c) > ingestedAt {
+		row.IngestedAt = decodeTime(c[ingestedAt])
+	}
+	return row
 }
 
 // The binary format of COPY starts with a signature, flags and the length of an extension, both 0. It ends with a row

@@ -122,6 +122,19 @@ func (s *Store) DeviceNames(ctx context.Context, teamID uuid.UUID) ([]roomsensor
 	}), nil
 }
 
+// TaggedDevices lists the ids of a team's devices that have all of some tags (decision 18), ascending.
+func (s *Store) TaggedDevices(ctx context.Context, teamID uuid.UUID, tags map[string]string) ([]uuid.UUID, error) {
+	filter, ok := metadataFilter(tags)
+	if !ok {
+		return nil, nil
+	}
+	ids, err := s.queries.DeviceTaggedList(ctx, s.pool, db.DeviceTaggedListParams{TeamID: teamID, Metadata: filter})
+	if err != nil {
+		return nil, fmt.Errorf("listing tagged devices: %w", translate(err))
+	}
+	return ids, nil
+}
+
 // device converts a row of device_details.
 func device(row *db.DeviceDetail) (roomsensor.Device, error) {
 	d := roomsensor.Device{

@@ -103,21 +103,26 @@ func TestSortKey(t *testing.T) {
 	require.Less(t, newSortKey(1, 0, lastIndex), newSortKey(1, 1, 0))
 }
 
-// TestSliceMemory checks that the slices of an export use at most 44 bytes per row, even if nearly all rows are in one
-// of them.
+// TestSliceMemory checks that the slices of an export use at most 44 bytes per row, and 55 with ingested_at, even if
+// nearly all rows are in one of them.
 func TestSliceMemory(t *testing.T) {
 	t.Parallel()
 	const rows = roomsensor.MaxExportRows
-	for _, uneven := range [][]int{{50_000, 50_000, 50_000, 50_000, 50_000}, {1, 1, 1, 1, rows - 4}, {rows - 4, 1, 1, 1, 1}} {
-		size := 0
-		for _, n := range uneven {
-			s := newSlice(newRanks(nil), rows, defaultSliceRows)
-			for range n {
-				s.order, s.values = append(s.order, 0), append(s.values, roomsensor.Values{})
+	for ingestedAt, most := range map[bool]int{false: 44, true: 55} {
+		for _, uneven := range [][]int{{50_000, 50_000, 50_000, 50_000, 50_000}, {1, 1, 1, 1, rows - 4}, {rows - 4, 1, 1, 1, 1}} {
+			size := 0
+			for _, n := range uneven {
+				s := newSlice(newRanks(nil), rows, defaultSliceRows, ingestedAt)
+				for range n {
+					s.order, s.values = append(s.order, 0), append(s.values, roomsensor.Values{})
+					if ingestedAt {
+						s.ingested = append(s.ingested, 0)
+					}
+				}
+				s.trim()
+				size += cap(s.order)*int(unsafe.Sizeof(s.order[0])) + cap(s.values)*int(unsafe.Sizeof(s.values[0])) + cap(s.ingested)*8
 			}
-			s.trim()
-			size += cap(s.order)*int(unsafe.Sizeof(s.order[0])) + cap(s.values)*int(unsafe.Sizeof(s.values[0]))
+			require.LessOrEqual(t, size, most*rows, uneven)
 		}
-		require.LessOrEqual(t, size, 44*rows, uneven)
 	}
 }

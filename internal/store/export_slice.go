@@ -33,7 +33,7 @@ func sliceableAsIs(w roomsensor.Window, devices, rows, sliceRows int) bool {
 }
 
 // slicesOf cuts a window into slices of the same length, which is a whole number of buckets. Without rows there is no
-// slice. If rows are distributed unevenly, a slice may have more than sliceRows, at most all of them, which take 8 MB.
+// slice. If rows are distributed unevenly, a slice may have more than sliceRows, at most all of them, which take 10 MB.
 func slicesOf(w roomsensor.Window, rows, sliceRows int) []roomsensor.Window {
 	if rows == 0 {
 		return nil
@@ -68,16 +68,21 @@ func newRanks(devices []uuid.UUID) *ranks {
 
 // slice holds the rows of one slice of an export and may be reused for another.
 type slice struct {
-	ranks  *ranks
-	base   time.Time // bucket number 0
-	order  []sortKey
-	values []roomsensor.Values
+	ranks    *ranks
+	base     time.Time // bucket number 0
+	order    []sortKey
+	values   []roomsensor.Values
+	ingested []int64 // ingested_at of each of values, in microseconds since 1970; nil if the export leaves it out
 }
 
 // newSlice returns a slice of an export with a number of rows.
-func newSlice(r *ranks, rows, sliceRows int) *slice {
+func newSlice(r *ranks, rows, sliceRows int, ingestedAt bool) *slice {
 	room := min(rows, sliceRows+sliceRows/8) // The slices of a fleet differ by less than an eighth.
-	return &slice{ranks: r, order: make([]sortKey, 0, room), values: make([]roomsensor.Values, 0, room)}
+	s := &slice{ranks: r, order: make([]sortKey, 0, room), values: make([]roomsensor.Values, 0, room)}
+	if ingestedAt {
+		s.ingested = make([]int64, 0, room)
+	}
+	return s
 }
 
 // sortKey packs the number of a row's bucket, the rank of its device and the index of its values, from the highest bits
@@ -104,12 +109,15 @@ func (k sortKey) bucket() time.Duration {
 // read reads and closes the rows of a window.
 func (s *slice) read(rows pgx.Rows, w roomsensor.Window) error {
 	defer rows.Close()
-	s.base, s.order, s.values = roomsensor.BucketOf(w.From), s.order[:0], s.values[:0]
+	s.base, s.order, s.values, s.ingested = roomsensor.BucketOf(w.From), s.order[:0], s.values[:0], s.ingested[:0]
 	for rows.Next() {
 		row := decodeExportRow(rows)
 		bucket := uint64(row.BucketAt.Sub(s.base) / roomsensor.BucketLength) //nolint:gosec // Not before the window.
 		s.order = append(s.order, newSortKey(bucket, s.ranks.of[row.DeviceID], uint64(len(s.values))))
 		s.values = append(s.values, row.Values)
+		if s.ingested != nil {
+			s.ingested = append(s.ingested, row.IngestedAt.UnixMicro())
+		}
 	}
 	s.trim()
 	return rows.Err()
@@ -119,7 +127,7 @@ func (s *slice) read(rows pgx.Rows, w roomsensor.Window) error {
 // for several times the rows.
 func (s *slice) trim() {
 	if len(s.order) < cap(s.order)/2 {
-		s.order, s.values = slices.Clone(s.order), slices.Clone(s.values)
+		s.order, s.values, s.ingested = slices.Clone(s.order), slices.Clone(s.values), slices.Clone(s.ingested)
 	}
 }
 
@@ -130,6 +138,9 @@ func (s *slice) each(do func(*roomsensor.ExportRow) error) error {
 	for _, key := range s.order {
 		row.DeviceID, row.BucketAt = s.ranks.devices[key.device()], s.base.Add(key.bucket())
 		row.Values = s.values[key.index()]
+		if s.ingested != nil {
+			row.IngestedAt = time.UnixMicro(s.ingested[key.index()]).UTC()
+		}
 		if err := do(&row); err != nil {
 			return err
 		}

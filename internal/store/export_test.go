@@ -185,16 +185,17 @@ func (f *fixture) rowsIn(t *testing.T, devices []uuid.UUID, w roomsensor.Window)
 	return n
 }
 
-// readingKey is the primary key of a reading.
+// readingKey is the primary key of a reading, and when it was ingested.
 type readingKey struct {
-	Device uuid.UUID
-	At     time.Time
+	Device   uuid.UUID
+	At       time.Time
+	Ingested time.Time
 }
 
 // readingKeys returns the keys of all readings, in the order of an export.
 func (f *fixture) readingKeys(t *testing.T) []readingKey {
 	t.Helper()
-	rows, err := f.sql.Query(t.Context(), `SELECT device_id, bucket_at FROM readings ORDER BY bucket_at, device_id`)
+	rows, err := f.sql.Query(t.Context(), `SELECT device_id, bucket_at, ingested_at FROM readings ORDER BY bucket_at, device_id`)
 	require.NoError(t, err)
 	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[readingKey])
 	require.NoError(t, err)
@@ -202,7 +203,7 @@ func (f *fixture) readingKeys(t *testing.T) []readingKey {
 }
 
 // TestExportSlicesProperty checks that an export of any devices and window has the rows of one ordered query, and the
-// same counts, whether its readings are dense or sparse.
+// same counts, whether its readings are dense or sparse; and the ingested_at of each row if the query asks for it.
 func TestExportSlicesProperty(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
@@ -213,11 +214,12 @@ func TestExportSlicesProperty(t *testing.T) {
 		SELECT d, $2::timestamptz + n * INTERVAL '500 days' FROM unnest($1::uuid[]) d, generate_series(-3, 3) n
 		ON CONFLICT DO NOTHING`, append(slices.Clone(devices), quiet), exportFrom.Add(roomsensor.BucketLength))
 	devices = append(devices, quiet)
+	f.exec(t, `UPDATE readings SET ingested_at = bucket_at + hashtext(device_id::text) % 1000000 * INTERVAL '1 microsecond'`)
 	all := f.readingKeys(t)
 	cut := map[bool]int{} // exports of several slices, by whether the window was cut unchanged
 	rapid.Check(t, func(rt *rapid.T) {
 		q := roomsensor.ExportQuery{
-			Window: drawWindow(rt), Lines: rapid.Bool().Draw(rt, "lines"),
+			Window: drawWindow(rt), Lines: rapid.Bool().Draw(rt, "lines"), IngestedAt: rapid.Bool().Draw(rt, "ingested_at"),
 			Devices: rapid.Permutation(devices).Draw(rt, "devices")[rapid.SampledFrom([]int{0, 1, 1, 2, 4}).Draw(rt, "left out"):],
 		}
 		want := selectKeys(all, q)
@@ -231,18 +233,22 @@ func TestExportSlicesProperty(t *testing.T) {
 		if w := store.Slices(e); len(w) > 1 && !q.Lines {
 			cut[w[0].From.Equal(q.Window.From)]++
 		}
-		require.NoError(rt, requireKeys(t.Context(), e, want))
+		require.NoError(rt, requireKeys(t.Context(), e, want, q.IngestedAt))
 	})
 	require.Positive(t, cut[true], "no dense export had several slices")
 	require.Positive(t, cut[false], "no sparse export had several slices")
 }
 
-// requireKeys returns an error unless the rows of an export have some keys, in order.
-func requireKeys(ctx context.Context, e store.OpenedExport, want []readingKey) error {
+// requireKeys returns an error unless the rows of an export have some keys, in order, and their times of ingestion or
+// none.
+func requireKeys(ctx context.Context, e store.OpenedExport, want []readingKey, ingestedAt bool) error {
 	n := 0
 	err := e.Each(ctx, func(row *roomsensor.ExportRow) error {
 		if n == len(want) || want[n].Device != row.DeviceID || !want[n].At.Equal(row.BucketAt) {
 			return fmt.Errorf("row %d is %s at %s", n, row.DeviceID, row.BucketAt)
+		}
+		if ingestedAt != want[n].Ingested.Equal(row.IngestedAt) || ingestedAt == row.IngestedAt.IsZero() {
+			return fmt.Errorf("row %d was ingested at %s, read as %s", n, want[n].Ingested, row.IngestedAt)
 		}
 		n++
 		return nil
@@ -328,6 +334,6 @@ func TestExportSlicesEdges(t *testing.T) {
 		require.NoError(t, err)
 		t.Cleanup(e.Close)
 		require.Equal(t, len(want), e.Rows(), name)
-		require.NoError(t, requireKeys(t.Context(), e, want), name)
+		require.NoError(t, requireKeys(t.Context(), e, want, q.IngestedAt), name)
 	}
 }

@@ -163,10 +163,11 @@ func TestReadingExportPlan(t *testing.T) {
 	week := roomsensor.Window{From: exportFrom.AddDate(0, 0, 10), To: exportFrom.AddDate(0, 0, 11)}
 	args := []any{ids[:3], f.team, week.From, week.To}
 	for sql, args := range map[string][]any{
-		db.ReadingExport:     args,
-		db.ReadingCount:      append(slices.Clone(args), 250_001),
-		db.ReadingCountLines: {week.From, ids[:3], f.team, week.To, 250_001},
-		db.ReadingGetExtent:  {week.From, week.To, f.team, ids[:3]},
+		db.ReadingExport:         args,
+		db.ReadingExportIngested: args,
+		db.ReadingCount:          append(slices.Clone(args), 250_001),
+		db.ReadingCountLines:     {week.From, ids[:3], f.team, week.To, 250_001},
+		db.ReadingGetExtent:      {week.From, week.To, f.team, ids[:3]},
 	} {
 		conn.check(t, func(int) error {
 			rows, err := conn.Query(t.Context(), sql, args...)

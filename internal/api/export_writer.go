@@ -1,0 +1,127 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"roomsensor/internal/compress"
+	"roomsensor/internal/httpedge"
+)
+
+// exportChunk is the number of bytes of a body that are collected before they are sent.
+const exportChunk = 32 << 10
+
+// exportWriter sends the body of an export in chunks.
+type exportWriter struct {
+	response   *echo.Response
+	compressed *compress.Writer // to response; nil if the body is not compressed
+	chunk      []byte           // not sent yet; an encoder of rows appends to it and calls flushFull
+}
+
+func newExportWriter(c *call, coding compress.Coding) *exportWriter {
+	w := &exportWriter{response: c.Response()}
+	if coding != compress.Identity {
+		w.compressed = compress.NewWriter(c.Response(), coding)
+	}
+	return w
+}
+
+// send sends a whole body. On an error the body lacks its end, and fail breaks the connection.
+func (w *exportWriter) send(ctx context.Context, body func(ctx context.Context, w *exportWriter) error) error {
+	buffer := httpedge.GetBuffer()
+	defer func() { *buffer = w.chunk; httpedge.PutBuffer(buffer) }()
+	w.chunk = *buffer
+	err := body(ctx, w)
+	if err == nil {
+		err = w.flush()
+	}
+	if w.compressed == nil {
+		return err
+	}
+	if err != nil {
+		w.compressed.Abandon()
+		return err
+	}
+	if err := w.compressed.Close(); err != nil {
+		return fmt.Errorf("ending a compressed export: %w", err)
+	}
+	return nil
+}
+
+// flushFull sends the chunk if it is full.
+func (w *exportWriter) flushFull() error {
+	if len(w.chunk) < exportChunk {
+		return nil
+	}
+	return w.flush()
+}
+
+// flush sends the chunk.
+func (w *exportWriter) flush() error {
+	err := w.write(w.chunk)
+	w.chunk = w.chunk[:0]
+	return err
+}
+
+// write sends a part of the body.
+func (w *exportWriter) write(p []byte) (err error) {
+	if !w.response.Committed {
+		// Sending the headers first keeps Go from adding a Content-Length, which HEAD cannot know.
+		w.response.WriteHeader(http.StatusOK)
+		w.response.Flush()
+	}
+	if w.compressed != nil {
+		_, err = w.compressed.Write(p)
+	} else {
+		_, err = w.response.Write(p)
+	}
+	if err != nil {
+		return fmt.Errorf("sending an export: %w", err)
+	}
+	return nil
+}
+
+// rowSource has the rows of an export.
+type rowSource[Row any] interface {
+	// Rows returns how many rows Each has.
+	Rows() int
+	// Each calls f with every row, which f must not keep, and stops at the first error of f.
+	Each(ctx context.Context, f func(*Row) error) error
+}
+
+// eachRow calls do with every row of an export. It fails if there are not as many as were counted.
+func eachRow[Row any](ctx context.Context, rows rowSource[Row], do func(*Row) error) error {
+	n := 0
+	err := rows.Each(ctx, func(row *Row) error { n++; return do(row) })
+	if err != nil {
+		return fmt.Errorf("reading an export: %w", err)
+	}
+	if n != rows.Rows() {
+		return fmt.Errorf("an export of %d rows ended after %d", rows.Rows(), n)
+	}
+	return nil
+}
+
+// rowEncoder appends the rows of an export to a CSV.
+type rowEncoder[Row any] interface {
+	AppendHeader(dst []byte) []byte
+	AppendRow(dst []byte, row *Row) []byte
+	AppendEnd(dst []byte) []byte
+}
+
+// sendCSV sends all rows of an export.
+func sendCSV[Row any](ctx context.Context, w *exportWriter, encoder rowEncoder[Row], rows rowSource[Row]) error {
+	w.chunk = encoder.AppendHeader(w.chunk)
+	err := eachRow(ctx, rows, func(row *Row) error {
+		w.chunk = encoder.AppendRow(w.chunk, row)
+		return w.flushFull()
+	})
+	if err != nil {
+		return err
+	}
+	w.chunk = encoder.AppendEnd(w.chunk)
+	return nil
+}
