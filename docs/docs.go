@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/url"
 	"path"
-	"slices"
 	"strings"
 
 	"github.com/yuin/goldmark"
@@ -158,7 +157,7 @@ func isFixed(path string) bool {
 	return strings.HasPrefix(path, prefix+"/operate/") || path == prefix+"/changelog"
 }
 
-// addDocuments adds the OpenAPI documents, as YAML and as JSON.
+// addDocuments adds the OpenAPI documents, as YAML and as JSON, and in OpenAPI 3.0 for generators that do not read 3.1.
 func (s *site) addDocuments() error {
 	for _, name := range []string{"openapi", "receiver"} {
 		text, err := s.options.read(name + ".yaml")
@@ -171,6 +170,11 @@ func (s *site) addDocuments() error {
 		}
 		s.files[prefix+"/"+name+".yaml"] = newFile("application/yaml", []byte(text))
 		s.files[prefix+"/"+name+".json"] = newFile("application/json", asJSON)
+		older, err := downgrade(asJSON, false)
+		if err != nil {
+			return fmt.Errorf("reading %s.yaml: %w", name, err)
+		}
+		s.files[prefix+"/"+name+"-3.0.json"] = newFile("application/json", older)
 	}
 	return s.addShown()
 }
@@ -181,17 +185,8 @@ func (s *site) addShown() error {
 	if err := json.Unmarshal(s.files[prefix+"/openapi.json"].plain, &document); err != nil {
 		return fmt.Errorf("reading openapi.json: %w", err)
 	}
-	paths, _ := document["paths"].(map[string]any)
-	for _, item := range paths {
-		if operations, ok := item.(map[string]any); ok {
-			delete(operations, "head")
-		}
-	}
-	tags, _ := document["tags"].([]any)
-	document["tags"] = slices.DeleteFunc(tags, func(tag any) bool {
-		named, ok := tag.(map[string]any)
-		return ok && named["name"] == "HEAD"
-	})
+	removeHead(document)
+	emptyObjects(document)
 	shown, err := json.Marshal(document)
 	if err != nil {
 		return fmt.Errorf("encoding the reference: %w", err)
@@ -201,6 +196,17 @@ func (s *site) addShown() error {
 		return err
 	}
 	return s.search.addOperations("/receiver", "Upload reference", s.files[prefix+"/receiver.json"].plain)
+}
+
+// emptyObjects makes the viewer begin with an empty object in each parameter that is an object. It would begin with the
+// example, which selects nothing. It would also show a default as "Map {}".
+func emptyObjects(document map[string]any) {
+	for _, p := range child(document, "components", "parameters") {
+		parameter, _ := p.(map[string]any)
+		if schema := child(parameter, "schema"); schema["type"] == "object" {
+			schema["example"] = map[string]any{}
+		}
+	}
 }
 
 func toJSON(text string) ([]byte, error) {

@@ -204,6 +204,9 @@ func TestReference(t *testing.T) {
 	require.Equal(t, whole, shown)
 	require.Nil(t, document.Tags.Get("HEAD"))
 	require.Contains(t, document.Info.Description, "`HEAD` works wherever `GET` does")
+	filter := document.Components.Parameters["MetadataFilter"].Value.Schema.Value
+	require.Nil(t, filter.Default, "the viewer shows it as Map {}")
+	require.Equal(t, map[string]any{}, filter.Example, "the viewer begins with it")
 }
 
 // TestContrast checks that all texts are readable (WCAG 2.2, 1.4.3), in both color schemes.
