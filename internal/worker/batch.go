@@ -3,8 +3,6 @@ package worker
 import (
 	"time"
 
-	"github.com/google/uuid"
-
 	"roomsensor/internal/queue"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/upload"
@@ -46,19 +44,6 @@ type delivery struct {
 
 // often reports whether the upload was delivered so often that others must not wait for it.
 func (d *delivery) often() bool { return d.deliveries > aloneAfter }
-
-// sender is who sent an upload: the team of its credential, or the unit if there was none.
-type sender struct {
-	team uuid.UUID
-	unit string
-}
-
-func (d *delivery) sender() sender {
-	if d.arrival.Team != nil {
-		return sender{team: *d.arrival.Team}
-	}
-	return sender{unit: d.unit}
-}
 
 // parsed returns the delivery of an upload.
 func parsed(arrival roomsensor.Arrival, unit string, text []byte) *delivery {

@@ -22,15 +22,16 @@ const (
 	// written alone if another upload like it, or a lock, stops their transaction.
 	aloneAfter = 5
 	// maxRefusals bounds the refusals in one batch, or in one upload, after which the rest is not split further in this
-	// delivery: the refusals of one device must not keep a writer busy. Each one may take as long as a timeout.
+	// delivery: the refusals of one device must not keep a writer busy. Each one may take as long as a timeout. It also
+	// bounds the refusals of one unit that count per minute, so that one device cannot make the worker hold a fleet.
 	maxRefusals = 20
-	// maxSuspects bounds the senders that are written apart from the others, because uploads of theirs were refused.
-	maxSuspects = 1_000
 	// splitTime is the time per minute for splitting the uploads that are parked. Within it there is no limit of refusals,
 	// because it is their last delivery. The reject of a parked upload has all readings that were not split.
 	splitTime = 10 * time.Second
 	// outcomeSeconds is the time over which outcomes count.
 	outcomeSeconds = 60
+	// storesWithin is the number of seconds in which a database that still stores uploads has stored one.
+	storesWithin = 10
 	// A worker holds uploads above both of these: holdPercent is more than a single team should send, and holdMinimum
 	// keeps a quiet fleet with one bad device from being held.
 	holdMinimum = 20
@@ -44,11 +45,10 @@ var refusedBackoff = retry.Backoff{First: time.Second, Max: 30 * time.Second}
 type outcomes struct {
 	parkAfter int
 
-	mu      sync.Mutex
-	seconds [outcomeSeconds]outcome
-	lost    time.Time // last failure of the whole database
-	// suspects has the senders of refused uploads and the Unix time of the last refusal.
-	suspects map[sender]int64
+	mu       sync.Mutex
+	seconds  [outcomeSeconds]outcome
+	lost     time.Time // last failure of the whole database
+	suspects suspects
 }
 
 // outcome is what became of the uploads of one second.
@@ -73,10 +73,13 @@ func (o *outcomes) update(change func(*outcome)) {
 }
 
 // sum returns the outcome of the last minute.
-func (o *outcomes) sum() (total outcome) {
+func (o *outcomes) sum() outcome { return o.sumOf(outcomeSeconds) }
+
+// sumOf returns the outcome of some seconds, at most a minute.
+func (o *outcomes) sumOf(seconds int64) (total outcome) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	oldest := time.Now().Unix() - outcomeSeconds
+	oldest := time.Now().Unix() - seconds
 	for i := range o.seconds {
 		if s := &o.seconds[i]; s.at > oldest {
 			total.stored += s.stored
@@ -99,36 +102,25 @@ func (o *outcomes) countStored(results []result) {
 	})
 }
 
-// countRefused counts a refused upload, and makes its sender a suspect for a minute.
-func (o *outcomes) countRefused(from sender) {
+// countRefused counts a refused upload, at most maxRefusals per unit and minute, and makes its sender a suspect for a
+// minute.
+func (o *outcomes) countRefused(d *delivery) {
 	o.update(func(s *outcome) {
-		s.refused++
-		if o.suspects == nil {
-			o.suspects = map[sender]int64{}
-		}
-		if _, known := o.suspects[from]; known || len(o.suspects) < maxSuspects {
-			o.suspects[from] = s.at
+		if o.suspects.countRefused(d, s.at) <= maxRefusals {
+			s.refused++
 		}
 	})
 }
 
-// listSuspects returns the senders of the uploads that were refused in the last minute. A nil receiver has none.
-func (o *outcomes) listSuspects() map[sender]bool {
+// suspect reports whether an upload of the sender of a delivery was refused in the last minute. A nil receiver has no
+// suspects.
+func (o *outcomes) suspect(d *delivery) bool {
 	if o == nil {
-		return nil
+		return false
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	oldest := time.Now().Unix() - outcomeSeconds
-	list := make(map[sender]bool, len(o.suspects))
-	for from, at := range o.suspects {
-		if at > oldest {
-			list[from] = true
-		} else {
-			delete(o.suspects, from)
-		}
-	}
-	return list
+	return o.suspects.contains(d, time.Now().Unix())
 }
 
 func (o *outcomes) countReturned(deliveries int) {
@@ -163,6 +155,7 @@ func (o *outcomes) countBatch(results []result) {
 	for i := range o.seconds {
 		o.seconds[i].refused = 0
 	}
+	o.suspects = suspects{}
 }
 
 // holds reports whether the database refuses most uploads.
@@ -170,6 +163,9 @@ func (o *outcomes) holds() bool {
 	total := o.sum()
 	return total.refused >= holdMinimum && total.refused*100 > holdPercent*(total.refused+total.stored)
 }
+
+// stores reports whether the database stores uploads, even if it refuses most of them.
+func (o *outcomes) stores() bool { return o.sumOf(storesWithin).stored > 0 }
 
 // parks reports whether an upload with this many deliveries becomes a reject if the database refuses it again. It needs
 // a database that stored other uploads within the last minute and that was available all the time.

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -236,7 +237,7 @@ func TestWriteSuspects(t *testing.T) {
 		f, store := inMemory()
 		bad := clock(10, 10, 0)
 		store.refuseAt(bad, roomsensor.ErrRefused)
-		w, team := store.writer(), f.installations[f.second][0].TeamID
+		w, team := store.writer(), f.ours
 		write := func() []bool {
 			var batch []*delivery
 			for n := range 5 * maxRefusals {
@@ -244,7 +245,7 @@ func TestWriteSuspects(t *testing.T) {
 				d.arrival.Team = &team
 				batch = append(batch, d)
 			}
-			batch = append(batch, deliveryOf(f.second, 1_000, readingAt(clock(12, 0, 0), "")))
+			batch = append(batch, deliveryOf(f.first, 1_000, readingAt(clock(12, 0, 0), "")))
 			results, err := w.write(t.Context(), batch)
 			require.ErrorIs(t, err, roomsensor.ErrRefused)
 			i := slices.IndexFunc(results, func(r result) bool { return r.delivery.arrival.Sequence == 1_000 })
@@ -255,10 +256,14 @@ func TestWriteSuspects(t *testing.T) {
 		time.Sleep(time.Minute)
 		require.Equal(t, []bool{false, false}, write(), "the refusals are more than a minute old")
 
-		for range 2 * maxSuspects {
-			w.outcomes.countRefused(sender{team: uuid.New()})
+		for n := range 2 * maxSuspects {
+			d := deliveryOf(fmt.Sprintf("dev:%d", n), 1)
+			id := uuid.New()
+			d.arrival.Team = &id
+			w.outcomes.countRefused(d)
 		}
-		require.Len(t, w.outcomes.listSuspects(), maxSuspects)
+		require.Len(t, w.outcomes.suspects.units, maxSuspects)
+		require.Len(t, w.outcomes.suspects.teams, maxSuspects)
 	})
 }
 
@@ -299,7 +304,30 @@ func TestHold(t *testing.T) {
 			_, _ = w.write(t.Context(), []*delivery{upload(bad)})
 		}
 		require.True(t, w.outcomes.holds())
+		require.True(t, w.outcomes.stores(), "uploads are stored, so that the worker goes on without a wait")
+		time.Sleep(storesWithin * time.Second)
+		require.False(t, w.outcomes.stores())
 		time.Sleep(time.Minute)
 		require.False(t, w.outcomes.holds(), "the refusals are more than a minute old")
+	})
+}
+
+// The refusals of one unit do not make a worker hold the uploads of a fleet.
+func TestHoldOneUnit(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f, store := inMemory()
+		bad := clock(10, 10, 0)
+		store.refuseAt(bad, roomsensor.ErrRefused)
+		w := store.writer()
+		for n := range 10 * holdMinimum {
+			_, err := w.write(t.Context(), []*delivery{deliveryOf(f.second, uint64(n), readingAt(bad, ""))})
+			require.ErrorIs(t, err, roomsensor.ErrRefused)
+		}
+		require.True(t, w.outcomes.holds(), "nothing else was stored")
+		for n := range maxRefusals {
+			writeAll(t, w, [][]*delivery{{deliveryOf(f.first, uint64(1_000+n), readingAt(clock(12, 0, n), ""))}})
+		}
+		require.False(t, w.outcomes.holds())
 	})
 }

@@ -178,7 +178,7 @@ func (w *Worker) fetchAll(ctx context.Context, consumer *queue.Consumer, out cha
 func (w *Worker) Holds() bool { return w.writer.outcomes.holds() }
 
 // writeBatches writes batches until there are no more. After a failure of the database, and while it refuses most
-// uploads, it waits, longer each time, so that it does not overload a database that recovers.
+// uploads and stores no other ones, it waits, longer each time, so that it does not overload a database that recovers.
 func (w *Worker) writeBatches(ctx, hard context.Context, batches <-chan *batch) {
 	attempt := 0
 	for b := range batches {
@@ -191,7 +191,7 @@ func (w *Worker) writeBatches(ctx, hard context.Context, batches <-chan *batch) 
 			delay = func(d *delivery) time.Duration { return refusedBackoff.Delay(d.deliveries - 1) }
 		}
 		w.settle(results, delay)
-		if err == nil || (isRefused(err) && !w.Holds()) {
+		if err == nil || (isRefused(err) && (!w.Holds() || w.writer.outcomes.stores())) {
 			attempt = 0
 			continue
 		}

@@ -88,13 +88,12 @@ func (w *writer) write(ctx context.Context, deliveries []*delivery) ([]result, e
 // group divides deliveries into groups that share no transaction, so that refusals in one do not use up the budget of
 // another: first those that nothing is known against, then those of suspects, then those that were delivered often.
 func (w *writer) group(deliveries []*delivery) (groups [3][]*delivery) {
-	suspects := w.outcomes.listSuspects()
 	for _, d := range deliveries {
 		i := 0
 		switch {
 		case d.often():
 			i = 2
-		case suspects[d.sender()]:
+		case w.outcomes.suspect(d):
 			i = 1
 		}
 		groups[i] = append(groups[i], d)
@@ -229,9 +228,9 @@ func (w *writer) writeParts(ctx context.Context, r *result) error {
 	case isRefused(err):
 		w.log.Warn().Err(err).Uint64("stream_sequence", r.delivery.arrival.Sequence).
 			Int("deliveries", r.delivery.deliveries).Msg("could not store an upload that the database refused")
-		w.outcomes.countRefused(r.delivery.sender())
+		w.outcomes.countRefused(r.delivery)
 	case r.stored && r.notStorable():
-		w.outcomes.countRefused(r.delivery.sender())
+		w.outcomes.countRefused(r.delivery)
 	case r.stored:
 		w.outcomes.countStored([]result{*r})
 	}
