@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -29,7 +30,7 @@ var interpreters = map[string]interpreter{
 		return []string{"Rscript", "-e", "library(" + module + ")"}
 	}},
 	"javascript": {"sample.mjs", []string{"node"}, []string{"node"}, nil},
-	"go":         {"sample.go", []string{"go", "run"}, []string{"go"}, nil},
+	"go":         {"sample.go", nil, []string{"go"}, nil}, // argv builds it.
 }
 
 // python returns the interpreter of the system, which has the modules that Debian packages.
@@ -58,6 +59,21 @@ func (s *sample) missing(t *testing.T) string {
 	return ""
 }
 
+// argv returns the command that runs the sample in a file. A sample in Go may import the client, so that it is built in
+// this module.
+func (s *sample) argv(t *testing.T, file string) []string {
+	t.Helper()
+	if s.language != "go" {
+		return append(slices.Clone(interpreters[s.language].command), file)
+	}
+	program := filepath.Join(t.TempDir(), "sample")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, file)
+	build.Dir = "../.." // The root of the module.
+	out, err := build.CombinedOutput()
+	require.NoError(t, err, "%s\n%s", s.code, out)
+	return []string{program}
+}
+
 // result is what a sample did.
 type result struct {
 	code           int
@@ -70,7 +86,8 @@ func (s *sample) run(t *testing.T, values *strings.Replacer) result {
 	t.Helper()
 	i, dir := interpreters[s.language], t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, i.file), []byte(values.Replace(s.code)), 0o600))
-	command := exec.CommandContext(t.Context(), i.command[0], append(i.command[1:], i.file)...)
+	argv := s.argv(t, filepath.Join(dir, i.file))
+	command := exec.CommandContext(t.Context(), argv[0], argv[1:]...)
 	var stdout, stderr bytes.Buffer
 	command.Dir, command.Stdout, command.Stderr = dir, &stdout, &stderr
 	err := command.Run()

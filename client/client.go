@@ -1,0 +1,75 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// Defaults of the options.
+const (
+	defaultMaxAttempts = 5
+	defaultMaxWait     = time.Minute
+	userAgent          = "roomsensor-go"
+)
+
+// Client sends requests with one API key. It is safe for concurrent use.
+type Client struct {
+	base        string // ends in /v1
+	key         string
+	http        *http.Client
+	userAgent   string
+	maxAttempts int
+	maxWait     time.Duration
+	onRetry     func(Retry)
+	sleep       func(context.Context, time.Duration) error
+}
+
+// Option is a setting of New.
+type Option func(*Client)
+
+// WithHTTPClient sends requests with h, such as one with its own transport. It must not have a timeout that is shorter
+// than an export takes. The default is a client with http.DefaultTransport.
+func WithHTTPClient(h *http.Client) Option { return func(c *Client) { c.http = h } }
+
+// WithUserAgent puts the name of the calling program, such as "acme-dashboard/1.4", before that of this package in the
+// header User-Agent, which the service logs.
+func WithUserAgent(name string) Option {
+	return func(c *Client) { c.userAgent = name + " " + userAgent }
+}
+
+// WithMaxAttempts sends a request at most n times, counting the first. The default is 5; 1 means no retry.
+func WithMaxAttempts(n int) Option { return func(c *Client) { c.maxAttempts = n } }
+
+// WithMaxWait limits the pause before a retry. An error whose RetryAfter is longer is returned at once. The default is
+// a minute. A program that may wait until the rate limit lets it continue needs 10 minutes.
+func WithMaxWait(d time.Duration) Option { return func(c *Client) { c.maxWait = d } }
+
+// WithRetryHook calls f before the pause that precedes a retry, such as to log it. f must be safe for concurrent use.
+func WithRetryHook(f func(Retry)) Option { return func(c *Client) { c.onRetry = f } }
+
+// New returns a client of the API at a base URL such as https://sensors.example.org, with or without the version /v1.
+func New(baseURL, apiKey string, options ...Option) (*Client, error) {
+	base, err := url.Parse(baseURL)
+	if err != nil {
+		return nil, fmt.Errorf("reading the base URL: %w", err)
+	}
+	if base.Scheme != "http" && base.Scheme != "https" || base.Host == "" || base.RawQuery != "" || base.Fragment != "" {
+		return nil, fmt.Errorf("the base URL %q is not of the form https://host or https://host/v1", base.Redacted())
+	}
+	if apiKey == "" {
+		return nil, fmt.Errorf("the API key is empty")
+	}
+	c := &Client{
+		base: strings.TrimSuffix(strings.TrimRight(baseURL, "/"), "/v1") + "/v1", key: apiKey, http: &http.Client{},
+		userAgent: userAgent, maxAttempts: defaultMaxAttempts, maxWait: defaultMaxWait,
+		onRetry: func(Retry) {}, sleep: sleep,
+	}
+	for _, set := range options {
+		set(c)
+	}
+	return c, nil
+}

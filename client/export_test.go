@@ -1,0 +1,102 @@
+package client_test
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"roomsensor/client"
+)
+
+// csv returns an export of November 1.
+func csv(t *testing.T, c *client.Client, q client.ExportQuery) (*client.Export, string, error) {
+	t.Helper()
+	q.Window = november1
+	e, err := c.ExportCSV(t.Context(), q)
+	require.NoError(t, err)
+	text, err := io.ReadAll(e)
+	require.NoError(t, e.Close())
+	return e, string(text), err
+}
+
+func TestExportCSV(t *testing.T) {
+	t.Parallel()
+	s := startFixture(t)
+	c, _ := newClient(t, s, &faults{})
+	e, text, err := csv(t, c, client.ExportQuery{})
+	require.NoError(t, err)
+	require.Equal(t, 4, e.Rows)
+	require.Equal(t, "readings_20261101T000000Z_20261102T000000Z.csv", e.Name)
+	require.Equal(t, 5, strings.Count(text, "\n"))
+	n, err := c.CountReadings(t.Context(), client.ExportQuery{Window: november1, Devices: []uuid.UUID{dorm}})
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+
+	for header, q := range map[string]client.ExportQuery{
+		"bucket_at,device_id,display_name,temp_c,valid_mask,ingested_at\n": {
+			Metrics: []client.Metric{client.TempC}, IngestedAt: true, Metadata: map[string]string{"building": "gym"},
+		},
+		"bucket_at," + dorm.String() + ".lux\n": {
+			Shape: client.Wide, ColumnIDs: true, Devices: []uuid.UUID{dorm}, Metrics: []client.Metric{client.Lux},
+		},
+	} {
+		_, text, err := csv(t, c, q)
+		require.NoError(t, err)
+		require.True(t, strings.HasPrefix(text, header), text)
+	}
+
+	_, err = c.ExportCSV(t.Context(), client.ExportQuery{Devices: []uuid.UUID{}})
+	require.True(t, client.HasCode(err, client.CodeValidationFailed), "no device is not all devices: %v", err)
+	_, err = c.CountReadings(t.Context(), client.ExportQuery{Window: client.Last(100 * 24 * time.Hour)})
+	require.True(t, client.HasCode(err, client.CodeTimeRangeTooWide), err)
+}
+
+// TestExportTruncated checks that no incomplete export ends without an error.
+func TestExportTruncated(t *testing.T) {
+	t.Parallel()
+	s := startFixture(t)
+	s.Exec(t, `UPDATE devices SET display_name = E'Say "hi",\nroom' WHERE id = $1`, dorm)
+	whole := func(r *http.Response) (*http.Response, error) { return r, nil }
+	short := func(n int) func(*http.Response) (*http.Response, error) {
+		return func(r *http.Response) (*http.Response, error) {
+			text, err := io.ReadAll(r.Body)
+			r.Body = io.NopCloser(iotest.OneByteReader(bytes.NewReader(text[:len(text)-n])))
+			return r, err
+		}
+	}
+	for name, tc := range map[string]struct {
+		fault     func(*http.Response) (*http.Response, error)
+		truncated bool
+	}{
+		"complete":                    {whole, false},
+		"a quoted line feed":          {short(0), false},
+		"a broken connection":         {cut, true},
+		"an end before the last line": {short(1), true},
+		"an end inside quotes":        {short(30), true},
+		"no header X-Row-Count": {func(r *http.Response) (*http.Response, error) {
+			r.Header.Del("X-Row-Count")
+			return r, nil
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, _ := newClient(t, s, &faults{fault: []func(*http.Response) (*http.Response, error){tc.fault}})
+			e, text, err := csv(t, c, client.ExportQuery{})
+			if !tc.truncated {
+				require.NoError(t, err)
+				require.Contains(t, text, `"Say ""hi"",`+"\nroom\"")
+				return
+			}
+			require.ErrorIs(t, err, client.ErrTruncated)
+			_, err = e.Read(make([]byte, 1))
+			require.ErrorIs(t, err, client.ErrTruncated, "again")
+		})
+	}
+}
