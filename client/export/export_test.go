@@ -1,0 +1,342 @@
+package export_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"roomsensor/client"
+	"roomsensor/client/export"
+	"roomsensor/test/apitest"
+)
+
+func TestRun(t *testing.T) {
+	t.Parallel()
+	a := apitest.New(t)
+	devices := a.AddDevices(t, 4)
+	a.AddReadings(t, devices, start, 200, 2*day) // 400 days, in windows of 90 days.
+	a.Exec(t, `UPDATE devices SET display_name = E'=Attic, "A"' WHERE id = $1`, devices[0])
+	a.Exec(t, `UPDATE devices SET metadata = '{"floor":"2"}' WHERE id = ANY ($1)`, devices[1:3])
+	c := connect(t, a.URL, a.Key)
+	year := []time.Duration{90 * day, 90 * day, 90 * day, 90 * day, 40 * day}
+	for name, test := range map[string]struct {
+		change  func(r *export.Request)
+		devices []uuid.UUID
+		shape   client.Shape
+	}{
+		"all devices":       {func(*export.Request) {}, nil, client.Long},
+		"named":             {func(r *export.Request) { r.Devices = []uuid.UUID{devices[3], devices[0], devices[3]} }, []uuid.UUID{devices[0], devices[3]}, client.Long},
+		"with a tag":        {func(r *export.Request) { r.Metadata = map[string]string{"floor": "2"} }, devices[1:3], client.Long},
+		"named with a tag":  {func(r *export.Request) { r.Metadata, r.Devices = map[string]string{"floor": "2"}, devices[2:] }, devices[2:3], client.Long},
+		"wide":              {func(r *export.Request) { r.Wide = true }, nil, client.Wide},
+		"wide, two devices": {func(r *export.Request) { r.Wide, r.Devices = true, devices[:2] }, devices[:2], client.Wide},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := request(400)
+			test.change(&r)
+			result, text := run(t, c, r, output(t))
+			require.Equal(t, whole(t, a, test.devices, test.shape, year...), text)
+			require.False(t, result.Resumed)
+		})
+	}
+	t.Run("up to now", func(t *testing.T) {
+		t.Parallel()
+		now := func() time.Time { return start.Add(400*day + time.Millisecond) }
+		o := output(t)
+		o.Now = now
+		r := export.Request{Last: 400 * day, Format: export.CSV}
+		result, text := run(t, c, r, o)
+		require.Equal(t, whole(t, a, nil, client.Long, year...), text)
+		require.Equal(t, start, result.From)
+	})
+	t.Run("by month", func(t *testing.T) {
+		t.Parallel()
+		o := export.Options{Output: t.TempDir()}
+		r := request(59 + 15) // January, February and half of March.
+		r.ByMonth = true
+		result, _ := run(t, c, r, o)
+		require.Len(t, result.Files, 3)
+		for i, length := range []time.Duration{31 * day, 28 * day, 15 * day} {
+			path := filepath.Join(o.Output, fmt.Sprintf("readings_2025-%02d.csv", i+1))
+			require.Equal(t, path, result.Files[i].Path)
+			text, err := os.ReadFile(path)
+			require.NoError(t, err)
+			require.Equal(t, wholeFrom(t, a, start.AddDate(0, i, 0), nil, client.Long, length), string(text))
+		}
+		entries, err := os.ReadDir(o.Output)
+		require.NoError(t, err)
+		require.Len(t, entries, 3)
+	})
+}
+
+// A window with more readings than the limit is divided until its parts fit.
+func TestRunDivides(t *testing.T) {
+	t.Parallel()
+	a := apitest.New(t)
+	devices := a.AddDevices(t, 200) // So many that the first request asks for 90 days.
+	a.AddReadings(t, devices, start.Add(40*day), 1300, 5*time.Minute)
+	var parts []int
+	o := output(t)
+	o.Progress = func(s export.Status) { parts = append(parts, s.Parts) }
+	result, text := run(t, connect(t, a.URL, a.Key), request(60), o)
+	require.EqualValues(t, 260_000, result.Rows)
+	require.Equal(t, 1, parts[0])
+	require.Greater(t, parts[len(parts)-1], 2)
+	require.Equal(t, whole(t, a, nil, client.Long, 41*day, 19*day), text)
+}
+
+// More devices than one request may name are merged in the order of one response.
+func TestRunManyNamed(t *testing.T) {
+	t.Parallel()
+	a := apitest.New(t)
+	devices := a.AddDevices(t, 1030)
+	a.AddReadings(t, devices, start, 30, 5*time.Minute)
+	a.AddReadings(t, devices[:7], start.Add(day), 30, 5*time.Minute)
+	a.Exec(t, `UPDATE devices SET display_name = E'a "quoted", name' WHERE id = ANY ($1)`, devices[990:1020])
+	r := request(2)
+	r.Devices = devices
+	_, text := run(t, connect(t, a.URL, a.Key), r, output(t))
+	require.Equal(t, whole(t, a, nil, client.Long, 2*day), text)
+}
+
+// broken sends the beginning of an export and breaks the connection.
+func broken(w http.ResponseWriter) {
+	w.Header().Set("X-Row-Count", "2")
+	_, _ = w.Write([]byte("bucket_at,device_id\n2025-01-01T00:00:00Z,x\n"))
+	_ = http.NewResponseController(w).Flush()
+	panic(http.ErrAbortHandler)
+}
+
+// An export goes on after every failure that passes.
+func TestRunRetries(t *testing.T) {
+	t.Parallel()
+	a := apitest.New(t)
+	a.AddReadings(t, a.AddDevices(t, 2), start, 180, 2*day)
+	var failed atomic.Int64
+	url := a.Proxy(t, func(n int64, w http.ResponseWriter, r *http.Request) bool {
+		if !strings.HasSuffix(r.URL.Path, ".csv") || n > 8 {
+			return false
+		}
+		switch failed.Add(1) {
+		case 1:
+			apitest.Fail(w, http.StatusTooManyRequests, "rate_limit_exceeded")
+		case 2:
+			apitest.Fail(w, http.StatusServiceUnavailable, "overloaded")
+		case 3:
+			broken(w)
+		case 4: // Complete, but not the announced number of rows.
+			w.Header().Set("X-Row-Count", "3")
+			_, _ = w.Write([]byte("bucket_at,device_id\n2025-01-01T00:00:00Z,x\n"))
+		default:
+			panic(http.ErrAbortHandler)
+		}
+		return true
+	})
+	var problems atomic.Int64
+	o := output(t)
+	o.Progress = func(s export.Status) {
+		if s.Problem != nil {
+			problems.Add(1)
+		}
+	}
+	_, text := run(t, connect(t, url, a.Key), request(360), o)
+	require.Equal(t, whole(t, a, nil, client.Long, 90*day, 90*day, 90*day, 90*day), text)
+	require.GreaterOrEqual(t, failed.Load(), int64(5))
+	require.GreaterOrEqual(t, problems.Load(), int64(4), "the HTTP client repeats requests without any response itself")
+}
+
+func TestRunGivesUp(t *testing.T) {
+	t.Parallel()
+	a := apitest.New(t)
+	a.AddDevices(t, 1)
+	refusing := func(status int, code string) string {
+		return a.Proxy(t, func(_ int64, w http.ResponseWriter, r *http.Request) bool {
+			if strings.HasSuffix(r.URL.Path, ".csv") {
+				apitest.Fail(w, status, code)
+				return true
+			}
+			return false
+		})
+	}
+	_, err := export.Run(t.Context(), connect(t, refusing(http.StatusNotFound, "device_not_found"), a.Key), request(1), output(t))
+	require.True(t, client.HasCode(err, client.CodeDeviceNotFound), err)
+	require.ErrorContains(t, err, "exporting 2025-01-01T00:00:00Z to 2025-01-02T00:00:00Z: ")
+	o := output(t)
+	o.Patience = time.Nanosecond
+	_, err = export.Run(t.Context(), connect(t, refusing(http.StatusServiceUnavailable, "overloaded"), a.Key), request(1), o)
+	require.ErrorContains(t, err, "no request succeeded for 1ns")
+	_, err = export.Run(t.Context(), connect(t, a.URL, "rsk_x_y"), request(1), output(t))
+	require.True(t, client.HasCode(err, "api_key_invalid"), err)
+}
+
+// An export that is interrupted after every part continues, and has the bytes of an undisturbed one.
+func TestRunResumes(t *testing.T) {
+	t.Parallel()
+	a := apitest.New(t)
+	a.AddReadings(t, a.AddDevices(t, 3), start, 300, 3*day)
+	want := whole(t, a, nil, client.Long, 90*day, 90*day, 90*day, 90*day, 90*day, 90*day, 90*day, 90*day, 90*day, 90*day)
+	c := connect(t, a.URL, a.Key)
+	for parallel := 1; parallel <= 3; parallel++ {
+		t.Run(fmt.Sprintf("%d at once", parallel), func(t *testing.T) {
+			t.Parallel()
+			o := output(t)
+			o.Parallel = parallel
+			runs := 0
+			for done := false; !done; runs++ {
+				ctx, cancel := context.WithCancel(t.Context())
+				before := -1
+				o.Progress = func(s export.Status) {
+					if before < 0 {
+						before = s.Done
+					}
+					if s.Done > before && s.Done < s.Parts {
+						cancel()
+					}
+				}
+				result, err := export.Run(ctx, c, request(900), o)
+				cancel()
+				if err != nil {
+					require.ErrorIs(t, err, context.Canceled)
+					require.NoFileExists(t, o.Output)
+					continue
+				}
+				done = true
+				require.True(t, result.Resumed)
+			}
+			require.GreaterOrEqual(t, runs, 10/parallel)
+			text, err := os.ReadFile(o.Output)
+			require.NoError(t, err)
+			require.Equal(t, want, string(text))
+			require.NoDirExists(t, o.Output+".partial")
+		})
+	}
+}
+
+// interrupt leaves an export of 180 days with one of two parts.
+func interrupt(t *testing.T, a *apitest.API, r export.Request, o export.Options) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	o.Parallel = 1
+	o.Progress = func(s export.Status) {
+		if s.Done == 1 {
+			cancel()
+		}
+	}
+	_, err := export.Run(ctx, connect(t, a.URL, a.Key), r, o)
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+// An interrupted export of something else is neither continued nor overwritten.
+func TestRunRefuses(t *testing.T) {
+	t.Parallel()
+	a := apitest.New(t)
+	devices := a.AddDevices(t, 2)
+	a.AddReadings(t, devices, start, 180, day)
+	c := connect(t, a.URL, a.Key)
+	o := output(t)
+	interrupt(t, a, request(180), o)
+	other := request(180)
+	other.Wide, other.Devices = true, devices[:1]
+	_, err := export.Run(t.Context(), c, other, o)
+	require.ErrorContains(t, err, "with another value of devices, shape. Repeat that request, or restart the export")
+
+	team := uuid.New()
+	a.Exec(t, `INSERT INTO teams (id, name) VALUES ($1, 'Other')`, team)
+	_, err = export.Run(t.Context(), connect(t, a.URL, a.NewKey(t, team)), request(180), o)
+	require.ErrorContains(t, err, "of another team")
+
+	restarted := o
+	restarted.Restart = true
+	_, text := run(t, c, other, restarted)
+	require.Equal(t, whole(t, a, devices[:1], client.Wide, 90*day, 90*day), text)
+
+	_, err = export.Run(t.Context(), c, request(180), o)
+	require.ErrorContains(t, err, "readings.csv exists")
+	o.Overwrite = true
+	_, text = run(t, c, request(180), o)
+	require.Equal(t, whole(t, a, nil, client.Long, 90*day, 90*day), text)
+}
+
+// What a crash wrote in part is discarded.
+func TestRunCrash(t *testing.T) {
+	t.Parallel()
+	a := apitest.New(t)
+	a.AddReadings(t, a.AddDevices(t, 2), start, 360, day)
+	want := whole(t, a, nil, client.Long, 90*day, 90*day, 90*day, 90*day)
+	c := connect(t, a.URL, a.Key)
+
+	o := output(t)
+	interrupt(t, a, request(360), o)
+	for name, text := range map[string]string{"journal.jsonl": `{"part":{"from":"2025`, "joined-0": "2025-04"} {
+		file, err := os.OpenFile(filepath.Join(o.Output+".partial", name), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+		require.NoError(t, err)
+		_, err = file.WriteString(text) // What a crash cut off.
+		require.NoError(t, err)
+		require.NoError(t, file.Close())
+	}
+	_, got := run(t, c, request(360), o)
+	require.Equal(t, want, got)
+}
+
+// A full disk ends the export with an error of the system, and keeps what was downloaded.
+func TestRunDiskFull(t *testing.T) {
+	t.Parallel()
+	if _, err := os.Stat("/dev/full"); err != nil {
+		t.Skip("needs /dev/full")
+	}
+	a := apitest.New(t)
+	a.AddReadings(t, a.AddDevices(t, 2), start, 180, day)
+	c := connect(t, a.URL, a.Key)
+	o := output(t)
+	interrupt(t, a, request(180), o)
+	full := filepath.Join(o.Output+".partial", "20250401T000000.000000-0.part.new")
+	require.NoError(t, os.Symlink("/dev/full", full))
+	_, err := export.Run(t.Context(), c, request(180), o)
+	require.ErrorIs(t, err, syscall.ENOSPC)
+	require.NoFileExists(t, full)
+	result, got := run(t, c, request(180), o)
+	require.True(t, result.Resumed)
+	require.Equal(t, whole(t, a, nil, client.Long, 90*day, 90*day), got)
+}
+
+// The columns of the wide shape follow names: a rename during the export is reported.
+func TestRunRename(t *testing.T) {
+	t.Parallel()
+	a := apitest.New(t)
+	devices := a.AddDevices(t, 2)
+	a.AddReadings(t, devices, start, 180, day)
+	o := output(t)
+	r := request(180)
+	r.Wide = true
+	interrupt(t, a, r, o)
+	a.Exec(t, `UPDATE devices SET display_name = 'Hall' WHERE id = $1`, devices[0])
+	_, err := export.Run(t.Context(), connect(t, a.URL, a.Key), r, o)
+	require.ErrorContains(t, err, "the columns changed before the part from 2025-04-01T00:00:00Z on")
+}
+
+func TestRequest(t *testing.T) {
+	t.Parallel()
+	at := new(start)
+	for want, r := range map[string]export.Request{
+		"needs a window":          {Format: export.CSV},
+		"start and end, not both": {Last: day, From: at, Format: export.CSV},
+		"must be later":           {From: at, To: at, Format: export.CSV},
+		"format must be":          {From: at},
+	} {
+		_, err := export.Run(t.Context(), connect(t, "http://127.0.0.1:1", "x"), r, output(t))
+		require.ErrorContains(t, err, want)
+		require.ErrorAs(t, err, new(export.RequestError))
+	}
+}
