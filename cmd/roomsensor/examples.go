@@ -71,6 +71,19 @@ var examples = map[string][]string{
 	"assignment end":  {"assignment end 6fa459ea-ee8a-4ca4-894e-db77e160355e"},
 	"assignment list": {"assignment list 'Weight room'"},
 
+	"get devices": {"get devices", "get devices --metadata building=gym --output csv"},
+	"get current": {"get current", "get current --metadata building=gym --output json"},
+	"get readings": {
+		"get readings 'Weight room'",
+		"get readings 'Weight room' --last 7d --output csv >readings.csv",
+		"get readings 6fa459ea-ee8a-4ca4-894e-db77e160355e --from 2026-01-01T00:00:00Z --to 2026-02-01T00:00:00Z",
+	},
+	"export": {
+		"export --last 365d --output year.csv",
+		"export --from 2026-01-01T00:00:00Z --to 2027-01-01T00:00:00Z --by-month --output readings-2026",
+		"export --last 30d --devices 'Weight room' --shape wide -o weight-room.csv --overwrite",
+	},
+
 	"simulate": {
 		"simulate --devices 3 --history 24h >uploads.jsonl",
 		"simulate --mode live --to http://127.0.0.1:8081 --ingest-key rsi_...",

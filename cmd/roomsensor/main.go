@@ -8,6 +8,7 @@
 //   - help.go: help and version flags; examples.go: the examples in the help
 //   - values.go: the types of the operator's flags
 //   - serve.go: api, ingest and healthcheck
+//   - client.go: the connection of get and export to the API, and their output; progress.go: their progress
 //   - stream.go: upload and stream
 //   - key.go: key and ingest-key
 //   - database.go: migrate and maintain

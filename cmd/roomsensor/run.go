@@ -39,6 +39,8 @@ type commandLine struct {
 	IngestKey   ingestKeyCmd   `cmd:"" help:"Manage keys for uploads to the receiver."                     name:"ingest-key"`
 	Device      deviceCmd      `cmd:"" help:"Manage devices and the units in them."                        name:"device"`
 	Assignment  assignmentCmd  `cmd:"" help:"Manage device assignments."                                   name:"assignment"`
+	Get         getCmd         `cmd:"" help:"Read devices and readings through the API."                   name:"get"`
+	Export      exportCmd      `cmd:"" help:"Export readings of any period into files, through the API."   name:"export"`
 	Simulate    simulateCmd    `cmd:"" help:"Generate deterministic uploads for a simulated fleet."        name:"simulate"`
 	Demo        demoCmd        `cmd:"" help:"Run the whole service in one process with simulated devices." name:"demo"`
 	Healthcheck healthcheckCmd `cmd:"" help:"Check whether a process on this machine is ready."`
@@ -59,7 +61,7 @@ func run(
 
 	t := &terminal{
 		getenv: getenv, stdin: stdin, stdout: stdout, stderr: config.MaskingWriter(stderr),
-		shows: isTerminal(stdout), asks: isTerminal(stdin) && isTerminal(stderr),
+		shows: isTerminal(stdout), asks: isTerminal(stdin) && isTerminal(stderr), watches: isTerminal(stderr),
 	}
 	err := t.runCommand(ctx, args)
 	switch {
@@ -79,8 +81,9 @@ type terminal struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 
-	shows bool // stdout is a terminal: results are tables
-	asks  bool // stdin and stderr are a terminal: a person can answer questions
+	shows   bool // stdout is a terminal: results are tables
+	asks    bool // stdin and stderr are a terminal: a person can answer questions
+	watches bool // stderr is a terminal: a line of progress can change
 }
 
 func (t *terminal) runCommand(ctx context.Context, args []string) error {

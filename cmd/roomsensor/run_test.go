@@ -14,6 +14,8 @@ import (
 
 	"github.com/alecthomas/kong"
 	"github.com/stretchr/testify/require"
+
+	"roomsensor/internal/roomsensor"
 )
 
 func TestHelp(t *testing.T) {
@@ -46,7 +48,11 @@ func leaves(t *testing.T) []*kong.Node {
 // Each command has examples, and each example is a valid command line.
 func TestExamples(t *testing.T) {
 	t.Parallel()
-	environment := map[string]string{"DATABASE_URL": "postgres://127.0.0.1:1/x", "NATS_URL": "nats://127.0.0.1:1"}
+	_, key, _ := roomsensor.GenerateKey(roomsensor.APIKey)
+	environment := map[string]string{
+		"DATABASE_URL": "postgres://127.0.0.1:1/x", "NATS_URL": "nats://127.0.0.1:1",
+		"ROOMSENSOR_URL": "http://127.0.0.1:1", "ROOMSENSOR_API_KEY": key,
+	}
 	commands := leaves(t)
 	require.Len(t, examples, len(commands))
 	for _, node := range commands {
@@ -76,7 +82,7 @@ func TestPlaceholders(t *testing.T) {
 			}
 			require.Regexp(t, placeholder, flag.Tag.PlaceHolder, "%s --%s", commandName(node), flag.Name)
 			stated := flag.Required || flag.HasDefault || flag.Tag.Has(impliedTag) || flag.IsSlice() ||
-				slices.Contains([]string{"database-url", "nats-url", "ingest-key"}, flag.Name)
+				slices.Contains([]string{"database-url", "nats-url", "ingest-key", "roomsensor-url", "roomsensor-api-key"}, flag.Name)
 			require.True(t, stated, "%s --%s", commandName(node), flag.Name)
 		}
 	}

@@ -2,6 +2,7 @@ package table
 
 import (
 	"bytes"
+	"encoding"
 	"fmt"
 	"io"
 	"maps"
@@ -127,7 +128,7 @@ func fieldsOf(t reflect.Type, columns bool) (fields []field) {
 		if kind.Kind() == reflect.Pointer {
 			kind = kind.Elem()
 		}
-		if kind.Kind() != reflect.Struct {
+		if kind.Kind() != reflect.Struct || kind.Implements(textMarshaler) {
 			fields = append(fields, field{name, f.Index, kind})
 			continue
 		}
@@ -142,24 +143,44 @@ func fieldsOf(t reflect.Type, columns bool) (fields []field) {
 	return fields
 }
 
+// textMarshaler is implemented by structs that are one value, such as time.Time.
+var textMarshaler = reflect.TypeFor[encoding.TextMarshaler]()
+
 func isList(t reflect.Type) bool {
 	return t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct
 }
 
 // text returns the value of the field in a struct on one line.
 func (f field) text(object reflect.Value) string {
+	text, _ := f.value(object)
+	if text == "" {
+		return null
+	}
+	return printable(text)
+}
+
+// value returns the value of the field in a struct, and whether it is a text that a person chose. The value is empty if
+// it is missing.
+func (f field) value(object reflect.Value) (text string, chosen bool) {
 	value, err := object.FieldByIndexErr(f.index)
 	if err != nil { // A struct on the way to it is missing.
-		return null
+		return "", false
 	}
 	if value.Kind() == reflect.Pointer {
 		if value.IsNil() {
-			return null
+			return "", false
 		}
 		value = value.Elem()
 	}
-	var text string
 	switch v := value.Interface().(type) {
+	case encoding.TextMarshaler:
+		marshaled, err := v.MarshalText()
+		if err != nil {
+			marshaled = fmt.Append(nil, v)
+		}
+		return string(marshaled), false
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64), false
 	case []string:
 		text = strings.Join(v, ", ")
 	case map[string]string:
@@ -171,10 +192,7 @@ func (f field) text(object reflect.Value) string {
 	default:
 		text = fmt.Sprint(v)
 	}
-	if text == "" {
-		return null
-	}
-	return printable(text)
+	return text, value.Kind() == reflect.String || value.Kind() == reflect.Map
 }
 
 // printable escapes all characters but those that only show: a line break would end the row, and an escape sequence in

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -102,4 +103,34 @@ func TestWriteError(t *testing.T) {
 	t.Parallel()
 	require.ErrorContains(t, table.Write(closedWriter{}, room{}), "writing the result: closed")
 	require.ErrorContains(t, table.WriteText(closedWriter{}, room{}), "writing the result: closed")
+}
+
+type measured struct {
+	At    time.Time         `json:"at"`
+	Value *float64          `json:"value"`
+	Name  *string           `json:"name"`
+	Tags  map[string]string `json:"tags"`
+	Room  *room             `json:"room"`
+	Ended *time.Time        `json:"ended"`
+}
+
+func TestCSV(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 11, 20, 10, 0, 0, 5000, time.UTC)
+	rows := []measured{
+		{At: at, Value: new(-21.4), Name: new("=Gym"), Tags: map[string]string{"b": "2", "a": "1"}, Room: &room{"Hall, north", 2}, Ended: &at},
+		{At: at, Value: new(0.0000001)},
+	}
+	var out strings.Builder
+	csv, err := table.NewCSV[measured](&out, func(text string) string { return strings.Replace(text, "=G", "'=G", 1) })
+	require.NoError(t, err)
+	for i := range rows {
+		require.NoError(t, csv.Write(rows[i]))
+	}
+	require.NoError(t, csv.Flush())
+	require.Equal(t, ""+
+		"at,value,name,tags,room.label,room.floor,ended\n"+
+		"2026-11-20T10:00:00.000005Z,-21.4,'=Gym,\"a=1, b=2\",\"Hall, north\",2,2026-11-20T10:00:00.000005Z\n"+
+		"2026-11-20T10:00:00.000005Z,0.0000001,,,,,\n", out.String())
+	require.Contains(t, render(t, rows[1]), "at:          2026-11-20T10:00:00.000005Z\nvalue:       0.0000001\nname:        -\n")
 }

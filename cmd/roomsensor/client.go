@@ -1,0 +1,187 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"iter"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/google/uuid"
+
+	"roomsensor/client"
+	"roomsensor/internal/config"
+	"roomsensor/internal/csvenc"
+	"roomsensor/internal/process"
+	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/table"
+)
+
+const (
+	// clientPatience is the longest pause before a retry: that of the rate limit (decision 25 b).
+	clientPatience = 11 * time.Minute
+	// notedPause is the length from which a pause is reported.
+	notedPause = 3 * time.Second
+)
+
+// connect returns a client of the API, and a function that closes its connections.
+func (t *terminal) connect(c config.Client) (api *client.Client, shut func(), err error) {
+	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // The standard library's.
+	api, err = client.New(c.RoomsensorURL, string(c.RoomsensorAPIKey),
+		client.WithHTTPClient(&http.Client{Transport: transport}),
+		client.WithUserAgent("roomsensor/"+currentVersion()),
+		client.WithMaxWait(clientPatience),
+		client.WithRetryHook(func(r client.Retry) {
+			if r.Pause >= notedPause {
+				_, _ = fmt.Fprintf(t.stderr, "roomsensor: trying again in %s: %v\n", r.Pause.Round(time.Second), r.Err)
+			}
+		}),
+	)
+	if err != nil {
+		return nil, nil, usagef("--roomsensor-url (ROOMSENSOR_URL): %v.", err)
+	}
+	return api, transport.CloseIdleConnections, nil
+}
+
+// explain returns the error of a request as a person sees it.
+func explain(ctx context.Context, c config.Client, err error) error {
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
+		return process.RefusedError("Interrupted.")
+	}
+	_, certificate := errors.AsType[*tls.CertificateVerificationError](err)
+	if broken, ok := errors.AsType[*url.Error](err); ok && !certificate {
+		return fmt.Errorf("the service at %s does not answer: %w. "+
+			"Check that it runs and that --roomsensor-url (ROOMSENSOR_URL) is right", c.RoomsensorURL, broken.Err)
+	}
+	return err
+}
+
+// findDevice returns the id of a device by its id, its name, or the hardware id of its unit.
+func findDevice(ctx context.Context, api *client.Client, text string) (uuid.UUID, error) {
+	var asID id
+	if asID.UnmarshalText([]byte(text)) == nil {
+		return uuid.UUID(asID), nil
+	}
+	var found []uuid.UUID
+	for device, err := range api.Devices(ctx, client.DeviceQuery{}) {
+		if err != nil {
+			return uuid.Nil, fmt.Errorf("looking for the device: %w", err)
+		}
+		if device.HardwareID == text || device.DisplayName != nil && *device.DisplayName == text {
+			found = append(found, device.DeviceID)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return uuid.Nil, process.Refusef("The team has no device %q. 'roomsensor get devices' lists its devices.", text)
+	case 1:
+		return found[0], nil
+	}
+	return uuid.Nil, process.Refusef("The team has %d devices %q: %s and %s, for example. Give the id of one.",
+		len(found), text, found[0], found[1])
+}
+
+// window are the flags of a period.
+type window struct {
+	From *instant         `help:"Start of the period." implied:"24 hours before its end" placeholder:"TIME"`
+	To   *instant         `help:"End of the period, which is not part of it." implied:"now" placeholder:"TIME"`
+	Last *config.Duration `help:"Length of the period up to now, such as 90m, 24h or 7d, in place of --from and --to." implied:"24h" placeholder:"DURATION"`
+}
+
+// query returns the window of a request.
+func (w *window) query() (client.Window, error) {
+	if w.Last != nil && (w.From != nil || w.To != nil) {
+		return client.Window{}, usagef("--last cannot be combined with --from and --to. Omit one of them.")
+	}
+	q := client.Window{Last: orZero(w.Last)}
+	if q.Last%time.Minute != 0 {
+		return q, usagef("--last must be whole minutes, hours or days.")
+	}
+	if w.From != nil {
+		q.From = time.Time(*w.From)
+	}
+	if w.To != nil {
+		q.To = time.Time(*w.To)
+	}
+	return q, nil
+}
+
+// tagged is the flag that selects devices by their metadata.
+type tagged struct {
+	Metadata []tag `help:"Only devices with this metadata entry; can be repeated." placeholder:"KEY=VALUE" sep:"none"`
+}
+
+// listFormat is the flag of every command that prints a list of the API.
+type listFormat struct {
+	Output string `default:"auto" enum:"auto,table,json,csv" help:"Format of the result: table, json or csv; auto is a table on a terminal and JSON elsewhere." placeholder:"FORMAT"`
+}
+
+// printList prints a list of the API: in full as JSON and CSV, and as a table of the columns that row returns.
+func printList[T, R any](t *terminal, f listFormat, items iter.Seq2[T, error], row func(T) R) error {
+	switch {
+	case f.Output == "csv":
+		return printCSV(t, items)
+	case f.Output == "json", f.Output == "auto" && !t.shows:
+		list := apiList[T]{Data: []T{}}
+		for item, err := range items {
+			if err != nil {
+				return err
+			}
+			list.Data = append(list.Data, item)
+		}
+		return printJSON(t.stdout, list)
+	}
+	var list apiList[R]
+	for item, err := range items {
+		if err != nil {
+			return err
+		}
+		list.Data = append(list.Data, row(item))
+	}
+	return table.Write(t.stdout, list)
+}
+
+// apiList is a list in the form in which all commands print one.
+type apiList[T any] struct {
+	Data []T `json:"data"`
+}
+
+func printCSV[T any](t *terminal, items iter.Seq2[T, error]) error {
+	var csv *table.CSV
+	for item, err := range items {
+		if err != nil {
+			return err
+		}
+		if csv == nil { // An error before the first item leaves the output empty.
+			if csv, err = table.NewCSV[T](t.stdout, csvenc.Guard); err != nil {
+				return err
+			}
+		}
+		if err := csv.Write(item); err != nil {
+			return err
+		}
+	}
+	if csv == nil {
+		var err error
+		if csv, err = table.NewCSV[T](t.stdout, csvenc.Guard); err != nil {
+			return err
+		}
+	}
+	return csv.Flush()
+}
+
+// metricNames checks a list of metrics.
+func metricNames(names []string) error {
+	for _, name := range names {
+		if _, ok := roomsensor.MetricNamed(name); !ok {
+			return usagef("--metrics: %q is not a metric. The metrics are co2_ppm, temp_c, humidity_pct, lux and spl_db.", name)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,181 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"roomsensor/client"
+	"roomsensor/client/export"
+	"roomsensor/internal/config"
+	"roomsensor/internal/process"
+)
+
+type exportCmd struct {
+	config.Client
+	From       *instant         `help:"Start of the period. --from or --last is required." implied:"none" placeholder:"TIME"`
+	To         *instant         `help:"End of the period, which is not part of it." implied:"now" placeholder:"TIME"`
+	Last       *config.Duration `help:"Length of the period up to now, such as 24h, 90d or 730d." implied:"none" placeholder:"DURATION"`
+	Devices    []string         `help:"Ids of devices, separated by commas, or the name of one device; can be repeated. Without it, all devices." placeholder:"DEVICE" sep:"none"`
+	Metadata   []tag            `help:"Only devices with this metadata entry; can be repeated." placeholder:"KEY=VALUE" sep:"none"`
+	Metrics    []string         `help:"Only these metrics, separated by commas." placeholder:"METRIC"`
+	Shape      string           `default:"long" enum:"long,wide" help:"Shape of a CSV: long has a row per reading, wide a row per time with columns for each device." placeholder:"SHAPE"`
+	Columns    string           `default:"name" enum:"name,id" help:"Names of the columns of the wide shape: from the names or the ids of the devices." placeholder:"COLUMNS"`
+	IngestedAt bool             `help:"Add the column ingested_at to the long shape."`
+	Format     string           `default:"auto" enum:"auto,csv" help:"Format; auto follows the extension of the output." placeholder:"FORMAT"`
+	Output     string           `help:"File to write; with --by-month, the directory." placeholder:"PATH" required:"" short:"o"`
+	ByMonth    bool             `help:"Write one file per month (UTC)."`
+	Overwrite  bool             `help:"Replace existing files."`
+	Restart    bool             `help:"Discard an interrupted export of the same output, and begin again."`
+	Parallel   int              `default:"4" help:"Number of simultaneous requests, 1 to 8." placeholder:"N"`
+}
+
+// maxParallel is the number of exports that a service runs at once at least, of all keys (decision 32 f).
+const maxParallel = 8
+
+// Help returns the part of --help about what it does.
+func (*exportCmd) Help() string {
+	return `The command divides the period into parts of at most 250,000 readings, downloads several at once, checks ` +
+		`the number of readings of each, and joins them in order. The output appears under its name when it is ` +
+		`complete. Run an interrupted export again with the same flags to continue it: its parts are in PATH.partial, ` +
+		`or in PATH/.partial with --by-month. A restart of the service, a lost connection and the rate limit only ` +
+		`delay it.
+
+Parts are read one after the other. A reading that arrives during the export is included if its part was not read yet.`
+}
+
+// Run exports readings.
+func (c *exportCmd) Run(ctx context.Context, t *terminal) error {
+	request, err := c.request()
+	if err != nil {
+		return err
+	}
+	if c.Parallel < 1 || c.Parallel > maxParallel {
+		return usagef("--parallel must be a whole number from 1 to %d.", maxParallel)
+	}
+	api, shut, err := t.connect(c.Client)
+	if err != nil {
+		return err
+	}
+	defer shut()
+	if request.Devices, err = c.findDevices(ctx, api); err != nil {
+		return explain(ctx, c.Client, err)
+	}
+	show := &exportProgress{progress: newProgress(t.stderr, t.watches, "export"), began: time.Now()}
+	result, err := export.Run(ctx, api, request, export.Options{
+		Output: c.Output, Overwrite: c.Overwrite, Restart: c.Restart, Parallel: c.Parallel, Progress: show.update,
+	})
+	show.end()
+	if err != nil {
+		return c.explain(ctx, show, err)
+	}
+	return t.print(format{"auto"}, result)
+}
+
+// request returns the request without its devices.
+func (c *exportCmd) request() (export.Request, error) {
+	r := export.Request{
+		From: c.From.optional(), To: c.To.optional(), Last: orZero(c.Last), Metrics: c.Metrics,
+		Wide: c.Shape == "wide", IngestedAt: c.IngestedAt, ByMonth: c.ByMonth, Format: export.CSV,
+	}
+	if r.Wide && c.Columns == "id" {
+		r.Columns = c.Columns
+	}
+	switch {
+	case r.Last > 0 && (r.From != nil || r.To != nil):
+		return r, usagef("--last cannot be combined with --from and --to. Omit one of them.")
+	case r.Last == 0 && r.From == nil:
+		return r, usagef("Specify the period: give --from, or --last.")
+	case r.Wide && r.IngestedAt:
+		return r, usagef("--ingested-at cannot be combined with --shape wide. Omit one of them.")
+	case !r.Wide && c.Columns == "id":
+		return r, usagef("--columns id needs --shape wide.")
+	case c.Format == "auto" && !c.ByMonth && !strings.EqualFold(filepath.Ext(c.Output), ".csv"):
+		return r, usagef("--output %s does not end in .csv. Give such a name, or --format.", c.Output)
+	}
+	if err := metricNames(r.Metrics); err != nil {
+		return r, err
+	}
+	var err error
+	r.Metadata, err = metadataOf(c.Metadata)
+	if len(r.Metadata) == 0 {
+		r.Metadata = nil
+	}
+	return r, err
+}
+
+// findDevices returns the ids of the named devices.
+func (c *exportCmd) findDevices(ctx context.Context, api *client.Client) (devices []uuid.UUID, err error) {
+	for _, text := range c.Devices {
+		var ids []uuid.UUID
+		for piece := range strings.SplitSeq(text, ",") {
+			var device id
+			if device.UnmarshalText([]byte(piece)) == nil {
+				ids = append(ids, uuid.UUID(device))
+			}
+		}
+		if len(ids) != strings.Count(text, ",")+1 { // A name, which may contain commas.
+			device, err := findDevice(ctx, api, text)
+			if err != nil {
+				return nil, err
+			}
+			ids = []uuid.UUID{device}
+		}
+		devices = append(devices, ids...)
+	}
+	return devices, nil
+}
+
+// explain returns the error of an export as a person sees it.
+func (c *exportCmd) explain(ctx context.Context, show *exportProgress, err error) error {
+	if _, ok := errors.AsType[export.RequestError](err); ok {
+		return process.Refusef("%v.", err)
+	}
+	if ctx.Err() != nil {
+		return process.Refusef("Interrupted. %s", show.kept())
+	}
+	err = explain(ctx, c.Client, err)
+	if show.last.Done > 0 {
+		return fmt.Errorf("%w. %s", err, show.kept())
+	}
+	return err
+}
+
+// exportProgress shows the progress of an export.
+type exportProgress struct {
+	*progress
+	began  time.Time
+	before float64 // fraction that earlier runs did
+	first  bool
+	last   export.Status
+}
+
+// update shows a status.
+func (p *exportProgress) update(s export.Status) {
+	if !p.first {
+		p.first, p.before = true, s.Fraction
+		text := fmt.Sprintf("%s to %s", s.From.Format(time.RFC3339), s.To.Format(time.RFC3339))
+		if s.Resumed {
+			text = fmt.Sprintf("continuing %s with %d of %d parts", text, s.Done, s.Parts)
+		}
+		p.line(text)
+	}
+	p.last = s
+	if s.Problem != nil {
+		p.line(fmt.Sprintf("trying again: %v", s.Problem))
+	}
+	p.progress.update(func() string {
+		return fmt.Sprintf("%d of %d parts, %d readings, %.0f %%%s", s.Done, s.Parts, s.Rows, 100*s.Fraction,
+			remaining(p.now().Sub(p.began), p.before, s.Fraction))
+	})
+}
+
+// kept says what an export that ended early leaves.
+func (p *exportProgress) kept() string {
+	return fmt.Sprintf("%d of %d parts are kept; run the same command again to continue.", p.last.Done, p.last.Parts)
+}

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"roomsensor/client"
+	"roomsensor/internal/config"
+)
+
+type getCmd struct {
+	Devices  getDevicesCmd  `cmd:"" help:"List the devices of the key's team."`
+	Current  getCurrentCmd  `cmd:"" help:"Show the newest reading of each device."`
+	Readings getReadingsCmd `cmd:"" help:"List the readings of a device, newest first."`
+}
+
+// get calls a command with a client of the API.
+func (t *terminal) get(ctx context.Context, c config.Client, do func(api *client.Client) error) error {
+	api, shut, err := t.connect(c)
+	if err != nil {
+		return err
+	}
+	defer shut()
+	return explain(ctx, c, do(api))
+}
+
+type getDevicesCmd struct {
+	config.Client
+	tagged
+	listFormat
+}
+
+// deviceRow is a device in a table.
+type deviceRow struct {
+	DeviceID    uuid.UUID         `json:"device_id"`
+	DisplayName *string           `json:"display_name"`
+	HardwareID  string            `json:"hardware_id"`
+	Status      client.Status     `json:"status"`
+	LastSeenAt  *time.Time        `json:"last_seen_at"`
+	Assignment  string            `json:"assignment"`
+	Metadata    map[string]string `json:"metadata"`
+}
+
+// Run lists the devices.
+func (c *getDevicesCmd) Run(ctx context.Context, t *terminal) error {
+	tags, err := metadataOf(c.Metadata)
+	if err != nil {
+		return err
+	}
+	return t.get(ctx, c.Client, func(api *client.Client) error {
+		devices := api.Devices(ctx, client.DeviceQuery{Metadata: tags})
+		return printList(t, c.listFormat, devices, func(d client.Device) deviceRow {
+			return deviceRow{
+				d.DeviceID, d.DisplayName, d.HardwareID, d.Status, d.LastSeenAt, label(d.ActiveAssignment), d.Metadata,
+			}
+		})
+	})
+}
+
+func label(a *client.ActiveAssignment) string {
+	if a == nil {
+		return ""
+	}
+	return a.Label
+}
+
+type getCurrentCmd struct {
+	config.Client
+	tagged
+	listFormat
+}
+
+// currentRow is a device with its newest reading in a table.
+type currentRow struct {
+	DeviceID    uuid.UUID     `json:"device_id"`
+	DisplayName *string       `json:"display_name"`
+	Status      client.Status `json:"status"`
+	BucketAt    *time.Time    `json:"bucket_at"`
+	CO2PPM      *float64      `json:"co2_ppm"`
+	TempC       *float64      `json:"temp_c"`
+	HumidityPct *float64      `json:"humidity_pct"`
+	Lux         *float64      `json:"lux"`
+	SPLDB       *float64      `json:"spl_db"`
+}
+
+// Run lists the newest readings.
+func (c *getCurrentCmd) Run(ctx context.Context, t *terminal) error {
+	tags, err := metadataOf(c.Metadata)
+	if err != nil {
+		return err
+	}
+	return t.get(ctx, c.Client, func(api *client.Client) error {
+		current := api.CurrentDevices(ctx, client.DeviceQuery{Metadata: tags})
+		return printList(t, c.listFormat, current, func(d client.CurrentDevice) currentRow {
+			row := currentRow{DeviceID: d.DeviceID, DisplayName: d.DisplayName, Status: d.Status}
+			if r := d.Latest; r != nil {
+				row.BucketAt = &r.BucketAt
+				row.CO2PPM, row.TempC, row.HumidityPct, row.Lux, row.SPLDB = r.CO2PPM, r.TempC, r.HumidityPct, r.Lux, r.SPLDB
+			}
+			return row
+		})
+	})
+}
+
+// ofClientDevice are the flags of a command for one device of the key's team.
+type ofClientDevice struct {
+	config.Client
+	Device name `arg:"" help:"Id or name of the device, or the hardware id of the unit that is installed in it."`
+}
+
+type getReadingsCmd struct {
+	ofClientDevice
+	window
+	listFormat
+	Assignment *id `help:"Only readings of this assignment; without a period, all of them." implied:"any" placeholder:"ID"`
+}
+
+// Run lists the readings of a device.
+func (c *getReadingsCmd) Run(ctx context.Context, t *terminal) error {
+	query, err := c.query()
+	if err != nil {
+		return err
+	}
+	if c.Assignment != nil {
+		query.Assignment = uuid.UUID(*c.Assignment)
+	}
+	return t.get(ctx, c.Client, func(api *client.Client) error {
+		device, err := findDevice(ctx, api, string(c.Device))
+		if err != nil {
+			return err
+		}
+		readings := api.Readings(ctx, device, client.ReadingQuery{Window: query})
+		return printList(t, c.listFormat, readings, func(r client.Reading) client.Reading { return r })
+	})
+}

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"roomsensor/client/export"
+	"roomsensor/test/apitest"
+)
+
+// newClient runs commands for clients against an API of its own.
+func newClient(t *testing.T) (*operator, *apitest.API) {
+	t.Helper()
+	a := apitest.New(t)
+	return &operator{t, map[string]string{"ROOMSENSOR_URL": a.URL + "/v1", "ROOMSENSOR_API_KEY": a.Key}}, a
+}
+
+func TestGet(t *testing.T) {
+	t.Parallel()
+	o, a := newClient(t)
+	devices := a.AddDevices(t, 2)
+	a.AddReadings(t, devices[:1], time.Now().Add(-time.Hour), 10, 5*time.Minute)
+	a.Exec(t, `UPDATE devices SET display_name = '=Gym', metadata = '{"floor":"2"}' WHERE id = $1`, devices[1])
+
+	for command, lines := range map[string]int{
+		"get devices": 2, "get current": 2, "get devices --metadata floor=2": 1, "get current --metadata floor=2": 1,
+		"get devices --metadata floor=3": 0,
+		"get readings dev:1 --last 2h":   10, "get readings " + devices[0].String() + " --last 2h": 10,
+		"get readings dev:2 --from 2026-01-01T00:00:00Z --to 2026-01-02T00:00:00Z": 0,
+	} {
+		args := strings.Fields(command)
+		require.Len(t, o.data(args...), lines, command)
+		csv := o.run(append(args, "--output", "csv")...)
+		require.Equal(t, exitOK, csv.code, csv.err)
+		require.Equal(t, lines+1, strings.Count(csv.out, "\n"), csv.out)
+		table := o.run(append(args, "--output", "table")...)
+		require.Equal(t, exitOK, table.code, table.err)
+		require.Equal(t, max(lines, 1)+1, strings.Count(table.out, "\n"), table.out)
+	}
+	reading := o.data("get", "readings", "Room 1", "--last", "2h")[9]
+	require.Equal(t, []string{"bucket_at", "co2_ppm", "humidity_pct", "ingested_at", "lux", "spl_db", "temp_c"},
+		slices.Sorted(maps.Keys(reading)))
+	require.Nil(t, reading["humidity_pct"])
+	require.Contains(t, o.run("get", "devices", "--output", "csv").out, ",dev:2,'=Gym,")
+	require.Contains(t, o.run("get", "current", "--output", "table").out, "Room 1")
+
+	a.Exec(t, `UPDATE devices SET display_name = 'Same'`)
+	o.fails(exitFailure, "The team has 2 devices \"Same\"", "get", "readings", "Same")
+	o.fails(exitFailure, "The team has no device \"Hall\"", "get", "readings", "Hall")
+	o.fails(exitFailure, "device_not_found: ", "get", "readings", unknown)
+	o.fails(exitFailure, "time_range_too_wide: ", "get", "readings", "dev:1", "--last", "91d")
+	o.fails(exitUsage, "--last cannot be combined", "get", "readings", "x", "--last", "1h", "--to", "2026-01-01T00:00:00Z")
+	o.fails(exitUsage, "whole minutes", "get", "readings", "x", "--last", "90s")
+}
+
+func TestClientErrors(t *testing.T) {
+	t.Parallel()
+	o, a := newClient(t)
+	for want, change := range map[string]map[string]string{
+		"--roomsensor-url (ROOMSENSOR_URL) is missing":                    {"ROOMSENSOR_URL": ""},
+		"--roomsensor-url (ROOMSENSOR_URL) is not the base URL":           {"ROOMSENSOR_URL": "sensors.example.com"},
+		"--roomsensor-api-key (ROOMSENSOR_API_KEY) is missing":            {"ROOMSENSOR_API_KEY": ""},
+		"--roomsensor-api-key (ROOMSENSOR_API_KEY) is not a complete API": {"ROOMSENSOR_API_KEY": a.Key[:40]},
+	} {
+		environment := maps.Clone(o.environment)
+		maps.Copy(environment, change)
+		broken := &operator{t, environment}
+		broken.fails(exitUsage, want, "get", "devices")
+	}
+	o.environment["ROOMSENSOR_URL"] = "http://127.0.0.1:1"
+	o.fails(exitFailure, "Check that it runs and that --roomsensor-url (ROOMSENSOR_URL) is right", "get", "devices")
+}
+
+func TestExport(t *testing.T) {
+	t.Parallel()
+	o, a := newClient(t)
+	devices := a.AddDevices(t, 3)
+	from := time.Date(2025, time.January, 1, 0, 0, 0, 0, time.UTC)
+	a.AddReadings(t, devices, from, 100, 2*24*time.Hour)
+	dir := t.TempDir()
+	run := func(args ...string) result {
+		return o.run(append([]string{"export", "--from", "2025-01-01T00:00:00Z", "--to", "2025-07-20T00:00:00Z"}, args...)...)
+	}
+	r := run("--output", dir+"/a.csv")
+	require.Equal(t, exitOK, r.code, r.err)
+	require.Contains(t, r.err, "export: 2025-01-01T00:00:00Z to 2025-07-20T00:00:00Z\n")
+	var got export.Result
+	require.NoError(t, json.Unmarshal([]byte(r.out), &got))
+	require.EqualValues(t, 300, got.Rows)
+	require.Equal(t, dir+"/a.csv", got.Files[0].Path)
+	require.Equal(t, 301, strings.Count(string(readFile(t, dir+"/a.csv")), "\n"))
+
+	require.Equal(t, exitOK, run("-o", dir+"/b.csv", "--devices", "Room 1", "--devices", devices[1].String()+","+devices[0].String()).code)
+	require.Equal(t, 201, strings.Count(string(readFile(t, dir+"/b.csv")), "\n"))
+	require.Equal(t, exitOK, run("-o", dir+"/months", "--by-month").code)
+	require.Equal(t, 1+15*3, strings.Count(string(readFile(t, dir+"/months/readings_2025-03.csv")), "\n"))
+
+	for want, args := range map[string][]string{
+		"exists. Choose another output":    {"-o", dir + "/a.csv"},
+		"The team has no device \"Attic\"": {"-o", dir + "/c.csv", "--devices", "Attic"},
+	} {
+		r := run(args...)
+		require.Equal(t, exitFailure, r.code, r.err)
+		require.Contains(t, r.err, want)
+	}
+	o.fails(exitUsage, "Specify the period", "export", "-o", "x.csv")
+	o.fails(exitUsage, "--last cannot be combined", "export", "-o", "x.csv", "--last", "1d", "--from", "2026-01-01T00:00:00Z")
+	o.fails(exitUsage, "does not end in .csv", "export", "-o", "x.txt", "--last", "1d")
+	o.fails(exitUsage, "needs --shape wide", "export", "-o", "x.csv", "--last", "1d", "--columns", "id")
+	o.fails(exitUsage, "is not a metric", "export", "-o", "x.csv", "--last", "1d", "--metrics", "co2")
+	o.fails(exitUsage, "from 1 to 8", "export", "-o", "x.csv", "--last", "1d", "--parallel", "9")
+	o.fails(exitUsage, "--output", "export", "--last", "1d")
+}
+
+func TestProgress(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	now := time.Unix(0, 0)
+	p := newProgress(&out, true, "export")
+	p.now = func() time.Time { return now }
+	show := func(text string) { p.update(func() string { return text }) }
+	show("1 of 3")
+	show("2 of 3") // Too soon.
+	now = now.Add(time.Second)
+	show("3 of 3")
+	p.line("done")
+	p.end()
+	require.Equal(t, "\r\x1b[Kexport: 1 of 3\r\x1b[Kexport: 3 of 3\r\x1b[Kexport: done\n", out.String())
+
+	out.Reset()
+	p = newProgress(&out, false, "export")
+	p.now = func() time.Time { return now }
+	show("1 of 3")
+	now = now.Add(time.Second)
+	show("2 of 3")
+	now = now.Add(10 * time.Second)
+	show("3 of 3")
+	p.end()
+	require.Equal(t, "export: 1 of 3\nexport: 3 of 3\n", out.String())
+
+	require.Equal(t, ", about 30s left", remaining(10*time.Second, 0.2, 0.4))
+	require.Empty(t, remaining(10*time.Second, 0.4, 0.4))
+	require.Empty(t, remaining(10*time.Second, 0.4, 1))
+}

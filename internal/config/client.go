@@ -1,0 +1,56 @@
+package config
+
+import (
+	"cmp"
+	"errors"
+
+	"roomsensor/internal/roomsensor"
+)
+
+// Client is where a client of the API reaches it, and its key.
+type Client struct {
+	RoomsensorURL    string `help:"Base URL of the service." name:"roomsensor-url" placeholder:"URL" setting:""`
+	RoomsensorAPIKey Secret `help:"API key, rsk_<id>_<secret>." name:"roomsensor-api-key" placeholder:"KEY" setting:""`
+}
+
+var (
+	errServiceMissing = errors.New("is missing. Give the base URL of the service, for example https://sensors.example.com")
+	errServiceURL     = errors.New("is not the base URL of a service. It has the form https://sensors.example.com, " +
+		"with or without /v1")
+	errKeyMissing = errors.New("is missing. Give an API key; who runs the service creates it with " +
+		"'roomsensor key create'")
+	errIngestKeyGiven = errors.New("is an ingest key, with which devices upload. Give an API key, rsk_<id>_<secret>")
+	errIncompleteKey  = errors.New("is not a complete API key, rsk_<id>_<secret>. Copy it again")
+)
+
+// Validate checks the form of the URL and of the key.
+func (c *Client) Validate() error {
+	return cmp.Or(
+		check("roomsensor-url", c.RoomsensorURL, serviceURL),
+		check("roomsensor-api-key", string(c.RoomsensorAPIKey), apiKey),
+	)
+}
+
+func serviceURL(value string) error {
+	switch {
+	case value == "":
+		return errServiceMissing
+	case webURL(value) != nil:
+		return errServiceURL
+	}
+	return nil
+}
+
+func apiKey(value string) error {
+	_, _, ingest := roomsensor.ParseKey(roomsensor.IngestKey, value)
+	_, _, ok := roomsensor.ParseKey(roomsensor.APIKey, value)
+	switch {
+	case value == "":
+		return errKeyMissing
+	case ingest:
+		return errIngestKeyGiven
+	case !ok:
+		return errIncompleteKey
+	}
+	return nil
+}
