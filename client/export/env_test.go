@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -46,20 +45,17 @@ func output(t *testing.T) export.Options {
 }
 
 // whole returns the CSV of the API for windows of consecutive lengths from start on, with one header row.
-func whole(t *testing.T, a *apitest.API, devices []uuid.UUID, shape client.Shape, lengths ...time.Duration) string {
+func whole(t *testing.T, a *apitest.Service, q client.ExportQuery, lengths ...time.Duration) string {
 	t.Helper()
-	return wholeFrom(t, a, start, devices, shape, lengths...)
+	return wholeFrom(t, a, start, q, lengths...)
 }
 
-func wholeFrom(
-	t *testing.T, a *apitest.API, from time.Time, devices []uuid.UUID, shape client.Shape, lengths ...time.Duration,
-) string {
+func wholeFrom(t *testing.T, a *apitest.Service, from time.Time, q client.ExportQuery, lengths ...time.Duration) string {
 	t.Helper()
 	var text strings.Builder
 	for i, length := range lengths {
-		body, err := connect(t, a.URL, a.Key).ExportCSV(t.Context(), client.ExportQuery{
-			Window: client.Between(from, from.Add(length)), Devices: devices, Shape: shape,
-		})
+		q.Window = client.Between(from, from.Add(length))
+		body, err := connect(t, a.URL, a.Key).ExportCSV(t.Context(), q)
 		require.NoError(t, err)
 		part, err := io.ReadAll(body)
 		require.NoError(t, err)

@@ -34,9 +34,9 @@ type Request struct {
 	Last       time.Duration     `json:"last,omitempty"`       // the time up to now, in place of From and To
 	Devices    []uuid.UUID       `json:"devices,omitempty"`    // none means all
 	Metadata   map[string]string `json:"metadata,omitempty"`   // tags that a device must have
-	Metrics    []string          `json:"metrics,omitempty"`    // none means all
+	Metrics    []client.Metric   `json:"metrics,omitempty"`    // none means all
 	Wide       bool              `json:"wide,omitempty"`       // CSV only: one row per bucket, columns per device
-	Columns    string            `json:"columns,omitempty"`    // of the wide shape: name or id
+	ColumnIDs  bool              `json:"column_ids,omitempty"` // wide shape: name the columns after the ids of devices
 	IngestedAt bool              `json:"ingested_at,omitzero"` // CSV, long shape: add the column ingested_at
 	Format     Format            `json:"format"`
 	ByMonth    bool              `json:"by_month,omitempty"` // one file per month (UTC)
@@ -147,11 +147,11 @@ func (r *Request) validate() error {
 		return RequestError("The end of the window must be later than its start")
 	case r.Format != CSV && r.Format != Parquet:
 		return RequestError("The format must be csv or parquet")
-	case r.Format == Parquet && (r.Wide || r.Columns != "" || r.IngestedAt):
+	case r.Format == Parquet && (r.Wide || r.ColumnIDs || r.IngestedAt):
 		return RequestError("Parquet has the long shape only, always with ingested_at")
 	case r.Wide && r.IngestedAt:
 		return RequestError("The wide shape cannot have ingested_at")
-	case r.Columns != "" && !r.Wide:
+	case r.ColumnIDs && !r.Wide:
 		return RequestError("The names of columns can be chosen in the wide shape only")
 	}
 	return nil
@@ -187,7 +187,7 @@ func (r *Request) differs(o *Request) (fields []string) {
 		{"metadata", fmt.Sprint(r.Metadata) == fmt.Sprint(o.Metadata)}, // Maps print sorted by key.
 		{"metrics", fmt.Sprint(r.Metrics) == fmt.Sprint(o.Metrics)},
 		{"shape", r.Wide == o.Wide},
-		{"columns", r.Columns == o.Columns},
+		{"columns", r.ColumnIDs == o.ColumnIDs},
 		{"ingested_at", r.IngestedAt == o.IngestedAt},
 		{"format", r.Format == o.Format},
 	} {

@@ -18,35 +18,43 @@ import (
 	"roomsensor/client"
 	"roomsensor/client/export"
 	"roomsensor/test/apitest"
+	"roomsensor/test/harness"
 )
 
 func TestRun(t *testing.T) {
 	t.Parallel()
-	a := apitest.New(t)
+	a := apitest.Start(t)
 	devices := a.AddDevices(t, 4)
 	a.AddReadings(t, devices, start, 200, 2*day) // 400 days, in windows of 90 days.
 	a.Exec(t, `UPDATE devices SET display_name = E'=Attic, "A"' WHERE id = $1`, devices[0])
 	a.Exec(t, `UPDATE devices SET metadata = '{"floor":"2"}' WHERE id = ANY ($1)`, devices[1:3])
 	c := connect(t, a.URL, a.Key)
 	year := []time.Duration{90 * day, 90 * day, 90 * day, 90 * day, 40 * day}
+	floor := map[string]string{"floor": "2"}
+	co2 := []client.Metric{client.SPLDB, client.CO2PPM}
 	for name, test := range map[string]struct {
-		change  func(r *export.Request)
-		devices []uuid.UUID
-		shape   client.Shape
+		change func(r *export.Request)
+		want   client.ExportQuery
 	}{
-		"all devices":       {func(*export.Request) {}, nil, client.Long},
-		"named":             {func(r *export.Request) { r.Devices = []uuid.UUID{devices[3], devices[0], devices[3]} }, []uuid.UUID{devices[0], devices[3]}, client.Long},
-		"with a tag":        {func(r *export.Request) { r.Metadata = map[string]string{"floor": "2"} }, devices[1:3], client.Long},
-		"named with a tag":  {func(r *export.Request) { r.Metadata, r.Devices = map[string]string{"floor": "2"}, devices[2:] }, devices[2:3], client.Long},
-		"wide":              {func(r *export.Request) { r.Wide = true }, nil, client.Wide},
-		"wide, two devices": {func(r *export.Request) { r.Wide, r.Devices = true, devices[:2] }, devices[:2], client.Wide},
+		"all devices":       {func(*export.Request) {}, client.ExportQuery{}},
+		"named":             {func(r *export.Request) { r.Devices = []uuid.UUID{devices[3], devices[0], devices[3]} }, client.ExportQuery{Devices: []uuid.UUID{devices[0], devices[3]}}},
+		"with a tag":        {func(r *export.Request) { r.Metadata = floor }, client.ExportQuery{Metadata: floor}},
+		"named with a tag":  {func(r *export.Request) { r.Metadata, r.Devices = floor, devices[2:] }, client.ExportQuery{Devices: devices[2:3]}},
+		"metrics":           {func(r *export.Request) { r.Metrics = co2 }, client.ExportQuery{Metrics: co2}},
+		"ingested_at":       {func(r *export.Request) { r.IngestedAt = true }, client.ExportQuery{IngestedAt: true}},
+		"wide":              {func(r *export.Request) { r.Wide = true }, client.ExportQuery{Shape: client.Wide}},
+		"wide, two devices": {func(r *export.Request) { r.Wide, r.Devices = true, devices[:2] }, client.ExportQuery{Shape: client.Wide, Devices: devices[:2]}},
+		"wide, columns after ids": {
+			func(r *export.Request) { r.Wide, r.ColumnIDs, r.Metrics = true, true, co2 },
+			client.ExportQuery{Shape: client.Wide, ColumnIDs: true, Metrics: co2},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := request(400)
 			test.change(&r)
 			result, text := run(t, c, r, output(t))
-			require.Equal(t, whole(t, a, test.devices, test.shape, year...), text)
+			require.Equal(t, whole(t, a, test.want, year...), text)
 			require.False(t, result.Resumed)
 		})
 	}
@@ -57,7 +65,7 @@ func TestRun(t *testing.T) {
 		o.Now = now
 		r := export.Request{Last: 400 * day, Format: export.CSV}
 		result, text := run(t, c, r, o)
-		require.Equal(t, whole(t, a, nil, client.Long, year...), text)
+		require.Equal(t, whole(t, a, client.ExportQuery{}, year...), text)
 		require.Equal(t, start, result.From)
 	})
 	t.Run("by month", func(t *testing.T) {
@@ -72,7 +80,7 @@ func TestRun(t *testing.T) {
 			require.Equal(t, path, result.Files[i].Path)
 			text, err := os.ReadFile(path)
 			require.NoError(t, err)
-			require.Equal(t, wholeFrom(t, a, start.AddDate(0, i, 0), nil, client.Long, length), string(text))
+			require.Equal(t, wholeFrom(t, a, start.AddDate(0, i, 0), client.ExportQuery{}, length), string(text))
 		}
 		entries, err := os.ReadDir(o.Output)
 		require.NoError(t, err)
@@ -83,7 +91,7 @@ func TestRun(t *testing.T) {
 // A window with more readings than the limit is divided until its parts fit.
 func TestRunDivides(t *testing.T) {
 	t.Parallel()
-	a := apitest.New(t)
+	a := apitest.Start(t)
 	devices := a.AddDevices(t, 200) // So many that the first request asks for 90 days.
 	a.AddReadings(t, devices, start.Add(40*day), 1300, 5*time.Minute)
 	var parts []int
@@ -93,13 +101,13 @@ func TestRunDivides(t *testing.T) {
 	require.EqualValues(t, 260_000, result.Rows)
 	require.Equal(t, 1, parts[0])
 	require.Greater(t, parts[len(parts)-1], 2)
-	require.Equal(t, whole(t, a, nil, client.Long, 41*day, 19*day), text)
+	require.Equal(t, whole(t, a, client.ExportQuery{}, 41*day, 19*day), text)
 }
 
 // More devices than one request may name are merged in the order of one response.
 func TestRunManyNamed(t *testing.T) {
 	t.Parallel()
-	a := apitest.New(t)
+	a := apitest.Start(t)
 	devices := a.AddDevices(t, 1030)
 	a.AddReadings(t, devices, start, 30, 5*time.Minute)
 	a.AddReadings(t, devices[:7], start.Add(day), 30, 5*time.Minute)
@@ -107,7 +115,7 @@ func TestRunManyNamed(t *testing.T) {
 	r := request(2)
 	r.Devices = devices
 	_, text := run(t, connect(t, a.URL, a.Key), r, output(t))
-	require.Equal(t, whole(t, a, nil, client.Long, 2*day), text)
+	require.Equal(t, whole(t, a, client.ExportQuery{}, 2*day), text)
 }
 
 // broken sends the beginning of an export and breaks the connection.
@@ -121,7 +129,7 @@ func broken(w http.ResponseWriter) {
 // An export goes on after every failure that passes.
 func TestRunRetries(t *testing.T) {
 	t.Parallel()
-	a := apitest.New(t)
+	a := apitest.Start(t)
 	a.AddReadings(t, a.AddDevices(t, 2), start, 180, 2*day)
 	var failed atomic.Int64
 	url := a.Proxy(t, func(n int64, w http.ResponseWriter, r *http.Request) bool {
@@ -151,14 +159,14 @@ func TestRunRetries(t *testing.T) {
 		}
 	}
 	_, text := run(t, connect(t, url, a.Key), request(360), o)
-	require.Equal(t, whole(t, a, nil, client.Long, 90*day, 90*day, 90*day, 90*day), text)
+	require.Equal(t, whole(t, a, client.ExportQuery{}, 90*day, 90*day, 90*day, 90*day), text)
 	require.GreaterOrEqual(t, failed.Load(), int64(5))
 	require.GreaterOrEqual(t, problems.Load(), int64(4), "the HTTP client repeats requests without any response itself")
 }
 
 func TestRunGivesUp(t *testing.T) {
 	t.Parallel()
-	a := apitest.New(t)
+	a := apitest.Start(t)
 	a.AddDevices(t, 1)
 	refusing := func(status int, code string) string {
 		return a.Proxy(t, func(_ int64, w http.ResponseWriter, r *http.Request) bool {
@@ -183,9 +191,9 @@ func TestRunGivesUp(t *testing.T) {
 // An export that is interrupted after every part continues, and has the bytes of an undisturbed one.
 func TestRunResumes(t *testing.T) {
 	t.Parallel()
-	a := apitest.New(t)
+	a := apitest.Start(t)
 	a.AddReadings(t, a.AddDevices(t, 3), start, 300, 3*day)
-	want := whole(t, a, nil, client.Long, 90*day, 90*day, 90*day, 90*day, 90*day, 90*day, 90*day, 90*day, 90*day, 90*day)
+	want := whole(t, a, client.ExportQuery{}, 90*day, 90*day, 90*day, 90*day, 90*day, 90*day, 90*day, 90*day, 90*day, 90*day)
 	c := connect(t, a.URL, a.Key)
 	for parallel := 1; parallel <= 3; parallel++ {
 		t.Run(fmt.Sprintf("%d at once", parallel), func(t *testing.T) {
@@ -224,7 +232,7 @@ func TestRunResumes(t *testing.T) {
 }
 
 // interrupt leaves an export of 180 days with one of two parts.
-func interrupt(t *testing.T, a *apitest.API, r export.Request, o export.Options) {
+func interrupt(t *testing.T, a *apitest.Service, r export.Request, o export.Options) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -241,7 +249,7 @@ func interrupt(t *testing.T, a *apitest.API, r export.Request, o export.Options)
 // An interrupted export of something else is neither continued nor overwritten.
 func TestRunRefuses(t *testing.T) {
 	t.Parallel()
-	a := apitest.New(t)
+	a := apitest.Start(t)
 	devices := a.AddDevices(t, 2)
 	a.AddReadings(t, devices, start, 180, day)
 	c := connect(t, a.URL, a.Key)
@@ -252,29 +260,31 @@ func TestRunRefuses(t *testing.T) {
 	_, err := export.Run(t.Context(), c, other, o)
 	require.ErrorContains(t, err, "with another value of devices, shape. Repeat that request, or restart the export")
 
-	team := uuid.New()
-	a.Exec(t, `INSERT INTO teams (id, name) VALUES ($1, 'Other')`, team)
-	_, err = export.Run(t.Context(), connect(t, a.URL, a.NewKey(t, team)), request(180), o)
+	team, err := harness.InsertTeam(t.Context(), a.SQL, "Other", nil)
+	require.NoError(t, err)
+	keys, err := harness.InsertAPIKeys(t.Context(), a.SQL, team, 1)
+	require.NoError(t, err)
+	_, err = export.Run(t.Context(), connect(t, a.URL, keys[0]), request(180), o)
 	require.ErrorContains(t, err, "of another team")
 
 	restarted := o
 	restarted.Restart = true
 	_, text := run(t, c, other, restarted)
-	require.Equal(t, whole(t, a, devices[:1], client.Wide, 90*day, 90*day), text)
+	require.Equal(t, whole(t, a, client.ExportQuery{Devices: devices[:1], Shape: client.Wide}, 90*day, 90*day), text)
 
 	_, err = export.Run(t.Context(), c, request(180), o)
 	require.ErrorContains(t, err, "readings.csv exists")
 	o.Overwrite = true
 	_, text = run(t, c, request(180), o)
-	require.Equal(t, whole(t, a, nil, client.Long, 90*day, 90*day), text)
+	require.Equal(t, whole(t, a, client.ExportQuery{}, 90*day, 90*day), text)
 }
 
 // What a crash wrote in part is discarded.
 func TestRunCrash(t *testing.T) {
 	t.Parallel()
-	a := apitest.New(t)
+	a := apitest.Start(t)
 	a.AddReadings(t, a.AddDevices(t, 2), start, 360, day)
-	want := whole(t, a, nil, client.Long, 90*day, 90*day, 90*day, 90*day)
+	want := whole(t, a, client.ExportQuery{}, 90*day, 90*day, 90*day, 90*day)
 	c := connect(t, a.URL, a.Key)
 
 	o := output(t)
@@ -296,7 +306,7 @@ func TestRunDiskFull(t *testing.T) {
 	if _, err := os.Stat("/dev/full"); err != nil {
 		t.Skip("needs /dev/full")
 	}
-	a := apitest.New(t)
+	a := apitest.Start(t)
 	a.AddReadings(t, a.AddDevices(t, 2), start, 180, day)
 	c := connect(t, a.URL, a.Key)
 	o := output(t)
@@ -308,13 +318,13 @@ func TestRunDiskFull(t *testing.T) {
 	require.NoFileExists(t, full)
 	result, got := run(t, c, request(180), o)
 	require.True(t, result.Resumed)
-	require.Equal(t, whole(t, a, nil, client.Long, 90*day, 90*day), got)
+	require.Equal(t, whole(t, a, client.ExportQuery{}, 90*day, 90*day), got)
 }
 
 // The columns of the wide shape follow names: a rename during the export is reported.
 func TestRunRename(t *testing.T) {
 	t.Parallel()
-	a := apitest.New(t)
+	a := apitest.Start(t)
 	devices := a.AddDevices(t, 2)
 	a.AddReadings(t, devices, start, 180, day)
 	o := output(t)

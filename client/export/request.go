@@ -15,7 +15,10 @@ import (
 // request requests one part.
 func (r *runner) request(ctx context.Context, s segment, group int) (*client.Export, error) {
 	request := &r.plan.Request
-	q := client.ExportQuery{Window: client.Between(s.From, s.To), Devices: r.plan.Groups[group]}
+	q := client.ExportQuery{
+		Window: client.Between(s.From, s.To), Devices: r.plan.Groups[group], Metrics: request.Metrics,
+		ColumnIDs: request.ColumnIDs, IngestedAt: request.IngestedAt,
+	}
 	if request.Wide {
 		q.Shape = client.Wide
 	}

@@ -176,12 +176,14 @@ func printCSV[T any](t *terminal, items iter.Seq2[T, error]) error {
 	return csv.Flush()
 }
 
-// metricNames checks a list of metrics.
-func metricNames(names []string) error {
+// metricNames checks the names of metrics.
+func metricNames(names []string) (metrics []client.Metric, err error) {
 	for _, name := range names {
 		if _, ok := roomsensor.MetricNamed(name); !ok {
-			return usagef("--metrics: %q is not a metric. The metrics are co2_ppm, temp_c, humidity_pct, lux and spl_db.", name)
+			return nil, usagef("--metrics: %q is not a metric. The metrics are co2_ppm, temp_c, humidity_pct, lux and spl_db.",
+				name)
 		}
+		metrics = append(metrics, client.Metric(name))
 	}
-	return nil
+	return metrics, nil
 }

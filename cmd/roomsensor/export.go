@@ -80,11 +80,8 @@ func (c *exportCmd) Run(ctx context.Context, t *terminal) error {
 // request returns the request without its devices.
 func (c *exportCmd) request() (export.Request, error) {
 	r := export.Request{
-		From: c.From.optional(), To: c.To.optional(), Last: orZero(c.Last), Metrics: c.Metrics,
-		Wide: c.Shape == "wide", IngestedAt: c.IngestedAt, ByMonth: c.ByMonth, Format: export.CSV,
-	}
-	if r.Wide && c.Columns == "id" {
-		r.Columns = c.Columns
+		From: c.From.optional(), To: c.To.optional(), Last: orZero(c.Last), ByMonth: c.ByMonth, Format: export.CSV,
+		Wide: c.Shape == "wide", ColumnIDs: c.Shape == "wide" && c.Columns == "id", IngestedAt: c.IngestedAt,
 	}
 	switch {
 	case r.Last > 0 && (r.From != nil || r.To != nil):
@@ -98,10 +95,10 @@ func (c *exportCmd) request() (export.Request, error) {
 	case c.Format == "auto" && !c.ByMonth && !strings.EqualFold(filepath.Ext(c.Output), ".csv"):
 		return r, usagef("--output %s does not end in .csv. Give such a name, or --format.", c.Output)
 	}
-	if err := metricNames(r.Metrics); err != nil {
+	var err error
+	if r.Metrics, err = metricNames(c.Metrics); err != nil {
 		return r, err
 	}
-	var err error
 	r.Metadata, err = metadataOf(c.Metadata)
 	if len(r.Metadata) == 0 {
 		r.Metadata = nil

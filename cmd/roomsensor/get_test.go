@@ -15,9 +15,9 @@ import (
 )
 
 // newClient runs commands for clients against an API of its own.
-func newClient(t *testing.T) (*operator, *apitest.API) {
+func newClient(t *testing.T) (*operator, *apitest.Service) {
 	t.Helper()
-	a := apitest.New(t)
+	a := apitest.Start(t)
 	return &operator{t, map[string]string{"ROOMSENSOR_URL": a.URL + "/v1", "ROOMSENSOR_API_KEY": a.Key}}, a
 }
 
