@@ -39,6 +39,7 @@ var sections = []section{
 		guide("paging", "Paging", "Read all pages of a list, and stop at the first error."),
 		guide("csv", "CSV export", "Export readings of many devices, and load them into pandas, R and other tools."),
 		guide("spreadsheets", "Spreadsheets", "Load readings into Excel, LibreOffice and Google Sheets."),
+		guide("command-line", "Command line", "Read and export readings of any period with the program roomsensor."),
 		guide("clients", "Go and generated clients", "Use the Go client, or generate one for another language."),
 		guide("idempotency", "Changes and idempotency", "Rename and tag devices, with retries that are safe."),
 		guide("rate-limits", "Rate limits", "How many requests a key may make, and how to retry."),

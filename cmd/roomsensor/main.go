@@ -1,5 +1,5 @@
 // Command roomsensor runs each process of the service and the operator's commands, as one subcommand each. Each
-// subcommand reads its flags into a configuration and calls service, admin, demo or simulate/send.
+// subcommand reads its flags into a configuration and calls service, admin, demo, simulate/send or the client.
 //
 //   - main.go: main and version
 //   - run.go: the command line and exit codes

@@ -72,9 +72,9 @@ func TestExportCommand(t *testing.T) {
 	out, err := e.clientCommand(api.url, arguments("undisturbed.csv")...).CombinedOutput()
 	require.NoError(t, err, string(out))
 
-	seed := rand.Uint64() //nolint:gosec // Printed.
+	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // For a test.
+	random := rand.New(rand.NewPCG(seed, 0))
 	proxy := e.interpose(api)
 	kills, restarts := 0, 0
 	for done := false; !done; {
