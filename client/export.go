@@ -76,6 +76,8 @@ type Export struct {
 	Rows int
 	// Name is the file name that the service suggests.
 	Name string
+	// Header is the header of the response.
+	Header http.Header
 
 	body     io.ReadCloser
 	complete func(tail []byte, lines int) error
@@ -125,7 +127,7 @@ func (c *Client) export(ctx context.Context, r *request) (*Export, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Export{Rows: -1, body: response.Body}
+	e := &Export{Rows: -1, Header: response.Header, body: response.Body}
 	if n, err := strconv.Atoi(response.Header.Get("X-Row-Count")); err == nil {
 		e.Rows = n
 	}

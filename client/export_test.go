@@ -35,6 +35,7 @@ func TestExportCSV(t *testing.T) {
 	require.Equal(t, 4, e.Rows)
 	require.Equal(t, "readings_20261101T000000Z_20261102T000000Z.csv", e.Name)
 	require.Equal(t, 5, strings.Count(text, "\n"))
+	require.NotEmpty(t, e.Header.Get("X-Request-Id"))
 	n, err := c.CountReadings(t.Context(), client.ExportQuery{Window: november1, Devices: []uuid.UUID{dorm}})
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
@@ -98,5 +99,44 @@ func TestExportTruncated(t *testing.T) {
 			_, err = e.Read(make([]byte, 1))
 			require.ErrorIs(t, err, client.ErrTruncated, "again")
 		})
+	}
+}
+
+func TestExportReadings(t *testing.T) {
+	t.Parallel()
+	s := startFixture(t)
+	f := &faults{}
+	c, _ := newClient(t, s, f)
+	query := client.ExportQuery{Window: november1, Devices: []uuid.UUID{weightRoom}}
+	exported := collect(t, c.ExportReadings(t.Context(), query))
+	var listed []client.DeviceReading
+	for _, r := range collect(t, c.Readings(t.Context(), weightRoom, client.ReadingQuery{Window: november1})) {
+		listed = append([]client.DeviceReading{{DeviceID: weightRoom, Reading: r}}, listed...)
+	}
+	require.Equal(t, listed, exported, "the same as in pages, oldest first")
+
+	query.Metrics = []client.Metric{client.Lux}
+	for r, err := range c.ExportReadings(t.Context(), query) {
+		require.NoError(t, err)
+		require.Nil(t, r.CO2PPM)
+		require.NotNil(t, r.Lux)
+		break
+	}
+	for _, q := range []client.ExportQuery{{Shape: client.Wide}, {Window: client.Last(time.Second)}} {
+		for _, err := range c.ExportReadings(t.Context(), q) {
+			require.Error(t, err)
+		}
+	}
+	for _, replacement := range []string{"", "device_id\nx\n", "bucket_at\nx\n", "lux\nx\n"} {
+		f.fault = []func(*http.Response) (*http.Response, error){func(r *http.Response) (*http.Response, error) {
+			r.Body = io.NopCloser(strings.NewReader(replacement))
+			r.Header.Set("X-Row-Count", "1")
+			return r, nil
+		}}
+		var last error
+		for _, err := range c.ExportReadings(t.Context(), query) {
+			last = err
+		}
+		require.ErrorContains(t, last, "reading an export", replacement)
 	}
 }

@@ -2,21 +2,16 @@ package harness
 
 import (
 	"context"
-	"encoding/csv"
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"net/url"
-	"strconv"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"roomsensor/client"
 	"roomsensor/internal/queue"
-	"roomsensor/internal/retry"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/test/ledger"
 )
@@ -146,92 +141,46 @@ func (s *Service) readExports(ctx context.Context, f *Fleet) (rows []ledger.Row,
 	for _, t := range f.Teams {
 		exported, err := s.readExport(ctx, f, t)
 		if err != nil {
-			return nil, fmt.Errorf("reading an export: %w", err)
+			return nil, err
 		}
 		rows = append(rows, exported...)
 	}
 	return rows, nil
 }
 
-func (s *Service) readExport(ctx context.Context, f *Fleet, t Team) ([]ledger.Row, error) {
-	window := url.Values{
-		"from": {roomsensor.FormatTime(f.Now.Add(-ledger.Oldest))},
-		"to":   {roomsensor.FormatTime(f.Now.Add(time.Hour))},
-	}
-	address := "http://" + s.API + "/v1/readings.csv?" + window.Encode()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
-	if err != nil {
-		return nil, err //nolint:wrapcheck // Wrapped by readExports.
-	}
-	request.Header.Set("Authorization", "Bearer "+t.Key)
+func (s *Service) readExport(ctx context.Context, f *Fleet, t Team) (rows []ledger.Row, err error) {
 	// The service may answer 503 with Retry-After for a moment after the database was killed.
-	const maxRequests = 10
-	for range maxRequests {
-		response, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(request)
-		if err != nil {
-			return nil, err //nolint:wrapcheck // Wrapped by readExports.
-		}
-		if pause := retryAfter(response); pause > 0 {
-			_ = response.Body.Close()
-			if err := retry.Sleep(ctx, pause); err != nil {
-				return nil, err
-			}
-			continue
-		}
-		defer func() { _ = response.Body.Close() }()
-		if response.StatusCode != http.StatusOK {
-			body, _ := io.ReadAll(io.LimitReader(response.Body, 1<<12))
-			return nil, fmt.Errorf("%s: %s", response.Status, body)
-		}
-		return readCSV(response.Body)
-	}
-	return nil, fmt.Errorf("the API answered 503 to %d requests", maxRequests)
-}
-
-// The columns of the long CSV shape (spec 2).
-const (
-	columnBucket = 0
-	columnDevice = 1
-	columnValues = 3
-)
-
-func readCSV(body io.Reader) ([]ledger.Row, error) {
-	records, err := csv.NewReader(body).ReadAll()
+	const maxAttempts = 10
+	c, err := NewClient(s.API, t.Key, client.WithMaxAttempts(maxAttempts))
 	if err != nil {
-		return nil, err //nolint:wrapcheck // Wrapped by readExports.
+		return nil, err
 	}
-	if len(records) == 0 {
-		return nil, errors.New("the header row is missing")
-	}
-	rows := make([]ledger.Row, len(records)-1)
-	for i, fields := range records[1:] {
-		if rows[i], err = parseRow(fields); err != nil {
+	query := client.ExportQuery{Window: client.Between(f.Now.Add(-ledger.Oldest), f.Now.Add(time.Hour))}
+	for r, err := range c.ExportReadings(ctx, query) {
+		if err != nil {
 			return nil, err
 		}
+		rows = append(rows, rowOf(&r))
 	}
 	return rows, nil
 }
 
-func parseRow(fields []string) (row ledger.Row, err error) {
-	at, ok := roomsensor.ParseTime(fields[columnBucket])
-	if !ok {
-		return row, fmt.Errorf("bucket_at is %q", fields[columnBucket])
-	}
-	device, err := uuid.Parse(fields[columnDevice])
-	if err != nil {
-		return row, err //nolint:wrapcheck // Wrapped by readExports.
-	}
-	row.Key = ledger.KeyOf(device, at)
-	for i, m := range roomsensor.Metrics {
-		text := fields[columnValues+i]
-		if text == "" {
-			continue
+// NewClient returns a client of the API at a host and port that opens a connection for each request: a trial kills the
+// processes at the other end. Responses are not compressed, so that buffers do not hold a large one.
+func NewClient(address, key string, options ...client.Option) (*client.Client, error) {
+	h := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DisableCompression: true}}
+	return client.New("http://"+address, key, append([]client.Option{client.WithHTTPClient(h)}, options...)...)
+}
+
+func rowOf(r *client.DeviceReading) (row ledger.Row) {
+	row.Key = ledger.KeyOf(r.DeviceID, r.BucketAt)
+	for m, x := range map[roomsensor.Metric]*float64{
+		roomsensor.CO2: r.CO2PPM, roomsensor.Temp: r.TempC, roomsensor.Humidity: r.HumidityPct,
+		roomsensor.Lux: r.Lux, roomsensor.Sound: r.SPLDB,
+	} {
+		if x != nil {
+			row.Values.Set(m, float32(*x))
 		}
-		x, err := strconv.ParseFloat(text, 32)
-		if err != nil {
-			return row, err //nolint:wrapcheck // Wrapped by readExports.
-		}
-		row.Values.Set(m, float32(x))
 	}
-	return row, nil
+	return row
 }

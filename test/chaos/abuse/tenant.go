@@ -1,17 +1,17 @@
 package abuse
 
 import (
+	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
+	"roomsensor/client"
 	"roomsensor/internal/retry"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/simulate"
@@ -131,55 +131,76 @@ func (c *tenant) run(ctx context.Context) {
 }
 
 func (c *tenant) readCurrent(ctx context.Context, s *slice, _ int) {
-	body := c.get(ctx, s, "/v1/devices/current")
-	if body == nil {
+	var devices []client.CurrentDevice
+	read := c.read(ctx, s, "/v1/devices/current", func(ctx context.Context, api *client.Client) error {
+		devices = nil // Those of an earlier attempt.
+		for device, err := range api.CurrentDevices(ctx, client.DeviceQuery{}) {
+			if err != nil {
+				return err
+			}
+			devices = append(devices, device)
+		}
+		return nil
+	})
+	if !read {
 		return
 	}
-	var page struct {
-		Data []struct {
-			HardwareID string `json:"hardware_id"`
-			Latest     struct {
-				BucketAt time.Time `json:"bucket_at"`
-			} `json:"latest"`
-		} `json:"data"`
-	}
-	if err := json.Unmarshal(body, &page); err != nil || len(page.Data) != len(c.team.devices) {
+	if len(devices) != len(c.team.devices) {
 		s.fail("/v1/devices/current is not complete")
 		return
 	}
-	for i := range page.Data {
-		c.waiting.show(page.Data[i].HardwareID, page.Data[i].Latest.BucketAt)
+	for i := range devices {
+		if latest := devices[i].Latest; latest != nil {
+			c.waiting.show(devices[i].HardwareID, latest.BucketAt)
+		}
 	}
 }
 
 func (c *tenant) readPage(ctx context.Context, s *slice, n int) {
 	device := c.team.devices[n%len(c.team.devices)]
-	c.get(ctx, s, "/v1/devices/"+device.ID.String()+"/readings?limit=200&last=3d")
+	query := client.ReadingQuery{Window: client.Last(3 * 24 * time.Hour), PageSize: 200}
+	c.read(ctx, s, "/v1/devices/{device_id}/readings", func(ctx context.Context, api *client.Client) error {
+		for _, err := range api.Readings(ctx, device.ID, query) {
+			return err // One page is enough.
+		}
+		return nil
+	})
 }
 
-func (c *tenant) readTeam(ctx context.Context, s *slice, _ int) { c.get(ctx, s, "/v1/team") }
+func (c *tenant) readTeam(ctx context.Context, s *slice, _ int) {
+	c.read(ctx, s, "/v1/team", func(ctx context.Context, api *client.Client) error {
+		_, err := api.Team(ctx)
+		return err
+	})
+}
 
 func (c *tenant) export(ctx context.Context, s *slice, _ int) {
-	from := c.history
-	c.get(ctx, s, "/v1/readings.csv?from="+roomsensor.FormatTime(from.Add(-time.Hour))+"&to="+roomsensor.FormatTime(from))
+	query := client.ExportQuery{Window: client.Between(c.history.Add(-time.Hour), c.history)}
+	c.read(ctx, s, "/v1/readings.csv", func(ctx context.Context, api *client.Client) error {
+		export, err := api.ExportCSV(ctx, query)
+		if err != nil {
+			return err
+		}
+		_, err = io.Copy(io.Discard, export)
+		return errors.Join(err, export.Close())
+	})
 }
 
-// get returns the body of a response with status 200, or nil.
-func (c *tenant) get(ctx context.Context, s *slice, path string) []byte {
-	route, _, _ := strings.Cut(path, "?")
-	if strings.HasSuffix(route, "/readings") {
-		route = "/v1/devices/{device_id}/readings"
-	}
+// read sends a read with the next key, and reports whether it succeeded.
+func (c *tenant) read(
+	ctx context.Context, s *slice, route string, request func(context.Context, *client.Client) error,
+) bool {
 	c.mu.Lock()
 	key := c.team.keys[c.sent%len(c.team.keys)]
 	c.sent++
 	c.mu.Unlock()
-	return c.send(ctx, s, reads, route, http.StatusOK, func() (*http.Request, error) {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.api.url()+path, nil)
-		if err == nil {
-			request.Header.Set("Authorization", "Bearer "+key)
+	return c.send(ctx, s, reads, route, func(ctx context.Context) error {
+		// The trial decides by itself when a request is sent again.
+		api, err := client.New(c.api.url(), key, client.WithHTTPClient(c.client), client.WithMaxAttempts(1))
+		if err != nil {
+			return err
 		}
-		return request, err //nolint:wrapcheck // It is a constant.
+		return request(ctx, api)
 	})
 }
 
@@ -194,16 +215,8 @@ func (c *tenant) upload(ctx context.Context, s *slice, n int) {
 	u := simulate.Upload{
 		HardwareID: device.HardwareID, SentAt: at, Firmware: "2.4.1", Readings: []roomsensor.Measurement{m},
 	}
-	text := string(u.AppendJSON(nil))
-	body := c.send(ctx, s, uploads, "/uploads", http.StatusAccepted, func() (*http.Request, error) {
-		url := c.receiver.url() + "/uploads"
-		request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(text))
-		if err == nil {
-			request.Header.Set("Authorization", "Bearer "+c.team.credentials[0])
-		}
-		return request, err //nolint:wrapcheck // It is a constant.
-	})
-	if body == nil {
+	text := u.AppendJSON(nil)
+	if !c.send(ctx, s, uploads, "/uploads", func(ctx context.Context) error { return c.post(ctx, text) }) {
 		return
 	}
 	took := c.waiting.wait(ctx, device.HardwareID, at)
@@ -218,60 +231,58 @@ func (c *tenant) upload(ctx context.Context, s *slice, n int) {
 	}
 }
 
-// send sends a request, and to a patient slice again after each 503. It returns the body of the wanted answer, or nil.
+// post sends an upload to the receiver once. An answer other than 202 is a *client.Error.
+func (c *tenant) post(ctx context.Context, text []byte) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.receiver.url()+"/uploads", bytes.NewReader(text))
+	if err != nil {
+		return err //nolint:wrapcheck // It is a constant.
+	}
+	request.Header.Set("Authorization", "Bearer "+c.team.credentials[0])
+	response, err := c.client.Do(request)
+	if err != nil {
+		return err //nolint:wrapcheck // reason shortens it.
+	}
+	defer func() { _ = response.Body.Close() }()
+	if _, err := io.Copy(io.Discard, response.Body); err != nil {
+		return err //nolint:wrapcheck // reason shortens it.
+	}
+	if response.StatusCode != http.StatusAccepted {
+		seconds, _ := strconv.Atoi(response.Header.Get("Retry-After")) // Without it, the request is not sent again.
+		return &client.Error{Status: response.StatusCode, RetryAfter: time.Duration(seconds) * time.Second}
+	}
+	return nil
+}
+
+// send sends a request, and to a patient slice again after each 503. It reports whether the request succeeded.
 func (c *tenant) send(
-	ctx context.Context, s *slice, k kind, route string, wanted int, makeRequest func() (*http.Request, error),
-) []byte {
+	ctx context.Context, s *slice, k kind, route string, try func(context.Context) error,
+) bool {
 	began := time.Now()
 	for {
-		body, status, pause, err := c.try(makeRequest)
-		again := err == nil && s.patient && pause > 0 && time.Since(began)+pause < answerTimeout
-		if again && retry.Sleep(ctx, pause) == nil {
+		err := try(ctx)
+		refusal, refused := errors.AsType[*client.Error](err)
+		if refused && refusal.Status == http.StatusServiceUnavailable && refusal.RetryAfter > 0 && s.patient &&
+			time.Since(began)+refusal.RetryAfter < answerTimeout && retry.Sleep(ctx, refusal.RetryAfter) == nil {
 			s.mu.Lock()
 			s.refused++
 			s.mu.Unlock()
 			continue
 		}
 		if ctx.Err() != nil {
-			return nil // The trial ends.
+			return false // The trial ends.
 		}
 		s.mu.Lock()
 		s.requests++
 		s.took[k] = append(s.took[k], time.Since(began))
 		s.mu.Unlock()
 		switch {
+		case refused:
+			s.fail(fmt.Sprintf("%s: status %d", route, refusal.Status))
 		case err != nil:
 			s.fail(fmt.Sprintf("%s: %v", route, reason(err)))
-		case status != wanted:
-			s.fail(fmt.Sprintf("%s: status %d", route, status))
-		default:
-			return body
 		}
-		return nil
+		return err == nil
 	}
-}
-
-// try sends a request once. The pause is the Retry-After of a 503, else 0.
-func (c *tenant) try(makeRequest func() (*http.Request, error)) (
-	body []byte, status int, pause time.Duration, err error,
-) {
-	request, err := makeRequest()
-	if err != nil {
-		return nil, 0, 0, err
-	}
-	response, err := c.client.Do(request)
-	if err != nil {
-		return nil, 0, 0, err //nolint:wrapcheck // reason shortens it.
-	}
-	defer func() { _ = response.Body.Close() }()
-	if body, err = io.ReadAll(response.Body); err != nil {
-		return nil, 0, 0, err //nolint:wrapcheck // reason shortens it.
-	}
-	if response.StatusCode == http.StatusServiceUnavailable {
-		seconds, _ := strconv.Atoi(response.Header.Get("Retry-After")) // Without it, the request is not sent again.
-		pause = time.Duration(seconds) * time.Second
-	}
-	return body, response.StatusCode, pause, nil
 }
 
 // waiting are the uploads that are confirmed and not yet visible.

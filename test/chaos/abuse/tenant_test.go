@@ -2,6 +2,7 @@ package abuse
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -39,23 +40,25 @@ func TestTenant(t *testing.T) {
 		if refusals--; refusals >= 0 {
 			w.Header().Set("Retry-After", "1")
 			w.WriteHeader(http.StatusServiceUnavailable)
+			return
 		}
+		_, _ = io.WriteString(w, "{}")
 	}))
 	defer server.Close()
 	c := &tenant{env: &env{api: &process{address: server.Listener.Addr().String()}, team: &team{keys: []string{"k"}}}, client: server.Client()}
 	s := newSlice(false)
-	require.Nil(t, c.get(t.Context(), s, "/v1/devices/x/readings?limit=1"))
-	require.Equal(t, map[string]int{"/v1/devices/{device_id}/readings: status 503": 1}, s.failures)
+	c.readTeam(t.Context(), s, 0)
+	require.Equal(t, map[string]int{"/v1/team: status 503": 1}, s.failures)
 
 	refusals = 1
 	s = newSlice(true)
-	require.NotNil(t, c.get(t.Context(), s, "/v1/team"))
+	c.readTeam(t.Context(), s, 0)
 	require.Empty(t, s.failures)
 	require.Equal(t, []int{1, 1, 1}, []int{s.requests, s.refused, len(s.took[reads])})
 
 	s = newSlice(true)
 	server.Close()
-	require.Nil(t, c.get(t.Context(), s, "/v1/team"))
+	c.readTeam(t.Context(), s, 0)
 	require.Equal(t, map[string]int{"/v1/team: connection refused": 1}, s.failures)
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"golang.org/x/sync/errgroup"
 
+	"roomsensor/client"
 	"roomsensor/internal/retry"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/simulate"
@@ -100,21 +101,23 @@ const watchInterval = 25 * time.Millisecond
 
 func (f *fresh) watch(ctx context.Context) error {
 	return retry.Until(ctx, watchInterval, func(ctx context.Context) (bool, error) {
-		states, err := f.reader.read(ctx, "metadata."+freshTag+"=true")
+		devices, err := f.reader.read(ctx, map[string]string{freshTag: "true"})
 		if err != nil {
 			return false, err
 		}
-		return f.markVisible(states, time.Now()), nil
+		return f.markVisible(devices, time.Now()), nil
 	})
 }
 
 // markVisible records which uploads a snapshot shows. It returns true once the last upload is visible.
-func (f *fresh) markVisible(states []state, at time.Time) (done bool) {
+func (f *fresh) markVisible(snapshot []client.CurrentDevice, at time.Time) (done bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for i := range states {
-		device := f.devices[states[i].DeviceID]
-		shown := int(states[i].Latest.CO2)
+	for i := range snapshot {
+		device, shown := f.devices[snapshot[i].DeviceID], 0
+		if latest := snapshot[i].Latest; latest != nil && latest.CO2PPM != nil {
+			shown = int(*latest.CO2PPM)
+		}
 		for len(f.waiting[device]) > 0 && f.waiting[device][0] < shown {
 			f.sent[f.waiting[device][0]].visible = at
 			f.waiting[device] = f.waiting[device][1:]

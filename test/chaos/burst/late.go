@@ -67,7 +67,14 @@ func (p *phase) start(ctx context.Context) error {
 	half := len(p.readKeys) / 2
 	p.late = harness.NewReceiver(p.receiver.Address, p.trial.options.Senders)
 	others := harness.NewReceiver(p.receiver.Address, p.trial.options.Senders)
-	watched, checked := newReader(api.Address, p.readKeys[:half]), newReader(api.Address, p.readKeys[half:])
+	watched, err := newReader(api.Address, p.readKeys[:half])
+	if err != nil {
+		return err
+	}
+	checked, err := newReader(api.Address, p.readKeys[half:])
+	if err != nil {
+		return err
+	}
 	p.OnClose(func(context.Context) error {
 		p.late.Close()
 		others.Close()

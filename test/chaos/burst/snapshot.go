@@ -2,7 +2,6 @@ package burst
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"time"
@@ -10,70 +9,43 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"roomsensor/client"
 	"roomsensor/internal/retry"
 	"roomsensor/test/harness"
 )
 
 // reader is a client of /devices/current that uses its keys in turn. It is not safe for concurrent use.
 type reader struct {
-	client *http.Client
-	url    string
-	keys   []string
-	reads  int
+	http    *http.Client
+	clients []*client.Client // of its keys
+	reads   int
 }
 
-func newReader(address string, keys []string) *reader {
-	return &reader{
-		client: &http.Client{Timeout: time.Minute, Transport: &http.Transport{}},
-		url:    "http://" + address + "/v1/devices/current?", keys: keys,
-	}
-}
-
-func (r *reader) close() { r.client.CloseIdleConnections() }
-
-// state is a device in /devices/current.
-type state struct {
-	DeviceID uuid.UUID `json:"device_id"`
-	Latest   struct {
-		BucketAt time.Time `json:"bucket_at"`
-		CO2      float64   `json:"co2_ppm"`
-	} `json:"latest"`
-}
-
-// read returns all devices that match a filter, from all pages.
-func (r *reader) read(ctx context.Context, filter string) (states []state, err error) {
-	for query := filter; ; {
-		var page struct {
-			Data       []state `json:"data"`
-			NextCursor *string `json:"next_cursor"`
+func newReader(address string, keys []string) (*reader, error) {
+	r := &reader{http: &http.Client{Timeout: time.Minute, Transport: &http.Transport{}}}
+	for _, key := range keys {
+		c, err := client.New("http://"+address, key, client.WithHTTPClient(r.http), client.WithMaxAttempts(1))
+		if err != nil {
+			return nil, err
 		}
-		if err := r.get(ctx, query, &page); err != nil {
+		r.clients = append(r.clients, c)
+	}
+	return r, nil
+}
+
+func (r *reader) close() { r.http.CloseIdleConnections() }
+
+// read returns all devices that have all tags, from all pages.
+func (r *reader) read(ctx context.Context, tags map[string]string) (devices []client.CurrentDevice, err error) {
+	c := r.clients[r.reads%len(r.clients)]
+	for device, err := range c.CurrentDevices(ctx, client.DeviceQuery{Metadata: tags}) {
+		if err != nil {
 			return nil, fmt.Errorf("reading /devices/current: %w", err)
 		}
-		states = append(states, page.Data...)
-		if page.NextCursor == nil {
-			r.reads++
-			return states, nil
-		}
-		query = filter + "&cursor=" + *page.NextCursor
+		devices = append(devices, device)
 	}
-}
-
-func (r *reader) get(ctx context.Context, query string, into any) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.url+query, nil)
-	if err != nil {
-		return err //nolint:wrapcheck // Wrapped by read.
-	}
-	request.Header.Set("Authorization", "Bearer "+r.keys[r.reads%len(r.keys)])
-	response, err := r.client.Do(request)
-	if err != nil {
-		return err //nolint:wrapcheck // Wrapped by read.
-	}
-	defer func() { _ = response.Body.Close() }()
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("status %s", response.Status)
-	}
-	return json.NewDecoder(response.Body).Decode(into) //nolint:wrapcheck // Wrapped by read.
+	r.reads++
+	return devices, nil
 }
 
 // snapshotChecker compares /devices/current with the table during the burst.
@@ -116,7 +88,7 @@ func (c *snapshotChecker) check(ctx context.Context, conn *pgx.Conn) error {
 	if err := retry.Sleep(ctx, maxAge); err != nil {
 		return fmt.Errorf("checking /devices/current: %w", err)
 	}
-	states, err := c.reader.read(ctx, "")
+	devices, err := c.reader.read(ctx, nil)
 	if err != nil {
 		return err
 	}
@@ -125,12 +97,15 @@ func (c *snapshotChecker) check(ctx context.Context, conn *pgx.Conn) error {
 		return err
 	}
 	c.checks++
-	if len(states) != len(after) {
+	if len(devices) != len(after) {
 		c.wrong++
 	}
-	for i := range states {
-		bucket := states[i].Latest.BucketAt
-		if bucket.Before(before[states[i].DeviceID]) || bucket.After(after[states[i].DeviceID]) {
+	for _, device := range devices {
+		var bucket time.Time
+		if device.Latest != nil {
+			bucket = device.Latest.BucketAt
+		}
+		if bucket.Before(before[device.DeviceID]) || bucket.After(after[device.DeviceID]) {
 			c.wrong++
 		}
 	}

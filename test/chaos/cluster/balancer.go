@@ -142,10 +142,10 @@ func (b *balancer) backendAt(address string) *backend {
 	return nil
 }
 
-// backendOf returns the backend that sent a response; nil if it is unknown.
-func (b *balancer) backendOf(response *http.Response) *backend {
+// backendOf returns the backend that sent a response with a header; nil if it is unknown.
+func (b *balancer) backendOf(header http.Header) *backend {
 	for _, back := range b.backends {
-		if back.member.member == response.Header.Get(backendHeader) {
+		if back.member.member == header.Get(backendHeader) {
 			return back
 		}
 	}

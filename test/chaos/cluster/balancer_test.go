@@ -112,13 +112,13 @@ func TestBalancerBreaksConnection(t *testing.T) {
 	back, _ := fakeBackend(t, "victim")
 	back.address = strings.TrimPrefix(server.URL, "http://")
 	b := start(t, back)
-	a := &archive{}
-	response, err := a.open(t.Context(), b.address)
+	a := &archive{key: "key"}
+	export, err := a.open(t.Context(), b.address)
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = response.Body.Close() })
+	t.Cleanup(func() { _ = export.Close() })
 	<-begun
-	require.Same(t, back, b.backendOf(response))
+	require.Same(t, back, b.backendOf(export.Header))
 	close(die)
-	_, err = countRows(response.Body)
+	_, err = countRows(export)
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 }

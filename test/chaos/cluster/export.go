@@ -6,13 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
-	"net/url"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"roomsensor/client"
 	"roomsensor/internal/retry"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/test/harness"
@@ -71,28 +70,18 @@ func (e *env) fillArchive(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// open requests an export of the whole archive on a connection of its own. The caller closes the body of the response.
-func (a *archive) open(ctx context.Context, api string) (*http.Response, error) {
-	window := url.Values{"from": {roomsensor.FormatTime(a.from)}, "to": {roomsensor.FormatTime(a.to)}}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+api+"/v1/readings.csv?"+window.Encode(), nil)
+// open requests an export of the whole archive on a connection of its own. The caller closes it.
+func (a *archive) open(ctx context.Context, api string) (*client.Export, error) {
+	c, err := harness.NewClient(api, a.key, client.WithMaxAttempts(1))
 	if err != nil {
-		return nil, err //nolint:wrapcheck // Wrapped by the callers.
+		return nil, err
 	}
-	request.Header.Set("Authorization", "Bearer "+a.key)
-	response, err := (&http.Transport{DisableCompression: true, DisableKeepAlives: true}).RoundTrip(request)
-	if err != nil {
-		return nil, err //nolint:wrapcheck // Wrapped by the callers.
-	}
-	if response.StatusCode != http.StatusOK {
-		_ = response.Body.Close()
-		return nil, fmt.Errorf("the API answered %s", response.Status)
-	}
-	return response, nil
+	return c.ExportCSV(ctx, client.ExportQuery{Window: client.Between(a.from, a.to)})
 }
 
 // countRows reads an export to its end and counts the rows after the header.
-func countRows(body io.Reader) (n int, err error) {
-	lines := bufio.NewReader(body)
+func countRows(export io.Reader) (n int, err error) {
+	lines := bufio.NewReader(export)
 	for {
 		_, err := lines.ReadSlice('\n')
 		if errors.Is(err, io.EOF) {
@@ -107,12 +96,12 @@ func countRows(body io.Reader) (n int, err error) {
 
 // check reads the whole archive once.
 func (a *archive) check(ctx context.Context, api string) error {
-	response, err := a.open(ctx, api)
+	export, err := a.open(ctx, api)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = response.Body.Close() }()
-	n, err := countRows(response.Body)
+	defer func() { _ = export.Close() }()
+	n, err := countRows(export)
 	if err == nil && n != archiveRows {
 		err = fmt.Errorf("an export ended without an error after %d of %d rows", n, archiveRows)
 	}
@@ -126,15 +115,15 @@ var errNotBroken = errors.New("an export ended without an error although its pro
 func (f *faults) killDuringExport(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, recoveryTimeout)
 	defer cancel()
-	response, err := f.archive.open(ctx, f.service.API)
+	export, err := f.archive.open(ctx, f.service.API)
 	if err != nil {
 		return fmt.Errorf("requesting an export: %w", err)
 	}
-	defer func() { _ = response.Body.Close() }()
-	if _, err := response.Body.Read(make([]byte, 1)); err != nil {
+	defer func() { _ = export.Close() }()
+	if _, err := export.Read(make([]byte, 1)); err != nil {
 		return fmt.Errorf("reading the first byte of an export: %w", err)
 	}
-	victim := f.apis.backendOf(response)
+	victim := f.apis.backendOf(export.Header)
 	if victim == nil {
 		return errNoBackend
 	}
@@ -142,7 +131,7 @@ func (f *faults) killDuringExport(ctx context.Context) error {
 	if err := victim.member.kill(ctx); err != nil {
 		return err
 	}
-	n, err := countRows(response.Body)
+	n, err := countRows(export)
 	if err == nil {
 		return fmt.Errorf("%w: %d rows", errNotBroken, n)
 	}

@@ -2,13 +2,17 @@ package cluster
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"roomsensor/client"
 	"roomsensor/internal/retry"
 	"roomsensor/test/harness"
 )
@@ -89,21 +93,23 @@ const (
 
 // prober sends requests to the API at a constant rate.
 type prober struct {
-	client    http.Client
-	urls      []string
-	keys      []string
+	clients   []*client.Client // of different keys
+	device    uuid.UUID
 	successes successes
 }
 
 // newProber alternates between the snapshot of a team and the readings of one of its devices.
 func (e *env) newProber(ctx context.Context) (*prober, error) {
-	base := "http://" + e.service.API + "/v1/devices/"
-	p := &prober{
-		client: http.Client{Timeout: probeTimeout, Transport: &http.Transport{DisableKeepAlives: true}},
-		urls:   []string{base + "current", base + e.fleet.Units[0].Device.String() + "/readings?last=24h"},
-	}
-	err := e.service.Query(ctx, func(ctx context.Context, conn *pgx.Conn) (err error) {
-		p.keys, err = harness.InsertAPIKeys(ctx, conn, e.fleet.Teams[0].ID, probeKeys)
+	p := &prober{device: e.fleet.Units[0].Device}
+	err := e.service.Query(ctx, func(ctx context.Context, conn *pgx.Conn) error {
+		keys, err := harness.InsertAPIKeys(ctx, conn, e.fleet.Teams[0].ID, probeKeys)
+		for _, key := range keys {
+			c, err := harness.NewClient(e.service.API, key, client.WithMaxAttempts(1))
+			if err != nil {
+				return err
+			}
+			p.clients = append(p.clients, c)
+		}
 		return err
 	})
 	return p, err
@@ -115,29 +121,41 @@ func (p *prober) run(ctx context.Context) {
 	defer group.Wait()
 	i := 0
 	retry.Every(ctx, probeInterval, func(ctx context.Context) {
-		url, key := p.urls[i%len(p.urls)], p.keys[i%len(p.keys)]
-		group.Go(func() { p.request(ctx, url, key) })
+		c, request := p.clients[i%len(p.clients)], p.readCurrent
+		if i%2 != 0 {
+			request = p.readReadings
+		}
+		group.Go(func() { p.send(ctx, c, request) })
 		i++
 	})
 }
 
-func (p *prober) request(ctx context.Context, url, key string) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return
+func (p *prober) readCurrent(ctx context.Context, c *client.Client) error {
+	for _, err := range c.CurrentDevices(ctx, client.DeviceQuery{}) {
+		return err
 	}
-	request.Header.Set("Authorization", "Bearer "+key)
+	return nil
+}
+
+func (p *prober) readReadings(ctx context.Context, c *client.Client) error {
+	for _, err := range c.Readings(ctx, p.device, client.ReadingQuery{}) {
+		return err
+	}
+	return nil
+}
+
+func (p *prober) send(ctx context.Context, c *client.Client, request func(context.Context, *client.Client) error) {
+	answering, stop := context.WithTimeout(ctx, probeTimeout)
+	defer stop()
 	sent := time.Now()
-	response, err := p.client.Do(request)
-	if err == nil {
-		_ = response.Body.Close()
-	}
+	err := request(answering, c)
+	refusal, refused := errors.AsType[*client.Error](err)
 	switch {
 	case ctx.Err() != nil: // The trial is over.
+	case refused:
+		p.successes.addFailure(sent, fmt.Sprintf("%d %s", refusal.Status, http.StatusText(refusal.Status)))
 	case err != nil:
 		p.successes.addFailure(sent, "no answer")
-	case response.StatusCode != http.StatusOK:
-		p.successes.addFailure(sent, response.Status)
 	default:
 		p.successes.add(time.Now())
 	}

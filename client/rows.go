@@ -1,0 +1,122 @@
+package client
+
+import (
+	"context"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// DeviceReading is a reading with its device.
+type DeviceReading struct {
+	Reading
+	DeviceID uuid.UUID `json:"device_id"`
+}
+
+// ExportReadings returns the readings of many devices, ordered by time and then by device. It reads them from one CSV
+// export while the loop runs, so that the same limits apply as for ExportCSV, and Shape, ColumnIDs and IngestedAt must
+// not be set. A loop that gets no error has seen all readings.
+func (c *Client) ExportReadings(ctx context.Context, q ExportQuery) iter.Seq2[DeviceReading, error] {
+	return func(yield func(DeviceReading, error) bool) {
+		if q.Shape != "" || q.ColumnIDs || q.IngestedAt {
+			yield(DeviceReading{}, errors.New("ExportReadings chooses Shape, ColumnIDs and IngestedAt itself"))
+			return
+		}
+		q.IngestedAt = true
+		e, err := c.ExportCSV(ctx, q)
+		if err != nil {
+			yield(DeviceReading{}, err)
+			return
+		}
+		defer func() { _ = e.Close() }() // It was read to its end, or is not needed.
+		for r, err := range readRows(e) {
+			if !yield(r, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// readRows returns the readings of a CSV file in the shape Long.
+func readRows(file io.Reader) iter.Seq2[DeviceReading, error] {
+	return func(yield func(DeviceReading, error) bool) {
+		rows := csv.NewReader(file)
+		rows.ReuseRecord = true
+		header, err := rows.Read()
+		if err != nil {
+			yield(DeviceReading{}, fmt.Errorf("reading an export: %w", err))
+			return
+		}
+		columns := make([]func(*DeviceReading, string) error, len(header))
+		for i, name := range header {
+			columns[i] = column(name)
+		}
+		for {
+			var r DeviceReading
+			fields, err := rows.Read()
+			if errors.Is(err, io.EOF) {
+				return
+			}
+			for i := 0; err == nil && i < len(fields); i++ {
+				err = columns[i](&r, fields[i])
+			}
+			if err != nil {
+				err = fmt.Errorf("reading an export: %w", err)
+			}
+			if !yield(r, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// column returns the function that sets a field of a reading from a cell of the column with that name. Columns that it
+// does not know are ignored.
+func column(name string) func(r *DeviceReading, cell string) error {
+	switch Metric(name) {
+	case CO2PPM:
+		return metric(func(r *DeviceReading) **float64 { return &r.CO2PPM })
+	case TempC:
+		return metric(func(r *DeviceReading) **float64 { return &r.TempC })
+	case HumidityPct:
+		return metric(func(r *DeviceReading) **float64 { return &r.HumidityPct })
+	case Lux:
+		return metric(func(r *DeviceReading) **float64 { return &r.Lux })
+	case SPLDB:
+		return metric(func(r *DeviceReading) **float64 { return &r.SPLDB })
+	case "device_id":
+		return func(r *DeviceReading, cell string) (err error) {
+			r.DeviceID, err = uuid.Parse(cell)
+			return err //nolint:wrapcheck // Wrapped by readRows.
+		}
+	case "bucket_at":
+		return instant(func(r *DeviceReading) *time.Time { return &r.BucketAt })
+	case "ingested_at":
+		return instant(func(r *DeviceReading) *time.Time { return &r.IngestedAt })
+	}
+	return func(*DeviceReading, string) error { return nil }
+}
+
+func metric(field func(*DeviceReading) **float64) func(*DeviceReading, string) error {
+	return func(r *DeviceReading, cell string) error {
+		if cell == "" {
+			return nil
+		}
+		x, err := strconv.ParseFloat(cell, 64)
+		*field(r) = &x
+		return err //nolint:wrapcheck // Wrapped by readRows.
+	}
+}
+
+func instant(field func(*DeviceReading) *time.Time) func(*DeviceReading, string) error {
+	return func(r *DeviceReading, cell string) (err error) {
+		*field(r), err = time.Parse(time.RFC3339, cell)
+		return err //nolint:wrapcheck // Wrapped by readRows.
+	}
+}
