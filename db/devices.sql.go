@@ -470,6 +470,66 @@ func (q *Queries) DeviceSetHardware(ctx context.Context, db DBTX, arg DeviceSetH
 	return err
 }
 
+const DeviceStateList = `-- name: DeviceStateList :many
+SELECT id, display_name, last_seen_at, assignment_id, label, started_at, external_ref FROM device_details
+WHERE team_id = $1
+  AND metadata @> $2::jsonb
+  AND ($3::uuid IS NULL OR id > $3)
+ORDER BY id
+LIMIT $4::bigint
+`
+
+type DeviceStateListParams struct {
+	TeamID   uuid.UUID
+	Metadata []byte
+	After    *uuid.UUID
+	Most     int64
+}
+
+type DeviceStateListRow struct {
+	ID           uuid.UUID
+	DisplayName  *string
+	LastSeenAt   *time.Time
+	AssignmentID *uuid.UUID
+	Label        *string
+	StartedAt    *time.Time
+	ExternalRef  *string
+}
+
+// DeviceStateList reads the same page as DeviceList, without units and tags.
+func (q *Queries) DeviceStateList(ctx context.Context, db DBTX, arg DeviceStateListParams) ([]DeviceStateListRow, error) {
+	rows, err := db.Query(ctx, DeviceStateList,
+		arg.TeamID,
+		arg.Metadata,
+		arg.After,
+		arg.Most,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []DeviceStateListRow
+	for rows.Next() {
+		var i DeviceStateListRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.DisplayName,
+			&i.LastSeenAt,
+			&i.AssignmentID,
+			&i.Label,
+			&i.StartedAt,
+			&i.ExternalRef,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const DeviceTaggedList = `-- name: DeviceTaggedList :many
 SELECT id FROM devices WHERE team_id = $1 AND metadata @> $2::jsonb ORDER BY id
 `

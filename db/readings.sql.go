@@ -12,6 +12,52 @@ import (
 	"github.com/google/uuid"
 )
 
+const ReadingBucketList = `-- name: ReadingBucketList :many
+SELECT r.bucket_at
+FROM readings r
+WHERE r.device_id = $1
+  AND EXISTS (SELECT FROM devices d WHERE d.id = $1 AND d.team_id = $2)
+  AND r.bucket_at >= $3::timestamptz
+  AND r.bucket_at < $4::timestamptz
+ORDER BY r.bucket_at DESC
+LIMIT $5::bigint
+`
+
+type ReadingBucketListParams struct {
+	DeviceID   uuid.UUID
+	TeamID     uuid.UUID
+	WindowFrom time.Time
+	WindowTo   time.Time
+	Most       int64
+}
+
+// ReadingBucketList reads the buckets of a device's readings, the newest first.
+func (q *Queries) ReadingBucketList(ctx context.Context, db DBTX, arg ReadingBucketListParams) ([]time.Time, error) {
+	rows, err := db.Query(ctx, ReadingBucketList,
+		arg.DeviceID,
+		arg.TeamID,
+		arg.WindowFrom,
+		arg.WindowTo,
+		arg.Most,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []time.Time
+	for rows.Next() {
+		var bucket_at time.Time
+		if err := rows.Scan(&bucket_at); err != nil {
+			return nil, err
+		}
+		items = append(items, bucket_at)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const ReadingCopy = `-- name: ReadingCopy :exec
 COPY readings (device_id, bucket_at, measured_at, co2_ppm, temp_c, humidity_pct, lux, spl_db)
 FROM STDIN (FORMAT binary)
@@ -575,6 +621,61 @@ func (q *Queries) ReadingList(ctx context.Context, db DBTX, arg ReadingListParam
 			&i.SplDb,
 			&i.IngestedAt,
 		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const ReadingMaskList = `-- name: ReadingMaskList :many
+SELECT r.device_id, r.bucket_at,
+       (CASE WHEN abs(r.co2_ppm) < 'Infinity' THEN 1 ELSE 0 END
+        + CASE WHEN abs(r.temp_c) < 'Infinity' THEN 2 ELSE 0 END
+        + CASE WHEN abs(r.humidity_pct) < 'Infinity' THEN 4 ELSE 0 END
+        + CASE WHEN abs(r.lux) < 'Infinity' THEN 8 ELSE 0 END
+        + CASE WHEN abs(r.spl_db) < 'Infinity' THEN 16 ELSE 0 END)::smallint AS valid_mask
+FROM readings r
+WHERE r.device_id = ANY($1::uuid[])
+  AND EXISTS (SELECT FROM devices d WHERE d.team_id = $2 AND d.id = ANY($1::uuid[])
+              HAVING count(*) = cardinality($1::uuid[]))
+  AND r.bucket_at >= $3::timestamptz
+  AND r.bucket_at < $4::timestamptz
+`
+
+type ReadingMaskListParams struct {
+	DeviceIds  []uuid.UUID
+	TeamID     uuid.UUID
+	WindowFrom time.Time
+	WindowTo   time.Time
+}
+
+type ReadingMaskListRow struct {
+	DeviceID  uuid.UUID
+	BucketAt  time.Time
+	ValidMask int16
+}
+
+// ReadingMaskList reads which metrics the readings of some devices have, as valid_mask, unordered. The store runs its
+// text and decodes the rows in binary. A value that is not finite is served as null; NaN sorts above infinity.
+func (q *Queries) ReadingMaskList(ctx context.Context, db DBTX, arg ReadingMaskListParams) ([]ReadingMaskListRow, error) {
+	rows, err := db.Query(ctx, ReadingMaskList,
+		arg.DeviceIds,
+		arg.TeamID,
+		arg.WindowFrom,
+		arg.WindowTo,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ReadingMaskListRow
+	for rows.Next() {
+		var i ReadingMaskListRow
+		if err := rows.Scan(&i.DeviceID, &i.BucketAt, &i.ValidMask); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

@@ -37,6 +37,7 @@ var sections = []section{
 		guide("devices", "Devices", "Find devices by tag, read their latest state, and their assignments."),
 		guide("time-windows", "Time windows", "Choose a period with from, to, last or an assignment."),
 		guide("paging", "Paging", "Read all pages of a list, and stop at the first error."),
+		guide("coverage", "Coverage", "Find out whether last night's data arrived, and what is missing."),
 		guide("csv", "CSV export", "Export readings of many devices, and load them into pandas, R and other tools."),
 		guide("spreadsheets", "Spreadsheets", "Load readings into Excel, LibreOffice and Google Sheets."),
 		guide("command-line", "Command line", "Read and export readings of any period with the program roomsensor."),

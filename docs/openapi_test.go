@@ -31,7 +31,7 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// TestOperations checks that the API has the operations of spec 4, and HEAD wherever it has GET (decision 42 a).
+// TestOperations checks that the API has the operations of spec 4 and of the additions, and HEAD wherever it has GET (decision 42 a).
 func TestOperations(t *testing.T) {
 	t.Parallel()
 	found := map[string]bool{}
@@ -39,7 +39,8 @@ func TestOperations(t *testing.T) {
 	expected := map[string]bool{"PATCH /devices/{device_id}": true}
 	for _, path := range []string{
 		"/team", "/devices", "/devices/current", "/devices/{device_id}",
-		"/devices/{device_id}/assignments", "/devices/{device_id}/readings", "/readings.csv",
+		"/devices/{device_id}/assignments", "/devices/{device_id}/readings", "/devices/{device_id}/gaps", "/coverage",
+		"/readings.csv",
 	} {
 		expected["GET "+path], expected["HEAD "+path] = true, true
 	}
@@ -186,6 +187,14 @@ var operationCodes = map[string]map[string]string{
 		"400": "validation_failed time_range_invalid time_range_too_wide " +
 			"cursor_invalid cursor_team_mismatch cursor_device_mismatch",
 		"404": "device_not_found assignment_not_found",
+	},
+	"GET /devices/{device_id}/gaps": {
+		"400": "validation_failed time_range_invalid time_range_too_wide " +
+			"cursor_invalid cursor_team_mismatch cursor_device_mismatch",
+		"404": "device_not_found assignment_not_found",
+	},
+	"GET /coverage": {
+		"400": "validation_failed time_range_invalid time_range_too_wide cursor_invalid cursor_team_mismatch",
 	},
 	"GET /readings.csv": {
 		"400": "validation_failed time_range_invalid time_range_too_wide",

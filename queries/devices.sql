@@ -8,6 +8,15 @@ WHERE team_id = @team_id
 ORDER BY id
 LIMIT @most::bigint;
 
+-- DeviceStateList reads the same page as DeviceList, without units and tags.
+-- name: DeviceStateList :many
+SELECT id, display_name, last_seen_at, assignment_id, label, started_at, external_ref FROM device_details
+WHERE team_id = @team_id
+  AND metadata @> @metadata::jsonb
+  AND (sqlc.narg(after)::uuid IS NULL OR id > sqlc.narg(after))
+ORDER BY id
+LIMIT @most::bigint;
+
 -- name: DeviceGet :one
 SELECT * FROM device_details WHERE team_id = @team_id AND id = @device_id;
 

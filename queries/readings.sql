@@ -9,6 +9,33 @@ WHERE r.device_id = @device_id
 ORDER BY r.bucket_at DESC
 LIMIT @most::bigint;
 
+-- ReadingBucketList reads the buckets of a device's readings, the newest first.
+-- name: ReadingBucketList :many
+SELECT r.bucket_at
+FROM readings r
+WHERE r.device_id = @device_id
+  AND EXISTS (SELECT FROM devices d WHERE d.id = @device_id AND d.team_id = @team_id)
+  AND r.bucket_at >= @window_from::timestamptz
+  AND r.bucket_at < @window_to::timestamptz
+ORDER BY r.bucket_at DESC
+LIMIT @most::bigint;
+
+-- ReadingMaskList reads which metrics the readings of some devices have, as valid_mask, unordered. The store runs its
+-- text and decodes the rows in binary. A value that is not finite is served as null; NaN sorts above infinity.
+-- name: ReadingMaskList :many
+SELECT r.device_id, r.bucket_at,
+       (CASE WHEN abs(r.co2_ppm) < 'Infinity' THEN 1 ELSE 0 END
+        + CASE WHEN abs(r.temp_c) < 'Infinity' THEN 2 ELSE 0 END
+        + CASE WHEN abs(r.humidity_pct) < 'Infinity' THEN 4 ELSE 0 END
+        + CASE WHEN abs(r.lux) < 'Infinity' THEN 8 ELSE 0 END
+        + CASE WHEN abs(r.spl_db) < 'Infinity' THEN 16 ELSE 0 END)::smallint AS valid_mask
+FROM readings r
+WHERE r.device_id = ANY(@device_ids::uuid[])
+  AND EXISTS (SELECT FROM devices d WHERE d.team_id = @team_id AND d.id = ANY(@device_ids::uuid[])
+              HAVING count(*) = cardinality(@device_ids::uuid[]))
+  AND r.bucket_at >= @window_from::timestamptz
+  AND r.bucket_at < @window_to::timestamptz;
+
 -- ReadingLatestList reads the newest reading of each device within a window; devices without one are left out. It
 -- descends the primary key once per device, which is much faster than DISTINCT ON or an aggregate.
 -- name: ReadingLatestList :many

@@ -41,6 +41,9 @@ func readResponses() []response {
 		answer("BadReadings", counted, roomsensor.CodeValidationFailed,
 			roomsensor.CodeTimeRangeInvalid, roomsensor.CodeTimeRangeTooWide,
 			roomsensor.CodeCursorInvalid, roomsensor.CodeCursorTeamMismatch, roomsensor.CodeCursorDeviceMismatch),
+		answer("BadCoverage", counted, roomsensor.CodeValidationFailed,
+			roomsensor.CodeTimeRangeInvalid, roomsensor.CodeTimeRangeTooWide,
+			roomsensor.CodeCursorInvalid, roomsensor.CodeCursorTeamMismatch),
 		unauthorized,
 		answer("DeviceNotFound", counted, roomsensor.CodeDeviceNotFound).params("device_id"),
 		answer("DeviceOrAssignmentNotFound", counted, roomsensor.CodeDeviceNotFound, roomsensor.CodeAssignmentNotFound).

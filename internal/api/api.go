@@ -34,7 +34,8 @@ type server struct {
 	rate    *rateLimiter
 	exports *exportSlots
 	current *snapshots
-	bodies  *bodyLimiter
+	bodies  *shareLimiter
+	scans   *shareLimiter
 	cursors *cursor.Sealer
 	metrics *metrics
 	site    httpedge.Site
@@ -67,6 +68,7 @@ func New(cfg Config, backend Backend) (http.Handler, error) {
 		exports: exports,
 		current: newSnapshots(backend, cfg.Now, cfg.SnapshotAge),
 		bodies:  newBodyLimiter(metrics.bodies),
+		scans:   newScanLimiter(metrics.scans),
 		cursors: cursors,
 		metrics: metrics,
 		site:    cfg.Site,
@@ -107,6 +109,7 @@ type metrics struct {
 	requests  *prometheus.CounterVec
 	durations *prometheus.HistogramVec
 	bodies    prometheus.Gauge
+	scans     prometheus.Gauge
 }
 
 func newMetrics(registerer prometheus.Registerer, exports *exportSlots) (*metrics, error) {
@@ -124,11 +127,15 @@ func newMetrics(registerer prometheus.Registerer, exports *exportSlots) (*metric
 			Name: "roomsensor_api_list_bytes",
 			Help: "Bytes of the lists that are being read or sent; at the limit of 64 MiB, requests wait.",
 		}),
+		scans: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "roomsensor_api_scans_running",
+			Help: "Pages of coverage and gaps that read from the database; at the limit of 8, requests wait.",
+		}),
 	}
 	if registerer == nil {
 		return m, nil
 	}
-	for _, c := range append(exports.metrics(), m.requests, m.durations, m.bodies) {
+	for _, c := range append(exports.metrics(), m.requests, m.durations, m.bodies, m.scans) {
 		if err := registerer.Register(c); err != nil {
 			return nil, fmt.Errorf("registering metrics: %w", err)
 		}

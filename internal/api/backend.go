@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -17,6 +18,7 @@ type Backend interface {
 	Devices
 	Assignments
 	Readings
+	Coverage
 	Exporter
 }
 
@@ -82,6 +84,19 @@ type Assignments interface {
 type Readings interface {
 	EachReading(ctx context.Context, teamID, deviceID uuid.UUID, q roomsensor.ReadingQuery,
 		do func(*roomsensor.Reading)) error
+}
+
+// Coverage reads which of the expected readings of a team's devices are there (A3, A4). Both methods call a function
+// for each item of a page until it returns false.
+type Coverage interface {
+	// EachCoverage reports whether there are devices after the page, which may have fewer than the limit.
+	EachCoverage(
+		ctx context.Context, teamID uuid.UUID, q roomsensor.CoverageQuery, do func(*roomsensor.DeviceCoverage) bool,
+	) (more bool, err error)
+	// EachGap returns where the page ended if it had to end early.
+	EachGap(
+		ctx context.Context, teamID, deviceID uuid.UUID, q roomsensor.GapQuery, do func(*roomsensor.Window) bool,
+	) (rest *time.Time, err error)
 }
 
 // Exporter opens an export of a team's readings. Its error is a *roomsensor.TooManyRowsError if the query selects too

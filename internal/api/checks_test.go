@@ -119,6 +119,8 @@ func (f *fixture) operations(t *testing.T) []operation {
 		"/devices/{device_id}":             {"path id", "parameter", "device"},
 		"/devices/{device_id}/assignments": {"path id", "parameter", "cursor", "device"},
 		"/devices/{device_id}/readings":    {"path id", "window", "cursor", "device", "assignment"},
+		"/devices/{device_id}/gaps":        {"path id", "window", "cursor", "device", "assignment"},
+		"/coverage":                        {"window", "cursor"},
 	} {
 		all = append(all, operation{"GET " + path, f.getChecks(t, names...), func(fails func(string) (badInput, bool)) request {
 			device := deviceID.String()

@@ -55,6 +55,7 @@ var (
 	devicePath      = "/devices/" + deviceID.String()
 	readingsPath    = devicePath + "/readings"
 	assignmentsPath = devicePath + "/assignments"
+	gapsPath        = devicePath + "/gaps"
 )
 
 const docsURL = "https://docs.example/docs"

@@ -221,7 +221,7 @@ func TestPrintedTimes(t *testing.T) {
 		require.Contains(t, string(f.get(t, assignmentsPath).body), `"ended_at":"`+want+`"`)
 	}
 	utc := regexp.MustCompile(`^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,6})?Z$`)
-	times := regexp.MustCompile(`"(\w+_at|from)":"([^"]*)"`)
+	times := regexp.MustCompile(`"(\w+_at|from|to)":"([^"]*)"`)
 	seen := map[string]bool{}
 	for _, path := range readEndpoints() {
 		if strings.HasPrefix(path, "/readings.csv") {
@@ -232,5 +232,5 @@ func TestPrintedTimes(t *testing.T) {
 			seen[match[1]] = true
 		}
 	}
-	require.Len(t, seen, 6, "last_seen_at, started_at, ended_at, bucket_at, ingested_at, from")
+	require.Len(t, seen, 9, "last_seen_at, started_at, ended_at, bucket_at, ingested_at, from, to, first_bucket_at, last_bucket_at")
 }

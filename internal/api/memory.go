@@ -18,39 +18,58 @@ const (
 	maxBodies = 64 << 20
 	// maxTeamBodies is the limit of one team, which holds its part for as long as its clients take to read.
 	maxTeamBodies = maxBodies / 4
-	// bodyWait is how long a request waits for other requests to end.
-	bodyWait = 4 * time.Second
-	// bodyRetryAfter is the Retry-After of a request that waited in vain.
-	bodyRetryAfter = 2 * time.Second
+	// maxScans is the limit of pages that read many readings at the same time: half of the connections of store.API, so
+	// that other pages need not wait for them. maxTeamScans is the limit of one team.
+	maxScans     = 8
+	maxTeamScans = maxScans / 2
+	// shareWait is how long a request waits for other requests to end.
+	shareWait = 4 * time.Second
+	// shareRetryAfter is the Retry-After of a request that waited in vain.
+	shareRetryAfter = 2 * time.Second
 )
 
-// bodyLimiter limits the memory of lists, per team and in total. A request that waits holds no memory and no
-// connection to the database.
-type bodyLimiter struct {
-	bytes prometheus.Gauge
+// shareLimiter limits what requests hold of a resource at the same time, per team and in total. A request that waits
+// holds nothing of it, and no connection to the database.
+type shareLimiter struct {
+	most, perTeam int
+	advice        string // for a client whose request waited in vain
+	gauge         prometheus.Gauge
 
 	mu      sync.Mutex
 	held    int
 	byTeam  map[uuid.UUID]int
-	waiting []*bodyShare // in the order of arrival
+	waiting []*share // in the order of arrival
 }
 
-// bodyShare is what one request holds of the memory, or waits for.
-type bodyShare struct {
-	limiter *bodyLimiter
+// share is what one request holds of a resource, or waits for.
+type share struct {
+	limiter *shareLimiter
 	teamID  uuid.UUID
-	bytes   int
+	amount  int
 	granted chan struct{}
 }
 
-func newBodyLimiter(bytes prometheus.Gauge) *bodyLimiter {
-	return &bodyLimiter{bytes: bytes, byTeam: map[uuid.UUID]int{}}
+// newBodyLimiter returns the limiter of the bytes of lists.
+func newBodyLimiter(bytes prometheus.Gauge) *shareLimiter {
+	return &shareLimiter{
+		most: maxBodies, perTeam: maxTeamBodies, gauge: bytes, byTeam: map[uuid.UUID]int{},
+		advice: "Too many large responses are in progress. Try again after the seconds in Retry-After, with a smaller limit.",
+	}
 }
 
-// reserve waits until a team may hold some more bytes. It returns overloaded after bodyWait. The caller must release
-// the share.
-func (l *bodyLimiter) reserve(ctx context.Context, teamID uuid.UUID, bytes int) (*bodyShare, error) {
-	b := &bodyShare{l, teamID, min(bytes, maxTeamBodies), make(chan struct{})}
+// newScanLimiter returns the limiter of pages that read many readings. Each holds 1.
+func newScanLimiter(scans prometheus.Gauge) *shareLimiter {
+	return &shareLimiter{
+		most: maxScans, perTeam: maxTeamScans, gauge: scans, byTeam: map[uuid.UUID]int{},
+		advice: "Too many requests that read many readings are in progress. Try again after the seconds in Retry-After, " +
+			"and send fewer at the same time.",
+	}
+}
+
+// reserve waits until a team may hold some more. It returns overloaded after shareWait. The caller must release the
+// share.
+func (l *shareLimiter) reserve(ctx context.Context, teamID uuid.UUID, amount int) (*share, error) {
+	b := &share{l, teamID, min(amount, l.perTeam), make(chan struct{})}
 	l.mu.Lock()
 	l.waiting = append(l.waiting, b)
 	l.grant()
@@ -60,7 +79,7 @@ func (l *bodyLimiter) reserve(ctx context.Context, teamID uuid.UUID, bytes int) 
 		return b, nil
 	default:
 	}
-	timeout := time.NewTimer(bodyWait)
+	timeout := time.NewTimer(shareWait)
 	defer timeout.Stop()
 	select {
 	case <-b.granted:
@@ -75,44 +94,43 @@ func (l *bodyLimiter) reserve(ctx context.Context, teamID uuid.UUID, bytes int) 
 	} else { // It was granted meanwhile.
 		b.resize(0)
 	}
-	return nil, httpedge.Overloaded(bodyRetryAfter,
-		"Too many large responses are in progress. Try again after the seconds in Retry-After, with a smaller limit.")
+	return nil, httpedge.Overloaded(shareRetryAfter, l.advice)
 }
 
 // grant admits all requests that have room, in the order of arrival. One that needs more room than there is does not
 // hold up those behind it.
-func (l *bodyLimiter) grant() {
-	l.waiting = slices.DeleteFunc(l.waiting, func(b *bodyShare) bool {
-		if l.held+b.bytes > maxBodies || l.byTeam[b.teamID]+b.bytes > maxTeamBodies {
+func (l *shareLimiter) grant() {
+	l.waiting = slices.DeleteFunc(l.waiting, func(b *share) bool {
+		if l.held+b.amount > l.most || l.byTeam[b.teamID]+b.amount > l.perTeam {
 			return false
 		}
-		l.add(b.teamID, b.bytes)
+		l.add(b.teamID, b.amount)
 		close(b.granted)
 		return true
 	})
 }
 
-func (l *bodyLimiter) add(teamID uuid.UUID, bytes int) {
-	l.held += bytes
-	l.bytes.Set(float64(l.held))
-	if l.byTeam[teamID] += bytes; l.byTeam[teamID] == 0 {
+func (l *shareLimiter) add(teamID uuid.UUID, amount int) {
+	l.held += amount
+	l.gauge.Set(float64(l.held))
+	if l.byTeam[teamID] += amount; l.byTeam[teamID] == 0 {
 		delete(l.byTeam, teamID)
 	}
 }
 
 // shrink gives back what a request does not need.
-func (b *bodyShare) shrink(bytes int) {
+func (b *share) shrink(amount int) {
 	b.limiter.mu.Lock()
 	defer b.limiter.mu.Unlock()
-	if bytes < b.bytes {
-		b.resize(bytes)
+	if amount < b.amount {
+		b.resize(amount)
 	}
 }
 
-func (b *bodyShare) release() { b.shrink(0) }
+func (b *share) release() { b.shrink(0) }
 
-func (b *bodyShare) resize(bytes int) {
-	b.limiter.add(b.teamID, bytes-b.bytes)
-	b.bytes = bytes
+func (b *share) resize(amount int) {
+	b.limiter.add(b.teamID, amount-b.amount)
+	b.amount = amount
 	b.limiter.grant()
 }

@@ -16,18 +16,38 @@ import (
 
 func testTeam(n byte) uuid.UUID { return uuid.UUID{n} }
 
-func newTestBodyLimiter() *bodyLimiter {
+func newTestBodyLimiter() *shareLimiter {
 	return newBodyLimiter(prometheus.NewGauge(prometheus.GaugeOpts{Name: "bytes"}))
 }
 
 // reserveNow reserves bytes for which there must be room.
-func (l *bodyLimiter) reserveNow(t *testing.T, team byte, bytes int) *bodyShare {
+func (l *shareLimiter) reserveNow(t *testing.T, team byte, bytes int) *share {
 	t.Helper()
 	began := time.Now()
 	share, err := l.reserve(t.Context(), testTeam(team), bytes)
 	require.NoError(t, err)
 	require.Equal(t, began, time.Now(), "it does not wait")
 	return share
+}
+
+// TestScanLimiter checks that a team leaves room for the pages of others, and that requests wait for one another.
+func TestScanLimiter(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newScanLimiter(prometheus.NewGauge(prometheus.GaugeOpts{Name: "scans"}))
+		var held []*share
+		for range maxTeamScans {
+			held = append(held, l.reserveNow(t, 1, 1), l.reserveNow(t, 2, 1))
+		}
+		_, err := l.reserve(t.Context(), testTeam(3), 1)
+		var answer *roomsensor.Error
+		require.ErrorAs(t, err, &answer)
+		require.Equal(t, roomsensor.CodeOverloaded, answer.Code)
+		held[0].release()
+		_, err = l.reserve(t.Context(), testTeam(2), 1)
+		require.ErrorAs(t, err, &answer, "the other team has its part")
+		l.reserveNow(t, 3, 1)
+	})
 }
 
 func TestBodyLimiter(t *testing.T) {
@@ -37,7 +57,7 @@ func TestBodyLimiter(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			l := newTestBodyLimiter()
 			held := l.reserveNow(t, 1, maxTeamBodies-1)
-			second := make(chan *bodyShare)
+			second := make(chan *share)
 			go func() {
 				share, _ := l.reserve(t.Context(), testTeam(1), 2)
 				second <- share
@@ -63,7 +83,7 @@ func TestBodyLimiter(t *testing.T) {
 			}
 			began := time.Now()
 			_, err := l.reserve(t.Context(), testTeam(9), 1)
-			require.Equal(t, bodyWait, time.Since(began))
+			require.Equal(t, shareWait, time.Since(began))
 			var refusal *roomsensor.Error
 			require.ErrorAs(t, err, &refusal)
 			require.Equal(t, roomsensor.CodeOverloaded, refusal.Code)
@@ -73,7 +93,7 @@ func TestBodyLimiter(t *testing.T) {
 			defer cancel()
 			_, err = l.reserve(ctx, testTeam(9), 1)
 			require.Error(t, err)
-			require.Equal(t, bodyWait+time.Second, time.Since(began))
+			require.Equal(t, shareWait+time.Second, time.Since(began))
 			require.Empty(t, l.waiting)
 			require.Equal(t, maxBodies, l.held)
 		})

@@ -62,7 +62,7 @@ func (s *server) sendPage(
 }
 
 // tryPage reads a page and sends it, unless it has to be read again with more room.
-func (s *server) tryPage(c *call, p *page, read func(*page) error, share *bodyShare) error {
+func (s *server) tryPage(c *call, p *page, read func(*page) error, share *share) error {
 	if err := read(p); err != nil {
 		return err
 	}

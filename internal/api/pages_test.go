@@ -25,7 +25,9 @@ import (
 )
 
 // lists are the paths of all lists, with the query that selects everything that fillLists adds.
-var lists = map[string]string{"/devices": "", "/devices/current": "", assignmentsPath: "", readingsPath: "last=90d&"}
+var lists = map[string]string{
+	"/devices": "", "/devices/current": "", assignmentsPath: "", readingsPath: "last=90d&", "/coverage": "", gapsPath: "last=90d&",
+}
 
 // fillLists gives every list n items.
 func (f *fixture) fillLists(t *testing.T, n int) {
@@ -34,7 +36,10 @@ func (f *fixture) fillLists(t *testing.T, n int) {
 	f.exec(t, `INSERT INTO assignments (device_id, type, label, started_at, ended_at)
 		SELECT $1, 'place', 'Room', $2::timestamptz - i * INTERVAL '1 minute', $2::timestamptz - (i - 1) * INTERVAL '1 minute'
 		FROM generate_series(1, $3::int) i`, deviceID, start, n)
-	f.addReadings(t, deviceID, start.Add(-time.Duration(n)*roomsensor.BucketLength), n)
+	// Every other bucket has a reading.
+	f.exec(t, `INSERT INTO readings (device_id, bucket_at, co2_ppm, ingested_at)
+		SELECT $1, $2::timestamptz - i * INTERVAL '10 minutes' + INTERVAL '5 minutes', i, $2 FROM generate_series(1, $3::int) i`,
+		deviceID, start, n)
 }
 
 func TestListEnvelope(t *testing.T) {
@@ -49,7 +54,7 @@ func TestListEnvelope(t *testing.T) {
 		require.Regexp(t, `^\{"data":\[\{.+\}\],"next_cursor":null\}$`, string(last.body))
 	}
 	f.exec(t, `DELETE FROM assignments`)
-	for _, path := range []string{"/devices?metadata.x=y", "/devices/current?metadata.x=y", assignmentsPath, readingsPath + "?last=1m"} {
+	for _, path := range []string{"/devices?metadata.x=y", "/devices/current?metadata.x=y", assignmentsPath, readingsPath + "?last=1m", "/coverage?metadata.x=y", gapsPath + "?last=1m"} {
 		require.JSONEq(t, `{"data":[],"next_cursor":null}`, string(f.get(t, path).body), path)
 	}
 }
@@ -63,7 +68,7 @@ func TestPageSizesAndOrder(t *testing.T) {
 	f := setup(t)
 	f.fillLists(t, 1001)
 	for path, all := range lists {
-		field := map[string]string{assignmentsPath: "started_at", readingsPath: "bucket_at"}[path]
+		field := map[string]string{assignmentsPath: "started_at", readingsPath: "bucket_at", gapsPath: "from"}[path]
 		for query, sizes := range map[string][]int{"": {1000, 1}, "limit=501&": {501, 500}} {
 			var got []int
 			var values []string

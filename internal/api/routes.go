@@ -42,6 +42,8 @@ func (s *server) routes() []route {
 		{"/devices/:device_id", s.getDevice},
 		{"/devices/:device_id/assignments", s.listAssignments},
 		{"/devices/:device_id/readings", s.listReadings},
+		{"/devices/:device_id/gaps", s.listGaps},
+		{"/coverage", s.listCoverage},
 	}
 	exports := []read{
 		{"/" + readingsCSV, s.exportCSV},

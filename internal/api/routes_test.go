@@ -38,6 +38,7 @@ func TestUnknownRoutesAndMethods(t *testing.T) {
 	for path, allow := range map[string]string{
 		"/v1/team": "GET, HEAD", "/v1/devices": "GET, HEAD", "/v1/devices/current": "GET, HEAD",
 		"/v1" + devicePath: "GET, HEAD, PATCH", "/v1" + assignmentsPath: "GET, HEAD", "/v1" + readingsPath: "GET, HEAD",
+		"/v1/coverage": "GET, HEAD", "/v1" + gapsPath: "GET, HEAD",
 		"/v1/readings.csv": "GET, HEAD", "/docs": "GET, HEAD", "/docs/none": "GET, HEAD", "/": "GET, HEAD",
 	} {
 		for _, method := range []string{"POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE", "BREW", "echo_route_not_found"} {

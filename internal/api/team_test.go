@@ -53,6 +53,15 @@ var probes = map[string][]string{
 		"/devices/{own}/readings?assignment_id={device}", "/devices/{own}/readings?assignment_id={hardware}",
 		"/devices/{own}/readings?cursor={cursor}", "/devices/{own}/readings?cursor={cursor}&assignment_id={assignment}",
 	},
+	"GET /devices/{device_id}/gaps": {
+		"/devices/{device}/gaps", "/devices/{device}/gaps?assignment_id={assignment}", "/devices/{device}/gaps?min=x",
+		"/devices/{device}/gaps?assignment_id={ownAssignment}", "/devices/{device}/gaps?cursor={cursor}", "/devices/{hardware}/gaps",
+		"/devices/{own}/gaps?assignment_id={assignment}", "/devices/{own}/gaps?assignment_id={assignment}&last=1h",
+		"/devices/{own}/gaps?cursor={cursor}", "/devices/{own}/gaps?cursor={cursor}&assignment_id={assignment}",
+	},
+	"GET /coverage": {
+		"/coverage?cursor={cursor}", "/coverage?metadata.site={tag}", "/coverage?metadata.{tag}=x", "/coverage?device_id={device}",
+	},
 	"GET /readings.csv": {
 		"/readings.csv?devices={device}", "/readings.csv?devices={own},{device}", "/readings.csv?devices={device},{own}",
 		"/readings.csv?devices={device}&shape=wide", "/readings.csv?devices={own},{hardware}", "/readings.csv?devices={assignment}",
@@ -75,7 +84,7 @@ var idParameters = map[string]string{
 	"metadata": "metadata.site={tag}", "Idempotency-Key": " {used}",
 }
 
-var otherParameters = []string{"from", "to", "last", "limit", "shape", "metrics", "columns", "include", "key", "If-None-Match"}
+var otherParameters = []string{"from", "to", "last", "limit", "shape", "min", "metrics", "columns", "include", "key", "If-None-Match"}
 
 // A new route or parameter fails this test until probes has it.
 func TestProbesAreComplete(t *testing.T) {
@@ -139,7 +148,7 @@ func TestTenancy(t *testing.T) {
 	request(f.key).requireError(t, roomsensor.CodeDeviceNotFound, "device_id")
 
 	// Lists and the export have the devices of one team.
-	for _, path := range []string{"/devices", "/devices/current", "/readings.csv"} {
+	for _, path := range []string{"/devices", "/devices/current", "/coverage", "/readings.csv"} {
 		own, theirs := string(f.get(t, path).body), string(f.get(t, path, withKey(other.key)).body)
 		require.Contains(t, own, deviceID.String(), path)
 		require.NotContains(t, own, other.device.String(), path)
@@ -190,6 +199,7 @@ func (f *fixture) addOtherTeam(t *testing.T) *otherTeam {
 var cursorEndpoints = map[string]cursor.Endpoint{
 	"/devices": cursor.Devices, "/devices/current": cursor.CurrentDevices,
 	"/devices/{device_id}/assignments": cursor.Assignments, "/devices/{device_id}/readings": cursor.Readings,
+	"/devices/{device_id}/gaps": cursor.Gaps, "/coverage": cursor.Coverage,
 }
 
 // foreignIDs replaces the placeholders of a probe by ids of the other team.

@@ -135,24 +135,28 @@ func meantTime(text string) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// parseLast parses a positive decimal integer followed by m, h or d (decision 5).
+// parseLast parses a length of time (decision 5).
 func parseLast(text string) (time.Duration, error) {
-	if len(text) < 2 || !allDigits(text[:len(text)-1]) {
-		return 0, invalidLast(text)
-	}
-	unit, ok := map[byte]time.Duration{'m': time.Minute, 'h': time.Hour, 'd': 24 * time.Hour}[text[len(text)-1]]
-	if !ok {
-		return 0, invalidLast(text)
-	}
-	n, err := strconv.ParseInt(text[:len(text)-1], 10, 64)
+	n, unit, ok := splitLength(text)
 	switch {
-	case err != nil || n > int64(MaxWindow/unit):
+	case !ok || n == 0:
+		return 0, invalidLast(text)
+	case n > uint64(MaxWindow/unit): //nolint:gosec // Both are positive.
 		return 0, NewError(CodeTimeRangeTooWide, "last", fmt.Sprintf(
 			"The window is wider than %d days. Ask for last=%dd, and for older readings with from and to.", maxDays, maxDays))
-	case n == 0:
-		return 0, invalidLast(text)
 	}
-	return time.Duration(n) * unit, nil
+	return time.Duration(n) * unit, nil //nolint:gosec // Not more than MaxWindow.
+}
+
+// splitLength splits a length of time into its decimal integer, which may be 0, and its unit m, h or d. An integer that
+// is too large becomes the largest one.
+func splitLength(text string) (n uint64, unit time.Duration, ok bool) {
+	if len(text) < 2 || !allDigits(text[:len(text)-1]) {
+		return 0, 0, false
+	}
+	unit, ok = map[byte]time.Duration{'m': time.Minute, 'h': time.Hour, 'd': 24 * time.Hour}[text[len(text)-1]]
+	n, _ = strconv.ParseUint(text[:len(text)-1], 10, 64) // It fails only if the integer is too large.
+	return n, unit, ok
 }
 
 func isLast(text string) bool {

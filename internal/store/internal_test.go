@@ -26,6 +26,16 @@ func (s *Store) SetMinCopyRows(n int) { s.minCopyRows = n }
 // SetExportRowsTimeout sets the time in which all rows of an export must be read.
 func (s *Store) SetExportRowsTimeout(d time.Duration) { s.exportRowsTimeout = d }
 
+// SetCoverageLimits sets how many buckets a statement and a page of coverage read, and in which time.
+func (s *Store) SetCoverageLimits(statement, page int, d time.Duration) {
+	s.scans.coverageStatement, s.scans.coveragePage, s.scans.coverageTime = statement, page, d
+}
+
+// SetGapLimits sets how many readings a statement and a page of gaps read.
+func (s *Store) SetGapLimits(statement, page int) {
+	s.scans.gapStatement, s.scans.gapPage = statement, page
+}
+
 // HoldConnections takes all connections for pages until the test ends.
 func (s *Store) HoldConnections(t *testing.T) {
 	t.Helper()

@@ -104,18 +104,21 @@ func (f *fixture) insertMonth(t *testing.T, devices int) []uuid.UUID {
 	return ids
 }
 
-// TestReadingListPlan checks that a page is a backward scan of the primary key, without a sort.
+// TestReadingListPlan checks that a page, and the buckets that gaps are searched in, are a backward scan of the primary
+// key, without a sort.
 func TestReadingListPlan(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	ids := f.insertMonth(t, 60)
 	conn := f.planConn(t)
-	conn.check(t, func(n int) error {
-		to := exportFrom.AddDate(0, 0, 30-n)
-		rows, err := conn.Query(t.Context(), db.ReadingList, ids[n], f.team, to.AddDate(0, 0, -7), to, 100)
-		rows.Close()
-		return err
-	}, func(p *plan) { requireOnlyKeyScans(t, p, "Backward") })
+	for _, query := range []string{db.ReadingList, db.ReadingBucketList} {
+		conn.check(t, func(n int) error {
+			to := exportFrom.AddDate(0, 0, 30-n)
+			rows, err := conn.Query(t.Context(), query, ids[n], f.team, to.AddDate(0, 0, -7), to, 100)
+			rows.Close()
+			return err
+		}, func(p *plan) { requireOnlyKeyScans(t, p, "Backward") })
+	}
 }
 
 // requireOnlyKeyScans checks that a plan reads chunks by their primary key only, in a direction, and sorts nothing.

@@ -67,6 +67,7 @@ type Store struct {
 	// Tests set smaller values, so that they need less data.
 	sliceRows, minCopyRows int
 	exportRowsTimeout      time.Duration
+	scans                  scanLimits
 }
 
 // Open creates the pools of a role. It does not connect: a server that does not respond yet is not an error, see Ping.
@@ -78,6 +79,7 @@ func Open(ctx context.Context, databaseURL string, role Role) (*Store, error) {
 	s := &Store{
 		pool: pool, admission: pool, queries: db.New(),
 		sliceRows: defaultSliceRows, minCopyRows: defaultMinCopyRows, exportRowsTimeout: exportRowsTimeout,
+		scans: defaultScanLimits,
 	}
 	s.limiter.count = func(ctx context.Context, p db.RateWindowHitParams) ([]db.RateWindowHitRow, error) {
 		return s.queries.RateWindowHit(ctx, s.admission, p)

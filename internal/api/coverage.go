@@ -1,0 +1,132 @@
+package api
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+
+	"roomsensor/internal/cursor"
+	"roomsensor/internal/httpedge"
+	"roomsensor/internal/roomsensor"
+)
+
+// listCoverage handles GET /coverage (A3).
+func (s *server) listCoverage(ctx context.Context, c *call) error {
+	state, err := s.readCoverageParameters(c)
+	if err != nil {
+		return err
+	}
+	now := s.now()
+	item := func(dst []byte, d *roomsensor.DeviceCoverage) []byte { return appendCoverage(dst, d, now) }
+	return s.sendScan(ctx, c, state, maxCoverageBytes, func(p *page) error {
+		q := roomsensor.CoverageQuery{
+			DeviceQuery: roomsensor.DeviceQuery{Metadata: p.State.Filters, Limit: p.State.Limit},
+			Window:      p.State.Window, Now: p.State.Now,
+		}
+		if p.State.Continued() {
+			q.After = new(p.State.ID)
+		}
+		more, err := s.backend.EachCoverage(ctx, c.key.TeamID, q, func(d *roomsensor.DeviceCoverage) bool {
+			fits := add(p, d, item)
+			if fits {
+				p.State.ID = d.ID
+			}
+			return fits
+		})
+		p.More = p.More || more
+		return err
+	})
+}
+
+// maxCoverageBytes is more than a device takes in the list: its name, and the label and the external_ref of its
+// assignment, have 200 characters.
+const maxCoverageBytes = 6 << 10
+
+// readCoverageParameters reads the parameters in the order of decision 22.
+func (s *server) readCoverageParameters(c *call) (*cursor.State, error) {
+	q, err := c.query(fromParameter, toParameter, lastParameter, cursorParameter, limitParameter, metadataPrefix)
+	if err != nil {
+		return nil, err
+	}
+	times, err := s.readTimeRange(q)
+	if err != nil {
+		return nil, err
+	}
+	limit, err := q.Limit()
+	if err != nil {
+		return nil, err
+	}
+	state, err := s.readCursor(c, q, cursor.Coverage, uuid.Nil)
+	if err != nil {
+		return nil, err
+	}
+	if state != nil {
+		return httpedge.WithLimit(state, limit), inOrder(q, func(one httpedge.Query) error {
+			if err := sameTimeRange(one, times, state); err != nil {
+				return err
+			}
+			return sameTags(one, state)
+		})
+	}
+	state = firstPage(c, cursor.Coverage, uuid.Nil)
+	state.Request, state.Window, state.Now = times.request, times.window, s.now()
+	state.Filters = q.Tags()
+	return httpedge.WithLimit(state, limit), nil
+}
+
+// inOrder calls compare for each parameter in the order in which they were sent, until it returns an error: if several
+// differ from the first page, the first one counts (decision 12).
+func inOrder(q httpedge.Query, compare func(one httpedge.Query) error) error {
+	for i := range q {
+		if err := compare(q[i : i+1]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sendScan is sendPage for a list whose pages read many readings: it waits until few others do (newScanLimiter), and
+// lets others begin before it sends the page.
+func (s *server) sendScan(
+	ctx context.Context, c *call, state *cursor.State, itemBytes int, read func(*page) error,
+) error {
+	scan, err := s.scans.reserve(ctx, c.key.TeamID, 1)
+	if err != nil {
+		return err
+	}
+	defer scan.release()
+	return s.sendPage(ctx, c, state, itemBytes, func(p *page) error {
+		err := read(p)
+		if !p.Cut { // A page that is cut may be read again.
+			scan.release()
+		}
+		return err
+	})
+}
+
+// appendCoverage appends an item of GET /coverage (A3.2) with the status at now.
+func appendCoverage(dst []byte, d *roomsensor.DeviceCoverage, now time.Time) []byte {
+	dst = append(dst, '{')
+	dst = appendID(member(dst, "device_id"), d.ID)
+	dst = appendOptionalText(member(dst, "display_name"), d.DisplayName)
+	dst = appendText(member(dst, "status"), string(roomsensor.StatusAt(now, d.LastSeenAt)))
+	dst = appendActive(member(dst, "active_assignment"), d.ActiveAssignment)
+	dst = strconv.AppendInt(member(dst, "expected"), int64(d.Expected), 10)
+	dst = strconv.AppendInt(member(dst, "present"), int64(d.Present), 10)
+	dst = d.AppendRatio(member(dst, "coverage"))
+	dst = appendOptionalInstant(member(dst, "first_bucket_at"), d.First)
+	dst = appendOptionalInstant(member(dst, "last_bucket_at"), d.Last)
+	dst = member(dst, "longest_gap")
+	if d.LongestGap == nil {
+		dst = appendNull(dst)
+	} else {
+		dst = appendGap(dst, d.LongestGap)
+	}
+	dst = append(member(dst, "metrics"), '{')
+	for _, m := range roomsensor.Metrics {
+		dst = strconv.AppendInt(member(dst, m.String()), int64(d.Metrics[m]), 10)
+	}
+	return append(dst, '}', '}')
+}

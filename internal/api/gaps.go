@@ -1,0 +1,104 @@
+package api
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+
+	"roomsensor/internal/cursor"
+	"roomsensor/internal/httpedge"
+	"roomsensor/internal/roomsensor"
+)
+
+const minParameter = "min"
+
+// listGaps handles GET /devices/{device_id}/gaps (A4).
+func (s *server) listGaps(ctx context.Context, c *call) error {
+	device, err := c.deviceID()
+	if err != nil {
+		return err
+	}
+	state, err := s.readGapParameters(ctx, c, device)
+	if err != nil {
+		return err
+	}
+	return s.sendScan(ctx, c, state, maxGapBytes, func(p *page) error { return s.readGaps(ctx, c, p) })
+}
+
+// maxGapBytes is more than a gap takes in a list.
+const maxGapBytes = 128
+
+// readGaps reads a page. The store may end it early; the next page then continues where it ended.
+func (s *server) readGaps(ctx context.Context, c *call, p *page) error {
+	shortest, err := time.ParseDuration(p.State.Filters[minParameter])
+	if err != nil {
+		return err //nolint:wrapcheck // A cursor has what firstGapPage wrote.
+	}
+	q := roomsensor.GapQuery{Window: p.State.Window, Now: p.State.Now, Min: shortest}
+	if p.State.Continued() {
+		q.Before = new(p.State.At)
+	}
+	rest, err := s.backend.EachGap(ctx, c.key.TeamID, p.State.Device, q, func(gap *roomsensor.Window) bool {
+		fits := add(p, gap, appendGap)
+		if fits {
+			p.State.At = gap.From
+		}
+		return fits
+	})
+	if rest != nil {
+		p.State.At, p.More = *rest, true
+	}
+	return orDeviceNotFound(err)
+}
+
+// readGapParameters reads the parameters in the order of decision 22: each by its own rule, then the cursor, then the
+// assignment. Without one, the device is looked up when the page is read.
+func (s *server) readGapParameters(ctx context.Context, c *call, device uuid.UUID) (*cursor.State, error) {
+	q, err := c.query(fromParameter, toParameter, lastParameter, assignmentParameter, minParameter,
+		cursorParameter, limitParameter)
+	if err != nil {
+		return nil, err
+	}
+	times, err := s.readTimeRange(q)
+	if err != nil {
+		return nil, err
+	}
+	shortest, err := roomsensor.ParseMinGap(q.Get(minParameter))
+	if err != nil {
+		return nil, err
+	}
+	limit, err := q.Limit()
+	if err != nil {
+		return nil, err
+	}
+	state, err := s.readCursor(c, q, cursor.Gaps, device)
+	if err != nil {
+		return nil, err
+	}
+	if state != nil {
+		return httpedge.WithLimit(state, limit), inOrder(q, func(one httpedge.Query) error {
+			if one[0].Name == minParameter && shortest.String() != state.Filters[minParameter] {
+				return httpedge.Differs(minParameter)
+			}
+			return sameTimeRange(one, times, state)
+		})
+	}
+	state = firstPage(c, cursor.Gaps, device)
+	state.Request, state.Assignment, state.Window, state.Now = times.request, times.assignment, times.window, s.now()
+	state.Filters = map[string]string{minParameter: shortest.String()}
+	if times.assignment != nil {
+		state.Window, err = s.assignmentWindow(ctx, c, device, times)
+	}
+	return httpedge.WithLimit(state, limit), err
+}
+
+// appendGap appends an item of GET /devices/{device_id}/gaps (A4.2).
+func appendGap(dst []byte, gap *roomsensor.Window) []byte {
+	dst = append(dst, '{')
+	dst = appendInstant(member(dst, "from"), gap.From)
+	dst = appendInstant(member(dst, "to"), gap.To)
+	dst = strconv.AppendInt(member(dst, "missing"), int64(gap.Buckets()), 10)
+	return append(dst, '}')
+}

@@ -1,0 +1,113 @@
+package roomsensor
+
+import (
+	"math/bits"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// CoverageQuery selects a page of the coverage of a team's devices, by device_id ascending (A3).
+type CoverageQuery struct {
+	DeviceQuery
+
+	Window Window
+	Now    time.Time // of the first page (A0.3)
+}
+
+// DeviceCoverage is an item of GET /coverage (A3.2).
+type DeviceCoverage struct {
+	Coverage
+
+	ID               uuid.UUID
+	DisplayName      *string
+	LastSeenAt       *time.Time
+	ActiveAssignment *Assignment // nil without an open assignment
+}
+
+// Coverage is what arrived of the expected readings of a device (A3.2).
+type Coverage struct {
+	Expected, Present int              // buckets
+	First, Last       *time.Time       // bucket_at of the oldest and the newest reading in Present
+	LongestGap        *Window          // of equally long ones the newest; nil if nothing is missing
+	Metrics           [MetricCount]int // the readings in Present that have each metric
+}
+
+// ratioDigits is the number of decimals of a ratio, and ratioScale what they count to.
+const (
+	ratioDigits = 4
+	ratioScale  = 10_000
+)
+
+// AppendRatio appends present / expected as JSON, rounded down to 4 decimals, so that 1 means complete. It appends null
+// if nothing was expected.
+func (c *Coverage) AppendRatio(dst []byte) []byte {
+	if c.Expected == 0 {
+		return append(dst, "null"...)
+	}
+	n := c.Present * ratioScale / c.Expected
+	dst = strconv.AppendInt(dst, int64(n/ratioScale), 10)
+	if n%ratioScale == 0 {
+		return dst
+	}
+	decimals := strconv.Itoa(ratioScale + n%ratioScale)[1:]
+	return append(append(dst, '.'), strings.TrimRight(decimals, "0")...)
+}
+
+// CoverageCount counts the readings of a device, in any order. It takes a bit of memory for each expected bucket.
+type CoverageCount struct {
+	expected Window
+	present  []uint64 // bit i is set if expected bucket i has a reading
+	metrics  [MetricCount]int
+}
+
+// NewCoverageCount returns a count of the buckets that Expected returned.
+func NewCoverageCount(expected Window) *CoverageCount {
+	return &CoverageCount{expected: expected, present: make([]uint64, (expected.Buckets()+63)/64)}
+}
+
+// Add counts a reading with its valid_mask. A reading that is not expected does not count. No bucket may be added
+// twice.
+func (c *CoverageCount) Add(bucketAt time.Time, mask uint8) {
+	if bucketAt.Before(c.expected.From) || !bucketAt.Before(c.expected.To) {
+		return
+	}
+	i := int(bucketAt.Sub(c.expected.From) / BucketLength)
+	c.present[i/64] |= 1 << (i % 64)
+	for ; mask != 0; mask &= mask - 1 {
+		c.metrics[bits.TrailingZeros8(mask)]++
+	}
+}
+
+// Coverage returns the result.
+func (c *CoverageCount) Coverage() Coverage {
+	result := Coverage{Expected: c.expected.Buckets(), Metrics: c.metrics}
+	var first, last time.Time
+	search := NewGapSearch(c.expected)
+	for i, word := range slices.Backward(c.present) {
+		for word != 0 {
+			bit := bits.Len64(word) - 1
+			word &^= 1 << bit
+			first = c.expected.From.Add(time.Duration(64*i+bit) * BucketLength)
+			if result.Present++; result.Present == 1 {
+				last = first
+			}
+			result.compare(search.Reading(first))
+		}
+	}
+	result.compare(search.End())
+	if result.Present > 0 {
+		result.First, result.Last = new(first), new(last)
+	}
+	return result
+}
+
+// compare makes a gap the longest one if it is, and if ok is set. Gaps come in the order of a GapSearch.
+func (c *Coverage) compare(gap Window, ok bool) {
+	if ok && (c.LongestGap == nil || gap.Buckets() > c.LongestGap.Buckets()) {
+		c.LongestGap = new(gap)
+	}
+}

@@ -1,0 +1,97 @@
+package roomsensor_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"roomsensor/internal/roomsensor"
+)
+
+func TestParseMinGap(t *testing.T) {
+	t.Parallel()
+	length, err := roomsensor.ParseMinGap(nil)
+	require.NoError(t, err)
+	require.Equal(t, 5*time.Minute, length)
+	for text, want := range map[string]time.Duration{
+		"1m": time.Minute, "5m": 5 * time.Minute, "090m": 90 * time.Minute, "2h": 2 * time.Hour, "3660d": 3660 * 24 * time.Hour,
+		"87840h": 3660 * 24 * time.Hour,
+	} {
+		length, err := roomsensor.ParseMinGap(&text)
+		require.NoError(t, err, text)
+		require.Equal(t, want, length, text)
+	}
+	for _, text := range []string{
+		"", "m", "5", "0m", "-5m", "+5m", "1.5h", "1w", "5 m", "5M", "3661d", "87841h", "5270401m", "99999999999999999999d",
+	} {
+		_, err := roomsensor.ParseMinGap(&text)
+		var answer *roomsensor.Error
+		require.ErrorAs(t, err, &answer, text)
+		require.Equal(t, roomsensor.CodeValidationFailed, answer.Code, text)
+		require.Equal(t, "min", answer.Param, text)
+	}
+}
+
+// TestGapSearch checks that the readings and the gaps of a device partition its expected buckets, and that a gap is
+// never next to another one.
+func TestGapSearch(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		expected := roomsensor.Expected(window(t, now), installations(t, now), now)
+		readings := readingsAround(t, expected)
+		var gaps []roomsensor.Window
+		search := roomsensor.NewGapSearch(expected)
+		keep := func(gap roomsensor.Window, ok bool) {
+			require.Equal(t, ok, !gap.Empty())
+			if ok {
+				gaps = append(gaps, gap)
+			}
+		}
+		for _, bucket := range slices.Backward(readings) {
+			keep(search.Reading(bucket))
+		}
+		keep(search.End())
+		require.True(t, search.Rest().Empty())
+
+		count := map[time.Time]int{} // how often each expected bucket occurs
+		for _, bucket := range readings {
+			if !bucket.Before(expected.From) && bucket.Before(expected.To) {
+				count[bucket]++
+			}
+		}
+		for i, gap := range gaps {
+			for _, bucket := range bucketsIn(gap) {
+				count[bucket]++
+			}
+			require.True(t, i == 0 || gap.To.Before(gaps[i-1].From), "newest first, with a reading between them")
+		}
+		require.Len(t, count, expected.Buckets())
+		for bucket, n := range count {
+			require.Equal(t, 1, n, bucket)
+		}
+	})
+}
+
+// bucketsIn lists the buckets of a window that begins with one.
+func bucketsIn(w roomsensor.Window) (buckets []time.Time) {
+	for bucket := w.From; bucket.Before(w.To); bucket = bucket.Add(5 * time.Minute) {
+		buckets = append(buckets, bucket)
+	}
+	return buckets
+}
+
+// readingsAround draws the buckets with a reading in and around a window, ascending.
+func readingsAround(t *rapid.T, w roomsensor.Window) (buckets []time.Time) {
+	from := roomsensor.BucketOf(w.From).Add(-10 * time.Minute)
+	count := max(0, int(w.To.Sub(from)/roomsensor.BucketLength)) + 2
+	present := rapid.SliceOfN(rapid.Bool(), count, count).Draw(t, "present")
+	for i, is := range present {
+		if is {
+			buckets = append(buckets, from.Add(time.Duration(i)*roomsensor.BucketLength))
+		}
+	}
+	return buckets
+}

@@ -1,0 +1,207 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"roomsensor/db"
+	"roomsensor/internal/roomsensor"
+)
+
+// scanLimits bound what a page of coverage or gaps reads.
+type scanLimits struct {
+	// A page of coverage has coveragePage buckets, and a statement reads coverageStatement of them, unless those of one
+	// device are more. After coverageTime no further statement begins: a slow database makes pages shorter.
+	coverageStatement, coveragePage int
+	coverageTime                    time.Duration
+	// A page of gaps reads gapPage readings, and a statement gapStatement of them.
+	gapStatement, gapPage int
+}
+
+// defaultScanLimits let a page of coverage have 1,000 devices in a day, or 11 in 90 days, in statements of 208 devices
+// in a day, or 2 in 90 days: larger ones would be faster, but from a cold disk they might take longer than their
+// timeout. They let a page of gaps read the readings of a year.
+var defaultScanLimits = scanLimits{
+	coverageStatement: 60_000, coveragePage: 300_000, coverageTime: 2 * time.Second,
+	gapStatement: 4_000, gapPage: 100_000,
+}
+
+// coverageStatementTimeout bounds each statement of coverage. With coverageTime, it is less than the deadline of a
+// request.
+const coverageStatementTimeout = "7s"
+
+// EachCoverage calls do for the coverage of every device of a page, by id, until it returns false (A3). more reports
+// whether there are devices after the page, which may have fewer than q.Limit, at least one.
+func (s *Store) EachCoverage(
+	ctx context.Context, teamID uuid.UUID, q roomsensor.CoverageQuery, do func(*roomsensor.DeviceCoverage) bool,
+) (more bool, err error) {
+	filter, ok := metadataFilter(q.Metadata)
+	if !ok {
+		return false, nil
+	}
+	c := coverageReader{store: s, teamID: teamID, query: q, began: time.Now()}
+	perDevice := max(1, roomsensor.Expected(q.Window, nil, q.Now).Buckets())
+	c.query.Limit = min(q.Limit, max(1, s.scans.coveragePage/perDevice))
+	err = s.inSnapshot(ctx, "reading coverage", func(tx pgx.Tx) error {
+		if err := s.set(ctx, tx, "statement_timeout", coverageStatementTimeout); err != nil {
+			return err
+		}
+		devices, err := s.queries.DeviceStateList(ctx, tx, db.DeviceStateListParams{
+			TeamID: teamID, Metadata: filter, After: q.After, Most: int64(c.query.Limit) + 1,
+		})
+		if err != nil {
+			return err
+		}
+		more = len(devices) > c.query.Limit
+		devices = devices[:min(len(devices), c.query.Limit)]
+		read, err := c.read(ctx, tx, devices, max(1, s.scans.coverageStatement/perDevice), do)
+		more = more || read < len(devices)
+		return err
+	})
+	return more, err
+}
+
+// coverageReader reads a page of coverage in a transaction.
+type coverageReader struct {
+	store  *Store
+	teamID uuid.UUID
+	query  roomsensor.CoverageQuery
+	began  time.Time
+}
+
+// read reads some devices in parts, until do returns false or the time is over, and returns how many it has read.
+func (c *coverageReader) read(
+	ctx context.Context, tx pgx.Tx, devices []db.DeviceStateListRow, part int, do func(*roomsensor.DeviceCoverage) bool,
+) (read int, err error) {
+	for rows := range slices.Chunk(devices, part) {
+		if read > 0 && time.Since(c.began) > c.store.scans.coverageTime {
+			break
+		}
+		counts, err := c.count(ctx, tx, rows)
+		if err != nil {
+			return read, err
+		}
+		for i := range rows {
+			read++
+			if !do(deviceCoverage(&rows[i], counts[rows[i].ID].Coverage())) {
+				return read, nil
+			}
+		}
+	}
+	return read, nil
+}
+
+// count counts the readings of some devices.
+func (c *coverageReader) count(
+	ctx context.Context, tx pgx.Tx, devices []db.DeviceStateListRow,
+) (map[uuid.UUID]*roomsensor.CoverageCount, error) {
+	ids := make([]uuid.UUID, len(devices))
+	for i := range devices {
+		ids[i] = devices[i].ID
+	}
+	units, err := c.store.deviceUnits(ctx, tx, c.teamID, ids)
+	if err != nil {
+		return nil, err
+	}
+	counts := make(map[uuid.UUID]*roomsensor.CoverageCount, len(ids))
+	for _, id := range ids {
+		counts[id] = roomsensor.NewCoverageCount(roomsensor.Expected(c.query.Window, units[id], c.query.Now))
+	}
+	w := roomsensor.Expected(c.query.Window, nil, c.query.Now)
+	if w.Empty() {
+		return counts, nil
+	}
+	rows, err := tx.Query(ctx, db.ReadingMaskList, positional(db.ReadingMaskListParams{
+		DeviceIds: ids, TeamID: c.teamID, WindowFrom: w.From, WindowTo: w.To,
+	})...)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // inSnapshot wraps it.
+	}
+	defer rows.Close()
+	for rows.Next() {
+		columns := rows.RawValues()
+		counts[uuid.UUID(columns[0])].Add(decodeTime(columns[1]), columns[2][1]) // The low byte of a smallint.
+	}
+	return counts, rows.Err()
+}
+
+func deviceCoverage(row *db.DeviceStateListRow, c roomsensor.Coverage) *roomsensor.DeviceCoverage {
+	d := &roomsensor.DeviceCoverage{
+		Coverage: c, ID: row.ID, DisplayName: row.DisplayName, LastSeenAt: row.LastSeenAt,
+	}
+	if row.AssignmentID != nil {
+		d.ActiveAssignment = &roomsensor.Assignment{
+			ID: *row.AssignmentID, DeviceID: row.ID, Label: *row.Label,
+			StartedAt: row.StartedAt.UTC(), ExternalRef: row.ExternalRef,
+		}
+	}
+	return d
+}
+
+// EachGap calls do for the gaps of a device, the newest first, until it returns false (A4). If a page has to end
+// because it read many readings, it returns where: the next page continues with the buckets before. It returns
+// ErrNotFound if the team does not have the device.
+func (s *Store) EachGap(
+	ctx context.Context, teamID, deviceID uuid.UUID, q roomsensor.GapQuery, do func(*roomsensor.Window) bool,
+) (end *time.Time, err error) {
+	search, err := s.searchGaps(ctx, teamID, deviceID, q)
+	if err != nil {
+		return nil, err
+	}
+	take := func(gap roomsensor.Window, ok bool) bool {
+		return !ok || gap.To.Sub(gap.From) < q.Min || do(&gap)
+	}
+	for read := 0; read < s.scans.gapPage; read += s.scans.gapStatement {
+		if done, err := s.readGaps(ctx, teamID, deviceID, search, take); err != nil || done {
+			return nil, err
+		}
+	}
+	return new(search.Rest().To), nil
+}
+
+// readGaps reads some buckets and passes the gaps between them to take. done is set after the last gap of the search,
+// or once take has returned false.
+func (s *Store) readGaps(
+	ctx context.Context, teamID, deviceID uuid.UUID, search *roomsensor.GapSearch,
+	take func(gap roomsensor.Window, ok bool) bool,
+) (done bool, err error) {
+	buckets, err := s.queries.ReadingBucketList(ctx, s.pool, db.ReadingBucketListParams{
+		DeviceID: deviceID, TeamID: teamID, WindowFrom: search.Rest().From, WindowTo: search.Rest().To,
+		Most: int64(s.scans.gapStatement),
+	})
+	if err != nil {
+		return false, fmt.Errorf("reading buckets: %w", translate(err))
+	}
+	for _, at := range buckets {
+		if !take(search.Reading(at.UTC())) {
+			return true, nil
+		}
+	}
+	if done = len(buckets) < s.scans.gapStatement; done {
+		take(search.End())
+	}
+	return done, nil
+}
+
+// searchGaps begins the search of a page.
+func (s *Store) searchGaps(
+	ctx context.Context, teamID, deviceID uuid.UUID, q roomsensor.GapQuery,
+) (*roomsensor.GapSearch, error) {
+	units, err := s.deviceUnits(ctx, s.pool, teamID, []uuid.UUID{deviceID})
+	if err != nil {
+		return nil, fmt.Errorf("listing installations: %w", translate(err))
+	}
+	if len(units) == 0 {
+		return nil, roomsensor.ErrNotFound
+	}
+	expected := roomsensor.Expected(q.Window, units[deviceID], q.Now)
+	if q.Before != nil && q.Before.Before(expected.To) {
+		expected.To = *q.Before
+	}
+	return roomsensor.NewGapSearch(expected), nil
+}
