@@ -27,6 +27,7 @@ _roomsensor() {
   if (( $#candidates )); then compadd -a candidates; else _files; fi
 }
 compdef _roomsensor roomsensor
+[[ $funcstack[1] != _roomsensor ]] || _roomsensor # It was loaded from a directory in fpath, to complete a line.
 `,
 	"fish": `complete -c roomsensor -f -a '(roomsensor __complete (commandline -opc)[2..] (commandline -ct) 2>/dev/null)'
 complete -c roomsensor -n '__fish_seen_subcommand_from upload' -F
@@ -38,6 +39,7 @@ func (*completionCmd) Help() string {
 	return `Load it in the file that your shell reads at its start:
   ~/.bashrc                   source <(roomsensor completion bash)
   ~/.zshrc, after compinit    source <(roomsensor completion zsh)
+  file _roomsensor in fpath   roomsensor completion zsh >_roomsensor
   ~/.config/fish/config.fish  roomsensor completion fish | source`
 }
 
