@@ -3,7 +3,6 @@ package demo_test
 import (
 	"bytes"
 	"context"
-	"encoding/csv"
 	"encoding/json"
 	"io"
 	"net"
@@ -17,8 +16,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
+	"roomsensor/client"
 	"roomsensor/internal/demo"
 	"roomsensor/internal/dev/postgres"
 	"roomsensor/test/dbtest"
@@ -177,34 +178,45 @@ func request(t *testing.T, method, url, body string, header http.Header) *respon
 	return &response{got.StatusCode, got.Header, text}
 }
 
-// get sends a request to the API with the read key.
-func (d *runningDemo) get(t *testing.T, path string) *response {
+// api returns a client of the API with the read key. It checks the responses.
+func (d *runningDemo) api(t *testing.T) *client.Client {
 	t.Helper()
-	a := request(t, http.MethodGet, d.value(t, "Base URL")+path, "",
-		http.Header{"Authorization": {"Bearer " + d.value(t, "Read key")}})
-	require.Equal(t, http.StatusOK, a.status, "%s: %s", path, a.body)
-	return a
+	c, err := client.New(d.value(t, "Base URL"), d.value(t, "Read key"), client.WithMaxAttempts(1),
+		client.WithHTTPClient(&http.Client{Transport: openapitest.Transport(http.DefaultTransport)}))
+	require.NoError(t, err)
+	return c
 }
 
 // devices returns the current devices by name; the unnamed one is "".
-func (d *runningDemo) devices(t *testing.T) map[string]map[string]any {
+func (d *runningDemo) devices(t *testing.T) map[string]client.CurrentDevice {
 	t.Helper()
-	named := map[string]map[string]any{}
-	for _, item := range d.get(t, "/devices/current").data(t) {
-		device := item.(map[string]any)
-		name, _ := device["display_name"].(string)
+	named := map[string]client.CurrentDevice{}
+	for device, err := range d.api(t).CurrentDevices(t.Context(), client.DeviceQuery{}) {
+		require.NoError(t, err)
+		name := ""
+		if device.DisplayName != nil {
+			name = *device.DisplayName
+		}
 		named[name] = device
 	}
 	require.Len(t, named, 12)
 	return named
 }
 
-// rows returns the exported readings of the whole team.
-func (d *runningDemo) rows(t *testing.T) [][]string {
+// readingKey identifies a reading.
+type readingKey struct {
+	device uuid.UUID
+	bucket time.Time
+}
+
+// readings returns the exported readings of the whole team.
+func (d *runningDemo) readings(t *testing.T) (keys []readingKey) {
 	t.Helper()
-	rows, err := csv.NewReader(bytes.NewReader(d.get(t, "/readings.csv?last=7d").body)).ReadAll()
-	require.NoError(t, err)
-	return rows[1:]
+	for r, err := range d.api(t).ExportReadings(t.Context(), client.ExportQuery{Window: client.Last(7 * 24 * time.Hour)}) {
+		require.NoError(t, err)
+		keys = append(keys, readingKey{r.DeviceID, r.BucketAt})
+	}
+	return keys
 }
 
 func TestRun(t *testing.T) {
@@ -233,37 +245,42 @@ func TestRun(t *testing.T) {
 func (d *runningDemo) requireEveryState(t *testing.T) {
 	t.Helper()
 	devices := d.devices(t)
-	status := map[any]int{}
+	status := map[client.Status]int{}
 	for _, device := range devices {
-		status[device["status"]]++
+		status[device.Status]++
 	}
-	require.Equal(t, map[any]int{"online": 9, "stale": 1, "offline": 2}, status)
-	require.Equal(t, "stale", devices["Meeting room"]["status"])
-	require.NotNil(t, devices["Meeting room"]["latest"])
-	require.Equal(t, "offline", devices["Recovery room"]["status"])
-	require.NotNil(t, devices["Recovery room"]["last_seen_at"])
-	require.NotNil(t, devices["Recovery room"]["latest"])
-	require.Nil(t, devices["Spare"]["last_seen_at"], "it never reported")
-	require.Nil(t, devices["Spare"]["latest"])
-	require.Nil(t, devices[""]["active_assignment"])
-	require.NotNil(t, devices["Dorm 12"]["active_assignment"])
+	require.Equal(t, map[client.Status]int{client.StatusOnline: 9, client.StatusStale: 1, client.StatusOffline: 2}, status)
+	require.Equal(t, client.StatusStale, devices["Meeting room"].Status)
+	require.NotNil(t, devices["Meeting room"].Latest)
+	require.Equal(t, client.StatusOffline, devices["Recovery room"].Status)
+	require.NotNil(t, devices["Recovery room"].LastSeenAt)
+	require.NotNil(t, devices["Recovery room"].Latest)
+	require.Nil(t, devices["Spare"].LastSeenAt, "it never reported")
+	require.Nil(t, devices["Spare"].Latest)
+	require.Nil(t, devices[""].ActiveAssignment)
+	require.NotNil(t, devices["Dorm 12"].ActiveAssignment)
 	for _, name := range []string{"Weight room", "Recovery room"} {
-		device := d.get(t, "/devices/"+devices[name]["device_id"].(string)).object(t)
-		require.NotNil(t, device["firmware_version"])
-		require.NotNil(t, device["signal"].(map[string]any)["rssi_dbm"])
+		device, err := d.api(t).Device(t.Context(), devices[name].DeviceID)
+		require.NoError(t, err)
+		require.NotNil(t, device.FirmwareVersion)
+		require.NotNil(t, device.Signal.RSSIDBM)
 	}
-	assignments := d.get(t, "/devices/"+devices["Dorm 12"]["device_id"].(string)+"/assignments").data(t)
-	require.Len(t, assignments, 2)
-	require.Nil(t, assignments[0].(map[string]any)["ended_at"])
-	require.NotNil(t, assignments[1].(map[string]any)["ended_at"])
+	var ends []*time.Time
+	for assignment, err := range d.api(t).Assignments(t.Context(), devices["Dorm 12"].DeviceID) {
+		require.NoError(t, err)
+		ends = append(ends, assignment.EndedAt)
+	}
+	require.Len(t, ends, 2)
+	require.Nil(t, ends[0])
+	require.NotNil(t, ends[1])
 }
 
 // requireLiveUploads waits until a device has uploaded again.
 func (d *runningDemo) requireLiveUploads(t *testing.T) {
 	t.Helper()
-	seen := d.devices(t)["Weight room"]["last_seen_at"]
+	seen := *d.devices(t)["Weight room"].LastSeenAt
 	require.Eventually(t, func() bool {
-		return d.devices(t)["Weight room"]["last_seen_at"] != seen
+		return d.devices(t)["Weight room"].LastSeenAt.After(seen)
 	}, 20*time.Second, 200*time.Millisecond)
 }
 
@@ -300,14 +317,14 @@ func TestRunContinues(t *testing.T) {
 	t.Parallel()
 	o := demoOptions(t)
 	first := startDemo(t, o)
-	before := first.rows(t)
+	before := first.readings(t)
 	require.Regexp(t, `(?m)^  \S{36}  \(unnamed\) *$`, first.out.String())
 	require.Regexp(t, `(?m)^  \S{36}  Spare +offline: never reported$`, first.out.String())
 	require.Regexp(t, `(?m)^  \S{36}  Meeting room +stale: last seen 5 hours ago$`, first.out.String())
 	for _, command := range first.commands() {
 		require.Less(t, runCommand(t, command).status, 300, command)
 	}
-	require.Eventually(t, func() bool { return first.devices(t)["Spare"]["last_seen_at"] != nil },
+	require.Eventually(t, func() bool { return first.devices(t)["Spare"].LastSeenAt != nil },
 		20*time.Second, 50*time.Millisecond)
 	first.end(t)
 	require.Contains(t, first.out.String(), "Stopped.")
@@ -318,16 +335,15 @@ func TestRunContinues(t *testing.T) {
 	}
 	require.Regexp(t, `(?m)^  \S{36}  Corridor *$`, second.out.String(), "the name was changed")
 	require.Regexp(t, `(?m)^  \S{36}  Spare *$`, second.out.String(), "it has reported")
-	require.Len(t, second.get(t, "/devices").data(t), 12)
-	after := second.rows(t)
-	keys := map[string]bool{}
-	for _, row := range after {
-		key := row[0] + row[1]
-		require.False(t, keys[key], "a duplicate reading: %s", row)
+	require.Len(t, second.devices(t), 12)
+	after := second.readings(t)
+	keys := map[readingKey]bool{}
+	for _, key := range after {
+		require.False(t, keys[key], "a duplicate reading: %v", key)
 		keys[key] = true
 	}
-	for _, row := range before {
-		require.True(t, keys[row[0]+row[1]], "a reading is missing: %s", row)
+	for _, key := range before {
+		require.True(t, keys[key], "a reading is missing: %v", key)
 	}
 	require.Less(t, len(after)-len(before), 12*4, "only missed readings are new")
 	second.end(t)
@@ -337,7 +353,7 @@ func TestRunContinues(t *testing.T) {
 	third := startDemo(t, o)
 	defer third.end(t)
 	require.NotEqual(t, first.value(t, "Read key"), third.value(t, "Read key"))
-	require.Equal(t, "online", third.devices(t)["Weight room"]["status"])
+	require.Equal(t, client.StatusOnline, third.devices(t)["Weight room"].Status)
 }
 
 // TestRunStopsItsDatabase checks that the demo stops the database server that it started, and keeps its data.
@@ -384,7 +400,7 @@ func TestRunInterrupted(t *testing.T) {
 	}
 	d := startDemo(t, o)
 	defer d.end(t)
-	require.Greater(t, len(d.rows(t)), 10*5*288)
+	require.Greater(t, len(d.readings(t)), 10*5*288)
 }
 
 // interruptAt is an output that interrupts the demo when it prints a text.

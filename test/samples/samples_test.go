@@ -3,7 +3,6 @@ package samples_test
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"roomsensor/client"
 	"roomsensor/internal/demo"
 	"roomsensor/test/dbtest"
 )
@@ -99,23 +99,12 @@ func setup(t *testing.T) *env {
 // findDevice chooses a device with readings and an assignment.
 func (e *env) findDevice(t *testing.T) {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, e.api+"/v1/devices", nil)
+	c, err := client.New(e.api, e.key)
 	require.NoError(t, err)
-	request.Header.Set("Authorization", "Bearer "+e.key)
-	response, err := http.DefaultClient.Do(request)
-	require.NoError(t, err)
-	var page struct {
-		Data []struct {
-			DeviceID   string `json:"device_id"`
-			HardwareID string `json:"hardware_id"`
-			Name       string `json:"display_name"`
-		} `json:"data"`
-	}
-	require.NoError(t, json.NewDecoder(response.Body).Decode(&page))
-	require.NoError(t, response.Body.Close())
-	for _, device := range page.Data {
-		if device.Name == "Weight room" {
-			e.device, e.hardwareID = device.DeviceID, device.HardwareID
+	for device, err := range c.Devices(t.Context(), client.DeviceQuery{}) {
+		require.NoError(t, err)
+		if device.DisplayName != nil && *device.DisplayName == "Weight room" {
+			e.device, e.hardwareID = device.DeviceID.String(), device.HardwareID
 		}
 	}
 	require.NotEmpty(t, e.device)
