@@ -44,8 +44,7 @@ func TestMisspelledMetric(t *testing.T) {
 	e.publish(unit, misspelled) // Without a credential.
 	e.settle()
 	require.Equal(t, []string{"08:00 640 - - - -"}, e.served(device))
-	current := e.object("/devices/current")["data"].([]any)[0].(map[string]any)
-	require.InDelta(t, 640, current["latest"].(map[string]any)["co2_ppm"], 0)
+	require.Equal(t, 640.0, *e.api().current()[0].Latest.CO2PPM)
 
 	list := func(e *env, query string) []any {
 		return e.askReceiver(http.StatusOK, http.MethodGet, "/rejects"+query, "")["data"].([]any)

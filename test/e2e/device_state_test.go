@@ -2,11 +2,13 @@ package e2e_test
 
 import (
 	"encoding/json"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"roomsensor/client"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/test/conformance"
 )
@@ -14,7 +16,10 @@ import (
 // lastSeen returns last_seen_at of a device as the API prints it, or nil.
 func (e *streamEnv) lastSeen(device string) any {
 	e.t.Helper()
-	return e.object("/devices/" + device)["last_seen_at"]
+	if at := e.api().device(device).LastSeenAt; at != nil {
+		return roomsensor.FormatTime(*at)
+	}
+	return nil
 }
 
 // TestLastSeen checks that last_seen_at is the newest arrival of an upload that can be parsed, to the microsecond,
@@ -73,17 +78,17 @@ func TestSignalAndFirmware(t *testing.T) {
 	} {
 		e.publishReadings(unit, step.sent, reading("08:00:00", ""))
 		e.settle()
-		var shown struct {
-			Signal   json.RawMessage `json:"signal"`
-			Firmware json.RawMessage `json:"firmware_version"`
-		}
-		require.NoError(t, json.Unmarshal([]byte(e.get("/devices/"+device)), &shown))
-		require.JSONEq(t, step.signal, string(shown.Signal), step.sent)
-		require.JSONEq(t, step.firmware, string(shown.Firmware), step.sent)
+		shown := e.api().device(device)
+		signal, err := json.Marshal(shown.Signal)
+		require.NoError(t, err)
+		require.JSONEq(t, step.signal, string(signal), step.sent)
+		firmware, err := json.Marshal(shown.FirmwareVersion)
+		require.NoError(t, err)
+		require.JSONEq(t, step.firmware, string(firmware), step.sent)
 	}
-	before := e.get("/devices/" + device)
+	before := e.api().device(device)
 	e.replayStream()
-	require.Equal(t, before, e.get("/devices/"+device))
+	require.Equal(t, before, e.api().device(device))
 }
 
 // TestMovedUnit checks that buffered readings of a unit belong to the device in which it was at the time, [from, to),
@@ -119,8 +124,8 @@ func TestMovedUnit(t *testing.T) {
 		reading("05:59:59.999999", `"co2_ppm":1`) + "," + reading("08:02:00", `"co2_ppm":1`) + "," +
 		reading("08:59:59.999999", `"co2_ppm":1`) + "," + reading("09:00:00", `"co2_ppm":1`) + "]}"}, e.keptPayloads("dev:11"))
 	require.Nil(t, e.lastSeen(device), "the units are in no device now")
-	require.Equal(t, "dev:12", e.object("/devices/" + device)["hardware_id"], "the last unit")
-	require.Contains(t, e.get("/devices/current"), `"hardware_id":"dev:12"`)
+	require.Equal(t, "dev:12", e.api().device(device).HardwareID, "the last unit")
+	require.True(t, slices.ContainsFunc(e.api().current(), func(d client.CurrentDevice) bool { return d.HardwareID == "dev:12" }))
 }
 
 // TestUnitInOneDevice checks that a unit is in one device at a time, by command and by SQL, whichever teams own the
@@ -154,7 +159,7 @@ func TestUnitInOneDevice(t *testing.T) {
 	e.command("device", "remove-hardware", one, "--at", later)
 	e.command("device", "remove-hardware", two, "--at", later)
 	e.command("device", "replace-hardware", two, "--hardware-id", "dev:1", "--at", later)
-	require.Equal(t, "dev:1", e.object("/devices/" + one)["hardware_id"], "its last unit, which a device of another team has now")
+	require.Equal(t, "dev:1", e.api().device(one).HardwareID, "its last unit, which a device of another team has now")
 }
 
 // TestReplayKeepsArrival checks that a replay uses the first arrival: for last_seen_at, and for the limit of 10 minutes
@@ -174,9 +179,9 @@ func TestReplayKeepsArrival(t *testing.T) {
 		require.InDelta(t, 1, e.command("rejects", "replay", reject["id"].(string))["replayed"], 0)
 		require.Equal(t, second, e.lastSeen(device))
 	}
-	shown := e.object("/devices/" + device)
-	require.Equal(t, map[string]any{"rssi_dbm": -70.0, "bars": 3.0}, shown["signal"], "of the newest upload that carries it")
-	require.Equal(t, "1.0", shown["firmware_version"])
+	shown := e.api().device(device)
+	require.Equal(t, client.Signal{RSSIDBM: new(-70), Bars: new(3)}, shown.Signal, "of the newest upload that carries it")
+	require.Equal(t, "1.0", *shown.FirmwareVersion)
 	require.Equal(t, []string{"08:00 - - - 1 -", "08:05 - - - 2 -"}, e.served(device))
 
 	unit, device := e.newUnit()

@@ -13,7 +13,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"roomsensor/client"
 	"roomsensor/test/conformance"
+	"roomsensor/test/harness"
 )
 
 // heap returns the bytes of heap that a process uses, by its metrics.
@@ -33,14 +35,12 @@ func (e *env) heap(s *server) float64 {
 }
 
 // export starts an export of all readings.
-func (e *env) export(ctx context.Context, key, shape string) (*http.Response, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, e.apis[0].url+"/v1/readings.csv?last=90d&shape="+shape, nil)
+func (e *env) export(ctx context.Context, key string, shape client.Shape) (*client.Export, error) {
+	c, err := harness.NewClient(strings.TrimPrefix(e.apis[0].url, "http://"), key, client.WithMaxAttempts(1))
 	if err != nil {
 		return nil, err
 	}
-	request.Header.Set("Authorization", "Bearer "+key)
-	request.Header.Set("Accept-Encoding", "identity")
-	return http.DefaultTransport.RoundTrip(request)
+	return c.ExportCSV(ctx, client.ExportQuery{Window: client.Last(90 * 24 * time.Hour), Shape: shape})
 }
 
 // lineCounter counts the lines that are written to it.
@@ -68,10 +68,9 @@ func TestLargestExports(t *testing.T) {
 		FROM devices d, generate_series(1, 25000) i`)
 	e.exec("ANALYZE readings")
 	e.checkConcurrentExports(device)
-	for _, shape := range []string{"long", "wide"} {
+	for _, shape := range []client.Shape{client.Long, client.Wide} {
 		e.checkDisconnect(shape)
 	}
-	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
 }
 
 // checkConcurrentExports checks that 8 exports run at once, in bounded memory, while pages are served (decision 32). No
@@ -81,30 +80,29 @@ func (e *env) checkConcurrentExports(device string) {
 	_, second := e.newKey()
 	before := e.heap(e.apis[0])
 	highest := before
-	var exports [8]*http.Response
+	var exports [8]*client.Export
 	var counts [8]lineCounter
 	for i := range exports {
 		var err error
-		exports[i], err = e.export(e.t.Context(), []string{e.key, second}[i%2], []string{"long", "wide"}[i/2%2])
+		exports[i], err = e.export(e.t.Context(), []string{e.key, second}[i%2], []client.Shape{client.Long, client.Wide}[i/2%2])
 		require.NoError(e.t, err)
-		defer func() { require.NoError(e.t, exports[i].Body.Close()) }()
-		require.Equal(e.t, http.StatusOK, exports[i].StatusCode)
+		defer func() { require.NoError(e.t, exports[i].Close()) }()
 	}
 	require.Eventually(e.t, func() bool { return e.exportBackends("xact_start IS NOT NULL") == 0 }, patience, time.Millisecond)
 	for open := len(exports); open > 0; highest = max(highest, e.heap(e.apis[0])) {
 		open = 0
 		for i, export := range exports { // In turn, so that every client is slow.
-			_, err := io.CopyN(&counts[i], export.Body, 1<<20)
+			_, err := io.CopyN(&counts[i], export, 1<<20)
 			if err != nil {
 				require.ErrorIs(e.t, err, io.EOF)
 			} else {
 				open++
 			}
 		}
-		e.get("/devices/" + device + "/readings")
+		e.api().readings(device, client.Window{})
 	}
 	for i, export := range exports {
-		require.Equal(e.t, strconv.Itoa(int(counts[i])-1), export.Header.Get("X-Row-Count"))
+		require.Equal(e.t, int(counts[i])-1, export.Rows)
 		require.EqualValues(e.t, []int{250_001, 25_001}[i/2%2], counts[i])
 	}
 	require.Less(e.t, highest-before, float64(maxExportHeap))
@@ -117,7 +115,7 @@ func (e *env) exportBackends(state string) int {
 }
 
 // checkDisconnect checks that the query of an export ends within a second after its client disconnects.
-func (e *env) checkDisconnect(shape string) {
+func (e *env) checkDisconnect(shape client.Shape) {
 	e.t.Helper()
 	lock, err := e.sql.Begin(e.t.Context())
 	require.NoError(e.t, err)
@@ -128,7 +126,7 @@ func (e *env) checkDisconnect(shape string) {
 }
 
 // disconnect starts an export, disconnects when its query is in a state, and returns how long the query ran after that.
-func (e *env) disconnect(shape, state string) time.Duration {
+func (e *env) disconnect(shape client.Shape, state string) time.Duration {
 	e.t.Helper()
 	ctx, cancel := context.WithCancel(e.t.Context())
 	ended := make(chan struct{})
@@ -136,7 +134,7 @@ func (e *env) disconnect(shape, state string) time.Duration {
 		defer close(ended)
 		if got, err := e.export(ctx, e.key, shape); err == nil {
 			<-ctx.Done() // The client reads nothing.
-			_ = got.Body.Close()
+			_ = got.Close()
 		}
 	}()
 	require.Eventually(e.t, func() bool { return e.exportBackends(state) == 1 }, patience, time.Millisecond, e.apis[0].log)

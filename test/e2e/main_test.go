@@ -291,22 +291,6 @@ func (e *env) send(s *server, method, path, key, body string, headers ...string)
 	return response{got.StatusCode, got.Header, string(text), errors.Join(err, got.Body.Close())}
 }
 
-// get returns the body of a GET that must succeed on the first API process.
-func (e *env) get(path string) string {
-	e.t.Helper()
-	got := e.send(e.apis[0], http.MethodGet, "/v1"+path, e.key, "")
-	require.NoError(e.t, got.err)
-	require.Equal(e.t, http.StatusOK, got.status, got.body)
-	return got.body
-}
-
-// object is get for a JSON object.
-func (e *env) object(path string) (object map[string]any) {
-	e.t.Helper()
-	require.NoError(e.t, json.Unmarshal([]byte(e.get(path)), &object))
-	return object
-}
-
 // upload posts an upload to the receiver.
 func (e *env) upload(text string) response {
 	return e.send(e.receiver, http.MethodPost, "/uploads", e.ingestKey, text)

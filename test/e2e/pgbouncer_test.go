@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"roomsensor/client"
 	"roomsensor/test/dbtest"
 )
 
@@ -72,7 +73,7 @@ func (e *streamEnv) checkPooledUploads() (device string) {
 			require.Equal(e.t, http.StatusAccepted, e.upload(part).status)
 		}
 		e.settle()
-		csv := e.get("/readings.csv?from=2015-02-01T00:00:00Z&to=2015-03-01T00:00:00Z")
+		csv := e.api().csv(february2015)
 		_, body, _ := strings.Cut(csv, "\n")
 		require.Equal(e.t, rows, strings.Split(strings.TrimSuffix(body, "\n"), "\n"))
 		if stored != nil {
@@ -81,11 +82,10 @@ func (e *streamEnv) checkPooledUploads() (device string) {
 		stored = e.storedReadings()
 		rand.New(rand.NewPCG(seed, 2)).Shuffle(n, func(a, b int) { samples[a], samples[b] = samples[b], samples[a] })
 	}
-	page := e.get("/devices/" + device + "/readings?from=2015-02-01T00:00:00Z&to=2015-03-01T00:00:00Z")
-	require.Equal(e.t, len(rows), strings.Count(page, "bucket_at"))
-	shown := e.object("/devices/current")["data"].([]any)[0].(map[string]any)
-	require.Equal(e.t, "online", shown["status"])
-	require.NotNil(e.t, shown["latest"])
+	require.Len(e.t, e.api().readings(device, february2015), len(rows))
+	shown := e.api().current()[0]
+	require.Equal(e.t, client.StatusOnline, shown.Status)
+	require.NotNil(e.t, shown.Latest)
 	return device
 }
 
@@ -98,7 +98,7 @@ func (e *streamEnv) checkPooledPatch(device string) {
 		require.Equal(e.t, http.StatusOK, got.status, got.body)
 		require.Equal(e.t, i > 0, got.header.Get("Idempotent-Replayed") == "true")
 	}
-	require.Contains(e.t, e.get("/devices/"+device), `"display_name":"Foyer"`)
+	require.Equal(e.t, "Foyer", *e.api().device(device).DisplayName)
 }
 
 // checkPooledRateLimit sends more concurrent requests than a key may send and PgBouncer has sessions.

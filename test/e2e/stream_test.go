@@ -2,8 +2,8 @@ package e2e_test
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
+	"roomsensor/client"
 	"roomsensor/internal/queue"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/test/natstest"
@@ -117,15 +118,14 @@ func reading(clock, values string) string {
 // dash for null.
 func (e *streamEnv) served(device string) (lines []string) {
 	e.t.Helper()
-	var page struct {
-		Data []map[string]json.RawMessage `json:"data"`
-	}
-	require.NoError(e.t, json.Unmarshal([]byte(e.get(fmt.Sprintf("/devices/%s/readings?from=%s&to=%s",
-		device, roomsensor.FormatTime(day), roomsensor.FormatTime(day.AddDate(0, 0, 1))))), &page))
-	for _, reading := range page.Data {
-		line := string(reading["bucket_at"][12:17])
-		for _, metric := range roomsensor.Metrics {
-			line += " " + strings.Replace(string(reading[metric.String()]), "null", "-", 1)
+	for _, r := range e.api().readings(device, client.Between(day, day.AddDate(0, 0, 1))) {
+		line := r.BucketAt.Format("15:04")
+		for _, value := range []*float64{r.CO2PPM, r.TempC, r.HumidityPct, r.Lux, r.SPLDB} {
+			if value == nil {
+				line += " -"
+			} else {
+				line += " " + strconv.FormatFloat(*value, 'f', -1, 64)
+			}
 		}
 		lines = append([]string{line}, lines...)
 	}

@@ -11,9 +11,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"roomsensor/client"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/test/conformance"
 )
+
+// february2015 is the window of the samples.
+var february2015 = client.Between(
+	time.Date(2015, time.February, 1, 0, 0, 0, 0, time.UTC), time.Date(2015, time.March, 1, 0, 0, 0, 0, time.UTC))
 
 // sample is one measurement of a logger, with its values as decimals; a value that was not measured is empty.
 type sample struct {
@@ -113,16 +118,14 @@ func TestUploadToRead(t *testing.T) {
 		again = append(again, packed(unit, samples, 7)...)
 	}
 	for device, rows := range want {
-		csv := e.get("/readings.csv?from=2015-02-01T00:00:00Z&to=2015-03-01T00:00:00Z&devices=" + device)
-		header, body, _ := strings.Cut(csv, "\n")
+		header, body, _ := strings.Cut(e.api().csv(february2015, device), "\n")
 		require.Equal(t, "bucket_at,device_id,display_name,co2_ppm,temp_c,humidity_pct,lux,spl_db,valid_mask", header)
 		require.Equal(t, rows, strings.Split(strings.TrimSuffix(body, "\n"), "\n"))
 	}
 
-	for _, item := range e.object("/devices/current")["data"].([]any) {
-		shown := item.(map[string]any)
-		require.Equal(t, "online", shown["status"], "the status follows the arrival, not the measurements")
-		require.Contains(t, shown["latest"].(map[string]any)["bucket_at"], "2015-02-")
+	for _, shown := range e.api().current() {
+		require.Equal(t, client.StatusOnline, shown.Status, "the status follows the arrival, not the measurements")
+		require.Equal(t, "2015-02", shown.Latest.BucketAt.Format("2006-01"))
 	}
 
 	before := e.storedReadings()
@@ -139,19 +142,16 @@ func TestUploadShowsInAPI(t *testing.T) {
 	e.receiver = e.start("ingest", "--no-worker")
 	conformance.Covers(t, "spec 5, rule 3, default")
 	e.key = e.field("key", "key", "create", "--team", e.team)
-	require.Contains(t, e.get("/team"), `"scopes":["read"]`, "the default scope")
+	require.Equal(t, []client.Scope{client.ScopeRead}, e.api().team().APIKey.Scopes, "the default scope")
 	e.checkNewReadings("dev:1")
 	e.checkLateBurst("dev:2")
 	e.checkNewHardware("dev:3", "dev:4")
 }
 
 // readingsSince returns the readings of a device since an instant, newest first.
-func (e *streamEnv) readingsSince(device string, since time.Time) (readings []map[string]any) {
+func (e *streamEnv) readingsSince(device string, since time.Time) []client.Reading {
 	e.t.Helper()
-	for _, item := range e.object("/devices/" + device + "/readings?from=" + roomsensor.FormatTime(since))["data"].([]any) {
-		readings = append(readings, item.(map[string]any))
-	}
-	return readings
+	return e.api().readings(device, client.Window{From: since})
 }
 
 // uploadSeries uploads n measurements of CO2 from an instant on, 5 minutes apart. It returns the bounds of the arrival,
@@ -170,13 +170,6 @@ func (e *streamEnv) uploadSeries(unit, more string, from time.Time, n int) (afte
 	return after, time.Now().Add(time.Minute)
 }
 
-func (e *streamEnv) requireTime(printed any, after, before time.Time) {
-	e.t.Helper()
-	at, ok := roomsensor.ParseTime(fmt.Sprint(printed))
-	require.True(e.t, ok, printed)
-	require.WithinRange(e.t, at, after, before)
-}
-
 // checkNewReadings checks that there is one reading per 5 minutes, in the bucket of its time, with any signal.
 func (e *streamEnv) checkNewReadings(unit string) {
 	e.t.Helper()
@@ -184,26 +177,26 @@ func (e *streamEnv) checkNewReadings(unit string) {
 		"spec 2, reading, ingested_at", "spec 2, signal, rssi_dbm", "spec 2, signal, bars", "spec 2, signal, weak",
 		"spec 2, device, signal", "spec 2, device, last_seen_at", "spec 8, measurement_interval")
 	device := e.newDevice(unit)
-	path := "/devices/" + device
-	require.Nil(e.t, e.object(path)["last_seen_at"])
+	require.Nil(e.t, e.api().device(device).LastSeenAt)
 	first := roomsensor.BucketOf(time.Now()).Add(-time.Hour)
 	after, before := e.uploadSeries(unit, `"signal":{"rssi_dbm":-119,"bars":0},`, first.Add(3*time.Second), 12)
 
 	readings := e.readingsSince(device, first)
 	require.Len(e.t, readings, 12)
 	for i, reading := range readings {
-		require.Equal(e.t, roomsensor.FormatTime(first.Add(time.Duration(11-i)*roomsensor.BucketLength)), reading["bucket_at"])
-		require.InDelta(e.t, 400+11-i, reading["co2_ppm"], 0)
-		for _, missing := range []string{"temp_c", "humidity_pct", "lux", "spl_db"} {
-			require.Nil(e.t, reading[missing], "a missing value is null, never zero")
+		require.Equal(e.t, first.Add(time.Duration(11-i)*roomsensor.BucketLength), reading.BucketAt)
+		require.Equal(e.t, float64(400+11-i), *reading.CO2PPM)
+		for _, missing := range []*float64{reading.TempC, reading.HumidityPct, reading.Lux, reading.SPLDB} {
+			require.Nil(e.t, missing, "a missing value is null, never zero")
 		}
-		e.requireTime(reading["ingested_at"], after, before)
+		require.WithinRange(e.t, reading.IngestedAt, after, before)
 	}
-	e.requireTime(e.object(path)["last_seen_at"], after, before)
-	require.Contains(e.t, e.get(path), `"signal":{"rssi_dbm":-119,"bars":0}`)
+	shown := e.api().device(device)
+	require.WithinRange(e.t, *shown.LastSeenAt, after, before)
+	require.Equal(e.t, client.Signal{RSSIDBM: new(-119), Bars: new(0)}, shown.Signal)
 
 	e.uploadSeries(unit, `"signal":{"rssi_dbm":-71,"bars":4},`, first.Add(3*time.Second), 1)
-	require.Contains(e.t, e.get(path), `"signal":{"rssi_dbm":-71,"bars":4}`, "the signal of the last upload")
+	require.Equal(e.t, client.Signal{RSSIDBM: new(-71), Bars: new(4)}, e.api().device(device).Signal, "the signal of the last upload")
 	require.Len(e.t, e.readingsSince(device, first), 12)
 }
 
@@ -213,25 +206,27 @@ func (e *streamEnv) checkLateBurst(unit string) {
 	conformance.Covers(e.t, "spec 1, conventions, rule 3, burst", "spec 1, conventions, rule 3, offline", "spec 3, status, offline_to_online",
 		"spec 3, status, stale_to_online", "spec 3, status, upload", "spec 2, device, last_seen_at", "spec 2, device, status")
 	device := e.newDevice(unit)
-	path := "/devices/" + device
-	require.Equal(e.t, "offline", e.object(path)["status"])
+	require.Equal(e.t, client.StatusOffline, e.api().device(device).Status)
 	start := roomsensor.BucketOf(time.Now()).Add(-72 * time.Hour)
 	sent := 0
-	for _, away := range []struct{ since, status string }{{"100 hours", "offline"}, {"2 hours", "stale"}, {"25 hours", "offline"}} {
+	for _, away := range []struct {
+		since  string
+		status client.Status
+	}{{"100 hours", client.StatusOffline}, {"2 hours", client.StatusStale}, {"25 hours", client.StatusOffline}} {
 		e.exec(`UPDATE devices SET last_seen_at = now() - $2::text::interval WHERE id = $1`, device, away.since)
-		require.Equal(e.t, away.status, e.object(path)["status"])
+		require.Equal(e.t, away.status, e.api().device(device).Status)
 
 		next := start.Add(time.Duration(sent) * roomsensor.BucketLength)
 		after, before := e.uploadSeries(unit, `"sent_at":"2020-01-01T00:00:00Z",`, next, 100)
 		sent += 100
-		shown := e.object(path)
-		require.Equal(e.t, "online", shown["status"])
-		e.requireTime(shown["last_seen_at"], after, before)
+		shown := e.api().device(device)
+		require.Equal(e.t, client.StatusOnline, shown.Status)
+		require.WithinRange(e.t, *shown.LastSeenAt, after, before)
 		readings := e.readingsSince(device, start)
 		require.Len(e.t, readings, sent)
-		require.Equal(e.t, roomsensor.FormatTime(start.Add(time.Duration(sent-1)*roomsensor.BucketLength)), readings[0]["bucket_at"])
-		e.requireTime(readings[0]["ingested_at"], after, before)
-		require.Equal(e.t, roomsensor.FormatTime(start), readings[sent-1]["bucket_at"])
+		require.Equal(e.t, start.Add(time.Duration(sent-1)*roomsensor.BucketLength), readings[0].BucketAt)
+		require.WithinRange(e.t, readings[0].IngestedAt, after, before)
+		require.Equal(e.t, start, readings[sent-1].BucketAt)
 	}
 }
 
@@ -241,19 +236,19 @@ func (e *streamEnv) checkNewHardware(unit, next string) {
 	conformance.Covers(e.t, "spec 2, device, device_id, permanent", "spec 2, device, firmware_version", "spec 2, device, hardware_id, form")
 	device := e.newDevice(unit)
 	first := roomsensor.BucketOf(time.Now()).Add(-30 * time.Minute)
-	requireShown := func(unit string, firmware any, readings int) {
+	requireShown := func(unit string, firmware *string, readings int) {
 		e.t.Helper()
-		shown := e.object("/devices/" + device)
-		require.Equal(e.t, []any{device, unit, firmware}, []any{shown["device_id"], shown["hardware_id"], shown["firmware_version"]})
+		shown := e.api().device(device)
+		require.Equal(e.t, []any{device, unit, firmware}, []any{shown.DeviceID.String(), shown.HardwareID, shown.FirmwareVersion})
 		require.Len(e.t, e.readingsSince(device, first), readings)
 	}
 	requireShown(unit, nil, 0)
 	e.uploadSeries(unit, `"firmware_version":"1.9.3",`, first, 1)
-	requireShown(unit, "1.9.3", 1)
+	requireShown(unit, new("1.9.3"), 1)
 	e.uploadSeries(unit, `"firmware_version":"2.0.0",`, first.Add(5*time.Minute), 1)
-	requireShown(unit, "2.0.0", 2)
+	requireShown(unit, new("2.0.0"), 2)
 	e.command("device", "replace-hardware", device, "--hardware-id", next, "--at", roomsensor.FormatTime(first.Add(10*time.Minute)))
-	requireShown(next, "2.0.0", 2)
+	requireShown(next, new("2.0.0"), 2)
 	e.uploadSeries(next, `"firmware_version":"2.0.1",`, first.Add(10*time.Minute), 1)
-	requireShown(next, "2.0.1", 3)
+	requireShown(next, new("2.0.1"), 3)
 }
