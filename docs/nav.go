@@ -39,6 +39,7 @@ var sections = []section{
 		guide("paging", "Paging", "Read all pages of a list, and stop at the first error."),
 		guide("coverage", "Coverage", "Find out whether last night's data arrived, and what is missing."),
 		guide("csv", "CSV export", "Export readings of many devices, and load them into pandas, R and other tools."),
+		guide("parquet", "Parquet export", "Export readings with their types, for pandas, DuckDB and other tools."),
 		guide("spreadsheets", "Spreadsheets", "Load readings into Excel, LibreOffice and Google Sheets."),
 		guide("command-line", "Command line", "Read and export readings of any period with the program roomsensor."),
 		guide("clients", "Go and generated clients", "Use the Go client, or generate one for another language."),

@@ -73,10 +73,10 @@ func (r response) with(name, component string) response {
 	return r
 }
 
-// onCSV returns the response under the path of the export, with the headers of decision 26 b.
+// onCSV returns the response under the path of an export, with the headers of decision 26 b.
 func (r response) onCSV() response {
 	r.Headers = slices.Concat(r.Headers, secret)
-	if !strings.HasPrefix(r.Name, "CSV") {
+	if !strings.HasPrefix(r.Name, "CSV") && !strings.HasPrefix(r.Name, "Export") {
 		r.Name = "CSV" + r.Name
 	}
 	return r

@@ -53,7 +53,8 @@ func readResponses() []response {
 	return withHead(both)
 }
 
-// csvResponses returns the responses of the export, for GET and HEAD.
+// csvResponses returns the responses of the exports, for GET and HEAD. ExportBadRequest is that of an export without
+// the parameter shape.
 func csvResponses() []response {
 	notFound := answer("NotFound", counted, roomsensor.CodeDeviceNotFound, roomsensor.CodeAssignmentNotFound).
 		params("devices", "assignment_id")
@@ -61,6 +62,9 @@ func csvResponses() []response {
 		answer("BadRequest", counted, roomsensor.CodeValidationFailed,
 			roomsensor.CodeTimeRangeInvalid, roomsensor.CodeTimeRangeTooWide).
 			show(roomsensor.CodeValidationFailed, "unknown_shape"),
+		answer("ExportBadRequest", counted, roomsensor.CodeValidationFailed,
+			roomsensor.CodeTimeRangeInvalid, roomsensor.CodeTimeRangeTooWide).
+			show(roomsensor.CodeValidationFailed, "unknown_parameter"),
 		unauthorized, notFound.show(roomsensor.CodeDeviceNotFound, "device_not_found_in_devices"),
 		answer("CSVTooLarge", counted, roomsensor.CodeCSVTooLarge),
 		rateLimited, internalError, overloaded,

@@ -264,6 +264,9 @@ func TestKeyInURL(t *testing.T) {
 		})
 	}
 	f.head(t, "/readings.csv?key="+key, withoutKey).requireOK(t)
+	conformance.Covers(t, "A0.2") // The other exports take the key as well, by the same code.
+	f.get(t, "/readings.parquet?key="+key, withoutKey).requireOK(t)
+	f.get(t, "/readings.parquet?key=wrong", withoutKey).requireError(t, invalid, "")
 	for _, path := range []string{"/team", "/devices", "/devices/current", devicePath, assignmentsPath, readingsPath} {
 		f.get(t, path+"?key="+key, withoutKey).requireError(t, missing, "")
 		head := f.head(t, path+"?key="+key, withoutKey)
@@ -372,7 +375,7 @@ func TestKeyNeverShown(t *testing.T) {
 	})
 	inURL := "key=" + f.key
 	for _, path := range []string{
-		"/readings.csv?" + inURL, "/readings.csv?" + inURL + "&from=%zz", "/readings.csv?" + f.key, "/team?" + inURL,
+		"/readings.parquet?" + inURL + "&last=x", "/readings.csv?" + inURL, "/readings.csv?" + inURL + "&from=%zz", "/readings.csv?" + f.key, "/team?" + inURL,
 		"/devices?metadata." + f.key + "=%ff", "/" + f.key, "/devices/" + f.key, "/devices?cursor=" + f.key,
 	} {
 		for _, auth := range []option{withKey(f.key), withKey(f.key + "x"), withoutKey, header("Authorization", f.key)} {

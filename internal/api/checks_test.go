@@ -111,7 +111,7 @@ func (f *fixture) operations(t *testing.T) []operation {
 		"read limited": f.limitedKey(t, roomsensor.ScopeRead), "write limited": f.limitedKey(t, roomsensor.ScopeReadWrite),
 	}
 	f.fillLists(t, 2)
-	all := []operation{f.patchOperation(t, keys), f.exportOperation(t, keys)}
+	all := []operation{f.patchOperation(t, keys), f.exportOperation(t, keys), f.parquetOperation(t, keys)}
 	for path, names := range map[string][]string{
 		"/team":                            {"parameter"},
 		"/devices":                         {"parameter", "cursor"},
@@ -201,6 +201,15 @@ func (f *fixture) exportOperation(t *testing.T, keys map[string]string) operatio
 	checks := f.getChecks(t, "window", "devices", "assignment", "size")
 	return operation{"GET /readings.csv", checks, func(fails func(string) (badInput, bool)) request {
 		return request{method: http.MethodGet, path: "/readings.csv?" + queryOf(fails)}.admit(fails, keys)
+	}}
+}
+
+// parquetOperation is the export of the same team as Parquet, which has no limit of 1,000 devices.
+func (f *fixture) parquetOperation(t *testing.T, keys map[string]string) operation {
+	t.Helper()
+	checks := f.getChecks(t, "window", "devices", "assignment")
+	return operation{"GET /readings.parquet", checks, func(fails func(string) (badInput, bool)) request {
+		return request{method: http.MethodGet, path: "/readings.parquet?" + queryOf(fails)}.admit(fails, keys)
 	}}
 }
 

@@ -288,6 +288,7 @@ func readEndpoints() []string {
 	return []string{
 		"/team", "/devices", "/devices/current", devicePath, assignmentsPath, readingsPath + "?last=90d",
 		"/coverage?last=90d", gapsPath + "?last=90d", "/readings.csv?last=90d", "/readings.csv?last=90d&shape=wide",
+		"/readings.parquet?last=90d",
 	}
 }
 

@@ -22,6 +22,7 @@
 //	export.go           exports: limits, headers, deadlines
 //	export_plan.go      exports: which devices and which time they have
 //	export_readings.go  GET /readings.csv
+//	export_parquet.go   GET /readings.parquet
 //	export_slots.go     the limit of concurrent exports
 //	export_writer.go    exports: the stream of the body
 package api

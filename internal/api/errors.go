@@ -56,7 +56,7 @@ func (s *server) fail(err error, ec echo.Context) {
 // removeContentHeaders removes the headers that describe a body which will not be sent.
 func removeContentHeaders(h http.Header) {
 	for _, name := range []string{
-		"Content-Disposition", "Content-Encoding", "Content-Length", "Etag",
+		"Accept-Ranges", "Content-Disposition", "Content-Encoding", "Content-Length", "Etag",
 		"X-Row-Count", "Idempotent-Replayed",
 	} {
 		h.Del(name)

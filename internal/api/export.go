@@ -23,11 +23,12 @@ const (
 
 // The names of the exports, which are the last segments of their paths. Their URLs may hold a key (decision 26).
 const (
-	readingsCSV = "readings.csv"
+	readingsCSV     = "readings.csv"
+	readingsParquet = "readings.parquet"
 )
 
 // exportNames lists the exports.
-var exportNames = []string{readingsCSV}
+var exportNames = []string{readingsCSV, readingsParquet}
 
 // download is an export whose rows were counted. It is ready to be sent.
 type download struct {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"roomsensor/internal/csvenc"
 	"roomsensor/internal/roomsensor"
@@ -158,6 +159,8 @@ func (r *csvRequest) readShape(text *string) error {
 	case text == nil, *text == "long":
 	case *text == "wide":
 		r.wide = true
+	case strings.EqualFold(*text, "parquet"):
+		return roomsensor.Invalid(shapeParameter, "shape must be long or wide. For Parquet, request /readings.parquet.")
 	default:
 		return roomsensor.Invalid(shapeParameter, "shape must be long or wide.")
 	}

@@ -98,6 +98,7 @@ func TestExportFailure(t *testing.T) {
 	t.Run("after the first byte", f.testFailureAfterFirstByte)
 	t.Run("before the first byte", f.testFailureBeforeFirstByte)
 	t.Run("rows are sent before the last one is read", f.testStreaming)
+	t.Run("of a Parquet file", f.testParquetFailure)
 }
 
 func (f *fixture) testFailureAfterFirstByte(t *testing.T) {
@@ -121,6 +122,26 @@ func (f *fixture) testFailureAfterFirstByte(t *testing.T) {
 		}
 	}
 	require.Contains(t, r.log.String(), "administrator command", "the cause is logged")
+}
+
+// testParquetFailure fails an export in its fourth row group.
+func (f *fixture) testParquetFailure(t *testing.T) {
+	t.Parallel()
+	conformance.Covers(t, "A7.1", "A0.2")
+	r := f.serveHooked(t, failAt(235_000))
+	for _, proto := range []string{"HTTP/1.1", "HTTP/1.0"} {
+		got, body := r.getRaw(t, proto, "/readings.parquet?last=90d", "gzip, zstd", f.key)
+		require.Equal(t, "240000", got.header.Get("X-Row-Count"))
+		part, err := io.ReadAll(body)
+		require.Error(t, err, proto)
+		require.True(t, bytes.HasPrefix(part, []byte("PAR1")), "row groups were sent")
+		require.False(t, bytes.HasSuffix(part, []byte("PAR1")), "there is no footer")
+	}
+	got := f.serveHooked(t, failAt(1_000)).get(t, "/readings.parquet?last=90d", f.key)
+	got.requireError(t, roomsensor.CodeInternalError, "")
+	for _, name := range []string{"Accept-Ranges", "Content-Disposition", "X-Row-Count"} {
+		require.Empty(t, got.header.Get(name))
+	}
 }
 
 func (f *fixture) testFailureBeforeFirstByte(t *testing.T) {
@@ -168,7 +189,7 @@ func (f *fixture) testStreaming(t *testing.T) {
 // Four exports of one key and eight in all run at the same time (decision 32 f and g).
 func TestConcurrentExports(t *testing.T) {
 	t.Parallel()
-	conformance.Covers(t, "decision 32 f", "decision 32 g", "decision 34 d")
+	conformance.Covers(t, "decision 32 f", "decision 32 g", "decision 34 d", "A0.2")
 	f := setup(t)
 	f.addReadings(t, deviceID, start.Add(-time.Hour), 10)
 	running, finish := make(chan struct{}), make(chan struct{})
@@ -184,18 +205,20 @@ func TestConcurrentExports(t *testing.T) {
 		return ctx.Err()
 	})
 	statuses := make(chan int)
-	begin := func(key string) {
-		go func() { statuses <- f.try(t.Context(), http.MethodGet, "/v1/readings.csv", "", withKey(key)).status }()
+	begin := func(path, key string) {
+		go func() { statuses <- f.try(t.Context(), http.MethodGet, path, "", withKey(key)).status }()
 		<-running
 	}
-	for range 4 {
-		begin(f.key)
+	for range 2 { // All exports share the limits (A0.2).
+		begin("/v1/readings.csv", f.key)
+		begin("/v1/readings.parquet", f.key)
 	}
 	refused := f.get(t, "/readings.csv?devices="+testID(0xff, 1).String()) // Refused before any query.
 	refused.requireError(t, roomsensor.CodeOverloaded, "")
+	f.get(t, "/readings.parquet").requireError(t, roomsensor.CodeOverloaded, "")
 	require.NotEmpty(t, refused.header.Get("Retry-After"))
 	for range 4 {
-		begin(f.readKey)
+		begin("/v1/readings.csv", f.readKey)
 	}
 	third := f.newKey(t, roomsensor.ScopeRead)
 	f.get(t, "/readings.csv", withKey(third)).requireError(t, roomsensor.CodeOverloaded, "")

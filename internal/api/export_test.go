@@ -213,16 +213,17 @@ func (f *failingExport) OpenExport(context.Context, uuid.UUID, roomsensor.Export
 	return nil, f.err
 }
 
-// Every response under the path forbids to store it and to send its URL as referrer, because the URL may hold a key.
+// Every response under the path of an export forbids to store it and to send its URL as referrer, because the URL may
+// hold a key.
 func TestCSVHeaders(t *testing.T) {
 	t.Parallel()
-	conformance.Covers(t, "decision 25 f", "decision 26 b", "spec 5, rule 5, secret")
+	conformance.Covers(t, "decision 25 f", "decision 26 b", "spec 5, rule 5, secret", "A0.2")
 	f := setup(t)
 	failed := f.serve(t, &failingExport{f.store, errDatabaseLost}, nil)
 	unavailable := f.serve(t, &failingExport{f.store, roomsensor.CodeOverloaded.New()}, nil)
 	f.addReading(t, deviceID, start.Add(-time.Hour), 1)
 	f.addDevices(t, 1001)
-	const path = "/v1/readings.csv"
+	const path, parquet = "/v1/readings.csv", "/v1/readings.parquet"
 	key := "?key=" + f.readKey
 	for name, tc := range map[string]struct {
 		status       int
@@ -246,6 +247,11 @@ func TestCSVHeaders(t *testing.T) {
 		"rate limit":         {429, f.replica, "GET", path + "?key=" + f.limitedKey(t, roomsensor.ScopeRead)},
 		"failure":            {500, failed, "GET", path + key},
 		"overload":           {503, unavailable, "GET", path + key},
+		"Parquet":            {200, f.replica, "GET", parquet + key},
+		"Parquet, HEAD":      {200, f.replica, "HEAD", parquet + key},
+		"Parquet, parameter": {400, f.replica, "GET", parquet + key + "&shape=long"},
+		"Parquet, no key":    {401, f.replica, "GET", parquet},
+		"Parquet, failure":   {500, failed, "GET", parquet + key},
 	} {
 		got := tc.on.do(t, tc.method, tc.path, "")
 		require.Equal(t, tc.status, got.status, "%s: %s", name, got.body)
@@ -295,9 +301,9 @@ func TestCSVSnapshot(t *testing.T) {
 		n++
 	}
 	growing := f.serve(t, &growing{f.store, grow}, nil)
-	for _, shape := range []string{"long", "wide"} {
-		before := f.get(t, "/readings.csv?shape="+shape)
-		got := growing.get(t, "/readings.csv?shape="+shape, f.key)
+	for _, path := range []string{"/readings.csv?shape=long", "/readings.csv?shape=wide", "/readings.parquet"} {
+		before := f.get(t, path)
+		got := growing.get(t, path, f.key)
 		require.Equal(t, before.header.Get("X-Row-Count"), got.header.Get("X-Row-Count"))
 		require.Equal(t, string(before.body), string(got.body))
 	}

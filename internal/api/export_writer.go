@@ -51,6 +51,12 @@ func (w *exportWriter) send(ctx context.Context, body func(ctx context.Context, 
 	return nil
 }
 
+// Write adds to the body, for encoders that write instead of appending.
+func (w *exportWriter) Write(p []byte) (int, error) {
+	w.chunk = append(w.chunk, p...)
+	return len(p), w.flushFull()
+}
+
 // flushFull sends the chunk if it is full.
 func (w *exportWriter) flushFull() error {
 	if len(w.chunk) < exportChunk {

@@ -19,7 +19,7 @@ import (
 	"roomsensor/test/conformance"
 )
 
-// Bodies are JSON, but for the export. HEAD returns the status and headers of GET, without a body (decision 42 a).
+// Bodies are JSON, but for the exports. HEAD returns the status and headers of GET, without a body (decision 42 a).
 func TestHead(t *testing.T) {
 	t.Parallel()
 	conformance.Covers(t, "decision 42 a", "decision 32 d", "spec 1, bodies")
@@ -31,9 +31,12 @@ func TestHead(t *testing.T) {
 			head := f.head(t, path, header("Accept-Encoding", coding))
 			require.Equal(t, get.status, head.status, path)
 			require.Empty(t, head.body)
-			if get.status == http.StatusOK && strings.HasPrefix(path, "/readings.csv") {
+			switch name, _, _ := strings.Cut(path, "?"); {
+			case get.status == http.StatusOK && name == "/readings.csv":
 				require.Equal(t, "text/csv; charset=utf-8", get.header.Get("Content-Type"))
-			} else {
+			case get.status == http.StatusOK && name == "/readings.parquet":
+				require.Equal(t, "application/vnd.apache.parquet", get.header.Get("Content-Type"))
+			default:
 				require.Equal(t, "application/json; charset=utf-8", get.header.Get("Content-Type"))
 				require.True(t, coding != "identity" || json.Valid(get.body), string(get.body))
 			}
@@ -159,7 +162,7 @@ func TestCompression(t *testing.T) {
 	for path, compresses := range map[string]bool{
 		"/devices": true, "/devices?metadata.a=b": true, "/devices/current": true, assignmentsPath: true, readingsPath: true,
 		readingsPath + "?last=1m": true, "/readings.csv": true, "/readings.csv?shape=wide": true, "/readings.csv?last=1m": true,
-		devicePath: false, "/team": false, "/devices?x=1": false,
+		devicePath: false, "/team": false, "/devices?x=1": false, "/readings.csv?x=1": false,
 	} {
 		plain := f.get(t, path)
 		for _, coding := range []string{"", "identity", "gzip", "zstd", "br", "gzip;q=0", "*;q=0"} {

@@ -24,6 +24,7 @@ var parametersOf = map[string][]string{
 	"/readings.csv": {
 		"from", "to", "last", "assignment_id", "devices", "metadata.a", "shape", "metrics", "columns", "include", "key",
 	},
+	"/readings.parquet": {"from", "to", "last", "assignment_id", "devices", "metadata.a", "metrics", "key"},
 }
 
 // validValues has a valid value of every parameter.

@@ -47,6 +47,7 @@ func (s *server) routes() []route {
 	}
 	exports := []read{
 		{"/" + readingsCSV, s.exportCSV},
+		{"/" + readingsParquet, s.exportParquet},
 	}
 	routes := []route{{
 		method: http.MethodPatch, path: version + "/devices/:device_id", scope: roomsensor.ScopeReadWrite,

@@ -70,6 +70,11 @@ var probes = map[string][]string{
 		"/readings.csv?assignment_id={ownAssignment}&devices={device}", "/readings.csv?assignment_id={hardware}", "/readings.csv?cursor={cursor}",
 		"/readings.csv?metadata.site={tag}", "/readings.csv?metadata.{tag}=x&shape=wide&columns=id",
 	},
+	"GET /readings.parquet": {
+		"/readings.parquet?devices={device}", "/readings.parquet?devices={own},{device}", "/readings.parquet?devices={hardware}",
+		"/readings.parquet?assignment_id={assignment}", "/readings.parquet?assignment_id={ownAssignment}&devices={device}",
+		"/readings.parquet?metadata.site={tag}", "/readings.parquet?metadata.{tag}=x", "/readings.parquet?cursor={cursor}",
+	},
 	"PATCH /devices/{device_id}": {
 		"/devices/{device} {\"display_name\":\"x\"}", "/devices/{device} {\"metadata\":{\"one\":\"more\"}}",
 		"/devices/{device} {\"assignment\":1}", "/devices/{device} {}", "/devices/{device} {\"display_name\":\"x\"} {used}",

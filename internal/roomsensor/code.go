@@ -56,10 +56,10 @@ const (
 var Codes = []CodeInfo{
 	{
 		Code: CodeAPIKeyMissing, Status: 401,
-		Cause:   "The request has no Authorization header and, on the CSV endpoint, no key parameter either.",
+		Cause:   "The request has no Authorization header and, on an export, no key parameter either.",
 		Message: "Send your API key in the header Authorization: Bearer <API_KEY>.",
-		Fix: "Add the header Authorization: Bearer <API_KEY>. Only GET /readings.csv takes the key in the URL, as " +
-			"key=<API_KEY>.",
+		Fix: "Add the header Authorization: Bearer <API_KEY>. Only the exports, such as GET /readings.csv, take the key in " +
+			"the URL, as key=<API_KEY>.",
 		Retry:  retryNever,
 		Guides: []string{"authentication"},
 	},
@@ -210,7 +210,8 @@ var Codes = []CodeInfo{
 		Cause: "The service has no such path.",
 		Message: "There is no such path. Did you mean \"/v1/devices/{device_id}\"? The API has the paths /v1/coverage, " +
 			"/v1/devices, /v1/devices/current, /v1/devices/{device_id}, /v1/devices/{device_id}/assignments, " +
-			"/v1/devices/{device_id}/gaps, /v1/devices/{device_id}/readings, /v1/readings.csv and /v1/team.",
+			"/v1/devices/{device_id}/gaps, /v1/devices/{device_id}/readings, /v1/readings.csv, " +
+			"/v1/readings.parquet and /v1/team.",
 		Fix: "The message lists the paths. Check the spelling, that the base URL ends in /v1, and that there is no " +
 			"slash at the end.",
 		Retry:  retryNever,

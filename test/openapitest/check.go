@@ -17,6 +17,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
+	"github.com/parquet-go/parquet-go"
 
 	"roomsensor/internal/roomsensor"
 	"roomsensor/test/secretscan"
@@ -84,6 +85,9 @@ func (d *Document) check(a *Answer) error {
 	}
 	if a.Status >= http.StatusBadRequest {
 		return a.checkError(body)
+	}
+	if a.Header.Get("Content-Type") == parquetType {
+		return a.checkParquet(body)
 	}
 	return a.checkCSV(body)
 }
@@ -183,6 +187,20 @@ func sent(r *http.Request) string {
 		words = append(append(words, name), values...)
 	}
 	return strings.Join(words, " ")
+}
+
+const parquetType = "application/vnd.apache.parquet"
+
+// checkParquet compares the number of rows of a file with X-Row-Count (A7.1).
+func (a *Answer) checkParquet(body []byte) error {
+	file, err := parquet.OpenFile(bytes.NewReader(body), int64(len(body)))
+	if err != nil {
+		return fmt.Errorf("opening the file: %w", err)
+	}
+	if count, rows := a.Header.Get("X-Row-Count"), strconv.FormatInt(file.NumRows(), 10); count != rows {
+		return fmt.Errorf("X-Row-Count is %s, of %s rows", count, rows)
+	}
+	return nil
 }
 
 // checkCSV compares an export with its header row and with X-Row-Count (decisions 27 and 32).

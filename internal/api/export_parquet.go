@@ -1,0 +1,66 @@
+package api
+
+import (
+	"context"
+
+	"roomsensor/internal/parquetenc"
+	"roomsensor/internal/roomsensor"
+)
+
+// parquetRequest has the parameters of GET /readings.parquet.
+type parquetRequest struct {
+	exportRequest
+	metrics []roomsensor.Metric
+}
+
+// exportParquet handles GET /readings.parquet: it streams readings of the team as a Parquet file (A7).
+func (s *server) exportParquet(ctx context.Context, c *call) error {
+	asked, err := s.readParquetRequest(c)
+	if err != nil {
+		return err
+	}
+	return s.sendExport(ctx, c, func(ctx context.Context) (*download, error) { return s.prepareParquet(ctx, c, asked) })
+}
+
+// readParquetRequest reads the parameters, each by its own rule.
+func (s *server) readParquetRequest(c *call) (*parquetRequest, error) {
+	q, err := c.query(fromParameter, toParameter, lastParameter, assignmentParameter, devicesParameter, metadataPrefix,
+		metricsParameter, keyParameter)
+	if err != nil {
+		return nil, err
+	}
+	asked := &parquetRequest{}
+	if asked.timeRange, err = s.readTimeRange(q); err != nil {
+		return nil, err
+	}
+	if err := asked.readDevices(q); err != nil {
+		return nil, err
+	}
+	asked.metrics, err = roomsensor.ParseMetrics(q.Get(metricsParameter))
+	return asked, err
+}
+
+// prepareParquet opens the export. The file has a content coding of its own, so that the body gets none. Its index is
+// at its end: a reader that asks for a range of bytes would count all rows again for each.
+func (s *server) prepareParquet(ctx context.Context, c *call, asked *parquetRequest) (*download, error) {
+	plan, err := s.planExport(ctx, c, &asked.exportRequest)
+	if err != nil {
+		return nil, err
+	}
+	export, err := s.openReadings(ctx, c, plan, roomsensor.ExportQuery{IngestedAt: true})
+	if err != nil {
+		return nil, err
+	}
+	c.setHeader("Accept-Ranges", "none")
+	return &download{
+		fileName: plan.fileName("readings", "parquet", s.now()), contentType: "application/vnd.apache.parquet",
+		rows: export.Rows(), lines: export.Rows(), close: export.Close,
+		body: func(ctx context.Context, w *exportWriter) error {
+			file := parquetenc.NewWriter(w, plan.team, asked.metrics)
+			if err := eachRow(ctx, export, file.Write); err != nil {
+				return err
+			}
+			return file.Close()
+		},
+	}, nil
+}

@@ -1,0 +1,183 @@
+package parquetenc
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"reflect"
+	"slices"
+
+	"github.com/google/uuid"
+	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/compress/zstd"
+
+	"roomsensor/internal/roomsensor"
+)
+
+const (
+	// groupRows is the most rows of a row group. Readers skip and decode whole groups in parallel; small ones are slow.
+	groupRows = 64 << 10
+	// groupTextBytes bounds the ids and names in the dictionaries of a row group, which are in memory until it ends.
+	groupTextBytes = 1 << 20
+	// pageBytes is the size at which a column ends a page and compresses it. Each column has one in memory.
+	pageBytes = 64 << 10
+	// batchRows is the number of rows that are collected before the columns get them.
+	batchRows = 512
+)
+
+// codec compresses as fast as the CSV is compressed. It is safe for concurrent use.
+var codec = &zstd.Codec{Level: zstd.SpeedFastest}
+
+// pageBuffers has the compressed pages of all writers until their row groups end.
+var pageBuffers = parquet.NewBufferPool()
+
+// The columns before the metrics. valid_mask and ingested_at follow the metrics.
+const (
+	bucketColumn = iota
+	deviceColumn
+	nameColumn
+	firstMetric
+)
+
+// schema returns the columns of A7.2. Timestamps are in microseconds, UTC. Pages have version 1, which every reader
+// knows.
+func schema(metrics []roomsensor.Metric) *parquet.Schema {
+	var fields []reflect.StructField
+	add := func(sample any, tag string) {
+		fields = append(fields, reflect.StructField{
+			Name: fmt.Sprintf("Column%d", len(fields)), Type: reflect.TypeOf(sample),
+			Tag: reflect.StructTag(`parquet:"` + tag + `"`),
+		})
+	}
+	add(int64(0), "bucket_at,timestamp(microsecond),delta")
+	add("", "device_id,dict")
+	add("", "display_name,optional,dict")
+	for _, m := range metrics {
+		add(float32(0), m.String()+",optional")
+	}
+	add(int32(0), "valid_mask")
+	add(int64(0), "ingested_at,timestamp(microsecond),delta")
+	return parquet.NewSchema("reading", parquet.SchemaOf(reflect.New(reflect.StructOf(fields)).Interface()))
+}
+
+// device has the cells of a device. group is the number of the last row group that has it in its dictionaries.
+type device struct {
+	id, name parquet.Value
+	bytes    int
+	group    int
+}
+
+// Writer writes a file. It is not safe for concurrent use.
+type Writer struct {
+	file      *parquet.GenericWriter[any]
+	columns   []*parquet.ColumnWriter
+	metrics   []roomsensor.Metric
+	team      []roomsensor.NamedDevice
+	devices   map[uuid.UUID]*device // that occurred
+	batch     [][]parquet.Value     // by column
+	group     int                   // number of the row group, from 1
+	rows      int                   // of the row group
+	textBytes int                   // in the dictionaries of the row group
+}
+
+// NewWriter makes a Writer to dst. team has the names of the devices, in the order of their ids.
+func NewWriter(dst io.Writer, team []roomsensor.NamedDevice, metrics []roomsensor.Metric) *Writer {
+	w := &Writer{
+		file: parquet.NewGenericWriter[any](dst, schema(metrics), parquet.Compression(codec), parquet.DataPageVersion(1),
+			parquet.PageBufferSize(pageBytes), parquet.ColumnPageBuffers(pageBuffers), parquet.WriteBufferSize(0),
+			parquet.CreatedBy("roomsensor", "", "")),
+		metrics: metrics, team: team, devices: map[uuid.UUID]*device{}, group: 1,
+	}
+	w.columns = w.file.ColumnWriters()
+	w.batch = make([][]parquet.Value, len(w.columns))
+	for i := range w.batch {
+		w.batch[i] = make([]parquet.Value, 0, batchRows)
+	}
+	return w
+}
+
+// Write adds a row. Rows must be in the order of the long CSV (A7.2).
+func (w *Writer) Write(row *roomsensor.ExportRow) error {
+	d := w.device(row.DeviceID)
+	if d.group != w.group {
+		d.group = w.group
+		w.textBytes += d.bytes
+	}
+	w.add(bucketColumn, parquet.Int64Value(row.BucketAt.UnixMicro()))
+	w.add(deviceColumn, d.id)
+	w.add(nameColumn, d.name)
+	for i, m := range w.metrics {
+		column := firstMetric + i
+		if x, ok := row.Values.Get(m); ok {
+			w.add(column, parquet.FloatValue(x).Level(0, 1, column))
+		} else {
+			w.add(column, parquet.NullValue())
+		}
+	}
+	last := len(w.batch) - 1
+	w.add(last-1, parquet.Int32Value(int32(row.Values.Mask())))
+	w.add(last, parquet.Int64Value(row.IngestedAt.UnixMicro()))
+	w.rows++
+	if w.rows >= groupRows || w.textBytes >= groupTextBytes {
+		return w.endGroup()
+	}
+	if len(w.batch[0]) == batchRows {
+		return w.writeBatch()
+	}
+	return nil
+}
+
+func (w *Writer) add(column int, v parquet.Value) { w.batch[column] = append(w.batch[column], v) }
+
+// device returns the cells of a device. A device that the team does not have by now has no name.
+func (w *Writer) device(id uuid.UUID) *device {
+	if d, ok := w.devices[id]; ok {
+		return d
+	}
+	text := id.String()
+	d := &device{id: parquet.ByteArrayValue([]byte(text)), name: parquet.NullValue(), bytes: len(text)}
+	i, ok := slices.BinarySearchFunc(w.team, id, func(d roomsensor.NamedDevice, id uuid.UUID) int {
+		return bytes.Compare(d.ID[:], id[:])
+	})
+	if ok && w.team[i].DisplayName != nil {
+		name := *w.team[i].DisplayName
+		d.name = parquet.ByteArrayValue([]byte(name)).Level(0, 1, nameColumn)
+		d.bytes += len(name)
+	}
+	w.devices[id] = d
+	return d
+}
+
+// writeBatch gives the collected rows to the columns.
+func (w *Writer) writeBatch() error {
+	for i, column := range w.columns {
+		if _, err := column.WriteRowValues(w.batch[i]); err != nil {
+			return fmt.Errorf("encoding a column: %w", err)
+		}
+		w.batch[i] = w.batch[i][:0]
+	}
+	return nil
+}
+
+// endGroup writes the row group.
+func (w *Writer) endGroup() error {
+	if err := w.writeBatch(); err != nil {
+		return err
+	}
+	w.group, w.rows, w.textBytes = w.group+1, 0, 0
+	if err := w.file.Flush(); err != nil {
+		return fmt.Errorf("writing a row group: %w", err)
+	}
+	return nil
+}
+
+// Close writes the rest and the footer, without which no reader opens the file.
+func (w *Writer) Close() error {
+	if err := w.writeBatch(); err != nil {
+		return err
+	}
+	if err := w.file.Close(); err != nil {
+		return fmt.Errorf("ending a file: %w", err)
+	}
+	return nil
+}
