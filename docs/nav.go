@@ -43,6 +43,7 @@ var sections = []section{
 		guide("spreadsheets", "Spreadsheets", "Load readings into Excel, LibreOffice and Google Sheets."),
 		guide("command-line", "Command line", "Read and export readings of any period with the program roomsensor."),
 		guide("clients", "Go and generated clients", "Use the Go client, or generate one for another language."),
+		guide("recipes", "Recipes", "Programs for DuckDB, a mail about last night, plots in Python and R, and Grafana."),
 		guide("idempotency", "Changes and idempotency", "Rename and tag devices, with retries that are safe."),
 		guide("rate-limits", "Rate limits", "How many requests a key may make, and how to retry."),
 		guide("late-data", "Late data", "Why old readings appear later, and how to keep a copy complete."),

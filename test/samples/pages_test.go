@@ -25,7 +25,8 @@ type sample struct {
 	// needs are the modules that the sample imports: the words after the language, except retries.
 	needs []string
 	// retries says that the sample repeats requests that got 429 or 503.
-	retries bool
+	retries  bool
+	programs string // directory of the program, if a sample needs it
 }
 
 var fence = regexp.MustCompile("(?ms)^([ ]*)```(bash|python|r|javascript|go)( [^\n]*)?\n(.*?)^[ ]*```$")

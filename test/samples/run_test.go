@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"roomsensor/test/proctest"
 )
 
 // interpreter runs the samples in a language.
@@ -45,12 +47,15 @@ func python() string {
 func (s *sample) missing(t *testing.T) string {
 	t.Helper()
 	i := interpreters[s.language]
-	for _, program := range i.programs {
-		if _, err := exec.LookPath(program); err != nil {
-			return program
+	for _, name := range i.programs {
+		if _, err := exec.LookPath(name); err != nil {
+			return name
 		}
 	}
 	for _, module := range s.needs {
+		if module == program {
+			continue // The test builds it.
+		}
 		argv := i.load(module)
 		if err := exec.CommandContext(t.Context(), argv[0], argv[1:]...).Run(); err != nil {
 			return module
@@ -66,12 +71,12 @@ func (s *sample) argv(t *testing.T, file string) []string {
 	if s.language != "go" {
 		return append(slices.Clone(interpreters[s.language].command), file)
 	}
-	program := filepath.Join(t.TempDir(), "sample")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, file)
+	path := filepath.Join(t.TempDir(), "sample")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", path, file)
 	build.Dir = "../.." // The root of the module.
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, "%s\n%s", s.code, out)
-	return []string{program}
+	return []string{path}
 }
 
 // result is what a sample did.
@@ -79,6 +84,21 @@ type result struct {
 	code           int
 	stdout, stderr string
 	files          map[string]string // that it wrote
+}
+
+// program is the program of this module, which a sample needs that calls it.
+const program = "roomsensor"
+
+// buildProgram compiles the program and returns its directory, or "" if no sample needs it.
+func buildProgram(t *testing.T, samples []sample) (dir string) {
+	t.Helper()
+	if !slices.ContainsFunc(samples, func(s sample) bool { return slices.Contains(s.needs, program) }) {
+		return ""
+	}
+	dir = t.TempDir()
+	_, err := proctest.Build(t.Context(), dir, proctest.Roomsensor)
+	require.NoError(t, err)
+	return dir
 }
 
 // run runs a sample in an empty directory, with its placeholders replaced as the form on the page does it.
@@ -90,6 +110,9 @@ func (s *sample) run(t *testing.T, values *strings.Replacer) result {
 	command := exec.CommandContext(t.Context(), argv[0], argv[1:]...)
 	var stdout, stderr bytes.Buffer
 	command.Dir, command.Stdout, command.Stderr = dir, &stdout, &stderr
+	if s.programs != "" {
+		command.Env = append(os.Environ(), "PATH="+s.programs+string(os.PathListSeparator)+os.Getenv("PATH"))
+	}
 	err := command.Run()
 	if _, ok := errors.AsType[*exec.ExitError](err); !ok {
 		require.NoError(t, err)

@@ -35,6 +35,7 @@ const receiverAddress = "http://127.0.0.1:8081"
 // env is a demo whose data does not change, except by the samples.
 type env struct {
 	api, receiver      string
+	database           string
 	key, ingest        string
 	device, hardwareID string
 }
@@ -93,7 +94,7 @@ func setup(t *testing.T) *env {
 	}
 	e := &env{
 		api: strings.TrimSuffix(o.value(t, "Base URL"), "/v1"), receiver: strings.TrimSuffix(o.value(t, "Uploads"), "/uploads"),
-		key: o.value(t, "Read-write key"), ingest: o.value(t, "Ingest key"),
+		database: options.DatabaseURL, key: o.value(t, "Read-write key"), ingest: o.value(t, "Ingest key"),
 	}
 	e.findDevice(t)
 	return e
@@ -133,13 +134,19 @@ func (e *env) through(t *testing.T, s *sample, f faults) *strings.Replacer {
 func TestSamples(t *testing.T) {
 	t.Parallel()
 	samples := runnable(t)
+	programs := buildProgram(t, samples)
 	e := setup(t)
 	for _, s := range samples {
+		s.programs = programs
 		t.Run(fmt.Sprintf("%s/%s/%d", s.page, s.language, s.number), func(t *testing.T) {
 			t.Parallel()
 			e.check(t, &s)
 		})
 	}
+	t.Run("guides/recipes.md/sql", func(t *testing.T) {
+		t.Parallel()
+		e.checkGrafana(t)
+	})
 }
 
 // runnable returns the samples for which this machine has an interpreter.
@@ -182,7 +189,7 @@ func (e *env) check(t *testing.T, s *sample) {
 	require.NotZero(t, refused.code, "a wrong key:\n%s\n%s\n%s", s.code, refused.stdout, refused.stderr)
 	said := refused.stdout + refused.stderr + strings.Join(contents(refused.files), "")
 	if !strings.Contains(s.code, "curl -sSI") { // A response to HEAD has no message.
-		require.Contains(t, said, "checksum is wrong", s.code)
+		require.Regexp(t, "checksum is wrong|is not a complete API key", said, s.code) // The API, or the program.
 	}
 	if s.retries {
 		e.checkFaults(t, s, &whole)
