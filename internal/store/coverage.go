@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -15,21 +14,24 @@ import (
 
 // scanLimits bound what a page of coverage or gaps reads.
 type scanLimits struct {
-	// A page of coverage has coveragePage buckets, and a statement reads coverageStatement of them, unless those of one
-	// device are more. After coverageTime no further statement begins: a slow database makes pages shorter.
+	// A page of coverage has coveragePage buckets, and its first statement reads coverageStatement of them, unless those of
+	// one device are more. After coverageTime no further statement begins: a slow database makes pages shorter.
 	coverageStatement, coveragePage int
 	coverageTime                    time.Duration
 	// A page of gaps reads gapPage readings, and a statement gapStatement of them.
 	gapStatement, gapPage int
 }
 
-// defaultScanLimits let a page of coverage have 1,000 devices in a day, or 11 in 90 days, in statements of 208 devices
-// in a day, or 2 in 90 days: larger ones would be faster, but from a cold disk they might take longer than their
-// timeout. They let a page of gaps read the readings of a year.
+// defaultScanLimits let a page of coverage have 1,000 devices in a day, or 11 in 90 days. Its first statement reads a
+// fifth, and the second one the rest: large statements read each page of the disk once for many devices, but from a cold
+// disk a single one might take longer than its timeout. They let a page of gaps read the readings of a year.
 var defaultScanLimits = scanLimits{
-	coverageStatement: 60_000, coveragePage: 300_000, coverageTime: 2 * time.Second,
+	coverageStatement: 60_000, coveragePage: 300_000, coverageTime: time.Second,
 	gapStatement: 4_000, gapPage: 100_000,
 }
+
+// coverageGrowth is how many times as much as the one before a statement of coverage reads.
+const coverageGrowth = 5
 
 // coverageStatementTimeout bounds each statement of coverage. With coverageTime, it is less than the deadline of a
 // request.
@@ -74,14 +76,16 @@ type coverageReader struct {
 	began  time.Time
 }
 
-// read reads some devices in parts, until do returns false or the time is over, and returns how many it has read.
+// read reads some devices, until do returns false or the time is over, and returns how many it has read. part is how
+// many the first statement reads.
 func (c *coverageReader) read(
 	ctx context.Context, tx pgx.Tx, devices []db.DeviceStateListRow, part int, do func(*roomsensor.DeviceCoverage) bool,
 ) (read int, err error) {
-	for rows := range slices.Chunk(devices, part) {
+	for ; read < len(devices); part *= coverageGrowth {
 		if read > 0 && time.Since(c.began) > c.store.scans.coverageTime {
 			break
 		}
+		rows := devices[read:min(read+part, len(devices))]
 		counts, err := c.count(ctx, tx, rows)
 		if err != nil {
 			return read, err
