@@ -140,3 +140,29 @@ func TestExportReadings(t *testing.T) {
 		require.ErrorContains(t, last, "reading an export", replacement)
 	}
 }
+
+func TestExportParquet(t *testing.T) {
+	t.Parallel()
+	s := startFixture(t)
+	f := &faults{fault: []func(*http.Response) (*http.Response, error){nil, func(r *http.Response) (*http.Response, error) {
+		text, err := io.ReadAll(r.Body)
+		r.Body = io.NopCloser(bytes.NewReader(text[:len(text)-1]))
+		return r, err
+	}}}
+	c, _ := newClient(t, s, f)
+	query := client.ExportQuery{Window: november1, Metadata: map[string]string{"building": "gym"}}
+	for i, expected := range []error{nil, client.ErrTruncated} {
+		e, err := c.ExportParquet(t.Context(), query)
+		require.NoError(t, err)
+		require.Equal(t, 3, e.Rows)
+		require.Equal(t, "readings_20261101T000000Z_20261102T000000Z.parquet", e.Name)
+		text, err := io.ReadAll(e)
+		require.ErrorIs(t, err, expected)
+		require.NoError(t, e.Close())
+		require.Equal(t, f.answers[i][:len(text)], text)
+	}
+	_, err := c.ExportParquet(t.Context(), client.ExportQuery{Shape: client.Wide})
+	require.True(t, client.HasCode(err, client.CodeValidationFailed), err)
+	_, err = c.ExportParquet(t.Context(), client.ExportQuery{Window: client.Last(time.Second)})
+	require.ErrorContains(t, err, "whole minutes")
+}

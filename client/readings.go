@@ -36,14 +36,19 @@ func (w Window) add(v url.Values) error {
 	if !w.To.IsZero() {
 		v.Set("to", formatTime(w.To))
 	}
-	if w.Last != 0 {
-		if w.Last%time.Minute != 0 {
-			return fmt.Errorf("the length of a window must be whole minutes, and it is %s", w.Last)
-		}
-		v.Set("last", strconv.FormatInt(int64(w.Last/time.Minute), 10)+"m")
-	}
 	if w.Assignment != uuid.Nil {
 		v.Set("assignment_id", w.Assignment.String())
+	}
+	return addMinutes(v, "last", w.Last)
+}
+
+// addMinutes adds a length of time, unless it is 0.
+func addMinutes(v url.Values, name string, d time.Duration) error {
+	if d%time.Minute != 0 {
+		return fmt.Errorf("%s must be whole minutes, and it is %s", name, d)
+	}
+	if d != 0 {
+		v.Set(name, strconv.FormatInt(int64(d/time.Minute), 10)+"m")
 	}
 	return nil
 }

@@ -30,9 +30,10 @@ import (
 // roots are the schemas of which the client uses the types, with those that they contain.
 var roots = []string{"TeamAndKey", "Device", "CurrentDevice", "Assignment", "Reading", "ErrorCode"}
 
-// enumerations name the types of enumerations that are not a schema of their own.
-var enumerations = map[string]string{
+// names are those of the types of enumerations and objects that are not a schema of their own.
+var names = map[string]string{
 	"APIKey.scopes[]": "Scope", "Assignment.type": "AssignmentType", "Assignment.home_or_travel": "HomeOrTravel",
+	"DeviceCoverage.metrics": "MetricCounts",
 }
 
 // prefixes begin the names of the values of an enumeration, if it is not the name of the type.
@@ -203,27 +204,41 @@ func (g *generator) reference(name string, outer schema, at string) (schema, err
 
 // enumeration gives an enumeration a type, and its values names.
 func (g *generator) enumeration(prepared, s schema, at string) (schema, error) {
-	name := at
-	if strings.Contains(at, ".") {
-		if name = enumerations[at]; name == "" {
-			return nil, fmt.Errorf("add the name of the type of %s to enumerations", at)
-		}
+	name, err := nameOf(at)
+	if err != nil {
+		return nil, err
 	}
 	prefix := name
 	if prefixes[name] != "" {
 		prefix = prefixes[name]
 	}
 	values, _ := s["enum"].([]any)
-	var names []string
+	var constants []string
 	for _, value := range values {
-		names = append(names, fmt.Sprintf("%s_%v", prefix, value))
+		constants = append(constants, fmt.Sprintf("%s_%v", prefix, value))
 	}
-	prepared["enum"], prepared["x-enum-varnames"] = values, names
+	prepared["enum"], prepared["x-enum-varnames"] = values, constants
+	return g.named(name, at, prepared), nil
+}
+
+// nameOf returns the name of the type of a schema at a place, which may be within another schema.
+func nameOf(at string) (string, error) {
+	if !strings.Contains(at, ".") {
+		return at, nil
+	}
+	if names[at] == "" {
+		return "", fmt.Errorf("add the name of the type of %s to names", at)
+	}
+	return names[at], nil
+}
+
+// named adds a schema that is within another one under a name, and returns a reference to it.
+func (g *generator) named(name, at string, prepared schema) schema {
 	if name == at {
-		return prepared, nil
+		return prepared
 	}
 	g.used[name] = prepared
-	return schema{"$ref": "#/components/schemas/" + name}, nil
+	return schema{"$ref": "#/components/schemas/" + name}
 }
 
 // object prepares the fields of an object, in their order in responses.
@@ -249,5 +264,6 @@ func (g *generator) object(prepared, s schema, at string) (schema, error) {
 		fields[name] = field
 	}
 	prepared["properties"] = fields
-	return prepared, nil
+	name, err := nameOf(at)
+	return g.named(name, at, prepared), err
 }
