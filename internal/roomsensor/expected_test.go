@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"roomsensor/internal/roomsensor"
+	"roomsensor/test/conformance"
 )
 
 // at returns a time on 2026-03-10, the day of now.
@@ -33,6 +34,7 @@ func unit(from, to string) (i roomsensor.Installation) {
 // now is 12:30:00.123456789.
 func TestExpected(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "A3.3")
 	type units = []roomsensor.Installation
 	for _, test := range []struct {
 		rule             string

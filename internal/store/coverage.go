@@ -14,8 +14,8 @@ import (
 
 // scanLimits bound what a page of coverage or gaps reads.
 type scanLimits struct {
-	// A page of coverage has coveragePage buckets, and its first statement reads coverageStatement of them, unless those of
-	// one device are more. After coverageTime no further statement begins: a slow database makes pages shorter.
+	// A page of coverage has coveragePage buckets, and its first statement reads coverageStatement of them, unless those
+	// of one device are more. After coverageTime no further statement begins: a slow database makes pages shorter.
 	coverageStatement, coveragePage int
 	coverageTime                    time.Duration
 	// A page of gaps reads gapPage readings, and a statement gapStatement of them.
@@ -23,8 +23,8 @@ type scanLimits struct {
 }
 
 // defaultScanLimits let a page of coverage have 1,000 devices in a day, or 11 in 90 days. Its first statement reads a
-// fifth, and the second one the rest: large statements read each page of the disk once for many devices, but from a cold
-// disk a single one might take longer than its timeout. They let a page of gaps read the readings of a year.
+// fifth, and the second one the rest: large statements read each page of the disk once for many devices, but from a
+// cold disk a single one might take longer than its timeout. They let a page of gaps read the readings of a year.
 var defaultScanLimits = scanLimits{
 	coverageStatement: 60_000, coveragePage: 300_000, coverageTime: time.Second,
 	gapStatement: 4_000, gapPage: 100_000,
