@@ -104,6 +104,21 @@ func TestReads(t *testing.T) {
 	pages(t, 2, readings)
 	require.Equal(t, 21.4, *readings[2].TempC, "not a float32")
 
+	coverage := collect(t, c.Coverage(ctx, client.CoverageQuery{Window: november1, PageSize: 1}))
+	require.Len(t, coverage, 2)
+	pages(t, 2, coverage)
+	require.Equal(t, client.MetricCounts{CO2PPM: 3, TempC: 3, HumidityPct: 2, Lux: 3, SPLDB: 2}, coverage[0].Metrics)
+	require.Equal(t, 285, coverage[0].LongestGap.Missing)
+	require.Len(t, collect(t, c.Coverage(ctx, client.CoverageQuery{Metadata: map[string]string{"building": "gym"}})), 1)
+	f.answers = nil
+
+	gaps := collect(t, c.Gaps(ctx, weightRoom, client.GapQuery{Window: november1}))
+	require.Len(t, gaps, 1)
+	pages(t, 1, gaps)
+	require.Equal(t, *coverage[0].LongestGap, gaps[0])
+	require.Empty(t, collect(t, c.Gaps(ctx, weightRoom, client.GapQuery{Window: november1, Min: 24 * time.Hour, PageSize: 5})))
+	f.answers = nil
+
 	for _, err := range c.Readings(ctx, weightRoom, client.ReadingQuery{Window: november1, PageSize: 1}) {
 		require.NoError(t, err)
 		break
@@ -132,6 +147,9 @@ func TestWindow(t *testing.T) {
 	c, _ := newClient(t, s, f)
 	for _, err := range c.Readings(t.Context(), weightRoom, client.ReadingQuery{Window: client.Last(90 * time.Second)}) {
 		require.ErrorContains(t, err, "whole minutes")
+	}
+	for _, err := range c.Gaps(t.Context(), weightRoom, client.GapQuery{Min: time.Second}) {
+		require.ErrorContains(t, err, "min must be whole minutes")
 	}
 	_, err := c.ExportCSV(t.Context(), client.ExportQuery{Window: client.Last(time.Second)})
 	require.ErrorContains(t, err, "whole minutes")

@@ -50,6 +50,27 @@ func ExampleClient_Readings() {
 	// 00:00:00 40.1 %
 }
 
+func ExampleClient_Coverage() {
+	ctx := context.Background()
+	c, err := client.New(baseURL, apiKey)
+	if err != nil {
+		panic(err)
+	}
+	night := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
+	query := client.CoverageQuery{Window: client.Between(night, night.Add(time.Hour))}
+	for device, err := range c.Coverage(ctx, query) {
+		if err != nil {
+			panic(err)
+		}
+		if device.Present < device.Expected {
+			fmt.Printf("%s: %d of %d readings\n", device.DeviceID, device.Present, device.Expected)
+		}
+	}
+	// Output:
+	// 0b7e6c1a-94a3-4c58-8a57-5d1f0c2e7a10: 3 of 12 readings
+	// 6d2f9b34-1c7d-4e0b-b1aa-93c0d5e8f421: 1 of 12 readings
+}
+
 func ExampleClient_UpdateDevice() {
 	ctx := context.Background()
 	c, err := client.New(baseURL, apiKey)

@@ -142,8 +142,49 @@ type Device struct {
 	ActiveAssignment *ActiveAssignment `json:"active_assignment"`
 }
 
+// DeviceCoverage How many of the expected readings of a device arrived.
+type DeviceCoverage struct {
+	DeviceID uuid.UUID `json:"device_id"`
+
+	// DisplayName Null if the device has no name.
+	DisplayName      *string           `json:"display_name"`
+	Status           Status            `json:"status"`
+	ActiveAssignment *ActiveAssignment `json:"active_assignment"`
+
+	// Expected Buckets in which a reading is expected.
+	Expected int `json:"expected"`
+
+	// Present Of these, the buckets that have a reading, even one without any value.
+	Present int `json:"present"`
+
+	// Coverage `present / expected`, rounded down to 4 decimals, so that 1 means complete; null if nothing was expected.
+	Coverage *float64 `json:"coverage"`
+
+	// FirstBucketAt The oldest reading in `present`; null if there is none.
+	FirstBucketAt *time.Time `json:"first_bucket_at"`
+
+	// LastBucketAt The newest reading in `present`; null if there is none.
+	LastBucketAt *time.Time `json:"last_bucket_at"`
+
+	// LongestGap The newest of equally long ones; null if nothing is missing. `GET /devices/{device_id}/gaps` lists all.
+	LongestGap *Gap         `json:"longest_gap"`
+	Metrics    MetricCounts `json:"metrics"`
+}
+
 // ErrorCode Stable. Branch on it, never on the message.
 type ErrorCode string
+
+// Gap Consecutive expected buckets without a reading, half-open.
+type Gap struct {
+	// From Start of the first bucket.
+	From time.Time `json:"from"`
+
+	// To End of the last bucket.
+	To time.Time `json:"to"`
+
+	// Missing How many buckets there are.
+	Missing int `json:"missing"`
+}
 
 // HomeOrTravel Where the device was set up.
 type HomeOrTravel string
@@ -157,6 +198,15 @@ type Last24H struct {
 	HumidityPct Stat      `json:"humidity_pct"`
 	Lux         Stat      `json:"lux"`
 	SPLDB       Stat      `json:"spl_db"`
+}
+
+// MetricCounts How many readings in `present` have each metric.
+type MetricCounts struct {
+	CO2PPM      int `json:"co2_ppm"`
+	TempC       int `json:"temp_c"`
+	HumidityPct int `json:"humidity_pct"`
+	Lux         int `json:"lux"`
+	SPLDB       int `json:"spl_db"`
 }
 
 // Reading What a device measured in 5 minutes.

@@ -28,7 +28,9 @@ import (
 )
 
 // roots are the schemas of which the client uses the types, with those that they contain.
-var roots = []string{"TeamAndKey", "Device", "CurrentDevice", "Assignment", "Reading", "ErrorCode"}
+var roots = []string{
+	"TeamAndKey", "Device", "CurrentDevice", "Assignment", "Reading", "DeviceCoverage", "Gap", "ErrorCode",
+}
 
 // names are those of the types of enumerations and objects that are not a schema of their own.
 var names = map[string]string{
