@@ -158,6 +158,7 @@ func (f *fixture) getChecks(t *testing.T, names ...string) []check {
 			{"to=x", roomsensor.CodeTimeRangeInvalid, "to"},
 			{"limit=0", invalid, "limit"},
 			{"shape=x", invalid, "shape"},
+			{"min=x", invalid, "min"},
 			{"metrics=x", invalid, "metrics"},
 			{"columns=id", invalid, "columns"},
 			{"include=x", invalid, "include"},
