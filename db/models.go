@@ -76,6 +76,31 @@ type DeviceHardware struct {
 	RemovedAt   *time.Time
 }
 
+type FeedBatch struct {
+	// the time in the feed; null until a transaction of another program commits
+	EffectiveAt *time.Time
+	// the ingested_at of the readings; they are late if effective_at differs
+	IngestedAt time.Time
+	Devices    int32
+	// null: any device may have changed
+	DeviceIds []uuid.UUID
+	FirstAt   []time.Time
+	// the last bucket of each device; its first one is first_at
+	LastAt []time.Time
+	// the UTC days of these buckets
+	Days []pgtype.Date
+}
+
+type FeedDay struct {
+	WrittenAt time.Time
+	Day       pgtype.Date
+}
+
+type FeedState struct {
+	BatchesSince time.Time
+	DaysSince    time.Time
+}
+
 type IdempotencyByte struct {
 	KeyID string
 	Hour  time.Time

@@ -190,45 +190,6 @@ func (q *Queries) ReadingDeleteByDevice(ctx context.Context, db DBTX, deviceID u
 	return result.RowsAffected(), nil
 }
 
-const ReadingExists = `-- name: ReadingExists :one
-SELECT EXISTS (
-    SELECT FROM (
-        SELECT unnest($1::uuid[]) AS device_id,
-               unnest($2::timestamptz[]) AS first_at,
-               unnest($3::timestamptz[]) AS last_at
-    ) n
-    CROSS JOIN LATERAL (
-        SELECT FROM readings r
-        WHERE r.device_id = n.device_id AND r.bucket_at >= n.first_at AND r.bucket_at <= n.last_at
-          AND r.bucket_at >= $4::timestamptz AND r.bucket_at <= $5::timestamptz
-        LIMIT 1
-    ) taken
-)
-`
-
-type ReadingExistsParams struct {
-	DeviceIds  []uuid.UUID
-	FirstAt    []time.Time
-	LastAt     []time.Time
-	WindowFrom time.Time
-	WindowTo   time.Time
-}
-
-// ReadingExists reports whether any of some devices has a reading between its first_at and its last_at, both included.
-// window_from and window_to must enclose all of them; they exclude chunks.
-func (q *Queries) ReadingExists(ctx context.Context, db DBTX, arg ReadingExistsParams) (bool, error) {
-	row := db.QueryRow(ctx, ReadingExists,
-		arg.DeviceIds,
-		arg.FirstAt,
-		arg.LastAt,
-		arg.WindowFrom,
-		arg.WindowTo,
-	)
-	var exists bool
-	err := row.Scan(&exists)
-	return exists, err
-}
-
 const ReadingExport = `-- name: ReadingExport :many
 SELECT r.device_id, r.bucket_at, r.co2_ppm, r.temp_c, r.humidity_pct, r.lux, r.spl_db
 FROM readings r
@@ -501,6 +462,46 @@ func (q *Queries) ReadingIncomingCreate(ctx context.Context, db DBTX) error {
 	return err
 }
 
+const ReadingIsNew = `-- name: ReadingIsNew :one
+SELECT (current_setting('roomsensor.ingested_at')::timestamptz = now() AND NOT EXISTS (
+    SELECT FROM (
+        SELECT unnest($1::uuid[]) AS device_id,
+               unnest($2::timestamptz[]) AS first_at,
+               unnest($3::timestamptz[]) AS last_at
+    ) n
+    CROSS JOIN LATERAL (
+        SELECT FROM readings r
+        WHERE r.device_id = n.device_id AND r.bucket_at >= n.first_at AND r.bucket_at <= n.last_at
+          AND r.bucket_at >= $4::timestamptz AND r.bucket_at <= $5::timestamptz
+        LIMIT 1
+    ) taken
+))::boolean AS is_new
+`
+
+type ReadingIsNewParams struct {
+	DeviceIds  []uuid.UUID
+	FirstAt    []time.Time
+	LastAt     []time.Time
+	WindowFrom time.Time
+	WindowTo   time.Time
+}
+
+// ReadingIsNew reports whether none of some devices has a reading between its first_at and its last_at, both included,
+// and the time of the write is now(), which ReadingCopy sets. window_from and window_to must enclose all of them; they
+// exclude chunks.
+func (q *Queries) ReadingIsNew(ctx context.Context, db DBTX, arg ReadingIsNewParams) (bool, error) {
+	row := db.QueryRow(ctx, ReadingIsNew,
+		arg.DeviceIds,
+		arg.FirstAt,
+		arg.LastAt,
+		arg.WindowFrom,
+		arg.WindowTo,
+	)
+	var is_new bool
+	err := row.Scan(&is_new)
+	return is_new, err
+}
+
 const ReadingLatestList = `-- name: ReadingLatestList :many
 SELECT d.id AS device_id, r.bucket_at, r.co2_ppm, r.temp_c, r.humidity_pct, r.lux, r.spl_db, r.ingested_at
 FROM devices d
@@ -687,14 +688,14 @@ func (q *Queries) ReadingMaskList(ctx context.Context, db DBTX, arg ReadingMaskL
 }
 
 const ReadingUpsert = `-- name: ReadingUpsert :execrows
-INSERT INTO readings AS r (device_id, bucket_at, co2_ppm, temp_c, humidity_pct, lux, spl_db, measured_at)
+INSERT INTO readings AS r (device_id, bucket_at, co2_ppm, temp_c, humidity_pct, lux, spl_db, measured_at, ingested_at)
 SELECT n.device_id, n.bucket_at,
        CASE WHEN n.valid_mask & 1 <> 0 THEN n.co2_ppm END,
        CASE WHEN n.valid_mask & 2 <> 0 THEN n.temp_c END,
        CASE WHEN n.valid_mask & 4 <> 0 THEN n.humidity_pct END,
        CASE WHEN n.valid_mask & 8 <> 0 THEN n.lux END,
        CASE WHEN n.valid_mask & 16 <> 0 THEN n.spl_db END,
-       n.measured_at
+       n.measured_at, (SELECT current_setting('roomsensor.ingested_at')::timestamptz)
 FROM (
     SELECT unnest($1::uuid[]) AS device_id,
            unnest($2::timestamptz[]) AS bucket_at,
@@ -707,13 +708,15 @@ FROM (
            unnest($9::real[]) AS spl_db
 ) n
 UNION ALL
-SELECT device_id, bucket_at, co2_ppm, temp_c, humidity_pct, lux, spl_db, measured_at FROM reading_incoming
+SELECT device_id, bucket_at, co2_ppm, temp_c, humidity_pct, lux, spl_db, measured_at,
+       (SELECT current_setting('roomsensor.ingested_at')::timestamptz)
+FROM reading_incoming
 ON CONFLICT (device_id, bucket_at) DO UPDATE
 SET (co2_ppm, temp_c, humidity_pct, lux, spl_db, measured_at, ingested_at) = (
     SELECT m.co2_ppm, m.temp_c, m.humidity_pct, m.lux, m.spl_db, excluded.measured_at,
            CASE WHEN (m.co2_ppm, m.temp_c, m.humidity_pct, m.lux, m.spl_db)
                      IS DISTINCT FROM (r.co2_ppm, r.temp_c, r.humidity_pct, r.lux, r.spl_db)
-                THEN now() ELSE r.ingested_at END
+                THEN excluded.ingested_at ELSE r.ingested_at END
     FROM (
         SELECT CASE WHEN later THEN excluded.co2_ppm ELSE greatest(r.co2_ppm, excluded.co2_ppm) END,
                CASE WHEN later THEN excluded.temp_c ELSE greatest(r.temp_c, excluded.temp_c) END,
@@ -747,7 +750,7 @@ type ReadingUpsertParams struct {
 // metric, where greatest() ignores nulls. A row that would not change is not written, and ingested_at changes only
 // together with one of the metrics. The rows are those of the arrays and those that were copied into reading_incoming:
 // arrays are faster for few rows, COPY for many. valid_mask tells which metrics are present, so that the arrays need no
-// nulls.
+// nulls. The time of the write is that of FeedBegin.
 func (q *Queries) ReadingUpsert(ctx context.Context, db DBTX, arg ReadingUpsertParams) (int64, error) {
 	result, err := db.Exec(ctx, ReadingUpsert,
 		arg.DeviceIds,

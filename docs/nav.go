@@ -46,6 +46,7 @@ var sections = []section{
 		guide("recipes", "Recipes", "Programs for DuckDB, a mail about last night, plots in Python and R, and Grafana."),
 		guide("idempotency", "Changes and idempotency", "Rename and tag devices, with retries that are safe."),
 		guide("rate-limits", "Rate limits", "How many requests a key may make, and how to retry."),
+		guide("changes", "Change feed", "Keep a complete copy of the readings, late ones included."),
 		guide("late-data", "Late data", "Why old readings appear later, and how to keep a copy complete."),
 		guide("uploads", "Uploads", "Deliver readings from devices and gateways."),
 	}},

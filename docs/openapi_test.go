@@ -40,7 +40,7 @@ func TestOperations(t *testing.T) {
 	for _, path := range []string{
 		"/team", "/devices", "/devices/current", "/devices/{device_id}",
 		"/devices/{device_id}/assignments", "/devices/{device_id}/readings", "/devices/{device_id}/gaps", "/coverage",
-		"/readings.csv", "/readings.parquet",
+		"/readings.csv", "/readings.parquet", "/readings/changes",
 	} {
 		expected["GET "+path], expected["HEAD "+path] = true, true
 	}
@@ -182,6 +182,10 @@ var operationCodes = map[string]map[string]string{
 	"GET /devices":             {"400": "validation_failed cursor_invalid cursor_team_mismatch"},
 	"GET /devices/current":     {"400": "validation_failed cursor_invalid cursor_team_mismatch"},
 	"GET /devices/{device_id}": {"400": "validation_failed", "404": "device_not_found"},
+	"GET /readings/changes": {
+		"400": "validation_failed time_range_invalid time_range_too_wide cursor_invalid cursor_team_mismatch",
+		"404": "device_not_found",
+	},
 	"PATCH /devices/{device_id}": {
 		"400": "validation_failed", "403": "insufficient_scope", "404": "device_not_found",
 		"413": "request_too_large", "422": "validation_failed", "501": "not_implemented",

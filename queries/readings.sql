@@ -147,16 +147,16 @@ WHERE d.team_id = @team_id AND d.id = ANY(@device_ids::uuid[]);
 -- metric, where greatest() ignores nulls. A row that would not change is not written, and ingested_at changes only
 -- together with one of the metrics. The rows are those of the arrays and those that were copied into reading_incoming:
 -- arrays are faster for few rows, COPY for many. valid_mask tells which metrics are present, so that the arrays need no
--- nulls.
+-- nulls. The time of the write is that of FeedBegin.
 -- name: ReadingUpsert :execrows
-INSERT INTO readings AS r (device_id, bucket_at, co2_ppm, temp_c, humidity_pct, lux, spl_db, measured_at)
+INSERT INTO readings AS r (device_id, bucket_at, co2_ppm, temp_c, humidity_pct, lux, spl_db, measured_at, ingested_at)
 SELECT n.device_id, n.bucket_at,
        CASE WHEN n.valid_mask & 1 <> 0 THEN n.co2_ppm END,
        CASE WHEN n.valid_mask & 2 <> 0 THEN n.temp_c END,
        CASE WHEN n.valid_mask & 4 <> 0 THEN n.humidity_pct END,
        CASE WHEN n.valid_mask & 8 <> 0 THEN n.lux END,
        CASE WHEN n.valid_mask & 16 <> 0 THEN n.spl_db END,
-       n.measured_at
+       n.measured_at, (SELECT current_setting('roomsensor.ingested_at')::timestamptz)
 FROM (
     SELECT unnest(@device_ids::uuid[]) AS device_id,
            unnest(@bucket_at::timestamptz[]) AS bucket_at,
@@ -169,13 +169,15 @@ FROM (
            unnest(@spl_db::real[]) AS spl_db
 ) n
 UNION ALL
-SELECT device_id, bucket_at, co2_ppm, temp_c, humidity_pct, lux, spl_db, measured_at FROM reading_incoming
+SELECT device_id, bucket_at, co2_ppm, temp_c, humidity_pct, lux, spl_db, measured_at,
+       (SELECT current_setting('roomsensor.ingested_at')::timestamptz)
+FROM reading_incoming
 ON CONFLICT (device_id, bucket_at) DO UPDATE
 SET (co2_ppm, temp_c, humidity_pct, lux, spl_db, measured_at, ingested_at) = (
     SELECT m.co2_ppm, m.temp_c, m.humidity_pct, m.lux, m.spl_db, excluded.measured_at,
            CASE WHEN (m.co2_ppm, m.temp_c, m.humidity_pct, m.lux, m.spl_db)
                      IS DISTINCT FROM (r.co2_ppm, r.temp_c, r.humidity_pct, r.lux, r.spl_db)
-                THEN now() ELSE r.ingested_at END
+                THEN excluded.ingested_at ELSE r.ingested_at END
     FROM (
         SELECT CASE WHEN later THEN excluded.co2_ppm ELSE greatest(r.co2_ppm, excluded.co2_ppm) END,
                CASE WHEN later THEN excluded.temp_c ELSE greatest(r.temp_c, excluded.temp_c) END,
@@ -191,10 +193,11 @@ WHERE excluded.measured_at > coalesce(r.measured_at, r.bucket_at)
             greatest(r.spl_db, excluded.spl_db))
            IS DISTINCT FROM (r.co2_ppm, r.temp_c, r.humidity_pct, r.lux, r.spl_db));
 
--- ReadingExists reports whether any of some devices has a reading between its first_at and its last_at, both included.
--- window_from and window_to must enclose all of them; they exclude chunks.
--- name: ReadingExists :one
-SELECT EXISTS (
+-- ReadingIsNew reports whether none of some devices has a reading between its first_at and its last_at, both included,
+-- and the time of the write is now(), which ReadingCopy sets. window_from and window_to must enclose all of them; they
+-- exclude chunks.
+-- name: ReadingIsNew :one
+SELECT (current_setting('roomsensor.ingested_at')::timestamptz = now() AND NOT EXISTS (
     SELECT FROM (
         SELECT unnest(@device_ids::uuid[]) AS device_id,
                unnest(@first_at::timestamptz[]) AS first_at,
@@ -206,7 +209,7 @@ SELECT EXISTS (
           AND r.bucket_at >= @window_from::timestamptz AND r.bucket_at <= @window_to::timestamptz
         LIMIT 1
     ) taken
-);
+))::boolean AS is_new;
 
 -- The three queries below serve the deletion of a device by an operator.
 

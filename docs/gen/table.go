@@ -44,7 +44,14 @@ func readResponses() []response {
 		answer("BadCoverage", counted, roomsensor.CodeValidationFailed,
 			roomsensor.CodeTimeRangeInvalid, roomsensor.CodeTimeRangeTooWide,
 			roomsensor.CodeCursorInvalid, roomsensor.CodeCursorTeamMismatch),
+		answer("BadChanges", counted, roomsensor.CodeValidationFailed,
+			roomsensor.CodeTimeRangeInvalid, roomsensor.CodeTimeRangeTooWide,
+			roomsensor.CodeCursorInvalid, roomsensor.CodeCursorTeamMismatch).
+			show(roomsensor.CodeTimeRangeInvalid, "since_malformed").
+			show(roomsensor.CodeTimeRangeTooWide, "since_too_old"),
 		unauthorized,
+		answer("DevicesNotFound", counted, roomsensor.CodeDeviceNotFound).params("devices").
+			show(roomsensor.CodeDeviceNotFound, "device_not_found_in_devices"),
 		answer("DeviceNotFound", counted, roomsensor.CodeDeviceNotFound).params("device_id"),
 		answer("DeviceOrAssignmentNotFound", counted, roomsensor.CodeDeviceNotFound, roomsensor.CodeAssignmentNotFound).
 			params("device_id", "assignment_id"),

@@ -34,6 +34,7 @@ type server struct {
 	rate    *rateLimiter
 	exports *exportSlots
 	current *snapshots
+	feed    *feed
 	bodies  *shareLimiter
 	scans   *shareLimiter
 	cursors *cursor.Sealer
@@ -53,12 +54,13 @@ func New(cfg Config, backend Backend) (http.Handler, error) {
 		return nil, err
 	}
 	exports := newExportSlots()
-	metrics, err := newMetrics(cfg.Metrics, exports)
-	if err != nil {
-		return nil, err
-	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
+	}
+	feed := newFeed(backend, cfg.Now, cfg.Log)
+	metrics, err := newMetrics(cfg.Metrics, append(exports.metrics(), feed.metrics()...))
+	if err != nil {
+		return nil, err
 	}
 	keys := httpedge.NewKeyCache(backend.APIKeysByID, cfg.Now)
 	s := &server{
@@ -67,6 +69,7 @@ func New(cfg Config, backend Backend) (http.Handler, error) {
 		rate:    newRateLimiter(backend, cfg.Now),
 		exports: exports,
 		current: newSnapshots(backend, cfg.Now, cfg.SnapshotAge),
+		feed:    feed,
 		bodies:  newBodyLimiter(metrics.bodies),
 		scans:   newScanLimiter(metrics.scans),
 		cursors: cursors,
@@ -77,12 +80,21 @@ func New(cfg Config, backend Backend) (http.Handler, error) {
 		now:     cfg.Now,
 		log:     cfg.Log,
 	}
-	return s.router(cfg.Docs), nil
+	return &apiHandler{s.router(cfg.Docs), feed}, nil
+}
+
+// apiHandler is the handler of the API, which releases waiting requests when its server stops.
+type apiHandler struct {
+	http.Handler
+	feed *feed
 }
 
 // NewServer returns the server of the public listener, which must be an httpedge.IdleListener.
 func NewServer(handler http.Handler, log zerolog.Logger) *http.Server {
 	server := httpedge.NewServer(handler, log)
+	if h, ok := handler.(*apiHandler); ok {
+		server.RegisterOnShutdown(h.feed.stop)
+	}
 	server.ReadTimeout = readTimeout
 	server.DisableGeneralOptionsHandler = true // OPTIONS * is an unknown path like any other.
 	return server
@@ -112,7 +124,7 @@ type metrics struct {
 	scans     prometheus.Gauge
 }
 
-func newMetrics(registerer prometheus.Registerer, exports *exportSlots) (*metrics, error) {
+func newMetrics(registerer prometheus.Registerer, others []prometheus.Collector) (*metrics, error) {
 	m := &metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "roomsensor_api_requests_total",
@@ -129,13 +141,13 @@ func newMetrics(registerer prometheus.Registerer, exports *exportSlots) (*metric
 		}),
 		scans: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "roomsensor_api_scans_running",
-			Help: "Pages of coverage and gaps that read from the database; at the limit of 8, requests wait.",
+			Help: "Pages of coverage, gaps and changes that read from the database; at the limit of 8, requests wait.",
 		}),
 	}
 	if registerer == nil {
 		return m, nil
 	}
-	for _, c := range append(exports.metrics(), m.requests, m.durations, m.bodies, m.scans) {
+	for _, c := range append(others, m.requests, m.durations, m.bodies, m.scans) {
 		if err := registerer.Register(c); err != nil {
 			return nil, fmt.Errorf("registering metrics: %w", err)
 		}

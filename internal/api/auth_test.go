@@ -371,7 +371,7 @@ func TestKeyNeverShown(t *testing.T) {
 		cfg.Metrics = registry
 		cfg.Log = zerolog.New(config.MaskingWriter(log)).Level(zerolog.DebugLevel)
 	}, func(s *http.Server) {
-		s.Handler.(*echo.Echo).GET("/panics", func(c echo.Context) error { panic(fmt.Sprint(c.Request().URL, c.Request().Header)) })
+		api.Router(s.Handler).GET("/panics", func(c echo.Context) error { panic(fmt.Sprint(c.Request().URL, c.Request().Header)) })
 	})
 	inURL := "key=" + f.key
 	for _, path := range []string{

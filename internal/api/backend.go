@@ -20,6 +20,7 @@ type Backend interface {
 	Readings
 	Coverage
 	Exporter
+	Feed
 }
 
 // Keys finds API keys by their public ids. Unknown ids are left out.
@@ -97,6 +98,21 @@ type Coverage interface {
 	EachGap(
 		ctx context.Context, teamID, deviceID uuid.UUID, q roomsensor.GapQuery, do func(*roomsensor.Window) bool,
 	) (rest *time.Time, err error)
+}
+
+// Feed reads the change feed.
+type Feed interface {
+	// FeedWatermark returns a new watermark: every reading whose time in the feed is before it is committed, and no
+	// transaction adds one later.
+	FeedWatermark(ctx context.Context) (time.Time, error)
+	// FeedChanges returns the devices of some teams that changed in a part of the feed.
+	FeedChanges(
+		ctx context.Context, teamIDs []uuid.UUID, part roomsensor.FeedRound,
+	) (roomsensor.FeedChanges, error)
+	// EachChange calls a function with readings of a round until it returns false, and returns how far the round was
+	// read.
+	EachChange(ctx context.Context, teamID uuid.UUID, q roomsensor.FeedQuery,
+		do func(*roomsensor.Change) bool) (roomsensor.FeedProgress, error)
 }
 
 // Exporter opens an export of a team's readings. Its error is a *roomsensor.TooManyRowsError if the query selects too

@@ -121,6 +121,7 @@ func (f *fixture) operations(t *testing.T) []operation {
 		"/devices/{device_id}/readings":    {"path id", "window", "cursor", "device", "assignment"},
 		"/devices/{device_id}/gaps":        {"path id", "window", "cursor", "device", "assignment"},
 		"/coverage":                        {"window", "cursor"},
+		"/readings/changes":                {"since", "cursor", "devices"},
 	} {
 		all = append(all, operation{"GET " + path, f.getChecks(t, names...), func(fails func(string) (badInput, bool)) request {
 			device := deviceID.String()
@@ -164,6 +165,13 @@ func (f *fixture) getChecks(t *testing.T, names ...string) []check {
 			{"include=x", invalid, "include"},
 			{"x=%zz", invalid, ""},
 		}},
+		{"since", "decision 22 b 5", []badInput{
+			{"since=x", roomsensor.CodeTimeRangeInvalid, "since"},
+			{"wait=31", invalid, "wait"},
+			{"limit=0", invalid, "limit"},
+			{"devices=x", invalid, "devices"},
+			{"x=%zz", invalid, ""},
+		}},
 		{"cursor", "decision 22 b 6", []badInput{
 			{"cursor=x", roomsensor.CodeCursorInvalid, "cursor"},
 			{"cursor=", roomsensor.CodeCursorInvalid, "cursor"},
@@ -187,7 +195,7 @@ func (f *fixture) getChecks(t *testing.T, names ...string) []check {
 // queryOf joins the parameters of the checks that fail.
 func queryOf(fails func(string) (badInput, bool)) string {
 	var query []string
-	for _, name := range []string{"assignment", "devices", "cursor", "size", "window", "parameter"} {
+	for _, name := range []string{"assignment", "devices", "cursor", "size", "since", "window", "parameter"} {
 		if in, ok := fails(name); ok && in.text != "" {
 			query = append(query, in.text)
 		}

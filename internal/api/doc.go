@@ -18,6 +18,8 @@
 //	current.go          GET /devices/current and its snapshots in memory
 //	assignments.go      GET /devices/{device_id}/assignments
 //	readings.go         GET /devices/{device_id}/readings
+//	changes.go          GET /readings/changes
+//	feed.go             the watermark of the change feed, and requests that wait for a change
 //	patch.go            PATCH /devices/{device_id}
 //	export.go           exports: limits, headers, deadlines
 //	export_plan.go      exports: which devices and which time they have

@@ -33,6 +33,11 @@ func RouteTable() []string {
 	return all
 }
 
+// Router returns the router of a handler from New.
+func Router(handler http.Handler) *echo.Echo {
+	return handler.(*apiHandler).Handler.(*echo.Echo)
+}
+
 var parameterInPath = regexp.MustCompile(`:(\w+)`)
 
 // Operation returns the name of a route in the OpenAPI document: "GET /team"; ok is false outside of {base_url}.

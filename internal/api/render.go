@@ -110,7 +110,11 @@ func appendStat(dst []byte, stat *roomsensor.Stat) []byte {
 
 // appendReading appends a Reading (spec 2).
 func appendReading(dst []byte, r *roomsensor.Reading) []byte {
-	dst = append(dst, '{')
+	return appendReadingMembers(append(dst, '{'), r)
+}
+
+// appendReadingMembers appends the members of a Reading, and ends its object.
+func appendReadingMembers(dst []byte, r *roomsensor.Reading) []byte {
 	dst = appendInstant(member(dst, "bucket_at"), r.BucketAt)
 	for _, m := range roomsensor.Metrics {
 		dst = member(dst, m.String())

@@ -59,6 +59,9 @@ func (s *server) routes() []route {
 				method: method, path: version + r.path, scope: roomsensor.ScopeRead, timeout: requestTimeout, handle: r.handle,
 			})
 		}
+		routes = append(routes, route{
+			method: method, path: version + "/readings/changes", scope: roomsensor.ScopeRead, handle: s.listChanges,
+		})
 		for _, r := range exports {
 			routes = append(routes, route{
 				method: method, path: version + r.path, scope: roomsensor.ScopeRead, keyInURL: true, handle: r.handle,

@@ -39,7 +39,8 @@ func TestUnknownRoutesAndMethods(t *testing.T) {
 		"/v1/team": "GET, HEAD", "/v1/devices": "GET, HEAD", "/v1/devices/current": "GET, HEAD",
 		"/v1" + devicePath: "GET, HEAD, PATCH", "/v1" + assignmentsPath: "GET, HEAD", "/v1" + readingsPath: "GET, HEAD",
 		"/v1/coverage": "GET, HEAD", "/v1" + gapsPath: "GET, HEAD",
-		"/v1/readings.csv": "GET, HEAD", "/v1/readings.parquet": "GET, HEAD", "/docs": "GET, HEAD", "/docs/none": "GET, HEAD", "/": "GET, HEAD",
+		"/v1/readings.csv": "GET, HEAD", "/v1/readings.parquet": "GET, HEAD",
+		"/v1/readings/changes": "GET, HEAD", "/docs": "GET, HEAD", "/docs/none": "GET, HEAD", "/": "GET, HEAD",
 	} {
 		for _, method := range []string{"POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE", "BREW", "echo_route_not_found"} {
 			if strings.Contains(allow, method) {

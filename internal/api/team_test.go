@@ -62,6 +62,11 @@ var probes = map[string][]string{
 	"GET /coverage": {
 		"/coverage?cursor={cursor}", "/coverage?metadata.site={tag}", "/coverage?metadata.{tag}=x", "/coverage?device_id={device}",
 	},
+	"GET /readings/changes": {
+		"/readings/changes?devices={device}", "/readings/changes?devices={own},{device}", "/readings/changes?devices={hardware}",
+		"/readings/changes?cursor={cursor}", "/readings/changes?cursor={cursor}&devices={device}", "/readings/changes?metadata.site={tag}&devices={device}",
+		"/readings/changes?device_id={device}",
+	},
 	"GET /readings.csv": {
 		"/readings.csv?devices={device}", "/readings.csv?devices={own},{device}", "/readings.csv?devices={device},{own}",
 		"/readings.csv?devices={device}&shape=wide", "/readings.csv?devices={own},{hardware}", "/readings.csv?devices={assignment}",
@@ -89,7 +94,9 @@ var idParameters = map[string]string{
 	"metadata": "metadata.site={tag}", "Idempotency-Key": " {used}",
 }
 
-var otherParameters = []string{"from", "to", "last", "limit", "shape", "min", "metrics", "columns", "include", "key", "If-None-Match"}
+var otherParameters = []string{
+	"from", "to", "last", "limit", "shape", "min", "metrics", "columns", "include", "since", "wait", "key", "If-None-Match",
+}
 
 // A new route or parameter fails this test until probes has it.
 func TestProbesAreComplete(t *testing.T) {
@@ -205,6 +212,7 @@ var cursorEndpoints = map[string]cursor.Endpoint{
 	"/devices": cursor.Devices, "/devices/current": cursor.CurrentDevices,
 	"/devices/{device_id}/assignments": cursor.Assignments, "/devices/{device_id}/readings": cursor.Readings,
 	"/devices/{device_id}/gaps": cursor.Gaps, "/coverage": cursor.Coverage,
+	"/readings/changes": cursor.Changes,
 }
 
 // foreignIDs replaces the placeholders of a probe by ids of the other team.
@@ -222,7 +230,9 @@ func (o *otherTeam) foreignIDs(t *testing.T, path string) *strings.Replacer {
 func (o *otherTeam) absentIDs(path string) *strings.Replacer {
 	next := "none"
 	if endpoint := cursorEndpoints[path]; endpoint != 0 {
-		state := &cursor.State{Endpoint: endpoint, KeyID: "nobody", IssuedAt: start, Limit: 1}
+		state := &cursor.State{
+			Endpoint: endpoint, KeyID: "nobody", IssuedAt: start, Limit: 1, Window: roomsensor.Window{From: start, To: start},
+		}
 		if strings.Contains(path, "{") {
 			state.Device = testID(9, 1)
 		}

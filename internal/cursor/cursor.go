@@ -14,7 +14,8 @@ import (
 	"roomsensor/internal/roomsensor"
 )
 
-// Lifetime is how long a cursor is valid after it was issued (decision 11).
+// Lifetime is how long a cursor is valid after it was issued (decision 11). Those of the change feed live longer
+// (A5.6).
 const Lifetime = 24 * time.Hour
 
 // SecretBytes is the length of the secret: an AES-256 key.
@@ -39,6 +40,7 @@ const (
 	Rejects // of the receiver (A8.2)
 	Coverage
 	Gaps
+	Changes // the change feed (A5)
 )
 
 // State is the content of a cursor: what the first page fixed, and where the last page ended.
@@ -53,9 +55,11 @@ type State struct {
 	Request    roomsensor.WindowRequest // the time parameters of the first page
 	Assignment *uuid.UUID               // the assignment_id of the first page
 	Now        time.Time                // of the first page, if the list depends on it (A0.3), to the microsecond
+	Devices    []uuid.UUID              // the devices of the first page; nil if there was no such parameter
 	Window     roomsensor.Window        // resolved from both once, so that it does not move from page to page
 
-	// The last item of the previous page: At is its bucket_at or started_at, ID its device_id or assignment_id.
+	// The last item of the previous page: At is its bucket_at or started_at, ID its device_id or assignment_id. In the
+	// change feed, Window is the round, and At is zero at its start.
 	At time.Time
 	ID uuid.UUID
 }
@@ -113,8 +117,18 @@ func (s *Sealer) Open(text string) (*State, error) {
 // Check compares a cursor with the request that sent it, in the order of decision 12: endpoint, age, key, device.
 func (s *State) Check(endpoint Endpoint, keyID string, device uuid.UUID, now time.Time) error {
 	switch {
-	case s.Endpoint != endpoint, now.Sub(s.IssuedAt) > Lifetime:
+	case s.Endpoint != endpoint:
 		return roomsensor.CodeCursorInvalid.New()
+	case endpoint == Changes:
+		if now.Sub(s.IssuedAt) > roomsensor.FeedReach || now.Sub(s.Window.From) > roomsensor.FeedKeep {
+			return roomsensor.NewError(roomsensor.CodeCursorInvalid, "cursor", "The cursor has expired: it is older than 30 "+
+				"days. To resynchronize, note the time, export the readings with GET /readings.csv, and then request "+
+				"/readings/changes without a cursor and with that time as since.")
+		}
+	case now.Sub(s.IssuedAt) > Lifetime:
+		return roomsensor.CodeCursorInvalid.New()
+	}
+	switch {
 	case s.KeyID != keyID:
 		return roomsensor.CodeCursorTeamMismatch.New()
 	case s.Device != device:

@@ -58,6 +58,9 @@ func states() *rapid.Generator[*cursor.State] {
 			w.Now = instants().Draw(t, "now")
 		}
 		w.Assignment = rapid.Ptr(ids(), true).Draw(t, "assignment")
+		if rapid.Bool().Draw(t, "has devices") {
+			w.Devices = rapid.SliceOfN(ids(), 0, 3).Draw(t, "devices")
+		}
 		return w
 	})
 }

@@ -17,6 +17,7 @@ const (
 	hasTo
 	hasAssignment
 	hasNow
+	hasDevices
 )
 
 // marshal encodes a State compactly: integers as varints, times in microseconds, texts after their length.
@@ -36,6 +37,12 @@ func (s *State) marshal() []byte {
 	if !s.Now.IsZero() {
 		b = appendTime(b, s.Now)
 	}
+	if s.Devices != nil {
+		b = binary.AppendUvarint(b, uint64(len(s.Devices)))
+		for _, id := range s.Devices {
+			b = append(b, id[:]...)
+		}
+	}
 	return b
 }
 
@@ -51,6 +58,9 @@ func (s *State) parts() (parts byte) {
 	}
 	if !s.Now.IsZero() {
 		parts |= hasNow
+	}
+	if s.Devices != nil {
+		parts |= hasDevices
 	}
 	return parts
 }
@@ -101,6 +111,9 @@ func unmarshal(plain []byte) (*State, error) {
 	w.ID = r.id()
 	if parts&hasNow != 0 {
 		w.Now = r.time()
+	}
+	if parts&hasDevices != 0 {
+		w.Devices = r.ids()
 	}
 	if r.short || len(r.rest) > 0 {
 		return nil, ErrCorrupted
@@ -167,6 +180,19 @@ func (r *reader) tags() map[string]string {
 		tags[key] = r.text()
 	}
 	return tags
+}
+
+func (r *reader) ids() []uuid.UUID {
+	n := r.length()
+	if n < 0 {
+		r.short = true
+		return nil
+	}
+	ids := make([]uuid.UUID, 0, n)
+	for range n {
+		ids = append(ids, r.id())
+	}
+	return ids
 }
 
 func (r *reader) request(w *State, parts byte) {

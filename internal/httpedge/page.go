@@ -95,6 +95,19 @@ func (p *Page) End(now time.Time) {
 	p.Body = EndList(p.Body, &sealed)
 }
 
+// EndFeed completes the body of a page of the change feed (A5.2). It always has a cursor, issued now. Its entity tag is
+// that of a page with a next page, and depends on caughtUp: the same items are followed by the same readings, whatever
+// the cursor.
+func (p *Page) EndFeed(now time.Time, caughtUp bool) {
+	caught := strconv.AppendBool(nil, caughtUp)
+	p.tag = EntityTag(p.Body, []byte(p.State.KeyID), caught, strconv.AppendInt(nil, now.UnixNano()/int64(tagEpoch), 10))
+	p.State.IssuedAt = now
+	sealed := p.cursors.Seal(&p.State)
+	p.Body = EndList(p.Body, &sealed)
+	p.Body = append(append(p.Body[:len(p.Body)-1], `,"caught_up":`...), caught...)
+	p.Body = append(p.Body, '}')
+}
+
 // BeginList and EndList append the envelope of every list (decision 9). The text of a cursor needs no escapes.
 
 // BeginList begins the envelope.

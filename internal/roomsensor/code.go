@@ -211,7 +211,7 @@ var Codes = []CodeInfo{
 		Message: "There is no such path. Did you mean \"/v1/devices/{device_id}\"? The API has the paths /v1/coverage, " +
 			"/v1/devices, /v1/devices/current, /v1/devices/{device_id}, /v1/devices/{device_id}/assignments, " +
 			"/v1/devices/{device_id}/gaps, /v1/devices/{device_id}/readings, /v1/readings.csv, " +
-			"/v1/readings.parquet and /v1/team.",
+			"/v1/readings.parquet, /v1/readings/changes and /v1/team.",
 		Fix: "The message lists the paths. Check the spelling, that the base URL ends in /v1, and that there is no " +
 			"slash at the end.",
 		Retry:  retryNever,

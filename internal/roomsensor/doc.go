@@ -5,6 +5,7 @@
 //	device.go      devices, their status and hardware units, patches
 //	assignment.go  assignments of devices
 //	reading.go     metrics, readings, the merge rule, statistics
+//	change.go      the change feed
 //	window.go      time ranges and their parameters
 //	export.go      CSV exports
 //	upload.go      what the worker stores of uploads: measurements, heartbeats, rejects

@@ -65,6 +65,19 @@ func decodeReading(rows pgx.Rows) roomsensor.Reading {
 	}
 }
 
+// decodeChange decodes a row of FeedReadingList.
+func decodeChange(rows pgx.Rows) roomsensor.Change {
+	c := rows.RawValues()
+	return roomsensor.Change{
+		DeviceID: uuid.UUID(c[0]),
+		Reading: roomsensor.Reading{
+			BucketAt:   decodeTime(c[1]),
+			Values:     decodeValues(c[2 : 2+roomsensor.MetricCount]),
+			IngestedAt: decodeTime(c[2+roomsensor.MetricCount]),
+		},
+	}
+}
+
 // decodeExportRow decodes a row of ReadingExport or ReadingExportIngested.
 func decodeExportRow(rows pgx.Rows) roomsensor.ExportRow {
 	const ingestedAt = 2 + roomsensor.MetricCount // The column that only ReadingExportIngested has.

@@ -1,11 +1,14 @@
 package store
 
 import (
+	"context"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"roomsensor/db"
 	"roomsensor/internal/roomsensor"
 )
 
@@ -34,6 +37,31 @@ func (s *Store) SetCoverageLimits(statement, page int, d time.Duration) {
 // SetGapLimits sets how many readings a statement and a page of gaps read.
 func (s *Store) SetGapLimits(statement, page int) {
 	s.scans.gapStatement, s.scans.gapPage = statement, page
+}
+
+// PurgeFeedAt purges the change feed as at a time.
+func (s *Store) PurgeFeedAt(t *testing.T, now time.Time) {
+	t.Helper()
+	_, err := s.purgeFeed(t.Context(), now)
+	require.NoError(t, err)
+}
+
+// SetFeedLimits sets the readings that one statement of a round looks at, and the time after which a page ends.
+func (s *Store) SetFeedLimits(candidates int, time time.Duration) {
+	s.feedCandidates, s.feedTime = candidates, time
+}
+
+// QueryRow runs a query on the pool for pages.
+func (s *Store) QueryRow(t testing.TB, sql string) pgx.Row {
+	t.Helper()
+	return s.pool.QueryRow(t.Context(), sql)
+}
+
+// WriteInTx stores rows in a transaction that a worker began, and leaves it open.
+func WriteInTx(ctx context.Context, tx pgx.Tx, rows []roomsensor.DeviceMeasurement) error {
+	s := &Store{queries: db.New(), minCopyRows: defaultMinCopyRows}
+	_, err := s.writeBatch(ctx, tx, roomsensor.Batch{Rows: rows})
+	return err
 }
 
 // HoldConnections takes all connections for pages until the test ends.

@@ -180,20 +180,22 @@ func TestReadingExportPlan(t *testing.T) {
 	}
 }
 
-// TestReadingExistsPlan checks that the search for stored rows is one scan of the primary key per device.
-func TestReadingExistsPlan(t *testing.T) {
+// TestReadingIsNewPlan checks that the search for stored rows is one scan of the primary key per device.
+func TestReadingIsNewPlan(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	ids := f.insertMonth(t, 40)
 	conn := f.planConn(t)
 	from := exportFrom.AddDate(0, 0, 40) // After all readings, so that no row ends the search early.
-	p := db.ReadingExistsParams{DeviceIds: ids[:30], WindowFrom: exportFrom.AddDate(0, 0, 28), WindowTo: from.AddDate(0, 0, 3)}
+	p := db.ReadingIsNewParams{DeviceIds: ids[:30], WindowFrom: exportFrom.AddDate(0, 0, 28), WindowTo: from.AddDate(0, 0, 3)}
 	for range p.DeviceIds {
 		p.FirstAt, p.LastAt = append(p.FirstAt, from), append(p.LastAt, p.WindowTo)
 	}
+	_, err := conn.Exec(t.Context(), "SET roomsensor.ingested_at = '2026-01-01 00:00:00Z'")
+	require.NoError(t, err)
 	conn.check(t, func(int) error {
-		exists, err := db.New().ReadingExists(t.Context(), conn, p)
-		require.False(t, exists)
+		isNew, err := db.New().ReadingIsNew(t.Context(), conn, p)
+		require.False(t, isNew, "the time of the write is not now()")
 		return err
 	}, func(p *plan) { requireOnlyKeyScans(t, p, "Forward") })
 }

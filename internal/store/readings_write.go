@@ -60,9 +60,12 @@ func (s *Store) WriteReplay(ctx context.Context, rejectID uuid.UUID, b roomsenso
 	return nil
 }
 
-// writing begins a transaction that has the table reading_incoming and updates latest_bucket_at, in one round trip. It
-// looks for the table each time, because PgBouncer may run each transaction in another session; that costs 0.1 ms.
-var writing = pgx.TxOptions{BeginQuery: "begin;\n" + db.WorkerSet + ";\n" + db.ReadingIncomingCreate}
+// writing begins a transaction that has the table reading_incoming, updates latest_bucket_at and has a time in the
+// change feed, in one round trip. It looks for the table each time, because PgBouncer may run each transaction in
+// another session; that costs 0.1 ms.
+var writing = pgx.TxOptions{
+	BeginQuery: "begin;\n" + db.WorkerSet + ";\n" + db.FeedBegin + ";\n" + db.ReadingIncomingCreate,
+}
 
 // inWrite calls run in a transaction that has the table reading_incoming. It calls it again, up to writeAttempts times,
 // if another worker stored a row first that run took for new, or if both waited for each other.
@@ -79,6 +82,11 @@ func (s *Store) inWrite(ctx context.Context, run func(pgx.Tx) error) (err error)
 func (s *Store) writeBatch(ctx context.Context, tx pgx.Tx, b roomsensor.Batch) (changed int64, err error) {
 	if len(b.Rows) > 0 {
 		if changed, err = s.writeReadings(ctx, tx, b.Rows); err != nil {
+			return 0, err
+		}
+	}
+	if changed > 0 {
+		if err := s.recordChanges(ctx, tx, b.Rows); err != nil {
 			return 0, err
 		}
 	}
@@ -116,9 +124,9 @@ func (s *Store) writeReadings(ctx context.Context, tx pgx.Tx, rows []roomsensor.
 
 // areNew reports whether nothing is stored between the first and the last row of each device. That is usual when a
 // device that was offline uploads days at once; such rows need no conflict check each. With few rows per device it
-// reports false without a check.
+// reports false without a check, and also if the time of the write is not now(), which COPY would set.
 func (s *Store) areNew(ctx context.Context, tx pgx.Tx, rows []roomsensor.DeviceMeasurement) (bool, error) {
-	p := db.ReadingExistsParams{WindowFrom: rows[0].Bucket(), WindowTo: rows[0].Bucket()}
+	p := db.ReadingIsNewParams{WindowFrom: rows[0].Bucket(), WindowTo: rows[0].Bucket()}
 	for i := range rows {
 		id, bucket := rows[i].DeviceID, rows[i].Bucket()
 		if last := len(p.DeviceIds) - 1; last >= 0 && p.DeviceIds[last] == id {
@@ -136,8 +144,7 @@ func (s *Store) areNew(ctx context.Context, tx pgx.Tx, rows []roomsensor.DeviceM
 			p.WindowTo = bucket
 		}
 	}
-	exists, err := s.queries.ReadingExists(ctx, tx, p)
-	return err == nil && !exists, err
+	return s.queries.ReadingIsNew(ctx, tx, p)
 }
 
 // upsertParams returns rows as the arrays of ReadingUpsert. valid_mask tells which of the values are null.

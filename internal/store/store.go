@@ -68,6 +68,8 @@ type Store struct {
 	sliceRows, minCopyRows int
 	exportRowsTimeout      time.Duration
 	scans                  scanLimits
+	feedCandidates         int
+	feedTime               time.Duration
 }
 
 // Open creates the pools of a role. It does not connect: a server that does not respond yet is not an error, see Ping.
@@ -79,7 +81,8 @@ func Open(ctx context.Context, databaseURL string, role Role) (*Store, error) {
 	s := &Store{
 		pool: pool, admission: pool, queries: db.New(),
 		sliceRows: defaultSliceRows, minCopyRows: defaultMinCopyRows, exportRowsTimeout: exportRowsTimeout,
-		scans: defaultScanLimits,
+		scans:          defaultScanLimits,
+		feedCandidates: feedCandidates, feedTime: feedTime,
 	}
 	s.limiter.count = func(ctx context.Context, p db.RateWindowHitParams) ([]db.RateWindowHitRow, error) {
 		return s.queries.RateWindowHit(ctx, s.admission, p)

@@ -20,6 +20,8 @@ const (
 	trimEvery = 10 * time.Second
 	// refreshEvery bounds how long imported readings make the search for the newest readings slower.
 	refreshEvery = time.Minute
+	// feedPurgeEvery bounds how many rows more than needed the change feed has.
+	feedPurgeEvery = time.Minute
 )
 
 // DefaultRejectLimits keep rejects from filling the database, as a device that sends invalid data could. A gibibyte
@@ -95,6 +97,15 @@ func (w *Worker) refreshLatest(ctx context.Context) {
 				return
 			}
 			more = changed > 0 && next != uuid.Nil
+		}
+	})
+}
+
+// purgeFeed deletes what the change feed needs no more until ctx ends.
+func (w *Worker) purgeFeed(ctx context.Context) {
+	retry.Every(ctx, feedPurgeEvery, func(ctx context.Context) {
+		if _, err := w.Store.PurgeFeed(ctx); err != nil && ctx.Err() == nil {
+			w.Log.Warn().Err(err).Msg("could not purge the change feed, trying again later")
 		}
 	})
 }

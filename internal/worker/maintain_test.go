@@ -82,6 +82,19 @@ func TestRefreshLatest(t *testing.T) {
 	require.Contains(t, log.String(), `{"level":"warn","error":"the database is unavailable"`)
 }
 
+// TestPurgeFeed checks that a worker purges the change feed, and logs a failure.
+func TestPurgeFeed(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var log bytes.Buffer
+	store := newMemoryStore(nil)
+	store.purgeFeed = func() (int64, error) { return 0, errors.New("the database is unavailable") }
+	w := New(Config{Store: store, Log: zerolog.New(&log).Hook(cancelHook{cancel}), Metrics: prometheus.NewRegistry()})
+	w.purgeFeed(ctx)
+	require.Contains(t, log.String(), `{"level":"warn","error":"the database is unavailable"`)
+}
+
 func TestPurgeStream(t *testing.T) {
 	t.Parallel()
 

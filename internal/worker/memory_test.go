@@ -18,6 +18,7 @@ type memoryStore struct {
 	before        func(context.Context, roomsensor.Batch) error                // is called before a batch is stored; may be nil
 	ranges        []roomsensor.Window                                          // of existing chunks
 	trim          func(roomsensor.RejectLimits) (roomsensor.RejectTrim, error) // may be nil
+	purgeFeed     func() (int64, error)                                        // may be nil
 	refresh       func(after uuid.UUID) (int, uuid.UUID, error)                // may be nil
 
 	mu      sync.Mutex
@@ -104,6 +105,13 @@ func (s *memoryStore) TrimRejects(_ context.Context, limits roomsensor.RejectLim
 		return roomsensor.RejectTrim{}, nil
 	}
 	return s.trim(limits)
+}
+
+func (s *memoryStore) PurgeFeed(context.Context) (int64, error) {
+	if s.purgeFeed == nil {
+		return 0, nil
+	}
+	return s.purgeFeed()
 }
 
 func (s *memoryStore) RefreshLatest(_ context.Context, after uuid.UUID) (int, uuid.UUID, error) {

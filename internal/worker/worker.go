@@ -37,6 +37,8 @@ type Store interface {
 	// RefreshLatest makes the search for the newest readings of some devices fast again: those after a device, and those
 	// with imported readings. It returns how many it changed and the last one, which is uuid.Nil after the last of all.
 	RefreshLatest(ctx context.Context, after uuid.UUID) (changed int, next uuid.UUID, err error)
+	// PurgeFeed deletes what the change feed needs no more, and returns the number of rows.
+	PurgeFeed(ctx context.Context) (deleted int64, err error)
 }
 
 // Config is the configuration of a worker. Keep, Rejects, ParkAfter, Writers and StopTimeout have defaults.
@@ -111,6 +113,7 @@ func (w *Worker) Run(ctx context.Context) {
 	group.Go(func() { w.purgeStream(ctx) })
 	group.Go(func() { w.trimRejects(ctx) })
 	group.Go(func() { w.refreshLatest(ctx) })
+	group.Go(func() { w.purgeFeed(ctx) })
 	group.Wait()
 	if err := w.Queue.Flush(hard); err != nil {
 		w.Log.Warn().Err(err).Msg("could not flush final acks; messages will be redelivered (harmless)")

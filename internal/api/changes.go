@@ -1,0 +1,262 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+
+	"roomsensor/internal/cursor"
+	"roomsensor/internal/httpedge"
+	"roomsensor/internal/roomsensor"
+)
+
+const (
+	sinceParameter = "since"
+	waitParameter  = "wait"
+
+	// maxWait is the longest wait of a request for changes, in seconds (A5.1).
+	maxWait = 30
+	// maxChangeBytes is more than a reading with its device takes in a list.
+	maxChangeBytes = 320
+)
+
+// listChanges handles GET /readings/changes (A5).
+func (s *server) listChanges(ctx context.Context, c *call) error {
+	asked, err := s.readChangesRequest(ctx, c)
+	if err != nil {
+		return err
+	}
+	// When the server's read deadline passes, the context ends as if the client had left.
+	_ = http.NewResponseController(c.Response()).SetReadDeadline(time.Time{})
+	waiter := s.feed.waiter(c.key, asked.state.Devices, asked.wait)
+	defer waiter.end()
+	for {
+		if sent, err := s.tryChanges(ctx, c, asked, waiter); sent || err != nil {
+			return err
+		}
+		if err := waiter.wait(ctx, asked.state.Window.From); err != nil {
+			for _, name := range []string{"RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"} {
+				c.Response().Header().Del(name) // A 401 has no such headers (decision 25 f).
+			}
+			return err
+		}
+	}
+}
+
+// tryChanges reads a page and sends it. It sends nothing if the request waits for a change.
+func (s *server) tryChanges(ctx context.Context, c *call, asked *changesRequest, waiter *feedWaiter) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	watermark, err := s.feed.watermark(ctx)
+	if err != nil {
+		return false, err
+	}
+	if asked.fromNow {
+		asked.state.Window, asked.fromNow = roomsensor.Window{From: watermark, To: watermark}, false
+	}
+	if waiter.mayWait() && asked.isAt(watermark) {
+		return false, nil // As most requests of a client that follows the feed; it needs no memory and no query.
+	}
+	share, err := s.bodies.reserve(ctx, c.key.TeamID, asked.state.Limit*maxChangeBytes)
+	if err != nil {
+		return false, err
+	}
+	defer share.release()
+	scan, err := s.scans.reserve(ctx, c.key.TeamID, 1)
+	if err != nil {
+		return false, err
+	}
+	defer scan.release()
+	buffer := httpedge.GetBuffer()
+	defer httpedge.PutBuffer(buffer)
+	p := &page{Page: httpedge.NewPage(*buffer, s.cursors, asked.state, roomsensor.MaxPageBytes)}
+	defer func() { *buffer = p.Body }()
+	caughtUp, err := s.readChanges(ctx, c.key.TeamID, p, watermark)
+	scan.release()
+	if err != nil {
+		return false, err
+	}
+	if p.Items == 0 && caughtUp && waiter.mayWait() {
+		*asked.state = p.State
+		return false, nil
+	}
+	p.EndFeed(s.now(), caughtUp)
+	share.shrink(len(p.Body))
+	c.rows = p.Items
+	return true, httpedge.WritePage(c.Response(), c.Request(), p.Page)
+}
+
+// readChanges adds readings to a page, of the round in its state and, if that is complete, of another one until the
+// watermark. It reports whether the client has everything before the watermark.
+func (s *server) readChanges(
+	ctx context.Context, teamID uuid.UUID, p *page, watermark time.Time,
+) (caughtUp bool, err error) {
+	state := &p.State
+	for {
+		if !state.Window.From.Before(state.Window.To) {
+			if !state.Window.From.Before(watermark) {
+				return true, nil
+			}
+			state.Window.To = watermark
+		}
+		q := roomsensor.FeedQuery{
+			Round: state.Window, Devices: state.Devices, Metadata: state.Filters, Most: state.Limit - p.Items + 1,
+		}
+		if !state.At.IsZero() {
+			q.After = &roomsensor.FeedPosition{DeviceID: state.ID, BucketAt: state.At}
+		}
+		progress, err := s.backend.EachChange(ctx, teamID, q, func(change *roomsensor.Change) bool {
+			return add(p, change, appendChange)
+		})
+		if err != nil {
+			return false, err
+		}
+		if !progress.Done {
+			if progress.After != nil {
+				state.At, state.ID = progress.After.BucketAt, progress.After.DeviceID
+			}
+			return false, nil
+		}
+		state.Window.From, state.At, state.ID = state.Window.To, time.Time{}, uuid.Nil
+	}
+}
+
+// changesRequest has the parameters of a request for changes.
+type changesRequest struct {
+	state   *cursor.State
+	fromNow bool // the state has no round yet
+	wait    time.Duration
+}
+
+// isAt reports whether the client has everything before the watermark.
+func (r *changesRequest) isAt(watermark time.Time) bool {
+	w := r.state.Window
+	return !w.From.Before(w.To) && !w.From.Before(watermark)
+}
+
+// readChangesRequest reads the parameters in the order of decision 22: each by its own rule, then the cursor, then the
+// devices.
+func (s *server) readChangesRequest(ctx context.Context, c *call) (*changesRequest, error) {
+	q, err := c.query(cursorParameter, sinceParameter, devicesParameter, metadataPrefix, limitParameter, waitParameter)
+	if err != nil {
+		return nil, err
+	}
+	since, err := s.readSince(q)
+	if err != nil {
+		return nil, err
+	}
+	devices := &exportRequest{}
+	if err := devices.readDevices(q); err != nil {
+		return nil, err
+	}
+	limit, err := q.Limit()
+	if err != nil {
+		return nil, err
+	}
+	asked := &changesRequest{}
+	if asked.wait, err = readWait(q.Get(waitParameter)); err != nil {
+		return nil, err
+	}
+	if c.Request().Method == http.MethodHead {
+		asked.wait = 0
+	}
+	asked.state, err = s.readCursor(c, q, cursor.Changes, uuid.Nil)
+	switch {
+	case err != nil:
+		return nil, err
+	case asked.state != nil:
+		err = sameChanges(q, since, devices, asked.state)
+	default:
+		asked.state = firstPage(c, cursor.Changes, uuid.Nil)
+		asked.state.Filters, asked.state.Request.From = devices.tags, since
+		if asked.fromNow = since == nil; !asked.fromNow {
+			from := since.Add(-roomsensor.FeedMargin)
+			asked.state.Window = roomsensor.Window{From: from, To: from}
+		}
+		err = s.nameDevices(ctx, c, devices, asked.state)
+	}
+	asked.state = httpedge.WithLimit(asked.state, limit)
+	return asked, err
+}
+
+// nameDevices sets the devices of a first page.
+func (s *server) nameDevices(ctx context.Context, c *call, devices *exportRequest, state *cursor.State) error {
+	if devices.all {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	team, err := s.backend.DeviceNames(ctx, c.key.TeamID)
+	if err != nil {
+		return err
+	}
+	state.Devices, err = devices.selectFrom(team)
+	return err
+}
+
+// readSince reads the starting point. Its age matters on a first page only.
+func (s *server) readSince(q httpedge.Query) (*time.Time, error) {
+	since, err := roomsensor.ParseInstant(sinceParameter, q.Get(sinceParameter))
+	if err != nil || since == nil || q.Get(cursorParameter) != nil {
+		return since, err
+	}
+	now := s.now()
+	if since.After(now) {
+		return nil, roomsensor.NewError(roomsensor.CodeTimeRangeInvalid, sinceParameter,
+			"since is in the future. Leave it out to begin now.")
+	}
+	if oldest := now.Add(-roomsensor.FeedReach); since.Before(oldest) {
+		return nil, roomsensor.NewError(roomsensor.CodeTimeRangeTooWide, sinceParameter, "since is more than 30 days ago; "+
+			"the earliest is "+roomsensor.FormatTime(oldest)+". To get older readings, note the time, export them with "+
+			"GET /readings.csv, and then send that time as since.")
+	}
+	return since, nil
+}
+
+// readWait reads how long a request may be held.
+func readWait(text *string) (time.Duration, error) {
+	if text == nil {
+		return 0, nil
+	}
+	seconds, err := strconv.ParseUint(*text, 10, 8)
+	if err != nil || seconds > maxWait {
+		return 0, roomsensor.Invalid(waitParameter, "wait must be a whole number of seconds from 0 to 30.")
+	}
+	return time.Duration(seconds) * time.Second, nil
+}
+
+// sameChanges compares the parameters that were sent with a cursor with those of the first page (decision 12).
+func sameChanges(q httpedge.Query, since *time.Time, devices *exportRequest, state *cursor.State) error {
+	if err := sameTags(q, state); err != nil {
+		return err
+	}
+	for _, p := range q {
+		same := true
+		switch p.Name {
+		case sinceParameter:
+			same = sameInstant(since, state.Request.From)
+		case devicesParameter:
+			same = state.Devices != nil && slices.Equal(sortedIDs(devices.named), state.Devices)
+		}
+		if !same {
+			return httpedge.Differs(p.Name)
+		}
+	}
+	return nil
+}
+
+// sortedIDs returns ids in ascending order, each once.
+func sortedIDs(ids []uuid.UUID) []uuid.UUID {
+	return slices.Compact(slices.SortedFunc(slices.Values(ids), compareIDs))
+}
+
+// appendChange appends a reading with its device (A5.2).
+func appendChange(dst []byte, change *roomsensor.Change) []byte {
+	dst = append(dst, '{')
+	dst = appendID(member(dst, "device_id"), change.DeviceID)
+	return appendReadingMembers(dst, &change.Reading)
+}

@@ -1,0 +1,383 @@
+package api_test
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+
+	"roomsensor/internal/api"
+	"roomsensor/internal/cursor"
+	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/store"
+	"roomsensor/test/conformance"
+)
+
+const changesPath = "/readings/changes"
+
+// changePage is a page of the change feed.
+type changePage struct {
+	Data       []change `json:"data"`
+	NextCursor string   `json:"next_cursor"`
+	CaughtUp   bool     `json:"caught_up"`
+}
+
+type change struct {
+	DeviceID uuid.UUID `json:"device_id"`
+	BucketAt time.Time `json:"bucket_at"`
+	CO2      *float64  `json:"co2_ppm"`
+}
+
+// setupFeed is setup with the clock of the database, which gives readings their times in the feed.
+func setupFeed(t *testing.T) *fixture {
+	t.Helper()
+	f := setup(t)
+	f.clock.advance(time.Since(start).Truncate(time.Second))
+	return f
+}
+
+func (f *fixture) changes(t testingT, query string, options ...option) changePage {
+	t.Helper()
+	return decode[changePage](t, f.get(t, changesPath+"?"+query, options...))
+}
+
+// follow reads pages from a cursor until the client has caught up with some number of readings.
+func (f *fixture) follow(t testing.TB, query string, want int) (all []change, next string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		for {
+			page := f.changes(t, query)
+			all, next = append(all, page.Data...), page.NextCursor
+			query = "cursor=" + url.QueryEscape(next)
+			if page.CaughtUp {
+				return len(all) >= want
+			}
+		}
+	}, 20*time.Second, 50*time.Millisecond)
+	require.Len(t, all, want)
+	return all, next
+}
+
+// store stores a reading as a worker does.
+func (f *fixture) storeReading(t testing.TB, device uuid.UUID, at time.Time, co2 float32) {
+	t.Helper()
+	row := roomsensor.DeviceMeasurement{DeviceID: device}
+	row.MeasuredAt = at
+	row.Values.Set(roomsensor.CO2, co2)
+	_, err := f.store.WriteBatch(t.Context(), roomsensor.Batch{Rows: []roomsensor.DeviceMeasurement{row}})
+	require.NoError(t, err)
+}
+
+func TestChangesParameters(t *testing.T) {
+	t.Parallel()
+	conformance.Covers(t, "A5.1", "A0.1")
+	f := setupFeed(t)
+	now := f.clock.now()
+	ago := func(d time.Duration) string { return roomsensor.FormatTime(now.Add(-d)) }
+	for query, want := range map[string]struct {
+		code  roomsensor.Code
+		param string
+	}{
+		"since=2026-11-20":                 {roomsensor.CodeTimeRangeInvalid, "since"},
+		"since=":                           {roomsensor.CodeTimeRangeInvalid, "since"},
+		"since=" + ago(-time.Second):       {roomsensor.CodeTimeRangeInvalid, "since"},
+		"since=" + ago(30*day+time.Second): {roomsensor.CodeTimeRangeTooWide, "since"},
+		"wait=31":                          {invalid, "wait"},
+		"wait=-1":                          {invalid, "wait"},
+		"wait=1.5":                         {invalid, "wait"},
+		"wait=":                            {invalid, "wait"},
+		"wait=256":                         {invalid, "wait"},
+		"limit=1001":                       {invalid, "limit"},
+		"devices=dev:1":                    {invalid, "devices"},
+		"devices=" + unknownID:             {roomsensor.CodeDeviceNotFound, "devices"},
+		"key=" + f.key:                     {invalid, "key"},
+		"from=" + ago(time.Hour):           {invalid, "from"},
+		"cursor=x":                         {roomsensor.CodeCursorInvalid, "cursor"},
+	} {
+		f.get(t, changesPath+"?"+query).requireError(t, want.code, want.param)
+	}
+	for _, query := range []string{"", "since=" + ago(0), "since=" + ago(30*day), "wait=0", "limit=1", "metadata.x=y"} {
+		require.Empty(t, f.changes(t, query).Data, query)
+	}
+	first := f.changes(t, "since="+ago(time.Hour)+"&devices="+deviceID.String()+"&metadata.a=b")
+	next := "cursor=" + url.QueryEscape(first.NextCursor)
+	for query, param := range map[string]string{
+		"since=" + ago(time.Hour): "", "devices=" + strings.ToUpper(deviceID.String()): "", "metadata.a=b": "", "limit=5": "", "wait=0": "",
+		"since=" + ago(time.Minute): "since", "devices=" + unknownID: "devices", "metadata.a=c": "metadata.a", "metadata.b=b": "metadata.b",
+	} {
+		got := f.get(t, changesPath+"?"+next+"&"+query)
+		if param == "" {
+			got.requireOK(t)
+		} else {
+			got.requireInvalid(t, param)
+		}
+	}
+	f.get(t, changesPath+"?"+next, withKey(f.readKey)).requireError(t, roomsensor.CodeCursorTeamMismatch, "cursor")
+
+	f.clock.advance(30 * day)
+	f.changes(t, next)
+	f.clock.advance(time.Second)
+	conformance.Covers(t, "A5.6")
+	expired := f.get(t, changesPath+"?"+next)
+	expired.requireError(t, roomsensor.CodeCursorInvalid, "cursor")
+	require.Contains(t, string(expired.body), "resynchronize")
+	require.Contains(t, string(expired.body), "since")
+}
+
+// A client that follows the cursor has every reading in its last state, through any replica.
+func TestChanges(t *testing.T) {
+	t.Parallel()
+	conformance.Covers(t, "A5.2", "A5.3")
+	f := setupFeed(t)
+	other := f.serve(t, openStore(t, f.url), nil)
+	begin := f.changes(t, "")
+	require.True(t, begin.CaughtUp)
+	for i := range 5 {
+		f.storeReading(t, deviceID, start.Add(-time.Duration(i)*35*time.Hour), float32(i))
+	}
+	all, next := f.follow(t, "limit=2&cursor="+url.QueryEscape(begin.NextCursor), 5)
+	seen := map[time.Time]float64{}
+	for _, c := range all {
+		require.Equal(t, deviceID, c.DeviceID)
+		seen[c.BucketAt] = *c.CO2
+	}
+	require.Len(t, seen, 5)
+	f.goldenChange(t, next)
+
+	f.storeReading(t, deviceID, start, 9)
+	again, next := f.follow(t, "cursor="+url.QueryEscape(next), 1)
+	require.InDelta(t, 9, *again[0].CO2, 0)
+	page := decode[changePage](t, other.get(t, changesPath+"?cursor="+url.QueryEscape(next), f.key))
+	require.Empty(t, page.Data, "of another replica")
+
+	conformance.Covers(t, "A5.8")
+	since := "since=" + roomsensor.FormatTime(f.clock.now().Add(-time.Minute))
+	_, _ = f.follow(t, since, 5)
+}
+
+// goldenChange compares the bytes of a page with one reading.
+func (f *fixture) goldenChange(t *testing.T, next string) {
+	t.Helper()
+	f.exec(t, `INSERT INTO readings (device_id, bucket_at, co2_ppm, temp_c, lux) VALUES ($1, '2026-11-01T00:05:00Z', 612.5, -3, 0)`, deviceID)
+	var body string
+	require.Eventually(t, func() bool {
+		got := f.get(t, changesPath+"?cursor="+url.QueryEscape(next))
+		body = string(got.body)
+		return strings.Contains(body, "612.5")
+	}, 20*time.Second, 50*time.Millisecond)
+	require.Regexp(t, `^\{"data":\[\{"device_id":"`+deviceID.String()+`","bucket_at":"2026-11-01T00:05:00Z","co2_ppm":612\.5,`+
+		`"temp_c":-3,"humidity_pct":null,"lux":0,"spl_db":null,"ingested_at":"[^"]+Z"\}\],`+
+		`"next_cursor":"[A-Za-z0-9_-]+","caught_up":true\}$`, body)
+	f.exec(t, `DELETE FROM readings WHERE bucket_at = '2026-11-01T00:05:00Z'`)
+}
+
+// Filters apply to each page: a device that begins to match appears with its changes from then on.
+func TestChangesFilters(t *testing.T) {
+	t.Parallel()
+	conformance.Covers(t, "A5.10", "spec 5, rule 2")
+	f := setupFeed(t)
+	foreign := f.addOtherTeam(t)
+	second := testID(0xde, 9)
+	f.addDevice(t, teamID, second, "dev:99")
+	begin := f.changes(t, "")
+	tagged := f.changes(t, "metadata.site=north")
+	named := f.changes(t, "devices="+second.String()+","+second.String())
+	for _, device := range []uuid.UUID{deviceID, second, foreign.device} {
+		f.storeReading(t, device, start, 1)
+	}
+	all, _ := f.follow(t, "cursor="+begin.NextCursor, 2)
+	require.ElementsMatch(t, []uuid.UUID{deviceID, second}, []uuid.UUID{all[0].DeviceID, all[1].DeviceID})
+	one, _ := f.follow(t, "cursor="+named.NextCursor, 1)
+	require.Equal(t, second, one[0].DeviceID)
+	_, next := f.follow(t, "cursor="+tagged.NextCursor, 0)
+
+	f.exec(t, `UPDATE devices SET metadata = '{"site":"north"}' WHERE id = $1`, deviceID)
+	f.storeReading(t, deviceID, start.Add(time.Hour), 2)
+	f.storeReading(t, second, start.Add(time.Hour), 2)
+	one, _ = f.follow(t, "cursor="+next, 1)
+	require.Equal(t, deviceID, one[0].DeviceID)
+
+	f.exec(t, `DELETE FROM devices WHERE id = $1`, second)
+	f.changes(t, "cursor="+named.NextCursor)
+}
+
+// Rows written by other programs are in the feed.
+func TestChangesOfSQL(t *testing.T) {
+	t.Parallel()
+	conformance.Covers(t, "A5.9")
+	f := setupFeed(t)
+	begin := f.changes(t, "")
+	f.exec(t, `INSERT INTO readings (device_id, bucket_at, co2_ppm) VALUES ($1, '2026-10-01 00:00:00Z', 1)`, deviceID)
+	_, next := f.follow(t, "cursor="+begin.NextCursor, 1)
+	f.exec(t, `UPDATE readings SET co2_ppm = 2, ingested_at = now()`)
+	all, _ := f.follow(t, "cursor="+next, 1)
+	require.InDelta(t, 2, *all[0].CO2, 0)
+}
+
+// The tag of a page is that of its items, so that a client that polls gets 304 (decision 49).
+func TestChangesETag(t *testing.T) {
+	t.Parallel()
+	conformance.Covers(t, "decision 42 c", "decision 49 a", "decision 49 c")
+	f := setupFeed(t)
+	path := changesPath + "?cursor=" + f.changes(t, "").NextCursor
+	tag := f.get(t, path).header.Get("ETag")
+	require.Equal(t, http.StatusNotModified, f.get(t, path, header("If-None-Match", tag)).status)
+	f.storeReading(t, deviceID, start, 1)
+	require.Eventually(t, func() bool {
+		return f.get(t, path, header("If-None-Match", tag)).status == http.StatusOK
+	}, 20*time.Second, 50*time.Millisecond)
+}
+
+// waitingEnv is a replica on which requests wait.
+type waitingEnv struct {
+	*fixture
+	store    *store.Store
+	registry *prometheus.Registry
+	stop     func()
+	cursor   string
+}
+
+func setupWaiting(t *testing.T) *waitingEnv {
+	t.Helper()
+	f := setupFeed(t)
+	e := &waitingEnv{fixture: f, store: openStore(t, f.url), registry: prometheus.NewRegistry()}
+	f.replica = f.serve(t, e.store, func(cfg *api.Config) { cfg.Metrics = e.registry }, func(s *http.Server) {
+		e.stop = func() { _ = s.Shutdown(t.Context()) }
+	})
+	e.cursor = f.changes(t, "").NextCursor
+	return e
+}
+
+// send sends requests that wait, and returns when they do.
+func (e *waitingEnv) send(t *testing.T, n int, query string, options ...option) <-chan response {
+	t.Helper()
+	responses := make(chan response, n)
+	for range n {
+		go func() { responses <- e.hold(t, query, options...) }()
+	}
+	e.awaitWaiting(t, n)
+	return responses
+}
+
+func (e *waitingEnv) awaitWaiting(t *testing.T, n int) {
+	t.Helper()
+	require.Eventually(t, func() bool { return e.waiting(t) == n }, 20*time.Second, 5*time.Millisecond)
+}
+
+func (e *waitingEnv) waiting(t *testing.T) int {
+	t.Helper()
+	families, err := e.registry.Gather()
+	require.NoError(t, err)
+	for _, family := range families {
+		if family.GetName() == "roomsensor_api_changes_waiting" {
+			return int(family.GetMetric()[0].GetGauge().GetValue())
+		}
+	}
+	return -1
+}
+
+func TestChangesWait(t *testing.T) {
+	t.Parallel()
+	t.Run("until a change", func(t *testing.T) {
+		t.Parallel()
+		conformance.Covers(t, "A5.5", "A5.4")
+		e := setupWaiting(t)
+		other := testID(0xde, 9)
+		e.addDevice(t, teamID, other, "dev:99")
+		of := e.changes(t, "devices="+other.String()).NextCursor
+		waiting, otherWaiting := e.send(t, 1, "cursor="+e.cursor), e.sendOne(t, "cursor="+of)
+		require.Eventually(t, func() bool { // The watermark is read from time to time.
+			return e.count(t, `SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'roomsensor api%' AND state <> 'idle'
+				AND datname = current_database()`) == 0
+		}, 10*time.Second, time.Millisecond, "a waiting request holds no connection")
+		e.storeReading(t, deviceID, start, 5)
+		page := decode[changePage](t, <-waiting)
+		require.Len(t, page.Data, 1)
+		e.awaitWaiting(t, 1)
+		e.storeReading(t, other, start, 5)
+		require.Len(t, decode[changePage](t, <-otherWaiting).Data, 1)
+		require.Equal(t, "595", e.get(t, "/team").header.Get("RateLimit-Remaining"), "each request counts once")
+	})
+	t.Run("until its time is over", func(t *testing.T) {
+		t.Parallel()
+		conformance.Covers(t, "A5.5")
+		e := setupWaiting(t)
+		began := time.Now()
+		page := e.changes(t, "wait=1&cursor="+e.cursor)
+		require.GreaterOrEqual(t, time.Since(began), time.Second)
+		require.Empty(t, page.Data)
+		require.True(t, page.CaughtUp)
+		e.head(t, changesPath+"?wait=30&cursor="+e.cursor).requireOK(t) // HEAD never waits.
+	})
+	t.Run("as many as the limit of a key", func(t *testing.T) {
+		t.Parallel()
+		conformance.Covers(t, "A5.11")
+		e := setupWaiting(t)
+		waiting := e.send(t, 8, "cursor="+e.cursor)
+		require.Empty(t, e.changes(t, "wait=30&cursor="+e.cursor).Data, "one more is not held")
+		e.stop()
+		for range 8 {
+			require.Empty(t, decode[changePage](t, <-waiting).Data)
+		}
+	})
+	t.Run("until its key is refused", func(t *testing.T) {
+		t.Parallel()
+		conformance.Covers(t, "A5.11", "decision 24 k", "decision 24 l")
+		e := setupWaiting(t)
+		expiry := e.clock.now().Add(1500 * time.Millisecond)
+		for key, code := range map[string]roomsensor.Code{
+			e.newKey(t, roomsensor.ScopeRead): roomsensor.CodeAPIKeyRevoked,
+			e.addKey(t, roomsensor.Key{TeamID: teamID, Scope: roomsensor.ScopeRead, ExpiresAt: &expiry}): roomsensor.CodeAPIKeyExpired,
+		} {
+			next := e.changes(t, "", withKey(key)).NextCursor
+			waiting := e.send(t, 1, "cursor="+next, withKey(key))
+			if code == roomsensor.CodeAPIKeyRevoked {
+				e.revoke(t, key)
+			} else {
+				e.clock.advance(time.Hour)
+			}
+			(<-waiting).requireError(t, code, "")
+		}
+	})
+}
+
+// hold sends a request that waits.
+func (e *waitingEnv) hold(t *testing.T, query string, options ...option) response {
+	t.Helper()
+	options = append([]option{withKey(e.key)}, options...)
+	return e.try(t.Context(), http.MethodGet, "/v1"+changesPath+"?wait=30&"+query, "", options...)
+}
+
+// sendOne sends a request that waits beside others.
+func (e *waitingEnv) sendOne(t *testing.T, query string) <-chan response {
+	t.Helper()
+	before := e.waiting(t)
+	held := make(chan response, 1)
+	go func() { held <- e.hold(t, query) }()
+	e.awaitWaiting(t, before+1)
+	return held
+}
+
+// The cursor of a client that reads a page in a while does not live for ever: its round is too old at some time.
+func TestChangesOldRound(t *testing.T) {
+	t.Parallel()
+	conformance.Covers(t, "A5.6")
+	f := setupFeed(t)
+	secret, err := f.store.CursorSecret(t.Context())
+	require.NoError(t, err)
+	sealer, err := cursor.NewSealer(secret)
+	require.NoError(t, err)
+	now := f.clock.now()
+	state := &cursor.State{
+		Endpoint: cursor.Changes, KeyID: keyID(f.key), IssuedAt: now, Limit: 1,
+		Window: roomsensor.Window{From: now.Add(-roomsensor.FeedKeep), To: now},
+	}
+	f.get(t, changesPath+"?cursor="+sealer.Seal(state)).requireOK(t)
+	state.Window.From = state.Window.From.Add(-time.Second)
+	f.get(t, changesPath+"?cursor="+sealer.Seal(state)).requireError(t, roomsensor.CodeCursorInvalid, "cursor")
+}

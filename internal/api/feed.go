@@ -1,0 +1,355 @@
+package api
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+	"golang.org/x/sync/singleflight"
+
+	"roomsensor/internal/panics"
+	"roomsensor/internal/retry"
+	"roomsensor/internal/roomsensor"
+)
+
+const (
+	// feedInterval is how often the watermark moves while requests wait. A client whose devices change all the time makes
+	// a request per interval, 545 in 10 minutes, which the rate limit allows. A change appears after up to 1.3 seconds: it
+	// may take until A5.4's 2.
+	feedInterval = 1100 * time.Millisecond
+	// watermarkAge is how old the watermark of a request may be.
+	watermarkAge = time.Second
+	// watermarkTimeout limits the read of a watermark, which many requests may wait for.
+	watermarkTimeout = 5 * time.Second
+	// keyChecks is the number of intervals between two checks of the keys of waiting requests, so that a revocation takes
+	// effect within 5 seconds (decision 24 k).
+	keyChecks = 2
+
+	// maxWaiting is how many requests wait at the same time. Each takes about 20 KB: 40 MB of the 512 MiB of a process.
+	maxWaiting = 2000
+	// maxWaitingPerKey is more than A5.11 requires.
+	maxWaitingPerKey = 8
+)
+
+// feed moves the watermark of the change feed for all requests of the process, and wakes those that wait for a change.
+// While none waits, it runs no query.
+type feed struct {
+	backend Backend
+	now     func() time.Time
+	log     zerolog.Logger
+	flights singleflight.Group
+
+	mu      sync.Mutex
+	at      time.Time // the watermark
+	readAt  time.Time // when its read began
+	lag     time.Duration
+	tail    time.Time // the part of the feed before it was searched for waiting requests
+	cancel  func()    // ends run; nil if it does not run
+	stopped bool
+	waiting map[*feedWaiter]bool
+}
+
+func newFeed(backend Backend, now func() time.Time, log zerolog.Logger) *feed {
+	return &feed{backend: backend, now: now, log: log, waiting: map[*feedWaiter]bool{}}
+}
+
+// watermark returns a watermark that is at most watermarkAge old.
+func (f *feed) watermark(ctx context.Context) (time.Time, error) {
+	oldest := time.Now().Add(-watermarkAge)
+	f.mu.Lock()
+	at, readAt := f.at, f.readAt
+	f.mu.Unlock()
+	if readAt.After(oldest) {
+		return at, nil
+	}
+	select {
+	case <-ctx.Done():
+		return time.Time{}, ctx.Err()
+	case result := <-f.refresh(ctx):
+		if result.Err != nil {
+			return time.Time{}, result.Err
+		}
+		return result.Val.(time.Time), nil //nolint:forcetypeassert // As refresh returns it.
+	}
+}
+
+// refresh reads a new watermark, once for all requests that need it. It does not end with the request that started it.
+// The watermark never moves back: an earlier one that was valid stays valid.
+func (f *feed) refresh(ctx context.Context) <-chan singleflight.Result {
+	return f.flights.DoChan("", func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), watermarkTimeout)
+		defer cancel()
+		began := time.Now()
+		var at time.Time
+		err := panics.Recover(func() (err error) { // singleflight would end the process on a panic.
+			at, err = f.backend.FeedWatermark(ctx)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.readAt, f.lag = began, began.Sub(at)
+		if at.After(f.at) {
+			f.at = at
+		}
+		return f.at, nil
+	})
+}
+
+// feedWaiter is a request that may wait for a change.
+type feedWaiter struct {
+	feed    *feed
+	key     roomsensor.Key
+	devices []uuid.UUID // ascending; nil means all devices of the team
+	until   time.Time
+	admits  bool       // the limits admit the request
+	woken   chan error // gets nil for a change, or the reason why the request ends
+}
+
+// waiter returns a waiter that may wait for a time. The caller must end it.
+func (f *feed) waiter(key roomsensor.Key, devices []uuid.UUID, wait time.Duration) *feedWaiter {
+	return &feedWaiter{feed: f, key: key, devices: devices, until: time.Now().Add(wait), admits: wait > 0}
+}
+
+// mayWait reports whether the request may be held.
+func (w *feedWaiter) mayWait() bool {
+	if !w.admits || !time.Now().Before(w.until) {
+		return false
+	}
+	w.admits = w.feed.admit(w)
+	return w.admits
+}
+
+// admit adds a waiter, unless too many wait or the process stops. A key may have maxWaitingPerKey of them. A team may
+// have as many as remain free, so that it never takes the last one that another team needs.
+func (f *feed) admit(w *feedWaiter) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.stopped || f.waiting[w] {
+		return !f.stopped
+	}
+	ofKey, ofTeam := 0, 0
+	for other := range f.waiting {
+		if other.key.TeamID == w.key.TeamID {
+			ofTeam++
+		}
+		if other.key.ID == w.key.ID {
+			ofKey++
+		}
+	}
+	if ofKey >= maxWaitingPerKey || ofTeam >= maxWaiting-len(f.waiting) {
+		return false
+	}
+	w.woken = make(chan error, 1)
+	f.waiting[w] = true
+	return true
+}
+
+// wait waits until a device may have changed after a time, the request has waited long enough, or the process stops.
+// Its error is the response if the key was revoked or has expired (A5.11).
+func (w *feedWaiter) wait(ctx context.Context, after time.Time) error {
+	until := w.until
+	if expiry := w.key.ExpiresAt; expiry != nil {
+		if at := time.Now().Add(expiry.Sub(w.feed.now())); at.Before(until) {
+			until = at
+		}
+	}
+	if w.feed.watch(ctx, after) {
+		timer := time.NewTimer(time.Until(until))
+		defer timer.Stop()
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case err := <-w.woken:
+			if err != nil {
+				return err
+			}
+		case <-timer.C:
+		}
+	}
+	if w.key.ExpiresAt != nil && !w.feed.now().Before(*w.key.ExpiresAt) {
+		return roomsensor.CodeAPIKeyExpired.New()
+	}
+	return nil
+}
+
+// end removes the waiter. Without waiters, run ends.
+func (w *feedWaiter) end() {
+	f := w.feed
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.waiting, w)
+	if len(f.waiting) == 0 {
+		f.endRun()
+	}
+}
+
+func (f *feed) endRun() {
+	if f.cancel != nil {
+		f.cancel()
+		f.cancel = nil
+	}
+}
+
+// watch makes sure that requests are woken by changes after a time. It returns false if the feed was searched beyond
+// that time already.
+func (f *feed) watch(ctx context.Context, after time.Time) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case f.stopped:
+		return false
+	case f.cancel == nil:
+		f.tail = after
+		ctx, f.cancel = context.WithCancel(context.WithoutCancel(ctx))
+		go f.run(ctx)
+	}
+	return !after.Before(f.tail)
+}
+
+// stop wakes all requests. From now on none is held.
+func (f *feed) stop() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.stopped = true
+	f.endRun()
+	for w := range f.waiting {
+		w.wake(nil)
+	}
+}
+
+// wake sends a reason, unless there is one already.
+func (w *feedWaiter) wake(reason error) {
+	select {
+	case w.woken <- reason:
+	default:
+	}
+}
+
+// run moves the watermark and wakes requests until ctx ends.
+func (f *feed) run(ctx context.Context) {
+	for i := 1; retry.Sleep(ctx, feedInterval) == nil; i++ {
+		err := panics.Recover(func() error { // A panic would end the process.
+			ctx, cancel := context.WithTimeout(ctx, watermarkTimeout)
+			defer cancel()
+			if i%keyChecks == 0 {
+				if err := f.checkKeys(ctx); err != nil {
+					return err
+				}
+			}
+			return f.advance(ctx)
+		})
+		if err != nil && ctx.Err() == nil {
+			f.log.Warn().Err(err).Msg("could not look for changes, trying again")
+		}
+	}
+}
+
+// advance moves the watermark, and wakes the requests whose devices changed before it.
+func (f *feed) advance(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case result := <-f.refresh(ctx):
+		if result.Err != nil {
+			return result.Err
+		}
+	}
+	f.mu.Lock()
+	part := roomsensor.FeedRound{From: f.tail, To: f.at}
+	var teams []uuid.UUID
+	for w := range f.waiting {
+		teams = append(teams, w.key.TeamID)
+	}
+	f.mu.Unlock()
+	if part.Empty() {
+		return nil
+	}
+	changes, err := f.backend.FeedChanges(ctx, sortedIDs(teams), part)
+	if err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if ctx.Err() != nil { // Another run has begun, or none is needed.
+		return ctx.Err()
+	}
+	f.tail = part.To
+	for w := range f.waiting {
+		if changes.Any || w.wants(changes.Devices[w.key.TeamID]) || !slices.Contains(teams, w.key.TeamID) {
+			w.wake(nil) // The last ones came while the feed was searched.
+		}
+	}
+	return nil
+}
+
+// wants reports whether the request is about one of some devices.
+func (w *feedWaiter) wants(changed []uuid.UUID) bool {
+	if w.devices == nil {
+		return len(changed) > 0
+	}
+	return slices.ContainsFunc(changed, func(id uuid.UUID) bool {
+		_, found := slices.BinarySearchFunc(w.devices, id, compareIDs)
+		return found
+	})
+}
+
+// checkKeys ends the requests whose keys were revoked or deleted, or have expired.
+func (f *feed) checkKeys(ctx context.Context) error {
+	f.mu.Lock()
+	byID := map[string]error{}
+	for w := range f.waiting {
+		byID[w.key.ID] = roomsensor.CodeAPIKeyInvalid.New()
+	}
+	f.mu.Unlock()
+	ids := make([]string, 0, len(byID))
+	for id := range byID {
+		ids = append(ids, id)
+	}
+	keys, err := f.backend.APIKeysByID(ctx, ids)
+	if err != nil {
+		return err
+	}
+	for i := range keys {
+		switch key := &keys[i]; {
+		case key.RevokedAt != nil:
+			byID[key.ID] = roomsensor.CodeAPIKeyRevoked.New()
+		case key.ExpiresAt != nil && !f.now().Before(*key.ExpiresAt):
+			byID[key.ID] = roomsensor.CodeAPIKeyExpired.New()
+		default:
+			byID[key.ID] = nil
+		}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for w := range f.waiting {
+		if reason := byID[w.key.ID]; reason != nil {
+			w.wake(reason)
+		}
+	}
+	return nil
+}
+
+// metrics returns the metrics of the feed.
+func (f *feed) metrics() []prometheus.Collector {
+	gauge := func(name, help string, value func() float64) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			return value()
+		})
+	}
+	return []prometheus.Collector{
+		gauge("roomsensor_api_changes_waiting", "Requests for changes that wait.",
+			func() float64 { return float64(len(f.waiting)) }),
+		gauge("roomsensor_api_changes_lag_seconds", "How far the change feed was behind the clock of the API at the last "+
+			"request for changes: up to 0.1, and more while the transaction of a worker lasts.",
+			func() float64 { return f.lag.Seconds() }),
+	}
+}

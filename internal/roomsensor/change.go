@@ -1,0 +1,69 @@
+package roomsensor
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Change is a reading of the change feed with its device (A5.2).
+type Change struct {
+	Reading
+
+	DeviceID uuid.UUID
+}
+
+const (
+	// FeedReach is how old the starting point of the change feed may be (A5.1), and the lifetime of its cursors (A5.6).
+	FeedReach = 30 * 24 * time.Hour
+	// FeedMargin is how much earlier the feed begins than the starting point that a client asks for (A5.8). A reading gets
+	// its time in the feed when its transaction begins, which is at most 45 seconds before the commit (A5.4).
+	FeedMargin = time.Minute
+	// FeedKeep is how long it is known which readings are late in the feed. A round that began earlier cannot go on. It is
+	// longer than FeedReach, because a client that asks for one page in a while carries an old round in a new cursor.
+	FeedKeep = 60 * 24 * time.Hour
+)
+
+// FeedRound is a part of the change feed: the readings whose time in the feed is at or after From and before To. To is
+// a watermark, so that no reading joins the round later. A reading that changes leaves it.
+type FeedRound = Window
+
+// FeedPosition is a place in a round, just after a reading. The readings of a round have the order of FeedSpan, device
+// and bucket.
+type FeedPosition struct {
+	DeviceID uuid.UUID
+	BucketAt time.Time
+}
+
+// FeedSpanLength is the length of a FeedSpan. It is that of a chunk, so that an old chunk is read once and in the order
+// of its key.
+const FeedSpanLength = 7 * 24 * time.Hour
+
+// FeedSpan returns the span of buckets to which a bucket belongs. Spans begin where chunks of their length do.
+func FeedSpan(bucket time.Time) Window {
+	length := int64(FeedSpanLength / time.Second)
+	seconds := bucket.Unix()
+	start := seconds - (seconds%length+length)%length
+	return Window{From: time.Unix(start, 0).UTC(), To: time.Unix(start+length, 0).UTC()}
+}
+
+// FeedQuery selects readings of a round of the change feed.
+type FeedQuery struct {
+	Round    FeedRound
+	After    *FeedPosition     // nil at the start of the round
+	Devices  []uuid.UUID       // nil: all devices of the team
+	Metadata map[string]string // tags that the devices must have
+	Most     int               // a number of readings that is enough
+}
+
+// FeedProgress is how far a round was read.
+type FeedProgress struct {
+	After *FeedPosition // the last reading that was taken, or a later place; nil at the start of the round
+	Done  bool          // the round has no more readings
+}
+
+// FeedChanges are the devices that changed in a part of the feed.
+type FeedChanges struct {
+	Any     bool                      // any device of any team may have changed
+	Devices map[uuid.UUID][]uuid.UUID // by team
+}

@@ -1,0 +1,120 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"roomsensor/db"
+	"roomsensor/internal/roomsensor"
+)
+
+// schema/00022_change_feed.sql explains the change feed. This file has the watermark, and what workers record and
+// delete; feed_round.go reads a round.
+
+// FeedWatermark returns a new watermark of the change feed: every reading before it is committed, and no transaction
+// adds one later. It takes two statements, because the first must be committed before the second runs.
+func (s *Store) FeedWatermark(ctx context.Context) (time.Time, error) {
+	reserved, err := s.queries.FeedReserve(ctx, s.pool)
+	if err == nil {
+		reserved, err = s.queries.FeedWatermark(ctx, s.pool, reserved)
+	}
+	if err != nil {
+		return time.Time{}, fmt.Errorf("reading the watermark: %w", translate(err))
+	}
+	return reserved.UTC(), nil
+}
+
+// FeedChanges returns the devices of some teams that changed in a part of the feed.
+func (s *Store) FeedChanges(
+	ctx context.Context, teamIDs []uuid.UUID, part roomsensor.FeedRound,
+) (roomsensor.FeedChanges, error) {
+	changes := roomsensor.FeedChanges{Devices: map[uuid.UUID][]uuid.UUID{}}
+	var err error
+	changes.Any, err = s.queries.FeedChangedAll(ctx, s.pool, db.FeedChangedAllParams{FromAt: part.From, ToAt: part.To})
+	if err != nil {
+		return changes, fmt.Errorf("reading where the feed changed: %w", translate(err))
+	}
+	rows, err := s.queries.FeedChangedList(ctx, s.pool,
+		db.FeedChangedListParams{FromAt: part.From, ToAt: part.To, TeamID: teamIDs})
+	if err != nil {
+		return changes, fmt.Errorf("listing changed devices: %w", translate(err))
+	}
+	for _, row := range rows {
+		changes.Devices[row.TeamID] = append(changes.Devices[row.TeamID], row.DeviceID)
+	}
+	return changes, nil
+}
+
+const (
+	// feedBatchesKeep is how long feed_batches has where workers wrote. A client that polls once in this time has its
+	// changes read from there.
+	feedBatchesKeep = 15 * time.Minute
+	// feedPurged is how many rows are deleted at once.
+	feedPurged = 5000
+)
+
+// PurgeFeed deletes what the change feed needs no more, and returns the number of rows. Any number of processes may
+// call it.
+func (s *Store) PurgeFeed(ctx context.Context) (deleted int64, err error) {
+	return s.purgeFeed(ctx, time.Now())
+}
+
+// purgeFeed is PurgeFeed at a time. One that is wrong by minutes makes some rounds slower.
+func (s *Store) purgeFeed(ctx context.Context, now time.Time) (deleted int64, err error) {
+	batchesBefore, daysBefore := now.Add(-feedBatchesKeep), now.Add(-roomsensor.FeedKeep-time.Hour)
+	for more := true; more; {
+		err := s.inTx(ctx, "purging the change feed", func(tx pgx.Tx) error {
+			err := s.queries.FeedStateUpdate(ctx, tx,
+				db.FeedStateUpdateParams{BatchesBefore: batchesBefore, DaysBefore: daysBefore})
+			if err != nil {
+				return err
+			}
+			batches, err := s.queries.FeedBatchPurge(ctx, tx,
+				db.FeedBatchPurgeParams{BatchesBefore: batchesBefore, Most: feedPurged})
+			if err != nil {
+				return err
+			}
+			late, err := s.queries.FeedLatePurge(ctx, tx, daysBefore)
+			if err != nil {
+				return err
+			}
+			days, err := s.queries.FeedDayPurge(ctx, tx, daysBefore)
+			deleted += batches + late + days
+			more = batches == feedPurged
+			return err
+		})
+		if err != nil {
+			return deleted, err
+		}
+	}
+	return deleted, nil
+}
+
+// recordChanges tells the change feed where a transaction wrote. The rows are sorted by key.
+func (s *Store) recordChanges(ctx context.Context, tx pgx.Tx, rows []roomsensor.DeviceMeasurement) error {
+	return s.queries.FeedBatchInsert(ctx, tx, batchParams(rows))
+}
+
+// batchParams returns the buckets of each device. A device whose buckets lie more than a day apart is there several
+// times, so that one reading of a device with a wrong clock makes no round read years.
+func batchParams(rows []roomsensor.DeviceMeasurement) (p db.FeedBatchInsertParams) {
+	const day = 24 * time.Hour
+	days := map[time.Time]bool{}
+	for i := range rows {
+		id, bucket := rows[i].DeviceID, rows[i].Bucket()
+		days[time.Date(bucket.Year(), bucket.Month(), bucket.Day(), 0, 0, 0, 0, time.UTC)] = true
+		if last := len(p.DeviceIds) - 1; last >= 0 && p.DeviceIds[last] == id && bucket.Sub(p.LastAt[last]) <= day {
+			p.LastAt[last] = bucket
+			continue
+		}
+		p.DeviceIds, p.FirstAt, p.LastAt = append(p.DeviceIds, id), append(p.FirstAt, bucket), append(p.LastAt, bucket)
+	}
+	p.Days = slices.SortedFunc(maps.Keys(days), time.Time.Compare)
+	return p
+}

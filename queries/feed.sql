@@ -1,0 +1,142 @@
+-- FeedBegin begins the transaction of a worker in the change feed, see schema/00022_change_feed.sql.
+-- name: FeedBegin :exec
+SELECT feed_begin();
+
+-- FeedBatchInsert records where a worker changed readings: the first and the last bucket of each device, and the days of
+-- these buckets, each as its first instant.
+-- name: FeedBatchInsert :exec
+INSERT INTO feed_batches (effective_at, ingested_at, devices, device_ids, first_at, last_at, days)
+SELECT stamp.at, stamp.at, cardinality(@device_ids::uuid[]), @device_ids::uuid[], @first_at::timestamptz[],
+       @last_at::timestamptz[], ARRAY(SELECT (unnest(@days::timestamptz[]) AT TIME ZONE 'UTC')::date)
+FROM (SELECT current_setting('roomsensor.ingested_at')::timestamptz AS at) stamp;
+
+-- FeedReserve moves feed_reserved forward. Its result counts after its commit.
+-- name: FeedReserve :one
+SELECT feed_reserve()::timestamptz AS reserved_at;
+
+-- FeedWatermark returns the watermark after a committed FeedReserve: all readings before it are committed.
+-- name: FeedWatermark :one
+SELECT least(@reserved_at::timestamptz, feed_time(feed_locked()))::timestamptz AS watermark;
+
+-- FeedChangedList lists the devices of some teams that changed between two times.
+-- name: FeedChangedList :many
+SELECT d.team_id, d.id AS device_id
+FROM (
+    SELECT DISTINCT unnest(b.device_ids) AS device_id FROM feed_batches b
+    WHERE b.effective_at >= @from_at::timestamptz AND b.effective_at < @to_at::timestamptz
+) u
+JOIN devices d ON d.id = u.device_id
+WHERE d.team_id = ANY(@team_id::uuid[]);
+
+-- FeedChangedAll reports whether any device may have changed since a time, because another program wrote readings, or
+-- because what workers recorded is deleted already.
+-- name: FeedChangedAll :one
+SELECT (s.batches_since > @from_at::timestamptz OR EXISTS (
+    SELECT FROM feed_batches b
+    WHERE b.effective_at >= @from_at::timestamptz AND b.effective_at < @to_at::timestamptz AND b.device_ids IS NULL
+))::boolean AS any_device
+FROM feed_state s;
+
+-- FeedStateGet returns since when feed_batches and feed_days are complete, and how many devices feed_batches has between
+-- two times.
+-- name: FeedStateGet :one
+SELECT s.batches_since, s.days_since,
+       (SELECT coalesce(sum(b.devices), 0) FROM feed_batches b
+        WHERE b.effective_at >= @from_at::timestamptz AND b.effective_at < @to_at::timestamptz)::bigint AS devices
+FROM feed_state s;
+
+-- FeedLateList lists the times of late readings: their ingested_at, and their time in the feed.
+-- name: FeedLateList :many
+SELECT DISTINCT ingested_at, effective_at::timestamptz AS effective_at FROM feed_batches
+WHERE effective_at <> ingested_at AND effective_at >= @from_at::timestamptz;
+
+-- FeedDeviceList lists where the devices of a team changed between two times, from feed_batches.
+-- name: FeedDeviceList :many
+SELECT d.id AS device_id, u.first_at::timestamptz AS first_at, u.last_at::timestamptz AS last_at
+FROM (
+    SELECT unnest(b.device_ids) AS device_id, unnest(b.first_at) AS first_at, unnest(b.last_at) AS last_at
+    FROM feed_batches b
+    WHERE b.effective_at >= @from_at::timestamptz AND b.effective_at < @to_at::timestamptz AND b.device_ids IS NOT NULL
+) u
+JOIN devices d ON d.id = u.device_id
+WHERE d.team_id = @team_id AND d.metadata @> @metadata::jsonb
+  AND (@every_device::boolean OR d.id = ANY(@device_ids::uuid[]));
+
+-- FeedRangeList lists where other programs changed readings between two times.
+-- name: FeedRangeList :many
+SELECT DISTINCT first_at[1]::timestamptz AS first_at, last_at[1]::timestamptz AS last_at FROM feed_batches
+WHERE effective_at >= @from_at::timestamptz AND effective_at < @to_at::timestamptz AND device_ids IS NULL;
+
+-- FeedDayList lists the days on which buckets changed between two times. The hour is that of from_at.
+-- name: FeedDayList :many
+SELECT (day::timestamp AT TIME ZONE 'UTC')::timestamptz AS day_at FROM (
+    SELECT day FROM feed_days WHERE written_at >= @from_hour::timestamptz AND written_at < @to_at::timestamptz
+    UNION
+    SELECT unnest(days) FROM feed_batches
+    WHERE effective_at >= @from_at::timestamptz AND effective_at < @to_at::timestamptz
+) days
+ORDER BY 1;
+
+-- FeedFilterList lists devices of a team from an id on.
+-- name: FeedFilterList :many
+SELECT id FROM devices
+WHERE team_id = @team_id AND id >= @from_id::uuid AND metadata @> @metadata::jsonb
+  AND (@every_device::boolean OR id = ANY(@device_ids::uuid[]))
+ORDER BY id
+LIMIT @most::bigint;
+
+-- FeedReadingList reads the readings of a round from some devices, each named once, in the order of device and bucket.
+-- first_at and last_at are the first and the last bucket of each device; all of them are in the window, which excludes
+-- chunks. late_in are the times of late readings that belong to the round, late_out those of all others. The store runs
+-- its text. Like ReadingExport it returns nothing unless all devices belong to the team.
+-- name: FeedReadingList :many
+SELECT r.device_id, r.bucket_at, r.co2_ppm, r.temp_c, r.humidity_pct, r.lux, r.spl_db, r.ingested_at
+FROM (
+    SELECT unnest(@device_ids::uuid[]) AS device_id,
+           unnest(@first_at::timestamptz[]) AS first_at,
+           unnest(@last_at::timestamptz[]) AS last_at
+    ORDER BY 1
+) n
+CROSS JOIN LATERAL (
+    SELECT * FROM readings
+    WHERE readings.device_id = n.device_id AND readings.bucket_at >= n.first_at AND readings.bucket_at <= n.last_at
+      AND readings.bucket_at >= @window_from::timestamptz AND readings.bucket_at < @window_to::timestamptz
+      AND (readings.ingested_at >= @from_at::timestamptz AND readings.ingested_at < @to_at::timestamptz
+           AND readings.ingested_at <> ALL(@late_out::timestamptz[])
+           OR readings.ingested_at = ANY(@late_in::timestamptz[]))
+) r
+WHERE EXISTS (SELECT FROM devices d WHERE d.team_id = @team_id AND d.id = ANY(@device_ids::uuid[])
+              HAVING count(*) = cardinality(@device_ids::uuid[]))
+ORDER BY n.device_id, r.bucket_at
+LIMIT @most::bigint;
+
+-- The queries below delete what the feed needs no more, for the devices of all teams.
+
+-- FeedStateUpdate records that rows before some times may be deleted.
+-- name: FeedStateUpdate :exec
+UPDATE feed_state SET batches_since = greatest(batches_since, @batches_before::timestamptz),
+                      days_since = greatest(days_since, @days_before::timestamptz);
+
+-- FeedBatchPurge deletes rows of feed_batches and keeps their days. It keeps late ones.
+-- name: FeedBatchPurge :one
+WITH gone AS (
+    DELETE FROM feed_batches WHERE ctid = ANY (ARRAY(
+        SELECT ctid FROM feed_batches
+        WHERE effective_at < @batches_before::timestamptz AND effective_at = ingested_at
+        ORDER BY effective_at LIMIT @most::integer FOR UPDATE SKIP LOCKED))
+    RETURNING effective_at, days
+), kept AS (
+    INSERT INTO feed_days (written_at, day)
+    SELECT DISTINCT date_trunc('hour', b.effective_at, 'UTC'), b.day
+    FROM (SELECT gone.effective_at, unnest(gone.days) AS day FROM gone) b
+    ON CONFLICT DO NOTHING
+)
+SELECT count(*) FROM gone;
+
+-- FeedLatePurge deletes late rows of feed_batches.
+-- name: FeedLatePurge :execrows
+DELETE FROM feed_batches WHERE effective_at <> ingested_at AND effective_at < @days_before::timestamptz;
+
+-- FeedDayPurge deletes rows of feed_days.
+-- name: FeedDayPurge :execrows
+DELETE FROM feed_days WHERE written_at < @days_before::timestamptz;
