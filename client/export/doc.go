@@ -9,8 +9,8 @@
 //	state.go      what remains to be done
 //	download.go   downloads and checks one part
 //	join.go       joins parts into the output files
+//	parquet.go    joins parts in Parquet
 //	request.go    requests one part, and decides what to do about an error
-//	lock_*.go     one export at a time per output
 //
 // The parts are read one after the other, each in one snapshot. A reading that arrives while the export runs is in the
 // result if its part was not read yet. The devices of an export are those at its beginning, if the request names or

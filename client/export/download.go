@@ -112,12 +112,20 @@ func (r *runner) fetch(ctx context.Context, s segment, group int) (p *part, err 
 // receive copies a body into a file and waits until it is on disk. It returns the number of rows.
 func (r *runner) receive(file *os.File, body io.Reader) (rows, size int64, err error) {
 	counter := &recordCounter{}
-	size, err = io.Copy(io.MultiWriter(localWriter{file}, counter), body)
+	to := io.MultiWriter(localWriter{file}, counter)
+	if r.plan.Request.Format == Parquet {
+		to = localWriter{file}
+	}
+	size, err = io.Copy(to, body)
 	if err != nil {
 		return 0, 0, fmt.Errorf("storing a part: %w", err)
 	}
 	if err := file.Sync(); err != nil {
 		return 0, 0, &localError{fmt.Errorf("storing a part: %w", err)}
+	}
+	if r.plan.Request.Format == Parquet {
+		rows, err = parquetRowCount(file, size)
+		return rows, size, err
 	}
 	if counter.records == 0 || counter.open() {
 		return 0, 0, fmt.Errorf("%w: it ends within a line", client.ErrTruncated)

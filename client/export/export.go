@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"roomsensor/client"
+	"roomsensor/client/internal/filelock"
 )
 
 // Format is the format of the output.
@@ -48,6 +49,8 @@ const (
 	// defaultPatience is how long an export goes on while no part succeeds. It is longer than any Retry-After of the rate
 	// limit (decision 25 b) and than a restart of the service.
 	defaultPatience = 15 * time.Minute
+
+	lockName = "lock"
 )
 
 // Options say where an export is written, and how.
@@ -110,9 +113,12 @@ func Run(ctx context.Context, c *client.Client, request Request, options Options
 	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // Like the directories that other programs make.
 		return nil, fmt.Errorf("creating the directory of the export: %w", err)
 	}
-	unlock, err := lock(filepath.Join(dir, "lock"))
+	unlock, err := filelock.Try(filepath.Join(dir, lockName))
+	if errors.Is(err, filelock.ErrHeld) {
+		return nil, RequestError("Another export writes the same output. Wait until it ends")
+	}
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("locking the export: %w", err)
 	}
 	defer unlock()
 	r, err := open(ctx, c, request, options, dir)
@@ -270,7 +276,7 @@ func discard(dir string) error {
 		return fmt.Errorf("discarding an export: %w", err)
 	}
 	for _, e := range entries {
-		if e.Name() == "lock" {
+		if e.Name() == lockName {
 			continue
 		}
 		if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {

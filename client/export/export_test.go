@@ -1,7 +1,10 @@
 package export_test
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"net/http"
 	"os"
@@ -13,6 +16,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/parquet-go/parquet-go"
 	"github.com/stretchr/testify/require"
 
 	"roomsensor/client"
@@ -116,6 +120,88 @@ func TestRunManyNamed(t *testing.T) {
 	r.Devices = devices
 	_, text := run(t, connect(t, a.URL, a.Key), r, output(t))
 	require.Equal(t, whole(t, a, client.ExportQuery{}, 2*day), text)
+
+	// A Parquet file does not depend on how the request was divided.
+	r.Format = export.Parquet
+	_, named := runParquet(t, connect(t, a.URL, a.Key), r)
+	r.Devices = nil
+	result, all := runParquet(t, connect(t, a.URL, a.Key), r)
+	require.EqualValues(t, 30*1037, result.Rows)
+	require.Equal(t, sha256.Sum256(all), sha256.Sum256(named))
+}
+
+// runParquet runs an export in Parquet and returns the file.
+func runParquet(t *testing.T, c *client.Client, r export.Request) (result *export.Result, text []byte) {
+	t.Helper()
+	r.Format = export.Parquet
+	o := output(t)
+	result, err := export.Run(t.Context(), c, r, o)
+	require.NoError(t, err)
+	text, err = os.ReadFile(o.Output)
+	require.NoError(t, err)
+	sum := sha256.Sum256(text)
+	require.Equal(t, hex.EncodeToString(sum[:]), result.Files[0].SHA256)
+	return result, text
+}
+
+// The rows of a Parquet file are those of the CSV.
+func TestRunParquet(t *testing.T) {
+	t.Parallel()
+	a := apitest.Start(t)
+	devices := a.AddDevices(t, 3)
+	a.AddReadings(t, devices, start, 200, 2*day)
+	a.Exec(t, `UPDATE devices SET display_name = NULL WHERE id = $1`, devices[0])
+	c := connect(t, a.URL, a.Key)
+	_, csv := run(t, c, request(400), output(t))
+	_, text := runParquet(t, c, request(400))
+	type row struct {
+		BucketAt int64    `parquet:"bucket_at,timestamp(microsecond)"`
+		DeviceID string   `parquet:"device_id"`
+		Name     *string  `parquet:"display_name,optional"`
+		CO2      *float32 `parquet:"co2_ppm,optional"`
+		Temp     *float32 `parquet:"temp_c,optional"`
+		Humidity *float32 `parquet:"humidity_pct,optional"`
+		Lux      *float32 `parquet:"lux,optional"`
+		Sound    *float32 `parquet:"spl_db,optional"`
+		Mask     int32    `parquet:"valid_mask"`
+	}
+	rows, err := parquet.Read[row](bytes.NewReader(text), int64(len(text)))
+	require.NoError(t, err)
+	lines := []string{strings.SplitAfterN(csv, "\n", 2)[0]}
+	for _, r := range rows {
+		line := time.UnixMicro(r.BucketAt).UTC().Format(time.RFC3339) + "," + r.DeviceID + ","
+		if r.Name != nil {
+			line += *r.Name
+		}
+		for _, x := range []*float32{r.CO2, r.Temp, r.Humidity, r.Lux, r.Sound} {
+			line += ","
+			if x != nil {
+				line += fmt.Sprint(*x)
+			}
+		}
+		lines = append(lines, fmt.Sprintf("%s,%d\n", line, r.Mask))
+	}
+	require.Equal(t, csv, strings.Join(lines, ""))
+
+	// It goes on after an interruption, and has the same bytes.
+	o := output(t)
+	r := request(400)
+	r.Format = export.Parquet
+	interrupt(t, a, r, o)
+	result, err := export.Run(t.Context(), c, r, o)
+	require.NoError(t, err)
+	require.True(t, result.Resumed)
+	again, err := os.ReadFile(o.Output)
+	require.NoError(t, err)
+	require.Equal(t, sha256.Sum256(text), sha256.Sum256(again))
+
+	// Without readings, it is a valid file.
+	none := request(1)
+	none.From, none.To = new(start.Add(-day)), new(start)
+	_, text = runParquet(t, c, none)
+	rows, err = parquet.Read[row](bytes.NewReader(text), int64(len(text)))
+	require.NoError(t, err)
+	require.Empty(t, rows)
 }
 
 // broken sends the beginning of an export and breaks the connection.
@@ -339,11 +425,13 @@ func TestRunRename(t *testing.T) {
 func TestRequest(t *testing.T) {
 	t.Parallel()
 	at := new(start)
+	wide := export.Request{Last: day, Format: export.Parquet, Wide: true}
 	for want, r := range map[string]export.Request{
 		"needs a window":          {Format: export.CSV},
 		"start and end, not both": {Last: day, From: at, Format: export.CSV},
 		"must be later":           {From: at, To: at, Format: export.CSV},
 		"format must be":          {From: at},
+		"long shape only":         wide,
 	} {
 		_, err := export.Run(t.Context(), connect(t, "http://127.0.0.1:1", "x"), r, output(t))
 		require.ErrorContains(t, err, want)

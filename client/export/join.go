@@ -32,7 +32,17 @@ func (r *runner) join(ctx context.Context) error {
 
 func (r *runner) joinSegment(w *work) error {
 	done := r.state.isLast(w)
-	j, err := r.output.appendCSV(w)
+	if r.plan.Request.Format == Parquet && !done { // A file is written when all of its parts are complete.
+		r.state.appended(&joined{File: w.File, Until: w.To})
+		return nil
+	}
+	segments := []*work{w}
+	write := func() (*joined, error) { return r.output.appendCSV(w) }
+	if r.plan.Request.Format == Parquet {
+		segments = r.state.ofFile(w.File)
+		write = func() (*joined, error) { return r.output.writeParquet(segments) }
+	}
+	j, err := write()
 	if err != nil {
 		return err
 	}
@@ -46,7 +56,7 @@ func (r *runner) joinSegment(w *work) error {
 			return err
 		}
 	}
-	return r.output.removeParts(w)
+	return r.output.removeParts(segments)
 }
 
 // output writes the output files.
@@ -353,11 +363,13 @@ func (o *output) finish(index int) error {
 	return syncDir(filepath.Dir(o.path(index)))
 }
 
-// removeParts removes the files of a segment that is joined.
-func (o *output) removeParts(w *work) error {
-	for group := range w.parts {
-		if err := os.Remove(partPath(o.dir, w.From, group)); err != nil {
-			return fmt.Errorf("removing a part: %w", err)
+// removeParts removes the files of segments that are joined.
+func (o *output) removeParts(segments []*work) error {
+	for _, w := range segments {
+		for group := range w.parts {
+			if err := os.Remove(partPath(o.dir, w.From, group)); err != nil {
+				return fmt.Errorf("removing a part: %w", err)
+			}
 		}
 	}
 	return nil

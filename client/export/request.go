@@ -22,6 +22,9 @@ func (r *runner) request(ctx context.Context, s segment, group int) (*client.Exp
 	if request.Wide {
 		q.Shape = client.Wide
 	}
+	if request.Format == Parquet {
+		return r.client.ExportParquet(ctx, q)
+	}
 	return r.client.ExportCSV(ctx, q)
 }
 

@@ -178,3 +178,15 @@ func (s *state) status(f func(Status)) {
 	status.Fraction = float64(done) / float64(max(s.plan.To.Sub(s.plan.From), 1))
 	f(status)
 }
+
+// ofFile returns the segments of an output file.
+func (s *state) ofFile(file int) (found []*work) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, w := range s.work {
+		if w.File == file {
+			found = append(found, w)
+		}
+	}
+	return found
+}

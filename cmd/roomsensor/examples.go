@@ -78,9 +78,12 @@ var examples = map[string][]string{
 		"get readings 'Weight room' --last 7d --output csv >readings.csv",
 		"get readings 6fa459ea-ee8a-4ca4-894e-db77e160355e --from 2026-01-01T00:00:00Z --to 2026-02-01T00:00:00Z",
 	},
+	"get coverage": {"get coverage", "get coverage --last 7d --metadata building=gym --output csv"},
+	"get gaps":     {"get gaps 'Weight room' --last 7d --min 30m"},
 	"export": {
 		"export --last 365d --output year.csv",
 		"export --from 2026-01-01T00:00:00Z --to 2027-01-01T00:00:00Z --by-month --output readings-2026",
+		"export --last 90d --metadata building=gym --output gym.parquet",
 		"export --last 30d --devices 'Weight room' --shape wide -o weight-room.csv --overwrite",
 	},
 

@@ -27,7 +27,7 @@ type exportCmd struct {
 	Shape      string           `default:"long" enum:"long,wide" help:"Shape of a CSV: long has a row per reading, wide a row per time with columns for each device." placeholder:"SHAPE"`
 	Columns    string           `default:"name" enum:"name,id" help:"Names of the columns of the wide shape: from the names or the ids of the devices." placeholder:"COLUMNS"`
 	IngestedAt bool             `help:"Add the column ingested_at to the long shape."`
-	Format     string           `default:"auto" enum:"auto,csv" help:"Format; auto follows the extension of the output." placeholder:"FORMAT"`
+	Format     string           `default:"auto" enum:"auto,csv,parquet" help:"Format; auto follows the extension of the output, and is csv for a directory." placeholder:"FORMAT"`
 	Output     string           `help:"File to write; with --by-month, the directory." placeholder:"PATH" required:"" short:"o"`
 	ByMonth    bool             `help:"Write one file per month (UTC)."`
 	Overwrite  bool             `help:"Replace existing files."`
@@ -80,7 +80,7 @@ func (c *exportCmd) Run(ctx context.Context, t *terminal) error {
 // request returns the request without its devices.
 func (c *exportCmd) request() (export.Request, error) {
 	r := export.Request{
-		From: c.From.optional(), To: c.To.optional(), Last: orZero(c.Last), ByMonth: c.ByMonth, Format: export.CSV,
+		From: c.From.optional(), To: c.To.optional(), Last: orZero(c.Last), ByMonth: c.ByMonth, Format: c.format(),
 		Wide: c.Shape == "wide", ColumnIDs: c.Shape == "wide" && c.Columns == "id", IngestedAt: c.IngestedAt,
 	}
 	switch {
@@ -92,8 +92,10 @@ func (c *exportCmd) request() (export.Request, error) {
 		return r, usagef("--ingested-at cannot be combined with --shape wide. Omit one of them.")
 	case !r.Wide && c.Columns == "id":
 		return r, usagef("--columns id needs --shape wide.")
-	case c.Format == "auto" && !c.ByMonth && !strings.EqualFold(filepath.Ext(c.Output), ".csv"):
-		return r, usagef("--output %s does not end in .csv. Give such a name, or --format.", c.Output)
+	case r.Format == "":
+		return r, usagef("--output %s does not end in .csv or .parquet. Give such a name, or --format.", c.Output)
+	case r.Format == export.Parquet && (r.Wide || r.IngestedAt):
+		return r, usagef("Parquet has the long shape only, always with ingested_at. Omit --shape and --ingested-at.")
 	}
 	var err error
 	if r.Metrics, err = metricNames(c.Metrics); err != nil {
@@ -104,6 +106,20 @@ func (c *exportCmd) request() (export.Request, error) {
 		r.Metadata = nil
 	}
 	return r, err
+}
+
+// format returns the format of the output, or nothing if it is not clear.
+func (c *exportCmd) format() export.Format {
+	extension := strings.ToLower(strings.TrimPrefix(filepath.Ext(c.Output), "."))
+	switch {
+	case c.Format != "auto":
+		return export.Format(c.Format)
+	case c.ByMonth:
+		return export.CSV
+	case extension == "csv", extension == "parquet":
+		return export.Format(extension)
+	}
+	return ""
 }
 
 // findDevices returns the ids of the named devices.

@@ -14,6 +14,8 @@ type getCmd struct {
 	Devices  getDevicesCmd  `cmd:"" help:"List the devices of the key's team."`
 	Current  getCurrentCmd  `cmd:"" help:"Show the newest reading of each device."`
 	Readings getReadingsCmd `cmd:"" help:"List the readings of a device, newest first."`
+	Coverage getCoverageCmd `cmd:"" help:"Show how many of the expected readings of each device arrived."`
+	Gaps     getGapsCmd     `cmd:"" help:"List the times without readings of a device, newest first."`
 }
 
 // get calls a command with a client of the API.
@@ -133,5 +135,67 @@ func (c *getReadingsCmd) Run(ctx context.Context, t *terminal) error {
 		}
 		readings := api.Readings(ctx, device, client.ReadingQuery{Window: query})
 		return printList(t, c.listFormat, readings, func(r client.Reading) client.Reading { return r })
+	})
+}
+
+type getCoverageCmd struct {
+	config.Client
+	window
+	tagged
+	listFormat
+}
+
+// coverageRow is the coverage of a device in a table.
+type coverageRow struct {
+	DeviceID    uuid.UUID     `json:"device_id"`
+	DisplayName *string       `json:"display_name"`
+	Status      client.Status `json:"status"`
+	Expected    int           `json:"expected"`
+	Present     int           `json:"present"`
+	Coverage    *float64      `json:"coverage"`
+	LongestGap  *client.Gap   `json:"longest_gap"`
+}
+
+// Run lists the coverage of each device.
+func (c *getCoverageCmd) Run(ctx context.Context, t *terminal) error {
+	query, err := c.query()
+	if err != nil {
+		return err
+	}
+	tags, err := metadataOf(c.Metadata)
+	if err != nil {
+		return err
+	}
+	return t.get(ctx, c.Client, func(api *client.Client) error {
+		devices := api.Coverage(ctx, client.CoverageQuery{Window: query, Metadata: tags})
+		return printList(t, c.listFormat, devices, func(d client.DeviceCoverage) coverageRow {
+			return coverageRow{d.DeviceID, d.DisplayName, d.Status, d.Expected, d.Present, d.Coverage, d.LongestGap}
+		})
+	})
+}
+
+type getGapsCmd struct {
+	ofClientDevice
+	window
+	listFormat
+	Min *config.Duration `help:"Leave out gaps shorter than this, such as 30m or 1h." implied:"5m" placeholder:"DURATION"`
+}
+
+// Run lists the gaps of a device.
+func (c *getGapsCmd) Run(ctx context.Context, t *terminal) error {
+	query, err := c.query()
+	if err != nil {
+		return err
+	}
+	if orZero(c.Min)%time.Minute != 0 {
+		return usagef("--min must be whole minutes, hours or days.")
+	}
+	return t.get(ctx, c.Client, func(api *client.Client) error {
+		device, err := findDevice(ctx, api, string(c.Device))
+		if err != nil {
+			return err
+		}
+		gaps := api.Gaps(ctx, device, client.GapQuery{Window: query, Min: orZero(c.Min)})
+		return printList(t, c.listFormat, gaps, func(g client.Gap) client.Gap { return g })
 	})
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -31,7 +32,9 @@ func TestGet(t *testing.T) {
 	for command, lines := range map[string]int{
 		"get devices": 2, "get current": 2, "get devices --metadata floor=2": 1, "get current --metadata floor=2": 1,
 		"get devices --metadata floor=3": 0,
-		"get readings dev:1 --last 2h":   10, "get readings " + devices[0].String() + " --last 2h": 10,
+		"get coverage":                   2, "get coverage --last 2h --metadata floor=2": 1,
+		"get gaps dev:2 --last 2h": 1, "get gaps dev:2 --last 2h --min 3h": 0,
+		"get readings dev:1 --last 2h": 10, "get readings " + devices[0].String() + " --last 2h": 10,
 		"get readings dev:2 --from 2026-01-01T00:00:00Z --to 2026-01-02T00:00:00Z": 0,
 	} {
 		args := strings.Fields(command)
@@ -56,6 +59,7 @@ func TestGet(t *testing.T) {
 	o.fails(exitFailure, "device_not_found: ", "get", "readings", unknown)
 	o.fails(exitFailure, "time_range_too_wide: ", "get", "readings", "dev:1", "--last", "91d")
 	o.fails(exitUsage, "--last cannot be combined", "get", "readings", "x", "--last", "1h", "--to", "2026-01-01T00:00:00Z")
+	o.fails(exitUsage, "--min must be", "get", "gaps", "x", "--min", "90s")
 	o.fails(exitUsage, "whole minutes", "get", "readings", "x", "--last", "90s")
 }
 
@@ -101,6 +105,9 @@ func TestExport(t *testing.T) {
 	require.Equal(t, exitOK, run("-o", dir+"/months", "--by-month").code)
 	require.Equal(t, 1+15*3, strings.Count(string(readFile(t, dir+"/months/readings_2025-03.csv")), "\n"))
 
+	require.Equal(t, exitOK, run("-o", dir+"/a.parquet").code)
+	require.True(t, bytes.HasPrefix(readFile(t, dir+"/a.parquet"), []byte("PAR1")))
+
 	for want, args := range map[string][]string{
 		"exists. Choose another output":    {"-o", dir + "/a.csv"},
 		"The team has no device \"Attic\"": {"-o", dir + "/c.csv", "--devices", "Attic"},
@@ -111,8 +118,9 @@ func TestExport(t *testing.T) {
 	}
 	o.fails(exitUsage, "Specify the period", "export", "-o", "x.csv")
 	o.fails(exitUsage, "--last cannot be combined", "export", "-o", "x.csv", "--last", "1d", "--from", "2026-01-01T00:00:00Z")
-	o.fails(exitUsage, "does not end in .csv", "export", "-o", "x.txt", "--last", "1d")
+	o.fails(exitUsage, "does not end in .csv or .parquet", "export", "-o", "x.txt", "--last", "1d")
 	o.fails(exitUsage, "needs --shape wide", "export", "-o", "x.csv", "--last", "1d", "--columns", "id")
+	o.fails(exitUsage, "Parquet has the long shape", "export", "-o", "x.parquet", "--last", "1d", "--shape", "wide")
 	o.fails(exitUsage, "is not a metric", "export", "-o", "x.csv", "--last", "1d", "--metrics", "co2")
 	o.fails(exitUsage, "from 1 to 8", "export", "-o", "x.csv", "--last", "1d", "--parallel", "9")
 	o.fails(exitUsage, "--output", "export", "--last", "1d")
