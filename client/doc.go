@@ -34,6 +34,7 @@
 //	devices.go     devices, their latest state, their changes, and their assignments
 //	readings.go    windows, and the readings of one device
 //	coverage.go    how many of the expected readings arrived, and the gaps between them
+//	changes.go     the change feed
 //	export.go      exports, and the check that they are complete
 //	rows.go        the readings of an export, one by one
 //	types.gen.go   the types of responses, generated from the OpenAPI document by go generate

@@ -7,6 +7,8 @@ import (
 	"os"
 	"time"
 
+	"github.com/google/uuid"
+
 	"roomsensor/client"
 )
 
@@ -69,6 +71,34 @@ func ExampleClient_Coverage() {
 	// Output:
 	// 0b7e6c1a-94a3-4c58-8a57-5d1f0c2e7a10: 3 of 12 readings
 	// 6d2f9b34-1c7d-4e0b-b1aa-93c0d5e8f421: 1 of 12 readings
+}
+
+func ExampleClient_Follow() {
+	ctx := context.Background()
+	c, err := client.New(baseURL, apiKey)
+	if err != nil {
+		panic(err)
+	}
+	// The copy stands for a database. Readings and position belong into one transaction.
+	type key struct {
+		device uuid.UUID
+		bucket time.Time
+	}
+	stored := map[key]client.Reading{}
+	var position client.Position // empty in the first run, and later the one that is stored
+	query := client.ChangeQuery{UntilCaughtUp: true}
+	for page, err := range c.Follow(ctx, query, position) {
+		if err != nil {
+			panic(err)
+		}
+		for _, r := range page.Readings {
+			stored[key{r.DeviceID, r.BucketAt}] = r.Reading
+		}
+		position = page.Position
+	}
+	fmt.Println(len(stored), position != "")
+	// Output:
+	// 0 true
 }
 
 func ExampleClient_UpdateDevice() {
