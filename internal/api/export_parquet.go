@@ -30,7 +30,7 @@ func (s *server) readParquetRequest(c *call) (*parquetRequest, error) {
 		return nil, err
 	}
 	asked := &parquetRequest{}
-	if asked.timeRange, err = s.readTimeRange(q); err != nil {
+	if asked.timeRange, err = s.readTimeRange(q, roomsensor.ReadingWindows); err != nil {
 		return nil, err
 	}
 	if err := asked.readDevices(q); err != nil {

@@ -111,10 +111,6 @@ func (noRows) Each(context.Context, func(*roomsensor.ExportRow) error) error { r
 
 // tooManyRows returns csv_too_large with the number of rows and the window that would fit (decision 30).
 func (p *exportPlan) tooManyRows(e *roomsensor.TooManyRowsError) error {
-	count := fmt.Sprint(e.Rows)
-	if e.Rows > roomsensor.ExportCountCap {
-		count = "more than 1,000,000"
-	}
 	fix := "Name fewer devices."
 	if e.FitsUntil != nil {
 		until := *e.FitsUntil
@@ -125,7 +121,7 @@ func (p *exportPlan) tooManyRows(e *roomsensor.TooManyRowsError) error {
 			roomsensor.FormatTime(p.window.From), roomsensor.FormatTime(until))
 	}
 	return roomsensor.NewError(roomsensor.CodeCSVTooLarge, "", fmt.Sprintf(
-		"The export would have %s rows; at most %d are allowed. %s", count, roomsensor.MaxExportRows, fix))
+		"The export would have %s rows; at most %d are allowed. %s", e.Count(), roomsensor.MaxExportRows, fix))
 }
 
 // readCSVRequest reads the parameters, each by its own rule.
@@ -136,7 +132,7 @@ func (s *server) readCSVRequest(c *call) (*csvRequest, error) {
 		return nil, err
 	}
 	asked := &csvRequest{}
-	if asked.timeRange, err = s.readTimeRange(q); err != nil {
+	if asked.timeRange, err = s.readTimeRange(q, roomsensor.ReadingWindows); err != nil {
 		return nil, err
 	}
 	if err := asked.readDevices(q); err != nil {

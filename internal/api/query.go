@@ -44,6 +44,7 @@ func parseID(param, text string) (uuid.UUID, error) {
 
 // timeRange is what the parameters of a request select in time: a window, an assignment, or both.
 type timeRange struct {
+	rule       roomsensor.WindowRule
 	request    roomsensor.WindowRequest // the parameters from, to and last
 	window     roomsensor.Window        // of request, without the assignment; set on first pages only
 	assignment *uuid.UUID               // the parameter assignment_id
@@ -51,15 +52,15 @@ type timeRange struct {
 
 // readTimeRange reads the parameters of time and assignment. Rules about from, to and now relative to each other apply
 // to a first page only: with a cursor, a parameter that was not sent has the value of the first page.
-func (s *server) readTimeRange(q httpedge.Query) (timeRange, error) {
-	var times timeRange
+func (s *server) readTimeRange(q httpedge.Query, rule roomsensor.WindowRule) (timeRange, error) {
+	times := timeRange{rule: rule}
 	var err error
-	times.request, err = roomsensor.ParseWindow(q.Get(fromParameter), q.Get(toParameter), q.Get(lastParameter))
+	times.request, err = rule.Parse(q.Get(fromParameter), q.Get(toParameter), q.Get(lastParameter))
 	if err != nil {
 		return timeRange{}, err
 	}
 	if q.Get(cursorParameter) == nil {
-		if times.window, err = times.request.Resolve(s.now()); err != nil {
+		if times.window, err = rule.Resolve(times.request, s.now()); err != nil {
 			return timeRange{}, err
 		}
 	}
@@ -87,7 +88,7 @@ func (t timeRange) within(assignment *roomsensor.Assignment) roomsensor.Window {
 func sameTimeRange(q httpedge.Query, times timeRange, state *cursor.State) error {
 	first := state.Request
 	if first.IsZero() && state.Assignment == nil {
-		first.Last = roomsensor.DefaultWindow
+		first.Last = times.rule.Default
 	}
 	for _, p := range q {
 		same := true

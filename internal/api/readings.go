@@ -58,7 +58,7 @@ func (s *server) readReadingParameters(ctx context.Context, c *call, device uuid
 	if err != nil {
 		return nil, err
 	}
-	times, err := s.readTimeRange(q)
+	times, err := s.readTimeRange(q, roomsensor.ReadingWindows)
 	if err != nil {
 		return nil, err
 	}
@@ -85,12 +85,24 @@ func (s *server) readReadingParameters(ctx context.Context, c *call, device uuid
 func (s *server) assignmentWindow(
 	ctx context.Context, c *call, device uuid.UUID, times timeRange,
 ) (roomsensor.Window, error) {
-	assignment, err := s.backend.Assignment(ctx, c.key.TeamID, *times.assignment)
+	assignment, err := s.deviceAssignment(ctx, c, device, *times.assignment)
+	if err != nil {
+		return roomsensor.Window{}, err
+	}
+	return times.within(&assignment), nil
+}
+
+// deviceAssignment returns an assignment of a device. One of another device is assignment_not_found (spec 4, readings,
+// rule 4).
+func (s *server) deviceAssignment(
+	ctx context.Context, c *call, device, id uuid.UUID,
+) (roomsensor.Assignment, error) {
+	assignment, err := s.backend.Assignment(ctx, c.key.TeamID, id)
 	if errors.Is(err, roomsensor.ErrNotFound) || (err == nil && assignment.DeviceID != device) {
 		if err := s.requireDevice(ctx, c, device); err != nil {
-			return roomsensor.Window{}, err
+			return roomsensor.Assignment{}, err
 		}
-		return roomsensor.Window{}, roomsensor.CodeAssignmentNotFound.New()
+		return roomsensor.Assignment{}, roomsensor.CodeAssignmentNotFound.New()
 	}
-	return times.within(&assignment), err
+	return assignment, err
 }

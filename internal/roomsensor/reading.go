@@ -3,6 +3,7 @@ package roomsensor
 import (
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -234,6 +235,14 @@ type TooManyRowsError struct {
 	Rows int // at most ExportCountCap + 1, which means "more than ExportCountCap"
 	// FitsUntil is the end of the longest window with the same start that would fit; nil if not even one bucket does.
 	FitsUntil *time.Time
+}
+
+// Count returns the number of rows for a message (decision 30 c and d).
+func (e *TooManyRowsError) Count() string {
+	if e.Rows > ExportCountCap {
+		return "more than 1,000,000"
+	}
+	return strconv.Itoa(e.Rows)
 }
 
 func (e *TooManyRowsError) Error() string { return "too many rows for one export" }

@@ -7,12 +7,19 @@ import (
 	"time"
 )
 
-const (
-	// MaxWindow is the widest window that a client may request (spec 8, Time range).
-	MaxWindow = 90 * 24 * time.Hour
-	// DefaultWindow is the window without any time parameter (spec 4, readings).
-	DefaultWindow = 24 * time.Hour
-)
+// WindowRule is the length of the windows of an endpoint.
+type WindowRule struct {
+	Default time.Duration // of the window without a start (decision 3 b and d)
+	Max     time.Duration // of the widest window that a client may request (decision 4)
+}
+
+const day = 24 * time.Hour
+
+// MaxWindow is the widest window of readings (spec 8, Time range).
+const MaxWindow = 90 * day
+
+// ReadingWindows is the rule of the endpoints that serve readings (spec 4, readings).
+var ReadingWindows = WindowRule{Default: day, Max: MaxWindow}
 
 // Window is the half-open interval [From, To) of bucket times (decision 3). To is Forever if it has no end yet.
 type Window struct {
@@ -33,6 +40,9 @@ func (w Window) Intersect(o Window) Window {
 // Empty reports whether the window contains no time at all.
 func (w Window) Empty() bool { return !w.From.Before(w.To) }
 
+// Contains reports whether a time is inside the window.
+func (w Window) Contains(at time.Time) bool { return !at.Before(w.From) && at.Before(w.To) }
+
 // WindowRequest holds the parsed time parameters of a request. Requests that mean the same are equal, however they were
 // written (decision 12). The zero WindowRequest means the default window.
 type WindowRequest struct {
@@ -43,11 +53,11 @@ type WindowRequest struct {
 // IsZero reports whether no time parameter was given.
 func (r WindowRequest) IsZero() bool { return r.From == nil && r.To == nil && r.Last == 0 }
 
-// ParseWindow parses the time parameters; nil means that a parameter was not sent. With last, from and to are ignored
+// Parse parses the time parameters; nil means that a parameter was not sent. With last, from and to are ignored
 // (decision 5). Errors are time_range_invalid and time_range_too_wide with the name of the parameter.
-func ParseWindow(from, to, last *string) (WindowRequest, error) {
+func (r WindowRule) Parse(from, to, last *string) (WindowRequest, error) {
 	if last != nil {
-		length, err := parseLast(*last)
+		length, err := r.parseLast(*last)
 		return WindowRequest{Last: length}, err
 	}
 	var request WindowRequest
@@ -61,40 +71,40 @@ func ParseWindow(from, to, last *string) (WindowRequest, error) {
 	return request, nil
 }
 
-// Resolve returns the window that the request means at now (decisions 3 and 4). Errors are the same as those of
-// ParseWindow.
-func (r WindowRequest) Resolve(now time.Time) (Window, error) {
+// Resolve returns the window that a request means at now (decisions 3 and 4). Errors are the same as those of Parse.
+func (r WindowRule) Resolve(request WindowRequest, now time.Time) (Window, error) {
 	now = now.UTC().Truncate(time.Microsecond)
+	from, to := request.From, request.To
 	switch {
-	case r.Last > 0:
-		return Window{now.Add(-r.Last), now}, nil
-	case r.From == nil && r.To == nil:
-		return Window{now.Add(-DefaultWindow), now}, nil
-	case r.From == nil:
-		return Window{r.To.Add(-DefaultWindow), *r.To}, nil
-	case r.To == nil:
-		if !r.From.Before(now) {
+	case request.Last > 0:
+		return Window{now.Add(-request.Last), now}, nil
+	case from == nil && to == nil:
+		return Window{now.Add(-r.Default), now}, nil
+	case from == nil:
+		return Window{to.Add(-r.Default), *to}, nil
+	case to == nil:
+		if !from.Before(now) {
 			return Window{}, NewError(CodeTimeRangeInvalid, "from",
 				"from is in the future, and to is missing. Send a from before now, or a to after it.")
 		}
-		return checkWidth(Window{*r.From, now})
-	case !r.From.Before(*r.To):
+		return r.checkWidth(Window{*from, now})
+	case !from.Before(*to):
 		return Window{}, NewError(CodeTimeRangeInvalid, "to",
 			"to must be later than from: the window includes from and excludes to.")
 	}
-	return checkWidth(Window{*r.From, *r.To})
+	return r.checkWidth(Window{*from, *to})
 }
 
-func checkWidth(w Window) (Window, error) {
-	if w.To.Sub(w.From) > MaxWindow {
+func (r WindowRule) checkWidth(w Window) (Window, error) {
+	if w.To.Sub(w.From) > r.Max {
 		return Window{}, NewError(CodeTimeRangeTooWide, "from", fmt.Sprintf(
 			"The window is wider than %d days. Ask for from=%s&to=%s first, and for the rest in further requests.",
-			maxDays, FormatTime(w.From), FormatTime(w.From.Add(MaxWindow))))
+			r.maxDays(), FormatTime(w.From), FormatTime(w.From.Add(r.Max))))
 	}
 	return w, nil
 }
 
-const maxDays = int(MaxWindow / (24 * time.Hour))
+func (r WindowRule) maxDays() int { return int(r.Max / day) }
 
 // ParseInstant parses a parameter that is a time, or returns nil if it was not sent. Its error is time_range_invalid.
 func ParseInstant(param string, text *string) (*time.Time, error) {
@@ -136,14 +146,15 @@ func meantTime(text string) (time.Time, bool) {
 }
 
 // parseLast parses a length of time (decision 5).
-func parseLast(text string) (time.Duration, error) {
+func (r WindowRule) parseLast(text string) (time.Duration, error) {
 	n, unit, ok := splitLength(text)
 	switch {
 	case !ok || n == 0:
-		return 0, invalidLast(text)
-	case n > uint64(MaxWindow/unit): //nolint:gosec // Both are positive.
+		return 0, r.invalidLast(text)
+	case n > uint64(r.Max/unit): //nolint:gosec // Both are positive.
 		return 0, NewError(CodeTimeRangeTooWide, "last", fmt.Sprintf(
-			"The window is wider than %d days. Ask for last=%dd, and for older readings with from and to.", maxDays, maxDays))
+			"The window is wider than %d days. Ask for last=%dd, and for older readings with from and to.",
+			r.maxDays(), r.maxDays()))
 	}
 	return time.Duration(n) * unit, nil //nolint:gosec // Not more than MaxWindow.
 }
@@ -159,8 +170,8 @@ func splitLength(text string) (n uint64, unit time.Duration, ok bool) {
 	return n, unit, ok
 }
 
-func isLast(text string) bool {
-	_, err := parseLast(text)
+func (r WindowRule) isLast(text string) bool {
+	_, err := r.parseLast(text)
 	return err == nil
 }
 
@@ -175,13 +186,13 @@ var otherUnits = map[string]struct {
 }
 
 // invalidLast returns the error for a malformed value of last, with the value that was probably meant.
-func invalidLast(text string) error {
+func (r WindowRule) invalidLast(text string) error {
 	example := "for example last=90m, last=24h or last=7d"
 	name := strings.TrimLeft(text, "0123456789")
 	unit, ok := otherUnits[strings.ToLower(strings.TrimSpace(name))]
 	if n, err := strconv.ParseUint(text[:len(text)-len(name)], 10, 16); ok && err == nil {
 		meant := strconv.Itoa(int(n)*unit.factor) + unit.unit
-		if meant != text && isLast(meant) {
+		if meant != text && r.isLast(meant) {
 			example = "such as last=" + meant
 		}
 	}

@@ -38,9 +38,9 @@ func TestParseWindow(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			request, err := roomsensor.ParseWindow(test.from, test.to, test.last)
+			request, err := roomsensor.ReadingWindows.Parse(test.from, test.to, test.last)
 			require.NoError(t, err)
-			w, err := request.Resolve(now)
+			w, err := roomsensor.ReadingWindows.Resolve(request, now)
 			require.NoError(t, err)
 			require.Equal(t, test.wantFrom, roomsensor.FormatTime(w.From))
 			require.Equal(t, test.wantTo, roomsensor.FormatTime(w.To))
@@ -83,9 +83,9 @@ func TestParseWindowInvalid(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			request, err := roomsensor.ParseWindow(test.from, test.to, test.last)
+			request, err := roomsensor.ReadingWindows.Parse(test.from, test.to, test.last)
 			if err == nil {
-				_, err = request.Resolve(now)
+				_, err = roomsensor.ReadingWindows.Resolve(request, now)
 			}
 			var refused *roomsensor.Error
 			require.ErrorAs(t, err, &refused)
@@ -126,9 +126,9 @@ func TestParseWindowMessages(t *testing.T) {
 		{nil, nil, new("0d"), "for example last=90m, last=24h or last=7d."},
 		{nil, nil, new("90"), "for example last=90m, last=24h or last=7d."},
 	} {
-		request, err := roomsensor.ParseWindow(test.from, test.to, test.last)
+		request, err := roomsensor.ReadingWindows.Parse(test.from, test.to, test.last)
 		if err == nil {
-			_, err = request.Resolve(now)
+			_, err = roomsensor.ReadingWindows.Resolve(request, now)
 		}
 		require.ErrorContains(t, err, test.want)
 	}
@@ -153,7 +153,7 @@ func FuzzLast(f *testing.F) {
 	}
 	form := regexp.MustCompile(`^0*([1-9][0-9]*)([mhd])$`)
 	f.Fuzz(func(t *testing.T, text string) {
-		request, err := roomsensor.ParseWindow(nil, nil, &text)
+		request, err := roomsensor.ReadingWindows.Parse(nil, nil, &text)
 		parts := form.FindStringSubmatch(text)
 		if parts == nil {
 			var refused *roomsensor.Error
@@ -179,10 +179,10 @@ func FuzzParseWindow(f *testing.F) {
 	f.Add("2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z", "24h")
 	f.Fuzz(func(t *testing.T, from, to, last string) {
 		for _, l := range []*string{nil, &last} {
-			request, err := roomsensor.ParseWindow(&from, &to, l)
+			request, err := roomsensor.ReadingWindows.Parse(&from, &to, l)
 			if err == nil {
 				var w roomsensor.Window
-				if w, err = request.Resolve(now); err == nil {
+				if w, err = roomsensor.ReadingWindows.Resolve(request, now); err == nil {
 					require.False(t, w.Empty())
 					require.LessOrEqual(t, w.To.Sub(w.From), roomsensor.MaxWindow)
 				}
