@@ -7,6 +7,8 @@
 //	reading.go     metrics, readings, the merge rule, statistics
 //	change.go      the change feed
 //	window.go      time ranges and their parameters
+//	calendar.go    the hours and days of aggregates
+//	aggregate.go   aggregates; exact_sum.go adds without rounding errors
 //	export.go      CSV exports
 //	upload.go      what the worker stores of uploads: measurements, heartbeats, rejects
 //	format.go      text form of numbers and timestamps
