@@ -192,6 +192,7 @@ type ReadingIncoming struct {
 type ReadingsHourly struct {
 	DeviceID         uuid.UUID
 	Hour             time.Time
+	ReadingCount     int64
 	Co2PpmMin        *float32
 	Co2PpmMax        *float32
 	Co2PpmCount      int64

@@ -103,6 +103,41 @@ func (q *Queries) ReadingCount(ctx context.Context, db DBTX, arg ReadingCountPar
 	return count, err
 }
 
+const ReadingCountBuckets = `-- name: ReadingCountBuckets :one
+SELECT count(*) FROM (
+    SELECT DISTINCT r.device_id, width_bucket(r.bucket_at, $1::timestamptz[])
+    FROM readings r
+    WHERE r.device_id = ANY($2::uuid[])
+      AND EXISTS (SELECT FROM devices d WHERE d.team_id = $3 AND d.id = ANY($2::uuid[])
+                  HAVING count(*) = cardinality($2::uuid[]))
+      AND r.bucket_at >= $4::timestamptz
+      AND r.bucket_at < $5::timestamptz
+) buckets
+`
+
+type ReadingCountBucketsParams struct {
+	Edges      []time.Time
+	DeviceIds  []uuid.UUID
+	TeamID     uuid.UUID
+	WindowFrom time.Time
+	WindowTo   time.Time
+}
+
+// ReadingCountBuckets counts the buckets of aggregates, given by their edges in ascending order, in which devices have
+// readings.
+func (q *Queries) ReadingCountBuckets(ctx context.Context, db DBTX, arg ReadingCountBucketsParams) (int64, error) {
+	row := db.QueryRow(ctx, ReadingCountBuckets,
+		arg.Edges,
+		arg.DeviceIds,
+		arg.TeamID,
+		arg.WindowFrom,
+		arg.WindowTo,
+	)
+	var count int64
+	err := row.Scan(&count)
+	return count, err
+}
+
 const ReadingCountLines = `-- name: ReadingCountLines :one
 SELECT coalesce(sum(l.rows), 0)::bigint AS rows, count(*) AS lines,
        coalesce(min(l.bucket_at), $1)::timestamptz AS first_at,
@@ -621,6 +656,79 @@ func (q *Queries) ReadingList(ctx context.Context, db DBTX, arg ReadingListParam
 			&i.Lux,
 			&i.SplDb,
 			&i.IngestedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const ReadingListParts = `-- name: ReadingListParts :many
+SELECT p.device_id, r.bucket_at, r.co2_ppm, r.temp_c, r.humidity_pct, r.lux, r.spl_db
+FROM (
+    SELECT unnest($1::uuid[]) AS device_id,
+           unnest($2::timestamptz[]) AS part_from,
+           unnest($3::timestamptz[]) AS part_to
+) p
+CROSS JOIN LATERAL (
+    SELECT readings.device_id, readings.bucket_at, readings.co2_ppm, readings.temp_c, readings.humidity_pct, readings.lux, readings.spl_db, readings.measured_at, readings.ingested_at FROM readings
+    WHERE readings.device_id = p.device_id
+      AND readings.bucket_at >= p.part_from AND readings.bucket_at < p.part_to
+      AND readings.bucket_at >= $4::timestamptz AND readings.bucket_at < $5::timestamptz
+    OFFSET 0
+) r
+WHERE p.device_id IN (SELECT d.id FROM devices d WHERE d.team_id = $6)
+`
+
+type ReadingListPartsParams struct {
+	DeviceIds  []uuid.UUID
+	PartFrom   []time.Time
+	PartTo     []time.Time
+	WindowFrom time.Time
+	WindowTo   time.Time
+	TeamID     uuid.UUID
+}
+
+type ReadingListPartsRow struct {
+	DeviceID    interface{}
+	BucketAt    time.Time
+	Co2Ppm      *float32
+	TempC       *float32
+	HumidityPct *float32
+	Lux         *float32
+	SplDb       *float32
+}
+
+// ReadingListParts reads the readings of single devices in parts of a window, unordered. The subquery with OFFSET makes
+// it descend the primary key once per part.
+func (q *Queries) ReadingListParts(ctx context.Context, db DBTX, arg ReadingListPartsParams) ([]ReadingListPartsRow, error) {
+	rows, err := db.Query(ctx, ReadingListParts,
+		arg.DeviceIds,
+		arg.PartFrom,
+		arg.PartTo,
+		arg.WindowFrom,
+		arg.WindowTo,
+		arg.TeamID,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ReadingListPartsRow
+	for rows.Next() {
+		var i ReadingListPartsRow
+		if err := rows.Scan(
+			&i.DeviceID,
+			&i.BucketAt,
+			&i.Co2Ppm,
+			&i.TempC,
+			&i.HumidityPct,
+			&i.Lux,
+			&i.SplDb,
 		); err != nil {
 			return nil, err
 		}

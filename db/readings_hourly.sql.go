@@ -12,6 +12,151 @@ import (
 	"github.com/google/uuid"
 )
 
+const HourlyCountBuckets = `-- name: HourlyCountBuckets :one
+SELECT count(*) FROM (
+    SELECT DISTINCT h.device_id, width_bucket(h.hour, $1::timestamptz[])
+    FROM readings_hourly h
+    WHERE h.device_id = ANY($2::uuid[])
+      AND EXISTS (SELECT FROM devices d WHERE d.team_id = $3 AND d.id = ANY($2::uuid[])
+                  HAVING count(*) = cardinality($2::uuid[]))
+      AND h.hour >= $4::timestamptz
+      AND h.hour < $5::timestamptz
+) buckets
+`
+
+type HourlyCountBucketsParams struct {
+	Edges     []time.Time
+	DeviceIds []uuid.UUID
+	TeamID    uuid.UUID
+	HourFrom  time.Time
+	HourTo    time.Time
+}
+
+// HourlyCountBuckets counts the buckets of aggregates, given by their edges in ascending order, in which devices have
+// readings. Every edge must be the start of an hour.
+func (q *Queries) HourlyCountBuckets(ctx context.Context, db DBTX, arg HourlyCountBucketsParams) (int64, error) {
+	row := db.QueryRow(ctx, HourlyCountBuckets,
+		arg.Edges,
+		arg.DeviceIds,
+		arg.TeamID,
+		arg.HourFrom,
+		arg.HourTo,
+	)
+	var count int64
+	err := row.Scan(&count)
+	return count, err
+}
+
+const HourlyList = `-- name: HourlyList :many
+SELECT h.device_id, h.hour, h.reading_count,
+       h.co2_ppm_min, h.co2_ppm_max, h.co2_ppm_count, h.co2_ppm_sum,
+       h.temp_c_min, h.temp_c_max, h.temp_c_count, h.temp_c_sum,
+       h.humidity_pct_min, h.humidity_pct_max, h.humidity_pct_count, h.humidity_pct_sum,
+       h.lux_min, h.lux_max, h.lux_count, h.lux_sum,
+       h.spl_db_min, h.spl_db_max, h.spl_db_count, h.spl_db_sum
+FROM readings_hourly h
+WHERE h.device_id = ANY($1::uuid[])
+  AND EXISTS (SELECT FROM devices d WHERE d.team_id = $2 AND d.id = ANY($1::uuid[])
+              HAVING count(*) = cardinality($1::uuid[]))
+  AND h.hour >= $3::timestamptz
+  AND h.hour < $4::timestamptz
+`
+
+type HourlyListParams struct {
+	DeviceIds []uuid.UUID
+	TeamID    uuid.UUID
+	HourFrom  time.Time
+	HourTo    time.Time
+}
+
+// HourlyList reads hours of some devices, each named once, unordered. The store runs its text and decodes the rows in
+// binary.
+func (q *Queries) HourlyList(ctx context.Context, db DBTX, arg HourlyListParams) ([]ReadingsHourly, error) {
+	rows, err := db.Query(ctx, HourlyList,
+		arg.DeviceIds,
+		arg.TeamID,
+		arg.HourFrom,
+		arg.HourTo,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ReadingsHourly
+	for rows.Next() {
+		var i ReadingsHourly
+		if err := rows.Scan(
+			&i.DeviceID,
+			&i.Hour,
+			&i.ReadingCount,
+			&i.Co2PpmMin,
+			&i.Co2PpmMax,
+			&i.Co2PpmCount,
+			&i.Co2PpmSum,
+			&i.TempCMin,
+			&i.TempCMax,
+			&i.TempCCount,
+			&i.TempCSum,
+			&i.HumidityPctMin,
+			&i.HumidityPctMax,
+			&i.HumidityPctCount,
+			&i.HumidityPctSum,
+			&i.LuxMin,
+			&i.LuxMax,
+			&i.LuxCount,
+			&i.LuxSum,
+			&i.SplDbMin,
+			&i.SplDbMax,
+			&i.SplDbCount,
+			&i.SplDbSum,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const HourlyListValid = `-- name: HourlyListValid :many
+SELECT hours_from::timestamptz AS hours_from, hours_to::timestamptz AS hours_to
+FROM readings_hourly_valid($1::timestamptz, $2::timestamptz)
+`
+
+type HourlyListValidParams struct {
+	WindowFrom time.Time
+	WindowTo   time.Time
+}
+
+type HourlyListValidRow struct {
+	HoursFrom time.Time
+	HoursTo   time.Time
+}
+
+// HourlyListValid lists the ranges of hours that readings_hourly has stored and that equal the readings, in ascending
+// order.
+func (q *Queries) HourlyListValid(ctx context.Context, db DBTX, arg HourlyListValidParams) ([]HourlyListValidRow, error) {
+	rows, err := db.Query(ctx, HourlyListValid, arg.WindowFrom, arg.WindowTo)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []HourlyListValidRow
+	for rows.Next() {
+		var i HourlyListValidRow
+		if err := rows.Scan(&i.HoursFrom, &i.HoursTo); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const HourlySum = `-- name: HourlySum :many
 SELECT h.device_id,
        coalesce(min(h.co2_ppm_min), 0)::real AS co2_ppm_min, coalesce(max(h.co2_ppm_max), 0)::real AS co2_ppm_max,

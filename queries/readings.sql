@@ -123,6 +123,37 @@ FROM (
     GROUP BY c.bucket_at
 ) b;
 
+-- ReadingCountBuckets counts the buckets of aggregates, given by their edges in ascending order, in which devices have
+-- readings.
+-- name: ReadingCountBuckets :one
+SELECT count(*) FROM (
+    SELECT DISTINCT r.device_id, width_bucket(r.bucket_at, @edges::timestamptz[])
+    FROM readings r
+    WHERE r.device_id = ANY(@device_ids::uuid[])
+      AND EXISTS (SELECT FROM devices d WHERE d.team_id = @team_id AND d.id = ANY(@device_ids::uuid[])
+                  HAVING count(*) = cardinality(@device_ids::uuid[]))
+      AND r.bucket_at >= @window_from::timestamptz
+      AND r.bucket_at < @window_to::timestamptz
+) buckets;
+
+-- ReadingListParts reads the readings of single devices in parts of a window, unordered. The subquery with OFFSET makes
+-- it descend the primary key once per part.
+-- name: ReadingListParts :many
+SELECT p.device_id, r.bucket_at, r.co2_ppm, r.temp_c, r.humidity_pct, r.lux, r.spl_db
+FROM (
+    SELECT unnest(@device_ids::uuid[]) AS device_id,
+           unnest(@part_from::timestamptz[]) AS part_from,
+           unnest(@part_to::timestamptz[]) AS part_to
+) p
+CROSS JOIN LATERAL (
+    SELECT readings.* FROM readings
+    WHERE readings.device_id = p.device_id
+      AND readings.bucket_at >= p.part_from AND readings.bucket_at < p.part_to
+      AND readings.bucket_at >= @window_from::timestamptz AND readings.bucket_at < @window_to::timestamptz
+    OFFSET 0
+) r
+WHERE p.device_id IN (SELECT d.id FROM devices d WHERE d.team_id = @team_id);
+
 -- ReadingGetExtent returns the first and the last bucket that an export selects. It descends the primary key twice per
 -- device; an aggregate would read all rows once more.
 -- name: ReadingGetExtent :one

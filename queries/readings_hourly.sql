@@ -49,3 +49,38 @@ WHERE r.device_id = ANY(@device_ids::uuid[])
   AND r.bucket_at >= @hour_from::timestamptz
   AND r.bucket_at < @hour_to::timestamptz
 GROUP BY r.device_id;
+
+-- HourlyListValid lists the ranges of hours that readings_hourly has stored and that equal the readings, in ascending
+-- order.
+-- name: HourlyListValid :many
+SELECT hours_from::timestamptz AS hours_from, hours_to::timestamptz AS hours_to
+FROM readings_hourly_valid(@window_from::timestamptz, @window_to::timestamptz);
+
+-- HourlyList reads hours of some devices, each named once, unordered. The store runs its text and decodes the rows in
+-- binary.
+-- name: HourlyList :many
+SELECT h.device_id, h.hour, h.reading_count,
+       h.co2_ppm_min, h.co2_ppm_max, h.co2_ppm_count, h.co2_ppm_sum,
+       h.temp_c_min, h.temp_c_max, h.temp_c_count, h.temp_c_sum,
+       h.humidity_pct_min, h.humidity_pct_max, h.humidity_pct_count, h.humidity_pct_sum,
+       h.lux_min, h.lux_max, h.lux_count, h.lux_sum,
+       h.spl_db_min, h.spl_db_max, h.spl_db_count, h.spl_db_sum
+FROM readings_hourly h
+WHERE h.device_id = ANY(@device_ids::uuid[])
+  AND EXISTS (SELECT FROM devices d WHERE d.team_id = @team_id AND d.id = ANY(@device_ids::uuid[])
+              HAVING count(*) = cardinality(@device_ids::uuid[]))
+  AND h.hour >= @hour_from::timestamptz
+  AND h.hour < @hour_to::timestamptz;
+
+-- HourlyCountBuckets counts the buckets of aggregates, given by their edges in ascending order, in which devices have
+-- readings. Every edge must be the start of an hour.
+-- name: HourlyCountBuckets :one
+SELECT count(*) FROM (
+    SELECT DISTINCT h.device_id, width_bucket(h.hour, @edges::timestamptz[])
+    FROM readings_hourly h
+    WHERE h.device_id = ANY(@device_ids::uuid[])
+      AND EXISTS (SELECT FROM devices d WHERE d.team_id = @team_id AND d.id = ANY(@device_ids::uuid[])
+                  HAVING count(*) = cardinality(@device_ids::uuid[]))
+      AND h.hour >= @hour_from::timestamptz
+      AND h.hour < @hour_to::timestamptz
+) buckets;

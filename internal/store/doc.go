@@ -13,6 +13,7 @@
 //	readings.go readings_hourly.go      pages, newest readings, statistics
 //	readings_write.go                   batches of the worker
 //	feed.go feed_round.go               the change feed: watermark, rounds, purge
+//	aggregates.go aggregate_*.go        hours and days
 //	export.go export_slice.go           CSV exports
 //	idempotency_keys.go rate_window.go  what the API counts and remembers of requests
 //	rejected_uploads.go                 rejects

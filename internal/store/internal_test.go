@@ -64,6 +64,15 @@ func WriteInTx(ctx context.Context, tx pgx.Tx, rows []roomsensor.DeviceMeasureme
 	return err
 }
 
+// SetAggregateTime sets the time after which a page of aggregates ends.
+func (s *Store) SetAggregateTime(d time.Duration) { s.aggregateTime = d }
+
+// SetAggregateSizes sets how many buckets of devices are aggregated at once, and how many readings take as long as a
+// statement.
+func (s *Store) SetAggregateSizes(cells, statementReadings int) {
+	s.aggregateCells, s.statementReadings = cells, statementReadings
+}
+
 // HoldConnections takes all connections for pages until the test ends.
 func (s *Store) HoldConnections(t *testing.T) {
 	t.Helper()

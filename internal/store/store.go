@@ -70,6 +70,9 @@ type Store struct {
 	scans                  scanLimits
 	feedCandidates         int
 	feedTime               time.Duration
+	aggregateTime          time.Duration
+	aggregateCells         int
+	statementReadings      int
 }
 
 // Open creates the pools of a role. It does not connect: a server that does not respond yet is not an error, see Ping.
@@ -83,6 +86,8 @@ func Open(ctx context.Context, databaseURL string, role Role) (*Store, error) {
 		sliceRows: defaultSliceRows, minCopyRows: defaultMinCopyRows, exportRowsTimeout: exportRowsTimeout,
 		scans:          defaultScanLimits,
 		feedCandidates: feedCandidates, feedTime: feedTime,
+		aggregateTime: aggregateTime, aggregateCells: defaultAggregateCells,
+		statementReadings: defaultStatementReadings,
 	}
 	s.limiter.count = func(ctx context.Context, p db.RateWindowHitParams) ([]db.RateWindowHitRow, error) {
 		return s.queries.RateWindowHit(ctx, s.admission, p)

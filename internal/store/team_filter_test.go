@@ -34,7 +34,7 @@ var withoutTeam = map[string]string{
 	"FeedReserve": noTeam, "FeedWatermark": noTeam, "FeedChangedAll": noTeam, "FeedStateGet": noTeam, "FeedLateList": noTeam,
 	"FeedRangeList": noTeam, "FeedDayList": noTeam, "FeedChangedList": wakes, "FeedBegin": worker, "FeedBatchInsert": worker,
 	"FeedStateUpdate": maintenance, "FeedBatchPurge": maintenance, "FeedLatePurge": maintenance, "FeedDayPurge": maintenance,
-	"SettingSet": noTeam, "DatabaseGet": noTeam, "ChunkCount": noTeam, "SecretEnsure": noTeam, "SecretGet": noTeam, "ReceiverSecretEnsure": noTeam, "ReceiverSecretGet": noTeam,
+	"SettingSet": noTeam, "DatabaseGet": noTeam, "ChunkCount": noTeam, "SecretEnsure": noTeam, "SecretGet": noTeam, "ReceiverSecretEnsure": noTeam, "ReceiverSecretGet": noTeam, "HourlyListValid": noTeam,
 
 	"APIKeyInsert": insertsTeam, "IngestKeyInsert": insertsTeam, "TeamInsert": insertsTeam, "DeviceInsert": insertsTeam,
 	"TeamRename": operator, "TeamListByName": operator, "TeamGetRevoked": operator, "DeviceListByName": operator, "DeviceGetByUnit": operator,

@@ -4,6 +4,7 @@ CREATE FUNCTION time_bucket(width interval, at timestamptz) RETURNS timestamptz 
 CREATE TABLE readings_hourly (
     device_id          uuid NOT NULL,
     hour               timestamptz NOT NULL,
+    reading_count      bigint NOT NULL,
     co2_ppm_min        real,
     co2_ppm_max        real,
     co2_ppm_count      bigint NOT NULL,
