@@ -37,6 +37,7 @@ var sections = []section{
 		guide("devices", "Devices", "Find devices by tag, read their latest state, and their assignments."),
 		guide("time-windows", "Time windows", "Choose a period with from, to, last or an assignment."),
 		guide("paging", "Paging", "Read all pages of a list, and stop at the first error."),
+		guide("aggregates", "Aggregates", "Hours and days: minimum, maximum, mean and count of each metric."),
 		guide("coverage", "Coverage", "Find out whether last night's data arrived, and what is missing."),
 		guide("csv", "CSV export", "Export readings of many devices, and load them into pandas, R and other tools."),
 		guide("parquet", "Parquet export", "Export readings with their types, for pandas, DuckDB and other tools."),

@@ -41,6 +41,7 @@ func TestOperations(t *testing.T) {
 		"/team", "/devices", "/devices/current", "/devices/{device_id}",
 		"/devices/{device_id}/assignments", "/devices/{device_id}/readings", "/devices/{device_id}/gaps", "/coverage",
 		"/readings.csv", "/readings.parquet", "/readings/changes",
+		"/devices/{device_id}/aggregates", "/aggregates.csv",
 	} {
 		expected["GET "+path], expected["HEAD "+path] = true, true
 	}
@@ -110,7 +111,7 @@ func TestHeadOperations(t *testing.T) {
 }
 
 // exports are the paths whose URLs may hold a key (decision 26).
-var exports = []string{"/readings.csv", "/readings.parquet"}
+var exports = []string{"/readings.csv", "/readings.parquet", "/aggregates.csv"}
 
 // TestOperationHeaders checks the headers of all responses: decisions 8, 25, 26 and 33.
 func TestOperationHeaders(t *testing.T) {
@@ -199,6 +200,11 @@ var operationCodes = map[string]map[string]string{
 			"cursor_invalid cursor_team_mismatch cursor_device_mismatch",
 		"404": "device_not_found assignment_not_found",
 	},
+	"GET /devices/{device_id}/aggregates": {
+		"400": "validation_failed time_range_invalid time_range_too_wide " +
+			"cursor_invalid cursor_team_mismatch cursor_device_mismatch",
+		"404": "device_not_found assignment_not_found",
+	},
 	"GET /devices/{device_id}/gaps": {
 		"400": "validation_failed time_range_invalid time_range_too_wide " +
 			"cursor_invalid cursor_team_mismatch cursor_device_mismatch",
@@ -208,6 +214,11 @@ var operationCodes = map[string]map[string]string{
 		"400": "validation_failed time_range_invalid time_range_too_wide cursor_invalid cursor_team_mismatch",
 	},
 	"GET /readings.csv": {
+		"400": "validation_failed time_range_invalid time_range_too_wide",
+		"404": "device_not_found assignment_not_found",
+		"413": "csv_too_large",
+	},
+	"GET /aggregates.csv": {
 		"400": "validation_failed time_range_invalid time_range_too_wide",
 		"404": "device_not_found assignment_not_found",
 		"413": "csv_too_large",

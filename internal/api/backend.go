@@ -19,6 +19,7 @@ type Backend interface {
 	Assignments
 	Readings
 	Coverage
+	Aggregates
 	Exporter
 	Feed
 }
@@ -113,6 +114,24 @@ type Feed interface {
 	// read.
 	EachChange(ctx context.Context, teamID uuid.UUID, q roomsensor.FeedQuery,
 		do func(*roomsensor.Change) bool) (roomsensor.FeedProgress, error)
+}
+
+// Aggregates aggregates the readings of a team's devices (A1, A2).
+type Aggregates interface {
+	// DeviceAggregates returns the aggregates of the buckets of q, the newest first. It may leave out some at the end, but
+	// not the first one.
+	DeviceAggregates(
+		ctx context.Context, teamID, deviceID uuid.UUID, q roomsensor.AggregateQuery,
+	) ([]roomsensor.Aggregate, error)
+	// OpenAggregates reads the lines of an export. Its error is a *roomsensor.TooManyRowsError if there are too many.
+	OpenAggregates(ctx context.Context, teamID uuid.UUID, q roomsensor.AggregateExportQuery) (AggregateLines, error)
+}
+
+// AggregateLines are the lines of an export of aggregates. It is an alias for the same reason as DeviceUpdater.
+type AggregateLines = interface {
+	Rows() int
+	// Each calls f with every line, ordered by bucket and device, and stops at the first error of f.
+	Each(ctx context.Context, f func(*roomsensor.AggregateRow) error) error
 }
 
 // Exporter opens an export of a team's readings. Its error is a *roomsensor.TooManyRowsError if the query selects too

@@ -111,7 +111,7 @@ func (f *fixture) operations(t *testing.T) []operation {
 		"read limited": f.limitedKey(t, roomsensor.ScopeRead), "write limited": f.limitedKey(t, roomsensor.ScopeReadWrite),
 	}
 	f.fillLists(t, 2)
-	all := []operation{f.patchOperation(t, keys), f.exportOperation(t, keys), f.parquetOperation(t, keys)}
+	all := []operation{f.patchOperation(t, keys), f.exportOperation(t, keys), f.parquetOperation(t, keys), f.aggregatesOperation(t, keys)}
 	for path, names := range map[string][]string{
 		"/team":                            {"parameter"},
 		"/devices":                         {"parameter", "cursor"},
@@ -122,6 +122,7 @@ func (f *fixture) operations(t *testing.T) []operation {
 		"/devices/{device_id}/gaps":        {"path id", "window", "cursor", "device", "assignment"},
 		"/coverage":                        {"window", "cursor"},
 		"/readings/changes":                {"since", "cursor", "devices"},
+		"/devices/{device_id}/aggregates":  {"path id", "buckets", "cursor", "device", "assignment"},
 	} {
 		all = append(all, operation{"GET " + path, f.getChecks(t, names...), func(fails func(string) (badInput, bool)) request {
 			device := deviceID.String()
@@ -132,6 +133,9 @@ func (f *fixture) operations(t *testing.T) []operation {
 				device = in.text
 			}
 			r := request{method: http.MethodGet, path: strings.Replace(path, "{device_id}", device, 1) + "?" + queryOf(fails)}
+			if strings.HasSuffix(path, "/aggregates") {
+				r.path += "&interval=1h"
+			}
 			return r.admit(fails, keys)
 		}})
 	}
@@ -172,6 +176,15 @@ func (f *fixture) getChecks(t *testing.T, names ...string) []check {
 			{"devices=x", invalid, "devices"},
 			{"x=%zz", invalid, ""},
 		}},
+		{"buckets", "decision 22 b 5", []badInput{
+			{"last=401d", roomsensor.CodeTimeRangeTooWide, "last"},
+			{"to=x", roomsensor.CodeTimeRangeInvalid, "to"},
+			{"time_zone=utc", invalid, "time_zone"},
+			{"metrics=", invalid, "metrics"},
+			{"limit=0", invalid, "limit"},
+			{"fill=1", invalid, "fill"},
+			{"interval=1d", invalid, "interval"}, // Twice.
+		}},
 		{"cursor", "decision 22 b 6", []badInput{
 			{"cursor=x", roomsensor.CodeCursorInvalid, "cursor"},
 			{"cursor=", roomsensor.CodeCursorInvalid, "cursor"},
@@ -184,6 +197,7 @@ func (f *fixture) getChecks(t *testing.T, names ...string) []check {
 		}},
 		{"assignment", "decision 22 b 8", []badInput{{"assignment_id=" + unknownID, roomsensor.CodeAssignmentNotFound, "assignment_id"}}},
 		{"size", "decision 22 b 8", []badInput{{"shape=wide", roomsensor.CodeCSVTooLarge, ""}}},
+		{"lines", "decision 22 b 8", []badInput{{"fill=true&from=2026-10-01T00:00:00Z", roomsensor.CodeCSVTooLarge, ""}}},
 	} {
 		if slices.Contains(names, c.name) {
 			checks = append(checks, c)
@@ -195,7 +209,7 @@ func (f *fixture) getChecks(t *testing.T, names ...string) []check {
 // queryOf joins the parameters of the checks that fail.
 func queryOf(fails func(string) (badInput, bool)) string {
 	var query []string
-	for _, name := range []string{"assignment", "devices", "cursor", "size", "since", "window", "parameter"} {
+	for _, name := range []string{"assignment", "devices", "cursor", "size", "lines", "since", "window", "buckets", "parameter"} {
 		if in, ok := fails(name); ok && in.text != "" {
 			query = append(query, in.text)
 		}
@@ -219,6 +233,15 @@ func (f *fixture) parquetOperation(t *testing.T, keys map[string]string) operati
 	checks := f.getChecks(t, "window", "devices", "assignment")
 	return operation{"GET /readings.parquet", checks, func(fails func(string) (badInput, bool)) request {
 		return request{method: http.MethodGet, path: "/readings.parquet?" + queryOf(fails)}.admit(fails, keys)
+	}}
+}
+
+// aggregatesOperation is the export of the aggregates of more than a thousand devices.
+func (f *fixture) aggregatesOperation(t *testing.T, keys map[string]string) operation {
+	t.Helper()
+	checks := f.getChecks(t, "buckets", "devices", "assignment", "lines")
+	return operation{"GET /aggregates.csv", checks, func(fails func(string) (badInput, bool)) request {
+		return request{method: http.MethodGet, path: "/aggregates.csv?" + queryOf(fails) + "&interval=1h"}.admit(fails, keys)
 	}}
 }
 
@@ -396,6 +419,8 @@ func FuzzRequest(f *testing.F) {
 			"from=0000-01-01T00:00:00Z", "to=9999-12-31T23:59:59Z", "last=00000000000000000001m", "last=9223372036854775807d",
 			"metadata.site=north", "metadata.%00=%ff", "shape=wide&devices=" + deviceID.String(), "key=rsk_a_b",
 			"shape=wide&columns=id&metrics=lux,co2_ppm&metadata.site=north", "include=ingested_at&metrics=spl_db", "k%65y=%zz&key",
+			"interval=1h", "interval=1d&time_zone=Europe/Berlin&metrics=lux&last=3660d", "interval=1d&time_zone=Asia/Kathmandu&to=9999-12-31T23:59:59Z",
+			"interval=1d&time_zone=America/New_York&to=0000-01-01T00:00:00Z&fill=true", "interval=1h&assignment_id=" + testID(0xa5, 1).String(),
 		} {
 			f.Add(uint8(i), query, "", "gzip;q=0.5", `W/"x", *`)
 		}

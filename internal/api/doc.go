@@ -2,29 +2,31 @@
 // backend.go and knows neither SQL nor the queue. Every handler binds and validates its parameters, calls the backend
 // once or twice, and renders the result.
 //
-//	api.go              configuration, New, NewServer, metrics
-//	routes.go           operations, their scopes and deadlines, unknown paths and methods, the docs pages
-//	backend.go          the interfaces that the API needs
-//	request.go          one request: request id, recovery, access log
-//	auth.go             the checks before a handler: key, rate limit, scope
-//	rate.go             the rate limit of a key, with a memory of denials
-//	errors.go           errors as responses
-//	query.go            query parameters: syntax, ids, tags, time range
-//	page.go             lists, pages and cursors
-//	render.go           JSON of devices, assignments and readings
-//	respond.go          bodies, compression, ETag
-//	team.go             GET /team
-//	devices.go          GET /devices, GET /devices/{device_id}
-//	current.go          GET /devices/current and its snapshots in memory
-//	assignments.go      GET /devices/{device_id}/assignments
-//	readings.go         GET /devices/{device_id}/readings
-//	changes.go          GET /readings/changes
-//	feed.go             the watermark of the change feed, and requests that wait for a change
-//	patch.go            PATCH /devices/{device_id}
-//	export.go           exports: limits, headers, deadlines
-//	export_plan.go      exports: which devices and which time they have
-//	export_readings.go  GET /readings.csv
-//	export_parquet.go   GET /readings.parquet
-//	export_slots.go     the limit of concurrent exports
-//	export_writer.go    exports: the stream of the body
+//	api.go                configuration, New, NewServer, metrics
+//	routes.go             operations, their scopes and deadlines, unknown paths and methods, the docs pages
+//	backend.go            the interfaces that the API needs
+//	request.go            one request: request id, recovery, access log
+//	auth.go               the checks before a handler: key, rate limit, scope
+//	rate.go               the rate limit of a key, with a memory of denials
+//	errors.go             errors as responses
+//	query.go              query parameters: syntax, ids, tags, time range
+//	page.go               lists, pages and cursors
+//	render.go             JSON of devices, assignments and readings
+//	respond.go            bodies, compression, ETag
+//	team.go               GET /team
+//	devices.go            GET /devices, GET /devices/{device_id}
+//	current.go            GET /devices/current and its snapshots in memory
+//	assignments.go        GET /devices/{device_id}/assignments
+//	readings.go           GET /devices/{device_id}/readings
+//	changes.go            GET /readings/changes
+//	feed.go               the watermark of the change feed, and requests that wait for a change
+//	patch.go              PATCH /devices/{device_id}
+//	export.go             exports: limits, headers, deadlines
+//	export_plan.go        exports: which devices and which time they have
+//	aggregates.go         GET /devices/{device_id}/aggregates
+//	export_aggregates.go  GET /aggregates.csv
+//	export_readings.go    GET /readings.csv
+//	export_parquet.go     GET /readings.parquet
+//	export_slots.go       the limit of concurrent exports
+//	export_writer.go      exports: the stream of the body
 package api

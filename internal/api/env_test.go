@@ -56,6 +56,7 @@ var (
 	readingsPath    = devicePath + "/readings"
 	assignmentsPath = devicePath + "/assignments"
 	gapsPath        = devicePath + "/gaps"
+	aggregatesPath  = devicePath + "/aggregates"
 )
 
 const docsURL = "https://docs.example/docs"

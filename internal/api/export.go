@@ -25,10 +25,11 @@ const (
 const (
 	readingsCSV     = "readings.csv"
 	readingsParquet = "readings.parquet"
+	aggregatesCSV   = "aggregates.csv"
 )
 
 // exportNames lists the exports.
-var exportNames = []string{readingsCSV, readingsParquet}
+var exportNames = []string{readingsCSV, readingsParquet, aggregatesCSV}
 
 // download is an export whose rows were counted. It is ready to be sent.
 type download struct {

@@ -59,6 +59,7 @@ func (r *exportRequest) readDevices(q httpedge.Query) error {
 type exportPlan struct {
 	window  roomsensor.Window
 	open    bool // whether the window ends now
+	ongoing bool // whether its assignment has not ended
 	team    []roomsensor.NamedDevice
 	devices []uuid.UUID // selected; ascending, without duplicates
 }
@@ -139,7 +140,8 @@ func (s *server) narrowToAssignment(ctx context.Context, c *call, asked *exportR
 		return err
 	}
 	plan.window = asked.within(&assignment)
-	plan.open = asked.request.IsZero() && assignment.EndedAt == nil
+	plan.ongoing = assignment.EndedAt == nil
+	plan.open = asked.request.IsZero() && plan.ongoing
 	other := func(id uuid.UUID) bool { return id != assignment.DeviceID }
 	plan.devices = slices.DeleteFunc(plan.devices, other)
 	return nil

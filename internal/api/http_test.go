@@ -32,7 +32,7 @@ func TestHead(t *testing.T) {
 			require.Equal(t, get.status, head.status, path)
 			require.Empty(t, head.body)
 			switch name, _, _ := strings.Cut(path, "?"); {
-			case get.status == http.StatusOK && name == "/readings.csv":
+			case get.status == http.StatusOK && isCSV(path):
 				require.Equal(t, "text/csv; charset=utf-8", get.header.Get("Content-Type"))
 			case get.status == http.StatusOK && name == "/readings.parquet":
 				require.Equal(t, "application/vnd.apache.parquet", get.header.Get("Content-Type"))
@@ -49,11 +49,17 @@ func TestHead(t *testing.T) {
 	}
 }
 
+// isCSV reports whether a path is one of an export.
+func isCSV(path string) bool {
+	path, _, _ = strings.Cut(path, "?")
+	return strings.HasSuffix(path, ".csv")
+}
+
 func TestETag(t *testing.T) {
 	t.Parallel()
 	conformance.Covers(t, "decision 42 b", "decision 42 c")
 	f := setup(t)
-	for _, path := range []string{"/team", "/devices", "/devices/current", devicePath, readingsPath} {
+	for _, path := range []string{"/team", "/devices", "/devices/current", devicePath, readingsPath, aggregatesPath + "?interval=1d"} {
 		tag := f.get(t, path).header.Get("ETag")
 		require.Regexp(t, `^W/"[a-z0-9]{1,13}"$`, tag)
 		require.Equal(t, tag, f.get(t, path, header("Accept-Encoding", "gzip")).header.Get("ETag"), "of the uncompressed body")
@@ -163,6 +169,7 @@ func TestCompression(t *testing.T) {
 		"/devices": true, "/devices?metadata.a=b": true, "/devices/current": true, assignmentsPath: true, readingsPath: true,
 		readingsPath + "?last=1m": true, "/readings.csv": true, "/readings.csv?shape=wide": true, "/readings.csv?last=1m": true,
 		devicePath: false, "/team": false, "/devices?x=1": false, "/readings.csv?x=1": false,
+		aggregatesPath + "?interval=1h": true, "/aggregates.csv?interval=1h": true, "/aggregates.csv?interval=1d&fill=true": true,
 	} {
 		plain := f.get(t, path)
 		for _, coding := range []string{"", "identity", "gzip", "zstd", "br", "gzip;q=0", "*;q=0"} {
@@ -227,7 +234,7 @@ func TestPrintedTimes(t *testing.T) {
 	times := regexp.MustCompile(`"(\w+_at|from|to)":"([^"]*)"`)
 	seen := map[string]bool{}
 	for _, path := range readEndpoints() {
-		if strings.HasPrefix(path, "/readings.csv") {
+		if isCSV(path) {
 			require.Regexp(t, utc, f.get(t, path).records(t)[1][0], path)
 		}
 		for _, match := range times.FindAllStringSubmatch(string(f.get(t, path).body), -1) {

@@ -25,6 +25,10 @@ var parametersOf = map[string][]string{
 		"from", "to", "last", "assignment_id", "devices", "metadata.a", "shape", "metrics", "columns", "include", "key",
 	},
 	"/readings.parquet": {"from", "to", "last", "assignment_id", "devices", "metadata.a", "metrics", "key"},
+	aggregatesPath:      {"interval", "time_zone", "metrics", "from", "to", "last", "assignment_id", "cursor", "limit"},
+	"/aggregates.csv": {
+		"interval", "time_zone", "metrics", "from", "to", "last", "assignment_id", "devices", "metadata.a", "fill", "key",
+	},
 }
 
 // validValues has a valid value of every parameter.
@@ -32,6 +36,7 @@ var validValues = map[string]string{
 	"from": "2026-11-20T08:00:00Z", "to": "2026-11-20T09:00:00Z", "last": "1h", "assignment_id": testID(0xa5, 1).String(),
 	"cursor": "x", "limit": "1", "metadata.a": "b", "devices": deviceID.String(), "shape": "wide", "key": "x",
 	"metrics": "lux", "columns": "id", "include": "ingested_at",
+	"interval": "1h", "time_zone": "UTC", "fill": "true",
 }
 
 // requireInvalidQuery requires that GET of the endpoints that isFault selects, and PATCH, refuse a query.
@@ -128,10 +133,14 @@ func (f *fixture) testEmptyParameters(t *testing.T) {
 		"from": roomsensor.CodeTimeRangeInvalid, "to": roomsensor.CodeTimeRangeInvalid, "last": roomsensor.CodeTimeRangeInvalid,
 		"cursor": roomsensor.CodeCursorInvalid, "limit": invalid, "shape": invalid, "assignment_id": invalid, "devices": invalid,
 		"metrics": invalid, "columns": invalid, "include": invalid,
+		"interval": invalid, "time_zone": invalid, "fill": invalid,
 	}
 	for path, known := range parametersOf {
 		for _, name := range known {
 			for _, query := range []string{name + "=", name, "&" + name + "&"} {
+				if slices.Contains(known, "interval") && name != "interval" {
+					query += "&interval=1h"
+				}
 				got := f.get(t, path+"?"+query)
 				if code, refused := codes[name]; refused {
 					got.requireError(t, code, name)

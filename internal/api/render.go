@@ -91,20 +91,20 @@ func appendCurrent(dst []byte, d *roomsensor.CurrentDevice, now, from time.Time)
 	dst = append(member(dst, "last_24h"), '{')
 	dst = appendInstant(member(dst, "from"), from)
 	for _, m := range roomsensor.Metrics {
-		dst = appendStat(member(dst, m.String()), &d.Last24h[m])
+		dst = appendSummary(member(dst, m.String()), new(d.Last24h[m].Summary()))
 	}
 	return append(dst, '}', '}')
 }
 
-func appendStat(dst []byte, stat *roomsensor.Stat) []byte {
-	if stat.Count == 0 {
+func appendSummary(dst []byte, s *roomsensor.Summary) []byte {
+	if s.Count == 0 {
 		return append(dst, `{"min":null,"max":null,"mean":null,"count":0}`...)
 	}
 	dst = append(dst, '{')
-	dst = roomsensor.AppendNumber(member(dst, "min"), stat.Min)
-	dst = roomsensor.AppendNumber(member(dst, "max"), stat.Max)
-	dst = roomsensor.AppendNumber(member(dst, "mean"), stat.Mean())
-	dst = strconv.AppendInt(member(dst, "count"), stat.Count, 10)
+	dst = roomsensor.AppendNumber(member(dst, "min"), s.Min)
+	dst = roomsensor.AppendNumber(member(dst, "max"), s.Max)
+	dst = roomsensor.AppendNumber(member(dst, "mean"), s.Mean)
+	dst = strconv.AppendInt(member(dst, "count"), int64(s.Count), 10)
 	return append(dst, '}')
 }
 

@@ -44,10 +44,12 @@ func (s *server) routes() []route {
 		{"/devices/:device_id/readings", s.listReadings},
 		{"/devices/:device_id/gaps", s.listGaps},
 		{"/coverage", s.listCoverage},
+		{"/devices/:device_id/aggregates", s.listAggregates},
 	}
 	exports := []read{
 		{"/" + readingsCSV, s.exportCSV},
 		{"/" + readingsParquet, s.exportParquet},
+		{"/" + aggregatesCSV, s.exportAggregates},
 	}
 	routes := []route{{
 		method: http.MethodPatch, path: version + "/devices/:device_id", scope: roomsensor.ScopeReadWrite,

@@ -67,6 +67,19 @@ var probes = map[string][]string{
 		"/readings/changes?cursor={cursor}", "/readings/changes?cursor={cursor}&devices={device}", "/readings/changes?metadata.site={tag}&devices={device}",
 		"/readings/changes?device_id={device}",
 	},
+	"GET /devices/{device_id}/aggregates": {
+		"/devices/{device}/aggregates?interval=1h", "/devices/{device}/aggregates", "/devices/{hardware}/aggregates?interval=1d",
+		"/devices/{device}/aggregates?interval=1d&assignment_id={assignment}", "/devices/{device}/aggregates?cursor={cursor}",
+		"/devices/{device}/aggregates?interval=1h&assignment_id={ownAssignment}", "/devices/{own}/aggregates?cursor={cursor}",
+		"/devices/{own}/aggregates?interval=1h&assignment_id={assignment}", "/devices/{own}/aggregates?interval=1h&assignment_id={device}",
+		"/devices/{own}/aggregates?interval=1d&assignment_id={assignment}&last=1h",
+	},
+	"GET /aggregates.csv": {
+		"/aggregates.csv?interval=1h&devices={device}", "/aggregates.csv?interval=1h&devices={own},{device}&fill=true",
+		"/aggregates.csv?interval=1h&assignment_id={assignment}", "/aggregates.csv?interval=1d&assignment_id={assignment}&devices={own}",
+		"/aggregates.csv?interval=1h&metadata.site={tag}", "/aggregates.csv?interval=1h&metadata.site={tag}&fill=true",
+		"/aggregates.csv?interval=1h&devices={own},{hardware}", "/aggregates.csv?interval=1h&cursor={cursor}",
+	},
 	"GET /readings.csv": {
 		"/readings.csv?devices={device}", "/readings.csv?devices={own},{device}", "/readings.csv?devices={device},{own}",
 		"/readings.csv?devices={device}&shape=wide", "/readings.csv?devices={own},{hardware}", "/readings.csv?devices={assignment}",
@@ -95,7 +108,8 @@ var idParameters = map[string]string{
 }
 
 var otherParameters = []string{
-	"from", "to", "last", "limit", "shape", "min", "metrics", "columns", "include", "since", "wait", "key", "If-None-Match",
+	"from", "to", "last", "limit", "shape", "min", "interval", "time_zone", "fill", "metrics", "columns", "include", "since", "wait", "key",
+	"If-None-Match",
 }
 
 // A new route or parameter fails this test until probes has it.
@@ -160,7 +174,7 @@ func TestTenancy(t *testing.T) {
 	request(f.key).requireError(t, roomsensor.CodeDeviceNotFound, "device_id")
 
 	// Lists and the export have the devices of one team.
-	for _, path := range []string{"/devices", "/devices/current", "/coverage", "/readings.csv"} {
+	for _, path := range []string{"/devices", "/devices/current", "/coverage", "/readings.csv", "/aggregates.csv?interval=1h"} {
 		own, theirs := string(f.get(t, path).body), string(f.get(t, path, withKey(other.key)).body)
 		require.Contains(t, own, deviceID.String(), path)
 		require.NotContains(t, own, other.device.String(), path)
@@ -212,7 +226,8 @@ var cursorEndpoints = map[string]cursor.Endpoint{
 	"/devices": cursor.Devices, "/devices/current": cursor.CurrentDevices,
 	"/devices/{device_id}/assignments": cursor.Assignments, "/devices/{device_id}/readings": cursor.Readings,
 	"/devices/{device_id}/gaps": cursor.Gaps, "/coverage": cursor.Coverage,
-	"/readings/changes": cursor.Changes,
+	"/readings/changes":               cursor.Changes,
+	"/devices/{device_id}/aggregates": cursor.Aggregates,
 }
 
 // foreignIDs replaces the placeholders of a probe by ids of the other team.
@@ -221,7 +236,11 @@ func (o *otherTeam) foreignIDs(t *testing.T, path string) *strings.Replacer {
 	next := "none"
 	if cursorEndpoints[path] != 0 {
 		pages := strings.ReplaceAll(path, "{device_id}", o.device.String())
-		next = *decode[list[struct{}]](t, o.get(t, pages+"?limit=1", withKey(o.key))).NextCursor
+		query := "?limit=1"
+		if strings.HasSuffix(path, "/aggregates") {
+			query += "&interval=1h"
+		}
+		next = *decode[list[struct{}]](t, o.get(t, pages+query, withKey(o.key))).NextCursor
 	}
 	return o.replacer(testID(0x7e, 2), o.device, testID(0xa5, 2), "dev:2", "theirs", "used", next)
 }

@@ -21,19 +21,36 @@ type Columns struct {
 type Long struct {
 	columns Columns
 	bucket  bucketText
-	devices map[uuid.UUID][]byte // the cells device_id and display_name, with a comma before each
+	devices deviceCells
 }
 
 // NewLong makes a Long. devices has the names of all devices that may occur.
 func NewLong(devices []roomsensor.NamedDevice, columns Columns) *Long {
-	l := &Long{columns: columns, devices: make(map[uuid.UUID][]byte, len(devices))}
-	for _, d := range devices {
-		l.devices[d.ID] = deviceCells(d)
-	}
-	return l
+	return &Long{columns: columns, devices: newDeviceCells(devices)}
 }
 
-func deviceCells(d roomsensor.NamedDevice) []byte {
+// deviceCells has the cells device_id and display_name of devices, with a comma before each.
+type deviceCells map[uuid.UUID][]byte
+
+func newDeviceCells(devices []roomsensor.NamedDevice) deviceCells {
+	cells := make(deviceCells, len(devices))
+	for _, d := range devices {
+		cells[d.ID] = cellsOf(d)
+	}
+	return cells
+}
+
+// of returns the cells of a device. One that appeared meanwhile has no name yet.
+func (c deviceCells) of(id uuid.UUID) []byte {
+	cells, ok := c[id]
+	if !ok {
+		cells = cellsOf(roomsensor.NamedDevice{ID: id})
+		c[id] = cells
+	}
+	return cells
+}
+
+func cellsOf(d roomsensor.NamedDevice) []byte {
 	cells := append([]byte{','}, d.ID.String()...)
 	cells = append(cells, ',')
 	if d.DisplayName != nil {
@@ -57,13 +74,8 @@ func (l *Long) AppendHeader(dst []byte) []byte {
 
 // AppendRow appends the line of one reading.
 func (l *Long) AppendRow(dst []byte, row *roomsensor.ExportRow) []byte {
-	cells, ok := l.devices[row.DeviceID]
-	if !ok {
-		cells = deviceCells(roomsensor.NamedDevice{ID: row.DeviceID})
-		l.devices[row.DeviceID] = cells
-	}
 	dst = append(dst, l.bucket.of(row.BucketAt)...)
-	dst = append(dst, cells...)
+	dst = append(dst, l.devices.of(row.DeviceID)...)
 	dst = appendMetrics(dst, l.columns.Metrics, &row.Values)
 	dst = append(dst, ',')
 	dst = strconv.AppendUint(dst, uint64(row.Values.Mask()), 10)

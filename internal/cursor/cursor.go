@@ -41,6 +41,7 @@ const (
 	Coverage
 	Gaps
 	Changes // the change feed (A5)
+	Aggregates
 )
 
 // State is the content of a cursor: what the first page fixed, and where the last page ended.

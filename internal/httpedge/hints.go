@@ -24,6 +24,8 @@ var otherNames = map[string]string{
 	"page": CursorParameter, "offset": CursorParameter, "skip": CursorParameter, "next_cursor": CursorParameter,
 	"page_size": LimitParameter, "per_page": LimitParameter, "size": LimitParameter, "count": LimitParameter,
 	"device_id": "devices", "ids": "devices", "format": "shape", "layout": "shape",
+	"tz": "time_zone", "timezone": "time_zone", "zone": "time_zone",
+	"bucket": "interval", "resolution": "interval", "granularity": "interval", "step": "interval",
 	"tag": MetadataPrefix, "meta": MetadataPrefix, "since": "from", "fields": "metrics", "values": "metrics",
 }
 

@@ -1,0 +1,195 @@
+package api
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"roomsensor/internal/cursor"
+	"roomsensor/internal/httpedge"
+	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/timezone"
+)
+
+const (
+	intervalParameter = "interval"
+	timeZoneParameter = "time_zone"
+)
+
+// aggregateRequest has the parameters that both forms of aggregates share (A1, A2).
+type aggregateRequest struct {
+	interval roomsensor.Interval // empty if it was not sent with a cursor
+	zone     *time.Location
+	metrics  []roomsensor.Metric
+	times    timeRange
+}
+
+// readAggregateRequest reads the parameters, each by its own rule. With a cursor, interval may be missing.
+func (s *server) readAggregateRequest(q httpedge.Query) (r aggregateRequest, err error) {
+	windows := roomsensor.Daily.Windows() // A cursor without interval may belong to either; this rule admits more.
+	if text := q.Get(intervalParameter); text != nil || q.Get(cursorParameter) == nil {
+		if r.interval, err = roomsensor.ParseInterval(text); err != nil {
+			return r, err
+		}
+		windows = r.interval.Windows()
+	}
+	if r.zone, err = readTimeZone(q.Get(timeZoneParameter)); err != nil {
+		return r, err
+	}
+	if r.metrics, err = roomsensor.ParseMetrics(q.Get(metricsParameter)); err != nil {
+		return r, err
+	}
+	r.times, err = s.readTimeRange(q, windows)
+	r.times.window = roomsensor.Expressible(r.times.window)
+	return r, err
+}
+
+// readTimeZone reads the parameter time_zone (A1.3).
+func readTimeZone(text *string) (*time.Location, error) {
+	if text == nil {
+		return time.UTC, nil
+	}
+	zone, ok := timezone.Load(*text)
+	if !ok {
+		return nil, roomsensor.Invalid(timeZoneParameter,
+			"time_zone must be the IANA name of a time zone in its exact letter case, for example Europe/Berlin. "+
+				strings.TrimSpace(httpedge.DidYouMean(httpedge.Closest(*text, timezone.Names()))))
+	}
+	return zone, nil
+}
+
+// filters returns the parameters that a cursor keeps, in one form for each meaning.
+func (r *aggregateRequest) filters() map[string]string {
+	names := make([]string, len(r.metrics))
+	for i, m := range r.metrics {
+		names[i] = m.String()
+	}
+	return map[string]string{
+		intervalParameter: string(r.interval), timeZoneParameter: r.zone.String(), metricsParameter: strings.Join(names, ","),
+	}
+}
+
+// listAggregates handles GET /devices/{device_id}/aggregates (A1).
+func (s *server) listAggregates(ctx context.Context, c *call) error {
+	device, err := c.deviceID()
+	if err != nil {
+		return err
+	}
+	state, err := s.readAggregateParameters(ctx, c, device)
+	if err != nil {
+		return err
+	}
+	return s.sendScan(ctx, c, state, maxAggregateBytes, func(p *page) error { return s.readAggregates(ctx, c, p) })
+}
+
+// maxAggregateBytes is more than an item takes in a list.
+const maxAggregateBytes = 1 << 10
+
+// readAggregates reads a page. The store may end it early.
+func (s *server) readAggregates(ctx context.Context, c *call, p *page) error {
+	interval := roomsensor.Interval(p.State.Filters[intervalParameter])
+	zone, err := readTimeZone(new(p.State.Filters[timeZoneParameter]))
+	if err != nil {
+		return err // The cursor has a zone that this version does not know.
+	}
+	metrics, err := roomsensor.ParseMetrics(new(p.State.Filters[metricsParameter]))
+	if err != nil {
+		return err
+	}
+	rest := p.State.Window
+	if p.State.Continued() {
+		rest.To = p.State.At
+	}
+	buckets := roomsensor.NewCalendar(interval, zone).Newest(rest, p.State.Limit+1)
+	if len(buckets) == 0 {
+		return s.requireDevice(ctx, c, p.State.Device)
+	}
+	more := len(buckets) > p.State.Limit
+	buckets = buckets[:min(len(buckets), p.State.Limit)]
+	list, err := s.backend.DeviceAggregates(ctx, c.key.TeamID, p.State.Device, roomsensor.AggregateQuery{
+		Window: p.State.Window, Buckets: buckets, Now: p.State.Now,
+	})
+	if err != nil {
+		return orDeviceNotFound(err)
+	}
+	item := func(dst []byte, a *roomsensor.Aggregate) []byte { return appendAggregate(dst, a, metrics) }
+	for i := range list {
+		if add(p, &list[i], item) {
+			p.State.At = list[i].Bucket.From
+		}
+	}
+	p.More = p.More || more || len(list) < len(buckets)
+	return nil
+}
+
+// readAggregateParameters reads the parameters in the order of decision 22.
+func (s *server) readAggregateParameters(ctx context.Context, c *call, device uuid.UUID) (*cursor.State, error) {
+	q, err := c.query(intervalParameter, timeZoneParameter, metricsParameter, fromParameter, toParameter, lastParameter,
+		assignmentParameter, cursorParameter, limitParameter)
+	if err != nil {
+		return nil, err
+	}
+	asked, err := s.readAggregateRequest(q)
+	if err != nil {
+		return nil, err
+	}
+	limit, err := q.Limit()
+	if err != nil {
+		return nil, err
+	}
+	state, err := s.readCursor(c, q, cursor.Aggregates, device)
+	if err != nil {
+		return nil, err
+	}
+	if state != nil {
+		return httpedge.WithLimit(state, limit), asked.same(q, state)
+	}
+	state = firstPage(c, cursor.Aggregates, device)
+	state.Request, state.Assignment, state.Window = asked.times.request, asked.times.assignment, asked.times.window
+	state.Filters, state.Now = asked.filters(), s.now().Truncate(time.Microsecond)
+	if state.Assignment != nil {
+		assignment, err := s.deviceAssignment(ctx, c, device, *state.Assignment)
+		if err != nil {
+			return nil, err
+		}
+		state.Window = roomsensor.Expressible(asked.times.within(&assignment).Intersect(untilNow(&assignment, state.Now)))
+	}
+	return httpedge.WithLimit(state, limit), nil
+}
+
+// untilNow returns the time before now if an assignment is open, and else all time (A0.3).
+func untilNow(assignment *roomsensor.Assignment, now time.Time) roomsensor.Window {
+	if assignment.EndedAt == nil {
+		return roomsensor.Window{To: now}
+	}
+	return roomsensor.Window{To: roomsensor.Forever}
+}
+
+// same compares the parameters that were sent with a cursor with those of the first page (decision 12).
+func (r *aggregateRequest) same(q httpedge.Query, state *cursor.State) error {
+	filters := r.filters()
+	times := r.times
+	times.rule = roomsensor.Interval(state.Filters[intervalParameter]).Windows()
+	return inOrder(q, func(one httpedge.Query) error {
+		if value, ok := filters[one[0].Name]; ok && value != state.Filters[one[0].Name] {
+			return httpedge.Differs(one[0].Name)
+		}
+		return sameTimeRange(one, times, state)
+	})
+}
+
+// appendAggregate appends an item of GET /devices/{device_id}/aggregates (A1.6) with some metrics.
+func appendAggregate(dst []byte, a *roomsensor.Aggregate, metrics []roomsensor.Metric) []byte {
+	dst = append(dst, '{')
+	dst = appendInstant(member(dst, "bucket_at"), a.Bucket.From)
+	dst = appendInstant(member(dst, "bucket_end"), a.Bucket.To)
+	dst = strconv.AppendInt(member(dst, "expected"), int64(a.Expected), 10)
+	dst = strconv.AppendInt(member(dst, "present"), int64(a.Present), 10)
+	for _, m := range metrics {
+		dst = appendSummary(member(dst, m.String()), &a.Metrics[m])
+	}
+	return append(dst, '}')
+}
