@@ -104,6 +104,17 @@ func TestReads(t *testing.T) {
 	pages(t, 2, readings)
 	require.Equal(t, 21.4, *readings[2].TempC, "not a float32")
 
+	hours := collect(t, c.Aggregates(ctx, weightRoom, client.AggregateQuery{Window: november1, Interval: client.Hourly, PageSize: 20}))
+	require.Len(t, hours, 24)
+	pages(t, 2, hours)
+	require.Equal(t, 612.0, *hours[23].CO2PPM.Max)
+	days := collect(t, c.Aggregates(ctx, weightRoom, client.AggregateQuery{
+		Window: november1, Interval: client.Daily, TimeZone: "Europe/Berlin", Metrics: []client.Metric{client.Lux},
+	}))
+	require.Len(t, days, 2)
+	pages(t, 1, days)
+	require.Nil(t, days[0].CO2PPM)
+
 	coverage := collect(t, c.Coverage(ctx, client.CoverageQuery{Window: november1, PageSize: 1}))
 	require.Len(t, coverage, 2)
 	pages(t, 2, coverage)

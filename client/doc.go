@@ -33,6 +33,7 @@
 //	team.go        the team of the key
 //	devices.go     devices, their latest state, their changes, and their assignments
 //	readings.go    windows, and the readings of one device
+//	aggregates.go  minimum, maximum, mean and count by hour or by day
 //	coverage.go    how many of the expected readings arrived, and the gaps between them
 //	changes.go     the change feed
 //	export.go      exports, and the check that they are complete

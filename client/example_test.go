@@ -52,6 +52,24 @@ func ExampleClient_Readings() {
 	// 00:00:00 40.1 %
 }
 
+func ExampleClient_Aggregates() {
+	ctx := context.Background()
+	c, err := client.New(baseURL, apiKey)
+	if err != nil {
+		panic(err)
+	}
+	day := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
+	query := client.AggregateQuery{Window: client.Between(day, day.AddDate(0, 0, 1)), Interval: client.Daily}
+	for aggregate, err := range c.Aggregates(ctx, weightRoom, query) {
+		if err != nil {
+			panic(err)
+		}
+		fmt.Println(aggregate.BucketAt.Format(time.DateOnly), *aggregate.CO2PPM.Min, *aggregate.CO2PPM.Max, aggregate.CO2PPM.Count)
+	}
+	// Output:
+	// 2026-11-01 601 612 3
+}
+
 func ExampleClient_Coverage() {
 	ctx := context.Background()
 	c, err := client.New(baseURL, apiKey)

@@ -166,3 +166,28 @@ func TestExportParquet(t *testing.T) {
 	_, err = c.ExportParquet(t.Context(), client.ExportQuery{Window: client.Last(time.Second)})
 	require.ErrorContains(t, err, "whole minutes")
 }
+
+func TestExportAggregatesCSV(t *testing.T) {
+	t.Parallel()
+	s := startFixture(t)
+	c, _ := newClient(t, s, &faults{})
+	query := client.AggregateExportQuery{
+		AggregateQuery: client.AggregateQuery{Window: november1, Interval: client.Hourly, Metrics: []client.Metric{client.Lux}},
+		Devices:        []uuid.UUID{weightRoom}, Metadata: map[string]string{"building": "gym"},
+	}
+	for _, fill := range []bool{false, true} {
+		query.Fill = fill
+		e, err := c.ExportAggregatesCSV(t.Context(), query)
+		require.NoError(t, err)
+		text, err := io.ReadAll(e)
+		require.NoError(t, err)
+		require.NoError(t, e.Close())
+		require.Equal(t, map[bool]int{false: 1, true: 24}[fill], e.Rows)
+		require.Contains(t, string(text), ",lux_mean,lux_count\n2026-11-01T00:00:00Z,2026-11-01T01:00:00Z,"+weightRoom.String()+",Weight room,12,3,")
+	}
+	_, err := c.ExportAggregatesCSV(t.Context(), client.AggregateExportQuery{})
+	require.True(t, client.HasCode(err, client.CodeValidationFailed), err)
+	query.Window = client.Last(time.Second)
+	_, err = c.ExportAggregatesCSV(t.Context(), query)
+	require.ErrorContains(t, err, "whole minutes")
+}

@@ -79,6 +79,26 @@ type ActiveAssignment struct {
 	ExternalRef *string `json:"external_ref"`
 }
 
+// Aggregate What a device measured in the part of the window inside one bucket. Only selected metrics are present.
+type Aggregate struct {
+	// BucketAt Start of the whole bucket.
+	BucketAt time.Time `json:"bucket_at"`
+
+	// BucketEnd End of the whole bucket.
+	BucketEnd time.Time `json:"bucket_end"`
+
+	// Expected 5-minute buckets from which a reading is expected.
+	Expected int `json:"expected"`
+
+	// Present 5-minute buckets of those that have a reading.
+	Present     int   `json:"present"`
+	CO2PPM      *Stat `json:"co2_ppm,omitempty"`
+	TempC       *Stat `json:"temp_c,omitempty"`
+	HumidityPct *Stat `json:"humidity_pct,omitempty"`
+	Lux         *Stat `json:"lux,omitempty"`
+	SPLDB       *Stat `json:"spl_db,omitempty"`
+}
+
 // Assignment A period in which a device measured a room or accompanied an athlete.
 type Assignment struct {
 	AssignmentID uuid.UUID      `json:"assignment_id"`

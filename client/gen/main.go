@@ -29,7 +29,8 @@ import (
 
 // roots are the schemas of which the client uses the types, with those that they contain.
 var roots = []string{
-	"TeamAndKey", "Device", "CurrentDevice", "Assignment", "Reading", "DeviceCoverage", "Gap", "ErrorCode",
+	"TeamAndKey", "Device", "CurrentDevice", "Assignment", "Reading", "Aggregate", "DeviceCoverage", "Gap",
+	"ErrorCode",
 }
 
 // names are those of the types of enumerations and objects that are not a schema of their own.
@@ -37,6 +38,9 @@ var names = map[string]string{
 	"APIKey.scopes[]": "Scope", "Assignment.type": "AssignmentType", "Assignment.home_or_travel": "HomeOrTravel",
 	"DeviceCoverage.metrics": "MetricCounts",
 }
+
+// optional is the order of fields that a response may leave out.
+var optional = []any{"co2_ppm", "temp_c", "humidity_pct", "lux", "spl_db"}
 
 // prefixes begin the names of the values of an enumeration, if it is not the name of the type.
 var prefixes = map[string]string{"ErrorCode": "Code"}
@@ -262,7 +266,7 @@ func (g *generator) object(prepared, s schema, at string) (schema, error) {
 		if field["$ref"] != nil {
 			field = schema{"allOf": []any{field}}
 		}
-		field["x-order"] = slices.Index(required, any(name))
+		field["x-order"] = slices.Index(append(slices.Clone(required), optional...), any(name))
 		fields[name] = field
 	}
 	prepared["properties"] = fields
