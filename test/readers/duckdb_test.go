@@ -4,6 +4,7 @@ package readers_test
 
 import (
 	"database/sql"
+	"os"
 	"strings"
 	"testing"
 
@@ -57,4 +58,30 @@ func TestDuckDB(t *testing.T) {
 		SELECT file_row_number AS place, row_number() OVER (ORDER BY bucket_at, device_id) - 1 AS sorted FROM numbered
 	) WHERE place <> sorted`), "rows out of order")
 	require.Equal(t, "ZSTD", d.ask(t, `SELECT string_agg(DISTINCT compression) FROM columns`))
+}
+
+// TestDuckDBRecipe runs the statements of the recipe, which use the time zones of DuckDB.
+func TestDuckDBRecipe(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/guides/recipes.md")
+	require.NoError(t, err)
+	_, statements, found := strings.Cut(string(page), "```sql\n")
+	require.True(t, found)
+	statements, _, _ = strings.Cut(statements, "```")
+	require.Contains(t, statements, "'gym.parquet'")
+	e, d := newExport(t), open(t)
+	d.SetMaxOpenConns(1) // SET applies to a connection.
+	rows, err := d.QueryContext(t.Context(), strings.ReplaceAll(statements, "gym.parquet", e.path("readings.parquet")))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, rows.Close()) }()
+	found = false
+	for rows.Next() {
+		var room, month string
+		var percent float64
+		require.NoError(t, rows.Scan(&room, &month, &percent))
+		require.Regexp(t, `^2026-0[12]$`, month)
+		found = found || (room == "Hall" && percent > 0 && percent < 100)
+	}
+	require.NoError(t, rows.Err())
+	require.True(t, found)
 }
