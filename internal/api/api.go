@@ -141,7 +141,7 @@ func newMetrics(registerer prometheus.Registerer, others []prometheus.Collector)
 		}),
 		scans: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "roomsensor_api_scans_running",
-			Help: "Pages of coverage, gaps and changes that read from the database; at the limit of 8, requests wait.",
+			Help: "Pages of coverage, gaps, aggregates and changes that are being read; at the limit of 8, requests wait.",
 		}),
 	}
 	if registerer == nil {

@@ -127,7 +127,7 @@ func TestCoveragePages(t *testing.T) {
 // A cursor keeps the window, the filters and now of the first page, and a parameter beside it must mean the same.
 func TestCoverageCursor(t *testing.T) {
 	t.Parallel()
-	conformance.Covers(t, "A3.1", "decision 11 d", "decision 12 g", "decision 12 i")
+	conformance.Covers(t, "A0.3", "A3.1", "decision 11 d", "decision 12 g", "decision 12 i")
 	f := setup(t)
 	f.addDevices(t, 3)
 	f.exec(t, `UPDATE devices SET metadata = '{"floor":"1"}'`)
@@ -249,7 +249,7 @@ func TestGapCursor(t *testing.T) {
 	f.get(t, gapsPath+"?cursor="+defaults+"&min=5m&last=24h").requireOK(t)
 
 	// The first page ends at 09:55. Readings arrive before and after that, while time passes.
-	conformance.Covers(t, "A4.3")
+	conformance.Covers(t, "A0.3", "A4.3")
 	first := decode[list[gap]](t, f.get(t, gapsPath+"?limit=1&assignment_id="+assignment.String()))
 	require.Equal(t, start.Add(-5*time.Minute), first.Data[0].From)
 	f.addReading(t, deviceID, start.Add(-5*time.Minute), 1)
