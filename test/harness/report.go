@@ -28,6 +28,7 @@ type Report struct {
 	Uploads  ledger.Tally `json:"uploads"`
 	Rows     int          `json:"rows"`
 	Rejects  int          `json:"rejects"`
+	Followed int          `json:"followed"` // items of the change feed
 	Visible  Visible      `json:"time_to_visible"`
 	// Redeliveries counts deliveries beyond the first of each message, as far as the queue reports them.
 	Redeliveries int64         `json:"redeliveries"`
@@ -65,6 +66,7 @@ func (r *Report) Print(out io.Writer, trial []Line, extra string) error {
 		Linef("stream messages", "%d, %d of them repeat an upload, %d beyond the attempts", u.Messages, u.Repeated, u.Excess),
 		Linef("redeliveries to workers", "%d", r.Redeliveries),
 		Linef("rows", "%d readings, %d rejects", r.Rows, r.Rejects),
+		Linef("change feed", "%d items, each new or changed", r.Followed),
 		Linef("time to visible", "p50 %s, p99 %s, max %s, of %d uploads",
 			Seconds(v.P50), Seconds(v.P99), Seconds(v.Max), v.Uploads),
 		Linef("duration", "%s to send, %s to settle, %s to replay the stream",

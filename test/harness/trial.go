@@ -8,8 +8,8 @@ import (
 	"roomsensor/test/ledger"
 )
 
-// Trial sends the uploads of a ledger while faults happen, and verifies what is stored. Call Send, Settle, Verify and
-// Result in this order.
+// Trial sends the uploads of a ledger while faults happen, and verifies what is stored. Call Follow, Send, Settle,
+// Verify and Result in this order.
 type Trial struct {
 	*Service
 
@@ -24,13 +24,26 @@ type Trial struct {
 	// Stop ends sending when it is closed: requests that are not due yet are never sent. It may be nil.
 	Stop <-chan struct{}
 
-	receiver *Receiver
-	report   Report
+	receiver  *Receiver
+	followers []*follower // one per team, after Follow
+	report    Report
 }
 
 // NewTrial returns a trial of a service and a fleet.
 func NewTrial(s *Service, f *Fleet, requests []*ledger.Request) *Trial {
 	return &Trial{Service: s, Fleet: f, Ledger: ledger.New(requests), Watcher: NewWatcher(s)}
+}
+
+// Follow starts a client of the change feed for each team, whose copy Verify compares with the ledger.
+func (t *Trial) Follow(ctx context.Context) error {
+	for _, team := range t.Fleet.Teams {
+		f, err := t.follow(ctx, team)
+		if err != nil {
+			return err
+		}
+		t.followers = append(t.followers, f)
+	}
+	return nil
 }
 
 // Send sends all requests and returns once each has its final outcome.
@@ -82,14 +95,54 @@ func (t *Trial) Verify(ctx context.Context) error {
 	}
 	_, exports := t.Ledger.Compare(rows)
 	t.add("CSV exports", exports)
+	if err := t.verifyFeed(ctx, before); err != nil {
+		return err
+	}
 	if err := t.replay(ctx); err != nil {
 		return err
 	}
 	after, err := t.verifyTables(ctx, "tables after the replay")
-	if err == nil {
-		t.add("changes by the replay", before.Unchanged(after))
+	if err != nil {
+		return err
 	}
-	return err
+	t.add("changes by the replay", before.Unchanged(after))
+	return t.verifyUnchanged(ctx)
+}
+
+// verifyFeed compares the copies of the followers with the ledger and, with the times of the writes, with the tables.
+func (t *Trial) verifyFeed(ctx context.Context, tables ledger.Found) error {
+	var rows []ledger.Row
+	for _, f := range t.followers {
+		if err := f.end(ctx); err != nil {
+			return err
+		}
+		t.report.Followed += f.items
+		for key := range f.copy {
+			row := f.copy[key]
+			if stored, ok := tables[key]; ok && !stored.IngestedAt.Equal(row.IngestedAt) {
+				t.Unexpected("the change feed has an older state of the %v", &row)
+			}
+			row.IngestedAt = time.Time{}
+			rows = append(rows, row)
+		}
+	}
+	_, feed := t.Ledger.Compare(rows)
+	t.add("change feed", feed)
+	return nil
+}
+
+// verifyUnchanged checks that the change feed has nothing new after the replay.
+func (t *Trial) verifyUnchanged(ctx context.Context) error {
+	for _, f := range t.followers {
+		before := f.items
+		if err := f.catchUp(ctx); err != nil {
+			return err
+		}
+		if f.items > before {
+			t.Unexpected("the change feed has %d changes by the replay", f.items-before)
+		}
+	}
+	return nil
 }
 
 // replay has the workers process the whole stream again, as an operator does after a restore.

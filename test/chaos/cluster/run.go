@@ -44,6 +44,9 @@ func Run(ctx context.Context, o Options) (report *Report, err error) {
 	if err := e.service.ShortenAckWait(ctx); err != nil {
 		return nil, err
 	}
+	if err := r.trial.Follow(ctx); err != nil {
+		return nil, err
+	}
 	e.Logf("sending up to %d requests in up to %s", len(requests), span)
 	if err := r.sendUnderFaults(ctx, requests); err != nil {
 		return nil, err

@@ -197,9 +197,6 @@ type process struct {
 	ops     string
 }
 
-// api is the name of the API process, which has no faults.
-const api = "api"
-
 func (e *env) startProcesses(ctx context.Context) error {
 	commands := map[string][]string{receiver: {"ingest", "--no-worker"}, api: {"api"}}
 	for i := range e.options.Workers {

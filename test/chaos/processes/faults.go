@@ -87,6 +87,8 @@ func (j *injector) carryOut(ctx context.Context, f *Fault) error {
 		return restart(ctx, f, j.env.processes[f.Target].program)
 	case KillReceiver:
 		return j.restartReceiver(ctx, f)
+	case KillAPI:
+		return restart(ctx, f, j.env.processes[f.Target].program)
 	case KillQueue:
 		return restart(ctx, f, j.env.queue)
 	case KillDatabase, KillPostmaster:

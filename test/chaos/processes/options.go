@@ -38,8 +38,8 @@ func Full(seed uint64) Options {
 		Options:  harness.Options{Seed: seed, Units: 30, Teams: 3},
 		Readings: 210_000, Burst: 8 * time.Minute, Workers: 3,
 		Faults: Counts{
-			KillWorker: 50, KillReceiver: 10, KillQueue: 20, KillDatabase: 10, KillPostmaster: 10, KillBackend: 10,
-			HaltWorker: 3, AddToxic: 32,
+			KillWorker: 50, KillReceiver: 10, KillAPI: 10, KillQueue: 20, KillDatabase: 10, KillPostmaster: 10,
+			KillBackend: 10, HaltWorker: 3, AddToxic: 32,
 		},
 		Halt: queue.AckWait + 15*time.Second, MaxToxic: 20 * time.Second,
 	}
@@ -51,8 +51,8 @@ func Short(seed uint64) Options {
 		Options:  harness.Options{Seed: seed, Units: 6, Teams: 2, AckWait: 3 * time.Second},
 		Readings: 5_000, Burst: 16 * time.Second, Workers: 2,
 		Faults: Counts{
-			KillWorker: 6, KillReceiver: 1, KillQueue: 2, KillDatabase: 1, KillPostmaster: 1, KillBackend: 1,
-			HaltWorker: 1, AddToxic: 8,
+			KillWorker: 6, KillReceiver: 1, KillAPI: 2, KillQueue: 2, KillDatabase: 1, KillPostmaster: 1,
+			KillBackend: 1, HaltWorker: 1, AddToxic: 8,
 		},
 		Halt: 4 * time.Second, MaxToxic: 2 * time.Second, Volatile: true,
 	}

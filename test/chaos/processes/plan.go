@@ -16,6 +16,7 @@ type Kind string
 const (
 	KillWorker     Kind = "kill worker"
 	KillReceiver   Kind = "kill receiver"
+	KillAPI        Kind = "kill API"
 	KillQueue      Kind = "kill queue"
 	KillDatabase   Kind = "kill database" // all processes of PostgreSQL
 	KillPostmaster Kind = "kill postmaster"
@@ -79,6 +80,7 @@ func NewPlan(o Options) Plan {
 		p.spread(kind, p.on(databaseName))
 	}
 	p.spread(AddToxic, p.addToxic)
+	p.spread(KillAPI, p.on(api))
 	slices.SortStableFunc(p.plan, func(a, b Fault) int { return cmp.Compare(a.At, b.At) })
 	return p.plan
 }
@@ -86,6 +88,7 @@ func NewPlan(o Options) Plan {
 // The names of targets.
 const (
 	receiver     = "receiver"
+	api          = "api"
 	natsServer   = "nats-server"
 	databaseName = "postgres"
 )

@@ -35,7 +35,7 @@ func TestNewPlanFull(t *testing.T) {
 	require.GreaterOrEqual(t, kinds[KillWorker], 50)
 	require.GreaterOrEqual(t, kinds[KillQueue], 20)
 	require.GreaterOrEqual(t, kinds[KillDatabase]+kinds[KillPostmaster], 20)
-	for _, kind := range []Kind{KillReceiver, KillBackend, KillDatabase, KillPostmaster, HaltWorker} {
+	for _, kind := range []Kind{KillReceiver, KillAPI, KillBackend, KillDatabase, KillPostmaster, HaltWorker} {
 		require.NotZero(t, kinds[kind], kind)
 	}
 	require.Len(t, toxic, 2*len(toxics), "each type in both directions")

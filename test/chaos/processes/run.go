@@ -65,6 +65,9 @@ func (e *env) sendUnderFaults(
 	if err := e.service.ShortenAckWait(ctx); err != nil {
 		return err
 	}
+	if err := trial.Follow(ctx); err != nil {
+		return err
+	}
 	e.Logf("sending %d requests in %s", len(requests), e.options.Burst)
 	faults.started = time.Now()
 	watching, stop := context.WithCancel(ctx)

@@ -54,7 +54,7 @@ func short(t *testing.T) Options {
 // TestShortTrial runs a short trial with every kind of fault.
 func TestShortTrial(t *testing.T) {
 	t.Parallel()
-	conformance.Covers(t, "decision 38 a", "decision 38 b", "decision 39 a", "decision 41 l", "decision 41 o")
+	conformance.Covers(t, "A5.3", "decision 38 a", "decision 38 b", "decision 39 a", "decision 41 l", "decision 41 o")
 	o := short(t)
 	report, err := Run(t.Context(), o)
 	require.NoError(t, err)
@@ -65,6 +65,7 @@ func TestShortTrial(t *testing.T) {
 	require.True(t, strings.HasSuffix(out.String(), "\n0 lost, 0 duplicated, 0 wrong, 0 phantom\n"))
 	require.Equal(t, o.Faults, report.Faults)
 	require.GreaterOrEqual(t, report.Rows, o.Readings)
+	require.GreaterOrEqual(t, report.Followed, report.Rows)
 	require.NotZero(t, report.Rejects)
 	require.NotZero(t, report.Hits)
 	require.NotZero(t, report.Visible.Uploads)
