@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"fmt"
 
 	"roomsensor/internal/parquetenc"
 	"roomsensor/internal/roomsensor"
@@ -56,11 +57,23 @@ func (s *server) prepareParquet(ctx context.Context, c *call, asked *parquetRequ
 		fileName: plan.fileName("readings", "parquet", s.now()), contentType: "application/vnd.apache.parquet",
 		rows: export.Rows(), lines: export.Rows(), close: export.Close,
 		body: func(ctx context.Context, w *exportWriter) error {
-			file := parquetenc.NewWriter(w, plan.team, asked.metrics)
-			if err := eachRow(ctx, export, file.Write); err != nil {
-				return err
-			}
-			return file.Close()
+			return sendParquet(ctx, parquetenc.NewWriter(w, plan.team, asked.metrics), export)
 		},
 	}, nil
+}
+
+// sendParquet sends all rows of an export. Without the footer, which Close writes, no reader opens the file.
+func sendParquet(ctx context.Context, file *parquetenc.Writer, export Export) error {
+	sent := 0
+	err := export.Each(ctx, func(row *roomsensor.ExportRow) error {
+		sent++
+		return file.Write(row)
+	})
+	if err != nil {
+		return fmt.Errorf("reading an export: %w", err)
+	}
+	if err := checkRows(export.Rows(), sent); err != nil {
+		return err
+	}
+	return file.Close()
 }

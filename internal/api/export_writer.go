@@ -98,15 +98,10 @@ type rowSource[Row any] interface {
 	Each(ctx context.Context, f func(*Row) error) error
 }
 
-// eachRow calls do with every row of an export. It fails if there are not as many as were counted.
-func eachRow[Row any](ctx context.Context, rows rowSource[Row], do func(*Row) error) error {
-	n := 0
-	err := rows.Each(ctx, func(row *Row) error { n++; return do(row) })
-	if err != nil {
-		return fmt.Errorf("reading an export: %w", err)
-	}
-	if n != rows.Rows() {
-		return fmt.Errorf("an export of %d rows ended after %d", rows.Rows(), n)
+// checkRows returns an error unless an export had as many rows as were counted.
+func checkRows(counted, had int) error {
+	if had != counted {
+		return fmt.Errorf("an export of %d rows ended after %d", counted, had)
 	}
 	return nil
 }
@@ -121,13 +116,15 @@ type rowEncoder[Row any] interface {
 // sendCSV sends all rows of an export.
 func sendCSV[Row any](ctx context.Context, w *exportWriter, encoder rowEncoder[Row], rows rowSource[Row]) error {
 	w.chunk = encoder.AppendHeader(w.chunk)
-	err := eachRow(ctx, rows, func(row *Row) error {
+	sent := 0
+	err := rows.Each(ctx, func(row *Row) error {
 		w.chunk = encoder.AppendRow(w.chunk, row)
+		sent++
 		return w.flushFull()
 	})
 	if err != nil {
-		return err
+		return fmt.Errorf("reading an export: %w", err)
 	}
 	w.chunk = encoder.AppendEnd(w.chunk)
-	return nil
+	return checkRows(rows.Rows(), sent)
 }

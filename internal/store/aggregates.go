@@ -200,8 +200,9 @@ func (g *grid) readReadings(ctx context.Context, w roomsensor.Window) error {
 
 func (g *grid) addReadings(rows pgx.Rows) error {
 	defer rows.Close()
+	var row roomsensor.ExportRow
 	for rows.Next() {
-		row := decodeExportRow(rows)
+		decodeExportRow(rows, &row)
 		rank := g.rank[row.DeviceID]
 		g.tally(rank, row.BucketAt).Add(&row.Values, g.expected[rank].Contains(row.BucketAt))
 	}

@@ -110,8 +110,9 @@ func (k sortKey) bucket() time.Duration {
 func (s *slice) read(rows pgx.Rows, w roomsensor.Window) error {
 	defer rows.Close()
 	s.base, s.order, s.values, s.ingested = roomsensor.BucketOf(w.From), s.order[:0], s.values[:0], s.ingested[:0]
+	var row roomsensor.ExportRow
 	for rows.Next() {
-		row := decodeExportRow(rows)
+		decodeExportRow(rows, &row)
 		bucket := uint64(row.BucketAt.Sub(s.base) / roomsensor.BucketLength) //nolint:gosec // Not before the window.
 		s.order = append(s.order, newSortKey(bucket, s.ranks.of[row.DeviceID], uint64(len(s.values))))
 		s.values = append(s.values, row.Values)
