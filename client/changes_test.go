@@ -50,15 +50,15 @@ func TestFollow(t *testing.T) {
 			return len(kept.readings) == n
 		}, 30*time.Second, 50*time.Millisecond)
 	}
-	insert("2026-11-03 00:00Z", 500)
-	insert("2026-11-03 00:05Z", 501)
-	insert("2026-11-03 00:10Z", 502)
+	insert("2024-11-03 00:00Z", 500)
+	insert("2024-11-03 00:05Z", 501)
+	insert("2024-11-03 00:10Z", 502)
 	catchUp(3)
-	insert("2026-11-03 00:00Z", 600)
-	insert("2026-10-03 00:00Z", 503)
+	insert("2024-11-03 00:00Z", 600)
+	insert("2024-10-03 00:00Z", 503)
 	catchUp(4)
 	for _, r := range collect(t, c.Readings(t.Context(), weightRoom, client.ReadingQuery{Window: client.Window{
-		From: time.Date(2026, 11, 3, 0, 0, 0, 0, time.UTC), To: time.Date(2026, 11, 4, 0, 0, 0, 0, time.UTC),
+		From: time.Date(2024, 11, 3, 0, 0, 0, 0, time.UTC), To: time.Date(2024, 11, 4, 0, 0, 0, 0, time.UTC),
 	}})) {
 		require.Equal(t, r, kept.readings[weightRoom.String()+r.BucketAt.String()].Reading)
 	}
@@ -95,7 +95,7 @@ func TestFollowWaits(t *testing.T) {
 		if pages == 1 {
 			require.Empty(t, page.Readings, "it begins now")
 			require.NotEmpty(t, page.Position)
-			s.Exec(t, `INSERT INTO readings (device_id, bucket_at, co2_ppm) VALUES ($1, '2026-11-03Z', 500)`, dorm)
+			s.Exec(t, `INSERT INTO readings (device_id, bucket_at, co2_ppm) VALUES ($1, '2024-11-03Z', 500)`, dorm)
 		}
 		if len(page.Readings) > 0 {
 			require.Equal(t, dorm, page.Readings[0].DeviceID)

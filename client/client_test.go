@@ -141,13 +141,13 @@ func TestWindow(t *testing.T) {
 	t.Parallel()
 	s := startFixture(t)
 	assignment := uuid.MustParse("2a64f7d0-7b0f-4c0e-8b53-64c1f2a9d7e8")
-	at := time.Date(2026, 11, 1, 1, 5, 0, 123456789, time.FixedZone("CET", 3600))
+	at := time.Date(2024, 11, 1, 1, 5, 0, 123456789, time.FixedZone("CET", 3600))
 	for query, w := range map[string]client.Window{
-		"":                                     {},
-		"last=90m":                             client.Last(90 * time.Minute),
-		"from=2026-11-01T00%3A05%3A00.123456Z": {From: at},
-		"to=2026-11-01T00%3A05%3A00.123456Z":   {To: at},
-		"assignment_id=2a64f7d0-7b0f-4c0e-8b53-64c1f2a9d7e8": {Assignment: assignment},
+		"":         {},
+		"last=90m": client.Last(90 * time.Minute),
+		"from=2024-11-01T00%3A05%3A00.123456Z&to=2024-11-01T01%3A05%3A00.123456Z": client.Between(at, at.Add(time.Hour)),
+		"to=2024-11-01T00%3A05%3A00.123456Z":                                      {To: at},
+		"assignment_id=2a64f7d0-7b0f-4c0e-8b53-64c1f2a9d7e8":                      {Assignment: assignment},
 	} {
 		f := &faults{}
 		c, _ := newClient(t, s, f)

@@ -34,7 +34,7 @@ func ExampleClient_Readings() {
 	if err != nil {
 		panic(err)
 	}
-	day := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
+	day := time.Date(2024, 11, 1, 0, 0, 0, 0, time.UTC)
 	query := client.ReadingQuery{Window: client.Between(day, day.AddDate(0, 0, 1))}
 	for reading, err := range c.Readings(ctx, weightRoom, query) {
 		if err != nil {
@@ -58,7 +58,7 @@ func ExampleClient_Aggregates() {
 	if err != nil {
 		panic(err)
 	}
-	day := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
+	day := time.Date(2024, 11, 1, 0, 0, 0, 0, time.UTC)
 	query := client.AggregateQuery{Window: client.Between(day, day.AddDate(0, 0, 1)), Interval: client.Daily}
 	for aggregate, err := range c.Aggregates(ctx, weightRoom, query) {
 		if err != nil {
@@ -67,7 +67,7 @@ func ExampleClient_Aggregates() {
 		fmt.Println(aggregate.BucketAt.Format(time.DateOnly), *aggregate.CO2PPM.Min, *aggregate.CO2PPM.Max, aggregate.CO2PPM.Count)
 	}
 	// Output:
-	// 2026-11-01 601 612 3
+	// 2024-11-01 601 612 3
 }
 
 func ExampleClient_Coverage() {
@@ -76,7 +76,7 @@ func ExampleClient_Coverage() {
 	if err != nil {
 		panic(err)
 	}
-	night := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
+	night := time.Date(2024, 11, 1, 0, 0, 0, 0, time.UTC)
 	query := client.CoverageQuery{Window: client.Between(night, night.Add(time.Hour))}
 	for device, err := range c.Coverage(ctx, query) {
 		if err != nil {
@@ -142,7 +142,7 @@ func ExampleClient_ExportCSV() {
 	if err != nil {
 		panic(err)
 	}
-	day := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
+	day := time.Date(2024, 11, 1, 0, 0, 0, 0, time.UTC)
 	export, err := c.ExportCSV(ctx, client.ExportQuery{
 		Window: client.Between(day.Add(10*time.Minute), day.Add(time.Hour)), Metrics: []client.Metric{client.CO2PPM},
 	})
@@ -155,8 +155,8 @@ func ExampleClient_ExportCSV() {
 	}
 	// Output:
 	// bucket_at,device_id,display_name,co2_ppm,valid_mask
-	// 2026-11-01T00:10:00Z,0b7e6c1a-94a3-4c58-8a57-5d1f0c2e7a10,Weight room,601,31
-	// 2026-11-01T00:10:00Z,6d2f9b34-1c7d-4e0b-b1aa-93c0d5e8f421,,455,31
+	// 2024-11-01T00:10:00Z,0b7e6c1a-94a3-4c58-8a57-5d1f0c2e7a10,Weight room,601,31
+	// 2024-11-01T00:10:00Z,6d2f9b34-1c7d-4e0b-b1aa-93c0d5e8f421,,455,31
 }
 
 func ExampleHasCode() {
