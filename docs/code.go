@@ -101,9 +101,13 @@ func (c codeRenderer) renderCode(
 		return ast.WalkContinue, nil
 	}
 	language := string(block.Language(source))
-	code := c.highlight(language, string(block.Lines().Value(source)))
-	text := `<pre tabindex="0"><code class="language-` + html.EscapeString(language) + `">` + code + "</code></pre>\n"
+	lines := string(block.Lines().Value(source))
+	text := `<pre tabindex="0"><code class="language-` + html.EscapeString(language) + `">` +
+		c.highlight(language, lines) + "</code></pre>\n"
 	if name := languageName(language); name != "" {
+		if language == "bash" && !strings.Contains(lines, "curl") {
+			name = "Shell" // It calls the program roomsensor.
+		}
 		text = fmt.Sprintf(`<div class="sample" data-language="%[1]s"><p class="language">%[1]s</p>%[2]s</div>`, name, text)
 	}
 	_, err := w.WriteString(text)

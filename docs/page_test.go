@@ -279,6 +279,7 @@ func TestMarkdown(t *testing.T) {
 		group, _, ok := strings.Cut(rest, "<h2")
 		require.True(t, ok)
 		require.Equal(t, []string{"curl", "Python", "R", "JavaScript", "Go"}, submatches(language, group))
+		require.Contains(t, get(t, "/docs/guides/recipes").Body.String(), `data-language="Shell"`, "it does not call curl")
 		require.Contains(t, group, `<span class="k">import</span>`, "it is highlighted")
 	})
 	t.Run("names the columns in the cells of tables, for narrow screens", func(t *testing.T) {
