@@ -11,7 +11,8 @@ import (
 
 const (
 	// maxExports is how many exports run at the same time. Each takes a connection of store.API while it reads, and up
-	// to 17 MB of memory until its client has received all rows: 272 MB of the 512 MiB of a process.
+	// to 17 MB of memory, one of aggregates 20 MB, until its client has received all rows: at most 320 MB of the 512 MiB
+	// of a process.
 	maxExports = 16
 	// maxExportsPerKey is the smallest limit that decision 32 f allows.
 	maxExportsPerKey = 4

@@ -212,9 +212,11 @@ func (a *aggregation) countCells(ctx context.Context, from, to int, buckets []ro
 func (e *AggregateExport) Rows() int { return e.lines }
 
 // Each calls do for every line, by bucket_at, then device_id. It stops at the first error of do and returns it. do must
-// not keep the row, which is reused.
+// not keep the row. Each may be called once, because it releases the lines.
 func (e *AggregateExport) Each(ctx context.Context, do func(*roomsensor.AggregateRow) error) error {
-	for _, block := range e.blocks {
+	for len(e.blocks) > 0 {
+		block := e.blocks[0]
+		e.blocks[0], e.blocks = nil, e.blocks[1:]
 		if err := ctx.Err(); err != nil {
 			return fmt.Errorf("reading an export of aggregates: %w", err)
 		}

@@ -251,4 +251,40 @@ func (m *aggregateModel) requireExport(ctx context.Context, t require.TestingT, 
 	require.NoError(t, e.Each(ctx, func(row *roomsensor.AggregateRow) error { got = append(got, *row); return nil }))
 	require.Equal(t, len(got), e.Rows())
 	require.Equal(t, want, got)
+	if !q.Fill && len(q.Devices) > 0 {
+		lines, err := m.CountAggregateLines(ctx, m.team, q)
+		require.NoError(t, err)
+		require.Equal(t, len(want), lines)
+	}
+}
+
+// TestAggregatesEarlyEnd checks that a slow database makes a page shorter, and that a page has at least one part.
+func TestAggregatesEarlyEnd(t *testing.T) {
+	t.Parallel()
+	conformance.Covers(t, "A1.5")
+	f := setup(t)
+	f.fill(t, fullBuckets, f.device)
+	w := roomsensor.Window{From: exportFrom.AddDate(0, 0, -396), To: exportFrom.AddDate(0, 0, 4)}
+	q := roomsensor.AggregateQuery{
+		Window: w, Buckets: roomsensor.NewCalendar(roomsensor.Daily, time.UTC).Newest(w, math.MaxInt), Now: w.To,
+	}
+	whole, err := f.DeviceAggregates(t.Context(), f.team, f.device, q)
+	require.NoError(t, err)
+	require.Len(t, whole, 400)
+	f.SetAggregateTime(0)
+	short, err := f.DeviceAggregates(t.Context(), f.team, f.device, q)
+	require.NoError(t, err)
+	require.Equal(t, whole[:104], short, "30,000 readings")
+
+	_, err = f.DeviceAggregates(t.Context(), f.team, uuid.New(), q)
+	require.ErrorIs(t, err, roomsensor.ErrNotFound)
+	other, err := f.CreateTeam(t.Context(), "Other")
+	require.NoError(t, err)
+	_, err = f.DeviceAggregates(t.Context(), other.ID, f.device, q)
+	require.ErrorIs(t, err, roomsensor.ErrNotFound)
+	lines, err := f.OpenAggregates(t.Context(), other.ID, roomsensor.AggregateExportQuery{
+		Window: w, Calendar: roomsensor.NewCalendar(roomsensor.Daily, time.UTC), Devices: []uuid.UUID{f.device}, Fill: true, Now: w.To,
+	})
+	require.NoError(t, err)
+	require.Zero(t, lines.Rows())
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
@@ -66,6 +67,22 @@ func WriteInTx(ctx context.Context, tx pgx.Tx, rows []roomsensor.DeviceMeasureme
 
 // SetAggregateTime sets the time after which a page of aggregates ends.
 func (s *Store) SetAggregateTime(d time.Duration) { s.aggregateTime = d }
+
+// CountAggregateLines counts the lines of an export of aggregates as it is done for one that may be too large.
+func (s *Store) CountAggregateLines(
+	ctx context.Context, teamID uuid.UUID, q roomsensor.AggregateExportQuery,
+) (lines int, err error) {
+	err = s.inSnapshot(ctx, "counting aggregates", func(tx pgx.Tx) error {
+		a := &aggregation{store: s, tx: tx, teamID: teamID, window: q.Window}
+		if err := a.begin(ctx, q.Devices, q.Now); err != nil {
+			return err
+		}
+		q.Devices = a.devices
+		lines, err = (&AggregateExport{query: q, expected: a.expected}).countLines(ctx, a, q.Window)
+		return err
+	})
+	return lines, err
+}
 
 // SetAggregateSizes sets how many buckets of devices are aggregated at once, and how many readings take as long as a
 // statement.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -171,6 +172,9 @@ func TestReadingExportPlan(t *testing.T) {
 		db.ReadingCount:          append(slices.Clone(args), 250_001),
 		db.ReadingCountLines:     {week.From, ids[:3], f.team, week.To, 250_001},
 		db.ReadingGetExtent:      {week.From, week.To, f.team, ids[:3]},
+		db.ReadingListParts: {
+			ids[:3], slices.Repeat([]time.Time{week.From}, 3), slices.Repeat([]time.Time{week.To}, 3), week.From, week.To, f.team,
+		},
 	} {
 		conn.check(t, func(int) error {
 			rows, err := conn.Query(t.Context(), sql, args...)
