@@ -87,6 +87,8 @@ var examples = map[string][]string{
 		"export --last 30d --devices 'Weight room' --shape wide -o weight-room.csv --overwrite",
 	},
 
+	"sync": {"sync readings.db", "sync readings.db --once", "sync copy/ --from 2026-01-01T00:00:00Z"},
+
 	"simulate": {
 		"simulate --devices 3 --history 24h >uploads.jsonl",
 		"simulate --mode live --to http://127.0.0.1:8081 --ingest-key rsi_...",

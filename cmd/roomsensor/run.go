@@ -41,6 +41,7 @@ type commandLine struct {
 	Assignment  assignmentCmd  `cmd:"" help:"Manage device assignments."                                   name:"assignment"`
 	Get         getCmd         `cmd:"" help:"Read devices and readings through the API."                   name:"get"`
 	Export      exportCmd      `cmd:"" help:"Export readings of any period into files, through the API."   name:"export"`
+	Sync        syncCmd        `cmd:"" help:"Keep a complete local copy of all readings, through the API." name:"sync"`
 	Simulate    simulateCmd    `cmd:"" help:"Generate deterministic uploads for a simulated fleet."        name:"simulate"`
 	Demo        demoCmd        `cmd:"" help:"Run the whole service in one process with simulated devices." name:"demo"`
 	Healthcheck healthcheckCmd `cmd:"" help:"Check whether a process on this machine is ready."`

@@ -1,0 +1,298 @@
+package localcopy
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"roomsensor/client"
+	"roomsensor/client/export"
+)
+
+const (
+	// stateVersion changes when a program could no longer continue a copy of an older one.
+	stateVersion = 1
+	// oncePatience is how long a run with Once waits for a service that does not answer.
+	oncePatience = 15 * time.Minute
+	// devicesEvery is how often the list of devices is read again.
+	devicesEvery = time.Hour
+	// futureMargin is how far the first load reaches into the future, for clocks that differ and for readings whose time
+	// is up to 10 minutes after their arrival (decision 41 a).
+	futureMargin = 24 * time.Hour
+	// sinceMargin is how much earlier than the last complete request the feed is read again if its cursor was lost. It
+	// covers clocks that differ, and transactions that were open (A5.4).
+	sinceMargin = time.Hour
+	// maxSince is the oldest time from which the feed can be read again (A5.1), with a margin.
+	maxSince = 29 * 24 * time.Hour
+)
+
+// earliest is the time before which the service stores no reading (decision 41 a).
+var earliest = time.Date(2015, time.January, 1, 0, 0, 0, 0, time.UTC)
+
+// Options say how a copy runs.
+type Options struct {
+	// From is the time from which on a new copy has readings. The zero time means all.
+	From time.Time
+	// Once ends Run when the copy has caught up.
+	Once bool
+	// Parallel is the number of simultaneous requests of the first load. 0 means the default of export.
+	Parallel int
+	// Progress is called after each step, and Load during the first load, not concurrently. They may be nil.
+	Progress func(Status)
+	Load     func(export.Status)
+}
+
+// Status is the progress of a copy.
+type Status struct {
+	Phase            Phase
+	Files, FilesDone int   // of the first load
+	Changes          int64 // that this run stored
+	CaughtUp         bool
+	Note             string // what happened, if it is unusual
+}
+
+// Result describes a copy after Run.
+type Result struct {
+	TeamID     string    `json:"team_id"`
+	Phase      Phase     `json:"phase"`
+	Imported   int64     `json:"imported"` // readings of the first load, in this run
+	Changes    int64     `json:"changes"`  // changes that this run stored
+	CaughtUpAt time.Time `json:"caught_up_at"`
+}
+
+// copier is one run of a copy.
+type copier struct {
+	client  *client.Client
+	store   Store
+	options Options
+	state   State
+
+	imported, changes int64
+	devicesAt         time.Time // when the list of devices was read
+}
+
+// Run creates or continues a copy, and follows the changes until ctx ends or, with Once, until it has caught up. When
+// ctx ends it returns the result with the error of ctx. The copy is exact in any case.
+func Run(ctx context.Context, api *client.Client, store Store, options Options) (*Result, error) {
+	c := &copier{client: api, store: store, options: options}
+	err := c.run(ctx)
+	return &Result{
+		TeamID: c.state.Team.String(), Phase: c.state.Phase, Imported: c.imported, Changes: c.changes,
+		CaughtUpAt: c.state.CaughtUpAt,
+	}, err
+}
+
+func (c *copier) run(ctx context.Context) error {
+	if err := c.open(ctx); err != nil {
+		return err
+	}
+	for {
+		done, err := c.phase(ctx)
+		if c.state.Phase == Following && lostPosition(err) {
+			done, err = false, c.resynchronize(ctx, err)
+		}
+		if done || err != nil {
+			return err
+		}
+	}
+}
+
+// phase does what the state says, and reports whether nothing is left.
+func (c *copier) phase(ctx context.Context) (done bool, err error) {
+	switch c.state.Phase {
+	case Loading:
+		return false, c.load(ctx)
+	case Importing:
+		return false, c.importFiles(ctx)
+	case Following:
+		return true, c.follow(ctx)
+	}
+	return false, fmt.Errorf("the copy is in the unknown phase %q", c.state.Phase)
+}
+
+// open reads the state, or begins a new copy.
+func (c *copier) open(ctx context.Context) error {
+	key, err := c.client.Team(ctx)
+	if err != nil {
+		return fmt.Errorf("reading the team of the key: %w", err)
+	}
+	state, found, err := c.store.State(ctx)
+	switch {
+	case err != nil:
+		return fmt.Errorf("reading the state of the copy: %w", err)
+	case !found:
+		c.state = State{Version: stateVersion, Team: key.Team.ID, From: c.options.From}
+		return c.begin(ctx)
+	case state.Version != stateVersion:
+		return fmt.Errorf("the copy was written by another version of this program (%d)", state.Version)
+	case state.Team != key.Team.ID:
+		return fmt.Errorf("the copy is of team %s, and the key of team %s. Use a key of that team, or another target",
+			state.Team, key.Team.ID)
+	case !c.options.From.IsZero() && !c.options.From.Equal(state.From):
+		return fmt.Errorf("the copy begins at %s. Omit the start, or use another target",
+			state.From.Format(time.RFC3339))
+	}
+	c.state = state
+	return nil
+}
+
+// begin takes a position in the feed. All that was committed before it is in the exports that follow, the readings of
+// its page included, and all that is committed later is in the feed.
+func (c *copier) begin(ctx context.Context) error {
+	page, err := c.firstPage(ctx, time.Time{})
+	if err != nil {
+		return err
+	}
+	s := c.state
+	s.Phase, s.Position = Loading, page.Position
+	if s.From.IsZero() {
+		s.From = earliest
+	}
+	s.To = time.Now().UTC().Truncate(time.Second).Add(futureMargin)
+	return c.commit(ctx, nil, s)
+}
+
+// firstPage returns the first page of a new feed since a time; the zero time means now.
+func (c *copier) firstPage(ctx context.Context, since time.Time) (client.Changes, error) {
+	for page, err := range c.client.Follow(ctx, client.ChangeQuery{Since: since, UntilCaughtUp: true}, "") {
+		if err != nil {
+			return page, fmt.Errorf("reading the change feed from its start: %w", err)
+		}
+		return page, nil
+	}
+	return client.Changes{}, ctx.Err()
+}
+
+func (c *copier) commit(ctx context.Context, rows []Row, s State) error {
+	if err := c.store.Commit(ctx, rows, s); err != nil {
+		return fmt.Errorf("writing the copy: %w", err)
+	}
+	c.state = s
+	c.changes += int64(len(rows))
+	return nil
+}
+
+func (c *copier) report(s Status) {
+	if c.options.Progress != nil {
+		s.Changes = c.changes
+		c.options.Progress(s)
+	}
+}
+
+// lostPosition reports whether the service no longer accepts the position: it expired, or it belongs to another key.
+func lostPosition(err error) bool {
+	return client.HasCode(err, client.CodeCursorInvalid) || client.HasCode(err, client.CodeCursorTeamMismatch)
+}
+
+// resynchronize continues without the position: from a time, if the copy had caught up recently, and otherwise with
+// another load of all readings (A5.8).
+func (c *copier) resynchronize(ctx context.Context, cause error) error {
+	c.report(Status{Phase: c.state.Phase, Note: fmt.Sprintf("the position is no longer valid: %v", cause)})
+	if time.Since(c.state.CaughtUpAt) > maxSince {
+		return c.begin(ctx)
+	}
+	page, err := c.firstPage(ctx, c.state.CaughtUpAt.Add(-sinceMargin))
+	if err != nil {
+		return err
+	}
+	s := c.state
+	s.Position = page.Position
+	return c.commit(ctx, rowsOf(page.Readings), s)
+}
+
+// errSilent ends a run with Once.
+var errSilent = fmt.Errorf("the service did not answer for %s", oncePatience)
+
+// follow stores changes: first all that are visible, then, unless Once, those that arrive.
+func (c *copier) follow(ctx context.Context) error {
+	if err := c.readFeed(ctx, true); err != nil || c.options.Once {
+		return err
+	}
+	return c.readFeed(ctx, false)
+}
+
+// readFeed stores changes in batches. It ends with ctx, or when the copy has caught up.
+func (c *copier) readFeed(ctx context.Context, untilCaughtUp bool) error {
+	feed, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if err := c.refreshDevices(ctx); err != nil {
+		return err
+	}
+	patience := oncePatience
+	if !c.options.Once {
+		patience = math.MaxInt64
+	}
+	silent := time.AfterFunc(patience, func() { cancel(errSilent) })
+	defer silent.Stop()
+	size, age := c.store.Batch()
+	began := time.Now()
+	var rows []Row
+	s := c.state
+	for page, err := range c.client.Follow(feed, client.ChangeQuery{UntilCaughtUp: untilCaughtUp}, s.Position) {
+		if err != nil {
+			err = cmp.Or(context.Cause(feed), err)
+			return errors.Join(fmt.Errorf("reading changes: %w", err), c.keep(ctx, rows, s))
+		}
+		silent.Reset(patience)
+		rows = append(rows, rowsOf(page.Readings)...)
+		s.Position = page.Position
+		if page.CaughtUp {
+			s.CaughtUpAt = time.Now().UTC()
+		}
+		last := page.CaughtUp && untilCaughtUp
+		if !last && len(rows) < size && time.Since(began) < age {
+			continue
+		}
+		if err := c.commit(ctx, rows, s); err != nil {
+			return err
+		}
+		rows, began = rows[:0], time.Now()
+		c.report(Status{Phase: Following, CaughtUp: page.CaughtUp})
+		if err := c.refreshDevices(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keep commits what was read before an error, also when ctx has ended.
+func (c *copier) keep(ctx context.Context, rows []Row, s State) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	return c.commit(context.WithoutCancel(ctx), rows, s)
+}
+
+// refreshDevices reads the list of devices, if the last one is old. If the service does not answer, the old list stays.
+func (c *copier) refreshDevices(ctx context.Context) error {
+	if time.Since(c.devicesAt) < devicesEvery {
+		return nil
+	}
+	c.devicesAt = time.Now()
+	var devices []client.Device
+	for device, err := range c.client.Devices(ctx, client.DeviceQuery{}) {
+		if err != nil {
+			c.report(Status{Phase: c.state.Phase, Note: fmt.Sprintf("the list of devices is not up to date: %v", err)})
+			return ctx.Err()
+		}
+		devices = append(devices, device)
+	}
+	if err := c.store.SetDevices(ctx, devices); err != nil {
+		return fmt.Errorf("writing the devices: %w", err)
+	}
+	return nil
+}
+
+func rowsOf(changes []client.DeviceReading) []Row {
+	rows := make([]Row, len(changes))
+	for i, r := range changes {
+		rows[i] = Row{
+			DeviceID: r.DeviceID, BucketAt: r.BucketAt, IngestedAt: r.IngestedAt,
+			Metrics: [5]*float64{r.CO2PPM, r.TempC, r.HumidityPct, r.Lux, r.SPLDB},
+		}
+	}
+	return rows
+}

@@ -1,0 +1,217 @@
+package localcopy_test
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"roomsensor/client"
+	"roomsensor/client/export"
+	"roomsensor/client/localcopy"
+	"roomsensor/test/apitest"
+	"roomsensor/test/copytest"
+	"roomsensor/test/harness"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	// patience limits the wait for a change to become readable (A5.9).
+	patience  = 30 * time.Second
+	pollEvery = 100 * time.Millisecond
+)
+
+func connect(t *testing.T, url, key string) *client.Client {
+	t.Helper()
+	c, err := client.New(url, key)
+	require.NoError(t, err)
+	return c
+}
+
+// table returns the readings of the service.
+func table(t *testing.T, a *apitest.Service) []string {
+	t.Helper()
+	return copytest.Table(t, a.SQL, a.Team)
+}
+
+// once runs a copy until it has caught up.
+func (k kind) once(t *testing.T, c *client.Client, path string, options localcopy.Options) (*localcopy.Result, error) {
+	t.Helper()
+	s, err := k.open(t.Context(), path)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, s.Close()) }()
+	options.Once = true
+	return localcopy.Run(t.Context(), c, s, options)
+}
+
+// awaitEqual runs a copy until it equals the table.
+func (k kind) awaitEqual(t *testing.T, a *apitest.Service, c *client.Client, path string) {
+	t.Helper()
+	want := table(t, a)
+	deadline := time.Now().Add(patience)
+	for {
+		_, err := k.once(t, c, path, localcopy.Options{})
+		require.NoError(t, err)
+		got := k.read(t, path)
+		if slices.Equal(want, got) {
+			return
+		}
+		if time.Now().After(deadline) {
+			require.Equal(t, want, got)
+		}
+		<-time.After(pollEvery)
+	}
+}
+
+// A copy has all readings, and then all changes: new and late readings, and corrections.
+func TestRun(t *testing.T) {
+	t.Parallel()
+	for name, k := range kinds {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := apitest.Start(t)
+			devices := a.AddDevices(t, 3)
+			a.AddReadings(t, devices, newYear, 200, 7*time.Hour)
+			c := connect(t, a.URL, a.Key)
+			path := filepath.Join(t.TempDir(), "copy")
+			result, err := k.once(t, c, path, localcopy.Options{})
+			require.NoError(t, err)
+			require.EqualValues(t, 600, result.Imported)
+			require.Equal(t, a.Team.String(), result.TeamID)
+			require.Equal(t, table(t, a), k.read(t, path))
+
+			a.AddReadings(t, devices[:2], newYear.AddDate(-1, 0, 0), 50, time.Hour) // Late.
+			a.Exec(t, `UPDATE readings SET co2_ppm = 444.5, lux = NULL, ingested_at = now() WHERE bucket_at > $1`, newYear.AddDate(0, 1, 0))
+			k.awaitEqual(t, a, c, path)
+		})
+	}
+}
+
+// A run that follows stores changes as they arrive, and ends exact when its context ends.
+func TestRunFollows(t *testing.T) {
+	t.Parallel()
+	k := kinds["sqlite"]
+	a := apitest.Start(t)
+	devices := a.AddDevices(t, 1)
+	a.AddReadings(t, devices, newYear, 10, time.Hour)
+	a.Exec(t, `UPDATE readings SET ingested_at = $1`, newYear) // Before the start of the feed.
+	path := filepath.Join(t.TempDir(), "copy")
+	s, err := k.open(t.Context(), path)
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	added := false
+	result, err := localcopy.Run(ctx, connect(t, a.URL, a.Key), s, localcopy.Options{Progress: func(status localcopy.Status) {
+		switch {
+		case status.Phase != localcopy.Following:
+		case !added && status.CaughtUp:
+			added = true
+			a.AddReadings(t, devices, newYear.AddDate(0, 1, 0), 5, time.Hour)
+		case status.Changes >= 5:
+			cancel()
+		}
+	}})
+	require.ErrorIs(t, err, context.Canceled)
+	require.EqualValues(t, 5, result.Changes)
+	require.NoError(t, s.Close())
+	require.Equal(t, table(t, a), k.read(t, path))
+}
+
+// A copy goes on with another key, and after its position was lost.
+func TestRunResynchronizes(t *testing.T) {
+	t.Parallel()
+	k := kinds["sqlite"]
+	a := apitest.Start(t)
+	devices := a.AddDevices(t, 1)
+	a.AddReadings(t, devices, newYear, 10, time.Hour)
+	path := filepath.Join(t.TempDir(), "copy")
+	_, err := k.once(t, connect(t, a.URL, a.Key), path, localcopy.Options{})
+	require.NoError(t, err)
+
+	a.AddReadings(t, devices, newYear.AddDate(0, 1, 0), 7, time.Hour)
+	other := connect(t, a.URL, a.NewKey(t))
+	k.awaitEqual(t, a, other, path)
+
+	// Without a time from which to read the feed again, it loads everything again.
+	s, err := k.open(t.Context(), path)
+	require.NoError(t, err)
+	state, _, err := s.State(t.Context())
+	require.NoError(t, err)
+	state.Position, state.CaughtUpAt = "lost", time.Time{}
+	require.NoError(t, s.Commit(t.Context(), nil, state))
+	require.NoError(t, s.Close())
+	a.AddReadings(t, devices, newYear.AddDate(0, 2, 0), 3, time.Hour)
+	result, err := k.once(t, other, path, localcopy.Options{})
+	require.NoError(t, err)
+	require.EqualValues(t, 20, result.Imported)
+	k.awaitEqual(t, a, other, path)
+}
+
+// A copy is of one team and of one period.
+func TestRunRefuses(t *testing.T) {
+	t.Parallel()
+	k := kinds["parquet"]
+	a := apitest.Start(t)
+	devices := a.AddDevices(t, 1)
+	a.AddReadings(t, devices, newYear, 10, time.Hour)
+	path := filepath.Join(t.TempDir(), "copy")
+	from := localcopy.Options{From: newYear.Add(5 * time.Hour)}
+	result, err := k.once(t, connect(t, a.URL, a.Key), path, from)
+	require.NoError(t, err)
+	require.EqualValues(t, 5, result.Imported)
+	_, err = k.once(t, connect(t, a.URL, a.Key), path, localcopy.Options{From: newYear})
+	require.ErrorContains(t, err, "the copy begins at 2026-01-01T05:00:00Z")
+	team, err := harness.InsertTeam(t.Context(), a.SQL, "Other", nil)
+	require.NoError(t, err)
+	keys, err := harness.InsertAPIKeys(t.Context(), a.SQL, team, 1)
+	require.NoError(t, err)
+	_, err = k.once(t, connect(t, a.URL, keys[0]), path, localcopy.Options{})
+	require.ErrorContains(t, err, "the copy is of team "+a.Team.String())
+}
+
+// A first load that is interrupted after each part continues.
+func TestRunLoadInterrupted(t *testing.T) {
+	t.Parallel()
+	k := kinds["sqlite"]
+	a := apitest.Start(t)
+	devices := a.AddDevices(t, 2)
+	a.AddReadings(t, devices, newYear.AddDate(0, -3, 0), 300, 12*time.Hour)
+	path := filepath.Join(t.TempDir(), "copy")
+	c := connect(t, a.URL, a.Key)
+	runs := 0
+	for done := false; !done; runs++ {
+		s, err := k.open(t.Context(), path)
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		before := -1
+		_, err = localcopy.Run(ctx, c, s, localcopy.Options{
+			From: newYear.AddDate(0, -3, 0), Once: true, Parallel: 1,
+			Load: func(status export.Status) {
+				if before < 0 {
+					before = status.Done
+				}
+				if status.Done > before {
+					cancel()
+				}
+			},
+			Progress: func(status localcopy.Status) {
+				if status.Phase == localcopy.Importing && status.FilesDone > 0 && runs%2 == 0 {
+					cancel()
+				}
+			},
+		})
+		cancel()
+		require.NoError(t, s.Close())
+		if err != nil {
+			require.ErrorIs(t, err, context.Canceled)
+		}
+		done = err == nil
+	}
+	require.Greater(t, runs, 5)
+	k.awaitEqual(t, a, c, path)
+}

@@ -1,0 +1,15 @@
+// Package localcopy keeps a complete copy of a team's readings in a local store, and follows its changes.
+//
+// The first Run remembers a position in the change feed, loads all readings with exports, and then follows the feed
+// from that position: late readings and corrections arrive too. The store commits the changes and the position after
+// them in one step, so that the copy is exact whenever and however the program ends: it has each change up to its
+// position, and none twice. Run it again to continue.
+//
+//	copy.go     Run: loads, then follows
+//	load.go     the first load, from CSV exports
+//	store.go    what a store must do
+//	sqlite/     a SQLite file
+//	parquet/    a directory of Parquet files
+//
+// Readings that the service deletes stay in the copy, because the feed does not report deletions.
+package localcopy

@@ -1,0 +1,137 @@
+package localcopy
+
+import (
+	"context"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+
+	"roomsensor/client/export"
+)
+
+// load downloads all readings of the window into files, one per month.
+func (c *copier) load(ctx context.Context) error {
+	dir := c.store.LoadDir()
+	_, err := export.Run(ctx, c.client, export.Request{
+		From: &c.state.From, To: &c.state.To, ByMonth: true, IngestedAt: true, Format: export.CSV,
+	}, export.Options{Output: dir, Overwrite: true, Parallel: c.options.Parallel, Progress: c.options.Load})
+	if err != nil {
+		return fmt.Errorf("loading the readings: %w", err)
+	}
+	s := c.state
+	s.Phase = Importing
+	return c.commit(ctx, nil, s)
+}
+
+// importFiles writes the downloaded files into the store. Each file is removed once it is written.
+func (c *copier) importFiles(ctx context.Context) error {
+	dir := c.store.LoadDir()
+	files, err := filepath.Glob(filepath.Join(dir, "*.csv"))
+	if err != nil {
+		return fmt.Errorf("listing the files of the first load: %w", err)
+	}
+	slices.Sort(files)
+	for i, path := range files {
+		c.report(Status{Phase: Importing, Files: len(files), FilesDone: i})
+		if err := c.importFile(ctx, path); err != nil {
+			return fmt.Errorf("importing %s: %w", path, err)
+		}
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		return fmt.Errorf("removing the files of the first load: %w", err)
+	}
+	s := c.state
+	s.Phase = Following
+	return c.commit(ctx, nil, s)
+}
+
+func (c *copier) importFile(ctx context.Context, path string) error {
+	file, err := os.Open(path) //nolint:gosec // The caller chooses the directory.
+	if err != nil {
+		return fmt.Errorf("reading the file: %w", err)
+	}
+	defer func() { _ = file.Close() }()
+	rows := int64(0)
+	counted := func(yield func(Row, error) bool) {
+		for row, err := range readCSV(file) {
+			rows++
+			if !yield(row, err) {
+				return
+			}
+		}
+	}
+	if err := c.store.Import(ctx, counted); err != nil {
+		return err
+	}
+	c.imported += rows
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("removing the file: %w", err)
+	}
+	return nil
+}
+
+// The columns of a long CSV with ingested_at.
+const (
+	bucketColumn   = 0
+	deviceColumn   = 1
+	metricColumn   = 3 // the first of them
+	ingestedColumn = 9
+	columnCount    = 10
+)
+
+// readCSV returns the rows of a CSV in the long shape with the column ingested_at. After an error it ends.
+func readCSV(in io.Reader) iter.Seq2[Row, error] {
+	return func(yield func(Row, error) bool) {
+		records := csv.NewReader(in)
+		records.ReuseRecord = true
+		records.FieldsPerRecord = columnCount
+		_, err := records.Read() // The header row.
+		for err == nil {
+			var record []string
+			if record, err = records.Read(); err != nil {
+				break
+			}
+			var row Row
+			if row, err = rowOf(record); err == nil && !yield(row, nil) {
+				return
+			}
+		}
+		if !errors.Is(err, io.EOF) {
+			yield(Row{}, fmt.Errorf("reading a CSV: %w", err))
+		}
+	}
+}
+
+func rowOf(record []string) (row Row, err error) {
+	if row.BucketAt, err = time.Parse(time.RFC3339Nano, record[bucketColumn]); err != nil {
+		return row, fmt.Errorf("reading bucket_at: %w", err)
+	}
+	if row.IngestedAt, err = time.Parse(time.RFC3339Nano, record[ingestedColumn]); err != nil {
+		return row, fmt.Errorf("reading ingested_at: %w", err)
+	}
+	if row.DeviceID, err = uuid.Parse(record[deviceColumn]); err != nil {
+		return row, fmt.Errorf("reading device_id: %w", err)
+	}
+	for i := range row.Metrics {
+		cell := record[metricColumn+i]
+		if cell == "" {
+			continue
+		}
+		x, err := strconv.ParseFloat(cell, 64)
+		if err != nil {
+			return row, fmt.Errorf("reading %s: %w", MetricNames[i], err)
+		}
+		row.Metrics[i] = &x
+	}
+	return row, nil
+}

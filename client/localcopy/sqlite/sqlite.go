@@ -1,0 +1,231 @@
+// Package sqlite keeps a local copy in a SQLite file, without cgo.
+//
+// Other programs may read the file at any time: it is in WAL mode. Its tables are
+//
+//	readings     device_id, bucket_at, the five metrics, ingested_at; primary key (device_id, bucket_at)
+//	devices      device_id, hardware_id, display_name, metadata (JSON), last_seen_at
+//	sync_state   one row: how far the copy is
+//
+// Times are texts such as 2026-11-20T09:50:00Z, which sort like the times and which SQLite's date functions read.
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"time"
+
+	_ "modernc.org/sqlite" // The driver.
+
+	"roomsensor/client"
+	"roomsensor/client/internal/filelock"
+	"roomsensor/client/localcopy"
+)
+
+const schema = `
+CREATE TABLE IF NOT EXISTS readings (
+	device_id    TEXT NOT NULL,
+	bucket_at    TEXT NOT NULL,
+	co2_ppm      REAL,
+	temp_c       REAL,
+	humidity_pct REAL,
+	lux          REAL,
+	spl_db       REAL,
+	ingested_at  TEXT NOT NULL,
+	PRIMARY KEY (device_id, bucket_at)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS devices (
+	device_id    TEXT NOT NULL PRIMARY KEY,
+	hardware_id  TEXT NOT NULL,
+	display_name TEXT,
+	metadata     TEXT NOT NULL,
+	last_seen_at TEXT
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS sync_state (
+	only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
+	state    TEXT NOT NULL
+);`
+
+const (
+	upsertReading = `
+INSERT INTO readings (device_id, bucket_at, co2_ppm, temp_c, humidity_pct, lux, spl_db, ingested_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (device_id, bucket_at) DO UPDATE SET co2_ppm = excluded.co2_ppm, temp_c = excluded.temp_c,
+	humidity_pct = excluded.humidity_pct, lux = excluded.lux, spl_db = excluded.spl_db,
+	ingested_at = excluded.ingested_at`
+	insertDevice = `
+INSERT INTO devices (device_id, hardware_id, display_name, metadata, last_seen_at) VALUES (?, ?, ?, ?, ?)`
+	upsertState = `
+INSERT INTO sync_state (only_row, state) VALUES (1, ?) ON CONFLICT (only_row) DO UPDATE SET state = excluded.state`
+
+	// importRows is the number of rows of one transaction of an import.
+	importRows = 50_000
+)
+
+// Store is a SQLite file.
+type Store struct {
+	db     *sql.DB
+	path   string
+	unlock func()
+}
+
+// Open opens a file, or creates it. One program at a time may write it.
+func Open(ctx context.Context, path string) (*Store, error) {
+	unlock, err := filelock.Try(path + ".lock")
+	if err != nil {
+		return nil, fmt.Errorf("opening %s: %w", path, err)
+	}
+	s := &Store{path: path, unlock: unlock}
+	dsn := url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: url.Values{
+		"_pragma": {"busy_timeout(30000)", "journal_mode(WAL)", "synchronous(NORMAL)"}, "_txlock": {"immediate"},
+	}.Encode()}
+	if s.db, err = sql.Open("sqlite", dsn.String()); err != nil {
+		unlock()
+		return nil, fmt.Errorf("opening %s: %w", path, err)
+	}
+	s.db.SetMaxOpenConns(1)
+	if _, err := s.db.ExecContext(ctx, schema); err != nil {
+		return nil, errors.Join(fmt.Errorf("opening %s: %w", path, err), s.Close())
+	}
+	return s, nil
+}
+
+// Close closes the file.
+func (s *Store) Close() error {
+	defer s.unlock()
+	if err := s.db.Close(); err != nil {
+		return fmt.Errorf("closing %s: %w", s.path, err)
+	}
+	return nil
+}
+
+// LoadDir is beside the file.
+func (s *Store) LoadDir() string { return filepath.Clean(s.path) + ".load" }
+
+// Batch makes every page of changes a transaction.
+func (*Store) Batch() (rows int, age time.Duration) { return 0, 0 }
+
+// State reads the state.
+func (s *Store) State(ctx context.Context) (state localcopy.State, ok bool, err error) {
+	var text string
+	err = s.db.QueryRowContext(ctx, `SELECT state FROM sync_state`).Scan(&text)
+	if errors.Is(err, sql.ErrNoRows) {
+		return state, false, nil
+	}
+	if err == nil {
+		err = json.Unmarshal([]byte(text), &state)
+	}
+	if err != nil {
+		return state, false, fmt.Errorf("reading %s: %w", s.path, err)
+	}
+	return state, true, nil
+}
+
+// Commit writes rows and the state in one transaction.
+func (s *Store) Commit(ctx context.Context, rows []localcopy.Row, state localcopy.State) error {
+	return s.transaction(ctx, func(tx *sql.Tx) error {
+		if err := write(ctx, tx, rows); err != nil {
+			return err
+		}
+		text, err := json.Marshal(state)
+		if err == nil {
+			_, err = tx.ExecContext(ctx, upsertState, string(text))
+		}
+		return err //nolint:wrapcheck // The transaction wraps it.
+	})
+}
+
+// Import writes rows in transactions of importRows.
+func (s *Store) Import(ctx context.Context, rows iter.Seq2[localcopy.Row, error]) error {
+	batch := make([]localcopy.Row, 0, importRows)
+	flush := func() error {
+		err := s.transaction(ctx, func(tx *sql.Tx) error { return write(ctx, tx, batch) })
+		batch = batch[:0]
+		return err
+	}
+	for row, err := range rows {
+		if err != nil {
+			return err
+		}
+		batch = append(batch, row)
+		if len(batch) == importRows {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+	}
+	return flush()
+}
+
+// SetDevices replaces the list of devices.
+func (s *Store) SetDevices(ctx context.Context, devices []client.Device) error {
+	return s.transaction(ctx, func(tx *sql.Tx) error {
+		if _, err := tx.ExecContext(ctx, `DELETE FROM devices`); err != nil {
+			return err //nolint:wrapcheck // The transaction wraps it.
+		}
+		for i := range devices {
+			d := &devices[i]
+			metadata, err := json.Marshal(localcopy.Tags(*d))
+			if err != nil {
+				return err //nolint:wrapcheck // The transaction wraps it.
+			}
+			var seen *string
+			if d.LastSeenAt != nil {
+				seen = new(formatTime(*d.LastSeenAt))
+			}
+			_, err = tx.ExecContext(ctx, insertDevice, d.DeviceID.String(), d.HardwareID, d.DisplayName, string(metadata), seen)
+			if err != nil {
+				return err //nolint:wrapcheck // The transaction wraps it.
+			}
+		}
+		return nil
+	})
+}
+
+// transaction calls do in a transaction, which it commits unless do fails.
+func (s *Store) transaction(ctx context.Context, do func(tx *sql.Tx) error) error {
+	tx, err := s.db.BeginTx(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("writing %s: %w", s.path, err)
+	}
+	if err := do(tx); err != nil {
+		return errors.Join(fmt.Errorf("writing %s: %w", s.path, err), tx.Rollback())
+	}
+	if err := tx.Commit(); err != nil {
+		return fmt.Errorf("writing %s: %w", s.path, err)
+	}
+	return nil
+}
+
+func write(ctx context.Context, tx *sql.Tx, rows []localcopy.Row) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	upsert, err := tx.PrepareContext(ctx, upsertReading)
+	if err != nil {
+		return err //nolint:wrapcheck // The transaction wraps it.
+	}
+	defer func() { _ = upsert.Close() }()
+	for i := range rows {
+		r := &rows[i]
+		m := &r.Metrics
+		_, err := upsert.ExecContext(ctx, r.DeviceID.String(), formatTime(r.BucketAt), m[0], m[1], m[2], m[3], m[4],
+			formatTime(r.IngestedAt))
+		if err != nil {
+			return err //nolint:wrapcheck // The transaction wraps it.
+		}
+	}
+	return nil
+}
+
+// formatTime prints a time as the API does.
+func formatTime(at time.Time) string {
+	text := at.UTC().Format("2006-01-02T15:04:05.000000")
+	return strings.TrimRight(strings.TrimRight(text, "0"), ".") + "Z"
+}

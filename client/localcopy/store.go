@@ -1,0 +1,73 @@
+package localcopy
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"github.com/google/uuid"
+
+	"roomsensor/client"
+)
+
+// Row is a reading of the copy. Metrics are in the order of MetricNames; nil means unknown.
+type Row struct {
+	DeviceID   uuid.UUID
+	BucketAt   time.Time
+	Metrics    [5]*float64
+	IngestedAt time.Time
+}
+
+// MetricNames are the columns of the metrics.
+var MetricNames = [5]client.Metric{client.CO2PPM, client.TempC, client.HumidityPct, client.Lux, client.SPLDB}
+
+// Phase is what a copy does.
+type Phase string
+
+// The phases.
+const (
+	Loading   Phase = "loading"   // downloads all readings
+	Importing Phase = "importing" // writes them into the store
+	Following Phase = "following" // writes changes
+)
+
+// State says what a copy has. It is stored with the readings.
+type State struct {
+	Version int       `json:"version"`
+	Team    uuid.UUID `json:"team_id"`
+	Phase   Phase     `json:"phase"`
+	// Position is the cursor of the change feed. The copy has every change before it, once it follows.
+	Position client.Position `json:"position"`
+	// From and To are the window of the first load.
+	From time.Time `json:"from"`
+	To   time.Time `json:"to"`
+	// CaughtUpAt is when the last request began that found nothing more to read.
+	CaughtUpAt time.Time `json:"caught_up_at"`
+}
+
+// Store is where a copy is kept. Its methods are not called concurrently.
+type Store interface {
+	// State returns the state; ok is false if the store is new.
+	State(ctx context.Context) (s State, ok bool, err error)
+	// SetDevices replaces the list of devices.
+	SetDevices(ctx context.Context, devices []client.Device) error
+	// Import inserts or replaces rows of a period, in the order of time. If it is interrupted, it is repeated.
+	Import(ctx context.Context, rows iter.Seq2[Row, error]) error
+	// Commit inserts or replaces rows and sets the state, all in one step or not at all. Of two rows of the same bucket
+	// of a device, the later one counts.
+	Commit(ctx context.Context, rows []Row, s State) error
+	// Batch says how changes are collected: Commit is called when either limit is reached. 0 means at once.
+	Batch() (rows int, age time.Duration)
+	// LoadDir is a directory for the files of the first load. It is removed afterwards.
+	LoadDir() string
+	// Close closes the store.
+	Close() error
+}
+
+// Tags returns the metadata of a device, which is never nil.
+func Tags(d client.Device) map[string]string {
+	if d.Metadata == nil {
+		return map[string]string{}
+	}
+	return d.Metadata
+}

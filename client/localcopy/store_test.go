@@ -1,0 +1,191 @@
+package localcopy_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"iter"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	parquetgo "github.com/parquet-go/parquet-go"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"roomsensor/client"
+	"roomsensor/client/localcopy"
+	"roomsensor/client/localcopy/parquet"
+	"roomsensor/client/localcopy/sqlite"
+	"roomsensor/test/copytest"
+)
+
+// kind is a kind of store: how to open one, and how a user reads it.
+type kind struct {
+	open func(ctx context.Context, path string) (localcopy.Store, error)
+	read func(t require.TestingT, path string) []string
+}
+
+var kinds = map[string]kind{
+	"sqlite": {
+		func(ctx context.Context, path string) (localcopy.Store, error) { return sqlite.Open(ctx, path) },
+		copytest.SQLite,
+	},
+	"parquet": {
+		func(_ context.Context, path string) (localcopy.Store, error) { return parquet.Open(path) },
+		copytest.Parquet,
+	},
+}
+
+func sequence(rows []localcopy.Row) iter.Seq2[localcopy.Row, error] {
+	return func(yield func(localcopy.Row, error) bool) {
+		for _, r := range rows {
+			if !yield(r, nil) {
+				return
+			}
+		}
+	}
+}
+
+var newYear = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
+
+// A store has the last state of each reading and the last state of the copy, however changes are divided into commits.
+func TestStore(t *testing.T) {
+	t.Parallel()
+	for name, k := range kinds {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rapid.Check(t, func(rt *rapid.T) { k.check(rt, filepath.Join(t.TempDir(), "copy")) })
+		})
+	}
+}
+
+// check applies random commits to a store and to a map.
+func (k kind) check(t *rapid.T, path string) {
+	ctx := context.Background()
+	s, err := k.open(ctx, path)
+	require.NoError(t, err)
+	_, found, err := s.State(ctx)
+	require.NoError(t, err)
+	require.False(t, found)
+	want := map[string]string{}
+	keep := func(rows []localcopy.Row) {
+		for _, r := range rows {
+			want[r.DeviceID.String()+r.BucketAt.String()] = copytest.Line(r.DeviceID.String(), r.BucketAt, r.IngestedAt, r.Metrics[:]...)
+		}
+	}
+	if rapid.Bool().Draw(t, "import") {
+		rows := drawRows(t, newYear, 2000)
+		slices.SortFunc(rows, func(a, b localcopy.Row) int {
+			return strings.Compare(a.BucketAt.Format(time.RFC3339)+a.DeviceID.String(), b.BucketAt.Format(time.RFC3339)+b.DeviceID.String())
+		})
+		rows = slices.CompactFunc(rows, func(a, b localcopy.Row) bool { return a.BucketAt.Equal(b.BucketAt) && a.DeviceID == b.DeviceID })
+		require.NoError(t, s.Import(ctx, sequence(rows)))
+		require.NoError(t, s.Import(ctx, sequence(rows)), "again, after an interruption")
+		keep(rows)
+	}
+	for i := range rapid.IntRange(0, 4).Draw(t, "commits") {
+		rows := drawRows(t, newYear.AddDate(0, rapid.IntRange(0, 2).Draw(t, "month"), 0), 30)
+		state := localcopy.State{Version: 1, Phase: localcopy.Following, Position: client.Position(fmt.Sprint("position ", i))}
+		require.NoError(t, s.Commit(ctx, rows, state))
+		keep(rows)
+		if rapid.Bool().Draw(t, "reopen") {
+			require.NoError(t, s.Close())
+			s, err = k.open(ctx, path)
+			require.NoError(t, err)
+		}
+		got, found, err := s.State(ctx)
+		require.NoError(t, err)
+		require.True(t, found)
+		require.Equal(t, state, got)
+	}
+	require.NoError(t, s.Close())
+	lines := make([]string, 0, len(want))
+	for _, l := range want {
+		lines = append(lines, l)
+	}
+	slices.Sort(lines)
+	if len(lines) == 0 {
+		lines = nil
+	}
+	require.Equal(t, lines, k.read(t, path))
+}
+
+// drawRows draws rows of three devices in one month. Some have the same key.
+func drawRows(t *rapid.T, from time.Time, most int) []localcopy.Row {
+	rows := make([]localcopy.Row, rapid.IntRange(0, most).Draw(t, "rows"))
+	for i := range rows {
+		n := rapid.IntRange(0, 8000).Draw(t, "row")
+		rows[i] = localcopy.Row{
+			DeviceID:   uuid.UUID{15: byte(n % 3)},
+			BucketAt:   from.Add(time.Duration(n) * 5 * time.Minute),
+			IngestedAt: from.Add(time.Duration(rapid.IntRange(0, 1000).Draw(t, "ingested")) * time.Microsecond),
+		}
+		for m := range rows[i].Metrics {
+			if x := rapid.IntRange(-20, 3000).Draw(t, "value"); x%4 != 0 {
+				rows[i].Metrics[m] = new(float64(float32(x) / 8))
+			}
+		}
+	}
+	return rows
+}
+
+func TestStoreDevices(t *testing.T) {
+	t.Parallel()
+	seen := newYear.Add(1500 * time.Millisecond)
+	devices := []client.Device{
+		{DeviceID: uuid.UUID{15: 1}, HardwareID: "dev:1", DisplayName: new("Hall"), Metadata: map[string]string{"floor": "2"}, LastSeenAt: &seen},
+		{DeviceID: uuid.UUID{15: 2}, HardwareID: "dev:2"},
+	}
+	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		path := filepath.Join(t.TempDir(), "copy")
+		s, err := sqlite.Open(t.Context(), path)
+		require.NoError(t, err)
+		require.NoError(t, s.SetDevices(t.Context(), devices))
+		require.NoError(t, s.SetDevices(t.Context(), devices[:1]))
+		require.NoError(t, s.Close())
+		db, err := sql.Open("sqlite", path)
+		require.NoError(t, err)
+		var got string
+		require.NoError(t, db.QueryRowContext(t.Context(), `SELECT group_concat(device_id || ' ' || hardware_id || ' ' ||
+			display_name || ' ' || metadata || ' ' || last_seen_at) FROM devices`).Scan(&got))
+		require.Equal(t, "00000000-0000-0000-0000-000000000001 dev:1 Hall {\"floor\":\"2\"} 2026-01-01T00:00:01.5Z", got)
+		require.NoError(t, db.Close())
+	})
+	t.Run("parquet", func(t *testing.T) {
+		t.Parallel()
+		dir := t.TempDir()
+		s, err := parquet.Open(dir)
+		require.NoError(t, err)
+		require.NoError(t, s.SetDevices(t.Context(), devices))
+		require.NoError(t, s.Close())
+		type row struct {
+			DisplayName *string `parquet:"display_name,optional"`
+			Metadata    string  `parquet:"metadata"`
+			LastSeenAt  *int64  `parquet:"last_seen_at,optional"`
+		}
+		rows, err := parquetgo.ReadFile[row](filepath.Join(dir, "current", "devices.parquet"))
+		require.NoError(t, err)
+		require.Equal(t, []row{{new("Hall"), `{"floor":"2"}`, new(seen.UnixMicro())}, {nil, "{}", nil}}, rows)
+	})
+}
+
+// One program at a time writes a copy.
+func TestStoreLock(t *testing.T) {
+	t.Parallel()
+	for name, k := range kinds {
+		path := filepath.Join(t.TempDir(), name)
+		s, err := k.open(t.Context(), path)
+		require.NoError(t, err)
+		_, err = k.open(t.Context(), path)
+		require.ErrorContains(t, err, "another process holds the lock")
+		require.NoError(t, s.Close())
+		s, err = k.open(t.Context(), path)
+		require.NoError(t, err)
+		require.NoError(t, s.Close())
+	}
+}

@@ -1,0 +1,102 @@
+package e2e_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"roomsensor/internal/retry"
+	"roomsensor/test/copytest"
+)
+
+// syncKills is how often the command is killed.
+const syncKills = 12
+
+// TestSyncCommand keeps copies while readings change, the command is killed at random moments, and the API is killed
+// once. In the end, each copy equals the table.
+func TestSyncCommand(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	api := e.start("api")
+	for _, unit := range []string{"dev:1", "dev:2", "dev:3"} {
+		e.newDevice(unit)
+	}
+	e.exec(`INSERT INTO readings (device_id, bucket_at, co2_ppm, temp_c)
+		SELECT id, timestamptz '2025-01-01T00:00:00Z' + i * INTERVAL '5 minutes', i % 700, 20.5
+		FROM devices, generate_series(0, 4999) i WHERE team_id = $1`, e.team)
+	writing, stop := context.WithCancel(t.Context())
+	written := make(chan struct{})
+	go func() {
+		defer close(written)
+		for n := 0; writing.Err() == nil; n++ {
+			_, err := e.sql.Exec(writing, `INSERT INTO readings (device_id, bucket_at, co2_ppm, lux)
+				SELECT id, timestamptz '2025-01-01T00:00:00Z' + (i * 37 + $2) * INTERVAL '5 minutes', $2, 7
+				FROM devices, generate_series(0, 199) i WHERE team_id = $1
+				ON CONFLICT (device_id, bucket_at) DO UPDATE SET co2_ppm = excluded.co2_ppm, ingested_at = now()`, e.team, n)
+			if err != nil && writing.Err() == nil {
+				t.Error(err)
+				return
+			}
+		}
+	}()
+	t.Cleanup(func() { stop(); <-written })
+
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	copies := map[string]func(require.TestingT, string) []string{
+		filepath.Join(t.TempDir(), "copy.db"): copytest.SQLite, t.TempDir(): copytest.Parquet,
+	}
+	random := rand.New(rand.NewPCG(seed, 0))
+	for path := range copies {
+		for kill := range syncKills {
+			if kill == syncKills/2 {
+				api.Kill()
+				e.restart(api)
+			}
+			e.killSync(api, path, time.Duration(random.Int64N(int64(600*time.Millisecond))))
+		}
+	}
+	stop()
+	<-written
+	for path, read := range copies {
+		e.awaitCopy(api, path, read)
+	}
+}
+
+// killSync runs the command and kills it after a time.
+func (e *env) killSync(api *server, path string, after time.Duration) {
+	e.t.Helper()
+	command := e.clientCommand(api.url, "sync", path, "--from", "2025-01-01T00:00:00Z")
+	require.NoError(e.t, command.Start())
+	require.NoError(e.t, retry.Sleep(e.t.Context(), after))
+	require.NoError(e.t, command.Process.Kill())
+	require.ErrorAs(e.t, command.Wait(), new(*exec.ExitError))
+}
+
+// awaitCopy runs the command until the copy equals the table: changes are visible a little after they are committed.
+func (e *env) awaitCopy(api *server, path string, read func(require.TestingT, string) []string) {
+	e.t.Helper()
+	want := copytest.Table(e.t, e.sql, uuid.MustParse(e.team))
+	ctx, cancel := context.WithTimeout(e.t.Context(), patience)
+	defer cancel()
+	var got []string
+	run := func() []string {
+		out, err := e.clientCommand(api.url, "sync", path, "--once").CombinedOutput()
+		require.NoError(e.t, err, string(out))
+		return read(e.t, path)
+	}
+	err := retry.Until(ctx, pollEvery, func(context.Context) (bool, error) {
+		got = run()
+		return slices.Equal(want, got), nil
+	})
+	if err != nil {
+		require.Equal(e.t, want, got)
+	}
+}
