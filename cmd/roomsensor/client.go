@@ -89,9 +89,9 @@ func findDevice(ctx context.Context, api *client.Client, text string) (uuid.UUID
 
 // window are the flags of a period.
 type window struct {
-	From *instant         `help:"Start of the period." implied:"24 hours before its end" placeholder:"TIME"`
+	From *instant         `help:"Start of the period." implied:"that of the endpoint, such as 24 hours before the end" placeholder:"TIME"`
 	To   *instant         `help:"End of the period, which is not part of it." implied:"now" placeholder:"TIME"`
-	Last *config.Duration `help:"Length of the period up to now, such as 90m, 24h or 7d, in place of --from and --to." implied:"24h" placeholder:"DURATION"`
+	Last *config.Duration `help:"Length of the period up to now, such as 90m, 24h or 7d, in place of --from and --to." implied:"that of the endpoint, such as 24h" placeholder:"DURATION"`
 }
 
 // query returns the window of a request.

@@ -80,6 +80,10 @@ var examples = map[string][]string{
 	},
 	"get coverage": {"get coverage", "get coverage --last 7d --metadata building=gym --output csv"},
 	"get gaps":     {"get gaps 'Weight room' --last 7d --min 30m"},
+	"get aggregates": {
+		"get aggregates 'Weight room'",
+		"get aggregates 'Weight room' --interval 1d --time-zone Europe/Berlin --last 90d --metrics co2_ppm --output csv",
+	},
 	"export": {
 		"export --last 365d --output year.csv",
 		"export --from 2026-01-01T00:00:00Z --to 2027-01-01T00:00:00Z --by-month --output readings-2026",

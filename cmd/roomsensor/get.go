@@ -16,6 +16,8 @@ type getCmd struct {
 	Readings getReadingsCmd `cmd:"" help:"List the readings of a device, newest first."`
 	Coverage getCoverageCmd `cmd:"" help:"Show how many of the expected readings of each device arrived."`
 	Gaps     getGapsCmd     `cmd:"" help:"List the times without readings of a device, newest first."`
+
+	Aggregates getAggregatesCmd `cmd:"" help:"List minimum, maximum and mean of a device by hour or by day, newest first."`
 }
 
 // get calls a command with a client of the API.
@@ -197,5 +199,64 @@ func (c *getGapsCmd) Run(ctx context.Context, t *terminal) error {
 		}
 		gaps := api.Gaps(ctx, device, client.GapQuery{Window: query, Min: orZero(c.Min)})
 		return printList(t, c.listFormat, gaps, func(g client.Gap) client.Gap { return g })
+	})
+}
+
+type getAggregatesCmd struct {
+	ofClientDevice
+	window
+	listFormat
+	Interval string   `default:"1h" enum:"1h,1d" help:"Length of a row: 1h or 1d." placeholder:"INTERVAL"`
+	TimeZone string   `default:"UTC" help:"IANA name of the time zone of days, such as Europe/Berlin." placeholder:"ZONE"`
+	Metrics  []string `help:"Only these metrics, separated by commas." placeholder:"METRIC"`
+}
+
+// aggregateRow is an aggregate in a table.
+type aggregateRow struct {
+	BucketAt    time.Time `json:"bucket_at"`
+	Expected    int       `json:"expected"`
+	Present     int       `json:"present"`
+	CO2PPM      *extent   `json:"co2_ppm"`
+	TempC       *extent   `json:"temp_c"`
+	HumidityPct *extent   `json:"humidity_pct"`
+	Lux         *extent   `json:"lux"`
+	SPLDB       *extent   `json:"spl_db"`
+}
+
+// extent is what a table shows of a metric.
+type extent struct {
+	Min  *float64 `json:"min"`
+	Max  *float64 `json:"max"`
+	Mean *float64 `json:"mean"`
+}
+
+func extentOf(s *client.Stat) *extent {
+	if s == nil {
+		return nil
+	}
+	return &extent{s.Min, s.Max, s.Mean}
+}
+
+// Run lists the aggregates of a device.
+func (c *getAggregatesCmd) Run(ctx context.Context, t *terminal) error {
+	query := client.AggregateQuery{Interval: client.Interval(c.Interval), TimeZone: c.TimeZone}
+	var err error
+	if query.Window, err = c.query(); err != nil {
+		return err
+	}
+	if query.Metrics, err = metricNames(c.Metrics); err != nil {
+		return err
+	}
+	return t.get(ctx, c.Client, func(api *client.Client) error {
+		device, err := findDevice(ctx, api, string(c.Device))
+		if err != nil {
+			return err
+		}
+		return printList(t, c.listFormat, api.Aggregates(ctx, device, query), func(a client.Aggregate) aggregateRow {
+			return aggregateRow{
+				a.BucketAt, a.Expected, a.Present,
+				extentOf(a.CO2PPM), extentOf(a.TempC), extentOf(a.HumidityPct), extentOf(a.Lux), extentOf(a.SPLDB),
+			}
+		})
 	})
 }

@@ -31,8 +31,10 @@ func TestGet(t *testing.T) {
 
 	for command, lines := range map[string]int{
 		"get devices": 2, "get current": 2, "get devices --metadata floor=2": 1, "get current --metadata floor=2": 1,
-		"get devices --metadata floor=3": 0,
-		"get coverage":                   2, "get coverage --last 2h --metadata floor=2": 1,
+		"get devices --metadata floor=3":                                             0,
+		"get aggregates dev:1 --from 2026-01-01T00:00:00Z --to 2026-01-02T00:00:00Z": 24,
+		"get aggregates dev:1 --interval 1d --time-zone Europe/Berlin --metrics co2_ppm --from 2026-01-01T00:00:00Z --to 2026-01-03T00:00:00Z": 3,
+		"get coverage": 2, "get coverage --last 2h --metadata floor=2": 1,
 		"get gaps dev:2 --last 2h": 1, "get gaps dev:2 --last 2h --min 3h": 0,
 		"get readings dev:1 --last 2h": 10, "get readings " + devices[0].String() + " --last 2h": 10,
 		"get readings dev:2 --from 2026-01-01T00:00:00Z --to 2026-01-02T00:00:00Z": 0,
@@ -59,6 +61,7 @@ func TestGet(t *testing.T) {
 	o.fails(exitFailure, "device_not_found: ", "get", "readings", unknown)
 	o.fails(exitFailure, "time_range_too_wide: ", "get", "readings", "dev:1", "--last", "91d")
 	o.fails(exitUsage, "--last cannot be combined", "get", "readings", "x", "--last", "1h", "--to", "2026-01-01T00:00:00Z")
+	o.fails(exitFailure, "validation_failed: time_zone", "get", "aggregates", "dev:1", "--time-zone", "Berlin")
 	o.fails(exitUsage, "--min must be", "get", "gaps", "x", "--min", "90s")
 	o.fails(exitUsage, "whole minutes", "get", "readings", "x", "--last", "90s")
 }
