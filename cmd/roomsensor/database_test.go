@@ -94,7 +94,7 @@ func TestMigrateDownData(t *testing.T) {
 		state := o.do("migrate", "status")
 		if r.code == exitFailure {
 			require.Contains(t, r.err, "add --yes-delete-data to delete it permanently")
-			require.Regexp(t, `(?m)^These tables contain rows: (ingest_keys|teams|ingest_keys, teams)\.$`, r.err)
+			require.Regexp(t, `(?m)^These tables contain rows: (feed_state|ingest_keys|teams|ingest_keys, teams)\.$`, r.err)
 			require.Equal(t, before, state)
 			refused++
 			state = o.downgrade("--yes-delete-data")
@@ -102,7 +102,7 @@ func TestMigrateDownData(t *testing.T) {
 		before = state
 		applied = migrations(t, state)[0]["applied_at"] != nil
 	}
-	require.Equal(t, 3, refused, "twice for a column of the keys, and once for all tables")
+	require.Equal(t, 4, refused, "for the state of the change feed, twice for a column of the keys, and for all tables")
 }
 
 func TestMigrateUpLayout(t *testing.T) {
