@@ -94,7 +94,7 @@ func (o *operator) fails(code int, want string, args ...string) {
 
 func (o *operator) team() string {
 	o.t.Helper()
-	return o.id("id", "team", "create", "--name", "Team", "--allow-duplicate")
+	return o.id("id", "team", "create", "--name", "Team")
 }
 
 func (o *operator) device(team, hardware string, more ...string) string {

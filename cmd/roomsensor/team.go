@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/google/uuid"
 
@@ -15,29 +16,24 @@ type teamCmd struct {
 	Delete teamDeleteCmd `cmd:"" help:"Delete a team with its devices, readings, keys and rejects permanently."`
 }
 
-// teamName is the name that a command gives to a team.
-type teamName struct {
-	AllowDuplicate bool `help:"Accept a name that another team has."`
-}
-
-// check refuses the name of another team than the given one; uuid.Nil stands for a new team.
-func (c teamName) check(ctx context.Context, o *admin.Operator, name name, team uuid.UUID) error {
-	if c.AllowDuplicate {
-		return nil
+// warnSharedName warns that other teams than the given one have its name.
+func (t *terminal) warnSharedName(ctx context.Context, o *admin.Operator, name name, team uuid.UUID) error {
+	warning, err := o.SharedNameWarning(ctx, string(name), team)
+	if warning != "" {
+		_, _ = fmt.Fprintln(t.stderr, "Warning: "+warning) // A closed stderr is ignored.
 	}
-	return o.CheckTeamName(ctx, string(name), team)
+	return err
 }
 
 type teamCreateCmd struct {
 	onDatabase
-	teamName
 	Name name `help:"Name of the team." placeholder:"NAME" required:""`
 }
 
 // Run creates a team.
 func (c *teamCreateCmd) Run(ctx context.Context, t *terminal) error {
 	return t.operate(ctx, c.onDatabase, func(o *admin.Operator) (any, error) {
-		if err := c.check(ctx, o, c.Name, uuid.Nil); err != nil {
+		if err := t.warnSharedName(ctx, o, c.Name, uuid.Nil); err != nil {
 			return nil, err
 		}
 		return o.CreateTeam(ctx, string(c.Name))
@@ -72,7 +68,6 @@ func (t *terminal) operateTeam(
 
 type teamRenameCmd struct {
 	onDatabase
-	teamName
 	Team name `arg:"" help:"Name or id of the team."`
 	Name name `help:"New name of the team." placeholder:"NAME" required:""`
 }
@@ -80,7 +75,7 @@ type teamRenameCmd struct {
 // Run renames a team.
 func (c *teamRenameCmd) Run(ctx context.Context, t *terminal) error {
 	return t.operateTeam(ctx, c.onDatabase, c.Team, func(o *admin.Operator, team uuid.UUID) (any, error) {
-		if err := c.check(ctx, o, c.Name, team); err != nil {
+		if err := t.warnSharedName(ctx, o, c.Name, team); err != nil {
 			return nil, err
 		}
 		return o.RenameTeam(ctx, team, string(c.Name))

@@ -45,19 +45,19 @@ func idsOf(teams []roomsensor.Team) string {
 	return strings.Join(ids, ", ")
 }
 
-// CheckTeamName refuses a name that another team than the given one has, because commands could not find either team by
-// it. uuid.Nil stands for a new team. Two commands at the same moment can both pass; FindTeam then refuses the name.
-func (o *Operator) CheckTeamName(ctx context.Context, name string, team uuid.UUID) error {
+// SharedNameWarning returns a sentence if another team than the given one has a name, because commands then find neither
+// team by it, and "" otherwise. uuid.Nil stands for a new team.
+func (o *Operator) SharedNameWarning(ctx context.Context, name string, team uuid.UUID) (string, error) {
 	teams, err := o.store.TeamsNamed(ctx, name)
 	if err != nil {
-		return o.explain(ctx, err)
+		return "", o.explain(ctx, err)
 	}
 	teams = slices.DeleteFunc(teams, func(t roomsensor.Team) bool { return t.ID == team })
 	if len(teams) == 0 {
-		return nil
+		return "", nil
 	}
-	return process.Refusef("The name %q belongs to the team %s. Choose another name, or add --allow-duplicate "+
-		"and use the ids of the teams from then on.", name, idsOf(teams))
+	return fmt.Sprintf("The name %q belongs to %s too. Commands find neither team by it: give their ids, or rename one "+
+		"with roomsensor team rename.", name, idsOf(teams)), nil
 }
 
 // FindDevice returns the id of the device with an id or a name, or in which the unit with a hardware id is installed.
