@@ -271,7 +271,13 @@ func (f *fixture) everyOperation(t *testing.T) map[string]response {
 		if path == changesPath { // A client that has caught up needs only the watermark, which may be a second old.
 			path += "?since=" + before(time.Hour)
 		}
+		if strings.Contains(path, "/aggregates") {
+			path += "?interval=1h"
+		}
 		body, options := "", []option{withKey(f.key)}
+		if method == http.MethodHead { // A key may run four exports at the same time.
+			options = []option{withKey(f.readKey)}
+		}
 		if method == http.MethodPatch {
 			body, options = `{"metadata":{}}`, append(options, asJSON)
 		}
