@@ -26,8 +26,8 @@ type FeedBatchInsertParams struct {
 	Days      []time.Time
 }
 
-// FeedBatchInsert records where a worker changed readings: the first and the last bucket of each device, and the days of
-// these buckets, each as its first instant.
+// FeedBatchInsert records where a worker changed readings: the first and the last bucket of each device, or one of each
+// for all devices, and the days of these buckets, each as its first instant.
 func (q *Queries) FeedBatchInsert(ctx context.Context, db DBTX, arg FeedBatchInsertParams) error {
 	_, err := db.Exec(ctx, FeedBatchInsert,
 		arg.DeviceIds,
@@ -192,9 +192,11 @@ func (q *Queries) FeedDayPurge(ctx context.Context, db DBTX, daysBefore time.Tim
 }
 
 const FeedDeviceList = `-- name: FeedDeviceList :many
-SELECT d.id AS device_id, u.first_at::timestamptz AS first_at, u.last_at::timestamptz AS last_at
+SELECT d.id AS device_id, coalesce(u.first_at, u.first_of_all)::timestamptz AS first_at,
+       coalesce(u.last_at, u.last_of_all)::timestamptz AS last_at
 FROM (
-    SELECT unnest(b.device_ids) AS device_id, unnest(b.first_at) AS first_at, unnest(b.last_at) AS last_at
+    SELECT unnest(b.device_ids) AS device_id, unnest(b.first_at) AS first_at, unnest(b.last_at) AS last_at,
+           b.first_at[1] AS first_of_all, b.last_at[1] AS last_of_all
     FROM feed_batches b
     WHERE b.effective_at >= $1::timestamptz AND b.effective_at < $2::timestamptz AND b.device_ids IS NOT NULL
 ) u
@@ -218,7 +220,8 @@ type FeedDeviceListRow struct {
 	LastAt   time.Time
 }
 
-// FeedDeviceList lists where the devices of a team changed between two times, from feed_batches.
+// FeedDeviceList lists where the devices of a team changed between two times, from feed_batches. If first_at and last_at
+// have one bucket for all devices, unnest fills them up with nulls.
 func (q *Queries) FeedDeviceList(ctx context.Context, db DBTX, arg FeedDeviceListParams) ([]FeedDeviceListRow, error) {
 	rows, err := db.Query(ctx, FeedDeviceList,
 		arg.FromAt,

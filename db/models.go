@@ -85,7 +85,7 @@ type FeedBatch struct {
 	// null: any device may have changed
 	DeviceIds []uuid.UUID
 	FirstAt   []time.Time
-	// the last bucket of each device; its first one is first_at
+	// the last bucket of each device, or one for all; the first is in first_at
 	LastAt []time.Time
 	// the UTC days of these buckets
 	Days []pgtype.Date

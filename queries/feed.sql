@@ -2,8 +2,8 @@
 -- name: FeedBegin :exec
 SELECT feed_begin();
 
--- FeedBatchInsert records where a worker changed readings: the first and the last bucket of each device, and the days of
--- these buckets, each as its first instant.
+-- FeedBatchInsert records where a worker changed readings: the first and the last bucket of each device, or one of each
+-- for all devices, and the days of these buckets, each as its first instant.
 -- name: FeedBatchInsert :exec
 INSERT INTO feed_batches (effective_at, ingested_at, devices, device_ids, first_at, last_at, days)
 SELECT stamp.at, stamp.at, cardinality(@device_ids::uuid[]), @device_ids::uuid[], @first_at::timestamptz[],
@@ -50,11 +50,14 @@ FROM feed_state s;
 SELECT DISTINCT ingested_at, effective_at::timestamptz AS effective_at FROM feed_batches
 WHERE effective_at <> ingested_at AND effective_at >= @from_at::timestamptz;
 
--- FeedDeviceList lists where the devices of a team changed between two times, from feed_batches.
+-- FeedDeviceList lists where the devices of a team changed between two times, from feed_batches. If first_at and last_at
+-- have one bucket for all devices, unnest fills them up with nulls.
 -- name: FeedDeviceList :many
-SELECT d.id AS device_id, u.first_at::timestamptz AS first_at, u.last_at::timestamptz AS last_at
+SELECT d.id AS device_id, coalesce(u.first_at, u.first_of_all)::timestamptz AS first_at,
+       coalesce(u.last_at, u.last_of_all)::timestamptz AS last_at
 FROM (
-    SELECT unnest(b.device_ids) AS device_id, unnest(b.first_at) AS first_at, unnest(b.last_at) AS last_at
+    SELECT unnest(b.device_ids) AS device_id, unnest(b.first_at) AS first_at, unnest(b.last_at) AS last_at,
+           b.first_at[1] AS first_of_all, b.last_at[1] AS last_of_all
     FROM feed_batches b
     WHERE b.effective_at >= @from_at::timestamptz AND b.effective_at < @to_at::timestamptz AND b.device_ids IS NOT NULL
 ) u

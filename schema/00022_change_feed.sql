@@ -38,7 +38,7 @@ CREATE TABLE feed_batches (
 COMMENT ON COLUMN feed_batches.effective_at IS 'the time in the feed; null until a transaction of another program commits';
 COMMENT ON COLUMN feed_batches.ingested_at IS 'the ingested_at of the readings; they are late if effective_at differs';
 COMMENT ON COLUMN feed_batches.device_ids IS 'null: any device may have changed';
-COMMENT ON COLUMN feed_batches.last_at IS 'the last bucket of each device; its first one is first_at';
+COMMENT ON COLUMN feed_batches.last_at IS 'the last bucket of each device, or one for all; the first is in first_at';
 COMMENT ON COLUMN feed_batches.days IS 'the UTC days of these buckets';
 -- Random ids do not compress.
 ALTER TABLE feed_batches ALTER device_ids SET STORAGE EXTERNAL, ALTER first_at SET STORAGE EXTERNAL,

@@ -106,9 +106,13 @@ func (s *Store) recordChanges(ctx context.Context, tx pgx.Tx, rows []roomsensor.
 func batchParams(rows []roomsensor.DeviceMeasurement) (p db.FeedBatchInsertParams) {
 	const day = 24 * time.Hour
 	days := map[time.Time]bool{}
+	var today time.Time
 	for i := range rows {
 		id, bucket := rows[i].DeviceID, rows[i].Bucket()
-		days[time.Date(bucket.Year(), bucket.Month(), bucket.Day(), 0, 0, 0, 0, time.UTC)] = true
+		if bucket.Before(today) || bucket.Sub(today) >= day { // Most rows have the day of the row before.
+			today = time.Date(bucket.Year(), bucket.Month(), bucket.Day(), 0, 0, 0, 0, time.UTC)
+			days[today] = true
+		}
 		if last := len(p.DeviceIds) - 1; last >= 0 && p.DeviceIds[last] == id && bucket.Sub(p.LastAt[last]) <= day {
 			p.LastAt[last] = bucket
 			continue
@@ -116,5 +120,9 @@ func batchParams(rows []roomsensor.DeviceMeasurement) (p db.FeedBatchInsertParam
 		p.DeviceIds, p.FirstAt, p.LastAt = append(p.DeviceIds, id), append(p.FirstAt, bucket), append(p.LastAt, bucket)
 	}
 	p.Days = slices.SortedFunc(maps.Keys(days), time.Time.Compare)
+	if len(p.DeviceIds) > 1 && len(slices.CompactFunc(slices.Clone(p.FirstAt), time.Time.Equal)) == 1 &&
+		len(slices.CompactFunc(slices.Clone(p.LastAt), time.Time.Equal)) == 1 {
+		p.FirstAt, p.LastAt = p.FirstAt[:1], p.LastAt[:1] // The buckets of all devices.
+	}
 	return p
 }
