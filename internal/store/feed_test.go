@@ -468,7 +468,7 @@ func TestFeedChanges(t *testing.T) {
 // TestFeedTransactionTimeout checks that the transaction of a worker ends although its machine does not end it.
 func TestFeedTransactionTimeout(t *testing.T) {
 	t.Parallel()
-	conformance.Covers(t, "A5.4")
+	conformance.NeedsMachine(t, "PostgreSQL 17")
 	f := setup(t)
 	if f.number(t, "SELECT current_setting('server_version_num')::int") < 170000 {
 		t.Skip("PostgreSQL has transaction_timeout since version 17")
