@@ -123,6 +123,9 @@ func Run(ctx context.Context, c *client.Client, request Request, options Options
 	defer unlock()
 	r, err := open(ctx, c, request, options, dir)
 	if err != nil {
+		if _, failed := os.Stat(filepath.Join(dir, journalName)); errors.Is(failed, fs.ErrNotExist) {
+			_ = os.RemoveAll(dir) // Nothing was downloaded.
+		}
 		return nil, err
 	}
 	err = errors.Join(r.run(ctx), r.journal.close())

@@ -270,8 +270,10 @@ func TestRunGivesUp(t *testing.T) {
 	o.Patience = time.Nanosecond
 	_, err = export.Run(t.Context(), connect(t, refusing(http.StatusServiceUnavailable, "overloaded"), a.Key), request(1), o)
 	require.ErrorContains(t, err, "no request succeeded for 1ns")
-	_, err = export.Run(t.Context(), connect(t, a.URL, "rsk_x_y"), request(1), output(t))
+	o = output(t)
+	_, err = export.Run(t.Context(), connect(t, a.URL, "rsk_x_y"), request(1), o)
 	require.True(t, client.HasCode(err, "api_key_invalid"), err)
+	require.NoDirExists(t, o.Output+".partial")
 }
 
 // An export that is interrupted after every part continues, and has the bytes of an undisturbed one.
