@@ -10,6 +10,7 @@
 package sqlite
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -18,6 +19,7 @@ import (
 	"iter"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -83,7 +85,7 @@ func Open(ctx context.Context, path string) (*Store, error) {
 	}
 	s := &Store{path: path, unlock: unlock}
 	dsn := url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: url.Values{
-		"_pragma": {"busy_timeout(30000)", "journal_mode(WAL)", "synchronous(NORMAL)"}, "_txlock": {"immediate"},
+		"_pragma": {"busy_timeout(30000)", "journal_mode(WAL)", "synchronous(NORMAL)", "cache_size(-65536)"}, "_txlock": {"immediate"},
 	}.Encode()}
 	if s.db, err = sql.Open("sqlite", dsn.String()); err != nil {
 		unlock()
@@ -141,10 +143,12 @@ func (s *Store) Commit(ctx context.Context, rows []localcopy.Row, state localcop
 	})
 }
 
-// Import writes rows in transactions of importRows.
+// Import writes rows in transactions of importRows, in the order of the primary key: in that of their time, each row
+// would change another page of the file.
 func (s *Store) Import(ctx context.Context, rows iter.Seq2[localcopy.Row, error]) error {
 	batch := make([]localcopy.Row, 0, importRows)
 	flush := func() error {
+		slices.SortStableFunc(batch, func(a, b localcopy.Row) int { return bytes.Compare(a.DeviceID[:], b.DeviceID[:]) })
 		err := s.transaction(ctx, func(tx *sql.Tx) error { return write(ctx, tx, batch) })
 		batch = batch[:0]
 		return err
