@@ -85,7 +85,8 @@ func Open(ctx context.Context, path string) (*Store, error) {
 	}
 	s := &Store{path: path, unlock: unlock}
 	dsn := url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: url.Values{
-		"_pragma": {"busy_timeout(30000)", "journal_mode(WAL)", "synchronous(NORMAL)", "cache_size(-65536)"}, "_txlock": {"immediate"},
+		"_pragma": {"busy_timeout(30000)", "journal_mode(WAL)", "synchronous(NORMAL)", "cache_size(-65536)"}, // 64 MiB
+		"_txlock": {"immediate"},
 	}.Encode()}
 	if s.db, err = sql.Open("sqlite", dsn.String()); err != nil {
 		unlock()
