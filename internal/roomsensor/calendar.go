@@ -80,6 +80,9 @@ func (c Calendar) begin(year int, month time.Month, date int) time.Time {
 			return at // The clock was set forward over midnight at this time.
 		}
 		_, end := local.ZoneBounds()
+		if !end.IsZero() && !end.After(at) {
+			end = at.Add(day) // ZoneBounds counts 365 days for every year: on December 31 of a leap year, its end has passed.
+		}
 		if end.IsZero() || begin.Before(end) {
 			return begin
 		}

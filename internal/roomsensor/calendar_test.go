@@ -87,6 +87,23 @@ func TestCalendarHours(t *testing.T) {
 	}
 }
 
+// TestCalendarLeapYear checks the days around the end of leap years in every zone. On their last day, the end of
+// time.Time.ZoneBounds has passed.
+func TestCalendarLeapYear(t *testing.T) {
+	t.Parallel()
+	for _, name := range timezone.Names() {
+		location := zone(t, name)
+		calendar := roomsensor.NewCalendar(roomsensor.Daily, location)
+		for _, year := range []int{2023, 2024, 2028, 2400} {
+			for date := 28; date < 36; date++ {
+				from := time.Date(year, time.December, date, 0, 0, 0, 0, location)
+				want := roomsensor.Window{From: from.UTC(), To: time.Date(year, time.December, date+1, 0, 0, 0, 0, location).UTC()}
+				require.Equal(t, want, calendar.Bucket(from.Add(time.Hour)), "%s on %s", name, dateOf(from, location))
+			}
+		}
+	}
+}
+
 // TestCalendarProperty checks for any zone and window that the buckets partition the time, that a day begins where no
 // instant before it has its date or a later one, and that both directions have the same buckets.
 func TestCalendarProperty(t *testing.T) {
