@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -55,6 +56,45 @@ func TestRun(t *testing.T) {
 		}
 	}
 	require.Equal(t, layouts, paged)
+}
+
+// TestRunAggregatesCoverageAndChanges checks and repeats what P5 to P7 ask of the service, without other programs, and
+// runs P8.
+func TestRunAggregatesCoverageAndChanges(t *testing.T) {
+	t.Parallel()
+	results := filepath.Join(t.TempDir(), "small.json")
+	var table, log strings.Builder
+	peers := func(ctx context.Context, s *workload.Suite) error {
+		hourly, err := s.CheckHourly(ctx, s.Hourly()[:2])
+		require.NoError(t, err)
+		daily, err := s.CheckDaily(ctx, s.Daily())
+		require.NoError(t, err)
+		coverage, err := s.CheckCoverage(ctx)
+		require.NoError(t, err)
+		for _, query := range []*workload.Query{hourly, daily, coverage} {
+			seconds, err := query.Latency(ctx)
+			require.NoError(t, err)
+			require.Positive(t, seconds)
+		}
+		_, err = daily.DatabaseTime(ctx)
+		require.NoError(t, err)
+		return nil
+	}
+	err := workload.Run(t.Context(), []string{
+		"quick", "-only", "P5,P6,P7,P8", "-devices", "4", "-deep", "3", "-days", "45", "-rounds", "1", "-time", "50ms",
+		"-change-rate", "20", "-change-time", "1s", "-layout", "arrived", "-results", results,
+		"-database-url", dbtest.New(t).URL,
+	}, &table, &log, peers)
+	require.NoError(t, err, log.String())
+	text, err := os.ReadFile(results)
+	require.NoError(t, err)
+	var kept report.Report
+	require.NoError(t, json.Unmarshal(text, &kept))
+	require.Len(t, kept.Rows, 2, "p50 and p99 of P8")
+	for _, row := range kept.Rows {
+		require.Equal(t, "P8", row.ID)
+		require.Positive(t, row.Ours.Median())
+	}
 }
 
 // TestRunColumnstoreOnApache checks that the error comes before readings are loaded, which takes minutes.

@@ -1,7 +1,8 @@
 // Package env is the environment of the benchmarks: a TimescaleDB and a NATS server, processes of roomsensor, a team
 // with devices and readings, and API keys.
 //
-//	env.go   database server, databases, programs, processes, queue
-//	data.go  devices and readings; physical layouts
-//	keys.go  API keys, each for as many requests as the limiter allows
+//	env.go         database server, databases, programs, processes, queue
+//	data.go        devices and readings; physical layouts
+//	keys.go        API keys, each for as many requests as the limiter allows
+//	statements.go  time of statements and of commits
 package env

@@ -52,18 +52,19 @@ type Env struct {
 	Database string // URL of the database of the service
 	Pool     *pgxpool.Pool
 
+	settings   map[string]string
 	roomsensor string // path of the program
 	natsServer string // path of the program
 }
 
-// Open builds the programs, starts a database server and migrates a database. It uses the server at databaseURL if that
-// is not empty.
-func Open(ctx context.Context, databaseURL string, log io.Writer) (e *Env, err error) {
+// Open builds the programs, starts a database server with some settings and migrates a database. It uses the server at
+// databaseURL if that is not empty.
+func Open(ctx context.Context, databaseURL string, settings map[string]string, log io.Writer) (e *Env, err error) {
 	base, err := harness.NewEnv("", log)
 	if err != nil {
 		return nil, err
 	}
-	e = &Env{Env: base}
+	e = &Env{Env: base, settings: settings}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, e.Close(ctx, false))
@@ -78,7 +79,7 @@ func Open(ctx context.Context, databaseURL string, log io.Writer) (e *Env, err e
 	}
 	var remove func() error
 	e.Server, remove, err = dbtest.StartTemporary(ctx, postgres.Options{
-		URL: databaseURL, URLVariable: "BENCH_DATABASE_URL", Settings: Settings(), Progress: log,
+		URL: databaseURL, URLVariable: "BENCH_DATABASE_URL", Settings: settings, Progress: log,
 	})
 	if err != nil {
 		return e, fmt.Errorf("starting a database: %w", err)
@@ -91,13 +92,14 @@ func Open(ctx context.Context, databaseURL string, log io.Writer) (e *Env, err e
 	return e, err
 }
 
-// ActiveSettings returns the values of Settings, fsync and synchronous_commit on the server, which may be given.
+// ActiveSettings returns the values on the server, which may be given, of fsync, synchronous_commit and the settings of
+// Open.
 func (e *Env) ActiveSettings(ctx context.Context) (map[string]string, error) {
-	names := slices.AppendSeq([]string{"fsync", "synchronous_commit"}, maps.Keys(Settings()))
+	names := slices.AppendSeq([]string{"fsync", "synchronous_commit"}, maps.Keys(e.settings))
 	settings := make(map[string]string, len(names))
 	for _, name := range names {
-		var value string
-		if err := e.Pool.QueryRow(ctx, "SELECT current_setting($1)", name).Scan(&value); err != nil {
+		var value string // A server that is given may not know those of an extension.
+		if err := e.Pool.QueryRow(ctx, "SELECT coalesce(current_setting($1, true), '')", name).Scan(&value); err != nil {
 			return nil, fmt.Errorf("reading the setting %s: %w", name, err)
 		}
 		settings[name] = value

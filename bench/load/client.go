@@ -48,18 +48,43 @@ type Answer struct {
 
 // Do sends a request and reads the whole body. Any other status than the given one is an error.
 func (c *Client) Do(r *http.Request, status int) (Answer, error) {
-	response, err := c.http.Do(r) //nolint:gosec // The servers are started by the benchmark.
+	response, err := c.send(r, status)
 	if err != nil {
-		return Answer{}, fmt.Errorf("sending a request: %w", err)
+		return Answer{}, err
 	}
 	defer func() { _ = response.Body.Close() }()
-	if response.StatusCode != status {
-		body, _ := io.ReadAll(response.Body) // Only for the error.
-		return Answer{}, fmt.Errorf("%s %s: %s: %s", r.Method, r.URL.Path, response.Status, body)
-	}
 	answer, err := Digest(response.Body)
 	answer.Header = response.Header
 	return answer, err
+}
+
+// Read sends a request and returns the whole body, for a client that needs its content. Any other status than 200 is an
+// error.
+func (c *Client) Read(r *http.Request) ([]byte, error) {
+	response, err := c.send(r, http.StatusOK)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return nil, fmt.Errorf("reading a body: %w", err)
+	}
+	return body, nil
+}
+
+// send returns a response with the given status, whose body the caller closes.
+func (c *Client) send(r *http.Request, status int) (*http.Response, error) {
+	response, err := c.http.Do(r) //nolint:gosec // The servers are started by the benchmark.
+	if err != nil {
+		return nil, fmt.Errorf("sending a request: %w", err)
+	}
+	if response.StatusCode != status {
+		defer func() { _ = response.Body.Close() }()
+		body, _ := io.ReadAll(response.Body) // Only for the error.
+		return nil, fmt.Errorf("%s %s: %s: %s", r.Method, r.URL.Path, response.Status, body)
+	}
+	return response, nil
 }
 
 // Digest reads a body to its end and hashes it.

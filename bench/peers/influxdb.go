@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -100,6 +101,39 @@ func (db *influxDB) Page(device uuid.UUID, w roomsensor.Window) *question {
 		metricsFrom, device, within(w)))
 }
 
+// Aggregates requests the aggregates of one device, or of all if it is nil, in buckets that begin at multiples of their
+// length since 1970.
+func (db *influxDB) Aggregates(device *uuid.UUID, w roomsensor.Window, bucket time.Duration) *question {
+	columns := make([]string, 0, 4*len(roomsensor.Metrics))
+	for _, m := range roomsensor.Metrics {
+		for _, function := range []string{Min, Max, Mean, Count} {
+			columns = append(columns, fmt.Sprintf("%[1]s(%[2]s) AS %[2]s_%[1]s", function, m))
+		}
+	}
+	condition := ""
+	if device != nil {
+		condition = fmt.Sprintf("device = '%s' AND ", device)
+	}
+	return db.ask(fmt.Sprintf("SELECT %s FROM %s WHERE %s%s GROUP BY time(%.0fs), device fill(none)",
+		strings.Join(columns, ", "), Series, condition, within(w), bucket.Seconds()))
+}
+
+// Coverage requests the number of values of each metric and device in a window, and the first and the last reading.
+func (db *influxDB) Coverage(w roomsensor.Window) *question {
+	var columns []string
+	for _, m := range roomsensor.Metrics {
+		columns = append(columns, fmt.Sprintf("count(%[1]s) AS %[1]s_count", m))
+	}
+	statements := []string{strings.Join(columns, ", ")}
+	for _, function := range []string{First, Last} {
+		statements = append(statements, fmt.Sprintf("%s(%s)", function, roomsensor.CO2))
+	}
+	for i, what := range statements {
+		statements[i] = fmt.Sprintf("SELECT %s FROM %s WHERE %s GROUP BY device", what, Series, within(w))
+	}
+	return &question{url: db.query(strings.Join(statements, "; "), nil), read: readInfluxCoverage}
+}
+
 func (db *influxDB) ask(statement string) *question {
 	return &question{url: db.query(statement, nil), read: readInfluxRows}
 }
@@ -131,10 +165,12 @@ func within(w roomsensor.Window) string {
 
 // influxAnswer is an answer whose values are numbers or null, which is an empty json.Number.
 type influxAnswer struct {
-	Results []struct {
-		Error  string         `json:"error"`
-		Series []influxSeries `json:"series"`
-	} `json:"results"`
+	Results []influxResult `json:"results"` // of each statement
+}
+
+type influxResult struct {
+	Error  string         `json:"error"`
+	Series []influxSeries `json:"series"`
 }
 
 type influxSeries struct {
@@ -189,6 +225,59 @@ func readInfluxRows(body io.Reader) (Cells, error) {
 		}
 	}
 	return cells, nil
+}
+
+// readInfluxCoverage reads the counts, whose time has no meaning, and the first and the last reading of each device.
+func readInfluxCoverage(body io.Reader) (Cells, error) {
+	var a influxAnswer
+	if err := json.NewDecoder(body).Decode(&a); err != nil {
+		return nil, fmt.Errorf("reading coverage: %w", err)
+	}
+	cells, functions := Cells{}, []string{Count, First, Last}
+	if len(a.Results) != len(functions) {
+		return nil, fmt.Errorf("%w: %d results", errPeer, len(a.Results))
+	}
+	for i, function := range functions {
+		one := influxAnswer{a.Results[i : i+1]}
+		list, err := one.all()
+		if err != nil {
+			return nil, err
+		}
+		for i := range list {
+			if err := cells.putOnly(&list[i], function); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return cells, nil
+}
+
+// putOnly adds the only row of a device, which has counts, or the time of a reading.
+func (c Cells) putOnly(series *influxSeries, function string) error {
+	if len(series.Values) != 1 {
+		return fmt.Errorf("%w: %d rows of %s", errPeer, len(series.Values), series.Tags.Device)
+	}
+	if function != Count {
+		return c.putTime(series.Tags.Device, series.Values[0][0], function)
+	}
+	header, row := append([]string{"device", "time"}, series.Columns[1:]...), []string{series.Tags.Device, "0"}
+	for _, x := range series.Values[0][1:] {
+		row = append(row, x.String())
+	}
+	return c.putRow(header, row)
+}
+
+// putTime adds the time of the first or the last reading of a device.
+func (c Cells) putTime(device string, seconds json.Number, of string) error {
+	id, err := uuid.Parse(device)
+	if err != nil {
+		return fmt.Errorf("reading a device: %w", err)
+	}
+	at, err := seconds.Int64()
+	if err != nil {
+		return fmt.Errorf("reading a time: %w", err)
+	}
+	return c.put(Cell{Device: id, At: at, Metric: roomsensor.CO2, Of: of}, 1)
 }
 
 // readInfluxCSV reads a table in which the device is a column.

@@ -1,8 +1,9 @@
-// Peers is bench with other programs beside it: Telegraf in W6, and VictoriaMetrics and InfluxDB in P1 to P4, on the
+// Peers is bench with other programs beside it: Telegraf in W6, and VictoriaMetrics and InfluxDB in P1 to P7, on the
 // same readings and in the same run. `go tool task bench:peers` calls it. It is a module of its own, because the tests
 // do not need it, and it needs the network to build these programs.
 //
-//	rows.go             P1 to P4
+//	rows.go             P1 to P4, and the order of all
+//	aggregates.go       P5 to P7
 //	peer.go             starts and queries a peer
 //	cells.go            readings value by value, and as lines
 //	victoriametrics.go  VictoriaMetrics

@@ -18,6 +18,8 @@ import (
 
 // peer is a process of another time-series database.
 type peer interface {
+	questions
+
 	String() string // name and version
 	Lacks() string  // guarantees of roomsensor that it does not give
 	Kill()
@@ -26,9 +28,15 @@ type peer interface {
 	WriteURL() string                 // accepts lines
 	Settle(ctx context.Context) error // makes all written readings readable
 	Count(ctx context.Context, w roomsensor.Window) (int, error)
+}
+
+// questions are those of P2 to P7.
+type questions interface {
 	Latest(w roomsensor.Window) *question
 	Page(device uuid.UUID, w roomsensor.Window) *question
 	Export(devices []uuid.UUID, w roomsensor.Window) *question
+	Aggregates(device *uuid.UUID, w roomsensor.Window, bucket time.Duration) *question // of all devices if nil
+	Coverage(w roomsensor.Window) *question
 }
 
 // question is an HTTP request to a peer.

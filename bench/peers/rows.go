@@ -26,7 +26,7 @@ type comparison struct {
 	oldest time.Time // start of its readings
 }
 
-// compare adds P1 to P4: what other time-series databases do with the same readings, one after the other. They give
+// compare adds P1 to P7: what other time-series databases do with the same readings, one after the other. They give
 // fewer guarantees, so that there is no verdict.
 func compare(ctx context.Context, s *workload.Suite) error {
 	for _, start := range []func(context.Context, *workload.Suite) (peer, error){startVictoriaMetrics, startInfluxDB} {
@@ -49,10 +49,25 @@ func comparePeer(ctx context.Context, s *workload.Suite, p peer) error {
 			Client: load.NewClient(workload.SenderConnections), URL: p.WriteURL(), Status: http.StatusNoContent,
 		},
 	}
-	for _, part := range []func(context.Context) error{
-		r.fill, r.awaitIdle, s.Vacuum, r.latest, r.page, r.export, r.write,
+	for _, part := range []struct {
+		row string // empty: all rows need it
+		run func(context.Context) error
+	}{
+		{"", r.fill},
+		{"", r.awaitIdle},
+		{"", s.Vacuum},
+		{"P2", r.latest},
+		{"P3", r.page},
+		{"P4", r.export},
+		{"P5", r.hourly},
+		{"P6", r.daily},
+		{"P7", r.coverage},
+		{"P1", r.write}, // It adds readings.
 	} {
-		if err := part(ctx); err != nil {
+		if part.row != "" && !s.Measures(part.row) {
+			continue
+		}
+		if err := part.run(ctx); err != nil {
 			return err
 		}
 	}

@@ -75,6 +75,39 @@ func (v *victoriaMetrics) Count(ctx context.Context, w roomsensor.Window) (int, 
 	return readVictoriaCount(body)
 }
 
+// Aggregates requests the aggregates of one device, or of all if it is nil, in buckets that begin at multiples of their
+// length since 1970. Without nocache, the same question again would be answered from a cache.
+func (v *victoriaMetrics) Aggregates(device *uuid.UUID, w roomsensor.Window, bucket time.Duration) *question {
+	condition, length := "", strconv.Itoa(int(bucket.Seconds()))
+	if device != nil {
+		condition = `,device="` + device.String() + `"`
+	}
+	// A range excludes its start and includes its end. So the range of an end of a bucket is a second earlier.
+	query := fmt.Sprintf(`aggr_over_time(("min_over_time","max_over_time","avg_over_time","count_over_time"), `+
+		everything+`[%ss] offset 1s) keep_metric_names`, condition, length)
+	values := url.Values{
+		"query": {query}, "start": {strconv.FormatInt(w.From.Add(bucket).Unix(), 10)},
+		"end": {strconv.FormatInt(w.To.Unix(), 10)}, "step": {length + "s"}, "nocache": {"1"},
+	}
+	return &question{url: v.url + "/api/v1/query_range?" + values.Encode(), read: func(body io.Reader) (Cells, error) {
+		return readVictoriaAggregates(body, bucket)
+	}}
+}
+
+// Coverage requests the number of values of each metric and device in a window, and the times of the first and the last
+// reading.
+func (v *victoriaMetrics) Coverage(w roomsensor.Window) *question {
+	length := seconds(w)
+	counts := fmt.Sprintf("count_over_time("+everything+"[%s]) keep_metric_names", "", length)
+	timeOf := func(function, name string) string {
+		return fmt.Sprintf(`label_set(%s(%s_%s[%s]), "__name__", "%s")`, function, Series, roomsensor.CO2, length, name)
+	}
+	q := v.instant("union("+counts+", "+timeOf("tfirst_over_time", First)+", "+timeOf("tlast_over_time", Last)+")", w)
+	q.url += "&nocache=1"
+	q.read = readVictoriaCoverage
+	return q
+}
+
 // everything selects all metrics; %s is a condition on devices.
 const everything = `{__name__=~"` + Series + `_.+"%s}`
 
@@ -130,6 +163,7 @@ func seconds(w roomsensor.Window) string { return fmt.Sprintf("%.0fs", w.To.Sub(
 type victoriaLabels struct {
 	Name   string    `json:"__name__"` //nolint:tagliatelle // Its own name.
 	Device uuid.UUID `json:"device"`
+	Rollup string    `json:"rollup"` // function of an aggregate
 }
 
 // victoriaVector is the answer to a query at an instant.
@@ -191,7 +225,71 @@ func (c Cells) putNamed(of victoriaLabels, at int64, x float64) error {
 	if !ok || !known {
 		return fmt.Errorf("%w: a series is called %q", errPeer, of.Name)
 	}
-	return c.put(Cell{of.Device, at, metric}, x)
+	return c.put(Cell{Device: of.Device, At: at, Metric: metric, Of: rollups[of.Rollup]}, x)
+}
+
+// rollups are the aggregate functions by their names. A series without one has readings.
+var rollups = map[string]string{
+	"min_over_time": Min, "max_over_time": Max, "avg_over_time": Mean, "count_over_time": Count,
+}
+
+// readVictoriaAggregates reads a series for each function, metric and device. The times are those of the ends of
+// buckets.
+func readVictoriaAggregates(body io.Reader, bucket time.Duration) (Cells, error) {
+	var matrix struct {
+		Data struct {
+			Result []struct {
+				Metric victoriaLabels `json:"metric"`
+				Values [][2]any       `json:"values"` // time in seconds, and the value as text
+			} `json:"result"`
+		} `json:"data"`
+	}
+	if err := json.NewDecoder(body).Decode(&matrix); err != nil {
+		return nil, fmt.Errorf("reading aggregates: %w", err)
+	}
+	cells := Cells{}
+	for i := range matrix.Data.Result {
+		series := &matrix.Data.Result[i]
+		if rollups[series.Metric.Rollup] == "" {
+			return nil, fmt.Errorf("%w: a function is called %q", errPeer, series.Metric.Rollup)
+		}
+		for _, point := range series.Values {
+			at, _ := point[0].(float64)
+			text, _ := point[1].(string)
+			x, err := parseNumber(text)
+			if err == nil {
+				err = cells.putNamed(series.Metric, int64(at)-int64(bucket.Seconds()), x)
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+	}
+	return cells, nil
+}
+
+// readVictoriaCoverage reads the counts, which have no time, and the times of readings.
+func readVictoriaCoverage(body io.Reader) (Cells, error) {
+	var v victoriaVector
+	if err := json.NewDecoder(body).Decode(&v); err != nil {
+		return nil, fmt.Errorf("reading an instant: %w", err)
+	}
+	cells := Cells{}
+	for i, r := range v.Data.Result {
+		x, err := v.value(i)
+		switch {
+		case err != nil:
+		case r.Metric.Name == First, r.Metric.Name == Last:
+			err = cells.put(Cell{Device: r.Metric.Device, At: int64(x), Metric: roomsensor.CO2, Of: r.Metric.Name}, 1)
+		default:
+			r.Metric.Rollup = "count_over_time"
+			err = cells.putNamed(r.Metric, 0, x)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return cells, nil
 }
 
 // readVictoriaSeries reads one JSON object per series.

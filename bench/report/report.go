@@ -125,9 +125,21 @@ func (r *Row) line() string {
 	}
 	cells := []string{
 		r.ID, r.Workload, r.Layout, fmt.Sprintf("%s %s", amount(r.Ours.Median()), r.Unit), baseline, ratio, spread,
-		r.limit(r.Minimum), r.limit(r.Target), r.Verdict, r.Note,
+		r.limit(r.Minimum), r.limit(r.Target), r.Verdict, r.note(),
 	}
 	return strings.Join(cells, "\t")
+}
+
+// note returns the note with the time of the database.
+func (r *Row) note() string {
+	if len(r.Database) == 0 {
+		return r.Note
+	}
+	database := fmt.Sprintf("database %.3g ms", r.Database.Median())
+	if r.Note == "" {
+		return database
+	}
+	return database + "; " + r.Note
 }
 
 func (r *Row) limit(x float64) string {

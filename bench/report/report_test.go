@@ -58,7 +58,10 @@ func TestReportPrint(t *testing.T) {
 		{ID: "W3a", Workload: "CSV", Layout: "arrived", Kind: report.Time, Ours: report.Sample{4}, Baseline: report.Sample{8}},
 		{ID: "W3a", Workload: "CSV", Layout: "ordered", Kind: report.Time, Ours: report.Sample{1}, Baseline: report.Sample{4}},
 	}}
+	r.Rows = append(r.Rows,
+		report.Row{ID: "P8", Ours: report.Sample{1}, Database: report.Sample{12.34, 1, 20}, Note: "1000 uploads/s arrived"})
 	var table strings.Builder
 	require.NoError(t, r.Print(&table))
+	require.Contains(t, table.String(), "database 12.3 ms; 1000 uploads/s arrived\n")
 	require.Contains(t, table.String(), "ordered instead of arrived makes ours 4x as fast, the bar 2x: W3a CSV\n")
 }

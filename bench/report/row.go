@@ -50,7 +50,9 @@ type Row struct {
 	Minimum float64 `json:"reach,omitempty"`
 	Target  float64 `json:"aim,omitempty"`
 	Verdict string  `json:"verdict"`
-	Note    string  `json:"note,omitempty"`
+	// Database is what the database takes for one of our requests, in milliseconds, per round.
+	Database Sample `json:"database_ms,omitempty"`
+	Note     string `json:"note,omitempty"`
 }
 
 // The verdicts: the median ratio meets the target, meets the minimum, meets neither, or there is no verdict.

@@ -1,10 +1,11 @@
 // Package workload contains the workloads W1 to W9. Each is compared with a baseline on one database in one run. The
-// rows P1 to P4 of bench/peers use the same setup.
+// rows P1 to P8 of bench/peers use the same setup.
 //
-//	main.go        the program
+//	main.go         the program
 //	options.go      sizes and flags
 //	suite.go        setup, order of the workloads, alternating rounds
 //	client.go       API clients and upload senders
+//	query.go        what P5 to P7 ask of the service
 //	w1_current.go   /devices/current
 //	w2_page.go      pages of readings
 //	w3_export.go    CSV exports
@@ -15,4 +16,8 @@
 //	w7_memory.go    memory of exports and of a backlog
 //	w8_latency.go   latency of reads under uploads
 //	w9_growth.go    latency of reads with a larger table
+//	p5_hourly.go    aggregates of a device
+//	p6_daily.go     aggregates of all devices as CSV
+//	p7_coverage.go  coverage of all devices
+//	p8_changes.go   time from a commit to a client of the change feed
 package workload

@@ -21,7 +21,7 @@ type Options struct {
 	Time    time.Duration `json:"time"`    // of one side of a round, for throughput
 	Layouts []string      `json:"layouts"` // see AsArrived
 	Only    []string      `json:"only"`    // ids of workloads; all if empty
-	Peers   bool          `json:"peers"`   // compare W6 with Telegraf, and measure P1 to P4
+	Peers   bool          `json:"peers"`   // compare W6 with Telegraf, and measure P1 to P8
 
 	PageCount   int           `json:"pages"` // more than a plan cache has entries, few enough to check each
 	ExportRows  int           `json:"export_rows"`
@@ -29,6 +29,9 @@ type Options struct {
 	UploadDays  int           `json:"upload_days"`  // that every device uploads per round of W6
 	BacklogDays int           `json:"backlog_days"` // that every device uploads for W7
 	LoadTime    time.Duration `json:"load_time"`    // of W8, idle and under load
+	DailyDays   int           `json:"daily_days"`   // of P6
+	ChangeRate  int           `json:"change_rate"`  // uploads per second of P8, of one reading each
+	ChangeTime  time.Duration `json:"change_time"`  // of a round of P8
 	Reduced     bool          `json:"reduced"`      // W7 and W9 get no verdict
 
 	DatabaseURL string `json:"-"` // of a server to use instead of a private one
@@ -54,7 +57,8 @@ func full() Options {
 		Fleet:  fleet.Fleet{Seed: 1, Devices: 1000, Deep: 1000, Days: 90, Recent: 9, Gaps: 50},
 		Rounds: 5, Time: 5 * time.Second, Layouts: []string{AsArrived, Ordered},
 		PageCount: 256, ExportRows: roomsensor.MaxExportRows, UpsertRows: 200_000, UploadDays: 2, BacklogDays: 87,
-		LoadTime: 15 * time.Second, Results: "bench/results/bench.json",
+		LoadTime: 15 * time.Second, DailyDays: 30, ChangeRate: 1000, ChangeTime: 20 * time.Second,
+		Results: "bench/results/bench.json",
 	}
 }
 
@@ -62,7 +66,7 @@ func full() Options {
 func quick() Options {
 	o := full()
 	o.Fleet.Deep, o.Fleet.Recent = 100, 4
-	o.Rounds, o.Time, o.LoadTime = 3, 2*time.Second, 3*time.Second
+	o.Rounds, o.Time, o.LoadTime, o.ChangeTime = 3, 2*time.Second, 3*time.Second, 10*time.Second
 	o.UpsertRows, o.UploadDays, o.BacklogDays, o.Reduced = 100_000, 1, 2, true
 	o.Results = "bench/results/quick.json"
 	return o
@@ -88,8 +92,11 @@ func ParseOptions(args []string, log io.Writer, peers bool) (Options, error) {
 	flags.IntVar(&o.PageCount, "pages", o.PageCount, "different pages of W2, W8 and W9")
 	flags.IntVar(&o.ExportRows, "export-rows", o.ExportRows, "readings per export")
 	flags.IntVar(&o.UpsertRows, "upsert-rows", o.UpsertRows, "readings of W5")
+	flags.IntVar(&o.DailyDays, "daily-days", o.DailyDays, "days of P6")
+	flags.IntVar(&o.ChangeRate, "change-rate", o.ChangeRate, "uploads per second of P8")
+	flags.DurationVar(&o.ChangeTime, "change-time", o.ChangeTime, "time of each round of P8")
 	layouts := flags.String("layout", strings.Join(o.Layouts, ","), "physical layouts of readings, one after the other")
-	only := flags.String("only", "", "workloads to run, such as W2,W3, or P for P1 to P4 (default: all)")
+	only := flags.String("only", "", "workloads to run, such as W2,W3, or P for P1 to P8 (default: all)")
 	if peers {
 		o.Peers, o.Results = true, "../results/peers.json" // Relative to bench/peers, the directory of its module.
 	}
@@ -118,7 +125,10 @@ func (o *Options) validate() error {
 		o.Rounds < 1 || o.PageCount < 1 {
 		return fmt.Errorf("-deep must be 1 to -devices, -recent %d to -days, and -rounds and -pages at least 1", minDays)
 	}
-	if slices.Contains(o.Only, "P") && !o.Peers {
+	if o.DailyDays < 1 || o.ChangeRate < 1 {
+		return errors.New("-daily-days and -change-rate must be at least 1")
+	}
+	if slices.ContainsFunc(o.Only, ofPeers) && !o.Peers {
 		return errors.New("-only: `go tool task bench:peers` measures P")
 	}
 	last := -1
@@ -137,6 +147,27 @@ func (o *Options) validate() error {
 		return fmt.Errorf("-layout: %s needs -days %d, so that a chunk has ended", Columnstore, minColumnstoreDays)
 	}
 	return nil
+}
+
+// ofPeers reports whether only `bench:peers` measures a workload.
+func ofPeers(workload string) bool { return strings.HasPrefix(workload, "P") }
+
+// Measures reports whether a workload is selected, such as W2. P means each of P1 to P8.
+func (o *Options) Measures(workload string) bool {
+	if ofPeers(workload) && (!o.Peers || slices.Contains(o.Only, "P")) {
+		return o.Peers
+	}
+	return len(o.Only) == 0 || slices.Contains(o.Only, workload)
+}
+
+// measuresDatabase reports whether a row that shows the time of the database is selected.
+func (o *Options) measuresDatabase() bool {
+	return slices.ContainsFunc([]string{"P5", "P6", "P7", "P8"}, o.Measures)
+}
+
+// measuresPeers reports whether a row that needs another program with the readings is selected.
+func (o *Options) measuresPeers() bool {
+	return slices.ContainsFunc([]string{"P1", "P2", "P3", "P4", "P5", "P6", "P7"}, o.Measures)
 }
 
 // checkServer returns an error if the server does not support a layout.

@@ -20,6 +20,9 @@ func TestParseOptions(t *testing.T) {
 		{"-rounds", "0"},
 		{"-x"},
 		{"-only", "W6,P"},
+		{"-only", "P5"},
+		{"-daily-days", "0"},
+		{"-change-rate", "0"},
 		{"-layout", "random"},
 		{"-layout", "ordered,arrived"},
 		{"-layout", "arrived,arrived"},
@@ -28,6 +31,26 @@ func TestParseOptions(t *testing.T) {
 		_, err := ParseOptions(args, io.Discard, false)
 		require.Error(t, err, args)
 	}
+}
+
+func TestOptionsMeasures(t *testing.T) {
+	t.Parallel()
+	for only, want := range map[string]struct{ w2, p1, p8, peers, database bool }{
+		"":      {true, true, true, true, true},
+		"P":     {false, true, true, true, true},
+		"W2,P8": {true, false, true, false, true},
+		"P1":    {false, true, false, true, false},
+		"W2":    {true, false, false, false, false},
+	} {
+		o, err := ParseOptions([]string{"-only", only}, io.Discard, true)
+		require.NoError(t, err)
+		require.Equal(t, want, struct{ w2, p1, p8, peers, database bool }{
+			o.Measures("W2"), o.Measures("P1"), o.Measures("P8"), o.measuresPeers(), o.measuresDatabase(),
+		}, only)
+	}
+	without, err := ParseOptions(nil, io.Discard, false)
+	require.NoError(t, err)
+	require.False(t, without.Measures("P1") || without.measuresPeers() || without.measuresDatabase())
 }
 
 func TestOptionsCheckServer(t *testing.T) {

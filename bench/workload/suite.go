@@ -49,7 +49,7 @@ type step struct {
 	run      func(context.Context) error
 }
 
-// Peers measures the rows P1 to P4. It is in bench/peers, which imports this package.
+// Peers measures the rows P1 to P7. It is in bench/peers, which imports this package.
 type Peers func(context.Context, *Suite) error
 
 func (s *Suite) steps(peers Peers) []step {
@@ -65,6 +65,7 @@ func (s *Suite) steps(peers Peers) []step {
 		{"", s.openQueue},
 		{"W6", s.upload},
 		{"P", func(ctx context.Context) error { return peers(ctx, s) }},
+		{"P8", s.changes},
 		{"W8", s.latency},
 		{"W7", s.backlogMemory},
 	}
@@ -74,7 +75,11 @@ func (s *Suite) steps(peers Peers) []step {
 func Measure(ctx context.Context, o Options, log io.Writer, peers Peers) (r *report.Report, err error) {
 	began := time.Now()
 	r = &report.Report{At: began.UTC().Truncate(time.Second), Commit: commit(ctx), Machine: report.ThisMachine()}
-	e, err := env.Open(ctx, o.DatabaseURL, log)
+	settings := env.Settings()
+	if o.measuresDatabase() {
+		settings = env.ObservedSettings()
+	}
+	e, err := env.Open(ctx, o.DatabaseURL, settings, log)
 	if err != nil {
 		return nil, err
 	}
@@ -139,13 +144,13 @@ func (s *Suite) run(ctx context.Context, step step) error {
 }
 
 func (s *Suite) selected(workload string) bool {
-	switch {
-	case workload == "":
+	switch workload {
+	case "":
 		return true
-	case workload == "P" && !s.Peers:
-		return false
+	case "P":
+		return s.measuresPeers()
 	}
-	return len(s.Only) == 0 || slices.Contains(s.Only, workload)
+	return s.Measures(workload)
 }
 
 func (s *Suite) loadRecent(ctx context.Context) error {
@@ -261,6 +266,15 @@ func (s *Suite) Compare(ctx context.Context, ours, theirs Side) (o, b report.Sam
 
 // requestFunc sends the n-th request of a client.
 type requestFunc func(ctx context.Context, c *client, n int) error
+
+// medianTime returns the median latency in seconds of requests on one connection, in a closed loop for a time.
+func (s *Suite) medianTime(ctx context.Context, d time.Duration, do requestFunc) (float64, error) {
+	result, err := s.closedLoop(ctx, 1, d, do)
+	if err != nil {
+		return 0, err
+	}
+	return result.Quantile(0.5).Seconds(), nil
+}
 
 // closedRate returns the requests per second in a closed loop.
 func (s *Suite) closedRate(ctx context.Context, connections int, do requestFunc) (float64, error) {

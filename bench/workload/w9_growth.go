@@ -69,11 +69,7 @@ func (s *Suite) growth(ctx context.Context) (g growth, err error) {
 // medians returns the median latency in seconds of requests on one connection, per round.
 func (s *Suite) medians(ctx context.Context, do requestFunc) (list report.Sample, err error) {
 	list, _, err = s.Compare(ctx, func(ctx context.Context) (float64, error) {
-		result, err := s.closedLoop(ctx, 1, s.Time/2, do)
-		if err != nil {
-			return 0, err
-		}
-		return result.Quantile(0.5).Seconds(), nil
+		return s.medianTime(ctx, s.Time/2, do)
 	}, nil)
 	return list, err
 }
