@@ -62,7 +62,7 @@ func TestCoverageParameters(t *testing.T) {
 		"": 288, "last=24h": 288, "last=90m": 18, "last=90d": 90 * 288, "from=" + before(time.Hour): 12,
 		"from=" + before(time.Hour) + "&to=" + before(55*time.Minute): 1, "to=" + before(day): 288, "metadata.floor=1": 288,
 		"from=" + before(61*time.Minute): 12, "from=" + before(time.Hour) + "&to=2026-11-20T11:00:00Z": 12, // Future buckets are open.
-		"last=5m": 1, "last=4m": 0, "from=2026-11-20T10:00:00Z&to=2026-11-21T10:00:00Z": 0,
+		"last=5m": 1, "last=4m": 0, "from=2026-11-20T10:00:00Z&to=2026-11-21T10:00:00Z": 0, "to=0000-01-01T12:00:00Z": 144,
 	} {
 		got := f.coverage(t, query)
 		require.Len(t, got, 1, query)
@@ -210,6 +210,7 @@ func TestGapParameters(t *testing.T) {
 		"from=" + before(55*time.Minute) + "&to=" + before(38*time.Minute): {"09:15 09:25", "09:05 09:10"},
 		"last=1h&min=1m": {last, "09:35 09:45", "09:15 09:30", "09:05 09:10"}, "last=1h&min=6m": {"09:35 09:45", "09:15 09:30"},
 		"last=1h&min=15m": {"09:15 09:30"}, "min=1h": {"10:00 09:00"}, "min=3660d": nil,
+		"to=0000-01-01T00:00:00Z": nil, "to=0000-01-01T00:10:00Z": {"00:00 00:10"}, // RFC 3339 has no earlier year.
 		"assignment_id=" + closed.String():               {"09:15 09:30"},
 		"last=40m&assignment_id=" + closed.String():      {"09:20 09:30"},
 		"last=20m&assignment_id=" + closed.String():      nil,

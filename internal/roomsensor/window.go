@@ -71,7 +71,8 @@ func (r WindowRule) Parse(from, to, last *string) (WindowRequest, error) {
 	return request, nil
 }
 
-// Resolve returns the window that a request means at now (decisions 3 and 4). Errors are the same as those of Parse.
+// Resolve returns the window that a request means at now (decisions 3 and 4). It is within the years that the API can
+// express. Errors are the same as those of Parse.
 func (r WindowRule) Resolve(request WindowRequest, now time.Time) (Window, error) {
 	now = now.UTC().Truncate(time.Microsecond)
 	from, to := request.From, request.To
@@ -81,7 +82,7 @@ func (r WindowRule) Resolve(request WindowRequest, now time.Time) (Window, error
 	case from == nil && to == nil:
 		return Window{now.Add(-r.Default), now}, nil
 	case from == nil:
-		return Window{to.Add(-r.Default), *to}, nil
+		return Expressible(Window{to.Add(-r.Default), *to}), nil
 	case to == nil:
 		if !from.Before(now) {
 			return Window{}, NewError(CodeTimeRangeInvalid, "from",

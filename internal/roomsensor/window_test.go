@@ -26,6 +26,8 @@ func TestParseWindow(t *testing.T) {
 		{"no time parameter is the last 24 hours", nil, nil, nil, "2026-03-09T12:30:00.123456Z", today},
 		{"from alone ends now", new("2026-03-01T00:00:00Z"), nil, nil, "2026-03-01T00:00:00Z", today},
 		{"to alone is the 24 hours before it", nil, new("2026-03-01T00:00:00Z"), nil, "2026-02-28T00:00:00Z", "2026-03-01T00:00:00Z"},
+		{"to alone at the first time", nil, new("0000-01-01T00:00:00Z"), nil, "0000-01-01T00:00:00Z", "0000-01-01T00:00:00Z"},
+		{"to alone on the first day", nil, new("0000-01-01T12:00:00Z"), nil, "0000-01-01T00:00:00Z", "0000-01-01T12:00:00Z"},
 		{"from and to", new("2026-01-01T00:00:00Z"), new("2026-01-01T00:00:00.000001Z"), nil, "2026-01-01T00:00:00Z", "2026-01-01T00:00:00.000001Z"},
 		{"exactly 90 days", new("2026-01-01T00:00:00Z"), new("2026-04-01T00:00:00Z"), nil, "2026-01-01T00:00:00Z", "2026-04-01T00:00:00Z"},
 		{"last in minutes", nil, nil, new("90m"), "2026-03-10T11:00:00.123456Z", today},
