@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -94,7 +95,7 @@ func (o *operator) fails(code int, want string, args ...string) {
 
 func (o *operator) team() string {
 	o.t.Helper()
-	return o.id("id", "team", "create", "--name", "Team")
+	return o.id("id", "team", "create", "--name", "Team "+uuid.NewString()) // A shared name is a warning on stderr.
 }
 
 func (o *operator) device(team, hardware string, more ...string) string {

@@ -15,7 +15,7 @@ func TestOutput(t *testing.T) {
 	t.Parallel()
 	o := newOperator(t)
 	team := o.team()
-	const table = "^ID +NAME\n[0-9a-f-]{36}  Team\n$"
+	const table = "^ID +NAME\n[0-9a-f-]{36}  Team [0-9a-f-]{36}\n$"
 	require.Regexp(t, table, o.run("team", "list", "--output", "table").out)
 	require.Equal(t, "id:    "+team+"\nname:  Other\n", o.run("team", "rename", team, "--name", "Other", "--output", "table").out)
 

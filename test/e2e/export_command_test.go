@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"math/rand/v2"
 	"net/http"
@@ -93,12 +94,16 @@ func TestExportCommand(t *testing.T) {
 				require.NoError(t, command.Process.Kill())
 			}
 		}
+		var out bytes.Buffer
+		command.Stdout, command.Stderr = &out, &out
+		err := command.Start() // Before the proxy reads command.Process.
 		proxy.mu.Unlock()
-		out, err := command.CombinedOutput()
+		require.NoError(t, err)
+		err = command.Wait()
 		done = err == nil
 		if !done {
 			require.ErrorAs(t, err, new(*exec.ExitError))
-			require.Equal(t, -1, command.ProcessState.ExitCode(), string(out))
+			require.Equal(t, -1, command.ProcessState.ExitCode(), out.String())
 			require.NoFileExists(t, filepath.Join(dir, "disturbed.csv"))
 		}
 	}
