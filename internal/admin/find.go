@@ -45,8 +45,8 @@ func idsOf(teams []roomsensor.Team) string {
 	return strings.Join(ids, ", ")
 }
 
-// SharedNameWarning returns a sentence if another team than the given one has a name, because commands then find neither
-// team by it, and "" otherwise. uuid.Nil stands for a new team.
+// SharedNameWarning returns a sentence if another team than the given one has a name, because commands then find
+// neither team by it, and "" otherwise. uuid.Nil stands for a new team.
 func (o *Operator) SharedNameWarning(ctx context.Context, name string, team uuid.UUID) (string, error) {
 	teams, err := o.store.TeamsNamed(ctx, name)
 	if err != nil {
