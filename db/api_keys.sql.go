@@ -12,6 +12,24 @@ import (
 	"github.com/google/uuid"
 )
 
+const APIKeyCountExpiring = `-- name: APIKeyCountExpiring :one
+SELECT count(*) FROM api_keys k
+WHERE revoked_at IS NULL AND expires_at > now() AND expires_at < $1::timestamptz
+  AND NOT EXISTS (
+      SELECT FROM api_keys n
+      WHERE n.team_id = k.team_id AND n.created_at > k.created_at AND n.revoked_at IS NULL
+        AND (n.expires_at IS NULL OR n.expires_at > k.expires_at))
+`
+
+// APIKeyCountExpiring counts the valid keys that expire before a time, unless their team has a newer one that is valid
+// for longer, as after a rotation.
+func (q *Queries) APIKeyCountExpiring(ctx context.Context, db DBTX, before time.Time) (int64, error) {
+	row := db.QueryRow(ctx, APIKeyCountExpiring, before)
+	var count int64
+	err := row.Scan(&count)
+	return count, err
+}
+
 const APIKeyDelete = `-- name: APIKeyDelete :exec
 DELETE FROM api_keys WHERE key_id = $1
 `
@@ -23,19 +41,20 @@ func (q *Queries) APIKeyDelete(ctx context.Context, db DBTX, keyID string) error
 
 const APIKeyExpire = `-- name: APIKeyExpire :one
 UPDATE api_keys SET expires_at = least(expires_at, now() + make_interval(secs => $1::double precision))
-WHERE key_id = $2 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())
+WHERE key_id = $2 AND team_id = $3 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())
 RETURNING key_id, team_id, secret_sha256, scope, label, created_at, expires_at, revoked_at
 `
 
 type APIKeyExpireParams struct {
 	OverlapSeconds float64
 	KeyID          string
+	TeamID         uuid.UUID
 }
 
 // APIKeyExpire lets a valid key expire after a time, unless it expires before that. It returns nothing for a key that
 // is not valid.
 func (q *Queries) APIKeyExpire(ctx context.Context, db DBTX, arg APIKeyExpireParams) (ApiKey, error) {
-	row := db.QueryRow(ctx, APIKeyExpire, arg.OverlapSeconds, arg.KeyID)
+	row := db.QueryRow(ctx, APIKeyExpire, arg.OverlapSeconds, arg.KeyID, arg.TeamID)
 	var i ApiKey
 	err := row.Scan(
 		&i.KeyID,
@@ -122,27 +141,38 @@ func (q *Queries) APIKeyInsert(ctx context.Context, db DBTX, arg APIKeyInsertPar
 }
 
 const APIKeyList = `-- name: APIKeyList :many
-SELECT key_id, team_id, secret_sha256, scope, label, created_at, expires_at, revoked_at FROM api_keys WHERE team_id = $1 ORDER BY created_at, key_id
+SELECT k.key_id, k.team_id, k.secret_sha256, k.scope, k.label, k.created_at, k.expires_at, k.revoked_at, u.used_at, u.client FROM api_keys k
+LEFT JOIN api_key_uses u ON u.key_id = k.key_id
+WHERE k.team_id = $1 ORDER BY k.created_at, k.key_id
 `
 
-func (q *Queries) APIKeyList(ctx context.Context, db DBTX, teamID uuid.UUID) ([]ApiKey, error) {
+type APIKeyListRow struct {
+	ApiKey ApiKey
+	UsedAt *time.Time
+	Client *string
+}
+
+// APIKeyList lists the keys of a team with their last use, if they were used.
+func (q *Queries) APIKeyList(ctx context.Context, db DBTX, teamID uuid.UUID) ([]APIKeyListRow, error) {
 	rows, err := db.Query(ctx, APIKeyList, teamID)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []ApiKey
+	var items []APIKeyListRow
 	for rows.Next() {
-		var i ApiKey
+		var i APIKeyListRow
 		if err := rows.Scan(
-			&i.KeyID,
-			&i.TeamID,
-			&i.SecretSha256,
-			&i.Scope,
-			&i.Label,
-			&i.CreatedAt,
-			&i.ExpiresAt,
-			&i.RevokedAt,
+			&i.ApiKey.KeyID,
+			&i.ApiKey.TeamID,
+			&i.ApiKey.SecretSha256,
+			&i.ApiKey.Scope,
+			&i.ApiKey.Label,
+			&i.ApiKey.CreatedAt,
+			&i.ApiKey.ExpiresAt,
+			&i.ApiKey.RevokedAt,
+			&i.UsedAt,
+			&i.Client,
 		); err != nil {
 			return nil, err
 		}
@@ -155,11 +185,16 @@ func (q *Queries) APIKeyList(ctx context.Context, db DBTX, teamID uuid.UUID) ([]
 }
 
 const APIKeyLock = `-- name: APIKeyLock :one
-SELECT key_id, team_id, secret_sha256, scope, label, created_at, expires_at, revoked_at FROM api_keys WHERE key_id = $1 FOR NO KEY UPDATE
+SELECT key_id, team_id, secret_sha256, scope, label, created_at, expires_at, revoked_at FROM api_keys WHERE key_id = $1 AND team_id = $2 FOR NO KEY UPDATE
 `
 
-func (q *Queries) APIKeyLock(ctx context.Context, db DBTX, keyID string) (ApiKey, error) {
-	row := db.QueryRow(ctx, APIKeyLock, keyID)
+type APIKeyLockParams struct {
+	KeyID  string
+	TeamID uuid.UUID
+}
+
+func (q *Queries) APIKeyLock(ctx context.Context, db DBTX, arg APIKeyLockParams) (ApiKey, error) {
+	row := db.QueryRow(ctx, APIKeyLock, arg.KeyID, arg.TeamID)
 	var i ApiKey
 	err := row.Scan(
 		&i.KeyID,
@@ -175,12 +210,18 @@ func (q *Queries) APIKeyLock(ctx context.Context, db DBTX, keyID string) (ApiKey
 }
 
 const APIKeyRevoke = `-- name: APIKeyRevoke :one
-UPDATE api_keys SET revoked_at = coalesce(revoked_at, now()) WHERE key_id = $1 RETURNING key_id, team_id, secret_sha256, scope, label, created_at, expires_at, revoked_at
+UPDATE api_keys SET revoked_at = coalesce(revoked_at, now()) WHERE key_id = $1 AND team_id = $2
+RETURNING key_id, team_id, secret_sha256, scope, label, created_at, expires_at, revoked_at
 `
 
+type APIKeyRevokeParams struct {
+	KeyID  string
+	TeamID uuid.UUID
+}
+
 // APIKeyRevoke keeps the time of the first revocation.
-func (q *Queries) APIKeyRevoke(ctx context.Context, db DBTX, keyID string) (ApiKey, error) {
-	row := db.QueryRow(ctx, APIKeyRevoke, keyID)
+func (q *Queries) APIKeyRevoke(ctx context.Context, db DBTX, arg APIKeyRevokeParams) (ApiKey, error) {
+	row := db.QueryRow(ctx, APIKeyRevoke, arg.KeyID, arg.TeamID)
 	var i ApiKey
 	err := row.Scan(
 		&i.KeyID,
@@ -201,5 +242,29 @@ UPDATE api_keys SET revoked_at = now() WHERE team_id = $1 AND revoked_at IS NULL
 
 func (q *Queries) APIKeyRevokeByTeam(ctx context.Context, db DBTX, teamID uuid.UUID) error {
 	_, err := db.Exec(ctx, APIKeyRevokeByTeam, teamID)
+	return err
+}
+
+const APIKeyUseUpsert = `-- name: APIKeyUseUpsert :exec
+INSERT INTO api_key_uses AS u (key_id, used_at, client)
+SELECT k.key_id, n.used_at, nullif(n.client, '')
+FROM (SELECT unnest($1::text[]) AS key_id, unnest($2::timestamptz[]) AS used_at,
+             unnest($3::text[]) AS client) n
+JOIN api_keys k ON k.key_id = n.key_id
+ORDER BY k.key_id
+ON CONFLICT (key_id) DO UPDATE SET used_at = excluded.used_at, client = excluded.client
+WHERE date_trunc('minute', u.used_at) < date_trunc('minute', excluded.used_at)
+`
+
+type APIKeyUseUpsertParams struct {
+	KeyIds  []string
+	UsedAt  []time.Time
+	Clients []string
+}
+
+// APIKeyUseUpsert stores the last uses of some API keys, at most one per key and minute, whichever process writes it. It
+// passes over keys that were deleted. The keys must be distinct; they are locked in the order of their ids.
+func (q *Queries) APIKeyUseUpsert(ctx context.Context, db DBTX, arg APIKeyUseUpsertParams) error {
+	_, err := db.Exec(ctx, APIKeyUseUpsert, arg.KeyIds, arg.UsedAt, arg.Clients)
 	return err
 }

@@ -25,16 +25,19 @@ func (q *Queries) AssignmentDeleteByDevice(ctx context.Context, db DBTX, deviceI
 }
 
 const AssignmentEnd = `-- name: AssignmentEnd :one
-UPDATE assignments SET ended_at = $1::timestamptz WHERE id = $2 RETURNING id, device_id, type, label, home_or_travel, external_ref, started_at, ended_at
+UPDATE assignments a SET ended_at = $1::timestamptz
+WHERE a.id = $2 AND a.device_id IN (SELECT d.id FROM devices d WHERE d.team_id = $3)
+RETURNING a.id, a.device_id, a.type, a.label, a.home_or_travel, a.external_ref, a.started_at, a.ended_at
 `
 
 type AssignmentEndParams struct {
 	EndedAt      time.Time
 	AssignmentID uuid.UUID
+	TeamID       uuid.UUID
 }
 
 func (q *Queries) AssignmentEnd(ctx context.Context, db DBTX, arg AssignmentEndParams) (Assignment, error) {
-	row := db.QueryRow(ctx, AssignmentEnd, arg.EndedAt, arg.AssignmentID)
+	row := db.QueryRow(ctx, AssignmentEnd, arg.EndedAt, arg.AssignmentID, arg.TeamID)
 	var i Assignment
 	err := row.Scan(
 		&i.ID,
@@ -78,20 +81,22 @@ func (q *Queries) AssignmentGet(ctx context.Context, db DBTX, arg AssignmentGetP
 }
 
 const AssignmentGetOverlap = `-- name: AssignmentGetOverlap :one
-SELECT id, device_id, type, label, home_or_travel, external_ref, started_at, ended_at FROM assignments
-WHERE device_id = $1 AND (ended_at IS NULL OR ended_at > $2::timestamptz)
-ORDER BY started_at DESC
+SELECT a.id, a.device_id, a.type, a.label, a.home_or_travel, a.external_ref, a.started_at, a.ended_at FROM assignments a
+WHERE a.device_id = $1 AND a.device_id IN (SELECT d.id FROM devices d WHERE d.team_id = $2)
+  AND (a.ended_at IS NULL OR a.ended_at > $3::timestamptz)
+ORDER BY a.started_at DESC
 LIMIT 1
 `
 
 type AssignmentGetOverlapParams struct {
 	DeviceID  uuid.UUID
+	TeamID    uuid.UUID
 	StartedAt time.Time
 }
 
 // AssignmentGetOverlap finds the newest assignment of a device that is open or ends after started_at.
 func (q *Queries) AssignmentGetOverlap(ctx context.Context, db DBTX, arg AssignmentGetOverlapParams) (Assignment, error) {
-	row := db.QueryRow(ctx, AssignmentGetOverlap, arg.DeviceID, arg.StartedAt)
+	row := db.QueryRow(ctx, AssignmentGetOverlap, arg.DeviceID, arg.TeamID, arg.StartedAt)
 	var i Assignment
 	err := row.Scan(
 		&i.ID,
@@ -106,31 +111,47 @@ func (q *Queries) AssignmentGetOverlap(ctx context.Context, db DBTX, arg Assignm
 	return i, err
 }
 
-const AssignmentInsert = `-- name: AssignmentInsert :one
+const AssignmentGetTeam = `-- name: AssignmentGetTeam :one
 
+SELECT d.team_id FROM assignments a JOIN devices d ON d.id = a.device_id WHERE a.id = $1
+`
+
+// The queries below serve the operator's commands, which work on all teams.
+// AssignmentGetTeam returns the team of an assignment.
+func (q *Queries) AssignmentGetTeam(ctx context.Context, db DBTX, assignmentID uuid.UUID) (uuid.UUID, error) {
+	row := db.QueryRow(ctx, AssignmentGetTeam, assignmentID)
+	var team_id uuid.UUID
+	err := row.Scan(&team_id)
+	return team_id, err
+}
+
+const AssignmentInsert = `-- name: AssignmentInsert :one
 INSERT INTO assignments (device_id, type, label, home_or_travel, external_ref, started_at)
-VALUES ($1, $2, $3, $4, $5, $6)
+SELECT d.id, $1, $2, $3, $4, $5 FROM devices d
+WHERE d.team_id = $6 AND d.id = $7
 RETURNING id, device_id, type, label, home_or_travel, external_ref, started_at, ended_at
 `
 
 type AssignmentInsertParams struct {
-	DeviceID     uuid.UUID
 	Type         string
 	Label        string
 	HomeOrTravel string
 	ExternalRef  *string
 	StartedAt    time.Time
+	TeamID       uuid.UUID
+	DeviceID     uuid.UUID
 }
 
-// The queries below serve the operator's commands, which work on all teams.
+// AssignmentInsert inserts an assignment of a device of the team.
 func (q *Queries) AssignmentInsert(ctx context.Context, db DBTX, arg AssignmentInsertParams) (Assignment, error) {
 	row := db.QueryRow(ctx, AssignmentInsert,
-		arg.DeviceID,
 		arg.Type,
 		arg.Label,
 		arg.HomeOrTravel,
 		arg.ExternalRef,
 		arg.StartedAt,
+		arg.TeamID,
+		arg.DeviceID,
 	)
 	var i Assignment
 	err := row.Scan(
@@ -236,12 +257,19 @@ func (q *Queries) AssignmentListByDevice(ctx context.Context, db DBTX, deviceID 
 	return items, nil
 }
 
-const AssignmentLockByID = `-- name: AssignmentLockByID :one
-SELECT id, device_id, type, label, home_or_travel, external_ref, started_at, ended_at FROM assignments WHERE id = $1 FOR NO KEY UPDATE
+const AssignmentLock = `-- name: AssignmentLock :one
+SELECT a.id, a.device_id, a.type, a.label, a.home_or_travel, a.external_ref, a.started_at, a.ended_at FROM assignments a
+WHERE a.id = $1 AND a.device_id IN (SELECT d.id FROM devices d WHERE d.team_id = $2)
+FOR NO KEY UPDATE OF a
 `
 
-func (q *Queries) AssignmentLockByID(ctx context.Context, db DBTX, assignmentID uuid.UUID) (Assignment, error) {
-	row := db.QueryRow(ctx, AssignmentLockByID, assignmentID)
+type AssignmentLockParams struct {
+	AssignmentID uuid.UUID
+	TeamID       uuid.UUID
+}
+
+func (q *Queries) AssignmentLock(ctx context.Context, db DBTX, arg AssignmentLockParams) (Assignment, error) {
+	row := db.QueryRow(ctx, AssignmentLock, arg.AssignmentID, arg.TeamID)
 	var i Assignment
 	err := row.Scan(
 		&i.ID,

@@ -13,9 +13,11 @@ import (
 )
 
 const HardwareDeleteByDevice = `-- name: HardwareDeleteByDevice :execrows
+
 DELETE FROM device_hardware WHERE device_id = $1
 `
 
+// The query below serves the operator's commands, which work on all teams.
 // HardwareDeleteByDevice deletes all installations in a device.
 func (q *Queries) HardwareDeleteByDevice(ctx context.Context, db DBTX, deviceID uuid.UUID) (int64, error) {
 	result, err := db.Exec(ctx, HardwareDeleteByDevice, deviceID)
@@ -26,9 +28,11 @@ func (q *Queries) HardwareDeleteByDevice(ctx context.Context, db DBTX, deviceID 
 }
 
 const HardwareExists = `-- name: HardwareExists :one
+
 SELECT EXISTS (SELECT FROM device_hardware WHERE hardware_id = $1)
 `
 
+// The two queries below say where a unit is, whatever the team: it is in one device at a time.
 // HardwareExists reports whether a unit was ever installed.
 func (q *Queries) HardwareExists(ctx context.Context, db DBTX, hardwareID string) (bool, error) {
 	row := db.QueryRow(ctx, HardwareExists, hardwareID)
@@ -39,10 +43,15 @@ func (q *Queries) HardwareExists(ctx context.Context, db DBTX, hardwareID string
 
 const HardwareGetByDevice = `-- name: HardwareGetByDevice :one
 SELECT hardware_id, installed_at, removed_at FROM device_hardware
-WHERE device_id = $1
+WHERE device_id = $1 AND device_id IN (SELECT d.id FROM devices d WHERE d.team_id = $2)
 ORDER BY installed_at DESC NULLS LAST
 LIMIT 1
 `
+
+type HardwareGetByDeviceParams struct {
+	DeviceID uuid.UUID
+	TeamID   uuid.UUID
+}
 
 type HardwareGetByDeviceRow struct {
 	HardwareID  string
@@ -50,9 +59,9 @@ type HardwareGetByDeviceRow struct {
 	RemovedAt   *time.Time
 }
 
-// HardwareGetByDevice finds the last installation in a device, which is open while the unit is installed.
-func (q *Queries) HardwareGetByDevice(ctx context.Context, db DBTX, deviceID uuid.UUID) (HardwareGetByDeviceRow, error) {
-	row := db.QueryRow(ctx, HardwareGetByDevice, deviceID)
+// HardwareGetByDevice finds the last installation in a device of the team, which is open while the unit is installed.
+func (q *Queries) HardwareGetByDevice(ctx context.Context, db DBTX, arg HardwareGetByDeviceParams) (HardwareGetByDeviceRow, error) {
+	row := db.QueryRow(ctx, HardwareGetByDevice, arg.DeviceID, arg.TeamID)
 	var i HardwareGetByDeviceRow
 	err := row.Scan(&i.HardwareID, &i.InstalledAt, &i.RemovedAt)
 	return i, err
@@ -85,20 +94,26 @@ func (q *Queries) HardwareGetSince(ctx context.Context, db DBTX, arg HardwareGet
 }
 
 const HardwareInsert = `-- name: HardwareInsert :exec
-
 INSERT INTO device_hardware (hardware_id, device_id, installed_at)
-VALUES ($1, $2, $3)
+SELECT $1, d.id, $2 FROM devices d
+WHERE d.team_id = $3 AND d.id = $4
 `
 
 type HardwareInsertParams struct {
 	HardwareID  string
-	DeviceID    uuid.UUID
 	InstalledAt *time.Time
+	TeamID      uuid.UUID
+	DeviceID    uuid.UUID
 }
 
-// The queries below serve the operator's commands, which work on all teams.
+// HardwareInsert installs a unit in a device of the team.
 func (q *Queries) HardwareInsert(ctx context.Context, db DBTX, arg HardwareInsertParams) error {
-	_, err := db.Exec(ctx, HardwareInsert, arg.HardwareID, arg.DeviceID, arg.InstalledAt)
+	_, err := db.Exec(ctx, HardwareInsert,
+		arg.HardwareID,
+		arg.InstalledAt,
+		arg.TeamID,
+		arg.DeviceID,
+	)
 	return err
 }
 
@@ -106,8 +121,8 @@ const HardwareList = `-- name: HardwareList :many
 SELECT h.hardware_id, h.device_id, d.team_id, h.installed_at, h.removed_at
 FROM device_hardware h
 JOIN devices d ON d.id = h.device_id
-WHERE h.hardware_id = ANY($1::text[])
-ORDER BY h.hardware_id, h.installed_at NULLS FIRST
+WHERE h.hardware_id COLLATE "C" = ANY($1::text[])
+ORDER BY h.hardware_id COLLATE "C", h.installed_at NULLS FIRST
 `
 
 type HardwareListRow struct {
@@ -118,7 +133,8 @@ type HardwareListRow struct {
 	RemovedAt   *time.Time
 }
 
-// HardwareList lists the installations of some hardware units (decision 40).
+// HardwareList lists the installations of some hardware units (decision 40). The collation selects
+// device_hardware_unit_idx.
 func (q *Queries) HardwareList(ctx context.Context, db DBTX, hardwareIds []string) ([]HardwareListRow, error) {
 	rows, err := db.Query(ctx, HardwareList, hardwareIds)
 	if err != nil {
@@ -186,18 +202,110 @@ func (q *Queries) HardwareListByDevice(ctx context.Context, db DBTX, arg Hardwar
 	return items, nil
 }
 
+const HardwareListByUnit = `-- name: HardwareListByUnit :many
+SELECT d.id AS device_id, d.display_name, d.last_seen_at, h.installed_at, h.removed_at
+FROM device_hardware h
+JOIN devices d ON d.id = h.device_id
+WHERE h.hardware_id = $1 AND d.team_id = $2
+ORDER BY h.installed_at NULLS FIRST
+`
+
+type HardwareListByUnitParams struct {
+	HardwareID string
+	TeamID     uuid.UUID
+}
+
+type HardwareListByUnitRow struct {
+	DeviceID    uuid.UUID
+	DisplayName *string
+	LastSeenAt  *time.Time
+	InstalledAt *time.Time
+	RemovedAt   *time.Time
+}
+
+// HardwareListByUnit lists the installations of a unit in devices of a team, the oldest first.
+func (q *Queries) HardwareListByUnit(ctx context.Context, db DBTX, arg HardwareListByUnitParams) ([]HardwareListByUnitRow, error) {
+	rows, err := db.Query(ctx, HardwareListByUnit, arg.HardwareID, arg.TeamID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []HardwareListByUnitRow
+	for rows.Next() {
+		var i HardwareListByUnitRow
+		if err := rows.Scan(
+			&i.DeviceID,
+			&i.DisplayName,
+			&i.LastSeenAt,
+			&i.InstalledAt,
+			&i.RemovedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const HardwareListHistory = `-- name: HardwareListHistory :many
+SELECT h.hardware_id, h.installed_at, h.removed_at
+FROM device_hardware h
+JOIN devices d ON d.id = h.device_id
+WHERE d.team_id = $1 AND h.device_id = $2
+ORDER BY h.installed_at DESC NULLS LAST
+LIMIT $3::bigint
+`
+
+type HardwareListHistoryParams struct {
+	TeamID   uuid.UUID
+	DeviceID uuid.UUID
+	Most     int64
+}
+
+type HardwareListHistoryRow struct {
+	HardwareID  string
+	InstalledAt *time.Time
+	RemovedAt   *time.Time
+}
+
+// HardwareListHistory lists the installations in a device of a team, the newest first.
+func (q *Queries) HardwareListHistory(ctx context.Context, db DBTX, arg HardwareListHistoryParams) ([]HardwareListHistoryRow, error) {
+	rows, err := db.Query(ctx, HardwareListHistory, arg.TeamID, arg.DeviceID, arg.Most)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []HardwareListHistoryRow
+	for rows.Next() {
+		var i HardwareListHistoryRow
+		if err := rows.Scan(&i.HardwareID, &i.InstalledAt, &i.RemovedAt); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const HardwareRemove = `-- name: HardwareRemove :exec
 UPDATE device_hardware SET removed_at = $1::timestamptz
-WHERE device_id = $2 AND removed_at IS NULL
+WHERE device_id = $2 AND device_id IN (SELECT d.id FROM devices d WHERE d.team_id = $3)
+  AND removed_at IS NULL
 `
 
 type HardwareRemoveParams struct {
 	RemovedAt time.Time
 	DeviceID  uuid.UUID
+	TeamID    uuid.UUID
 }
 
-// HardwareRemove ends the open installation of a device.
+// HardwareRemove ends the open installation of a device of the team.
 func (q *Queries) HardwareRemove(ctx context.Context, db DBTX, arg HardwareRemoveParams) error {
-	_, err := db.Exec(ctx, HardwareRemove, arg.RemovedAt, arg.DeviceID)
+	_, err := db.Exec(ctx, HardwareRemove, arg.RemovedAt, arg.DeviceID, arg.TeamID)
 	return err
 }

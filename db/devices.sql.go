@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgtype"
 )
 
 const DeviceContentsGet = `-- name: DeviceContentsGet :one
@@ -29,6 +30,33 @@ func (q *Queries) DeviceContentsGet(ctx context.Context, db DBTX, deviceID uuid.
 	row := db.QueryRow(ctx, DeviceContentsGet, deviceID)
 	var i DeviceContentsGetRow
 	err := row.Scan(&i.Readings, &i.Assignments, &i.Installations)
+	return i, err
+}
+
+const DeviceCountByStatus = `-- name: DeviceCountByStatus :one
+SELECT count(*) AS devices,
+       count(*) FILTER (WHERE last_seen_at > $1::timestamptz) AS online,
+       count(*) FILTER (WHERE last_seen_at <= $1 AND last_seen_at >= $2::timestamptz) AS stale
+FROM devices
+`
+
+type DeviceCountByStatusParams struct {
+	StaleFrom     time.Time
+	OfflineBefore time.Time
+}
+
+type DeviceCountByStatusRow struct {
+	Devices int64
+	Online  int64
+	Stale   int64
+}
+
+// DeviceCountByStatus counts the devices of all teams by their status, for metrics. last_seen_at of an online device is
+// after stale_from, and that of a stale one is not before offline_before.
+func (q *Queries) DeviceCountByStatus(ctx context.Context, db DBTX, arg DeviceCountByStatusParams) (DeviceCountByStatusRow, error) {
+	row := db.QueryRow(ctx, DeviceCountByStatus, arg.StaleFrom, arg.OfflineBefore)
+	var i DeviceCountByStatusRow
+	err := row.Scan(&i.Devices, &i.Online, &i.Stale)
 	return i, err
 }
 
@@ -115,14 +143,74 @@ func (q *Queries) DeviceGetByUnit(ctx context.Context, db DBTX, arg DeviceGetByU
 	return id, err
 }
 
-const DeviceHeartbeatLock = `-- name: DeviceHeartbeatLock :many
-SELECT id FROM devices WHERE id = ANY($1::uuid[]) ORDER BY id FOR NO KEY UPDATE
+const DeviceHeartbeatUpdate = `-- name: DeviceHeartbeatUpdate :many
+UPDATE devices d
+SET last_seen_at = greatest(d.last_seen_at, u.seen_at),
+    rssi_dbm = CASE WHEN (u.signal_at, u.rssi_dbm, u.signal_bars)
+            > (coalesce(d.signal_at, '-infinity'), coalesce(d.rssi_dbm, -2147483648), coalesce(d.signal_bars, -1))
+        THEN nullif(u.rssi_dbm, -2147483648) ELSE d.rssi_dbm END,
+    signal_bars = CASE WHEN (u.signal_at, u.rssi_dbm, u.signal_bars)
+            > (coalesce(d.signal_at, '-infinity'), coalesce(d.rssi_dbm, -2147483648), coalesce(d.signal_bars, -1))
+        THEN nullif(u.signal_bars, -1) ELSE d.signal_bars END,
+    signal_at = CASE WHEN (u.signal_at, u.rssi_dbm, u.signal_bars)
+            > (coalesce(d.signal_at, '-infinity'), coalesce(d.rssi_dbm, -2147483648), coalesce(d.signal_bars, -1))
+        THEN u.signal_at ELSE d.signal_at END,
+    firmware_version = CASE WHEN (u.firmware_at, u.firmware COLLATE "C")
+            > (coalesce(d.firmware_at, '-infinity'), coalesce(d.firmware_version, '') COLLATE "C")
+        THEN u.firmware ELSE d.firmware_version END,
+    firmware_at = CASE WHEN (u.firmware_at, u.firmware COLLATE "C")
+            > (coalesce(d.firmware_at, '-infinity'), coalesce(d.firmware_version, '') COLLATE "C")
+        THEN u.firmware_at ELSE d.firmware_at END,
+    latest_bucket_at = CASE WHEN u.newest_at > d.latest_bucket_at THEN u.newest_at ELSE d.latest_bucket_at END
+FROM (
+    SELECT unnest($1::uuid[]) AS device_id,
+           nullif(unnest($2::timestamptz[]), '0001-01-01 00:00:00Z') AS seen_at,
+           nullif(unnest($3::timestamptz[]), '0001-01-01 00:00:00Z') AS signal_at,
+           unnest($4::integer[]) AS rssi_dbm,
+           unnest($5::smallint[]) AS signal_bars,
+           nullif(unnest($6::timestamptz[]), '0001-01-01 00:00:00Z') AS firmware_at,
+           unnest($7::text[]) AS firmware,
+           nullif(unnest($8::timestamptz[]), '0001-01-01 00:00:00Z') AS newest_at
+) u
+WHERE d.id = u.device_id
+  AND (u.newest_at IS NOT NULL OR u.seen_at > coalesce(d.last_seen_at, '-infinity')
+       OR (u.signal_at, u.rssi_dbm, u.signal_bars)
+           > (coalesce(d.signal_at, '-infinity'), coalesce(d.rssi_dbm, -2147483648), coalesce(d.signal_bars, -1))
+       OR (u.firmware_at, u.firmware COLLATE "C")
+           > (coalesce(d.firmware_at, '-infinity'), coalesce(d.firmware_version, '') COLLATE "C"))
+RETURNING d.id
 `
 
-// DeviceHeartbeatLock locks devices in one order, before DeviceHeartbeatUpdate does, to prevent deadlocks between
-// workers. It returns those that exist.
-func (q *Queries) DeviceHeartbeatLock(ctx context.Context, db DBTX, deviceIds []uuid.UUID) ([]uuid.UUID, error) {
-	rows, err := db.Query(ctx, DeviceHeartbeatLock, deviceIds)
+type DeviceHeartbeatUpdateParams struct {
+	DeviceIds  []uuid.UUID
+	SeenAt     []time.Time
+	SignalAt   []time.Time
+	RssiDbm    []int32
+	SignalBars []int16
+	FirmwareAt []time.Time
+	Firmware   []string
+	NewestAt   []time.Time
+}
+
+// DeviceHeartbeatUpdate moves the state of devices forward to the newest arrival and never back (decision 39). Two
+// uploads that arrived in the same microsecond are ordered by their content, so that the order of delivery cannot
+// matter. It also moves latest_bucket_at forward to the newest stored reading, unless it is unknown. The first instant of
+// year 1 as a time stands for none; then the columns of that part are ignored.
+//
+// A device with newest_at is always updated, so that its row has another xmin after each transaction that stored readings
+// of it. The statement returns the devices that it updated. It locks them in the order of device_ids, which is ascending,
+// to prevent deadlocks: WorkerSet disables plans with another order.
+func (q *Queries) DeviceHeartbeatUpdate(ctx context.Context, db DBTX, arg DeviceHeartbeatUpdateParams) ([]uuid.UUID, error) {
+	rows, err := db.Query(ctx, DeviceHeartbeatUpdate,
+		arg.DeviceIds,
+		arg.SeenAt,
+		arg.SignalAt,
+		arg.RssiDbm,
+		arg.SignalBars,
+		arg.FirmwareAt,
+		arg.Firmware,
+		arg.NewestAt,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -139,75 +227,6 @@ func (q *Queries) DeviceHeartbeatLock(ctx context.Context, db DBTX, deviceIds []
 		return nil, err
 	}
 	return items, nil
-}
-
-const DeviceHeartbeatUpdate = `-- name: DeviceHeartbeatUpdate :exec
-UPDATE devices d
-SET last_seen_at = greatest(d.last_seen_at, s.seen_at),
-    rssi_dbm     = CASE WHEN s.new_signal THEN s.rssi_dbm ELSE d.rssi_dbm END,
-    signal_bars  = CASE WHEN s.new_signal THEN s.signal_bars ELSE d.signal_bars END,
-    signal_at    = CASE WHEN s.new_signal THEN s.signal_at ELSE d.signal_at END,
-    firmware_version = CASE WHEN s.new_firmware THEN s.firmware ELSE d.firmware_version END,
-    firmware_at  = CASE WHEN s.new_firmware THEN s.firmware_at ELSE d.firmware_at END,
-    latest_bucket_at = CASE WHEN s.newest_at > d.latest_bucket_at THEN s.newest_at ELSE d.latest_bucket_at END
-FROM (
-    SELECT u.device_id, u.seen_at, u.has_signal, u.signal_at, u.rssi_dbm, u.signal_bars, u.has_firmware, u.firmware_at, u.firmware, u.newest_at,
-           (u.has_signal AND (o.signal_at IS NULL OR
-               (u.signal_at, coalesce(u.rssi_dbm, -2147483648), coalesce(u.signal_bars, -1))
-               > (o.signal_at, coalesce(o.rssi_dbm, -2147483648), coalesce(o.signal_bars, -1)))) AS new_signal,
-           (u.has_firmware AND (o.firmware_at IS NULL OR
-               (u.firmware_at, u.firmware COLLATE "C") > (o.firmware_at, coalesce(o.firmware_version, '') COLLATE "C"))) AS new_firmware
-    FROM (
-        SELECT unnest($1::uuid[]) AS device_id,
-               nullif(unnest($2::timestamptz[]), '0001-01-01 00:00:00Z') AS seen_at,
-               unnest($3::boolean[]) AS has_signal,
-               unnest($4::timestamptz[]) AS signal_at,
-               nullif(unnest($5::integer[]), -2147483648) AS rssi_dbm,
-               nullif(unnest($6::smallint[]), -1) AS signal_bars,
-               unnest($7::boolean[]) AS has_firmware,
-               unnest($8::timestamptz[]) AS firmware_at,
-               unnest($9::text[]) AS firmware,
-               nullif(unnest($10::timestamptz[]), '0001-01-01 00:00:00Z') AS newest_at
-    ) u
-    JOIN devices o ON o.id = u.device_id
-) s
-WHERE d.id = s.device_id
-  AND ((s.seen_at IS NOT NULL AND d.last_seen_at IS NULL) OR s.seen_at > d.last_seen_at OR s.new_signal OR s.new_firmware
-       OR s.newest_at > d.latest_bucket_at)
-`
-
-type DeviceHeartbeatUpdateParams struct {
-	DeviceIds   []uuid.UUID
-	SeenAt      []time.Time
-	HasSignal   []bool
-	SignalAt    []time.Time
-	RssiDbm     []int32
-	SignalBars  []int16
-	HasFirmware []bool
-	FirmwareAt  []time.Time
-	Firmware    []string
-	NewestAt    []time.Time
-}
-
-// DeviceHeartbeatUpdate moves the state of devices forward to the newest arrival and never back (decision 39). Two
-// uploads that arrived in the same microsecond are ordered by their content, so that the order of delivery cannot
-// matter. Without has_signal or has_firmware the columns of that part are ignored. It also moves latest_bucket_at forward
-// to the newest stored reading, unless it is unknown. The first instant of year 1 as seen_at or newest_at stands for
-// none.
-func (q *Queries) DeviceHeartbeatUpdate(ctx context.Context, db DBTX, arg DeviceHeartbeatUpdateParams) error {
-	_, err := db.Exec(ctx, DeviceHeartbeatUpdate,
-		arg.DeviceIds,
-		arg.SeenAt,
-		arg.HasSignal,
-		arg.SignalAt,
-		arg.RssiDbm,
-		arg.SignalBars,
-		arg.HasFirmware,
-		arg.FirmwareAt,
-		arg.Firmware,
-		arg.NewestAt,
-	)
-	return err
 }
 
 const DeviceIDList = `-- name: DeviceIDList :many
@@ -402,12 +421,102 @@ func (q *Queries) DeviceListByTeam(ctx context.Context, db DBTX, teamID uuid.UUI
 	return items, nil
 }
 
-const DeviceLockByID = `-- name: DeviceLockByID :one
-SELECT id FROM devices WHERE id = $1 FOR NO KEY UPDATE
+const DeviceListOfTeams = `-- name: DeviceListOfTeams :many
+SELECT d.id, d.team_id, d.hardware_id, d.display_name, d.firmware_version, d.metadata,
+       d.last_seen_at, d.rssi_dbm, d.signal_bars,
+       a.id AS assignment_id, a.label, a.started_at, a.external_ref,
+       d.version::xid AS version,
+       (SELECT hashtextextended(concat_ws('/', extract(epoch FROM pg_postmaster_start_time()),
+            (SELECT string_agg(w.transaction::text, ',' ORDER BY w.transaction) FROM reading_writers w),
+            (SELECT string_agg(i.inhrelid::text, ',' ORDER BY i.inhrelid) FROM pg_catalog.pg_inherits i
+             WHERE i.inhparent = 'readings'::regclass)), 0))::bigint AS writers
+FROM unnest($1::uuid[]) t (id)
+CROSS JOIN LATERAL (
+    SELECT devices.id, devices.team_id, devices.hardware_id, devices.display_name, devices.metadata, devices.firmware_version, devices.firmware_at, devices.last_seen_at, devices.rssi_dbm, devices.signal_bars, devices.signal_at, devices.created_at, devices.latest_bucket_at, xid(devices.xmin) AS version FROM devices
+    WHERE team_id = t.id AND ($2::uuid IS NULL OR devices.id > $2)
+    ORDER BY devices.id LIMIT $3::bigint) d
+LEFT JOIN assignments a ON a.device_id = d.id AND a.ended_at IS NULL
+WHERE d.team_id = ANY($1::uuid[])
 `
 
-func (q *Queries) DeviceLockByID(ctx context.Context, db DBTX, deviceID uuid.UUID) (uuid.UUID, error) {
-	row := db.QueryRow(ctx, DeviceLockByID, deviceID)
+type DeviceListOfTeamsParams struct {
+	TeamIds []uuid.UUID
+	After   *uuid.UUID
+	Most    int64
+}
+
+type DeviceListOfTeamsRow struct {
+	ID              uuid.UUID
+	TeamID          uuid.UUID
+	HardwareID      string
+	DisplayName     *string
+	FirmwareVersion *string
+	Metadata        []byte
+	LastSeenAt      *time.Time
+	RssiDbm         *int32
+	SignalBars      *int16
+	AssignmentID    *uuid.UUID
+	Label           *string
+	StartedAt       *time.Time
+	ExternalRef     *string
+	Version         pgtype.Uint32
+	Writers         int64
+}
+
+// DeviceListOfTeams reads devices of some teams after an id, at most @most of each, those with the lowest ids. They are
+// unordered. Its columns are those of device_details: the view would be joined for each team, which may read all
+// assignments each time.
+//
+// version changes in every transaction of a worker that changes a reading of the device. writers changes with every
+// other change of any readings: it is a hash of the server, whose transactions have numbers of their own, of the
+// transactions of other programs, and of the chunks.
+func (q *Queries) DeviceListOfTeams(ctx context.Context, db DBTX, arg DeviceListOfTeamsParams) ([]DeviceListOfTeamsRow, error) {
+	rows, err := db.Query(ctx, DeviceListOfTeams, arg.TeamIds, arg.After, arg.Most)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []DeviceListOfTeamsRow
+	for rows.Next() {
+		var i DeviceListOfTeamsRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.TeamID,
+			&i.HardwareID,
+			&i.DisplayName,
+			&i.FirmwareVersion,
+			&i.Metadata,
+			&i.LastSeenAt,
+			&i.RssiDbm,
+			&i.SignalBars,
+			&i.AssignmentID,
+			&i.Label,
+			&i.StartedAt,
+			&i.ExternalRef,
+			&i.Version,
+			&i.Writers,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const DeviceLock = `-- name: DeviceLock :one
+SELECT id FROM devices WHERE team_id = $1 AND id = $2 FOR NO KEY UPDATE
+`
+
+type DeviceLockParams struct {
+	TeamID   uuid.UUID
+	DeviceID uuid.UUID
+}
+
+func (q *Queries) DeviceLock(ctx context.Context, db DBTX, arg DeviceLockParams) (uuid.UUID, error) {
+	row := db.QueryRow(ctx, DeviceLock, arg.TeamID, arg.DeviceID)
 	var id uuid.UUID
 	err := row.Scan(&id)
 	return id, err
@@ -457,16 +566,17 @@ func (q *Queries) DeviceNameList(ctx context.Context, db DBTX, teamID uuid.UUID)
 }
 
 const DeviceSetHardware = `-- name: DeviceSetHardware :exec
-UPDATE devices SET hardware_id = $1 WHERE id = $2
+UPDATE devices SET hardware_id = $1 WHERE team_id = $2 AND id = $3
 `
 
 type DeviceSetHardwareParams struct {
 	HardwareID string
+	TeamID     uuid.UUID
 	DeviceID   uuid.UUID
 }
 
 func (q *Queries) DeviceSetHardware(ctx context.Context, db DBTX, arg DeviceSetHardwareParams) error {
-	_, err := db.Exec(ctx, DeviceSetHardware, arg.HardwareID, arg.DeviceID)
+	_, err := db.Exec(ctx, DeviceSetHardware, arg.HardwareID, arg.TeamID, arg.DeviceID)
 	return err
 }
 
@@ -566,7 +676,8 @@ WITH changed AS (
     SET display_name = CASE WHEN $1::boolean THEN $2::text ELSE devices.display_name END,
         metadata = (CASE WHEN $3::boolean THEN '{}' ELSE devices.metadata END || $4::jsonb) - $5::text[]
     WHERE devices.team_id = $6 AND devices.id = $7
-      AND (NOT $8::boolean OR $9::bigint >= (
+      AND set_config('roomsensor.actor', $8::text, true) IS NOT NULL
+      AND (NOT $9::boolean OR $10::bigint >= (
           SELECT count(*) FROM jsonb_object_keys(
               (CASE WHEN $3::boolean THEN '{}' ELSE devices.metadata END || $4::jsonb) - $5::text[])))
     RETURNING devices.id, devices.team_id, devices.hardware_id, devices.display_name, devices.metadata, devices.firmware_version, devices.firmware_at, devices.last_seen_at, devices.rssi_dbm, devices.signal_bars, devices.signal_at, devices.created_at, devices.latest_bucket_at
@@ -586,6 +697,7 @@ type DeviceUpdateParams struct {
 	RemovedTags    []string
 	TeamID         uuid.UUID
 	DeviceID       uuid.UUID
+	Actor          string
 	ChangeTags     bool
 	MostTags       int64
 }
@@ -608,7 +720,8 @@ type DeviceUpdateRow struct {
 
 // DeviceUpdate applies a patch to a device and returns the row of device_details after it, in one statement (decision
 // 21). It changes and returns nothing if a change of tags would leave more than most_tags of them. The view would read
-// the device as it was before the statement, so that its columns are repeated here.
+// the device as it was before the statement, so that its columns are repeated here. It also sets the actor for the audit
+// log, whose trigger runs after the statement: a statement of its own would be another round trip.
 func (q *Queries) DeviceUpdate(ctx context.Context, db DBTX, arg DeviceUpdateParams) (DeviceUpdateRow, error) {
 	row := db.QueryRow(ctx, DeviceUpdate,
 		arg.SetDisplayName,
@@ -618,6 +731,7 @@ func (q *Queries) DeviceUpdate(ctx context.Context, db DBTX, arg DeviceUpdatePar
 		arg.RemovedTags,
 		arg.TeamID,
 		arg.DeviceID,
+		arg.Actor,
 		arg.ChangeTags,
 		arg.MostTags,
 	)

@@ -481,27 +481,35 @@ func (q *Queries) FeedReserve(ctx context.Context, db DBTX) (time.Time, error) {
 const FeedStateGet = `-- name: FeedStateGet :one
 SELECT s.batches_since, s.days_since,
        (SELECT coalesce(sum(b.devices), 0) FROM feed_batches b
-        WHERE b.effective_at >= $1::timestamptz AND b.effective_at < $2::timestamptz)::bigint AS devices
+        WHERE b.effective_at >= $1::timestamptz AND b.effective_at < $2::timestamptz)::bigint AS devices,
+       coalesce(feed_ahead($3::timestamptz), false)::boolean AS ahead
 FROM feed_state s
 `
 
 type FeedStateGetParams struct {
-	FromAt time.Time
-	ToAt   time.Time
+	FromAt   time.Time
+	ToAt     time.Time
+	CursorAt *time.Time
 }
 
 type FeedStateGetRow struct {
 	BatchesSince time.Time
 	DaysSince    time.Time
 	Devices      int64
+	Ahead        bool
 }
 
-// FeedStateGet returns since when feed_batches and feed_days are complete, and how many devices feed_batches has between
-// two times.
+// FeedStateGet returns since when feed_batches and feed_days are complete, how many devices feed_batches has between two
+// times, and whether a position is ahead of the database.
 func (q *Queries) FeedStateGet(ctx context.Context, db DBTX, arg FeedStateGetParams) (FeedStateGetRow, error) {
-	row := db.QueryRow(ctx, FeedStateGet, arg.FromAt, arg.ToAt)
+	row := db.QueryRow(ctx, FeedStateGet, arg.FromAt, arg.ToAt, arg.CursorAt)
 	var i FeedStateGetRow
-	err := row.Scan(&i.BatchesSince, &i.DaysSince, &i.Devices)
+	err := row.Scan(
+		&i.BatchesSince,
+		&i.DaysSince,
+		&i.Devices,
+		&i.Ahead,
+	)
 	return i, err
 }
 

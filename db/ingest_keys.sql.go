@@ -12,6 +12,24 @@ import (
 	"github.com/google/uuid"
 )
 
+const IngestKeyCountExpiring = `-- name: IngestKeyCountExpiring :one
+SELECT count(*) FROM ingest_keys k
+WHERE revoked_at IS NULL AND expires_at > now() AND expires_at < $1::timestamptz
+  AND NOT EXISTS (
+      SELECT FROM ingest_keys n
+      WHERE n.team_id = k.team_id AND n.created_at > k.created_at AND n.revoked_at IS NULL
+        AND (n.expires_at IS NULL OR n.expires_at > k.expires_at))
+`
+
+// IngestKeyCountExpiring counts the valid keys that expire before a time, unless their team has a newer one that is valid
+// for longer, as after a rotation.
+func (q *Queries) IngestKeyCountExpiring(ctx context.Context, db DBTX, before time.Time) (int64, error) {
+	row := db.QueryRow(ctx, IngestKeyCountExpiring, before)
+	var count int64
+	err := row.Scan(&count)
+	return count, err
+}
+
 const IngestKeyDeleteByTeam = `-- name: IngestKeyDeleteByTeam :execrows
 DELETE FROM ingest_keys WHERE team_id = $1
 `
@@ -26,19 +44,20 @@ func (q *Queries) IngestKeyDeleteByTeam(ctx context.Context, db DBTX, teamID uui
 
 const IngestKeyExpire = `-- name: IngestKeyExpire :one
 UPDATE ingest_keys SET expires_at = least(expires_at, now() + make_interval(secs => $1::double precision))
-WHERE key_id = $2 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())
+WHERE key_id = $2 AND team_id = $3 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())
 RETURNING key_id, team_id, secret_sha256, label, created_at, revoked_at, changed_in, expires_at
 `
 
 type IngestKeyExpireParams struct {
 	OverlapSeconds float64
 	KeyID          string
+	TeamID         uuid.UUID
 }
 
 // IngestKeyExpire lets a valid key expire after a time, unless it expires before that. It returns nothing for a key
 // that is not valid.
 func (q *Queries) IngestKeyExpire(ctx context.Context, db DBTX, arg IngestKeyExpireParams) (IngestKey, error) {
-	row := db.QueryRow(ctx, IngestKeyExpire, arg.OverlapSeconds, arg.KeyID)
+	row := db.QueryRow(ctx, IngestKeyExpire, arg.OverlapSeconds, arg.KeyID, arg.TeamID)
 	var i IngestKey
 	err := row.Scan(
 		&i.KeyID,
@@ -124,27 +143,38 @@ func (q *Queries) IngestKeyInsert(ctx context.Context, db DBTX, arg IngestKeyIns
 }
 
 const IngestKeyList = `-- name: IngestKeyList :many
-SELECT key_id, team_id, secret_sha256, label, created_at, revoked_at, changed_in, expires_at FROM ingest_keys WHERE team_id = $1 ORDER BY created_at, key_id
+SELECT k.key_id, k.team_id, k.secret_sha256, k.label, k.created_at, k.revoked_at, k.changed_in, k.expires_at, u.used_at, u.client FROM ingest_keys k
+LEFT JOIN ingest_key_uses u ON u.key_id = k.key_id
+WHERE k.team_id = $1 ORDER BY k.created_at, k.key_id
 `
 
-func (q *Queries) IngestKeyList(ctx context.Context, db DBTX, teamID uuid.UUID) ([]IngestKey, error) {
+type IngestKeyListRow struct {
+	IngestKey IngestKey
+	UsedAt    *time.Time
+	Client    *string
+}
+
+// IngestKeyList lists the keys of a team with their last use, if they were used.
+func (q *Queries) IngestKeyList(ctx context.Context, db DBTX, teamID uuid.UUID) ([]IngestKeyListRow, error) {
 	rows, err := db.Query(ctx, IngestKeyList, teamID)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []IngestKey
+	var items []IngestKeyListRow
 	for rows.Next() {
-		var i IngestKey
+		var i IngestKeyListRow
 		if err := rows.Scan(
-			&i.KeyID,
-			&i.TeamID,
-			&i.SecretSha256,
-			&i.Label,
-			&i.CreatedAt,
-			&i.RevokedAt,
-			&i.ChangedIn,
-			&i.ExpiresAt,
+			&i.IngestKey.KeyID,
+			&i.IngestKey.TeamID,
+			&i.IngestKey.SecretSha256,
+			&i.IngestKey.Label,
+			&i.IngestKey.CreatedAt,
+			&i.IngestKey.RevokedAt,
+			&i.IngestKey.ChangedIn,
+			&i.IngestKey.ExpiresAt,
+			&i.UsedAt,
+			&i.Client,
 		); err != nil {
 			return nil, err
 		}
@@ -238,11 +268,16 @@ func (q *Queries) IngestKeyListChanged(ctx context.Context, db DBTX, arg IngestK
 }
 
 const IngestKeyLock = `-- name: IngestKeyLock :one
-SELECT key_id, team_id, secret_sha256, label, created_at, revoked_at, changed_in, expires_at FROM ingest_keys WHERE key_id = $1 FOR NO KEY UPDATE
+SELECT key_id, team_id, secret_sha256, label, created_at, revoked_at, changed_in, expires_at FROM ingest_keys WHERE key_id = $1 AND team_id = $2 FOR NO KEY UPDATE
 `
 
-func (q *Queries) IngestKeyLock(ctx context.Context, db DBTX, keyID string) (IngestKey, error) {
-	row := db.QueryRow(ctx, IngestKeyLock, keyID)
+type IngestKeyLockParams struct {
+	KeyID  string
+	TeamID uuid.UUID
+}
+
+func (q *Queries) IngestKeyLock(ctx context.Context, db DBTX, arg IngestKeyLockParams) (IngestKey, error) {
+	row := db.QueryRow(ctx, IngestKeyLock, arg.KeyID, arg.TeamID)
 	var i IngestKey
 	err := row.Scan(
 		&i.KeyID,
@@ -277,12 +312,18 @@ func (q *Queries) IngestKeyPosition(ctx context.Context, db DBTX) (IngestKeyPosi
 }
 
 const IngestKeyRevoke = `-- name: IngestKeyRevoke :one
-UPDATE ingest_keys SET revoked_at = coalesce(revoked_at, now()) WHERE key_id = $1 RETURNING key_id, team_id, secret_sha256, label, created_at, revoked_at, changed_in, expires_at
+UPDATE ingest_keys SET revoked_at = coalesce(revoked_at, now()) WHERE key_id = $1 AND team_id = $2
+RETURNING key_id, team_id, secret_sha256, label, created_at, revoked_at, changed_in, expires_at
 `
 
+type IngestKeyRevokeParams struct {
+	KeyID  string
+	TeamID uuid.UUID
+}
+
 // IngestKeyRevoke keeps the time of the first revocation.
-func (q *Queries) IngestKeyRevoke(ctx context.Context, db DBTX, keyID string) (IngestKey, error) {
-	row := db.QueryRow(ctx, IngestKeyRevoke, keyID)
+func (q *Queries) IngestKeyRevoke(ctx context.Context, db DBTX, arg IngestKeyRevokeParams) (IngestKey, error) {
+	row := db.QueryRow(ctx, IngestKeyRevoke, arg.KeyID, arg.TeamID)
 	var i IngestKey
 	err := row.Scan(
 		&i.KeyID,
@@ -303,5 +344,28 @@ UPDATE ingest_keys SET revoked_at = now() WHERE team_id = $1 AND revoked_at IS N
 
 func (q *Queries) IngestKeyRevokeByTeam(ctx context.Context, db DBTX, teamID uuid.UUID) error {
 	_, err := db.Exec(ctx, IngestKeyRevokeByTeam, teamID)
+	return err
+}
+
+const IngestKeyUseUpsert = `-- name: IngestKeyUseUpsert :exec
+INSERT INTO ingest_key_uses AS u (key_id, used_at, client)
+SELECT k.key_id, n.used_at, nullif(n.client, '')
+FROM (SELECT unnest($1::text[]) AS key_id, unnest($2::timestamptz[]) AS used_at,
+             unnest($3::text[]) AS client) n
+JOIN ingest_keys k ON k.key_id = n.key_id
+ORDER BY k.key_id
+ON CONFLICT (key_id) DO UPDATE SET used_at = excluded.used_at, client = excluded.client
+WHERE date_trunc('minute', u.used_at) < date_trunc('minute', excluded.used_at)
+`
+
+type IngestKeyUseUpsertParams struct {
+	KeyIds  []string
+	UsedAt  []time.Time
+	Clients []string
+}
+
+// IngestKeyUseUpsert is APIKeyUseUpsert for ingest keys.
+func (q *Queries) IngestKeyUseUpsert(ctx context.Context, db DBTX, arg IngestKeyUseUpsertParams) error {
+	_, err := db.Exec(ctx, IngestKeyUseUpsert, arg.KeyIds, arg.UsedAt, arg.Clients)
 	return err
 }

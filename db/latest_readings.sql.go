@@ -13,11 +13,11 @@ import (
 )
 
 const DeviceLatestList = `-- name: DeviceLatestList :many
-SELECT id, latest_bucket_at FROM devices WHERE team_id = $1 AND id = ANY($2::uuid[])
+SELECT id, latest_bucket_at FROM devices WHERE team_id = ANY($1::uuid[]) AND id = ANY($2::uuid[])
 `
 
 type DeviceLatestListParams struct {
-	TeamID    uuid.UUID
+	TeamIds   []uuid.UUID
 	DeviceIds []uuid.UUID
 }
 
@@ -26,9 +26,9 @@ type DeviceLatestListRow struct {
 	LatestBucketAt *time.Time
 }
 
-// DeviceLatestList reads the bounds of the newest readings of some devices.
+// DeviceLatestList reads the bounds of the newest readings of some devices of some teams.
 func (q *Queries) DeviceLatestList(ctx context.Context, db DBTX, arg DeviceLatestListParams) ([]DeviceLatestListRow, error) {
-	rows, err := db.Query(ctx, DeviceLatestList, arg.TeamID, arg.DeviceIds)
+	rows, err := db.Query(ctx, DeviceLatestList, arg.TeamIds, arg.DeviceIds)
 	if err != nil {
 		return nil, err
 	}
@@ -266,10 +266,15 @@ func (q *Queries) ImportedRangeTake(ctx context.Context, db DBTX, most int32) ([
 }
 
 const WorkerSet = `-- name: WorkerSet :exec
-SELECT set_config('roomsensor.worker', 'on', true)
+SELECT set_config('roomsensor.worker', 'on', true), set_config('roomsensor.heartbeat', 'on', true),
+       set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
+       set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true)
 `
 
-// WorkerSet tells the triggers of readings that the transaction updates latest_bucket_at of the devices.
+// WorkerSet tells the triggers of readings that the transaction updates latest_bucket_at of the devices, and the row of
+// every device whose readings it changes. The other settings leave one plan for DeviceHeartbeatUpdate, which locks the
+// devices in the order of their ids. Without JIT, because a statement that must read a whole table, like
+// ReadingUpsertIncoming, is expected to be very expensive.
 func (q *Queries) WorkerSet(ctx context.Context, db DBTX) error {
 	_, err := db.Exec(ctx, WorkerSet)
 	return err

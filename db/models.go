@@ -22,6 +22,13 @@ type ApiKey struct {
 	RevokedAt    *time.Time
 }
 
+type ApiKeyUse struct {
+	KeyID  string
+	UsedAt time.Time
+	// the User-Agent of the request, shortened; null if it had none
+	Client *string
+}
+
 type Assignment struct {
 	ID           uuid.UUID
 	DeviceID     uuid.UUID
@@ -31,6 +38,28 @@ type Assignment struct {
 	ExternalRef  *string
 	StartedAt    time.Time
 	EndedAt      *time.Time
+}
+
+type AuditLog struct {
+	ID        uuid.UUID
+	At        time.Time
+	ActorKind string
+	// address of the person, id of the API key, name of the user who ran the command, or database user
+	Actor  string
+	UserID *uuid.UUID
+	// who was logged in to the database, whatever the program says in actor
+	DatabaseUser string
+	TeamID       *uuid.UUID
+	Action       string
+	ObjectKind   string
+	ObjectID     string
+	ObjectName   *string
+	// the device, or the device of the assignment or installation
+	DeviceID   *uuid.UUID
+	DeviceName *string
+	// of a change only what differs; null for a creation
+	Before []byte
+	After  []byte
 }
 
 type Device struct {
@@ -91,9 +120,21 @@ type FeedBatch struct {
 	Days []pgtype.Date
 }
 
+type FeedBreak struct {
+	AfterAt  time.Time
+	BeforeAt time.Time
+}
+
 type FeedDay struct {
 	WrittenAt time.Time
 	Day       pgtype.Date
+}
+
+type FeedServer struct {
+	// when the server process started
+	StartedAt  *time.Time
+	Database   pgtype.Uint32
+	ReservedAt *time.Time
 }
 
 type FeedState struct {
@@ -134,6 +175,20 @@ type IngestKey struct {
 	ExpiresAt    *time.Time
 }
 
+type IngestKeyUse struct {
+	KeyID  string
+	UsedAt time.Time
+	// the User-Agent of the request, shortened; null if it had none
+	Client *string
+}
+
+type Membership struct {
+	UserID    uuid.UUID
+	TeamID    uuid.UUID
+	Role      string
+	CreatedAt time.Time
+}
+
 type OrderedChunk struct {
 	Chunk     string
 	OrderedAt time.Time
@@ -144,6 +199,26 @@ type OrderedChunk struct {
 type PgExtension struct {
 	Extname    string
 	Extversion string
+}
+
+type PgLock struct {
+	Pid       *int32
+	Granted   bool
+	Waitstart *time.Time
+}
+
+type PgStatActivity struct {
+	Pid             int32
+	Datname         *string
+	BackendType     *string
+	XactStart       *time.Time
+	Usename         *string
+	ApplicationName *string
+	State           *string
+}
+
+type PgStatDatabase struct {
+	Numbackends int32
 }
 
 type PostponedChunk struct {
@@ -187,6 +262,10 @@ type ReadingIncoming struct {
 	HumidityPct *float32
 	Lux         *float32
 	SplDb       *float32
+}
+
+type ReadingWriter struct {
+	Transaction pgtype.Uint64
 }
 
 type ReadingsHourly struct {
@@ -245,20 +324,55 @@ type ServiceSecret struct {
 	CreatedAt time.Time
 }
 
+type Session struct {
+	TokenHash string
+	Data      []byte
+	ExpiresAt time.Time
+}
+
+type SignInAddress struct {
+	UserID        uuid.UUID
+	AddressSha256 []byte
+	SignedInAt    time.Time
+}
+
+type SignInAttempt struct {
+	KeySha256 []byte
+	Attempts  int32
+	BeganAt   time.Time
+}
+
+type SignInLink struct {
+	TokenSha256 []byte
+	UserID      uuid.UUID
+	TeamID      *uuid.UUID
+	Role        *string
+	Purpose     string
+	CreatedAt   time.Time
+	ExpiresAt   time.Time
+	UsedAt      *time.Time
+}
+
 type Stream struct {
 	Name      string
 	CreatedAt time.Time
 }
 
 type Team struct {
-	ID        uuid.UUID
-	Name      string
-	CreatedAt time.Time
+	ID         uuid.UUID
+	Name       string
+	CreatedAt  time.Time
+	TimeZone   string
+	NightStart pgtype.Time
+	NightEnd   pgtype.Time
+	Thresholds []byte
 }
 
 type TimescaledbInformationChunk struct {
 	HypertableSchema string
 	HypertableName   string
+	ChunkSchema      string
+	ChunkName        string
 	RangeStart       time.Time
 	RangeEnd         time.Time
 }
@@ -267,4 +381,27 @@ type TimescaledbInformationDimension struct {
 	HypertableSchema string
 	HypertableName   string
 	TimeInterval     pgtype.Interval
+}
+
+type TimescaledbInformationJob struct {
+	JobID           int32
+	ApplicationName string
+	Scheduled       bool
+	HypertableName  *string
+}
+
+type TimescaledbInformationJobStat struct {
+	JobID         int32
+	LastRunStatus *string
+	NextStart     *time.Time
+}
+
+type User struct {
+	ID           uuid.UUID
+	Email        string
+	DisplayName  string
+	PasswordHash *string
+	CreatedAt    time.Time
+	DisabledAt   *time.Time
+	SignedOutAt  *time.Time
 }

@@ -22,29 +22,39 @@ func (q *Queries) RateWindowDelete(ctx context.Context, db DBTX, keyID string) e
 
 const RateWindowHit = `-- name: RateWindowHit :many
 
-SELECT h.allowed::integer AS allowed, h.remaining::integer AS remaining, h.reset_seconds::double precision AS reset_seconds
-FROM unnest($1::text[]) WITH ORDINALITY k (id, place)
-CROSS JOIN LATERAL rate_window_hits(k.id, ($2::integer[])[k.place]) h
+SELECT h.allowed::integer AS allowed, h.remaining::integer AS remaining, h.reset_seconds::double precision AS reset_seconds,
+       (CASE WHEN $1::boolean THEN (SELECT (pg_control_system()).system_identifier) ELSE 0 END)::bigint AS system_id,
+       (CASE WHEN $1::boolean
+           THEN (SELECT ('x' || left(pg_walfile_name(pg_current_wal_flush_lsn()), 8))::bit(32)::integer) ELSE 0 END)::integer AS timeline,
+       (CASE WHEN $1::boolean THEN (SELECT pg_current_wal_flush_lsn() - '0/0'::pg_lsn) ELSE 0 END)::bigint AS flushed
+FROM unnest($2::text[]) WITH ORDINALITY k (id, place)
+CROSS JOIN LATERAL rate_window_hits(k.id, ($3::integer[])[k.place]) h
 ORDER BY k.place
 `
 
 type RateWindowHitParams struct {
-	KeyIds []string
-	Hits   []int32
+	WithPosition bool
+	KeyIds       []string
+	Hits         []int32
 }
 
 type RateWindowHitRow struct {
 	Allowed      int32
 	Remaining    int32
 	ResetSeconds float64
+	SystemID     int64
+	Timeline     int32
+	Flushed      int64
 }
 
 // The file name is singular because Go would build rate_windows.sql.go on Windows only.
 // RateWindowHit counts or denies requests: hits[i] requests of key_ids[i]. It returns a row per key in that order, with
 // the number of requests that are allowed and what applies after them (decision 25). The keys must be distinct and
-// ascend by their bytes, so that all replicas lock them in one order.
+// ascend by their bytes, so that all replicas lock them in one order. With with_position, each row also has the position
+// of the primary up to which the log is on disk: a commit is acknowledged after that, so it has all commits that a client
+// can know of. Commits after it may be in the log already, but a standby would have to wait for them.
 func (q *Queries) RateWindowHit(ctx context.Context, db DBTX, arg RateWindowHitParams) ([]RateWindowHitRow, error) {
-	rows, err := db.Query(ctx, RateWindowHit, arg.KeyIds, arg.Hits)
+	rows, err := db.Query(ctx, RateWindowHit, arg.WithPosition, arg.KeyIds, arg.Hits)
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +62,14 @@ func (q *Queries) RateWindowHit(ctx context.Context, db DBTX, arg RateWindowHitP
 	var items []RateWindowHitRow
 	for rows.Next() {
 		var i RateWindowHitRow
-		if err := rows.Scan(&i.Allowed, &i.Remaining, &i.ResetSeconds); err != nil {
+		if err := rows.Scan(
+			&i.Allowed,
+			&i.Remaining,
+			&i.ResetSeconds,
+			&i.SystemID,
+			&i.Timeline,
+			&i.Flushed,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

@@ -537,6 +537,63 @@ func (q *Queries) ReadingIsNew(ctx context.Context, db DBTX, arg ReadingIsNewPar
 	return is_new, err
 }
 
+const ReadingLateList = `-- name: ReadingLateList :many
+SELECT date_bin(make_interval(secs => $1::double precision), r.bucket_at, '2000-01-01 00:00:00Z')::timestamptz AS part_from,
+       least(1e9, max(extract(epoch FROM least(r.ingested_at, '9999-12-31 00:00:00Z'))
+                      - extract(epoch FROM greatest(coalesce(r.measured_at, r.bucket_at), '0001-01-01 00:00:00Z'))))::double precision AS delay_seconds
+FROM readings r
+WHERE r.device_id = $2
+  AND EXISTS (SELECT FROM devices d WHERE d.id = $2 AND d.team_id = $3)
+  AND r.bucket_at >= $4::timestamptz
+  AND r.bucket_at < $5::timestamptz
+  AND r.ingested_at > coalesce(r.measured_at, r.bucket_at) + make_interval(secs => $6::double precision)
+GROUP BY part_from
+ORDER BY part_from
+`
+
+type ReadingLateListParams struct {
+	WidthSeconds float64
+	DeviceID     uuid.UUID
+	TeamID       uuid.UUID
+	WindowFrom   time.Time
+	WindowTo     time.Time
+	AfterSeconds float64
+}
+
+type ReadingLateListRow struct {
+	PartFrom     time.Time
+	DelaySeconds float64
+}
+
+// ReadingLateList lists when readings of a device arrived more than after_seconds after they were measured: the parts of
+// a width in which there are such readings, and the longest delay in each, at most 31 years. Both times may be infinite.
+func (q *Queries) ReadingLateList(ctx context.Context, db DBTX, arg ReadingLateListParams) ([]ReadingLateListRow, error) {
+	rows, err := db.Query(ctx, ReadingLateList,
+		arg.WidthSeconds,
+		arg.DeviceID,
+		arg.TeamID,
+		arg.WindowFrom,
+		arg.WindowTo,
+		arg.AfterSeconds,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ReadingLateListRow
+	for rows.Next() {
+		var i ReadingLateListRow
+		if err := rows.Scan(&i.PartFrom, &i.DelaySeconds); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const ReadingLatestList = `-- name: ReadingLatestList :many
 SELECT d.id AS device_id, r.bucket_at, r.co2_ppm, r.temp_c, r.humidity_pct, r.lux, r.spl_db, r.ingested_at
 FROM devices d
@@ -546,13 +603,13 @@ CROSS JOIN LATERAL (
       AND readings.bucket_at >= $1::timestamptz AND readings.bucket_at < $2::timestamptz
     ORDER BY readings.bucket_at DESC LIMIT 1
 ) r
-WHERE d.team_id = $3 AND d.id = ANY($4::uuid[])
+WHERE d.team_id = ANY($3::uuid[]) AND d.id = ANY($4::uuid[])
 `
 
 type ReadingLatestListParams struct {
 	WindowFrom time.Time
 	WindowTo   time.Time
-	TeamID     uuid.UUID
+	TeamIds    []uuid.UUID
 	DeviceIds  []uuid.UUID
 }
 
@@ -567,13 +624,13 @@ type ReadingLatestListRow struct {
 	IngestedAt  time.Time
 }
 
-// ReadingLatestList reads the newest reading of each device within a window; devices without one are left out. It
-// descends the primary key once per device, which is much faster than DISTINCT ON or an aggregate.
+// ReadingLatestList reads the newest reading of each device of some teams within a window; devices without one are left
+// out. It descends the primary key once per device, which is much faster than DISTINCT ON or an aggregate.
 func (q *Queries) ReadingLatestList(ctx context.Context, db DBTX, arg ReadingLatestListParams) ([]ReadingLatestListRow, error) {
 	rows, err := db.Query(ctx, ReadingLatestList,
 		arg.WindowFrom,
 		arg.WindowTo,
-		arg.TeamID,
+		arg.TeamIds,
 		arg.DeviceIds,
 	)
 	if err != nil {
@@ -795,6 +852,31 @@ func (q *Queries) ReadingMaskList(ctx context.Context, db DBTX, arg ReadingMaskL
 	return items, nil
 }
 
+const ReadingSetArrival = `-- name: ReadingSetArrival :exec
+UPDATE readings
+SET ingested_at = least(ingested_at, greatest(measured_at + interval '30 seconds', $1::timestamptz))
+WHERE device_id = $2 AND bucket_at >= $3::timestamptz AND bucket_at < $4::timestamptz
+`
+
+type ReadingSetArrivalParams struct {
+	NotBefore  time.Time
+	DeviceID   uuid.UUID
+	WindowFrom time.Time
+	WindowTo   time.Time
+}
+
+// ReadingSetArrival records that readings of a device arrived half a minute after they were measured, but not before a
+// time, unless they arrived earlier still. The demo calls it for the history that it makes up.
+func (q *Queries) ReadingSetArrival(ctx context.Context, db DBTX, arg ReadingSetArrivalParams) error {
+	_, err := db.Exec(ctx, ReadingSetArrival,
+		arg.NotBefore,
+		arg.DeviceID,
+		arg.WindowFrom,
+		arg.WindowTo,
+	)
+	return err
+}
+
 const ReadingUpsert = `-- name: ReadingUpsert :execrows
 INSERT INTO readings AS r (device_id, bucket_at, co2_ppm, temp_c, humidity_pct, lux, spl_db, measured_at, ingested_at)
 SELECT n.device_id, n.bucket_at,
@@ -815,10 +897,6 @@ FROM (
            unnest($8::real[]) AS lux,
            unnest($9::real[]) AS spl_db
 ) n
-UNION ALL
-SELECT device_id, bucket_at, co2_ppm, temp_c, humidity_pct, lux, spl_db, measured_at,
-       (SELECT current_setting('roomsensor.ingested_at')::timestamptz)
-FROM reading_incoming
 ON CONFLICT (device_id, bucket_at) DO UPDATE
 SET (co2_ppm, temp_c, humidity_pct, lux, spl_db, measured_at, ingested_at) = (
     SELECT m.co2_ppm, m.temp_c, m.humidity_pct, m.lux, m.spl_db, excluded.measured_at,
@@ -856,9 +934,8 @@ type ReadingUpsertParams struct {
 // ReadingUpsert writes merged, sorted measurements (late-merge rule, decisions 37 and 38). It is roomsensor.Merge in
 // SQL: the later measurement replaces the reading as a whole; two deliveries of the same measurement are merged per
 // metric, where greatest() ignores nulls. A row that would not change is not written, and ingested_at changes only
-// together with one of the metrics. The rows are those of the arrays and those that were copied into reading_incoming:
-// arrays are faster for few rows, COPY for many. valid_mask tells which metrics are present, so that the arrays need no
-// nulls. The time of the write is that of FeedBegin.
+// together with one of the metrics. valid_mask tells which metrics are present, so that the arrays need no nulls. The
+// time of the write is that of FeedBegin.
 func (q *Queries) ReadingUpsert(ctx context.Context, db DBTX, arg ReadingUpsertParams) (int64, error) {
 	result, err := db.Exec(ctx, ReadingUpsert,
 		arg.DeviceIds,
@@ -871,6 +948,44 @@ func (q *Queries) ReadingUpsert(ctx context.Context, db DBTX, arg ReadingUpsertP
 		arg.Lux,
 		arg.SplDb,
 	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const ReadingUpsertIncoming = `-- name: ReadingUpsertIncoming :execrows
+INSERT INTO readings AS r (device_id, bucket_at, co2_ppm, temp_c, humidity_pct, lux, spl_db, measured_at, ingested_at)
+SELECT device_id, bucket_at, co2_ppm, temp_c, humidity_pct, lux, spl_db, measured_at,
+       (SELECT current_setting('roomsensor.ingested_at')::timestamptz)
+FROM reading_incoming
+ON CONFLICT (device_id, bucket_at) DO UPDATE
+SET (co2_ppm, temp_c, humidity_pct, lux, spl_db, measured_at, ingested_at) = (
+    SELECT m.co2_ppm, m.temp_c, m.humidity_pct, m.lux, m.spl_db, excluded.measured_at,
+           CASE WHEN (m.co2_ppm, m.temp_c, m.humidity_pct, m.lux, m.spl_db)
+                     IS DISTINCT FROM (r.co2_ppm, r.temp_c, r.humidity_pct, r.lux, r.spl_db)
+                THEN excluded.ingested_at ELSE r.ingested_at END
+    FROM (
+        SELECT CASE WHEN later THEN excluded.co2_ppm ELSE greatest(r.co2_ppm, excluded.co2_ppm) END,
+               CASE WHEN later THEN excluded.temp_c ELSE greatest(r.temp_c, excluded.temp_c) END,
+               CASE WHEN later THEN excluded.humidity_pct ELSE greatest(r.humidity_pct, excluded.humidity_pct) END,
+               CASE WHEN later THEN excluded.lux ELSE greatest(r.lux, excluded.lux) END,
+               CASE WHEN later THEN excluded.spl_db ELSE greatest(r.spl_db, excluded.spl_db) END
+        FROM (SELECT excluded.measured_at > coalesce(r.measured_at, r.bucket_at) AS later) t
+    ) m (co2_ppm, temp_c, humidity_pct, lux, spl_db))
+WHERE excluded.measured_at > coalesce(r.measured_at, r.bucket_at)
+   OR (excluded.measured_at = coalesce(r.measured_at, r.bucket_at)
+       AND (greatest(r.co2_ppm, excluded.co2_ppm), greatest(r.temp_c, excluded.temp_c),
+            greatest(r.humidity_pct, excluded.humidity_pct), greatest(r.lux, excluded.lux),
+            greatest(r.spl_db, excluded.spl_db))
+           IS DISTINCT FROM (r.co2_ppm, r.temp_c, r.humidity_pct, r.lux, r.spl_db))
+`
+
+// ReadingUpsertIncoming is ReadingUpsert of the rows that were copied into reading_incoming. Arrays are faster for few
+// rows, COPY for many. A transaction that reads a temporary table empties it when it commits, so that few rows must not
+// pay for it.
+func (q *Queries) ReadingUpsertIncoming(ctx context.Context, db DBTX) (int64, error) {
+	result, err := db.Exec(ctx, ReadingUpsertIncoming)
 	if err != nil {
 		return 0, err
 	}

@@ -171,7 +171,7 @@ SELECT h.device_id,
        coalesce(sum(h.spl_db_count), 0)::bigint AS spl_db_count, coalesce(sum(h.spl_db_sum), 0)::double precision AS spl_db_sum
 FROM readings_hourly h
 WHERE h.device_id = ANY($1::uuid[])
-  AND h.device_id IN (SELECT d.id FROM devices d WHERE d.team_id = $2)
+  AND h.device_id IN (SELECT d.id FROM devices d WHERE d.team_id = ANY($2::uuid[]))
   AND h.hour >= $3::timestamptz
   AND h.hour < $4::timestamptz
 GROUP BY h.device_id
@@ -179,7 +179,7 @@ GROUP BY h.device_id
 
 type HourlySumParams struct {
 	DeviceIds []uuid.UUID
-	TeamID    uuid.UUID
+	TeamIds   []uuid.UUID
 	HourFrom  time.Time
 	HourTo    time.Time
 }
@@ -208,12 +208,12 @@ type HourlySumRow struct {
 	SplDbSum         float64
 }
 
-// HourlySum aggregates the hours of a window per device. Sums and counts have 64 bits, so that means are exact
-// (decision 17). Where a count is 0, the other values of that metric are meaningless.
+// HourlySum aggregates the hours of a window per device of some teams. Sums and counts have 64 bits, so that means are
+// exact (decision 17). Where a count is 0, the other values of that metric are meaningless.
 func (q *Queries) HourlySum(ctx context.Context, db DBTX, arg HourlySumParams) ([]HourlySumRow, error) {
 	rows, err := db.Query(ctx, HourlySum,
 		arg.DeviceIds,
-		arg.TeamID,
+		arg.TeamIds,
 		arg.HourFrom,
 		arg.HourTo,
 	)
@@ -281,7 +281,7 @@ SELECT r.device_id,
        coalesce(sum(r.spl_db::double precision) FILTER (WHERE abs(r.spl_db) < 'Infinity'), 0)::double precision AS spl_db_sum
 FROM readings r
 WHERE r.device_id = ANY($1::uuid[])
-  AND r.device_id IN (SELECT d.id FROM devices d WHERE d.team_id = $2)
+  AND r.device_id IN (SELECT d.id FROM devices d WHERE d.team_id = ANY($2::uuid[]))
   AND r.bucket_at >= $3::timestamptz
   AND r.bucket_at < $4::timestamptz
 GROUP BY r.device_id
@@ -289,7 +289,7 @@ GROUP BY r.device_id
 
 type HourlySumFiniteParams struct {
 	DeviceIds []uuid.UUID
-	TeamID    uuid.UUID
+	TeamIds   []uuid.UUID
 	HourFrom  time.Time
 	HourTo    time.Time
 }
@@ -323,7 +323,7 @@ type HourlySumFiniteRow struct {
 func (q *Queries) HourlySumFinite(ctx context.Context, db DBTX, arg HourlySumFiniteParams) ([]HourlySumFiniteRow, error) {
 	rows, err := db.Query(ctx, HourlySumFinite,
 		arg.DeviceIds,
-		arg.TeamID,
+		arg.TeamIds,
 		arg.HourFrom,
 		arg.HourTo,
 	)

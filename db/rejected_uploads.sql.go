@@ -100,6 +100,175 @@ func (q *Queries) RejectGetByMessage(ctx context.Context, db DBTX, arg RejectGet
 	return i, err
 }
 
+const RejectGetByTeam = `-- name: RejectGetByTeam :one
+SELECT id, received_at, stream_sequence, reason, detail, team_id, hardware_id, payload, replayed_at, rejected_at FROM rejected_uploads WHERE id = $1 AND team_id = $2::uuid
+`
+
+type RejectGetByTeamParams struct {
+	RejectID uuid.UUID
+	TeamID   uuid.UUID
+}
+
+func (q *Queries) RejectGetByTeam(ctx context.Context, db DBTX, arg RejectGetByTeamParams) (RejectedUpload, error) {
+	row := db.QueryRow(ctx, RejectGetByTeam, arg.RejectID, arg.TeamID)
+	var i RejectedUpload
+	err := row.Scan(
+		&i.ID,
+		&i.ReceivedAt,
+		&i.StreamSequence,
+		&i.Reason,
+		&i.Detail,
+		&i.TeamID,
+		&i.HardwareID,
+		&i.Payload,
+		&i.ReplayedAt,
+		&i.RejectedAt,
+	)
+	return i, err
+}
+
+const RejectGroupCount = `-- name: RejectGroupCount :one
+SELECT count(*) FROM rejected_uploads
+WHERE team_id = $1::uuid AND reason = $2 AND hardware_id = $3::text
+  AND (received_at, id) > ($4::timestamptz, $5::uuid)
+`
+
+type RejectGroupCountParams struct {
+	TeamID     uuid.UUID
+	Reason     string
+	HardwareID string
+	AfterAt    time.Time
+	AfterID    uuid.UUID
+}
+
+// RejectGroupCount counts the rejects of a group after a position.
+func (q *Queries) RejectGroupCount(ctx context.Context, db DBTX, arg RejectGroupCountParams) (int64, error) {
+	row := db.QueryRow(ctx, RejectGroupCount,
+		arg.TeamID,
+		arg.Reason,
+		arg.HardwareID,
+		arg.AfterAt,
+		arg.AfterID,
+	)
+	var count int64
+	err := row.Scan(&count)
+	return count, err
+}
+
+const RejectGroupList = `-- name: RejectGroupList :many
+SELECT reason, hardware_id, count(*) AS total, count(replayed_at) AS replayed,
+    min(received_at)::timestamptz AS first_at, max(received_at)::timestamptz AS last_at
+FROM rejected_uploads
+WHERE team_id = $1::uuid
+  AND ($2::text IS NULL OR reason = $2)
+  AND ($3::text IS NULL OR hardware_id = $3)
+GROUP BY reason, hardware_id
+ORDER BY last_at DESC, reason, hardware_id
+LIMIT $5::bigint OFFSET $4::bigint
+`
+
+type RejectGroupListParams struct {
+	TeamID     uuid.UUID
+	Reason     *string
+	HardwareID *string
+	Skipped    int64
+	Most       int64
+}
+
+type RejectGroupListRow struct {
+	Reason     string
+	HardwareID *string
+	Total      int64
+	Replayed   int64
+	FirstAt    time.Time
+	LastAt     time.Time
+}
+
+// RejectGroupList counts the rejects of a team by reason and unit, those with the newest reject first. A null filter
+// matches all.
+func (q *Queries) RejectGroupList(ctx context.Context, db DBTX, arg RejectGroupListParams) ([]RejectGroupListRow, error) {
+	rows, err := db.Query(ctx, RejectGroupList,
+		arg.TeamID,
+		arg.Reason,
+		arg.HardwareID,
+		arg.Skipped,
+		arg.Most,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []RejectGroupListRow
+	for rows.Next() {
+		var i RejectGroupListRow
+		if err := rows.Scan(
+			&i.Reason,
+			&i.HardwareID,
+			&i.Total,
+			&i.Replayed,
+			&i.FirstAt,
+			&i.LastAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const RejectGroupPage = `-- name: RejectGroupPage :many
+SELECT received_at, id FROM rejected_uploads
+WHERE team_id = $1::uuid AND reason = $2 AND hardware_id = $3::text
+  AND (received_at, id) > ($4::timestamptz, $5::uuid)
+ORDER BY received_at, id
+LIMIT $6::bigint
+`
+
+type RejectGroupPageParams struct {
+	TeamID     uuid.UUID
+	Reason     string
+	HardwareID string
+	AfterAt    time.Time
+	AfterID    uuid.UUID
+	Most       int64
+}
+
+type RejectGroupPageRow struct {
+	ReceivedAt time.Time
+	ID         uuid.UUID
+}
+
+// RejectGroupPage lists the positions of the rejects of a group after a position, the oldest first.
+func (q *Queries) RejectGroupPage(ctx context.Context, db DBTX, arg RejectGroupPageParams) ([]RejectGroupPageRow, error) {
+	rows, err := db.Query(ctx, RejectGroupPage,
+		arg.TeamID,
+		arg.Reason,
+		arg.HardwareID,
+		arg.AfterAt,
+		arg.AfterID,
+		arg.Most,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []RejectGroupPageRow
+	for rows.Next() {
+		var i RejectGroupPageRow
+		if err := rows.Scan(&i.ReceivedAt, &i.ID); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const RejectInsert = `-- name: RejectInsert :exec
 INSERT INTO rejected_uploads (received_at, stream_sequence, reason, detail, team_id, hardware_id, payload)
 SELECT unnest($1::timestamptz[]), unnest($2::bigint[]), unnest($3::text[]),

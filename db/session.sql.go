@@ -51,6 +51,28 @@ func (q *Queries) DatabaseGet(ctx context.Context, db DBTX) (DatabaseGetRow, err
 	return i, err
 }
 
+const DatabaseGetUsage = `-- name: DatabaseGetUsage :one
+SELECT pg_database_size(current_database())::bigint AS bytes,
+       (SELECT coalesce(sum(numbackends), 0) FROM pg_stat_database)::bigint AS connections,
+       (current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int)::bigint
+           AS max_connections
+`
+
+type DatabaseGetUsageRow struct {
+	Bytes          int64
+	Connections    int64
+	MaxConnections int64
+}
+
+// DatabaseGetUsage reads the size of the database, and the connections to all databases of the server with how many
+// roles that are not superusers may have.
+func (q *Queries) DatabaseGetUsage(ctx context.Context, db DBTX) (DatabaseGetUsageRow, error) {
+	row := db.QueryRow(ctx, DatabaseGetUsage)
+	var i DatabaseGetUsageRow
+	err := row.Scan(&i.Bytes, &i.Connections, &i.MaxConnections)
+	return i, err
+}
+
 const SettingSet = `-- name: SettingSet :exec
 SELECT set_config($1::text, $2::text, true)
 `

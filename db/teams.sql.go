@@ -9,6 +9,7 @@ import (
 	"context"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgtype"
 )
 
 const TeamDelete = `-- name: TeamDelete :exec
@@ -153,4 +154,72 @@ func (q *Queries) TeamRename(ctx context.Context, db DBTX, arg TeamRenameParams)
 	var i TeamRenameRow
 	err := row.Scan(&i.ID, &i.Name)
 	return i, err
+}
+
+const TeamSettingsGet = `-- name: TeamSettingsGet :one
+SELECT id, name, created_at, time_zone, night_start, night_end, thresholds FROM teams WHERE id = $1
+`
+
+// TeamSettingsGet reads what the people of a team configure.
+func (q *Queries) TeamSettingsGet(ctx context.Context, db DBTX, teamID uuid.UUID) (Team, error) {
+	row := db.QueryRow(ctx, TeamSettingsGet, teamID)
+	var i Team
+	err := row.Scan(
+		&i.ID,
+		&i.Name,
+		&i.CreatedAt,
+		&i.TimeZone,
+		&i.NightStart,
+		&i.NightEnd,
+		&i.Thresholds,
+	)
+	return i, err
+}
+
+const TeamSettingsLock = `-- name: TeamSettingsLock :one
+SELECT id, name, created_at, time_zone, night_start, night_end, thresholds FROM teams WHERE id = $1 FOR NO KEY UPDATE
+`
+
+// TeamSettingsLock is TeamSettingsGet, and lets other changes of the team wait.
+func (q *Queries) TeamSettingsLock(ctx context.Context, db DBTX, teamID uuid.UUID) (Team, error) {
+	row := db.QueryRow(ctx, TeamSettingsLock, teamID)
+	var i Team
+	err := row.Scan(
+		&i.ID,
+		&i.Name,
+		&i.CreatedAt,
+		&i.TimeZone,
+		&i.NightStart,
+		&i.NightEnd,
+		&i.Thresholds,
+	)
+	return i, err
+}
+
+const TeamSettingsUpdate = `-- name: TeamSettingsUpdate :exec
+UPDATE teams
+SET name = $1, time_zone = $2, night_start = $3, night_end = $4, thresholds = $5
+WHERE id = $6
+`
+
+type TeamSettingsUpdateParams struct {
+	Name       string
+	TimeZone   string
+	NightStart pgtype.Time
+	NightEnd   pgtype.Time
+	Thresholds []byte
+	TeamID     uuid.UUID
+}
+
+// TeamSettingsUpdate changes what the people of a team configure.
+func (q *Queries) TeamSettingsUpdate(ctx context.Context, db DBTX, arg TeamSettingsUpdateParams) error {
+	_, err := db.Exec(ctx, TeamSettingsUpdate,
+		arg.Name,
+		arg.TimeZone,
+		arg.NightStart,
+		arg.NightEnd,
+		arg.Thresholds,
+		arg.TeamID,
+	)
+	return err
 }

@@ -17,25 +17,36 @@ FROM assignments a
 JOIN devices d ON d.id = a.device_id
 WHERE d.team_id = @team_id AND a.id = @assignment_id;
 
--- The queries below serve the operator's commands, which work on all teams.
-
+-- AssignmentInsert inserts an assignment of a device of the team.
 -- name: AssignmentInsert :one
 INSERT INTO assignments (device_id, type, label, home_or_travel, external_ref, started_at)
-VALUES (@device_id, @type, @label, @home_or_travel, @external_ref, @started_at)
+SELECT d.id, @type, @label, @home_or_travel, @external_ref, @started_at FROM devices d
+WHERE d.team_id = @team_id AND d.id = @device_id
 RETURNING *;
 
--- name: AssignmentLockByID :one
-SELECT * FROM assignments WHERE id = @assignment_id FOR NO KEY UPDATE;
+-- name: AssignmentLock :one
+SELECT a.* FROM assignments a
+WHERE a.id = @assignment_id AND a.device_id IN (SELECT d.id FROM devices d WHERE d.team_id = @team_id)
+FOR NO KEY UPDATE OF a;
 
 -- AssignmentGetOverlap finds the newest assignment of a device that is open or ends after started_at.
 -- name: AssignmentGetOverlap :one
-SELECT * FROM assignments
-WHERE device_id = @device_id AND (ended_at IS NULL OR ended_at > @started_at::timestamptz)
-ORDER BY started_at DESC
+SELECT a.* FROM assignments a
+WHERE a.device_id = @device_id AND a.device_id IN (SELECT d.id FROM devices d WHERE d.team_id = @team_id)
+  AND (a.ended_at IS NULL OR a.ended_at > @started_at::timestamptz)
+ORDER BY a.started_at DESC
 LIMIT 1;
 
 -- name: AssignmentEnd :one
-UPDATE assignments SET ended_at = @ended_at::timestamptz WHERE id = @assignment_id RETURNING *;
+UPDATE assignments a SET ended_at = @ended_at::timestamptz
+WHERE a.id = @assignment_id AND a.device_id IN (SELECT d.id FROM devices d WHERE d.team_id = @team_id)
+RETURNING a.*;
+
+-- The queries below serve the operator's commands, which work on all teams.
+
+-- AssignmentGetTeam returns the team of an assignment.
+-- name: AssignmentGetTeam :one
+SELECT d.team_id FROM assignments a JOIN devices d ON d.id = a.device_id WHERE a.id = @assignment_id;
 
 -- name: AssignmentDeleteByDevice :execrows
 DELETE FROM assignments WHERE device_id = @device_id;

@@ -1,10 +1,11 @@
--- HardwareList lists the installations of some hardware units (decision 40).
+-- HardwareList lists the installations of some hardware units (decision 40). The collation selects
+-- device_hardware_unit_idx.
 -- name: HardwareList :many
 SELECT h.hardware_id, h.device_id, d.team_id, h.installed_at, h.removed_at
 FROM device_hardware h
 JOIN devices d ON d.id = h.device_id
-WHERE h.hardware_id = ANY(@hardware_ids::text[])
-ORDER BY h.hardware_id, h.installed_at NULLS FIRST;
+WHERE h.hardware_id COLLATE "C" = ANY(@hardware_ids::text[])
+ORDER BY h.hardware_id COLLATE "C", h.installed_at NULLS FIRST;
 
 -- HardwareListByDevice lists the installations in some devices of a team, by device. A device that never had a unit has
 -- one row without bounds, which sets no limit either (A3.3).
@@ -15,11 +16,43 @@ LEFT JOIN device_hardware h ON h.device_id = d.id
 WHERE d.team_id = @team_id AND d.id = ANY(@device_ids::uuid[])
 ORDER BY d.id, h.installed_at NULLS FIRST;
 
--- The queries below serve the operator's commands, which work on all teams.
+-- HardwareListByUnit lists the installations of a unit in devices of a team, the oldest first.
+-- name: HardwareListByUnit :many
+SELECT d.id AS device_id, d.display_name, d.last_seen_at, h.installed_at, h.removed_at
+FROM device_hardware h
+JOIN devices d ON d.id = h.device_id
+WHERE h.hardware_id = @hardware_id AND d.team_id = @team_id
+ORDER BY h.installed_at NULLS FIRST;
 
+-- HardwareListHistory lists the installations in a device of a team, the newest first.
+-- name: HardwareListHistory :many
+SELECT h.hardware_id, h.installed_at, h.removed_at
+FROM device_hardware h
+JOIN devices d ON d.id = h.device_id
+WHERE d.team_id = @team_id AND h.device_id = @device_id
+ORDER BY h.installed_at DESC NULLS LAST
+LIMIT @most::bigint;
+
+-- HardwareInsert installs a unit in a device of the team.
 -- name: HardwareInsert :exec
 INSERT INTO device_hardware (hardware_id, device_id, installed_at)
-VALUES (@hardware_id, @device_id, sqlc.narg(installed_at));
+SELECT @hardware_id, d.id, sqlc.narg(installed_at) FROM devices d
+WHERE d.team_id = @team_id AND d.id = @device_id;
+
+-- HardwareGetByDevice finds the last installation in a device of the team, which is open while the unit is installed.
+-- name: HardwareGetByDevice :one
+SELECT hardware_id, installed_at, removed_at FROM device_hardware
+WHERE device_id = @device_id AND device_id IN (SELECT d.id FROM devices d WHERE d.team_id = @team_id)
+ORDER BY installed_at DESC NULLS LAST
+LIMIT 1;
+
+-- HardwareRemove ends the open installation of a device of the team.
+-- name: HardwareRemove :exec
+UPDATE device_hardware SET removed_at = @removed_at::timestamptz
+WHERE device_id = @device_id AND device_id IN (SELECT d.id FROM devices d WHERE d.team_id = @team_id)
+  AND removed_at IS NULL;
+
+-- The two queries below say where a unit is, whatever the team: it is in one device at a time.
 
 -- HardwareExists reports whether a unit was ever installed.
 -- name: HardwareExists :one
@@ -32,18 +65,8 @@ WHERE hardware_id = @hardware_id AND (removed_at IS NULL OR removed_at > sqlc.na
 ORDER BY installed_at DESC NULLS LAST
 LIMIT 1;
 
--- HardwareGetByDevice finds the last installation in a device, which is open while the unit is installed.
--- name: HardwareGetByDevice :one
-SELECT hardware_id, installed_at, removed_at FROM device_hardware
-WHERE device_id = @device_id
-ORDER BY installed_at DESC NULLS LAST
-LIMIT 1;
+-- The query below serves the operator's commands, which work on all teams.
 
 -- HardwareDeleteByDevice deletes all installations in a device.
 -- name: HardwareDeleteByDevice :execrows
 DELETE FROM device_hardware WHERE device_id = @device_id;
-
--- HardwareRemove ends the open installation of a device.
--- name: HardwareRemove :exec
-UPDATE device_hardware SET removed_at = @removed_at::timestamptz
-WHERE device_id = @device_id AND removed_at IS NULL;

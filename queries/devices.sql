@@ -8,6 +8,30 @@ WHERE team_id = @team_id
 ORDER BY id
 LIMIT @most::bigint;
 
+-- DeviceListOfTeams reads devices of some teams after an id, at most @most of each, those with the lowest ids. They are
+-- unordered. Its columns are those of device_details: the view would be joined for each team, which may read all
+-- assignments each time.
+--
+-- version changes in every transaction of a worker that changes a reading of the device. writers changes with every
+-- other change of any readings: it is a hash of the server, whose transactions have numbers of their own, of the
+-- transactions of other programs, and of the chunks.
+-- name: DeviceListOfTeams :many
+SELECT d.id, d.team_id, d.hardware_id, d.display_name, d.firmware_version, d.metadata,
+       d.last_seen_at, d.rssi_dbm, d.signal_bars,
+       a.id AS assignment_id, a.label, a.started_at, a.external_ref,
+       d.version::xid AS version,
+       (SELECT hashtextextended(concat_ws('/', extract(epoch FROM pg_postmaster_start_time()),
+            (SELECT string_agg(w.transaction::text, ',' ORDER BY w.transaction) FROM reading_writers w),
+            (SELECT string_agg(i.inhrelid::text, ',' ORDER BY i.inhrelid) FROM pg_catalog.pg_inherits i
+             WHERE i.inhparent = 'readings'::regclass)), 0))::bigint AS writers
+FROM unnest(@team_ids::uuid[]) t (id)
+CROSS JOIN LATERAL (
+    SELECT devices.*, xid(devices.xmin) AS version FROM devices
+    WHERE team_id = t.id AND (sqlc.narg(after)::uuid IS NULL OR devices.id > sqlc.narg(after))
+    ORDER BY devices.id LIMIT @most::bigint) d
+LEFT JOIN assignments a ON a.device_id = d.id AND a.ended_at IS NULL
+WHERE d.team_id = ANY(@team_ids::uuid[]);
+
 -- DeviceStateList reads the same page as DeviceList, without units and tags.
 -- name: DeviceStateList :many
 SELECT id, display_name, last_seen_at, assignment_id, label, started_at, external_ref FROM device_details
@@ -35,13 +59,15 @@ SELECT id FROM devices WHERE team_id = @team_id AND id = ANY(@device_ids::uuid[]
 
 -- DeviceUpdate applies a patch to a device and returns the row of device_details after it, in one statement (decision
 -- 21). It changes and returns nothing if a change of tags would leave more than most_tags of them. The view would read
--- the device as it was before the statement, so that its columns are repeated here.
+-- the device as it was before the statement, so that its columns are repeated here. It also sets the actor for the audit
+-- log, whose trigger runs after the statement: a statement of its own would be another round trip.
 -- name: DeviceUpdate :one
 WITH changed AS (
     UPDATE devices
     SET display_name = CASE WHEN @set_display_name::boolean THEN sqlc.narg(new_name)::text ELSE devices.display_name END,
         metadata = (CASE WHEN @clear::boolean THEN '{}' ELSE devices.metadata END || @tags::jsonb) - @removed_tags::text[]
     WHERE devices.team_id = @team_id AND devices.id = @device_id
+      AND set_config('roomsensor.actor', @actor::text, true) IS NOT NULL
       AND (NOT @change_tags::boolean OR @most_tags::bigint >= (
           SELECT count(*) FROM jsonb_object_keys(
               (CASE WHEN @clear::boolean THEN '{}' ELSE devices.metadata END || @tags::jsonb) - @removed_tags::text[])))
@@ -53,49 +79,56 @@ SELECT d.id, d.team_id, d.hardware_id, d.display_name, d.firmware_version, d.met
 FROM changed d
 LEFT JOIN assignments a ON a.device_id = d.id AND a.ended_at IS NULL;
 
--- DeviceHeartbeatLock locks devices in one order, before DeviceHeartbeatUpdate does, to prevent deadlocks between
--- workers. It returns those that exist.
--- name: DeviceHeartbeatLock :many
-SELECT id FROM devices WHERE id = ANY(@device_ids::uuid[]) ORDER BY id FOR NO KEY UPDATE;
+-- name: DeviceSetHardware :exec
+UPDATE devices SET hardware_id = @hardware_id WHERE team_id = @team_id AND id = @device_id;
+
+-- name: DeviceLock :one
+SELECT id FROM devices WHERE team_id = @team_id AND id = @device_id FOR NO KEY UPDATE;
 
 -- DeviceHeartbeatUpdate moves the state of devices forward to the newest arrival and never back (decision 39). Two
 -- uploads that arrived in the same microsecond are ordered by their content, so that the order of delivery cannot
--- matter. Without has_signal or has_firmware the columns of that part are ignored. It also moves latest_bucket_at forward
--- to the newest stored reading, unless it is unknown. The first instant of year 1 as seen_at or newest_at stands for
--- none.
--- name: DeviceHeartbeatUpdate :exec
+-- matter. It also moves latest_bucket_at forward to the newest stored reading, unless it is unknown. The first instant of
+-- year 1 as a time stands for none; then the columns of that part are ignored.
+--
+-- A device with newest_at is always updated, so that its row has another xmin after each transaction that stored readings
+-- of it. The statement returns the devices that it updated. It locks them in the order of device_ids, which is ascending,
+-- to prevent deadlocks: WorkerSet disables plans with another order.
+-- name: DeviceHeartbeatUpdate :many
 UPDATE devices d
-SET last_seen_at = greatest(d.last_seen_at, s.seen_at),
-    rssi_dbm     = CASE WHEN s.new_signal THEN s.rssi_dbm ELSE d.rssi_dbm END,
-    signal_bars  = CASE WHEN s.new_signal THEN s.signal_bars ELSE d.signal_bars END,
-    signal_at    = CASE WHEN s.new_signal THEN s.signal_at ELSE d.signal_at END,
-    firmware_version = CASE WHEN s.new_firmware THEN s.firmware ELSE d.firmware_version END,
-    firmware_at  = CASE WHEN s.new_firmware THEN s.firmware_at ELSE d.firmware_at END,
-    latest_bucket_at = CASE WHEN s.newest_at > d.latest_bucket_at THEN s.newest_at ELSE d.latest_bucket_at END
+SET last_seen_at = greatest(d.last_seen_at, u.seen_at),
+    rssi_dbm = CASE WHEN (u.signal_at, u.rssi_dbm, u.signal_bars)
+            > (coalesce(d.signal_at, '-infinity'), coalesce(d.rssi_dbm, -2147483648), coalesce(d.signal_bars, -1))
+        THEN nullif(u.rssi_dbm, -2147483648) ELSE d.rssi_dbm END,
+    signal_bars = CASE WHEN (u.signal_at, u.rssi_dbm, u.signal_bars)
+            > (coalesce(d.signal_at, '-infinity'), coalesce(d.rssi_dbm, -2147483648), coalesce(d.signal_bars, -1))
+        THEN nullif(u.signal_bars, -1) ELSE d.signal_bars END,
+    signal_at = CASE WHEN (u.signal_at, u.rssi_dbm, u.signal_bars)
+            > (coalesce(d.signal_at, '-infinity'), coalesce(d.rssi_dbm, -2147483648), coalesce(d.signal_bars, -1))
+        THEN u.signal_at ELSE d.signal_at END,
+    firmware_version = CASE WHEN (u.firmware_at, u.firmware COLLATE "C")
+            > (coalesce(d.firmware_at, '-infinity'), coalesce(d.firmware_version, '') COLLATE "C")
+        THEN u.firmware ELSE d.firmware_version END,
+    firmware_at = CASE WHEN (u.firmware_at, u.firmware COLLATE "C")
+            > (coalesce(d.firmware_at, '-infinity'), coalesce(d.firmware_version, '') COLLATE "C")
+        THEN u.firmware_at ELSE d.firmware_at END,
+    latest_bucket_at = CASE WHEN u.newest_at > d.latest_bucket_at THEN u.newest_at ELSE d.latest_bucket_at END
 FROM (
-    SELECT u.*,
-           (u.has_signal AND (o.signal_at IS NULL OR
-               (u.signal_at, coalesce(u.rssi_dbm, -2147483648), coalesce(u.signal_bars, -1))
-               > (o.signal_at, coalesce(o.rssi_dbm, -2147483648), coalesce(o.signal_bars, -1)))) AS new_signal,
-           (u.has_firmware AND (o.firmware_at IS NULL OR
-               (u.firmware_at, u.firmware COLLATE "C") > (o.firmware_at, coalesce(o.firmware_version, '') COLLATE "C"))) AS new_firmware
-    FROM (
-        SELECT unnest(@device_ids::uuid[]) AS device_id,
-               nullif(unnest(@seen_at::timestamptz[]), '0001-01-01 00:00:00Z') AS seen_at,
-               unnest(@has_signal::boolean[]) AS has_signal,
-               unnest(@signal_at::timestamptz[]) AS signal_at,
-               nullif(unnest(@rssi_dbm::integer[]), -2147483648) AS rssi_dbm,
-               nullif(unnest(@signal_bars::smallint[]), -1) AS signal_bars,
-               unnest(@has_firmware::boolean[]) AS has_firmware,
-               unnest(@firmware_at::timestamptz[]) AS firmware_at,
-               unnest(@firmware::text[]) AS firmware,
-               nullif(unnest(@newest_at::timestamptz[]), '0001-01-01 00:00:00Z') AS newest_at
-    ) u
-    JOIN devices o ON o.id = u.device_id
-) s
-WHERE d.id = s.device_id
-  AND ((s.seen_at IS NOT NULL AND d.last_seen_at IS NULL) OR s.seen_at > d.last_seen_at OR s.new_signal OR s.new_firmware
-       OR s.newest_at > d.latest_bucket_at);
+    SELECT unnest(@device_ids::uuid[]) AS device_id,
+           nullif(unnest(@seen_at::timestamptz[]), '0001-01-01 00:00:00Z') AS seen_at,
+           nullif(unnest(@signal_at::timestamptz[]), '0001-01-01 00:00:00Z') AS signal_at,
+           unnest(@rssi_dbm::integer[]) AS rssi_dbm,
+           unnest(@signal_bars::smallint[]) AS signal_bars,
+           nullif(unnest(@firmware_at::timestamptz[]), '0001-01-01 00:00:00Z') AS firmware_at,
+           unnest(@firmware::text[]) AS firmware,
+           nullif(unnest(@newest_at::timestamptz[]), '0001-01-01 00:00:00Z') AS newest_at
+) u
+WHERE d.id = u.device_id
+  AND (u.newest_at IS NOT NULL OR u.seen_at > coalesce(d.last_seen_at, '-infinity')
+       OR (u.signal_at, u.rssi_dbm, u.signal_bars)
+           > (coalesce(d.signal_at, '-infinity'), coalesce(d.rssi_dbm, -2147483648), coalesce(d.signal_bars, -1))
+       OR (u.firmware_at, u.firmware COLLATE "C")
+           > (coalesce(d.firmware_at, '-infinity'), coalesce(d.firmware_version, '') COLLATE "C"))
+RETURNING d.id;
 
 -- The queries below serve the operator's commands, which work on all teams.
 
@@ -123,9 +156,6 @@ SELECT d.id FROM devices d
 JOIN device_hardware h ON h.device_id = d.id AND h.removed_at IS NULL
 WHERE h.hardware_id = @hardware_id AND (sqlc.narg(of_team)::uuid IS NULL OR d.team_id = sqlc.narg(of_team));
 
--- name: DeviceLockByID :one
-SELECT id FROM devices WHERE id = @device_id FOR NO KEY UPDATE;
-
 -- DeviceContentsGet counts what belongs to a device.
 -- name: DeviceContentsGet :one
 SELECT (SELECT count(*) FROM readings r WHERE r.device_id = @device_id) AS readings,
@@ -139,5 +169,10 @@ SELECT id FROM devices WHERE id = @device_id FOR UPDATE;
 -- name: DeviceDelete :exec
 DELETE FROM devices WHERE id = @device_id;
 
--- name: DeviceSetHardware :exec
-UPDATE devices SET hardware_id = @hardware_id WHERE id = @device_id;
+-- DeviceCountByStatus counts the devices of all teams by their status, for metrics. last_seen_at of an online device is
+-- after stale_from, and that of a stale one is not before offline_before.
+-- name: DeviceCountByStatus :one
+SELECT count(*) AS devices,
+       count(*) FILTER (WHERE last_seen_at > @stale_from::timestamptz) AS online,
+       count(*) FILTER (WHERE last_seen_at <= @stale_from AND last_seen_at >= @offline_before::timestamptz) AS stale
+FROM devices;

@@ -37,12 +37,13 @@ SELECT (s.batches_since > @from_at::timestamptz OR EXISTS (
 ))::boolean AS any_device
 FROM feed_state s;
 
--- FeedStateGet returns since when feed_batches and feed_days are complete, and how many devices feed_batches has between
--- two times.
+-- FeedStateGet returns since when feed_batches and feed_days are complete, how many devices feed_batches has between two
+-- times, and whether a position is ahead of the database.
 -- name: FeedStateGet :one
 SELECT s.batches_since, s.days_since,
        (SELECT coalesce(sum(b.devices), 0) FROM feed_batches b
-        WHERE b.effective_at >= @from_at::timestamptz AND b.effective_at < @to_at::timestamptz)::bigint AS devices
+        WHERE b.effective_at >= @from_at::timestamptz AND b.effective_at < @to_at::timestamptz)::bigint AS devices,
+       coalesce(feed_ahead(sqlc.narg(cursor_at)::timestamptz), false)::boolean AS ahead
 FROM feed_state s;
 
 -- FeedLateList lists the times of late readings: their ingested_at, and their time in the feed.

@@ -3,8 +3,11 @@ INSERT INTO ingest_keys (key_id, team_id, secret_sha256, label, expires_at)
 VALUES (@key_id, @team_id, @secret_sha256, @label, @expires_at)
 RETURNING *;
 
+-- IngestKeyList lists the keys of a team with their last use, if they were used.
 -- name: IngestKeyList :many
-SELECT * FROM ingest_keys WHERE team_id = @team_id ORDER BY created_at, key_id;
+SELECT sqlc.embed(k), u.used_at, u.client FROM ingest_keys k
+LEFT JOIN ingest_key_uses u ON u.key_id = k.key_id
+WHERE k.team_id = @team_id ORDER BY k.created_at, k.key_id;
 
 -- IngestKeyListAfter lists a page of the keys of all teams for the receiver, which keeps them in memory.
 -- name: IngestKeyListAfter :many
@@ -28,13 +31,13 @@ WHERE changed_in >= @since AND changed_in < pg_snapshot_xmax(pg_current_snapshot
 LIMIT @most;
 
 -- name: IngestKeyLock :one
-SELECT * FROM ingest_keys WHERE key_id = @key_id FOR NO KEY UPDATE;
+SELECT * FROM ingest_keys WHERE key_id = @key_id AND team_id = @team_id FOR NO KEY UPDATE;
 
 -- IngestKeyExpire lets a valid key expire after a time, unless it expires before that. It returns nothing for a key
 -- that is not valid.
 -- name: IngestKeyExpire :one
 UPDATE ingest_keys SET expires_at = least(expires_at, now() + make_interval(secs => @overlap_seconds::double precision))
-WHERE key_id = @key_id AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())
+WHERE key_id = @key_id AND team_id = @team_id AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())
 RETURNING *;
 
 -- name: IngestKeyRevokeByTeam :exec
@@ -45,4 +48,26 @@ DELETE FROM ingest_keys WHERE team_id = @team_id;
 
 -- IngestKeyRevoke keeps the time of the first revocation.
 -- name: IngestKeyRevoke :one
-UPDATE ingest_keys SET revoked_at = coalesce(revoked_at, now()) WHERE key_id = @key_id RETURNING *;
+UPDATE ingest_keys SET revoked_at = coalesce(revoked_at, now()) WHERE key_id = @key_id AND team_id = @team_id
+RETURNING *;
+
+-- IngestKeyUseUpsert is APIKeyUseUpsert for ingest keys.
+-- name: IngestKeyUseUpsert :exec
+INSERT INTO ingest_key_uses AS u (key_id, used_at, client)
+SELECT k.key_id, n.used_at, nullif(n.client, '')
+FROM (SELECT unnest(@key_ids::text[]) AS key_id, unnest(@used_at::timestamptz[]) AS used_at,
+             unnest(@clients::text[]) AS client) n
+JOIN ingest_keys k ON k.key_id = n.key_id
+ORDER BY k.key_id
+ON CONFLICT (key_id) DO UPDATE SET used_at = excluded.used_at, client = excluded.client
+WHERE date_trunc('minute', u.used_at) < date_trunc('minute', excluded.used_at);
+
+-- IngestKeyCountExpiring counts the valid keys that expire before a time, unless their team has a newer one that is valid
+-- for longer, as after a rotation.
+-- name: IngestKeyCountExpiring :one
+SELECT count(*) FROM ingest_keys k
+WHERE revoked_at IS NULL AND expires_at > now() AND expires_at < @before::timestamptz
+  AND NOT EXISTS (
+      SELECT FROM ingest_keys n
+      WHERE n.team_id = k.team_id AND n.created_at > k.created_at AND n.revoked_at IS NULL
+        AND (n.expires_at IS NULL OR n.expires_at > k.expires_at));

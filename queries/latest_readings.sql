@@ -1,14 +1,19 @@
--- DeviceLatestList reads the bounds of the newest readings of some devices.
+-- DeviceLatestList reads the bounds of the newest readings of some devices of some teams.
 -- name: DeviceLatestList :many
-SELECT id, latest_bucket_at FROM devices WHERE team_id = @team_id AND id = ANY(@device_ids::uuid[]);
+SELECT id, latest_bucket_at FROM devices WHERE team_id = ANY(@team_ids::uuid[]) AND id = ANY(@device_ids::uuid[]);
 
 -- ImportedRangeList lists the ranges in which devices may have readings after their latest_bucket_at.
 -- name: ImportedRangeList :many
 SELECT DISTINCT * FROM imported_ranges WHERE range_start < @before::timestamptz ORDER BY range_start;
 
--- WorkerSet tells the triggers of readings that the transaction updates latest_bucket_at of the devices.
+-- WorkerSet tells the triggers of readings that the transaction updates latest_bucket_at of the devices, and the row of
+-- every device whose readings it changes. The other settings leave one plan for DeviceHeartbeatUpdate, which locks the
+-- devices in the order of their ids. Without JIT, because a statement that must read a whole table, like
+-- ReadingUpsertIncoming, is expected to be very expensive.
 -- name: WorkerSet :exec
-SELECT set_config('roomsensor.worker', 'on', true);
+SELECT set_config('roomsensor.worker', 'on', true), set_config('roomsensor.heartbeat', 'on', true),
+       set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
+       set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true);
 
 -- The queries below keep latest_bucket_at up to date, for the devices of all teams.
 

@@ -20,6 +20,21 @@ WHERE r.device_id = @device_id
 ORDER BY r.bucket_at DESC
 LIMIT @most::bigint;
 
+-- ReadingLateList lists when readings of a device arrived more than after_seconds after they were measured: the parts of
+-- a width in which there are such readings, and the longest delay in each, at most 31 years. Both times may be infinite.
+-- name: ReadingLateList :many
+SELECT date_bin(make_interval(secs => @width_seconds::double precision), r.bucket_at, '2000-01-01 00:00:00Z')::timestamptz AS part_from,
+       least(1e9, max(extract(epoch FROM least(r.ingested_at, '9999-12-31 00:00:00Z'))
+                      - extract(epoch FROM greatest(coalesce(r.measured_at, r.bucket_at), '0001-01-01 00:00:00Z'))))::double precision AS delay_seconds
+FROM readings r
+WHERE r.device_id = @device_id
+  AND EXISTS (SELECT FROM devices d WHERE d.id = @device_id AND d.team_id = @team_id)
+  AND r.bucket_at >= @window_from::timestamptz
+  AND r.bucket_at < @window_to::timestamptz
+  AND r.ingested_at > coalesce(r.measured_at, r.bucket_at) + make_interval(secs => @after_seconds::double precision)
+GROUP BY part_from
+ORDER BY part_from;
+
 -- ReadingMaskList reads which metrics the readings of some devices have, as valid_mask, unordered. The store runs its
 -- text and decodes the rows in binary. A value that is not finite is served as null; NaN sorts above infinity.
 -- name: ReadingMaskList :many
@@ -36,8 +51,8 @@ WHERE r.device_id = ANY(@device_ids::uuid[])
   AND r.bucket_at >= @window_from::timestamptz
   AND r.bucket_at < @window_to::timestamptz;
 
--- ReadingLatestList reads the newest reading of each device within a window; devices without one are left out. It
--- descends the primary key once per device, which is much faster than DISTINCT ON or an aggregate.
+-- ReadingLatestList reads the newest reading of each device of some teams within a window; devices without one are left
+-- out. It descends the primary key once per device, which is much faster than DISTINCT ON or an aggregate.
 -- name: ReadingLatestList :many
 SELECT d.id AS device_id, r.bucket_at, r.co2_ppm, r.temp_c, r.humidity_pct, r.lux, r.spl_db, r.ingested_at
 FROM devices d
@@ -47,7 +62,7 @@ CROSS JOIN LATERAL (
       AND readings.bucket_at >= @window_from::timestamptz AND readings.bucket_at < @window_to::timestamptz
     ORDER BY readings.bucket_at DESC LIMIT 1
 ) r
-WHERE d.team_id = @team_id AND d.id = ANY(@device_ids::uuid[]);
+WHERE d.team_id = ANY(@team_ids::uuid[]) AND d.id = ANY(@device_ids::uuid[]);
 
 -- ReadingExport reads a slice of the rows of an export, unordered. The store runs its text and decodes the rows in binary
 -- (see readingExportArgs). Like the counts below, it returns nothing unless all devices, each named once, belong to the
@@ -176,9 +191,8 @@ WHERE d.team_id = @team_id AND d.id = ANY(@device_ids::uuid[]);
 -- ReadingUpsert writes merged, sorted measurements (late-merge rule, decisions 37 and 38). It is roomsensor.Merge in
 -- SQL: the later measurement replaces the reading as a whole; two deliveries of the same measurement are merged per
 -- metric, where greatest() ignores nulls. A row that would not change is not written, and ingested_at changes only
--- together with one of the metrics. The rows are those of the arrays and those that were copied into reading_incoming:
--- arrays are faster for few rows, COPY for many. valid_mask tells which metrics are present, so that the arrays need no
--- nulls. The time of the write is that of FeedBegin.
+-- together with one of the metrics. valid_mask tells which metrics are present, so that the arrays need no nulls. The
+-- time of the write is that of FeedBegin.
 -- name: ReadingUpsert :execrows
 INSERT INTO readings AS r (device_id, bucket_at, co2_ppm, temp_c, humidity_pct, lux, spl_db, measured_at, ingested_at)
 SELECT n.device_id, n.bucket_at,
@@ -199,7 +213,32 @@ FROM (
            unnest(@lux::real[]) AS lux,
            unnest(@spl_db::real[]) AS spl_db
 ) n
-UNION ALL
+ON CONFLICT (device_id, bucket_at) DO UPDATE
+SET (co2_ppm, temp_c, humidity_pct, lux, spl_db, measured_at, ingested_at) = (
+    SELECT m.co2_ppm, m.temp_c, m.humidity_pct, m.lux, m.spl_db, excluded.measured_at,
+           CASE WHEN (m.co2_ppm, m.temp_c, m.humidity_pct, m.lux, m.spl_db)
+                     IS DISTINCT FROM (r.co2_ppm, r.temp_c, r.humidity_pct, r.lux, r.spl_db)
+                THEN excluded.ingested_at ELSE r.ingested_at END
+    FROM (
+        SELECT CASE WHEN later THEN excluded.co2_ppm ELSE greatest(r.co2_ppm, excluded.co2_ppm) END,
+               CASE WHEN later THEN excluded.temp_c ELSE greatest(r.temp_c, excluded.temp_c) END,
+               CASE WHEN later THEN excluded.humidity_pct ELSE greatest(r.humidity_pct, excluded.humidity_pct) END,
+               CASE WHEN later THEN excluded.lux ELSE greatest(r.lux, excluded.lux) END,
+               CASE WHEN later THEN excluded.spl_db ELSE greatest(r.spl_db, excluded.spl_db) END
+        FROM (SELECT excluded.measured_at > coalesce(r.measured_at, r.bucket_at) AS later) t
+    ) m (co2_ppm, temp_c, humidity_pct, lux, spl_db))
+WHERE excluded.measured_at > coalesce(r.measured_at, r.bucket_at)
+   OR (excluded.measured_at = coalesce(r.measured_at, r.bucket_at)
+       AND (greatest(r.co2_ppm, excluded.co2_ppm), greatest(r.temp_c, excluded.temp_c),
+            greatest(r.humidity_pct, excluded.humidity_pct), greatest(r.lux, excluded.lux),
+            greatest(r.spl_db, excluded.spl_db))
+           IS DISTINCT FROM (r.co2_ppm, r.temp_c, r.humidity_pct, r.lux, r.spl_db));
+
+-- ReadingUpsertIncoming is ReadingUpsert of the rows that were copied into reading_incoming. Arrays are faster for few
+-- rows, COPY for many. A transaction that reads a temporary table empties it when it commits, so that few rows must not
+-- pay for it.
+-- name: ReadingUpsertIncoming :execrows
+INSERT INTO readings AS r (device_id, bucket_at, co2_ppm, temp_c, humidity_pct, lux, spl_db, measured_at, ingested_at)
 SELECT device_id, bucket_at, co2_ppm, temp_c, humidity_pct, lux, spl_db, measured_at,
        (SELECT current_setting('roomsensor.ingested_at')::timestamptz)
 FROM reading_incoming
@@ -258,6 +297,13 @@ WHERE device_id = @device_id AND bucket_at >= @window_from::timestamptz AND buck
 -- ReadingDeleteByDevice deletes all readings of a device.
 -- name: ReadingDeleteByDevice :execrows
 DELETE FROM readings WHERE device_id = @device_id;
+
+-- ReadingSetArrival records that readings of a device arrived half a minute after they were measured, but not before a
+-- time, unless they arrived earlier still. The demo calls it for the history that it makes up.
+-- name: ReadingSetArrival :exec
+UPDATE readings
+SET ingested_at = least(ingested_at, greatest(measured_at + interval '30 seconds', @not_before::timestamptz))
+WHERE device_id = @device_id AND bucket_at >= @window_from::timestamptz AND bucket_at < @window_to::timestamptz;
 
 -- ReadingCopy copies new rows in PostgreSQL's binary format. A row that exists already fails it.
 -- name: ReadingCopy :exec

@@ -1,5 +1,5 @@
--- HourlySum aggregates the hours of a window per device. Sums and counts have 64 bits, so that means are exact
--- (decision 17). Where a count is 0, the other values of that metric are meaningless.
+-- HourlySum aggregates the hours of a window per device of some teams. Sums and counts have 64 bits, so that means are
+-- exact (decision 17). Where a count is 0, the other values of that metric are meaningless.
 -- name: HourlySum :many
 SELECT h.device_id,
        coalesce(min(h.co2_ppm_min), 0)::real AS co2_ppm_min, coalesce(max(h.co2_ppm_max), 0)::real AS co2_ppm_max,
@@ -14,7 +14,7 @@ SELECT h.device_id,
        coalesce(sum(h.spl_db_count), 0)::bigint AS spl_db_count, coalesce(sum(h.spl_db_sum), 0)::double precision AS spl_db_sum
 FROM readings_hourly h
 WHERE h.device_id = ANY(@device_ids::uuid[])
-  AND h.device_id IN (SELECT d.id FROM devices d WHERE d.team_id = @team_id)
+  AND h.device_id IN (SELECT d.id FROM devices d WHERE d.team_id = ANY(@team_ids::uuid[]))
   AND h.hour >= @hour_from::timestamptz
   AND h.hour < @hour_to::timestamptz
 GROUP BY h.device_id;
@@ -45,7 +45,7 @@ SELECT r.device_id,
        coalesce(sum(r.spl_db::double precision) FILTER (WHERE abs(r.spl_db) < 'Infinity'), 0)::double precision AS spl_db_sum
 FROM readings r
 WHERE r.device_id = ANY(@device_ids::uuid[])
-  AND r.device_id IN (SELECT d.id FROM devices d WHERE d.team_id = @team_id)
+  AND r.device_id IN (SELECT d.id FROM devices d WHERE d.team_id = ANY(@team_ids::uuid[]))
   AND r.bucket_at >= @hour_from::timestamptz
   AND r.bucket_at < @hour_to::timestamptz
 GROUP BY r.device_id;

@@ -33,6 +33,36 @@ WHERE team_id = @team_id::uuid AND reject_team(team_id) = @team_id
 ORDER BY received_at AT TIME ZONE 'UTC' DESC, id DESC
 LIMIT @most::bigint;
 
+-- RejectGroupList counts the rejects of a team by reason and unit, those with the newest reject first. A null filter
+-- matches all.
+-- name: RejectGroupList :many
+SELECT reason, hardware_id, count(*) AS total, count(replayed_at) AS replayed,
+    min(received_at)::timestamptz AS first_at, max(received_at)::timestamptz AS last_at
+FROM rejected_uploads
+WHERE team_id = @team_id::uuid
+  AND (sqlc.narg(reason)::text IS NULL OR reason = sqlc.narg(reason))
+  AND (sqlc.narg(hardware_id)::text IS NULL OR hardware_id = sqlc.narg(hardware_id))
+GROUP BY reason, hardware_id
+ORDER BY last_at DESC, reason, hardware_id
+LIMIT @most::bigint OFFSET @skipped::bigint;
+
+-- RejectGroupPage lists the positions of the rejects of a group after a position, the oldest first.
+-- name: RejectGroupPage :many
+SELECT received_at, id FROM rejected_uploads
+WHERE team_id = @team_id::uuid AND reason = @reason AND hardware_id = @hardware_id::text
+  AND (received_at, id) > (@after_at::timestamptz, @after_id::uuid)
+ORDER BY received_at, id
+LIMIT @most::bigint;
+
+-- RejectGroupCount counts the rejects of a group after a position.
+-- name: RejectGroupCount :one
+SELECT count(*) FROM rejected_uploads
+WHERE team_id = @team_id::uuid AND reason = @reason AND hardware_id = @hardware_id::text
+  AND (received_at, id) > (@after_at::timestamptz, @after_id::uuid);
+
+-- name: RejectGetByTeam :one
+SELECT * FROM rejected_uploads WHERE id = @reject_id AND team_id = @team_id::uuid;
+
 -- name: RejectGet :one
 SELECT * FROM rejected_uploads WHERE id = @reject_id;
 

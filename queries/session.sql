@@ -13,3 +13,11 @@ FROM pg_extension WHERE extname = 'timescaledb';
 -- ChunkCount counts the chunks of all tables. It fails if the extension does not exist.
 -- name: ChunkCount :one
 SELECT count(*) FROM timescaledb_information.chunks;
+
+-- DatabaseGetUsage reads the size of the database, and the connections to all databases of the server with how many
+-- roles that are not superusers may have.
+-- name: DatabaseGetUsage :one
+SELECT pg_database_size(current_database())::bigint AS bytes,
+       (SELECT coalesce(sum(numbackends), 0) FROM pg_stat_database)::bigint AS connections,
+       (current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int)::bigint
+           AS max_connections;

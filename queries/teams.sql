@@ -4,6 +4,20 @@ INSERT INTO teams (name) VALUES (@name) RETURNING id, name;
 -- name: TeamGet :one
 SELECT id, name FROM teams WHERE id = @team_id;
 
+-- TeamSettingsGet reads what the people of a team configure.
+-- name: TeamSettingsGet :one
+SELECT * FROM teams WHERE id = @team_id;
+
+-- TeamSettingsLock is TeamSettingsGet, and lets other changes of the team wait.
+-- name: TeamSettingsLock :one
+SELECT * FROM teams WHERE id = @team_id FOR NO KEY UPDATE;
+
+-- TeamSettingsUpdate changes what the people of a team configure.
+-- name: TeamSettingsUpdate :exec
+UPDATE teams
+SET name = @name, time_zone = @time_zone, night_start = @night_start, night_end = @night_end, thresholds = @thresholds
+WHERE id = @team_id;
+
 -- TeamRename changes the name of a team.
 -- name: TeamRename :one
 UPDATE teams SET name = @name WHERE id = @team_id RETURNING id, name;

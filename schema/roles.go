@@ -29,30 +29,35 @@ type Role string
 
 // The roles. Their names in the database have a prefix, such as roomsensor_api.
 const (
-	RoleAPI      Role = "api"
-	RoleWorker   Role = "worker"
-	RoleReceiver Role = "receiver"
+	RoleAPI       Role = "api"
+	RoleWorker    Role = "worker"
+	RoleReceiver  Role = "receiver"
+	RoleDashboard Role = "dashboard"
 )
+
+// AllRoles lists the roles of the processes.
+var AllRoles = []Role{RoleAPI, RoleWorker, RoleReceiver, RoleDashboard}
 
 // roleSettings are the defaults of a role's sessions. A process sets the same for its connections, but PgBouncer cannot
 // pass them on in transaction mode.
 var roleSettings = map[Role][]string{
-	RoleAPI: {
-		"statement_timeout=5s", "lock_timeout=2s", "idle_in_transaction_session_timeout=10s", "synchronous_commit=on",
-	},
-	RoleWorker: {
-		"statement_timeout=30s", "lock_timeout=5s", "idle_in_transaction_session_timeout=60s", "synchronous_commit=on",
-	},
-	RoleReceiver: {
-		"statement_timeout=30s", "lock_timeout=5s", "idle_in_transaction_session_timeout=60s", "synchronous_commit=on",
-	},
+	RoleAPI: clientSettings, RoleDashboard: clientSettings, RoleWorker: ingestSettings, RoleReceiver: ingestSettings,
 }
+
+var (
+	clientSettings = []string{
+		"statement_timeout=5s", "lock_timeout=2s", "idle_in_transaction_session_timeout=10s", "synchronous_commit=on",
+	}
+	ingestSettings = []string{
+		"statement_timeout=30s", "lock_timeout=5s", "idle_in_transaction_session_timeout=60s", "synchronous_commit=on",
+	}
+)
 
 const stateInsufficientPrivilege = "42501"
 
 // Roles are the database roles of an installation.
 type Roles struct {
-	Prefix string // of the names: roomsensor for roomsensor_api, roomsensor_worker and roomsensor_receiver
+	Prefix string // of the names: roomsensor for roomsensor_api and the others
 	// Passwords contains the passwords to set. The others stay as they are; a new role has none.
 	Passwords map[Role]string
 }
@@ -89,7 +94,7 @@ func EnsureRoles(ctx context.Context, databaseURL string, r Roles) error {
 			if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock(7283400023)"); err != nil {
 				return fmt.Errorf("locking the roles: %w", err)
 			}
-			for _, role := range []Role{RoleAPI, RoleWorker, RoleReceiver} {
+			for _, role := range AllRoles {
 				if err := r.ensure(ctx, tx, role); err != nil {
 					return err
 				}
@@ -106,7 +111,7 @@ func EnsureRoles(ctx context.Context, databaseURL string, r Roles) error {
 // grants returns the text of grants with the names of the roles.
 func (r Roles) grants() string {
 	var names []string
-	for _, role := range []Role{RoleAPI, RoleWorker, RoleReceiver} {
+	for _, role := range AllRoles {
 		names = append(names, Roles{Prefix: namesInGrants}.Name(role), pgx.Identifier{r.Name(role)}.Sanitize())
 	}
 	return strings.NewReplacer(names...).Replace(grants)

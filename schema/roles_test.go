@@ -2,6 +2,7 @@ package schema_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -27,22 +28,34 @@ func TestRolesRefuse(t *testing.T) {
 	everyone := []string{
 		"DROP TABLE readings", "TRUNCATE readings", "CREATE TABLE mine (id int)", "ALTER TABLE devices ADD mine int",
 		"COPY (SELECT 1) TO PROGRAM 'true'", "COPY (SELECT 1) TO '/tmp/roomsensor'", "CREATE ROLE mine", "ALTER SYSTEM SET work_mem = '1GB'",
-		"SELECT pg_read_file('PG_VERSION')", "DELETE FROM readings", "INSERT INTO api_keys (key_id) VALUES ('x')",
-		"INSERT INTO teams (name) VALUES ('x')", "UPDATE ingest_keys SET revoked_at = null", "SELECT rolpassword FROM pg_authid",
+		"SELECT pg_read_file('PG_VERSION')", "DELETE FROM readings", "INSERT INTO teams (name) VALUES ('x')", "SELECT rolpassword FROM pg_authid",
 		"UPDATE devices SET team_id = null", "DROP TABLE " + chunk, "SELECT drop_chunks('readings', older_than => now())",
-		"INSERT INTO goose_db_version (version_id, is_applied) VALUES (1, true)",
+		"INSERT INTO goose_db_version (version_id, is_applied) VALUES (1, true)", "UPDATE audit_log SET actor = 'x'", "DELETE FROM audit_log",
+		"INSERT INTO audit_log (actor_kind, actor, action, object_kind, object_id) VALUES ('sql', 'x', 'change', 'team', 'x')",
+		"TRUNCATE audit_log", "ALTER TABLE devices DISABLE TRIGGER audit",
 	}
+	processes := slices.Concat(everyone, []string{
+		"INSERT INTO api_keys (key_id) VALUES ('x')", "UPDATE ingest_keys SET revoked_at = null", "SELECT FROM users", "SELECT FROM sessions",
+	})
 	for role, statements := range map[schema.Role][]string{
-		schema.RoleAPI: append(everyone,
+		schema.RoleAPI: slices.Concat(processes, []string{
 			"INSERT INTO readings (device_id, bucket_at) VALUES (gen_random_uuid(), '2026-01-01Z')", "SELECT FROM ingest_keys",
-			"SELECT FROM rejected_uploads", "UPDATE devices SET last_seen_at = now()", "SELECT order_chunk('"+chunk+"')"),
-		schema.RoleWorker: append(everyone,
+			"SELECT FROM rejected_uploads", "SELECT FROM audit_log", "UPDATE devices SET last_seen_at = now()", "SELECT order_chunk('" + chunk + "')",
+		}),
+		schema.RoleWorker: slices.Concat(processes, []string{
 			"SELECT FROM api_keys", "SELECT FROM service_secrets", "SELECT FROM teams", "UPDATE devices SET metadata = '{}'",
-			"SELECT FROM idempotency_keys"),
-		schema.RoleReceiver: append(everyone,
+			"SELECT FROM idempotency_keys", "SELECT FROM audit_log", "SELECT audit_expire('30 days', 1)",
+		}),
+		schema.RoleReceiver: slices.Concat(processes, []string{
 			"SELECT FROM api_keys", "SELECT FROM service_secrets", "SELECT metadata FROM devices", "SELECT FROM readings",
 			"SELECT FROM teams", "SELECT payload FROM rejected_uploads", "DELETE FROM rejected_uploads",
-			"SELECT display_name FROM devices", "UPDATE devices SET last_seen_at = now()", "UPDATE receiver_secrets SET secret = ''", "SELECT order_chunk('"+chunk+"')"),
+			"SELECT display_name FROM devices", "UPDATE devices SET last_seen_at = now()", "UPDATE receiver_secrets SET secret = ''", "SELECT order_chunk('" + chunk + "')",
+		}),
+		schema.RoleDashboard: slices.Concat(everyone, []string{
+			"SELECT FROM service_secrets", "SELECT FROM receiver_secrets", "SELECT FROM idempotency_keys", "DELETE FROM users",
+			"UPDATE users SET disabled_at = null", "UPDATE users SET email = 'x'", "UPDATE memberships SET team_id = null",
+			"DELETE FROM api_keys", "UPDATE api_keys SET scope = 'read_write'", "SELECT order_chunk('" + chunk + "')",
+		}),
 	} {
 		conn := connect(t, db.As(t, role))
 		for _, sql := range statements {
@@ -75,7 +88,7 @@ func TestEnsureRoles(t *testing.T) {
 	t.Cleanup(func() {
 		_, err := super.Exec(context.Background(), "ALTER DATABASE "+name+" OWNER TO CURRENT_USER")
 		require.NoError(t, err)
-		for _, role := range []string{"_api", "_worker", "_receiver", "_owner"} {
+		for _, role := range []string{"_api", "_worker", "_receiver", "_dashboard", "_owner"} {
 			for _, sql := range []string{"DROP OWNED BY " + name + role + " CASCADE", "DROP ROLE " + name + role} {
 				_, err := super.Exec(context.Background(), sql)
 				require.NoError(t, err, sql)
@@ -85,7 +98,7 @@ func TestEnsureRoles(t *testing.T) {
 	require.NoError(t, schema.Up(t.Context(), ownerURL, schema.Layout{}), "the owner needs no superuser")
 
 	roles := schema.Roles{Prefix: name, Passwords: map[schema.Role]string{
-		schema.RoleAPI: "it's \\ a 'password'", schema.RoleWorker: "w", schema.RoleReceiver: "r",
+		schema.RoleAPI: "it's \\ a 'password'", schema.RoleWorker: "w", schema.RoleReceiver: "r", schema.RoleDashboard: "d",
 	}}
 	require.NoError(t, schema.EnsureRoles(t.Context(), ownerURL, roles))
 	for role := range roles.Passwords {

@@ -36,8 +36,9 @@ var ensureChunks string
 
 const (
 	// lockTimeout bounds the wait for a lock, because every later request queues behind a migration that waits for a
-	// long reader.
-	lockTimeout = "2s"
+	// long reader. Requests of the API give up after 2s: the wait and the time for which the migration then holds the
+	// lock must be shorter.
+	lockTimeout = "500ms"
 	// A migration that did not get a lock in time is retried every lockRetryInterval, for lockRetryTimeout.
 	lockRetryInterval = time.Second
 	lockRetryTimeout  = 5 * time.Minute

@@ -187,12 +187,20 @@ func lostPosition(err error) bool {
 	return client.HasCode(err, client.CodeCursorInvalid) || client.HasCode(err, client.CodeCursorTeamMismatch)
 }
 
-// resynchronize continues without the position: from a time, if the copy had caught up recently, and otherwise with
-// another load of all readings (A5.8).
+// ErrForgotten reports that the service does not know a position that it issued recently. It was restored from a
+// backup, so that the copy may have readings that the service lacks.
+var ErrForgotten = errors.New("the service was restored from a backup: it does not know the position of the copy, " +
+	"which may have readings that the service lacks. Remove the copy, and make a new one")
+
+// resynchronize continues without the position. If it expired, all readings are loaded again. If the key is another
+// one, the feed is read from a time (A5.8). Otherwise the error is ErrForgotten.
 func (c *copier) resynchronize(ctx context.Context, cause error) error {
 	c.report(Status{Phase: c.state.Phase, Note: fmt.Sprintf("the position is no longer valid: %v", cause)})
 	if time.Since(c.state.CaughtUpAt) > maxSince {
 		return c.begin(ctx)
+	}
+	if client.HasCode(cause, client.CodeCursorInvalid) {
+		return fmt.Errorf("%w: %w", ErrForgotten, cause)
 	}
 	page, err := c.firstPage(ctx, c.state.CaughtUpAt.Add(-sinceMargin))
 	if err != nil {

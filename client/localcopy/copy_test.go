@@ -150,6 +150,17 @@ func TestRunResynchronizes(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 20, result.Imported)
 	k.awaitEqual(t, a, other, path)
+
+	// A service that does not know a recent position was restored, and may lack readings of the copy.
+	s, err = k.open(t.Context(), path)
+	require.NoError(t, err)
+	state, _, err = s.State(t.Context())
+	require.NoError(t, err)
+	state.Position = "lost"
+	require.NoError(t, s.Commit(t.Context(), nil, state))
+	require.NoError(t, s.Close())
+	_, err = k.once(t, other, path, localcopy.Options{})
+	require.ErrorIs(t, err, localcopy.ErrForgotten)
 }
 
 // A copy is of one team and of one period.

@@ -10,13 +10,19 @@ import (
 )
 
 type assignmentCmd struct {
-	Start assignmentStartCmd `cmd:"" help:"Start an assignment: the device tracks an athlete or a place."`
-	End   assignmentEndCmd   `cmd:"" help:"End an assignment."`
-	List  assignmentListCmd  `cmd:"" help:"List the assignments of a device, newest first."`
+	Start    assignmentStartCmd    `cmd:"" help:"Start an assignment: the device tracks an athlete or a place."`
+	Transfer assignmentTransferCmd `cmd:"" help:"End an assignment and start another one of its device at the same instant."`
+	End      assignmentEndCmd      `cmd:"" help:"End an assignment."`
+	List     assignmentListCmd     `cmd:"" help:"List the assignments of a device, newest first."`
 }
 
 type assignmentStartCmd struct {
 	ofDevice
+	assignmentFlags
+}
+
+// assignmentFlags describe a new assignment.
+type assignmentFlags struct {
 	Type         string   `enum:"place,athlete" help:"What the device tracks: place or athlete." placeholder:"TYPE" required:""`
 	Label        name     `help:"Name of the athlete or the room." placeholder:"LABEL" required:""`
 	HomeOrTravel string   `default:"home" enum:"home,travel" help:"Location of the device: home or travel." placeholder:"WHERE"`
@@ -27,11 +33,27 @@ type assignmentStartCmd struct {
 // Run starts an assignment.
 func (c *assignmentStartCmd) Run(ctx context.Context, t *terminal) error {
 	return t.operateDevice(ctx, c.ofDevice, func(o *admin.Operator, device uuid.UUID) (any, error) {
-		return o.StartAssignment(ctx, admin.AssignmentOptions{
-			DeviceID: device, Type: roomsensor.AssignmentType(c.Type), Label: string(c.Label),
-			HomeOrTravel: roomsensor.HomeOrTravel(c.HomeOrTravel), ExternalRef: c.ExternalRef.optional(),
-			At: c.At.optional(),
-		})
+		return o.StartAssignment(ctx, c.options(device))
+	})
+}
+
+func (c *assignmentFlags) options(device uuid.UUID) admin.AssignmentOptions {
+	return admin.AssignmentOptions{
+		DeviceID: device, Type: roomsensor.AssignmentType(c.Type), Label: string(c.Label),
+		HomeOrTravel: roomsensor.HomeOrTravel(c.HomeOrTravel), ExternalRef: c.ExternalRef.optional(), At: c.At.optional(),
+	}
+}
+
+type assignmentTransferCmd struct {
+	onDatabase
+	assignmentFlags
+	AssignmentID id `arg:"" help:"Id of the open assignment."`
+}
+
+// Run transfers an assignment.
+func (c *assignmentTransferCmd) Run(ctx context.Context, t *terminal) error {
+	return t.operate(ctx, c.onDatabase, func(o *admin.Operator) (any, error) {
+		return o.TransferAssignment(ctx, uuid.UUID(c.AssignmentID), c.options(uuid.Nil))
 	})
 }
 

@@ -50,6 +50,30 @@ func TestAssignments(t *testing.T) {
 	require.NotNil(t, o.do("assignment", "end", now)["ended_at"])
 }
 
+func TestAssignmentTransfer(t *testing.T) {
+	t.Parallel()
+	o := newOperator(t)
+	device := o.device(o.team(), "dev:1")
+	first := o.do("assignment", "start", device, "--type", "athlete", "--label", "Anna", "--at", "2026-01-01T00:00:00Z")
+	id, ok := first["assignment_id"].(string)
+	require.True(t, ok)
+	transfer := func(more ...string) []string {
+		return append([]string{"assignment", "transfer", id, "--type", "athlete", "--label", "Bea"}, more...)
+	}
+	o.fails(exitFailure, "Choose a later end", transfer("--at", "2026-01-01T00:00:00Z")...)
+	o.fails(exitFailure, "is in the future", transfer("--at", "2999-01-01T00:00:00Z")...)
+	o.fails(exitFailure, "There is no assignment "+unknown, "assignment", "transfer", unknown, "--type", "place", "--label", "x")
+
+	next := o.do(transfer("--at", "2026-01-02T00:00:00Z", "--external-ref", "crm-7")...)
+	first["ended_at"] = "2026-01-02T00:00:00Z"
+	require.Equal(t, map[string]any{
+		"assignment_id": next["assignment_id"], "device_id": device, "type": "athlete", "label": "Bea",
+		"home_or_travel": "home", "started_at": "2026-01-02T00:00:00Z", "ended_at": nil, "external_ref": "crm-7",
+		"replaces": first,
+	}, next)
+	o.fails(exitFailure, "already ended at 2026-01-02T00:00:00Z", transfer()...)
+}
+
 func TestAssignmentErrors(t *testing.T) {
 	t.Parallel()
 	o := newOperator(t)

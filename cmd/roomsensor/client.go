@@ -180,8 +180,7 @@ func printCSV[T any](t *terminal, items iter.Seq2[T, error]) error {
 func metricNames(names []string) (metrics []client.Metric, err error) {
 	for _, name := range names {
 		if _, ok := roomsensor.MetricNamed(name); !ok {
-			return nil, usagef("--metrics: %q is not a metric. The metrics are co2_ppm, temp_c, humidity_pct, lux and spl_db.",
-				name)
+			return nil, usagef("--metrics: %q is not a metric. %s.", name, knownMetrics)
 		}
 		metrics = append(metrics, client.Metric(name))
 	}

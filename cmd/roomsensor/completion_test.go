@@ -14,7 +14,7 @@ func TestCompletion(t *testing.T) {
 	t.Parallel()
 	for words, want := range map[string]string{
 		"te":                          "team",
-		"team ":                       "create list rename delete",
+		"team ":                       "create list show set rename delete",
 		"team r":                      "rename",
 		"ingest-key ro":               "rotate",
 		"completion ":                 "bash zsh fish",

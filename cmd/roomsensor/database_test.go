@@ -94,7 +94,7 @@ func TestMigrateDownData(t *testing.T) {
 		state := o.do("migrate", "status")
 		if r.code == exitFailure {
 			require.Contains(t, r.err, "add --yes-delete-data to delete it permanently")
-			require.Regexp(t, `(?m)^These tables contain rows: (feed_state|ingest_keys|teams|ingest_keys, teams)\.$`, r.err)
+			require.Regexp(t, `(?m)^These tables contain rows: (audit_log|feed_state|ingest_keys|teams|ingest_keys, teams)\.$`, r.err)
 			require.Equal(t, before, state)
 			refused++
 			state = o.downgrade("--yes-delete-data")
@@ -102,7 +102,8 @@ func TestMigrateDownData(t *testing.T) {
 		before = state
 		applied = migrations(t, state)[0]["applied_at"] != nil
 	}
-	require.Equal(t, 4, refused, "for the state of the change feed, twice for a column of the keys, and for all tables")
+	require.Equal(t, 6, refused, "for the settings of teams, the audit log, the state of the change feed, "+
+		"twice for a column of the keys, and for all tables")
 }
 
 func TestMigrateUpLayout(t *testing.T) {
@@ -162,7 +163,7 @@ func TestMaintain(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, conn.QueryRow(t.Context(), "SELECT count(*) FROM chunks_to_order('2026-02-01Z')").Scan(&n))
 		return n == 1
-	}, 30*time.Second, 20*time.Millisecond)
+	}, waitTimeout, 20*time.Millisecond)
 	_, err = conn.Exec(t.Context(), `INSERT INTO postponed_chunks SELECT show_chunks('readings')::text, now() + INTERVAL '1 day', '10 min'`)
 	require.NoError(t, err)
 	require.NoError(t, conn.Close(t.Context()))

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -78,4 +79,13 @@ func TestTeamDelete(t *testing.T) {
 	require.Contains(t, r.out, `"name":null,`)
 	require.Contains(t, r.out, `"rejects":1}`)
 	require.Empty(t, o.data("rejects", "list"))
+
+	// The audit log stays, until the statement of the page.
+	require.NotEmpty(t, o.data("audit", "list", "--team", team))
+	_, page, found := strings.Cut(string(readFile(t, "../../docs/operate/personal-data.md")), "```sql\n")
+	require.True(t, found)
+	statement, _, _ := strings.Cut(page, "```")
+	o.exec(strings.ReplaceAll(statement, "TEAM_ID", team))
+	require.Empty(t, o.data("audit", "list", "--team", team))
+	require.NotEmpty(t, o.data("audit", "list", "--team", other))
 }

@@ -41,7 +41,7 @@ func composeFile(t *testing.T, path string) map[string]composeService {
 var fallback = regexp.MustCompile(`\$\{\w+:-([^}]*)\}`)
 
 // composed are the services of docker-compose.yml that run the program.
-var composed = []string{"migrate", "api", "receiver", "ingest"}
+var composed = []string{"migrate", "api", "dashboard", "receiver", "ingest"}
 
 // libraryVariables are read by the database driver and by the Go runtime, not by the program.
 var libraryVariables = map[string]bool{"PGPASSWORD": true, "GOMEMLIMIT": true}
@@ -128,6 +128,7 @@ func TestDockerfile(t *testing.T) {
 	maps.Copy(url, environment)
 	parse(t, []string{"api"}, url, read)
 	parse(t, []string{"ingest"}, url, read)
+	parse(t, []string{"dashboard"}, url, read)
 	for variable := range environment {
 		require.True(t, read[variable], "nothing reads %s", variable)
 	}
@@ -247,7 +248,7 @@ func TestManifests(t *testing.T) {
 	environment["NATS_CA"] = tlstest.New(t).CA
 	slices.SortFunc(commands, slices.Compare)
 	require.Equal(t, [][]string{
-		{"api"}, {"ingest", "--no-receiver"}, {"ingest", "--no-worker"}, {"migrate", "up"},
+		{"api"}, {"dashboard"}, {"ingest", "--no-receiver"}, {"ingest", "--no-worker"}, {"migrate", "up"},
 	}, commands)
 	read := map[string]bool{}
 	for _, command := range commands {

@@ -2,8 +2,9 @@ package main
 
 // examples are command lines without the name of the program, by command. A test parses each of them.
 var examples = map[string][]string{
-	"api":    {"api", "api --api-addr 0.0.0.0:8080 --public-url https://air.example.com"},
-	"ingest": {"ingest", "ingest --no-worker", "ingest --no-receiver --maintain-window 02:00-04:00"},
+	"api":       {"api", "api --api-addr 0.0.0.0:8080 --public-url https://air.example.com"},
+	"ingest":    {"ingest", "ingest --no-worker", "ingest --no-receiver --maintain-window 02:00-04:00"},
+	"dashboard": {"dashboard", "dashboard --dashboard-addr 0.0.0.0:8082 --dashboard-url https://dashboard.example.com"},
 
 	"migrate up":     {"migrate up", "migrate up --columnstore-after 14d --readings-keep 730d"},
 	"migrate down":   {"migrate down", "migrate down --yes"},
@@ -34,8 +35,23 @@ var examples = map[string][]string{
 
 	"team create": {"team create --name 'Riverside Athletics'", "team create --name 'Riverside Athletics' --output text"},
 	"team list":   {"team list", "team list --output json"},
+	"team show":   {"team show 'Riverside Athletics'"},
+	"team set": {
+		"team set 'Riverside Athletics' --time-zone Europe/Berlin --night 22:00-07:00",
+		"team set 'Riverside Athletics' --threshold co2_ppm=..1000 --threshold temp_c=16..24 --threshold spl_db=..",
+	},
 	"team rename": {"team rename 'Riverside Athletics' --name 'Riverside AC'"},
 	"team delete": {"team delete 'Riverside Athletics'", "team delete 6fa459ea-ee8a-4ca4-894e-db77e160355e --yes"},
+
+	"user invite": {
+		"user invite --team 'Riverside Athletics' --email ana@example.com --role admin",
+		"user invite --team 'Riverside Athletics' --email kim@a.example --role viewer --dashboard-url https://rooms.example",
+	},
+	"user list":    {"user list"},
+	"user reset":   {"user reset ana@example.com"},
+	"user disable": {"user disable ana@example.com"},
+	"user enable":  {"user enable ana@example.com"},
+	"user delete":  {"user delete ana@example.com", "user delete ana@example.com --erase-audit-log"},
 
 	"key create": {
 		"key create --team 'Riverside Athletics'",
@@ -68,8 +84,26 @@ var examples = map[string][]string{
 		"assignment start 'Weight room' --type place --label 'Weight room'",
 		"assignment start 'Dorm 12' --type athlete --label 'Kim Lee' --home-or-travel travel",
 	},
+	"assignment transfer": {
+		"assignment transfer 6fa459ea-ee8a-4ca4-894e-db77e160355e --type athlete --label 'Kim Lee'",
+	},
 	"assignment end":  {"assignment end 6fa459ea-ee8a-4ca4-894e-db77e160355e"},
 	"assignment list": {"assignment list 'Weight room'"},
+
+	"person export": {
+		"person export --team 'Riverside Athletics' --label 'Kim Lee' --to kim-lee",
+		"person export --team 'Riverside Athletics' --external-ref crm-4711 --to crm-4711",
+	},
+	"person erase": {
+		"person erase --team 'Riverside Athletics' --label 'Kim Lee' --dry-run",
+		"person erase --team 'Riverside Athletics' --external-ref crm-4711 --mentions",
+	},
+
+	"audit list": {
+		"audit list --team 'Riverside Athletics'",
+		"audit list --since 2026-01-01T00:00:00Z --object 'Weight room'",
+		"audit list --actor kim@example.com --output json",
+	},
 
 	"get devices": {"get devices", "get devices --metadata building=gym --output csv"},
 	"get current": {"get current", "get current --metadata building=gym --output json"},
@@ -98,7 +132,10 @@ var examples = map[string][]string{
 		"simulate --mode live --to http://127.0.0.1:8081 --ingest-key rsi_...",
 		"simulate --mode burst --to nats --rate 100",
 	},
-	"demo":        {"demo", "demo --reset --history 7d", "demo --database-url postgres://postgres@127.0.0.1:5432/demo"},
+	"demo": {"demo", "demo --reset --history 7d", "demo --database-url postgres://postgres@127.0.0.1:5432/demo"},
+	"doctor": {
+		"doctor", "doctor --public-url https://sensors.example.com --nats-monitoring-url http://127.0.0.1:8222",
+	},
 	"healthcheck": {"healthcheck", "healthcheck --ops-addr 127.0.0.1:9081"},
 	"completion":  {"completion bash", "completion zsh", "completion fish"},
 	"help":        {"help", "help key create"},

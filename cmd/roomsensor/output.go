@@ -100,7 +100,12 @@ func (t *terminal) confirm(ctx context.Context, c confirmation) error {
 
 // confirmDeletion lists what a command deletes and returns nil if the operator confirms it.
 func (t *terminal) confirmDeletion(ctx context.Context, c confirmation, kind string, contents any) error {
-	_, _ = fmt.Fprintf(t.stderr, "This deletes the %s with everything in it permanently:\n\n", kind)
+	return t.confirmChange(ctx, c, fmt.Sprintf("This deletes the %s with everything in it permanently:", kind), contents)
+}
+
+// confirmChange prints what a command does and to what, and returns nil if the operator confirms it.
+func (t *terminal) confirmChange(ctx context.Context, c confirmation, what string, contents any) error {
+	_, _ = fmt.Fprint(t.stderr, what, "\n\n")
 	if err := table.Write(t.stderr, contents); err != nil {
 		return err
 	}

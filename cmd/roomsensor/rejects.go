@@ -48,17 +48,14 @@ func (c *rejectsListCmd) Run(ctx context.Context, t *terminal) error {
 		return usagef("--limit must be a whole number from 1 to %d.", maxRejects)
 	}
 	return t.operate(ctx, c.onDatabase, func(o *admin.Operator) (any, error) {
-		query := roomsensor.RejectQuery{
-			Reason: c.Reason.optional(), HardwareID: c.HardwareID.optional(), Since: c.Since.optional(), Limit: c.Limit,
+		team, err := o.FindTeamIfNamed(ctx, c.Team.optional())
+		if err != nil {
+			return nil, err
 		}
-		if c.Team != nil {
-			team, err := o.FindTeam(ctx, string(*c.Team))
-			if err != nil {
-				return nil, err
-			}
-			query.TeamID = &team
-		}
-		return o.Rejects(ctx, query)
+		return o.Rejects(ctx, roomsensor.RejectQuery{
+			TeamID: team, Reason: c.Reason.optional(), HardwareID: c.HardwareID.optional(), Since: c.Since.optional(),
+			Limit: c.Limit,
+		})
 	})
 }
 

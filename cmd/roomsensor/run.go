@@ -5,13 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/signal"
+	"os/user"
 	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
 
 	"roomsensor/internal/config"
+	"roomsensor/internal/roomsensor"
 )
 
 // The exit codes.
@@ -28,6 +31,7 @@ type commandLine struct {
 
 	API         apiCmd         `cmd:"" help:"Serve the API."                                               name:"api"`
 	Ingest      ingestCmd      `cmd:"" help:"Receive uploads and store them."                              name:"ingest"`
+	Dashboard   dashboardCmd   `cmd:"" help:"Serve the dashboard, the pages for people."`
 	Migrate     migrateCmd     `cmd:"" help:"Migrate the database to this version, or revert a migration." name:"migrate"`
 	Upload      uploadCmd      `cmd:"" help:"Publish uploads from JSON Lines to the stream."               name:"upload"`
 	Rejects     rejectsCmd     `cmd:"" help:"List, show and replay uploads that could not be stored."      name:"rejects"`
@@ -35,15 +39,19 @@ type commandLine struct {
 	Maintain    maintainCmd    `cmd:"" help:"Rewrite old chunks in primary-key order (CLUSTER)."           name:"maintain"`
 	Localdb     localdbCmd     `cmd:"" help:"Run TimescaleDB on this machine for development."             name:"localdb"`
 	Team        teamCmd        `cmd:"" help:"Manage teams."                                                name:"team"`
+	User        userCmd        `cmd:"" help:"Manage people who sign in to the dashboard."`
 	Key         keyCmd         `cmd:"" help:"Manage API keys."                                             name:"key"`
 	IngestKey   ingestKeyCmd   `cmd:"" help:"Manage keys for uploads to the receiver."                     name:"ingest-key"`
 	Device      deviceCmd      `cmd:"" help:"Manage devices and the units in them."                        name:"device"`
 	Assignment  assignmentCmd  `cmd:"" help:"Manage device assignments."                                   name:"assignment"`
+	Person      personCmd      `cmd:"" help:"Answer requests of people whom assignments name."`
+	Audit       auditCmd       `cmd:"" help:"Show who changed what."                                       name:"audit"`
 	Get         getCmd         `cmd:"" help:"Read devices and readings through the API."                   name:"get"`
 	Export      exportCmd      `cmd:"" help:"Export readings of any period into files, through the API."   name:"export"`
 	Sync        syncCmd        `cmd:"" help:"Keep a complete local copy of all readings, through the API." name:"sync"`
 	Simulate    simulateCmd    `cmd:"" help:"Generate deterministic uploads for a simulated fleet."        name:"simulate"`
 	Demo        demoCmd        `cmd:"" help:"Run the whole service in one process with simulated devices." name:"demo"`
+	Doctor      doctorCmd      `cmd:"" help:"Check settings and state of an installation, and say what to do."`
 	Healthcheck healthcheckCmd `cmd:"" help:"Check whether a process on this machine is ready."`
 	Completion  completionCmd  `cmd:"" help:"Print the code that makes a shell complete commands and flags."`
 	HelpCommand helpCmd        `cmd:"" help:"Show the help of a command."                                  name:"help"`
@@ -96,8 +104,18 @@ func (t *terminal) runCommand(ctx context.Context, args []string) error {
 	if err != nil {
 		return usageMessage(err)
 	}
-	command.BindTo(ctx, (*context.Context)(nil))
+	command.BindTo(roomsensor.WithActor(ctx, operatorOf(user.Current)), (*context.Context)(nil))
 	return command.Run(t) //nolint:wrapcheck // The errors of commands are full sentences.
+}
+
+// operatorOf returns who runs a command, for the audit log: the name of the user in the operating system, or its number
+// where it has no name, as in some containers.
+func operatorOf(current func() (*user.User, error)) roomsensor.Actor {
+	name := fmt.Sprintf("uid %d", os.Getuid())
+	if u, err := current(); err == nil && u.Username != "" {
+		name = u.Username
+	}
+	return roomsensor.Actor{Kind: roomsensor.ActorOperator, Name: name}
 }
 
 func (t *terminal) parser() (*kong.Kong, error) {
@@ -114,7 +132,9 @@ func (t *terminal) parser() (*kong.Kong, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the command line definition: %w", err)
 	}
-	hideFlag(parser.Model.Node, "ingest", "api-addr") // Only the default of --public-url depends on it there.
+	for _, command := range []string{"ingest", "dashboard"} {
+		hideFlag(parser.Model.Node, command, "api-addr") // Only the default of --public-url depends on it there.
+	}
 	return parser, nil
 }
 

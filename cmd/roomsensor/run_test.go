@@ -74,7 +74,7 @@ func TestExamples(t *testing.T) {
 // Each flag that takes a value says what kind of value that is, and what happens without it.
 func TestPlaceholders(t *testing.T) {
 	t.Parallel()
-	placeholder := regexp.MustCompile(`^[A-Z][A-Z_]*(,\.\.\.)?$|^HOST:PORT$|^KEY=VALUE$|^FROM-TO$|^dev:N$`)
+	placeholder := regexp.MustCompile(`^[A-Z][A-Z_]*(,\.\.\.)?$|^HOST:PORT$|^(KEY|NAME)=VALUE(,\.\.\.)?$|^FROM-TO$|^METRIC=LOW\.\.HIGH$|^dev:N$`)
 	for _, node := range leaves(t) {
 		for _, flag := range node.Flags {
 			if flag.IsBool() {

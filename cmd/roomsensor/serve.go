@@ -30,6 +30,13 @@ func (c *ingestCmd) Run(ctx context.Context, t *terminal) error {
 	return service.RunIngest(ctx, c.Ingest, t.process(c.Log))
 }
 
+type dashboardCmd struct{ config.Dashboard }
+
+// Run serves the dashboard until the command is interrupted.
+func (c *dashboardCmd) Run(ctx context.Context, t *terminal) error {
+	return service.RunDashboard(ctx, c.Dashboard, t.process(c.Log))
+}
+
 type healthcheckCmd struct{ config.Ops }
 
 // Run prints the readiness of a process; it fails if the process is not ready.

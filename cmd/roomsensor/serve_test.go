@@ -15,7 +15,7 @@ import (
 )
 
 // waitTimeout bounds every wait for a process.
-const waitTimeout = 30 * time.Second
+const waitTimeout = 2 * time.Minute
 
 // freeAddress returns an address of this machine on which nothing listens.
 func freeAddress(t *testing.T) string {
@@ -31,15 +31,16 @@ func TestServeUntilInterrupted(t *testing.T) {
 	for command, checked := range map[string]string{
 		"api": `["database"]`, "ingest": `["queue","ingest keys","database","worker"]`,
 		"ingest --no-receiver": `["queue","database","worker"]`, "ingest --no-worker": `["queue","ingest keys"]`,
+		"dashboard": `["database"]`,
 	} {
 		args := strings.Fields(command)
 		env := map[string]string{
-			"API_ADDR": "127.0.0.1:0", "INGEST_ADDR": "127.0.0.1:0", "OPS_ADDR": freeAddress(t), "LOG_LEVEL": "debug",
+			"API_ADDR": "127.0.0.1:0", "INGEST_ADDR": "127.0.0.1:0", "DASHBOARD_ADDR": "127.0.0.1:0", "OPS_ADDR": freeAddress(t), "LOG_LEVEL": "debug",
 			"DATABASE_URL": servers["DATABASE_URL"], "NATS_URL": servers["NATS_URL"],
 		}
 		before := execute(t, env, nil, "healthcheck")
 		require.Equal(t, exitFailure, before.code)
-		require.Contains(t, before.err, "Nothing answers on "+env["OPS_ADDR"])
+		require.Contains(t, before.err, "Nothing listens on "+env["OPS_ADDR"])
 
 		ctx, stop := context.WithCancel(t.Context())
 		var stdout, log proctest.Output
@@ -67,7 +68,7 @@ func TestHealthcheckNotReady(t *testing.T) {
 	}()
 	require.Eventually(t, func() bool {
 		r := execute(t, env, nil, "healthcheck")
-		return r.code == exitFailure && strings.Contains(r.err, `{"name":"database","reason":"does not answer"}`)
+		return r.code == exitFailure && strings.Contains(r.err, `{"name":"database","reason":"does not answer at 127.0.0.1:1"}`)
 	}, waitTimeout, 20*time.Millisecond)
 	stop()
 	require.Equal(t, exitOK, <-code)

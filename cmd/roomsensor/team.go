@@ -7,11 +7,14 @@ import (
 	"github.com/google/uuid"
 
 	"roomsensor/internal/admin"
+	"roomsensor/internal/roomsensor"
 )
 
 type teamCmd struct {
 	Create teamCreateCmd `cmd:"" help:"Create a team."`
 	List   teamListCmd   `cmd:"" help:"List all teams."`
+	Show   teamShowCmd   `cmd:"" help:"Show a team with its settings."`
+	Set    teamSetCmd    `cmd:"" help:"Change the time zone, night and thresholds of a team."`
 	Rename teamRenameCmd `cmd:"" help:"Rename a team."`
 	Delete teamDeleteCmd `cmd:"" help:"Delete a team with its devices, readings, keys and rejects permanently."`
 }
@@ -63,6 +66,43 @@ func (t *terminal) operateTeam(
 			return nil, err
 		}
 		return do(o, id)
+	})
+}
+
+type teamShowCmd struct {
+	onDatabase
+	Team name `arg:"" help:"Name or id of the team."`
+}
+
+// Run shows a team.
+func (c *teamShowCmd) Run(ctx context.Context, t *terminal) error {
+	return t.operateTeam(ctx, c.onDatabase, c.Team, func(o *admin.Operator, team uuid.UUID) (any, error) {
+		return o.TeamSettings(ctx, team)
+	})
+}
+
+type teamSetCmd struct {
+	onDatabase
+	Team      name        `arg:"" help:"Name or id of the team."`
+	TimeZone  *timeZone   `help:"Time zone of the team, an IANA name such as Europe/Berlin." implied:"unchanged" placeholder:"ZONE"`
+	Night     *nightHours `help:"When its nights begin and end." implied:"unchanged" placeholder:"FROM-TO"`
+	Threshold []threshold `help:"Range in which a metric is fine; either end may be missing. Can be repeated." placeholder:"METRIC=LOW..HIGH" sep:"none"`
+}
+
+// Run changes the settings of a team.
+func (c *teamSetCmd) Run(ctx context.Context, t *terminal) error {
+	return t.operateTeam(ctx, c.onDatabase, c.Team, func(o *admin.Operator, team uuid.UUID) (any, error) {
+		return o.UpdateTeamSettings(ctx, team, func(settings *roomsensor.TeamSettings) {
+			if c.TimeZone != nil {
+				settings.TimeZone = c.TimeZone.Location
+			}
+			if c.Night != nil {
+				settings.Night = c.Night.NightHours
+			}
+			for _, threshold := range c.Threshold {
+				settings.Thresholds[threshold.metric] = threshold.Threshold
+			}
+		})
 	})
 }
 

@@ -55,3 +55,30 @@ func TestTeamNames(t *testing.T) {
 	o.fails(exitFailure, "There is no team "+unknown, "team", "rename", unknown, "--name", "x")
 	o.fails(exitUsage, "must not be empty", "team", "rename", second, "--name", "")
 }
+
+func TestTeamSet(t *testing.T) {
+	t.Parallel()
+	o := newOperator(t)
+	team := o.id("id", "team", "create", "--name", "Riverside")
+	want := map[string]any{
+		"id": team, "name": "Riverside", "time_zone": "UTC", "night": "22:00-07:00",
+		"thresholds": map[string]any{"co2_ppm": "..1200", "temp_c": "16..26", "humidity_pct": "30..65", "spl_db": "..45"},
+	}
+	require.Equal(t, want, o.do("team", "show", "Riverside"))
+	require.Equal(t, want, o.do("team", "set", team), "nothing is named")
+
+	want["time_zone"], want["night"] = "Europe/Berlin", "23:30-06:00"
+	want["thresholds"] = map[string]any{"co2_ppm": "400..1000", "temp_c": "16..26", "humidity_pct": "30..65", "lux": "..10.5"}
+	require.Equal(t, want, o.do("team", "set", "Riverside", "--time-zone", "Europe/Berlin", "--night", "23:30-06:00",
+		"--threshold", "co2_ppm=400..1000", "--threshold", "spl_db=..", "--threshold", "lux=..10.5"))
+	require.Equal(t, want, o.do("team", "show", team))
+	require.Contains(t, o.run("team", "show", team).out, "400..1000")
+
+	o.fails(exitUsage, "is not an IANA time zone", "team", "set", team, "--time-zone", "europe/berlin")
+	o.fails(exitUsage, "must not end at the time at which it begins", "team", "set", team, "--night", "07:00-07:00")
+	o.fails(exitUsage, "has the form 22:00-07:00", "team", "set", team, "--night", "22")
+	o.fails(exitUsage, "is not METRIC=LOW..HIGH", "team", "set", team, "--threshold", "co2=..1200")
+	o.fails(exitUsage, "must be less than the highest", "team", "set", team, "--threshold", "co2_ppm=1200..400")
+	o.fails(exitFailure, "There is no team "+unknown, "team", "set", unknown, "--time-zone", "UTC")
+	require.Equal(t, want, o.do("team", "show", team))
+}

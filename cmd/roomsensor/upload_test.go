@@ -163,6 +163,12 @@ func TestStreamStatus(t *testing.T) {
 
 	o.environment["DATABASE_URL"] = dbtest.New(t).URL
 	require.Equal(t, false, o.do("stream", "status")["recorded"])
+
+	o.environment["DATABASE_URL"] = "postgres://127.0.0.1:1/x"
+	status = o.do("stream", "status")
+	require.InDelta(t, 1, status["messages"], 0, "also while the database is unavailable")
+	require.Nil(t, status["recorded"])
+	require.Nil(t, status["parked"])
 }
 
 func TestStreamSkip(t *testing.T) {

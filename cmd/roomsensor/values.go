@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/timezone"
 )
 
 // The types of the operator's flags follow the rules of the API. An invalid value is a usage error; the parser adds the
@@ -55,6 +57,18 @@ func (v *name) UnmarshalText(text []byte) error {
 }
 
 func (v *name) optional() *string { return (*string)(v) }
+
+// email is the address of a person.
+type email string
+
+// UnmarshalText checks an address.
+func (v *email) UnmarshalText(text []byte) error {
+	if err := roomsensor.CheckEmail(string(text)); err != nil {
+		return fmt.Errorf("%q %w", text, err)
+	}
+	*v = email(text)
+	return nil
+}
 
 // hardwareID is the serial number of a unit.
 type hardwareID string
@@ -117,4 +131,56 @@ func metadataOf(tags []tag) (map[string]string, error) {
 		return nil, usagef("--metadata %v.", err)
 	}
 	return metadata, nil
+}
+
+// timeZone is an IANA time zone.
+type timeZone struct{ *time.Location }
+
+// UnmarshalText loads a time zone.
+func (v *timeZone) UnmarshalText(text []byte) error {
+	zone, ok := timezone.Load(string(text))
+	if !ok {
+		return fmt.Errorf("%q is not an IANA time zone, such as UTC or Europe/Berlin; letter case matters", text)
+	}
+	v.Location = zone
+	return nil
+}
+
+// nightHours are when nights begin and end.
+type nightHours struct{ roomsensor.NightHours }
+
+// UnmarshalText parses the form 22:00-07:00.
+func (v *nightHours) UnmarshalText(text []byte) (err error) {
+	v.NightHours, err = roomsensor.ParseNightHours(string(text))
+	return withoutCode(err)
+}
+
+// knownMetrics is a sentence of errors, without its period: the parser adds that.
+const knownMetrics = "The metrics are co2_ppm, temp_c, humidity_pct, lux and spl_db"
+
+// threshold is the threshold of one metric, written as METRIC=LOW..HIGH.
+type threshold struct {
+	roomsensor.Threshold
+
+	metric roomsensor.Metric
+}
+
+// UnmarshalText parses METRIC=LOW..HIGH.
+func (v *threshold) UnmarshalText(text []byte) (err error) {
+	name, ends, ok := strings.Cut(string(text), "=")
+	metric, known := roomsensor.MetricNamed(name)
+	if !ok || !known {
+		return fmt.Errorf("%q is not METRIC=LOW..HIGH, for example co2_ppm=..1200. %s", text, knownMetrics)
+	}
+	v.metric = metric
+	v.Threshold, err = roomsensor.ParseThreshold(metric, ends)
+	return withoutCode(err)
+}
+
+// withoutCode returns the message of an error of a rule alone, without the period that the parser adds.
+func withoutCode(err error) error {
+	if rule, ok := errors.AsType[*roomsensor.Error](err); ok {
+		return errors.New(strings.TrimSuffix(rule.Message, "."))
+	}
+	return err
 }

@@ -69,7 +69,10 @@ func (o *Operator) ReplaceHardware(
 	if err != nil {
 		return Device{}, err
 	}
-	device, err := o.store.ReplaceHardware(ctx, deviceID, hardwareID, when)
+	device, err := o.store.OwnedDevice(ctx, deviceID)
+	if err == nil {
+		device.Device, err = o.store.ReplaceHardware(ctx, device.TeamID, deviceID, hardwareID, when)
+	}
 	return o.device(ctx, &device, err)
 }
 
@@ -79,7 +82,10 @@ func (o *Operator) RemoveHardware(ctx context.Context, deviceID uuid.UUID, at *t
 	if err != nil {
 		return Device{}, err
 	}
-	device, err := o.store.RemoveHardware(ctx, deviceID, when)
+	device, err := o.store.OwnedDevice(ctx, deviceID)
+	if err == nil {
+		device.Device, err = o.store.RemoveHardware(ctx, device.TeamID, deviceID, when)
+	}
 	return o.device(ctx, &device, err)
 }
 
@@ -99,14 +105,23 @@ func (o *Operator) StartAssignment(ctx context.Context, a AssignmentOptions) (As
 	if err != nil {
 		return Assignment{}, err
 	}
-	started, err := o.store.StartAssignment(ctx, roomsensor.Assignment{
-		DeviceID: a.DeviceID, Type: a.Type, Label: a.Label, HomeOrTravel: a.HomeOrTravel,
-		ExternalRef: a.ExternalRef, StartedAt: at,
-	})
+	device, err := o.store.OwnedDevice(ctx, a.DeviceID)
+	if err != nil {
+		return Assignment{}, o.explain(ctx, err)
+	}
+	started, err := o.store.StartAssignment(ctx, device.TeamID, a.startingAt(at))
 	if err != nil {
 		return Assignment{}, o.explain(ctx, err)
 	}
 	return viewAssignment(&started), nil
+}
+
+// startingAt returns the assignment with its start.
+func (a *AssignmentOptions) startingAt(start time.Time) roomsensor.Assignment {
+	return roomsensor.Assignment{
+		DeviceID: a.DeviceID, Type: a.Type, Label: a.Label, HomeOrTravel: a.HomeOrTravel,
+		ExternalRef: a.ExternalRef, StartedAt: start,
+	}
 }
 
 // EndAssignment ends an assignment at a time; nil is now.
@@ -115,11 +130,35 @@ func (o *Operator) EndAssignment(ctx context.Context, id uuid.UUID, at *time.Tim
 	if err != nil {
 		return Assignment{}, err
 	}
-	ended, err := o.store.EndAssignment(ctx, id, when)
+	team, err := o.store.AssignmentTeam(ctx, id)
+	if err != nil {
+		return Assignment{}, o.explain(ctx, err)
+	}
+	ended, err := o.store.EndAssignment(ctx, team, id, when)
 	if err != nil {
 		return Assignment{}, o.explain(ctx, err)
 	}
 	return viewAssignment(&ended), nil
+}
+
+// TransferAssignment ends an assignment and starts another one of its device at the same instant. It ignores the
+// DeviceID of its options.
+func (o *Operator) TransferAssignment(
+	ctx context.Context, id uuid.UUID, next AssignmentOptions,
+) (TransferredAssignment, error) {
+	at, err := o.effectiveTime("at", next.At)
+	if err != nil {
+		return TransferredAssignment{}, err
+	}
+	team, err := o.store.AssignmentTeam(ctx, id)
+	if err != nil {
+		return TransferredAssignment{}, o.explain(ctx, err)
+	}
+	ended, started, err := o.store.TransferAssignment(ctx, team, id, next.startingAt(at))
+	if err != nil {
+		return TransferredAssignment{}, o.explain(ctx, err)
+	}
+	return TransferredAssignment{viewAssignment(&started), viewAssignment(&ended)}, nil
 }
 
 // Assignments lists all assignments of a device, newest first.

@@ -1,12 +1,19 @@
 // Package admin carries out the operator's commands: it calls the store and the queue, and returns the objects that the
 // commands print as JSON. Its errors are full sentences that say what to do, where a cause is known.
 //
-//   - operator.go: Operator, which holds the database connection; teams, API keys and ingest keys
+//   - operator.go: Operator, which holds the database connection; teams and their settings
+//   - find.go: finds teams and devices by their names
+//   - key.go: API keys and ingest keys
 //   - device.go: devices, the units in them, and assignments
+//   - delete.go: deletes devices and teams
+//   - user.go: people who sign in to the dashboard
+//   - person.go: exports and erases people whom assignments name
+//   - audit.go: lists the audit log
 //   - reject.go: lists, shows and replays rejects
 //   - stream.go: uploads from a file or standard input, and a replay of the stream
 //   - migrate.go: migrations, and how readings lie on disk
 //   - maintenance.go: rewrites old chunks in primary-key order
+//   - doctor.go: checks an installation: doctor_database.go the database, doctor_queue.go NATS and the public URL
 //   - view.go: the JSON objects of teams, keys, devices and assignments
 //   - errors.go: turns an error into the sentence that the operator sees
 package admin

@@ -7,6 +7,7 @@ import (
 
 	"roomsensor/internal/process"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/store"
 	"roomsensor/schema"
 )
 
@@ -55,6 +56,7 @@ var notFoundSentences = map[roomsensor.Kind]string{
 	roomsensor.KindIngestKey:  "There is no upload credential %s. roomsensor ingest-key list --team TEAM shows a team's.",
 	roomsensor.KindDevice:     "There is no device %s. roomsensor device list --team TEAM shows a team's devices.",
 	roomsensor.KindAssignment: "There is no assignment %s. roomsensor assignment list DEVICE shows a device's.",
+	roomsensor.KindUser:       "There is no person with the email address %s. roomsensor user list shows them.",
 	roomsensor.KindReject:     "There is no reject %s. roomsensor rejects list shows them.",
 }
 
@@ -113,7 +115,10 @@ func explainDatabase(ctx context.Context, url string, err error) error {
 	defer cancel()
 	pending, unreachable := schema.Pending(ctx, url)
 	var overloaded *roomsensor.Error
+	refusal := store.Refusal(unreachable)
 	switch {
+	case refusal != "":
+		return process.Refusef("The database cannot be used, because it %s. The error was: %v", refusal, unreachable)
 	case unreachable != nil:
 		return process.Refusef(
 			"The database cannot be used. Check that it runs and that --database-url (DATABASE_URL) is right: %v", unreachable)

@@ -37,6 +37,15 @@ func (o *Operator) FindTeam(ctx context.Context, idOrName string) (uuid.UUID, er
 	return teams[0].ID, nil
 }
 
+// FindTeamIfNamed is FindTeam for an optional team: without an id or a name, it returns nil.
+func (o *Operator) FindTeamIfNamed(ctx context.Context, idOrName *string) (*uuid.UUID, error) {
+	if idOrName == nil {
+		return nil, nil //nolint:nilnil // nil stands for any team.
+	}
+	id, err := o.FindTeam(ctx, *idOrName)
+	return &id, err
+}
+
 func idsOf(teams []roomsensor.Team) string {
 	ids := make([]string, len(teams))
 	for i := range teams {
@@ -64,13 +73,9 @@ func (o *Operator) SharedNameWarning(ctx context.Context, name string, team uuid
 // team is the id or the name of its team, or nil if it may belong to any. An id is returned as it is without a team,
 // whether or not the device exists.
 func (o *Operator) FindDevice(ctx context.Context, team *string, device string) (uuid.UUID, error) {
-	var ofTeam *uuid.UUID
-	if team != nil {
-		id, err := o.FindTeam(ctx, *team)
-		if err != nil {
-			return uuid.Nil, err
-		}
-		ofTeam = &id
+	ofTeam, err := o.FindTeamIfNamed(ctx, team)
+	if err != nil {
+		return uuid.Nil, err
 	}
 	if id, ok := parseID(device); ok {
 		return id, o.checkTeam(ctx, ofTeam, id)

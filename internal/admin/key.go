@@ -38,16 +38,19 @@ func (o *Operator) CreateAPIKey(ctx context.Context, k KeyOptions) (NewAPIKey, e
 }
 
 // APIKeys lists the API keys of a team, oldest first.
-func (o *Operator) APIKeys(ctx context.Context, teamID uuid.UUID) (List[APIKey], error) {
+func (o *Operator) APIKeys(ctx context.Context, teamID uuid.UUID) (List[ListedAPIKey], error) {
 	keys, err := o.store.APIKeys(ctx, teamID)
-	return listOf(keys, viewAPIKey), o.explain(ctx, err)
+	return listOf(keys, viewListedAPIKey), o.explain(ctx, err)
 }
 
 // RotateAPIKey creates another key for the same team with the scope, label and expiration time of a key, which expires
 // after overlap unless it expires before that.
 func (o *Operator) RotateAPIKey(ctx context.Context, keyID string, overlap time.Duration) (RotatedAPIKey, error) {
 	next, text := newKey(roomsensor.APIKey, KeyOptions{})
-	old, next, err := o.store.RotateAPIKey(ctx, keyID, next, overlap)
+	old, err := o.findAPIKey(ctx, keyID)
+	if err == nil {
+		old, next, err = o.store.RotateAPIKey(ctx, old.TeamID, keyID, next, overlap)
+	}
 	if err != nil {
 		return RotatedAPIKey{}, o.explainRotation(ctx, "key", err)
 	}
@@ -56,7 +59,10 @@ func (o *Operator) RotateAPIKey(ctx context.Context, keyID string, overlap time.
 
 // RevokeAPIKey revokes an API key. Revoking it again changes nothing.
 func (o *Operator) RevokeAPIKey(ctx context.Context, keyID string) (APIKey, error) {
-	key, err := o.store.RevokeAPIKey(ctx, keyID)
+	key, err := o.findAPIKey(ctx, keyID)
+	if err == nil {
+		key, err = o.store.RevokeAPIKey(ctx, key.TeamID, keyID)
+	}
 	if err != nil {
 		return APIKey{}, o.explain(ctx, err)
 	}
@@ -74,15 +80,18 @@ func (o *Operator) CreateIngestKey(ctx context.Context, k KeyOptions) (NewIngest
 }
 
 // IngestKeys lists the ingest keys of a team, oldest first.
-func (o *Operator) IngestKeys(ctx context.Context, teamID uuid.UUID) (List[IngestKey], error) {
+func (o *Operator) IngestKeys(ctx context.Context, teamID uuid.UUID) (List[ListedIngestKey], error) {
 	keys, err := o.store.TeamIngestKeys(ctx, teamID)
-	return listOf(keys, viewIngestKey), o.explain(ctx, err)
+	return listOf(keys, viewListedIngestKey), o.explain(ctx, err)
 }
 
 // RotateIngestKey is RotateAPIKey for an ingest key.
 func (o *Operator) RotateIngestKey(ctx context.Context, keyID string, overlap time.Duration) (RotatedIngestKey, error) {
 	next, text := newKey(roomsensor.IngestKey, KeyOptions{})
-	old, next, err := o.store.RotateIngestKey(ctx, keyID, next, overlap)
+	old, err := o.findIngestKey(ctx, keyID)
+	if err == nil {
+		old, next, err = o.store.RotateIngestKey(ctx, old.TeamID, keyID, next, overlap)
+	}
 	if err != nil {
 		return RotatedIngestKey{}, o.explainRotation(ctx, "ingest-key", err)
 	}
@@ -91,11 +100,34 @@ func (o *Operator) RotateIngestKey(ctx context.Context, keyID string, overlap ti
 
 // RevokeIngestKey revokes an ingest key. Revoking it again changes nothing.
 func (o *Operator) RevokeIngestKey(ctx context.Context, keyID string) (IngestKey, error) {
-	key, err := o.store.RevokeIngestKey(ctx, keyID)
+	key, err := o.findIngestKey(ctx, keyID)
+	if err == nil {
+		key, err = o.store.RevokeIngestKey(ctx, key.TeamID, keyID)
+	}
 	if err != nil {
 		return IngestKey{}, o.explain(ctx, err)
 	}
 	return viewIngestKey(&key), nil
+}
+
+func (o *Operator) findAPIKey(ctx context.Context, keyID string) (roomsensor.Key, error) {
+	keys, err := o.store.APIKeysByID(ctx, []string{keyID})
+	return onlyKey(keys, err, roomsensor.KindAPIKey, keyID)
+}
+
+func (o *Operator) findIngestKey(ctx context.Context, keyID string) (roomsensor.Key, error) {
+	keys, err := o.store.IngestKeysByID(ctx, []string{keyID})
+	return onlyKey(keys, err, roomsensor.KindIngestKey, keyID)
+}
+
+func onlyKey(keys []roomsensor.Key, err error, kind roomsensor.Kind, keyID string) (roomsensor.Key, error) {
+	switch {
+	case err != nil:
+		return roomsensor.Key{}, err
+	case len(keys) == 0:
+		return roomsensor.Key{}, &roomsensor.NotFoundError{Kind: kind, ID: keyID}
+	}
+	return keys[0], nil
 }
 
 // explainRotation is explain for a rotation, which refuses keys that are no longer valid.

@@ -43,10 +43,16 @@ func MigrateUp(ctx context.Context, cfg config.Migration) (Migrations, error) {
 		return Migrations{}, err
 	}
 	layout := schema.Layout{
-		ChunkInterval:    time.Duration(cfg.ChunkInterval),
+		ChunkInterval:    max(0, time.Duration(cfg.ChunkInterval)),
 		ColumnstoreAfter: time.Duration(cfg.ColumnstoreAfter), DropAfter: time.Duration(cfg.ReadingsKeep),
 	}
-	if err := schema.Up(ctx, string(cfg.DatabaseURL), layout); err != nil {
+	err = schema.Up(ctx, string(cfg.DatabaseURL), layout)
+	if err == nil && cfg.ChunkInterval == config.ChunkIntervalAuto {
+		if layout.ChunkInterval, err = fittingChunkInterval(ctx, cfg.Database); err == nil {
+			err = schema.Up(ctx, string(cfg.DatabaseURL), layout)
+		}
+	}
+	if err != nil {
 		return Migrations{}, process.Interrupted(ctx, process.Refusef("The database could not be migrated. "+
 			"Its server must preload TimescaleDB 2.19 or later, "+
 			"and the role must be allowed to create extensions and tables: %v", err))
@@ -59,6 +65,34 @@ func MigrateUp(ctx context.Context, cfg config.Migration) (Migrations, error) {
 	return MigrationStatus(ctx, cfg.Database)
 }
 
+// fittingChunkInterval returns the length of chunks that suits the fleet and the server.
+func fittingChunkInterval(ctx context.Context, cfg config.Database) (time.Duration, error) {
+	s, err := process.OpenStore(ctx, cfg, store.Operator)
+	if err != nil {
+		return 0, err
+	}
+	defer s.Close()
+	server, err := s.Server(ctx)
+	if err != nil {
+		return 0, err
+	}
+	chunk, err := s.FullChunk(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return roomsensor.FittingChunkInterval(dailyIndexBytes(&server, chunk), server.SharedBuffers), nil
+}
+
+// dailyIndexBytes returns by how much the indexes of the newest chunk grow in a day: as those of the newest full chunk
+// did, or as they will if every device reports, whichever is more.
+func dailyIndexBytes(server *store.Server, full store.FullChunk) int64 {
+	expected := roomsensor.DailyIndexBytes(server.Devices)
+	if full.Length == 0 {
+		return expected
+	}
+	return max(expected, int64(float64(full.IndexBytes)*day.Hours()/full.Length.Hours()))
+}
+
 // ensureRoles creates the roles of the processes, if the configuration names them, and grants their rights.
 func ensureRoles(ctx context.Context, cfg config.Migration) error {
 	if cfg.DatabaseRoles == "" {
@@ -67,9 +101,10 @@ func ensureRoles(ctx context.Context, cfg config.Migration) error {
 	return schema.EnsureRoles(ctx, string(cfg.DatabaseURL), schema.Roles{
 		Prefix: cfg.DatabaseRoles,
 		Passwords: map[schema.Role]string{
-			schema.RoleAPI:      string(cfg.DatabaseAPIPassword),
-			schema.RoleWorker:   string(cfg.DatabaseWorkerPassword),
-			schema.RoleReceiver: string(cfg.DatabaseReceiverPassword),
+			schema.RoleAPI:       string(cfg.DatabaseAPIPassword),
+			schema.RoleWorker:    string(cfg.DatabaseWorkerPassword),
+			schema.RoleReceiver:  string(cfg.DatabaseReceiverPassword),
+			schema.RoleDashboard: string(cfg.DatabaseDashboardPassword),
 		},
 	})
 }

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/google/uuid"
@@ -40,15 +41,12 @@ func (o *Operator) Close() { o.store.Close() }
 // effectiveTime returns the time at which a change takes effect: *at, or now if at is nil. It refuses a time in the
 // future. flag is the name of the flag that gave the time.
 func (o *Operator) effectiveTime(flag string, at *time.Time) (time.Time, error) {
-	now := o.timestamp()
-	if at == nil {
-		return now, nil
-	}
-	if at.After(now) {
+	effective, err := roomsensor.EffectiveTime(at, o.now())
+	if future, ok := errors.AsType[*roomsensor.FutureError](err); ok {
 		return time.Time{}, process.Refusef("--%s %s is in the future. Give a time up to now, or omit the flag for now.",
-			flag, roomsensor.FormatTime(*at))
+			flag, roomsensor.FormatTime(future.At))
 	}
-	return *at, nil
+	return effective, err
 }
 
 // timestamp is now in the precision of the database, 1 µs.
@@ -67,6 +65,29 @@ func (o *Operator) CreateTeam(ctx context.Context, name string) (Team, error) {
 func (o *Operator) Teams(ctx context.Context) (List[Team], error) {
 	teams, err := o.store.Teams(ctx)
 	return listOf(teams, viewTeam), o.explain(ctx, err)
+}
+
+// TeamSettings returns a team with what people set for it.
+func (o *Operator) TeamSettings(ctx context.Context, teamID uuid.UUID) (TeamSettings, error) {
+	team, err := o.store.TeamSettings(ctx, teamID)
+	if err != nil {
+		return TeamSettings{}, o.explain(ctx, err)
+	}
+	return viewTeamSettings(&team), nil
+}
+
+// UpdateTeamSettings changes what people set for a team.
+func (o *Operator) UpdateTeamSettings(
+	ctx context.Context, teamID uuid.UUID, change func(*roomsensor.TeamSettings),
+) (TeamSettings, error) {
+	team, err := o.store.UpdateTeamSettings(ctx, teamID, func(team *roomsensor.TeamSettings) error {
+		change(team)
+		return nil
+	})
+	if err != nil {
+		return TeamSettings{}, o.explain(ctx, err)
+	}
+	return viewTeamSettings(&team), nil
 }
 
 // RenameTeam renames a team.

@@ -111,7 +111,8 @@ func (o *Operator) replayReject(ctx context.Context, id uuid.UUID) (stored bool,
 	if err != nil {
 		return false, err
 	}
-	return worker.Replay(ctx, o.store, reject)
+	rest, err := worker.Replay(ctx, o.store, reject)
+	return len(rest) == 0, err
 }
 
 // rejectsWithReason lists the rejects of a reason, oldest first.

@@ -98,7 +98,7 @@ func ReplayStream(
 type StreamStatus struct {
 	Stream       string           `json:"stream"`
 	CreatedAt    string           `json:"created_at"`
-	Recorded     bool             `json:"recorded"` // false: the database records another stream, or none
+	Recorded     *bool            `json:"recorded"` // false: the database records another stream, or none; null as parked
 	Replicas     int              `json:"replicas"`
 	Messages     uint64           `json:"messages"`
 	Bytes        uint64           `json:"bytes"`
@@ -107,7 +107,7 @@ type StreamStatus struct {
 	NewestAt     *string          `json:"newest_at"`
 	ReachSeconds *int64           `json:"reach_seconds"` // age of the oldest message
 	KeepSeconds  int64            `json:"keep_seconds"`  // --stream-keep: how long stored uploads stay in the stream
-	Parked       int64            `json:"parked"`        // rejects of uploads that the database refused
+	Parked       *int64           `json:"parked"`        // rejects of uploads that the database refused; null without it
 	Consumers    []StreamConsumer `json:"consumers"`
 }
 
@@ -121,7 +121,7 @@ type StreamConsumer struct {
 	UnsettledSeconds *int64  `json:"oldest_unsettled_seconds"`
 }
 
-// StreamStatus returns the state of the stream. It creates and changes nothing.
+// StreamStatus returns the state of the stream, also while the database is unavailable. It creates and changes nothing.
 func (o *Operator) StreamStatus(
 	ctx context.Context, cfg config.Queue, stream config.Stream, keep config.Retention,
 ) (status StreamStatus, err error) {
@@ -137,20 +137,30 @@ func (o *Operator) StreamStatus(
 		case err != nil:
 			return process.ExplainQueue(ctx, err)
 		}
-		recorded, err := o.store.StreamCreated(ctx, queue.StreamName)
-		if err != nil {
-			return o.explain(ctx, err)
-		}
-		parked, err := o.store.RejectCount(ctx, roomsensor.ReasonNotStorable)
-		if err != nil {
-			return o.explain(ctx, err)
-		}
 		status = viewStream(info, o.now())
-		status.Recorded, status.Parked = recorded.Equal(info.Created), parked
 		status.KeepSeconds = int64(time.Duration(keep.StreamKeep).Seconds())
-		return nil
+		return o.addRecord(ctx, &status, info.Created)
 	})
 	return status, err
+}
+
+// addRecord adds what the database knows about a stream. While the database is unavailable, it adds nothing: just then
+// an operator needs to know how much the stream still takes.
+func (o *Operator) addRecord(ctx context.Context, status *StreamStatus, created time.Time) error {
+	recorded, err := o.store.StreamCreated(ctx, queue.StreamName)
+	var parked int64
+	if err == nil {
+		parked, err = o.store.RejectCount(ctx, roomsensor.ReasonNotStorable)
+	}
+	if err == nil {
+		status.Recorded, status.Parked = new(recorded.Equal(created)), &parked
+		return nil
+	}
+	explained := o.explain(ctx, err)
+	if _, unavailable := errors.AsType[process.RefusedError](explained); unavailable && ctx.Err() == nil {
+		return nil
+	}
+	return explained
 }
 
 func viewStream(info queue.Info, now time.Time) StreamStatus {

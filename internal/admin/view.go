@@ -31,6 +31,29 @@ type Team struct {
 
 func viewTeam(t *roomsensor.Team) Team { return Team{t.ID.String(), t.Name} }
 
+// TeamSettings is a team with what people set for it. Thresholds have the form LOW..HIGH; metrics without one are left
+// out.
+type TeamSettings struct {
+	ID         string            `json:"id"`
+	Name       string            `json:"name"`
+	TimeZone   string            `json:"time_zone"`
+	Night      string            `json:"night"`
+	Thresholds map[string]string `json:"thresholds"`
+}
+
+func viewTeamSettings(t *roomsensor.TeamSettings) TeamSettings {
+	view := TeamSettings{
+		ID: t.ID.String(), Name: t.Name, TimeZone: t.TimeZone.String(), Night: t.Night.String(),
+		Thresholds: map[string]string{},
+	}
+	for _, m := range roomsensor.Metrics {
+		if threshold := t.Thresholds[m]; !threshold.IsZero() {
+			view.Thresholds[m.String()] = threshold.String()
+		}
+	}
+	return view
+}
+
 // NewAPIKey is a new API key with its secret, which is shown only once.
 type NewAPIKey struct {
 	KeyID     string   `json:"key_id"`
@@ -78,6 +101,33 @@ func viewAPIKey(k *roomsensor.Key) APIKey {
 	}
 }
 
+// LastUse is when a key was last used, to the minute, and by which client.
+type LastUse struct {
+	LastUsedAt *string `json:"last_used_at"`
+	LastClient *string `json:"last_client"  table:"-"` // the User-Agent, shortened
+}
+
+func viewLastUse(use *roomsensor.KeyUse) (view LastUse) {
+	if use == nil {
+		return view
+	}
+	view.LastUsedAt = new(roomsensor.FormatTime(use.At))
+	if use.Client != "" {
+		view.LastClient = &use.Client
+	}
+	return view
+}
+
+// ListedAPIKey is an API key in the list of a team's keys.
+type ListedAPIKey struct {
+	APIKey
+	LastUse
+}
+
+func viewListedAPIKey(k *roomsensor.Key) ListedAPIKey {
+	return ListedAPIKey{viewAPIKey(k), viewLastUse(k.LastUse)}
+}
+
 // NewIngestKey is a new ingest key with its secret, which is shown only once.
 type NewIngestKey struct {
 	KeyID     string  `json:"key_id"`
@@ -111,6 +161,16 @@ func viewIngestKey(k *roomsensor.Key) IngestKey {
 		KeyID: k.ID, TeamID: k.TeamID.String(), Label: k.Label,
 		CreatedAt: roomsensor.FormatTime(k.CreatedAt), ExpiresAt: formatTime(k.ExpiresAt), RevokedAt: formatTime(k.RevokedAt),
 	}
+}
+
+// ListedIngestKey is an ingest key in the list of a team's keys.
+type ListedIngestKey struct {
+	IngestKey
+	LastUse
+}
+
+func viewListedIngestKey(k *roomsensor.Key) ListedIngestKey {
+	return ListedIngestKey{viewIngestKey(k), viewLastUse(k.LastUse)}
 }
 
 // Device is a device with the fields of the API, and its team.
@@ -169,6 +229,13 @@ type Assignment struct {
 	StartedAt    string                    `json:"started_at"`
 	EndedAt      *string                   `json:"ended_at"`
 	ExternalRef  *string                   `json:"external_ref"`
+}
+
+// TransferredAssignment is a new assignment and the one that it replaces.
+type TransferredAssignment struct {
+	Assignment
+
+	Replaces Assignment `json:"replaces"`
 }
 
 func viewAssignment(a *roomsensor.Assignment) Assignment {

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"fmt"
 	"net/http"
 	"time"
 
@@ -11,6 +10,7 @@ import (
 
 	"roomsensor/internal/cursor"
 	"roomsensor/internal/httpedge"
+	"roomsensor/internal/tracing"
 )
 
 // readTimeout limits the reading of a whole request. Only a PATCH has a body, of at most 64 KiB.
@@ -23,14 +23,17 @@ type Config struct {
 	CursorSecret []byte                // cursor.SecretBytes bytes, the same on every replica
 	SnapshotAge  time.Duration         // maximum lag of /devices/current; 0 means 1 s, negative means no cache
 	Docs         http.Handler          // serves /docs and the paths below it, without a key
+	KeyUses      *httpedge.KeyUses     // nil means that the use of keys is not recorded
 	Now          func() time.Time      // nil means time.Now
 	Log          zerolog.Logger        // gets one line per request
 	Metrics      prometheus.Registerer // nil means that the metrics are not registered
+	Tracer       *tracing.Tracer       // nil means no tracing
 }
 
 type server struct {
 	backend Backend
 	keys    *httpedge.Authenticator
+	uses    *httpedge.KeyUses
 	rate    *rateLimiter
 	exports *exportSlots
 	current *snapshots
@@ -45,6 +48,7 @@ type server struct {
 	paths   []string // of the API, with parameters in braces
 	now     func() time.Time
 	log     zerolog.Logger
+	tracer  *tracing.Tracer // nil without tracing
 }
 
 // New returns the handler of the public listener.
@@ -53,7 +57,7 @@ func New(cfg Config, backend Backend) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	exports := newExportSlots()
+	exports := newExportSlots(maxExports)
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
@@ -62,16 +66,19 @@ func New(cfg Config, backend Backend) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
+	bodies, scans := newBodyLimiter(metrics.bodies), newScanLimiter(metrics.scans)
+	metrics.addLimiters(bodies, scans)
 	keys := httpedge.NewKeyCache(backend.APIKeysByID, cfg.Now)
 	s := &server{
 		backend: backend,
 		keys:    httpedge.NewAuthenticator(keys, httpedge.APIKeyCodes(), cfg.Now),
-		rate:    newRateLimiter(backend, cfg.Now),
+		uses:    cfg.KeyUses,
+		rate:    newRateLimiter(backend, cfg.Now, metrics.rate),
 		exports: exports,
-		current: newSnapshots(backend, cfg.Now, cfg.SnapshotAge),
+		current: newSnapshots(backend, cfg.Now, cfg.SnapshotAge, metrics),
 		feed:    feed,
-		bodies:  newBodyLimiter(metrics.bodies),
-		scans:   newScanLimiter(metrics.scans),
+		bodies:  bodies,
+		scans:   scans,
 		cursors: cursors,
 		metrics: metrics,
 		site:    cfg.Site,
@@ -79,6 +86,7 @@ func New(cfg Config, backend Backend) (http.Handler, error) {
 		origins: cfg.Origins,
 		now:     cfg.Now,
 		log:     cfg.Log,
+		tracer:  cfg.Tracer,
 	}
 	return &apiHandler{s.router(cfg.Docs), feed}, nil
 }
@@ -113,49 +121,4 @@ func (s *server) router(docs http.Handler) http.Handler {
 	mountDocs(e, docs)
 	refuseOtherMethods(e)
 	return e
-}
-
-// metrics are the Prometheus metrics of the API. Requests are labeled with the template of their route, never with a
-// URL.
-type metrics struct {
-	requests  *prometheus.CounterVec
-	durations *prometheus.HistogramVec
-	bodies    prometheus.Gauge
-	scans     prometheus.Gauge
-}
-
-func newMetrics(registerer prometheus.Registerer, others []prometheus.Collector) (*metrics, error) {
-	m := &metrics{
-		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "roomsensor_api_requests_total",
-			Help: "Requests by route, method and status. The status of a 501, which the client caused, is 4xx.",
-		}, []string{"route", "method", "status"}),
-		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name:    "roomsensor_api_request_duration_seconds",
-			Help:    "Duration of requests from arrival to the end of the response.",
-			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 120},
-		}, []string{"route", "method"}),
-		bodies: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "roomsensor_api_list_bytes",
-			Help: "Bytes of the lists that are being read or sent; at the limit of 64 MiB, requests wait.",
-		}),
-		scans: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "roomsensor_api_scans_running",
-			Help: "Pages of coverage, gaps, aggregates and changes that are being read; at the limit of 8, requests wait.",
-		}),
-	}
-	if registerer == nil {
-		return m, nil
-	}
-	for _, c := range append(others, m.requests, m.durations, m.bodies, m.scans) {
-		if err := registerer.Register(c); err != nil {
-			return nil, fmt.Errorf("registering metrics: %w", err)
-		}
-	}
-	return m, nil
-}
-
-func (m *metrics) observe(e *httpedge.AccessEntry) {
-	m.requests.WithLabelValues(e.Route, e.Method, e.StatusLabel()).Inc()
-	m.durations.WithLabelValues(e.Route, e.Method).Observe(e.Duration.Seconds())
 }

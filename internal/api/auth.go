@@ -28,9 +28,11 @@ func (s *server) guard(r route) echo.HandlerFunc {
 			ctx, cancel = context.WithTimeout(ctx, r.timeout)
 			defer cancel()
 		}
-		if err := s.admit(ctx, c, r.keyInURL); err != nil {
+		position, err := s.admit(ctx, c, r.keyInURL)
+		if err != nil {
 			return err
 		}
+		ctx = roomsensor.WithPosition(ctx, position)
 		if r.scope == roomsensor.ScopeReadWrite && c.key.Scope != roomsensor.ScopeReadWrite {
 			return roomsensor.CodeInsufficientScope.New()
 		}
@@ -38,17 +40,20 @@ func (s *server) guard(r route) echo.HandlerFunc {
 	}
 }
 
-// admit authenticates a request and counts it for the rate limit of its key.
-func (s *server) admit(ctx context.Context, c *call, keyInURL bool) error {
+// admit authenticates a request, records the use of its key and counts it for the rate limit. The count runs on the
+// primary for every request, also with a key in memory. It returns the position that the answer must include (decision
+// 43 a).
+func (s *server) admit(ctx context.Context, c *call, keyInURL bool) (position roomsensor.Position, err error) {
 	ctx, cancel := context.WithTimeout(ctx, admissionTimeout)
 	defer cancel()
 	text, err := keyText(c.Request(), keyInURL)
 	if err != nil {
-		return err
+		return position, err
 	}
 	if c.key, err = s.keys.Authenticate(ctx, text); err != nil {
-		return err
+		return position, err
 	}
+	s.uses.Record(c.key.ID, c.Request())
 	return s.rate.count(ctx, c.Response().Header(), c.key.ID)
 }
 

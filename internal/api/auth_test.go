@@ -19,6 +19,7 @@ import (
 
 	"roomsensor/internal/api"
 	"roomsensor/internal/config"
+	"roomsensor/internal/httpedge"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/test/conformance"
 	"roomsensor/test/dbtest"
@@ -175,6 +176,29 @@ func TestRevokedAndExpiredKeys(t *testing.T) {
 	f.revoke(t, key)
 	f.clock.advance(5 * time.Second)
 	requireCode(t, key, roomsensor.CodeAPIKeyRevoked)
+}
+
+// TestKeyUse checks that a request is a use of its key if it has the right secret.
+func TestKeyUse(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	uses := httpedge.NewKeyUses(f.store.RecordAPIKeyUses, f.clock.now, zerolog.Nop())
+	r := f.serve(t, f.store, func(cfg *api.Config) { cfg.KeyUses = uses })
+	r.get(t, "/team", f.key).requireOK(t)
+	r.get(t, "/team", wrongSecret(f.readKey)).requireError(t, roomsensor.CodeAPIKeyInvalid, "")
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	uses.Run(stopped)
+	keys, err := f.store.APIKeys(t.Context(), teamID)
+	require.NoError(t, err)
+	require.Len(t, keys, 2)
+	for i := range keys {
+		if strings.Contains(f.key, keys[i].ID) {
+			require.Equal(t, &roomsensor.KeyUse{KeyID: keys[i].ID, At: start, Client: "Go-http-client/1.1"}, keys[i].LastUse)
+		} else {
+			require.Nil(t, keys[i].LastUse)
+		}
+	}
 }
 
 func TestKeyFormat(t *testing.T) {

@@ -47,9 +47,16 @@ type Devices interface {
 	CurrentDevices(
 		ctx context.Context, teamID uuid.UUID, q roomsensor.DeviceQuery, hours roomsensor.Window,
 	) ([]roomsensor.CurrentDevice, error)
-	HourStats(
-		ctx context.Context, teamID uuid.UUID, deviceIDs []uuid.UUID, hours roomsensor.Window,
-	) (map[uuid.UUID]roomsensor.Stats, error)
+	// CurrentTeam is CurrentDevices for all devices of a team. The statistics of past hours may be up to 50 s old. If
+	// there are more devices or tags than q allows, it returns at least the first ones beyond that.
+	CurrentTeam(
+		ctx context.Context, teamID uuid.UUID, q roomsensor.DeviceQuery, hours roomsensor.Window,
+	) ([]roomsensor.CurrentDevice, error)
+	// CurrentTeams is CurrentTeam for some distinct teams. The result has the devices of each team. It is nil for a team
+	// that must be read alone, because it is larger than q allows or takes long to read.
+	CurrentTeams(
+		ctx context.Context, teamIDs []uuid.UUID, q roomsensor.DeviceQuery, hours roomsensor.Window,
+	) ([][]roomsensor.CurrentDevice, error)
 	Device(ctx context.Context, teamID, deviceID uuid.UUID) (roomsensor.Device, error)
 	DeviceNames(ctx context.Context, teamID uuid.UUID) ([]roomsensor.NamedDevice, error)
 	// TaggedDevices returns the ids of the devices that have all of some tags, ascending.
@@ -105,7 +112,7 @@ type Coverage interface {
 type Feed interface {
 	// FeedWatermark returns a new watermark: every reading whose time in the feed is before it is committed, and no
 	// transaction adds one later.
-	FeedWatermark(ctx context.Context) (time.Time, error)
+	FeedWatermark(ctx context.Context) (roomsensor.FeedWatermark, error)
 	// FeedChanges returns the devices of some teams that changed in a part of the feed.
 	FeedChanges(
 		ctx context.Context, teamIDs []uuid.UUID, part roomsensor.FeedRound,

@@ -49,33 +49,33 @@ func (s *server) listChanges(ctx context.Context, c *call) error {
 
 // tryChanges reads a page and sends it. It sends nothing if the request waits for a change.
 func (s *server) tryChanges(ctx context.Context, c *call, asked *changesRequest, waiter *feedWaiter) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	watermark, err := s.feed.watermark(ctx)
+	mark, err := s.feed.watermark(ctx)
 	if err != nil {
 		return false, err
 	}
 	if asked.fromNow {
-		asked.state.Window, asked.fromNow = roomsensor.Window{From: watermark, To: watermark}, false
+		asked.state.Window, asked.fromNow = roomsensor.Window{From: mark.At, To: mark.At}, false
 	}
-	if waiter.mayWait() && asked.isAt(watermark) {
+	if waiter.mayWait() && asked.isAt(mark.At) {
 		return false, nil // As most requests of a client that follows the feed; it needs no memory and no query.
 	}
-	share, err := s.bodies.reserve(ctx, c.key.TeamID, asked.state.Limit*maxChangeBytes)
+	share, err := s.bodies.reserveWithin(ctx, c.key.TeamID, asked.state.Limit*maxChangeBytes, waiter.patience())
 	if err != nil {
 		return false, err
 	}
 	defer share.release()
-	scan, err := s.scans.reserve(ctx, c.key.TeamID, 1)
+	scan, err := s.scans.reserveWithin(ctx, c.key.TeamID, 1, waiter.patience())
 	if err != nil {
 		return false, err
 	}
 	defer scan.release()
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
 	buffer := httpedge.GetBuffer()
 	defer httpedge.PutBuffer(buffer)
 	p := &page{Page: httpedge.NewPage(*buffer, s.cursors, asked.state, roomsensor.MaxPageBytes)}
 	defer func() { *buffer = p.Body }()
-	caughtUp, err := s.readChanges(ctx, c.key.TeamID, p, watermark)
+	caughtUp, err := s.readChanges(atMark(ctx, p.State.Window, mark), c.key.TeamID, p, mark.At)
 	scan.release()
 	if err != nil {
 		return false, err
@@ -90,21 +90,41 @@ func (s *server) tryChanges(ctx context.Context, c *call, asked *changesRequest,
 	return true, httpedge.WritePage(c.Response(), c.Request(), p.Page)
 }
 
+// atMark returns a context whose reads include what is committed before a watermark, and before the request: the
+// watermark may be older or, if the request waited, newer. A round in progress may end at a later watermark of another
+// replica, whose position is not known here: it is read on the primary.
+func atMark(ctx context.Context, round roomsensor.FeedRound, mark roomsensor.FeedWatermark) context.Context {
+	if round.To.After(mark.At) {
+		return roomsensor.WithPosition(ctx, roomsensor.Position{})
+	}
+	return roomsensor.WithPosition(ctx, mark.Position.Later(roomsensor.PositionOf(ctx)))
+}
+
 // readChanges adds readings to a page, of the round in its state and, if that is complete, of another one until the
-// watermark. It reports whether the client has everything before the watermark.
+// watermark. It reports whether the client has everything before the watermark. A cursor beyond the watermark is one of
+// another replica, or ahead of a restored database: the store decides.
 func (s *server) readChanges(
 	ctx context.Context, teamID uuid.UUID, p *page, watermark time.Time,
 ) (caughtUp bool, err error) {
 	state := &p.State
+	var position *time.Time
+	if state.Continued() {
+		position = new(state.Window.To)
+	}
 	for {
 		if !state.Window.From.Before(state.Window.To) {
-			if !state.Window.From.Before(watermark) {
+			switch state.Window.From.Compare(watermark) {
+			case 0:
 				return true, nil
+			case 1:
+				caughtUp = true
+			default:
+				state.Window.To = watermark
 			}
-			state.Window.To = watermark
 		}
 		q := roomsensor.FeedQuery{
 			Round: state.Window, Devices: state.Devices, Metadata: state.Filters, Most: state.Limit - p.Items + 1,
+			Cursor: position,
 		}
 		if !state.At.IsZero() {
 			q.After = &roomsensor.FeedPosition{DeviceID: state.ID, BucketAt: state.At}
@@ -112,8 +132,8 @@ func (s *server) readChanges(
 		progress, err := s.backend.EachChange(ctx, teamID, q, func(change *roomsensor.Change) bool {
 			return add(p, change, appendChange)
 		})
-		if err != nil {
-			return false, err
+		if err != nil || caughtUp {
+			return caughtUp && err == nil, err
 		}
 		if !progress.Done {
 			if progress.After != nil {

@@ -58,7 +58,7 @@ func (f *fixture) follow(t testing.TB, query string, want int) (all []change, ne
 				return len(all) >= want
 			}
 		}
-	}, 20*time.Second, 50*time.Millisecond)
+	}, patience, 50*time.Millisecond)
 	require.Len(t, all, want)
 	return all, next
 }
@@ -169,7 +169,7 @@ func (f *fixture) goldenChange(t *testing.T, next string) {
 		got := f.get(t, changesPath+"?cursor="+url.QueryEscape(next))
 		body = string(got.body)
 		return strings.Contains(body, "612.5")
-	}, 20*time.Second, 50*time.Millisecond)
+	}, patience, 50*time.Millisecond)
 	require.Regexp(t, `^\{"data":\[\{"device_id":"`+deviceID.String()+`","bucket_at":"2026-11-01T00:05:00Z","co2_ppm":612\.5,`+
 		`"temp_c":-3,"humidity_pct":null,"lux":0,"spl_db":null,"ingested_at":"[^"]+Z"\}\],`+
 		`"next_cursor":"[A-Za-z0-9_-]+","caught_up":true\}$`, body)
@@ -230,7 +230,7 @@ func TestChangesETag(t *testing.T) {
 	f.storeReading(t, deviceID, start, 1)
 	require.Eventually(t, func() bool {
 		return f.get(t, path, header("If-None-Match", tag)).status == http.StatusOK
-	}, 20*time.Second, 50*time.Millisecond)
+	}, patience, 50*time.Millisecond)
 }
 
 // waitingEnv is a replica on which requests wait.
@@ -266,7 +266,7 @@ func (e *waitingEnv) send(t *testing.T, n int, query string, options ...option) 
 
 func (e *waitingEnv) awaitWaiting(t *testing.T, n int) {
 	t.Helper()
-	require.Eventually(t, func() bool { return e.waiting(t) == n }, 20*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return e.waiting(t) == n }, patience, 5*time.Millisecond)
 }
 
 func (e *waitingEnv) waiting(t *testing.T) int {
@@ -294,7 +294,7 @@ func TestChangesWait(t *testing.T) {
 		require.Eventually(t, func() bool { // The watermark is read from time to time.
 			return e.count(t, `SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'roomsensor api%' AND state <> 'idle'
 				AND datname = current_database()`) == 0
-		}, 10*time.Second, time.Millisecond, "a waiting request holds no connection")
+		}, patience, time.Millisecond, "a waiting request holds no connection")
 		e.storeReading(t, deviceID, start, 5)
 		page := decode[changePage](t, <-waiting)
 		require.Len(t, page.Data, 1)
@@ -375,9 +375,34 @@ func TestChangesOldRound(t *testing.T) {
 	now := f.clock.now()
 	state := &cursor.State{
 		Endpoint: cursor.Changes, KeyID: keyID(f.key), IssuedAt: now, Limit: 1,
-		Window: roomsensor.Window{From: now.Add(-roomsensor.FeedKeep), To: now},
+		Window: roomsensor.Window{From: now.Add(-roomsensor.FeedKeep), To: now.Add(-time.Hour)},
 	}
 	f.get(t, changesPath+"?cursor="+sealer.Seal(state)).requireOK(t)
 	state.Window.From = state.Window.From.Add(-time.Second)
 	f.get(t, changesPath+"?cursor="+sealer.Seal(state)).requireError(t, roomsensor.CodeCursorInvalid, "cursor")
+}
+
+// TestChangesAhead checks that a restored service refuses a cursor that it issued before it lost its last data, also while
+// the clock of the new server is behind.
+func TestChangesAhead(t *testing.T) {
+	t.Parallel()
+	f := setupFeed(t)
+	secret, err := f.store.CursorSecret(t.Context())
+	require.NoError(t, err)
+	sealer, err := cursor.NewSealer(secret)
+	require.NoError(t, err)
+	issued := time.Now().UTC()
+	ahead := issued.Add(time.Hour)
+	for name, window := range map[string]roomsensor.Window{
+		"between rounds": {From: ahead, To: ahead}, "within a round": {From: issued.Add(-time.Hour), To: ahead},
+	} {
+		state := &cursor.State{
+			Endpoint: cursor.Changes, KeyID: keyID(f.key), IssuedAt: f.clock.now(), Limit: 1, Window: window,
+		}
+		for _, wait := range []string{"0", "1"} {
+			got := f.get(t, changesPath+"?wait="+wait+"&cursor="+sealer.Seal(state))
+			got.requireError(t, roomsensor.CodeCursorInvalid, "cursor")
+			require.Contains(t, string(got.body), "restored", name)
+		}
+	}
 }

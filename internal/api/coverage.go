@@ -88,21 +88,18 @@ func inOrder(q httpedge.Query, compare func(one httpedge.Query) error) error {
 }
 
 // sendScan is sendPage for a list whose pages read many readings: it waits until few others do (newScanLimiter), and
-// lets others begin before it sends the page.
+// lets others begin before it sends the page. Like listChanges it waits after it has the memory of the page, so that a
+// request that waits for memory holds no scan.
 func (s *server) sendScan(
 	ctx context.Context, c *call, state *cursor.State, itemBytes int, read func(*page) error,
 ) error {
-	scan, err := s.scans.reserve(ctx, c.key.TeamID, 1)
-	if err != nil {
-		return err
-	}
-	defer scan.release()
 	return s.sendPage(ctx, c, state, itemBytes, func(p *page) error {
-		err := read(p)
-		if !p.Cut { // A page that is cut may be read again.
-			scan.release()
+		scan, err := s.scans.reserve(ctx, c.key.TeamID, 1)
+		if err != nil {
+			return err
 		}
-		return err
+		defer scan.release()
+		return read(p)
 	})
 }
 

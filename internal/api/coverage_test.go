@@ -119,9 +119,25 @@ func TestCoveragePages(t *testing.T) {
 				ids = append(ids, i["device_id"].(string))
 			}
 		}
-		require.Equal(t, sizes, got, query)
+		requirePageSizes(t, sizes, got, query)
 		require.IsIncreasing(t, ids, query)
 	}
+}
+
+// requirePageSizes compares the sizes of the pages of coverage or aggregates with those that an idle database gives. On
+// a busy one, a page may be shorter, and there are more of them.
+func requirePageSizes(t *testing.T, want, got []int, query string) {
+	t.Helper()
+	left := 0
+	for _, size := range want {
+		left += size
+	}
+	for _, size := range got {
+		require.Positive(t, size, query)
+		require.LessOrEqual(t, size, min(want[0], left), "%s: %v", query, got)
+		left -= size
+	}
+	require.Zero(t, left, "%s: %v", query, got)
 }
 
 // A cursor keeps the window, the filters and now of the first page, and a parameter beside it must mean the same.

@@ -15,7 +15,8 @@
 //	respond.go            bodies, compression, ETag
 //	team.go               GET /team
 //	devices.go            GET /devices, GET /devices/{device_id}
-//	current.go            GET /devices/current and its snapshots in memory
+//	current.go            GET /devices/current
+//	snapshot*.go          snapshots for it: their content, and how they are read and kept
 //	assignments.go        GET /devices/{device_id}/assignments
 //	readings.go           GET /devices/{device_id}/readings
 //	changes.go            GET /readings/changes
@@ -27,6 +28,7 @@
 //	export_aggregates.go  GET /aggregates.csv
 //	export_readings.go    GET /readings.csv
 //	export_parquet.go     GET /readings.parquet
+//	export_person.go      exports of people in the dashboard
 //	export_slots.go       the limit of concurrent exports
 //	export_writer.go      exports: the stream of the body
 package api

@@ -43,6 +43,9 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
+// patience is longer than a busy machine takes for anything.
+const patience = time.Minute
+
 // start is the first time of a fixture's clock.
 var start = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 
@@ -264,7 +267,7 @@ func (f *fixture) expiredKey(t testing.TB) string {
 // revoke revokes a key, given as text.
 func (f *fixture) revoke(t testing.TB, key string) {
 	t.Helper()
-	_, err := f.store.RevokeAPIKey(t.Context(), keyID(key))
+	_, err := f.store.RevokeAPIKey(t.Context(), teamID, keyID(key))
 	require.NoError(t, err)
 }
 

@@ -306,7 +306,7 @@ func (f *fixture) requireWorking(t *testing.T) {
 			}
 		}
 		return true
-	}, 30*time.Second, 100*time.Millisecond)
+	}, patience, 100*time.Millisecond)
 }
 
 // locking locks tables against all other connections.

@@ -13,8 +13,9 @@ import (
 )
 
 const (
-	// openTimeout limits the count of the rows. The database itself stops it after 30 seconds.
-	openTimeout = 35 * time.Second
+	// openTimeout limits the count of the rows. The database itself stops it after 30 seconds. A standby may take 20
+	// seconds before that to read all rows.
+	openTimeout = 55 * time.Second
 	// sendTimeout limits the sending of the rows. In this time, a line of 1 Mbit/s takes 200 MB; 250,000 rows are 26 MB.
 	sendTimeout = 30 * time.Minute
 	// exportRetryAfter is the Retry-After of an export over the limit of concurrent exports.
@@ -83,10 +84,16 @@ var errTooSlow = fmt.Errorf("the client did not receive the export within %s", s
 func sendInTime(ctx context.Context, c *call, d *download, coding compress.Coding) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, sendTimeout, errTooSlow)
 	defer cancel()
+	interrupted := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
+		defer close(interrupted)
 		_ = http.NewResponseController(c.Response()).SetWriteDeadline(time.Now()) // A write may be waiting.
 	})
-	defer stop()
+	defer func() {
+		if !stop() {
+			<-interrupted // The next request may have the same Response.
+		}
+	}()
 	err := newExportWriter(c, coding).send(ctx, d.body)
 	if err != nil && errors.Is(context.Cause(ctx), errTooSlow) {
 		return errTooSlow

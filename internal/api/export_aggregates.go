@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	"roomsensor/internal/csvenc"
@@ -46,6 +47,7 @@ func (s *server) prepareAggregates(
 	plan.window = roomsensor.Expressible(plan.window)
 	lines, err := s.openAggregates(ctx, c, plan, roomsensor.AggregateExportQuery{
 		Calendar: roomsensor.NewCalendar(asked.interval, asked.zone), Metrics: asked.metrics, Fill: asked.fill, Now: now,
+		CountOnly: c.Request().Method == http.MethodHead,
 	})
 	if err != nil {
 		return nil, err

@@ -1,7 +1,7 @@
 package api
 
 import (
-	"cmp"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -114,7 +114,7 @@ func (r *exportRequest) selectFrom(team []roomsensor.NamedDevice) ([]uuid.UUID, 
 	return slices.Compact(selected), nil
 }
 
-func compareIDs(a, b uuid.UUID) int { return cmp.Compare(string(a[:]), string(b[:])) }
+func compareIDs(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) }
 
 // narrowToTags leaves out the devices that do not have all tags of metadata.<key> (A0.1).
 func (s *server) narrowToTags(ctx context.Context, c *call, asked *exportRequest, plan *exportPlan) error {

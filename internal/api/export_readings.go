@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 
 	"roomsensor/internal/csvenc"
@@ -84,6 +85,18 @@ func checkWideCount(n int) error {
 func (s *server) openReadings(
 	ctx context.Context, c *call, plan *exportPlan, q roomsensor.ExportQuery,
 ) (Export, error) {
+	q.CountOnly = c.Request().Method == http.MethodHead
+	export, err := s.countReadings(ctx, c, plan, q)
+	if tooMany, ok := errors.AsType[*roomsensor.TooManyRowsError](err); ok {
+		return nil, plan.tooManyRows(tooMany)
+	}
+	return export, err
+}
+
+// countReadings is openReadings with the error of the backend, which counts the rows.
+func (s *server) countReadings(
+	ctx context.Context, c *call, plan *exportPlan, q roomsensor.ExportQuery,
+) (Export, error) {
 	if err := checkDeviceCount(len(plan.devices)); err != nil {
 		return nil, err
 	}
@@ -93,11 +106,7 @@ func (s *server) openReadings(
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
 	q.Window, q.Devices = plan.window, plan.devices
-	export, err := s.backend.OpenExport(ctx, c.key.TeamID, q)
-	if tooMany, ok := errors.AsType[*roomsensor.TooManyRowsError](err); ok {
-		return nil, plan.tooManyRows(tooMany)
-	}
-	return export, err
+	return s.backend.OpenExport(ctx, c.key.TeamID, q)
 }
 
 // noRows is the export of a plan that selects nothing. Its CSV has only the header row.

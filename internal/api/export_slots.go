@@ -21,6 +21,7 @@ const (
 // exportSlots limits the exports that run at the same time. A key gets maxExportsPerKey. A team gets at most as many as
 // remain free: 8 of 16 if it is alone, and never the last one that another team needs.
 type exportSlots struct {
+	most    int // in total
 	mu      sync.Mutex
 	running map[*exportSlot]bool
 }
@@ -33,7 +34,9 @@ type exportSlot struct {
 	sending bool // whether the rows were counted
 }
 
-func newExportSlots() *exportSlots { return &exportSlots{running: map[*exportSlot]bool{}} }
+func newExportSlots(most int) *exportSlots {
+	return &exportSlots{most: most, running: map[*exportSlot]bool{}}
+}
 
 // acquire returns a slot for an export of a key, which the caller must release. ok is false at the limit.
 func (s *exportSlots) acquire(key roomsensor.Key) (slot *exportSlot, ok bool) {
@@ -48,7 +51,7 @@ func (s *exportSlots) acquire(key roomsensor.Key) (slot *exportSlot, ok bool) {
 			ofKey++
 		}
 	}
-	if ofKey >= maxExportsPerKey || ofTeam >= maxExports-len(s.running) {
+	if ofKey >= maxExportsPerKey || ofTeam >= s.most-len(s.running) {
 		return nil, false
 	}
 	slot = &exportSlot{slots: s, key: key, began: time.Now()}

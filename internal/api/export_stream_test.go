@@ -56,9 +56,9 @@ func (h *hookedExport) Each(ctx context.Context, f func(*roomsensor.ExportRow) e
 }
 
 // serveHooked starts a replica with a hook in every export.
-func (f *fixture) serveHooked(t *testing.T, before func(ctx context.Context, row int) error, tune ...func(*http.Server)) *replica {
+func (f *fixture) serveHooked(t *testing.T, before func(ctx context.Context, row int) error) *replica {
 	t.Helper()
-	return f.serve(t, &hookedBackend{f.store, before}, nil, tune...)
+	return f.serve(t, &hookedBackend{f.store, before}, nil)
 }
 
 func failAt(row int) func(context.Context, int) error {
@@ -249,23 +249,8 @@ func TestExportOfADisconnectedClient(t *testing.T) {
 	go func() { <-running; cancel() }()
 	require.ErrorIs(t, f.try(ctx, http.MethodGet, "/v1/readings.csv", "", withKey(f.key)).err, context.Canceled)
 	require.ErrorIs(t, <-ended, context.Canceled)
-	require.Eventually(t, func() bool { return strings.Contains(f.log.String(), `"status":499`) }, 30*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(f.log.String(), `"status":499`) }, patience, time.Millisecond)
 	require.NotContains(t, f.log.String(), `"level":"error"`)
-}
-
-// The read timeout of the server is for the request; an export may take longer.
-func TestExportOutlivesTheReadTimeout(t *testing.T) {
-	t.Parallel()
-	f := setup(t)
-	f.addReadings(t, deviceID, start.Add(-time.Hour), 10)
-	const readTimeout = 50 * time.Millisecond
-	f.replica = f.serveHooked(t, func(ctx context.Context, row int) error {
-		if row > 0 {
-			return nil
-		}
-		return retry.Sleep(ctx, 4*readTimeout)
-	}, func(s *http.Server) { s.ReadTimeout = readTimeout })
-	f.get(t, "/readings.csv").requireOK(t)
 }
 
 // fakeBackend is a backend without a database, whose clock synctest could not control.
@@ -419,6 +404,25 @@ func TestDeadlines(t *testing.T) {
 			})
 		})
 	}
+	t.Run("an export may take longer than the read timeout of the server", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			const took = 2 * time.Minute
+			b := &fakeBackend{export: &fakeExport{rows: 1, before: func(ctx context.Context, _ int) error {
+				return retry.Sleep(ctx, took)
+			}}}
+			client, stop := connect(t, b, "/v1/readings.csv?last=90d")
+			defer stop()
+			began := time.Now()
+			got, err := http.ReadResponse(bufio.NewReader(client), nil)
+			require.NoError(t, err)
+			text, err := io.ReadAll(got.Body)
+			require.NoError(t, err)
+			require.NoError(t, got.Body.Close())
+			require.Equal(t, 2, bytes.Count(text, []byte("\n")))
+			require.Equal(t, took, time.Since(began))
+		})
+	})
 	t.Run("a client that takes 30 minutes ends its export", func(t *testing.T) {
 		t.Parallel()
 		conformance.Covers(t, "decision 32 h")

@@ -44,7 +44,7 @@ type feed struct {
 	flights singleflight.Group
 
 	mu      sync.Mutex
-	at      time.Time // the watermark
+	mark    roomsensor.FeedWatermark
 	readAt  time.Time // when its read began
 	lag     time.Duration
 	tail    time.Time // the part of the feed before it was searched for waiting requests
@@ -58,22 +58,22 @@ func newFeed(backend Backend, now func() time.Time, log zerolog.Logger) *feed {
 }
 
 // watermark returns a watermark that is at most watermarkAge old.
-func (f *feed) watermark(ctx context.Context) (time.Time, error) {
+func (f *feed) watermark(ctx context.Context) (roomsensor.FeedWatermark, error) {
 	oldest := time.Now().Add(-watermarkAge)
 	f.mu.Lock()
-	at, readAt := f.at, f.readAt
+	mark, readAt := f.mark, f.readAt
 	f.mu.Unlock()
 	if readAt.After(oldest) {
-		return at, nil
+		return mark, nil
 	}
 	select {
 	case <-ctx.Done():
-		return time.Time{}, ctx.Err()
+		return roomsensor.FeedWatermark{}, ctx.Err()
 	case result := <-f.refresh(ctx):
 		if result.Err != nil {
-			return time.Time{}, result.Err
+			return roomsensor.FeedWatermark{}, result.Err
 		}
-		return result.Val.(time.Time), nil //nolint:forcetypeassert // As refresh returns it.
+		return result.Val.(roomsensor.FeedWatermark), nil //nolint:forcetypeassert // As refresh returns it.
 	}
 }
 
@@ -84,9 +84,9 @@ func (f *feed) refresh(ctx context.Context) <-chan singleflight.Result {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), watermarkTimeout)
 		defer cancel()
 		began := time.Now()
-		var at time.Time
+		var mark roomsensor.FeedWatermark
 		err := panics.Recover(func() (err error) { // singleflight would end the process on a panic.
-			at, err = f.backend.FeedWatermark(ctx)
+			mark, err = f.backend.FeedWatermark(ctx)
 			return err
 		})
 		if err != nil {
@@ -94,11 +94,12 @@ func (f *feed) refresh(ctx context.Context) <-chan singleflight.Result {
 		}
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		f.readAt, f.lag = began, began.Sub(at)
-		if at.After(f.at) {
-			f.at = at
+		f.readAt, f.lag = began, began.Sub(mark.At)
+		if mark.At.Before(f.mark.At) {
+			mark.At = f.mark.At
 		}
-		return f.at, nil
+		f.mark = mark
+		return mark, nil
 	})
 }
 
@@ -125,6 +126,10 @@ func (w *feedWaiter) mayWait() bool {
 	w.admits = w.feed.admit(w)
 	return w.admits
 }
+
+// patience is how long the request waits for other requests to end: the rest of its wait, so that of many requests
+// woken at once, none is refused that has time left.
+func (w *feedWaiter) patience() time.Duration { return max(shareWait, time.Until(w.until)) }
 
 // admit adds a waiter, unless too many wait or the process stops. A key may have maxWaitingPerKey of them. A team may
 // have as many as remain free, so that it never takes the last one that another team needs.
@@ -262,7 +267,7 @@ func (f *feed) advance(ctx context.Context) error {
 		}
 	}
 	f.mu.Lock()
-	part := roomsensor.FeedRound{From: f.tail, To: f.at}
+	part := roomsensor.FeedRound{From: f.tail, To: f.mark.At}
 	var teams []uuid.UUID
 	for w := range f.waiting {
 		teams = append(teams, w.key.TeamID)

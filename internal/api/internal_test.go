@@ -3,10 +3,12 @@ package api
 import (
 	"context"
 	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -15,6 +17,7 @@ import (
 	"github.com/labstack/echo/v4"
 	"github.com/stretchr/testify/require"
 
+	"roomsensor/internal/compress"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/test/conformance"
 	"roomsensor/test/openapitest"
@@ -109,7 +112,9 @@ func (deny) CountRequest(context.Context, string) (roomsensor.RateVerdict, error
 // TestRateLimiterDenials checks that the number of denials in memory is bounded, also while none has expired.
 func TestRateLimiterDenials(t *testing.T) {
 	t.Parallel()
-	l := newRateLimiter(deny{}, time.Now)
+	m, err := newMetrics(nil, nil)
+	require.NoError(t, err)
+	l := newRateLimiter(deny{}, time.Now, m.rate)
 	for i := range maxDenials + 10 {
 		keyID := strconv.Itoa(i)
 		_, err := l.verdict(t.Context(), keyID)
@@ -134,7 +139,7 @@ func TestDeviceCount(t *testing.T) {
 func TestExportSlots(t *testing.T) {
 	t.Parallel()
 	conformance.Covers(t, "decision 32 i")
-	slots := newExportSlots()
+	slots := newExportSlots(maxExports)
 	acquire := func(team, key byte) (running int) {
 		for {
 			_, ok := slots.acquire(roomsensor.Key{ID: string([]byte{team, key}), TeamID: uuid.UUID{team}})
@@ -167,4 +172,35 @@ func TestExportSlots(t *testing.T) {
 	}
 	require.Zero(t, slots.oldest())
 	require.Equal(t, 4, acquire(6, 0), "after a release")
+}
+
+// slowDeadline is a response whose SetWriteDeadline takes its time.
+type slowDeadline struct {
+	http.ResponseWriter
+
+	began chan struct{}
+	ended atomic.Bool
+}
+
+func (w *slowDeadline) SetWriteDeadline(time.Time) error {
+	close(w.began)
+	<-time.After(50 * time.Millisecond)
+	w.ended.Store(true)
+	return nil
+}
+
+// TestSendInTimeEnds checks that nothing uses the response of an export after its end: echo gives it to another request.
+func TestSendInTimeEnds(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	response := &slowDeadline{ResponseWriter: httptest.NewRecorder(), began: make(chan struct{})}
+	request := httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil)
+	c := &call{Context: echo.New().NewContext(request, response)}
+	err := sendInTime(ctx, c, &download{body: func(ctx context.Context, _ *exportWriter) error {
+		cancel()
+		<-response.began
+		return ctx.Err()
+	}}, compress.Identity)
+	require.ErrorIs(t, err, context.Canceled)
+	require.True(t, response.ended.Load())
 }

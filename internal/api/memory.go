@@ -21,7 +21,7 @@ const (
 	// maxScans is the limit of pages that read many readings at the same time: half of the connections of store.API, so
 	// that other pages need not wait for them. maxTeamScans is the limit of one team.
 	maxScans     = 8
-	maxTeamScans = maxScans / 2
+	maxTeamScans = maxScans / 4
 	// shareWait is how long a request waits for other requests to end.
 	shareWait = 4 * time.Second
 	// shareRetryAfter is the Retry-After of a request that waited in vain.
@@ -66,9 +66,16 @@ func newScanLimiter(scans prometheus.Gauge) *shareLimiter {
 	}
 }
 
-// reserve waits until a team may hold some more. It returns overloaded after shareWait. The caller must release the
-// share.
+// reserve is reserveWithin shareWait.
 func (l *shareLimiter) reserve(ctx context.Context, teamID uuid.UUID, amount int) (*share, error) {
+	return l.reserveWithin(ctx, teamID, amount, shareWait)
+}
+
+// reserveWithin waits until a team may hold some more. It returns overloaded after a time. The caller must release the
+// share.
+func (l *shareLimiter) reserveWithin(
+	ctx context.Context, teamID uuid.UUID, amount int, wait time.Duration,
+) (*share, error) {
 	b := &share{l, teamID, min(amount, l.perTeam), make(chan struct{})}
 	l.mu.Lock()
 	l.waiting = append(l.waiting, b)
@@ -79,7 +86,7 @@ func (l *shareLimiter) reserve(ctx context.Context, teamID uuid.UUID, amount int
 		return b, nil
 	default:
 	}
-	timeout := time.NewTimer(shareWait)
+	timeout := time.NewTimer(wait)
 	defer timeout.Stop()
 	select {
 	case <-b.granted:
@@ -116,6 +123,13 @@ func (l *shareLimiter) add(teamID uuid.UUID, amount int) {
 	if l.byTeam[teamID] += amount; l.byTeam[teamID] == 0 {
 		delete(l.byTeam, teamID)
 	}
+}
+
+// countWaiting returns how many requests wait.
+func (l *shareLimiter) countWaiting() float64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return float64(len(l.waiting))
 }
 
 // shrink gives back what a request does not need.

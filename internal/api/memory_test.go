@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,18 +34,38 @@ func TestScanLimiter(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := newScanLimiter(prometheus.NewGauge(prometheus.GaugeOpts{Name: "scans"}))
+		const teams = maxScans / maxTeamScans
 		var held []*share
-		for range maxTeamScans {
-			held = append(held, l.reserveNow(t, 1, 1), l.reserveNow(t, 2, 1))
+		for team := range byte(teams) {
+			for range maxTeamScans {
+				held = append(held, l.reserveNow(t, team, 1))
+			}
 		}
-		_, err := l.reserve(t.Context(), testTeam(3), 1)
+		_, err := l.reserve(t.Context(), testTeam(teams), 1)
 		var answer *roomsensor.Error
 		require.ErrorAs(t, err, &answer)
 		require.Equal(t, roomsensor.CodeOverloaded, answer.Code)
 		held[0].release()
-		_, err = l.reserve(t.Context(), testTeam(2), 1)
+		_, err = l.reserve(t.Context(), testTeam(1), 1)
 		require.ErrorAs(t, err, &answer, "the other team has its part")
-		l.reserveNow(t, 3, 1)
+		l.reserveNow(t, teams, 1)
+	})
+}
+
+// Of many requests for changes that are woken at once, those wait for their turn that have time left.
+func TestFeedWaiterPatience(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newScanLimiter(prometheus.NewGauge(prometheus.GaugeOpts{Name: "scans"}))
+		for range maxTeamScans {
+			l.reserveNow(t, 1, 1)
+		}
+		waiter := (&feed{}).waiter(roomsensor.Key{}, nil, maxWait*time.Second)
+		began := time.Now()
+		_, err := l.reserveWithin(t.Context(), testTeam(1), 1, waiter.patience())
+		require.Error(t, err)
+		require.Equal(t, maxWait*time.Second, time.Since(began))
+		require.Equal(t, shareWait, waiter.patience(), "as any other request")
 	})
 }
 
@@ -100,80 +119,41 @@ func TestBodyLimiter(t *testing.T) {
 	})
 }
 
-// teamDevices are Devices of which each team has one with tags of some bytes. reads and begun count the reads, by team
-// and in total.
+// teamDevices are Devices of which each team has one with tags of some bytes. reads counts the reads by team.
 type teamDevices struct {
 	Devices
 	tagBytes map[uuid.UUID]int
 	reads    map[uuid.UUID]int
-	wait     chan struct{} // each read receives from it, unless it is nil
-
-	mu    sync.Mutex
-	begun int
 }
 
-func (d *teamDevices) CurrentDevices(
+func (d *teamDevices) CurrentTeam(
 	_ context.Context, teamID uuid.UUID, _ roomsensor.DeviceQuery, _ roomsensor.Window,
 ) ([]roomsensor.CurrentDevice, error) {
-	d.mu.Lock()
 	d.reads[teamID]++
-	d.begun++
-	d.mu.Unlock()
-	if d.wait != nil {
-		<-d.wait
-	}
 	tags := map[string]string{"": string(make([]byte, d.tagBytes[teamID]))}
 	return []roomsensor.CurrentDevice{{Device: roomsensor.Device{ID: teamID, Metadata: tags}}}, nil
 }
 
-func (d *teamDevices) HourStats(
-	context.Context, uuid.UUID, []uuid.UUID, roomsensor.Window,
-) (map[uuid.UUID]roomsensor.Stats, error) {
-	return map[uuid.UUID]roomsensor.Stats{}, nil
+// CurrentTeams leaves all teams to CurrentTeam.
+func (d *teamDevices) CurrentTeams(
+	_ context.Context, teamIDs []uuid.UUID, _ roomsensor.DeviceQuery, _ roomsensor.Window,
+) ([][]roomsensor.CurrentDevice, error) {
+	return make([][]roomsensor.CurrentDevice, len(teamIDs)), nil
 }
 
-func newTestSnapshots(age time.Duration) (*snapshots, *teamDevices) {
+func newTestSnapshots(t *testing.T, age time.Duration) (*snapshots, *teamDevices) {
+	t.Helper()
 	d := &teamDevices{tagBytes: map[uuid.UUID]int{}, reads: map[uuid.UUID]int{}}
-	return newSnapshots(d, time.Now, age), d
-}
-
-// Snapshots take a limited number of bytes. Only the team that asked least recently loses its snapshot, and what a team
-// had before does not count.
-func TestSnapshotMemory(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s, d := newTestSnapshots(time.Minute)
-		ask := func(team byte) int {
-			_, err := s.of(t.Context(), testTeam(team))
-			require.NoError(t, err)
-			time.Sleep(time.Second) // The clock is the bubble's.
-			return d.reads[testTeam(team)]
-		}
-		third := maxSnapshotBytes/snapshotTagFactor - snapshotDeviceBytes
-		for team := range byte(4) {
-			d.tagBytes[testTeam(team)] = third
-		}
-		for team := range byte(3) {
-			require.Equal(t, 1, ask(team))
-		}
-		require.Equal(t, 1, ask(0))
-		s.flights.Forget(testTeam(2).String())
-		<-s.refresh(t.Context(), testTeam(2))
-		for team, reads := range []int{1, 1, 2} {
-			require.Equal(t, reads, ask(byte(team)), "a refresh evicts nothing")
-		}
-		require.Equal(t, 1, ask(3))
-		require.Equal(t, 2, ask(2))
-		require.Equal(t, 1, ask(1))
-		require.Equal(t, 2, ask(0), "evicted by team 3")
-	})
+	m, err := newMetrics(nil, nil)
+	require.NoError(t, err)
+	return newSnapshots(d, time.Now, age, m), d
 }
 
 // A team that is too large is read again after five minutes only, and takes no memory.
 func TestSnapshotRemembersLargeTeams(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s, d := newTestSnapshots(time.Second)
+		s, d := newTestSnapshots(t, time.Second)
 		d.tagBytes[testTeam(1)] = maxSnapshotBytes / snapshotTagFactor
 		for range 300 {
 			snap, err := s.of(t.Context(), testTeam(1))
@@ -192,25 +172,5 @@ func TestSnapshotRemembersLargeTeams(t *testing.T) {
 		require.NoError(t, err)
 		require.False(t, snap.partial)
 		synctest.Wait()
-	})
-}
-
-// Many teams that ask at the same moment leave connections for other requests.
-func TestSnapshotRefreshesAreLimited(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s, d := newTestSnapshots(time.Minute)
-		d.wait = make(chan struct{})
-		for team := range byte(2 * maxRefreshes) {
-			go func() { _, _ = s.of(t.Context(), testTeam(team)) }()
-		}
-		synctest.Wait()
-		require.Equal(t, maxRefreshes, d.begun)
-		d.wait <- struct{}{}
-		synctest.Wait()
-		require.Equal(t, maxRefreshes+1, d.begun)
-		close(d.wait)
-		synctest.Wait()
-		require.Equal(t, 2*maxRefreshes, d.begun)
 	})
 }

@@ -78,7 +78,11 @@ func TestPageSizesAndOrder(t *testing.T) {
 					values = append(values, fmt.Sprint(i[cmp.Or(field, "device_id")]))
 				}
 			}
-			require.Equal(t, sizes, got, "%s %s", path, query)
+			if path == "/coverage" {
+				requirePageSizes(t, sizes, got, query)
+			} else {
+				require.Equal(t, sizes, got, "%s %s", path, query)
+			}
 			if field == "" {
 				require.IsIncreasing(t, values)
 			} else {
@@ -113,7 +117,14 @@ func TestPageBytes(t *testing.T) {
 	requirePages := func(path string, wantReads int32) {
 		t.Helper()
 		cached, c := f.cached(t, time.Hour)
-		pages := cached.rawPages(t, path)
+		pages, repeated := cached.rawPages(t, path)
+		for range 4 { // A slow machine may have read in vain.
+			if !repeated {
+				break
+			}
+			cached, c = f.cached(t, time.Hour)
+			pages, repeated = cached.rawPages(t, path)
+		}
 		require.Len(t, pages, 2, path)
 		require.Equal(t, 50, len(pages[0].Data)+len(pages[1].Data), path)
 		require.LessOrEqual(t, pages[0].size, 8<<20, path)
@@ -123,16 +134,19 @@ func TestPageBytes(t *testing.T) {
 	requirePages(assignmentsPath, 0)
 	f.exec(t, `UPDATE devices SET metadata = jsonb_build_object('k', repeat(E'\u0001', 30000))`)
 	requirePages("/devices", 0)
-	requirePages("/devices/current", 1) // The body is six times as long as the tags, which are in a snapshot.
+	// The body is six times as long as the tags, which are in a snapshot. The tags are too large to be read together with
+	// other teams, which is tried first.
+	requirePages("/devices/current", 1+1)
 	f.exec(t, `UPDATE devices SET metadata = jsonb_build_object('k', repeat('x', 180000))`)
 	requirePages("/devices", 0)
-	requirePages("/devices/current", 1+2+1) // The team is too large for a snapshot, and its large page is read twice.
+	requirePages("/devices/current", 1+1+2+1) // The team is too large for a snapshot, and its large page is read twice.
 
 	// A page holds one item, however large it is.
 	f.exec(t, `DELETE FROM devices WHERE hardware_id NOT IN ('dev:1', 'dev:5')`)
 	f.exec(t, `UPDATE devices SET metadata = jsonb_build_object('k', repeat('x', 8500000)) WHERE hardware_id = 'dev:5'`)
 	large := 0
-	for _, page := range f.rawPages(t, "/devices") {
+	pages, _ := f.rawPages(t, "/devices")
+	for _, page := range pages {
 		if page.size > 8<<20 {
 			require.Len(t, page.Data, 1)
 			large++
@@ -149,9 +163,12 @@ type rawPage struct {
 }
 
 // rawPages follows the cursors to the last page. It does not compare the bodies with the OpenAPI document, because only
-// SQL can insert texts of such a length.
-func (f *fixture) rawPages(t *testing.T, path string) (pages []rawPage) {
+// SQL can insert texts of such a length. On a busy machine such a page may exceed the time of a statement; a client then
+// sends the request again, which repeated reports.
+func (f *fixture) rawPages(t *testing.T, path string) (pages []rawPage, repeated bool) {
 	t.Helper()
+	const repeats = 5
+	overloaded := 0
 	for query := ""; ; {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, f.server.URL+"/v1"+path+"?"+query, nil)
 		require.NoError(t, err)
@@ -161,12 +178,16 @@ func (f *fixture) rawPages(t *testing.T, path string) (pages []rawPage) {
 		body, err := io.ReadAll(got.Body)
 		require.NoError(t, err)
 		require.NoError(t, got.Body.Close())
+		if got.StatusCode == http.StatusServiceUnavailable && overloaded < repeats {
+			overloaded++
+			continue
+		}
 		require.Equal(t, http.StatusOK, got.StatusCode)
 		page := rawPage{size: len(body)}
 		require.NoError(t, json.Unmarshal(body, &page))
 		pages = append(pages, page)
 		if page.NextCursor == nil {
-			return pages
+			return pages, overloaded > 0
 		}
 		query = "cursor=" + *page.NextCursor
 	}

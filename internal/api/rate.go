@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"roomsensor/internal/httpedge"
 	"roomsensor/internal/roomsensor"
 )
@@ -24,6 +26,7 @@ const maxDenials = 10_000
 type rateLimiter struct {
 	limiter Limiter
 	now     func() time.Time
+	results *prometheus.CounterVec // decisions by result
 
 	mu     sync.Mutex
 	denied map[string]denial
@@ -34,24 +37,24 @@ type denial struct {
 	stale time.Time // when the database must be asked again
 }
 
-func newRateLimiter(limiter Limiter, now func() time.Time) *rateLimiter {
-	return &rateLimiter{limiter: limiter, now: now, denied: map[string]denial{}}
+func newRateLimiter(limiter Limiter, now func() time.Time, results *prometheus.CounterVec) *rateLimiter {
+	return &rateLimiter{limiter: limiter, now: now, results: results, denied: map[string]denial{}}
 }
 
-// count counts a request and sets the headers of every authenticated response. Its error is rate_limit_exceeded if the
-// key has no requests left.
-func (l *rateLimiter) count(ctx context.Context, h http.Header, keyID string) error {
+// count counts a request and sets the headers of every authenticated response. It returns the position of the primary
+// meanwhile. Its error is rate_limit_exceeded if the key has no requests left.
+func (l *rateLimiter) count(ctx context.Context, h http.Header, keyID string) (roomsensor.Position, error) {
 	verdict, err := l.verdict(ctx, keyID)
 	if err != nil {
-		return err
+		return roomsensor.Position{}, err
 	}
 	h.Set("RateLimit-Limit", strconv.Itoa(roomsensor.RateLimit))
 	h.Set("RateLimit-Remaining", strconv.Itoa(verdict.Remaining))
 	h.Set("RateLimit-Reset", httpedge.Seconds(verdict.Reset))
 	if verdict.Allowed {
-		return nil
+		return verdict.Position, nil
 	}
-	return &roomsensor.Error{
+	return roomsensor.Position{}, &roomsensor.Error{
 		Code: roomsensor.CodeRateLimitExceeded, RetryAfter: verdict.Reset,
 		Message: fmt.Sprintf("This key made more than %d requests in 10 minutes. Wait %s, then send the request again.",
 			roomsensor.RateLimit, httpedge.Wait(verdict.Reset)),
@@ -60,10 +63,17 @@ func (l *rateLimiter) count(ctx context.Context, h http.Header, keyID string) er
 
 func (l *rateLimiter) verdict(ctx context.Context, keyID string) (roomsensor.RateVerdict, error) {
 	if wait, ok := l.remembered(keyID); ok {
+		l.results.WithLabelValues(rateRemembered).Inc()
 		return roomsensor.RateVerdict{Reset: wait}, nil
 	}
 	verdict, err := l.limiter.CountRequest(ctx, keyID)
-	if err == nil && !verdict.Allowed {
+	switch {
+	case err != nil:
+		l.results.WithLabelValues(rateFailed).Inc()
+	case verdict.Allowed:
+		l.results.WithLabelValues(rateAdmitted).Inc()
+	default:
+		l.results.WithLabelValues(rateDenied).Inc()
 		l.remember(keyID, verdict.Reset)
 	}
 	return verdict, err

@@ -19,6 +19,7 @@ type call struct {
 	echo.Context
 	requestID string
 	began     time.Time
+	span      httpedge.Span
 	key       roomsensor.Key // set once the request is authenticated
 	rows      int            // items in the response; -1 if it has none
 	err       error          // the error of the handler, if it failed
@@ -53,6 +54,10 @@ func (s *server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 func (s *server) begin(ec echo.Context) *call {
 	c := &call{Context: ec, requestID: httpedge.NewRequestID(), began: time.Now(), rows: -1}
 	ec.Set(callKey, c)
+	r, span := httpedge.BeginSpan(s.tracer, ec.Request())
+	ec.SetRequest(r)
+	c.span = span
+	s.metrics.Begin()
 	c.setHeader(httpedge.RequestIDHeader, c.requestID)
 	c.setHeader("X-Content-Type-Options", "nosniff") // A browser must not take a tag in a body for HTML.
 	inPath := func(export string) bool { return strings.Contains(ec.Request().URL.Path, "/"+export) }
@@ -68,6 +73,7 @@ func (s *server) begin(ec echo.Context) *call {
 func (s *server) end(c *call) {
 	entry := httpedge.AccessEntry{
 		RequestID: c.requestID,
+		TraceID:   c.span.TraceID(),
 		Route:     c.Path(),
 		Method:    httpedge.BoundedMethod(c.Request().Method),
 		Status:    c.Response().Status,
@@ -85,8 +91,9 @@ func (s *server) end(c *call) {
 	if c.err != nil {
 		entry.Fail(c.err, publicError(c.err), c.Request(), s.clients(c.Request()))
 	}
-	s.metrics.observe(&entry)
+	s.metrics.End(&entry)
 	entry.Log(s.log)
+	c.span.End(&entry)
 }
 
 // abort ends a response that cannot be completed; it does not return.

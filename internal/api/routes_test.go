@@ -168,7 +168,8 @@ func TestMetrics(t *testing.T) {
 	slices.Sort(requests)
 	require.Len(t, requests, 4)
 	for i, want := range []string{
-		"/v1/devices/:device_id.*200.* 1$", "/v1/devices/:device_id.*404.* 1$", "unmatched.*404.* 1$", "other.*/v1/team.*405.* 1$",
+		`"code" +value:"" .*/v1/devices/:device_id.*200.* 1$`, "device_not_found.*/v1/devices/:device_id.*404.* 1$",
+		"method_not_allowed.*other.*/v1/team.*405.* 1$", "not_found.*unmatched.*404.* 1$",
 	} {
 		require.Regexp(t, want, requests[i])
 	}

@@ -14,11 +14,24 @@ import (
 // API configures the processes that answer clients.
 type API struct {
 	Database
+	Standbys
 	Site
 	Log
+	Tracing
 	Stop
-	CORSOrigins Origins `help:"Origins of web pages, separated by commas, from which browsers may call the API." implied:"none" name:"cors-origins" placeholder:"ORIGIN,..." setting:""`
-	OpsAddr     string  `default:"127.0.0.1:9080" help:"Address of health checks, metrics and profiles." placeholder:"HOST:PORT" setting:""`
+	CORSOrigins Origins  `help:"Origins of web pages, separated by commas, from which browsers may call the API." implied:"none" name:"cors-origins" placeholder:"ORIGIN,..." setting:""`
+	AuditKeep   Duration `default:"400d" help:"How long entries of the audit log are kept; at least 30d." placeholder:"DURATION" setting:""`
+	OpsAddr     string   `default:"127.0.0.1:9080" help:"Address of health checks, metrics and profiles." placeholder:"HOST:PORT" setting:""`
+}
+
+// minAuditKeep is the shortest retention that the database allows: audit_expire in schema/ has the same number.
+const minAuditKeep = Duration(30 * day)
+
+func (c *API) validateAudit() error {
+	if c.AuditKeep < minAuditKeep {
+		return &ValueError{Flag: "audit-keep", Reason: "must be at least 30d"}
+	}
+	return nil
 }
 
 // Validate checks everything that can be checked without connecting.
@@ -27,6 +40,9 @@ func (c *API) Validate() error {
 		c.Database.Validate(),
 		c.Site.Validate(),
 		c.Log.Validate(),
+		c.Tracing.Validate(),
+		c.Standbys.Validate(),
+		c.validateAudit(),
 		check("ops-addr", c.OpsAddr, address),
 	)
 }
@@ -34,8 +50,11 @@ func (c *API) Validate() error {
 // MarshalZerologObject logs the configuration without its secrets.
 func (c *API) MarshalZerologObject(e *zerolog.Event) {
 	c.Database.MarshalZerologObject(e)
+	c.Standbys.MarshalZerologObject(e)
 	c.Site.MarshalZerologObject(e)
+	c.Tracing.MarshalZerologObject(e)
 	e.Bool("public_url_of_request", c.PublicURL == "").Stringer("cors_origins", c.CORSOrigins).
+		Stringer("audit_keep", c.AuditKeep).
 		Str("ops_addr", c.OpsAddr).Str("log_level", c.LogLevel).Stringer("drain_delay", c.DrainDelay)
 }
 
@@ -50,6 +69,7 @@ type Ingest struct {
 	Maintenance
 	Site
 	Log
+	Tracing
 	Stop
 	IngestAddr string `default:"127.0.0.1:8081" help:"Address that the receiver listens on." placeholder:"HOST:PORT" setting:""`
 	OpsAddr    string `default:"127.0.0.1:9081" help:"Address of health checks and metrics." placeholder:"HOST:PORT" setting:""`
@@ -75,6 +95,7 @@ func (c *Ingest) Validate() error {
 		c.validateMaintenance(),
 		c.Site.Validate(),
 		c.Log.Validate(),
+		c.Tracing.Validate(),
 		check("ingest-addr", c.IngestAddr, address),
 		check("ops-addr", c.OpsAddr, address),
 	)
@@ -90,6 +111,7 @@ func (c *Ingest) MarshalZerologObject(e *zerolog.Event) {
 	c.Rejects.MarshalZerologObject(e)
 	c.Maintenance.MarshalZerologObject(e)
 	c.Site.MarshalZerologObject(e)
+	c.Tracing.MarshalZerologObject(e)
 	e.Str("ingest_addr", c.IngestAddr).Str("ops_addr", c.OpsAddr).Str("log_level", c.LogLevel).
 		Stringer("drain_delay", c.DrainDelay).Bool("receiver", !c.NoReceiver).Bool("worker", !c.NoWorker)
 }
@@ -103,10 +125,11 @@ type Migration struct {
 
 // Roles configures the database roles with which the processes log in.
 type Roles struct {
-	DatabaseRoles            string   `help:"Prefix of the database roles of the processes: with roomsensor, migrate up creates roomsensor_api, roomsensor_worker and roomsensor_receiver and gives each the rights that it needs. Set it in production." implied:"creates none" placeholder:"PREFIX" setting:""`
-	DatabaseAPIPassword      Password `help:"Password to set for the role of the API." implied:"unchanged" name:"database-api-password" placeholder:"PASSWORD" setting:""`
-	DatabaseWorkerPassword   Password `help:"Password to set for the role of the workers." implied:"unchanged" placeholder:"PASSWORD" setting:""`
-	DatabaseReceiverPassword Password `help:"Password to set for the role of the receivers." implied:"unchanged" placeholder:"PASSWORD" setting:""`
+	DatabaseRoles             string   `help:"Prefix of the database roles of the processes: with roomsensor, migrate up creates roomsensor_api, roomsensor_worker, roomsensor_receiver and roomsensor_dashboard and gives each the rights that it needs. Set it in production." implied:"creates none" placeholder:"PREFIX" setting:""`
+	DatabaseAPIPassword       Password `help:"Password to set for the role of the API." implied:"unchanged" name:"database-api-password" placeholder:"PASSWORD" setting:""`
+	DatabaseWorkerPassword    Password `help:"Password to set for the role of the workers." implied:"unchanged" placeholder:"PASSWORD" setting:""`
+	DatabaseReceiverPassword  Password `help:"Password to set for the role of the receivers." implied:"unchanged" placeholder:"PASSWORD" setting:""`
+	DatabaseDashboardPassword Password `help:"Password to set for the role of the dashboard." implied:"unchanged" placeholder:"PASSWORD" setting:""`
 }
 
 var rolePrefix = regexp.MustCompile(`^[a-z][a-z0-9_]{0,39}$`)
@@ -119,7 +142,9 @@ func (c *Roles) Validate() error {
 			Reason: "must be up to 40 lowercase letters, digits and underscores that begin with a letter, such as roomsensor",
 		}
 	}
-	if c.DatabaseRoles == "" && c.DatabaseAPIPassword+c.DatabaseWorkerPassword+c.DatabaseReceiverPassword != "" {
+	passwords := c.DatabaseAPIPassword + c.DatabaseWorkerPassword + c.DatabaseReceiverPassword +
+		c.DatabaseDashboardPassword
+	if c.DatabaseRoles == "" && passwords != "" {
 		return &ValueError{Flag: "database-roles", Reason: "is missing: passwords without roles have no effect"}
 	}
 	return nil
@@ -143,6 +168,26 @@ func (c *Database) Malformed() error {
 // MarshalZerologObject logs the configuration without its secrets.
 func (c *Database) MarshalZerologObject(e *zerolog.Event) {
 	e.Stringer("database_url", c.DatabaseURL).Bool("pgbouncer", c.PgBouncer)
+}
+
+// Standbys are the servers beside the primary that may serve reads.
+type Standbys struct {
+	ReadDatabaseURL Secret `help:"URL of streaming standbys of the database, one per host, for exports, pages of readings, aggregates, coverage, gaps and changes." implied:"none" name:"read-database-url" placeholder:"URL" setting:""`
+}
+
+// Validate checks the form of the URL.
+func (c *Standbys) Validate() error {
+	return check("read-database-url", string(c.ReadDatabaseURL), optional(databaseURL))
+}
+
+// Malformed returns the error of a URL that only the driver can refuse, as Database.Malformed does.
+func (c *Standbys) Malformed() error {
+	return &ValueError{Flag: "read-database-url", Reason: errDatabaseURL.Error()}
+}
+
+// MarshalZerologObject logs the configuration without its secrets.
+func (c *Standbys) MarshalZerologObject(e *zerolog.Event) {
+	e.Stringer("read_database_url", c.ReadDatabaseURL)
 }
 
 // Queue is the location of the stream of uploads.

@@ -40,6 +40,7 @@ func TestDefaults(t *testing.T) {
 	require.NoError(t, api.Validate())
 	require.NoError(t, ingest.Validate())
 	require.NoError(t, layout.Validate())
+	require.Equal(t, config.Duration(400*day), api.AuditKeep)
 	require.Equal(t, 8*config.GiB, ingest.StreamMaxBytes)
 	require.Equal(t, config.Duration(7*day), ingest.StreamKeep)
 	require.Equal(t, config.Duration(30*day), ingest.RejectsKeep)
@@ -57,10 +58,19 @@ func TestAPIValidate(t *testing.T) {
 	for flag, breakConfig := range map[string]func(*config.API){
 		"database-url": func(c *config.API) { c.DatabaseURL = "" },
 		"log-level":    func(c *config.API) { c.LogLevel = "loud" },
-		"api-addr":     func(c *config.API) { c.APIAddr = "8080" },
-		"ops-addr":     func(c *config.API) { c.OpsAddr = "localhost:ops" },
-		"public-url":   func(c *config.API) { c.PublicURL = "sensors.example.com" },
-		"docs-url":     func(c *config.API) { c.DocsURL = "ftp://docs.example.com" },
+
+		"read-database-url": func(c *config.API) { c.ReadDatabaseURL = "standby:5432" },
+
+		"api-addr":   func(c *config.API) { c.APIAddr = "8080" },
+		"ops-addr":   func(c *config.API) { c.OpsAddr = "localhost:ops" },
+		"public-url": func(c *config.API) { c.PublicURL = "sensors.example.com" },
+		"docs-url":   func(c *config.API) { c.DocsURL = "ftp://docs.example.com" },
+		"audit-keep": func(c *config.API) { c.AuditKeep = config.Duration(29 * day) },
+
+		"otel-exporter-otlp-endpoint":    func(c *config.API) { c.OTLPEndpoint = "collector:4318" },
+		"otel-exporter-otlp-certificate": func(c *config.API) { c.OTLPCertificate = "/missing.pem" },
+		"otel-traces-sampler":            func(c *config.API) { c.Sampler = "jaeger_remote" },
+		"otel-traces-sampler-arg":        func(c *config.API) { c.SamplerArg = "NaN" },
 	} {
 		cfg := validAPI()
 		breakConfig(&cfg)
@@ -103,11 +113,13 @@ func TestLayoutValidate(t *testing.T) {
 	}
 	requireValueError(t, (&config.Layout{ColumnstoreAfter: config.Age(day - 1)}).Validate(), "columnstore-after")
 	requireValueError(t, (&config.Layout{ReadingsKeep: config.Age(day - 1)}).Validate(), "readings-keep")
-	for _, length := range []time.Duration{0, day, 90 * day} {
-		require.NoError(t, (&config.Layout{ChunkInterval: config.Duration(length)}).Validate())
+	for _, length := range []config.ChunkInterval{
+		config.ChunkIntervalUnchanged, config.ChunkIntervalAuto, config.ChunkInterval(day), config.ChunkInterval(90 * day),
+	} {
+		require.NoError(t, (&config.Layout{ChunkInterval: length}).Validate())
 	}
 	for _, length := range []time.Duration{12 * time.Hour, 36 * time.Hour, 91 * day} {
-		requireValueError(t, (&config.Layout{ChunkInterval: config.Duration(length)}).Validate(), "chunk-interval")
+		requireValueError(t, (&config.Layout{ChunkInterval: config.ChunkInterval(length)}).Validate(), "chunk-interval")
 	}
 }
 

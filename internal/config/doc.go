@@ -1,9 +1,13 @@
 // Package config defines the settings of each process: flags, each with an environment variable of the same name, their
 // defaults and their rules. The commands embed its structs; kong (the command line library) parses the values.
 //
-//   - config.go: API, Ingest and Migration, and the settings that they share: database, queue, site, log, ops
+//   - config.go: API, Ingest and Migration, and the settings that they share: database, queue, log, ops
+//   - dashboard.go: Dashboard, and the address that links to it need
+//   - client.go: the commands that read through the API
+//   - site.go: the addresses for clients, and the proxies in front of them
+//   - tracing.go: the export of traces
 //   - storage.go: the stream, rejects, maintenance and the layout of readings on disk
-//   - value.go: the types of values: Duration, Age, Size, DailyWindow, Secret; and ValueError
+//   - value.go: the types of values: Duration, Age, ChunkInterval, Size, DailyWindow, Secret; and ValueError
 //   - url.go: the rules of URLs and addresses
 //   - mask.go: masks secrets in texts and logs
 package config

@@ -148,9 +148,9 @@ func (c *Maintenance) MarshalZerologObject(e *zerolog.Event) {
 // Layout configures how readings are stored. Both ages are policies of the Community edition of TimescaleDB; the Apache
 // edition has neither.
 type Layout struct {
-	ChunkInterval    Duration `help:"Length of the chunks of new readings, in whole days from 1d to 90d. The key index of the newest chunk should fit a quarter of the memory." implied:"unchanged; 7d in a new database" placeholder:"DURATION" setting:""`
-	ColumnstoreAfter Age      `default:"30d"   help:"Age at which readings are stored as columns, longer than devices buffer readings, or never (Community edition)." placeholder:"DURATION" setting:""`
-	ReadingsKeep     Age      `default:"never" help:"Age at which readings are deleted permanently, or never (Community edition)." placeholder:"DURATION" setting:""`
+	ChunkInterval    ChunkInterval `help:"Length of the chunks of new readings, in whole days from 1d to 90d, or auto: 7d, 3d or 1d, by the number of devices and shared_buffers." implied:"unchanged; 7d in a new database" placeholder:"DURATION" setting:""`
+	ColumnstoreAfter Age           `default:"30d"   help:"Age at which readings are stored as columns, longer than devices buffer readings, or never (Community edition)." placeholder:"DURATION" setting:""`
+	ReadingsKeep     Age           `default:"never" help:"Age at which readings are deleted permanently, or never (Community edition)." placeholder:"DURATION" setting:""`
 }
 
 const (
@@ -162,8 +162,9 @@ const (
 
 // Validate checks the limits of the length and of both ages.
 func (c *Layout) Validate() error {
-	if d := time.Duration(c.ChunkInterval); d > maxChunkInterval || d%day != 0 {
-		return &ValueError{Flag: "chunk-interval", Reason: "must be whole days, from 1d to 90d"}
+	d := time.Duration(c.ChunkInterval)
+	if c.ChunkInterval != ChunkIntervalAuto && (d > maxChunkInterval || d%day != 0) {
+		return &ValueError{Flag: "chunk-interval", Reason: "must be whole days, from 1d to 90d, or the word auto"}
 	}
 	for _, setting := range []struct {
 		flag string

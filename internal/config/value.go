@@ -141,6 +141,39 @@ func (a Age) String() string {
 	return Duration(a).String()
 }
 
+// ChunkInterval is the length of the chunks of new readings: a duration, ChunkIntervalUnchanged or ChunkIntervalAuto.
+type ChunkInterval time.Duration
+
+// The values of a ChunkInterval that are not a length.
+const (
+	ChunkIntervalUnchanged ChunkInterval = 0
+	ChunkIntervalAuto      ChunkInterval = -1 // chosen by the number of devices and the memory of the server
+)
+
+const auto = "auto"
+
+// UnmarshalText parses a duration or the word auto.
+func (c *ChunkInterval) UnmarshalText(text []byte) error {
+	*c = ChunkIntervalAuto
+	if string(text) == auto {
+		return nil
+	}
+	if err := (*Duration)(c).UnmarshalText(text); err != nil {
+		return fmt.Errorf("%w, or the word auto", err)
+	}
+	return nil
+}
+
+func (c ChunkInterval) String() string {
+	switch c {
+	case ChunkIntervalUnchanged:
+		return ""
+	case ChunkIntervalAuto:
+		return auto
+	}
+	return Duration(c).String()
+}
+
 // The units of a Size.
 const (
 	MiB Size = 1 << 20

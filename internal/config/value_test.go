@@ -52,6 +52,16 @@ func TestAge(t *testing.T) {
 	}
 }
 
+func TestChunkInterval(t *testing.T) {
+	t.Parallel()
+	requireParsed(t, "auto", "auto", config.ChunkIntervalAuto)
+	requireParsed(t, "3d", "3d", config.ChunkInterval(3*day))
+	require.Empty(t, config.ChunkIntervalUnchanged.String())
+	for _, text := range []string{"", "0d", "-1d", "Auto"} {
+		require.ErrorContains(t, new(config.ChunkInterval).UnmarshalText([]byte(text)), "or the word auto", text)
+	}
+}
+
 func TestSize(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]config.Size{"16MiB": 16 << 20, "8GiB": 8 << 30, "1TiB": 1 << 40} {

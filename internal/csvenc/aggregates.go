@@ -11,7 +11,7 @@ type Aggregates struct {
 	metrics []roomsensor.Metric
 	begin   bucketText
 	end     bucketText
-	devices deviceCells
+	devices *deviceCells
 }
 
 // NewAggregates makes an Aggregates with the columns of some metrics. devices has the names of all devices that may

@@ -21,7 +21,7 @@ type Columns struct {
 type Long struct {
 	columns Columns
 	bucket  bucketText
-	devices deviceCells
+	devices *deviceCells
 }
 
 // NewLong makes a Long. devices has the names of all devices that may occur.
@@ -29,25 +29,45 @@ func NewLong(devices []roomsensor.NamedDevice, columns Columns) *Long {
 	return &Long{columns: columns, devices: newDeviceCells(devices)}
 }
 
-// deviceCells has the cells device_id and display_name of devices, with a comma before each.
-type deviceCells map[uuid.UUID][]byte
+// deviceCells has the cells device_id and display_name of devices, with a comma before each. It expects that a device
+// follows the same one as before, because the rows of each bucket have the same order; others cost a map lookup.
+type deviceCells struct {
+	cells map[uuid.UUID]*deviceCell
+	last  *deviceCell
+}
 
-func newDeviceCells(devices []roomsensor.NamedDevice) deviceCells {
-	cells := make(deviceCells, len(devices))
+type deviceCell struct {
+	id   uuid.UUID
+	text []byte
+	next *deviceCell // followed this one before
+}
+
+func newDeviceCells(devices []roomsensor.NamedDevice) *deviceCells {
+	c := &deviceCells{cells: make(map[uuid.UUID]*deviceCell, len(devices)), last: &deviceCell{}}
 	for _, d := range devices {
-		cells[d.ID] = cellsOf(d)
+		c.add(d)
 	}
-	return cells
+	return c
+}
+
+func (c *deviceCells) add(d roomsensor.NamedDevice) *deviceCell {
+	cell := &deviceCell{id: d.ID, text: cellsOf(d)}
+	c.cells[d.ID] = cell
+	return cell
 }
 
 // of returns the cells of a device. One that appeared meanwhile has no name yet.
-func (c deviceCells) of(id uuid.UUID) []byte {
-	cells, ok := c[id]
-	if !ok {
-		cells = cellsOf(roomsensor.NamedDevice{ID: id})
-		c[id] = cells
+func (c *deviceCells) of(id uuid.UUID) []byte {
+	if next := c.last.next; next != nil && next.id == id {
+		c.last = next
+		return next.text
 	}
-	return cells
+	cell, ok := c.cells[id]
+	if !ok {
+		cell = c.add(roomsensor.NamedDevice{ID: id})
+	}
+	c.last.next, c.last = cell, cell
+	return cell.text
 }
 
 func cellsOf(d roomsensor.NamedDevice) []byte {

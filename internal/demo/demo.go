@@ -38,6 +38,7 @@ type Options struct {
 	History time.Duration
 	// The addresses to listen on, and the port of NATS on 127.0.0.1. If one is in use, the next free port is used.
 	APIAddr, APIOpsAddr, IngestAddr, IngestOpsAddr string
+	DashboardAddr, DashboardOpsAddr                string
 	NATSPort                                       int
 	// Every is the interval between two uploads of a device.
 	Every time.Duration
@@ -92,15 +93,17 @@ type demo struct {
 	began     time.Time
 	listeners map[string]net.Listener // opened for a process that has not started yet, by address
 
-	state    *state
-	database config.Database
-	roles    schema.Roles // of the processes; empty on a server that is not the demo's own
-	store    *store.Store
-	operator *admin.Operator
-	natsURL  string
-	queue    *queue.Queue
-	api      config.API
-	ingest   config.Ingest
+	state     *state
+	created   bool // this run created the team
+	database  config.Database
+	roles     schema.Roles // of the processes; empty on a server that is not the demo's own
+	store     *store.Store
+	operator  *admin.Operator
+	natsURL   string
+	queue     *queue.Queue
+	api       config.API
+	ingest    config.Ingest
+	dashboard config.Dashboard
 }
 
 // start starts everything in order; the closers run in reverse.
@@ -108,7 +111,7 @@ func (d *demo) start(ctx context.Context, p *process.Process) error {
 	d.Process = p
 	for _, step := range []func(context.Context) error{
 		d.loadState, d.startDatabase, d.migrate, d.startQueue, d.createTeam,
-		d.startAPI, d.startIngest, d.fillHistory, d.printOverview, d.startDevices,
+		d.startAPI, d.startIngest, d.startDashboard, d.fillHistory, d.sendRejected, d.printOverview, d.startDevices,
 	} {
 		if err := step(ctx); err != nil {
 			return err
@@ -161,6 +164,7 @@ func (d *demo) startDatabase(ctx context.Context) error {
 	if d.options.DatabaseURL == "" {
 		d.roles = schema.Roles{Prefix: "roomsensor", Passwords: map[schema.Role]string{
 			schema.RoleAPI: rand.Text(), schema.RoleWorker: rand.Text(), schema.RoleReceiver: rand.Text(),
+			schema.RoleDashboard: rand.Text(),
 		}}
 	}
 	return nil
@@ -179,10 +183,11 @@ func (d *demo) migrate(ctx context.Context) (err error) {
 	var migrations admin.Migrations
 	err = process.Patiently(ctx, func() (err error) {
 		cfg := config.Migration{Database: d.database, Layout: config.Defaults[config.Layout](), Roles: config.Roles{
-			DatabaseRoles:            d.roles.Prefix,
-			DatabaseAPIPassword:      config.Password(d.roles.Passwords[schema.RoleAPI]),
-			DatabaseWorkerPassword:   config.Password(d.roles.Passwords[schema.RoleWorker]),
-			DatabaseReceiverPassword: config.Password(d.roles.Passwords[schema.RoleReceiver]),
+			DatabaseRoles:             d.roles.Prefix,
+			DatabaseAPIPassword:       config.Password(d.roles.Passwords[schema.RoleAPI]),
+			DatabaseWorkerPassword:    config.Password(d.roles.Passwords[schema.RoleWorker]),
+			DatabaseReceiverPassword:  config.Password(d.roles.Passwords[schema.RoleReceiver]),
+			DatabaseDashboardPassword: config.Password(d.roles.Passwords[schema.RoleDashboard]),
 		}}
 		migrations, err = admin.MigrateUp(ctx, cfg)
 		return err

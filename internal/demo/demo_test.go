@@ -68,6 +68,7 @@ func demoOptions(t *testing.T) demo.Options {
 		DataDir:     filepath.Join(t.TempDir(), "demo"),
 		History:     6 * 24 * time.Hour, // Longer than the offline device has been offline.
 		APIAddr:     "127.0.0.1:0", APIOpsAddr: "127.0.0.1:0", IngestAddr: "127.0.0.1:0", IngestOpsAddr: "127.0.0.1:0",
+		DashboardAddr: "127.0.0.1:0", DashboardOpsAddr: "127.0.0.1:0",
 		Every: time.Second,
 	}
 }
@@ -97,7 +98,7 @@ func (d *runningDemo) end(t *testing.T) {
 	select {
 	case err := <-d.done:
 		require.NoError(t, err)
-	case <-time.After(25 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatalf("the demo does not end:\n%s", d.out)
 	}
 }
@@ -199,7 +200,7 @@ func (d *runningDemo) devices(t *testing.T) map[string]client.CurrentDevice {
 		}
 		named[name] = device
 	}
-	require.Len(t, named, 12)
+	require.Len(t, named, 15)
 	return named
 }
 
@@ -231,6 +232,7 @@ func TestRun(t *testing.T) {
 	require.Contains(t, d.out.String(), inUse.Addr().String()+" is in use: NATS listens on "+
 		strings.TrimPrefix(d.value(t, "NATS_URL"), "nats://")+" instead.\n")
 	d.requireEveryState(t)
+	d.requireHistory(t)
 	d.requireLiveUploads(t)
 	d.requirePrinted(t) // Last, because the commands change devices.
 
@@ -249,7 +251,7 @@ func (d *runningDemo) requireEveryState(t *testing.T) {
 	for _, device := range devices {
 		status[device.Status]++
 	}
-	require.Equal(t, map[client.Status]int{client.StatusOnline: 9, client.StatusStale: 1, client.StatusOffline: 2}, status)
+	require.Equal(t, map[client.Status]int{client.StatusOnline: 12, client.StatusStale: 1, client.StatusOffline: 2}, status)
 	require.Equal(t, client.StatusStale, devices["Meeting room"].Status)
 	require.NotNil(t, devices["Meeting room"].Latest)
 	require.Equal(t, client.StatusOffline, devices["Recovery room"].Status)
@@ -275,6 +277,46 @@ func (d *runningDemo) requireEveryState(t *testing.T) {
 	require.NotNil(t, ends[1])
 }
 
+// requireHistory checks that the history has what the pages of the dashboard show: a night with bad air, a gap, readings
+// that arrived late, and rejects.
+func (d *runningDemo) requireHistory(t *testing.T) {
+	t.Helper()
+	devices := d.devices(t)
+	now := time.Now()
+	type counts struct {
+		all         int
+		late        int // arrived more than an hour after their bucket
+		bad         int // bad air
+		unconnected int // what the classroom measured without a connection, but for the last hour of that time
+	}
+	count := func(name string) (n counts) {
+		q := client.ReadingQuery{Window: client.Last(48 * time.Hour)}
+		for r, err := range d.api(t).Readings(t.Context(), devices[name].DeviceID, q) {
+			require.NoError(t, err)
+			n.all++
+			if r.IngestedAt.Sub(r.BucketAt) > time.Hour+5*time.Minute {
+				n.late++
+			}
+			if r.CO2PPM != nil && *r.CO2PPM > 1500 {
+				n.bad++
+			}
+			if age := now.Sub(r.BucketAt); age < 20*time.Hour && age > 12*time.Hour+5*time.Minute {
+				n.unconnected++
+			}
+		}
+		return n
+	}
+	// Any room may be without power for up to 7 hours of a day.
+	n := count("Weight room")
+	require.Greater(t, n.all, 400)
+	require.Zero(t, n.late+n.bad)
+	require.Greater(t, count("Dorm 14").bad, 50)
+	require.Less(t, count("Physio room").all, 520)
+	n = count("Classroom")
+	require.Positive(t, n.late)
+	require.InDelta(t, n.unconnected, n.late, 3)
+}
+
 // requireLiveUploads waits until a device has uploaded again.
 func (d *runningDemo) requireLiveUploads(t *testing.T) {
 	t.Helper()
@@ -294,6 +336,7 @@ func (d *runningDemo) requirePrinted(t *testing.T) {
 	t.Helper()
 	for _, url := range []string{
 		d.value(t, "Docs"), d.value(t, "Docs") + "/openapi.yaml", d.value(t, "Health of the API"), d.value(t, "Health of ingest"),
+		d.value(t, "Dashboard"), d.value(t, "Health of dashboard"),
 	} {
 		require.Equal(t, http.StatusOK, request(t, http.MethodGet, url, "", nil).status, url)
 	}
@@ -330,12 +373,15 @@ func TestRunContinues(t *testing.T) {
 	require.Contains(t, first.out.String(), "Stopped.")
 
 	second := startDemo(t, o)
+	for _, email := range []string{"viewer@example.com", "editor@example.com", "admin@example.com"} {
+		require.NotEqual(t, first.value(t, email), second.value(t, email), "each start prints links that work")
+	}
 	for _, label := range []string{"Read key", "Read-write key", "Ingest key"} {
 		require.Equal(t, first.value(t, label), second.value(t, label))
 	}
 	require.Regexp(t, `(?m)^  \S{36}  Corridor *$`, second.out.String(), "the name was changed")
 	require.Regexp(t, `(?m)^  \S{36}  Spare *$`, second.out.String(), "it has reported")
-	require.Len(t, second.devices(t), 12)
+	require.Len(t, second.devices(t), 15)
 	after := second.readings(t)
 	keys := map[readingKey]bool{}
 	for _, key := range after {
@@ -345,7 +391,7 @@ func TestRunContinues(t *testing.T) {
 	for _, key := range before {
 		require.True(t, keys[key], "a reading is missing: %v", key)
 	}
-	require.Less(t, len(after)-len(before), 12*4, "only missed readings are new")
+	require.Less(t, len(after)-len(before), 15*4, "only missed readings are new")
 	second.end(t)
 
 	// In the database of DatabaseURL, a reset keeps the old team.
@@ -374,7 +420,7 @@ func TestRunStopsItsDatabase(t *testing.T) {
 	second := startDemo(t, o)
 	require.Equal(t, first.value(t, "Read key"), second.value(t, "Read key"))
 	require.Equal(t, first.value(t, "DATABASE_URL"), second.value(t, "DATABASE_URL"))
-	require.Len(t, second.devices(t), 12)
+	require.Len(t, second.devices(t), 15)
 	second.end(t)
 }
 

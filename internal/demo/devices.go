@@ -45,8 +45,14 @@ type demoDevice struct {
 	metadata    map[string]string
 	behavior    behavior
 	replaced    time.Duration    // how long ago its unit was replaced; 0: never
+	sealed      bool             // nobody opens a window
+	unplugged   span             // it measured nothing
+	unconnected span             // it measured, and uploaded at the end
 	assignments []demoAssignment // oldest first
 }
+
+// span is a part of the time before the demo was created.
+type span struct{ began, ended time.Duration } // ago
 
 // demoAssignment is an assignment of a device.
 type demoAssignment struct {
@@ -71,8 +77,8 @@ var demoDevices = []demoDevice{
 		name:     "Dorm 12",
 		metadata: map[string]string{"building": "dorm", "floor": "1", "wing": "east"},
 		assignments: []demoAssignment{
-			{roomsensor.Athlete, "Maya Okafor", roomsensor.Home, "athlete-1042", 85, 41.5},
-			{roomsensor.Athlete, "Jonas Weber", roomsensor.Home, "athlete-1077", 40.25, 0},
+			{roomsensor.Athlete, "Jonas Weber", roomsensor.Home, "athlete-1077", 85, 6.5},
+			{roomsensor.Athlete, "Maya Okafor", roomsensor.Home, "athlete-1042", 6, 0}, // From Dorm 14.
 		},
 	}, {
 		name:        "Weight room",
@@ -116,5 +122,23 @@ var demoDevices = []demoDevice{
 		name:     "Spare",
 		metadata: map[string]string{"state": "in stock"},
 		behavior: neverReported,
+	}, {
+		name:        "Physio room",
+		metadata:    map[string]string{"building": "main", "floor": "0"},
+		unplugged:   span{15 * time.Hour, 9 * time.Hour},
+		assignments: []demoAssignment{{roomsensor.Place, "Physio room", roomsensor.Home, "room-009", 50, 0}},
+	}, {
+		name:        "Classroom",
+		metadata:    map[string]string{"building": "main", "floor": "1"},
+		unconnected: span{20 * time.Hour, 11 * time.Hour},
+		assignments: []demoAssignment{{roomsensor.Place, "Classroom", roomsensor.Home, "room-105", 50, 0}},
+	}, {
+		name:     "Dorm 14",
+		metadata: map[string]string{"building": "dorm", "floor": "1", "wing": "east"},
+		sealed:   true,
+		assignments: []demoAssignment{
+			{roomsensor.Athlete, "Maya Okafor", roomsensor.Home, "athlete-1042", 60, 6},
+			{roomsensor.Athlete, "Ana Ruiz", roomsensor.Home, "athlete-1015", 5, 0},
+		},
 	},
 }

@@ -50,7 +50,31 @@ func (d *demo) fillHistory(ctx context.Context) error {
 	if err := d.awaitWorker(ctx); err != nil {
 		return err
 	}
+	for i := range demoDevices {
+		if err := d.backdate(ctx, i, roomsensor.BucketOf(from(i)), now); err != nil {
+			return err
+		}
+	}
 	p.finish()
+	return nil
+}
+
+// backdate records that the readings of a device arrived soon after they were measured, and those of the time without a
+// connection at its end. Otherwise the whole history would be late.
+func (d *demo) backdate(ctx context.Context, i int, from, now time.Time) error {
+	began, ended := d.times(demoDevices[i].unconnected)
+	for _, p := range []struct{ from, to, notBefore time.Time }{
+		{from: from, to: earliest(began, now)},
+		{from: latest(from, began), to: ended, notBefore: ended},
+		{from: latest(from, ended), to: now},
+	} {
+		if !p.from.Before(p.to) {
+			continue
+		}
+		if err := d.store.BackdateReadings(ctx, d.state.Devices[i], p.from, p.to, p.notBefore); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -96,19 +120,32 @@ func (d *demo) fillDevice(ctx context.Context, i int, from, now time.Time, p *pr
 
 // uploads returns the uploads of a device in a window, each from the unit that was in the device at that time.
 func (d *demo) uploads(i int, from, until time.Time) iter.Seq[*simulate.Upload] {
-	first, replaced := d.state.fleet().Device(i), d.replacedAt(i)
+	first, replaced := d.originalUnit(i), d.replacedAt(i)
+	unplugged, plugged := d.times(demoDevices[i].unplugged)
 	return func(yield func(*simulate.Upload) bool) {
-		for u := range first.Uploads(from, earliest(until, replaced)) {
-			if !yield(u) {
-				return
-			}
-		}
-		for u := range d.unit(i).Uploads(latest(from, replaced), until) {
-			if !yield(u) {
-				return
+		for _, part := range []struct {
+			unit        *simulate.Device
+			from, until time.Time
+		}{
+			{first, from, earliest(until, earliest(replaced, unplugged))},
+			{first, latest(from, plugged), earliest(until, replaced)},
+			{d.unit(i), latest(from, replaced), until},
+		} {
+			for u := range part.unit.Uploads(part.from, part.until) {
+				if !yield(u) {
+					return
+				}
 			}
 		}
 	}
+}
+
+// times returns when a span began and ended; roomsensor.Forever twice for the zero span, which never began.
+func (d *demo) times(s span) (began, ended time.Time) {
+	if s == (span{}) {
+		return roomsensor.Forever, roomsensor.Forever
+	}
+	return d.state.MadeAt.Add(-s.began), d.state.MadeAt.Add(-s.ended)
 }
 
 // replacedAt returns when the unit of a device was replaced; roomsensor.Forever if it never was.

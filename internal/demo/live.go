@@ -8,7 +8,7 @@ import (
 	"roomsensor/internal/simulate/send"
 )
 
-// startDevices starts the uploads of the devices that report.
+// startDevices starts the uploads of the devices that report, and of a unit that is not registered.
 func (d *demo) startDevices(context.Context) error {
 	var devices []*simulate.Device
 	for i := range demoDevices {
@@ -16,6 +16,7 @@ func (d *demo) startDevices(context.Context) error {
 			devices = append(devices, d.unit(i))
 		}
 	}
+	devices = append(devices, d.strayUnit())
 	d.Background("devices", func(ctx context.Context) error { //nolint:contextcheck // Its closer ends it.
 		d.sendLive(ctx, devices)
 		return nil
@@ -25,9 +26,18 @@ func (d *demo) startDevices(context.Context) error {
 
 // unit returns the unit that is in a device now.
 func (d *demo) unit(i int) *simulate.Device {
-	unit := d.state.fleet().Device(i)
+	unit := d.originalUnit(i)
 	if demoDevices[i].replaced > 0 {
 		return unit.Replaced(d.state.replacement(i))
+	}
+	return unit
+}
+
+// originalUnit returns the unit that was in a device at first.
+func (d *demo) originalUnit(i int) *simulate.Device {
+	unit := d.state.fleet().Device(i)
+	if demoDevices[i].sealed {
+		return unit.Sealed()
 	}
 	return unit
 }

@@ -9,16 +9,18 @@ import (
 	"roomsensor/internal/roomsensor"
 )
 
-// printOverview prints addresses, keys, devices and commands to try.
+// printOverview prints addresses, keys, links to sign in, devices and commands to try.
 func (d *demo) printOverview(ctx context.Context) error {
 	base := d.api.Public(d.api.APIAddr) + "/v1"
 	d.printf("\nReady after %s.\n", time.Since(d.began).Round(100*time.Millisecond))
 	for _, line := range [][2]string{ // /metrics is on the same listener as /readyz.
+		{"Dashboard", d.dashboardURL()},
 		{"Base URL", base},
 		{"Docs", d.api.Docs(d.api.APIAddr)},
 		{"Uploads", d.uploadURL()},
 		{"Health of the API", "http://" + d.api.OpsAddr + "/readyz"},
 		{"Health of ingest", "http://" + d.ingest.OpsAddr + "/readyz"},
+		{"Health of dashboard", "http://" + d.dashboard.OpsAddr + "/readyz"},
 		{"Read key", d.state.ReadKey},
 		{"Read-write key", d.state.ReadWriteKey},
 		{"Ingest key", d.state.IngestKey},
@@ -27,6 +29,9 @@ func (d *demo) printOverview(ctx context.Context) error {
 		{"Data and log", d.dir.path},
 	} {
 		d.printf("  %-19s %s", line[0], line[1])
+	}
+	if err := d.printSignIn(ctx); err != nil {
+		return err
 	}
 	if err := d.printDevices(ctx); err != nil {
 		return err
@@ -108,6 +113,12 @@ func (c *demoDevice) remark(device *roomsensor.Device, now time.Time) string {
 		return fmt.Sprintf("its unit was replaced %s before the demo was created", formatAge(c.replaced))
 	case len(c.assignments) > 0 && c.assignments[len(c.assignments)-1].ended > 0:
 		return "available; its assignments have ended"
+	case c.sealed:
+		return "nobody opens a window; its air is bad at night"
+	case c.unplugged != (span{}):
+		return fmt.Sprintf("was unplugged for %s", formatAge(c.unplugged.began-c.unplugged.ended))
+	case c.unconnected != (span{}):
+		return fmt.Sprintf("uploaded %s late, at once", formatAge(c.unconnected.began-c.unconnected.ended))
 	case len(c.assignments) > 1:
 		return "assigned to its second athlete"
 	}

@@ -71,9 +71,9 @@ func newState(now time.Time) *state {
 	}
 }
 
-// fleet returns the units of the demo: one per device, followed by one replacement per device.
+// fleet returns the units of the demo: one per device, then one replacement per device, then one that is in no device.
 func (s *state) fleet() simulate.Fleet {
-	return simulate.Fleet{Seed: s.Seed, Devices: 2 * len(demoDevices), FirstHardwareID: s.FirstHardwareID}
+	return simulate.Fleet{Seed: s.Seed, Devices: 2*len(demoDevices) + 1, FirstHardwareID: s.FirstHardwareID}
 }
 
 // replacement returns the hardware id of the replacement unit of a device.

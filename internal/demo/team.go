@@ -10,6 +10,7 @@ import (
 
 	"roomsensor/internal/admin"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/timezone"
 )
 
 // createTeam creates the team with its keys, devices and assignments, unless an earlier run did so in this database.
@@ -26,7 +27,7 @@ func (d *demo) createTeam(ctx context.Context) error {
 	if err := creator.create(ctx); err != nil {
 		return fmt.Errorf("creating the team of the demo: %w", err)
 	}
-	d.state = creator.state
+	d.state, d.created = creator.state, true
 	return d.dir.save(d.state)
 }
 
@@ -45,6 +46,9 @@ func (c *teamCreator) create(ctx context.Context) error {
 	if c.state.TeamID, err = uuid.Parse(team.ID); err != nil {
 		return fmt.Errorf("parsing the team id: %w", err)
 	}
+	if _, err := c.operator.UpdateTeamSettings(ctx, c.state.TeamID, setTeam); err != nil {
+		return err
+	}
 	if err := c.createKeys(ctx); err != nil {
 		return err
 	}
@@ -54,6 +58,16 @@ func (c *teamCreator) create(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// setTeam sets the time zone of the simulated rooms, and widens the thresholds so that only bedrooms are outside of
+// them at night, by CO2: the simulated air is dry in winter and warm in summer, and people talk before they sleep.
+func setTeam(team *roomsensor.TeamSettings) {
+	team.TimeZone, _ = timezone.Load("Europe/Berlin") // The binary contains it.
+	between := func(low, high float32) roomsensor.Threshold { return roomsensor.Threshold{Low: &low, High: &high} }
+	team.Thresholds[roomsensor.Temp] = between(14, 28)
+	team.Thresholds[roomsensor.Humidity] = between(8, 85)
+	team.Thresholds[roomsensor.Sound] = roomsensor.Threshold{}
 }
 
 func (c *teamCreator) createKeys(ctx context.Context) error {

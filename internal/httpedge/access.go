@@ -36,17 +36,20 @@ const (
 )
 
 // AccessEntry is the one log line of a request. Every process logs the same fields: request_id, route, method, status,
-// duration_ms, bytes, rows, key_id, code and error. A request that fails has more of them, so that support can answer a
-// client that quotes its request id: param, client, user_agent, the path if it was not found, and the stack of a panic.
+// duration_ms, bytes, rows, trace_id, key_id or user_id, code and error. A request that fails has more of them, so that
+// support can answer a client that quotes its request id: param, client, user_agent, the path if it was not found, and
+// the stack of a panic.
 type AccessEntry struct {
 	RequestID string
+	TraceID   string // empty without tracing
 	Route     string // the template, never the URL, which may carry a key; or UnmatchedRoute
 	Method    string
 	Status    int
 	Duration  time.Duration
 	Bytes     int64           // of the payload: of the API's response as sent, or of a received body when decompressed
 	Rows      int             // items in the payload: readings, devices or uploads; -1 if the payload has none
-	KeyID     string          // empty if the request was not authenticated
+	KeyID     string          // empty if the request was not authenticated with a key
+	UserID    string          // id of the person who is signed in to the dashboard; empty for all other requests
 	Code      roomsensor.Code // of the error that the client saw; empty on success
 
 	err                 error  // the cause
@@ -82,7 +85,9 @@ func (e *AccessEntry) Log(log zerolog.Logger) {
 		line.Int("rows", e.Rows)
 	}
 	for _, field := range [...]struct{ name, value string }{
+		{"trace_id", e.TraceID},
 		{"key_id", e.KeyID},
+		{"user_id", e.UserID},
 		{"code", string(e.Code)},
 		{"param", e.param},
 		{"path", e.path},

@@ -21,8 +21,8 @@ import (
 	"roomsensor/schema"
 )
 
-// The reason that /readyz reports for a dependency that cannot be reached.
-const doesNotAnswer = "does not answer"
+// noAnswer returns the reason that /readyz reports for a dependency that cannot be reached, with its host and port.
+func noAnswer(addresses string) string { return "does not answer at " + addresses }
 
 // The reasons of a server whose certificate is refused.
 const (
@@ -32,6 +32,9 @@ const (
 		"its CA, and that the certificate names the host in --nats-url (NATS_URL)"
 )
 
+// refusedUser is the reason of a NATS server that refuses the user of this process.
+const refusedUser = "refuses the user or password in --nats-url (NATS_URL)"
+
 // unverified reports whether a certificate was refused.
 func unverified(err error) bool {
 	_, ok := errors.AsType[*tls.CertificateVerificationError](err)
@@ -39,11 +42,15 @@ func unverified(err error) bool {
 }
 
 // unavailable returns the error of a database that cannot be used.
-func unavailable(err error) error {
-	if unverified(err) {
-		return &UnavailableError{Reason: unverifiedDatabase, Cause: err}
+func unavailable(cfg config.Database, err error) error {
+	reason := store.Refusal(err)
+	switch {
+	case unverified(err):
+		reason = unverifiedDatabase
+	case reason == "":
+		reason = noAnswer(store.Addresses(string(cfg.DatabaseURL)))
 	}
-	return &UnavailableError{Reason: doesNotAnswer, Cause: err}
+	return &UnavailableError{Reason: reason, Cause: err}
 }
 
 // OpenStore opens the store without waiting for the database. Its only error is a *config.ValueError: a database URL
@@ -80,13 +87,13 @@ func (p *Process) LogDatabase(database store.Database, config zerolog.LogObjectM
 
 // checkSession returns an error if the sessions of the database lack the settings that the service relies on. PgBouncer
 // in transaction mode refuses them, or ignores them silently if ignore_startup_parameters tells it to.
-func checkSession(ctx context.Context, s *store.Store) error {
+func checkSession(ctx context.Context, cfg config.Database, s *store.Store) error {
 	database, err := s.Database(ctx)
 	switch {
 	case err != nil && strings.Contains(err.Error(), "unsupported startup parameter"):
 		return &UnavailableError{Reason: "is PgBouncer: set --pgbouncer (PGBOUNCER) to true, or connect directly", Cause: err}
 	case err != nil:
-		return unavailable(err)
+		return unavailable(cfg, err)
 	case !database.IsBounded:
 		return &UnavailableError{Reason: "has no statement_timeout, or synchronous_commit is off, for the role of this " +
 			"process: behind PgBouncer, log in as a role that migrate up creates with DATABASE_ROLES"}
@@ -102,17 +109,17 @@ func (p *Process) NeedDatabase(cfg config.Database, s *store.Store) {
 			pending, err := schema.Pending(ctx, string(cfg.DatabaseURL))
 			switch {
 			case err != nil:
-				return unavailable(err)
+				return unavailable(cfg, err)
 			case pending:
 				return &UnavailableError{Reason: "is not migrated to this version: run roomsensor migrate up"}
 			}
-			if err := checkSession(ctx, s); err != nil {
+			if err := checkSession(ctx, cfg, s); err != nil {
 				return err
 			}
 			migrated.Store(true)
 		}
 		if err := s.Ping(ctx); err != nil {
-			return unavailable(err)
+			return unavailable(cfg, err)
 		}
 		return nil
 	})
@@ -188,6 +195,10 @@ const recordTimeout = time.Second
 const lostStream = "lost its stream of uploads: find it (disk, account and NATS_URL of NATS); if it is gone, run " +
 	"roomsensor stream confirm and restart the receivers"
 
+// unconfirmed is the reason of a process whose uploads the stream does not store.
+const unconfirmed = "responds, but confirms no uploads: see the log of NATS and the free space of its disk; after a " +
+	"write error, restart NATS"
+
 func (p *Process) needQueue(q *queue.Queue, check Probe) {
 	losses := promauto.With(p.Metrics).NewCounter(prometheus.CounterOpts{
 		Name: "roomsensor_queue_stream_losses_total",
@@ -210,11 +221,13 @@ func (p *Process) needQueue(q *queue.Queue, check Probe) {
 		case errors.Is(err, queue.ErrSettings):
 			return &UnavailableError{Reason: "has " + err.Error()}
 		case errors.Is(err, nats.ErrAuthorization):
-			return &UnavailableError{Reason: "refuses the user or password in --nats-url (NATS_URL)", Cause: err}
+			return &UnavailableError{Reason: refusedUser, Cause: err}
 		case unverified(err):
 			return &UnavailableError{Reason: unverifiedQueue, Cause: err}
 		case err != nil:
-			return &UnavailableError{Reason: doesNotAnswer, Cause: err}
+			return &UnavailableError{Reason: noAnswer(q.Addresses()), Cause: err}
+		case q.Unconfirmed():
+			return &UnavailableError{Reason: unconfirmed}
 		case !q.Fits():
 			return &UnavailableError{Reason: "takes too small messages: set max_payload of NATS to 1MB or more"}
 		}
@@ -246,11 +259,12 @@ func Interrupted(ctx context.Context, err error) error {
 // declareTimeout is how long an operator's command waits for NATS.
 const declareTimeout = 10 * time.Second
 
-// DeclareStream creates the stream of uploads if it does not exist. Its errors are for operators.
+// DeclareStream creates the stream of uploads if it does not exist, and changes no existing one. Its errors are for
+// operators.
 func DeclareStream(ctx context.Context, q *queue.Queue) error {
 	waiting, cancel := context.WithTimeout(ctx, declareTimeout)
 	defer cancel()
-	err := ExplainQueue(ctx, q.Declare(waiting))
+	err := ExplainQueue(ctx, q.DeclareMissing(waiting))
 	if err == nil && !q.Fits() {
 		return Refusef("The maximum message size of NATS is too small. Set its max_payload to 1MB or more.")
 	}
@@ -265,8 +279,10 @@ func ExplainQueue(ctx context.Context, err error) error {
 		return ErrInterrupted
 	case unverified(err):
 		return Refusef("NATS %s: %v", unverifiedQueue, err)
+	case errors.Is(err, nats.ErrAuthorization):
+		return Refusef("NATS %s: %v", refusedUser, err)
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrTimeout), errors.Is(err, nats.ErrNoResponders),
-		errors.Is(err, nats.ErrReconnectBufExceeded), errors.Is(err, nats.ErrNoServers):
+		errors.Is(err, queue.ErrNotConnected):
 		return Refusef("NATS does not answer. Check that it runs with JetStream "+
 			"and that --nats-url (NATS_URL) is right: %v", err)
 	}

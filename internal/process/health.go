@@ -124,6 +124,17 @@ func (h *Health) missing() (list []Missing) {
 	return list
 }
 
+// available returns whether each dependency is available, by name.
+func (h *Health) available() map[string]bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	available := make(map[string]bool, len(h.checks))
+	for _, c := range h.checks {
+		available[c.name] = c.err == nil
+	}
+	return available
+}
+
 // Await waits until all dependencies are available. Its error is that of ctx.
 func (h *Health) Await(ctx context.Context) error {
 	return h.await(ctx, func() bool {

@@ -8,9 +8,12 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/http/pprof"
 	"os"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -132,13 +135,25 @@ func Healthcheck(ctx context.Context, cfg config.Ops) (json.RawMessage, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, healthcheckTimeout)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+cfg.Local()+"/readyz", nil)
+	var connected atomic.Bool
+	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn: func(httptrace.GotConnInfo) { connected.Store(true) },
+	})
+	request, err := http.NewRequestWithContext(traced, http.MethodGet, "http://"+cfg.Local()+"/readyz", nil)
 	if err != nil {
 		return nil, fmt.Errorf("requesting readiness: %w", err)
 	}
 	transport := &http.Transport{DisableKeepAlives: true}
 	response, err := transport.RoundTrip(request)
-	if err != nil {
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return nil, Refusef("Nothing listens on %s. Check that the process runs "+
+			"and that --ops-addr (OPS_ADDR) is its ops address: %v", cfg.OpsAddr, err)
+	case connected.Load() && errors.Is(err, context.DeadlineExceeded):
+		return nil, Refusef("A process listens on %s, but did not answer within %s. See with \"ps -o pid,stat,time,args\" "+
+			"whether it is stopped (T), waits for a disk (D) or lacks processor time, and restart it if it stays so: %v",
+			cfg.OpsAddr, healthcheckTimeout, err)
+	case err != nil:
 		return nil, Refusef("Nothing answers on %s. Check that the process runs "+
 			"and that --ops-addr (OPS_ADDR) is its ops address: %v", cfg.OpsAddr, err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
+	"roomsensor/internal/config"
 	"roomsensor/internal/process"
 )
 
@@ -117,4 +118,16 @@ func TestOpsServerShutdown(t *testing.T) {
 	cancel()
 	require.ErrorIs(t, s.Shutdown(ctx), context.Canceled)
 	require.NoError(t, <-served)
+}
+
+// The kernel accepts connections for a process that hangs.
+func TestHealthcheckHangs(t *testing.T) {
+	t.Parallel()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	_, err = process.Healthcheck(t.Context(), config.Ops{OpsAddr: l.Addr().String()})
+	require.ErrorContains(t, err, "A process listens on "+l.Addr().String()+", but did not answer within 3s.")
+	require.NoError(t, l.Close())
+	_, err = process.Healthcheck(t.Context(), config.Ops{OpsAddr: l.Addr().String()})
+	require.ErrorContains(t, err, "Nothing listens on "+l.Addr().String())
 }

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/rs/zerolog"
 	"golang.org/x/sync/errgroup"
 
@@ -35,17 +34,19 @@ type Options struct {
 	Version string
 	// Listen opens the listeners; nil is ListenTCP. Tests and the demo pass their own.
 	Listen func(ctx context.Context, address string) (net.Listener, error)
-	// Started is called with each address once the process listens on it: "ops" first, then "api" or "receiver".
+	// Started is called with each address once the process listens on it: "ops" first, then "api", "dashboard" or
+	// "receiver".
 	Started func(name string, bound net.Addr)
 	// Ready is called once, when the process becomes ready for the first time.
 	Ready func()
+	// Metrics takes the metrics of the process and serves them; nil is a registry of its own.
+	Metrics Registry
 }
 
 // Process is a running process: its work, its dependencies and its closers.
 type Process struct {
 	Options
-	Health  *Health
-	Metrics *prometheus.Registry
+	Health *Health
 
 	group   *errgroup.Group
 	drain   time.Duration   // 0 until the process serves
@@ -66,7 +67,11 @@ func Run(ctx context.Context, o Options, start func(ctx context.Context, p *Proc
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	group, work := errgroup.WithContext(work)
-	p := &Process{Options: o, Health: NewHealth(o.Log), Metrics: newRegistry(), group: group, work: work}
+	if o.Metrics == nil {
+		o.Metrics = prometheus.NewRegistry()
+	}
+	p := &Process{Options: o, Health: NewHealth(o.Log), group: group, work: work}
+	p.addProcessMetrics()
 
 	starting, stop := context.WithCancel(ctx)
 	defer stop()
@@ -93,16 +98,6 @@ func (p *Process) drainFor(work context.Context) {
 	p.Health.Stopping()
 	p.Log.Info().Dur("delay_ms", p.drain).Msg("draining")
 	_ = retry.Sleep(work, p.drain)
-}
-
-// newRegistry returns the metrics of a process, with those of the Go runtime.
-func newRegistry() *prometheus.Registry {
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(
-		collectors.NewGoCollector(),
-		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-	)
-	return registry
 }
 
 // startError drops the error of a start that ctx canceled, and of one that was canceled because another part of the

@@ -1,11 +1,15 @@
 package queue_test
 
 import (
+	"errors"
 	"net"
+	"regexp"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/rs/zerolog"
@@ -134,6 +138,33 @@ func TestStreamLost(t *testing.T) {
 	require.NoError(t, e.consume(t, 1)[0].Ack())
 }
 
+// requireNotConnected checks that the errors of requests name the address of the server, and not what the client did
+// about the message.
+func requireNotConnected(t *testing.T, q *queue.Queue, address string) {
+	t.Helper()
+	require.Eventually(t, func() bool { return errors.Is(q.Check(t.Context()), queue.ErrNotConnected) },
+		patience, time.Millisecond)
+	team := uuid.New()
+	_, published := q.Publish(t.Context(), []queue.Message{{HardwareID: "dev:1", Team: &team, Text: []byte("{}")}})
+	_, unread := q.State(t.Context())
+	_, inspected := q.Inspect(t.Context())
+	for _, err := range []error{published, unread, inspected, q.Declare(t.Context())} {
+		require.ErrorIs(t, err, queue.ErrNotConnected)
+		require.Regexp(t, "^not connected to NATS at "+regexp.QuoteMeta(address)+"(: |$)", err.Error())
+		require.NotRegexp(t, "buffer|headers|secret", err.Error())
+	}
+}
+
+// A client that was never connected knows neither whether the server supports headers, nor its limits.
+func TestErrorsBeforeTheFirstConnection(t *testing.T) {
+	t.Parallel()
+	nc, err := queue.Connect("nats://user:secret@127.0.0.1:1,nats://user:secret@[::1]:1", t.Name(), zerolog.Nop())
+	require.NoError(t, err)
+	t.Cleanup(nc.Close)
+	q, _ := open(t, nc, small)
+	requireNotConnected(t, q, "127.0.0.1:1 or [::1]:1")
+}
+
 func TestCheckFailsWhileTheServerIsUnavailable(t *testing.T) {
 	t.Parallel()
 	natstest.Each(t, testUnavailable)
@@ -147,6 +178,7 @@ func testUnavailable(t *testing.T, server *natstest.Server) {
 	require.Error(t, e.Check(e.ctx))
 	_, err := e.Publish(e.ctx, messages("fails at once"))
 	require.Error(t, err)
+	requireNotConnected(t, e.Queue, strings.TrimPrefix(e.server.URL, "nats://"))
 	e.server.Restart(t)
 	require.Eventually(t, func() bool { return e.Check(e.ctx) == nil }, patience, 50*time.Millisecond)
 	e.publish(t, "stored")

@@ -10,8 +10,10 @@ import (
 	"github.com/google/uuid"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"go.opentelemetry.io/otel/trace"
 
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/tracing"
 )
 
 const (
@@ -47,6 +49,8 @@ type Delivery struct {
 	Pending uint64
 	// Deliveries counts the deliveries of this message to workers, this one included.
 	Deliveries int
+	// Trace is the span that published the upload; it is not valid if that was not recorded.
+	Trace trace.SpanContext
 
 	msg jetstream.Msg
 }
@@ -131,7 +135,7 @@ func (c *Consumer) Next(ctx context.Context) (*Delivery, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading from the queue: %w", err)
 	}
-	return deliveryOf(msg)
+	return deliveryOf(msg) //nolint:contextcheck // The span of a message belongs to its sender.
 }
 
 // Drain stops fetching. Next returns the messages that were fetched already, then an error.
@@ -159,6 +163,9 @@ func uploadOf(subject string, header nats.Header, text []byte, stored time.Time,
 		Arrival:    roomsensor.Arrival{At: stored.UTC().Truncate(time.Microsecond), Sequence: sequence},
 		HardwareID: strings.TrimPrefix(subject, subjectPrefix),
 		Text:       text,
+	}
+	if parent := header.Get(tracing.Header); parent != "" {
+		d.Trace = tracing.Parent(parent)
 	}
 	for _, text := range header.Values(TeamHeader) {
 		team, err := uuid.Parse(text)

@@ -151,6 +151,8 @@ func TestConsume(t *testing.T) {
 		_, err = e.js.PublishMsg(e.ctx, &nats.Msg{Subject: "uploads.x", Header: nats.Header{queue.TeamHeader: {"nobody"}}})
 		require.NoError(t, err)
 
+		e.awaitWaiting(t, 3)
+
 		consumer, err := e.Consume(e.ctx)
 		require.NoError(t, err)
 		defer consumer.Stop()
@@ -200,13 +202,19 @@ func TestConsume(t *testing.T) {
 	})
 }
 
-// priorityLane returns n deliveries of the priority lane.
+// priorityLane returns n deliveries of the priority lane. When it returns, the server knows that nobody reads the lane:
+// Stop returns before that, and the server does not repeat a message of the lane that it sent to a consumer that stopped.
 func (e *env) priorityLane(t *testing.T, since time.Time, n int) []*queue.Delivery {
 	t.Helper()
 	consumer, err := e.ConsumePriorityLane(e.ctx, since)
 	require.NoError(t, err)
-	defer consumer.Stop()
-	return e.take(t, consumer, n)
+	list := e.take(t, consumer, n)
+	consumer.Stop()
+	require.Eventually(t, func() bool {
+		lane, err := e.js.Consumer(e.ctx, queue.StreamName, "ingest-ahead")
+		return err == nil && lane.CachedInfo().NumWaiting == 0
+	}, patience, time.Millisecond)
+	return list
 }
 
 func TestConsumePriorityLane(t *testing.T) {

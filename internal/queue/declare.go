@@ -29,7 +29,7 @@ func (q *Queue) stream(ctx context.Context) (jetstream.Stream, error) {
 		stream, err = q.declareStream(ctx)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("finding the stream: %w", err)
+		return nil, q.withCause(fmt.Errorf("finding the stream: %w", err))
 	}
 	return stream, q.identify(stream)
 }
@@ -39,6 +39,7 @@ func (q *Queue) identify(stream jetstream.Stream) error {
 	created := stream.CachedInfo().Created.UTC().Truncate(time.Microsecond)
 	q.known.CompareAndSwap(nil, &created)
 	q.lost.Store(!q.known.Load().Equal(created))
+	q.batches.Store(stream.CachedInfo().Config.AllowAtomicPublish)
 	if q.lost.Load() {
 		return ErrStreamLost
 	}
@@ -52,12 +53,12 @@ func (q *Queue) consumer(ctx context.Context) (jetstream.Consumer, error) {
 	}
 	consumer, err := q.js.Consumer(ctx, StreamName, ConsumerName)
 	if errors.Is(err, jetstream.ErrConsumerNotFound) {
-		if err = q.Declare(ctx); err == nil {
+		if err = q.declareConsumer(ctx); err == nil {
 			consumer, err = q.js.Consumer(ctx, StreamName, ConsumerName)
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("finding the consumer: %w", err)
+		return nil, q.withCause(fmt.Errorf("finding the consumer: %w", err))
 	}
 	return consumer, checkConsumer(&consumer.CachedInfo().Config)
 }
@@ -95,6 +96,15 @@ func (q *Queue) Declare(ctx context.Context) error {
 	return q.withCause(q.declareConsumer(ctx))
 }
 
+// DeclareMissing creates the stream and the consumer unless they exist. Unlike Declare, it changes nothing that exists:
+// an operator's command may not have the settings of the processes.
+func (q *Queue) DeclareMissing(ctx context.Context) error {
+	if err := q.Check(ctx); err != nil {
+		return err
+	}
+	return q.CheckConsumer(ctx)
+}
+
 func (q *Queue) declareStream(ctx context.Context) (jetstream.Stream, error) {
 	want := jetstream.StreamConfig{
 		Name:      StreamName,
@@ -104,6 +114,8 @@ func (q *Queue) declareStream(ctx context.Context) (jetstream.Stream, error) {
 		Discard:   jetstream.DiscardNew, // A full stream refuses new messages and drops no old ones.
 		MaxBytes:  q.config.MaxBytes,
 		Replicas:  q.config.Replicas,
+
+		AllowAtomicPublish: true, // See batcher.
 	}
 	stream, err := q.js.CreateStream(ctx, want)
 	if !errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
@@ -135,6 +147,7 @@ func corrected(have, want jetstream.StreamConfig) jetstream.StreamConfig {
 		next.MaxBytes = max(have.MaxBytes, want.MaxBytes)
 	}
 	next.Replicas = max(have.Replicas, want.Replicas)
+	next.AllowAtomicPublish = want.AllowAtomicPublish
 	if !slices.Contains(have.Subjects, subjects) {
 		next.Subjects = append(slices.Clone(have.Subjects), subjects)
 	}

@@ -75,6 +75,23 @@ func TestDeclareExisting(t *testing.T) {
 		require.Equal(t, 70_000, consumerAfter.Config.MaxAckPending)
 	})
 
+	t.Run("keeps everything for a command", func(t *testing.T) {
+		t.Parallel()
+		e := newEnv(t, small)
+		before, consumerBefore := e.info(t)
+		large := newEnvOn(t, e.server, queue.Config{Replicas: 1, MaxBytes: 2 * small.MaxBytes})
+
+		require.NoError(t, large.DeclareMissing(e.ctx))
+		after, consumerAfter := e.info(t)
+		require.Equal(t, before.Config, after.Config)
+		require.Equal(t, consumerBefore.Config, consumerAfter.Config)
+
+		require.NoError(t, e.js.DeleteConsumer(e.ctx, queue.StreamName, queue.ConsumerName))
+		require.NoError(t, large.DeclareMissing(e.ctx))
+		after, _ = e.info(t)
+		require.Equal(t, before.Config, after.Config)
+	})
+
 	t.Run("corrects a stream that would drop messages", func(t *testing.T) {
 		t.Parallel()
 		e := newEnvOn(t, natstest.New(t), small)

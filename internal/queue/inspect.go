@@ -1,7 +1,9 @@
 package queue
 
 import (
+	"cmp"
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"slices"
@@ -23,6 +25,10 @@ type Info struct {
 	MaxBytes       int64 // -1 without a limit
 	Oldest, Newest time.Time
 	Consumers      []ConsumerInfo // by name
+	Settings       error          // ErrSettings if the stream or its consumer would lose uploads
+	Clock          time.Time      // of the server
+	Servers        int            // of the cluster that hold the stream; 0 without a cluster
+	Behind         []string       // those of them that are offline or miss messages
 }
 
 // ConsumerInfo describes a consumer of the stream.
@@ -54,11 +60,23 @@ func (q *Queue) Inspect(ctx context.Context) (info Info, err error) {
 	if info.Messages > 0 {
 		info.Oldest, info.Newest = found.State.FirstTime.UTC(), found.State.LastTime.UTC()
 	}
+	info.Clock, info.Settings = found.TimeStamp.UTC(), checkStream(&found.Config)
+	if found.Cluster != nil && found.Cluster.Name != "" {
+		info.Servers = 1 + len(found.Cluster.Replicas)
+		for _, peer := range found.Cluster.Replicas {
+			if peer.Offline || !peer.Current {
+				info.Behind = append(info.Behind, peer.Name)
+			}
+		}
+	}
 	list := stream.ListConsumers(ctx)
 	for consumer := range list.Info() {
 		oldest, err := oldestUnacknowledged(ctx, stream, consumer)
 		if err != nil {
 			return info, err
+		}
+		if consumer.Name == ConsumerName {
+			info.Settings = cmp.Or(info.Settings, checkConsumer(&consumer.Config))
 		}
 		info.Consumers = append(info.Consumers, ConsumerInfo{
 			Name: consumer.Name, Waiting: consumer.NumPending, Unacknowledged: consumer.NumAckPending,
@@ -70,4 +88,13 @@ func (q *Queue) Inspect(ctx context.Context) (info Info, err error) {
 	}
 	slices.SortFunc(info.Consumers, func(a, b ConsumerInfo) int { return strings.Compare(a.Name, b.Name) })
 	return info, nil
+}
+
+// Certificate returns the certificate that the server presented, or nil without TLS.
+func (q *Queue) Certificate() *x509.Certificate {
+	state, err := q.nc.TLSConnectionState()
+	if err != nil || len(state.PeerCertificates) == 0 {
+		return nil
+	}
+	return state.PeerCertificates[0]
 }

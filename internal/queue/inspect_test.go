@@ -24,6 +24,7 @@ func TestInspect(t *testing.T) {
 	require.Equal(t, []queue.ConsumerInfo{{Name: queue.ConsumerName}}, info.Consumers)
 
 	e.publish(t, "a", "b", "c", "d")
+	e.awaitWaiting(t, 4)
 	first := e.storedAt(t, 1)
 	e.settle(t, 1)
 	// The second message is held: a worker returned it and received it again.

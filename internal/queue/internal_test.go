@@ -71,16 +71,13 @@ func (h *heldStream) PublishMsgAsync(m *nats.Msg, options ...jetstream.PublishOp
 }
 
 // Hold holds the confirmations of the messages of a team until release is closed. It returns the number of its messages
-// that were sent. Tests of package queue_test use it.
+// that were sent. There are no batches. Tests of package queue_test use it.
 func (q *Queue) Hold(team uuid.UUID, release <-chan struct{}) (sent func() int64) {
 	held := &heldStream{JetStream: q.js, team: team, release: release}
 	q.js = held
+	q.batches.Store(false)
 	return held.sent.Load
 }
 
 // Windows returns the number of teams that publish. Tests of package queue_test use it.
-func (q *Queue) Windows() int {
-	q.windows.mu.Lock()
-	defer q.windows.mu.Unlock()
-	return len(q.windows.teams)
-}
+func (q *Queue) Windows() int { return q.windows.Teams() }

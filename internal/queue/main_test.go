@@ -47,7 +47,7 @@ func newEnvOn(t *testing.T, server *natstest.Server, config queue.Config) *env {
 	require.Eventually(t, nc.IsConnected, patience, time.Millisecond)
 	e := &env{server: server}
 	e.Queue, e.js = open(t, nc, config)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*patience)
 	t.Cleanup(cancel)
 	e.ctx = ctx
 	return e
@@ -93,6 +93,13 @@ func (e *env) storedAt(t *testing.T, sequence uint64) time.Time {
 	msg, err := stream.GetMsg(e.ctx, sequence)
 	require.NoError(t, err)
 	return msg.Time
+}
+
+// awaitWaiting waits until the server counts n messages that wait for a worker. It counts a message a moment after it
+// stored it.
+func (e *env) awaitWaiting(t *testing.T, n uint64) {
+	t.Helper()
+	require.Eventually(t, func() bool { _, info := e.info(t); return info.NumPending == n }, patience, time.Millisecond)
 }
 
 // settle acknowledges the next n messages and returns their sequences. The server has applied the acknowledgements.

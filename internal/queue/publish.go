@@ -4,12 +4,15 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"sync"
 
 	"github.com/google/uuid"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"go.opentelemetry.io/otel/semconv/v1.43.0"
+	"go.opentelemetry.io/otel/trace"
 	"golang.org/x/sync/semaphore"
+
+	"roomsensor/internal/tracing"
 )
 
 // publishWindow is how many messages of one team, or of one call without a team, await their confirmation at the same
@@ -28,7 +31,8 @@ type Message struct {
 // them, or after the first failure or the end of ctx. The result has the stream sequence of each message, or 0 where it
 // was not confirmed. Publish sets no message id, because an upload that is sent again is a new arrival (decision 39).
 //
-// Even if ctx ends, Publish waits for the confirmations of the messages that it has sent, for at most ackTimeout: until
+// Messages of several calls may share an atomic batch, see batcher. Even if ctx ends, Publish waits for the
+// confirmations of the messages that it has given to the batcher, for at most ackTimeout after they were sent: until
 // then the client refers to their text, so that the caller must count it.
 func (q *Queue) Publish(ctx context.Context, messages []Message) (sequences []uint64, err error) {
 	sequences = make([]uint64, len(messages))
@@ -38,25 +42,35 @@ func (q *Queue) Publish(ctx context.Context, messages []Message) (sequences []ui
 	case len(messages) == 0:
 		return sequences, nil
 	}
-	window, leave := q.windows.enter(messages[0].Team)
-	defer leave()
-	p := publishing{js: q.js, window: window, sequences: sequences}
+	ctx, span := tracing.Child(ctx, "publish uploads", trace.WithSpanKind(trace.SpanKindProducer),
+		trace.WithAttributes(semconv.MessagingSystemKey.String("nats"), semconv.MessagingBatchMessageCount(len(messages))))
+	defer span.End()
+	var window *semaphore.Weighted
+	if team := messages[0].Team; team != nil {
+		shared, leave := q.windows.Enter(*team)
+		defer leave()
+		window = shared
+	} else {
+		window = semaphore.NewWeighted(publishWindow)
+	}
+	p := publishing{queue: q, window: window, sequences: sequences, trace: tracing.Inject(ctx)}
 	for i := 0; i < len(messages) && err == nil; i++ {
 		err = p.send(ctx, &messages[i])
 	}
 	for len(p.sent) > 0 {
 		err = cmp.Or(err, p.confirm())
 	}
-	return sequences, err
+	return sequences, q.withCause(err)
 }
 
 // publishing is one call of Publish.
 type publishing struct {
-	js        jetstream.JetStream
+	queue     *Queue
 	window    *semaphore.Weighted
-	sent      []jetstream.PubAckFuture // not confirmed yet
+	sent      []*publication // not confirmed yet
 	sequences []uint64
 	confirmed int
+	trace     string // header that makes the span of the call the parent of those of its uploads; empty without one
 }
 
 // send sends a message once there is room for it in the window.
@@ -76,65 +90,30 @@ func (p *publishing) send(ctx context.Context, m *Message) error {
 		}
 		break
 	}
-	future, err := p.js.PublishMsgAsync(m.wire(), jetstream.WithStallWait(ackTimeout))
-	if err != nil {
-		p.window.Release(1)
-		return fmt.Errorf("publishing an upload: %w", err)
-	}
-	p.sent = append(p.sent, future)
+	p.sent = append(p.sent, p.queue.batcher.publish(m.wire(p.trace)))
 	return nil
 }
 
 // confirm waits for the confirmation of the first message that has none.
 func (p *publishing) confirm() error {
-	sequence, err := await(p.sent[0])
+	sequence, err := p.queue.batcher.await(p.sent[0])
+	p.queue.recordConfirmation(err)
 	p.window.Release(1)
 	p.sequences[p.confirmed] = sequence
 	p.sent, p.confirmed = p.sent[1:], p.confirmed+1
 	return err
 }
 
-// windows limits the messages that each team has on their way to the stream.
-type windows struct {
-	mu    sync.Mutex
-	teams map[uuid.UUID]*window
-}
-
-// window is shared by the calls of Publish of a team.
-type window struct {
-	limit *semaphore.Weighted
-	calls int
-}
-
-// enter returns the window of a team, or one of its own without a team. The caller must call leave.
-func (w *windows) enter(team *uuid.UUID) (limit *semaphore.Weighted, leave func()) {
-	if team == nil {
-		return semaphore.NewWeighted(publishWindow), func() {}
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.teams == nil {
-		w.teams = map[uuid.UUID]*window{}
-	}
-	shared := w.teams[*team]
-	if shared == nil {
-		shared = &window{limit: semaphore.NewWeighted(publishWindow)}
-		w.teams[*team] = shared
-	}
-	shared.calls++
-	return shared.limit, func() {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		if shared.calls--; shared.calls == 0 {
-			delete(w.teams, *team)
-		}
-	}
-}
-
-func (m *Message) wire() *nats.Msg {
+func (m *Message) wire(parent string) *nats.Msg {
 	msg := &nats.Msg{Subject: subjectPrefix + m.HardwareID, Data: m.Text}
 	if m.Team != nil {
 		msg.Header = nats.Header{TeamHeader: []string{m.Team.String()}}
+	}
+	if parent != "" {
+		if msg.Header == nil {
+			msg.Header = nats.Header{}
+		}
+		msg.Header[tracing.Header] = []string{parent}
 	}
 	return msg
 }

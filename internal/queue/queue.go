@@ -1,9 +1,14 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -12,6 +17,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/teamlimit"
 )
 
 const (
@@ -68,14 +74,15 @@ const (
 type Conn struct {
 	*nats.Conn
 
-	failure atomic.Pointer[error]
+	addresses string // see Addresses
+	failure   atomic.Pointer[error]
 }
 
 // Connect opens a connection that waits for an unavailable server, at the start and later, and never gives up. A
 // message that is published meanwhile fails at once instead of waiting in memory, because nothing is stored before the
 // stream confirms it. Connect also retries a refused user or password: the client alone would give up after two
 // attempts, although the server's configuration may be corrected. It returns an error only for a malformed address.
-func Connect(url, name string, log zerolog.Logger, more ...nats.Option) (*Conn, error) {
+func Connect(servers, name string, log zerolog.Logger, more ...nats.Option) (*Conn, error) {
 	c := &Conn{}
 	options := append([]nats.Option{
 		nats.Name(name),
@@ -102,10 +109,24 @@ func Connect(url, name string, log zerolog.Logger, more ...nats.Option) (*Conn, 
 		}),
 	}, more...)
 	var err error
-	if c.Conn, err = nats.Connect(url, options...); err != nil {
+	if c.Conn, err = nats.Connect(servers, options...); err != nil {
 		return nil, fmt.Errorf("connecting to the queue: %w", err)
 	}
+	c.addresses = addressesOf(c.Opts.Servers)
 	return c, nil
+}
+
+// addressesOf names servers by host and port, such as "a:4222 or b:4222", without users and passwords.
+func addressesOf(servers []string) string {
+	ports := map[string]string{"ws": "80", "wss": "443"}
+	var names []string
+	for _, server := range servers {
+		if u, err := url.Parse(server); err == nil {
+			port := cmp.Or(u.Port(), ports[u.Scheme], strconv.Itoa(nats.DefaultPort))
+			names = append(names, net.JoinHostPort(u.Hostname(), port))
+		}
+	}
+	return strings.Join(names, " or ")
 }
 
 // Config is the part of the stream's configuration that an installation chooses.
@@ -122,7 +143,11 @@ type Queue struct {
 	known  atomic.Pointer[time.Time] // when the stream was created that this process uses; nil before the first
 	lost   atomic.Bool               // at the last check, that stream was not there
 
-	windows windows
+	windows *teamlimit.Limiter // messages of each team on their way to the stream
+	batcher batcher            // of all messages on their way to the stream
+	batches atomic.Bool        // the stream accepts atomic batches
+
+	confirmations confirmations // of the messages of this process
 }
 
 // New returns the queue of a connection, which need not be established yet.
@@ -132,8 +157,18 @@ func New(nc *Conn, config Config) (*Queue, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening JetStream: %w", err)
 	}
-	return &Queue{nc: nc, js: js, config: config}, nil
+	q := &Queue{nc: nc, js: js, config: config, windows: teamlimit.New(publishWindow)}
+	q.batcher = batcher{
+		allowed: q.batches.Load, commit: q.commitBatch,
+		single: func(m *nats.Msg) (jetstream.PubAckFuture, error) {
+			return q.js.PublishMsgAsync(m, jetstream.WithStallWait(ackTimeout))
+		},
+	}
+	return q, nil
 }
+
+// Addresses names the configured servers by host and port, such as "a:4222 or b:4222", without users and passwords.
+func (q *Queue) Addresses() string { return q.nc.addresses }
 
 // Check returns an error unless the stream responds: ErrStreamLost if it is not the one that this process uses, and
 // ErrSettings if it could lose uploads. If this process has not used any yet, Check creates a missing one.
@@ -167,19 +202,39 @@ func (q *Queue) Created() time.Time {
 // Expect makes every other stream than the one that was created at an instant a lost one.
 func (q *Queue) Expect(created time.Time) { q.known.Store(&created) }
 
-// withCause adds to an error why there is no connection, where the client knows it, such as a refused user or a
-// certificate that cannot be verified.
+// ErrNotConnected is the error of a request while there is no connection to NATS.
+var ErrNotConnected = errors.New("not connected to NATS")
+
+// notConnectedError is an ErrNotConnected. Its text replaces that of the client, which speaks of a full buffer, or of
+// headers that the server does not support. It has no user and no password.
+type notConnectedError struct {
+	addresses string
+	failure   error // why there is no connection; nil if that is unknown
+	request   error // as the client reports it
+}
+
+func (n *notConnectedError) Error() string {
+	text := ErrNotConnected.Error() + " at " + n.addresses
+	if n.failure != nil {
+		text += ": " + n.failure.Error()
+	}
+	return text
+}
+
+func (n *notConnectedError) Unwrap() []error { return []error{ErrNotConnected, n.failure, n.request} }
+
+// withCause returns a request's error, or an ErrNotConnected if there is no connection. That one also has the cause
+// where the client knows it, such as a refused user or a certificate that cannot be verified.
 func (q *Queue) withCause(err error) error {
-	if err == nil || q.nc.IsConnected() {
+	// The connection may be back already.
+	if err == nil || (q.nc.IsConnected() && !errors.Is(err, nats.ErrReconnectBufExceeded)) {
 		return err
 	}
-	if failure := q.nc.failure.Load(); failure != nil {
-		return fmt.Errorf("%w: %w", err, *failure)
+	failure := q.nc.LastError()
+	if last := q.nc.failure.Load(); last != nil {
+		failure = *last
 	}
-	if last := q.nc.LastError(); last != nil {
-		return fmt.Errorf("%w: %w", err, last)
-	}
-	return err
+	return &notConnectedError{q.nc.addresses, failure, err}
 }
 
 // Flush waits until the server has received what was sent, such as acknowledgements.

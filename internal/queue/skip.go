@@ -27,6 +27,7 @@ func (q *Queue) Unsettled(ctx context.Context, sequence uint64) (*Delivery, erro
 	case err != nil:
 		return nil, fmt.Errorf("reading a message of the stream: %w", err)
 	}
+	//nolint:contextcheck // The span of a message belongs to its sender.
 	return uploadOf(msg.Subject, msg.Header, msg.Data, msg.Time, msg.Sequence), nil
 }
 

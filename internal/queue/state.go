@@ -16,6 +16,7 @@ type State struct {
 	Waiting        uint64    // messages that no worker has received
 	Unacknowledged int       // messages that a worker has received and not settled
 	Oldest         time.Time // when the stream stored the oldest message of both kinds; zero when there is none
+	Kept           time.Time // when the stream stored the oldest message that it keeps; zero when it is empty
 	Bytes          uint64    // size of the stream
 	MaxBytes       int64     // limit of Bytes; not positive when unbounded
 }
@@ -32,11 +33,15 @@ func (q *Queue) State(ctx context.Context) (State, error) {
 	if err != nil {
 		return State{}, err
 	}
-	info := stream.CachedInfo()
+	info, kept := stream.CachedInfo(), time.Time{}
+	if info.State.Msgs > 0 {
+		kept = info.State.FirstTime
+	}
 	return State{
 		Waiting:        consumer.CachedInfo().NumPending,
 		Unacknowledged: consumer.CachedInfo().NumAckPending,
 		Oldest:         oldest,
+		Kept:           kept,
 		Bytes:          info.State.Bytes,
 		MaxBytes:       info.Config.MaxBytes,
 	}, nil

@@ -21,7 +21,8 @@ import (
 const (
 	// maxBody is the limit of a body in bytes, before and after its decompression.
 	maxBody = 16 << 20
-	// firstBytes is the first buffer of a body. The buffer doubles while the body arrives.
+	// firstBytes is the first buffer of a body, or less if the request states that the body is smaller. The buffer doubles
+	// while the body arrives.
 	firstBytes = 16 << 10
 	// bodyTimeout is the limit of a body that arrives slowly; httpedge.BodyReader ends one that hardly arrives.
 	bodyTimeout = 15 * time.Minute
@@ -37,7 +38,11 @@ func readBody(w http.ResponseWriter, r *http.Request, m *memory) (text []byte, e
 	if err != nil {
 		return nil, err
 	}
-	received, err := receive(raw, m)
+	first := firstBytes
+	if r.ContentLength >= 0 && r.ContentLength < firstBytes {
+		first = int(r.ContentLength) + 1 // With a byte more, the buffer does not double to find the end.
+	}
+	received, err := receive(raw, first, m)
 	if err != nil {
 		return received, receiveError(err)
 	}
@@ -48,11 +53,11 @@ func readBody(w http.ResponseWriter, r *http.Request, m *memory) (text []byte, e
 	return decompress(received, decode, m)
 }
 
-// receive reads a body as it was sent.
-func receive(r io.Reader, m *memory) (received []byte, err error) {
+// receive reads a body as it was sent, into a first buffer of a size in bytes.
+func receive(r io.Reader, first int, m *memory) (received []byte, err error) {
 	for err == nil {
 		if len(received) == cap(received) && cap(received) < maxBody {
-			larger, refusal := buffer(max(firstBytes, 2*cap(received)), m)
+			larger, refusal := buffer(max(first, 2*cap(received)), m)
 			if refusal != nil {
 				return received, refusal
 			}

@@ -52,7 +52,7 @@ func (g *testServer) everyCode(t *testing.T) map[roomsensor.Code]answer {
 		answers[code] = g.do(t, http.MethodGet, "/rejects?"+query, nil, "Authorization", "Bearer "+g.key)
 	}
 	unlimited := g.receiver.rates
-	g.receiver.rates = newRates(1, 1)
+	g.receiver.rates = frozenRates(1, 1)
 	for range burstSeconds + 1 {
 		answers[roomsensor.CodeRateLimitExceeded] = g.post(t, "{")
 	}

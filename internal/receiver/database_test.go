@@ -420,7 +420,7 @@ func TestDatabaseUses(t *testing.T) {
 		t.Parallel()
 		conformance.Covers(t, "decision 53 a 2")
 		g := newDatabaseServer(t)
-		g.receiver.rates = newRates(1, 1<<40)
+		g.receiver.rates = frozenRates(1, 1<<40)
 		for range burstSeconds / 2 {
 			g.report(t, g.key, small)
 			g.rejects(t, g.key, "")

@@ -25,6 +25,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"roomsensor/internal/httpedge"
 	"roomsensor/internal/queue"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/test/natstest"
@@ -61,7 +62,7 @@ func newEnvOf(t testing.TB, room int64) *env {
 	b.js, err = jetstream.New(b.nc)
 	require.NoError(t, err)
 	require.NoError(t, b.queue.Declare(t.Context()))
-	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*patience)
 	t.Cleanup(cancel)
 	b.ctx = ctx
 	return b
@@ -73,6 +74,7 @@ func (b *env) connect(t testing.TB) (*nats.Conn, *queue.Queue) {
 	nc, err := queue.Connect(b.server.URL, t.Name(), zerolog.Nop())
 	require.NoError(t, err)
 	t.Cleanup(nc.Close)
+	require.Eventually(t, nc.IsConnected, patience, time.Millisecond)
 	q, err := queue.New(nc, queue.Config{Replicas: 1, MaxBytes: b.room})
 	require.NoError(t, err)
 	return nc.Conn, q
@@ -90,6 +92,7 @@ func measured(t *testing.T, metric prometheus.Metric) float64 {
 type keyStore struct {
 	mu          sync.Mutex
 	keys        []roomsensor.Key
+	uses        []roomsensor.KeyUse
 	unavailable bool
 }
 
@@ -117,6 +120,11 @@ func (s *keyStore) IngestKeyPosition(context.Context) (p roomsensor.KeyPosition,
 
 func (s *keyStore) IngestKeysChanged(context.Context, roomsensor.KeyPosition, int32) ([]roomsensor.Key, error) {
 	return s.read()
+}
+
+func (s *keyStore) recordUses(_ context.Context, uses []roomsensor.KeyUse) error {
+	s.uses = append(s.uses, uses...)
+	return nil
 }
 
 func (s *keyStore) setUnavailable(unavailable bool) {
@@ -172,7 +180,7 @@ func newTestServerOn(t testing.TB, b *env) *testServer {
 	g.keyID, g.key = g.keys.add(g.team, false)
 	_, q := g.connect(t)
 	g.receiver = New(Config{
-		Queue: q, Keys: g.keys, DocsURL: "https://sensors.example/docs",
+		Queue: q, Keys: g.keys, KeyUses: httpedge.NewKeyUses(g.keys.recordUses, time.Now, zerolog.Nop()), DocsURL: "https://sensors.example/docs",
 		Log: zerolog.New(zerolog.SyncWriter(g.log)), Metrics: g.registry,
 		RequestsPerSecond: 1_000_000,
 	})

@@ -44,7 +44,7 @@ const usedTotal = ""
 type memoryShare struct {
 	owner   string
 	limit   int64
-	refusal *roomsensor.Error
+	refusal string // the message beyond the limit
 }
 
 // memory is what one request has reserved of the budget.
@@ -59,10 +59,14 @@ type memory struct {
 func (b *memoryBudget) open(key *roomsensor.Key) *memory {
 	return &memory{
 		budget: b,
-		credential: memoryShare{key.ID, b.total / credentialPart, httpedge.Overloaded(shareRetryAfter,
-			"This credential has too many bytes of uploads in progress. Send fewer at the same time.")},
-		team: memoryShare{key.TeamID.String(), b.total / teamPart, httpedge.Overloaded(shareRetryAfter,
-			"Your team has too many bytes of uploads in progress. Send fewer at the same time.")},
+		credential: memoryShare{
+			key.ID, b.total / credentialPart,
+			"This credential has too many bytes of uploads in progress. Send fewer at the same time.",
+		},
+		team: memoryShare{
+			key.TeamID.String(), b.total / teamPart,
+			"Your team has too many bytes of uploads in progress. Send fewer at the same time.",
+		},
 	}
 }
 
@@ -75,7 +79,7 @@ func (m *memory) reserve(n int) error {
 	for _, s := range [...]memoryShare{m.credential, m.team} {
 		alone := b.used[s.owner] == m.reserved
 		if b.used[s.owner]+int64(n) > s.limit && !alone {
-			return s.refusal
+			return httpedge.Overloaded(shareRetryAfter, s.refusal)
 		}
 	}
 	room := b.total

@@ -27,6 +27,7 @@ const (
 // rates limits what credentials and teams send per second (decision 53 a).
 type rates struct {
 	requests, bytes float64 // of a credential, per second
+	now             func() time.Time
 
 	mu      sync.Mutex
 	buckets map[string]*bucket // by the id of a credential or team; a missing one is full
@@ -35,7 +36,7 @@ type rates struct {
 
 func newRates(requestsPerSecond int, bytesPerSecond int64) *rates {
 	return &rates{
-		requests: float64(requestsPerSecond), bytes: float64(bytesPerSecond),
+		requests: float64(requestsPerSecond), bytes: float64(bytesPerSecond), now: time.Now,
 		buckets: map[string]*bucket{}, sweepAt: minSweep,
 	}
 }
@@ -62,7 +63,7 @@ func (r *rates) charge(key *roomsensor.Key, bytes int) error {
 func (r *rates) take(key *roomsensor.Key, requests, bytes float64) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	now := time.Now()
+	now := r.now()
 	r.sweep(now)
 	owners := [...]*bucket{r.fill(key.ID, 1, now), r.fill(key.TeamID.String(), teamRate, now)}
 	var wait float64 // in seconds

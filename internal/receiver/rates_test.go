@@ -91,6 +91,14 @@ func TestRates(t *testing.T) {
 	})
 }
 
+// frozenRates returns limits whose clock stands still: on a busy machine, the shares would fill up again between two
+// requests of a test.
+func frozenRates(requestsPerSecond int, bytesPerSecond int64) *rates {
+	r, at := newRates(requestsPerSecond, bytesPerSecond), time.Now()
+	r.now = func() time.Time { return at }
+	return r
+}
+
 // A request above the share of its credential is refused before its body is read.
 func TestUploadsRateLimit(t *testing.T) {
 	t.Parallel()
@@ -101,7 +109,7 @@ func TestUploadsRateLimit(t *testing.T) {
 
 	g := newTestServer(t)
 	_, other := g.keys.add(uuid.New(), false)
-	g.receiver.rates = newRates(1, 1)
+	g.receiver.rates = frozenRates(1, 1)
 	for range burstSeconds {
 		g.post(t, "").requireCode(t, 400, roomsensor.CodeValidationFailed) // It counts.
 	}
@@ -112,7 +120,7 @@ func TestUploadsRateLimit(t *testing.T) {
 	a = g.do(t, http.MethodPost, "/uploads", strings.NewReader(small), "Authorization", "Bearer "+other)
 	require.Equal(t, 202, a.status)
 
-	g.receiver.rates = newRates(DefaultRequestsPerSecond, 1<<20)
+	g.receiver.rates = frozenRates(DefaultRequestsPerSecond, 1<<20)
 	g.post(t, gzipped(t, strings.Repeat(" ", maxBody)), "Content-Encoding", "gzip").requireCode(t, 400, roomsensor.CodeValidationFailed)
 	g.post(t, small).requireCode(t, 429, roomsensor.CodeRateLimitExceeded)
 }

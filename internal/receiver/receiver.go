@@ -21,6 +21,7 @@ import (
 	"roomsensor/internal/queue"
 	"roomsensor/internal/retry"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/tracing"
 	"roomsensor/internal/upload"
 )
 
@@ -35,11 +36,13 @@ const DefaultStopTimeout = 15 * time.Second
 type Config struct {
 	Queue    *queue.Queue
 	Keys     httpedge.KeyTable
+	KeyUses  *httpedge.KeyUses // nil means that the use of keys is not recorded
 	Database Database
 	DocsURL  string         // of the docs pages, which describe the error codes; without a slash at its end
 	Proxies  []netip.Prefix // whose X-Forwarded-For names the address of the client
 	Log      zerolog.Logger
 	Metrics  prometheus.Registerer
+	Tracer   *tracing.Tracer // nil means no tracing
 
 	StopTimeout time.Duration
 	Memory      int64 // for requests, in bytes; at least 64 MiB, room for a request of the largest size
@@ -137,9 +140,8 @@ func (r *Receiver) declare(ctx context.Context) {
 
 // metrics are the Prometheus metrics of a receiver.
 type metrics struct {
-	requests       *prometheus.CounterVec
+	*httpedge.RequestMetrics
 	uploads, bytes prometheus.Counter
-	seconds        prometheus.Histogram
 	ignored        *upload.IgnoredCounter
 }
 
@@ -152,27 +154,21 @@ func newMetrics(registerer prometheus.Registerer, memory *memoryBudget) *metrics
 		Name: "roomsensor_receiver_memory_max_bytes", Help: "Memory for requests; beyond it they get 503.",
 	}, func() float64 { return float64(memory.total) })
 	return &metrics{
-		requests: factory.NewCounterVec(prometheus.CounterOpts{
-			Name: "roomsensor_receiver_requests_total", Help: "Requests by status and error code; code is empty on success.",
-		}, []string{"status", "code"}),
+		RequestMetrics: httpedge.NewRequestMetrics(registerer, "roomsensor_receiver"),
 		uploads: factory.NewCounter(prometheus.CounterOpts{
 			Name: "roomsensor_receiver_uploads_total", Help: "Uploads that the queue stored and that were confirmed.",
 		}),
 		bytes: factory.NewCounter(prometheus.CounterOpts{
 			Name: "roomsensor_receiver_bytes_total", Help: "Bytes of confirmed uploads, decompressed.",
 		}),
-		seconds: factory.NewHistogram(prometheus.HistogramOpts{
-			Name: "roomsensor_receiver_request_seconds", Help: "Duration of requests, including the transfer of the body.",
-			Buckets: prometheus.ExponentialBuckets(0.001, 3, 14),
-		}),
 		ignored: upload.NewIgnoredCounter(registerer, "roomsensor_receiver_ignored_fields_total",
-			"Unknown members of confirmed uploads, by name."),
+			"Unknown members of confirmed uploads, by name; the first names of a process, and other for the rest."),
 	}
 }
 
+// observe counts a request that has ended.
 func (m *metrics) observe(e *httpedge.AccessEntry) {
-	m.requests.WithLabelValues(e.StatusLabel(), string(e.Code)).Inc()
-	m.seconds.Observe(e.Duration.Seconds())
+	m.End(e)
 	if e.Status == http.StatusAccepted {
 		m.uploads.Add(float64(e.Rows))
 		m.bytes.Add(float64(e.Bytes))

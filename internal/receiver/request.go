@@ -78,10 +78,13 @@ func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // ServeHTTP answers a request. Every path or method that routes does not have is an error.
 func (r *Receiver) ServeHTTP(w http.ResponseWriter, httpRequest *http.Request) {
+	httpRequest, span := httpedge.BeginSpan(r.Tracer, httpRequest)
 	q := &request{Receiver: r, w: &response{ResponseWriter: w}, r: httpRequest}
 	began := time.Now()
+	r.metrics.Begin()
 	q.log = httpedge.AccessEntry{
-		RequestID: httpedge.NewRequestID(), Route: httpedge.UnmatchedRoute, Method: httpRequest.Method, Rows: -1,
+		RequestID: httpedge.NewRequestID(), TraceID: span.TraceID(), Route: httpedge.UnmatchedRoute,
+		Method: httpRequest.Method, Rows: -1,
 	}
 	w.Header().Set(httpedge.RequestIDHeader, q.log.RequestID)
 	w.Header().Set("Cache-Control", "no-store")
@@ -94,6 +97,7 @@ func (r *Receiver) ServeHTTP(w http.ResponseWriter, httpRequest *http.Request) {
 	q.log.Duration = time.Since(began)
 	r.metrics.observe(&q.log)
 	q.log.Log(r.Log)
+	span.End(&q.log)
 }
 
 // handle checks path, method, credential, share and parameters, in this order, and serves the request.
@@ -118,6 +122,7 @@ func (q *request) handle() error {
 		return err
 	}
 	q.log.KeyID = key.ID
+	q.KeyUses.Record(key.ID, q.r)
 	if err := q.rates.admit(&key); err != nil {
 		return err
 	}

@@ -16,12 +16,13 @@ type AggregateQuery struct {
 
 // AggregateExportQuery selects the aggregates of devices of a team, by bucket_at, then device_id, both ascending (A2).
 type AggregateExportQuery struct {
-	Window   Window
-	Calendar Calendar
-	Devices  []uuid.UUID // ascending, each once
-	Metrics  []Metric
-	Fill     bool // also buckets without a reading
-	Now      time.Time
+	Window    Window
+	Calendar  Calendar
+	Devices   []uuid.UUID // ascending, each once
+	Metrics   []Metric
+	Fill      bool // also buckets without a reading
+	CountOnly bool // count, but do not read the lines
+	Now       time.Time
 }
 
 // AggregateRow is one line of an export of aggregates.

@@ -75,3 +75,56 @@ type AssignmentConflictError struct {
 func (e *AssignmentConflictError) Error() string {
 	return fmt.Sprintf("assignment %s of device %s: %s", e.Assignment.ID, e.Assignment.DeviceID, e.Conflict)
 }
+
+// FutureError means that a change would take effect in the future.
+type FutureError struct{ At time.Time }
+
+func (e *FutureError) Error() string { return FormatTime(e.At) + " is in the future" }
+
+// EffectiveTime returns the time at which a change of the units or assignments of a device takes effect: *at, or now if
+// at is nil. It returns a FutureError for a time after now. The result has the precision of the database, 1 µs.
+func EffectiveTime(at *time.Time, now time.Time) (time.Time, error) {
+	now = now.UTC().Truncate(time.Microsecond)
+	switch {
+	case at == nil:
+		return now, nil
+	case at.After(now):
+		return time.Time{}, &FutureError{*at}
+	}
+	return *at, nil
+}
+
+// TimelineQuery selects a page of a team's devices, by name, with their assignments in a window.
+type TimelineQuery struct {
+	Window   Window
+	Metadata map[string]string // a device must have all of these tags
+	Search   string            // part of the name, hardware id or the label of an assignment; empty matches all
+	Limit    int               // devices
+	Skip     int               // devices of the pages before
+}
+
+// MaxTimelineAssignments bounds the assignments of one device in a timeline, of which it has the newest: nobody can
+// distinguish more in a row.
+const MaxTimelineAssignments = 50
+
+// TimelineDevice is a device with its assignments that overlap a window or are open, the oldest first.
+type TimelineDevice struct {
+	ID          uuid.UUID
+	HardwareID  string
+	DisplayName *string
+	Assignments []Assignment
+}
+
+// Open returns the open assignment of the device, or nil.
+func (d *TimelineDevice) Open() *Assignment {
+	if n := len(d.Assignments); n > 0 && d.Assignments[n-1].EndedAt == nil {
+		return &d.Assignments[n-1]
+	}
+	return nil
+}
+
+// Timeline is a page of devices.
+type Timeline struct {
+	Devices []TimelineDevice
+	Total   int // devices of all pages
+}

@@ -69,17 +69,24 @@ func (c Calendar) Bucket(at time.Time) Window {
 // not always midnight: the clock may be set forward over midnight, or even over a whole date. That of a date that does
 // not exist is that of the next one.
 func (c Calendar) begin(year int, month time.Month, date int) time.Time {
-	const latest = 26 * time.Hour // The offset of no zone is longer than that.
-	midnight := time.Date(year, month, date, 0, 0, 0, 0, time.UTC)
-	at := midnight.Add(-latest)
+	return reach(c.zone, time.Date(year, month, date, 0, 0, 0, 0, time.UTC))
+}
+
+// longestOffset is longer than the offset of every zone.
+const longestOffset = 26 * time.Hour
+
+// reach returns the first instant at which the clocks of a zone reach a local time, which is given in UTC. If they are
+// set forward over it, that is the instant at which they are.
+func reach(zone *time.Location, local time.Time) time.Time {
+	at := local.Add(-longestOffset)
 	for {
-		local := at.In(c.zone)
-		_, offset := local.Zone()
-		begin := midnight.Add(-time.Duration(offset) * time.Second)
+		there := at.In(zone)
+		_, offset := there.Zone()
+		begin := local.Add(-time.Duration(offset) * time.Second)
 		if begin.Before(at) {
-			return at // The clock was set forward over midnight at this time.
+			return at // The clocks were set forward over the local time at this instant.
 		}
-		_, end := local.ZoneBounds()
+		_, end := there.ZoneBounds()
 		if !end.IsZero() && !end.After(at) {
 			end = at.Add(day) // ZoneBounds counts 365 days for every year: on December 31 of a leap year, its end has passed.
 		}
@@ -88,6 +95,18 @@ func (c Calendar) begin(year int, month time.Month, date int) time.Time {
 		}
 		at = end.UTC()
 	}
+}
+
+// leave returns the last instant at which the clocks of a zone show a local time, which is given in UTC. It differs
+// from that of reach if they are set back over it.
+func leave(zone *time.Location, local time.Time) time.Time {
+	first := reach(zone, local)
+	_, offset := first.Add(day).In(zone).Zone()
+	again := local.Add(-time.Duration(offset) * time.Second)
+	if _, actual := again.In(zone).Zone(); again.After(first) && actual == offset {
+		return again
+	}
+	return first
 }
 
 // Newest returns the newest buckets that intersect a window, at most limit of them, the newest first.

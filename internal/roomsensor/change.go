@@ -28,6 +28,12 @@ const (
 // a watermark, so that no reading joins the round later. A reading that changes leaves it.
 type FeedRound = Window
 
+// FeedWatermark is a watermark of the change feed.
+type FeedWatermark struct {
+	At       time.Time
+	Position Position // before which everything before At is committed; zero if no standby serves reads
+}
+
 // FeedPosition is a place in a round, just after a reading. The readings of a round have the order of FeedSpan, device
 // and bucket.
 type FeedPosition struct {
@@ -51,6 +57,7 @@ func FeedSpan(bucket time.Time) Window {
 type FeedQuery struct {
 	Round    FeedRound
 	After    *FeedPosition     // nil at the start of the round
+	Cursor   *time.Time        // the watermark in the client's cursor; nil without one
 	Devices  []uuid.UUID       // nil: all devices of the team
 	Metadata map[string]string // tags that the devices must have
 	Most     int               // a number of readings that is enough

@@ -7,6 +7,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// TestFittingChunkInterval has fleets from the table of docs/operate/timescaledb.md: a quarter of 16 GiB is 4 GiB.
+func TestFittingChunkInterval(t *testing.T) {
+	t.Parallel()
+	const memory = 4 << 30
+	for devices, days := range map[int64]int{
+		0: 7, 1000: 7, 30_800: 7, 31_000: 3, 72_000: 3, 72_100: 1, 216_000: 1, 10_000_000: 1,
+	} {
+		require.Equal(t, time.Duration(days)*24*time.Hour, FittingChunkInterval(DailyIndexBytes(devices), memory), devices)
+	}
+}
+
 func TestChunksCountNew(t *testing.T) {
 	t.Parallel()
 	day := func(n int) time.Time { return time.Unix(0, 0).UTC().AddDate(0, 0, n) }

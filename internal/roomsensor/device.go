@@ -56,6 +56,10 @@ const (
 	offlineAfter = 24 * time.Hour
 )
 
+// StatusAges returns the ages of last_seen_at at which the status changes: a device is online below the first and
+// offline above the second.
+func StatusAges() (stale, offline time.Duration) { return staleFrom, offlineAfter }
+
 // StatusAt returns the status at now. lastSeen is nil for a device that never sent an upload.
 func StatusAt(now time.Time, lastSeen *time.Time) Status {
 	switch {
@@ -141,6 +145,25 @@ type Installation struct {
 // Covers reports whether the unit was installed in the device at a time.
 func (i *Installation) Covers(at time.Time) bool {
 	return (i.From == nil || !at.Before(*i.From)) && (i.To == nil || at.Before(*i.To))
+}
+
+// UnitHistory is an installation of a unit, with the device.
+type UnitHistory struct {
+	DeviceID   uuid.UUID
+	DeviceName *string
+	LastSeenAt *time.Time // of the device
+	From, To   *time.Time // nil is unbounded
+}
+
+// NewDevice is a device to be created.
+type NewDevice struct {
+	TeamID      uuid.UUID
+	HardwareID  string
+	DisplayName *string
+	Metadata    map[string]string
+	// InstalledAt is when the unit was installed. nil means the default: unbounded for a unit that was never installed
+	// before, so that readings it has buffered are stored, and otherwise now.
+	InstalledAt *time.Time
 }
 
 // HardwareConflict is why a hardware unit cannot be installed or removed.

@@ -40,6 +40,7 @@ const (
 	KindDevice     Kind = "device"
 	KindAssignment Kind = "assignment"
 	KindReject     Kind = "reject"
+	KindUser       Kind = "user"
 )
 
 // NotFoundError is an ErrNotFound that says which id was not found, for an operator.

@@ -6,6 +6,7 @@ import (
 	"crypto/subtle"
 	"encoding/base32"
 	"encoding/binary"
+	"errors"
 	"hash/crc32"
 	"regexp"
 	"strings"
@@ -13,12 +14,6 @@ import (
 
 	"github.com/google/uuid"
 )
-
-// Team owns devices and keys (spec 2, Team). Nothing of one team is visible to another.
-type Team struct {
-	ID   uuid.UUID
-	Name string
-}
 
 // Scope is what an API key allows (spec 5, rule 3).
 type Scope string
@@ -48,7 +43,18 @@ type Key struct {
 	CreatedAt    time.Time
 	ExpiresAt    *time.Time
 	RevokedAt    *time.Time
+	LastUse      *KeyUse // only in the list of a team's keys; nil before the first use
 }
+
+// KeyUse is the last use of a key, which is stored once a minute at most.
+type KeyUse struct {
+	KeyID  string
+	At     time.Time
+	Client string // the User-Agent of the request, shortened; empty if it had none
+}
+
+// ErrKeyExists means that a key with the same public id exists.
+var ErrKeyExists = errors.New("a key with this id exists")
 
 // KeyNotValidError means that a key was revoked or has expired.
 type KeyNotValidError struct {
@@ -78,12 +84,27 @@ const (
 
 // GenerateKey creates a key of the form <kind>_<id>_<secret>. The text is shown once and never stored.
 func GenerateKey(kind KeyKind) (id, text string, secretSHA256 [sha256.Size]byte) {
-	raw := make([]byte, keyIDBytes+secretBytes)
+	raw := make([]byte, keyIDBytes)
 	_, _ = rand.Read(raw) // It never returns an error: it aborts the process instead.
-	id = secretEncoding.EncodeToString(raw[:keyIDBytes])
-	text = FormatKey(kind, id, secretEncoding.EncodeToString(raw[keyIDBytes:]))
+	id = secretEncoding.EncodeToString(raw)
+	text, secretSHA256 = GenerateKeyOf(kind, id)
+	return id, text, secretSHA256
+}
+
+// GenerateKeyOf is GenerateKey for a public id.
+func GenerateKeyOf(kind KeyKind, id string) (text string, secretSHA256 [sha256.Size]byte) {
+	raw := make([]byte, secretBytes)
+	_, _ = rand.Read(raw) // It never returns an error: it aborts the process instead.
+	text = FormatKey(kind, id, secretEncoding.EncodeToString(raw))
 	_, secret, _ := ParseKey(kind, text)
-	return id, text, sha256.Sum256([]byte(secret))
+	return text, sha256.Sum256([]byte(secret))
+}
+
+// KeyIDOf returns the public id of the key that a form of a team asks for. The same form, sent twice, asks for the same
+// key. Nobody can choose the id of a key of another team.
+func KeyIDOf(teamID, form uuid.UUID) string {
+	sum := sha256.Sum256(append(teamID[:], form[:]...))
+	return secretEncoding.EncodeToString(sum[:keyIDBytes])
 }
 
 // FormatKey returns the text of a key. Its secret consists of a random text and the checksum.
@@ -142,6 +163,8 @@ type RateVerdict struct {
 	// Reset is the time until the oldest counted request leaves the window. After a denied request, it is the time
 	// until a request is allowed again.
 	Reset time.Duration
+	// Position is that of the primary while the request was counted; zero if no standby serves reads.
+	Position Position
 }
 
 // IdempotencyKey identifies a change that must run only once, however often it is sent (decision 23).

@@ -117,6 +117,30 @@ type Reading struct {
 	IngestedAt time.Time // when one of the values last changed (decision 38)
 }
 
+// LateAfter is how long after its measurement a reading may arrive without being late.
+const LateAfter = time.Hour
+
+// LateReadings are the late readings of a device in a part of a window.
+type LateReadings struct {
+	From  time.Time     // of the part
+	Delay time.Duration // from the measurement to the arrival; the longest one
+}
+
+// MissingValue is a metric that the newest reading of a device lacks.
+type MissingValue struct {
+	DeviceID uuid.UUID
+	Metric   Metric
+	Before   time.Time // bucket_at of the newest reading
+}
+
+// OlderValue is the newest value of a metric that the newest reading of its device lacks.
+type OlderValue struct {
+	DeviceID uuid.UUID
+	Metric   Metric
+	BucketAt time.Time
+	Value    float32
+}
+
 // Measurement is what a device reported for one point in time. Several may fall into one bucket; see Merge.
 type Measurement struct {
 	MeasuredAt time.Time // UTC, whole microseconds
@@ -220,6 +244,7 @@ type ExportQuery struct {
 	Devices    []uuid.UUID // nil: all devices of the team; empty: none
 	Lines      bool        // also count the distinct buckets, which are the lines of the wide shape
 	IngestedAt bool        // also read ingested_at
+	CountOnly  bool        // count, but do not read the rows
 }
 
 // ExportRow is one reading of an export.
@@ -228,6 +253,21 @@ type ExportRow struct {
 	BucketAt   time.Time
 	Values     Values
 	IngestedAt time.Time // zero if the query does not ask for it
+}
+
+// PersonExport is an export of readings that a person asks for in the dashboard.
+type PersonExport struct {
+	TeamID, UserID uuid.UUID
+	Parquet        bool
+	Query          string // the parameters of GET /readings.csv or GET /readings.parquet, as in their URL
+}
+
+// ExportSize is what an export would have.
+type ExportSize struct {
+	Devices     int // selected
+	Rows, Lines int // readings, and lines of the file without its header
+	Metrics     int // columns of metrics per device
+	TooMany     *TooManyRowsError
 }
 
 // TooManyRowsError means that an export would contain more than MaxExportRows.

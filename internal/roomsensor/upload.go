@@ -118,6 +118,31 @@ type TeamRejectQuery struct {
 	Limit      int
 }
 
+// RejectGroup is the number of rejects of a team with the same reason and unit.
+type RejectGroup struct {
+	Reason      Reason
+	HardwareID  *string // nil if the uploads name none
+	Count       int64
+	Replayed    int64 // of them, those that were replayed at least once, fully stored or not
+	First, Last time.Time
+}
+
+// RejectGroupQuery selects a page of the groups of a team, those with the newest reject first. A nil field matches all.
+type RejectGroupQuery struct {
+	Reason     *Reason
+	HardwareID *string
+	Skip       int
+	Limit      int
+}
+
+// RejectGroupPage selects the rejects of a group after a position, the oldest first.
+type RejectGroupPage struct {
+	Reason     Reason
+	HardwareID string
+	After      RejectPosition // the zero value is before all of them
+	Limit      int
+}
+
 // RejectPosition is the position of a reject in the list of its team.
 type RejectPosition struct {
 	ReceivedAt time.Time

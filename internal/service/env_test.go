@@ -32,7 +32,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // waitTimeout bounds every wait of a test.
-const waitTimeout = 30 * time.Second
+const waitTimeout = time.Minute
 
 // runningProcess is a process inside the test.
 type runningProcess struct {
@@ -140,17 +140,23 @@ func get(t *testing.T, url string) (status int, body string) {
 }
 
 // awaitReadiness waits until /readyz has a status and a body that contains a text.
-func awaitReadiness(t *testing.T, ops string, status int, text string, within time.Duration) {
+func awaitReadiness(t *testing.T, ops string, status int, text string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		got, body := get(t, ops+"/readyz")
 		return got == status && strings.Contains(body, text)
-	}, within, 50*time.Millisecond)
+	}, waitTimeout, 50*time.Millisecond)
 }
 
 func apiConfig(url string) config.API {
 	cfg := config.Defaults[config.API]()
 	cfg.DatabaseURL, cfg.APIAddr, cfg.OpsAddr = config.Secret(url), "127.0.0.1:0", "127.0.0.1:0"
+	return cfg
+}
+
+func dashboardConfig(url string) config.Dashboard {
+	cfg := config.Defaults[config.Dashboard]()
+	cfg.DatabaseURL, cfg.DashboardAddr, cfg.OpsAddr = config.Secret(url), "127.0.0.1:0", "127.0.0.1:0"
 	return cfg
 }
 

@@ -8,12 +8,14 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"roomsensor/internal/config"
+	"roomsensor/internal/httpedge"
 	"roomsensor/internal/process"
 	"roomsensor/internal/queue"
 	"roomsensor/internal/receiver"
 	"roomsensor/internal/retry"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/store"
+	"roomsensor/internal/tracing"
 	"roomsensor/internal/worker"
 )
 
@@ -28,16 +30,23 @@ func RunIngest(ctx context.Context, cfg config.Ingest, o process.Options) error 
 		return err
 	}
 	return process.Run(ctx, o, func(ctx context.Context, p *process.Process) error {
-		return (&ingestProcess{Process: p, cfg: cfg, store: s}).start(ctx)
+		return (&ingestProcess{Process: p, cfg: cfg, store: s, reserve: make([]byte, heapReserve)}).start(ctx)
 	})
 }
 
+// heapReserve is the size in bytes of a part of the heap that is never written, so that it takes no memory of the
+// machine. Go collects garbage when the heap has doubled. A receiver or a worker keeps a few megabytes, which small
+// uploads double several times a second. GOMEMLIMIT counts the reserve.
+const heapReserve = 16 << 20
+
 type ingestProcess struct {
 	*process.Process
-	cfg   config.Ingest
-	store *store.Store
-	queue *queue.Queue
+	cfg     config.Ingest
+	store   *store.Store
+	queue   *queue.Queue
+	reserve []byte // of heapReserve bytes, held until the process ends
 
+	tracer   *tracing.Tracer    // nil without tracing
 	receiver *receiver.Receiver // nil with NO_RECEIVER
 	worker   *worker.Worker     // nil with NO_WORKER
 }
@@ -46,6 +55,10 @@ type ingestProcess struct {
 // queue is unavailable. The worker starts once queue and database are available.
 func (i *ingestProcess) start(ctx context.Context) error {
 	i.OnClose("the database", process.Closing(i.store.Close))
+	var err error
+	if i.tracer, err = i.StartTracing(ctx, i.cfg.Tracing, "roomsensor-ingest"); err != nil {
+		return err
+	}
 	i.Log.Info().Str("version", i.Version).Object("config", &i.cfg).Msg("starting ingest")
 	q, conn, err := process.ConnectQueue(i.cfg.Queue, i.cfg.Stream, "roomsensor ingest", i.Log)
 	if err != nil {
@@ -53,13 +66,16 @@ func (i *ingestProcess) start(ctx context.Context) error {
 	}
 	i.OnClose("the queue", process.Closing(conn.Close))
 	i.queue = q
+	i.ObservePools(i.store)
 	if i.cfg.NoWorker {
 		i.NeedQueue(q)
 	} else {
 		i.NeedRecordedQueue(q, i.store)
 	}
 	if !i.cfg.NoReceiver { // It needs the database for its keys only, so that uploads continue while that is unavailable.
-		i.receiver = i.newReceiver()
+		uses := httpedge.NewKeyUses(i.store.RecordIngestKeyUses, time.Now, i.Log)
+		startKeyUses(i.Process, uses) //nolint:contextcheck // It outlives the start.
+		i.receiver = i.newReceiver(uses)
 		i.Health.Need("ingest keys", i.checkKeys)
 	}
 	if !i.cfg.NoWorker {
@@ -96,14 +112,22 @@ func (i *ingestProcess) work(ctx context.Context, listener net.Listener) error {
 			newMaintainer(i.store, &i.cfg.Maintenance, i.Log, i.Metrics).run(ctx)
 			return nil
 		})
+		group.Go(func() error {
+			metrics := newDatabaseMetrics(i.Metrics)
+			if err := i.Health.Await(ctx); err == nil {
+				metrics.run(ctx, i.store, i.Log)
+			}
+			return nil
+		})
 	}
 	group.Go(func() error { return i.logDatabase(ctx) })
 	return group.Wait() //nolint:wrapcheck // Its parts say what failed.
 }
 
-func (i *ingestProcess) newReceiver() *receiver.Receiver {
+func (i *ingestProcess) newReceiver(uses *httpedge.KeyUses) *receiver.Receiver {
 	return receiver.New(receiver.Config{
-		Queue: i.queue, Keys: i.store, Database: i.store, DocsURL: i.cfg.Docs(""), Log: i.Log, Metrics: i.Metrics,
+		Queue: i.queue, Keys: i.store, KeyUses: uses, Database: i.store, DocsURL: i.cfg.Docs(""),
+		Log: i.Log, Metrics: i.Metrics, Tracer: i.tracer,
 		Proxies: i.cfg.TrustedProxies.Prefixes,
 		Memory:  int64(i.cfg.UploadMemory), RequestsPerSecond: i.cfg.UploadRequestsPerSecond,
 		BytesPerSecond: int64(i.cfg.UploadBytesPerSecond),
@@ -123,7 +147,8 @@ func (i *ingestProcess) checkKeys(ctx context.Context) error {
 
 func (i *ingestProcess) newWorker() *worker.Worker {
 	return worker.New(worker.Config{
-		Queue: i.queue, Store: i.store, Log: i.Log, Metrics: i.Metrics, Keep: time.Duration(i.cfg.StreamKeep),
+		Queue: i.queue, Store: i.store, Log: i.Log, Metrics: i.Metrics, Tracer: i.tracer,
+		Keep: time.Duration(i.cfg.StreamKeep),
 		Rejects: roomsensor.RejectLimits{
 			Keep: time.Duration(i.cfg.RejectsKeep), MaxBytes: int64(i.cfg.RejectsMaxBytes),
 			TeamMaxBytes: int64(i.cfg.TeamMaxBytes()),

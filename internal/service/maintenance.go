@@ -14,9 +14,6 @@ import (
 	"roomsensor/internal/store"
 )
 
-// maintenanceInterval is how often a worker looks for chunks to rewrite.
-const maintenanceInterval = 5 * time.Minute
-
 // maintainer rewrites settled chunks in primary-key order during the maintenance window.
 type maintainer struct {
 	store    *store.Store
@@ -27,6 +24,7 @@ type maintainer struct {
 	ordered  prometheus.Counter
 	deferred *prometheus.CounterVec // by process.Deferral
 	seconds  prometheus.Histogram
+	failures prometheus.Counter
 }
 
 func newMaintainer(
@@ -49,9 +47,13 @@ func newMaintainer(
 				"timeout (it did), postponed (it did within the last day).",
 		}, []string{"reason"}),
 		seconds: factory.NewHistogram(prometheus.HistogramOpts{
-			Name:    "roomsensor_maintenance_chunk_seconds",
+			Name:    "roomsensor_maintenance_chunk_duration_seconds",
 			Help:    "Time to lock and rewrite a chunk, including the wait for its lock.",
 			Buckets: prometheus.ExponentialBuckets(0.1, 2, 12),
+		}),
+		failures: factory.NewCounter(prometheus.CounterOpts{
+			Name: "roomsensor_maintenance_failures_total",
+			Help: "Checks for chunks to rewrite that ended with an error; the log has it. The next one is 5 minutes later.",
 		}),
 	}
 	for _, reason := range process.Deferrals {
@@ -64,6 +66,7 @@ func newMaintainer(
 func (m *maintainer) run(ctx context.Context) {
 	retry.Every(ctx, maintenanceInterval, func(ctx context.Context) {
 		if err := m.rewriteChunks(ctx); err != nil && ctx.Err() == nil {
+			m.failures.Inc()
 			m.log.Warn().Err(err).Msg("could not rewrite chunks, retrying")
 		}
 	})

@@ -37,7 +37,7 @@ func TestMaintainer(t *testing.T) {
 		require.NoError(t, err)
 		chunks, err := s.ChunksToOrder(t.Context(), now, time.Minute)
 		return err == nil && len(chunks) == 1
-	}, 30*time.Second, 20*time.Millisecond)
+	}, time.Minute, 20*time.Millisecond)
 
 	cfg := config.Defaults[config.Maintenance]()
 	require.NoError(t, cfg.MaintainWindow.UnmarshalText([]byte("02:00-04:00")))

@@ -42,6 +42,6 @@ func TestPgBouncer(t *testing.T) {
 	cfg = apiConfig(db.URL)
 	cfg.PgBouncer = true
 	r = startAPI(t, cfg) // The superuser of the tests has no timeouts.
-	awaitReadiness(t, r.address("ops"), 503, "has no statement_timeout", waitTimeout)
+	awaitReadiness(t, r.address("ops"), 503, "has no statement_timeout")
 	require.NoError(t, r.end())
 }

@@ -66,7 +66,7 @@ func TestDatabaseTLS(t *testing.T) {
 		u.Host = test.host + ":" + server.Port()
 		u.RawQuery = url.Values{"sslmode": {"verify-full"}, "sslrootcert": {test.ca}}.Encode()
 		r := startAPI(t, apiConfig(u.String()))
-		awaitReadiness(t, r.address("ops"), 503, test.want, waitTimeout)
+		awaitReadiness(t, r.address("ops"), 503, test.want)
 		require.NoError(t, r.end())
 		if strings.HasPrefix(test.want, "check") {
 			require.Contains(t, r.log.String(), "certificate signed by unknown authority")

@@ -38,7 +38,7 @@ func (a *air) step(r *room, p *schedule, w *weather, slot int) {
 	damp := w.damp*saturation(w.outside(slot)) + people*r.moisture
 	a.vapour += (damp - a.vapour) * renewed
 	a.temp += (targetTemp(r, p, w, slot) + people*0.1 + sun*0.001 - a.temp) * (slotHours / roomInertia)
-	if p.airing[slot] {
+	if p.airing[slot] && !r.sealed {
 		a.temp += (w.outside(slot) - a.temp) * 0.03
 	}
 	a.lux, a.sound = sun, r.quiet
@@ -53,7 +53,7 @@ func (a *air) step(r *room, p *schedule, w *weather, slot int) {
 
 func airChanges(r *room, p *schedule, slot int) float64 {
 	switch {
-	case p.airing[slot]:
+	case p.airing[slot] && !r.sealed:
 		return openWindowAir
 	case p.people[slot] > 0:
 		return r.busyAir

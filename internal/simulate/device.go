@@ -75,6 +75,19 @@ func (d *Device) Replaced(hardwareID string) *Device {
 	return &other
 }
 
+// sealedAir is the share of the usual air changes in a sealed room.
+const sealedAir = 0.4
+
+// Sealed returns the device in the same room, but with closed windows and a blocked vent. With people in it, the air
+// becomes bad.
+func (d *Device) Sealed() *Device {
+	other := *d
+	other.room.sealed = true
+	other.room.idleAir *= sealedAir
+	other.room.busyAir *= sealedAir
+	return &other
+}
+
 // Measurements yields the measurements in [from, to), oldest first. A measurement does not depend on the window. It
 // does not allocate per measurement.
 func (d *Device) Measurements(from, to time.Time) iter.Seq[roomsensor.Measurement] {

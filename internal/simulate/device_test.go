@@ -98,6 +98,15 @@ func TestMeasurementsDailyCourse(t *testing.T) {
 	require.Greater(t, mean(office, sound, monday, 5, 9, 16), 8+mean(office, sound, monday, 5, 1, 5), "people talk")
 }
 
+// The air of a sealed room is worse than that of the same room, at night and also on days when somebody airs it.
+func TestSealed(t *testing.T) {
+	t.Parallel()
+	bedroom := fleet(6).Device(2)
+	usual := mean(bedroom, roomsensor.CO2, midnight, 14, 1, 5)
+	require.Greater(t, mean(bedroom.Sealed(), roomsensor.CO2, midnight, 14, 1, 5), 1.5*usual)
+	require.InDelta(t, usual, mean(bedroom, roomsensor.CO2, midnight, 14, 1, 5), 0, "the device itself stays as it is")
+}
+
 func TestMeasurementsSeasons(t *testing.T) {
 	t.Parallel()
 	july := time.Date(2026, time.July, 6, 0, 0, 0, 0, time.UTC)

@@ -31,6 +31,7 @@ type room struct {
 	quiet     float64 // dB of an empty room
 	voice     float64 // dB of one person who is awake
 	mostInUse int     // people
+	sealed    bool    // nobody opens a window
 	people    func(*schedule, *rng, *room)
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"roomsensor/db"
 	"roomsensor/internal/roomsensor"
@@ -38,27 +39,43 @@ type AggregateExport struct {
 }
 
 // OpenAggregates reads the aggregates that a query selects. It returns a TooManyRowsError if there are more than
-// MaxExportRows lines.
+// MaxExportRows lines. If the query only counts, Each calls nothing.
 func (s *Store) OpenAggregates(
 	ctx context.Context, teamID uuid.UUID, q roomsensor.AggregateExportQuery,
 ) (OpenedAggregates, error) {
-	e := &AggregateExport{query: q}
-	conn, err := s.exports.Acquire(ctx)
+	release, err := s.teamExports.Acquire(ctx, teamID)
 	if err != nil {
-		return nil, fmt.Errorf("acquiring a connection for an export: %w", translate(err))
+		return nil, fmt.Errorf("beginning an export: %w", translate(err))
 	}
-	defer conn.Release()
-	err = pgx.BeginTxFunc(ctx, conn, snapshot, func(tx pgx.Tx) error {
+	defer release()
+	var e *AggregateExport
+	read := func(ctx context.Context, conn *pgxpool.Conn) (err error) {
+		e, err = s.readAggregates(ctx, conn, teamID, q)
+		return err
+	}
+	served, err := s.onStandby(ctx, forExports, read)
+	if !served {
+		err = s.exports.AcquireFunc(ctx, func(conn *pgxpool.Conn) error { return read(ctx, conn) })
+	}
+	if err != nil {
+		return nil, fmt.Errorf("exporting aggregates: %w", translate(err))
+	}
+	return e, nil
+}
+
+// readAggregates reads an export of aggregates from one snapshot.
+func (s *Store) readAggregates(
+	ctx context.Context, conn *pgxpool.Conn, teamID uuid.UUID, q roomsensor.AggregateExportQuery,
+) (*AggregateExport, error) {
+	e := &AggregateExport{query: q}
+	//nolint:wrapcheck // OpenAggregates wraps it.
+	return e, pgx.BeginTxFunc(ctx, conn, snapshot, func(tx pgx.Tx) error {
 		err := s.set(ctx, tx, "statement_timeout", exportStatementTimeout, "plan_cache_mode", "force_custom_plan")
 		if err != nil {
 			return err
 		}
 		return e.readLines(ctx, &aggregation{store: s, tx: tx, teamID: teamID, window: q.Window})
 	})
-	if err != nil {
-		return nil, fmt.Errorf("exporting aggregates: %w", translate(err))
-	}
-	return e, nil
 }
 
 func (e *AggregateExport) readLines(ctx context.Context, a *aggregation) error {
@@ -71,8 +88,15 @@ func (e *AggregateExport) readLines(ctx context.Context, a *aggregation) error {
 		return err
 	}
 	most := e.mostLines(extent)
-	if err := e.checkSize(ctx, a, extent, most); err != nil {
-		return err
+	if most > roomsensor.MaxExportRows || e.query.CountOnly {
+		lines, err := e.countLines(ctx, a, extent, most)
+		if err != nil {
+			return err
+		}
+		if e.query.CountOnly {
+			e.lines = lines
+			return nil
+		}
 	}
 	for part := range e.parts(extent, a.store.aggregateCells) {
 		g := a.grid(part.from, part.to, part.buckets)
@@ -151,26 +175,24 @@ func (e *AggregateExport) mostLines(extent roomsensor.Window) (lines int) {
 	return lines
 }
 
-// checkSize returns a TooManyRowsError if there are too many lines. It reads nothing if there cannot be.
-func (e *AggregateExport) checkSize(ctx context.Context, a *aggregation, extent roomsensor.Window, most int) error {
-	if most <= roomsensor.MaxExportRows {
-		return nil
-	}
-	lines := most
-	if !e.query.Fill {
-		var err error
-		if lines, err = e.countLines(ctx, a, extent); err != nil {
-			return err
+// countLines counts the lines. It returns a TooManyRowsError if there are too many, whose number is cut to
+// ExportCountCap + 1.
+func (e *AggregateExport) countLines(
+	ctx context.Context, a *aggregation, extent roomsensor.Window, most int,
+) (lines int, err error) {
+	if lines = most; !e.query.Fill {
+		if lines, err = e.countPresent(ctx, a, extent); err != nil {
+			return 0, err
 		}
 	}
-	if lines <= roomsensor.MaxExportRows {
-		return nil
+	if lines > roomsensor.MaxExportRows {
+		return 0, &roomsensor.TooManyRowsError{Rows: min(lines, roomsensor.ExportCountCap+1)}
 	}
-	return &roomsensor.TooManyRowsError{Rows: min(lines, roomsensor.ExportCountCap+1)}
+	return lines, nil
 }
 
-// countLines counts the buckets with readings, and stops above ExportCountCap.
-func (e *AggregateExport) countLines(
+// countPresent counts the buckets with readings, and stops above ExportCountCap.
+func (e *AggregateExport) countPresent(
 	ctx context.Context, a *aggregation, extent roomsensor.Window,
 ) (lines int, err error) {
 	cells := max(1, countedReadings/e.query.Calendar.Bucket(extent.From).Buckets())

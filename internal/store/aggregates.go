@@ -32,7 +32,7 @@ func (s *Store) DeviceAggregates(
 	ctx context.Context, teamID, deviceID uuid.UUID, q roomsensor.AggregateQuery,
 ) (list []roomsensor.Aggregate, err error) {
 	began := time.Now()
-	err = s.inSnapshot(ctx, "reading aggregates", func(tx pgx.Tx) error {
+	err = s.readSnapshot(ctx, "reading aggregates", func(ctx context.Context, tx pgx.Tx) error {
 		list = list[:0]
 		if err := s.set(ctx, tx, "statement_timeout", aggregateStatementTimeout); err != nil {
 			return err

@@ -49,60 +49,116 @@ func (s *Store) DeviceAssignments(ctx context.Context, deviceID uuid.UUID) ([]ro
 	return convert(rows, assignment), nil
 }
 
-// StartAssignment starts an assignment of a device. It ignores ID and EndedAt of its argument. It returns an
+// AssignmentTeam returns the team of an assignment of any team.
+func (s *Store) AssignmentTeam(ctx context.Context, id uuid.UUID) (uuid.UUID, error) {
+	team, err := s.queries.AssignmentGetTeam(ctx, s.pool, id)
+	if err != nil {
+		return uuid.Nil, translateByID(err, "reading the team of an assignment", roomsensor.KindAssignment, id.String())
+	}
+	return team, nil
+}
+
+// StartAssignment starts an assignment of a device of a team. It ignores ID and EndedAt of its argument. It returns an
 // AssignmentConflictError if the device has an assignment at the start or later.
 func (s *Store) StartAssignment(
-	ctx context.Context, a roomsensor.Assignment,
+	ctx context.Context, teamID uuid.UUID, a roomsensor.Assignment,
 ) (started roomsensor.Assignment, err error) {
-	err = s.inTx(ctx, "starting an assignment", func(tx pgx.Tx) error {
-		if err := s.lockDevice(ctx, tx, a.DeviceID); err != nil {
+	err = s.inChange(ctx, "starting an assignment", func(tx pgx.Tx) error {
+		if err := s.lockTeamDevice(ctx, tx, teamID, a.DeviceID); err != nil {
 			return err
 		}
-		other, err := s.queries.AssignmentGetOverlap(ctx, tx, db.AssignmentGetOverlapParams{
-			DeviceID: a.DeviceID, StartedAt: a.StartedAt,
-		})
-		if err == nil {
-			return &roomsensor.AssignmentConflictError{
-				Conflict: roomsensor.AssignmentOverlaps, Assignment: assignment(&other),
-			}
-		}
-		if !errors.Is(err, pgx.ErrNoRows) {
-			return err
-		}
-		row, err := s.queries.AssignmentInsert(ctx, tx, db.AssignmentInsertParams{
-			DeviceID: a.DeviceID, Type: string(a.Type), Label: a.Label, HomeOrTravel: string(a.HomeOrTravel),
-			ExternalRef: a.ExternalRef, StartedAt: a.StartedAt,
-		})
-		started = assignment(&row)
+		started, err = s.insertAssignment(ctx, tx, teamID, a)
 		return err
 	})
 	return started, err
 }
 
-// EndAssignment ends an assignment at a time. It returns an AssignmentConflictError if the assignment has ended
-// already, or started at that time or later.
+// EndAssignment ends an assignment of a team at a time. It returns an AssignmentConflictError if the assignment has
+// ended already, or started at that time or later.
 func (s *Store) EndAssignment(
-	ctx context.Context, id uuid.UUID, at time.Time,
+	ctx context.Context, teamID, id uuid.UUID, at time.Time,
 ) (ended roomsensor.Assignment, err error) {
-	err = s.inTx(ctx, "ending an assignment", func(tx pgx.Tx) error {
-		row, err := s.queries.AssignmentLockByID(ctx, tx, id)
-		if err != nil {
-			return translateByID(err, "reading an assignment", roomsensor.KindAssignment, id.String())
-		}
-		conflict := &roomsensor.AssignmentConflictError{Assignment: assignment(&row)}
-		switch {
-		case row.EndedAt != nil:
-			conflict.Conflict = roomsensor.AssignmentEnded
-			return conflict
-		case !at.After(row.StartedAt):
-			conflict.Conflict = roomsensor.AssignmentStartedLater
-			return conflict
-		}
-		row, err = s.queries.AssignmentEnd(ctx, tx, db.AssignmentEndParams{AssignmentID: id, EndedAt: at})
-		ended = assignment(&row)
+	err = s.inChange(ctx, "ending an assignment", func(tx pgx.Tx) error {
+		ended, err = s.endAssignment(ctx, tx, teamID, id, at)
 		return err
 	})
 	return ended, err
+}
+
+// TransferAssignment ends an assignment of a team, and starts another one of the same device at the same instant, which
+// is the StartedAt of next. It ignores ID, DeviceID and EndedAt of next. Both happen or none. Its conflicts are those
+// of EndAssignment: nothing can overlap the new assignment, because the old one was open.
+func (s *Store) TransferAssignment(
+	ctx context.Context, teamID, id uuid.UUID, next roomsensor.Assignment,
+) (ended, started roomsensor.Assignment, err error) {
+	err = s.inChange(ctx, "transferring an assignment", func(tx pgx.Tx) error {
+		before, err := s.queries.AssignmentGet(ctx, tx, db.AssignmentGetParams{TeamID: teamID, AssignmentID: id})
+		if err != nil {
+			return translateByID(err, "reading an assignment", roomsensor.KindAssignment, id.String())
+		}
+		// No other assignment of the device can start in between.
+		if err := s.lockTeamDevice(ctx, tx, teamID, before.DeviceID); err != nil {
+			return err
+		}
+		if ended, err = s.endAssignment(ctx, tx, teamID, id, next.StartedAt); err != nil {
+			return err
+		}
+		next.DeviceID = before.DeviceID
+		started, err = s.insertAssignment(ctx, tx, teamID, next)
+		return err
+	})
+	return ended, started, err
+}
+
+// insertAssignment inserts an open assignment of a device, which the transaction has locked.
+func (s *Store) insertAssignment(
+	ctx context.Context, tx pgx.Tx, teamID uuid.UUID, a roomsensor.Assignment,
+) (roomsensor.Assignment, error) {
+	other, err := s.queries.AssignmentGetOverlap(ctx, tx, db.AssignmentGetOverlapParams{
+		TeamID: teamID, DeviceID: a.DeviceID, StartedAt: a.StartedAt,
+	})
+	if err == nil {
+		return roomsensor.Assignment{}, &roomsensor.AssignmentConflictError{
+			Conflict: roomsensor.AssignmentOverlaps, Assignment: assignment(&other),
+		}
+	}
+	if !errors.Is(err, pgx.ErrNoRows) {
+		return roomsensor.Assignment{}, err
+	}
+	row, err := s.queries.AssignmentInsert(ctx, tx, db.AssignmentInsertParams{
+		TeamID: teamID, DeviceID: a.DeviceID, Type: string(a.Type), Label: a.Label, HomeOrTravel: string(a.HomeOrTravel),
+		ExternalRef: a.ExternalRef, StartedAt: a.StartedAt,
+	})
+	return assignment(&row), err
+}
+
+// endAssignment ends an assignment in a transaction.
+func (s *Store) endAssignment(
+	ctx context.Context, tx pgx.Tx, teamID, id uuid.UUID, at time.Time,
+) (roomsensor.Assignment, error) {
+	row, err := s.queries.AssignmentLock(ctx, tx, db.AssignmentLockParams{TeamID: teamID, AssignmentID: id})
+	if err != nil {
+		return roomsensor.Assignment{}, translateByID(err, "reading an assignment", roomsensor.KindAssignment, id.String())
+	}
+	conflict := &roomsensor.AssignmentConflictError{Assignment: assignment(&row)}
+	switch {
+	case row.EndedAt != nil:
+		conflict.Conflict = roomsensor.AssignmentEnded
+		return roomsensor.Assignment{}, conflict
+	case !at.After(row.StartedAt):
+		conflict.Conflict = roomsensor.AssignmentStartedLater
+		return roomsensor.Assignment{}, conflict
+	}
+	row, err = s.queries.AssignmentEnd(ctx, tx, db.AssignmentEndParams{TeamID: teamID, AssignmentID: id, EndedAt: at})
+	return assignment(&row), err
+}
+
+// lockTeamDevice locks a device of a team until the transaction ends.
+func (s *Store) lockTeamDevice(ctx context.Context, tx pgx.Tx, teamID, deviceID uuid.UUID) error {
+	if _, err := s.queries.DeviceLock(ctx, tx, db.DeviceLockParams{TeamID: teamID, DeviceID: deviceID}); err != nil {
+		return translateByID(err, "locking a device", roomsensor.KindDevice, deviceID.String())
+	}
+	return nil
 }
 
 func assignment(row *db.Assignment) roomsensor.Assignment {

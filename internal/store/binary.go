@@ -40,9 +40,12 @@ var (
 )
 
 // decodeTime decodes a timestamptz: microseconds since 2000.
-func decodeTime(b []byte) time.Time {
+func decodeTime(b []byte) time.Time { return time.UnixMicro(decodeMicros(b)).UTC() }
+
+// decodeMicros decodes a timestamptz into microseconds since 1970.
+func decodeMicros(b []byte) int64 {
 	micros := int64(binary.BigEndian.Uint64(b)) //nolint:gosec // Two's complement.
-	return time.UnixMicro(min(max(micros, firstTime), lastTime) + postgresEpoch).UTC()
+	return min(max(micros, firstTime), lastTime) + postgresEpoch
 }
 
 // decodeValues decodes a column of type real for each metric, in the order of roomsensor.Metrics; null is a nil slice.
@@ -78,14 +81,10 @@ func decodeChange(rows pgx.Rows) roomsensor.Change {
 	}
 }
 
-// decodeExportRow decodes a row of ReadingExport or ReadingExportIngested into row, which is faster than a copy of it.
+// decodeExportRow decodes a row of ReadingExport into row, which is faster than a copy of it.
 func decodeExportRow(rows pgx.Rows, row *roomsensor.ExportRow) {
-	const ingestedAt = 2 + roomsensor.MetricCount // The column that only ReadingExportIngested has.
 	c := rows.RawValues()
-	row.DeviceID, row.BucketAt, row.Values = uuid.UUID(c[0]), decodeTime(c[1]), decodeValues(c[2:ingestedAt])
-	if len(c) > ingestedAt {
-		row.IngestedAt = decodeTime(c[ingestedAt])
-	}
+	row.DeviceID, row.BucketAt, row.Values = uuid.UUID(c[0]), decodeTime(c[1]), decodeValues(c[2:2+roomsensor.MetricCount])
 }
 
 // The binary format of COPY starts with a signature, flags and the length of an extension, both 0. It ends with a row

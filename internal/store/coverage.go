@@ -49,12 +49,12 @@ func (s *Store) EachCoverage(
 	c := coverageReader{store: s, teamID: teamID, query: q, began: time.Now()}
 	perDevice := max(1, roomsensor.Expected(q.Window, nil, q.Now).Buckets())
 	c.query.Limit = min(q.Limit, max(1, s.scans.coveragePage/perDevice))
-	err = s.inSnapshot(ctx, "reading coverage", func(tx pgx.Tx) error {
+	err = s.readSnapshot(ctx, "reading coverage", func(ctx context.Context, tx pgx.Tx) error {
 		if err := s.set(ctx, tx, "statement_timeout", coverageStatementTimeout); err != nil {
 			return err
 		}
 		devices, err := s.queries.DeviceStateList(ctx, tx, db.DeviceStateListParams{
-			TeamID: teamID, Metadata: filter, After: q.After, Most: int64(c.query.Limit) + 1,
+			TeamID: teamID, Metadata: filter, After: c.query.After, Most: int64(c.query.Limit) + 1,
 		})
 		if err != nil {
 			return err
@@ -77,7 +77,7 @@ type coverageReader struct {
 }
 
 // read reads some devices, until do returns false or the time is over, and returns how many it has read. part is how
-// many the first statement reads.
+// many the first statement reads. The query continues after them.
 func (c *coverageReader) read(
 	ctx context.Context, tx pgx.Tx, devices []db.DeviceStateListRow, part int, do func(*roomsensor.DeviceCoverage) bool,
 ) (read int, err error) {
@@ -92,6 +92,7 @@ func (c *coverageReader) read(
 		}
 		for i := range rows {
 			read++
+			c.query.After, c.query.Limit = &rows[i].ID, c.query.Limit-1
 			if !do(deviceCoverage(&rows[i], counts[rows[i].ID].Coverage())) {
 				return read, nil
 			}
@@ -174,9 +175,13 @@ func (s *Store) readGaps(
 	ctx context.Context, teamID, deviceID uuid.UUID, search *roomsensor.GapSearch,
 	take func(gap roomsensor.Window, ok bool) bool,
 ) (done bool, err error) {
-	buckets, err := s.queries.ReadingBucketList(ctx, s.pool, db.ReadingBucketListParams{
-		DeviceID: deviceID, TeamID: teamID, WindowFrom: search.Rest().From, WindowTo: search.Rest().To,
-		Most: int64(s.scans.gapStatement),
+	var buckets []time.Time
+	err = s.read(ctx, func(ctx context.Context, from reader) (err error) {
+		buckets, err = s.queries.ReadingBucketList(ctx, from, db.ReadingBucketListParams{
+			DeviceID: deviceID, TeamID: teamID, WindowFrom: search.Rest().From, WindowTo: search.Rest().To,
+			Most: int64(s.scans.gapStatement),
+		})
+		return err
 	})
 	if err != nil {
 		return false, fmt.Errorf("reading buckets: %w", translate(err))
@@ -196,7 +201,11 @@ func (s *Store) readGaps(
 func (s *Store) searchGaps(
 	ctx context.Context, teamID, deviceID uuid.UUID, q roomsensor.GapQuery,
 ) (*roomsensor.GapSearch, error) {
-	units, err := s.deviceUnits(ctx, s.pool, teamID, []uuid.UUID{deviceID})
+	var units map[uuid.UUID][]roomsensor.Installation
+	err := s.read(ctx, func(ctx context.Context, from reader) (err error) {
+		units, err = s.deviceUnits(ctx, from, teamID, []uuid.UUID{deviceID})
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("listing installations: %w", translate(err))
 	}

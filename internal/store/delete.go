@@ -82,7 +82,7 @@ func (s *Store) TeamContents(ctx context.Context, teamID uuid.UUID) (c TeamConte
 // DeleteDevice deletes a device and what belongs to it, and returns the numbers. A worker that resolved a unit before
 // the deletion stores nothing after it: its transaction holds a lock on the device, or does not find it.
 func (s *Store) DeleteDevice(ctx context.Context, deviceID uuid.UUID) (deleted DeviceContents, err error) {
-	err = s.inTx(ctx, "deleting the installations of a device", func(tx pgx.Tx) error {
+	err = s.inChange(ctx, "deleting the installations of a device", func(tx pgx.Tx) error {
 		return s.deleteIntervals(ctx, tx, deviceID, &deleted)
 	})
 	if err != nil {
@@ -91,7 +91,7 @@ func (s *Store) DeleteDevice(ctx context.Context, deviceID uuid.UUID) (deleted D
 	if err := s.deleteReadings(ctx, deviceID, &deleted.Readings); err != nil {
 		return deleted, err
 	}
-	err = s.inTx(ctx, "deleting a device", func(tx pgx.Tx) error {
+	err = s.inChange(ctx, "deleting a device", func(tx pgx.Tx) error {
 		if _, err := s.queries.DeviceLockForDelete(ctx, tx, deviceID); err != nil {
 			return translateByID(err, "locking a device", roomsensor.KindDevice, deviceID.String())
 		}
@@ -152,7 +152,7 @@ func (s *Store) deleteReadings(ctx context.Context, deviceID uuid.UUID, deleted 
 
 // RevokeTeam revokes all keys of a team and returns how long it takes until they are refused everywhere.
 func (s *Store) RevokeTeam(ctx context.Context, teamID uuid.UUID) (wait time.Duration, err error) {
-	err = s.inTx(ctx, "revoking the keys of a team", func(tx pgx.Tx) error {
+	err = s.inChange(ctx, "revoking the keys of a team", func(tx pgx.Tx) error {
 		if err := s.queries.APIKeyRevokeByTeam(ctx, tx, teamID); err != nil {
 			return err
 		}
@@ -179,12 +179,12 @@ func (s *Store) DeleteTeam(ctx context.Context, teamID uuid.UUID) (deleted TeamC
 		return deleted, fmt.Errorf("listing API keys: %w", translate(err))
 	}
 	for i := range keys {
-		if err := s.deleteAPIKey(ctx, keys[i].KeyID); err != nil {
+		if err := s.deleteAPIKey(ctx, keys[i].ApiKey.KeyID); err != nil {
 			return deleted, err
 		}
 		deleted.APIKeys++
 	}
-	err = s.inTx(ctx, "deleting a team", func(tx pgx.Tx) error {
+	err = s.inChange(ctx, "deleting a team", func(tx pgx.Tx) error {
 		if deleted.IngestKeys, err = s.queries.IngestKeyDeleteByTeam(ctx, tx, teamID); err != nil {
 			return err
 		}
@@ -202,7 +202,7 @@ func (s *Store) deleteAPIKey(ctx context.Context, keyID string) error {
 	}); err != nil {
 		return err
 	}
-	return s.inTx(ctx, "deleting an API key", func(tx pgx.Tx) error {
+	return s.inChange(ctx, "deleting an API key", func(tx pgx.Tx) error {
 		if err := s.queries.IdempotencyBytesDelete(ctx, tx, keyID); err != nil {
 			return err
 		}

@@ -14,9 +14,6 @@ import (
 	"roomsensor/internal/store"
 )
 
-// patience bounds the wait for another transaction.
-const patience = 30 * time.Second
-
 // addHistory stores readings of a device: 100 days with a gap of a year before the last one.
 func (f *fixture) addHistory(t *testing.T, device uuid.UUID) (readings int64) {
 	t.Helper()
@@ -33,7 +30,7 @@ func TestDeleteDevice(t *testing.T) {
 	other := f.newDevice(t, "dev:2")
 	readings := f.addHistory(t, f.device)
 	require.Equal(t, readings, f.addHistory(t, other))
-	_, err := f.StartAssignment(t.Context(), roomsensor.Assignment{
+	_, err := f.StartAssignment(t.Context(), f.team, roomsensor.Assignment{
 		DeviceID: f.device, Type: roomsensor.Place, Label: "x", HomeOrTravel: roomsensor.Home, StartedAt: time.Now(),
 	})
 	require.NoError(t, err)
@@ -95,9 +92,13 @@ func TestDeleteDeviceDuringWrite(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, contents)
 
-	// The deletion comes first.
-	_, err = f.WriteBatch(t.Context(), batch(f.device))
-	requireCode(t, err, roomsensor.CodeOverloaded)
+	// The deletion comes first. A unit that is in another device now has readings of the time before, but no heartbeat.
+	past := batch(f.device)
+	past.Seen = nil
+	for _, b := range []roomsensor.Batch{batch(f.device), past} {
+		_, err = f.WriteBatch(t.Context(), b)
+		requireCode(t, err, roomsensor.CodeOverloaded)
+	}
 	contents, err = f.DeviceContents(t.Context(), f.device)
 	require.NoError(t, err)
 	require.Zero(t, contents)
@@ -128,24 +129,30 @@ func (f *fixture) addTeam(t *testing.T, name string) (r teamRows) {
 		r.keys = append(r.keys, key)
 		f.exec(t, `INSERT INTO api_keys (key_id, team_id, secret_sha256) VALUES ($1, $2, sha256(''))`, key, r.team)
 		f.exec(t, `INSERT INTO ingest_keys (key_id, team_id, secret_sha256) VALUES ($1, $2, sha256(''))`, key, r.team)
+		f.exec(t, `INSERT INTO api_key_uses (key_id, used_at) VALUES ($1, now())`, key)
+		f.exec(t, `INSERT INTO ingest_key_uses (key_id, used_at) VALUES ($1, now())`, key)
 		f.exec(t, `INSERT INTO idempotency_keys (key_id, method, path, idempotency_key, body_sha256) VALUES ($1, 'PATCH', '/', 'x', '')`, key)
 		f.exec(t, `INSERT INTO idempotency_bytes (key_id, hour, bytes) VALUES ($1, now(), 1)`, key)
 		f.exec(t, `INSERT INTO rate_windows (key_id, slot, hit_at) VALUES ($1, 0, now())`, key)
 		f.exec(t, `INSERT INTO rate_counters (key_id, passed, over) VALUES ($1, 1, 0)`, key)
 	}
+	f.exec(t, `WITH added AS (INSERT INTO users (email) VALUES ($2) RETURNING id),
+		joined AS (INSERT INTO memberships (user_id, team_id, role) SELECT id, $1, 'viewer' FROM added)
+		INSERT INTO sign_in_links (token_sha256, user_id, team_id, role, purpose, expires_at)
+		SELECT sha256(convert_to($2, 'UTF8')), id, $1, 'viewer', 'invitation', now() FROM added`, r.team, name)
 	f.exec(t, `INSERT INTO rejected_uploads (received_at, stream_sequence, reason, detail, team_id, payload)
 		SELECT now(), n, 'unknown_unit', $2, $1, 'x' FROM generate_series(1, 250) n`, r.team, name)
 	return r
 }
 
 // countTeamRows returns the rows of a team by table. It finds the tables in the catalog, so that a table that is added later
-// is checked too.
+// is checked too. It leaves out the audit log, which outlives a team.
 func (f *fixture) countTeamRows(t *testing.T, r teamRows) map[string]int {
 	t.Helper()
 	rows, err := f.sql.Query(t.Context(), `
 		SELECT c.table_name, c.column_name FROM information_schema.columns c
 		JOIN information_schema.tables t USING (table_schema, table_name)
-		WHERE c.table_schema = 'public' AND t.table_type = 'BASE TABLE'
+		WHERE c.table_schema = 'public' AND t.table_type = 'BASE TABLE' AND c.table_name <> 'audit_log'
 		  AND (c.column_name IN ('team_id', 'device_id', 'key_id') OR (c.table_name, c.column_name) = ('teams', 'id'))`)
 	require.NoError(t, err)
 	columns, err := pgx.CollectRows(rows, pgx.RowToStructByPos[struct{ Table, Column string }])

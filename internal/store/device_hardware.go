@@ -30,6 +30,41 @@ func (s *Store) Installations(ctx context.Context, hardwareIDs []string) (map[st
 	return units, nil
 }
 
+// UnitHistory lists the installations of a unit in devices of a team, the oldest first.
+func (s *Store) UnitHistory(
+	ctx context.Context, teamID uuid.UUID, hardwareID string,
+) ([]roomsensor.UnitHistory, error) {
+	rows, err := s.queries.HardwareListByUnit(ctx, s.pool, db.HardwareListByUnitParams{
+		TeamID: teamID, HardwareID: hardwareID,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing the installations of a unit: %w", translate(err))
+	}
+	return convert(rows, func(row *db.HardwareListByUnitRow) roomsensor.UnitHistory {
+		return roomsensor.UnitHistory{
+			DeviceID: row.DeviceID, DeviceName: row.DisplayName, LastSeenAt: utc(row.LastSeenAt),
+			From: utc(row.InstalledAt), To: utc(row.RemovedAt),
+		}
+	}), nil
+}
+
+// DeviceInstallations lists the installations in a device of a team, the newest first, at most limit of them.
+func (s *Store) DeviceInstallations(
+	ctx context.Context, teamID, deviceID uuid.UUID, limit int,
+) ([]roomsensor.Installation, error) {
+	rows, err := s.queries.HardwareListHistory(ctx, s.pool, db.HardwareListHistoryParams{
+		TeamID: teamID, DeviceID: deviceID, Most: int64(limit),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing the installations in a device: %w", translate(err))
+	}
+	return convert(rows, func(row *db.HardwareListHistoryRow) roomsensor.Installation {
+		return roomsensor.Installation{
+			HardwareID: row.HardwareID, DeviceID: deviceID, TeamID: teamID, From: utc(row.InstalledAt), To: utc(row.RemovedAt),
+		}
+	}), nil
+}
+
 // deviceUnits lists the installations in some devices of a team, for roomsensor.Expected. A device of another team is
 // not in the map.
 func (s *Store) deviceUnits(
@@ -50,14 +85,14 @@ func (s *Store) deviceUnits(
 	return devices, nil
 }
 
-// ReplaceHardware installs a unit in a device at a time and removes the one that is installed. Readings that are stored
-// stay with their device. It returns a HardwareConflictError if the unit is installed elsewhere, or if the device had
-// another unit at that time or later.
+// ReplaceHardware installs a unit in a device of a team at a time and removes the one that is installed. Readings that
+// are stored stay with their device. It returns a HardwareConflictError if the unit is installed elsewhere, or if the
+// device had another unit at that time or later.
 func (s *Store) ReplaceHardware(
-	ctx context.Context, deviceID uuid.UUID, hardwareID string, at time.Time,
-) (changed OwnedDevice, err error) {
-	err = s.inTx(ctx, "replacing a hardware unit", func(tx pgx.Tx) error {
-		last, err := s.lockHardware(ctx, tx, deviceID)
+	ctx context.Context, teamID, deviceID uuid.UUID, hardwareID string, at time.Time,
+) (changed roomsensor.Device, err error) {
+	err = s.inChange(ctx, "replacing a hardware unit", func(tx pgx.Tx) error {
+		last, err := s.lockHardware(ctx, tx, teamID, deviceID)
 		if err != nil {
 			return err
 		}
@@ -65,38 +100,43 @@ func (s *Store) ReplaceHardware(
 			if last.HardwareID == hardwareID {
 				return hardwareConflict(roomsensor.HardwareAlreadyThere, deviceID, hardwareID)
 			}
-			if err := s.removeHardware(ctx, tx, deviceID, last, at); err != nil {
+			if err := s.removeHardware(ctx, tx, teamID, deviceID, last, at); err != nil {
 				return err
 			}
 		}
-		if err := s.installHardware(ctx, tx, deviceID, hardwareID, &at); err != nil {
+		if err := s.installHardware(ctx, tx, teamID, deviceID, hardwareID, &at); err != nil {
 			return err
 		}
-		err = s.queries.DeviceSetHardware(ctx, tx, db.DeviceSetHardwareParams{DeviceID: deviceID, HardwareID: hardwareID})
+		err = s.queries.DeviceSetHardware(ctx, tx, db.DeviceSetHardwareParams{
+			TeamID: teamID, DeviceID: deviceID, HardwareID: hardwareID,
+		})
 		if err != nil {
 			return err
 		}
-		changed, err = s.ownedDevice(ctx, tx, deviceID)
+		changed, err = s.device(ctx, tx, teamID, deviceID)
 		return err
 	})
 	return changed, err
 }
 
-// RemoveHardware removes the unit from a device at a time. The device still shows it as its last one (decision 40). It
-// returns a HardwareConflictError if no unit is installed, or if the unit was installed at that time or later.
-func (s *Store) RemoveHardware(ctx context.Context, deviceID uuid.UUID, at time.Time) (changed OwnedDevice, err error) {
-	err = s.inTx(ctx, "removing a hardware unit", func(tx pgx.Tx) error {
-		last, err := s.lockHardware(ctx, tx, deviceID)
+// RemoveHardware removes the unit from a device of a team at a time. The device still shows it as its last one
+// (decision 40). It returns a HardwareConflictError if no unit is installed, or if the unit was installed at that time
+// or later.
+func (s *Store) RemoveHardware(
+	ctx context.Context, teamID, deviceID uuid.UUID, at time.Time,
+) (changed roomsensor.Device, err error) {
+	err = s.inChange(ctx, "removing a hardware unit", func(tx pgx.Tx) error {
+		last, err := s.lockHardware(ctx, tx, teamID, deviceID)
 		if err != nil {
 			return err
 		}
 		if last == nil || last.RemovedAt != nil {
 			return hardwareConflict(roomsensor.HardwareNotInstalled, deviceID, "")
 		}
-		if err := s.removeHardware(ctx, tx, deviceID, last, at); err != nil {
+		if err := s.removeHardware(ctx, tx, teamID, deviceID, last, at); err != nil {
 			return err
 		}
-		changed, err = s.ownedDevice(ctx, tx, deviceID)
+		changed, err = s.device(ctx, tx, teamID, deviceID)
 		return err
 	})
 	return changed, err
@@ -104,7 +144,7 @@ func (s *Store) RemoveHardware(ctx context.Context, deviceID uuid.UUID, at time.
 
 // installHardware records that a unit is installed in a device from a time on; nil is unbounded.
 func (s *Store) installHardware(
-	ctx context.Context, tx pgx.Tx, deviceID uuid.UUID, hardwareID string, from *time.Time,
+	ctx context.Context, tx pgx.Tx, teamID, deviceID uuid.UUID, hardwareID string, from *time.Time,
 ) error {
 	// The exclusion constraints guarantee the rules. This query comes first because it can name the other device, and
 	// no query can run after a statement that failed.
@@ -118,7 +158,7 @@ func (s *Store) installHardware(
 		return err
 	}
 	err = s.queries.HardwareInsert(ctx, tx, db.HardwareInsertParams{
-		HardwareID: hardwareID, DeviceID: deviceID, InstalledAt: from,
+		TeamID: teamID, HardwareID: hardwareID, DeviceID: deviceID, InstalledAt: from,
 	})
 	switch {
 	case violates(err, stateExclusion, constraintUnitInOneDevice):
@@ -131,22 +171,24 @@ func (s *Store) installHardware(
 
 // removeHardware ends the installation of the unit that is in a device.
 func (s *Store) removeHardware(
-	ctx context.Context, tx pgx.Tx, deviceID uuid.UUID, last *db.HardwareGetByDeviceRow, at time.Time,
+	ctx context.Context, tx pgx.Tx, teamID, deviceID uuid.UUID, last *db.HardwareGetByDeviceRow, at time.Time,
 ) error {
 	if last.InstalledAt != nil && !at.After(*last.InstalledAt) {
 		conflict := hardwareConflict(roomsensor.HardwareInstalledLater, deviceID, last.HardwareID)
 		conflict.From = last.InstalledAt
 		return conflict
 	}
-	return s.queries.HardwareRemove(ctx, tx, db.HardwareRemoveParams{DeviceID: deviceID, RemovedAt: at})
+	return s.queries.HardwareRemove(ctx, tx, db.HardwareRemoveParams{TeamID: teamID, DeviceID: deviceID, RemovedAt: at})
 }
 
 // lockHardware locks a device and returns its last installation; nil if it never had one.
-func (s *Store) lockHardware(ctx context.Context, tx pgx.Tx, deviceID uuid.UUID) (*db.HardwareGetByDeviceRow, error) {
-	if err := s.lockDevice(ctx, tx, deviceID); err != nil {
+func (s *Store) lockHardware(
+	ctx context.Context, tx pgx.Tx, teamID, deviceID uuid.UUID,
+) (*db.HardwareGetByDeviceRow, error) {
+	if err := s.lockTeamDevice(ctx, tx, teamID, deviceID); err != nil {
 		return nil, err
 	}
-	last, err := s.queries.HardwareGetByDevice(ctx, tx, deviceID)
+	last, err := s.queries.HardwareGetByDevice(ctx, tx, db.HardwareGetByDeviceParams{TeamID: teamID, DeviceID: deviceID})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil //nolint:nilnil // A device that was inserted with SQL may never have had a unit.
 	}

@@ -30,8 +30,7 @@ func (s *Store) EachDevice(
 // KB.
 const firstTagBytes = 64 << 10
 
-// eachDevice reads a page in portions. The tags in the first portion show how many devices q.MaxTagBytes has room for:
-// the database would send the rows that are not needed before the connection can be used again.
+// eachDevice calls do for every device of a page.
 func (s *Store) eachDevice(
 	ctx context.Context, conn db.DBTX, teamID uuid.UUID, q roomsensor.DeviceQuery, do func(*roomsensor.Device),
 ) error {
@@ -39,29 +38,41 @@ func (s *Store) eachDevice(
 	if !ok {
 		return nil
 	}
+	return eachOfPage(ctx, conn, q, func(after *uuid.UUID, most int64) (sql string, args []any) {
+		return db.DeviceList, positional(db.DeviceListParams{TeamID: teamID, Metadata: filter, After: after, Most: most})
+	}, func(row *db.DeviceDetail) *db.DeviceDetail {
+		return row
+	}, func(_ *db.DeviceDetail, d *roomsensor.Device) { do(d) })
+}
+
+// eachOfPage reads a page in portions, each with a query for the rows after an id. The tags in the first portion show
+// how many devices q.MaxTagBytes has room for: the database would send the rows that are not needed before the
+// connection can be used again.
+func eachOfPage[Row any](
+	ctx context.Context, conn db.DBTX, q roomsensor.DeviceQuery, query func(after *uuid.UUID, most int64) (string, []any),
+	detail func(*Row) *db.DeviceDetail, do func(*Row, *roomsensor.Device),
+) error {
 	maxTagBytes := cmp.Or(q.MaxTagBytes, math.MaxInt32)
 	read, tagBytes := 0, 0
 	for mean := firstTagBytes; ; mean = tagBytes/read + 1 {
-		portion := max(0, maxTagBytes-tagBytes)/mean + 1
-		params := db.DeviceListParams{
-			TeamID: teamID, Metadata: filter, After: q.After, Most: int64(min(portion, q.Limit-read)),
-		}
-		rows, err := conn.Query(ctx, db.DeviceList, positional(params)...)
+		portion := min(max(0, maxTagBytes-tagBytes)/mean+1, q.Limit-read)
+		sql, args := query(q.After, int64(portion))
+		rows, err := conn.Query(ctx, sql, args...)
 		if err != nil {
 			return err
 		}
-		n, err := eachRow(rows, func(row *db.DeviceDetail) (more bool, err error) {
-			d, err := device(row)
+		n, err := eachRow(rows, func(row *Row) (more bool, err error) {
+			d, err := device(detail(row))
 			if err != nil {
 				return false, err
 			}
 			read++
 			tagBytes += d.TagBytes()
 			q.After = &d.ID
-			do(&d)
+			do(row, &d)
 			return tagBytes <= maxTagBytes || read == 1, nil
 		})
-		if err != nil || int64(n) < params.Most || read == q.Limit || tagBytes > maxTagBytes && read > 1 {
+		if err != nil || n < portion || read == q.Limit || tagBytes > maxTagBytes && read > 1 {
 			return err
 		}
 	}
@@ -195,6 +206,7 @@ func (u deviceUpdater) applyPatch(
 	if err != nil {
 		return roomsensor.Device{}, err
 	}
+	params.Actor = actorText(ctx)
 	for range 2 {
 		row, err := u.store.queries.DeviceUpdate(ctx, u.conn, params)
 		if err == nil {
@@ -239,15 +251,7 @@ func updateParams(teamID, deviceID uuid.UUID, patch roomsensor.DevicePatch) (db.
 }
 
 // NewDevice is a device to be created.
-type NewDevice struct {
-	TeamID      uuid.UUID
-	HardwareID  string
-	DisplayName *string
-	Metadata    map[string]string
-	// InstalledAt is when the unit was installed. nil means the default: unbounded for a unit that was never installed
-	// before, so that readings it has buffered are stored, and otherwise now.
-	InstalledAt *time.Time
-}
+type NewDevice = roomsensor.NewDevice
 
 // OwnedDevice is a device with its team.
 type OwnedDevice struct {
@@ -258,30 +262,46 @@ type OwnedDevice struct {
 // CreateDevice creates a device with a hardware unit. It returns a HardwareConflictError if the unit is installed
 // elsewhere.
 func (s *Store) CreateDevice(ctx context.Context, d NewDevice, now time.Time) (created OwnedDevice, err error) {
-	metadata := []byte("{}")
-	if len(d.Metadata) > 0 {
-		if metadata, err = json.Marshal(d.Metadata); err != nil {
-			return created, fmt.Errorf("encoding metadata: %w", err)
-		}
-	}
-	err = s.inTx(ctx, "creating a device", func(tx pgx.Tx) error {
-		from, err := s.installationTime(ctx, tx, d, now)
+	err = s.inChange(ctx, "creating a device", func(tx pgx.Tx) error {
+		id, err := s.insertDevice(ctx, tx, d, now)
 		if err != nil {
-			return err
-		}
-		id, err := s.queries.DeviceInsert(ctx, tx, db.DeviceInsertParams{
-			TeamID: d.TeamID, HardwareID: d.HardwareID, DisplayName: d.DisplayName, Metadata: metadata,
-		})
-		if err != nil {
-			return translateInsert(err, "inserting a device", d.TeamID)
-		}
-		if err := s.installHardware(ctx, tx, id, d.HardwareID, from); err != nil {
 			return err
 		}
 		created, err = s.ownedDevice(ctx, tx, id)
 		return err
 	})
 	return created, err
+}
+
+// RegisterUnit is CreateDevice without the device: it returns its id.
+func (s *Store) RegisterUnit(ctx context.Context, d NewDevice, now time.Time) (id uuid.UUID, err error) {
+	err = s.inChange(ctx, "registering a unit", func(tx pgx.Tx) error {
+		id, err = s.insertDevice(ctx, tx, d, now)
+		return err
+	})
+	return id, err
+}
+
+// insertDevice inserts a device and installs its unit.
+func (s *Store) insertDevice(ctx context.Context, tx pgx.Tx, d NewDevice, now time.Time) (uuid.UUID, error) {
+	metadata := []byte("{}")
+	if len(d.Metadata) > 0 {
+		var err error
+		if metadata, err = json.Marshal(d.Metadata); err != nil {
+			return uuid.Nil, fmt.Errorf("encoding metadata: %w", err)
+		}
+	}
+	from, err := s.installationTime(ctx, tx, d, now)
+	if err != nil {
+		return uuid.Nil, err
+	}
+	id, err := s.queries.DeviceInsert(ctx, tx, db.DeviceInsertParams{
+		TeamID: d.TeamID, HardwareID: d.HardwareID, DisplayName: d.DisplayName, Metadata: metadata,
+	})
+	if err != nil {
+		return uuid.Nil, translateInsert(err, "inserting a device", d.TeamID)
+	}
+	return id, s.installHardware(ctx, tx, d.TeamID, id, d.HardwareID, from)
 }
 
 func (s *Store) installationTime(ctx context.Context, tx pgx.Tx, d NewDevice, now time.Time) (*time.Time, error) {
@@ -347,12 +367,4 @@ func (s *Store) ownedDevice(ctx context.Context, conn db.DBTX, deviceID uuid.UUI
 func ownedDevice(row *db.DeviceDetail) (OwnedDevice, error) {
 	d, err := device(row)
 	return OwnedDevice{Device: d, TeamID: row.TeamID}, err
-}
-
-// lockDevice locks a device of any team until the transaction ends.
-func (s *Store) lockDevice(ctx context.Context, tx pgx.Tx, deviceID uuid.UUID) error {
-	if _, err := s.queries.DeviceLockByID(ctx, tx, deviceID); err != nil {
-		return translateByID(err, "locking a device", roomsensor.KindDevice, deviceID.String())
-	}
-	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -24,7 +23,7 @@ func TestUpdateDeviceWithoutRow(t *testing.T) {
 	f := setup(t)
 	f.exec(t, `CREATE FUNCTION skip() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$`)
 	f.exec(t, "CREATE TRIGGER skip BEFORE UPDATE ON devices FOR EACH ROW EXECUTE FUNCTION skip()")
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	_, err := f.UpdateDevice(ctx, f.team, f.device, rename("Room"))
 	requireCode(t, err, roomsensor.CodeOverloaded)

@@ -101,11 +101,33 @@ func translateWrite(err error) error {
 		// A unique violation: another worker stored the same rows first in every attempt, see writeAttempts.
 		return fmt.Errorf("%w: %w", roomsensor.ErrBlocked, overloaded(err))
 	case inClass(state, "22", "23"):
+		if pgErr.ConstraintName != "" {
+			err = &constraintError{err, pgErr.ConstraintName}
+		}
 		return fmt.Errorf("%w: %w", roomsensor.ErrNotStorable, err)
 	case state != stateTooMuchDecompress && state != stateQueryCanceled && state != stateOutOfMemory && isTransient(state):
 		return overloaded(err)
 	}
 	return fmt.Errorf("%w: %w", roomsensor.ErrRefused, err)
+}
+
+// constraintError is the error of rows that a constraint refuses.
+type constraintError struct {
+	error
+	constraint string
+}
+
+func (c *constraintError) Unwrap() error { return c.error }
+
+// Constraint returns the name of the constraint.
+func (c *constraintError) Constraint() string { return c.constraint }
+
+// changedRow returns the error of a statement, or ErrNoRows if it changed no row.
+func changedRow(rows int64, err error) error {
+	if err == nil && rows == 0 {
+		return pgx.ErrNoRows
+	}
+	return err
 }
 
 // translateByID maps the error of a query for one row by its id: no row becomes a NotFoundError of that kind and id.

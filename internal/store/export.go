@@ -3,6 +3,9 @@ package store
 import (
 	"context"
 	"fmt"
+	"runtime"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -36,29 +39,84 @@ type OpenedExport = interface {
 type Export struct {
 	store  *Store
 	conn   *pgxpool.Conn
+	end    func() // of the turn of the team
 	tx     pgx.Tx
 	teamID uuid.UUID
 	query  roomsensor.ExportQuery
 	rows   int
 	lines  int
 	extent roomsensor.Window // contains all rows; the whole window if the rows fill enough of it
+	ahead  chan *slice       // all rows, if a standby served them; else nil
 }
 
 // OpenExport counts the readings that a query selects. It returns a TooManyRowsError if there are more than
-// MaxExportRows (decision 30).
+// MaxExportRows (decision 30). If the query only counts, Each calls nothing.
 func (s *Store) OpenExport(
 	ctx context.Context, teamID uuid.UUID, q roomsensor.ExportQuery,
 ) (OpenedExport, error) {
-	conn, err := s.exports.Acquire(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("acquiring a connection for an export: %w", translate(err))
+	if e, served, err := s.readExport(ctx, teamID, q); err != nil {
+		return nil, err
+	} else if served {
+		return e, nil
 	}
-	e := &Export{store: s, conn: conn, teamID: teamID, query: q}
+	conn, end, err := s.acquireExport(ctx, teamID)
+	if err != nil {
+		return nil, err
+	}
+	e := &Export{store: s, conn: conn, end: end, teamID: teamID, query: q}
 	if err := e.begin(ctx); err != nil {
 		e.Close() //nolint:contextcheck // It must also roll back after ctx was canceled.
 		return nil, fmt.Errorf("counting an export: %w", translate(err))
 	}
 	return e, nil
+}
+
+// readExport reads all rows of an export from a standby before the first is sent. Another server has no snapshot with
+// the rows that were counted (decision 32 e), so that an export that was begun could not continue there. served is
+// false if the primary has to serve it.
+func (s *Store) readExport(
+	ctx context.Context, teamID uuid.UUID, q roomsensor.ExportQuery,
+) (e *Export, served bool, err error) {
+	if len(s.standbys.list) == 0 {
+		return nil, false, nil
+	}
+	release, err := s.teamExports.Acquire(ctx, teamID)
+	if err != nil {
+		return nil, false, fmt.Errorf("beginning an export: %w", translate(err))
+	}
+	defer release()
+	served, err = s.onStandby(ctx, forExports, func(ctx context.Context, conn *pgxpool.Conn) error {
+		e = &Export{store: s, conn: conn, end: func() {}, teamID: teamID, query: q}
+		defer e.Close() //nolint:contextcheck // It must also roll back after ctx was canceled.
+		if err := e.begin(ctx); err != nil {
+			return err
+		}
+		windows := e.windows()
+		e.ahead = make(chan *slice, len(windows))
+		defer close(e.ahead)
+		return e.read(ctx, windows, e.ahead)
+	})
+	if err != nil {
+		return nil, served, fmt.Errorf("reading an export: %w", translate(err))
+	}
+	return e, served, nil
+}
+
+// maxTeamExports is how many exports of a team are read at the same time: each takes a processor here and one in the
+// database. The rest of the team's wait before they begin.
+func maxTeamExports() int { return max(2, runtime.GOMAXPROCS(0)) }
+
+// acquireExport waits for the turn of an export of a team and for a connection, which it returns. end releases both.
+func (s *Store) acquireExport(ctx context.Context, teamID uuid.UUID) (conn *pgxpool.Conn, end func(), err error) {
+	release, err := s.teamExports.Acquire(ctx, teamID)
+	if err != nil {
+		return nil, nil, fmt.Errorf("beginning an export: %w", translate(err))
+	}
+	if conn, err = s.exports.Acquire(ctx); err != nil {
+		release()
+		return nil, nil, fmt.Errorf("acquiring a connection for an export: %w", translate(err))
+	}
+	return conn, sync.OnceFunc(func() { conn.Release(); release() }), nil
 }
 
 func (e *Export) begin(ctx context.Context) (err error) {
@@ -96,7 +154,7 @@ func (e *Export) measure(ctx context.Context) error {
 		return err
 	}
 	e.rows, e.extent = int(rows), e.query.Window
-	if e.rows > roomsensor.MaxExportRows ||
+	if e.query.CountOnly || e.rows > roomsensor.MaxExportRows ||
 		sliceableAsIs(e.query.Window, len(e.query.Devices), e.rows, e.store.sliceRows) {
 		return nil
 	}
@@ -157,55 +215,98 @@ func (e *Export) Lines() int { return e.lines }
 // transaction. It never waits for do, because a slow client would keep the snapshot open, and with it every dead row of
 // the database. Each needs up to 40 bytes of memory per row, and 8 more with ingested_at.
 func (e *Export) Each(ctx context.Context, do func(*roomsensor.ExportRow) error) error {
+	if e.ahead != nil {
+		return eachSlice(e.ahead, do)
+	}
 	ctx, cancel := context.WithTimeout(ctx, e.store.exportRowsTimeout)
-	windows := slicesOf(e.extent, e.rows, e.store.sliceRows)
-	read, used := make(chan *slice, len(windows)), make(chan *slice, len(windows))
+	windows := e.windows()
+	read := make(chan *slice, len(windows))
 	var failed error
 	go func() {
 		defer close(read)
-		failed = e.read(ctx, windows, read, used)
+		failed = e.read(ctx, windows, read)
 	}()
 	defer func() {
 		cancel()
 		for range read { // Until the goroutine has ended.
 		}
 	}()
-	for s := range read {
-		if err := s.each(do); err != nil {
-			return err
-		}
-		used <- s
+	if err := eachSlice(read, do); err != nil {
+		return err
 	}
 	return failed
 }
 
-// read sends the rows of each window to read and closes the export. It reuses the slices that it receives from used.
-func (e *Export) read(ctx context.Context, windows []roomsensor.Window, read chan<- *slice, used <-chan *slice) error {
+// windows returns the parts of the extent that are read one after the other.
+func (e *Export) windows() []roomsensor.Window {
+	if e.query.CountOnly {
+		return nil
+	}
+	return slicesOf(e.extent, e.rows, e.store.sliceRows)
+}
+
+// eachSlice calls do for the rows of all slices.
+func eachSlice(read <-chan *slice, do func(*roomsensor.ExportRow) error) error {
+	for s := range read {
+		if err := s.each(do); err != nil {
+			return err
+		}
+		s.release()
+	}
+	return nil
+}
+
+// read sends the rows of each window to read and closes the export.
+func (e *Export) read(ctx context.Context, windows []roomsensor.Window, read chan<- *slice) error {
 	ranks := newRanks(e.query.Devices)
 	sql := db.ReadingExport
 	if e.query.IngestedAt {
 		sql = db.ReadingExportIngested
 	}
-	for _, w := range windows {
-		var s *slice
-		select {
-		case s = <-used:
-		default:
-			s = newSlice(ranks, e.rows, e.store.sliceRows, e.query.IngestedAt)
+	for ahead := range slices.Chunk(windows, slicesAhead(len(e.query.Devices))) {
+		var batch pgx.Batch
+		for _, w := range ahead {
+			batch.Queue(sql, positional(db.ReadingExportParams{
+				DeviceIds: e.query.Devices, TeamID: e.teamID, WindowFrom: w.From, WindowTo: w.To,
+			})...)
 		}
-		rows, err := e.tx.Query(ctx, sql, positional(db.ReadingExportParams{
-			DeviceIds: e.query.Devices, TeamID: e.teamID, WindowFrom: w.From, WindowTo: w.To,
-		})...)
-		if err == nil {
-			err = s.read(rows, w)
+		results := e.tx.SendBatch(ctx, &batch)
+		err := e.readSlices(results, ranks, ahead, read)
+		if closed := results.Close(); err == nil {
+			err = closed
 		}
 		if err != nil {
 			return fmt.Errorf("reading the rows of an export: %w", translate(err))
 		}
-		read <- s
 	}
 	e.Close() //nolint:contextcheck // It must also roll back after ctx was canceled.
 	return nil
+}
+
+// readSlices sends the rows of some windows, whose queries were sent, to read.
+func (e *Export) readSlices(
+	results pgx.BatchResults, ranks *ranks, windows []roomsensor.Window, read chan<- *slice,
+) error {
+	for _, w := range windows {
+		s := newSlice(ranks, e.rows, e.store.sliceRows, e.query.IngestedAt)
+		rows, err := results.Query()
+		if err != nil {
+			return err //nolint:wrapcheck // read wraps it.
+		}
+		if err := s.read(rows, w); err != nil {
+			return err
+		}
+		read <- s
+	}
+	return nil
+}
+
+// slicesAhead returns how many slices are queried at once, so that the server works on the next one while the rows of
+// one are decoded. If the queries exceeded the buffers of the connection, the server would wait for the client that
+// sends the last query, and the client for the server.
+func slicesAhead(devices int) int {
+	const buffers, perDevice, perQuery = 128 << 10, 20, 100 // Bytes.
+	return max(1, buffers/(perDevice*devices+perQuery))
 }
 
 // Close releases the connection. It may be called again, but not while Each runs.
@@ -216,5 +317,5 @@ func (e *Export) Close() {
 	if e.tx != nil {
 		_ = e.tx.Rollback(ctx)
 	}
-	e.conn.Release()
+	e.end()
 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -66,7 +67,7 @@ func newRanks(devices []uuid.UUID) *ranks {
 	return r
 }
 
-// slice holds the rows of one slice of an export and may be reused for another.
+// slice holds the rows of one slice of an export.
 type slice struct {
 	ranks    *ranks
 	base     time.Time // bucket number 0
@@ -75,15 +76,24 @@ type slice struct {
 	ingested []int64 // ingested_at of each of values, in microseconds since 1970; nil if the export leaves it out
 }
 
+// slicePool keeps the memory of slices until the garbage collector needs it. New memory for each slice would cost an
+// export 7 % more processor time in the API.
+var slicePool = sync.Pool{New: func() any { return &slice{} }}
+
 // newSlice returns a slice of an export with a number of rows.
 func newSlice(r *ranks, rows, sliceRows int, ingestedAt bool) *slice {
 	room := min(rows, sliceRows+sliceRows/8) // The slices of a fleet differ by less than an eighth.
-	s := &slice{ranks: r, order: make([]sortKey, 0, room), values: make([]roomsensor.Values, 0, room)}
+	s, _ := slicePool.Get().(*slice)
+	s.ranks = r
+	s.order, s.values, s.ingested = slices.Grow(s.order[:0], room), slices.Grow(s.values[:0], room), nil
 	if ingestedAt {
 		s.ingested = make([]int64, 0, room)
 	}
 	return s
 }
+
+// release lets other exports use the memory of a slice. The caller must not use it again.
+func (s *slice) release() { slicePool.Put(s) }
 
 // sortKey packs the number of a row's bucket, the rank of its device and the index of its values, from the highest bits
 // to the lowest. Numbers sort several times as fast as rows.
@@ -106,23 +116,31 @@ func (k sortKey) bucket() time.Duration {
 	return time.Duration(k>>(indexBits+deviceBits)) * roomsensor.BucketLength
 }
 
-// read reads and closes the rows of a window.
+// read reads and closes the rows of ReadingExport or ReadingExportIngested for a window.
 func (s *slice) read(rows pgx.Rows, w roomsensor.Window) error {
+	const ingestedAt = 2 + roomsensor.MetricCount // The column that only ReadingExportIngested has.
 	defer rows.Close()
 	s.base, s.order, s.values, s.ingested = roomsensor.BucketOf(w.From), s.order[:0], s.values[:0], s.ingested[:0]
-	var row roomsensor.ExportRow
+	base := s.base.UnixMicro()
+	var device uuid.UUID
+	var rank uint64
 	for rows.Next() {
-		decodeExportRow(rows, &row)
-		bucket := uint64(row.BucketAt.Sub(s.base) / roomsensor.BucketLength) //nolint:gosec // Not before the window.
-		s.order = append(s.order, newSortKey(bucket, s.ranks.of[row.DeviceID], uint64(len(s.values))))
-		s.values = append(s.values, row.Values)
+		c := rows.RawValues()
+		if id := uuid.UUID(c[0]); id != device { // Rows of a device often follow each other.
+			device, rank = id, s.ranks.of[id]
+		}
+		bucket := uint64(decodeMicros(c[1])-base) / bucketMicros //nolint:gosec // Not before the window.
+		s.order = append(s.order, newSortKey(bucket, rank, uint64(len(s.values))))
+		s.values = append(s.values, decodeValues(c[2:ingestedAt]))
 		if s.ingested != nil {
-			s.ingested = append(s.ingested, row.IngestedAt.UnixMicro())
+			s.ingested = append(s.ingested, decodeMicros(c[ingestedAt]))
 		}
 	}
 	s.trim()
 	return rows.Err()
 }
+
+const bucketMicros = uint64(roomsensor.BucketLength / time.Microsecond)
 
 // trim gives back memory that is not used: if rows are distributed unevenly, all slices together would else have room
 // for several times the rows.

@@ -29,7 +29,7 @@ func days(n int) roomsensor.Window {
 	return roomsensor.Window{From: exportFrom, To: exportFrom.AddDate(0, 0, n)}
 }
 
-// TestExportCancel checks that the query is canceled within a second (reliability, HTTP).
+// TestExportCancel checks that an export whose context ends leaves no query (reliability, HTTP).
 func TestExportCancel(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
@@ -43,14 +43,13 @@ func TestExportCancel(t *testing.T) {
 	require.NoError(t, err)
 	defer e.Close()
 	ctx, cancel := context.WithCancel(t.Context())
-	started := time.Now()
 	err = e.Each(ctx, func(*roomsensor.ExportRow) error {
 		cancel()
 		<-ctx.Done()
 		return ctx.Err()
 	})
 	require.ErrorIs(t, err, context.Canceled)
-	require.Less(t, time.Since(started), time.Second)
+	require.Eventually(t, func() bool { return f.running(t.Context(), t) == 0 }, patience, time.Millisecond)
 }
 
 // running counts the transactions of exports that are open.
@@ -73,7 +72,7 @@ func TestExportOfASlowClient(t *testing.T) {
 	rows := 0
 	require.NoError(t, e.Each(t.Context(), func(*roomsensor.ExportRow) error {
 		if rows++; rows == 1 {
-			require.Eventually(t, func() bool { return f.running(t.Context(), t) == 0 }, 30*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { return f.running(t.Context(), t) == 0 }, patience, time.Millisecond)
 		}
 		return nil
 	}))
@@ -234,6 +233,11 @@ func TestExportSlicesProperty(t *testing.T) {
 			cut[w[0].From.Equal(q.Window.From)]++
 		}
 		require.NoError(rt, requireKeys(t.Context(), e, want, q.IngestedAt))
+		q.CountOnly = true
+		counted, err := f.OpenExport(t.Context(), f.team, q)
+		require.NoError(rt, err)
+		defer counted.Close()
+		require.Equal(rt, []int{e.Rows(), e.Lines()}, []int{counted.Rows(), counted.Lines()})
 	})
 	require.Positive(t, cut[true], "no dense export had several slices")
 	require.Positive(t, cut[false], "no sparse export had several slices")

@@ -18,16 +18,24 @@ import (
 // delete; feed_round.go reads a round.
 
 // FeedWatermark returns a new watermark of the change feed: every reading before it is committed, and no transaction
-// adds one later. It takes two statements, because the first must be committed before the second runs.
-func (s *Store) FeedWatermark(ctx context.Context) (time.Time, error) {
+// adds one later. It takes two statements, because the first must be committed before the second runs. The position is
+// read after both, and is the end of the log: a transaction of another program may commit and release its lock before
+// its commit is on disk.
+func (s *Store) FeedWatermark(ctx context.Context) (mark roomsensor.FeedWatermark, err error) {
 	reserved, err := s.queries.FeedReserve(ctx, s.pool)
 	if err == nil {
 		reserved, err = s.queries.FeedWatermark(ctx, s.pool, reserved)
 	}
-	if err != nil {
-		return time.Time{}, fmt.Errorf("reading the watermark: %w", translate(err))
+	if err == nil && len(s.standbys.list) > 0 {
+		var row db.PositionGetRow
+		row, err = s.queries.PositionGet(ctx, s.pool)
+		mark.Position = roomsensor.Position{System: row.SystemID, Timeline: row.Timeline, Log: row.Inserted}
 	}
-	return reserved.UTC(), nil
+	if err != nil {
+		return roomsensor.FeedWatermark{}, fmt.Errorf("reading the watermark: %w", translate(err))
+	}
+	mark.At = reserved.UTC()
+	return mark, nil
 }
 
 // FeedChanges returns the devices of some teams that changed in a part of the feed.
@@ -96,9 +104,9 @@ func (s *Store) purgeFeed(ctx context.Context, now time.Time) (deleted int64, er
 	return deleted, nil
 }
 
-// recordChanges tells the change feed where a transaction wrote. The rows are sorted by key.
-func (s *Store) recordChanges(ctx context.Context, tx pgx.Tx, rows []roomsensor.DeviceMeasurement) error {
-	return s.queries.FeedBatchInsert(ctx, tx, batchParams(rows))
+// queueChanges queues a statement that tells the change feed where a transaction wrote. The rows are sorted by key.
+func queueChanges(batch *pgx.Batch, rows []roomsensor.DeviceMeasurement) {
+	batch.Queue(db.FeedBatchInsert, positional(batchParams(rows))...)
 }
 
 // batchParams returns the buckets of each device. A device whose buckets lie more than a day apart is there several

@@ -29,7 +29,7 @@ const (
 
 // EachChange calls do with the readings of a round of a team's change feed after a position, until do returns false. It
 // returns how far the round was read. It may stop earlier, so that a request does not last long. do must not keep the
-// reading, which is reused.
+// reading, which is reused. If the cursor is ahead of the database, the error is cursor_invalid.
 func (s *Store) EachChange(
 	ctx context.Context, teamID uuid.UUID, q roomsensor.FeedQuery, do func(*roomsensor.Change) bool,
 ) (progress roomsensor.FeedProgress, err error) {
@@ -37,8 +37,9 @@ func (s *Store) EachChange(
 	if !ok {
 		return roomsensor.FeedProgress{Done: true}, nil
 	}
-	err = s.inSnapshot(ctx, "reading changes", func(tx pgx.Tx) error {
-		r := &feedRound{store: s, tx: tx, teamID: teamID, query: q, filter: filter, do: do, began: time.Now(), taken: q.After}
+	r := &feedRound{store: s, teamID: teamID, query: q, filter: filter, do: do, began: time.Now(), taken: q.After}
+	err = s.readSnapshot(ctx, "reading changes", func(ctx context.Context, tx pgx.Tx) error {
+		r.tx = tx
 		done, err := r.read(ctx)
 		progress = roomsensor.FeedProgress{After: r.taken, Done: done}
 		return err
@@ -126,9 +127,16 @@ func (r *feedRound) readLate(ctx context.Context) error {
 // spans returns where the round may have readings, in order.
 func (r *feedRound) spans(ctx context.Context) ([]feedSpan, error) {
 	round := r.query.Round
-	state, err := r.store.queries.FeedStateGet(ctx, r.tx, db.FeedStateGetParams{FromAt: round.From, ToAt: round.To})
+	state, err := r.store.queries.FeedStateGet(ctx, r.tx,
+		db.FeedStateGetParams{FromAt: round.From, ToAt: round.To, CursorAt: r.query.Cursor})
 	if err != nil {
 		return nil, err
+	}
+	if state.Ahead {
+		return nil, roomsensor.NewError(roomsensor.CodeCursorInvalid, "cursor", "The service was restored from a backup "+
+			"that is older than this cursor, so your copy may have readings that the service lacks. "+
+			"To start again, note the time, replace your copy by an export with GET /readings.csv, "+
+			"and then request /readings/changes without a cursor and with that time as since.")
 	}
 	m := spanMap{}
 	switch {

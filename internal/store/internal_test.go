@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
@@ -23,6 +22,20 @@ func Slices(opened OpenedExport) []roomsensor.Window {
 
 // SetSliceRows sets the target number of rows of a slice.
 func (s *Store) SetSliceRows(n int) { s.sliceRows = n }
+
+// SetStandbyTimes sets how long a read waits for a standby to replay the log, and how long everything else may take.
+func (s *Store) SetStandbyTimes(replay, other time.Duration) {
+	s.standbyTimes = standbyTimes{connection: other, replay: replay, page: other, export: other}
+}
+
+// CheckStandbys checks all standbys once, and returns why each is left out.
+func (s *Store) CheckStandbys(ctx context.Context) ([]error, error) { return s.checkStandbys(ctx) }
+
+// SetKeepReadings sets for how long readings, and past hours of changed devices, are used for snapshots that are read
+// from now on.
+func (s *Store) SetKeepReadings(readings, past time.Duration) {
+	s.keepReadings, s.keepPast = readings, past
+}
 
 // SetMinCopyRows sets from how many rows on a batch is copied.
 func (s *Store) SetMinCopyRows(n int) { s.minCopyRows = n }
@@ -47,6 +60,11 @@ func (s *Store) PurgeFeedAt(t *testing.T, now time.Time) {
 	require.NoError(t, err)
 }
 
+// SetPageTime sets after which time pages of the feed, coverage and aggregates end early.
+func (s *Store) SetPageTime(d time.Duration) {
+	s.feedTime, s.scans.coverageTime, s.aggregateTime = d, d, d
+}
+
 // SetFeedLimits sets the readings that one statement of a round looks at, and the time after which a page ends.
 func (s *Store) SetFeedLimits(candidates int, time time.Duration) {
 	s.feedCandidates, s.feedTime = candidates, time
@@ -67,22 +85,6 @@ func WriteInTx(ctx context.Context, tx pgx.Tx, rows []roomsensor.DeviceMeasureme
 
 // SetAggregateTime sets the time after which a page of aggregates ends.
 func (s *Store) SetAggregateTime(d time.Duration) { s.aggregateTime = d }
-
-// CountAggregateLines counts the lines of an export of aggregates as it is done for one that may be too large.
-func (s *Store) CountAggregateLines(
-	ctx context.Context, teamID uuid.UUID, q roomsensor.AggregateExportQuery,
-) (lines int, err error) {
-	err = s.inSnapshot(ctx, "counting aggregates", func(tx pgx.Tx) error {
-		a := &aggregation{store: s, tx: tx, teamID: teamID, window: q.Window}
-		if err := a.begin(ctx, q.Devices, q.Now); err != nil {
-			return err
-		}
-		q.Devices = a.devices
-		lines, err = (&AggregateExport{query: q, expected: a.expected}).countLines(ctx, a, q.Window)
-		return err
-	})
-	return lines, err
-}
 
 // SetAggregateSizes sets how many buckets of devices are aggregated at once, and how many readings take as long as a
 // statement.

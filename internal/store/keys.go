@@ -24,7 +24,7 @@ func (s *Store) APIKeysByID(ctx context.Context, keyIDs []string) ([]roomsensor.
 	return convert(rows, apiKey), nil
 }
 
-// APIKeys lists the API keys of a team, the oldest first.
+// APIKeys lists the API keys of a team with their last use, the oldest first.
 func (s *Store) APIKeys(ctx context.Context, teamID uuid.UUID) ([]roomsensor.Key, error) {
 	if _, err := s.Team(ctx, teamID); err != nil {
 		return nil, err
@@ -33,55 +33,79 @@ func (s *Store) APIKeys(ctx context.Context, teamID uuid.UUID) ([]roomsensor.Key
 	if err != nil {
 		return nil, fmt.Errorf("listing API keys: %w", translate(err))
 	}
-	return convert(rows, apiKey), nil
+	return convert(rows, func(row *db.APIKeyListRow) roomsensor.Key {
+		key := apiKey(&row.ApiKey)
+		key.LastUse = keyUse(key.ID, row.UsedAt, row.Client)
+		return key
+	}), nil
 }
 
-// CreateAPIKey stores an API key, without the secret, which only the caller knows.
-func (s *Store) CreateAPIKey(ctx context.Context, key roomsensor.Key) (roomsensor.Key, error) {
-	row, err := s.queries.APIKeyInsert(ctx, s.pool, db.APIKeyInsertParams{
-		KeyID: key.ID, TeamID: key.TeamID, SecretSha256: key.SecretSHA256[:],
-		Scope: string(key.Scope), Label: key.Label, ExpiresAt: key.ExpiresAt,
+// CreateAPIKey stores an API key, without the secret, which only the caller knows. It returns ErrKeyExists if
+// its id is taken.
+func (s *Store) CreateAPIKey(ctx context.Context, key roomsensor.Key) (created roomsensor.Key, err error) {
+	err = s.inChange(ctx, "creating an API key", func(tx pgx.Tx) error {
+		row, err := s.queries.APIKeyInsert(ctx, tx, db.APIKeyInsertParams{
+			KeyID: key.ID, TeamID: key.TeamID, SecretSha256: key.SecretSHA256[:],
+			Scope: string(key.Scope), Label: key.Label, ExpiresAt: key.ExpiresAt,
+		})
+		if err != nil {
+			return translateKeyInsert(err, "inserting an API key", key.TeamID)
+		}
+		created = apiKey(&row)
+		return nil
 	})
-	if err != nil {
-		return roomsensor.Key{}, translateInsert(err, "creating an API key", key.TeamID)
-	}
-	return apiKey(&row), nil
+	return created, err
 }
 
-// RevokeAPIKey revokes an API key. A second revocation changes nothing.
-func (s *Store) RevokeAPIKey(ctx context.Context, keyID string) (roomsensor.Key, error) {
-	row, err := s.queries.APIKeyRevoke(ctx, s.pool, keyID)
-	if err != nil {
-		return roomsensor.Key{}, translateByID(err, "revoking an API key", roomsensor.KindAPIKey, keyID)
-	}
-	return apiKey(&row), nil
+// RevokeAPIKey revokes an API key of a team. A second revocation changes nothing.
+func (s *Store) RevokeAPIKey(ctx context.Context, teamID uuid.UUID, keyID string) (revoked roomsensor.Key, err error) {
+	err = s.inChange(ctx, "revoking an API key", func(tx pgx.Tx) error {
+		row, err := s.queries.APIKeyRevoke(ctx, tx, db.APIKeyRevokeParams{KeyID: keyID, TeamID: teamID})
+		if err != nil {
+			return translateByID(err, "updating an API key", roomsensor.KindAPIKey, keyID)
+		}
+		revoked = apiKey(&row)
+		return nil
+	})
+	return revoked, err
 }
 
-// RotateAPIKey stores another key with the team, scope, label and expiration time of a key, and lets that one expire
+// RotateAPIKey stores another key with the scope, label and expiration time of a key of a team. It lets that one expire
 // after overlap unless it expires before that. It returns both. The error of a key that is not valid is a
-// KeyNotValidError.
+// KeyNotValidError; it is ErrKeyExists if the id of the other key is taken.
 func (s *Store) RotateAPIKey(
-	ctx context.Context, keyID string, next roomsensor.Key, overlap time.Duration,
+	ctx context.Context, teamID uuid.UUID, keyID string, next roomsensor.Key, overlap time.Duration,
 ) (old, created roomsensor.Key, err error) {
-	err = s.inTx(ctx, "replacing an API key", func(tx pgx.Tx) error {
-		before, err := s.queries.APIKeyLock(ctx, tx, keyID)
+	err = s.inChange(ctx, "replacing an API key", func(tx pgx.Tx) error {
+		before, err := s.queries.APIKeyLock(ctx, tx, db.APIKeyLockParams{KeyID: keyID, TeamID: teamID})
 		if err != nil {
 			return translateByID(err, "reading an API key", roomsensor.KindAPIKey, keyID)
 		}
 		after, err := s.queries.APIKeyExpire(ctx, tx, db.APIKeyExpireParams{
-			KeyID: keyID, OverlapSeconds: overlap.Seconds(),
+			KeyID: keyID, TeamID: teamID, OverlapSeconds: overlap.Seconds(),
 		})
 		if err != nil {
-			return translateExpire(err, keyID, before.TeamID)
+			return translateExpire(err, keyID, teamID)
 		}
 		inserted, err := s.queries.APIKeyInsert(ctx, tx, db.APIKeyInsertParams{
-			KeyID: next.ID, TeamID: before.TeamID, SecretSha256: next.SecretSHA256[:],
+			KeyID: next.ID, TeamID: teamID, SecretSha256: next.SecretSHA256[:],
 			Scope: before.Scope, Label: before.Label, ExpiresAt: before.ExpiresAt,
 		})
+		if err != nil {
+			return translateKeyInsert(err, "inserting an API key", teamID)
+		}
 		old, created = apiKey(&after), apiKey(&inserted)
-		return err
+		return nil
 	})
 	return old, created, err
+}
+
+// translateKeyInsert maps the error of an insert of a key.
+func translateKeyInsert(err error, doing string, teamID uuid.UUID) error {
+	if violates(err, stateUnique, "") {
+		return fmt.Errorf("%s: %w", doing, roomsensor.ErrKeyExists)
+	}
+	return translateInsert(err, doing, teamID)
 }
 
 // translateExpire maps the error of a query that expires a valid key.
@@ -131,7 +155,7 @@ func ingestKeys(rows []db.IngestKey, err error) ([]roomsensor.Key, error) {
 	return convert(rows, ingestKey), nil
 }
 
-// TeamIngestKeys lists the ingest keys of a team, the oldest first.
+// TeamIngestKeys lists the ingest keys of a team with their last use, the oldest first.
 func (s *Store) TeamIngestKeys(ctx context.Context, teamID uuid.UUID) ([]roomsensor.Key, error) {
 	if _, err := s.Team(ctx, teamID); err != nil {
 		return nil, err
@@ -140,52 +164,70 @@ func (s *Store) TeamIngestKeys(ctx context.Context, teamID uuid.UUID) ([]roomsen
 	if err != nil {
 		return nil, fmt.Errorf("listing ingest keys: %w", translate(err))
 	}
-	return convert(rows, ingestKey), nil
+	return convert(rows, func(row *db.IngestKeyListRow) roomsensor.Key {
+		key := ingestKey(&row.IngestKey)
+		key.LastUse = keyUse(key.ID, row.UsedAt, row.Client)
+		return key
+	}), nil
 }
 
-// CreateIngestKey stores an ingest key, without the secret, which only the caller knows.
-func (s *Store) CreateIngestKey(ctx context.Context, key roomsensor.Key) (roomsensor.Key, error) {
-	row, err := s.queries.IngestKeyInsert(ctx, s.pool, db.IngestKeyInsertParams{
-		KeyID: key.ID, TeamID: key.TeamID, SecretSha256: key.SecretSHA256[:], Label: key.Label, ExpiresAt: key.ExpiresAt,
+// CreateIngestKey stores an ingest key, without the secret, which only the caller knows. It returns ErrKeyExists if
+// its id is taken.
+func (s *Store) CreateIngestKey(ctx context.Context, key roomsensor.Key) (created roomsensor.Key, err error) {
+	err = s.inChange(ctx, "creating an ingest key", func(tx pgx.Tx) error {
+		row, err := s.queries.IngestKeyInsert(ctx, tx, db.IngestKeyInsertParams{
+			KeyID: key.ID, TeamID: key.TeamID, SecretSha256: key.SecretSHA256[:], Label: key.Label, ExpiresAt: key.ExpiresAt,
+		})
+		if err != nil {
+			return translateKeyInsert(err, "inserting an ingest key", key.TeamID)
+		}
+		created = ingestKey(&row)
+		return nil
 	})
-	if err != nil {
-		return roomsensor.Key{}, translateInsert(err, "creating an ingest key", key.TeamID)
-	}
-	return ingestKey(&row), nil
+	return created, err
 }
 
 // RotateIngestKey is RotateAPIKey for an ingest key.
 func (s *Store) RotateIngestKey(
-	ctx context.Context, keyID string, next roomsensor.Key, overlap time.Duration,
+	ctx context.Context, teamID uuid.UUID, keyID string, next roomsensor.Key, overlap time.Duration,
 ) (old, created roomsensor.Key, err error) {
-	err = s.inTx(ctx, "replacing an ingest key", func(tx pgx.Tx) error {
-		before, err := s.queries.IngestKeyLock(ctx, tx, keyID)
+	err = s.inChange(ctx, "replacing an ingest key", func(tx pgx.Tx) error {
+		before, err := s.queries.IngestKeyLock(ctx, tx, db.IngestKeyLockParams{KeyID: keyID, TeamID: teamID})
 		if err != nil {
 			return translateByID(err, "reading an ingest key", roomsensor.KindIngestKey, keyID)
 		}
 		after, err := s.queries.IngestKeyExpire(ctx, tx, db.IngestKeyExpireParams{
-			KeyID: keyID, OverlapSeconds: overlap.Seconds(),
+			KeyID: keyID, TeamID: teamID, OverlapSeconds: overlap.Seconds(),
 		})
 		if err != nil {
-			return translateExpire(err, keyID, before.TeamID)
+			return translateExpire(err, keyID, teamID)
 		}
 		inserted, err := s.queries.IngestKeyInsert(ctx, tx, db.IngestKeyInsertParams{
-			KeyID: next.ID, TeamID: before.TeamID, SecretSha256: next.SecretSHA256[:],
+			KeyID: next.ID, TeamID: teamID, SecretSha256: next.SecretSHA256[:],
 			Label: before.Label, ExpiresAt: before.ExpiresAt,
 		})
+		if err != nil {
+			return translateKeyInsert(err, "inserting an ingest key", teamID)
+		}
 		old, created = ingestKey(&after), ingestKey(&inserted)
-		return err
+		return nil
 	})
 	return old, created, err
 }
 
-// RevokeIngestKey revokes an ingest key. A second revocation changes nothing.
-func (s *Store) RevokeIngestKey(ctx context.Context, keyID string) (roomsensor.Key, error) {
-	row, err := s.queries.IngestKeyRevoke(ctx, s.pool, keyID)
-	if err != nil {
-		return roomsensor.Key{}, translateByID(err, "revoking an ingest key", roomsensor.KindIngestKey, keyID)
-	}
-	return ingestKey(&row), nil
+// RevokeIngestKey revokes an ingest key of a team. A second revocation changes nothing.
+func (s *Store) RevokeIngestKey(
+	ctx context.Context, teamID uuid.UUID, keyID string,
+) (revoked roomsensor.Key, err error) {
+	err = s.inChange(ctx, "revoking an ingest key", func(tx pgx.Tx) error {
+		row, err := s.queries.IngestKeyRevoke(ctx, tx, db.IngestKeyRevokeParams{KeyID: keyID, TeamID: teamID})
+		if err != nil {
+			return translateByID(err, "updating an ingest key", roomsensor.KindIngestKey, keyID)
+		}
+		revoked = ingestKey(&row)
+		return nil
+	})
+	return revoked, err
 }
 
 func apiKey(row *db.ApiKey) roomsensor.Key {
@@ -201,4 +243,37 @@ func ingestKey(row *db.IngestKey) roomsensor.Key {
 		ID: row.KeyID, TeamID: row.TeamID, SecretSHA256: [sha256.Size]byte(row.SecretSha256),
 		Label: row.Label, CreatedAt: row.CreatedAt, ExpiresAt: row.ExpiresAt, RevokedAt: row.RevokedAt,
 	}
+}
+
+// RecordAPIKeyUses stores the last uses of some distinct API keys. It passes over keys that do not exist.
+func (s *Store) RecordAPIKeyUses(ctx context.Context, uses []roomsensor.KeyUse) error {
+	if err := s.queries.APIKeyUseUpsert(ctx, s.pool, keyUseParams(uses)); err != nil {
+		return fmt.Errorf("recording the use of API keys: %w", translate(err))
+	}
+	return nil
+}
+
+// RecordIngestKeyUses is RecordAPIKeyUses for ingest keys.
+func (s *Store) RecordIngestKeyUses(ctx context.Context, uses []roomsensor.KeyUse) error {
+	if err := s.queries.IngestKeyUseUpsert(ctx, s.pool, db.IngestKeyUseUpsertParams(keyUseParams(uses))); err != nil {
+		return fmt.Errorf("recording the use of ingest keys: %w", translate(err))
+	}
+	return nil
+}
+
+func keyUseParams(uses []roomsensor.KeyUse) (p db.APIKeyUseUpsertParams) {
+	for i := range uses {
+		p.KeyIds = append(p.KeyIds, uses[i].KeyID)
+		p.UsedAt = append(p.UsedAt, uses[i].At)
+		p.Clients = append(p.Clients, uses[i].Client)
+	}
+	return p
+}
+
+// keyUse converts the last use of a key; at is nil for a key that was never used.
+func keyUse(keyID string, at *time.Time, client *string) *roomsensor.KeyUse {
+	if at == nil {
+		return nil
+	}
+	return &roomsensor.KeyUse{KeyID: keyID, At: at.UTC(), Client: text(client)}
 }

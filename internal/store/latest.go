@@ -18,30 +18,17 @@ import (
 // plan a query grows with the number of its chunks, and old chunks are locked while they are rewritten.
 const recentReadings = 24 * time.Hour
 
-// latestSearch searches the newest readings of a team's devices in a transaction.
+// latestSearch searches the newest readings of devices of some teams in a transaction.
 type latestSearch struct {
-	store  *Store
-	tx     pgx.Tx
-	teamID uuid.UUID
-	found  map[uuid.UUID]*roomsensor.Reading
+	store   *Store
+	tx      pgx.Tx
+	teamIDs []uuid.UUID
+	since   time.Time // where searchRecent begins
+	found   map[uuid.UUID]*roomsensor.Reading
 }
 
-// latest reads the newest reading of some devices. A device without one is not in the map.
-func (s *Store) latest(
-	ctx context.Context, tx pgx.Tx, teamID uuid.UUID, ids []uuid.UUID, now time.Time,
-) (map[uuid.UUID]*roomsensor.Reading, error) {
-	l := latestSearch{s, tx, teamID, make(map[uuid.UUID]*roomsensor.Reading, len(ids))}
-	recent := roomsensor.Window{From: now.Add(-recentReadings), To: roomsensor.Forever}
-	if err := l.search(ctx, recent, ids); err != nil {
-		return nil, err
-	}
-	silent := slices.DeleteFunc(slices.Clone(ids), l.has)
-	if len(silent) > 0 {
-		if err := l.searchSilent(ctx, recent.From, silent); err != nil {
-			return nil, err
-		}
-	}
-	return l.found, nil
+func (s *Store) newLatestSearch(tx pgx.Tx, teamIDs []uuid.UUID, now time.Time) *latestSearch {
+	return &latestSearch{s, tx, teamIDs, now.Add(-recentReadings), map[uuid.UUID]*roomsensor.Reading{}}
 }
 
 func (l *latestSearch) has(id uuid.UUID) bool { return l.found[id] != nil }
@@ -49,7 +36,7 @@ func (l *latestSearch) has(id uuid.UUID) bool { return l.found[id] != nil }
 // search keeps the newest reading of each device in a window, unless a newer one is known.
 func (l *latestSearch) search(ctx context.Context, window roomsensor.Window, ids []uuid.UUID) error {
 	rows, err := l.store.queries.ReadingLatestList(ctx, l.tx, db.ReadingLatestListParams{
-		TeamID: l.teamID, DeviceIds: ids, WindowFrom: window.From, WindowTo: window.To,
+		TeamIds: l.teamIDs, DeviceIds: ids, WindowFrom: window.From, WindowTo: window.To,
 	})
 	if err != nil {
 		return err
@@ -62,26 +49,41 @@ func (l *latestSearch) search(ctx context.Context, window roomsensor.Window, ids
 	return nil
 }
 
-// searchSilent searches devices that have no reading since a time: around latest_bucket_at and in the imported ranges,
-// or in all chunks if latest_bucket_at is unknown or too late.
-func (l *latestSearch) searchSilent(ctx context.Context, since time.Time, ids []uuid.UUID) error {
-	rows, err := l.store.queries.DeviceLatestList(ctx, l.tx, db.DeviceLatestListParams{TeamID: l.teamID, DeviceIds: ids})
-	if err != nil {
-		return err
+// silentDevices are devices without a recent reading.
+type silentDevices struct {
+	never   []uuid.UUID // they have no reading, except in the imported ranges
+	bounds  []bound
+	unknown []uuid.UUID // latest_bucket_at is unknown or too late
+}
+
+// searchRecent searches the recent readings of devices, and returns those that have none.
+func (l *latestSearch) searchRecent(ctx context.Context, ids []uuid.UUID) (silent silentDevices, err error) {
+	if err := l.search(ctx, roomsensor.Window{From: l.since, To: roomsensor.Forever}, ids); err != nil {
+		return silent, err
 	}
-	var unknown, bounded []uuid.UUID
-	var bounds []bound
+	ids = slices.DeleteFunc(ids, l.has)
+	if len(ids) == 0 {
+		return silent, nil
+	}
+	rows, err := l.store.queries.DeviceLatestList(ctx, l.tx, db.DeviceLatestListParams{TeamIds: l.teamIDs, DeviceIds: ids})
 	for i := range rows {
 		switch at := rows[i].LatestBucketAt; {
-		case at == nil || !at.Before(since):
-			unknown = append(unknown, rows[i].ID)
+		case at == nil || !at.Before(l.since):
+			silent.unknown = append(silent.unknown, rows[i].ID)
 		case isNever(*at):
-			bounded = append(bounded, rows[i].ID)
+			silent.never = append(silent.never, rows[i].ID)
 		default:
-			bounds = append(bounds, bound{rows[i].ID, *at})
+			silent.bounds = append(silent.bounds, bound{rows[i].ID, *at})
 		}
 	}
-	for _, g := range groupBounds(bounds) {
+	return silent, err
+}
+
+// searchSilent searches silent devices around latest_bucket_at and in the imported ranges, or in all chunks if
+// latest_bucket_at is unknown or too late.
+func (l *latestSearch) searchSilent(ctx context.Context, silent silentDevices) error {
+	unknown, bounded := silent.unknown, silent.never
+	for _, g := range groupBounds(silent.bounds) {
 		if err := l.search(ctx, g.window, g.ids); err != nil {
 			return err
 		}
@@ -93,13 +95,36 @@ func (l *latestSearch) searchSilent(ctx context.Context, since time.Time, ids []
 			}
 		}
 	}
-	if err := l.searchImported(ctx, since, bounded); err != nil {
-		return err
+	if len(bounded) > 0 {
+		if err := l.searchImported(ctx, l.since, bounded); err != nil {
+			return err
+		}
 	}
 	if len(unknown) == 0 {
 		return nil
 	}
-	return l.search(ctx, roomsensor.Window{To: since}, unknown)
+	return l.search(ctx, roomsensor.Window{To: l.since}, unknown)
+}
+
+// filter returns those of the devices for which keep is true.
+func (s silentDevices) filter(keep func(uuid.UUID) bool) silentDevices {
+	var kept silentDevices
+	for _, id := range s.never {
+		if keep(id) {
+			kept.never = append(kept.never, id)
+		}
+	}
+	for _, b := range s.bounds {
+		if keep(b.id) {
+			kept.bounds = append(kept.bounds, b)
+		}
+	}
+	for _, id := range s.unknown {
+		if keep(id) {
+			kept.unknown = append(kept.unknown, id)
+		}
+	}
+	return kept
 }
 
 // searchImported searches devices before a time where other programs than workers wrote readings, the newest first.
@@ -190,13 +215,13 @@ const (
 // the imported ranges, and then checks some devices after one: those whose bound is unknown, or whose reading there was
 // deleted. It returns how many devices it changed and the last device that it checked, which is uuid.Nil after the last
 // one of all. Any number of processes may call it.
-func (s *Store) RefreshLatest(ctx context.Context, after uuid.UUID) (changed int, next uuid.UUID, err error) {
+func (s *Store) RefreshLatest(ctx context.Context, after uuid.UUID) (changed int, resume uuid.UUID, err error) {
 	raised, err := s.searchImports(ctx)
 	if err != nil {
 		return 0, after, err
 	}
-	searched, next, err := s.checkLatest(ctx, after)
-	return raised + searched, next, err
+	searched, resume, err := s.checkLatest(ctx, after)
+	return raised + searched, resume, err
 }
 
 // searchImports moves latest_bucket_at forward to imported readings. The ranges are deleted once all devices are
@@ -233,7 +258,11 @@ func (s *Store) raiseLatest(ctx context.Context, window roomsensor.Window) (rais
 		if err != nil || len(newest) == 0 {
 			return raised, err
 		}
-		err = s.inTx(ctx, "raising bounds", func(tx pgx.Tx) error { return s.writeHeartbeats(ctx, tx, nil, newest) })
+		err = s.inTx(ctx, "raising bounds", func(tx pgx.Tx) error {
+			var raise pgx.Batch
+			queueHeartbeats(&raise, nil, newest)
+			return tx.SendBatch(ctx, &raise).Close()
+		})
 		if err != nil {
 			return raised, err
 		}
@@ -245,7 +274,7 @@ func (s *Store) raiseLatest(ctx context.Context, window roomsensor.Window) (rais
 }
 
 // checkLatest searches the newest readings of those of the devices after one whose bound is unknown or too late.
-func (s *Store) checkLatest(ctx context.Context, after uuid.UUID) (searched int, next uuid.UUID, err error) {
+func (s *Store) checkLatest(ctx context.Context, after uuid.UUID) (searched int, resume uuid.UUID, err error) {
 	rows, err := s.queries.DeviceLatestPage(ctx, s.pool, db.DeviceLatestPageParams{After: after, Most: latestPage})
 	if err != nil {
 		return 0, after, fmt.Errorf("listing devices: %w", translate(err))

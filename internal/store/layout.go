@@ -37,8 +37,10 @@ type Hourly struct {
 }
 
 // Layout returns how the readings are stored. Every migration must be applied.
-func (s *Store) Layout(ctx context.Context) (Layout, error) {
-	row, err := s.queries.LayoutGet(ctx, s.pool)
+func (s *Store) Layout(ctx context.Context) (Layout, error) { return s.layout(ctx, s.pool) }
+
+func (s *Store) layout(ctx context.Context, conn db.DBTX) (Layout, error) {
+	row, err := s.queries.LayoutGet(ctx, conn)
 	if err != nil {
 		return Layout{}, fmt.Errorf("reading the layout: %w", translate(err))
 	}

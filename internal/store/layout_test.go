@@ -31,7 +31,7 @@ func (f *fixture) chunksToOrder(t *testing.T, want int) []store.Chunk {
 		chunks, err = f.ChunksToOrder(t.Context(), at("2026-03-01T00:00:00Z"), timeLimit)
 		require.NoError(t, err)
 		return len(chunks) == want
-	}, 30*time.Second, 20*time.Millisecond)
+	}, patience, 20*time.Millisecond)
 	return chunks
 }
 

@@ -105,6 +105,75 @@ func (f *fixture) insertMonth(t *testing.T, devices int) []uuid.UUID {
 	return ids
 }
 
+// TestHardwareListPlan checks that installations are found with the B-tree of units, not with the GiST index of the
+// exclusion constraint.
+func TestHardwareListPlan(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.exec(t, `WITH d AS (
+			INSERT INTO devices (team_id, hardware_id) SELECT $1, 'dev:9' || i * 7919 % 5000 FROM generate_series(1, 5000) i
+			RETURNING id, hardware_id)
+		INSERT INTO device_hardware (hardware_id, device_id) SELECT hardware_id, id FROM d`, f.team)
+	f.exec(t, "ANALYZE")
+	conn := f.planConn(t)
+	conn.check(t, func(n int) error {
+		var units []string
+		for i := range 50 {
+			units = append(units, fmt.Sprint("dev:9", 50*n+i))
+		}
+		_, err := db.New().HardwareList(t.Context(), conn, units)
+		return err
+	}, func(p *plan) {
+		var indexes []string
+		p.each(func(node *plan) {
+			if strings.HasPrefix(node.Index, "device_hardware") {
+				indexes = append(indexes, node.Index)
+			}
+		})
+		require.Equal(t, []string{"device_hardware_unit_idx"}, indexes)
+	})
+}
+
+// TestDeviceHeartbeatUpdatePlan checks that workers lock devices in the order of their ids, in small and large fleets: each
+// device is found with the primary key, for one id after the other.
+func TestDeviceHeartbeatUpdatePlan(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	for _, devices := range []int{2, 100, 5000} {
+		f.exec(t, "DELETE FROM device_hardware")
+		f.exec(t, "DELETE FROM devices")
+		f.exec(t, "INSERT INTO devices (team_id, hardware_id) SELECT $1, 'dev:' || i FROM generate_series(1, $2) i", f.team, devices)
+		f.exec(t, "VACUUM ANALYZE devices")
+		names, err := f.DeviceNames(t.Context(), f.team)
+		require.NoError(t, err)
+		conn := f.planConn(t)
+		conn.check(t, func(int) error {
+			var p db.DeviceHeartbeatUpdateParams
+			for i := range min(len(names), 1000) {
+				p.DeviceIds, p.NewestAt = append(p.DeviceIds, names[i].ID), append(p.NewestAt, exportFrom)
+				p.SeenAt, p.SignalAt = append(p.SeenAt, exportFrom), append(p.SignalAt, time.Time{})
+				p.RssiDbm, p.SignalBars = append(p.RssiDbm, 0), append(p.SignalBars, 0)
+				p.FirmwareAt, p.Firmware = append(p.FirmwareAt, time.Time{}), append(p.Firmware, "")
+			}
+			return pgx.BeginTxFunc(t.Context(), conn, pgx.TxOptions{}, func(tx pgx.Tx) error {
+				if err := db.New().WorkerSet(t.Context(), tx); err != nil {
+					return err
+				}
+				conn.plans = nil
+				updated, err := db.New().DeviceHeartbeatUpdate(t.Context(), tx, p)
+				require.Equal(t, p.DeviceIds, updated)
+				return err
+			})
+		}, func(p *plan) {
+			p.each(func(node *plan) {
+				if node.Relation == "devices" && node.Type != "ModifyTable" {
+					require.Equal(t, "Index Scan on devices_pkey", node.Type+" on "+node.Index)
+				}
+			})
+		})
+	}
+}
+
 // TestReadingListPlan checks that a page, and the buckets that gaps are searched in, are a backward scan of the primary
 // key, without a sort.
 func TestReadingListPlan(t *testing.T) {
@@ -149,7 +218,7 @@ func TestReadingLatestListPlan(t *testing.T) {
 	require.NoError(t, err)
 	conn.check(t, func(int) error {
 		_, err := db.New().ReadingLatestList(t.Context(), conn, db.ReadingLatestListParams{
-			TeamID: f.team, DeviceIds: ids, WindowFrom: exportFrom.AddDate(0, 0, 23), WindowTo: roomsensor.Forever,
+			TeamIds: []uuid.UUID{f.team}, DeviceIds: ids, WindowFrom: exportFrom.AddDate(0, 0, 23), WindowTo: roomsensor.Forever,
 		})
 		return err
 	}, func(p *plan) { requireOnlyKeyScans(t, p, "Backward") })

@@ -174,6 +174,7 @@ func verdict(row *db.RateWindowHitRow, n int) roomsensor.RateVerdict {
 		Allowed:   n < allowed,
 		Remaining: int(row.Remaining) + max(0, allowed-1-n),
 		Reset:     time.Duration(row.ResetSeconds * float64(time.Second)),
+		Position:  roomsensor.Position{System: row.SystemID, Timeline: row.Timeline, Log: row.Flushed},
 	}
 }
 

@@ -3,9 +3,9 @@ package store
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 
 	"roomsensor/db"
 	"roomsensor/internal/roomsensor"
@@ -20,9 +20,17 @@ func (s *Store) EachReading(
 	if q.Before != nil && q.Before.Before(to) {
 		to = *q.Before // Keyset pagination: the window ends where the previous page ended.
 	}
-	rows, err := s.pool.Query(ctx, db.ReadingList, positional(db.ReadingListParams{
+	p := db.ReadingListParams{
 		DeviceID: deviceID, TeamID: teamID, WindowFrom: q.Window.From, WindowTo: to, Most: int64(q.Limit),
-	})...)
+	}
+	return s.read(ctx, func(ctx context.Context, from reader) error { return eachReading(ctx, from, &p, do) })
+}
+
+// eachReading calls do for the readings of a page. After a reading, it moves the parameters to the next one.
+func eachReading(
+	ctx context.Context, from reader, p *db.ReadingListParams, do func(*roomsensor.Reading),
+) error {
+	rows, err := from.Query(ctx, db.ReadingList, positional(*p)...)
 	if err != nil {
 		return fmt.Errorf("reading a page: %w", translate(err))
 	}
@@ -30,6 +38,7 @@ func (s *Store) EachReading(
 	var reading roomsensor.Reading
 	for rows.Next() {
 		reading = decodeReading(rows)
+		p.WindowTo, p.Most = reading.BucketAt, p.Most-1
 		do(&reading)
 	}
 	if err := rows.Err(); err != nil {
@@ -38,33 +47,33 @@ func (s *Store) EachReading(
 	return nil
 }
 
-// CurrentDevices reads a page of the live snapshot: devices with their newest reading and the statistics of some whole
-// hours (decision 17).
-func (s *Store) CurrentDevices(
-	ctx context.Context, teamID uuid.UUID, q roomsensor.DeviceQuery, hours roomsensor.Window,
-) (current []roomsensor.CurrentDevice, err error) {
-	err = s.inSnapshot(ctx, "reading the snapshot", func(tx pgx.Tx) error {
-		current = []roomsensor.CurrentDevice{}
-		ids := []uuid.UUID{}
-		err := s.eachDevice(ctx, tx, teamID, q, func(d *roomsensor.Device) {
-			current = append(current, roomsensor.CurrentDevice{Device: *d})
-			ids = append(ids, d.ID)
-		})
-		if err != nil {
-			return err
-		}
-		latest, err := s.latest(ctx, tx, teamID, ids, hours.To)
-		if err != nil {
-			return err
-		}
-		stats, err := s.hourStats(ctx, tx, teamID, ids, hours)
-		if err != nil {
-			return err
-		}
-		for i, id := range ids {
-			current[i].Latest, current[i].Last24h = latest[id], stats[id]
-		}
-		return nil
+// LateReadings lists the parts of a window in which a device has readings that arrived late, in ascending order. The
+// parts have a width, which divides an hour, and begin at multiples of it.
+func (s *Store) LateReadings(
+	ctx context.Context, teamID, deviceID uuid.UUID, w roomsensor.Window, width time.Duration,
+) ([]roomsensor.LateReadings, error) {
+	rows, err := s.queries.ReadingLateList(ctx, s.pool, db.ReadingLateListParams{
+		TeamID: teamID, DeviceID: deviceID, WindowFrom: w.From, WindowTo: w.To,
+		WidthSeconds: width.Seconds(), AfterSeconds: roomsensor.LateAfter.Seconds(),
 	})
-	return current, err
+	if err != nil {
+		return nil, fmt.Errorf("listing late readings: %w", translate(err))
+	}
+	return convert(rows, func(row *db.ReadingLateListRow) roomsensor.LateReadings {
+		return roomsensor.LateReadings{
+			From: row.PartFrom.UTC(), Delay: time.Duration(row.DelaySeconds * float64(time.Second)),
+		}
+	}), nil
+}
+
+// BackdateReadings records that the readings of a device with buckets in [from, to) arrived half a minute after they
+// were measured, but not before a time. A reading that arrived earlier stays as it is.
+func (s *Store) BackdateReadings(ctx context.Context, deviceID uuid.UUID, from, to, notBefore time.Time) error {
+	err := s.queries.ReadingSetArrival(ctx, s.pool, db.ReadingSetArrivalParams{
+		NotBefore: notBefore, DeviceID: deviceID, WindowFrom: from, WindowTo: to,
+	})
+	if err != nil {
+		return fmt.Errorf("setting the arrival of readings: %w", translate(err))
+	}
+	return nil
 }

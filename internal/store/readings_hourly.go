@@ -11,22 +11,12 @@ import (
 	"roomsensor/internal/roomsensor"
 )
 
-// HourStats aggregates whole hours of a team's devices (decision 17). A device without readings in them is not in the
-// map.
-func (s *Store) HourStats(
-	ctx context.Context, teamID uuid.UUID, deviceIDs []uuid.UUID, hours roomsensor.Window,
-) (stats map[uuid.UUID]roomsensor.Stats, err error) {
-	err = s.inSnapshot(ctx, "aggregating hours", func(tx pgx.Tx) error {
-		stats, err = s.hourStats(ctx, tx, teamID, deviceIDs, hours)
-		return err
-	})
-	return stats, err
-}
-
+// hourStats aggregates whole hours of devices of some teams (decision 17). A device without readings in them is not in
+// the map.
 func (s *Store) hourStats(
-	ctx context.Context, tx pgx.Tx, teamID uuid.UUID, deviceIDs []uuid.UUID, hours roomsensor.Window,
+	ctx context.Context, tx pgx.Tx, teamIDs, deviceIDs []uuid.UUID, hours roomsensor.Window,
 ) (map[uuid.UUID]roomsensor.Stats, error) {
-	params := db.HourlySumParams{DeviceIds: deviceIDs, TeamID: teamID, HourFrom: hours.From, HourTo: hours.To}
+	params := db.HourlySumParams{DeviceIds: deviceIDs, TeamIds: teamIDs, HourFrom: hours.From, HourTo: hours.To}
 	rows, err := s.queries.HourlySum(ctx, tx, params)
 	if err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -18,6 +19,35 @@ func TestEachReadingNaN(t *testing.T) {
 	stored := f.readAll(t, f.device)
 	require.Len(t, stored, 1)
 	require.EqualValues(t, 2, stored[0].Values.Mask())
+}
+
+// TestLateReadings checks when a reading counts as late, also if its times are unknown or infinite, which SQL can insert.
+func TestLateReadings(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.exec(t, `INSERT INTO readings (device_id, bucket_at, measured_at, ingested_at) VALUES
+		($1, '2026-01-01T00:00:00Z', '2026-01-01T00:02:00Z', '2026-01-01T01:02:00Z'),
+		($1, '2026-01-01T01:00:00Z', '2026-01-01T01:02:00Z', '2026-01-01T02:02:01Z'),
+		($1, '2026-01-01T01:55:00Z', '2026-01-01T01:55:00Z', '2026-01-03T01:55:00Z'),
+		($1, '2026-01-01T02:00:00Z', NULL, '2026-01-01T04:00:00Z'),
+		($1, '2026-01-01T03:00:00Z', 'infinity', '2026-01-01T04:00:00Z'),
+		($1, '2026-01-01T04:00:00Z', '-infinity', 'infinity'),
+		($1, '2026-01-01T05:00:00Z', '2026-01-01T05:00:00Z', '2026-01-02T05:00:00Z')`, f.device)
+	window := roomsensor.Window{From: at("2026-01-01T00:00:00Z"), To: at("2026-01-01T05:00:00Z")}
+	late, err := f.LateReadings(t.Context(), f.team, f.device, window, time.Hour)
+	require.NoError(t, err)
+	require.Equal(t, []roomsensor.LateReadings{
+		{From: at("2026-01-01T01:00:00Z"), Delay: 48 * time.Hour},
+		{From: at("2026-01-01T02:00:00Z"), Delay: 2 * time.Hour},
+		{From: at("2026-01-01T04:00:00Z"), Delay: 1e9 * time.Second},
+	}, late)
+	late, err = f.LateReadings(t.Context(), f.team, f.device, window, roomsensor.BucketLength)
+	require.NoError(t, err)
+	require.Equal(t, roomsensor.LateReadings{From: at("2026-01-01T01:00:00Z"), Delay: time.Hour + time.Second}, late[0])
+	other := f.addTeam(t, "Other").team
+	late, err = f.LateReadings(t.Context(), other, f.device, window, time.Hour)
+	require.NoError(t, err)
+	require.Empty(t, late)
 }
 
 // TestTimestampsOutOfRange checks that timestamps that the API cannot express are read as the nearest that it can.
@@ -102,4 +132,25 @@ func TestCurrentDevicesNaN(t *testing.T) {
 	for _, x := range []float32{lux.Min, lux.Max, lux.Mean()} {
 		require.False(t, math.Signbit(float64(x)), "-0 is 0")
 	}
+}
+
+// TestBackdateReadings checks that readings of a window get the time soon after they were measured, or the given one, and
+// that an earlier arrival and other readings stay.
+func TestBackdateReadings(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.exec(t, `INSERT INTO readings (device_id, bucket_at, measured_at, ingested_at)
+		SELECT $1, at, at + interval '1 minute', CASE WHEN at = '2026-01-01T00:10:00Z' THEN at ELSE '2026-02-01T00:00:00Z' END
+		FROM generate_series('2026-01-01T00:00:00Z'::timestamptz, '2026-01-01T00:20:00Z', interval '5 minutes') at`, f.device)
+	from, late := at("2026-01-01T00:00:00Z"), at("2026-01-01T09:00:00Z")
+	require.NoError(t, f.BackdateReadings(t.Context(), f.device, from, from.Add(15*time.Minute), time.Time{}))
+	require.NoError(t, f.BackdateReadings(t.Context(), f.device, from.Add(15*time.Minute), from.Add(20*time.Minute), late))
+	var got []string
+	for _, r := range f.readAll(t, f.device) {
+		got = append(got, r.IngestedAt.UTC().Format(time.RFC3339))
+	}
+	slices.Sort(got)
+	require.Equal(t, []string{
+		"2026-01-01T00:01:30Z", "2026-01-01T00:06:30Z", "2026-01-01T00:10:00Z", "2026-01-01T09:00:00Z", "2026-02-01T00:00:00Z",
+	}, got)
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -52,6 +51,9 @@ func (s *Store) WriteReplay(ctx context.Context, rejectID uuid.UUID, b roomsenso
 		if _, err := s.writeBatch(ctx, tx, b); err != nil {
 			return err
 		}
+		if err := s.set(ctx, tx, actorSetting, actorText(ctx)); err != nil {
+			return err
+		}
 		return s.queries.RejectMarkReplayed(ctx, tx, rejectID)
 	})
 	if err != nil {
@@ -60,15 +62,11 @@ func (s *Store) WriteReplay(ctx context.Context, rejectID uuid.UUID, b roomsenso
 	return nil
 }
 
-// writing begins a transaction that has the table reading_incoming, updates latest_bucket_at and has a time in the
-// change feed, in one round trip. It looks for the table each time, because PgBouncer may run each transaction in
-// another session; that costs 0.1 ms.
-var writing = pgx.TxOptions{
-	BeginQuery: "begin;\n" + db.WorkerSet + ";\n" + db.FeedBegin + ";\n" + db.ReadingIncomingCreate,
-}
+// writing begins a transaction that updates latest_bucket_at and has a time in the change feed, in one round trip.
+var writing = pgx.TxOptions{BeginQuery: "begin;\n" + db.WorkerSet + ";\n" + db.FeedBegin}
 
-// inWrite calls run in a transaction that has the table reading_incoming. It calls it again, up to writeAttempts times,
-// if another worker stored a row first that run took for new, or if both waited for each other.
+// inWrite calls run in a transaction of writing. It calls it again, up to writeAttempts times, if another worker stored
+// a row first that run took for new, or if both waited for each other.
 func (s *Store) inWrite(ctx context.Context, run func(pgx.Tx) error) (err error) {
 	for range writeAttempts {
 		err = pgx.BeginTxFunc(ctx, s.pool, writing, run)
@@ -85,20 +83,20 @@ func (s *Store) writeBatch(ctx context.Context, tx pgx.Tx, b roomsensor.Batch) (
 			return 0, err
 		}
 	}
+	var rest pgx.Batch // One round trip.
+	var newest []bound
 	if changed > 0 {
-		if err := s.recordChanges(ctx, tx, b.Rows); err != nil {
-			return 0, err
-		}
+		queueChanges(&rest, b.Rows)
+		newest = newestBuckets(b.Rows)
 	}
-	if newest := newestBuckets(b.Rows); len(b.Seen)+len(newest) > 0 {
-		if err := s.writeHeartbeats(ctx, tx, b.Seen, newest); err != nil {
-			return 0, err
-		}
+	check := queueHeartbeats(&rest, b.Seen, newest)
+	if len(b.Rejects) > 0 {
+		rest.Queue(db.RejectInsert, positional(rejectParams(b.Rejects))...)
 	}
-	if len(b.Rejects) == 0 {
-		return changed, nil
+	if err := tx.SendBatch(ctx, &rest).Close(); err != nil {
+		return 0, fmt.Errorf("writing what belongs to readings: %w", err)
 	}
-	return changed, s.queries.RejectInsert(ctx, tx, rejectParams(b.Rejects))
+	return changed, check()
 }
 
 // writeReadings merges rows, which are sorted by key and have each key once, into the table and returns how many
@@ -111,15 +109,21 @@ func (s *Store) writeReadings(ctx context.Context, tx pgx.Tx, rows []roomsensor.
 	if err != nil {
 		return 0, err
 	}
-	into := db.ReadingIncomingCopy
-	if fresh {
-		into = db.ReadingCopy
+	into := db.ReadingCopy
+	if !fresh {
+		into = db.ReadingIncomingCopy
+		// Each time, because PgBouncer may run each transaction in another session.
+		if err := s.queries.ReadingIncomingCreate(ctx, tx); err != nil {
+			return 0, err
+		}
 	}
-	copied, err := tx.Conn().PgConn().CopyFrom(ctx, bytes.NewReader(copyRows(rows)), into)
+	copying := beginStatement(ctx, statementName(into))
+	copied, err := tx.Conn().PgConn().CopyFrom(copying, bytes.NewReader(copyRows(rows)), into)
+	endStatement(copying, copied, err)
 	if err != nil || fresh {
 		return copied.RowsAffected(), err
 	}
-	return s.queries.ReadingUpsert(ctx, tx, upsertParams(nil))
+	return s.queries.ReadingUpsertIncoming(ctx, tx)
 }
 
 // areNew reports whether nothing is stored between the first and the last row of each device. That is usual when a
@@ -194,23 +198,55 @@ func newestBuckets(rows []roomsensor.DeviceMeasurement) (newest []bound) {
 	return newest
 }
 
-// writeHeartbeats moves the state of devices forward to newer arrivals (decision 39), and latest_bucket_at to newer
-// readings. The lock makes it wait for a search of the newest reading, which does not see the rows of this transaction.
-// All devices in seen must exist.
-func (s *Store) writeHeartbeats(
-	ctx context.Context, tx pgx.Tx, seen []roomsensor.DeviceHeartbeat, newest []bound,
-) error {
-	p := heartbeatParams(seen, newest)
-	locked, err := s.queries.DeviceHeartbeatLock(ctx, tx, p.DeviceIds)
-	if err != nil {
-		return err
+// queueHeartbeats queues a statement that moves the state of devices forward to newer arrivals (decision 39), and
+// latest_bucket_at to newer readings. Both lists are sorted by device and have each once. After the statement and
+// before the commit, the caller must call check: it returns an error if a device in newest does not exist.
+func queueHeartbeats(batch *pgx.Batch, seen []roomsensor.DeviceHeartbeat, newest []bound) (check func() error) {
+	if len(seen)+len(newest) == 0 {
+		return func() error { return nil }
 	}
-	if len(locked) < len(p.DeviceIds) && slices.ContainsFunc(seen, func(d roomsensor.DeviceHeartbeat) bool {
-		return !slices.Contains(locked, d.DeviceID)
-	}) { // The readings before it must not be stored either, see DeleteDevice.
-		return overloaded(errors.New("a device was deleted after its unit was resolved"))
+	var updated map[uuid.UUID]bool
+	batch.Queue(db.DeviceHeartbeatUpdate, positional(heartbeatParams(seen, newest))...).Query(func(rows pgx.Rows) error {
+		updated = make(map[uuid.UUID]bool, len(seen)+len(newest))
+		ids, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+		for _, id := range ids {
+			updated[id] = true
+		}
+		return err //nolint:wrapcheck // The caller of the batch wraps it.
+	})
+	return func() error {
+		for i := range newest {
+			if !updated[newest[i].id] { // Its readings must not be stored either, see DeleteDevice.
+				return overloaded(errors.New("a device was deleted after its unit was resolved"))
+			}
+		}
+		return nil
 	}
-	return s.queries.DeviceHeartbeatUpdate(ctx, tx, p)
+}
+
+// heartbeatParams merges two lists that are sorted by device.
+func heartbeatParams(seen []roomsensor.DeviceHeartbeat, newest []bound) (p db.DeviceHeartbeatUpdateParams) {
+	for len(seen)+len(newest) > 0 {
+		var order int // which device comes first
+		switch {
+		case len(seen) == 0:
+			order = 1
+		case len(newest) == 0:
+			order = -1
+		default:
+			order = bytes.Compare(seen[0].DeviceID[:], newest[0].id[:])
+		}
+		var none roomsensor.DeviceHeartbeat
+		heartbeat, newestAt := &none, time.Time{}
+		if order <= 0 {
+			heartbeat, seen = &seen[0], seen[1:]
+		}
+		if order >= 0 {
+			none.DeviceID, newestAt, newest = newest[0].id, newest[0].at, newest[1:]
+		}
+		p = appendHeartbeat(p, heartbeat, newestAt)
+	}
+	return p
 }
 
 // These stand for null in the arrays of DeviceHeartbeatUpdate. The zero time does, too.
@@ -219,21 +255,6 @@ const (
 	noBars = -1
 )
 
-func heartbeatParams(seen []roomsensor.DeviceHeartbeat, newest []bound) (p db.DeviceHeartbeatUpdateParams) {
-	at := make(map[uuid.UUID]time.Time, len(newest))
-	for _, b := range newest {
-		at[b.id] = b.at
-	}
-	for i := range seen {
-		p = appendHeartbeat(p, &seen[i], at[seen[i].DeviceID])
-		delete(at, seen[i].DeviceID)
-	}
-	for id, newestAt := range at {
-		p = appendHeartbeat(p, &roomsensor.DeviceHeartbeat{DeviceID: id}, newestAt)
-	}
-	return p
-}
-
 func appendHeartbeat(
 	p db.DeviceHeartbeatUpdateParams, d *roomsensor.DeviceHeartbeat, newestAt time.Time,
 ) db.DeviceHeartbeatUpdateParams {
@@ -241,24 +262,22 @@ func appendHeartbeat(
 	p.SeenAt = append(p.SeenAt, d.LastSeenAt)
 	p.NewestAt = append(p.NewestAt, newestAt)
 
-	rssi, bars := int32(noRSSI), int16(noBars)
-	if d.Signal != nil && d.Signal.RSSI != nil {
-		rssi = *d.Signal.RSSI
+	at, rssi, bars := time.Time{}, int32(noRSSI), int16(noBars)
+	if d.Signal != nil {
+		at = d.SignalAt
+		if d.Signal.RSSI != nil {
+			rssi = *d.Signal.RSSI
+		}
+		if d.Signal.Bars != nil {
+			bars = *d.Signal.Bars
+		}
 	}
-	if d.Signal != nil && d.Signal.Bars != nil {
-		bars = *d.Signal.Bars
-	}
-	p.HasSignal = append(p.HasSignal, d.Signal != nil)
-	p.SignalAt = append(p.SignalAt, d.SignalAt)
-	p.RssiDbm = append(p.RssiDbm, rssi)
-	p.SignalBars = append(p.SignalBars, bars)
+	p.SignalAt, p.RssiDbm, p.SignalBars = append(p.SignalAt, at), append(p.RssiDbm, rssi), append(p.SignalBars, bars)
 
-	var firmware string
+	at, firmware := time.Time{}, ""
 	if d.Firmware != nil {
-		firmware = *d.Firmware
+		at, firmware = d.FirmwareAt, *d.Firmware
 	}
-	p.HasFirmware = append(p.HasFirmware, d.Firmware != nil)
-	p.FirmwareAt = append(p.FirmwareAt, d.FirmwareAt)
-	p.Firmware = append(p.Firmware, firmware)
+	p.FirmwareAt, p.Firmware = append(p.FirmwareAt, at), append(p.Firmware, firmware)
 	return p
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"net/url"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"pgregory.net/rapid"
 
+	"roomsensor/db"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/store"
 	"roomsensor/test/dbtest"
@@ -139,8 +141,9 @@ func compareKeys(a, b roomsensor.DeviceMeasurement) int {
 }
 
 // sequence returns n rows of one new device: enough of them make a batch that is copied.
-func sequence(n int) []roomsensor.DeviceMeasurement {
-	id := uuid.New()
+func (f *fixture) sequence(t *testing.T, n int) []roomsensor.DeviceMeasurement {
+	t.Helper()
+	id := f.insertDevice(t)
 	rows := make([]roomsensor.DeviceMeasurement, n)
 	for i := range rows {
 		rows[i].DeviceID = id
@@ -190,7 +193,7 @@ func TestWriteBatchCopy(t *testing.T) {
 	f := setup(t)
 	worker := open(t, f.url, store.Ingest)
 	worker.SetMinCopyRows(50)
-	others := sequence(100)
+	others := f.sequence(t, 100)
 	write := func(rt *rapid.T, device uuid.UUID, batch, others []roomsensor.DeviceMeasurement) int64 {
 		rows := slices.Clone(others)
 		for _, m := range batch {
@@ -219,13 +222,24 @@ func TestWriteBatchCopy(t *testing.T) {
 	})
 }
 
+// TestWriteBatchStatements checks that rows of arrays and copied rows are merged by the same SQL.
+func TestWriteBatchStatements(t *testing.T) {
+	t.Parallel()
+	merge := func(query string) string {
+		_, merge, found := strings.Cut(query, "ON CONFLICT")
+		require.True(t, found)
+		return merge
+	}
+	require.Equal(t, merge(db.ReadingUpsert), merge(db.ReadingUpsertIncoming))
+}
+
 // TestWriteBatchCopyLeftovers checks that rows that were copied for one batch, failed or not, are not part of the next
 // one on the same connection.
 func TestWriteBatchCopyLeftovers(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	worker := open(t, f.url, store.Ingest)
-	rows := sequence(2_500)
+	rows := f.sequence(t, 2_500)
 	refused := slices.Clone(rows)
 	refused[500].DeviceID = uuid.UUID{}
 	refused[500].MeasuredAt = roomsensor.Forever.AddDate(300_000, 0, 0) // After what a timestamp can hold.
@@ -328,7 +342,7 @@ func TestWriteBatchNewRowsConcurrent(t *testing.T) {
 		err := f.sql.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity
 			WHERE datname = current_database() AND wait_event = 'transactionid' AND query LIKE '%COPY readings%')`).Scan(&waiting)
 		return err == nil && waiting
-	}, 20*time.Second, 10*time.Millisecond)
+	}, patience, 10*time.Millisecond)
 	require.NoError(t, other.Commit(t.Context()))
 	require.NoError(t, <-written)
 	require.EqualValues(t, 2_500, changed)

@@ -72,6 +72,64 @@ func (s *Store) TeamRejects(
 	}), err
 }
 
+// RejectGroups counts the rejects of a team by reason and unit, those with the newest reject first.
+func (s *Store) RejectGroups(
+	ctx context.Context, teamID uuid.UUID, q roomsensor.RejectGroupQuery,
+) ([]roomsensor.RejectGroup, error) {
+	rows, err := s.queries.RejectGroupList(ctx, s.pool, db.RejectGroupListParams{
+		TeamID: teamID, Reason: (*string)(q.Reason), HardwareID: q.HardwareID,
+		Most: int64(q.Limit), Skipped: int64(q.Skip),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("counting the rejects of a team: %w", translate(err))
+	}
+	return convert(rows, func(row *db.RejectGroupListRow) roomsensor.RejectGroup {
+		return roomsensor.RejectGroup{
+			Reason: roomsensor.Reason(row.Reason), HardwareID: row.HardwareID, Count: row.Total, Replayed: row.Replayed,
+			First: row.FirstAt.UTC(), Last: row.LastAt.UTC(),
+		}
+	}), nil
+}
+
+// RejectsOfGroup lists the positions of the rejects of a group of a team after a position, the oldest first.
+func (s *Store) RejectsOfGroup(
+	ctx context.Context, teamID uuid.UUID, p roomsensor.RejectGroupPage,
+) ([]roomsensor.RejectPosition, error) {
+	rows, err := s.queries.RejectGroupPage(ctx, s.pool, db.RejectGroupPageParams{
+		TeamID: teamID, Reason: string(p.Reason), HardwareID: p.HardwareID,
+		AfterAt: p.After.ReceivedAt, AfterID: p.After.ID, Most: int64(p.Limit),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing the rejects of a group: %w", translate(err))
+	}
+	return convert(rows, func(row *db.RejectGroupPageRow) roomsensor.RejectPosition {
+		return roomsensor.RejectPosition{ReceivedAt: row.ReceivedAt.UTC(), ID: row.ID}
+	}), nil
+}
+
+// CountRejectsOfGroup counts what RejectsOfGroup lists without a limit.
+func (s *Store) CountRejectsOfGroup(
+	ctx context.Context, teamID uuid.UUID, p roomsensor.RejectGroupPage,
+) (int64, error) {
+	count, err := s.queries.RejectGroupCount(ctx, s.pool, db.RejectGroupCountParams{
+		TeamID: teamID, Reason: string(p.Reason), HardwareID: p.HardwareID,
+		AfterAt: p.After.ReceivedAt, AfterID: p.After.ID,
+	})
+	if err != nil {
+		return 0, fmt.Errorf("counting the rejects of a group: %w", translate(err))
+	}
+	return count, nil
+}
+
+// TeamReject returns a reject of a team with its payload.
+func (s *Store) TeamReject(ctx context.Context, teamID, id uuid.UUID) (roomsensor.Reject, error) {
+	row, err := s.queries.RejectGetByTeam(ctx, s.pool, db.RejectGetByTeamParams{TeamID: teamID, RejectID: id})
+	if err != nil {
+		return roomsensor.Reject{}, translateByID(err, "reading a reject", roomsensor.KindReject, id.String())
+	}
+	return reject(&row), nil
+}
+
 // Reject returns a reject with its payload.
 func (s *Store) Reject(ctx context.Context, id uuid.UUID) (roomsensor.Reject, error) {
 	row, err := s.queries.RejectGet(ctx, s.pool, id)

@@ -14,6 +14,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"roomsensor/db"
+	"roomsensor/internal/teamcache"
+	"roomsensor/internal/teamlimit"
 )
 
 // Role is what a process does with the database. It sets the timeouts of statements and locks and the number of
@@ -37,6 +39,9 @@ var (
 	API      = Role{"roomsensor api", "5s", "2s", "10s", 16, 4, 16, false}
 	Ingest   = Role{"roomsensor ingest", "30s", "5s", "60s", 6, 3, 0, false}
 	Operator = Role{"roomsensor", "30s", "5s", "60s", 2, 0, 0, false}
+	// Dashboard has half of the connections of the API, so that pages leave most of the database to its clients,
+	// and one for the probes of readiness.
+	Dashboard = Role{"roomsensor dashboard", "5s", "2s", "10s", 8, 1, 4, false}
 )
 
 // Pooled returns the role for connections through PgBouncer in transaction mode. Each transaction may run in another
@@ -57,14 +62,18 @@ const (
 
 // Store reads and writes the database. It is safe for concurrent use.
 type Store struct {
-	pool      *pgxpool.Pool
-	admission *pgxpool.Pool // pool itself if the role has no connections for admission
-	exports   *pgxpool.Pool // nil if the role serves no exports
-	queries   *db.Queries
-	changes   keyedLock // by idempotency key
-	limiter   limiter
+	pool        *pgxpool.Pool
+	admission   *pgxpool.Pool // pool itself if the role has no connections for admission
+	exports     *pgxpool.Pool // nil if the role serves no exports
+	queries     *db.Queries
+	changes     keyedLock          // by idempotency key
+	teamExports *teamlimit.Limiter // exports that are being read
+	limiter     limiter
+	role        Role
+	standbys    standbys
+	readings    *teamcache.Values[teamReadings]
 
-	// Tests set smaller values, so that they need less data.
+	// Tests set other values, so that they need less data or wait for a slow machine.
 	sliceRows, minCopyRows int
 	exportRowsTimeout      time.Duration
 	scans                  scanLimits
@@ -73,6 +82,8 @@ type Store struct {
 	aggregateTime          time.Duration
 	aggregateCells         int
 	statementReadings      int
+	keepReadings, keepPast time.Duration
+	standbyTimes           standbyTimes
 }
 
 // Open creates the pools of a role. It does not connect: a server that does not respond yet is not an error, see Ping.
@@ -82,14 +93,17 @@ func Open(ctx context.Context, databaseURL string, role Role) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{
-		pool: pool, admission: pool, queries: db.New(),
+		pool: pool, admission: pool, queries: db.New(), role: role,
+		readings: teamcache.NewValues[teamReadings](maxReadingsBytes), keepReadings: keepReadings, keepPast: keepPast,
 		sliceRows: defaultSliceRows, minCopyRows: defaultMinCopyRows, exportRowsTimeout: exportRowsTimeout,
+		teamExports:    teamlimit.New(maxTeamExports()),
 		scans:          defaultScanLimits,
 		feedCandidates: feedCandidates, feedTime: feedTime,
 		aggregateTime: aggregateTime, aggregateCells: defaultAggregateCells,
-		statementReadings: defaultStatementReadings,
+		statementReadings: defaultStatementReadings, standbyTimes: defaultStandbyTimes,
 	}
 	s.limiter.count = func(ctx context.Context, p db.RateWindowHitParams) ([]db.RateWindowHitRow, error) {
+		p.WithPosition = len(s.standbys.list) > 0
 		return s.queries.RateWindowHit(ctx, s.admission, p)
 	}
 	name := role.name
@@ -115,6 +129,11 @@ func openPool(ctx context.Context, databaseURL string, role Role, maxConns int32
 	if err != nil {
 		return nil, fmt.Errorf("reading the database URL: %w", err)
 	}
+	return newPool(ctx, config, role, maxConns)
+}
+
+// newPool creates a pool of a role. It changes the configuration.
+func newPool(ctx context.Context, config *pgxpool.Config, role Role, maxConns int32) (*pgxpool.Pool, error) {
 	config.MaxConns = maxConns
 	config.MaxConnLifetime = connLifetime
 	config.MaxConnLifetimeJitter = connLifetimeJitter
@@ -122,11 +141,12 @@ func openPool(ctx context.Context, databaseURL string, role Role, maxConns int32
 	config.ConnConfig.ConnectTimeout = connectTimeout
 	config.ConnConfig.DialFunc = newDialer().DialContext
 	config.ConnConfig.BuildFrontend = newFrontend
+	config.ConnConfig.Tracer = tracer{}
 	config.AfterConnect = registerTypes
 	if role.pooled {
 		config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
 		config.ConnConfig.RuntimeParams["application_name"] = role.name
-		return newPool(ctx, config)
+		return connectLater(ctx, config)
 	}
 	for name, value := range map[string]string{
 		"application_name":                    role.name,
@@ -139,10 +159,11 @@ func openPool(ctx context.Context, databaseURL string, role Role, maxConns int32
 			config.ConnConfig.RuntimeParams[name] = value
 		}
 	}
-	return newPool(ctx, config)
+	return connectLater(ctx, config)
 }
 
-func newPool(ctx context.Context, config *pgxpool.Config) (*pgxpool.Pool, error) {
+// connectLater creates a pool, which connects when it is used.
+func connectLater(ctx context.Context, config *pgxpool.Config) (*pgxpool.Pool, error) {
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("creating the database pool: %w", err)
@@ -179,6 +200,9 @@ func (s *Store) Close() {
 	s.admission.Close()
 	if s.exports != nil {
 		s.exports.Close()
+	}
+	for _, b := range s.standbys.list {
+		b.close()
 	}
 }
 
@@ -249,16 +273,41 @@ func (s *Store) inTx(ctx context.Context, doing string, run func(pgx.Tx) error) 
 	return nil
 }
 
+// inChange is inTx for what the audit log records: the entries of the transaction have the actor of ctx.
+func (s *Store) inChange(ctx context.Context, doing string, run func(pgx.Tx) error) error {
+	return s.inTx(ctx, doing, func(tx pgx.Tx) error {
+		if err := s.set(ctx, tx, actorSetting, actorText(ctx)); err != nil {
+			return err
+		}
+		return run(tx)
+	})
+}
+
 // inSnapshot runs a function that only reads, from one snapshot. It forces custom plans: a generic plan of a query for
 // some devices and hours reads the hours of all devices in all chunks.
 func (s *Store) inSnapshot(ctx context.Context, doing string, run func(pgx.Tx) error) error {
-	err := pgx.BeginTxFunc(ctx, s.pool, snapshot, func(tx pgx.Tx) error {
+	return s.snapshotOf(ctx, s.pool, doing, run)
+}
+
+// snapshotOf is inSnapshot on a server.
+func (s *Store) snapshotOf(ctx context.Context, from reader, doing string, run func(pgx.Tx) error) error {
+	return s.readOnly(ctx, from, doing, func(tx pgx.Tx) error {
 		if err := s.set(ctx, tx, "plan_cache_mode", "force_custom_plan"); err != nil {
 			return err
 		}
 		return run(tx)
 	})
-	if err != nil {
+}
+
+// readOnly runs a function that only reads, from one snapshot of a server.
+func (s *Store) readOnly(ctx context.Context, from reader, doing string, run func(pgx.Tx) error) error {
+	complete := false
+	err := pgx.BeginTxFunc(ctx, from, snapshot, func(tx pgx.Tx) error {
+		err := run(tx)
+		complete = err == nil
+		return err
+	})
+	if err != nil && !complete { // The end of a transaction that only reads cannot make its result wrong.
 		return fmt.Errorf("%s: %w", doing, translate(err))
 	}
 	return nil
@@ -303,4 +352,12 @@ func utc(at *time.Time) *time.Time {
 		return nil
 	}
 	return new(at.UTC())
+}
+
+// text returns a text of the database; empty for null.
+func text(value *string) string {
+	if value == nil {
+		return ""
+	}
+	return *value
 }

@@ -15,58 +15,71 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// These are the reasons why a query may have no condition on the team. Queries for clients may have the first three only.
+// These are the reasons why a query may have no condition on the team. Queries for clients may have the first six only.
 const (
 	byKey  = "the API key of the request selects its rows, and a key belongs to one team"
 	noTeam = "what it reads or sets belongs to no team"
+	byUser = "the session or the link of a request selects its rows, and they belong to one person"
+	byUnit = "a hardware unit is in one device of all teams; pages do not name the device of another team"
 	wakes  = "it wakes waiting requests of some teams; each of them reads for its own team"
+
+	insertsTeam = "it inserts the row that names the team, or that names a row of it"
 
 	operator    = "operator's commands work on all teams"
 	worker      = "the worker stores uploads of all teams"
 	receiver    = "the receiver knows the ingest keys of all teams"
 	maintenance = "it maintains the tables of all teams"
-	insertsTeam = "it inserts the row that names the team"
 )
 
 // withoutTeam contains the queries without a condition on the team, with the reason.
 var withoutTeam = map[string]string{
-	"APIKeyGet": byKey, "RateWindowHit": byKey, "IdempotencyKeyClaim": byKey, "IdempotencyKeyGet": byKey, "IdempotencyKeyStore": byKey, "IdempotencyBytesAdd": byKey,
-	"FeedReserve": noTeam, "FeedWatermark": noTeam, "FeedChangedAll": noTeam, "FeedStateGet": noTeam, "FeedLateList": noTeam,
+	"APIKeyGet": byKey, "APIKeyUseUpsert": byKey, "IngestKeyUseUpsert": byKey, "RateWindowHit": byKey, "IdempotencyKeyClaim": byKey, "IdempotencyKeyGet": byKey, "IdempotencyKeyStore": byKey, "IdempotencyBytesAdd": byKey,
+	"PositionGet": noTeam, "StandbyGet": noTeam, "StandbyGetSettings": operator, "FeedReserve": noTeam, "FeedWatermark": noTeam, "FeedChangedAll": noTeam, "FeedStateGet": noTeam, "FeedLateList": noTeam,
 	"FeedRangeList": noTeam, "FeedDayList": noTeam, "FeedChangedList": wakes, "FeedBegin": worker, "FeedBatchInsert": worker,
 	"FeedStateUpdate": maintenance, "FeedBatchPurge": maintenance, "FeedLatePurge": maintenance, "FeedDayPurge": maintenance,
+	"DatabaseGetUsage": noTeam, "DeviceCountByStatus": maintenance, "IngestKeyCountExpiring": maintenance, "APIKeyCountExpiring": maintenance,
 	"SettingSet": noTeam, "DatabaseGet": noTeam, "ChunkCount": noTeam, "SecretEnsure": noTeam, "SecretGet": noTeam, "ReceiverSecretEnsure": noTeam, "ReceiverSecretGet": noTeam, "HourlyListValid": noTeam,
 
+	"UserGet": byUser, "UserGetCredentials": byUser, "MembershipListByUser": byUser, "SessionGet": byUser, "SessionPut": byUser, "SessionEnd": byUser,
+	"UserGetByEmail": byUser, "UserSetPassword": byUser, "UserSetFirstPassword": byUser, "UserSetName": byUser, "UserSignOut": byUser, "UserInsert": noTeam,
+	"SignInLinkGet": byUser, "SignInLinkUse": byUser, "SignInLinkDeleteByUser": byUser, "SignInLinkInsert": insertsTeam, "MembershipInsert": insertsTeam,
+	"SignInAttemptCount": noTeam, "SignInAttemptDelete": noTeam, "SignInAddressExists": byUser, "SignInAddressPut": byUser, "SignInAddressTrim": byUser,
+	"UserDisable": operator, "UserEnable": operator, "UserList": operator,
+	"SessionPurge": maintenance, "SignInAttemptPurge": maintenance, "SignInAddressPurge": maintenance, "SignInLinkPurge": maintenance,
+
 	"APIKeyInsert": insertsTeam, "IngestKeyInsert": insertsTeam, "TeamInsert": insertsTeam, "DeviceInsert": insertsTeam,
-	"TeamRename": operator, "TeamListByName": operator, "TeamGetRevoked": operator, "DeviceListByName": operator, "DeviceGetByUnit": operator,
+	"UserDelete": operator, "UserAuditErase": operator, "SubjectMentionList": operator, "SubjectSessionErase": operator,
+	"SubjectErasureInsert": operator, "SubjectResponseList": operator,
+	"TeamListByName": operator, "TeamGetRevoked": operator, "DeviceListByName": operator, "DeviceGetByUnit": operator,
 	"DeviceContentsGet": operator, "DeviceLockForDelete": operator, "DeviceDelete": operator, "HardwareDeleteByDevice": operator,
-	"AssignmentDeleteByDevice": operator, "ReadingGetFirst": operator, "ReadingDelete": operator, "ReadingDeleteByDevice": operator,
-	"APIKeyLock": operator, "APIKeyExpire": operator, "APIKeyDelete": operator, "IngestKeyLock": operator, "IngestKeyExpire": operator,
+	"AssignmentDeleteByDevice": operator, "ReadingGetFirst": operator, "ReadingDelete": operator, "ReadingDeleteByDevice": operator, "ReadingSetArrival": operator,
+	"APIKeyDelete":         operator,
 	"IdempotencyKeyDelete": operator, "IdempotencyBytesDelete": operator, "RateWindowDelete": operator,
-	"RejectDeleteByTeam": operator, "RejectCountByReason": operator,
-	"APIKeyRevoke": operator, "IngestKeyRevoke": operator, "TeamList": operator, "DeviceGetByID": operator, "DeviceLockByID": operator,
-	"DeviceSetHardware": operator, "HardwareGetByDevice": operator, "HardwareInsert": operator, "HardwareExists": operator,
-	"HardwareGetSince": operator, "HardwareRemove": operator, "AssignmentInsert": operator, "AssignmentLockByID": operator,
-	"AssignmentGetOverlap": operator, "AssignmentEnd": operator, "AssignmentListByDevice": operator, "RejectList": operator,
+	"ServerGet": operator, "BlockerList": operator, "ChunkGetNewest": operator, "JobListFailed": operator, "RejectDeleteByTeam": operator, "RejectCountByReason": operator,
+	"TeamList": operator, "DeviceGetByID": operator,
+	"HardwareExists": byUnit, "HardwareGetSince": byUnit, "AssignmentGetTeam": operator, "AuditList": operator,
+	"AssignmentListByDevice": operator, "RejectList": operator,
 	"RejectGet": operator, "RejectGetByMessage": operator, "RejectMarkReplayed": operator,
-	"HardwareList": worker, "DeviceHeartbeatLock": worker, "DeviceHeartbeatUpdate": worker, "ReadingUpsert": worker, "RejectInsert": worker,
-	"ReadingIsNew": worker, "ReadingCopy": worker, "ReadingIncomingCreate": worker, "ReadingIncomingCopy": worker,
+	"HardwareList": worker, "DeviceHeartbeatUpdate": worker, "ReadingUpsert": worker, "RejectInsert": worker,
+	"ReadingIsNew": worker, "ReadingCopy": worker, "ReadingIncomingCreate": worker, "ReadingIncomingCopy": worker, "ReadingUpsertIncoming": worker,
 	"IngestKeyListAfter": receiver, "IngestKeyGet": receiver, "IngestKeyPosition": receiver, "IngestKeyListChanged": receiver,
-	"IdempotencyKeyPurge": maintenance, "IdempotencyBytesPurge": maintenance, "RateWindowPurge": maintenance, "LayoutGet": maintenance, "ChunkListUnordered": maintenance, "ChunkListRanges": noTeam, "ChunkOrder": maintenance, "ChunkPostpone": maintenance, "RejectTrimAge": maintenance,
+	"AuditExpire": maintenance, "AuditTrim": maintenance, "IdempotencyKeyPurge": maintenance, "IdempotencyBytesPurge": maintenance, "RateWindowPurge": maintenance, "LayoutGet": maintenance, "ChunkListUnordered": maintenance, "ChunkListRanges": noTeam, "ChunkOrder": maintenance, "ChunkPostpone": maintenance, "RejectTrimAge": maintenance,
 	"ImportedRangeList": noTeam, "WorkerSet": noTeam, "ImportedRangeTake": maintenance, "DeviceLatestListBehind": maintenance, "DeviceLatestPage": maintenance,
 	"DeviceLatestListMissing": maintenance, "DeviceLatestLock": maintenance, "DeviceLatestSearch": maintenance, "RejectTrimLock": maintenance, "RejectTrimTeam": maintenance, "RejectUsageList": maintenance, "StreamGet": worker, "StreamInsert": worker, "StreamReplace": operator,
 }
 
 // TestTeamFilter checks that every query either has a condition on the team that applies to all of its rows, or is
-// listed above; queries that the API uses may be listed for the first three reasons only. Tests of the API check the
+// listed above; queries that the API uses may be listed for these reasons only. Tests of the API check the
 // conditions themselves, with ids of other teams.
 func TestTeamFilter(t *testing.T) {
 	t.Parallel()
-	queries, used := readQueries(t), namesUsedBy(t, interfaceMethods(t, "../api/backend.go"))
+	queries, used := readQueries(t), namesUsedBy(t, interfaceMethods(t, append(filesIn(t, "../dashboard"), "../api/backend.go")...))
+	delete(used, "RejectGet") // TeamReject mentions Reject as a type only.
 	for name, sql := range queries {
 		reason, listed := withoutTeam[name]
 		require.NotEqual(t, listed, bindsTeam(sql), "%s: add a condition on the team, or a reason here", name)
 		if used[name] && listed {
-			require.Contains(t, []string{byKey, noTeam, wakes}, reason, "%s is used by the API", name)
+			require.Contains(t, []string{byKey, noTeam, byUnit, byUser, wakes, insertsTeam}, reason, "%s is used by the API or the dashboard", name)
 		}
 	}
 	for name := range withoutTeam {
@@ -95,6 +108,9 @@ func TestBindsTeam(t *testing.T) {
 		"SELECT 1 FROM devices WHERE team_id = @team_id":                                                        true,
 		"SELECT 1 FROM devices d WHERE d.id = @id AND d.team_id = @team_id ORDER BY 1":                          true,
 		"SELECT 1 FROM teams WHERE id = @team_id":                                                               true,
+		"UPDATE teams SET name = @name WHERE id = @team_id":                                                     true,
+		"UPDATE teams SET name = @name WHERE id = @id":                                                          false,
+		"UPDATE devices SET team_id = 1 WHERE id = @team_id":                                                    false,
 		"SELECT 1 FROM devices d WHERE d.team_id = @team_id AND (d.id = @a OR d.id = @b)":                       true,
 		"SELECT 1 FROM readings r WHERE r.device_id IN (SELECT id FROM devices WHERE team_id = @team_id)":       true,
 		"SELECT 1 FROM devices WHERE id = @id":                                                                  false,
@@ -144,7 +160,7 @@ var (
 	innermost = regexp.MustCompile(`\([^()]*\)`)
 	// disjunct marks conditions that apply to some rows only.
 	disjunct = regexp.MustCompile(`\b(OR|UNION)\b`)
-	ofTeam   = regexp.MustCompile(`FROM teams WHERE id = @team_id|\b(?:WHERE|AND) (?:\w+\.)?team_id = @team_id\b`)
+	ofTeam   = regexp.MustCompile(`(?:FROM teams|^UPDATE teams SET .*) WHERE id = @team_id|\b(?:WHERE|AND) (?:\w+\.)?team_id = @team_id\b`)
 	// ofItsDevice is a condition that the device of a row belongs to the team.
 	ofItsDevice = regexp.MustCompile(`\b(?:(?:WHERE|AND) (?:(?:\w+\.)?device_id IN|EXISTS)|FROM) TEAM\b`)
 	// fromChanged selects from the result of a CTE; both names must be the same.
@@ -161,6 +177,7 @@ func bindsTeam(sql string) bool {
 		ofChanged := names != nil && names[1] == names[2]
 		return !disjunct.MatchString(level) && (ofTeam.MatchString(level) || ofItsDevice.MatchString(level) || ofChanged)
 	}
+	sql = strings.ReplaceAll(sql, "ANY(@team_ids::uuid[])", "@team_id") // Requests of several teams are read together.
 	for innermost.MatchString(sql) {
 		sql = innermost.ReplaceAllStringFunc(sql, func(group string) string {
 			if holds(strings.Trim(group, "()")) {
@@ -194,11 +211,8 @@ func namesUsedBy(t *testing.T, methods []string) map[string]bool {
 // API.
 func identifiersByFunction(t *testing.T) map[string]map[string]bool {
 	t.Helper()
-	files, err := filepath.Glob("*.go")
-	require.NoError(t, err)
-	files = slices.DeleteFunc(files, func(name string) bool { return strings.HasSuffix(name, "_test.go") })
 	all := map[string]map[string]bool{}
-	for _, name := range append(files, "../service/api.go") {
+	for _, name := range append(filesIn(t, "."), "../service/api.go") {
 		for _, d := range parse(t, name).Decls {
 			f, ok := d.(*ast.FuncDecl)
 			if !ok {
@@ -216,6 +230,14 @@ func identifiersByFunction(t *testing.T) map[string]map[string]bool {
 		}
 	}
 	return all
+}
+
+// filesIn returns the Go files of a directory, without tests.
+func filesIn(t *testing.T, directory string) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(directory, "*.go"))
+	require.NoError(t, err)
+	return slices.DeleteFunc(files, func(name string) bool { return strings.HasSuffix(name, "_test.go") })
 }
 
 // interfaceMethods returns the methods of all interfaces in some files.

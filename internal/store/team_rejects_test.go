@@ -104,3 +104,65 @@ func TestRejectListByTeamPlan(t *testing.T) {
 		})
 	}
 }
+
+func TestRejectGroups(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.insertRejects(t, 12, f.team, uuid.New(), nil)
+	f.exec(t, "UPDATE rejected_uploads SET replayed_at = now() WHERE hardware_id = 'dev:0' AND reason = 'no_metric'")
+	groups := func(q roomsensor.RejectGroupQuery) []roomsensor.RejectGroup {
+		q.Limit = 10
+		groups, err := f.RejectGroups(t.Context(), f.team, q)
+		require.NoError(t, err)
+		return groups
+	}
+	last := at("2026-01-01T00:00:12Z")
+	all := []roomsensor.RejectGroup{
+		{Reason: "no_metric", HardwareID: new("dev:0"), Count: 2, Replayed: 2, First: last.Add(-2 * time.Second), Last: last},
+		{Reason: "unknown_unit", HardwareID: new("dev:1"), Count: 4, First: last.Add(-2 * time.Second), Last: last.Add(-time.Second)},
+		{Reason: "no_metric", HardwareID: new("dev:1"), Count: 2, First: last.Add(-2 * time.Second), Last: last.Add(-2 * time.Second)},
+		{Reason: "unknown_unit", HardwareID: new("dev:0"), Count: 4, First: last.Add(-2 * time.Second), Last: last.Add(-2 * time.Second)},
+	}
+	require.Equal(t, all, groups(roomsensor.RejectGroupQuery{}))
+	require.Equal(t, all[2:], groups(roomsensor.RejectGroupQuery{Skip: 2}))
+	require.Equal(t, []roomsensor.RejectGroup{all[0], all[2]}, groups(roomsensor.RejectGroupQuery{Reason: new(roomsensor.ReasonNoMetric)}))
+	require.Equal(t, []roomsensor.RejectGroup{all[0], all[3]}, groups(roomsensor.RejectGroupQuery{HardwareID: new("dev:0")}))
+
+	page := roomsensor.RejectGroupPage{Reason: roomsensor.ReasonUnknownUnit, HardwareID: "dev:1", Limit: 3}
+	first, err := f.RejectsOfGroup(t.Context(), f.team, page)
+	require.NoError(t, err)
+	require.Len(t, first, 3)
+	page.After = first[2]
+	second, err := f.RejectsOfGroup(t.Context(), f.team, page)
+	require.NoError(t, err)
+	require.Len(t, second, 1)
+	require.NotContains(t, first, second[0])
+	left, err := f.CountRejectsOfGroup(t.Context(), f.team, page)
+	require.NoError(t, err)
+	require.Equal(t, int64(1), left)
+	found, err := f.TeamReject(t.Context(), f.team, second[0].ID)
+	require.NoError(t, err)
+	require.Equal(t, new("dev:1"), found.HardwareID)
+	_, err = f.TeamReject(t.Context(), uuid.New(), second[0].ID)
+	require.ErrorIs(t, err, roomsensor.ErrNotFound)
+}
+
+// TestRejectGroupListPlan checks that the groups of a team are counted in an index, without reading the rejects.
+func TestRejectGroupListPlan(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.insertRejects(t, 4_000, uuid.New(), nil)
+	f.insertRejects(t, 400, f.team)
+	f.exec(t, "VACUUM (ANALYZE) rejected_uploads")
+	conn := f.planConn(t)
+	conn.check(t, func(int) error {
+		_, err := db.New().RejectGroupList(t.Context(), conn, db.RejectGroupListParams{TeamID: f.team, Most: 100})
+		return err
+	}, func(p *plan) {
+		p.each(func(node *plan) {
+			if node.Relation == "rejected_uploads" {
+				require.Equal(t, []string{"Index Only Scan", "rejected_uploads_group_idx"}, []string{node.Type, node.Index})
+			}
+		})
+	})
+}

@@ -2,12 +2,17 @@ package store
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"roomsensor/db"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/timezone"
 )
 
 // Team returns a team.
@@ -45,19 +50,115 @@ func (s *Store) TeamsNamed(ctx context.Context, name string) ([]roomsensor.Team,
 }
 
 // RenameTeam changes the name of a team.
-func (s *Store) RenameTeam(ctx context.Context, teamID uuid.UUID, name string) (roomsensor.Team, error) {
-	row, err := s.queries.TeamRename(ctx, s.pool, db.TeamRenameParams{TeamID: teamID, Name: name})
-	if err != nil {
-		return roomsensor.Team{}, translateByID(err, "renaming a team", roomsensor.KindTeam, teamID.String())
-	}
-	return roomsensor.Team{ID: row.ID, Name: row.Name}, nil
+func (s *Store) RenameTeam(ctx context.Context, teamID uuid.UUID, name string) (renamed roomsensor.Team, err error) {
+	err = s.inChange(ctx, "renaming a team", func(tx pgx.Tx) error {
+		row, err := s.queries.TeamRename(ctx, tx, db.TeamRenameParams{TeamID: teamID, Name: name})
+		if err != nil {
+			return translateByID(err, "updating a team", roomsensor.KindTeam, teamID.String())
+		}
+		renamed = roomsensor.Team{ID: row.ID, Name: row.Name}
+		return nil
+	})
+	return renamed, err
 }
 
 // CreateTeam creates a team.
-func (s *Store) CreateTeam(ctx context.Context, name string) (roomsensor.Team, error) {
-	row, err := s.queries.TeamInsert(ctx, s.pool, name)
+func (s *Store) CreateTeam(ctx context.Context, name string) (created roomsensor.Team, err error) {
+	err = s.inChange(ctx, "creating a team", func(tx pgx.Tx) error {
+		row, err := s.queries.TeamInsert(ctx, tx, name)
+		created = roomsensor.Team{ID: row.ID, Name: row.Name}
+		return err
+	})
+	return created, err
+}
+
+// TeamSettings returns a team and what people set for it.
+func (s *Store) TeamSettings(ctx context.Context, teamID uuid.UUID) (roomsensor.TeamSettings, error) {
+	row, err := s.queries.TeamSettingsGet(ctx, s.pool, teamID)
 	if err != nil {
-		return roomsensor.Team{}, fmt.Errorf("creating a team: %w", translate(err))
+		return roomsensor.TeamSettings{}, translateByID(err, "reading a team", roomsensor.KindTeam, teamID.String())
 	}
-	return roomsensor.Team{ID: row.ID, Name: row.Name}, nil
+	return teamSettings(&row), nil
+}
+
+// UpdateTeamSettings changes a team with a function, which gets what is stored. Nothing changes if the function returns
+// an error, which is returned as it is.
+func (s *Store) UpdateTeamSettings(
+	ctx context.Context, teamID uuid.UUID, change func(*roomsensor.TeamSettings) error,
+) (team roomsensor.TeamSettings, err error) {
+	err = s.inChange(ctx, "changing a team", func(tx pgx.Tx) error {
+		row, err := s.queries.TeamSettingsLock(ctx, tx, teamID)
+		if err != nil {
+			return translateByID(err, "reading a team", roomsensor.KindTeam, teamID.String())
+		}
+		team = teamSettings(&row)
+		if err := change(&team); err != nil {
+			return err
+		}
+		thresholds, err := encodeThresholds(&team.Thresholds)
+		if err != nil {
+			return err
+		}
+		return s.queries.TeamSettingsUpdate(ctx, tx, db.TeamSettingsUpdateParams{
+			TeamID: teamID, Name: team.Name, TimeZone: team.TimeZone.String(),
+			NightStart: encodeClock(team.Night.Start), NightEnd: encodeClock(team.Night.End), Thresholds: thresholds,
+		})
+	})
+	return team, err
+}
+
+// teamSettings converts a row. SQL can have set a name that is not a zone: its times are shown in UTC.
+func teamSettings(row *db.Team) roomsensor.TeamSettings {
+	zone, ok := timezone.Load(row.TimeZone)
+	if !ok {
+		zone = time.UTC
+	}
+	return roomsensor.TeamSettings{
+		ID: row.ID, Name: row.Name, TimeZone: zone,
+		Night:      roomsensor.NightHours{Start: decodeClock(row.NightStart), End: decodeClock(row.NightEnd)},
+		Thresholds: decodeThresholds(row.Thresholds),
+	}
+}
+
+const minute = int64(time.Minute / time.Microsecond)
+
+func encodeClock(c roomsensor.Clock) pgtype.Time {
+	return pgtype.Time{Microseconds: int64(c) * minute, Valid: true}
+}
+
+func decodeClock(t pgtype.Time) roomsensor.Clock { return roomsensor.Clock(t.Microseconds / minute) }
+
+// thresholdEnds is a threshold in the column thresholds.
+type thresholdEnds struct {
+	Low  *float32 `json:"low,omitempty"`
+	High *float32 `json:"high,omitempty"`
+}
+
+func encodeThresholds(thresholds *roomsensor.Thresholds) ([]byte, error) {
+	byName := map[string]thresholdEnds{}
+	for _, m := range roomsensor.Metrics {
+		if t := thresholds[m]; !t.IsZero() {
+			byName[m.String()] = thresholdEnds(t)
+		}
+	}
+	text, err := json.Marshal(byName)
+	if err != nil {
+		return nil, fmt.Errorf("encoding thresholds: %w", err)
+	}
+	return text, nil
+}
+
+// decodeThresholds ignores what SQL can have stored beside thresholds of metrics.
+func decodeThresholds(column []byte) (thresholds roomsensor.Thresholds) {
+	var byName map[string]json.RawMessage
+	if json.Unmarshal(column, &byName) != nil {
+		return thresholds
+	}
+	for _, m := range roomsensor.Metrics {
+		var ends thresholdEnds
+		if text, ok := byName[m.String()]; ok && json.Unmarshal(text, &ends) == nil {
+			thresholds[m] = roomsensor.Threshold(ends)
+		}
+	}
+	return thresholds
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -36,7 +37,12 @@ type document struct {
 // scan reads a whole text and calls each for every element of the array readings, which must consume it. A text with a
 // duplicate member, invalid UTF-8 or more text after its end is malformed.
 func scan(text []byte, each func(*document) *malformed) (*document, *malformed) {
-	d := &document{dec: jsontext.NewDecoder(bytes.NewBuffer(slices.Clip(text))), text: text}
+	d := &document{text: text}
+	t := tokenizers.Get().(*tokenizer) //nolint:forcetypeassert // Of tokenizers.
+	d.dec = t.begin(text)
+	if len(text) <= maxPooledText {
+		defer tokenizers.Put(t)
+	}
 	if bad := d.object(each); bad != nil {
 		return nil, bad
 	}
@@ -44,6 +50,26 @@ func scan(text []byte, each func(*document) *malformed) (*document, *malformed) 
 		return nil, malformedAt("There is text after the end of the JSON object", len(text)-len(more))
 	}
 	return d, nil
+}
+
+// maxPooledText is the size in bytes of texts whose tokenizer is used again. It keeps the names of the members of an
+// object, which may take as much memory as the text, and its last text.
+const maxPooledText = 16 << 10
+
+// tokenizers holds the tokenizers that are not in use. To make one costs more than to read a small upload.
+var tokenizers = sync.Pool{New: func() any { return &tokenizer{} }}
+
+// tokenizer reads the tokens of one text after the other.
+type tokenizer struct {
+	dec  jsontext.Decoder
+	text bytes.Buffer
+}
+
+// begin returns the decoder at the beginning of a text.
+func (t *tokenizer) begin(text []byte) *jsontext.Decoder {
+	t.text = *bytes.NewBuffer(slices.Clip(text))
+	t.dec.Reset(&t.text)
+	return &t.dec
 }
 
 func (d *document) object(each func(*document) *malformed) *malformed {

@@ -3,6 +3,8 @@ package worker
 import (
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"roomsensor/internal/queue"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/upload"
@@ -40,6 +42,8 @@ type delivery struct {
 	message message         // nil in a replay
 
 	deliveries int // of the message to workers, this one included
+
+	trace trace.SpanContext // that published the upload; not valid if it was not recorded
 }
 
 // often reports whether the upload was delivered so often that others must not wait for it.
@@ -58,7 +62,7 @@ func parsed(arrival roomsensor.Arrival, unit string, text []byte) *delivery {
 // received returns the delivery of a message of the queue.
 func received(m *queue.Delivery) *delivery {
 	d := parsed(m.Arrival, m.HardwareID, m.Text)
-	d.message, d.deliveries = m, m.Deliveries
+	d.message, d.deliveries, d.trace = m, m.Deliveries, m.Trace
 	if m.TeamInvalid {
 		d.upload, d.refusal = nil, &upload.Refusal{
 			Reason: roomsensor.ReasonNotParsable,

@@ -210,6 +210,9 @@ func TestWriteToDatabaseFailures(t *testing.T) {
 			"5 not_storable":  string(messageOf(db.second, readingAt(clock(18, 20, 0), `"lux":13`)).Text),
 			"14 not_storable": string(messageOf(db.second, readingAt(clock(18, 65, 0), `"lux":13`)).Text),
 		}, got.rejects)
+		list, err := db.Rejects(t.Context(), roomsensor.RejectQuery{Limit: 2})
+		require.NoError(t, err)
+		require.Contains(t, list[0].Detail, `(SQLSTATE 23514, constraint "unlucky")`)
 	})
 
 	t.Run("a batch that is too much or too slow is never a reject", func(t *testing.T) {
@@ -256,17 +259,32 @@ func TestWriteToDatabaseFailures(t *testing.T) {
 			reject, err := db.Reject(t.Context(), id)
 			require.NoError(t, err)
 			if state == "P0001" {
-				ok, err := Replay(t.Context(), db, reject)
+				rest, err := Replay(t.Context(), db, reject)
 				require.NoError(t, err)
-				require.False(t, ok, "the cause still applies")
+				require.NotEmpty(t, rest, "the cause still applies")
 			}
 			db.accept(t)
-			ok, err := Replay(t.Context(), db, reject)
+			rest, err := Replay(t.Context(), db, reject)
 			require.NoError(t, err)
-			require.True(t, ok)
+			require.Empty(t, rest)
 			require.Len(t, db.snapshot(t).rows, 6*i+6, state)
 		}
 	})
+}
+
+// The detail of a reject has a bounded and printable name of the constraint.
+func TestRejectNamesConstraint(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	_, err := db.sql.Exec(t.Context(), `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+			RAISE EXCEPTION 'refused' USING ERRCODE = '23514', CONSTRAINT = E'a\n' || repeat('é', 1000);
+		END $$;
+		CREATE TRIGGER refuse BEFORE INSERT ON readings FOR EACH ROW EXECUTE FUNCTION refuse()`)
+	require.NoError(t, err)
+	writeAll(t, db.writer(), [][]*delivery{{deliveryOf(db.second, 1, readingAt(clock(10, 0, 0), ""))}})
+	list, err := db.Rejects(t.Context(), roomsensor.RejectQuery{Limit: 1})
+	require.NoError(t, err)
+	require.Contains(t, list[0].Detail, `(SQLSTATE 23514, constraint "a\n`+strings.Repeat("é", 30)+`\xc3")`)
 }
 
 // lateSwap records a swap when a worker has read the installations, and has not written yet.
@@ -290,9 +308,9 @@ func TestWriteDuringSwap(t *testing.T) {
 	batch := []*delivery{deliveryOf(db.second, 1, readingAt(clock(8, 30, 0), `"lux":1`), readingAt(clock(9, 30, 0), `"lux":2`))}
 	w := db.writer()
 	w.tables = lateSwap{db.Store, func() {
-		_, err := db.RemoveHardware(t.Context(), db.a, at)
+		_, err := db.RemoveHardware(t.Context(), db.ours, db.a, at)
 		require.NoError(t, err)
-		_, err = db.ReplaceHardware(t.Context(), db.b, db.second, at)
+		_, err = db.ReplaceHardware(t.Context(), db.ours, db.b, db.second, at)
 		require.NoError(t, err)
 	}}
 	writeAll(t, w, [][]*delivery{batch})

@@ -36,8 +36,9 @@ func newEnv(t testing.TB) *env {
 	t.Helper()
 	e := &env{server: natstest.New(t)}
 	e.queue, e.js = e.connect(t)
+	require.Eventually(t, e.js.Conn().IsConnected, patience, time.Millisecond)
 	require.NoError(t, e.queue.Declare(t.Context()))
-	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*patience)
 	t.Cleanup(cancel)
 	e.ctx = ctx
 	return e
@@ -114,6 +115,16 @@ func (e *env) settleWithin(t *testing.T, limit time.Duration) {
 		consumer, err := e.js.Consumer(ctx, queue.StreamName, queue.ConsumerName)
 		return err == nil && consumer.CachedInfo().AckFloor.Stream >= last
 	}, limit, 10*time.Millisecond)
+}
+
+// extendAckWait makes the queue wait for acknowledgements for longer than a test runs: a worker gets an upload again only
+// because another one returned it.
+func (e *env) extendAckWait(t *testing.T) {
+	t.Helper()
+	config := e.consumer(t).Config
+	config.AckWait = time.Hour
+	_, err := e.js.UpdateConsumer(e.ctx, queue.StreamName, config)
+	require.NoError(t, err)
 }
 
 func (e *env) stream(t *testing.T) jetstream.StreamState {

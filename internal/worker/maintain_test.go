@@ -165,25 +165,25 @@ func TestQueueMetrics(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
 			registry := prometheus.NewRegistry()
-			m := newQueueMetrics(registry)
-			require.Equal(t, map[string]float64{"observed_timestamp_seconds": 0}, queueGauges(t, registry))
+			m := newQueueMetrics(registry, 7*24*time.Hour)
+			require.Equal(t, map[string]float64{"observed_timestamp_seconds": 0, "stream_keep_seconds": 604800}, queueGauges(t, registry))
 
 			now := time.Now()
-			m.set(&queue.State{Waiting: 7, Unacknowledged: 3, Oldest: now.Add(-90 * time.Second), Bytes: 512, MaxBytes: 1024}, now)
+			m.set(&queue.State{Waiting: 7, Unacknowledged: 3, Oldest: now.Add(-90 * time.Second), Kept: now.Add(-time.Hour), Bytes: 512, MaxBytes: 1024}, now)
 			time.Sleep(15*time.Second - 1)
 			require.Equal(t, map[string]float64{
 				"observed_timestamp_seconds": float64(now.Unix()),
 				"waiting_messages":           7, "unacknowledged_messages": 3, "oldest_unacknowledged_seconds": 90,
-				"stream_bytes": 512, "stream_max_bytes": 1024,
+				"stream_bytes": 512, "stream_max_bytes": 1024, "stream_reach_seconds": 3600, "stream_keep_seconds": 604800,
 			}, queueGauges(t, registry))
 			time.Sleep(time.Nanosecond)
-			require.Equal(t, map[string]float64{"observed_timestamp_seconds": float64(now.Unix())}, queueGauges(t, registry))
+			require.Equal(t, map[string]float64{"observed_timestamp_seconds": float64(now.Unix()), "stream_keep_seconds": 604800}, queueGauges(t, registry))
 
 			m.set(&queue.State{MaxBytes: -1}, time.Now())
 			require.Equal(t, map[string]float64{
 				"observed_timestamp_seconds": float64(time.Now().Unix()),
 				"waiting_messages":           0, "unacknowledged_messages": 0, "oldest_unacknowledged_seconds": 0,
-				"stream_bytes": 0, "stream_max_bytes": 0,
+				"stream_bytes": 0, "stream_max_bytes": 0, "stream_reach_seconds": 0, "stream_keep_seconds": 604800,
 			}, queueGauges(t, registry))
 		})
 	})
@@ -200,14 +200,16 @@ func TestQueueMetrics(t *testing.T) {
 			defer close(done)
 			w.watchQueue(ctx)
 		}()
+		var gauges map[string]float64
 		require.Eventually(t, func() bool { // The queue counts a message a moment after it stored it.
-			return queueGauges(t, registry)["waiting_messages"] == 2
+			gauges = queueGauges(t, registry)
+			return gauges["waiting_messages"] == 2
 		}, patience, time.Millisecond)
 		cancel()
 		<-done
-		gauges := queueGauges(t, registry)
 		require.Positive(t, gauges["oldest_unacknowledged_seconds"])
 		require.Positive(t, gauges["stream_bytes"])
+		require.GreaterOrEqual(t, gauges["stream_reach_seconds"], gauges["oldest_unacknowledged_seconds"])
 		require.InDelta(t, streamBytes, gauges["stream_max_bytes"], 0)
 	})
 }

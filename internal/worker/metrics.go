@@ -27,14 +27,16 @@ type metrics struct {
 	failures, parked                   prometheus.Counter
 	rejects, dropped                   *prometheus.CounterVec
 	ignored                            *upload.IgnoredCounter
-	batchReadings, batchSeconds        prometheus.Histogram
+	batchUploads, batchReadings        prometheus.Histogram
+	batchSeconds                       prometheus.Histogram
 	lag, priorityLag                   prometheus.Histogram
 
 	queue                                      *queueMetrics
 	rejectsKept, rejectsBytes, rejectsMaxBytes prometheus.Gauge
 }
 
-func newMetrics(registerer prometheus.Registerer, o *outcomes) *metrics {
+// newMetrics registers the metrics of a worker. keep is how long the stream keeps stored uploads.
+func newMetrics(registerer prometheus.Registerer, o *outcomes, keep time.Duration) *metrics {
 	factory := promauto.With(registerer)
 	counter := func(name, help string) prometheus.Counter {
 		return factory.NewCounter(prometheus.CounterOpts{Name: "roomsensor_ingest_" + name, Help: help})
@@ -54,24 +56,26 @@ func newMetrics(registerer prometheus.Registerer, o *outcomes) *metrics {
 		parked: counter("parked_total",
 			"Uploads that became rejects after PARK_AFTER deliveries, while the database stored other uploads."),
 		rejects: factory.NewCounterVec(prometheus.CounterOpts{
-			Name: "roomsensor_ingest_rejects_total", Help: "Rejects that were stored, redeliveries included.",
+			Name: "roomsensor_ingest_rejects_total", Help: "Rejects that were stored, by reason, redeliveries included.",
 		}, []string{"reason"}),
 		dropped: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "roomsensor_ingest_rejects_dropped_total",
 			Help: "Rejects that were deleted, by cause: age of the reject, size of all rejects, or team_size.",
 		}, []string{"cause"}),
 		ignored: upload.NewIgnoredCounter(registerer, "roomsensor_ingest_ignored_fields_total",
-			"Unknown members of stored uploads that were published to the stream directly, by name, redeliveries included."),
+			"Unknown members of stored uploads that were published to the stream directly, by name, redeliveries included; the "+
+				"first names of a process, and other for the rest."),
+		batchUploads:  histogram("batch_uploads", "Uploads per batch.", prometheus.ExponentialBuckets(1, 4, 8)),
 		batchReadings: histogram("batch_readings", "Readings per batch.", prometheus.ExponentialBuckets(1, 4, 8)),
-		batchSeconds: histogram("batch_seconds", "Time to write a batch, until its commit.",
+		batchSeconds: histogram("batch_duration_seconds", "Time to write a batch, until its commit.",
 			prometheus.ExponentialBuckets(0.001, 2, 16)),
 		lag: histogram("lag_seconds", "Time from the arrival of an upload in the queue to its commit.",
 			prometheus.ExponentialBuckets(0.005, 3, 16)),
-		priorityLag: histogram("ahead_lag_seconds",
+		priorityLag: histogram("priority_lag_seconds",
 			"Time from the arrival to the commit of fresh uploads that the priority lane stored during a backlog.",
-			prometheus.ExponentialBuckets(0.005, 3, 12)),
+			prometheus.ExponentialBuckets(0.005, 3, 16)),
 
-		queue: newQueueMetrics(registerer),
+		queue: newQueueMetrics(registerer, keep),
 
 		rejectsKept:     gauge("rejects_kept", "Rejects in the database."),
 		rejectsBytes:    gauge("rejects_bytes", "Size of all rejects in bytes, as their limits count it."),
@@ -117,7 +121,7 @@ func (m *metrics) setKept(t *roomsensor.RejectTrim, maxBytes int64) {
 }
 
 // report counts the results of a batch and logs one line.
-func (w *Worker) report(b *batch, results []result, err error, started time.Time) {
+func (w *Worker) report(b *batch, results []result, err error, started time.Time, traced *batchSpans) {
 	now := time.Now()
 	rejects := 0
 	for i := range results {
@@ -133,6 +137,7 @@ func (w *Worker) report(b *batch, results []result, err error, started time.Time
 				Int("deliveries", r.delivery.deliveries).Msg("parked an upload that the database refuses as a reject")
 		}
 	}
+	w.metrics.batchUploads.Observe(float64(len(b.deliveries)))
 	w.metrics.batchReadings.Observe(float64(b.readings))
 	level, message := zerolog.InfoLevel, "stored a batch"
 	switch {
@@ -145,8 +150,12 @@ func (w *Worker) report(b *batch, results []result, err error, started time.Time
 	default:
 		w.metrics.batchSeconds.Observe(now.Sub(started).Seconds())
 	}
-	w.Log.WithLevel(level).Err(err).Int("uploads", len(b.deliveries)).Int("readings", b.readings).Int("bytes", b.bytes).
-		Int("rejects", rejects).Dur("duration_ms", now.Sub(started)).Msg(message)
+	line := w.Log.WithLevel(level).Err(err).Int("uploads", len(b.deliveries)).Int("readings", b.readings).
+		Int("bytes", b.bytes).Int("rejects", rejects).Dur("duration_ms", now.Sub(started))
+	if traced != nil {
+		line.Str("trace_id", traced.traceID())
+	}
+	line.Msg(message)
 }
 
 func (m *metrics) countStored(r *result, now time.Time) {
@@ -169,14 +178,15 @@ const staleAfter = 3 * watchEvery
 // never, does not disappear, so that an alert can tell a disconnected worker from a stopped one.
 type queueMetrics struct {
 	waiting, unacknowledged, oldest, bytes, maxBytes *prometheus.Desc
-	observed                                         *prometheus.Desc
+	reach, kept, observed                            *prometheus.Desc
+	keep                                             time.Duration
 
 	mu    sync.Mutex
 	state queue.State
 	at    time.Time // of the state; zero before the first
 }
 
-func newQueueMetrics(registerer prometheus.Registerer) *queueMetrics {
+func newQueueMetrics(registerer prometheus.Registerer, keep time.Duration) *queueMetrics {
 	describe := func(name, help string) *prometheus.Desc {
 		return prometheus.NewDesc("roomsensor_queue_"+name, help, nil, nil)
 	}
@@ -187,6 +197,10 @@ func newQueueMetrics(registerer prometheus.Registerer) *queueMetrics {
 			"Age of the oldest upload that is not settled; 0 when there is none."),
 		bytes:    describe("stream_bytes", "Size of the stream in bytes."),
 		maxBytes: describe("stream_max_bytes", "Size in bytes at which the stream refuses uploads; 0 when unbounded."),
+		reach: describe("stream_reach_seconds",
+			"How far back a replay of the stream reaches: the age of the oldest upload that it keeps; 0 when it is empty."),
+		kept: describe("stream_keep_seconds", "How long the stream keeps stored uploads, STREAM_KEEP."),
+		keep: keep,
 		observed: describe("observed_timestamp_seconds",
 			"Unix time at which the other metrics of the queue were read; they disappear 15 s later."),
 	}
@@ -203,7 +217,9 @@ func (m *queueMetrics) set(s *queue.State, now time.Time) {
 
 // Describe implements prometheus.Collector.
 func (m *queueMetrics) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{m.waiting, m.unacknowledged, m.oldest, m.bytes, m.maxBytes, m.observed} {
+	for _, d := range []*prometheus.Desc{
+		m.waiting, m.unacknowledged, m.oldest, m.bytes, m.maxBytes, m.reach, m.kept, m.observed,
+	} {
 		out <- d
 	}
 }
@@ -216,6 +232,7 @@ func (m *queueMetrics) Collect(out chan<- prometheus.Metric) {
 	send := func(d *prometheus.Desc, value float64) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value)
 	}
+	send(m.kept, m.keep.Seconds())
 	if at.IsZero() {
 		send(m.observed, 0)
 		return
@@ -227,6 +244,7 @@ func (m *queueMetrics) Collect(out chan<- prometheus.Metric) {
 	send(m.waiting, float64(s.Waiting))
 	send(m.unacknowledged, float64(s.Unacknowledged))
 	send(m.oldest, secondsSince(s.Oldest, at))
+	send(m.reach, secondsSince(s.Kept, at))
 	send(m.bytes, float64(s.Bytes))
 	send(m.maxBytes, float64(max(0, s.MaxBytes)))
 }

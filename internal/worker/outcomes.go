@@ -203,13 +203,27 @@ func (f finality) rejects(err error) bool {
 	return (f == rejectAll && isRefused(err)) || (f == rejectPermanent && errors.Is(err, roomsensor.ErrNotStorable))
 }
 
-// sqlState returns the SQLSTATE of an error in parentheses, for an operator, or nothing, as after a timeout.
+// maxConstraint bounds the name of a constraint in a reject, in bytes, as PostgreSQL does for identifiers. A trigger
+// may give a longer one.
+const maxConstraint = 63
+
+// sqlState returns the SQLSTATE of an error, and the constraint that refused the row, in parentheses, for an operator.
+// It returns nothing for an error without them, such as a timeout.
 func sqlState(err error) string {
-	if state, ok := errors.AsType[interface {
+	state, ok := errors.AsType[interface {
 		error
 		SQLState() string
-	}](err); ok {
+	}](err)
+	if !ok {
+		return ""
+	}
+	refused, ok := errors.AsType[interface {
+		error
+		Constraint() string
+	}](err)
+	if !ok {
 		return fmt.Sprintf(" (SQLSTATE %s)", state.SQLState())
 	}
-	return ""
+	name := refused.Constraint()
+	return fmt.Sprintf(" (SQLSTATE %s, constraint %q)", state.SQLState(), name[:min(len(name), maxConstraint)])
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/uuid"
@@ -166,16 +167,18 @@ func TestPriorityLaneShares(t *testing.T) {
 
 func TestBacklog(t *testing.T) {
 	t.Parallel()
-	b := backlog{minAge: backlogAge, minUploads: backlogUploads}
-	exists := func() bool { _, exists := b.since(); return exists }
-	require.False(t, exists(), "nothing was delivered")
-	observe := func(age time.Duration, pending uint64) {
-		b.observe(&queue.Delivery{Arrival: roomsensor.Arrival{At: time.Now().Add(-age)}, Pending: pending})
-	}
-	observe(time.Hour, backlogUploads-1)
-	require.False(t, exists(), "the clock of the queue may be wrong")
-	observe(0, 1<<20)
-	require.False(t, exists(), "it may be stored within moments")
-	observe(time.Hour, backlogUploads)
-	require.True(t, exists())
+	synctest.Test(t, func(t *testing.T) {
+		b := backlog{minAge: backlogAge, minUploads: backlogUploads}
+		exists := func() bool { _, exists := b.since(); return exists }
+		require.False(t, exists(), "nothing was delivered")
+		observe := func(age time.Duration, pending uint64) {
+			b.observe(&queue.Delivery{Arrival: roomsensor.Arrival{At: time.Now().Add(-age)}, Pending: pending})
+		}
+		observe(time.Hour, backlogUploads-1)
+		require.False(t, exists(), "the clock of the queue may be wrong")
+		observe(backlogAge-1, 1<<20)
+		require.False(t, exists(), "it may be stored within moments")
+		observe(backlogAge, backlogUploads)
+		require.True(t, exists())
+	})
 }

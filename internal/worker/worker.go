@@ -13,6 +13,7 @@ import (
 	"roomsensor/internal/queue"
 	"roomsensor/internal/retry"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/tracing"
 )
 
 const (
@@ -47,6 +48,7 @@ type Config struct {
 	Store   Store
 	Log     zerolog.Logger
 	Metrics prometheus.Registerer
+	Tracer  *tracing.Tracer // nil means no tracing
 
 	Keep        time.Duration           // how long the stream keeps stored uploads
 	Rejects     roomsensor.RejectLimits // how many rejects the database keeps
@@ -84,7 +86,7 @@ func New(c Config) *Worker {
 		c.ParkAfter = DefaultParkAfter
 	}
 	o := &outcomes{parkAfter: c.ParkAfter}
-	m := newMetrics(c.Metrics, o)
+	m := newMetrics(c.Metrics, o, c.Keep)
 	return &Worker{
 		Config:  c,
 		writer:  writer{countedTables{c.Store, m.changed}, c.Log, o, c.Store},
@@ -209,6 +211,7 @@ func (w *Worker) writeBatch(ctx context.Context, b *batch) ([]result, error) {
 	if ackEarly {
 		b.ack()
 	}
+	ctx, traced := beginSpans(ctx, w.Tracer, b)
 	stop := extendWhile(ctx, b)
 	results, err := w.writer.write(ctx, b.deliveries)
 	stop()
@@ -217,7 +220,8 @@ func (w *Worker) writeBatch(ctx context.Context, b *batch) ([]result, error) {
 	} else {
 		w.writer.outcomes.countFailure(err)
 	}
-	w.report(b, results, err, started)
+	w.report(b, results, err, started, traced)
+	traced.end(results, err)
 	return results, err
 }
 

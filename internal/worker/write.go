@@ -436,9 +436,9 @@ func (t replayTables) WriteBatch(ctx context.Context, b roomsensor.Batch) (int64
 }
 
 // Replay resolves and stores a reject again, as a worker does, with its first arrival and under its team (decision 39).
-// It reports whether all of it was stored. The rest makes no second reject, but the time of the replay is set
-// (decision 41).
-func Replay(ctx context.Context, store ReplayStore, reject roomsensor.Reject) (stored bool, err error) {
+// It returns what it could not store, with the reasons: nothing if all of it was stored. The rest makes no second
+// reject, but the time of the replay is set (decision 41).
+func Replay(ctx context.Context, store ReplayStore, reject roomsensor.Reject) (rest []roomsensor.Reject, err error) {
 	w := writer{tables: replayTables{store, reject.ID}, log: zerolog.Nop()}
 	var unit string
 	if reject.HardwareID != nil {
@@ -446,7 +446,7 @@ func Replay(ctx context.Context, store ReplayStore, reject roomsensor.Reject) (s
 	}
 	results, err := w.write(ctx, []*delivery{parsed(reject.Arrival, unit, reject.Payload)})
 	if err != nil {
-		return false, fmt.Errorf("replaying a reject: %w", err)
+		return nil, fmt.Errorf("replaying a reject: %w", err)
 	}
-	return len(results[0].rejects) == 0, nil
+	return results[0].rejects, nil
 }

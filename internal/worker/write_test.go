@@ -211,16 +211,16 @@ func TestReplay(t *testing.T) {
 		reject.ID = uuid.New()
 		require.Equal(t, roomsensor.ReasonUnknownUnit, reject.Reason)
 
-		ok, err := Replay(t.Context(), store, reject)
+		rest, err := Replay(t.Context(), store, reject)
 		require.NoError(t, err)
-		require.False(t, ok)
+		require.NotEmpty(t, rest)
 		require.Equal(t, 1, store.replays[reject.ID])
 		require.Empty(t, store.content.rows)
 
 		store.installations = f.installations
-		ok, err = Replay(t.Context(), store, reject)
+		rest, err = Replay(t.Context(), store, reject)
 		require.NoError(t, err)
-		require.True(t, ok)
+		require.Empty(t, rest)
 		require.Equal(t, 2, store.replays[reject.ID])
 		require.Len(t, store.content.rows, 2, "the second reading is within 10 minutes of the first arrival")
 		require.Equal(t, clock(21, 0, 0), store.content.heartbeats[f.a.String()].LastSeenAt)
@@ -235,15 +235,15 @@ func TestReplay(t *testing.T) {
 			Arrival: roomsensor.Arrival{At: clock(21, 0, 0), Sequence: 1, Team: &f.theirs},
 			Payload: deliveryOf(f.second, 1, readingAt(clock(8, 0, 0), "")).text,
 		}
-		ok, err := Replay(t.Context(), store, reject)
+		rest, err := Replay(t.Context(), store, reject)
 		require.NoError(t, err)
-		require.False(t, ok)
+		require.NotEmpty(t, rest)
 		require.Empty(t, store.content.rows)
 
 		reject.Arrival.Team = &f.ours
-		ok, err = Replay(t.Context(), store, reject)
+		rest, err = Replay(t.Context(), store, reject)
 		require.NoError(t, err)
-		require.True(t, ok)
+		require.Empty(t, rest)
 	})
 
 	t.Run("sets the time of the replay also where the payload cannot be stored", func(t *testing.T) {
@@ -251,9 +251,9 @@ func TestReplay(t *testing.T) {
 		for _, payload := range []string{"", "hello", `{"hardware_id":"dev:2","readings":[]}`} {
 			store := newMemoryStore(nil)
 			reject := roomsensor.Reject{ID: uuid.New(), Arrival: roomsensor.Arrival{At: day}, Payload: []byte(payload)}
-			ok, err := Replay(t.Context(), store, reject)
+			rest, err := Replay(t.Context(), store, reject)
 			require.NoError(t, err)
-			require.False(t, ok)
+			require.NotEmpty(t, rest)
 			require.Equal(t, 1, store.replays[reject.ID])
 		}
 	})

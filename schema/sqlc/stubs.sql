@@ -33,10 +33,21 @@ CREATE TABLE timescaledb_information.dimensions (
 );
 CREATE TABLE timescaledb_information.chunks (
     hypertable_schema text NOT NULL, hypertable_name text NOT NULL,
+    chunk_schema text NOT NULL, chunk_name text NOT NULL,
     range_start timestamptz NOT NULL, range_end timestamptz NOT NULL
 );
+CREATE TABLE timescaledb_information.jobs (
+    job_id int NOT NULL, application_name text NOT NULL, scheduled boolean NOT NULL, hypertable_name text
+);
+CREATE TABLE timescaledb_information.job_stats (job_id int NOT NULL, last_run_status text, next_start timestamptz);
 
+CREATE TABLE pg_stat_activity (
+    pid int NOT NULL, datname text, backend_type text, xact_start timestamptz,
+    usename text, application_name text, state text
+);
+CREATE TABLE pg_locks (pid int, granted boolean NOT NULL, waitstart timestamptz);
 CREATE TABLE pg_extension (extname text NOT NULL, extversion text NOT NULL);
+CREATE TABLE pg_stat_database (numbackends int NOT NULL);
 
 -- A temporary table, see ReadingIncomingCreate.
 CREATE TABLE reading_incoming (

@@ -15,6 +15,8 @@ import (
 
 // Message is one message of PostgreSQL's protocol.
 type Message struct {
+	// Connection tells the connections of a tap apart.
+	Connection string
 	// FromServer is true for messages from the server to the client.
 	FromServer bool
 	// Type is the first byte, or 0 for the first message of a connection.
@@ -31,7 +33,14 @@ func (m *Message) IsStatement() bool { return !m.FromServer && (m.Type == 'E' ||
 func Tap(t testing.TB, databaseURL string, see func(Message) (forward bool)) (proxyURL string) {
 	t.Helper()
 	proxy, err := proctest.NewProxyFunc(t.Context(), databaseURL, func(to, from net.Conn, fromServer bool) {
-		forward(to, from, fromServer, see)
+		client := from
+		if fromServer {
+			client = to
+		}
+		forward(to, from, fromServer, func(m Message) bool {
+			m.Connection, m.FromServer = client.RemoteAddr().String(), fromServer
+			return see(m)
+		})
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, proxy.Close()) })
@@ -49,7 +58,6 @@ func forward(to io.Writer, from io.Reader, fromServer bool, see func(Message) bo
 		if err != nil {
 			return
 		}
-		message.FromServer = fromServer
 		if !see(message) {
 			return
 		}

@@ -33,10 +33,11 @@ func TestNetworkPolicies(t *testing.T) {
 	t.Parallel()
 	names := []string{"53 " + system, "53 " + system} // UDP and TCP.
 	want := map[string]traffic{
-		"api":      {in: []string{"http " + clients, "ops " + watchers}, out: append([]string{database}, names...)},
-		"receiver": {in: []string{"http " + clients, "ops " + watchers}, out: append([]string{database, queue}, names...)},
-		"ingest":   {in: []string{"ops " + watchers}, out: append([]string{database, queue}, names...)},
-		"migrate":  {out: append([]string{database}, names...)},
+		"api":       {in: []string{"http " + clients, "ops " + watchers}, out: append([]string{database}, names...)},
+		"dashboard": {in: []string{"http " + clients, "ops " + watchers}, out: append([]string{database}, names...)},
+		"receiver":  {in: []string{"http " + clients, "ops " + watchers}, out: append([]string{database, queue}, names...)},
+		"ingest":    {in: []string{"ops " + watchers}, out: append([]string{database, queue}, names...)},
+		"migrate":   {out: append([]string{database}, names...)},
 	}
 	everywhere(t, func(t *testing.T, m *manifests) {
 		t.Helper()

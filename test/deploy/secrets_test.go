@@ -14,10 +14,14 @@ import (
 // secret matches variables that are or contain a secret.
 var secret = regexp.MustCompile(`PASSWORD|SECRET|TOKEN|KEY|^(DATABASE|NATS)_URL$`)
 
-// needs are the secrets of each process. The API does not use the queue.
+// needs are the secrets of each process. The API and the dashboard do not use the queue.
 var needs = map[string][]string{
-	"api":      {"DATABASE_URL"},
-	"migrate":  {"DATABASE_URL", "DATABASE_API_PASSWORD", "DATABASE_WORKER_PASSWORD", "DATABASE_RECEIVER_PASSWORD"},
+	"api":       {"DATABASE_URL"},
+	"dashboard": {"DATABASE_URL"},
+	"migrate": {
+		"DATABASE_URL", "DATABASE_API_PASSWORD", "DATABASE_WORKER_PASSWORD", "DATABASE_RECEIVER_PASSWORD",
+		"DATABASE_DASHBOARD_PASSWORD",
+	},
 	"receiver": {"DATABASE_URL", "NATS_URL"},
 	"ingest":   {"DATABASE_URL", "NATS_URL"},
 }

@@ -20,14 +20,15 @@ func selected(m *manifests, service *core.Service) (components []string) {
 	return components
 }
 
-// TestServices checks that clients can connect to two ports, and that the ops ports have a headless Service of their
+// TestServices checks that clients can connect to three ports, and that the ops ports have a headless Service of their
 // own, which cannot be published.
 func TestServices(t *testing.T) {
 	t.Parallel()
 	behind := map[string][]string{
-		"roomsensor-api":      {"api"},
-		"roomsensor-receiver": {"receiver"},
-		"roomsensor-ops":      {"api", "ingest", "receiver"},
+		"roomsensor-api":       {"api"},
+		"roomsensor-dashboard": {"dashboard"},
+		"roomsensor-receiver":  {"receiver"},
+		"roomsensor-ops":       {"api", "dashboard", "ingest", "receiver"},
 	}
 	everywhere(t, func(t *testing.T, m *manifests) {
 		t.Helper()
@@ -59,17 +60,23 @@ func TestIngress(t *testing.T) {
 	t.Parallel()
 	m := render(t, "example")
 	ingress := m.ingresses["roomsensor"]
-	rule := ingress.Spec.Rules[0]
-	require.Equal(t, []string{rule.Host}, ingress.Spec.TLS[0].Hosts)
-	for _, settings := range m.settings {
-		require.Equal(t, "https://"+rule.Host, settings.Data["PUBLIC_URL"])
-	}
+	require.Len(t, ingress.Spec.Rules, 2)
+	var hosts []string
 	ways := map[string]string{}
-	for _, path := range rule.HTTP.Paths {
-		service := m.services[path.Backend.Service.Name]
-		require.NotNil(t, service, path.Path)
-		require.Equal(t, service.Spec.Ports[0].Name, path.Backend.Service.Port.Name, path.Path)
-		ways[path.Path] = service.Name
+	for _, rule := range ingress.Spec.Rules {
+		hosts = append(hosts, rule.Host)
+		for _, path := range rule.HTTP.Paths {
+			service := m.services[path.Backend.Service.Name]
+			require.NotNil(t, service, path.Path)
+			require.Equal(t, service.Spec.Ports[0].Name, path.Backend.Service.Port.Name, path.Path)
+			ways["https://"+rule.Host+path.Path] = service.Name
+		}
 	}
-	require.Equal(t, map[string]string{"/uploads": "roomsensor-receiver", "/": "roomsensor-api"}, ways)
+	require.Equal(t, hosts, ingress.Spec.TLS[0].Hosts)
+	for _, settings := range m.settings {
+		api, dashboard := settings.Data["PUBLIC_URL"], settings.Data["DASHBOARD_URL"]
+		require.Equal(t, map[string]string{
+			api + "/uploads": "roomsensor-receiver", api + "/": "roomsensor-api", dashboard + "/": "roomsensor-dashboard",
+		}, ways)
+	}
 }

@@ -15,4 +15,5 @@
 //	outage_test.go            database unavailable, stream full
 //	shutdown_test.go          SIGTERM under load
 //	secrets_test.go           no secret in any output
+//	nginx_test.go             TLS by deploy/proxy/nginx.conf in front of all listeners
 package e2e

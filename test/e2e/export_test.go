@@ -68,6 +68,9 @@ func TestLargestExports(t *testing.T) {
 		FROM devices d, generate_series(1, 25000) i`)
 	e.exec("ANALYZE readings")
 	e.checkConcurrentExports(device)
+	e.exec(`ALTER TABLE readings RENAME TO stored`) // In the view, every query waits for longer than its timeout of 30 s.
+	e.exec(`CREATE VIEW readings AS SELECT device_id, bucket_at FROM pg_sleep(60), stored`)
+	e.exec(`GRANT SELECT ON readings TO PUBLIC`)
 	for _, shape := range []client.Shape{client.Long, client.Wide} {
 		e.checkDisconnect(shape)
 	}
@@ -114,19 +117,8 @@ func (e *env) exportBackends(state string) int {
 		WHERE datname = current_database() AND application_name = 'roomsensor api export' AND `+state)
 }
 
-// checkDisconnect checks that the query of an export ends within a second after its client disconnects.
+// checkDisconnect checks that the query of an export ends because its client disconnects.
 func (e *env) checkDisconnect(shape client.Shape) {
-	e.t.Helper()
-	lock, err := e.sql.Begin(e.t.Context())
-	require.NoError(e.t, err)
-	_, err = lock.Exec(e.t.Context(), "LOCK TABLE readings IN ACCESS EXCLUSIVE MODE")
-	require.NoError(e.t, err)
-	require.Less(e.t, e.disconnect(shape, "wait_event_type = 'Lock'"), time.Second)
-	require.NoError(e.t, lock.Rollback(e.t.Context()))
-}
-
-// disconnect starts an export, disconnects when its query is in a state, and returns how long the query ran after that.
-func (e *env) disconnect(shape client.Shape, state string) time.Duration {
 	e.t.Helper()
 	ctx, cancel := context.WithCancel(e.t.Context())
 	ended := make(chan struct{})
@@ -137,11 +129,8 @@ func (e *env) disconnect(shape client.Shape, state string) time.Duration {
 			_ = got.Close()
 		}
 	}()
-	require.Eventually(e.t, func() bool { return e.exportBackends(state) == 1 }, patience, time.Millisecond, e.apis[0].log)
+	require.Eventually(e.t, func() bool { return e.exportBackends("wait_event = 'PgSleep'") == 1 }, patience, time.Millisecond, e.apis[0].log)
 	cancel()
-	disconnected := time.Now()
-	require.Eventually(e.t, func() bool { return e.exportBackends("state <> 'idle'") == 0 }, patience, time.Millisecond)
-	took := time.Since(disconnected)
+	require.Eventually(e.t, func() bool { return e.exportBackends("state <> 'idle'") == 0 }, 20*time.Second, time.Millisecond)
 	<-ended
-	return took
 }

@@ -202,7 +202,7 @@ func (e *env) prepare(args ...string) *server {
 	require.NoError(e.t, err)
 	s := &server{url: "http://" + address, ops: ops, log: &proctest.Output{}}
 	s.command = proctest.Command{Path: program, Args: args, Log: s.log, Env: []string{
-		"API_ADDR=" + address, "INGEST_ADDR=" + address, "OPS_ADDR=" + ops,
+		"API_ADDR=" + address, "INGEST_ADDR=" + address, "DASHBOARD_ADDR=" + address, "OPS_ADDR=" + ops,
 	}}
 	for name, value := range e.settings {
 		if name == "DATABASE_URL" {
@@ -235,6 +235,8 @@ func roleOf(args []string) schema.Role {
 	switch {
 	case args[0] == "api":
 		return schema.RoleAPI
+	case args[0] == "dashboard":
+		return schema.RoleDashboard
 	case slices.Contains(args, "--no-worker"):
 		return schema.RoleReceiver
 	}

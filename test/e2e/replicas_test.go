@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -81,13 +82,17 @@ func (e *replicasEnv) updates() int {
 }
 
 // killDuringPatch sends a PATCH to a third process, and kills it when a message that stopAt selects is on its way to or
-// from the database. The message goes no further.
+// from the database, on the connection that updated the device. The message goes no further.
 func (e *replicasEnv) killDuringPatch(stopAt func(dbtest.Message) bool) {
 	e.t.Helper()
 	stopped, killed := make(chan struct{}, 1), make(chan struct{})
+	var updated sync.Map // The process also commits other transactions, on other connections.
 	third := *e.env
 	third.settings = map[string]string{"DATABASE_URL": dbtest.Tap(e.t, e.settings["DATABASE_URL"], func(m dbtest.Message) bool {
-		if !stopAt(m) {
+		if m.FromServer && m.Type == 'C' && bytes.Equal(m.Body, []byte("UPDATE 1\x00")) {
+			updated.Store(m.Connection, true)
+		}
+		if _, ok := updated.Load(m.Connection); !ok || !stopAt(m) {
 			return true
 		}
 		stopped <- struct{}{}

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -141,22 +140,5 @@ func (p *Process) ResetPeakMemory() error {
 	return nil
 }
 
-// clockTick is the unit of processor time in /proc, on every architecture that Go supports.
-const clockTick = 10 * time.Millisecond
-
 // CPU returns the processor time that the process has used. The process must be running. It works on Linux only.
-func (p *Process) CPU() (time.Duration, error) {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID()))
-	if err != nil {
-		return 0, fmt.Errorf("reading the processor time of a process: %w", err)
-	}
-	// After the name, which may hold any character: the state, ten numbers, user time and system time.
-	_, numbers, _ := strings.Cut(string(stat), ") ")
-	fields := strings.Fields(numbers)
-	if len(fields) < 13 {
-		return 0, errors.New("reading the processor time of a process: the kernel does not report it")
-	}
-	program, err := strconv.ParseInt(fields[11], 10, 64)
-	kernel, failed := strconv.ParseInt(fields[12], 10, 64)
-	return time.Duration(program+kernel) * clockTick, errors.Join(err, failed)
-}
+func (p *Process) CPU() (time.Duration, error) { return processorTime(p.PID(), false) }

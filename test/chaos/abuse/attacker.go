@@ -16,6 +16,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/google/uuid"
+
 	"roomsensor/internal/retry"
 )
 
@@ -26,8 +28,12 @@ type Tally map[string]int
 type target struct {
 	API         string        `json:"api"`
 	Receiver    string        `json:"receiver"`
+	Dashboard   string        `json:"dashboard"`
+	Team        uuid.UUID     `json:"team"`
+	People      []string      `json:"people"` // email addresses
 	Keys        []string      `json:"keys"`
 	Credentials []string      `json:"credentials"`
+	Devices     []uuid.UUID   `json:"devices"`
 	Units       []string      `json:"units"`   // hardware ids
 	History     time.Time     `json:"history"` // end of the readings of the trial
 	Duration    time.Duration `json:"duration_ns"`
@@ -51,13 +57,15 @@ func (e *env) startAttacker(ctx context.Context, a *attack) (p *attackerProcess,
 		return nil, err
 	}
 	by := e.attackers[a.name]
+	var ids []uuid.UUID
 	var units []string
 	for i := range by.devices {
-		units = append(units, by.devices[i].HardwareID)
+		ids, units = append(ids, by.devices[i].ID), append(units, by.devices[i].HardwareID)
 	}
 	known, err := json.Marshal(target{
-		API: e.api.url(), Receiver: e.receiver.url(), Keys: by.keys, Credentials: by.credentials, Units: units,
-		History: e.history, Duration: e.options.Attack,
+		API: e.api.url(), Receiver: e.receiver.url(), Dashboard: e.dashboard.url(), Team: by.id, People: by.people,
+		Keys: by.keys, Credentials: by.credentials, Devices: ids,
+		Units: units, History: e.history, Duration: e.options.Attack,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("describing the target: %w", err)

@@ -37,7 +37,7 @@ var slowRate = []string{"UPLOAD_BYTES_PER_SECOND=1MiB"}
 
 // all returns the attacks in order. The rejects come first, because a worker deletes rejects once per minute, and the
 // weeks last, because their chunks would slow down what follows.
-func all() []*attack { return slices.Concat(onIngest(), onAPI()) }
+func all() []*attack { return slices.Concat(onIngest(), onDashboard(), onAPI()) }
 
 // onIngest returns the attacks on the receiver and the workers.
 func onIngest() []*attack {
@@ -73,6 +73,20 @@ func onIngest() []*attack {
 	}
 }
 
+// onDashboard returns the attacks on the dashboard.
+func onDashboard() []*attack {
+	return []*attack{
+		{
+			name: "sign-ins", does: "64 attempts to sign in at once, each from another address and for another account",
+			team: teamSize{1, 1, 1}, load: guessPasswords,
+		},
+		{
+			name: "pages", does: "64 of the most expensive pages at once, and more live overviews than people may open",
+			team: teamSize{160, 1, 1}, prepare: insertHistory("pages"), load: openPages,
+		},
+	}
+}
+
 // onAPI returns the attacks on the API and the database.
 func onAPI() []*attack {
 	return []*attack{
@@ -90,7 +104,11 @@ func onAPI() []*attack {
 		},
 		{
 			name: "exports", does: "slow readers in all exports that two keys of a team can start",
-			team: teamSize{100, 2, 1}, prepare: insertExport, load: readSlowly, during: checkTransactions,
+			team: teamSize{100, 2, 1}, prepare: insertHistory("exports"), load: readSlowly, during: checkTransactions,
+		},
+		{
+			name: "scans", does: "64 pages of coverage, gaps, aggregates and changes at once, and 200 waits for changes",
+			team: teamSize{160, 40, 1}, prepare: insertHistory("scans"), load: readMuch,
 		},
 		{
 			name: "keys", does: "10,000 made-up keys, with and without a right checksum, to API and receiver",

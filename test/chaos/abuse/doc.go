@@ -11,5 +11,6 @@
 //	attacker.go  the process of an attacker, and its HTTP client
 //	uploads.go   attacks on the receiver and the workers
 //	requests.go  attacks on the API
+//	dashboard.go attacks on the dashboard, and the people of the tenant
 //	report.go    results as a table and JSON
 package abuse

@@ -28,8 +28,10 @@ const (
 )
 
 // settings are those of the processes under test. Stream and rejects are small, so that a flood that the service does
-// not limit fills them within seconds.
-var settings = []string{"LOG_LEVEL=warn", "STREAM_MAX_BYTES=256MiB", "REJECTS_MAX_BYTES=16MiB"}
+// not limit fills them within seconds. The dashboard believes the addresses that its clients name.
+var settings = []string{
+	"LOG_LEVEL=warn", "STREAM_MAX_BYTES=256MiB", "REJECTS_MAX_BYTES=16MiB", "TRUSTED_PROXIES=127.0.0.1/32",
+}
 
 // env is what a trial runs.
 type env struct {
@@ -44,7 +46,7 @@ type env struct {
 	attackers map[string]*team
 	chunks    float64 // of readings, before one upload over many weeks
 
-	api, receiver, worker *process
+	api, receiver, worker, dashboard *process
 }
 
 // team is a team with its devices and keys.
@@ -53,6 +55,7 @@ type team struct {
 	devices     []harness.Device
 	keys        []string
 	credentials []string // of the receiver
+	people      []string // email addresses of accounts of the dashboard
 }
 
 // newEnv builds and starts everything. The caller closes the environment, also after an error.
@@ -141,7 +144,10 @@ func insertTeam(
 			return nil, err
 		}
 	}
-	t.keys, err = harness.InsertAPIKeys(ctx, conn, t.id, keys)
+	if t.keys, err = harness.InsertAPIKeys(ctx, conn, t.id, keys); err != nil {
+		return nil, err
+	}
+	t.people, err = insertPeople(ctx, conn, t.id)
 	return t, err
 }
 
@@ -235,6 +241,7 @@ func (e *env) startProcesses(ctx context.Context) error {
 		{&e.worker, "worker", []string{"ingest", "--no-receiver"}}, // It declares the stream for the others.
 		{&e.receiver, "receiver", []string{"ingest", "--no-worker"}},
 		{&e.api, "api", []string{"api"}},
+		{&e.dashboard, "dashboard", []string{"dashboard"}},
 	} {
 		started, err := e.newProcess(p.name, p.args)
 		if err != nil {
@@ -263,14 +270,14 @@ func (e *env) newProcess(name string, args []string) (*process, error) {
 	}
 	variables := append([]string{
 		"DATABASE_URL=" + e.service.DatabaseURL(), "NATS_URL=" + e.queueURL,
-		"API_ADDR=" + p.address, "INGEST_ADDR=" + p.address, "OPS_ADDR=" + p.ops,
+		"API_ADDR=" + p.address, "INGEST_ADDR=" + p.address, "DASHBOARD_ADDR=" + p.address, "OPS_ADDR=" + p.ops,
 		fmt.Sprintf("GOMEMLIMIT=%dMiB", e.options.Memory*8/10), fmt.Sprintf("UPLOAD_MEMORY=%dMiB", e.options.Memory/2),
 	}, settings...)
 	p.command = proctest.Command{Path: e.programs.Roomsensor, Args: args, Env: variables, Log: log}
 	return p, nil
 }
 
-func (e *env) processes() []*process { return []*process{e.api, e.receiver, e.worker} }
+func (e *env) processes() []*process { return []*process{e.api, e.receiver, e.worker, e.dashboard} }
 
 // replaceProcesses replaces the processes that ended or went over their limit, so that one attack does not disturb the
 // measurement of the next, and the receiver if the attack needs other settings.

@@ -123,15 +123,19 @@ func removeTags(ctx context.Context, e *env) error {
 	return e.execute(ctx, "UPDATE devices SET metadata = '{}' WHERE team_id = $1", e.attackers["tags"].id)
 }
 
-func insertExport(ctx context.Context, e *env) error {
-	t := e.attackers["exports"]
-	have, err := e.number(ctx, "SELECT count(*)::float8 FROM readings WHERE device_id = $1", t.devices[0].ID)
-	if err != nil || have > 0 {
-		return err
+// insertHistory returns a preparation that inserts the readings of the hours before the trial for the team of an
+// attack, unless it has them.
+func insertHistory(attack string) func(context.Context, *env) error {
+	return func(ctx context.Context, e *env) error {
+		t := e.attackers[attack]
+		have, err := e.number(ctx, "SELECT count(*)::float8 FROM readings WHERE device_id = $1", t.devices[0].ID)
+		if err != nil || have > 0 {
+			return err
+		}
+		return e.service.Query(ctx, func(ctx context.Context, conn *pgx.Conn) error {
+			return insertReadings(ctx, conn, t.devices, e.history.Add(-historyHours*time.Hour), e.history)
+		})
 	}
-	return e.service.Query(ctx, func(ctx context.Context, conn *pgx.Conn) error {
-		return insertReadings(ctx, conn, t.devices, e.history.Add(-exportHours*time.Hour), e.history)
-	})
 }
 
 // checkTransactions checks that no transaction of the API has been open for most of the attack.

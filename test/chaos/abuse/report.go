@@ -114,7 +114,7 @@ func newResult(a *attack, idle map[kind]time.Duration, struck *slice, t Tally) R
 	for k, before := range idle {
 		under := p99(struck.took[k])
 		r.P99[k] = Pair{milliseconds(before), milliseconds(under)}
-		if !a.patient {
+		if !a.patient && k != signIns {
 			r.Ratio = max(r.Ratio, round(under.Seconds()/max(before, floor).Seconds()))
 		}
 	}
@@ -205,14 +205,14 @@ func (r *Report) Print(out io.Writer) error {
 	line := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format+"\n", args...) } // Flush returns the error.
 	line("%s, %d cores, load average %s, %s", r.Hardware.CPU, r.Hardware.CPUs, r.LoadAvg, r.Hardware.Database)
 	line("limit of each process: %d MiB\n", r.Options.Memory)
-	line("\t\t\t\tp99 ms of reads\tp99 ms of uploads\tvisible\tMiB: api\treceiver\tworker\t")
-	line("attack\tfailed\trefused\tratio\tidle, attack\tidle, attack\tmax s\t\t\t\t")
+	line("\t\t\t\tp99 ms of reads\tp99 ms of uploads\tp99 ms of pages\tvisible\tMiB: api\treceiver\tworker\tdashboard\t")
+	line("attack\tfailed\trefused\tratio\tidle, attack\tidle, attack\tidle, attack\tmax s\t\t\t\t\t")
 	for i := range r.Attacks {
 		a := &r.Attacks[i]
 		cells := []string{
 			a.Attack, fmt.Sprint(a.Failed + len(a.Findings)), fmt.Sprint(a.Refused), fmt.Sprintf("%.1f", a.Ratio),
 		}
-		for _, k := range []kind{reads, uploads} {
+		for _, k := range []kind{reads, uploads, pages} {
 			cells = append(cells, fmt.Sprintf("%.0f, %.0f", a.P99[k].Idle, a.P99[k].Attack))
 		}
 		cells = append(cells, fmt.Sprintf("%.1f", a.Visible))

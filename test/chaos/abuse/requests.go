@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"time"
 
 	"roomsensor/internal/retry"
@@ -45,12 +46,12 @@ func listDevices(t *target) (func(context.Context, *attacker), error) {
 }
 
 const (
-	exportHours   = 125 // 150,000 readings of 100 devices
+	historyHours  = 125 // 1,500 readings of each device
 	exportReaders = 12  // more than there are slots
 )
 
 func readSlowly(t *target) (func(context.Context, *attacker), error) {
-	path := "/v1/readings.csv?from=" + roomsensor.FormatTime(t.History.Add(-exportHours*time.Hour)) +
+	path := "/v1/readings.csv?from=" + roomsensor.FormatTime(t.History.Add(-historyHours*time.Hour)) +
 		"&to=" + roomsensor.FormatTime(t.History)
 	return func(ctx context.Context, w *attacker) {
 		repeat(ctx, exportReaders, uploadPause, func(ctx context.Context, i int) {
@@ -96,4 +97,32 @@ func breakChecksum(key string) string {
 		last = 'b'
 	}
 	return fmt.Sprintf("%s%c", key[:len(key)-1], last)
+}
+
+// readMuch requests the pages that read the most readings for the fewest bytes, each of another kind, and holds as many
+// requests for changes as the keys may.
+func readMuch(t *target) (func(context.Context, *attacker), error) {
+	const pages, waiting = 64, 200
+	from, to := roomsensor.FormatTime(t.History.Add(-historyHours*time.Hour)), roomsensor.FormatTime(t.History)
+	window := "from=" + from + "&to=" + to
+	device := "/v1/devices/" + t.Devices[0].String()
+	paths := []string{
+		"/v1/coverage?limit=1000&" + window,
+		"/v1/readings/changes?limit=1000&since=" + from,
+		device + "/gaps?limit=1000&" + window,
+		device + "/aggregates?interval=1h&limit=1000&" + window,
+		"/v1/aggregates.csv?interval=1h&" + window,
+	}
+	return func(ctx context.Context, w *attacker) {
+		var group sync.WaitGroup
+		defer group.Wait()
+		group.Go(func() {
+			repeat(ctx, waiting, time.Second, func(ctx context.Context, i int) {
+				w.get(ctx, "/v1/readings/changes?wait=30", t.Keys[i%len(t.Keys)], nil)
+			})
+		})
+		repeat(ctx, pages, time.Millisecond, func(ctx context.Context, i int) {
+			w.get(ctx, paths[i%len(paths)], t.Keys[i%len(t.Keys)], nil)
+		})
+	}, nil
 }

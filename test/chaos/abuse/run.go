@@ -68,6 +68,10 @@ func Run(ctx context.Context, o Options) (report *Report, err error) {
 		return nil, err
 	}
 	t := &trial{env: e, tenant: newTenant(e), report: newReport(o, e.database)}
+	t.tenant.cookie, err = openSession(ctx, t.tenant.client, e.dashboard.url(), e.team.people[0])
+	if err != nil {
+		return nil, fmt.Errorf("signing in: %w", err)
+	}
 	running, stop := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	defer func() { <-ended }()

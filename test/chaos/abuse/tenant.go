@@ -38,6 +38,8 @@ type kind string
 const (
 	reads   kind = "reads"
 	uploads kind = "uploads"
+	pages   kind = "pages"    // of the dashboard
+	signIns kind = "sign-ins" // not judged by their duration
 )
 
 // tenant is the well-behaved client. It sends at constant rates and does not wait for answers.
@@ -45,6 +47,8 @@ type tenant struct {
 	*env
 	client  *http.Client
 	waiting *waiting
+
+	cookie *http.Cookie // of a person who is signed in
 
 	mu    sync.Mutex
 	sent  int // requests to the API
@@ -128,6 +132,8 @@ func (c *tenant) run(ctx context.Context) {
 	every(5, c.readTeam)
 	every(1, c.export)
 	every(20, c.upload)
+	every(4, c.openOverview)
+	every(1, c.signIn)
 }
 
 func (c *tenant) readCurrent(ctx context.Context, s *slice, _ int) {
@@ -247,10 +253,15 @@ func (c *tenant) post(ctx context.Context, text []byte) error {
 		return err //nolint:wrapcheck // reason shortens it.
 	}
 	if response.StatusCode != http.StatusAccepted {
-		seconds, _ := strconv.Atoi(response.Header.Get("Retry-After")) // Without it, the request is not sent again.
-		return &client.Error{Status: response.StatusCode, RetryAfter: time.Duration(seconds) * time.Second}
+		return newError(response)
 	}
 	return nil
+}
+
+// newError returns the error of a refused request.
+func newError(response *http.Response) error {
+	seconds, _ := strconv.Atoi(response.Header.Get("Retry-After")) // Without it, the request is not sent again.
+	return &client.Error{Status: response.StatusCode, RetryAfter: time.Duration(seconds) * time.Second}
 }
 
 // send sends a request, and to a patient slice again after each 503. It reports whether the request succeeded.

@@ -36,14 +36,15 @@ var serverCommand = []string{
 	"-c", "timescaledb.telemetry_level=off", "-c", "max_connections=200",
 }
 
-// standbyScript copies the primary and runs as its standby. The standby is named by cluster_name; pg_basebackup has
-// another name, because the primary would wait for it as for the standby. The slot makes the primary keep the WAL that
-// the standby has not received.
+// standbyScript copies the primary, unless it did before, and runs as its standby. The standby is named by
+// cluster_name; pg_basebackup has another name, because the primary would wait for it as for the standby. The slot
+// makes the primary keep the WAL that the standby has not received.
 const standbyScript = `set -e
 primary=$1 name=$2
 shift 2
-pg_basebackup --dbname="host=$primary user=postgres" --pgdata="$PGDATA" --write-recovery-conf --checkpoint=fast \
-  --create-slot --slot="$(echo "$name" | tr - _)"
+[ -s "$PGDATA/PG_VERSION" ] ||
+  pg_basebackup --dbname="host=$primary user=postgres" --pgdata="$PGDATA" --write-recovery-conf --checkpoint=fast \
+    --create-slot --slot="$(echo "$name" | tr - _)"
 chmod 700 "$PGDATA"
 exec "$@" -c cluster_name="$name"
 `
@@ -57,9 +58,10 @@ func (e *env) startDatabase(ctx context.Context) error {
 			return err
 		}
 	}
-	e.databaseURL = databaseURL(databaseMembers[0]+":5432", databaseMembers[1]+":5432")
+	e.readDatabaseURL = serverURL(databaseMembers[0]+":5432", databaseMembers[1]+":5432")
+	e.databaseURL = e.readDatabaseURL + onlyPrimary
 	ports := e.database.ports
-	outside := databaseURL(ports[databaseMembers[0]], ports[databaseMembers[1]]) + "&connect_timeout=3"
+	outside := serverURL(ports[databaseMembers[0]], ports[databaseMembers[1]]) + onlyPrimary + "&connect_timeout=3"
 	e.service.DatabaseURL = func() string { return outside }
 
 	s := e.databaseSpec(databaseMembers[0])
@@ -75,10 +77,11 @@ func (e *env) startDatabase(ctx context.Context) error {
 	return e.addStandby(ctx, databaseMembers[1])
 }
 
-// databaseURL names both servers; clients choose the one that accepts writes.
-func databaseURL(hosts ...string) string {
-	return "postgres://postgres:" + password + "@" + strings.Join(hosts, ",") +
-		"/roomsensor?target_session_attrs=read-write"
+// onlyPrimary makes clients choose the server that accepts writes.
+const onlyPrimary = "&target_session_attrs=read-write"
+
+func serverURL(hosts ...string) string {
+	return "postgres://postgres:" + password + "@" + strings.Join(hosts, ",") + "/roomsensor?sslmode=prefer"
 }
 
 func (e *env) databaseSpec(member string) *spec {
@@ -93,7 +96,7 @@ func (e *env) checkPrimary(ctx context.Context) error {
 	return e.database.exec(ctx, e.database.primary, "SELECT 1")
 }
 
-// addStandby starts a standby without data. Unless the trial is asynchronous, commits then wait for it.
+// addStandby starts a standby without data.
 func (e *env) addStandby(ctx context.Context, member string) error {
 	s := e.databaseSpec(member)
 	s.options = append(s.options, "--user", "postgres", "--entrypoint", "sh")
@@ -102,10 +105,15 @@ func (e *env) addStandby(ctx context.Context, member string) error {
 		return err
 	}
 	e.database.standby = e.members[member]
+	return e.awaitStandby(ctx)
+}
+
+// awaitStandby waits until the standby streams. Unless the trial is asynchronous, commits then wait for it.
+func (e *env) awaitStandby(ctx context.Context) error {
 	if err := e.await(ctx, "the standby to stream", e.checkStandby("async")); err != nil || e.options.Asynchronous {
 		return err
 	}
-	if err := e.database.setSynchronous(ctx, e.database.primary, `"`+member+`"`); err != nil {
+	if err := e.database.setSynchronous(ctx, e.database.primary, `"`+e.database.standby.member+`"`); err != nil {
 		return err
 	}
 	return e.await(ctx, "the standby to be synchronous", e.checkStandby("sync"))

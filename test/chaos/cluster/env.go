@@ -28,6 +28,7 @@ type env struct {
 	database *pair
 	// databaseURL and queueURL are for members.
 	databaseURL, queueURL string
+	readDatabaseURL       string // both servers, as standbys
 	receivers, apis       *balancer
 	archive               *archive
 }
@@ -122,12 +123,16 @@ func (e *env) await(ctx context.Context, what string, check func(context.Context
 	return nil
 }
 
-// checkCluster returns nil if the queue has all its replicas and every process is ready.
+// checkCluster returns nil if the queue has all its replicas, every process is ready, and every API reads from the
+// standby.
 func (e *env) checkCluster(ctx context.Context) error {
 	if err := e.checkQueue(ctx); err != nil {
 		return err
 	}
-	return e.checkReady(ctx)
+	if err := e.checkReady(ctx); err != nil {
+		return err
+	}
+	return e.checkStandbyUsed(ctx)
 }
 
 // reportEnded reports the members that ended by themselves.
@@ -219,6 +224,9 @@ func (e *env) startProcess(ctx context.Context, member, port string, command []s
 			return nil, err
 		}
 		*outside, s.ports[inside] = address, address
+	}
+	if slices.Equal(command, apiRole.command) {
+		s.options = append(s.options, "--env", "READ_DATABASE_URL="+e.readDatabaseURL)
 	}
 	err := e.start(ctx, s)
 	b.member, e.ops[member] = e.members[member], b.ops

@@ -28,6 +28,7 @@ type Event struct {
 // faults carries out all faults one after the other. It waits for the cluster to recover after each.
 type faults struct {
 	*env
+	reads  *reads
 	events []*Event
 }
 
@@ -43,6 +44,10 @@ var kinds = []kind{
 	{"disconnect the leader of the stream", (*faults).disconnectLeader},
 	{"disconnect a worker", (*faults).disconnectWorker},
 	{"kill an API during an export", (*faults).killDuringExport},
+	{"pause the replay of the standby", (*faults).pauseStandby},
+	{"cancel reads on the standby", (*faults).cancelReads},
+	{"kill the standby", (*faults).killStandby},
+	{"disconnect the standby", (*faults).disconnectStandby},
 	{"kill the primary, promote the standby", (*faults).killPrimary},
 	{"disconnect the primary, promote the standby", (*faults).disconnectPrimary},
 }
@@ -144,7 +149,7 @@ func (f *faults) disconnectPrimary(ctx context.Context) error {
 func (f *faults) replacePrimary(ctx context.Context, remove func(*container, context.Context) error) error {
 	primary, standby := f.database.primary, f.database.standby
 	if f.options.Asynchronous {
-		if err := f.disconnectStandby(ctx, standby); err != nil {
+		if err := f.loseStandby(ctx, standby); err != nil {
 			return err
 		}
 	}
@@ -166,8 +171,8 @@ func (f *faults) replacePrimary(ctx context.Context, remove func(*container, con
 	return f.addStandby(ctx, primary.member)
 }
 
-// disconnectStandby disconnects the asynchronous standby while the primary continues to commit.
-func (f *faults) disconnectStandby(ctx context.Context, standby *container) error {
+// loseStandby disconnects the asynchronous standby while the primary continues to commit.
+func (f *faults) loseStandby(ctx context.Context, standby *container) error {
 	if err := standby.disconnect(ctx); err != nil {
 		return err
 	}

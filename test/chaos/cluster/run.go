@@ -41,6 +41,10 @@ func Run(ctx context.Context, o Options) (report *Report, err error) {
 	if r.prober, err = e.newProber(ctx); err != nil {
 		return nil, err
 	}
+	if r.faults.reads, err = e.newReads(ctx); err != nil {
+		return nil, err
+	}
+	r.trial.Watcher.OnVisible = r.faults.reads.add
 	if err := e.service.ShortenAckWait(ctx); err != nil {
 		return nil, err
 	}

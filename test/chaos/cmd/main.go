@@ -1,6 +1,9 @@
-// Cmd runs the trials: `go tool task chaos`, `cluster`, `burst` and `abuse` call it. A report goes to stdout and ends
-// with the verdict: `N lost, N duplicated, N wrong, N phantom`, and of abuse `N failed requests, p99 N.Nx, N processes
-// over their limit`. Progress goes to stderr. The exit code is 1 unless the trial passed.
+// Cmd runs the trials: `go tool task chaos`, `cluster`, `burst`, `abuse`, `upgrade`, `fleet` and `alerts` call it. A
+// report goes to stdout and ends with the verdict: `N lost, N duplicated, N wrong, N phantom`, of upgrade after
+// `N failed requests`. That of abuse is `N failed requests, p99 N.Nx, N processes over their limit`, that of fleet
+// `N lost, N duplicated, N wrong, N failed requests, p99 visible N.Ns`, and that of alerts `N of M alerts fired and
+// cleared`. Progress goes to stderr. The exit code is 1 unless the trial passed, or unless upgrade was skipped because
+// the clone has no old version.
 package main
 
 import (
@@ -17,9 +20,12 @@ import (
 	"github.com/alecthomas/kong"
 
 	"roomsensor/test/chaos/abuse"
+	"roomsensor/test/chaos/alerts"
 	"roomsensor/test/chaos/burst"
 	"roomsensor/test/chaos/cluster"
+	"roomsensor/test/chaos/fleet"
 	"roomsensor/test/chaos/processes"
+	"roomsensor/test/chaos/upgrade"
 	"roomsensor/test/harness"
 )
 
@@ -31,6 +37,9 @@ type commands struct {
 	Cluster   clusterCommand   `cmd:"" help:"Kill and disconnect members of a cluster in containers while uploads are sent."`
 	Burst     burstCommand     `cmd:"" help:"Send the buffered uploads of a fleet that was offline for days."`
 	Abuse     abuseCommand     `cmd:"" help:"Overload the service beside a well-behaved tenant."`
+	Upgrade   upgradeCommand   `cmd:"" help:"Upgrade under load from the last release to this version, back, and again."`
+	Fleet     fleetCommand     `cmd:"" help:"Upload as a large fleet does, while its teams poll and export."`
+	Alerts    alertsCommand    `cmd:"" help:"Make each alert fire by a fault, and clear."`
 	Attacker  attackerCommand  `cmd:"" hidden:""`
 }
 
@@ -62,6 +71,26 @@ type abuseCommand struct {
 	Report string `help:"File for the report as JSON." default:"abuse.json" placeholder:"FILE"`
 }
 
+type upgradeCommand struct {
+	upgrade.Options
+
+	Short  bool   `help:"Hold each mixture of versions for a few seconds only."`
+	Report string `help:"File for the report as JSON." default:"upgrade.json" placeholder:"FILE"`
+}
+
+type fleetCommand struct {
+	fleet.Options
+
+	Short  bool   `help:"20,000 devices for a minute."`
+	Report string `help:"File for the report as JSON." default:"fleet.json" placeholder:"FILE"`
+}
+
+type alertsCommand struct {
+	alerts.Options
+
+	Report string `help:"File for the report as JSON." default:"alerts.json" placeholder:"FILE"`
+}
+
 // attackerCommand is the process of an attacker, which the abuse trial starts.
 type attackerCommand struct {
 	Attack string `arg:""`
@@ -90,6 +119,24 @@ func (c *clusterCommand) BeforeApply(k *kong.Context) error { //nolint:unparam /
 	c.Options = cluster.Full(randomSeed())
 	if isShort(k) {
 		c.Options = cluster.Short(c.Seed)
+	}
+	return nil
+}
+
+// BeforeApply sets the options that the flags then change.
+func (c *upgradeCommand) BeforeApply(k *kong.Context) error { //nolint:unparam // Kong requires it.
+	c.Options = upgrade.Full(randomSeed())
+	if isShort(k) {
+		c.Options = upgrade.Short(c.Seed)
+	}
+	return nil
+}
+
+// BeforeApply sets the options that the flags then change.
+func (c *fleetCommand) BeforeApply(k *kong.Context) error { //nolint:unparam // Kong requires it.
+	c.Options = fleet.Full(randomSeed())
+	if isShort(k) {
+		c.Options = fleet.Short(c.Seed)
 	}
 	return nil
 }
@@ -156,6 +203,16 @@ func (c *commands) run(ctx context.Context, command string, out, progress io.Wri
 		o.Progress = progress
 		r, err := abuse.Run(ctx, o)
 		return finish(r, err, c.Abuse.Report, out)
+	case "alerts":
+		return c.Alerts.run(ctx, out, progress)
+	case "upgrade":
+		return c.Upgrade.run(ctx, out, progress)
+	case "fleet":
+		o := c.Fleet.Options
+		o.Progress = progress
+		_, _ = fmt.Fprintf(progress, "seed %d\n", o.Seed) // Progress is optional.
+		r, err := fleet.Run(ctx, o)
+		return finish(r, err, c.Fleet.Report, out)
 	case "attacker <attack>":
 		return abuse.Attack(ctx, c.Attacker.Attack, os.Stdin, out)
 	default:
@@ -164,6 +221,27 @@ func (c *commands) run(ctx context.Context, command string, out, progress io.Wri
 		r, err := burst.Run(ctx, o)
 		return finish(r, err, c.Burst.Report, out)
 	}
+}
+
+// run carries out the trial. Without an old version, it is skipped.
+func (c *upgradeCommand) run(ctx context.Context, out, progress io.Writer) error {
+	o := c.Options
+	o.Progress = progress
+	_, _ = fmt.Fprintf(progress, "seed %d\n", o.Seed) // Progress is optional.
+	r, err := upgrade.Run(ctx, o)
+	if errors.Is(err, upgrade.ErrNoBase) {
+		_, err = fmt.Fprintf(out, "skipped: %v\n", err)
+		return err //nolint:wrapcheck // It names the file.
+	}
+	return finish(r, err, c.Report, out)
+}
+
+// run carries out the trial in the root of the repository, where the task runs it.
+func (c *alertsCommand) run(ctx context.Context, out, progress io.Writer) error {
+	o := c.Options
+	o.Progress, o.Root = progress, "."
+	r, err := alerts.Run(ctx, o)
+	return finish(r, err, c.Report, out)
 }
 
 // finish saves and prints a report, if there is one. It returns an error if the trial failed or its cleanup did.

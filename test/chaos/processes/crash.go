@@ -1,14 +1,9 @@
 package processes
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
 	"syscall"
 
 	"github.com/containerd/errdefs"
@@ -16,6 +11,7 @@ import (
 
 	"roomsensor/internal/dev/docker"
 	"roomsensor/internal/dev/postgres"
+	"roomsensor/test/proctest"
 )
 
 // crash kills the server of a data directory with SIGKILL, all its processes at the same moment. postgres.Start starts
@@ -35,7 +31,7 @@ func crash(ctx context.Context, dir string, alone bool) error {
 		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil && !errors.Is(err, syscall.ESRCH) {
 			return fmt.Errorf("suspending PostgreSQL, process %d: %w", pid, err)
 		}
-		pids = append(pids, children(pid)...)
+		pids = append(pids, proctest.Children(pid)...)
 	}
 	for _, pid := range pids {
 		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
@@ -43,28 +39,6 @@ func crash(ctx context.Context, dir string, alone bool) error {
 		}
 	}
 	return nil
-}
-
-// children returns the child processes of a process. Without /proc it returns none; PostgreSQL's children then end by
-// themselves.
-func children(parent int) (pids []int) {
-	stats, _ := filepath.Glob("/proc/[0-9]*/stat") // Only a bad pattern is an error.
-	for _, path := range stats {
-		stat, err := os.ReadFile(path) //nolint:gosec // A file of the kernel.
-		if err != nil {
-			continue // The process ended.
-		}
-		// The name, which can hold any character, is in parentheses; the state and the parent follow it.
-		_, rest, _ := strings.Cut(string(stat[bytes.LastIndexByte(stat, ')')+1:]), " ")
-		fields := strings.Fields(rest)
-		if len(fields) < 2 || fields[1] != strconv.Itoa(parent) {
-			continue
-		}
-		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path))); err == nil {
-			pids = append(pids, pid)
-		}
-	}
-	return pids
 }
 
 // crashContainer kills and removes a container. The volume with its data stays.

@@ -9,6 +9,7 @@ import (
 
 	"roomsensor/internal/dev/postgres"
 	"roomsensor/test/dbtest"
+	"roomsensor/test/proctest"
 )
 
 // TestCrash shows that a crash kills the server and that what was committed survives it.
@@ -20,7 +21,7 @@ func TestCrash(t *testing.T) {
 	defer func() { require.NoError(t, remove()) }()
 	options.DataDir = server.DataDir
 	if pid, _, err := postgres.Processes(server.DataDir); err == nil && pid != 0 {
-		require.NotEmpty(t, children(pid))
+		require.NotEmpty(t, proctest.Children(pid))
 	}
 	rows := 0
 	for _, alone := range []bool{false, true} {

@@ -1,0 +1,32 @@
+package main
+
+import (
+	"context"
+
+	"roomsensor/internal/admin"
+	"roomsensor/internal/config"
+)
+
+type doctorCmd struct {
+	onDatabase
+	config.Standbys
+	config.Queue
+	config.Retention
+	PublicURL         string `help:"Address that clients of the API reach, without /v1." implied:"not checked" name:"public-url" placeholder:"URL" setting:""`
+	NATSMonitoringURL string `help:"Address of the monitoring port of NATS, such as http://127.0.0.1:8222." implied:"not checked" name:"nats-monitoring-url" placeholder:"URL" setting:""`
+}
+
+// Run prints the findings, and fails if something is wrong.
+func (c *doctorCmd) Run(ctx context.Context, t *terminal) error {
+	var diagnosis admin.Diagnosis
+	err := t.operate(ctx, c.onDatabase, func(o *admin.Operator) (_ any, err error) {
+		diagnosis, err = o.Diagnose(ctx, admin.DoctorOptions{
+			Standbys: c.Standbys, Queue: c.Queue, Keep: c.Retention, PublicURL: c.PublicURL, NATSMonitoring: c.NATSMonitoringURL,
+		})
+		return diagnosis, err
+	})
+	if err != nil {
+		return err
+	}
+	return diagnosis.Refusal()
+}

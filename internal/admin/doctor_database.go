@@ -1,0 +1,223 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/store"
+	"roomsensor/schema"
+)
+
+const (
+	// longTransaction is how old a transaction may be: it holds back the cleanup of dead rows in the whole database.
+	longTransaction = time.Hour
+	// longBlock is for how long a session may block others: more than a statement of the service takes, and than it waits
+	// for a lock.
+	longBlock = 10 * time.Second
+	day       = 24 * time.Hour
+)
+
+// checkDatabase checks the database server. The other checks of the database need its migrations.
+func (d *doctor) checkDatabase(ctx context.Context) {
+	database, err := d.operator.store.Database(ctx)
+	if err != nil {
+		d.find(FindingWrong, "database", d.operator.explain(ctx, err).Error(), "The database cannot be used.")
+		d.checkBlockers(ctx)
+		return
+	}
+	d.ok("database", "TimescaleDB %s, %s edition, answers.", database.Version, database.Edition)
+	d.checkBlockers(ctx) // The other checks may wait for the same locks.
+	pending, err := schema.Pending(ctx, d.operator.url)
+	switch {
+	case err != nil:
+		d.find(FindingUnknown, "database migrations", "Check the log of the database.", "They could not be read: %v.", err)
+		return
+	case pending:
+		d.find(FindingWrong, "database migrations", "Run roomsensor migrate up.",
+			"The database is not migrated to this version.")
+		return
+	}
+	d.ok("database migrations", "Every migration of this version is applied.")
+	d.checkRights(&database)
+	d.checkLocks(&database)
+	server, took, err := d.server(ctx)
+	if err != nil {
+		d.find(FindingUnknown, "database settings", "Run the command as the owner of the tables.",
+			"They could not be read: %v.", err)
+		return
+	}
+	d.checkDurability(&server)
+	d.checkClock("database clock", "the database", server.Clock, took)
+	if certificate, err := d.operator.store.Certificate(ctx); err == nil {
+		d.checkCertificate("database certificate", "the database", certificate)
+	}
+	d.checkConnections(&server)
+	if chunk, ok := d.checkGrowth(ctx, &server); ok {
+		d.checkChunks(ctx, &server, chunk)
+	}
+	d.checkJobs(ctx, &server)
+}
+
+// server returns the state of the server, and how long it took to read it.
+func (d *doctor) server(ctx context.Context) (store.Server, time.Duration, error) {
+	began := time.Now()
+	server, err := d.operator.store.Server(ctx)
+	return server, time.Since(began), err
+}
+
+// checkBlockers checks whether sessions make others wait for locks.
+func (d *doctor) checkBlockers(ctx context.Context) {
+	blockers, err := d.operator.store.Blockers(ctx, longBlock)
+	if err == nil { // The check of the database reports the error.
+		d.reportBlockers(blockers)
+	}
+}
+
+func (d *doctor) reportBlockers(blockers []store.Blocker) {
+	const check = "database sessions"
+	if len(blockers) == 0 {
+		d.ok(check, "No session that this role may see blocks others for longer than %s.", longBlock)
+	}
+	for i := range blockers {
+		b := &blockers[i]
+		d.find(FindingWrong, check,
+			fmt.Sprintf("If nobody needs what it does, end it with SQL: SELECT pg_terminate_backend(%d);", b.PID),
+			"The session with pid %d (application %q, role %q, state %s) blocks %d others. Its transaction is open for %s.",
+			b.PID, b.Application, b.Role, b.State, b.Waiting, b.Open)
+	}
+}
+
+func (d *doctor) checkRights(database *store.Database) {
+	const check = "database role"
+	if database.IsSuperuser {
+		d.find(FindingAdvice, check,
+			"Run roomsensor migrate up with DATABASE_ROLES, and let each process log in as its own role "+
+				"(docs/operate/security.md).", "The role of this command is a superuser. No process of the service needs that.")
+		return
+	}
+	d.ok(check, "The role of this command is not a superuser.")
+}
+
+func (d *doctor) checkLocks(database *store.Database) {
+	const check = "database locks"
+	if needed := database.NeededLocks(); needed > 0 {
+		d.find(FindingWrong, check, "Set it to the needed value, and restart the server.",
+			"max_locks_per_transaction is %d; %d chunks need %d. Queries may fail with \"out of shared memory\".",
+			database.MaxLocks, database.Chunks, needed)
+		return
+	}
+	d.ok(check, "max_locks_per_transaction is %d, which is enough for %d chunks.", database.MaxLocks, database.Chunks)
+}
+
+// checkDurability checks what a commit must survive: the service sets synchronous_commit for its own sessions.
+func (d *doctor) checkDurability(server *store.Server) {
+	const check = "database durability"
+	switch {
+	case server.IsStandby:
+		d.find(FindingWrong, check, "Use the address of the primary, or several with target_session_attrs=read-write.",
+			"The server is a standby, which refuses every write.")
+	case !server.Syncs:
+		d.find(FindingWrong, check, "Set fsync to on, and restart the server.",
+			"fsync is off: a power cut loses acknowledged readings, and may destroy the database.")
+	case !server.WritesFullPages:
+		d.find(FindingWrong, check, "Set full_page_writes to on, unless the file system cannot write a part of a page.",
+			"full_page_writes is off: a power cut may destroy pages of the database.")
+	default:
+		d.ok(check, "PostgreSQL %s writes commits to disk (fsync, full_page_writes).", server.Version)
+	}
+}
+
+func (d *doctor) checkConnections(server *store.Server) {
+	const check = "database connections"
+	if server.Connections*10 > server.MaxConnections*9 {
+		d.find(FindingWrong, check,
+			"Run fewer replicas, use PgBouncer (docs/operate/pgbouncer.md), or raise max_connections.",
+			"%d of %d connections are in use.", server.Connections, server.MaxConnections)
+	} else {
+		d.ok(check, "%d of %d connections are in use.", server.Connections, server.MaxConnections)
+	}
+	if server.OldestTransaction > longTransaction {
+		d.find(FindingWrong, "database transactions", "Find it in pg_stat_activity by its xact_start, and end it.",
+			"A transaction is open for %s. Until it ends, no dead row of the database can be cleaned up.",
+			server.OldestTransaction.Round(time.Minute))
+	}
+}
+
+// checkGrowth reports what the readings take. It returns the newest full chunk, which is zero if there is none, and
+// false if it could not be read.
+func (d *doctor) checkGrowth(ctx context.Context, server *store.Server) (chunk store.FullChunk, ok bool) {
+	const check = "database size"
+	chunk, err := d.operator.store.FullChunk(ctx)
+	switch {
+	case err != nil:
+		d.find(FindingUnknown, check, "Check the log of the database.", "It could not be read: %v.", err)
+		return chunk, false
+	case chunk.Bytes == 0:
+		d.ok(check, "The database has %s, and no full chunk of readings yet.", size(server.Bytes))
+		return chunk, true
+	}
+	daily := int64(float64(chunk.Bytes) * day.Hours() / chunk.Length.Hours())
+	d.ok(check,
+		"The database has %s. The newest full chunk grew by %s per day; compare that with the free space of its disk, "+
+			"which SQL does not show.", size(server.Bytes), size(daily))
+	return chunk, true
+}
+
+// checkChunks checks the length of the chunks of new readings: the index of one should take at most a quarter of the
+// memory of the server (docs/operate/timescaledb.md), which shared_buffers usually is.
+func (d *doctor) checkChunks(ctx context.Context, server *store.Server, full store.FullChunk) {
+	const check = "database chunks"
+	chunks, err := d.operator.store.Chunks(ctx)
+	if err != nil {
+		d.find(FindingUnknown, check, "Check the log of the database.", "They could not be read: %v.", err)
+		return
+	}
+	daily := dailyIndexBytes(server, full)
+	days := int64(chunks.Interval / day)
+	fitting := roomsensor.FittingChunkInterval(daily, server.SharedBuffers)
+	described := fmt.Sprintf("New chunks have %d days. With %d devices, the indexes of one grow to %s, and "+
+		"shared_buffers has %s.", days, server.Devices, size(daily*days), size(server.SharedBuffers))
+	switch {
+	case daily*days <= server.SharedBuffers:
+		d.ok(check, "%s", described)
+	case chunks.Interval > fitting:
+		d.find(FindingAdvice, check, fmt.Sprintf("Run roomsensor migrate up --chunk-interval %dd. "+
+			"The service continues meanwhile (docs/operate/timescaledb.md).", fitting/day),
+			"%s Uploads become slower when they do not stay in memory.", described)
+	default:
+		d.find(FindingAdvice, check, "Give the server more memory, and a quarter of it to shared_buffers "+
+			"(docs/operate/sizing.md).", "%s Uploads become slower when they do not stay in memory.", described)
+	}
+}
+
+// checkJobs checks the background jobs of TimescaleDB and of the workers.
+func (d *doctor) checkJobs(ctx context.Context, server *store.Server) {
+	const check = "database jobs"
+	jobs, err := d.operator.store.FailedJobs(ctx)
+	switch {
+	case err != nil:
+		d.find(FindingUnknown, check, "Check the log of the database.", "They could not be read: %v.", err)
+	case len(jobs) == 0:
+		d.ok(check, "No job of TimescaleDB failed or is late.")
+	}
+	for i := range jobs {
+		d.find(FindingWrong, check,
+			"Read its error in timescaledb_information.job_errors and in the log of the server, and check "+
+				"that timescaledb.max_background_workers is not 0.",
+			"The job %s (%d) is late or failed; its last run: %s.", jobs[i].Name, jobs[i].ID, jobs[i].LastRun)
+	}
+	if server.PostponedChunks > 0 {
+		d.find(FindingAdvice, "database layout", "Run roomsensor maintain with a longer --timeout when few people read.",
+			"%d chunks were not rewritten in primary-key order, because it would have taken too long. Reads of them are slower.",
+			server.PostponedChunks)
+	}
+	parked, err := d.operator.store.RejectCount(ctx, roomsensor.ReasonNotStorable)
+	if err == nil && parked > 0 {
+		d.find(FindingWrong, "rejects",
+			"Read the cause with roomsensor rejects list --reason not_storable, remove it, and run "+
+				"roomsensor rejects replay --reason not_storable.",
+			"%d uploads are set aside, because the database refused them.", parked)
+	}
+}

@@ -1,0 +1,420 @@
+package admin
+
+import (
+	"context"
+	"crypto/x509"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	"roomsensor/docs"
+	"roomsensor/internal/config"
+	"roomsensor/internal/queue"
+	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/store"
+	"roomsensor/schema"
+	"roomsensor/test/dbtest"
+	"roomsensor/test/natstest"
+)
+
+// doctorEnv is an installation that a test breaks.
+type doctorEnv struct {
+	*Operator
+	js      jetstream.JetStream
+	options DoctorOptions
+}
+
+func newDoctorEnv(t *testing.T) *doctorEnv {
+	t.Helper()
+	database := config.Database{DatabaseURL: config.Secret(dbtest.New(t).URL)}
+	s, err := store.Open(t.Context(), string(database.DatabaseURL), store.Operator)
+	require.NoError(t, err)
+	t.Cleanup(s.Close)
+	at := config.Queue{NATSURL: config.Secret(natstest.New(t).URL)}
+	conn, err := nats.Connect(string(at.NATSURL))
+	require.NoError(t, err)
+	t.Cleanup(conn.Close)
+	js, err := jetstream.New(conn)
+	require.NoError(t, err)
+	return &doctorEnv{New(database, s), js, DoctorOptions{Queue: at, Keep: config.Defaults[config.Retention]()}}
+}
+
+// declare creates the stream and its consumer, as a worker does, and records it.
+func (e *doctorEnv) declare(t *testing.T) {
+	t.Helper()
+	_, err := e.ConfirmStream(t.Context(), e.options.Queue, config.Defaults[config.Stream]())
+	require.NoError(t, err)
+	require.NoError(t, withQueue(t.Context(), e.options.Queue, config.Defaults[config.Stream](),
+		func(*queue.Queue) error { return nil }))
+}
+
+// diagnose returns the findings by check. Each must say what to do unless it is ok.
+func (e *doctorEnv) diagnose(t *testing.T) map[string]Finding {
+	t.Helper()
+	diagnosis, err := e.Diagnose(t.Context(), e.options)
+	require.NoError(t, err)
+	findings := map[string]Finding{}
+	for _, f := range diagnosis.Data {
+		require.Equal(t, f.Status == FindingOK, f.Fix == nil, f.Message)
+		require.Regexp(t, `\.$`, f.Message)
+		findings[f.Check] = f
+	}
+	return findings
+}
+
+func (e *doctorEnv) exec(t *testing.T, sql string) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), e.url)
+	require.NoError(t, err)
+	_, err = conn.Exec(t.Context(), sql)
+	require.NoError(t, err)
+	require.NoError(t, conn.Close(t.Context()))
+}
+
+// blocked makes a session with a name, idle in a transaction that locks the readings, and another one that waits for it
+// until the first one ends.
+func (e *doctorEnv) blocked(t *testing.T, name string) {
+	t.Helper()
+	config, err := pgx.ParseConfig(e.url)
+	require.NoError(t, err)
+	config.RuntimeParams["application_name"] = name
+	blocker, err := pgx.ConnectConfig(t.Context(), config)
+	require.NoError(t, err)
+	_, err = blocker.Exec(t.Context(), "BEGIN; LOCK TABLE readings IN ACCESS EXCLUSIVE MODE")
+	require.NoError(t, err)
+	waiter, err := pgx.Connect(t.Context(), e.url)
+	require.NoError(t, err)
+	waited := make(chan error, 1)
+	go func() {
+		_, err := waiter.Exec(context.WithoutCancel(t.Context()), "SELECT FROM readings LIMIT 1")
+		waited <- err
+	}()
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(t.Context())
+		_ = blocker.Close(ctx) // It may be ended already.
+		require.NoError(t, <-waited)
+		require.NoError(t, waiter.Close(ctx))
+	})
+}
+
+func TestDiagnoseDatabase(t *testing.T) {
+	t.Parallel()
+	t.Run("of this version", func(t *testing.T) {
+		t.Parallel()
+		e := newDoctorEnv(t)
+		findings := e.diagnose(t)
+		for _, check := range []string{"database", "database migrations", "database clock", "database jobs"} {
+			require.Equal(t, FindingOK, findings[check].Status, check)
+		}
+		require.Equal(t, FindingAdvice, findings["database role"].Status, "tests log in as a superuser")
+	})
+	t.Run("of another version", func(t *testing.T) {
+		t.Parallel()
+		e := newDoctorEnv(t)
+		e.exec(t, "DELETE FROM goose_db_version WHERE version_id = (SELECT max(version_id) FROM goose_db_version)")
+		f := e.diagnose(t)["database migrations"]
+		require.Equal(t, FindingWrong, f.Status)
+		require.Contains(t, *f.Fix, "roomsensor migrate up")
+	})
+	t.Run("with another clock", func(t *testing.T) {
+		t.Parallel()
+		e := newDoctorEnv(t)
+		e.declare(t)
+		e.now = func() time.Time { return time.Now().Add(-10 * time.Minute) }
+		findings := e.diagnose(t)
+		for _, check := range []string{"database clock", "queue clock"} {
+			f := findings[check]
+			require.Equal(t, FindingWrong, f.Status, check)
+			require.Contains(t, f.Message, "is 10m0s ahead of the one of this machine", check)
+		}
+	})
+	t.Run("with chunks and uploads that need an operator", func(t *testing.T) {
+		t.Parallel()
+		e := newDoctorEnv(t)
+		e.exec(t, "INSERT INTO postponed_chunks VALUES ('c', now() + interval '1 day', '1 minute')")
+		require.Equal(t, FindingAdvice, e.diagnose(t)["database layout"].Status)
+		_, err := e.store.SkipUpload(t.Context(), roomsensor.Reject{
+			Arrival: roomsensor.Arrival{At: time.Now().UTC(), Sequence: 1}, Reason: roomsensor.ReasonNotStorable, Detail: "XX000",
+			Payload: []byte("{}"),
+		})
+		require.NoError(t, err)
+		f := e.diagnose(t)["rejects"]
+		require.Equal(t, FindingWrong, f.Status)
+		require.Contains(t, f.Message, "1 uploads are set aside")
+	})
+	t.Run("with chunks that are too long for the fleet", func(t *testing.T) {
+		t.Parallel()
+		e := newDoctorEnv(t)
+		require.Equal(t, FindingOK, e.diagnose(t)["database chunks"].Status)
+		// The index of 90 days is a little larger than shared_buffers.
+		e.exec(t, "CALL ensure_chunk_interval('90 days')")
+		e.exec(t, `
+			WITH team AS (INSERT INTO teams (name) VALUES ('Large') RETURNING id),
+			added AS (
+				INSERT INTO devices (team_id, hardware_id) SELECT id, 'dev:' || i
+				FROM team, generate_series(1, pg_size_bytes(current_setting('shared_buffers')) / (69 * 288 * 90) + 1) i
+				RETURNING id, hardware_id)
+			INSERT INTO device_hardware (device_id, hardware_id) SELECT id, hardware_id FROM added`)
+		f := e.diagnose(t)["database chunks"]
+		require.Equal(t, FindingAdvice, f.Status)
+		require.Contains(t, *f.Fix, "roomsensor migrate up --chunk-interval 7d")
+
+		migration := config.Migration{
+			Database: config.Database{DatabaseURL: config.Secret(e.url)}, Layout: config.Defaults[config.Layout](),
+		}
+		migration.ChunkInterval = config.ChunkIntervalAuto
+		state, err := MigrateUp(t.Context(), migration)
+		require.NoError(t, err)
+		require.EqualValues(t, 7*86400, state.Readings.Interval)
+		require.Equal(t, FindingOK, e.diagnose(t)["database chunks"].Status)
+	})
+	t.Run("with a session that blocks others", func(t *testing.T) {
+		t.Parallel()
+		e := newDoctorEnv(t)
+		require.Equal(t, FindingOK, e.diagnose(t)["database sessions"].Status)
+		e.blocked(t, "doctor's patient")
+		var blockers []store.Blocker
+		require.Eventually(t, func() bool {
+			var err error
+			blockers, err = e.store.Blockers(t.Context(), 0)
+			require.NoError(t, err)
+			return len(blockers) == 1
+		}, time.Minute, 10*time.Millisecond)
+		short, err := e.store.Blockers(t.Context(), time.Hour)
+		require.NoError(t, err)
+		require.Empty(t, short)
+		d := &doctor{}
+		d.reportBlockers(blockers)
+		f := d.findings[0]
+		require.Equal(t, FindingWrong, f.Status)
+		require.Regexp(t, `application "doctor's patient", role ".+", state idle in transaction\) blocks 1 others`, f.Message)
+		_, statement, found := strings.Cut(*f.Fix, "SQL: ")
+		require.True(t, found)
+		e.exec(t, statement)
+		require.Eventually(t, func() bool {
+			left, err := e.store.Blockers(t.Context(), 0)
+			return err == nil && len(left) == 0
+		}, time.Minute, 10*time.Millisecond)
+	})
+	t.Run("without a free connection", func(t *testing.T) {
+		t.Parallel()
+		db := dbtest.New(t)
+		database := config.Database{DatabaseURL: config.Secret(db.As(t, schema.RoleAPI))}
+		s, err := store.Open(t.Context(), string(database.DatabaseURL), store.Operator)
+		require.NoError(t, err)
+		t.Cleanup(s.Close)
+		e := &doctorEnv{Operator: &Operator{url: db.URL}}
+		e.exec(t, `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I CONNECTION LIMIT 0', current_database()); END $$`)
+		d := &doctor{operator: New(database, s)}
+		d.checkDatabase(t.Context())
+		require.Equal(t, FindingWrong, d.findings[0].Status)
+		require.Contains(t, *d.findings[0].Fix, "because it has no free connection (SQLSTATE 53300)")
+	})
+	t.Run("that does not answer", func(t *testing.T) {
+		t.Parallel()
+		e := newDoctorEnv(t)
+		e.store.Close()
+		require.Equal(t, FindingWrong, e.diagnose(t)["database"].Status)
+	})
+}
+
+func TestDiagnoseQueue(t *testing.T) {
+	t.Parallel()
+	t.Run("without a stream", func(t *testing.T) {
+		t.Parallel()
+		e := newDoctorEnv(t)
+		require.Contains(t, e.diagnose(t)["queue"].Message, "has no stream")
+		_, err := e.js.Stream(t.Context(), queue.StreamName)
+		require.ErrorIs(t, err, jetstream.ErrStreamNotFound, "it creates nothing")
+	})
+	t.Run("as the service declares it", func(t *testing.T) {
+		t.Parallel()
+		e := newDoctorEnv(t)
+		e.declare(t)
+		findings := e.diagnose(t)
+		for _, check := range []string{"queue", "queue stream", "queue settings", "queue backlog", "queue size", "queue clock"} {
+			require.Equal(t, FindingOK, findings[check].Status, check)
+		}
+		require.Equal(t, FindingAdvice, findings["queue replicas"].Status)
+	})
+	t.Run("with another stream than the recorded one", func(t *testing.T) {
+		t.Parallel()
+		e := newDoctorEnv(t)
+		e.declare(t)
+		require.NoError(t, e.js.DeleteStream(t.Context(), queue.StreamName))
+		_, err := e.js.CreateStream(t.Context(), jetstream.StreamConfig{Name: queue.StreamName, Storage: jetstream.MemoryStorage})
+		require.NoError(t, err)
+		findings := e.diagnose(t)
+		require.Equal(t, FindingWrong, findings["queue stream"].Status)
+		require.Equal(t, FindingWrong, findings["queue settings"].Status)
+		require.Contains(t, findings["queue backlog"].Message, "no consumer")
+		require.Contains(t, findings["queue size"].Message, "no size limit")
+	})
+	t.Run("with a backlog", func(t *testing.T) {
+		t.Parallel()
+		e := newDoctorEnv(t)
+		e.declare(t)
+		_, err := e.js.Publish(t.Context(), "uploads.dev:1", []byte(`{}`))
+		require.NoError(t, err)
+		require.Equal(t, FindingOK, e.diagnose(t)["queue backlog"].Status)
+		e.now = func() time.Time { return time.Now().Add(maxLag + time.Minute) }
+		require.Equal(t, FindingWrong, e.diagnose(t)["queue backlog"].Status)
+	})
+}
+
+func TestDiagnoseStreamSize(t *testing.T) {
+	t.Parallel()
+	newest := time.Date(2026, 1, 8, 0, 0, 0, 0, time.UTC)
+	for name, test := range map[string]struct {
+		info   queue.Info
+		status FindingStatus
+	}{
+		"a day in a tenth of the limit": {
+			queue.Info{Oldest: newest.Add(-24 * time.Hour), Newest: newest, Bytes: 1 << 20, MaxBytes: 10 << 20}, FindingOK,
+		},
+		"a day in a fifth of the limit": {
+			queue.Info{Oldest: newest.Add(-24 * time.Hour), Newest: newest, Bytes: 2 << 20, MaxBytes: 10 << 20}, FindingWrong,
+		},
+		"a minute": {
+			queue.Info{Oldest: newest.Add(-time.Minute), Newest: newest, Bytes: 9 << 20, MaxBytes: 10 << 20}, FindingOK,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := &doctor{options: DoctorOptions{Keep: config.Retention{StreamKeep: config.Duration(7 * 24 * time.Hour)}}}
+			d.checkReach(&test.info)
+			require.Equal(t, test.status, d.findings[0].Status, d.findings[0].Message)
+		})
+	}
+}
+
+func TestDiagnoseMonitoring(t *testing.T) {
+	t.Parallel()
+	for syncs, want := range map[bool]FindingStatus{true: FindingOK, false: FindingWrong} {
+		s, err := server.NewServer(&server.Options{
+			Host: "127.0.0.1", Port: server.RANDOM_PORT, HTTPHost: "127.0.0.1", HTTPPort: server.RANDOM_PORT, NoSigs: true,
+			JetStream: true, StoreDir: t.TempDir(), SyncAlways: syncs,
+		})
+		require.NoError(t, err)
+		s.Start()
+		t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
+		require.True(t, s.ReadyForConnections(10*time.Second))
+		d := &doctor{options: DoctorOptions{NATSMonitoring: "http://" + s.MonitorAddr().String()}}
+		d.checkMonitoring(t.Context())
+		require.Equal(t, want, d.findings[0].Status, d.findings[0].Message)
+	}
+}
+
+func TestDiagnoseSite(t *testing.T) {
+	t.Parallel()
+	pages, err := docs.Handler(docs.Options{})
+	require.NoError(t, err)
+	for name, test := range map[string]struct {
+		handler http.Handler
+		tls     bool
+		want    string
+		status  FindingStatus
+	}{
+		"the API":                  {pages, false, "The API answers", FindingOK},
+		"something else":           {http.NotFoundHandler(), false, "the status is 404", FindingWrong},
+		"an untrusted certificate": {pages, true, "certificate", FindingWrong},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			site := httptest.NewUnstartedServer(test.handler)
+			site.Config.ErrorLog = nil
+			if test.tls {
+				site.StartTLS()
+			} else {
+				site.Start()
+			}
+			t.Cleanup(site.Close)
+			d := &doctor{operator: &Operator{now: time.Now}, options: DoctorOptions{PublicURL: site.URL}}
+			d.checkSite(t.Context())
+			require.Equal(t, test.status, d.findings[0].Status, d.findings[0].Message)
+			require.Contains(t, d.findings[0].Message, test.want)
+		})
+	}
+}
+
+func TestDiagnoseCertificate(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for left, want := range map[time.Duration]FindingStatus{
+		certificateNotice: FindingWrong, certificateNotice + time.Second: FindingOK,
+	} {
+		d := &doctor{operator: &Operator{now: func() time.Time { return now }}}
+		d.checkCertificate("certificate", "NATS", &x509.Certificate{NotAfter: now.Add(left)})
+		require.Equal(t, want, d.findings[0].Status)
+	}
+}
+
+// The command fails only if something is wrong.
+func TestDiagnosisRefusal(t *testing.T) {
+	t.Parallel()
+	d := Diagnosis{Data: []Finding{{Status: FindingOK}, {Status: FindingAdvice}, {Status: FindingUnknown}}}
+	require.NoError(t, d.Refusal())
+	d.Data = append(d.Data, Finding{Status: FindingWrong})
+	require.ErrorContains(t, d.Refusal(), "One check")
+}
+
+// TestDiagnoseStandbys checks the findings about each server of READ_DATABASE_URL.
+func TestDiagnoseStandbys(t *testing.T) {
+	t.Parallel()
+	primary := dbtest.NewPrimary(t)
+	standby := primary.NewStandby("hot_standby_feedback = on", "max_standby_streaming_delay = 1s")
+	s, err := store.Open(t.Context(), primary.URL, store.Operator)
+	require.NoError(t, err)
+	t.Cleanup(s.Close)
+	diagnose := func(url string) (findings []Finding) {
+		d := &doctor{operator: New(config.Database{DatabaseURL: config.Secret(primary.URL)}, s)}
+		d.options.Standbys.ReadDatabaseURL = config.Secret(url)
+		d.checkStandbys(t.Context())
+		return d.findings
+	}
+	require.Empty(t, diagnose(""))
+
+	both := *must(url.Parse(primary.URL))
+	both.Host += "," + must(url.Parse(standby.URL)).Host
+	findings := diagnose(both.String())
+	require.Len(t, findings, 2)
+	require.Equal(t, FindingOK, findings[0].Status, findings[0].Message)
+	require.Contains(t, findings[0].Message, "the primary now")
+	require.Eventually(t, func() bool { // It has just started.
+		findings = diagnose(standby.URL)
+		return findings[0].Status == FindingOK
+	}, time.Minute, 100*time.Millisecond)
+	require.Equal(t, "standby "+must(url.Parse(standby.URL)).Host, findings[0].Check)
+
+	for _, setting := range []string{"hot_standby_feedback = off", "max_standby_streaming_delay = -1"} {
+		standby.Set(setting)
+		name, _, _ := strings.Cut(setting, " ")
+		require.Eventually(t, func() bool {
+			findings = diagnose(standby.URL)
+			return findings[0].Status == FindingAdvice && strings.Contains(*findings[0].Fix, name)
+		}, time.Minute, 100*time.Millisecond, name)
+	}
+	require.NoError(t, standby.Kill())
+	findings = diagnose(standby.URL)
+	require.Equal(t, FindingWrong, findings[0].Status)
+	require.Contains(t, findings[0].Message, "does not answer")
+	findings = diagnose(dbtest.New(t).URL)
+	require.Equal(t, FindingWrong, findings[0].Status)
+	require.Contains(t, findings[0].Message, "is not a standby of the primary")
+}
+
+func must[T any](value T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return value
+}

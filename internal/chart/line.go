@@ -1,0 +1,77 @@
+package chart
+
+import (
+	"html/template"
+	"strconv"
+	"time"
+
+	"roomsensor/internal/roomsensor"
+)
+
+// Line is a chart of one metric over time.
+type Line struct {
+	ID     string // begins the ids in the drawing; unique on the page
+	Title  string // what is measured, such as Temperature
+	Unit   string
+	Digits int // after the decimal point
+	Window roomsensor.Window
+	Zone   *time.Location
+	// Step is the distance of two points between which nothing is missing. Points are starts of buckets of this length.
+	Step   time.Duration
+	Points []Point // ascending; those outside the window are left out
+	// Low and High are values that the scale includes, so that noise does not look like a change.
+	Low, High  float64
+	Thresholds []Threshold // finite
+	Bands      []Band      // ascending, without overlaps
+}
+
+// Point is what was measured in one bucket.
+type Point struct {
+	At        time.Time
+	Value     float32 // the mean; NaN if there is none
+	Low, High float32 // the extremes; equal to Value for a single reading
+	Count     int     // of readings that Value is the mean of, at least 1
+	Late      bool    // whether one of them arrived late
+}
+
+// Threshold is a limit, shown as a horizontal line.
+type Threshold struct {
+	Value float64
+	Above bool // whether values above it exceed it, otherwise those below
+}
+
+// number formats the threshold with all of its digits.
+func (t Threshold) number() string { return strconv.FormatFloat(t.Value, 'f', -1, 64) }
+
+// Band is a labeled interval, such as an assignment.
+type Band struct {
+	Window roomsensor.Window
+	Label  string
+}
+
+// hasValue reports whether a point can be drawn.
+func (p *Point) hasValue() bool { return isFinite(p.Value) && isFinite(p.Low) && isFinite(p.High) }
+
+// inside returns the points of the window that have a value.
+func (l *Line) inside() []Point {
+	points := make([]Point, 0, len(l.Points))
+	for i := range l.Points {
+		if p := &l.Points[i]; l.Window.Contains(p.At) && p.hasValue() {
+			points = append(points, *p)
+		}
+	}
+	return points
+}
+
+// number formats a value with the digits of the chart.
+func (l *Line) number(v float64) string { return strconv.FormatFloat(v, 'f', l.Digits, 64) }
+
+// SVG returns the drawing. Its size does not depend on the number of points. The attributes that begin with data- are
+// for scripts: data-from is the start of the first column in milliseconds since 1970, data-step is the width of a
+// column in milliseconds, and data-values has one item per column, separated by commas: nothing, the value, or the
+// mean, least and greatest value separated by spaces, and then * if a reading arrived late.
+func (l *Line) SVG() template.HTML {
+	points := l.inside()
+	d := drawing{Line: l, columns: l.merge(points), values: l.valueAxis(points)}
+	return template.HTML(d.draw(points)) //nolint:gosec // It consists of numbers and escaped text.
+}

@@ -1,0 +1,181 @@
+package dashboard
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"roomsensor/internal/roomsensor"
+)
+
+// Devices lists the devices of a team by name.
+type Devices interface {
+	DeviceNames(ctx context.Context, teamID uuid.UUID) ([]roomsensor.NamedDevice, error)
+}
+
+// Exports counts and sends exports with the code and the limits of the API.
+type Exports interface {
+	// Count returns the size of an export. Its error is a *roomsensor.Error with the parameter at fault.
+	Count(ctx context.Context, c echo.Context, e roomsensor.PersonExport) (roomsensor.ExportSize, error)
+	// Send answers a request with an export.
+	Send(ctx context.Context, c echo.Context, e roomsensor.PersonExport) error
+}
+
+// exportForm has the fields of the page, as the person entered them. Its URL can be shared.
+type exportForm struct {
+	From, To         string // in the team's zone
+	Preset           string // the name of a window, in place of From and To
+	Devices          []string
+	Tags             string
+	Metrics          []string // all if there are none
+	Format, Shape    string
+	ByID, IngestedAt bool
+}
+
+func readExportForm(query url.Values) exportForm {
+	f := exportForm{
+		Preset: query.Get("preset"), From: query.Get("from"), To: query.Get("to"), Devices: query["device"],
+		Tags: query.Get("tags"), Metrics: query["metric"], Format: query.Get("format"), Shape: query.Get("shape"),
+		ByID: query.Get("columns") == "id", IngestedAt: query.Get("include") == "ingested_at",
+	}
+	if f.Format != "parquet" {
+		f.Format = "csv"
+	}
+	if f.Shape != "wide" {
+		f.Shape = "long"
+	}
+	switch {
+	case f.Preset != "": // A button of the form, which sends the fields too.
+		f.From, f.To = "", ""
+	case f.From == "" && f.To == "":
+		f.Preset = "night"
+	}
+	return f
+}
+
+// wide reports whether the file has a column for each device. Parquet files never have.
+func (f *exportForm) wide() bool { return f.Format == "csv" && f.Shape == "wide" }
+
+// parameters returns the parameters of the API that mean the same as the form, and the errors of the fields that cannot
+// be expressed. The API checks the others.
+func (f *exportForm) parameters(v *visit) (url.Values, formErrors) {
+	q, problems := url.Values{}, formErrors{}
+	window := f.window(v, problems)
+	q.Set("from", roomsensor.FormatTime(window.From))
+	q.Set("to", roomsensor.FormatTime(window.To))
+	if len(f.Devices) > 0 {
+		q.Set("devices", strings.Join(f.Devices, ","))
+	}
+	for tag := range strings.SplitSeq(f.Tags, ",") {
+		key, value, ok := strings.Cut(strings.TrimSpace(tag), "=")
+		switch {
+		case key == "" && !ok:
+		case !ok || roomsensor.CheckMetadataKey(key) != nil || q.Has("metadata."+key):
+			problems.add("tags", "Enter tags as key=value, each key once, separated by commas, such as building=gym, floor=2.")
+		default:
+			q.Set("metadata."+key, value)
+		}
+	}
+	if len(f.Metrics) > 0 && len(f.Metrics) < roomsensor.MetricCount {
+		q.Set("metrics", strings.Join(f.Metrics, ","))
+	}
+	switch {
+	case f.wide():
+		q.Set("shape", "wide")
+		if f.ByID {
+			q.Set("columns", "id")
+		}
+	case f.Format == "csv" && f.IngestedAt:
+		q.Set("include", "ingested_at")
+	}
+	return q, problems
+}
+
+// window returns the window of the form, and writes its ends into the fields.
+func (f *exportForm) window(v *visit, problems formErrors) (w roomsensor.Window) {
+	zone, now := v.zone(), roomsensor.BucketOf(v.now)
+	switch f.Preset {
+	case "night":
+		last, _ := lastNight(v)
+		w = last.Window
+	case "week":
+		w = roomsensor.Window{From: now.AddDate(0, 0, -7), To: now}
+	case "month":
+		w = roomsensor.Window{From: now.AddDate(0, 0, -30), To: now}
+	default:
+		var err error
+		w.From, err = roomsensor.ParseLocal("from", f.From, zone)
+		problems.addRule(err)
+		w.To, err = roomsensor.ParseLocal("to", f.To, zone)
+		problems.addRule(err)
+		return w
+	}
+	f.From, f.To = roomsensor.FormatLocal(w.From, zone), roomsensor.FormatLocal(w.To, zone)
+	return w
+}
+
+// until returns the address of the page with a form whose window ends at a time.
+func (f *exportForm) until(v *visit, to time.Time) string {
+	page := v.echo.Request().URL.Query()
+	page.Del("preset")
+	page.Set("from", f.From)
+	page.Set("to", roomsensor.FormatLocal(to, v.zone()))
+	return v.path("export") + "?" + page.Encode()
+}
+
+// showExport shows the form, and the size of the export once the person has sent it.
+func (s *server) showExport(ctx context.Context, v *visit) error {
+	devices, err := s.backend.DeviceNames(ctx, v.team.ID)
+	if err != nil {
+		return err
+	}
+	form := readExportForm(v.echo.QueryParams())
+	query, problems := form.parameters(v)
+	view := newExportView(v, form, devices)
+	view.Errors = problems
+	if !v.echo.QueryParams().Has("count") {
+		view.Errors = nil
+		return v.render("export", view)
+	}
+	if len(problems) > 0 {
+		return v.invalid("export", view)
+	}
+	size, err := s.exports.Count(ctx, v.echo, roomsensor.PersonExport{
+		TeamID: v.team.ID, UserID: v.user.ID, Parquet: form.Format == "parquet", Query: query.Encode(),
+	})
+	if refused, ok := errors.AsType[*roomsensor.Error](err); ok && refused.Code != roomsensor.CodeOverloaded {
+		problems.add(fieldOf(refused.Param), refused.Message)
+		return v.invalid("export", view)
+	}
+	if err != nil {
+		return err
+	}
+	view.measured(v, query, &size, devices)
+	return v.render("export", view)
+}
+
+// fieldOf returns the field of the form for a parameter of the API.
+func fieldOf(parameter string) string {
+	switch {
+	case strings.HasPrefix(parameter, "metadata."):
+		return "tags"
+	case slices.Contains([]string{"from", "to", "devices", "metrics"}, parameter):
+		return parameter
+	}
+	return "export"
+}
+
+// download sends an export. Its parameters are those of the API.
+func (s *server) download(parquet bool) func(context.Context, *visit) error {
+	return func(ctx context.Context, v *visit) error {
+		return s.exports.Send(ctx, v.echo, roomsensor.PersonExport{
+			TeamID: v.team.ID, UserID: v.user.ID, Parquet: parquet, Query: v.echo.Request().URL.RawQuery,
+		})
+	}
+}

@@ -1,0 +1,133 @@
+package dashboard
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"roomsensor/internal/roomsensor"
+)
+
+const (
+	// maxReplays and replayTime bound the rejects of one request. A reject may have 10,000 readings.
+	maxReplays = 200
+	replayTime = 5 * time.Second
+	// maxTeamReplays is how many requests of a team replay at the same time in one process, and maxAllReplays those of all
+	// teams. Each holds a connection to the database and one payload.
+	maxTeamReplays = 1
+	maxAllReplays  = 2
+	// replaysBusy is the answer to a person who has to wait for others.
+	replaysBusy = "Another replay is in progress. Wait until it ends, and try again."
+)
+
+// replayView is the data of the page after a replay.
+type replayView struct {
+	Reason     roomsensor.Reason
+	Unit       string
+	Stored     int         // rejects that are now stored in full
+	Incomplete int         // rejects of which a part could not be stored
+	Causes     []replayGap // why
+	Remaining  int64       // rejects of the group that this request did not reach
+	After      string      // where the next request begins
+}
+
+// replayGap is why rejects could not be stored in full.
+type replayGap struct {
+	Reason  roomsensor.Reason
+	Rejects int
+	Detail  string // of the first of them
+	Advice  roomsensor.Advice
+}
+
+// replayGroup replays the rejects of a group after a position, the oldest first, as many as a request may.
+func (s *server) replayGroup(ctx context.Context, v *visit) error {
+	if err := v.checkForm(); err != nil {
+		return err
+	}
+	view := replayView{Reason: roomsensor.Reason(v.form("reason")), Unit: v.form("unit")}
+	if !slices.Contains(roomsensor.Reasons, view.Reason) || !roomsensor.IsHardwareID(view.Unit) {
+		return errMalformed
+	}
+	var after roomsensor.RejectPosition
+	after.ReceivedAt, after.ID, _ = parsePosition(v.form("after")) // Empty at the beginning.
+	release, err := s.replays.admit(v)
+	if err != nil {
+		return err
+	}
+	defer release()
+	group := roomsensor.RejectGroupPage{
+		Reason: view.Reason, HardwareID: view.Unit, After: after, Limit: maxReplays,
+	}
+	found, err := s.backend.RejectsOfGroup(ctx, v.team.ID, group)
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	for i := range found {
+		if time.Since(began) > replayTime {
+			break
+		}
+		group.After = found[i]
+		reject, err := s.backend.TeamReject(ctx, v.team.ID, found[i].ID)
+		if errors.Is(err, roomsensor.ErrNotFound) {
+			continue // A worker deleted it meanwhile.
+		}
+		if err == nil {
+			err = s.replayOne(ctx, reject, &view)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	view.After = formatPosition(group.After.ReceivedAt, group.After.ID)
+	if view.Remaining, err = s.backend.CountRejectsOfGroup(ctx, v.team.ID, group); err != nil {
+		return err
+	}
+	return v.render("replay", view)
+}
+
+// replayReject replays one reject.
+func (s *server) replayReject(ctx context.Context, v *visit) error {
+	reject, err := s.findReject(ctx, v)
+	if err != nil {
+		return err
+	}
+	release, err := s.replays.admit(v)
+	if err != nil {
+		return err
+	}
+	defer release()
+	view := replayView{Reason: reject.Reason}
+	if reject.HardwareID != nil {
+		view.Unit = *reject.HardwareID
+	}
+	if err := s.replayOne(ctx, reject, &view); err != nil {
+		return err
+	}
+	return v.render("replay", view)
+}
+
+// replayOne replays a reject and counts it.
+func (s *server) replayOne(ctx context.Context, reject roomsensor.Reject, view *replayView) error {
+	rest, err := s.replay(ctx, reject)
+	if err != nil {
+		return err
+	}
+	if len(rest) == 0 {
+		view.Stored++
+		return nil
+	}
+	view.Incomplete++
+	for i := range rest {
+		at := slices.IndexFunc(view.Causes, func(g replayGap) bool { return g.Reason == rest[i].Reason })
+		if at < 0 {
+			at = len(view.Causes)
+			view.Causes = append(view.Causes, replayGap{
+				Reason: rest[i].Reason, Detail: rest[i].Detail, Advice: rest[i].Reason.Advice(),
+			})
+		}
+		view.Causes[at].Rejects++
+	}
+	return nil
+}

@@ -1,0 +1,210 @@
+package roomsensor
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"fmt"
+	"net/mail"
+	"net/netip"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+)
+
+// Role is what a person may do in a team. A greater role may do all that a smaller one may.
+type Role uint8
+
+// The roles. NoRole is that of someone who is not a member.
+const (
+	NoRole Role = iota
+	Viewer      // sees
+	Editor      // also changes names, tags, assignments and hardware units
+	Admin       // also manages keys, members, settings and rejects
+)
+
+// Roles lists the roles of members, the smallest first.
+var Roles = []Role{Viewer, Editor, Admin}
+
+var roleNames = [...]string{NoRole: "", Viewer: "viewer", Editor: "editor", Admin: "admin"}
+
+func (r Role) String() string { return roleNames[r] }
+
+// ParseRole returns the role of members with a name.
+func ParseRole(name string) (Role, bool) {
+	for _, r := range Roles {
+		if r.String() == name {
+			return r, true
+		}
+	}
+	return NoRole, false
+}
+
+// User is a person who signs in to the dashboard.
+type User struct {
+	ID          uuid.UUID
+	Email       string
+	Name        string // empty until the person enters it
+	HasPassword bool
+	CreatedAt   time.Time
+	DisabledAt  *time.Time
+	SignedOutAt *time.Time // when all sessions ended last
+}
+
+// DisplayName returns the name of a person, or the email address of one without a name.
+func (u *User) DisplayName() string {
+	if u.Name == "" {
+		return u.Email
+	}
+	return u.Name
+}
+
+// Credentials are a person and what is stored of the password.
+type Credentials struct {
+	User         User
+	PasswordHash string
+}
+
+// Membership is the role of a person in a team.
+type Membership struct {
+	Team TeamSettings
+	Role Role
+}
+
+// Member is a person of a team.
+type Member struct {
+	User       User
+	Role       Role
+	Since      time.Time
+	OtherTeams int // of which the person is a member, too
+}
+
+// UserTeams is a person with all teams.
+type UserTeams struct {
+	User  User
+	Teams []Membership
+}
+
+// The limits of people and passwords.
+const (
+	// LinkLifetime is how long a link works with which a person sets a password.
+	LinkLifetime = 72 * time.Hour
+	// MaxMembers is how many members and open invitations a team may have.
+	MaxMembers = 500
+	// MinPassword and MaxPassword are the lengths of passwords in characters. A long password needs no rules about
+	// digits or signs (NIST SP 800-63B). The maximum bounds the work of a hash.
+	MinPassword = 12
+	MaxPassword = 200
+	// maxEmail is the longest address that mail allows.
+	maxEmail = 254
+)
+
+// LinkPurpose is what a link of a person is for.
+type LinkPurpose string
+
+// The purposes of links.
+const (
+	LinkInvitation LinkPurpose = "invitation" // to join a team
+	LinkReset      LinkPurpose = "reset"      // to set another password
+)
+
+// SignInLink is a link that can be used.
+type SignInLink struct {
+	Purpose   LinkPurpose
+	User      User
+	Team      Team // zero for a reset
+	Role      Role // in the team
+	ExpiresAt time.Time
+}
+
+// Invitation is a link to join a team that nobody has used yet.
+type Invitation struct {
+	User      User // ID and Email only
+	Role      Role
+	CreatedAt time.Time
+	ExpiresAt time.Time
+}
+
+// NewLink is a link to be stored.
+type NewLink struct {
+	TokenSHA256 [sha256.Size]byte
+	ExpiresAt   time.Time
+}
+
+// GenerateLink creates a link that expires LinkLifetime after now. The token is shown once and never stored.
+func GenerateLink(now time.Time) (token string, link NewLink) {
+	token = rand.Text()
+	return token, NewLink{TokenSHA256: sha256.Sum256([]byte(token)), ExpiresAt: now.Add(LinkLifetime)}
+}
+
+// LinkPath returns the path of the page of the dashboard for a token.
+func LinkPath(token string) string { return "/invitation/" + token }
+
+// MemberConflict is why a change of the members of a team contradicts what is stored.
+type MemberConflict string
+
+// The conflicts.
+const (
+	ConflictMember     MemberConflict = "the person is a member already"
+	ConflictDisabled   MemberConflict = "the account is disabled"
+	ConflictFull       MemberConflict = "the team has too many members"
+	ConflictLastAdmin  MemberConflict = "the team has no other admin"
+	ConflictOtherTeams MemberConflict = "the person belongs to other teams"
+)
+
+// MemberConflictError is a refused change of the members of a team.
+type MemberConflictError struct{ Conflict MemberConflict }
+
+func (e *MemberConflictError) Error() string { return string(e.Conflict) }
+
+// CheckEmail checks the form of an email address. Like CheckName, its error is a sentence without a subject.
+func CheckEmail(email string) error {
+	address, err := mail.ParseAddress(email)
+	if err != nil || address.Address != email || len(email) > maxEmail || !IsPlain(email) {
+		return ruleError("must be an address such as ana@example.com")
+	}
+	return nil
+}
+
+// CheckPassword checks the length of a new password, and that it is not the email address.
+func CheckPassword(password, email string) error {
+	n := utf8.RuneCountInString(password)
+	switch {
+	case !IsPlain(password):
+		return ruleError("contains characters that cannot be stored")
+	case n < MinPassword:
+		return ruleError(fmt.Sprintf("must have at least %d characters; a sentence is easy to remember", MinPassword))
+	case n > MaxPassword:
+		return ruleError(fmt.Sprintf("must have at most %d characters", MaxPassword))
+	case strings.EqualFold(password, email):
+		return ruleError("must not be the email address")
+	}
+	return nil
+}
+
+// The limits of attempts to sign in, each within 15 minutes. The first stops guesses from one address, and locks
+// nobody else out. The third stops guesses from many addresses, and does not apply to an address from which the person
+// signed in before: an attacker cannot lock a person out there.
+const (
+	MaxPairAttempts   = 10  // for an account from an address
+	MaxSourceAttempts = 100 // from an address
+	MaxUserAttempts   = 50  // for an account from addresses that are new to it
+)
+
+// SignInAttempt is an attempt to sign in. An unknown account is counted like any other.
+type SignInAttempt struct {
+	Email   string
+	Address netip.Addr
+}
+
+// Source returns the address as it is counted: of IPv6, the network of 64 bits that one client usually has.
+func (a SignInAttempt) Source() string {
+	address := a.Address.Unmap()
+	if address.Is6() {
+		if prefix, err := address.WithZone("").Prefix(64); err == nil {
+			return prefix.String()
+		}
+	}
+	return address.String()
+}

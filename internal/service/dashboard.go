@@ -1,0 +1,97 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"roomsensor/internal/api"
+	"roomsensor/internal/config"
+	"roomsensor/internal/dashboard"
+	"roomsensor/internal/httpedge"
+	"roomsensor/internal/process"
+	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/store"
+	"roomsensor/internal/tracing"
+	"roomsensor/internal/worker"
+)
+
+// RunDashboard runs a process that serves the dashboard until ctx ends. Its error is a *config.ValueError if the
+// configuration is invalid.
+func RunDashboard(ctx context.Context, cfg config.Dashboard, o process.Options) error {
+	if err := cfg.Validate(); err != nil {
+		return err
+	}
+	s, err := process.OpenStore(ctx, cfg.Database, store.Dashboard)
+	if err != nil {
+		return err
+	}
+	return process.Run(ctx, o, func(ctx context.Context, p *process.Process) error {
+		return (&dashboardProcess{Process: p, cfg: cfg, store: s}).start(ctx)
+	})
+}
+
+type dashboardProcess struct {
+	*process.Process
+	cfg    config.Dashboard
+	store  *store.Store
+	tracer *tracing.Tracer // nil without tracing
+}
+
+// start waits for a migrated database before it opens the public listener. The ops listener is open from the start.
+func (d *dashboardProcess) start(ctx context.Context) error {
+	d.OnClose("the database", process.Closing(d.store.Close))
+	var err error
+	if d.tracer, err = d.StartTracing(ctx, d.cfg.Tracing, "roomsensor-dashboard"); err != nil {
+		return err
+	}
+	d.Log.Info().Str("version", d.Version).Object("config", &d.cfg).Msg("starting the dashboard")
+	d.NeedDatabase(d.cfg.Database, d.store)
+	d.ObservePools(d.store)
+	if err := d.StartOps(ctx, d.cfg.OpsAddr); err != nil {
+		return err
+	}
+	err = d.WhenReady(ctx, func() error {
+		database, err := d.store.Database(ctx)
+		if err == nil {
+			d.LogDatabase(database, &d.cfg)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	listener, err := d.Bind(ctx, "dashboard", "dashboard-addr", d.cfg.DashboardAddr)
+	if err != nil {
+		return err
+	}
+	handler, err := d.handler(listener.Addr().String()) //nolint:contextcheck // Each request has its own.
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	d.ServeHTTP("the dashboard", dashboard.NewServer(handler, d.Log), httpedge.IdleListener(listener))
+	startPurge(d.Process, "expired sessions", d.store.PurgeSessions)       //nolint:contextcheck // It outlives the start.
+	startPurge(d.Process, "old attempts to sign in", d.store.PurgeSignIns) //nolint:contextcheck // It outlives the start.
+	d.Serving(time.Duration(d.cfg.DrainDelay))
+	return nil
+}
+
+// handler returns the dashboard. bound is the address of the public listener.
+func (d *dashboardProcess) handler(bound string) (http.Handler, error) {
+	handler, err := dashboard.New(dashboard.Config{
+		URL: d.cfg.URL(bound), PublicURL: d.cfg.API(), Clients: httpedge.Site{Proxies: d.cfg.TrustedProxies.Prefixes},
+		Sessions: d.store.Sessions(), Exports: api.NewPersonExporter(d.store, nil), Replay: d.replay,
+		Log: d.Log, Metrics: d.Metrics, Tracer: d.tracer,
+	}, d.store)
+	if err != nil {
+		return nil, fmt.Errorf("building the dashboard: %w", err)
+	}
+	return handler, nil
+}
+
+// replay stores a reject again in this process, as the operator's command does.
+func (d *dashboardProcess) replay(ctx context.Context, reject roomsensor.Reject) ([]roomsensor.Reject, error) {
+	return worker.Replay(ctx, d.store, reject)
+}

@@ -1,0 +1,267 @@
+package store_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"roomsensor/internal/roomsensor"
+)
+
+// requireCurrent compares the snapshot of the team that is read together with others, and the one that is read alone,
+// with all of its devices and readings. Both share the readings that were kept.
+func (f *fixture) requireCurrent(ctx context.Context, t require.TestingT, message string) {
+	q, hours := roomsensor.DeviceQuery{Limit: 100}, roomsensor.SummaryWindow(at(now))
+	want, err := f.CurrentDevices(ctx, f.team, q, hours)
+	require.NoError(t, err)
+	together, err := f.CurrentTeams(ctx, []uuid.UUID{f.team}, q, hours)
+	require.NoError(t, err)
+	if together[0] != nil {
+		require.Equal(t, want, together[0], message)
+	}
+	alone, err := f.CurrentTeam(ctx, f.team, q, hours)
+	require.NoError(t, err)
+	require.Equal(t, want, alone, message)
+}
+
+// writtenDevice is the device whose readings the writers below change.
+var writtenDevice = uuid.MustParse("11111111-0000-4000-8000-000000000001")
+
+// sqlWriters change readings or a device as another program does.
+var sqlWriters = map[string]string{
+	"a worker of an older version": `SET LOCAL roomsensor.worker = 'on'; SET LOCAL roomsensor.feed = 'on';
+		INSERT INTO readings (device_id, bucket_at) SELECT id, '2026-03-05 00:05:00Z' FROM devices`,
+	"INSERT":                `INSERT INTO readings (device_id, bucket_at, lux) SELECT id, '2026-03-05 00:05:00Z', 7 FROM devices`,
+	"INSERT of a past hour": `INSERT INTO readings (device_id, bucket_at, lux) SELECT id, '2026-03-04 08:00:00Z', 7 FROM devices`,
+	"INSERT with REPEATABLE READ": `SET TRANSACTION ISOLATION LEVEL REPEATABLE READ;
+		INSERT INTO readings (device_id, bucket_at, lux) SELECT id, '2026-03-05 00:05:00Z', 7 FROM devices`,
+	"COPY":        `COPY readings (device_id, bucket_at) FROM PROGRAM 'echo 11111111-0000-4000-8000-000000000001,2026-03-05 00:25:00Z' CSV`,
+	"UPDATE":      `UPDATE readings SET co2_ppm = 7`,
+	"DELETE":      `DELETE FROM readings WHERE bucket_at = '2026-03-05 00:10:00Z'`,
+	"TRUNCATE":    `TRUNCATE readings`,
+	"drop_chunks": `SELECT drop_chunks('readings', older_than => timestamptz '2026-03-05 00:00:00Z')`,
+	"a device that is created again": `DELETE FROM devices WHERE hardware_id = 'dev:2'; INSERT INTO devices (id, team_id, hardware_id)
+		SELECT '11111111-0000-4000-8000-000000000001', id, 'dev:3' FROM teams`,
+	"a change of a device": `UPDATE devices SET display_name = 'Gym'`,
+}
+
+// workerWriters are readings that a worker stores.
+var workerWriters = map[string]struct {
+	measuredAt string
+	copied     bool
+}{
+	"a worker, a new reading":                     {"2026-03-05T00:25:00Z", false},
+	"a worker, a late reading of the hour":        {"2026-03-05T00:05:00Z", false},
+	"a worker, a later measurement of the bucket": {"2026-03-05T00:14:00Z", false},
+	"a worker that copies":                        {"2026-03-05T00:05:00Z", true},
+}
+
+// TestCurrentTeamsWriters checks for each kind of writer that the next snapshot shows what it changed.
+func TestCurrentTeamsWriters(t *testing.T) {
+	t.Parallel()
+	for name, sql := range sqlWriters {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			setupWritten(t).requireShows(t, func(f *fixture) { f.exec(t, sql) })
+		})
+	}
+	for name, w := range workerWriters {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := setupWritten(t)
+			if w.copied {
+				f.SetMinCopyRows(1)
+			}
+			f.requireShows(t, func(f *fixture) { f.write(t, co2(writtenDevice, w.measuredAt, 7)) })
+		})
+	}
+}
+
+// setupWritten returns a fixture with readings of writtenDevice.
+func setupWritten(t *testing.T) *fixture {
+	t.Helper()
+	f := setup(t)
+	f.exec(t, `INSERT INTO devices (id, team_id, hardware_id) VALUES ($1, $2, 'dev:2')`, writtenDevice, f.team)
+	f.write(t, co2(writtenDevice, "2026-03-04T07:00:00Z", 500), co2(writtenDevice, "2026-03-05T00:12:00Z", 600),
+		co2(writtenDevice, "2026-03-05T00:20:00Z", 700))
+	return f
+}
+
+// requireShows checks that the next snapshot shows a change.
+func (f *fixture) requireShows(t *testing.T, change func(*fixture)) {
+	t.Helper()
+	f.requireCurrent(t.Context(), t, "before")
+	change(f)
+	f.requireCurrent(t.Context(), t, "after")
+}
+
+// TestCurrentTeamsKeepReadings checks that readings are not read again without a change, that late readings count in the
+// past hours after some time (decision 17 i), and that all readings are read again later, which shows what triggers do
+// not see.
+func TestCurrentTeamsKeepReadings(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.SetKeepReadings(0, time.Hour)
+	f.write(t, co2(f.device, "2026-03-05T00:12:00Z", 600), co2(f.device, "2026-03-01T00:00:00Z", 500)) // All chunks.
+	read := func() (count int, latest float32) {
+		teams, err := f.CurrentTeams(t.Context(), []uuid.UUID{f.team}, roomsensor.DeviceQuery{Limit: 9}, roomsensor.SummaryWindow(at(now)))
+		require.NoError(t, err)
+		latest, _ = teams[0][0].Latest.Values.Get(roomsensor.CO2)
+		return int(teams[0][0].Last24h[roomsensor.CO2].Count), latest
+	}
+	requireRead := func(message string, wantCount int, wantLatest float32) {
+		t.Helper()
+		count, latest := read()
+		require.Equal(t, wantCount, count, message)
+		require.InDelta(t, wantLatest, latest, 0, message)
+	}
+	hide := func(ppm float32) {
+		f.exec(t, fmt.Sprintf(`SET LOCAL session_replication_role = replica; UPDATE readings SET co2_ppm = %v`, ppm))
+	}
+
+	requireRead("first", 1, 600)
+	hide(6)
+	f.SetKeepReadings(time.Hour, time.Hour)
+	requireRead("all is read again", 1, 6)
+	hide(7)
+	requireRead("readings are kept", 1, 6)
+	f.write(t, co2(f.device, "2026-03-04T12:00:00Z", 900))
+	requireRead("past hours are kept, but the newest reading of a changed device is read", 1, 7)
+
+	f.SetKeepReadings(time.Hour, 0)
+	hide(8)
+	requireRead("past hours of a changed device", 2, 8)
+	hide(9)
+	requireRead("nothing changed since", 2, 8)
+}
+
+// TestCurrentTeamsModel checks that snapshots equal what is read of all devices, whatever is written between them: by
+// workers, with SQL, and in transactions of other programs that overlap. Workers write no past hours, whose sums may be
+// older.
+func TestCurrentTeamsModel(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	rapid.Check(t, func(rt *rapid.T) {
+		m := f.newCurrentModel(t)
+		defer m.rollback()
+		actions := m.actions(t)
+		names := slices.Sorted(maps.Keys(actions))
+		f.requireCurrent(t.Context(), rt, "first")
+		for range rapid.IntRange(1, 20).Draw(rt, "actions") {
+			name := rapid.SampledFrom(names).Draw(rt, "action")
+			actions[name](rt)
+			if rapid.Bool().Draw(rt, "read") {
+				f.requireCurrent(t.Context(), rt, name)
+			}
+		}
+		f.requireCurrent(t.Context(), rt, "last")
+	})
+}
+
+// currentModel writes readings of some devices, the last of which need not exist. Only imports write readings of the
+// device imported, each another one, so that they do not wait for one another.
+type currentModel struct {
+	*fixture
+	devices  []uuid.UUID
+	imported uuid.UUID
+	imports  int
+	open     []pgx.Tx
+}
+
+func (f *fixture) newCurrentModel(t *testing.T) *currentModel {
+	t.Helper()
+	f.exec(t, `TRUNCATE readings; DELETE FROM imported_ranges; DELETE FROM device_hardware; DELETE FROM devices`)
+	m := &currentModel{fixture: f, imported: f.newDevice(t, "dev:4")}
+	m.devices = []uuid.UUID{f.newDevice(t, "dev:1"), f.newDevice(t, "dev:2"), uuid.New()}
+	f.exec(t, `INSERT INTO readings (device_id, bucket_at)
+		VALUES ($1, '2026-03-01 00:00:00Z'), ($1, '2026-03-05 02:00:00Z')`, m.imported)
+	return m
+}
+
+func (m *currentModel) rollback() {
+	for _, tx := range m.open {
+		_ = tx.Rollback(context.Background())
+	}
+}
+
+func (m *currentModel) device(rt *rapid.T) uuid.UUID {
+	return rapid.SampledFrom(m.devices).Draw(rt, "device")
+}
+
+func (m *currentModel) bucket(rt *rapid.T, hours ...string) time.Time {
+	return at(rapid.SampledFrom(hours).Draw(rt, "hour")).
+		Add(time.Duration(rapid.IntRange(0, 11).Draw(rt, "bucket")) * roomsensor.BucketLength)
+}
+
+func (m *currentModel) actions(t *testing.T) map[string]func(*rapid.T) {
+	t.Helper()
+	const current, past, old = "2026-03-05T00:00:00Z", "2026-03-04T20:00:00Z", "2026-03-02T00:00:00Z"
+	return map[string]func(*rapid.T){
+		"worker": func(rt *rapid.T) { m.upsert(t, rt, m.bucket(rt, current, old)) },
+		"insert": func(rt *rapid.T) {
+			m.exec(t, `INSERT INTO readings (device_id, bucket_at, temp_c) VALUES ($1, $2, 20) ON CONFLICT DO NOTHING`,
+				m.device(rt), m.bucket(rt, current, past, old))
+		},
+		"update": func(rt *rapid.T) {
+			m.exec(t, `UPDATE readings SET lux = coalesce(lux, 0) + 1 WHERE device_id = $1`, m.device(rt))
+		},
+		"delete": func(rt *rapid.T) {
+			m.exec(t, `DELETE FROM readings WHERE device_id = $1 AND bucket_at >= $2`, m.device(rt), m.bucket(rt, current, past))
+		},
+		"import device": func(*rapid.T) {
+			m.exec(t, `INSERT INTO devices (id, team_id, hardware_id) VALUES ($1, $2, 'dev:3') ON CONFLICT DO NOTHING`,
+				m.devices[2], m.team)
+		},
+		"delete device": func(*rapid.T) { m.exec(t, `DELETE FROM devices WHERE id = $1`, m.devices[2]) },
+		"begin import":  func(rt *rapid.T) { m.beginImport(t, rt) },
+		"end import":    func(rt *rapid.T) { m.endImport(t, rt) },
+	}
+}
+
+// upsert stores a reading as a worker does. Of a device that does not exist, nothing is stored.
+func (m *currentModel) upsert(t *testing.T, rt *rapid.T, bucket time.Time) {
+	t.Helper()
+	row := roomsensor.DeviceMeasurement{DeviceID: m.device(rt)}
+	row.MeasuredAt = bucket.Add(time.Duration(rapid.IntRange(0, 2).Draw(rt, "second")) * time.Second)
+	row.Values.Set(roomsensor.CO2, float32(rapid.IntRange(400, 402).Draw(rt, "ppm")))
+	if _, err := m.WriteBatch(t.Context(), roomsensor.Batch{Rows: []roomsensor.DeviceMeasurement{row}}); err != nil {
+		requireCode(t, err, roomsensor.CodeOverloaded)
+	}
+}
+
+func (m *currentModel) beginImport(t *testing.T, rt *rapid.T) {
+	t.Helper()
+	if len(m.open) == 3 {
+		return
+	}
+	level := rapid.SampledFrom([]pgx.TxIsoLevel{pgx.ReadCommitted, pgx.RepeatableRead}).Draw(rt, "level")
+	tx, err := m.sql.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: level})
+	require.NoError(t, err)
+	m.open = append(m.open, tx)
+	m.imports++
+	_, err = tx.Exec(t.Context(), `INSERT INTO readings (device_id, bucket_at, spl_db)
+		VALUES ($1, timestamptz '2026-03-05 00:00:00Z' - $2 * INTERVAL '5 minutes', 50)`, m.imported, m.imports)
+	require.NoError(t, err)
+}
+
+func (m *currentModel) endImport(t *testing.T, rt *rapid.T) {
+	t.Helper()
+	if len(m.open) == 0 {
+		return
+	}
+	i := rapid.IntRange(0, len(m.open)-1).Draw(rt, "transaction")
+	end := m.open[i].Rollback
+	if rapid.Bool().Draw(rt, "commit") {
+		end = m.open[i].Commit
+	}
+	require.NoError(t, end(t.Context()))
+	m.open = slices.Delete(m.open, i, i+1)
+}

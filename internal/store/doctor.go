@@ -1,0 +1,123 @@
+package store
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"roomsensor/db"
+)
+
+// Server is the state of the database server, for the command doctor.
+type Server struct {
+	Version                     string // of PostgreSQL
+	Syncs, WritesFullPages      bool   // fsync and full_page_writes
+	IsStandby                   bool
+	Clock                       time.Time
+	Connections, MaxConnections int64 // of the whole server, for roles that are not superusers
+	// OldestTransaction is the age of the oldest other transaction that the role may see.
+	OldestTransaction time.Duration
+	Bytes             int64 // of the database
+	SharedBuffers     int64 // in bytes
+	PostponedChunks   int   // whose rewrite exceeded its time limit
+	Devices           int64 // that have a unit
+}
+
+// Server returns the state of the database server. Every migration must be applied.
+func (s *Store) Server(ctx context.Context) (Server, error) {
+	row, err := s.queries.ServerGet(ctx, s.pool)
+	if err != nil {
+		return Server{}, fmt.Errorf("reading the settings of the server: %w", translate(err))
+	}
+	usage, err := s.queries.DatabaseGetUsage(ctx, s.pool)
+	if err != nil {
+		return Server{}, fmt.Errorf("reading the size of the database: %w", translate(err))
+	}
+	return Server{
+		Version: row.Version, Syncs: row.Syncs, WritesFullPages: row.WritesFullPages, IsStandby: row.IsStandby,
+		Clock: row.Clock.UTC(), Connections: usage.Connections, MaxConnections: usage.MaxConnections,
+		OldestTransaction: time.Duration(row.OldestTransactionSeconds) * time.Second,
+		Bytes:             usage.Bytes, SharedBuffers: row.SharedBuffersBytes,
+		PostponedChunks: int(row.PostponedChunks), Devices: row.Devices,
+	}, nil
+}
+
+// Certificate returns the certificate that the server presented, or nil without TLS.
+func (s *Store) Certificate(ctx context.Context) (*x509.Certificate, error) {
+	conn, err := s.pool.Acquire(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to the database: %w", translate(err))
+	}
+	defer conn.Release()
+	secure, ok := conn.Conn().PgConn().Conn().(*tls.Conn)
+	if !ok {
+		return nil, nil //nolint:nilnil // No certificate is no error.
+	}
+	return secure.ConnectionState().PeerCertificates[0], nil
+}
+
+// FullChunk is the newest chunk of readings that is full.
+type FullChunk struct {
+	Length            time.Duration
+	Bytes, IndexBytes int64 // Bytes includes the indexes
+}
+
+// FullChunk returns the newest chunk of readings that is full. It is zero if there is none.
+func (s *Store) FullChunk(ctx context.Context) (FullChunk, error) {
+	row, err := s.queries.ChunkGetNewest(ctx, s.pool)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return FullChunk{}, nil
+	case err != nil:
+		return FullChunk{}, fmt.Errorf("reading the size of a chunk: %w", translate(err))
+	}
+	return FullChunk{time.Duration(row.Seconds) * time.Second, row.Bytes, row.IndexBytes}, nil
+}
+
+// FailedJob is a job of TimescaleDB that failed, or did not run when it should have.
+type FailedJob struct {
+	ID      int
+	Name    string
+	LastRun string // Success, Failed or never ran
+}
+
+// FailedJobs lists the jobs whose last run failed, or which should have run an hour ago.
+func (s *Store) FailedJobs(ctx context.Context) ([]FailedJob, error) {
+	rows, err := s.queries.JobListFailed(ctx, s.pool)
+	if err != nil {
+		return nil, fmt.Errorf("listing jobs: %w", translate(err))
+	}
+	return convert(rows, func(row *db.JobListFailedRow) FailedJob {
+		return FailedJob{ID: int(row.JobID), Name: row.Name, LastRun: row.LastRun}
+	}), nil
+}
+
+// Blocker is a session that others wait for.
+type Blocker struct {
+	PID               int
+	Role, Application string // empty if the role of the store may not see them
+	State             string // such as idle in transaction, or unknown
+	Waiting           int64  // sessions that wait for it
+	// Open is the age of its transaction, or the longest wait for it, whichever is longer.
+	Open time.Duration
+}
+
+// Blockers lists the sessions that others wait for, and whose Open is longer than a duration, but not those that wait
+// themselves.
+func (s *Store) Blockers(ctx context.Context, longer time.Duration) ([]Blocker, error) {
+	rows, err := s.queries.BlockerList(ctx, s.pool, longer.Seconds())
+	if err != nil {
+		return nil, fmt.Errorf("listing the sessions that block others: %w", translate(err))
+	}
+	return convert(rows, func(row *db.BlockerListRow) Blocker {
+		return Blocker{
+			PID: int(row.Pid), Role: row.RoleName, Application: row.Application, State: row.State,
+			Waiting: row.Waiting, Open: time.Duration(row.Seconds) * time.Second,
+		}
+	}), nil
+}

@@ -1,0 +1,109 @@
+package store_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"roomsensor/internal/roomsensor"
+)
+
+// TestKeyUses checks both kinds of keys: what is stored of their uses, and that it belongs to the right key.
+func TestKeyUses(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	for _, kind := range []struct {
+		name   string
+		create func(context.Context, roomsensor.Key) (roomsensor.Key, error)
+		list   func(context.Context, uuid.UUID) ([]roomsensor.Key, error)
+		record func(context.Context, []roomsensor.KeyUse) error
+	}{
+		{"API keys", f.CreateAPIKey, f.APIKeys, f.RecordAPIKeyUses},
+		{"ingest keys", f.CreateIngestKey, f.TeamIngestKeys, f.RecordIngestKeyUses},
+	} {
+		t.Run(kind.name, func(t *testing.T) {
+			t.Parallel()
+			for _, id := range []string{"used", "unused"} {
+				_, err := kind.create(t.Context(), roomsensor.Key{ID: id, TeamID: f.team, Scope: roomsensor.ScopeRead})
+				require.NoError(t, err)
+			}
+			lastUse := func() *roomsensor.KeyUse {
+				keys, err := kind.list(t.Context(), f.team)
+				require.NoError(t, err)
+				require.Len(t, keys, 2)
+				require.Nil(t, keys[1].LastUse)
+				return keys[0].LastUse
+			}
+			require.Nil(t, lastUse())
+			first := at("2026-11-20T10:00:30Z")
+			for _, step := range []struct {
+				use    roomsensor.KeyUse
+				stored bool
+			}{
+				{roomsensor.KeyUse{KeyID: "used", At: first, Client: "curl/8"}, true},
+				{roomsensor.KeyUse{KeyID: "used", At: first.Add(29 * time.Second), Client: "another replica"}, false},
+				{roomsensor.KeyUse{KeyID: "used", At: first.Add(-time.Hour), Client: "a slow replica"}, false},
+				{roomsensor.KeyUse{KeyID: "used", At: first.Add(30 * time.Second)}, true},
+			} {
+				before := lastUse()
+				require.NoError(t, kind.record(t.Context(), []roomsensor.KeyUse{{KeyID: "deleted", At: step.use.At}, step.use}))
+				if step.stored {
+					before = &step.use
+				}
+				require.Equal(t, before, lastUse())
+			}
+		})
+	}
+}
+
+// TestIngestKeyUseChangesNoKey checks that every receiver does not read a key again because it was used.
+func TestIngestKeyUseChangesNoKey(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	_, err := f.CreateIngestKey(t.Context(), roomsensor.Key{ID: "key", TeamID: f.team})
+	require.NoError(t, err)
+	changedIn := func() (transaction int64) {
+		require.NoError(t, f.sql.QueryRow(t.Context(), "SELECT changed_in FROM ingest_keys").Scan(&transaction))
+		return transaction
+	}
+	before := changedIn()
+	require.NoError(t, f.RecordIngestKeyUses(t.Context(), []roomsensor.KeyUse{{KeyID: "key", At: time.Now()}}))
+	require.Equal(t, before, changedIn())
+}
+
+// TestKeysOfTeam checks that only the team of a key can change it, and that an id is used once.
+func TestKeysOfTeam(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	for _, kind := range []struct {
+		name   string
+		create func(context.Context, roomsensor.Key) (roomsensor.Key, error)
+		revoke func(context.Context, uuid.UUID, string) (roomsensor.Key, error)
+		rotate func(context.Context, uuid.UUID, string, roomsensor.Key, time.Duration) (old, created roomsensor.Key, err error)
+	}{
+		{"API keys", f.CreateAPIKey, f.RevokeAPIKey, f.RotateAPIKey},
+		{"ingest keys", f.CreateIngestKey, f.RevokeIngestKey, f.RotateIngestKey},
+	} {
+		t.Run(kind.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := kind.create(t.Context(), roomsensor.Key{ID: "a", TeamID: f.team, Scope: roomsensor.ScopeRead})
+			require.NoError(t, err)
+			_, err = kind.create(t.Context(), roomsensor.Key{ID: "a", TeamID: f.team, Scope: roomsensor.ScopeRead})
+			require.ErrorIs(t, err, roomsensor.ErrKeyExists)
+			other := uuid.New()
+			_, _, err = kind.rotate(t.Context(), other, "a", roomsensor.Key{ID: "b"}, time.Hour)
+			require.ErrorIs(t, err, roomsensor.ErrNotFound)
+			_, err = kind.revoke(t.Context(), other, "a")
+			require.ErrorIs(t, err, roomsensor.ErrNotFound)
+			_, _, err = kind.rotate(t.Context(), f.team, "a", roomsensor.Key{ID: "b"}, time.Hour)
+			require.NoError(t, err)
+			_, _, err = kind.rotate(t.Context(), f.team, "a", roomsensor.Key{ID: "b"}, time.Minute)
+			require.ErrorIs(t, err, roomsensor.ErrKeyExists)
+			_, err = kind.revoke(t.Context(), f.team, "a")
+			require.NoError(t, err)
+		})
+	}
+}

@@ -1,0 +1,89 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"roomsensor/db"
+	"roomsensor/internal/roomsensor"
+)
+
+// Membership returns the role of a person in a team, or ErrNotFound if the person is not a member.
+func (s *Store) Membership(ctx context.Context, teamID, userID uuid.UUID) (roomsensor.Membership, error) {
+	row, err := s.queries.MembershipGet(ctx, s.pool, db.MembershipGetParams{TeamID: teamID, UserID: userID})
+	if err != nil {
+		return roomsensor.Membership{}, fmt.Errorf("reading a membership: %w", translate(err))
+	}
+	return membership(row.Role, &row.Team), nil
+}
+
+// Memberships lists the teams of a person by name.
+func (s *Store) Memberships(ctx context.Context, userID uuid.UUID) ([]roomsensor.Membership, error) {
+	rows, err := s.queries.MembershipListByUser(ctx, s.pool, userID)
+	if err != nil {
+		return nil, fmt.Errorf("listing memberships: %w", translate(err))
+	}
+	return convert(rows, func(row *db.MembershipListByUserRow) roomsensor.Membership {
+		return membership(row.Role, &row.Team)
+	}), nil
+}
+
+func membership(role string, team *db.Team) roomsensor.Membership {
+	return roomsensor.Membership{Team: teamSettings(team), Role: roleOf(role)}
+}
+
+// roleOf converts the name of a role; empty is NoRole. The database accepts no other names.
+func roleOf(name string) roomsensor.Role {
+	role, _ := roomsensor.ParseRole(name)
+	return role
+}
+
+// Members lists the members of a team by email address. There are at most roomsensor.MaxMembers.
+func (s *Store) Members(ctx context.Context, teamID uuid.UUID) ([]roomsensor.Member, error) {
+	rows, err := s.queries.MembershipList(ctx, s.pool, teamID)
+	if err != nil {
+		return nil, fmt.Errorf("listing members: %w", translate(err))
+	}
+	return convert(rows, func(row *db.MembershipListRow) roomsensor.Member {
+		return roomsensor.Member{
+			User: roomsensor.User{ID: row.ID, Email: row.Email, Name: row.DisplayName, DisabledAt: row.DisabledAt},
+			Role: roleOf(row.Role), Since: row.CreatedAt, OtherTeams: int(row.Others),
+		}
+	}), nil
+}
+
+// SetRole changes the role of a member. Its error is a MemberConflictError if the team would have no admin.
+func (s *Store) SetRole(ctx context.Context, teamID, userID uuid.UUID, role roomsensor.Role) error {
+	return s.changeMember(ctx, teamID, userID, role, func(tx pgx.Tx) (int64, error) {
+		return s.queries.MembershipSetRole(ctx, tx, db.MembershipSetRoleParams{
+			TeamID: teamID, UserID: userID, Role: role.String(),
+		})
+	})
+}
+
+// RemoveMember ends the membership of a person. Its error is a MemberConflictError if the team would have no admin.
+func (s *Store) RemoveMember(ctx context.Context, teamID, userID uuid.UUID) error {
+	return s.changeMember(ctx, teamID, userID, roomsensor.NoRole, func(tx pgx.Tx) (int64, error) {
+		return s.queries.MembershipDelete(ctx, tx, db.MembershipDeleteParams{TeamID: teamID, UserID: userID})
+	})
+}
+
+// changeMember runs a change that gives a member a role. It locks the admins of the team, so that two of them cannot
+// remove each other at the same time.
+func (s *Store) changeMember(
+	ctx context.Context, teamID, userID uuid.UUID, role roomsensor.Role, change func(pgx.Tx) (int64, error),
+) error {
+	return s.inChange(ctx, "changing a member", func(tx pgx.Tx) error {
+		admins, err := s.queries.MembershipLockAdmins(ctx, tx, teamID)
+		if err != nil {
+			return err
+		}
+		if role != roomsensor.Admin && len(admins) == 1 && admins[0] == userID {
+			return &roomsensor.MemberConflictError{Conflict: roomsensor.ConflictLastAdmin}
+		}
+		return changedRow(change(tx))
+	})
+}

@@ -1,0 +1,163 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"roomsensor/db"
+	"roomsensor/internal/roomsensor"
+)
+
+const (
+	// maxNightRooms is how many assignments a night has at most. With a night of 24 hours, their readings are 576,000.
+	maxNightRooms = 2000
+	// nightStatementTimeout bounds each statement of a night. It is less than the deadline of a request.
+	nightStatementTimeout = "7s"
+)
+
+// NightRooms reads a night of the assignments of a team that overlap it, by device and start. more reports whether the
+// team has more of them than maxNightRooms.
+func (s *Store) NightRooms(
+	ctx context.Context, teamID uuid.UUID, q roomsensor.NightQuery,
+) (rooms []roomsensor.NightRoom, more bool, err error) {
+	err = s.inSnapshot(ctx, "reading a night", func(tx pgx.Tx) error {
+		if err := s.set(ctx, tx, "statement_timeout", nightStatementTimeout); err != nil {
+			return err
+		}
+		rows, err := s.queries.NightAssignmentList(ctx, tx, db.NightAssignmentListParams{
+			TeamID: teamID, WindowFrom: q.Window.From, WindowTo: q.Window.To, Most: maxNightRooms + 1,
+		})
+		if err != nil {
+			return err
+		}
+		more = len(rows) > maxNightRooms
+		rows = rows[:min(len(rows), maxNightRooms)]
+		rooms = convert(rows, func(row *db.NightAssignmentListRow) roomsensor.NightRoom {
+			return roomsensor.NightRoom{Assignment: assignment(&row.Assignment), DeviceName: row.DisplayName}
+		})
+		results, err := s.readNights(ctx, tx, teamID, rooms, []roomsensor.NightQuery{q})
+		if err != nil {
+			return err
+		}
+		for i := range rooms {
+			rooms[i].NightResult = results[i][0]
+		}
+		return nil
+	})
+	return rooms, more, err
+}
+
+// NightHistory reads other nights of some assignments of a team: for each of them, one result per query, in their
+// order.
+func (s *Store) NightHistory(
+	ctx context.Context, teamID uuid.UUID, rooms []roomsensor.NightRoom, nights []roomsensor.NightQuery,
+) (results [][]roomsensor.NightResult, err error) {
+	err = s.inSnapshot(ctx, "reading nights", func(tx pgx.Tx) error {
+		if err := s.set(ctx, tx, "statement_timeout", nightStatementTimeout); err != nil {
+			return err
+		}
+		results, err = s.readNights(ctx, tx, teamID, rooms, nights)
+		return err
+	})
+	return results, err
+}
+
+// readNights reads the nights of some assignments: for each of them, one result per query, in their order.
+func (s *Store) readNights(
+	ctx context.Context, tx pgx.Tx, teamID uuid.UUID, rooms []roomsensor.NightRoom, nights []roomsensor.NightQuery,
+) ([][]roomsensor.NightResult, error) {
+	reader, err := s.newNightReader(ctx, tx, teamID, rooms, nights)
+	if err != nil {
+		return nil, err
+	}
+	if err := reader.read(ctx, tx); err != nil {
+		return nil, fmt.Errorf("reading readings: %w", err)
+	}
+	results := make([][]roomsensor.NightResult, len(rooms))
+	for i, tallies := range reader.tallies {
+		for _, tally := range tallies {
+			results[i] = append(results[i], tally.Result())
+		}
+	}
+	return results, nil
+}
+
+// nightReader reads nights of assignments.
+type nightReader struct {
+	tallies  [][]*roomsensor.NightTally // by assignment, then night
+	byDevice map[uuid.UUID][]*roomsensor.NightTally
+	parts    db.ReadingListPartsParams
+}
+
+func (s *Store) newNightReader(
+	ctx context.Context, tx pgx.Tx, teamID uuid.UUID, rooms []roomsensor.NightRoom, nights []roomsensor.NightQuery,
+) (*nightReader, error) {
+	ids := make([]uuid.UUID, len(rooms))
+	for i := range rooms {
+		ids[i] = rooms[i].Assignment.DeviceID
+	}
+	units, err := s.deviceUnits(ctx, tx, teamID, ids)
+	if err != nil {
+		return nil, err
+	}
+	r := &nightReader{
+		tallies: make([][]*roomsensor.NightTally, len(rooms)), byDevice: map[uuid.UUID][]*roomsensor.NightTally{},
+		parts: db.ReadingListPartsParams{TeamID: teamID, WindowFrom: roomsensor.Forever},
+	}
+	for i := range rooms {
+		a := &rooms[i].Assignment
+		for n := range nights {
+			tally := roomsensor.NewNightTally(&nights[n], a, units[a.DeviceID])
+			r.tallies[i] = append(r.tallies[i], tally)
+			r.add(a.DeviceID, tally)
+		}
+	}
+	return r, nil
+}
+
+// add selects the readings of a night of a device. Those of one device do not overlap.
+func (r *nightReader) add(deviceID uuid.UUID, tally *roomsensor.NightTally) {
+	w := tally.Window()
+	if w.Empty() {
+		return
+	}
+	p := &r.parts
+	p.WindowFrom, p.WindowTo = earlier(p.WindowFrom, w.From), later(p.WindowTo, w.To)
+	p.DeviceIds = append(p.DeviceIds, deviceID)
+	p.PartFrom, p.PartTo = append(p.PartFrom, w.From), append(p.PartTo, w.To)
+	r.byDevice[deviceID] = append(r.byDevice[deviceID], tally)
+}
+
+// read reads all readings, each once.
+func (r *nightReader) read(ctx context.Context, tx pgx.Tx) error {
+	if len(r.parts.DeviceIds) == 0 {
+		return nil
+	}
+	rows, err := tx.Query(ctx, db.ReadingListParts, positional(r.parts)...)
+	if err != nil {
+		return err //nolint:wrapcheck // readNights wraps it.
+	}
+	defer rows.Close()
+	var row roomsensor.ExportRow
+	for rows.Next() {
+		decodeExportRow(rows, &row)
+		if tally := r.of(row.DeviceID, row.BucketAt); tally != nil {
+			tally.Add(row.BucketAt, &row.Values)
+		}
+	}
+	return rows.Err()
+}
+
+// of returns the night of a device at a time.
+func (r *nightReader) of(deviceID uuid.UUID, at time.Time) *roomsensor.NightTally {
+	for _, tally := range r.byDevice[deviceID] {
+		if tally.Window().Contains(at) {
+			return tally
+		}
+	}
+	return nil
+}

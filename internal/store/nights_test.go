@@ -1,0 +1,159 @@
+package store_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/store"
+)
+
+// nightWindow is the night of these tests. It is not over at nightNow.
+var (
+	nightWindow = roomsensor.Window{From: at("2026-03-09T21:30:00Z"), To: at("2026-03-10T06:30:00Z")}
+	nightNow    = at("2026-03-10T05:01:00Z")
+)
+
+// addNights stores readings of some nights for all devices, every 15 minutes, and values that are not finite.
+func (f *fixture) addNights(t *testing.T) {
+	t.Helper()
+	f.exec(t, `INSERT INTO readings (device_id, bucket_at, co2_ppm, temp_c)
+		SELECT d.id, t, 600 + 900 * sin(extract(epoch FROM t)), CASE WHEN extract(minute FROM t) = 0 THEN 'NaN'::real ELSE 20 END
+		FROM devices d, generate_series('2026-03-05Z', '2026-03-10T12:00:00Z'::timestamptz, '15 minutes') t`)
+}
+
+// assign adds an assignment of a device; an empty end is none.
+func (f *fixture) assign(t *testing.T, device uuid.UUID, label, from, to string) {
+	t.Helper()
+	f.exec(t, `INSERT INTO assignments (device_id, type, label, home_or_travel, started_at, ended_at)
+		VALUES ($1, 'place', $2, 'home', $3, nullif($4, '')::timestamptz)`, device, label, from, to)
+}
+
+// requireNight compares a night of an assignment with the aggregates of its part of the night, and with a count in SQL.
+func (f *fixture) requireNight(t *testing.T, room *roomsensor.NightRoom, got roomsensor.NightResult, now time.Time) {
+	t.Helper()
+	aggregates, err := f.DeviceAggregates(t.Context(), f.team, room.Assignment.DeviceID, roomsensor.AggregateQuery{
+		Window: got.Window, Buckets: []roomsensor.Window{got.Window}, Now: now,
+	})
+	require.NoError(t, err)
+	require.Equal(t, aggregates[0].Expected, got.Expected)
+	require.Equal(t, aggregates[0].Present, got.Present)
+	for m := range got.Metrics {
+		require.Equal(t, aggregates[0].Metrics[m], got.Metrics[m].Summary)
+	}
+	var above int
+	require.NoError(t, f.sql.QueryRow(t.Context(), `SELECT count(*) FROM readings WHERE device_id = $1 AND co2_ppm > 1200
+		AND bucket_at >= $2 AND bucket_at < $3`, room.Assignment.DeviceID, got.Window.From, got.Window.To).Scan(&above))
+	require.Equal(t, above, got.Metrics[roomsensor.CO2].Above)
+}
+
+// TestNightRooms checks which assignments have a night, what it holds for one that ended and one that began meanwhile,
+// and that those of other teams do not.
+func TestNightRooms(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.exec(t, `UPDATE devices SET display_name = 'Sensor' WHERE id = $1`, f.device)
+	second := f.newDevice(t, "dev:2")
+	f.assign(t, f.device, "Before", "2026-01-01Z", "2026-03-09T21:30:00Z")
+	f.assign(t, f.device, "Ends", "2026-03-09T21:30:00Z", "2026-03-09T23:07:00Z")
+	f.assign(t, f.device, "Begins", "2026-03-09T23:07:00Z", "")
+	f.assign(t, second, "Whole", "2026-03-06T23:00:00Z", "")
+	f.assign(t, f.newDevice(t, "dev:3"), "After", "2026-03-10T06:30:00Z", "")
+	f.exec(t, `INSERT INTO teams (id, name) VALUES ('00000000-0000-0000-0000-0000000000ff', 'Other')`)
+	f.exec(t, `UPDATE device_hardware SET installed_at = '2026-03-09T22:00:00Z' WHERE device_id = $1`, second)
+	other := f.newDevice(t, "dev:4")
+	f.exec(t, `UPDATE devices SET team_id = '00000000-0000-0000-0000-0000000000ff' WHERE id = $1`, other)
+	f.assign(t, other, "Other", "2026-01-01Z", "")
+	f.addNights(t)
+
+	q := roomsensor.NightQuery{Window: nightWindow, Thresholds: roomsensor.DefaultThresholds(), Now: nightNow}
+	rooms, more, err := f.NightRooms(t.Context(), f.team, q)
+	require.NoError(t, err)
+	require.False(t, more)
+	byLabel := map[string]*roomsensor.NightRoom{}
+	for i := range rooms {
+		byLabel[rooms[i].Assignment.Label] = &rooms[i]
+		f.requireNight(t, &rooms[i], rooms[i].NightResult, nightNow)
+		require.NotZero(t, rooms[i].Metrics[roomsensor.CO2].Above)
+	}
+	require.Len(t, byLabel, 3)
+	require.Equal(t, "Sensor", *byLabel["Begins"].DeviceName)
+	require.Equal(t, at("2026-03-09T23:07:00Z"), byLabel["Begins"].Window.From)
+	require.Equal(t, at("2026-03-09T23:07:00Z"), byLabel["Ends"].Window.To)
+	require.Equal(t, 84, byLabel["Whole"].Expected, "from the installation at 22:00 until 05:00")
+
+	var nights []roomsensor.NightQuery
+	for i := range 5 {
+		q.Window = roomsensor.Window{From: nightWindow.From.AddDate(0, 0, -1-i), To: nightWindow.To.AddDate(0, 0, -1-i)}
+		nights = append(nights, q)
+	}
+	history, err := f.NightHistory(t.Context(), f.team, rooms, nights)
+	require.NoError(t, err)
+	require.Len(t, history, 3)
+	for i := range rooms {
+		require.Len(t, history[i], 5)
+		for n, result := range history[i] {
+			inside := rooms[i].Assignment.Label == "Whole" && n < 3
+			require.Equal(t, !inside, result.Window.Empty(), "%s %d", rooms[i].Assignment.Label, n)
+			if inside {
+				f.requireNight(t, &rooms[i], result, nightNow)
+			}
+			if inside && n == 2 {
+				require.Equal(t, at("2026-03-06T23:00:00Z"), result.Window.From)
+			}
+		}
+	}
+
+	foreign, more, err := f.NightRooms(t.Context(), uuid.New(), q)
+	require.NoError(t, err)
+	require.Empty(t, foreign)
+	require.False(t, more)
+	history, err = f.NightHistory(t.Context(), uuid.New(), rooms, nights[:1])
+	require.NoError(t, err)
+	for i := range rooms {
+		require.Zero(t, history[i][0].Metrics[roomsensor.CO2].Count, "the readings belong to another team")
+	}
+
+	f.exec(t, `ALTER TABLE device_hardware RENAME TO gone`)
+	_, _, err = f.NightRooms(t.Context(), f.team, q)
+	require.ErrorContains(t, err, "device_hardware", "a failure after the assignments were read")
+}
+
+// BenchmarkNights reads a night of 1,000 devices, 108,000 readings, and the 14 nights before of 100 of them.
+func BenchmarkNights(b *testing.B) {
+	f := setup(b)
+	f.exec(b, `INSERT INTO devices (team_id, hardware_id) SELECT $1, 'dev:' || i FROM generate_series(2, 1000) i`, f.team)
+	f.exec(b, `INSERT INTO assignments (device_id, type, label, home_or_travel, started_at)
+		SELECT id, 'place', 'Room', 'home', '2026-01-01Z' FROM devices`)
+	f.exec(b, `INSERT INTO readings (device_id, bucket_at, co2_ppm, temp_c, humidity_pct, lux, spl_db)
+		SELECT d.id, t, 500 + random() * 1000, 20, 50, 0, 40
+		FROM generate_series('2026-02-23T21:30:00Z', '2026-03-10T06:30:00Z'::timestamptz, '5 minutes') t, devices d
+		WHERE extract(hour FROM t) >= 21 OR extract(hour FROM t) < 7`)
+	f.exec(b, `ANALYZE readings`)
+	q := roomsensor.NightQuery{Window: nightWindow, Thresholds: roomsensor.DefaultThresholds(), Now: nightNow}
+	var nights []roomsensor.NightQuery
+	for i := range 14 {
+		before := q
+		before.Window = roomsensor.Window{From: nightWindow.From.AddDate(0, 0, -1-i), To: nightWindow.To.AddDate(0, 0, -1-i)}
+		nights = append(nights, before)
+	}
+	s := open(b, f.url, store.API)
+	var rooms []roomsensor.NightRoom
+	b.Run("night", func(b *testing.B) {
+		for b.Loop() {
+			var err error
+			rooms, _, err = s.NightRooms(b.Context(), f.team, q)
+			require.NoError(b, err)
+			require.Len(b, rooms, 1000)
+		}
+	})
+	b.Run("history", func(b *testing.B) {
+		for b.Loop() {
+			_, err := s.NightHistory(b.Context(), f.team, rooms[:100], nights)
+			require.NoError(b, err)
+		}
+	})
+}

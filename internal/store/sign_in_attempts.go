@@ -1,0 +1,89 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"roomsensor/db"
+	"roomsensor/internal/roomsensor"
+)
+
+// attemptKeys are the hashes under which an attempt is counted.
+type attemptKeys struct{ pair, source, account []byte }
+
+func keysOf(a roomsensor.SignInAttempt) attemptKeys {
+	hash := func(parts ...string) []byte {
+		sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+		return sum[:]
+	}
+	email := strings.ToLower(a.Email)
+	return attemptKeys{hash("pair", email, a.Source()), hash("source", a.Source()), hash("account", email)}
+}
+
+// CountSignIn counts an attempt to sign in before its password is checked. It returns how long the person has to wait,
+// or 0 if the attempt is allowed. The table has three rows per attempt of the last 15 minutes at most; attempts take
+// too long for more than some 100,000.
+func (s *Store) CountSignIn(ctx context.Context, a roomsensor.SignInAttempt) (wait time.Duration, err error) {
+	keys := keysOf(a)
+	known, err := s.queries.SignInAddressExists(ctx, s.pool, db.SignInAddressExistsParams{
+		Email: a.Email, AddressSha256: keys.source,
+	})
+	if err != nil {
+		return 0, fmt.Errorf("reading the addresses of a user: %w", translate(err))
+	}
+	rows, err := s.queries.SignInAttemptCount(ctx, s.pool, [][]byte{keys.pair, keys.source, keys.account})
+	if err != nil {
+		return 0, fmt.Errorf("counting an attempt to sign in: %w", translate(err))
+	}
+	for _, row := range rows {
+		limit := int32(roomsensor.MaxUserAttempts)
+		switch {
+		case bytes.Equal(row.KeySha256, keys.pair):
+			limit = roomsensor.MaxPairAttempts
+		case bytes.Equal(row.KeySha256, keys.source):
+			limit = roomsensor.MaxSourceAttempts
+		case known:
+			continue
+		}
+		if row.Attempts > limit {
+			wait = max(wait, time.Duration(row.ResetSeconds*float64(time.Second)))
+		}
+	}
+	return wait, nil
+}
+
+// SignedIn forgets the failed attempts for an account, and remembers the address.
+func (s *Store) SignedIn(ctx context.Context, userID uuid.UUID, a roomsensor.SignInAttempt) error {
+	keys := keysOf(a)
+	err := s.queries.SignInAttemptDelete(ctx, s.pool, [][]byte{keys.pair, keys.account})
+	if err == nil {
+		err = s.queries.SignInAddressPut(ctx, s.pool, db.SignInAddressPutParams{UserID: userID, AddressSha256: keys.source})
+	}
+	if err == nil {
+		err = s.queries.SignInAddressTrim(ctx, s.pool, userID)
+	}
+	if err != nil {
+		return fmt.Errorf("storing a sign-in: %w", translate(err))
+	}
+	return nil
+}
+
+// PurgeSignIns deletes attempts, addresses and links that have no effect any more, and returns their number.
+func (s *Store) PurgeSignIns(ctx context.Context) (deleted int64, err error) {
+	for _, purge := range []func(context.Context, db.DBTX) (int64, error){
+		s.queries.SignInAttemptPurge, s.queries.SignInAddressPurge, s.queries.SignInLinkPurge,
+	} {
+		n, err := purge(ctx, s.pool)
+		if err != nil {
+			return deleted, fmt.Errorf("deleting old attempts to sign in: %w", translate(err))
+		}
+		deleted += n
+	}
+	return deleted, nil
+}

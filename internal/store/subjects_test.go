@@ -1,0 +1,271 @@
+package store_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/store"
+)
+
+// The subject of the tests. The label has a character beyond ASCII, which JSON can escape.
+const (
+	subjectLabel = "Zoë Kowalska"
+	subjectRef   = "crm-4711"
+)
+
+// occurrences returns the rows of the whole database that contain a text in any letter case, also in bytes. It finds the
+// tables in the catalog, so that a table that is added later is searched too.
+func (f *fixture) occurrences(t *testing.T, texts ...string) (found []string) {
+	t.Helper()
+	for _, text := range slices.Clone(texts) {
+		texts = append(texts, strings.ToUpper(text)) // Beyond ASCII, the database may not know the cases.
+	}
+	rows, err := f.sql.Query(t.Context(), `SELECT quote_ident(table_name) FROM information_schema.tables
+		WHERE table_schema = 'public' AND table_type = 'BASE TABLE' ORDER BY 1`)
+	require.NoError(t, err)
+	tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	require.NoError(t, err)
+	require.Greater(t, len(tables), 20)
+	for _, table := range tables {
+		for _, text := range texts {
+			rows, err := f.sql.Query(t.Context(), fmt.Sprintf(`SELECT x::text FROM %s x WHERE strpos(lower(x::text), lower($1)) > 0
+				OR strpos(x::text, encode(convert_to($1, 'UTF8'), 'hex')) > 0`, table), text)
+			require.NoError(t, err)
+			hits, err := pgx.CollectRows(rows, pgx.RowTo[string])
+			require.NoError(t, err)
+			for _, hit := range hits {
+				found = append(found, table+": "+hit)
+			}
+		}
+	}
+	return found
+}
+
+// assignAthlete stores an assignment of an athlete that lasts an hour.
+func (f *fixture) assignAthlete(t *testing.T, team, device uuid.UUID, label, ref, from string) uuid.UUID {
+	t.Helper()
+	ctx := roomsensor.WithActor(t.Context(), anna())
+	a := roomsensor.Assignment{
+		DeviceID: device, Type: roomsensor.Athlete, Label: label, HomeOrTravel: roomsensor.Home, StartedAt: at(from),
+	}
+	if ref != "" {
+		a.ExternalRef = &ref
+	}
+	started, err := f.StartAssignment(ctx, team, a)
+	require.NoError(t, err)
+	_, err = f.EndAssignment(ctx, team, started.ID, at(from).Add(time.Hour))
+	require.NoError(t, err)
+	return started.ID
+}
+
+// plantSubject stores the subject in every place that can have its name, and returns an assignment of it.
+func (f *fixture) plantSubject(t *testing.T) uuid.UUID {
+	t.Helper()
+	id := f.assignAthlete(t, f.team, f.device, subjectLabel, subjectRef, "2026-01-01T00:00:00Z")
+	deleted := f.newDevice(t, "dev:2")
+	f.assignAthlete(t, f.team, deleted, subjectLabel, subjectRef, "2026-01-02T00:00:00Z")
+	_, err := f.DeleteDevice(t.Context(), deleted)
+	require.NoError(t, err)
+	_, err = f.UpdateDevice(t.Context(), f.team, f.device, rename("Room of "+strings.ToUpper(subjectLabel)))
+	require.NoError(t, err)
+	_, err = f.UpdateDevice(t.Context(), f.team, f.device, tags("athlete", subjectRef))
+	require.NoError(t, err)
+	key := f.newAPIKey(t)
+	for name, response := range map[string]string{
+		"shows the assignment": fmt.Sprintf(`{"display_name":"x","n":1.50,"active_assignment":{"assignment_id":"%s","label":"%s","external_ref":"%s"}}`, id, subjectLabel, subjectRef),
+		"shows the tag":        fmt.Sprintf(`{"metadata":{"athlete":"%s"},"active_assignment":null}`, subjectRef),
+	} {
+		_, _, err = f.Idempotently(t.Context(), roomsensor.IdempotencyKey{KeyID: key, Method: "PATCH", Path: "/", Key: name},
+			func(context.Context, store.DeviceUpdater) ([]byte, error) { return []byte(response), nil })
+		require.NoError(t, err)
+	}
+	f.exec(t, `INSERT INTO rejected_uploads (received_at, stream_sequence, reason, detail, team_id, payload)
+		SELECT now(), n, 'unknown_unit', 'x', $1, convert_to(payload, 'UTF8') FROM unnest($2::text[]) WITH ORDINALITY p (payload, n)`,
+		f.team, []string{`{"hardware_id":"dev:9","who":"` + subjectLabel + `"}`, `{"hardware_id":"dev:9","who":"Zo\u00eb Kowalska"}`})
+	f.exec(t, `INSERT INTO sessions (token_hash, data, expires_at) VALUES ('x', convert_to($1, 'UTF8'), now())`,
+		`{"deadline":"2026-01-01T00:00:00Z","values":{"user":"u","message":"Ended `+subjectLabel+` on Hall."}}`)
+	f.exec(t, `INSERT INTO readings (device_id, bucket_at, co2_ppm) VALUES ($1, '2026-01-01 00:30Z', 400)`, f.device)
+	return id
+}
+
+func changes(e *roomsensor.Erasure) []int64 {
+	return []int64{e.Assignments, e.AuditEntries, e.Responses, e.Notices, e.Rejects}
+}
+
+// placesOf returns the tables and fields of mentions, each once.
+func placesOf(mentions []roomsensor.Mention) map[string]bool {
+	places := map[string]bool{}
+	for _, m := range mentions {
+		places[m.Table+"."+m.Field] = true
+	}
+	return places
+}
+
+// TestEraseSubject plants a person in every place, erases it, and searches the whole database.
+func TestEraseSubject(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	id := f.plantSubject(t)
+	other, err := f.CreateTeam(t.Context(), "Other")
+	require.NoError(t, err)
+	subject := roomsensor.Subject{Label: new(subjectLabel)}
+	ctx := roomsensor.WithActor(t.Context(), roomsensor.Actor{Kind: roomsensor.ActorOperator, Name: "root"})
+	erase := func(team uuid.UUID, options store.SubjectErasure) roomsensor.Erasure {
+		t.Helper()
+		done, err := f.EraseSubject(ctx, team, subject, options)
+		require.NoError(t, err)
+		return done
+	}
+	before := f.occurrences(t, subjectLabel, subjectRef)
+
+	none := erase(other.ID, store.SubjectErasure{Mentions: true})
+	require.False(t, none.Changed(), "another team")
+	plan := erase(f.team, store.SubjectErasure{DryRun: true})
+	require.Equal(t, before, f.occurrences(t, subjectLabel, subjectRef), "a dry run changes nothing")
+
+	done := erase(f.team, store.SubjectErasure{})
+	require.Equal(t, changes(&plan), changes(&done))
+	// Two assignments were created and ended, and one of them deleted. One response shows one of them.
+	require.Equal(t, []int64{1, 5, 1, 1, 0}, changes(&done))
+	require.Equal(t, map[string]bool{
+		"devices.display_name": true, "devices.metadata": true, "rejected_uploads.payload": true, "idempotency_keys.response": true,
+		"audit_log.object_name": true, "audit_log.device_name": true, "audit_log.after": true,
+	}, placesOf(done.Mentions))
+	erased, err := f.Assignment(t.Context(), f.team, id)
+	require.NoError(t, err)
+	require.Equal(t, done.Name(), erased.Label)
+	require.Nil(t, erased.ExternalRef)
+	require.Len(t, f.readAll(t, f.device), 1, "the readings belong to the room")
+	var response string
+	require.NoError(t, f.sql.QueryRow(ctx, `SELECT convert_from(response, 'UTF8') FROM idempotency_keys WHERE idempotency_key = 'shows the assignment'`).Scan(&response))
+	// The bytes count, not only the values.
+	want := fmt.Sprintf(`{"display_name":"x","n":1.50,"active_assignment":{"assignment_id":"%s","label":"%s","external_ref":null}}`, id, done.Name())
+	require.True(t, want == response, response) //nolint:testifylint // Not JSONEq: replays have the same bytes.
+
+	entries := f.audit(t, roomsensor.AuditQuery{})
+	last := entries[len(entries)-1]
+	require.Equal(t, "person", last.ObjectKind)
+	require.Equal(t, done.Name(), last.ObjectName)
+	require.Equal(t, "root", last.Actor.Name)
+	require.JSONEq(t, `{"assignments":1,"audit_log":5,"idempotency_keys":1,"sessions":1,"rejected_uploads":0}`, string(last.After))
+
+	again := erase(f.team, store.SubjectErasure{})
+	require.False(t, again.Changed())
+	require.Len(t, f.audit(t, roomsensor.AuditQuery{}), len(entries), "an erasure that changes nothing has no entry")
+
+	// The operator changes the name and the tag, and erases the copies of the old ones.
+	_, err = f.UpdateDevice(t.Context(), f.team, f.device, rename("Room 1"))
+	require.NoError(t, err)
+	_, err = f.UpdateDevice(t.Context(), f.team, f.device, tags("athlete", ""))
+	require.NoError(t, err)
+	rest := erase(f.team, store.SubjectErasure{Mentions: true})
+	require.EqualValues(t, 2, rest.Rejects)
+	require.Empty(t, rest.Mentions)
+	require.Empty(t, f.occurrences(t, subjectLabel, `Zo\u00eb`))
+	subject = roomsensor.Subject{ExternalRef: new(subjectRef)}
+	erase(f.team, store.SubjectErasure{Mentions: true})
+	require.Empty(t, f.occurrences(t, subjectLabel, subjectRef))
+	require.True(t, json.Valid(f.rejectPayload(t)))
+	var counted, actual int64
+	require.NoError(t, f.sql.QueryRow(ctx, `SELECT bytes FROM reject_usage WHERE team_id = $1`, f.team).Scan(&counted))
+	require.NoError(t, f.sql.QueryRow(ctx, `SELECT sum(reject_bytes(payload, detail)) FROM rejected_uploads`).Scan(&actual))
+	require.Equal(t, actual, counted)
+}
+
+func (f *fixture) rejectPayload(t *testing.T) (payload []byte) {
+	t.Helper()
+	require.NoError(t, f.sql.QueryRow(t.Context(), `SELECT payload FROM rejected_uploads LIMIT 1`).Scan(&payload))
+	return payload
+}
+
+// TestEraseSubjectOthers checks that an erasure changes nothing about other people, whose label contains or shares the
+// text.
+func TestEraseSubjectOthers(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.assignAthlete(t, f.team, f.device, "Kim", "crm-1", "2026-01-01T00:00:00Z")
+	f.assignAthlete(t, f.team, f.device, "Kim Lee", "crm-12", "2026-01-02T00:00:00Z")
+	namesake := f.assignAthlete(t, f.team, f.device, "Kim", "crm-2", "2026-01-03T00:00:00Z")
+	done, err := f.EraseSubject(t.Context(), f.team, roomsensor.Subject{ExternalRef: new("crm-1")}, store.SubjectErasure{})
+	require.NoError(t, err)
+	require.Equal(t, []int64{1, 2, 0, 0, 0}, changes(&done))
+	require.True(t, placesOf(done.Mentions)["assignments.label"], "the namesake is reported")
+	kept, err := f.Assignment(t.Context(), f.team, namesake)
+	require.NoError(t, err)
+	require.Equal(t, "Kim", kept.Label)
+	require.Len(t, f.audit(t, roomsensor.AuditQuery{Object: "Kim"}), 4)
+}
+
+// TestSubjectRecord checks that an export has all assignments, and the changes of deleted ones too.
+func TestSubjectRecord(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	id := f.plantSubject(t)
+	for _, subject := range []roomsensor.Subject{{Label: new(subjectLabel)}, {ExternalRef: new(subjectRef)}} {
+		record, err := f.SubjectRecord(t.Context(), f.team, subject)
+		require.NoError(t, err)
+		require.Len(t, record.Assignments, 1)
+		require.Equal(t, id, record.Assignments[0].ID)
+		require.Equal(t, "dev:1", record.Assignments[0].HardwareID)
+		require.Len(t, record.Changes, 5)
+		require.True(t, placesOf(record.Mentions)["devices.metadata"])
+		require.False(t, placesOf(record.Mentions)["assignments.label"], "its own assignments are no mentions")
+	}
+	record, err := f.SubjectRecord(t.Context(), f.team, roomsensor.Subject{Label: new(strings.ToLower(subjectLabel))})
+	require.NoError(t, err)
+	require.Empty(t, record.Assignments, "a label counts as a whole")
+	require.True(t, slices.ContainsFunc(record.Mentions, func(m roomsensor.Mention) bool {
+		return m.Table == "audit_log" && m.Text == subjectLabel
+	}), "the changes of the assignments are mentions")
+	require.True(t, placesOf(record.Mentions)["assignments.label"])
+	record, err = f.SubjectRecord(t.Context(), f.team, roomsensor.Subject{Label: new("Nobody")})
+	require.NoError(t, err)
+	require.Empty(t, record.Assignments)
+	require.Empty(t, record.Changes)
+	require.Empty(t, record.Mentions)
+}
+
+// TestDeleteUser checks that nothing about a person is left, but for the audit log, where the address can be replaced.
+func TestDeleteUser(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	const email = "zoe@example.com"
+	invited, err := f.Invite(t.Context(), f.team, email, roomsensor.Admin, roomsensor.NewLink{ExpiresAt: time.Now().Add(time.Hour)})
+	require.NoError(t, err)
+	f.exec(t, `INSERT INTO memberships (user_id, team_id, role) VALUES ($1, $2, 'admin')`, invited.ID, f.team)
+	f.exec(t, `UPDATE users SET display_name = 'Zoë'`)
+	f.exec(t, `INSERT INTO sign_in_addresses VALUES ($1, sha256(''), now())`, invited.ID)
+	actor := roomsensor.Actor{Kind: roomsensor.ActorPerson, Name: email, UserID: &invited.ID}
+	_, err = f.UpdateDevice(roomsensor.WithActor(t.Context(), actor), f.team, f.device, rename("Hall"))
+	require.NoError(t, err)
+
+	entries, err := f.DeleteUser(t.Context(), invited.ID, "")
+	require.NoError(t, err)
+	require.Zero(t, entries)
+	for _, row := range f.occurrences(t, email, "Zoë", invited.ID.String()) {
+		require.True(t, strings.HasPrefix(row, "audit_log: "), row)
+	}
+	require.NotEmpty(t, f.occurrences(t, email))
+	_, err = f.DeleteUser(t.Context(), invited.ID, "erased person")
+	require.ErrorIs(t, err, roomsensor.ErrNotFound)
+
+	// The same with an erasure.
+	f.exec(t, `INSERT INTO users (id, email) VALUES ($1, $2)`, invited.ID, email)
+	entries, err = f.DeleteUser(t.Context(), invited.ID, "erased person")
+	require.NoError(t, err)
+	require.Positive(t, entries)
+	require.Empty(t, f.occurrences(t, email, "Zoë"))
+	changed := f.audit(t, roomsensor.AuditQuery{Object: "Hall"})
+	require.Equal(t, "erased person", changed[0].Actor.Name)
+	require.JSONEq(t, `{"display_name":"Hall"}`, string(changed[0].After), "what the person did remains")
+}

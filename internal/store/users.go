@@ -1,0 +1,141 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"roomsensor/db"
+	"roomsensor/internal/roomsensor"
+)
+
+// User returns a person, also one who may no longer sign in.
+func (s *Store) User(ctx context.Context, userID uuid.UUID) (roomsensor.User, error) {
+	row, err := s.queries.UserGet(ctx, s.pool, userID)
+	if err != nil {
+		return roomsensor.User{}, fmt.Errorf("reading a user: %w", translate(err))
+	}
+	return user(&row), nil
+}
+
+// Credentials returns the person with an email address. Letter case does not matter. Its error is ErrNotFound if there
+// is none, or one who may not sign in.
+func (s *Store) Credentials(ctx context.Context, email string) (roomsensor.Credentials, error) {
+	row, err := s.queries.UserGetCredentials(ctx, s.pool, email)
+	if err != nil {
+		return roomsensor.Credentials{}, fmt.Errorf("reading credentials: %w", translate(err))
+	}
+	return roomsensor.Credentials{
+		User: roomsensor.User{
+			ID: row.ID, Email: row.Email, Name: row.DisplayName, HasPassword: true,
+			CreatedAt: row.CreatedAt, SignedOutAt: utc(row.SignedOutAt),
+		},
+		PasswordHash: *row.PasswordHash,
+	}, nil
+}
+
+// UserByEmail returns the person with an email address. Letter case does not matter.
+func (s *Store) UserByEmail(ctx context.Context, email string) (roomsensor.User, error) {
+	row, err := s.queries.UserGetByEmail(ctx, s.pool, email)
+	if err != nil {
+		return roomsensor.User{}, translateByID(err, "reading a user", roomsensor.KindUser, email)
+	}
+	return user((*db.UserGetRow)(&row)), nil
+}
+
+// Users lists all people with their teams, the oldest account first.
+func (s *Store) Users(ctx context.Context) (all []roomsensor.UserTeams, err error) {
+	rows, err := s.queries.UserList(ctx, s.pool)
+	if err != nil {
+		return nil, fmt.Errorf("listing users: %w", translate(err))
+	}
+	for i := range rows {
+		row := &rows[i]
+		if len(all) == 0 || all[len(all)-1].User.ID != row.ID {
+			all = append(all, roomsensor.UserTeams{User: roomsensor.User{
+				ID: row.ID, Email: row.Email, Name: row.DisplayName, HasPassword: row.HasPassword,
+				CreatedAt: row.CreatedAt, DisabledAt: row.DisabledAt,
+			}})
+		}
+		if row.TeamID != nil {
+			last := &all[len(all)-1]
+			last.Teams = append(last.Teams, roomsensor.Membership{
+				Team: roomsensor.TeamSettings{ID: *row.TeamID, Name: *row.TeamName}, Role: roleOf(text(row.Role)),
+			})
+		}
+	}
+	return all, nil
+}
+
+// ChangePassword stores the hash of a password and ends all sessions of the person. It returns the person, of whom a
+// new session may begin.
+func (s *Store) ChangePassword(
+	ctx context.Context, userID uuid.UUID, hash string,
+) (changed roomsensor.User, err error) {
+	err = s.inChange(ctx, "changing a password", func(tx pgx.Tx) error {
+		row, err := s.queries.UserSetPassword(ctx, tx, db.UserSetPasswordParams{UserID: userID, PasswordHash: &hash})
+		changed = user((*db.UserGetRow)(&row))
+		return err
+	})
+	return changed, err
+}
+
+// RenameUser changes the name of a person.
+func (s *Store) RenameUser(ctx context.Context, userID uuid.UUID, name string) error {
+	p := db.UserSetNameParams{UserID: userID, DisplayName: name}
+	return s.inChange(ctx, "renaming a user", func(tx pgx.Tx) error { return s.queries.UserSetName(ctx, tx, p) })
+}
+
+// SignOutEverywhere ends all sessions of a person.
+func (s *Store) SignOutEverywhere(ctx context.Context, userID uuid.UUID) error {
+	return s.inChange(ctx, "ending the sessions of a user", func(tx pgx.Tx) error {
+		return s.queries.UserSignOut(ctx, tx, userID)
+	})
+}
+
+// DisableUser keeps a person from signing in: it ends the sessions and deletes the unused links. A second call changes
+// nothing.
+func (s *Store) DisableUser(ctx context.Context, userID uuid.UUID) error {
+	return s.inChange(ctx, "disabling a user", func(tx pgx.Tx) error {
+		if err := s.queries.SignInLinkDeleteByUser(ctx, tx, db.SignInLinkDeleteByUserParams{UserID: userID}); err != nil {
+			return err
+		}
+		return s.queries.UserDisable(ctx, tx, userID)
+	})
+}
+
+// DeleteUser deletes a person with memberships, links and sessions. The audit log keeps the address, unless name is not
+// empty: then it replaces the address there. It returns the number of entries that changed.
+func (s *Store) DeleteUser(ctx context.Context, userID uuid.UUID, name string) (entries int64, err error) {
+	err = s.inChange(ctx, "deleting a user", func(tx pgx.Tx) error {
+		deleted, err := s.queries.UserDelete(ctx, tx, userID)
+		switch {
+		case err != nil:
+			return err
+		case deleted == 0:
+			return &roomsensor.NotFoundError{Kind: roomsensor.KindUser, ID: userID.String()}
+		case name == "":
+			return nil
+		}
+		// The deletion itself writes an entry with the address, so that the audit log is changed after it.
+		entries, err = s.queries.UserAuditErase(ctx, tx, db.UserAuditEraseParams{
+			UserID: userID, ObjectID: userID.String(), Name: name,
+		})
+		return err
+	})
+	return entries, err
+}
+
+// EnableUser lets a disabled person sign in again.
+func (s *Store) EnableUser(ctx context.Context, userID uuid.UUID) error {
+	return s.inChange(ctx, "enabling a user", func(tx pgx.Tx) error { return s.queries.UserEnable(ctx, tx, userID) })
+}
+
+func user(row *db.UserGetRow) roomsensor.User {
+	return roomsensor.User{
+		ID: row.ID, Email: row.Email, Name: row.DisplayName, HasPassword: row.HasPassword,
+		CreatedAt: row.CreatedAt, DisabledAt: row.DisabledAt, SignedOutAt: utc(row.SignedOutAt),
+	}
+}

@@ -1,0 +1,10 @@
+-- NightAssignmentList lists the assignments of a team that overlap a night, with the names of their devices.
+-- name: NightAssignmentList :many
+SELECT sqlc.embed(a), d.display_name
+FROM assignments a
+JOIN devices d ON d.id = a.device_id
+WHERE d.team_id = @team_id
+  AND a.started_at < @window_to::timestamptz
+  AND (a.ended_at IS NULL OR a.ended_at > @window_from::timestamptz)
+ORDER BY a.device_id, a.started_at
+LIMIT @most::bigint;

@@ -1,0 +1,61 @@
+-- The queries of the command doctor. None of them reads the data of a team.
+
+-- ServerGet returns the settings of the server on which the guarantees of ingest depend, and what its role may see of
+-- its state.
+-- name: ServerGet :one
+SELECT current_setting('server_version')::text AS version,
+       (current_setting('fsync') = 'on')::boolean AS syncs,
+       (current_setting('full_page_writes') = 'on')::boolean AS writes_full_pages,
+       pg_is_in_recovery()::boolean AS is_standby,
+       clock_timestamp()::timestamptz AS clock,
+       (SELECT coalesce(extract(epoch FROM max(clock_timestamp() - xact_start)), 0)::bigint FROM pg_stat_activity
+        WHERE datname = current_database() AND backend_type = 'client backend'
+          AND pid <> pg_backend_pid()) AS oldest_transaction_seconds,
+       pg_size_bytes(current_setting('shared_buffers'))::bigint AS shared_buffers_bytes,
+       (SELECT count(*) FROM postponed_chunks) AS postponed_chunks,
+       (SELECT count(*) FROM device_hardware WHERE removed_at IS NULL) AS devices;
+
+-- ChunkGetNewest returns the size of the newest chunk of readings that is full, and the length of its range. It returns
+-- no row if there is none.
+-- name: ChunkGetNewest :one
+SELECT extract(epoch FROM c.range_end - c.range_start)::bigint AS seconds,
+       pg_total_relation_size(format('%I.%I', c.chunk_schema, c.chunk_name)::regclass)::bigint AS bytes,
+       pg_indexes_size(format('%I.%I', c.chunk_schema, c.chunk_name)::regclass)::bigint AS index_bytes
+FROM timescaledb_information.chunks c
+WHERE c.hypertable_schema = 'public' AND c.hypertable_name = 'readings' AND c.range_end <= now()
+ORDER BY c.range_end DESC
+LIMIT 1;
+
+-- JobListFailed lists the jobs of TimescaleDB whose last run failed, or which should have run an hour ago. The Apache
+-- edition has a job that always fails, because it needs the other edition.
+-- name: JobListFailed :many
+SELECT j.job_id, j.application_name::text AS name, coalesce(s.last_run_status, 'never ran')::text AS last_run
+FROM timescaledb_information.jobs j
+JOIN timescaledb_information.job_stats s ON s.job_id = j.job_id
+WHERE j.scheduled
+  AND (current_setting('timescaledb.license') = 'timescale' OR j.hypertable_name IS NOT NULL)
+  AND (s.last_run_status = 'Failed' OR s.next_start < now() - interval '1 hour')
+ORDER BY j.job_id;
+
+-- BlockerList lists the sessions of the database that others wait for, but that wait for no other one, the ones that
+-- block most first.
+-- A wait of the service ends with its lock_timeout, so what counts is how long the transaction of the session is open,
+-- if the role may see that, and the longest wait for it. Names are empty, and the state is unknown, where the role may
+-- not see them.
+-- name: BlockerList :many
+SELECT a.pid::integer AS pid, coalesce(a.usename, '')::text AS role_name,
+       coalesce(a.application_name, '')::text AS application, coalesce(a.state, 'unknown')::text AS state, w.waiting,
+       extract(epoch FROM greatest(clock_timestamp() - a.xact_start, w.longest))::bigint AS seconds
+FROM (
+    SELECT b.pid, count(DISTINCT b.waiter) AS waiting, max(clock_timestamp() - b.since) AS longest
+    FROM (
+        SELECT unnest(pg_blocking_pids(pg_locks.pid)) AS pid, pg_locks.pid AS waiter, waitstart AS since
+        FROM pg_locks
+        WHERE NOT granted
+    ) b
+    GROUP BY b.pid
+) w
+JOIN pg_stat_activity a ON a.pid = w.pid
+WHERE a.datname = current_database() AND cardinality(pg_blocking_pids(a.pid)) = 0
+  AND greatest(clock_timestamp() - a.xact_start, w.longest) > make_interval(secs => @seconds::double precision)
+ORDER BY w.waiting DESC, a.pid;

@@ -1,0 +1,131 @@
+-- A subject is a person whom the assignments of a team name, by label or by external_ref. The queries of this file serve
+-- `person export` and `person erase`.
+
+-- SubjectAssignmentList lists the assignments with a label or an external_ref, the oldest first, with their devices.
+-- name: SubjectAssignmentList :many
+SELECT sqlc.embed(a), d.hardware_id, d.display_name
+FROM assignments a JOIN devices d ON d.id = a.device_id
+WHERE d.team_id = @team_id AND (a.label = sqlc.narg(label) OR a.external_ref = sqlc.narg(external_ref))
+ORDER BY a.started_at, a.id;
+
+-- SubjectPastAssignmentList lists the ids of the assignments that the audit log knows by a label or an external_ref,
+-- those that were deleted or changed since included.
+-- name: SubjectPastAssignmentList :many
+SELECT DISTINCT l.object_id FROM audit_log l
+WHERE l.team_id = @team_id AND l.object_kind = 'assignment'
+  AND (sqlc.narg(label)::text IN (l.object_name, l.before ->> 'label', l.after ->> 'label')
+       OR sqlc.narg(external_ref)::text IN (l.before ->> 'external_ref', l.after ->> 'external_ref'))
+ORDER BY l.object_id;
+
+-- SubjectAuditList lists the changes of some assignments, the oldest first.
+-- name: SubjectAuditList :many
+SELECT * FROM audit_log l
+WHERE l.team_id = @team_id AND l.object_kind = 'assignment' AND l.object_id = ANY(@assignment_ids::text[])
+ORDER BY l.at, l.id;
+
+-- SubjectAssignmentErase replaces the label of assignments and clears their external_ref.
+-- name: SubjectAssignmentErase :execrows
+UPDATE assignments SET label = @name::text, external_ref = NULL
+WHERE device_id IN (SELECT d.id FROM devices d WHERE d.team_id = @team_id)
+  AND (label = sqlc.narg(label) OR external_ref = sqlc.narg(external_ref));
+
+-- SubjectAuditErase replaces the label in the changes of some assignments, and removes the external_ref.
+-- name: SubjectAuditErase :execrows
+UPDATE audit_log SET object_name = @name::text,
+    before = (before - 'external_ref') || CASE WHEN before ? 'label' THEN jsonb_build_object('label', @name::text) ELSE '{}' END,
+    after = (after - 'external_ref') || CASE WHEN after ? 'label' THEN jsonb_build_object('label', @name::text) ELSE '{}' END
+WHERE team_id = @team_id AND object_kind = 'assignment' AND object_id = ANY(@assignment_ids::text[]);
+
+-- SubjectResponseList lists the stored responses that contain one of some texts.
+-- name: SubjectResponseList :many
+SELECT i.key_id, i.method, i.path, i.idempotency_key, i.response FROM idempotency_keys i
+WHERE i.key_id IN (SELECT k.key_id FROM api_keys k WHERE k.team_id = @team_id)
+  AND EXISTS (SELECT FROM unnest(@texts::text[]) t(x) WHERE position(convert_to(t.x, 'UTF8') IN i.response) > 0)
+ORDER BY i.key_id, i.method, i.path, i.idempotency_key
+FOR UPDATE;
+
+-- SubjectSessionErase removes notices that contain one of some texts and that no page has shown yet.
+-- name: SubjectSessionErase :execrows
+UPDATE sessions SET data = convert_to((convert_from(data, 'UTF8')::jsonb #- '{values,message}')::text, 'UTF8')
+WHERE EXISTS (SELECT FROM unnest(@texts::text[]) t(x) WHERE position(convert_to(t.x, 'UTF8') IN data) > 0);
+
+-- SubjectAuditMentionList lists all entries that match a regular expression.
+-- name: SubjectAuditMentionList :many
+SELECT at, id, object_name, device_name, before, after FROM audit_log
+WHERE team_id = @team_id
+  AND (object_name ~* @pattern::text OR device_name ~* @pattern OR before::text ~* @pattern OR after::text ~* @pattern)
+ORDER BY at, id;
+
+-- name: SubjectAuditMentionErase :exec
+UPDATE audit_log SET object_name = @object_name, device_name = @device_name, before = @before, after = @after
+WHERE team_id = @team_id AND at = @at AND id = @id;
+
+-- SubjectRejectList lists the ids of the rejects that contain one of some texts.
+-- name: SubjectRejectList :many
+SELECT r.id FROM rejected_uploads r
+WHERE r.team_id = @team_id::uuid
+  AND (r.detail ~* @pattern::text
+       OR EXISTS (SELECT FROM unnest(@texts::text[]) t(x) WHERE position(convert_to(t.x, 'UTF8') IN r.payload) > 0))
+ORDER BY r.received_at, r.id;
+
+-- SubjectRejectErase replaces what a reject contains, and counts its size again.
+-- name: SubjectRejectErase :exec
+WITH present AS (
+    SELECT reject_bytes(r.payload, r.detail) AS bytes FROM rejected_uploads r
+    WHERE r.id = @id AND r.team_id = @team_id::uuid FOR UPDATE
+), changed AS (
+    UPDATE rejected_uploads r SET payload = @payload, detail = @detail WHERE r.id = @id AND r.team_id = @team_id::uuid
+    RETURNING reject_bytes(r.payload, r.detail) AS bytes
+)
+UPDATE reject_usage u SET bytes = u.bytes + changed.bytes - present.bytes FROM present, changed
+WHERE u.team_id = @team_id::uuid;
+
+-- SubjectMentionList lists the places of a team whose text matches a regular expression, or whose bytes contain one of
+-- some texts, at most @most of them. It leaves out some assignments and their changes.
+-- name: SubjectMentionList :many
+SELECT m.place::text AS place, m.id::text AS id, m.field::text AS field, m.content::text AS content
+FROM (
+    SELECT 'teams', t.id::text, 'name', t.name FROM teams t WHERE t.id = @team_id
+    UNION ALL SELECT 'devices', d.id::text, 'display_name', d.display_name FROM devices d WHERE d.team_id = @team_id
+    UNION ALL SELECT 'devices', d.id::text, 'metadata', d.metadata::text FROM devices d WHERE d.team_id = @team_id
+    UNION ALL SELECT 'assignments', a.id::text, 'label', a.label
+        FROM assignments a JOIN devices d ON d.id = a.device_id
+        WHERE d.team_id = @team_id AND NOT a.id::text = ANY(@assignment_ids::text[])
+    UNION ALL SELECT 'assignments', a.id::text, 'external_ref', a.external_ref
+        FROM assignments a JOIN devices d ON d.id = a.device_id
+        WHERE d.team_id = @team_id AND NOT a.id::text = ANY(@assignment_ids::text[])
+    UNION ALL SELECT 'api_keys', k.key_id, 'label', k.label FROM api_keys k WHERE k.team_id = @team_id
+    UNION ALL SELECT 'ingest_keys', k.key_id, 'label', k.label FROM ingest_keys k WHERE k.team_id = @team_id
+    UNION ALL SELECT 'users', u.id::text, 'display_name', u.display_name
+        FROM users u JOIN memberships m ON m.user_id = u.id WHERE m.team_id = @team_id
+    UNION ALL SELECT 'users', u.id::text, 'email', u.email
+        FROM users u JOIN memberships m ON m.user_id = u.id WHERE m.team_id = @team_id
+    UNION ALL SELECT 'audit_log', l.id::text, 'object_name', l.object_name FROM audit_log l
+        WHERE l.team_id = @team_id AND NOT (l.object_kind = 'assignment' AND l.object_id = ANY(@assignment_ids::text[]))
+    UNION ALL SELECT 'audit_log', l.id::text, 'device_name', l.device_name FROM audit_log l WHERE l.team_id = @team_id
+    UNION ALL SELECT 'audit_log', l.id::text, 'before', l.before::text FROM audit_log l
+        WHERE l.team_id = @team_id AND NOT (l.object_kind = 'assignment' AND l.object_id = ANY(@assignment_ids::text[]))
+    UNION ALL SELECT 'audit_log', l.id::text, 'after', l.after::text FROM audit_log l
+        WHERE l.team_id = @team_id AND NOT (l.object_kind = 'assignment' AND l.object_id = ANY(@assignment_ids::text[]))
+    UNION ALL SELECT 'rejected_uploads', r.id::text, 'detail', r.detail FROM rejected_uploads r WHERE r.team_id = @team_id
+    UNION ALL SELECT 'idempotency_keys', i.path, 'idempotency_key', i.idempotency_key
+        FROM idempotency_keys i JOIN api_keys k ON k.key_id = i.key_id WHERE k.team_id = @team_id
+) m (place, id, field, content)
+WHERE m.content ~* @pattern::text
+UNION ALL
+SELECT 'rejected_uploads', r.id::text, 'payload', '' FROM rejected_uploads r
+WHERE r.team_id = @team_id
+  AND EXISTS (SELECT FROM unnest(@texts::text[]) t(x) WHERE position(convert_to(t.x, 'UTF8') IN r.payload) > 0)
+UNION ALL
+SELECT 'idempotency_keys', i.path, 'response', '' FROM idempotency_keys i JOIN api_keys k ON k.key_id = i.key_id
+WHERE k.team_id = @team_id
+  AND EXISTS (SELECT FROM unnest(@texts::text[]) t(x) WHERE position(convert_to(t.x, 'UTF8') IN i.response) > 0)
+ORDER BY 1, 2, 3
+LIMIT @most::bigint;
+
+-- SubjectErasureInsert records an erasure, without the name of the person.
+-- name: SubjectErasureInsert :exec
+INSERT INTO audit_log (actor_kind, actor, user_id, team_id, action, object_kind, object_id, object_name, after)
+SELECT coalesce(a.actor ->> 'kind', 'sql'), coalesce(a.actor ->> 'name', session_user), (a.actor ->> 'user_id')::uuid,
+    @team_id::uuid, 'delete', 'person', @erasure_id::text, @name, @after::jsonb
+FROM (SELECT nullif(current_setting('roomsensor.actor', true), '')::jsonb) a(actor);

@@ -1,0 +1,170 @@
+package backup_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"roomsensor/client/localcopy"
+	"roomsensor/internal/roomsensor"
+)
+
+// TestPointInTime restores a base backup and the write-ahead log to a moment. What was stored later comes back from the
+// stream; a key that was revoked later, and the copy of a client that saw more, must not be trusted.
+func TestPointInTime(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.step(e.account, "archive the log", archiveLog)
+	e.newFleet()
+	imported := e.newDevice()
+	e.startReceiver()
+	e.startAPIAndWorker()
+	d := e.begin(1)
+	e.step(e.account, "take a base backup", takeBaseBackup)
+	e.awaitMore()
+
+	copied := &oldCopy{e, filepath.Join(e.Dir, "copy.db"), e.fleet.Teams[0].Key}
+	older := &oldCopy{e, filepath.Join(e.Dir, "older.db"), e.fleet.Teams[0].Key}
+	stderr, ok := older.sync()
+	require.True(t, ok, stderr)
+	leaked := e.newKey()
+	var moment time.Time
+	e.value(&moment, "SELECT clock_timestamp()")
+	e.variables["RESTORE_TO"] = roomsensor.FormatTime(moment)
+	e.Logf("the moment is %s", e.variables["RESTORE_TO"])
+	require.NoError(t, e.service.Command(t.Context(), nil, "key", "revoke", leaked))
+	var one int
+	e.value(&one, "INSERT INTO readings (device_id, bucket_at, co2_ppm) VALUES ($1, '2026-01-01Z', 1) RETURNING 1", imported)
+	e.awaitMore()
+	require.Eventually(t, func() bool {
+		stderr, ok := copied.sync()
+		require.True(t, ok, stderr)
+		return copied.rows(imported) == 1
+	}, stepTimeout, pollInterval)
+	e.archiveSegment()
+	e.awaitMore()
+	e.step(e.account, "save what people changed", saveChanges)
+	before := e.readings()
+
+	e.Logf("lose the data directory")
+	e.shell(e.account, `pg_ctl stop --pgdata="$PGDATA" --mode=immediate --silent; rm -r "$PGDATA/base"`)
+	e.stop("api", "worker")
+	e.step(e.account, "restore", restoreBaseBackup)
+	d.afterRestore(before, func() {
+		require.False(t, e.revoked(leaked), "the key is valid again")
+		for _, key := range e.savedRevocations() {
+			require.NoError(t, e.service.Command(t.Context(), nil, "key", "revoke", key))
+		}
+		require.True(t, e.revoked(leaked))
+	})
+	d.finish()
+
+	e.Logf("the copy of a client that saw the lost time")
+	stderr, ok = copied.sync()
+	require.False(t, ok)
+	require.Contains(t, stderr, localcopy.ErrForgotten.Error())
+	require.Equal(t, 1, copied.rows(imported), "the service lacks this reading")
+	copied.path = filepath.Join(e.Dir, "new.db")
+	stderr, ok = copied.sync()
+	require.True(t, ok, stderr)
+	require.Zero(t, copied.rows(imported))
+
+	e.Logf("the copy of a client that did not")
+	stderr, ok = older.sync()
+	require.True(t, ok, stderr)
+	require.NotContains(t, stderr, "no longer valid")
+	require.Equal(t, copied.all(), older.all(), "the copy has all readings")
+}
+
+// newDevice creates a device of the first team whose readings are not in the ledger.
+func (e *env) newDevice() uuid.UUID {
+	e.t.Helper()
+	var device struct {
+		ID uuid.UUID `json:"device_id"`
+	}
+	require.NoError(e.t, e.service.Command(e.t.Context(), &device, "device", "create",
+		"--team", e.fleet.Teams[0].ID.String(), "--hardware-id", "dev:1", "--name", "Imported"))
+	e.fleet.Excluded = append(e.fleet.Excluded, device.ID)
+	return device.ID
+}
+
+func (e *env) newKey() (id string) {
+	e.t.Helper()
+	var key struct {
+		ID string `json:"key_id"`
+	}
+	require.NoError(e.t, e.service.Command(e.t.Context(), &key, "key", "create", "--team", e.fleet.Teams[0].ID.String()))
+	return key.ID
+}
+
+func (e *env) revoked(key string) (revoked bool) {
+	e.t.Helper()
+	e.value(&revoked, "SELECT revoked_at IS NOT NULL FROM api_keys WHERE key_id = $1", key)
+	return revoked
+}
+
+// savedRevocations returns the keys that were revoked after the moment, from what the operator saved.
+func (e *env) savedRevocations() (keys []string) {
+	e.t.Helper()
+	text, err := os.ReadFile(filepath.Join(e.variables["BACKUP"], "changes.json"))
+	require.NoError(e.t, err)
+	var saved struct {
+		Data []struct {
+			ObjectKind string `json:"object_kind"`
+			ObjectID   string `json:"object_id"`
+			After      struct {
+				RevokedAt *time.Time `json:"revoked_at"`
+			} `json:"after"`
+		} `json:"data"`
+	}
+	require.NoError(e.t, json.Unmarshal(text, &saved))
+	for _, entry := range saved.Data {
+		if entry.ObjectKind == "api_key" && entry.After.RevokedAt != nil {
+			keys = append(keys, entry.ObjectID)
+		}
+	}
+	return keys
+}
+
+// archiveSegment waits until everything that was committed before is in the archive.
+func (e *env) archiveSegment() {
+	e.t.Helper()
+	var segment string
+	e.value(&segment, "SELECT pg_walfile_name(pg_switch_wal())")
+	require.Eventually(e.t, func() bool {
+		var archived bool
+		e.value(&archived, "SELECT coalesce(last_archived_wal >= $1, false) FROM pg_stat_archiver", segment)
+		return archived
+	}, stepTimeout, pollInterval)
+}
+
+// TestDump restores a dump after the database and its roles were dropped, and moves the stream to another disk meanwhile.
+func TestDump(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.newFleet()
+	e.startReceiver()
+	e.startAPIAndWorker()
+	d := e.begin(2)
+	e.step(e.account, "dump", dump)
+	e.awaitMore()
+	before := e.readings()
+
+	e.Logf("lose the database and its roles")
+	e.stop("api", "worker")
+	e.shell(e.account, `psql "$ADMIN_URL" --command="DROP DATABASE roomsensor WITH (FORCE)" --command="DROP ROLE roomsensor_api"`)
+	_, err := e.nats.Stop(stepTimeout)
+	require.NoError(t, err)
+	require.NoError(t, os.Chmod(e.variables["BACKUP"], 0o755))
+	e.step(nil, "copy the stream", copyStreams)
+	e.step(nil, "restore the stream", restoreStreams)
+	require.NoError(t, e.nats.Restart(t.Context()))
+	e.step(e.account, "restore the dump", restoreDump)
+	d.afterRestore(before, func() {})
+	d.finish()
+}

@@ -1,0 +1,167 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"time"
+
+	"roomsensor/internal/dev/postgres"
+	"roomsensor/schema"
+	"roomsensor/test/dbtest"
+	"roomsensor/test/harness"
+	"roomsensor/test/proctest"
+)
+
+// stopTimeout is for a process to end after SIGTERM.
+const stopTimeout = 30 * time.Second
+
+// env runs everything that a trial needs.
+type env struct {
+	*harness.Env
+	options    Options
+	plan       *plan
+	recorder   *recorder
+	service    *harness.Service
+	programs   harness.Programs
+	database   postgres.Info
+	postmaster int // process id of the private server; 0 if it is not on this machine
+	registered time.Duration
+
+	credentials, apiKeys []string // by team
+
+	nats                     *proctest.NATS
+	receivers, workers, apis []*proctest.Service
+}
+
+// newEnv builds and starts everything. The caller closes the environment, also after an error.
+func newEnv(ctx context.Context, o Options) (*env, error) {
+	base, err := harness.NewEnv(o.Dir, o.Progress)
+	if err != nil {
+		return nil, err
+	}
+	e := &env{Env: base, options: o, plan: newPlan(&o, time.Now()), recorder: newRecorder()}
+	for _, step := range []func(context.Context) error{
+		e.build, e.startDatabase, e.register, e.verifyIDs, e.startQueue, e.startProcesses,
+	} {
+		if err := step(ctx); err != nil {
+			return e, err
+		}
+	}
+	return e, nil
+}
+
+func (e *env) build(ctx context.Context) (err error) {
+	e.Logf("building roomsensor and nats-server")
+	e.programs, err = harness.Build(ctx, e.Dir)
+	return err
+}
+
+// databaseSettings are those of a small dedicated server, unless the options change them. With its defaults, PostgreSQL
+// would write a checkpoint every few seconds.
+var databaseSettings = map[string]string{"shared_buffers": "2GB", "max_wal_size": "8GB", "max_connections": "200"}
+
+func (e *env) startDatabase(ctx context.Context) error {
+	settings := maps.Clone(databaseSettings)
+	maps.Copy(settings, e.options.Settings)
+	e.options.Settings = settings // For the report.
+	server, remove, err := dbtest.StartTemporary(ctx, postgres.Options{
+		URL: e.options.DatabaseURL, Settings: e.options.Settings, Progress: e.options.Progress,
+	})
+	if err != nil {
+		return fmt.Errorf("starting a database: %w", err)
+	}
+	e.OnClose(func(context.Context) error { return remove() })
+	if server.DataDir != "" {
+		pid, _, err := postgres.Processes(server.DataDir)
+		if err != nil {
+			return err
+		}
+		e.postmaster = pid
+	}
+	if e.database, err = postgres.Describe(ctx, server.URL); err != nil {
+		return err
+	}
+	e.service = &harness.Service{Env: e.Env, DatabaseURL: func() string { return server.URL }}
+	return schema.Up(ctx, server.URL, schema.Layout{})
+}
+
+func (e *env) startQueue(ctx context.Context) error {
+	log, err := e.LogFile("nats")
+	if err != nil {
+		return err
+	}
+	streams := filepath.Join(e.Dir, "streams")
+	if err := os.MkdirAll(streams, 0o750); err != nil {
+		return fmt.Errorf("creating the directory of the streams: %w", err)
+	}
+	if e.nats, err = proctest.StartNATS(ctx, e.programs.NATSServer, streams, log); err != nil {
+		return err
+	}
+	e.OnClose(func(context.Context) error { _, err := e.nats.Stop(stopTimeout); return err })
+	conn, js, err := harness.Connect(e.nats.URL)
+	if err != nil {
+		return err
+	}
+	e.OnClose(func(context.Context) error { conn.Close(); return nil })
+	e.service.QueueURL, e.service.JS = e.nats.URL, js
+	return nil
+}
+
+func (e *env) startProcesses(ctx context.Context) error {
+	for _, group := range []struct {
+		services *[]*proctest.Service
+		n        int
+		name     string
+		args     []string
+	}{
+		{&e.workers, e.options.Workers, "worker", []string{"ingest", "--no-receiver"}}, // It declares the stream.
+		{&e.receivers, e.options.Receivers, "receiver", []string{"ingest", "--no-worker"}},
+		{&e.apis, e.options.APIs, "api", []string{"api"}},
+	} {
+		for i := range group.n {
+			s, err := e.start(ctx, fmt.Sprintf("%s-%d", group.name, i+1), group.args)
+			if err != nil {
+				return err
+			}
+			*group.services = append(*group.services, s)
+		}
+	}
+	return nil
+}
+
+func (e *env) start(ctx context.Context, name string, args []string) (*proctest.Service, error) {
+	log, err := e.LogFile(name)
+	if err != nil {
+		return nil, err
+	}
+	variables := []string{"DATABASE_URL=" + e.service.DatabaseURL(), "NATS_URL=" + e.nats.URL, "LOG_LEVEL=warn"}
+	s, err := proctest.StartService(ctx, e.programs.Roomsensor, log, variables, args...)
+	if err != nil {
+		return nil, err
+	}
+	e.OnClose(func(context.Context) error {
+		if s.Ended() {
+			return errors.New(name + " ended by itself")
+		}
+		_, err := s.Stop(stopTimeout)
+		return err
+	})
+	return s, nil
+}
+
+// processes returns the processes of roomsensor by name.
+func (e *env) processes() map[string]*proctest.Process {
+	list := map[string]*proctest.Process{"nats": e.nats.Process}
+	for name, services := range map[string][]*proctest.Service{
+		"receiver": e.receivers, "worker": e.workers, "api": e.apis,
+	} {
+		for i, s := range services {
+			list[fmt.Sprintf("%s %d", name, i+1)] = s.Process
+		}
+	}
+	return list
+}

@@ -1,0 +1,119 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"roomsensor/test/harness"
+)
+
+// register inserts teams, keys and devices.
+func (e *env) register(ctx context.Context) error {
+	began := time.Now()
+	conn, err := pgx.Connect(ctx, e.service.DatabaseURL())
+	if err != nil {
+		return fmt.Errorf("connecting to the database: %w", err)
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	teams := make([]uuid.UUID, e.options.Teams)
+	for i := range teams {
+		if err := e.registerTeam(ctx, conn, &teams[i]); err != nil {
+			return err
+		}
+	}
+	if err := e.registerDevices(ctx, conn, teams); err != nil {
+		return err
+	}
+	e.registered = time.Since(began)
+	e.Logf("registered %d devices of %d teams in %s", e.options.Devices, e.options.Teams, harness.Seconds(e.registered))
+	return nil
+}
+
+func (e *env) registerTeam(ctx context.Context, conn *pgx.Conn, team *uuid.UUID) (err error) {
+	name := fmt.Sprintf("Team %d", len(e.credentials)+1)
+	if *team, err = harness.InsertTeam(ctx, conn, name, nil); err != nil {
+		return err
+	}
+	credential, err := harness.InsertIngestKey(ctx, conn, *team)
+	if err != nil {
+		return err
+	}
+	keys, err := harness.InsertAPIKeys(ctx, conn, *team, 1)
+	if err != nil {
+		return err
+	}
+	e.credentials, e.apiKeys = append(e.credentials, credential), append(e.apiKeys, keys[0])
+	return nil
+}
+
+// registerDevices inserts the devices with one statement per table. They have no entries in the audit log, and workers
+// need not search for their newest readings: that is what a fleet looks like that was registered long ago.
+func (e *env) registerDevices(ctx context.Context, conn *pgx.Conn, teams []uuid.UUID) error {
+	seed, n := fmt.Sprint(e.plan.seed), e.plan.devices
+	err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		add, err := dropExclusions(ctx, tx)
+		if err != nil {
+			return err
+		}
+		for _, statement := range []struct {
+			sql  string
+			args []any
+		}{
+			{"SET LOCAL session_replication_role = replica", nil},
+			{`INSERT INTO devices (id, team_id, hardware_id, display_name, latest_bucket_at)
+				SELECT ` + deviceIDSQL + `, ($3::uuid[])[i % cardinality($3::uuid[]) + 1], ` + hardwareIDSQL + `, 'Room ' || i,
+					'-infinity' FROM generate_series(0, $2::bigint - 1) i`, []any{seed, n, teams}},
+			{`INSERT INTO device_hardware (hardware_id, device_id)
+				SELECT ` + hardwareIDSQL + `, ` + deviceIDSQL + ` FROM generate_series(0, $2::bigint - 1) i`, []any{seed, n}},
+			{add, nil},
+		} {
+			if _, err := tx.Exec(ctx, statement.sql, statement.args...); err != nil {
+				return err //nolint:wrapcheck // Wrapped below.
+			}
+		}
+		return nil
+	})
+	if err == nil {
+		_, err = conn.Exec(ctx, "VACUUM (ANALYZE) devices, device_hardware, teams, api_keys, ingest_keys")
+	}
+	if err != nil {
+		return fmt.Errorf("registering devices: %w", err)
+	}
+	return nil
+}
+
+// dropExclusions drops the exclusion constraints of device_hardware, and returns the statement that adds them again. To
+// build an index takes half as long as to insert a million rows into it.
+func dropExclusions(ctx context.Context, tx pgx.Tx) (add string, err error) {
+	var drop string
+	err = tx.QueryRow(ctx, `
+		SELECT 'ALTER TABLE device_hardware ' || string_agg(format('DROP CONSTRAINT %I', conname), ', '),
+			'ALTER TABLE device_hardware ' ||
+				string_agg(format('ADD CONSTRAINT %I %s', conname, pg_get_constraintdef(oid)), ', ')
+		FROM pg_constraint WHERE conrelid = 'device_hardware'::regclass AND contype = 'x'`).Scan(&drop, &add)
+	if err == nil {
+		_, err = tx.Exec(ctx, drop)
+	}
+	return add, err //nolint:wrapcheck // Wrapped by registerDevices.
+}
+
+// verifyIDs checks that SQL and plan compute the same ids: otherwise every reading would be of an unknown device.
+func (e *env) verifyIDs(ctx context.Context) error {
+	last := e.plan.devices - 1
+	return e.service.Query(ctx, func(ctx context.Context, conn *pgx.Conn) error {
+		var id uuid.UUID
+		err := conn.QueryRow(ctx, "SELECT device_id FROM device_hardware WHERE hardware_id = $1",
+			fmt.Sprintf(hardwareFormat, last)).Scan(&id)
+		if err == nil && id != e.plan.deviceID(last) {
+			err = fmt.Errorf("device %d has another id", last)
+		}
+		if err != nil {
+			return fmt.Errorf("checking the registered devices: %w", err)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,279 @@
+package monitoring_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"roomsensor/internal/demo"
+	"roomsensor/internal/retry"
+	"roomsensor/test/dbtest"
+	"roomsensor/test/proctest"
+	"roomsensor/test/promtest"
+)
+
+// patience bounds every wait. An alert needs some scrapes, and a worker holds after some refused batches.
+const patience = 3 * time.Minute
+
+// TestPrometheus lets a real Prometheus scrape a demo. Every query of dashboards, rules and runbooks has a result, and
+// alerts fire for real faults and clear after them. The rules wait a second only before they fire.
+func TestPrometheus(t *testing.T) {
+	t.Parallel()
+	binary := program(t, "prometheus")
+	e := startDemo(t)
+	p := startPrometheus(t, binary, e.ops)
+	go e.load(t.Context())
+
+	t.Run("every query has a result", func(t *testing.T) {
+		for name, list := range queries(t) {
+			for _, query := range list {
+				require.Eventually(t, func() bool {
+					result, err := p.Query(t.Context(), query)
+					return err == nil && result != "[]"
+				}, patience, 500*time.Millisecond, "%s: %s", name, query)
+			}
+		}
+	})
+	sql, err := pgx.Connect(t.Context(), e.server)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, sql.Close(context.WithoutCancel(t.Context()))) }()
+	run := func(statement string) {
+		t.Helper()
+		_, err := sql.Exec(t.Context(), statement)
+		require.NoError(t, err)
+	}
+	for _, f := range []struct {
+		alerts        []string
+		fault, repair func()
+	}{
+		{
+			[]string{"RoomsensorDatabaseUnavailable", "RoomsensorNotReady", "RoomsensorAPIErrors", "RoomsensorDashboardErrors"},
+			e.database.Cut, e.database.Restore,
+		},
+		{
+			[]string{"RoomsensorWorkerHolds"},
+			func() {
+				run(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'refused'; END $$`)
+				run("CREATE TRIGGER refuse BEFORE INSERT OR UPDATE ON readings FOR EACH ROW EXECUTE FUNCTION refuse()")
+			},
+			func() { run("DROP TRIGGER refuse ON readings") },
+		},
+	} {
+		t.Run(f.alerts[0]+" fires and clears", func(t *testing.T) {
+			f.fault()
+			for _, alert := range f.alerts {
+				p.await(t, alert, "firing")
+			}
+			f.repair()
+			for _, alert := range f.alerts {
+				p.await(t, alert, "inactive")
+			}
+		})
+	}
+}
+
+// env is a running demo.
+type env struct {
+	api, receiver, dashboard string // addresses
+	key                      string // of the API
+	ops                      []string
+	server                   string          // URL of the database
+	database                 *proctest.Proxy // between the demo and the database
+}
+
+// startDemo runs a demo whose devices upload every second.
+func startDemo(t *testing.T) *env {
+	t.Helper()
+	e := &env{server: dbtest.Empty(t).URL}
+	var err error
+	e.database, err = proctest.NewProxy(t.Context(), e.server)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, e.database.Close()) })
+	for range 3 {
+		address, err := proctest.FreeAddress()
+		require.NoError(t, err)
+		e.ops = append(e.ops, address)
+	}
+	out := &proctest.Output{}
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan error, 1)
+	go func() {
+		ended <- demo.Run(ctx, demo.Options{
+			DatabaseURL: e.database.URL, DataDir: filepath.Join(t.TempDir(), "demo"), History: 24 * time.Hour, Version: "test",
+			APIAddr: "127.0.0.1:0", APIOpsAddr: e.ops[0], IngestAddr: "127.0.0.1:0", IngestOpsAddr: e.ops[1],
+			DashboardAddr: "127.0.0.1:0", DashboardOpsAddr: e.ops[2],
+			Every: time.Second, Out: out,
+		})
+	}()
+	t.Cleanup(func() {
+		stop()
+		require.NoError(t, <-ended)
+	})
+	require.Eventually(t, func() bool { return strings.Contains(out.String(), "Ctrl-C stops the demo") }, patience, 50*time.Millisecond, out)
+	value := func(label string) string {
+		found := regexp.MustCompile(`(?m)^  ` + label + `\s+(\S+)$`).FindStringSubmatch(out.String())
+		require.NotNil(t, found, out.String())
+		return found[1]
+	}
+	e.api, e.receiver, e.dashboard = value("Base URL"), value("Uploads"), value("Dashboard")
+	e.key = value("Read-write key")
+	return e
+}
+
+// load sends requests until ctx ends: snapshots, pages, and some without a key, fewer than the rate limit allows.
+func (e *env) load(ctx context.Context) {
+	for n := 0; ctx.Err() == nil; n++ {
+		address, key := e.api+"/devices/current", e.key
+		switch n % 10 {
+		case 0:
+			address = e.api + "/devices"
+		case 1:
+			key = ""
+		case 2:
+			address, key = e.receiver, ""
+		case 3, 4:
+			address, key = e.dashboard, ""
+		}
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+		if err != nil {
+			return
+		}
+		request.Header.Set("Authorization", "Bearer "+key)
+		request.Header.Set("Cookie", "roomsensor=unknown") // The dashboard looks it up in the database.
+		if response, err := http.DefaultClient.Do(request); err == nil {
+			_, _ = io.Copy(io.Discard, response.Body)
+			_ = response.Body.Close()
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(1200 * time.Millisecond): // 500 requests in 10 minutes.
+		}
+	}
+}
+
+// prometheus is a running Prometheus.
+type prometheus struct{ *promtest.Prometheus }
+
+var forClause = regexp.MustCompile(`(?m)^        for: .*$`)
+
+// startPrometheus runs a Prometheus with the rules, which scrapes and evaluates every second.
+func startPrometheus(t *testing.T, binary string, targets []string) *prometheus {
+	t.Helper()
+	quick := forClause.ReplaceAllString(string(readFile(t, "../../deploy/prometheus/rules.yml")), "        for: 1s")
+	quick = strings.ReplaceAll(quick, "[5m]", "[30s]") // So that a ratio falls soon after a fault.
+	p, err := promtest.Start(t.Context(), promtest.Options{
+		Binary: binary, Config: string(readFile(t, "../../deploy/prometheus/prometheus.yml")), Rules: quick,
+		Dir: t.TempDir(), Targets: targets, Log: t.Output(),
+	})
+	require.NoError(t, err)
+	t.Cleanup(p.Kill)
+	return &prometheus{p}
+}
+
+// states returns the states of all alerts.
+func (p *prometheus) states(t *testing.T) map[string]string {
+	t.Helper()
+	states, err := p.States(t.Context())
+	require.NoError(t, err)
+	return states
+}
+
+// await waits until an alert has a state.
+func (p *prometheus) await(t *testing.T, alert, state string) {
+	t.Helper()
+	for began := time.Now(); p.states(t)[alert] != state; {
+		require.Less(t, time.Since(began), patience, "%s is %s, not %s", alert, p.states(t)[alert], state)
+		require.NoError(t, retry.Sleep(t.Context(), 500*time.Millisecond))
+	}
+}
+
+var (
+	// operator separates the operands of a comparison or a combination of alerts, of which each must have a result. A healthy
+	// service has none for the whole.
+	operator = regexp.MustCompile(`\s(?:and|or|<|>|==)\s(?:bool\s)?|^absent`)
+	// fault is a condition on labels that no series of a healthy service meets.
+	fault = regexp.MustCompile(`(status|code)=~"5\.\."`)
+	// ofCommunity are the metrics of one edition.
+	ofCommunity = regexp.MustCompile(`columnstore|readings_hourly`)
+	// ofStandbys are the metrics of READ_DATABASE_URL, which a demo does not have.
+	ofStandbys = regexp.MustCompile(`roomsensor_database_standby_`)
+	promql     = regexp.MustCompile("(?s)```promql\n(.*?)```")
+)
+
+// queries returns what must have a result, by the file.
+func queries(t *testing.T) map[string][]string {
+	t.Helper()
+	all := map[string][]string{}
+	add := func(name, query string) {
+		if ofStandbys.MatchString(query) || ofCommunity.MatchString(query) && dbtest.Edition(t) != "community" {
+			return
+		}
+		all[name] = append(all[name], fault.ReplaceAllString(query, `status!=""`))
+	}
+	for _, r := range rules(t) {
+		addOperands("rules.yml", r.Expr, add)
+	}
+	addPanels(t, add)
+	addRunbooks(t, add)
+	return all
+}
+
+// addOperands adds the operands of a query that have a metric of roomsensor.
+func addOperands(name, query string, add func(name, query string)) {
+	for _, operand := range operator.Split(query, -1) {
+		operand = strings.TrimPrefix(strings.TrimSpace(operand), "absent")
+		if metricName.MatchString(operand) {
+			add(name, balanced(operand))
+		}
+	}
+}
+
+// addPanels adds the queries of the dashboards.
+func addPanels(t *testing.T, add func(name, query string)) {
+	t.Helper()
+	files, err := filepath.Glob("../../deploy/grafana/*.json")
+	require.NoError(t, err)
+	for _, name := range files {
+		var board struct {
+			Panels []struct {
+				Targets []struct {
+					Expr string `json:"expr"`
+				} `json:"targets"`
+			} `json:"panels"`
+		}
+		require.NoError(t, json.Unmarshal(readFile(t, name), &board))
+		for _, panel := range board.Panels {
+			for _, target := range panel.Targets {
+				add(filepath.Base(name), target.Expr)
+			}
+		}
+	}
+}
+
+// addRunbooks adds the queries of the runbooks.
+func addRunbooks(t *testing.T, add func(name, query string)) {
+	t.Helper()
+	pages, err := filepath.Glob(docsDir + "/runbooks/*.md")
+	require.NoError(t, err)
+	for _, name := range pages {
+		for _, block := range promql.FindAllStringSubmatch(string(readFile(t, name)), -1) {
+			for line := range strings.Lines(block[1]) {
+				addOperands(filepath.Base(name), line, add)
+			}
+		}
+	}
+}
+
+// balanced adds the parentheses that the end of an operand lost with a comparison inside.
+func balanced(query string) string {
+	return query + strings.Repeat(")", strings.Count(query, "(")-strings.Count(query, ")"))
+}

@@ -1,0 +1,165 @@
+package monitoring_test
+
+import (
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+
+	"roomsensor/test/promtest"
+)
+
+const (
+	docsDir = "../../docs/operate"
+	// runbooksAddress is the address of the runbooks in the rules.
+	runbooksAddress = "http://127.0.0.1:8080/docs/operate/runbooks/"
+)
+
+// everything says that nothing may be skipped. `go tool task monitoring` sets it.
+var everything = os.Getenv("ROOMSENSOR_MONITORING") == "all"
+
+// program returns the path of promtool or prometheus: Debian's below bin/, or one that is installed.
+func program(t *testing.T, name string) string {
+	t.Helper()
+	path, err := promtest.Find("../..", name)
+	if err != nil {
+		require.False(t, everything, err)
+		t.Skip(err)
+	}
+	return path
+}
+
+// rule is an alert.
+type rule struct {
+	Alert       string            `yaml:"alert"`
+	Expr        string            `yaml:"expr"`
+	For         string            `yaml:"for"`
+	Labels      map[string]string `yaml:"labels"`
+	Annotations map[string]string `yaml:"annotations"`
+}
+
+// rules reads all alerts.
+func rules(t *testing.T) (list []rule) {
+	t.Helper()
+	var file struct {
+		Groups []struct {
+			Rules []rule `yaml:"rules"`
+		} `yaml:"groups"`
+	}
+	require.NoError(t, yaml.Unmarshal(readFile(t, "../../deploy/prometheus/rules.yml"), &file))
+	for _, group := range file.Groups {
+		list = append(list, group.Rules...)
+	}
+	require.NotEmpty(t, list)
+	return list
+}
+
+func readFile(t *testing.T, name string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	require.NoError(t, err)
+	return text
+}
+
+// Each alert has a severity, a summary, a runbook with the same words, a row in the page on monitoring, and a test.
+func TestRunbooks(t *testing.T) {
+	t.Parallel()
+	page := string(readFile(t, docsDir+"/monitoring.md"))
+	tests := string(readFile(t, "../../deploy/prometheus/rules_test.yml"))
+	var names []string
+	for _, r := range rules(t) {
+		names = append(names, r.Alert+".md")
+		require.Contains(t, []string{"critical", "warning", "info"}, r.Labels["severity"], r.Alert)
+		require.Equal(t, runbooksAddress+r.Alert, r.Annotations["runbook_url"])
+		runbook := string(readFile(t, docsDir+"/runbooks/"+r.Alert+".md"))
+		after := ", at once."
+		if r.For != "" {
+			after = ", after " + r.For + "."
+		}
+		heading := "# " + r.Alert + "\n\n**" + r.Annotations["summary"] + "** Severity: " + r.Labels["severity"] + after + "\n"
+		require.Equal(t, heading, runbook[:min(len(heading), len(runbook))])
+		require.Contains(t, page, "| ["+r.Alert+"](runbooks/"+r.Alert+".md) | "+r.Labels["severity"]+" | "+r.Annotations["summary"]+" |\n")
+		require.GreaterOrEqual(t, strings.Count(tests, "alertname: "+r.Alert+"\n"), 2, "%s fires and clears in rules_test.yml", r.Alert)
+	}
+	files, err := filepath.Glob(docsDir + "/runbooks/*.md")
+	require.NoError(t, err)
+	for i := range files {
+		files[i] = filepath.Base(files[i])
+	}
+	slices.Sort(names)
+	require.Equal(t, names, files)
+}
+
+var (
+	metricName = regexp.MustCompile(`\broomsensor_[a-z_]+\b`)
+	ofSeries   = regexp.MustCompile(`_(bucket|sum|count)$`)
+	fence      = regexp.MustCompile("(?s)```(promql|yaml)\n(.*?)```")
+)
+
+// Every metric in rules, dashboards and the queries of pages exists.
+func TestMetricNames(t *testing.T) {
+	t.Parallel()
+	known := string(readFile(t, docsDir+"/metrics.md"))
+	texts := map[string]string{}
+	for _, pattern := range []string{"../../deploy/prometheus/*.yml", "../../deploy/grafana/*.json"} {
+		files, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		require.NotEmpty(t, files)
+		for _, name := range files {
+			texts[name] = string(readFile(t, name))
+		}
+	}
+	for _, pattern := range []string{"/*.md", "/runbooks/*.md"} {
+		files, err := filepath.Glob(docsDir + pattern)
+		require.NoError(t, err)
+		for _, name := range files {
+			for _, block := range fence.FindAllStringSubmatch(string(readFile(t, name)), -1) {
+				texts[name] += block[2]
+			}
+		}
+	}
+	for name, text := range texts {
+		for _, metric := range metricName.FindAllString(text, -1) {
+			require.Contains(t, known, "| `"+ofSeries.ReplaceAllString(metric, "")+"` |", name)
+		}
+	}
+}
+
+// The rules are valid, and each alert fires and clears for the series of its test.
+func TestRules(t *testing.T) {
+	t.Parallel()
+	promtool := program(t, "promtool")
+	for _, args := range [][]string{{"check", "rules", "rules.yml"}, {"check", "config", "prometheus.yml"}, {"test", "rules", "rules_test.yml"}} {
+		cmd := exec.CommandContext(t.Context(), promtool, args...)
+		cmd.Dir = "../../deploy/prometheus"
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, string(out))
+	}
+}
+
+// update rewrites the rules for the Prometheus operator.
+var update = flag.Bool("update", false, "rewrite deploy/kubernetes/monitoring/rules.yaml")
+
+// The object for the Prometheus operator has the same rules.
+func TestPrometheusRule(t *testing.T) {
+	t.Parallel()
+	const name = "../../deploy/kubernetes/monitoring/rules.yaml"
+	_, groups, found := strings.Cut(string(readFile(t, "../../deploy/prometheus/rules.yml")), "\ngroups:\n")
+	require.True(t, found)
+	want := "# The alerts of deploy/prometheus/rules.yml: go test ./test/monitoring -run TestPrometheusRule -update\n" +
+		"apiVersion: monitoring.coreos.com/v1\nkind: PrometheusRule\nmetadata:\n  name: roomsensor\nspec:\n  groups:\n"
+	for line := range strings.Lines(groups) {
+		want += "  " + line
+	}
+	if *update {
+		require.NoError(t, os.WriteFile(name, []byte(want), 0o644))
+	}
+	require.Equal(t, want, string(readFile(t, name)))
+}
