@@ -21,8 +21,8 @@ COPY --from=build /image /
 # It writes no file: run it with a read-only file system.
 USER 65532:65532
 # All addresses, because Docker can publish no others. Do not publish the port of OPS_ADDR.
-ENV API_ADDR=0.0.0.0:8080 INGEST_ADDR=0.0.0.0:8081 OPS_ADDR=0.0.0.0:9080
-EXPOSE 8080 8081 9080
+ENV API_ADDR=0.0.0.0:8080 INGEST_ADDR=0.0.0.0:8081 DASHBOARD_ADDR=0.0.0.0:8082 OPS_ADDR=0.0.0.0:9080
+EXPOSE 8080 8081 8082 9080
 # Reports whether the process is ready. Docker kills after 10 s by default, so use --stop-timeout 30.
 HEALTHCHECK --interval=5s --timeout=4s --start-period=30s --retries=3 CMD ["/roomsensor", "healthcheck"]
 ENTRYPOINT ["/roomsensor"]
