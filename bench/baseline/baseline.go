@@ -70,15 +70,38 @@ var transactionsPerSecond = regexp.MustCompile(`tps = ([0-9.]+)`)
 // PGBench returns how often per second the prepared statement ran on so many connections, by the program at a path. A
 // failed statement is an error.
 func PGBench(ctx context.Context, path string, s *Statement, connections int, d time.Duration) (float64, error) {
-	args := []string{
-		"--no-vacuum", "--protocol=prepared", "--client=" + strconv.Itoa(connections),
-		"--jobs=" + strconv.Itoa(min(connections, 2)), "--file=-", duration(d),
-	}
+	args := []string{"--protocol=prepared", "--file=-"}
 	for name, value := range s.Values {
 		args = append(args, "--define="+name+"="+value)
 	}
-	command := exec.CommandContext(ctx, path, append(args, s.Database)...) //nolint:gosec // The benchmark's script.
-	command.Stdin = strings.NewReader(s.Script)
+	return pgbench(ctx, path, s.Database, s.Script, connections, d, args)
+}
+
+// CreatePGBenchTables creates the tables of pgbench's own script in a database, with 100,000 accounts.
+func CreatePGBenchTables(ctx context.Context, path, database string) error {
+	//nolint:gosec // The path is that of pgbench.
+	output, err := exec.CommandContext(ctx, path, "--initialize", "--quiet", database).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("creating the tables of pgbench: %w: %s", err, output)
+	}
+	return nil
+}
+
+// SimpleUpdates returns how often per second pgbench's own script ran without the tables that all its clients update
+// (pgbench -N): an update, a select and an insert in one transaction.
+func SimpleUpdates(
+	ctx context.Context, path, database string, connections int, d time.Duration,
+) (float64, error) {
+	return pgbench(ctx, path, database, "", connections, d, []string{"--skip-some-updates"})
+}
+
+func pgbench(
+	ctx context.Context, path, database, script string, connections int, d time.Duration, args []string,
+) (float64, error) {
+	args = append(args, "--no-vacuum", "--client="+strconv.Itoa(connections),
+		"--jobs="+strconv.Itoa(min(connections, 2)), duration(d), database)
+	command := exec.CommandContext(ctx, path, args...) //nolint:gosec // The benchmark's script.
+	command.Stdin = strings.NewReader(script)
 	output, err := command.CombinedOutput()
 	if err != nil {
 		return 0, fmt.Errorf("running pgbench: %w: %s", err, output)

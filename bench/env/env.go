@@ -115,6 +115,17 @@ func (e *Env) NewDatabase(ctx context.Context) (address string, err error) {
 	return address, schema.Up(ctx, address, schema.Layout{})
 }
 
+// WithNewDatabase returns the same environment with another database, for whose processes and data Close is
+// responsible too.
+func (e *Env) WithNewDatabase(ctx context.Context) (other *Env, err error) {
+	copied := *e
+	if copied.Database, err = e.NewDatabase(ctx); err != nil {
+		return nil, err
+	}
+	copied.Pool, err = e.Connect(ctx, copied.Database)
+	return &copied, err
+}
+
 // Connect opens a pool, which Close closes. It encodes ids as fast as the service does, so that CopyFrom is a fair
 // baseline.
 func (e *Env) Connect(ctx context.Context, address string) (*pgxpool.Pool, error) {
@@ -170,8 +181,11 @@ func (e *Env) Run(ctx context.Context, args ...string) error {
 // Install compiles a program of another module and returns its path. It needs the network. The program is compiled in a
 // module of its own, because its requirements conflict with those of this module.
 func (e *Env) Install(ctx context.Context, module, version, program, tags string) (path string, err error) {
-	e.Logf("building %s %s", module, version)
 	path = filepath.Join(e.Dir, filepath.Base(program))
+	if _, err := os.Stat(path); err == nil {
+		return path, nil // It is compiled once.
+	}
+	e.Logf("building %s %s", module, version)
 	dir := path + "-module"
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return "", fmt.Errorf("creating a module for %s: %w", program, err)
@@ -192,7 +206,8 @@ func (e *Env) Install(ctx context.Context, module, version, program, tags string
 // Queue is the stream on a NATS server that syncs every message.
 type Queue struct {
 	*queue.Queue
-	URL string
+	URL    string
+	Server *proctest.NATS
 }
 
 // OpenQueue starts a NATS server and declares the stream.
@@ -221,7 +236,7 @@ func (e *Env) OpenQueue(ctx context.Context, name string) (*Queue, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
-	return &Queue{q, server.URL}, retry.Until(ctx, pollInterval, func(ctx context.Context) (bool, error) {
+	return &Queue{q, server.URL, server}, retry.Until(ctx, pollInterval, func(ctx context.Context) (bool, error) {
 		return q.Declare(ctx) == nil, nil
 	})
 }

@@ -11,12 +11,15 @@ import (
 	"roomsensor/internal/roomsensor"
 )
 
+// CommitTimes is the setting with which a server records the time of each commit.
+const CommitTimes = "track_commit_timestamp"
+
 // ObservedSettings are Settings of a server that also records the time of each statement and of each commit.
 func ObservedSettings() map[string]string {
 	settings := map[string]string{
 		"shared_preload_libraries":          "timescaledb,pg_stat_statements",
 		"pg_stat_statements.track_planning": "on",
-		"track_commit_timestamp":            "on",
+		CommitTimes:                         "on",
 	}
 	maps.Copy(settings, Settings())
 	return settings

@@ -40,6 +40,11 @@ func (f *Fleet) DeviceIDSQL(i string) string {
 // HardwareID returns the unit of the i-th device.
 func (f *Fleet) HardwareID(i int) string { return fmt.Sprintf("dev:9%014d", i) }
 
+// HardwareIDSQL returns an SQL expression for HardwareID; i is an expression for the number.
+func (f *Fleet) HardwareIDSQL(i string) string {
+	return fmt.Sprintf("('dev:9' || lpad((%s)::text, 14, '0'))", i)
+}
+
 // Name returns the display name of the i-th device.
 func (f *Fleet) Name(i int) string { return fmt.Sprintf("Room %04d", i) }
 

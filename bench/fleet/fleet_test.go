@@ -35,6 +35,9 @@ func TestWriteBinary(t *testing.T) {
 
 	at := small.Until.Add(-roomsensor.BucketLength)
 	for i := range small.Devices {
+		var hardware string
+		require.NoError(t, conn.QueryRow(t.Context(), "SELECT "+small.HardwareIDSQL("$1"), strconv.Itoa(i)).Scan(&hardware))
+		require.Equal(t, small.HardwareID(i), hardware)
 		want := small.Reading(i, at)
 		var co2 float32
 		var sound *float32

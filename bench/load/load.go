@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -53,6 +54,45 @@ func Closed(ctx context.Context, connections int, d time.Duration, do Request) (
 		return nil, fmt.Errorf("running a closed loop: %w", err)
 	}
 	return newResult(slices.Concat(latencies...), time.Since(began)), nil
+}
+
+// Limited returns a request that waits until fewer than so many are running. An open loop then has a limit of its
+// connections, and the wait is included in its latencies.
+func Limited(connections int, do Request) Request {
+	running := make(chan struct{}, connections)
+	return func(ctx context.Context, connection, n int) error {
+		select {
+		case running <- struct{}{}:
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for a connection: %w", ctx.Err())
+		}
+		defer func() { <-running }()
+		return do(ctx, connection, n)
+	}
+}
+
+// Each sends n requests in a closed loop, each of them once: request k of all is do(ctx, connection, k).
+func Each(ctx context.Context, connections, n int, do Request) (*Result, error) {
+	group, ctx := errgroup.WithContext(ctx)
+	began := time.Now()
+	latencies := make([]time.Duration, n)
+	var sent atomic.Int64
+	for c := range connections {
+		group.Go(func() error {
+			for k := int(sent.Add(1)) - 1; k < n; k = int(sent.Add(1)) - 1 {
+				at := time.Now()
+				if err := do(ctx, c, k); err != nil {
+					return err
+				}
+				latencies[k] = time.Since(at)
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, fmt.Errorf("running a closed loop: %w", err)
+	}
+	return newResult(latencies, time.Since(began)), nil
 }
 
 func newResult(latencies []time.Duration, elapsed time.Duration) *Result {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -44,9 +45,12 @@ func startInfluxDB(ctx context.Context, s *workload.Suite) (peer, error) {
 	if err != nil {
 		return nil, err
 	}
-	data := filepath.Join(s.Dir, "influxdb-data")
+	data, err := os.MkdirTemp(s.Dir, "influxdb-data-") // It starts without readings.
+	if err != nil {
+		return nil, fmt.Errorf("creating a data directory: %w", err)
+	}
 	db := &influxDB{url: "http://" + address}
-	db.Process, err = start(ctx, s, "influxdb", db.url, proctest.Command{
+	db.Process, err = start(ctx, s, "influxdb", db.url+"/health", proctest.Command{
 		Path: path, Args: []string{"run", "-config", "/dev/null"}, Env: []string{
 			"INFLUXDB_DATA_DIR=" + filepath.Join(data, "data"), "INFLUXDB_META_DIR=" + filepath.Join(data, "meta"),
 			"INFLUXDB_DATA_WAL_DIR=" + filepath.Join(data, "wal"), "INFLUXDB_HTTP_BIND_ADDRESS=" + address,

@@ -1,9 +1,11 @@
-// Peers is bench with other programs beside it: Telegraf in W6, and VictoriaMetrics and InfluxDB in P1 to P7, on the
-// same readings and in the same run. `go tool task bench:peers` calls it. It is a module of its own, because the tests
-// do not need it, and it needs the network to build these programs.
+// Peers is bench with other programs beside it: pREST in W4, Telegraf in W6, InfluxDB in W11, and VictoriaMetrics and
+// InfluxDB in P1 to P7, on the same readings and in the same run. `go tool task bench:peers` calls it. It is a module
+// of its own, because the tests do not need it, and it needs the network to build these programs.
 //
 //	rows.go             P1 to P4, and the order of all
 //	aggregates.go       P5 to P7
+//	points.go           InfluxDB in W11
+//	prest.go            pREST in W4
 //	peer.go             starts and queries a peer
 //	cells.go            readings value by value, and as lines
 //	victoriametrics.go  VictoriaMetrics
@@ -12,4 +14,4 @@ package main
 
 import "roomsensor/bench/workload"
 
-func main() { workload.Main(compare) }
+func main() { workload.Main(&workload.Peers{Rows: compare, Patches: startPREST, Points: points}) }

@@ -60,8 +60,8 @@ func (q *question) request(ctx context.Context) (*http.Request, error) {
 // startTimeout is for a peer to become healthy.
 const startTimeout = time.Minute
 
-// start starts a peer and waits until it is healthy. The run ends it.
-func start(ctx context.Context, s *workload.Suite, name, url string, command proctest.Command) (
+// start starts a peer and waits until a URL shows that it is healthy. The run ends it.
+func start(ctx context.Context, s *workload.Suite, name, health string, command proctest.Command) (
 	process *proctest.Process, err error,
 ) {
 	if command.Log, err = s.LogFile(name); err != nil {
@@ -73,7 +73,7 @@ func start(ctx context.Context, s *workload.Suite, name, url string, command pro
 	s.OnClose(func(context.Context) error { process.Kill(); return nil })
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	return process, process.AwaitOK(ctx, url+"/health")
+	return process, process.AwaitOK(ctx, health)
 }
 
 var errPeer = errors.New("unexpected answer of a peer")

@@ -41,7 +41,7 @@ func startVictoriaMetrics(ctx context.Context, s *workload.Suite) (peer, error) 
 		return nil, err
 	}
 	v := &victoriaMetrics{url: "http://" + address}
-	v.Process, err = start(ctx, s, "victoria-metrics", v.url, proctest.Command{Path: path, Args: []string{
+	v.Process, err = start(ctx, s, "victoria-metrics", v.url+"/health", proctest.Command{Path: path, Args: []string{
 		"-storageDataPath=" + filepath.Join(s.Dir, "victoria-metrics-data"), "-retentionPeriod=100y",
 		"-httpListenAddr=" + address,
 	}})

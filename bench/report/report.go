@@ -108,7 +108,7 @@ func (r *Report) compareLayouts() string {
 }
 
 func (r *Row) gain(second, first Sample) float64 {
-	if r.Kind == Time {
+	if r.Kind != Rate {
 		return first.Median() / second.Median()
 	}
 	return second.Median() / first.Median()

@@ -39,7 +39,16 @@ func TestRowEvaluate(t *testing.T) {
 		"no baseline, no verdict": {
 			report.Row{Kind: report.Rate, Ours: report.Sample{90}, Minimum: 0.8, Target: 1}, nil, report.None,
 		},
-		"no minimum, no verdict": {
+		"a target alone is met": {
+			report.Row{Kind: report.Bound, Ours: report.Sample{4}, Target: 5}, report.Sample{4}, report.MeetsTarget,
+		},
+		"a target alone is not met": {
+			report.Row{Kind: report.Bound, Ours: report.Sample{6}, Target: 5}, report.Sample{6}, report.None,
+		},
+		"a minimum alone is met": {
+			report.Row{Kind: report.Rate, Ours: report.Sample{2}, Baseline: report.Sample{1}, Minimum: 1}, report.Sample{2}, report.MeetsMinimum,
+		},
+		"neither, no verdict": {
 			report.Row{Kind: report.Rate, Ours: report.Sample{90}, Baseline: report.Sample{30}}, report.Sample{3}, report.None,
 		},
 	} {

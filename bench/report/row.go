@@ -46,13 +46,16 @@ type Row struct {
 	Against  string `json:"against"` // describes the baseline
 	Baseline Sample `json:"bar,omitempty"`
 	Ratios   Sample `json:"ratios"` // of the rounds; the verdict is about their median
-	// Minimum and Target are the ratios of the verdict, in the columns reach and aim. A row without them has no verdict.
+	// Minimum and Target are the ratios of the verdict, in the columns reach and aim. A row may have only one of them, and
+	// has no verdict without either.
 	Minimum float64 `json:"reach,omitempty"`
 	Target  float64 `json:"aim,omitempty"`
 	Verdict string  `json:"verdict"`
 	// Database is what the database takes for one of our requests, in milliseconds, per round.
 	Database Sample `json:"database_ms,omitempty"`
-	Note     string `json:"note,omitempty"`
+	// Parts are the shares of the processes in Ours.
+	Parts map[string]Sample `json:"parts,omitempty"`
+	Note  string            `json:"note,omitempty"`
 }
 
 // The verdicts: the median ratio meets the target, meets the minimum, meets neither, or there is no verdict.
@@ -87,10 +90,12 @@ func (r *Row) ratio(i int) (ratio float64, ok bool) {
 
 func (r *Row) verdict() string {
 	switch {
-	case r.Minimum == 0 || len(r.Ratios) == 0:
+	case len(r.Ratios) == 0:
 		return None
-	case r.meets(r.Target):
+	case r.Target != 0 && r.meets(r.Target):
 		return MeetsTarget
+	case r.Minimum == 0:
+		return None
 	case r.meets(r.Minimum):
 		return MeetsMinimum
 	}

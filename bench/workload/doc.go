@@ -1,4 +1,4 @@
-// Package workload contains the workloads W1 to W9. Each is compared with a baseline on one database in one run. The
+// Package workload contains the workloads W1 to W13. Each is compared with a baseline on one database in one run. The
 // rows P1 to P8 of bench/peers use the same setup.
 //
 //	main.go         the program
@@ -16,6 +16,13 @@
 //	w7_memory.go    memory of exports and of a backlog
 //	w8_latency.go   latency of reads under uploads
 //	w9_growth.go    latency of reads with a larger table
+//	teams.go        many small teams with processes of their own
+//	w11_single.go   uploads of one reading each
+//	w12_teams.go    /devices/current of many teams
+//	w13_together.go  latency of W11 and W12 at the same time
+//	w14_cold.go pages and exports that nothing has read before
+//	w15_teams_memory.go memory of snapshots of many teams
+//	w16_processor.go processor time per reading
 //	p5_hourly.go    aggregates of a device
 //	p6_daily.go     aggregates of all devices as CSV
 //	p7_coverage.go  coverage of all devices

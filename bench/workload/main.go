@@ -15,7 +15,7 @@ import (
 
 // Main is the whole program: it runs the benchmark with the arguments of the process, and exits. peers is nil if no
 // other programs are measured.
-func Main(peers Peers) {
+func Main(peers *Peers) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := Run(ctx, os.Args[1:], os.Stdout, os.Stderr, peers)
 	stop()
@@ -28,7 +28,7 @@ func Main(peers Peers) {
 }
 
 // Run runs the benchmark. A row below its minimum is not an error.
-func Run(ctx context.Context, args []string, out, log io.Writer, peers Peers) error {
+func Run(ctx context.Context, args []string, out, log io.Writer, peers *Peers) error {
 	o, err := ParseOptions(args, log, peers != nil)
 	if err != nil {
 		return err

@@ -21,18 +21,23 @@ type Options struct {
 	Time    time.Duration `json:"time"`    // of one side of a round, for throughput
 	Layouts []string      `json:"layouts"` // see AsArrived
 	Only    []string      `json:"only"`    // ids of workloads; all if empty
-	Peers   bool          `json:"peers"`   // compare W6 with Telegraf, and measure P1 to P8
+	Peers   bool          `json:"peers"`   // other programs beside W4, W6 and W11, and P1 to P8
 
 	PageCount   int           `json:"pages"` // more than a plan cache has entries, few enough to check each
 	ExportRows  int           `json:"export_rows"`
 	UpsertRows  int           `json:"upsert_rows"`
 	UploadDays  int           `json:"upload_days"`  // that every device uploads per round of W6
 	BacklogDays int           `json:"backlog_days"` // that every device uploads for W7
-	LoadTime    time.Duration `json:"load_time"`    // of W8, idle and under load
+	LoadTime    time.Duration `json:"load_time"`    // of W8, idle and under load, and of W13
 	DailyDays   int           `json:"daily_days"`   // of P6
 	ChangeRate  int           `json:"change_rate"`  // uploads per second of P8, of one reading each
 	ChangeTime  time.Duration `json:"change_time"`  // of a round of P8
-	Reduced     bool          `json:"reduced"`      // W7 and W9 get no verdict
+	Teams       int           `json:"teams"`        // of W11 to W13
+	TeamDevices int           `json:"team_devices"` // of each
+	TeamPause   time.Duration `json:"team_pause"`   // between two requests for a team, longer than its snapshot lasts
+	MemoryTeams int           `json:"memory_teams"` // of W15
+	CPUUploads  int           `json:"cpu_uploads"`  // per round of W16
+	Reduced     bool          `json:"reduced"`      // W7, W9 and W15 get no verdict
 
 	DatabaseURL string `json:"-"` // of a server to use instead of a private one
 	Results     string `json:"-"` // file for the report as JSON
@@ -58,6 +63,7 @@ func full() Options {
 		Rounds: 5, Time: 5 * time.Second, Layouts: []string{AsArrived, Ordered},
 		PageCount: 256, ExportRows: roomsensor.MaxExportRows, UpsertRows: 200_000, UploadDays: 2, BacklogDays: 87,
 		LoadTime: 15 * time.Second, DailyDays: 30, ChangeRate: 1000, ChangeTime: 20 * time.Second,
+		Teams: 1000, TeamDevices: 100, TeamPause: 5 * time.Second, MemoryTeams: 10_000, CPUUploads: 20_000,
 		Results: "bench/results/bench.json",
 	}
 }
@@ -67,6 +73,7 @@ func quick() Options {
 	o := full()
 	o.Fleet.Deep, o.Fleet.Recent = 100, 4
 	o.Rounds, o.Time, o.LoadTime, o.ChangeTime = 3, 2*time.Second, 3*time.Second, 10*time.Second
+	o.TeamDevices, o.MemoryTeams, o.CPUUploads = 20, 1000, 5000
 	o.UpsertRows, o.UploadDays, o.BacklogDays, o.Reduced = 100_000, 1, 2, true
 	o.Results = "bench/results/quick.json"
 	return o
@@ -87,7 +94,7 @@ func ParseOptions(args []string, log io.Writer, peers bool) (Options, error) {
 	flags.IntVar(&o.Fleet.Recent, "recent", o.Fleet.Recent, "days of history of the other devices; W9 starts with them")
 	flags.IntVar(&o.Rounds, "rounds", o.Rounds, "rounds of each comparison")
 	flags.DurationVar(&o.Time, "time", o.Time, "time of each side of a round")
-	flags.DurationVar(&o.LoadTime, "load-time", o.LoadTime, "time of W8 idle, and again under load")
+	flags.DurationVar(&o.LoadTime, "load-time", o.LoadTime, "time of W8 idle, and under load, and of each part of W13")
 	flags.IntVar(&o.BacklogDays, "backlog", o.BacklogDays, "days that every device uploads at once for W7")
 	flags.IntVar(&o.PageCount, "pages", o.PageCount, "different pages of W2, W8 and W9")
 	flags.IntVar(&o.ExportRows, "export-rows", o.ExportRows, "readings per export")
@@ -95,6 +102,11 @@ func ParseOptions(args []string, log io.Writer, peers bool) (Options, error) {
 	flags.IntVar(&o.DailyDays, "daily-days", o.DailyDays, "days of P6")
 	flags.IntVar(&o.ChangeRate, "change-rate", o.ChangeRate, "uploads per second of P8")
 	flags.DurationVar(&o.ChangeTime, "change-time", o.ChangeTime, "time of each round of P8")
+	flags.IntVar(&o.Teams, "teams", o.Teams, "teams of W11 to W13")
+	flags.IntVar(&o.TeamDevices, "team-devices", o.TeamDevices, "devices of each of these teams")
+	flags.DurationVar(&o.TeamPause, "team-pause", o.TeamPause, "time between two requests for a team in W12 and W13")
+	flags.IntVar(&o.MemoryTeams, "memory-teams", o.MemoryTeams, "teams of W15, of 100 devices each")
+	flags.IntVar(&o.CPUUploads, "cpu-uploads", o.CPUUploads, "uploads per round of W16, and a 24th of them of a day each")
 	layouts := flags.String("layout", strings.Join(o.Layouts, ","), "physical layouts of readings, one after the other")
 	only := flags.String("only", "", "workloads to run, such as W2,W3, or P for P1 to P8 (default: all)")
 	if peers {
@@ -128,6 +140,12 @@ func (o *Options) validate() error {
 	if o.DailyDays < 1 || o.ChangeRate < 1 {
 		return errors.New("-daily-days and -change-rate must be at least 1")
 	}
+	if o.Teams < 1 || o.TeamDevices < 1 || o.TeamDevices > roomsensor.MaxPage {
+		return fmt.Errorf("-teams must be at least 1, and -team-devices 1 to %d", roomsensor.MaxPage)
+	}
+	if o.MemoryTeams < 1 || o.CPUUploads < 1 {
+		return errors.New("-memory-teams and -cpu-uploads must be at least 1")
+	}
 	if slices.ContainsFunc(o.Only, ofPeers) && !o.Peers {
 		return errors.New("-only: `go tool task bench:peers` measures P")
 	}
@@ -158,6 +176,21 @@ func (o *Options) Measures(workload string) bool {
 		return o.Peers
 	}
 	return len(o.Only) == 0 || slices.Contains(o.Only, workload)
+}
+
+// ofTeams are the workloads that do not need the fleet and its history.
+var ofTeams = []string{"W11", "W12", "W13", "W15", "W16"}
+
+// sharedTeams are those of them that use the same teams.
+var sharedTeams = []string{"W11", "W12", "W13"}
+
+// measuresTeams reports whether one of these is selected.
+func (o *Options) measuresTeams() bool { return slices.ContainsFunc(sharedTeams, o.Measures) }
+
+// measuresFleet reports whether another workload is selected.
+func (o *Options) measuresFleet() bool {
+	return len(o.Only) == 0 ||
+		slices.ContainsFunc(o.Only, func(workload string) bool { return !slices.Contains(ofTeams, workload) })
 }
 
 // measuresDatabase reports whether a row that shows the time of the database is selected.

@@ -23,6 +23,10 @@ func TestParseOptions(t *testing.T) {
 		{"-only", "P5"},
 		{"-daily-days", "0"},
 		{"-change-rate", "0"},
+		{"-teams", "0"},
+		{"-cpu-uploads", "0"},
+		{"-memory-teams", "0"},
+		{"-team-devices", "1001"},
 		{"-layout", "random"},
 		{"-layout", "ordered,arrived"},
 		{"-layout", "arrived,arrived"},
@@ -51,6 +55,18 @@ func TestOptionsMeasures(t *testing.T) {
 	without, err := ParseOptions(nil, io.Discard, false)
 	require.NoError(t, err)
 	require.False(t, without.Measures("P1") || without.measuresPeers() || without.measuresDatabase())
+}
+
+// W11 alone must not wait for the history of the fleet, which takes minutes.
+func TestOptionsSetUp(t *testing.T) {
+	t.Parallel()
+	for only, want := range map[string]struct{ fleet, teams bool }{
+		"": {true, true}, "W1": {true, false}, "W11": {false, true}, "W11,W12": {false, true}, "W8,W12": {true, true}, "W16": {false, false},
+	} {
+		o, err := ParseOptions([]string{"-only", only}, io.Discard, false)
+		require.NoError(t, err)
+		require.Equal(t, want, struct{ fleet, teams bool }{o.measuresFleet(), o.measuresTeams()}, only)
+	}
 }
 
 func TestOptionsCheckServer(t *testing.T) {

@@ -133,12 +133,8 @@ func (s *Suite) singleUploads(w roomsensor.Window, n int) ([][]byte, map[reading
 
 // sendSteadily sends uploads at the rate of P8, and returns the rate at which they were accepted.
 func (s *Suite) sendSteadily(ctx context.Context, uploads [][]byte) (float64, error) {
-	places := make(chan struct{}, SenderConnections)
-	result, err := load.Open(ctx, float64(s.ChangeRate), s.ChangeTime, func(ctx context.Context, _, n int) error {
-		places <- struct{}{}
-		defer func() { <-places }()
-		return s.Sender.Post(ctx, uploads[n])
-	})
+	post := func(ctx context.Context, _, n int) error { return s.Sender.Post(ctx, uploads[n]) }
+	result, err := load.Open(ctx, float64(s.ChangeRate), s.ChangeTime, load.Limited(SenderConnections, post))
 	if err != nil {
 		return 0, err
 	}

@@ -30,6 +30,7 @@ type Suite struct {
 	Layout string // current one
 	Sender *Sender
 
+	peers    *Peers // nil if no other programs are measured
 	team     uuid.UUID
 	keys     *env.Keys
 	api      *proctest.Service
@@ -37,47 +38,76 @@ type Suite struct {
 	worker   *proctest.Service
 	receiver *proctest.Service
 
+	teams *teams
+
 	oldest time.Time // start of the stored readings; W6 to W8 upload older ones
 	rate   float64   // readings per second of W6
 	before growth
 	rows   []report.Row
 }
 
-// step is a part of a run. Its workload is an id, or empty for a setup that all workloads need.
+// step is a part of a run. Its workload is an id, or a setup.
 type step struct {
 	workload string
 	run      func(context.Context) error
 }
 
-// Peers measures the rows P1 to P7. It is in bench/peers, which imports this package.
-type Peers func(context.Context, *Suite) error
+// The setups, each of which several workloads need.
+const (
+	setUpHistory = "setting up the fleet"
+	setUpTeams   = "setting up the teams"
+)
 
-func (s *Suite) steps(peers Peers) []step {
+// Peers are the parts of bench/peers, which imports this package.
+type Peers struct {
+	Rows    func(context.Context, *Suite) error           // measures P1 to P7
+	Patches func(context.Context, *Suite) (*Rival, error) // starts the other program of W4
+	Points  func(context.Context, *Suite) (*Rival, error) // starts the other program of W11
+}
+
+// Rival is another program in a row of the service.
+type Rival struct {
+	Name string
+	Run  Side
+	Stop func()
+}
+
+func (s *Suite) steps() []step {
 	return []step{
-		{"", s.loadRecent},
+		{setUpHistory, s.startAPI},
+		{setUpHistory, s.loadRecent},
 		{"W9", s.growthBefore},
-		{"", s.loadRest},
+		{setUpHistory, s.loadRest},
 		{"W9", s.growthAfter},
-		{"", s.readAllLayouts},
+		{setUpHistory, s.readAllLayouts},
 		{"W7", s.exportMemory},
 		{"W4", s.patch},
 		{"W5", s.upsert},
-		{"", s.openQueue},
+		{setUpHistory, s.openQueue},
 		{"W6", s.upload},
-		{"P", func(ctx context.Context) error { return peers(ctx, s) }},
+		{"P", func(ctx context.Context) error { return s.peers.Rows(ctx, s) }},
 		{"P8", s.changes},
 		{"W8", s.latency},
 		{"W7", s.backlogMemory},
+		{setUpTeams, s.openTeams},
+		{"W11", s.single},
+		{"W12", s.manyTeams},
+		{"W13", s.together},
+		{setUpTeams, s.closeTeams},
+		{"W16", s.processor},
+		{"W15", s.teamsMemory},
 	}
 }
 
 // Measure opens an environment, runs the selected workloads, and reports their rows in the order of their ids.
-func Measure(ctx context.Context, o Options, log io.Writer, peers Peers) (r *report.Report, err error) {
+func Measure(ctx context.Context, o Options, log io.Writer, peers *Peers) (r *report.Report, err error) {
 	began := time.Now()
 	r = &report.Report{At: began.UTC().Truncate(time.Second), Commit: commit(ctx), Machine: report.ThisMachine()}
 	settings := env.Settings()
 	if o.measuresDatabase() {
 		settings = env.ObservedSettings()
+	} else if o.measuresTeams() {
+		settings[env.CommitTimes] = "on"
 	}
 	e, err := env.Open(ctx, o.DatabaseURL, settings, log)
 	if err != nil {
@@ -112,18 +142,10 @@ func commit(ctx context.Context) string {
 	return strings.TrimSpace(string(out))
 }
 
-func runSteps(ctx context.Context, e *env.Env, o Options, peers Peers) ([]report.Row, error) {
-	s := &Suite{Env: e, Options: o, Layout: AsArrived}
+func runSteps(ctx context.Context, e *env.Env, o Options, peers *Peers) ([]report.Row, error) {
+	s := &Suite{Env: e, Options: o, Layout: AsArrived, peers: peers}
 	s.oldest = s.Fleet.From()
-	var err error
-	if s.team, err = s.InsertTeam(ctx, &s.Fleet); err != nil {
-		return nil, err
-	}
-	s.keys = s.NewKeys(s.team)
-	if s.api, err = s.Start(ctx, "api", nil, "api"); err != nil {
-		return nil, err
-	}
-	for _, step := range s.steps(peers) {
+	for _, step := range s.steps() {
 		if err := s.run(ctx, step); err != nil {
 			return nil, err
 		}
@@ -138,19 +160,33 @@ func (s *Suite) run(ctx context.Context, step step) error {
 		return nil
 	}
 	if err := step.run(ctx); err != nil {
-		return fmt.Errorf("%s: %w", cmp.Or(step.workload, "setting up"), err)
+		return fmt.Errorf("%s: %w", step.workload, err)
 	}
 	return nil
 }
 
 func (s *Suite) selected(workload string) bool {
 	switch workload {
-	case "":
-		return true
+	case setUpHistory:
+		return s.measuresFleet()
+	case setUpTeams:
+		return s.measuresTeams()
 	case "P":
 		return s.measuresPeers()
 	}
 	return s.Measures(workload)
+}
+
+// Team returns the team of the fleet.
+func (s *Suite) Team() uuid.UUID { return s.team }
+
+func (s *Suite) startAPI(ctx context.Context) (err error) {
+	if s.team, err = s.InsertTeam(ctx, &s.Fleet); err != nil {
+		return err
+	}
+	s.keys = s.NewKeys(s.team)
+	s.api, err = s.Start(ctx, "api", nil, "api")
+	return err
 }
 
 func (s *Suite) loadRecent(ctx context.Context) error {
@@ -167,7 +203,7 @@ func (s *Suite) loadRest(ctx context.Context) error {
 	return s.Vacuum(ctx)
 }
 
-// readAllLayouts runs W1 to W3 on every layout. The following workloads use the last one.
+// readAllLayouts runs W1 to W3 and W14 on every layout. The following workloads use the last one.
 func (s *Suite) readAllLayouts(ctx context.Context) error {
 	if slices.Equal(s.Only, []string{"W9"}) {
 		return nil
@@ -176,7 +212,7 @@ func (s *Suite) readAllLayouts(ctx context.Context) error {
 		if err := s.arrange(ctx, layout); err != nil {
 			return err
 		}
-		for _, step := range []step{{"W1", s.current}, {"W2", s.page}, {"W3", s.export}} {
+		for _, step := range []step{{"W1", s.current}, {"W2", s.page}, {"W3", s.export}, {"W14", s.cold}} {
 			if err := s.run(ctx, step); err != nil {
 				return err
 			}

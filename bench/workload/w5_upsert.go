@@ -19,11 +19,12 @@ import (
 // upsertBatch is the number of readings per transaction of both sides, as in a full batch of a worker.
 const upsertBatch = 2000
 
-// upsertEnv is the database of W5.
+// upsertEnv is the database of W5, which has the devices of rows.
 type upsertEnv struct {
-	pool  *pgxpool.Pool
-	store *store.Store
-	rows  []roomsensor.DeviceMeasurement // in the order of arrival
+	pool    *pgxpool.Pool
+	store   *store.Store
+	rows    []roomsensor.DeviceMeasurement // in the order of arrival
+	arrival time.Time                      // of the uploads that were stored last
 
 	window roomsensor.Window // contains rows
 }
@@ -55,15 +56,18 @@ func (s *Suite) upsert(ctx context.Context) error {
 }
 
 func (s *Suite) openUpsert(ctx context.Context) (*upsertEnv, error) {
-	address, err := s.NewDatabase(ctx)
+	database, err := s.WithNewDatabase(ctx)
 	if err != nil {
 		return nil, err
 	}
-	w := &upsertEnv{rows: s.newestReadings(s.UpsertRows), window: roomsensor.Window{To: s.Fleet.Until}}
-	if w.pool, err = s.Connect(ctx, address); err != nil {
+	if _, err := database.InsertTeam(ctx, &s.Fleet); err != nil {
 		return nil, err
 	}
-	w.store, err = store.Open(ctx, address, store.Ingest)
+	w := &upsertEnv{
+		pool: database.Pool, rows: s.newestReadings(s.UpsertRows), arrival: s.Fleet.Until,
+		window: roomsensor.Window{To: s.Fleet.Until},
+	}
+	w.store, err = store.Open(ctx, database.Database, store.Ingest)
 	return w, err
 }
 
@@ -114,13 +118,20 @@ func (w *upsertEnv) prepare(ctx context.Context, empty bool) error {
 	return nil
 }
 
-// upsert stores rows as a worker does. The time to sort them by key is included.
+// upsert stores rows as a worker does, with a heartbeat of each device. The time to sort them by key is included.
 func (w *upsertEnv) upsert(ctx context.Context, rows []roomsensor.DeviceMeasurement) error {
 	sorted := slices.Clone(rows)
 	slices.SortFunc(sorted, func(x, y roomsensor.DeviceMeasurement) int {
 		return cmp.Or(slices.Compare(x.DeviceID[:], y.DeviceID[:]), x.MeasuredAt.Compare(y.MeasuredAt))
 	})
-	_, err := w.store.WriteBatch(ctx, roomsensor.Batch{Rows: sorted})
+	w.arrival = w.arrival.Add(time.Second)
+	var seen []roomsensor.DeviceHeartbeat
+	for i := range sorted {
+		if i == 0 || sorted[i].DeviceID != sorted[i-1].DeviceID {
+			seen = append(seen, roomsensor.DeviceHeartbeat{DeviceID: sorted[i].DeviceID, LastSeenAt: w.arrival})
+		}
+	}
+	_, err := w.store.WriteBatch(ctx, roomsensor.Batch{Rows: sorted, Seen: seen})
 	return err
 }
 
