@@ -52,11 +52,13 @@ func newRequest(method, path string, headers ...string) *http.Request {
 func texts(t *testing.T) []string {
 	t.Helper()
 	names := []string{"README.md", "errors.md", "contract.md", "glossary.md", "troubleshooting.md"}
-	for _, dir := range []string{"guides", "operate"} {
+	for _, dir := range []string{"guides", "operate", "operate/runbooks"} {
 		entries, err := os.ReadDir(dir)
 		require.NoError(t, err)
 		for _, entry := range entries {
-			names = append(names, dir+"/"+entry.Name())
+			if !entry.IsDir() {
+				names = append(names, dir+"/"+entry.Name())
+			}
 		}
 	}
 	return names

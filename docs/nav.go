@@ -45,6 +45,8 @@ var sections = []section{
 		guide("command-line", "Command line", "Read and export readings of any period with the program roomsensor."),
 		guide("clients", "Go and generated clients", "Use the Go client, or generate one for another language."),
 		guide("recipes", "Recipes", "Programs for DuckDB, a mail about last night, plots in Python and R, and Grafana."),
+		guide("dashboard", "Use the dashboard", "The pages for coaches and managers, task by task."),
+		guide("nights", "Nights", "How the rooms were last night: coverage, values and time outside of the thresholds."),
 		guide("idempotency", "Changes and idempotency", "Rename and tag devices, with retries that are safe."),
 		guide("rate-limits", "Rate limits", "How many requests a key may make, and how to retry."),
 		guide("changes", "Change feed", "Keep a complete copy of the readings, late ones included."),
@@ -62,16 +64,65 @@ var sections = []section{
 		{"/operate", "Overview", "Guides for those who run the service.", "operate/README.md"},
 		operate("containers", "Containers", "The image, and Compose for evaluation and production."),
 		operate("kubernetes", "Kubernetes", "Manifests, secrets, upgrades and autoscaling."),
+		operate("systemd", "systemd", "Services of a Linux machine: units, users, settings and limits."),
+		operate("upgrades", "Upgrades", "Upgrade and go back without downtime, and the rules for migrations."),
+		operate("support", "Support and deprecation", "Supported versions, and what a release keeps."),
+		operate("dashboard", "Dashboard", "Pages for people: settings, accounts, sessions and limits."),
 		operate("proxies", "Proxies and browsers", "Addresses in links, client addresses in the log, and CORS."),
 		operate("security", "Roles and TLS", "The rights of each process, and encrypted connections."),
+		operate("audit", "Audit log", "Who changed what, how long it is kept, and who can change it."),
+		operate("personal-data", "Personal data", "Answer requests for access and erasure, and what is stored for how long."),
 		operate("timescaledb", "TimescaleDB", "The two editions, and the layout on disk."),
 		operate("pgbouncer", "PgBouncer", "Share the database connections of many replicas."),
 		operate("cluster", "Cluster", "Run several of each process, and what each failure costs."),
 		operate("scaling", "Scaling", "Scale workers and receivers on their metrics."),
+		operate("sizing", "Sizing", "Disks, processors, memory and connections for 1 to a million devices."),
+		operate("monitoring", "Monitoring", "Scrape the metrics, and install alerts and dashboards."),
+		operate("incidents", "Incidents", "Disk full, database or NATS lost, a leaked key, a bad deployment: step by step."),
+		operate("metrics", "Metrics and log fields", "Every metric of every process, and every field of the log."),
+		operate("tracing", "Tracing", "Send traces of requests and uploads to an OpenTelemetry collector."),
+		operate("doctor", "Doctor", "Check settings and state, and learn what to do."),
 		operate("rejects", "Rejects", "What could not be stored, why, and how to fix it."),
 		operate("reliability", "Reliability", "What ingest guarantees, and the trial that proves it."),
+		operate("backup", "Backup and restore", "Back up, restore to any moment, and replay the stream."),
 		operate("late-bursts", "Late bursts", "What happens when a fleet comes back late, with figures."),
 		operate("abuse", "Abuse", "What a hostile client cannot do to other teams."),
+	}},
+	{"Runbooks", []link{
+		runbook("RoomsensorAPIErrors", "More than 5 % of the requests to the API fail."),
+		runbook("RoomsensorAPISlow", "1 % of the requests to the API take longer than 2.5 seconds."),
+		runbook("RoomsensorDashboardErrors", "More than 5 % of the requests to the dashboard fail."),
+		runbook("RoomsensorDashboardSlow", "1 % of the requests to the dashboard take longer than 2.5 seconds."),
+		runbook("RoomsensorReceiverErrors", "More than 5 % of the requests to the receivers fail."),
+		runbook("RoomsensorReceiverSlow", "10 % of the uploads take longer than 10 seconds."),
+		runbook("RoomsensorReceiverMemory", "A receiver has used 60 % of its memory for requests."),
+		runbook("RoomsensorExportRunsLong", "An export has been running for more than an hour."),
+		runbook("RoomsensorAbsent", "Prometheus sees no API, or no receiver."),
+		runbook("RoomsensorNotReady", "A process has not been ready for 5 minutes."),
+		runbook("RoomsensorProcessDown", "Prometheus has not reached a process for 5 minutes."),
+		runbook("RoomsensorDatabaseUnavailable", "No process can use the database."),
+		runbook("RoomsensorMixedVersions", "Processes of different versions have been running for an hour."),
+		runbook("RoomsensorQueueUnavailable", "No worker sees the queue."),
+		runbook("RoomsensorWorkerBlind", "A worker has not seen the queue for a minute."),
+		runbook("RoomsensorTablesLate", "The oldest upload has waited for more than 10 minutes."),
+		runbook("RoomsensorStreamNearlyFull", "The stream of uploads is 95 % full."),
+		runbook("RoomsensorStreamReachShort", "The stream is too small to keep uploads for STREAM_KEEP."),
+		runbook("RoomsensorStreamLost", "The stream of uploads is missing, or another one is in its place."),
+		runbook("RoomsensorNothingStored", "No reading has been stored for half an hour."),
+		runbook("RoomsensorWorkerHolds", "A worker holds uploads, because the database refuses most of them."),
+		runbook("RoomsensorHighDeliveries", "An upload has been delivered more than 25 times."),
+		runbook("RoomsensorUploadsParked", "Uploads that the database refused became rejects."),
+		runbook("RoomsensorRejectsRise", "More than one upload in ten causes a reject with the same reason."),
+		runbook("RoomsensorRejectsDropped", "Rejects were deleted before their time, because they are too many."),
+		runbook("RoomsensorPoolExhausted", "A pool of database connections has been used up for 5 minutes."),
+		runbook("RoomsensorConnectionsExhausted", "The database server has few connections left."),
+		runbook("RoomsensorStandbyUnused", "A process of the API has read from no standby for 10 minutes."),
+		runbook("RoomsensorChunksExceedLocks", "max_locks_per_transaction is too small for the number of chunks."),
+		runbook("RoomsensorMaintenanceFails", "Old chunks are not rewritten."),
+		runbook("RoomsensorHourlyRefreshOld", "The hourly aggregate was not refreshed for 3 hours."),
+		runbook("RoomsensorStatisticsOld", "No worker could read the figures of the database for half an hour."),
+		runbook("RoomsensorDevicesOffline", "More than 30 % of the devices are offline."),
+		runbook("RoomsensorKeysExpire", "Keys expire within 7 days and have no successor."),
 	}},
 }
 
@@ -84,6 +135,12 @@ func guide(name, text, about string) link {
 
 func operate(name, text, about string) link {
 	return link{"/operate/" + name, text, about, "operate/" + name + ".md"}
+}
+
+// runbook returns the link to the page of an alert, which has its name.
+func runbook(alert, about string) link {
+	page := "operate/runbooks/" + alert
+	return link{"/" + page, strings.TrimPrefix(alert, "Roomsensor"), about, page + ".md"}
 }
 
 // documents are the OpenAPI documents in the navigation.

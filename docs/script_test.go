@@ -21,7 +21,7 @@ var searches = map[string]string{
 	"rate lim":            "/guides/rate-limits",
 	"late data":           "/guides/late-data",
 	"kubernetes":          "/operate/kubernetes",
-	"no such words":       "",
+	"zyzzyva":             "",
 }
 
 // TestSearch runs the search of the pages on their index, if Node.js is installed: it is the browser's language.
