@@ -19,9 +19,10 @@ type API struct {
 	Log
 	Tracing
 	Stop
-	CORSOrigins Origins  `help:"Origins of web pages, separated by commas, from which browsers may call the API." implied:"none" name:"cors-origins" placeholder:"ORIGIN,..." setting:""`
-	AuditKeep   Duration `default:"400d" help:"How long entries of the audit log are kept; at least 30d." placeholder:"DURATION" setting:""`
-	OpsAddr     string   `default:"127.0.0.1:9080" help:"Address of health checks, metrics and profiles." placeholder:"HOST:PORT" setting:""`
+	CORSOrigins   Origins  `help:"Origins of web pages, separated by commas, from which browsers may call the API." implied:"none" name:"cors-origins" placeholder:"ORIGIN,..." setting:""`
+	CurrentMemory Size     `default:"32MiB" help:"Memory for readings that /devices/current does not read again while they are unchanged: about 250 bytes for each device whose team asks." placeholder:"SIZE" setting:""`
+	AuditKeep     Duration `default:"400d" help:"How long entries of the audit log are kept; at least 30d." placeholder:"DURATION" setting:""`
+	OpsAddr       string   `default:"127.0.0.1:9080" help:"Address of health checks, metrics and profiles." placeholder:"HOST:PORT" setting:""`
 }
 
 // minAuditKeep is the shortest retention that the database allows: audit_expire in schema/ has the same number.
@@ -34,6 +35,16 @@ func (c *API) validateAudit() error {
 	return nil
 }
 
+// minCurrentMemory has room for several of the largest teams.
+const minCurrentMemory = 8 * MiB
+
+func (c *API) validateCurrentMemory() error {
+	if c.CurrentMemory < minCurrentMemory {
+		return &ValueError{Flag: "current-memory", Reason: "must be at least 8MiB"}
+	}
+	return nil
+}
+
 // Validate checks everything that can be checked without connecting.
 func (c *API) Validate() error {
 	return cmp.Or(
@@ -42,6 +53,7 @@ func (c *API) Validate() error {
 		c.Log.Validate(),
 		c.Tracing.Validate(),
 		c.Standbys.Validate(),
+		c.validateCurrentMemory(),
 		c.validateAudit(),
 		check("ops-addr", c.OpsAddr, address),
 	)
@@ -54,7 +66,7 @@ func (c *API) MarshalZerologObject(e *zerolog.Event) {
 	c.Site.MarshalZerologObject(e)
 	c.Tracing.MarshalZerologObject(e)
 	e.Bool("public_url_of_request", c.PublicURL == "").Stringer("cors_origins", c.CORSOrigins).
-		Stringer("audit_keep", c.AuditKeep).
+		Stringer("current_memory", c.CurrentMemory).Stringer("audit_keep", c.AuditKeep).
 		Str("ops_addr", c.OpsAddr).Str("log_level", c.LogLevel).Stringer("drain_delay", c.DrainDelay)
 }
 

@@ -36,10 +36,16 @@ const (
 	// keepReadings is for how long readings are used at most. A random part of up to a half less spreads the reads of
 	// many teams.
 	keepReadings = 5 * time.Minute
-	// maxReadingsBytes is the limit of the memory of the readings of all teams, here of 130,000 devices. A team has at
-	// most the devices of a snapshot, so that none takes more than a tenth of it.
+	// maxReadingsBytes is the limit of the memory of the readings of all teams, here of 130,000 devices, unless
+	// LimitReadings sets another one. A team has at most the devices of a snapshot, so that none takes more than a tenth
+	// of it.
 	maxReadingsBytes = 32 << 20
 )
+
+// LimitReadings sets the limit of the memory in which the store keeps the readings of snapshots, about 250 bytes per
+// device. It must be called before the first request. Once the devices whose teams ask regularly need more, most of
+// their readings are read again each time.
+func (s *Store) LimitReadings(bytes int) { s.readings = teamcache.NewValues[teamReadings](bytes) }
 
 // teamReadings is what was read of the readings of a team. It never changes.
 type teamReadings struct {

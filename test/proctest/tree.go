@@ -29,6 +29,9 @@ func (p *Process) Usage() (u Usage, err error) {
 	return u, err
 }
 
+// OwnUsage returns what this process uses, without its children. It works on Linux only.
+func OwnUsage() (Usage, error) { return usage(os.Getpid(), false) }
+
 // TreeUsage returns what a process and its children use, such as PostgreSQL's first process. The processor time of
 // children that ended is included. The process must be running. It works on Linux only, for a process of the same user
 // or as root.

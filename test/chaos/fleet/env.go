@@ -61,8 +61,12 @@ func (e *env) build(ctx context.Context) (err error) {
 }
 
 // databaseSettings are those of a small dedicated server, unless the options change them. With its defaults, PostgreSQL
-// would write a checkpoint every few seconds.
-var databaseSettings = map[string]string{"shared_buffers": "2GB", "max_wal_size": "8GB", "max_connections": "200"}
+// would write a checkpoint every few seconds. After each one, it writes every page that changes to the write-ahead log: in
+// 5 minutes, that is all of devices.
+var databaseSettings = map[string]string{
+	"shared_buffers": "2GB", "max_wal_size": "8GB", "max_connections": "200",
+	"checkpoint_timeout": "30min", "wal_compression": "lz4",
+}
 
 func (e *env) startDatabase(ctx context.Context) error {
 	settings := maps.Clone(databaseSettings)
@@ -120,7 +124,7 @@ func (e *env) startProcesses(ctx context.Context) error {
 	}{
 		{&e.workers, e.options.Workers, "worker", []string{"ingest", "--no-receiver"}}, // It declares the stream.
 		{&e.receivers, e.options.Receivers, "receiver", []string{"ingest", "--no-worker"}},
-		{&e.apis, e.options.APIs, "api", []string{"api"}},
+		{&e.apis, e.options.APIs, "api", []string{"api", fmt.Sprintf("--current-memory=%dMiB", e.currentMemory())}},
 	} {
 		for i := range group.n {
 			s, err := e.start(ctx, fmt.Sprintf("%s-%d", group.name, i+1), group.args)
@@ -132,6 +136,9 @@ func (e *env) startProcesses(ctx context.Context) error {
 	}
 	return nil
 }
+
+// currentMemory returns how many MiB an API process gets for the readings of all devices: at least its default.
+func (e *env) currentMemory() int { return max(32, e.options.Devices*300>>20) }
 
 func (e *env) start(ctx context.Context, name string, args []string) (*proctest.Service, error) {
 	log, err := e.LogFile(name)

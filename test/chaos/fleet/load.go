@@ -1,12 +1,14 @@
 package fleet
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"net/url"
 	"sync/atomic"
 	"time"
 
@@ -15,13 +17,12 @@ import (
 	"roomsensor/client"
 	"roomsensor/internal/retry"
 	"roomsensor/internal/roomsensor"
-	"roomsensor/test/harness"
 )
 
 // load sends all requests of a trial.
 type load struct {
 	*env
-	receivers []*harness.Receiver
+	receivers []*receiver
 	clients   []*client.Client // by team
 	http      *http.Client     // of the clients
 	accepted  atomic.Int64     // uploads with a 202
@@ -40,7 +41,7 @@ const (
 func (e *env) newLoad() (*load, error) {
 	l := &load{env: e, http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: readers}, Timeout: readTimeout}}
 	for _, r := range e.receivers {
-		l.receivers = append(l.receivers, harness.NewReceiver(r.Address, e.options.Senders))
+		l.receivers = append(l.receivers, newReceiver(r.Address, e.options.Senders))
 	}
 	for i, key := range e.apiKeys {
 		api := e.apis[i%len(e.apis)]
@@ -56,7 +57,7 @@ func (e *env) newLoad() (*load, error) {
 func (l *load) close() {
 	l.http.CloseIdleConnections()
 	for _, r := range l.receivers {
-		r.Close()
+		r.close()
 	}
 }
 
@@ -88,8 +89,8 @@ func (l *load) upload(ctx context.Context, turn int, due time.Time) {
 	}
 	receiver, credential := l.receivers[turn%len(l.receivers)], l.credentials[l.plan.team(device)]
 	for ctx.Err() == nil {
-		answer, err := receiver.Post(ctx, credential, body)
-		if err == nil && answer.Status == http.StatusAccepted {
+		status, after, err := receiver.post(credential, body)
+		if status == http.StatusAccepted {
 			l.recorder.answered(uploads, time.Since(due))
 			l.accepted.Add(1)
 			return
@@ -100,27 +101,53 @@ func (l *load) upload(ctx context.Context, turn int, due time.Time) {
 		if err != nil {
 			l.recorder.fail(uploads, innermost(err))
 		} else {
-			l.recorder.fail(uploads, fmt.Sprintf("status %d", answer.Status))
+			l.recorder.fail(uploads, fmt.Sprintf("status %d", status))
 		}
-		_ = retry.Sleep(ctx, max(answer.RetryAfter, retryAfter)) // The loop checks ctx.
+		_ = retry.Sleep(ctx, max(after, retryAfter)) // The loop checks ctx.
 	}
 	l.abandoned.Add(1)
 }
 
 // poll reads the latest state of all devices of a team.
 func (l *load) poll(ctx context.Context, n int, due time.Time) {
-	devices := 0
-	var err error
-	for _, err = range l.clients[n%len(l.clients)].CurrentDevices(ctx, client.DeviceQuery{}) {
-		if err != nil {
-			break
-		}
-		devices++
-	}
-	if want := l.plan.teamSize(n % len(l.clients)); err == nil && devices != want {
+	team := n % len(l.apiKeys)
+	devices, err := l.current(ctx, team)
+	if want := l.plan.teamSize(team); err == nil && devices != want {
 		err = fmt.Errorf("%d devices instead of %d", devices, want)
 	}
 	l.finish(ctx, polls, due, err)
+}
+
+// current counts the devices on all pages of /devices/current. It does not decode them, for the reason that receiver
+// names.
+func (l *load) current(ctx context.Context, team int) (devices int, err error) {
+	address := l.apis[team%len(l.apis)].URL() + "/v1/devices/current"
+	for query := "?limit=1000"; query != ""; {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, address+query, nil)
+		if err != nil {
+			return 0, fmt.Errorf("creating a request: %w", err)
+		}
+		request.Header.Set("Authorization", "Bearer "+l.apiKeys[team])
+		response, err := l.http.Do(request)
+		if err != nil {
+			return 0, fmt.Errorf("reading the current devices: %w", err)
+		}
+		page, err := io.ReadAll(response.Body)
+		_ = response.Body.Close() // It was read.
+		if err != nil {
+			return 0, fmt.Errorf("reading the current devices: %w", err)
+		}
+		if response.StatusCode != http.StatusOK {
+			return 0, fmt.Errorf("status %d", response.StatusCode)
+		}
+		devices += bytes.Count(page, []byte(`"device_id":`))
+		query = ""
+		if _, rest, found := bytes.Cut(page, []byte(`"next_cursor":"`)); found {
+			cursor, _, _ := bytes.Cut(rest, []byte(`"`))
+			query = "?cursor=" + url.QueryEscape(string(cursor))
+		}
+	}
+	return devices, nil
 }
 
 // exportWindow is the window of the exports. A team of a thousand devices has at most 250,000 readings in it.

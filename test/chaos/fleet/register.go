@@ -50,8 +50,9 @@ func (e *env) registerTeam(ctx context.Context, conn *pgx.Conn, team *uuid.UUID)
 	return nil
 }
 
-// registerDevices inserts the devices with one statement per table. They have no entries in the audit log, and workers
-// need not search for their newest readings: that is what a fleet looks like that was registered long ago.
+// registerDevices inserts the devices with one statement per table, team by team, as teams register their devices. They
+// have no entries in the audit log, and workers need not search for their newest readings: that is what a fleet looks
+// like that was registered long ago.
 func (e *env) registerDevices(ctx context.Context, conn *pgx.Conn, teams []uuid.UUID) error {
 	seed, n := fmt.Sprint(e.plan.seed), e.plan.devices
 	err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
@@ -66,7 +67,8 @@ func (e *env) registerDevices(ctx context.Context, conn *pgx.Conn, teams []uuid.
 			{"SET LOCAL session_replication_role = replica", nil},
 			{`INSERT INTO devices (id, team_id, hardware_id, display_name, latest_bucket_at)
 				SELECT ` + deviceIDSQL + `, ($3::uuid[])[i % cardinality($3::uuid[]) + 1], ` + hardwareIDSQL + `, 'Room ' || i,
-					'-infinity' FROM generate_series(0, $2::bigint - 1) i`, []any{seed, n, teams}},
+					'-infinity' FROM generate_series(0, $2::bigint - 1) i
+				ORDER BY i % cardinality($3::uuid[]), i`, []any{seed, n, teams}},
 			{`INSERT INTO device_hardware (hardware_id, device_id)
 				SELECT ` + hardwareIDSQL + `, ` + deviceIDSQL + ` FROM generate_series(0, $2::bigint - 1) i`, []any{seed, n}},
 			{add, nil},

@@ -167,6 +167,11 @@ func (e *env) usage() (map[string]proctest.Usage, error) {
 		}
 		used["database"] = u
 	}
+	trial, err := proctest.OwnUsage()
+	if err != nil {
+		return nil, fmt.Errorf("the trial: %w", err)
+	}
+	used["trial"] = trial
 	return used, nil
 }
 
