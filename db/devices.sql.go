@@ -161,7 +161,10 @@ SET last_seen_at = greatest(d.last_seen_at, u.seen_at),
     firmware_at = CASE WHEN (u.firmware_at, u.firmware COLLATE "C")
             > (coalesce(d.firmware_at, '-infinity'), coalesce(d.firmware_version, '') COLLATE "C")
         THEN u.firmware_at ELSE d.firmware_at END,
-    latest_bucket_at = CASE WHEN u.newest_at > d.latest_bucket_at THEN u.newest_at ELSE d.latest_bucket_at END
+    latest_bucket_at = CASE WHEN u.newest_at > d.latest_bucket_at THEN u.newest_at ELSE d.latest_bucket_at END,
+    past_version = CASE WHEN u.newest_at IS NULL
+            OR d.latest_bucket_at IS NOT NULL AND u.oldest_at >= date_trunc('hour', greatest(d.latest_bucket_at, u.newest_at), 'UTC')
+        THEN d.past_version ELSE pg_current_xact_id()::text::bigint END
 FROM (
     SELECT unnest($1::uuid[]) AS device_id,
            nullif(unnest($2::timestamptz[]), '0001-01-01 00:00:00Z') AS seen_at,
@@ -170,7 +173,8 @@ FROM (
            unnest($5::smallint[]) AS signal_bars,
            nullif(unnest($6::timestamptz[]), '0001-01-01 00:00:00Z') AS firmware_at,
            unnest($7::text[]) AS firmware,
-           nullif(unnest($8::timestamptz[]), '0001-01-01 00:00:00Z') AS newest_at
+           unnest($8::timestamptz[]) AS oldest_at,
+           nullif(unnest($9::timestamptz[]), '0001-01-01 00:00:00Z') AS newest_at
 ) u
 WHERE d.id = u.device_id
   AND (u.newest_at IS NOT NULL OR u.seen_at > coalesce(d.last_seen_at, '-infinity')
@@ -189,6 +193,7 @@ type DeviceHeartbeatUpdateParams struct {
 	SignalBars []int16
 	FirmwareAt []time.Time
 	Firmware   []string
+	OldestAt   []time.Time
 	NewestAt   []time.Time
 }
 
@@ -197,8 +202,9 @@ type DeviceHeartbeatUpdateParams struct {
 // matter. It also moves latest_bucket_at forward to the newest stored reading, unless it is unknown. The first instant of
 // year 1 as a time stands for none; then the columns of that part are ignored.
 //
-// A device with newest_at is always updated, so that its row has another xmin after each transaction that stored readings
-// of it. The statement returns the devices that it updated. It locks them in the order of device_ids, which is ascending,
+// oldest_at and newest_at are the buckets of a device's first and last reading in the transaction. A device with newest_at
+// is always updated, so that its row has another xmin after each transaction that stored readings of it. If the first one
+// is before the hour of latest_bucket_at, past_version changes, too. The statement returns the devices that it updated. It locks them in the order of device_ids, which is ascending,
 // to prevent deadlocks: WorkerSet disables plans with another order.
 func (q *Queries) DeviceHeartbeatUpdate(ctx context.Context, db DBTX, arg DeviceHeartbeatUpdateParams) ([]uuid.UUID, error) {
 	rows, err := db.Query(ctx, DeviceHeartbeatUpdate,
@@ -209,6 +215,7 @@ func (q *Queries) DeviceHeartbeatUpdate(ctx context.Context, db DBTX, arg Device
 		arg.SignalBars,
 		arg.FirmwareAt,
 		arg.Firmware,
+		arg.OldestAt,
 		arg.NewestAt,
 	)
 	if err != nil {
@@ -425,14 +432,14 @@ const DeviceListOfTeams = `-- name: DeviceListOfTeams :many
 SELECT d.id, d.team_id, d.hardware_id, d.display_name, d.firmware_version, d.metadata,
        d.last_seen_at, d.rssi_dbm, d.signal_bars,
        a.id AS assignment_id, a.label, a.started_at, a.external_ref,
-       d.version::xid AS version,
+       d.version::xid AS version, d.latest_bucket_at, d.past_version,
        (SELECT hashtextextended(concat_ws('/', extract(epoch FROM pg_postmaster_start_time()),
             (SELECT string_agg(w.transaction::text, ',' ORDER BY w.transaction) FROM reading_writers w),
             (SELECT string_agg(i.inhrelid::text, ',' ORDER BY i.inhrelid) FROM pg_catalog.pg_inherits i
              WHERE i.inhparent = 'readings'::regclass)), 0))::bigint AS writers
 FROM unnest($1::uuid[]) t (id)
 CROSS JOIN LATERAL (
-    SELECT devices.id, devices.team_id, devices.hardware_id, devices.display_name, devices.metadata, devices.firmware_version, devices.firmware_at, devices.last_seen_at, devices.rssi_dbm, devices.signal_bars, devices.signal_at, devices.created_at, devices.latest_bucket_at, xid(devices.xmin) AS version FROM devices
+    SELECT devices.id, devices.team_id, devices.hardware_id, devices.display_name, devices.metadata, devices.firmware_version, devices.firmware_at, devices.last_seen_at, devices.rssi_dbm, devices.signal_bars, devices.signal_at, devices.created_at, devices.latest_bucket_at, devices.past_version, xid(devices.xmin) AS version FROM devices
     WHERE team_id = t.id AND ($2::uuid IS NULL OR devices.id > $2)
     ORDER BY devices.id LIMIT $3::bigint) d
 LEFT JOIN assignments a ON a.device_id = d.id AND a.ended_at IS NULL
@@ -460,6 +467,8 @@ type DeviceListOfTeamsRow struct {
 	StartedAt       *time.Time
 	ExternalRef     *string
 	Version         pgtype.Uint32
+	LatestBucketAt  *time.Time
+	PastVersion     int64
 	Writers         int64
 }
 
@@ -467,7 +476,8 @@ type DeviceListOfTeamsRow struct {
 // unordered. Its columns are those of device_details: the view would be joined for each team, which may read all
 // assignments each time.
 //
-// version changes in every transaction of a worker that changes a reading of the device. writers changes with every
+// version changes in every transaction of a worker that changes a reading of the device. As long as past_version is the
+// same, none of them was before the hour of latest_bucket_at as that was then. writers changes with every
 // other change of any readings: it is a hash of the server, whose transactions have numbers of their own, of the
 // transactions of other programs, and of the chunks.
 func (q *Queries) DeviceListOfTeams(ctx context.Context, db DBTX, arg DeviceListOfTeamsParams) ([]DeviceListOfTeamsRow, error) {
@@ -494,6 +504,8 @@ func (q *Queries) DeviceListOfTeams(ctx context.Context, db DBTX, arg DeviceList
 			&i.StartedAt,
 			&i.ExternalRef,
 			&i.Version,
+			&i.LatestBucketAt,
+			&i.PastVersion,
 			&i.Writers,
 		); err != nil {
 			return nil, err
@@ -680,7 +692,7 @@ WITH changed AS (
       AND (NOT $9::boolean OR $10::bigint >= (
           SELECT count(*) FROM jsonb_object_keys(
               (CASE WHEN $3::boolean THEN '{}' ELSE devices.metadata END || $4::jsonb) - $5::text[])))
-    RETURNING devices.id, devices.team_id, devices.hardware_id, devices.display_name, devices.metadata, devices.firmware_version, devices.firmware_at, devices.last_seen_at, devices.rssi_dbm, devices.signal_bars, devices.signal_at, devices.created_at, devices.latest_bucket_at
+    RETURNING devices.id, devices.team_id, devices.hardware_id, devices.display_name, devices.metadata, devices.firmware_version, devices.firmware_at, devices.last_seen_at, devices.rssi_dbm, devices.signal_bars, devices.signal_at, devices.created_at, devices.latest_bucket_at, devices.past_version
 )
 SELECT d.id, d.team_id, d.hardware_id, d.display_name, d.firmware_version, d.metadata,
        d.last_seen_at, d.rssi_dbm, d.signal_bars,

@@ -20,10 +20,11 @@ import (
 //     row of every device whose readings it changes, in the same transaction.
 //  2. All of it is read again when any other program changed readings, when a chunk was created or dropped, and after
 //     a change of the server. DeviceListOfTeams returns a hash of these, see reading_writers.
-//  3. All of it is read again when the hour changed, and after keepReadings. So late readings count within the 60
-//     seconds of decision 17 i: the sums of past hours are not read again when the version changes. This also limits
-//     how long a change has no effect that triggers do not see, such as one in a session with
-//     session_replication_role = replica.
+//  3. The sums of past hours stay exact if past_version of the device is the same, and the device had a reading in the
+//     current hour when they were read. Otherwise they are not read again when the version changes, but after keepPast,
+//     within the 60 seconds of decision 17 i: a late burst changes the version many times.
+//  4. All of it is read again when the hour changed, and after keepReadings. This limits how long a change has no effect
+//     that triggers do not see, such as one in a session with session_replication_role = replica.
 //
 // Versions are compared for equality only. A version appears again after 4 billion transactions, which take much
 // longer than keepReadings. What is read and its version are from one snapshot of the database, so that it does not
@@ -35,7 +36,7 @@ const (
 	keepPast = 50 * time.Second
 	// keepReadings is for how long readings are used at most. A random part of up to a half less spreads the reads of
 	// many teams.
-	keepReadings = 5 * time.Minute
+	keepReadings = 15 * time.Minute
 	// maxReadingsBytes is the limit of the memory of the readings of all teams, here of 130,000 devices, unless
 	// LimitReadings sets another one. A team has at most the devices of a snapshot, so that none takes more than a tenth
 	// of it.
@@ -61,9 +62,17 @@ type deviceReadings struct {
 	id          uuid.UUID
 	version     uint32 // of the row in devices
 	pastVersion uint32 // the version when past was read
+	pastMark    int64  // past_version then
+	settled     bool   // the device had a reading in the last of the hours then
 	latest      packedReading
 	current     packedStats // of the last of the hours
 	past        packedStats // of the other hours
+}
+
+// pastIsExact reports whether the sums of past hours are those of the device as it is now. A worker changes past_version
+// if it stores a reading before the hour of latest_bucket_at, or while that is unknown, or if it moves it back.
+func (d *deviceReadings) pastIsExact(now *deviceReadings) bool {
+	return d.pastVersion == now.version || d.settled && now.settled && d.pastMark == now.pastMark
 }
 
 func (t *teamReadings) bytes() int {

@@ -141,14 +141,44 @@ func TestCurrentTeamsKeepReadings(t *testing.T) {
 	requireRead("past hours of a changed device", 2, 8)
 	hide(9)
 	requireRead("nothing changed since", 2, 8)
+
+	f.LimitReadings(0)
+	requireRead("no memory", 2, 9)
+	hide(10)
+	requireRead("nothing is kept", 2, 10)
+}
+
+// TestCurrentTeamsBounds checks that past hours are read again after latest_bucket_at was set to null, and that late
+// readings count after it went back before the current hour.
+func TestCurrentTeamsBounds(t *testing.T) {
+	t.Parallel()
+	f := setupWritten(t)
+	f.SetKeepReadings(time.Hour, 0)
+	refresh := func() {
+		_, _, err := f.RefreshLatest(t.Context(), uuid.Nil)
+		require.NoError(t, err)
+	}
+	refresh()
+	f.requireCurrent(t.Context(), t, "first")
+	f.exec(t, `SET LOCAL session_replication_role = replica; UPDATE readings SET co2_ppm = 7`)
+	f.exec(t, `UPDATE devices SET latest_bucket_at = NULL`)
+	f.requireCurrent(t.Context(), t, "without a trigger")
+
+	refresh()
+	f.exec(t, `DELETE FROM readings WHERE bucket_at >= '2026-03-05 00:00:00Z'`)
+	f.requireCurrent(t.Context(), t, "deleted")
+	f.exec(t, `UPDATE devices SET latest_bucket_at = NULL`)
+	refresh()
+	f.write(t, co2(writtenDevice, "2026-03-04T07:30:00Z", 501))
+	f.requireCurrent(t.Context(), t, "late")
 }
 
 // TestCurrentTeamsModel checks that snapshots equal what is read of all devices, whatever is written between them: by
-// workers, with SQL, and in transactions of other programs that overlap. Workers write no past hours, whose sums may be
-// older.
+// workers, with SQL, and in transactions of other programs that overlap.
 func TestCurrentTeamsModel(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
+	f.SetKeepReadings(time.Hour, 0) // Sums that may be of an older version are not used.
 	rapid.Check(t, func(rt *rapid.T) {
 		m := f.newCurrentModel(t)
 		defer m.rollback()
@@ -205,7 +235,14 @@ func (m *currentModel) actions(t *testing.T) map[string]func(*rapid.T) {
 	t.Helper()
 	const current, past, old = "2026-03-05T00:00:00Z", "2026-03-04T20:00:00Z", "2026-03-02T00:00:00Z"
 	return map[string]func(*rapid.T){
-		"worker": func(rt *rapid.T) { m.upsert(t, rt, m.bucket(rt, current, old)) },
+		"worker": func(rt *rapid.T) { m.upsert(t, rt, m.bucket(rt, current, current, past, old)) },
+		"refresh": func(*rapid.T) {
+			_, _, err := m.RefreshLatest(t.Context(), uuid.Nil)
+			require.NoError(t, err)
+		},
+		"forget": func(rt *rapid.T) {
+			m.exec(t, `UPDATE devices SET latest_bucket_at = NULL WHERE id = $1`, m.device(rt))
+		},
 		"insert": func(rt *rapid.T) {
 			m.exec(t, `INSERT INTO readings (device_id, bucket_at, temp_c) VALUES ($1, $2, 20) ON CONFLICT DO NOTHING`,
 				m.device(rt), m.bucket(rt, current, past, old))

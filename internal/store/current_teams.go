@@ -91,12 +91,12 @@ func (s *Store) newCurrentRead(teamIDs []uuid.UUID, hours roomsensor.Window) *cu
 }
 
 // currentHour returns the last of the hours, and pastHours the others.
-func (r *currentRead) currentHour() roomsensor.Window {
-	return roomsensor.Window{From: r.hours.To.Add(-time.Hour), To: r.hours.To}
+func currentHour(hours roomsensor.Window) roomsensor.Window {
+	return roomsensor.Window{From: hours.To.Add(-time.Hour), To: hours.To}
 }
 
-func (r *currentRead) pastHours() roomsensor.Window {
-	return roomsensor.Window{From: r.hours.From, To: r.hours.To.Add(-time.Hour)}
+func pastHours(hours roomsensor.Window) roomsensor.Window {
+	return roomsensor.Window{From: hours.From, To: hours.To.Add(-time.Hour)}
 }
 
 // listTogether reads the devices of all teams, and leaves out teams with too many devices or tags.
@@ -151,7 +151,10 @@ func (t *currentTeam) add(row *db.DeviceListOfTeamsRow, d *roomsensor.Device) {
 	t.devices = append(t.devices, roomsensor.CurrentDevice{Device: *d})
 	t.tagBytes += d.TagBytes()
 	t.next.writers = row.Writers
-	t.next.devices = append(t.next.devices, deviceReadings{id: row.ID, version: row.Version.Uint32})
+	t.next.devices = append(t.next.devices, deviceReadings{
+		id: row.ID, version: row.Version.Uint32, pastMark: row.PastVersion,
+		settled: row.LatestBucketAt != nil && !row.LatestBucketAt.Before(currentHour(t.next.hours).From),
+	})
 }
 
 // changedDevices are the devices of which readings must be read.
@@ -177,11 +180,11 @@ func (t *currentTeam) take(kept *teamReadings, keepPast time.Duration, changed *
 		d := &t.next.devices[i]
 		before := kept.find(d.id)
 		switch {
-		case before == nil || !keepsPast && before.pastVersion != d.version:
+		case before == nil || !keepsPast && !before.pastIsExact(d):
 			changed.all, changed.past = append(changed.all, d), append(changed.past, d)
 		case before.version != d.version:
 			changed.all = append(changed.all, d)
-			d.past, d.pastVersion = before.past, before.pastVersion
+			d.past, d.pastVersion, d.pastMark, d.settled = before.past, before.pastVersion, before.pastMark, before.settled
 		default:
 			*d = *before
 		}
@@ -228,7 +231,7 @@ func (r *currentRead) readChanged(ctx context.Context, tx pgx.Tx, together bool)
 
 // readSums keeps the newest readings that were found, and reads the sums of the current hour and of the past hours.
 func (r *currentRead) readSums(ctx context.Context, l *latestSearch, changed *changedDevices) error {
-	current, err := r.store.hourStats(ctx, l.tx, l.teamIDs, readingIDs(changed.all), r.currentHour())
+	current, err := r.store.hourStats(ctx, l.tx, l.teamIDs, readingIDs(changed.all), currentHour(r.hours))
 	if err != nil {
 		return err
 	}
@@ -238,7 +241,7 @@ func (r *currentRead) readSums(ctx context.Context, l *latestSearch, changed *ch
 	if len(changed.past) == 0 {
 		return nil
 	}
-	past, err := r.store.hourStats(ctx, l.tx, l.teamIDs, readingIDs(changed.past), r.pastHours())
+	past, err := r.store.hourStats(ctx, l.tx, l.teamIDs, readingIDs(changed.past), pastHours(r.hours))
 	if err != nil {
 		return err
 	}

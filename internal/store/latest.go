@@ -249,10 +249,12 @@ func (s *Store) searchImports(ctx context.Context) (raised int, err error) {
 func (s *Store) raiseLatest(ctx context.Context, window roomsensor.Window) (raised int, err error) {
 	p := db.DeviceLatestListBehindParams{WindowFrom: window.From, WindowTo: window.To, Most: searchedDevices}
 	for more := true; more; {
-		var newest []bound
+		var newest []writtenDevice
 		err := s.inSnapshot(ctx, "searching imported readings", func(tx pgx.Tx) error {
 			rows, err := s.queries.DeviceLatestListBehind(ctx, tx, p)
-			newest = convert(rows, func(r *db.DeviceLatestListBehindRow) bound { return bound{r.DeviceID, r.BucketAt} })
+			newest = convert(rows, func(r *db.DeviceLatestListBehindRow) writtenDevice {
+				return writtenDevice{r.DeviceID, r.BucketAt, r.BucketAt}
+			})
 			return err
 		})
 		if err != nil || len(newest) == 0 {

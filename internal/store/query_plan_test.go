@@ -151,6 +151,7 @@ func TestDeviceHeartbeatUpdatePlan(t *testing.T) {
 			var p db.DeviceHeartbeatUpdateParams
 			for i := range min(len(names), 1000) {
 				p.DeviceIds, p.NewestAt = append(p.DeviceIds, names[i].ID), append(p.NewestAt, exportFrom)
+				p.OldestAt = append(p.OldestAt, exportFrom)
 				p.SeenAt, p.SignalAt = append(p.SeenAt, exportFrom), append(p.SignalAt, time.Time{})
 				p.RssiDbm, p.SignalBars = append(p.RssiDbm, 0), append(p.SignalBars, 0)
 				p.FirmwareAt, p.Firmware = append(p.FirmwareAt, time.Time{}), append(p.Firmware, "")

@@ -84,12 +84,12 @@ func (s *Store) writeBatch(ctx context.Context, tx pgx.Tx, b roomsensor.Batch) (
 		}
 	}
 	var rest pgx.Batch // One round trip.
-	var newest []bound
+	var written []writtenDevice
 	if changed > 0 {
 		queueChanges(&rest, b.Rows)
-		newest = newestBuckets(b.Rows)
+		written = writtenDevices(b.Rows)
 	}
-	check := queueHeartbeats(&rest, b.Seen, newest)
+	check := queueHeartbeats(&rest, b.Seen, written)
 	if len(b.Rejects) > 0 {
 		rest.Queue(db.RejectInsert, positional(rejectParams(b.Rejects))...)
 	}
@@ -188,26 +188,35 @@ func copyRows(rows []roomsensor.DeviceMeasurement) []byte {
 	return e.End()
 }
 
-// newestBuckets returns the newest bucket of each device in rows, which are sorted by key.
-func newestBuckets(rows []roomsensor.DeviceMeasurement) (newest []bound) {
+// writtenDevice is a device in the rows of a batch, with its first and last bucket there.
+type writtenDevice struct {
+	id             uuid.UUID
+	oldest, newest time.Time
+}
+
+// writtenDevices returns the devices in rows, which are sorted by key.
+func writtenDevices(rows []roomsensor.DeviceMeasurement) (written []writtenDevice) {
 	for i := range rows {
-		if i+1 == len(rows) || rows[i+1].DeviceID != rows[i].DeviceID {
-			newest = append(newest, bound{rows[i].DeviceID, rows[i].Bucket()})
+		if i == 0 || rows[i-1].DeviceID != rows[i].DeviceID {
+			written = append(written, writtenDevice{id: rows[i].DeviceID, oldest: rows[i].Bucket()})
 		}
+		written[len(written)-1].newest = rows[i].Bucket()
 	}
-	return newest
+	return written
 }
 
 // queueHeartbeats queues a statement that moves the state of devices forward to newer arrivals (decision 39), and
 // latest_bucket_at to newer readings. Both lists are sorted by device and have each once. After the statement and
-// before the commit, the caller must call check: it returns an error if a device in newest does not exist.
-func queueHeartbeats(batch *pgx.Batch, seen []roomsensor.DeviceHeartbeat, newest []bound) (check func() error) {
-	if len(seen)+len(newest) == 0 {
+// before the commit, the caller must call check: it returns an error if a device in written does not exist.
+func queueHeartbeats(
+	batch *pgx.Batch, seen []roomsensor.DeviceHeartbeat, written []writtenDevice,
+) (check func() error) {
+	if len(seen)+len(written) == 0 {
 		return func() error { return nil }
 	}
 	var updated map[uuid.UUID]bool
-	batch.Queue(db.DeviceHeartbeatUpdate, positional(heartbeatParams(seen, newest))...).Query(func(rows pgx.Rows) error {
-		updated = make(map[uuid.UUID]bool, len(seen)+len(newest))
+	batch.Queue(db.DeviceHeartbeatUpdate, positional(heartbeatParams(seen, written))...).Query(func(rows pgx.Rows) error {
+		updated = make(map[uuid.UUID]bool, len(seen)+len(written))
 		ids, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
 		for _, id := range ids {
 			updated[id] = true
@@ -215,8 +224,8 @@ func queueHeartbeats(batch *pgx.Batch, seen []roomsensor.DeviceHeartbeat, newest
 		return err //nolint:wrapcheck // The caller of the batch wraps it.
 	})
 	return func() error {
-		for i := range newest {
-			if !updated[newest[i].id] { // Its readings must not be stored either, see DeleteDevice.
+		for i := range written {
+			if !updated[written[i].id] { // Its readings must not be stored either, see DeleteDevice.
 				return overloaded(errors.New("a device was deleted after its unit was resolved"))
 			}
 		}
@@ -225,26 +234,29 @@ func queueHeartbeats(batch *pgx.Batch, seen []roomsensor.DeviceHeartbeat, newest
 }
 
 // heartbeatParams merges two lists that are sorted by device.
-func heartbeatParams(seen []roomsensor.DeviceHeartbeat, newest []bound) (p db.DeviceHeartbeatUpdateParams) {
-	for len(seen)+len(newest) > 0 {
+func heartbeatParams(seen []roomsensor.DeviceHeartbeat, written []writtenDevice) (p db.DeviceHeartbeatUpdateParams) {
+	for len(seen)+len(written) > 0 {
 		var order int // which device comes first
 		switch {
 		case len(seen) == 0:
 			order = 1
-		case len(newest) == 0:
+		case len(written) == 0:
 			order = -1
 		default:
-			order = bytes.Compare(seen[0].DeviceID[:], newest[0].id[:])
+			order = bytes.Compare(seen[0].DeviceID[:], written[0].id[:])
 		}
 		var none roomsensor.DeviceHeartbeat
-		heartbeat, newestAt := &none, time.Time{}
+		var device writtenDevice
+		heartbeat := &none
 		if order <= 0 {
 			heartbeat, seen = &seen[0], seen[1:]
 		}
 		if order >= 0 {
-			none.DeviceID, newestAt, newest = newest[0].id, newest[0].at, newest[1:]
+			device, written = written[0], written[1:]
+			none.DeviceID = device.id
 		}
-		p = appendHeartbeat(p, heartbeat, newestAt)
+		p = appendHeartbeat(p, heartbeat)
+		p.OldestAt, p.NewestAt = append(p.OldestAt, device.oldest), append(p.NewestAt, device.newest)
 	}
 	return p
 }
@@ -256,11 +268,10 @@ const (
 )
 
 func appendHeartbeat(
-	p db.DeviceHeartbeatUpdateParams, d *roomsensor.DeviceHeartbeat, newestAt time.Time,
+	p db.DeviceHeartbeatUpdateParams, d *roomsensor.DeviceHeartbeat,
 ) db.DeviceHeartbeatUpdateParams {
 	p.DeviceIds = append(p.DeviceIds, d.DeviceID)
 	p.SeenAt = append(p.SeenAt, d.LastSeenAt)
-	p.NewestAt = append(p.NewestAt, newestAt)
 
 	at, rssi, bars := time.Time{}, int32(noRSSI), int16(noBars)
 	if d.Signal != nil {
