@@ -17,8 +17,10 @@ func TestStandbyReads(t *testing.T) {
 	for _, on := range []string{"1", "0"} {
 		used, err := r.add(strings.NewReader(`# TYPE roomsensor_database_standby_reads_total counter
 roomsensor_database_standby_reads_total 12
+# TYPE roomsensor_database_standby_fallbacks_total counter
 roomsensor_database_standby_fallbacks_total{reason="lag"} 2
 roomsensor_database_standby_fallbacks_total{reason="left_out"} 1e+03
+# TYPE roomsensor_database_standby_used gauge
 roomsensor_database_standby_used{standby="postgres-1:5432"} 0
 roomsensor_database_standby_used{standby="postgres-2:5432"} `+on+`
 go_goroutines 40

@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -9,12 +8,13 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
 
 	"roomsensor/internal/retry"
 )
@@ -244,25 +244,24 @@ func (e *env) standbyReads(ctx context.Context) (*standbyReads, error) {
 	return r, nil
 }
 
-// add adds the metrics of an API, and reports whether it reads from a standby.
+// add adds the metrics of an API, and reports whether it reads from a standby. Each of these metrics has one label.
 func (r *standbyReads) add(metrics io.Reader, standby string) (used bool, err error) {
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(metrics)
+	if err != nil {
+		return false, err //nolint:wrapcheck // Wrapped by standbyReads.
+	}
 	const prefix = "roomsensor_database_standby_"
-	lines := bufio.NewScanner(metrics)
-	for lines.Scan() {
-		name, value, ok := strings.Cut(strings.TrimPrefix(lines.Text(), prefix), " ")
-		n, err := strconv.ParseFloat(value, 64)
-		if !ok || err != nil || !strings.HasPrefix(lines.Text(), prefix) {
-			continue
-		}
-		reason, isFallback := strings.CutPrefix(name, `fallbacks_total{reason="`)
-		switch {
-		case name == "reads_total":
-			r.served += int(n)
-		case name == `used{standby="`+standby+`:5432"}`:
-			used = n == 1
-		case isFallback:
-			r.fallbacks[strings.TrimSuffix(reason, `"}`)] += int(n)
+	for _, m := range families[prefix+"reads_total"].GetMetric() {
+		r.served += int(m.GetCounter().GetValue())
+	}
+	for _, m := range families[prefix+"fallbacks_total"].GetMetric() {
+		r.fallbacks[m.GetLabel()[0].GetValue()] += int(m.GetCounter().GetValue())
+	}
+	for _, m := range families[prefix+"used"].GetMetric() {
+		if m.GetLabel()[0].GetValue() == standby+":5432" {
+			used = m.GetGauge().GetValue() == 1
 		}
 	}
-	return used, lines.Err()
+	return used, nil
 }
