@@ -27,7 +27,7 @@ func TestSimulateExitCodes(t *testing.T) {
 		code int
 		want string
 	}{
-		{"--devices 2 --history 30m", exitOK, "sent 2 uploads"},
+		{"--devices 2 --history 30m --until 2026-03-05T00:00:00Z", exitOK, "sent 2 uploads"},
 		{"--devices 0", exitUsage, "--devices, --first-hardware-id: the number of devices must be"},
 		{"--first-hardware-id 12", exitUsage, "is not a hardware id"},
 		{"--mode loud", exitUsage, "--mode must be one of"},

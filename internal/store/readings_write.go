@@ -246,17 +246,17 @@ func heartbeatParams(seen []roomsensor.DeviceHeartbeat, written []writtenDevice)
 			order = bytes.Compare(seen[0].DeviceID[:], written[0].id[:])
 		}
 		var none roomsensor.DeviceHeartbeat
-		var device writtenDevice
+		var rows writtenDevice
 		heartbeat := &none
 		if order <= 0 {
 			heartbeat, seen = &seen[0], seen[1:]
 		}
 		if order >= 0 {
-			device, written = written[0], written[1:]
-			none.DeviceID = device.id
+			rows, written = written[0], written[1:]
+			none.DeviceID = rows.id
 		}
 		p = appendHeartbeat(p, heartbeat)
-		p.OldestAt, p.NewestAt = append(p.OldestAt, device.oldest), append(p.NewestAt, device.newest)
+		p.OldestAt, p.NewestAt = append(p.OldestAt, rows.oldest), append(p.NewestAt, rows.newest)
 	}
 	return p
 }

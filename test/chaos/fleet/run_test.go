@@ -13,7 +13,11 @@ import (
 	"roomsensor/test/harness"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, // fasthttp ends these some seconds after the last connection.
+		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*HostClient).connsCleaner"),
+		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*TCPDialer).tcpAddrsClean"))
+}
 
 // small returns the options of a trial of 10 seconds: 400 turns, in 4 of which a device returns.
 func small() Options {

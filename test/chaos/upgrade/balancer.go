@@ -125,9 +125,10 @@ func (b *balancer) proxy() http.Handler {
 		defer func() {
 			result.took = time.Since(began)
 			switch {
+			case finished: // The client may have left since.
 			case r.Context().Err() != nil:
 				result.failure = "" // The client left.
-			case !finished && result.failure == "":
+			case result.failure == "":
 				result.failure = "the response is incomplete"
 			}
 			b.served(result)
