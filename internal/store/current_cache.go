@@ -37,13 +37,13 @@ const (
 	// keepReadings is for how long readings are used at most. A random part of up to a half less spreads the reads of
 	// many teams.
 	keepReadings = 15 * time.Minute
-	// maxReadingsBytes is the limit of the memory of the readings of all teams, here of 130,000 devices, unless
+	// maxReadingsBytes is the limit of the memory of the readings of all teams, here of 120,000 devices, unless
 	// LimitReadings sets another one. A team has at most the devices of a snapshot, so that none takes more than a tenth
 	// of it.
 	maxReadingsBytes = 32 << 20
 )
 
-// LimitReadings sets the limit of the memory in which the store keeps the readings of snapshots, about 250 bytes per
+// LimitReadings sets the limit of the memory in which the store keeps the readings of snapshots, about 270 bytes per
 // device. It must be called before the first request. Once the devices whose teams ask regularly need more, most of
 // their readings are read again each time.
 func (s *Store) LimitReadings(bytes int) { s.readings = teamcache.NewValues[teamReadings](bytes) }
@@ -62,17 +62,20 @@ type deviceReadings struct {
 	id          uuid.UUID
 	version     uint32 // of the row in devices
 	pastVersion uint32 // the version when past was read
-	pastMark    int64  // past_version then
-	settled     bool   // the device had a reading in the last of the hours then
+	pastMark    int64  // past_version then, or notSettled
 	latest      packedReading
 	current     packedStats // of the last of the hours
 	past        packedStats // of the other hours
 }
 
+// notSettled stands for past_version of a device whose latest_bucket_at is not in the current hour: a worker may then store
+// readings of a past hour without changing past_version.
+const notSettled = -1
+
 // pastIsExact reports whether the sums of past hours are those of the device as it is now. A worker changes past_version
 // if it stores a reading before the hour of latest_bucket_at, or while that is unknown, or if it moves it back.
 func (d *deviceReadings) pastIsExact(now *deviceReadings) bool {
-	return d.pastVersion == now.version || d.settled && now.settled && d.pastMark == now.pastMark
+	return d.pastVersion == now.version || d.pastMark != notSettled && d.pastMark == now.pastMark
 }
 
 func (t *teamReadings) bytes() int {

@@ -151,10 +151,11 @@ func (t *currentTeam) add(row *db.DeviceListOfTeamsRow, d *roomsensor.Device) {
 	t.devices = append(t.devices, roomsensor.CurrentDevice{Device: *d})
 	t.tagBytes += d.TagBytes()
 	t.next.writers = row.Writers
-	t.next.devices = append(t.next.devices, deviceReadings{
-		id: row.ID, version: row.Version.Uint32, pastMark: row.PastVersion,
-		settled: row.LatestBucketAt != nil && !row.LatestBucketAt.Before(currentHour(t.next.hours).From),
-	})
+	mark := row.PastVersion
+	if row.LatestBucketAt == nil || row.LatestBucketAt.Before(currentHour(t.next.hours).From) {
+		mark = notSettled
+	}
+	t.next.devices = append(t.next.devices, deviceReadings{id: row.ID, version: row.Version.Uint32, pastMark: mark})
 }
 
 // changedDevices are the devices of which readings must be read.
@@ -184,7 +185,7 @@ func (t *currentTeam) take(kept *teamReadings, keepPast time.Duration, changed *
 			changed.all, changed.past = append(changed.all, d), append(changed.past, d)
 		case before.version != d.version:
 			changed.all = append(changed.all, d)
-			d.past, d.pastVersion, d.pastMark, d.settled = before.past, before.pastVersion, before.pastMark, before.settled
+			d.past, d.pastVersion, d.pastMark = before.past, before.pastVersion, before.pastMark
 		default:
 			*d = *before
 		}
