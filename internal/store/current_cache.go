@@ -23,8 +23,8 @@ import (
 //  3. The sums of past hours stay exact if past_version of the device is the same, and the device had a reading in the
 //     current hour when they were read. Otherwise they are not read again when the version changes, but after keepPast,
 //     within the 60 seconds of decision 17 i: a late burst changes the version many times.
-//  4. All of it is read again when the hour changed, and after keepReadings. This limits how long a change has no effect
-//     that triggers do not see, such as one in a session with session_replication_role = replica.
+//  4. All of it is read again when the hour changed, and after keepReadings. This limits how long a change has no
+//     effect that triggers do not see, such as one in a session with session_replication_role = replica.
 //
 // Versions are compared for equality only. A version appears again after 4 billion transactions, which take much
 // longer than keepReadings. What is read and its version are from one snapshot of the database, so that it does not
@@ -72,8 +72,9 @@ type deviceReadings struct {
 // readings of a past hour without changing past_version.
 const notSettled = -1
 
-// pastIsExact reports whether the sums of past hours are those of the device as it is now. A worker changes past_version
-// if it stores a reading before the hour of latest_bucket_at, or while that is unknown, or if it moves it back.
+// pastIsExact reports whether the sums of past hours are those of the device as it is now. A worker changes
+// past_version if it stores a reading before the hour of latest_bucket_at, or while that is unknown, or if it moves it
+// back.
 func (d *deviceReadings) pastIsExact(now *deviceReadings) bool {
 	return d.pastVersion == now.version || d.pastMark != notSettled && d.pastMark == now.pastMark
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// receiver is an HTTP client of a receiver. A device does little for a request, but net/http takes as much processor time
-// for one as the receiver does. The devices share the processors with the service, so they use fasthttp.
+// receiver is an HTTP client of a receiver. A device does little for a request, but net/http takes as much processor
+// time for one as the receiver does. The devices share the processors with the service, so they use fasthttp.
 type receiver struct{ client *fasthttp.HostClient }
 
 // postTimeout bounds a request to a receiver.

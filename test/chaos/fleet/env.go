@@ -61,8 +61,8 @@ func (e *env) build(ctx context.Context) (err error) {
 }
 
 // databaseSettings are those of a small dedicated server, unless the options change them. With its defaults, PostgreSQL
-// would write a checkpoint every few seconds. After each one, it writes every page that changes to the write-ahead log: in
-// 5 minutes, that is all of devices.
+// would write a checkpoint every few seconds. After each one, it writes every page that changes to the write-ahead log:
+// in 5 minutes, that is all of devices.
 var databaseSettings = map[string]string{
 	"shared_buffers": "2GB", "max_wal_size": "8GB", "max_connections": "200",
 	"checkpoint_timeout": "30min", "wal_compression": "lz4",
