@@ -68,8 +68,8 @@ type deviceReadings struct {
 	past        packedStats // of the other hours
 }
 
-// notSettled stands for past_version of a device whose latest_bucket_at is not in the current hour: a worker may then store
-// readings of a past hour without changing past_version.
+// notSettled stands for past_version of a device whose latest_bucket_at is not in the current hour: a worker may then
+// store readings of a past hour without changing past_version.
 const notSettled = -1
 
 // pastIsExact reports whether the sums of past hours are those of the device as it is now. A worker changes
