@@ -249,11 +249,11 @@ func (s *Store) searchImports(ctx context.Context) (raised int, err error) {
 func (s *Store) raiseLatest(ctx context.Context, window roomsensor.Window) (raised int, err error) {
 	p := db.DeviceLatestListBehindParams{WindowFrom: window.From, WindowTo: window.To, Most: searchedDevices}
 	for more := true; more; {
-		var newest []writtenDevice
+		var newest []deviceBuckets
 		err := s.inSnapshot(ctx, "searching imported readings", func(tx pgx.Tx) error {
 			rows, err := s.queries.DeviceLatestListBehind(ctx, tx, p)
-			newest = convert(rows, func(r *db.DeviceLatestListBehindRow) writtenDevice {
-				return writtenDevice{r.DeviceID, r.BucketAt, r.BucketAt}
+			newest = convert(rows, func(r *db.DeviceLatestListBehindRow) deviceBuckets {
+				return deviceBuckets{r.DeviceID, r.BucketAt, r.BucketAt}
 			})
 			return err
 		})

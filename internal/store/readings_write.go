@@ -84,10 +84,10 @@ func (s *Store) writeBatch(ctx context.Context, tx pgx.Tx, b roomsensor.Batch) (
 		}
 	}
 	var rest pgx.Batch // One round trip.
-	var written []writtenDevice
+	var written []deviceBuckets
 	if changed > 0 {
 		queueChanges(&rest, b.Rows)
-		written = writtenDevices(b.Rows)
+		written = bucketsOf(b.Rows)
 	}
 	check := queueHeartbeats(&rest, b.Seen, written)
 	if len(b.Rejects) > 0 {
@@ -188,28 +188,22 @@ func copyRows(rows []roomsensor.DeviceMeasurement) []byte {
 	return e.End()
 }
 
-// writtenDevice is a device in the rows of a batch, with its first and last bucket there.
-type writtenDevice struct {
-	id             uuid.UUID
-	oldest, newest time.Time
-}
-
-// writtenDevices returns the devices in rows, which are sorted by key.
-func writtenDevices(rows []roomsensor.DeviceMeasurement) (written []writtenDevice) {
+// bucketsOf returns the devices in rows, which are sorted by key, with the first and the last bucket of each.
+func bucketsOf(rows []roomsensor.DeviceMeasurement) (buckets []deviceBuckets) {
 	for i := range rows {
 		if i == 0 || rows[i-1].DeviceID != rows[i].DeviceID {
-			written = append(written, writtenDevice{id: rows[i].DeviceID, oldest: rows[i].Bucket()})
+			buckets = append(buckets, deviceBuckets{id: rows[i].DeviceID, first: rows[i].Bucket()})
 		}
-		written[len(written)-1].newest = rows[i].Bucket()
+		buckets[len(buckets)-1].last = rows[i].Bucket()
 	}
-	return written
+	return buckets
 }
 
 // queueHeartbeats queues a statement that moves the state of devices forward to newer arrivals (decision 39), and
 // latest_bucket_at to newer readings. Both lists are sorted by device and have each once. After the statement and
 // before the commit, the caller must call check: it returns an error if a device in written does not exist.
 func queueHeartbeats(
-	batch *pgx.Batch, seen []roomsensor.DeviceHeartbeat, written []writtenDevice,
+	batch *pgx.Batch, seen []roomsensor.DeviceHeartbeat, written []deviceBuckets,
 ) (check func() error) {
 	if len(seen)+len(written) == 0 {
 		return func() error { return nil }
@@ -234,7 +228,7 @@ func queueHeartbeats(
 }
 
 // heartbeatParams merges two lists that are sorted by device.
-func heartbeatParams(seen []roomsensor.DeviceHeartbeat, written []writtenDevice) (p db.DeviceHeartbeatUpdateParams) {
+func heartbeatParams(seen []roomsensor.DeviceHeartbeat, written []deviceBuckets) (p db.DeviceHeartbeatUpdateParams) {
 	for len(seen)+len(written) > 0 {
 		var order int // which device comes first
 		switch {
@@ -246,7 +240,7 @@ func heartbeatParams(seen []roomsensor.DeviceHeartbeat, written []writtenDevice)
 			order = bytes.Compare(seen[0].DeviceID[:], written[0].id[:])
 		}
 		var none roomsensor.DeviceHeartbeat
-		var rows writtenDevice
+		var rows deviceBuckets
 		heartbeat := &none
 		if order <= 0 {
 			heartbeat, seen = &seen[0], seen[1:]
@@ -256,7 +250,7 @@ func heartbeatParams(seen []roomsensor.DeviceHeartbeat, written []writtenDevice)
 			none.DeviceID = rows.id
 		}
 		p = appendHeartbeat(p, heartbeat)
-		p.OldestAt, p.NewestAt = append(p.OldestAt, rows.oldest), append(p.NewestAt, rows.newest)
+		p.OldestAt, p.NewestAt = append(p.OldestAt, rows.first), append(p.NewestAt, rows.last)
 	}
 	return p
 }

@@ -22,7 +22,7 @@ import (
 // load sends all requests of a trial.
 type load struct {
 	*env
-	receivers []*receiver
+	devices   []*deviceClient  // by receiver
 	clients   []*client.Client // by team
 	http      *http.Client     // of the clients
 	accepted  atomic.Int64     // uploads with a 202
@@ -41,7 +41,7 @@ const (
 func (e *env) newLoad() (*load, error) {
 	l := &load{env: e, http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: readers}, Timeout: readTimeout}}
 	for _, r := range e.receivers {
-		l.receivers = append(l.receivers, newReceiver(r.Address, e.options.Senders))
+		l.devices = append(l.devices, newDeviceClient(r.Address, e.options.Senders))
 	}
 	for i, key := range e.apiKeys {
 		api := e.apis[i%len(e.apis)]
@@ -56,8 +56,8 @@ func (e *env) newLoad() (*load, error) {
 
 func (l *load) close() {
 	l.http.CloseIdleConnections()
-	for _, r := range l.receivers {
-		r.close()
+	for _, d := range l.devices {
+		d.close()
 	}
 }
 
@@ -87,9 +87,9 @@ func (l *load) upload(ctx context.Context, turn int, due time.Time) {
 	if body == nil {
 		return // It is offline.
 	}
-	receiver, credential := l.receivers[turn%len(l.receivers)], l.credentials[l.plan.team(device)]
+	sender, credential := l.devices[turn%len(l.devices)], l.credentials[l.plan.team(device)]
 	for ctx.Err() == nil {
-		status, after, err := receiver.post(credential, body)
+		status, after, err := sender.post(credential, body)
 		if status == http.StatusAccepted {
 			l.recorder.answered(uploads, time.Since(due))
 			l.accepted.Add(1)
@@ -118,8 +118,8 @@ func (l *load) poll(ctx context.Context, n int, due time.Time) {
 	l.finish(ctx, polls, due, err)
 }
 
-// current counts the devices on all pages of /devices/current. It does not decode them, for the reason that receiver
-// names.
+// current counts the devices on all pages of /devices/current. It does not decode them, because the clients share the
+// processors with the service.
 func (l *load) current(ctx context.Context, team int) (devices int, err error) {
 	address := l.apis[team%len(l.apis)].URL() + "/v1/devices/current"
 	for query := "?limit=1000"; query != ""; {
