@@ -162,9 +162,8 @@ SET last_seen_at = greatest(d.last_seen_at, u.seen_at),
             > (coalesce(d.firmware_at, '-infinity'), coalesce(d.firmware_version, '') COLLATE "C")
         THEN u.firmware_at ELSE d.firmware_at END,
     latest_bucket_at = CASE WHEN u.newest_at > d.latest_bucket_at THEN u.newest_at ELSE d.latest_bucket_at END,
-    past_version = CASE WHEN u.newest_at IS NULL
-            OR d.latest_bucket_at IS NOT NULL AND u.oldest_at >= date_trunc('hour', greatest(d.latest_bucket_at, u.newest_at), 'UTC')
-        THEN d.past_version ELSE pg_current_xact_id()::text::bigint END
+    merge_version = CASE WHEN u.newest_at IS NULL OR u.oldest_at > d.latest_bucket_at
+        THEN d.merge_version ELSE pg_current_xact_id()::text::bigint END
 FROM (
     SELECT unnest($1::uuid[]) AS device_id,
            nullif(unnest($2::timestamptz[]), '0001-01-01 00:00:00Z') AS seen_at,
@@ -203,9 +202,10 @@ type DeviceHeartbeatUpdateParams struct {
 // year 1 as a time stands for none; then the columns of that part are ignored.
 //
 // oldest_at and newest_at are the buckets of a device's first and last reading in the transaction. A device with newest_at
-// is always updated, so that its row has another xmin after each transaction that stored readings of it. If the first one
-// is before the hour of latest_bucket_at, past_version changes, too. The statement returns the devices that it updated. It locks them in the order of device_ids, which is ascending,
-// to prevent deadlocks: WorkerSet disables plans with another order.
+// is always updated, so that its row has another xmin after each transaction that stored readings of it. Unless all of
+// them are after latest_bucket_at, merge_version changes too. The statement returns the devices that it updated. It
+// locks them in the order of device_ids, which is ascending, to prevent deadlocks: WorkerSet disables plans with another
+// order.
 func (q *Queries) DeviceHeartbeatUpdate(ctx context.Context, db DBTX, arg DeviceHeartbeatUpdateParams) ([]uuid.UUID, error) {
 	rows, err := db.Query(ctx, DeviceHeartbeatUpdate,
 		arg.DeviceIds,
@@ -432,14 +432,14 @@ const DeviceListOfTeams = `-- name: DeviceListOfTeams :many
 SELECT d.id, d.team_id, d.hardware_id, d.display_name, d.firmware_version, d.metadata,
        d.last_seen_at, d.rssi_dbm, d.signal_bars,
        a.id AS assignment_id, a.label, a.started_at, a.external_ref,
-       d.version::xid AS version, d.latest_bucket_at, d.past_version,
+       d.version::xid AS version, d.latest_bucket_at, d.merge_version,
        (SELECT hashtextextended(concat_ws('/', extract(epoch FROM pg_postmaster_start_time()),
             (SELECT string_agg(w.transaction::text, ',' ORDER BY w.transaction) FROM reading_writers w),
             (SELECT string_agg(i.inhrelid::text, ',' ORDER BY i.inhrelid) FROM pg_catalog.pg_inherits i
              WHERE i.inhparent = 'readings'::regclass)), 0))::bigint AS writers
 FROM unnest($1::uuid[]) t (id)
 CROSS JOIN LATERAL (
-    SELECT devices.id, devices.team_id, devices.hardware_id, devices.display_name, devices.metadata, devices.firmware_version, devices.firmware_at, devices.last_seen_at, devices.rssi_dbm, devices.signal_bars, devices.signal_at, devices.created_at, devices.latest_bucket_at, devices.past_version, xid(devices.xmin) AS version FROM devices
+    SELECT devices.id, devices.team_id, devices.hardware_id, devices.display_name, devices.metadata, devices.firmware_version, devices.firmware_at, devices.last_seen_at, devices.rssi_dbm, devices.signal_bars, devices.signal_at, devices.created_at, devices.latest_bucket_at, devices.merge_version, xid(devices.xmin) AS version FROM devices
     WHERE team_id = t.id AND ($2::uuid IS NULL OR devices.id > $2)
     ORDER BY devices.id LIMIT $3::bigint) d
 LEFT JOIN assignments a ON a.device_id = d.id AND a.ended_at IS NULL
@@ -468,7 +468,7 @@ type DeviceListOfTeamsRow struct {
 	ExternalRef     *string
 	Version         pgtype.Uint32
 	LatestBucketAt  *time.Time
-	PastVersion     int64
+	MergeVersion    int64
 	Writers         int64
 }
 
@@ -476,10 +476,10 @@ type DeviceListOfTeamsRow struct {
 // unordered. Its columns are those of device_details: the view would be joined for each team, which may read all
 // assignments each time.
 //
-// version changes in every transaction of a worker that changes a reading of the device. As long as past_version is the
-// same, none of them was before the hour of latest_bucket_at as that was then. writers changes with every
-// other change of any readings: it is a hash of the server, whose transactions have numbers of their own, of the
-// transactions of other programs, and of the chunks.
+// version changes in every transaction of a worker that changes a reading of the device. As long as merge_version is the
+// same, they only added readings after latest_bucket_at. writers changes with every other change of any readings: it is
+// a hash of the server, whose transactions have numbers of their own, of the transactions of other programs, and of the
+// chunks.
 func (q *Queries) DeviceListOfTeams(ctx context.Context, db DBTX, arg DeviceListOfTeamsParams) ([]DeviceListOfTeamsRow, error) {
 	rows, err := db.Query(ctx, DeviceListOfTeams, arg.TeamIds, arg.After, arg.Most)
 	if err != nil {
@@ -505,7 +505,7 @@ func (q *Queries) DeviceListOfTeams(ctx context.Context, db DBTX, arg DeviceList
 			&i.ExternalRef,
 			&i.Version,
 			&i.LatestBucketAt,
-			&i.PastVersion,
+			&i.MergeVersion,
 			&i.Writers,
 		); err != nil {
 			return nil, err
@@ -692,7 +692,7 @@ WITH changed AS (
       AND (NOT $9::boolean OR $10::bigint >= (
           SELECT count(*) FROM jsonb_object_keys(
               (CASE WHEN $3::boolean THEN '{}' ELSE devices.metadata END || $4::jsonb) - $5::text[])))
-    RETURNING devices.id, devices.team_id, devices.hardware_id, devices.display_name, devices.metadata, devices.firmware_version, devices.firmware_at, devices.last_seen_at, devices.rssi_dbm, devices.signal_bars, devices.signal_at, devices.created_at, devices.latest_bucket_at, devices.past_version
+    RETURNING devices.id, devices.team_id, devices.hardware_id, devices.display_name, devices.metadata, devices.firmware_version, devices.firmware_at, devices.last_seen_at, devices.rssi_dbm, devices.signal_bars, devices.signal_at, devices.created_at, devices.latest_bucket_at, devices.merge_version
 )
 SELECT d.id, d.team_id, d.hardware_id, d.display_name, d.firmware_version, d.metadata,
        d.last_seen_at, d.rssi_dbm, d.signal_bars,

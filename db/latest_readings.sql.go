@@ -202,12 +202,12 @@ func (q *Queries) DeviceLatestPage(ctx context.Context, db DBTX, arg DeviceLates
 const DeviceLatestSearch = `-- name: DeviceLatestSearch :exec
 UPDATE devices SET latest_bucket_at = coalesce((
     SELECT r.bucket_at FROM readings r WHERE r.device_id = devices.id ORDER BY r.bucket_at DESC LIMIT 1), '-infinity'),
-    past_version = pg_current_xact_id()::text::bigint
+    merge_version = pg_current_xact_id()::text::bigint
 WHERE devices.id = ANY($1::uuid[])
 `
 
-// DeviceLatestSearch sets latest_bucket_at of locked devices to their newest reading. past_version changes, because what
-// it says is about the hour of latest_bucket_at, which may go back.
+// DeviceLatestSearch sets latest_bucket_at of locked devices to their newest reading. merge_version changes, because what
+// it says is about latest_bucket_at, which may go back.
 func (q *Queries) DeviceLatestSearch(ctx context.Context, db DBTX, deviceIds []uuid.UUID) error {
 	_, err := db.Exec(ctx, DeviceLatestSearch, deviceIds)
 	return err

@@ -80,8 +80,8 @@ type Device struct {
 	CreatedAt time.Time
 	// no reading is later, except in imported_ranges; -infinity: there is none; null: unknown, until a worker finds it
 	LatestBucketAt *time.Time
-	// the last transaction that changed readings before the hour of the newest one
-	PastVersion int64
+	// the last transaction that changed a reading at or before the newest one
+	MergeVersion int64
 }
 
 type DeviceDetail struct {

@@ -724,6 +724,73 @@ func (q *Queries) ReadingList(ctx context.Context, db DBTX, arg ReadingListParam
 	return items, nil
 }
 
+const ReadingListAfter = `-- name: ReadingListAfter :many
+SELECT d.id AS device_id, r.bucket_at, r.co2_ppm, r.temp_c, r.humidity_pct, r.lux, r.spl_db, r.ingested_at
+FROM (SELECT unnest($1::uuid[]) AS device_id, unnest($2::timestamptz[]) AS bucket_at) known
+JOIN devices d ON d.id = known.device_id
+CROSS JOIN LATERAL (
+    SELECT device_id, bucket_at, co2_ppm, temp_c, humidity_pct, lux, spl_db, measured_at, ingested_at FROM readings
+    WHERE readings.device_id = d.id AND readings.bucket_at > known.bucket_at
+      AND readings.bucket_at > $3::timestamptz
+    OFFSET 0
+) r
+WHERE d.team_id = ANY($4::uuid[])
+`
+
+type ReadingListAfterParams struct {
+	DeviceIds  []uuid.UUID
+	After      []time.Time
+	WindowFrom time.Time
+	TeamIds    []uuid.UUID
+}
+
+type ReadingListAfterRow struct {
+	DeviceID    uuid.UUID
+	BucketAt    time.Time
+	Co2Ppm      *float32
+	TempC       *float32
+	HumidityPct *float32
+	Lux         *float32
+	SplDb       *float32
+	IngestedAt  time.Time
+}
+
+// ReadingListAfter reads the readings of devices of some teams after a bucket of each, unordered. window_from is the first
+// of these buckets, which excludes chunks. OFFSET 0 prevents a plan that reads the window of all devices.
+func (q *Queries) ReadingListAfter(ctx context.Context, db DBTX, arg ReadingListAfterParams) ([]ReadingListAfterRow, error) {
+	rows, err := db.Query(ctx, ReadingListAfter,
+		arg.DeviceIds,
+		arg.After,
+		arg.WindowFrom,
+		arg.TeamIds,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ReadingListAfterRow
+	for rows.Next() {
+		var i ReadingListAfterRow
+		if err := rows.Scan(
+			&i.DeviceID,
+			&i.BucketAt,
+			&i.Co2Ppm,
+			&i.TempC,
+			&i.HumidityPct,
+			&i.Lux,
+			&i.SplDb,
+			&i.IngestedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const ReadingListParts = `-- name: ReadingListParts :many
 SELECT p.device_id, r.bucket_at, r.co2_ppm, r.temp_c, r.humidity_pct, r.lux, r.spl_db
 FROM (

@@ -257,7 +257,7 @@ func (q *Queries) HourlySum(ctx context.Context, db DBTX, arg HourlySumParams) (
 	return items, nil
 }
 
-const HourlySumFinite = `-- name: HourlySumFinite :many
+const ReadingSum = `-- name: ReadingSum :many
 SELECT r.device_id,
        coalesce(min(r.co2_ppm) FILTER (WHERE abs(r.co2_ppm) < 'Infinity'), 0)::real AS co2_ppm_min,
        coalesce(max(r.co2_ppm) FILTER (WHERE abs(r.co2_ppm) < 'Infinity'), 0)::real AS co2_ppm_max,
@@ -287,14 +287,14 @@ WHERE r.device_id = ANY($1::uuid[])
 GROUP BY r.device_id
 `
 
-type HourlySumFiniteParams struct {
+type ReadingSumParams struct {
 	DeviceIds []uuid.UUID
 	TeamIds   []uuid.UUID
 	HourFrom  time.Time
 	HourTo    time.Time
 }
 
-type HourlySumFiniteRow struct {
+type ReadingSumRow struct {
 	DeviceID         uuid.UUID
 	Co2PpmMin        float32
 	Co2PpmMax        float32
@@ -318,10 +318,10 @@ type HourlySumFiniteRow struct {
 	SplDbSum         float64
 }
 
-// HourlySumFinite is HourlySum over the readings, for devices that have values that are not finite. Those are served as
-// null and must not count: NaN, which sorts above infinity, and the infinities.
-func (q *Queries) HourlySumFinite(ctx context.Context, db DBTX, arg HourlySumFiniteParams) ([]HourlySumFiniteRow, error) {
-	rows, err := db.Query(ctx, HourlySumFinite,
+// ReadingSum is HourlySum over the readings. Values that are not finite are served as null and do not count: NaN, which
+// sorts above infinity, and the infinities.
+func (q *Queries) ReadingSum(ctx context.Context, db DBTX, arg ReadingSumParams) ([]ReadingSumRow, error) {
+	rows, err := db.Query(ctx, ReadingSum,
 		arg.DeviceIds,
 		arg.TeamIds,
 		arg.HourFrom,
@@ -331,9 +331,9 @@ func (q *Queries) HourlySumFinite(ctx context.Context, db DBTX, arg HourlySumFin
 		return nil, err
 	}
 	defer rows.Close()
-	var items []HourlySumFiniteRow
+	var items []ReadingSumRow
 	for rows.Next() {
-		var i HourlySumFiniteRow
+		var i ReadingSumRow
 		if err := rows.Scan(
 			&i.DeviceID,
 			&i.Co2PpmMin,

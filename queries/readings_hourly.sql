@@ -19,9 +19,9 @@ WHERE h.device_id = ANY(@device_ids::uuid[])
   AND h.hour < @hour_to::timestamptz
 GROUP BY h.device_id;
 
--- HourlySumFinite is HourlySum over the readings, for devices that have values that are not finite. Those are served as
--- null and must not count: NaN, which sorts above infinity, and the infinities.
--- name: HourlySumFinite :many
+-- ReadingSum is HourlySum over the readings. Values that are not finite are served as null and do not count: NaN, which
+-- sorts above infinity, and the infinities.
+-- name: ReadingSum :many
 SELECT r.device_id,
        coalesce(min(r.co2_ppm) FILTER (WHERE abs(r.co2_ppm) < 'Infinity'), 0)::real AS co2_ppm_min,
        coalesce(max(r.co2_ppm) FILTER (WHERE abs(r.co2_ppm) < 'Infinity'), 0)::real AS co2_ppm_max,

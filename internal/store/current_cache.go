@@ -13,18 +13,21 @@ import (
 )
 
 // The cache of readings has what was last read of the readings of each device: the newest one, and the sums of the
-// current hour and of the past hours. A snapshot of a team reads its devices, and the readings only of those that
-// changed:
+// current hour and of the past hours. A snapshot of a team reads its devices, and those readings that it does not have:
 //
 //  1. What was read of a device is exact as long as the version of its row (xmin) is the same. A worker updates the
 //     row of every device whose readings it changes, in the same transaction.
-//  2. All of it is read again when any other program changed readings, when a chunk was created or dropped, and after
-//     a change of the server. DeviceListOfTeams returns a hash of these, see reading_writers.
-//  3. The sums of past hours stay exact if past_version of the device is the same, and the device had a reading in the
-//     current hour when they were read. Otherwise they are not read again when the version changes, but after keepPast,
-//     within the 60 seconds of decision 17 i: a late burst changes the version many times.
-//  4. All of it is read again when the hour changed, and after keepReadings. This limits how long a change has no
-//     effect that triggers do not see, such as one in a session with session_replication_role = replica.
+//  2. If the version changed, but merge_version did not, workers have only added readings after latest_bucket_at. These
+//     are read and added.
+//  3. Otherwise the newest reading and the current hour are read again, and the past hours after keepPast, within the
+//     60 seconds of decision 17 i: a late burst changes the version many times.
+//  4. When an hour ends, the past hours are known if they were read without their first hour before: they are these and
+//     the hour that ended. That read takes place once per hour and team at a random time, because it takes long for
+//     all teams, which would wait for it at the beginning of an hour.
+//  5. All readings are read again when any other program changed readings, when a chunk was created or dropped, and
+//     after a change of the server. DeviceListOfTeams returns a hash of these, see reading_writers.
+//  6. All readings are read again after keepReadings. This limits how long a change has no effect that triggers do not
+//     see, such as one in a session with session_replication_role = replica.
 //
 // Versions are compared for equality only. A version appears again after 4 billion transactions, which take much
 // longer than keepReadings. What is read and its version are from one snapshot of the database, so that it does not
@@ -36,67 +39,110 @@ const (
 	keepPast = 50 * time.Second
 	// keepReadings is for how long readings are used at most. A random part of up to a half less spreads the reads of
 	// many teams.
-	keepReadings = 15 * time.Minute
-	// maxReadingsBytes is the limit of the memory of the readings of all teams, here of 120,000 devices, unless
-	// LimitReadings sets another one. A team has at most the devices of a snapshot, so that none takes more than a tenth
-	// of it.
+	keepReadings = 6 * time.Hour
+	// nextPastMargin is how long before the end of the hour the past hours of the next one are read at the latest. Most
+	// teams ask more often than that.
+	nextPastMargin = 5 * time.Minute
+	// maxReadingsBytes is the limit of the memory of the readings of all teams, here of 85,000 devices, unless
+	// LimitReadings sets another one. A team has at most the devices of a snapshot, so that none takes more than a
+	// seventh of it.
 	maxReadingsBytes = 32 << 20
 )
 
-// LimitReadings sets the limit of the memory in which the store keeps the readings of snapshots, about 270 bytes per
+// LimitReadings sets the limit of the memory in which the store keeps the readings of snapshots, about 380 bytes per
 // device. It must be called before the first request. Once the devices whose teams ask regularly need more, most of
 // their readings are read again each time.
 func (s *Store) LimitReadings(bytes int) { s.readings = teamcache.NewValues[teamReadings](bytes) }
 
 // teamReadings is what was read of the readings of a team. It never changes.
 type teamReadings struct {
-	until   time.Time // when all of it must be read again
-	pastAt  time.Time // since then, sums of past hours may be of an older version
-	hours   roomsensor.Window
-	writers int64            // of DeviceListOfTeams
-	devices []deviceReadings // by id
+	until      time.Time // when all of it must be read again
+	pastAt     time.Time // since then, the past hours may lack changes
+	nextPastAt time.Time // from then on, nextPast is read
+	hours      roomsensor.Window
+	writers    int64            // of DeviceListOfTeams
+	devices    []deviceReadings // by id
 }
 
 // deviceReadings is what was read of the readings of a device.
 type deviceReadings struct {
-	id          uuid.UUID
-	version     uint32 // of the row in devices
-	pastVersion uint32 // the version when past was read
-	pastMark    int64  // past_version then, or notSettled
-	latest      packedReading
-	current     packedStats // of the last of the hours
-	past        packedStats // of the other hours
+	id           uuid.UUID
+	version      uint32 // of the row in devices
+	pastIsExact  bool   // whether past lacks no change
+	hasNextPast  bool   // whether nextPast was read, and lacks no change
+	mergeVersion int64  // or mergeUnknown
+	bound        int64  // latest_bucket_at in microseconds since 1970, if mergeVersion is known
+	latest       packedReading
+	current      packedStats // of the last of the hours
+	past         packedStats // of the other hours
+	nextPast     packedStats // of the other hours but the first one
 }
 
-// notSettled stands for past_version of a device whose latest_bucket_at is not in the current hour: a worker may then
-// store readings of a past hour without changing past_version.
-const notSettled = -1
+// mergeUnknown stands for merge_version of a device whose latest_bucket_at is unknown.
+const mergeUnknown = -1
 
-// pastIsExact reports whether the sums of past hours are those of the device as it is now. A worker changes
-// past_version if it stores a reading before the hour of latest_bucket_at, or while that is unknown, or if it moves it
-// back.
-func (d *deviceReadings) pastIsExact(now *deviceReadings) bool {
-	return d.pastVersion == now.version || d.pastMark != notSettled && d.pastMark == now.pastMark
+// onlyAdded reports whether workers only added readings after the newest one, which is in the hours, since d was read.
+// The newest one is after latest_bucket_at if another program wrote it: workers may then add readings before it.
+func (d *deviceReadings) onlyAdded(now *deviceReadings, hours roomsensor.Window) bool {
+	return d.mergeVersion != mergeUnknown && d.mergeVersion == now.mergeVersion &&
+		d.latest.exists && d.latest.bucketAt <= d.bound && d.latest.bucketAt >= hours.From.UnixMicro()
+}
+
+// add adds a reading that was not there.
+func (d *deviceReadings) add(r *roomsensor.Reading, hours roomsensor.Window) {
+	if !d.latest.exists || d.latest.bucketAt < r.BucketAt.UnixMicro() {
+		d.latest = packReading(r)
+	}
+	second := roomsensor.Window{From: hours.From.Add(time.Hour), To: hours.To.Add(-time.Hour)}
+	switch at := r.BucketAt; {
+	case currentHour(hours).Contains(at):
+		d.current.add(&r.Values)
+	case pastHours(hours).Contains(at):
+		d.past.add(&r.Values)
+		if second.Contains(at) {
+			d.nextPast.add(&r.Values)
+		}
+	}
+}
+
+// nextHour returns what is known of the next hours. ok is false if the past ones are not.
+func (d *deviceReadings) nextHour(hours roomsensor.Window) (next deviceReadings, ok bool) {
+	if !d.pastIsExact || !d.hasNextPast || d.latest.exists && d.latest.bucketAt >= hours.To.UnixMicro() {
+		return deviceReadings{}, false
+	}
+	next = *d
+	next.past = packStats(d.nextPast.stats().Plus(d.current.stats()))
+	next.current, next.nextPast, next.hasNextPast = packedStats{}, packedStats{}, false
+	return next, true
 }
 
 func (t *teamReadings) bytes() int {
 	return int(unsafe.Sizeof(*t)) + len(t.devices)*int(unsafe.Sizeof(deviceReadings{}))
 }
 
-// serves reports whether readings that were kept are exact for devices whose version is the same.
-func (t *teamReadings) serves(hours roomsensor.Window, writers int64) bool {
-	return t != nil && t.hours == hours && t.writers == writers && time.Now().Before(t.until)
+// serves reports whether readings that were kept are exact for devices whose version is the same, in their hours.
+func (t *teamReadings) serves(writers int64) bool {
+	return t != nil && t.writers == writers && time.Now().Before(t.until)
 }
 
-// find returns the readings of a device, or nil.
-func (t *teamReadings) find(id uuid.UUID) *deviceReadings {
+// find returns what is known of the readings of a device in some hours, or nil.
+func (t *teamReadings) find(id uuid.UUID, hours roomsensor.Window) *deviceReadings {
 	i, found := slices.BinarySearchFunc(t.devices, id, func(d deviceReadings, id uuid.UUID) int {
 		return bytes.Compare(d.id[:], id[:])
 	})
 	if !found {
 		return nil
 	}
-	return &t.devices[i]
+	d := &t.devices[i]
+	switch hours {
+	case t.hours:
+		return d
+	case roomsensor.Window{From: t.hours.From.Add(time.Hour), To: t.hours.To.Add(time.Hour)}:
+		if next, ok := d.nextHour(t.hours); ok {
+			return &next
+		}
+	}
+	return nil
 }
 
 // keepTeam stores the readings of a team.
@@ -141,6 +187,17 @@ func packStats(stats roomsensor.Stats) (p packedStats) {
 		p.sum[m], p.least[m], p.most[m], p.count[m] = s.Sum, s.Min, s.Max, uint16(s.Count) //nolint:gosec // At most 288.
 	}
 	return p
+}
+
+// add adds the values of a reading.
+func (p *packedStats) add(values *roomsensor.Values) {
+	var of roomsensor.Stats
+	for m := range of {
+		if x, ok := values.Get(roomsensor.Metric(m)); ok {
+			of[m] = roomsensor.Stat{Min: x, Max: x, Sum: float64(x), Count: 1}
+		}
+	}
+	*p = packStats(p.stats().Plus(of))
 }
 
 func (p *packedStats) stats() (stats roomsensor.Stats) {

@@ -18,8 +18,8 @@ import (
 
 // requireCurrent compares the snapshot of the team that is read together with others, and the one that is read alone,
 // with all of its devices and readings. Both share the readings that were kept.
-func (f *fixture) requireCurrent(ctx context.Context, t require.TestingT, message string) {
-	q, hours := roomsensor.DeviceQuery{Limit: 100}, roomsensor.SummaryWindow(at(now))
+func (f *fixture) requireCurrent(ctx context.Context, t require.TestingT, hours roomsensor.Window, message string) {
+	q := roomsensor.DeviceQuery{Limit: 100}
 	want, err := f.CurrentDevices(ctx, f.team, q, hours)
 	require.NoError(t, err)
 	together, err := f.CurrentTeams(ctx, []uuid.UUID{f.team}, q, hours)
@@ -31,6 +31,9 @@ func (f *fixture) requireCurrent(ctx context.Context, t require.TestingT, messag
 	require.NoError(t, err)
 	require.Equal(t, want, alone, message)
 }
+
+// summary has the hours of a snapshot.
+var summary = roomsensor.SummaryWindow(at(now))
 
 // writtenDevice is the device whose readings the writers below change.
 var writtenDevice = uuid.MustParse("11111111-0000-4000-8000-000000000001")
@@ -98,9 +101,47 @@ func setupWritten(t *testing.T) *fixture {
 // requireShows checks that the next snapshot shows a change.
 func (f *fixture) requireShows(t *testing.T, change func(*fixture)) {
 	t.Helper()
-	f.requireCurrent(t.Context(), t, "before")
+	f.requireCurrent(t.Context(), t, summary, "before")
 	change(f)
-	f.requireCurrent(t.Context(), t, "after")
+	f.requireCurrent(t.Context(), t, summary, "after")
+}
+
+// keptReadings are readings of one device, of which snapshots keep what they read. Changes are hidden from the triggers,
+// so that a snapshot shows what it read before.
+type keptReadings struct {
+	*fixture
+	hours roomsensor.Window
+}
+
+func setupKept(t *testing.T, measurements ...roomsensor.DeviceMeasurement) *keptReadings {
+	t.Helper()
+	k := &keptReadings{setup(t), summary}
+	for i := range measurements {
+		measurements[i].DeviceID = k.device
+	}
+	k.write(t, measurements...)
+	return k
+}
+
+func (k *keptReadings) add(t *testing.T, measuredAt string, ppm float32) {
+	t.Helper()
+	k.write(t, co2(k.device, measuredAt, ppm))
+}
+
+// hide sets all readings to a value.
+func (k *keptReadings) hide(t *testing.T, ppm float32) {
+	t.Helper()
+	k.exec(t, fmt.Sprintf(`SET LOCAL session_replication_role = replica; UPDATE readings SET co2_ppm = %v`, ppm))
+}
+
+// requireRead checks the newest reading of the next snapshot, and the sum over its hours.
+func (k *keptReadings) requireRead(t *testing.T, message string, wantLatest float32, wantSum float64) {
+	t.Helper()
+	teams, err := k.CurrentTeams(t.Context(), []uuid.UUID{k.team}, roomsensor.DeviceQuery{Limit: 9}, k.hours)
+	require.NoError(t, err)
+	latest, _ := teams[0][0].Latest.Values.Get(roomsensor.CO2)
+	require.InDelta(t, wantLatest, latest, 0, message)
+	require.InDelta(t, wantSum, teams[0][0].Last24h[roomsensor.CO2].Sum, 0, message)
 }
 
 // TestCurrentTeamsKeepReadings checks that readings are not read again without a change, that late readings count in the
@@ -108,44 +149,67 @@ func (f *fixture) requireShows(t *testing.T, change func(*fixture)) {
 // not see.
 func TestCurrentTeamsKeepReadings(t *testing.T) {
 	t.Parallel()
-	f := setup(t)
-	f.SetKeepReadings(0, time.Hour)
-	f.write(t, co2(f.device, "2026-03-05T00:12:00Z", 600), co2(f.device, "2026-03-01T00:00:00Z", 500)) // All chunks.
-	read := func() (count int, latest float32) {
-		teams, err := f.CurrentTeams(t.Context(), []uuid.UUID{f.team}, roomsensor.DeviceQuery{Limit: 9}, roomsensor.SummaryWindow(at(now)))
-		require.NoError(t, err)
-		latest, _ = teams[0][0].Latest.Values.Get(roomsensor.CO2)
-		return int(teams[0][0].Last24h[roomsensor.CO2].Count), latest
-	}
-	requireRead := func(message string, wantCount int, wantLatest float32) {
-		t.Helper()
-		count, latest := read()
-		require.Equal(t, wantCount, count, message)
-		require.InDelta(t, wantLatest, latest, 0, message)
-	}
-	hide := func(ppm float32) {
-		f.exec(t, fmt.Sprintf(`SET LOCAL session_replication_role = replica; UPDATE readings SET co2_ppm = %v`, ppm))
-	}
+	k := setupKept(t, co2(uuid.Nil, "2026-03-01T00:00:00Z", 500), co2(uuid.Nil, "2026-03-05T00:12:00Z", 600)) // All chunks.
+	k.SetKeepReadings(0, time.Hour)
+	k.requireRead(t, "first", 600, 600)
+	k.hide(t, 6)
+	k.SetKeepReadings(time.Hour, time.Hour)
+	k.requireRead(t, "all is read again", 6, 6)
+	k.hide(t, 7)
+	k.requireRead(t, "readings are kept", 6, 6)
+	k.add(t, "2026-03-04T12:00:00Z", 900)
+	k.requireRead(t, "past hours are kept, but the newest reading and the current hour of a changed device are read", 7, 7)
 
-	requireRead("first", 1, 600)
-	hide(6)
-	f.SetKeepReadings(time.Hour, time.Hour)
-	requireRead("all is read again", 1, 6)
-	hide(7)
-	requireRead("readings are kept", 1, 6)
-	f.write(t, co2(f.device, "2026-03-04T12:00:00Z", 900))
-	requireRead("past hours are kept, but the newest reading of a changed device is read", 1, 7)
+	k.SetKeepReadings(time.Hour, 0)
+	k.hide(t, 8)
+	k.requireRead(t, "past hours of a changed device", 7, 7+8)
+	k.hide(t, 9)
+	k.requireRead(t, "nothing changed since", 7, 7+8)
 
-	f.SetKeepReadings(time.Hour, 0)
-	hide(8)
-	requireRead("past hours of a changed device", 2, 8)
-	hide(9)
-	requireRead("nothing changed since", 2, 8)
+	k.LimitReadings(0)
+	k.requireRead(t, "no memory", 9, 9+9)
+	k.hide(t, 10)
+	k.requireRead(t, "nothing is kept", 10, 10+10)
+}
 
-	f.LimitReadings(0)
-	requireRead("no memory", 2, 9)
-	hide(10)
-	requireRead("nothing is kept", 2, 10)
+// TestCurrentTeamsAdded checks that only newer readings are read if workers only added these, also those of the end of a
+// past hour.
+func TestCurrentTeamsAdded(t *testing.T) {
+	t.Parallel()
+	k := setupKept(t, co2(uuid.Nil, "2026-03-04T22:00:00Z", 100), co2(uuid.Nil, "2026-03-04T23:50:00Z", 200))
+	k.exec(t, `INSERT INTO readings (device_id, bucket_at) VALUES (gen_random_uuid(), '2026-03-05 00:00:00Z')`) // A chunk.
+	k.SetKeepReadings(time.Hour, 0)
+	k.requireRead(t, "first", 200, 300)
+	k.hide(t, 1)
+	k.add(t, "2026-03-04T23:55:00Z", 400)
+	k.requireRead(t, "a past hour", 400, 700)
+	k.add(t, "2026-03-05T00:00:00Z", 500)
+	k.add(t, "2026-03-05T00:05:00Z", 600)
+	k.requireRead(t, "the current hour", 600, 1800)
+	k.add(t, "2026-03-05T01:00:00Z", 800)
+	k.requireRead(t, "the hour after the snapshot", 800, 1800)
+	k.add(t, "2026-03-05T01:00:01Z", 7)
+	k.requireRead(t, "a later measurement of the newest bucket", 7, 1+1+400+500+600)
+}
+
+// TestCurrentTeamsNextHour checks that a new hour is known without a read of the past hours.
+func TestCurrentTeamsNextHour(t *testing.T) {
+	t.Parallel()
+	k := setupKept(t, co2(uuid.Nil, "2026-03-04T01:10:00Z", 100), co2(uuid.Nil, "2026-03-04T02:00:00Z", 200),
+		co2(uuid.Nil, "2026-03-05T00:50:00Z", 300))
+	k.SetKeepReadings(time.Hour, 0)
+	k.requireRead(t, "first", 300, 600)
+	k.hide(t, 1)
+	k.hours = roomsensor.SummaryWindow(at("2026-03-05T01:00:00Z"))
+	k.requireRead(t, "the next hour", 300, 500)
+	k.add(t, "2026-03-05T00:55:00Z", 400)
+	k.add(t, "2026-03-05T01:00:00Z", 500)
+	k.requireRead(t, "added in both", 500, 1400)
+	k.hours = roomsensor.SummaryWindow(at("2026-03-05T02:00:00Z"))
+	k.requireRead(t, "the hour after that, whose past hours were read again", 500, 1+400+500)
+	k.hide(t, 2)
+	k.hours = roomsensor.SummaryWindow(at("2026-03-05T04:00:00Z"))
+	k.requireRead(t, "no snapshot was read for an hour", 2, 2+2+2)
 }
 
 // TestCurrentTeamsBounds checks that past hours are read again after latest_bucket_at was set to null, and that late
@@ -159,18 +223,18 @@ func TestCurrentTeamsBounds(t *testing.T) {
 		require.NoError(t, err)
 	}
 	refresh()
-	f.requireCurrent(t.Context(), t, "first")
+	f.requireCurrent(t.Context(), t, summary, "first")
 	f.exec(t, `SET LOCAL session_replication_role = replica; UPDATE readings SET co2_ppm = 7`)
 	f.exec(t, `UPDATE devices SET latest_bucket_at = NULL`)
-	f.requireCurrent(t.Context(), t, "without a trigger")
+	f.requireCurrent(t.Context(), t, summary, "without a trigger")
 
 	refresh()
 	f.exec(t, `DELETE FROM readings WHERE bucket_at >= '2026-03-05 00:00:00Z'`)
-	f.requireCurrent(t.Context(), t, "deleted")
+	f.requireCurrent(t.Context(), t, summary, "deleted")
 	f.exec(t, `UPDATE devices SET latest_bucket_at = NULL`)
 	refresh()
 	f.write(t, co2(writtenDevice, "2026-03-04T07:30:00Z", 501))
-	f.requireCurrent(t.Context(), t, "late")
+	f.requireCurrent(t.Context(), t, summary, "late")
 }
 
 // TestCurrentTeamsModel checks that snapshots equal what is read of all devices, whatever is written between them: by
@@ -178,21 +242,24 @@ func TestCurrentTeamsBounds(t *testing.T) {
 func TestCurrentTeamsModel(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	f.SetKeepReadings(time.Hour, 0) // Sums that may be of an older version are not used.
+	f.SetKeepReadings(time.Hour, 0) // Sums that may lack changes are not used.
 	rapid.Check(t, func(rt *rapid.T) {
 		m := f.newCurrentModel(t)
 		defer m.rollback()
 		actions := m.actions(t)
 		names := slices.Sorted(maps.Keys(actions))
-		f.requireCurrent(t.Context(), rt, "first")
+		requireCurrent := func(message string) {
+			f.requireCurrent(t.Context(), rt, roomsensor.SummaryWindow(m.now), message)
+		}
+		requireCurrent("first")
 		for range rapid.IntRange(1, 20).Draw(rt, "actions") {
 			name := rapid.SampledFrom(names).Draw(rt, "action")
 			actions[name](rt)
 			if rapid.Bool().Draw(rt, "read") {
-				f.requireCurrent(t.Context(), rt, name)
+				requireCurrent(name)
 			}
 		}
-		f.requireCurrent(t.Context(), rt, "last")
+		requireCurrent("last")
 	})
 }
 
@@ -204,12 +271,13 @@ type currentModel struct {
 	imported uuid.UUID
 	imports  int
 	open     []pgx.Tx
+	now      time.Time
 }
 
 func (f *fixture) newCurrentModel(t *testing.T) *currentModel {
 	t.Helper()
 	f.exec(t, `TRUNCATE readings; DELETE FROM imported_ranges; DELETE FROM device_hardware; DELETE FROM devices`)
-	m := &currentModel{fixture: f, imported: f.newDevice(t, "dev:4")}
+	m := &currentModel{fixture: f, imported: f.newDevice(t, "dev:4"), now: at(now)}
 	m.devices = []uuid.UUID{f.newDevice(t, "dev:1"), f.newDevice(t, "dev:2"), uuid.New()}
 	f.exec(t, `INSERT INTO readings (device_id, bucket_at)
 		VALUES ($1, '2026-03-01 00:00:00Z'), ($1, '2026-03-05 02:00:00Z')`, m.imported)
@@ -226,16 +294,21 @@ func (m *currentModel) device(rt *rapid.T) uuid.UUID {
 	return rapid.SampledFrom(m.devices).Draw(rt, "device")
 }
 
-func (m *currentModel) bucket(rt *rapid.T, hours ...string) time.Time {
-	return at(rapid.SampledFrom(hours).Draw(rt, "hour")).
+// bucket returns a bucket of one of some hours, which are counted from the current one on.
+func (m *currentModel) bucket(rt *rapid.T, hours ...int) time.Time {
+	hour := rapid.SampledFrom(hours).Draw(rt, "hour")
+	return m.now.Truncate(time.Hour).Add(time.Duration(hour) * time.Hour).
 		Add(time.Duration(rapid.IntRange(0, 11).Draw(rt, "bucket")) * roomsensor.BucketLength)
 }
 
 func (m *currentModel) actions(t *testing.T) map[string]func(*rapid.T) {
 	t.Helper()
-	const current, past, old = "2026-03-05T00:00:00Z", "2026-03-04T20:00:00Z", "2026-03-02T00:00:00Z"
+	const current, next, last, past, first, old = 0, 1, -1, -4, -23, -72
 	return map[string]func(*rapid.T){
-		"worker": func(rt *rapid.T) { m.upsert(t, rt, m.bucket(rt, current, current, past, old)) },
+		"worker": func(rt *rapid.T) {
+			m.upsert(t, rt, m.bucket(rt, current, current, current, next, last, past, first, old))
+		},
+		"hour": func(*rapid.T) { m.now = m.now.Add(time.Hour) },
 		"refresh": func(*rapid.T) {
 			_, _, err := m.RefreshLatest(t.Context(), uuid.Nil)
 			require.NoError(t, err)
@@ -245,7 +318,7 @@ func (m *currentModel) actions(t *testing.T) map[string]func(*rapid.T) {
 		},
 		"insert": func(rt *rapid.T) {
 			m.exec(t, `INSERT INTO readings (device_id, bucket_at, temp_c) VALUES ($1, $2, 20) ON CONFLICT DO NOTHING`,
-				m.device(rt), m.bucket(rt, current, past, old))
+				m.device(rt), m.bucket(rt, current, past, first, old))
 		},
 		"update": func(rt *rapid.T) {
 			m.exec(t, `UPDATE readings SET lux = coalesce(lux, 0) + 1 WHERE device_id = $1`, m.device(rt))

@@ -24,10 +24,10 @@ const (
 )
 
 // CurrentTeams is CurrentDevices for all devices of some distinct teams, which it reads together: most of the time of
-// a statement for few devices is the time to plan it. It reads the readings of those devices only that changed (see
-// teamReadings). The result has the devices of each team in the order of teamIDs. It is nil for a team that must be
-// read alone, because others would wait for it: a team with more than q.Limit devices or q.MaxTagBytes of tags, or
-// with silent devices that are hard to find.
+// a statement for few devices is the time to plan it. It reads only readings that are not kept (see teamReadings). The
+// result has the devices of each team in the order of teamIDs. It is nil for a team that must be read alone, because
+// others would wait for it: a team with more than q.Limit devices or q.MaxTagBytes of tags, or with silent devices
+// that are hard to find.
 func (s *Store) CurrentTeams(
 	ctx context.Context, teamIDs []uuid.UUID, q roomsensor.DeviceQuery, hours roomsensor.Window,
 ) ([][]roomsensor.CurrentDevice, error) {
@@ -36,7 +36,7 @@ func (s *Store) CurrentTeams(
 		if err := r.listTogether(ctx, tx, q); err != nil {
 			return err
 		}
-		return r.readChanged(ctx, tx, true)
+		return r.readMissing(ctx, tx, true)
 	})
 	if err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func (s *Store) CurrentTeam(
 		if err := r.listAlone(ctx, tx, q); err != nil {
 			return err
 		}
-		return r.readChanged(ctx, tx, false)
+		return r.readMissing(ctx, tx, false)
 	})
 	if err != nil {
 		return nil, err
@@ -84,10 +84,16 @@ func (s *Store) newCurrentRead(teamIDs []uuid.UUID, hours roomsensor.Window) *cu
 	for i, id := range teamIDs {
 		sooner := rand.N(s.keepReadings/2 + 1) //nolint:gosec // Not a secret.
 		r.teams[i] = currentTeam{id: id, devices: []roomsensor.CurrentDevice{}, next: &teamReadings{
-			until: r.readAt.Add(s.keepReadings - sooner), pastAt: r.readAt, hours: hours,
+			until: r.readAt.Add(s.keepReadings - sooner), pastAt: r.readAt, nextPastAt: r.randomNextPastAt(), hours: hours,
 		}}
 	}
 	return r
+}
+
+// randomNextPastAt returns a random time before the end of the current hour.
+func (r *currentRead) randomNextPastAt() time.Time {
+	left := max(0, r.hours.To.Sub(r.readAt)-nextPastMargin)
+	return r.readAt.Add(rand.N(left + 1)) //nolint:gosec // Not a secret.
 }
 
 // currentHour returns the last of the hours, and pastHours the others.
@@ -151,62 +157,89 @@ func (t *currentTeam) add(row *db.DeviceListOfTeamsRow, d *roomsensor.Device) {
 	t.devices = append(t.devices, roomsensor.CurrentDevice{Device: *d})
 	t.tagBytes += d.TagBytes()
 	t.next.writers = row.Writers
-	mark := row.PastVersion
-	if row.LatestBucketAt == nil || row.LatestBucketAt.Before(currentHour(t.next.hours).From) {
-		mark = notSettled
+	next := deviceReadings{id: row.ID, version: row.Version.Uint32, mergeVersion: mergeUnknown}
+	if row.LatestBucketAt != nil {
+		next.mergeVersion, next.bound = row.MergeVersion, row.LatestBucketAt.UnixMicro()
 	}
-	t.next.devices = append(t.next.devices, deviceReadings{id: row.ID, version: row.Version.Uint32, pastMark: mark})
+	t.next.devices = append(t.next.devices, next)
 }
 
-// changedDevices are the devices of which readings must be read.
-type changedDevices struct {
-	all  []*deviceReadings
-	past []*deviceReadings // those of them of which past hours must be read too
+// missingReadings are the devices of which readings must be read, by what must be read. A device can be in several.
+type missingReadings struct {
+	latest   []*deviceReadings // the newest reading and the current hour
+	added    []*deviceReadings // the readings after the newest one
+	past     []*deviceReadings // the past hours
+	nextPast []*deviceReadings // the past hours but the first one
 }
 
-// take copies what is exact from the readings that were kept, and adds the other devices to changed.
-func (t *currentTeam) take(kept *teamReadings, keepPast time.Duration, changed *changedDevices) {
+func (m *missingReadings) count() int {
+	return len(m.latest) + len(m.added) + len(m.past) + len(m.nextPast)
+}
+
+// take copies what is known from the readings that were kept, and adds the rest to missing.
+func (t *currentTeam) take(kept *teamReadings, keepPast time.Duration, missing *missingReadings) {
 	slices.SortFunc(t.devices, func(a, b roomsensor.CurrentDevice) int { return bytes.Compare(a.ID[:], b.ID[:]) })
 	slices.SortFunc(t.next.devices, func(a, b deviceReadings) int { return bytes.Compare(a.id[:], b.id[:]) })
-	keepsPast := false
-	if kept.serves(t.next.hours, t.next.writers) {
+	readsPast := true
+	if kept.serves(t.next.writers) {
 		t.next.until = kept.until
-		if keepsPast = time.Since(kept.pastAt) < keepPast; keepsPast {
+		if readsPast = time.Since(kept.pastAt) >= keepPast; !readsPast {
 			t.next.pastAt = kept.pastAt
+		}
+		if kept.hours == t.next.hours {
+			t.next.nextPastAt = kept.nextPastAt
 		}
 	} else {
 		kept = &teamReadings{}
 	}
+	readsNextPast := !time.Now().Before(t.next.nextPastAt)
 	for i := range t.next.devices {
 		d := &t.next.devices[i]
-		before := kept.find(d.id)
-		switch {
-		case before == nil || !keepsPast && !before.pastIsExact(d):
-			changed.all, changed.past = append(changed.all, d), append(changed.past, d)
-		case before.version != d.version:
-			changed.all = append(changed.all, d)
-			d.past, d.pastVersion, d.pastMark = before.past, before.pastVersion, before.pastMark
-		default:
-			*d = *before
+		before := kept.find(d.id, t.next.hours)
+		t.takeDevice(d, before, missing)
+		if before == nil || !d.pastIsExact && readsPast {
+			missing.past = append(missing.past, d)
+			d.pastIsExact = true
+		}
+		if d.pastIsExact && !d.hasNextPast && readsNextPast {
+			missing.nextPast = append(missing.nextPast, d)
+			d.hasNextPast = true
 		}
 	}
 }
 
-// readChanged reads the readings of the devices that changed. If several teams are read together, it leaves out those
-// with silent devices that are hard to find.
-func (r *currentRead) readChanged(ctx context.Context, tx pgx.Tx, together bool) error {
-	var changed changedDevices
+// takeDevice copies what is known of a device, but for past hours that are unknown.
+func (t *currentTeam) takeDevice(d, before *deviceReadings, missing *missingReadings) {
+	switch {
+	case before == nil:
+		missing.latest = append(missing.latest, d)
+	case before.version == d.version:
+		*d = *before
+	case before.onlyAdded(d, t.next.hours):
+		d.pastIsExact, d.hasNextPast = before.pastIsExact, before.hasNextPast
+		d.latest, d.current, d.past, d.nextPast = before.latest, before.current, before.past, before.nextPast
+		missing.added = append(missing.added, d)
+	default:
+		d.past = before.past
+		missing.latest = append(missing.latest, d)
+	}
+}
+
+// readMissing reads the readings that were not kept. If several teams are read together, it leaves out those with
+// silent devices that are hard to find.
+func (r *currentRead) readMissing(ctx context.Context, tx pgx.Tx, together bool) error {
+	var missing missingReadings
 	var teamIDs []uuid.UUID
 	for i := range r.teams {
-		t, before := &r.teams[i], len(changed.all)
+		t, before := &r.teams[i], missing.count()
 		if t.leftOut {
 			continue
 		}
-		if t.take(r.store.readings.Kept(t.id), r.store.keepPast, &changed); len(changed.all) > before {
+		if t.take(r.store.readings.Kept(t.id), r.store.keepPast, &missing); missing.count() > before {
 			teamIDs = append(teamIDs, t.id)
 		}
 	}
-	if len(changed.all) == 0 {
+	if len(teamIDs) == 0 {
 		return nil
 	}
 	settings := []string{"plan_cache_mode", "force_custom_plan"}
@@ -216,8 +249,24 @@ func (r *currentRead) readChanged(ctx context.Context, tx pgx.Tx, together bool)
 	if err := r.store.set(ctx, tx, settings...); err != nil {
 		return err
 	}
+	if err := r.readLatest(ctx, tx, teamIDs, missing.latest, together); err != nil {
+		return err
+	}
+	if err := r.readAdded(ctx, tx, teamIDs, missing.added); err != nil {
+		return err
+	}
+	return r.readPast(ctx, tx, teamIDs, &missing)
+}
+
+// readLatest reads the newest reading and the current hour of devices.
+func (r *currentRead) readLatest(
+	ctx context.Context, tx pgx.Tx, teamIDs []uuid.UUID, devices []*deviceReadings, together bool,
+) error {
+	if len(devices) == 0 {
+		return nil
+	}
 	l := r.store.newLatestSearch(tx, teamIDs, r.hours.To)
-	silent, err := l.searchRecent(ctx, readingIDs(changed.all))
+	silent, err := l.searchRecent(ctx, readingIDs(devices))
 	if err != nil {
 		return err
 	}
@@ -227,27 +276,61 @@ func (r *currentRead) readChanged(ctx context.Context, tx pgx.Tx, together bool)
 	if err := l.searchSilent(ctx, silent); err != nil {
 		return err
 	}
-	return r.readSums(ctx, l, &changed)
+	sums, err := r.store.readingStats(ctx, tx, teamIDs, readingIDs(devices), currentHour(r.hours))
+	if err != nil {
+		return err
+	}
+	for _, d := range devices {
+		d.latest, d.current = packReading(l.found[d.id]), packStats(sums[d.id])
+	}
+	return nil
 }
 
-// readSums keeps the newest readings that were found, and reads the sums of the current hour and of the past hours.
-func (r *currentRead) readSums(ctx context.Context, l *latestSearch, changed *changedDevices) error {
-	current, err := r.store.hourStats(ctx, l.tx, l.teamIDs, readingIDs(changed.all), currentHour(r.hours))
-	if err != nil {
-		return err
-	}
-	for _, d := range changed.all {
-		d.latest, d.current = packReading(l.found[d.id]), packStats(current[d.id])
-	}
-	if len(changed.past) == 0 {
+// readAdded reads the readings after the newest one of devices.
+func (r *currentRead) readAdded(ctx context.Context, tx pgx.Tx, teamIDs []uuid.UUID, devices []*deviceReadings) error {
+	if len(devices) == 0 {
 		return nil
 	}
-	past, err := r.store.hourStats(ctx, l.tx, l.teamIDs, readingIDs(changed.past), pastHours(r.hours))
-	if err != nil {
-		return err
+	p := db.ReadingListAfterParams{TeamIds: teamIDs, WindowFrom: r.hours.To}
+	byID := make(map[uuid.UUID]*deviceReadings, len(devices))
+	for _, d := range devices {
+		after := time.UnixMicro(d.latest.bucketAt).UTC()
+		p.DeviceIds, p.After = append(p.DeviceIds, d.id), append(p.After, after)
+		if after.Before(p.WindowFrom) {
+			p.WindowFrom = after
+		}
+		byID[d.id] = d
 	}
-	for _, d := range changed.past {
-		d.past, d.pastVersion = packStats(past[d.id]), d.version
+	rows, err := r.store.queries.ReadingListAfter(ctx, tx, p)
+	for i := range rows {
+		row := db.ReadingLatestListRow(rows[i])
+		byID[row.DeviceID].add(latestReading(&row), r.hours)
+	}
+	return err
+}
+
+// readPast reads past hours, and those of the next hour.
+func (r *currentRead) readPast(ctx context.Context, tx pgx.Tx, teamIDs []uuid.UUID, missing *missingReadings) error {
+	past := pastHours(r.hours)
+	nextPast := roomsensor.Window{From: past.From.Add(time.Hour), To: past.To}
+	for _, read := range []struct {
+		devices []*deviceReadings
+		hours   roomsensor.Window
+		sums    func(*deviceReadings) *packedStats
+	}{
+		{missing.past, past, func(d *deviceReadings) *packedStats { return &d.past }},
+		{missing.nextPast, nextPast, func(d *deviceReadings) *packedStats { return &d.nextPast }},
+	} {
+		if len(read.devices) == 0 {
+			continue
+		}
+		sums, err := r.store.hourStats(ctx, tx, teamIDs, readingIDs(read.devices), read.hours)
+		if err != nil {
+			return err
+		}
+		for _, d := range read.devices {
+			*read.sums(d) = packStats(sums[d.id])
+		}
 	}
 	return nil
 }
@@ -267,7 +350,7 @@ func (r *currentRead) leaveOut(silent silentDevices) silentDevices {
 	}
 	for i := range r.teams {
 		t := &r.teams[i]
-		ofTeam := func(id uuid.UUID) bool { return t.next.find(id) != nil }
+		ofTeam := func(id uuid.UUID) bool { return t.next.find(id, t.next.hours) != nil }
 		of := silent.filter(ofTeam)
 		if len(of.unknown) > 0 || len(groupBounds(of.bounds)) > maxSilentSearches {
 			silent = silent.filter(func(id uuid.UUID) bool { return !ofTeam(id) })

@@ -12,11 +12,19 @@ import (
 )
 
 // hourStats aggregates whole hours of devices of some teams (decision 17). A device without readings in them is not in
-// the map.
+// the map. It takes those hours from readings_hourly that are stored there and equal the readings, if they are together,
+// and the others from the readings.
 func (s *Store) hourStats(
 	ctx context.Context, tx pgx.Tx, teamIDs, deviceIDs []uuid.UUID, hours roomsensor.Window,
 ) (map[uuid.UUID]roomsensor.Stats, error) {
-	params := db.HourlySumParams{DeviceIds: deviceIDs, TeamIds: teamIDs, HourFrom: hours.From, HourTo: hours.To}
+	stored, err := s.storedHours(ctx, tx, hours)
+	if err != nil {
+		return nil, err
+	}
+	if stored.Empty() {
+		return s.readingStats(ctx, tx, teamIDs, deviceIDs, hours)
+	}
+	params := db.HourlySumParams{DeviceIds: deviceIDs, TeamIds: teamIDs, HourFrom: stored.From, HourTo: stored.To}
 	rows, err := s.queries.HourlySum(ctx, tx, params)
 	if err != nil {
 		return nil, err
@@ -28,7 +36,46 @@ func (s *Store) hourStats(
 	for i := range rows {
 		stats[rows[i].DeviceID] = hourlyStats(&rows[i])
 	}
+	for _, rest := range []roomsensor.Window{{From: hours.From, To: stored.From}, {From: stored.To, To: hours.To}} {
+		if rest.Empty() {
+			continue
+		}
+		more, err := s.readingStats(ctx, tx, teamIDs, deviceIDs, rest)
+		if err != nil {
+			return nil, err
+		}
+		for id, of := range more {
+			stats[id] = stats[id].Plus(of)
+		}
+	}
 	return stats, nil
+}
+
+// storedHours returns the longest range of hours of a window that readings_hourly has stored and that equal the
+// readings.
+func (s *Store) storedHours(ctx context.Context, tx pgx.Tx, window roomsensor.Window) (longest roomsensor.Window, err error) {
+	rows, err := s.queries.HourlyListValid(ctx, tx, db.HourlyListValidParams{WindowFrom: window.From, WindowTo: window.To})
+	for i := range rows {
+		if from, to := rows[i].HoursFrom.UTC(), rows[i].HoursTo.UTC(); to.Sub(from) > longest.To.Sub(longest.From) {
+			longest = roomsensor.Window{From: from, To: to}
+		}
+	}
+	return longest, err
+}
+
+// readingStats is hourStats from the readings.
+func (s *Store) readingStats(
+	ctx context.Context, tx pgx.Tx, teamIDs, deviceIDs []uuid.UUID, hours roomsensor.Window,
+) (map[uuid.UUID]roomsensor.Stats, error) {
+	rows, err := s.queries.ReadingSum(ctx, tx, db.ReadingSumParams{
+		DeviceIds: deviceIDs, TeamIds: teamIDs, HourFrom: hours.From, HourTo: hours.To,
+	})
+	stats := make(map[uuid.UUID]roomsensor.Stats, len(rows))
+	for i := range rows {
+		row := db.HourlySumRow(rows[i])
+		stats[row.DeviceID] = hourlyStats(&row)
+	}
+	return stats, err
 }
 
 // replaceNonFinite computes the rows again that contain NaN or an infinity, without those values, which the API serves
@@ -48,7 +95,7 @@ func (s *Store) replaceNonFinite(
 	if len(byDevice) == 0 {
 		return nil
 	}
-	finite, err := s.queries.HourlySumFinite(ctx, tx, db.HourlySumFiniteParams(params))
+	finite, err := s.queries.ReadingSum(ctx, tx, db.ReadingSumParams(params))
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ GRANT EXECUTE ON FUNCTION feed_reserve(), audit_expire(interval, integer), audit
 -- A worker stores readings and rejects. A process that is a receiver too has the role of a worker.
 GRANT SELECT ON devices, device_hardware, ingest_keys, ordered_chunks, goose_db_version TO roomsensor_worker;
 GRANT UPDATE (last_seen_at, rssi_dbm, signal_bars, signal_at, firmware_version, firmware_at, latest_bucket_at,
-              past_version) ON devices
+              merge_version) ON devices
     TO roomsensor_worker;
 GRANT SELECT, INSERT, UPDATE ON readings TO roomsensor_worker;
 GRANT SELECT, INSERT, UPDATE (reason), DELETE ON rejected_uploads TO roomsensor_worker;
@@ -67,7 +67,7 @@ GRANT SELECT ON api_key_uses, ingest_key_uses TO roomsensor_dashboard;
 GRANT INSERT ON devices, device_hardware TO roomsensor_dashboard;
 GRANT SELECT, UPDATE (replayed_at) ON rejected_uploads TO roomsensor_dashboard;
 GRANT UPDATE (last_seen_at, rssi_dbm, signal_bars, signal_at, firmware_version, firmware_at, latest_bucket_at,
-              past_version) ON devices
+              merge_version) ON devices
     TO roomsensor_dashboard;
 GRANT INSERT, UPDATE ON readings TO roomsensor_dashboard;
 GRANT SELECT ON SEQUENCE feed_reserved TO roomsensor_dashboard;
