@@ -12,8 +12,8 @@ import (
 )
 
 // hourStats aggregates whole hours of devices of some teams (decision 17). A device without readings in them is not in
-// the map. It takes those hours from readings_hourly that are stored there and equal the readings, if they are together,
-// and the others from the readings.
+// the map. It takes the hours from readings_hourly that are stored there and equal the readings, and the others from
+// the readings.
 func (s *Store) hourStats(
 	ctx context.Context, tx pgx.Tx, teamIDs, deviceIDs []uuid.UUID, hours roomsensor.Window,
 ) (map[uuid.UUID]roomsensor.Stats, error) {
@@ -53,7 +53,9 @@ func (s *Store) hourStats(
 
 // storedHours returns the longest range of hours of a window that readings_hourly has stored and that equal the
 // readings.
-func (s *Store) storedHours(ctx context.Context, tx pgx.Tx, window roomsensor.Window) (longest roomsensor.Window, err error) {
+func (s *Store) storedHours(
+	ctx context.Context, tx pgx.Tx, window roomsensor.Window,
+) (longest roomsensor.Window, err error) {
 	rows, err := s.queries.HourlyListValid(ctx, tx, db.HourlyListValidParams{WindowFrom: window.From, WindowTo: window.To})
 	for i := range rows {
 		if from, to := rows[i].HoursFrom.UTC(), rows[i].HoursTo.UTC(); to.Sub(from) > longest.To.Sub(longest.From) {

@@ -9,8 +9,8 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// deviceClient sends the uploads of devices to a receiver. The devices share the processors with the service, so they use
-// fasthttp, which takes less of them than net/http.
+// deviceClient sends the uploads of devices to a receiver. The devices share the processors with the service, so they
+// use fasthttp, which takes less of them than net/http.
 type deviceClient struct{ client *fasthttp.HostClient }
 
 // postTimeout bounds a request to a receiver.
