@@ -13,18 +13,19 @@ LIMIT @most::bigint;
 -- assignments each time.
 --
 -- version changes in every transaction of a worker that changes a reading of the device. As long as merge_version is the
--- same, they only added readings after latest_bucket_at. writers changes with every other change of any readings: it is
--- a hash of the server, whose transactions have numbers of their own, of the transactions of other programs, and of the
--- chunks.
+-- same, they only added readings after latest_bucket_at. writers changes with every change of any readings by other
+-- programs: it is a hash of their transactions, and of the server, whose transactions have numbers of their own. The first
+-- row has the chunks of readings.
 -- name: DeviceListOfTeams :many
 SELECT d.id, d.team_id, d.hardware_id, d.display_name, d.firmware_version, d.metadata,
        d.last_seen_at, d.rssi_dbm, d.signal_bars,
        a.id AS assignment_id, a.label, a.started_at, a.external_ref,
        d.version::xid AS version, d.latest_bucket_at, d.merge_version,
        (SELECT hashtextextended(concat_ws('/', extract(epoch FROM pg_postmaster_start_time()),
-            (SELECT string_agg(w.transaction::text, ',' ORDER BY w.transaction) FROM reading_writers w),
-            (SELECT string_agg(i.inhrelid::text, ',' ORDER BY i.inhrelid) FROM pg_catalog.pg_inherits i
-             WHERE i.inhparent = 'readings'::regclass)), 0))::bigint AS writers
+            (SELECT string_agg(w.transaction::text, ',' ORDER BY w.transaction) FROM reading_writers w)), 0))::bigint AS writers,
+       (CASE WHEN row_number() OVER () = 1 THEN ARRAY(
+            SELECT i.inhrelid::bigint FROM pg_catalog.pg_inherits i WHERE i.inhparent = 'readings'::regclass ORDER BY 1
+        ) END)::bigint[] AS chunks
 FROM unnest(@team_ids::uuid[]) t (id)
 CROSS JOIN LATERAL (
     SELECT devices.*, xid(devices.xmin) AS version FROM devices

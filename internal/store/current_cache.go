@@ -24,8 +24,8 @@ import (
 //  4. When an hour ends, the past hours are known if they were read without their first hour before: they are these and
 //     the hour that ended. That read takes place once per hour and team at a random time, because it takes long for
 //     all teams, which would wait for it at the beginning of an hour.
-//  5. All readings are read again when any other program changed readings, when a chunk was created or dropped, and
-//     after a change of the server. DeviceListOfTeams returns a hash of these, see reading_writers.
+//  5. All readings are read again when any other program changed readings, see reading_writers, when a chunk was
+//     dropped, and after a change of the server.
 //  6. All readings are read again after keepReadings. This limits how long a change has no effect that triggers do not
 //     see, such as one in a session with session_replication_role = replica.
 //
@@ -61,6 +61,7 @@ type teamReadings struct {
 	nextPastAt time.Time // from then on, nextPast is read
 	hours      roomsensor.Window
 	writers    int64            // of DeviceListOfTeams
+	chunks     []int64          // of DeviceListOfTeams, in ascending order
 	devices    []deviceReadings // by id
 }
 
@@ -117,12 +118,17 @@ func (d *deviceReadings) nextHour(hours roomsensor.Window) (next deviceReadings,
 }
 
 func (t *teamReadings) bytes() int {
-	return int(unsafe.Sizeof(*t)) + len(t.devices)*int(unsafe.Sizeof(deviceReadings{}))
+	return int(unsafe.Sizeof(*t)) + len(t.chunks)*int(unsafe.Sizeof(t.chunks[0])) +
+		len(t.devices)*int(unsafe.Sizeof(deviceReadings{}))
 }
 
 // serves reports whether readings that were kept are exact for devices whose version is the same, in their hours.
-func (t *teamReadings) serves(writers int64) bool {
-	return t != nil && t.writers == writers && time.Now().Before(t.until)
+func (t *teamReadings) serves(writers int64, chunks []int64) bool {
+	wasDropped := func(chunk int64) bool {
+		_, exists := slices.BinarySearch(chunks, chunk)
+		return !exists
+	}
+	return t != nil && t.writers == writers && time.Now().Before(t.until) && !slices.ContainsFunc(t.chunks, wasDropped)
 }
 
 // find returns what is known of the readings of a device in some hours, or nil.

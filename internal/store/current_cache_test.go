@@ -177,7 +177,6 @@ func TestCurrentTeamsKeepReadings(t *testing.T) {
 func TestCurrentTeamsAdded(t *testing.T) {
 	t.Parallel()
 	k := setupKept(t, co2(uuid.Nil, "2026-03-04T22:00:00Z", 100), co2(uuid.Nil, "2026-03-04T23:50:00Z", 200))
-	k.exec(t, `INSERT INTO readings (device_id, bucket_at) VALUES (gen_random_uuid(), '2026-03-05 00:00:00Z')`) // A chunk.
 	k.SetKeepReadings(time.Hour, 0)
 	k.requireRead(t, "first", 200, 300)
 	k.hide(t, 1)
@@ -185,7 +184,7 @@ func TestCurrentTeamsAdded(t *testing.T) {
 	k.requireRead(t, "a past hour", 400, 700)
 	k.add(t, "2026-03-05T00:00:00Z", 500)
 	k.add(t, "2026-03-05T00:05:00Z", 600)
-	k.requireRead(t, "the current hour", 600, 1800)
+	k.requireRead(t, "the current hour, in a new chunk", 600, 1800)
 	k.add(t, "2026-03-05T01:00:00Z", 800)
 	k.requireRead(t, "the hour after the snapshot", 800, 1800)
 	k.add(t, "2026-03-05T01:00:01Z", 7)

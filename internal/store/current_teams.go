@@ -67,6 +67,7 @@ type currentRead struct {
 	store  *Store
 	readAt time.Time
 	hours  roomsensor.Window
+	chunks []int64 // of DeviceListOfTeams
 	teams  []currentTeam
 }
 
@@ -125,7 +126,7 @@ func (r *currentRead) listTogether(ctx context.Context, tx pgx.Tx, q roomsensor.
 			return true, nil
 		}
 		d, err := device(deviceDetail(row))
-		t.add(row, &d)
+		r.add(t, row, &d)
 		t.leftOut = len(t.devices) > q.Limit || t.tagBytes > maxTagBytes
 		return true, err
 	})
@@ -139,7 +140,7 @@ func (r *currentRead) listAlone(ctx context.Context, tx pgx.Tx, q roomsensor.Dev
 		return db.DeviceListOfTeams, positional(db.DeviceListOfTeamsParams{
 			TeamIds: []uuid.UUID{t.id}, After: after, Most: most,
 		})
-	}, deviceDetail, t.add)
+	}, deviceDetail, func(row *db.DeviceListOfTeamsRow, d *roomsensor.Device) { r.add(t, row, d) })
 }
 
 // deviceDetail returns the columns of device_details.
@@ -152,8 +153,11 @@ func deviceDetail(row *db.DeviceListOfTeamsRow) *db.DeviceDetail {
 	}
 }
 
-// add adds a device that was read.
-func (t *currentTeam) add(row *db.DeviceListOfTeamsRow, d *roomsensor.Device) {
+// add adds a device of a team that was read.
+func (r *currentRead) add(t *currentTeam, row *db.DeviceListOfTeamsRow, d *roomsensor.Device) {
+	if row.Chunks != nil {
+		r.chunks = row.Chunks
+	}
 	t.devices = append(t.devices, roomsensor.CurrentDevice{Device: *d})
 	t.tagBytes += d.TagBytes()
 	t.next.writers = row.Writers
@@ -181,7 +185,7 @@ func (t *currentTeam) take(kept *teamReadings, keepPast time.Duration, missing *
 	slices.SortFunc(t.devices, func(a, b roomsensor.CurrentDevice) int { return bytes.Compare(a.ID[:], b.ID[:]) })
 	slices.SortFunc(t.next.devices, func(a, b deviceReadings) int { return bytes.Compare(a.id[:], b.id[:]) })
 	readsPast := true
-	if kept.serves(t.next.writers) {
+	if kept.serves(t.next.writers, t.next.chunks) {
 		t.next.until = kept.until
 		if readsPast = time.Since(kept.pastAt) >= keepPast; !readsPast {
 			t.next.pastAt = kept.pastAt
@@ -235,6 +239,7 @@ func (r *currentRead) readMissing(ctx context.Context, tx pgx.Tx, together bool)
 		if t.leftOut {
 			continue
 		}
+		t.next.chunks = r.chunks
 		if t.take(r.store.readings.Kept(t.id), r.store.keepPast, &missing); missing.count() > before {
 			teamIDs = append(teamIDs, t.id)
 		}
