@@ -236,6 +236,18 @@ func TestCurrentTeamsBounds(t *testing.T) {
 	f.requireCurrent(t.Context(), t, summary, "late")
 }
 
+// TestCurrentTeamsImported checks that a worker's reading counts between latest_bucket_at and an imported reading.
+func TestCurrentTeamsImported(t *testing.T) {
+	t.Parallel()
+	f := setupWritten(t)
+	_, _, err := f.RefreshLatest(t.Context(), uuid.Nil)
+	require.NoError(t, err)
+	f.exec(t, `INSERT INTO readings (device_id, bucket_at, co2_ppm) VALUES ($1, '2026-03-05 00:50:00Z', 900)`, writtenDevice)
+	f.requireCurrent(t.Context(), t, summary, "imported")
+	f.write(t, co2(writtenDevice, "2026-03-05T00:40:00Z", 800))
+	f.requireCurrent(t.Context(), t, summary, "before the imported one")
+}
+
 // TestCurrentTeamsModel checks that snapshots equal what is read of all devices, whatever is written between them: by
 // workers, with SQL, and in transactions of other programs that overlap.
 func TestCurrentTeamsModel(t *testing.T) {
