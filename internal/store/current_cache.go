@@ -94,13 +94,12 @@ func (d *deviceReadings) add(r *roomsensor.Reading, hours roomsensor.Window) {
 	if !d.latest.exists || d.latest.bucketAt < r.BucketAt.UnixMicro() {
 		d.latest = packReading(r)
 	}
-	second := roomsensor.Window{From: hours.From.Add(time.Hour), To: hours.To.Add(-time.Hour)}
 	switch at := r.BucketAt; {
 	case currentHour(hours).Contains(at):
 		d.current.add(&r.Values)
 	case pastHours(hours).Contains(at):
 		d.past.add(&r.Values)
-		if second.Contains(at) {
+		if nextPastHours(hours).Contains(at) {
 			d.nextPast.add(&r.Values)
 		}
 	}

@@ -106,6 +106,11 @@ func pastHours(hours roomsensor.Window) roomsensor.Window {
 	return roomsensor.Window{From: hours.From, To: hours.To.Add(-time.Hour)}
 }
 
+// nextPastHours returns the past hours that are still past hours of the snapshot in the next hour.
+func nextPastHours(hours roomsensor.Window) roomsensor.Window {
+	return roomsensor.Window{From: hours.From.Add(time.Hour), To: hours.To.Add(-time.Hour)}
+}
+
 // listTogether reads the devices of all teams, and leaves out teams with too many devices or tags.
 func (r *currentRead) listTogether(ctx context.Context, tx pgx.Tx, q roomsensor.DeviceQuery) error {
 	maxTagBytes := cmp.Or(q.MaxTagBytes, math.MaxInt)
@@ -220,8 +225,9 @@ func (t *currentTeam) takeDevice(d, before *deviceReadings, missing *missingRead
 	case before.version == d.version:
 		*d = *before
 	case before.onlyAdded(d, t.next.hours):
-		d.pastIsExact, d.hasNextPast = before.pastIsExact, before.hasNextPast
-		d.latest, d.current, d.past, d.nextPast = before.latest, before.current, before.past, before.nextPast
+		version, bound := d.version, d.bound
+		*d = *before
+		d.version, d.bound = version, bound
 		missing.added = append(missing.added, d)
 	default:
 		d.past = before.past
@@ -316,15 +322,13 @@ func (r *currentRead) readAdded(ctx context.Context, tx pgx.Tx, teamIDs []uuid.U
 
 // readPast reads past hours, and those of the next hour.
 func (r *currentRead) readPast(ctx context.Context, tx pgx.Tx, teamIDs []uuid.UUID, missing *missingReadings) error {
-	past := pastHours(r.hours)
-	nextPast := roomsensor.Window{From: past.From.Add(time.Hour), To: past.To}
 	for _, read := range []struct {
 		devices []*deviceReadings
 		hours   roomsensor.Window
 		sums    func(*deviceReadings) *packedStats
 	}{
-		{missing.past, past, func(d *deviceReadings) *packedStats { return &d.past }},
-		{missing.nextPast, nextPast, func(d *deviceReadings) *packedStats { return &d.nextPast }},
+		{missing.past, pastHours(r.hours), func(d *deviceReadings) *packedStats { return &d.past }},
+		{missing.nextPast, nextPastHours(r.hours), func(d *deviceReadings) *packedStats { return &d.nextPast }},
 	} {
 		if len(read.devices) == 0 {
 			continue

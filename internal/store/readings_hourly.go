@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"maps"
 	"math"
 
 	"github.com/google/uuid"
@@ -24,17 +25,28 @@ func (s *Store) hourStats(
 	if stored.Empty() {
 		return s.readingStats(ctx, tx, teamIDs, deviceIDs, hours)
 	}
-	params := db.HourlySumParams{DeviceIds: deviceIDs, TeamIds: teamIDs, HourFrom: stored.From, HourTo: stored.To}
-	rows, err := s.queries.HourlySum(ctx, tx, params)
+	rows, err := s.queries.HourlySum(ctx, tx, db.HourlySumParams{
+		DeviceIds: deviceIDs, TeamIds: teamIDs, HourFrom: stored.From, HourTo: stored.To,
+	})
 	if err != nil {
 		return nil, err
 	}
-	if err := s.replaceNonFinite(ctx, tx, rows, params); err != nil {
-		return nil, err
-	}
 	stats := make(map[uuid.UUID]roomsensor.Stats, len(rows))
+	var notFinite []uuid.UUID
 	for i := range rows {
 		stats[rows[i].DeviceID] = hourlyStats(&rows[i])
+		if !isFinite(&rows[i]) {
+			notFinite = append(notFinite, rows[i].DeviceID)
+		}
+	}
+	// Only SQL can have inserted such a value, which the API serves as null. readings_hourly does not filter them, because
+	// that would slow down every query.
+	if len(notFinite) > 0 {
+		finite, err := s.readingStats(ctx, tx, teamIDs, notFinite, stored)
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(stats, finite)
 	}
 	for _, rest := range []roomsensor.Window{{From: hours.From, To: stored.From}, {From: stored.To, To: hours.To}} {
 		if rest.Empty() {
@@ -65,7 +77,7 @@ func (s *Store) storedHours(
 	return longest, err
 }
 
-// readingStats is hourStats from the readings.
+// readingStats is hourStats from the readings alone, without values that are not finite.
 func (s *Store) readingStats(
 	ctx context.Context, tx pgx.Tx, teamIDs, deviceIDs []uuid.UUID, hours roomsensor.Window,
 ) (map[uuid.UUID]roomsensor.Stats, error) {
@@ -78,33 +90,6 @@ func (s *Store) readingStats(
 		stats[row.DeviceID] = hourlyStats(&row)
 	}
 	return stats, err
-}
-
-// replaceNonFinite computes the rows again that contain NaN or an infinity, without those values, which the API serves
-// as null. Only SQL can have inserted such a value; readings_hourly does not filter them, because that would slow down
-// every query.
-func (s *Store) replaceNonFinite(
-	ctx context.Context, tx pgx.Tx, rows []db.HourlySumRow, params db.HourlySumParams,
-) error {
-	byDevice := map[uuid.UUID]*db.HourlySumRow{}
-	params.DeviceIds = nil
-	for i := range rows {
-		if !isFinite(&rows[i]) {
-			byDevice[rows[i].DeviceID] = &rows[i]
-			params.DeviceIds = append(params.DeviceIds, rows[i].DeviceID)
-		}
-	}
-	if len(byDevice) == 0 {
-		return nil
-	}
-	finite, err := s.queries.ReadingSum(ctx, tx, db.ReadingSumParams(params))
-	if err != nil {
-		return err
-	}
-	for i := range finite {
-		*byDevice[finite[i].DeviceID] = db.HourlySumRow(finite[i])
-	}
-	return nil
 }
 
 // isFinite checks the sums only: one value that is not finite makes its sum so.

@@ -22,7 +22,7 @@ import (
 // load sends all requests of a trial.
 type load struct {
 	*env
-	devices   []*deviceClient  // by receiver
+	senders   []*deviceClient  // by receiver
 	clients   []*client.Client // by team
 	http      *http.Client     // of the clients
 	accepted  atomic.Int64     // uploads with a 202
@@ -41,7 +41,7 @@ const (
 func (e *env) newLoad() (*load, error) {
 	l := &load{env: e, http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: readers}, Timeout: readTimeout}}
 	for _, r := range e.receivers {
-		l.devices = append(l.devices, newDeviceClient(r.Address, e.options.Senders))
+		l.senders = append(l.senders, newDeviceClient(r.Address, e.options.Senders))
 	}
 	for i, key := range e.apiKeys {
 		api := e.apis[i%len(e.apis)]
@@ -56,8 +56,8 @@ func (e *env) newLoad() (*load, error) {
 
 func (l *load) close() {
 	l.http.CloseIdleConnections()
-	for _, d := range l.devices {
-		d.close()
+	for _, s := range l.senders {
+		s.close()
 	}
 }
 
@@ -87,7 +87,7 @@ func (l *load) upload(ctx context.Context, turn int, due time.Time) {
 	if body == nil {
 		return // It is offline.
 	}
-	sender, credential := l.devices[turn%len(l.devices)], l.credentials[l.plan.team(device)]
+	sender, credential := l.senders[turn%len(l.senders)], l.credentials[l.plan.team(device)]
 	for ctx.Err() == nil {
 		status, after, err := sender.post(credential, body)
 		if status == http.StatusAccepted {
