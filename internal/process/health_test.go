@@ -36,12 +36,17 @@ func (s *dependency) probe(ctx context.Context) error {
 	return nil
 }
 
-// withHealth runs a test with a fake clock and a health that is probed.
-func withHealth(t *testing.T, test func(t *testing.T, h *process.Health, need *dependency, log *bytes.Buffer)) {
+// withHealth runs a test with a fake clock and a health that is probed. The first probe finds the dependency as first
+// says, where nil means available: it may run before the test does.
+func withHealth(
+	t *testing.T, first *process.UnavailableError,
+	test func(t *testing.T, h *process.Health, need *dependency, log *bytes.Buffer),
+) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		need := &dependency{}
+		need.unavailable.Store(first)
 		h := process.NewHealth(zerolog.New(&log))
 		h.Need("database", need.probe)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -58,9 +63,9 @@ func withHealth(t *testing.T, test func(t *testing.T, h *process.Health, need *d
 
 func TestHealthMissing(t *testing.T) {
 	t.Parallel()
-	withHealth(t, func(t *testing.T, h *process.Health, need *dependency, _ *bytes.Buffer) {
+	migrate := &process.UnavailableError{Reason: "was never migrated"}
+	withHealth(t, migrate, func(t *testing.T, h *process.Health, need *dependency, _ *bytes.Buffer) {
 		t.Helper()
-		need.unavailable.Store(&process.UnavailableError{Reason: "was never migrated"})
 		synctest.Wait()
 		require.Equal(t, []process.Missing{{"process", "is starting"}, {"database", "was never migrated"}}, h.Missing())
 
@@ -81,7 +86,7 @@ func TestHealthMissing(t *testing.T) {
 func TestHealthDetectsLoss(t *testing.T) {
 	t.Parallel()
 	for _, hangs := range []bool{true, false} {
-		withHealth(t, func(t *testing.T, h *process.Health, need *dependency, _ *bytes.Buffer) {
+		withHealth(t, nil, func(t *testing.T, h *process.Health, need *dependency, _ *bytes.Buffer) {
 			t.Helper()
 			h.Serving()
 			require.NoError(t, h.AwaitReady(t.Context()))
@@ -128,9 +133,9 @@ func TestHealthOneFailedProbe(t *testing.T) {
 
 func TestHealthLogsOutageOnce(t *testing.T) {
 	t.Parallel()
-	withHealth(t, func(t *testing.T, h *process.Health, need *dependency, log *bytes.Buffer) {
+	silent := &process.UnavailableError{Reason: "does not answer", Cause: errors.New("dial: refused")}
+	withHealth(t, silent, func(t *testing.T, h *process.Health, need *dependency, log *bytes.Buffer) {
 		t.Helper()
-		need.unavailable.Store(&process.UnavailableError{Reason: "does not answer", Cause: errors.New("dial: refused")})
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
 		require.Equal(t, 1, strings.Count(log.String(), "\n"), log.String())
