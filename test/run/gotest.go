@@ -19,6 +19,8 @@ const (
 	testTimeout = "20m"
 	// stopGrace is the time that interrupted tests have to end.
 	stopGrace = 30 * time.Second
+	// withC lets Go use a C compiler, which the race detector needs.
+	withC = "CGO_ENABLED=1"
 )
 
 // command returns the program and arguments that run the tests and write their events to a file.
@@ -42,9 +44,12 @@ func isPackage(arg string) bool {
 }
 
 // goTest runs the tests on a database, in a process group of their own, so that an interrupt reaches all of them.
-func goTest(ctx context.Context, out io.Writer, url string, argv []string) error {
+func goTest(ctx context.Context, out io.Writer, url string, race bool, argv []string) error {
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...) //nolint:gosec // The arguments are the user's.
 	cmd.Env = append(os.Environ(), "TEST_DATABASE_URL="+url)
+	if race {
+		cmd.Env = append(cmd.Env, withC)
+	}
 	cmd.Stdout, cmd.Stderr = out, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
@@ -62,7 +67,9 @@ func goTest(ctx context.Context, out io.Writer, url string, argv []string) error
 // raceDetector returns whether the race detector is available, and what to print about it. It compiles the packages for
 // which the race detector needs a C compiler.
 func raceDetector(ctx context.Context) (available bool, text string) {
-	out, err := exec.CommandContext(ctx, "go", "build", "-race", "runtime/race", "runtime/cgo").CombinedOutput()
+	build := exec.CommandContext(ctx, "go", "build", "-race", "runtime/race", "runtime/cgo")
+	build.Env = append(os.Environ(), withC)
+	out, err := build.CombinedOutput()
 	if err == nil {
 		return true, "race detector: on"
 	}

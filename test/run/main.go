@@ -80,7 +80,7 @@ func runTests(ctx context.Context, args []string, out io.Writer) (r *results, er
 		return nil, fmt.Errorf("writing: %w", err)
 	}
 	events := filepath.Join(dir, "events.json")
-	failure := goTest(ctx, out, server.URL, command(events, race, args))
+	failure := goTest(ctx, out, server.URL, race, command(events, race, args))
 	r, err = readResults(events)
 	if err != nil {
 		return nil, errors.Join(failure, err)

@@ -73,7 +73,8 @@ func (s *sample) argv(t *testing.T, file string) []string {
 	}
 	path := filepath.Join(t.TempDir(), "sample")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", path, file)
-	build.Dir = "../.." // The root of the module.
+	build.Dir = "../.."                               // The root of the module.
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // Like other programs, whose build cache it shares.
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, "%s\n%s", s.code, out)
 	return []string{path}
