@@ -20,7 +20,8 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON idempotency_keys, idempotency_bytes, rat
 GRANT EXECUTE ON FUNCTION feed_reserve(), audit_expire(interval, integer), audit_trim(uuid, integer) TO roomsensor_api;
 
 -- A worker stores readings and rejects. A process that is a receiver too has the role of a worker.
-GRANT SELECT ON devices, device_hardware, ingest_keys, ordered_chunks, goose_db_version TO roomsensor_worker;
+-- TimescaleDB shows how far readings_hourly is stored only to roles that may read it.
+GRANT SELECT ON devices, device_hardware, readings_hourly, ingest_keys, ordered_chunks, goose_db_version TO roomsensor_worker;
 GRANT UPDATE (last_seen_at, rssi_dbm, signal_bars, signal_at, firmware_version, firmware_at, latest_bucket_at,
               merge_version) ON devices
     TO roomsensor_worker;
