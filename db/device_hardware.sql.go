@@ -118,11 +118,16 @@ func (q *Queries) HardwareInsert(ctx context.Context, db DBTX, arg HardwareInser
 }
 
 const HardwareList = `-- name: HardwareList :many
-SELECT h.hardware_id, h.device_id, d.team_id, h.installed_at, h.removed_at
-FROM device_hardware h
-JOIN devices d ON d.id = h.device_id
-WHERE h.hardware_id COLLATE "C" = ANY($1::text[])
-ORDER BY h.hardware_id COLLATE "C", h.installed_at NULLS FIRST
+SELECT u.hardware_id::text AS hardware_id, h.device_id, h.team_id, h.installed_at, h.removed_at
+FROM unnest($1::text[]) u (hardware_id)
+CROSS JOIN LATERAL (
+    SELECT i.device_id, d.team_id, i.installed_at, i.removed_at
+    FROM device_hardware i
+    JOIN devices d ON d.id = i.device_id
+    WHERE i.hardware_id COLLATE "C" = u.hardware_id
+    ORDER BY i.installed_at NULLS FIRST
+    OFFSET 0
+) h
 `
 
 type HardwareListRow struct {
@@ -133,8 +138,9 @@ type HardwareListRow struct {
 	RemovedAt   *time.Time
 }
 
-// HardwareList lists the installations of some hardware units (decision 40). The collation selects
-// device_hardware_unit_idx.
+// HardwareList lists the installations of some distinct hardware units (decision 40), those of a unit the oldest first.
+// The collation selects device_hardware_unit_idx, which OFFSET 0 makes it search once per unit: with = ANY, it reads the
+// whole table until that was analyzed, because the planner then expects each unit to have many rows.
 func (q *Queries) HardwareList(ctx context.Context, db DBTX, hardwareIds []string) ([]HardwareListRow, error) {
 	rows, err := db.Query(ctx, HardwareList, hardwareIds)
 	if err != nil {

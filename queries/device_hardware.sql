@@ -1,11 +1,17 @@
--- HardwareList lists the installations of some hardware units (decision 40). The collation selects
--- device_hardware_unit_idx.
+-- HardwareList lists the installations of some distinct hardware units (decision 40), those of a unit the oldest first.
+-- The collation selects device_hardware_unit_idx, which OFFSET 0 makes it search once per unit: with = ANY, it reads the
+-- whole table until that was analyzed, because the planner then expects each unit to have many rows.
 -- name: HardwareList :many
-SELECT h.hardware_id, h.device_id, d.team_id, h.installed_at, h.removed_at
-FROM device_hardware h
-JOIN devices d ON d.id = h.device_id
-WHERE h.hardware_id COLLATE "C" = ANY(@hardware_ids::text[])
-ORDER BY h.hardware_id COLLATE "C", h.installed_at NULLS FIRST;
+SELECT u.hardware_id::text AS hardware_id, h.device_id, h.team_id, h.installed_at, h.removed_at
+FROM unnest(@hardware_ids::text[]) u (hardware_id)
+CROSS JOIN LATERAL (
+    SELECT i.device_id, d.team_id, i.installed_at, i.removed_at
+    FROM device_hardware i
+    JOIN devices d ON d.id = i.device_id
+    WHERE i.hardware_id COLLATE "C" = u.hardware_id
+    ORDER BY i.installed_at NULLS FIRST
+    OFFSET 0
+) h;
 
 -- HardwareListByDevice lists the installations in some devices of a team, by device. A device that never had a unit has
 -- one row without bounds, which sets no limit either (A3.3).

@@ -13,8 +13,8 @@ import (
 	"roomsensor/internal/roomsensor"
 )
 
-// Installations lists where and when some hardware units were installed, by unit (decision 40). A unit that was never
-// installed is not in the map.
+// Installations lists where and when some distinct hardware units were installed, by unit (decision 40). One that was
+// never installed is not in the map.
 func (s *Store) Installations(ctx context.Context, hardwareIDs []string) (map[string][]roomsensor.Installation, error) {
 	rows, err := s.queries.HardwareList(ctx, s.pool, hardwareIDs)
 	if err != nil {
