@@ -22,7 +22,7 @@ const (
 	defaultMinCopyRows = 2_000
 	// minRowsPerDevice is from how many rows per device on, on average, one check whether any of them is stored is
 	// cheaper than a check per row.
-	minRowsPerDevice = 32
+	minRowsPerDevice = 8
 	// writeAttempts is how often a transaction is attempted that copies new rows into the table while other workers
 	// store some of the same rows, or rows of the same chunks: COPY fills one chunk after the other, so the order of the
 	// rows does not prevent every deadlock. The next attempt finds the rows that are stored and merges with them.
