@@ -85,7 +85,7 @@ func (r *comparison) compareQuery(
 
 // latency returns the median seconds of a question on one connection, in a closed loop.
 func (r *comparison) latency(ctx context.Context, questions []*checked) (float64, error) {
-	client := load.NewClient(1)
+	client := load.NewClient()
 	defer client.CloseIdle()
 	result, err := load.Closed(ctx, 1, r.Time, func(ctx context.Context, _, n int) error {
 		return questions[n%len(questions)].again(ctx, client)

@@ -34,7 +34,7 @@ func points(ctx context.Context, s *workload.Suite) (*workload.Rival, error) {
 
 // rate returns the points per second of a round.
 func (w *pointWriter) rate(ctx context.Context) (float64, error) {
-	client := load.NewClient(workload.SingleConnections)
+	client := load.NewClient()
 	defer client.CloseIdle()
 	sender := workload.Sender{Client: client, URL: w.WriteURL(), Status: http.StatusNoContent}
 	result, err := load.Closed(ctx, workload.SingleConnections, w.suite.Time,

@@ -65,7 +65,7 @@ func startPREST(ctx context.Context, s *workload.Suite) (*workload.Rival, error)
 
 // rate returns the changes of random devices per second.
 func (p *prest) rate(ctx context.Context) (float64, error) {
-	client := load.NewClient(workload.PatchConnections)
+	client := load.NewClient()
 	defer client.CloseIdle()
 	result, err := load.Closed(ctx, workload.PatchConnections, p.suite.Time,
 		func(ctx context.Context, _, _ int) error { return p.patch(ctx, client) })

@@ -46,7 +46,7 @@ func comparePeer(ctx context.Context, s *workload.Suite, p peer) error {
 	r := &comparison{
 		peer: p, Suite: s, oldest: s.Fleet.From(),
 		sender: &workload.Sender{
-			Client: load.NewClient(workload.SenderConnections), URL: p.WriteURL(), Status: http.StatusNoContent,
+			Client: load.NewClient(), URL: p.WriteURL(), Status: http.StatusNoContent,
 		},
 	}
 	for _, part := range []struct {
@@ -151,7 +151,7 @@ func (q *checked) again(ctx context.Context, client *load.Client) error {
 func (r *comparison) rate(
 	ctx context.Context, connections int, which func(connection, n int) *checked,
 ) (float64, error) {
-	client := load.NewClient(connections)
+	client := load.NewClient()
 	defer client.CloseIdle()
 	result, err := load.Closed(ctx, connections, r.Time, func(ctx context.Context, connection, n int) error {
 		return which(connection, n).again(ctx, client)
@@ -392,7 +392,7 @@ func (r *comparison) exportOne(ctx context.Context, x *workload.Export) error {
 
 // timed returns the seconds of a question on a new connection.
 func (q *checked) timed(ctx context.Context) (float64, error) {
-	client := load.NewClient(1)
+	client := load.NewClient()
 	defer client.CloseIdle()
 	began := time.Now()
 	err := q.again(ctx, client)

@@ -25,7 +25,7 @@ type client struct {
 
 // newClients returns n clients that share their connections.
 func (s *Suite) newClients(n int) (clients []*client) {
-	shared := load.NewClient(n)
+	shared := load.NewClient()
 	for i := range n {
 		clients = append(clients, &client{
 			number: i, http: shared, lease: s.keys.NewLease(), base: s.api.URL() + "/v1",

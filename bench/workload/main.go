@@ -27,15 +27,19 @@ func Main(peers *Peers) {
 	}
 }
 
-// Run runs the benchmark. A row below its minimum is not an error.
+// Run runs the benchmark. A row below its minimum is not an error. If a workload fails, the rows before it are printed,
+// but not saved.
 func Run(ctx context.Context, args []string, out, log io.Writer, peers *Peers) error {
 	o, err := ParseOptions(args, log, peers != nil)
 	if err != nil {
 		return err
 	}
 	r, err := Measure(ctx, o, log, peers)
-	if err != nil {
-		return err
+	switch {
+	case err == nil:
+		return errors.Join(r.Print(out), harness.Save(o.Results, r))
+	case r != nil && len(r.Rows) > 0:
+		err = errors.Join(err, r.Print(out))
 	}
-	return errors.Join(r.Print(out), harness.Save(o.Results, r))
+	return err
 }

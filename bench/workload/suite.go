@@ -99,7 +99,8 @@ func (s *Suite) steps() []step {
 	}
 }
 
-// Measure opens an environment, runs the selected workloads, and reports their rows in the order of their ids.
+// Measure opens an environment, runs the selected workloads, and reports their rows in the order of their ids. If a
+// workload fails, the report has the rows of those before it.
 func Measure(ctx context.Context, o Options, log io.Writer, peers *Peers) (r *report.Report, err error) {
 	began := time.Now()
 	r = &report.Report{At: began.UTC().Truncate(time.Second), Commit: commit(ctx), Machine: report.ThisMachine()}
@@ -142,16 +143,18 @@ func commit(ctx context.Context) string {
 	return strings.TrimSpace(string(out))
 }
 
+// runSteps returns the rows of all steps, or with an error those of the steps before it.
 func runSteps(ctx context.Context, e *env.Env, o Options, peers *Peers) ([]report.Row, error) {
 	s := &Suite{Env: e, Options: o, Layout: AsArrived, peers: peers}
 	s.oldest = s.Fleet.From()
+	var err error
 	for _, step := range s.steps() {
-		if err := s.run(ctx, step); err != nil {
-			return nil, err
+		if err = s.run(ctx, step); err != nil {
+			break
 		}
 	}
 	slices.SortStableFunc(s.rows, func(a, b report.Row) int { return cmp.Compare(a.ID, b.ID) })
-	return s.rows, nil
+	return s.rows, err
 }
 
 // run runs a step if its workload is selected.

@@ -111,7 +111,7 @@ func (v *visibility) against() string {
 // singleRate returns the uploads per second of a round that ends when all are committed.
 func (s *Suite) singleRate(ctx context.Context, v *visibility) (float64, error) {
 	sent := &sending{teams: s.teams}
-	client := load.NewClient(SingleConnections)
+	client := load.NewClient()
 	defer client.CloseIdle()
 	upload := sent.uploader(client)
 	began := time.Now()

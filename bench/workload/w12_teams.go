@@ -48,7 +48,7 @@ func (s *Suite) turn(path string, least int) Side {
 		if err := t.rest(ctx, s.TeamPause); err != nil {
 			return 0, err
 		}
-		client := load.NewClient(teamConnections)
+		client := load.NewClient()
 		defer client.CloseIdle()
 		result, err := load.Each(ctx, teamConnections, t.Number, func(ctx context.Context, _, _ int) error {
 			return t.get(ctx, client, path, least)
@@ -68,7 +68,7 @@ func (t *teams) rest(ctx context.Context, pause time.Duration) error {
 
 // checkCurrent compares the devices and newest readings in the snapshot of every team with the fleet.
 func (t *teams) checkCurrent(ctx context.Context) error {
-	client := load.NewClient(teamConnections)
+	client := load.NewClient()
 	defer client.CloseIdle()
 	_, err := load.Each(ctx, teamConnections, t.Number, func(ctx context.Context, _, team int) error {
 		request, err := t.request(ctx, team, "/devices/current")

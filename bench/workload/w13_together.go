@@ -68,7 +68,7 @@ func (s *Suite) measureTails(ctx context.Context, to *tails, snapshots, uploads 
 	if err := s.teams.rest(ctx, s.TeamPause); err != nil {
 		return err
 	}
-	client, sent := load.NewClient(teamConnections+SingleConnections), &sending{teams: s.teams}
+	client, sent := load.NewClient(), &sending{teams: s.teams}
 	defer client.CloseIdle()
 	group, grouped := errgroup.WithContext(ctx)
 	if snapshots {

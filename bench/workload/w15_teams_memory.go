@@ -33,7 +33,7 @@ func (s *Suite) teamsMemory(ctx context.Context) error {
 	if t.api, err = t.Start(ctx, "api-memory", nil, "api"); err != nil {
 		return err
 	}
-	client := load.NewClient(teamConnections)
+	client := load.NewClient()
 	defer client.CloseIdle()
 	// Half a request more, so that the number is not rounded down.
 	d := time.Duration((float64(t.Number) + 0.5) / memoryRate * float64(time.Second))

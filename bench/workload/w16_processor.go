@@ -87,7 +87,7 @@ func (t *teams) uploadTimes(ctx context.Context, readings, uploads int) (map[str
 	if err != nil {
 		return nil, err
 	}
-	client := load.NewClient(SingleConnections)
+	client := load.NewClient()
 	defer client.CloseIdle()
 	_, err = load.Each(ctx, SingleConnections, uploads, func(ctx context.Context, _, k int) error {
 		from := window.From.Add(time.Duration(k/t.Fleet.Devices) * length)

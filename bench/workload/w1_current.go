@@ -100,7 +100,7 @@ func (c *client) getIfChanged(ctx context.Context, tag *string) error {
 	}
 	answer, err := c.http.Do(request, status)
 	if err == nil {
-		*tag = answer.Header.Get("ETag")
+		*tag = answer.ETag
 	}
 	return err
 }

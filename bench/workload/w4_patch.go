@@ -15,10 +15,10 @@ import (
 // PatchConnections is the number of connections of W4.
 const PatchConnections = 16
 
-// updateSQL changes a device; %s is its id.
+// updateSQL changes the tags of a device, and writes its name again; %s is its id.
 const updateSQL = `
 UPDATE devices
-SET display_name = 'Room', metadata = jsonb_build_object('building', 'b1', 'floor', '1', 'bench', :n::text)
+SET display_name = display_name, metadata = jsonb_build_object('building', 'b1', 'floor', '1', 'bench', :n::text)
 WHERE team_id = :team::uuid AND id = %s;`
 
 // patch is W4: changes of a tag of random devices, compared with the UPDATE.

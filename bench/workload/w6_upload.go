@@ -37,7 +37,7 @@ func (s *Suite) openQueue(ctx context.Context) (err error) {
 		return err
 	}
 	s.Sender = &Sender{
-		Client: load.NewClient(SenderConnections), URL: s.receiver.URL() + "/uploads", Bearer: "Bearer " + key,
+		Client: load.NewClient(), URL: s.receiver.URL() + "/uploads", Bearer: "Bearer " + key,
 		Status: http.StatusAccepted,
 	}
 	// The receiver caches the credential with the first upload.
