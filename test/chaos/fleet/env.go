@@ -138,7 +138,7 @@ func (e *env) startProcesses(ctx context.Context) error {
 }
 
 // currentMemory returns how many MiB an API process gets for the readings of all devices: at least its default.
-func (e *env) currentMemory() int { return max(32, e.options.Devices*400>>20) }
+func (e *env) currentMemory() int { return max(40, e.options.Devices*400>>20) }
 
 func (e *env) start(ctx context.Context, name string, args []string) (*proctest.Service, error) {
 	log, err := e.LogFile(name)

@@ -104,6 +104,10 @@ func (p *plan) bucket(round int) time.Time {
 	return p.start.Add(time.Duration(round-1) * roomsensor.BucketLength)
 }
 
+// historyEnd returns the end of the readings that are stored before the trial. It is the start of an hour, before all
+// readings that devices send.
+func (p *plan) historyEnd() time.Time { return p.bucket(-p.outage).Truncate(time.Hour) }
+
 // scaled are the values of a reading as integers: in the units of their resolutions, and the seconds from the start of
 // the bucket to the measurement. Checksums are exact because they use integers.
 type scaled struct{ co2, temp, humidity, lux, sound, offset int64 }

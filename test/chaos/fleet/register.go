@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"roomsensor/internal/roomsensor"
 	"roomsensor/test/harness"
 )
 
@@ -27,6 +28,11 @@ func (e *env) register(ctx context.Context) error {
 	}
 	if err := e.registerDevices(ctx, conn, teams); err != nil {
 		return err
+	}
+	if e.options.History > 0 {
+		if err := e.insertHistory(ctx, conn); err != nil {
+			return err
+		}
 	}
 	e.registered = time.Since(began)
 	e.Logf("registered %d devices of %d teams in %s", e.options.Devices, e.options.Teams, harness.Seconds(e.registered))
@@ -55,6 +61,10 @@ func (e *env) registerTeam(ctx context.Context, conn *pgx.Conn, team *uuid.UUID)
 // like that was registered long ago.
 func (e *env) registerDevices(ctx context.Context, conn *pgx.Conn, teams []uuid.UUID) error {
 	seed, n := fmt.Sprint(e.plan.seed), e.plan.devices
+	latest := "-infinity"
+	if e.options.History > 0 {
+		latest = roomsensor.FormatTime(e.plan.historyEnd().Add(-roomsensor.BucketLength))
+	}
 	err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		add, err := dropExclusions(ctx, tx)
 		if err != nil {
@@ -67,8 +77,8 @@ func (e *env) registerDevices(ctx context.Context, conn *pgx.Conn, teams []uuid.
 			{"SET LOCAL session_replication_role = replica", nil},
 			{`INSERT INTO devices (id, team_id, hardware_id, display_name, latest_bucket_at)
 				SELECT ` + deviceIDSQL + `, ($3::uuid[])[i % cardinality($3::uuid[]) + 1], ` + hardwareIDSQL + `, 'Room ' || i,
-					'-infinity' FROM generate_series(0, $2::bigint - 1) i
-				ORDER BY i % cardinality($3::uuid[]), i`, []any{seed, n, teams}},
+					$4::text::timestamptz FROM generate_series(0, $2::bigint - 1) i
+				ORDER BY i % cardinality($3::uuid[]), i`, []any{seed, n, teams, latest}},
 			{`INSERT INTO device_hardware (hardware_id, device_id)
 				SELECT ` + hardwareIDSQL + `, ` + deviceIDSQL + ` FROM generate_series(0, $2::bigint - 1) i`, []any{seed, n}},
 			{add, nil},
@@ -84,6 +94,40 @@ func (e *env) registerDevices(ctx context.Context, conn *pgx.Conn, teams []uuid.
 	}
 	if err != nil {
 		return fmt.Errorf("registering devices: %w", err)
+	}
+	return nil
+}
+
+// history returns the time for which all devices have readings before the trial.
+func (e *env) history() roomsensor.Window {
+	until := e.plan.historyEnd()
+	return roomsensor.Window{From: until.Add(-e.options.History), To: until}
+}
+
+// insertHistory inserts readings before the trial, in the order of time and hour by hour. No trigger marks them, as if
+// only workers had stored them.
+func (e *env) insertHistory(ctx context.Context, conn *pgx.Conn) error {
+	window := e.history()
+	for from := window.From; from.Before(window.To); from = from.Add(time.Hour) {
+		err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+			if _, err := tx.Exec(ctx, "SET LOCAL session_replication_role = replica"); err != nil {
+				return err //nolint:wrapcheck // Wrapped below.
+			}
+			_, err := tx.Exec(ctx, `
+				INSERT INTO readings (device_id, bucket_at, measured_at, co2_ppm, temp_c, humidity_pct, lux, spl_db)
+				SELECT `+deviceIDSQL+`, t.at, t.at + INTERVAL '1 minute', 400 + (i + n) % 900, 18 + (i + n) % 80 / 10.0,
+					20 + (i + n) % 400 / 10.0, (i + n) % 900, 30 + (i + n) % 40
+				FROM generate_series(0, 11) n, LATERAL (SELECT $3::timestamptz + n * INTERVAL '5 minutes' AS at) t,
+					generate_series(0, $2::bigint - 1) i
+				ORDER BY n, i`, fmt.Sprint(e.plan.seed), e.plan.devices, from)
+			return err //nolint:wrapcheck // Wrapped below.
+		})
+		if err != nil {
+			return fmt.Errorf("inserting the history: %w", err)
+		}
+	}
+	if _, err := conn.Exec(ctx, "VACUUM (ANALYZE) readings"); err != nil {
+		return fmt.Errorf("analyzing the history: %w", err)
 	}
 	return nil
 }

@@ -58,7 +58,7 @@ func TestRun(t *testing.T) {
 func TestVerify(t *testing.T) {
 	t.Parallel()
 	o := small()
-	o.Devices = 60
+	o.Devices, o.History = 60, time.Hour
 	base, err := harness.NewEnv(t.TempDir(), t.Output())
 	require.NoError(t, err)
 	db := dbtest.New(t)

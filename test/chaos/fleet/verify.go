@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+
+	"roomsensor/internal/roomsensor"
 )
 
 // Verdict counts the readings that are not as they were sent.
@@ -15,8 +17,8 @@ type Verdict struct {
 	Readings   int64 `json:"readings"`   // stored
 }
 
-// verify compares the count and the checksum of the readings of each device with the plan. The database sends a row per
-// device, of which none is kept.
+// verify compares the count and the checksum of the readings of each device, without its history, with the plan. The
+// database sends a row per device, of which none is kept.
 func (e *env) verify(ctx context.Context) (v Verdict, err error) {
 	e.Logf("comparing the readings of %d devices with what they sent", e.plan.devices)
 	conn, err := pgx.Connect(ctx, e.service.DatabaseURL())
@@ -31,8 +33,9 @@ func (e *env) verify(ctx context.Context) (v Verdict, err error) {
 	}
 	rows, _ := conn.Query(ctx, `
 		SELECT coalesce(d.hardware_id, ''), coalesce(r.count, 0), coalesce(r.sum, 0)
-		FROM devices d FULL JOIN (SELECT device_id, `+sumSQL+` FROM readings GROUP BY device_id) r (device_id, count, sum)
-		ON r.device_id = d.id`)
+		FROM devices d FULL JOIN (SELECT device_id, `+sumSQL+` FROM readings
+			WHERE bucket_at < $1 OR bucket_at >= $2 GROUP BY device_id) r (device_id, count, sum)
+		ON r.device_id = d.id`, e.history().From, e.history().To)
 	var hardwareID string
 	var found sum
 	devices := 0
@@ -76,11 +79,16 @@ func (e *env) verifyDerived(ctx context.Context, conn *pgx.Conn, readings int64)
 	if err != nil {
 		return fmt.Errorf("reading the aggregates: %w", err)
 	}
-	if hours != readings {
+	if readings += e.historyReadings(); hours != readings {
 		e.Unexpected("the hourly aggregates count %d readings instead of %d", hours, readings)
 	}
 	if rejects != 0 {
 		e.Unexpected("%d uploads were rejected", rejects)
 	}
 	return nil
+}
+
+// historyReadings returns the number of readings before the trial.
+func (e *env) historyReadings() int64 {
+	return int64(e.options.History/roomsensor.BucketLength) * int64(e.plan.devices)
 }
