@@ -73,17 +73,18 @@ func (q *Queries) DatabaseGetUsage(ctx context.Context, db DBTX) (DatabaseGetUsa
 	return i, err
 }
 
-const SettingSet = `-- name: SettingSet :exec
-SELECT set_config($1::text, $2::text, true)
+const SettingsSet = `-- name: SettingsSet :exec
+SELECT set_config(s.name, ($1::text[])[s.place], true)
+FROM unnest($2::text[]) WITH ORDINALITY s (name, place)
 `
 
-type SettingSetParams struct {
-	Name  string
-	Value string
+type SettingsSetParams struct {
+	SettingValues []string
+	Names         []string
 }
 
-// SettingSet sets a parameter of the server until the transaction ends.
-func (q *Queries) SettingSet(ctx context.Context, db DBTX, arg SettingSetParams) error {
-	_, err := db.Exec(ctx, SettingSet, arg.Name, arg.Value)
+// SettingsSet sets parameters of the server until the transaction ends: names[i] to setting_values[i].
+func (q *Queries) SettingsSet(ctx context.Context, db DBTX, arg SettingsSetParams) error {
+	_, err := db.Exec(ctx, SettingsSet, arg.SettingValues, arg.Names)
 	return err
 }

@@ -1,6 +1,7 @@
--- SettingSet sets a parameter of the server until the transaction ends.
--- name: SettingSet :exec
-SELECT set_config(@name::text, @value::text, true);
+-- SettingsSet sets parameters of the server until the transaction ends: names[i] to setting_values[i].
+-- name: SettingsSet :exec
+SELECT set_config(s.name, (@setting_values::text[])[s.place], true)
+FROM unnest(@names::text[]) WITH ORDINALITY s (name, place);
 
 -- DatabaseGet returns no row if the extension does not exist.
 -- name: DatabaseGet :one

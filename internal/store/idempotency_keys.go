@@ -75,9 +75,8 @@ func (s *Store) claimKey(
 	// At least 1 ms, because lock_timeout 0 means no timeout.
 	wait := max(1, time.Until(waitUntil).Milliseconds())
 	var claim pgx.Batch // One round trip.
-	claim.Queue(db.SettingSet, positional(db.SettingSetParams{Name: "lock_timeout", Value: fmt.Sprintf("%dms", wait)})...)
-	claim.Queue(db.SettingSet,
-		positional(db.SettingSetParams{Name: "statement_timeout", Value: idempotencyStatementTimeout})...)
+	claim.Queue(db.SettingsSet, positional(settings(
+		"lock_timeout", fmt.Sprintf("%dms", wait), "statement_timeout", idempotencyStatementTimeout))...)
 	var claimedAt time.Time
 	claim.Queue(db.IdempotencyKeyClaim, positional(db.IdempotencyKeyClaimParams{
 		KeyID: key.KeyID, Method: key.Method, Path: key.Path, IdempotencyKey: key.Key, BodySha256: key.BodySHA256[:],

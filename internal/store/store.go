@@ -317,13 +317,15 @@ var snapshot = pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadO
 
 // set sets parameters of the server, given as names and values, until the transaction ends.
 func (s *Store) set(ctx context.Context, tx pgx.Tx, pairs ...string) error {
+	return s.queries.SettingsSet(ctx, tx, settings(pairs...))
+}
+
+// settings returns the parameters of SettingsSet, given as names and values.
+func settings(pairs ...string) (p db.SettingsSetParams) {
 	for pair := range slices.Chunk(pairs, 2) {
-		err := s.queries.SettingSet(ctx, tx, db.SettingSetParams{Name: pair[0], Value: pair[1]})
-		if err != nil {
-			return err
-		}
+		p.Names, p.SettingValues = append(p.Names, pair[0]), append(p.SettingValues, pair[1])
 	}
-	return nil
+	return p
 }
 
 // convert converts rows to the domain. The result is never nil, so that an empty list becomes [] in JSON.

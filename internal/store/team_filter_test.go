@@ -38,7 +38,7 @@ var withoutTeam = map[string]string{
 	"FeedRangeList": noTeam, "FeedDayList": noTeam, "FeedChangedList": wakes, "FeedBegin": worker, "FeedBatchInsert": worker,
 	"FeedStateUpdate": maintenance, "FeedBatchPurge": maintenance, "FeedLatePurge": maintenance, "FeedDayPurge": maintenance,
 	"DatabaseGetUsage": noTeam, "DeviceCountByStatus": maintenance, "IngestKeyCountExpiring": maintenance, "APIKeyCountExpiring": maintenance,
-	"SettingSet": noTeam, "DatabaseGet": noTeam, "ChunkCount": noTeam, "SecretEnsure": noTeam, "SecretGet": noTeam, "ReceiverSecretEnsure": noTeam, "ReceiverSecretGet": noTeam, "HourlyListValid": noTeam,
+	"SettingsSet": noTeam, "DatabaseGet": noTeam, "ChunkCount": noTeam, "SecretEnsure": noTeam, "SecretGet": noTeam, "ReceiverSecretEnsure": noTeam, "ReceiverSecretGet": noTeam, "HourlyListValid": noTeam,
 
 	"UserGet": byUser, "UserGetCredentials": byUser, "MembershipListByUser": byUser, "SessionGet": byUser, "SessionPut": byUser, "SessionEnd": byUser,
 	"UserGetByEmail": byUser, "UserSetPassword": byUser, "UserSetFirstPassword": byUser, "UserSetName": byUser, "UserSignOut": byUser, "UserInsert": noTeam,
