@@ -42,7 +42,7 @@ func (s *server) readAggregateRequest(q httpedge.Query) (r aggregateRequest, err
 	if r.metrics, err = roomsensor.ParseMetrics(q.Get(metricsParameter)); err != nil {
 		return r, err
 	}
-	r.times, err = s.readTimeRange(q, windows)
+	r.times, err = readTimeRange(q, windows, s.now())
 	r.times.window = roomsensor.Expressible(r.times.window)
 	return r, err
 }

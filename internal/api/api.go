@@ -22,6 +22,7 @@ type Config struct {
 	Origins      []string              // from which browsers may call the API (decision 51 a)
 	CursorSecret []byte                // cursor.SecretBytes bytes, the same on every replica
 	SnapshotAge  time.Duration         // maximum lag of /devices/current; 0 means 1 s, negative means no cache
+	Timeout      time.Duration         // of every request except exports; 0 means 10 s
 	Docs         http.Handler          // serves /docs and the paths below it, without a key
 	KeyUses      *httpedge.KeyUses     // nil means that the use of keys is not recorded
 	Now          func() time.Time      // nil means time.Now
@@ -31,11 +32,11 @@ type Config struct {
 }
 
 type server struct {
-	backend Backend
+	exporter // and what it shares with all requests: backend, now and timeout
+
 	keys    *httpedge.Authenticator
 	uses    *httpedge.KeyUses
 	rate    *rateLimiter
-	exports *exportSlots
 	current *snapshots
 	feed    *feed
 	bodies  *shareLimiter
@@ -46,7 +47,6 @@ type server struct {
 	clients func(*http.Request) string // returns the address of a client
 	origins []string
 	paths   []string // of the API, with parameters in braces
-	now     func() time.Time
 	log     zerolog.Logger
 	tracer  *tracing.Tracer // nil without tracing
 }
@@ -61,6 +61,9 @@ func New(cfg Config, backend Backend) (http.Handler, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
+	if cfg.Timeout == 0 {
+		cfg.Timeout = requestTimeout
+	}
 	feed := newFeed(backend, cfg.Now, cfg.Log)
 	metrics, err := newMetrics(cfg.Metrics, append(exports.metrics(), feed.metrics()...))
 	if err != nil {
@@ -70,12 +73,12 @@ func New(cfg Config, backend Backend) (http.Handler, error) {
 	metrics.addLimiters(bodies, scans)
 	keys := httpedge.NewKeyCache(backend.APIKeysByID, cfg.Now)
 	s := &server{
-		backend: backend,
+		exporter: exporter{backend, exports, cfg.Now, cfg.Timeout},
+
 		keys:    httpedge.NewAuthenticator(keys, httpedge.APIKeyCodes(), cfg.Now),
 		uses:    cfg.KeyUses,
 		rate:    newRateLimiter(backend, cfg.Now, metrics.rate),
-		exports: exports,
-		current: newSnapshots(backend, cfg.Now, cfg.SnapshotAge, metrics),
+		current: newSnapshots(backend, cfg.Now, cfg.SnapshotAge, cfg.Timeout/2, metrics),
 		feed:    feed,
 		bodies:  bodies,
 		scans:   scans,
@@ -84,7 +87,6 @@ func New(cfg Config, backend Backend) (http.Handler, error) {
 		site:    cfg.Site,
 		clients: cfg.Site.Clients(),
 		origins: cfg.Origins,
-		now:     cfg.Now,
 		log:     cfg.Log,
 		tracer:  cfg.Tracer,
 	}

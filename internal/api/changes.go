@@ -69,7 +69,7 @@ func (s *server) tryChanges(ctx context.Context, c *call, asked *changesRequest,
 		return false, err
 	}
 	defer scan.release()
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	buffer := httpedge.GetBuffer()
 	defer httpedge.PutBuffer(buffer)
@@ -208,7 +208,7 @@ func (s *server) nameDevices(ctx context.Context, c *call, devices *exportReques
 	if devices.all {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	team, err := s.backend.DeviceNames(ctx, c.key.TeamID)
 	if err != nil {

@@ -50,7 +50,7 @@ func (s *server) readCoverageParameters(c *call) (*cursor.State, error) {
 	if err != nil {
 		return nil, err
 	}
-	times, err := s.readTimeRange(q, roomsensor.ReadingWindows)
+	times, err := readTimeRange(q, roomsensor.ReadingWindows, s.now())
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,8 @@ import (
 	"net/http/httptest"
 	"os"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -98,7 +100,9 @@ func setupOn(t testing.TB, database *dbtest.DB) *fixture {
 
 func openStore(t testing.TB, url string) *store.Store {
 	t.Helper()
-	s, err := store.Open(t.Context(), url, store.API)
+	// A slow machine may take longer than the timeout of the API.
+	patient := (&dbtest.DB{URL: url}).With("statement_timeout", strconv.FormatInt(patience.Milliseconds(), 10))
+	s, err := store.Open(t.Context(), patient, store.API)
 	require.NoError(t, err)
 	t.Cleanup(s.Close)
 	return s
@@ -144,11 +148,17 @@ func (f *fixture) serve(t testing.TB, b api.Backend, configure func(*api.Config)
 	secret, err := f.store.CursorSecret(t.Context())
 	require.NoError(t, err)
 	r := &replica{log: &proctest.Output{}}
-	t.Cleanup(func() { require.Empty(t, secretscan.Keys([]byte(r.log.String())), "secrets in the log") })
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(r.failures())
+		}
+		require.Empty(t, secretscan.Keys([]byte(r.log.String())), "secrets in the log")
+	})
 	logger := zerolog.New(r.log).Level(zerolog.DebugLevel)
 	cfg := api.Config{
 		Site: httpedge.Site{DocsURL: docsURL}, CursorSecret: secret, Docs: docsStub, Now: f.clock.now, Log: logger,
 		SnapshotAge: -1, // A test reads at once what it stored.
+		Timeout:     patience,
 	}
 	if configure != nil {
 		configure(&cfg)
@@ -166,6 +176,17 @@ func (f *fixture) serve(t testing.TB, b api.Backend, configure func(*api.Config)
 	r.server.Client().Transport.(*http.Transport).DisableCompression = true
 	r.server.Client().CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return r
+}
+
+// failures returns the warnings and errors in the log.
+func (r *replica) failures() string {
+	var found strings.Builder
+	for line := range strings.Lines(r.log.String()) {
+		if strings.Contains(line, `"level":"error"`) || strings.Contains(line, `"level":"warn"`) {
+			found.WriteString(line)
+		}
+	}
+	return found.String()
 }
 
 // serveFailing starts a replica of which GET /team fails with an error.

@@ -43,12 +43,20 @@ type download struct {
 	close       func()
 }
 
+// exporter runs the exports of readings. The API and PersonExporter have one each.
+type exporter struct {
+	backend Backend
+	slots   *exportSlots
+	now     func() time.Time
+	timeout time.Duration // of all that an export reads before its rows
+}
+
 // sendExport answers a request for an export, whose parameters were checked. prepare does what needs the database
 // before the first byte: steps 7 to 9 of decision 22 b. All exports share the limit of concurrent exports (A0.2).
-func (s *server) sendExport(
+func (e *exporter) sendExport(
 	ctx context.Context, c *call, prepare func(ctx context.Context) (*download, error),
 ) error {
-	slot, ok := s.exports.acquire(c.key)
+	slot, ok := e.slots.acquire(c.key)
 	if !ok {
 		return httpedge.Overloaded(exportRetryAfter,
 			"Too many exports run at the same time. Try again after the seconds in Retry-After.")

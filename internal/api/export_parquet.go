@@ -15,23 +15,23 @@ type parquetRequest struct {
 }
 
 // exportParquet handles GET /readings.parquet: it streams readings of the team as a Parquet file (A7).
-func (s *server) exportParquet(ctx context.Context, c *call) error {
-	asked, err := s.readParquetRequest(c)
+func (e *exporter) exportParquet(ctx context.Context, c *call) error {
+	asked, err := e.readParquetRequest(c)
 	if err != nil {
 		return err
 	}
-	return s.sendExport(ctx, c, func(ctx context.Context) (*download, error) { return s.prepareParquet(ctx, c, asked) })
+	return e.sendExport(ctx, c, func(ctx context.Context) (*download, error) { return e.prepareParquet(ctx, c, asked) })
 }
 
 // readParquetRequest reads the parameters, each by its own rule.
-func (s *server) readParquetRequest(c *call) (*parquetRequest, error) {
+func (e *exporter) readParquetRequest(c *call) (*parquetRequest, error) {
 	q, err := c.query(fromParameter, toParameter, lastParameter, assignmentParameter, devicesParameter, metadataPrefix,
 		metricsParameter, keyParameter)
 	if err != nil {
 		return nil, err
 	}
 	asked := &parquetRequest{}
-	if asked.timeRange, err = s.readTimeRange(q, roomsensor.ReadingWindows); err != nil {
+	if asked.timeRange, err = readTimeRange(q, roomsensor.ReadingWindows, e.now()); err != nil {
 		return nil, err
 	}
 	if err := asked.readDevices(q); err != nil {
@@ -43,18 +43,18 @@ func (s *server) readParquetRequest(c *call) (*parquetRequest, error) {
 
 // prepareParquet opens the export. The file has a content coding of its own, so that the body gets none. Its index is
 // at its end: a reader that asks for a range of bytes would count all rows again for each.
-func (s *server) prepareParquet(ctx context.Context, c *call, asked *parquetRequest) (*download, error) {
-	plan, err := s.planExport(ctx, c, &asked.exportRequest)
+func (e *exporter) prepareParquet(ctx context.Context, c *call, asked *parquetRequest) (*download, error) {
+	plan, err := e.planExport(ctx, c, &asked.exportRequest)
 	if err != nil {
 		return nil, err
 	}
-	export, err := s.openReadings(ctx, c, plan, roomsensor.ExportQuery{IngestedAt: true})
+	export, err := e.openReadings(ctx, c, plan, roomsensor.ExportQuery{IngestedAt: true})
 	if err != nil {
 		return nil, err
 	}
 	c.setHeader("Accept-Ranges", "none")
 	return &download{
-		fileName: plan.fileName("readings", "parquet", s.now()), contentType: "application/vnd.apache.parquet",
+		fileName: plan.fileName("readings", "parquet", e.now()), contentType: "application/vnd.apache.parquet",
 		rows: export.Rows(), lines: export.Rows(), close: export.Close,
 		body: func(ctx context.Context, w *exportWriter) error {
 			return sendParquet(ctx, parquetenc.NewWriter(w, plan.team, asked.metrics), export)

@@ -17,14 +17,14 @@ const maxPersonExports = 4
 
 // PersonExporter counts and sends the exports of people who are signed in to the dashboard, with the parameters, the
 // rules and the code of GET /readings.csv and GET /readings.parquet. In the limits, a person takes the place of a key.
-type PersonExporter struct{ server *server }
+type PersonExporter struct{ exporter exporter }
 
 // NewPersonExporter returns a PersonExporter. now may be nil, which means time.Now.
 func NewPersonExporter(backend Backend, now func() time.Time) *PersonExporter {
 	if now == nil {
 		now = time.Now
 	}
-	return &PersonExporter{&server{backend: backend, exports: newExportSlots(maxPersonExports), now: now}}
+	return &PersonExporter{exporter{backend, newExportSlots(maxPersonExports), now, requestTimeout}}
 }
 
 // personCall returns a request of the API in place of that of a person.
@@ -39,9 +39,9 @@ func personCall(ctx context.Context, c echo.Context, e roomsensor.PersonExport) 
 func (p *PersonExporter) Send(ctx context.Context, c echo.Context, e roomsensor.PersonExport) error {
 	call := personCall(ctx, c, e)
 	if e.Parquet {
-		return p.server.exportParquet(ctx, call)
+		return p.exporter.exportParquet(ctx, call)
 	}
-	return p.server.exportCSV(ctx, call)
+	return p.exporter.exportCSV(ctx, call)
 }
 
 // Count returns the size of an export, also of one that has too many rows. It checks all parameters; its error is a
@@ -55,27 +55,27 @@ func (p *PersonExporter) Count(
 	asked := &csvRequest{}
 	if e.Parquet {
 		var parquet *parquetRequest
-		if parquet, err = p.server.readParquetRequest(call); err == nil {
+		if parquet, err = p.exporter.readParquetRequest(call); err == nil {
 			asked.exportRequest, asked.columns.Metrics = parquet.exportRequest, parquet.metrics
 		}
 	} else {
-		asked, err = p.server.readCSVRequest(call)
+		asked, err = p.exporter.readCSVRequest(call)
 	}
 	if err != nil {
 		return size, err
 	}
-	slot, ok := p.server.exports.acquire(call.key)
+	slot, ok := p.exporter.slots.acquire(call.key)
 	if !ok {
 		return size, httpedge.Overloaded(exportRetryAfter,
 			"Too many exports run at the same time. Try again in a few seconds.")
 	}
 	defer slot.release()
-	return p.server.measure(ctx, call, asked)
+	return p.exporter.measure(ctx, call, asked)
 }
 
 // measure counts the rows and lines of an export.
-func (s *server) measure(ctx context.Context, c *call, asked *csvRequest) (size roomsensor.ExportSize, err error) {
-	plan, err := s.planExport(ctx, c, &asked.exportRequest)
+func (e *exporter) measure(ctx context.Context, c *call, asked *csvRequest) (size roomsensor.ExportSize, err error) {
+	plan, err := e.planExport(ctx, c, &asked.exportRequest)
 	if err != nil {
 		return size, err
 	}
@@ -85,7 +85,7 @@ func (s *server) measure(ctx context.Context, c *call, asked *csvRequest) (size 
 			return size, err
 		}
 	}
-	export, err := s.countReadings(ctx, c, plan, roomsensor.ExportQuery{Lines: asked.wide, CountOnly: true})
+	export, err := e.countReadings(ctx, c, plan, roomsensor.ExportQuery{Lines: asked.wide, CountOnly: true})
 	if tooMany, ok := errors.AsType[*roomsensor.TooManyRowsError](err); ok {
 		size.TooMany = tooMany
 		return size, nil

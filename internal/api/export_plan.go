@@ -68,10 +68,10 @@ func (p *exportPlan) empty() bool { return len(p.devices) == 0 || p.window.Empty
 
 // planExport resolves the parameters, in the order of decision 22: device, assignment. It has the deadline of other
 // requests. The caller checks the size.
-func (s *server) planExport(ctx context.Context, c *call, asked *exportRequest) (*exportPlan, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+func (e *exporter) planExport(ctx context.Context, c *call, asked *exportRequest) (*exportPlan, error) {
+	ctx, cancel := context.WithTimeout(ctx, e.timeout)
 	defer cancel()
-	team, err := s.backend.DeviceNames(ctx, c.key.TeamID)
+	team, err := e.backend.DeviceNames(ctx, c.key.TeamID)
 	if err != nil {
 		return nil, err
 	}
@@ -80,12 +80,12 @@ func (s *server) planExport(ctx context.Context, c *call, asked *exportRequest) 
 		return nil, err
 	}
 	if len(asked.tags) > 0 {
-		if err := s.narrowToTags(ctx, c, asked, plan); err != nil {
+		if err := e.narrowToTags(ctx, c, asked, plan); err != nil {
 			return nil, err
 		}
 	}
 	if asked.assignment != nil {
-		if err := s.narrowToAssignment(ctx, c, asked, plan); err != nil {
+		if err := e.narrowToAssignment(ctx, c, asked, plan); err != nil {
 			return nil, err
 		}
 	}
@@ -117,8 +117,8 @@ func (r *exportRequest) selectFrom(team []roomsensor.NamedDevice) ([]uuid.UUID, 
 func compareIDs(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) }
 
 // narrowToTags leaves out the devices that do not have all tags of metadata.<key> (A0.1).
-func (s *server) narrowToTags(ctx context.Context, c *call, asked *exportRequest, plan *exportPlan) error {
-	tagged, err := s.backend.TaggedDevices(ctx, c.key.TeamID, asked.tags)
+func (e *exporter) narrowToTags(ctx context.Context, c *call, asked *exportRequest, plan *exportPlan) error {
+	tagged, err := e.backend.TaggedDevices(ctx, c.key.TeamID, asked.tags)
 	if err != nil {
 		return err
 	}
@@ -130,8 +130,8 @@ func (s *server) narrowToTags(ctx context.Context, c *call, asked *exportRequest
 }
 
 // narrowToAssignment limits the plan to the device and the window of the assignment (spec 4, readings.csv, rule 1).
-func (s *server) narrowToAssignment(ctx context.Context, c *call, asked *exportRequest, plan *exportPlan) error {
-	assignment, err := s.backend.Assignment(ctx, c.key.TeamID, *asked.assignment)
+func (e *exporter) narrowToAssignment(ctx context.Context, c *call, asked *exportRequest, plan *exportPlan) error {
+	assignment, err := e.backend.Assignment(ctx, c.key.TeamID, *asked.assignment)
 	if errors.Is(err, roomsensor.ErrNotFound) {
 		return roomsensor.NewError(roomsensor.CodeAssignmentNotFound, assignmentParameter,
 			"No device of your team has an assignment with this id. GET /devices/{device_id}/assignments lists them.")

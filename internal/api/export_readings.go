@@ -28,16 +28,16 @@ type csvRequest struct {
 }
 
 // exportCSV handles GET /readings.csv: it streams readings of the team (spec 4, readings.csv).
-func (s *server) exportCSV(ctx context.Context, c *call) error {
-	asked, err := s.readCSVRequest(c)
+func (e *exporter) exportCSV(ctx context.Context, c *call) error {
+	asked, err := e.readCSVRequest(c)
 	if err != nil {
 		return err
 	}
-	return s.sendExport(ctx, c, func(ctx context.Context) (*download, error) { return s.prepareCSV(ctx, c, asked) })
+	return e.sendExport(ctx, c, func(ctx context.Context) (*download, error) { return e.prepareCSV(ctx, c, asked) })
 }
 
-func (s *server) prepareCSV(ctx context.Context, c *call, asked *csvRequest) (*download, error) {
-	plan, err := s.planExport(ctx, c, &asked.exportRequest)
+func (e *exporter) prepareCSV(ctx context.Context, c *call, asked *csvRequest) (*download, error) {
+	plan, err := e.planExport(ctx, c, &asked.exportRequest)
 	if err != nil {
 		return nil, err
 	}
@@ -46,14 +46,14 @@ func (s *server) prepareCSV(ctx context.Context, c *call, asked *csvRequest) (*d
 			return nil, err
 		}
 	}
-	export, err := s.openReadings(ctx, c, plan, roomsensor.ExportQuery{
+	export, err := e.openReadings(ctx, c, plan, roomsensor.ExportQuery{
 		Lines: asked.wide, IngestedAt: asked.columns.IngestedAt,
 	})
 	if err != nil {
 		return nil, err
 	}
 	d := &download{
-		fileName: plan.fileName("readings", "csv", s.now()), contentType: "text/csv; charset=utf-8", coded: true,
+		fileName: plan.fileName("readings", "csv", e.now()), contentType: "text/csv; charset=utf-8", coded: true,
 		rows: export.Rows(), lines: export.Rows(), close: export.Close,
 	}
 	if asked.wide {
@@ -82,11 +82,11 @@ func checkWideCount(n int) error {
 }
 
 // openReadings opens the export of the readings that a plan selects. q has what the plan does not.
-func (s *server) openReadings(
+func (e *exporter) openReadings(
 	ctx context.Context, c *call, plan *exportPlan, q roomsensor.ExportQuery,
 ) (Export, error) {
 	q.CountOnly = c.Request().Method == http.MethodHead
-	export, err := s.countReadings(ctx, c, plan, q)
+	export, err := e.countReadings(ctx, c, plan, q)
 	if tooMany, ok := errors.AsType[*roomsensor.TooManyRowsError](err); ok {
 		return nil, plan.tooManyRows(tooMany)
 	}
@@ -94,7 +94,7 @@ func (s *server) openReadings(
 }
 
 // countReadings is openReadings with the error of the backend, which counts the rows.
-func (s *server) countReadings(
+func (e *exporter) countReadings(
 	ctx context.Context, c *call, plan *exportPlan, q roomsensor.ExportQuery,
 ) (Export, error) {
 	if err := checkDeviceCount(len(plan.devices)); err != nil {
@@ -106,7 +106,7 @@ func (s *server) countReadings(
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
 	q.Window, q.Devices = plan.window, plan.devices
-	return s.backend.OpenExport(ctx, c.key.TeamID, q)
+	return e.backend.OpenExport(ctx, c.key.TeamID, q)
 }
 
 // noRows is the export of a plan that selects nothing. Its CSV has only the header row.
@@ -134,14 +134,14 @@ func (p *exportPlan) tooManyRows(e *roomsensor.TooManyRowsError) error {
 }
 
 // readCSVRequest reads the parameters, each by its own rule.
-func (s *server) readCSVRequest(c *call) (*csvRequest, error) {
+func (e *exporter) readCSVRequest(c *call) (*csvRequest, error) {
 	q, err := c.query(fromParameter, toParameter, lastParameter, assignmentParameter, devicesParameter, metadataPrefix,
 		shapeParameter, metricsParameter, columnsParameter, includeParameter, keyParameter)
 	if err != nil {
 		return nil, err
 	}
 	asked := &csvRequest{}
-	if asked.timeRange, err = s.readTimeRange(q, roomsensor.ReadingWindows); err != nil {
+	if asked.timeRange, err = readTimeRange(q, roomsensor.ReadingWindows, e.now()); err != nil {
 		return nil, err
 	}
 	if err := asked.readDevices(q); err != nil {

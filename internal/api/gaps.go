@@ -61,7 +61,7 @@ func (s *server) readGapParameters(ctx context.Context, c *call, device uuid.UUI
 	if err != nil {
 		return nil, err
 	}
-	times, err := s.readTimeRange(q, roomsensor.ReadingWindows)
+	times, err := readTimeRange(q, roomsensor.ReadingWindows, s.now())
 	if err != nil {
 		return nil, err
 	}

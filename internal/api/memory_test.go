@@ -146,7 +146,7 @@ func newTestSnapshots(t *testing.T, age time.Duration) (*snapshots, *teamDevices
 	d := &teamDevices{tagBytes: map[uuid.UUID]int{}, reads: map[uuid.UUID]int{}}
 	m, err := newMetrics(nil, nil)
 	require.NoError(t, err)
-	return newSnapshots(d, time.Now, age, m), d
+	return newSnapshots(d, time.Now, age, requestTimeout, m), d
 }
 
 // A team that is too large is read again after five minutes only, and takes no memory.

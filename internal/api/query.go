@@ -52,7 +52,7 @@ type timeRange struct {
 
 // readTimeRange reads the parameters of time and assignment. Rules about from, to and now relative to each other apply
 // to a first page only: with a cursor, a parameter that was not sent has the value of the first page.
-func (s *server) readTimeRange(q httpedge.Query, rule roomsensor.WindowRule) (timeRange, error) {
+func readTimeRange(q httpedge.Query, rule roomsensor.WindowRule, now time.Time) (timeRange, error) {
 	times := timeRange{rule: rule}
 	var err error
 	times.request, err = rule.Parse(q.Get(fromParameter), q.Get(toParameter), q.Get(lastParameter))
@@ -60,7 +60,7 @@ func (s *server) readTimeRange(q httpedge.Query, rule roomsensor.WindowRule) (ti
 		return timeRange{}, err
 	}
 	if q.Get(cursorParameter) == nil {
-		if times.window, err = rule.Resolve(times.request, s.now()); err != nil {
+		if times.window, err = rule.Resolve(times.request, now); err != nil {
 			return timeRange{}, err
 		}
 	}

@@ -58,7 +58,7 @@ func (s *server) readReadingParameters(ctx context.Context, c *call, device uuid
 	if err != nil {
 		return nil, err
 	}
-	times, err := s.readTimeRange(q, roomsensor.ReadingWindows)
+	times, err := readTimeRange(q, roomsensor.ReadingWindows, s.now())
 	if err != nil {
 		return nil, err
 	}

@@ -16,7 +16,7 @@ import (
 // version is the version segment of {base_url} (spec 9).
 const version = "/v1"
 
-// requestTimeout is the deadline of every request except exports. It is longer than the longest wait of a PATCH with an
+// requestTimeout is the default of Config.Timeout. It is longer than the longest wait of a PATCH with an
 // Idempotency-Key, which is 8 seconds.
 const requestTimeout = 10 * time.Second
 
@@ -53,12 +53,12 @@ func (s *server) routes() []route {
 	}
 	routes := []route{{
 		method: http.MethodPatch, path: version + "/devices/:device_id", scope: roomsensor.ScopeReadWrite,
-		timeout: requestTimeout, handle: s.patchDevice,
+		timeout: s.timeout, handle: s.patchDevice,
 	}}
 	for _, method := range []string{http.MethodGet, http.MethodHead} {
 		for _, r := range reads {
 			routes = append(routes, route{
-				method: method, path: version + r.path, scope: roomsensor.ScopeRead, timeout: requestTimeout, handle: r.handle,
+				method: method, path: version + r.path, scope: roomsensor.ScopeRead, timeout: s.timeout, handle: r.handle,
 			})
 		}
 		routes = append(routes, route{

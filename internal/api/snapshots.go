@@ -18,8 +18,6 @@ const (
 	snapshotAges = 2
 	// aloneAges is the factor by which it is remembered longer that a team must be read alone: for 50 seconds.
 	aloneAges = 50
-	// snapshotTimeout limits one read, which many requests may wait for.
-	snapshotTimeout = 5 * time.Second
 	// largeTeamAges is the factor by which it is remembered longer that a team is too large for a snapshot: for 5 minutes.
 	largeTeamAges = 300
 
@@ -66,7 +64,8 @@ type snapshots struct {
 	alone      chan struct{}                // full while maxAlone teams are read alone
 }
 
-func newSnapshots(devices Devices, now func() time.Time, age time.Duration, metrics *metrics) *snapshots {
+// newSnapshots returns an empty cache. timeout limits one read, which many requests may wait for.
+func newSnapshots(devices Devices, now func() time.Time, age, timeout time.Duration, metrics *metrics) *snapshots {
 	switch {
 	case age == 0:
 		age = snapshotAge
@@ -75,11 +74,11 @@ func newSnapshots(devices Devices, now func() time.Time, age time.Duration, metr
 	}
 	s := &snapshots{devices: devices, now: now, age: age, metrics: metrics, alone: make(chan struct{}, maxAlone)}
 	s.cache = teamcache.New(teamcache.Config[snapshot]{
-		Read: s.read, Timeout: snapshotTimeout, MaxReads: maxRefreshes, MaxBytes: maxSnapshotsBytes,
+		Read: s.read, Timeout: timeout, MaxReads: maxRefreshes, MaxBytes: maxSnapshotsBytes,
 	})
 	s.aloneUntil = teamcache.NewValues[time.Time](maxAloneBytes)
 	s.smallTeams = teamcache.NewTogether(teamcache.TogetherConfig[uuid.UUID, *snapshot]{
-		Read: s.readSmallTeams, Timeout: snapshotTimeout, MaxReads: maxTogether, MaxQueries: maxTeamsTogether,
+		Read: s.readSmallTeams, Timeout: timeout, MaxReads: maxTogether, MaxQueries: maxTeamsTogether,
 	})
 	return s
 }

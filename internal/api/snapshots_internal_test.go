@@ -76,7 +76,7 @@ func TestSnapshotsAreReadTogether(t *testing.T) {
 		d := &manyTeams{}
 		m, err := newMetrics(nil, nil)
 		require.NoError(t, err)
-		s := newSnapshots(d, time.Now, 0, m)
+		s := newSnapshots(d, time.Now, 0, requestTimeout, m)
 		askAll(t, s, 20)
 		reads := []int{1, 1, 1, maxTeamsTogether, 1}
 		require.ElementsMatch(t, reads, d.together) // Those at the same time are in any order.
@@ -94,7 +94,7 @@ func TestSnapshotsOfTeamsThatFail(t *testing.T) {
 		d := &manyTeams{failing: 2}
 		m, err := newMetrics(nil, nil)
 		require.NoError(t, err)
-		s := newSnapshots(d, time.Now, 0, m)
+		s := newSnapshots(d, time.Now, 0, requestTimeout, m)
 		askAll(t, s, 6)
 		require.Equal(t, []int{1, 1, 1, 3}, d.together)
 		require.Equal(t, []int{1, 1, 1}, d.alone)
