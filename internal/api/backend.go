@@ -48,10 +48,11 @@ type Devices interface {
 		ctx context.Context, teamID uuid.UUID, q roomsensor.DeviceQuery, hours roomsensor.Window,
 	) ([]roomsensor.CurrentDevice, error)
 	// CurrentTeam is CurrentDevices for all devices of a team. The statistics of past hours may be up to 50 s old. If
-	// there are more devices or tags than q allows, it returns at least the first ones beyond that.
+	// there are more devices or tags than q allows, it returns at least the first ones beyond that. The result contains
+	// everything that was committed before readAt. If it fails, the next call may continue where it stopped.
 	CurrentTeam(
 		ctx context.Context, teamID uuid.UUID, q roomsensor.DeviceQuery, hours roomsensor.Window,
-	) ([]roomsensor.CurrentDevice, error)
+	) (devices []roomsensor.CurrentDevice, readAt time.Time, err error)
 	// CurrentTeams is CurrentTeam for some distinct teams. The result has the devices of each team. It is nil for a team
 	// that must be read alone, because it is larger than q allows or takes long to read.
 	CurrentTeams(

@@ -128,10 +128,10 @@ type teamDevices struct {
 
 func (d *teamDevices) CurrentTeam(
 	_ context.Context, teamID uuid.UUID, _ roomsensor.DeviceQuery, _ roomsensor.Window,
-) ([]roomsensor.CurrentDevice, error) {
+) ([]roomsensor.CurrentDevice, time.Time, error) {
 	d.reads[teamID]++
 	tags := map[string]string{"": string(make([]byte, d.tagBytes[teamID]))}
-	return []roomsensor.CurrentDevice{{Device: roomsensor.Device{ID: teamID, Metadata: tags}}}, nil
+	return []roomsensor.CurrentDevice{{Device: roomsensor.Device{ID: teamID, Metadata: tags}}}, time.Now(), nil
 }
 
 // CurrentTeams leaves all teams to CurrentTeam.

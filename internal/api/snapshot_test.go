@@ -51,9 +51,9 @@ func (c *countingDevices) CurrentDevices(
 
 func (c *countingDevices) CurrentTeam(
 	ctx context.Context, teamID uuid.UUID, q roomsensor.DeviceQuery, hours roomsensor.Window,
-) ([]roomsensor.CurrentDevice, error) {
+) ([]roomsensor.CurrentDevice, time.Time, error) {
 	if err := c.read(); err != nil {
-		return nil, err
+		return nil, time.Time{}, err
 	}
 	return c.Store.CurrentTeam(ctx, teamID, q, hours)
 }

@@ -3,6 +3,7 @@ package api
 import (
 	"bytes"
 	"context"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -21,16 +22,18 @@ const (
 	// largeTeamAges is the factor by which it is remembered longer that a team is too large for a snapshot: for 5 minutes.
 	largeTeamAges = 300
 
-	// maxTogether is the limit of reads of several small teams at the same time, and maxAlone that of single teams. In
-	// total these are less than half of the connections to the database.
+	// maxTogether is the limit of reads of several small teams at the same time.
 	maxTogether = 3
-	maxAlone    = 3
 	// maxTeamsTogether is how many teams one of these reads has at most. More teams would save little time and wait
 	// longer.
 	maxTeamsTogether = 16
 	// maxSmallTeam is the number of devices of a team that is read together with others. The plan of a statement takes as
 	// long as it takes to read some hundred devices, so that larger teams gain little.
-	maxSmallTeam = 150
+	maxSmallTeam         = 150
+	maxSmallTeamTagBytes = maxSmallTeam * snapshotDeviceBytes
+	// aloneTimeout is for how long the read of a single team waits for its turns. It goes on when those who asked have
+	// left, because a team of which nothing was read before takes long.
+	aloneTimeout = 30 * time.Second
 	// maxRefreshes is the limit of teams of which a read waits or runs.
 	maxRefreshes = 1000
 
@@ -61,7 +64,9 @@ type snapshots struct {
 
 	smallTeams *teamcache.Together[uuid.UUID, *snapshot]
 	aloneUntil *teamcache.Values[time.Time] // until when a team is read alone
-	alone      chan struct{}                // full while maxAlone teams are read alone
+	alone      *teamcache.Cache[snapshot]   // reads single teams, and keeps nothing
+	// readingAlone has the ids of the teams in alone. Another read of such a team would read the same again.
+	readingAlone sync.Map
 }
 
 // newSnapshots returns an empty cache. timeout limits one read, which many requests may wait for.
@@ -72,9 +77,12 @@ func newSnapshots(devices Devices, now func() time.Time, age, timeout time.Durat
 	case age < 0:
 		age = 0
 	}
-	s := &snapshots{devices: devices, now: now, age: age, metrics: metrics, alone: make(chan struct{}, maxAlone)}
+	s := &snapshots{devices: devices, now: now, age: age, metrics: metrics}
 	s.cache = teamcache.New(teamcache.Config[snapshot]{
 		Read: s.read, Timeout: timeout, MaxReads: maxRefreshes, MaxBytes: maxSnapshotsBytes,
+	})
+	s.alone = teamcache.New(teamcache.Config[snapshot]{
+		Read: s.readTeam, Timeout: aloneTimeout, MaxReads: maxRefreshes,
 	})
 	s.aloneUntil = teamcache.NewValues[time.Time](maxAloneBytes)
 	s.smallTeams = teamcache.NewTogether(teamcache.TogetherConfig[uuid.UUID, *snapshot]{
@@ -151,61 +159,77 @@ func (s *snapshots) readSnapshot(ctx context.Context, teamID uuid.UUID) (*snapsh
 	if until := s.aloneUntil.Kept(teamID); until != nil && time.Now().Before(*until) {
 		return s.readAlone(ctx, teamID)
 	}
+	if _, running := s.readingAlone.Load(teamID); running {
+		return s.readAlone(ctx, teamID)
+	}
 	snap, err := s.smallTeams.Ask(ctx, teamID)
 	if err != nil || snap != nil {
 		return snap, err
 	}
-	until := time.Now().Add(aloneAges * s.age)
-	s.aloneUntil.Keep(teamID, teamcache.Entry[time.Time]{Value: &until, Bytes: aloneBytes, Until: until})
-	return s.readAlone(ctx, teamID)
+	if snap, err = s.readAlone(ctx, teamID); err == nil && !snap.isSmall() {
+		s.rememberAlone(teamID)
+	}
+	return snap, err
 }
 
-// readAlone reads a snapshot of one team, once fewer than maxAlone others are being read.
+// rememberAlone makes a team be read alone for some time.
+func (s *snapshots) rememberAlone(teamID uuid.UUID) {
+	until := time.Now().Add(aloneAges * s.age)
+	s.aloneUntil.Keep(teamID, teamcache.Entry[time.Time]{Value: &until, Bytes: aloneBytes, Until: until})
+}
+
+// readAlone reads a snapshot of one team, or waits for the read that runs.
 func (s *snapshots) readAlone(ctx context.Context, teamID uuid.UUID) (*snapshot, error) {
 	select {
-	case s.alone <- struct{}{}:
-		defer func() { <-s.alone }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
+	case result := <-s.alone.Refresh(ctx, teamID):
+		snap, _ := result.Val.(*snapshot)
+		return snap, result.Err
 	}
-	snap := s.begin()
-	var err error
-	snap.devices, err = s.devices.CurrentTeam(ctx, teamID, roomsensor.DeviceQuery{
+}
+
+// readTeam reads a snapshot for alone, which does not keep it because it is larger than MaxBytes, 0.
+func (s *snapshots) readTeam(
+	ctx context.Context, teamID uuid.UUID, _ *snapshot,
+) (entry teamcache.Entry[snapshot], err error) {
+	s.readingAlone.Store(teamID, struct{}{})
+	defer s.readingAlone.Delete(teamID)
+	snap := &snapshot{hours: roomsensor.SummaryWindow(s.now())}
+	snap.devices, snap.readAt, err = s.devices.CurrentTeam(ctx, teamID, roomsensor.DeviceQuery{
 		Limit: maxSnapshotBytes/snapshotDeviceBytes + 1, MaxTagBytes: maxSnapshotBytes / snapshotTagFactor,
 	}, snap.hours)
 	if err != nil {
-		return nil, err
+		return entry, err
 	}
 	if snap.countBytes(); snap.bytes > maxSnapshotBytes { // Not all devices may have been read.
 		snap.devices, snap.bytes, snap.partial = nil, 0, true
 	}
-	return snap, nil
+	return teamcache.Entry[snapshot]{Value: snap, Bytes: max(1, snap.bytes)}, nil
 }
 
-// readSmallTeams reads snapshots of some teams. It returns nil for a team that must be read alone. These are all of
-// them if the read fails, because one of them may be the reason.
+// readSmallTeams reads snapshots of some teams. It returns nil for a team that must be read alone. If the read fails,
+// one of them may be the reason, and all of them are read alone for some time.
 func (s *snapshots) readSmallTeams(ctx context.Context, teamIDs []uuid.UUID) ([]*snapshot, error) {
 	list := make([]*snapshot, len(teamIDs))
-	first := s.begin()
+	readAt, hours := time.Now(), roomsensor.SummaryWindow(s.now())
 	teams, err := s.devices.CurrentTeams(ctx, teamIDs, roomsensor.DeviceQuery{
-		Limit: maxSmallTeam, MaxTagBytes: maxSmallTeam * snapshotDeviceBytes,
-	}, first.hours)
+		Limit: maxSmallTeam, MaxTagBytes: maxSmallTeamTagBytes,
+	}, hours)
 	if err != nil {
 		if len(teamIDs) == 1 {
 			return nil, err
+		}
+		for _, id := range teamIDs {
+			s.rememberAlone(id)
 		}
 		return list, nil
 	}
 	for i, devices := range teams {
 		if devices != nil {
-			list[i] = &snapshot{readAt: first.readAt, hours: first.hours, devices: devices}
+			list[i] = &snapshot{readAt: readAt, hours: hours, devices: devices}
 			list[i].countBytes()
 		}
 	}
 	return list, nil
-}
-
-// begin returns a snapshot whose read begins.
-func (s *snapshots) begin() *snapshot {
-	return &snapshot{readAt: time.Now(), hours: roomsensor.SummaryWindow(s.now())}
 }

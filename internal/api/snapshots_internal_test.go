@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -48,8 +49,9 @@ func (d *manyTeams) CurrentTeams(
 
 func (d *manyTeams) CurrentTeam(
 	_ context.Context, teamID uuid.UUID, _ roomsensor.DeviceQuery, _ roomsensor.Window,
-) ([]roomsensor.CurrentDevice, error) {
-	return []roomsensor.CurrentDevice{{Device: roomsensor.Device{ID: teamID}}}, d.read(&d.alone, 1)
+) ([]roomsensor.CurrentDevice, time.Time, error) {
+	readAt := time.Now()
+	return []roomsensor.CurrentDevice{{Device: roomsensor.Device{ID: teamID}}}, readAt, d.read(&d.alone, 1)
 }
 
 // askAll requests the snapshots of some teams at the same time.
@@ -81,7 +83,7 @@ func TestSnapshotsAreReadTogether(t *testing.T) {
 		reads := []int{1, 1, 1, maxTeamsTogether, 1}
 		require.ElementsMatch(t, reads, d.together) // Those at the same time are in any order.
 		require.Empty(t, d.alone)
-		time.Sleep(10 * time.Second)
+		time.Sleep(10 * time.Second) // The clock is the bubble's. All snapshots are too old afterwards.
 		askAll(t, s, 20)
 		require.ElementsMatch(t, append(reads, reads...), d.together)
 	})
@@ -101,5 +103,46 @@ func TestSnapshotsOfTeamsThatFail(t *testing.T) {
 		d.failing = 1
 		_, err = s.of(t.Context(), testTeam(9))
 		require.ErrorContains(t, err, "unavailable")
+	})
+}
+
+// slowTeam are Devices of a team that must be read alone, which takes longer than a request waits.
+type slowTeam struct {
+	Devices
+	together, alone atomic.Int32 // the number of reads
+}
+
+func (d *slowTeam) CurrentTeams(
+	context.Context, []uuid.UUID, roomsensor.DeviceQuery, roomsensor.Window,
+) ([][]roomsensor.CurrentDevice, error) {
+	d.together.Add(1)
+	return make([][]roomsensor.CurrentDevice, 1), nil
+}
+
+func (d *slowTeam) CurrentTeam(
+	_ context.Context, teamID uuid.UUID, _ roomsensor.DeviceQuery, _ roomsensor.Window,
+) ([]roomsensor.CurrentDevice, time.Time, error) {
+	d.alone.Add(1)
+	time.Sleep(8 * time.Second) // The clock is the bubble's.
+	return []roomsensor.CurrentDevice{{Device: roomsensor.Device{ID: teamID}}}, time.Now(), nil
+}
+
+// The read of a team goes on when those who asked have left, and the next ones wait for it instead of starting another.
+func TestSnapshotOfASlowTeam(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := &slowTeam{}
+		m, err := newMetrics(nil, nil)
+		require.NoError(t, err)
+		s := newSnapshots(d, time.Now, 0, 3*time.Second, m)
+		for range 2 {
+			_, err := s.of(t.Context(), testTeam(1))
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+		}
+		snap, err := s.of(t.Context(), testTeam(1))
+		require.NoError(t, err)
+		require.Len(t, snap.devices, 1)
+		require.Equal(t, int32(1), d.together.Load())
+		require.Equal(t, int32(1), d.alone.Load())
 	})
 }

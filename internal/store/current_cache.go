@@ -22,8 +22,8 @@ import (
 //  3. Otherwise the newest reading and the current hour are read again, and the past hours after keepPast, within the
 //     60 seconds of decision 17 i: a late burst changes the version many times.
 //  4. When an hour ends, the past hours are known if they were read without their first hour before: they are these and
-//     the hour that ended. That read takes place once per hour and team at a random time, because it takes long for
-//     all teams, which would wait for it at the beginning of an hour.
+//     the hour that ended. Each read of past hours reads them so. Otherwise that takes place once per hour and team at
+//     a random time, because it takes long for all teams, which would wait for it at the beginning of an hour.
 //  5. All readings are read again when any other program changed readings, see reading_writers, when a chunk was
 //     dropped, and after a change of the server.
 //  6. All readings are read again after keepReadings. This limits how long a change has no effect that triggers do not
@@ -43,10 +43,10 @@ const (
 	// nextPastMargin is how long before the end of the hour the past hours of the next one are read at the latest. Most
 	// teams ask more often than that.
 	nextPastMargin = 5 * time.Minute
-	// maxReadingsBytes is the limit of the memory of the readings of all teams, here of 85,000 devices, unless
-	// LimitReadings sets another one. A team has at most the devices of a snapshot, so that none takes more than a
-	// seventh of it.
-	maxReadingsBytes = 32 << 20
+	// maxReadingsBytes is the limit of the memory of the readings of all teams, here of 110,000 devices, unless
+	// LimitReadings sets another one. A team has at most the devices of a snapshot, so that none takes more than an
+	// eighth of it.
+	maxReadingsBytes = 40 << 20
 )
 
 // LimitReadings sets the limit of the memory in which the store keeps the readings of snapshots, about 380 bytes per

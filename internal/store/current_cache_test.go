@@ -13,7 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"roomsensor/internal/dev/postgres"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/test/dbtest"
 )
 
 // requireCurrent compares the snapshot of the team that is read together with others, and the one that is read alone,
@@ -27,9 +29,32 @@ func (f *fixture) requireCurrent(ctx context.Context, t require.TestingT, hours 
 	if together[0] != nil {
 		require.Equal(t, want, together[0], message)
 	}
-	alone, err := f.CurrentTeam(ctx, f.team, q, hours)
+	alone, _, err := f.CurrentTeam(ctx, f.team, q, hours)
 	require.NoError(t, err)
 	require.Equal(t, want, alone, message)
+	f.requireSums(ctx, t, hours, want, message)
+}
+
+// requireSums compares counts and sums of CO2 with those of all readings in the hours, which need no hourly aggregate.
+func (f *fixture) requireSums(
+	ctx context.Context, t require.TestingT, hours roomsensor.Window, devices []roomsensor.CurrentDevice, message string,
+) {
+	rows, err := f.sql.Query(ctx, `SELECT device_id, count(co2_ppm), coalesce(sum(co2_ppm::double precision), 0) FROM readings
+		WHERE bucket_at >= $1 AND bucket_at < $2 GROUP BY device_id`, hours.From, hours.To)
+	require.NoError(t, err)
+	type sum struct {
+		Count int64
+		Sum   float64
+	}
+	want := map[uuid.UUID]sum{}
+	var id uuid.UUID
+	var of sum
+	_, err = pgx.ForEachRow(rows, []any{&id, &of.Count, &of.Sum}, func() error { want[id] = of; return nil })
+	require.NoError(t, err)
+	for i := range devices {
+		got := devices[i].Last24h[roomsensor.CO2]
+		require.Equal(t, want[devices[i].ID], sum{got.Count, got.Sum}, message) //nolint:testifylint // want is the expected value.
+	}
 }
 
 // summary has the hours of a snapshot.
@@ -172,6 +197,42 @@ func TestCurrentTeamsKeepReadings(t *testing.T) {
 	k.requireRead(t, "nothing is kept", 10, 10+10)
 }
 
+// TestCurrentTeamPortions checks that a read of many devices keeps what it has read when nobody waits for it any more,
+// and that the next one continues. Each portion has the past hours of one device.
+func TestCurrentTeamPortions(t *testing.T) {
+	t.Parallel()
+	k := setupKept(t, co2(uuid.Nil, "2026-03-04T12:00:00Z", 500))
+	second := k.newDevice(t, "dev:2")
+	k.write(t, co2(second, "2026-03-04T12:00:00Z", 500))
+	k.SetMaxHistories(1)
+	q := roomsensor.DeviceQuery{Limit: 9}
+
+	teams, err := k.CurrentTeams(t.Context(), []uuid.UUID{k.team}, q, k.hours)
+	require.NoError(t, err)
+	require.Nil(t, teams[0], "two devices must be read alone")
+	k.hide(t, 6)
+	devices, _, err := k.CurrentTeam(t.Context(), k.team, q, k.hours)
+	require.NoError(t, err)
+	var sums []float64
+	for i := range devices {
+		sums = append(sums, devices[i].Last24h[roomsensor.CO2].Sum)
+	}
+	require.ElementsMatch(t, []float64{500, 6}, sums, "one device was read before, and the other one now")
+
+	k.SetKeepReadings(0, time.Hour) // From now on, what a portion reads cannot be used by the next one.
+	k.exec(t, `UPDATE readings SET co2_ppm = 7`)
+	devices, _, err = k.CurrentTeam(t.Context(), k.team, q, k.hours)
+	require.NoError(t, err)
+	for i := range devices {
+		require.InDelta(t, 7, devices[i].Last24h[roomsensor.CO2].Sum, 0, "the read ends although it starts again each time")
+	}
+
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, _, err = k.CurrentTeam(gone, k.team, q, k.hours)
+	require.ErrorIs(t, err, context.Canceled)
+}
+
 // TestCurrentTeamsAdded checks that only newer readings are read if workers only added these, also those of the end of a
 // past hour.
 func TestCurrentTeamsAdded(t *testing.T) {
@@ -257,6 +318,7 @@ func TestCurrentTeamsModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		m := f.newCurrentModel(t)
 		defer m.rollback()
+		f.SetMaxHistories(rapid.SampledFrom([]int{1, 2, 1000}).Draw(rt, "histories"))
 		actions := m.actions(t)
 		names := slices.Sorted(maps.Keys(actions))
 		requireCurrent := func(message string) {
@@ -315,7 +377,7 @@ func (m *currentModel) bucket(rt *rapid.T, hours ...int) time.Time {
 func (m *currentModel) actions(t *testing.T) map[string]func(*rapid.T) {
 	t.Helper()
 	const current, next, last, past, first, old = 0, 1, -1, -4, -23, -72
-	return map[string]func(*rapid.T){
+	actions := map[string]func(*rapid.T){
 		"worker": func(rt *rapid.T) {
 			m.upsert(t, rt, m.bucket(rt, current, current, current, next, last, past, first, old))
 		},
@@ -345,6 +407,15 @@ func (m *currentModel) actions(t *testing.T) map[string]func(*rapid.T) {
 		"begin import":  func(rt *rapid.T) { m.beginImport(t, rt) },
 		"end import":    func(rt *rapid.T) { m.endImport(t, rt) },
 	}
+	if dbtest.Edition(t) == postgres.Community {
+		// The refresh policy stores the hours up to two days ago. Here, the hours of the snapshot are stored, too.
+		actions["store hours"] = func(rt *rapid.T) {
+			until := m.now.Truncate(time.Hour).Add(time.Duration(rapid.SampledFrom([]int{current, past, first}).Draw(rt, "until")) * time.Hour)
+			m.exec(t, fmt.Sprintf("CALL refresh_continuous_aggregate('readings_hourly', NULL, '%s'::timestamptz)",
+				roomsensor.FormatTime(until)))
+		}
+	}
+	return actions
 }
 
 // upsert stores a reading as a worker does. Of a device that does not exist, nothing is stored.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -19,6 +20,18 @@ import (
 const (
 	// maxSilentSearches is how many searches for silent devices of one team other teams may wait for.
 	maxSilentSearches = 2
+	// maxHistories is how many devices have their past hours read in one transaction: 40,000 readings. If workers stored
+	// the readings of a large fleet in the order of arrival, each of them is on a page of its own, and a team of 100
+	// devices takes 0.4 seconds when nothing else runs.
+	maxHistories = 150
+	// portionTimeout limits the read of a portion, whose statements each have a limit of their own.
+	portionTimeout = 15 * time.Second
+	// shortRead is how long the readings of a portion take at most for the next one to have twice as many devices. It may
+	// be longer if the list of devices takes longer, which each portion reads again.
+	shortRead = 500 * time.Millisecond
+	// maxAloneReads is the limit of reads of single teams. With those of several teams, they take less than half of the
+	// connections.
+	maxAloneReads = 3
 	// togetherLockTimeout is how long other teams may wait for an old chunk that is being rewritten.
 	togetherLockTimeout = "100ms"
 )
@@ -26,12 +39,12 @@ const (
 // CurrentTeams is CurrentDevices for all devices of some distinct teams, which it reads together: most of the time of
 // a statement for few devices is the time to plan it. It reads only readings that are not kept (see teamReadings). The
 // result has the devices of each team in the order of teamIDs. It is nil for a team that must be read alone, because
-// others would wait for it: a team with more than q.Limit devices or q.MaxTagBytes of tags, or with silent devices
-// that are hard to find.
+// others would wait for it: a team with more than q.Limit devices or q.MaxTagBytes of tags, with silent devices that
+// are hard to find, or of whose devices too many have no readings that are kept.
 func (s *Store) CurrentTeams(
 	ctx context.Context, teamIDs []uuid.UUID, q roomsensor.DeviceQuery, hours roomsensor.Window,
 ) ([][]roomsensor.CurrentDevice, error) {
-	r := s.newCurrentRead(teamIDs, hours)
+	r := s.newCurrentRead(teamIDs, hours, s.maxHistories)
 	err := s.readOnly(ctx, s.pool, "reading snapshots", func(tx pgx.Tx) error {
 		if err := r.listTogether(ctx, tx, q); err != nil {
 			return err
@@ -44,22 +57,64 @@ func (s *Store) CurrentTeams(
 	return r.keep(), nil
 }
 
-// CurrentTeam is CurrentTeams for one team, which it always returns. If the team has more tags than q.MaxTagBytes, it
-// returns the first devices up to the one with which they exceed that.
+// CurrentTeam is CurrentTeams for one team, which it always returns, with the time at which it began to read it. If the
+// team has more tags than q.MaxTagBytes, it returns the first devices up to the one with which they exceed that.
+//
+// It reads readings that are not kept in portions, and waits for its turn before each, while maxAloneReads others run.
+// All readings of a large team can take longer than a request. Therefore each portion is kept, and one that has begun
+// is read to its end although ctx ends, so that the next call continues: otherwise teams that had waited for long
+// would never get further.
 func (s *Store) CurrentTeam(
 	ctx context.Context, teamID uuid.UUID, q roomsensor.DeviceQuery, hours roomsensor.Window,
-) ([]roomsensor.CurrentDevice, error) {
-	r := s.newCurrentRead([]uuid.UUID{teamID}, hours)
-	err := s.readOnly(ctx, s.pool, "reading the snapshot", func(tx pgx.Tx) error {
+) (devices []roomsensor.CurrentDevice, readAt time.Time, err error) {
+	var previous *teamReadings
+	most := s.maxHistories
+	for {
+		r, err := s.readPortion(ctx, teamID, q, hours, previous, most)
+		if err != nil {
+			return nil, time.Time{}, err
+		}
+		if devices := r.keep()[0]; devices != nil {
+			return devices, r.readAt, nil
+		}
+		t := &r.teams[0]
+		switch {
+		case previous != nil && t.startedAgain: // Readings that others write must not prevent that it ends.
+			most = math.MaxInt
+		case r.reading < max(shortRead, r.listing):
+			most *= 2
+		}
+		previous = t.next
+	}
+}
+
+// readPortion reads a team with at most some past hours that are not kept.
+func (s *Store) readPortion(
+	ctx context.Context, teamID uuid.UUID, q roomsensor.DeviceQuery, hours roomsensor.Window,
+	previous *teamReadings, most int,
+) (*currentRead, error) {
+	select {
+	case s.aloneReads <- struct{}{}:
+		defer func() { <-s.aloneReads }()
+	case <-ctx.Done():
+	}
+	if err := ctx.Err(); err != nil { // A portion that began would not end with it.
+		return nil, fmt.Errorf("waiting to read the snapshot: %w", translate(err))
+	}
+	r := s.newCurrentRead([]uuid.UUID{teamID}, hours, most)
+	r.teams[0].previous = previous
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), portionTimeout)
+	defer cancel()
+	return r, s.readOnly(ctx, s.pool, "reading the snapshot", func(tx pgx.Tx) error {
+		began := time.Now()
 		if err := r.listAlone(ctx, tx, q); err != nil {
 			return err
 		}
-		return r.readMissing(ctx, tx, false)
+		listed := time.Now()
+		err := r.readMissing(ctx, tx, false)
+		r.listing, r.reading = listed.Sub(began), time.Since(listed)
+		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return r.keep()[0], nil
 }
 
 // currentRead is one read of the snapshots of some teams.
@@ -67,21 +122,27 @@ type currentRead struct {
 	store  *Store
 	readAt time.Time
 	hours  roomsensor.Window
+	most   int     // devices whose past hours are read
 	chunks []int64 // of DeviceListOfTeams
 	teams  []currentTeam
+
+	listing, reading time.Duration // how long the list of devices and the readings took, of a portion
 }
 
-// currentTeam is a team in a read. next has the readings of its devices, in the same order.
+// currentTeam is a team in a read. next has the readings of its devices, in the same order, or of some of them.
 type currentTeam struct {
-	id       uuid.UUID
-	devices  []roomsensor.CurrentDevice // by id
-	next     *teamReadings
-	tagBytes int
-	leftOut  bool // the team must be read alone
+	id           uuid.UUID
+	devices      []roomsensor.CurrentDevice // by id
+	previous     *teamReadings              // what an earlier portion of the same read has; nil means what is kept
+	next         *teamReadings
+	tagBytes     int
+	leftOut      bool // the team must be read alone
+	unread       bool // readings are missing in next
+	startedAgain bool // what was kept could not be used
 }
 
-func (s *Store) newCurrentRead(teamIDs []uuid.UUID, hours roomsensor.Window) *currentRead {
-	r := &currentRead{store: s, readAt: time.Now(), hours: hours, teams: make([]currentTeam, len(teamIDs))}
+func (s *Store) newCurrentRead(teamIDs []uuid.UUID, hours roomsensor.Window, most int) *currentRead {
+	r := &currentRead{store: s, readAt: time.Now(), hours: hours, most: most, teams: make([]currentTeam, len(teamIDs))}
 	for i, id := range teamIDs {
 		sooner := rand.N(s.keepReadings/2 + 1) //nolint:gosec // Not a secret.
 		r.teams[i] = currentTeam{id: id, devices: []roomsensor.CurrentDevice{}, next: &teamReadings{
@@ -104,6 +165,11 @@ func currentHour(hours roomsensor.Window) roomsensor.Window {
 
 func pastHours(hours roomsensor.Window) roomsensor.Window {
 	return roomsensor.Window{From: hours.From, To: hours.To.Add(-time.Hour)}
+}
+
+// firstHour returns the first of the past hours.
+func firstHour(hours roomsensor.Window) roomsensor.Window {
+	return roomsensor.Window{From: hours.From, To: hours.From.Add(time.Hour)}
 }
 
 // nextPastHours returns the past hours that are still past hours of the snapshot in the next hour.
@@ -177,16 +243,18 @@ func (r *currentRead) add(t *currentTeam, row *db.DeviceListOfTeamsRow, d *rooms
 type missingReadings struct {
 	latest   []*deviceReadings // the newest reading and the current hour
 	added    []*deviceReadings // the readings after the newest one
-	past     []*deviceReadings // the past hours
+	past     []*deviceReadings // the past hours, with and without the first one
 	nextPast []*deviceReadings // the past hours but the first one
 }
 
-func (m *missingReadings) count() int {
-	return len(m.latest) + len(m.added) + len(m.past) + len(m.nextPast)
-}
+func (m *missingReadings) count() int { return len(m.latest) + len(m.added) + m.histories() }
 
-// take copies what is known from the readings that were kept, and adds the rest to missing.
-func (t *currentTeam) take(kept *teamReadings, keepPast time.Duration, missing *missingReadings) {
+// histories returns the number of devices whose past hours are read.
+func (m *missingReadings) histories() int { return len(m.past) + len(m.nextPast) }
+
+// take copies what is known from the readings that were kept, and adds the rest to missing. It leaves out devices whose
+// past hours are unknown once most of them are read.
+func (t *currentTeam) take(kept *teamReadings, keepPast time.Duration, most int, missing *missingReadings) {
 	slices.SortFunc(t.devices, func(a, b roomsensor.CurrentDevice) int { return bytes.Compare(a.ID[:], b.ID[:]) })
 	slices.SortFunc(t.next.devices, func(a, b deviceReadings) int { return bytes.Compare(a.id[:], b.id[:]) })
 	readsPast := true
@@ -199,21 +267,31 @@ func (t *currentTeam) take(kept *teamReadings, keepPast time.Duration, missing *
 			t.next.nextPastAt = kept.nextPastAt
 		}
 	} else {
-		kept = &teamReadings{}
+		kept, t.startedAgain = &teamReadings{}, true
 	}
 	readsNextPast := !time.Now().Before(t.next.nextPastAt)
+	known := t.next.devices[:0]
 	for i := range t.next.devices {
-		d := &t.next.devices[i]
-		before := kept.find(d.id, t.next.hours)
+		before, full := kept.find(t.next.devices[i].id, t.next.hours), missing.histories() >= most
+		if before == nil && full {
+			t.unread = true
+			continue
+		}
+		known = append(known, t.next.devices[i])
+		d := &known[len(known)-1]
 		t.takeDevice(d, before, missing)
-		if before == nil || !d.pastIsExact && readsPast {
+		readsAll := before == nil || !d.pastIsExact && readsPast
+		switch {
+		case readsAll && full:
+			t.unread = true
+		case readsAll:
 			missing.past = append(missing.past, d)
-			d.pastIsExact = true
-		}
-		if d.pastIsExact && !d.hasNextPast && readsNextPast {
+		case d.pastIsExact && !d.hasNextPast && readsNextPast && !full:
 			missing.nextPast = append(missing.nextPast, d)
-			d.hasNextPast = true
 		}
+	}
+	if t.next.devices = known; t.unread {
+		t.next.pastAt = kept.pastAt // For the next portion, which reads the rest.
 	}
 }
 
@@ -246,14 +324,19 @@ func (r *currentRead) readMissing(ctx context.Context, tx pgx.Tx, together bool)
 			continue
 		}
 		t.next.chunks = r.chunks
-		if t.take(r.store.readings.Kept(t.id), r.store.keepPast, &missing); missing.count() > before {
+		kept := cmp.Or(t.previous, r.store.readings.Kept(t.id))
+		if t.take(kept, r.store.keepPast, r.most, &missing); missing.count() > before {
 			teamIDs = append(teamIDs, t.id)
 		}
 	}
 	if len(teamIDs) == 0 {
 		return nil
 	}
-	settings := []string{"plan_cache_mode", "force_custom_plan"}
+	// A few hundred devices are found by their ids. PostgreSQL may expect them to be worth parallel workers, each of which
+	// compiles the statement.
+	settings := []string{
+		"plan_cache_mode", "force_custom_plan", "jit", "off", "max_parallel_workers_per_gather", "0",
+	}
 	if together {
 		settings = append(settings, "lock_timeout", togetherLockTimeout)
 	}
@@ -320,26 +403,29 @@ func (r *currentRead) readAdded(ctx context.Context, tx pgx.Tx, teamIDs []uuid.U
 	return err
 }
 
-// readPast reads past hours, and those of the next hour.
+// readPast reads past hours, and those of the next hour. The past hours are these and their first hour, so that both
+// take one read.
 func (r *currentRead) readPast(ctx context.Context, tx pgx.Tx, teamIDs []uuid.UUID, missing *missingReadings) error {
-	for _, read := range []struct {
-		devices []*deviceReadings
-		hours   roomsensor.Window
-		sums    func(*deviceReadings) *packedStats
-	}{
-		{missing.past, pastHours(r.hours), func(d *deviceReadings) *packedStats { return &d.past }},
-		{missing.nextPast, nextPastHours(r.hours), func(d *deviceReadings) *packedStats { return &d.nextPast }},
-	} {
-		if len(read.devices) == 0 {
-			continue
-		}
-		sums, err := r.store.hourStats(ctx, tx, teamIDs, readingIDs(read.devices), read.hours)
-		if err != nil {
-			return err
-		}
-		for _, d := range read.devices {
-			*read.sums(d) = packStats(sums[d.id])
-		}
+	devices := slices.Concat(missing.past, missing.nextPast)
+	if len(devices) == 0 {
+		return nil
+	}
+	rest, err := r.store.hourStats(ctx, tx, teamIDs, readingIDs(devices), nextPastHours(r.hours))
+	if err != nil {
+		return err
+	}
+	for _, d := range devices {
+		d.nextPast, d.hasNextPast = packStats(rest[d.id]), true
+	}
+	if len(missing.past) == 0 {
+		return nil
+	}
+	first, err := r.store.hourStats(ctx, tx, teamIDs, readingIDs(missing.past), firstHour(r.hours))
+	if err != nil {
+		return err
+	}
+	for _, d := range missing.past {
+		d.past, d.pastIsExact = packStats(first[d.id].Plus(rest[d.id])), true
 	}
 	return nil
 }
@@ -369,7 +455,8 @@ func (r *currentRead) leaveOut(silent silentDevices) silentDevices {
 	return silent
 }
 
-// keep keeps the readings for the next read, and returns the devices of each team, or nil if it was left out.
+// keep keeps the readings for the next read, and returns the devices of each team, or nil if it was left out or
+// readings are missing.
 func (r *currentRead) keep() [][]roomsensor.CurrentDevice {
 	teams := make([][]roomsensor.CurrentDevice, len(r.teams))
 	for i := range r.teams {
@@ -377,11 +464,14 @@ func (r *currentRead) keep() [][]roomsensor.CurrentDevice {
 		if t.leftOut {
 			continue
 		}
+		r.store.keepTeam(t.id, t.next)
+		if t.unread {
+			continue
+		}
 		for j := range t.next.devices {
 			d := &t.next.devices[j]
 			t.devices[j].Latest, t.devices[j].Last24h = d.latest.reading(), d.current.stats().Plus(d.past.stats())
 		}
-		r.store.keepTeam(t.id, t.next)
 		teams[i] = t.devices
 	}
 	return teams

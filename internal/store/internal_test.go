@@ -37,6 +37,9 @@ func (s *Store) SetKeepReadings(readings, past time.Duration) {
 	s.keepReadings, s.keepPast = readings, past
 }
 
+// SetMaxHistories sets how many devices have their past hours read in one transaction.
+func (s *Store) SetMaxHistories(n int) { s.maxHistories = n }
+
 // SetMinCopyRows sets from how many rows on a batch is copied.
 func (s *Store) SetMinCopyRows(n int) { s.minCopyRows = n }
 

@@ -72,6 +72,7 @@ type Store struct {
 	role        Role
 	standbys    standbys
 	readings    *teamcache.Values[teamReadings]
+	aloneReads  chan struct{} // full while maxAloneReads snapshots of single teams are read
 
 	// Tests set other values, so that they need less data or wait for a slow machine.
 	sliceRows, minCopyRows int
@@ -83,6 +84,7 @@ type Store struct {
 	aggregateCells         int
 	statementReadings      int
 	keepReadings, keepPast time.Duration
+	maxHistories           int
 	standbyTimes           standbyTimes
 }
 
@@ -95,6 +97,7 @@ func Open(ctx context.Context, databaseURL string, role Role) (*Store, error) {
 	s := &Store{
 		pool: pool, admission: pool, queries: db.New(), role: role,
 		readings: teamcache.NewValues[teamReadings](maxReadingsBytes), keepReadings: keepReadings, keepPast: keepPast,
+		aloneReads: make(chan struct{}, maxAloneReads), maxHistories: maxHistories,
 		sliceRows: defaultSliceRows, minCopyRows: defaultMinCopyRows, exportRowsTimeout: exportRowsTimeout,
 		teamExports:    teamlimit.New(maxTeamExports()),
 		scans:          defaultScanLimits,
