@@ -7,6 +7,8 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"sync"
 	"time"
 
 	"roomsensor/internal/dev/postgres"
@@ -33,8 +35,13 @@ type env struct {
 
 	credentials, apiKeys []string // by team
 
-	nats                     *proctest.NATS
-	receivers, workers, apis []*proctest.Service
+	nats               *proctest.NATS
+	receivers, workers []*proctest.Service
+
+	mu       sync.Mutex
+	apis     []*proctest.Service
+	apiCPU   []time.Duration     // what the processes that each of them replaced used
+	replaced []*proctest.Service // these processes
 }
 
 // newEnv builds and starts everything. The caller closes the environment, also after an error.
@@ -124,7 +131,7 @@ func (e *env) startProcesses(ctx context.Context) error {
 	}{
 		{&e.workers, e.options.Workers, "worker", []string{"ingest", "--no-receiver"}}, // It declares the stream.
 		{&e.receivers, e.options.Receivers, "receiver", []string{"ingest", "--no-worker"}},
-		{&e.apis, e.options.APIs, "api", []string{"api", fmt.Sprintf("--current-memory=%dMiB", e.currentMemory())}},
+		{&e.apis, e.options.APIs, "api", e.apiArgs()},
 	} {
 		for i := range group.n {
 			s, err := e.start(ctx, fmt.Sprintf("%s-%d", group.name, i+1), group.args)
@@ -134,11 +141,14 @@ func (e *env) startProcesses(ctx context.Context) error {
 			*group.services = append(*group.services, s)
 		}
 	}
+	e.apiCPU = make([]time.Duration, len(e.apis))
 	return nil
 }
 
-// currentMemory returns how many MiB an API process gets for the readings of all devices: at least its default.
-func (e *env) currentMemory() int { return max(40, e.options.Devices*400>>20) }
+// apiArgs give an API process memory for the readings of all devices: at least its default.
+func (e *env) apiArgs() []string {
+	return []string{"api", fmt.Sprintf("--current-memory=%dMiB", max(40, e.options.Devices*400>>20))}
+}
 
 func (e *env) start(ctx context.Context, name string, args []string) (*proctest.Service, error) {
 	log, err := e.LogFile(name)
@@ -151,7 +161,12 @@ func (e *env) start(ctx context.Context, name string, args []string) (*proctest.
 		return nil, err
 	}
 	e.OnClose(func(context.Context) error {
-		if s.Ended() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		switch {
+		case slices.Contains(e.replaced, s):
+			return nil
+		case s.Ended():
 			return errors.New(name + " ended by itself")
 		}
 		_, err := s.Stop(stopTimeout)
@@ -160,15 +175,61 @@ func (e *env) start(ctx context.Context, name string, args []string) (*proctest.
 	return s, nil
 }
 
-// processes returns the processes of roomsensor by name.
-func (e *env) processes() map[string]*proctest.Process {
-	list := map[string]*proctest.Process{"nats": e.nats.Process}
+// api returns the process that serves a team.
+func (e *env) api(team int) *proctest.Service {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.apis[team%len(e.apis)]
+}
+
+// replaceAPIs replaces each API process by a new one, one after the other, as a rolling deployment does.
+func (e *env) replaceAPIs(ctx context.Context) error {
+	for i := range e.options.APIs {
+		old := e.api(i)
+		s, err := e.start(ctx, fmt.Sprintf("api-%d-new", i+1), e.apiArgs())
+		if err != nil {
+			return err
+		}
+		used, err := old.Usage()
+		if err != nil {
+			return fmt.Errorf("the old api: %w", err)
+		}
+		e.mu.Lock()
+		e.apis[i], e.apiCPU[i], e.replaced = s, e.apiCPU[i]+used.CPU, append(e.replaced, old)
+		e.mu.Unlock()
+		if _, err := old.Stop(stopTimeout); err != nil {
+			return fmt.Errorf("stopping the old api: %w", err)
+		}
+		e.Logf("replaced api %d", i+1)
+	}
+	return nil
+}
+
+// serviceUsage returns what each process of roomsensor uses, by name, and what NATS does.
+func (e *env) serviceUsage() (map[string]proctest.Usage, error) {
+	used := map[string]proctest.Usage{}
+	add := func(name string, p *proctest.Process, before time.Duration) error {
+		u, err := p.Usage()
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		u.CPU += before
+		used[name] = u
+		return nil
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	errs := []error{add("nats", e.nats.Process, 0)}
 	for name, services := range map[string][]*proctest.Service{
 		"receiver": e.receivers, "worker": e.workers, "api": e.apis,
 	} {
 		for i, s := range services {
-			list[fmt.Sprintf("%s %d", name, i+1)] = s.Process
+			before := time.Duration(0)
+			if name == "api" {
+				before = e.apiCPU[i]
+			}
+			errs = append(errs, add(fmt.Sprintf("%s %d", name, i+1), s.Process, before))
 		}
 	}
-	return list
+	return used, errors.Join(errs...)
 }

@@ -22,11 +22,10 @@ import (
 // load sends all requests of a trial.
 type load struct {
 	*env
-	senders   []*deviceClient  // by receiver
-	clients   []*client.Client // by team
-	http      *http.Client     // of the clients
-	accepted  atomic.Int64     // uploads with a 202
-	abandoned atomic.Int64     // uploads without one at the end
+	senders   []*deviceClient // by receiver
+	http      *http.Client    // of the clients of the API
+	accepted  atomic.Int64    // uploads with a 202
+	abandoned atomic.Int64    // uploads without one at the end
 }
 
 const (
@@ -38,20 +37,21 @@ const (
 	retryAfter = time.Second
 )
 
-func (e *env) newLoad() (*load, error) {
+func (e *env) newLoad() *load {
 	l := &load{env: e, http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: readers}, Timeout: readTimeout}}
 	for _, r := range e.receivers {
 		l.senders = append(l.senders, newDeviceClient(r.Address, e.options.Senders))
 	}
-	for i, key := range e.apiKeys {
-		api := e.apis[i%len(e.apis)]
-		c, err := client.New(api.URL(), key, client.WithHTTPClient(l.http), client.WithMaxAttempts(1))
-		if err != nil {
-			return nil, err
-		}
-		l.clients = append(l.clients, c)
+	return l
+}
+
+// client returns a client of the API process that serves a team.
+func (l *load) client(team int) (*client.Client, error) {
+	c, err := client.New(l.api(team).URL(), l.apiKeys[team], client.WithHTTPClient(l.http), client.WithMaxAttempts(1))
+	if err != nil {
+		return nil, fmt.Errorf("creating a client: %w", err)
 	}
-	return l, nil
+	return c, nil
 }
 
 func (l *load) close() {
@@ -76,6 +76,14 @@ func (l *load) run(ctx context.Context, start time.Time) error {
 	} {
 		requests, due := evenly(reads.rate, o.Duration)
 		group.Go(func() error { return loop(ctx, readers, requests, start, due, reads.do) })
+	}
+	if o.Restart > 0 {
+		group.Go(func() error {
+			if err := retry.Sleep(ctx, time.Until(start.Add(o.Restart))); err != nil {
+				return err
+			}
+			return l.replaceAPIs(ctx)
+		})
 	}
 	return group.Wait() //nolint:wrapcheck // Wrapped by loop.
 }
@@ -121,7 +129,7 @@ func (l *load) poll(ctx context.Context, n int, due time.Time) {
 // current counts the devices on all pages of /devices/current. It does not decode them, because the clients share the
 // processors with the service.
 func (l *load) current(ctx context.Context, team int) (devices int, err error) {
-	address := l.apis[team%len(l.apis)].URL() + "/v1/devices/current"
+	address := l.api(team).URL() + "/v1/devices/current"
 	for query := "?limit=1000"; query != ""; {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, address+query, nil)
 		if err != nil {
@@ -155,12 +163,21 @@ const exportWindow = 20 * time.Hour
 
 // export downloads the readings of a team.
 func (l *load) export(ctx context.Context, n int, due time.Time) {
-	file, err := l.clients[n%len(l.clients)].ExportCSV(ctx, client.ExportQuery{Window: client.Last(exportWindow)})
-	if err == nil {
-		_, err = io.Copy(io.Discard, file) // It fails if the file is not complete.
-		_ = file.Close()                   // Nothing is left to read.
+	l.finish(ctx, exports, due, l.download(ctx, n%len(l.apiKeys)))
+}
+
+func (l *load) download(ctx context.Context, team int) error {
+	c, err := l.client(team)
+	if err != nil {
+		return err
 	}
-	l.finish(ctx, exports, due, err)
+	file, err := c.ExportCSV(ctx, client.ExportQuery{Window: client.Last(exportWindow)})
+	if err != nil {
+		return err //nolint:wrapcheck // Its innermost error counts.
+	}
+	_, err = io.Copy(io.Discard, file) // It fails if the file is not complete.
+	_ = file.Close()                   // Nothing is left to read.
+	return err                         //nolint:wrapcheck // Its innermost error counts.
 }
 
 // probeTimeout is the longest time for which a probe waits. It then counts as a failed request.
@@ -178,11 +195,8 @@ func (l *load) probe(ctx context.Context, n int, start, due time.Time) {
 	bucket := l.plan.bucket(round)
 	query := client.ReadingQuery{Window: client.Between(bucket, bucket.Add(roomsensor.BucketLength)), PageSize: 1}
 	for time.Since(start.Add(at)) < probeTimeout && ctx.Err() == nil {
-		asked, found := time.Now(), false
-		var err error
-		for _, err = range l.clients[l.plan.team(device)].Readings(ctx, l.plan.deviceID(device), query) {
-			found = err == nil
-		}
+		asked := time.Now()
+		found, err := l.find(ctx, device, query)
 		l.finish(ctx, pages, asked, err)
 		took := time.Since(start.Add(at))
 		if found {
@@ -192,6 +206,38 @@ func (l *load) probe(ctx context.Context, n int, start, due time.Time) {
 		_ = retry.Sleep(ctx, max(minPause, took/parts)) // The loop checks ctx.
 	}
 	l.finish(ctx, visible, due, errors.New("the reading did not appear"))
+}
+
+// find reports whether a device has a reading.
+func (l *load) find(ctx context.Context, device int, query client.ReadingQuery) (found bool, err error) {
+	c, err := l.client(l.plan.team(device))
+	if err != nil {
+		return false, err
+	}
+	for _, err = range c.Readings(ctx, l.plan.deviceID(device), query) {
+		found = err == nil
+	}
+	return found, err
+}
+
+// warmUp asks for the snapshot of each team until the API has answered it. It returns how long that took.
+func (l *load) warmUp(ctx context.Context) (time.Duration, error) {
+	began := time.Now()
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(readers)
+	for team := range l.apiKeys {
+		group.Go(func() error {
+			for {
+				_, err := l.current(ctx, team)
+				if err == nil || ctx.Err() != nil {
+					return ctx.Err()
+				}
+				_ = retry.Sleep(ctx, retryAfter) // The loop checks ctx.
+			}
+		})
+	}
+	err := group.Wait()
+	return time.Since(began), err //nolint:wrapcheck // That of ctx.
 }
 
 // nextUpload returns an upload with a single reading that is due within about a second after some time from the start.

@@ -17,7 +17,9 @@ type Options struct {
 	// Outage is how long a device stays offline. One device in a hundred is offline at any time.
 	Outage time.Duration `json:"outage_ns" help:"Time for which a device stays offline, in multiples of 5 minutes." placeholder:"DURATION"`
 	// History is as if the workers had stored it: the snapshots and the hours of /devices/current need all of it.
-	History   time.Duration     `json:"history_ns" help:"Time for which each device has readings before the trial, in whole hours." placeholder:"DURATION"`
+	History time.Duration `json:"history_ns" help:"Time for which each device has readings before the trial, in whole hours." placeholder:"DURATION"`
+	// Restart shows what a rolling deployment costs: the new process serves before the old one stops.
+	Restart   time.Duration     `json:"restart_ns" help:"Time after which each API process is replaced by a new one (default: never)." placeholder:"DURATION"`
 	Polls     float64           `json:"polls_per_minute" help:"Requests of each team for /devices/current, per minute." placeholder:"N"`
 	Exports   float64           `json:"exports_per_second" help:"CSV exports per second, of all teams together." placeholder:"N"`
 	Probes    float64           `json:"probes_per_second" help:"Uploads per second whose time to visibility is measured." placeholder:"N"`
@@ -63,6 +65,8 @@ func (o *Options) Validate() error {
 		return errors.New("the time offline must be a multiple of 5 minutes")
 	case o.History < 0 || o.History%time.Hour != 0:
 		return errors.New("the history must be whole hours")
+	case o.Restart < 0:
+		return errors.New("the time of the restart must not be negative")
 	case o.Polls < 0 || o.Exports < 0 || o.Probes < 0:
 		return errors.New("rates must not be negative")
 	}

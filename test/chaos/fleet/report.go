@@ -28,6 +28,7 @@ type Report struct {
 	Options      Options            `json:"options"`
 	Accepted     int64              `json:"accepted_uploads"`
 	Registered   time.Duration      `json:"registered_ns"`
+	WarmUp       time.Duration      `json:"warm_up_ns"` // until each team was answered
 	Sent         time.Duration      `json:"sent_ns"`    // until the last upload was confirmed
 	Settled      time.Duration      `json:"settled_ns"` // from then until all were committed
 	Latencies    map[kind]Latency   `json:"latencies"`

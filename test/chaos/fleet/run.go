@@ -5,6 +5,8 @@ import (
 	"errors"
 	"sync"
 	"time"
+
+	"roomsensor/test/harness"
 )
 
 // Run carries out a trial. It returns a report if the trial ran to its end, whether it failed or not.
@@ -26,16 +28,20 @@ func Run(ctx context.Context, o Options) (report *Report, err error) {
 }
 
 func (e *env) run(ctx context.Context) (*Report, error) {
-	l, err := e.newLoad()
+	l := e.newLoad()
+	defer l.close()
+	e.Logf("asking for the devices of each team until it is answered")
+	warmUp, err := l.warmUp(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer l.close()
+	e.Logf("all teams were answered after %s", harness.Seconds(warmUp))
 	s, err := l.newSampler(ctx)
 	if err != nil {
 		return nil, err
 	}
 	r := newReport(e)
+	r.WarmUp = warmUp
 	e.Logf("%d devices upload for %s", e.options.Devices, e.options.Duration)
 	sampling, stop := context.WithCancel(ctx)
 	var group sync.WaitGroup

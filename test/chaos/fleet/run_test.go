@@ -27,11 +27,12 @@ func small() Options {
 	return o
 }
 
-// TestRun runs a small trial with real processes: every reading is stored as it was sent, and everything is measured.
+// TestRun runs a small trial with real processes, of which the API is replaced: every reading is stored as it was sent,
+// and everything is measured.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	o := small()
-	o.DatabaseURL, o.Progress = dbtest.Empty(t).URL, t.Output()
+	o.Restart, o.DatabaseURL, o.Progress = 3*time.Second, dbtest.Empty(t).URL, t.Output()
 	r, err := Run(t.Context(), o)
 	require.NoError(t, err)
 	require.NoError(t, r.Failure())

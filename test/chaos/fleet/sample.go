@@ -152,13 +152,9 @@ func (s *sampler) stored(ctx context.Context) (int64, error) {
 
 // usage returns what each process uses.
 func (e *env) usage() (map[string]proctest.Usage, error) {
-	used := map[string]proctest.Usage{}
-	for name, p := range e.processes() {
-		u, err := p.Usage()
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		used[name] = u
+	used, err := e.serviceUsage()
+	if err != nil {
+		return nil, err
 	}
 	if e.postmaster != 0 {
 		u, err := proctest.TreeUsage(e.postmaster)
