@@ -433,8 +433,9 @@ SELECT d.id, d.team_id, d.hardware_id, d.display_name, d.firmware_version, d.met
        d.last_seen_at, d.rssi_dbm, d.signal_bars,
        a.id AS assignment_id, a.label, a.started_at, a.external_ref,
        d.version::xid AS version, d.latest_bucket_at, d.merge_version,
-       (SELECT hashtextextended(concat_ws('/', extract(epoch FROM pg_postmaster_start_time()),
-            (SELECT string_agg(w.transaction::text, ',' ORDER BY w.transaction) FROM reading_writers w)), 0))::bigint AS writers,
+       pg_postmaster_start_time()::timestamptz AS server_started_at,
+       (SELECT hashtextextended(coalesce(string_agg(w.transaction::text, ',' ORDER BY w.transaction), ''), 0)
+            FROM reading_writers w)::bigint AS writers,
        (CASE WHEN row_number() OVER () = 1 THEN ARRAY(
             SELECT i.inhrelid::bigint FROM pg_catalog.pg_inherits i WHERE i.inhparent = 'readings'::regclass ORDER BY 1
         ) END)::bigint[] AS chunks
@@ -470,6 +471,7 @@ type DeviceListOfTeamsRow struct {
 	Version         pgtype.Uint32
 	LatestBucketAt  *time.Time
 	MergeVersion    int64
+	ServerStartedAt time.Time
 	Writers         int64
 	Chunks          []int64
 }
@@ -480,8 +482,8 @@ type DeviceListOfTeamsRow struct {
 //
 // version changes in every transaction of a worker that changes a reading of the device. As long as merge_version is the
 // same, they only added readings after latest_bucket_at. writers changes with every change of any readings by other
-// programs: it is a hash of their transactions, and of the server, whose transactions have numbers of their own. The first
-// row has the chunks of readings.
+// programs: it is a hash of their transactions. Another server has numbers of its own for its transactions, and another
+// time of its start. The first row has the chunks of readings.
 func (q *Queries) DeviceListOfTeams(ctx context.Context, db DBTX, arg DeviceListOfTeamsParams) ([]DeviceListOfTeamsRow, error) {
 	rows, err := db.Query(ctx, DeviceListOfTeams, arg.TeamIds, arg.After, arg.Most)
 	if err != nil {
@@ -508,6 +510,7 @@ func (q *Queries) DeviceListOfTeams(ctx context.Context, db DBTX, arg DeviceList
 			&i.Version,
 			&i.LatestBucketAt,
 			&i.MergeVersion,
+			&i.ServerStartedAt,
 			&i.Writers,
 			&i.Chunks,
 		); err != nil {

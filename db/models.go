@@ -62,6 +62,15 @@ type AuditLog struct {
 	After  []byte
 }
 
+type CurrentHour struct {
+	DeviceID     uuid.UUID
+	HoursFrom    time.Time
+	HoursTo      time.Time
+	MergeVersion int64
+	Writers      int64
+	Sums         []byte
+}
+
 type Device struct {
 	ID     uuid.UUID
 	TeamID uuid.UUID

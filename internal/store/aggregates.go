@@ -243,14 +243,14 @@ func decodeCount(column []byte) int {
 	return int(binary.BigEndian.Uint64(column)) //nolint:gosec // A count is not negative.
 }
 
-// decodeStats decodes min, max, count and sum of each metric.
+// decodeStats decodes min, max, count and sum of each metric. Adding 0 turns -0 into 0, as in a reading.
 func decodeStats(columns [][]byte) (stats roomsensor.Stats) {
 	decode := func(column []byte) float32 { return math.Float32frombits(binary.BigEndian.Uint32(column)) }
 	for m := range stats {
 		c := columns[4*m:]
 		if n := decodeCount(c[2]); n > 0 {
 			stats[m] = roomsensor.Stat{
-				Min: decode(c[0]), Max: decode(c[1]), Count: int64(n), Sum: math.Float64frombits(binary.BigEndian.Uint64(c[3])),
+				Min: decode(c[0]) + 0, Max: decode(c[1]) + 0, Count: int64(n), Sum: math.Float64frombits(binary.BigEndian.Uint64(c[3])),
 			}
 		}
 	}

@@ -60,9 +60,15 @@ type teamReadings struct {
 	pastAt     time.Time // since then, the past hours may lack changes
 	nextPastAt time.Time // from then on, nextPast is read
 	hours      roomsensor.Window
-	writers    int64            // of DeviceListOfTeams
-	chunks     []int64          // of DeviceListOfTeams, in ascending order
+	source     readingsSource
 	devices    []deviceReadings // by id
+}
+
+// readingsSource is what DeviceListOfTeams tells of the readings of all devices.
+type readingsSource struct {
+	serverStart time.Time
+	writers     int64   // a hash of the transactions of other programs
+	chunks      []int64 // in ascending order
 }
 
 // deviceReadings is what was read of the readings of a device.
@@ -117,17 +123,20 @@ func (d *deviceReadings) nextHour(hours roomsensor.Window) (next deviceReadings,
 }
 
 func (t *teamReadings) bytes() int {
-	return int(unsafe.Sizeof(*t)) + len(t.chunks)*int(unsafe.Sizeof(t.chunks[0])) +
+	return int(unsafe.Sizeof(*t)) + len(t.source.chunks)*int(unsafe.Sizeof(t.source.chunks[0])) +
 		len(t.devices)*int(unsafe.Sizeof(deviceReadings{}))
 }
 
 // serves reports whether readings that were kept are exact for devices whose version is the same, in their hours.
-func (t *teamReadings) serves(writers int64, chunks []int64) bool {
-	wasDropped := func(chunk int64) bool {
-		_, exists := slices.BinarySearch(chunks, chunk)
-		return !exists
-	}
-	return t != nil && t.writers == writers && time.Now().Before(t.until) && !slices.ContainsFunc(t.chunks, wasDropped)
+func (t *teamReadings) serves(now *readingsSource) bool {
+	return t != nil && time.Now().Before(t.until) && t.source.writers == now.writers &&
+		t.source.serverStart.Equal(now.serverStart) && !slices.ContainsFunc(t.source.chunks, now.lacks)
+}
+
+// lacks reports whether a chunk of readings does not exist any more.
+func (s *readingsSource) lacks(chunk int64) bool {
+	_, exists := slices.BinarySearch(s.chunks, chunk)
+	return !exists
 }
 
 // find returns what is known of the readings of a device in some hours, or nil.
@@ -180,16 +189,17 @@ func (p *packedReading) reading() *roomsensor.Reading {
 	}
 }
 
-// packedStats are the statistics of at most a day, in which a device has 288 readings.
+// packedStats are the statistics of at most a day, in which a device has 288 readings. Its fields are exported for
+// encoding/binary.
 type packedStats struct {
-	sum         [roomsensor.MetricCount]float64
-	least, most [roomsensor.MetricCount]float32
-	count       [roomsensor.MetricCount]uint16
+	Sum         [roomsensor.MetricCount]float64
+	Least, Most [roomsensor.MetricCount]float32
+	Count       [roomsensor.MetricCount]uint16
 }
 
 func packStats(stats roomsensor.Stats) (p packedStats) {
 	for m, s := range stats {
-		p.sum[m], p.least[m], p.most[m], p.count[m] = s.Sum, s.Min, s.Max, uint16(s.Count) //nolint:gosec // At most 288.
+		p.Sum[m], p.Least[m], p.Most[m], p.Count[m] = s.Sum, s.Min, s.Max, uint16(s.Count) //nolint:gosec // At most 288.
 	}
 	return p
 }
@@ -207,7 +217,7 @@ func (p *packedStats) add(values *roomsensor.Values) {
 
 func (p *packedStats) stats() (stats roomsensor.Stats) {
 	for m := range stats {
-		stats[m] = roomsensor.Stat{Min: p.least[m], Max: p.most[m], Sum: p.sum[m], Count: int64(p.count[m])}
+		stats[m] = roomsensor.Stat{Min: p.Least[m], Max: p.Most[m], Sum: p.Sum[m], Count: int64(p.Count[m])}
 	}
 	return stats
 }

@@ -132,7 +132,7 @@ func (f *fixture) requireShows(t *testing.T, change func(*fixture)) {
 }
 
 // keptReadings are readings of one device, of which snapshots keep what they read. Changes are hidden from the triggers,
-// so that a snapshot shows what it read before.
+// so that a snapshot shows what was read before.
 type keptReadings struct {
 	*fixture
 	hours roomsensor.Window
@@ -153,11 +153,21 @@ func (k *keptReadings) add(t *testing.T, measuredAt string, ppm float32) {
 	k.write(t, co2(k.device, measuredAt, ppm))
 }
 
-// hide sets all readings to a value.
+// hide sets all readings to a value, and forgets the stored hours, so that a snapshot shows what is in memory.
 func (k *keptReadings) hide(t *testing.T, ppm float32) {
+	t.Helper()
+	k.hideOnly(t, ppm)
+	k.exec(t, `TRUNCATE current_hours`)
+}
+
+// hideOnly sets all readings to a value.
+func (k *keptReadings) hideOnly(t *testing.T, ppm float32) {
 	t.Helper()
 	k.exec(t, fmt.Sprintf(`SET LOCAL session_replication_role = replica; UPDATE readings SET co2_ppm = %v`, ppm))
 }
+
+// restart forgets what is in memory.
+func (k *keptReadings) restart() { k.LimitReadings(1 << 20) }
 
 // requireRead checks the newest reading of the next snapshot, and the sum over its hours.
 func (k *keptReadings) requireRead(t *testing.T, message string, wantLatest float32, wantSum float64) {
@@ -404,6 +414,7 @@ func (m *currentModel) actions(t *testing.T) map[string]func(*rapid.T) {
 				m.devices[2], m.team)
 		},
 		"delete device": func(*rapid.T) { m.exec(t, `DELETE FROM devices WHERE id = $1`, m.devices[2]) },
+		"restart":       func(*rapid.T) { m.LimitReadings(1 << 20) },
 		"begin import":  func(rt *rapid.T) { m.beginImport(t, rt) },
 		"end import":    func(rt *rapid.T) { m.endImport(t, rt) },
 	}

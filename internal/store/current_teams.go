@@ -54,6 +54,7 @@ func (s *Store) CurrentTeams(
 	if err != nil {
 		return nil, err
 	}
+	r.storeHours(ctx)
 	return r.keep(), nil
 }
 
@@ -105,7 +106,7 @@ func (s *Store) readPortion(
 	r.teams[0].previous = previous
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), portionTimeout)
 	defer cancel()
-	return r, s.readOnly(ctx, s.pool, "reading the snapshot", func(tx pgx.Tx) error {
+	err := s.readOnly(ctx, s.pool, "reading the snapshot", func(tx pgx.Tx) error {
 		began := time.Now()
 		if err := r.listAlone(ctx, tx, q); err != nil {
 			return err
@@ -115,6 +116,10 @@ func (s *Store) readPortion(
 		r.listing, r.reading = listed.Sub(began), time.Since(listed)
 		return err
 	})
+	if err == nil {
+		r.storeHours(ctx)
+	}
+	return r, err
 }
 
 // currentRead is one read of the snapshots of some teams.
@@ -122,10 +127,11 @@ type currentRead struct {
 	store  *Store
 	readAt time.Time
 	hours  roomsensor.Window
-	most   int     // devices whose past hours are read
-	chunks []int64 // of DeviceListOfTeams
+	most   int // devices whose past hours are read
+	source readingsSource
 	teams  []currentTeam
 
+	newHours         db.CurrentHourPutParams
 	listing, reading time.Duration // how long the list of devices and the readings took, of a portion
 }
 
@@ -152,6 +158,14 @@ func (s *Store) newCurrentRead(teamIDs []uuid.UUID, hours roomsensor.Window, mos
 	return r
 }
 
+func (r *currentRead) teamIDs() []uuid.UUID {
+	ids := make([]uuid.UUID, len(r.teams))
+	for i := range r.teams {
+		ids[i] = r.teams[i].id
+	}
+	return ids
+}
+
 // randomNextPastAt returns a random time before the end of the current hour.
 func (r *currentRead) randomNextPastAt() time.Time {
 	left := max(0, r.hours.To.Sub(r.readAt)-nextPastMargin)
@@ -167,11 +181,6 @@ func pastHours(hours roomsensor.Window) roomsensor.Window {
 	return roomsensor.Window{From: hours.From, To: hours.To.Add(-time.Hour)}
 }
 
-// firstHour returns the first of the past hours.
-func firstHour(hours roomsensor.Window) roomsensor.Window {
-	return roomsensor.Window{From: hours.From, To: hours.From.Add(time.Hour)}
-}
-
 // nextPastHours returns the past hours that are still past hours of the snapshot in the next hour.
 func nextPastHours(hours roomsensor.Window) roomsensor.Window {
 	return roomsensor.Window{From: hours.From.Add(time.Hour), To: hours.To.Add(-time.Hour)}
@@ -180,13 +189,12 @@ func nextPastHours(hours roomsensor.Window) roomsensor.Window {
 // listTogether reads the devices of all teams, and leaves out teams with too many devices or tags.
 func (r *currentRead) listTogether(ctx context.Context, tx pgx.Tx, q roomsensor.DeviceQuery) error {
 	maxTagBytes := cmp.Or(q.MaxTagBytes, math.MaxInt)
-	byID, ids := make(map[uuid.UUID]*currentTeam, len(r.teams)), make([]uuid.UUID, len(r.teams))
+	byID := make(map[uuid.UUID]*currentTeam, len(r.teams))
 	for i := range r.teams {
-		ids[i] = r.teams[i].id
-		byID[ids[i]] = &r.teams[i]
+		byID[r.teams[i].id] = &r.teams[i]
 	}
 	rows, err := tx.Query(ctx, db.DeviceListOfTeams, positional(db.DeviceListOfTeamsParams{
-		TeamIds: ids, Most: int64(q.Limit) + 1,
+		TeamIds: r.teamIDs(), Most: int64(q.Limit) + 1,
 	})...)
 	if err != nil {
 		return err //nolint:wrapcheck // CurrentTeams wraps it.
@@ -227,11 +235,10 @@ func deviceDetail(row *db.DeviceListOfTeamsRow) *db.DeviceDetail {
 // add adds a device of a team that was read.
 func (r *currentRead) add(t *currentTeam, row *db.DeviceListOfTeamsRow, d *roomsensor.Device) {
 	if row.Chunks != nil {
-		r.chunks = row.Chunks
+		r.source = readingsSource{row.ServerStartedAt, row.Writers, row.Chunks}
 	}
 	t.devices = append(t.devices, roomsensor.CurrentDevice{Device: *d})
 	t.tagBytes += d.TagBytes()
-	t.next.writers = row.Writers
 	next := deviceReadings{id: row.ID, version: row.Version.Uint32, mergeVersion: mergeUnknown}
 	if row.LatestBucketAt != nil {
 		next.mergeVersion, next.bound = row.MergeVersion, row.LatestBucketAt.UnixMicro()
@@ -258,7 +265,7 @@ func (t *currentTeam) take(kept *teamReadings, keepPast time.Duration, most int,
 	slices.SortFunc(t.devices, func(a, b roomsensor.CurrentDevice) int { return bytes.Compare(a.ID[:], b.ID[:]) })
 	slices.SortFunc(t.next.devices, func(a, b deviceReadings) int { return bytes.Compare(a.id[:], b.id[:]) })
 	readsPast := true
-	if kept.serves(t.next.writers, t.next.chunks) {
+	if kept.serves(&t.next.source) {
 		t.next.until = kept.until
 		if readsPast = time.Since(kept.pastAt) >= keepPast; !readsPast {
 			t.next.pastAt = kept.pastAt
@@ -323,7 +330,7 @@ func (r *currentRead) readMissing(ctx context.Context, tx pgx.Tx, together bool)
 		if t.leftOut {
 			continue
 		}
-		t.next.chunks = r.chunks
+		t.next.source = r.source
 		kept := cmp.Or(t.previous, r.store.readings.Kept(t.id))
 		if t.take(kept, r.store.keepPast, r.most, &missing); missing.count() > before {
 			teamIDs = append(teamIDs, t.id)
@@ -403,29 +410,22 @@ func (r *currentRead) readAdded(ctx context.Context, tx pgx.Tx, teamIDs []uuid.U
 	return err
 }
 
-// readPast reads past hours, and those of the next hour. The past hours are these and their first hour, so that both
-// take one read.
+// readPast reads past hours, and those of the next hour, which are the same but the first one.
 func (r *currentRead) readPast(ctx context.Context, tx pgx.Tx, teamIDs []uuid.UUID, missing *missingReadings) error {
 	devices := slices.Concat(missing.past, missing.nextPast)
 	if len(devices) == 0 {
 		return nil
 	}
-	rest, err := r.store.hourStats(ctx, tx, teamIDs, readingIDs(devices), nextPastHours(r.hours))
+	hours, err := r.readPastHours(ctx, tx, teamIDs, devices)
 	if err != nil {
 		return err
 	}
-	for _, d := range devices {
-		d.nextPast, d.hasNextPast = packStats(rest[d.id]), true
-	}
-	if len(missing.past) == 0 {
-		return nil
-	}
-	first, err := r.store.hourStats(ctx, tx, teamIDs, readingIDs(missing.past), firstHour(r.hours))
-	if err != nil {
-		return err
-	}
-	for _, d := range missing.past {
-		d.past, d.pastIsExact = packStats(first[d.id].Plus(rest[d.id])), true
+	for i, d := range devices {
+		if i < len(missing.past) {
+			d.past, d.pastIsExact = packStats(hours[i].past(0)), true
+		}
+		d.nextPast, d.hasNextPast = packStats(hours[i].past(1)), true
+		r.keepHours(&hours[i])
 	}
 	return nil
 }

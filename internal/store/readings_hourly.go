@@ -25,19 +25,9 @@ func (s *Store) hourStats(
 	if stored.Empty() {
 		return s.readingStats(ctx, tx, teamIDs, deviceIDs, hours)
 	}
-	rows, err := s.queries.HourlySum(ctx, tx, db.HourlySumParams{
-		DeviceIds: deviceIDs, TeamIds: teamIDs, HourFrom: stored.From, HourTo: stored.To,
-	})
+	stats, notFinite, err := s.hourlyStats(ctx, tx, teamIDs, deviceIDs, stored)
 	if err != nil {
 		return nil, err
-	}
-	stats := make(map[uuid.UUID]roomsensor.Stats, len(rows))
-	var notFinite []uuid.UUID
-	for i := range rows {
-		stats[rows[i].DeviceID] = hourlyStats(&rows[i])
-		if !isFinite(&rows[i]) {
-			notFinite = append(notFinite, rows[i].DeviceID)
-		}
 	}
 	// Only SQL can have inserted such a value, which the API serves as null. readings_hourly does not filter them, because
 	// that would slow down every query.
@@ -77,44 +67,56 @@ func (s *Store) storedHours(
 	return longest, err
 }
 
+// hourlyStats aggregates hours of readings_hourly. notFinite has the devices with a value that is not finite.
+func (s *Store) hourlyStats(
+	ctx context.Context, tx pgx.Tx, teamIDs, deviceIDs []uuid.UUID, hours roomsensor.Window,
+) (stats map[uuid.UUID]roomsensor.Stats, notFinite []uuid.UUID, err error) {
+	stats = map[uuid.UUID]roomsensor.Stats{}
+	rows, err := tx.Query(ctx, db.HourlyListOfTeams, positional(db.HourlyListOfTeamsParams{
+		DeviceIds: deviceIDs, TeamIds: teamIDs, HourFrom: hours.From, HourTo: hours.To,
+	})...)
+	if err != nil {
+		return nil, nil, err //nolint:wrapcheck // The caller wraps it.
+	}
+	defer rows.Close()
+	for rows.Next() {
+		columns := rows.RawValues()
+		id := uuid.UUID(columns[0])
+		stats[id] = stats[id].Plus(decodeStats(columns[2:]))
+	}
+	for id, of := range stats {
+		if !isFinite(&of) {
+			notFinite = append(notFinite, id)
+		}
+	}
+	return stats, notFinite, rows.Err()
+}
+
 // readingStats is hourStats from the readings alone, without values that are not finite.
 func (s *Store) readingStats(
 	ctx context.Context, tx pgx.Tx, teamIDs, deviceIDs []uuid.UUID, hours roomsensor.Window,
 ) (map[uuid.UUID]roomsensor.Stats, error) {
-	rows, err := s.queries.ReadingSum(ctx, tx, db.ReadingSumParams{
+	rows, err := tx.Query(ctx, db.ReadingSum, positional(db.ReadingSumParams{
 		DeviceIds: deviceIDs, TeamIds: teamIDs, HourFrom: hours.From, HourTo: hours.To,
-	})
-	stats := make(map[uuid.UUID]roomsensor.Stats, len(rows))
-	for i := range rows {
-		row := db.HourlySumRow(rows[i])
-		stats[row.DeviceID] = hourlyStats(&row)
+	})...)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // The caller wraps it.
 	}
-	return stats, err
+	defer rows.Close()
+	stats := make(map[uuid.UUID]roomsensor.Stats, len(deviceIDs))
+	for rows.Next() {
+		columns := rows.RawValues()
+		stats[uuid.UUID(columns[0])] = decodeStats(columns[1:])
+	}
+	return stats, rows.Err()
 }
 
 // isFinite checks the sums only: one value that is not finite makes its sum so.
-func isFinite(row *db.HourlySumRow) bool {
-	for _, sum := range []float64{row.Co2PpmSum, row.TempCSum, row.HumidityPctSum, row.LuxSum, row.SplDbSum} {
-		if math.IsNaN(sum) || math.IsInf(sum, 0) {
+func isFinite(stats *roomsensor.Stats) bool {
+	for m := range stats {
+		if sum := stats[m].Sum; math.IsNaN(sum) || math.IsInf(sum, 0) {
 			return false
 		}
 	}
 	return true
-}
-
-func hourlyStats(row *db.HourlySumRow) roomsensor.Stats {
-	stat := func(least, greatest float32, count int64, sum float64) roomsensor.Stat {
-		if count == 0 {
-			return roomsensor.Stat{}
-		}
-		// Adding 0 turns -0 into 0, as in a reading.
-		return roomsensor.Stat{Min: least + 0, Max: greatest + 0, Sum: sum, Count: count}
-	}
-	return roomsensor.Stats{
-		roomsensor.CO2:      stat(row.Co2PpmMin, row.Co2PpmMax, row.Co2PpmCount, row.Co2PpmSum),
-		roomsensor.Temp:     stat(row.TempCMin, row.TempCMax, row.TempCCount, row.TempCSum),
-		roomsensor.Humidity: stat(row.HumidityPctMin, row.HumidityPctMax, row.HumidityPctCount, row.HumidityPctSum),
-		roomsensor.Lux:      stat(row.LuxMin, row.LuxMax, row.LuxCount, row.LuxSum),
-		roomsensor.Sound:    stat(row.SplDbMin, row.SplDbMax, row.SplDbCount, row.SplDbSum),
-	}
 }

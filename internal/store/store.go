@@ -73,6 +73,7 @@ type Store struct {
 	standbys    standbys
 	readings    *teamcache.Values[teamReadings]
 	aloneReads  chan struct{} // full while maxAloneReads snapshots of single teams are read
+	hours       hourCounters
 
 	// Tests set other values, so that they need less data or wait for a slow machine.
 	sliceRows, minCopyRows int

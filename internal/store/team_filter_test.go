@@ -36,7 +36,7 @@ var withoutTeam = map[string]string{
 	"APIKeyGet": byKey, "APIKeyUseUpsert": byKey, "IngestKeyUseUpsert": byKey, "RateWindowHit": byKey, "IdempotencyKeyClaim": byKey, "IdempotencyKeyGet": byKey, "IdempotencyKeyStore": byKey, "IdempotencyBytesAdd": byKey,
 	"PositionGet": noTeam, "StandbyGet": noTeam, "StandbyGetSettings": operator, "FeedReserve": noTeam, "FeedWatermark": noTeam, "FeedChangedAll": noTeam, "FeedStateGet": noTeam, "FeedLateList": noTeam,
 	"FeedRangeList": noTeam, "FeedDayList": noTeam, "FeedChangedList": wakes, "FeedBegin": worker, "FeedBatchInsert": worker,
-	"FeedStateUpdate": maintenance, "FeedBatchPurge": maintenance, "FeedLatePurge": maintenance, "FeedDayPurge": maintenance,
+	"CurrentHourPurge": maintenance, "FeedStateUpdate": maintenance, "FeedBatchPurge": maintenance, "FeedLatePurge": maintenance, "FeedDayPurge": maintenance,
 	"DatabaseGetUsage": noTeam, "DeviceCountByStatus": maintenance, "IngestKeyCountExpiring": maintenance, "APIKeyCountExpiring": maintenance,
 	"SettingsSet": noTeam, "DatabaseGet": noTeam, "ChunkCount": noTeam, "SecretEnsure": noTeam, "SecretGet": noTeam, "ReceiverSecretEnsure": noTeam, "ReceiverSecretGet": noTeam, "HourlyListValid": noTeam,
 
@@ -85,7 +85,7 @@ func TestTeamFilter(t *testing.T) {
 	for name := range withoutTeam {
 		require.Contains(t, queries, name)
 	}
-	for _, name := range []string{"DeviceList", "ReadingList", "ReadingExport", "ReadingExportIngested", "DeviceTaggedList", "ReadingCountLines", "ReadingFit", "ReadingGetExtent", "HourlySum", "DeviceUpdate", "IdempotencyKeyGet"} {
+	for _, name := range []string{"DeviceList", "ReadingList", "ReadingExport", "ReadingExportIngested", "DeviceTaggedList", "ReadingCountLines", "ReadingFit", "ReadingGetExtent", "HourlyListOfTeams", "DeviceUpdate", "IdempotencyKeyGet"} {
 		require.True(t, used[name], name)
 	}
 	require.False(t, used["DeviceGetByID"])

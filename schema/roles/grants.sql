@@ -16,7 +16,8 @@ GRANT SELECT ON teams, api_keys, devices, device_details, device_hardware, assig
 GRANT SELECT, INSERT, UPDATE ON api_key_uses TO roomsensor_api;
 GRANT UPDATE (display_name, metadata) ON devices TO roomsensor_api;
 GRANT SELECT, INSERT ON service_secrets TO roomsensor_api;
-GRANT SELECT, INSERT, UPDATE, DELETE ON idempotency_keys, idempotency_bytes, rate_windows, rate_counters TO roomsensor_api;
+GRANT SELECT, INSERT, UPDATE, DELETE ON idempotency_keys, idempotency_bytes, rate_windows, rate_counters, current_hours
+    TO roomsensor_api;
 GRANT EXECUTE ON FUNCTION feed_reserve(), audit_expire(interval, integer), audit_trim(uuid, integer) TO roomsensor_api;
 
 -- A worker stores readings and rejects. A process that is a receiver too has the role of a worker.
