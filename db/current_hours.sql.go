@@ -20,7 +20,7 @@ WHERE h.device_id = ANY($1::uuid[])
   AND d.team_id = ANY($2::uuid[])
   AND d.latest_bucket_at IS NOT NULL
   AND h.merge_version = d.merge_version
-  AND h.writers = $3
+  AND h.writers = hashint8extended($3::bigint, 'current_hours'::regclass::oid::bigint)
 `
 
 type CurrentHourListParams struct {
@@ -37,7 +37,8 @@ type CurrentHourListRow struct {
 }
 
 // CurrentHourList lists the stored hours of some devices of some teams that are exact, if the chunks of their readings
-// exist.
+// exist. After a dump was restored, transactions get numbers that others had before. Therefore writers depends on the id
+// of the table, too, which is another one then.
 func (q *Queries) CurrentHourList(ctx context.Context, db DBTX, arg CurrentHourListParams) ([]CurrentHourListRow, error) {
 	rows, err := db.Query(ctx, CurrentHourList, arg.DeviceIds, arg.TeamIds, arg.Writers)
 	if err != nil {
@@ -86,7 +87,8 @@ func (q *Queries) CurrentHourPurge(ctx context.Context, db DBTX, arg CurrentHour
 
 const CurrentHourPut = `-- name: CurrentHourPut :exec
 INSERT INTO current_hours (device_id, hours_from, hours_to, merge_version, writers, sums)
-SELECT u.device_id, u.hours_from, u.hours_to, u.merge_version, $1::bigint, u.sums
+SELECT u.device_id, u.hours_from, u.hours_to, u.merge_version,
+       hashint8extended($1::bigint, 'current_hours'::regclass::oid::bigint), u.sums
 FROM (
     SELECT unnest($2::uuid[]) AS device_id, unnest($3::timestamptz[]) AS hours_from,
            unnest($4::timestamptz[]) AS hours_to, unnest($5::bigint[]) AS merge_version,

@@ -1,5 +1,6 @@
 -- CurrentHourList lists the stored hours of some devices of some teams that are exact, if the chunks of their readings
--- exist.
+-- exist. After a dump was restored, transactions get numbers that others had before. Therefore writers depends on the id
+-- of the table, too, which is another one then.
 -- name: CurrentHourList :many
 SELECT h.device_id, h.hours_from, h.hours_to, h.sums
 FROM current_hours h
@@ -8,13 +9,14 @@ WHERE h.device_id = ANY(@device_ids::uuid[])
   AND d.team_id = ANY(@team_ids::uuid[])
   AND d.latest_bucket_at IS NOT NULL
   AND h.merge_version = d.merge_version
-  AND h.writers = @writers;
+  AND h.writers = hashint8extended(@writers::bigint, 'current_hours'::regclass::oid::bigint);
 
 -- CurrentHourPut stores hours of devices of some teams, in the order of the devices, so that no two processes wait for each
 -- other.
 -- name: CurrentHourPut :exec
 INSERT INTO current_hours (device_id, hours_from, hours_to, merge_version, writers, sums)
-SELECT u.device_id, u.hours_from, u.hours_to, u.merge_version, @writers::bigint, u.sums
+SELECT u.device_id, u.hours_from, u.hours_to, u.merge_version,
+       hashint8extended(@writers::bigint, 'current_hours'::regclass::oid::bigint), u.sums
 FROM (
     SELECT unnest(@device_ids::uuid[]) AS device_id, unnest(@hours_from::timestamptz[]) AS hours_from,
            unnest(@hours_to::timestamptz[]) AS hours_to, unnest(@merge_versions::bigint[]) AS merge_version,

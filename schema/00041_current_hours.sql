@@ -4,7 +4,7 @@
 -- process reads them again after a start or in the next hour: internal/store/current_hours.go. It is a cache that the
 -- database may lose in a crash, and that no standby needs. Therefore it is not logged. A row is exact as long as
 -- merge_version of the device is the same, no other program has changed readings since (writers is a hash of
--- reading_writers), and the chunks of its readings, whose ids sums has too, exist.
+-- reading_writers and of the id of this table), and the chunks of its readings, whose ids sums has too, exist.
 CREATE UNLOGGED TABLE current_hours (
     device_id     uuid PRIMARY KEY REFERENCES devices ON DELETE CASCADE,
     hours_from    timestamptz NOT NULL,
