@@ -189,17 +189,16 @@ func (p *packedReading) reading() *roomsensor.Reading {
 	}
 }
 
-// packedStats are the statistics of at most a day, in which a device has 288 readings. Its fields are exported for
-// encoding/binary.
+// packedStats are the statistics of at most a day, in which a device has 288 readings.
 type packedStats struct {
-	Sum         [roomsensor.MetricCount]float64
-	Least, Most [roomsensor.MetricCount]float32
-	Count       [roomsensor.MetricCount]uint16
+	sum         [roomsensor.MetricCount]float64
+	least, most [roomsensor.MetricCount]float32
+	count       [roomsensor.MetricCount]uint16
 }
 
 func packStats(stats roomsensor.Stats) (p packedStats) {
 	for m, s := range stats {
-		p.Sum[m], p.Least[m], p.Most[m], p.Count[m] = s.Sum, s.Min, s.Max, uint16(s.Count) //nolint:gosec // At most 288.
+		p.sum[m], p.least[m], p.most[m], p.count[m] = s.Sum, s.Min, s.Max, uint16(s.Count) //nolint:gosec // At most 288.
 	}
 	return p
 }
@@ -217,7 +216,7 @@ func (p *packedStats) add(values *roomsensor.Values) {
 
 func (p *packedStats) stats() (stats roomsensor.Stats) {
 	for m := range stats {
-		stats[m] = roomsensor.Stat{Min: p.Least[m], Max: p.Most[m], Sum: p.Sum[m], Count: int64(p.Count[m])}
+		stats[m] = roomsensor.Stat{Min: p.least[m], Max: p.most[m], Sum: p.sum[m], Count: int64(p.count[m])}
 	}
 	return stats
 }

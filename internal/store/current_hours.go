@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -29,15 +30,41 @@ import (
 // What is stored comes from one snapshot of the database, and its version from the same. Therefore it does not matter
 // which of two processes stores the hours of a device last.
 
-// hourSums are the statistics of an hour of a device, as current_hours has them. Its fields are exported for
-// encoding/binary.
+// hourSums are the statistics of an hour of a device, as current_hours has them.
 type hourSums struct {
-	FirstChunk, LastChunk uint32 // of its readings; 0 without readings
-	Sums                  packedStats
+	firstChunk, lastChunk uint32 // of its readings; 0 without readings
+	sums                  packedStats
 }
 
-// hourBytes is the length of an hour in current_hours. Rows of another version of roomsensor have another length.
-var hourBytes = binary.Size(hourSums{})
+// hourBytes is the length of an hour in current_hours. Rows of another version of roomsensor must have another length.
+const hourBytes = 4 + 4 + roomsensor.MetricCount*(8+4+4+2)
+
+func (h *hourSums) appendTo(row []byte) []byte {
+	to := binary.LittleEndian
+	row = to.AppendUint32(to.AppendUint32(row, h.firstChunk), h.lastChunk)
+	for m := range h.sums.sum {
+		row = to.AppendUint64(row, math.Float64bits(h.sums.sum[m]))
+		row = to.AppendUint32(row, math.Float32bits(h.sums.least[m]))
+		row = to.AppendUint32(row, math.Float32bits(h.sums.most[m]))
+		row = to.AppendUint16(row, h.sums.count[m])
+	}
+	return row
+}
+
+// decodeHour is the inverse of appendTo, for hourBytes of a row.
+func decodeHour(row []byte) (h hourSums) {
+	from := binary.LittleEndian
+	h.firstChunk, h.lastChunk = from.Uint32(row), from.Uint32(row[4:])
+	row = row[8:]
+	for m := range h.sums.sum {
+		h.sums.sum[m] = math.Float64frombits(from.Uint64(row))
+		h.sums.least[m] = math.Float32frombits(from.Uint32(row[8:]))
+		h.sums.most[m] = math.Float32frombits(from.Uint32(row[12:]))
+		h.sums.count[m] = from.Uint16(row[16:])
+		row = row[18:]
+	}
+	return h
+}
 
 // HourCounts counts past hours of devices that snapshots needed since the start.
 type HourCounts struct {
@@ -64,7 +91,7 @@ type deviceHours struct {
 // past returns the aggregate of the hours after some of them.
 func (d *deviceHours) past(after int) (stats roomsensor.Stats) {
 	for i := range d.sums[after:] {
-		stats = stats.Plus(d.sums[after+i].Sums.stats())
+		stats = stats.Plus(d.sums[after+i].sums.stats())
 	}
 	return stats
 }
@@ -113,16 +140,14 @@ func (r *currentRead) usable(row *db.CurrentHourListRow) []hourSums {
 	if row.HoursFrom.After(past.From) || !row.HoursTo.After(past.From) || len(row.Sums) != count*hourBytes {
 		return nil
 	}
-	sums := make([]hourSums, count)
-	if _, err := binary.Decode(row.Sums, binary.LittleEndian, sums); err != nil {
-		return nil
-	}
-	sums = sums[past.From.Sub(row.HoursFrom)/time.Hour:]
-	sums = sums[:min(len(sums), int(past.To.Sub(past.From)/time.Hour))]
-	for i := range sums {
-		if r.wasDropped(sums[i].FirstChunk) || r.wasDropped(sums[i].LastChunk) {
+	var sums []hourSums
+	first := int(past.From.Sub(row.HoursFrom) / time.Hour)
+	for i := first; i < min(count, first+int(past.To.Sub(past.From)/time.Hour)); i++ {
+		h := decodeHour(row.Sums[i*hourBytes:])
+		if r.wasDropped(h.firstChunk) || r.wasDropped(h.lastChunk) {
 			return nil
 		}
+		sums = append(sums, h)
 	}
 	return sums
 }
@@ -167,7 +192,7 @@ func (r *currentRead) readHourlyHours(
 			d.sums, d.hourly = nil, false
 		}
 		if d.sums != nil {
-			d.sums[decodeTime(c[1]).Sub(past.From)/time.Hour].Sums = packStats(stats)
+			d.sums[decodeTime(c[1]).Sub(past.From)/time.Hour].sums = packStats(stats)
 		}
 	}
 	return rows.Err()
@@ -203,7 +228,7 @@ func (r *currentRead) readOtherHours(
 		c := rows.RawValues()
 		chunk := func(i int) uint32 { return uint32(binary.BigEndian.Uint64(c[i])) } //nolint:gosec // Ids have 32 bits.
 		hours[uuid.UUID(c[0])].sums[decodeTime(c[1]).Sub(past.From)/time.Hour] = hourSums{
-			FirstChunk: chunk(2), LastChunk: chunk(3), Sums: packStats(decodeStats(c[4:])),
+			firstChunk: chunk(2), lastChunk: chunk(3), sums: packStats(decodeStats(c[4:])),
 		}
 	}
 	return rows.Err()
@@ -220,9 +245,9 @@ func (r *currentRead) keepHours(d *deviceHours) {
 	if d.hourly || d.device.mergeVersion == mergeUnknown || !until.After(past.From) || !until.After(d.stored) {
 		return
 	}
-	sums, err := binary.Append(nil, binary.LittleEndian, d.sums[:until.Sub(past.From)/time.Hour])
-	if err != nil {
-		panic(fmt.Sprintf("hours of fixed size cannot be encoded: %v", err)) // A mistake in hourSums.
+	var sums []byte
+	for i := range int(until.Sub(past.From) / time.Hour) {
+		sums = d.sums[i].appendTo(sums)
 	}
 	p := &r.newHours
 	p.DeviceIds, p.MergeVersions = append(p.DeviceIds, d.device.id), append(p.MergeVersions, d.device.mergeVersion)

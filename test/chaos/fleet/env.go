@@ -39,9 +39,15 @@ type env struct {
 	receivers, workers []*proctest.Service
 
 	mu       sync.Mutex
-	apis     []*proctest.Service
+	apis     []*apiProcess
 	apiCPU   []time.Duration     // what the processes that each of them replaced used
 	replaced []*proctest.Service // these processes
+}
+
+// apiProcess is a process of the API.
+type apiProcess struct {
+	*proctest.Service
+	requests sync.WaitGroup // that are sent to it
 }
 
 // newEnv builds and starts everything. The caller closes the environment, also after an error.
@@ -123,6 +129,7 @@ func (e *env) startQueue(ctx context.Context) error {
 }
 
 func (e *env) startProcesses(ctx context.Context) error {
+	var apis []*proctest.Service
 	for _, group := range []struct {
 		services *[]*proctest.Service
 		n        int
@@ -131,7 +138,7 @@ func (e *env) startProcesses(ctx context.Context) error {
 	}{
 		{&e.workers, e.options.Workers, "worker", []string{"ingest", "--no-receiver"}}, // It declares the stream.
 		{&e.receivers, e.options.Receivers, "receiver", []string{"ingest", "--no-worker"}},
-		{&e.apis, e.options.APIs, "api", e.apiArgs()},
+		{&apis, e.options.APIs, "api", e.apiArgs()},
 	} {
 		for i := range group.n {
 			s, err := e.start(ctx, fmt.Sprintf("%s-%d", group.name, i+1), group.args)
@@ -140,6 +147,9 @@ func (e *env) startProcesses(ctx context.Context) error {
 			}
 			*group.services = append(*group.services, s)
 		}
+	}
+	for _, s := range apis {
+		e.apis = append(e.apis, &apiProcess{Service: s})
 	}
 	e.apiCPU = make([]time.Duration, len(e.apis))
 	return nil
@@ -175,28 +185,32 @@ func (e *env) start(ctx context.Context, name string, args []string) (*proctest.
 	return s, nil
 }
 
-// api returns the process that serves a team.
-func (e *env) api(team int) *proctest.Service {
+// api returns the process that serves a team. It is not stopped before done is called.
+func (e *env) api(team int) (process *apiProcess, done func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.apis[team%len(e.apis)]
+	process = e.apis[team%len(e.apis)]
+	process.requests.Add(1)
+	return process, process.requests.Done
 }
 
-// replaceAPIs replaces each API process by a new one, one after the other, as a rolling deployment does.
+// replaceAPIs replaces each API process by a new one, one after the other, as a rolling deployment does: all requests go
+// to the new one before the old one stops.
 func (e *env) replaceAPIs(ctx context.Context) error {
 	for i := range e.options.APIs {
-		old := e.api(i)
 		s, err := e.start(ctx, fmt.Sprintf("api-%d-new", i+1), e.apiArgs())
 		if err != nil {
 			return err
 		}
+		e.mu.Lock()
+		old := e.apis[i]
 		used, err := old.Usage()
+		e.apis[i], e.apiCPU[i], e.replaced = &apiProcess{Service: s}, e.apiCPU[i]+used.CPU, append(e.replaced, old.Service)
+		e.mu.Unlock()
 		if err != nil {
 			return fmt.Errorf("the old api: %w", err)
 		}
-		e.mu.Lock()
-		e.apis[i], e.apiCPU[i], e.replaced = s, e.apiCPU[i]+used.CPU, append(e.replaced, old)
-		e.mu.Unlock()
+		old.requests.Wait()
 		if _, err := old.Stop(stopTimeout); err != nil {
 			return fmt.Errorf("stopping the old api: %w", err)
 		}
@@ -220,16 +234,13 @@ func (e *env) serviceUsage() (map[string]proctest.Usage, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	errs := []error{add("nats", e.nats.Process, 0)}
-	for name, services := range map[string][]*proctest.Service{
-		"receiver": e.receivers, "worker": e.workers, "api": e.apis,
-	} {
+	for name, services := range map[string][]*proctest.Service{"receiver": e.receivers, "worker": e.workers} {
 		for i, s := range services {
-			before := time.Duration(0)
-			if name == "api" {
-				before = e.apiCPU[i]
-			}
-			errs = append(errs, add(fmt.Sprintf("%s %d", name, i+1), s.Process, before))
+			errs = append(errs, add(fmt.Sprintf("%s %d", name, i+1), s.Process, 0))
 		}
+	}
+	for i, s := range e.apis {
+		errs = append(errs, add(fmt.Sprintf("api %d", i+1), s.Process, e.apiCPU[i]))
 	}
 	return used, errors.Join(errs...)
 }

@@ -45,13 +45,15 @@ func (e *env) newLoad() *load {
 	return l
 }
 
-// client returns a client of the API process that serves a team.
-func (l *load) client(team int) (*client.Client, error) {
-	c, err := client.New(l.api(team).URL(), l.apiKeys[team], client.WithHTTPClient(l.http), client.WithMaxAttempts(1))
+// withClient runs a function with a client of the API process that serves a team.
+func (l *load) withClient(team int, run func(*client.Client) error) error {
+	api, done := l.api(team)
+	defer done()
+	c, err := client.New(api.URL(), l.apiKeys[team], client.WithHTTPClient(l.http), client.WithMaxAttempts(1))
 	if err != nil {
-		return nil, fmt.Errorf("creating a client: %w", err)
+		return fmt.Errorf("creating a client: %w", err)
 	}
-	return c, nil
+	return run(c)
 }
 
 func (l *load) close() {
@@ -129,7 +131,9 @@ func (l *load) poll(ctx context.Context, n int, due time.Time) {
 // current counts the devices on all pages of /devices/current. It does not decode them, because the clients share the
 // processors with the service.
 func (l *load) current(ctx context.Context, team int) (devices int, err error) {
-	address := l.api(team).URL() + "/v1/devices/current"
+	api, done := l.api(team)
+	defer done()
+	address := api.URL() + "/v1/devices/current"
 	for query := "?limit=1000"; query != ""; {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, address+query, nil)
 		if err != nil {
@@ -167,17 +171,15 @@ func (l *load) export(ctx context.Context, n int, due time.Time) {
 }
 
 func (l *load) download(ctx context.Context, team int) error {
-	c, err := l.client(team)
-	if err != nil {
-		return err
-	}
-	file, err := c.ExportCSV(ctx, client.ExportQuery{Window: client.Last(exportWindow)})
-	if err != nil {
-		return err //nolint:wrapcheck // Its innermost error counts.
-	}
-	_, err = io.Copy(io.Discard, file) // It fails if the file is not complete.
-	_ = file.Close()                   // Nothing is left to read.
-	return err                         //nolint:wrapcheck // Its innermost error counts.
+	return l.withClient(team, func(c *client.Client) error {
+		file, err := c.ExportCSV(ctx, client.ExportQuery{Window: client.Last(exportWindow)})
+		if err != nil {
+			return err //nolint:wrapcheck // Its innermost error counts.
+		}
+		_, err = io.Copy(io.Discard, file) // It fails if the file is not complete.
+		_ = file.Close()                   // Nothing is left to read.
+		return err                         //nolint:wrapcheck // Its innermost error counts.
+	})
 }
 
 // probeTimeout is the longest time for which a probe waits. It then counts as a failed request.
@@ -210,13 +212,12 @@ func (l *load) probe(ctx context.Context, n int, start, due time.Time) {
 
 // find reports whether a device has a reading.
 func (l *load) find(ctx context.Context, device int, query client.ReadingQuery) (found bool, err error) {
-	c, err := l.client(l.plan.team(device))
-	if err != nil {
-		return false, err
-	}
-	for _, err = range c.Readings(ctx, l.plan.deviceID(device), query) {
-		found = err == nil
-	}
+	err = l.withClient(l.plan.team(device), func(c *client.Client) (err error) {
+		for _, err = range c.Readings(ctx, l.plan.deviceID(device), query) {
+			found = err == nil
+		}
+		return err
+	})
 	return found, err
 }
 
