@@ -117,8 +117,8 @@ func (a *apiProcess) observeHours() {
 	}
 	factory.NewCounterFunc(prometheus.CounterOpts{
 		Name: "roomsensor_api_current_history_failures_total",
-		Help: "Devices whose past hours could not be stored in current_hours, so that they are read again. PostgreSQL's log " +
-			"has the reason.",
+		Help: "Devices whose past hours could not be stored in current_hours, so that they are read again. PostgreSQL's " +
+			"log has the reason.",
 	}, func() float64 { return float64(a.store.HourCounts().NotStored) })
 }
 

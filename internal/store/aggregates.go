@@ -250,7 +250,8 @@ func decodeStats(columns [][]byte) (stats roomsensor.Stats) {
 		c := columns[4*m:]
 		if n := decodeCount(c[2]); n > 0 {
 			stats[m] = roomsensor.Stat{
-				Min: decode(c[0]) + 0, Max: decode(c[1]) + 0, Count: int64(n), Sum: math.Float64frombits(binary.BigEndian.Uint64(c[3])),
+				Min: decode(c[0]) + 0, Max: decode(c[1]) + 0, Count: int64(n),
+				Sum: math.Float64frombits(binary.BigEndian.Uint64(c[3])),
 			}
 		}
 	}

@@ -23,8 +23,8 @@ import (
 //
 //  1. Stored hours are exact as long as the merge_version of the device is the same: all of them end with or before its
 //     latest_bucket_at, and workers only added readings after that.
-//  2. They are not used when any other program changed readings, or a chunk of the readings was dropped, as in rules 5 of
-//     teamReadings.
+//  2. They are not used when any other program changed readings, or a chunk of the readings was dropped, as in rule 5
+//     of teamReadings.
 //  3. A change that triggers do not see has no effect on them for a day, until they are in no snapshot any more.
 //
 // What is stored comes from one snapshot of the database, and its version from the same. Therefore it does not matter
@@ -96,8 +96,8 @@ func (d *deviceHours) past(after int) (stats roomsensor.Stats) {
 	return stats
 }
 
-// readPastHours reads the past hours of devices of some teams: what is known of them from current_hours, or else the hours
-// of readings_hourly that are stored there and equal the readings, and the rest from the readings.
+// readPastHours reads the past hours of devices of some teams: what is known of them from current_hours, or else the
+// hours of readings_hourly that are stored there and equal the readings, and the rest from the readings.
 func (r *currentRead) readPastHours(
 	ctx context.Context, tx pgx.Tx, teamIDs []uuid.UUID, devices []*deviceReadings,
 ) ([]deviceHours, error) {
@@ -273,8 +273,8 @@ const (
 	hoursPurged = 5000
 )
 
-// PurgeCurrentHours deletes the hours of devices whose team has not asked for /devices/current for a day, or that sent no
-// reading, and returns the number of devices. Any number of processes may call it.
+// PurgeCurrentHours deletes the hours of devices whose team has not asked for /devices/current for a day, or that sent
+// no reading, and returns the number of devices. Any number of processes may call it.
 func (s *Store) PurgeCurrentHours(ctx context.Context) (deleted int64, err error) {
 	p := db.CurrentHourPurgeParams{HoursBefore: time.Now().Add(-hoursKept), Most: hoursPurged}
 	for {

@@ -126,7 +126,7 @@ func (f *fixture) addTeam(t *testing.T, name string) (r teamRows) {
 		f.exec(t, `INSERT INTO assignments (device_id, type, label, started_at) VALUES ($1, 'place', 'x', now())`, d.ID)
 		f.exec(t, `INSERT INTO readings (device_id, bucket_at) VALUES ($1, '2026-01-01Z')`, d.ID)
 		f.exec(t, `INSERT INTO current_hours (device_id, hours_from, hours_to, merge_version, writers, sums)
-			VALUES ($1, now(), now(), 0, 0, '')`, d.ID)
+			VALUES ($1, '2026-01-01Z', '2026-01-01Z', 0, 0, '')`, d.ID)
 		key := name + string(rune('a'+i))
 		r.keys = append(r.keys, key)
 		f.exec(t, `INSERT INTO api_keys (key_id, team_id, secret_sha256) VALUES ($1, $2, sha256(''))`, key, r.team)

@@ -194,8 +194,8 @@ func (e *env) api(team int) (process *apiProcess, done func()) {
 	return process, process.requests.Done
 }
 
-// replaceAPIs replaces each API process by a new one, one after the other, as a rolling deployment does: all requests go
-// to the new one before the old one stops.
+// replaceAPIs replaces each API process by a new one, one after the other, as a rolling deployment does: all requests
+// go to the new one before the old one stops.
 func (e *env) replaceAPIs(ctx context.Context) error {
 	for i := range e.options.APIs {
 		s, err := e.start(ctx, fmt.Sprintf("api-%d-new", i+1), e.apiArgs())

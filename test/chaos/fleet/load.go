@@ -174,7 +174,7 @@ func (l *load) download(ctx context.Context, team int) error {
 	return l.withClient(team, func(c *client.Client) error {
 		file, err := c.ExportCSV(ctx, client.ExportQuery{Window: client.Last(exportWindow)})
 		if err != nil {
-			return err //nolint:wrapcheck // Its innermost error counts.
+			return err
 		}
 		_, err = io.Copy(io.Discard, file) // It fails if the file is not complete.
 		_ = file.Close()                   // Nothing is left to read.
@@ -238,7 +238,7 @@ func (l *load) warmUp(ctx context.Context) (time.Duration, error) {
 		})
 	}
 	err := group.Wait()
-	return time.Since(began), err //nolint:wrapcheck // That of ctx.
+	return time.Since(began), err
 }
 
 // nextUpload returns an upload with a single reading that is due within about a second after some time from the start.
