@@ -29,6 +29,8 @@ import (
 //  6. All readings are read again after keepReadings. This limits how long a change has no effect that triggers do not
 //     see, such as one in a session with session_replication_role = replica.
 //
+// Past hours that must be read come from the table current_hours as far as it has them (see deviceHours).
+//
 // Versions are compared for equality only. A version appears again after 4 billion transactions, which take much
 // longer than keepReadings. What is read and its version are from one snapshot of the database, so that it does not
 // matter which of two concurrent reads of a team is stored last.
