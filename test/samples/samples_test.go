@@ -16,10 +16,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"roomsensor/client"
+	"roomsensor/internal/admin"
+	"roomsensor/internal/config"
 	"roomsensor/internal/demo"
+	"roomsensor/internal/roomsensor"
 	"roomsensor/test/dbtest"
 )
 
@@ -36,6 +40,7 @@ const receiverAddress = "http://127.0.0.1:8081"
 type env struct {
 	api, receiver      string
 	database           string
+	team               uuid.UUID
 	key, ingest        string
 	device, hardwareID string
 }
@@ -101,11 +106,27 @@ func setup(t *testing.T) *env {
 	return e
 }
 
-// findDevice chooses a device with readings and an assignment.
+// withOwnKey returns the environment with another key. Samples at the same time would share the exports of one key.
+func (e *env) withOwnKey(t *testing.T) *env {
+	t.Helper()
+	o, err := admin.Open(t.Context(), config.Database{DatabaseURL: config.Secret(e.database)})
+	require.NoError(t, err)
+	defer o.Close()
+	key, err := o.CreateAPIKey(t.Context(), admin.KeyOptions{TeamID: e.team, Scope: roomsensor.ScopeReadWrite})
+	require.NoError(t, err)
+	own := *e
+	own.key = key.Key
+	return &own
+}
+
+// findDevice finds the team, and chooses a device of it with readings and an assignment.
 func (e *env) findDevice(t *testing.T) {
 	t.Helper()
 	c, err := client.New(e.api, e.key)
 	require.NoError(t, err)
+	team, err := c.Team(t.Context())
+	require.NoError(t, err)
+	e.team = team.Team.ID
 	for device, err := range c.Devices(t.Context(), client.DeviceQuery{}) {
 		require.NoError(t, err)
 		if device.DisplayName != nil && *device.DisplayName == "Weight room" {
@@ -141,7 +162,7 @@ func TestSamples(t *testing.T) {
 		s.programs = programs
 		t.Run(fmt.Sprintf("%s/%s/%d", s.page, s.language, s.number), func(t *testing.T) {
 			t.Parallel()
-			e.check(t, &s)
+			e.withOwnKey(t).check(t, &s)
 		})
 	}
 	t.Run("guides/recipes.md/sql", func(t *testing.T) {
