@@ -29,7 +29,7 @@ import (
 //  6. All readings are read again after keepReadings. This limits how long a change has no effect that triggers do not
 //     see, such as one in a session with session_replication_role = replica.
 //
-// Past hours that must be read come from the table current_hours as far as it has them (see deviceHours).
+// Past hours that must be read come from the table current_hours as far as it has them, see current_hours.go.
 //
 // Versions are compared for equality only. A version appears again after 4 billion transactions, which take much
 // longer than keepReadings. What is read and its version are from one snapshot of the database, so that it does not
@@ -66,7 +66,8 @@ type teamReadings struct {
 	devices    []deviceReadings // by id
 }
 
-// readingsSource is what DeviceListOfTeams tells of the readings of all devices.
+// readingsSource is the state of the readings of all devices, as DeviceListOfTeams returns it. If it changes, what was
+// read may not be exact any more.
 type readingsSource struct {
 	serverStart time.Time
 	writers     int64   // a hash of the transactions of other programs

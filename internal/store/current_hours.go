@@ -85,7 +85,7 @@ type deviceHours struct {
 	device *deviceReadings
 	sums   []hourSums
 	stored time.Time // the end of the stored hours
-	hourly bool      // whether some are from readings_hourly, which does not tell the chunks
+	hourly bool      // whether some are from readings_hourly, which has no chunk of a reading
 }
 
 // past returns the aggregate of the hours after some of them.
@@ -125,7 +125,7 @@ func (r *currentRead) readStoredHours(
 	})
 	for i := range rows {
 		d := hours[rows[i].DeviceID]
-		if sums := r.usable(&rows[i]); len(sums) > 0 {
+		if sums := r.usableHours(&rows[i]); len(sums) > 0 {
 			d.sums, d.stored = sums, rows[i].HoursTo
 			r.store.hours.stored.Add(int64(len(sums)))
 		}
@@ -133,8 +133,9 @@ func (r *currentRead) readStoredHours(
 	return err
 }
 
-// usable returns the past hours in a row of current_hours, or nil if the first one is missing or a chunk was dropped.
-func (r *currentRead) usable(row *db.CurrentHourListRow) []hourSums {
+// usableHours returns the past hours in a row of current_hours, or nil if the first one is missing or a chunk was
+// dropped.
+func (r *currentRead) usableHours(row *db.CurrentHourListRow) []hourSums {
 	past := pastHours(r.hours)
 	count := int(row.HoursTo.Sub(row.HoursFrom) / time.Hour)
 	if row.HoursFrom.After(past.From) || !row.HoursTo.After(past.From) || len(row.Sums) != count*hourBytes {
@@ -234,9 +235,9 @@ func (r *currentRead) readOtherHours(
 	return rows.Err()
 }
 
-// keepHours adds those hours of a device to what is stored after the read that current_hours does not have yet: hours
-// that end with or before the bound of the device, because workers may add readings to the others.
-func (r *currentRead) keepHours(d *deviceHours) {
+// queueHours queues the hours of a device for storeHours if current_hours does not have all of them. These are the
+// hours that end with or before the bound of the device, because workers may add readings to later ones.
+func (r *currentRead) queueHours(d *deviceHours) {
 	past := pastHours(r.hours)
 	until := time.UnixMicro(d.device.bound).Add(roomsensor.BucketLength).UTC().Truncate(time.Hour)
 	if until.After(past.To) {
@@ -254,7 +255,7 @@ func (r *currentRead) keepHours(d *deviceHours) {
 	p.HoursFrom, p.HoursTo, p.Sums = append(p.HoursFrom, past.From), append(p.HoursTo, until), append(p.Sums, sums)
 }
 
-// storeHours stores what keepHours added. If that fails, the hours are read again in the next hour.
+// storeHours stores the queued hours after the read. If that fails, the hours are read again in the next hour.
 func (r *currentRead) storeHours(ctx context.Context) {
 	if len(r.newHours.DeviceIds) == 0 {
 		return

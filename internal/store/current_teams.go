@@ -131,8 +131,8 @@ type currentRead struct {
 	source readingsSource
 	teams  []currentTeam
 
-	newHours         db.CurrentHourPutParams
-	listing, reading time.Duration // how long the list of devices and the readings took, of a portion
+	newHours         db.CurrentHourPutParams // queued for storeHours
+	listing, reading time.Duration           // how long the list of devices and the readings took, of a portion
 }
 
 // currentTeam is a team in a read. next has the readings of its devices, in the same order, or of some of them.
@@ -341,13 +341,13 @@ func (r *currentRead) readMissing(ctx context.Context, tx pgx.Tx, together bool)
 	}
 	// A few hundred devices are found by their ids. PostgreSQL may expect them to be worth parallel workers, each of which
 	// compiles the statement.
-	settings := []string{
+	parameters := []string{
 		"plan_cache_mode", "force_custom_plan", "jit", "off", "max_parallel_workers_per_gather", "0",
 	}
 	if together {
-		settings = append(settings, "lock_timeout", togetherLockTimeout)
+		parameters = append(parameters, "lock_timeout", togetherLockTimeout)
 	}
-	if err := r.store.set(ctx, tx, settings...); err != nil {
+	if err := r.store.set(ctx, tx, parameters...); err != nil {
 		return err
 	}
 	if err := r.readLatest(ctx, tx, teamIDs, missing.latest, together); err != nil {
@@ -425,7 +425,7 @@ func (r *currentRead) readPast(ctx context.Context, tx pgx.Tx, teamIDs []uuid.UU
 			d.past, d.pastIsExact = packStats(hours[i].past(0)), true
 		}
 		d.nextPast, d.hasNextPast = packStats(hours[i].past(1)), true
-		r.keepHours(&hours[i])
+		r.queueHours(&hours[i])
 	}
 	return nil
 }

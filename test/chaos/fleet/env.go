@@ -40,13 +40,13 @@ type env struct {
 
 	mu       sync.Mutex
 	apis     []*apiProcess
-	apiCPU   []time.Duration     // what the processes that each of them replaced used
-	replaced []*proctest.Service // these processes
+	replaced []*proctest.Service // by those in apis
 }
 
 // apiProcess is a process of the API.
 type apiProcess struct {
 	*proctest.Service
+	earlier  time.Duration  // processor time of those that it replaced
 	requests sync.WaitGroup // that are sent to it
 }
 
@@ -151,7 +151,6 @@ func (e *env) startProcesses(ctx context.Context) error {
 	for _, s := range apis {
 		e.apis = append(e.apis, &apiProcess{Service: s})
 	}
-	e.apiCPU = make([]time.Duration, len(e.apis))
 	return nil
 }
 
@@ -205,7 +204,7 @@ func (e *env) replaceAPIs(ctx context.Context) error {
 		e.mu.Lock()
 		old := e.apis[i]
 		used, err := old.Usage()
-		e.apis[i], e.apiCPU[i], e.replaced = &apiProcess{Service: s}, e.apiCPU[i]+used.CPU, append(e.replaced, old.Service)
+		e.apis[i], e.replaced = &apiProcess{Service: s, earlier: old.earlier + used.CPU}, append(e.replaced, old.Service)
 		e.mu.Unlock()
 		if err != nil {
 			return fmt.Errorf("the old api: %w", err)
@@ -222,12 +221,12 @@ func (e *env) replaceAPIs(ctx context.Context) error {
 // serviceUsage returns what each process of roomsensor uses, by name, and what NATS does.
 func (e *env) serviceUsage() (map[string]proctest.Usage, error) {
 	used := map[string]proctest.Usage{}
-	add := func(name string, p *proctest.Process, before time.Duration) error {
+	add := func(name string, p *proctest.Process, earlier time.Duration) error {
 		u, err := p.Usage()
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
-		u.CPU += before
+		u.CPU += earlier
 		used[name] = u
 		return nil
 	}
@@ -240,7 +239,7 @@ func (e *env) serviceUsage() (map[string]proctest.Usage, error) {
 		}
 	}
 	for i, s := range e.apis {
-		errs = append(errs, add(fmt.Sprintf("api %d", i+1), s.Process, e.apiCPU[i]))
+		errs = append(errs, add(fmt.Sprintf("api %d", i+1), s.Process, s.earlier))
 	}
 	return used, errors.Join(errs...)
 }
