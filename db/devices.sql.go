@@ -351,6 +351,50 @@ func (q *Queries) DeviceList(ctx context.Context, db DBTX, arg DeviceListParams)
 	return items, nil
 }
 
+const DeviceListByIDs = `-- name: DeviceListByIDs :many
+SELECT id, team_id, hardware_id, display_name, firmware_version, metadata, last_seen_at, rssi_dbm, signal_bars, assignment_id, label, started_at, external_ref FROM device_details WHERE team_id = ANY($1::uuid[]) AND id = ANY($2::uuid[])
+`
+
+type DeviceListByIDsParams struct {
+	TeamIds   []uuid.UUID
+	DeviceIds []uuid.UUID
+}
+
+// DeviceListByIDs reads some devices of some teams, unordered.
+func (q *Queries) DeviceListByIDs(ctx context.Context, db DBTX, arg DeviceListByIDsParams) ([]DeviceDetail, error) {
+	rows, err := db.Query(ctx, DeviceListByIDs, arg.TeamIds, arg.DeviceIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []DeviceDetail
+	for rows.Next() {
+		var i DeviceDetail
+		if err := rows.Scan(
+			&i.ID,
+			&i.TeamID,
+			&i.HardwareID,
+			&i.DisplayName,
+			&i.FirmwareVersion,
+			&i.Metadata,
+			&i.LastSeenAt,
+			&i.RssiDbm,
+			&i.SignalBars,
+			&i.AssignmentID,
+			&i.Label,
+			&i.StartedAt,
+			&i.ExternalRef,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const DeviceListByName = `-- name: DeviceListByName :many
 SELECT id, team_id, hardware_id FROM devices
 WHERE display_name = $1::text AND ($2::uuid IS NULL OR team_id = $2)
@@ -417,102 +461,6 @@ func (q *Queries) DeviceListByTeam(ctx context.Context, db DBTX, teamID uuid.UUI
 			&i.Label,
 			&i.StartedAt,
 			&i.ExternalRef,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const DeviceListOfTeams = `-- name: DeviceListOfTeams :many
-SELECT d.id, d.team_id, d.hardware_id, d.display_name, d.firmware_version, d.metadata,
-       d.last_seen_at, d.rssi_dbm, d.signal_bars,
-       a.id AS assignment_id, a.label, a.started_at, a.external_ref,
-       d.version::xid AS version, d.latest_bucket_at, d.merge_version,
-       pg_postmaster_start_time()::timestamptz AS server_started_at,
-       (SELECT hashtextextended(coalesce(string_agg(w.transaction::text, ',' ORDER BY w.transaction), ''), 0)
-            FROM reading_writers w)::bigint AS writers,
-       (CASE WHEN row_number() OVER () = 1 THEN ARRAY(
-            SELECT i.inhrelid::bigint FROM pg_catalog.pg_inherits i WHERE i.inhparent = 'readings'::regclass ORDER BY 1
-        ) END)::bigint[] AS chunks
-FROM unnest($1::uuid[]) t (id)
-CROSS JOIN LATERAL (
-    SELECT devices.id, devices.team_id, devices.hardware_id, devices.display_name, devices.metadata, devices.firmware_version, devices.firmware_at, devices.last_seen_at, devices.rssi_dbm, devices.signal_bars, devices.signal_at, devices.created_at, devices.latest_bucket_at, devices.merge_version, xid(devices.xmin) AS version FROM devices
-    WHERE team_id = t.id AND ($2::uuid IS NULL OR devices.id > $2)
-    ORDER BY devices.id LIMIT $3::bigint) d
-LEFT JOIN assignments a ON a.device_id = d.id AND a.ended_at IS NULL
-WHERE d.team_id = ANY($1::uuid[])
-`
-
-type DeviceListOfTeamsParams struct {
-	TeamIds []uuid.UUID
-	After   *uuid.UUID
-	Most    int64
-}
-
-type DeviceListOfTeamsRow struct {
-	ID              uuid.UUID
-	TeamID          uuid.UUID
-	HardwareID      string
-	DisplayName     *string
-	FirmwareVersion *string
-	Metadata        []byte
-	LastSeenAt      *time.Time
-	RssiDbm         *int32
-	SignalBars      *int16
-	AssignmentID    *uuid.UUID
-	Label           *string
-	StartedAt       *time.Time
-	ExternalRef     *string
-	Version         pgtype.Uint32
-	LatestBucketAt  *time.Time
-	MergeVersion    int64
-	ServerStartedAt time.Time
-	Writers         int64
-	Chunks          []int64
-}
-
-// DeviceListOfTeams reads devices of some teams after an id, at most @most of each, those with the lowest ids. They are
-// unordered. Its columns are those of device_details: the view would be joined for each team, which may read all
-// assignments each time.
-//
-// version changes in every transaction of a worker that changes a reading of the device. As long as merge_version is the
-// same, they only added readings after latest_bucket_at. writers changes with every change of any readings by other
-// programs: it is a hash of their transactions. Another server has numbers of its own for its transactions, and another
-// time of its start. The first row has the chunks of readings.
-func (q *Queries) DeviceListOfTeams(ctx context.Context, db DBTX, arg DeviceListOfTeamsParams) ([]DeviceListOfTeamsRow, error) {
-	rows, err := db.Query(ctx, DeviceListOfTeams, arg.TeamIds, arg.After, arg.Most)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []DeviceListOfTeamsRow
-	for rows.Next() {
-		var i DeviceListOfTeamsRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.TeamID,
-			&i.HardwareID,
-			&i.DisplayName,
-			&i.FirmwareVersion,
-			&i.Metadata,
-			&i.LastSeenAt,
-			&i.RssiDbm,
-			&i.SignalBars,
-			&i.AssignmentID,
-			&i.Label,
-			&i.StartedAt,
-			&i.ExternalRef,
-			&i.Version,
-			&i.LatestBucketAt,
-			&i.MergeVersion,
-			&i.ServerStartedAt,
-			&i.Writers,
-			&i.Chunks,
 		); err != nil {
 			return nil, err
 		}
@@ -770,4 +718,75 @@ func (q *Queries) DeviceUpdate(ctx context.Context, db DBTX, arg DeviceUpdatePar
 		&i.ExternalRef,
 	)
 	return i, err
+}
+
+const DeviceVersionListOfTeams = `-- name: DeviceVersionListOfTeams :many
+SELECT d.id, d.team_id, d.version::xid AS version, xid(a.xmin) AS assignment_version,
+       d.latest_bucket_at, d.merge_version,
+       pg_postmaster_start_time()::timestamptz AS server_started_at,
+       (SELECT hashtextextended(coalesce(string_agg(w.transaction::text, ',' ORDER BY w.transaction), ''), 0)
+            FROM reading_writers w)::bigint AS writers,
+       (CASE WHEN row_number() OVER () = 1 THEN ARRAY(
+            SELECT i.inhrelid::bigint FROM pg_catalog.pg_inherits i WHERE i.inhparent = 'readings'::regclass ORDER BY 1
+        ) END)::bigint[] AS chunks
+FROM unnest($1::uuid[]) t (id)
+CROSS JOIN LATERAL (
+    SELECT devices.id, devices.team_id, devices.latest_bucket_at, devices.merge_version, xid(devices.xmin) AS version
+    FROM devices WHERE team_id = t.id ORDER BY devices.id LIMIT $2::bigint) d
+LEFT JOIN assignments a ON a.device_id = d.id AND a.ended_at IS NULL
+WHERE d.team_id = ANY($1::uuid[])
+`
+
+type DeviceVersionListOfTeamsParams struct {
+	TeamIds []uuid.UUID
+	Most    int64
+}
+
+type DeviceVersionListOfTeamsRow struct {
+	ID                uuid.UUID
+	TeamID            uuid.UUID
+	Version           pgtype.Uint32
+	AssignmentVersion pgtype.Uint32
+	LatestBucketAt    *time.Time
+	MergeVersion      int64
+	ServerStartedAt   time.Time
+	Writers           int64
+	Chunks            []int64
+}
+
+// DeviceVersionListOfTeams reads the versions of devices of some teams, at most @most of each, those with the lowest ids.
+// They are unordered. As long as version and assignment_version are the same, so is the row of device_details.
+//
+// version changes in every transaction of a worker that changes a reading of the device. As long as merge_version is the
+// same, they only added readings after latest_bucket_at. writers changes with every change of any readings by other
+// programs: it is a hash of their transactions. Another server has numbers of its own for its transactions, and another
+// time of its start. The first row has the chunks of readings.
+func (q *Queries) DeviceVersionListOfTeams(ctx context.Context, db DBTX, arg DeviceVersionListOfTeamsParams) ([]DeviceVersionListOfTeamsRow, error) {
+	rows, err := db.Query(ctx, DeviceVersionListOfTeams, arg.TeamIds, arg.Most)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []DeviceVersionListOfTeamsRow
+	for rows.Next() {
+		var i DeviceVersionListOfTeamsRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.TeamID,
+			&i.Version,
+			&i.AssignmentVersion,
+			&i.LatestBucketAt,
+			&i.MergeVersion,
+			&i.ServerStartedAt,
+			&i.Writers,
+			&i.Chunks,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }

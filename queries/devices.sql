@@ -8,19 +8,16 @@ WHERE team_id = @team_id
 ORDER BY id
 LIMIT @most::bigint;
 
--- DeviceListOfTeams reads devices of some teams after an id, at most @most of each, those with the lowest ids. They are
--- unordered. Its columns are those of device_details: the view would be joined for each team, which may read all
--- assignments each time.
+-- DeviceVersionListOfTeams reads the versions of devices of some teams, at most @most of each, those with the lowest ids.
+-- They are unordered. As long as version and assignment_version are the same, so is the row of device_details.
 --
 -- version changes in every transaction of a worker that changes a reading of the device. As long as merge_version is the
 -- same, they only added readings after latest_bucket_at. writers changes with every change of any readings by other
 -- programs: it is a hash of their transactions. Another server has numbers of its own for its transactions, and another
 -- time of its start. The first row has the chunks of readings.
--- name: DeviceListOfTeams :many
-SELECT d.id, d.team_id, d.hardware_id, d.display_name, d.firmware_version, d.metadata,
-       d.last_seen_at, d.rssi_dbm, d.signal_bars,
-       a.id AS assignment_id, a.label, a.started_at, a.external_ref,
-       d.version::xid AS version, d.latest_bucket_at, d.merge_version,
+-- name: DeviceVersionListOfTeams :many
+SELECT d.id, d.team_id, d.version::xid AS version, xid(a.xmin) AS assignment_version,
+       d.latest_bucket_at, d.merge_version,
        pg_postmaster_start_time()::timestamptz AS server_started_at,
        (SELECT hashtextextended(coalesce(string_agg(w.transaction::text, ',' ORDER BY w.transaction), ''), 0)
             FROM reading_writers w)::bigint AS writers,
@@ -29,11 +26,14 @@ SELECT d.id, d.team_id, d.hardware_id, d.display_name, d.firmware_version, d.met
         ) END)::bigint[] AS chunks
 FROM unnest(@team_ids::uuid[]) t (id)
 CROSS JOIN LATERAL (
-    SELECT devices.*, xid(devices.xmin) AS version FROM devices
-    WHERE team_id = t.id AND (sqlc.narg(after)::uuid IS NULL OR devices.id > sqlc.narg(after))
-    ORDER BY devices.id LIMIT @most::bigint) d
+    SELECT devices.id, devices.team_id, devices.latest_bucket_at, devices.merge_version, xid(devices.xmin) AS version
+    FROM devices WHERE team_id = t.id ORDER BY devices.id LIMIT @most::bigint) d
 LEFT JOIN assignments a ON a.device_id = d.id AND a.ended_at IS NULL
 WHERE d.team_id = ANY(@team_ids::uuid[]);
+
+-- DeviceListByIDs reads some devices of some teams, unordered.
+-- name: DeviceListByIDs :many
+SELECT * FROM device_details WHERE team_id = ANY(@team_ids::uuid[]) AND id = ANY(@device_ids::uuid[]);
 
 -- DeviceStateList reads the same page as DeviceList, without units and tags.
 -- name: DeviceStateList :many

@@ -47,9 +47,9 @@ type Devices interface {
 	CurrentDevices(
 		ctx context.Context, teamID uuid.UUID, q roomsensor.DeviceQuery, hours roomsensor.Window,
 	) ([]roomsensor.CurrentDevice, error)
-	// CurrentTeam is CurrentDevices for all devices of a team. The statistics of past hours may be up to 50 s old. If
-	// there are more devices or tags than q allows, it returns at least the first ones beyond that. The result contains
-	// everything that was committed before readAt. If it fails, the next call may continue where it stopped.
+	// CurrentTeam is CurrentDevices for all devices of a team, or nil if there are more devices or tags than q allows. The
+	// statistics of past hours may be up to 50 s old. The result contains everything that was committed before readAt. If
+	// it fails, the next call may continue where it stopped.
 	CurrentTeam(
 		ctx context.Context, teamID uuid.UUID, q roomsensor.DeviceQuery, hours roomsensor.Window,
 	) (devices []roomsensor.CurrentDevice, readAt time.Time, err error)

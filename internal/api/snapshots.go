@@ -197,12 +197,12 @@ func (s *snapshots) readTeam(
 	defer s.readingAlone.Delete(teamID)
 	snap := &snapshot{hours: roomsensor.SummaryWindow(s.now())}
 	snap.devices, snap.readAt, err = s.devices.CurrentTeam(ctx, teamID, roomsensor.DeviceQuery{
-		Limit: maxSnapshotBytes/snapshotDeviceBytes + 1, MaxTagBytes: maxSnapshotBytes / snapshotTagFactor,
+		Limit: maxSnapshotBytes / snapshotDeviceBytes, MaxTagBytes: maxSnapshotBytes / snapshotTagFactor,
 	}, snap.hours)
 	if err != nil {
 		return entry, err
 	}
-	if snap.countBytes(); snap.bytes > maxSnapshotBytes { // Not all devices may have been read.
+	if snap.countBytes(); snap.devices == nil || snap.bytes > maxSnapshotBytes {
 		snap.devices, snap.bytes, snap.partial = nil, 0, true
 	}
 	return teamcache.Entry[snapshot]{Value: snap, Bytes: max(1, snap.bytes)}, nil

@@ -39,7 +39,7 @@ func RunAPI(ctx context.Context, cfg config.API, o process.Options) error {
 		s.Close()
 		return err
 	}
-	s.LimitReadings(int(cfg.CurrentMemory))
+	s.LimitKept(int(cfg.CurrentMemory))
 	return process.Run(ctx, o, func(ctx context.Context, p *process.Process) error {
 		return (&apiProcess{Process: p, cfg: cfg, store: s}).start(ctx)
 	})

@@ -12,11 +12,12 @@ import (
 	"roomsensor/internal/teamcache"
 )
 
-// The cache of readings has what was last read of the readings of each device: the newest one, and the sums of the
-// current hour and of the past hours. A snapshot of a team reads its devices, and those readings that it does not have:
+// The cache of teams has what was last read of each device: its row, and of its readings the newest one, and the sums of
+// the current hour and of the past hours. A snapshot of a team reads the versions (xmin) of the rows of its devices and of
+// their open assignments, and what it does not have:
 //
-//  1. What was read of a device is exact as long as the version of its row (xmin) is the same. A worker updates the
-//     row of every device whose readings it changes, in the same transaction.
+//  1. What was read of a device is exact as long as these versions are the same, and of its readings as long as that of
+//     its row is. A worker updates the row of every device whose readings it changes, in the same transaction.
 //  2. If the version changed, but merge_version did not, workers have only added readings after latest_bucket_at. These
 //     are read and added.
 //  3. Otherwise the newest reading and the current hour are read again, and the past hours after keepPast, within the
@@ -24,10 +25,9 @@ import (
 //  4. When an hour ends, the past hours are known if they were read without their first hour before: they are these and
 //     the hour that ended. Each read of past hours reads them so. Otherwise that takes place once per hour and team at
 //     a random time, because it takes long for all teams, which would wait for it at the beginning of an hour.
-//  5. All readings are read again when any other program changed readings, see reading_writers, when a chunk was
-//     dropped, and after a change of the server.
-//  6. All readings are read again after keepReadings. This limits how long a change has no effect that triggers do not
-//     see, such as one in a session with session_replication_role = replica.
+//  5. All readings are read again when any other program changed readings, see reading_writers, or a chunk was dropped.
+//  6. Everything is read again after a change of the server, and after keepReadings. This limits how long a change of
+//     readings has no effect that triggers do not see, such as one in a session with session_replication_role = replica.
 //
 // Past hours that must be read come from the table current_hours as far as it has them, see current_hours.go.
 //
@@ -45,28 +45,28 @@ const (
 	// nextPastMargin is how long before the end of the hour the past hours of the next one are read at the latest. Most
 	// teams ask more often than that.
 	nextPastMargin = 5 * time.Minute
-	// maxReadingsBytes is the limit of the memory of the readings of all teams, here of 110,000 devices, unless
-	// LimitReadings sets another one. A team has at most the devices of a snapshot, so that none takes more than an
-	// eighth of it.
-	maxReadingsBytes = 40 << 20
+	// maxKeptBytes is the limit of the memory of what is kept of all teams, here of 120,000 devices, unless LimitKept sets
+	// another one. A team has at most the devices and tags of a snapshot, so that none takes more than a fifth of it.
+	maxKeptBytes = 64 << 20
 )
 
-// LimitReadings sets the limit of the memory in which the store keeps the readings of snapshots, about 380 bytes per
-// device. It must be called before the first request. Once the devices whose teams ask regularly need more, most of
-// their readings are read again each time.
-func (s *Store) LimitReadings(bytes int) { s.readings = teamcache.NewValues[teamReadings](bytes) }
+// LimitKept sets the limit of the memory in which the store keeps what snapshots have read, about 550 bytes per device.
+// It must be called before the first request. Once the devices whose teams ask regularly need more, most of them are read
+// again each time.
+func (s *Store) LimitKept(bytes int) { s.kept = teamcache.NewValues[keptTeam](bytes) }
 
-// teamReadings is what was read of the readings of a team. It never changes.
-type teamReadings struct {
+// keptTeam is what was read of a team. It never changes.
+type keptTeam struct {
 	until      time.Time // when all of it must be read again
 	pastAt     time.Time // since then, the past hours may lack changes
 	nextPastAt time.Time // from then on, nextPast is read
 	hours      roomsensor.Window
 	source     readingsSource
-	devices    []deviceReadings // by id
+	devices    []keptDevice     // by id
+	readings   []deviceReadings // by id, of these devices or some of them
 }
 
-// readingsSource is the state of the readings of all devices, as DeviceListOfTeams returns it. If it changes, what was
+// readingsSource is the state of the readings of all devices, as DeviceVersionListOfTeams returns it. If it changes, what was
 // read may not be exact any more.
 type readingsSource struct {
 	serverStart time.Time
@@ -125,15 +125,23 @@ func (d *deviceReadings) nextHour(hours roomsensor.Window) (next deviceReadings,
 	return next, true
 }
 
-func (t *teamReadings) bytes() int {
-	return int(unsafe.Sizeof(*t)) + len(t.source.chunks)*int(unsafe.Sizeof(t.source.chunks[0])) +
-		len(t.devices)*int(unsafe.Sizeof(deviceReadings{}))
+func (t *keptTeam) bytes() int {
+	n := int(unsafe.Sizeof(*t)) + len(t.source.chunks)*int(unsafe.Sizeof(t.source.chunks[0])) +
+		len(t.readings)*int(unsafe.Sizeof(deviceReadings{}))
+	for i := range t.devices {
+		n += t.devices[i].bytes()
+	}
+	return n
 }
 
-// serves reports whether readings that were kept are exact for devices whose version is the same, in their hours.
-func (t *teamReadings) serves(now *readingsSource) bool {
-	return t != nil && time.Now().Before(t.until) && t.source.writers == now.writers &&
-		t.source.serverStart.Equal(now.serverStart) && !slices.ContainsFunc(t.source.chunks, now.lacks)
+// isOf reports whether what was kept can be compared with the versions of a source.
+func (t *keptTeam) isOf(now *readingsSource) bool {
+	return t != nil && time.Now().Before(t.until) && t.source.serverStart.Equal(now.serverStart)
+}
+
+// hasReadingsOf reports whether readings that were kept are exact for devices whose version is the same, in their hours.
+func (t *keptTeam) hasReadingsOf(now *readingsSource) bool {
+	return t != nil && t.source.writers == now.writers && !slices.ContainsFunc(t.source.chunks, now.lacks)
 }
 
 // lacks reports whether a chunk of readings does not exist any more.
@@ -143,14 +151,14 @@ func (s *readingsSource) lacks(chunk int64) bool {
 }
 
 // find returns what is known of the readings of a device in some hours, or nil.
-func (t *teamReadings) find(id uuid.UUID, hours roomsensor.Window) *deviceReadings {
-	i, found := slices.BinarySearchFunc(t.devices, id, func(d deviceReadings, id uuid.UUID) int {
+func (t *keptTeam) find(id uuid.UUID, hours roomsensor.Window) *deviceReadings {
+	i, found := slices.BinarySearchFunc(t.readings, id, func(d deviceReadings, id uuid.UUID) int {
 		return bytes.Compare(d.id[:], id[:])
 	})
 	if !found {
 		return nil
 	}
-	d := &t.devices[i]
+	d := &t.readings[i]
 	switch hours {
 	case t.hours:
 		return d
@@ -162,11 +170,9 @@ func (t *teamReadings) find(id uuid.UUID, hours roomsensor.Window) *deviceReadin
 	return nil
 }
 
-// keepTeam stores the readings of a team.
-func (s *Store) keepTeam(teamID uuid.UUID, t *teamReadings) {
-	s.readings.Keep(teamID, teamcache.Entry[teamReadings]{
-		Value: t, Bytes: t.bytes(), Until: t.until,
-	})
+// keepTeam stores what was read of a team.
+func (s *Store) keepTeam(teamID uuid.UUID, t *keptTeam) {
+	s.kept.Keep(teamID, teamcache.Entry[keptTeam]{Value: t, Bytes: t.bytes(), Until: t.until})
 }
 
 // packedReading is a reading, or none.

@@ -79,6 +79,7 @@ var sqlWriters = map[string]string{
 	"a device that is created again": `DELETE FROM devices WHERE hardware_id = 'dev:2'; INSERT INTO devices (id, team_id, hardware_id)
 		SELECT '11111111-0000-4000-8000-000000000001', id, 'dev:3' FROM teams`,
 	"a change of a device": `UPDATE devices SET display_name = 'Gym'`,
+	"an assignment":        `INSERT INTO assignments (device_id, type, label, started_at) SELECT id, 'place', 'Gym', '2026-03-05Z' FROM devices`,
 }
 
 // workerWriters are readings that a worker stores.
@@ -167,7 +168,7 @@ func (k *keptReadings) hideOnly(t *testing.T, ppm float32) {
 }
 
 // restart forgets what is in memory.
-func (k *keptReadings) restart() { k.LimitReadings(1 << 20) }
+func (k *keptReadings) restart() { k.LimitKept(1 << 20) }
 
 // requireRead checks the newest reading of the next snapshot, and the sum over its hours.
 func (k *keptReadings) requireRead(t *testing.T, message string, wantLatest float32, wantSum float64) {
@@ -201,10 +202,22 @@ func TestCurrentTeamsKeepReadings(t *testing.T) {
 	k.hide(t, 9)
 	k.requireRead(t, "nothing changed since", 7, 7+8)
 
-	k.LimitReadings(0)
+	k.LimitKept(0)
 	k.requireRead(t, "no memory", 9, 9+9)
 	k.hide(t, 10)
 	k.requireRead(t, "nothing is kept", 10, 10+10)
+}
+
+// TestCurrentTeamsKeepDevices checks that devices are not read again without a change.
+func TestCurrentTeamsKeepDevices(t *testing.T) {
+	t.Parallel()
+	k := setupKept(t, co2(uuid.Nil, "2026-03-05T00:12:00Z", 600))
+	k.requireRead(t, "first", 600, 600)
+	k.exec(t, `ALTER VIEW device_details RENAME TO hidden`)
+	k.requireRead(t, "nothing changed", 600, 600)
+	k.exec(t, `UPDATE devices SET display_name = 'Gym'`)
+	_, err := k.CurrentTeams(t.Context(), []uuid.UUID{k.team}, roomsensor.DeviceQuery{Limit: 9}, k.hours)
+	require.ErrorContains(t, err, "device_details", "the device is read again")
 }
 
 // TestCurrentTeamPortions checks that a read of many devices keeps what it has read when nobody waits for it any more,
@@ -359,7 +372,7 @@ type currentModel struct {
 
 func (f *fixture) newCurrentModel(t *testing.T) *currentModel {
 	t.Helper()
-	f.exec(t, `TRUNCATE readings; DELETE FROM imported_ranges; DELETE FROM device_hardware; DELETE FROM devices`)
+	f.exec(t, `TRUNCATE readings; DELETE FROM imported_ranges; DELETE FROM device_hardware; DELETE FROM assignments; DELETE FROM devices`)
 	m := &currentModel{fixture: f, imported: f.newDevice(t, "dev:4"), now: at(now)}
 	m.devices = []uuid.UUID{f.newDevice(t, "dev:1"), f.newDevice(t, "dev:2"), uuid.New()}
 	f.exec(t, `INSERT INTO readings (device_id, bucket_at)
@@ -413,10 +426,27 @@ func (m *currentModel) actions(t *testing.T) map[string]func(*rapid.T) {
 			m.exec(t, `INSERT INTO devices (id, team_id, hardware_id) VALUES ($1, $2, 'dev:3') ON CONFLICT DO NOTHING`,
 				m.devices[2], m.team)
 		},
-		"delete device": func(*rapid.T) { m.exec(t, `DELETE FROM devices WHERE id = $1`, m.devices[2]) },
-		"restart":       func(*rapid.T) { m.LimitReadings(1 << 20) },
-		"begin import":  func(rt *rapid.T) { m.beginImport(t, rt) },
-		"end import":    func(rt *rapid.T) { m.endImport(t, rt) },
+		"delete device": func(*rapid.T) {
+			m.exec(t, `DELETE FROM assignments WHERE device_id = $1`, m.devices[2])
+			m.exec(t, `DELETE FROM devices WHERE id = $1`, m.devices[2])
+		},
+		"change device": func(rt *rapid.T) {
+			m.exec(t, `UPDATE devices SET metadata = jsonb_build_object('floor', $2::text) WHERE id = $1`, m.device(rt),
+				rapid.StringMatching(`[a-c]`).Draw(rt, "floor"))
+		},
+		"start assignment": func(rt *rapid.T) {
+			m.exec(t, `INSERT INTO assignments (device_id, type, label, started_at) SELECT id, 'place', 'Gym', now() FROM devices d
+				WHERE id = $1 AND NOT EXISTS (SELECT FROM assignments a WHERE a.device_id = d.id AND a.ended_at IS NULL)`, m.device(rt))
+		},
+		"change assignment": func(rt *rapid.T) {
+			m.exec(t, `UPDATE assignments SET label = label || '.' WHERE device_id = $1`, m.device(rt))
+		},
+		"end assignment": func(rt *rapid.T) {
+			m.exec(t, `UPDATE assignments SET ended_at = clock_timestamp() WHERE device_id = $1 AND ended_at IS NULL`, m.device(rt))
+		},
+		"restart":      func(*rapid.T) { m.LimitKept(1 << 20) },
+		"begin import": func(rt *rapid.T) { m.beginImport(t, rt) },
+		"end import":   func(rt *rapid.T) { m.endImport(t, rt) },
 	}
 	if dbtest.Edition(t) == postgres.Community {
 		// The refresh policy stores the hours up to two days ago. Here, the hours of the snapshot are stored, too.

@@ -24,7 +24,7 @@ import (
 //  1. Stored hours are exact as long as the merge_version of the device is the same: all of them end with or before its
 //     latest_bucket_at, and workers only added readings after that.
 //  2. They are not used when any other program changed readings, or a chunk of the readings was dropped, as in rule 5
-//     of teamReadings.
+//     of keptTeam.
 //  3. A change that triggers do not see has no effect on them for a day, until they are in no snapshot any more.
 //
 // What is stored comes from one snapshot of the database, and its version from the same. Therefore it does not matter
@@ -65,6 +65,9 @@ func decodeHour(row []byte) (h hourSums) {
 	}
 	return h
 }
+
+// hoursBetween returns the number of whole hours between two times, which is negative if to is before from.
+func hoursBetween(from, to time.Time) int { return int(to.Sub(from) / time.Hour) }
 
 // HourCounts counts past hours of devices that snapshots needed since the start.
 type HourCounts struct {
@@ -137,13 +140,13 @@ func (r *currentRead) readStoredHours(
 // dropped.
 func (r *currentRead) usableHours(row *db.CurrentHourListRow) []hourSums {
 	past := pastHours(r.hours)
-	count := int(row.HoursTo.Sub(row.HoursFrom) / time.Hour)
+	count := hoursBetween(row.HoursFrom, row.HoursTo)
 	if row.HoursFrom.After(past.From) || !row.HoursTo.After(past.From) || len(row.Sums) != count*hourBytes {
 		return nil
 	}
 	var sums []hourSums
-	first := int(past.From.Sub(row.HoursFrom) / time.Hour)
-	for i := first; i < min(count, first+int(past.To.Sub(past.From)/time.Hour)); i++ {
+	first := hoursBetween(row.HoursFrom, past.From)
+	for i := first; i < min(count, hoursBetween(row.HoursFrom, past.To)); i++ {
 		h := decodeHour(row.Sums[i*hourBytes:])
 		if r.wasDropped(h.firstChunk) || r.wasDropped(h.lastChunk) {
 			return nil
@@ -177,7 +180,7 @@ func (r *currentRead) readHourlyHours(
 		return err
 	}
 	for _, id := range p.DeviceIds {
-		hours[id].sums, hours[id].hourly = make([]hourSums, stored.To.Sub(stored.From)/time.Hour), true
+		hours[id].sums, hours[id].hourly = make([]hourSums, hoursBetween(stored.From, stored.To)), true
 		r.store.hours.hourly.Add(int64(len(hours[id].sums)))
 	}
 	p.HourFrom, p.HourTo = stored.From, stored.To
@@ -193,7 +196,7 @@ func (r *currentRead) readHourlyHours(
 			d.sums, d.hourly = nil, false
 		}
 		if d.sums != nil {
-			d.sums[decodeTime(c[1]).Sub(past.From)/time.Hour].sums = packStats(stats)
+			d.sums[hoursBetween(past.From, decodeTime(c[1]))].sums = packStats(stats)
 		}
 	}
 	return rows.Err()
@@ -204,7 +207,7 @@ func (r *currentRead) readOtherHours(
 	ctx context.Context, tx pgx.Tx, teamIDs []uuid.UUID, hours map[uuid.UUID]*deviceHours,
 ) error {
 	past := pastHours(r.hours)
-	count := int(past.To.Sub(past.From) / time.Hour)
+	count := hoursBetween(past.From, past.To)
 	p := db.ReadingSumByHourParams{TeamIds: teamIDs, WindowFrom: past.To, WindowTo: past.To}
 	for id, d := range hours {
 		from := past.From.Add(time.Duration(len(d.sums)) * time.Hour)
@@ -228,7 +231,7 @@ func (r *currentRead) readOtherHours(
 	for rows.Next() {
 		c := rows.RawValues()
 		chunk := func(i int) uint32 { return uint32(binary.BigEndian.Uint64(c[i])) } //nolint:gosec // Ids have 32 bits.
-		hours[uuid.UUID(c[0])].sums[decodeTime(c[1]).Sub(past.From)/time.Hour] = hourSums{
+		hours[uuid.UUID(c[0])].sums[hoursBetween(past.From, decodeTime(c[1]))] = hourSums{
 			firstChunk: chunk(2), lastChunk: chunk(3), sums: packStats(decodeStats(c[4:])),
 		}
 	}
@@ -247,7 +250,7 @@ func (r *currentRead) queueHours(d *deviceHours) {
 		return
 	}
 	var sums []byte
-	for i := range int(until.Sub(past.From) / time.Hour) {
+	for i := range hoursBetween(past.From, until) {
 		sums = d.sums[i].appendTo(sums)
 	}
 	p := &r.newHours

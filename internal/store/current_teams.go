@@ -1,8 +1,6 @@
 package store
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -37,19 +35,19 @@ const (
 )
 
 // CurrentTeams is CurrentDevices for all devices of some distinct teams, which it reads together: most of the time of
-// a statement for few devices is the time to plan it. It reads only readings that are not kept (see teamReadings). The
-// result has the devices of each team in the order of teamIDs. It is nil for a team that must be read alone, because
-// others would wait for it: a team with more than q.Limit devices or q.MaxTagBytes of tags, with silent devices that
-// are hard to find, or of whose devices too many have no readings that are kept.
+// a statement for few devices is the time to plan it. It reads only what is not kept (see keptTeam). The result has the
+// devices of each team in the order of teamIDs. It is nil for a team that must be read alone, because others would wait
+// for it: a team with more than q.Limit devices or q.MaxTagBytes of tags, with silent devices that are hard to find, or
+// of whose devices too many have no readings that are kept.
 func (s *Store) CurrentTeams(
 	ctx context.Context, teamIDs []uuid.UUID, q roomsensor.DeviceQuery, hours roomsensor.Window,
 ) ([][]roomsensor.CurrentDevice, error) {
 	r := s.newCurrentRead(teamIDs, hours, s.maxHistories)
 	err := s.readOnly(ctx, s.pool, "reading snapshots", func(tx pgx.Tx) error {
-		if err := r.listTogether(ctx, tx, q); err != nil {
+		if err := r.readTeamDevices(ctx, tx, q); err != nil {
 			return err
 		}
-		return r.readMissing(ctx, tx, true)
+		return r.readTeamReadings(ctx, tx, true)
 	})
 	if err != nil {
 		return nil, err
@@ -58,8 +56,8 @@ func (s *Store) CurrentTeams(
 	return r.keep(), nil
 }
 
-// CurrentTeam is CurrentTeams for one team, which it always returns, with the time at which it began to read it. If the
-// team has more tags than q.MaxTagBytes, it returns the first devices up to the one with which they exceed that.
+// CurrentTeam is CurrentTeams for one team, with the time at which it began to read it. The devices are nil only for a
+// team with more than q.Limit devices or q.MaxTagBytes of tags.
 //
 // It reads readings that are not kept in portions, and waits for its turn before each, while maxAloneReads others run.
 // All readings of a large team can take longer than a request. Therefore each portion is kept, and one that has begun
@@ -68,17 +66,17 @@ func (s *Store) CurrentTeams(
 func (s *Store) CurrentTeam(
 	ctx context.Context, teamID uuid.UUID, q roomsensor.DeviceQuery, hours roomsensor.Window,
 ) (devices []roomsensor.CurrentDevice, readAt time.Time, err error) {
-	var previous *teamReadings
+	var previous *keptTeam
 	most := s.maxHistories
 	for {
 		r, err := s.readPortion(ctx, teamID, q, hours, previous, most)
 		if err != nil {
 			return nil, time.Time{}, err
 		}
-		if devices := r.keep()[0]; devices != nil {
+		t := &r.teams[0]
+		if devices := r.keep()[0]; devices != nil || t.leftOut {
 			return devices, r.readAt, nil
 		}
-		t := &r.teams[0]
 		switch {
 		case previous != nil && t.startedAgain: // Readings that others write must not prevent that it ends.
 			most = math.MaxInt
@@ -92,7 +90,7 @@ func (s *Store) CurrentTeam(
 // readPortion reads a team with at most some past hours that are not kept.
 func (s *Store) readPortion(
 	ctx context.Context, teamID uuid.UUID, q roomsensor.DeviceQuery, hours roomsensor.Window,
-	previous *teamReadings, most int,
+	previous *keptTeam, most int,
 ) (*currentRead, error) {
 	select {
 	case s.aloneReads <- struct{}{}:
@@ -103,16 +101,16 @@ func (s *Store) readPortion(
 		return nil, fmt.Errorf("waiting to read the snapshot: %w", translate(err))
 	}
 	r := s.newCurrentRead([]uuid.UUID{teamID}, hours, most)
-	r.teams[0].previous = previous
+	r.teams[0].kept = previous
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), portionTimeout)
 	defer cancel()
 	err := s.readOnly(ctx, s.pool, "reading the snapshot", func(tx pgx.Tx) error {
 		began := time.Now()
-		if err := r.listAlone(ctx, tx, q); err != nil {
+		if err := r.readTeamDevices(ctx, tx, q); err != nil {
 			return err
 		}
 		listed := time.Now()
-		err := r.readMissing(ctx, tx, false)
+		err := r.readTeamReadings(ctx, tx, false)
 		r.listing, r.reading = listed.Sub(began), time.Since(listed)
 		return err
 	})
@@ -135,14 +133,14 @@ type currentRead struct {
 	listing, reading time.Duration           // how long the list of devices and the readings took, of a portion
 }
 
-// currentTeam is a team in a read. next has the readings of its devices, in the same order, or of some of them.
+// currentTeam is a team in a read. next has its devices, in the same order, and the readings of all or some of them.
 type currentTeam struct {
 	id           uuid.UUID
 	devices      []roomsensor.CurrentDevice // by id
-	previous     *teamReadings              // what an earlier portion of the same read has; nil means what is kept
-	next         *teamReadings
+	kept         *keptTeam                  // by an earlier read or portion; nil if there is none that can be used
+	next         *keptTeam
 	tagBytes     int
-	leftOut      bool // the team must be read alone
+	leftOut      bool // the team must be read alone, or has too many devices or tags
 	unread       bool // readings are missing in next
 	startedAgain bool // what was kept could not be used
 }
@@ -151,7 +149,7 @@ func (s *Store) newCurrentRead(teamIDs []uuid.UUID, hours roomsensor.Window, mos
 	r := &currentRead{store: s, readAt: time.Now(), hours: hours, most: most, teams: make([]currentTeam, len(teamIDs))}
 	for i, id := range teamIDs {
 		sooner := rand.N(s.keepReadings/2 + 1) //nolint:gosec // Not a secret.
-		r.teams[i] = currentTeam{id: id, devices: []roomsensor.CurrentDevice{}, next: &teamReadings{
+		r.teams[i] = currentTeam{id: id, next: &keptTeam{
 			until: r.readAt.Add(s.keepReadings - sooner), pastAt: r.readAt, nextPastAt: r.randomNextPastAt(), hours: hours,
 		}}
 	}
@@ -186,66 +184,6 @@ func nextPastHours(hours roomsensor.Window) roomsensor.Window {
 	return roomsensor.Window{From: hours.From.Add(time.Hour), To: hours.To.Add(-time.Hour)}
 }
 
-// listTogether reads the devices of all teams, and leaves out teams with too many devices or tags.
-func (r *currentRead) listTogether(ctx context.Context, tx pgx.Tx, q roomsensor.DeviceQuery) error {
-	maxTagBytes := cmp.Or(q.MaxTagBytes, math.MaxInt)
-	byID := make(map[uuid.UUID]*currentTeam, len(r.teams))
-	for i := range r.teams {
-		byID[r.teams[i].id] = &r.teams[i]
-	}
-	rows, err := tx.Query(ctx, db.DeviceListOfTeams, positional(db.DeviceListOfTeamsParams{
-		TeamIds: r.teamIDs(), Most: int64(q.Limit) + 1,
-	})...)
-	if err != nil {
-		return err //nolint:wrapcheck // CurrentTeams wraps it.
-	}
-	_, err = eachRow(rows, func(row *db.DeviceListOfTeamsRow) (more bool, err error) {
-		t := byID[row.TeamID]
-		if t.leftOut {
-			return true, nil
-		}
-		d, err := device(deviceDetail(row))
-		r.add(t, row, &d)
-		t.leftOut = len(t.devices) > q.Limit || t.tagBytes > maxTagBytes
-		return true, err
-	})
-	return err
-}
-
-// listAlone reads the devices of the only team.
-func (r *currentRead) listAlone(ctx context.Context, tx pgx.Tx, q roomsensor.DeviceQuery) error {
-	t := &r.teams[0]
-	return eachOfPage(ctx, tx, q, func(after *uuid.UUID, most int64) (sql string, args []any) {
-		return db.DeviceListOfTeams, positional(db.DeviceListOfTeamsParams{
-			TeamIds: []uuid.UUID{t.id}, After: after, Most: most,
-		})
-	}, deviceDetail, func(row *db.DeviceListOfTeamsRow, d *roomsensor.Device) { r.add(t, row, d) })
-}
-
-// deviceDetail returns the columns of device_details.
-func deviceDetail(row *db.DeviceListOfTeamsRow) *db.DeviceDetail {
-	return &db.DeviceDetail{
-		ID: row.ID, TeamID: row.TeamID, HardwareID: row.HardwareID, DisplayName: row.DisplayName,
-		FirmwareVersion: row.FirmwareVersion, Metadata: row.Metadata,
-		LastSeenAt: row.LastSeenAt, RssiDbm: row.RssiDbm, SignalBars: row.SignalBars,
-		AssignmentID: row.AssignmentID, Label: row.Label, StartedAt: row.StartedAt, ExternalRef: row.ExternalRef,
-	}
-}
-
-// add adds a device of a team that was read.
-func (r *currentRead) add(t *currentTeam, row *db.DeviceListOfTeamsRow, d *roomsensor.Device) {
-	if row.Chunks != nil {
-		r.source = readingsSource{row.ServerStartedAt, row.Writers, row.Chunks}
-	}
-	t.devices = append(t.devices, roomsensor.CurrentDevice{Device: *d})
-	t.tagBytes += d.TagBytes()
-	next := deviceReadings{id: row.ID, version: row.Version.Uint32, mergeVersion: mergeUnknown}
-	if row.LatestBucketAt != nil {
-		next.mergeVersion, next.bound = row.MergeVersion, row.LatestBucketAt.UnixMicro()
-	}
-	t.next.devices = append(t.next.devices, next)
-}
-
 // missingReadings are the devices of which readings must be read, by what must be read. A device can be in several.
 type missingReadings struct {
 	latest   []*deviceReadings // the newest reading and the current hour
@@ -259,13 +197,11 @@ func (m *missingReadings) count() int { return len(m.latest) + len(m.added) + m.
 // histories returns the number of devices whose past hours are read.
 func (m *missingReadings) histories() int { return len(m.past) + len(m.nextPast) }
 
-// take copies what is known from the readings that were kept, and adds the rest to missing. It leaves out devices whose
-// past hours are unknown once most of them are read.
-func (t *currentTeam) take(kept *teamReadings, keepPast time.Duration, most int, missing *missingReadings) {
-	slices.SortFunc(t.devices, func(a, b roomsensor.CurrentDevice) int { return bytes.Compare(a.ID[:], b.ID[:]) })
-	slices.SortFunc(t.next.devices, func(a, b deviceReadings) int { return bytes.Compare(a.id[:], b.id[:]) })
-	readsPast := true
-	if kept.serves(&t.next.source) {
+// takeReadings copies what is known from the readings that were kept, and adds the rest to missing. It leaves out devices
+// whose past hours are unknown once most of them are read.
+func (t *currentTeam) takeReadings(keepPast time.Duration, most int, missing *missingReadings) {
+	kept, readsPast := t.kept, true
+	if kept.hasReadingsOf(&t.next.source) {
 		t.next.until = kept.until
 		if readsPast = time.Since(kept.pastAt) >= keepPast; !readsPast {
 			t.next.pastAt = kept.pastAt
@@ -274,19 +210,19 @@ func (t *currentTeam) take(kept *teamReadings, keepPast time.Duration, most int,
 			t.next.nextPastAt = kept.nextPastAt
 		}
 	} else {
-		kept, t.startedAgain = &teamReadings{}, true
+		kept, t.startedAgain = &keptTeam{}, true
 	}
 	readsNextPast := !time.Now().Before(t.next.nextPastAt)
-	known := t.next.devices[:0]
-	for i := range t.next.devices {
-		before, full := kept.find(t.next.devices[i].id, t.next.hours), missing.histories() >= most
+	known := t.next.readings[:0]
+	for i := range t.next.readings {
+		before, full := kept.find(t.next.readings[i].id, t.next.hours), missing.histories() >= most
 		if before == nil && full {
 			t.unread = true
 			continue
 		}
-		known = append(known, t.next.devices[i])
+		known = append(known, t.next.readings[i])
 		d := &known[len(known)-1]
-		t.takeDevice(d, before, missing)
+		t.takeDeviceReadings(d, before, missing)
 		readsAll := before == nil || !d.pastIsExact && readsPast
 		switch {
 		case readsAll && full:
@@ -297,13 +233,13 @@ func (t *currentTeam) take(kept *teamReadings, keepPast time.Duration, most int,
 			missing.nextPast = append(missing.nextPast, d)
 		}
 	}
-	if t.next.devices = known; t.unread {
+	if t.next.readings = known; t.unread {
 		t.next.pastAt = kept.pastAt // For the next portion, which reads the rest.
 	}
 }
 
-// takeDevice copies what is known of a device, but for past hours that are unknown.
-func (t *currentTeam) takeDevice(d, before *deviceReadings, missing *missingReadings) {
+// takeDeviceReadings copies what is known of a device, but for past hours that are unknown.
+func (t *currentTeam) takeDeviceReadings(d, before *deviceReadings, missing *missingReadings) {
 	switch {
 	case before == nil:
 		missing.latest = append(missing.latest, d)
@@ -320,9 +256,9 @@ func (t *currentTeam) takeDevice(d, before *deviceReadings, missing *missingRead
 	}
 }
 
-// readMissing reads the readings that were not kept. If several teams are read together, it leaves out those with
-// silent devices that are hard to find.
-func (r *currentRead) readMissing(ctx context.Context, tx pgx.Tx, together bool) error {
+// readTeamReadings reads the readings that were not kept. If several teams are read together, it leaves out those with silent
+// devices that are hard to find.
+func (r *currentRead) readTeamReadings(ctx context.Context, tx pgx.Tx, together bool) error {
 	var missing missingReadings
 	var teamIDs []uuid.UUID
 	for i := range r.teams {
@@ -330,9 +266,7 @@ func (r *currentRead) readMissing(ctx context.Context, tx pgx.Tx, together bool)
 		if t.leftOut {
 			continue
 		}
-		t.next.source = r.source
-		kept := cmp.Or(t.previous, r.store.readings.Kept(t.id))
-		if t.take(kept, r.store.keepPast, r.most, &missing); missing.count() > before {
+		if t.takeReadings(r.store.keepPast, r.most, &missing); missing.count() > before {
 			teamIDs = append(teamIDs, t.id)
 		}
 	}
@@ -455,8 +389,8 @@ func (r *currentRead) leaveOut(silent silentDevices) silentDevices {
 	return silent
 }
 
-// keep keeps the readings for the next read, and returns the devices of each team, or nil if it was left out or
-// readings are missing.
+// keep keeps what was read for the next read, and returns the devices of each team, or nil if it was left out or readings
+// are missing.
 func (r *currentRead) keep() [][]roomsensor.CurrentDevice {
 	teams := make([][]roomsensor.CurrentDevice, len(r.teams))
 	for i := range r.teams {
@@ -468,8 +402,8 @@ func (r *currentRead) keep() [][]roomsensor.CurrentDevice {
 		if t.unread {
 			continue
 		}
-		for j := range t.next.devices {
-			d := &t.next.devices[j]
+		for j := range t.next.readings {
+			d := &t.next.readings[j]
 			t.devices[j].Latest, t.devices[j].Last24h = d.latest.reading(), d.current.stats().Plus(d.past.stats())
 		}
 		teams[i] = t.devices

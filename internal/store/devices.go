@@ -30,7 +30,9 @@ func (s *Store) EachDevice(
 // KB.
 const firstTagBytes = 64 << 10
 
-// eachDevice calls do for every device of a page.
+// eachDevice calls do for every device of a page. It reads them in portions, each with a query for those after an id. The
+// tags in the first portion show how many devices q.MaxTagBytes has room for: the database would send the rows that are
+// not needed before the connection can be used again.
 func (s *Store) eachDevice(
 	ctx context.Context, conn db.DBTX, teamID uuid.UUID, q roomsensor.DeviceQuery, do func(*roomsensor.Device),
 ) error {
@@ -38,39 +40,22 @@ func (s *Store) eachDevice(
 	if !ok {
 		return nil
 	}
-	return eachOfPage(ctx, conn, q, func(after *uuid.UUID, most int64) (sql string, args []any) {
-		return db.DeviceList, positional(db.DeviceListParams{TeamID: teamID, Metadata: filter, After: after, Most: most})
-	}, func(row *db.DeviceDetail) *db.DeviceDetail {
-		return row
-	}, func(_ *db.DeviceDetail, d *roomsensor.Device) { do(d) })
-}
-
-// eachOfPage reads a page in portions, each with a query for the rows after an id. The tags in the first portion show
-// how many devices q.MaxTagBytes has room for: the database would send the rows that are not needed before the
-// connection can be used again.
-func eachOfPage[Row any](
-	ctx context.Context, conn db.DBTX, q roomsensor.DeviceQuery, query func(after *uuid.UUID, most int64) (string, []any),
-	detail func(*Row) *db.DeviceDetail, do func(*Row, *roomsensor.Device),
-) error {
 	maxTagBytes := cmp.Or(q.MaxTagBytes, math.MaxInt32)
 	read, tagBytes := 0, 0
 	for mean := firstTagBytes; ; mean = tagBytes/read + 1 {
 		portion := min(max(0, maxTagBytes-tagBytes)/mean+1, q.Limit-read)
-		sql, args := query(q.After, int64(portion))
-		rows, err := conn.Query(ctx, sql, args...)
+		rows, err := conn.Query(ctx, db.DeviceList, positional(db.DeviceListParams{
+			TeamID: teamID, Metadata: filter, After: q.After, Most: int64(portion),
+		})...)
 		if err != nil {
 			return err
 		}
-		n, err := eachRow(rows, func(row *Row) (more bool, err error) {
-			d, err := device(detail(row))
-			if err != nil {
-				return false, err
-			}
+		n, err := eachDeviceOf(rows, func(d *roomsensor.Device) (more bool) {
 			read++
 			tagBytes += d.TagBytes()
 			q.After = &d.ID
-			do(row, &d)
-			return tagBytes <= maxTagBytes || read == 1, nil
+			do(d)
+			return tagBytes <= maxTagBytes || read == 1
 		})
 		if err != nil || n < portion || read == q.Limit || tagBytes > maxTagBytes && read > 1 {
 			return err
@@ -78,17 +63,20 @@ func eachOfPage[Row any](
 	}
 }
 
-// eachRow calls do for every row until it returns false or an error, and returns the number of calls.
-func eachRow[Row any](rows pgx.Rows, do func(*Row) (more bool, err error)) (n int, err error) {
+// eachDeviceOf calls do for the device in each row of device_details until it returns false, and returns the number of
+// calls.
+func eachDeviceOf(rows pgx.Rows, do func(*roomsensor.Device) (more bool)) (n int, err error) {
 	defer rows.Close()
 	for more := true; more && rows.Next(); n++ {
-		row, err := pgx.RowToAddrOfStructByPos[Row](rows)
+		row, err := pgx.RowToAddrOfStructByPos[db.DeviceDetail](rows)
 		if err != nil {
 			return n, err
 		}
-		if more, err = do(row); err != nil {
+		d, err := device(row)
+		if err != nil {
 			return n, err
 		}
+		more = do(&d)
 	}
 	rows.Close()
 	return n, rows.Err()

@@ -140,6 +140,51 @@ func TestHardwareListPlan(t *testing.T) {
 	}
 }
 
+// TestOpenAssignmentPlan checks that lists of devices find open assignments with the index of these, not with the GiST index
+// of the exclusion constraint.
+func TestOpenAssignmentPlan(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	const teams, ofTeam = 1000, 10
+	f.exec(t, `WITH t AS (INSERT INTO teams (name) SELECT 'Team ' || i FROM generate_series(1, $1) i RETURNING id), d AS (
+			INSERT INTO devices (team_id, hardware_id) SELECT id, 'dev:' || gen_random_uuid() FROM t, generate_series(1, $2) RETURNING id)
+		INSERT INTO assignments (device_id, type, label, started_at) SELECT id, 'place', 'Gym', $3 FROM d`, teams, ofTeam, exportFrom)
+	f.exec(t, "ANALYZE")
+	rows, err := f.sql.Query(t.Context(), `SELECT team_id, array_agg(id) FROM devices GROUP BY team_id HAVING count(*) > 1`)
+	require.NoError(t, err)
+	type team struct {
+		ID      uuid.UUID
+		Devices []uuid.UUID
+	}
+	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[team])
+	require.NoError(t, err)
+	conn := f.planConn(t)
+	for name, run := range map[string]func(*team) error{
+		"DeviceList": func(of *team) error {
+			_, err := db.New().DeviceList(t.Context(), conn, db.DeviceListParams{TeamID: of.ID, Metadata: []byte("{}"), Most: 100})
+			return err
+		},
+		"DeviceVersionListOfTeams": func(of *team) error {
+			p := db.DeviceVersionListOfTeamsParams{TeamIds: []uuid.UUID{of.ID}, Most: 100}
+			_, err := db.New().DeviceVersionListOfTeams(t.Context(), conn, p)
+			return err
+		},
+		"DeviceListByIDs": func(of *team) error {
+			p := db.DeviceListByIDsParams{TeamIds: []uuid.UUID{of.ID}, DeviceIds: of.Devices}
+			_, err := db.New().DeviceListByIDs(t.Context(), conn, p)
+			return err
+		},
+	} {
+		conn.check(t, func(n int) error { return run(&list[n]) }, func(p *plan) {
+			p.each(func(node *plan) {
+				if node.Relation == "assignments" {
+					require.Equal(t, "Index Scan on assignments_open_idx", node.Type+" on "+node.Index, name)
+				}
+			})
+		})
+	}
+}
+
 // TestDeviceHeartbeatUpdatePlan checks that workers lock devices in the order of their ids, in small and large fleets: each
 // device is found with the primary key, for one id after the other.
 func TestDeviceHeartbeatUpdatePlan(t *testing.T) {

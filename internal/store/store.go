@@ -71,7 +71,7 @@ type Store struct {
 	limiter     limiter
 	role        Role
 	standbys    standbys
-	readings    *teamcache.Values[teamReadings]
+	kept        *teamcache.Values[keptTeam]
 	aloneReads  chan struct{} // full while maxAloneReads snapshots of single teams are read
 	hours       hourCounters
 
@@ -97,7 +97,7 @@ func Open(ctx context.Context, databaseURL string, role Role) (*Store, error) {
 	}
 	s := &Store{
 		pool: pool, admission: pool, queries: db.New(), role: role,
-		readings: teamcache.NewValues[teamReadings](maxReadingsBytes), keepReadings: keepReadings, keepPast: keepPast,
+		kept: teamcache.NewValues[keptTeam](maxKeptBytes), keepReadings: keepReadings, keepPast: keepPast,
 		aloneReads: make(chan struct{}, maxAloneReads), maxHistories: maxHistories,
 		sliceRows: defaultSliceRows, minCopyRows: defaultMinCopyRows, exportRowsTimeout: exportRowsTimeout,
 		teamExports:    teamlimit.New(maxTeamExports()),

@@ -156,7 +156,7 @@ func (e *env) startProcesses(ctx context.Context) error {
 
 // apiArgs give an API process memory for the readings of all devices: at least its default.
 func (e *env) apiArgs() []string {
-	return []string{"api", fmt.Sprintf("--current-memory=%dMiB", max(40, e.options.Devices*400>>20))}
+	return []string{"api", fmt.Sprintf("--current-memory=%dMiB", max(64, e.options.Devices*600>>20))}
 }
 
 func (e *env) start(ctx context.Context, name string, args []string) (*proctest.Service, error) {
