@@ -12,22 +12,25 @@ import (
 	"roomsensor/internal/teamcache"
 )
 
-// The cache of teams has what was last read of each device: its row, and of its readings the newest one, and the sums of
-// the current hour and of the past hours. A snapshot of a team reads the versions (xmin) of the rows of its devices and of
-// their open assignments, and what it does not have:
+// The cache of teams has what was last read of each device: its row, and of its readings the newest one, and the sums
+// of the current hour and of the past hours. A snapshot of a team reads the versions (xmin) of the rows of its
+// devices and of their open assignments, and what it does not have:
 //
-//  1. What was read of a device is exact as long as these versions are the same, and of its readings as long as that of
-//     its row is. A worker updates the row of every device whose readings it changes, in the same transaction.
-//  2. If the version changed, but merge_version did not, workers have only added readings after latest_bucket_at. These
-//     are read and added.
+//  1. What was read of a device is exact as long as these versions are the same, and of its readings as long as that
+//     of its row is. A worker updates the row of every device whose readings it changes, in the same transaction.
+//  2. If the version changed, but merge_version did not, workers have only added readings after latest_bucket_at.
+//     These are read and added.
 //  3. Otherwise the newest reading and the current hour are read again, and the past hours after keepPast, within the
 //     60 seconds of decision 17 i: a late burst changes the version many times.
-//  4. When an hour ends, the past hours are known if they were read without their first hour before: they are these and
-//     the hour that ended. Each read of past hours reads them so. Otherwise that takes place once per hour and team at
-//     a random time, because it takes long for all teams, which would wait for it at the beginning of an hour.
-//  5. All readings are read again when any other program changed readings, see reading_writers, or a chunk was dropped.
+//  4. When an hour ends, the past hours are known if they were read without their first hour before: they are these
+//     and the hour that ended. Each read of past hours reads them so. Otherwise that takes place once per hour and
+//     team at a random time, because it takes long for all teams, which would wait for it at the beginning of an
+//     hour.
+//  5. All readings are read again when any other program changed readings, see reading_writers, or a chunk was
+//     dropped.
 //  6. Everything is read again after a change of the server, and after keepReadings. This limits how long a change of
-//     readings has no effect that triggers do not see, such as one in a session with session_replication_role = replica.
+//     readings has no effect that triggers do not see, such as one in a session with session_replication_role =
+//     replica.
 //
 // Past hours that must be read come from the table current_hours as far as it has them, see current_hours.go.
 //
@@ -50,9 +53,9 @@ const (
 	maxKeptBytes = 64 << 20
 )
 
-// LimitKept sets the limit of the memory in which the store keeps what snapshots have read, about 550 bytes per device.
-// It must be called before the first request. Once the devices whose teams ask regularly need more, most of them are read
-// again each time.
+// LimitKept sets the limit of the memory in which the store keeps what snapshots have read, about 550 bytes per
+// device. It must be called before the first request. Once the devices whose teams ask regularly need more, most of
+// them are read again each time.
 func (s *Store) LimitKept(bytes int) { s.kept = teamcache.NewValues[keptTeam](bytes) }
 
 // keptTeam is what was read of a team. It never changes.
@@ -66,8 +69,8 @@ type keptTeam struct {
 	readings   []deviceReadings // by id, of these devices or some of them
 }
 
-// readingsSource is the state of the readings of all devices, as DeviceVersionListOfTeams returns it. If it changes, what was
-// read may not be exact any more.
+// readingsSource is the state of the readings of all devices, as DeviceVersionListOfTeams returns it. If it changes,
+// what was read may not be exact any more.
 type readingsSource struct {
 	serverStart time.Time
 	writers     int64   // a hash of the transactions of other programs
@@ -91,8 +94,9 @@ type deviceReadings struct {
 // mergeUnknown stands for merge_version of a device whose latest_bucket_at is unknown.
 const mergeUnknown = -1
 
-// onlyAdded reports whether workers only added readings after the newest one, which is in the hours, since d was read.
-// The newest one is after latest_bucket_at if another program wrote it: workers may then add readings before it.
+// onlyAdded reports whether workers only added readings after the newest one, which is in the hours, since d was
+// read. The newest one is after latest_bucket_at if another program wrote it: workers may then add readings before
+// it.
 func (d *deviceReadings) onlyAdded(now *deviceReadings, hours roomsensor.Window) bool {
 	return d.mergeVersion != mergeUnknown && d.mergeVersion == now.mergeVersion &&
 		d.latest.exists && d.latest.bucketAt <= d.bound && d.latest.bucketAt >= hours.From.UnixMicro()
@@ -139,7 +143,8 @@ func (t *keptTeam) isOf(now *readingsSource) bool {
 	return t != nil && time.Now().Before(t.until) && t.source.serverStart.Equal(now.serverStart)
 }
 
-// hasReadingsOf reports whether readings that were kept are exact for devices whose version is the same, in their hours.
+// hasReadingsOf reports whether readings that were kept are exact for devices whose version is the same, in their
+// hours.
 func (t *keptTeam) hasReadingsOf(now *readingsSource) bool {
 	return t != nil && t.source.writers == now.writers && !slices.ContainsFunc(t.source.chunks, now.lacks)
 }

@@ -37,8 +37,8 @@ type missingDevice struct {
 	index int
 }
 
-// readTeamDevices reads the devices of all teams, of those that did not change only their versions. It leaves out teams
-// with more than q.Limit devices or q.MaxTagBytes of tags.
+// readTeamDevices reads the devices of all teams, of those that did not change only their versions. It leaves out
+// teams with more than q.Limit devices or q.MaxTagBytes of tags.
 func (r *currentRead) readTeamDevices(ctx context.Context, tx pgx.Tx, q roomsensor.DeviceQuery) error {
 	if err := r.listVersions(ctx, tx, q.Limit); err != nil {
 		return err
@@ -198,8 +198,8 @@ func (t *keptTeam) findDevice(id uuid.UUID) *keptDevice {
 
 func (d *keptDevice) bytes() int { return int(unsafe.Sizeof(*d)) + len(d.packed) }
 
-// packedDevice is a device without its id in a few bytes: a mask of what is not null, numbers as varints, and texts with
-// their length.
+// packedDevice is a device without its id in a few bytes: a mask of what is not null, numbers as varints, and texts
+// with their length.
 type packedDevice string
 
 // What the mask of a packedDevice tells is not null.

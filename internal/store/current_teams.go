@@ -35,10 +35,10 @@ const (
 )
 
 // CurrentTeams is CurrentDevices for all devices of some distinct teams, which it reads together: most of the time of
-// a statement for few devices is the time to plan it. It reads only what is not kept (see keptTeam). The result has the
-// devices of each team in the order of teamIDs. It is nil for a team that must be read alone, because others would wait
-// for it: a team with more than q.Limit devices or q.MaxTagBytes of tags, with silent devices that are hard to find, or
-// of whose devices too many have no readings that are kept.
+// a statement for few devices is the time to plan it. It reads only what is not kept (see keptTeam). The result has
+// the devices of each team in the order of teamIDs. It is nil for a team that must be read alone, because others
+// would wait for it: a team with more than q.Limit devices or q.MaxTagBytes of tags, with silent devices that are
+// hard to find, or of whose devices too many have no readings that are kept.
 func (s *Store) CurrentTeams(
 	ctx context.Context, teamIDs []uuid.UUID, q roomsensor.DeviceQuery, hours roomsensor.Window,
 ) ([][]roomsensor.CurrentDevice, error) {
@@ -56,13 +56,13 @@ func (s *Store) CurrentTeams(
 	return r.keep(), nil
 }
 
-// CurrentTeam is CurrentTeams for one team, with the time at which it began to read it. The devices are nil only for a
-// team with more than q.Limit devices or q.MaxTagBytes of tags.
+// CurrentTeam is CurrentTeams for one team, with the time at which it began to read it. The devices are nil only for
+// a team with more than q.Limit devices or q.MaxTagBytes of tags.
 //
-// It reads readings that are not kept in portions, and waits for its turn before each, while maxAloneReads others run.
-// All readings of a large team can take longer than a request. Therefore each portion is kept, and one that has begun
-// is read to its end although ctx ends, so that the next call continues: otherwise teams that had waited for long
-// would never get further.
+// It reads readings that are not kept in portions, and waits for its turn before each, while maxAloneReads others
+// run. All readings of a large team can take longer than a request. Therefore each portion is kept, and one that has
+// begun is read to its end although ctx ends, so that the next call continues: otherwise teams that had waited for
+// long would never get further.
 func (s *Store) CurrentTeam(
 	ctx context.Context, teamID uuid.UUID, q roomsensor.DeviceQuery, hours roomsensor.Window,
 ) (devices []roomsensor.CurrentDevice, readAt time.Time, err error) {
@@ -197,8 +197,8 @@ func (m *missingReadings) count() int { return len(m.latest) + len(m.added) + m.
 // histories returns the number of devices whose past hours are read.
 func (m *missingReadings) histories() int { return len(m.past) + len(m.nextPast) }
 
-// takeReadings copies what is known from the readings that were kept, and adds the rest to missing. It leaves out devices
-// whose past hours are unknown once most of them are read.
+// takeReadings copies what is known from the readings that were kept, and adds the rest to missing. It leaves out
+// devices whose past hours are unknown once most of them are read.
 func (t *currentTeam) takeReadings(keepPast time.Duration, most int, missing *missingReadings) {
 	kept, readsPast := t.kept, true
 	if kept.hasReadingsOf(&t.next.source) {
@@ -256,8 +256,8 @@ func (t *currentTeam) takeDeviceReadings(d, before *deviceReadings, missing *mis
 	}
 }
 
-// readTeamReadings reads the readings that were not kept. If several teams are read together, it leaves out those with silent
-// devices that are hard to find.
+// readTeamReadings reads the readings that were not kept. If several teams are read together, it leaves out those
+// with silent devices that are hard to find.
 func (r *currentRead) readTeamReadings(ctx context.Context, tx pgx.Tx, together bool) error {
 	var missing missingReadings
 	var teamIDs []uuid.UUID
@@ -389,8 +389,8 @@ func (r *currentRead) leaveOut(silent silentDevices) silentDevices {
 	return silent
 }
 
-// keep keeps what was read for the next read, and returns the devices of each team, or nil if it was left out or readings
-// are missing.
+// keep keeps what was read for the next read, and returns the devices of each team, or nil if it was left out or
+// readings are missing.
 func (r *currentRead) keep() [][]roomsensor.CurrentDevice {
 	teams := make([][]roomsensor.CurrentDevice, len(r.teams))
 	for i := range r.teams {
