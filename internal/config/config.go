@@ -35,12 +35,12 @@ func (c *API) validateAudit() error {
 	return nil
 }
 
-// minCurrentMemory has room for several of the largest teams.
-const minCurrentMemory = 8 * MiB
+// minCurrentMemory has room for the largest team in a third of it: 10,000 devices with names and a few tags.
+const minCurrentMemory = 32 * MiB
 
 func (c *API) validateCurrentMemory() error {
 	if c.CurrentMemory < minCurrentMemory {
-		return &ValueError{Flag: "current-memory", Reason: "must be at least 8MiB"}
+		return &ValueError{Flag: "current-memory", Reason: "must be at least 32MiB"}
 	}
 	return nil
 }

@@ -67,7 +67,7 @@ func TestAPIValidate(t *testing.T) {
 		"docs-url":   func(c *config.API) { c.DocsURL = "ftp://docs.example.com" },
 		"audit-keep": func(c *config.API) { c.AuditKeep = config.Duration(29 * day) },
 
-		"current-memory": func(c *config.API) { c.CurrentMemory = 7 * config.MiB },
+		"current-memory": func(c *config.API) { c.CurrentMemory = 31 * config.MiB },
 
 		"otel-exporter-otlp-endpoint":    func(c *config.API) { c.OTLPEndpoint = "collector:4318" },
 		"otel-exporter-otlp-certificate": func(c *config.API) { c.OTLPCertificate = "/missing.pem" },

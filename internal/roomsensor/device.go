@@ -90,8 +90,8 @@ type DeviceQuery struct {
 	Metadata map[string]string // a device must have all of these tags (spec 4, GET /devices)
 	After    *uuid.UUID        // last id of the previous page; nil on the first page
 	Limit    int
-	// MaxTagBytes ends the read after the device that brings the TagBytes of all devices over it, but not after the first
-	// device. 0 means no limit.
+	// MaxTagBytes ends the read of a page after the device that brings the TagBytes of all devices over it, but not after
+	// the first device. 0 means no limit.
 	MaxTagBytes int
 }
 

@@ -28,28 +28,29 @@ import (
 //     hour.
 //  5. All readings are read again when any other program changed readings, see reading_writers, or a chunk was
 //     dropped.
-//  6. Everything is read again after a change of the server, and after keepReadings. This limits how long a change of
+//  6. Everything is read again after a change of the server, and after keepAll. This limits how long a change of
 //     readings has no effect that triggers do not see, such as one in a session with session_replication_role =
 //     replica.
 //
 // Past hours that must be read come from the table current_hours as far as it has them, see current_hours.go.
 //
 // Versions are compared for equality only. A version appears again after 4 billion transactions, which take much
-// longer than keepReadings. What is read and its version are from one snapshot of the database, so that it does not
+// longer than keepAll. What is read and its version are from one snapshot of the database, so that it does not
 // matter which of two concurrent reads of a team is stored last.
 
 const (
 	// keepPast is for how long the sums of past hours of a changed device are used. 10 of the 60 seconds of decision 17 i
 	// are left for a slow read.
 	keepPast = 50 * time.Second
-	// keepReadings is for how long readings are used at most. A random part of up to a half less spreads the reads of
-	// many teams.
-	keepReadings = 6 * time.Hour
+	// keepAll is for how long what was read is used at most. A random part of up to a half less spreads the reads of many
+	// teams.
+	keepAll = 6 * time.Hour
 	// nextPastMargin is how long before the end of the hour the past hours of the next one are read at the latest. Most
 	// teams ask more often than that.
 	nextPastMargin = 5 * time.Minute
 	// maxKeptBytes is the limit of the memory of what is kept of all teams, here of 120,000 devices, unless LimitKept sets
-	// another one. A team has at most the devices and tags of a snapshot, so that none takes more than a fifth of it.
+	// another one. The largest team that fits in a snapshot
+	// takes 6 MB, or 30 MB with the longest texts, which is too much to be kept.
 	maxKeptBytes = 64 << 20
 )
 
@@ -65,8 +66,7 @@ type keptTeam struct {
 	nextPastAt time.Time // from then on, nextPast is read
 	hours      roomsensor.Window
 	source     readingsSource
-	devices    []keptDevice     // by id
-	readings   []deviceReadings // by id, of these devices or some of them
+	devices    []keptDevice // by id
 }
 
 // readingsSource is the state of the readings of all devices, as DeviceVersionListOfTeams returns it. If it changes,
@@ -77,27 +77,39 @@ type readingsSource struct {
 	chunks      []int64 // in ascending order
 }
 
+// keptDevice is what was read of a device.
+type keptDevice struct {
+	id           uuid.UUID
+	versions     deviceVersions
+	mergeVersion int64 // or mergeUnknown
+	bound        int64 // latest_bucket_at in microseconds since 1970, if mergeVersion is known
+	packed       packedDevice
+	hasReadings  bool // whether the readings were read, too
+	deviceReadings
+}
+
+// deviceVersions are the versions (xmin) of what device_details has of a device.
+type deviceVersions struct {
+	device     uint32
+	assignment uint32 // 0 without an open assignment
+}
+
 // deviceReadings is what was read of the readings of a device.
 type deviceReadings struct {
-	id           uuid.UUID
-	version      uint32 // of the row in devices
-	pastIsExact  bool   // whether past lacks no change
-	hasNextPast  bool   // whether nextPast was read, and lacks no change
-	mergeVersion int64  // or mergeUnknown
-	bound        int64  // latest_bucket_at in microseconds since 1970, if mergeVersion is known
-	latest       packedReading
-	current      packedStats // of the last of the hours
-	past         packedStats // of the other hours
-	nextPast     packedStats // of the other hours but the first one
+	pastIsExact bool // whether past lacks no change
+	hasNextPast bool // whether nextPast was read, and lacks no change
+	latest      packedReading
+	current     packedStats // of the last of the hours
+	past        packedStats // of the other hours
+	nextPast    packedStats // of the other hours but the first one
 }
 
 // mergeUnknown stands for merge_version of a device whose latest_bucket_at is unknown.
 const mergeUnknown = -1
 
-// onlyAdded reports whether workers only added readings after the newest one, which is in the hours, since d was
-// read. The newest one is after latest_bucket_at if another program wrote it: workers may then add readings before
-// it.
-func (d *deviceReadings) onlyAdded(now *deviceReadings, hours roomsensor.Window) bool {
+// onlyAdded reports whether workers only added readings after the newest one, which is in the hours, since d was read.
+// The newest one is after latest_bucket_at if another program wrote it: workers may then add readings before it.
+func (d *keptDevice) onlyAdded(now *keptDevice, hours roomsensor.Window) bool {
 	return d.mergeVersion != mergeUnknown && d.mergeVersion == now.mergeVersion &&
 		d.latest.exists && d.latest.bucketAt <= d.bound && d.latest.bucketAt >= hours.From.UnixMicro()
 }
@@ -118,28 +130,28 @@ func (d *deviceReadings) add(r *roomsensor.Reading, hours roomsensor.Window) {
 	}
 }
 
-// nextHour returns what is known of the next hours. ok is false if the past ones are not.
-func (d *deviceReadings) nextHour(hours roomsensor.Window) (next deviceReadings, ok bool) {
+// nextHour returns what is known of the next hours, or nil if the past ones are unknown.
+func (d *keptDevice) nextHour(hours roomsensor.Window) *keptDevice {
 	if !d.pastIsExact || !d.hasNextPast || d.latest.exists && d.latest.bucketAt >= hours.To.UnixMicro() {
-		return deviceReadings{}, false
+		return nil
 	}
-	next = *d
+	next := *d
 	next.past = packStats(d.nextPast.stats().Plus(d.current.stats()))
 	next.current, next.nextPast, next.hasNextPast = packedStats{}, packedStats{}, false
-	return next, true
+	return &next
 }
 
 func (t *keptTeam) bytes() int {
 	n := int(unsafe.Sizeof(*t)) + len(t.source.chunks)*int(unsafe.Sizeof(t.source.chunks[0])) +
-		len(t.readings)*int(unsafe.Sizeof(deviceReadings{}))
+		len(t.devices)*int(unsafe.Sizeof(keptDevice{}))
 	for i := range t.devices {
-		n += t.devices[i].bytes()
+		n += len(t.devices[i].packed)
 	}
 	return n
 }
 
-// isOf reports whether what was kept can be compared with the versions of a source.
-func (t *keptTeam) isOf(now *readingsSource) bool {
+// isFrom reports whether what was kept can be compared with the versions of a source.
+func (t *keptTeam) isFrom(now *readingsSource) bool {
 	return t != nil && time.Now().Before(t.until) && t.source.serverStart.Equal(now.serverStart)
 }
 
@@ -155,22 +167,29 @@ func (s *readingsSource) lacks(chunk int64) bool {
 	return !exists
 }
 
-// find returns what is known of the readings of a device in some hours, or nil.
-func (t *keptTeam) find(id uuid.UUID, hours roomsensor.Window) *deviceReadings {
-	i, found := slices.BinarySearchFunc(t.readings, id, func(d deviceReadings, id uuid.UUID) int {
+// find returns what is known of a device, or nil.
+func (t *keptTeam) find(id uuid.UUID) *keptDevice {
+	if t == nil {
+		return nil
+	}
+	i, found := slices.BinarySearchFunc(t.devices, id, func(d keptDevice, id uuid.UUID) int {
 		return bytes.Compare(d.id[:], id[:])
 	})
 	if !found {
 		return nil
 	}
-	d := &t.readings[i]
-	switch hours {
-	case t.hours:
+	return &t.devices[i]
+}
+
+// findReadings is find for the readings of a device in some hours.
+func (t *keptTeam) findReadings(id uuid.UUID, hours roomsensor.Window) *keptDevice {
+	d := t.find(id)
+	switch {
+	case d == nil || !d.hasReadings:
+	case hours == t.hours:
 		return d
-	case roomsensor.Window{From: t.hours.From.Add(time.Hour), To: t.hours.To.Add(time.Hour)}:
-		if next, ok := d.nextHour(t.hours); ok {
-			return &next
-		}
+	case hours == roomsensor.Window{From: t.hours.From.Add(time.Hour), To: t.hours.To.Add(time.Hour)}:
+		return d.nextHour(t.hours)
 	}
 	return nil
 }

@@ -186,17 +186,17 @@ func (k *keptReadings) requireRead(t *testing.T, message string, wantLatest floa
 func TestCurrentTeamsKeepReadings(t *testing.T) {
 	t.Parallel()
 	k := setupKept(t, co2(uuid.Nil, "2026-03-01T00:00:00Z", 500), co2(uuid.Nil, "2026-03-05T00:12:00Z", 600)) // All chunks.
-	k.SetKeepReadings(0, time.Hour)
+	k.SetKeep(0, time.Hour)
 	k.requireRead(t, "first", 600, 600)
 	k.hide(t, 6)
-	k.SetKeepReadings(time.Hour, time.Hour)
+	k.SetKeep(time.Hour, time.Hour)
 	k.requireRead(t, "all is read again", 6, 6)
 	k.hide(t, 7)
 	k.requireRead(t, "readings are kept", 6, 6)
 	k.add(t, "2026-03-04T12:00:00Z", 900)
 	k.requireRead(t, "past hours are kept, but the newest reading and the current hour of a changed device are read", 7, 7)
 
-	k.SetKeepReadings(time.Hour, 0)
+	k.SetKeep(time.Hour, 0)
 	k.hide(t, 8)
 	k.requireRead(t, "past hours of a changed device", 7, 7+8)
 	k.hide(t, 9)
@@ -242,7 +242,7 @@ func TestCurrentTeamPortions(t *testing.T) {
 	}
 	require.ElementsMatch(t, []float64{500, 6}, sums, "one device was read before, and the other one now")
 
-	k.SetKeepReadings(0, time.Hour) // From now on, what a portion reads cannot be used by the next one.
+	k.SetKeep(0, time.Hour) // From now on, what a portion reads cannot be used by the next one.
 	k.exec(t, `UPDATE readings SET co2_ppm = 7`)
 	devices, _, err = k.CurrentTeam(t.Context(), k.team, q, k.hours)
 	require.NoError(t, err)
@@ -261,7 +261,7 @@ func TestCurrentTeamPortions(t *testing.T) {
 func TestCurrentTeamsAdded(t *testing.T) {
 	t.Parallel()
 	k := setupKept(t, co2(uuid.Nil, "2026-03-04T22:00:00Z", 100), co2(uuid.Nil, "2026-03-04T23:50:00Z", 200))
-	k.SetKeepReadings(time.Hour, 0)
+	k.SetKeep(time.Hour, 0)
 	k.requireRead(t, "first", 200, 300)
 	k.hide(t, 1)
 	k.add(t, "2026-03-04T23:55:00Z", 400)
@@ -280,7 +280,7 @@ func TestCurrentTeamsNextHour(t *testing.T) {
 	t.Parallel()
 	k := setupKept(t, co2(uuid.Nil, "2026-03-04T01:10:00Z", 100), co2(uuid.Nil, "2026-03-04T02:00:00Z", 200),
 		co2(uuid.Nil, "2026-03-05T00:50:00Z", 300))
-	k.SetKeepReadings(time.Hour, 0)
+	k.SetKeep(time.Hour, 0)
 	k.requireRead(t, "first", 300, 600)
 	k.hide(t, 1)
 	k.hours = roomsensor.SummaryWindow(at("2026-03-05T01:00:00Z"))
@@ -300,7 +300,7 @@ func TestCurrentTeamsNextHour(t *testing.T) {
 func TestCurrentTeamsBounds(t *testing.T) {
 	t.Parallel()
 	f := setupWritten(t)
-	f.SetKeepReadings(time.Hour, 0)
+	f.SetKeep(time.Hour, 0)
 	refresh := func() {
 		_, _, err := f.RefreshLatest(t.Context(), uuid.Nil)
 		require.NoError(t, err)
@@ -337,7 +337,7 @@ func TestCurrentTeamsImported(t *testing.T) {
 func TestCurrentTeamsModel(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	f.SetKeepReadings(time.Hour, 0) // Sums that may lack changes are not used.
+	f.SetKeep(time.Hour, 0) // Sums that may lack changes are not used.
 	rapid.Check(t, func(rt *rapid.T) {
 		m := f.newCurrentModel(t)
 		defer m.rollback()

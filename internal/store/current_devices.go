@@ -8,7 +8,6 @@ import (
 	"math"
 	"slices"
 	"time"
-	"unsafe"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -17,47 +16,33 @@ import (
 	"roomsensor/internal/roomsensor"
 )
 
-// keptDevice is what was read of a device, without its readings.
-type keptDevice struct {
-	id       uuid.UUID
-	versions deviceVersions
-	packed   packedDevice
-}
+// firstPortion is how many devices are read at once at first. All tags of a device can have 100 KB.
+const firstPortion = 200
 
-// deviceVersions are the versions (xmin) of what device_details has of a device. As long as they are the same, so is
-// the device.
-type deviceVersions struct {
-	device     uint32
-	assignment uint32 // 0 without an open assignment
-}
-
-// missingDevice is a device of a team that must be read: the one at index.
-type missingDevice struct {
-	team  *currentTeam
-	index int
-}
-
-// readTeamDevices reads the devices of all teams, of those that did not change only their versions. It leaves out
-// teams with more than q.Limit devices or q.MaxTagBytes of tags.
+// readTeamDevices reads the versions of the devices of all teams, and the devices that changed. It leaves out teams
+// with more than q.Limit devices or q.MaxTagBytes of tags.
 func (r *currentRead) readTeamDevices(ctx context.Context, tx pgx.Tx, q roomsensor.DeviceQuery) error {
+	began := time.Now()
 	if err := r.listVersions(ctx, tx, q.Limit); err != nil {
 		return err
 	}
-	maxTagBytes := cmp.Or(q.MaxTagBytes, math.MaxInt32)
-	var missing []missingDevice
+	r.listing = time.Since(began)
+	maxTagBytes := cmp.Or(q.MaxTagBytes, math.MaxInt)
+	var changed []changedDevice
 	for i := range r.teams {
 		t := &r.teams[i]
 		if t.leftOut = len(t.next.devices) > q.Limit; t.leftOut {
 			continue
 		}
 		t.next.source = r.source
-		if t.kept = cmp.Or(t.kept, r.store.kept.Kept(t.id)); !t.kept.isOf(&r.source) {
+		if t.kept = cmp.Or(t.kept, r.store.kept.Kept(t.id)); t.kept.isFrom(&r.source) {
+			t.next.until = t.kept.until
+		} else {
 			t.kept = nil
 		}
-		missing = append(missing, t.takeDevices()...)
-		t.leftOut = t.tagBytes > maxTagBytes
+		changed = append(changed, t.takeDevices(maxTagBytes)...)
 	}
-	return r.readMissingDevices(ctx, tx, missing, maxTagBytes)
+	return r.readChanged(ctx, tx, changed, maxTagBytes)
 }
 
 // listVersions reads the versions of at most some devices of each team and one more.
@@ -74,135 +59,126 @@ func (r *currentRead) listVersions(ctx context.Context, tx pgx.Tx, limit int) er
 	}
 	defer rows.Close()
 	for rows.Next() {
-		if err := r.addVersions(byID, rows); err != nil {
+		teamID, d := decodeVersions(rows)
+		next := byID[teamID].next
+		next.devices = append(next.devices, d)
+		if source, ok, err := decodeSource(rows); err != nil {
 			return err
+		} else if ok {
+			r.source = source
 		}
 	}
 	for i := range r.teams {
-		next := r.teams[i].next
-		slices.SortFunc(next.devices, func(a, b keptDevice) int { return bytes.Compare(a.id[:], b.id[:]) })
-		slices.SortFunc(next.readings, func(a, b deviceReadings) int { return bytes.Compare(a.id[:], b.id[:]) })
+		slices.SortFunc(r.teams[i].next.devices, func(a, b keptDevice) int { return bytes.Compare(a.id[:], b.id[:]) })
 	}
-	return rows.Err() //nolint:wrapcheck // The callers of readTeamDevices wrap it.
+	return rows.Err()
 }
 
-// addVersions adds a row of DeviceVersionListOfTeams.
-func (r *currentRead) addVersions(byID map[uuid.UUID]*currentTeam, rows pgx.Rows) error {
-	const id, team, device, assignment, latestBucketAt, mergeVersion, chunks = 0, 1, 2, 3, 4, 5, 8
+// decodeVersions decodes the device in a row of DeviceVersionListOfTeams.
+func decodeVersions(rows pgx.Rows) (teamID uuid.UUID, d keptDevice) {
+	const id, team, version, assignmentVersion, latestBucketAt, mergeVersion = 0, 1, 2, 3, 4, 5
 	c := rows.RawValues()
-	if c[chunks] != nil {
-		var row db.DeviceVersionListOfTeamsRow
-		err := rows.Scan(nil, nil, nil, nil, nil, nil, &row.ServerStartedAt, &row.Writers, &row.Chunks)
-		if err != nil {
-			return err //nolint:wrapcheck // The callers of readTeamDevices wrap it.
-		}
-		r.source = readingsSource{row.ServerStartedAt, row.Writers, row.Chunks}
+	d.id, d.versions.device, d.mergeVersion = uuid.UUID(c[id]), binary.BigEndian.Uint32(c[version]), mergeUnknown
+	if c[assignmentVersion] != nil {
+		d.versions.assignment = binary.BigEndian.Uint32(c[assignmentVersion])
 	}
-	d := keptDevice{id: uuid.UUID(c[id])}
-	d.versions.device = binary.BigEndian.Uint32(c[device])
-	if c[assignment] != nil {
-		d.versions.assignment = binary.BigEndian.Uint32(c[assignment])
-	}
-	readings := deviceReadings{id: d.id, version: d.versions.device, mergeVersion: mergeUnknown}
 	if c[latestBucketAt] != nil {
-		readings.mergeVersion = int64(binary.BigEndian.Uint64(c[mergeVersion])) //nolint:gosec // Two's complement.
-		readings.bound = decodeMicros(c[latestBucketAt])
+		d.mergeVersion = int64(binary.BigEndian.Uint64(c[mergeVersion])) //nolint:gosec // Two's complement.
+		d.bound = decodeMicros(c[latestBucketAt])
 	}
-	next := byID[uuid.UUID(c[team])].next
-	next.devices, next.readings = append(next.devices, d), append(next.readings, readings)
-	return nil
+	return uuid.UUID(c[team]), d
+}
+
+// decodeSource decodes the source of the readings, which one row of DeviceVersionListOfTeams has.
+func decodeSource(rows pgx.Rows) (source readingsSource, ok bool, err error) {
+	const serverStart, writers, chunks = 6, 7, 8
+	c := rows.RawValues()
+	if c[chunks] == nil {
+		return source, false, nil
+	}
+	source.serverStart = decodeTime(c[serverStart])
+	source.writers = int64(binary.BigEndian.Uint64(c[writers])) //nolint:gosec // Two's complement.
+	err = rows.Scan(nil, nil, nil, nil, nil, nil, nil, nil, &source.chunks)
+	return source, true, err
+}
+
+// changedDevice is a device of a team that must be read: the one at index.
+type changedDevice struct {
+	team  *currentTeam
+	index int
 }
 
 // takeDevices copies the devices that did not change from what was kept, and returns the others.
-func (t *currentTeam) takeDevices() (missing []missingDevice) {
+func (t *currentTeam) takeDevices(maxTagBytes int) (changed []changedDevice) {
 	t.devices = make([]roomsensor.CurrentDevice, len(t.next.devices))
 	for i := range t.next.devices {
 		d := &t.next.devices[i]
-		if before := t.kept.findDevice(d.id); before != nil && before.versions == d.versions {
+		if before := t.kept.find(d.id); before != nil && before.versions == d.versions {
 			d.packed = before.packed
 			unpacked := d.packed.unpack(d.id)
-			t.setDevice(i, &unpacked)
+			t.setDevice(i, &unpacked, maxTagBytes)
 		} else {
-			missing = append(missing, missingDevice{t, i})
+			changed = append(changed, changedDevice{t, i})
 		}
 	}
-	return missing
+	return changed
 }
 
-func (t *currentTeam) setDevice(i int, d *roomsensor.Device) {
+// setDevice sets a device, and leaves out the team if it has too many tags.
+func (t *currentTeam) setDevice(i int, d *roomsensor.Device, maxTagBytes int) {
 	t.devices[i].Device = *d
 	t.tagBytes += d.TagBytes()
+	t.leftOut = t.tagBytes > maxTagBytes
 }
 
-// readMissingDevices reads devices in portions. The tags in one show how many devices the next one has room for: the
-// database would send the devices of a team that is left out, too.
-func (r *currentRead) readMissingDevices(
-	ctx context.Context, tx pgx.Tx, missing []missingDevice, maxTagBytes int,
-) error {
-	room := maxTagBytes * len(r.teams)
-	read, tagBytes := 0, 0
-	for mean := firstTagBytes; ; mean = tagBytes/read + 1 {
-		missing = slices.DeleteFunc(missing, func(m missingDevice) bool { return m.team.leftOut })
-		if len(missing) == 0 {
+// readChanged reads devices in portions, each at most twice as large as the one before, because the database also sends
+// those of a team that is left out meanwhile.
+func (r *currentRead) readChanged(ctx context.Context, tx pgx.Tx, changed []changedDevice, maxTagBytes int) error {
+	for most := firstPortion; ; most *= 2 {
+		changed = slices.DeleteFunc(changed, func(c changedDevice) bool { return c.team.leftOut })
+		if len(changed) == 0 {
 			return nil
 		}
-		portion := missing[:min(max(0, room-tagBytes)/mean+1, len(missing))]
-		n, err := r.readPortionOfDevices(ctx, tx, portion)
-		if err != nil {
+		if err := r.setParameters(ctx, tx); err != nil {
 			return err
 		}
-		for _, m := range portion {
-			m.team.leftOut = m.team.tagBytes > maxTagBytes
+		portion := changed[:min(most, len(changed))]
+		if err := r.readPortionOfChanged(ctx, tx, portion, maxTagBytes); err != nil {
+			return err
 		}
-		missing, read, tagBytes = missing[len(portion):], read+len(portion), tagBytes+n
+		changed = changed[len(portion):]
 	}
 }
 
-// readPortionOfDevices reads devices and returns their TagBytes.
-func (r *currentRead) readPortionOfDevices(
-	ctx context.Context, tx pgx.Tx, devices []missingDevice,
-) (tagBytes int, err error) {
-	p, byID := db.DeviceListByIDsParams{TeamIds: r.teamIDs()}, make(map[uuid.UUID]missingDevice, len(devices))
-	for _, m := range devices {
-		id := m.team.next.devices[m.index].id
+func (r *currentRead) readPortionOfChanged(
+	ctx context.Context, tx pgx.Tx, changed []changedDevice, maxTagBytes int,
+) error {
+	p, byID := db.DeviceListByIDsParams{TeamIds: r.teamIDs()}, make(map[uuid.UUID]changedDevice, len(changed))
+	for _, c := range changed {
+		id := c.team.next.devices[c.index].id
 		p.DeviceIds = append(p.DeviceIds, id)
-		byID[id] = m
+		byID[id] = c
 	}
 	rows, err := tx.Query(ctx, db.DeviceListByIDs, positional(p)...)
 	if err != nil {
-		return 0, err //nolint:wrapcheck // The callers of readTeamDevices wrap it.
+		return err //nolint:wrapcheck // The callers of readTeamDevices wrap it.
 	}
-	_, err = eachDeviceOf(rows, func(d *roomsensor.Device) (more bool) {
-		m := byID[d.ID]
-		m.team.next.devices[m.index].packed = packDevice(d)
-		m.team.setDevice(m.index, d)
-		tagBytes += d.TagBytes()
-		return true
+	_, err = eachDeviceRow(rows, func(d *roomsensor.Device) (more bool) {
+		if c := byID[d.ID]; !c.team.leftOut {
+			c.team.next.devices[c.index].packed = packDevice(d)
+			c.team.setDevice(c.index, d, maxTagBytes)
+		}
+		return r.together || !r.teams[0].leftOut
 	})
-	return tagBytes, err
+	return err
 }
 
-// findDevice returns what is known of a device, or nil.
-func (t *keptTeam) findDevice(id uuid.UUID) *keptDevice {
-	if t == nil {
-		return nil
-	}
-	i, found := slices.BinarySearchFunc(t.devices, id, func(d keptDevice, id uuid.UUID) int {
-		return bytes.Compare(d.id[:], id[:])
-	})
-	if !found {
-		return nil
-	}
-	return &t.devices[i]
-}
-
-func (d *keptDevice) bytes() int { return int(unsafe.Sizeof(*d)) + len(d.packed) }
-
-// packedDevice is a device without its id in a few bytes: a mask of what is not null, numbers as varints, and texts
-// with their length.
+// packedDevice is a device without its id, in about a quarter of the memory of a roomsensor.Device and without pointers
+// for the garbage collector to follow: a byte that tells which fields are not null, numbers as varints, and texts after
+// their length.
 type packedDevice string
 
-// What the mask of a packedDevice tells is not null.
+// The bits of the first byte of a packedDevice: fields that are not null.
 const (
 	hasName = 1 << iota
 	hasFirmware
@@ -218,9 +194,9 @@ func packDevice(d *roomsensor.Device) packedDevice {
 	var p []byte
 	number := func(n int64) { p = binary.AppendVarint(p, n) }
 	text := func(s string) { p = append(binary.AppendUvarint(p, uint64(len(s))), s...) }
-	optional := func(is byte, s *string) {
+	optional := func(bit byte, s *string) {
 		if s != nil {
-			mask |= is
+			mask |= bit
 			text(*s)
 		}
 	}
@@ -257,7 +233,7 @@ func packDevice(d *roomsensor.Device) packedDevice {
 // unpack is the inverse of packDevice. The texts of the device share the memory of p.
 func (p packedDevice) unpack(id uuid.UUID) roomsensor.Device {
 	mask, p := p[0], p[1:]
-	has := func(is byte) bool { return mask&is != 0 }
+	has := func(bit byte) bool { return mask&bit != 0 }
 	d := roomsensor.Device{ID: id, HardwareID: p.text()}
 	if has(hasName) {
 		d.DisplayName = new(p.text())
@@ -283,8 +259,9 @@ func (p packedDevice) unpack(id uuid.UUID) roomsensor.Device {
 		}
 		d.ActiveAssignment = a
 	}
-	d.Metadata = make(map[string]string, p.number())
-	for len(p) > 0 {
+	tags := p.number()
+	d.Metadata = make(map[string]string, tags)
+	for range tags {
 		key := p.text()
 		d.Metadata[key] = p.text()
 	}

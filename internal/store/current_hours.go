@@ -85,7 +85,7 @@ func (s *Store) HourCounts() HourCounts {
 
 // deviceHours are past hours of a device, from the first one on.
 type deviceHours struct {
-	device *deviceReadings
+	device *keptDevice
 	sums   []hourSums
 	stored time.Time // the end of the stored hours
 	hourly bool      // whether some are from readings_hourly, which has no chunk of a reading
@@ -102,7 +102,7 @@ func (d *deviceHours) past(after int) (stats roomsensor.Stats) {
 // readPastHours reads the past hours of devices of some teams: what is known of them from current_hours, or else the
 // hours of readings_hourly that are stored there and equal the readings, and the rest from the readings.
 func (r *currentRead) readPastHours(
-	ctx context.Context, tx pgx.Tx, teamIDs []uuid.UUID, devices []*deviceReadings,
+	ctx context.Context, tx pgx.Tx, teamIDs []uuid.UUID, devices []*keptDevice,
 ) ([]deviceHours, error) {
 	hours, byID := make([]deviceHours, len(devices)), make(map[uuid.UUID]*deviceHours, len(devices))
 	for i, d := range devices {

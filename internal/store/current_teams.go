@@ -25,7 +25,7 @@ const (
 	// portionTimeout limits the read of a portion, whose statements each have a limit of their own.
 	portionTimeout = 15 * time.Second
 	// shortRead is how long the readings of a portion take at most for the next one to have twice as many devices. It may
-	// be longer if the list of devices takes longer, which each portion reads again.
+	// be longer if the versions of the devices take longer, which each portion reads again.
 	shortRead = 500 * time.Millisecond
 	// maxAloneReads is the limit of reads of single teams. With those of several teams, they take less than half of the
 	// connections.
@@ -43,11 +43,12 @@ func (s *Store) CurrentTeams(
 	ctx context.Context, teamIDs []uuid.UUID, q roomsensor.DeviceQuery, hours roomsensor.Window,
 ) ([][]roomsensor.CurrentDevice, error) {
 	r := s.newCurrentRead(teamIDs, hours, s.maxHistories)
+	r.together = true
 	err := s.readOnly(ctx, s.pool, "reading snapshots", func(tx pgx.Tx) error {
 		if err := r.readTeamDevices(ctx, tx, q); err != nil {
 			return err
 		}
-		return r.readTeamReadings(ctx, tx, true)
+		return r.readTeamReadings(ctx, tx)
 	})
 	if err != nil {
 		return nil, err
@@ -105,13 +106,12 @@ func (s *Store) readPortion(
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), portionTimeout)
 	defer cancel()
 	err := s.readOnly(ctx, s.pool, "reading the snapshot", func(tx pgx.Tx) error {
-		began := time.Now()
 		if err := r.readTeamDevices(ctx, tx, q); err != nil {
 			return err
 		}
-		listed := time.Now()
-		err := r.readTeamReadings(ctx, tx, false)
-		r.listing, r.reading = listed.Sub(began), time.Since(listed)
+		began := time.Now()
+		err := r.readTeamReadings(ctx, tx)
+		r.reading = time.Since(began)
 		return err
 	})
 	if err == nil {
@@ -122,18 +122,20 @@ func (s *Store) readPortion(
 
 // currentRead is one read of the snapshots of some teams.
 type currentRead struct {
-	store  *Store
-	readAt time.Time
-	hours  roomsensor.Window
-	most   int // devices whose past hours are read
-	source readingsSource
-	teams  []currentTeam
+	store    *Store
+	readAt   time.Time
+	hours    roomsensor.Window
+	most     int  // devices whose past hours are read
+	together bool // teams that others would wait for are left out
+	source   readingsSource
+	teams    []currentTeam
 
+	isSet            bool                    // whether setParameters was called
 	newHours         db.CurrentHourPutParams // queued for storeHours
-	listing, reading time.Duration           // how long the list of devices and the readings took, of a portion
+	listing, reading time.Duration           // how long the versions and the readings took
 }
 
-// currentTeam is a team in a read. next has its devices, in the same order, and the readings of all or some of them.
+// currentTeam is a team in a read. next has its devices in the same order.
 type currentTeam struct {
 	id           uuid.UUID
 	devices      []roomsensor.CurrentDevice // by id
@@ -142,15 +144,15 @@ type currentTeam struct {
 	tagBytes     int
 	leftOut      bool // the team must be read alone, or has too many devices or tags
 	unread       bool // readings are missing in next
-	startedAgain bool // what was kept could not be used
+	startedAgain bool // the readings that were kept could not be used
 }
 
 func (s *Store) newCurrentRead(teamIDs []uuid.UUID, hours roomsensor.Window, most int) *currentRead {
 	r := &currentRead{store: s, readAt: time.Now(), hours: hours, most: most, teams: make([]currentTeam, len(teamIDs))}
 	for i, id := range teamIDs {
-		sooner := rand.N(s.keepReadings/2 + 1) //nolint:gosec // Not a secret.
+		sooner := rand.N(s.keepAll/2 + 1) //nolint:gosec // Not a secret.
 		r.teams[i] = currentTeam{id: id, next: &keptTeam{
-			until: r.readAt.Add(s.keepReadings - sooner), pastAt: r.readAt, nextPastAt: r.randomNextPastAt(), hours: hours,
+			until: r.readAt.Add(s.keepAll - sooner), pastAt: r.readAt, nextPastAt: r.randomNextPastAt(), hours: hours,
 		}}
 	}
 	return r
@@ -170,6 +172,22 @@ func (r *currentRead) randomNextPastAt() time.Time {
 	return r.readAt.Add(rand.N(left + 1)) //nolint:gosec // Not a secret.
 }
 
+// setParameters sets the parameters of statements that read devices by their ids, once. PostgreSQL may expect a few
+// hundred of them to be worth parallel workers, each of which compiles the statement.
+func (r *currentRead) setParameters(ctx context.Context, tx pgx.Tx) error {
+	if r.isSet {
+		return nil
+	}
+	r.isSet = true
+	parameters := []string{
+		"plan_cache_mode", "force_custom_plan", "jit", "off", "max_parallel_workers_per_gather", "0",
+	}
+	if r.together {
+		parameters = append(parameters, "lock_timeout", togetherLockTimeout)
+	}
+	return r.store.set(ctx, tx, parameters...)
+}
+
 // currentHour returns the last of the hours, and pastHours the others.
 func currentHour(hours roomsensor.Window) roomsensor.Window {
 	return roomsensor.Window{From: hours.To.Add(-time.Hour), To: hours.To}
@@ -186,10 +204,10 @@ func nextPastHours(hours roomsensor.Window) roomsensor.Window {
 
 // missingReadings are the devices of which readings must be read, by what must be read. A device can be in several.
 type missingReadings struct {
-	latest   []*deviceReadings // the newest reading and the current hour
-	added    []*deviceReadings // the readings after the newest one
-	past     []*deviceReadings // the past hours, with and without the first one
-	nextPast []*deviceReadings // the past hours but the first one
+	latest   []*keptDevice // the newest reading and the current hour
+	added    []*keptDevice // the readings after the newest one
+	past     []*keptDevice // the past hours, with and without the first one
+	nextPast []*keptDevice // the past hours but the first one
 }
 
 func (m *missingReadings) count() int { return len(m.latest) + len(m.added) + m.histories() }
@@ -197,12 +215,11 @@ func (m *missingReadings) count() int { return len(m.latest) + len(m.added) + m.
 // histories returns the number of devices whose past hours are read.
 func (m *missingReadings) histories() int { return len(m.past) + len(m.nextPast) }
 
-// takeReadings copies what is known from the readings that were kept, and adds the rest to missing. It leaves out
+// takeReadings copies what is known from the readings that were kept, and adds the rest to missing, but not those of
 // devices whose past hours are unknown once most of them are read.
 func (t *currentTeam) takeReadings(keepPast time.Duration, most int, missing *missingReadings) {
 	kept, readsPast := t.kept, true
 	if kept.hasReadingsOf(&t.next.source) {
-		t.next.until = kept.until
 		if readsPast = time.Since(kept.pastAt) >= keepPast; !readsPast {
 			t.next.pastAt = kept.pastAt
 		}
@@ -213,16 +230,14 @@ func (t *currentTeam) takeReadings(keepPast time.Duration, most int, missing *mi
 		kept, t.startedAgain = &keptTeam{}, true
 	}
 	readsNextPast := !time.Now().Before(t.next.nextPastAt)
-	known := t.next.readings[:0]
-	for i := range t.next.readings {
-		before, full := kept.find(t.next.readings[i].id, t.next.hours), missing.histories() >= most
-		if before == nil && full {
+	for i := range t.next.devices {
+		d := &t.next.devices[i]
+		before, full := kept.findReadings(d.id, t.next.hours), missing.histories() >= most
+		if d.hasReadings = before != nil || !full; !d.hasReadings {
 			t.unread = true
 			continue
 		}
-		known = append(known, t.next.readings[i])
-		d := &known[len(known)-1]
-		t.takeDeviceReadings(d, before, missing)
+		d.take(before, t.next.hours, missing)
 		readsAll := before == nil || !d.pastIsExact && readsPast
 		switch {
 		case readsAll && full:
@@ -233,22 +248,20 @@ func (t *currentTeam) takeReadings(keepPast time.Duration, most int, missing *mi
 			missing.nextPast = append(missing.nextPast, d)
 		}
 	}
-	if t.next.readings = known; t.unread {
+	if t.unread {
 		t.next.pastAt = kept.pastAt // For the next portion, which reads the rest.
 	}
 }
 
-// takeDeviceReadings copies what is known of a device, but for past hours that are unknown.
-func (t *currentTeam) takeDeviceReadings(d, before *deviceReadings, missing *missingReadings) {
+// take copies what is known of the readings, but for past hours that are unknown.
+func (d *keptDevice) take(before *keptDevice, hours roomsensor.Window, missing *missingReadings) {
 	switch {
 	case before == nil:
 		missing.latest = append(missing.latest, d)
-	case before.version == d.version:
-		*d = *before
-	case before.onlyAdded(d, t.next.hours):
-		version, bound := d.version, d.bound
-		*d = *before
-		d.version, d.bound = version, bound
+	case before.versions.device == d.versions.device:
+		d.deviceReadings = before.deviceReadings
+	case before.onlyAdded(d, hours):
+		d.deviceReadings = before.deviceReadings
 		missing.added = append(missing.added, d)
 	default:
 		d.past = before.past
@@ -258,7 +271,7 @@ func (t *currentTeam) takeDeviceReadings(d, before *deviceReadings, missing *mis
 
 // readTeamReadings reads the readings that were not kept. If several teams are read together, it leaves out those
 // with silent devices that are hard to find.
-func (r *currentRead) readTeamReadings(ctx context.Context, tx pgx.Tx, together bool) error {
+func (r *currentRead) readTeamReadings(ctx context.Context, tx pgx.Tx) error {
 	var missing missingReadings
 	var teamIDs []uuid.UUID
 	for i := range r.teams {
@@ -273,18 +286,10 @@ func (r *currentRead) readTeamReadings(ctx context.Context, tx pgx.Tx, together 
 	if len(teamIDs) == 0 {
 		return nil
 	}
-	// A few hundred devices are found by their ids. PostgreSQL may expect them to be worth parallel workers, each of which
-	// compiles the statement.
-	parameters := []string{
-		"plan_cache_mode", "force_custom_plan", "jit", "off", "max_parallel_workers_per_gather", "0",
-	}
-	if together {
-		parameters = append(parameters, "lock_timeout", togetherLockTimeout)
-	}
-	if err := r.store.set(ctx, tx, parameters...); err != nil {
+	if err := r.setParameters(ctx, tx); err != nil {
 		return err
 	}
-	if err := r.readLatest(ctx, tx, teamIDs, missing.latest, together); err != nil {
+	if err := r.readLatest(ctx, tx, teamIDs, missing.latest); err != nil {
 		return err
 	}
 	if err := r.readAdded(ctx, tx, teamIDs, missing.added); err != nil {
@@ -295,23 +300,23 @@ func (r *currentRead) readTeamReadings(ctx context.Context, tx pgx.Tx, together 
 
 // readLatest reads the newest reading and the current hour of devices.
 func (r *currentRead) readLatest(
-	ctx context.Context, tx pgx.Tx, teamIDs []uuid.UUID, devices []*deviceReadings, together bool,
+	ctx context.Context, tx pgx.Tx, teamIDs []uuid.UUID, devices []*keptDevice,
 ) error {
 	if len(devices) == 0 {
 		return nil
 	}
 	l := r.store.newLatestSearch(tx, teamIDs, r.hours.To)
-	silent, err := l.searchRecent(ctx, readingIDs(devices))
+	silent, err := l.searchRecent(ctx, keptIDs(devices))
 	if err != nil {
 		return err
 	}
-	if together {
+	if r.together {
 		silent = r.leaveOut(silent)
 	}
 	if err := l.searchSilent(ctx, silent); err != nil {
 		return err
 	}
-	sums, err := r.store.readingStats(ctx, tx, teamIDs, readingIDs(devices), currentHour(r.hours))
+	sums, err := r.store.readingStats(ctx, tx, teamIDs, keptIDs(devices), currentHour(r.hours))
 	if err != nil {
 		return err
 	}
@@ -322,12 +327,12 @@ func (r *currentRead) readLatest(
 }
 
 // readAdded reads the readings after the newest one of devices.
-func (r *currentRead) readAdded(ctx context.Context, tx pgx.Tx, teamIDs []uuid.UUID, devices []*deviceReadings) error {
+func (r *currentRead) readAdded(ctx context.Context, tx pgx.Tx, teamIDs []uuid.UUID, devices []*keptDevice) error {
 	if len(devices) == 0 {
 		return nil
 	}
 	p := db.ReadingListAfterParams{TeamIds: teamIDs, WindowFrom: r.hours.To}
-	byID := make(map[uuid.UUID]*deviceReadings, len(devices))
+	byID := make(map[uuid.UUID]*keptDevice, len(devices))
 	for _, d := range devices {
 		after := time.UnixMicro(d.latest.bucketAt).UTC()
 		p.DeviceIds, p.After = append(p.DeviceIds, d.id), append(p.After, after)
@@ -364,7 +369,7 @@ func (r *currentRead) readPast(ctx context.Context, tx pgx.Tx, teamIDs []uuid.UU
 	return nil
 }
 
-func readingIDs(devices []*deviceReadings) []uuid.UUID {
+func keptIDs(devices []*keptDevice) []uuid.UUID {
 	ids := make([]uuid.UUID, len(devices))
 	for i, d := range devices {
 		ids[i] = d.id
@@ -379,7 +384,7 @@ func (r *currentRead) leaveOut(silent silentDevices) silentDevices {
 	}
 	for i := range r.teams {
 		t := &r.teams[i]
-		ofTeam := func(id uuid.UUID) bool { return t.next.find(id, t.next.hours) != nil }
+		ofTeam := func(id uuid.UUID) bool { return t.next.find(id) != nil }
 		of := silent.filter(ofTeam)
 		if len(of.unknown) > 0 || len(groupBounds(of.bounds)) > maxSilentSearches {
 			silent = silent.filter(func(id uuid.UUID) bool { return !ofTeam(id) })
@@ -402,8 +407,8 @@ func (r *currentRead) keep() [][]roomsensor.CurrentDevice {
 		if t.unread {
 			continue
 		}
-		for j := range t.next.readings {
-			d := &t.next.readings[j]
+		for j := range t.next.devices {
+			d := &t.next.devices[j]
 			t.devices[j].Latest, t.devices[j].Last24h = d.latest.reading(), d.current.stats().Plus(d.past.stats())
 		}
 		teams[i] = t.devices

@@ -49,6 +49,9 @@ func TestCurrentTeams(t *testing.T) {
 		case large, tagged, silent:
 			require.Nil(t, together[i], i)
 			require.NotEmpty(t, alone)
+			ofTeam, _, err := f.CurrentTeam(t.Context(), team, q, hours)
+			require.NoError(t, err)
+			require.Equal(t, i == silent, ofTeam != nil, i)
 		default:
 			require.Equal(t, alone, together[i], i)
 		}

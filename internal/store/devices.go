@@ -50,7 +50,7 @@ func (s *Store) eachDevice(
 		if err != nil {
 			return err
 		}
-		n, err := eachDeviceOf(rows, func(d *roomsensor.Device) (more bool) {
+		n, err := eachDeviceRow(rows, func(d *roomsensor.Device) (more bool) {
 			read++
 			tagBytes += d.TagBytes()
 			q.After = &d.ID
@@ -63,9 +63,9 @@ func (s *Store) eachDevice(
 	}
 }
 
-// eachDeviceOf calls do for the device in each row of device_details until it returns false, and returns the number of
+// eachDeviceRow calls do for the device in each row of device_details until it returns false, and returns the number of
 // calls.
-func eachDeviceOf(rows pgx.Rows, do func(*roomsensor.Device) (more bool)) (n int, err error) {
+func eachDeviceRow(rows pgx.Rows, do func(*roomsensor.Device) (more bool)) (n int, err error) {
 	defer rows.Close()
 	for more := true; more && rows.Next(); n++ {
 		row, err := pgx.RowToAddrOfStructByPos[db.DeviceDetail](rows)

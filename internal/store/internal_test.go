@@ -31,10 +31,10 @@ func (s *Store) SetStandbyTimes(replay, other time.Duration) {
 // CheckStandbys checks all standbys once, and returns why each is left out.
 func (s *Store) CheckStandbys(ctx context.Context) ([]error, error) { return s.checkStandbys(ctx) }
 
-// SetKeepReadings sets for how long readings, and past hours of changed devices, are used for snapshots that are read
-// from now on.
-func (s *Store) SetKeepReadings(readings, past time.Duration) {
-	s.keepReadings, s.keepPast = readings, past
+// SetKeep sets for how long everything, and past hours of changed devices, are used for snapshots that are read from
+// now on.
+func (s *Store) SetKeep(all, past time.Duration) {
+	s.keepAll, s.keepPast = all, past
 }
 
 // SetMaxHistories sets how many devices have their past hours read in one transaction.

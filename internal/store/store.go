@@ -84,7 +84,7 @@ type Store struct {
 	aggregateTime          time.Duration
 	aggregateCells         int
 	statementReadings      int
-	keepReadings, keepPast time.Duration
+	keepAll, keepPast      time.Duration
 	maxHistories           int
 	standbyTimes           standbyTimes
 }
@@ -97,7 +97,7 @@ func Open(ctx context.Context, databaseURL string, role Role) (*Store, error) {
 	}
 	s := &Store{
 		pool: pool, admission: pool, queries: db.New(), role: role,
-		kept: teamcache.NewValues[keptTeam](maxKeptBytes), keepReadings: keepReadings, keepPast: keepPast,
+		kept: teamcache.NewValues[keptTeam](maxKeptBytes), keepAll: keepAll, keepPast: keepPast,
 		aloneReads: make(chan struct{}, maxAloneReads), maxHistories: maxHistories,
 		sliceRows: defaultSliceRows, minCopyRows: defaultMinCopyRows, exportRowsTimeout: exportRowsTimeout,
 		teamExports:    teamlimit.New(maxTeamExports()),

@@ -20,8 +20,8 @@ type Config[V any] struct {
 	Timeout time.Duration
 	// MaxReads is how many values are read at the same time.
 	MaxReads int
-	// MaxBytes is the limit of the memory of all values. Those that were not used for longest are dropped. A value that
-	// is larger than a third of it should not be kept: it would leave no memory to other teams.
+	// MaxBytes is the limit of the memory of all values. Those that were not used for longest are dropped, and one that is
+	// larger than a third of it is not kept.
 	MaxBytes int
 }
 

@@ -34,8 +34,8 @@ func TestValuesTime(t *testing.T) {
 	})
 }
 
-// Of small and large values, only so many are dropped as the new one needs. A value that is too large for all is not
-// kept.
+// Of small and large values, only so many are dropped as the new one needs. A value that takes more than a third of the
+// memory is not kept.
 func TestValuesBytes(t *testing.T) {
 	t.Parallel()
 	values := teamcache.NewValues[value](maxBytes)
@@ -50,15 +50,15 @@ func TestValuesBytes(t *testing.T) {
 		}
 		return teams
 	}
-	for n := range byte(5) {
+	for n := range byte(8) {
 		keep(n, 100)
 	}
 	require.NotNil(t, values.Kept(team(0)))
-	keep(5, 600)
-	require.Equal(t, []byte{0, 3, 4, 5}, kept(), "1 and 2 were not used for longest")
-	keep(5, 300)
-	keep(6, 300)
-	require.Equal(t, []byte{0, 3, 4, 5, 6}, kept(), "what a team had before does not count")
-	keep(7, maxBytes+1)
-	require.Empty(t, kept())
+	keep(9, 300)
+	require.Equal(t, []byte{0, 3, 4, 5, 6, 7, 9}, kept(), "1 and 2 were not used for longest")
+	keep(9, 100)
+	keep(1, 200)
+	require.Equal(t, []byte{0, 1, 3, 4, 5, 6, 7, 9}, kept(), "what a team had before does not count")
+	keep(9, maxBytes/3+1)
+	require.Equal(t, []byte{0, 1, 3, 4, 5, 6, 7}, kept(), "too large")
 }

@@ -154,7 +154,7 @@ func (e *env) startProcesses(ctx context.Context) error {
 	return nil
 }
 
-// apiArgs give an API process memory for the readings of all devices: at least its default.
+// apiArgs give an API process memory for all devices and their readings: at least its default.
 func (e *env) apiArgs() []string {
 	return []string{"api", fmt.Sprintf("--current-memory=%dMiB", max(64, e.options.Devices*600>>20))}
 }
