@@ -79,13 +79,14 @@ type readingsSource struct {
 
 // keptDevice is what was read of a device.
 type keptDevice struct {
+	deviceReadings
+
 	id           uuid.UUID
 	versions     deviceVersions
 	mergeVersion int64 // or mergeUnknown
 	bound        int64 // latest_bucket_at in microseconds since 1970, if mergeVersion is known
 	packed       packedDevice
 	hasReadings  bool // whether the readings were read, too
-	deviceReadings
 }
 
 // deviceVersions are the versions (xmin) of what device_details has of a device.

@@ -99,7 +99,7 @@ func decodeSource(rows pgx.Rows) (source readingsSource, ok bool, err error) {
 	source.serverStart = decodeTime(c[serverStart])
 	source.writers = int64(binary.BigEndian.Uint64(c[writers])) //nolint:gosec // Two's complement.
 	err = rows.Scan(nil, nil, nil, nil, nil, nil, nil, nil, &source.chunks)
-	return source, true, err
+	return source, true, err //nolint:wrapcheck // The callers of readTeamDevices wrap it.
 }
 
 // changedDevice is a device of a team that must be read: the one at index.
@@ -232,55 +232,59 @@ func packDevice(d *roomsensor.Device) packedDevice {
 
 // unpack is the inverse of packDevice. The texts of the device share the memory of p.
 func (p packedDevice) unpack(id uuid.UUID) roomsensor.Device {
-	mask, p := p[0], p[1:]
+	mask, rest := p[0], packedFields(p[1:])
 	has := func(bit byte) bool { return mask&bit != 0 }
-	d := roomsensor.Device{ID: id, HardwareID: p.text()}
+	d := roomsensor.Device{ID: id, HardwareID: rest.text()}
 	if has(hasName) {
-		d.DisplayName = new(p.text())
+		d.DisplayName = new(rest.text())
 	}
 	if has(hasFirmware) {
-		d.FirmwareVersion = new(p.text())
+		d.FirmwareVersion = new(rest.text())
 	}
 	if has(hasSeen) {
-		d.LastSeenAt = new(p.time())
+		d.LastSeenAt = new(rest.time())
 	}
 	if has(hasRSSI) {
-		d.Signal.RSSI = new(int32(p.number()))
+		d.Signal.RSSI = new(int32(rest.number())) //nolint:gosec // It was an int32.
 	}
 	if has(hasBars) {
-		d.Signal.Bars = new(int16(p.number()))
+		d.Signal.Bars = new(int16(rest.number())) //nolint:gosec // It was an int16.
 	}
 	if has(hasAssignment) {
-		a := &roomsensor.Assignment{ID: uuid.UUID([]byte(p[:16])), DeviceID: id}
-		p = p[16:]
-		a.Label, a.StartedAt = p.text(), p.time()
+		a := &roomsensor.Assignment{ID: uuid.UUID([]byte(rest[:16])), DeviceID: id}
+		rest = rest[16:]
+		a.Label, a.StartedAt = rest.text(), rest.time()
 		if has(hasRef) {
-			a.ExternalRef = new(p.text())
+			a.ExternalRef = new(rest.text())
 		}
 		d.ActiveAssignment = a
 	}
-	tags := p.number()
+	tags := rest.number()
 	d.Metadata = make(map[string]string, tags)
 	for range tags {
-		key := p.text()
-		d.Metadata[key] = p.text()
+		key := rest.text()
+		d.Metadata[key] = rest.text()
 	}
 	return d
 }
 
+// packedFields are the fields of a packedDevice that were not taken yet.
+type packedFields string
+
 // number takes a number from the front.
-func (p *packedDevice) number() int64 {
-	n, length := binary.Varint([]byte((*p)[:min(len(*p), binary.MaxVarintLen64)]))
-	*p = (*p)[length:]
+func (f *packedFields) number() int64 {
+	n, length := binary.Varint([]byte((*f)[:min(len(*f), binary.MaxVarintLen64)]))
+	*f = (*f)[length:]
 	return n
 }
 
-func (p *packedDevice) time() time.Time { return time.UnixMicro(p.number()).UTC() }
+func (f *packedFields) time() time.Time { return time.UnixMicro(f.number()).UTC() }
 
 // text takes a text from the front.
-func (p *packedDevice) text() string {
-	n, length := binary.Uvarint([]byte((*p)[:min(len(*p), binary.MaxVarintLen64)]))
-	text, rest := (*p)[length:length+int(n)], (*p)[length+int(n):]
-	*p = rest
-	return string(text)
+func (f *packedFields) text() string {
+	n, length := binary.Uvarint([]byte((*f)[:min(len(*f), binary.MaxVarintLen64)]))
+	end := length + int(n) //nolint:gosec // It was a length.
+	text := string((*f)[length:end])
+	*f = (*f)[end:]
+	return text
 }

@@ -30,9 +30,9 @@ func (s *Store) EachDevice(
 // KB.
 const firstTagBytes = 64 << 10
 
-// eachDevice calls do for every device of a page. It reads them in portions, each with a query for those after an id. The
-// tags in the first portion show how many devices q.MaxTagBytes has room for: the database would send the rows that are
-// not needed before the connection can be used again.
+// eachDevice calls do for every device of a page. It reads them in portions, each with a query for those after an id.
+// The tags in the first portion show how many devices q.MaxTagBytes has room for: the database would send the rows that
+// are not needed before the connection can be used again.
 func (s *Store) eachDevice(
 	ctx context.Context, conn db.DBTX, teamID uuid.UUID, q roomsensor.DeviceQuery, do func(*roomsensor.Device),
 ) error {

@@ -52,8 +52,8 @@ func (v *Values[V]) Kept(teamID uuid.UUID) *V {
 // that are dropped later than others do not keep these in memory.
 const swept = 8
 
-// Keep stores a value, unless it takes more than a third of the memory, of which others need the rest. It drops values whose time is over and, if there are too many bytes, those that were not used
-// for longest, one by one.
+// Keep stores a value, unless it takes more than a third of the memory, of which others need the rest. It drops values
+// whose time is over and, if there are too many bytes, those that were not used for longest, one by one.
 func (v *Values[V]) Keep(teamID uuid.UUID, e Entry[V]) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
