@@ -44,8 +44,12 @@ func decodeTime(b []byte) time.Time { return time.UnixMicro(decodeMicros(b)).UTC
 
 // decodeMicros decodes a timestamptz into microseconds since 1970.
 func decodeMicros(b []byte) int64 {
-	micros := int64(binary.BigEndian.Uint64(b)) //nolint:gosec // Two's complement.
-	return min(max(micros, firstTime), lastTime) + postgresEpoch
+	return min(max(decodeInt64(b), firstTime), lastTime) + postgresEpoch
+}
+
+// decodeInt64 decodes a bigint.
+func decodeInt64(b []byte) int64 {
+	return int64(binary.BigEndian.Uint64(b)) //nolint:gosec // Two's complement.
 }
 
 // decodeValues decodes a column of type real for each metric, in the order of roomsensor.Metrics; null is a nil slice.

@@ -49,8 +49,7 @@ const (
 	// teams ask more often than that.
 	nextPastMargin = 5 * time.Minute
 	// maxKeptBytes is the limit of the memory of what is kept of all teams, here of 120,000 devices, unless LimitKept sets
-	// another one. The largest team that fits in a snapshot
-	// takes 6 MB, or 30 MB with the longest texts, which is too much to be kept.
+	// another one. The largest team that fits in a snapshot takes 6 MB, or more with long texts.
 	maxKeptBytes = 64 << 20
 )
 

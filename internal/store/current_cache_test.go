@@ -208,7 +208,7 @@ func TestCurrentTeamsKeepReadings(t *testing.T) {
 	k.requireRead(t, "nothing is kept", 10, 10+10)
 }
 
-// TestCurrentTeamsKeepDevices checks that devices are not read again without a change.
+// TestCurrentTeamsKeepDevices checks that devices are not read again without a change. A read of the renamed view fails.
 func TestCurrentTeamsKeepDevices(t *testing.T) {
 	t.Parallel()
 	k := setupKept(t, co2(uuid.Nil, "2026-03-05T00:12:00Z", 600))

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
-	"math"
 	"slices"
 	"time"
 
@@ -16,22 +15,21 @@ import (
 	"roomsensor/internal/roomsensor"
 )
 
-// firstPortion is how many devices are read at once at first. All tags of a device can have 100 KB.
-const firstPortion = 200
+// firstChanged is how many changed devices are read in the first portion. All tags of a device can have 100 KB.
+const firstChanged = 200
 
 // readTeamDevices reads the versions of the devices of all teams, and the devices that changed. It leaves out teams
-// with more than q.Limit devices or q.MaxTagBytes of tags.
-func (r *currentRead) readTeamDevices(ctx context.Context, tx pgx.Tx, q roomsensor.DeviceQuery) error {
+// with too many devices or tags.
+func (r *currentRead) readTeamDevices(ctx context.Context, tx pgx.Tx) error {
 	began := time.Now()
-	if err := r.listVersions(ctx, tx, q.Limit); err != nil {
+	if err := r.listVersions(ctx, tx); err != nil {
 		return err
 	}
 	r.listing = time.Since(began)
-	maxTagBytes := cmp.Or(q.MaxTagBytes, math.MaxInt)
 	var changed []changedDevice
 	for i := range r.teams {
 		t := &r.teams[i]
-		if t.leftOut = len(t.next.devices) > q.Limit; t.leftOut {
+		if t.leftOut = len(t.next.devices) > r.maxDevices; t.leftOut {
 			continue
 		}
 		t.next.source = r.source
@@ -40,19 +38,19 @@ func (r *currentRead) readTeamDevices(ctx context.Context, tx pgx.Tx, q roomsens
 		} else {
 			t.kept = nil
 		}
-		changed = append(changed, t.takeDevices(maxTagBytes)...)
+		changed = append(changed, r.takeDevices(t)...)
 	}
-	return r.readChanged(ctx, tx, changed, maxTagBytes)
+	return r.readChanged(ctx, tx, changed)
 }
 
-// listVersions reads the versions of at most some devices of each team and one more.
-func (r *currentRead) listVersions(ctx context.Context, tx pgx.Tx, limit int) error {
+// listVersions reads the versions of at most maxDevices devices of each team and one more.
+func (r *currentRead) listVersions(ctx context.Context, tx pgx.Tx) error {
 	byID := make(map[uuid.UUID]*currentTeam, len(r.teams))
 	for i := range r.teams {
 		byID[r.teams[i].id] = &r.teams[i]
 	}
 	rows, err := tx.Query(ctx, db.DeviceVersionListOfTeams, positional(db.DeviceVersionListOfTeamsParams{
-		TeamIds: r.teamIDs(), Most: int64(limit) + 1,
+		TeamIds: r.teamIDs(), Most: int64(r.maxDevices) + 1,
 	})...)
 	if err != nil {
 		return err //nolint:wrapcheck // The callers of readTeamDevices wrap it.
@@ -83,7 +81,7 @@ func decodeVersions(rows pgx.Rows) (teamID uuid.UUID, d keptDevice) {
 		d.versions.assignment = binary.BigEndian.Uint32(c[assignmentVersion])
 	}
 	if c[latestBucketAt] != nil {
-		d.mergeVersion = int64(binary.BigEndian.Uint64(c[mergeVersion])) //nolint:gosec // Two's complement.
+		d.mergeVersion = decodeInt64(c[mergeVersion])
 		d.bound = decodeMicros(c[latestBucketAt])
 	}
 	return uuid.UUID(c[team]), d
@@ -96,8 +94,7 @@ func decodeSource(rows pgx.Rows) (source readingsSource, ok bool, err error) {
 	if c[chunks] == nil {
 		return source, false, nil
 	}
-	source.serverStart = decodeTime(c[serverStart])
-	source.writers = int64(binary.BigEndian.Uint64(c[writers])) //nolint:gosec // Two's complement.
+	source.serverStart, source.writers = decodeTime(c[serverStart]), decodeInt64(c[writers])
 	err = rows.Scan(nil, nil, nil, nil, nil, nil, nil, nil, &source.chunks)
 	return source, true, err //nolint:wrapcheck // The callers of readTeamDevices wrap it.
 }
@@ -109,14 +106,14 @@ type changedDevice struct {
 }
 
 // takeDevices copies the devices that did not change from what was kept, and returns the others.
-func (t *currentTeam) takeDevices(maxTagBytes int) (changed []changedDevice) {
+func (r *currentRead) takeDevices(t *currentTeam) (changed []changedDevice) {
 	t.devices = make([]roomsensor.CurrentDevice, len(t.next.devices))
 	for i := range t.next.devices {
 		d := &t.next.devices[i]
 		if before := t.kept.find(d.id); before != nil && before.versions == d.versions {
 			d.packed = before.packed
 			unpacked := d.packed.unpack(d.id)
-			t.setDevice(i, &unpacked, maxTagBytes)
+			r.setDevice(t, i, &unpacked)
 		} else {
 			changed = append(changed, changedDevice{t, i})
 		}
@@ -125,16 +122,16 @@ func (t *currentTeam) takeDevices(maxTagBytes int) (changed []changedDevice) {
 }
 
 // setDevice sets a device, and leaves out the team if it has too many tags.
-func (t *currentTeam) setDevice(i int, d *roomsensor.Device, maxTagBytes int) {
+func (r *currentRead) setDevice(t *currentTeam, i int, d *roomsensor.Device) {
 	t.devices[i].Device = *d
 	t.tagBytes += d.TagBytes()
-	t.leftOut = t.tagBytes > maxTagBytes
+	t.leftOut = t.tagBytes > r.maxTagBytes
 }
 
 // readChanged reads devices in portions, each at most twice as large as the one before, because the database also sends
 // those of a team that is left out meanwhile.
-func (r *currentRead) readChanged(ctx context.Context, tx pgx.Tx, changed []changedDevice, maxTagBytes int) error {
-	for most := firstPortion; ; most *= 2 {
+func (r *currentRead) readChanged(ctx context.Context, tx pgx.Tx, changed []changedDevice) error {
+	for most := firstChanged; ; most *= 2 {
 		changed = slices.DeleteFunc(changed, func(c changedDevice) bool { return c.team.leftOut })
 		if len(changed) == 0 {
 			return nil
@@ -143,16 +140,14 @@ func (r *currentRead) readChanged(ctx context.Context, tx pgx.Tx, changed []chan
 			return err
 		}
 		portion := changed[:min(most, len(changed))]
-		if err := r.readPortionOfChanged(ctx, tx, portion, maxTagBytes); err != nil {
+		if err := r.readPortionOfChanged(ctx, tx, portion); err != nil {
 			return err
 		}
 		changed = changed[len(portion):]
 	}
 }
 
-func (r *currentRead) readPortionOfChanged(
-	ctx context.Context, tx pgx.Tx, changed []changedDevice, maxTagBytes int,
-) error {
+func (r *currentRead) readPortionOfChanged(ctx context.Context, tx pgx.Tx, changed []changedDevice) error {
 	p, byID := db.DeviceListByIDsParams{TeamIds: r.teamIDs()}, make(map[uuid.UUID]changedDevice, len(changed))
 	for _, c := range changed {
 		id := c.team.next.devices[c.index].id
@@ -166,7 +161,7 @@ func (r *currentRead) readPortionOfChanged(
 	_, err = eachDeviceRow(rows, func(d *roomsensor.Device) (more bool) {
 		if c := byID[d.ID]; !c.team.leftOut {
 			c.team.next.devices[c.index].packed = packDevice(d)
-			c.team.setDevice(c.index, d, maxTagBytes)
+			r.setDevice(c.team, c.index, d)
 		}
 		return r.together || !r.teams[0].leftOut
 	})
@@ -193,7 +188,10 @@ func packDevice(d *roomsensor.Device) packedDevice {
 	mask := byte(0)
 	var p []byte
 	number := func(n int64) { p = binary.AppendVarint(p, n) }
-	text := func(s string) { p = append(binary.AppendUvarint(p, uint64(len(s))), s...) }
+	text := func(s string) {
+		number(int64(len(s)))
+		p = append(p, s...)
+	}
 	optional := func(bit byte, s *string) {
 		if s != nil {
 			mask |= bit
@@ -282,9 +280,8 @@ func (f *packedFields) time() time.Time { return time.UnixMicro(f.number()).UTC(
 
 // text takes a text from the front.
 func (f *packedFields) text() string {
-	n, length := binary.Uvarint([]byte((*f)[:min(len(*f), binary.MaxVarintLen64)]))
-	end := length + int(n) //nolint:gosec // It was a length.
-	text := string((*f)[length:end])
-	*f = (*f)[end:]
+	length := f.number()
+	text := string((*f)[:length])
+	*f = (*f)[length:]
 	return text
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -42,14 +43,9 @@ const (
 func (s *Store) CurrentTeams(
 	ctx context.Context, teamIDs []uuid.UUID, q roomsensor.DeviceQuery, hours roomsensor.Window,
 ) ([][]roomsensor.CurrentDevice, error) {
-	r := s.newCurrentRead(teamIDs, hours, s.maxHistories)
+	r := s.newCurrentRead(teamIDs, q, hours, s.maxHistories)
 	r.together = true
-	err := s.readOnly(ctx, s.pool, "reading snapshots", func(tx pgx.Tx) error {
-		if err := r.readTeamDevices(ctx, tx, q); err != nil {
-			return err
-		}
-		return r.readTeamReadings(ctx, tx)
-	})
+	err := s.readOnly(ctx, s.pool, "reading snapshots", func(tx pgx.Tx) error { return r.readTeams(ctx, tx) })
 	if err != nil {
 		return nil, err
 	}
@@ -101,19 +97,11 @@ func (s *Store) readPortion(
 	if err := ctx.Err(); err != nil { // A portion that began would not end with it.
 		return nil, fmt.Errorf("waiting to read the snapshot: %w", translate(err))
 	}
-	r := s.newCurrentRead([]uuid.UUID{teamID}, hours, most)
+	r := s.newCurrentRead([]uuid.UUID{teamID}, q, hours, most)
 	r.teams[0].kept = previous
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), portionTimeout)
 	defer cancel()
-	err := s.readOnly(ctx, s.pool, "reading the snapshot", func(tx pgx.Tx) error {
-		if err := r.readTeamDevices(ctx, tx, q); err != nil {
-			return err
-		}
-		began := time.Now()
-		err := r.readTeamReadings(ctx, tx)
-		r.reading = time.Since(began)
-		return err
-	})
+	err := s.readOnly(ctx, s.pool, "reading the snapshot", func(tx pgx.Tx) error { return r.readTeams(ctx, tx) })
 	if err == nil {
 		r.storeHours(ctx)
 	}
@@ -122,15 +110,17 @@ func (s *Store) readPortion(
 
 // currentRead is one read of the snapshots of some teams.
 type currentRead struct {
-	store    *Store
-	readAt   time.Time
-	hours    roomsensor.Window
-	most     int  // devices whose past hours are read
-	together bool // teams that others would wait for are left out
-	source   readingsSource
-	teams    []currentTeam
+	store       *Store
+	readAt      time.Time
+	hours       roomsensor.Window
+	maxDevices  int  // a team with more is left out
+	maxTagBytes int  // a team with more is left out
+	most        int  // devices whose past hours are read
+	together    bool // teams that others would wait for are left out
+	source      readingsSource
+	teams       []currentTeam
 
-	isSet            bool                    // whether setParameters was called
+	parametersSet    bool                    // whether setParameters was called
 	newHours         db.CurrentHourPutParams // queued for storeHours
 	listing, reading time.Duration           // how long the versions and the readings took
 }
@@ -139,7 +129,7 @@ type currentRead struct {
 type currentTeam struct {
 	id           uuid.UUID
 	devices      []roomsensor.CurrentDevice // by id
-	kept         *keptTeam                  // by an earlier read or portion; nil if there is none that can be used
+	kept         *keptTeam                  // what an earlier read or portion kept; nil if it cannot be used
 	next         *keptTeam
 	tagBytes     int
 	leftOut      bool // the team must be read alone, or has too many devices or tags
@@ -147,8 +137,13 @@ type currentTeam struct {
 	startedAgain bool // the readings that were kept could not be used
 }
 
-func (s *Store) newCurrentRead(teamIDs []uuid.UUID, hours roomsensor.Window, most int) *currentRead {
-	r := &currentRead{store: s, readAt: time.Now(), hours: hours, most: most, teams: make([]currentTeam, len(teamIDs))}
+func (s *Store) newCurrentRead(
+	teamIDs []uuid.UUID, q roomsensor.DeviceQuery, hours roomsensor.Window, most int,
+) *currentRead {
+	r := &currentRead{
+		store: s, readAt: time.Now(), hours: hours, maxDevices: q.Limit, maxTagBytes: cmp.Or(q.MaxTagBytes, math.MaxInt),
+		most: most, teams: make([]currentTeam, len(teamIDs)),
+	}
 	for i, id := range teamIDs {
 		sooner := rand.N(s.keepAll/2 + 1) //nolint:gosec // Not a secret.
 		r.teams[i] = currentTeam{id: id, next: &keptTeam{
@@ -156,6 +151,14 @@ func (s *Store) newCurrentRead(teamIDs []uuid.UUID, hours roomsensor.Window, mos
 		}}
 	}
 	return r
+}
+
+// readTeams reads what is not kept of all teams.
+func (r *currentRead) readTeams(ctx context.Context, tx pgx.Tx) error {
+	if err := r.readTeamDevices(ctx, tx); err != nil {
+		return err
+	}
+	return r.readTeamReadings(ctx, tx)
 }
 
 func (r *currentRead) teamIDs() []uuid.UUID {
@@ -175,10 +178,10 @@ func (r *currentRead) randomNextPastAt() time.Time {
 // setParameters sets the parameters of statements that read devices by their ids, once. PostgreSQL may expect a few
 // hundred of them to be worth parallel workers, each of which compiles the statement.
 func (r *currentRead) setParameters(ctx context.Context, tx pgx.Tx) error {
-	if r.isSet {
+	if r.parametersSet {
 		return nil
 	}
-	r.isSet = true
+	r.parametersSet = true
 	parameters := []string{
 		"plan_cache_mode", "force_custom_plan", "jit", "off", "max_parallel_workers_per_gather", "0",
 	}
@@ -272,6 +275,8 @@ func (d *keptDevice) take(before *keptDevice, hours roomsensor.Window, missing *
 // readTeamReadings reads the readings that were not kept. If several teams are read together, it leaves out those
 // with silent devices that are hard to find.
 func (r *currentRead) readTeamReadings(ctx context.Context, tx pgx.Tx) error {
+	began := time.Now()
+	defer func() { r.reading = time.Since(began) }()
 	var missing missingReadings
 	var teamIDs []uuid.UUID
 	for i := range r.teams {
