@@ -724,8 +724,8 @@ const DeviceVersionListOfTeams = `-- name: DeviceVersionListOfTeams :many
 SELECT d.id, d.team_id, d.version::xid AS version, xid(a.xmin) AS assignment_version,
        d.latest_bucket_at, d.merge_version,
        pg_postmaster_start_time()::timestamptz AS server_started_at,
-       (SELECT hashtextextended(coalesce(string_agg(w.transaction::text, ',' ORDER BY w.transaction), ''), 0)
-            FROM reading_writers w)::bigint AS writers,
+       (SELECT s.foreign_writes + (SELECT count(*) FROM foreign_writes w WHERE w.transaction IS NOT NULL)
+            FROM feed_state s)::bigint AS writers,
        (CASE WHEN row_number() OVER () = 1 THEN ARRAY(
             SELECT i.inhrelid::bigint FROM pg_catalog.pg_inherits i WHERE i.inhparent = 'readings'::regclass ORDER BY 1
         ) END)::bigint[] AS chunks

@@ -13,10 +13,10 @@ import (
 )
 
 const FeedBatchInsert = `-- name: FeedBatchInsert :exec
-INSERT INTO feed_batches (effective_at, ingested_at, devices, device_ids, first_at, last_at, days)
-SELECT stamp.at, stamp.at, cardinality($1::uuid[]), $1::uuid[], $2::timestamptz[],
-       $3::timestamptz[], ARRAY(SELECT (unnest($4::timestamptz[]) AT TIME ZONE 'UTC')::date)
-FROM (SELECT current_setting('roomsensor.ingested_at')::timestamptz AS at) stamp
+INSERT INTO feed_batches (effective_at, devices, device_ids, first_at, last_at, days)
+VALUES (current_setting('roomsensor.ingested_at')::timestamptz, cardinality($1::uuid[]), $1::uuid[],
+        $2::timestamptz[], $3::timestamptz[],
+        ARRAY(SELECT (unnest($4::timestamptz[]) AT TIME ZONE 'UTC')::date))
 `
 
 type FeedBatchInsertParams struct {
@@ -41,14 +41,12 @@ func (q *Queries) FeedBatchInsert(ctx context.Context, db DBTX, arg FeedBatchIns
 const FeedBatchPurge = `-- name: FeedBatchPurge :one
 WITH gone AS (
     DELETE FROM feed_batches WHERE ctid = ANY (ARRAY(
-        SELECT ctid FROM feed_batches
-        WHERE effective_at < $1::timestamptz AND effective_at = ingested_at
+        SELECT ctid FROM feed_batches WHERE effective_at < $1::timestamptz
         ORDER BY effective_at LIMIT $2::integer FOR UPDATE SKIP LOCKED))
     RETURNING effective_at, days
 ), kept AS (
     INSERT INTO feed_days (written_at, day)
-    SELECT DISTINCT date_trunc('hour', b.effective_at, 'UTC'), b.day
-    FROM (SELECT gone.effective_at, unnest(gone.days) AS day FROM gone) b
+    SELECT DISTINCT date_trunc('hour', gone.effective_at, 'UTC'), unnest(gone.days) FROM gone
     ON CONFLICT DO NOTHING
 )
 SELECT count(*) FROM gone
@@ -59,7 +57,7 @@ type FeedBatchPurgeParams struct {
 	Most          int32
 }
 
-// FeedBatchPurge deletes rows of feed_batches and keeps their days. It keeps late ones.
+// FeedBatchPurge deletes rows of feed_batches and keeps their days.
 func (q *Queries) FeedBatchPurge(ctx context.Context, db DBTX, arg FeedBatchPurgeParams) (int64, error) {
 	row := db.QueryRow(ctx, FeedBatchPurge, arg.BatchesBefore, arg.Most)
 	var count int64
@@ -71,7 +69,7 @@ const FeedBegin = `-- name: FeedBegin :exec
 SELECT feed_begin()
 `
 
-// FeedBegin begins the transaction of a worker in the change feed, see schema/00022_change_feed.sql.
+// FeedBegin begins the transaction of a worker in the change feed, see schema/00007_feed.sql.
 func (q *Queries) FeedBegin(ctx context.Context, db DBTX) error {
 	_, err := db.Exec(ctx, FeedBegin)
 	return err
@@ -79,8 +77,8 @@ func (q *Queries) FeedBegin(ctx context.Context, db DBTX) error {
 
 const FeedChangedAll = `-- name: FeedChangedAll :one
 SELECT (s.batches_since > $1::timestamptz OR EXISTS (
-    SELECT FROM feed_batches b
-    WHERE b.effective_at >= $1::timestamptz AND b.effective_at < $2::timestamptz AND b.device_ids IS NULL
+    SELECT FROM foreign_writes w
+    WHERE w.effective_at >= $1::timestamptz AND w.effective_at < $2::timestamptz AND w.range_start IS NOT NULL
 ))::boolean AS any_device
 FROM feed_state s
 `
@@ -147,6 +145,9 @@ SELECT (day::timestamp AT TIME ZONE 'UTC')::timestamptz AS day_at FROM (
     UNION
     SELECT unnest(days) FROM feed_batches
     WHERE effective_at >= $3::timestamptz AND effective_at < $2::timestamptz
+    UNION
+    SELECT feed_range_days(range_start, range_end) FROM foreign_writes
+    WHERE effective_at >= $3::timestamptz AND effective_at < $2::timestamptz AND transaction IS NOT NULL
 ) days
 ORDER BY 1
 `
@@ -198,7 +199,7 @@ FROM (
     SELECT unnest(b.device_ids) AS device_id, unnest(b.first_at) AS first_at, unnest(b.last_at) AS last_at,
            b.first_at[1] AS first_of_all, b.last_at[1] AS last_of_all
     FROM feed_batches b
-    WHERE b.effective_at >= $1::timestamptz AND b.effective_at < $2::timestamptz AND b.device_ids IS NOT NULL
+    WHERE b.effective_at >= $1::timestamptz AND b.effective_at < $2::timestamptz
 ) u
 JOIN devices d ON d.id = u.device_id
 WHERE d.team_id = $3 AND d.metadata @> $4::jsonb
@@ -295,8 +296,8 @@ func (q *Queries) FeedFilterList(ctx context.Context, db DBTX, arg FeedFilterLis
 }
 
 const FeedLateList = `-- name: FeedLateList :many
-SELECT DISTINCT ingested_at, effective_at::timestamptz AS effective_at FROM feed_batches
-WHERE effective_at <> ingested_at AND effective_at >= $1::timestamptz
+SELECT DISTINCT ingested_at, effective_at::timestamptz AS effective_at FROM foreign_writes
+WHERE effective_at <> ingested_at AND effective_at >= $1::timestamptz AND range_start IS NOT NULL
 `
 
 type FeedLateListRow struct {
@@ -325,22 +326,9 @@ func (q *Queries) FeedLateList(ctx context.Context, db DBTX, fromAt time.Time) (
 	return items, nil
 }
 
-const FeedLatePurge = `-- name: FeedLatePurge :execrows
-DELETE FROM feed_batches WHERE effective_at <> ingested_at AND effective_at < $1::timestamptz
-`
-
-// FeedLatePurge deletes late rows of feed_batches.
-func (q *Queries) FeedLatePurge(ctx context.Context, db DBTX, daysBefore time.Time) (int64, error) {
-	result, err := db.Exec(ctx, FeedLatePurge, daysBefore)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
 const FeedRangeList = `-- name: FeedRangeList :many
-SELECT DISTINCT first_at[1]::timestamptz AS first_at, last_at[1]::timestamptz AS last_at FROM feed_batches
-WHERE effective_at >= $1::timestamptz AND effective_at < $2::timestamptz AND device_ids IS NULL
+SELECT DISTINCT range_start::timestamptz AS first_at, range_end::timestamptz AS last_at FROM foreign_writes
+WHERE effective_at >= $1::timestamptz AND effective_at < $2::timestamptz AND range_start IS NOT NULL
 `
 
 type FeedRangeListParams struct {
@@ -541,4 +529,49 @@ func (q *Queries) FeedWatermark(ctx context.Context, db DBTX, reservedAt time.Ti
 	var watermark time.Time
 	err := row.Scan(&watermark)
 	return watermark, err
+}
+
+const ForeignWritePurge = `-- name: ForeignWritePurge :execrows
+DELETE FROM foreign_writes
+WHERE transaction IS NULL
+  AND (effective_at = ingested_at OR effective_at < $1::timestamptz OR range_start IS NULL)
+`
+
+// ForeignWritePurge deletes settled rows of foreign_writes. It keeps those of late readings.
+func (q *Queries) ForeignWritePurge(ctx context.Context, db DBTX, daysBefore time.Time) (int64, error) {
+	result, err := db.Exec(ctx, ForeignWritePurge, daysBefore)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const ForeignWriteSettle = `-- name: ForeignWriteSettle :one
+WITH settled AS (
+    UPDATE foreign_writes SET transaction = NULL WHERE ctid = ANY (ARRAY(
+        SELECT ctid FROM foreign_writes
+        WHERE transaction IS NOT NULL AND searched AND effective_at < $1::timestamptz
+        LIMIT $2::integer FOR UPDATE SKIP LOCKED))
+    RETURNING effective_at, range_start, range_end
+), kept AS (
+    INSERT INTO feed_days (written_at, day)
+    SELECT DISTINCT date_trunc('hour', s.effective_at, 'UTC'), feed_range_days(s.range_start, s.range_end) FROM settled s
+    ON CONFLICT DO NOTHING
+), counted AS (
+    UPDATE feed_state SET foreign_writes = foreign_writes + (SELECT count(*) FROM settled)
+)
+SELECT count(*) FROM settled
+`
+
+type ForeignWriteSettleParams struct {
+	BatchesBefore time.Time
+	Most          int32
+}
+
+// ForeignWriteSettle settles rows of foreign_writes: it counts them, and keeps their days.
+func (q *Queries) ForeignWriteSettle(ctx context.Context, db DBTX, arg ForeignWriteSettleParams) (int64, error) {
+	row := db.QueryRow(ctx, ForeignWriteSettle, arg.BatchesBefore, arg.Most)
+	var count int64
+	err := row.Scan(&count)
+	return count, err
 }

@@ -137,7 +137,7 @@ func (q *Queries) IdempotencyKeyGet(ctx context.Context, db DBTX, arg Idempotenc
 const IdempotencyKeyPurge = `-- name: IdempotencyKeyPurge :execrows
 DELETE FROM idempotency_keys WHERE ctid = ANY (ARRAY(
     SELECT ctid FROM idempotency_keys
-    WHERE created_at < now() - INTERVAL '24 hours' AND (SELECT pg_try_advisory_xact_lock(7283400024))
+    WHERE created_at < now() - INTERVAL '24 hours' AND (SELECT pg_try_advisory_xact_lock(lock_key('idempotency_purge')))
     ORDER BY created_at LIMIT $1::integer
     FOR UPDATE SKIP LOCKED))
 `

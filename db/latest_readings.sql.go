@@ -213,21 +213,27 @@ func (q *Queries) DeviceLatestSearch(ctx context.Context, db DBTX, deviceIds []u
 	return err
 }
 
-const ImportedRangeList = `-- name: ImportedRangeList :many
-SELECT DISTINCT chunk, range_start, range_end FROM imported_ranges WHERE range_start < $1::timestamptz ORDER BY range_start
+const ForeignRangeList = `-- name: ForeignRangeList :many
+SELECT DISTINCT range_start::timestamptz AS range_start, range_end::timestamptz AS range_end FROM foreign_writes
+WHERE transaction IS NOT NULL AND NOT searched AND range_start < $1::timestamptz ORDER BY range_start
 `
 
-// ImportedRangeList lists the ranges in which devices may have readings after their latest_bucket_at.
-func (q *Queries) ImportedRangeList(ctx context.Context, db DBTX, before time.Time) ([]ImportedRange, error) {
-	rows, err := db.Query(ctx, ImportedRangeList, before)
+type ForeignRangeListRow struct {
+	RangeStart time.Time
+	RangeEnd   time.Time
+}
+
+// ForeignRangeList lists the ranges in which devices may have readings after their latest_bucket_at.
+func (q *Queries) ForeignRangeList(ctx context.Context, db DBTX, before time.Time) ([]ForeignRangeListRow, error) {
+	rows, err := db.Query(ctx, ForeignRangeList, before)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []ImportedRange
+	var items []ForeignRangeListRow
 	for rows.Next() {
-		var i ImportedRange
-		if err := rows.Scan(&i.Chunk, &i.RangeStart, &i.RangeEnd); err != nil {
+		var i ForeignRangeListRow
+		if err := rows.Scan(&i.RangeStart, &i.RangeEnd); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -238,25 +244,31 @@ func (q *Queries) ImportedRangeList(ctx context.Context, db DBTX, before time.Ti
 	return items, nil
 }
 
-const ImportedRangeTake = `-- name: ImportedRangeTake :many
+const ForeignRangeTake = `-- name: ForeignRangeTake :many
 
-DELETE FROM imported_ranges WHERE ctid = ANY (ARRAY(
-    SELECT ctid FROM imported_ranges LIMIT $1::integer FOR UPDATE SKIP LOCKED))
-RETURNING chunk, range_start, range_end
+UPDATE foreign_writes SET searched = true WHERE ctid = ANY (ARRAY(
+    SELECT ctid FROM foreign_writes WHERE transaction IS NOT NULL AND NOT searched
+    LIMIT $1::integer FOR UPDATE SKIP LOCKED))
+RETURNING range_start::timestamptz AS range_start, range_end::timestamptz AS range_end
 `
 
+type ForeignRangeTakeRow struct {
+	RangeStart time.Time
+	RangeEnd   time.Time
+}
+
 // The queries below keep latest_bucket_at up to date, for the devices of all teams.
-// ImportedRangeTake deletes ranges and returns them. It passes over those of transactions that have not ended.
-func (q *Queries) ImportedRangeTake(ctx context.Context, db DBTX, most int32) ([]ImportedRange, error) {
-	rows, err := db.Query(ctx, ImportedRangeTake, most)
+// ForeignRangeTake marks ranges as searched and returns them. A row without a range is marked from the start.
+func (q *Queries) ForeignRangeTake(ctx context.Context, db DBTX, most int32) ([]ForeignRangeTakeRow, error) {
+	rows, err := db.Query(ctx, ForeignRangeTake, most)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []ImportedRange
+	var items []ForeignRangeTakeRow
 	for rows.Next() {
-		var i ImportedRange
-		if err := rows.Scan(&i.Chunk, &i.RangeStart, &i.RangeEnd); err != nil {
+		var i ForeignRangeTakeRow
+		if err := rows.Scan(&i.RangeStart, &i.RangeEnd); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -268,13 +280,13 @@ func (q *Queries) ImportedRangeTake(ctx context.Context, db DBTX, most int32) ([
 }
 
 const WorkerSet = `-- name: WorkerSet :exec
-SELECT set_config('roomsensor.worker', 'on', true), set_config('roomsensor.heartbeat', 'on', true),
+SELECT set_config('roomsensor.worker', 'on', true),
        set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
        set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true)
 `
 
-// WorkerSet tells the triggers of readings that the transaction updates latest_bucket_at of the devices, and the row of
-// every device whose readings it changes. The other settings leave one plan for DeviceHeartbeatUpdate, which locks the
+// WorkerSet tells the trigger of readings that a worker writes: the transaction records itself in feed_batches, and updates
+// latest_bucket_at and the row of every device whose readings it changes. The other settings leave one plan for DeviceHeartbeatUpdate, which locks the
 // devices in the order of their ids. Without JIT, because a statement that must read a whole table, like
 // ReadingUpsertIncoming, is expected to be very expensive.
 func (q *Queries) WorkerSet(ctx context.Context, db DBTX) error {

@@ -84,7 +84,7 @@ const RateWindowPurge = `-- name: RateWindowPurge :one
 WITH idle AS MATERIALIZED (
     SELECT key_id FROM rate_counters
     WHERE key_id > $1::text AND last_hit_at < now() - INTERVAL '10 minutes'
-      AND (SELECT pg_try_advisory_xact_lock(7283400023))
+      AND (SELECT pg_try_advisory_xact_lock(lock_key('rate_window_purge')))
     ORDER BY key_id LIMIT $2::integer
     FOR UPDATE SKIP LOCKED
 ), emptied AS (

@@ -472,7 +472,7 @@ func (q *Queries) RejectTrimAge(ctx context.Context, db DBTX, arg RejectTrimAgeP
 }
 
 const RejectTrimLock = `-- name: RejectTrimLock :one
-SELECT pg_try_advisory_xact_lock(7283400025)
+SELECT pg_try_advisory_xact_lock(lock_key('reject_trim'))
 `
 
 // RejectTrimLock reports whether this transaction may delete rejects: only one at a time does, because several workers

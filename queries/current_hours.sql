@@ -1,5 +1,5 @@
 -- CurrentHourList lists the stored hours of some devices of some teams that are exact, if the chunks of their readings
--- exist. After a dump was restored, transactions get numbers that others had before. Therefore writers depends on the id
+-- exist. After a dump was restored, writers counts from an earlier number. Therefore it is hashed with the id
 -- of the table, too, which is another one then.
 -- name: CurrentHourList :many
 SELECT h.device_id, h.hours_from, h.hours_to, h.sums

@@ -12,15 +12,15 @@ LIMIT @most::bigint;
 -- They are unordered. As long as version and assignment_version are the same, so is the row of device_details.
 --
 -- version changes in every transaction of a worker that changes a reading of the device. As long as merge_version is the
--- same, they only added readings after latest_bucket_at. writers changes with every change of any readings by other
--- programs: it is a hash of their transactions. Another server has numbers of its own for its transactions, and another
--- time of its start. The first row has the chunks of readings.
+-- same, they only added readings after latest_bucket_at. writers grows with every change of any readings by other
+-- programs: it is the number of rows that were ever committed in foreign_writes. Another server has numbers of its own for
+-- its transactions, and another time of its start. The first row has the chunks of readings.
 -- name: DeviceVersionListOfTeams :many
 SELECT d.id, d.team_id, d.version::xid AS version, xid(a.xmin) AS assignment_version,
        d.latest_bucket_at, d.merge_version,
        pg_postmaster_start_time()::timestamptz AS server_started_at,
-       (SELECT hashtextextended(coalesce(string_agg(w.transaction::text, ',' ORDER BY w.transaction), ''), 0)
-            FROM reading_writers w)::bigint AS writers,
+       (SELECT s.foreign_writes + (SELECT count(*) FROM foreign_writes w WHERE w.transaction IS NOT NULL)
+            FROM feed_state s)::bigint AS writers,
        (CASE WHEN row_number() OVER () = 1 THEN ARRAY(
             SELECT i.inhrelid::bigint FROM pg_catalog.pg_inherits i WHERE i.inhparent = 'readings'::regclass ORDER BY 1
         ) END)::bigint[] AS chunks

@@ -1,14 +1,14 @@
--- FeedBegin begins the transaction of a worker in the change feed, see schema/00022_change_feed.sql.
+-- FeedBegin begins the transaction of a worker in the change feed, see schema/00007_feed.sql.
 -- name: FeedBegin :exec
 SELECT feed_begin();
 
 -- FeedBatchInsert records where a worker changed readings: the first and the last bucket of each device, or one of each
 -- for all devices, and the days of these buckets, each as its first instant.
 -- name: FeedBatchInsert :exec
-INSERT INTO feed_batches (effective_at, ingested_at, devices, device_ids, first_at, last_at, days)
-SELECT stamp.at, stamp.at, cardinality(@device_ids::uuid[]), @device_ids::uuid[], @first_at::timestamptz[],
-       @last_at::timestamptz[], ARRAY(SELECT (unnest(@days::timestamptz[]) AT TIME ZONE 'UTC')::date)
-FROM (SELECT current_setting('roomsensor.ingested_at')::timestamptz AS at) stamp;
+INSERT INTO feed_batches (effective_at, devices, device_ids, first_at, last_at, days)
+VALUES (current_setting('roomsensor.ingested_at')::timestamptz, cardinality(@device_ids::uuid[]), @device_ids::uuid[],
+        @first_at::timestamptz[], @last_at::timestamptz[],
+        ARRAY(SELECT (unnest(@days::timestamptz[]) AT TIME ZONE 'UTC')::date));
 
 -- FeedReserve moves feed_reserved forward. Its result counts after its commit.
 -- name: FeedReserve :one
@@ -32,8 +32,8 @@ WHERE d.team_id = ANY(@team_id::uuid[]);
 -- because what workers recorded is deleted already.
 -- name: FeedChangedAll :one
 SELECT (s.batches_since > @from_at::timestamptz OR EXISTS (
-    SELECT FROM feed_batches b
-    WHERE b.effective_at >= @from_at::timestamptz AND b.effective_at < @to_at::timestamptz AND b.device_ids IS NULL
+    SELECT FROM foreign_writes w
+    WHERE w.effective_at >= @from_at::timestamptz AND w.effective_at < @to_at::timestamptz AND w.range_start IS NOT NULL
 ))::boolean AS any_device
 FROM feed_state s;
 
@@ -48,8 +48,8 @@ FROM feed_state s;
 
 -- FeedLateList lists the times of late readings: their ingested_at, and their time in the feed.
 -- name: FeedLateList :many
-SELECT DISTINCT ingested_at, effective_at::timestamptz AS effective_at FROM feed_batches
-WHERE effective_at <> ingested_at AND effective_at >= @from_at::timestamptz;
+SELECT DISTINCT ingested_at, effective_at::timestamptz AS effective_at FROM foreign_writes
+WHERE effective_at <> ingested_at AND effective_at >= @from_at::timestamptz AND range_start IS NOT NULL;
 
 -- FeedDeviceList lists where the devices of a team changed between two times, from feed_batches. If first_at and last_at
 -- have one bucket for all devices, unnest fills them up with nulls.
@@ -60,7 +60,7 @@ FROM (
     SELECT unnest(b.device_ids) AS device_id, unnest(b.first_at) AS first_at, unnest(b.last_at) AS last_at,
            b.first_at[1] AS first_of_all, b.last_at[1] AS last_of_all
     FROM feed_batches b
-    WHERE b.effective_at >= @from_at::timestamptz AND b.effective_at < @to_at::timestamptz AND b.device_ids IS NOT NULL
+    WHERE b.effective_at >= @from_at::timestamptz AND b.effective_at < @to_at::timestamptz
 ) u
 JOIN devices d ON d.id = u.device_id
 WHERE d.team_id = @team_id AND d.metadata @> @metadata::jsonb
@@ -68,8 +68,8 @@ WHERE d.team_id = @team_id AND d.metadata @> @metadata::jsonb
 
 -- FeedRangeList lists where other programs changed readings between two times.
 -- name: FeedRangeList :many
-SELECT DISTINCT first_at[1]::timestamptz AS first_at, last_at[1]::timestamptz AS last_at FROM feed_batches
-WHERE effective_at >= @from_at::timestamptz AND effective_at < @to_at::timestamptz AND device_ids IS NULL;
+SELECT DISTINCT range_start::timestamptz AS first_at, range_end::timestamptz AS last_at FROM foreign_writes
+WHERE effective_at >= @from_at::timestamptz AND effective_at < @to_at::timestamptz AND range_start IS NOT NULL;
 
 -- FeedDayList lists the days on which buckets changed between two times. The hour is that of from_at.
 -- name: FeedDayList :many
@@ -78,6 +78,9 @@ SELECT (day::timestamp AT TIME ZONE 'UTC')::timestamptz AS day_at FROM (
     UNION
     SELECT unnest(days) FROM feed_batches
     WHERE effective_at >= @from_at::timestamptz AND effective_at < @to_at::timestamptz
+    UNION
+    SELECT feed_range_days(range_start, range_end) FROM foreign_writes
+    WHERE effective_at >= @from_at::timestamptz AND effective_at < @to_at::timestamptz AND transaction IS NOT NULL
 ) days
 ORDER BY 1;
 
@@ -121,25 +124,42 @@ LIMIT @most::bigint;
 UPDATE feed_state SET batches_since = greatest(batches_since, @batches_before::timestamptz),
                       days_since = greatest(days_since, @days_before::timestamptz);
 
--- FeedBatchPurge deletes rows of feed_batches and keeps their days. It keeps late ones.
+-- FeedBatchPurge deletes rows of feed_batches and keeps their days.
 -- name: FeedBatchPurge :one
 WITH gone AS (
     DELETE FROM feed_batches WHERE ctid = ANY (ARRAY(
-        SELECT ctid FROM feed_batches
-        WHERE effective_at < @batches_before::timestamptz AND effective_at = ingested_at
+        SELECT ctid FROM feed_batches WHERE effective_at < @batches_before::timestamptz
         ORDER BY effective_at LIMIT @most::integer FOR UPDATE SKIP LOCKED))
     RETURNING effective_at, days
 ), kept AS (
     INSERT INTO feed_days (written_at, day)
-    SELECT DISTINCT date_trunc('hour', b.effective_at, 'UTC'), b.day
-    FROM (SELECT gone.effective_at, unnest(gone.days) AS day FROM gone) b
+    SELECT DISTINCT date_trunc('hour', gone.effective_at, 'UTC'), unnest(gone.days) FROM gone
     ON CONFLICT DO NOTHING
 )
 SELECT count(*) FROM gone;
 
--- FeedLatePurge deletes late rows of feed_batches.
--- name: FeedLatePurge :execrows
-DELETE FROM feed_batches WHERE effective_at <> ingested_at AND effective_at < @days_before::timestamptz;
+-- ForeignWriteSettle settles rows of foreign_writes: it counts them, and keeps their days.
+-- name: ForeignWriteSettle :one
+WITH settled AS (
+    UPDATE foreign_writes SET transaction = NULL WHERE ctid = ANY (ARRAY(
+        SELECT ctid FROM foreign_writes
+        WHERE transaction IS NOT NULL AND searched AND effective_at < @batches_before::timestamptz
+        LIMIT @most::integer FOR UPDATE SKIP LOCKED))
+    RETURNING effective_at, range_start, range_end
+), kept AS (
+    INSERT INTO feed_days (written_at, day)
+    SELECT DISTINCT date_trunc('hour', s.effective_at, 'UTC'), feed_range_days(s.range_start, s.range_end) FROM settled s
+    ON CONFLICT DO NOTHING
+), counted AS (
+    UPDATE feed_state SET foreign_writes = foreign_writes + (SELECT count(*) FROM settled)
+)
+SELECT count(*) FROM settled;
+
+-- ForeignWritePurge deletes settled rows of foreign_writes. It keeps those of late readings.
+-- name: ForeignWritePurge :execrows
+DELETE FROM foreign_writes
+WHERE transaction IS NULL
+  AND (effective_at = ingested_at OR effective_at < @days_before::timestamptz OR range_start IS NULL);
 
 -- FeedDayPurge deletes rows of feed_days.
 -- name: FeedDayPurge :execrows

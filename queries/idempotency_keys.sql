@@ -45,6 +45,6 @@ DELETE FROM idempotency_bytes WHERE key_id = @key_id;
 -- name: IdempotencyKeyPurge :execrows
 DELETE FROM idempotency_keys WHERE ctid = ANY (ARRAY(
     SELECT ctid FROM idempotency_keys
-    WHERE created_at < now() - INTERVAL '24 hours' AND (SELECT pg_try_advisory_xact_lock(7283400024))
+    WHERE created_at < now() - INTERVAL '24 hours' AND (SELECT pg_try_advisory_xact_lock(lock_key('idempotency_purge')))
     ORDER BY created_at LIMIT @most_keys::integer
     FOR UPDATE SKIP LOCKED));

@@ -2,26 +2,28 @@
 -- name: DeviceLatestList :many
 SELECT id, latest_bucket_at FROM devices WHERE team_id = ANY(@team_ids::uuid[]) AND id = ANY(@device_ids::uuid[]);
 
--- ImportedRangeList lists the ranges in which devices may have readings after their latest_bucket_at.
--- name: ImportedRangeList :many
-SELECT DISTINCT * FROM imported_ranges WHERE range_start < @before::timestamptz ORDER BY range_start;
+-- ForeignRangeList lists the ranges in which devices may have readings after their latest_bucket_at.
+-- name: ForeignRangeList :many
+SELECT DISTINCT range_start::timestamptz AS range_start, range_end::timestamptz AS range_end FROM foreign_writes
+WHERE transaction IS NOT NULL AND NOT searched AND range_start < @before::timestamptz ORDER BY range_start;
 
--- WorkerSet tells the triggers of readings that the transaction updates latest_bucket_at of the devices, and the row of
--- every device whose readings it changes. The other settings leave one plan for DeviceHeartbeatUpdate, which locks the
+-- WorkerSet tells the trigger of readings that a worker writes: the transaction records itself in feed_batches, and updates
+-- latest_bucket_at and the row of every device whose readings it changes. The other settings leave one plan for DeviceHeartbeatUpdate, which locks the
 -- devices in the order of their ids. Without JIT, because a statement that must read a whole table, like
 -- ReadingUpsertIncoming, is expected to be very expensive.
 -- name: WorkerSet :exec
-SELECT set_config('roomsensor.worker', 'on', true), set_config('roomsensor.heartbeat', 'on', true),
+SELECT set_config('roomsensor.worker', 'on', true),
        set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
        set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true);
 
 -- The queries below keep latest_bucket_at up to date, for the devices of all teams.
 
--- ImportedRangeTake deletes ranges and returns them. It passes over those of transactions that have not ended.
--- name: ImportedRangeTake :many
-DELETE FROM imported_ranges WHERE ctid = ANY (ARRAY(
-    SELECT ctid FROM imported_ranges LIMIT @most::integer FOR UPDATE SKIP LOCKED))
-RETURNING *;
+-- ForeignRangeTake marks ranges as searched and returns them. A row without a range is marked from the start.
+-- name: ForeignRangeTake :many
+UPDATE foreign_writes SET searched = true WHERE ctid = ANY (ARRAY(
+    SELECT ctid FROM foreign_writes WHERE transaction IS NOT NULL AND NOT searched
+    LIMIT @most::integer FOR UPDATE SKIP LOCKED))
+RETURNING range_start::timestamptz AS range_start, range_end::timestamptz AS range_end;
 
 -- DeviceLatestListBehind lists devices that have a reading after latest_bucket_at in a window, and the newest one of
 -- these, by id after one.

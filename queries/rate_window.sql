@@ -22,7 +22,7 @@ ORDER BY k.place;
 WITH idle AS MATERIALIZED (
     SELECT key_id FROM rate_counters
     WHERE key_id > @after::text AND last_hit_at < now() - INTERVAL '10 minutes'
-      AND (SELECT pg_try_advisory_xact_lock(7283400023))
+      AND (SELECT pg_try_advisory_xact_lock(lock_key('rate_window_purge')))
     ORDER BY key_id LIMIT @most_keys::integer
     FOR UPDATE SKIP LOCKED
 ), emptied AS (

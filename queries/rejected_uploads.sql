@@ -77,7 +77,7 @@ UPDATE rejected_uploads SET replayed_at = now() WHERE id = @reject_id;
 -- RejectTrimLock reports whether this transaction may delete rejects: only one at a time does, because several workers
 -- would delete the same ones.
 -- name: RejectTrimLock :one
-SELECT pg_try_advisory_xact_lock(7283400025);
+SELECT pg_try_advisory_xact_lock(lock_key('reject_trim'));
 
 -- RejectTrimAge deletes at most @most rejects that were made more than keep_seconds ago. Uploads may have waited in the
 -- queue before they were rejected. The condition on received_at is implied, and lets the query use its index.

@@ -91,7 +91,7 @@ func EnsureRoles(ctx context.Context, databaseURL string, r Roles) error {
 	return retryLocked(ctx, func() error {
 		return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 			// Concurrent calls would change the same rows of the catalog.
-			if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock(7283400023)"); err != nil {
+			if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock(lock_key('roles'))"); err != nil {
 				return fmt.Errorf("locking the roles: %w", err)
 			}
 			for _, role := range AllRoles {

@@ -46,6 +46,10 @@ const (
 	stateLockNotAvailable = "55P03"
 )
 
+// ErrBeforeFirstRelease means that a build from before the first release created the database. Its migrations had other
+// numbers, and none leads from there to this version.
+var ErrBeforeFirstRelease = errors.New("a build from before the first release created the database")
+
 // Migration is one migration of this binary.
 type Migration struct {
 	Version   int64
@@ -97,25 +101,6 @@ func seconds(age time.Duration) any {
 		return nil
 	}
 	return age.Seconds()
-}
-
-// Down reverts the newest applied migration. It reports false if none is applied.
-func Down(ctx context.Context, databaseURL string) (bool, error) {
-	undone := true
-	err := withProvider(ctx, databaseURL, migrates, func(p *goose.Provider, _ *sql.DB) error {
-		return retryLocked(ctx, func() error {
-			_, err := p.Down(ctx)
-			if errors.Is(err, goose.ErrNoNextVersion) {
-				undone = false
-				return nil
-			}
-			if err != nil {
-				return fmt.Errorf("reverting a migration: %w", err)
-			}
-			return nil
-		})
-	})
-	return undone, err
 }
 
 // Status lists the migrations by version, ascending.
@@ -206,6 +191,9 @@ func withProvider(
 	if err := pool.PingContext(ctx); err != nil {
 		return fmt.Errorf("connecting to the database: %w", err)
 	}
+	if err := checkNumbering(ctx, pool); err != nil {
+		return err
+	}
 	locker, err := lock.NewPostgresSessionLocker()
 	if err != nil {
 		return fmt.Errorf("preparing the migration lock: %w", err)
@@ -215,6 +203,20 @@ func withProvider(
 		return fmt.Errorf("reading migrations: %w", err)
 	}
 	return run(provider, pool)
+}
+
+// checkNumbering returns ErrBeforeFirstRelease if the migrations of the database have the numbers of earlier builds. All of
+// these created the function rate_window_hit, which no later version has.
+func checkNumbering(ctx context.Context, pool *sql.DB) error {
+	var old bool
+	err := pool.QueryRowContext(ctx, "SELECT to_regproc('public.rate_window_hit') IS NOT NULL").Scan(&old)
+	if err != nil {
+		return fmt.Errorf("checking the origin of the database: %w", err)
+	}
+	if old {
+		return ErrBeforeFirstRelease
+	}
+	return nil
 }
 
 // retryLocked calls run again while another session holds a lock that run needs.

@@ -13,28 +13,27 @@ import (
 func TestCompletion(t *testing.T) {
 	t.Parallel()
 	for words, want := range map[string]string{
-		"te":                          "team",
-		"team ":                       "create list show set rename delete",
-		"team r":                      "rename",
-		"ingest-key ro":               "rotate",
-		"completion ":                 "bash zsh fish",
-		"completion f":                "fish",
-		"key create --scope ":         "read read_write",
-		"key create --scope = read_":  "read_write",
-		"key create --scope =":        "read read_write",
-		"key create --scope=read_":    "--scope=read_write",
-		"key create --label=":         "",
-		"team list --nonsense=":       "",
-		"key create --team x --exp":   "--expires-at",
-		"key create --team --scope":   "", // It is the value of --team.
-		"stream status --stream-":     "--stream-keep",
-		"ingest --api-a":              "", // Hidden.
-		"device delete --yes --yes":   "--yes",
-		"team list --output t":        "table text",
-		"help team d":                 "delete",
-		"nonsense --out":              "",
-		"migrate down --yes-delete-d": "--yes-delete-data",
-		"__":                          "",
+		"te":                         "team",
+		"team ":                      "create list show set rename delete",
+		"team r":                     "rename",
+		"ingest-key ro":              "rotate",
+		"completion ":                "bash zsh fish",
+		"completion f":               "fish",
+		"key create --scope ":        "read read_write",
+		"key create --scope = read_": "read_write",
+		"key create --scope =":       "read read_write",
+		"key create --scope=read_":   "--scope=read_write",
+		"key create --label=":        "",
+		"team list --nonsense=":      "",
+		"key create --team x --exp":  "--expires-at",
+		"key create --team --scope":  "", // It is the value of --team.
+		"stream status --stream-":    "--stream-keep",
+		"ingest --api-a":             "", // Hidden.
+		"device delete --yes --yes":  "--yes",
+		"team list --output t":       "table text",
+		"help team d":                "delete",
+		"nonsense --out":             "",
+		"__":                         "",
 	} {
 		fields := strings.Split(words, " ")
 		r := execute(t, nil, nil, append([]string{"__complete"}, fields...)...)

@@ -11,7 +11,6 @@ import (
 
 type migrateCmd struct {
 	Up     migrateUpCmd     `cmd:"" help:"Apply all pending migrations. Creates the extensions in an empty database."`
-	Down   migrateDownCmd   `cmd:"" help:"Revert the newest migration."`
 	Status migrateStatusCmd `cmd:"" help:"Show the migrations and the edition of TimescaleDB."`
 }
 
@@ -23,30 +22,6 @@ type migrateUpCmd struct {
 // Run applies all pending migrations.
 func (c *migrateUpCmd) Run(ctx context.Context, t *terminal) error {
 	state, err := admin.MigrateUp(ctx, c.Migration)
-	return t.printMigrations(c.format, state, err)
-}
-
-type migrateDownCmd struct {
-	onDatabase
-	confirmation
-	YesDeleteData bool `help:"Drop tables and columns of tables that contain rows. Implies --yes."`
-}
-
-// Run says what the newest migration takes with it, asks for a confirmation, and reverts the migration.
-func (c *migrateDownCmd) Run(ctx context.Context, t *terminal) error {
-	reversal, err := admin.PlanMigrateDown(ctx, c.Database)
-	if err != nil {
-		return err
-	}
-	_, _ = fmt.Fprintln(t.stderr, reversal.Description()) // A closed stderr is ignored.
-	if len(reversal.NonEmpty) > 0 && !c.YesDeleteData {
-		return reversal.Refusal()
-	}
-	c.Yes = c.Yes || c.YesDeleteData
-	if err := t.confirm(ctx, c.confirmation); err != nil {
-		return err
-	}
-	state, err := admin.MigrateDown(ctx, c.Database, reversal)
 	return t.printMigrations(c.format, state, err)
 }
 

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"path/filepath"
 	"testing"
 	"time"
@@ -28,7 +27,6 @@ func TestMigrate(t *testing.T) {
 	o.fails(exitFailure, "Run roomsensor migrate up", "team", "list")
 	o.fails(exitFailure, "Run roomsensor migrate up", "team", "create", "--name", "x")
 	o.fails(exitFailure, "Run roomsensor migrate up", "rejects", "list")
-	o.fails(exitFailure, "there is none to revert", "migrate", "down")
 
 	up := o.do("migrate", "up")
 	require.Equal(t, dbtest.Edition(t), up["edition"])
@@ -48,62 +46,28 @@ func TestMigrate(t *testing.T) {
 	require.Equal(t, up, o.do("migrate", "up"), "nothing is left to do")
 	require.Equal(t, up, o.do("migrate", "status"))
 	require.Empty(t, o.data("team", "list"))
-
-	// Something that a person types by mistake changes nothing.
-	r := o.run("migrate", "down")
-	require.Equal(t, exitUsage, r.code)
-	newest := migrations(t, up)[len(migrations(t, up))-1]["name"].(string)
-	require.Contains(t, r.err, "This reverts the migration "+newest+".\n")
-	require.Contains(t, r.err, "add --yes to continue")
-	require.Equal(t, up, o.do("migrate", "status"))
-
-	require.NotContains(t, r.err, "Warning")
-
-	// The service must not run meanwhile.
-	api, err := pgx.Connect(t.Context(), database.With("application_name", "roomsensor api export"))
-	require.NoError(t, err)
-	require.Contains(t, o.run("migrate", "down").err, "\nWarning: the service is running: roomsensor api (connections: 1). Stop it first.")
-	require.NoError(t, api.Close(t.Context()))
-	down := o.downgrade("--yes")
-	require.Equal(t, false, down["up_to_date"])
-	list := migrations(t, down)
-	require.Nil(t, list[len(list)-1]["applied_at"])
-	require.NotNil(t, list[0]["applied_at"])
-	require.Equal(t, true, o.do("migrate", "up")["up_to_date"])
 }
 
-// downgrade reverts the newest migration and returns the state after it.
-func (o *operator) downgrade(flags ...string) map[string]any {
-	o.t.Helper()
-	r := o.run(append([]string{"migrate", "down"}, flags...)...)
-	require.Equal(o.t, exitOK, r.code, r.err)
-	var state map[string]any
-	require.NoError(o.t, json.Unmarshal([]byte(r.out), &state))
-	return state
-}
-
-// The reversal of a migration that drops a table or a column with rows needs its own flag.
-func TestMigrateDownData(t *testing.T) {
+// TestMigrateOldDatabase checks that a database whose migrations have other numbers is refused, and that nothing changes.
+func TestMigrateOldDatabase(t *testing.T) {
 	t.Parallel()
-	o := newOperator(t)
-	o.do("ingest-key", "create", "--team", o.team(), "--label", "x")
-	before := o.do("migrate", "status")
-	refused := 0
-	for applied := true; applied; {
-		r := o.run("migrate", "down", "--yes")
-		state := o.do("migrate", "status")
-		if r.code == exitFailure {
-			require.Contains(t, r.err, "add --yes-delete-data to delete it permanently")
-			require.Regexp(t, `(?m)^These tables contain rows: (audit_log|feed_state|ingest_keys|teams|ingest_keys, teams)\.$`, r.err)
-			require.Equal(t, before, state)
-			refused++
-			state = o.downgrade("--yes-delete-data")
-		}
-		before = state
-		applied = migrations(t, state)[0]["applied_at"] != nil
+	database := dbtest.Empty(t)
+	conn, err := pgx.Connect(t.Context(), database.URL)
+	require.NoError(t, err)
+	_, err = conn.Exec(t.Context(), `CREATE FUNCTION rate_window_hit(for_key_id text) RETURNS boolean LANGUAGE sql AS 'SELECT true';
+		CREATE TABLE goose_db_version (id serial, version_id bigint NOT NULL, is_applied boolean NOT NULL, tstamp timestamp DEFAULT now());
+		INSERT INTO goose_db_version (version_id, is_applied) SELECT n, true FROM generate_series(0, 42) n`)
+	require.NoError(t, err)
+	o := &operator{t, map[string]string{"DATABASE_URL": database.URL}}
+	for _, args := range [][]string{{"migrate", "up"}, {"migrate", "status"}, {"team", "list"}} {
+		o.fails(exitFailure, "from before the first release", args...)
+		o.fails(exitFailure, "createdb", args...)
 	}
-	require.Equal(t, 6, refused, "for the settings of teams, the audit log, the state of the change feed, "+
-		"twice for a column of the keys, and for all tables")
+	var tables, applied int
+	require.NoError(t, conn.QueryRow(t.Context(), `SELECT (SELECT count(*) FROM pg_tables WHERE schemaname = 'public'),
+		(SELECT count(*) FROM goose_db_version)`).Scan(&tables, &applied))
+	require.Equal(t, []int{1, 43}, []int{tables, applied})
+	require.NoError(t, conn.Close(t.Context()))
 }
 
 func TestMigrateUpLayout(t *testing.T) {

@@ -7,7 +7,6 @@ var examples = map[string][]string{
 	"dashboard": {"dashboard", "dashboard --dashboard-addr 0.0.0.0:8082 --dashboard-url https://dashboard.example.com"},
 
 	"migrate up":     {"migrate up", "migrate up --columnstore-after 14d --readings-keep 730d"},
-	"migrate down":   {"migrate down", "migrate down --yes"},
 	"migrate status": {"migrate status", "migrate status --output json"},
 
 	"upload": {"upload uploads.jsonl", "upload - <uploads.jsonl"},

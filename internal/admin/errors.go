@@ -17,6 +17,11 @@ const diagnoseTimeout = 5 * time.Second
 const errNotMigrated process.RefusedError = "" +
 	"The database is not migrated to this version. Run roomsensor migrate up."
 
+const errOldDatabase process.RefusedError = "" +
+	"The database is from before the first release, and no migration leads from there to this version. Nothing was " +
+	"changed. Create an empty database, such as with createdb NAME, set --database-url (DATABASE_URL) to it, " +
+	"and run roomsensor migrate up."
+
 // explain returns the error that the operator sees: a sentence that says what to do, if the cause is known.
 func (o *Operator) explain(ctx context.Context, err error) error {
 	switch {
@@ -117,6 +122,8 @@ func explainDatabase(ctx context.Context, url string, err error) error {
 	var overloaded *roomsensor.Error
 	refusal := store.Refusal(unreachable)
 	switch {
+	case errors.Is(unreachable, schema.ErrBeforeFirstRelease):
+		return errOldDatabase
 	case refusal != "":
 		return process.Refusef("The database cannot be used, because it %s. The error was: %v", refusal, unreachable)
 	case unreachable != nil:

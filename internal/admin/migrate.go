@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"roomsensor/internal/config"
@@ -51,6 +50,9 @@ func MigrateUp(ctx context.Context, cfg config.Migration) (Migrations, error) {
 		if layout.ChunkInterval, err = fittingChunkInterval(ctx, cfg.Database); err == nil {
 			err = schema.Up(ctx, string(cfg.DatabaseURL), layout)
 		}
+	}
+	if errors.Is(err, schema.ErrBeforeFirstRelease) {
+		return Migrations{}, errOldDatabase
 	}
 	if err != nil {
 		return Migrations{}, process.Interrupted(ctx, process.Refusef("The database could not be migrated. "+
@@ -109,72 +111,15 @@ func ensureRoles(ctx context.Context, cfg config.Migration) error {
 	})
 }
 
-// Reversal is what the reversal of the newest migration deletes.
-type Reversal schema.Reversal
-
-// PlanMigrateDown returns what MigrateDown would delete.
-func PlanMigrateDown(ctx context.Context, cfg config.Database) (Reversal, error) {
-	if err := pingDatabase(ctx, cfg); err != nil {
-		return Reversal{}, err
-	}
-	plan, err := schema.PlanDown(ctx, string(cfg.DatabaseURL))
-	if errors.Is(err, schema.ErrNothingApplied) {
-		return Reversal{}, process.Refusef("No migration is applied, so there is none to revert.")
-	}
-	return Reversal(plan), process.Interrupted(ctx, err)
-}
-
-// Description says for an operator what will be deleted.
-func (r Reversal) Description() string {
-	text := "This reverts the migration " + r.Name + "."
-	if len(r.Tables) > 0 {
-		text += "\nIt drops the tables: " + strings.Join(r.Tables, ", ") + "."
-	}
-	if len(r.Columns) > 0 {
-		text += "\nIt drops the columns: " + strings.Join(r.Columns, ", ") + "."
-	}
-	if len(r.NonEmpty) > 0 {
-		text += "\nThese tables contain rows: " + strings.Join(r.NonEmpty, ", ") + "."
-	}
-	if len(r.Running) > 0 {
-		processes := make([]string, len(r.Running))
-		for i, p := range r.Running {
-			processes[i] = fmt.Sprintf("%s (connections: %d)", p.Name, p.Connections)
-		}
-		text += "\nWarning: the service is running: " + strings.Join(processes, ", ") + ". Stop it first. Otherwise, " +
-			"requests that need what the migration created get 500, uploads that need it wait in the stream, and no " +
-			"process becomes ready after a restart, until you run migrate up or a version without the migration."
-	}
-	return text
-}
-
-// Refusal is the error of a reversal that would delete data without a permission.
-func (r Reversal) Refusal() error {
-	return process.Refusef("The reversal would delete data of %s. "+
-		"Back up the database first, and add --yes-delete-data to delete it permanently.", strings.Join(r.NonEmpty, ", "))
-}
-
-// MigrateDown reverts the newest applied migration, which must still be the one of the plan.
-func MigrateDown(ctx context.Context, cfg config.Database, plan Reversal) (Migrations, error) {
-	now, err := PlanMigrateDown(ctx, cfg)
-	if err != nil {
-		return Migrations{}, err
-	}
-	if now.Version != plan.Version {
-		return Migrations{}, process.Refusef("The database was migrated meanwhile. Run the command again.")
-	}
-	if _, err := schema.Down(ctx, string(cfg.DatabaseURL)); err != nil {
-		return Migrations{}, process.Interrupted(ctx, err)
-	}
-	return MigrationStatus(ctx, cfg)
-}
-
 // MigrationStatus returns the migrations and the edition of a database.
 func MigrationStatus(ctx context.Context, cfg config.Database) (Migrations, error) {
 	if err := pingDatabase(ctx, cfg); err != nil {
 		return Migrations{}, err
 	}
 	steps, err := schema.Status(ctx, string(cfg.DatabaseURL))
+	if errors.Is(err, schema.ErrBeforeFirstRelease) {
+		return Migrations{}, errOldDatabase
+	}
 	if err != nil {
 		return Migrations{}, process.Interrupted(ctx, err)
 	}

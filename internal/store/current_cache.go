@@ -26,7 +26,7 @@ import (
 //     and the hour that ended. Each read of past hours reads them so. Otherwise that takes place once per hour and
 //     team at a random time, because it takes long for all teams, which would wait for it at the beginning of an
 //     hour.
-//  5. All readings are read again when any other program changed readings, see reading_writers, or a chunk was
+//  5. All readings are read again when any other program changed readings, see foreign_writes, or a chunk was
 //     dropped.
 //  6. Everything is read again after a change of the server, and after keepAll. This limits how long a change of
 //     readings has no effect that triggers do not see, such as one in a session with session_replication_role =

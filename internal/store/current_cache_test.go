@@ -65,8 +65,6 @@ var writtenDevice = uuid.MustParse("11111111-0000-4000-8000-000000000001")
 
 // sqlWriters change readings or a device as another program does.
 var sqlWriters = map[string]string{
-	"a worker of an older version": `SET LOCAL roomsensor.worker = 'on'; SET LOCAL roomsensor.feed = 'on';
-		INSERT INTO readings (device_id, bucket_at) SELECT id, '2026-03-05 00:05:00Z' FROM devices`,
 	"INSERT":                `INSERT INTO readings (device_id, bucket_at, lux) SELECT id, '2026-03-05 00:05:00Z', 7 FROM devices`,
 	"INSERT of a past hour": `INSERT INTO readings (device_id, bucket_at, lux) SELECT id, '2026-03-04 08:00:00Z', 7 FROM devices`,
 	"INSERT with REPEATABLE READ": `SET TRANSACTION ISOLATION LEVEL REPEATABLE READ;
@@ -372,7 +370,7 @@ type currentModel struct {
 
 func (f *fixture) newCurrentModel(t *testing.T) *currentModel {
 	t.Helper()
-	f.exec(t, `TRUNCATE readings; DELETE FROM imported_ranges; DELETE FROM device_hardware; DELETE FROM assignments; DELETE FROM devices`)
+	f.exec(t, `TRUNCATE readings; UPDATE foreign_writes SET searched = true; DELETE FROM device_hardware; DELETE FROM assignments; DELETE FROM devices`)
 	m := &currentModel{fixture: f, imported: f.newDevice(t, "dev:4"), now: at(now)}
 	m.devices = []uuid.UUID{f.newDevice(t, "dev:1"), f.newDevice(t, "dev:2"), uuid.New()}
 	f.exec(t, `INSERT INTO readings (device_id, bucket_at)

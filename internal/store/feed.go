@@ -14,7 +14,7 @@ import (
 	"roomsensor/internal/roomsensor"
 )
 
-// schema/00022_change_feed.sql explains the change feed. This file has the watermark, and what workers record and
+// schema/00007_feed.sql explains the change feed. This file has the watermark, and what workers record and
 // delete; feed_round.go reads a round.
 
 // FeedWatermark returns a new watermark of the change feed: every reading before it is committed, and no transaction
@@ -60,7 +60,7 @@ func (s *Store) FeedChanges(
 }
 
 const (
-	// feedBatchesKeep is how long feed_batches has where workers wrote. A client that polls once in this time has its
+	// feedBatchesKeep is the retention of feed_batches, and of rows of foreign_writes until they are settled. A client that polls once in this time has its
 	// changes read from there.
 	feedBatchesKeep = 15 * time.Minute
 	// feedPurged is how many rows are deleted at once.
@@ -88,13 +88,18 @@ func (s *Store) purgeFeed(ctx context.Context, now time.Time) (deleted int64, er
 			if err != nil {
 				return err
 			}
-			late, err := s.queries.FeedLatePurge(ctx, tx, daysBefore)
+			settled, err := s.queries.ForeignWriteSettle(ctx, tx,
+				db.ForeignWriteSettleParams{BatchesBefore: batchesBefore, Most: feedPurged})
+			if err != nil {
+				return err
+			}
+			foreign, err := s.queries.ForeignWritePurge(ctx, tx, daysBefore)
 			if err != nil {
 				return err
 			}
 			days, err := s.queries.FeedDayPurge(ctx, tx, daysBefore)
-			deleted += batches + late + days
-			more = batches == feedPurged
+			deleted += batches + foreign + days
+			more = batches == feedPurged || settled == feedPurged
 			return err
 		})
 		if err != nil {

@@ -13,7 +13,7 @@ import (
 func BenchmarkFeedCatchUp(b *testing.B) {
 	f := setup(b)
 	f.exec(b, `INSERT INTO devices (team_id, hardware_id) SELECT $1, 'dev:' || i FROM generate_series(2, 100) i`, f.team)
-	f.exec(b, `WITH s AS (SELECT set_config('roomsensor.feed', 'on', false))
+	f.exec(b, `WITH s AS (SELECT set_config('roomsensor.worker', 'on', false))
 		INSERT INTO readings (device_id, bucket_at, co2_ppm, temp_c, humidity_pct, lux, spl_db, ingested_at)
 		SELECT d.id, t, 1, 2, 3, 4, 5, t + interval '7 seconds'
 		FROM s, generate_series(date_bin('5 minutes', now() - interval '30 days', '2000-01-01'), now() - interval '1 minute',

@@ -63,7 +63,7 @@ func TestPurgeIdempotency(t *testing.T) {
 		SELECT $1, 'PATCH', '/', n::text, '', now() - n * INTERVAL '25 hours' FROM generate_series(0, 2500) n`, f.newAPIKey(t))
 	tx, err := f.sql.Begin(t.Context())
 	require.NoError(t, err)
-	_, err = tx.Exec(t.Context(), "SELECT pg_advisory_xact_lock(7283400024)")
+	_, err = tx.Exec(t.Context(), "SELECT pg_advisory_xact_lock(lock_key('idempotency_purge'))")
 	require.NoError(t, err)
 	purged, err := f.PurgeIdempotency(t.Context())
 	require.NoError(t, err)

@@ -129,7 +129,7 @@ func (s silentDevices) filter(keep func(uuid.UUID) bool) silentDevices {
 
 // searchImported searches devices before a time where other programs than workers wrote readings, the newest first.
 func (l *latestSearch) searchImported(ctx context.Context, before time.Time, ids []uuid.UUID) error {
-	ranges, err := l.store.queries.ImportedRangeList(ctx, l.tx, before)
+	ranges, err := l.store.queries.ForeignRangeList(ctx, l.tx, before)
 	if err != nil {
 		return err
 	}
@@ -149,7 +149,7 @@ func (l *latestSearch) searchImported(ctx context.Context, before time.Time, ids
 }
 
 // mergeRanges merges ranges that overlap or touch. They are in ascending order.
-func mergeRanges(ranges []db.ImportedRange) (windows []roomsensor.Window) {
+func mergeRanges(ranges []db.ForeignRangeListRow) (windows []roomsensor.Window) {
 	for _, r := range ranges {
 		if last := len(windows) - 1; last < 0 || r.RangeStart.After(windows[last].To) {
 			windows = append(windows, roomsensor.Window{From: r.RangeStart, To: r.RangeEnd})
@@ -224,15 +224,16 @@ func (s *Store) RefreshLatest(ctx context.Context, after uuid.UUID) (changed int
 	return raised + searched, resume, err
 }
 
-// searchImports moves latest_bucket_at forward to imported readings. The ranges are deleted once all devices are
+// searchImports moves latest_bucket_at forward to imported readings. The ranges are marked once all devices are
 // updated, which takes several transactions, so that no device is locked for long.
 func (s *Store) searchImports(ctx context.Context) (raised int, err error) {
 	err = s.inTx(ctx, "searching imported readings", func(tx pgx.Tx) error {
-		ranges, err := s.queries.ImportedRangeTake(ctx, tx, importedRanges)
+		taken, err := s.queries.ForeignRangeTake(ctx, tx, importedRanges)
 		if err != nil {
 			return err
 		}
-		slices.SortFunc(ranges, func(a, b db.ImportedRange) int { return a.RangeStart.Compare(b.RangeStart) })
+		ranges := convert(taken, func(r *db.ForeignRangeTakeRow) db.ForeignRangeListRow { return db.ForeignRangeListRow(*r) })
+		slices.SortFunc(ranges, func(a, b db.ForeignRangeListRow) int { return a.RangeStart.Compare(b.RangeStart) })
 		for _, window := range mergeRanges(ranges) {
 			n, err := s.raiseLatest(ctx, window)
 			raised += n

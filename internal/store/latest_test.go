@@ -76,7 +76,7 @@ func TestCurrentDevicesLatest(t *testing.T) {
 	days := []string{"2016-05-01", "2019-01-01", "2019-01-04", "2024-02-02", "2026-02-20", "2026-03-01", "2026-03-04", "2026-03-05"}
 
 	rapid.Check(t, func(rt *rapid.T) {
-		_, err := f.sql.Exec(ctx, `TRUNCATE readings; DELETE FROM imported_ranges; DELETE FROM device_hardware; DELETE FROM devices`)
+		_, err := f.sql.Exec(ctx, `TRUNCATE readings; UPDATE foreign_writes SET searched = true; DELETE FROM device_hardware; DELETE FROM devices`)
 		require.NoError(rt, err)
 		ids := []uuid.UUID{f.newDevice(t, "dev:1"), f.newDevice(t, "dev:2"), uuid.New()} //nolint:contextcheck // newDevice uses the same one.
 		exec := func(sql string, args ...any) {
@@ -136,7 +136,7 @@ func TestCurrentDevicesLatest(t *testing.T) {
 				refresh(ctx, rt, f.Store)
 				var unknown, ranges int
 				require.NoError(rt, f.sql.QueryRow(ctx, `SELECT (SELECT count(*) FROM devices WHERE latest_bucket_at IS NULL),
-					(SELECT count(*) FROM imported_ranges)`).Scan(&unknown, &ranges))
+					(SELECT count(*) FROM foreign_writes WHERE NOT searched)`).Scan(&unknown, &ranges))
 				require.Zero(rt, unknown+ranges)
 			},
 		}
@@ -199,7 +199,7 @@ func TestLatestConcurrent(t *testing.T) {
 			var beyond int
 			err := f.sql.QueryRow(t.Context(), `SELECT count(*) FROM readings r JOIN devices d ON d.id = r.device_id
 				WHERE r.bucket_at > d.latest_bucket_at AND NOT EXISTS (
-					SELECT FROM imported_ranges i WHERE r.bucket_at >= i.range_start AND r.bucket_at < i.range_end)`).Scan(&beyond)
+					SELECT FROM foreign_writes i WHERE NOT searched AND r.bucket_at >= i.range_start AND r.bucket_at < i.range_end)`).Scan(&beyond)
 			if err != nil || beyond > 0 {
 				return fmt.Errorf("%d readings are beyond the bound of their device: %w", beyond, err)
 			}
@@ -327,7 +327,7 @@ func TestLatestLocks(t *testing.T) {
 		require.NoError(t, err)
 		refresh(t.Context(), t, f.Store)
 		require.NoError(t, writes.Commit(t.Context()))
-		f.exec(t, "DELETE FROM imported_ranges") // As if a worker had written it.
+		f.exec(t, "UPDATE foreign_writes SET searched = true") // As if a worker had written it.
 		f.requireLatest(t.Context(), t, "")
 	})
 }

@@ -211,19 +211,6 @@ func TestCountRequestClockBack(t *testing.T) {
 	}
 }
 
-// TestRateWindowHitOfVersion010 checks that processes of version 0.1.0 count requests while they are upgraded.
-func TestRateWindowHitOfVersion010(t *testing.T) {
-	t.Parallel()
-	f := setup(t)
-	_, err := f.CountRequest(t.Context(), "key")
-	require.NoError(t, err)
-	var allowed bool
-	var remaining int
-	require.NoError(t, f.sql.QueryRow(t.Context(), `SELECT allowed, remaining FROM rate_window_hit('key')`).Scan(&allowed, &remaining))
-	require.True(t, allowed)
-	require.Equal(t, 598, remaining)
-}
-
 // TestPurgeRateWindows checks that the rows of idle keys are deleted, by one process at a time, and that a key of which
 // a request is being counted is passed over.
 func TestPurgeRateWindows(t *testing.T) {
@@ -247,7 +234,7 @@ func TestPurgeRateWindows(t *testing.T) {
 		require.NoError(t, tx.Rollback(t.Context()))
 		return keys
 	}
-	require.Zero(t, whileHeld(`SELECT pg_advisory_xact_lock(7283400023)`), "another process deletes")
+	require.Zero(t, whileHeld(`SELECT pg_advisory_xact_lock(lock_key('rate_window_purge'))`), "another process deletes")
 	require.EqualValues(t, idle-1, whileHeld(`SELECT FROM rate_counters WHERE key_id = 'idle 1' FOR UPDATE`))
 	require.EqualValues(t, 1, purge())
 	require.Zero(t, purge())

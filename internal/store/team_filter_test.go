@@ -36,7 +36,7 @@ var withoutTeam = map[string]string{
 	"APIKeyGet": byKey, "APIKeyUseUpsert": byKey, "IngestKeyUseUpsert": byKey, "RateWindowHit": byKey, "IdempotencyKeyClaim": byKey, "IdempotencyKeyGet": byKey, "IdempotencyKeyStore": byKey, "IdempotencyBytesAdd": byKey,
 	"PositionGet": noTeam, "StandbyGet": noTeam, "StandbyGetSettings": operator, "FeedReserve": noTeam, "FeedWatermark": noTeam, "FeedChangedAll": noTeam, "FeedStateGet": noTeam, "FeedLateList": noTeam,
 	"FeedRangeList": noTeam, "FeedDayList": noTeam, "FeedChangedList": wakes, "FeedBegin": worker, "FeedBatchInsert": worker,
-	"CurrentHourPurge": maintenance, "FeedStateUpdate": maintenance, "FeedBatchPurge": maintenance, "FeedLatePurge": maintenance, "FeedDayPurge": maintenance,
+	"CurrentHourPurge": maintenance, "FeedStateUpdate": maintenance, "FeedBatchPurge": maintenance, "ForeignWriteSettle": maintenance, "ForeignWritePurge": maintenance, "FeedDayPurge": maintenance,
 	"DatabaseGetUsage": noTeam, "DeviceCountByStatus": maintenance, "IngestKeyCountExpiring": maintenance, "APIKeyCountExpiring": maintenance,
 	"SettingsSet": noTeam, "DatabaseGet": noTeam, "ChunkCount": noTeam, "SecretEnsure": noTeam, "SecretGet": noTeam, "ReceiverSecretEnsure": noTeam, "ReceiverSecretGet": noTeam, "HourlyListValid": noTeam,
 
@@ -64,7 +64,7 @@ var withoutTeam = map[string]string{
 	"ReadingIsNew": worker, "ReadingCopy": worker, "ReadingIncomingCreate": worker, "ReadingIncomingCopy": worker, "ReadingUpsertIncoming": worker,
 	"IngestKeyListAfter": receiver, "IngestKeyGet": receiver, "IngestKeyPosition": receiver, "IngestKeyListChanged": receiver,
 	"AuditExpire": maintenance, "AuditTrim": maintenance, "IdempotencyKeyPurge": maintenance, "IdempotencyBytesPurge": maintenance, "RateWindowPurge": maintenance, "LayoutGet": maintenance, "ChunkListUnordered": maintenance, "ChunkListRanges": noTeam, "ChunkOrder": maintenance, "ChunkPostpone": maintenance, "RejectTrimAge": maintenance,
-	"ImportedRangeList": noTeam, "WorkerSet": noTeam, "ImportedRangeTake": maintenance, "DeviceLatestListBehind": maintenance, "DeviceLatestPage": maintenance,
+	"ForeignRangeList": noTeam, "WorkerSet": noTeam, "ForeignRangeTake": maintenance, "DeviceLatestListBehind": maintenance, "DeviceLatestPage": maintenance,
 	"DeviceLatestListMissing": maintenance, "DeviceLatestLock": maintenance, "DeviceLatestSearch": maintenance, "RejectTrimLock": maintenance, "RejectTrimTeam": maintenance, "RejectUsageList": maintenance, "StreamGet": worker, "StreamInsert": worker, "StreamReplace": operator,
 }
 

@@ -12,7 +12,7 @@ GRANT USAGE ON SCHEMA public TO roomsensor_api, roomsensor_worker, roomsensor_re
 
 -- The API reads everything that belongs to a team, and changes names, tags, the use of keys and its own bookkeeping.
 GRANT SELECT ON teams, api_keys, devices, device_details, device_hardware, assignments, readings, readings_hourly,
-    imported_ranges, reading_writers, feed_batches, feed_days, feed_state, goose_db_version TO roomsensor_api;
+    foreign_writes, feed_batches, feed_days, feed_state, goose_db_version TO roomsensor_api;
 GRANT SELECT, INSERT, UPDATE ON api_key_uses TO roomsensor_api;
 GRANT UPDATE (display_name, metadata) ON devices TO roomsensor_api;
 GRANT SELECT, INSERT ON service_secrets TO roomsensor_api;
@@ -29,7 +29,7 @@ GRANT UPDATE (last_seen_at, rssi_dbm, signal_bars, signal_at, firmware_version, 
 GRANT SELECT, INSERT, UPDATE ON readings TO roomsensor_worker;
 GRANT SELECT, INSERT, UPDATE (reason), DELETE ON rejected_uploads TO roomsensor_worker;
 GRANT SELECT ON reject_usage TO roomsensor_worker;
-GRANT SELECT, UPDATE, DELETE ON imported_ranges TO roomsensor_worker;
+GRANT SELECT, UPDATE, DELETE ON foreign_writes TO roomsensor_worker;
 GRANT SELECT, INSERT ON streams TO roomsensor_worker;
 GRANT SELECT, INSERT ON receiver_secrets TO roomsensor_worker;
 GRANT SELECT, INSERT, UPDATE ON ingest_key_uses TO roomsensor_worker;
@@ -56,7 +56,7 @@ GRANT UPDATE (display_name, metadata, hardware_id) ON devices TO roomsensor_dash
 GRANT UPDATE (removed_at) ON device_hardware TO roomsensor_dashboard;
 GRANT UPDATE (name, time_zone, night_start, night_end, thresholds) ON teams TO roomsensor_dashboard;
 GRANT SELECT ON teams, devices, device_details, device_hardware, assignments, readings, readings_hourly,
-    imported_ranges, goose_db_version TO roomsensor_dashboard;
+    foreign_writes, goose_db_version TO roomsensor_dashboard;
 -- It manages people: their names, passwords, teams, links, sessions and attempts to sign in.
 GRANT SELECT, INSERT, UPDATE (display_name, password_hash, signed_out_at) ON users TO roomsensor_dashboard;
 GRANT SELECT, INSERT, UPDATE (role), DELETE ON memberships TO roomsensor_dashboard;

@@ -23,7 +23,6 @@ var elsewhere = map[string]string{
 	"kubectl rollout pause deployment/roomsensor-api":      "needs a Kubernetes cluster",
 	"kubectl get pods":                           "needs a Kubernetes cluster",
 	"SELECT pg_wal_replay_resume()":              "the tests of internal/store, which start a standby",
-	"roomsensor migrate down":                    "the tests of cmd/roomsensor, because it drops data",
 	"roomsensor migrate up --readings-keep 730d": "the tests of the Community edition, which has a retention",
 }
 

@@ -24,7 +24,7 @@ func TestRan(t *testing.T) {
 	} {
 		require.True(t, e.ran(command), command)
 	}
-	require.False(t, e.ran("roomsensor migrate down"))
+	require.False(t, e.ran("roomsensor migrate status"))
 	require.False(t, e.ran("roomsensor key create --team TEAM --label other"))
 }
 

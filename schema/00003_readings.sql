@@ -1,5 +1,52 @@
 -- +goose Up
 
+-- readings holds one row per device and 5-minute bucket. It has no foreign key to devices, because its trigger would
+-- fire for every row of a bulk write; the worker, its only writer, looks up the device before it writes.
+CREATE TABLE readings (
+    device_id    uuid NOT NULL,
+    bucket_at    timestamptz NOT NULL,
+    co2_ppm      real,
+    temp_c       real,
+    humidity_pct real,
+    lux          real,
+    spl_db       real,
+    measured_at  timestamptz,
+    ingested_at  timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (device_id, bucket_at),
+    CONSTRAINT readings_bucket_at_check CHECK (
+        date_bin('5 minutes', bucket_at, '2000-01-01 00:00:00+00') = bucket_at)
+);
+COMMENT ON COLUMN readings.measured_at IS 'time of the measurement that the row holds; null counts as bucket_at';
+
+-- A chunk holds 7 days: more chunks would make every page slower, and larger ones would not fit the cache.
+SELECT create_hypertable('readings', by_range('bucket_at', INTERVAL '7 days'), create_default_indexes => false);
+
+-- ensure_chunk_interval sets the length of the chunks of new readings; existing chunks stay as they are. The chunks of
+-- the continuous aggregate are ten times as long, as TimescaleDB creates them. `migrate up` calls it if the length is
+-- given.
+-- +goose StatementBegin
+CREATE PROCEDURE ensure_chunk_interval(chunk_interval interval)
+LANGUAGE plpgsql AS $procedure$
+DECLARE
+    aggregate regclass;
+BEGIN
+    PERFORM pg_advisory_xact_lock(lock_key('edition'));
+    IF chunk_interval = (SELECT time_interval FROM timescaledb_information.dimensions
+                         WHERE hypertable_schema = 'public' AND hypertable_name = 'readings') THEN
+        RETURN;
+    END IF;
+    PERFORM set_chunk_time_interval('readings', chunk_interval);
+    SELECT format('%I.%I', materialization_hypertable_schema, materialization_hypertable_name)::regclass
+    INTO aggregate
+    FROM timescaledb_information.continuous_aggregates
+    WHERE view_schema = 'public' AND view_name = 'readings_hourly';
+    IF aggregate IS NOT NULL THEN
+        PERFORM set_chunk_time_interval(aggregate, 10 * chunk_interval);
+    END IF;
+END
+$procedure$;
+-- +goose StatementEnd
+
 -- ensure_readings_layout sets how old readings are stored. On the Community edition, chunks that ended
 -- columnstore_after ago are converted to columns, grouped by device, and chunks that ended drop_after ago are dropped;
 -- null means never. On the Apache edition it does nothing. Every `migrate up` calls it, because the edition and the
@@ -9,12 +56,11 @@ CREATE PROCEDURE ensure_readings_layout(columnstore_after interval, drop_after i
 LANGUAGE plpgsql AS $procedure$
 DECLARE
     job record;
-    wanted interval;
 BEGIN
     IF current_setting('timescaledb.license') <> 'timescale' THEN
         RETURN;
     END IF;
-    PERFORM pg_advisory_xact_lock(7283400021);
+    PERFORM pg_advisory_xact_lock(lock_key('edition'));
     IF NOT (SELECT compression_enabled FROM timescaledb_information.hypertables
             WHERE hypertable_schema = 'public' AND hypertable_name = 'readings') THEN
         ALTER TABLE readings SET (timescaledb.enable_columnstore,
@@ -111,12 +157,14 @@ $function$;
 -- +goose StatementEnd
 
 -- order_chunk rewrites a chunk in primary-key order (CLUSTER) and locks it meanwhile. It returns false if another
--- process is ordering a chunk.
+-- process is ordering a chunk. Only the owner of a table may CLUSTER it, and workers log in as a role that owns nothing,
+-- so that it runs with the rights of its owner. The fixed search_path keeps a caller from replacing what it calls, and
+-- only roles that `migrate up` grants it to may call it.
 -- +goose StatementBegin
 CREATE FUNCTION order_chunk(name text) RETURNS boolean
-LANGUAGE plpgsql AS $function$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $function$
 BEGIN
-    IF NOT pg_try_advisory_xact_lock(7283400022) THEN
+    IF NOT pg_try_advisory_xact_lock(lock_key('order_chunk')) THEN
         RETURN false;
     END IF;
     EXECUTE (SELECT format('CLUSTER %s USING %I', name, i.relname)
@@ -130,33 +178,12 @@ BEGIN
 END
 $function$;
 -- +goose StatementEnd
+REVOKE EXECUTE ON FUNCTION order_chunk(text) FROM PUBLIC;
 
--- +goose Down
-DROP FUNCTION order_chunk(text);
-DROP FUNCTION chunks_to_order(timestamptz);
-DROP TABLE ordered_chunks;
-DROP FUNCTION readings_layout();
-DROP PROCEDURE ensure_readings_layout(interval, interval);
--- +goose StatementBegin
-DO $$
-DECLARE
-    chunk regclass;
-BEGIN
-    IF current_setting('timescaledb.license') <> 'timescale' THEN
-        RETURN;
-    END IF;
-    CALL remove_columnstore_policy('readings', if_exists => true);
-    PERFORM remove_retention_policy('readings', if_exists => true);
-    FOR chunk IN
-        SELECT format('%I.%I', chunk_schema, chunk_name)::regclass FROM timescaledb_information.chunks
-        WHERE hypertable_schema = 'public' AND hypertable_name = 'readings' AND is_compressed
-    LOOP
-        CALL convert_to_rowstore(chunk);
-    END LOOP;
-    IF (SELECT compression_enabled FROM timescaledb_information.hypertables
-        WHERE hypertable_schema = 'public' AND hypertable_name = 'readings') THEN
-        ALTER TABLE readings SET (timescaledb.enable_columnstore = false);
-    END IF;
-END
-$$;
--- +goose StatementEnd
+-- postponed_chunks has the chunks whose rewrite in primary-key order exceeded its time limit. Until postponed_until, no
+-- process rewrites such a chunk with the same limit or a shorter one, because the chunk is locked during each attempt.
+CREATE TABLE postponed_chunks (
+    chunk           text PRIMARY KEY,
+    postponed_until timestamptz NOT NULL,
+    time_limit      interval NOT NULL
+);

@@ -122,8 +122,9 @@ REVOKE EXECUTE ON FUNCTION audit_record() FROM PUBLIC;
 
 -- The columns after UPDATE OF keep the frequent updates of workers from calling the function. A migration that adds a
 -- column which people change replaces the trigger of its table.
-CREATE TRIGGER audit AFTER INSERT OR DELETE OR UPDATE OF name ON teams
-    FOR EACH ROW EXECUTE FUNCTION audit_record('team', 'id', 'name');
+CREATE TRIGGER audit
+    AFTER INSERT OR DELETE OR UPDATE OF name, time_zone, night_start, night_end, thresholds ON teams
+    FOR EACH ROW EXECUTE FUNCTION audit_record('team', 'id', 'name', 'time_zone', 'night_start', 'night_end', 'thresholds');
 CREATE TRIGGER audit AFTER INSERT OR DELETE OR UPDATE OF team_id, hardware_id, display_name, metadata ON devices
     FOR EACH ROW EXECUTE FUNCTION audit_record('device', 'id', 'team_id', 'hardware_id', 'display_name', 'metadata');
 CREATE TRIGGER audit AFTER INSERT OR DELETE OR UPDATE ON device_hardware
@@ -157,7 +158,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp 
 DECLARE
     deleted bigint := 0;
 BEGIN
-    IF pg_try_advisory_xact_lock(7283400027) THEN
+    IF pg_try_advisory_xact_lock(lock_key('audit_purge')) THEN
         DELETE FROM audit_log WHERE (at, id) IN (
             SELECT l.at, l.id FROM audit_log l
             WHERE l.at < now() - greatest(keep, interval '30 days') ORDER BY l.at LIMIT most);
@@ -179,7 +180,7 @@ DECLARE
     kept constant integer := 250000;
     deleted bigint := 0;
 BEGIN
-    IF pg_try_advisory_xact_lock(7283400027) THEN
+    IF pg_try_advisory_xact_lock(lock_key('audit_purge')) THEN
         DELETE FROM audit_log WHERE (at, id) IN (
             SELECT l.at, l.id FROM audit_log l
             WHERE l.team_id = of_team AND l.actor_kind = 'api_key'
@@ -191,21 +192,3 @@ END
 $function$;
 -- +goose StatementEnd
 REVOKE EXECUTE ON FUNCTION audit_trim(uuid, integer) FROM PUBLIC;
-
--- +goose Down
-DROP TRIGGER audit ON rejected_uploads;
-DROP TRIGGER audit_deleted ON sign_in_links;
-DROP TRIGGER audit ON sign_in_links;
-DROP TRIGGER audit ON memberships;
-DROP TRIGGER audit ON users;
-DROP TRIGGER audit ON ingest_keys;
-DROP TRIGGER audit ON api_keys;
-DROP TRIGGER audit ON assignments;
-DROP TRIGGER audit ON device_hardware;
-DROP TRIGGER audit ON devices;
-DROP TRIGGER audit ON teams;
-DROP FUNCTION audit_trim(uuid, integer);
-DROP FUNCTION audit_expire(interval, integer);
-DROP FUNCTION audit_record();
-DROP FUNCTION audit_value(jsonb, jsonb);
-DROP TABLE audit_log;
