@@ -207,9 +207,10 @@ $function$;
 REVOKE EXECUTE ON FUNCTION feed_reserve() FROM PUBLIC;
 
 -- record_foreign_write records the chunks into which the transaction wrote, once each. A transition table would contain
--- the rows, but TimescaleDB then inserts the rows of every COPY one by one. The statistics of the transaction are exact
--- and cost no time per row; if they are disabled, the transaction counts as having written into every chunk. The function
--- runs with the rights of its owner, because it fires for every role that writes readings.
+-- the rows, but TimescaleDB then inserts the rows of every COPY one by one. The statistics of the transaction lack nothing
+-- and cost no time per row. They can also have what the session wrote within the second before. If they are disabled, the
+-- transaction counts as having written into every chunk. The function runs with the rights of its owner, because it fires
+-- for every role that writes readings.
 -- +goose StatementBegin
 CREATE FUNCTION record_foreign_write() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $function$

@@ -462,6 +462,59 @@ func TestFeedChanges(t *testing.T) {
 	require.True(t, changes(from).Any, "what changed is not known any more")
 }
 
+// TestForeignWrites checks which rows of foreign_writes the transactions of other programs leave, that each grows the
+// number by which /devices/current notices them, and that a purge does not change this number.
+func TestForeignWrites(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.makeChunks(t)
+	writers := func() int64 {
+		rows, err := db.New().DeviceVersionListOfTeams(t.Context(), f.sql,
+			db.DeviceVersionListOfTeamsParams{TeamIds: []uuid.UUID{f.team}, Most: 1})
+		require.NoError(t, err)
+		return rows[0].Writers
+	}
+	rows := func(condition string) int {
+		t.Helper()
+		return f.number(t, "SELECT count(*) FROM foreign_writes WHERE "+condition)
+	}
+	require.Zero(t, writers(), "a worker wrote")
+
+	tx, err := f.sql.Begin(t.Context()) // It is late, because the watermark passes its time.
+	require.NoError(t, err)
+	_, err = tx.Exec(t.Context(), `UPDATE readings SET lux = 1, ingested_at = now() WHERE bucket_at = $1`, feedBuckets[0])
+	require.NoError(t, err)
+	_, err = tx.Exec(t.Context(), `UPDATE readings SET lux = 2, ingested_at = now() WHERE bucket_at IN ($1, $2)`, feedBuckets[0], feedBuckets[3])
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		var began time.Time
+		require.NoError(t, tx.QueryRow(t.Context(), "SELECT now()").Scan(&began))
+		return f.watermark(t).After(began)
+	}, patience, 10*time.Millisecond)
+	require.Zero(t, writers())
+	require.NoError(t, tx.Commit(t.Context()))
+	require.Equal(t, 2, rows("effective_at > ingested_at AND NOT searched"), "a row per chunk")
+	require.EqualValues(t, 2, writers())
+	conn := f.feedConn(t) // The statistics of a session can have what its last transactions wrote.
+	_, err = conn.Exec(t.Context(), "DELETE FROM readings WHERE bucket_at = $1", feedBuckets[4])
+	require.NoError(t, err)
+	require.NoError(t, conn.Close(t.Context()))
+	require.Equal(t, 1, rows("range_start IS NULL AND searched"), "only deleted")
+	require.EqualValues(t, 3, writers())
+
+	f.PurgeFeedAt(t, time.Now().Add(time.Hour))
+	require.Equal(t, 2, rows("transaction IS NOT NULL"), "what is not searched stays")
+	refresh(t.Context(), t, f.Store)
+	f.exec(t, "DELETE FROM feed_days")
+	f.PurgeFeedAt(t, time.Now().Add(time.Hour))
+	require.Equal(t, 2, rows("transaction IS NULL"), "the feed needs the times of late readings")
+	require.NotZero(t, f.number(t, "SELECT count(*) FROM feed_days WHERE day = '2026-10-01'"))
+	require.EqualValues(t, 3, writers())
+	f.PurgeFeedAt(t, time.Now().Add(roomsensor.FeedKeep+48*time.Hour))
+	require.Zero(t, rows("true"))
+	require.EqualValues(t, 3, writers())
+}
+
 // TestFeedTransactionTimeout checks that the transaction of a worker ends although its machine does not end it.
 func TestFeedTransactionTimeout(t *testing.T) {
 	t.Parallel()
