@@ -37,7 +37,7 @@ type CurrentHourListRow struct {
 }
 
 // CurrentHourList lists the stored hours of some devices of some teams that are exact, if the chunks of their readings
-// exist. After a dump was restored, transactions get numbers that others had before. Therefore writers depends on the id
+// exist. After a dump was restored, writers counts from an earlier number. Therefore it is hashed with the id
 // of the table, too, which is another one then.
 func (q *Queries) CurrentHourList(ctx context.Context, db DBTX, arg CurrentHourListParams) ([]CurrentHourListRow, error) {
 	rows, err := db.Query(ctx, CurrentHourList, arg.DeviceIds, arg.TeamIds, arg.Writers)

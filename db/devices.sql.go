@@ -758,9 +758,9 @@ type DeviceVersionListOfTeamsRow struct {
 // They are unordered. As long as version and assignment_version are the same, so is the row of device_details.
 //
 // version changes in every transaction of a worker that changes a reading of the device. As long as merge_version is the
-// same, they only added readings after latest_bucket_at. writers changes with every change of any readings by other
-// programs: it is a hash of their transactions. Another server has numbers of its own for its transactions, and another
-// time of its start. The first row has the chunks of readings.
+// same, they only added readings after latest_bucket_at. writers grows with every change of any readings by other
+// programs: it is the number of rows that were ever committed in foreign_writes. Another server has numbers of its own for
+// its transactions, and another time of its start. The first row has the chunks of readings.
 func (q *Queries) DeviceVersionListOfTeams(ctx context.Context, db DBTX, arg DeviceVersionListOfTeamsParams) ([]DeviceVersionListOfTeamsRow, error) {
 	rows, err := db.Query(ctx, DeviceVersionListOfTeams, arg.TeamIds, arg.Most)
 	if err != nil {

@@ -5,11 +5,61 @@
 package db
 
 import (
+	"database/sql/driver"
+	"fmt"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgtype"
 )
+
+type AdvisoryLock string
+
+const (
+	AdvisoryLockEdition          AdvisoryLock = "edition"
+	AdvisoryLockRoles            AdvisoryLock = "roles"
+	AdvisoryLockOrderChunk       AdvisoryLock = "order_chunk"
+	AdvisoryLockFeedReserve      AdvisoryLock = "feed_reserve"
+	AdvisoryLockAuditPurge       AdvisoryLock = "audit_purge"
+	AdvisoryLockRateWindowPurge  AdvisoryLock = "rate_window_purge"
+	AdvisoryLockIdempotencyPurge AdvisoryLock = "idempotency_purge"
+	AdvisoryLockRejectTrim       AdvisoryLock = "reject_trim"
+)
+
+func (e *AdvisoryLock) Scan(src interface{}) error {
+	switch s := src.(type) {
+	case []byte:
+		*e = AdvisoryLock(s)
+	case string:
+		*e = AdvisoryLock(s)
+	default:
+		return fmt.Errorf("unsupported scan type for AdvisoryLock: %T", src)
+	}
+	return nil
+}
+
+type NullAdvisoryLock struct {
+	AdvisoryLock AdvisoryLock
+	Valid        bool // Valid is true if AdvisoryLock is not NULL
+}
+
+// Scan implements the Scanner interface.
+func (ns *NullAdvisoryLock) Scan(value interface{}) error {
+	if value == nil {
+		ns.AdvisoryLock, ns.Valid = "", false
+		return nil
+	}
+	ns.Valid = true
+	return ns.AdvisoryLock.Scan(value)
+}
+
+// Value implements the driver Valuer interface.
+func (ns NullAdvisoryLock) Value() (driver.Value, error) {
+	if !ns.Valid {
+		return nil, nil
+	}
+	return string(ns.AdvisoryLock), nil
+}
 
 type ApiKey struct {
 	KeyID        string
@@ -87,7 +137,7 @@ type Device struct {
 	// arrival of the upload that rssi_dbm and signal_bars come from
 	SignalAt  *time.Time
 	CreatedAt time.Time
-	// no reading is later, except in imported_ranges; -infinity: there is none; null: unknown, until a worker finds it
+	// no reading is later, except in foreign_writes; -infinity: there is none; null: unknown, until a worker finds it
 	LatestBucketAt *time.Time
 	// the last transaction that changed a reading at or before the newest one
 	MergeVersion int64
@@ -117,14 +167,11 @@ type DeviceHardware struct {
 }
 
 type FeedBatch struct {
-	// the time in the feed; null until a transaction of another program commits
-	EffectiveAt *time.Time
-	// the ingested_at of the readings; they are late if effective_at differs
-	IngestedAt time.Time
-	Devices    int32
-	// null: any device may have changed
-	DeviceIds []uuid.UUID
-	FirstAt   []time.Time
+	// the time in the feed: the ingested_at of the readings
+	EffectiveAt time.Time
+	Devices     int32
+	DeviceIds   []uuid.UUID
+	FirstAt     []time.Time
 	// the last bucket of each device, or one for all; the first is in first_at
 	LastAt []time.Time
 	// the UTC days of these buckets
@@ -149,8 +196,22 @@ type FeedServer struct {
 }
 
 type FeedState struct {
-	BatchesSince time.Time
-	DaysSince    time.Time
+	BatchesSince  time.Time
+	DaysSince     time.Time
+	ForeignWrites int64
+}
+
+type ForeignWrite struct {
+	// null: the row is settled
+	Transaction pgtype.Uint64
+	RangeStart  *time.Time
+	RangeEnd    *time.Time
+	// the ingested_at of the readings; they are late if effective_at differs
+	IngestedAt time.Time
+	// the time in the feed; null until the transaction commits
+	EffectiveAt *time.Time
+	// no device has a reading in the range that is after its latest_bucket_at
+	Searched bool
 }
 
 type IdempotencyByte struct {
@@ -167,12 +228,6 @@ type IdempotencyKey struct {
 	BodySha256     []byte
 	Response       []byte
 	CreatedAt      time.Time
-}
-
-type ImportedRange struct {
-	Chunk      *string
-	RangeStart time.Time
-	RangeEnd   time.Time
 }
 
 type IngestKey struct {
@@ -273,10 +328,6 @@ type ReadingIncoming struct {
 	HumidityPct *float32
 	Lux         *float32
 	SplDb       *float32
-}
-
-type ReadingWriter struct {
-	Transaction pgtype.Uint64
 }
 
 type ReadingsHourly struct {

@@ -108,6 +108,8 @@ func (p *Process) NeedDatabase(cfg config.Database, s *store.Store) {
 		if !migrated.Load() {
 			pending, err := schema.Pending(ctx, string(cfg.DatabaseURL))
 			switch {
+			case errors.Is(err, schema.ErrBeforeFirstRelease):
+				return &UnavailableError{Reason: "is from before the first release: run roomsensor migrate up in a new one"}
 			case err != nil:
 				return unavailable(cfg, err)
 			case pending:
