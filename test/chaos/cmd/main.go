@@ -1,9 +1,8 @@
-// Cmd runs the trials: `go tool task chaos`, `cluster`, `burst`, `abuse`, `upgrade`, `fleet` and `alerts` call it. A
-// report goes to stdout and ends with the verdict: `N lost, N duplicated, N wrong, N phantom`, of upgrade after
-// `N failed requests`. That of abuse is `N failed requests, p99 N.Nx, N processes over their limit`, that of fleet
-// `N lost, N duplicated, N wrong, N failed requests, p99 visible N.Ns`, and that of alerts `N of M alerts fired and
-// cleared`. Progress goes to stderr. The exit code is 1 unless the trial passed, or unless upgrade was skipped because
-// the clone has no old version.
+// Cmd runs the trials: `go tool task chaos`, `cluster`, `burst`, `abuse`, `fleet` and `alerts` call it. A report
+// goes to stdout and ends with the verdict: `N lost, N duplicated, N wrong, N phantom`. That of abuse is `N failed
+// requests, p99 N.Nx, N processes over their limit`, that of fleet `N lost, N duplicated, N wrong, N failed requests,
+// p99 visible N.Ns`, and that of alerts `N of M alerts fired and cleared`. Progress goes to stderr. The exit code is 1
+// unless the trial passed.
 package main
 
 import (
@@ -25,7 +24,6 @@ import (
 	"roomsensor/test/chaos/cluster"
 	"roomsensor/test/chaos/fleet"
 	"roomsensor/test/chaos/processes"
-	"roomsensor/test/chaos/upgrade"
 	"roomsensor/test/harness"
 )
 
@@ -37,7 +35,6 @@ type commands struct {
 	Cluster   clusterCommand   `cmd:"" help:"Kill and disconnect members of a cluster in containers while uploads are sent."`
 	Burst     burstCommand     `cmd:"" help:"Send the buffered uploads of a fleet that was offline for days."`
 	Abuse     abuseCommand     `cmd:"" help:"Overload the service beside a well-behaved tenant."`
-	Upgrade   upgradeCommand   `cmd:"" help:"Upgrade under load from the last release to this version, back, and again."`
 	Fleet     fleetCommand     `cmd:"" help:"Upload as a large fleet does, while its teams poll and export."`
 	Alerts    alertsCommand    `cmd:"" help:"Make each alert fire by a fault, and clear."`
 	Attacker  attackerCommand  `cmd:"" hidden:""`
@@ -69,13 +66,6 @@ type abuseCommand struct {
 
 	Short  bool   `help:"Run every attack for a few seconds, in less than 3 minutes."`
 	Report string `help:"File for the report as JSON." default:"abuse.json" placeholder:"FILE"`
-}
-
-type upgradeCommand struct {
-	upgrade.Options
-
-	Short  bool   `help:"Hold each mixture of versions for a few seconds only."`
-	Report string `help:"File for the report as JSON." default:"upgrade.json" placeholder:"FILE"`
 }
 
 type fleetCommand struct {
@@ -119,15 +109,6 @@ func (c *clusterCommand) BeforeApply(k *kong.Context) error { //nolint:unparam /
 	c.Options = cluster.Full(randomSeed())
 	if isShort(k) {
 		c.Options = cluster.Short(c.Seed)
-	}
-	return nil
-}
-
-// BeforeApply sets the options that the flags then change.
-func (c *upgradeCommand) BeforeApply(k *kong.Context) error { //nolint:unparam // Kong requires it.
-	c.Options = upgrade.Full(randomSeed())
-	if isShort(k) {
-		c.Options = upgrade.Short(c.Seed)
 	}
 	return nil
 }
@@ -205,8 +186,6 @@ func (c *commands) run(ctx context.Context, command string, out, progress io.Wri
 		return finish(r, err, c.Abuse.Report, out)
 	case "alerts":
 		return c.Alerts.run(ctx, out, progress)
-	case "upgrade":
-		return c.Upgrade.run(ctx, out, progress)
 	case "fleet":
 		o := c.Fleet.Options
 		o.Progress = progress
@@ -221,19 +200,6 @@ func (c *commands) run(ctx context.Context, command string, out, progress io.Wri
 		r, err := burst.Run(ctx, o)
 		return finish(r, err, c.Burst.Report, out)
 	}
-}
-
-// run carries out the trial. Without an old version, it is skipped.
-func (c *upgradeCommand) run(ctx context.Context, out, progress io.Writer) error {
-	o := c.Options
-	o.Progress = progress
-	_, _ = fmt.Fprintf(progress, "seed %d\n", o.Seed) // Progress is optional.
-	r, err := upgrade.Run(ctx, o)
-	if errors.Is(err, upgrade.ErrNoBase) {
-		_, err = fmt.Fprintf(out, "skipped: %v\n", err)
-		return err //nolint:wrapcheck // It names the file.
-	}
-	return finish(r, err, c.Report, out)
 }
 
 // run carries out the trial in the root of the repository, where the task runs it.

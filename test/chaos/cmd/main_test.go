@@ -12,7 +12,6 @@ import (
 	"roomsensor/test/chaos/cluster"
 	"roomsensor/test/chaos/fleet"
 	"roomsensor/test/chaos/processes"
-	"roomsensor/test/chaos/upgrade"
 )
 
 // parse returns the commands for a command line.
@@ -46,11 +45,6 @@ func TestOptions(t *testing.T) {
 	shortened.Only = []string{"tags", "keys"}
 	require.Equal(t, shortened, parse(t, "abuse", "--short", "--only=tags,keys").Abuse.Options)
 
-	require.Equal(t, upgrade.Full(4), parse(t, "upgrade", "--seed=4").Upgrade.Options)
-	u := upgrade.Short(4)
-	u.Base, u.Reads = "v0.1.0", 7
-	require.Equal(t, u, parse(t, "upgrade", "--short", "--seed=4", "--base=v0.1.0", "--reads=7").Upgrade.Options)
-
 	require.Equal(t, fleet.Full(4), parse(t, "fleet", "--seed=4").Fleet.Options)
 	f := fleet.Short(4)
 	f.Devices, f.Teams, f.Duration, f.Settings = 7, 3, time.Second, map[string]string{"shared_buffers": "4GB"}
@@ -82,7 +76,6 @@ func TestRun(t *testing.T) {
 		"invalid number":  {[]string{"burst", "--workers", "1,x"}, 1, "", "--workers"},
 		"unknown attack":  {[]string{"abuse", "--only", "x"}, 1, "", `there is no attack "x"`},
 		"unknown alert":   {[]string{"alerts", "--only", "x"}, 1, "", `no fault fires the alert "x"`},
-		"no old version":  {[]string{"upgrade", "--base", "v9"}, 1, "", "finding the old version v9"},
 		"too few devices": {[]string{"fleet", "--devices", "9"}, 1, "", "there must be a device for each team"},
 		"no directory":    {[]string{"cluster", "--dir", "/dev/null/none"}, 1, "", "preparing a trial"},
 	} {
