@@ -1,7 +1,7 @@
 // Cmd runs the trials: `go tool task chaos`, `cluster`, `burst`, `abuse`, `fleet` and `alerts` call it. A report
 // goes to stdout and ends with the verdict: `N lost, N duplicated, N wrong, N phantom`. That of abuse is `N failed
-// requests, p99 N.Nx, N processes over their limit`, that of fleet `N lost, N duplicated, N wrong, N failed requests,
-// p99 visible N.Ns`, and that of alerts `N of M alerts fired and cleared`. Progress goes to stderr. The exit code is 1
+// requests, p99 N.Nx, N processes over their limit`, that of fleet and burst `N lost, N duplicated, N wrong, N failed
+// requests, p99 visible N.Ns`, and that of alerts `N of M alerts fired and cleared`. Progress goes to stderr. The exit code is 1
 // unless the trial passed.
 package main
 
@@ -20,7 +20,6 @@ import (
 
 	"roomsensor/test/chaos/abuse"
 	"roomsensor/test/chaos/alerts"
-	"roomsensor/test/chaos/burst"
 	"roomsensor/test/chaos/cluster"
 	"roomsensor/test/chaos/fleet"
 	"roomsensor/test/chaos/processes"
@@ -33,10 +32,10 @@ func main() { os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stder
 type commands struct {
 	Processes processesCommand `cmd:"" help:"Kill processes and disturb connections while uploads are sent."`
 	Cluster   clusterCommand   `cmd:"" help:"Kill and disconnect members of a cluster in containers while uploads are sent."`
-	Burst     burstCommand     `cmd:"" help:"Send the buffered uploads of a fleet that was offline for days."`
+	Burst     burstCommand     `cmd:"" help:"Run fleet with devices that come back at once after days."`
 	Abuse     abuseCommand     `cmd:"" help:"Overload the service beside a well-behaved tenant."`
 	Fleet     fleetCommand     `cmd:"" help:"Upload as a large fleet does, while its teams poll and export."`
-	Alerts    alertsCommand    `cmd:"" help:"Make each alert fire by a fault, and clear."`
+	Alerts    alertsCommand    `cmd:"" help:"Make alerts fire by faults, one per source of metrics, and clear."`
 	Attacker  attackerCommand  `cmd:"" hidden:""`
 }
 
@@ -55,10 +54,11 @@ type clusterCommand struct {
 	Report string `help:"File for the report as JSON." default:"cluster.json" placeholder:"FILE"`
 }
 
+// burstCommand is the trial of the fleet with late devices.
 type burstCommand struct {
-	burst.Options
+	fleet.Options
 
-	Report string `help:"File for the report as JSON." default:"bench/results/burst.json" placeholder:"FILE"`
+	Report string `help:"File for the report as JSON." default:"burst.json" placeholder:"FILE"`
 }
 
 type abuseCommand struct {
@@ -119,6 +119,12 @@ func (c *fleetCommand) BeforeApply(k *kong.Context) error { //nolint:unparam // 
 	if isShort(k) {
 		c.Options = fleet.Short(c.Seed)
 	}
+	return nil
+}
+
+// BeforeApply sets the options that the flags then change.
+func (c *burstCommand) BeforeApply() error { //nolint:unparam // Kong requires it.
+	c.Options = fleet.Burst(randomSeed())
 	return nil
 }
 
@@ -187,19 +193,19 @@ func (c *commands) run(ctx context.Context, command string, out, progress io.Wri
 	case "alerts":
 		return c.Alerts.run(ctx, out, progress)
 	case "fleet":
-		o := c.Fleet.Options
-		o.Progress = progress
-		_, _ = fmt.Fprintf(progress, "seed %d\n", o.Seed) // Progress is optional.
-		r, err := fleet.Run(ctx, o)
-		return finish(r, err, c.Fleet.Report, out)
+		return runFleet(ctx, c.Fleet.Options, c.Fleet.Report, out, progress)
 	case "attacker <attack>":
 		return abuse.Attack(ctx, c.Attacker.Attack, os.Stdin, out)
 	default:
-		o := c.Burst.Options
-		o.Progress = progress
-		r, err := burst.Run(ctx, o)
-		return finish(r, err, c.Burst.Report, out)
+		return runFleet(ctx, c.Burst.Options, c.Burst.Report, out, progress)
 	}
+}
+
+func runFleet(ctx context.Context, o fleet.Options, path string, out, progress io.Writer) error {
+	o.Progress = progress
+	_, _ = fmt.Fprintf(progress, "seed %d\n", o.Seed) // Progress is optional.
+	r, err := fleet.Run(ctx, o)
+	return finish(r, err, path, out)
 }
 
 // run carries out the trial in the root of the repository, where the task runs it.

@@ -53,11 +53,10 @@ func TestOptions(t *testing.T) {
 
 	require.Equal(t, []string{"RoomsensorAbsent"}, parse(t, "alerts", "--only=RoomsensorAbsent").Alerts.Only)
 
-	b := parse(t, "burst").Burst.Options
+	b := fleet.Burst(4)
 	require.NoError(t, b.Validate())
-	require.Equal(t, []int{1, 2, 4}, b.Workers)
-	b = parse(t, "burst", "--devices=7", "--workers=1,3").Burst.Options
-	require.Equal(t, []any{7, []int{1, 3}}, []any{b.Devices, b.Workers})
+	b.Late, b.LateFor, b.Workers = 7, time.Hour, 3
+	require.Equal(t, b, parse(t, "burst", "--seed=4", "--late=7", "--late-for=1h", "--workers=3").Burst.Options)
 }
 
 func TestRun(t *testing.T) {
@@ -73,7 +72,7 @@ func TestRun(t *testing.T) {
 		"plan":            {[]string{"processes", "--seed", "4", "--plan"}, 0, "", "seed 4; the plan:\n"},
 		"invalid options": {[]string{"processes", "--seed", "4", "--short", "--workers", "1"}, 1, "", "a trial needs"},
 		"invalid size":    {[]string{"burst", "--devices", "0"}, 1, "", "all sizes must be greater than 0"},
-		"invalid number":  {[]string{"burst", "--workers", "1,x"}, 1, "", "--workers"},
+		"invalid number":  {[]string{"burst", "--workers", "x"}, 1, "", "--workers"},
 		"unknown attack":  {[]string{"abuse", "--only", "x"}, 1, "", `there is no attack "x"`},
 		"unknown alert":   {[]string{"alerts", "--only", "x"}, 1, "", `no fault fires the alert "x"`},
 		"too few devices": {[]string{"fleet", "--devices", "9"}, 1, "", "there must be a device for each team"},

@@ -8,6 +8,7 @@
 //	register.go  teams, keys and devices, inserted with SQL
 //	loop.go      sends requests when they are due, however late the service is
 //	load.go      uploads, polls, exports, and probes of the time to visibility
+//	late.go      devices that come back at once after days
 //	record.go    latencies and failures by kind of request
 //	sample.go    queue, processes and disk over time
 //	verify.go    comparison of the table with the plan, by count and checksum of each device

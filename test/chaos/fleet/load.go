@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -22,10 +23,14 @@ import (
 // load sends all requests of a trial.
 type load struct {
 	*env
-	senders   []*deviceClient // by receiver
-	http      *http.Client    // of the clients of the API
-	accepted  atomic.Int64    // uploads with a 202
-	abandoned atomic.Int64    // uploads without one at the end
+	senders []*deviceClient // by receiver
+	// lateSenders are those of the late devices, whose connections the other devices do not wait for.
+	lateSenders []*deviceClient
+	http        *http.Client  // of the clients of the API
+	accepted    atomic.Int64  // uploads with a 202
+	abandoned   atomic.Int64  // uploads without one at the end
+	refused     atomic.Int64  // requests of late devices that a receiver asked to repeat
+	lateTook    time.Duration // until everything of the late devices was confirmed
 }
 
 const (
@@ -41,6 +46,7 @@ func (e *env) newLoad() *load {
 	l := &load{env: e, http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: readers}, Timeout: readTimeout}}
 	for _, r := range e.receivers {
 		l.senders = append(l.senders, newDeviceClient(r.Address, e.options.Senders))
+		l.lateSenders = append(l.lateSenders, newDeviceClient(r.Address, e.options.Senders))
 	}
 	return l
 }
@@ -58,7 +64,7 @@ func (l *load) withClient(team int, run func(*client.Client) error) error {
 
 func (l *load) close() {
 	l.http.CloseIdleConnections()
-	for _, s := range l.senders {
+	for _, s := range slices.Concat(l.senders, l.lateSenders) {
 		s.close()
 	}
 }
@@ -79,6 +85,9 @@ func (l *load) run(ctx context.Context, start time.Time) error {
 		requests, due := evenly(reads.rate, o.Duration)
 		group.Go(func() error { return loop(ctx, readers, requests, start, due, reads.do) })
 	}
+	if o.Late > 0 {
+		group.Go(func() error { return l.sendLate(ctx, start) })
+	}
 	if o.Restart > 0 {
 		group.Go(func() error {
 			if err := retry.Sleep(ctx, time.Until(start.Add(o.Restart))); err != nil {
@@ -95,7 +104,7 @@ func (l *load) upload(ctx context.Context, turn int, due time.Time) {
 	device, round := l.plan.device(turn)
 	body := l.plan.upload(device, round)
 	if body == nil {
-		return // It is offline.
+		return // It is offline, or late.
 	}
 	sender, credential := l.senders[turn%len(l.senders)], l.credentials[l.plan.team(device)]
 	for ctx.Err() == nil {

@@ -16,6 +16,11 @@ type Options struct {
 	Teams    int           `json:"teams" help:"Teams, which share the devices evenly." placeholder:"N"`
 	// Outage is how long a device stays offline. One device in a hundred is offline at any time.
 	Outage time.Duration `json:"outage_ns" help:"Time for which a device stays offline, in multiples of 5 minutes." placeholder:"DURATION"`
+	// Late devices were offline for LateFor and come back at once after some seconds.
+	Late    int           `json:"late" help:"Devices that send nothing before they all come back at once." placeholder:"N"`
+	LateFor time.Duration `json:"late_for_ns" help:"Time for which these devices were offline, in multiples of 5 minutes." placeholder:"DURATION"`
+	// LateAfter is long enough for samples of the time before.
+	LateAfter time.Duration `json:"late_after_ns" help:"Time after which they come back." placeholder:"DURATION"`
 	// History is as if the workers had stored it: the snapshots and the hours of /devices/current need all of it.
 	History time.Duration `json:"history_ns" help:"Time for which each device has readings before the trial, in whole hours." placeholder:"DURATION"`
 	// Restart shows what a rolling deployment costs: the new process serves before the old one stops.
@@ -42,7 +47,7 @@ type Options struct {
 func Full(seed uint64) Options {
 	return Options{
 		Devices: 1_000_000, Duration: time.Hour, Teams: 1000, Outage: time.Hour, Polls: 1, Exports: 1, Probes: 1,
-		Senders: 256, Receivers: 1, Workers: 2, APIs: 1, Every: time.Minute, Seed: seed,
+		Senders: 256, Receivers: 1, Workers: 2, APIs: 1, Every: time.Minute, LateAfter: 15 * time.Second, Seed: seed,
 	}
 }
 
@@ -50,6 +55,22 @@ func Full(seed uint64) Options {
 func Short(seed uint64) Options {
 	o := Full(seed)
 	o.Devices, o.Duration, o.Outage, o.Every = 20_000, time.Minute, 10*time.Minute, 15*time.Second
+	return o
+}
+
+// Burst returns the options of 1,000 devices that come back at once after 3 days, beside 6,000 others that send 20 uploads
+// a second.
+func Burst(seed uint64) Options {
+	o := Full(seed)
+	o.Devices, o.Duration, o.Teams, o.Late, o.LateFor = 7000, time.Minute, 100, 1000, 72*time.Hour
+	o.Outage, o.Probes, o.Senders, o.Every = 10*time.Minute, 4, 64, 5*time.Second
+	return o
+}
+
+// ShortBurst returns the options of 100 such devices beside 2,000 others, for 30 seconds.
+func ShortBurst(seed uint64) Options {
+	o := Burst(seed)
+	o.Devices, o.Duration, o.Teams, o.Late, o.LateAfter = 2100, 30*time.Second, 30, 100, 5*time.Second
 	return o
 }
 
@@ -63,6 +84,8 @@ func (o *Options) Validate() error {
 		return errors.New("there must be a device for each team")
 	case o.Outage <= 0 || o.Outage%roomsensor.BucketLength != 0:
 		return errors.New("the time offline must be a multiple of 5 minutes")
+	case o.Late < 0 || o.Late > o.Devices || o.LateFor < 0 || o.LateFor%roomsensor.BucketLength != 0 || o.LateAfter < 0:
+		return errors.New("late devices are a part of the devices, and offline for a multiple of 5 minutes")
 	case o.History < 0 || o.History%time.Hour != 0:
 		return errors.New("the history must be whole hours")
 	case o.Restart < 0:

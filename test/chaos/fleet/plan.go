@@ -9,7 +9,6 @@ import (
 	"github.com/google/uuid"
 
 	"roomsensor/internal/roomsensor"
-	"roomsensor/internal/simulate"
 )
 
 // offlineOneIn is the share of the devices that are offline at any time.
@@ -19,11 +18,13 @@ const offlineOneIn = 100
 //
 // The devices take turns. Turn n is due n intervals after the start, and all devices have had a turn after 5 minutes,
 // which is a round. In each round, a device sends its reading of the bucket before, unless it is offline. When it
-// returns, it sends all that it missed in one upload.
+// returns, it sends all that it missed in one upload. The first devices may be late ones, which send nothing in their
+// turns, but all that they missed at once.
 type plan struct {
 	devices, teams int
 	seed           uint64
 	outage         int       // rounds for which a device is offline
+	late, missed   int       // number of late devices, and of the readings of each of them
 	start          time.Time // boundary of a bucket; the reading of round 0 is in the bucket before it
 	turns          int       // of all devices until the end
 	step, inverse  int       // the order of the devices in a round, see device
@@ -36,9 +37,9 @@ const stride = 7919
 func newPlan(o *Options, now time.Time) *plan {
 	p := &plan{
 		devices: o.Devices, teams: o.Teams, seed: o.Seed, start: now.UTC().Truncate(roomsensor.BucketLength),
-		outage: int(o.Outage / roomsensor.BucketLength),
-		turns:  int(o.Duration.Seconds() / roomsensor.BucketLength.Seconds() * float64(o.Devices)),
-		step:   stride,
+		outage: int(o.Outage / roomsensor.BucketLength), late: o.Late, missed: int(o.LateFor / roomsensor.BucketLength),
+		turns: int(o.Duration.Seconds() / roomsensor.BucketLength.Seconds() * float64(o.Devices)),
+		step:  stride,
 	}
 	n := big.NewInt(int64(p.devices))
 	inverse := new(big.Int)
@@ -72,6 +73,9 @@ func (p *plan) rounds(device int) int {
 // sends returns how many readings a device sends in a round: those of the rounds until this one. While it is offline it
 // sends none.
 func (p *plan) sends(device, round int) int {
+	if device < p.late {
+		return 0
+	}
 	phase := (device + round) % (offlineOneIn * p.outage)
 	switch {
 	case phase < p.outage:
@@ -106,7 +110,7 @@ func (p *plan) bucket(round int) time.Time {
 
 // historyEnd returns the end of the readings that are stored before the trial. It is the start of an hour, before all
 // readings that devices send.
-func (p *plan) historyEnd() time.Time { return p.bucket(-p.outage).Truncate(time.Hour) }
+func (p *plan) historyEnd() time.Time { return p.bucket(-max(p.outage, p.missed)).Truncate(time.Hour) }
 
 // scaled are the values of a reading as integers: in the units of their resolutions, and the seconds from the start of
 // the bucket to the measurement. Checksums are exact because they use integers.
@@ -146,14 +150,11 @@ func (p *plan) upload(device, round int) []byte {
 	if n == 0 {
 		return nil
 	}
-	u := simulate.Upload{
-		HardwareID: fmt.Sprintf(hardwareFormat, device), SentAt: p.bucket(round + 1), Firmware: "2.4.1",
-		Signal: &simulate.Signal{RSSI: -87, Bars: 2}, Readings: make([]roomsensor.Measurement, 0, n),
-	}
+	readings := make([]roomsensor.Measurement, 0, n)
 	for i := round - n + 1; i <= round; i++ {
-		u.Readings = append(u.Readings, p.measurement(device, i))
+		readings = append(readings, p.measurement(device, i))
 	}
-	return u.AppendJSON(nil)
+	return p.message(device, round, readings)
 }
 
 // sum is the number of readings of a device and a checksum of them.
@@ -177,6 +178,11 @@ const sumSQL = `count(*), coalesce(sum((extract(epoch FROM bucket_at)::bigint / 
 
 // expected returns the sum of all readings that a device sends.
 func (p *plan) expected(device int) (s sum) {
+	if device < p.late {
+		for round := 1 - p.missed; round <= 0; round++ {
+			s.add(p.bucket(round), p.values(device, round))
+		}
+	}
 	for round := range p.rounds(device) {
 		for i := round - p.sends(device, round) + 1; i <= round; i++ {
 			s.add(p.bucket(i), p.values(device, i))

@@ -99,6 +99,32 @@ func TestPlanUpload(t *testing.T) {
 	require.Equal(t, 334, p.teamSize(0))
 }
 
+// TestPlanLate checks that a late device sends its readings in its uploads only, and what the plan expects.
+func TestPlanLate(t *testing.T) {
+	t.Parallel()
+	o := Burst(7)
+	p := newPlan(&o, time.Date(2026, 11, 20, 10, 3, 0, 0, time.UTC))
+	for device, uploads := range map[int]int{0: 4, 1: 2, 2: 2} { // The first one sends twice.
+		var s sum
+		bodies := p.lateUploads(device)
+		require.Len(t, bodies, uploads)
+		for _, body := range bodies[:2] {
+			u, refusal := upload.Parse(body, fmt.Sprintf(hardwareFormat, device), p.start.Add(o.LateAfter))
+			require.Nil(t, refusal)
+			for i := range u.Readings {
+				m := u.Readings[i].Measurement
+				round := int(m.Bucket().Sub(p.bucket(0)) / roomsensor.BucketLength)
+				require.Equal(t, p.measurement(device, round), m)
+				s.add(m.Bucket(), p.values(device, round))
+			}
+		}
+		require.EqualValues(t, 864, s.count)
+		require.Equal(t, p.expected(device), s)
+		require.Nil(t, p.upload(device, 0))
+	}
+	require.False(t, p.historyEnd().After(p.bucket(1-p.missed)))
+}
+
 // TestSum checks that the checksum changes with each value, with the time and with the order of values.
 func TestSum(t *testing.T) {
 	t.Parallel()

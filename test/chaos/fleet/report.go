@@ -29,6 +29,8 @@ type Report struct {
 	Accepted     int64              `json:"accepted_uploads"`
 	Registered   time.Duration      `json:"registered_ns"`
 	WarmUp       time.Duration      `json:"warm_up_ns"` // until each team was answered
+	Late         time.Duration      `json:"late_ns"`    // until everything of the late devices was confirmed
+	Refused      int64              `json:"refused"`    // requests of late devices that a receiver asked to repeat
 	Sent         time.Duration      `json:"sent_ns"`    // until the last upload was confirmed
 	Settled      time.Duration      `json:"settled_ns"` // from then until all were committed
 	Latencies    map[kind]Latency   `json:"latencies"`
@@ -93,6 +95,10 @@ func (r *Report) Print(out io.Writer) error {
 	fmt.Fprintf(&text, "%d devices of %d teams, registered in %s; %d uploads, %d readings; %s to send, %s to commit the "+
 		"rest\n\n", o.Devices, o.Teams, harness.Seconds(r.Registered), r.Accepted, r.Verdict.Readings,
 		harness.Seconds(r.Sent), harness.Seconds(r.Settled))
+	if o.Late > 0 {
+		fmt.Fprintf(&text, "%d devices came back after %s, %s after the start: confirmed in %s, %d requests repeated\n\n",
+			o.Late, o.LateFor, o.LateAfter, harness.Seconds(r.Late), r.Refused)
+	}
 	r.printSamples(&text)
 	r.printProcesses(&text)
 	r.printLatencies(&text)

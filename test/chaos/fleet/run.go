@@ -82,6 +82,6 @@ func (e *env) settle(ctx context.Context) {
 func (r *Report) finish(s *sampler) {
 	r.Samples, r.Latencies, r.Accepted = s.samples, s.recorder.all(), s.load.accepted.Load()
 	r.Failures, r.Failed, r.Findings = s.recorder.failures, s.recorder.failed, s.Findings()
-	r.Registered = s.registered
+	r.Registered, r.Late, r.Refused = s.registered, s.lateTook, s.refused.Load()
 	r.PerDeviceDay = perDeviceDay(&s.samples[len(s.samples)-1], r.Accepted, r.Verdict.Readings)
 }

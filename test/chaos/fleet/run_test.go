@@ -27,16 +27,20 @@ func small() Options {
 	return o
 }
 
-// TestRun runs a small trial with real processes, of which the API is replaced: every reading is stored as it was sent,
+// TestRun runs a small trial with real processes, of which the API is replaced, and devices that come back
+// after days: every reading is stored as it was sent,
 // and everything is measured.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	o := small()
+	o.Late, o.LateFor, o.LateAfter = 30, 48*time.Hour, 3*time.Second
 	o.Restart, o.DatabaseURL, o.Progress = 3*time.Second, dbtest.Empty(t).URL, t.Output()
 	r, err := Run(t.Context(), o)
 	require.NoError(t, err)
 	require.NoError(t, r.Failure())
-	require.Greater(t, r.Verdict.Readings, r.Accepted, "some devices return")
+	const late, twice = 2 * 30, 2 * 3 // uploads
+	require.Greater(t, r.Verdict.Readings, 30*576+r.Accepted-late-twice, "some devices return, and 30 come back after days")
+	require.Positive(t, r.Late)
 	for _, k := range kinds {
 		require.Positive(t, r.Latencies[k].Requests, k)
 		require.Positive(t, r.Latencies[k].P99, k)
@@ -142,7 +146,8 @@ func TestOptionsValidate(t *testing.T) {
 	require.NoError(t, valid.Validate())
 	for _, change := range []func(*Options){
 		func(o *Options) { o.Devices = 0 }, func(o *Options) { o.Duration = 0 }, func(o *Options) { o.Teams = o.Devices + 1 },
-		func(o *Options) { o.Outage = time.Minute }, func(o *Options) { o.Exports = -1 },
+		func(o *Options) { o.Outage = time.Minute }, func(o *Options) { o.Late = o.Devices + 1 },
+		func(o *Options) { o.Exports = -1 },
 	} {
 		o := small()
 		change(&o)
