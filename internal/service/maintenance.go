@@ -14,6 +14,9 @@ import (
 	"roomsensor/internal/store"
 )
 
+// maintenanceInterval is how often a worker looks for chunks to rewrite.
+const maintenanceInterval = 5 * time.Minute
+
 // maintainer rewrites settled chunks in primary-key order during the maintenance window.
 type maintainer struct {
 	store    *store.Store

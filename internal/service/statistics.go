@@ -15,6 +15,8 @@ import (
 )
 
 const (
+	// statisticsInterval is how often a process reads the figures of the whole database. A scrape reads them from memory.
+	statisticsInterval = 5 * time.Minute
 	// statisticsStale is the age at which they disappear, after two failed reads: old figures would look current.
 	statisticsStale = 3 * statisticsInterval
 	// statisticsTimeout bounds one read.

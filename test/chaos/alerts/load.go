@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"roomsensor/internal/retry"
@@ -30,13 +29,12 @@ const (
 // load is what clients send all the time. Requests do not wait for one another, as those of many clients do not.
 type load struct {
 	*env
-	client     *http.Client
-	from       time.Time
-	credential atomic.Value // string
+	client *http.Client
+	from   time.Time
 }
 
 func newLoad(e *env) *load {
-	l := &load{
+	return &load{
 		env: e, from: time.Now().UTC().Add(-sentAge).Truncate(roomsensor.BucketLength),
 		client: &http.Client{
 			// Without a session, the dashboard leads to another page.
@@ -44,8 +42,6 @@ func newLoad(e *env) *load {
 			Timeout:       answerTimeout, Transport: &http.Transport{MaxIdleConnsPerHost: teamKeys, DisableCompression: true},
 		},
 	}
-	l.credential.Store(e.team.credentials[0])
-	return l
 }
 
 // run sends until ctx ends.
@@ -73,32 +69,27 @@ func every(ctx context.Context, pause time.Duration, send func(ctx context.Conte
 // upload sends the next reading of a device.
 func (l *load) upload(ctx context.Context, n int) {
 	at := l.from.Add(time.Duration(n/teamDevices) * roomsensor.BucketLength)
-	credential, _ := l.credential.Load().(string) // Set by newLoad.
-	l.post(ctx, credential, bytes.NewReader(uploadOf(l.team.devices[n%teamDevices].HardwareID, at, 1)))
+	l.post(ctx, bytes.NewReader(uploadOf(l.devices[n%teamDevices].HardwareID, at)))
 }
 
-// uploadOf returns one upload with n readings.
-func uploadOf(hardwareID string, from time.Time, n int) []byte {
-	u := simulate.Upload{HardwareID: hardwareID, SentAt: from, Firmware: "1.0.0", LeaveOut: true}
-	for i := range n {
-		m := roomsensor.Measurement{MeasuredAt: from.Add(time.Duration(i) * roomsensor.BucketLength)}
-		m.Values.Set(roomsensor.CO2, float32(400+i%1000))
-		u.Readings = append(u.Readings, m)
+// uploadOf returns an upload with one reading.
+func uploadOf(hardwareID string, at time.Time) []byte {
+	m := roomsensor.Measurement{MeasuredAt: at}
+	m.Values.Set(roomsensor.CO2, 400)
+	u := simulate.Upload{
+		HardwareID: hardwareID, SentAt: at, Firmware: "1.0.0", LeaveOut: true, Readings: []roomsensor.Measurement{m},
 	}
 	return append(u.AppendJSON(nil), '\n')
 }
 
 // post sends uploads once. What becomes of them is for the metrics to show.
-func (l *load) post(ctx context.Context, credential string, body io.Reader) {
-	l.send(ctx, http.MethodPost, l.processes[receiverName].url()+"/uploads", credential, body)
+func (l *load) post(ctx context.Context, body io.Reader) {
+	l.send(ctx, http.MethodPost, l.processes[receiverName].url()+"/uploads", l.credential, body)
 }
 
 // request lists devices with one key after the other.
-func (l *load) request(ctx context.Context, n int) { l.list(ctx, l.team.keys[n%teamKeys]) }
-
-// list lists devices.
-func (l *load) list(ctx context.Context, key string) {
-	l.send(ctx, http.MethodGet, l.processes[apiName].url()+"/v1/devices", key, nil)
+func (l *load) request(ctx context.Context, n int) {
+	l.send(ctx, http.MethodGet, l.processes[apiName].url()+"/v1/devices", l.keys[n%teamKeys], nil)
 }
 
 // openPage opens a page of the dashboard with a session that it looks up in the database.

@@ -20,9 +20,7 @@ type Report struct {
 	LoadAvg  string           `json:"load_average_at_start"`
 	Options  Options          `json:"options"`
 	Alerts   []Result         `json:"alerts"`
-	// Untried are alerts that no fault of this trial fires, with the reason.
-	Untried map[string]string `json:"untried"`
-	// Findings are what did not work: a fault, a command of a runbook, or an alert that did not clear.
+	// Findings are what did not work: a fault, or an alert that did not clear.
 	Findings []string `json:"findings"`
 }
 
@@ -44,7 +42,7 @@ func newReport(o Options, e *env) *Report {
 	}
 	return &Report{
 		Started: time.Now().UTC().Truncate(time.Second), Hardware: harness.ThisMachine(e.described),
-		LoadAvg: strings.TrimSpace(string(loadAvg)), Options: o, Untried: untried,
+		LoadAvg: strings.TrimSpace(string(loadAvg)), Options: o,
 	}
 }
 
@@ -104,7 +102,7 @@ func (r *Report) verdict() (passed, all int) {
 	return passed, len(names)
 }
 
-// Failure returns nil if every alert fired and cleared, and its runbook worked.
+// Failure returns nil if every alert fired and cleared.
 func (r *Report) Failure() error {
 	passed, all := r.verdict()
 	if passed == all && len(r.Findings) == 0 {
@@ -123,12 +121,6 @@ func (r *Report) Print(out io.Writer) error {
 	for i := range r.Alerts {
 		a := &r.Alerts[i]
 		line("%s\t%.1f\t%.1f\t%s\t%s", a.Alert, a.Fire, a.Clear, strings.Join(a.Others, " "), a.Fault)
-	}
-	for name, reason := range r.Untried {
-		line("%s\t-\t-\t\tnot tried: %s", name, reason)
-	}
-	for _, e := range exceptions {
-		line("%s\t%s instead of %s: %s", e.alert, e.to, e.from, e.reason)
 	}
 	err := w.Flush()
 	for _, finding := range r.Findings {

@@ -1,7 +1,6 @@
 package alerts
 
 import (
-	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
@@ -23,57 +22,25 @@ func shorten(d, least time.Duration) time.Duration {
 	return min(max(d/time.Duration(shorter), least), maxTime)
 }
 
-// exception is a threshold that the trial changes, because its fault would need more time than a test has.
-type exception struct{ alert, from, to, reason string }
-
-// exceptions are all changes of the rules beside `for` and ranges.
-var exceptions = []exception{
-	{"RoomsensorExportRunsLong", "> 3600", "> 60", "the export would have to run for an hour"},
-	{"RoomsensorTablesLate", "> 600", "> 10", "the database would have to be unavailable for 10 minutes"},
-	{"RoomsensorStatisticsOld", "> 1800", "> 30", "the figures would have to be half an hour old; the processes are " +
-		"built with the tag alerts and read them every 5 seconds, not every 5 minutes"},
-	{"RoomsensorHighDeliveries", "> 25", "> 4", "25 deliveries take 11 minutes, because the delay between them grows to " +
-		"30 seconds; PARK_AFTER is lowered to 6, from 50"},
-	{"RoomsensorHighDeliveries", "for: 5s", "for: 70s", "its metric is the maximum of the last minute, which is " +
-		"not shortened"},
-}
-
 var (
 	alertLine  = regexp.MustCompile(`^ *- alert: (\w+)$`)
 	forLine    = regexp.MustCompile(`^( *for: )(\d+[smhd])$`)
 	timeOfPast = regexp.MustCompile(`(\[|offset )(\d+[smhd])`)
 )
 
-// shortenRules returns the text of the rules for the trial: `for` and ranges are shortened, and the exceptions applied.
-// It returns an error if an exception no longer fits its rule.
-func shortenRules(text string) (string, error) {
-	applied := make([]bool, len(exceptions))
+// shortenRules returns the text of the rules for the trial, in which `for`, ranges and offsets are shortened.
+func shortenRules(text string) string {
 	var out strings.Builder
-	alert := ""
 	for line := range strings.Lines(text) {
-		if m := alertLine.FindStringSubmatch(strings.TrimSuffix(line, "\n")); m != nil {
-			alert = m[1]
-		}
 		if m := forLine.FindStringSubmatch(strings.TrimSuffix(line, "\n")); m != nil {
 			line = m[1] + shorten(parseDuration(m[2]), minFor).String() + "\n"
 		}
 		if !strings.Contains(line, "summary:") {
 			line = shortenQuery(line)
-			for i, e := range exceptions {
-				if e.alert == alert && strings.Contains(line, e.from) {
-					line = strings.Replace(line, e.from, e.to, 1)
-					applied[i] = true
-				}
-			}
 		}
 		out.WriteString(line)
 	}
-	for i, e := range exceptions {
-		if !applied[i] {
-			return "", fmt.Errorf("the rule of %s has no %q to replace", e.alert, e.from)
-		}
-	}
-	return out.String(), nil
+	return out.String()
 }
 
 // shortenQuery shortens the ranges and offsets of a query, as shortenRules does.

@@ -1,20 +1,14 @@
 package alerts
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"time"
-
-	"roomsensor/internal/retry"
-	"roomsensor/test/harness"
-	"roomsensor/test/promtest"
 )
 
 // Options of a trial. The tags are the flags of the command line.
@@ -37,26 +31,6 @@ func (o *Options) Validate() error {
 		}
 	}
 	return nil
-}
-
-// fault is what goes wrong in an installation, and what an operator does about it.
-type fault struct {
-	does   string
-	alerts []string // that it must fire
-	// inject causes the fault. strike is called after it, and once more whenever it returns, until the fault is over.
-	inject, strike func(context.Context, *env) error
-	// repair removes the fault, as the runbook says.
-	repair func(context.Context, *env) error
-	// shows are the commands of the runbooks that an operator runs first, with a word of the cause that each prints.
-	shows map[string]string
-	// logs are lines in the log of the worker to which the runbooks lead.
-	logs []string
-	team string // that replaces TEAM on the pages; empty means the team that sends
-}
-
-// replace replaces what the pages leave open.
-func (f *fault) replace(command string) string {
-	return strings.ReplaceAll(command, "--team TEAM", "--team "+cmp.Or(f.team, mainTeam))
 }
 
 // selected reports whether the options select a fault.
@@ -94,11 +68,6 @@ func Run(ctx context.Context, o Options) (report *Report, err error) {
 			e.Unexpected("%s: %v", f.alerts[0], err)
 		}
 	}
-	if len(o.Only) == 0 {
-		if err := errors.Join(e.followIncidents(ctx), e.checkCommands()); err != nil {
-			e.Unexpected("%v", err)
-		}
-	}
 	report.Findings = e.Findings()
 	return report, nil
 }
@@ -114,8 +83,7 @@ const (
 	pollInterval = 200 * time.Millisecond
 )
 
-// try injects a fault, waits until its alerts fire, checks their runbooks, removes the fault, and waits until they
-// clear.
+// try injects a fault, waits until its alerts fire, removes the fault, and waits until they clear.
 func (e *env) try(ctx context.Context, f *fault) ([]Result, error) {
 	if err := e.states.awaitQuiet(ctx, e.names); err != nil {
 		e.Unexpected("before %s: %v", f.does, err)
@@ -125,28 +93,8 @@ func (e *env) try(ctx context.Context, f *fault) ([]Result, error) {
 	}
 	e.Logf("%s: %s", strings.Join(f.alerts, ", "), f.does)
 	e.states.reset()
-	e.logged = 0
-	log, err := e.workerLog()
-	if err != nil {
-		return missed(f), err
-	}
-	e.logged = len(log)
 	began := time.Now()
-	active, stop := context.WithCancel(ctx)
-	var group sync.WaitGroup
-	defer group.Wait()
-	defer stop()
-	err = f.inject(active, e)
-	if err == nil {
-		if f.strike != nil {
-			group.Go(func() { e.strike(active, f) })
-		}
-		if err = e.states.await(ctx, fireTimeout, f.alerts, firing); err == nil {
-			e.checkRunbooks(ctx, f)
-		}
-	}
-	stop()
-	group.Wait()
+	err := e.awaitFiring(ctx, f)
 	repairing := time.Now()
 	if f.repair != nil {
 		err = errors.Join(err, f.repair(ctx, e))
@@ -162,105 +110,22 @@ func (e *env) try(ctx context.Context, f *fault) ([]Result, error) {
 	return results, err
 }
 
-// strike calls strike of a fault until ctx ends.
-func (e *env) strike(ctx context.Context, f *fault) {
-	for ctx.Err() == nil {
-		if err := f.strike(ctx, e); err != nil && ctx.Err() == nil {
-			e.Unexpected("%s: %v", f.alerts[0], err)
-			return
-		}
+// awaitFiring injects a fault until its alerts fire.
+func (e *env) awaitFiring(ctx context.Context, f *fault) error {
+	if !f.repeated {
+		return errors.Join(f.inject(ctx, e), e.states.await(ctx, fireTimeout, f.alerts, firing))
 	}
-}
-
-// states of an alert.
-const (
-	inactive = "inactive"
-	pending  = "pending"
-	firing   = "firing"
-)
-
-// watcher reads the states of all alerts, and notes when each fired and cleared.
-type watcher struct {
-	prometheus *promtest.Prometheus
-
-	mu     sync.Mutex
-	states map[string]string
-	fired  map[string]time.Time // first since reset
-	ended  map[string]time.Time // last since reset
-	err    error                // of the last read
-}
-
-func (w *watcher) run(ctx context.Context) { retry.Every(ctx, pollInterval, w.read) }
-
-func (w *watcher) read(ctx context.Context) {
-	states, err := w.prometheus.States(ctx)
-	now := time.Now()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.err = err; err != nil {
-		return
-	}
-	for name, state := range states {
-		if state == firing && w.fired[name].IsZero() {
-			w.fired[name] = now
-		}
-		if state != firing && w.states[name] == firing {
-			w.ended[name] = now
-		}
-	}
-	w.states = states
-}
-
-// reset forgets what fired before.
-func (w *watcher) reset() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.fired, w.ended = map[string]time.Time{}, map[string]time.Time{}
-}
-
-// awaitQuiet waits until no alert has been pending or firing for quietTime.
-func (w *watcher) awaitQuiet(ctx context.Context, alerts []string) error {
-	since := time.Now()
-	return harness.Await(ctx, quietTimeout, pollInterval, func(context.Context) error {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		for _, name := range alerts {
-			if state := w.states[name]; w.err != nil || state != inactive {
-				since = time.Now()
-				return errors.Join(w.err, fmt.Errorf("%s is %q", name, state))
+	active, stop := context.WithCancel(ctx)
+	var group sync.WaitGroup
+	defer group.Wait()
+	defer stop()
+	group.Go(func() {
+		for active.Err() == nil {
+			if err := f.inject(active, e); err != nil && active.Err() == nil {
+				e.Unexpected("%s: %v", f.alerts[0], err)
+				return
 			}
 		}
-		if quiet := time.Since(since); quiet < quietTime {
-			return fmt.Errorf("no alert has been active for %s", quiet)
-		}
-		return nil
 	})
-}
-
-// await waits until alerts have a state; a pending alert counts as inactive.
-func (w *watcher) await(ctx context.Context, timeout time.Duration, alerts []string, state string) error {
-	return harness.Await(ctx, timeout, pollInterval, func(context.Context) error {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		if w.err != nil {
-			return w.err
-		}
-		for _, name := range alerts {
-			is := w.states[name]
-			if is == pending {
-				is = inactive
-			}
-			if is != state {
-				return fmt.Errorf("%s is %q, not %s", name, w.states[name], state)
-			}
-		}
-		return nil
-	})
-}
-
-// times returns when alerts fired and cleared since reset.
-func (w *watcher) times() (fired, ended map[string]time.Time) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return maps.Clone(w.fired), maps.Clone(w.ended)
+	return e.states.await(ctx, fireTimeout, f.alerts, firing)
 }
