@@ -61,7 +61,7 @@ type Command struct {
 	Step  string   // what it does, with a gerund: "starting PostgreSQL"
 	Argv  []string // the program, looked up in Path, and its arguments
 	Dir   string
-	Env   []string // added to PATH, a neutral locale and the variables of test/clock, which is all that it inherits
+	Env   []string // added to PATH and a neutral locale, which is all that it inherits
 	As    *Account // nil: the user of this process
 	Limit time.Duration
 }
@@ -77,7 +77,7 @@ func (c Command) Run(ctx context.Context, p *Progress) (string, error) {
 	//nolint:gosec // The programs are PostgreSQL's and Debian's own, at paths that were looked up.
 	cmd := exec.CommandContext(ctx, c.Argv[0], c.Argv[1:]...)
 	cmd.Dir = c.Dir
-	cmd.Env = append(append([]string{"PATH=" + Path(), "LC_ALL=C"}, Inherited(shiftedClock...)...), c.Env...)
+	cmd.Env = append([]string{"PATH=" + Path(), "LC_ALL=C"}, c.Env...)
 	cmd.Stdout, cmd.Stderr = io.MultiWriter(&stdout, output), output
 	cmd.SysProcAttr = c.As.attributes()
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
@@ -90,9 +90,6 @@ func (c Command) Run(ctx context.Context, p *Progress) (string, error) {
 	}
 	return stdout.String(), nil
 }
-
-// shiftedClock are the variables with which test/clock runs PostgreSQL at another date.
-var shiftedClock = []string{"LD_PRELOAD", "CLOCK_OFFSET"}
 
 // Inherited returns the environment variables of this process that have one of the names and a value.
 func Inherited(names ...string) []string {
