@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -63,33 +62,16 @@ func TestRun(t *testing.T) {
 	require.Equal(t, layouts, paged)
 }
 
-// TestRunAggregatesCoverageAndChanges checks and repeats what P5 to P7 ask of the service, without other programs, and
-// runs P8.
-func TestRunAggregatesCoverageAndChanges(t *testing.T) {
+// TestRunChanges runs P8, which only bench:peers selects.
+func TestRunChanges(t *testing.T) {
 	t.Parallel()
 	results := filepath.Join(t.TempDir(), "small.json")
 	var table, log strings.Builder
-	peers := func(ctx context.Context, s *workload.Suite) error {
-		hourly, err := s.CheckHourly(ctx, s.Hourly()[:2])
-		require.NoError(t, err)
-		daily, err := s.CheckDaily(ctx, s.Daily())
-		require.NoError(t, err)
-		coverage, err := s.CheckCoverage(ctx)
-		require.NoError(t, err)
-		for _, query := range []*workload.Query{hourly, daily, coverage} {
-			seconds, err := query.Latency(ctx)
-			require.NoError(t, err)
-			require.Positive(t, seconds)
-		}
-		_, err = daily.DatabaseTime(ctx)
-		require.NoError(t, err)
-		return nil
-	}
 	err := workload.Run(t.Context(), []string{
-		"quick", "-only", "P5,P6,P7,P8", "-devices", "4", "-deep", "3", "-days", "45", "-rounds", "1", "-time", "50ms",
+		"quick", "-only", "P8", "-devices", "4", "-deep", "3", "-days", "9", "-rounds", "1", "-time", "50ms",
 		"-change-rate", "20", "-change-time", "1s", "-layout", "arrived", "-results", results,
 		"-database-url", dbtest.New(t).URL,
-	}, &table, &log, &workload.Peers{Rows: peers})
+	}, &table, &log, &workload.Peers{})
 	require.NoError(t, err, log.String())
 	text, err := os.ReadFile(results)
 	require.NoError(t, err)

@@ -180,7 +180,7 @@ func (e *Env) Run(ctx context.Context, args ...string) error {
 
 // Install compiles a program of another module and returns its path. It needs the network. The program is compiled in a
 // module of its own, because its requirements conflict with those of this module.
-func (e *Env) Install(ctx context.Context, module, version, program, tags string) (path string, err error) {
+func (e *Env) Install(ctx context.Context, module, version, program string) (path string, err error) {
 	path = filepath.Join(e.Dir, filepath.Base(program))
 	if _, err := os.Stat(path); err == nil {
 		return path, nil // It is compiled once.
@@ -195,7 +195,7 @@ func (e *Env) Install(ctx context.Context, module, version, program, tags string
 		return "", fmt.Errorf("creating a module for %s: %w", program, err)
 	}
 	//nolint:gosec // The names are constants.
-	build := exec.CommandContext(ctx, "go", "build", "-mod=mod", "-tags", tags, "-o", path, module+"/"+program)
+	build := exec.CommandContext(ctx, "go", "build", "-mod=mod", "-o", path, module+"/"+program)
 	build.Dir = dir
 	if output, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building %s: %w: %s", program, err, output)

@@ -2,9 +2,7 @@ package main
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -12,25 +10,14 @@ import (
 	"roomsensor/internal/roomsensor"
 )
 
-// Cell identifies one value: of a reading, or of its aggregates.
+// Cell identifies one value of a reading.
 type Cell struct {
 	Device uuid.UUID
 	At     int64 // start of the bucket, in seconds since 1970
 	Metric roomsensor.Metric
-	Of     string // aggregate function, or empty for a reading
 }
 
-// The aggregate functions. First and Last have the value 1 at the time of the first and of the last reading.
-const (
-	Min   = "min"
-	Max   = "max"
-	Mean  = "mean"
-	Count = "count"
-	First = "first"
-	Last  = "last"
-)
-
-// Cells contain answers value by value, because those of peers consist of rows, columns or series.
+// Cells contain answers value by value, because those of peers consist of columns or series.
 type Cells map[Cell]float32
 
 // Add adds the values of a reading.
@@ -45,60 +32,10 @@ func (c Cells) Add(device uuid.UUID, bucket time.Time, v *roomsensor.Values) {
 // put adds a value of an answer. A second value for a cell is an error.
 func (c Cells) put(cell Cell, x float64) error {
 	if _, ok := c[cell]; ok {
-		return fmt.Errorf("%w: %s %s of %s at %d occurs twice", errPeer, cell.Of, cell.Metric, cell.Device, cell.At)
+		return fmt.Errorf("%w: %s of %s at %d occurs twice", errPeer, cell.Metric, cell.Device, cell.At)
 	}
 	c[cell] = float32(x)
 	return nil
-}
-
-// putRow adds the values of a row. Its columns are "time" in seconds, "device" and metrics, or their aggregates such as
-// "co2_ppm_min", in any order. An empty value is missing. The columns "name" and "tags" of InfluxDB have no meaning
-// here.
-func (c Cells) putRow(header, row []string) (err error) {
-	var cell Cell
-	for i, name := range header {
-		switch name {
-		case "time":
-			cell.At, err = strconv.ParseInt(row[i], 10, 64)
-		case "device":
-			cell.Device, err = uuid.Parse(row[i])
-		}
-		if err != nil {
-			return fmt.Errorf("reading a %s: %w", name, err)
-		}
-	}
-	for i, name := range header {
-		if slices.Contains([]string{"time", "device", "name", "tags"}, name) {
-			continue
-		}
-		var known bool
-		if cell.Metric, cell.Of, known = parseColumn(name); !known {
-			return fmt.Errorf("%w: a column is called %q", errPeer, name)
-		}
-		if row[i] == "" {
-			continue
-		}
-		x, err := parseNumber(row[i])
-		if err == nil {
-			err = c.put(cell, x)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// parseColumn reads the name of a metric, or of an aggregate of it.
-func parseColumn(name string) (m roomsensor.Metric, of string, known bool) {
-	if m, known = roomsensor.MetricNamed(name); known {
-		return m, "", true
-	}
-	if i := strings.LastIndexByte(name, '_'); i >= 0 && slices.Contains([]string{Min, Max, Mean, Count}, name[i+1:]) {
-		m, known = roomsensor.MetricNamed(name[:i])
-		return m, name[i+1:], known
-	}
-	return m, "", false
 }
 
 func parseNumber(text string) (float64, error) {

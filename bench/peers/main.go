@@ -1,15 +1,13 @@
-// Peers is bench with other programs beside it: pREST in W4, Telegraf in W6, InfluxDB in W11, and VictoriaMetrics and
-// InfluxDB in P1 to P7, on the same readings and in the same run. `go tool task bench:peers` calls it. It is a module
-// of its own, because the tests do not need it, and it needs the network to build these programs.
+// Peers is bench with other programs beside it: pREST in W4, InfluxDB in W11, and VictoriaMetrics in P3 and P4, on the
+// same readings and in the same run. `go tool task bench:peers` calls it. It is a module of its own, because the tests
+// do not need it, and it needs the network to build these programs.
 //
-//	rows.go             P1 to P4, and the order of all
-//	aggregates.go       P5 to P7
+//	rows.go             P3 and P4
 //	points.go           InfluxDB in W11
 //	prest.go            pREST in W4
-//	peer.go             starts and queries a peer
+//	peer.go             starts and queries another program
 //	cells.go            readings value by value, and as lines
 //	victoriametrics.go  VictoriaMetrics
-//	influxdb.go         InfluxDB
 package main
 
 import "roomsensor/bench/workload"

@@ -29,7 +29,7 @@ type prest struct {
 // startPREST starts the other program of W4 on the database of the service. It has no authentication and no limiter. It
 // keeps as many connections to the database as the workload has: by default it opens one per request.
 func startPREST(ctx context.Context, s *workload.Suite) (*workload.Rival, error) {
-	program, err := s.Install(ctx, "github.com/prest/prest", prestVersion, "cmd/prestd", "")
+	program, err := s.Install(ctx, "github.com/prest/prest", prestVersion, "cmd/prestd")
 	if err != nil {
 		return nil, err
 	}

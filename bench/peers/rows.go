@@ -18,57 +18,35 @@ import (
 	"roomsensor/internal/roomsensor"
 )
 
-// comparison compares a peer that has the readings of the fleet.
+// comparison compares VictoriaMetrics, which has the readings of the fleet.
 type comparison struct {
-	peer
+	*victoriaMetrics
 	*workload.Suite
 	sender *workload.Sender
-	oldest time.Time // start of its readings
 }
 
-// compare adds P1 to P7: what other time-series databases do with the same readings, one after the other. They give
-// fewer guarantees, so that there is no verdict.
+// compare adds P3 and P4: what another time-series database does with the same readings. It gives fewer guarantees, so
+// that there is no verdict.
 func compare(ctx context.Context, s *workload.Suite) error {
-	for _, start := range []func(context.Context, *workload.Suite) (peer, error){startVictoriaMetrics, startInfluxDB} {
-		p, err := start(ctx, s)
-		if err != nil {
-			return err
-		}
-		if err := comparePeer(ctx, s, p); err != nil {
-			return fmt.Errorf("%s: %w", p, err)
-		}
+	v, err := startVictoriaMetrics(ctx, s)
+	if err != nil {
+		return err
 	}
-	return nil
-}
-
-func comparePeer(ctx context.Context, s *workload.Suite, p peer) error {
-	defer p.Kill()
-	r := &comparison{
-		peer: p, Suite: s, oldest: s.Fleet.From(),
-		sender: &workload.Sender{
-			Client: load.NewClient(), URL: p.WriteURL(), Status: http.StatusNoContent,
-		},
-	}
+	defer v.Kill()
+	r := &comparison{victoriaMetrics: v, Suite: s, sender: &workload.Sender{
+		Client: load.NewClient(), URL: v.url + "/write?precision=s", Status: http.StatusNoContent,
+	}}
 	for _, part := range []struct {
 		row string // empty: all rows need it
 		run func(context.Context) error
 	}{
-		{"", r.fill},
-		{"", r.awaitIdle},
-		{"", s.Vacuum},
-		{"P2", r.latest},
-		{"P3", r.page},
-		{"P4", r.export},
-		{"P5", r.hourly},
-		{"P6", r.daily},
-		{"P7", r.coverage},
-		{"P1", r.write}, // It adds readings.
+		{"", r.fill}, {"", r.awaitIdle}, {"", s.Vacuum}, {"P3", r.page}, {"P4", r.export},
 	} {
 		if part.row != "" && !s.Measures(part.row) {
 			continue
 		}
 		if err := part.run(ctx); err != nil {
-			return err
+			return fmt.Errorf("%s: %w", v, err)
 		}
 	}
 	return nil
@@ -112,7 +90,7 @@ type checked struct {
 }
 
 // check sends a question once and compares the answer with the fleet.
-func (r *comparison) check(ctx context.Context, q *question, want func(got Cells) Cells) (*checked, error) {
+func (r *comparison) check(ctx context.Context, q *question, wanted Cells) (*checked, error) {
 	request, err := q.request(ctx)
 	if err != nil {
 		return nil, err
@@ -125,7 +103,7 @@ func (r *comparison) check(ctx context.Context, q *question, want func(got Cells
 	if err != nil {
 		return nil, err
 	}
-	if wanted := want(got); !maps.Equal(got, wanted) {
+	if !maps.Equal(got, wanted) {
 		return nil, fmt.Errorf("%w: %d values instead of %d", errPeer, len(got), len(wanted))
 	}
 	return &checked{q, int64(len(body))}, nil
@@ -162,61 +140,25 @@ func (r *comparison) rate(
 	return result.Rate(), nil
 }
 
-// write is P1: some days of every device, from the first request until all readings are readable. roomsensor writes
-// them to disk twice, in the stream and in the table, and merges them with stored ones.
-func (r *comparison) write(ctx context.Context) error {
-	ours, theirs, err := r.Compare(ctx, r.UploadRate, r.writeRate)
-	if err != nil {
-		return err
-	}
-	rows := r.UploadDays * workload.BucketsPerDay * r.Fleet.Devices
-	r.addRow(report.Row{
-		ID: "P1", Workload: fmt.Sprintf("load of %d readings", rows), Unit: "rows/s", Ours: ours, Baseline: theirs,
-		Note: r.Lacks(),
-	})
-	return nil
-}
-
-func (r *comparison) writeRate(ctx context.Context) (float64, error) {
-	w := roomsensor.Window{From: r.oldest.AddDate(0, 0, -r.UploadDays), To: r.oldest}
-	r.oldest = w.From
-	bodies, rows := r.lines(w, r.Fleet.Devices)
-	began := time.Now()
-	if err := r.store(ctx, bodies); err != nil {
-		return 0, err
-	}
-	took := time.Since(began)
-	return float64(rows) / took.Seconds(), r.counted(ctx, w, rows)
-}
-
-// store writes lines and makes them readable.
-func (r *comparison) store(ctx context.Context, bodies [][]byte) error {
-	if err := r.sender.PostAll(ctx, bodies); err != nil {
-		return err
-	}
-	return r.Settle(ctx)
-}
-
-func (r *comparison) counted(ctx context.Context, w roomsensor.Window, want int) error {
-	stored, err := r.Count(ctx, w)
-	if err != nil || stored != want {
-		return fmt.Errorf("%d of %d readings are stored: %w", stored, want, err)
-	}
-	return nil
-}
-
 // fill writes the history of the fleet, day by day.
 func (r *comparison) fill(ctx context.Context) error {
 	f, began := &r.Fleet, time.Now()
 	for from := f.From(); from.Before(f.Until); from = from.Add(workload.UploadPart) {
 		bodies, _ := r.lines(roomsensor.Window{From: from, To: from.Add(workload.UploadPart)}, f.Present(from))
-		if err := r.store(ctx, bodies); err != nil {
+		if err := r.sender.PostAll(ctx, bodies); err != nil {
 			return err
 		}
 	}
+	if err := r.Settle(ctx); err != nil {
+		return err
+	}
 	rows := f.Rows(f.From(), f.Until)
 	r.Logf("loaded %d readings into %s in %.1f s", rows, r, time.Since(began).Seconds())
-	return r.counted(ctx, roomsensor.Window{From: f.From(), To: f.Until}, rows)
+	stored, err := r.Count(ctx, roomsensor.Window{From: f.From(), To: f.Until})
+	if err != nil || stored != rows {
+		return fmt.Errorf("%d of %d readings are stored: %w", stored, rows, err)
+	}
+	return nil
 }
 
 // linesPerBody is the size that peers recommend.
@@ -241,68 +183,6 @@ func (r *comparison) lines(w roomsensor.Window, devices int) (bodies [][]byte, r
 	return bodies, rows
 }
 
-// latest is P2: the newest reading of every device. The answer of roomsensor contains much more. Peers search only the
-// last day, so that devices without readings in it are missing.
-func (r *comparison) latest(ctx context.Context) error {
-	s := r.Suite
-	if err := s.CheckCurrent(ctx); err != nil {
-		return err
-	}
-	lastDay := roomsensor.Window{From: s.Fleet.Until.Add(-workload.UploadPart), To: s.Fleet.Until}
-	q, err := r.check(ctx, r.Latest(lastDay), r.newest)
-	if err != nil {
-		return err
-	}
-	ours, theirs, err := s.Compare(ctx,
-		s.CurrentRate,
-		func(ctx context.Context) (float64, error) {
-			return r.rate(ctx, workload.CurrentConnections, func(int, int) *checked { return q })
-		})
-	if err != nil {
-		return err
-	}
-	r.addRow(report.Row{
-		ID: "P2", Workload: fmt.Sprintf("latest of %d devices, 4 connections", s.Fleet.Devices), Layout: s.Layout,
-		Unit: "/s", Ours: ours, Baseline: theirs,
-	})
-	return nil
-}
-
-// newest returns the newest readings. If one lacks a metric, a peer that stores metrics separately may return the last
-// value.
-func (r *comparison) newest(got Cells) Cells {
-	f, want := &r.Fleet, Cells{}
-	last := f.Until.Add(-roomsensor.BucketLength)
-	for i := range f.Devices {
-		reading := f.Reading(i, last)
-		for _, m := range roomsensor.Metrics {
-			cell := Cell{Device: f.DeviceID(i), At: last.Unix(), Metric: m}
-			x, ok := reading.Values.Get(m)
-			if !ok {
-				_, ok = got[cell]
-				x = r.before(i, m, last)
-			}
-			if ok {
-				want[cell] = x
-			}
-		}
-	}
-	return want
-}
-
-// before returns the last value of a metric before a bucket.
-func (r *comparison) before(i int, m roomsensor.Metric, bucket time.Time) float32 {
-	f := &r.Fleet
-	for at := bucket; at.After(f.RecentFrom()); {
-		at = at.Add(-roomsensor.BucketLength)
-		reading := f.Reading(i, at)
-		if x, ok := reading.Values.Get(m); ok {
-			return x
-		}
-	}
-	return 0
-}
-
 // page is P3: the pages of W2.
 func (r *comparison) page(ctx context.Context) error {
 	s := r.Suite
@@ -313,7 +193,7 @@ func (r *comparison) page(ctx context.Context) error {
 	questions := make([]*checked, len(pages))
 	for i, p := range pages {
 		var err error
-		want := func(Cells) Cells { return r.measured([]int{p.Device}, p.Window) }
+		want := r.measured([]int{p.Device}, p.Window)
 		if questions[i], err = r.check(ctx, r.Page(s.Fleet.DeviceID(p.Device), p.Window), want); err != nil {
 			return err
 		}
@@ -373,9 +253,7 @@ func (r *comparison) exportOne(ctx context.Context, x *workload.Export) error {
 	if len(x.Devices) <= workload.FewDevices { // Otherwise all.
 		named = x.Devices
 	}
-	q, err := r.check(ctx, r.Export(named, x.Window), func(Cells) Cells {
-		return r.measured(firstOf(len(x.Devices)), x.Window)
-	})
+	q, err := r.check(ctx, r.Export(named, x.Window), r.measured(firstOf(len(x.Devices)), x.Window))
 	if err != nil {
 		return err
 	}

@@ -1,18 +1,16 @@
-// Package workload contains the workloads W1 to W13. Each is compared with a baseline on one database in one run. The
-// rows P1 to P8 of bench/peers use the same setup.
+// Package workload contains the workloads W1 to W16. Each is compared with a baseline on one database in one run. The
+// rows P3, P4 and P8 of bench/peers use the same setup.
 //
 //	main.go         the program
 //	options.go      sizes and flags
 //	suite.go        setup, order of the workloads, alternating rounds
 //	client.go       API clients and upload senders
-//	query.go        what P5 to P7 ask of the service
 //	w1_current.go   /devices/current
 //	w2_page.go      pages of readings
 //	w3_export.go    CSV exports
 //	w4_patch.go     PATCH of devices
 //	w5_upsert.go    upsert of readings
 //	w6_upload.go    uploads from the receiver to the commit
-//	w6_telegraf.go  Telegraf, the baseline of W6
 //	w7_memory.go    memory of exports and of a backlog
 //	w8_latency.go   latency of reads under uploads
 //	w9_growth.go    latency of reads with a larger table
@@ -23,8 +21,5 @@
 //	w14_cold.go pages and exports that nothing has read before
 //	w15_teams_memory.go memory of snapshots of many teams
 //	w16_processor.go processor time per reading
-//	p5_hourly.go    aggregates of a device
-//	p6_daily.go     aggregates of all devices as CSV
-//	p7_coverage.go  coverage of all devices
 //	p8_changes.go   time from a commit to a client of the change feed
 package workload

@@ -21,7 +21,7 @@ type Options struct {
 	Time    time.Duration `json:"time"`    // of one side of a round, for throughput
 	Layouts []string      `json:"layouts"` // see AsArrived
 	Only    []string      `json:"only"`    // ids of workloads; all if empty
-	Peers   bool          `json:"peers"`   // other programs beside W4, W6 and W11, and P1 to P8
+	Peers   bool          `json:"peers"`   // other programs beside W4 and W11, and P3, P4 and P8
 
 	PageCount   int           `json:"pages"` // more than a plan cache has entries, few enough to check each
 	ExportRows  int           `json:"export_rows"`
@@ -29,7 +29,6 @@ type Options struct {
 	UploadDays  int           `json:"upload_days"`  // that every device uploads per round of W6
 	BacklogDays int           `json:"backlog_days"` // that every device uploads for W7
 	LoadTime    time.Duration `json:"load_time"`    // of W8, idle and under load, and of W13
-	DailyDays   int           `json:"daily_days"`   // of P6
 	ChangeRate  int           `json:"change_rate"`  // uploads per second of P8, of one reading each
 	ChangeTime  time.Duration `json:"change_time"`  // of a round of P8
 	Teams       int           `json:"teams"`        // of W11 to W13
@@ -62,7 +61,7 @@ func full() Options {
 		Fleet:  fleet.Fleet{Seed: 1, Devices: 1000, Deep: 1000, Days: 90, Recent: 9, Gaps: 50},
 		Rounds: 5, Time: 5 * time.Second, Layouts: []string{AsArrived, Ordered},
 		PageCount: 256, ExportRows: roomsensor.MaxExportRows, UpsertRows: 200_000, UploadDays: 2, BacklogDays: 87,
-		LoadTime: 15 * time.Second, DailyDays: 30, ChangeRate: 1000, ChangeTime: 20 * time.Second,
+		LoadTime: 15 * time.Second, ChangeRate: 1000, ChangeTime: 20 * time.Second,
 		Teams: 1000, TeamDevices: 100, TeamPause: 5 * time.Second, MemoryTeams: 10_000, CPUUploads: 20_000,
 		Results: "bench/results/bench.json",
 	}
@@ -99,7 +98,6 @@ func ParseOptions(args []string, log io.Writer, peers bool) (Options, error) {
 	flags.IntVar(&o.PageCount, "pages", o.PageCount, "different pages of W2, W8 and W9")
 	flags.IntVar(&o.ExportRows, "export-rows", o.ExportRows, "readings per export")
 	flags.IntVar(&o.UpsertRows, "upsert-rows", o.UpsertRows, "readings of W5")
-	flags.IntVar(&o.DailyDays, "daily-days", o.DailyDays, "days of P6")
 	flags.IntVar(&o.ChangeRate, "change-rate", o.ChangeRate, "uploads per second of P8")
 	flags.DurationVar(&o.ChangeTime, "change-time", o.ChangeTime, "time of each round of P8")
 	flags.IntVar(&o.Teams, "teams", o.Teams, "teams of W11 to W13")
@@ -108,7 +106,7 @@ func ParseOptions(args []string, log io.Writer, peers bool) (Options, error) {
 	flags.IntVar(&o.MemoryTeams, "memory-teams", o.MemoryTeams, "teams of W15, of 100 devices each")
 	flags.IntVar(&o.CPUUploads, "cpu-uploads", o.CPUUploads, "uploads per round of W16, and a 24th of them of a day each")
 	layouts := flags.String("layout", strings.Join(o.Layouts, ","), "physical layouts of readings, one after the other")
-	only := flags.String("only", "", "workloads to run, such as W2,W3, or P for P1 to P8 (default: all)")
+	only := flags.String("only", "", "workloads to run, such as W2,W3, or P for P3, P4 and P8 (default: all)")
 	if peers {
 		o.Peers, o.Results = true, "../results/peers.json" // Relative to bench/peers, the directory of its module.
 	}
@@ -137,8 +135,8 @@ func (o *Options) validate() error {
 		o.Rounds < 1 || o.PageCount < 1 {
 		return fmt.Errorf("-deep must be 1 to -devices, -recent %d to -days, and -rounds and -pages at least 1", minDays)
 	}
-	if o.DailyDays < 1 || o.ChangeRate < 1 {
-		return errors.New("-daily-days and -change-rate must be at least 1")
+	if o.ChangeRate < 1 {
+		return errors.New("-change-rate must be at least 1")
 	}
 	if o.Teams < 1 || o.TeamDevices < 1 || o.TeamDevices > roomsensor.MaxPage {
 		return fmt.Errorf("-teams must be at least 1, and -team-devices 1 to %d", roomsensor.MaxPage)
@@ -170,7 +168,7 @@ func (o *Options) validate() error {
 // ofPeers reports whether only `bench:peers` measures a workload.
 func ofPeers(workload string) bool { return strings.HasPrefix(workload, "P") }
 
-// Measures reports whether a workload is selected, such as W2. P means each of P1 to P8.
+// Measures reports whether a workload is selected, such as W2. P means P3, P4 and P8.
 func (o *Options) Measures(workload string) bool {
 	if ofPeers(workload) && (!o.Peers || slices.Contains(o.Only, "P")) {
 		return o.Peers
@@ -194,13 +192,11 @@ func (o *Options) measuresFleet() bool {
 }
 
 // measuresDatabase reports whether a row that shows the time of the database is selected.
-func (o *Options) measuresDatabase() bool {
-	return slices.ContainsFunc([]string{"P5", "P6", "P7", "P8"}, o.Measures)
-}
+func (o *Options) measuresDatabase() bool { return o.Measures("P8") }
 
 // measuresPeers reports whether a row that needs another program with the readings is selected.
 func (o *Options) measuresPeers() bool {
-	return slices.ContainsFunc([]string{"P1", "P2", "P3", "P4", "P5", "P6", "P7"}, o.Measures)
+	return slices.ContainsFunc([]string{"P3", "P4"}, o.Measures)
 }
 
 // checkServer returns an error if the server does not support a layout.

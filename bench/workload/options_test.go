@@ -20,8 +20,7 @@ func TestParseOptions(t *testing.T) {
 		{"-rounds", "0"},
 		{"-x"},
 		{"-only", "W6,P"},
-		{"-only", "P5"},
-		{"-daily-days", "0"},
+		{"-only", "P4"},
 		{"-change-rate", "0"},
 		{"-teams", "0"},
 		{"-cpu-uploads", "0"},
@@ -39,22 +38,22 @@ func TestParseOptions(t *testing.T) {
 
 func TestOptionsMeasures(t *testing.T) {
 	t.Parallel()
-	for only, want := range map[string]struct{ w2, p1, p8, peers, database bool }{
+	for only, want := range map[string]struct{ w2, p3, p8, peers, database bool }{
 		"":      {true, true, true, true, true},
 		"P":     {false, true, true, true, true},
 		"W2,P8": {true, false, true, false, true},
-		"P1":    {false, true, false, true, false},
+		"P3":    {false, true, false, true, false},
 		"W2":    {true, false, false, false, false},
 	} {
 		o, err := ParseOptions([]string{"-only", only}, io.Discard, true)
 		require.NoError(t, err)
-		require.Equal(t, want, struct{ w2, p1, p8, peers, database bool }{
-			o.Measures("W2"), o.Measures("P1"), o.Measures("P8"), o.measuresPeers(), o.measuresDatabase(),
+		require.Equal(t, want, struct{ w2, p3, p8, peers, database bool }{
+			o.Measures("W2"), o.Measures("P3"), o.Measures("P8"), o.measuresPeers(), o.measuresDatabase(),
 		}, only)
 	}
 	without, err := ParseOptions(nil, io.Discard, false)
 	require.NoError(t, err)
-	require.False(t, without.Measures("P1") || without.measuresPeers() || without.measuresDatabase())
+	require.False(t, without.Measures("P3") || without.measuresPeers() || without.measuresDatabase())
 }
 
 // W11 alone must not wait for the history of the fleet, which takes minutes.

@@ -66,6 +66,8 @@ func (s *Suite) changes(ctx context.Context) error {
 	return nil
 }
 
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
 // quantile returns the element that the given share of an ascending list does not exceed.
 func quantile(sorted []float64, q float64) float64 {
 	return sorted[min(len(sorted)-1, int(q*float64(len(sorted))))]

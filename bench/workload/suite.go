@@ -60,7 +60,7 @@ const (
 
 // Peers are the parts of bench/peers, which imports this package.
 type Peers struct {
-	Rows    func(context.Context, *Suite) error           // measures P1 to P7
+	Rows    func(context.Context, *Suite) error           // measures P3 and P4
 	Patches func(context.Context, *Suite) (*Rival, error) // starts the other program of W4
 	Points  func(context.Context, *Suite) (*Rival, error) // starts the other program of W11
 }

@@ -13,8 +13,8 @@ import (
 	"roomsensor/bench/report"
 )
 
-// CurrentConnections is the number of connections of W1.
-const CurrentConnections = 4
+// currentConnections is the number of connections of W1.
+const currentConnections = 4
 
 // latestSQL selects the newest reading of each device of a team. The statements of pgbench are not those of queries/,
 // so that a change of the service does not change its baseline.
@@ -30,10 +30,10 @@ WHERE d.team_id = :team::uuid;`
 
 // current is W1: the snapshot of all devices, compared with a statement that selects their newest readings.
 func (s *Suite) current(ctx context.Context) error {
-	if err := s.CheckCurrent(ctx); err != nil {
+	if err := s.checkCurrent(ctx); err != nil {
 		return err
 	}
-	ours, theirs, err := s.Compare(ctx, s.CurrentRate, s.pgbench(s.latestStatement(), CurrentConnections))
+	ours, theirs, err := s.Compare(ctx, s.currentRate, s.pgbench(s.latestStatement(), currentConnections))
 	if err != nil {
 		return err
 	}
@@ -44,9 +44,9 @@ func (s *Suite) current(ctx context.Context) error {
 	return s.notModified(ctx, theirs)
 }
 
-// CurrentRate returns the snapshots per second.
-func (s *Suite) CurrentRate(ctx context.Context) (float64, error) {
-	return s.closedRate(ctx, CurrentConnections, s.getCurrent)
+// currentRate returns the snapshots per second.
+func (s *Suite) currentRate(ctx context.Context) (float64, error) {
+	return s.closedRate(ctx, currentConnections, s.getCurrent)
 }
 
 // getCurrent requests the snapshot. It checks the size only, because the content changes with the hour.
@@ -72,8 +72,8 @@ func (s *Suite) latestStatement() *baseline.Statement {
 // notModified is W1 with If-None-Match. It has no baseline of its own.
 func (s *Suite) notModified(ctx context.Context, theirs report.Sample) error {
 	ours, _, err := s.Compare(ctx, func(ctx context.Context) (float64, error) {
-		tags := make([]string, CurrentConnections)
-		return s.closedRate(ctx, CurrentConnections, func(ctx context.Context, c *client, _ int) error {
+		tags := make([]string, currentConnections)
+		return s.closedRate(ctx, currentConnections, func(ctx context.Context, c *client, _ int) error {
 			return c.getIfChanged(ctx, &tags[c.number])
 		})
 	}, nil)
@@ -105,8 +105,8 @@ func (c *client) getIfChanged(ctx context.Context, tag *string) error {
 	return err
 }
 
-// CheckCurrent compares the newest readings in the snapshot with the table.
-func (s *Suite) CheckCurrent(ctx context.Context) error {
+// checkCurrent compares the newest readings in the snapshot with the table.
+func (s *Suite) checkCurrent(ctx context.Context) error {
 	body, err := s.body(ctx, "/devices/current")
 	if err != nil {
 		return err

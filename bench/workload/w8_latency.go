@@ -16,7 +16,7 @@ const requestRate = 40
 // without uploads.
 func (s *Suite) latency(ctx context.Context) (err error) {
 	if s.rate == 0 { // W6 is not selected.
-		if s.rate, err = s.UploadRate(ctx); err != nil {
+		if s.rate, err = s.uploadRate(ctx); err != nil {
 			return err
 		}
 	}
