@@ -99,6 +99,28 @@ func Save(path string, report any) error {
 	return nil
 }
 
+// Conditions are the time and the machine of a trial.
+type Conditions struct {
+	Started  time.Time `json:"started"`
+	Hardware Hardware  `json:"hardware"`
+	LoadAvg  string    `json:"load_average_at_start"`
+}
+
+// Now returns the present conditions, with the database as it describes itself.
+func Now(database string) Conditions {
+	load, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		load = []byte("unknown")
+	}
+	return Conditions{time.Now().UTC().Truncate(time.Second), ThisMachine(database), strings.TrimSpace(string(load))}
+}
+
+// String is the first line of a printed report.
+func (c *Conditions) String() string {
+	h := &c.Hardware
+	return fmt.Sprintf("%s, %d cores, load average %s, %s", h.CPU, h.CPUs, c.LoadAvg, h.Database)
+}
+
 // Hardware describes the machine and servers of a trial.
 type Hardware struct {
 	CPU      string `json:"cpu"`

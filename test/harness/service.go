@@ -127,41 +127,29 @@ func (s *Service) ShortenAckWait(ctx context.Context) error {
 	return nil
 }
 
-// Settled is how the workers acknowledged the messages of the stream.
-type Settled struct {
-	Deliveries int64
-	Stall      time.Duration // longest time without an acknowledgement
-}
-
-// AwaitSettled waits until the workers have acknowledged every message of the stream.
-func (s *Service) AwaitSettled(ctx context.Context) (settled Settled, err error) {
+// AwaitSettled waits until the workers have acknowledged every message of the stream. It returns the number of
+// deliveries.
+func (s *Service) AwaitSettled(ctx context.Context) (deliveries int64, err error) {
 	const interval, logInterval = 20 * time.Millisecond, 10 * time.Second
 	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
-	began := time.Now()
-	logged, progressed, before := began, began, uint64(0)
+	logged := time.Now()
 	var last error
 	err = retry.Until(ctx, interval, func(ctx context.Context) (bool, error) {
 		var info *jetstream.ConsumerInfo
 		if info, last = s.Consumer(ctx); last != nil {
 			return false, nil //nolint:nilerr // NATS may be restarting.
 		}
-		now := time.Now()
-		waiting := info.NumPending + uint64(info.NumAckPending) //nolint:gosec // Not negative.
-		if waiting != before {
-			settled.Stall = max(settled.Stall, now.Sub(progressed))
-			progressed, before = now, waiting
-		}
-		if now.Sub(logged) > logInterval {
+		if now := time.Now(); now.Sub(logged) > logInterval {
 			logged = now
 			s.Logf("waiting for the workers: %d messages waiting, %d delivered and not acknowledged",
 				info.NumPending, info.NumAckPending)
 		}
-		settled.Deliveries = int64(info.Delivered.Consumer) //nolint:gosec // Some thousands.
-		return waiting == 0, nil
+		deliveries = int64(info.Delivered.Consumer) //nolint:gosec // Some thousands.
+		return info.NumPending == 0 && info.NumAckPending == 0, nil
 	})
 	if err != nil {
-		return settled, fmt.Errorf("waiting for the workers to acknowledge everything: %w", errors.Join(err, last))
+		return deliveries, fmt.Errorf("waiting for the workers to acknowledge everything: %w", errors.Join(err, last))
 	}
-	return settled, nil
+	return deliveries, nil
 }

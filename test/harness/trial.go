@@ -75,8 +75,8 @@ func (t *Trial) Settle(ctx context.Context) error {
 	if err := t.ShortenAckWait(ctx); err != nil {
 		return err
 	}
-	settled, err := t.AwaitSettled(ctx)
-	t.report.Settled, t.report.Redeliveries = time.Since(began), settled.Deliveries
+	deliveries, err := t.AwaitSettled(ctx)
+	t.report.Settled, t.report.Redeliveries = time.Since(began), deliveries
 	return err
 }
 

@@ -63,7 +63,7 @@ func (e *env) startAttacker(ctx context.Context, a *attack) (p *attackerProcess,
 		ids, units = append(ids, by.devices[i].ID), append(units, by.devices[i].HardwareID)
 	}
 	known, err := json.Marshal(target{
-		API: e.api.url(), Receiver: e.receiver.url(), Dashboard: e.dashboard.url(), Team: by.id, People: by.people,
+		API: e.api.URL(), Receiver: e.receiver.URL(), Dashboard: e.dashboard.URL(), Team: by.id, People: by.people,
 		Keys: by.keys, Credentials: by.credentials, Devices: ids,
 		Units: units, History: e.history, Duration: e.options.Attack,
 	})

@@ -26,7 +26,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestOptions(t *testing.T) {
 	t.Parallel()
-	for _, o := range []Options{Full(), Short()} {
+	for _, o := range []Options{Full(0), Short(0)} {
 		require.NoError(t, o.Validate())
 		o.Only = []string{"lines", "nothing"}
 		require.EqualError(t, o.Validate(), `there is no attack "nothing"`)

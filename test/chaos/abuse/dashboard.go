@@ -86,7 +86,7 @@ func openSession(ctx context.Context, c *http.Client, dashboard, email string) (
 // openOverview opens the overview of the tenant.
 func (c *tenant) openOverview(ctx context.Context, s *slice, _ int) {
 	c.send(ctx, s, pages, "/teams/{team_id}", func(ctx context.Context) error {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.dashboard.url()+"/teams/"+c.team.id.String(), nil)
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.dashboard.URL()+"/teams/"+c.team.id.String(), nil)
 		if err != nil {
 			return err //nolint:wrapcheck // It is a constant.
 		}
@@ -109,7 +109,7 @@ func (c *tenant) signIn(ctx context.Context, s *slice, _ int) {
 	c.send(ctx, s, signIns, "/sign-in", func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 		defer cancel()
-		_, err := openSession(ctx, c.client, c.dashboard.url(), c.team.people[1])
+		_, err := openSession(ctx, c.client, c.dashboard.URL(), c.team.people[1])
 		return err
 	})
 }

@@ -14,15 +14,12 @@ import (
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/simulate"
 	"roomsensor/schema"
-	"roomsensor/test/dbtest"
 	"roomsensor/test/harness"
-	"roomsensor/test/proctest"
 )
 
 const (
-	// readyTimeout is for a process to become ready on a busy machine, stopTimeout to end after SIGTERM.
+	// readyTimeout is for a process to become ready on a busy machine.
 	readyTimeout = time.Minute
-	stopTimeout  = 30 * time.Second
 	// historyAge is the age of the newest reading at the start. The tenant then sends one bucket after the other.
 	historyAge = 24 * time.Hour
 )
@@ -46,7 +43,7 @@ type env struct {
 	attackers map[string]*team
 	chunks    float64 // of readings, before one upload over many weeks
 
-	api, receiver, worker, dashboard *process
+	api, receiver, worker, dashboard *harness.Process
 }
 
 // team is a team with its devices and keys.
@@ -86,14 +83,9 @@ func (e *env) build(ctx context.Context) (err error) {
 
 func (e *env) startDatabase(ctx context.Context) error {
 	// The trial is not about crashes, and without fsync other programs on the machine disturb it less.
-	server, remove, err := dbtest.StartTemporary(ctx, postgres.Options{
-		Progress: e.options.Progress, Settings: map[string]string{"fsync": "off", "full_page_writes": "off"},
+	server, info, err := e.StartDatabase(ctx, postgres.Options{
+		Settings: map[string]string{"fsync": "off", "full_page_writes": "off"},
 	})
-	if err != nil {
-		return err
-	}
-	e.OnClose(func(context.Context) error { return remove() })
-	info, err := postgres.Describe(ctx, server.URL)
 	if err != nil {
 		return err
 	}
@@ -103,23 +95,11 @@ func (e *env) startDatabase(ctx context.Context) error {
 }
 
 func (e *env) startQueue(ctx context.Context) error {
-	log, err := e.LogFile("nats")
-	if err != nil {
-		return err
+	nats, js, err := e.StartNATS(ctx, e.programs.NATSServer)
+	if err == nil {
+		e.queueURL, e.service.JS = nats.URL, js
 	}
-	nats, err := proctest.StartNATS(ctx, e.programs.NATSServer, e.Dir, log)
-	if err != nil {
-		return err
-	}
-	e.OnClose(func(context.Context) error { _, err := nats.Stop(stopTimeout); return err })
-	e.queueURL = nats.URL
-	conn, js, err := harness.Connect(nats.URL)
-	if err != nil {
-		return err
-	}
-	e.OnClose(func(context.Context) error { conn.Close(); return nil })
-	e.service.JS = js
-	return nil
+	return err
 }
 
 // devices returns n devices, the first with a hardware id.
@@ -198,43 +178,9 @@ func (e *env) insertAttackers(ctx context.Context) error {
 	})
 }
 
-// process is a process of roomsensor under test. It keeps its addresses when it is replaced.
-type process struct {
-	*proctest.Process
-	name         string
-	address, ops string
-	command      proctest.Command
-	settings     []string // of the attack
-}
-
-func (p *process) url() string { return "http://" + p.address }
-
-func (p *process) start(ctx context.Context) (err error) {
-	command := p.command
-	command.Env = slices.Concat(command.Env, p.settings)
-	if p.Process, err = proctest.Start(command); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
-	defer cancel()
-	if err := p.AwaitReady(ctx, p.ops); err != nil {
-		return fmt.Errorf("%s: %w", p.name, err)
-	}
-	return nil
-}
-
-// stop ends the process. It does nothing if the process was not started, or ended by itself.
-func (p *process) stop() error {
-	if p.Process == nil || p.Ended() {
-		return nil
-	}
-	_, err := p.Stop(stopTimeout)
-	return err
-}
-
 func (e *env) startProcesses(ctx context.Context) error {
 	for _, p := range []struct {
-		process **process
+		process **harness.Process
 		name    string
 		args    []string
 	}{
@@ -243,47 +189,30 @@ func (e *env) startProcesses(ctx context.Context) error {
 		{&e.api, "api", []string{"api"}},
 		{&e.dashboard, "dashboard", []string{"dashboard"}},
 	} {
-		started, err := e.newProcess(p.name, p.args)
+		started, err := e.NewProcess(p.name, e.programs.Roomsensor, slices.Concat([]string{
+			"DATABASE_URL=" + e.service.DatabaseURL(), "NATS_URL=" + e.queueURL,
+			fmt.Sprintf("GOMEMLIMIT=%dMiB", e.options.Memory*8/10), fmt.Sprintf("UPLOAD_MEMORY=%dMiB", e.options.Memory/2),
+		}, settings), p.args...)
 		if err != nil {
 			return err
 		}
 		*p.process = started
-		e.OnClose(func(context.Context) error { return started.stop() })
-		if err := started.start(ctx); err != nil {
+		if err := started.Start(ctx); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (e *env) newProcess(name string, args []string) (*process, error) {
-	p := &process{name: name}
-	var err error
-	for _, address := range []*string{&p.address, &p.ops} {
-		if *address, err = proctest.FreeAddress(); err != nil {
-			return nil, err
-		}
-	}
-	log, err := e.LogFile(name)
-	if err != nil {
-		return nil, err
-	}
-	variables := append([]string{
-		"DATABASE_URL=" + e.service.DatabaseURL(), "NATS_URL=" + e.queueURL,
-		"API_ADDR=" + p.address, "INGEST_ADDR=" + p.address, "DASHBOARD_ADDR=" + p.address, "OPS_ADDR=" + p.ops,
-		fmt.Sprintf("GOMEMLIMIT=%dMiB", e.options.Memory*8/10), fmt.Sprintf("UPLOAD_MEMORY=%dMiB", e.options.Memory/2),
-	}, settings...)
-	p.command = proctest.Command{Path: e.programs.Roomsensor, Args: args, Env: variables, Log: log}
-	return p, nil
+func (e *env) processes() []*harness.Process {
+	return []*harness.Process{e.api, e.receiver, e.worker, e.dashboard}
 }
-
-func (e *env) processes() []*process { return []*process{e.api, e.receiver, e.worker, e.dashboard} }
 
 // replaceProcesses replaces the processes that ended or went over their limit, so that one attack does not disturb the
 // measurement of the next, and the receiver if the attack needs other settings.
 func (e *env) replaceProcesses(ctx context.Context, a *attack) error {
 	for _, p := range e.processes() {
-		replace := p.Ended() || p == e.receiver && !slices.Equal(p.settings, a.settings)
+		replace := p.Ended() || p == e.receiver && !slices.Equal(p.Settings, a.settings)
 		if !replace {
 			_, peak, err := p.Memory()
 			if err != nil {
@@ -294,11 +223,11 @@ func (e *env) replaceProcesses(ctx context.Context, a *attack) error {
 		if !replace {
 			continue
 		}
-		e.Logf("replacing the %s", p.name)
+		e.Logf("replacing the %s", p.Name)
 		if p == e.receiver {
-			p.settings = a.settings
+			p.Settings = a.settings
 		}
-		if err := errors.Join(p.stop(), p.start(ctx)); err != nil {
+		if err := errors.Join(p.End(), p.Start(ctx)); err != nil {
 			return err
 		}
 	}
@@ -321,9 +250,9 @@ func (e *env) peaks(attack string) []Peak {
 		_, peak, err := p.Memory()
 		ended := p.Ended() || err != nil
 		if ended {
-			e.Unexpected("%s: the %s ended", attack, p.name)
+			e.Unexpected("%s: the %s ended", attack, p.Name)
 		}
-		list = append(list, Peak{Process: p.name, MiB: mib(peak), Over: ended || mib(peak) > float64(e.options.Memory)})
+		list = append(list, Peak{Process: p.Name, MiB: mib(peak), Over: ended || mib(peak) > float64(e.options.Memory)})
 	}
 	return list
 }

@@ -42,7 +42,7 @@ const countRejects = "SELECT count(*)::float8 FROM rejected_uploads WHERE team_i
 
 // keepRejects makes rejects of the tenant, unless there are some from an earlier round.
 func keepRejects(ctx context.Context, e *env) error {
-	receiver := harness.NewReceiver(e.receiver.address, 1)
+	receiver := harness.NewReceiver(e.receiver.Address, 1)
 	defer receiver.Close()
 	have, err := e.number(ctx, countRejects, e.team.id)
 	for i := 0; i < keptRejects && have == 0 && err == nil; i++ {
@@ -198,8 +198,8 @@ func lockReadings(ctx context.Context, e *env) error {
 	var down []string
 	retry.Every(watching, interval, func(ctx context.Context) {
 		for _, p := range e.processes() {
-			if !proctest.Answers(ctx, client, proctest.ReadyURL(p.ops)) && ctx.Err() == nil {
-				down = append(down, p.name)
+			if !proctest.Answers(ctx, client, proctest.ReadyURL(p.Ops)) && ctx.Err() == nil {
+				down = append(down, p.Name)
 			}
 		}
 	})

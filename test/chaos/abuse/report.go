@@ -8,7 +8,6 @@ import (
 	"math"
 	"net"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -23,11 +22,10 @@ const floor = 50 * time.Millisecond
 
 // Report is the result of a trial.
 type Report struct {
-	Started  time.Time        `json:"started"`
-	Hardware harness.Hardware `json:"hardware"`
-	LoadAvg  string           `json:"load_average_at_start"`
-	Options  Options          `json:"options"`
-	Attacks  []Result         `json:"attacks"`
+	harness.Conditions
+
+	Options Options  `json:"options"`
+	Attacks []Result `json:"attacks"`
 	// Findings are broken promises. Each counts as a failed request.
 	Findings []string `json:"findings"`
 
@@ -64,13 +62,8 @@ type Peak struct {
 }
 
 func newReport(o Options, database string) *Report {
-	loadAvg, err := os.ReadFile("/proc/loadavg")
-	if err != nil {
-		loadAvg = []byte("unknown")
-	}
 	return &Report{
-		Started: time.Now().UTC().Truncate(time.Second), Hardware: harness.ThisMachine(database),
-		LoadAvg: strings.TrimSpace(string(loadAvg)), Options: o, idle: idle{},
+		Conditions: harness.Now(database), Options: o, idle: idle{},
 	}
 }
 
@@ -203,7 +196,7 @@ func (p Peak) String() string { return fmt.Sprintf("%s=%.0fMiB", p.Process, p.Mi
 func (r *Report) Print(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	line := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format+"\n", args...) } // Flush returns the error.
-	line("%s, %d cores, load average %s, %s", r.Hardware.CPU, r.Hardware.CPUs, r.LoadAvg, r.Hardware.Database)
+	line("%s", r.Conditions.String())
 	line("limit of each process: %d MiB\n", r.Options.Memory)
 	line("\t\t\t\tp99 ms of reads\tp99 ms of uploads\tp99 ms of pages\tvisible\tMiB: api\treceiver\tworker\tdashboard\t")
 	line("attack\tfailed\trefused\tratio\tidle, attack\tidle, attack\tidle, attack\tmax s\t\t\t\t\t")

@@ -28,7 +28,7 @@ func TestReport(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := &Report{Options: Short(), Attacks: []Result{{Attack: "b", Ratio: 3}, {Attack: "c"}}}
+			r := &Report{Options: Short(0), Attacks: []Result{{Attack: "b", Ratio: 3}, {Attack: "c"}}}
 			test.change(r)
 			var out bytes.Buffer
 			require.NoError(t, r.Print(&out))

@@ -30,12 +30,12 @@ type Options struct {
 }
 
 // Full returns the options of the trial that docs/operate/abuse.md describes.
-func Full() Options {
+func Full(uint64) Options {
 	return Options{Idle: 10 * time.Second, Attack: 20 * time.Second, Rounds: 3, MaxRatio: 3, Memory: 256}
 }
 
 // Short returns the options of the trial in CI: less than 3 minutes, unless attacks are repeated.
-func Short() Options {
+func Short(uint64) Options {
 	return Options{Idle: 2 * time.Second, Attack: 5 * time.Second, Rounds: 3, MaxRatio: 3, Memory: 256}
 }
 
@@ -53,22 +53,16 @@ func (o *Options) Validate() error {
 }
 
 // Run carries out a trial. It returns a report if the trial ran to its end, whether it failed or not.
-func Run(ctx context.Context, o Options) (report *Report, err error) {
+func Run(ctx context.Context, o Options) (*Report, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	e, err := newEnv(ctx, o)
-	if e != nil {
-		defer func() {
-			passed := err == nil && report.Failure() == nil
-			err = errors.Join(err, e.Close(ctx, !passed))
-		}()
-	}
-	if err != nil {
-		return nil, err
-	}
-	t := &trial{env: e, tenant: newTenant(e), report: newReport(o, e.database)}
-	t.tenant.cookie, err = openSession(ctx, t.tenant.client, e.dashboard.url(), e.team.people[0])
+	return harness.Run(ctx, func(ctx context.Context) (*env, error) { return newEnv(ctx, o) }, carryOut)
+}
+
+func carryOut(ctx context.Context, e *env) (_ *Report, err error) {
+	t := &trial{env: e, tenant: newTenant(e), report: newReport(e.options, e.database)}
+	t.tenant.cookie, err = openSession(ctx, t.tenant.client, e.dashboard.URL(), e.team.people[0])
 	if err != nil {
 		return nil, fmt.Errorf("signing in: %w", err)
 	}

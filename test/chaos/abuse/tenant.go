@@ -202,7 +202,7 @@ func (c *tenant) read(
 	c.mu.Unlock()
 	return c.send(ctx, s, reads, route, func(ctx context.Context) error {
 		// The trial decides by itself when a request is sent again.
-		api, err := client.New(c.api.url(), key, client.WithHTTPClient(c.client), client.WithMaxAttempts(1))
+		api, err := client.New(c.api.URL(), key, client.WithHTTPClient(c.client), client.WithMaxAttempts(1))
 		if err != nil {
 			return err
 		}
@@ -239,7 +239,7 @@ func (c *tenant) upload(ctx context.Context, s *slice, n int) {
 
 // post sends an upload to the receiver once. An answer other than 202 is a *client.Error.
 func (c *tenant) post(ctx context.Context, text []byte) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.receiver.url()+"/uploads", bytes.NewReader(text))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.receiver.URL()+"/uploads", bytes.NewReader(text))
 	if err != nil {
 		return err //nolint:wrapcheck // It is a constant.
 	}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"roomsensor/test/harness"
 )
 
 func TestWaiting(t *testing.T) {
@@ -45,7 +47,7 @@ func TestTenant(t *testing.T) {
 		_, _ = io.WriteString(w, "{}")
 	}))
 	defer server.Close()
-	c := &tenant{env: &env{api: &process{address: server.Listener.Addr().String()}, team: &team{keys: []string{"k"}}}, client: server.Client()}
+	c := &tenant{env: &env{api: &harness.Process{Address: server.Listener.Addr().String()}, team: &team{keys: []string{"k"}}}, client: server.Client()}
 	s := newSlice(false)
 	c.readTeam(t.Context(), s, 0)
 	require.Equal(t, map[string]int{"/v1/team: status 503": 1}, s.failures)

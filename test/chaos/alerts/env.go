@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -15,16 +14,9 @@ import (
 	"roomsensor/internal/dev/postgres"
 	"roomsensor/internal/simulate"
 	"roomsensor/schema"
-	"roomsensor/test/dbtest"
 	"roomsensor/test/harness"
 	"roomsensor/test/proctest"
 	"roomsensor/test/promtest"
-)
-
-const (
-	// readyTimeout is for a process to become ready on a busy machine, stopTimeout to end after SIGTERM.
-	readyTimeout = time.Minute
-	stopTimeout  = 30 * time.Second
 )
 
 // The processes under test.
@@ -43,7 +35,7 @@ type env struct {
 	described  string           // the database as it describes itself
 	server     string           // its URL
 	nats       *proctest.NATS
-	processes  map[string]*process // by name; it does not change once all have started
+	processes  map[string]*harness.Process // by name; it does not change once all have started
 	devices    []harness.Device
 	keys       []string
 	credential string
@@ -61,7 +53,7 @@ func newEnv(ctx context.Context, o Options) (*env, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &env{Env: base, options: o, processes: map[string]*process{}}
+	e := &env{Env: base, options: o, processes: map[string]*harness.Process{}}
 	for _, step := range []func(context.Context) error{
 		e.readRules, e.build, e.startDatabase, e.startQueue, e.insertTeam, e.startProcesses, e.startPrometheus,
 	} {
@@ -89,21 +81,15 @@ func (e *env) build(ctx context.Context) (err error) {
 }
 
 func (e *env) startDatabase(ctx context.Context) error {
-	e.database = postgres.Options{Progress: e.options.Progress, Settings: map[string]string{
+	e.database = postgres.Options{Settings: map[string]string{
 		// The trial is not about crashes of the machine.
 		"fsync": "off", "full_page_writes": "off",
 	}}
-	server, remove, err := dbtest.StartTemporary(ctx, e.database)
+	server, info, err := e.StartDatabase(ctx, e.database)
 	if err != nil {
 		return err
 	}
-	e.OnClose(func(context.Context) error { return remove() })
-	e.database.DataDir, e.server = server.DataDir, server.URL
-	info, err := postgres.Describe(ctx, server.URL)
-	if err != nil {
-		return err
-	}
-	e.described = info.String()
+	e.database.DataDir, e.server, e.described = server.DataDir, server.URL, info.String()
 	return schema.Up(ctx, server.URL, schema.Layout{})
 }
 
@@ -119,20 +105,9 @@ func (e *env) restartDatabase(ctx context.Context) error {
 	return nil
 }
 
-func (e *env) startQueue(ctx context.Context) error {
-	log, err := e.LogFile("nats")
-	if err != nil {
-		return err
-	}
-	streams := filepath.Join(e.Dir, "streams")
-	if err := os.MkdirAll(streams, 0o750); err != nil {
-		return fmt.Errorf("creating the directory of the streams: %w", err)
-	}
-	if e.nats, err = proctest.StartNATS(ctx, e.programs.NATSServer, streams, log); err != nil {
-		return err
-	}
-	e.OnClose(func(context.Context) error { e.nats.Kill(); return nil })
-	return nil
+func (e *env) startQueue(ctx context.Context) (err error) {
+	e.nats, _, err = e.StartNATS(ctx, e.programs.NATSServer)
+	return err
 }
 
 const (
@@ -165,38 +140,6 @@ func (e *env) insertTeam(ctx context.Context) error {
 	return err
 }
 
-// process is a process of roomsensor under test. It keeps its addresses when it is started again.
-type process struct {
-	*proctest.Process
-	name         string
-	address, ops string
-	command      proctest.Command
-}
-
-func (p *process) url() string { return "http://" + p.address }
-
-// start starts the process and waits until it is ready.
-func (p *process) start(ctx context.Context) (err error) {
-	if p.Process, err = proctest.Start(p.command); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
-	defer cancel()
-	if err := p.AwaitReady(ctx, p.ops); err != nil {
-		return fmt.Errorf("%s: %w", p.name, err)
-	}
-	return nil
-}
-
-// stop ends the process. It does nothing if the process was not started, or ended by itself.
-func (p *process) stop() error {
-	if p.Process == nil || p.Ended() {
-		return nil
-	}
-	_, err := p.Stop(stopTimeout)
-	return err
-}
-
 func (e *env) startProcesses(ctx context.Context) error {
 	for _, p := range []struct {
 		name string
@@ -207,36 +150,17 @@ func (e *env) startProcesses(ctx context.Context) error {
 		{apiName, []string{"api"}},
 		{dashboardName, []string{"dashboard"}},
 	} {
-		started, err := e.newProcess(p.name, p.args)
+		started, err := e.NewProcess(p.name, e.programs.Roomsensor,
+			[]string{"DATABASE_URL=" + e.server, "NATS_URL=" + e.nats.URL}, p.args...)
 		if err != nil {
 			return err
 		}
 		e.processes[p.name] = started
-		e.OnClose(func(context.Context) error { return started.stop() })
-		if err := started.start(ctx); err != nil {
+		if err := started.Start(ctx); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func (e *env) newProcess(name string, args []string) (*process, error) {
-	p := &process{name: name}
-	var err error
-	for _, address := range []*string{&p.address, &p.ops} {
-		if *address, err = proctest.FreeAddress(); err != nil {
-			return nil, err
-		}
-	}
-	log, err := e.LogFile(name)
-	if err != nil {
-		return nil, err
-	}
-	p.command = proctest.Command{Path: e.programs.Roomsensor, Args: args, Log: log, Env: []string{
-		"DATABASE_URL=" + e.server, "NATS_URL=" + e.nats.URL,
-		"API_ADDR=" + p.address, "INGEST_ADDR=" + p.address, "DASHBOARD_ADDR=" + p.address, "OPS_ADDR=" + p.ops,
-	}}
-	return p, nil
 }
 
 // startPrometheus starts Prometheus and the usual load.
@@ -255,7 +179,7 @@ func (e *env) startPrometheus(ctx context.Context) error {
 	}
 	var targets []string
 	for _, p := range e.processes {
-		targets = append(targets, p.ops)
+		targets = append(targets, p.Ops)
 	}
 	e.prometheus, err = promtest.Start(ctx, promtest.Options{
 		Binary: binary, Config: string(config), Rules: e.rules, Dir: e.Dir, Targets: targets, Log: log,

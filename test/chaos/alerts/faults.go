@@ -10,6 +10,7 @@ import (
 
 	"roomsensor/internal/dev/postgres"
 	"roomsensor/internal/retry"
+	"roomsensor/test/harness"
 	"roomsensor/test/proctest"
 )
 
@@ -29,13 +30,13 @@ func faults() []*fault {
 	return []*fault{
 		{
 			does: "NATS stops", alerts: []string{"RoomsensorQueueUnavailable", "RoomsensorReceiverErrors"},
-			inject: func(_ context.Context, e *env) error { _, err := e.nats.Stop(stopTimeout); return err },
+			inject: func(_ context.Context, e *env) error { _, err := e.nats.Stop(harness.StopTimeout); return err },
 			repair: func(ctx context.Context, e *env) error { return e.nats.Restart(ctx) },
 		},
 		{
 			does: "the API stops and is not started again", alerts: []string{"RoomsensorAbsent"},
 			inject: func(_ context.Context, e *env) error { e.processes[apiName].Kill(); return nil },
-			repair: func(ctx context.Context, e *env) error { return e.processes[apiName].start(ctx) },
+			repair: func(ctx context.Context, e *env) error { return e.processes[apiName].Start(ctx) },
 		},
 		{
 			does:   "the machine of the database stands still for 2.8 seconds at a time",

@@ -84,17 +84,17 @@ func uploadOf(hardwareID string, at time.Time) []byte {
 
 // post sends uploads once. What becomes of them is for the metrics to show.
 func (l *load) post(ctx context.Context, body io.Reader) {
-	l.send(ctx, http.MethodPost, l.processes[receiverName].url()+"/uploads", l.credential, body)
+	l.send(ctx, http.MethodPost, l.processes[receiverName].URL()+"/uploads", l.credential, body)
 }
 
 // request lists devices with one key after the other.
 func (l *load) request(ctx context.Context, n int) {
-	l.send(ctx, http.MethodGet, l.processes[apiName].url()+"/v1/devices", l.keys[n%teamKeys], nil)
+	l.send(ctx, http.MethodGet, l.processes[apiName].URL()+"/v1/devices", l.keys[n%teamKeys], nil)
 }
 
 // openPage opens a page of the dashboard with a session that it looks up in the database.
 func (l *load) openPage(ctx context.Context, n int) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, l.processes[dashboardName].url()+"/teams", nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, l.processes[dashboardName].URL()+"/teams", nil)
 	if err != nil {
 		return
 	}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -15,11 +14,10 @@ import (
 
 // Report is the result of a trial.
 type Report struct {
-	Started  time.Time        `json:"started"`
-	Hardware harness.Hardware `json:"hardware"`
-	LoadAvg  string           `json:"load_average_at_start"`
-	Options  Options          `json:"options"`
-	Alerts   []Result         `json:"alerts"`
+	harness.Conditions
+
+	Options Options  `json:"options"`
+	Alerts  []Result `json:"alerts"`
 	// Findings are what did not work: a fault, or an alert that did not clear.
 	Findings []string `json:"findings"`
 }
@@ -35,14 +33,9 @@ type Result struct {
 	Others []string `json:"others,omitempty"` // that fired meanwhile
 }
 
-func newReport(o Options, e *env) *Report {
-	loadAvg, err := os.ReadFile("/proc/loadavg")
-	if err != nil {
-		loadAvg = []byte("unknown")
-	}
+func newReport(e *env) *Report {
 	return &Report{
-		Started: time.Now().UTC().Truncate(time.Second), Hardware: harness.ThisMachine(e.described),
-		LoadAvg: strings.TrimSpace(string(loadAvg)), Options: o,
+		Conditions: harness.Now(e.described), Options: e.options,
 	}
 }
 
@@ -115,7 +108,7 @@ func (r *Report) Failure() error {
 func (r *Report) Print(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	line := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format+"\n", args...) } // Flush returns the error.
-	line("%s, %d cores, load average %s, %s", r.Hardware.CPU, r.Hardware.CPUs, r.LoadAvg, r.Hardware.Database)
+	line("%s", r.Conditions.String())
 	line("a second stands for a minute in for and ranges of the rules, at most %s\n", maxTime)
 	line("alert\tfires after s\tclears after s\tothers\tfault")
 	for i := range r.Alerts {

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"roomsensor/test/harness"
 )
 
 // Options of a trial. The tags are the flags of the command line.
@@ -22,6 +24,9 @@ type Options struct {
 	// Progress receives a line per event. It may be nil.
 	Progress io.Writer `json:"-" kong:"-"`
 }
+
+// Full returns the options of a trial of all faults in the root of the repository, where the task runs it.
+func Full(uint64) Options { return Options{Root: "."} }
 
 // Validate returns an error for an unknown alert.
 func (o *Options) Validate() error {
@@ -40,23 +45,17 @@ func (o *Options) selected(f *fault) bool {
 }
 
 // Run carries out a trial. It returns a report if the trial ran to its end, whether it failed or not.
-func Run(ctx context.Context, o Options) (report *Report, err error) {
+func Run(ctx context.Context, o Options) (*Report, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	e, err := newEnv(ctx, o)
-	if e != nil {
-		defer func() {
-			passed := err == nil && report.Failure() == nil
-			err = errors.Join(err, e.Close(ctx, !passed))
-		}()
-	}
-	if err != nil {
-		return nil, err
-	}
-	report = newReport(o, e)
+	return harness.Run(ctx, func(ctx context.Context) (*env, error) { return newEnv(ctx, o) }, carryOut)
+}
+
+func carryOut(ctx context.Context, e *env) (*Report, error) {
+	report := newReport(e)
 	for _, f := range faults() {
-		if !o.selected(f) {
+		if !e.options.selected(f) {
 			continue
 		}
 		results, err := e.try(ctx, f)

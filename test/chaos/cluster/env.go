@@ -51,15 +51,15 @@ func newEnv(ctx context.Context, o Options) (*env, error) {
 	return e, e.await(ctx, "the cluster to be ready", e.checkCluster)
 }
 
-// close removes everything. It first saves the logs of the containers if they are kept.
-func (e *env) close(ctx context.Context, keep bool) error {
+// Close removes everything. It first saves the logs of the containers if they are kept.
+func (e *env) Close(ctx context.Context, keep bool) error {
 	var errs []error
 	if keep || e.options.Dir != "" {
 		for _, c := range e.members {
 			errs = append(errs, c.saveLog(context.WithoutCancel(ctx), e.Dir))
 		}
 	}
-	return errors.Join(append(errs, e.Close(ctx, keep))...)
+	return errors.Join(append(errs, e.Env.Close(ctx, keep))...)
 }
 
 // prepare finds the images and builds the program for operator commands.

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -14,20 +13,15 @@ import (
 )
 
 // Run carries out a trial. It returns a report if the trial ran to its end, whether it failed or not.
-func Run(ctx context.Context, o Options) (report *Report, err error) {
+func Run(ctx context.Context, o Options) (*Report, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	e, err := newEnv(ctx, o)
-	if e != nil {
-		defer func() {
-			passed := err == nil && report.Failure() == nil
-			err = errors.Join(err, e.close(ctx, !passed))
-		}()
-	}
-	if err != nil {
-		return nil, err
-	}
+	return harness.Run(ctx, func(ctx context.Context) (*env, error) { return newEnv(ctx, o) }, carryOut)
+}
+
+func carryOut(ctx context.Context, e *env) (*Report, error) {
+	o := &e.options
 	// There are more requests than fit in the time, so that the load lasts until the last fault is over.
 	span := time.Duration(o.Rounds) * o.maxRound()
 	requests, err := ledger.Make(ledger.Options{

@@ -30,102 +30,49 @@ func main() { os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stder
 
 // commands are the trials.
 type commands struct {
-	Processes processesCommand `cmd:"" help:"Kill processes and disturb connections while uploads are sent."`
-	Cluster   clusterCommand   `cmd:"" help:"Kill and disconnect members of a cluster in containers while uploads are sent."`
-	Burst     burstCommand     `cmd:"" help:"Run fleet with devices that come back at once after days."`
-	Abuse     abuseCommand     `cmd:"" help:"Overload the service beside a well-behaved tenant."`
-	Fleet     fleetCommand     `cmd:"" help:"Upload as a large fleet does, while its teams poll and export."`
-	Alerts    alertsCommand    `cmd:"" help:"Make alerts fire by faults, one per source of metrics, and clear."`
-	Attacker  attackerCommand  `cmd:"" hidden:""`
+	Processes command[processes.Options] `cmd:"" help:"Kill processes and disturb connections while uploads are sent."`
+	Cluster   command[cluster.Options]   `cmd:"" help:"Kill and disconnect members of a cluster in containers while uploads are sent."`
+	Burst     command[fleet.Options]     `cmd:"" help:"Run fleet with devices that come back at once after days."`
+	Abuse     command[abuse.Options]     `cmd:"" help:"Overload the service beside a well-behaved tenant."`
+	Fleet     command[fleet.Options]     `cmd:"" help:"Upload as a large fleet does, while its teams poll and export."`
+	Alerts    command[alerts.Options]    `cmd:"" help:"Make alerts fire by faults, one per source of metrics, and clear."`
+	Attacker  attackerCommand            `cmd:"" hidden:""`
 }
 
-type processesCommand struct {
-	processes.Options
+// command is a trial with its options.
+type command[O any] struct {
+	Options O      `embed:""`
+	Short   bool   `help:"Run a shorter trial, with every kind of fault or attack."`
+	Report  string `help:"File for the report as JSON (default: the name of the task and .json)." placeholder:"FILE"`
 
-	Short  bool   `help:"Run the trial of the tests: every kind of fault in less than a minute."`
-	Plan   bool   `help:"Print the plan of faults and exit."`
-	Report string `help:"File for the report as JSON." default:"chaos.json" placeholder:"FILE"`
+	full, short func(seed uint64) O
+	report      string // default of Report
 }
 
-type clusterCommand struct {
-	cluster.Options
-
-	Short  bool   `help:"Run every fault once, with shorter pauses."`
-	Report string `help:"File for the report as JSON." default:"cluster.json" placeholder:"FILE"`
+// newCommands returns the trials with their default options.
+func newCommands() *commands {
+	return &commands{
+		Processes: command[processes.Options]{full: processes.Full, short: processes.Short, report: "chaos.json"},
+		Cluster:   command[cluster.Options]{full: cluster.Full, short: cluster.Short, report: "cluster.json"},
+		Burst:     command[fleet.Options]{full: fleet.Burst, short: fleet.ShortBurst, report: "burst.json"},
+		Abuse:     command[abuse.Options]{full: abuse.Full, short: abuse.Short, report: "abuse.json"},
+		Fleet:     command[fleet.Options]{full: fleet.Full, short: fleet.Short, report: "fleet.json"},
+		Alerts:    command[alerts.Options]{full: alerts.Full, short: alerts.Full, report: "alerts.json"},
+	}
 }
 
-// burstCommand is the trial of the fleet with late devices.
-type burstCommand struct {
-	fleet.Options
-
-	Report string `help:"File for the report as JSON." default:"burst.json" placeholder:"FILE"`
-}
-
-type abuseCommand struct {
-	abuse.Options
-
-	Short  bool   `help:"Run every attack for a few seconds, in less than 3 minutes."`
-	Report string `help:"File for the report as JSON." default:"abuse.json" placeholder:"FILE"`
-}
-
-type fleetCommand struct {
-	fleet.Options
-
-	Short  bool   `help:"20,000 devices for a minute."`
-	Report string `help:"File for the report as JSON." default:"fleet.json" placeholder:"FILE"`
-}
-
-type alertsCommand struct {
-	alerts.Options
-
-	Report string `help:"File for the report as JSON." default:"alerts.json" placeholder:"FILE"`
+// BeforeApply sets the options that the flags then change.
+func (c *command[O]) BeforeApply(k *kong.Context) error { //nolint:unparam // Kong requires it.
+	c.Options, c.Report = c.full(randomSeed()), c.report
+	if isShort(k) {
+		c.Options = c.short(randomSeed())
+	}
+	return nil
 }
 
 // attackerCommand is the process of an attacker, which the abuse trial starts.
 type attackerCommand struct {
 	Attack string `arg:""`
-}
-
-// BeforeApply sets the options that the flags then change.
-func (c *abuseCommand) BeforeApply(k *kong.Context) error { //nolint:unparam // Kong requires it.
-	c.Options = abuse.Full()
-	if isShort(k) {
-		c.Options = abuse.Short()
-	}
-	return nil
-}
-
-// BeforeApply sets the options that the flags then change.
-func (c *processesCommand) BeforeApply(k *kong.Context) error { //nolint:unparam // Kong requires it.
-	c.Options = processes.Full(randomSeed())
-	if isShort(k) {
-		c.Options = processes.Short(c.Seed)
-	}
-	return nil
-}
-
-// BeforeApply sets the options that the flags then change.
-func (c *clusterCommand) BeforeApply(k *kong.Context) error { //nolint:unparam // Kong requires it.
-	c.Options = cluster.Full(randomSeed())
-	if isShort(k) {
-		c.Options = cluster.Short(c.Seed)
-	}
-	return nil
-}
-
-// BeforeApply sets the options that the flags then change.
-func (c *fleetCommand) BeforeApply(k *kong.Context) error { //nolint:unparam // Kong requires it.
-	c.Options = fleet.Full(randomSeed())
-	if isShort(k) {
-		c.Options = fleet.Short(c.Seed)
-	}
-	return nil
-}
-
-// BeforeApply sets the options that the flags then change.
-func (c *burstCommand) BeforeApply() error { //nolint:unparam // Kong requires it.
-	c.Options = fleet.Burst(randomSeed())
-	return nil
 }
 
 func randomSeed() uint64 { return rand.Uint64() >> 1 } //nolint:gosec // It is not a secret.
@@ -144,9 +91,9 @@ type report interface {
 func run(ctx context.Context, args []string, out, progress io.Writer) (code int) {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	var c commands
+	c := newCommands()
 	exited := -1
-	parser, err := kong.New(&c, kong.Name("chaos"), kong.Writers(out, progress),
+	parser, err := kong.New(c, kong.Name("chaos"), kong.Writers(out, progress),
 		kong.Exit(func(code int) { exited = code }))
 	if err == nil {
 		var command *kong.Context
@@ -174,7 +121,7 @@ func (c *commands) run(ctx context.Context, command string, out, progress io.Wri
 			return err
 		}
 		_, _ = fmt.Fprintf(progress, "seed %d; the plan:\n", o.Seed) // Progress is optional.
-		if err := processes.NewPlan(o).Print(progress); err != nil || c.Processes.Plan {
+		if err := processes.NewPlan(o).Print(progress); err != nil || o.PrintPlan {
 			return err
 		}
 		r, err := processes.Run(ctx, o)
@@ -191,7 +138,10 @@ func (c *commands) run(ctx context.Context, command string, out, progress io.Wri
 		r, err := abuse.Run(ctx, o)
 		return finish(r, err, c.Abuse.Report, out)
 	case "alerts":
-		return c.Alerts.run(ctx, out, progress)
+		o := c.Alerts.Options
+		o.Progress = progress
+		r, err := alerts.Run(ctx, o)
+		return finish(r, err, c.Alerts.Report, out)
 	case "fleet":
 		return runFleet(ctx, c.Fleet.Options, c.Fleet.Report, out, progress)
 	case "attacker <attack>":
@@ -206,14 +156,6 @@ func runFleet(ctx context.Context, o fleet.Options, path string, out, progress i
 	_, _ = fmt.Fprintf(progress, "seed %d\n", o.Seed) // Progress is optional.
 	r, err := fleet.Run(ctx, o)
 	return finish(r, err, path, out)
-}
-
-// run carries out the trial in the root of the repository, where the task runs it.
-func (c *alertsCommand) run(ctx context.Context, out, progress io.Writer) error {
-	o := c.Options
-	o.Progress, o.Root = progress, "."
-	r, err := alerts.Run(ctx, o)
-	return finish(r, err, c.Report, out)
 }
 
 // finish saves and prints a report, if there is one. It returns an error if the trial failed or its cleanup did.

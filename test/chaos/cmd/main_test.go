@@ -15,9 +15,10 @@ import (
 )
 
 // parse returns the commands for a command line.
-func parse(t *testing.T, args ...string) (c commands) {
+func parse(t *testing.T, args ...string) *commands {
 	t.Helper()
-	parser, err := kong.New(&c)
+	c := newCommands()
+	parser, err := kong.New(c)
 	require.NoError(t, err)
 	_, err = parser.Parse(args)
 	require.NoError(t, err)
@@ -32,7 +33,7 @@ func TestOptions(t *testing.T) {
 	want.Readings, want.Burst, want.AckEarly, want.Dir = 7, time.Second, true, "d"
 	require.Equal(t, want, p.Options)
 	first, second := parse(t, "processes"), parse(t, "processes")
-	require.NotEqual(t, first.Processes.Seed, second.Processes.Seed, "the default is random")
+	require.NotEqual(t, first.Processes.Options.Seed, second.Processes.Options.Seed, "the default is random")
 
 	require.Equal(t, cluster.Full(4), parse(t, "cluster", "--seed=4").Cluster.Options)
 	c := parse(t, "cluster", "--short", "--seed=4", "--rounds=7", "--detect=1m", "--only=primary", "--asynchronous").Cluster
@@ -40,8 +41,8 @@ func TestOptions(t *testing.T) {
 	wanted.Rounds, wanted.Detect, wanted.Only, wanted.Asynchronous = 7, time.Minute, "primary", true
 	require.Equal(t, wanted, c.Options)
 
-	require.Equal(t, abuse.Full(), parse(t, "abuse").Abuse.Options)
-	shortened := abuse.Short()
+	require.Equal(t, abuse.Full(0), parse(t, "abuse").Abuse.Options)
+	shortened := abuse.Short(0)
 	shortened.Only = []string{"tags", "keys"}
 	require.Equal(t, shortened, parse(t, "abuse", "--short", "--only=tags,keys").Abuse.Options)
 
@@ -51,7 +52,7 @@ func TestOptions(t *testing.T) {
 	require.Equal(t, f, parse(t, "fleet", "--short", "--seed=4", "--devices=7", "--teams=3", "--duration=1s",
 		"--settings=shared_buffers=4GB").Fleet.Options)
 
-	require.Equal(t, []string{"RoomsensorAbsent"}, parse(t, "alerts", "--only=RoomsensorAbsent").Alerts.Only)
+	require.Equal(t, []string{"RoomsensorAbsent"}, parse(t, "alerts", "--only=RoomsensorAbsent").Alerts.Options.Only)
 
 	b := fleet.Burst(4)
 	require.NoError(t, b.Validate())

@@ -5,21 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
 
 	"roomsensor/internal/dev/postgres"
 	"roomsensor/schema"
-	"roomsensor/test/dbtest"
 	"roomsensor/test/harness"
 	"roomsensor/test/proctest"
 )
-
-// stopTimeout is for a process to end after SIGTERM.
-const stopTimeout = 30 * time.Second
 
 // env runs everything that a trial needs.
 type env struct {
@@ -36,16 +30,16 @@ type env struct {
 	credentials, apiKeys []string // by team
 
 	nats               *proctest.NATS
-	receivers, workers []*proctest.Service
+	receivers, workers []*harness.Process
 
 	mu       sync.Mutex
 	apis     []*apiProcess
-	replaced []*proctest.Service // by those in apis
+	replaced []*harness.Process // by those in apis
 }
 
 // apiProcess is a process of the API.
 type apiProcess struct {
-	*proctest.Service
+	*harness.Process
 	earlier  time.Duration  // processor time of those that it replaced
 	requests sync.WaitGroup // that are sent to it
 }
@@ -85,53 +79,31 @@ func (e *env) startDatabase(ctx context.Context) error {
 	settings := maps.Clone(databaseSettings)
 	maps.Copy(settings, e.options.Settings)
 	e.options.Settings = settings // For the report.
-	server, remove, err := dbtest.StartTemporary(ctx, postgres.Options{
-		URL: e.options.DatabaseURL, Settings: e.options.Settings, Progress: e.options.Progress,
-	})
+	server, info, err := e.StartDatabase(ctx, postgres.Options{URL: e.options.DatabaseURL, Settings: settings})
 	if err != nil {
-		return fmt.Errorf("starting a database: %w", err)
+		return err
 	}
-	e.OnClose(func(context.Context) error { return remove() })
+	e.database = info
 	if server.DataDir != "" {
-		pid, _, err := postgres.Processes(server.DataDir)
-		if err != nil {
+		if e.postmaster, _, err = postgres.Processes(server.DataDir); err != nil {
 			return err
 		}
-		e.postmaster = pid
-	}
-	if e.database, err = postgres.Describe(ctx, server.URL); err != nil {
-		return err
 	}
 	e.service = &harness.Service{Env: e.Env, DatabaseURL: func() string { return server.URL }}
 	return schema.Up(ctx, server.URL, schema.Layout{})
 }
 
-func (e *env) startQueue(ctx context.Context) error {
-	log, err := e.LogFile("nats")
-	if err != nil {
-		return err
+func (e *env) startQueue(ctx context.Context) (err error) {
+	if e.nats, e.service.JS, err = e.StartNATS(ctx, e.programs.NATSServer); err == nil {
+		e.service.QueueURL = e.nats.URL
 	}
-	streams := filepath.Join(e.Dir, "streams")
-	if err := os.MkdirAll(streams, 0o750); err != nil {
-		return fmt.Errorf("creating the directory of the streams: %w", err)
-	}
-	if e.nats, err = proctest.StartNATS(ctx, e.programs.NATSServer, streams, log); err != nil {
-		return err
-	}
-	e.OnClose(func(context.Context) error { _, err := e.nats.Stop(stopTimeout); return err })
-	conn, js, err := harness.Connect(e.nats.URL)
-	if err != nil {
-		return err
-	}
-	e.OnClose(func(context.Context) error { conn.Close(); return nil })
-	e.service.QueueURL, e.service.JS = e.nats.URL, js
-	return nil
+	return err
 }
 
 func (e *env) startProcesses(ctx context.Context) error {
-	var apis []*proctest.Service
+	var apis []*harness.Process
 	for _, group := range []struct {
-		services *[]*proctest.Service
+		services *[]*harness.Process
 		n        int
 		name     string
 		args     []string
@@ -149,7 +121,7 @@ func (e *env) startProcesses(ctx context.Context) error {
 		}
 	}
 	for _, s := range apis {
-		e.apis = append(e.apis, &apiProcess{Service: s})
+		e.apis = append(e.apis, &apiProcess{Process: s})
 	}
 	return nil
 }
@@ -159,29 +131,25 @@ func (e *env) apiArgs() []string {
 	return []string{"api", fmt.Sprintf("--current-memory=%dMiB", max(64, e.options.Devices*600>>20))}
 }
 
-func (e *env) start(ctx context.Context, name string, args []string) (*proctest.Service, error) {
-	log, err := e.LogFile(name)
+func (e *env) start(ctx context.Context, name string, args []string) (*harness.Process, error) {
+	p, err := e.NewProcess(name, e.programs.Roomsensor, []string{
+		"DATABASE_URL=" + e.service.DatabaseURL(), "NATS_URL=" + e.nats.URL, "LOG_LEVEL=warn",
+	}, args...)
 	if err != nil {
 		return nil, err
 	}
-	variables := []string{"DATABASE_URL=" + e.service.DatabaseURL(), "NATS_URL=" + e.nats.URL, "LOG_LEVEL=warn"}
-	s, err := proctest.StartService(ctx, e.programs.Roomsensor, log, variables, args...)
-	if err != nil {
+	if err := p.Start(ctx); err != nil {
 		return nil, err
 	}
 	e.OnClose(func(context.Context) error {
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		switch {
-		case slices.Contains(e.replaced, s):
-			return nil
-		case s.Ended():
+		if p.Ended() && !slices.Contains(e.replaced, p) {
 			return errors.New(name + " ended by itself")
 		}
-		_, err := s.Stop(stopTimeout)
-		return err
+		return nil
 	})
-	return s, nil
+	return p, nil
 }
 
 // api returns the process that serves a team. It is not stopped before done is called.
@@ -204,13 +172,13 @@ func (e *env) replaceAPIs(ctx context.Context) error {
 		e.mu.Lock()
 		old := e.apis[i]
 		used, err := old.Usage()
-		e.apis[i], e.replaced = &apiProcess{Service: s, earlier: old.earlier + used.CPU}, append(e.replaced, old.Service)
+		e.apis[i], e.replaced = &apiProcess{Process: s, earlier: old.earlier + used.CPU}, append(e.replaced, old.Process)
 		e.mu.Unlock()
 		if err != nil {
 			return fmt.Errorf("the old api: %w", err)
 		}
 		old.requests.Wait()
-		if _, err := old.Stop(stopTimeout); err != nil {
+		if err := old.End(); err != nil {
 			return fmt.Errorf("stopping the old api: %w", err)
 		}
 		e.Logf("replaced api %d", i+1)
@@ -233,13 +201,13 @@ func (e *env) serviceUsage() (map[string]proctest.Usage, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	errs := []error{add("nats", e.nats.Process, 0)}
-	for name, services := range map[string][]*proctest.Service{"receiver": e.receivers, "worker": e.workers} {
+	for name, services := range map[string][]*harness.Process{"receiver": e.receivers, "worker": e.workers} {
 		for i, s := range services {
 			errs = append(errs, add(fmt.Sprintf("%s %d", name, i+1), s.Process, 0))
 		}
 	}
 	for i, s := range e.apis {
-		errs = append(errs, add(fmt.Sprintf("api %d", i+1), s.Process, s.earlier))
+		errs = append(errs, add(fmt.Sprintf("api %d", i+1), s.Process.Process, s.earlier))
 	}
 	return used, errors.Join(errs...)
 }

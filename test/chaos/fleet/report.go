@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -16,15 +15,14 @@ import (
 
 // Report is the result of a trial.
 type Report struct {
+	harness.Conditions
+
 	Verdict Verdict `json:"verdict"`
 	// Findings are unexpected events.
 	Findings []string       `json:"findings"`
 	Failed   int            `json:"failed_requests"`
 	Failures map[string]int `json:"failures"` // by kind of request and reason
 
-	Started      time.Time          `json:"started"`
-	Hardware     harness.Hardware   `json:"hardware"`
-	LoadAvg      string             `json:"load_average_at_start"`
 	Options      Options            `json:"options"`
 	Accepted     int64              `json:"accepted_uploads"`
 	Registered   time.Duration      `json:"registered_ns"`
@@ -39,13 +37,8 @@ type Report struct {
 }
 
 func newReport(e *env) *Report {
-	loadAvg, err := os.ReadFile("/proc/loadavg")
-	if err != nil {
-		loadAvg = []byte("unknown")
-	}
 	return &Report{
-		Started: time.Now().UTC().Truncate(time.Second), Hardware: harness.ThisMachine(e.database.String()),
-		LoadAvg: strings.TrimSpace(string(loadAvg)), Options: e.options,
+		Conditions: harness.Now(e.database.String()), Options: e.options,
 	}
 }
 
@@ -90,8 +83,7 @@ func (r *Report) Failure() error {
 func (r *Report) Print(out io.Writer) error {
 	var text bytes.Buffer
 	o := &r.Options
-	fmt.Fprintf(&text, "%s, %d cores, load average %s, %s\n",
-		r.Hardware.CPU, r.Hardware.CPUs, r.LoadAvg, r.Hardware.Database)
+	fmt.Fprintln(&text, r.Conditions.String())
 	fmt.Fprintf(&text, "%d devices of %d teams, registered in %s; %d uploads, %d readings; %s to send, %s to commit the "+
 		"rest\n\n", o.Devices, o.Teams, harness.Seconds(r.Registered), r.Accepted, r.Verdict.Readings,
 		harness.Seconds(r.Sent), harness.Seconds(r.Settled))

@@ -10,21 +10,12 @@ import (
 )
 
 // Run carries out a trial. It returns a report if the trial ran to its end, whether it failed or not.
-func Run(ctx context.Context, o Options) (report *Report, err error) {
+func Run(ctx context.Context, o Options) (*Report, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	e, err := newEnv(ctx, o)
-	if e != nil {
-		defer func() {
-			passed := err == nil && report.Failure() == nil
-			err = errors.Join(err, e.Close(ctx, !passed))
-		}()
-	}
-	if err != nil {
-		return nil, err
-	}
-	return e.run(ctx)
+	return harness.Run(ctx, func(ctx context.Context) (*env, error) { return newEnv(ctx, o) },
+		func(ctx context.Context, e *env) (*Report, error) { return e.run(ctx) })
 }
 
 func (e *env) run(ctx context.Context) (*Report, error) {

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"os"
-	"path/filepath"
 	"sync/atomic"
 	"time"
 
@@ -14,17 +12,12 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"roomsensor/internal/dev/postgres"
-	"roomsensor/test/dbtest"
 	"roomsensor/test/harness"
 	"roomsensor/test/proctest"
 )
 
-const (
-	// startTimeout is for a process to become ready on a busy machine.
-	startTimeout = time.Minute
-	// stopTimeout is for a process to end after SIGTERM.
-	stopTimeout = 30 * time.Second
-)
+// startTimeout is for a process to become ready on a busy machine.
+const startTimeout = time.Minute
 
 // env runs everything that a trial needs.
 type env struct {
@@ -47,7 +40,7 @@ func newEnv(ctx context.Context, o Options) (*env, error) {
 	}
 	e := &env{Env: base, options: o, processes: map[string]*process{}}
 	for _, step := range []func(context.Context) error{
-		e.build, e.startDatabase, e.startQueue, e.connect, e.createFleet, e.startProcesses,
+		e.build, e.startDatabase, e.startQueue, e.createFleet, e.startProcesses,
 	} {
 		if err := step(ctx); err != nil {
 			return e, err
@@ -70,20 +63,6 @@ func (e *env) build(ctx context.Context) (err error) {
 	return err
 }
 
-// connect connects to NATS without a proxy.
-func (e *env) connect(context.Context) error {
-	conn, js, err := harness.Connect(e.queueURL)
-	if err != nil {
-		return err
-	}
-	e.OnClose(func(context.Context) error { conn.Close(); return nil })
-	e.service = &harness.Service{
-		Env: e.Env, Program: e.programs.Roomsensor, DatabaseURL: e.database.address, QueueURL: e.queueURL, JS: js,
-		AckWait: e.options.AckWait,
-	}
-	return nil
-}
-
 func (e *env) createFleet(ctx context.Context) (err error) {
 	e.fleet, err = e.service.CreateFleet(ctx, &e.options.Options)
 	return err
@@ -102,20 +81,18 @@ func (d *database) address() string {
 }
 
 func (e *env) startDatabase(ctx context.Context) error {
-	o := postgres.Options{Progress: e.options.Progress}
+	o := postgres.Options{}
 	if e.options.Volatile {
 		o.Settings = map[string]string{"fsync": "off", "full_page_writes": "off"}
 	}
-	server, remove, err := dbtest.StartTemporary(ctx, o)
+	server, info, err := e.StartDatabase(ctx, o)
 	if err != nil {
 		return err
 	}
-	e.OnClose(func(context.Context) error { return remove() })
-	o.DataDir, o.Progress = server.DataDir, nil
-	e.database = &database{options: o}
+	o.DataDir = server.DataDir
+	e.database = &database{options: o, info: info}
 	e.database.url.Store(server.URL)
-	e.database.info, err = postgres.Describe(ctx, server.URL)
-	return err
+	return nil
 }
 
 // restartDatabase starts the server again and redirects all proxies to it.
@@ -165,19 +142,15 @@ func killABackend(ctx context.Context, conn *pgx.Conn) error {
 }
 
 func (e *env) startQueue(ctx context.Context) error {
-	log, err := e.LogFile(natsServer)
-	if err != nil {
-		return err
-	}
-	streams := filepath.Join(e.Dir, "streams")
-	if err := os.MkdirAll(streams, 0o750); err != nil {
-		return fmt.Errorf("creating the directory of the streams: %w", err)
-	}
-	server, err := proctest.StartNATS(ctx, e.programs.NATSServer, streams, log)
+	server, js, err := e.StartNATS(ctx, e.programs.NATSServer)
 	if err != nil {
 		return err
 	}
 	e.queueURL = server.URL
+	e.service = &harness.Service{
+		Env: e.Env, Program: e.programs.Roomsensor, DatabaseURL: e.database.address, QueueURL: server.URL, JS: js,
+		AckWait: e.options.AckWait,
+	}
 	e.queue = &program{
 		name: natsServer, process: server.Process,
 		launch: func(ctx context.Context) (*proctest.Process, error) {
@@ -192,9 +165,9 @@ func (e *env) startQueue(ctx context.Context) error {
 // process is a process of roomsensor with its own proxies to the database and NATS.
 type process struct {
 	*program
+	*harness.Process
+
 	proxies map[string]*proxy // by toDatabase and toQueue
-	address string            // of its API or receiver
-	ops     string
 }
 
 func (e *env) startProcesses(ctx context.Context) error {
@@ -207,9 +180,9 @@ func (e *env) startProcesses(ctx context.Context) error {
 			return err
 		}
 	}
-	e.service.Receiver, e.service.API = e.processes[receiver].address, e.processes[api].address
+	e.service.Receiver, e.service.API = e.processes[receiver].Address, e.processes[api].Address
 	for _, p := range e.processes {
-		if err := p.awaitReady(ctx); err != nil {
+		if err := p.WhenReady(ctx); err != nil {
 			return err
 		}
 	}
@@ -218,38 +191,26 @@ func (e *env) startProcesses(ctx context.Context) error {
 
 func (e *env) startProcess(ctx context.Context, name string, args []string) (err error) {
 	p := &process{}
-	if p.address, err = proctest.FreeAddress(); err != nil {
-		return err
-	}
-	if p.ops, err = proctest.FreeAddress(); err != nil {
-		return err
-	}
 	if p.proxies, err = e.openProxies(name); err != nil {
 		return err
 	}
-	log, err := e.LogFile(name)
-	if err != nil {
+	settings := []string{
+		"STREAM_MAX_BYTES=2GiB", harness.UnlimitedRequests,
+		"DATABASE_URL=" + p.proxies[toDatabase].url, "NATS_URL=" + p.proxies[toQueue].url,
+	}
+	if e.options.AckEarly {
+		settings = append(settings, "ROOMSENSOR_CHAOS_ACK_EARLY=true")
+	}
+	if p.Process, err = e.NewProcess(name, e.programs.Roomsensor, settings, args...); err != nil {
 		return err
 	}
 	p.program = &program{name: name, launch: func(context.Context) (*proctest.Process, error) {
-		return proctest.Start(proctest.Command{Path: e.programs.Roomsensor, Args: args, Env: e.variables(p), Log: log})
+		err := p.Launch()
+		return p.Process.Process, err
 	}}
 	e.OnClose(func(context.Context) error { return p.stop() })
 	e.processes[name] = p
 	return p.start(ctx)
-}
-
-// variables returns the environment variables of a process.
-func (e *env) variables(p *process) []string {
-	list := []string{
-		"OPS_ADDR=" + p.ops, "API_ADDR=" + p.address, "INGEST_ADDR=" + p.address, "STREAM_MAX_BYTES=2GiB",
-		harness.UnlimitedRequests,
-		"DATABASE_URL=" + p.proxies[toDatabase].url, "NATS_URL=" + p.proxies[toQueue].url,
-	}
-	if e.options.AckEarly {
-		list = append(list, "ROOMSENSOR_CHAOS_ACK_EARLY=true")
-	}
-	return list
 }
 
 func (e *env) openProxies(name string) (map[string]*proxy, error) {
@@ -263,13 +224,4 @@ func (e *env) openProxies(name string) (map[string]*proxy, error) {
 		open[server] = p
 	}
 	return open, nil
-}
-
-func (p *process) awaitReady(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
-	defer cancel()
-	if err := p.process.AwaitReady(ctx, p.ops); err != nil {
-		return fmt.Errorf("%s: %w", p.name, err)
-	}
-	return nil
 }

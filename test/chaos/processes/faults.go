@@ -116,7 +116,7 @@ func (j *injector) restartReceiver(ctx context.Context, f *Fault) error {
 	if err := restart(ctx, f, p.program); err != nil {
 		return err
 	}
-	if err := p.awaitReady(ctx); err != nil {
+	if err := p.WhenReady(ctx); err != nil {
 		return err
 	}
 	return j.env.service.ShortenAckWait(ctx)

@@ -25,6 +25,8 @@ type Options struct {
 	// Volatile turns fsync off, to save time. A killed PostgreSQL process loses nothing by that.
 	Volatile bool `json:"volatile" kong:"-"`
 	AckEarly bool `json:"ack_early" help:"Negative control: workers acknowledge before they commit, and the trial must fail."`
+	// PrintPlan is a flag of the command line only.
+	PrintPlan bool `json:"-" name:"plan" help:"Print the plan of faults and exit."`
 	// Programs are built if they are empty.
 	Programs harness.Programs `json:"-" kong:"-"`
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"syscall"
 
+	"roomsensor/test/harness"
 	"roomsensor/test/proctest"
 )
 
@@ -52,7 +53,7 @@ func (p *program) stop() error {
 	}
 	err := p.check()
 	if err == nil {
-		_, err = p.process.Stop(stopTimeout)
+		_, err = p.process.Stop(harness.StopTimeout)
 	}
 	p.process = nil
 	return err

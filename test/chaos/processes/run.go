@@ -2,7 +2,6 @@ package processes
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -26,20 +25,15 @@ type Report struct {
 }
 
 // Run carries out a trial. It returns a report if the trial ran to its end, whether it failed or not.
-func Run(ctx context.Context, o Options) (report *Report, err error) {
+func Run(ctx context.Context, o Options) (*Report, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	e, err := newEnv(ctx, o)
-	if e != nil {
-		defer func() {
-			passed := err == nil && report.Failure() == nil
-			err = errors.Join(err, e.Close(ctx, !passed))
-		}()
-	}
-	if err != nil {
-		return nil, err
-	}
+	return harness.Run(ctx, func(ctx context.Context) (*env, error) { return newEnv(ctx, o) }, carryOut)
+}
+
+func carryOut(ctx context.Context, e *env) (*Report, error) {
+	o := e.options
 	requests, err := ledger.Make(ledger.Options{
 		Seed: o.Seed, Readings: o.Readings, Span: o.Burst, Now: e.fleet.Now, Teams: o.Teams, Units: e.fleet.Units,
 	})
