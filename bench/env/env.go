@@ -21,7 +21,6 @@ import (
 	"roomsensor/internal/queue"
 	"roomsensor/internal/retry"
 	"roomsensor/schema"
-	"roomsensor/test/dbtest"
 	"roomsensor/test/harness"
 	"roomsensor/test/proctest"
 )
@@ -38,8 +37,6 @@ func Settings() map[string]string {
 }
 
 const (
-	// stopTimeout is for a process to end after SIGTERM.
-	stopTimeout = 20 * time.Second
 	// connectTimeout is for the first connection to NATS.
 	connectTimeout = time.Minute
 	pollInterval   = 10 * time.Millisecond
@@ -77,14 +74,12 @@ func Open(ctx context.Context, databaseURL string, settings map[string]string, l
 	if e.natsServer, err = proctest.Build(ctx, e.Dir, proctest.NATSServer); err != nil {
 		return e, err
 	}
-	var remove func() error
-	e.Server, remove, err = dbtest.StartTemporary(ctx, postgres.Options{
-		URL: databaseURL, URLVariable: "BENCH_DATABASE_URL", Settings: settings, Progress: log,
+	e.Server, _, err = e.StartDatabase(ctx, postgres.Options{
+		URL: databaseURL, URLVariable: "BENCH_DATABASE_URL", Settings: settings,
 	})
 	if err != nil {
-		return e, fmt.Errorf("starting a database: %w", err)
+		return e, err
 	}
-	e.OnClose(func(context.Context) error { return remove() })
 	if e.Database, err = e.NewDatabase(ctx); err != nil {
 		return e, err
 	}
@@ -146,30 +141,22 @@ func (e *Env) Connect(ctx context.Context, address string) (*pgxpool.Pool, error
 }
 
 // Start starts a command of roomsensor and waits until it is ready. The queue may be nil.
-func (e *Env) Start(ctx context.Context, name string, q *Queue, args ...string) (*proctest.Service, error) {
-	log, err := e.LogFile(name)
-	if err != nil {
-		return nil, err
-	}
-	variables := []string{
+func (e *Env) Start(ctx context.Context, name string, q *Queue, args ...string) (*harness.Process, error) {
+	settings := []string{
 		"DATABASE_URL=" + e.Database, "LOG_LEVEL=warn", harness.UnlimitedRequests, harness.UnlimitedBytes,
 	}
 	if q != nil {
-		variables = append(variables, "NATS_URL="+q.URL)
+		settings = append(settings, "NATS_URL="+q.URL)
 	}
-	s, err := proctest.StartService(ctx, e.roomsensor, log, variables, args...)
+	p, err := e.NewProcess(name, e.roomsensor, settings, args...)
 	if err != nil {
-		return nil, fmt.Errorf("starting %s: %w", name, err)
+		return nil, err
 	}
-	e.OnClose(func(context.Context) error { s.Kill(); return nil })
-	e.Logf("%s serves profiles at http://%s/debug/pprof/", name, s.Ops)
-	return s, nil
-}
-
-// Stop stops a process that Start started.
-func Stop(s *proctest.Service) error {
-	_, err := s.Stop(stopTimeout)
-	return err
+	if err := p.Start(ctx); err != nil {
+		return nil, err
+	}
+	e.Logf("%s serves profiles at http://%s/debug/pprof/", name, p.Ops)
+	return p, nil
 }
 
 // Run runs a command of roomsensor that ends by itself.

@@ -20,7 +20,7 @@ import (
 	"roomsensor/bench/report"
 	"roomsensor/internal/dev/postgres"
 	"roomsensor/internal/roomsensor"
-	"roomsensor/test/proctest"
+	"roomsensor/test/harness"
 )
 
 // Suite is a run under way.
@@ -33,10 +33,10 @@ type Suite struct {
 	peers    *Peers // nil if no other programs are measured
 	team     uuid.UUID
 	keys     *env.Keys
-	api      *proctest.Service
+	api      *harness.Process
 	queue    *env.Queue
-	worker   *proctest.Service
-	receiver *proctest.Service
+	worker   *harness.Process
+	receiver *harness.Process
 
 	teams *teams
 

@@ -12,7 +12,7 @@ import (
 	"roomsensor/bench/env"
 	"roomsensor/bench/load"
 	"roomsensor/internal/roomsensor"
-	"roomsensor/test/proctest"
+	"roomsensor/test/harness"
 )
 
 const (
@@ -26,10 +26,10 @@ const (
 // teams are the teams of a workload, with processes of their own.
 type teams struct {
 	*env.Teams
-	api      *proctest.Service
+	api      *harness.Process
 	queue    *env.Queue
-	worker   *proctest.Service
-	receiver *proctest.Service
+	worker   *harness.Process
+	receiver *harness.Process
 
 	numbers map[uuid.UUID]int // of the devices
 	since   time.Time         // bucket of the first uploads, after the history
@@ -90,12 +90,12 @@ func (t *teams) startIngest(ctx context.Context, name string) (err error) {
 func (t *teams) stop() error { return stopAll(&t.api, &t.worker, &t.receiver) }
 
 // stopAll ends processes that run.
-func stopAll(services ...**proctest.Service) error {
+func stopAll(services ...**harness.Process) error {
 	for _, service := range services {
 		if *service == nil {
 			continue
 		}
-		if err := env.Stop(*service); err != nil {
+		if err := (*service).End(); err != nil {
 			return err
 		}
 		*service = nil

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"roomsensor/bench/env"
 	"roomsensor/bench/load"
 	"roomsensor/bench/report"
 )
@@ -78,7 +77,7 @@ func (s *Suite) dropCaches(ctx context.Context) (*client, error) {
 	if _, err := c.lease.Bearer(ctx); err != nil { // A key, before the caches are empty.
 		return nil, err
 	}
-	if err := env.Stop(s.api); err != nil {
+	if err := s.api.End(); err != nil {
 		return nil, err
 	}
 	if err := s.RestartCold(ctx); err != nil {

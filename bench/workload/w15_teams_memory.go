@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"roomsensor/bench/env"
 	"roomsensor/bench/load"
 	"roomsensor/bench/report"
 	"roomsensor/internal/roomsensor"
@@ -58,5 +57,5 @@ func (s *Suite) teamsMemory(ctx context.Context) error {
 		row.Minimum, row.Target = 0, 0
 	}
 	s.Add(row)
-	return env.Stop(t.api)
+	return t.api.End()
 }

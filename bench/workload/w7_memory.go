@@ -10,7 +10,7 @@ import (
 	"roomsensor/bench/env"
 	"roomsensor/bench/report"
 	"roomsensor/internal/queue"
-	"roomsensor/test/proctest"
+	"roomsensor/test/harness"
 )
 
 const (
@@ -22,7 +22,7 @@ const (
 )
 
 // peakMemory returns the peak memory of a process during some work, and its growth from before, in MiB.
-func peakMemory(service *proctest.Service, work func() error) (growth, peak float64, err error) {
+func peakMemory(service *harness.Process, work func() error) (growth, peak float64, err error) {
 	before, _, err := service.Memory()
 	if err != nil {
 		return 0, 0, err
@@ -56,7 +56,7 @@ func (s *Suite) exportMemory(ctx context.Context) error {
 }
 
 func (s *Suite) restartAPI(ctx context.Context) (err error) {
-	if err := env.Stop(s.api); err != nil {
+	if err := s.api.End(); err != nil {
 		return err
 	}
 	s.api, err = s.Start(ctx, "api", nil, "api")
@@ -92,7 +92,7 @@ func (s *Suite) addMemory(name string, ours, peaks report.Sample) {
 
 // backlogMemory is W7 of the worker: uploads arrive faster than it stores them, until the backlog is stored.
 func (s *Suite) backlogMemory(ctx context.Context) (err error) {
-	if err := env.Stop(s.worker); err != nil {
+	if err := s.worker.End(); err != nil {
 		return err
 	}
 	if s.worker, err = s.Start(ctx, "worker", s.queue, "ingest", "--no-receiver"); err != nil {

@@ -64,7 +64,7 @@ type env struct {
 	service   *harness.Service
 	fleet     *harness.Fleet
 	nats      *proctest.NATS
-	processes map[string]*proctest.Service
+	processes map[string]*harness.Process
 }
 
 // newEnv starts the servers, and no process yet.
@@ -72,7 +72,7 @@ func newEnv(t *testing.T) *env {
 	t.Helper()
 	base, err := harness.NewEnv("", t.Output())
 	require.NoError(t, err)
-	e := &env{Env: base, t: t, page: readPage(t), processes: map[string]*proctest.Service{}}
+	e := &env{Env: base, t: t, page: readPage(t), processes: map[string]*harness.Process{}}
 	t.Cleanup(func() { require.NoError(t, base.Close(context.Background(), false)) })
 	e.programs, err = built()
 	require.NoError(t, err)
@@ -172,19 +172,17 @@ func (e *env) shell(as *command.Account, commands string, more ...string) string
 // start starts a process of roomsensor on free addresses.
 func (e *env) start(name string, more ...string) {
 	e.t.Helper()
-	log, err := e.LogFile(name)
-	require.NoError(e.t, err)
 	database, err := url.Parse(e.variables["DATABASE_URL"])
 	require.NoError(e.t, err)
 	if name == "api" {
 		database.User = url.UserPassword("roomsensor_api", apiPassword)
 	}
-	process, err := proctest.StartService(e.t.Context(), e.programs.Roomsensor, log, []string{
+	process, err := e.NewProcess(name, e.programs.Roomsensor, []string{
 		"DATABASE_URL=" + database.String(), "NATS_URL=" + e.nats.URL, harness.UnlimitedRequests,
 	}, more...)
 	require.NoError(e.t, err)
+	require.NoError(e.t, process.Start(e.t.Context()))
 	e.processes[name] = process
-	e.OnClose(func(context.Context) error { process.Kill(); return nil })
 	if name == "api" {
 		e.service.API = process.Address
 	}

@@ -3,7 +3,6 @@ package proctest
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"time"
 
@@ -49,40 +48,3 @@ func Answers(ctx context.Context, client *http.Client, url string) bool {
 	_ = response.Body.Close()
 	return response.StatusCode == http.StatusOK
 }
-
-// Service is a ready process of a roomsensor command that serves.
-type Service struct {
-	*Process
-	Address string // of its API or receiver
-	Ops     string // ops address
-}
-
-// readyTimeout is how long a service may take to become ready on a busy machine.
-const readyTimeout = time.Minute
-
-// StartService starts a command of roomsensor on free addresses and waits until it is ready. The environment names the
-// database and NATS.
-func StartService(ctx context.Context, path string, log io.Writer, env []string, args ...string) (*Service, error) {
-	s := &Service{}
-	for _, address := range []*string{&s.Address, &s.Ops} {
-		var err error
-		if *address, err = FreeAddress(); err != nil {
-			return nil, err
-		}
-	}
-	env = append(env, "API_ADDR="+s.Address, "INGEST_ADDR="+s.Address, "OPS_ADDR="+s.Ops)
-	var err error
-	if s.Process, err = Start(Command{Path: path, Args: args, Env: env, Log: log}); err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
-	defer cancel()
-	if err := s.AwaitReady(ctx, s.Ops); err != nil {
-		s.Kill()
-		return nil, err
-	}
-	return s, nil
-}
-
-// URL returns the base URL of the service.
-func (s *Service) URL() string { return "http://" + s.Address }
