@@ -3,5 +3,6 @@
 // nothing, and unpacks Debian's package below bin/.
 //
 //	rules_test.go        rules, runbooks and the names of metrics
+//	panels_test.go       dashboards for Grafana
 //	prometheus_test.go   a Prometheus that scrapes a demo evaluates every query; faults make alerts fire and clear
 package monitoring

@@ -2,7 +2,7 @@ package monitoring_test
 
 import (
 	"context"
-	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"path/filepath"
@@ -11,12 +11,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"roomsensor/internal/demo"
 	"roomsensor/internal/retry"
+	"roomsensor/internal/roomsensor"
 	"roomsensor/test/dbtest"
+	"roomsensor/test/harness"
 	"roomsensor/test/proctest"
 	"roomsensor/test/promtest"
 )
@@ -25,7 +28,8 @@ import (
 const patience = 3 * time.Minute
 
 // TestPrometheus lets a real Prometheus scrape a demo. Every query of dashboards, rules and runbooks has a result, and
-// alerts fire for real faults and clear after them. The rules wait a second only before they fire.
+// alerts fire for real faults and clear after them, of each source of metrics: the database and the requests, the stored
+// batches, the rejects, and the targets. The rules wait a second only before they fire.
 func TestPrometheus(t *testing.T) {
 	t.Parallel()
 	binary := program(t, "prometheus")
@@ -51,6 +55,11 @@ func TestPrometheus(t *testing.T) {
 		_, err := sql.Exec(t.Context(), statement)
 		require.NoError(t, err)
 	}
+	var team uuid.UUID
+	require.NoError(t, sql.QueryRow(t.Context(), "SELECT id FROM teams LIMIT 1").Scan(&team))
+	credential, err := harness.InsertIngestKey(t.Context(), sql, team)
+	require.NoError(t, err)
+	unknown := &unknownUnit{env: e, credential: credential}
 	for _, f := range []struct {
 		alerts        []string
 		fault, repair func()
@@ -66,6 +75,12 @@ func TestPrometheus(t *testing.T) {
 				run("CREATE TRIGGER refuse BEFORE INSERT OR UPDATE ON readings FOR EACH ROW EXECUTE FUNCTION refuse()")
 			},
 			func() { run("DROP TRIGGER refuse ON readings") },
+		},
+		{[]string{"RoomsensorRejectsRise"}, unknown.start, unknown.stop},
+		{
+			[]string{"RoomsensorAbsent"},
+			func() { require.NoError(t, p.SetTargets(e.ops[1:])) }, // The first one is that of the API.
+			func() { require.NoError(t, p.SetTargets(e.ops)) },
 		},
 	} {
 		t.Run(f.alerts[0]+" fires and clears", func(t *testing.T) {
@@ -160,6 +175,42 @@ func (e *env) load(ctx context.Context) {
 	}
 }
 
+// unknownUnit sends uploads that become rejects.
+type unknownUnit struct {
+	*env
+
+	credential string
+	cancel     context.CancelFunc
+	ended      chan struct{}
+}
+
+func (u *unknownUnit) start() {
+	ctx, cancel := context.WithCancel(context.Background())
+	u.cancel, u.ended = cancel, make(chan struct{})
+	go func() {
+		defer close(u.ended)
+		retry.Every(ctx, 100*time.Millisecond, u.send)
+	}()
+}
+
+func (u *unknownUnit) stop() {
+	u.cancel()
+	<-u.ended
+}
+
+func (u *unknownUnit) send(ctx context.Context) {
+	body := fmt.Sprintf(`{"hardware_id":"dev:1","readings":[{"measured_at":"%s","co2_ppm":400}]}`,
+		roomsensor.FormatTime(time.Now().UTC()))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, u.receiver, strings.NewReader(body))
+	if err != nil {
+		return
+	}
+	request.Header.Set("Authorization", "Bearer "+u.credential)
+	if response, err := http.DefaultClient.Do(request); err == nil {
+		_ = response.Body.Close()
+	}
+}
+
 // prometheus is a running Prometheus.
 type prometheus struct{ *promtest.Prometheus }
 
@@ -169,7 +220,7 @@ var forClause = regexp.MustCompile(`(?m)^        for: .*$`)
 func startPrometheus(t *testing.T, binary string, targets []string) *prometheus {
 	t.Helper()
 	quick := forClause.ReplaceAllString(string(readFile(t, "../../deploy/prometheus/rules.yml")), "        for: 1s")
-	quick = strings.ReplaceAll(quick, "[5m]", "[30s]") // So that a ratio falls soon after a fault.
+	quick = strings.NewReplacer("[5m]", "[30s]", "[15m]", "[30s]").Replace(quick) // A ratio falls soon after a fault.
 	p, err := promtest.Start(t.Context(), promtest.Options{
 		Binary: binary, Config: string(readFile(t, "../../deploy/prometheus/prometheus.yml")), Rules: quick,
 		Dir: t.TempDir(), Targets: targets, Log: t.Output(),
@@ -222,7 +273,13 @@ func queries(t *testing.T) map[string][]string {
 	for _, r := range rules(t) {
 		addOperands("rules.yml", r.Expr, add)
 	}
-	addPanels(t, add)
+	for name, list := range panels(t) {
+		for _, p := range list {
+			for _, target := range p.Targets {
+				add(name, target.Expr)
+			}
+		}
+	}
 	addRunbooks(t, add)
 	return all
 }
@@ -233,28 +290,6 @@ func addOperands(name, query string, add func(name, query string)) {
 		operand = strings.TrimPrefix(strings.TrimSpace(operand), "absent")
 		if metricName.MatchString(operand) {
 			add(name, balanced(operand))
-		}
-	}
-}
-
-// addPanels adds the queries of the dashboards.
-func addPanels(t *testing.T, add func(name, query string)) {
-	t.Helper()
-	files, err := filepath.Glob("../../deploy/grafana/*.json")
-	require.NoError(t, err)
-	for _, name := range files {
-		var board struct {
-			Panels []struct {
-				Targets []struct {
-					Expr string `json:"expr"`
-				} `json:"targets"`
-			} `json:"panels"`
-		}
-		require.NoError(t, json.Unmarshal(readFile(t, name), &board))
-		for _, panel := range board.Panels {
-			for _, target := range panel.Targets {
-				add(filepath.Base(name), target.Expr)
-			}
 		}
 	}
 }

@@ -1,8 +1,7 @@
-// Cmd runs the trials: `go tool task chaos`, `cluster`, `burst`, `abuse`, `fleet` and `alerts` call it. A report
-// goes to stdout and ends with the verdict: `N lost, N duplicated, N wrong, N phantom`. That of abuse is `N failed
-// requests, p99 N.Nx, N processes over their limit`, that of fleet and burst `N lost, N duplicated, N wrong, N failed
-// requests, p99 visible N.Ns`, and that of alerts `N of M alerts fired and cleared`. Progress goes to stderr. The exit code is 1
-// unless the trial passed.
+// Cmd runs the trials: `go tool task chaos`, `cluster`, `burst`, `abuse` and `fleet` call it. A report goes to stdout and
+// ends with the verdict: `N lost, N duplicated, N wrong, N phantom`. That of abuse is `N failed requests, p99 N.Nx,
+// N processes over their limit`, and that of fleet and burst `N lost, N duplicated, N wrong, N failed requests, p99
+// visible N.Ns`. Progress goes to stderr. The exit code is 1 unless the trial passed.
 package main
 
 import (
@@ -19,7 +18,6 @@ import (
 	"github.com/alecthomas/kong"
 
 	"roomsensor/test/chaos/abuse"
-	"roomsensor/test/chaos/alerts"
 	"roomsensor/test/chaos/cluster"
 	"roomsensor/test/chaos/fleet"
 	"roomsensor/test/chaos/processes"
@@ -35,7 +33,6 @@ type commands struct {
 	Burst     command[fleet.Options]     `cmd:"" help:"Run fleet with devices that come back at once after days."`
 	Abuse     command[abuse.Options]     `cmd:"" help:"Overload the service beside a well-behaved tenant."`
 	Fleet     command[fleet.Options]     `cmd:"" help:"Upload as a large fleet does, while its teams poll and export."`
-	Alerts    command[alerts.Options]    `cmd:"" help:"Make alerts fire by faults, one per source of metrics, and clear."`
 	Attacker  attackerCommand            `cmd:"" hidden:""`
 }
 
@@ -57,7 +54,6 @@ func newCommands() *commands {
 		Burst:     command[fleet.Options]{full: fleet.Burst, short: fleet.ShortBurst, report: "burst.json"},
 		Abuse:     command[abuse.Options]{full: abuse.Full, short: abuse.Short, report: "abuse.json"},
 		Fleet:     command[fleet.Options]{full: fleet.Full, short: fleet.Short, report: "fleet.json"},
-		Alerts:    command[alerts.Options]{full: alerts.Full, short: alerts.Full, report: "alerts.json"},
 	}
 }
 
@@ -137,11 +133,6 @@ func (c *commands) run(ctx context.Context, command string, out, progress io.Wri
 		o.Progress = progress
 		r, err := abuse.Run(ctx, o)
 		return finish(r, err, c.Abuse.Report, out)
-	case "alerts":
-		o := c.Alerts.Options
-		o.Progress = progress
-		r, err := alerts.Run(ctx, o)
-		return finish(r, err, c.Alerts.Report, out)
 	case "fleet":
 		return runFleet(ctx, c.Fleet.Options, c.Fleet.Report, out, progress)
 	case "attacker <attack>":

@@ -52,8 +52,6 @@ func TestOptions(t *testing.T) {
 	require.Equal(t, f, parse(t, "fleet", "--short", "--seed=4", "--devices=7", "--teams=3", "--duration=1s",
 		"--settings=shared_buffers=4GB").Fleet.Options)
 
-	require.Equal(t, []string{"RoomsensorAbsent"}, parse(t, "alerts", "--only=RoomsensorAbsent").Alerts.Options.Only)
-
 	b := fleet.Burst(4)
 	require.NoError(t, b.Validate())
 	b.Late, b.LateFor, b.Workers = 7, time.Hour, 3
@@ -75,7 +73,6 @@ func TestRun(t *testing.T) {
 		"invalid size":    {[]string{"burst", "--devices", "0"}, 1, "", "all sizes must be greater than 0"},
 		"invalid number":  {[]string{"burst", "--workers", "x"}, 1, "", "--workers"},
 		"unknown attack":  {[]string{"abuse", "--only", "x"}, 1, "", `there is no attack "x"`},
-		"unknown alert":   {[]string{"alerts", "--only", "x"}, 1, "", `no fault fires the alert "x"`},
 		"too few devices": {[]string{"fleet", "--devices", "9"}, 1, "", "there must be a device for each team"},
 		"no directory":    {[]string{"cluster", "--dir", "/dev/null/none"}, 1, "", "preparing a trial"},
 	} {
