@@ -3,6 +3,7 @@
 // the exports, the copies of clients of the change feed and the stream with the ledger.
 //
 //	env.go      options and programs; directory, logs, progress, unexpected events and cleanup of a trial
+//	testbed.go  database, NATS and processes of a trial; opens and closes its environment
 //	service.go  the service under test: operator commands, SQL, queue state
 //	fleet.go    teams, keys, devices and units; temporary databases
 //	send.go     receiver client; sends requests on time and records their outcomes
