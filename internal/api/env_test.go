@@ -3,11 +3,9 @@ package api_test
 import (
 	"context"
 	"errors"
-	"flag"
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,7 +18,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"roomsensor/internal/api"
 	"roomsensor/internal/httpedge"
@@ -31,19 +28,7 @@ import (
 	"roomsensor/test/secretscan"
 )
 
-// TestMain runs fewer draws of each property test than rapid's default of 100, because each draw sends requests to a
-// database. The flag -rapid.checks and the variable RAPID_CHECKS still win.
-func TestMain(m *testing.M) {
-	flag.Parse()
-	given := os.Getenv("RAPID_CHECKS") != ""
-	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "rapid.checks" })
-	if !given {
-		if err := flag.Set("rapid.checks", "25"); err != nil {
-			panic(err)
-		}
-	}
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { dbtest.Main(m) }
 
 // patience is longer than a busy machine takes for anything.
 const patience = time.Minute

@@ -8,14 +8,13 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/store"
 	"roomsensor/test/dbtest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { dbtest.Main(m) }
 
 // patience is longer than a busy machine takes for anything.
 const patience = 2 * time.Minute

@@ -10,13 +10,13 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"roomsensor/internal/queue"
+	"roomsensor/test/dbtest"
 	"roomsensor/test/natstest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { dbtest.Main(m) }
 
 // patience bounds every wait of a test.
 const patience = 30 * time.Second

@@ -2,6 +2,7 @@ package dbtest
 
 import (
 	"context"
+	"flag"
 	"net/url"
 	"os"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"roomsensor/internal/dev/postgres"
 	"roomsensor/schema"
@@ -84,6 +86,21 @@ func NeedCommunity(t testing.TB) {
 	}
 }
 
+// Main runs the tests of a package and then checks that no goroutine is left. Call it in TestMain if property tests of
+// the package use a database: it lowers the number of their draws from rapid's default of 100 to 25, because each draw
+// sends statements. The flag -rapid.checks and the variable RAPID_CHECKS still win.
+func Main(m *testing.M) {
+	flag.Parse()
+	given := os.Getenv("RAPID_CHECKS") != ""
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "rapid.checks" })
+	if !given {
+		if err := flag.Set("rapid.checks", "25"); err != nil {
+			panic(err) // The package has no property test.
+		}
+	}
+	goleak.VerifyTestMain(m)
+}
+
 // shared opens the server for all tests of this process, once.
 var shared = sync.OnceValues(func() (*server, error) {
 	dir, err := DataDir()
@@ -100,7 +117,7 @@ var shared = sync.OnceValues(func() (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return open(ctx, found.URL)
+	return open(ctx, found.URL, os.Getenv(TemporaryVariable) != "")
 })
 
 func use(t testing.TB) *server {

@@ -43,7 +43,8 @@ func TestNew(t *testing.T) {
 	require.True(t, ask[bool](t, b, "SELECT EXISTS (SELECT FROM timescaledb_information.hypertables)"))
 }
 
-// TestDrop checks that the database is dropped with its test, also if the test leaves a connection open.
+// TestDrop checks that the database of a test is dropped with it, also if the test leaves a connection open, unless the
+// server is temporary.
 //
 //nolint:tparallel // The inner test must end before the check.
 func TestDrop(t *testing.T) {
@@ -54,7 +55,8 @@ func TestDrop(t *testing.T) {
 		require.NoError(t, err)
 		name = ask[string](t, conn, "SELECT current_database()")
 	})
-	require.False(t, ask[bool](t, connect(t, use(t).url), exists, name))
+	// A temporary server is removed with its databases.
+	require.Equal(t, use(t).temporary, ask[bool](t, connect(t, use(t).url), exists, name))
 }
 
 func TestEdition(t *testing.T) {
@@ -71,7 +73,7 @@ func TestEdition(t *testing.T) {
 // process opens a server as another test binary does: with its own session and lock key.
 func process(t *testing.T, url string) *server {
 	t.Helper()
-	s, err := open(t.Context(), url)
+	s, err := open(t.Context(), url, false)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, s.session.Close(context.Background())) })
 	return s

@@ -36,9 +36,14 @@ const (
 	busyPause   = 100 * time.Millisecond
 )
 
+// TemporaryVariable names the environment variable that is set if TEST_DATABASE_URL is a server that is removed after
+// the tests. Databases stay there when their tests end, because each DROP DATABASE makes PostgreSQL write a checkpoint.
+const TemporaryVariable = "TEST_DATABASE_TEMPORARY"
+
 // server is a PostgreSQL server with databases for tests.
 type server struct {
-	url string
+	url       string
+	temporary bool // see TemporaryVariable
 	// key is the second half of this process's lock key, and part of the names of its databases. If the process is
 	// killed, PostgreSQL releases the lock, and the next process drops the databases.
 	key  int32
@@ -54,13 +59,14 @@ type server struct {
 	info    postgres.Info
 }
 
-// open connects to a server and drops the databases that killed tests left on it.
-func open(ctx context.Context, url string) (*server, error) {
+// open connects to a server and, unless it is temporary, drops the databases that killed tests left on it.
+func open(ctx context.Context, url string, temporary bool) (*server, error) {
 	session, err := pgx.Connect(ctx, url)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the server of the tests: %w", err)
 	}
-	s := &server{url: url, key: rand.Int32(), session: session} //nolint:gosec // It only has to differ between processes.
+	s := &server{url: url, temporary: temporary, session: session}
+	s.key = rand.Int32() //nolint:gosec // It only has to differ between processes.
 	if err := s.nameTemplate(ctx); err != nil {
 		return nil, err
 	}
@@ -70,10 +76,10 @@ func open(ctx context.Context, url string) (*server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("locking the databases of this process: %w", err)
 	}
-	if err := s.sweep(ctx); err != nil {
-		return nil, err
+	if !temporary {
+		err = s.sweep(ctx)
 	}
-	return s, nil
+	return s, err
 }
 
 // database creates a copy of a template for a test.
@@ -81,7 +87,9 @@ func (s *server) database(t testing.TB, template string) *DB {
 	t.Helper()
 	name := fmt.Sprintf("%s%08x_%d", testPrefix, s.key, s.made.Add(1))
 	require.NoError(t, s.create(t.Context(), name, template))
-	t.Cleanup(func() { require.NoError(t, s.drop(context.Background(), name)) })
+	if !s.temporary {
+		t.Cleanup(func() { require.NoError(t, s.drop(context.Background(), name)) })
+	}
 	return &DB{URL: s.urlOf(name)}
 }
 

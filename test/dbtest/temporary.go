@@ -18,6 +18,10 @@ func Settings() map[string]string {
 		"fsync":            "off",
 		"full_page_writes": "off",
 		"max_connections":  "300",
+		// With hundreds of databases, its launcher would start a process every few milliseconds. No test needs it: those
+		// of query plans vacuum by themselves.
+		"autovacuum": "off",
+		"jit":        "off", // A compiled plan is used too rarely to be worth its compilation.
 		// The scheduler would connect to template databases, which then cannot be copied.
 		"timescaledb.max_background_workers": "0",
 		// Neither UTC nor a whole number of hours from it, so that a missing conversion shows.

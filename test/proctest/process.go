@@ -19,13 +19,24 @@ const (
 	NATSServer = "github.com/nats-io/nats-server/v2"
 )
 
-// Build compiles a main package of this module, or of a module that it requires, into a directory. The flags are those
-// of `go build`, such as -tags.
+// ProgramsVariable names the environment variable with the directory of programs that are built already: `go tool task
+// test` builds those of all packages once.
+const ProgramsVariable = "TEST_PROGRAMS"
+
+// Build compiles a main package of this module, or of a module that it requires, into a directory, unless the directory
+// of ProgramsVariable has it. The flags are those of `go build`, such as -tags, and always make it compile.
 func Build(ctx context.Context, dir, pkg string, flags ...string) (path string, err error) {
-	path = filepath.Join(dir, filepath.Base(strings.TrimSuffix(pkg, "/v2")))
-	args := append(append([]string{"build", "-trimpath", "-ldflags=-s -w", "-o", path}, flags...), pkg)
+	name := filepath.Base(strings.TrimSuffix(pkg, "/v2"))
+	if built := os.Getenv(ProgramsVariable); built != "" && len(flags) == 0 {
+		path = filepath.Join(built, name)
+		if _, err := os.Stat(path); err == nil {
+			return path, nil
+		}
+	}
+	path = filepath.Join(dir, name)
+	args := append(append([]string{"build", "-ldflags=-s -w", "-o", path}, flags...), pkg)
 	build := exec.CommandContext(ctx, "go", args...)  //nolint:gosec // The caller is a test or a trial.
-	build.Env = append(os.Environ(), "CGO_ENABLED=0") // As `go tool task build`, whose build cache it shares.
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // As the tests, whose build cache it shares.
 	if output, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building %s: %w: %s", pkg, err, output)
 	}

@@ -2,16 +2,23 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"roomsensor/test/dbtest"
+	"roomsensor/test/proctest"
 )
 
 const (
@@ -19,36 +26,100 @@ const (
 	testTimeout = "20m"
 	// stopGrace is the time that interrupted tests have to end.
 	stopGrace = 30 * time.Second
-	// withC lets Go use a C compiler, which the race detector needs.
-	withC = "CGO_ENABLED=1"
+	// raceFlag is the flag of `go test` that turns on the race detector.
+	raceFlag = "-race"
 )
 
-// command returns the program and arguments that run the tests and write their events to a file.
-func command(events string, race bool, args []string) []string {
-	packages := 2 * runtime.GOMAXPROCS(0) // Many tests wait for a database, a queue or a timer.
-	argv := []string{
-		"go", "tool", "-modfile=tools/go.mod", "gotestsum", "--format=pkgname", "--jsonfile=" + events, "--",
-		"-timeout=" + testTimeout, "-p=" + strconv.Itoa(packages),
+// module is the import path of the packages of this module, with a slash.
+const module = "roomsensor/"
+
+// trials are the packages, and the parents of packages, that run the whole service for long: under faults or load, from a
+// backup, under Prometheus, and for the samples and the generated clients of the documentation. `run trials` runs them,
+// and no others.
+func trials() []string {
+	return []string{"bench", "test/backup", "test/chaos", "test/generators", "test/monitoring", "test/samples"}
+}
+
+// concurrent are the packages, and the parents of packages, whose code under test starts goroutines or is called by
+// several. If all packages run, the race detector is on for these only: elsewhere it finds nothing.
+func concurrent() []string {
+	return []string{
+		"client", "internal/api", "internal/dashboard", "internal/httpedge", "internal/process", "internal/queue",
+		"internal/receiver", "internal/service", "internal/simulate", "internal/store", "internal/teamcache",
+		"internal/tracing", "internal/worker",
 	}
-	if race {
-		argv = append(argv, "-race")
+}
+
+// within reports whether a package is one of those in a list, or below it.
+func within(pkg string, list []string) bool {
+	pkg = strings.TrimPrefix(pkg, module)
+	return slices.ContainsFunc(list, func(of string) bool { return pkg == of || strings.HasPrefix(pkg, of+"/") })
+}
+
+// invocation are the arguments of one `go test`.
+type invocation struct {
+	race bool
+	args []string
+}
+
+// invocations returns the calls of `go test` for the arguments of the user. Those that name no package are for all, of
+// which the race detector gets a call of its own with the packages that it is for.
+func invocations(args, packages []string) []invocation {
+	race := slices.Contains(args, raceFlag)
+	if slices.ContainsFunc(args, isPackage) {
+		return []invocation{{race, args}}
 	}
-	if !slices.ContainsFunc(args, isPackage) {
-		args = append(args, "./...")
+	if !race {
+		return []invocation{{false, append(packages, args...)}}
 	}
-	return append(argv, args...)
+	args = slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return arg == raceFlag })
+	var plain, raced []string
+	for _, pkg := range packages {
+		if within(pkg, concurrent()) {
+			raced = append(raced, pkg)
+		} else {
+			plain = append(plain, pkg)
+		}
+	}
+	return []invocation{
+		{false, append(plain, args...)},
+		{true, append(append(raced, args...), raceFlag)},
+	}
 }
 
 func isPackage(arg string) bool {
-	return arg == "." || strings.HasPrefix(arg, "./") || strings.HasPrefix(arg, "roomsensor/")
+	return arg == "." || strings.HasPrefix(arg, "./") || strings.HasPrefix(arg, module)
 }
 
-// goTest runs the tests on a database, in a process group of their own, so that an interrupt reaches all of them.
-func goTest(ctx context.Context, out io.Writer, url string, race bool, argv []string) error {
+// listPackages returns the packages with tests: those of the trials, or all others.
+func listPackages(ctx context.Context, ofTrials bool) ([]string, error) {
+	list := exec.CommandContext(ctx, "go", "list", "-f", "{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}", "./...")
+	list.Stderr = os.Stderr
+	out, err := list.Output()
+	if err != nil {
+		return nil, fmt.Errorf("listing the packages: %w", err)
+	}
+	return slices.DeleteFunc(strings.Fields(string(out)), func(pkg string) bool {
+		return within(pkg, trials()) != ofTrials
+	}), nil
+}
+
+// command returns the program and arguments that run tests and write their events to a file. The linters vet the code.
+func command(events string, args []string) []string {
+	packages := 2 * runtime.GOMAXPROCS(0) // Many tests wait for a database, a queue or a timer.
+	return append([]string{
+		"go", "tool", "-modfile=tools/go.mod", "gotestsum", "--format=pkgname", "--jsonfile=" + events, "--",
+		"-vet=off", "-timeout=" + testTimeout, "-p=" + strconv.Itoa(packages),
+	}, args...)
+}
+
+// goTest runs the tests in a process group of their own, so that an interrupt reaches all of them.
+func goTest(ctx context.Context, out io.Writer, env []string, i invocation, events string) error {
+	argv := command(events, i.args)
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...) //nolint:gosec // The arguments are the user's.
-	cmd.Env = append(os.Environ(), "TEST_DATABASE_URL="+url)
-	if race {
-		cmd.Env = append(cmd.Env, withC)
+	cmd.Env = append(os.Environ(), env...)
+	if i.race {
+		cmd.Env = append(cmd.Env, "CGO_ENABLED=1") // The race detector needs a C compiler.
 	}
 	cmd.Stdout, cmd.Stderr = out, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -64,15 +135,35 @@ func goTest(ctx context.Context, out io.Writer, url string, race bool, argv []st
 	return nil
 }
 
-// raceDetector returns whether the race detector is available, and what to print about it. It compiles the packages for
-// which the race detector needs a C compiler.
-func raceDetector(ctx context.Context) (available bool, text string) {
-	build := exec.CommandContext(ctx, "go", "build", "-race", "runtime/race", "runtime/cgo")
-	build.Env = append(os.Environ(), withC)
-	out, err := build.CombinedOutput()
-	if err == nil {
-		return true, "race detector: on"
+// goTests runs all invocations, also after one that failed, and returns their results.
+func goTests(ctx context.Context, out io.Writer, env []string, list []invocation, dir string) (*results, error) {
+	r := newResults()
+	var failures []error
+	for n, i := range list {
+		events := filepath.Join(dir, fmt.Sprintf("events-%d.json", n))
+		failures = append(failures, goTest(ctx, out, env, i, events))
+		if ctx.Err() != nil {
+			break
+		}
+		if err := r.read(events); err != nil {
+			return nil, errors.Join(append(failures, err)...)
+		}
 	}
-	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
-	return false, "race detector: OFF (it needs a C compiler): " + lines[len(lines)-1]
+	return r, errors.Join(failures...)
+}
+
+// environment returns the variables with which tests find the database and the programs, which are built only once.
+func environment(ctx context.Context, databaseURL, dir string) ([]string, error) {
+	env := []string{"TEST_DATABASE_URL=" + databaseURL, proctest.ProgramsVariable + "=" + dir}
+	if os.Getenv("TEST_DATABASE_URL") == "" {
+		env = append(env, dbtest.TemporaryVariable+"=1")
+	}
+	var group errgroup.Group
+	for _, pkg := range []string{proctest.Roomsensor, proctest.NATSServer} {
+		group.Go(func() error {
+			_, err := proctest.Build(ctx, dir, pkg)
+			return err //nolint:wrapcheck // It names the package.
+		})
+	}
+	return env, group.Wait()
 }

@@ -7,7 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"path/filepath"
+	"slices"
 	"syscall"
 
 	"roomsensor/internal/dev/postgres"
@@ -26,24 +26,35 @@ func main() {
 
 func run(ctx context.Context, args []string, out io.Writer) error {
 	command := ""
-	if len(args) == 1 {
+	if len(args) > 0 {
 		command = args[0]
 	}
 	switch command {
 	case "clean":
 		return clean(ctx)
+	case "trials":
+		r, err := runTests(ctx, true, args[1:], out)
+		if err != nil {
+			return err
+		}
+		return r.checkTrials()
 	case "conformance":
-		r, err := runTests(ctx, nil, out)
+		r, err := runTests(ctx, false, args[1:], out)
 		if err != nil {
 			return err
 		}
 		return r.writePage()
 	}
-	r, err := runTests(ctx, args, out)
-	if err != nil || len(args) > 0 {
+	r, err := runTests(ctx, false, args, out)
+	if err != nil || !ofAll(args) {
 		return err
 	}
 	return r.checkPage()
+}
+
+// ofAll reports whether the arguments let all tests run.
+func ofAll(args []string) bool {
+	return !slices.ContainsFunc(args, func(arg string) bool { return arg != raceFlag })
 }
 
 // clean stops and removes the server that plain `go test` runs share.
@@ -57,8 +68,11 @@ func clean(ctx context.Context) error {
 
 // runTests runs `go test` on a temporary server, prints a summary and returns the results. A test that fails is an
 // error.
-func runTests(ctx context.Context, args []string, out io.Writer) (r *results, err error) {
-	race, raceText := raceDetector(ctx)
+func runTests(ctx context.Context, ofTrials bool, args []string, out io.Writer) (r *results, err error) {
+	packages, err := listPackages(ctx, ofTrials)
+	if err != nil {
+		return nil, err
+	}
 	server, remove, err := dbtest.StartTemporary(ctx, postgres.Options{
 		URL: os.Getenv("TEST_DATABASE_URL"), URLVariable: "TEST_DATABASE_URL",
 		Settings: dbtest.Settings(), Progress: out,
@@ -73,20 +87,31 @@ func runTests(ctx context.Context, args []string, out io.Writer) (r *results, er
 	}
 	dir, err := os.MkdirTemp("", "roomsensor-test-")
 	if err != nil {
-		return nil, fmt.Errorf("creating a directory for the results: %w", err)
+		return nil, fmt.Errorf("creating a directory for programs and results: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	if _, err := fmt.Fprintf(out, "%s\n%s\n", info, raceText); err != nil {
+	env, err := environment(ctx, server.URL, dir)
+	if err != nil {
+		return nil, err
+	}
+	header := fmt.Sprintf("%s\n%s\n", info, raceText(args))
+	if _, err := io.WriteString(out, header); err != nil {
 		return nil, fmt.Errorf("writing: %w", err)
 	}
-	events := filepath.Join(dir, "events.json")
-	failure := goTest(ctx, out, server.URL, race, command(events, race, args))
-	r, err = readResults(events)
-	if err != nil {
-		return nil, errors.Join(failure, err)
+	r, failure := goTests(ctx, out, env, invocations(args, packages), dir)
+	if r == nil {
+		return nil, failure
 	}
-	if _, err := fmt.Fprintf(out, "\n%s\n%s\n", info, raceText); err != nil {
+	if _, err := fmt.Fprintf(out, "\n%s\n%s", r.slowest(), header); err != nil {
 		return nil, fmt.Errorf("writing: %w", err)
 	}
 	return r, failure
+}
+
+// raceText returns what the tests print about the race detector.
+func raceText(args []string) string {
+	if slices.Contains(args, raceFlag) {
+		return "race detector: on"
+	}
+	return "race detector: OFF (`-- -race` turns it on for the packages with goroutines; it needs a C compiler)"
 }

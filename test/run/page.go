@@ -3,7 +3,9 @@ package main
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 
 	"roomsensor/test/conformance"
@@ -36,6 +38,15 @@ func (r *results) checkPage() error {
 		err = errors.Join(err, fmt.Errorf("%s is out of date: run `go tool task conformance` and commit it", pagePath))
 	}
 	return err
+}
+
+// checkTrials returns an error if a trial claims to prove a rule: the page is written without the trials.
+func (r *results) checkTrials() error {
+	if len(r.claims) == 0 {
+		return nil
+	}
+	return fmt.Errorf("trials may not call conformance.Covers, because %s is written without them: %q",
+		pagePath, slices.Sorted(maps.Keys(r.claims)))
 }
 
 // writePage writes the page. It returns an error if a rule has no test; the page shows that too.

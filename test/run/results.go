@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,17 +16,18 @@ import (
 
 // event is a line of `go test -json`.
 type event struct {
-	Action  string `json:"Action"`  //nolint:tagliatelle // The names are those of `go test`.
-	Package string `json:"Package"` //nolint:tagliatelle // As above.
-	Test    string `json:"Test"`    //nolint:tagliatelle // As above.
-	Key     string `json:"Key"`     //nolint:tagliatelle // As above; only with the action attr.
-	Value   string `json:"Value"`   //nolint:tagliatelle // As above; only with the action attr.
+	Action  string  `json:"Action"`  //nolint:tagliatelle // The names are those of `go test`.
+	Package string  `json:"Package"` //nolint:tagliatelle // As above.
+	Test    string  `json:"Test"`    //nolint:tagliatelle // As above.
+	Elapsed float64 `json:"Elapsed"` //nolint:tagliatelle // As above; in seconds, with the end of a test.
+	Key     string  `json:"Key"`     //nolint:tagliatelle // As above; only with the action attr.
+	Value   string  `json:"Value"`   //nolint:tagliatelle // As above; only with the action attr.
 }
 
 // topTest names the top-level test of the event, as the page shows it.
 func (e *event) topTest() string {
 	test, _, _ := strings.Cut(e.Test, "/")
-	return fmt.Sprintf("`%s` %s", strings.TrimPrefix(e.Package, "roomsensor/"), test)
+	return fmt.Sprintf("`%s` %s", strings.TrimPrefix(e.Package, module), test)
 }
 
 // results are what a run of tests says about the contract.
@@ -34,28 +36,33 @@ type results struct {
 	claims map[string]map[string]bool
 	// dependent are the top-level tests of which a part was skipped, or would be on another machine.
 	dependent map[string]bool
+	// seconds are how long each top-level test took, without the time in which it waited for its turn.
+	seconds map[string]float64
 }
 
-func readResults(path string) (*results, error) {
+func newResults() *results {
+	return &results{claims: map[string]map[string]bool{}, dependent: map[string]bool{}, seconds: map[string]float64{}}
+}
+
+// read adds the events in a file.
+func (r *results) read(path string) error {
 	f, err := os.Open(path) //nolint:gosec // A file of this program.
 	if err != nil {
-		return nil, fmt.Errorf("reading the results: %w", err)
+		return fmt.Errorf("reading the results: %w", err)
 	}
-	r, err := parseResults(f)
-	if err := errors.Join(err, f.Close()); err != nil {
-		return nil, fmt.Errorf("reading the results: %w", err)
+	if err := errors.Join(r.parse(f), f.Close()); err != nil {
+		return fmt.Errorf("reading the results: %w", err)
 	}
-	return r, nil
+	return nil
 }
 
-func parseResults(events io.Reader) (*results, error) {
-	r := &results{claims: map[string]map[string]bool{}, dependent: map[string]bool{}}
+func (r *results) parse(events io.Reader) error {
 	for decoder := json.NewDecoder(events); ; {
 		var e event
 		if err := decoder.Decode(&e); errors.Is(err, io.EOF) {
-			return r, nil
+			return nil
 		} else if err != nil {
-			return nil, err //nolint:wrapcheck // readResults wraps it.
+			return err //nolint:wrapcheck // read wraps it.
 		}
 		if e.Test != "" {
 			r.add(&e)
@@ -72,7 +79,25 @@ func (r *results) add(e *event) {
 			r.claims[e.Value] = map[string]bool{}
 		}
 		r.claims[e.Value][e.topTest()] = true
+	case (e.Action == "pass" || e.Action == "fail") && !strings.Contains(e.Test, "/"):
+		r.seconds[e.topTest()] = e.Elapsed
 	}
+}
+
+// shownSlowest is the number of slow tests that a run prints.
+const shownSlowest = 10
+
+// slowest returns a table of the slowest top-level tests.
+func (r *results) slowest() string {
+	tests := slices.SortedFunc(maps.Keys(r.seconds), func(a, b string) int {
+		return cmp.Or(cmp.Compare(r.seconds[b], r.seconds[a]), cmp.Compare(a, b))
+	})
+	var table strings.Builder
+	table.WriteString("slowest tests, in seconds:\n")
+	for _, test := range tests[:min(len(tests), shownSlowest)] {
+		fmt.Fprintf(&table, "%8.2f  %s\n", r.seconds[test], strings.ReplaceAll(test, "`", ""))
+	}
+	return table.String()
 }
 
 // proofs returns the top-level tests that prove a sentence of the contract, sorted. A test that is skipped on some

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -30,8 +31,9 @@ const events = `
 {"Action":"pass","Package":"roomsensor/a","Test":"TestOne","Elapsed":0}
 {"Action":"output","Package":"roomsensor/b","Test":"TestTwo/sub","Output":"    b_test.go:9: needs the Community edition\n"}
 {"Action":"skip","Package":"roomsensor/b","Test":"TestTwo/sub"}
-{"Action":"pass","Package":"roomsensor/b","Test":"TestTwo"}
-{"Action":"fail","Package":"roomsensor/b","Test":"TestThree"}
+{"Action":"pass","Package":"roomsensor/b","Test":"TestTwo","Elapsed":2.25}
+{"Action":"pass","Package":"roomsensor/b","Test":"TestTwo/other","Elapsed":3}
+{"Action":"fail","Package":"roomsensor/b","Test":"TestThree","Elapsed":1.5}
 {"Action":"output","Package":"roomsensor/c","Output":"?   \tc\t[no test files]\n"}
 {"Action":"skip","Package":"roomsensor/c","Elapsed":0}
 `
@@ -40,15 +42,52 @@ func TestResults(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "events.json")
 	require.NoError(t, os.WriteFile(path, []byte(events), 0o600))
-	r, err := readResults(path)
-	require.NoError(t, err)
+	r := newResults()
+	require.NoError(t, r.read(path))
 	require.Equal(t, []string{"`a` TestOne", "`b` TestOne"}, r.proofs("A"), "not TestTwo, of which a part was skipped")
 	require.Empty(t, r.proofs("B"), "a part of TestMachine depends on the machine")
 
-	_, err = parseResults(strings.NewReader(`{"Action":"run"} {`))
-	require.ErrorContains(t, err, "unexpected EOF")
-	_, err = readResults(path + "x")
-	require.ErrorIs(t, err, os.ErrNotExist)
+	require.Equal(t, `slowest tests, in seconds:
+    2.25  b TestTwo
+    1.50  b TestThree
+    0.00  a TestOne
+`, r.slowest())
+	require.ErrorContains(t, r.checkTrials(), `["A" "B"]`)
+	require.NoError(t, newResults().checkTrials())
+
+	require.ErrorContains(t, r.parse(strings.NewReader(`{"Action":"run"} {`)), "unexpected EOF")
+	require.ErrorIs(t, r.read(path+"x"), os.ErrNotExist)
+}
+
+func TestInvocations(t *testing.T) {
+	t.Parallel()
+	packages := []string{"roomsensor/internal/api", "roomsensor/internal/apiclient", "roomsensor/internal/store/pg"}
+	for name, test := range map[string]struct {
+		args string
+		want []invocation
+	}{
+		"all":                   {"", []invocation{{false, packages}}},
+		"all, with a flag":      {"-run X", []invocation{{false, append(slices.Clone(packages), "-run", "X")}}},
+		"a package":             {"-run X ./a", []invocation{{false, []string{"-run", "X", "./a"}}}},
+		"a package, with -race": {"-race ./a", []invocation{{true, []string{"-race", "./a"}}}},
+		"all, with -race": {"-race -short", []invocation{
+			{false, []string{packages[1], "-short"}},
+			{true, []string{packages[0], packages[2], "-short", "-race"}},
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			require.Equal(t, test.want, invocations(strings.Fields(test.args), slices.Clone(packages)))
+		})
+	}
+}
+
+// TestPackageLists checks that the lists name packages that exist.
+func TestPackageLists(t *testing.T) {
+	t.Parallel()
+	for _, dir := range append(trials(), concurrent()...) {
+		require.DirExists(t, filepath.Join("../..", dir))
+	}
 }
 
 func TestPage(t *testing.T) {

@@ -91,15 +91,14 @@ type result struct {
 const program = "roomsensor"
 
 // buildProgram compiles the program and returns its directory, or "" if no sample needs it.
-func buildProgram(t *testing.T, samples []sample) (dir string) {
+func buildProgram(t *testing.T, samples []sample) string {
 	t.Helper()
 	if !slices.ContainsFunc(samples, func(s sample) bool { return slices.Contains(s.needs, program) }) {
 		return ""
 	}
-	dir = t.TempDir()
-	_, err := proctest.Build(t.Context(), dir, proctest.Roomsensor)
+	path, err := proctest.Build(t.Context(), t.TempDir(), proctest.Roomsensor)
 	require.NoError(t, err)
-	return dir
+	return filepath.Dir(path)
 }
 
 // run runs a sample in an empty directory, with its placeholders replaced as the form on the page does it.
