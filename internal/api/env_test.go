@@ -30,8 +30,8 @@ import (
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-// patience is longer than a busy machine takes for anything.
-const patience = time.Minute
+// patience limits every wait of a test.
+const patience = proctest.Patience
 
 // start is the first time of a fixture's clock.
 var start = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)

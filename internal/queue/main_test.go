@@ -13,12 +13,13 @@ import (
 
 	"roomsensor/internal/queue"
 	"roomsensor/test/natstest"
+	"roomsensor/test/proctest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience bounds every wait of a test.
-const patience = 30 * time.Second
+// patience limits every wait of a test.
+const patience = proctest.Patience
 
 // env is a queue on a server of its own.
 type env struct {

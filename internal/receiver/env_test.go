@@ -30,12 +30,13 @@ import (
 	"roomsensor/internal/roomsensor"
 	"roomsensor/test/natstest"
 	"roomsensor/test/openapitest"
+	"roomsensor/test/proctest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // patience limits every wait of a test.
-const patience = 30 * time.Second
+const patience = proctest.Patience
 
 // env is a NATS server with a declared stream.
 type env struct {

@@ -10,16 +10,17 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"roomsensor/internal/queue"
-	"roomsensor/test/dbtest"
 	"roomsensor/test/natstest"
+	"roomsensor/test/proctest"
 )
 
-func TestMain(m *testing.M) { dbtest.Main(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience bounds every wait of a test.
-const patience = 30 * time.Second
+// patience limits every wait of a test.
+const patience = proctest.Patience
 
 // streamBytes is the size limit of the stream. All connections declare the same, because a larger one would widen it.
 const streamBytes = 256 << 20

@@ -60,8 +60,8 @@ func TestMain(m *testing.M) {
 }
 
 const (
-	// patience limits every wait for something that takes milliseconds on an idle machine.
-	patience = 30 * time.Second
+	// patience limits every wait of a test.
+	patience = proctest.Patience
 	// pollEvery is the interval at which tests check whether something has happened.
 	pollEvery = 20 * time.Millisecond
 )

@@ -105,5 +105,28 @@ func (e *streamEnv) checkPooledPatch(device string) {
 func (e *streamEnv) checkPooledRateLimit() {
 	e.t.Helper()
 	_, limited := e.newKey()
-	require.Equal(e.t, 600, (&replicasEnv{env: e.env}).burst(limited, 4*poolSize, 40))
+	require.Equal(e.t, 600, e.burst(limited, 4*poolSize, 40))
+}
+
+// burst sends requests with a key to both processes at once and returns how many succeeded.
+func (e *streamEnv) burst(key string, clients, each int) (succeeded int) {
+	e.t.Helper()
+	results := make(chan error)
+	for i := range clients {
+		api := e.at(e.apis[i%2], key)
+		go func() {
+			for range each {
+				_, err := api.Team(e.t.Context())
+				results <- err
+			}
+		}()
+	}
+	for range clients * each {
+		if err := <-results; err != nil {
+			require.True(e.t, client.HasCode(err, client.CodeRateLimitExceeded), err)
+		} else {
+			succeeded++
+		}
+	}
+	return succeeded
 }

@@ -70,6 +70,14 @@ func TestSyncCommand(t *testing.T) {
 	}
 }
 
+// clientCommand returns a command of the program for clients, which is not started yet.
+func (e *env) clientCommand(address string, args ...string) *exec.Cmd {
+	e.t.Helper()
+	cmd := exec.CommandContext(e.t.Context(), program, args...)
+	cmd.Env = []string{"HOME=" + e.t.TempDir(), "ROOMSENSOR_URL=" + address, "ROOMSENSOR_API_KEY=" + e.key}
+	return cmd
+}
+
 // killSync runs the command and kills it after a time.
 func (e *env) killSync(api *server, path string, after time.Duration) {
 	e.t.Helper()

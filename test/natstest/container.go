@@ -26,7 +26,7 @@ const (
 	// pullSilence is how long a pull may make no progress before the test is skipped.
 	pullSilence = 10 * time.Second
 	// patience bounds every wait for the engine and for the server.
-	patience = time.Minute
+	patience = proctest.Patience
 	// configuration is the same as that of a server in this process.
 	configuration = "jetstream { store_dir: /data, sync_interval: always }\n"
 )

@@ -18,7 +18,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // patience bounds every wait of a test.
-const patience = time.Minute
+const patience = proctest.Patience
 
 // firstWrite is a log that sends the first text written to it.
 type firstWrite struct {

@@ -8,9 +8,11 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"roomsensor/test/proctest"
 )
 
-const patience = 30 * time.Second
+const patience = proctest.Patience
 
 // echo starts a server that sends back what it receives.
 func echo(t *testing.T) string {
