@@ -8,17 +8,17 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"roomsensor/client"
 	"roomsensor/client/export"
 	"roomsensor/client/localcopy"
 	"roomsensor/test/apitest"
 	"roomsensor/test/copytest"
+	"roomsensor/test/dbtest"
 	"roomsensor/test/harness"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { dbtest.Main(m) }
 
 const (
 	// patience limits the wait for a change to become readable (A5.9).

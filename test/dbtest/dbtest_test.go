@@ -90,9 +90,18 @@ func busyServer(t *testing.T) string {
 	return s.URL
 }
 
-func TestTemplateIsShared(t *testing.T) {
+// TestBusyServer checks templates and sweeping beside TimescaleDB's scheduler, in turn on one server, because a sweep
+// sees all databases.
+func TestBusyServer(t *testing.T) {
 	t.Parallel()
 	url := busyServer(t)
+	t.Run("processes share a template", func(t *testing.T) { testSharedTemplate(t, url) })
+	t.Run("databases of killed processes are dropped", func(t *testing.T) { testSweep(t, url) })
+	t.Run("an unfinished template is created again", func(t *testing.T) { testUnfinishedTemplate(t, url) })
+}
+
+func testSharedTemplate(t *testing.T, url string) {
+	t.Helper()
 	var wg sync.WaitGroup
 	for range 3 {
 		s := process(t, url)
@@ -112,9 +121,8 @@ func TestTemplateIsShared(t *testing.T) {
 	require.Equal(t, 1, ask[int](t, connect(t, url), templates))
 }
 
-func TestSweep(t *testing.T) {
-	t.Parallel()
-	url := busyServer(t)
+func testSweep(t *testing.T, url string) {
+	t.Helper()
 	killed, alive := process(t, url), process(t, url)
 	ctx := t.Context()
 	require.NoError(t, killed.create(ctx, "roomsensor_test_0000000a_1", "template0"))
@@ -134,10 +142,11 @@ func TestSweep(t *testing.T) {
 	require.Equal(t, 0, ask[int](t, connect(t, used), "SELECT count(*) FROM teams"))
 }
 
-// TestUnfinishedTemplate checks that a template is created again if its process was killed while it migrated.
-func TestUnfinishedTemplate(t *testing.T) {
-	t.Parallel()
-	s := process(t, busyServer(t))
+// testUnfinishedTemplate leaves a template as a process does that is killed while it migrates.
+func testUnfinishedTemplate(t *testing.T, url string) {
+	t.Helper()
+	s := process(t, url)
+	require.NoError(t, s.dropIfExists(t.Context(), s.templateName))
 	require.NoError(t, s.create(t.Context(), s.templateName, "template0"))
 	require.NoError(t, s.alter(t.Context(), s.templateName, "IS_TEMPLATE true"))
 	template, err := s.template(t.Context())
