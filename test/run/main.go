@@ -9,19 +9,33 @@ import (
 	"os/signal"
 	"slices"
 	"syscall"
+	"time"
 
 	"roomsensor/internal/dev/postgres"
+	"roomsensor/internal/retry"
 	"roomsensor/test/dbtest"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	go stopAsOrphan(ctx, stop)
 	err := run(ctx, os.Args[1:], os.Stdout)
 	stop()
 	if err != nil {
 		_, _ = fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+}
+
+// stopAsOrphan calls stop when the parent of this process ends: a signal that ends `go tool task` and `go run` does not
+// reach this process, and the tests would go on.
+func stopAsOrphan(ctx context.Context, stop func()) {
+	parent := os.Getppid()
+	retry.Every(ctx, time.Second, func(context.Context) {
+		if os.Getppid() != parent {
+			stop()
+		}
+	})
 }
 
 func run(ctx context.Context, args []string, out io.Writer) error {
