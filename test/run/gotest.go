@@ -93,7 +93,8 @@ func isPackage(arg string) bool {
 
 // listPackages returns the packages with tests: those of the trials, or all others.
 func listPackages(ctx context.Context, ofTrials bool) ([]string, error) {
-	list := exec.CommandContext(ctx, "go", "list", "-f", "{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}", "./...")
+	const withTests = "{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}"
+	list := exec.CommandContext(ctx, "go", "list", "-f", withTests, "./...")
 	list.Stderr = os.Stderr
 	out, err := list.Output()
 	if err != nil {
@@ -162,8 +163,8 @@ func environment(ctx context.Context, databaseURL, dir string) ([]string, error)
 	for _, pkg := range []string{proctest.Roomsensor, proctest.NATSServer} {
 		group.Go(func() error {
 			_, err := proctest.Build(ctx, dir, pkg)
-			return err //nolint:wrapcheck // It names the package.
+			return err
 		})
 	}
-	return env, group.Wait()
+	return env, group.Wait() //nolint:wrapcheck // Wrapped by Build.
 }
