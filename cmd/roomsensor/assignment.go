@@ -6,6 +6,7 @@ import (
 	"github.com/google/uuid"
 
 	"roomsensor/internal/admin"
+	"roomsensor/internal/cli"
 	"roomsensor/internal/roomsensor"
 )
 
@@ -23,16 +24,16 @@ type assignmentStartCmd struct {
 
 // assignmentFlags describe a new assignment.
 type assignmentFlags struct {
-	Type         string   `enum:"place,athlete" help:"What the device tracks: place or athlete." placeholder:"TYPE" required:""`
-	Label        name     `help:"Name of the athlete or the room." placeholder:"LABEL" required:""`
-	HomeOrTravel string   `default:"home" enum:"home,travel" help:"Location of the device: home or travel." placeholder:"WHERE"`
-	ExternalRef  *name    `help:"Id of the athlete or room in another system." implied:"none" placeholder:"REF"`
-	At           *instant `help:"Start time." implied:"now" placeholder:"TIME"`
+	Type         string       `enum:"place,athlete" help:"What the device tracks: place or athlete." placeholder:"TYPE" required:""`
+	Label        name         `help:"Name of the athlete or the room." placeholder:"LABEL" required:""`
+	HomeOrTravel string       `default:"home" enum:"home,travel" help:"Location of the device: home or travel." placeholder:"WHERE"`
+	ExternalRef  *name        `help:"Id of the athlete or room in another system." implied:"none" placeholder:"REF"`
+	At           *cli.Instant `help:"Start time." implied:"now" placeholder:"TIME"`
 }
 
 // Run starts an assignment.
-func (c *assignmentStartCmd) Run(ctx context.Context, t *terminal) error {
-	return t.operateDevice(ctx, c.ofDevice, func(o *admin.Operator, device uuid.UUID) (any, error) {
+func (c *assignmentStartCmd) Run(ctx context.Context, t *cli.Terminal) error {
+	return operateDevice(ctx, t, c.ofDevice, func(o *admin.Operator, device uuid.UUID) (any, error) {
 		return o.StartAssignment(ctx, c.options(device))
 	})
 }
@@ -40,7 +41,7 @@ func (c *assignmentStartCmd) Run(ctx context.Context, t *terminal) error {
 func (c *assignmentFlags) options(device uuid.UUID) admin.AssignmentOptions {
 	return admin.AssignmentOptions{
 		DeviceID: device, Type: roomsensor.AssignmentType(c.Type), Label: string(c.Label),
-		HomeOrTravel: roomsensor.HomeOrTravel(c.HomeOrTravel), ExternalRef: c.ExternalRef.optional(), At: c.At.optional(),
+		HomeOrTravel: roomsensor.HomeOrTravel(c.HomeOrTravel), ExternalRef: c.ExternalRef.optional(), At: c.At.Optional(),
 	}
 }
 
@@ -51,30 +52,30 @@ type assignmentTransferCmd struct {
 }
 
 // Run transfers an assignment.
-func (c *assignmentTransferCmd) Run(ctx context.Context, t *terminal) error {
-	return t.operate(ctx, c.onDatabase, func(o *admin.Operator) (any, error) {
+func (c *assignmentTransferCmd) Run(ctx context.Context, t *cli.Terminal) error {
+	return operate(ctx, t, c.onDatabase, func(o *admin.Operator) (any, error) {
 		return o.TransferAssignment(ctx, uuid.UUID(c.AssignmentID), c.options(uuid.Nil))
 	})
 }
 
 type assignmentEndCmd struct {
 	onDatabase
-	AssignmentID id       `arg:"" help:"Id of the assignment."`
-	At           *instant `help:"End time." implied:"now" placeholder:"TIME"`
+	AssignmentID id           `arg:"" help:"Id of the assignment."`
+	At           *cli.Instant `help:"End time." implied:"now" placeholder:"TIME"`
 }
 
 // Run ends an assignment.
-func (c *assignmentEndCmd) Run(ctx context.Context, t *terminal) error {
-	return t.operate(ctx, c.onDatabase, func(o *admin.Operator) (any, error) {
-		return o.EndAssignment(ctx, uuid.UUID(c.AssignmentID), c.At.optional())
+func (c *assignmentEndCmd) Run(ctx context.Context, t *cli.Terminal) error {
+	return operate(ctx, t, c.onDatabase, func(o *admin.Operator) (any, error) {
+		return o.EndAssignment(ctx, uuid.UUID(c.AssignmentID), c.At.Optional())
 	})
 }
 
 type assignmentListCmd struct{ ofDevice }
 
 // Run lists the assignments of a device.
-func (c *assignmentListCmd) Run(ctx context.Context, t *terminal) error {
-	return t.operateDevice(ctx, c.ofDevice, func(o *admin.Operator, device uuid.UUID) (any, error) {
+func (c *assignmentListCmd) Run(ctx context.Context, t *cli.Terminal) error {
+	return operateDevice(ctx, t, c.ofDevice, func(o *admin.Operator, device uuid.UUID) (any, error) {
 		return o.Assignments(ctx, device)
 	})
 }

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"roomsensor/internal/cli"
 )
 
 func TestAssignments(t *testing.T) {
@@ -25,18 +27,18 @@ func TestAssignments(t *testing.T) {
 
 	id, ok := first["assignment_id"].(string)
 	require.True(t, ok)
-	o.fails(exitFailure, "has the open assignment "+id, "assignment", "start", device, "--type", "place", "--label", "x")
-	o.fails(exitFailure, "Choose a later end", "assignment", "end", id, "--at", "2026-01-01T00:00:00Z")
-	o.fails(exitFailure, "Choose a later end", "assignment", "end", id, "--at", "2025-01-01T00:00:00Z")
-	o.fails(exitFailure, "is in the future", "assignment", "end", id, "--at", "2999-01-01T00:00:00Z")
+	o.fails(cli.ExitFailure, "has the open assignment "+id, "assignment", "start", device, "--type", "place", "--label", "x")
+	o.fails(cli.ExitFailure, "Choose a later end", "assignment", "end", id, "--at", "2026-01-01T00:00:00Z")
+	o.fails(cli.ExitFailure, "Choose a later end", "assignment", "end", id, "--at", "2025-01-01T00:00:00Z")
+	o.fails(cli.ExitFailure, "is in the future", "assignment", "end", id, "--at", "2999-01-01T00:00:00Z")
 	ended := o.do("assignment", "end", id, "--at", "2026-02-01T00:00:00Z")
 	require.Equal(t, "2026-02-01T00:00:00Z", ended["ended_at"])
-	o.fails(exitFailure, "already ended at 2026-02-01T00:00:00Z", "assignment", "end", id)
+	o.fails(cli.ExitFailure, "already ended at 2026-02-01T00:00:00Z", "assignment", "end", id)
 	require.Nil(t, o.data("device", "list", "--team", team)[0]["active_assignment"])
 
-	o.fails(exitFailure, "had the assignment "+id+" from 2026-01-01T00:00:00Z until 2026-02-01T00:00:00Z",
+	o.fails(cli.ExitFailure, "had the assignment "+id+" from 2026-01-01T00:00:00Z until 2026-02-01T00:00:00Z",
 		"assignment", "start", device, "--type", "place", "--label", "x", "--at", "2026-01-31T00:00:00Z")
-	o.fails(exitFailure, "had the assignment "+id, "assignment", "start", device, "--type", "place", "--label", "x", "--at", "2025-12-31T00:00:00Z")
+	o.fails(cli.ExitFailure, "had the assignment "+id, "assignment", "start", device, "--type", "place", "--label", "x", "--at", "2025-12-31T00:00:00Z")
 	second := o.do("assignment", "start", device, "--type", "athlete", "--label", "A. Runner",
 		"--home-or-travel", "travel", "--external-ref", "crm-7", "--at", "2026-02-01T00:00:00Z")
 	require.Equal(t, "athlete", second["type"])
@@ -60,9 +62,9 @@ func TestAssignmentTransfer(t *testing.T) {
 	transfer := func(more ...string) []string {
 		return append([]string{"assignment", "transfer", id, "--type", "athlete", "--label", "Bea"}, more...)
 	}
-	o.fails(exitFailure, "Choose a later end", transfer("--at", "2026-01-01T00:00:00Z")...)
-	o.fails(exitFailure, "is in the future", transfer("--at", "2999-01-01T00:00:00Z")...)
-	o.fails(exitFailure, "There is no assignment "+unknown, "assignment", "transfer", unknown, "--type", "place", "--label", "x")
+	o.fails(cli.ExitFailure, "Choose a later end", transfer("--at", "2026-01-01T00:00:00Z")...)
+	o.fails(cli.ExitFailure, "is in the future", transfer("--at", "2999-01-01T00:00:00Z")...)
+	o.fails(cli.ExitFailure, "There is no assignment "+unknown, "assignment", "transfer", unknown, "--type", "place", "--label", "x")
 
 	next := o.do(transfer("--at", "2026-01-02T00:00:00Z", "--external-ref", "crm-7")...)
 	first["ended_at"] = "2026-01-02T00:00:00Z"
@@ -71,7 +73,7 @@ func TestAssignmentTransfer(t *testing.T) {
 		"home_or_travel": "home", "started_at": "2026-01-02T00:00:00Z", "ended_at": nil, "external_ref": "crm-7",
 		"replaces": first,
 	}, next)
-	o.fails(exitFailure, "already ended at 2026-01-02T00:00:00Z", transfer()...)
+	o.fails(cli.ExitFailure, "already ended at 2026-01-02T00:00:00Z", transfer()...)
 }
 
 func TestAssignmentErrors(t *testing.T) {
@@ -80,17 +82,17 @@ func TestAssignmentErrors(t *testing.T) {
 	device := o.device(o.team(), "dev:1")
 	start := func(more ...string) []string { return append([]string{"assignment", "start", device}, more...) }
 
-	o.fails(exitFailure, "There is no device "+unknown, "assignment", "start", unknown, "--type", "place", "--label", "x")
-	o.fails(exitFailure, "There is no device "+unknown, "assignment", "list", unknown)
-	o.fails(exitFailure, "There is no assignment "+unknown, "assignment", "end", unknown)
-	o.fails(exitFailure, "is in the future", start("--type", "place", "--label", "x", "--at", "2999-01-01T00:00:00Z")...)
-	o.fails(exitUsage, "--type", start("--label", "x")...)
-	o.fails(exitUsage, "--type", start("--type", "room", "--label", "x")...)
-	o.fails(exitUsage, "--label", start("--type", "place")...)
-	o.fails(exitUsage, "must not be empty", start("--type", "place", "--label", "")...)
-	o.fails(exitUsage, "--home-or-travel", start("--type", "place", "--label", "x", "--home-or-travel", "away")...)
-	o.fails(exitUsage, "--external-ref", start("--type", "place", "--label", "x", "--external-ref", "")...)
-	o.fails(exitUsage, "is not a UTC time", start("--type", "place", "--label", "x", "--at", "now")...)
-	o.fails(exitUsage, "is not an id", "assignment", "end", "x")
+	o.fails(cli.ExitFailure, "There is no device "+unknown, "assignment", "start", unknown, "--type", "place", "--label", "x")
+	o.fails(cli.ExitFailure, "There is no device "+unknown, "assignment", "list", unknown)
+	o.fails(cli.ExitFailure, "There is no assignment "+unknown, "assignment", "end", unknown)
+	o.fails(cli.ExitFailure, "is in the future", start("--type", "place", "--label", "x", "--at", "2999-01-01T00:00:00Z")...)
+	o.fails(cli.ExitUsage, "--type", start("--label", "x")...)
+	o.fails(cli.ExitUsage, "--type", start("--type", "room", "--label", "x")...)
+	o.fails(cli.ExitUsage, "--label", start("--type", "place")...)
+	o.fails(cli.ExitUsage, "must not be empty", start("--type", "place", "--label", "")...)
+	o.fails(cli.ExitUsage, "--home-or-travel", start("--type", "place", "--label", "x", "--home-or-travel", "away")...)
+	o.fails(cli.ExitUsage, "--external-ref", start("--type", "place", "--label", "x", "--external-ref", "")...)
+	o.fails(cli.ExitUsage, "is not a UTC time", start("--type", "place", "--label", "x", "--at", "now")...)
+	o.fails(cli.ExitUsage, "is not an id", "assignment", "end", "x")
 	require.Empty(t, o.data("assignment", "list", device))
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/cli"
 )
 
 func TestAuditList(t *testing.T) {
@@ -19,7 +19,7 @@ func TestAuditList(t *testing.T) {
 	other := o.team()
 	o.device(other, "dev:2")
 
-	me := operatorOf(user.Current).Name
+	me := cli.OperatorOf(user.Current).Name
 	entries := o.data("audit", "list", "--team", team, "--object", device)
 	require.Len(t, entries, 4)
 	renamed := entries[1]
@@ -45,14 +45,7 @@ func TestAuditList(t *testing.T) {
 	require.Equal(t, "delete", deleted["action"])
 	require.Subset(t, deleted["before"], map[string]any{"display_name": "Room 12", "hardware_id": "dev:1"})
 
-	o.fails(exitUsage, "--limit", "audit", "list", "--limit", "0")
-	o.fails(exitUsage, "is not a UTC time", "audit", "list", "--since", "yesterday")
-	o.fails(exitFailure, "There is no team with the name", "audit", "list", "--team", "none")
-}
-
-func TestOperatorOf(t *testing.T) {
-	t.Parallel()
-	require.Equal(t, roomsensor.Actor{Kind: roomsensor.ActorOperator, Name: "kim"},
-		operatorOf(func() (*user.User, error) { return &user.User{Username: "kim"}, nil }))
-	require.Regexp(t, `^uid \d+$`, operatorOf(func() (*user.User, error) { return nil, user.UnknownUserIdError(7) }).Name)
+	o.fails(cli.ExitUsage, "--limit", "audit", "list", "--limit", "0")
+	o.fails(cli.ExitUsage, "is not a UTC time", "audit", "list", "--since", "yesterday")
+	o.fails(cli.ExitFailure, "There is no team with the name", "audit", "list", "--team", "none")
 }

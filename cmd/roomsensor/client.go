@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"roomsensor/client"
+	"roomsensor/internal/cli"
 	"roomsensor/internal/config"
 	"roomsensor/internal/csvenc"
 	"roomsensor/internal/process"
@@ -28,20 +29,20 @@ const (
 )
 
 // connect returns a client of the API, and a function that closes its connections.
-func (t *terminal) connect(c config.Client) (api *client.Client, shut func(), err error) {
+func connect(t *cli.Terminal, c config.Client) (api *client.Client, shut func(), err error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // The standard library's.
 	api, err = client.New(c.RoomsensorURL, string(c.RoomsensorAPIKey),
 		client.WithHTTPClient(&http.Client{Transport: transport}),
-		client.WithUserAgent("roomsensor/"+currentVersion()),
+		client.WithUserAgent("roomsensor/"+t.Version),
 		client.WithMaxWait(clientPatience),
 		client.WithRetryHook(func(r client.Retry) {
 			if r.Pause >= notedPause {
-				_, _ = fmt.Fprintf(t.stderr, "roomsensor: trying again in %s: %v\n", r.Pause.Round(time.Second), r.Err)
+				_, _ = fmt.Fprintf(t.Stderr, "roomsensor: trying again in %s: %v\n", r.Pause.Round(time.Second), r.Err)
 			}
 		}),
 	)
 	if err != nil {
-		return nil, nil, usagef("--roomsensor-url (ROOMSENSOR_URL): %v.", err)
+		return nil, nil, cli.Usagef("--roomsensor-url (ROOMSENSOR_URL): %v.", err)
 	}
 	return api, transport.CloseIdleConnections, nil
 }
@@ -89,19 +90,19 @@ func findDevice(ctx context.Context, api *client.Client, text string) (uuid.UUID
 
 // window are the flags of a period.
 type window struct {
-	From *instant         `help:"Start of the period." implied:"that of the endpoint, such as 24 hours before the end" placeholder:"TIME"`
-	To   *instant         `help:"End of the period, which is not part of it." implied:"now" placeholder:"TIME"`
+	From *cli.Instant     `help:"Start of the period." implied:"that of the endpoint, such as 24 hours before the end" placeholder:"TIME"`
+	To   *cli.Instant     `help:"End of the period, which is not part of it." implied:"now" placeholder:"TIME"`
 	Last *config.Duration `help:"Length of the period up to now, such as 90m, 24h or 7d, in place of --from and --to." implied:"that of the endpoint, such as 24h" placeholder:"DURATION"`
 }
 
 // query returns the window of a request.
 func (w *window) query() (client.Window, error) {
 	if w.Last != nil && (w.From != nil || w.To != nil) {
-		return client.Window{}, usagef("--last cannot be combined with --from and --to. Omit one of them.")
+		return client.Window{}, cli.Usagef("--last cannot be combined with --from and --to. Omit one of them.")
 	}
-	q := client.Window{Last: orZero(w.Last)}
+	q := client.Window{Last: cli.OrZero(w.Last)}
 	if q.Last%time.Minute != 0 {
-		return q, usagef("--last must be whole minutes, hours or days.")
+		return q, cli.Usagef("--last must be whole minutes, hours or days.")
 	}
 	if w.From != nil {
 		q.From = time.Time(*w.From)
@@ -123,11 +124,11 @@ type listFormat struct {
 }
 
 // printList prints a list of the API: in full as JSON and CSV, and as a table of the columns that row returns.
-func printList[T, R any](t *terminal, f listFormat, items iter.Seq2[T, error], row func(T) R) error {
+func printList[T, R any](t *cli.Terminal, f listFormat, items iter.Seq2[T, error], row func(T) R) error {
 	switch {
 	case f.Output == "csv":
 		return printCSV(t, items)
-	case f.Output == "json", f.Output == "auto" && !t.shows:
+	case f.Output == "json", f.Output == "auto" && !t.Shows:
 		list := apiList[T]{Data: []T{}}
 		for item, err := range items {
 			if err != nil {
@@ -135,7 +136,7 @@ func printList[T, R any](t *terminal, f listFormat, items iter.Seq2[T, error], r
 			}
 			list.Data = append(list.Data, item)
 		}
-		return printJSON(t.stdout, list)
+		return cli.PrintJSON(t.Stdout, list)
 	}
 	var list apiList[R]
 	for item, err := range items {
@@ -144,7 +145,7 @@ func printList[T, R any](t *terminal, f listFormat, items iter.Seq2[T, error], r
 		}
 		list.Data = append(list.Data, row(item))
 	}
-	return table.Write(t.stdout, list)
+	return table.Write(t.Stdout, list)
 }
 
 // apiList is a list in the form in which all commands print one.
@@ -152,14 +153,14 @@ type apiList[T any] struct {
 	Data []T `json:"data"`
 }
 
-func printCSV[T any](t *terminal, items iter.Seq2[T, error]) error {
+func printCSV[T any](t *cli.Terminal, items iter.Seq2[T, error]) error {
 	var csv *table.CSV
 	for item, err := range items {
 		if err != nil {
 			return err
 		}
 		if csv == nil { // An error before the first item leaves the output empty.
-			if csv, err = table.NewCSV[T](t.stdout, csvenc.Guard); err != nil {
+			if csv, err = table.NewCSV[T](t.Stdout, csvenc.Guard); err != nil {
 				return err
 			}
 		}
@@ -169,7 +170,7 @@ func printCSV[T any](t *terminal, items iter.Seq2[T, error]) error {
 	}
 	if csv == nil {
 		var err error
-		if csv, err = table.NewCSV[T](t.stdout, csvenc.Guard); err != nil {
+		if csv, err = table.NewCSV[T](t.Stdout, csvenc.Guard); err != nil {
 			return err
 		}
 	}
@@ -180,7 +181,7 @@ func printCSV[T any](t *terminal, items iter.Seq2[T, error]) error {
 func metricNames(names []string) (metrics []client.Metric, err error) {
 	for _, name := range names {
 		if _, ok := roomsensor.MetricNamed(name); !ok {
-			return nil, usagef("--metrics: %q is not a metric. %s.", name, knownMetrics)
+			return nil, cli.Usagef("--metrics: %q is not a metric. %s.", name, knownMetrics)
 		}
 		metrics = append(metrics, client.Metric(name))
 	}

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"roomsensor/internal/cli"
 )
 
 func TestCompletion(t *testing.T) {
@@ -37,7 +39,7 @@ func TestCompletion(t *testing.T) {
 	} {
 		fields := strings.Split(words, " ")
 		r := execute(t, nil, nil, append([]string{"__complete"}, fields...)...)
-		require.Equal(t, exitOK, r.code, r.err)
+		require.Equal(t, cli.ExitOK, r.code, r.err)
 		require.Equal(t, strings.Fields(want), strings.Fields(r.out), words)
 	}
 	require.Contains(t, strings.Fields(execute(t, nil, nil, "__complete").out), "team")
@@ -47,7 +49,7 @@ func TestCompletion(t *testing.T) {
 func TestCompletionBash(t *testing.T) {
 	t.Parallel()
 	r := execute(t, nil, nil, "completion", "bash")
-	require.Equal(t, exitOK, r.code, r.err)
+	require.Equal(t, cli.ExitOK, r.code, r.err)
 	dir := t.TempDir()
 	// In place of the program: it prints the words that it gets.
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "roomsensor"), []byte("#!/bin/sh\nprintf '%s\\n' \"$@\"\n"), 0o700))

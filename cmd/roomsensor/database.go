@@ -6,8 +6,31 @@ import (
 	"time"
 
 	"roomsensor/internal/admin"
+	"roomsensor/internal/cli"
 	"roomsensor/internal/config"
 )
+
+// onDatabase are the flags of a command that works on the database and prints its result.
+type onDatabase struct {
+	config.Database
+	cli.Format
+}
+
+// operate calls an operator's command on the database and prints the object that it returns.
+func operate(
+	ctx context.Context, t *cli.Terminal, c onDatabase, do func(o *admin.Operator) (object any, err error),
+) error {
+	operator, err := admin.Open(ctx, c.Database)
+	if err != nil {
+		return err
+	}
+	defer operator.Close()
+	object, err := do(operator)
+	if err != nil {
+		return err
+	}
+	return t.Print(c.Format, object)
+}
 
 type migrateCmd struct {
 	Up     migrateUpCmd     `cmd:"" help:"Apply all pending migrations. Creates the extensions in an empty database."`
@@ -16,31 +39,31 @@ type migrateCmd struct {
 
 type migrateUpCmd struct {
 	config.Migration
-	format
+	cli.Format
 }
 
 // Run applies all pending migrations.
-func (c *migrateUpCmd) Run(ctx context.Context, t *terminal) error {
+func (c *migrateUpCmd) Run(ctx context.Context, t *cli.Terminal) error {
 	state, err := admin.MigrateUp(ctx, c.Migration)
-	return t.printMigrations(c.format, state, err)
+	return printMigrations(t, c.Format, state, err)
 }
 
 type migrateStatusCmd struct{ onDatabase }
 
 // Run prints the state of the database.
-func (c *migrateStatusCmd) Run(ctx context.Context, t *terminal) error {
+func (c *migrateStatusCmd) Run(ctx context.Context, t *cli.Terminal) error {
 	state, err := admin.MigrationStatus(ctx, c.Database)
-	return t.printMigrations(c.format, state, err)
+	return printMigrations(t, c.Format, state, err)
 }
 
-func (t *terminal) printMigrations(f format, state admin.Migrations, err error) error {
+func printMigrations(t *cli.Terminal, f cli.Format, state admin.Migrations, err error) error {
 	if err != nil {
 		return err
 	}
 	if state.Warning != "" {
-		_, _ = fmt.Fprintln(t.stderr, "Warning: "+state.Warning) // A closed stderr is ignored.
+		_, _ = fmt.Fprintln(t.Stderr, "Warning: "+state.Warning) // A closed stderr is ignored.
 	}
-	return t.print(f, state)
+	return t.Print(f, state)
 }
 
 type maintainCmd struct {
@@ -51,11 +74,11 @@ type maintainCmd struct {
 }
 
 // Run rewrites chunks.
-func (c *maintainCmd) Run(ctx context.Context, t *terminal) error {
+func (c *maintainCmd) Run(ctx context.Context, t *cli.Terminal) error {
 	if c.Limit < 1 {
-		return usagef("--limit must be a whole number above 0.")
+		return cli.Usagef("--limit must be a whole number above 0.")
 	}
-	return t.operate(ctx, c.onDatabase, func(o *admin.Operator) (any, error) {
+	return operate(ctx, t, c.onDatabase, func(o *admin.Operator) (any, error) {
 		return o.Maintain(ctx, time.Duration(c.After), time.Duration(c.Timeout), c.Limit)
 	})
 }

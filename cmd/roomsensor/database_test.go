@@ -1,13 +1,13 @@
 package main
 
 import (
-	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"roomsensor/internal/cli"
 	"roomsensor/test/dbtest"
 )
 
@@ -24,9 +24,9 @@ func TestMigrate(t *testing.T) {
 	for _, migration := range migrations(t, status) {
 		require.Nil(t, migration["applied_at"])
 	}
-	o.fails(exitFailure, "Run roomsensor migrate up", "team", "list")
-	o.fails(exitFailure, "Run roomsensor migrate up", "team", "create", "--name", "x")
-	o.fails(exitFailure, "Run roomsensor migrate up", "rejects", "list")
+	o.fails(cli.ExitFailure, "Run roomsensor migrate up", "team", "list")
+	o.fails(cli.ExitFailure, "Run roomsensor migrate up", "team", "create", "--name", "x")
+	o.fails(cli.ExitFailure, "Run roomsensor migrate up", "rejects", "list")
 
 	up := o.do("migrate", "up")
 	require.Equal(t, dbtest.Edition(t), up["edition"])
@@ -60,8 +60,8 @@ func TestMigrateOldDatabase(t *testing.T) {
 	require.NoError(t, err)
 	o := &operator{t, map[string]string{"DATABASE_URL": database.URL}}
 	for _, args := range [][]string{{"migrate", "up"}, {"migrate", "status"}, {"team", "list"}} {
-		o.fails(exitFailure, "from before the first release", args...)
-		o.fails(exitFailure, "createdb", args...)
+		o.fails(cli.ExitFailure, "from before the first release", args...)
+		o.fails(cli.ExitFailure, "createdb", args...)
 	}
 	var tables, applied int
 	require.NoError(t, conn.QueryRow(t.Context(), `SELECT (SELECT count(*) FROM pg_tables WHERE schemaname = 'public'),
@@ -74,8 +74,8 @@ func TestMigrateUpLayout(t *testing.T) {
 	t.Parallel()
 	o := &operator{t, map[string]string{"DATABASE_URL": dbtest.Empty(t).URL}}
 	for _, age := range []string{"", "0", "12h", "1w", "-1d", "forever"} {
-		o.fails(exitUsage, "COLUMNSTORE_AFTER", "migrate", "up", "--columnstore-after="+age)
-		o.fails(exitUsage, "READINGS_KEEP", "migrate", "up", "--readings-keep="+age)
+		o.fails(cli.ExitUsage, "COLUMNSTORE_AFTER", "migrate", "up", "--columnstore-after="+age)
+		o.fails(cli.ExitUsage, "READINGS_KEEP", "migrate", "up", "--readings-keep="+age)
 	}
 	up := o.do("migrate", "up", "--columnstore-after", "14d", "--readings-keep", "800d")
 	layout, ok := up["readings"].(map[string]any)
@@ -94,7 +94,7 @@ func TestMigrateUpRequirements(t *testing.T) {
 	t.Parallel()
 	url := dbtest.Empty(t).With("default_transaction_read_only", "on")
 	o := &operator{t, map[string]string{"DATABASE_URL": url}}
-	o.fails(exitFailure, "Its server must preload TimescaleDB 2.19 or later", "migrate", "up")
+	o.fails(cli.ExitFailure, "Its server must preload TimescaleDB 2.19 or later", "migrate", "up")
 }
 
 func migrations(t *testing.T, state map[string]any) (list []map[string]any) {
@@ -114,8 +114,8 @@ func TestMaintain(t *testing.T) {
 	url := dbtest.New(t).URL
 	o := &operator{t, map[string]string{"DATABASE_URL": url}}
 	require.Empty(t, o.data("maintain"))
-	o.fails(exitUsage, "--after", "maintain", "--after", "soon")
-	o.fails(exitUsage, "--limit", "maintain", "--limit", "0")
+	o.fails(cli.ExitUsage, "--after", "maintain", "--after", "soon")
+	o.fails(cli.ExitUsage, "--limit", "maintain", "--limit", "0")
 
 	conn, err := pgx.Connect(t.Context(), url)
 	require.NoError(t, err)
@@ -141,17 +141,4 @@ func TestMaintain(t *testing.T) {
 	require.Equal(t, true, chunks[0]["ordered"])
 	require.Nil(t, chunks[0]["reason"])
 	require.Empty(t, o.data("maintain"), "once")
-}
-
-func TestLocaldbNotRunning(t *testing.T) {
-	t.Parallel()
-	env := map[string]string{"DATA_DIR": filepath.Join(t.TempDir(), "none")}
-	r := execute(t, env, nil, "localdb", "url")
-	require.Equal(t, exitFailure, r.code)
-	require.Contains(t, r.err, "roomsensor localdb start")
-	require.Empty(t, r.out)
-
-	r = execute(t, env, nil, "localdb", "stop")
-	require.Equal(t, exitOK, r.code, r.err)
-	require.Equal(t, "{\"database_url\":null}\n", r.out)
 }

@@ -17,6 +17,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"roomsensor/internal/queue"
+	"roomsensor/test/clitest"
 	"roomsensor/test/tlstest"
 )
 
@@ -161,14 +162,7 @@ func readFile(t *testing.T, path string) []byte {
 // parse parses a command line as the program does, and adds the variables that it reads to read.
 func parse(t *testing.T, args []string, environment map[string]string, read map[string]bool) {
 	t.Helper()
-	terminal := &terminal{stdout: io.Discard, stderr: io.Discard, getenv: func(variable string) string {
-		read[variable] = true
-		return environment[variable]
-	}}
-	parser, err := terminal.parser()
-	require.NoError(t, err)
-	_, err = parser.Parse(args)
-	require.NoError(t, err, "%v", args)
+	clitest.Parse(t, program(), args, environment, read)
 }
 
 type manifest struct {

@@ -6,6 +6,7 @@ import (
 	"github.com/google/uuid"
 
 	"roomsensor/internal/admin"
+	"roomsensor/internal/cli"
 )
 
 type deviceCmd struct {
@@ -20,22 +21,22 @@ type deviceCmd struct {
 
 type deviceCreateCmd struct {
 	ofTeam
-	HardwareID  hardwareID `help:"Hardware id of the unit: dev: and 1 to 20 digits." name:"hardware-id" placeholder:"dev:N" required:""`
-	Name        *name      `help:"Display name." implied:"none" placeholder:"NAME"`
-	Metadata    []tag      `help:"Metadata entry; can be repeated." placeholder:"KEY=VALUE" sep:"none"`
-	InstalledAt *instant   `help:"Installation time." implied:"unbounded for a unit never installed before, otherwise now" placeholder:"TIME"`
+	HardwareID  cli.HardwareID `help:"Hardware id of the unit: dev: and 1 to 20 digits." name:"hardware-id" placeholder:"dev:N" required:""`
+	Name        *name          `help:"Display name." implied:"none" placeholder:"NAME"`
+	Metadata    []tag          `help:"Metadata entry; can be repeated." placeholder:"KEY=VALUE" sep:"none"`
+	InstalledAt *cli.Instant   `help:"Installation time." implied:"unbounded for a unit never installed before, otherwise now" placeholder:"TIME"`
 }
 
 // Run creates a device.
-func (c *deviceCreateCmd) Run(ctx context.Context, t *terminal) error {
+func (c *deviceCreateCmd) Run(ctx context.Context, t *cli.Terminal) error {
 	metadata, err := metadataOf(c.Metadata)
 	if err != nil {
 		return err
 	}
-	return t.operateTeam(ctx, c.onDatabase, c.Team, func(o *admin.Operator, team uuid.UUID) (any, error) {
+	return operateTeam(ctx, t, c.onDatabase, c.Team, func(o *admin.Operator, team uuid.UUID) (any, error) {
 		return o.CreateDevice(ctx, admin.DeviceOptions{
 			TeamID: team, HardwareID: string(c.HardwareID), DisplayName: c.Name.optional(),
-			Metadata: metadata, InstalledAt: c.InstalledAt.optional(),
+			Metadata: metadata, InstalledAt: c.InstalledAt.Optional(),
 		})
 	})
 }
@@ -43,8 +44,8 @@ func (c *deviceCreateCmd) Run(ctx context.Context, t *terminal) error {
 type deviceListCmd struct{ ofTeam }
 
 // Run lists the devices of a team.
-func (c *deviceListCmd) Run(ctx context.Context, t *terminal) error {
-	return t.operateTeam(ctx, c.onDatabase, c.Team, func(o *admin.Operator, team uuid.UUID) (any, error) {
+func (c *deviceListCmd) Run(ctx context.Context, t *cli.Terminal) error {
+	return operateTeam(ctx, t, c.onDatabase, c.Team, func(o *admin.Operator, team uuid.UUID) (any, error) {
 		return o.Devices(ctx, team)
 	})
 }
@@ -57,10 +58,10 @@ type ofDevice struct {
 }
 
 // operateDevice is operate for a command that names a device.
-func (t *terminal) operateDevice(
-	ctx context.Context, c ofDevice, do func(o *admin.Operator, device uuid.UUID) (object any, err error),
+func operateDevice(
+	ctx context.Context, t *cli.Terminal, c ofDevice, do func(o *admin.Operator, device uuid.UUID) (object any, err error),
 ) error {
-	return t.operate(ctx, c.onDatabase, func(o *admin.Operator) (any, error) {
+	return operate(ctx, t, c.onDatabase, func(o *admin.Operator) (any, error) {
 		id, err := o.FindDevice(ctx, c.Team.optional(), string(c.Device))
 		if err != nil {
 			return nil, err
@@ -72,8 +73,8 @@ func (t *terminal) operateDevice(
 type deviceShowCmd struct{ ofDevice }
 
 // Run shows a device.
-func (c *deviceShowCmd) Run(ctx context.Context, t *terminal) error {
-	return t.operateDevice(ctx, c.ofDevice, func(o *admin.Operator, device uuid.UUID) (any, error) {
+func (c *deviceShowCmd) Run(ctx context.Context, t *cli.Terminal) error {
+	return operateDevice(ctx, t, c.ofDevice, func(o *admin.Operator, device uuid.UUID) (any, error) {
 		return o.Device(ctx, device)
 	})
 }
@@ -84,15 +85,15 @@ type deviceRenameCmd struct {
 }
 
 // Run renames a device.
-func (c *deviceRenameCmd) Run(ctx context.Context, t *terminal) error {
-	return t.operateDevice(ctx, c.ofDevice, func(o *admin.Operator, device uuid.UUID) (any, error) {
+func (c *deviceRenameCmd) Run(ctx context.Context, t *cli.Terminal) error {
+	return operateDevice(ctx, t, c.ofDevice, func(o *admin.Operator, device uuid.UUID) (any, error) {
 		return o.RenameDevice(ctx, device, string(c.Name))
 	})
 }
 
 type deviceDeleteCmd struct {
 	ofDevice
-	confirmation
+	cli.Confirmation
 }
 
 // Help returns the part of --help about how it deletes.
@@ -102,13 +103,13 @@ func (*deviceDeleteCmd) Help() string {
 }
 
 // Run deletes a device.
-func (c *deviceDeleteCmd) Run(ctx context.Context, t *terminal) error {
-	return t.operateDevice(ctx, c.ofDevice, func(o *admin.Operator, device uuid.UUID) (any, error) {
+func (c *deviceDeleteCmd) Run(ctx context.Context, t *cli.Terminal) error {
+	return operateDevice(ctx, t, c.ofDevice, func(o *admin.Operator, device uuid.UUID) (any, error) {
 		contents, err := o.DeviceContents(ctx, device)
 		if err != nil {
 			return nil, err
 		}
-		if err := t.confirmDeletion(ctx, c.confirmation, "device", contents); err != nil {
+		if err := t.ConfirmDeletion(ctx, c.Confirmation, "device", contents); err != nil {
 			return nil, err
 		}
 		return o.DeleteDevice(ctx, device)
@@ -117,25 +118,25 @@ func (c *deviceDeleteCmd) Run(ctx context.Context, t *terminal) error {
 
 type deviceReplaceHardwareCmd struct {
 	ofDevice
-	HardwareID hardwareID `help:"Hardware id of the new unit." name:"hardware-id" placeholder:"dev:N" required:""`
-	At         *instant   `help:"Installation time." implied:"now" placeholder:"TIME"`
+	HardwareID cli.HardwareID `help:"Hardware id of the new unit." name:"hardware-id" placeholder:"dev:N" required:""`
+	At         *cli.Instant   `help:"Installation time." implied:"now" placeholder:"TIME"`
 }
 
 // Run installs another unit in a device.
-func (c *deviceReplaceHardwareCmd) Run(ctx context.Context, t *terminal) error {
-	return t.operateDevice(ctx, c.ofDevice, func(o *admin.Operator, device uuid.UUID) (any, error) {
-		return o.ReplaceHardware(ctx, device, string(c.HardwareID), c.At.optional())
+func (c *deviceReplaceHardwareCmd) Run(ctx context.Context, t *cli.Terminal) error {
+	return operateDevice(ctx, t, c.ofDevice, func(o *admin.Operator, device uuid.UUID) (any, error) {
+		return o.ReplaceHardware(ctx, device, string(c.HardwareID), c.At.Optional())
 	})
 }
 
 type deviceRemoveHardwareCmd struct {
 	ofDevice
-	At *instant `help:"Removal time." implied:"now" placeholder:"TIME"`
+	At *cli.Instant `help:"Removal time." implied:"now" placeholder:"TIME"`
 }
 
 // Run removes the unit from a device.
-func (c *deviceRemoveHardwareCmd) Run(ctx context.Context, t *terminal) error {
-	return t.operateDevice(ctx, c.ofDevice, func(o *admin.Operator, device uuid.UUID) (any, error) {
-		return o.RemoveHardware(ctx, device, c.At.optional())
+func (c *deviceRemoveHardwareCmd) Run(ctx context.Context, t *cli.Terminal) error {
+	return operateDevice(ctx, t, c.ofDevice, func(o *admin.Operator, device uuid.UUID) (any, error) {
+		return o.RemoveHardware(ctx, device, c.At.Optional())
 	})
 }

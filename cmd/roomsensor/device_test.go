@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"roomsensor/internal/cli"
 )
 
 func TestDevices(t *testing.T) {
@@ -49,20 +51,20 @@ func TestDeviceErrors(t *testing.T) {
 		says string
 		args []string
 	}{
-		{exitFailure, "There is no team " + unknown, []string{"device", "create", "--team", unknown, "--hardware-id", "dev:2"}},
-		{exitFailure, "Unit dev:1 is installed in device " + device, []string{"device", "create", "--team", other, "--hardware-id", "dev:1"}},
-		{exitFailure, "--installed-at 2999-01-01T00:00:00Z is in the future", create("--hardware-id", "dev:2", "--installed-at", "2999-01-01T00:00:00Z")},
-		{exitFailure, "There is no team", []string{"device", "list", "--team", unknown}},
-		{exitUsage, "--hardware-id", create()},
-		{exitUsage, "is not a hardware id", create("--hardware-id", "1")},
-		{exitUsage, "must not be empty", create("--hardware-id", "dev:2", "--name", "")},
-		{exitUsage, "is not KEY=VALUE", create("--hardware-id", "dev:2", "--metadata", "k")},
-		{exitUsage, "must have a key of 1 to 64", create("--hardware-id", "dev:2", "--metadata", "a b=v")},
-		{exitUsage, "has 501 characters", create("--hardware-id", "dev:2", "--metadata", "k="+strings.Repeat("x", 501))},
-		{exitUsage, "the key k is given twice", create("--hardware-id", "dev:2", "--metadata", "k=1", "--metadata", "k=1")},
-		{exitUsage, "has 51 keys; at most 50", create(append([]string{"--hardware-id", "dev:2"}, tooMany...)...)},
-		{exitUsage, "is not a UTC time", create("--hardware-id", "dev:2", "--installed-at", "yesterday")},
-		{exitUsage, "--team", []string{"device", "list"}},
+		{cli.ExitFailure, "There is no team " + unknown, []string{"device", "create", "--team", unknown, "--hardware-id", "dev:2"}},
+		{cli.ExitFailure, "Unit dev:1 is installed in device " + device, []string{"device", "create", "--team", other, "--hardware-id", "dev:1"}},
+		{cli.ExitFailure, "--installed-at 2999-01-01T00:00:00Z is in the future", create("--hardware-id", "dev:2", "--installed-at", "2999-01-01T00:00:00Z")},
+		{cli.ExitFailure, "There is no team", []string{"device", "list", "--team", unknown}},
+		{cli.ExitUsage, "--hardware-id", create()},
+		{cli.ExitUsage, "is not a hardware id", create("--hardware-id", "1")},
+		{cli.ExitUsage, "must not be empty", create("--hardware-id", "dev:2", "--name", "")},
+		{cli.ExitUsage, "is not KEY=VALUE", create("--hardware-id", "dev:2", "--metadata", "k")},
+		{cli.ExitUsage, "must have a key of 1 to 64", create("--hardware-id", "dev:2", "--metadata", "a b=v")},
+		{cli.ExitUsage, "has 501 characters", create("--hardware-id", "dev:2", "--metadata", "k="+strings.Repeat("x", 501))},
+		{cli.ExitUsage, "the key k is given twice", create("--hardware-id", "dev:2", "--metadata", "k=1", "--metadata", "k=1")},
+		{cli.ExitUsage, "has 51 keys; at most 50", create(append([]string{"--hardware-id", "dev:2"}, tooMany...)...)},
+		{cli.ExitUsage, "is not a UTC time", create("--hardware-id", "dev:2", "--installed-at", "yesterday")},
+		{cli.ExitUsage, "--team", []string{"device", "list"}},
 	}
 	for _, test := range tests {
 		o.fails(test.code, test.says, test.args...)
@@ -78,9 +80,9 @@ func TestDeviceHardware(t *testing.T) {
 
 	removed := o.do("device", "remove-hardware", device, "--at", "2026-01-01T00:00:00Z")
 	require.Equal(t, "dev:1", removed["hardware_id"], "the last unit is shown")
-	o.fails(exitFailure, "No unit is installed in device "+device, "device", "remove-hardware", device)
+	o.fails(cli.ExitFailure, "No unit is installed in device "+device, "device", "remove-hardware", device)
 
-	o.fails(exitFailure, "Unit dev:1 was installed in device "+device+" until 2026-01-01T00:00:00Z",
+	o.fails(cli.ExitFailure, "Unit dev:1 was installed in device "+device+" until 2026-01-01T00:00:00Z",
 		"device", "create", "--team", team, "--hardware-id", "dev:1", "--installed-at", "2025-12-31T23:00:00Z")
 	second := o.device(team, "dev:1", "--installed-at", "2026-01-01T00:00:00Z")
 	require.NotEqual(t, device, second)
@@ -88,21 +90,21 @@ func TestDeviceHardware(t *testing.T) {
 	replaced := o.do("device", "replace-hardware", second, "--hardware-id", "dev:2", "--at", "2026-02-01T00:00:00Z")
 	require.Equal(t, "dev:2", replaced["hardware_id"])
 	require.Equal(t, second, replaced["device_id"])
-	o.fails(exitFailure, "Unit dev:1 was installed in device "+second+" until 2026-02-01T00:00:00Z",
+	o.fails(cli.ExitFailure, "Unit dev:1 was installed in device "+second+" until 2026-02-01T00:00:00Z",
 		"device", "create", "--team", team, "--hardware-id", "dev:1", "--installed-at", "2026-01-15T00:00:00Z")
 	o.do("device", "replace-hardware", device, "--hardware-id", "dev:1") // Free since February.
 
-	o.fails(exitFailure, "Unit dev:2 is already installed in device "+second, "device", "replace-hardware", second, "--hardware-id", "dev:2")
-	o.fails(exitFailure, "roomsensor device remove-hardware "+second, "device", "replace-hardware", device, "--hardware-id", "dev:2")
-	o.fails(exitFailure, "Choose a later time", "device", "replace-hardware", second, "--hardware-id", "dev:3", "--at", "2026-01-15T00:00:00Z")
-	o.fails(exitFailure, "Choose a later time", "device", "remove-hardware", second, "--at", "2026-02-01T00:00:00Z")
-	o.fails(exitFailure, "is in the future", "device", "remove-hardware", second, "--at", "2999-01-01T00:00:00Z")
-	o.fails(exitFailure, "is in the future", "device", "replace-hardware", second, "--hardware-id", "dev:3", "--at", "2999-01-01T00:00:00Z")
-	o.fails(exitFailure, "There is no device "+unknown, "device", "replace-hardware", unknown, "--hardware-id", "dev:3")
-	o.fails(exitFailure, "There is no device "+unknown, "device", "remove-hardware", unknown)
-	o.fails(exitUsage, "is not a hardware id", "device", "replace-hardware", second, "--hardware-id", "3")
-	o.fails(exitUsage, "--hardware-id", "device", "replace-hardware", second)
-	o.fails(exitUsage, "is not a UTC time", "device", "remove-hardware", second, "--at", "2026-02-30T00:00:00Z")
+	o.fails(cli.ExitFailure, "Unit dev:2 is already installed in device "+second, "device", "replace-hardware", second, "--hardware-id", "dev:2")
+	o.fails(cli.ExitFailure, "roomsensor device remove-hardware "+second, "device", "replace-hardware", device, "--hardware-id", "dev:2")
+	o.fails(cli.ExitFailure, "Choose a later time", "device", "replace-hardware", second, "--hardware-id", "dev:3", "--at", "2026-01-15T00:00:00Z")
+	o.fails(cli.ExitFailure, "Choose a later time", "device", "remove-hardware", second, "--at", "2026-02-01T00:00:00Z")
+	o.fails(cli.ExitFailure, "is in the future", "device", "remove-hardware", second, "--at", "2999-01-01T00:00:00Z")
+	o.fails(cli.ExitFailure, "is in the future", "device", "replace-hardware", second, "--hardware-id", "dev:3", "--at", "2999-01-01T00:00:00Z")
+	o.fails(cli.ExitFailure, "There is no device "+unknown, "device", "replace-hardware", unknown, "--hardware-id", "dev:3")
+	o.fails(cli.ExitFailure, "There is no device "+unknown, "device", "remove-hardware", unknown)
+	o.fails(cli.ExitUsage, "is not a hardware id", "device", "replace-hardware", second, "--hardware-id", "3")
+	o.fails(cli.ExitUsage, "--hardware-id", "device", "replace-hardware", second)
+	o.fails(cli.ExitUsage, "is not a UTC time", "device", "remove-hardware", second, "--at", "2026-02-30T00:00:00Z")
 }
 
 func TestDeviceNames(t *testing.T) {
@@ -114,30 +116,30 @@ func TestDeviceNames(t *testing.T) {
 	require.Equal(t, gym, o.do("device", "show", "Gym")["device_id"])
 	require.ElementsMatch(t, o.data("device", "list", "--team", team), []map[string]any{o.do("device", "show", gym), o.do("device", "show", hall)})
 	require.Equal(t, gym, o.do("device", "show", gym, "--team", team)["device_id"])
-	o.fails(exitFailure, "There is no device "+gym, "device", "show", gym, "--team", other)
-	o.fails(exitFailure, "There is no device "+unknown, "device", "show", unknown)
-	o.fails(exitFailure, `There is no device with the name "gym"`, "device", "show", "gym")
+	o.fails(cli.ExitFailure, "There is no device "+gym, "device", "show", gym, "--team", other)
+	o.fails(cli.ExitFailure, "There is no device "+unknown, "device", "show", unknown)
+	o.fails(cli.ExitFailure, `There is no device with the name "gym"`, "device", "show", "gym")
 
 	twin := o.device(other, "dev:3", "--name", "Gym")
 	ids := []string{gym + " (unit dev:1, team " + team + ")", twin + " (unit dev:3, team " + other + ")"}
 	slices.Sort(ids)
-	o.fails(exitFailure, `Several devices have the name "Gym": `+strings.Join(ids, ", ")+". Give the id", "device", "show", "Gym")
+	o.fails(cli.ExitFailure, `Several devices have the name "Gym": `+strings.Join(ids, ", ")+". Give the id", "device", "show", "Gym")
 	require.Equal(t, twin, o.do("device", "show", "Gym", "--team", other)["device_id"])
-	o.fails(exitFailure, `There is no device of this team with the name "Hall"`, "device", "show", "Hall", "--team", other)
+	o.fails(cli.ExitFailure, `There is no device of this team with the name "Hall"`, "device", "show", "Hall", "--team", other)
 
 	renamed := o.do("device", "rename", twin, "--name", "Pool")
 	require.Equal(t, "Pool", renamed["display_name"])
 	require.Equal(t, renamed, o.do("device", "show", "Pool"))
 	require.Equal(t, other, renamed["team_id"])
-	o.fails(exitFailure, "There is no device "+unknown, "device", "rename", unknown, "--name", "x")
+	o.fails(cli.ExitFailure, "There is no device "+unknown, "device", "rename", unknown, "--name", "x")
 
 	// The unit moves from the gym to the hall. The gym still shows it as its last one.
 	require.Equal(t, gym, o.do("device", "show", "dev:1")["device_id"])
 	o.do("device", "remove-hardware", "dev:1")
-	o.fails(exitFailure, "Unit dev:1 is not installed in a device", "device", "show", "dev:1")
+	o.fails(cli.ExitFailure, "Unit dev:1 is not installed in a device", "device", "show", "dev:1")
 	o.do("device", "replace-hardware", "Hall", "--hardware-id", "dev:1")
 	require.Equal(t, hall, o.do("device", "show", "dev:1")["device_id"])
-	o.fails(exitFailure, "Unit dev:1 is not installed in a device of this team", "device", "show", "dev:1", "--team", other)
+	o.fails(cli.ExitFailure, "Unit dev:1 is not installed in a device of this team", "device", "show", "dev:1", "--team", other)
 	assignment := o.do("assignment", "start", "Hall", "--team", team, "--type", "place", "--label", "x")
 	require.Equal(t, []map[string]any{assignment}, o.data("assignment", "list", "Hall"))
 }

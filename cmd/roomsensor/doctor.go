@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"roomsensor/internal/admin"
+	"roomsensor/internal/cli"
 	"roomsensor/internal/config"
 )
 
@@ -17,9 +18,9 @@ type doctorCmd struct {
 }
 
 // Run prints the findings, and fails if something is wrong.
-func (c *doctorCmd) Run(ctx context.Context, t *terminal) error {
+func (c *doctorCmd) Run(ctx context.Context, t *cli.Terminal) error {
 	var diagnosis admin.Diagnosis
-	err := t.operate(ctx, c.onDatabase, func(o *admin.Operator) (_ any, err error) {
+	err := operate(ctx, t, c.onDatabase, func(o *admin.Operator) (_ any, err error) {
 		diagnosis, err = o.Diagnose(ctx, admin.DoctorOptions{
 			Standbys: c.Standbys, Queue: c.Queue, Keep: c.Retention, PublicURL: c.PublicURL, NATSMonitoring: c.NATSMonitoringURL,
 		})

@@ -28,10 +28,6 @@ var examples = map[string][]string{
 
 	"maintain": {"maintain", "maintain --after 30d --limit 10"},
 
-	"localdb start": {"localdb start"},
-	"localdb stop":  {"localdb stop"},
-	"localdb url":   {"localdb url", `localdb url --output text`},
-
 	"team create": {"team create --name 'Riverside Athletics'", "team create --name 'Riverside Athletics' --output text"},
 	"team list":   {"team list", "team list --output json"},
 	"team show":   {"team show 'Riverside Athletics'"},
@@ -126,17 +122,8 @@ var examples = map[string][]string{
 
 	"sync": {"sync readings.db", "sync readings.db --once", "sync copy/ --from 2026-01-01T00:00:00Z"},
 
-	"simulate": {
-		"simulate --devices 3 --history 24h >uploads.jsonl",
-		"simulate --mode live --to http://127.0.0.1:8081 --ingest-key rsi_...",
-		"simulate --mode burst --to nats --rate 100",
-	},
-	"demo": {"demo", "demo --reset --history 7d", "demo --database-url postgres://postgres@127.0.0.1:5432/demo"},
 	"doctor": {
 		"doctor", "doctor --public-url https://sensors.example.com --nats-monitoring-url http://127.0.0.1:8222",
 	},
 	"healthcheck": {"healthcheck", "healthcheck --ops-addr 127.0.0.1:9081"},
-	"completion":  {"completion bash", "completion zsh", "completion fish"},
-	"help":        {"help", "help key create"},
-	"version":     {"version", "version --output json"},
 }

@@ -12,14 +12,15 @@ import (
 
 	"roomsensor/client"
 	"roomsensor/client/export"
+	"roomsensor/internal/cli"
 	"roomsensor/internal/config"
 	"roomsensor/internal/process"
 )
 
 type exportCmd struct {
 	config.Client
-	From       *instant         `help:"Start of the period. --from or --last is required." implied:"none" placeholder:"TIME"`
-	To         *instant         `help:"End of the period, which is not part of it." implied:"now" placeholder:"TIME"`
+	From       *cli.Instant     `help:"Start of the period. --from or --last is required." implied:"none" placeholder:"TIME"`
+	To         *cli.Instant     `help:"End of the period, which is not part of it." implied:"now" placeholder:"TIME"`
 	Last       *config.Duration `help:"Length of the period up to now, such as 24h, 90d or 730d." implied:"none" placeholder:"DURATION"`
 	Devices    []string         `help:"Ids of devices, separated by commas, or the name of one device; can be repeated. Without it, all devices." placeholder:"DEVICE" sep:"none"`
 	Metadata   []tag            `help:"Only devices with this metadata entry; can be repeated." placeholder:"KEY=VALUE" sep:"none"`
@@ -50,15 +51,15 @@ Parts are read one after the other. A reading that arrives during the export is 
 }
 
 // Run exports readings.
-func (c *exportCmd) Run(ctx context.Context, t *terminal) error {
+func (c *exportCmd) Run(ctx context.Context, t *cli.Terminal) error {
 	request, err := c.request()
 	if err != nil {
 		return err
 	}
 	if c.Parallel < 1 || c.Parallel > maxParallel {
-		return usagef("--parallel must be a whole number from 1 to %d.", maxParallel)
+		return cli.Usagef("--parallel must be a whole number from 1 to %d.", maxParallel)
 	}
-	api, shut, err := t.connect(c.Client)
+	api, shut, err := connect(t, c.Client)
 	if err != nil {
 		return err
 	}
@@ -66,7 +67,7 @@ func (c *exportCmd) Run(ctx context.Context, t *terminal) error {
 	if request.Devices, err = c.findDevices(ctx, api); err != nil {
 		return explain(ctx, c.Client, err)
 	}
-	show := &exportProgress{progress: newProgress(t.stderr, t.watches, "export"), began: time.Now()}
+	show := &exportProgress{progress: newProgress(t.Stderr, t.Watches, "export"), began: time.Now()}
 	result, err := export.Run(ctx, api, request, export.Options{
 		Output: c.Output, Overwrite: c.Overwrite, Restart: c.Restart, Parallel: c.Parallel, Progress: show.update,
 	})
@@ -74,28 +75,28 @@ func (c *exportCmd) Run(ctx context.Context, t *terminal) error {
 	if err != nil {
 		return c.explain(ctx, show, err)
 	}
-	return t.print(format{"auto"}, result)
+	return t.Print(cli.Format{Output: "auto"}, result)
 }
 
 // request returns the request without its devices.
 func (c *exportCmd) request() (export.Request, error) {
 	r := export.Request{
-		From: c.From.optional(), To: c.To.optional(), Last: orZero(c.Last), ByMonth: c.ByMonth, Format: c.format(),
+		From: c.From.Optional(), To: c.To.Optional(), Last: cli.OrZero(c.Last), ByMonth: c.ByMonth, Format: c.format(),
 		Wide: c.Shape == "wide", ColumnIDs: c.Shape == "wide" && c.Columns == "id", IngestedAt: c.IngestedAt,
 	}
 	switch {
 	case r.Last > 0 && (r.From != nil || r.To != nil):
-		return r, usagef("--last cannot be combined with --from and --to. Omit one of them.")
+		return r, cli.Usagef("--last cannot be combined with --from and --to. Omit one of them.")
 	case r.Last == 0 && r.From == nil:
-		return r, usagef("Specify the period: give --from, or --last.")
+		return r, cli.Usagef("Specify the period: give --from, or --last.")
 	case r.Wide && r.IngestedAt:
-		return r, usagef("--ingested-at cannot be combined with --shape wide. Omit one of them.")
+		return r, cli.Usagef("--ingested-at cannot be combined with --shape wide. Omit one of them.")
 	case !r.Wide && c.Columns == "id":
-		return r, usagef("--columns id needs --shape wide.")
+		return r, cli.Usagef("--columns id needs --shape wide.")
 	case r.Format == "":
-		return r, usagef("--output %s does not end in .csv or .parquet. Give such a name, or --format.", c.Output)
+		return r, cli.Usagef("--output %s does not end in .csv or .parquet. Give such a name, or --format.", c.Output)
 	case r.Format == export.Parquet && (r.Wide || r.IngestedAt):
-		return r, usagef("Parquet has the long shape only, always with ingested_at. Omit --shape and --ingested-at.")
+		return r, cli.Usagef("Parquet has the long shape only, always with ingested_at. Omit --shape and --ingested-at.")
 	}
 	var err error
 	if r.Metrics, err = metricNames(c.Metrics); err != nil {

@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"roomsensor/client"
+	"roomsensor/internal/cli"
 	"roomsensor/internal/config"
 )
 
@@ -21,8 +22,8 @@ type getCmd struct {
 }
 
 // get calls a command with a client of the API.
-func (t *terminal) get(ctx context.Context, c config.Client, do func(api *client.Client) error) error {
-	api, shut, err := t.connect(c)
+func get(ctx context.Context, t *cli.Terminal, c config.Client, do func(api *client.Client) error) error {
+	api, shut, err := connect(t, c)
 	if err != nil {
 		return err
 	}
@@ -48,12 +49,12 @@ type deviceRow struct {
 }
 
 // Run lists the devices.
-func (c *getDevicesCmd) Run(ctx context.Context, t *terminal) error {
+func (c *getDevicesCmd) Run(ctx context.Context, t *cli.Terminal) error {
 	tags, err := metadataOf(c.Metadata)
 	if err != nil {
 		return err
 	}
-	return t.get(ctx, c.Client, func(api *client.Client) error {
+	return get(ctx, t, c.Client, func(api *client.Client) error {
 		devices := api.Devices(ctx, client.DeviceQuery{Metadata: tags})
 		return printList(t, c.listFormat, devices, func(d client.Device) deviceRow {
 			return deviceRow{
@@ -90,12 +91,12 @@ type currentRow struct {
 }
 
 // Run lists the newest readings.
-func (c *getCurrentCmd) Run(ctx context.Context, t *terminal) error {
+func (c *getCurrentCmd) Run(ctx context.Context, t *cli.Terminal) error {
 	tags, err := metadataOf(c.Metadata)
 	if err != nil {
 		return err
 	}
-	return t.get(ctx, c.Client, func(api *client.Client) error {
+	return get(ctx, t, c.Client, func(api *client.Client) error {
 		current := api.CurrentDevices(ctx, client.DeviceQuery{Metadata: tags})
 		return printList(t, c.listFormat, current, func(d client.CurrentDevice) currentRow {
 			row := currentRow{DeviceID: d.DeviceID, DisplayName: d.DisplayName, Status: d.Status}
@@ -122,7 +123,7 @@ type getReadingsCmd struct {
 }
 
 // Run lists the readings of a device.
-func (c *getReadingsCmd) Run(ctx context.Context, t *terminal) error {
+func (c *getReadingsCmd) Run(ctx context.Context, t *cli.Terminal) error {
 	query, err := c.query()
 	if err != nil {
 		return err
@@ -130,7 +131,7 @@ func (c *getReadingsCmd) Run(ctx context.Context, t *terminal) error {
 	if c.Assignment != nil {
 		query.Assignment = uuid.UUID(*c.Assignment)
 	}
-	return t.get(ctx, c.Client, func(api *client.Client) error {
+	return get(ctx, t, c.Client, func(api *client.Client) error {
 		device, err := findDevice(ctx, api, string(c.Device))
 		if err != nil {
 			return err
@@ -159,7 +160,7 @@ type coverageRow struct {
 }
 
 // Run lists the coverage of each device.
-func (c *getCoverageCmd) Run(ctx context.Context, t *terminal) error {
+func (c *getCoverageCmd) Run(ctx context.Context, t *cli.Terminal) error {
 	query, err := c.query()
 	if err != nil {
 		return err
@@ -168,7 +169,7 @@ func (c *getCoverageCmd) Run(ctx context.Context, t *terminal) error {
 	if err != nil {
 		return err
 	}
-	return t.get(ctx, c.Client, func(api *client.Client) error {
+	return get(ctx, t, c.Client, func(api *client.Client) error {
 		devices := api.Coverage(ctx, client.CoverageQuery{Window: query, Metadata: tags})
 		return printList(t, c.listFormat, devices, func(d client.DeviceCoverage) coverageRow {
 			return coverageRow{d.DeviceID, d.DisplayName, d.Status, d.Expected, d.Present, d.Coverage, d.LongestGap}
@@ -184,20 +185,20 @@ type getGapsCmd struct {
 }
 
 // Run lists the gaps of a device.
-func (c *getGapsCmd) Run(ctx context.Context, t *terminal) error {
+func (c *getGapsCmd) Run(ctx context.Context, t *cli.Terminal) error {
 	query, err := c.query()
 	if err != nil {
 		return err
 	}
-	if orZero(c.Min)%time.Minute != 0 {
-		return usagef("--min must be whole minutes, hours or days.")
+	if cli.OrZero(c.Min)%time.Minute != 0 {
+		return cli.Usagef("--min must be whole minutes, hours or days.")
 	}
-	return t.get(ctx, c.Client, func(api *client.Client) error {
+	return get(ctx, t, c.Client, func(api *client.Client) error {
 		device, err := findDevice(ctx, api, string(c.Device))
 		if err != nil {
 			return err
 		}
-		gaps := api.Gaps(ctx, device, client.GapQuery{Window: query, Min: orZero(c.Min)})
+		gaps := api.Gaps(ctx, device, client.GapQuery{Window: query, Min: cli.OrZero(c.Min)})
 		return printList(t, c.listFormat, gaps, func(g client.Gap) client.Gap { return g })
 	})
 }
@@ -238,7 +239,7 @@ func extentOf(s *client.Stat) *extent {
 }
 
 // Run lists the aggregates of a device.
-func (c *getAggregatesCmd) Run(ctx context.Context, t *terminal) error {
+func (c *getAggregatesCmd) Run(ctx context.Context, t *cli.Terminal) error {
 	query := client.AggregateQuery{Interval: client.Interval(c.Interval), TimeZone: c.TimeZone}
 	var err error
 	if query.Window, err = c.query(); err != nil {
@@ -247,7 +248,7 @@ func (c *getAggregatesCmd) Run(ctx context.Context, t *terminal) error {
 	if query.Metrics, err = metricNames(c.Metrics); err != nil {
 		return err
 	}
-	return t.get(ctx, c.Client, func(api *client.Client) error {
+	return get(ctx, t, c.Client, func(api *client.Client) error {
 		device, err := findDevice(ctx, api, string(c.Device))
 		if err != nil {
 			return err

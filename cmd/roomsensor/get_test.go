@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"roomsensor/client/export"
+	"roomsensor/internal/cli"
 	"roomsensor/test/apitest"
 )
 
@@ -42,10 +43,10 @@ func TestGet(t *testing.T) {
 		args := strings.Fields(command)
 		require.Len(t, o.data(args...), lines, command)
 		csv := o.run(append(args, "--output", "csv")...)
-		require.Equal(t, exitOK, csv.code, csv.err)
+		require.Equal(t, cli.ExitOK, csv.code, csv.err)
 		require.Equal(t, lines+1, strings.Count(csv.out, "\n"), csv.out)
 		table := o.run(append(args, "--output", "table")...)
-		require.Equal(t, exitOK, table.code, table.err)
+		require.Equal(t, cli.ExitOK, table.code, table.err)
 		require.Equal(t, max(lines, 1)+1, strings.Count(table.out, "\n"), table.out)
 	}
 	reading := o.data("get", "readings", "Room 1", "--last", "2h")[9]
@@ -56,14 +57,14 @@ func TestGet(t *testing.T) {
 	require.Contains(t, o.run("get", "current", "--output", "table").out, "Room 1")
 
 	a.Exec(t, `UPDATE devices SET display_name = 'Same'`)
-	o.fails(exitFailure, "The team has 2 devices \"Same\"", "get", "readings", "Same")
-	o.fails(exitFailure, "The team has no device \"Hall\"", "get", "readings", "Hall")
-	o.fails(exitFailure, "device_not_found: ", "get", "readings", unknown)
-	o.fails(exitFailure, "time_range_too_wide: ", "get", "readings", "dev:1", "--last", "91d")
-	o.fails(exitUsage, "--last cannot be combined", "get", "readings", "x", "--last", "1h", "--to", "2026-01-01T00:00:00Z")
-	o.fails(exitFailure, "validation_failed: time_zone", "get", "aggregates", "dev:1", "--time-zone", "Berlin")
-	o.fails(exitUsage, "--min must be", "get", "gaps", "x", "--min", "90s")
-	o.fails(exitUsage, "whole minutes", "get", "readings", "x", "--last", "90s")
+	o.fails(cli.ExitFailure, "The team has 2 devices \"Same\"", "get", "readings", "Same")
+	o.fails(cli.ExitFailure, "The team has no device \"Hall\"", "get", "readings", "Hall")
+	o.fails(cli.ExitFailure, "device_not_found: ", "get", "readings", unknown)
+	o.fails(cli.ExitFailure, "time_range_too_wide: ", "get", "readings", "dev:1", "--last", "91d")
+	o.fails(cli.ExitUsage, "--last cannot be combined", "get", "readings", "x", "--last", "1h", "--to", "2026-01-01T00:00:00Z")
+	o.fails(cli.ExitFailure, "validation_failed: time_zone", "get", "aggregates", "dev:1", "--time-zone", "Berlin")
+	o.fails(cli.ExitUsage, "--min must be", "get", "gaps", "x", "--min", "90s")
+	o.fails(cli.ExitUsage, "whole minutes", "get", "readings", "x", "--last", "90s")
 }
 
 func TestClientErrors(t *testing.T) {
@@ -78,10 +79,10 @@ func TestClientErrors(t *testing.T) {
 		environment := maps.Clone(o.environment)
 		maps.Copy(environment, change)
 		broken := &operator{t, environment}
-		broken.fails(exitUsage, want, "get", "devices")
+		broken.fails(cli.ExitUsage, want, "get", "devices")
 	}
 	o.environment["ROOMSENSOR_URL"] = "http://127.0.0.1:1"
-	o.fails(exitFailure, "Check that it runs and that --roomsensor-url (ROOMSENSOR_URL) is right", "get", "devices")
+	o.fails(cli.ExitFailure, "Check that it runs and that --roomsensor-url (ROOMSENSOR_URL) is right", "get", "devices")
 }
 
 func TestExport(t *testing.T) {
@@ -95,7 +96,7 @@ func TestExport(t *testing.T) {
 		return o.run(append([]string{"export", "--from", "2025-01-01T00:00:00Z", "--to", "2025-07-20T00:00:00Z"}, args...)...)
 	}
 	r := run("--output", dir+"/a.csv")
-	require.Equal(t, exitOK, r.code, r.err)
+	require.Equal(t, cli.ExitOK, r.code, r.err)
 	require.Contains(t, r.err, "export: 2025-01-01T00:00:00Z to 2025-07-20T00:00:00Z\n")
 	var got export.Result
 	require.NoError(t, json.Unmarshal([]byte(r.out), &got))
@@ -103,12 +104,12 @@ func TestExport(t *testing.T) {
 	require.Equal(t, dir+"/a.csv", got.Files[0].Path)
 	require.Equal(t, 301, strings.Count(string(readFile(t, dir+"/a.csv")), "\n"))
 
-	require.Equal(t, exitOK, run("-o", dir+"/b.csv", "--devices", "Room 1", "--devices", devices[1].String()+","+devices[0].String()).code)
+	require.Equal(t, cli.ExitOK, run("-o", dir+"/b.csv", "--devices", "Room 1", "--devices", devices[1].String()+","+devices[0].String()).code)
 	require.Equal(t, 201, strings.Count(string(readFile(t, dir+"/b.csv")), "\n"))
-	require.Equal(t, exitOK, run("-o", dir+"/months", "--by-month").code)
+	require.Equal(t, cli.ExitOK, run("-o", dir+"/months", "--by-month").code)
 	require.Equal(t, 1+15*3, strings.Count(string(readFile(t, dir+"/months/readings_2025-03.csv")), "\n"))
 
-	require.Equal(t, exitOK, run("-o", dir+"/a.parquet").code)
+	require.Equal(t, cli.ExitOK, run("-o", dir+"/a.parquet").code)
 	require.True(t, bytes.HasPrefix(readFile(t, dir+"/a.parquet"), []byte("PAR1")))
 
 	for want, args := range map[string][]string{
@@ -116,17 +117,17 @@ func TestExport(t *testing.T) {
 		"The team has no device \"Attic\"": {"-o", dir + "/c.csv", "--devices", "Attic"},
 	} {
 		r := run(args...)
-		require.Equal(t, exitFailure, r.code, r.err)
+		require.Equal(t, cli.ExitFailure, r.code, r.err)
 		require.Contains(t, r.err, want)
 	}
-	o.fails(exitUsage, "Specify the period", "export", "-o", "x.csv")
-	o.fails(exitUsage, "--last cannot be combined", "export", "-o", "x.csv", "--last", "1d", "--from", "2026-01-01T00:00:00Z")
-	o.fails(exitUsage, "does not end in .csv or .parquet", "export", "-o", "x.txt", "--last", "1d")
-	o.fails(exitUsage, "needs --shape wide", "export", "-o", "x.csv", "--last", "1d", "--columns", "id")
-	o.fails(exitUsage, "Parquet has the long shape", "export", "-o", "x.parquet", "--last", "1d", "--shape", "wide")
-	o.fails(exitUsage, "is not a metric", "export", "-o", "x.csv", "--last", "1d", "--metrics", "co2")
-	o.fails(exitUsage, "from 1 to 8", "export", "-o", "x.csv", "--last", "1d", "--parallel", "9")
-	o.fails(exitUsage, "--output", "export", "--last", "1d")
+	o.fails(cli.ExitUsage, "Specify the period", "export", "-o", "x.csv")
+	o.fails(cli.ExitUsage, "--last cannot be combined", "export", "-o", "x.csv", "--last", "1d", "--from", "2026-01-01T00:00:00Z")
+	o.fails(cli.ExitUsage, "does not end in .csv or .parquet", "export", "-o", "x.txt", "--last", "1d")
+	o.fails(cli.ExitUsage, "needs --shape wide", "export", "-o", "x.csv", "--last", "1d", "--columns", "id")
+	o.fails(cli.ExitUsage, "Parquet has the long shape", "export", "-o", "x.parquet", "--last", "1d", "--shape", "wide")
+	o.fails(cli.ExitUsage, "is not a metric", "export", "-o", "x.csv", "--last", "1d", "--metrics", "co2")
+	o.fails(cli.ExitUsage, "from 1 to 8", "export", "-o", "x.csv", "--last", "1d", "--parallel", "9")
+	o.fails(cli.ExitUsage, "--output", "export", "--last", "1d")
 }
 
 func TestProgress(t *testing.T) {

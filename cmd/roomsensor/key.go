@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"roomsensor/internal/admin"
+	"roomsensor/internal/cli"
 	"roomsensor/internal/config"
 	"roomsensor/internal/roomsensor"
 )
@@ -20,17 +21,17 @@ type keyCmd struct {
 
 type keyCreateCmd struct {
 	ofTeam
-	Scope     string   `default:"read" enum:"read,read_write" help:"Permission: read or read_write." placeholder:"SCOPE"`
-	ExpiresAt *instant `help:"Expiration time." implied:"never" placeholder:"TIME"`
-	Label     *name    `help:"Purpose of the key." implied:"none" placeholder:"LABEL"`
+	Scope     string       `default:"read" enum:"read,read_write" help:"Permission: read or read_write." placeholder:"SCOPE"`
+	ExpiresAt *cli.Instant `help:"Expiration time." implied:"never" placeholder:"TIME"`
+	Label     *name        `help:"Purpose of the key." implied:"none" placeholder:"LABEL"`
 }
 
 // Run creates an API key.
-func (c *keyCreateCmd) Run(ctx context.Context, t *terminal) error {
-	return t.operateTeam(ctx, c.onDatabase, c.Team, func(o *admin.Operator, team uuid.UUID) (any, error) {
+func (c *keyCreateCmd) Run(ctx context.Context, t *cli.Terminal) error {
+	return operateTeam(ctx, t, c.onDatabase, c.Team, func(o *admin.Operator, team uuid.UUID) (any, error) {
 		return o.CreateAPIKey(ctx, admin.KeyOptions{
 			TeamID: team, Scope: roomsensor.Scope(c.Scope),
-			ExpiresAt: c.ExpiresAt.optional(), Label: c.Label.optional(),
+			ExpiresAt: c.ExpiresAt.Optional(), Label: c.Label.optional(),
 		})
 	})
 }
@@ -38,8 +39,8 @@ func (c *keyCreateCmd) Run(ctx context.Context, t *terminal) error {
 type keyListCmd struct{ ofTeam }
 
 // Run lists the API keys of a team.
-func (c *keyListCmd) Run(ctx context.Context, t *terminal) error {
-	return t.operateTeam(ctx, c.onDatabase, c.Team, func(o *admin.Operator, team uuid.UUID) (any, error) {
+func (c *keyListCmd) Run(ctx context.Context, t *cli.Terminal) error {
+	return operateTeam(ctx, t, c.onDatabase, c.Team, func(o *admin.Operator, team uuid.UUID) (any, error) {
 		return o.APIKeys(ctx, team)
 	})
 }
@@ -59,8 +60,8 @@ type rotation struct {
 type keyRotateCmd struct{ rotation }
 
 // Run replaces an API key.
-func (c *keyRotateCmd) Run(ctx context.Context, t *terminal) error {
-	return t.operate(ctx, c.onDatabase, func(o *admin.Operator) (any, error) {
+func (c *keyRotateCmd) Run(ctx context.Context, t *cli.Terminal) error {
+	return operate(ctx, t, c.onDatabase, func(o *admin.Operator) (any, error) {
 		return o.RotateAPIKey(ctx, string(c.KeyID), time.Duration(c.Overlap))
 	})
 }
@@ -68,8 +69,8 @@ func (c *keyRotateCmd) Run(ctx context.Context, t *terminal) error {
 type keyRevokeCmd struct{ ofKey }
 
 // Run revokes an API key.
-func (c *keyRevokeCmd) Run(ctx context.Context, t *terminal) error {
-	return t.operate(ctx, c.onDatabase, func(o *admin.Operator) (any, error) {
+func (c *keyRevokeCmd) Run(ctx context.Context, t *cli.Terminal) error {
+	return operate(ctx, t, c.onDatabase, func(o *admin.Operator) (any, error) {
 		return o.RevokeAPIKey(ctx, string(c.KeyID))
 	})
 }
@@ -83,15 +84,15 @@ type ingestKeyCmd struct {
 
 type ingestKeyCreateCmd struct {
 	ofTeam
-	ExpiresAt *instant `help:"Expiration time." implied:"never" placeholder:"TIME"`
-	Label     *name    `help:"Purpose of the key." implied:"none" placeholder:"LABEL"`
+	ExpiresAt *cli.Instant `help:"Expiration time." implied:"never" placeholder:"TIME"`
+	Label     *name        `help:"Purpose of the key." implied:"none" placeholder:"LABEL"`
 }
 
 // Run creates an ingest key.
-func (c *ingestKeyCreateCmd) Run(ctx context.Context, t *terminal) error {
-	return t.operateTeam(ctx, c.onDatabase, c.Team, func(o *admin.Operator, team uuid.UUID) (any, error) {
+func (c *ingestKeyCreateCmd) Run(ctx context.Context, t *cli.Terminal) error {
+	return operateTeam(ctx, t, c.onDatabase, c.Team, func(o *admin.Operator, team uuid.UUID) (any, error) {
 		return o.CreateIngestKey(ctx, admin.KeyOptions{
-			TeamID: team, ExpiresAt: c.ExpiresAt.optional(), Label: c.Label.optional(),
+			TeamID: team, ExpiresAt: c.ExpiresAt.Optional(), Label: c.Label.optional(),
 		})
 	})
 }
@@ -99,8 +100,8 @@ func (c *ingestKeyCreateCmd) Run(ctx context.Context, t *terminal) error {
 type ingestKeyListCmd struct{ ofTeam }
 
 // Run lists the ingest keys of a team.
-func (c *ingestKeyListCmd) Run(ctx context.Context, t *terminal) error {
-	return t.operateTeam(ctx, c.onDatabase, c.Team, func(o *admin.Operator, team uuid.UUID) (any, error) {
+func (c *ingestKeyListCmd) Run(ctx context.Context, t *cli.Terminal) error {
+	return operateTeam(ctx, t, c.onDatabase, c.Team, func(o *admin.Operator, team uuid.UUID) (any, error) {
 		return o.IngestKeys(ctx, team)
 	})
 }
@@ -108,8 +109,8 @@ func (c *ingestKeyListCmd) Run(ctx context.Context, t *terminal) error {
 type ingestKeyRotateCmd struct{ rotation }
 
 // Run replaces an ingest key.
-func (c *ingestKeyRotateCmd) Run(ctx context.Context, t *terminal) error {
-	return t.operate(ctx, c.onDatabase, func(o *admin.Operator) (any, error) {
+func (c *ingestKeyRotateCmd) Run(ctx context.Context, t *cli.Terminal) error {
+	return operate(ctx, t, c.onDatabase, func(o *admin.Operator) (any, error) {
 		return o.RotateIngestKey(ctx, string(c.KeyID), time.Duration(c.Overlap))
 	})
 }
@@ -117,8 +118,8 @@ func (c *ingestKeyRotateCmd) Run(ctx context.Context, t *terminal) error {
 type ingestKeyRevokeCmd struct{ ofKey }
 
 // Run revokes an ingest key.
-func (c *ingestKeyRevokeCmd) Run(ctx context.Context, t *terminal) error {
-	return t.operate(ctx, c.onDatabase, func(o *admin.Operator) (any, error) {
+func (c *ingestKeyRevokeCmd) Run(ctx context.Context, t *cli.Terminal) error {
+	return operate(ctx, t, c.onDatabase, func(o *admin.Operator) (any, error) {
 		return o.RevokeIngestKey(ctx, string(c.KeyID))
 	})
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"roomsensor/internal/cli"
 	"roomsensor/internal/roomsensor"
 )
 
@@ -47,17 +48,17 @@ func TestKeys(t *testing.T) {
 	maps.DeleteFunc(listed, func(field string, _ any) bool { return strings.HasPrefix(field, "last_") })
 	require.Equal(t, revoked, listed)
 
-	o.fails(exitFailure, "There is no team "+unknown, "key", "create", "--team", unknown)
-	o.fails(exitFailure, "roomsensor team list", "key", "list", "--team", unknown)
-	o.fails(exitFailure, "There is no API key abcd", "key", "revoke", "abcd")
-	o.fails(exitUsage, "Give the part between the two underscores", "key", "revoke", plain["key"].(string))
-	o.fails(exitUsage, "is not a key_id", "key", "revoke", "")
-	o.fails(exitUsage, "--scope", "key", "create", "--team", team, "--scope", "write")
-	o.fails(exitUsage, "2026-01-31T08:00:00Z", "key", "create", "--team", team, "--expires-at", "2030-01-01")
-	o.fails(exitUsage, "--expires-at", "key", "create", "--team", team, "--expires-at", "2030-01-01T00:00:00+00:00")
-	o.fails(exitUsage, "must not be empty", "key", "create", "--team", team, "--label", "")
-	o.fails(exitUsage, "--team", "key", "create")
-	o.fails(exitUsage, "key-id", "key", "revoke")
+	o.fails(cli.ExitFailure, "There is no team "+unknown, "key", "create", "--team", unknown)
+	o.fails(cli.ExitFailure, "roomsensor team list", "key", "list", "--team", unknown)
+	o.fails(cli.ExitFailure, "There is no API key abcd", "key", "revoke", "abcd")
+	o.fails(cli.ExitUsage, "Give the part between the two underscores", "key", "revoke", plain["key"].(string))
+	o.fails(cli.ExitUsage, "is not a key_id", "key", "revoke", "")
+	o.fails(cli.ExitUsage, "--scope", "key", "create", "--team", team, "--scope", "write")
+	o.fails(cli.ExitUsage, "2026-01-31T08:00:00Z", "key", "create", "--team", team, "--expires-at", "2030-01-01")
+	o.fails(cli.ExitUsage, "--expires-at", "key", "create", "--team", team, "--expires-at", "2030-01-01T00:00:00+00:00")
+	o.fails(cli.ExitUsage, "must not be empty", "key", "create", "--team", team, "--label", "")
+	o.fails(cli.ExitUsage, "--team", "key", "create")
+	o.fails(cli.ExitUsage, "key-id", "key", "revoke")
 }
 
 func TestIngestKeys(t *testing.T) {
@@ -80,11 +81,11 @@ func TestIngestKeys(t *testing.T) {
 	require.Equal(t, revoked, o.do("ingest-key", "revoke", made["key_id"].(string)))
 
 	key := o.id("key_id", "key", "create", "--team", team)
-	o.fails(exitFailure, "There is no upload credential "+key, "ingest-key", "revoke", key)
-	o.fails(exitFailure, "There is no team", "ingest-key", "create", "--team", unknown)
-	o.fails(exitFailure, "There is no team", "ingest-key", "list", "--team", unknown)
-	o.fails(exitUsage, "is not a key_id", "ingest-key", "revoke", made["key"].(string))
-	o.fails(exitUsage, "control characters", "ingest-key", "create", "--team", team, "--label", "a\tb")
+	o.fails(cli.ExitFailure, "There is no upload credential "+key, "ingest-key", "revoke", key)
+	o.fails(cli.ExitFailure, "There is no team", "ingest-key", "create", "--team", unknown)
+	o.fails(cli.ExitFailure, "There is no team", "ingest-key", "list", "--team", unknown)
+	o.fails(cli.ExitUsage, "is not a key_id", "ingest-key", "revoke", made["key"].(string))
+	o.fails(cli.ExitUsage, "control characters", "ingest-key", "create", "--team", team, "--label", "a\tb")
 }
 
 // parseTime parses a time of a result.
@@ -133,11 +134,11 @@ func TestKeyRotate(t *testing.T) {
 		require.Equal(t, again["expires_at"], longer["expires_at"], "the new key keeps the expiration of the old one")
 
 		o.do(command, "revoke", old)
-		o.fails(exitFailure, "roomsensor "+command+" create --team "+team, command, "rotate", old)
-		o.fails(exitFailure, "There is no", command, "rotate", "abcd")
-		o.fails(exitUsage, "--overlap", command, "rotate", old, "--overlap", "0s")
+		o.fails(cli.ExitFailure, "roomsensor "+command+" create --team "+team, command, "rotate", old)
+		o.fails(cli.ExitFailure, "There is no", command, "rotate", "abcd")
+		o.fails(cli.ExitUsage, "--overlap", command, "rotate", old, "--overlap", "0s")
 		require.Len(t, list(), 4, "a refused rotation creates no key")
 	}
 	expired := o.id("key_id", "key", "create", "--team", team, "--expires-at", "2020-01-01T00:00:00Z")
-	o.fails(exitFailure, "was revoked or has expired", "key", "rotate", expired)
+	o.fails(cli.ExitFailure, "was revoked or has expired", "key", "rotate", expired)
 }

@@ -1,11 +1,8 @@
 // Command roomsensor runs each process of the service and the operator's commands, as one subcommand each. Each
-// subcommand reads its flags into a configuration and calls service, admin, demo, simulate/send or the client.
+// subcommand reads its flags into a configuration and calls service, admin or the client. The package cli runs the
+// command line.
 //
-//   - main.go: main and version
-//   - run.go: the command line and exit codes
-//   - output.go: results as tables or JSON, and confirmations
-//   - usage.go: usage errors, environment variables
-//   - help.go: help and version flags; examples.go: the examples in the help
+//   - main.go: main and the list of the commands; examples.go: the examples in the help
 //   - values.go: the types of the operator's flags
 //   - serve.go: api, ingest and healthcheck
 //   - client.go: the connection of get and export to the API, and their output; progress.go: their progress
@@ -16,35 +13,51 @@
 package main
 
 import (
-	"cmp"
-	"context"
 	"os"
-	"runtime"
-	"runtime/debug"
+
+	"roomsensor/internal/cli"
 )
 
-func main() {
-	os.Exit(run(context.Background(), os.Args[1:], os.Getenv, os.Stdin, os.Stdout, os.Stderr))
-}
+func main() { os.Exit(program().Main()) }
 
 // version is set by the linker in a release.
 var version string
 
-// currentVersion returns the version of a release, and otherwise the version of the module that Go recorded.
-func currentVersion() string {
-	built := "unknown"
-	if info, ok := debug.ReadBuildInfo(); ok {
-		built = cmp.Or(info.Main.Version, built)
+func program() *cli.Program {
+	return &cli.Program{
+		Name:        "roomsensor",
+		Description: "Stores the measurements of room sensors and serves them to their teams.",
+		Version:     version,
+		Commands:    func() any { return &commands{} },
+		Examples:    examples,
+		// Only the default of --public-url depends on it there.
+		Hidden: [][2]string{{"ingest", "api-addr"}, {"dashboard", "api-addr"}},
 	}
-	return cmp.Or(version, built)
 }
 
-type versionCmd struct{ format }
+// commands defines all commands and their flags.
+type commands struct {
+	API         apiCmd         `cmd:"" help:"Serve the API."                                               name:"api"`
+	Ingest      ingestCmd      `cmd:"" help:"Receive uploads and store them."                              name:"ingest"`
+	Dashboard   dashboardCmd   `cmd:"" help:"Serve the dashboard, the pages for people."`
+	Migrate     migrateCmd     `cmd:"" help:"Migrate the database to this version."                         name:"migrate"`
+	Upload      uploadCmd      `cmd:"" help:"Publish uploads from JSON Lines to the stream."               name:"upload"`
+	Rejects     rejectsCmd     `cmd:"" help:"List, show and replay uploads that could not be stored."      name:"rejects"`
+	Stream      streamCmd      `cmd:"" help:"Manage the stream of uploads."                                name:"stream"`
+	Maintain    maintainCmd    `cmd:"" help:"Rewrite old chunks in primary-key order (CLUSTER)."           name:"maintain"`
+	Team        teamCmd        `cmd:"" help:"Manage teams."                                                name:"team"`
+	User        userCmd        `cmd:"" help:"Manage people who sign in to the dashboard."`
+	Key         keyCmd         `cmd:"" help:"Manage API keys."                                             name:"key"`
+	IngestKey   ingestKeyCmd   `cmd:"" help:"Manage keys for uploads to the receiver."                     name:"ingest-key"`
+	Device      deviceCmd      `cmd:"" help:"Manage devices and the units in them."                        name:"device"`
+	Assignment  assignmentCmd  `cmd:"" help:"Manage device assignments."                                   name:"assignment"`
+	Person      personCmd      `cmd:"" help:"Answer requests of people whom assignments name."`
+	Audit       auditCmd       `cmd:"" help:"Show who changed what."                                       name:"audit"`
+	Get         getCmd         `cmd:"" help:"Read devices and readings through the API."                   name:"get"`
+	Export      exportCmd      `cmd:"" help:"Export readings of any period into files, through the API."   name:"export"`
+	Sync        syncCmd        `cmd:"" help:"Keep a complete local copy of all readings, through the API." name:"sync"`
+	Doctor      doctorCmd      `cmd:"" help:"Check settings and state of an installation, and say what to do."`
+	Healthcheck healthcheckCmd `cmd:"" help:"Check whether a process on this machine is ready."`
 
-// Run prints the version.
-func (c *versionCmd) Run(t *terminal) error {
-	return t.print(c.format, struct {
-		Version string `json:"version"`
-		Go      string `json:"go"`
-	}{currentVersion(), runtime.Version()})
+	cli.Common
 }

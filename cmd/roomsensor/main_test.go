@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"os/exec"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -11,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"roomsensor/internal/cli"
 	"roomsensor/test/dbtest"
 )
 
@@ -26,7 +29,7 @@ type result struct {
 func execute(t *testing.T, environment map[string]string, stdin io.Reader, args ...string) result {
 	t.Helper()
 	var out, err bytes.Buffer
-	code := run(t.Context(), args, func(name string) string { return environment[name] }, stdin, &out, &err)
+	code := program().Run(t.Context(), args, func(name string) string { return environment[name] }, stdin, &out, &err)
 	return result{code, out.String(), err.String()}
 }
 
@@ -50,7 +53,7 @@ func (o *operator) run(args ...string) result {
 func (o *operator) do(args ...string) map[string]any {
 	o.t.Helper()
 	r := o.run(args...)
-	require.Equal(o.t, exitOK, r.code, "%v: %s", args, r.err)
+	require.Equal(o.t, cli.ExitOK, r.code, "%v: %s", args, r.err)
 	require.Empty(o.t, r.err, "%v", args)
 	require.Equal(o.t, 1, strings.Count(r.out, "\n"), r.out)
 	require.True(o.t, strings.HasSuffix(r.out, "}\n"), r.out)
@@ -105,3 +108,17 @@ func (o *operator) device(team, hardware string, more ...string) string {
 
 // unknown is an id that does not exist.
 const unknown = "6fa459ea-ee8a-4ca4-894e-db77e160355e"
+
+// The program contains nothing that only development needs: no server of NATS, no client of Docker, no installer of
+// packages.
+func TestDependencies(t *testing.T) {
+	t.Parallel()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".").Output()
+	require.NoError(t, err)
+	development := regexp.MustCompile(
+		`^(roomsensor/internal/(dev|demo|simulate)|github\.com/nats-io/nats-server|github\.com/testcontainers|` +
+			`github\.com/(moby|docker)|roomsensor/test)\b`)
+	for line := range strings.Lines(string(out)) {
+		require.NotRegexp(t, development, line)
+	}
+}

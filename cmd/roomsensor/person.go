@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"roomsensor/internal/admin"
+	"roomsensor/internal/cli"
 	"roomsensor/internal/process"
 	"roomsensor/internal/roomsensor"
 )
@@ -29,7 +30,7 @@ type ofPerson struct {
 // Validate checks that the person is named in one way. The parser calls it.
 func (c *ofPerson) Validate() error {
 	if (c.Label == nil) == (c.ExternalRef == nil) {
-		return usagef("give either --label or --external-ref: it must be exactly what the assignments of the person have")
+		return cli.Usagef("give either --label or --external-ref: it must be exactly what the assignments of the person have")
 	}
 	return nil
 }
@@ -66,14 +67,14 @@ type exportedPerson struct {
 }
 
 // Run exports a person.
-func (c *personExportCmd) Run(ctx context.Context, t *terminal) error {
-	return t.operateTeam(ctx, c.onDatabase, c.Team, func(o *admin.Operator, team uuid.UUID) (any, error) {
+func (c *personExportCmd) Run(ctx context.Context, t *cli.Terminal) error {
+	return operateTeam(ctx, t, c.onDatabase, c.Team, func(o *admin.Operator, team uuid.UUID) (any, error) {
 		record, err := c.write(ctx, o, team)
 		if err != nil {
 			return nil, err
 		}
 		if record.Empty() {
-			t.warnNobody()
+			warnNobody(t)
 		}
 		result := exportedPerson{c.To, len(record.Assignments), 0, len(record.AuditLog), len(record.Mentions)}
 		for i := range record.Assignments {
@@ -100,7 +101,7 @@ func (c *personExportCmd) write(ctx context.Context, o *admin.Operator, team uui
 	if err != nil {
 		return record, err
 	}
-	return record, errors.Join(printJSON(object, record), object.Close())
+	return record, errors.Join(cli.PrintJSON(object, record), object.Close())
 }
 
 // createPrivate creates a file that only its owner can read.
@@ -115,7 +116,7 @@ func createPrivate(directory, name string) (*os.File, error) {
 
 type personEraseCmd struct {
 	ofPerson
-	confirmation
+	cli.Confirmation
 	Mentions bool `help:"Also replace the name, in any letter case, wherever the audit log, stored responses and rejects of the team contain it."`
 	DryRun   bool `help:"Show what would change, and change nothing."`
 }
@@ -129,20 +130,20 @@ func (*personEraseCmd) Help() string {
 }
 
 // Run erases a person.
-func (c *personEraseCmd) Run(ctx context.Context, t *terminal) error {
-	return t.operateTeam(ctx, c.onDatabase, c.Team, func(o *admin.Operator, team uuid.UUID) (any, error) {
+func (c *personEraseCmd) Run(ctx context.Context, t *cli.Terminal) error {
+	return operateTeam(ctx, t, c.onDatabase, c.Team, func(o *admin.Operator, team uuid.UUID) (any, error) {
 		plan, err := o.ErasePerson(ctx, team, c.subject(), admin.PersonErasure{Mentions: c.Mentions, DryRun: true})
 		if err != nil {
 			return nil, err
 		}
 		if plan.Empty() && len(plan.Mentions) == 0 {
-			t.warnNobody()
+			warnNobody(t)
 		}
 		if c.DryRun {
 			return plan, nil
 		}
 		if !plan.Empty() {
-			err := t.confirmChange(ctx, c.confirmation, "This replaces the name of the person permanently:", plan)
+			err := t.ConfirmChange(ctx, c.Confirmation, "This replaces the name of the person permanently:", plan)
 			if err != nil {
 				return nil, err
 			}
@@ -152,6 +153,6 @@ func (c *personEraseCmd) Run(ctx context.Context, t *terminal) error {
 }
 
 // warnNobody warns that a name is unknown. It does not repeat the name, because stderr may be kept.
-func (t *terminal) warnNobody() {
-	_, _ = fmt.Fprintln(t.stderr, "Warning: the team stores nothing under this name. Check its spelling and letter case.")
+func warnNobody(t *cli.Terminal) {
+	_, _ = fmt.Fprintln(t.Stderr, "Warning: the team stores nothing under this name. Check its spelling and letter case.")
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"roomsensor/internal/cli"
 )
 
 // athlete creates a team with a device that an athlete had for a day, with two readings then and one later.
@@ -59,11 +61,11 @@ func TestPersonExport(t *testing.T) {
 		require.Equal(t, mode, info.Mode().Perm(), name)
 	}
 
-	o.fails(exitFailure, "--to must be a directory that does not exist yet", export...)
-	o.fails(exitUsage, "give either --label or --external-ref", "person", "export", "--team", "Riverside", "--to", "x")
-	o.fails(exitUsage, "give either --label or --external-ref", append(export, "--external-ref", "crm-7")...)
+	o.fails(cli.ExitFailure, "--to must be a directory that does not exist yet", export...)
+	o.fails(cli.ExitUsage, "give either --label or --external-ref", "person", "export", "--team", "Riverside", "--to", "x")
+	o.fails(cli.ExitUsage, "give either --label or --external-ref", append(export, "--external-ref", "crm-7")...)
 	r := o.run("person", "export", "--team", "Riverside", "--label", "Nobody", "--to", directory+"2")
-	require.Equal(t, exitOK, r.code)
+	require.Equal(t, cli.ExitOK, r.code)
 	require.Contains(t, r.err, "stores nothing under this name")
 }
 
@@ -80,12 +82,12 @@ func TestPersonErase(t *testing.T) {
 	require.Equal(t, true, plan["dry_run"])
 	require.EqualValues(t, 1, plan["assignments"])
 	r := o.run(erase()...)
-	require.Equal(t, exitUsage, r.code)
+	require.Equal(t, cli.ExitUsage, r.code)
 	require.Contains(t, r.err, "add --yes to continue")
 	require.Contains(t, list(), "Kim Lee", "nothing is changed without a confirmation")
 
 	r = o.run(erase("--yes")...)
-	require.Equal(t, exitOK, r.code, r.err)
+	require.Equal(t, cli.ExitOK, r.code, r.err)
 	require.Regexp(t, `"replaced_by":"erased person [0-9a-f]{8}","assignments":1,"audit_log":2,`, r.out)
 	require.Contains(t, r.out, `"field":"display_name","text":"Room of Kim Lee"`)
 	require.NotContains(t, list(), "Kim Lee")
@@ -93,12 +95,12 @@ func TestPersonErase(t *testing.T) {
 
 	// A second run changes nothing. The names of devices are changed by the operator, and their copies on request.
 	r = o.run(erase()...)
-	require.Equal(t, exitOK, r.code, r.err)
+	require.Equal(t, cli.ExitOK, r.code, r.err)
 	require.Contains(t, r.out, `"replaced_by":null,"assignments":0,"audit_log":0,`)
 	require.Contains(t, o.run("audit", "list", "--team", team).out, "Room of Kim Lee")
 	o.do("device", "rename", "Room of Kim Lee", "--name", "Room 1")
 	r = o.run("person", "erase", "--team", team, "--label", "Kim Lee", "--mentions", "--yes")
-	require.Equal(t, exitOK, r.code, r.err)
+	require.Equal(t, cli.ExitOK, r.code, r.err)
 	require.Contains(t, r.out, `"mentions":[]`)
 	require.NotContains(t, o.run("audit", "list", "--team", team).out, "Kim Lee")
 }
@@ -112,12 +114,12 @@ func TestUserDelete(t *testing.T) {
 	for _, more := range [][]string{nil, {"--erase-audit-log"}} {
 		o.do("user", "invite", "--team", team, "--email", "ana@example.com", "--role", "admin")
 		r := o.run("user", "delete", "ana@example.com")
-		require.Equal(t, exitUsage, r.code)
+		require.Equal(t, cli.ExitUsage, r.code)
 		require.Contains(t, r.err, "This deletes the account")
 		r = o.run(append([]string{"user", "delete", "ana@example.com", "--yes"}, more...)...)
-		require.Equal(t, exitOK, r.code, r.err)
+		require.Equal(t, cli.ExitOK, r.code, r.err)
 		require.Empty(t, o.data("user", "list"))
-		o.fails(exitFailure, "There is no person with the email address ana@example.com", "user", "delete", "ana@example.com", "--yes")
+		o.fails(cli.ExitFailure, "There is no person with the email address ana@example.com", "user", "delete", "ana@example.com", "--yes")
 	}
 	users := o.data("audit", "list", "--object", "ana@example.com")
 	require.NotEmpty(t, users, "without --erase-audit-log, the address stays")

@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"roomsensor/internal/admin"
+	"roomsensor/internal/cli"
 	"roomsensor/internal/roomsensor"
 )
 
@@ -25,7 +26,7 @@ type reason roomsensor.Reason
 // UnmarshalText checks a reason.
 func (v *reason) UnmarshalText(text []byte) error {
 	if !slices.Contains(roomsensor.Reasons, roomsensor.Reason(text)) {
-		return usagef("%q is not a reason. The reasons are %s", text, roomsensor.ReasonNames())
+		return cli.Usagef("%q is not a reason. The reasons are %s", text, roomsensor.ReasonNames())
 	}
 	*v = reason(text)
 	return nil
@@ -35,25 +36,25 @@ func (v *reason) optional() *roomsensor.Reason { return (*roomsensor.Reason)(v) 
 
 type rejectsListCmd struct {
 	onDatabase
-	Team       *name       `help:"Only rejects of uploads with an ingest key of the team with this name or id." implied:"all" placeholder:"TEAM"`
-	Reason     *reason     `help:"Only rejects with this reason." implied:"all" placeholder:"REASON"`
-	HardwareID *hardwareID `help:"Only rejects of this unit." implied:"all" name:"hardware-id" placeholder:"dev:N"`
-	Since      *instant    `help:"Only rejects that arrived at this time or later." implied:"all" placeholder:"TIME"`
-	Limit      int         `default:"1000" help:"Maximum number of rejects, 1 to 100000." placeholder:"N"`
+	Team       *name           `help:"Only rejects of uploads with an ingest key of the team with this name or id." implied:"all" placeholder:"TEAM"`
+	Reason     *reason         `help:"Only rejects with this reason." implied:"all" placeholder:"REASON"`
+	HardwareID *cli.HardwareID `help:"Only rejects of this unit." implied:"all" name:"hardware-id" placeholder:"dev:N"`
+	Since      *cli.Instant    `help:"Only rejects that arrived at this time or later." implied:"all" placeholder:"TIME"`
+	Limit      int             `default:"1000" help:"Maximum number of rejects, 1 to 100000." placeholder:"N"`
 }
 
 // Run lists rejects.
-func (c *rejectsListCmd) Run(ctx context.Context, t *terminal) error {
+func (c *rejectsListCmd) Run(ctx context.Context, t *cli.Terminal) error {
 	if c.Limit < 1 || c.Limit > maxRejects {
-		return usagef("--limit must be a whole number from 1 to %d.", maxRejects)
+		return cli.Usagef("--limit must be a whole number from 1 to %d.", maxRejects)
 	}
-	return t.operate(ctx, c.onDatabase, func(o *admin.Operator) (any, error) {
+	return operate(ctx, t, c.onDatabase, func(o *admin.Operator) (any, error) {
 		team, err := o.FindTeamIfNamed(ctx, c.Team.optional())
 		if err != nil {
 			return nil, err
 		}
 		return o.Rejects(ctx, roomsensor.RejectQuery{
-			TeamID: team, Reason: c.Reason.optional(), HardwareID: c.HardwareID.optional(), Since: c.Since.optional(),
+			TeamID: team, Reason: c.Reason.optional(), HardwareID: c.HardwareID.Optional(), Since: c.Since.Optional(),
 			Limit: c.Limit,
 		})
 	})
@@ -65,8 +66,8 @@ type rejectsShowCmd struct {
 }
 
 // Run prints a reject with its payload.
-func (c *rejectsShowCmd) Run(ctx context.Context, t *terminal) error {
-	return t.operate(ctx, c.onDatabase, func(o *admin.Operator) (any, error) { return o.Reject(ctx, uuid.UUID(c.ID)) })
+func (c *rejectsShowCmd) Run(ctx context.Context, t *cli.Terminal) error {
+	return operate(ctx, t, c.onDatabase, func(o *admin.Operator) (any, error) { return o.Reject(ctx, uuid.UUID(c.ID)) })
 }
 
 type rejectsReplayCmd struct {
@@ -76,15 +77,15 @@ type rejectsReplayCmd struct {
 }
 
 // Run replays rejects.
-func (c *rejectsReplayCmd) Run(ctx context.Context, t *terminal) error {
+func (c *rejectsReplayCmd) Run(ctx context.Context, t *cli.Terminal) error {
 	if len(c.ID) == 0 && c.Reason == nil {
-		return usagef("Specify the rejects to replay: give their ids, or --reason.")
+		return cli.Usagef("Specify the rejects to replay: give their ids, or --reason.")
 	}
 	ids := make([]uuid.UUID, len(c.ID))
 	for i := range c.ID {
 		ids[i] = uuid.UUID(c.ID[i])
 	}
-	return t.operate(ctx, c.onDatabase, func(o *admin.Operator) (any, error) {
-		return o.ReplayRejects(ctx, ids, c.Reason.optional(), t.stderr)
+	return operate(ctx, t, c.onDatabase, func(o *admin.Operator) (any, error) {
+		return o.ReplayRejects(ctx, ids, c.Reason.optional(), t.Stderr)
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
+	"roomsensor/internal/cli"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/store"
 )
@@ -72,7 +73,7 @@ func TestRejects(t *testing.T) {
 	require.Contains(t, nothing, "payload")
 	require.Empty(t, nothing["payload"])
 
-	o.fails(exitFailure, "There is no reject "+unknown, "rejects", "show", unknown)
+	o.fails(cli.ExitFailure, "There is no reject "+unknown, "rejects", "show", unknown)
 }
 
 func TestRejectsReplay(t *testing.T) {
@@ -90,7 +91,7 @@ func TestRejectsReplay(t *testing.T) {
 	o.device(team, "dev:1")
 
 	r := o.run("rejects", "replay", id(0), id(2), id(0))
-	require.Equal(t, exitOK, r.code, r.err)
+	require.Equal(t, cli.ExitOK, r.code, r.err)
 	require.Equal(t, "{\"replayed\":1}\n", r.out)
 	require.Contains(t, r.err, "Reject "+id(2)+" was not fully stored")
 	after := o.data("rejects", "list")
@@ -107,7 +108,7 @@ func TestRejectsReplay(t *testing.T) {
 	require.Equal(t, "{\"replayed\":1}\n", o.run("rejects", "replay", id(0), id(2), "--reason", "unknown_unit").out)
 
 	replayed := o.data("rejects", "list")[1]["replayed_at"]
-	o.fails(exitFailure, "There is no reject "+unknown, "rejects", "replay", id(1), unknown)
+	o.fails(cli.ExitFailure, "There is no reject "+unknown, "rejects", "replay", id(1), unknown)
 	require.Equal(t, replayed, o.data("rejects", "list")[1]["replayed_at"], "nothing is replayed when an id is unknown")
 
 	s, err := store.Open(t.Context(), o.environment["DATABASE_URL"], store.API)

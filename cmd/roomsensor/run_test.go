@@ -6,16 +6,14 @@ import (
 	"errors"
 	"io"
 	"maps"
-	"os/exec"
-	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
-	"github.com/alecthomas/kong"
 	"github.com/stretchr/testify/require"
 
+	"roomsensor/internal/cli"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/test/clitest"
 )
 
 func TestHelp(t *testing.T) {
@@ -24,7 +22,7 @@ func TestHelp(t *testing.T) {
 		{"--help"}, {"-h"}, {"team", "--help"}, {"key", "create", "--help"}, {"api", "--help"}, {"rejects", "replay", "-h"},
 	} {
 		r := execute(t, nil, nil, args...)
-		require.Equal(t, exitOK, r.code, args)
+		require.Equal(t, cli.ExitOK, r.code, args)
 		require.Contains(t, r.out, "Usage: roomsensor")
 		require.Empty(t, r.err)
 	}
@@ -37,55 +35,13 @@ func TestHelp(t *testing.T) {
 	require.NotContains(t, execute(t, nil, nil, "ingest", "--help").out, "--api-addr", "the receiver does not listen there")
 }
 
-// leaves returns all commands that a person can run.
-func leaves(t *testing.T) []*kong.Node {
-	t.Helper()
-	parser, err := (&terminal{stdout: io.Discard, stderr: io.Discard, getenv: func(string) string { return "" }}).parser()
-	require.NoError(t, err)
-	return parser.Model.Leaves(true)
-}
-
-// Each command has examples, and each example is a valid command line.
-func TestExamples(t *testing.T) {
+func TestCommandLine(t *testing.T) {
 	t.Parallel()
 	_, key, _ := roomsensor.GenerateKey(roomsensor.APIKey)
-	environment := map[string]string{
+	clitest.CheckHelp(t, program(), map[string]string{
 		"DATABASE_URL": "postgres://127.0.0.1:1/x", "NATS_URL": "nats://127.0.0.1:1",
 		"ROOMSENSOR_URL": "http://127.0.0.1:1", "ROOMSENSOR_API_KEY": key,
-	}
-	commands := leaves(t)
-	require.Len(t, examples, len(commands))
-	for _, node := range commands {
-		name := commandName(node)
-		lines := examples[name]
-		require.NotEmpty(t, lines, name)
-		for _, line := range lines {
-			command, _, _ := strings.Cut(strings.ReplaceAll(line, "<", ">"), ">") // A redirection is the shell's.
-			words, err := exec.CommandContext(t.Context(), "sh", "-c", `printf '%s\0' `+command).Output()
-			require.NoError(t, err, line)
-			args := strings.Split(strings.TrimSuffix(string(words), "\x00"), "\x00")
-			require.True(t, strings.HasPrefix(line, name), line)
-			parse(t, args, environment, map[string]bool{})
-			require.Contains(t, execute(t, nil, nil, append(strings.Fields(name), "--help")...).out, "  roomsensor "+line+"\n")
-		}
-	}
-}
-
-// Each flag that takes a value says what kind of value that is, and what happens without it.
-func TestPlaceholders(t *testing.T) {
-	t.Parallel()
-	placeholder := regexp.MustCompile(`^[A-Z][A-Z_]*(,\.\.\.)?$|^HOST:PORT$|^(KEY|NAME)=VALUE(,\.\.\.)?$|^FROM-TO$|^METRIC=LOW\.\.HIGH$|^dev:N$`)
-	for _, node := range leaves(t) {
-		for _, flag := range node.Flags {
-			if flag.IsBool() {
-				continue
-			}
-			require.Regexp(t, placeholder, flag.Tag.PlaceHolder, "%s --%s", commandName(node), flag.Name)
-			stated := flag.Required || flag.HasDefault || flag.Tag.Has(impliedTag) || flag.IsSlice() ||
-				slices.Contains([]string{"database-url", "nats-url", "ingest-key", "roomsensor-url", "roomsensor-api-key"}, flag.Name)
-			require.True(t, stated, "%s --%s", commandName(node), flag.Name)
-		}
-	}
+	})
 }
 
 func TestUsageErrors(t *testing.T) {
@@ -138,7 +94,7 @@ func TestUsageErrors(t *testing.T) {
 		env := maps.Clone(environment)
 		maps.Copy(env, test.env)
 		r := execute(t, env, nil, test.args...)
-		require.Equal(t, exitUsage, r.code, "%v: %s", test.args, r.err)
+		require.Equal(t, cli.ExitUsage, r.code, "%v: %s", test.args, r.err)
 		require.Contains(t, r.err, test.want, "%v", test.args)
 		require.NotContains(t, r.err, "secret", "%v", test.args)
 		require.Empty(t, r.out, "%v", test.args)
@@ -155,13 +111,13 @@ func TestUnavailableServers(t *testing.T) {
 		{"team", "list"}, {"migrate", "up"}, {"migrate", "status"}, {"rejects", "show", unknown},
 	} {
 		r := execute(t, env, nil, args...)
-		require.Equal(t, exitFailure, r.code, "%v: %s", args, r.err)
+		require.Equal(t, cli.ExitFailure, r.code, "%v: %s", args, r.err)
 		require.Contains(t, r.err, "Check that it runs and that --database-url (DATABASE_URL) is right", args)
 		require.NotContains(t, r.err, "secret", args)
 	}
 	for _, args := range [][]string{{"stream", "replay"}, {"stream", "status"}, {"upload"}} {
 		r := execute(t, env, strings.NewReader(""), args...)
-		require.Equal(t, exitFailure, r.code, "%v: %s", args, r.err)
+		require.Equal(t, cli.ExitFailure, r.code, "%v: %s", args, r.err)
 		require.Contains(t, r.err, "--nats-url (NATS_URL) is right", args)
 		require.NotContains(t, r.err, "secret", args)
 	}
@@ -172,8 +128,8 @@ func TestFlagOverridesEnvironment(t *testing.T) {
 	o := newOperator(t)
 	url := o.environment["DATABASE_URL"]
 	env := map[string]string{"DATABASE_URL": "postgres://127.0.0.1:1/x"}
-	require.Equal(t, exitOK, execute(t, env, nil, "team", "list", "--database-url", url).code)
-	require.Equal(t, exitFailure, execute(t, env, nil, "team", "list").code)
+	require.Equal(t, cli.ExitOK, execute(t, env, nil, "team", "list", "--database-url", url).code)
+	require.Equal(t, cli.ExitFailure, execute(t, env, nil, "team", "list").code)
 }
 
 func TestInterrupt(t *testing.T) {
@@ -182,8 +138,8 @@ func TestInterrupt(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	var out, stderr bytes.Buffer
-	code := run(ctx, []string{"team", "list"}, func(name string) string { return o.environment[name] }, nil, &out, &stderr)
-	require.Equal(t, exitFailure, code)
+	code := program().Run(ctx, []string{"team", "list"}, func(name string) string { return o.environment[name] }, nil, &out, &stderr)
+	require.Equal(t, cli.ExitFailure, code)
 	require.Contains(t, stderr.String(), "Interrupted.")
 }
 
@@ -194,16 +150,16 @@ func (brokenPipe) Write([]byte) (int, error) { return 0, errors.New("broken pipe
 
 func TestBrokenOutput(t *testing.T) {
 	t.Parallel()
-	code := run(t.Context(), []string{"version"}, func(string) string { return "" }, nil, brokenPipe{}, io.Discard)
-	require.Equal(t, exitFailure, code)
+	code := program().Run(t.Context(), []string{"version"}, func(string) string { return "" }, nil, brokenPipe{}, io.Discard)
+	require.Equal(t, cli.ExitFailure, code)
 }
 
 func TestVersion(t *testing.T) {
 	t.Parallel()
 	r := execute(t, nil, nil, "version")
-	require.Equal(t, exitOK, r.code)
+	require.Equal(t, cli.ExitOK, r.code)
 	require.Regexp(t, `^\{"version":"[^"]+","go":"go1\.[^"]+"\}\n$`, r.out)
 	r = execute(t, nil, nil, "--version")
-	require.Equal(t, exitOK, r.code)
+	require.Equal(t, cli.ExitOK, r.code)
 	require.Regexp(t, `^roomsensor \S+ \(go1\.\S+, \w+/\w+\)\n$`, r.out)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"roomsensor/internal/cli"
 	"roomsensor/internal/roomsensor"
 )
 
@@ -112,6 +113,6 @@ func TestPersonalDataCommands(t *testing.T) {
 			args = append(args, "--yes")
 		}
 		r := o.run(args...)
-		require.Equal(t, exitOK, r.code, "%v: %s", args, r.err)
+		require.Equal(t, cli.ExitOK, r.code, "%v: %s", args, r.err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"roomsensor/internal/cli"
 	"roomsensor/test/dbtest"
 	"roomsensor/test/natstest"
 	"roomsensor/test/proctest"
@@ -39,19 +40,21 @@ func TestServeUntilInterrupted(t *testing.T) {
 			"DATABASE_URL": servers["DATABASE_URL"], "NATS_URL": servers["NATS_URL"],
 		}
 		before := execute(t, env, nil, "healthcheck")
-		require.Equal(t, exitFailure, before.code)
+		require.Equal(t, cli.ExitFailure, before.code)
 		require.Contains(t, before.err, "Nothing listens on "+env["OPS_ADDR"])
 
 		ctx, stop := context.WithCancel(t.Context())
 		var stdout, log proctest.Output
 		code := make(chan int, 1)
-		go func() { code <- run(ctx, args, func(name string) string { return env[name] }, nil, &stdout, &log) }()
+		go func() {
+			code <- program().Run(ctx, args, func(name string) string { return env[name] }, nil, &stdout, &log)
+		}()
 		require.Eventually(t, func() bool {
 			r := execute(t, env, nil, "healthcheck")
-			return r.code == exitOK && r.out == `{"status":"ready","missing":[],"checked":`+checked+"}\n"
+			return r.code == cli.ExitOK && r.out == `{"status":"ready","missing":[],"checked":`+checked+"}\n"
 		}, waitTimeout, 20*time.Millisecond, "%v: %s", args, log.String())
 		stop()
-		require.Equal(t, exitOK, <-code, log.String())
+		require.Equal(t, cli.ExitOK, <-code, log.String())
 		require.Empty(t, stdout.String(), "logs go to stderr")
 		require.Contains(t, log.String(), `"message":"stopped"`)
 	}
@@ -64,14 +67,14 @@ func TestHealthcheckNotReady(t *testing.T) {
 	var log proctest.Output
 	code := make(chan int, 1)
 	go func() {
-		code <- run(ctx, []string{"api"}, func(name string) string { return env[name] }, nil, &log, &log)
+		code <- program().Run(ctx, []string{"api"}, func(name string) string { return env[name] }, nil, &log, &log)
 	}()
 	require.Eventually(t, func() bool {
 		r := execute(t, env, nil, "healthcheck")
-		return r.code == exitFailure && strings.Contains(r.err, `{"name":"database","reason":"does not answer at 127.0.0.1:1"}`)
+		return r.code == cli.ExitFailure && strings.Contains(r.err, `{"name":"database","reason":"does not answer at 127.0.0.1:1"}`)
 	}, waitTimeout, 20*time.Millisecond)
 	stop()
-	require.Equal(t, exitOK, <-code)
+	require.Equal(t, cli.ExitOK, <-code)
 	require.NotContains(t, log.String(), "secret")
 }
 
@@ -81,13 +84,13 @@ func TestServeAddressInUse(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, l.Close()) }()
 	r := execute(t, map[string]string{"DATABASE_URL": "postgres://127.0.0.1:1/x"}, nil, "api", "--ops-addr", l.Addr().String())
-	require.Equal(t, exitFailure, r.code)
+	require.Equal(t, cli.ExitFailure, r.code)
 	require.Contains(t, r.err, "listening on "+l.Addr().String()+" for ops")
 	require.Contains(t, r.err, "address already in use. Stop the process that uses the port, which ")
 	_, port, err := net.SplitHostPort(l.Addr().String())
 	require.NoError(t, err)
 	require.Contains(t, r.err, ":"+port+"\" shows, or set --ops-addr (OPS_ADDR) to another address.\n")
 	r = execute(t, map[string]string{"DATABASE_URL": "postgres://127.0.0.1:1/x"}, nil, "api", "--ops-addr", "192.0.2.1:1")
-	require.Equal(t, exitFailure, r.code)
+	require.Equal(t, cli.ExitFailure, r.code)
 	require.Contains(t, r.err, ". Check --ops-addr (OPS_ADDR).\n", "no interface of this machine has the address")
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"roomsensor/internal/admin"
+	"roomsensor/internal/cli"
 	"roomsensor/internal/config"
 )
 
@@ -16,8 +17,8 @@ type uploadCmd struct {
 }
 
 // Run publishes uploads and prints a receipt for each line.
-func (c *uploadCmd) Run(ctx context.Context, t *terminal) error {
-	in := t.stdin
+func (c *uploadCmd) Run(ctx context.Context, t *cli.Terminal) error {
+	in := t.Stdin
 	if c.File != "-" {
 		file, err := os.Open(c.File)
 		if err != nil {
@@ -26,7 +27,7 @@ func (c *uploadCmd) Run(ctx context.Context, t *terminal) error {
 		defer func() { _ = file.Close() }()
 		in = file
 	}
-	receipts := func(receipt admin.Receipt) error { return printJSON(t.stdout, receipt) }
+	receipts := func(receipt admin.Receipt) error { return cli.PrintJSON(t.Stdout, receipt) }
 	return admin.Upload(ctx, c.Queue, c.Stream, in, receipts)
 }
 
@@ -44,8 +45,8 @@ type streamStatusCmd struct {
 }
 
 // Run prints the state of the stream.
-func (c *streamStatusCmd) Run(ctx context.Context, t *terminal) error {
-	return t.operate(ctx, c.onDatabase, func(o *admin.Operator) (any, error) {
+func (c *streamStatusCmd) Run(ctx context.Context, t *cli.Terminal) error {
+	return operate(ctx, t, c.onDatabase, func(o *admin.Operator) (any, error) {
 		return o.StreamStatus(ctx, c.Queue, config.Defaults[config.Stream](), c.Retention)
 	})
 }
@@ -53,17 +54,17 @@ func (c *streamStatusCmd) Run(ctx context.Context, t *terminal) error {
 type streamReplayCmd struct {
 	config.Queue
 	config.Stream
-	format
-	Since *instant `help:"Only messages that arrived at this time or later." implied:"all" placeholder:"TIME"`
+	cli.Format
+	Since *cli.Instant `help:"Only messages that arrived at this time or later." implied:"all" placeholder:"TIME"`
 }
 
 // Run makes the workers process the stream again.
-func (c *streamReplayCmd) Run(ctx context.Context, t *terminal) error {
-	replay, err := admin.ReplayStream(ctx, c.Queue, c.Stream, c.Since.optional())
+func (c *streamReplayCmd) Run(ctx context.Context, t *cli.Terminal) error {
+	replay, err := admin.ReplayStream(ctx, c.Queue, c.Stream, c.Since.Optional())
 	if err != nil {
 		return err
 	}
-	return t.print(c.format, replay)
+	return t.Print(c.Format, replay)
 }
 
 type streamConfirmCmd struct {
@@ -73,8 +74,8 @@ type streamConfirmCmd struct {
 }
 
 // Run records the stream and prints it.
-func (c *streamConfirmCmd) Run(ctx context.Context, t *terminal) error {
-	return t.operate(ctx, c.onDatabase, func(o *admin.Operator) (any, error) {
+func (c *streamConfirmCmd) Run(ctx context.Context, t *cli.Terminal) error {
+	return operate(ctx, t, c.onDatabase, func(o *admin.Operator) (any, error) {
 		return o.ConfirmStream(ctx, c.Queue, c.Stream)
 	})
 }
@@ -87,8 +88,8 @@ type streamSkipCmd struct {
 }
 
 // Run sets a message of the stream aside and prints its reject.
-func (c *streamSkipCmd) Run(ctx context.Context, t *terminal) error {
-	return t.operate(ctx, c.onDatabase, func(o *admin.Operator) (any, error) {
+func (c *streamSkipCmd) Run(ctx context.Context, t *cli.Terminal) error {
+	return operate(ctx, t, c.onDatabase, func(o *admin.Operator) (any, error) {
 		return o.SkipUpload(ctx, c.Queue, c.Stream, c.Sequence)
 	})
 }

@@ -11,16 +11,17 @@ import (
 	"roomsensor/client/localcopy"
 	"roomsensor/client/localcopy/parquet"
 	"roomsensor/client/localcopy/sqlite"
+	"roomsensor/internal/cli"
 	"roomsensor/internal/config"
 	"roomsensor/internal/process"
 )
 
 type syncCmd struct {
 	config.Client
-	Target   string   `arg:"" help:"SQLite file (NAME.db, NAME.sqlite or sqlite:PATH), or directory for Parquet files (DIR/ or parquet:DIR)."`
-	From     *instant `help:"Time from which on a new copy has readings." implied:"all" placeholder:"TIME"`
-	Once     bool     `help:"End when the copy has caught up, instead of following the changes."`
-	Parallel int      `default:"4" help:"Number of simultaneous requests of the first load, 1 to 8." placeholder:"N"`
+	Target   string       `arg:"" help:"SQLite file (NAME.db, NAME.sqlite or sqlite:PATH), or directory for Parquet files (DIR/ or parquet:DIR)."`
+	From     *cli.Instant `help:"Time from which on a new copy has readings." implied:"all" placeholder:"TIME"`
+	Once     bool         `help:"End when the copy has caught up, instead of following the changes."`
+	Parallel int          `default:"4" help:"Number of simultaneous requests of the first load, 1 to 8." placeholder:"N"`
 }
 
 // Help returns the part of --help about what it does.
@@ -39,15 +40,15 @@ DuckDB reads both, and this program cannot write DuckDB's own files, because its
 }
 
 // Run keeps a local copy.
-func (c *syncCmd) Run(ctx context.Context, t *terminal) error {
+func (c *syncCmd) Run(ctx context.Context, t *cli.Terminal) error {
 	if c.Parallel < 1 || c.Parallel > maxParallel {
-		return usagef("--parallel must be a whole number from 1 to %d.", maxParallel)
+		return cli.Usagef("--parallel must be a whole number from 1 to %d.", maxParallel)
 	}
 	open, err := c.target()
 	if err != nil {
 		return err
 	}
-	api, shut, err := t.connect(c.Client)
+	api, shut, err := connect(t, c.Client)
 	if err != nil {
 		return err
 	}
@@ -58,8 +59,8 @@ func (c *syncCmd) Run(ctx context.Context, t *terminal) error {
 	}
 	defer func() { _ = store.Close() }()
 	show := &syncProgress{
-		progress: newProgress(t.stderr, t.watches, "sync"),
-		load:     &exportProgress{progress: newProgress(t.stderr, t.watches, "sync"), began: time.Now()},
+		progress: newProgress(t.Stderr, t.Watches, "sync"),
+		load:     &exportProgress{progress: newProgress(t.Stderr, t.Watches, "sync"), began: time.Now()},
 	}
 	options := localcopy.Options{Once: c.Once, Parallel: c.Parallel, Progress: show.update, Load: show.load.update}
 	if c.From != nil {
@@ -76,7 +77,7 @@ func (c *syncCmd) Run(ctx context.Context, t *terminal) error {
 			return process.RefusedError("Interrupted. Run the same command again to continue.")
 		}
 	}
-	return t.print(format{"auto"}, result) // Ctrl-C is how a person ends a command that follows.
+	return t.Print(cli.Format{Output: "auto"}, result) // Ctrl-C is how a person ends a command that follows.
 }
 
 // target returns a function that opens the store.
@@ -101,10 +102,10 @@ func (c *syncCmd) target() (open func(ctx context.Context) (localcopy.Store, err
 	case kind == "parquet":
 		return func(context.Context) (localcopy.Store, error) { return parquet.Open(path) }, nil
 	case kind == "duckdb":
-		return nil, usagef("This program cannot write DuckDB's files, because DuckDB's engine needs C. Give a SQLite file " +
+		return nil, cli.Usagef("This program cannot write DuckDB's files, because DuckDB's engine needs C. Give a SQLite file " +
 			"or a directory for Parquet, which DuckDB reads; 'roomsensor sync --help' has the commands.")
 	}
-	return nil, usagef("%q names no target. Give a SQLite file (readings.db) or a directory for Parquet (readings/).",
+	return nil, cli.Usagef("%q names no target. Give a SQLite file (readings.db) or a directory for Parquet (readings/).",
 		c.Target)
 }
 

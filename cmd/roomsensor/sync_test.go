@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"roomsensor/internal/cli"
 	"roomsensor/test/copytest"
 )
 
@@ -20,15 +21,15 @@ func TestSync(t *testing.T) {
 	} {
 		for range 2 {
 			r := o.run("sync", target, "--once", "--from", "2026-01-01T00:00:00Z")
-			require.Equal(t, exitOK, r.code, r.err)
+			require.Equal(t, cli.ExitOK, r.code, r.err)
 			require.Contains(t, r.err, "sync: the copy is up to date")
 			require.Contains(t, r.out, `"phase":"following"`)
 			require.Equal(t, want, read(t, target))
 		}
 	}
-	o.fails(exitUsage, "cannot write DuckDB's files", "sync", "readings.duckdb")
-	o.fails(exitUsage, "cannot write DuckDB's files", "sync", "duckdb:readings")
-	o.fails(exitUsage, "names no target", "sync", "readings.txt")
-	o.fails(exitUsage, "names no target", "sync", "sqlite:")
-	o.fails(exitUsage, "from 1 to 8", "sync", "readings.db", "--parallel", "0")
+	o.fails(cli.ExitUsage, "cannot write DuckDB's files", "sync", "readings.duckdb")
+	o.fails(cli.ExitUsage, "cannot write DuckDB's files", "sync", "duckdb:readings")
+	o.fails(cli.ExitUsage, "names no target", "sync", "readings.txt")
+	o.fails(cli.ExitUsage, "names no target", "sync", "sqlite:")
+	o.fails(cli.ExitUsage, "from 1 to 8", "sync", "readings.db", "--parallel", "0")
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"roomsensor/internal/admin"
+	"roomsensor/internal/cli"
 	"roomsensor/internal/roomsensor"
 )
 
@@ -20,10 +21,10 @@ type teamCmd struct {
 }
 
 // warnSharedName warns that other teams than the given one have its name.
-func (t *terminal) warnSharedName(ctx context.Context, o *admin.Operator, name name, team uuid.UUID) error {
+func warnSharedName(ctx context.Context, t *cli.Terminal, o *admin.Operator, name name, team uuid.UUID) error {
 	warning, err := o.SharedNameWarning(ctx, string(name), team)
 	if warning != "" {
-		_, _ = fmt.Fprintln(t.stderr, "Warning: "+warning) // A closed stderr is ignored.
+		_, _ = fmt.Fprintln(t.Stderr, "Warning: "+warning) // A closed stderr is ignored.
 	}
 	return err
 }
@@ -34,9 +35,9 @@ type teamCreateCmd struct {
 }
 
 // Run creates a team.
-func (c *teamCreateCmd) Run(ctx context.Context, t *terminal) error {
-	return t.operate(ctx, c.onDatabase, func(o *admin.Operator) (any, error) {
-		if err := t.warnSharedName(ctx, o, c.Name, uuid.Nil); err != nil {
+func (c *teamCreateCmd) Run(ctx context.Context, t *cli.Terminal) error {
+	return operate(ctx, t, c.onDatabase, func(o *admin.Operator) (any, error) {
+		if err := warnSharedName(ctx, t, o, c.Name, uuid.Nil); err != nil {
 			return nil, err
 		}
 		return o.CreateTeam(ctx, string(c.Name))
@@ -46,8 +47,8 @@ func (c *teamCreateCmd) Run(ctx context.Context, t *terminal) error {
 type teamListCmd struct{ onDatabase }
 
 // Run lists all teams.
-func (c *teamListCmd) Run(ctx context.Context, t *terminal) error {
-	return t.operate(ctx, c.onDatabase, func(o *admin.Operator) (any, error) { return o.Teams(ctx) })
+func (c *teamListCmd) Run(ctx context.Context, t *cli.Terminal) error {
+	return operate(ctx, t, c.onDatabase, func(o *admin.Operator) (any, error) { return o.Teams(ctx) })
 }
 
 // ofTeam are the flags of a command for one team.
@@ -57,10 +58,10 @@ type ofTeam struct {
 }
 
 // operateTeam is operate for a command that names a team.
-func (t *terminal) operateTeam(
-	ctx context.Context, c onDatabase, team name, do func(o *admin.Operator, team uuid.UUID) (object any, err error),
+func operateTeam(
+	ctx context.Context, t *cli.Terminal, c onDatabase, team name, do func(o *admin.Operator, team uuid.UUID) (object any, err error),
 ) error {
-	return t.operate(ctx, c, func(o *admin.Operator) (any, error) {
+	return operate(ctx, t, c, func(o *admin.Operator) (any, error) {
 		id, err := o.FindTeam(ctx, string(team))
 		if err != nil {
 			return nil, err
@@ -75,8 +76,8 @@ type teamShowCmd struct {
 }
 
 // Run shows a team.
-func (c *teamShowCmd) Run(ctx context.Context, t *terminal) error {
-	return t.operateTeam(ctx, c.onDatabase, c.Team, func(o *admin.Operator, team uuid.UUID) (any, error) {
+func (c *teamShowCmd) Run(ctx context.Context, t *cli.Terminal) error {
+	return operateTeam(ctx, t, c.onDatabase, c.Team, func(o *admin.Operator, team uuid.UUID) (any, error) {
 		return o.TeamSettings(ctx, team)
 	})
 }
@@ -90,8 +91,8 @@ type teamSetCmd struct {
 }
 
 // Run changes the settings of a team.
-func (c *teamSetCmd) Run(ctx context.Context, t *terminal) error {
-	return t.operateTeam(ctx, c.onDatabase, c.Team, func(o *admin.Operator, team uuid.UUID) (any, error) {
+func (c *teamSetCmd) Run(ctx context.Context, t *cli.Terminal) error {
+	return operateTeam(ctx, t, c.onDatabase, c.Team, func(o *admin.Operator, team uuid.UUID) (any, error) {
 		return o.UpdateTeamSettings(ctx, team, func(settings *roomsensor.TeamSettings) {
 			if c.TimeZone != nil {
 				settings.TimeZone = c.TimeZone.Location
@@ -113,9 +114,9 @@ type teamRenameCmd struct {
 }
 
 // Run renames a team.
-func (c *teamRenameCmd) Run(ctx context.Context, t *terminal) error {
-	return t.operateTeam(ctx, c.onDatabase, c.Team, func(o *admin.Operator, team uuid.UUID) (any, error) {
-		if err := t.warnSharedName(ctx, o, c.Name, team); err != nil {
+func (c *teamRenameCmd) Run(ctx context.Context, t *cli.Terminal) error {
+	return operateTeam(ctx, t, c.onDatabase, c.Team, func(o *admin.Operator, team uuid.UUID) (any, error) {
+		if err := warnSharedName(ctx, t, o, c.Name, team); err != nil {
 			return nil, err
 		}
 		return o.RenameTeam(ctx, team, string(c.Name))
@@ -124,7 +125,7 @@ func (c *teamRenameCmd) Run(ctx context.Context, t *terminal) error {
 
 type teamDeleteCmd struct {
 	onDatabase
-	confirmation
+	cli.Confirmation
 	Team name `arg:"" help:"Name or id of the team."`
 }
 
@@ -137,15 +138,15 @@ func (*teamDeleteCmd) Help() string {
 }
 
 // Run deletes a team.
-func (c *teamDeleteCmd) Run(ctx context.Context, t *terminal) error {
-	return t.operateTeam(ctx, c.onDatabase, c.Team, func(o *admin.Operator, team uuid.UUID) (any, error) {
+func (c *teamDeleteCmd) Run(ctx context.Context, t *cli.Terminal) error {
+	return operateTeam(ctx, t, c.onDatabase, c.Team, func(o *admin.Operator, team uuid.UUID) (any, error) {
 		contents, err := o.TeamContents(ctx, team)
 		if err != nil {
 			return nil, err
 		}
-		if err := t.confirmDeletion(ctx, c.confirmation, "team", contents); err != nil {
+		if err := t.ConfirmDeletion(ctx, c.Confirmation, "team", contents); err != nil {
 			return nil, err
 		}
-		return o.DeleteTeam(ctx, team, t.stderr)
+		return o.DeleteTeam(ctx, team, t.Stderr)
 	})
 }

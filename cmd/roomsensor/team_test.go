@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"roomsensor/internal/cli"
 )
 
 func TestTeams(t *testing.T) {
@@ -20,11 +22,11 @@ func TestTeams(t *testing.T) {
 	require.Equal(t, []map[string]any{first, second}, o.data("team", "list"))
 	require.Contains(t, o.run("team", "list").out, `FC Köln <Nord> & \"Süd\"`)
 
-	o.fails(exitUsage, "--name", "team", "create")
-	o.fails(exitUsage, "must not be empty", "team", "create", "--name", "")
-	o.fails(exitUsage, "has 201 characters; at most 200 are allowed", "team", "create", "--name", strings.Repeat("ü", 201))
-	o.fails(exitUsage, "control characters", "team", "create", "--name", "a\nb")
-	o.fails(exitUsage, "unexpected argument", "team", "create", "--name", "a", "b")
+	o.fails(cli.ExitUsage, "--name", "team", "create")
+	o.fails(cli.ExitUsage, "must not be empty", "team", "create", "--name", "")
+	o.fails(cli.ExitUsage, "has 201 characters; at most 200 are allowed", "team", "create", "--name", strings.Repeat("ü", 201))
+	o.fails(cli.ExitUsage, "control characters", "team", "create", "--name", "a\nb")
+	o.fails(cli.ExitUsage, "unexpected argument", "team", "create", "--name", "a", "b")
 	require.Len(t, o.data("team", "list"), 2)
 	o.do("team", "create", "--name", strings.Repeat("ü", 200))
 }
@@ -36,15 +38,15 @@ func TestTeamNames(t *testing.T) {
 	require.Equal(t, team, o.id("team_id", "device", "create", "--team", "Riverside Athletics", "--hardware-id", "dev:1"))
 	require.Len(t, o.data("device", "list", "--team", "Riverside Athletics"), 1)
 	require.Empty(t, o.data("rejects", "list", "--team", "Riverside Athletics"))
-	o.fails(exitFailure, `There is no team with the name "riverside athletics"`, "device", "list", "--team", "riverside athletics")
-	o.fails(exitFailure, `There is no team with the name`, "device", "list", "--team", strings.ReplaceAll(team, "-", ""))
+	o.fails(cli.ExitFailure, `There is no team with the name "riverside athletics"`, "device", "list", "--team", "riverside athletics")
+	o.fails(cli.ExitFailure, `There is no team with the name`, "device", "list", "--team", strings.ReplaceAll(team, "-", ""))
 
 	r := o.run("team", "create", "--name", "Riverside Athletics")
 	require.Zero(t, r.code)
 	require.Contains(t, r.err, `Warning: The name "Riverside Athletics" belongs to `+team+` too.`)
 	second, ok := o.data("team", "list")[1]["id"].(string)
 	require.True(t, ok)
-	o.fails(exitFailure, `Several teams have the name "Riverside Athletics": `+team+", "+second+". Give the id of one of them.",
+	o.fails(cli.ExitFailure, `Several teams have the name "Riverside Athletics": `+team+", "+second+". Give the id of one of them.",
 		"key", "create", "--team", "Riverside Athletics")
 	renamed := o.do("team", "rename", second, "--name", "Riverside II")
 	require.Equal(t, map[string]any{"id": second, "name": "Riverside II"}, renamed)
@@ -52,8 +54,8 @@ func TestTeamNames(t *testing.T) {
 	require.Len(t, o.data("device", "list", "--team", "Riverside Athletics"), 1, "the name is unambiguous again")
 	o.do("team", "rename", "Riverside II", "--name", "Riverside II")
 	o.do("team", "rename", "Riverside II", "--name", "Third")
-	o.fails(exitFailure, "There is no team "+unknown, "team", "rename", unknown, "--name", "x")
-	o.fails(exitUsage, "must not be empty", "team", "rename", second, "--name", "")
+	o.fails(cli.ExitFailure, "There is no team "+unknown, "team", "rename", unknown, "--name", "x")
+	o.fails(cli.ExitUsage, "must not be empty", "team", "rename", second, "--name", "")
 }
 
 func TestTeamSet(t *testing.T) {
@@ -74,11 +76,20 @@ func TestTeamSet(t *testing.T) {
 	require.Equal(t, want, o.do("team", "show", team))
 	require.Contains(t, o.run("team", "show", team).out, "400..1000")
 
-	o.fails(exitUsage, "is not an IANA time zone", "team", "set", team, "--time-zone", "europe/berlin")
-	o.fails(exitUsage, "must not end at the time at which it begins", "team", "set", team, "--night", "07:00-07:00")
-	o.fails(exitUsage, "has the form 22:00-07:00", "team", "set", team, "--night", "22")
-	o.fails(exitUsage, "is not METRIC=LOW..HIGH", "team", "set", team, "--threshold", "co2=..1200")
-	o.fails(exitUsage, "must be less than the highest", "team", "set", team, "--threshold", "co2_ppm=1200..400")
-	o.fails(exitFailure, "There is no team "+unknown, "team", "set", unknown, "--time-zone", "UTC")
+	o.fails(cli.ExitUsage, "is not an IANA time zone", "team", "set", team, "--time-zone", "europe/berlin")
+	o.fails(cli.ExitUsage, "must not end at the time at which it begins", "team", "set", team, "--night", "07:00-07:00")
+	o.fails(cli.ExitUsage, "has the form 22:00-07:00", "team", "set", team, "--night", "22")
+	o.fails(cli.ExitUsage, "is not METRIC=LOW..HIGH", "team", "set", team, "--threshold", "co2=..1200")
+	o.fails(cli.ExitUsage, "must be less than the highest", "team", "set", team, "--threshold", "co2_ppm=1200..400")
+	o.fails(cli.ExitFailure, "There is no team "+unknown, "team", "set", unknown, "--time-zone", "UTC")
 	require.Equal(t, want, o.do("team", "show", team))
+}
+
+func TestTeamTable(t *testing.T) {
+	t.Parallel()
+	o := newOperator(t)
+	team := o.team()
+	const table = "^ID +NAME\n[0-9a-f-]{36}  Team [0-9a-f-]{36}\n$"
+	require.Regexp(t, table, o.run("team", "list", "--output", "table").out)
+	require.Equal(t, "id:    "+team+"\nname:  Other\n", o.run("team", "rename", team, "--name", "Other", "--output", "table").out)
 }

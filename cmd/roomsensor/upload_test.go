@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
+	"roomsensor/internal/cli"
 	"roomsensor/internal/queue"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/test/dbtest"
@@ -51,7 +52,7 @@ func TestUpload(t *testing.T) {
 	lines := `{"hardware_id":"dev:1","readings":[{"measured_at":"2026-01-01T00:00:00Z","co2_ppm":1},{"co2":2}]}` + "\r\n\n" +
 		` {"hardware_id":"dev:2","readings":[]}`
 	r := execute(t, env, strings.NewReader(lines), "upload")
-	require.Equal(t, exitOK, r.code, r.err)
+	require.Equal(t, cli.ExitOK, r.code, r.err)
 	require.Empty(t, r.err)
 	require.Equal(t, []map[string]any{
 		{"line": 1.0, "hardware_id": "dev:1", "readings": 2.0, "ignored_fields": []any{"co2"}, "stream_sequence": 1.0},
@@ -66,9 +67,9 @@ func TestUpload(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "uploads.jsonl")
 	require.NoError(t, os.WriteFile(file, []byte(lines), 0o600))
 	r = execute(t, env, nil, "upload", file)
-	require.Equal(t, exitOK, r.code, r.err)
+	require.Equal(t, cli.ExitOK, r.code, r.err)
 	require.Len(t, receipts(t, r.out), 2)
-	require.Equal(t, exitOK, execute(t, env, strings.NewReader(""), "upload", "-").code)
+	require.Equal(t, cli.ExitOK, execute(t, env, strings.NewReader(""), "upload", "-").code)
 }
 
 func TestUploadInvalidLine(t *testing.T) {
@@ -76,7 +77,7 @@ func TestUploadInvalidLine(t *testing.T) {
 	env := map[string]string{"NATS_URL": natstest.New(t).URL}
 	valid := `{"hardware_id":"dev:1","readings":[]}` + "\n"
 	r := execute(t, env, strings.NewReader(valid+"[]\n"+valid), "upload")
-	require.Equal(t, exitFailure, r.code)
+	require.Equal(t, cli.ExitFailure, r.code)
 	require.Contains(t, r.err, "Some lines were refused; their receipts say why.")
 	list := receipts(t, r.out)
 	require.Len(t, list, 3, "a receipt for every line")
@@ -84,7 +85,7 @@ func TestUploadInvalidLine(t *testing.T) {
 	require.NotNil(t, list[2]["stream_sequence"])
 
 	r = execute(t, env, nil, "upload", filepath.Join(t.TempDir(), "missing"))
-	require.Equal(t, exitFailure, r.code)
+	require.Equal(t, cli.ExitFailure, r.code)
 	require.Contains(t, r.err, "no such file")
 }
 
@@ -96,7 +97,7 @@ func TestUploadFullStream(t *testing.T) {
 		fmt.Fprintf(&input, `{"hardware_id":"dev:%d","readings":[%s]}`+"\n", i+1, strings.Repeat(" ", 900_000))
 	}
 	r := execute(t, env, &input, "upload")
-	require.Equal(t, exitFailure, r.code)
+	require.Equal(t, cli.ExitFailure, r.code)
 	require.Contains(t, r.err, "The queue is full or unavailable.")
 	info, err := stream(t, env["NATS_URL"]).Info(t.Context())
 	require.NoError(t, err)
@@ -107,13 +108,13 @@ func TestStreamReplay(t *testing.T) {
 	t.Parallel()
 	env := map[string]string{"NATS_URL": natstest.New(t).URL}
 	r := execute(t, env, strings.NewReader(`{"hardware_id":"dev:1","readings":[]}`), "upload")
-	require.Equal(t, exitOK, r.code, r.err)
+	require.Equal(t, cli.ExitOK, r.code, r.err)
 	between := time.Now().UTC().Format("2006-01-02T15:04:05.000000Z")
 	r = execute(t, env, strings.NewReader(`{"hardware_id":"dev:2","readings":[]}`), "upload")
-	require.Equal(t, exitOK, r.code, r.err)
+	require.Equal(t, cli.ExitOK, r.code, r.err)
 
 	r = execute(t, env, nil, "stream", "replay")
-	require.Equal(t, exitOK, r.code, r.err)
+	require.Equal(t, cli.ExitOK, r.code, r.err)
 	require.JSONEq(t, `{"stream":"UPLOADS","consumer":"ingest","since":null,"waiting":2}`, r.out)
 	r = execute(t, env, nil, "stream", "replay", "--since", "2026-01-01T00:00:00Z")
 	require.JSONEq(t, `{"stream":"UPLOADS","consumer":"ingest","since":"2026-01-01T00:00:00Z","waiting":2}`, r.out)
@@ -126,7 +127,7 @@ func TestStreamReplay(t *testing.T) {
 		require.NoError(t, msg.DoubleAck(t.Context()))
 	}
 	r = execute(t, env, nil, "stream", "replay", "--since", between)
-	require.Equal(t, exitOK, r.code, r.err)
+	require.Equal(t, cli.ExitOK, r.code, r.err)
 	require.Contains(t, r.out, `"waiting":1`)
 }
 
@@ -134,8 +135,8 @@ func TestStreamStatus(t *testing.T) {
 	t.Parallel()
 	o := newOperator(t)
 	o.environment["NATS_URL"] = natstest.New(t).URL
-	o.fails(exitFailure, "NATS has no stream UPLOADS", "stream", "status")
-	o.fails(exitUsage, "--stream-keep (STREAM_KEEP) must be at least 1m", "stream", "status", "--stream-keep", "1s")
+	o.fails(cli.ExitFailure, "NATS has no stream UPLOADS", "stream", "status")
+	o.fails(cli.ExitUsage, "--stream-keep (STREAM_KEEP) must be at least 1m", "stream", "status", "--stream-keep", "1s")
 	o.do("stream", "confirm")
 	empty := o.do("stream", "status", "--stream-keep", "2d")
 	require.Equal(t, true, empty["recorded"])
@@ -145,7 +146,7 @@ func TestStreamStatus(t *testing.T) {
 	require.Nil(t, empty["reach_seconds"])
 
 	r := execute(t, o.environment, strings.NewReader(`{"hardware_id":"dev:1","readings":[]}`), "upload")
-	require.Equal(t, exitOK, r.code, r.err)
+	require.Equal(t, cli.ExitOK, r.code, r.err)
 	o.reject("2026-01-01T00:00:00Z", 1, nil, "dev:1", roomsensor.ReasonNotStorable, "")
 	status := o.do("stream", "status")
 	require.InDelta(t, 1, status["messages"], 0)
@@ -177,9 +178,9 @@ func TestStreamSkip(t *testing.T) {
 	o.environment["NATS_URL"] = natstest.New(t).URL
 	const payload = `{"hardware_id":"dev:1","readings":[]}`
 	r := execute(t, o.environment, strings.NewReader(payload), "upload")
-	require.Equal(t, exitOK, r.code, r.err)
-	o.fails(exitUsage, "sequence", "stream", "skip", "first")
-	o.fails(exitFailure, "The stream has no message 2", "stream", "skip", "2")
+	require.Equal(t, cli.ExitOK, r.code, r.err)
+	o.fails(cli.ExitUsage, "sequence", "stream", "skip", "first")
+	o.fails(cli.ExitFailure, "The stream has no message 2", "stream", "skip", "2")
 
 	skipped := o.do("stream", "skip", "1")
 	require.Equal(t, "not_storable", skipped["reason"])
@@ -191,5 +192,5 @@ func TestStreamSkip(t *testing.T) {
 	info, err := stream(t, o.environment["NATS_URL"]).Info(t.Context())
 	require.NoError(t, err)
 	require.Zero(t, info.State.Msgs)
-	o.fails(exitFailure, "The stream has no message 1", "stream", "skip", "1")
+	o.fails(cli.ExitFailure, "The stream has no message 1", "stream", "skip", "1")
 }

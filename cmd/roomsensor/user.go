@@ -6,6 +6,7 @@ import (
 	"github.com/google/uuid"
 
 	"roomsensor/internal/admin"
+	"roomsensor/internal/cli"
 	"roomsensor/internal/config"
 	"roomsensor/internal/roomsensor"
 )
@@ -27,9 +28,9 @@ type userInviteCmd struct {
 }
 
 // Run creates an invitation.
-func (c *userInviteCmd) Run(ctx context.Context, t *terminal) error {
+func (c *userInviteCmd) Run(ctx context.Context, t *cli.Terminal) error {
 	role, _ := roomsensor.ParseRole(c.Role) // The parser accepts the names of roles only.
-	return t.operateTeam(ctx, c.onDatabase, c.Team, func(o *admin.Operator, team uuid.UUID) (any, error) {
+	return operateTeam(ctx, t, c.onDatabase, c.Team, func(o *admin.Operator, team uuid.UUID) (any, error) {
 		return o.InviteUser(ctx, team, string(c.Email), role, c.URL(""))
 	})
 }
@@ -37,8 +38,8 @@ func (c *userInviteCmd) Run(ctx context.Context, t *terminal) error {
 type userListCmd struct{ onDatabase }
 
 // Run lists all people.
-func (c *userListCmd) Run(ctx context.Context, t *terminal) error {
-	return t.operate(ctx, c.onDatabase, func(o *admin.Operator) (any, error) { return o.Users(ctx) })
+func (c *userListCmd) Run(ctx context.Context, t *cli.Terminal) error {
+	return operate(ctx, t, c.onDatabase, func(o *admin.Operator) (any, error) { return o.Users(ctx) })
 }
 
 // ofUser are the flags of a command for one person.
@@ -53,8 +54,8 @@ type userResetCmd struct {
 }
 
 // Run creates a link for another password.
-func (c *userResetCmd) Run(ctx context.Context, t *terminal) error {
-	return t.operate(ctx, c.onDatabase, func(o *admin.Operator) (any, error) {
+func (c *userResetCmd) Run(ctx context.Context, t *cli.Terminal) error {
+	return operate(ctx, t, c.onDatabase, func(o *admin.Operator) (any, error) {
 		return o.ResetUser(ctx, string(c.Email), c.URL(""))
 	})
 }
@@ -62,8 +63,8 @@ func (c *userResetCmd) Run(ctx context.Context, t *terminal) error {
 type userDisableCmd struct{ ofUser }
 
 // Run disables a person.
-func (c *userDisableCmd) Run(ctx context.Context, t *terminal) error {
-	return t.operate(ctx, c.onDatabase, func(o *admin.Operator) (any, error) {
+func (c *userDisableCmd) Run(ctx context.Context, t *cli.Terminal) error {
+	return operate(ctx, t, c.onDatabase, func(o *admin.Operator) (any, error) {
 		return o.DisableUser(ctx, string(c.Email))
 	})
 }
@@ -71,26 +72,26 @@ func (c *userDisableCmd) Run(ctx context.Context, t *terminal) error {
 type userEnableCmd struct{ ofUser }
 
 // Run enables a person.
-func (c *userEnableCmd) Run(ctx context.Context, t *terminal) error {
-	return t.operate(ctx, c.onDatabase, func(o *admin.Operator) (any, error) {
+func (c *userEnableCmd) Run(ctx context.Context, t *cli.Terminal) error {
+	return operate(ctx, t, c.onDatabase, func(o *admin.Operator) (any, error) {
 		return o.EnableUser(ctx, string(c.Email))
 	})
 }
 
 type userDeleteCmd struct {
 	ofUser
-	confirmation
+	cli.Confirmation
 	EraseAuditLog bool `help:"Also replace the address of the person in the audit log. Without it, the log keeps the address until AUDIT_KEEP is over."`
 }
 
 // Run deletes a person.
-func (c *userDeleteCmd) Run(ctx context.Context, t *terminal) error {
-	return t.operate(ctx, c.onDatabase, func(o *admin.Operator) (any, error) {
+func (c *userDeleteCmd) Run(ctx context.Context, t *cli.Terminal) error {
+	return operate(ctx, t, c.onDatabase, func(o *admin.Operator) (any, error) {
 		user, err := o.UserWithTeams(ctx, string(c.Email))
 		if err != nil {
 			return nil, err
 		}
-		if err := t.confirmDeletion(ctx, c.confirmation, "account", user); err != nil {
+		if err := t.ConfirmDeletion(ctx, c.Confirmation, "account", user); err != nil {
 			return nil, err
 		}
 		return o.DeleteUser(ctx, string(c.Email), c.EraseAuditLog)

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"roomsensor/internal/cli"
 )
 
 func TestUsers(t *testing.T) {
@@ -28,8 +30,8 @@ func TestUsers(t *testing.T) {
 	disabled := o.do("user", "disable", "ana@example.com")
 	require.NotNil(t, disabled["disabled_at"])
 	require.Equal(t, disabled, o.do("user", "disable", "ana@example.com"))
-	o.fails(exitFailure, "is disabled. Enable it first: roomsensor user enable ana@example.com", "user", "reset", "ana@example.com")
-	o.fails(exitFailure, "is disabled", "user", "invite", "--team", team, "--email", "ana@example.com", "--role", "viewer")
+	o.fails(cli.ExitFailure, "is disabled. Enable it first: roomsensor user enable ana@example.com", "user", "reset", "ana@example.com")
+	o.fails(cli.ExitFailure, "is disabled", "user", "invite", "--team", team, "--email", "ana@example.com", "--role", "viewer")
 	require.Nil(t, o.do("user", "enable", "ana@example.com")["disabled_at"])
 }
 
@@ -37,11 +39,11 @@ func TestUsersRefuses(t *testing.T) {
 	t.Parallel()
 	o := newOperator(t)
 	team := o.id("id", "team", "create", "--name", "Riverside Athletics")
-	o.fails(exitFailure, "There is no person with the email address x@example.com", "user", "reset", "x@example.com")
-	o.fails(exitFailure, "There is no person with the email address x@example.com", "user", "disable", "x@example.com")
-	o.fails(exitFailure, "There is no team "+unknown, "user", "invite", "--team", unknown, "--email", "x@example.com", "--role", "viewer")
+	o.fails(cli.ExitFailure, "There is no person with the email address x@example.com", "user", "reset", "x@example.com")
+	o.fails(cli.ExitFailure, "There is no person with the email address x@example.com", "user", "disable", "x@example.com")
+	o.fails(cli.ExitFailure, "There is no team "+unknown, "user", "invite", "--team", unknown, "--email", "x@example.com", "--role", "viewer")
 	require.Empty(t, o.data("user", "list"), "a refused invitation leaves no account")
-	o.fails(exitUsage, "must be an address such as ana@example.com", "user", "invite", "--team", team, "--email", "Ana <ana@example.com>", "--role", "viewer")
-	o.fails(exitUsage, "--role", "user", "invite", "--team", team, "--email", "x@example.com", "--role", "owner")
-	o.fails(exitUsage, "--dashboard-url (DASHBOARD_URL) must be the address that people open", "user", "reset", "x@example.com", "--dashboard-url", "http://dashboard.example.com")
+	o.fails(cli.ExitUsage, "must be an address such as ana@example.com", "user", "invite", "--team", team, "--email", "Ana <ana@example.com>", "--role", "viewer")
+	o.fails(cli.ExitUsage, "--role", "user", "invite", "--team", team, "--email", "x@example.com", "--role", "owner")
+	o.fails(cli.ExitUsage, "--dashboard-url (DASHBOARD_URL) must be the address that people open", "user", "reset", "x@example.com", "--dashboard-url", "http://dashboard.example.com")
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"roomsensor/internal/cli"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/timezone"
 )
@@ -28,21 +29,6 @@ func (v *id) UnmarshalText(text []byte) error {
 	*v = id(parsed)
 	return nil
 }
-
-// instant is a time in the strict form of the API (time format rule, decision 2).
-type instant time.Time
-
-// UnmarshalText parses a time.
-func (v *instant) UnmarshalText(text []byte) error {
-	at, ok := roomsensor.ParseTime(string(text))
-	if !ok {
-		return fmt.Errorf("%q is not a UTC time with seconds and Z, for example 2026-01-31T08:00:00Z", text)
-	}
-	*v = instant(at)
-	return nil
-}
-
-func (v *instant) optional() *time.Time { return (*time.Time)(v) }
 
 // name is a name or a label (name rule, decision 20).
 type name string
@@ -70,24 +56,10 @@ func (v *email) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// hardwareID is the serial number of a unit.
-type hardwareID string
-
-// UnmarshalText checks a hardware id.
-func (v *hardwareID) UnmarshalText(text []byte) error {
-	if !roomsensor.IsHardwareID(string(text)) {
-		return fmt.Errorf("%q is not a hardware id: dev: and 1 to 20 digits, for example dev:864475046552567", text)
-	}
-	*v = hardwareID(text)
-	return nil
-}
-
-func (v *hardwareID) optional() *string { return (*string)(v) }
-
 // keyID is the public part of a key.
 type keyID string
 
-const errKeyID usageError = "the value is not a key_id. Give the part between the two underscores of the key, " +
+const errKeyID cli.UsageError = "the value is not a key_id. Give the part between the two underscores of the key, " +
 	"as the list of the team's keys shows it"
 
 // UnmarshalText checks a key id. It refuses a whole key, because a secret must not be stored in a shell's history.
@@ -123,12 +95,12 @@ func metadataOf(tags []tag) (map[string]string, error) {
 	metadata := make(map[string]string, len(tags))
 	for _, t := range tags {
 		if _, duplicate := metadata[t.key]; duplicate {
-			return nil, usagef("--metadata: the key %s is given twice. Give each key once.", t.key)
+			return nil, cli.Usagef("--metadata: the key %s is given twice. Give each key once.", t.key)
 		}
 		metadata[t.key] = t.value
 	}
 	if err := roomsensor.CheckMetadata(metadata); err != nil {
-		return nil, usagef("--metadata %v.", err)
+		return nil, cli.Usagef("--metadata %v.", err)
 	}
 	return metadata, nil
 }

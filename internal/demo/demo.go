@@ -224,7 +224,7 @@ func (d *demo) startQueue(ctx context.Context) error {
 	d.natsURL = server.URL
 	d.ingest = config.Defaults[config.Ingest]()
 	d.ingest.NATSURL, d.ingest.StreamMaxBytes = config.Secret(server.URL), maxStreamBytes
-	q, conn, err := process.ConnectQueue(d.ingest.Queue, d.ingest.Stream, "roomsensor demo", d.Log)
+	q, conn, err := process.ConnectQueue(d.ingest.Queue, d.ingest.Stream, "roomsensor-dev demo", d.Log)
 	if err != nil {
 		return err
 	}

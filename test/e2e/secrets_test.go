@@ -334,7 +334,7 @@ func TestSecretsInErrors(t *testing.T) {
 		{"api", "rsk_abc_" + key},
 		{"key", "create", "--team", "rsk_abc_" + key},
 		{"key", "rsk_abc_" + key},
-		{"simulate", "--key=rsi_abc_" + key},
+		{"upload", "--key=rsi_abc_" + key},
 	} {
 		r := e.run(nil, args...)
 		require.NotZero(t, r.code, args)

@@ -41,7 +41,7 @@ func Base() (string, error) {
 	return filepath.Join(home, ".local", "state", "roomsensor"), nil
 }
 
-// DefaultDataDir returns the data directory of the demo and of `roomsensor localdb`.
+// DefaultDataDir returns the data directory of the demo and of `roomsensor-dev localdb`.
 func DefaultDataDir() (string, error) { return Dir("localdb") }
 
 // Dir returns a directory below Base.

@@ -45,7 +45,7 @@ type Server struct {
 }
 
 // ErrNotRunning is what Find returns for a data directory whose server is not running.
-var ErrNotRunning = errors.New("no local TimescaleDB is running, start one with `roomsensor localdb start`")
+var ErrNotRunning = errors.New("no local TimescaleDB is running, start one with `roomsensor-dev localdb start`")
 
 // Start returns the server of o, and starts it if it is not running. Processes that call it at the same time with one
 // data directory get one server. If no option works, the error lists them all, each with the reason.

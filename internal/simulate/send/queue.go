@@ -29,7 +29,7 @@ type queueSink struct {
 func OpenQueueSink(
 	ctx context.Context, cfg config.Queue, stream config.Stream,
 ) (sink Sink, shut func(), err error) {
-	q, conn, err := process.ConnectQueue(cfg, stream, "roomsensor simulate", zerolog.Nop())
+	q, conn, err := process.ConnectQueue(cfg, stream, "roomsensor-dev simulate", zerolog.Nop())
 	if err != nil {
 		return nil, nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"roomsensor/internal/cli"
 	"roomsensor/internal/config"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/simulate"
@@ -15,10 +16,10 @@ import (
 type simulateCmd struct {
 	config.Stream
 	Devices         int              `default:"10" help:"Number of devices." placeholder:"N"`
-	FirstHardwareID hardwareID       `default:"dev:900000000000001" help:"Hardware id of the first unit; the others count up from it." name:"first-hardware-id" placeholder:"dev:N"`
+	FirstHardwareID cli.HardwareID   `default:"dev:900000000000001" help:"Hardware id of the first unit; the others count up from it." name:"first-hardware-id" placeholder:"dev:N"`
 	Mode            simulate.Mode    `default:"backfill" enum:"live,backfill,burst,clock-skew,duplicate,missing-metric,weak-signal" help:"Mode, as described above." placeholder:"MODE"`
 	History         *config.Duration `help:"How much of the past is sent, for example 90d, 24h or 30m." implied:"24h; 72h in burst mode; nothing in live mode" placeholder:"DURATION"`
-	Until           *instant         `help:"End of the history. The same seed and end give the same bytes." implied:"the start of this hour" placeholder:"TIME"`
+	Until           *cli.Instant     `help:"End of the history. The same seed and end give the same bytes." implied:"the start of this hour" placeholder:"TIME"`
 	Seed            uint64           `default:"1" help:"Seed of the random numbers." placeholder:"N"`
 	Rate            float64          `help:"Maximum of uploads per second." implied:"unlimited; in live mode, one upload per device every 5 minutes" placeholder:"N"`
 	Duration        *config.Duration `help:"End after this time, for example 10m or 30s." implied:"until the history is sent; in live mode, unlimited" placeholder:"DURATION"`
@@ -41,7 +42,7 @@ func (*simulateCmd) Help() string {
 }
 
 // Run sends the uploads.
-func (c *simulateCmd) Run(ctx context.Context, t *terminal) error {
+func (c *simulateCmd) Run(ctx context.Context, t *cli.Terminal) error {
 	options, err := c.options(time.Now())
 	if err != nil {
 		return err
@@ -52,10 +53,10 @@ func (c *simulateCmd) Run(ctx context.Context, t *terminal) error {
 	}
 	defer shut()
 	if c.History != nil || c.Mode != simulate.Live {
-		_, _ = fmt.Fprintf(t.stderr, "simulate: %s of %d devices up to %s, seed %d\n",
+		_, _ = fmt.Fprintf(t.Stderr, "simulate: %s of %d devices up to %s, seed %d\n",
 			c.Mode, c.Devices, roomsensor.FormatTime(options.Until), c.Seed)
 	}
-	return send.Run(ctx, options, sink, t.stderr)
+	return send.Run(ctx, options, sink, t.Stderr)
 }
 
 // options converts the flags and checks the rules that concern several of them.
@@ -66,7 +67,7 @@ func (c *simulateCmd) options(now time.Time) (send.Options, error) {
 		History:  c.history(),
 		Until:    now.UTC().Truncate(time.Hour),
 		Rate:     c.Rate,
-		Duration: orZero(c.Duration),
+		Duration: cli.OrZero(c.Duration),
 	}
 	if c.Mode == simulate.Live {
 		o.Until = now.UTC().Truncate(roomsensor.BucketLength) // No gap before the live uploads.
@@ -75,13 +76,13 @@ func (c *simulateCmd) options(now time.Time) (send.Options, error) {
 		o.Until = time.Time(*c.Until)
 	}
 	if err := o.Fleet.Validate(); err != nil {
-		return o, usagef("--devices, --first-hardware-id: %v.", err)
+		return o, cli.Usagef("--devices, --first-hardware-id: %v.", err)
 	}
 	switch from := o.Until.Add(-o.History); {
 	case !(c.Rate >= 0): // Also true for NaN.
-		return o, usagef("--rate must be 0 or more uploads per second.")
+		return o, cli.Usagef("--rate must be 0 or more uploads per second.")
 	case from.Before(roomsensor.MeasuredFrom):
-		return o, usagef("--history goes back to %s; readings before %s are not accepted.",
+		return o, cli.Usagef("--history goes back to %s; readings before %s are not accepted.",
 			roomsensor.FormatTime(from), roomsensor.FormatTime(roomsensor.MeasuredFrom))
 	}
 	return o, nil
@@ -96,7 +97,7 @@ const (
 func (c *simulateCmd) history() time.Duration {
 	switch {
 	case c.History != nil:
-		return orZero(c.History)
+		return cli.OrZero(c.History)
 	case c.Mode == simulate.Live:
 		return 0
 	case c.Mode == simulate.Burst:
@@ -106,11 +107,11 @@ func (c *simulateCmd) history() time.Duration {
 }
 
 // sink returns the destination of the uploads and a function that closes it.
-func (c *simulateCmd) sink(ctx context.Context, t *terminal) (sink send.Sink, shut func(), err error) {
+func (c *simulateCmd) sink(ctx context.Context, t *cli.Terminal) (sink send.Sink, shut func(), err error) {
 	noop := func() {}
 	switch {
 	case c.To == "stdout":
-		return send.NewLineSink(t.stdout), noop, nil
+		return send.NewLineSink(t.Stdout), noop, nil
 	case c.To == "nats":
 		queue := config.Queue{NATSURL: c.NATSURL, NATSCA: c.NATSCA}
 		if err := queue.Validate(); err != nil {
@@ -118,19 +119,11 @@ func (c *simulateCmd) sink(ctx context.Context, t *terminal) (sink send.Sink, sh
 		}
 		return send.OpenQueueSink(ctx, queue, c.Stream)
 	case !strings.HasPrefix(c.To, "http://") && !strings.HasPrefix(c.To, "https://"):
-		return nil, nil, usagef("--to must be stdout, nats, or the URL of a receiver such as http://127.0.0.1:8081.")
+		return nil, nil, cli.Usagef("--to must be stdout, nats, or the URL of a receiver such as http://127.0.0.1:8081.")
 	}
 	if _, _, ok := roomsensor.ParseKey(roomsensor.IngestKey, string(c.IngestKey)); !ok {
-		return nil, nil, usagef("--ingest-key (INGEST_KEY) must be a complete ingest key, rsi_<id>_<secret>. " +
+		return nil, nil, cli.Usagef("--ingest-key (INGEST_KEY) must be a complete ingest key, rsi_<id>_<secret>. " +
 			"Create one with 'roomsensor ingest-key create'.")
 	}
 	return send.NewReceiverSink(c.To, string(c.IngestKey)), noop, nil
-}
-
-// orZero returns the duration of an optional flag; 0 if it is not given.
-func orZero(d *config.Duration) time.Duration {
-	if d == nil {
-		return 0
-	}
-	return time.Duration(*d)
 }

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -7,18 +7,15 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"roomsensor/internal/process"
 )
 
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
 func TestOutput(t *testing.T) {
 	t.Parallel()
-	o := newOperator(t)
-	team := o.team()
-	const table = "^ID +NAME\n[0-9a-f-]{36}  Team [0-9a-f-]{36}\n$"
-	require.Regexp(t, table, o.run("team", "list", "--output", "table").out)
-	require.Equal(t, "id:    "+team+"\nname:  Other\n", o.run("team", "rename", team, "--name", "Other", "--output", "table").out)
-
 	// A result is a table on a terminal, unless JSON is asked for, and JSON elsewhere.
 	var out strings.Builder
 	for _, test := range []struct {
@@ -33,8 +30,8 @@ func TestOutput(t *testing.T) {
 		{true, "text", "x\n"},
 	} {
 		out.Reset()
-		terminal := &terminal{stdout: &out, shows: test.shows}
-		require.NoError(t, terminal.print(format{test.output}, struct {
+		terminal := &Terminal{Stdout: &out, Shows: test.shows}
+		require.NoError(t, terminal.Print(Format{test.output}, struct {
 			Name string `json:"name"`
 		}{"x"}))
 		require.Equal(t, test.want, out.String())
@@ -52,8 +49,8 @@ func (e endless) Read([]byte) (int, error) {
 func TestConfirm(t *testing.T) {
 	t.Parallel()
 	ask := func(ctx context.Context, answer io.Reader) error {
-		terminal := &terminal{stdin: answer, stderr: io.Discard, asks: true}
-		return terminal.confirm(ctx, confirmation{})
+		terminal := &Terminal{Stdin: answer, Stderr: io.Discard, Asks: true}
+		return terminal.Confirm(ctx, Confirmation{})
 	}
 	for answer, want := range map[string]error{
 		"yes\n": nil, "YES\r\n": nil, "yes": nil,
@@ -69,9 +66,9 @@ func TestConfirm(t *testing.T) {
 	t.Cleanup(func() { close(nobody.ended) })
 	require.Equal(t, process.ErrInterrupted, ask(ctx, nobody))
 
-	unattended := &terminal{stdin: strings.NewReader("yes\n"), stderr: io.Discard}
-	require.Equal(t, errUnconfirmed, unattended.confirm(t.Context(), confirmation{}))
-	require.NoError(t, unattended.confirm(t.Context(), confirmation{Yes: true}))
+	unattended := &Terminal{Stdin: strings.NewReader("yes\n"), Stderr: io.Discard}
+	require.Equal(t, errUnconfirmed, unattended.Confirm(t.Context(), Confirmation{}))
+	require.NoError(t, unattended.Confirm(t.Context(), Confirmation{Yes: true}))
 	require.False(t, isTerminal(strings.NewReader("")))
 }
 

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -28,13 +28,23 @@ func (helpFlag) BeforeReset(command *kong.Context) error {
 type versionFlag bool
 
 // BeforeReset is called by kong before it requires a command.
-func (versionFlag) BeforeReset(command *kong.Context) error {
-	_, err := fmt.Fprintf(command.Stdout, "roomsensor %s (%s, %s/%s)\n",
-		currentVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+func (versionFlag) BeforeReset(t *Terminal) error {
+	_, err := fmt.Fprintf(t.Stdout, "%s %s (%s, %s/%s)\n",
+		t.program.Name, t.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	if err != nil {
 		return fmt.Errorf("showing the version: %w", err)
 	}
 	return errHelpShown
+}
+
+type versionCmd struct{ Format }
+
+// Run prints the version.
+func (c *versionCmd) Run(t *Terminal) error {
+	return t.Print(c.Format, struct {
+		Version string `json:"version"`
+		Go      string `json:"go"`
+	}{t.Version, runtime.Version()})
 }
 
 type helpCmd struct {
@@ -42,12 +52,12 @@ type helpCmd struct {
 }
 
 // Run shows the help of a command, as --help after the command does.
-func (c *helpCmd) Run(ctx context.Context, t *terminal) error {
+func (c *helpCmd) Run(ctx context.Context, t *Terminal) error {
 	return t.runCommand(ctx, append(slices.Clone(c.Command), "--help"))
 }
 
 // printHelp prints the help of a command, and examples.
-func printHelp(options kong.HelpOptions, command *kong.Context) error {
+func (p *Program) printHelp(options kong.HelpOptions, command *kong.Context) error {
 	if err := kong.DefaultHelpPrinter(options, command); err != nil {
 		return fmt.Errorf("printing help: %w", err)
 	}
@@ -55,11 +65,11 @@ func printHelp(options kong.HelpOptions, command *kong.Context) error {
 	if selected := command.Selected(); selected != nil {
 		node = selected
 	}
-	text := "\nRun \"roomsensor COMMAND --help\" for the flags and examples of a command.\n"
-	if lines := examples[commandName(node)]; len(lines) > 0 {
+	text := fmt.Sprintf("\nRun \"%s COMMAND --help\" for the flags and examples of a command.\n", p.Name)
+	if lines := p.examples(CommandName(node)); len(lines) > 0 {
 		text = "\nExamples:\n"
 		for _, line := range lines {
-			text += "  roomsensor " + line + "\n"
+			text += "  " + p.Name + " " + line + "\n"
 		}
 	}
 	if _, err := fmt.Fprint(command.Stdout, text); err != nil {
@@ -68,12 +78,25 @@ func printHelp(options kong.HelpOptions, command *kong.Context) error {
 	return nil
 }
 
-// commandName returns the name of a command with those that it is part of: "team create".
-func commandName(node *kong.Node) string {
+// examples returns the examples of a command, without the name of the program.
+func (p *Program) examples(command string) []string {
+	switch command {
+	case "completion":
+		return []string{"completion bash", "completion zsh", "completion fish"}
+	case "help":
+		return []string{"help", "help completion"}
+	case "version":
+		return []string{"version", "version --output json"}
+	}
+	return p.Examples[command]
+}
+
+// CommandName returns the name of a command with those that it is part of: "team create".
+func CommandName(node *kong.Node) string {
 	if node.Parent == nil {
 		return ""
 	}
-	if parent := commandName(node.Parent); parent != "" {
+	if parent := CommandName(node.Parent); parent != "" {
 		return parent + " " + node.Name
 	}
 	return node.Name

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"errors"
@@ -14,21 +14,22 @@ import (
 const (
 	// settingTag marks a flag that can also be set by an environment variable with its name.
 	settingTag = "setting"
-	// impliedTag describes the default of a flag whose value is computed if it is not given.
-	impliedTag = "implied"
+	// ImpliedTag describes the default of a flag whose value is computed if it is not given.
+	ImpliedTag = "implied"
 )
 
-// usageError is an invalid value or combination of flags.
-type usageError string
+// UsageError is an invalid value or combination of flags.
+type UsageError string
 
-func (e usageError) Error() string { return string(e) }
+func (e UsageError) Error() string { return string(e) }
 
-func usagef(format string, args ...any) error { return usageError(fmt.Sprintf(format, args...)) }
+// Usagef returns a UsageError.
+func Usagef(format string, args ...any) error { return UsageError(fmt.Sprintf(format, args...)) }
 
 // isUsage reports whether an error is a usage error: the parser, a command or the configuration refused a value.
 func isUsage(err error) bool {
 	_, parse := errors.AsType[*kong.ParseError](err)
-	_, usage := errors.AsType[usageError](err)
+	_, usage := errors.AsType[UsageError](err)
 	_, value := errors.AsType[*config.ValueError](err)
 	return parse || usage || value
 }
@@ -50,7 +51,7 @@ func usageMessage(err error) error {
 	for _, flag := range parse.Context.Flags() {
 		rest, found := strings.CutPrefix(parse.Error(), "--"+flag.Name)
 		if found && flag.Tag.Has(settingTag) && strings.IndexAny(rest, ": ") == 0 {
-			return usagef("--%s (%s)%s", flag.Name, config.Variable(flag.Name), rest)
+			return Usagef("--%s (%s)%s", flag.Name, config.Variable(flag.Name), rest)
 		}
 	}
 	return err
@@ -65,8 +66,8 @@ func unknownFlag(parse *kong.ParseError, word string) error {
 	}
 	for _, argument := range node.Positional {
 		if word == "--"+argument.Name {
-			return usagef("unknown flag %s: the %s is an argument: roomsensor %s %s",
-				word, argument.Name, commandName(node), strings.ToUpper(argument.Name))
+			return Usagef("unknown flag %s: the %s is an argument: %s %s %s",
+				word, argument.Name, parse.Context.Model.Name, CommandName(node), strings.ToUpper(argument.Name))
 		}
 	}
 	if strings.HasPrefix(word, "--") {
@@ -80,20 +81,20 @@ func unknownFlag(parse *kong.ParseError, word string) error {
 	}
 	switch len(similar) {
 	case 0:
-		return usagef("unknown flag %s", word)
+		return Usagef("unknown flag %s", word)
 	case 1:
-		return usagef("unknown flag %s, did you mean %s?", word, similar[0])
+		return Usagef("unknown flag %s, did you mean %s?", word, similar[0])
 	}
-	return usagef("unknown flag %s, did you mean one of %s?", word, strings.Join(similar, ", "))
+	return Usagef("unknown flag %s, did you mean one of %s?", word, strings.Join(similar, ", "))
 }
 
 // environment reads settings from the environment. A flag takes precedence, and an empty variable is ignored.
-func (t *terminal) environment() kong.Resolver {
+func (t *Terminal) environment() kong.Resolver {
 	return kong.ResolverFunc(func(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 		if !flag.Tag.Has(settingTag) {
 			return nil, nil
 		}
-		if value := t.getenv(config.Variable(flag.Name)); value != "" {
+		if value := t.Getenv(config.Variable(flag.Name)); value != "" {
 			return value, nil
 		}
 		return nil, nil
@@ -104,8 +105,8 @@ func (t *terminal) environment() kong.Resolver {
 func flagHelp(value *kong.Value) string {
 	var details []string
 	switch {
-	case value.Tag.Has(impliedTag):
-		details = append(details, "default: "+value.Tag.Get(impliedTag))
+	case value.Tag.Has(ImpliedTag):
+		details = append(details, "default: "+value.Tag.Get(ImpliedTag))
 	case value.HasDefault && !value.IsBool():
 		details = append(details, "default: "+value.Default)
 	}

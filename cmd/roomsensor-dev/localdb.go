@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 
+	"roomsensor/internal/cli"
 	"roomsensor/internal/dev/postgres"
 )
 
@@ -19,38 +20,38 @@ type localDatabase struct {
 
 // dataDir is the data directory of a local TimescaleDB.
 type dataDir struct {
-	format
+	cli.Format
 	DataDir string `help:"Data directory." implied:"/var/lib/roomsensor/localdb for root, otherwise ~/.local/state/roomsensor/localdb" placeholder:"DIR" setting:""`
 }
 
 type localdbStartCmd struct{ dataDir }
 
 // Run starts the database and prints its URL.
-func (c *localdbStartCmd) Run(ctx context.Context, t *terminal) error {
-	server, err := postgres.Start(ctx, postgres.Options{DataDir: c.DataDir, Progress: t.stderr, Confirm: t.asker()})
+func (c *localdbStartCmd) Run(ctx context.Context, t *cli.Terminal) error {
+	server, err := postgres.Start(ctx, postgres.Options{DataDir: c.DataDir, Progress: t.Stderr, Confirm: t.Asker()})
 	if err != nil {
 		return err
 	}
-	return t.print(c.format, localDatabase{&server.URL})
+	return t.Print(c.Format, localDatabase{&server.URL})
 }
 
 type localdbStopCmd struct{ dataDir }
 
 // Run stops the database.
-func (c *localdbStopCmd) Run(ctx context.Context, t *terminal) error {
+func (c *localdbStopCmd) Run(ctx context.Context, t *cli.Terminal) error {
 	if err := postgres.Stop(ctx, c.DataDir); err != nil {
 		return err
 	}
-	return t.print(c.format, localDatabase{})
+	return t.Print(c.Format, localDatabase{})
 }
 
 type localdbURLCmd struct{ dataDir }
 
 // Run prints the URL of the running database.
-func (c *localdbURLCmd) Run(ctx context.Context, t *terminal) error {
+func (c *localdbURLCmd) Run(ctx context.Context, t *cli.Terminal) error {
 	server, err := postgres.Find(ctx, c.DataDir)
 	if err != nil {
 		return err
 	}
-	return t.print(c.format, localDatabase{&server.URL})
+	return t.Print(c.Format, localDatabase{&server.URL})
 }

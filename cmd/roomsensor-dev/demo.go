@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"time"
 
+	"roomsensor/internal/cli"
 	"roomsensor/internal/config"
 	"roomsensor/internal/demo"
 )
@@ -29,7 +30,7 @@ type demoCmd struct {
 const uploadInterval = 45 * time.Second
 
 // Run runs the demo until the command is interrupted.
-func (c *demoCmd) Run(ctx context.Context, t *terminal) error {
+func (c *demoCmd) Run(ctx context.Context, t *cli.Terminal) error {
 	// A closed terminal stops the demo gracefully, and a closed pipe does not stop it: the database server must not keep
 	// running without the demo.
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP)
@@ -39,6 +40,6 @@ func (c *demoCmd) Run(ctx context.Context, t *terminal) error {
 		DatabaseURL: string(c.DatabaseURL), DataDir: c.DataDir, Reset: c.Reset, History: time.Duration(c.History),
 		APIAddr: c.APIAddr, APIOpsAddr: c.APIOpsAddr, IngestAddr: c.IngestAddr, IngestOpsAddr: c.IngestOpsAddr,
 		DashboardAddr: c.DashboardAddr, DashboardOpsAddr: c.DashboardOpsAddr,
-		NATSPort: int(c.NATSPort), Every: uploadInterval, Out: t.stdout, Confirm: t.asker(), Version: currentVersion(),
+		NATSPort: int(c.NATSPort), Every: uploadInterval, Out: t.Stdout, Confirm: t.Asker(), Version: t.Version,
 	})
 }

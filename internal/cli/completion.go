@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"fmt"
@@ -12,26 +12,32 @@ type completionCmd struct {
 	Shell string `arg:"" enum:"bash,zsh,fish" help:"The shell." name:"bash|zsh|fish"` // Messages name the argument.
 }
 
-// completionCode is the code for each shell. It calls __complete with the words up to the cursor.
+// completionCode is the code for each shell. It calls __complete with the words up to the cursor. PROGRAM and FUNCTION
+// are replaced.
 var completionCode = map[string]string{
-	"bash": `_roomsensor() {
+	"bash": `FUNCTION() {
   local IFS=$'\n'
-  COMPREPLY=($(roomsensor __complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
+  COMPREPLY=($(PROGRAM __complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
 }
-complete -o default -F _roomsensor roomsensor
+complete -o default -F FUNCTION PROGRAM
 `,
-	"zsh": `#compdef roomsensor
-_roomsensor() {
+	"zsh": `#compdef PROGRAM
+FUNCTION() {
   local -a candidates
-  candidates=(${(f)"$(roomsensor __complete "${(@)words[2,CURRENT]}" 2>/dev/null)"})
+  candidates=(${(f)"$(PROGRAM __complete "${(@)words[2,CURRENT]}" 2>/dev/null)"})
   if (( $#candidates )); then compadd -a candidates; else _files; fi
 }
-compdef _roomsensor roomsensor
-[[ $funcstack[1] != _roomsensor ]] || _roomsensor # It was loaded from a directory in fpath, to complete a line.
+compdef FUNCTION PROGRAM
+[[ $funcstack[1] != FUNCTION ]] || FUNCTION # It was loaded from a directory in fpath, to complete a line.
 `,
-	"fish": `complete -c roomsensor -f -a '(roomsensor __complete (commandline -opc)[2..] (commandline -ct) 2>/dev/null)'
-complete -c roomsensor -n '__fish_seen_subcommand_from upload' -F
+	"fish": `complete -c PROGRAM -f -a '(PROGRAM __complete (commandline -opc)[2..] (commandline -ct) 2>/dev/null)'
+complete -c PROGRAM -n '__fish_seen_subcommand_from upload' -F
 `,
+}
+
+// forProgram puts the name of a program into a text for its shell.
+func forProgram(text, name string) string {
+	return strings.NewReplacer("PROGRAM", name, "FUNCTION", "_"+strings.ReplaceAll(name, "-", "_")).Replace(text)
 }
 
 // Help returns the part of --help about how to use the code.
@@ -44,8 +50,8 @@ func (*completionCmd) Help() string {
 }
 
 // Run prints the code of a shell.
-func (c *completionCmd) Run(t *terminal) error {
-	if _, err := fmt.Fprint(t.stdout, completionCode[c.Shell]); err != nil {
+func (c *completionCmd) Run(t *Terminal) error {
+	if _, err := fmt.Fprint(t.Stdout, forProgram(completionCode[c.Shell], t.program.Name)); err != nil {
 		return fmt.Errorf("writing the result: %w", err)
 	}
 	return nil
@@ -57,9 +63,9 @@ type candidatesCmd struct {
 }
 
 // Run prints what can stand in place of the last word, one candidate per line.
-func (c *candidatesCmd) Run(t *terminal, command *kong.Context) error {
+func (c *candidatesCmd) Run(t *Terminal, command *kong.Context) error {
 	for _, candidate := range candidates(command.Model.Node, c.Words) {
-		if _, err := fmt.Fprintln(t.stdout, candidate); err != nil {
+		if _, err := fmt.Fprintln(t.Stdout, candidate); err != nil {
 			return fmt.Errorf("writing the result: %w", err)
 		}
 	}

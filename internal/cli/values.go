@@ -1,0 +1,50 @@
+package cli
+
+import (
+	"fmt"
+	"time"
+
+	"roomsensor/internal/config"
+	"roomsensor/internal/roomsensor"
+)
+
+// The types of flags follow the rules of the API. An invalid value is a usage error; the parser adds the name of the flag.
+
+// Instant is a time in the strict form of the API (time format rule, decision 2).
+type Instant time.Time
+
+// UnmarshalText parses a time.
+func (v *Instant) UnmarshalText(text []byte) error {
+	at, ok := roomsensor.ParseTime(string(text))
+	if !ok {
+		return fmt.Errorf("%q is not a UTC time with seconds and Z, for example 2026-01-31T08:00:00Z", text)
+	}
+	*v = Instant(at)
+	return nil
+}
+
+// Optional returns the time of an optional flag; nil if it is not given.
+func (v *Instant) Optional() *time.Time { return (*time.Time)(v) }
+
+// HardwareID is the serial number of a unit.
+type HardwareID string
+
+// UnmarshalText checks a hardware id.
+func (v *HardwareID) UnmarshalText(text []byte) error {
+	if !roomsensor.IsHardwareID(string(text)) {
+		return fmt.Errorf("%q is not a hardware id: dev: and 1 to 20 digits, for example dev:864475046552567", text)
+	}
+	*v = HardwareID(text)
+	return nil
+}
+
+// Optional returns the id of an optional flag; nil if it is not given.
+func (v *HardwareID) Optional() *string { return (*string)(v) }
+
+// OrZero returns the duration of an optional flag; 0 if it is not given.
+func OrZero(d *config.Duration) time.Duration {
+	if d == nil {
+		return 0
+	}
+	return time.Duration(*d)
+}
