@@ -3,26 +3,20 @@ package password
 
 import (
 	"context"
-	"crypto/rand"
-	"crypto/subtle"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"runtime"
-	"strings"
 
-	"golang.org/x/crypto/argon2"
+	"github.com/alexedwards/argon2id"
 	"golang.org/x/sync/semaphore"
-)
-
-const (
-	saltBytes = 16
-	hashBytes = 32
 )
 
 // running limits how many hashes are computed at the same time. Each takes 19 MiB and one core: half of the cores
 // remain for pages while somebody guesses passwords. The other hashes wait until their context ends.
 var running = semaphore.NewWeighted(int64(max(1, min(4, runtime.GOMAXPROCS(0)/2))))
+
+// hashBytes is the length of a hash without its salt.
+const hashBytes = 32
 
 // Cost is how expensive a hash is. A stored hash names its own.
 type Cost struct {
@@ -36,62 +30,41 @@ var Default = Cost{MemoryKiB: 19 << 10, Passes: 2, Threads: 1}
 
 // Unknown is a hash of the default cost that belongs to no password. A check against it takes as long as one for an
 // account that exists.
-var Unknown = Default.encode(make([]byte, saltBytes), make([]byte, hashBytes))
+const Unknown = "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
 
 // Hash returns the hash of a password, with its cost and a random salt, in the format of the reference implementation
 // of argon2. Its error is that of ctx.
-func (c Cost) Hash(ctx context.Context, text string) (string, error) {
-	salt := make([]byte, saltBytes)
-	_, _ = rand.Read(salt) // It never returns an error.
-	hash, err := c.compute(ctx, text, salt)
-	if err != nil {
-		return "", err
-	}
-	return c.encode(salt, hash), nil
+func (c Cost) Hash(ctx context.Context, text string) (hash string, err error) {
+	err = inTurn(ctx, func() (err error) {
+		hash, err = argon2id.CreateHash(text, &argon2id.Params{
+			Memory: c.MemoryKiB, Iterations: c.Passes, Parallelism: c.Threads, SaltLength: 16, KeyLength: hashBytes,
+		})
+		return err //nolint:wrapcheck // It is always nil: crypto/rand never returns an error.
+	})
+	return hash, err
 }
-
-func (c Cost) encode(salt, hash []byte) string {
-	encode := base64.RawStdEncoding.EncodeToString
-	return fmt.Sprintf(format, argon2.Version, c.MemoryKiB, c.Passes, c.Threads, encode(salt)+"$"+encode(hash))
-}
-
-const format = "$argon2id$v=%d$m=%d,t=%d,p=%d$%s"
 
 // Matches reports whether a password belongs to a hash. Its error is that of ctx, or means that the hash is malformed.
-func Matches(ctx context.Context, hash, text string) (bool, error) {
-	c, salt, want, err := parse(hash)
-	if err != nil {
-		return false, err
+func Matches(ctx context.Context, hash, text string) (matches bool, err error) {
+	cost, _, _, err := argon2id.DecodeHash(hash)
+	if err == nil && (cost.Iterations == 0 || cost.Parallelism == 0 || cost.KeyLength != hashBytes) {
+		err = errors.New("unknown cost or length")
 	}
-	got, err := c.compute(ctx, text, salt)
-	return err == nil && subtle.ConstantTimeCompare(got, want) == 1, err
+	if err != nil {
+		return false, fmt.Errorf("reading a password hash: %w", err)
+	}
+	err = inTurn(ctx, func() (err error) {
+		matches, err = argon2id.ComparePasswordAndHash(text, hash)
+		return err //nolint:wrapcheck // It is always nil, because the hash was read above.
+	})
+	return matches, err
 }
 
-func (c Cost) compute(ctx context.Context, text string, salt []byte) ([]byte, error) {
+// inTurn computes a hash when fewer than the permitted number are computed.
+func inTurn(ctx context.Context, compute func() error) error {
 	if err := running.Acquire(ctx, 1); err != nil {
-		return nil, fmt.Errorf("waiting to hash a password: %w", err)
+		return fmt.Errorf("waiting to hash a password: %w", err)
 	}
 	defer running.Release(1)
-	return argon2.IDKey([]byte(text), salt, c.Passes, c.MemoryKiB, c.Threads, hashBytes), nil
-}
-
-// parse reads what Hash returned.
-func parse(hash string) (c Cost, salt, sum []byte, err error) {
-	var version int
-	var encoded string
-	if _, err := fmt.Sscanf(hash, format, &version, &c.MemoryKiB, &c.Passes, &c.Threads, &encoded); err != nil {
-		return c, nil, nil, fmt.Errorf("reading a password hash: %w", err)
-	}
-	saltText, sumText, _ := strings.Cut(encoded, "$")
-	salt, err = base64.RawStdEncoding.DecodeString(saltText)
-	if err == nil {
-		sum, err = base64.RawStdEncoding.DecodeString(sumText)
-	}
-	if err != nil {
-		return c, nil, nil, fmt.Errorf("reading a password hash: %w", err)
-	}
-	if version != argon2.Version || c.Passes == 0 || c.Threads == 0 || len(sum) != hashBytes {
-		return c, nil, nil, errors.New("reading a password hash: unknown version or cost")
-	}
-	return c, salt, sum, nil
+	return compute()
 }
