@@ -61,13 +61,9 @@ func (c *API) Validate() error {
 
 // MarshalZerologObject logs the configuration without its secrets.
 func (c *API) MarshalZerologObject(e *zerolog.Event) {
-	c.Database.MarshalZerologObject(e)
-	c.Standbys.MarshalZerologObject(e)
-	c.Site.MarshalZerologObject(e)
-	c.Tracing.MarshalZerologObject(e)
-	e.Bool("public_url_of_request", c.PublicURL == "").Stringer("cors_origins", c.CORSOrigins).
-		Stringer("current_memory", c.CurrentMemory).Stringer("audit_keep", c.AuditKeep).
-		Str("ops_addr", c.OpsAddr).Str("log_level", c.LogLevel).Stringer("drain_delay", c.DrainDelay)
+	inForce := *c
+	inForce.PublicURL, inForce.DocsURL = c.Public(""), c.Docs("")
+	logSettings(e.Bool("public_url_of_request", c.PublicURL == ""), &inForce)
 }
 
 // Ingest configures the processes that receive and store uploads.
@@ -115,17 +111,9 @@ func (c *Ingest) Validate() error {
 
 // MarshalZerologObject logs the configuration without its secrets.
 func (c *Ingest) MarshalZerologObject(e *zerolog.Event) {
-	c.Database.MarshalZerologObject(e)
-	c.Queue.MarshalZerologObject(e)
-	c.Stream.MarshalZerologObject(e)
-	e.Stringer("stream_keep", c.StreamKeep)
-	c.Uploads.MarshalZerologObject(e)
-	c.Rejects.MarshalZerologObject(e)
-	c.Maintenance.MarshalZerologObject(e)
-	c.Site.MarshalZerologObject(e)
-	c.Tracing.MarshalZerologObject(e)
-	e.Str("ingest_addr", c.IngestAddr).Str("ops_addr", c.OpsAddr).Str("log_level", c.LogLevel).
-		Stringer("drain_delay", c.DrainDelay).Bool("receiver", !c.NoReceiver).Bool("worker", !c.NoWorker)
+	inForce := *c
+	inForce.PublicURL, inForce.DocsURL, inForce.RejectsTeamMaxBytes = c.Public(""), c.Docs(""), c.TeamMaxBytes()
+	logSettings(e, &inForce)
 }
 
 // Migration configures migrate up.
@@ -177,11 +165,6 @@ func (c *Database) Malformed() error {
 	return &ValueError{Flag: "database-url", Reason: errDatabaseURL.Error()}
 }
 
-// MarshalZerologObject logs the configuration without its secrets.
-func (c *Database) MarshalZerologObject(e *zerolog.Event) {
-	e.Stringer("database_url", c.DatabaseURL).Bool("pgbouncer", c.PgBouncer)
-}
-
 // Standbys are the servers beside the primary that may serve reads.
 type Standbys struct {
 	ReadDatabaseURL Secret `help:"URL of streaming standbys of the database, one per host, for exports, pages of readings, aggregates, coverage, gaps and changes." implied:"none" name:"read-database-url" placeholder:"URL" setting:""`
@@ -195,11 +178,6 @@ func (c *Standbys) Validate() error {
 // Malformed returns the error of a URL that only the driver can refuse, as Database.Malformed does.
 func (c *Standbys) Malformed() error {
 	return &ValueError{Flag: "read-database-url", Reason: errDatabaseURL.Error()}
-}
-
-// MarshalZerologObject logs the configuration without its secrets.
-func (c *Standbys) MarshalZerologObject(e *zerolog.Event) {
-	e.Stringer("read_database_url", c.ReadDatabaseURL)
 }
 
 // Queue is the location of the stream of uploads.
@@ -225,11 +203,6 @@ func certificates(path string) error {
 // Malformed returns the error of a NATS URL that only the client can refuse.
 func (c *Queue) Malformed() error {
 	return &ValueError{Flag: "nats-url", Reason: errQueueURL.Error()}
-}
-
-// MarshalZerologObject logs the configuration without its secrets.
-func (c *Queue) MarshalZerologObject(e *zerolog.Event) {
-	e.Stringer("nats_url", c.NATSURL).Str("nats_ca", c.NATSCA)
 }
 
 // Stop configures how a process stops.

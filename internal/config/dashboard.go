@@ -82,9 +82,7 @@ func (c *Dashboard) API() string {
 
 // MarshalZerologObject logs the configuration without its secrets.
 func (c *Dashboard) MarshalZerologObject(e *zerolog.Event) {
-	c.Database.MarshalZerologObject(e)
-	c.Tracing.MarshalZerologObject(e)
-	e.Str("dashboard_addr", c.DashboardAddr).Str("dashboard_url", c.URL("")).Str("public_url", c.API()).
-		Stringer("trusted_proxies", c.TrustedProxies).Str("ops_addr", c.OpsAddr).Str("log_level", c.LogLevel).
-		Stringer("drain_delay", c.DrainDelay)
+	inForce := *c
+	inForce.DashboardURL, inForce.PublicURL = c.URL(""), c.API()
+	logSettings(e, &inForce)
 }

@@ -1,9 +1,14 @@
 package config
 
 import (
+	"fmt"
 	"io"
 	"regexp"
+	"strings"
 	"sync"
+
+	"github.com/alecthomas/kong"
+	"github.com/rs/zerolog"
 )
 
 // masked replaces each secret.
@@ -43,4 +48,24 @@ func (m maskingWriter) Write(text []byte) (int, error) {
 		return 0, err //nolint:wrapcheck // The caller wraps the errors of its writer.
 	}
 	return len(text), nil
+}
+
+// logSettings logs each setting of a configuration under the name of its flag, with underscores. Secrets are masked. A
+// setting without a value is left out.
+func logSettings(e *zerolog.Event, cfg any) {
+	model, err := kong.New(cfg)
+	if err != nil {
+		panic(fmt.Sprintf("the flags of %T are invalid: %v", cfg, err)) // A test logs each configuration.
+	}
+	for _, flag := range model.Model.Flags {
+		name, value := strings.ReplaceAll(flag.Name, "-", "_"), flag.Target.Interface()
+		if !flag.Tag.Has("setting") || flag.Target.IsZero() && !flag.HasDefault {
+			continue
+		}
+		if text, ok := value.(fmt.Stringer); ok {
+			e.Stringer(name, text)
+		} else {
+			e.Interface(name, value)
+		}
+	}
 }

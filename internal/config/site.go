@@ -8,8 +8,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-
-	"github.com/rs/zerolog"
 )
 
 // Site is where clients reach the API and its documentation, and through which proxies. All processes that answer
@@ -40,12 +38,6 @@ func (c *Site) Public(bound string) string {
 // Docs returns the address of the documentation, without a trailing slash, as Public does.
 func (c *Site) Docs(bound string) string {
 	return strings.TrimRight(cmp.Or(c.DocsURL, c.Public(bound)+"/docs"), "/")
-}
-
-// MarshalZerologObject logs the values in force.
-func (c *Site) MarshalZerologObject(e *zerolog.Event) {
-	e.Str("api_addr", c.APIAddr).Str("public_url", c.Public("")).Str("docs_url", c.Docs("")).
-		Stringer("trusted_proxies", c.TrustedProxies)
 }
 
 // localURL returns the URL at which this machine reaches a listener: the configured address, with the bound port

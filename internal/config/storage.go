@@ -2,8 +2,6 @@ package config
 
 import (
 	"time"
-
-	"github.com/rs/zerolog"
 )
 
 // Stream configures the stream of uploads.
@@ -43,12 +41,6 @@ func (c *Retention) Validate() error {
 	return nil
 }
 
-// MarshalZerologObject logs the configuration.
-func (c *Stream) MarshalZerologObject(e *zerolog.Event) {
-	e.Int("stream_replicas", c.StreamReplicas).
-		Stringer("stream_max_bytes", c.StreamMaxBytes)
-}
-
 // Uploads limits what a receiver takes.
 type Uploads struct {
 	UploadMemory            Size `default:"128MiB" help:"Memory of a receiver for requests; at most a quarter of what the process may use." placeholder:"SIZE" setting:""`
@@ -67,12 +59,6 @@ func (c *Uploads) validateUploads() error {
 		return &ValueError{Flag: "upload-requests-per-second", Reason: "must be above 0"}
 	}
 	return nil
-}
-
-// MarshalZerologObject logs the configuration.
-func (c *Uploads) MarshalZerologObject(e *zerolog.Event) {
-	e.Stringer("upload_memory", c.UploadMemory).Int("upload_requests_per_second", c.UploadRequestsPerSecond).
-		Stringer("upload_bytes_per_second", c.UploadBytesPerSecond)
 }
 
 // Rejects limits the rejects that are kept for an operator: uploads that could not be stored.
@@ -109,12 +95,6 @@ func (c *Rejects) TeamMaxBytes() Size {
 	return c.RejectsMaxBytes / 8
 }
 
-// MarshalZerologObject logs the configuration.
-func (c *Rejects) MarshalZerologObject(e *zerolog.Event) {
-	e.Stringer("rejects_keep", c.RejectsKeep).Stringer("rejects_max_bytes", c.RejectsMaxBytes).
-		Stringer("rejects_team_max_bytes", c.TeamMaxBytes()).Int("park_after", c.ParkAfter)
-}
-
 // minAge is the least age at which readings are rewritten, compressed or dropped. Younger chunks still receive uploads.
 const minAge = 24 * time.Hour
 
@@ -137,12 +117,6 @@ func (c *Maintenance) validateMaintenance() error {
 		return &ValueError{Flag: "maintain-timeout", Reason: "must be at least 10s"}
 	}
 	return nil
-}
-
-// MarshalZerologObject logs the configuration.
-func (c *Maintenance) MarshalZerologObject(e *zerolog.Event) {
-	e.Stringer("maintain_after", c.MaintainAfter).Stringer("maintain_window", c.MaintainWindow).
-		Stringer("maintain_timeout", c.MaintainTimeout)
 }
 
 // Layout configures how readings are stored. Both ages are policies of the Community edition of TimescaleDB; the Apache

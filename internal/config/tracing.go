@@ -14,7 +14,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/rs/zerolog"
 	"golang.org/x/net/http/httpguts"
 )
 
@@ -108,16 +107,6 @@ func (c *Tracing) TLS() (*tls.Config, error) {
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(text)
 	return &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, nil
-}
-
-// MarshalZerologObject logs the configuration without the values of headers.
-func (c *Tracing) MarshalZerologObject(e *zerolog.Event) {
-	if c.OTLPEndpoint == "" {
-		return
-	}
-	e.Str("otel_exporter_otlp_endpoint", c.OTLPEndpoint).Stringer("otel_exporter_otlp_headers", c.OTLPHeaders).
-		Str("otel_exporter_otlp_certificate", c.OTLPCertificate).
-		Str("otel_traces_sampler", c.Sampler).Str("otel_traces_sampler_arg", c.SamplerArg)
 }
 
 // OTLPHeaders are headers, written as NAME=VALUE, separated by commas, with percent-encoded values. The values are

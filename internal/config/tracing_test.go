@@ -59,7 +59,7 @@ func TestOTLPHeaders(t *testing.T) {
 	require.Equal(t, map[string]string{"X-Scope": "team", "Authorization": "Bearer secret="}, cfg.OTLPHeaders.ByName)
 	var log bytes.Buffer
 	logger := zerolog.New(&log)
-	logger.Info().Object("config", &cfg).Msg("")
+	logger.Info().Object("config", &config.API{Tracing: cfg}).Msg("")
 	require.Contains(t, log.String(), `"otel_exporter_otlp_headers":"Authorization,X-Scope"`)
 	text, err := cfg.OTLPHeaders.MarshalText()
 	require.NoError(t, err)
