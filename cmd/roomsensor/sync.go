@@ -102,8 +102,8 @@ func (c *syncCmd) target() (open func(ctx context.Context) (localcopy.Store, err
 	case kind == "parquet":
 		return func(context.Context) (localcopy.Store, error) { return parquet.Open(path) }, nil
 	case kind == "duckdb":
-		return nil, cli.Usagef("This program cannot write DuckDB's files, because DuckDB's engine needs C. Give a SQLite file " +
-			"or a directory for Parquet, which DuckDB reads; 'roomsensor sync --help' has the commands.")
+		return nil, cli.Usagef("This program cannot write DuckDB's files, because DuckDB's engine needs C. Give a SQLite " +
+			"file or a directory for Parquet, which DuckDB reads; 'roomsensor sync --help' has the commands.")
 	}
 	return nil, cli.Usagef("%q names no target. Give a SQLite file (readings.db) or a directory for Parquet (readings/).",
 		c.Target)

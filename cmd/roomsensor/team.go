@@ -59,7 +59,8 @@ type ofTeam struct {
 
 // operateTeam is operate for a command that names a team.
 func operateTeam(
-	ctx context.Context, t *cli.Terminal, c onDatabase, team name, do func(o *admin.Operator, team uuid.UUID) (object any, err error),
+	ctx context.Context, t *cli.Terminal, c onDatabase, team name,
+	do func(o *admin.Operator, team uuid.UUID) (object any, err error),
 ) error {
 	return operate(ctx, t, c, func(o *admin.Operator) (any, error) {
 		id, err := o.FindTeam(ctx, string(team))

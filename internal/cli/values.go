@@ -8,7 +8,8 @@ import (
 	"roomsensor/internal/roomsensor"
 )
 
-// The types of flags follow the rules of the API. An invalid value is a usage error; the parser adds the name of the flag.
+// The types of flags follow the rules of the API. An invalid value is a usage error; the parser adds the
+// name of the flag.
 
 // Instant is a time in the strict form of the API (time format rule, decision 2).
 type Instant time.Time

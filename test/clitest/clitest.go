@@ -51,6 +51,9 @@ func CheckHelp(t *testing.T, p *cli.Program, environment map[string]string) {
 var placeholder = regexp.MustCompile(
 	`^[A-Z][A-Z_]*(,\.\.\.)?$|^HOST:PORT$|^(KEY|NAME)=VALUE(,\.\.\.)?$|^FROM-TO$|^METRIC=LOW\.\.HIGH$|^dev:N$`)
 
+// withoutDefault are settings that a person has to give.
+var withoutDefault = []string{"database-url", "nats-url", "ingest-key", "roomsensor-url", "roomsensor-api-key"}
+
 func checkFlags(t *testing.T, node *kong.Node) {
 	t.Helper()
 	for _, flag := range node.Flags {
@@ -59,7 +62,7 @@ func checkFlags(t *testing.T, node *kong.Node) {
 		}
 		require.Regexp(t, placeholder, flag.Tag.PlaceHolder, "%s --%s", cli.CommandName(node), flag.Name)
 		stated := flag.Required || flag.HasDefault || flag.Tag.Has(cli.ImpliedTag) || flag.IsSlice() ||
-			slices.Contains([]string{"database-url", "nats-url", "ingest-key", "roomsensor-url", "roomsensor-api-key"}, flag.Name)
+			slices.Contains(withoutDefault, flag.Name)
 		require.True(t, stated, "%s --%s", cli.CommandName(node), flag.Name)
 	}
 }
