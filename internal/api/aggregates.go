@@ -24,7 +24,7 @@ type aggregateRequest struct {
 	interval roomsensor.Interval // empty if it was not sent with a cursor
 	zone     *time.Location
 	metrics  []roomsensor.Metric
-	times    timeRange
+	times    httpedge.TimeRange
 }
 
 // readAggregateRequest reads the parameters, each by its own rule. With a cursor, interval may be missing.
@@ -42,8 +42,8 @@ func (s *server) readAggregateRequest(q httpedge.Query) (r aggregateRequest, err
 	if r.metrics, err = roomsensor.ParseMetrics(q.Get(metricsParameter)); err != nil {
 		return r, err
 	}
-	r.times, err = readTimeRange(q, windows, s.now())
-	r.times.window = roomsensor.Expressible(r.times.window)
+	r.times, err = httpedge.ReadTimeRange(q, windows, s.now())
+	r.times.Window = roomsensor.Expressible(r.times.Window)
 	return r, err
 }
 
@@ -148,14 +148,14 @@ func (s *server) readAggregateParameters(ctx context.Context, c *call, device uu
 		return httpedge.WithLimit(state, limit), asked.same(q, state)
 	}
 	state = firstPage(c, cursor.Aggregates, device)
-	state.Request, state.Assignment, state.Window = asked.times.request, asked.times.assignment, asked.times.window
+	state.Request, state.Assignment, state.Window = asked.times.Request, asked.times.Assignment, asked.times.Window
 	state.Filters, state.Now = asked.filters(), s.now().Truncate(time.Microsecond)
 	if state.Assignment != nil {
 		assignment, err := s.deviceAssignment(ctx, c, device, *state.Assignment)
 		if err != nil {
 			return nil, err
 		}
-		state.Window = roomsensor.Expressible(asked.times.within(&assignment).Intersect(untilNow(&assignment, state.Now)))
+		state.Window = roomsensor.Expressible(asked.times.Within(&assignment).Intersect(untilNow(&assignment, state.Now)))
 	}
 	return httpedge.WithLimit(state, limit), nil
 }
@@ -172,7 +172,7 @@ func untilNow(assignment *roomsensor.Assignment, now time.Time) roomsensor.Windo
 func (r *aggregateRequest) same(q httpedge.Query, state *cursor.State) error {
 	filters := r.filters()
 	times := r.times
-	times.rule = roomsensor.Interval(state.Filters[intervalParameter]).Windows()
+	times.Rule = roomsensor.Interval(state.Filters[intervalParameter]).Windows()
 	return inOrder(q, func(one httpedge.Query) error {
 		if value, ok := filters[one[0].Name]; ok && value != state.Filters[one[0].Name] {
 			return httpedge.Differs(one[0].Name)

@@ -6,12 +6,14 @@ import (
 
 	"github.com/google/uuid"
 
+	"roomsensor/internal/export"
 	"roomsensor/internal/roomsensor"
 )
 
 // Backend has all stored data that the API needs. Its methods return roomsensor.ErrNotFound for what does not exist or
 // belongs to another team, and a *roomsensor.Error with the code overloaded if the database is unavailable or too busy.
 type Backend interface {
+	export.Backend
 	Keys
 	Limiter
 	Teams
@@ -20,7 +22,6 @@ type Backend interface {
 	Readings
 	Coverage
 	Aggregates
-	Exporter
 	Feed
 }
 
@@ -59,9 +60,6 @@ type Devices interface {
 		ctx context.Context, teamIDs []uuid.UUID, q roomsensor.DeviceQuery, hours roomsensor.Window,
 	) ([][]roomsensor.CurrentDevice, error)
 	Device(ctx context.Context, teamID, deviceID uuid.UUID) (roomsensor.Device, error)
-	DeviceNames(ctx context.Context, teamID uuid.UUID) ([]roomsensor.NamedDevice, error)
-	// TaggedDevices returns the ids of the devices that have all of some tags, ascending.
-	TaggedDevices(ctx context.Context, teamID uuid.UUID, tags map[string]string) ([]uuid.UUID, error)
 
 	DeviceUpdater
 
@@ -82,12 +80,11 @@ type DeviceUpdater = interface {
 	) (roomsensor.Device, error)
 }
 
-// Assignments reads the assignments of a team's devices.
+// Assignments reads the assignments of a device.
 type Assignments interface {
 	Assignments(
 		ctx context.Context, teamID, deviceID uuid.UUID, q roomsensor.AssignmentQuery,
 	) ([]roomsensor.Assignment, error)
-	Assignment(ctx context.Context, teamID, assignmentID uuid.UUID) (roomsensor.Assignment, error)
 }
 
 // Readings calls a function with each reading of a page of a device's readings.
@@ -124,38 +121,11 @@ type Feed interface {
 		do func(*roomsensor.Change) bool) (roomsensor.FeedProgress, error)
 }
 
-// Aggregates aggregates the readings of a team's devices (A1, A2).
+// Aggregates aggregates the readings of a team's devices (A1).
 type Aggregates interface {
 	// DeviceAggregates returns the aggregates of the buckets of q, the newest first. It may leave out some at the end, but
 	// not the first one.
 	DeviceAggregates(
 		ctx context.Context, teamID, deviceID uuid.UUID, q roomsensor.AggregateQuery,
 	) ([]roomsensor.Aggregate, error)
-	// OpenAggregates reads the lines of an export. Its error is a *roomsensor.TooManyRowsError if there are too many.
-	OpenAggregates(ctx context.Context, teamID uuid.UUID, q roomsensor.AggregateExportQuery) (AggregateLines, error)
-}
-
-// AggregateLines are the lines of an export of aggregates. It is an alias for the same reason as DeviceUpdater.
-type AggregateLines = interface {
-	Rows() int
-	// Each calls f with every line, ordered by bucket and device, and stops at the first error of f.
-	Each(ctx context.Context, f func(*roomsensor.AggregateRow) error) error
-}
-
-// Exporter opens an export of a team's readings. Its error is a *roomsensor.TooManyRowsError if the query selects too
-// many.
-type Exporter interface {
-	OpenExport(ctx context.Context, teamID uuid.UUID, q roomsensor.ExportQuery) (Export, error)
-}
-
-// Export is a snapshot of the readings that a query selects. The caller must close it. It is an alias for the same
-// reason as DeviceUpdater.
-type Export = interface {
-	// Rows returns the number of readings.
-	Rows() int
-	// Lines returns the number of distinct buckets, if the query asks for it.
-	Lines() int
-	// Each calls f with every reading, ordered by bucket and device, and stops at the first error of f.
-	Each(ctx context.Context, f func(*roomsensor.ExportRow) error) error
-	Close()
 }

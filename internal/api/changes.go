@@ -169,8 +169,8 @@ func (s *server) readChangesRequest(ctx context.Context, c *call) (*changesReque
 	if err != nil {
 		return nil, err
 	}
-	devices := &exportRequest{}
-	if err := devices.readDevices(q); err != nil {
+	devices, err := httpedge.ReadDevices(q)
+	if err != nil {
 		return nil, err
 	}
 	limit, err := q.Limit()
@@ -192,7 +192,7 @@ func (s *server) readChangesRequest(ctx context.Context, c *call) (*changesReque
 		err = sameChanges(q, since, devices, asked.state)
 	default:
 		asked.state = firstPage(c, cursor.Changes, uuid.Nil)
-		asked.state.Filters, asked.state.Request.From = devices.tags, since
+		asked.state.Filters, asked.state.Request.From = devices.Tags, since
 		if asked.fromNow = since == nil; !asked.fromNow {
 			from := since.Add(-roomsensor.FeedMargin)
 			asked.state.Window = roomsensor.Window{From: from, To: from}
@@ -204,8 +204,8 @@ func (s *server) readChangesRequest(ctx context.Context, c *call) (*changesReque
 }
 
 // nameDevices sets the devices of a first page.
-func (s *server) nameDevices(ctx context.Context, c *call, devices *exportRequest, state *cursor.State) error {
-	if devices.all {
+func (s *server) nameDevices(ctx context.Context, c *call, devices httpedge.DeviceSelection, state *cursor.State) error {
+	if devices.IDs == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
@@ -214,7 +214,7 @@ func (s *server) nameDevices(ctx context.Context, c *call, devices *exportReques
 	if err != nil {
 		return err
 	}
-	state.Devices, err = devices.selectFrom(team)
+	state.Devices, err = devices.From(team)
 	return err
 }
 
@@ -250,7 +250,7 @@ func readWait(text *string) (time.Duration, error) {
 }
 
 // sameChanges compares the parameters that were sent with a cursor with those of the first page (decision 12).
-func sameChanges(q httpedge.Query, since *time.Time, devices *exportRequest, state *cursor.State) error {
+func sameChanges(q httpedge.Query, since *time.Time, devices httpedge.DeviceSelection, state *cursor.State) error {
 	if err := sameTags(q, state); err != nil {
 		return err
 	}
@@ -260,7 +260,7 @@ func sameChanges(q httpedge.Query, since *time.Time, devices *exportRequest, sta
 		case sinceParameter:
 			same = sameInstant(since, state.Request.From)
 		case devicesParameter:
-			same = state.Devices != nil && slices.Equal(sortedIDs(devices.named), state.Devices)
+			same = state.Devices != nil && slices.Equal(sortedIDs(devices.IDs), state.Devices)
 		}
 		if !same {
 			return httpedge.Differs(p.Name)
@@ -271,7 +271,7 @@ func sameChanges(q httpedge.Query, since *time.Time, devices *exportRequest, sta
 
 // sortedIDs returns ids in ascending order, each once.
 func sortedIDs(ids []uuid.UUID) []uuid.UUID {
-	return slices.Compact(slices.SortedFunc(slices.Values(ids), compareIDs))
+	return slices.Compact(slices.SortedFunc(slices.Values(ids), httpedge.CompareIDs))
 }
 
 // appendChange appends a reading with its device (A5.2).

@@ -50,7 +50,7 @@ func (s *server) readCoverageParameters(c *call) (*cursor.State, error) {
 	if err != nil {
 		return nil, err
 	}
-	times, err := readTimeRange(q, roomsensor.ReadingWindows, s.now())
+	times, err := httpedge.ReadTimeRange(q, roomsensor.ReadingWindows, s.now())
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func (s *server) readCoverageParameters(c *call) (*cursor.State, error) {
 		})
 	}
 	state = firstPage(c, cursor.Coverage, uuid.Nil)
-	state.Request, state.Window, state.Now = times.request, times.window, s.now()
+	state.Request, state.Window, state.Now = times.Request, times.Window, s.now()
 	state.Filters = q.Tags()
 	return httpedge.WithLimit(state, limit), nil
 }

@@ -9,7 +9,7 @@
 //	auth.go               the checks before a handler: key, rate limit, scope
 //	rate.go               the rate limit of a key, with a memory of denials
 //	errors.go             errors as responses
-//	query.go              query parameters: syntax, ids, tags, time range
+//	query.go              query parameters: syntax, ids
 //	page.go               lists, pages and cursors
 //	render.go             JSON of devices, assignments and readings
 //	respond.go            bodies, compression, ETag
@@ -22,13 +22,6 @@
 //	changes.go            GET /readings/changes
 //	feed.go               the watermark of the change feed, and requests that wait for a change
 //	patch.go              PATCH /devices/{device_id}
-//	export.go             exports: limits, headers, deadlines
-//	export_plan.go        exports: which devices and which time they have
 //	aggregates.go         GET /devices/{device_id}/aggregates
-//	export_aggregates.go  GET /aggregates.csv
-//	export_readings.go    GET /readings.csv
-//	export_parquet.go     GET /readings.parquet
-//	export_person.go      exports of people in the dashboard
-//	export_slots.go       the limit of concurrent exports
-//	export_writer.go      exports: the stream of the body
+//	export.go             GET /readings.csv, GET /readings.parquet, GET /aggregates.csv
 package api

@@ -19,6 +19,7 @@ import (
 
 	"roomsensor/internal/api"
 	"roomsensor/internal/cursor"
+	"roomsensor/internal/export"
 	"roomsensor/internal/httpedge"
 	"roomsensor/internal/retry"
 	"roomsensor/internal/roomsensor"
@@ -31,7 +32,7 @@ type hookedBackend struct {
 	before func(ctx context.Context, row int) error
 }
 
-func (h *hookedBackend) OpenExport(ctx context.Context, team uuid.UUID, q roomsensor.ExportQuery) (api.Export, error) {
+func (h *hookedBackend) OpenExport(ctx context.Context, team uuid.UUID, q roomsensor.ExportQuery) (export.Readings, error) {
 	export, err := h.Backend.OpenExport(ctx, team, q)
 	if err != nil {
 		return nil, err
@@ -40,13 +41,13 @@ func (h *hookedBackend) OpenExport(ctx context.Context, team uuid.UUID, q roomse
 }
 
 type hookedExport struct {
-	api.Export
+	export.Readings
 	before func(ctx context.Context, row int) error
 }
 
 func (h *hookedExport) Each(ctx context.Context, f func(*roomsensor.ExportRow) error) error {
 	n := 0
-	return h.Export.Each(ctx, func(row *roomsensor.ExportRow) error {
+	return h.Readings.Each(ctx, func(row *roomsensor.ExportRow) error {
 		if err := h.before(ctx, n); err != nil {
 			return err
 		}
@@ -274,7 +275,7 @@ func (b *fakeBackend) DeviceNames(context.Context, uuid.UUID) ([]roomsensor.Name
 	return []roomsensor.NamedDevice{{ID: deviceID}}, nil
 }
 
-func (b *fakeBackend) OpenExport(context.Context, uuid.UUID, roomsensor.ExportQuery) (api.Export, error) {
+func (b *fakeBackend) OpenExport(context.Context, uuid.UUID, roomsensor.ExportQuery) (export.Readings, error) {
 	return b.export, nil
 }
 
@@ -302,7 +303,7 @@ func newHandler(t *testing.T, b api.Backend) http.Handler {
 
 // fakeExport is an export of n rows; before runs ahead of each.
 type fakeExport struct {
-	api.Export
+	export.Readings
 	rows   int
 	before func(ctx context.Context, row int) error
 	ended  time.Time

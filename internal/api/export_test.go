@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"roomsensor/internal/api"
+	"roomsensor/internal/export"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/test/conformance"
 )
@@ -209,7 +210,7 @@ type failingExport struct {
 	err error
 }
 
-func (f *failingExport) OpenExport(context.Context, uuid.UUID, roomsensor.ExportQuery) (api.Export, error) {
+func (f *failingExport) OpenExport(context.Context, uuid.UUID, roomsensor.ExportQuery) (export.Readings, error) {
 	return nil, f.err
 }
 
@@ -268,24 +269,24 @@ type growing struct {
 	grow func()
 }
 
-func (g *growing) OpenExport(ctx context.Context, team uuid.UUID, q roomsensor.ExportQuery) (api.Export, error) {
+func (g *growing) OpenExport(ctx context.Context, team uuid.UUID, q roomsensor.ExportQuery) (export.Readings, error) {
 	export, err := g.Backend.OpenExport(ctx, team, q)
 	g.grow()
 	return &growingExport{export, g.grow}, err
 }
 
 type growingExport struct {
-	api.Export
+	export.Readings
 	grow func()
 }
 
 func (g *growingExport) Lines() int {
 	defer g.grow()
-	return g.Export.Lines()
+	return g.Readings.Lines()
 }
 
 func (g *growingExport) Each(ctx context.Context, f func(*roomsensor.ExportRow) error) error {
-	return g.Export.Each(ctx, func(row *roomsensor.ExportRow) error { g.grow(); return f(row) })
+	return g.Readings.Each(ctx, func(row *roomsensor.ExportRow) error { g.grow(); return f(row) })
 }
 
 // The count and the rows are of one snapshot: what arrives during an export is in neither.

@@ -11,6 +11,7 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/sync/singleflight"
 
+	"roomsensor/internal/httpedge"
 	"roomsensor/internal/panics"
 	"roomsensor/internal/retry"
 	"roomsensor/internal/roomsensor"
@@ -300,7 +301,7 @@ func (w *feedWaiter) wants(changed []uuid.UUID) bool {
 		return len(changed) > 0
 	}
 	return slices.ContainsFunc(changed, func(id uuid.UUID) bool {
-		_, found := slices.BinarySearchFunc(w.devices, id, compareIDs)
+		_, found := slices.BinarySearchFunc(w.devices, id, httpedge.CompareIDs)
 		return found
 	})
 }

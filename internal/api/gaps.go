@@ -61,7 +61,7 @@ func (s *server) readGapParameters(ctx context.Context, c *call, device uuid.UUI
 	if err != nil {
 		return nil, err
 	}
-	times, err := readTimeRange(q, roomsensor.ReadingWindows, s.now())
+	times, err := httpedge.ReadTimeRange(q, roomsensor.ReadingWindows, s.now())
 	if err != nil {
 		return nil, err
 	}
@@ -86,9 +86,9 @@ func (s *server) readGapParameters(ctx context.Context, c *call, device uuid.UUI
 		})
 	}
 	state = firstPage(c, cursor.Gaps, device)
-	state.Request, state.Assignment, state.Window, state.Now = times.request, times.assignment, times.window, s.now()
+	state.Request, state.Assignment, state.Window, state.Now = times.Request, times.Assignment, times.Window, s.now()
 	state.Filters = map[string]string{minParameter: shortest.String()}
-	if times.assignment != nil {
+	if times.Assignment != nil {
 		state.Window, err = s.assignmentWindow(ctx, c, device, times)
 	}
 	return httpedge.WithLimit(state, limit), err

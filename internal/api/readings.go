@@ -58,7 +58,7 @@ func (s *server) readReadingParameters(ctx context.Context, c *call, device uuid
 	if err != nil {
 		return nil, err
 	}
-	times, err := readTimeRange(q, roomsensor.ReadingWindows, s.now())
+	times, err := httpedge.ReadTimeRange(q, roomsensor.ReadingWindows, s.now())
 	if err != nil {
 		return nil, err
 	}
@@ -74,8 +74,8 @@ func (s *server) readReadingParameters(ctx context.Context, c *call, device uuid
 		return httpedge.WithLimit(state, limit), sameTimeRange(q, times, state)
 	}
 	state = firstPage(c, cursor.Readings, device)
-	state.Request, state.Assignment, state.Window = times.request, times.assignment, times.window
-	if times.assignment != nil {
+	state.Request, state.Assignment, state.Window = times.Request, times.Assignment, times.Window
+	if times.Assignment != nil {
 		state.Window, err = s.assignmentWindow(ctx, c, device, times)
 	}
 	return httpedge.WithLimit(state, limit), err
@@ -83,13 +83,13 @@ func (s *server) readReadingParameters(ctx context.Context, c *call, device uuid
 
 // assignmentWindow returns the part of the window within the assignment (spec 4, readings, rules 2 to 4).
 func (s *server) assignmentWindow(
-	ctx context.Context, c *call, device uuid.UUID, times timeRange,
+	ctx context.Context, c *call, device uuid.UUID, times httpedge.TimeRange,
 ) (roomsensor.Window, error) {
-	assignment, err := s.deviceAssignment(ctx, c, device, *times.assignment)
+	assignment, err := s.deviceAssignment(ctx, c, device, *times.Assignment)
 	if err != nil {
 		return roomsensor.Window{}, err
 	}
-	return times.within(&assignment), nil
+	return times.Within(&assignment), nil
 }
 
 // deviceAssignment returns an assignment of a device. One of another device is assignment_not_found (spec 4, readings,

@@ -10,6 +10,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"roomsensor/internal/export"
 	"roomsensor/internal/roomsensor"
 )
 
@@ -47,8 +48,8 @@ func (s *server) routes() []route {
 		{"/devices/:device_id/aggregates", s.listAggregates},
 	}
 	exports := []read{
-		{"/" + readingsCSV, s.exportCSV},
-		{"/" + readingsParquet, s.exportParquet},
+		{"/" + readingsCSV, s.exportReadings(export.ReadingsCSV)},
+		{"/" + readingsParquet, s.exportReadings(export.Parquet)},
 		{"/" + aggregatesCSV, s.exportAggregates},
 	}
 	routes := []route{{

@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"roomsensor/internal/export"
 	"roomsensor/internal/roomsensor"
 )
 
@@ -19,7 +20,7 @@ type Backend interface { //nolint:interfacebloat // It is the sum of those of th
 	Members
 	Settings
 	Nights
-	Devices
+	export.Backend
 	Assignments
 	Audit
 	Keys

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
+	"roomsensor/internal/export"
 	"roomsensor/internal/httpedge"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/tracing"
@@ -27,7 +28,6 @@ type Config struct {
 	PublicURL string                // base URL of the API, for samples, without /v1
 	Clients   httpedge.Site         // determines the addresses of clients
 	Sessions  scs.CtxStore          // where sessions are stored
-	Exports   Exports               // counts and sends exports
 	Replay    Replay                // stores a reject again
 	Now       func() time.Time      // nil means time.Now
 	Log       zerolog.Logger        // gets one line per request
@@ -43,7 +43,7 @@ type Replay func(context.Context, roomsensor.Reject) (rest []roomsensor.Reject, 
 // server serves the pages. Its methods are the handlers.
 type server struct {
 	backend   Backend
-	exports   Exports
+	exports   *export.Exporter
 	sessions  *sessions
 	templates *templates
 	assets    *assets
@@ -76,7 +76,7 @@ func New(cfg Config, backend Backend) (http.Handler, error) {
 		cfg.Now = time.Now
 	}
 	s := &server{
-		backend: backend, exports: cfg.Exports, sessions: newSessions(cfg.Sessions, base.Scheme == "https"),
+		backend: backend, exports: export.New(backend, maxExports, requestTimeout, cfg.Now), sessions: newSessions(cfg.Sessions, base.Scheme == "https"),
 		csrf: http.NewCrossOriginProtection(), turns: newTurns(),
 		nights: newTeamLimiter(maxTeamPages, maxNights, nightsBusy),
 		roles:  map[string]roomsensor.Role{},

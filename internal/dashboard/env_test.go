@@ -18,7 +18,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"roomsensor/internal/api"
 	"roomsensor/internal/dashboard"
 	"roomsensor/internal/httpedge"
 	"roomsensor/internal/password"
@@ -66,7 +65,7 @@ func (e *env) serve(t testing.TB, b dashboard.Backend, configure func(*dashboard
 	t.Helper()
 	logger := zerolog.New(e.log).Level(zerolog.DebugLevel)
 	cfg := dashboard.Config{
-		URL: "http://127.0.0.1:8082", PublicURL: "http://127.0.0.1:8080", Sessions: e.store.Sessions(), Exports: api.NewPersonExporter(e.store, func() time.Time { return e.now }),
+		URL: "http://127.0.0.1:8082", PublicURL: "http://127.0.0.1:8080", Sessions: e.store.Sessions(),
 		Replay: func(ctx context.Context, r roomsensor.Reject) ([]roomsensor.Reject, error) {
 			return worker.Replay(ctx, e.store, r)
 		},

@@ -8,24 +8,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
-	"github.com/labstack/echo/v4"
-
+	"roomsensor/internal/export"
 	"roomsensor/internal/roomsensor"
 )
 
-// Devices lists the devices of a team by name.
-type Devices interface {
-	DeviceNames(ctx context.Context, teamID uuid.UUID) ([]roomsensor.NamedDevice, error)
-}
-
-// Exports counts and sends exports with the code and the limits of the API.
-type Exports interface {
-	// Count returns the size of an export. Its error is a *roomsensor.Error with the parameter at fault.
-	Count(ctx context.Context, c echo.Context, e roomsensor.PersonExport) (roomsensor.ExportSize, error)
-	// Send answers a request with an export.
-	Send(ctx context.Context, c echo.Context, e roomsensor.PersonExport) error
-}
+// maxExports is how many exports a process of the dashboard runs at the same time: as many as store.Dashboard has
+// connections for them. A team gets two of four if it is alone.
+const maxExports = 4
 
 // exportForm has the fields of the page, as the person entered them. Its URL can be shared.
 type exportForm struct {
@@ -146,9 +135,7 @@ func (s *server) showExport(ctx context.Context, v *visit) error {
 	if len(problems) > 0 {
 		return v.invalid("export", view)
 	}
-	size, err := s.exports.Count(ctx, v.echo, roomsensor.PersonExport{
-		TeamID: v.team.ID, UserID: v.user.ID, Parquet: form.Format == "parquet", Query: query.Encode(),
-	})
+	size, err := s.countExport(ctx, v, &form, query.Encode())
 	if refused, ok := errors.AsType[*roomsensor.Error](err); ok && refused.Code != roomsensor.CodeOverloaded {
 		problems.add(fieldOf(refused.Param), refused.Message)
 		return v.invalid("export", view)
@@ -171,11 +158,37 @@ func fieldOf(parameter string) string {
 	return "export"
 }
 
-// download sends an export. Its parameters are those of the API.
-func (s *server) download(parquet bool) func(context.Context, *visit) error {
-	return func(ctx context.Context, v *visit) error {
-		return s.exports.Send(ctx, v.echo, roomsensor.PersonExport{
-			TeamID: v.team.ID, UserID: v.user.ID, Parquet: parquet, Query: v.echo.Request().URL.RawQuery,
-		})
+// countExport returns the size of an export. Its error is a *roomsensor.Error with the parameter at fault.
+func (s *server) countExport(ctx context.Context, v *visit, form *exportForm, query string) (export.Size, error) {
+	format := export.ReadingsCSV
+	if form.Format == "parquet" {
+		format = export.Parquet
 	}
+	r, err := v.exportRequest(query, format)
+	if err != nil {
+		return export.Size{}, err
+	}
+	return s.exports.Count(ctx, r)
+}
+
+// download sends an export. Its parameters are those of the API.
+func (s *server) download(format export.Format) func(context.Context, *visit) error {
+	return func(ctx context.Context, v *visit) error {
+		r, err := v.exportRequest(v.echo.Request().URL.RawQuery, format)
+		if err != nil {
+			return err
+		}
+		_, err = s.exports.Send(ctx, v.echo, r)
+		return err
+	}
+}
+
+// exportRequest returns the export that the person asks for with parameters of the API.
+func (v *visit) exportRequest(query string, format export.Format) (*export.Request, error) {
+	r, err := export.ParseReadings(query, format, v.now)
+	if err != nil {
+		return nil, err
+	}
+	r.TeamID, r.Requester = v.team.ID, v.user.ID.String()
+	return r, nil
 }

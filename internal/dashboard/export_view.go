@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"roomsensor/internal/export"
 	"roomsensor/internal/roomsensor"
 )
 
@@ -65,7 +66,7 @@ type sample struct{ ID, Language, Text string }
 
 // measured adds the size of an export and how to get it.
 func (view *exportView) measured(
-	v *visit, query url.Values, size *roomsensor.ExportSize, devices []roomsensor.NamedDevice,
+	v *visit, query url.Values, size *export.Size, devices []roomsensor.NamedDevice,
 ) {
 	r := &exportResult{
 		Rows: plural(size.Lines, "row"), Empty: size.Rows == 0, Devices: size.Devices,
@@ -90,7 +91,7 @@ func (view *exportView) measured(
 }
 
 // bytes estimates the size of a file before compression in transit. It is right within a third.
-func (f *exportForm) bytes(size *roomsensor.ExportSize, devices []roomsensor.NamedDevice) int {
+func (f *exportForm) bytes(size *export.Size, devices []roomsensor.NamedDevice) int {
 	const timeBytes, idBytes, valueBytes, parquetShare = 21, 37, 6, 7
 	if f.wide() {
 		return size.Lines*(timeBytes+size.Devices*size.Metrics) + size.Rows*size.Metrics*(valueBytes-1)

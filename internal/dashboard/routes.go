@@ -7,6 +7,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"roomsensor/internal/export"
 	"roomsensor/internal/roomsensor"
 )
 
@@ -64,11 +65,11 @@ func (s *server) routes() []route { //nolint:funlen // One line per route.
 		{method: get, path: teamPath + "/export", role: roomsensor.Viewer, handle: s.showExport},
 		{
 			method: get, path: teamPath + "/export/readings.csv", role: roomsensor.Viewer, stream: true,
-			handle: s.download(false),
+			handle: s.download(export.ReadingsCSV),
 		},
 		{
 			method: get, path: teamPath + "/export/readings.parquet", role: roomsensor.Viewer, stream: true,
-			handle: s.download(true),
+			handle: s.download(export.Parquet),
 		},
 		{method: get, path: teamPath + "/settings", role: roomsensor.Viewer, handle: s.showSettings},
 		{method: post, path: teamPath + "/settings", role: roomsensor.Admin, handle: s.saveSettings},

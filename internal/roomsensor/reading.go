@@ -255,21 +255,6 @@ type ExportRow struct {
 	IngestedAt time.Time // zero if the query does not ask for it
 }
 
-// PersonExport is an export of readings that a person asks for in the dashboard.
-type PersonExport struct {
-	TeamID, UserID uuid.UUID
-	Parquet        bool
-	Query          string // the parameters of GET /readings.csv or GET /readings.parquet, as in their URL
-}
-
-// ExportSize is what an export would have.
-type ExportSize struct {
-	Devices     int // selected
-	Rows, Lines int // readings, and lines of the file without its header
-	Metrics     int // columns of metrics per device
-	TooMany     *TooManyRowsError
-}
-
 // TooManyRowsError means that an export would contain more than MaxExportRows.
 type TooManyRowsError struct {
 	Rows int // at most ExportCountCap + 1, which means "more than ExportCountCap"

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"time"
 
-	"roomsensor/internal/api"
 	"roomsensor/internal/config"
 	"roomsensor/internal/dashboard"
 	"roomsensor/internal/httpedge"
@@ -82,7 +81,7 @@ func (d *dashboardProcess) start(ctx context.Context) error {
 func (d *dashboardProcess) handler(bound string) (http.Handler, error) {
 	handler, err := dashboard.New(dashboard.Config{
 		URL: d.cfg.URL(bound), PublicURL: d.cfg.API(), Clients: httpedge.Site{Proxies: d.cfg.TrustedProxies.Prefixes},
-		Sessions: d.store.Sessions(), Exports: api.NewPersonExporter(d.store, nil), Replay: d.replay,
+		Sessions: d.store.Sessions(), Replay: d.replay,
 		Log: d.Log, Metrics: d.Metrics, Tracer: d.tracer,
 	}, d.store)
 	if err != nil {

@@ -1,4 +1,4 @@
-package api
+package export
 
 import (
 	"context"
@@ -11,26 +11,26 @@ import (
 	"roomsensor/internal/httpedge"
 )
 
-// exportChunk is the number of bytes of a body that are collected before they are sent.
-const exportChunk = 32 << 10
+// chunkBytes is the number of bytes of a body that are collected before they are sent.
+const chunkBytes = 32 << 10
 
-// exportWriter sends the body of an export in chunks.
-type exportWriter struct {
+// writer sends the body of an export in chunks.
+type writer struct {
 	response   *echo.Response
 	compressed *compress.Writer // to response; nil if the body is not compressed
 	chunk      []byte           // not sent yet; an encoder of rows appends to it and calls flushFull
 }
 
-func newExportWriter(c *call, coding compress.Coding) *exportWriter {
-	w := &exportWriter{response: c.Response()}
+func newWriter(response *echo.Response, coding compress.Coding) *writer {
+	w := &writer{response: response}
 	if coding != compress.Identity {
-		w.compressed = compress.NewWriter(c.Response(), coding)
+		w.compressed = compress.NewWriter(response, coding)
 	}
 	return w
 }
 
 // send sends a whole body. On an error the body lacks its end, and fail breaks the connection.
-func (w *exportWriter) send(ctx context.Context, body func(ctx context.Context, w *exportWriter) error) error {
+func (w *writer) send(ctx context.Context, body func(ctx context.Context, w *writer) error) error {
 	buffer := httpedge.GetBuffer()
 	defer func() { *buffer = w.chunk; httpedge.PutBuffer(buffer) }()
 	w.chunk = *buffer
@@ -52,28 +52,28 @@ func (w *exportWriter) send(ctx context.Context, body func(ctx context.Context, 
 }
 
 // Write adds to the body, for encoders that write instead of appending.
-func (w *exportWriter) Write(p []byte) (int, error) {
+func (w *writer) Write(p []byte) (int, error) {
 	w.chunk = append(w.chunk, p...)
 	return len(p), w.flushFull()
 }
 
 // flushFull sends the chunk if it is full.
-func (w *exportWriter) flushFull() error {
-	if len(w.chunk) < exportChunk {
+func (w *writer) flushFull() error {
+	if len(w.chunk) < chunkBytes {
 		return nil
 	}
 	return w.flush()
 }
 
 // flush sends the chunk.
-func (w *exportWriter) flush() error {
+func (w *writer) flush() error {
 	err := w.write(w.chunk)
 	w.chunk = w.chunk[:0]
 	return err
 }
 
 // write sends a part of the body.
-func (w *exportWriter) write(p []byte) (err error) {
+func (w *writer) write(p []byte) (err error) {
 	if !w.response.Committed {
 		// Sending the headers first keeps Go from adding a Content-Length, which HEAD cannot know.
 		w.response.WriteHeader(http.StatusOK)
@@ -98,10 +98,18 @@ type rowSource[Row any] interface {
 	Each(ctx context.Context, f func(*Row) error) error
 }
 
-// checkRows returns an error unless an export had as many rows as were counted.
-func checkRows(counted, had int) error {
-	if had != counted {
-		return fmt.Errorf("an export of %d rows ended after %d", counted, had)
+// sendRows calls do with all rows of an export. It returns an error unless there are as many as were counted.
+func sendRows[Row any](ctx context.Context, rows rowSource[Row], do func(*Row) error) error {
+	sent := 0
+	err := rows.Each(ctx, func(row *Row) error {
+		sent++
+		return do(row)
+	})
+	if err != nil {
+		return fmt.Errorf("reading an export: %w", err)
+	}
+	if sent != rows.Rows() {
+		return fmt.Errorf("an export of %d rows ended after %d", rows.Rows(), sent)
 	}
 	return nil
 }
@@ -114,17 +122,12 @@ type rowEncoder[Row any] interface {
 }
 
 // sendCSV sends all rows of an export.
-func sendCSV[Row any](ctx context.Context, w *exportWriter, encoder rowEncoder[Row], rows rowSource[Row]) error {
+func sendCSV[Row any](ctx context.Context, w *writer, encoder rowEncoder[Row], rows rowSource[Row]) error {
 	w.chunk = encoder.AppendHeader(w.chunk)
-	sent := 0
-	err := rows.Each(ctx, func(row *Row) error {
+	err := sendRows(ctx, rows, func(row *Row) error {
 		w.chunk = encoder.AppendRow(w.chunk, row)
-		sent++
 		return w.flushFull()
 	})
-	if err != nil {
-		return fmt.Errorf("reading an export: %w", err)
-	}
 	w.chunk = encoder.AppendEnd(w.chunk)
-	return checkRows(rows.Rows(), sent)
+	return err
 }

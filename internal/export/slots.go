@@ -1,79 +1,74 @@
-package api
+package export
 
 import (
 	"sync"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
-
-	"roomsensor/internal/roomsensor"
 )
 
-const (
-	// maxExports is how many exports run at the same time. Each takes a connection of store.API while it reads, and up
-	// to 17 MB of memory, one of aggregates 20 MB, until its client has received all rows: at most 320 MB of the 512 MiB
-	// of a process.
-	maxExports = 16
-	// maxExportsPerKey is the smallest limit that decision 32 f allows.
-	maxExportsPerKey = 4
-)
+// maxPerRequester is how many exports of a key or a person run at the same time: the smallest limit that decision 32 f
+// allows.
+const maxPerRequester = 4
 
-// exportSlots limits the exports that run at the same time. A key gets maxExportsPerKey. A team gets at most as many as
+// slots limits the exports that run at the same time. A requester gets maxPerRequester. A team gets at most as many as
 // remain free: 8 of 16 if it is alone, and never the last one that another team needs.
-type exportSlots struct {
+type slots struct {
 	most    int // in total
 	mu      sync.Mutex
-	running map[*exportSlot]bool
+	running map[*slot]bool
 }
 
-// exportSlot is one running export.
-type exportSlot struct {
-	slots   *exportSlots
-	key     roomsensor.Key
-	began   time.Time
-	sending bool // whether the rows were counted
+// slot is one running export.
+type slot struct {
+	slots     *slots
+	teamID    uuid.UUID
+	requester string
+	began     time.Time
+	sending   bool // whether the rows were counted
 }
 
-func newExportSlots(most int) *exportSlots {
-	return &exportSlots{most: most, running: map[*exportSlot]bool{}}
+func newSlots(most int) *slots {
+	return &slots{most: most, running: map[*slot]bool{}}
 }
 
-// acquire returns a slot for an export of a key, which the caller must release. ok is false at the limit.
-func (s *exportSlots) acquire(key roomsensor.Key) (slot *exportSlot, ok bool) {
+// acquire returns a slot for an export, which the caller must release. ok is false at the limit.
+func (s *slots) acquire(r *Request) (acquired *slot, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	ofKey, ofTeam := 0, 0
+	ofRequester, ofTeam := 0, 0
 	for other := range s.running {
-		if other.key.TeamID == key.TeamID {
+		if other.teamID == r.TeamID {
 			ofTeam++
 		}
-		if other.key.ID == key.ID {
-			ofKey++
+		if other.requester == r.Requester {
+			ofRequester++
 		}
 	}
-	if ofKey >= maxExportsPerKey || ofTeam >= s.most-len(s.running) {
+	if ofRequester >= maxPerRequester || ofTeam >= s.most-len(s.running) {
 		return nil, false
 	}
-	slot = &exportSlot{slots: s, key: key, began: time.Now()}
-	s.running[slot] = true
-	return slot, true
+	acquired = &slot{slots: s, teamID: r.TeamID, requester: r.Requester, began: time.Now()}
+	s.running[acquired] = true
+	return acquired, true
 }
 
 // send marks the export as one whose rows were counted.
-func (s *exportSlot) send() {
+func (s *slot) send() {
 	s.slots.mu.Lock()
 	defer s.slots.mu.Unlock()
 	s.sending = true
 }
 
-func (s *exportSlot) release() {
+func (s *slot) release() {
 	s.slots.mu.Lock()
 	defer s.slots.mu.Unlock()
 	delete(s.slots.running, s)
 }
 
 // count returns how many exports are sending, or how many are not yet.
-func (s *exportSlots) count(sending bool) (n float64) {
+func (s *slots) count(sending bool) (n float64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for slot := range s.running {
@@ -85,7 +80,7 @@ func (s *exportSlots) count(sending bool) (n float64) {
 }
 
 // oldest returns the age of the oldest export in seconds, 0 if there is none.
-func (s *exportSlots) oldest() float64 {
+func (s *slots) oldest() float64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var age time.Duration
@@ -96,7 +91,7 @@ func (s *exportSlots) oldest() float64 {
 }
 
 // metrics returns the metrics of the running exports.
-func (s *exportSlots) metrics() []prometheus.Collector {
+func (s *slots) metrics() []prometheus.Collector {
 	running := func(state string, sending bool) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name:        "roomsensor_api_exports_running",

@@ -1,0 +1,113 @@
+// Package export counts and sends exports of a team's data: readings as CSV in two shapes or as Parquet, and aggregates
+// as CSV. The API and the dashboard have an Exporter each. They parse what a client asks for into a Request, and the
+// Exporter does the rest of decision 22 b: admission, selection, limits, headers and the stream of the body.
+//
+//	export.go      the Exporter and the data that it needs
+//	request.go     Request, and how GET /readings.csv and GET /readings.parquet say it
+//	slots.go       the limit of concurrent exports
+//	plan.go        which devices and which time an export has
+//	readings.go    exports of readings, and their size
+//	aggregates.go  exports of aggregates
+//	send.go        deadline and headers of a response
+//	writer.go      the stream of the body
+package export
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"roomsensor/internal/httpedge"
+	"roomsensor/internal/roomsensor"
+)
+
+// Backend has the stored data of exports. Its methods return roomsensor.ErrNotFound for what does not exist or belongs
+// to another team, and a *roomsensor.TooManyRowsError if a query selects too many rows.
+type Backend interface {
+	DeviceNames(ctx context.Context, teamID uuid.UUID) ([]roomsensor.NamedDevice, error)
+	// TaggedDevices returns the ids of the devices that have all of some tags, ascending.
+	TaggedDevices(ctx context.Context, teamID uuid.UUID, tags map[string]string) ([]uuid.UUID, error)
+	Assignment(ctx context.Context, teamID, assignmentID uuid.UUID) (roomsensor.Assignment, error)
+	OpenExport(ctx context.Context, teamID uuid.UUID, q roomsensor.ExportQuery) (Readings, error)
+	OpenAggregates(ctx context.Context, teamID uuid.UUID, q roomsensor.AggregateExportQuery) (Aggregates, error)
+}
+
+// Readings is a snapshot of the readings that a query selects. The caller must close it. It is an alias, because the
+// store has to name the same type and does not import this package.
+type Readings = interface {
+	// Rows returns the number of readings.
+	Rows() int
+	// Lines returns the number of distinct buckets, if the query asks for it.
+	Lines() int
+	// Each calls f with every reading, ordered by bucket and device, and stops at the first error of f.
+	Each(ctx context.Context, f func(*roomsensor.ExportRow) error) error
+	Close()
+}
+
+// Aggregates are the lines of an export of aggregates. It is an alias for the same reason as Readings.
+type Aggregates = interface {
+	Rows() int
+	// Each calls f with every line, ordered by bucket and device, and stops at the first error of f.
+	Each(ctx context.Context, f func(*roomsensor.AggregateRow) error) error
+}
+
+// retryAfter is the Retry-After of an export over the limit of concurrent exports.
+const retryAfter = 10 * time.Second
+
+// Exporter counts and sends exports.
+type Exporter struct {
+	backend Backend
+	slots   *slots
+	timeout time.Duration
+	now     func() time.Time
+}
+
+// New returns an Exporter that runs some exports at the same time. timeout limits the reading of what an export
+// selects, before its rows.
+func New(backend Backend, concurrent int, timeout time.Duration, now func() time.Time) *Exporter {
+	return &Exporter{backend, newSlots(concurrent), timeout, now}
+}
+
+// Metrics returns the metrics of the running exports.
+func (e *Exporter) Metrics() []prometheus.Collector { return e.slots.metrics() }
+
+// Send answers a request with an export, or only with its headers if the method is HEAD. All exports share the limit of
+// concurrent exports (A0.2). rows is the number of rows for the access log, or -1 if they were not counted. If err
+// comes after the first byte, the caller must break the connection.
+func (e *Exporter) Send(ctx context.Context, c echo.Context, r *Request) (rows int, err error) {
+	slot, ok := e.slots.acquire(r)
+	if !ok {
+		return -1, httpedge.Overloaded(retryAfter,
+			"Too many exports run at the same time. Try again after the seconds in Retry-After.")
+	}
+	defer slot.release()
+	d, err := e.prepare(ctx, c, r)
+	if err != nil {
+		return -1, err
+	}
+	defer d.close()
+	slot.send()
+	return d.rows, d.answer(ctx, c)
+}
+
+// Size is what an export would have.
+type Size struct {
+	Devices     int // selected
+	Rows, Lines int // readings, and lines of the file without its header
+	Metrics     int // columns of metrics per device
+	TooMany     *roomsensor.TooManyRowsError
+}
+
+// Count returns the size of an export of readings, also of one that has too many rows.
+func (e *Exporter) Count(ctx context.Context, r *Request) (Size, error) {
+	slot, ok := e.slots.acquire(r)
+	if !ok {
+		return Size{}, httpedge.Overloaded(retryAfter,
+			"Too many exports run at the same time. Try again in a few seconds.")
+	}
+	defer slot.release()
+	return e.measure(ctx, r)
+}

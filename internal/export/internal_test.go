@@ -1,0 +1,98 @@
+package export
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+	"github.com/stretchr/testify/require"
+
+	"roomsensor/internal/compress"
+	"roomsensor/internal/roomsensor"
+	"roomsensor/test/conformance"
+)
+
+// An export takes at most as many devices as can be sorted, and 1,000 in the wide shape (decision 29 h).
+func TestDeviceCount(t *testing.T) {
+	t.Parallel()
+	require.NoError(t, checkWideCount(maxWideDevices))
+	require.Error(t, checkWideCount(maxWideDevices+1))
+	require.NoError(t, checkDeviceCount(roomsensor.MaxExportDevices))
+	require.Error(t, checkDeviceCount(roomsensor.MaxExportDevices+1))
+}
+
+// Four exports of a key and eight in all run at the same time, and each team always gets its share (decision 32 f and
+// i).
+func TestSlots(t *testing.T) {
+	t.Parallel()
+	conformance.Covers(t, "decision 32 i")
+	slots := newSlots(16)
+	acquire := func(team, key byte) (running int) {
+		for {
+			_, ok := slots.acquire(&Request{Requester: string([]byte{team, key}), TeamID: uuid.UUID{team}})
+			if !ok {
+				return running
+			}
+			running++
+		}
+	}
+	for i, want := range []int{4, 4, 0} {
+		require.Equal(t, want, acquire(1, byte(i)), "eight of a team alone")
+	}
+	require.Equal(t, 4, acquire(2, 0), "half of what remains")
+	require.Equal(t, 2, acquire(3, 0))
+	require.Equal(t, 1, acquire(4, 0))
+	require.Equal(t, 1, acquire(5, 0))
+	require.Zero(t, acquire(6, 0), "all slots are taken")
+
+	require.InDelta(t, 16, slots.count(false), 0)
+	for slot := range slots.running {
+		slot.began = time.Now().Add(-time.Hour)
+		slot.send()
+		break
+	}
+	require.InDelta(t, 15, slots.count(false), 0)
+	require.InDelta(t, 1, slots.count(true), 0)
+	require.GreaterOrEqual(t, slots.oldest(), time.Hour.Seconds())
+	for slot := range slots.running {
+		slot.release()
+	}
+	require.Zero(t, slots.oldest())
+	require.Equal(t, 4, acquire(6, 0), "after a release")
+}
+
+// slowDeadline is a response whose SetWriteDeadline takes its time.
+type slowDeadline struct {
+	http.ResponseWriter
+
+	began chan struct{}
+	ended atomic.Bool
+}
+
+func (w *slowDeadline) SetWriteDeadline(time.Time) error {
+	close(w.began)
+	<-time.After(50 * time.Millisecond)
+	w.ended.Store(true)
+	return nil
+}
+
+// TestSendInTimeEnds checks that nothing uses the response of an export after its end: echo gives it to another request.
+func TestSendInTimeEnds(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	response := &slowDeadline{ResponseWriter: httptest.NewRecorder(), began: make(chan struct{})}
+	request := httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil)
+	d := &download{body: func(ctx context.Context, _ *writer) error {
+		cancel()
+		<-response.began
+		return ctx.Err()
+	}}
+	err := d.sendInTime(ctx, echo.New().NewContext(request, response).Response(), compress.Identity)
+	require.ErrorIs(t, err, context.Canceled)
+	require.True(t, response.ended.Load())
+}
