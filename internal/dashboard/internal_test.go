@@ -12,8 +12,8 @@ type Route struct {
 
 // Routes returns the table of routes.
 func Routes() (all []Route) {
-	for _, r := range (&server{}).routes() {
-		all = append(all, Route{r.method, r.path, r.role.String(), r.public, r.ofTeam()})
+	for _, r := range (&pages{}).routes() {
+		all = append(all, Route{r.Method, r.Path, r.Role.String(), r.Public, r.OfTeam()})
 	}
 	return all
 }

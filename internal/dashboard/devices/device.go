@@ -1,0 +1,203 @@
+// Package devices is the page of a device, and the assignments of all devices of a team.
+package devices
+
+import (
+	"context"
+	"html/template"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+
+	"roomsensor/internal/chart"
+	"roomsensor/internal/dashboard/page"
+	"roomsensor/internal/roomsensor"
+)
+
+// Backend reads and changes devices and their assignments.
+type Backend interface {
+	DevicePage
+	DeviceChanges
+	Assignments
+}
+
+// Pages are the pages of devices and assignments.
+type Pages struct{ backend Backend }
+
+// New returns the pages.
+func New(backend Backend) *Pages { return &Pages{backend} }
+
+// DevicePage reads what the page of a device shows.
+type DevicePage interface {
+	Device(ctx context.Context, teamID, deviceID uuid.UUID) (roomsensor.Device, error)
+	EachReading(ctx context.Context, teamID, deviceID uuid.UUID, q roomsensor.ReadingQuery,
+		do func(*roomsensor.Reading)) error
+	// DeviceAggregates may leave out aggregates at the end, but not the first one.
+	DeviceAggregates(
+		ctx context.Context, teamID, deviceID uuid.UUID, q roomsensor.AggregateQuery,
+	) ([]roomsensor.Aggregate, error)
+	LateReadings(
+		ctx context.Context, teamID, deviceID uuid.UUID, w roomsensor.Window, width time.Duration,
+	) ([]roomsensor.LateReadings, error)
+	Assignments(
+		ctx context.Context, teamID, deviceID uuid.UUID, q roomsensor.AssignmentQuery,
+	) ([]roomsensor.Assignment, error)
+	DeviceInstallations(ctx context.Context, teamID, deviceID uuid.UUID, limit int) ([]roomsensor.Installation, error)
+}
+
+const (
+	// maxBands is how many assignments a chart shows at most, the newest ones. A chart has room for fewer.
+	maxBands = 500
+	// maxInstallations is how many installations the page lists at most, the newest ones.
+	maxInstallations = 100
+	// rowsPerPage is how many rows the table of a page has at most.
+	rowsPerPage = 100
+)
+
+// deviceView is the data of the page of a device.
+type deviceView struct {
+	Device        roomsensor.Device
+	Status        page.StatusText
+	Tags          []tag
+	Installations []roomsensor.Installation
+	Installed     *roomsensor.Installation // nil if no unit is installed
+
+	Window  deviceWindow
+	Charts  []metricChart
+	Table   deviceTable
+	HasLate bool
+
+	Form   deviceForm
+	Errors page.FormErrors
+}
+
+// tag is a tag of a device.
+type tag struct{ Key, Value string }
+
+// Name returns the display name of the device, or its hardware id.
+func (d *deviceView) Name() string { return page.NameOf(d.Device.DisplayName, d.Device.HardwareID) }
+
+// metricChart is the chart of one metric.
+type metricChart struct {
+	Key, Name, Unit string
+	Drawing         template.HTML
+	Summary         string
+}
+
+// ShowDevice shows a device with its charts.
+func (p *Pages) ShowDevice(ctx context.Context, v *page.Visit) error {
+	view, err := p.deviceView(ctx, v)
+	if err != nil {
+		return err
+	}
+	if len(view.Errors) > 0 {
+		return v.Invalid("device", view)
+	}
+	return v.Render("device", view)
+}
+
+// deviceView reads the data of the page. If the window is not valid, it has an error and no charts.
+func (p *Pages) deviceView(ctx context.Context, v *page.Visit) (*deviceView, error) {
+	id, err := v.ID("device_id")
+	if err != nil {
+		return nil, err
+	}
+	view := &deviceView{Errors: page.FormErrors{}}
+	if view.Device, err = p.backend.Device(ctx, v.Team.ID, id); err != nil {
+		return nil, err
+	}
+	view.Status = page.StatusTextOf(roomsensor.StatusAt(v.Now, view.Device.LastSeenAt), view.Device.LastSeenAt)
+	for _, key := range slices.Sorted(maps.Keys(view.Device.Metadata)) {
+		view.Tags = append(view.Tags, tag{key, view.Device.Metadata[key]})
+	}
+	if view.Installations, err = p.backend.DeviceInstallations(ctx, v.Team.ID, id, maxInstallations); err != nil {
+		return nil, err
+	}
+	if len(view.Installations) > 0 && view.Installations[0].To == nil {
+		view.Installed = &view.Installations[0]
+	}
+	view.Form = newDeviceForm(view)
+	view.Window = readWindow(v, view.Errors)
+	if len(view.Errors) > 0 {
+		return view, nil
+	}
+	return view, p.addCharts(ctx, v, view)
+}
+
+// addCharts adds the charts, and the table of the same numbers.
+func (p *Pages) addCharts(ctx context.Context, v *page.Visit, view *deviceView) error {
+	w := &view.Window
+	buckets, err := p.deviceBuckets(ctx, v, view.Device.ID, w)
+	if err != nil {
+		return err
+	}
+	bands, err := p.assignmentBands(ctx, v, view.Device.ID, w.Window)
+	if err != nil {
+		return err
+	}
+	for _, m := range roomsensor.Metrics {
+		line := metricLine(m, buckets)
+		line.Window, line.Zone, line.Step, line.Bands = w.Window, v.Zone(), w.step(), bands
+		line.Thresholds = chartThresholds(v.Team.Thresholds[m])
+		view.Charts = append(view.Charts, metricChart{
+			Key: m.String(), Name: line.Title, Unit: line.Unit, Drawing: line.SVG(), Summary: line.Summary(),
+		})
+	}
+	view.HasLate = slices.ContainsFunc(buckets, func(b deviceBucket) bool { return b.delay > 0 })
+	number, _ := strconv.Atoi(v.Echo.QueryParam("page"))
+	view.Table = newDeviceTable(buckets, number)
+	return nil
+}
+
+// chartRanges are values that the scale of each metric includes, so that noise does not look like a change.
+var chartRanges = [roomsensor.MetricCount]struct{ low, high float64 }{
+	roomsensor.CO2: {400, 1000}, roomsensor.Temp: {16, 26}, roomsensor.Humidity: {30, 60},
+	roomsensor.Lux: {0, 500}, roomsensor.Sound: {30, 50},
+}
+
+// chartThresholds returns the ends of a threshold of the team.
+func chartThresholds(t roomsensor.Threshold) (lines []chart.Threshold) {
+	if t.Low != nil {
+		lines = append(lines, chart.Threshold{Value: float64(*t.Low)})
+	}
+	if t.High != nil {
+		lines = append(lines, chart.Threshold{Value: float64(*t.High), Above: true})
+	}
+	return lines
+}
+
+// metricLine returns the chart of a metric, still without a window.
+func metricLine(m roomsensor.Metric, buckets []deviceBucket) *chart.Line {
+	text := page.MetricTexts[m]
+	line := &chart.Line{
+		ID: "chart-" + m.String(), Title: text.Name, Unit: text.Unit, Digits: text.Decimals,
+		Low: chartRanges[m].low, High: chartRanges[m].high, Points: make([]chart.Point, 0, len(buckets)),
+	}
+	for i := range buckets {
+		b := &buckets[i]
+		if value := &b.metrics[m]; value.Count > 0 {
+			line.Points = append(line.Points, chart.Point{
+				At: b.from, Value: value.Mean, Low: value.Min, High: value.Max, Count: value.Count, Late: b.delay > 0,
+			})
+		}
+	}
+	return line
+}
+
+// assignmentBands returns the assignments of a device that overlap a window.
+func (p *Pages) assignmentBands(
+	ctx context.Context, v *page.Visit, deviceID uuid.UUID, w roomsensor.Window,
+) (bands []chart.Band, err error) {
+	newest, err := p.backend.Assignments(ctx, v.Team.ID, deviceID, roomsensor.AssignmentQuery{
+		After: &roomsensor.AssignmentPosition{StartedAt: w.To, ID: uuid.Max}, Limit: maxBands,
+	})
+	for i := range newest {
+		if a := &newest[i]; !a.Window().Intersect(w).Empty() {
+			bands = append(bands, chart.Band{Window: a.Window(), Label: a.Label})
+		}
+	}
+	slices.Reverse(bands)
+	return bands, err
+}

@@ -1,0 +1,181 @@
+package devices
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"roomsensor/internal/dashboard/page"
+	"roomsensor/internal/roomsensor"
+)
+
+// DeviceChanges changes a device of a team.
+type DeviceChanges interface {
+	UpdateDevice(
+		ctx context.Context, teamID, deviceID uuid.UUID, patch roomsensor.DevicePatch,
+	) (roomsensor.Device, error)
+	// ReplaceHardware and RemoveHardware return a *roomsensor.HardwareConflictError if the installations contradict the
+	// change.
+	ReplaceHardware(
+		ctx context.Context, teamID, deviceID uuid.UUID, hardwareID string, at time.Time,
+	) (roomsensor.Device, error)
+	RemoveHardware(ctx context.Context, teamID, deviceID uuid.UUID, at time.Time) (roomsensor.Device, error)
+}
+
+// deviceForm has the fields of the forms of the page, as entered.
+type deviceForm struct {
+	Name       string
+	Key, Value string // of a tag
+	HardwareID string
+	At         string // local time of a change of the hardware; empty is now
+}
+
+// newDeviceForm returns the form of a device before anything was entered.
+func newDeviceForm(view *deviceView) (f deviceForm) {
+	if view.Device.DisplayName != nil {
+		f.Name = *view.Device.DisplayName
+	}
+	return f
+}
+
+// deviceChange is a posted form of the page of a device.
+type deviceChange struct {
+	form   deviceForm
+	errors page.FormErrors
+}
+
+// changeDevice reads a form, applies it, and returns to the page of the device. do returns the message that the person
+// sees there. If the form has an error, the page shows it as entered.
+func (p *Pages) changeDevice(
+	ctx context.Context, v *page.Visit, do func(deviceID uuid.UUID, c *deviceChange) (message string, err error),
+) error {
+	id, err := v.ID("device_id")
+	if err != nil {
+		return err
+	}
+	if err := v.CheckForm(); err != nil {
+		return err
+	}
+	c := deviceChange{errors: page.FormErrors{}, form: deviceForm{
+		Name: v.Form("name"), Key: v.Form("key"), Value: v.Form("value"), HardwareID: v.Form("hardware_id"), At: v.Form("at"),
+	}}
+	message, err := do(id, &c)
+	switch {
+	case err != nil:
+		return err
+	case len(c.errors) == 0:
+		return v.Redirect(v.Path("devices", id.String()), message)
+	}
+	view, err := p.deviceView(ctx, v)
+	if err != nil {
+		return err
+	}
+	view.Errors, view.Form = c.errors, c.form
+	if c.form.Name == "" {
+		view.Form.Name = newDeviceForm(view).Name
+	}
+	return v.Invalid("device", view)
+}
+
+// RenameDevice changes the display name. An empty name clears it.
+func (p *Pages) RenameDevice(ctx context.Context, v *page.Visit) error {
+	return p.changeDevice(ctx, v, func(id uuid.UUID, c *deviceChange) (string, error) {
+		patch := roomsensor.DevicePatch{SetDisplayName: true}
+		if name := c.form.Name; name != "" {
+			c.errors.AddCheck("name", "The name", roomsensor.CheckName(name))
+			patch.DisplayName = &name
+		}
+		if len(c.errors) > 0 {
+			return "", nil
+		}
+		_, err := p.backend.UpdateDevice(ctx, v.Team.ID, id, patch)
+		return "The name was changed.", err
+	})
+}
+
+// TagDevice sets a tag, or removes it if the form has remove.
+func (p *Pages) TagDevice(ctx context.Context, v *page.Visit) error {
+	return p.changeDevice(ctx, v, func(id uuid.UUID, c *deviceChange) (string, error) {
+		key, value := c.form.Key, &c.form.Value
+		c.errors.AddCheck("key", "A tag", roomsensor.CheckMetadataKey(key))
+		c.errors.AddCheck("value", "The value", roomsensor.CheckMetadataValue(*value))
+		if len(c.errors) > 0 {
+			return "", nil
+		}
+		message := "The tag " + key + " was saved."
+		if v.Form("remove") != "" {
+			value, message = nil, "The tag "+key+" was removed."
+		}
+		patch := roomsensor.MetadataPatch{Values: map[string]*string{key: value}}
+		_, err := p.backend.UpdateDevice(ctx, v.Team.ID, id, roomsensor.DevicePatch{Metadata: patch})
+		if invalid, ok := errors.AsType[*roomsensor.Error](err); ok && invalid.Code == roomsensor.CodeValidationFailed {
+			c.errors.Add("key", fmt.Sprintf("The device has %d tags, which is the most. Remove one first.",
+				roomsensor.MaxMetadataKeys))
+			return "", nil
+		}
+		return message, err
+	})
+}
+
+// ChangeHardware installs another unit in a device, or removes its unit if the form has remove.
+func (p *Pages) ChangeHardware(ctx context.Context, v *page.Visit) error {
+	return p.changeDevice(ctx, v, func(id uuid.UUID, c *deviceChange) (message string, err error) {
+		remove, unit := v.Form("remove") != "", c.form.HardwareID
+		if !remove && !roomsensor.IsHardwareID(unit) {
+			c.errors.Add("hardware_id", page.WrongUnit)
+		}
+		at := v.EffectiveTime(c.form.At, c.errors)
+		if len(c.errors) > 0 {
+			return "", nil
+		}
+		if remove {
+			_, err = p.backend.RemoveHardware(ctx, v.Team.ID, id, at)
+			message = "The unit was removed."
+		} else {
+			_, err = p.backend.ReplaceHardware(ctx, v.Team.ID, id, unit, at)
+			message = "Unit " + unit + " was installed."
+		}
+		if conflict, ok := errors.AsType[*roomsensor.HardwareConflictError](err); ok {
+			return "", p.explainHardware(ctx, v, conflict, c.errors)
+		}
+		return message, err
+	})
+}
+
+// explainHardware adds the sentence for a conflict. It names another device only if that belongs to the team.
+func (p *Pages) explainHardware(
+	ctx context.Context, v *page.Visit, c *roomsensor.HardwareConflictError, errs page.FormErrors,
+) error {
+	other, remedy := "a device of another team", "Check the hardware id, or ask your operator."
+	device, err := p.backend.Device(ctx, v.Team.ID, c.DeviceID)
+	switch {
+	case err == nil:
+		other, remedy = "the device "+page.NameOf(device.DisplayName, device.HardwareID), "Remove it there first."
+	case !errors.Is(err, roomsensor.ErrNotFound):
+		return err
+	}
+	when := func(at time.Time) string { return at.In(v.Zone()).Format("Mon 2 Jan 2006, 15:04:05") }
+	switch c.Conflict {
+	case roomsensor.HardwareInstalled:
+		if c.To != nil {
+			errs.Add("at", "Unit "+c.HardwareID+" was installed in "+other+" until "+when(*c.To)+
+				". Enter that time or a later one.")
+		} else {
+			errs.Add("hardware_id", "Unit "+c.HardwareID+" is installed in "+other+". "+remedy)
+		}
+	case roomsensor.HardwareJustInstalled:
+		errs.Add("hardware_id", "Unit "+c.HardwareID+" was just installed in another device. Check the hardware id.")
+	case roomsensor.HardwareAlreadyThere:
+		errs.Add("hardware_id", "Unit "+c.HardwareID+" is already installed in this device. Enter the id of the new unit.")
+	case roomsensor.HardwareReplacedLater:
+		errs.Add("at", "This device had another unit at that time or later. Enter a later time.")
+	case roomsensor.HardwareInstalledLater:
+		errs.Add("at", "Unit "+c.HardwareID+" was installed at "+when(*c.From)+". Enter a later time.")
+	case roomsensor.HardwareNotInstalled:
+		errs.Add("hardware_id", "No unit is installed in this device. Install one.")
+	}
+	return nil
+}

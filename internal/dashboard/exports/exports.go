@@ -1,0 +1,211 @@
+// Package exports is the page on which people choose, count and download an export.
+package exports
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"roomsensor/internal/dashboard/page"
+	"roomsensor/internal/export"
+	"roomsensor/internal/roomsensor"
+)
+
+// maxExports is how many exports a process of the dashboard runs at the same time: as many as store.Dashboard has
+// connections for them. A team gets two of four if it is alone.
+const maxExports = 4
+
+// Backend has the data of exports.
+type Backend = export.Backend
+
+// Pages are the pages of exports.
+type Pages struct {
+	backend   Backend
+	exporter  *export.Exporter
+	publicURL string // base URL of the API, for samples
+}
+
+// New returns the pages.
+func New(backend Backend, publicURL string, now func() time.Time) *Pages {
+	return &Pages{backend, export.New(backend, maxExports, page.RequestTimeout, now), publicURL}
+}
+
+// exportForm has the fields of the page, as the person entered them. Its URL can be shared.
+type exportForm struct {
+	From, To         string // in the team's zone
+	Preset           string // the name of a window, in place of From and To
+	Devices          []string
+	Tags             string
+	Metrics          []string // all if there are none
+	Format, Shape    string
+	ByID, IngestedAt bool
+}
+
+func readExportForm(query url.Values) exportForm {
+	f := exportForm{
+		Preset: query.Get("preset"), From: query.Get("from"), To: query.Get("to"), Devices: query["device"],
+		Tags: query.Get("tags"), Metrics: query["metric"], Format: query.Get("format"), Shape: query.Get("shape"),
+		ByID: query.Get("columns") == "id", IngestedAt: query.Get("include") == "ingested_at",
+	}
+	if f.Format != "parquet" {
+		f.Format = "csv"
+	}
+	if f.Shape != "wide" {
+		f.Shape = "long"
+	}
+	switch {
+	case f.Preset != "": // A button of the form, which sends the fields too.
+		f.From, f.To = "", ""
+	case f.From == "" && f.To == "":
+		f.Preset = "night"
+	}
+	return f
+}
+
+// wide reports whether the file has a column for each device. Parquet files never have.
+func (f *exportForm) wide() bool { return f.Format == "csv" && f.Shape == "wide" }
+
+// parameters returns the parameters of the API that mean the same as the form, and the errors of the fields that cannot
+// be expressed. The API checks the others.
+func (f *exportForm) parameters(v *page.Visit) (url.Values, page.FormErrors) {
+	q, problems := url.Values{}, page.FormErrors{}
+	window := f.window(v, problems)
+	q.Set("from", roomsensor.FormatTime(window.From))
+	q.Set("to", roomsensor.FormatTime(window.To))
+	if len(f.Devices) > 0 {
+		q.Set("devices", strings.Join(f.Devices, ","))
+	}
+	for tag := range strings.SplitSeq(f.Tags, ",") {
+		key, value, ok := strings.Cut(strings.TrimSpace(tag), "=")
+		switch {
+		case key == "" && !ok:
+		case !ok || roomsensor.CheckMetadataKey(key) != nil || q.Has("metadata."+key):
+			problems.Add("tags", "Enter tags as key=value, each key once, separated by commas, such as building=gym, floor=2.")
+		default:
+			q.Set("metadata."+key, value)
+		}
+	}
+	if len(f.Metrics) > 0 && len(f.Metrics) < roomsensor.MetricCount {
+		q.Set("metrics", strings.Join(f.Metrics, ","))
+	}
+	switch {
+	case f.wide():
+		q.Set("shape", "wide")
+		if f.ByID {
+			q.Set("columns", "id")
+		}
+	case f.Format == "csv" && f.IngestedAt:
+		q.Set("include", "ingested_at")
+	}
+	return q, problems
+}
+
+// window returns the window of the form, and writes its ends into the fields.
+func (f *exportForm) window(v *page.Visit, problems page.FormErrors) (w roomsensor.Window) {
+	zone, now := v.Zone(), roomsensor.BucketOf(v.Now)
+	switch f.Preset {
+	case "night":
+		last, _ := v.LastNight()
+		w = last.Window
+	case "week":
+		w = roomsensor.Window{From: now.AddDate(0, 0, -7), To: now}
+	case "month":
+		w = roomsensor.Window{From: now.AddDate(0, 0, -30), To: now}
+	default:
+		var err error
+		w.From, err = roomsensor.ParseLocal("from", f.From, zone)
+		problems.AddRule(err)
+		w.To, err = roomsensor.ParseLocal("to", f.To, zone)
+		problems.AddRule(err)
+		return w
+	}
+	f.From, f.To = roomsensor.FormatLocal(w.From, zone), roomsensor.FormatLocal(w.To, zone)
+	return w
+}
+
+// until returns the address of the page with a form whose window ends at a time.
+func (f *exportForm) until(v *page.Visit, to time.Time) string {
+	query := v.Echo.Request().URL.Query()
+	query.Del("preset")
+	query.Set("from", f.From)
+	query.Set("to", roomsensor.FormatLocal(to, v.Zone()))
+	return v.Path("export") + "?" + query.Encode()
+}
+
+// Show shows the form, and the size of the export once the person has sent it.
+func (p *Pages) Show(ctx context.Context, v *page.Visit) error {
+	devices, err := p.backend.DeviceNames(ctx, v.Team.ID)
+	if err != nil {
+		return err
+	}
+	form := readExportForm(v.Echo.QueryParams())
+	query, problems := form.parameters(v)
+	view := newExportView(v, form, devices)
+	view.Errors = problems
+	if !v.Echo.QueryParams().Has("count") {
+		view.Errors = nil
+		return v.Render("export", view)
+	}
+	if len(problems) > 0 {
+		return v.Invalid("export", view)
+	}
+	size, err := p.countExport(ctx, v, &form, query.Encode())
+	if refused, ok := errors.AsType[*roomsensor.Error](err); ok && refused.Code != roomsensor.CodeOverloaded {
+		problems.Add(fieldOf(refused.Param), refused.Message)
+		return v.Invalid("export", view)
+	}
+	if err != nil {
+		return err
+	}
+	view.measured(v, p.publicURL, query, &size, devices)
+	return v.Render("export", view)
+}
+
+// fieldOf returns the field of the form for a parameter of the API.
+func fieldOf(parameter string) string {
+	switch {
+	case strings.HasPrefix(parameter, "metadata."):
+		return "tags"
+	case slices.Contains([]string{"from", "to", "devices", "metrics"}, parameter):
+		return parameter
+	}
+	return "export"
+}
+
+// countExport returns the size of an export. Its error is a *roomsensor.Error with the parameter at fault.
+func (p *Pages) countExport(ctx context.Context, v *page.Visit, form *exportForm, query string) (export.Size, error) {
+	format := export.ReadingsCSV
+	if form.Format == "parquet" {
+		format = export.Parquet
+	}
+	r, err := request(v, query, format)
+	if err != nil {
+		return export.Size{}, err
+	}
+	return p.exporter.Count(ctx, r)
+}
+
+// Download sends an export. Its parameters are those of the API.
+func (p *Pages) Download(format export.Format) func(context.Context, *page.Visit) error {
+	return func(ctx context.Context, v *page.Visit) error {
+		r, err := request(v, v.Echo.Request().URL.RawQuery, format)
+		if err != nil {
+			return err
+		}
+		_, err = p.exporter.Send(ctx, v.Echo, r)
+		return err
+	}
+}
+
+// request returns the export that the person asks for with parameters of the API.
+func request(v *page.Visit, query string, format export.Format) (*export.Request, error) {
+	r, err := export.ParseReadings(query, format, v.Now)
+	if err != nil {
+		return nil, err
+	}
+	r.TeamID, r.Requester = v.Team.ID, v.User.ID.String()
+	return r, nil
+}

@@ -1,0 +1,239 @@
+// Package nights is the pages of what rooms were like in a night.
+package nights
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"roomsensor/internal/dashboard/page"
+	"roomsensor/internal/roomsensor"
+)
+
+// Backend reads what was measured in the nights of a team.
+type Backend interface {
+	// NightRooms reads a night of the assignments that overlap it. more reports whether there are others than it returns.
+	NightRooms(
+		ctx context.Context, teamID uuid.UUID, q roomsensor.NightQuery,
+	) (rooms []roomsensor.NightRoom, more bool, err error)
+	// NightHistory reads other nights of some assignments: for each of them, one result per query, in their order.
+	NightHistory(
+		ctx context.Context, teamID uuid.UUID, rooms []roomsensor.NightRoom, nights []roomsensor.NightQuery,
+	) ([][]roomsensor.NightResult, error)
+}
+
+const (
+	// nightsBefore is the number of nights in the strip of a room.
+	nightsBefore = 14
+	// nightPage is the number of rooms on a page. With the nights before, they have up to 150,000 readings of 9 hours.
+	nightPage = 100
+	// maxNights is how many nights are read at the same time, at most page.MaxTeamPages of one team.
+	maxNights = 4
+	// nightsBusy is the answer to a person who has to wait for others.
+	nightsBusy = "Others are reading nights right now. Try again in a few seconds."
+)
+
+// Pages are the pages of nights.
+type Pages struct {
+	backend Backend
+	running *page.TeamLimiter
+}
+
+// New returns the pages.
+func New(backend Backend) *Pages {
+	return &Pages{backend, page.NewTeamLimiter(page.MaxTeamPages, maxNights, nightsBusy)}
+}
+
+// nightReport is a night with its rooms, in the order of the page.
+type nightReport struct {
+	night   roomsensor.Night
+	last    roomsensor.Night // that people mean by last night
+	newest  roomsensor.Night // that has begun last
+	query   roomsensor.NightQuery
+	byName  bool
+	rooms   []roomsensor.NightRoom
+	more    bool   // whether the team has more rooms
+	problem string // of the parameters
+}
+
+// readNight reads the night that the query of the page selects, by default the last one.
+func (p *Pages) readNight(ctx context.Context, v *page.Visit) (*nightReport, error) {
+	r := &nightReport{byName: v.Echo.QueryParam("sort") == "name"}
+	r.last, r.newest = v.LastNight()
+	r.night = r.last
+	if text := v.Echo.QueryParam("night"); text != "" {
+		date, err := time.Parse(time.DateOnly, text)
+		switch {
+		case err != nil:
+			r.problem = "Enter the night as the date on which it begins, such as 2026-01-31."
+		case date.After(r.newest.Date):
+			r.problem = "This night has not begun yet. Choose an earlier one."
+		default:
+			r.night = v.Team.Night.Night(date, v.Zone())
+		}
+	}
+	r.query = roomsensor.NightQuery{Window: r.night.Window, Thresholds: v.Team.Thresholds, Now: v.Now}
+	var err error
+	if r.rooms, r.more, err = p.backend.NightRooms(ctx, v.Team.ID, r.query); err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(r.rooms, r.compare)
+	return r, nil
+}
+
+// compare puts the worst rooms first, or sorts them by name.
+func (r *nightReport) compare(a, b roomsensor.NightRoom) int {
+	byName := cmp.Or(
+		strings.Compare(strings.ToLower(a.Assignment.Label), strings.ToLower(b.Assignment.Label)),
+		a.Assignment.StartedAt.Compare(b.Assignment.StartedAt),
+		bytes.Compare(a.Assignment.ID[:], b.Assignment.ID[:]))
+	if r.byName {
+		return byName
+	}
+	return cmp.Or(
+		cmp.Compare(verdictOf(&b.NightResult).rank, verdictOf(&a.NightResult).rank), cmp.Compare(b.Outside(), a.Outside()),
+		cmp.Compare(coverageOf(&a.NightResult), coverageOf(&b.NightResult)), byName)
+}
+
+// Show shows a page of the rooms of a night.
+func (p *Pages) Show(ctx context.Context, v *page.Visit) error {
+	release, err := p.running.Admit(v)
+	if err != nil {
+		return err
+	}
+	defer release()
+	r, err := p.readNight(ctx, v)
+	if err != nil {
+		return err
+	}
+	first, err := strconv.Atoi(cmp.Or(v.Echo.QueryParam("page"), "1"))
+	pages := max(1, (len(r.rooms)+nightPage-1)/nightPage)
+	if err != nil || first < 1 || first > pages {
+		first = 1
+	}
+	rooms := r.rooms[(first-1)*nightPage : min(first*nightPage, len(r.rooms))]
+	before := v.Team.Night.Before(r.night, v.Zone(), nightsBefore)
+	queries := make([]roomsensor.NightQuery, len(before))
+	for i := range before {
+		queries[i] = r.query
+		queries[i].Window = before[i].Window
+	}
+	history, err := p.backend.NightHistory(ctx, v.Team.ID, rooms, queries)
+	if err != nil {
+		return err
+	}
+	view := newNightView(v, r)
+	view.Page, view.Pages = first, pages
+	for n := range pages {
+		view.Parts = append(view.Parts, n+1)
+	}
+	for i := range rooms {
+		view.Rooms = append(view.Rooms, newRoomView(v, r, &rooms[i], before, history[i]))
+	}
+	if r.problem != "" {
+		return v.Invalid("nights", view)
+	}
+	return v.Render("nights", view)
+}
+
+// verdict is what a night of a room was like, in a word.
+type verdict struct {
+	rank  int // such as rankFine
+	class string
+	word  string
+}
+
+// The ranks of verdicts, the best first.
+const (
+	rankOff = iota
+	rankFine
+	rankIncomplete
+	rankBrief
+	rankNoData
+	rankBad
+)
+
+const (
+	// briefly is the time outside of the thresholds that does not make a room bad.
+	briefly = 30 * time.Minute
+	// complete is the percentage of the expected readings from which a night is complete enough to be fine.
+	complete = 90
+)
+
+func verdictOf(r *roomsensor.NightResult) verdict {
+	outside := r.Outside()
+	switch {
+	case outside >= briefly:
+		return verdict{rankBad, "bad", "Outside " + hoursAndMinutes(outside)}
+	case r.Expected > 0 && r.Present == 0:
+		return verdict{rankNoData, "warn", "No data"}
+	case outside > 0:
+		return verdict{rankBrief, "warn", "Outside " + hoursAndMinutes(outside)}
+	case r.Expected == 0:
+		return verdict{rankOff, "off", "No data expected"}
+	case coverageOf(r) < complete:
+		return verdict{rankIncomplete, "warn", "Incomplete"}
+	}
+	return verdict{rankFine, "ok", "Fine"}
+}
+
+// coverageOf returns the percentage of the expected readings that are there, rounded down: 100 means all.
+func coverageOf(r *roomsensor.NightResult) int {
+	if r.Expected == 0 {
+		return 0
+	}
+	return 100 * r.Present / r.Expected
+}
+
+// hoursAndMinutes returns a duration such as "2 h 35 min".
+func hoursAndMinutes(d time.Duration) string {
+	hours, minutes := int(d/time.Hour), int(d%time.Hour/time.Minute)
+	switch {
+	case hours == 0:
+		return strconv.Itoa(minutes) + "\u00a0min"
+	case minutes == 0:
+		return strconv.Itoa(hours) + "\u00a0h"
+	}
+	return fmt.Sprintf("%d\u00a0h\u00a0%d\u00a0min", hours, minutes)
+}
+
+// barHeight is the height of a bar of the strip of a room, in which the whole night is outside of the thresholds.
+const barHeight = 20
+
+// nightBar is one night in the strip of a room.
+type nightBar struct {
+	X, Y, Height int
+	Class, Text  string
+}
+
+// nightBars returns the strip of a room, the oldest night first, and its text alternative.
+func nightBars(nights []roomsensor.Night, results []roomsensor.NightResult) (bars []nightBar, summary string) {
+	const pitch, least = 7, 3
+	counts := map[string]int{}
+	for i := range nights {
+		n := len(nights) - 1 - i
+		r := &results[n]
+		bar := nightBar{X: pitch * i, Height: least, Class: "off", Text: "not assigned"}
+		if r.Expected > 0 {
+			v := verdictOf(r)
+			share := float64(r.Outside()) / float64(time.Duration(r.Expected)*roomsensor.BucketLength)
+			bar.Class, bar.Text = v.class, strings.ToLower(v.word)
+			bar.Height = least + int(math.Round(min(share, 1)*(barHeight-least)))
+		}
+		counts[bar.Class]++
+		bar.Y = barHeight - bar.Height
+		bar.Text = nights[n].Date.Format("Mon 2 Jan") + ": " + bar.Text
+		bars = append(bars, bar)
+	}
+	return bars, fmt.Sprintf("%s before: %d fine, %d outside of the thresholds for %s or more, %d briefly outside or "+
+		"incomplete, %d not assigned", page.Plural(len(nights), "night"), counts["ok"], counts["bad"],
+		hoursAndMinutes(briefly), counts["warn"], counts["off"])
+}

@@ -1,0 +1,181 @@
+package overview
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"roomsensor/internal/httpedge"
+	"roomsensor/internal/retry"
+)
+
+const (
+	// watchInterval is how often the overview of a team is read while pages show it.
+	watchInterval = 2 * time.Second
+	// maxStreams is how many pages are kept up to date at the same time. Each takes about 30 KB.
+	maxStreams = 1000
+	// maxPersonStreams is how many of these one person may have: as many as browsers open to one host.
+	maxPersonStreams = 6
+)
+
+// live keeps pages up to date. It reads the overview of each team that has streams, once for all of them.
+type live struct {
+	overviews  *overviews
+	checkEvery time.Duration
+	stopped    chan struct{} // closed when the process stops
+
+	mu      sync.Mutex
+	streams map[*stream]bool
+	watched map[uuid.UUID]*watcher
+}
+
+// stream is a page that is kept up to date.
+type stream struct {
+	personID, teamID uuid.UUID
+	woken            chan struct{} // gets a value after each change of the watcher's state
+}
+
+// watcher reads the overview of a team.
+type watcher struct {
+	streams int
+	cancel  context.CancelFunc
+	current *overview // nil before the first read
+	err     error     // of the last read
+}
+
+func newLive(o *overviews, checkEvery time.Duration) *live {
+	return &live{
+		overviews: o, checkEvery: checkEvery, stopped: make(chan struct{}),
+		streams: map[*stream]bool{}, watched: map[uuid.UUID]*watcher{},
+	}
+}
+
+// errTooManyStreams and errTooManyPages refuse a stream. The page says that it does not update by itself.
+var (
+	errTooManyStreams = httpedge.Overloaded(time.Minute, "Too many pages are kept up to date at the moment.")
+	errTooManyPages   = httpedge.Overloaded(time.Minute, "You have too many pages of the dashboard open. Close some.")
+)
+
+// open admits a stream, unless there are too many. A team may have as many as remain free, so that it never takes the
+// last one that another team needs. The caller must close the stream.
+func (l *live) open(personID, teamID uuid.UUID) (*stream, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	ofPerson, ofTeam := 0, 0
+	for other := range l.streams {
+		if other.personID == personID {
+			ofPerson++
+		}
+		if other.teamID == teamID {
+			ofTeam++
+		}
+	}
+	switch {
+	case ofPerson >= maxPersonStreams:
+		return nil, errTooManyPages
+	case ofTeam >= maxStreams-len(l.streams):
+		return nil, errTooManyStreams
+	}
+	st := &stream{personID: personID, teamID: teamID, woken: make(chan struct{}, 1)}
+	l.streams[st] = true
+	w := l.watched[teamID]
+	if w == nil {
+		ctx, cancel := context.WithCancel(context.Background())
+		w = &watcher{cancel: cancel}
+		l.watched[teamID] = w
+		go retry.Every(ctx, watchInterval, func(ctx context.Context) { l.read(ctx, teamID, w) })
+	}
+	w.streams++
+	return st, nil
+}
+
+// close removes a stream. Without streams, the watcher of a team ends.
+func (l *live) close(st *stream) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.streams, st)
+	w := l.watched[st.teamID]
+	if w.streams--; w.streams == 0 {
+		w.cancel()
+		delete(l.watched, st.teamID)
+	}
+}
+
+// stop ends all streams.
+func (l *live) stop() { close(l.stopped) }
+
+// read reads the overview of a team, and wakes the streams if it changed.
+func (l *live) read(ctx context.Context, teamID uuid.UUID, w *watcher) {
+	current, err := l.overviews.of(ctx, teamID, overviewAge)
+	if ctx.Err() != nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	changed := (err == nil) != (w.err == nil) || w.current == nil || err == nil && current.differs(w.current)
+	if w.err = err; err == nil {
+		w.current = current
+	}
+	if !changed {
+		return
+	}
+	for st := range l.streams {
+		if st.teamID == teamID {
+			st.wake()
+		}
+	}
+}
+
+// differs reports whether a page would look different than with an earlier overview.
+func (w *overview) differs(last *overview) bool {
+	if len(w.tiles) != len(last.tiles) || w.partial != last.partial {
+		return true
+	}
+	for _, t := range w.tiles {
+		if t.version > last.version {
+			return true
+		}
+	}
+	return false
+}
+
+// wake makes the stream look at the watcher, unless it is about to.
+func (st *stream) wake() {
+	select {
+	case st.woken <- struct{}{}:
+	default:
+	}
+}
+
+// errNotYet means that the overview was not read yet.
+var errNotYet = errors.New("not read yet")
+
+// current returns the newest overview of the team of a stream, and the error of the last read.
+func (l *live) current(st *stream) (*overview, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	w := l.watched[st.teamID]
+	if w.current == nil && w.err == nil {
+		return nil, errNotYet
+	}
+	return w.current, w.err
+}
+
+// register registers the metrics of streams. registerer may be nil.
+func (l *live) register(registerer prometheus.Registerer) {
+	gauge := func(name, help string, value func() int) {
+		promauto.With(registerer).NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			return float64(value())
+		})
+	}
+	gauge("roomsensor_dashboard_streams", "Pages that are kept up to date.", func() int { return len(l.streams) })
+	gauge("roomsensor_dashboard_watched_teams", "Teams whose overview is read every 2 seconds for these pages.",
+		func() int { return len(l.watched) })
+}

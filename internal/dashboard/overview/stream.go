@@ -1,0 +1,226 @@
+package overview
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html/template"
+	"net/http"
+	"time"
+
+	"github.com/google/uuid"
+
+	"roomsensor/internal/dashboard/page"
+	"roomsensor/internal/roomsensor"
+)
+
+const (
+	// aliveInterval is how often a page hears that its data is current, also if nothing changed. A page that hears nothing
+	// for more than twice as long shows its data as outdated.
+	aliveInterval = 15 * time.Second
+	// checkInterval is how often the session and the membership of a stream are checked.
+	checkInterval = time.Minute
+)
+
+// tileStream sends the tiles of a page as server-sent events:
+//
+//	tile   a tile that is new or changed, with the id of the tile before it
+//	gone   the id of a tile that the page no longer shows
+//	state  the page is complete and current; its id names the version
+//	trouble  the data cannot be read; the text says why
+//	end    the person is signed out or left the team; the text says so
+type tileStream struct {
+	pages  *Pages
+	visit  *page.Visit
+	stream *stream
+	filter overviewFilter
+	last   *overview // that the page shows; nil at the start
+	since  int64     // version that the page shows
+	style  string    // settings of the team that it shows
+}
+
+// Stream handles the stream of a page.
+func (p *Pages) Stream(ctx context.Context, v *page.Visit) error {
+	w, err := p.overviews.of(ctx, v.Team.ID, overviewAge)
+	if err != nil {
+		return err
+	}
+	st, err := p.live.open(v.User.ID, v.Team.ID) //nolint:contextcheck // Other streams use the watcher, too.
+	if err != nil {
+		return err
+	}
+	defer p.live.close(st)
+	f, _ := readFilter(v.Echo.QueryParams()) // The page shows the problem.
+	response := v.Echo.Response()
+	response.Header().Set("Content-Type", "text/event-stream")
+	response.Header().Set("X-Accel-Buffering", "no") // nginx would keep events until it has many.
+	response.WriteHeader(http.StatusOK)
+	if v.Echo.Request().Method == http.MethodHead {
+		return nil
+	}
+	// The deadline of reading the request would end the stream.
+	if err := http.NewResponseController(response).SetReadDeadline(time.Time{}); err != nil {
+		return fmt.Errorf("starting a stream: %w", err)
+	}
+	t := &tileStream{
+		pages: p, visit: v, stream: st, filter: f,
+		since: w.changedSince(v.Echo.QueryParam("since")), style: tileStyle(&v.Team),
+	}
+	if err := t.sendChanges(w); err != nil {
+		return err
+	}
+	return t.run(ctx)
+}
+
+// run sends what changes until the person leaves, or the process stops.
+func (t *tileStream) run(ctx context.Context) error {
+	alive, check := time.NewTicker(aliveInterval), time.NewTicker(t.pages.live.checkEvery)
+	defer alive.Stop()
+	defer check.Stop()
+	for {
+		var err error
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-t.pages.live.stopped:
+			return nil
+		case <-t.stream.woken:
+			err = t.update()
+		case <-alive.C:
+			err = t.update()
+		case <-check.C:
+			err = t.check() //nolint:contextcheck // That of the request has the session as it was.
+		}
+		if errors.Is(err, errEnded) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// errEnded ends a stream after the page received the reason.
+var errEnded = errors.New("the stream has ended")
+
+// update sends the newest overview, or that it cannot be read.
+func (t *tileStream) update() error {
+	w, err := t.pages.live.current(t.stream)
+	switch {
+	case errors.Is(err, errNotYet):
+		return nil
+	case err != nil:
+		return t.send("trouble", "", textEvent{"The data cannot be read at the moment."})
+	}
+	return t.sendChanges(w)
+}
+
+// check ends the stream of a person who is signed out or left the team. It also notices other settings of the team.
+func (t *tileStream) check() error {
+	v := t.visit
+	switch err := v.Recheck(); {
+	case errors.Is(err, page.ErrSignedOut), errors.Is(err, roomsensor.ErrNotFound):
+		if err := t.send("end", "", textEvent{"You are signed out, or you left the team."}); err != nil {
+			return err
+		}
+		return errEnded
+	case err != nil:
+		return nil //nolint:nilerr // The next check may succeed.
+	}
+	if style := tileStyle(&v.Team); style != t.style {
+		t.style, t.since, t.last = style, 0, nil
+		return t.update()
+	}
+	return nil
+}
+
+// textEvent is the data of trouble and end.
+type textEvent struct {
+	Text string `json:"text"`
+}
+
+// tileEvent is the data of tile. After is empty for the first tile of the page.
+type tileEvent struct {
+	ID    string        `json:"id"`
+	After string        `json:"after"`
+	HTML  template.HTML `json:"html"`
+}
+
+// goneEvent is the data of gone.
+type goneEvent struct {
+	ID string `json:"id"`
+}
+
+// stateEvent is the data of state.
+type stateEvent struct {
+	At      time.Time      `json:"at"`
+	Summary string         `json:"summary"`
+	Counts  map[string]int `json:"counts"` // by status; "" for all
+	Shown   int            `json:"shown"`  // tiles of the page
+}
+
+// sendChanges sends the tiles that changed since the overview that the page shows.
+func (t *tileStream) sendChanges(w *overview) error {
+	t.visit.Now = t.pages.now()
+	gone := map[uuid.UUID]bool{}
+	if t.last != nil {
+		for _, before := range t.last.choose(&t.filter).tiles {
+			gone[before.ID] = true
+		}
+	}
+	selected, after := w.choose(&t.filter), ""
+	for _, current := range selected.tiles {
+		id := current.ID.String()
+		if current.version > t.since || t.last != nil && !gone[current.ID] {
+			html, err := current.render(t.visit, t.style)
+			if err != nil {
+				return err
+			}
+			if err := t.write("tile", "", tileEvent{id, after, html}); err != nil {
+				return err
+			}
+		}
+		delete(gone, current.ID)
+		after = id
+	}
+	for id := range gone {
+		if err := t.write("gone", "", goneEvent{id.String()}); err != nil {
+			return err
+		}
+	}
+	t.last, t.since = w, w.version
+	return t.send("state", w.token(), stateEvent{
+		w.at.UTC(), selected.summary(len(w.tiles)), selected.counts, len(selected.tiles),
+	})
+}
+
+// send writes an event and flushes.
+func (t *tileStream) send(name, id string, data any) error {
+	if err := t.write(name, id, data); err != nil {
+		return err
+	}
+	if err := http.NewResponseController(t.visit.Echo.Response()).Flush(); err != nil {
+		return fmt.Errorf("sending events: %w", err)
+	}
+	return nil
+}
+
+func (t *tileStream) write(name, id string, data any) error {
+	w := t.visit.Echo.Response()
+	if id != "" {
+		id = "id: " + id + "\n"
+	}
+	if _, err := fmt.Fprintf(w, "event: %s\n%sdata: ", name, id); err != nil {
+		return fmt.Errorf("sending an event: %w", err)
+	}
+	encoder := json.NewEncoder(w) // It ends with a line feed, and has no other.
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(data); err != nil {
+		return fmt.Errorf("sending an event: %w", err)
+	}
+	if _, err := w.Write([]byte{'\n'}); err != nil {
+		return fmt.Errorf("sending an event: %w", err)
+	}
+	return nil
+}

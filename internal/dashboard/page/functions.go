@@ -1,0 +1,121 @@
+package page
+
+import (
+	"fmt"
+	"html/template"
+	"net/url"
+	"time"
+
+	"roomsensor/internal/roomsensor"
+)
+
+// functions returns the functions of templates. current returns the visit whose page is rendered.
+//
+//	asset FILE         path of a file below web/, such as "css/keys.css"
+//	path ELEMENT...    path of a page of the team: {{path "devices" .ID}}
+//	query NAME VALUE...  this page with other parameters: {{query "range" "7d" "page" ""}}; an empty value removes one
+//	time T, date T     a time in the team's zone: "Sun 22 Nov, 14:05" and "Sun 22 Nov"
+//	ago T              "4 min ago", with the time as a tooltip
+//	number METRIC X    "612 ppm"; X may be a number or a pointer to one
+//	plural N WORD      "1 device", "2 devices"; for other plurals {{plural N "person" "people"}}
+//	can ROLE           whether the person has at least a role: {{if can "editor"}}
+func functions(a *assets, current func() *Visit) template.FuncMap {
+	return template.FuncMap{
+		"asset": a.url,
+		"path":  func(elements ...any) string { return current().Path(texts(elements)...) },
+		"query": func(pairs ...any) (string, error) { return withQuery(current().Echo.Request().URL, texts(pairs)) },
+		"time": func(at any) (template.HTML, error) {
+			return current().timeElement(at, "Mon 2 Jan, 15:04", "Mon 2 Jan 2006, 15:04")
+		},
+		"date":   func(at any) (template.HTML, error) { return current().timeElement(at, "Mon 2 Jan", "Mon 2 Jan 2006") },
+		"ago":    func(at any) (template.HTML, error) { return current().ageElement(at) },
+		"number": Number,
+		"plural": Plural,
+		"can": func(name string) (bool, error) {
+			role, ok := roomsensor.ParseRole(name)
+			if !ok {
+				return false, fmt.Errorf("no role %q", name)
+			}
+			return current().Role >= role, nil
+		},
+	}
+}
+
+func texts(values []any) []string {
+	all := make([]string, len(values))
+	for i, v := range values {
+		all[i] = fmt.Sprint(v)
+	}
+	return all
+}
+
+// withQuery returns the path and query of a page with other values of some parameters. An empty value removes one.
+func withQuery(page *url.URL, pairs []string) (string, error) {
+	if len(pairs)%2 != 0 {
+		return "", fmt.Errorf("query: %q has no value", pairs[len(pairs)-1])
+	}
+	query := page.Query()
+	for i := 0; i < len(pairs); i += 2 {
+		if query.Set(pairs[i], pairs[i+1]); pairs[i+1] == "" {
+			query.Del(pairs[i])
+		}
+	}
+	if len(query) == 0 {
+		return page.EscapedPath(), nil
+	}
+	return page.EscapedPath() + "?" + query.Encode(), nil
+}
+
+// Zone returns the time zone in which the page shows times.
+func (v *Visit) Zone() *time.Location {
+	if v.Team.TimeZone == nil {
+		return time.UTC
+	}
+	return v.Team.TimeZone
+}
+
+// timeOf returns a time of a template; ok is false if there is none.
+func timeOf(at any) (t time.Time, ok bool, err error) {
+	switch at := at.(type) {
+	case nil:
+		return t, false, nil
+	case time.Time:
+		return at, !at.IsZero(), nil
+	case *time.Time:
+		if at == nil {
+			return t, false, nil
+		}
+		return *at, !at.IsZero(), nil
+	}
+	return t, false, fmt.Errorf("%T is no time", at)
+}
+
+// timeElement returns an element with a time in the team's zone, in the long format if its year is not the current one.
+func (v *Visit) timeElement(at any, format, long string) (template.HTML, error) {
+	t, ok, err := timeOf(at)
+	if err != nil || !ok {
+		return NoData, err
+	}
+	local := t.In(v.Zone())
+	if local.Year() != v.Now.In(v.Zone()).Year() {
+		format = long
+	}
+	return element(t, "", local.Format(format)), nil
+}
+
+// ageElement returns an element with the age of a time in words.
+func (v *Visit) ageElement(at any) (template.HTML, error) {
+	t, ok, err := timeOf(at)
+	if err != nil || !ok {
+		return NoData, err
+	}
+	return element(t, t.In(v.Zone()).Format("Mon 2 Jan 2006, 15:04"), age(v.Now.Sub(t))), nil
+}
+
+func element(t time.Time, title, text string) template.HTML {
+	if title != "" {
+		title = ` title="` + template.HTMLEscapeString(title) + `"`
+	}
+	start := `<time datetime="` + roomsensor.FormatTime(t.UTC()) + `"` + title + `>`
+	return template.HTML(start + template.HTMLEscapeString(text) + `</time>`) //nolint:gosec // Escaped.
+}

@@ -1,0 +1,94 @@
+package page
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"roomsensor/internal/roomsensor"
+)
+
+const (
+	// requestTimeout is the deadline of every request except streams.
+	RequestTimeout = 10 * time.Second
+	// maxForm is the size of a posted form in bytes.
+	maxForm = 64 << 10
+)
+
+// ErrSignedOut means that a page needs a person and the request has no session.
+var ErrSignedOut = errors.New("signed out")
+
+// guard wraps a handler with the checks that its route needs: session, membership, role.
+func (s *Site) guard(r Route) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		ctx := c.Request().Context()
+		if !r.Stream {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, RequestTimeout)
+			defer cancel()
+		}
+		c.Request().Body = http.MaxBytesReader(c.Response(), c.Request().Body, maxForm)
+		ctx, err := s.sessions.load(ctx, c)
+		if err != nil {
+			return err
+		}
+		v := &Visit{site: s, Echo: c, ctx: ctx, Now: s.now()}
+		requestOf(c).visit = v
+		if err := s.admit(ctx, v, r); err != nil {
+			return err
+		}
+		if v.User.ID != uuid.Nil {
+			v.ctx = WithPerson(ctx, &v.User)
+		}
+		c.SetRequest(c.Request().WithContext(v.ctx))
+		if r.OfTeam() {
+			release, err := s.turns.take(ctx, v.Team.ID, r.Stream)
+			if err != nil {
+				return err
+			}
+			defer release()
+		}
+		return r.Handle(v.ctx, v)
+	}
+}
+
+// WithPerson returns a context whose changes are recorded as changes of a person.
+func WithPerson(ctx context.Context, user *roomsensor.User) context.Context {
+	return roomsensor.WithActor(ctx, roomsensor.Actor{
+		Kind: roomsensor.ActorPerson, Name: user.Email, UserID: &user.ID,
+	})
+}
+
+// admit finds out who the person is, and checks what the route needs.
+func (s *Site) admit(ctx context.Context, v *Visit, r Route) error {
+	var err error
+	if v.User, err = s.currentUser(ctx); err != nil && (!r.Public || !errors.Is(err, ErrSignedOut)) {
+		return err
+	}
+	if !r.OfTeam() {
+		return nil
+	}
+	teamID, err := v.ID("team_id")
+	if err != nil {
+		return err
+	}
+	m, err := s.backend.Membership(ctx, teamID, v.User.ID)
+	if err != nil {
+		return err
+	}
+	v.Team, v.Role = m.Team, m.Role
+	if v.Role < r.Role {
+		return errRole(r.Role)
+	}
+	return nil
+}
+
+// errRole refuses a person whose role in the team is too small.
+func errRole(needed roomsensor.Role) error {
+	return roomsensor.NewError(roomsensor.CodeInsufficientScope, "",
+		"This needs the role "+needed.String()+" in the team. Ask an admin of the team.")
+}

@@ -1,0 +1,90 @@
+package page
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"golang.org/x/time/rate"
+
+	"roomsensor/internal/httpedge"
+	"roomsensor/internal/teamlimit"
+)
+
+const (
+	// teamPageRate is how many requests of a team are answered per second, and teamPageBurst how many at once after a
+	// pause: 50 people open a page within the same second.
+	teamPageRate, teamPageBurst = 20, 50
+	// maxTeamPages is how many pages and forms of a team are answered at the same time. An expensive one takes a processor
+	// and a connection to the database.
+	MaxTeamPages = 2
+	// turnRetryAfter is the Retry-After of a request that would wait for too long.
+	turnRetryAfter = 5 * time.Second
+)
+
+// turns delays the requests of a team that sends too many, so that it cannot take all processors and all connections to
+// the database. It keeps 200 bytes for each team that a person has opened.
+type turns struct {
+	running *teamlimit.Limiter
+	mu      sync.Mutex
+	rates   map[uuid.UUID]*rate.Limiter
+}
+
+func newTurns() *turns {
+	return &turns{running: teamlimit.New(MaxTeamPages), rates: map[uuid.UUID]*rate.Limiter{}}
+}
+
+// take waits for the turn of a request, until ctx ends. The caller must call release. A stream has no deadline and may
+// run beside pages; its handler limits how many there are.
+func (t *turns) take(ctx context.Context, teamID uuid.UUID, stream bool) (release func(), err error) {
+	release = func() {}
+	err = t.rate(teamID).Wait(ctx)
+	if err == nil && !stream {
+		release, err = t.running.Acquire(ctx, teamID)
+	}
+	if err != nil {
+		return nil, httpedge.Overloaded(turnRetryAfter,
+			"Your team opens too many pages at the same time. Try again in a few seconds.")
+	}
+	return release, nil
+}
+
+func (t *turns) rate(teamID uuid.UUID) *rate.Limiter {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	of := t.rates[teamID]
+	if of == nil {
+		of = rate.NewLimiter(teamPageRate, teamPageBurst)
+		t.rates[teamID] = of
+	}
+	return of
+}
+
+// TeamLimiter limits the requests of a kind that run at the same time in this process, of each team and of all teams.
+type TeamLimiter struct {
+	ofTeam, all *httpedge.ConcurrencyLimiter
+	busy        string // the sentence for those that it refuses
+}
+
+// NewTeamLimiter returns a TeamLimiter. busy is the sentence for those that it refuses.
+func NewTeamLimiter(perTeam, total int, busy string) *TeamLimiter {
+	return &TeamLimiter{httpedge.NewConcurrencyLimiter(perTeam), httpedge.NewConcurrencyLimiter(total), busy}
+}
+
+// limiterRetryAfter is the Retry-After of a request that is refused.
+const limiterRetryAfter = 2 * time.Second
+
+// Admit admits a request until release is called, or returns an error with the code overloaded.
+func (l *TeamLimiter) Admit(v *Visit) (release func(), err error) {
+	ofTeam, ok := l.ofTeam.Acquire(v.Team.ID.String())
+	if !ok {
+		return nil, httpedge.Overloaded(limiterRetryAfter, l.busy)
+	}
+	all, ok := l.all.Acquire("")
+	if !ok {
+		ofTeam()
+		return nil, httpedge.Overloaded(limiterRetryAfter, l.busy)
+	}
+	return func() { all(); ofTeam() }, nil
+}

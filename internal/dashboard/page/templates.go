@@ -1,0 +1,118 @@
+package page
+
+import (
+	"bytes"
+	"fmt"
+	"html/template"
+	"path"
+	"strings"
+	"sync"
+
+	"roomsensor/internal/roomsensor"
+)
+
+// templates are the pages of web/pages in the layout. A page defines the templates title and content, which get the
+// data of the handler, and may define head, for style sheets and scripts of its own.
+type templates struct {
+	pages map[string]*page
+}
+
+// page is a pool of parsed templates. Each has functions of its own, which belong to the visit that uses it: functions
+// cannot be given to a template for one execution, and parsing again takes longer than rendering.
+type page struct {
+	pool sync.Pool
+}
+
+// instance is a template with the visit that its functions see.
+type instance struct {
+	template *template.Template
+	visit    *Visit
+}
+
+// view is the data of layout.html.
+type view struct {
+	Message    string // of the form before; shown once
+	User       *roomsensor.User
+	Team       *roomsensor.TeamSettings // nil without a team
+	Role       roomsensor.Role
+	Navigation []navEntry
+	Data       any
+}
+
+func newTemplates(a *assets) (*templates, error) {
+	files, err := web.ReadDir("web/pages")
+	if err != nil {
+		return nil, fmt.Errorf("reading the templates: %w", err)
+	}
+	t := &templates{pages: map[string]*page{}}
+	for _, file := range files {
+		name := strings.TrimSuffix(file.Name(), ".html")
+		first, err := parse(a, path.Join("web/pages", file.Name()))
+		if err != nil {
+			return nil, fmt.Errorf("reading the page %s: %w", name, err)
+		}
+		p := &page{}
+		p.pool.New = func() any {
+			again, err := parse(a, path.Join("web/pages", file.Name()))
+			if err != nil {
+				panic(err) // It was parsed at the start.
+			}
+			return again
+		}
+		p.pool.Put(first)
+		t.pages[name] = p
+	}
+	return t, nil
+}
+
+func parse(a *assets, file string) (*instance, error) {
+	i := &instance{}
+	var err error
+	i.template, err = template.New("layout.html").Funcs(functions(a, func() *Visit { return i.visit })).
+		Option("missingkey=zero").ParseFS(web, "web/layout.html", "web/parts/*.html", file)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // newTemplates wraps it.
+	}
+	return i, nil
+}
+
+// Render appends a page to dst.
+func (t *templates) render(dst []byte, v *Visit, name string, data any) ([]byte, error) {
+	return t.execute(dst, v, name, "layout.html", v.view(data))
+}
+
+// execute appends one of the templates of a page to dst.
+func (t *templates) execute(dst []byte, v *Visit, name, part string, data any) ([]byte, error) {
+	p := t.pages[name]
+	if p == nil {
+		return dst, fmt.Errorf("no page %q", name)
+	}
+	i := p.pool.Get().(*instance) //nolint:forcetypeassert // The pool holds nothing else.
+	defer func() {
+		i.visit = nil
+		p.pool.Put(i)
+	}()
+	i.visit = v
+	out := bytes.NewBuffer(dst)
+	if err := i.template.ExecuteTemplate(out, part, data); err != nil {
+		return dst, fmt.Errorf("rendering %s of the page %s: %w", part, name, err)
+	}
+	return out.Bytes(), nil
+}
+
+func (v *Visit) view(data any) view {
+	w := view{Role: v.Role, Navigation: v.site.navigation(v), Data: data}
+	if v.User.Email != "" {
+		w.User = &v.User
+		w.Message = v.site.sessions.pop(v.ctx, messageKey)
+	}
+	if v.Role != roomsensor.NoRole {
+		w.Team = &v.Team
+	}
+	return w
+}
+
+// Part returns one of the templates of a page.
+func (v *Visit) Part(page, name string, data any) ([]byte, error) {
+	return v.site.templates.execute(nil, v, page, name, data)
+}

@@ -1,0 +1,194 @@
+package page
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"roomsensor/internal/compress"
+	"roomsensor/internal/httpedge"
+	"roomsensor/internal/roomsensor"
+)
+
+// Visit is one request of a person. Team and Role are zero on pages without a team, User on public pages if nobody is
+// signed in.
+type Visit struct {
+	Echo echo.Context
+	User roomsensor.User
+	Team roomsensor.TeamSettings
+	Role roomsensor.Role
+	Now  time.Time
+
+	site *Site
+	ctx  context.Context //nolint:containedctx // It has the session, and a visit is one request.
+}
+
+// FormErrors has a full sentence that says what to do for each field that is not valid.
+type FormErrors map[string]string
+
+// add adds the error of a field, unless it has one. An empty sentence means none.
+func (e FormErrors) Add(field, sentence string) {
+	if _, known := e[field]; !known && sentence != "" {
+		e[field] = sentence
+	}
+}
+
+// addRule adds the error of a rule to the field that it names.
+func (e FormErrors) AddRule(err error) {
+	if rule, ok := errors.AsType[*roomsensor.Error](err); ok {
+		e.Add(rule.Param, rule.Message)
+	}
+}
+
+// addCheck adds the error of a check, such as roomsensor.CheckName, if there is one. It continues the sentence that
+// subject begins.
+func (e FormErrors) AddCheck(field, subject string, err error) {
+	if err != nil {
+		e.Add(field, subject+" "+err.Error()+".")
+	}
+}
+
+// SendFile answers with a file that a browser saves and never shows.
+func (v *Visit) SendFile(name, contentType string, body []byte) error {
+	header := v.Echo.Response().Header()
+	header.Set("Content-Type", contentType)
+	header.Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", name))
+	return httpedge.WriteBody(v.Echo.Response(), v.Echo.Request(), http.StatusOK, body)
+}
+
+// Render answers with a page of web/pages.
+func (v *Visit) Render(page string, data any) error { return v.Write(http.StatusOK, page, data) }
+
+// Invalid answers with the same page again, which shows the form as entered and its errors.
+func (v *Visit) Invalid(page string, data any) error {
+	return v.Write(http.StatusUnprocessableEntity, page, data)
+}
+
+// Write answers with a page, compressed if the browser accepts it.
+func (v *Visit) Write(status int, page string, data any) error {
+	buffer := httpedge.GetBuffer()
+	defer httpedge.PutBuffer(buffer)
+	body, err := v.site.templates.render(*buffer, v, page, data)
+	*buffer = body
+	if err != nil {
+		return err
+	}
+	response := v.Echo.Response()
+	response.Header().Set("Content-Type", "text/html; charset=utf-8")
+	coding := httpedge.ChooseCoding(response, v.Echo.Request())
+	if coding == compress.Identity {
+		return httpedge.WriteBody(response, v.Echo.Request(), status, body)
+	}
+	compressed := httpedge.GetBuffer()
+	defer httpedge.PutBuffer(compressed)
+	if *compressed, err = compress.Append(*compressed, body, coding); err != nil {
+		return err
+	}
+	response.Header().Set("Content-Encoding", string(coding))
+	return httpedge.WriteBody(response, v.Echo.Request(), status, *compressed)
+}
+
+// Redirect makes the browser open a path of this site, after a form was accepted. The message, if there is one, is
+// shown there once.
+func (v *Visit) Redirect(path, message string) error {
+	if message != "" {
+		v.site.sessions.put(v.ctx, messageKey, message)
+	}
+	return v.Echo.Redirect(http.StatusSeeOther, path) //nolint:wrapcheck // It fails only for another status.
+}
+
+// Path returns the path of a page of the team, such as /teams/<team_id>/devices/<device_id>.
+func (v *Visit) Path(elements ...string) string {
+	path := []string{"/teams", v.Team.ID.String()}
+	for _, element := range elements {
+		path = append(path, url.PathEscape(element))
+	}
+	return strings.Join(path, "/")
+}
+
+// id returns a parameter of the path that is an id. A malformed id is like one that does not exist.
+func (v *Visit) ID(parameter string) (uuid.UUID, error) {
+	id, err := uuid.Parse(v.Echo.Param(parameter))
+	if err != nil || len(v.Echo.Param(parameter)) != len(uuid.Nil.String()) {
+		return uuid.Nil, roomsensor.ErrNotFound
+	}
+	return id, nil
+}
+
+// FormatPosition returns the position of an entry in a list by time, for a link or a form.
+func FormatPosition(at time.Time, id uuid.UUID) string {
+	return roomsensor.FormatTime(at) + "," + id.String()
+}
+
+// ParsePosition reads what formatPosition returned.
+func ParsePosition(text string) (at time.Time, id uuid.UUID, ok bool) {
+	first, second, _ := strings.Cut(text, ",")
+	at, ok = roomsensor.ParseTime(first)
+	id, err := uuid.Parse(second)
+	return at, id, ok && err == nil
+}
+
+// Form returns a field of a posted form without white space around it, or "" if it was not sent or is not valid UTF-8.
+// The password fields keep their white space: see secret.
+func (v *Visit) Form(name string) string { return strings.TrimSpace(v.Secret(name)) }
+
+// Secret returns a field of a posted form exactly as it was entered.
+func (v *Visit) Secret(name string) string {
+	text := v.Echo.Request().PostFormValue(name)
+	if !roomsensor.IsPlain(text) {
+		return ""
+	}
+	return text
+}
+
+// CheckForm returns an error if the form is too large or malformed. Handlers of forms call it before form.
+func (v *Visit) CheckForm() error {
+	if err := v.Echo.Request().ParseForm(); err != nil {
+		return fmt.Errorf("reading a form: %w", formError(err))
+	}
+	return nil
+}
+
+// LocalTime returns the time of the field at, which is in the zone of the team, or nil if it is empty. It adds an error
+// for a time in the future, and for a text that is none.
+func (v *Visit) LocalTime(text string, errs FormErrors) *time.Time {
+	if text == "" {
+		return nil
+	}
+	at, err := roomsensor.ParseLocal("at", text, v.Zone())
+	if err != nil {
+		errs.AddRule(err)
+		return nil
+	}
+	if _, err := roomsensor.EffectiveTime(&at, v.Now); err != nil {
+		errs.Add("at", "This time is in the future. Enter a time up to now, or leave the field empty.")
+		return nil
+	}
+	return &at
+}
+
+// EffectiveTime is localTime for a change that takes effect now if the field is empty.
+func (v *Visit) EffectiveTime(text string, errs FormErrors) time.Time {
+	at, _ := roomsensor.EffectiveTime(v.LocalTime(text, errs), v.Now) // localTime returns none in the future.
+	return at
+}
+
+// LastNight returns the night that people mean by last night: the newest one once half of it is over, and until then
+// the one before.
+func (v *Visit) LastNight() (last, newest roomsensor.Night) {
+	newest = v.Team.Night.Last(v.Now, v.Zone())
+	if half := newest.Window.To.Sub(newest.Window.From) / 2; v.Now.Before(newest.Window.From.Add(half)) {
+		return v.Team.Night.Before(newest, v.Zone(), 1)[0], newest
+	}
+	return newest, newest
+}
+
+// Client returns the address of the client.
+func (v *Visit) Client() string { return v.site.clients(v.Echo.Request()) }

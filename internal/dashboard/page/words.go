@@ -1,0 +1,140 @@
+package page
+
+import (
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+
+	"roomsensor/internal/roomsensor"
+)
+
+// NoData is what people see instead of a value that is missing.
+const NoData = "no data"
+
+// age returns a duration before now in words, in its greatest unit.
+func age(d time.Duration) string {
+	switch {
+	case d < 0:
+		return "in " + Span(-d)
+	case d < time.Minute:
+		return "just now"
+	}
+	return Span(d) + " ago"
+}
+
+// Span returns a duration in words, in its greatest unit.
+func Span(d time.Duration) string {
+	const day = 24 * time.Hour
+	switch {
+	case d < time.Minute:
+		return "less than a minute"
+	case d < time.Hour:
+		return strconv.Itoa(int(d/time.Minute)) + " min"
+	case d < day:
+		return strconv.Itoa(int(d/time.Hour)) + " h"
+	}
+	return Plural(int(d/day), "day")
+}
+
+// MetricTexts are the names, units and decimals of metrics for people, in the order of roomsensor.Metrics.
+var MetricTexts = [roomsensor.MetricCount]struct {
+	Name, Unit string
+	Decimals   int
+}{
+	roomsensor.CO2:      {"CO₂", "ppm", 0},
+	roomsensor.Temp:     {"Temperature", "°C", 1},
+	roomsensor.Humidity: {"Humidity", "%", 0},
+	roomsensor.Lux:      {"Light", "lux", 0},
+	roomsensor.Sound:    {"Sound", "dB", 0},
+}
+
+// Number returns a value of a metric with its unit.
+func Number(m roomsensor.Metric, value any) (string, error) {
+	x := reflect.ValueOf(value)
+	for x.Kind() == reflect.Pointer && !x.IsNil() {
+		x = x.Elem()
+	}
+	switch {
+	case !x.IsValid() || x.Kind() == reflect.Pointer:
+		return NoData, nil
+	case x.CanFloat():
+		return Digits(m, x.Float()) + "\u00a0" + MetricTexts[m].Unit, nil // No line break between them.
+	}
+	return "", fmt.Errorf("%T is no number", value)
+}
+
+// Digits returns a value of a metric without its unit.
+func Digits(m roomsensor.Metric, x float64) string {
+	text := strings.TrimPrefix(strconv.FormatFloat(x, 'f', MetricTexts[m].Decimals, 64), "-")
+	if x < 0 && strings.ContainsAny(text, "123456789") {
+		text = "−" + text
+	}
+	return text
+}
+
+// Plural returns a number with a word: "1 device", "2 devices".
+func Plural(n int, word string, other ...string) string {
+	switch {
+	case n == 1:
+		return "1 " + word
+	case len(other) > 0:
+		return strconv.Itoa(n) + " " + other[0]
+	}
+	return strconv.Itoa(n) + " " + word + "s"
+}
+
+// StatusText is a status for people.
+type StatusText struct{ Key, Text, Badge string }
+
+// The statuses for people. A device that never sent an upload is offline for the API; people have to do something else
+// about it.
+var (
+	statusOnline  = StatusText{"online", "Online", "ok"}
+	statusStale   = StatusText{"stale", "Stale", "warn"}
+	statusOffline = StatusText{"offline", "Offline", "bad"}
+	statusNever   = StatusText{"never", "No upload yet", "off"}
+)
+
+// StatusTexts are the statuses in the order of the overview.
+var StatusTexts = []StatusText{statusOnline, statusStale, statusOffline, statusNever}
+
+// StatusTextOf returns the status of a device for people. lastSeen is nil for a device that never sent an upload.
+func StatusTextOf(status roomsensor.Status, lastSeen *time.Time) StatusText {
+	switch {
+	case lastSeen == nil:
+		return statusNever
+	case status == roomsensor.Online:
+		return statusOnline
+	case status == roomsensor.Stale:
+		return statusStale
+	}
+	return statusOffline
+}
+
+// NameOf returns the display name of a device, or its hardware id.
+func NameOf(displayName *string, hardwareID string) string {
+	if displayName == nil {
+		return hardwareID
+	}
+	return *displayName
+}
+
+// WrongUnit is the error of a field for a hardware id.
+const WrongUnit = "A hardware id is dev: and 1 to 20 digits, such as dev:864475046552567. It is printed on the unit."
+
+// UnitOf returns the hardware id that a search is, with or without its prefix. It is empty for any other search.
+func UnitOf(search string) string {
+	id := WithUnitPrefix(strings.TrimSpace(search))
+	if !roomsensor.IsHardwareID(id) {
+		return ""
+	}
+	return id
+}
+
+// WithUnitPrefix returns a hardware id that a person entered, with the prefix that people may leave out.
+func WithUnitPrefix(text string) string {
+	const prefix = "dev:"
+	return prefix + strings.TrimPrefix(text, prefix)
+}

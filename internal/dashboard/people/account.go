@@ -1,0 +1,118 @@
+package people
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+
+	"roomsensor/internal/dashboard/page"
+	"roomsensor/internal/password"
+	"roomsensor/internal/roomsensor"
+)
+
+// Account changes what people set for themselves.
+type Account interface {
+	RenameUser(ctx context.Context, userID uuid.UUID, name string) error
+	// ChangePassword ends all sessions of the person, and returns the person, of whom a new session may begin.
+	ChangePassword(ctx context.Context, userID uuid.UUID, hash string) (roomsensor.User, error)
+	SignOutEverywhere(ctx context.Context, userID uuid.UUID) error
+}
+
+// accountView is the data of the account page.
+type accountView struct {
+	Email, Name string
+	Min         int
+	Teams       []roomsensor.Membership
+	Errors      page.FormErrors
+}
+
+func (p *Pages) account(ctx context.Context, v *page.Visit) (*accountView, error) {
+	teams, err := p.backend.Memberships(ctx, v.User.ID)
+	return &accountView{v.User.Email, v.User.Name, roomsensor.MinPassword, teams, page.FormErrors{}}, err
+}
+
+// ShowAccount shows the account of the person.
+func (p *Pages) ShowAccount(ctx context.Context, v *page.Visit) error {
+	view, err := p.account(ctx, v)
+	if err != nil {
+		return err
+	}
+	return v.Render("account", view)
+}
+
+// ChangeName changes the name of the person.
+func (p *Pages) ChangeName(ctx context.Context, v *page.Visit) error {
+	view, err := p.account(ctx, v)
+	if err == nil {
+		err = v.CheckForm()
+	}
+	if err != nil {
+		return err
+	}
+	view.Name = v.Form("name")
+	if err := roomsensor.CheckName(view.Name); err != nil {
+		view.Errors.Add("name", "The name "+err.Error()+".")
+		return v.Invalid("account", view)
+	}
+	if err := p.backend.RenameUser(ctx, v.User.ID, view.Name); err != nil {
+		return err
+	}
+	return v.Redirect("/account", "Your name is saved.")
+}
+
+// ChangePassword needs the current password, so that someone at an unattended browser cannot take the account over.
+// Attempts count like those to sign in.
+func (p *Pages) ChangePassword(ctx context.Context, v *page.Visit) error {
+	view, err := p.account(ctx, v)
+	if err == nil {
+		err = v.CheckForm()
+	}
+	if err != nil {
+		return err
+	}
+	wait, err := p.backend.CountSignIn(ctx, p.attempt(v, v.User.Email))
+	if err != nil {
+		return err
+	}
+	if wait > 0 {
+		view.Errors["current"] = tooManyAttempts(wait) + "."
+		return v.Invalid("account", view)
+	}
+	_, ok, err := p.checkPassword(ctx, v.User.Email, v.Secret("current"))
+	if err != nil {
+		return err
+	}
+	if !ok {
+		view.Errors["current"] = "This is not your current password. Enter it again."
+	}
+	next := v.Secret("password")
+	view.Errors.AddCheck("password", "The new password", roomsensor.CheckPassword(next, v.User.Email))
+	if len(view.Errors) > 0 {
+		return v.Invalid("account", view)
+	}
+	return p.storePassword(ctx, v, next)
+}
+
+// storePassword stores a password. Only the session of this browser goes on, with a new token.
+func (p *Pages) storePassword(ctx context.Context, v *page.Visit, secret string) error {
+	hash, err := password.Default.Hash(ctx, secret)
+	if err != nil {
+		return err
+	}
+	user, err := p.backend.ChangePassword(ctx, v.User.ID, hash)
+	if err != nil {
+		return err
+	}
+	if err := p.enter(ctx, v, &user); err != nil {
+		return err
+	}
+	return v.Redirect("/account", "Your password is changed. All other sessions have ended.")
+}
+
+// SignOutEverywhere ends all sessions of the person.
+func (p *Pages) SignOutEverywhere(ctx context.Context, v *page.Visit) error {
+	if err := p.backend.SignOutEverywhere(ctx, v.User.ID); err != nil {
+		return err
+	}
+	return p.SignOut(ctx, v)
+}

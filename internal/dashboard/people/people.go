@@ -1,0 +1,58 @@
+// Package people is the pages with which people sign in, join teams, change their account, and manage the members of a
+// team.
+package people
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+
+	"roomsensor/internal/dashboard/page"
+	"roomsensor/internal/roomsensor"
+)
+
+// Backend has the people, their teams and their links.
+type Backend interface {
+	SignIn
+	Links
+	Account
+	Members
+	User(ctx context.Context, userID uuid.UUID) (roomsensor.User, error)
+	Membership(ctx context.Context, teamID, userID uuid.UUID) (roomsensor.Membership, error)
+	Memberships(ctx context.Context, userID uuid.UUID) ([]roomsensor.Membership, error)
+}
+
+// Pages are the pages of people.
+type Pages struct {
+	backend Backend
+	url     string // base of links to the dashboard
+}
+
+// New returns the pages.
+func New(backend Backend, url string) *Pages { return &Pages{backend, url} }
+
+// teamsView is the data of the page on which a person chooses a team.
+type teamsView struct {
+	Teams []roomsensor.Membership
+}
+
+// Start leads to the team of a person, or to the choice of one.
+func (p *Pages) Start(ctx context.Context, v *page.Visit) error {
+	teams, err := p.backend.Memberships(ctx, v.User.ID)
+	if err != nil {
+		return err
+	}
+	if len(teams) == 1 {
+		return v.Redirect("/teams/"+teams[0].Team.ID.String(), "")
+	}
+	return v.Redirect("/teams", "")
+}
+
+// ListTeams shows the teams of a person.
+func (p *Pages) ListTeams(ctx context.Context, v *page.Visit) error {
+	teams, err := p.backend.Memberships(ctx, v.User.ID)
+	if err != nil {
+		return err
+	}
+	return v.Render("teams", teamsView{teams})
+}

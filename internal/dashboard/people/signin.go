@@ -1,0 +1,122 @@
+package people
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"roomsensor/internal/dashboard/page"
+	"roomsensor/internal/httpedge"
+	"roomsensor/internal/password"
+	"roomsensor/internal/roomsensor"
+)
+
+// SignIn checks passwords and limits the attempts.
+type SignIn interface {
+	Credentials(ctx context.Context, email string) (roomsensor.Credentials, error)
+	// CountSignIn counts an attempt. It returns how long the person has to wait, or 0.
+	CountSignIn(ctx context.Context, a roomsensor.SignInAttempt) (time.Duration, error)
+	// SignedIn forgets the failed attempts for an account, and remembers the address.
+	SignedIn(ctx context.Context, userID uuid.UUID, a roomsensor.SignInAttempt) error
+}
+
+// signInView is the data of the sign-in page.
+type signInView struct {
+	Email, Next string
+	Errors      page.FormErrors
+}
+
+// ShowSignIn shows the sign-in page.
+func (p *Pages) ShowSignIn(_ context.Context, v *page.Visit) error {
+	next := ownPath(v.Echo.QueryParam("next"))
+	if v.User.ID != uuid.Nil {
+		return v.Redirect(next, "")
+	}
+	return v.Render("sign-in", signInView{Next: next})
+}
+
+// wrongSignIn is the answer to an unknown account, too.
+const wrongSignIn = "No account has this email address and password. Check both and try again."
+
+// SignIn checks a password and signs the person in.
+func (p *Pages) SignIn(ctx context.Context, v *page.Visit) error {
+	if err := v.CheckForm(); err != nil {
+		return err
+	}
+	view := signInView{Email: v.Form("email"), Next: ownPath(v.Form("next")), Errors: page.FormErrors{}}
+	wait, err := p.backend.CountSignIn(ctx, p.attempt(v, view.Email))
+	if err != nil {
+		return err
+	}
+	if wait > 0 {
+		v.Echo.Response().Header().Set("Retry-After", httpedge.Seconds(wait))
+		view.Errors["password"] = tooManyAttempts(wait) +
+			", or ask an admin of your team for a link that sets another password."
+		return v.Write(http.StatusTooManyRequests, "sign-in", view)
+	}
+	user, ok, err := p.checkPassword(ctx, view.Email, v.Secret("password"))
+	if err != nil {
+		return err
+	}
+	if !ok {
+		view.Errors["password"] = wrongSignIn
+		return v.Invalid("sign-in", view)
+	}
+	if err := p.enter(ctx, v, &user); err != nil {
+		return err
+	}
+	return v.Redirect(view.Next, "")
+}
+
+// tooManyAttempts begins a sentence for a person who has to wait.
+func tooManyAttempts(wait time.Duration) string {
+	return "Too many attempts. Try again in " + page.Span(wait.Truncate(time.Minute)+time.Minute)
+}
+
+// enter signs a person in with a new session, and forgets the failed attempts for the account.
+func (p *Pages) enter(ctx context.Context, v *page.Visit, user *roomsensor.User) error {
+	if err := v.SignIn(ctx, user); err != nil {
+		return err
+	}
+	return p.backend.SignedIn(ctx, user.ID, p.attempt(v, user.Email))
+}
+
+// attempt returns an attempt to sign in from the address of the client.
+func (p *Pages) attempt(v *page.Visit, email string) roomsensor.SignInAttempt {
+	address, _ := netip.ParseAddr(v.Client()) // An unknown address is counted like any other.
+	return roomsensor.SignInAttempt{Email: email, Address: address}
+}
+
+// checkPassword reports whether a person with an email address has a password. For an unknown account it takes as long.
+func (p *Pages) checkPassword(ctx context.Context, email, secret string) (user roomsensor.User, ok bool, err error) {
+	credentials, err := p.backend.Credentials(ctx, email)
+	if err != nil && !errors.Is(err, roomsensor.ErrNotFound) {
+		return user, false, err
+	}
+	known := err == nil
+	ok, err = password.Matches(ctx, cmp.Or(credentials.PasswordHash, password.Unknown), secret)
+	return credentials.User, ok && known, err
+}
+
+// ownPath returns a path of the dashboard to which a person may be sent, or "/" for any other text: a link must not
+// lead to another site. Browsers treat a backslash like a slash, and ignore tabs and line breaks.
+func ownPath(next string) string {
+	if !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") || strings.ContainsAny(next, "\\\t\r\n") {
+		return "/"
+	}
+	return next
+}
+
+// SignOut ends the session.
+func (p *Pages) SignOut(ctx context.Context, v *page.Visit) error {
+	if err := v.SignOut(ctx); err != nil {
+		return err
+	}
+	return v.Redirect("/sign-in", "")
+}

@@ -1,0 +1,134 @@
+package rejects
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"roomsensor/internal/dashboard/page"
+	"roomsensor/internal/roomsensor"
+)
+
+const (
+	// maxReplays and replayTime bound the rejects of one request. A reject may have 10,000 readings.
+	maxReplays = 200
+	replayTime = 5 * time.Second
+	// maxTeamReplays is how many requests of a team replay at the same time in one process, and maxAllReplays those of all
+	// teams. Each holds a connection to the database and one payload.
+	maxTeamReplays = 1
+	maxAllReplays  = 2
+	// replaysBusy is the answer to a person who has to wait for others.
+	replaysBusy = "Another replay is in progress. Wait until it ends, and try again."
+)
+
+// replayView is the data of the page after a replay.
+type replayView struct {
+	Reason     roomsensor.Reason
+	Unit       string
+	Stored     int         // rejects that are now stored in full
+	Incomplete int         // rejects of which a part could not be stored
+	Causes     []replayGap // why
+	Remaining  int64       // rejects of the group that this request did not reach
+	After      string      // where the next request begins
+}
+
+// replayGap is why rejects could not be stored in full.
+type replayGap struct {
+	Reason  roomsensor.Reason
+	Rejects int
+	Detail  string // of the first of them
+	Advice  roomsensor.Advice
+}
+
+// ReplayGroup replays the rejects of a group after a position, the oldest first, as many as a request may.
+func (p *Pages) ReplayGroup(ctx context.Context, v *page.Visit) error {
+	if err := v.CheckForm(); err != nil {
+		return err
+	}
+	view := replayView{Reason: roomsensor.Reason(v.Form("reason")), Unit: v.Form("unit")}
+	if !slices.Contains(roomsensor.Reasons, view.Reason) || !roomsensor.IsHardwareID(view.Unit) {
+		return page.ErrMalformed
+	}
+	var after roomsensor.RejectPosition
+	after.ReceivedAt, after.ID, _ = page.ParsePosition(v.Form("after")) // Empty at the beginning.
+	release, err := p.replays.Admit(v)
+	if err != nil {
+		return err
+	}
+	defer release()
+	group := roomsensor.RejectGroupPage{
+		Reason: view.Reason, HardwareID: view.Unit, After: after, Limit: maxReplays,
+	}
+	found, err := p.backend.RejectsOfGroup(ctx, v.Team.ID, group)
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	for i := range found {
+		if time.Since(began) > replayTime {
+			break
+		}
+		group.After = found[i]
+		reject, err := p.backend.TeamReject(ctx, v.Team.ID, found[i].ID)
+		if errors.Is(err, roomsensor.ErrNotFound) {
+			continue // A worker deleted it meanwhile.
+		}
+		if err == nil {
+			err = p.replayOne(ctx, reject, &view)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	view.After = page.FormatPosition(group.After.ReceivedAt, group.After.ID)
+	if view.Remaining, err = p.backend.CountRejectsOfGroup(ctx, v.Team.ID, group); err != nil {
+		return err
+	}
+	return v.Render("replay", view)
+}
+
+// ReplayReject replays one reject.
+func (p *Pages) ReplayReject(ctx context.Context, v *page.Visit) error {
+	reject, err := p.findReject(ctx, v)
+	if err != nil {
+		return err
+	}
+	release, err := p.replays.Admit(v)
+	if err != nil {
+		return err
+	}
+	defer release()
+	view := replayView{Reason: reject.Reason}
+	if reject.HardwareID != nil {
+		view.Unit = *reject.HardwareID
+	}
+	if err := p.replayOne(ctx, reject, &view); err != nil {
+		return err
+	}
+	return v.Render("replay", view)
+}
+
+// replayOne replays a reject and counts it.
+func (p *Pages) replayOne(ctx context.Context, reject roomsensor.Reject, view *replayView) error {
+	rest, err := p.replay(ctx, reject)
+	if err != nil {
+		return err
+	}
+	if len(rest) == 0 {
+		view.Stored++
+		return nil
+	}
+	view.Incomplete++
+	for i := range rest {
+		at := slices.IndexFunc(view.Causes, func(g replayGap) bool { return g.Reason == rest[i].Reason })
+		if at < 0 {
+			at = len(view.Causes)
+			view.Causes = append(view.Causes, replayGap{
+				Reason: rest[i].Reason, Detail: rest[i].Detail, Advice: rest[i].Reason.Advice(),
+			})
+		}
+		view.Causes[at].Rejects++
+	}
+	return nil
+}

@@ -1,0 +1,125 @@
+package rejects
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"roomsensor/internal/dashboard/page"
+	"roomsensor/internal/roomsensor"
+)
+
+// Units finds and registers hardware units of a team.
+type Units interface {
+	// UnitHistory lists the installations of a unit in devices of a team, the oldest first.
+	UnitHistory(ctx context.Context, teamID uuid.UUID, hardwareID string) ([]roomsensor.UnitHistory, error)
+	// RegisterUnit creates a device with a unit. Its error is a HardwareConflictError if the unit is in another device,
+	// which may be that of another team.
+	RegisterUnit(ctx context.Context, d roomsensor.NewDevice, now time.Time) (uuid.UUID, error)
+}
+
+// unitReport says why a unit shows data or none. A unit of another team is like one that does not exist.
+type unitReport struct {
+	Unit     string
+	Current  *roomsensor.UnitHistory  // where the unit is now; nil if it is in no device of the team
+	Former   []roomsensor.UnitHistory // where it was, the newest first
+	Silent   bool                     // it is in a device that has not reported recently
+	Rejected *time.Time               // when its newest reject arrived; nil without one
+}
+
+// CanRegister reports whether registering the unit would help.
+func (r *unitReport) CanRegister() bool { return r.Current == nil && len(r.Former) == 0 }
+
+// reportUnit finds out what is known about a unit. groups are the newest groups of its rejects.
+func (p *Pages) reportUnit(
+	ctx context.Context, v *page.Visit, unit string, groups []roomsensor.RejectGroup,
+) (*unitReport, error) {
+	history, err := p.backend.UnitHistory(ctx, v.Team.ID, unit)
+	if err != nil {
+		return nil, err
+	}
+	report := &unitReport{Unit: unit}
+	for i := range history {
+		installation := roomsensor.Installation{From: history[i].From, To: history[i].To}
+		if installation.Covers(v.Now) {
+			report.Current = &history[i]
+			report.Silent = roomsensor.StatusAt(v.Now, history[i].LastSeenAt) != roomsensor.Online
+		} else {
+			report.Former = append([]roomsensor.UnitHistory{history[i]}, report.Former...)
+		}
+	}
+	if len(groups) > 0 {
+		report.Rejected = &groups[0].Last
+	}
+	return report, nil
+}
+
+// unitForm is the form that registers a unit, as it was entered.
+type unitForm struct {
+	Unit, Name, Tags, At string
+	Zone                 string
+	Errors               page.FormErrors
+}
+
+// ShowUnitForm shows the form that registers a unit.
+func (p *Pages) ShowUnitForm(_ context.Context, v *page.Visit) error {
+	filter := readRejectFilter(v)
+	if filter.unit == nil {
+		return v.Redirect(v.Path("rejects"), "")
+	}
+	return v.Render("unit-new", unitForm{Unit: filter.Unit, Zone: v.Zone().String()})
+}
+
+// RegisterUnit creates a device with a unit.
+func (p *Pages) RegisterUnit(ctx context.Context, v *page.Visit) error {
+	if err := v.CheckForm(); err != nil {
+		return err
+	}
+	form := unitForm{
+		Unit: v.Form("unit"), Name: v.Form("name"), Tags: v.Form("tags"), At: v.Form("at"),
+		Zone: v.Zone().String(), Errors: page.FormErrors{},
+	}
+	device := form.read(v)
+	if len(form.Errors) > 0 {
+		return v.Invalid("unit-new", form)
+	}
+	_, err := p.backend.RegisterUnit(ctx, device, v.Now)
+	if _, taken := errors.AsType[*roomsensor.HardwareConflictError](err); taken {
+		form.Errors.Add("unit", "This unit cannot be registered: it may have been registered before. "+
+			"Check the id on the unit. If it is right, ask your operator.")
+		return v.Invalid("unit-new", form)
+	}
+	if err != nil {
+		return err
+	}
+	return v.Redirect(v.Path("rejects")+"?unit="+form.Unit,
+		"The unit "+form.Unit+" is registered. Replay its rejects below to store what arrived before.")
+}
+
+// read checks the form and returns the device to create.
+func (f *unitForm) read(v *page.Visit) roomsensor.NewDevice {
+	d := roomsensor.NewDevice{TeamID: v.Team.ID, HardwareID: f.Unit, Metadata: map[string]string{}}
+	if !roomsensor.IsHardwareID(f.Unit) {
+		f.Errors.Add("unit", page.WrongUnit)
+	}
+	if f.Name != "" {
+		f.Errors.AddCheck("name", "The name", roomsensor.CheckName(f.Name))
+		d.DisplayName = &f.Name
+	}
+	for line := range strings.Lines(f.Tags) {
+		if line = strings.TrimSpace(line); line == "" {
+			continue
+		}
+		key, value, ok := strings.Cut(line, "=")
+		if !ok {
+			f.Errors.Add("tags", "Write one tag per line, as key=value, such as building=gym.")
+		}
+		d.Metadata[strings.TrimSpace(key)] = strings.TrimSpace(value)
+	}
+	f.Errors.AddCheck("tags", "A tag is not valid:", roomsensor.CheckMetadata(d.Metadata))
+	d.InstalledAt = v.LocalTime(f.At, f.Errors)
+	return d
+}
