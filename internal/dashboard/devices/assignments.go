@@ -16,7 +16,6 @@ import (
 // Assignments reads and changes the assignments of a team. The errors of changes are a NotFoundError, or an
 // AssignmentConflictError that names the assignment in the way.
 type Assignments interface {
-	Device(ctx context.Context, teamID, deviceID uuid.UUID) (roomsensor.Device, error)
 	Assignment(ctx context.Context, teamID, assignmentID uuid.UUID) (roomsensor.Assignment, error)
 	Timeline(ctx context.Context, teamID uuid.UUID, q roomsensor.TimelineQuery) (roomsensor.Timeline, error)
 	StartAssignment(ctx context.Context, teamID uuid.UUID, a roomsensor.Assignment) (roomsensor.Assignment, error)
