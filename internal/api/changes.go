@@ -204,7 +204,9 @@ func (s *server) readChangesRequest(ctx context.Context, c *call) (*changesReque
 }
 
 // nameDevices sets the devices of a first page.
-func (s *server) nameDevices(ctx context.Context, c *call, devices httpedge.DeviceSelection, state *cursor.State) error {
+func (s *server) nameDevices(
+	ctx context.Context, c *call, devices httpedge.DeviceSelection, state *cursor.State,
+) error {
 	if devices.IDs == nil {
 		return nil
 	}

@@ -41,7 +41,7 @@ type Config struct {
 
 // Backend has all stored data that the pages need. Its methods return roomsensor.ErrNotFound for what does not exist or
 // belongs to another team, and a *roomsensor.Error with the code overloaded if the database is unavailable or too busy.
-type Backend interface { //nolint:interfacebloat // It is the sum of those of the pages.
+type Backend interface {
 	page.Backend
 	people.Backend
 	team.Backend

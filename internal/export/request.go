@@ -49,8 +49,8 @@ const (
 	includeParameter = "include"
 )
 
-// ParseReadings reads the query of GET /readings.csv or GET /readings.parquet, each parameter by its own rule. The caller
-// sets who asks. The links of the dashboard have the same parameters.
+// ParseReadings reads the query of GET /readings.csv or GET /readings.parquet, each parameter by its own rule. The
+// caller sets who asks. The links of the dashboard have the same parameters.
 func ParseReadings(rawQuery string, format Format, now time.Time) (*Request, error) {
 	known := []string{
 		httpedge.FromParameter, httpedge.ToParameter, httpedge.LastParameter, httpedge.AssignmentParameter,

@@ -66,7 +66,7 @@ func (d *dashboardProcess) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	handler, err := d.handler(listener.Addr().String()) //nolint:contextcheck // Each request has its own.
+	handler, err := d.handler(listener.Addr().String())
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}

@@ -1,3 +1,4 @@
+// Package overview is the page with a tile for each device of a team, and the streams that keep its tiles up to date.
 package overview
 
 import (

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// requestTimeout is the deadline of every request except streams.
+	// RequestTimeout is the deadline of every request except streams.
 	RequestTimeout = 10 * time.Second
 	// maxForm is the size of a posted form in bytes.
 	maxForm = 64 << 10

@@ -16,7 +16,7 @@ const (
 	// teamPageRate is how many requests of a team are answered per second, and teamPageBurst how many at once after a
 	// pause: 50 people open a page within the same second.
 	teamPageRate, teamPageBurst = 20, 50
-	// maxTeamPages is how many pages and forms of a team are answered at the same time. An expensive one takes a processor
+	// MaxTeamPages is how many pages and forms of a team are answered at the same time. An expensive one takes a processor
 	// and a connection to the database.
 	MaxTeamPages = 2
 	// turnRetryAfter is the Retry-After of a request that would wait for too long.

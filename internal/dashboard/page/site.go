@@ -1,5 +1,5 @@
-// Package page is what all pages of the dashboard share: a request with its checks, layout and templates, forms, errors,
-// sessions, and the words for metrics, devices and times.
+// Package page is what all pages of the dashboard share: a request with its checks, layout and templates, forms,
+// errors, sessions, and the words for metrics, devices and times.
 //
 //	site.go       configuration and handler of a Site
 //	route.go      Route, and the navigation

@@ -33,21 +33,21 @@ type Visit struct {
 // FormErrors has a full sentence that says what to do for each field that is not valid.
 type FormErrors map[string]string
 
-// add adds the error of a field, unless it has one. An empty sentence means none.
+// Add adds the error of a field, unless it has one. An empty sentence means none.
 func (e FormErrors) Add(field, sentence string) {
 	if _, known := e[field]; !known && sentence != "" {
 		e[field] = sentence
 	}
 }
 
-// addRule adds the error of a rule to the field that it names.
+// AddRule adds the error of a rule to the field that it names.
 func (e FormErrors) AddRule(err error) {
 	if rule, ok := errors.AsType[*roomsensor.Error](err); ok {
 		e.Add(rule.Param, rule.Message)
 	}
 }
 
-// addCheck adds the error of a check, such as roomsensor.CheckName, if there is one. It continues the sentence that
+// AddCheck adds the error of a check, such as roomsensor.CheckName, if there is one. It continues the sentence that
 // subject begins.
 func (e FormErrors) AddCheck(field, subject string, err error) {
 	if err != nil {
@@ -113,7 +113,7 @@ func (v *Visit) Path(elements ...string) string {
 	return strings.Join(path, "/")
 }
 
-// id returns a parameter of the path that is an id. A malformed id is like one that does not exist.
+// ID returns a parameter of the path that is an id. A malformed id is like one that does not exist.
 func (v *Visit) ID(parameter string) (uuid.UUID, error) {
 	id, err := uuid.Parse(v.Echo.Param(parameter))
 	if err != nil || len(v.Echo.Param(parameter)) != len(uuid.Nil.String()) {
