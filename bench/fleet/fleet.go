@@ -13,7 +13,7 @@ import (
 
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/simulate"
-	"roomsensor/internal/store"
+	"roomsensor/internal/store/pg"
 )
 
 // Fleet is a fleet of devices with a history that ends at an instant.
@@ -121,7 +121,7 @@ func (f *Fleet) WriteBinary(w io.Writer, from, to time.Time) error {
 	for i := range ids {
 		ids[i] = f.DeviceID(i)
 	}
-	rows := store.NewCopyEncoder(0)
+	rows := pg.NewCopyEncoder(0)
 	for at := from; at.Before(to); at = at.Add(roomsensor.BucketLength) {
 		for i := range f.Present(at) {
 			reading := f.Reading(i, at)

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"roomsensor/internal/store"
+	"roomsensor/internal/store/pg"
 )
 
 // maxReplayDelay is the longest max_standby_streaming_delay that is not reported: while a read delays the log of a
@@ -27,7 +27,7 @@ func (d *doctor) checkStandbys(ctx context.Context) {
 	}
 }
 
-func (d *doctor) checkStandby(server *store.StandbyServer) {
+func (d *doctor) checkStandby(server *pg.StandbyServer) {
 	check := "standby " + server.Name
 	switch {
 	case server.IsPrimary:

@@ -7,7 +7,7 @@ import (
 
 	"roomsensor/internal/process"
 	"roomsensor/internal/roomsensor"
-	"roomsensor/internal/store"
+	"roomsensor/internal/store/pg"
 	"roomsensor/schema"
 )
 
@@ -120,7 +120,7 @@ func explainDatabase(ctx context.Context, url string, err error) error {
 	defer cancel()
 	pending, unreachable := schema.Pending(ctx, url)
 	var overloaded *roomsensor.Error
-	refusal := store.Refusal(unreachable)
+	refusal := pg.Refusal(unreachable)
 	switch {
 	case errors.Is(unreachable, schema.ErrBeforeFirstRelease):
 		return errOldDatabase

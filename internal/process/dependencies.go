@@ -18,6 +18,7 @@ import (
 	"roomsensor/internal/queue"
 	"roomsensor/internal/retry"
 	"roomsensor/internal/store"
+	"roomsensor/internal/store/pg"
 	"roomsensor/schema"
 )
 
@@ -43,12 +44,12 @@ func unverified(err error) bool {
 
 // unavailable returns the error of a database that cannot be used.
 func unavailable(cfg config.Database, err error) error {
-	reason := store.Refusal(err)
+	reason := pg.Refusal(err)
 	switch {
 	case unverified(err):
 		reason = unverifiedDatabase
 	case reason == "":
-		reason = noAnswer(store.Addresses(string(cfg.DatabaseURL)))
+		reason = noAnswer(pg.Addresses(string(cfg.DatabaseURL)))
 	}
 	return &UnavailableError{Reason: reason, Cause: err}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"roomsensor/internal/store"
+	"roomsensor/internal/store/pg"
 )
 
 // Registry takes the metrics of a process, and serves them.
@@ -78,7 +79,7 @@ func (p *Process) ObservePools(s *store.Store) {
 
 // poolMetrics report the pools of database connections.
 type poolMetrics struct {
-	pools                          func() []store.Pool
+	pools                          func() []pg.Pool
 	connections, most, waits, time *prometheus.Desc
 }
 

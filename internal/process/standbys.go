@@ -7,6 +7,7 @@ import (
 
 	"roomsensor/internal/config"
 	"roomsensor/internal/store"
+	"roomsensor/internal/store/pg"
 )
 
 // ReadFromStandbys lets the reads of a store run on the standbys that are configured, once WatchStandbys runs. Its only
@@ -42,11 +43,11 @@ func (p *Process) WatchStandbys(s *store.Store) {
 
 // standbyMetrics report what standbys serve.
 type standbyMetrics struct {
-	statistics                                  func() store.StandbyStatistics
+	statistics                                  func() pg.StandbyStatistics
 	used, lag, reads, fallbacks, waits, waiting *prometheus.Desc
 }
 
-func newStandbyMetrics(statistics func() store.StandbyStatistics) *standbyMetrics {
+func newStandbyMetrics(statistics func() pg.StandbyStatistics) *standbyMetrics {
 	describe := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc("roomsensor_database_"+name, help, labels, nil)
 	}

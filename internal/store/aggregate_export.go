@@ -12,6 +12,7 @@ import (
 
 	"roomsensor/db"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/store/pg"
 )
 
 // defaultAggregateCells is how many buckets of devices are aggregated at once. A cell with readings takes 350 bytes
@@ -45,7 +46,7 @@ func (s *Store) OpenAggregates(
 ) (OpenedAggregates, error) {
 	release, err := s.teamExports.Acquire(ctx, teamID)
 	if err != nil {
-		return nil, fmt.Errorf("beginning an export: %w", translate(err))
+		return nil, fmt.Errorf("beginning an export: %w", pg.Translate(err))
 	}
 	defer release()
 	var e *AggregateExport
@@ -53,12 +54,12 @@ func (s *Store) OpenAggregates(
 		e, err = s.readAggregates(ctx, conn, teamID, q)
 		return err
 	}
-	served, err := s.onStandby(ctx, forExports, read)
+	served, err := s.OnStandby(ctx, pg.ForExports, read)
 	if !served {
-		err = s.exports.AcquireFunc(ctx, func(conn *pgxpool.Conn) error { return read(ctx, conn) })
+		err = s.Exports.AcquireFunc(ctx, func(conn *pgxpool.Conn) error { return read(ctx, conn) })
 	}
 	if err != nil {
-		return nil, fmt.Errorf("exporting aggregates: %w", translate(err))
+		return nil, fmt.Errorf("exporting aggregates: %w", pg.Translate(err))
 	}
 	return e, nil
 }
@@ -69,8 +70,8 @@ func (s *Store) readAggregates(
 ) (*AggregateExport, error) {
 	e := &AggregateExport{query: q}
 	//nolint:wrapcheck // OpenAggregates wraps it.
-	return e, pgx.BeginTxFunc(ctx, conn, snapshot, func(tx pgx.Tx) error {
-		err := s.set(ctx, tx, "statement_timeout", exportStatementTimeout, "plan_cache_mode", "force_custom_plan")
+	return e, pgx.BeginTxFunc(ctx, conn, pg.Snapshot, func(tx pgx.Tx) error {
+		err := s.Set(ctx, tx, "statement_timeout", exportStatementTimeout, "plan_cache_mode", "force_custom_plan")
 		if err != nil {
 			return err
 		}
@@ -151,13 +152,13 @@ func (e *AggregateExport) extent(ctx context.Context, a *aggregation) (roomsenso
 		return w, nil
 	}
 	// The extent of no readings would be null.
-	n, err := a.store.queries.ReadingCount(ctx, a.tx, db.ReadingCountParams{
+	n, err := a.store.Queries.ReadingCount(ctx, a.tx, db.ReadingCountParams{
 		DeviceIds: a.devices, TeamID: a.teamID, WindowFrom: w.From, WindowTo: w.To, Most: 1,
 	})
 	if err != nil || n == 0 {
 		return roomsensor.Window{}, err
 	}
-	found, err := a.store.queries.ReadingGetExtent(ctx, a.tx, db.ReadingGetExtentParams{
+	found, err := a.store.Queries.ReadingGetExtent(ctx, a.tx, db.ReadingGetExtentParams{
 		DeviceIds: a.devices, TeamID: a.teamID, WindowFrom: w.From, WindowTo: w.To,
 	})
 	rows := roomsensor.Window{From: found.FirstAt.UTC(), To: found.LastAt.UTC().Add(roomsensor.BucketLength)}
@@ -219,11 +220,11 @@ func (a *aggregation) countCells(ctx context.Context, from, to int, buckets []ro
 	var n int64
 	var err error
 	if len(pieces) == 1 && pieces[0].hourly {
-		n, err = a.store.queries.HourlyCountBuckets(ctx, a.tx, db.HourlyCountBucketsParams{
+		n, err = a.store.Queries.HourlyCountBuckets(ctx, a.tx, db.HourlyCountBucketsParams{
 			Edges: edges, DeviceIds: a.devices[from:to], TeamID: a.teamID, HourFrom: w.From, HourTo: w.To,
 		})
 	} else {
-		n, err = a.store.queries.ReadingCountBuckets(ctx, a.tx, db.ReadingCountBucketsParams{
+		n, err = a.store.Queries.ReadingCountBuckets(ctx, a.tx, db.ReadingCountBucketsParams{
 			Edges: edges, DeviceIds: a.devices[from:to], TeamID: a.teamID, WindowFrom: w.From, WindowTo: w.To,
 		})
 	}

@@ -13,6 +13,7 @@ import (
 
 	"roomsensor/db"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/store/pg"
 )
 
 const (
@@ -32,9 +33,9 @@ func (s *Store) DeviceAggregates(
 	ctx context.Context, teamID, deviceID uuid.UUID, q roomsensor.AggregateQuery,
 ) (list []roomsensor.Aggregate, err error) {
 	began := time.Now()
-	err = s.readSnapshot(ctx, "reading aggregates", func(ctx context.Context, tx pgx.Tx) error {
+	err = s.ReadSnapshot(ctx, "reading aggregates", func(ctx context.Context, tx pgx.Tx) error {
 		list = list[:0]
-		if err := s.set(ctx, tx, "statement_timeout", aggregateStatementTimeout); err != nil {
+		if err := s.Set(ctx, tx, "statement_timeout", aggregateStatementTimeout); err != nil {
 			return err
 		}
 		a := aggregation{store: s, tx: tx, teamID: teamID, window: q.Window}
@@ -108,10 +109,10 @@ func (a *aggregation) begin(ctx context.Context, devices []uuid.UUID, now time.T
 			a.expected = append(a.expected, roomsensor.Expected(a.window, installations, now))
 		}
 	}
-	hours, err := a.store.queries.HourlyListValid(ctx, a.tx, db.HourlyListValidParams{
+	hours, err := a.store.Queries.HourlyListValid(ctx, a.tx, db.HourlyListValidParams{
 		WindowFrom: a.window.From, WindowTo: a.window.To,
 	})
-	a.valid = convert(hours, func(row *db.HourlyListValidRow) roomsensor.Window {
+	a.valid = pg.Convert(hours, func(row *db.HourlyListValidRow) roomsensor.Window {
 		return roomsensor.Window{From: row.HoursFrom.UTC(), To: row.HoursTo.UTC()}
 	})
 	return err
@@ -189,7 +190,7 @@ func (g *grid) tally(rank int, at time.Time) *roomsensor.Tally {
 
 // readReadings adds the readings of all devices in a part of the window.
 func (g *grid) readReadings(ctx context.Context, w roomsensor.Window) error {
-	rows, err := g.tx.Query(ctx, db.ReadingExport, positional(db.ReadingExportParams{
+	rows, err := g.tx.Query(ctx, db.ReadingExport, pg.Positional(db.ReadingExportParams{
 		DeviceIds: g.ids, TeamID: g.teamID, WindowFrom: w.From, WindowTo: w.To,
 	})...)
 	if err != nil {
@@ -212,7 +213,7 @@ func (g *grid) addReadings(rows pgx.Rows) error {
 // readHours adds whole hours of all devices. An hour of which a device has expected and other buckets does not show how
 // many of its readings are; it is added to again instead.
 func (g *grid) readHours(ctx context.Context, w roomsensor.Window, again []devicePart) ([]devicePart, error) {
-	rows, err := g.tx.Query(ctx, db.HourlyList, positional(db.HourlyListParams{
+	rows, err := g.tx.Query(ctx, db.HourlyList, pg.Positional(db.HourlyListParams{
 		DeviceIds: g.ids, TeamID: g.teamID, HourFrom: w.From, HourTo: w.To,
 	})...)
 	if err != nil {
@@ -222,7 +223,7 @@ func (g *grid) readHours(ctx context.Context, w roomsensor.Window, again []devic
 	for rows.Next() {
 		columns := rows.RawValues()
 		rank := g.rank[uuid.UUID(columns[0])]
-		hour := roomsensor.Window{From: decodeTime(columns[1])}
+		hour := roomsensor.Window{From: pg.DecodeTime(columns[1])}
 		hour.To = hour.From.Add(time.Hour)
 		readings, present := decodeCount(columns[2]), 0
 		switch g.expected[rank].Intersect(hour).Buckets() {
@@ -275,7 +276,7 @@ func (g *grid) readParts(ctx context.Context, parts []devicePart) error {
 		p.DeviceIds = append(p.DeviceIds, g.devices[part.rank])
 		p.PartFrom, p.PartTo = append(p.PartFrom, part.window.From), append(p.PartTo, part.window.To)
 	}
-	rows, err := g.tx.Query(ctx, db.ReadingListParts, positional(p)...)
+	rows, err := g.tx.Query(ctx, db.ReadingListParts, pg.Positional(p)...)
 	if err != nil {
 		return fmt.Errorf("reading parts: %w", err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"roomsensor/db"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/store/pg"
 )
 
 // Assignments reads a page of a device's assignments, the newest first. A device of another team has none.
@@ -21,39 +22,39 @@ func (s *Store) Assignments(
 	if q.After != nil {
 		params.AfterStartedAt, params.AfterID = &q.After.StartedAt, &q.After.ID
 	}
-	rows, err := s.queries.AssignmentList(ctx, s.pool, params)
+	rows, err := s.Queries.AssignmentList(ctx, s.Pool, params)
 	if err != nil {
-		return nil, fmt.Errorf("listing assignments: %w", translate(err))
+		return nil, fmt.Errorf("listing assignments: %w", pg.Translate(err))
 	}
-	return convert(rows, assignment), nil
+	return pg.Convert(rows, assignment), nil
 }
 
 // Assignment returns an assignment of any device of a team.
 func (s *Store) Assignment(ctx context.Context, teamID, assignmentID uuid.UUID) (roomsensor.Assignment, error) {
-	row, err := s.queries.AssignmentGet(ctx, s.pool, db.AssignmentGetParams{TeamID: teamID, AssignmentID: assignmentID})
+	row, err := s.Queries.AssignmentGet(ctx, s.Pool, db.AssignmentGetParams{TeamID: teamID, AssignmentID: assignmentID})
 	if err != nil {
-		return roomsensor.Assignment{}, fmt.Errorf("reading an assignment: %w", translate(err))
+		return roomsensor.Assignment{}, fmt.Errorf("reading an assignment: %w", pg.Translate(err))
 	}
 	return assignment(&row), nil
 }
 
 // DeviceAssignments lists all assignments of a device of any team, the newest first.
 func (s *Store) DeviceAssignments(ctx context.Context, deviceID uuid.UUID) ([]roomsensor.Assignment, error) {
-	if _, err := s.ownedDevice(ctx, s.pool, deviceID); err != nil {
+	if _, err := s.ownedDevice(ctx, s.Pool, deviceID); err != nil {
 		return nil, err
 	}
-	rows, err := s.queries.AssignmentListByDevice(ctx, s.pool, deviceID)
+	rows, err := s.Queries.AssignmentListByDevice(ctx, s.Pool, deviceID)
 	if err != nil {
-		return nil, fmt.Errorf("listing assignments: %w", translate(err))
+		return nil, fmt.Errorf("listing assignments: %w", pg.Translate(err))
 	}
-	return convert(rows, assignment), nil
+	return pg.Convert(rows, assignment), nil
 }
 
 // AssignmentTeam returns the team of an assignment of any team.
 func (s *Store) AssignmentTeam(ctx context.Context, id uuid.UUID) (uuid.UUID, error) {
-	team, err := s.queries.AssignmentGetTeam(ctx, s.pool, id)
+	team, err := s.Queries.AssignmentGetTeam(ctx, s.Pool, id)
 	if err != nil {
-		return uuid.Nil, translateByID(err, "reading the team of an assignment", roomsensor.KindAssignment, id.String())
+		return uuid.Nil, pg.TranslateByID(err, "reading the team of an assignment", roomsensor.KindAssignment, id.String())
 	}
 	return team, nil
 }
@@ -63,7 +64,7 @@ func (s *Store) AssignmentTeam(ctx context.Context, id uuid.UUID) (uuid.UUID, er
 func (s *Store) StartAssignment(
 	ctx context.Context, teamID uuid.UUID, a roomsensor.Assignment,
 ) (started roomsensor.Assignment, err error) {
-	err = s.inChange(ctx, "starting an assignment", func(tx pgx.Tx) error {
+	err = s.InChange(ctx, "starting an assignment", func(tx pgx.Tx) error {
 		if err := s.lockTeamDevice(ctx, tx, teamID, a.DeviceID); err != nil {
 			return err
 		}
@@ -78,7 +79,7 @@ func (s *Store) StartAssignment(
 func (s *Store) EndAssignment(
 	ctx context.Context, teamID, id uuid.UUID, at time.Time,
 ) (ended roomsensor.Assignment, err error) {
-	err = s.inChange(ctx, "ending an assignment", func(tx pgx.Tx) error {
+	err = s.InChange(ctx, "ending an assignment", func(tx pgx.Tx) error {
 		ended, err = s.endAssignment(ctx, tx, teamID, id, at)
 		return err
 	})
@@ -91,10 +92,10 @@ func (s *Store) EndAssignment(
 func (s *Store) TransferAssignment(
 	ctx context.Context, teamID, id uuid.UUID, next roomsensor.Assignment,
 ) (ended, started roomsensor.Assignment, err error) {
-	err = s.inChange(ctx, "transferring an assignment", func(tx pgx.Tx) error {
-		before, err := s.queries.AssignmentGet(ctx, tx, db.AssignmentGetParams{TeamID: teamID, AssignmentID: id})
+	err = s.InChange(ctx, "transferring an assignment", func(tx pgx.Tx) error {
+		before, err := s.Queries.AssignmentGet(ctx, tx, db.AssignmentGetParams{TeamID: teamID, AssignmentID: id})
 		if err != nil {
-			return translateByID(err, "reading an assignment", roomsensor.KindAssignment, id.String())
+			return pg.TranslateByID(err, "reading an assignment", roomsensor.KindAssignment, id.String())
 		}
 		// No other assignment of the device can start in between.
 		if err := s.lockTeamDevice(ctx, tx, teamID, before.DeviceID); err != nil {
@@ -114,7 +115,7 @@ func (s *Store) TransferAssignment(
 func (s *Store) insertAssignment(
 	ctx context.Context, tx pgx.Tx, teamID uuid.UUID, a roomsensor.Assignment,
 ) (roomsensor.Assignment, error) {
-	other, err := s.queries.AssignmentGetOverlap(ctx, tx, db.AssignmentGetOverlapParams{
+	other, err := s.Queries.AssignmentGetOverlap(ctx, tx, db.AssignmentGetOverlapParams{
 		TeamID: teamID, DeviceID: a.DeviceID, StartedAt: a.StartedAt,
 	})
 	if err == nil {
@@ -125,7 +126,7 @@ func (s *Store) insertAssignment(
 	if !errors.Is(err, pgx.ErrNoRows) {
 		return roomsensor.Assignment{}, err
 	}
-	row, err := s.queries.AssignmentInsert(ctx, tx, db.AssignmentInsertParams{
+	row, err := s.Queries.AssignmentInsert(ctx, tx, db.AssignmentInsertParams{
 		TeamID: teamID, DeviceID: a.DeviceID, Type: string(a.Type), Label: a.Label, HomeOrTravel: string(a.HomeOrTravel),
 		ExternalRef: a.ExternalRef, StartedAt: a.StartedAt,
 	})
@@ -136,9 +137,9 @@ func (s *Store) insertAssignment(
 func (s *Store) endAssignment(
 	ctx context.Context, tx pgx.Tx, teamID, id uuid.UUID, at time.Time,
 ) (roomsensor.Assignment, error) {
-	row, err := s.queries.AssignmentLock(ctx, tx, db.AssignmentLockParams{TeamID: teamID, AssignmentID: id})
+	row, err := s.Queries.AssignmentLock(ctx, tx, db.AssignmentLockParams{TeamID: teamID, AssignmentID: id})
 	if err != nil {
-		return roomsensor.Assignment{}, translateByID(err, "reading an assignment", roomsensor.KindAssignment, id.String())
+		return roomsensor.Assignment{}, pg.TranslateByID(err, "reading an assignment", roomsensor.KindAssignment, id.String())
 	}
 	conflict := &roomsensor.AssignmentConflictError{Assignment: assignment(&row)}
 	switch {
@@ -149,14 +150,14 @@ func (s *Store) endAssignment(
 		conflict.Conflict = roomsensor.AssignmentStartedLater
 		return roomsensor.Assignment{}, conflict
 	}
-	row, err = s.queries.AssignmentEnd(ctx, tx, db.AssignmentEndParams{TeamID: teamID, AssignmentID: id, EndedAt: at})
+	row, err = s.Queries.AssignmentEnd(ctx, tx, db.AssignmentEndParams{TeamID: teamID, AssignmentID: id, EndedAt: at})
 	return assignment(&row), err
 }
 
 // lockTeamDevice locks a device of a team until the transaction ends.
 func (s *Store) lockTeamDevice(ctx context.Context, tx pgx.Tx, teamID, deviceID uuid.UUID) error {
-	if _, err := s.queries.DeviceLock(ctx, tx, db.DeviceLockParams{TeamID: teamID, DeviceID: deviceID}); err != nil {
-		return translateByID(err, "locking a device", roomsensor.KindDevice, deviceID.String())
+	if _, err := s.Queries.DeviceLock(ctx, tx, db.DeviceLockParams{TeamID: teamID, DeviceID: deviceID}); err != nil {
+		return pg.TranslateByID(err, "locking a device", roomsensor.KindDevice, deviceID.String())
 	}
 	return nil
 }
@@ -165,6 +166,6 @@ func assignment(row *db.Assignment) roomsensor.Assignment {
 	return roomsensor.Assignment{
 		ID: row.ID, DeviceID: row.DeviceID, Type: roomsensor.AssignmentType(row.Type), Label: row.Label,
 		HomeOrTravel: roomsensor.HomeOrTravel(row.HomeOrTravel), ExternalRef: row.ExternalRef,
-		StartedAt: row.StartedAt.UTC(), EndedAt: utc(row.EndedAt),
+		StartedAt: row.StartedAt.UTC(), EndedAt: pg.UTC(row.EndedAt),
 	}
 }

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -11,20 +10,8 @@ import (
 
 	"roomsensor/db"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/store/pg"
 )
-
-// actorSetting is the parameter of the server that has the actor of a transaction, for the trigger audit_record.
-const actorSetting = "roomsensor.actor"
-
-// actorText returns the value of actorSetting for the actor of a context; empty for an unknown one.
-func actorText(ctx context.Context) string {
-	actor, ok := roomsensor.ActorOf(ctx)
-	if !ok {
-		return ""
-	}
-	text, _ := json.Marshal(actor) //nolint:errchkjson // Encoding strings never fails.
-	return string(text)
-}
 
 // AuditEntries lists entries of the audit log, of one team or of all, the newest first. It ignores After and Until.
 func (s *Store) AuditEntries(ctx context.Context, q roomsensor.AuditQuery) ([]roomsensor.AuditEntry, error) {
@@ -35,11 +22,11 @@ func (s *Store) AuditEntries(ctx context.Context, q roomsensor.AuditQuery) ([]ro
 	if q.Object != "" {
 		params.Object = &q.Object
 	}
-	rows, err := s.queries.AuditList(ctx, s.pool, params)
+	rows, err := s.Queries.AuditList(ctx, s.Pool, params)
 	if err != nil {
-		return nil, fmt.Errorf("listing the audit log: %w", translate(err))
+		return nil, fmt.Errorf("listing the audit log: %w", pg.Translate(err))
 	}
-	return convert(rows, auditEntry), nil
+	return pg.Convert(rows, auditEntry), nil
 }
 
 // TeamAudit lists a page of the audit log of a team, the newest entries first. It ignores TeamID.
@@ -58,11 +45,11 @@ func (s *Store) TeamAudit(
 	if q.After != nil && (q.Until == nil || q.After.At.Before(*q.Until)) {
 		params.BeforeAt, params.BeforeID = q.After.At, q.After.ID
 	}
-	rows, err := s.queries.AuditListByTeam(ctx, s.pool, params)
+	rows, err := s.Queries.AuditListByTeam(ctx, s.Pool, params)
 	if err != nil {
-		return nil, fmt.Errorf("listing the audit log: %w", translate(err))
+		return nil, fmt.Errorf("listing the audit log: %w", pg.Translate(err))
 	}
-	return convert(rows, auditEntry), nil
+	return pg.Convert(rows, auditEntry), nil
 }
 
 func auditEntry(row *db.AuditLog) roomsensor.AuditEntry {
@@ -70,8 +57,8 @@ func auditEntry(row *db.AuditLog) roomsensor.AuditEntry {
 		ID: row.ID, At: row.At.UTC(),
 		Actor:        roomsensor.Actor{Kind: roomsensor.ActorKind(row.ActorKind), Name: row.Actor, UserID: row.UserID},
 		DatabaseUser: row.DatabaseUser, TeamID: row.TeamID, Action: roomsensor.AuditAction(row.Action),
-		ObjectKind: row.ObjectKind, ObjectID: row.ObjectID, ObjectName: text(row.ObjectName),
-		DeviceID: row.DeviceID, DeviceName: text(row.DeviceName), Before: row.Before, After: row.After,
+		ObjectKind: row.ObjectKind, ObjectID: row.ObjectID, ObjectName: pg.Text(row.ObjectName),
+		DeviceID: row.DeviceID, DeviceName: pg.Text(row.DeviceName), Before: row.Before, After: row.After,
 	}
 }
 
@@ -82,8 +69,8 @@ const purgeAuditEntries = 1000
 // exceed their limit, and returns their number. If another process does so at the same time, it leaves the rest to that
 // process.
 func (s *Store) PurgeAudit(ctx context.Context, keep time.Duration) (entries int64, err error) {
-	entries, err = s.deleteAll(ctx, "deleting old entries of the audit log", func(tx pgx.Tx) (int64, error) {
-		return s.queries.AuditExpire(ctx, tx, db.AuditExpireParams{
+	entries, err = s.DeleteInParts(ctx, "deleting old entries of the audit log", func(tx pgx.Tx) (int64, error) {
+		return s.Queries.AuditExpire(ctx, tx, db.AuditExpireParams{
 			KeepSeconds: keep.Seconds(), Most: purgeAuditEntries,
 		})
 	})
@@ -95,8 +82,8 @@ func (s *Store) PurgeAudit(ctx context.Context, keep time.Duration) (entries int
 		return entries, err
 	}
 	for i := range teams {
-		trimmed, err := s.deleteAll(ctx, "trimming the audit log of a team", func(tx pgx.Tx) (int64, error) {
-			return s.queries.AuditTrim(ctx, tx, db.AuditTrimParams{OfTeam: teams[i].ID, Most: purgeAuditEntries})
+		trimmed, err := s.DeleteInParts(ctx, "trimming the audit log of a team", func(tx pgx.Tx) (int64, error) {
+			return s.Queries.AuditTrim(ctx, tx, db.AuditTrimParams{OfTeam: teams[i].ID, Most: purgeAuditEntries})
 		})
 		entries += trimmed
 		if err != nil {

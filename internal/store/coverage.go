@@ -10,6 +10,7 @@ import (
 
 	"roomsensor/db"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/store/pg"
 )
 
 // scanLimits bound what a page of coverage or gaps reads.
@@ -49,11 +50,11 @@ func (s *Store) EachCoverage(
 	c := coverageReader{store: s, teamID: teamID, query: q, began: time.Now()}
 	perDevice := max(1, roomsensor.Expected(q.Window, nil, q.Now).Buckets())
 	c.query.Limit = min(q.Limit, max(1, s.scans.coveragePage/perDevice))
-	err = s.readSnapshot(ctx, "reading coverage", func(ctx context.Context, tx pgx.Tx) error {
-		if err := s.set(ctx, tx, "statement_timeout", coverageStatementTimeout); err != nil {
+	err = s.ReadSnapshot(ctx, "reading coverage", func(ctx context.Context, tx pgx.Tx) error {
+		if err := s.Set(ctx, tx, "statement_timeout", coverageStatementTimeout); err != nil {
 			return err
 		}
-		devices, err := s.queries.DeviceStateList(ctx, tx, db.DeviceStateListParams{
+		devices, err := s.Queries.DeviceStateList(ctx, tx, db.DeviceStateListParams{
 			TeamID: teamID, Metadata: filter, After: c.query.After, Most: int64(c.query.Limit) + 1,
 		})
 		if err != nil {
@@ -121,16 +122,16 @@ func (c *coverageReader) count(
 	if w.Empty() {
 		return counts, nil
 	}
-	rows, err := tx.Query(ctx, db.ReadingMaskList, positional(db.ReadingMaskListParams{
+	rows, err := tx.Query(ctx, db.ReadingMaskList, pg.Positional(db.ReadingMaskListParams{
 		DeviceIds: ids, TeamID: c.teamID, WindowFrom: w.From, WindowTo: w.To,
 	})...)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // inSnapshot wraps it.
+		return nil, err //nolint:wrapcheck // InSnapshot wraps it.
 	}
 	defer rows.Close()
 	for rows.Next() {
 		columns := rows.RawValues()
-		counts[uuid.UUID(columns[0])].Add(decodeTime(columns[1]), columns[2][1]) // The low byte of a smallint.
+		counts[uuid.UUID(columns[0])].Add(pg.DecodeTime(columns[1]), columns[2][1]) // The low byte of a smallint.
 	}
 	return counts, rows.Err()
 }
@@ -176,15 +177,15 @@ func (s *Store) readGaps(
 	take func(gap roomsensor.Window, ok bool) bool,
 ) (done bool, err error) {
 	var buckets []time.Time
-	err = s.read(ctx, func(ctx context.Context, from reader) (err error) {
-		buckets, err = s.queries.ReadingBucketList(ctx, from, db.ReadingBucketListParams{
+	err = s.Read(ctx, func(ctx context.Context, from pg.Reader) (err error) {
+		buckets, err = s.Queries.ReadingBucketList(ctx, from, db.ReadingBucketListParams{
 			DeviceID: deviceID, TeamID: teamID, WindowFrom: search.Rest().From, WindowTo: search.Rest().To,
 			Most: int64(s.scans.gapStatement),
 		})
 		return err
 	})
 	if err != nil {
-		return false, fmt.Errorf("reading buckets: %w", translate(err))
+		return false, fmt.Errorf("reading buckets: %w", pg.Translate(err))
 	}
 	for _, at := range buckets {
 		if !take(search.Reading(at.UTC())) {
@@ -202,12 +203,12 @@ func (s *Store) searchGaps(
 	ctx context.Context, teamID, deviceID uuid.UUID, q roomsensor.GapQuery,
 ) (*roomsensor.GapSearch, error) {
 	var units map[uuid.UUID][]roomsensor.Installation
-	err := s.read(ctx, func(ctx context.Context, from reader) (err error) {
+	err := s.Read(ctx, func(ctx context.Context, from pg.Reader) (err error) {
 		units, err = s.deviceUnits(ctx, from, teamID, []uuid.UUID{deviceID})
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("listing installations: %w", translate(err))
+		return nil, fmt.Errorf("listing installations: %w", pg.Translate(err))
 	}
 	if len(units) == 0 {
 		return nil, roomsensor.ErrNotFound

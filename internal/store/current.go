@@ -14,7 +14,7 @@ import (
 func (s *Store) CurrentDevices(
 	ctx context.Context, teamID uuid.UUID, q roomsensor.DeviceQuery, hours roomsensor.Window,
 ) (current []roomsensor.CurrentDevice, err error) {
-	err = s.inSnapshot(ctx, "reading the snapshot", func(tx pgx.Tx) error {
+	err = s.InSnapshot(ctx, "reading the snapshot", func(tx pgx.Tx) error {
 		current = []roomsensor.CurrentDevice{}
 		err := s.eachDevice(ctx, tx, teamID, q, func(d *roomsensor.Device) {
 			current = append(current, roomsensor.CurrentDevice{Device: *d})

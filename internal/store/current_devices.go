@@ -13,6 +13,7 @@ import (
 
 	"roomsensor/db"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/store/pg"
 )
 
 // firstChanged is how many changed devices are read in the first portion. All tags of a device can have 100 KB.
@@ -49,7 +50,7 @@ func (r *currentRead) listVersions(ctx context.Context, tx pgx.Tx) error {
 	for i := range r.teams {
 		byID[r.teams[i].id] = &r.teams[i]
 	}
-	rows, err := tx.Query(ctx, db.DeviceVersionListOfTeams, positional(db.DeviceVersionListOfTeamsParams{
+	rows, err := tx.Query(ctx, db.DeviceVersionListOfTeams, pg.Positional(db.DeviceVersionListOfTeamsParams{
 		TeamIds: r.teamIDs(), Most: int64(r.maxDevices) + 1,
 	})...)
 	if err != nil {
@@ -81,8 +82,8 @@ func decodeVersions(rows pgx.Rows) (teamID uuid.UUID, d keptDevice) {
 		d.versions.assignment = binary.BigEndian.Uint32(c[assignmentVersion])
 	}
 	if c[latestBucketAt] != nil {
-		d.mergeVersion = decodeInt64(c[mergeVersion])
-		d.bound = decodeMicros(c[latestBucketAt])
+		d.mergeVersion = pg.DecodeInt64(c[mergeVersion])
+		d.bound = pg.DecodeMicros(c[latestBucketAt])
 	}
 	return uuid.UUID(c[team]), d
 }
@@ -94,7 +95,7 @@ func decodeSource(rows pgx.Rows) (source readingsSource, ok bool, err error) {
 	if c[chunks] == nil {
 		return source, false, nil
 	}
-	source.serverStart, source.writers = decodeTime(c[serverStart]), decodeInt64(c[writers])
+	source.serverStart, source.writers = pg.DecodeTime(c[serverStart]), pg.DecodeInt64(c[writers])
 	err = rows.Scan(nil, nil, nil, nil, nil, nil, nil, nil, &source.chunks)
 	return source, true, err //nolint:wrapcheck // The callers of readTeamDevices wrap it.
 }
@@ -154,7 +155,7 @@ func (r *currentRead) readPortionOfChanged(ctx context.Context, tx pgx.Tx, chang
 		p.DeviceIds = append(p.DeviceIds, id)
 		byID[id] = c
 	}
-	rows, err := tx.Query(ctx, db.DeviceListByIDs, positional(p)...)
+	rows, err := tx.Query(ctx, db.DeviceListByIDs, pg.Positional(p)...)
 	if err != nil {
 		return err //nolint:wrapcheck // The callers of readTeamDevices wrap it.
 	}

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/store/pg"
 )
 
 // TestPackedDevice checks that a device stays the same when it is packed.
@@ -18,7 +19,7 @@ func TestPackedDevice(t *testing.T) {
 		return uuid.UUID(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "id"))
 	})
 	instant := rapid.Custom(func(t *rapid.T) time.Time {
-		return time.UnixMicro(rapid.Int64Range(firstTime, lastTime).Draw(t, "time")).UTC()
+		return time.UnixMicro(rapid.Int64Range(pg.FirstTime, pg.LastTime).Draw(t, "time")).UTC()
 	})
 	text := rapid.String()
 	assignment := rapid.Custom(func(t *rapid.T) roomsensor.Assignment {

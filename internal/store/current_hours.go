@@ -15,6 +15,7 @@ import (
 
 	"roomsensor/db"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/store/pg"
 )
 
 // The past hours of a device take 276 readings, which are on as many pages if workers stored a large fleet in the order
@@ -123,7 +124,7 @@ func (r *currentRead) readPastHours(
 func (r *currentRead) readStoredHours(
 	ctx context.Context, tx pgx.Tx, teamIDs []uuid.UUID, hours map[uuid.UUID]*deviceHours,
 ) error {
-	rows, err := r.store.queries.CurrentHourList(ctx, tx, db.CurrentHourListParams{
+	rows, err := r.store.Queries.CurrentHourList(ctx, tx, db.CurrentHourListParams{
 		DeviceIds: slices.Collect(maps.Keys(hours)), TeamIds: teamIDs, Writers: r.source.writers,
 	})
 	for i := range rows {
@@ -184,7 +185,7 @@ func (r *currentRead) readHourlyHours(
 		r.store.hours.hourly.Add(int64(len(hours[id].sums)))
 	}
 	p.HourFrom, p.HourTo = stored.From, stored.To
-	rows, err := tx.Query(ctx, db.HourlyListOfTeams, positional(p)...)
+	rows, err := tx.Query(ctx, db.HourlyListOfTeams, pg.Positional(p)...)
 	if err != nil {
 		return err //nolint:wrapcheck // The caller wraps it.
 	}
@@ -196,7 +197,7 @@ func (r *currentRead) readHourlyHours(
 			d.sums, d.hourly = nil, false
 		}
 		if d.sums != nil {
-			d.sums[hoursBetween(past.From, decodeTime(c[1]))].sums = packStats(stats)
+			d.sums[hoursBetween(past.From, pg.DecodeTime(c[1]))].sums = packStats(stats)
 		}
 	}
 	return rows.Err()
@@ -223,7 +224,7 @@ func (r *currentRead) readOtherHours(
 	if len(p.DeviceIds) == 0 {
 		return nil
 	}
-	rows, err := tx.Query(ctx, db.ReadingSumByHour, positional(p)...)
+	rows, err := tx.Query(ctx, db.ReadingSumByHour, pg.Positional(p)...)
 	if err != nil {
 		return err //nolint:wrapcheck // The caller wraps it.
 	}
@@ -231,7 +232,7 @@ func (r *currentRead) readOtherHours(
 	for rows.Next() {
 		c := rows.RawValues()
 		chunk := func(i int) uint32 { return uint32(binary.BigEndian.Uint64(c[i])) } //nolint:gosec // Ids have 32 bits.
-		hours[uuid.UUID(c[0])].sums[hoursBetween(past.From, decodeTime(c[1]))] = hourSums{
+		hours[uuid.UUID(c[0])].sums[hoursBetween(past.From, pg.DecodeTime(c[1]))] = hourSums{
 			firstChunk: chunk(2), lastChunk: chunk(3), sums: packStats(decodeStats(c[4:])),
 		}
 	}
@@ -264,7 +265,7 @@ func (r *currentRead) storeHours(ctx context.Context) {
 		return
 	}
 	r.newHours.TeamIds, r.newHours.Writers = r.teamIDs(), r.source.writers
-	if err := r.store.queries.CurrentHourPut(ctx, r.store.pool, r.newHours); err != nil {
+	if err := r.store.Queries.CurrentHourPut(ctx, r.store.Pool, r.newHours); err != nil {
 		r.store.hours.notStored.Add(int64(len(r.newHours.DeviceIds)))
 	}
 }
@@ -282,10 +283,10 @@ const (
 func (s *Store) PurgeCurrentHours(ctx context.Context) (deleted int64, err error) {
 	p := db.CurrentHourPurgeParams{HoursBefore: time.Now().Add(-hoursKept), Most: hoursPurged}
 	for {
-		n, err := s.queries.CurrentHourPurge(ctx, s.pool, p)
+		n, err := s.Queries.CurrentHourPurge(ctx, s.Pool, p)
 		deleted += n
 		if err != nil {
-			return deleted, fmt.Errorf("deleting old sums of hours: %w", translate(err))
+			return deleted, fmt.Errorf("deleting old sums of hours: %w", pg.Translate(err))
 		}
 		if n < hoursPurged {
 			return deleted, nil

@@ -14,6 +14,7 @@ import (
 
 	"roomsensor/db"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/store/pg"
 )
 
 const (
@@ -45,7 +46,7 @@ func (s *Store) CurrentTeams(
 ) ([][]roomsensor.CurrentDevice, error) {
 	r := s.newCurrentRead(teamIDs, q, hours, s.maxHistories)
 	r.together = true
-	err := s.readOnly(ctx, s.pool, "reading snapshots", func(tx pgx.Tx) error { return r.readTeams(ctx, tx) })
+	err := s.ReadOnly(ctx, s.Pool, "reading snapshots", func(tx pgx.Tx) error { return r.readTeams(ctx, tx) })
 	if err != nil {
 		return nil, err
 	}
@@ -95,13 +96,13 @@ func (s *Store) readPortion(
 	case <-ctx.Done():
 	}
 	if err := ctx.Err(); err != nil { // A portion that began would not end with it.
-		return nil, fmt.Errorf("waiting to read the snapshot: %w", translate(err))
+		return nil, fmt.Errorf("waiting to read the snapshot: %w", pg.Translate(err))
 	}
 	r := s.newCurrentRead([]uuid.UUID{teamID}, q, hours, most)
 	r.teams[0].kept = previous
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), portionTimeout)
 	defer cancel()
-	err := s.readOnly(ctx, s.pool, "reading the snapshot", func(tx pgx.Tx) error { return r.readTeams(ctx, tx) })
+	err := s.ReadOnly(ctx, s.Pool, "reading the snapshot", func(tx pgx.Tx) error { return r.readTeams(ctx, tx) })
 	if err == nil {
 		r.storeHours(ctx)
 	}
@@ -188,7 +189,7 @@ func (r *currentRead) setParameters(ctx context.Context, tx pgx.Tx) error {
 	if r.together {
 		parameters = append(parameters, "lock_timeout", togetherLockTimeout)
 	}
-	return r.store.set(ctx, tx, parameters...)
+	return r.store.Set(ctx, tx, parameters...)
 }
 
 // currentHour returns the last of the hours, and pastHours the others.
@@ -346,7 +347,7 @@ func (r *currentRead) readAdded(ctx context.Context, tx pgx.Tx, teamIDs []uuid.U
 		}
 		byID[d.id] = d
 	}
-	rows, err := r.store.queries.ReadingListAfter(ctx, tx, p)
+	rows, err := r.store.Queries.ReadingListAfter(ctx, tx, p)
 	for i := range rows {
 		row := db.ReadingLatestListRow(rows[i])
 		byID[row.DeviceID].add(latestReading(&row), r.hours)

@@ -11,6 +11,7 @@ import (
 
 	"roomsensor/db"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/store/pg"
 )
 
 // Deletions work in short transactions, so that they hold few locks and can be interrupted at any time: what is left
@@ -43,9 +44,9 @@ type TeamContents struct {
 
 // DeviceContents counts what belongs to a device.
 func (s *Store) DeviceContents(ctx context.Context, deviceID uuid.UUID) (DeviceContents, error) {
-	row, err := s.queries.DeviceContentsGet(ctx, s.pool, deviceID)
+	row, err := s.Queries.DeviceContentsGet(ctx, s.Pool, deviceID)
 	if err != nil {
-		return DeviceContents{}, fmt.Errorf("counting what belongs to a device: %w", translate(err))
+		return DeviceContents{}, fmt.Errorf("counting what belongs to a device: %w", pg.Translate(err))
 	}
 	return DeviceContents(row), nil
 }
@@ -64,17 +65,17 @@ func (s *Store) TeamContents(ctx context.Context, teamID uuid.UUID) (c TeamConte
 		c.AddContents(one)
 	}
 	c.Devices = int64(len(devices))
-	apiKeys, err := s.queries.APIKeyList(ctx, s.pool, teamID)
+	apiKeys, err := s.Queries.APIKeyList(ctx, s.Pool, teamID)
 	if err != nil {
-		return c, fmt.Errorf("listing API keys: %w", translate(err))
+		return c, fmt.Errorf("listing API keys: %w", pg.Translate(err))
 	}
-	ingestKeys, err := s.queries.IngestKeyList(ctx, s.pool, teamID)
+	ingestKeys, err := s.Queries.IngestKeyList(ctx, s.Pool, teamID)
 	if err != nil {
-		return c, fmt.Errorf("listing ingest keys: %w", translate(err))
+		return c, fmt.Errorf("listing ingest keys: %w", pg.Translate(err))
 	}
 	c.APIKeys, c.IngestKeys = int64(len(apiKeys)), int64(len(ingestKeys))
-	if c.Rejects, err = s.queries.RejectUsageGet(ctx, s.pool, teamID); err != nil {
-		return c, fmt.Errorf("counting rejects: %w", translate(err))
+	if c.Rejects, err = s.Queries.RejectUsageGet(ctx, s.Pool, teamID); err != nil {
+		return c, fmt.Errorf("counting rejects: %w", pg.Translate(err))
 	}
 	return c, nil
 }
@@ -82,7 +83,7 @@ func (s *Store) TeamContents(ctx context.Context, teamID uuid.UUID) (c TeamConte
 // DeleteDevice deletes a device and what belongs to it, and returns the numbers. A worker that resolved a unit before
 // the deletion stores nothing after it: its transaction holds a lock on the device, or does not find it.
 func (s *Store) DeleteDevice(ctx context.Context, deviceID uuid.UUID) (deleted DeviceContents, err error) {
-	err = s.inChange(ctx, "deleting the installations of a device", func(tx pgx.Tx) error {
+	err = s.InChange(ctx, "deleting the installations of a device", func(tx pgx.Tx) error {
 		return s.deleteIntervals(ctx, tx, deviceID, &deleted)
 	})
 	if err != nil {
@@ -91,31 +92,31 @@ func (s *Store) DeleteDevice(ctx context.Context, deviceID uuid.UUID) (deleted D
 	if err := s.deleteReadings(ctx, deviceID, &deleted.Readings); err != nil {
 		return deleted, err
 	}
-	err = s.inChange(ctx, "deleting a device", func(tx pgx.Tx) error {
-		if _, err := s.queries.DeviceLockForDelete(ctx, tx, deviceID); err != nil {
-			return translateByID(err, "locking a device", roomsensor.KindDevice, deviceID.String())
+	err = s.InChange(ctx, "deleting a device", func(tx pgx.Tx) error {
+		if _, err := s.Queries.DeviceLockForDelete(ctx, tx, deviceID); err != nil {
+			return pg.TranslateByID(err, "locking a device", roomsensor.KindDevice, deviceID.String())
 		}
 		// What other transactions stored meanwhile.
 		if err := s.deleteIntervals(ctx, tx, deviceID, &deleted); err != nil {
 			return err
 		}
-		n, err := s.queries.ReadingDeleteByDevice(ctx, tx, deviceID)
+		n, err := s.Queries.ReadingDeleteByDevice(ctx, tx, deviceID)
 		if err != nil {
 			return err
 		}
 		deleted.Readings += n
-		return s.queries.DeviceDelete(ctx, tx, deviceID)
+		return s.Queries.DeviceDelete(ctx, tx, deviceID)
 	})
 	return deleted, err
 }
 
 // deleteIntervals deletes the installations and assignments of a device.
 func (s *Store) deleteIntervals(ctx context.Context, tx pgx.Tx, deviceID uuid.UUID, deleted *DeviceContents) error {
-	installations, err := s.queries.HardwareDeleteByDevice(ctx, tx, deviceID)
+	installations, err := s.Queries.HardwareDeleteByDevice(ctx, tx, deviceID)
 	if err != nil {
 		return err
 	}
-	assignments, err := s.queries.AssignmentDeleteByDevice(ctx, tx, deviceID)
+	assignments, err := s.Queries.AssignmentDeleteByDevice(ctx, tx, deviceID)
 	deleted.AddContents(DeviceContents{Installations: installations, Assignments: assignments})
 	return err
 }
@@ -123,12 +124,12 @@ func (s *Store) deleteIntervals(ctx context.Context, tx pgx.Tx, deviceID uuid.UU
 // deleteReadings deletes the readings of a device, the oldest first.
 func (s *Store) deleteReadings(ctx context.Context, deviceID uuid.UUID, deleted *int64) error {
 	for since, more := (time.Time{}), true; more; {
-		err := s.inTx(ctx, "deleting readings", func(tx pgx.Tx) error {
+		err := s.InTx(ctx, "deleting readings", func(tx pgx.Tx) error {
 			// A generic plan would lock the chunks of all times.
-			if err := s.set(ctx, tx, "plan_cache_mode", "force_custom_plan"); err != nil {
+			if err := s.Set(ctx, tx, "plan_cache_mode", "force_custom_plan"); err != nil {
 				return err
 			}
-			first, err := s.queries.ReadingGetFirst(ctx, tx, db.ReadingGetFirstParams{DeviceID: deviceID, Since: since})
+			first, err := s.Queries.ReadingGetFirst(ctx, tx, db.ReadingGetFirstParams{DeviceID: deviceID, Since: since})
 			if errors.Is(err, pgx.ErrNoRows) {
 				more = false
 				return nil
@@ -137,7 +138,7 @@ func (s *Store) deleteReadings(ctx context.Context, deviceID uuid.UUID, deleted 
 				return err
 			}
 			since = first.Add(deleteWindow)
-			n, err := s.queries.ReadingDelete(ctx, tx, db.ReadingDeleteParams{
+			n, err := s.Queries.ReadingDelete(ctx, tx, db.ReadingDeleteParams{
 				DeviceID: deviceID, WindowFrom: first, WindowTo: since,
 			})
 			*deleted += n
@@ -152,14 +153,14 @@ func (s *Store) deleteReadings(ctx context.Context, deviceID uuid.UUID, deleted 
 
 // RevokeTeam revokes all keys of a team and returns how long it takes until they are refused everywhere.
 func (s *Store) RevokeTeam(ctx context.Context, teamID uuid.UUID) (wait time.Duration, err error) {
-	err = s.inChange(ctx, "revoking the keys of a team", func(tx pgx.Tx) error {
-		if err := s.queries.APIKeyRevokeByTeam(ctx, tx, teamID); err != nil {
+	err = s.InChange(ctx, "revoking the keys of a team", func(tx pgx.Tx) error {
+		if err := s.Queries.APIKeyRevokeByTeam(ctx, tx, teamID); err != nil {
 			return err
 		}
-		if err := s.queries.IngestKeyRevokeByTeam(ctx, tx, teamID); err != nil {
+		if err := s.Queries.IngestKeyRevokeByTeam(ctx, tx, teamID); err != nil {
 			return err
 		}
-		seconds, err := s.queries.TeamGetRevoked(ctx, tx, teamID)
+		seconds, err := s.Queries.TeamGetRevoked(ctx, tx, teamID)
 		wait = max(0, roomsensor.RevokeDelay-time.Duration(seconds*float64(time.Second)))
 		return err
 	})
@@ -169,14 +170,14 @@ func (s *Store) RevokeTeam(ctx context.Context, teamID uuid.UUID) (wait time.Dur
 // DeleteTeam deletes a team that has no devices, with its keys and rejects, and returns the numbers. Its keys must be
 // refused everywhere, see RevokeTeam: a process that accepts one may store more.
 func (s *Store) DeleteTeam(ctx context.Context, teamID uuid.UUID) (deleted TeamContents, err error) {
-	if deleted.Rejects, err = s.deleteAll(ctx, "deleting rejects", func(tx pgx.Tx) (int64, error) {
-		return s.queries.RejectDeleteByTeam(ctx, tx, db.RejectDeleteByTeamParams{TeamID: teamID, Most: deleteRejects})
+	if deleted.Rejects, err = s.DeleteInParts(ctx, "deleting rejects", func(tx pgx.Tx) (int64, error) {
+		return s.Queries.RejectDeleteByTeam(ctx, tx, db.RejectDeleteByTeamParams{TeamID: teamID, Most: deleteRejects})
 	}); err != nil {
 		return deleted, err
 	}
-	keys, err := s.queries.APIKeyList(ctx, s.pool, teamID)
+	keys, err := s.Queries.APIKeyList(ctx, s.Pool, teamID)
 	if err != nil {
-		return deleted, fmt.Errorf("listing API keys: %w", translate(err))
+		return deleted, fmt.Errorf("listing API keys: %w", pg.Translate(err))
 	}
 	for i := range keys {
 		if err := s.deleteAPIKey(ctx, keys[i].ApiKey.KeyID); err != nil {
@@ -184,49 +185,31 @@ func (s *Store) DeleteTeam(ctx context.Context, teamID uuid.UUID) (deleted TeamC
 		}
 		deleted.APIKeys++
 	}
-	err = s.inChange(ctx, "deleting a team", func(tx pgx.Tx) error {
-		if deleted.IngestKeys, err = s.queries.IngestKeyDeleteByTeam(ctx, tx, teamID); err != nil {
+	err = s.InChange(ctx, "deleting a team", func(tx pgx.Tx) error {
+		if deleted.IngestKeys, err = s.Queries.IngestKeyDeleteByTeam(ctx, tx, teamID); err != nil {
 			return err
 		}
-		if err := s.queries.RejectUsageDelete(ctx, tx, teamID); err != nil {
+		if err := s.Queries.RejectUsageDelete(ctx, tx, teamID); err != nil {
 			return err
 		}
-		return s.queries.TeamDelete(ctx, tx, teamID)
+		return s.Queries.TeamDelete(ctx, tx, teamID)
 	})
 	return deleted, err
 }
 
 func (s *Store) deleteAPIKey(ctx context.Context, keyID string) error {
-	if _, err := s.deleteAll(ctx, "deleting stored responses", func(tx pgx.Tx) (int64, error) {
-		return s.queries.IdempotencyKeyDelete(ctx, tx, db.IdempotencyKeyDeleteParams{KeyID: keyID, Most: deleteResponses})
+	if _, err := s.DeleteInParts(ctx, "deleting stored responses", func(tx pgx.Tx) (int64, error) {
+		return s.Queries.IdempotencyKeyDelete(ctx, tx, db.IdempotencyKeyDeleteParams{KeyID: keyID, Most: deleteResponses})
 	}); err != nil {
 		return err
 	}
-	return s.inChange(ctx, "deleting an API key", func(tx pgx.Tx) error {
-		if err := s.queries.IdempotencyBytesDelete(ctx, tx, keyID); err != nil {
+	return s.InChange(ctx, "deleting an API key", func(tx pgx.Tx) error {
+		if err := s.Queries.IdempotencyBytesDelete(ctx, tx, keyID); err != nil {
 			return err
 		}
-		if err := s.queries.RateWindowDelete(ctx, tx, keyID); err != nil {
+		if err := s.Queries.RateWindowDelete(ctx, tx, keyID); err != nil {
 			return err
 		}
-		return s.queries.APIKeyDelete(ctx, tx, keyID)
+		return s.Queries.APIKeyDelete(ctx, tx, keyID)
 	})
-}
-
-// deleteAll runs a deletion, each time in a transaction of its own, until it deletes nothing, and returns how many rows
-// it deleted.
-func (s *Store) deleteAll(
-	ctx context.Context, doing string, part func(tx pgx.Tx) (rows int64, err error),
-) (total int64, err error) {
-	for more := true; more; {
-		err := s.inTx(ctx, doing, func(tx pgx.Tx) error {
-			rows, err := part(tx)
-			total, more = total+rows, rows > 0
-			return err
-		})
-		if err != nil {
-			return total, err
-		}
-	}
-	return total, nil
 }

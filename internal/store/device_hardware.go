@@ -11,14 +11,15 @@ import (
 
 	"roomsensor/db"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/store/pg"
 )
 
 // Installations lists where and when some distinct hardware units were installed, by unit (decision 40). One that was
 // never installed is not in the map.
 func (s *Store) Installations(ctx context.Context, hardwareIDs []string) (map[string][]roomsensor.Installation, error) {
-	rows, err := s.queries.HardwareList(ctx, s.pool, hardwareIDs)
+	rows, err := s.Queries.HardwareList(ctx, s.Pool, hardwareIDs)
 	if err != nil {
-		return nil, fmt.Errorf("listing installations: %w", translate(err))
+		return nil, fmt.Errorf("listing installations: %w", pg.Translate(err))
 	}
 	units := make(map[string][]roomsensor.Installation)
 	for _, row := range rows {
@@ -34,16 +35,16 @@ func (s *Store) Installations(ctx context.Context, hardwareIDs []string) (map[st
 func (s *Store) UnitHistory(
 	ctx context.Context, teamID uuid.UUID, hardwareID string,
 ) ([]roomsensor.UnitHistory, error) {
-	rows, err := s.queries.HardwareListByUnit(ctx, s.pool, db.HardwareListByUnitParams{
+	rows, err := s.Queries.HardwareListByUnit(ctx, s.Pool, db.HardwareListByUnitParams{
 		TeamID: teamID, HardwareID: hardwareID,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("listing the installations of a unit: %w", translate(err))
+		return nil, fmt.Errorf("listing the installations of a unit: %w", pg.Translate(err))
 	}
-	return convert(rows, func(row *db.HardwareListByUnitRow) roomsensor.UnitHistory {
+	return pg.Convert(rows, func(row *db.HardwareListByUnitRow) roomsensor.UnitHistory {
 		return roomsensor.UnitHistory{
-			DeviceID: row.DeviceID, DeviceName: row.DisplayName, LastSeenAt: utc(row.LastSeenAt),
-			From: utc(row.InstalledAt), To: utc(row.RemovedAt),
+			DeviceID: row.DeviceID, DeviceName: row.DisplayName, LastSeenAt: pg.UTC(row.LastSeenAt),
+			From: pg.UTC(row.InstalledAt), To: pg.UTC(row.RemovedAt),
 		}
 	}), nil
 }
@@ -52,15 +53,15 @@ func (s *Store) UnitHistory(
 func (s *Store) DeviceInstallations(
 	ctx context.Context, teamID, deviceID uuid.UUID, limit int,
 ) ([]roomsensor.Installation, error) {
-	rows, err := s.queries.HardwareListHistory(ctx, s.pool, db.HardwareListHistoryParams{
+	rows, err := s.Queries.HardwareListHistory(ctx, s.Pool, db.HardwareListHistoryParams{
 		TeamID: teamID, DeviceID: deviceID, Most: int64(limit),
 	})
 	if err != nil {
-		return nil, fmt.Errorf("listing the installations in a device: %w", translate(err))
+		return nil, fmt.Errorf("listing the installations in a device: %w", pg.Translate(err))
 	}
-	return convert(rows, func(row *db.HardwareListHistoryRow) roomsensor.Installation {
+	return pg.Convert(rows, func(row *db.HardwareListHistoryRow) roomsensor.Installation {
 		return roomsensor.Installation{
-			HardwareID: row.HardwareID, DeviceID: deviceID, TeamID: teamID, From: utc(row.InstalledAt), To: utc(row.RemovedAt),
+			HardwareID: row.HardwareID, DeviceID: deviceID, TeamID: teamID, From: pg.UTC(row.InstalledAt), To: pg.UTC(row.RemovedAt),
 		}
 	}), nil
 }
@@ -70,7 +71,7 @@ func (s *Store) DeviceInstallations(
 func (s *Store) deviceUnits(
 	ctx context.Context, conn db.DBTX, teamID uuid.UUID, deviceIDs []uuid.UUID,
 ) (map[uuid.UUID][]roomsensor.Installation, error) {
-	rows, err := s.queries.HardwareListByDevice(ctx, conn, db.HardwareListByDeviceParams{
+	rows, err := s.Queries.HardwareListByDevice(ctx, conn, db.HardwareListByDeviceParams{
 		TeamID: teamID, DeviceIds: deviceIDs,
 	})
 	if err != nil {
@@ -91,7 +92,7 @@ func (s *Store) deviceUnits(
 func (s *Store) ReplaceHardware(
 	ctx context.Context, teamID, deviceID uuid.UUID, hardwareID string, at time.Time,
 ) (changed roomsensor.Device, err error) {
-	err = s.inChange(ctx, "replacing a hardware unit", func(tx pgx.Tx) error {
+	err = s.InChange(ctx, "replacing a hardware unit", func(tx pgx.Tx) error {
 		last, err := s.lockHardware(ctx, tx, teamID, deviceID)
 		if err != nil {
 			return err
@@ -107,7 +108,7 @@ func (s *Store) ReplaceHardware(
 		if err := s.installHardware(ctx, tx, teamID, deviceID, hardwareID, &at); err != nil {
 			return err
 		}
-		err = s.queries.DeviceSetHardware(ctx, tx, db.DeviceSetHardwareParams{
+		err = s.Queries.DeviceSetHardware(ctx, tx, db.DeviceSetHardwareParams{
 			TeamID: teamID, DeviceID: deviceID, HardwareID: hardwareID,
 		})
 		if err != nil {
@@ -125,7 +126,7 @@ func (s *Store) ReplaceHardware(
 func (s *Store) RemoveHardware(
 	ctx context.Context, teamID, deviceID uuid.UUID, at time.Time,
 ) (changed roomsensor.Device, err error) {
-	err = s.inChange(ctx, "removing a hardware unit", func(tx pgx.Tx) error {
+	err = s.InChange(ctx, "removing a hardware unit", func(tx pgx.Tx) error {
 		last, err := s.lockHardware(ctx, tx, teamID, deviceID)
 		if err != nil {
 			return err
@@ -148,7 +149,7 @@ func (s *Store) installHardware(
 ) error {
 	// The exclusion constraints guarantee the rules. This query comes first because it can name the other device, and
 	// no query can run after a statement that failed.
-	other, err := s.queries.HardwareGetSince(ctx, tx, db.HardwareGetSinceParams{HardwareID: hardwareID, At: from})
+	other, err := s.Queries.HardwareGetSince(ctx, tx, db.HardwareGetSinceParams{HardwareID: hardwareID, At: from})
 	if err == nil {
 		conflict := hardwareConflict(roomsensor.HardwareInstalled, other.DeviceID, hardwareID)
 		conflict.From, conflict.To = other.InstalledAt, other.RemovedAt
@@ -157,13 +158,13 @@ func (s *Store) installHardware(
 	if !errors.Is(err, pgx.ErrNoRows) {
 		return err
 	}
-	err = s.queries.HardwareInsert(ctx, tx, db.HardwareInsertParams{
+	err = s.Queries.HardwareInsert(ctx, tx, db.HardwareInsertParams{
 		TeamID: teamID, HardwareID: hardwareID, DeviceID: deviceID, InstalledAt: from,
 	})
 	switch {
-	case violates(err, stateExclusion, constraintUnitInOneDevice):
+	case pg.Violates(err, pg.StateExclusion, pg.ConstraintUnitInOneDevice):
 		return hardwareConflict(roomsensor.HardwareJustInstalled, deviceID, hardwareID)
-	case violates(err, stateExclusion, constraintDeviceHasOneUnit):
+	case pg.Violates(err, pg.StateExclusion, pg.ConstraintDeviceHasOneUnit):
 		return hardwareConflict(roomsensor.HardwareReplacedLater, deviceID, hardwareID)
 	}
 	return err
@@ -178,7 +179,7 @@ func (s *Store) removeHardware(
 		conflict.From = last.InstalledAt
 		return conflict
 	}
-	return s.queries.HardwareRemove(ctx, tx, db.HardwareRemoveParams{TeamID: teamID, DeviceID: deviceID, RemovedAt: at})
+	return s.Queries.HardwareRemove(ctx, tx, db.HardwareRemoveParams{TeamID: teamID, DeviceID: deviceID, RemovedAt: at})
 }
 
 // lockHardware locks a device and returns its last installation; nil if it never had one.
@@ -188,7 +189,7 @@ func (s *Store) lockHardware(
 	if err := s.lockTeamDevice(ctx, tx, teamID, deviceID); err != nil {
 		return nil, err
 	}
-	last, err := s.queries.HardwareGetByDevice(ctx, tx, db.HardwareGetByDeviceParams{TeamID: teamID, DeviceID: deviceID})
+	last, err := s.Queries.HardwareGetByDevice(ctx, tx, db.HardwareGetByDeviceParams{TeamID: teamID, DeviceID: deviceID})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil //nolint:nilnil // A device that was inserted with SQL may never have had a unit.
 	}

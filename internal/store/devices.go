@@ -14,14 +14,15 @@ import (
 
 	"roomsensor/db"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/store/pg"
 )
 
 // EachDevice calls do for every device of a page, by id, while further rows arrive.
 func (s *Store) EachDevice(
 	ctx context.Context, teamID uuid.UUID, q roomsensor.DeviceQuery, do func(*roomsensor.Device),
 ) error {
-	if err := s.eachDevice(ctx, s.pool, teamID, q, do); err != nil {
-		return fmt.Errorf("listing devices: %w", translate(err))
+	if err := s.eachDevice(ctx, s.Pool, teamID, q, do); err != nil {
+		return fmt.Errorf("listing devices: %w", pg.Translate(err))
 	}
 	return nil
 }
@@ -44,7 +45,7 @@ func (s *Store) eachDevice(
 	read, tagBytes := 0, 0
 	for mean := firstTagBytes; ; mean = tagBytes/read + 1 {
 		portion := min(max(0, maxTagBytes-tagBytes)/mean+1, q.Limit-read)
-		rows, err := conn.Query(ctx, db.DeviceList, positional(db.DeviceListParams{
+		rows, err := conn.Query(ctx, db.DeviceList, pg.Positional(db.DeviceListParams{
 			TeamID: teamID, Metadata: filter, After: q.After, Most: int64(portion),
 		})...)
 		if err != nil {
@@ -99,24 +100,24 @@ func metadataFilter(tags map[string]string) (filter []byte, ok bool) {
 
 // Device returns a device of a team.
 func (s *Store) Device(ctx context.Context, teamID, deviceID uuid.UUID) (roomsensor.Device, error) {
-	return s.device(ctx, s.pool, teamID, deviceID)
+	return s.device(ctx, s.Pool, teamID, deviceID)
 }
 
 func (s *Store) device(ctx context.Context, conn db.DBTX, teamID, deviceID uuid.UUID) (roomsensor.Device, error) {
-	row, err := s.queries.DeviceGet(ctx, conn, db.DeviceGetParams{TeamID: teamID, DeviceID: deviceID})
+	row, err := s.Queries.DeviceGet(ctx, conn, db.DeviceGetParams{TeamID: teamID, DeviceID: deviceID})
 	if err != nil {
-		return roomsensor.Device{}, fmt.Errorf("reading a device: %w", translate(err))
+		return roomsensor.Device{}, fmt.Errorf("reading a device: %w", pg.Translate(err))
 	}
 	return device(&row)
 }
 
 // DeviceNames lists all devices of a team by id. The column names of an export depend on all of them (decision 29).
 func (s *Store) DeviceNames(ctx context.Context, teamID uuid.UUID) ([]roomsensor.NamedDevice, error) {
-	rows, err := s.queries.DeviceNameList(ctx, s.pool, teamID)
+	rows, err := s.Queries.DeviceNameList(ctx, s.Pool, teamID)
 	if err != nil {
-		return nil, fmt.Errorf("listing device names: %w", translate(err))
+		return nil, fmt.Errorf("listing device names: %w", pg.Translate(err))
 	}
-	return convert(rows, func(row *db.DeviceNameListRow) roomsensor.NamedDevice {
+	return pg.Convert(rows, func(row *db.DeviceNameListRow) roomsensor.NamedDevice {
 		return roomsensor.NamedDevice{ID: row.ID, DisplayName: row.DisplayName}
 	}), nil
 }
@@ -127,9 +128,9 @@ func (s *Store) TaggedDevices(ctx context.Context, teamID uuid.UUID, tags map[st
 	if !ok {
 		return nil, nil
 	}
-	ids, err := s.queries.DeviceTaggedList(ctx, s.pool, db.DeviceTaggedListParams{TeamID: teamID, Metadata: filter})
+	ids, err := s.Queries.DeviceTaggedList(ctx, s.Pool, db.DeviceTaggedListParams{TeamID: teamID, Metadata: filter})
 	if err != nil {
-		return nil, fmt.Errorf("listing tagged devices: %w", translate(err))
+		return nil, fmt.Errorf("listing tagged devices: %w", pg.Translate(err))
 	}
 	return ids, nil
 }
@@ -172,7 +173,7 @@ type deviceUpdater struct {
 func (s *Store) UpdateDevice(
 	ctx context.Context, teamID, deviceID uuid.UUID, patch roomsensor.DevicePatch,
 ) (roomsensor.Device, error) {
-	return deviceUpdater{s, s.pool}.UpdateDevice(ctx, teamID, deviceID, patch)
+	return deviceUpdater{s, s.Pool}.UpdateDevice(ctx, teamID, deviceID, patch)
 }
 
 func (u deviceUpdater) UpdateDevice(
@@ -180,7 +181,7 @@ func (u deviceUpdater) UpdateDevice(
 ) (roomsensor.Device, error) {
 	changed, err := u.applyPatch(ctx, teamID, deviceID, patch)
 	if err != nil {
-		return roomsensor.Device{}, fmt.Errorf("changing a device: %w", translate(err))
+		return roomsensor.Device{}, fmt.Errorf("changing a device: %w", pg.Translate(err))
 	}
 	return changed, nil
 }
@@ -194,9 +195,9 @@ func (u deviceUpdater) applyPatch(
 	if err != nil {
 		return roomsensor.Device{}, err
 	}
-	params.Actor = actorText(ctx)
+	params.Actor = pg.ActorText(ctx)
 	for range 2 {
-		row, err := u.store.queries.DeviceUpdate(ctx, u.conn, params)
+		row, err := u.store.Queries.DeviceUpdate(ctx, u.conn, params)
 		if err == nil {
 			return device(new(db.DeviceDetail(row)))
 		}
@@ -214,7 +215,7 @@ func (u deviceUpdater) applyPatch(
 		}
 		// Try again: another request removed tags between the two statements.
 	}
-	return roomsensor.Device{}, overloaded(errors.New("the device changed between two statements, twice"))
+	return roomsensor.Device{}, pg.Overloaded(errors.New("the device changed between two statements, twice"))
 }
 
 func updateParams(teamID, deviceID uuid.UUID, patch roomsensor.DevicePatch) (db.DeviceUpdateParams, error) {
@@ -250,7 +251,7 @@ type OwnedDevice struct {
 // CreateDevice creates a device with a hardware unit. It returns a HardwareConflictError if the unit is installed
 // elsewhere.
 func (s *Store) CreateDevice(ctx context.Context, d NewDevice, now time.Time) (created OwnedDevice, err error) {
-	err = s.inChange(ctx, "creating a device", func(tx pgx.Tx) error {
+	err = s.InChange(ctx, "creating a device", func(tx pgx.Tx) error {
 		id, err := s.insertDevice(ctx, tx, d, now)
 		if err != nil {
 			return err
@@ -263,7 +264,7 @@ func (s *Store) CreateDevice(ctx context.Context, d NewDevice, now time.Time) (c
 
 // RegisterUnit is CreateDevice without the device: it returns its id.
 func (s *Store) RegisterUnit(ctx context.Context, d NewDevice, now time.Time) (id uuid.UUID, err error) {
-	err = s.inChange(ctx, "registering a unit", func(tx pgx.Tx) error {
+	err = s.InChange(ctx, "registering a unit", func(tx pgx.Tx) error {
 		id, err = s.insertDevice(ctx, tx, d, now)
 		return err
 	})
@@ -283,11 +284,11 @@ func (s *Store) insertDevice(ctx context.Context, tx pgx.Tx, d NewDevice, now ti
 	if err != nil {
 		return uuid.Nil, err
 	}
-	id, err := s.queries.DeviceInsert(ctx, tx, db.DeviceInsertParams{
+	id, err := s.Queries.DeviceInsert(ctx, tx, db.DeviceInsertParams{
 		TeamID: d.TeamID, HardwareID: d.HardwareID, DisplayName: d.DisplayName, Metadata: metadata,
 	})
 	if err != nil {
-		return uuid.Nil, translateInsert(err, "inserting a device", d.TeamID)
+		return uuid.Nil, pg.TranslateInsert(err, "inserting a device", d.TeamID)
 	}
 	return id, s.installHardware(ctx, tx, d.TeamID, id, d.HardwareID, from)
 }
@@ -296,7 +297,7 @@ func (s *Store) installationTime(ctx context.Context, tx pgx.Tx, d NewDevice, no
 	if d.InstalledAt != nil {
 		return d.InstalledAt, nil
 	}
-	known, err := s.queries.HardwareExists(ctx, tx, d.HardwareID)
+	known, err := s.Queries.HardwareExists(ctx, tx, d.HardwareID)
 	if err != nil || !known {
 		return nil, err
 	}
@@ -308,46 +309,46 @@ func (s *Store) TeamDevices(ctx context.Context, teamID uuid.UUID) ([]OwnedDevic
 	if _, err := s.Team(ctx, teamID); err != nil {
 		return nil, err
 	}
-	rows, err := s.queries.DeviceListByTeam(ctx, s.pool, teamID)
+	rows, err := s.Queries.DeviceListByTeam(ctx, s.Pool, teamID)
 	if err != nil {
-		return nil, fmt.Errorf("listing devices: %w", translate(err))
+		return nil, fmt.Errorf("listing devices: %w", pg.Translate(err))
 	}
-	return tryConvert(rows, ownedDevice)
+	return pg.TryConvert(rows, ownedDevice)
 }
 
 // OwnedDevice returns a device of any team.
 func (s *Store) OwnedDevice(ctx context.Context, deviceID uuid.UUID) (OwnedDevice, error) {
-	return s.ownedDevice(ctx, s.pool, deviceID)
+	return s.ownedDevice(ctx, s.Pool, deviceID)
 }
 
 // DevicesNamed lists devices with a name, of one team or, if ofTeam is nil, of all, and at most maxNamesakes of them.
 // They have only ids.
 func (s *Store) DevicesNamed(ctx context.Context, ofTeam *uuid.UUID, name string) ([]OwnedDevice, error) {
-	rows, err := s.queries.DeviceListByName(ctx, s.pool, db.DeviceListByNameParams{
+	rows, err := s.Queries.DeviceListByName(ctx, s.Pool, db.DeviceListByNameParams{
 		Name: name, OfTeam: ofTeam, Most: maxNamesakes,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("finding a device: %w", translate(err))
+		return nil, fmt.Errorf("finding a device: %w", pg.Translate(err))
 	}
-	return convert(rows, func(row *db.DeviceListByNameRow) OwnedDevice {
+	return pg.Convert(rows, func(row *db.DeviceListByNameRow) OwnedDevice {
 		return OwnedDevice{TeamID: row.TeamID, Device: roomsensor.Device{ID: row.ID, HardwareID: row.HardwareID}}
 	}), nil
 }
 
 // DeviceOfUnit returns the id of the device, of one team or, if ofTeam is nil, of any, in which a unit is installed.
 func (s *Store) DeviceOfUnit(ctx context.Context, ofTeam *uuid.UUID, hardwareID string) (uuid.UUID, error) {
-	id, err := s.queries.DeviceGetByUnit(ctx, s.pool, db.DeviceGetByUnitParams{HardwareID: hardwareID, OfTeam: ofTeam})
+	id, err := s.Queries.DeviceGetByUnit(ctx, s.Pool, db.DeviceGetByUnitParams{HardwareID: hardwareID, OfTeam: ofTeam})
 	if err != nil {
-		return uuid.Nil, fmt.Errorf("finding the device of a unit: %w", translate(err))
+		return uuid.Nil, fmt.Errorf("finding the device of a unit: %w", pg.Translate(err))
 	}
 	return id, nil
 }
 
 // ownedDevice returns a device of any team.
 func (s *Store) ownedDevice(ctx context.Context, conn db.DBTX, deviceID uuid.UUID) (OwnedDevice, error) {
-	row, err := s.queries.DeviceGetByID(ctx, conn, deviceID)
+	row, err := s.Queries.DeviceGetByID(ctx, conn, deviceID)
 	if err != nil {
-		return OwnedDevice{}, translateByID(err, "reading a device", roomsensor.KindDevice, deviceID.String())
+		return OwnedDevice{}, pg.TranslateByID(err, "reading a device", roomsensor.KindDevice, deviceID.String())
 	}
 	return ownedDevice(&row)
 }

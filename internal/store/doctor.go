@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"roomsensor/db"
+	"roomsensor/internal/store/pg"
 )
 
 // Server is the state of the database server, for the command doctor.
@@ -30,13 +31,13 @@ type Server struct {
 
 // Server returns the state of the database server. Every migration must be applied.
 func (s *Store) Server(ctx context.Context) (Server, error) {
-	row, err := s.queries.ServerGet(ctx, s.pool)
+	row, err := s.Queries.ServerGet(ctx, s.Pool)
 	if err != nil {
-		return Server{}, fmt.Errorf("reading the settings of the server: %w", translate(err))
+		return Server{}, fmt.Errorf("reading the settings of the server: %w", pg.Translate(err))
 	}
-	usage, err := s.queries.DatabaseGetUsage(ctx, s.pool)
+	usage, err := s.Queries.DatabaseGetUsage(ctx, s.Pool)
 	if err != nil {
-		return Server{}, fmt.Errorf("reading the size of the database: %w", translate(err))
+		return Server{}, fmt.Errorf("reading the size of the database: %w", pg.Translate(err))
 	}
 	return Server{
 		Version: row.Version, Syncs: row.Syncs, WritesFullPages: row.WritesFullPages, IsStandby: row.IsStandby,
@@ -49,9 +50,9 @@ func (s *Store) Server(ctx context.Context) (Server, error) {
 
 // Certificate returns the certificate that the server presented, or nil without TLS.
 func (s *Store) Certificate(ctx context.Context) (*x509.Certificate, error) {
-	conn, err := s.pool.Acquire(ctx)
+	conn, err := s.Pool.Acquire(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("connecting to the database: %w", translate(err))
+		return nil, fmt.Errorf("connecting to the database: %w", pg.Translate(err))
 	}
 	defer conn.Release()
 	secure, ok := conn.Conn().PgConn().Conn().(*tls.Conn)
@@ -69,12 +70,12 @@ type FullChunk struct {
 
 // FullChunk returns the newest chunk of readings that is full. It is zero if there is none.
 func (s *Store) FullChunk(ctx context.Context) (FullChunk, error) {
-	row, err := s.queries.ChunkGetNewest(ctx, s.pool)
+	row, err := s.Queries.ChunkGetNewest(ctx, s.Pool)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return FullChunk{}, nil
 	case err != nil:
-		return FullChunk{}, fmt.Errorf("reading the size of a chunk: %w", translate(err))
+		return FullChunk{}, fmt.Errorf("reading the size of a chunk: %w", pg.Translate(err))
 	}
 	return FullChunk{time.Duration(row.Seconds) * time.Second, row.Bytes, row.IndexBytes}, nil
 }
@@ -88,11 +89,11 @@ type FailedJob struct {
 
 // FailedJobs lists the jobs whose last run failed, or which should have run an hour ago.
 func (s *Store) FailedJobs(ctx context.Context) ([]FailedJob, error) {
-	rows, err := s.queries.JobListFailed(ctx, s.pool)
+	rows, err := s.Queries.JobListFailed(ctx, s.Pool)
 	if err != nil {
-		return nil, fmt.Errorf("listing jobs: %w", translate(err))
+		return nil, fmt.Errorf("listing jobs: %w", pg.Translate(err))
 	}
-	return convert(rows, func(row *db.JobListFailedRow) FailedJob {
+	return pg.Convert(rows, func(row *db.JobListFailedRow) FailedJob {
 		return FailedJob{ID: int(row.JobID), Name: row.Name, LastRun: row.LastRun}
 	}), nil
 }
@@ -110,11 +111,11 @@ type Blocker struct {
 // Blockers lists the sessions that others wait for, and whose Open is longer than a duration, but not those that wait
 // themselves.
 func (s *Store) Blockers(ctx context.Context, longer time.Duration) ([]Blocker, error) {
-	rows, err := s.queries.BlockerList(ctx, s.pool, longer.Seconds())
+	rows, err := s.Queries.BlockerList(ctx, s.Pool, longer.Seconds())
 	if err != nil {
-		return nil, fmt.Errorf("listing the sessions that block others: %w", translate(err))
+		return nil, fmt.Errorf("listing the sessions that block others: %w", pg.Translate(err))
 	}
-	return convert(rows, func(row *db.BlockerListRow) Blocker {
+	return pg.Convert(rows, func(row *db.BlockerListRow) Blocker {
 		return Blocker{
 			PID: int(row.Pid), Role: row.RoleName, Application: row.Application, State: row.State,
 			Waiting: row.Waiting, Open: time.Duration(row.Seconds) * time.Second,

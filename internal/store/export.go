@@ -14,6 +14,7 @@ import (
 
 	"roomsensor/db"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/store/pg"
 )
 
 const (
@@ -66,7 +67,7 @@ func (s *Store) OpenExport(
 	e := &Export{store: s, conn: conn, end: end, teamID: teamID, query: q}
 	if err := e.begin(ctx); err != nil {
 		e.Close() //nolint:contextcheck // It must also roll back after ctx was canceled.
-		return nil, fmt.Errorf("counting an export: %w", translate(err))
+		return nil, fmt.Errorf("counting an export: %w", pg.Translate(err))
 	}
 	return e, nil
 }
@@ -77,15 +78,15 @@ func (s *Store) OpenExport(
 func (s *Store) readExport(
 	ctx context.Context, teamID uuid.UUID, q roomsensor.ExportQuery,
 ) (e *Export, served bool, err error) {
-	if len(s.standbys.list) == 0 {
+	if !s.HasStandbys() {
 		return nil, false, nil
 	}
 	release, err := s.teamExports.Acquire(ctx, teamID)
 	if err != nil {
-		return nil, false, fmt.Errorf("beginning an export: %w", translate(err))
+		return nil, false, fmt.Errorf("beginning an export: %w", pg.Translate(err))
 	}
 	defer release()
-	served, err = s.onStandby(ctx, forExports, func(ctx context.Context, conn *pgxpool.Conn) error {
+	served, err = s.OnStandby(ctx, pg.ForExports, func(ctx context.Context, conn *pgxpool.Conn) error {
 		e = &Export{store: s, conn: conn, end: func() {}, teamID: teamID, query: q}
 		defer e.Close() //nolint:contextcheck // It must also roll back after ctx was canceled.
 		if err := e.begin(ctx); err != nil {
@@ -97,7 +98,7 @@ func (s *Store) readExport(
 		return e.read(ctx, windows, e.ahead)
 	})
 	if err != nil {
-		return nil, served, fmt.Errorf("reading an export: %w", translate(err))
+		return nil, served, fmt.Errorf("reading an export: %w", pg.Translate(err))
 	}
 	return e, served, nil
 }
@@ -110,24 +111,24 @@ func maxTeamExports() int { return max(2, runtime.GOMAXPROCS(0)) }
 func (s *Store) acquireExport(ctx context.Context, teamID uuid.UUID) (conn *pgxpool.Conn, end func(), err error) {
 	release, err := s.teamExports.Acquire(ctx, teamID)
 	if err != nil {
-		return nil, nil, fmt.Errorf("beginning an export: %w", translate(err))
+		return nil, nil, fmt.Errorf("beginning an export: %w", pg.Translate(err))
 	}
-	if conn, err = s.exports.Acquire(ctx); err != nil {
+	if conn, err = s.Exports.Acquire(ctx); err != nil {
 		release()
-		return nil, nil, fmt.Errorf("acquiring a connection for an export: %w", translate(err))
+		return nil, nil, fmt.Errorf("acquiring a connection for an export: %w", pg.Translate(err))
 	}
 	return conn, sync.OnceFunc(func() { conn.Release(); release() }), nil
 }
 
 func (e *Export) begin(ctx context.Context) (err error) {
-	if e.tx, err = e.conn.BeginTx(ctx, snapshot); err != nil {
+	if e.tx, err = e.conn.BeginTx(ctx, pg.Snapshot); err != nil {
 		return err //nolint:wrapcheck // OpenExport wraps it.
 	}
-	err = e.store.set(ctx, e.tx, "statement_timeout", exportStatementTimeout, "plan_cache_mode", "force_custom_plan")
+	err = e.store.Set(ctx, e.tx, "statement_timeout", exportStatementTimeout, "plan_cache_mode", "force_custom_plan")
 	if err != nil {
 		return err
 	}
-	e.query.Devices, err = e.store.queries.DeviceIDList(ctx, e.tx,
+	e.query.Devices, err = e.store.Queries.DeviceIDList(ctx, e.tx,
 		db.DeviceIDListParams{TeamID: e.teamID, DeviceIds: e.query.Devices})
 	if err != nil {
 		return err
@@ -146,7 +147,7 @@ func (e *Export) measure(ctx context.Context) error {
 	if e.query.Lines {
 		return e.countLines(ctx)
 	}
-	rows, err := e.store.queries.ReadingCount(ctx, e.tx, db.ReadingCountParams{
+	rows, err := e.store.Queries.ReadingCount(ctx, e.tx, db.ReadingCountParams{
 		DeviceIds: e.query.Devices, TeamID: e.teamID, WindowFrom: e.query.Window.From, WindowTo: e.query.Window.To,
 		Most: roomsensor.MaxExportRows + 1,
 	})
@@ -158,7 +159,7 @@ func (e *Export) measure(ctx context.Context) error {
 		sliceableAsIs(e.query.Window, len(e.query.Devices), e.rows, e.store.sliceRows) {
 		return nil
 	}
-	found, err := e.store.queries.ReadingGetExtent(ctx, e.tx, db.ReadingGetExtentParams{
+	found, err := e.store.Queries.ReadingGetExtent(ctx, e.tx, db.ReadingGetExtentParams{
 		DeviceIds: e.query.Devices, TeamID: e.teamID, WindowFrom: e.query.Window.From, WindowTo: e.query.Window.To,
 	})
 	if err != nil {
@@ -170,7 +171,7 @@ func (e *Export) measure(ctx context.Context) error {
 
 // countLines counts the rows and the lines of the wide shape, and sets the extent.
 func (e *Export) countLines(ctx context.Context) error {
-	counted, err := e.store.queries.ReadingCountLines(ctx, e.tx, db.ReadingCountLinesParams{
+	counted, err := e.store.Queries.ReadingCountLines(ctx, e.tx, db.ReadingCountLinesParams{
 		DeviceIds: e.query.Devices, TeamID: e.teamID, WindowFrom: e.query.Window.From, WindowTo: e.query.Window.To,
 		Most: roomsensor.MaxExportRows + 1,
 	})
@@ -191,7 +192,7 @@ func (e *Export) narrow(first, last time.Time) {
 func (e *Export) tooManyRows(ctx context.Context) error {
 	tooMany, err := fitWindow(e.query.Window, len(e.query.Devices),
 		func(w roomsensor.Window, room, most int64) (int64, time.Time, error) {
-			fit, err := e.store.queries.ReadingFit(ctx, e.tx, db.ReadingFitParams{
+			fit, err := e.store.Queries.ReadingFit(ctx, e.tx, db.ReadingFitParams{
 				DeviceIds: e.query.Devices, TeamID: e.teamID, WindowFrom: w.From, WindowTo: w.To,
 				Room: room, Most: most + 1,
 			})
@@ -266,7 +267,7 @@ func (e *Export) read(ctx context.Context, windows []roomsensor.Window, read cha
 	for ahead := range slices.Chunk(windows, slicesAhead(len(e.query.Devices))) {
 		var batch pgx.Batch
 		for _, w := range ahead {
-			batch.Queue(sql, positional(db.ReadingExportParams{
+			batch.Queue(sql, pg.Positional(db.ReadingExportParams{
 				DeviceIds: e.query.Devices, TeamID: e.teamID, WindowFrom: w.From, WindowTo: w.To,
 			})...)
 		}
@@ -276,7 +277,7 @@ func (e *Export) read(ctx context.Context, windows []roomsensor.Window, read cha
 			err = closed
 		}
 		if err != nil {
-			return fmt.Errorf("reading the rows of an export: %w", translate(err))
+			return fmt.Errorf("reading the rows of an export: %w", pg.Translate(err))
 		}
 	}
 	e.Close() //nolint:contextcheck // It must also roll back after ctx was canceled.

@@ -12,6 +12,7 @@ import (
 
 	"roomsensor/db"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/store/pg"
 )
 
 // schema/00007_feed.sql explains the change feed. This file has the watermark, and what workers record and
@@ -22,17 +23,17 @@ import (
 // read after both, and is the end of the log: a transaction of another program may commit and release its lock before
 // its commit is on disk.
 func (s *Store) FeedWatermark(ctx context.Context) (mark roomsensor.FeedWatermark, err error) {
-	reserved, err := s.queries.FeedReserve(ctx, s.pool)
+	reserved, err := s.Queries.FeedReserve(ctx, s.Pool)
 	if err == nil {
-		reserved, err = s.queries.FeedWatermark(ctx, s.pool, reserved)
+		reserved, err = s.Queries.FeedWatermark(ctx, s.Pool, reserved)
 	}
-	if err == nil && len(s.standbys.list) > 0 {
+	if err == nil && s.HasStandbys() {
 		var row db.PositionGetRow
-		row, err = s.queries.PositionGet(ctx, s.pool)
+		row, err = s.Queries.PositionGet(ctx, s.Pool)
 		mark.Position = roomsensor.Position{System: row.SystemID, Timeline: row.Timeline, Log: row.Inserted}
 	}
 	if err != nil {
-		return roomsensor.FeedWatermark{}, fmt.Errorf("reading the watermark: %w", translate(err))
+		return roomsensor.FeedWatermark{}, fmt.Errorf("reading the watermark: %w", pg.Translate(err))
 	}
 	mark.At = reserved.UTC()
 	return mark, nil
@@ -44,14 +45,14 @@ func (s *Store) FeedChanges(
 ) (roomsensor.FeedChanges, error) {
 	changes := roomsensor.FeedChanges{Devices: map[uuid.UUID][]uuid.UUID{}}
 	var err error
-	changes.Any, err = s.queries.FeedChangedAll(ctx, s.pool, db.FeedChangedAllParams{FromAt: part.From, ToAt: part.To})
+	changes.Any, err = s.Queries.FeedChangedAll(ctx, s.Pool, db.FeedChangedAllParams{FromAt: part.From, ToAt: part.To})
 	if err != nil {
-		return changes, fmt.Errorf("reading where the feed changed: %w", translate(err))
+		return changes, fmt.Errorf("reading where the feed changed: %w", pg.Translate(err))
 	}
-	rows, err := s.queries.FeedChangedList(ctx, s.pool,
+	rows, err := s.Queries.FeedChangedList(ctx, s.Pool,
 		db.FeedChangedListParams{FromAt: part.From, ToAt: part.To, TeamID: teamIDs})
 	if err != nil {
-		return changes, fmt.Errorf("listing changed devices: %w", translate(err))
+		return changes, fmt.Errorf("listing changed devices: %w", pg.Translate(err))
 	}
 	for _, row := range rows {
 		changes.Devices[row.TeamID] = append(changes.Devices[row.TeamID], row.DeviceID)
@@ -77,27 +78,27 @@ func (s *Store) PurgeFeed(ctx context.Context) (deleted int64, err error) {
 func (s *Store) purgeFeed(ctx context.Context, now time.Time) (deleted int64, err error) {
 	batchesBefore, daysBefore := now.Add(-feedBatchesKeep), now.Add(-roomsensor.FeedKeep-time.Hour)
 	for more := true; more; {
-		err := s.inTx(ctx, "purging the change feed", func(tx pgx.Tx) error {
-			err := s.queries.FeedStateUpdate(ctx, tx,
+		err := s.InTx(ctx, "purging the change feed", func(tx pgx.Tx) error {
+			err := s.Queries.FeedStateUpdate(ctx, tx,
 				db.FeedStateUpdateParams{BatchesBefore: batchesBefore, DaysBefore: daysBefore})
 			if err != nil {
 				return err
 			}
-			batches, err := s.queries.FeedBatchPurge(ctx, tx,
+			batches, err := s.Queries.FeedBatchPurge(ctx, tx,
 				db.FeedBatchPurgeParams{BatchesBefore: batchesBefore, Most: feedPurged})
 			if err != nil {
 				return err
 			}
-			settled, err := s.queries.ForeignWriteSettle(ctx, tx,
+			settled, err := s.Queries.ForeignWriteSettle(ctx, tx,
 				db.ForeignWriteSettleParams{BatchesBefore: batchesBefore, Most: feedPurged})
 			if err != nil {
 				return err
 			}
-			foreign, err := s.queries.ForeignWritePurge(ctx, tx, daysBefore)
+			foreign, err := s.Queries.ForeignWritePurge(ctx, tx, daysBefore)
 			if err != nil {
 				return err
 			}
-			days, err := s.queries.FeedDayPurge(ctx, tx, daysBefore)
+			days, err := s.Queries.FeedDayPurge(ctx, tx, daysBefore)
 			deleted += batches + foreign + days
 			more = batches == feedPurged || settled == feedPurged
 			return err
@@ -111,7 +112,7 @@ func (s *Store) purgeFeed(ctx context.Context, now time.Time) (deleted int64, er
 
 // queueChanges queues a statement that tells the change feed where a transaction wrote. The rows are sorted by key.
 func queueChanges(batch *pgx.Batch, rows []roomsensor.DeviceMeasurement) {
-	batch.Queue(db.FeedBatchInsert, positional(batchParams(rows))...)
+	batch.Queue(db.FeedBatchInsert, pg.Positional(batchParams(rows))...)
 }
 
 // batchParams returns the buckets of each device. A device whose buckets lie more than a day apart is there several

@@ -12,6 +12,7 @@ import (
 
 	"roomsensor/db"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/store/pg"
 )
 
 const (
@@ -38,7 +39,7 @@ func (s *Store) EachChange(
 		return roomsensor.FeedProgress{Done: true}, nil
 	}
 	r := &feedRound{store: s, teamID: teamID, query: q, filter: filter, do: do, began: time.Now(), taken: q.After}
-	err = s.readSnapshot(ctx, "reading changes", func(ctx context.Context, tx pgx.Tx) error {
+	err = s.ReadSnapshot(ctx, "reading changes", func(ctx context.Context, tx pgx.Tx) error {
 		r.tx = tx
 		done, err := r.read(ctx)
 		progress = roomsensor.FeedProgress{After: r.taken, Done: done}
@@ -113,7 +114,7 @@ func (r *feedRound) read(ctx context.Context) (done bool, err error) {
 // readLate reads which times of readings stand for other times in the feed.
 func (r *feedRound) readLate(ctx context.Context) error {
 	r.lateIn, r.lateOut = []time.Time{}, []time.Time{}
-	late, err := r.store.queries.FeedLateList(ctx, r.tx, r.query.Round.From)
+	late, err := r.store.Queries.FeedLateList(ctx, r.tx, r.query.Round.From)
 	for _, l := range late {
 		if l.EffectiveAt.Before(r.query.Round.To) {
 			r.lateIn = append(r.lateIn, l.IngestedAt)
@@ -127,7 +128,7 @@ func (r *feedRound) readLate(ctx context.Context) error {
 // spans returns where the round may have readings, in order.
 func (r *feedRound) spans(ctx context.Context) ([]feedSpan, error) {
 	round := r.query.Round
-	state, err := r.store.queries.FeedStateGet(ctx, r.tx,
+	state, err := r.store.Queries.FeedStateGet(ctx, r.tx,
 		db.FeedStateGetParams{FromAt: round.From, ToAt: round.To, CursorAt: r.query.Cursor})
 	if err != nil {
 		return nil, err
@@ -153,7 +154,7 @@ func (r *feedRound) spans(ctx context.Context) ([]feedSpan, error) {
 // addBatches adds the buckets in feed_batches.
 func (r *feedRound) addBatches(ctx context.Context, m spanMap) error {
 	round := r.query.Round
-	listed, err := r.store.queries.FeedDeviceList(ctx, r.tx, db.FeedDeviceListParams{
+	listed, err := r.store.Queries.FeedDeviceList(ctx, r.tx, db.FeedDeviceListParams{
 		FromAt: round.From, ToAt: round.To, TeamID: r.teamID, Metadata: r.filter,
 		EveryDevice: r.query.Devices == nil, DeviceIds: r.query.Devices,
 	})
@@ -163,7 +164,7 @@ func (r *feedRound) addBatches(ctx context.Context, m spanMap) error {
 	for _, d := range listed {
 		m.addDevice(d.DeviceID, d.FirstAt, d.LastAt)
 	}
-	ranges, err := r.store.queries.FeedRangeList(ctx, r.tx, db.FeedRangeListParams{FromAt: round.From, ToAt: round.To})
+	ranges, err := r.store.Queries.FeedRangeList(ctx, r.tx, db.FeedRangeListParams{FromAt: round.From, ToAt: round.To})
 	for _, c := range ranges {
 		m.addAll(c.FirstAt, c.LastAt)
 	}
@@ -173,7 +174,7 @@ func (r *feedRound) addBatches(ctx context.Context, m spanMap) error {
 // addDays adds the days in feed_days, and those in feed_batches.
 func (r *feedRound) addDays(ctx context.Context, m spanMap) error {
 	round := r.query.Round
-	days, err := r.store.queries.FeedDayList(ctx, r.tx, db.FeedDayListParams{
+	days, err := r.store.Queries.FeedDayList(ctx, r.tx, db.FeedDayListParams{
 		FromHour: round.From.Truncate(time.Hour), FromAt: round.From, ToAt: round.To,
 	})
 	for _, day := range days {
@@ -184,7 +185,7 @@ func (r *feedRound) addDays(ctx context.Context, m spanMap) error {
 
 // addChunks adds all chunks.
 func (r *feedRound) addChunks(ctx context.Context, m spanMap) error {
-	chunks, err := r.store.queries.ChunkListRanges(ctx, r.tx)
+	chunks, err := r.store.Queries.ChunkListRanges(ctx, r.tx)
 	if err != nil {
 		return err
 	}
@@ -318,7 +319,7 @@ func (r *feedRound) nextDevices(ctx context.Context, s *feedSpan) (batch []devic
 // filterDevices returns devices of the team from an id on, all with the buckets of a span.
 func (r *feedRound) filterDevices(ctx context.Context, s *feedSpan, from uuid.UUID) ([]deviceBuckets, error) {
 	most := min(r.store.feedCandidates/s.all.count()+1, feedDevices)
-	ids, err := r.store.queries.FeedFilterList(ctx, r.tx, db.FeedFilterListParams{
+	ids, err := r.store.Queries.FeedFilterList(ctx, r.tx, db.FeedFilterListParams{
 		TeamID: r.teamID, FromID: from, Metadata: r.filter,
 		EveryDevice: r.query.Devices == nil, DeviceIds: r.query.Devices,
 		Most: int64(most + 1), // The first one may be complete already.
@@ -339,10 +340,10 @@ func (r *feedRound) readDevices(ctx context.Context, span roomsensor.Window, bat
 	for i := range batch {
 		d := &batch[i]
 		p.DeviceIds, p.FirstAt, p.LastAt = append(p.DeviceIds, d.id), append(p.FirstAt, d.first), append(p.LastAt, d.last)
-		p.WindowFrom = earlier(p.WindowFrom, d.first)
-		p.WindowTo = later(p.WindowTo, d.last.Add(roomsensor.BucketLength))
+		p.WindowFrom = pg.Earlier(p.WindowFrom, d.first)
+		p.WindowTo = pg.Later(p.WindowTo, d.last.Add(roomsensor.BucketLength))
 	}
-	rows, err := r.tx.Query(ctx, db.FeedReadingList, positional(p)...)
+	rows, err := r.tx.Query(ctx, db.FeedReadingList, pg.Positional(p)...)
 	if err != nil {
 		return false, err //nolint:wrapcheck // EachChange wraps it.
 	}
@@ -361,16 +362,15 @@ func (r *feedRound) readDevices(ctx context.Context, span roomsensor.Window, bat
 	return read < p.Most, rows.Err()
 }
 
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
+// decodeChange decodes a row of FeedReadingList.
+func decodeChange(rows pgx.Rows) roomsensor.Change {
+	c := rows.RawValues()
+	return roomsensor.Change{
+		DeviceID: uuid.UUID(c[0]),
+		Reading: roomsensor.Reading{
+			BucketAt:   pg.DecodeTime(c[1]),
+			Values:     pg.DecodeValues(c[2 : 2+roomsensor.MetricCount]),
+			IngestedAt: pg.DecodeTime(c[2+roomsensor.MetricCount]),
+		},
 	}
-	return b
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }

@@ -13,6 +13,7 @@ import (
 
 	"roomsensor/db"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/store/pg"
 )
 
 const (
@@ -37,7 +38,7 @@ func (s *Store) Idempotently(
 		return nil, false, err
 	}
 	defer release()
-	err = s.inTx(ctx, "running an idempotent change", func(tx pgx.Tx) error {
+	err = s.InTx(ctx, "running an idempotent change", func(tx pgx.Tx) error {
 		if response, replayed, err = s.claimKey(ctx, tx, &key, waitUntil); err != nil || replayed {
 			return err
 		}
@@ -47,7 +48,7 @@ func (s *Store) Idempotently(
 		if err := s.limitResponses(ctx, tx, key.KeyID, len(response)); err != nil {
 			return err
 		}
-		return s.queries.IdempotencyKeyStore(ctx, tx, db.IdempotencyKeyStoreParams{
+		return s.Queries.IdempotencyKeyStore(ctx, tx, db.IdempotencyKeyStoreParams{
 			Response: response, KeyID: key.KeyID, Method: key.Method, Path: key.Path, IdempotencyKey: key.Key,
 		})
 	})
@@ -63,7 +64,7 @@ func (s *Store) waitForKey(
 	defer cancel()
 	release, err = s.changes.lock(waiting, strings.Join([]string{key.KeyID, key.Method, key.Path, key.Key}, "\n"))
 	if err != nil {
-		return nil, fmt.Errorf("waiting for a request with the same Idempotency-Key: %w", translate(err))
+		return nil, fmt.Errorf("waiting for a request with the same Idempotency-Key: %w", pg.Translate(err))
 	}
 	return release, nil
 }
@@ -75,17 +76,17 @@ func (s *Store) claimKey(
 	// At least 1 ms, because lock_timeout 0 means no timeout.
 	wait := max(1, time.Until(waitUntil).Milliseconds())
 	var claim pgx.Batch // One round trip.
-	claim.Queue(db.SettingsSet, positional(settings(
+	claim.Queue(db.SettingsSet, pg.Positional(pg.Settings(
 		"lock_timeout", fmt.Sprintf("%dms", wait), "statement_timeout", idempotencyStatementTimeout))...)
 	var claimedAt time.Time
-	claim.Queue(db.IdempotencyKeyClaim, positional(db.IdempotencyKeyClaimParams{
+	claim.Queue(db.IdempotencyKeyClaim, pg.Positional(db.IdempotencyKeyClaimParams{
 		KeyID: key.KeyID, Method: key.Method, Path: key.Path, IdempotencyKey: key.Key, BodySha256: key.BodySHA256[:],
 	})...).QueryRow(func(row pgx.Row) error { return row.Scan(&claimedAt) })
 	err = tx.SendBatch(ctx, &claim).Close()
 	if !errors.Is(err, pgx.ErrNoRows) {
-		return nil, false, err //nolint:wrapcheck // inTx wraps it.
+		return nil, false, err //nolint:wrapcheck // InTx wraps it.
 	}
-	stored, err := s.queries.IdempotencyKeyGet(ctx, tx, db.IdempotencyKeyGetParams{
+	stored, err := s.Queries.IdempotencyKeyGet(ctx, tx, db.IdempotencyKeyGetParams{
 		KeyID: key.KeyID, Method: key.Method, Path: key.Path, IdempotencyKey: key.Key,
 	})
 	switch {
@@ -113,7 +114,7 @@ func (s *Store) limitResponses(ctx context.Context, tx pgx.Tx, keyID string, byt
 	if bytes < largeResponse {
 		return nil
 	}
-	stored, err := s.queries.IdempotencyBytesAdd(ctx, tx, db.IdempotencyBytesAddParams{KeyID: keyID, Bytes: int64(bytes)})
+	stored, err := s.Queries.IdempotencyBytesAdd(ctx, tx, db.IdempotencyBytesAddParams{KeyID: keyID, Bytes: int64(bytes)})
 	if err != nil || stored <= maxResponses {
 		return err
 	}
@@ -132,17 +133,17 @@ const purgeEntries = 1000
 // at the same time, it leaves the rest to that process.
 func (s *Store) PurgeIdempotency(ctx context.Context) (keys int64, err error) {
 	for {
-		n, err := s.queries.IdempotencyKeyPurge(ctx, s.pool, purgeEntries)
+		n, err := s.Queries.IdempotencyKeyPurge(ctx, s.Pool, purgeEntries)
 		if err != nil {
-			return keys, fmt.Errorf("deleting old idempotency keys: %w", translate(err))
+			return keys, fmt.Errorf("deleting old idempotency keys: %w", pg.Translate(err))
 		}
 		keys += n
 		if n == 0 {
 			break
 		}
 	}
-	if err := s.queries.IdempotencyBytesPurge(ctx, s.pool); err != nil {
-		return keys, fmt.Errorf("deleting old counts of idempotency keys: %w", translate(err))
+	if err := s.Queries.IdempotencyBytesPurge(ctx, s.Pool); err != nil {
+		return keys, fmt.Errorf("deleting old counts of idempotency keys: %w", pg.Translate(err))
 	}
 	return keys, nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"roomsensor/db"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/store/pg"
 )
 
 // These give the tests of package store_test access to what an export and a batch decide by their size.
@@ -25,11 +26,8 @@ func (s *Store) SetSliceRows(n int) { s.sliceRows = n }
 
 // SetStandbyTimes sets how long a read waits for a standby to replay the log, and how long everything else may take.
 func (s *Store) SetStandbyTimes(replay, other time.Duration) {
-	s.standbyTimes = standbyTimes{connection: other, replay: replay, page: other, export: other}
+	s.StandbyTimes = pg.StandbyTimes{Connection: other, Replay: replay, Page: other, Export: other}
 }
-
-// CheckStandbys checks all standbys once, and returns why each is left out.
-func (s *Store) CheckStandbys(ctx context.Context) ([]error, error) { return s.checkStandbys(ctx) }
 
 // SetKeep sets for how long everything, and past hours of changed devices, are used for snapshots that are read from
 // now on.
@@ -76,12 +74,12 @@ func (s *Store) SetFeedLimits(candidates int, time time.Duration) {
 // QueryRow runs a query on the pool for pages.
 func (s *Store) QueryRow(t testing.TB, sql string) pgx.Row {
 	t.Helper()
-	return s.pool.QueryRow(t.Context(), sql)
+	return s.Pool.QueryRow(t.Context(), sql)
 }
 
 // WriteInTx stores rows in a transaction that a worker began, and leaves it open.
 func WriteInTx(ctx context.Context, tx pgx.Tx, rows []roomsensor.DeviceMeasurement) error {
-	s := &Store{queries: db.New(), minCopyRows: defaultMinCopyRows}
+	s := &Store{DB: &pg.DB{Queries: db.New()}, minCopyRows: defaultMinCopyRows}
 	_, err := s.writeBatch(ctx, tx, roomsensor.Batch{Rows: rows})
 	return err
 }
@@ -98,8 +96,8 @@ func (s *Store) SetAggregateSizes(cells, statementReadings int) {
 // HoldConnections takes all connections for pages until the test ends.
 func (s *Store) HoldConnections(t *testing.T) {
 	t.Helper()
-	for range s.pool.Config().MaxConns {
-		conn, err := s.pool.Acquire(t.Context())
+	for range s.Pool.Config().MaxConns {
+		conn, err := s.Pool.Acquire(t.Context())
 		require.NoError(t, err)
 		t.Cleanup(conn.Release)
 	}

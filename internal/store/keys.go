@@ -12,16 +12,17 @@ import (
 
 	"roomsensor/db"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/store/pg"
 )
 
 // APIKeysByID returns those API keys that exist of the keys with some public ids. It does not wait for pages, because
 // it has a connection of its own.
 func (s *Store) APIKeysByID(ctx context.Context, keyIDs []string) ([]roomsensor.Key, error) {
-	rows, err := s.queries.APIKeyGet(ctx, s.admission, keyIDs)
+	rows, err := s.Queries.APIKeyGet(ctx, s.Admission, keyIDs)
 	if err != nil {
-		return nil, fmt.Errorf("reading API keys: %w", translate(err))
+		return nil, fmt.Errorf("reading API keys: %w", pg.Translate(err))
 	}
-	return convert(rows, apiKey), nil
+	return pg.Convert(rows, apiKey), nil
 }
 
 // APIKeys lists the API keys of a team with their last use, the oldest first.
@@ -29,11 +30,11 @@ func (s *Store) APIKeys(ctx context.Context, teamID uuid.UUID) ([]roomsensor.Key
 	if _, err := s.Team(ctx, teamID); err != nil {
 		return nil, err
 	}
-	rows, err := s.queries.APIKeyList(ctx, s.pool, teamID)
+	rows, err := s.Queries.APIKeyList(ctx, s.Pool, teamID)
 	if err != nil {
-		return nil, fmt.Errorf("listing API keys: %w", translate(err))
+		return nil, fmt.Errorf("listing API keys: %w", pg.Translate(err))
 	}
-	return convert(rows, func(row *db.APIKeyListRow) roomsensor.Key {
+	return pg.Convert(rows, func(row *db.APIKeyListRow) roomsensor.Key {
 		key := apiKey(&row.ApiKey)
 		key.LastUse = keyUse(key.ID, row.UsedAt, row.Client)
 		return key
@@ -43,8 +44,8 @@ func (s *Store) APIKeys(ctx context.Context, teamID uuid.UUID) ([]roomsensor.Key
 // CreateAPIKey stores an API key, without the secret, which only the caller knows. It returns ErrKeyExists if
 // its id is taken.
 func (s *Store) CreateAPIKey(ctx context.Context, key roomsensor.Key) (created roomsensor.Key, err error) {
-	err = s.inChange(ctx, "creating an API key", func(tx pgx.Tx) error {
-		row, err := s.queries.APIKeyInsert(ctx, tx, db.APIKeyInsertParams{
+	err = s.InChange(ctx, "creating an API key", func(tx pgx.Tx) error {
+		row, err := s.Queries.APIKeyInsert(ctx, tx, db.APIKeyInsertParams{
 			KeyID: key.ID, TeamID: key.TeamID, SecretSha256: key.SecretSHA256[:],
 			Scope: string(key.Scope), Label: key.Label, ExpiresAt: key.ExpiresAt,
 		})
@@ -59,10 +60,10 @@ func (s *Store) CreateAPIKey(ctx context.Context, key roomsensor.Key) (created r
 
 // RevokeAPIKey revokes an API key of a team. A second revocation changes nothing.
 func (s *Store) RevokeAPIKey(ctx context.Context, teamID uuid.UUID, keyID string) (revoked roomsensor.Key, err error) {
-	err = s.inChange(ctx, "revoking an API key", func(tx pgx.Tx) error {
-		row, err := s.queries.APIKeyRevoke(ctx, tx, db.APIKeyRevokeParams{KeyID: keyID, TeamID: teamID})
+	err = s.InChange(ctx, "revoking an API key", func(tx pgx.Tx) error {
+		row, err := s.Queries.APIKeyRevoke(ctx, tx, db.APIKeyRevokeParams{KeyID: keyID, TeamID: teamID})
 		if err != nil {
-			return translateByID(err, "updating an API key", roomsensor.KindAPIKey, keyID)
+			return pg.TranslateByID(err, "updating an API key", roomsensor.KindAPIKey, keyID)
 		}
 		revoked = apiKey(&row)
 		return nil
@@ -76,18 +77,18 @@ func (s *Store) RevokeAPIKey(ctx context.Context, teamID uuid.UUID, keyID string
 func (s *Store) RotateAPIKey(
 	ctx context.Context, teamID uuid.UUID, keyID string, next roomsensor.Key, overlap time.Duration,
 ) (old, created roomsensor.Key, err error) {
-	err = s.inChange(ctx, "replacing an API key", func(tx pgx.Tx) error {
-		before, err := s.queries.APIKeyLock(ctx, tx, db.APIKeyLockParams{KeyID: keyID, TeamID: teamID})
+	err = s.InChange(ctx, "replacing an API key", func(tx pgx.Tx) error {
+		before, err := s.Queries.APIKeyLock(ctx, tx, db.APIKeyLockParams{KeyID: keyID, TeamID: teamID})
 		if err != nil {
-			return translateByID(err, "reading an API key", roomsensor.KindAPIKey, keyID)
+			return pg.TranslateByID(err, "reading an API key", roomsensor.KindAPIKey, keyID)
 		}
-		after, err := s.queries.APIKeyExpire(ctx, tx, db.APIKeyExpireParams{
+		after, err := s.Queries.APIKeyExpire(ctx, tx, db.APIKeyExpireParams{
 			KeyID: keyID, TeamID: teamID, OverlapSeconds: overlap.Seconds(),
 		})
 		if err != nil {
 			return translateExpire(err, keyID, teamID)
 		}
-		inserted, err := s.queries.APIKeyInsert(ctx, tx, db.APIKeyInsertParams{
+		inserted, err := s.Queries.APIKeyInsert(ctx, tx, db.APIKeyInsertParams{
 			KeyID: next.ID, TeamID: teamID, SecretSha256: next.SecretSHA256[:],
 			Scope: before.Scope, Label: before.Label, ExpiresAt: before.ExpiresAt,
 		})
@@ -102,10 +103,10 @@ func (s *Store) RotateAPIKey(
 
 // translateKeyInsert maps the error of an insert of a key.
 func translateKeyInsert(err error, doing string, teamID uuid.UUID) error {
-	if violates(err, stateUnique, "") {
+	if pg.Violates(err, pg.StateUnique, "") {
 		return fmt.Errorf("%s: %w", doing, roomsensor.ErrKeyExists)
 	}
-	return translateInsert(err, doing, teamID)
+	return pg.TranslateInsert(err, doing, teamID)
 }
 
 // translateExpire maps the error of a query that expires a valid key.
@@ -118,21 +119,21 @@ func translateExpire(err error, keyID string, teamID uuid.UUID) error {
 
 // IngestKeysByID returns those ingest keys that exist of the keys with some public ids.
 func (s *Store) IngestKeysByID(ctx context.Context, keyIDs []string) ([]roomsensor.Key, error) {
-	rows, err := s.queries.IngestKeyGet(ctx, s.admission, keyIDs)
+	rows, err := s.Queries.IngestKeyGet(ctx, s.Admission, keyIDs)
 	return ingestKeys(rows, err)
 }
 
 // IngestKeysAfter lists up to most ingest keys of all teams, in the order of their ids, that come after an id.
 func (s *Store) IngestKeysAfter(ctx context.Context, keyID string, most int32) ([]roomsensor.Key, error) {
-	rows, err := s.queries.IngestKeyListAfter(ctx, s.admission, db.IngestKeyListAfterParams{After: keyID, Most: most})
+	rows, err := s.Queries.IngestKeyListAfter(ctx, s.Admission, db.IngestKeyListAfterParams{After: keyID, Most: most})
 	return ingestKeys(rows, err)
 }
 
 // IngestKeyPosition returns the position from which IngestKeysChanged lists what a query before did not see.
 func (s *Store) IngestKeyPosition(ctx context.Context) (roomsensor.KeyPosition, error) {
-	row, err := s.queries.IngestKeyPosition(ctx, s.admission)
+	row, err := s.Queries.IngestKeyPosition(ctx, s.Admission)
 	if err != nil {
-		return roomsensor.KeyPosition{}, fmt.Errorf("reading the position of ingest keys: %w", translate(err))
+		return roomsensor.KeyPosition{}, fmt.Errorf("reading the position of ingest keys: %w", pg.Translate(err))
 	}
 	return roomsensor.KeyPosition{OldestRunning: row.OldestRunning, ServerStarted: row.ServerStarted}, nil
 }
@@ -142,7 +143,7 @@ func (s *Store) IngestKeyPosition(ctx context.Context) (roomsensor.KeyPosition, 
 func (s *Store) IngestKeysChanged(
 	ctx context.Context, since roomsensor.KeyPosition, most int32,
 ) ([]roomsensor.Key, error) {
-	rows, err := s.queries.IngestKeyListChanged(ctx, s.admission, db.IngestKeyListChangedParams{
+	rows, err := s.Queries.IngestKeyListChanged(ctx, s.Admission, db.IngestKeyListChangedParams{
 		Since: since.OldestRunning, Most: most,
 	})
 	return ingestKeys(rows, err)
@@ -150,9 +151,9 @@ func (s *Store) IngestKeysChanged(
 
 func ingestKeys(rows []db.IngestKey, err error) ([]roomsensor.Key, error) {
 	if err != nil {
-		return nil, fmt.Errorf("reading ingest keys: %w", translate(err))
+		return nil, fmt.Errorf("reading ingest keys: %w", pg.Translate(err))
 	}
-	return convert(rows, ingestKey), nil
+	return pg.Convert(rows, ingestKey), nil
 }
 
 // TeamIngestKeys lists the ingest keys of a team with their last use, the oldest first.
@@ -160,11 +161,11 @@ func (s *Store) TeamIngestKeys(ctx context.Context, teamID uuid.UUID) ([]roomsen
 	if _, err := s.Team(ctx, teamID); err != nil {
 		return nil, err
 	}
-	rows, err := s.queries.IngestKeyList(ctx, s.pool, teamID)
+	rows, err := s.Queries.IngestKeyList(ctx, s.Pool, teamID)
 	if err != nil {
-		return nil, fmt.Errorf("listing ingest keys: %w", translate(err))
+		return nil, fmt.Errorf("listing ingest keys: %w", pg.Translate(err))
 	}
-	return convert(rows, func(row *db.IngestKeyListRow) roomsensor.Key {
+	return pg.Convert(rows, func(row *db.IngestKeyListRow) roomsensor.Key {
 		key := ingestKey(&row.IngestKey)
 		key.LastUse = keyUse(key.ID, row.UsedAt, row.Client)
 		return key
@@ -174,8 +175,8 @@ func (s *Store) TeamIngestKeys(ctx context.Context, teamID uuid.UUID) ([]roomsen
 // CreateIngestKey stores an ingest key, without the secret, which only the caller knows. It returns ErrKeyExists if
 // its id is taken.
 func (s *Store) CreateIngestKey(ctx context.Context, key roomsensor.Key) (created roomsensor.Key, err error) {
-	err = s.inChange(ctx, "creating an ingest key", func(tx pgx.Tx) error {
-		row, err := s.queries.IngestKeyInsert(ctx, tx, db.IngestKeyInsertParams{
+	err = s.InChange(ctx, "creating an ingest key", func(tx pgx.Tx) error {
+		row, err := s.Queries.IngestKeyInsert(ctx, tx, db.IngestKeyInsertParams{
 			KeyID: key.ID, TeamID: key.TeamID, SecretSha256: key.SecretSHA256[:], Label: key.Label, ExpiresAt: key.ExpiresAt,
 		})
 		if err != nil {
@@ -191,18 +192,18 @@ func (s *Store) CreateIngestKey(ctx context.Context, key roomsensor.Key) (create
 func (s *Store) RotateIngestKey(
 	ctx context.Context, teamID uuid.UUID, keyID string, next roomsensor.Key, overlap time.Duration,
 ) (old, created roomsensor.Key, err error) {
-	err = s.inChange(ctx, "replacing an ingest key", func(tx pgx.Tx) error {
-		before, err := s.queries.IngestKeyLock(ctx, tx, db.IngestKeyLockParams{KeyID: keyID, TeamID: teamID})
+	err = s.InChange(ctx, "replacing an ingest key", func(tx pgx.Tx) error {
+		before, err := s.Queries.IngestKeyLock(ctx, tx, db.IngestKeyLockParams{KeyID: keyID, TeamID: teamID})
 		if err != nil {
-			return translateByID(err, "reading an ingest key", roomsensor.KindIngestKey, keyID)
+			return pg.TranslateByID(err, "reading an ingest key", roomsensor.KindIngestKey, keyID)
 		}
-		after, err := s.queries.IngestKeyExpire(ctx, tx, db.IngestKeyExpireParams{
+		after, err := s.Queries.IngestKeyExpire(ctx, tx, db.IngestKeyExpireParams{
 			KeyID: keyID, TeamID: teamID, OverlapSeconds: overlap.Seconds(),
 		})
 		if err != nil {
 			return translateExpire(err, keyID, teamID)
 		}
-		inserted, err := s.queries.IngestKeyInsert(ctx, tx, db.IngestKeyInsertParams{
+		inserted, err := s.Queries.IngestKeyInsert(ctx, tx, db.IngestKeyInsertParams{
 			KeyID: next.ID, TeamID: teamID, SecretSha256: next.SecretSHA256[:],
 			Label: before.Label, ExpiresAt: before.ExpiresAt,
 		})
@@ -219,10 +220,10 @@ func (s *Store) RotateIngestKey(
 func (s *Store) RevokeIngestKey(
 	ctx context.Context, teamID uuid.UUID, keyID string,
 ) (revoked roomsensor.Key, err error) {
-	err = s.inChange(ctx, "revoking an ingest key", func(tx pgx.Tx) error {
-		row, err := s.queries.IngestKeyRevoke(ctx, tx, db.IngestKeyRevokeParams{KeyID: keyID, TeamID: teamID})
+	err = s.InChange(ctx, "revoking an ingest key", func(tx pgx.Tx) error {
+		row, err := s.Queries.IngestKeyRevoke(ctx, tx, db.IngestKeyRevokeParams{KeyID: keyID, TeamID: teamID})
 		if err != nil {
-			return translateByID(err, "updating an ingest key", roomsensor.KindIngestKey, keyID)
+			return pg.TranslateByID(err, "updating an ingest key", roomsensor.KindIngestKey, keyID)
 		}
 		revoked = ingestKey(&row)
 		return nil
@@ -247,16 +248,16 @@ func ingestKey(row *db.IngestKey) roomsensor.Key {
 
 // RecordAPIKeyUses stores the last uses of some distinct API keys. It passes over keys that do not exist.
 func (s *Store) RecordAPIKeyUses(ctx context.Context, uses []roomsensor.KeyUse) error {
-	if err := s.queries.APIKeyUseUpsert(ctx, s.pool, keyUseParams(uses)); err != nil {
-		return fmt.Errorf("recording the use of API keys: %w", translate(err))
+	if err := s.Queries.APIKeyUseUpsert(ctx, s.Pool, keyUseParams(uses)); err != nil {
+		return fmt.Errorf("recording the use of API keys: %w", pg.Translate(err))
 	}
 	return nil
 }
 
 // RecordIngestKeyUses is RecordAPIKeyUses for ingest keys.
 func (s *Store) RecordIngestKeyUses(ctx context.Context, uses []roomsensor.KeyUse) error {
-	if err := s.queries.IngestKeyUseUpsert(ctx, s.pool, db.IngestKeyUseUpsertParams(keyUseParams(uses))); err != nil {
-		return fmt.Errorf("recording the use of ingest keys: %w", translate(err))
+	if err := s.Queries.IngestKeyUseUpsert(ctx, s.Pool, db.IngestKeyUseUpsertParams(keyUseParams(uses))); err != nil {
+		return fmt.Errorf("recording the use of ingest keys: %w", pg.Translate(err))
 	}
 	return nil
 }
@@ -275,5 +276,5 @@ func keyUse(keyID string, at *time.Time, client *string) *roomsensor.KeyUse {
 	if at == nil {
 		return nil
 	}
-	return &roomsensor.KeyUse{KeyID: keyID, At: at.UTC(), Client: text(client)}
+	return &roomsensor.KeyUse{KeyID: keyID, At: at.UTC(), Client: pg.Text(client)}
 }

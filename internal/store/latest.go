@@ -11,6 +11,7 @@ import (
 
 	"roomsensor/db"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/store/pg"
 )
 
 // recentReadings is how far back the newest reading of a device is searched first. Few chunks are that young, so that
@@ -35,7 +36,7 @@ func (l *latestSearch) has(id uuid.UUID) bool { return l.found[id] != nil }
 
 // search keeps the newest reading of each device in a window, unless a newer one is known.
 func (l *latestSearch) search(ctx context.Context, window roomsensor.Window, ids []uuid.UUID) error {
-	rows, err := l.store.queries.ReadingLatestList(ctx, l.tx, db.ReadingLatestListParams{
+	rows, err := l.store.Queries.ReadingLatestList(ctx, l.tx, db.ReadingLatestListParams{
 		TeamIds: l.teamIDs, DeviceIds: ids, WindowFrom: window.From, WindowTo: window.To,
 	})
 	if err != nil {
@@ -65,7 +66,7 @@ func (l *latestSearch) searchRecent(ctx context.Context, ids []uuid.UUID) (silen
 	if len(ids) == 0 {
 		return silent, nil
 	}
-	rows, err := l.store.queries.DeviceLatestList(ctx, l.tx, db.DeviceLatestListParams{TeamIds: l.teamIDs, DeviceIds: ids})
+	rows, err := l.store.Queries.DeviceLatestList(ctx, l.tx, db.DeviceLatestListParams{TeamIds: l.teamIDs, DeviceIds: ids})
 	for i := range rows {
 		switch at := rows[i].LatestBucketAt; {
 		case at == nil || !at.Before(l.since):
@@ -129,7 +130,7 @@ func (s silentDevices) filter(keep func(uuid.UUID) bool) silentDevices {
 
 // searchImported searches devices before a time where other programs than workers wrote readings, the newest first.
 func (l *latestSearch) searchImported(ctx context.Context, before time.Time, ids []uuid.UUID) error {
-	ranges, err := l.store.queries.ForeignRangeList(ctx, l.tx, before)
+	ranges, err := l.store.Queries.ForeignRangeList(ctx, l.tx, before)
 	if err != nil {
 		return err
 	}
@@ -227,12 +228,12 @@ func (s *Store) RefreshLatest(ctx context.Context, after uuid.UUID) (changed int
 // searchImports moves latest_bucket_at forward to imported readings. The ranges are marked once all devices are
 // updated, which takes several transactions, so that no device is locked for long.
 func (s *Store) searchImports(ctx context.Context) (raised int, err error) {
-	err = s.inTx(ctx, "searching imported readings", func(tx pgx.Tx) error {
-		taken, err := s.queries.ForeignRangeTake(ctx, tx, importedRanges)
+	err = s.InTx(ctx, "searching imported readings", func(tx pgx.Tx) error {
+		taken, err := s.Queries.ForeignRangeTake(ctx, tx, importedRanges)
 		if err != nil {
 			return err
 		}
-		ranges := convert(taken, func(r *db.ForeignRangeTakeRow) db.ForeignRangeListRow { return db.ForeignRangeListRow(*r) })
+		ranges := pg.Convert(taken, func(r *db.ForeignRangeTakeRow) db.ForeignRangeListRow { return db.ForeignRangeListRow(*r) })
 		slices.SortFunc(ranges, func(a, b db.ForeignRangeListRow) int { return a.RangeStart.Compare(b.RangeStart) })
 		for _, window := range mergeRanges(ranges) {
 			n, err := s.raiseLatest(ctx, window)
@@ -251,9 +252,9 @@ func (s *Store) raiseLatest(ctx context.Context, window roomsensor.Window) (rais
 	p := db.DeviceLatestListBehindParams{WindowFrom: window.From, WindowTo: window.To, Most: searchedDevices}
 	for more := true; more; {
 		var newest []deviceBuckets
-		err := s.inSnapshot(ctx, "searching imported readings", func(tx pgx.Tx) error {
-			rows, err := s.queries.DeviceLatestListBehind(ctx, tx, p)
-			newest = convert(rows, func(r *db.DeviceLatestListBehindRow) deviceBuckets {
+		err := s.InSnapshot(ctx, "searching imported readings", func(tx pgx.Tx) error {
+			rows, err := s.Queries.DeviceLatestListBehind(ctx, tx, p)
+			newest = pg.Convert(rows, func(r *db.DeviceLatestListBehindRow) deviceBuckets {
 				return deviceBuckets{r.DeviceID, r.BucketAt, r.BucketAt}
 			})
 			return err
@@ -261,7 +262,7 @@ func (s *Store) raiseLatest(ctx context.Context, window roomsensor.Window) (rais
 		if err != nil || len(newest) == 0 {
 			return raised, err
 		}
-		err = s.inTx(ctx, "raising bounds", func(tx pgx.Tx) error {
+		err = s.InTx(ctx, "raising bounds", func(tx pgx.Tx) error {
 			var raise pgx.Batch
 			queueHeartbeats(&raise, nil, newest)
 			return tx.SendBatch(ctx, &raise).Close()
@@ -278,9 +279,9 @@ func (s *Store) raiseLatest(ctx context.Context, window roomsensor.Window) (rais
 
 // checkLatest searches the newest readings of those of the devices after one whose bound is unknown or too late.
 func (s *Store) checkLatest(ctx context.Context, after uuid.UUID) (searched int, resume uuid.UUID, err error) {
-	rows, err := s.queries.DeviceLatestPage(ctx, s.pool, db.DeviceLatestPageParams{After: after, Most: latestPage})
+	rows, err := s.Queries.DeviceLatestPage(ctx, s.Pool, db.DeviceLatestPageParams{After: after, Most: latestPage})
 	if err != nil {
-		return 0, after, fmt.Errorf("listing devices: %w", translate(err))
+		return 0, after, fmt.Errorf("listing devices: %w", pg.Translate(err))
 	}
 	var wrong []uuid.UUID
 	var bounds []bound
@@ -292,9 +293,9 @@ func (s *Store) checkLatest(ctx context.Context, after uuid.UUID) (searched int,
 			bounds = append(bounds, bound{rows[i].ID, *at})
 		}
 	}
-	err = s.inSnapshot(ctx, "checking the newest readings", func(tx pgx.Tx) error {
+	err = s.InSnapshot(ctx, "checking the newest readings", func(tx pgx.Tx) error {
 		for _, g := range groupBounds(bounds) {
-			missing, err := s.queries.DeviceLatestListMissing(ctx, tx, db.DeviceLatestListMissingParams{
+			missing, err := s.Queries.DeviceLatestListMissing(ctx, tx, db.DeviceLatestListMissingParams{
 				DeviceIds: g.ids, WindowFrom: g.window.From, WindowTo: g.window.To,
 			})
 			if err != nil {
@@ -323,13 +324,13 @@ func (s *Store) checkLatest(ctx context.Context, after uuid.UUID) (searched int,
 // searchLatest searches all chunks for the newest readings of some devices. The devices are locked first, so that no
 // worker moves latest_bucket_at forward between the search and the update.
 func (s *Store) searchLatest(ctx context.Context, ids []uuid.UUID) (searched int, err error) {
-	err = s.inTx(ctx, "searching all chunks", func(tx pgx.Tx) error {
-		locked, err := s.queries.DeviceLatestLock(ctx, tx, ids)
+	err = s.InTx(ctx, "searching all chunks", func(tx pgx.Tx) error {
+		locked, err := s.Queries.DeviceLatestLock(ctx, tx, ids)
 		if err != nil || len(locked) == 0 {
 			return err
 		}
 		searched = len(locked)
-		return s.queries.DeviceLatestSearch(ctx, tx, locked)
+		return s.Queries.DeviceLatestSearch(ctx, tx, locked)
 	})
 	return searched, err
 }

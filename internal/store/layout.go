@@ -11,6 +11,7 @@ import (
 
 	"roomsensor/db"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/store/pg"
 )
 
 // Layout is how the readings are stored.
@@ -37,12 +38,12 @@ type Hourly struct {
 }
 
 // Layout returns how the readings are stored. Every migration must be applied.
-func (s *Store) Layout(ctx context.Context) (Layout, error) { return s.layout(ctx, s.pool) }
+func (s *Store) Layout(ctx context.Context) (Layout, error) { return s.layout(ctx, s.Pool) }
 
 func (s *Store) layout(ctx context.Context, conn db.DBTX) (Layout, error) {
-	row, err := s.queries.LayoutGet(ctx, conn)
+	row, err := s.Queries.LayoutGet(ctx, conn)
 	if err != nil {
-		return Layout{}, fmt.Errorf("reading the layout: %w", translate(err))
+		return Layout{}, fmt.Errorf("reading the layout: %w", pg.Translate(err))
 	}
 	layout := Layout{
 		Chunks: row.Chunks, Bytes: row.Bytes, DropAfter: time.Duration(row.DropAfterSeconds) * time.Second,
@@ -55,15 +56,15 @@ func (s *Store) layout(ctx context.Context, conn db.DBTX) (Layout, error) {
 		After: time.Duration(row.ColumnstoreAfterSeconds) * time.Second, Chunks: *row.ColumnstoreChunks,
 		BytesBefore: *row.ColumnstoreBytesBefore, Bytes: *row.ColumnstoreBytes,
 	}
-	layout.Hourly = &Hourly{MaterializedUntil: utc(row.MaterializedUntil), RefreshedAt: utc(row.RefreshedAt)}
+	layout.Hourly = &Hourly{MaterializedUntil: pg.UTC(row.MaterializedUntil), RefreshedAt: pg.UTC(row.RefreshedAt)}
 	return layout, nil
 }
 
 // Chunks returns the chunks of the readings.
 func (s *Store) Chunks(ctx context.Context) (roomsensor.Chunks, error) {
-	row, err := s.queries.ChunkListRanges(ctx, s.pool)
+	row, err := s.Queries.ChunkListRanges(ctx, s.Pool)
 	if err != nil {
-		return roomsensor.Chunks{}, fmt.Errorf("listing the ranges of chunks: %w", translate(err))
+		return roomsensor.Chunks{}, fmt.Errorf("listing the ranges of chunks: %w", pg.Translate(err))
 	}
 	chunks := roomsensor.Chunks{
 		Interval: time.Duration(row.IntervalSeconds) * time.Second, Ranges: make([]roomsensor.Window, len(row.RangeStarts)),
@@ -96,16 +97,16 @@ func (c *Chunk) RewriteTime() time.Duration {
 // ChunksToOrder lists the chunks that ended before a time and are not in primary-key order, the newest first. limit is
 // the time limit of their rewrite.
 func (s *Store) ChunksToOrder(ctx context.Context, endedBefore time.Time, limit time.Duration) ([]Chunk, error) {
-	rows, err := s.queries.ChunkListUnordered(ctx, s.pool, db.ChunkListUnorderedParams{
+	rows, err := s.Queries.ChunkListUnordered(ctx, s.Pool, db.ChunkListUnorderedParams{
 		EndedBefore: endedBefore, LimitSeconds: limit.Seconds(),
 	})
 	if err != nil {
-		return nil, fmt.Errorf("listing chunks: %w", translate(err))
+		return nil, fmt.Errorf("listing chunks: %w", pg.Translate(err))
 	}
-	return convert(rows, func(row *db.ChunkListUnorderedRow) Chunk {
+	return pg.Convert(rows, func(row *db.ChunkListUnorderedRow) Chunk {
 		return Chunk{
 			Name: row.Chunk, Range: roomsensor.Window{From: row.RangeStart.UTC(), To: row.RangeEnd.UTC()}, Bytes: row.Bytes,
-			PostponedUntil: utc(row.PostponedUntil),
+			PostponedUntil: pg.UTC(row.PostponedUntil),
 		}
 	}), nil
 }
@@ -123,24 +124,24 @@ var (
 // ErrChunkInUse if it does not get the lock of the chunk within orderLockTimeout. After limit it returns
 // ErrRewriteTooLong and postpones the chunk for a day, for all processes.
 func (s *Store) OrderChunk(ctx context.Context, name string, limit time.Duration) error {
-	err := s.inTx(ctx, "ordering a chunk", func(tx pgx.Tx) error {
+	err := s.InTx(ctx, "ordering a chunk", func(tx pgx.Tx) error {
 		timeout := strconv.FormatInt(limit.Milliseconds(), 10)
-		if err := s.set(ctx, tx, "lock_timeout", orderLockTimeout, "statement_timeout", timeout); err != nil {
+		if err := s.Set(ctx, tx, "lock_timeout", orderLockTimeout, "statement_timeout", timeout); err != nil {
 			return err
 		}
-		ordered, err := s.queries.ChunkOrder(ctx, tx, name)
+		ordered, err := s.Queries.ChunkOrder(ctx, tx, name)
 		if err == nil && !ordered {
 			return ErrRewriteRunning
 		}
 		return err
 	})
 	switch {
-	case violates(err, stateLockNotAvailable, ""), violates(err, stateDeadlock, ""):
+	case pg.Violates(err, pg.StateLockNotAvailable, ""), pg.Violates(err, pg.StateDeadlock, ""):
 		return fmt.Errorf("%w: %w", ErrChunkInUse, err)
-	case violates(err, stateQueryCanceled, ""):
-		postponed := s.queries.ChunkPostpone(ctx, s.pool, db.ChunkPostponeParams{Chunk: name, LimitSeconds: limit.Seconds()})
+	case pg.Violates(err, pg.StateQueryCanceled, ""):
+		postponed := s.Queries.ChunkPostpone(ctx, s.Pool, db.ChunkPostponeParams{Chunk: name, LimitSeconds: limit.Seconds()})
 		if postponed != nil {
-			return fmt.Errorf("postponing a chunk: %w", translate(postponed))
+			return fmt.Errorf("postponing a chunk: %w", pg.Translate(postponed))
 		}
 		return fmt.Errorf("%w: %w", ErrRewriteTooLong, err)
 	}

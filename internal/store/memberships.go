@@ -9,24 +9,25 @@ import (
 
 	"roomsensor/db"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/store/pg"
 )
 
 // Membership returns the role of a person in a team, or ErrNotFound if the person is not a member.
 func (s *Store) Membership(ctx context.Context, teamID, userID uuid.UUID) (roomsensor.Membership, error) {
-	row, err := s.queries.MembershipGet(ctx, s.pool, db.MembershipGetParams{TeamID: teamID, UserID: userID})
+	row, err := s.Queries.MembershipGet(ctx, s.Pool, db.MembershipGetParams{TeamID: teamID, UserID: userID})
 	if err != nil {
-		return roomsensor.Membership{}, fmt.Errorf("reading a membership: %w", translate(err))
+		return roomsensor.Membership{}, fmt.Errorf("reading a membership: %w", pg.Translate(err))
 	}
 	return membership(row.Role, &row.Team), nil
 }
 
 // Memberships lists the teams of a person by name.
 func (s *Store) Memberships(ctx context.Context, userID uuid.UUID) ([]roomsensor.Membership, error) {
-	rows, err := s.queries.MembershipListByUser(ctx, s.pool, userID)
+	rows, err := s.Queries.MembershipListByUser(ctx, s.Pool, userID)
 	if err != nil {
-		return nil, fmt.Errorf("listing memberships: %w", translate(err))
+		return nil, fmt.Errorf("listing memberships: %w", pg.Translate(err))
 	}
-	return convert(rows, func(row *db.MembershipListByUserRow) roomsensor.Membership {
+	return pg.Convert(rows, func(row *db.MembershipListByUserRow) roomsensor.Membership {
 		return membership(row.Role, &row.Team)
 	}), nil
 }
@@ -43,11 +44,11 @@ func roleOf(name string) roomsensor.Role {
 
 // Members lists the members of a team by email address. There are at most roomsensor.MaxMembers.
 func (s *Store) Members(ctx context.Context, teamID uuid.UUID) ([]roomsensor.Member, error) {
-	rows, err := s.queries.MembershipList(ctx, s.pool, teamID)
+	rows, err := s.Queries.MembershipList(ctx, s.Pool, teamID)
 	if err != nil {
-		return nil, fmt.Errorf("listing members: %w", translate(err))
+		return nil, fmt.Errorf("listing members: %w", pg.Translate(err))
 	}
-	return convert(rows, func(row *db.MembershipListRow) roomsensor.Member {
+	return pg.Convert(rows, func(row *db.MembershipListRow) roomsensor.Member {
 		return roomsensor.Member{
 			User: roomsensor.User{ID: row.ID, Email: row.Email, Name: row.DisplayName, DisabledAt: row.DisabledAt},
 			Role: roleOf(row.Role), Since: row.CreatedAt, OtherTeams: int(row.Others),
@@ -58,7 +59,7 @@ func (s *Store) Members(ctx context.Context, teamID uuid.UUID) ([]roomsensor.Mem
 // SetRole changes the role of a member. Its error is a MemberConflictError if the team would have no admin.
 func (s *Store) SetRole(ctx context.Context, teamID, userID uuid.UUID, role roomsensor.Role) error {
 	return s.changeMember(ctx, teamID, userID, role, func(tx pgx.Tx) (int64, error) {
-		return s.queries.MembershipSetRole(ctx, tx, db.MembershipSetRoleParams{
+		return s.Queries.MembershipSetRole(ctx, tx, db.MembershipSetRoleParams{
 			TeamID: teamID, UserID: userID, Role: role.String(),
 		})
 	})
@@ -67,7 +68,7 @@ func (s *Store) SetRole(ctx context.Context, teamID, userID uuid.UUID, role room
 // RemoveMember ends the membership of a person. Its error is a MemberConflictError if the team would have no admin.
 func (s *Store) RemoveMember(ctx context.Context, teamID, userID uuid.UUID) error {
 	return s.changeMember(ctx, teamID, userID, roomsensor.NoRole, func(tx pgx.Tx) (int64, error) {
-		return s.queries.MembershipDelete(ctx, tx, db.MembershipDeleteParams{TeamID: teamID, UserID: userID})
+		return s.Queries.MembershipDelete(ctx, tx, db.MembershipDeleteParams{TeamID: teamID, UserID: userID})
 	})
 }
 
@@ -76,14 +77,14 @@ func (s *Store) RemoveMember(ctx context.Context, teamID, userID uuid.UUID) erro
 func (s *Store) changeMember(
 	ctx context.Context, teamID, userID uuid.UUID, role roomsensor.Role, change func(pgx.Tx) (int64, error),
 ) error {
-	return s.inChange(ctx, "changing a member", func(tx pgx.Tx) error {
-		admins, err := s.queries.MembershipLockAdmins(ctx, tx, teamID)
+	return s.InChange(ctx, "changing a member", func(tx pgx.Tx) error {
+		admins, err := s.Queries.MembershipLockAdmins(ctx, tx, teamID)
 		if err != nil {
 			return err
 		}
 		if role != roomsensor.Admin && len(admins) == 1 && admins[0] == userID {
 			return &roomsensor.MemberConflictError{Conflict: roomsensor.ConflictLastAdmin}
 		}
-		return changedRow(change(tx))
+		return pg.ChangedRow(change(tx))
 	})
 }

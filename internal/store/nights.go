@@ -10,6 +10,7 @@ import (
 
 	"roomsensor/db"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/store/pg"
 )
 
 const (
@@ -24,11 +25,11 @@ const (
 func (s *Store) NightRooms(
 	ctx context.Context, teamID uuid.UUID, q roomsensor.NightQuery,
 ) (rooms []roomsensor.NightRoom, more bool, err error) {
-	err = s.inSnapshot(ctx, "reading a night", func(tx pgx.Tx) error {
-		if err := s.set(ctx, tx, "statement_timeout", nightStatementTimeout); err != nil {
+	err = s.InSnapshot(ctx, "reading a night", func(tx pgx.Tx) error {
+		if err := s.Set(ctx, tx, "statement_timeout", nightStatementTimeout); err != nil {
 			return err
 		}
-		rows, err := s.queries.NightAssignmentList(ctx, tx, db.NightAssignmentListParams{
+		rows, err := s.Queries.NightAssignmentList(ctx, tx, db.NightAssignmentListParams{
 			TeamID: teamID, WindowFrom: q.Window.From, WindowTo: q.Window.To, Most: maxNightRooms + 1,
 		})
 		if err != nil {
@@ -36,7 +37,7 @@ func (s *Store) NightRooms(
 		}
 		more = len(rows) > maxNightRooms
 		rows = rows[:min(len(rows), maxNightRooms)]
-		rooms = convert(rows, func(row *db.NightAssignmentListRow) roomsensor.NightRoom {
+		rooms = pg.Convert(rows, func(row *db.NightAssignmentListRow) roomsensor.NightRoom {
 			return roomsensor.NightRoom{Assignment: assignment(&row.Assignment), DeviceName: row.DisplayName}
 		})
 		results, err := s.readNights(ctx, tx, teamID, rooms, []roomsensor.NightQuery{q})
@@ -56,8 +57,8 @@ func (s *Store) NightRooms(
 func (s *Store) NightHistory(
 	ctx context.Context, teamID uuid.UUID, rooms []roomsensor.NightRoom, nights []roomsensor.NightQuery,
 ) (results [][]roomsensor.NightResult, err error) {
-	err = s.inSnapshot(ctx, "reading nights", func(tx pgx.Tx) error {
-		if err := s.set(ctx, tx, "statement_timeout", nightStatementTimeout); err != nil {
+	err = s.InSnapshot(ctx, "reading nights", func(tx pgx.Tx) error {
+		if err := s.Set(ctx, tx, "statement_timeout", nightStatementTimeout); err != nil {
 			return err
 		}
 		results, err = s.readNights(ctx, tx, teamID, rooms, nights)
@@ -126,7 +127,7 @@ func (r *nightReader) add(deviceID uuid.UUID, tally *roomsensor.NightTally) {
 		return
 	}
 	p := &r.parts
-	p.WindowFrom, p.WindowTo = earlier(p.WindowFrom, w.From), later(p.WindowTo, w.To)
+	p.WindowFrom, p.WindowTo = pg.Earlier(p.WindowFrom, w.From), pg.Later(p.WindowTo, w.To)
 	p.DeviceIds = append(p.DeviceIds, deviceID)
 	p.PartFrom, p.PartTo = append(p.PartFrom, w.From), append(p.PartTo, w.To)
 	r.byDevice[deviceID] = append(r.byDevice[deviceID], tally)
@@ -137,7 +138,7 @@ func (r *nightReader) read(ctx context.Context, tx pgx.Tx) error {
 	if len(r.parts.DeviceIds) == 0 {
 		return nil
 	}
-	rows, err := tx.Query(ctx, db.ReadingListParts, positional(r.parts)...)
+	rows, err := tx.Query(ctx, db.ReadingListParts, pg.Positional(r.parts)...)
 	if err != nil {
 		return err //nolint:wrapcheck // readNights wraps it.
 	}

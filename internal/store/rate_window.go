@@ -13,6 +13,7 @@ import (
 	"roomsensor/db"
 	"roomsensor/internal/panics"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/store/pg"
 )
 
 // CountRequest counts a request of an API key, or denies it (decision 25). It returns when ctx ends at the latest. A
@@ -20,7 +21,7 @@ import (
 func (s *Store) CountRequest(ctx context.Context, keyID string) (roomsensor.RateVerdict, error) {
 	verdict, err := s.limiter.hit(ctx, keyID)
 	if err != nil {
-		return roomsensor.RateVerdict{}, fmt.Errorf("counting a request: %w", translate(err))
+		return roomsensor.RateVerdict{}, fmt.Errorf("counting a request: %w", pg.Translate(err))
 	}
 	return verdict, nil
 }
@@ -187,9 +188,9 @@ const purgeKeys = 20
 func (s *Store) PurgeRateWindows(ctx context.Context) (keys int64, err error) {
 	p := db.RateWindowPurgeParams{MostKeys: purgeKeys}
 	for {
-		deleted, err := s.queries.RateWindowPurge(ctx, s.pool, p)
+		deleted, err := s.Queries.RateWindowPurge(ctx, s.Pool, p)
 		if err != nil {
-			return keys, fmt.Errorf("deleting the requests of idle keys: %w", translate(err))
+			return keys, fmt.Errorf("deleting the requests of idle keys: %w", pg.Translate(err))
 		}
 		keys += deleted.Keys
 		if deleted.Keys == 0 {

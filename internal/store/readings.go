@@ -6,9 +6,11 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"roomsensor/db"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/store/pg"
 )
 
 // EachReading calls do for every reading of a page, the newest bucket first, while further rows arrive. do must not
@@ -23,16 +25,16 @@ func (s *Store) EachReading(
 	p := db.ReadingListParams{
 		DeviceID: deviceID, TeamID: teamID, WindowFrom: q.Window.From, WindowTo: to, Most: int64(q.Limit),
 	}
-	return s.read(ctx, func(ctx context.Context, from reader) error { return eachReading(ctx, from, &p, do) })
+	return s.Read(ctx, func(ctx context.Context, from pg.Reader) error { return eachReading(ctx, from, &p, do) })
 }
 
 // eachReading calls do for the readings of a page. After a reading, it moves the parameters to the next one.
 func eachReading(
-	ctx context.Context, from reader, p *db.ReadingListParams, do func(*roomsensor.Reading),
+	ctx context.Context, from pg.Reader, p *db.ReadingListParams, do func(*roomsensor.Reading),
 ) error {
-	rows, err := from.Query(ctx, db.ReadingList, positional(*p)...)
+	rows, err := from.Query(ctx, db.ReadingList, pg.Positional(*p)...)
 	if err != nil {
-		return fmt.Errorf("reading a page: %w", translate(err))
+		return fmt.Errorf("reading a page: %w", pg.Translate(err))
 	}
 	defer rows.Close()
 	var reading roomsensor.Reading
@@ -42,9 +44,19 @@ func eachReading(
 		do(&reading)
 	}
 	if err := rows.Err(); err != nil {
-		return fmt.Errorf("reading a page: %w", translate(err))
+		return fmt.Errorf("reading a page: %w", pg.Translate(err))
 	}
 	return nil
+}
+
+// decodeReading decodes a row of ReadingList.
+func decodeReading(rows pgx.Rows) roomsensor.Reading {
+	c := rows.RawValues()
+	return roomsensor.Reading{
+		BucketAt:   pg.DecodeTime(c[0]),
+		Values:     pg.DecodeValues(c[1 : 1+roomsensor.MetricCount]),
+		IngestedAt: pg.DecodeTime(c[1+roomsensor.MetricCount]),
+	}
 }
 
 // LateReadings lists the parts of a window in which a device has readings that arrived late, in ascending order. The
@@ -52,14 +64,14 @@ func eachReading(
 func (s *Store) LateReadings(
 	ctx context.Context, teamID, deviceID uuid.UUID, w roomsensor.Window, width time.Duration,
 ) ([]roomsensor.LateReadings, error) {
-	rows, err := s.queries.ReadingLateList(ctx, s.pool, db.ReadingLateListParams{
+	rows, err := s.Queries.ReadingLateList(ctx, s.Pool, db.ReadingLateListParams{
 		TeamID: teamID, DeviceID: deviceID, WindowFrom: w.From, WindowTo: w.To,
 		WidthSeconds: width.Seconds(), AfterSeconds: roomsensor.LateAfter.Seconds(),
 	})
 	if err != nil {
-		return nil, fmt.Errorf("listing late readings: %w", translate(err))
+		return nil, fmt.Errorf("listing late readings: %w", pg.Translate(err))
 	}
-	return convert(rows, func(row *db.ReadingLateListRow) roomsensor.LateReadings {
+	return pg.Convert(rows, func(row *db.ReadingLateListRow) roomsensor.LateReadings {
 		return roomsensor.LateReadings{
 			From: row.PartFrom.UTC(), Delay: time.Duration(row.DelaySeconds * float64(time.Second)),
 		}
@@ -69,11 +81,11 @@ func (s *Store) LateReadings(
 // BackdateReadings records that the readings of a device with buckets in [from, to) arrived half a minute after they
 // were measured, but not before a time. A reading that arrived earlier stays as it is.
 func (s *Store) BackdateReadings(ctx context.Context, deviceID uuid.UUID, from, to, notBefore time.Time) error {
-	err := s.queries.ReadingSetArrival(ctx, s.pool, db.ReadingSetArrivalParams{
+	err := s.Queries.ReadingSetArrival(ctx, s.Pool, db.ReadingSetArrivalParams{
 		NotBefore: notBefore, DeviceID: deviceID, WindowFrom: from, WindowTo: to,
 	})
 	if err != nil {
-		return fmt.Errorf("setting the arrival of readings: %w", translate(err))
+		return fmt.Errorf("setting the arrival of readings: %w", pg.Translate(err))
 	}
 	return nil
 }

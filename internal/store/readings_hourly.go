@@ -10,6 +10,7 @@ import (
 
 	"roomsensor/db"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/store/pg"
 )
 
 // hourStats aggregates whole hours of devices of some teams (decision 17). A device without readings in them is not in
@@ -58,7 +59,7 @@ func (s *Store) hourStats(
 func (s *Store) storedHours(
 	ctx context.Context, tx pgx.Tx, window roomsensor.Window,
 ) (longest roomsensor.Window, err error) {
-	rows, err := s.queries.HourlyListValid(ctx, tx, db.HourlyListValidParams{WindowFrom: window.From, WindowTo: window.To})
+	rows, err := s.Queries.HourlyListValid(ctx, tx, db.HourlyListValidParams{WindowFrom: window.From, WindowTo: window.To})
 	for i := range rows {
 		if from, to := rows[i].HoursFrom.UTC(), rows[i].HoursTo.UTC(); to.Sub(from) > longest.To.Sub(longest.From) {
 			longest = roomsensor.Window{From: from, To: to}
@@ -72,7 +73,7 @@ func (s *Store) hourlyStats(
 	ctx context.Context, tx pgx.Tx, teamIDs, deviceIDs []uuid.UUID, hours roomsensor.Window,
 ) (stats map[uuid.UUID]roomsensor.Stats, notFinite []uuid.UUID, err error) {
 	stats = map[uuid.UUID]roomsensor.Stats{}
-	rows, err := tx.Query(ctx, db.HourlyListOfTeams, positional(db.HourlyListOfTeamsParams{
+	rows, err := tx.Query(ctx, db.HourlyListOfTeams, pg.Positional(db.HourlyListOfTeamsParams{
 		DeviceIds: deviceIDs, TeamIds: teamIDs, HourFrom: hours.From, HourTo: hours.To,
 	})...)
 	if err != nil {
@@ -96,7 +97,7 @@ func (s *Store) hourlyStats(
 func (s *Store) readingStats(
 	ctx context.Context, tx pgx.Tx, teamIDs, deviceIDs []uuid.UUID, hours roomsensor.Window,
 ) (map[uuid.UUID]roomsensor.Stats, error) {
-	rows, err := tx.Query(ctx, db.ReadingSum, positional(db.ReadingSumParams{
+	rows, err := tx.Query(ctx, db.ReadingSum, pg.Positional(db.ReadingSumParams{
 		DeviceIds: deviceIDs, TeamIds: teamIDs, HourFrom: hours.From, HourTo: hours.To,
 	})...)
 	if err != nil {

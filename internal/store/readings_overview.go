@@ -12,6 +12,7 @@ import (
 
 	"roomsensor/db"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/store/pg"
 )
 
 // HourlyCO2 returns the mean CO2 of some of a team's devices, each named once, in each hour of a window of whole hours:
@@ -19,17 +20,17 @@ import (
 func (s *Store) HourlyCO2(
 	ctx context.Context, teamID uuid.UUID, deviceIDs []uuid.UUID, hours roomsensor.Window,
 ) (means map[uuid.UUID][]float32, err error) {
-	err = s.inSnapshot(ctx, "reading the CO2 of hours", func(tx pgx.Tx) error {
+	err = s.InSnapshot(ctx, "reading the CO2 of hours", func(tx pgx.Tx) error {
 		means = make(map[uuid.UUID][]float32, len(deviceIDs))
 		// A thousand devices have 24,000 hours. Compiling the query would take longer than running it.
-		if err := s.set(ctx, tx, "work_mem", "16MB", "jit", "off"); err != nil {
+		if err := s.Set(ctx, tx, "work_mem", "16MB", "jit", "off"); err != nil {
 			return err
 		}
-		rows, err := tx.Query(ctx, db.ReadingHourlyCO2List, positional(db.ReadingHourlyCO2ListParams{
+		rows, err := tx.Query(ctx, db.ReadingHourlyCO2List, pg.Positional(db.ReadingHourlyCO2ListParams{
 			TeamID: teamID, DeviceIds: deviceIDs, WindowFrom: hours.From, WindowTo: hours.To,
 		})...)
 		if err != nil {
-			return err //nolint:wrapcheck // inSnapshot wraps it.
+			return err //nolint:wrapcheck // InSnapshot wraps it.
 		}
 		defer rows.Close()
 		missing := slices.Repeat([]float32{float32(math.NaN())}, int(hours.To.Sub(hours.From)/time.Hour))
@@ -39,7 +40,7 @@ func (s *Store) HourlyCO2(
 			if means[id] == nil {
 				means[id] = slices.Clone(missing)
 			}
-			hour := int(decodeTime(c[1]).Sub(hours.From) / time.Hour)
+			hour := int(pg.DecodeTime(c[1]).Sub(hours.From) / time.Hour)
 			means[id][hour] = math.Float32frombits(binary.BigEndian.Uint32(c[2]))
 		}
 		return rows.Err()
@@ -74,14 +75,14 @@ func (s *Store) OlderValues(
 		since := m.Before.Add(-reach)
 		p.DeviceIds, p.Metrics = append(p.DeviceIds, m.DeviceID), append(p.Metrics, int32(m.Metric))
 		p.Since, p.Before = append(p.Since, since), append(p.Before, m.Before)
-		p.WindowFrom, p.WindowTo = earlier(p.WindowFrom, since), later(p.WindowTo, m.Before)
+		p.WindowFrom, p.WindowTo = pg.Earlier(p.WindowFrom, since), pg.Later(p.WindowTo, m.Before)
 	}
-	err = s.inSnapshot(ctx, "searching older values", func(tx pgx.Tx) error {
-		if err := s.set(ctx, tx, "jit", "off"); err != nil {
+	err = s.InSnapshot(ctx, "searching older values", func(tx pgx.Tx) error {
+		if err := s.Set(ctx, tx, "jit", "off"); err != nil {
 			return err
 		}
-		rows, err := s.queries.ReadingOlderValueList(ctx, tx, p)
-		found = convert(rows, func(row *db.ReadingOlderValueListRow) roomsensor.OlderValue {
+		rows, err := s.Queries.ReadingOlderValueList(ctx, tx, p)
+		found = pg.Convert(rows, func(row *db.ReadingOlderValueListRow) roomsensor.OlderValue {
 			return roomsensor.OlderValue{
 				DeviceID: row.DeviceID, Metric: roomsensor.Metric(row.Metric), //nolint:gosec // As it was sent.
 				BucketAt: row.BucketAt.UTC(), Value: row.Value + 0, // -0 + 0 is 0, as in a reading.

@@ -13,6 +13,7 @@ import (
 
 	"roomsensor/db"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/store/pg"
 )
 
 const (
@@ -38,7 +39,7 @@ func (s *Store) WriteBatch(ctx context.Context, b roomsensor.Batch) (changed int
 		return err
 	})
 	if err != nil {
-		return 0, fmt.Errorf("storing a batch: %w", translateWrite(err))
+		return 0, fmt.Errorf("storing a batch: %w", pg.TranslateWrite(err))
 	}
 	return changed, nil
 }
@@ -51,13 +52,13 @@ func (s *Store) WriteReplay(ctx context.Context, rejectID uuid.UUID, b roomsenso
 		if _, err := s.writeBatch(ctx, tx, b); err != nil {
 			return err
 		}
-		if err := s.set(ctx, tx, actorSetting, actorText(ctx)); err != nil {
+		if err := s.SetActor(ctx, tx); err != nil {
 			return err
 		}
-		return s.queries.RejectMarkReplayed(ctx, tx, rejectID)
+		return s.Queries.RejectMarkReplayed(ctx, tx, rejectID)
 	})
 	if err != nil {
-		return fmt.Errorf("storing a replay: %w", translateWrite(err))
+		return fmt.Errorf("storing a replay: %w", pg.TranslateWrite(err))
 	}
 	return nil
 }
@@ -69,8 +70,8 @@ var writing = pgx.TxOptions{BeginQuery: "begin;\n" + db.WorkerSet + ";\n" + db.F
 // a row first that run took for new, or if both waited for each other.
 func (s *Store) inWrite(ctx context.Context, run func(pgx.Tx) error) (err error) {
 	for range writeAttempts {
-		err = pgx.BeginTxFunc(ctx, s.pool, writing, run)
-		if !violates(err, stateUnique, "") && !violates(err, stateDeadlock, "") {
+		err = pgx.BeginTxFunc(ctx, s.Pool, writing, run)
+		if !pg.Violates(err, pg.StateUnique, "") && !pg.Violates(err, pg.StateDeadlock, "") {
 			break
 		}
 	}
@@ -91,7 +92,7 @@ func (s *Store) writeBatch(ctx context.Context, tx pgx.Tx, b roomsensor.Batch) (
 	}
 	check := queueHeartbeats(&rest, b.Seen, written)
 	if len(b.Rejects) > 0 {
-		rest.Queue(db.RejectInsert, positional(rejectParams(b.Rejects))...)
+		rest.Queue(db.RejectInsert, pg.Positional(rejectParams(b.Rejects))...)
 	}
 	if err := tx.SendBatch(ctx, &rest).Close(); err != nil {
 		return 0, fmt.Errorf("writing what belongs to readings: %w", err)
@@ -100,10 +101,10 @@ func (s *Store) writeBatch(ctx context.Context, tx pgx.Tx, b roomsensor.Batch) (
 }
 
 // writeReadings merges rows, which are sorted by key and have each key once, into the table and returns how many
-// changed. It fails with stateUnique if it took rows for new and another worker stored one of them meanwhile.
+// changed. It fails with StateUnique if it took rows for new and another worker stored one of them meanwhile.
 func (s *Store) writeReadings(ctx context.Context, tx pgx.Tx, rows []roomsensor.DeviceMeasurement) (int64, error) {
 	if len(rows) < s.minCopyRows {
-		return s.queries.ReadingUpsert(ctx, tx, upsertParams(rows))
+		return s.Queries.ReadingUpsert(ctx, tx, upsertParams(rows))
 	}
 	fresh, err := s.areNew(ctx, tx, rows)
 	if err != nil {
@@ -113,17 +114,15 @@ func (s *Store) writeReadings(ctx context.Context, tx pgx.Tx, rows []roomsensor.
 	if !fresh {
 		into = db.ReadingIncomingCopy
 		// Each time, because PgBouncer may run each transaction in another session.
-		if err := s.queries.ReadingIncomingCreate(ctx, tx); err != nil {
+		if err := s.Queries.ReadingIncomingCreate(ctx, tx); err != nil {
 			return 0, err
 		}
 	}
-	copying := beginStatement(ctx, statementName(into))
-	copied, err := tx.Conn().PgConn().CopyFrom(copying, bytes.NewReader(copyRows(rows)), into)
-	endStatement(copying, copied, err)
+	copied, err := pg.CopyFrom(ctx, tx, into, copyRows(rows))
 	if err != nil || fresh {
-		return copied.RowsAffected(), err
+		return copied, err
 	}
-	return s.queries.ReadingUpsertIncoming(ctx, tx)
+	return s.Queries.ReadingUpsertIncoming(ctx, tx)
 }
 
 // areNew reports whether nothing is stored between the first and the last row of each device. That is usual when a
@@ -148,7 +147,7 @@ func (s *Store) areNew(ctx context.Context, tx pgx.Tx, rows []roomsensor.DeviceM
 			p.WindowTo = bucket
 		}
 	}
-	return s.queries.ReadingIsNew(ctx, tx, p)
+	return s.Queries.ReadingIsNew(ctx, tx, p)
 }
 
 // upsertParams returns rows as the arrays of ReadingUpsert. valid_mask tells which of the values are null.
@@ -176,7 +175,7 @@ func upsertParams(rows []roomsensor.DeviceMeasurement) db.ReadingUpsertParams {
 func copyRows(rows []roomsensor.DeviceMeasurement) []byte {
 	const columns = 3 + roomsensor.MetricCount // Device, bucket, time of the measurement.
 	const rowBytes = 2 + (4 + 16) + 2*(4+8) + roomsensor.MetricCount*(4+4)
-	e := NewCopyEncoder(len(rows) * rowBytes)
+	e := pg.NewCopyEncoder(len(rows) * rowBytes)
 	for i := range rows {
 		row := &rows[i]
 		e.Row(columns)
@@ -209,7 +208,7 @@ func queueHeartbeats(
 		return func() error { return nil }
 	}
 	var updated map[uuid.UUID]bool
-	batch.Queue(db.DeviceHeartbeatUpdate, positional(heartbeatParams(seen, written))...).Query(func(rows pgx.Rows) error {
+	batch.Queue(db.DeviceHeartbeatUpdate, pg.Positional(heartbeatParams(seen, written))...).Query(func(rows pgx.Rows) error {
 		updated = make(map[uuid.UUID]bool, len(seen)+len(written))
 		ids, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
 		for _, id := range ids {
@@ -220,7 +219,7 @@ func queueHeartbeats(
 	return func() error {
 		for i := range written {
 			if !updated[written[i].id] { // Its readings must not be stored either, see DeleteDevice.
-				return overloaded(errors.New("a device was deleted after its unit was resolved"))
+				return pg.Overloaded(errors.New("a device was deleted after its unit was resolved"))
 			}
 		}
 		return nil

@@ -10,18 +10,19 @@ import (
 
 	"roomsensor/db"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/store/pg"
 )
 
 // Rejects lists rejects without their payload, the newest first.
 func (s *Store) Rejects(ctx context.Context, q roomsensor.RejectQuery) ([]roomsensor.Reject, error) {
-	rows, err := s.queries.RejectList(ctx, s.pool, db.RejectListParams{
+	rows, err := s.Queries.RejectList(ctx, s.Pool, db.RejectListParams{
 		TeamID: q.TeamID, Reason: (*string)(q.Reason), HardwareID: q.HardwareID, Since: q.Since,
 		Most: int64(q.Limit),
 	})
 	if err != nil {
-		return nil, fmt.Errorf("listing rejects: %w", translate(err))
+		return nil, fmt.Errorf("listing rejects: %w", pg.Translate(err))
 	}
-	return convert(rows, func(row *db.RejectListRow) roomsensor.Reject {
+	return pg.Convert(rows, func(row *db.RejectListRow) roomsensor.Reject {
 		return reject(&db.RejectedUpload{
 			ID: row.ID, ReceivedAt: row.ReceivedAt, StreamSequence: row.StreamSequence, TeamID: row.TeamID,
 			HardwareID: row.HardwareID, Reason: row.Reason, Detail: row.Detail, ReplayedAt: row.ReplayedAt,
@@ -31,9 +32,9 @@ func (s *Store) Rejects(ctx context.Context, q roomsensor.RejectQuery) ([]roomse
 
 // RejectCount counts the rejects with a reason.
 func (s *Store) RejectCount(ctx context.Context, reason roomsensor.Reason) (int64, error) {
-	count, err := s.queries.RejectCountByReason(ctx, s.pool, string(reason))
+	count, err := s.Queries.RejectCountByReason(ctx, s.Pool, string(reason))
 	if err != nil {
-		return 0, fmt.Errorf("counting rejects: %w", translate(err))
+		return 0, fmt.Errorf("counting rejects: %w", pg.Translate(err))
 	}
 	return count, nil
 }
@@ -52,19 +53,19 @@ func (s *Store) TeamRejects(
 		since = *q.Since
 	}
 	var rows []db.RejectListByTeamRow
-	err := s.inSnapshot(ctx, "listing the rejects of a team", func(tx pgx.Tx) error {
+	err := s.InSnapshot(ctx, "listing the rejects of a team", func(tx pgx.Tx) error {
 		// The index has the order. With outdated statistics, the planner would sort all rejects of the team.
-		err := s.set(ctx, tx, "enable_sort", "off")
+		err := s.Set(ctx, tx, "enable_sort", "off")
 		if err != nil {
 			return err
 		}
-		rows, err = s.queries.RejectListByTeam(ctx, tx, db.RejectListByTeamParams{
+		rows, err = s.Queries.RejectListByTeam(ctx, tx, db.RejectListByTeamParams{
 			TeamID: teamID, BeforeAt: before.ReceivedAt, BeforeID: before.ID, Since: since,
 			Reason: (*string)(q.Reason), HardwareID: q.HardwareID, Most: int64(q.Limit),
 		})
 		return err
 	})
-	return convert(rows, func(row *db.RejectListByTeamRow) roomsensor.Reject {
+	return pg.Convert(rows, func(row *db.RejectListByTeamRow) roomsensor.Reject {
 		return reject(&db.RejectedUpload{
 			ID: row.ID, ReceivedAt: row.ReceivedAt, TeamID: &teamID, HardwareID: row.HardwareID, Reason: row.Reason,
 			Detail: row.Detail, ReplayedAt: row.ReplayedAt,
@@ -76,14 +77,14 @@ func (s *Store) TeamRejects(
 func (s *Store) RejectGroups(
 	ctx context.Context, teamID uuid.UUID, q roomsensor.RejectGroupQuery,
 ) ([]roomsensor.RejectGroup, error) {
-	rows, err := s.queries.RejectGroupList(ctx, s.pool, db.RejectGroupListParams{
+	rows, err := s.Queries.RejectGroupList(ctx, s.Pool, db.RejectGroupListParams{
 		TeamID: teamID, Reason: (*string)(q.Reason), HardwareID: q.HardwareID,
 		Most: int64(q.Limit), Skipped: int64(q.Skip),
 	})
 	if err != nil {
-		return nil, fmt.Errorf("counting the rejects of a team: %w", translate(err))
+		return nil, fmt.Errorf("counting the rejects of a team: %w", pg.Translate(err))
 	}
-	return convert(rows, func(row *db.RejectGroupListRow) roomsensor.RejectGroup {
+	return pg.Convert(rows, func(row *db.RejectGroupListRow) roomsensor.RejectGroup {
 		return roomsensor.RejectGroup{
 			Reason: roomsensor.Reason(row.Reason), HardwareID: row.HardwareID, Count: row.Total, Replayed: row.Replayed,
 			First: row.FirstAt.UTC(), Last: row.LastAt.UTC(),
@@ -95,14 +96,14 @@ func (s *Store) RejectGroups(
 func (s *Store) RejectsOfGroup(
 	ctx context.Context, teamID uuid.UUID, p roomsensor.RejectGroupPage,
 ) ([]roomsensor.RejectPosition, error) {
-	rows, err := s.queries.RejectGroupPage(ctx, s.pool, db.RejectGroupPageParams{
+	rows, err := s.Queries.RejectGroupPage(ctx, s.Pool, db.RejectGroupPageParams{
 		TeamID: teamID, Reason: string(p.Reason), HardwareID: p.HardwareID,
 		AfterAt: p.After.ReceivedAt, AfterID: p.After.ID, Most: int64(p.Limit),
 	})
 	if err != nil {
-		return nil, fmt.Errorf("listing the rejects of a group: %w", translate(err))
+		return nil, fmt.Errorf("listing the rejects of a group: %w", pg.Translate(err))
 	}
-	return convert(rows, func(row *db.RejectGroupPageRow) roomsensor.RejectPosition {
+	return pg.Convert(rows, func(row *db.RejectGroupPageRow) roomsensor.RejectPosition {
 		return roomsensor.RejectPosition{ReceivedAt: row.ReceivedAt.UTC(), ID: row.ID}
 	}), nil
 }
@@ -111,30 +112,30 @@ func (s *Store) RejectsOfGroup(
 func (s *Store) CountRejectsOfGroup(
 	ctx context.Context, teamID uuid.UUID, p roomsensor.RejectGroupPage,
 ) (int64, error) {
-	count, err := s.queries.RejectGroupCount(ctx, s.pool, db.RejectGroupCountParams{
+	count, err := s.Queries.RejectGroupCount(ctx, s.Pool, db.RejectGroupCountParams{
 		TeamID: teamID, Reason: string(p.Reason), HardwareID: p.HardwareID,
 		AfterAt: p.After.ReceivedAt, AfterID: p.After.ID,
 	})
 	if err != nil {
-		return 0, fmt.Errorf("counting the rejects of a group: %w", translate(err))
+		return 0, fmt.Errorf("counting the rejects of a group: %w", pg.Translate(err))
 	}
 	return count, nil
 }
 
 // TeamReject returns a reject of a team with its payload.
 func (s *Store) TeamReject(ctx context.Context, teamID, id uuid.UUID) (roomsensor.Reject, error) {
-	row, err := s.queries.RejectGetByTeam(ctx, s.pool, db.RejectGetByTeamParams{TeamID: teamID, RejectID: id})
+	row, err := s.Queries.RejectGetByTeam(ctx, s.Pool, db.RejectGetByTeamParams{TeamID: teamID, RejectID: id})
 	if err != nil {
-		return roomsensor.Reject{}, translateByID(err, "reading a reject", roomsensor.KindReject, id.String())
+		return roomsensor.Reject{}, pg.TranslateByID(err, "reading a reject", roomsensor.KindReject, id.String())
 	}
 	return reject(&row), nil
 }
 
 // Reject returns a reject with its payload.
 func (s *Store) Reject(ctx context.Context, id uuid.UUID) (roomsensor.Reject, error) {
-	row, err := s.queries.RejectGet(ctx, s.pool, id)
+	row, err := s.Queries.RejectGet(ctx, s.Pool, id)
 	if err != nil {
-		return roomsensor.Reject{}, translateByID(err, "reading a reject", roomsensor.KindReject, id.String())
+		return roomsensor.Reject{}, pg.TranslateByID(err, "reading a reject", roomsensor.KindReject, id.String())
 	}
 	return reject(&row), nil
 }
@@ -142,15 +143,15 @@ func (s *Store) Reject(ctx context.Context, id uuid.UUID) (roomsensor.Reject, er
 // SkipUpload stores the reject of an upload that an operator sets aside, and returns it as it is stored. If a worker
 // stored the same reject first, that one stays.
 func (s *Store) SkipUpload(ctx context.Context, r roomsensor.Reject) (roomsensor.Reject, error) {
-	if err := s.queries.RejectInsert(ctx, s.pool, rejectParams([]roomsensor.Reject{r})); err != nil {
-		return r, fmt.Errorf("storing a reject: %w", translate(err))
+	if err := s.Queries.RejectInsert(ctx, s.Pool, rejectParams([]roomsensor.Reject{r})); err != nil {
+		return r, fmt.Errorf("storing a reject: %w", pg.Translate(err))
 	}
-	row, err := s.queries.RejectGetByMessage(ctx, s.pool, db.RejectGetByMessageParams{
+	row, err := s.Queries.RejectGetByMessage(ctx, s.Pool, db.RejectGetByMessageParams{
 		ReceivedAt: r.Arrival.At, Reason: string(r.Reason),
 		StreamSequence: int64(r.Arrival.Sequence), //nolint:gosec // Counts from 1.
 	})
 	if err != nil {
-		return r, fmt.Errorf("reading a reject: %w", translate(err))
+		return r, fmt.Errorf("reading a reject: %w", pg.Translate(err))
 	}
 	return reject(&row), nil
 }
@@ -168,7 +169,7 @@ const (
 func (s *Store) TrimRejects(ctx context.Context, limits roomsensor.RejectLimits) (t roomsensor.RejectTrim, err error) {
 	for started, more := time.Now(), true; more && time.Since(started) < trimFor; {
 		var step roomsensor.RejectTrim
-		err = s.inTx(ctx, "trimming rejects", func(tx pgx.Tx) error {
+		err = s.InTx(ctx, "trimming rejects", func(tx pgx.Tx) error {
 			step, err = s.trimRejects(ctx, tx, limits)
 			return err
 		})
@@ -186,17 +187,17 @@ func (s *Store) TrimRejects(ctx context.Context, limits roomsensor.RejectLimits)
 func (s *Store) trimRejects(
 	ctx context.Context, tx pgx.Tx, limits roomsensor.RejectLimits,
 ) (t roomsensor.RejectTrim, err error) {
-	teams, err := s.queries.RejectUsageList(ctx, tx)
+	teams, err := s.Queries.RejectUsageList(ctx, tx)
 	if err != nil {
 		return t, err
 	}
 	for i := range teams {
 		t.Kept, t.Bytes = t.Kept+teams[i].Rejects, t.Bytes+teams[i].Bytes
 	}
-	if free, err := s.queries.RejectTrimLock(ctx, tx); err != nil || !free {
+	if free, err := s.Queries.RejectTrimLock(ctx, tx); err != nil || !free {
 		return t, err
 	}
-	t.Aged, err = s.queries.RejectTrimAge(ctx, tx, db.RejectTrimAgeParams{
+	t.Aged, err = s.Queries.RejectTrimAge(ctx, tx, db.RejectTrimAgeParams{
 		KeepSeconds: limits.Keep.Seconds(), Most: trimRows,
 	})
 	if err != nil || t.Aged > 0 || len(teams) == 0 {
@@ -207,7 +208,7 @@ func (s *Store) trimRejects(
 		most, evicted = limits.TeamMaxBytes, &t.TeamEvicted
 	}
 	if largest := teams[0]; largest.Bytes > most {
-		*evicted, err = s.queries.RejectTrimTeam(ctx, tx, db.RejectTrimTeamParams{
+		*evicted, err = s.Queries.RejectTrimTeam(ctx, tx, db.RejectTrimTeamParams{
 			TeamID: largest.TeamID, Most: trimRows, ExcessBytes: min(largest.Bytes-most, trimBytes),
 		})
 	}
@@ -239,7 +240,7 @@ func reject(row *db.RejectedUpload) roomsensor.Reject {
 		Arrival: roomsensor.Arrival{
 			At: row.ReceivedAt.UTC(), Sequence: uint64(row.StreamSequence), Team: row.TeamID, //nolint:gosec // Counts from 1.
 		},
-		Payload: row.Payload, ReplayedAt: utc(row.ReplayedAt),
+		Payload: row.Payload, ReplayedAt: pg.UTC(row.ReplayedAt),
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"roomsensor/db"
+	"roomsensor/internal/store/pg"
 )
 
 // cursorSecretName is the name of the secret of page cursors, in service_secrets and in receiver_secrets.
@@ -20,25 +21,25 @@ func (s *Store) secret(
 ) ([]byte, error) {
 	fresh := make([]byte, sha256.Size)
 	_, _ = rand.Read(fresh) // It never returns an error: it aborts the process instead.
-	if err := ensure(ctx, s.pool, db.SecretEnsureParams{Name: cursorSecretName, Secret: fresh}); err != nil {
-		return nil, fmt.Errorf("creating %s: %w", what, translate(err))
+	if err := ensure(ctx, s.Pool, db.SecretEnsureParams{Name: cursorSecretName, Secret: fresh}); err != nil {
+		return nil, fmt.Errorf("creating %s: %w", what, pg.Translate(err))
 	}
-	secret, err := get(ctx, s.pool, cursorSecretName)
+	secret, err := get(ctx, s.Pool, cursorSecretName)
 	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", what, translate(err))
+		return nil, fmt.Errorf("reading %s: %w", what, pg.Translate(err))
 	}
 	return secret, nil
 }
 
 // CursorSecret returns the secret that encrypts the page cursors of the API.
 func (s *Store) CursorSecret(ctx context.Context) ([]byte, error) {
-	return s.secret(ctx, "the cursor secret", s.queries.SecretEnsure, s.queries.SecretGet)
+	return s.secret(ctx, "the cursor secret", s.Queries.SecretEnsure, s.Queries.SecretGet)
 }
 
 // ReceiverCursorSecret returns the secret that encrypts the page cursors of receivers.
 func (s *Store) ReceiverCursorSecret(ctx context.Context) ([]byte, error) {
 	ensure := func(ctx context.Context, tx db.DBTX, p db.SecretEnsureParams) error {
-		return s.queries.ReceiverSecretEnsure(ctx, tx, db.ReceiverSecretEnsureParams(p))
+		return s.Queries.ReceiverSecretEnsure(ctx, tx, db.ReceiverSecretEnsureParams(p))
 	}
-	return s.secret(ctx, "the cursor secret of receivers", ensure, s.queries.ReceiverSecretGet)
+	return s.secret(ctx, "the cursor secret of receivers", ensure, s.Queries.ReceiverSecretGet)
 }

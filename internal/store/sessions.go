@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"roomsensor/db"
+	"roomsensor/internal/store/pg"
 )
 
 // sessionTimeout bounds the methods of Sessions that have no context.
@@ -23,12 +24,12 @@ func (s *Store) Sessions() *Sessions { return &Sessions{s} }
 
 // FindCtx returns the data of a session that has not ended.
 func (s *Sessions) FindCtx(ctx context.Context, token string) (data []byte, found bool, err error) {
-	data, err = s.store.queries.SessionGet(ctx, s.store.pool, token)
+	data, err = s.store.Queries.SessionGet(ctx, s.store.Pool, token)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, false, nil
 	}
 	if err != nil {
-		return nil, false, fmt.Errorf("reading a session: %w", translate(err))
+		return nil, false, fmt.Errorf("reading a session: %w", pg.Translate(err))
 	}
 	return data, true, nil
 }
@@ -36,16 +37,16 @@ func (s *Sessions) FindCtx(ctx context.Context, token string) (data []byte, foun
 // CommitCtx stores a session, unless it has ended.
 func (s *Sessions) CommitCtx(ctx context.Context, token string, data []byte, expiry time.Time) error {
 	p := db.SessionPutParams{TokenHash: token, Data: data, ExpiresAt: expiry}
-	if err := s.store.queries.SessionPut(ctx, s.store.pool, p); err != nil {
-		return fmt.Errorf("storing a session: %w", translate(err))
+	if err := s.store.Queries.SessionPut(ctx, s.store.Pool, p); err != nil {
+		return fmt.Errorf("storing a session: %w", pg.Translate(err))
 	}
 	return nil
 }
 
 // DeleteCtx ends a session.
 func (s *Sessions) DeleteCtx(ctx context.Context, token string) error {
-	if err := s.store.queries.SessionEnd(ctx, s.store.pool, token); err != nil {
-		return fmt.Errorf("ending a session: %w", translate(err))
+	if err := s.store.Queries.SessionEnd(ctx, s.store.Pool, token); err != nil {
+		return fmt.Errorf("ending a session: %w", pg.Translate(err))
 	}
 	return nil
 }
@@ -73,9 +74,9 @@ func (s *Sessions) Delete(token string) error {
 
 // PurgeSessions deletes sessions that ended, and returns their number.
 func (s *Store) PurgeSessions(ctx context.Context) (int64, error) {
-	deleted, err := s.queries.SessionPurge(ctx, s.pool)
+	deleted, err := s.Queries.SessionPurge(ctx, s.Pool)
 	if err != nil {
-		return 0, fmt.Errorf("deleting ended sessions: %w", translate(err))
+		return 0, fmt.Errorf("deleting ended sessions: %w", pg.Translate(err))
 	}
 	return deleted, nil
 }

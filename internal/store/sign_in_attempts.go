@@ -12,6 +12,7 @@ import (
 
 	"roomsensor/db"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/store/pg"
 )
 
 // attemptKeys are the hashes under which an attempt is counted.
@@ -31,15 +32,15 @@ func keysOf(a roomsensor.SignInAttempt) attemptKeys {
 // too long for more than some 100,000.
 func (s *Store) CountSignIn(ctx context.Context, a roomsensor.SignInAttempt) (wait time.Duration, err error) {
 	keys := keysOf(a)
-	known, err := s.queries.SignInAddressExists(ctx, s.pool, db.SignInAddressExistsParams{
+	known, err := s.Queries.SignInAddressExists(ctx, s.Pool, db.SignInAddressExistsParams{
 		Email: a.Email, AddressSha256: keys.source,
 	})
 	if err != nil {
-		return 0, fmt.Errorf("reading the addresses of a user: %w", translate(err))
+		return 0, fmt.Errorf("reading the addresses of a user: %w", pg.Translate(err))
 	}
-	rows, err := s.queries.SignInAttemptCount(ctx, s.pool, [][]byte{keys.pair, keys.source, keys.account})
+	rows, err := s.Queries.SignInAttemptCount(ctx, s.Pool, [][]byte{keys.pair, keys.source, keys.account})
 	if err != nil {
-		return 0, fmt.Errorf("counting an attempt to sign in: %w", translate(err))
+		return 0, fmt.Errorf("counting an attempt to sign in: %w", pg.Translate(err))
 	}
 	for _, row := range rows {
 		limit := int32(roomsensor.MaxUserAttempts)
@@ -61,15 +62,15 @@ func (s *Store) CountSignIn(ctx context.Context, a roomsensor.SignInAttempt) (wa
 // SignedIn forgets the failed attempts for an account, and remembers the address.
 func (s *Store) SignedIn(ctx context.Context, userID uuid.UUID, a roomsensor.SignInAttempt) error {
 	keys := keysOf(a)
-	err := s.queries.SignInAttemptDelete(ctx, s.pool, [][]byte{keys.pair, keys.account})
+	err := s.Queries.SignInAttemptDelete(ctx, s.Pool, [][]byte{keys.pair, keys.account})
 	if err == nil {
-		err = s.queries.SignInAddressPut(ctx, s.pool, db.SignInAddressPutParams{UserID: userID, AddressSha256: keys.source})
+		err = s.Queries.SignInAddressPut(ctx, s.Pool, db.SignInAddressPutParams{UserID: userID, AddressSha256: keys.source})
 	}
 	if err == nil {
-		err = s.queries.SignInAddressTrim(ctx, s.pool, userID)
+		err = s.Queries.SignInAddressTrim(ctx, s.Pool, userID)
 	}
 	if err != nil {
-		return fmt.Errorf("storing a sign-in: %w", translate(err))
+		return fmt.Errorf("storing a sign-in: %w", pg.Translate(err))
 	}
 	return nil
 }
@@ -77,11 +78,11 @@ func (s *Store) SignedIn(ctx context.Context, userID uuid.UUID, a roomsensor.Sig
 // PurgeSignIns deletes attempts, addresses and links that have no effect any more, and returns their number.
 func (s *Store) PurgeSignIns(ctx context.Context) (deleted int64, err error) {
 	for _, purge := range []func(context.Context, db.DBTX) (int64, error){
-		s.queries.SignInAttemptPurge, s.queries.SignInAddressPurge, s.queries.SignInLinkPurge,
+		s.Queries.SignInAttemptPurge, s.Queries.SignInAddressPurge, s.Queries.SignInLinkPurge,
 	} {
-		n, err := purge(ctx, s.pool)
+		n, err := purge(ctx, s.Pool)
 		if err != nil {
-			return deleted, fmt.Errorf("deleting old attempts to sign in: %w", translate(err))
+			return deleted, fmt.Errorf("deleting old attempts to sign in: %w", pg.Translate(err))
 		}
 		deleted += n
 	}

@@ -12,6 +12,7 @@ import (
 
 	"roomsensor/db"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/store/pg"
 )
 
 // Invite stores a link with which the person with an email address joins a team. It replaces an earlier invitation to
@@ -20,11 +21,11 @@ import (
 func (s *Store) Invite(
 	ctx context.Context, teamID uuid.UUID, email string, role roomsensor.Role, link roomsensor.NewLink,
 ) (invited roomsensor.User, err error) {
-	err = s.inChange(ctx, "inviting a user", func(tx pgx.Tx) error {
-		if err := s.queries.UserInsert(ctx, tx, email); err != nil {
+	err = s.InChange(ctx, "inviting a user", func(tx pgx.Tx) error {
+		if err := s.Queries.UserInsert(ctx, tx, email); err != nil {
 			return err
 		}
-		row, err := s.queries.UserGetByEmail(ctx, tx, email)
+		row, err := s.Queries.UserGetByEmail(ctx, tx, email)
 		if err != nil {
 			return err
 		}
@@ -33,7 +34,7 @@ func (s *Store) Invite(
 			return err
 		}
 		name := role.String()
-		return s.queries.SignInLinkInsert(ctx, tx, db.SignInLinkInsertParams{
+		return s.Queries.SignInLinkInsert(ctx, tx, db.SignInLinkInsertParams{
 			TokenSha256: link.TokenSHA256[:], UserID: invited.ID, TeamID: &teamID, Role: &name,
 			Purpose: string(roomsensor.LinkInvitation), ExpiresAt: link.ExpiresAt,
 		})
@@ -46,7 +47,7 @@ func (s *Store) checkInvitation(ctx context.Context, tx pgx.Tx, teamID uuid.UUID
 	if invited.DisabledAt != nil {
 		return &roomsensor.MemberConflictError{Conflict: roomsensor.ConflictDisabled}
 	}
-	_, err := s.queries.MembershipGet(ctx, tx, db.MembershipGetParams{TeamID: teamID, UserID: invited.ID})
+	_, err := s.Queries.MembershipGet(ctx, tx, db.MembershipGetParams{TeamID: teamID, UserID: invited.ID})
 	switch {
 	case err == nil:
 		return &roomsensor.MemberConflictError{Conflict: roomsensor.ConflictMember}
@@ -54,10 +55,10 @@ func (s *Store) checkInvitation(ctx context.Context, tx pgx.Tx, teamID uuid.UUID
 		return err
 	}
 	p := db.SignInLinkDeleteByTeamParams{TeamID: &teamID, UserID: invited.ID}
-	if _, err := s.queries.SignInLinkDeleteByTeam(ctx, tx, p); err != nil {
+	if _, err := s.Queries.SignInLinkDeleteByTeam(ctx, tx, p); err != nil {
 		return err
 	}
-	members, err := s.queries.MembershipCount(ctx, tx, teamID)
+	members, err := s.Queries.MembershipCount(ctx, tx, teamID)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return &roomsensor.NotFoundError{Kind: roomsensor.KindTeam, ID: teamID.String()}
 	}
@@ -69,13 +70,13 @@ func (s *Store) checkInvitation(ctx context.Context, tx pgx.Tx, teamID uuid.UUID
 
 // Invitations lists the open invitations of a team by email address.
 func (s *Store) Invitations(ctx context.Context, teamID uuid.UUID) ([]roomsensor.Invitation, error) {
-	rows, err := s.queries.SignInLinkListByTeam(ctx, s.pool, &teamID)
+	rows, err := s.Queries.SignInLinkListByTeam(ctx, s.Pool, &teamID)
 	if err != nil {
-		return nil, fmt.Errorf("listing invitations: %w", translate(err))
+		return nil, fmt.Errorf("listing invitations: %w", pg.Translate(err))
 	}
-	return convert(rows, func(row *db.SignInLinkListByTeamRow) roomsensor.Invitation {
+	return pg.Convert(rows, func(row *db.SignInLinkListByTeamRow) roomsensor.Invitation {
 		return roomsensor.Invitation{
-			User: roomsensor.User{ID: row.ID, Email: row.Email}, Role: roleOf(text(row.Role)),
+			User: roomsensor.User{ID: row.ID, Email: row.Email}, Role: roleOf(pg.Text(row.Role)),
 			CreatedAt: row.CreatedAt, ExpiresAt: row.ExpiresAt,
 		}
 	}), nil
@@ -84,16 +85,16 @@ func (s *Store) Invitations(ctx context.Context, teamID uuid.UUID) ([]roomsensor
 // RevokeInvitation deletes the open invitation of a person to a team.
 func (s *Store) RevokeInvitation(ctx context.Context, teamID, userID uuid.UUID) error {
 	p := db.SignInLinkDeleteByTeamParams{TeamID: &teamID, UserID: userID}
-	return s.inChange(ctx, "revoking an invitation", func(tx pgx.Tx) error {
-		return changedRow(s.queries.SignInLinkDeleteByTeam(ctx, tx, p))
+	return s.InChange(ctx, "revoking an invitation", func(tx pgx.Tx) error {
+		return pg.ChangedRow(s.Queries.SignInLinkDeleteByTeam(ctx, tx, p))
 	})
 }
 
 // ResetPassword stores a link with which a person sets another password. It replaces earlier ones. The password stays
 // valid until then. Its error is a MemberConflictError for a disabled account.
 func (s *Store) ResetPassword(ctx context.Context, userID uuid.UUID, link roomsensor.NewLink) error {
-	return s.inChange(ctx, "resetting a password", func(tx pgx.Tx) error {
-		row, err := s.queries.UserGet(ctx, tx, userID)
+	return s.InChange(ctx, "resetting a password", func(tx pgx.Tx) error {
+		row, err := s.Queries.UserGet(ctx, tx, userID)
 		if err != nil {
 			return err
 		}
@@ -102,10 +103,10 @@ func (s *Store) ResetPassword(ctx context.Context, userID uuid.UUID, link roomse
 		}
 		purpose := string(roomsensor.LinkReset)
 		p := db.SignInLinkDeleteByUserParams{UserID: userID, Purpose: &purpose}
-		if err := s.queries.SignInLinkDeleteByUser(ctx, tx, p); err != nil {
+		if err := s.Queries.SignInLinkDeleteByUser(ctx, tx, p); err != nil {
 			return err
 		}
-		return s.queries.SignInLinkInsert(ctx, tx, db.SignInLinkInsertParams{
+		return s.Queries.SignInLinkInsert(ctx, tx, db.SignInLinkInsertParams{
 			TokenSha256: link.TokenSHA256[:], UserID: userID, Purpose: purpose, ExpiresAt: link.ExpiresAt,
 		})
 	})
@@ -128,12 +129,12 @@ func (s *Store) ResetMember(ctx context.Context, teamID, userID uuid.UUID, link 
 
 // SignInLink returns the link with a token, or ErrNotFound if it does not exist, was used or has expired.
 func (s *Store) SignInLink(ctx context.Context, token string) (roomsensor.SignInLink, error) {
-	row, err := s.queries.SignInLinkGet(ctx, s.pool, hashed(token))
+	row, err := s.Queries.SignInLinkGet(ctx, s.Pool, hashed(token))
 	if err != nil {
-		return roomsensor.SignInLink{}, fmt.Errorf("reading a link: %w", translate(err))
+		return roomsensor.SignInLink{}, fmt.Errorf("reading a link: %w", pg.Translate(err))
 	}
 	link := roomsensor.SignInLink{
-		Purpose: roomsensor.LinkPurpose(row.Purpose), Role: roleOf(text(row.Role)), ExpiresAt: row.ExpiresAt,
+		Purpose: roomsensor.LinkPurpose(row.Purpose), Role: roleOf(pg.Text(row.Role)), ExpiresAt: row.ExpiresAt,
 		User: roomsensor.User{ID: row.UserID, Email: row.Email, Name: row.DisplayName, HasPassword: row.HasPassword},
 	}
 	if row.TeamID != nil {
@@ -146,8 +147,8 @@ func (s *Store) SignInLink(ctx context.Context, token string) (roomsensor.SignIn
 // hash of one; hash is empty for a person who has a password and is signed in as userID. Its error is ErrNotFound if
 // the link can no longer be used in this way.
 func (s *Store) AcceptInvitation(ctx context.Context, token string, userID uuid.UUID, name, hash string) error {
-	return s.inChange(ctx, "accepting an invitation", func(tx pgx.Tx) error {
-		link, err := s.queries.SignInLinkUse(ctx, tx, hashed(token))
+	return s.InChange(ctx, "accepting an invitation", func(tx pgx.Tx) error {
+		link, err := s.Queries.SignInLinkUse(ctx, tx, hashed(token))
 		if err != nil {
 			return err
 		}
@@ -155,14 +156,14 @@ func (s *Store) AcceptInvitation(ctx context.Context, token string, userID uuid.
 			return pgx.ErrNoRows
 		}
 		if hash != "" {
-			err := changedRow(s.queries.UserSetFirstPassword(ctx, tx, db.UserSetFirstPasswordParams{
+			err := pg.ChangedRow(s.Queries.UserSetFirstPassword(ctx, tx, db.UserSetFirstPasswordParams{
 				UserID: link.UserID, DisplayName: name, PasswordHash: &hash,
 			}))
 			if err != nil {
 				return err // No row: the person set a password meanwhile, through another link.
 			}
 		}
-		return s.queries.MembershipInsert(ctx, tx, db.MembershipInsertParams{
+		return s.Queries.MembershipInsert(ctx, tx, db.MembershipInsertParams{
 			UserID: link.UserID, TeamID: *link.TeamID, Role: *link.Role,
 		})
 	})
@@ -171,15 +172,15 @@ func (s *Store) AcceptInvitation(ctx context.Context, token string, userID uuid.
 // UseReset sets the password of the person of a link and ends all sessions. Its error is ErrNotFound if the link can no
 // longer be used.
 func (s *Store) UseReset(ctx context.Context, token, hash string) (changed roomsensor.User, err error) {
-	err = s.inChange(ctx, "resetting a password", func(tx pgx.Tx) error {
-		link, err := s.queries.SignInLinkUse(ctx, tx, hashed(token))
+	err = s.InChange(ctx, "resetting a password", func(tx pgx.Tx) error {
+		link, err := s.Queries.SignInLinkUse(ctx, tx, hashed(token))
 		if err != nil {
 			return err
 		}
 		if link.Purpose != string(roomsensor.LinkReset) {
 			return pgx.ErrNoRows
 		}
-		row, err := s.queries.UserSetPassword(ctx, tx, db.UserSetPasswordParams{UserID: link.UserID, PasswordHash: &hash})
+		row, err := s.Queries.UserSetPassword(ctx, tx, db.UserSetPasswordParams{UserID: link.UserID, PasswordHash: &hash})
 		changed = user((*db.UserGetRow)(&row))
 		return err
 	})

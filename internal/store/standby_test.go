@@ -17,6 +17,7 @@ import (
 
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/store"
+	"roomsensor/internal/store/pg"
 	"roomsensor/schema"
 	"roomsensor/test/conformance"
 	"roomsensor/test/dbtest"
@@ -263,7 +264,7 @@ func (s *standbyTest) testCount(t *testing.T, follower *server) {
 	require.Less(t, received.Load(), int64(100), "rows of the standby, of %d readings", want)
 }
 
-func requireNoFallback(t *testing.T, stats store.StandbyStatistics) {
+func requireNoFallback(t *testing.T, stats pg.StandbyStatistics) {
 	t.Helper()
 	for reason, n := range stats.Fallbacks {
 		require.Zero(t, n, reason)
@@ -308,8 +309,8 @@ func (s *standbyTest) testLag(t *testing.T, follower *server) {
 	}
 	stats := api.StandbyStatistics()
 	require.Zero(t, stats.Reads)
-	require.EqualValues(t, 1, stats.Fallbacks[store.FallbackLag])
-	require.EqualValues(t, 15, stats.Fallbacks[store.FallbackLeftOut])
+	require.EqualValues(t, 1, stats.Fallbacks[pg.FallbackLag])
+	require.EqualValues(t, 15, stats.Fallbacks[pg.FallbackLeftOut])
 	require.False(t, stats.Standbys[0].Used)
 	results, err := api.CheckStandbys(t.Context())
 	require.NoError(t, err)
@@ -357,7 +358,7 @@ func (s *standbyTest) testConflict(t *testing.T, follower *server) {
 			require.Equal(t, s.devices, devices, "the primary continues after the first device")
 			stats := api.StandbyStatistics()
 			require.Zero(t, stats.Reads)
-			require.EqualValues(t, 1, stats.Fallbacks[store.FallbackConflict]+stats.Fallbacks[store.FallbackError])
+			require.EqualValues(t, 1, stats.Fallbacks[pg.FallbackConflict]+stats.Fallbacks[pg.FallbackError])
 		})
 	}
 }
@@ -399,7 +400,7 @@ func (s *standbyTest) testCrash(t *testing.T, follower *server) {
 	once.Do(func() { require.Fail(t, "the export did not reach the standby") })
 	stats := api.StandbyStatistics()
 	require.Zero(t, stats.Reads)
-	require.EqualValues(t, 1, stats.Fallbacks[store.FallbackError])
+	require.EqualValues(t, 1, stats.Fallbacks[pg.FallbackError])
 	results, err := api.CheckStandbys(t.Context())
 	require.NoError(t, err)
 	require.ErrorContains(t, results[0], "does not answer")
@@ -425,7 +426,7 @@ func (s *standbyTest) testPromotion(t *testing.T, follower *server) {
 	require.Equal(t, want, s.allReads(admit(t, api), t, api), "the store has not noticed the promotion")
 	stats := api.StandbyStatistics()
 	require.Zero(t, stats.Reads)
-	require.EqualValues(t, 1, stats.Fallbacks[store.FallbackForeign])
+	require.EqualValues(t, 1, stats.Fallbacks[pg.FallbackForeign])
 	require.False(t, stats.Standbys[0].Used)
 
 	// A standby that followed through the promotion is one of the promoted server at once, and none of the old primary,

@@ -8,6 +8,7 @@ import (
 
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/store"
+	"roomsensor/internal/store/pg"
 	"roomsensor/schema"
 	"roomsensor/test/dbtest"
 )
@@ -69,7 +70,7 @@ func TestPools(t *testing.T) {
 	f := setup(t)
 	s := open(t, f.url, store.API)
 	require.NoError(t, s.Ping(t.Context()))
-	pools := map[string]store.Pool{}
+	pools := map[string]pg.Pool{}
 	for _, pool := range s.Pools() {
 		pools[pool.Name] = pool
 	}

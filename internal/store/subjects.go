@@ -13,6 +13,7 @@ import (
 
 	"roomsensor/db"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/store/pg"
 )
 
 const (
@@ -26,18 +27,18 @@ const (
 func (s *Store) SubjectRecord(
 	ctx context.Context, teamID uuid.UUID, subject roomsensor.Subject,
 ) (record roomsensor.SubjectRecord, err error) {
-	err = s.inSnapshot(ctx, "reading what is stored about a person", func(tx pgx.Tx) error {
+	err = s.InSnapshot(ctx, "reading what is stored about a person", func(tx pgx.Tx) error {
 		found, err := s.findSubject(ctx, tx, teamID, subject)
 		if err != nil {
 			return err
 		}
-		changes, err := s.queries.SubjectAuditList(ctx, tx, db.SubjectAuditListParams{
+		changes, err := s.Queries.SubjectAuditList(ctx, tx, db.SubjectAuditListParams{
 			TeamID: &teamID, AssignmentIds: found.ids,
 		})
 		if err != nil {
 			return err
 		}
-		record.Assignments, record.Changes = found.assignments, convert(changes, auditEntry)
+		record.Assignments, record.Changes = found.assignments, pg.Convert(changes, auditEntry)
 		record.Mentions, err = s.mentions(ctx, tx, teamID, found)
 		return err
 	})
@@ -54,13 +55,13 @@ type foundSubject struct {
 func (s *Store) findSubject(
 	ctx context.Context, tx pgx.Tx, teamID uuid.UUID, subject roomsensor.Subject,
 ) (*foundSubject, error) {
-	rows, err := s.queries.SubjectAssignmentList(ctx, tx, db.SubjectAssignmentListParams{
+	rows, err := s.Queries.SubjectAssignmentList(ctx, tx, db.SubjectAssignmentListParams{
 		TeamID: teamID, Label: subject.Label, ExternalRef: subject.ExternalRef,
 	})
 	if err != nil {
 		return nil, err
 	}
-	ids, err := s.queries.SubjectPastAssignmentList(ctx, tx, db.SubjectPastAssignmentListParams{
+	ids, err := s.Queries.SubjectPastAssignmentList(ctx, tx, db.SubjectPastAssignmentListParams{
 		TeamID: &teamID, Label: subject.Label, ExternalRef: subject.ExternalRef,
 	})
 	if err != nil {
@@ -97,14 +98,14 @@ func (s *Store) mentions(
 	if found.texts.None() {
 		return []roomsensor.Mention{}, nil
 	}
-	rows, err := s.queries.SubjectMentionList(ctx, tx, db.SubjectMentionListParams{
+	rows, err := s.Queries.SubjectMentionList(ctx, tx, db.SubjectMentionListParams{
 		TeamID: teamID, AssignmentIds: found.ids, Pattern: found.texts.Pattern(), Texts: found.texts.Forms(),
 		Most: maxMentions,
 	})
 	if err != nil {
 		return nil, err
 	}
-	return convert(rows, func(row *db.SubjectMentionListRow) roomsensor.Mention {
+	return pg.Convert(rows, func(row *db.SubjectMentionListRow) roomsensor.Mention {
 		text := []rune(row.Content)
 		return roomsensor.Mention{
 			Table: row.Place, ID: row.ID, Field: row.Field, Text: string(text[:min(len(text), maxMentionText)]),
@@ -128,7 +129,7 @@ func (s *Store) EraseSubject(
 	ctx context.Context, teamID uuid.UUID, subject roomsensor.Subject, options SubjectErasure,
 ) (roomsensor.Erasure, error) {
 	done := roomsensor.Erasure{ID: uuid.New()}
-	err := s.inChange(ctx, "erasing a person", func(tx pgx.Tx) error {
+	err := s.InChange(ctx, "erasing a person", func(tx pgx.Tx) error {
 		found, err := s.findSubject(ctx, tx, teamID, subject)
 		if err != nil {
 			return err
@@ -170,13 +171,13 @@ type erasing struct {
 // eraseAssignments erases a subject from the assignments, and from their entries in the audit log. The update itself
 // writes entries with the label, so that the audit log is changed after it.
 func (e *erasing) eraseAssignments(ctx context.Context, subject roomsensor.Subject) (err error) {
-	e.done.Assignments, err = e.queries.SubjectAssignmentErase(ctx, e.tx, db.SubjectAssignmentEraseParams{
+	e.done.Assignments, err = e.Queries.SubjectAssignmentErase(ctx, e.tx, db.SubjectAssignmentEraseParams{
 		TeamID: e.teamID, Label: subject.Label, ExternalRef: subject.ExternalRef, Name: e.done.Name(),
 	})
 	if err != nil {
 		return err
 	}
-	entries, err := e.queries.SubjectAuditErase(ctx, e.tx, db.SubjectAuditEraseParams{
+	entries, err := e.Queries.SubjectAuditErase(ctx, e.tx, db.SubjectAuditEraseParams{
 		TeamID: &e.teamID, AssignmentIds: e.found.ids, Name: e.done.Name(),
 	})
 	e.done.AuditEntries = entries - e.done.Assignments
@@ -191,7 +192,7 @@ func (e *erasing) eraseCopies(ctx context.Context, mentions bool) (err error) {
 		return err
 	}
 	if len(e.found.ids) > 0 { // Sessions belong to no team.
-		if e.done.Notices, err = e.queries.SubjectSessionErase(ctx, e.tx, texts.Forms()); err != nil {
+		if e.done.Notices, err = e.Queries.SubjectSessionErase(ctx, e.tx, texts.Forms()); err != nil {
 			return err
 		}
 	}
@@ -210,7 +211,7 @@ func (e *erasing) eraseResponses(ctx context.Context, mentions bool) error {
 	if mentions {
 		texts = append(slices.Clone(texts), e.found.texts.Forms()...)
 	}
-	rows, err := e.queries.SubjectResponseList(ctx, e.tx, db.SubjectResponseListParams{TeamID: e.teamID, Texts: texts})
+	rows, err := e.Queries.SubjectResponseList(ctx, e.tx, db.SubjectResponseListParams{TeamID: e.teamID, Texts: texts})
 	if err != nil {
 		return err
 	}
@@ -225,7 +226,7 @@ func (e *erasing) eraseResponses(ctx context.Context, mentions bool) error {
 		if mentions && !e.found.texts.None() {
 			response = e.found.texts.Replace(response, e.done.Name())
 		}
-		if err := e.queries.IdempotencyKeyStore(ctx, e.tx, db.IdempotencyKeyStoreParams{
+		if err := e.Queries.IdempotencyKeyStore(ctx, e.tx, db.IdempotencyKeyStoreParams{
 			Response: response, KeyID: row.KeyID, Method: row.Method, Path: row.Path, IdempotencyKey: row.IdempotencyKey,
 		}); err != nil {
 			return err
@@ -241,7 +242,7 @@ func containsAny(text []byte, parts []string) bool {
 
 // eraseAuditMentions replaces the texts of a subject in all other entries of the team.
 func (e *erasing) eraseAuditMentions(ctx context.Context) error {
-	rows, err := e.queries.SubjectAuditMentionList(ctx, e.tx, db.SubjectAuditMentionListParams{
+	rows, err := e.Queries.SubjectAuditMentionList(ctx, e.tx, db.SubjectAuditMentionListParams{
 		TeamID: &e.teamID, Pattern: e.found.texts.Pattern(),
 	})
 	if err != nil {
@@ -259,7 +260,7 @@ func (e *erasing) eraseAuditMentions(ctx context.Context) error {
 		if p.After, err = e.replaceStrings(row.After); err != nil {
 			return err
 		}
-		if err := e.queries.SubjectAuditMentionErase(ctx, e.tx, p); err != nil {
+		if err := e.Queries.SubjectAuditMentionErase(ctx, e.tx, p); err != nil {
 			return err
 		}
 		e.done.AuditEntries++
@@ -285,18 +286,18 @@ func (e *erasing) replaceStrings(object []byte) ([]byte, error) {
 // eraseSubjectRejects replaces the texts of a subject in rejects. Uploads that came from the devices as agreed have
 // no such text; an unknown member may.
 func (e *erasing) eraseSubjectRejects(ctx context.Context) error {
-	ids, err := e.queries.SubjectRejectList(ctx, e.tx, db.SubjectRejectListParams{
+	ids, err := e.Queries.SubjectRejectList(ctx, e.tx, db.SubjectRejectListParams{
 		TeamID: e.teamID, Pattern: e.found.texts.Pattern(), Texts: e.found.texts.Forms(),
 	})
 	if err != nil {
 		return err
 	}
 	for _, id := range ids {
-		row, err := e.queries.RejectGet(ctx, e.tx, id)
+		row, err := e.Queries.RejectGet(ctx, e.tx, id)
 		if err != nil {
 			return err
 		}
-		if err := e.queries.SubjectRejectErase(ctx, e.tx, db.SubjectRejectEraseParams{
+		if err := e.Queries.SubjectRejectErase(ctx, e.tx, db.SubjectRejectEraseParams{
 			ID: id, TeamID: e.teamID, Detail: *e.replace(&row.Detail),
 			Payload: e.found.texts.Replace(row.Payload, e.done.Name()),
 		}); err != nil {
@@ -319,7 +320,7 @@ func (e *erasing) recordErasure(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("encoding an entry of the audit log: %w", err)
 	}
-	return e.queries.SubjectErasureInsert(ctx, e.tx, db.SubjectErasureInsertParams{
+	return e.Queries.SubjectErasureInsert(ctx, e.tx, db.SubjectErasureInsertParams{
 		TeamID: e.teamID, ErasureID: e.done.ID.String(), Name: new(e.done.Name()), After: after,
 	})
 }

@@ -12,25 +12,26 @@ import (
 
 	"roomsensor/db"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/store/pg"
 	"roomsensor/internal/timezone"
 )
 
 // Team returns a team.
 func (s *Store) Team(ctx context.Context, teamID uuid.UUID) (roomsensor.Team, error) {
-	row, err := s.queries.TeamGet(ctx, s.pool, teamID)
+	row, err := s.Queries.TeamGet(ctx, s.Pool, teamID)
 	if err != nil {
-		return roomsensor.Team{}, translateByID(err, "reading a team", roomsensor.KindTeam, teamID.String())
+		return roomsensor.Team{}, pg.TranslateByID(err, "reading a team", roomsensor.KindTeam, teamID.String())
 	}
 	return roomsensor.Team{ID: row.ID, Name: row.Name}, nil
 }
 
 // Teams lists all teams, the oldest first.
 func (s *Store) Teams(ctx context.Context) ([]roomsensor.Team, error) {
-	rows, err := s.queries.TeamList(ctx, s.pool)
+	rows, err := s.Queries.TeamList(ctx, s.Pool)
 	if err != nil {
-		return nil, fmt.Errorf("listing teams: %w", translate(err))
+		return nil, fmt.Errorf("listing teams: %w", pg.Translate(err))
 	}
-	return convert(rows, func(row *db.TeamListRow) roomsensor.Team {
+	return pg.Convert(rows, func(row *db.TeamListRow) roomsensor.Team {
 		return roomsensor.Team{ID: row.ID, Name: row.Name}
 	}), nil
 }
@@ -40,21 +41,21 @@ const maxNamesakes = 10
 
 // TeamsNamed lists teams with a name, the oldest first, and at most maxNamesakes of them.
 func (s *Store) TeamsNamed(ctx context.Context, name string) ([]roomsensor.Team, error) {
-	rows, err := s.queries.TeamListByName(ctx, s.pool, db.TeamListByNameParams{Name: name, Most: maxNamesakes})
+	rows, err := s.Queries.TeamListByName(ctx, s.Pool, db.TeamListByNameParams{Name: name, Most: maxNamesakes})
 	if err != nil {
-		return nil, fmt.Errorf("finding a team: %w", translate(err))
+		return nil, fmt.Errorf("finding a team: %w", pg.Translate(err))
 	}
-	return convert(rows, func(row *db.TeamListByNameRow) roomsensor.Team {
+	return pg.Convert(rows, func(row *db.TeamListByNameRow) roomsensor.Team {
 		return roomsensor.Team{ID: row.ID, Name: row.Name}
 	}), nil
 }
 
 // RenameTeam changes the name of a team.
 func (s *Store) RenameTeam(ctx context.Context, teamID uuid.UUID, name string) (renamed roomsensor.Team, err error) {
-	err = s.inChange(ctx, "renaming a team", func(tx pgx.Tx) error {
-		row, err := s.queries.TeamRename(ctx, tx, db.TeamRenameParams{TeamID: teamID, Name: name})
+	err = s.InChange(ctx, "renaming a team", func(tx pgx.Tx) error {
+		row, err := s.Queries.TeamRename(ctx, tx, db.TeamRenameParams{TeamID: teamID, Name: name})
 		if err != nil {
-			return translateByID(err, "updating a team", roomsensor.KindTeam, teamID.String())
+			return pg.TranslateByID(err, "updating a team", roomsensor.KindTeam, teamID.String())
 		}
 		renamed = roomsensor.Team{ID: row.ID, Name: row.Name}
 		return nil
@@ -64,8 +65,8 @@ func (s *Store) RenameTeam(ctx context.Context, teamID uuid.UUID, name string) (
 
 // CreateTeam creates a team.
 func (s *Store) CreateTeam(ctx context.Context, name string) (created roomsensor.Team, err error) {
-	err = s.inChange(ctx, "creating a team", func(tx pgx.Tx) error {
-		row, err := s.queries.TeamInsert(ctx, tx, name)
+	err = s.InChange(ctx, "creating a team", func(tx pgx.Tx) error {
+		row, err := s.Queries.TeamInsert(ctx, tx, name)
 		created = roomsensor.Team{ID: row.ID, Name: row.Name}
 		return err
 	})
@@ -74,9 +75,9 @@ func (s *Store) CreateTeam(ctx context.Context, name string) (created roomsensor
 
 // TeamSettings returns a team and what people set for it.
 func (s *Store) TeamSettings(ctx context.Context, teamID uuid.UUID) (roomsensor.TeamSettings, error) {
-	row, err := s.queries.TeamSettingsGet(ctx, s.pool, teamID)
+	row, err := s.Queries.TeamSettingsGet(ctx, s.Pool, teamID)
 	if err != nil {
-		return roomsensor.TeamSettings{}, translateByID(err, "reading a team", roomsensor.KindTeam, teamID.String())
+		return roomsensor.TeamSettings{}, pg.TranslateByID(err, "reading a team", roomsensor.KindTeam, teamID.String())
 	}
 	return teamSettings(&row), nil
 }
@@ -86,10 +87,10 @@ func (s *Store) TeamSettings(ctx context.Context, teamID uuid.UUID) (roomsensor.
 func (s *Store) UpdateTeamSettings(
 	ctx context.Context, teamID uuid.UUID, change func(*roomsensor.TeamSettings) error,
 ) (team roomsensor.TeamSettings, err error) {
-	err = s.inChange(ctx, "changing a team", func(tx pgx.Tx) error {
-		row, err := s.queries.TeamSettingsLock(ctx, tx, teamID)
+	err = s.InChange(ctx, "changing a team", func(tx pgx.Tx) error {
+		row, err := s.Queries.TeamSettingsLock(ctx, tx, teamID)
 		if err != nil {
-			return translateByID(err, "reading a team", roomsensor.KindTeam, teamID.String())
+			return pg.TranslateByID(err, "reading a team", roomsensor.KindTeam, teamID.String())
 		}
 		team = teamSettings(&row)
 		if err := change(&team); err != nil {
@@ -99,7 +100,7 @@ func (s *Store) UpdateTeamSettings(
 		if err != nil {
 			return err
 		}
-		return s.queries.TeamSettingsUpdate(ctx, tx, db.TeamSettingsUpdateParams{
+		return s.Queries.TeamSettingsUpdate(ctx, tx, db.TeamSettingsUpdateParams{
 			TeamID: teamID, Name: team.Name, TimeZone: team.TimeZone.String(),
 			NightStart: encodeClock(team.Night.Start), NightEnd: encodeClock(team.Night.End), Thresholds: thresholds,
 		})

@@ -20,8 +20,8 @@ func (s *Store) Timeline(
 	if !ok || !roomsensor.IsPlain(q.Search) {
 		return roomsensor.Timeline{}, nil
 	}
-	err = s.inSnapshot(ctx, "reading a timeline", func(tx pgx.Tx) error {
-		rows, err := s.queries.TimelineDeviceList(ctx, tx, db.TimelineDeviceListParams{
+	err = s.InSnapshot(ctx, "reading a timeline", func(tx pgx.Tx) error {
+		rows, err := s.Queries.TimelineDeviceList(ctx, tx, db.TimelineDeviceListParams{
 			TeamID: teamID, Metadata: filter, Search: q.Search, WindowFrom: q.Window.From, WindowTo: q.Window.To,
 			Most: int64(q.Limit), Skip: int64(q.Skip),
 		})
@@ -45,7 +45,7 @@ func (s *Store) addAssignments(
 	ctx context.Context, tx pgx.Tx, teamID uuid.UUID, ids []uuid.UUID, window roomsensor.Window,
 	devices []roomsensor.TimelineDevice,
 ) error {
-	rows, err := s.queries.TimelineAssignmentList(ctx, tx, db.TimelineAssignmentListParams{
+	rows, err := s.Queries.TimelineAssignmentList(ctx, tx, db.TimelineAssignmentListParams{
 		TeamID: teamID, DeviceIds: ids, WindowFrom: window.From, WindowTo: window.To, Most: roomsensor.MaxTimelineAssignments,
 	})
 	if err != nil {

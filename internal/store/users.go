@@ -9,13 +9,14 @@ import (
 
 	"roomsensor/db"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/store/pg"
 )
 
 // User returns a person, also one who may no longer sign in.
 func (s *Store) User(ctx context.Context, userID uuid.UUID) (roomsensor.User, error) {
-	row, err := s.queries.UserGet(ctx, s.pool, userID)
+	row, err := s.Queries.UserGet(ctx, s.Pool, userID)
 	if err != nil {
-		return roomsensor.User{}, fmt.Errorf("reading a user: %w", translate(err))
+		return roomsensor.User{}, fmt.Errorf("reading a user: %w", pg.Translate(err))
 	}
 	return user(&row), nil
 }
@@ -23,14 +24,14 @@ func (s *Store) User(ctx context.Context, userID uuid.UUID) (roomsensor.User, er
 // Credentials returns the person with an email address. Letter case does not matter. Its error is ErrNotFound if there
 // is none, or one who may not sign in.
 func (s *Store) Credentials(ctx context.Context, email string) (roomsensor.Credentials, error) {
-	row, err := s.queries.UserGetCredentials(ctx, s.pool, email)
+	row, err := s.Queries.UserGetCredentials(ctx, s.Pool, email)
 	if err != nil {
-		return roomsensor.Credentials{}, fmt.Errorf("reading credentials: %w", translate(err))
+		return roomsensor.Credentials{}, fmt.Errorf("reading credentials: %w", pg.Translate(err))
 	}
 	return roomsensor.Credentials{
 		User: roomsensor.User{
 			ID: row.ID, Email: row.Email, Name: row.DisplayName, HasPassword: true,
-			CreatedAt: row.CreatedAt, SignedOutAt: utc(row.SignedOutAt),
+			CreatedAt: row.CreatedAt, SignedOutAt: pg.UTC(row.SignedOutAt),
 		},
 		PasswordHash: *row.PasswordHash,
 	}, nil
@@ -38,18 +39,18 @@ func (s *Store) Credentials(ctx context.Context, email string) (roomsensor.Crede
 
 // UserByEmail returns the person with an email address. Letter case does not matter.
 func (s *Store) UserByEmail(ctx context.Context, email string) (roomsensor.User, error) {
-	row, err := s.queries.UserGetByEmail(ctx, s.pool, email)
+	row, err := s.Queries.UserGetByEmail(ctx, s.Pool, email)
 	if err != nil {
-		return roomsensor.User{}, translateByID(err, "reading a user", roomsensor.KindUser, email)
+		return roomsensor.User{}, pg.TranslateByID(err, "reading a user", roomsensor.KindUser, email)
 	}
 	return user((*db.UserGetRow)(&row)), nil
 }
 
 // Users lists all people with their teams, the oldest account first.
 func (s *Store) Users(ctx context.Context) (all []roomsensor.UserTeams, err error) {
-	rows, err := s.queries.UserList(ctx, s.pool)
+	rows, err := s.Queries.UserList(ctx, s.Pool)
 	if err != nil {
-		return nil, fmt.Errorf("listing users: %w", translate(err))
+		return nil, fmt.Errorf("listing users: %w", pg.Translate(err))
 	}
 	for i := range rows {
 		row := &rows[i]
@@ -62,7 +63,7 @@ func (s *Store) Users(ctx context.Context) (all []roomsensor.UserTeams, err erro
 		if row.TeamID != nil {
 			last := &all[len(all)-1]
 			last.Teams = append(last.Teams, roomsensor.Membership{
-				Team: roomsensor.TeamSettings{ID: *row.TeamID, Name: *row.TeamName}, Role: roleOf(text(row.Role)),
+				Team: roomsensor.TeamSettings{ID: *row.TeamID, Name: *row.TeamName}, Role: roleOf(pg.Text(row.Role)),
 			})
 		}
 	}
@@ -74,8 +75,8 @@ func (s *Store) Users(ctx context.Context) (all []roomsensor.UserTeams, err erro
 func (s *Store) ChangePassword(
 	ctx context.Context, userID uuid.UUID, hash string,
 ) (changed roomsensor.User, err error) {
-	err = s.inChange(ctx, "changing a password", func(tx pgx.Tx) error {
-		row, err := s.queries.UserSetPassword(ctx, tx, db.UserSetPasswordParams{UserID: userID, PasswordHash: &hash})
+	err = s.InChange(ctx, "changing a password", func(tx pgx.Tx) error {
+		row, err := s.Queries.UserSetPassword(ctx, tx, db.UserSetPasswordParams{UserID: userID, PasswordHash: &hash})
 		changed = user((*db.UserGetRow)(&row))
 		return err
 	})
@@ -85,32 +86,32 @@ func (s *Store) ChangePassword(
 // RenameUser changes the name of a person.
 func (s *Store) RenameUser(ctx context.Context, userID uuid.UUID, name string) error {
 	p := db.UserSetNameParams{UserID: userID, DisplayName: name}
-	return s.inChange(ctx, "renaming a user", func(tx pgx.Tx) error { return s.queries.UserSetName(ctx, tx, p) })
+	return s.InChange(ctx, "renaming a user", func(tx pgx.Tx) error { return s.Queries.UserSetName(ctx, tx, p) })
 }
 
 // SignOutEverywhere ends all sessions of a person.
 func (s *Store) SignOutEverywhere(ctx context.Context, userID uuid.UUID) error {
-	return s.inChange(ctx, "ending the sessions of a user", func(tx pgx.Tx) error {
-		return s.queries.UserSignOut(ctx, tx, userID)
+	return s.InChange(ctx, "ending the sessions of a user", func(tx pgx.Tx) error {
+		return s.Queries.UserSignOut(ctx, tx, userID)
 	})
 }
 
 // DisableUser keeps a person from signing in: it ends the sessions and deletes the unused links. A second call changes
 // nothing.
 func (s *Store) DisableUser(ctx context.Context, userID uuid.UUID) error {
-	return s.inChange(ctx, "disabling a user", func(tx pgx.Tx) error {
-		if err := s.queries.SignInLinkDeleteByUser(ctx, tx, db.SignInLinkDeleteByUserParams{UserID: userID}); err != nil {
+	return s.InChange(ctx, "disabling a user", func(tx pgx.Tx) error {
+		if err := s.Queries.SignInLinkDeleteByUser(ctx, tx, db.SignInLinkDeleteByUserParams{UserID: userID}); err != nil {
 			return err
 		}
-		return s.queries.UserDisable(ctx, tx, userID)
+		return s.Queries.UserDisable(ctx, tx, userID)
 	})
 }
 
 // DeleteUser deletes a person with memberships, links and sessions. The audit log keeps the address, unless name is not
 // empty: then it replaces the address there. It returns the number of entries that changed.
 func (s *Store) DeleteUser(ctx context.Context, userID uuid.UUID, name string) (entries int64, err error) {
-	err = s.inChange(ctx, "deleting a user", func(tx pgx.Tx) error {
-		deleted, err := s.queries.UserDelete(ctx, tx, userID)
+	err = s.InChange(ctx, "deleting a user", func(tx pgx.Tx) error {
+		deleted, err := s.Queries.UserDelete(ctx, tx, userID)
 		switch {
 		case err != nil:
 			return err
@@ -120,7 +121,7 @@ func (s *Store) DeleteUser(ctx context.Context, userID uuid.UUID, name string) (
 			return nil
 		}
 		// The deletion itself writes an entry with the address, so that the audit log is changed after it.
-		entries, err = s.queries.UserAuditErase(ctx, tx, db.UserAuditEraseParams{
+		entries, err = s.Queries.UserAuditErase(ctx, tx, db.UserAuditEraseParams{
 			UserID: userID, ObjectID: userID.String(), Name: name,
 		})
 		return err
@@ -130,12 +131,12 @@ func (s *Store) DeleteUser(ctx context.Context, userID uuid.UUID, name string) (
 
 // EnableUser lets a disabled person sign in again.
 func (s *Store) EnableUser(ctx context.Context, userID uuid.UUID) error {
-	return s.inChange(ctx, "enabling a user", func(tx pgx.Tx) error { return s.queries.UserEnable(ctx, tx, userID) })
+	return s.InChange(ctx, "enabling a user", func(tx pgx.Tx) error { return s.Queries.UserEnable(ctx, tx, userID) })
 }
 
 func user(row *db.UserGetRow) roomsensor.User {
 	return roomsensor.User{
 		ID: row.ID, Email: row.Email, Name: row.DisplayName, HasPassword: row.HasPassword,
-		CreatedAt: row.CreatedAt, DisabledAt: row.DisabledAt, SignedOutAt: utc(row.SignedOutAt),
+		CreatedAt: row.CreatedAt, DisabledAt: row.DisabledAt, SignedOutAt: pg.UTC(row.SignedOutAt),
 	}
 }

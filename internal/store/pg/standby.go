@@ -1,4 +1,4 @@
-package store
+package pg
 
 import (
 	"context"
@@ -35,18 +35,18 @@ import (
 // standbyInterval is how often each standby is checked, and standbyCheckTimeout bounds a check.
 const standbyInterval, standbyCheckTimeout = time.Second, 3 * time.Second
 
-// standbyTimes bound the reads on a standby.
-type standbyTimes struct {
-	connection time.Duration // wait for a connection
-	replay     time.Duration // wait for the standby to replay the log
-	page       time.Duration // of a page, both waits included
-	export     time.Duration // of an export, both waits included
+// StandbyTimes bound the reads on a standby.
+type StandbyTimes struct {
+	Connection time.Duration // wait for a connection
+	Replay     time.Duration // wait for the standby to replay the log
+	Page       time.Duration // of a page, both waits included
+	Export     time.Duration // of an export, both waits included
 }
 
 // defaultStandbyTimes leave the primary, of the 10 s of a page, enough for its longest statement timeout, and of the
 // 55 s of an export as much as it needs.
-var defaultStandbyTimes = standbyTimes{
-	connection: 200 * time.Millisecond, replay: 200 * time.Millisecond, page: 2 * time.Second, export: 20 * time.Second,
+var defaultStandbyTimes = StandbyTimes{
+	Connection: 200 * time.Millisecond, Replay: 200 * time.Millisecond, Page: 2 * time.Second, Export: 20 * time.Second,
 }
 
 // standbyPoll is the delay between two questions how far a standby has replayed.
@@ -103,7 +103,7 @@ type standbys struct {
 
 // ReadFrom lets reads run on the standbys that a URL names, each host as a server of its own. Call it before any other
 // method. The standbys are used while WatchStandbys runs.
-func (s *Store) ReadFrom(ctx context.Context, databaseURL string) error {
+func (s *DB) ReadFrom(ctx context.Context, databaseURL string) error {
 	configs, err := hostConfigs(databaseURL)
 	if err != nil {
 		return err
@@ -130,6 +130,9 @@ func (s *Store) ReadFrom(ctx context.Context, databaseURL string) error {
 	}
 	return nil
 }
+
+// HasStandbys reports whether reads may run on standbys.
+func (s *DB) HasStandbys() bool { return len(s.standbys.list) > 0 }
 
 func hostOf(config *pgxpool.Config) string {
 	return net.JoinHostPort(config.ConnConfig.Host, strconv.Itoa(int(config.ConnConfig.Port)))
@@ -172,24 +175,24 @@ func (b *standby) close() {
 // standbyUse is what a read needs from a standby.
 type standbyUse struct {
 	pool func(*standby) *pgxpool.Pool
-	most func(standbyTimes) time.Duration
+	most func(StandbyTimes) time.Duration
 }
 
 var (
 	forPages = standbyUse{
-		func(b *standby) *pgxpool.Pool { return b.pool }, func(t standbyTimes) time.Duration { return t.page },
+		func(b *standby) *pgxpool.Pool { return b.pool }, func(t StandbyTimes) time.Duration { return t.Page },
 	}
-	forExports = standbyUse{
-		func(b *standby) *pgxpool.Pool { return b.exports }, func(t standbyTimes) time.Duration { return t.export },
+	ForExports = standbyUse{
+		func(b *standby) *pgxpool.Pool { return b.exports }, func(t StandbyTimes) time.Duration { return t.Export },
 	}
 )
 
-// onStandby calls run with a connection of a standby. served is false if the primary has to serve the read, after run
+// OnStandby calls run with a connection of a standby. served is false if the primary has to serve the read, after run
 // failed or without a call of it.
-func (s *Store) onStandby(
+func (s *DB) OnStandby(
 	ctx context.Context, use standbyUse, run func(context.Context, *pgxpool.Conn) error,
 ) (served bool, err error) {
-	if len(s.standbys.list) == 0 {
+	if !s.HasStandbys() {
 		return false, nil
 	}
 	position := roomsensor.PositionOf(ctx)
@@ -198,7 +201,7 @@ func (s *Store) onStandby(
 		s.standbys.fallbacks[FallbackLeftOut].Add(1)
 		return false, nil
 	}
-	bounded, cancel := context.WithTimeout(ctx, use.most(s.standbyTimes))
+	bounded, cancel := context.WithTimeout(ctx, use.most(s.StandbyTimes))
 	defer cancel()
 	conn, err := s.acquireStandby(bounded, use.pool(b), position)
 	if err == nil {
@@ -232,10 +235,10 @@ func (l *standbys) choose() *standby {
 }
 
 // acquireStandby returns a connection of a standby that has replayed the log up to a position.
-func (s *Store) acquireStandby(
+func (s *DB) acquireStandby(
 	ctx context.Context, pool *pgxpool.Pool, position roomsensor.Position,
 ) (*pgxpool.Conn, error) {
-	waiting, cancel := context.WithTimeout(ctx, s.standbyTimes.connection)
+	waiting, cancel := context.WithTimeout(ctx, s.StandbyTimes.Connection)
 	conn, err := pool.Acquire(waiting)
 	cancel()
 	if err != nil {
@@ -253,12 +256,12 @@ func (s *Store) acquireStandby(
 
 // awaitReplay waits until a standby has replayed the log up to a position, and returns how far it has. Its error is
 // errForeign for a server that is not a standby of the primary, and errLag if the standby is too late.
-func (s *Store) awaitReplay(
+func (s *DB) awaitReplay(
 	ctx context.Context, conn db.DBTX, position roomsensor.Position,
 ) (replayed int64, err error) {
 	began := time.Now()
 	for attempt := 0; ; attempt++ {
-		row, err := s.queries.StandbyGet(ctx, conn)
+		row, err := s.Queries.StandbyGet(ctx, conn)
 		switch waited := time.Since(began); {
 		case err != nil:
 			return 0, err
@@ -269,7 +272,7 @@ func (s *Store) awaitReplay(
 				s.standbys.addWait(waited)
 			}
 			return row.Replayed, nil
-		case waited >= s.standbyTimes.replay:
+		case waited >= s.StandbyTimes.Replay:
 			s.standbys.addWait(waited)
 			return row.Replayed, errLag
 		}
@@ -312,29 +315,29 @@ func fallbackOf(err error) Fallback {
 	return FallbackError
 }
 
-// reader runs the statements of a read: a pool of the primary, or a connection of a standby.
-type reader interface {
+// Reader runs the statements of a read: a pool of the primary, or a connection of a standby.
+type Reader interface {
 	db.DBTX
 	BeginTx(ctx context.Context, options pgx.TxOptions) (pgx.Tx, error)
 }
 
-// read calls run with a standby that may serve the read, and with the primary if there is none or run failed there. A
+// Read calls run with a standby that may serve the read, and with the primary if there is none or run failed there. A
 // second call must continue after what the first one handed on.
-func (s *Store) read(ctx context.Context, run func(context.Context, reader) error) error {
-	served, err := s.onStandby(ctx, forPages, func(ctx context.Context, conn *pgxpool.Conn) error {
+func (s *DB) Read(ctx context.Context, run func(context.Context, Reader) error) error {
+	served, err := s.OnStandby(ctx, forPages, func(ctx context.Context, conn *pgxpool.Conn) error {
 		return run(ctx, conn)
 	})
 	if served {
 		return err
 	}
-	return run(ctx, s.pool)
+	return run(ctx, s.Pool)
 }
 
-// readSnapshot is inSnapshot for a read that a standby may serve, see read.
-func (s *Store) readSnapshot(
+// ReadSnapshot is InSnapshot for a read that a standby may serve, see read.
+func (s *DB) ReadSnapshot(
 	ctx context.Context, doing string, run func(context.Context, pgx.Tx) error,
 ) error {
-	return s.read(ctx, func(ctx context.Context, from reader) error {
+	return s.Read(ctx, func(ctx context.Context, from Reader) error {
 		return s.snapshotOf(ctx, from, doing, func(tx pgx.Tx) error { return run(ctx, tx) })
 	})
 }

@@ -1,4 +1,4 @@
-package store_test
+package pg_test
 
 import (
 	"net/url"
@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
-	"roomsensor/internal/store"
+	"roomsensor/internal/store/pg"
 	"roomsensor/schema"
 	"roomsensor/test/dbtest"
 )
@@ -20,9 +20,12 @@ func TestRefusal(t *testing.T) {
 		u, err := url.Parse(databaseURL)
 		require.NoError(t, err)
 		change(u)
-		err = open(t, u.String(), store.API).Ping(t.Context())
+		s, err := pg.Open(t.Context(), u.String(), pg.API)
+		require.NoError(t, err)
+		defer s.Close()
+		err = s.Ping(t.Context())
 		require.Error(t, err)
-		return store.Refusal(err)
+		return pg.Refusal(err)
 	}
 	require.Regexp(t, `^refuses the role \(SQLSTATE 28(000|P01)\): check the user and the password in --database-url`,
 		refusal(func(u *url.URL) { u.User = url.UserPassword("nobody", "secret") }, db.URL))
@@ -42,6 +45,6 @@ func TestRefusal(t *testing.T) {
 
 func TestAddresses(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, "a:5432 or b:5433", store.Addresses("postgres://user:secret@a:5432,b:5433/x"))
-	require.Equal(t, "[::1]:5432", store.Addresses("postgres://user:secret@[::1]:5432/x?sslmode=prefer"))
+	require.Equal(t, "a:5432 or b:5433", pg.Addresses("postgres://user:secret@a:5432,b:5433/x"))
+	require.Equal(t, "[::1]:5432", pg.Addresses("postgres://user:secret@[::1]:5432/x?sslmode=prefer"))
 }

@@ -1,6 +1,7 @@
-package store
+package pg
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"strings"
@@ -96,6 +97,14 @@ func endStatement(ctx context.Context, tag pgconn.CommandTag, err error) {
 	}
 	setError(span, err)
 	span.End()
+}
+
+// CopyFrom runs a COPY statement with rows in its binary format, and returns their number. pgx does not trace COPY.
+func CopyFrom(ctx context.Context, tx pgx.Tx, sql string, rows []byte) (int64, error) {
+	ctx = beginStatement(ctx, statementName(sql))
+	copied, err := tx.Conn().PgConn().CopyFrom(ctx, bytes.NewReader(rows), sql)
+	endStatement(ctx, copied, err)
+	return copied.RowsAffected(), err //nolint:wrapcheck // The caller wraps it.
 }
 
 // setError records the SQLSTATE of an error, never its text, which may contain values.

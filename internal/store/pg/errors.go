@@ -1,4 +1,4 @@
-package store
+package pg
 
 import (
 	"context"
@@ -22,27 +22,27 @@ const retryAfter = 2 * time.Second
 
 // The SQLSTATEs and constraints whose meaning does not follow from their class.
 const (
-	stateLockNotAvailable  = "55P03"
-	stateDeadlock          = "40P01"
-	stateQueryCanceled     = "57014"
+	StateLockNotAvailable  = "55P03"
+	StateDeadlock          = "40P01"
+	StateQueryCanceled     = "57014"
 	stateTooMuchDecompress = "53400"
 	stateOutOfMemory       = "53200" // Also: more locks than max_locks_per_transaction allows.
 	stateReadOnly          = "25006"
-	stateExclusion         = "23P01"
+	StateExclusion         = "23P01"
 	stateForeignKey        = "23503"
-	stateUnique            = "23505"
+	StateUnique            = "23505"
 
-	constraintUnitInOneDevice  = "device_hardware_one_device"
-	constraintDeviceHasOneUnit = "device_hardware_one_unit"
+	ConstraintUnitInOneDevice  = "device_hardware_one_device"
+	ConstraintDeviceHasOneUnit = "device_hardware_one_unit"
 )
 
 // transientClasses are the classes of SQLSTATE that do not depend on the request: connection, serialization, resources,
 // operator intervention, system.
 var transientClasses = []string{"08", "40", "53", "57", "58"}
 
-// translate maps an error of the driver to the domain; this is the only place that does. An error that may pass becomes
+// Translate maps an error of the driver to the domain; this is the only place that does. An error that may pass becomes
 // overloaded. The cause stays in the chain, for the log.
-func translate(err error) error {
+func Translate(err error) error {
 	var pgErr *pgconn.PgError
 	var known *roomsensor.Error
 	switch {
@@ -52,17 +52,17 @@ func translate(err error) error {
 		return roomsensor.ErrNotFound
 	case errors.As(err, &pgErr):
 		if isTransient(pgErr.Code) {
-			return overloaded(err)
+			return Overloaded(err)
 		}
 		return err
 	case isConnectionError(err):
-		return overloaded(err)
+		return Overloaded(err)
 	}
 	return err
 }
 
 func isTransient(state string) bool {
-	if state == stateLockNotAvailable || state == stateReadOnly {
+	if state == StateLockNotAvailable || state == stateReadOnly {
 		return true // A primary that was just demoted is read-only.
 	}
 	return inClass(state, transientClasses...)
@@ -81,32 +81,32 @@ func isConnectionError(err error) bool {
 		errors.Is(err, io.ErrUnexpectedEOF) || pgconn.SafeToRetry(err) || pgconn.Timeout(err)
 }
 
-func overloaded(cause error) error {
+func Overloaded(cause error) error {
 	answer := roomsensor.CodeOverloaded.New()
 	answer.RetryAfter = retryAfter
 	return fmt.Errorf("%w: %w", answer, cause)
 }
 
-// translateWrite maps an error of a batch write. ErrNotStorable, ErrRefused and ErrBlocked concern some part of the
+// TranslateWrite maps an error of a batch write. ErrNotStorable, ErrRefused and ErrBlocked concern some part of the
 // batch; every other error concerns the whole database, and the same batch may succeed later. A SQLSTATE that is not
 // listed here, such as that of a trigger or a damaged chunk, is ErrRefused, so that it cannot keep the rest of a batch
 // out.
-func translateWrite(err error) error {
+func TranslateWrite(err error) error {
 	pgErr, answered := errors.AsType[*pgconn.PgError](err)
 	if _, connecting := errors.AsType[*pgconn.ConnectError](err); !answered || connecting {
-		return translate(err)
+		return Translate(err)
 	}
 	switch state := pgErr.Code; {
-	case state == stateUnique, state == stateLockNotAvailable, inClass(state, "40", "58"):
+	case state == StateUnique, state == StateLockNotAvailable, inClass(state, "40", "58"):
 		// A unique violation: another worker stored the same rows first in every attempt, see writeAttempts.
-		return fmt.Errorf("%w: %w", roomsensor.ErrBlocked, overloaded(err))
+		return fmt.Errorf("%w: %w", roomsensor.ErrBlocked, Overloaded(err))
 	case inClass(state, "22", "23"):
 		if pgErr.ConstraintName != "" {
 			err = &constraintError{err, pgErr.ConstraintName}
 		}
 		return fmt.Errorf("%w: %w", roomsensor.ErrNotStorable, err)
-	case state != stateTooMuchDecompress && state != stateQueryCanceled && state != stateOutOfMemory && isTransient(state):
-		return overloaded(err)
+	case state != stateTooMuchDecompress && state != StateQueryCanceled && state != stateOutOfMemory && isTransient(state):
+		return Overloaded(err)
 	}
 	return fmt.Errorf("%w: %w", roomsensor.ErrRefused, err)
 }
@@ -122,33 +122,33 @@ func (c *constraintError) Unwrap() error { return c.error }
 // Constraint returns the name of the constraint.
 func (c *constraintError) Constraint() string { return c.constraint }
 
-// changedRow returns the error of a statement, or ErrNoRows if it changed no row.
-func changedRow(rows int64, err error) error {
+// ChangedRow returns the error of a statement, or ErrNoRows if it changed no row.
+func ChangedRow(rows int64, err error) error {
 	if err == nil && rows == 0 {
 		return pgx.ErrNoRows
 	}
 	return err
 }
 
-// translateByID maps the error of a query for one row by its id: no row becomes a NotFoundError of that kind and id.
-func translateByID(err error, doing string, kind roomsensor.Kind, id string) error {
+// TranslateByID maps the error of a query for one row by its id: no row becomes a NotFoundError of that kind and id.
+func TranslateByID(err error, doing string, kind roomsensor.Kind, id string) error {
 	if errors.Is(err, pgx.ErrNoRows) {
 		return fmt.Errorf("%s: %w", doing, &roomsensor.NotFoundError{Kind: kind, ID: id})
 	}
-	return fmt.Errorf("%s: %w", doing, translate(err))
+	return fmt.Errorf("%s: %w", doing, Translate(err))
 }
 
-// translateInsert maps the error of an insert of a row that belongs to a team: a foreign-key violation means that the
+// TranslateInsert maps the error of an insert of a row that belongs to a team: a foreign-key violation means that the
 // team does not exist.
-func translateInsert(err error, doing string, teamID uuid.UUID) error {
-	if violates(err, stateForeignKey, "") {
+func TranslateInsert(err error, doing string, teamID uuid.UUID) error {
+	if Violates(err, stateForeignKey, "") {
 		return fmt.Errorf("%s: %w", doing, &roomsensor.NotFoundError{Kind: roomsensor.KindTeam, ID: teamID.String()})
 	}
-	return fmt.Errorf("%s: %w", doing, translate(err))
+	return fmt.Errorf("%s: %w", doing, Translate(err))
 }
 
-// violates reports whether an error has a SQLSTATE and, if a constraint is given, names that constraint.
-func violates(err error, state, constraint string) bool {
+// Violates reports whether an error has a SQLSTATE and, if a constraint is given, names that constraint.
+func Violates(err error, state, constraint string) bool {
 	var pgErr *pgconn.PgError
 	return errors.As(err, &pgErr) && pgErr.Code == state &&
 		(constraint == "" || pgErr.ConstraintName == constraint)

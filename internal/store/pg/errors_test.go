@@ -1,4 +1,4 @@
-package store
+package pg
 
 import (
 	"errors"
@@ -24,7 +24,7 @@ func TestTranslateWrite(t *testing.T) {
 		{states: []string{"08006", "53100", "53300", "57P01", "57P03", "25006"}},
 	} {
 		for _, state := range test.states {
-			err := translateWrite(fmt.Errorf("inserting: %w", &pgconn.PgError{Code: state}))
+			err := TranslateWrite(fmt.Errorf("inserting: %w", &pgconn.PgError{Code: state}))
 			require.Equal(t, test.permanent, errors.Is(err, roomsensor.ErrNotStorable), state)
 			require.Equal(t, test.refused, errors.Is(err, roomsensor.ErrRefused), state)
 			require.Equal(t, test.isBlocked, errors.Is(err, roomsensor.ErrBlocked), state)

@@ -1,4 +1,4 @@
-package store
+package pg
 
 import (
 	"context"
@@ -6,7 +6,10 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestStatementName(t *testing.T) {
 	t.Parallel()

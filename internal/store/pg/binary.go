@@ -1,4 +1,4 @@
-package store
+package pg
 
 import (
 	"context"
@@ -18,9 +18,9 @@ import (
 // The rows of pages and exports are decoded from PostgreSQL's binary format straight into the domain, without an
 // allocation per row or per null. Their queries run by text, with the arguments of positional.
 
-// positional returns the fields of a parameter struct in order, as the arguments of a query that runs by its text: sqlc
+// Positional returns the fields of a parameter struct in order, as the arguments of a query that runs by its text: sqlc
 // declares the fields in the order of $1, $2 and so on.
-func positional(params any) []any {
+func Positional(params any) []any {
 	v := reflect.ValueOf(params)
 	args := make([]any, v.NumField())
 	for i := range args {
@@ -35,60 +35,31 @@ const postgresEpoch = 946_684_800_000_000
 // The range of timestamps that the API can express. PostgreSQL has earlier and later ones and infinities, which only
 // SQL can have inserted; they are served as the nearest end of the range.
 var (
-	firstTime = time.Date(1, time.January, 1, 0, 0, 0, 0, time.UTC).UnixMicro() - postgresEpoch
-	lastTime  = roomsensor.Forever.UnixMicro() - postgresEpoch
+	FirstTime = time.Date(1, time.January, 1, 0, 0, 0, 0, time.UTC).UnixMicro() - postgresEpoch
+	LastTime  = roomsensor.Forever.UnixMicro() - postgresEpoch
 )
 
-// decodeTime decodes a timestamptz: microseconds since 2000.
-func decodeTime(b []byte) time.Time { return time.UnixMicro(decodeMicros(b)).UTC() }
+// DecodeTime decodes a timestamptz: microseconds since 2000.
+func DecodeTime(b []byte) time.Time { return time.UnixMicro(DecodeMicros(b)).UTC() }
 
-// decodeMicros decodes a timestamptz into microseconds since 1970.
-func decodeMicros(b []byte) int64 {
-	return min(max(decodeInt64(b), firstTime), lastTime) + postgresEpoch
+// DecodeMicros decodes a timestamptz into microseconds since 1970.
+func DecodeMicros(b []byte) int64 {
+	return min(max(DecodeInt64(b), FirstTime), LastTime) + postgresEpoch
 }
 
-// decodeInt64 decodes a bigint.
-func decodeInt64(b []byte) int64 {
+// DecodeInt64 decodes a bigint.
+func DecodeInt64(b []byte) int64 {
 	return int64(binary.BigEndian.Uint64(b)) //nolint:gosec // Two's complement.
 }
 
-// decodeValues decodes a column of type real for each metric, in the order of roomsensor.Metrics; null is a nil slice.
-func decodeValues(columns [][]byte) (v roomsensor.Values) {
+// DecodeValues decodes a column of type real for each metric, in the order of roomsensor.Metrics; null is a nil slice.
+func DecodeValues(columns [][]byte) (v roomsensor.Values) {
 	for i, m := range roomsensor.Metrics {
 		if columns[i] != nil {
 			v.Set(m, math.Float32frombits(binary.BigEndian.Uint32(columns[i])))
 		}
 	}
 	return v
-}
-
-// decodeReading decodes a row of ReadingList.
-func decodeReading(rows pgx.Rows) roomsensor.Reading {
-	c := rows.RawValues()
-	return roomsensor.Reading{
-		BucketAt:   decodeTime(c[0]),
-		Values:     decodeValues(c[1 : 1+roomsensor.MetricCount]),
-		IngestedAt: decodeTime(c[1+roomsensor.MetricCount]),
-	}
-}
-
-// decodeChange decodes a row of FeedReadingList.
-func decodeChange(rows pgx.Rows) roomsensor.Change {
-	c := rows.RawValues()
-	return roomsensor.Change{
-		DeviceID: uuid.UUID(c[0]),
-		Reading: roomsensor.Reading{
-			BucketAt:   decodeTime(c[1]),
-			Values:     decodeValues(c[2 : 2+roomsensor.MetricCount]),
-			IngestedAt: decodeTime(c[2+roomsensor.MetricCount]),
-		},
-	}
-}
-
-// decodeExportRow decodes a row of ReadingExport into row, which is faster than a copy of it.
-func decodeExportRow(rows pgx.Rows, row *roomsensor.ExportRow) {
-	c := rows.RawValues()
-	row.DeviceID, row.BucketAt, row.Values = uuid.UUID(c[0]), decodeTime(c[1]), decodeValues(c[2:2+roomsensor.MetricCount])
 }
 
 // The binary format of COPY starts with a signature, flags and the length of an extension, both 0. It ends with a row
@@ -152,7 +123,7 @@ func (e *CopyEncoder) End() []byte {
 	return e.Flush()
 }
 
-// timestamps decodes timestamptz as decodeTime does. The codec of pgx fails on an infinity: one such value would fail
+// timestamps decodes timestamptz as DecodeTime does. The codec of pgx fails on an infinity: one such value would fail
 // the whole list that contains it.
 type timestamps struct {
 	pgtype.TimestamptzCodec
@@ -171,7 +142,7 @@ type scanTimestamp struct{}
 func (scanTimestamp) Scan(src []byte, target any) error {
 	at := pgtype.Timestamptz{}
 	if src != nil {
-		at = pgtype.Timestamptz{Time: decodeTime(src), Valid: true}
+		at = pgtype.Timestamptz{Time: DecodeTime(src), Valid: true}
 	}
 	//nolint:forcetypeassert,wrapcheck // PlanScan checked the type; a codec returns errors unchanged.
 	return target.(pgtype.TimestamptzScanner).ScanTimestamptz(at)

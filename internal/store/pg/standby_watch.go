@@ -1,4 +1,4 @@
-package store
+package pg
 
 import (
 	"context"
@@ -14,10 +14,10 @@ import (
 // WatchStandbys checks the standbys every second until ctx ends, and uses those that follow the primary. changed gets
 // the result of a check that differs from the one before, at first of each: the host and port of the standby, and nil
 // if it is used, otherwise the reason, which begins with a verb.
-func (s *Store) WatchStandbys(ctx context.Context, changed func(name string, err error)) {
+func (s *DB) WatchStandbys(ctx context.Context, changed func(name string, err error)) {
 	reported := make(map[*standby]string, len(s.standbys.list))
 	retry.Every(ctx, standbyInterval, func(ctx context.Context) {
-		results, err := s.checkStandbys(ctx)
+		results, err := s.CheckStandbys(ctx)
 		if err != nil || ctx.Err() != nil {
 			return // Without the primary, no request is admitted.
 		}
@@ -39,8 +39,8 @@ func fallbackText(err error) string {
 	return fallbackOf(err).String()
 }
 
-// checkStandbys checks all standbys against the present position of the primary, and returns why each is left out.
-func (s *Store) checkStandbys(ctx context.Context) ([]error, error) {
+// CheckStandbys checks all standbys against the present position of the primary, and returns why each is left out.
+func (s *DB) CheckStandbys(ctx context.Context) ([]error, error) {
 	ctx, cancel := context.WithTimeout(ctx, standbyCheckTimeout)
 	defer cancel()
 	now := time.Now()
@@ -65,7 +65,7 @@ func (s *Store) checkStandbys(ctx context.Context) ([]error, error) {
 }
 
 // checkStandby has a connection of its own, so that it waits for no read.
-func (s *Store) checkStandby(ctx context.Context, b *standby, position roomsensor.Position) (int64, error) {
+func (s *DB) checkStandby(ctx context.Context, b *standby, position roomsensor.Position) (int64, error) {
 	conn, err := b.watch.Acquire(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("does not answer: %w", err)
@@ -90,7 +90,7 @@ type StandbyServer struct {
 }
 
 // StandbyServers checks the servers that a URL names against the present position of the primary.
-func (s *Store) StandbyServers(ctx context.Context, databaseURL string) ([]StandbyServer, error) {
+func (s *DB) StandbyServers(ctx context.Context, databaseURL string) ([]StandbyServer, error) {
 	configs, err := hostConfigs(databaseURL)
 	if err != nil {
 		return nil, err
@@ -112,19 +112,19 @@ func (s *Store) StandbyServers(ctx context.Context, databaseURL string) ([]Stand
 	return servers, nil
 }
 
-func (s *Store) inspectStandby(ctx context.Context, b *standby, position roomsensor.Position, server *StandbyServer) {
+func (s *DB) inspectStandby(ctx context.Context, b *standby, position roomsensor.Position, server *StandbyServer) {
 	ctx, cancel := context.WithTimeout(ctx, standbyCheckTimeout)
 	defer cancel()
 	_, server.Err = s.checkStandby(ctx, b, position)
 	if errors.Is(server.Err, errForeign) {
-		row, err := s.queries.StandbyGet(ctx, b.watch)
+		row, err := s.Queries.StandbyGet(ctx, b.watch)
 		server.IsPrimary = err == nil && !row.InRecovery &&
 			row.SystemID == position.System && row.Timeline == position.Timeline
 	}
 	if server.Err != nil {
 		return
 	}
-	row, err := s.queries.StandbyGetSettings(ctx, b.watch)
+	row, err := s.Queries.StandbyGetSettings(ctx, b.watch)
 	server.Err, server.Feedback = err, row.Feedback
 	server.MaxDelay = time.Duration(row.MaxDelayMs) * time.Millisecond
 }
@@ -145,10 +145,10 @@ func (b *standby) observe(replayed, position int64, now time.Time) {
 }
 
 // Position returns the present position of the primary.
-func (s *Store) Position(ctx context.Context) (roomsensor.Position, error) {
-	row, err := s.queries.PositionGet(ctx, s.admission)
+func (s *DB) Position(ctx context.Context) (roomsensor.Position, error) {
+	row, err := s.Queries.PositionGet(ctx, s.Admission)
 	if err != nil {
-		return roomsensor.Position{}, fmt.Errorf("reading the position of the primary: %w", translate(err))
+		return roomsensor.Position{}, fmt.Errorf("reading the position of the primary: %w", Translate(err))
 	}
 	return roomsensor.Position{System: row.SystemID, Timeline: row.Timeline, Log: row.Flushed}, nil
 }
@@ -172,7 +172,7 @@ type StandbyStatistics struct {
 }
 
 // StandbyStatistics returns the state of the standbys, without a request to them.
-func (s *Store) StandbyStatistics() StandbyStatistics {
+func (s *DB) StandbyStatistics() StandbyStatistics {
 	l := &s.standbys
 	stats := StandbyStatistics{
 		Reads: l.reads.Load(), Fallbacks: map[Fallback]int64{},

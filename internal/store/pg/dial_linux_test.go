@@ -1,4 +1,4 @@
-package store
+package pg
 
 import (
 	"net"
@@ -18,7 +18,7 @@ func TestDialerOptions(t *testing.T) {
 	s, err := Open(t.Context(), dbtest.New(t).URL, API)
 	require.NoError(t, err)
 	t.Cleanup(s.Close)
-	for _, pool := range []*pgxpool.Pool{s.pool, s.exports} {
+	for _, pool := range []*pgxpool.Pool{s.Pool, s.Exports} {
 		option := socketOptions(t, pool)
 		require.Equal(t, 10_000, option(unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT))
 		require.Equal(t, 1, option(unix.SOL_SOCKET, unix.SO_KEEPALIVE))
