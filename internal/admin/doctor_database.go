@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"roomsensor/internal/roomsensor"
-	"roomsensor/internal/store"
+	"roomsensor/internal/store/ops"
 	"roomsensor/schema"
 )
 
@@ -61,7 +61,7 @@ func (d *doctor) checkDatabase(ctx context.Context) {
 }
 
 // server returns the state of the server, and how long it took to read it.
-func (d *doctor) server(ctx context.Context) (store.Server, time.Duration, error) {
+func (d *doctor) server(ctx context.Context) (ops.Server, time.Duration, error) {
 	began := time.Now()
 	server, err := d.operator.store.Server(ctx)
 	return server, time.Since(began), err
@@ -75,7 +75,7 @@ func (d *doctor) checkBlockers(ctx context.Context) {
 	}
 }
 
-func (d *doctor) reportBlockers(blockers []store.Blocker) {
+func (d *doctor) reportBlockers(blockers []ops.Blocker) {
 	const check = "database sessions"
 	if len(blockers) == 0 {
 		d.ok(check, "No session that this role may see blocks others for longer than %s.", longBlock)
@@ -89,7 +89,7 @@ func (d *doctor) reportBlockers(blockers []store.Blocker) {
 	}
 }
 
-func (d *doctor) checkRights(database *store.Database) {
+func (d *doctor) checkRights(database *ops.Database) {
 	const check = "database role"
 	if database.IsSuperuser {
 		d.find(FindingAdvice, check,
@@ -100,7 +100,7 @@ func (d *doctor) checkRights(database *store.Database) {
 	d.ok(check, "The role of this command is not a superuser.")
 }
 
-func (d *doctor) checkLocks(database *store.Database) {
+func (d *doctor) checkLocks(database *ops.Database) {
 	const check = "database locks"
 	if needed := database.NeededLocks(); needed > 0 {
 		d.find(FindingWrong, check, "Set it to the needed value, and restart the server.",
@@ -112,7 +112,7 @@ func (d *doctor) checkLocks(database *store.Database) {
 }
 
 // checkDurability checks what a commit must survive: the service sets synchronous_commit for its own sessions.
-func (d *doctor) checkDurability(server *store.Server) {
+func (d *doctor) checkDurability(server *ops.Server) {
 	const check = "database durability"
 	switch {
 	case server.IsStandby:
@@ -129,7 +129,7 @@ func (d *doctor) checkDurability(server *store.Server) {
 	}
 }
 
-func (d *doctor) checkConnections(server *store.Server) {
+func (d *doctor) checkConnections(server *ops.Server) {
 	const check = "database connections"
 	if server.Connections*10 > server.MaxConnections*9 {
 		d.find(FindingWrong, check,
@@ -147,7 +147,7 @@ func (d *doctor) checkConnections(server *store.Server) {
 
 // checkGrowth reports what the readings take. It returns the newest full chunk, which is zero if there is none, and
 // false if it could not be read.
-func (d *doctor) checkGrowth(ctx context.Context, server *store.Server) (chunk store.FullChunk, ok bool) {
+func (d *doctor) checkGrowth(ctx context.Context, server *ops.Server) (chunk ops.FullChunk, ok bool) {
 	const check = "database size"
 	chunk, err := d.operator.store.FullChunk(ctx)
 	switch {
@@ -167,7 +167,7 @@ func (d *doctor) checkGrowth(ctx context.Context, server *store.Server) (chunk s
 
 // checkChunks checks the length of the chunks of new readings: the index of one should take at most a quarter of the
 // memory of the server (docs/operate/timescaledb.md), which shared_buffers usually is.
-func (d *doctor) checkChunks(ctx context.Context, server *store.Server, full store.FullChunk) {
+func (d *doctor) checkChunks(ctx context.Context, server *ops.Server, full ops.FullChunk) {
 	const check = "database chunks"
 	chunks, err := d.operator.store.Chunks(ctx)
 	if err != nil {
@@ -193,7 +193,7 @@ func (d *doctor) checkChunks(ctx context.Context, server *store.Server, full sto
 }
 
 // checkJobs checks the background jobs of TimescaleDB and of the workers.
-func (d *doctor) checkJobs(ctx context.Context, server *store.Server) {
+func (d *doctor) checkJobs(ctx context.Context, server *ops.Server) {
 	const check = "database jobs"
 	jobs, err := d.operator.store.FailedJobs(ctx)
 	switch {

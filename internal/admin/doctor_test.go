@@ -21,6 +21,7 @@ import (
 	"roomsensor/internal/queue"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/store"
+	"roomsensor/internal/store/ops"
 	"roomsensor/schema"
 	"roomsensor/test/dbtest"
 	"roomsensor/test/natstest"
@@ -182,7 +183,7 @@ func TestDiagnoseDatabase(t *testing.T) {
 		e := newDoctorEnv(t)
 		require.Equal(t, FindingOK, e.diagnose(t)["database sessions"].Status)
 		e.blocked(t, "doctor's patient")
-		var blockers []store.Blocker
+		var blockers []ops.Blocker
 		require.Eventually(t, func() bool {
 			var err error
 			blockers, err = e.store.Blockers(t.Context(), 0)

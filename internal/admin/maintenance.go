@@ -6,7 +6,7 @@ import (
 
 	"roomsensor/internal/process"
 	"roomsensor/internal/roomsensor"
-	"roomsensor/internal/store"
+	"roomsensor/internal/store/ops"
 )
 
 // OrderedChunk is a chunk of readings that was rewritten in primary-key order, or the reason why it was not.
@@ -46,7 +46,7 @@ func (o *Operator) Maintain(
 	return list, nil
 }
 
-func viewChunk(c *store.Chunk, result process.ChunkOrder, limit time.Duration) OrderedChunk {
+func viewChunk(c *ops.Chunk, result process.ChunkOrder, limit time.Duration) OrderedChunk {
 	view := OrderedChunk{
 		Chunk: c.Name, RangeStart: roomsensor.FormatTime(c.Range.From), RangeEnd: roomsensor.FormatTime(c.Range.To),
 		Bytes: c.Bytes, Seconds: result.Took.Seconds(), Ordered: result.Deferral == "",

@@ -11,6 +11,7 @@ import (
 	"roomsensor/internal/process"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/store"
+	"roomsensor/internal/store/ops"
 	"roomsensor/schema"
 )
 
@@ -87,7 +88,7 @@ func fittingChunkInterval(ctx context.Context, cfg config.Database) (time.Durati
 
 // dailyIndexBytes returns by how much the indexes of the newest chunk grow in a day: as those of the newest full chunk
 // did, or as they will if every device reports, whichever is more.
-func dailyIndexBytes(server *store.Server, full store.FullChunk) int64 {
+func dailyIndexBytes(server *ops.Server, full ops.FullChunk) int64 {
 	expected := roomsensor.DailyIndexBytes(server.Devices)
 	if full.Length == 0 {
 		return expected
@@ -202,7 +203,7 @@ type Hourly struct {
 	RefreshedAt       *string `json:"refreshed_at"`
 }
 
-func viewLayout(l store.Layout, now time.Time) *Layout {
+func viewLayout(l ops.Layout, now time.Time) *Layout {
 	layout := &Layout{
 		Chunks: l.Chunks, Interval: int64(l.ChunkInterval.Seconds()), Bytes: l.Bytes, KeepSeconds: secondsOrNull(l.DropAfter),
 	}

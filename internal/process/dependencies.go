@@ -18,6 +18,7 @@ import (
 	"roomsensor/internal/queue"
 	"roomsensor/internal/retry"
 	"roomsensor/internal/store"
+	"roomsensor/internal/store/ops"
 	"roomsensor/internal/store/pg"
 	"roomsensor/schema"
 )
@@ -72,7 +73,7 @@ func OpenStore(ctx context.Context, cfg config.Database, role store.Role) (*stor
 
 // LogDatabase logs the database, and warns about a role with more rights than any process needs and about a small lock
 // table. config is the configuration of the process.
-func (p *Process) LogDatabase(database store.Database, config zerolog.LogObjectMarshaler) {
+func (p *Process) LogDatabase(database ops.Database, config zerolog.LogObjectMarshaler) {
 	p.Log.Info().Str("version", p.Version).Str("edition", database.Edition).
 		Str("timescaledb", database.Version).Object("config", config).Msg("connected to the database")
 	if database.IsSuperuser {

@@ -8,6 +8,7 @@ import (
 
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/store"
+	"roomsensor/internal/store/ops"
 )
 
 // Deferral is why a chunk of readings was not rewritten in primary-key order. It is a label of a metric.
@@ -34,7 +35,7 @@ type ChunkOrder struct {
 // OrderChunk rewrites one chunk of readings in primary-key order, which may take as long as limit. It does not try if
 // the chunk is too large for that, or postponed. It is not an error if the store cannot rewrite the chunk now: the
 // outcome then has the reason.
-func OrderChunk(ctx context.Context, s *store.Store, chunk *store.Chunk, limit time.Duration) (ChunkOrder, error) {
+func OrderChunk(ctx context.Context, s *store.Store, chunk *ops.Chunk, limit time.Duration) (ChunkOrder, error) {
 	switch {
 	case chunk.PostponedUntil != nil:
 		return ChunkOrder{Deferral: ChunkPostponed}, nil
@@ -46,11 +47,11 @@ func OrderChunk(ctx context.Context, s *store.Store, chunk *store.Chunk, limit t
 	result := ChunkOrder{Took: time.Since(began)}
 	switch {
 	case err == nil:
-	case errors.Is(err, store.ErrRewriteRunning):
+	case errors.Is(err, ops.ErrRewriteRunning):
 		result.Deferral = RewriteRunning
-	case errors.Is(err, store.ErrChunkInUse):
+	case errors.Is(err, ops.ErrChunkInUse):
 		result.Deferral = ChunkInUse
-	case errors.Is(err, store.ErrRewriteTooLong):
+	case errors.Is(err, ops.ErrRewriteTooLong):
 		result.Deferral = RewriteTimeout
 	default:
 		return result, err
@@ -59,7 +60,7 @@ func OrderChunk(ctx context.Context, s *store.Store, chunk *store.Chunk, limit t
 }
 
 // Explain tells an operator why a chunk was not rewritten within limit, and what to do.
-func (d Deferral) Explain(chunk *store.Chunk, limit time.Duration) string {
+func (d Deferral) Explain(chunk *ops.Chunk, limit time.Duration) string {
 	switch d {
 	case ChunkInUse:
 		return "Could not acquire the chunk lock before the timeout. Try again later."

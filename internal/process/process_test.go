@@ -13,7 +13,7 @@ import (
 
 	"roomsensor/internal/config"
 	"roomsensor/internal/process"
-	"roomsensor/internal/store"
+	"roomsensor/internal/store/ops"
 )
 
 // recorder keeps the order in which the parts of a process ended.
@@ -169,11 +169,11 @@ func TestRunFailure(t *testing.T) {
 // LogDatabase names the value that max_locks_per_transaction needs, only if it is too small.
 func TestLogDatabaseLocks(t *testing.T) {
 	t.Parallel()
-	logged := func(database store.Database) string {
+	logged := func(database ops.Database) string {
 		var text strings.Builder
 		(&process.Process{Options: process.Options{Log: zerolog.New(&text)}}).LogDatabase(database, &config.API{})
 		return text.String()
 	}
-	require.Contains(t, logged(store.Database{MaxLocks: 64, Chunks: 621}), `"max_locks_per_transaction":64,"needed":2048`)
-	require.NotContains(t, logged(store.Database{MaxLocks: 64, Chunks: 32}), "max_locks_per_transaction")
+	require.Contains(t, logged(ops.Database{MaxLocks: 64, Chunks: 621}), `"max_locks_per_transaction":64,"needed":2048`)
+	require.NotContains(t, logged(ops.Database{MaxLocks: 64, Chunks: 32}), "max_locks_per_transaction")
 }

@@ -12,6 +12,7 @@ import (
 	"roomsensor/internal/retry"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/store"
+	"roomsensor/internal/store/ops"
 )
 
 const (
@@ -57,51 +58,51 @@ func readStatistics(ctx context.Context, log zerolog.Logger, read func(ctx conte
 
 // databaseMetrics report figures of the whole database. Every worker reports the same: do not add them up.
 type databaseMetrics struct {
-	gauges   map[*prometheus.Desc]func(*store.Statistics) (value float64, ok bool)
+	gauges   map[*prometheus.Desc]func(*ops.Statistics) (value float64, ok bool)
 	devices  *prometheus.Desc
 	observed *prometheus.Desc
 
 	mu    sync.Mutex
-	stats store.Statistics
+	stats ops.Statistics
 	at    time.Time // of the statistics; zero before the first
 }
 
 func newDatabaseMetrics(registerer prometheus.Registerer) *databaseMetrics {
 	m := &databaseMetrics{
-		gauges: map[*prometheus.Desc]func(*store.Statistics) (float64, bool){},
+		gauges: map[*prometheus.Desc]func(*ops.Statistics) (float64, bool){},
 		devices: prometheus.NewDesc("roomsensor_devices",
 			"Devices of all teams by status (decision 16): online, stale or offline.", []string{"status"}, nil),
 		observed: prometheus.NewDesc("roomsensor_database_observed_timestamp_seconds",
 			"Unix time at which the process last read the figures of the database, every 5 minutes; 0 for never.", nil, nil),
 	}
-	add := func(name, help string, value func(*store.Statistics) float64) {
-		m.gauges[prometheus.NewDesc("roomsensor_"+name, help, nil, nil)] = func(s *store.Statistics) (float64, bool) {
+	add := func(name, help string, value func(*ops.Statistics) float64) {
+		m.gauges[prometheus.NewDesc("roomsensor_"+name, help, nil, nil)] = func(s *ops.Statistics) (float64, bool) {
 			return value(s), true
 		}
 	}
-	add("database_bytes", "Size of the database.", func(s *store.Statistics) float64 { return float64(s.Bytes) })
+	add("database_bytes", "Size of the database.", func(s *ops.Statistics) float64 { return float64(s.Bytes) })
 	add("database_connections", "Connections to all databases of the server.",
-		func(s *store.Statistics) float64 { return float64(s.Connections) })
+		func(s *ops.Statistics) float64 { return float64(s.Connections) })
 	add("database_connections_max", "Connections that the server allows to roles that are not superusers.",
-		func(s *store.Statistics) float64 { return float64(s.MaxConnections) })
-	add("database_chunks", "Chunks of all tables.", func(s *store.Statistics) float64 { return float64(s.AllChunks) })
+		func(s *ops.Statistics) float64 { return float64(s.MaxConnections) })
+	add("database_chunks", "Chunks of all tables.", func(s *ops.Statistics) float64 { return float64(s.AllChunks) })
 	add("database_max_locks_per_transaction", "The setting of the server; it should be at least twice the chunks.",
-		func(s *store.Statistics) float64 { return float64(s.MaxLocks) })
-	add("readings_chunks", "Chunks of the readings.", func(s *store.Statistics) float64 { return float64(s.Chunks) })
+		func(s *ops.Statistics) float64 { return float64(s.MaxLocks) })
+	add("readings_chunks", "Chunks of the readings.", func(s *ops.Statistics) float64 { return float64(s.Chunks) })
 	add("readings_bytes", "Size of the readings with their indexes.",
-		func(s *store.Statistics) float64 { return float64(s.Layout.Bytes) })
+		func(s *ops.Statistics) float64 { return float64(s.Layout.Bytes) })
 	m.addCommunity()
 	expiring := prometheus.NewDesc(expiringName, expiringHelp, nil, prometheus.Labels{"kind": "ingest_key"})
-	m.gauges[expiring] = func(s *store.Statistics) (float64, bool) { return float64(s.ExpiringKeys), true }
+	m.gauges[expiring] = func(s *ops.Statistics) (float64, bool) { return float64(s.ExpiringKeys), true }
 	registerer.MustRegister(m)
 	return m
 }
 
 // addCommunity adds the figures that only the Community edition has.
 func (m *databaseMetrics) addCommunity() {
-	columnstore := func(name, help string, value func(*store.Columnstore) int64) {
+	columnstore := func(name, help string, value func(*ops.Columnstore) int64) {
 		desc := prometheus.NewDesc("roomsensor_readings_columnstore_"+name, help+" Community edition only.", nil, nil)
-		m.gauges[desc] = func(s *store.Statistics) (float64, bool) {
+		m.gauges[desc] = func(s *ops.Statistics) (float64, bool) {
 			if s.Columnstore == nil {
 				return 0, false
 			}
@@ -109,13 +110,13 @@ func (m *databaseMetrics) addCommunity() {
 		}
 	}
 	columnstore("chunks", "Chunks of the readings that are stored as columns.",
-		func(c *store.Columnstore) int64 { return c.Chunks })
-	columnstore("bytes", "Size of these chunks.", func(c *store.Columnstore) int64 { return c.Bytes })
+		func(c *ops.Columnstore) int64 { return c.Chunks })
+	columnstore("bytes", "Size of these chunks.", func(c *ops.Columnstore) int64 { return c.Bytes })
 	columnstore("uncompressed_bytes", "Size of these chunks as rows, before they were compressed.",
-		func(c *store.Columnstore) int64 { return c.BytesBefore })
-	hourly := func(name, help string, value func(*store.Hourly) *time.Time) {
+		func(c *ops.Columnstore) int64 { return c.BytesBefore })
+	hourly := func(name, help string, value func(*ops.Hourly) *time.Time) {
 		desc := prometheus.NewDesc("roomsensor_readings_hourly_"+name, help+" Community edition only.", nil, nil)
-		m.gauges[desc] = func(s *store.Statistics) (float64, bool) {
+		m.gauges[desc] = func(s *ops.Statistics) (float64, bool) {
 			if s.Hourly == nil || value(s.Hourly) == nil {
 				return 0, false
 			}
@@ -123,9 +124,9 @@ func (m *databaseMetrics) addCommunity() {
 		}
 	}
 	hourly("refreshed_timestamp_seconds", "Unix time of the last successful refresh of readings_hourly.",
-		func(h *store.Hourly) *time.Time { return h.RefreshedAt })
+		func(h *ops.Hourly) *time.Time { return h.RefreshedAt })
 	hourly("materialized_timestamp_seconds", "Unix time until which readings_hourly is materialized; it computes later "+
-		"hours from the readings.", func(h *store.Hourly) *time.Time { return h.MaterializedUntil })
+		"hours from the readings.", func(h *ops.Hourly) *time.Time { return h.MaterializedUntil })
 }
 
 // run reads the figures every statisticsInterval until ctx ends.
@@ -139,7 +140,7 @@ func (m *databaseMetrics) run(ctx context.Context, s *store.Store, log zerolog.L
 	})
 }
 
-func (m *databaseMetrics) set(s *store.Statistics, now time.Time) {
+func (m *databaseMetrics) set(s *ops.Statistics, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.stats, m.at = *s, now

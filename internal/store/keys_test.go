@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/store"
 )
 
 // TestKeyUses checks both kinds of keys: what is stored of their uses, and that it belongs to the right key.
@@ -106,4 +107,76 @@ func TestKeysOfTeam(t *testing.T) {
 			require.NoError(t, err)
 		})
 	}
+}
+
+// TestIngestKeysChanged checks that a receiver sees every change once it is committed, also if the transaction began
+// before the last query of the receiver, or has an earlier time.
+func TestIngestKeysChanged(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	const insert = `INSERT INTO ingest_keys (key_id, team_id, secret_sha256, created_at) VALUES ($1, $2, sha256(''), '2001-01-01')`
+	late, err := f.sql.Begin(t.Context())
+	require.NoError(t, err)
+	_, err = late.Exec(t.Context(), insert, "late", f.team)
+	require.NoError(t, err)
+	f.exec(t, insert, "early", f.team)
+	f.exec(t, insert, "unchanged", f.team)
+
+	position := func() roomsensor.KeyPosition {
+		p, err := f.IngestKeyPosition(t.Context())
+		require.NoError(t, err)
+		return p
+	}
+	changed := func(since roomsensor.KeyPosition) (ids []string) {
+		keys, err := f.IngestKeysChanged(t.Context(), since, 10)
+		require.NoError(t, err)
+		for i := range keys {
+			ids = append(ids, keys[i].ID)
+		}
+		return ids
+	}
+	before := position()
+	require.NotContains(t, changed(before), "late")
+	require.NoError(t, late.Commit(t.Context()))
+	require.Contains(t, changed(before), "late")
+
+	// A position is the oldest transaction on the server, which may be one of another database.
+	oldest := func() (transaction int64) {
+		require.NoError(t, f.sql.QueryRow(t.Context(), "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint").Scan(&transaction))
+		return transaction
+	}
+	first, middle, last := oldest(), position(), oldest()
+	require.LessOrEqual(t, first, middle.OldestRunning)
+	require.LessOrEqual(t, middle.OldestRunning, last)
+
+	// setChangedIn sets the transactions of all keys. The test does not wait until their real ones are before a position,
+	// because a transaction of another test may run for long.
+	setChangedIn := func(transaction int64) {
+		f.exec(t, "ALTER TABLE ingest_keys DISABLE TRIGGER ingest_key_changed")
+		f.exec(t, "UPDATE ingest_keys SET changed_in = $1", transaction)
+		f.exec(t, "ALTER TABLE ingest_keys ENABLE TRIGGER ingest_key_changed")
+	}
+	setChangedIn(middle.OldestRunning - 1)
+	require.Empty(t, changed(middle))
+	_, err = f.RevokeIngestKey(t.Context(), f.team, "early")
+	require.NoError(t, err)
+	require.Equal(t, []string{"early"}, changed(middle))
+
+	setChangedIn(1_000_000_000_000) // The table was restored from a server with more transactions.
+	require.Empty(t, changed(middle))
+	_, err = f.RevokeIngestKey(t.Context(), f.team, "unchanged")
+	require.NoError(t, err)
+	require.Equal(t, []string{"unchanged"}, changed(middle))
+}
+
+// TestCursorSecret checks that all replicas get the same secret.
+func TestCursorSecret(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	first, err := f.CursorSecret(t.Context())
+	require.NoError(t, err)
+	require.Len(t, first, 32)
+	other, err := open(t, f.url, store.API).CursorSecret(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, first, other)
 }

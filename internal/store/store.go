@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"roomsensor/db"
+	"roomsensor/internal/store/ops"
 	"roomsensor/internal/store/pg"
 	"roomsensor/internal/teamcache"
 	"roomsensor/internal/teamlimit"
@@ -13,6 +14,7 @@ import (
 // Store reads and writes the database. It is safe for concurrent use.
 type Store struct {
 	*pg.DB
+	*Ops
 
 	changes     keyedLock          // by idempotency key
 	teamExports *teamlimit.Limiter // exports that are being read
@@ -34,6 +36,11 @@ type Store struct {
 	maxHistories           int
 }
 
+// The parts of a Store: each package has the statements of its tables.
+type (
+	Ops = ops.Store
+)
+
 // Role is what a process does with the database.
 type Role = pg.Role
 
@@ -53,6 +60,7 @@ func Open(ctx context.Context, databaseURL string, role Role) (*Store, error) {
 	}
 	s := &Store{
 		DB:   d,
+		Ops:  ops.New(d),
 		kept: teamcache.NewValues[keptTeam](maxKeptBytes), keepAll: keepAll, keepPast: keepPast,
 		aloneReads: make(chan struct{}, maxAloneReads), maxHistories: maxHistories,
 		sliceRows: defaultSliceRows, minCopyRows: defaultMinCopyRows, exportRowsTimeout: exportRowsTimeout,

@@ -207,13 +207,20 @@ func namesUsedBy(t *testing.T, methods []string) map[string]bool {
 	return used
 }
 
-// identifiersByFunction returns the identifiers in the body of each function of the store, and of the adapter of the
-// API.
+// identifiersByFunction returns the identifiers in the body of each function of the packages of the store, and of the
+// adapter of the API, without those of packages outside of this module.
 func identifiersByFunction(t *testing.T) map[string]map[string]bool {
 	t.Helper()
 	all := map[string]map[string]bool{}
-	for _, name := range append(filesIn(t, "."), "../service/api.go") {
-		for _, d := range parse(t, name).Decls {
+	for _, name := range slices.Concat(filesIn(t, "."), filesIn(t, "*"), []string{"../service/api.go"}) {
+		file := parse(t, name)
+		others := map[string]bool{} // packages outside of this module
+		for _, i := range file.Imports {
+			if path := strings.Trim(i.Path.Value, `"`); !strings.HasPrefix(path, "roomsensor/") {
+				others[filepath.Base(path)] = true
+			}
+		}
+		for _, d := range file.Decls {
 			f, ok := d.(*ast.FuncDecl)
 			if !ok {
 				continue
@@ -222,8 +229,12 @@ func identifiersByFunction(t *testing.T) map[string]map[string]bool {
 				all[f.Name.Name] = map[string]bool{}
 			}
 			ast.Inspect(f, func(n ast.Node) bool {
-				if id, ok := n.(*ast.Ident); ok {
-					all[f.Name.Name][id.Name] = true
+				switch n := n.(type) {
+				case *ast.SelectorExpr:
+					of, ok := n.X.(*ast.Ident)
+					return !ok || !others[of.Name]
+				case *ast.Ident:
+					all[f.Name.Name][n.Name] = true
 				}
 				return true
 			})

@@ -1,4 +1,4 @@
-package store_test
+package ops_test
 
 import (
 	"context"
@@ -9,12 +9,13 @@ import (
 
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/store"
+	"roomsensor/internal/store/ops"
 )
 
 // interleave stores readings of all devices, by time as they arrive.
 func (f *fixture) interleave(t *testing.T, from string, n int) {
 	t.Helper()
-	f.exec(t, `INSERT INTO readings (device_id, bucket_at, co2_ppm)
+	f.Exec(t, `INSERT INTO readings (device_id, bucket_at, co2_ppm)
 		SELECT id, $1::timestamptz + i * INTERVAL '5 minutes', i FROM generate_series(0, $2 - 1) i, devices`, from, n)
 }
 
@@ -22,11 +23,11 @@ func (f *fixture) interleave(t *testing.T, from string, n int) {
 const timeLimit = 10 * time.Minute
 
 // chunksToOrder waits until the statistics contain the latest writes and a number of chunks is to be ordered.
-func (f *fixture) chunksToOrder(t *testing.T, want int) []store.Chunk {
+func (f *fixture) chunksToOrder(t *testing.T, want int) []ops.Chunk {
 	t.Helper()
-	var chunks []store.Chunk
+	var chunks []ops.Chunk
 	require.Eventually(t, func() bool {
-		f.exec(t, "SELECT pg_stat_force_next_flush()")
+		f.Exec(t, "SELECT pg_stat_force_next_flush()")
 		var err error
 		chunks, err = f.ChunksToOrder(t.Context(), at("2026-03-01T00:00:00Z"), timeLimit)
 		require.NoError(t, err)
@@ -38,7 +39,7 @@ func (f *fixture) chunksToOrder(t *testing.T, want int) []store.Chunk {
 // deviceChanges counts how often consecutive rows on disk belong to different devices.
 func (f *fixture) deviceChanges(t *testing.T, chunk string) (n int) {
 	t.Helper()
-	require.NoError(t, f.sql.QueryRow(t.Context(), `
+	require.NoError(t, f.SQL.QueryRow(t.Context(), `
 		SELECT count(*) FROM (SELECT device_id, lag(device_id) OVER (ORDER BY ctid) AS before FROM `+chunk+`) r
 		WHERE device_id <> before`).Scan(&n))
 	return n
@@ -49,10 +50,10 @@ func (f *fixture) deviceChanges(t *testing.T, chunk string) (n int) {
 func TestOrderChunk(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	f.newDevice(t, "dev:2")
+	f.NewDevice(t, "dev:2")
 	f.interleave(t, "2026-01-08T00:00:00Z", 1000) // At most two chunks.
 	f.interleave(t, "2026-03-05T00:00:00Z", 10)   // In a chunk that has not settled.
-	before := f.readAll(t, f.device)
+	before := f.ReadAll(t, f.DeviceID)
 	chunks, err := f.ChunksToOrder(t.Context(), at("2026-03-01T00:00:00Z"), timeLimit)
 	require.NoError(t, err)
 	chunks = f.chunksToOrder(t, max(1, len(chunks)))
@@ -64,11 +65,11 @@ func TestOrderChunk(t *testing.T) {
 		require.Equal(t, 1, f.deviceChanges(t, chunk.Name))
 	}
 	f.chunksToOrder(t, 0)
-	require.Equal(t, before, f.readAll(t, f.device))
+	require.Equal(t, before, f.ReadAll(t, f.DeviceID))
 
-	f.write(t, co2(f.device, "2026-01-08T00:02:00Z", 7))
+	f.WriteRows(t, co2(f.DeviceID, "2026-01-08T00:02:00Z", 7))
 	f.chunksToOrder(t, 0)
-	f.exec(t, "UPDATE readings SET co2_ppm = 8 WHERE bucket_at BETWEEN '2026-01-08' AND '2026-01-09'")
+	f.Exec(t, "UPDATE readings SET co2_ppm = 8 WHERE bucket_at BETWEEN '2026-01-08' AND '2026-01-09'")
 	chunk := f.chunksToOrder(t, 1)[0]
 	require.NoError(t, f.OrderChunk(t.Context(), chunk.Name, timeLimit))
 	f.chunksToOrder(t, 0)
@@ -84,27 +85,27 @@ func TestOrderChunkConcurrent(t *testing.T) {
 	f.interleave(t, "2026-03-05T00:00:00Z", 6)
 	chunk := f.chunksToOrder(t, 1)[0]
 
-	tx, err := f.sql.Begin(t.Context())
+	tx, err := f.SQL.Begin(t.Context())
 	require.NoError(t, err)
 	defer func() { _ = tx.Rollback(context.Background()) }()
 	_, err = tx.Exec(t.Context(), "SELECT order_chunk($1)", chunk.Name)
 	require.NoError(t, err)
 
-	current, err := f.CurrentDevices(t.Context(), f.team, roomsensor.DeviceQuery{Limit: 10}, roomsensor.SummaryWindow(now))
+	current, err := f.CurrentDevices(t.Context(), f.TeamID, roomsensor.DeviceQuery{Limit: 10}, roomsensor.SummaryWindow(now))
 	require.NoError(t, err)
 	require.Equal(t, at("2026-03-05T00:25:00Z"), current[0].Latest.BucketAt)
-	require.Len(t, f.readings(t, f.team, f.device, roomsensor.ReadingQuery{
+	require.Len(t, f.ReadPage(t, f.TeamID, f.DeviceID, roomsensor.ReadingQuery{
 		Window: roomsensor.Window{From: now.Add(-time.Hour), To: now}, Limit: 10,
 	}), 6)
-	require.ErrorIs(t, f.OrderChunk(t.Context(), chunk.Name, timeLimit), store.ErrRewriteRunning)
+	require.ErrorIs(t, f.OrderChunk(t.Context(), chunk.Name, timeLimit), ops.ErrRewriteRunning)
 	require.NoError(t, tx.Rollback(t.Context()))
 
-	reader, err := f.sql.Begin(t.Context())
+	reader, err := f.SQL.Begin(t.Context())
 	require.NoError(t, err)
 	defer func() { _ = reader.Rollback(context.Background()) }()
 	_, err = reader.Exec(t.Context(), "LOCK TABLE "+chunk.Name+" IN ACCESS SHARE MODE")
 	require.NoError(t, err)
-	require.ErrorIs(t, f.OrderChunk(t.Context(), chunk.Name, timeLimit), store.ErrChunkInUse, "a reader is not interrupted")
+	require.ErrorIs(t, f.OrderChunk(t.Context(), chunk.Name, timeLimit), ops.ErrChunkInUse, "a reader is not interrupted")
 	require.NoError(t, reader.Rollback(t.Context()))
 	require.NoError(t, f.OrderChunk(t.Context(), chunk.Name, timeLimit))
 }
@@ -116,7 +117,7 @@ func TestOrderChunkTimeout(t *testing.T) {
 	f := setup(t)
 	f.interleave(t, "2026-01-08T00:00:00Z", 10)
 	chunk := f.chunksToOrder(t, 1)[0]
-	worker := open(t, f.url, store.Ingest)
+	worker := open(t, f.URL, store.Ingest)
 	postponedUntil := func(limit time.Duration) *time.Time {
 		chunks, err := worker.ChunksToOrder(t.Context(), at("2026-03-01T00:00:00Z"), limit)
 		require.NoError(t, err)
@@ -124,20 +125,20 @@ func TestOrderChunkTimeout(t *testing.T) {
 		return chunks[0].PostponedUntil
 	}
 
-	reader, err := f.sql.Begin(t.Context())
+	reader, err := f.SQL.Begin(t.Context())
 	require.NoError(t, err)
 	defer func() { _ = reader.Rollback(context.Background()) }()
 	_, err = reader.Exec(t.Context(), "LOCK TABLE "+chunk.Name+" IN ACCESS SHARE MODE")
 	require.NoError(t, err)
-	require.ErrorIs(t, f.OrderChunk(t.Context(), chunk.Name, timeLimit), store.ErrChunkInUse)
+	require.ErrorIs(t, f.OrderChunk(t.Context(), chunk.Name, timeLimit), ops.ErrChunkInUse)
 	require.Nil(t, postponedUntil(timeLimit))
 	const short = 100 * time.Millisecond
 	for range 2 { // The second attempt postpones it again.
-		require.ErrorIs(t, f.OrderChunk(t.Context(), chunk.Name, short), store.ErrRewriteTooLong)
+		require.ErrorIs(t, f.OrderChunk(t.Context(), chunk.Name, short), ops.ErrRewriteTooLong)
 		require.WithinDuration(t, time.Now().Add(24*time.Hour), *postponedUntil(short), time.Minute)
 		require.Nil(t, postponedUntil(short+time.Millisecond))
 	}
-	f.exec(t, "UPDATE postponed_chunks SET postponed_until = now()")
+	f.Exec(t, "UPDATE postponed_chunks SET postponed_until = now()")
 	require.Nil(t, postponedUntil(short), "a day later")
 }
 
@@ -146,7 +147,7 @@ func TestOrderChunkTimeout(t *testing.T) {
 func TestOrderChunkDeadlock(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	f.exec(t, `CREATE OR REPLACE FUNCTION order_chunk(name text) RETURNS boolean LANGUAGE plpgsql AS
+	f.Exec(t, `CREATE OR REPLACE FUNCTION order_chunk(name text) RETURNS boolean LANGUAGE plpgsql AS
 		$$ BEGIN RAISE EXCEPTION 'ended' USING ERRCODE = '40P01'; END $$`)
-	require.ErrorIs(t, f.OrderChunk(t.Context(), "readings", timeLimit), store.ErrChunkInUse)
+	require.ErrorIs(t, f.OrderChunk(t.Context(), "readings", timeLimit), ops.ErrChunkInUse)
 }

@@ -1,4 +1,5 @@
-package store
+// Package ops reads how the data is stored and the figures of the database and its server, for operators.
+package ops
 
 import (
 	"context"
@@ -6,6 +7,12 @@ import (
 
 	"roomsensor/internal/store/pg"
 )
+
+// Store reads the figures of a database. It is safe for concurrent use.
+type Store struct{ *pg.DB }
+
+// New returns a store with the pools of a role.
+func New(d *pg.DB) *Store { return &Store{d} }
 
 // Database is the edition and version of TimescaleDB, what the role of this process may do, and the size of the lock
 // table.
