@@ -12,7 +12,7 @@ import (
 	"roomsensor/internal/process"
 	"roomsensor/internal/retry"
 	"roomsensor/internal/roomsensor"
-	"roomsensor/internal/store"
+	"roomsensor/internal/store/fleet"
 )
 
 // DeviceContents is a device and the numbers of rows that belong to it.
@@ -26,7 +26,7 @@ type DeviceContents struct {
 	Installations int64   `json:"installations"`
 }
 
-func viewDeviceContents(d *store.OwnedDevice, c store.DeviceContents) DeviceContents {
+func viewDeviceContents(d *fleet.OwnedDevice, c fleet.DeviceContents) DeviceContents {
 	return DeviceContents{
 		d.ID.String(), d.TeamID.String(), d.HardwareID, d.DisplayName, c.Readings, c.Assignments, c.Installations,
 	}
@@ -45,7 +45,7 @@ type TeamContents struct {
 	Rejects       int64   `json:"rejects"`
 }
 
-func viewTeamContents(id uuid.UUID, name *string, c *store.TeamContents) TeamContents {
+func viewTeamContents(id uuid.UUID, name *string, c *fleet.TeamContents) TeamContents {
 	return TeamContents{
 		id.String(), name, c.Devices, c.Readings, c.Assignments, c.Installations, c.APIKeys, c.IngestKeys, c.Rejects,
 	}
@@ -120,7 +120,7 @@ func (o *Operator) DeleteTeam(ctx context.Context, teamID uuid.UUID, progress io
 
 func (o *Operator) deleteDevices(
 	ctx context.Context, teamID uuid.UUID, progress io.Writer,
-) (deleted store.TeamContents, err error) {
+) (deleted fleet.TeamContents, err error) {
 	devices, err := o.store.DeviceNames(ctx, teamID)
 	if err != nil {
 		return deleted, err

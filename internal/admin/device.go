@@ -7,7 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"roomsensor/internal/roomsensor"
-	"roomsensor/internal/store"
+	"roomsensor/internal/store/fleet"
 )
 
 // DeviceOptions describe a new device.
@@ -26,12 +26,12 @@ func (o *Operator) CreateDevice(ctx context.Context, d DeviceOptions) (Device, e
 	if _, err := o.effectiveTime("installed-at", d.InstalledAt); err != nil {
 		return Device{}, err
 	}
-	device, err := o.store.CreateDevice(ctx, store.NewDevice(d), o.timestamp())
+	device, err := o.store.CreateDevice(ctx, roomsensor.NewDevice(d), o.timestamp())
 	return o.device(ctx, &device, err)
 }
 
 // device returns what a command prints after a change of a device, or the error that the operator sees.
-func (o *Operator) device(ctx context.Context, d *store.OwnedDevice, err error) (Device, error) {
+func (o *Operator) device(ctx context.Context, d *fleet.OwnedDevice, err error) (Device, error) {
 	if err != nil {
 		return Device{}, o.explain(ctx, err)
 	}
@@ -42,7 +42,7 @@ func (o *Operator) device(ctx context.Context, d *store.OwnedDevice, err error) 
 func (o *Operator) Devices(ctx context.Context, teamID uuid.UUID) (List[Device], error) {
 	devices, err := o.store.TeamDevices(ctx, teamID)
 	now := o.now()
-	return listOf(devices, func(d *store.OwnedDevice) Device { return viewDevice(d, now) }), o.explain(ctx, err)
+	return listOf(devices, func(d *fleet.OwnedDevice) Device { return viewDevice(d, now) }), o.explain(ctx, err)
 }
 
 // Device returns a device.

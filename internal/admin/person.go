@@ -11,7 +11,7 @@ import (
 
 	"roomsensor/internal/csvenc"
 	"roomsensor/internal/roomsensor"
-	"roomsensor/internal/store"
+	"roomsensor/internal/store/people"
 )
 
 // PersonRecord is what a team stores about a person whom assignments name, except readings.
@@ -129,7 +129,7 @@ func (o *Operator) writeReadings(
 func (o *Operator) ErasePerson(
 	ctx context.Context, teamID uuid.UUID, subject roomsensor.Subject, erasure PersonErasure,
 ) (ErasedPerson, error) {
-	done, err := o.store.EraseSubject(ctx, teamID, subject, store.SubjectErasure(erasure))
+	done, err := o.store.EraseSubject(ctx, teamID, subject, people.SubjectErasure(erasure))
 	if err != nil {
 		return ErasedPerson{}, o.explain(ctx, err)
 	}

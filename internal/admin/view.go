@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"roomsensor/internal/roomsensor"
-	"roomsensor/internal/store"
+	"roomsensor/internal/store/fleet"
 )
 
 // The objects that the commands print use the field names of the API. Every field is always present; null means that it
@@ -201,7 +201,7 @@ type ActiveAssignment struct {
 	ExternalRef  *string `json:"external_ref"  table:"-"`
 }
 
-func viewDevice(d *store.OwnedDevice, now time.Time) Device {
+func viewDevice(d *fleet.OwnedDevice, now time.Time) Device {
 	view := Device{
 		DeviceID: d.ID.String(), TeamID: d.TeamID.String(), HardwareID: d.HardwareID,
 		DisplayName: d.DisplayName, FirmwareVersion: d.FirmwareVersion, Metadata: d.Metadata,

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"roomsensor/internal/roomsensor"
-	"roomsensor/internal/store"
+	"roomsensor/internal/store/people"
 )
 
 // TestErasure checks that clients see an erasure at once: in /assignments, in the device, and in the response that is
@@ -24,7 +24,7 @@ func TestErasure(t *testing.T) {
 	list := f.get(t, assignmentsPath)
 	require.Contains(t, string(list.body), ref)
 
-	done, err := f.store.EraseSubject(t.Context(), teamID, roomsensor.Subject{ExternalRef: new(ref)}, store.SubjectErasure{})
+	done, err := f.store.EraseSubject(t.Context(), teamID, roomsensor.Subject{ExternalRef: new(ref)}, people.SubjectErasure{})
 	require.NoError(t, err)
 	replay := f.patchOnce(t, deviceID.String(), "key", body)
 	replay.requireReplayed(t, true)

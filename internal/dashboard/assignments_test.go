@@ -27,7 +27,7 @@ func (e *env) operator(t testing.TB) *store.Store {
 // addNamedDevice creates a device with a name and returns its id.
 func (e *env) addNamedDevice(t testing.TB, hardwareID, name string, tags map[string]string) uuid.UUID {
 	t.Helper()
-	d, err := e.operator(t).CreateDevice(t.Context(), store.NewDevice{
+	d, err := e.operator(t).CreateDevice(t.Context(), roomsensor.NewDevice{
 		TeamID: e.team, HardwareID: hardwareID, DisplayName: &name, Metadata: tags,
 	}, e.now)
 	require.NoError(t, err)

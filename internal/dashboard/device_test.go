@@ -13,13 +13,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"roomsensor/internal/roomsensor"
-	"roomsensor/internal/store"
 )
 
 // installDevice creates a device with a unit that has been installed for a month.
 func (e *env) installDevice(t testing.TB, team uuid.UUID, hardwareID string) uuid.UUID {
 	t.Helper()
-	d, err := e.operator(t).CreateDevice(t.Context(), store.NewDevice{
+	d, err := e.operator(t).CreateDevice(t.Context(), roomsensor.NewDevice{
 		TeamID: team, HardwareID: hardwareID, InstalledAt: new(e.now.AddDate(0, -1, 0)),
 	}, e.now)
 	require.NoError(t, err)

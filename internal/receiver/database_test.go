@@ -60,7 +60,7 @@ func newDatabaseServer(t *testing.T) *databaseServer {
 // install adds a device with a unit that is installed since a time.
 func (g *databaseServer) install(t *testing.T, team uuid.UUID, unit string, since *time.Time) {
 	t.Helper()
-	_, err := g.owner.CreateDevice(t.Context(), store.NewDevice{TeamID: team, HardwareID: unit, InstalledAt: since}, time.Now())
+	_, err := g.owner.CreateDevice(t.Context(), roomsensor.NewDevice{TeamID: team, HardwareID: unit, InstalledAt: since}, time.Now())
 	require.NoError(t, err)
 }
 

@@ -97,7 +97,7 @@ type aggregation struct {
 
 // begin reads what does not depend on the buckets. Devices that the team does not have are left out.
 func (a *aggregation) begin(ctx context.Context, devices []uuid.UUID, now time.Time) error {
-	units, err := a.store.deviceUnits(ctx, a.tx, a.teamID, devices)
+	units, err := a.store.DeviceUnits(ctx, a.tx, a.teamID, devices)
 	if err != nil {
 		return err
 	}

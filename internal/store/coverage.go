@@ -10,6 +10,7 @@ import (
 
 	"roomsensor/db"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/store/fleet"
 	"roomsensor/internal/store/pg"
 )
 
@@ -43,7 +44,7 @@ const coverageStatementTimeout = "7s"
 func (s *Store) EachCoverage(
 	ctx context.Context, teamID uuid.UUID, q roomsensor.CoverageQuery, do func(*roomsensor.DeviceCoverage) bool,
 ) (more bool, err error) {
-	filter, ok := metadataFilter(q.Metadata)
+	filter, ok := fleet.MetadataFilter(q.Metadata)
 	if !ok {
 		return false, nil
 	}
@@ -110,7 +111,7 @@ func (c *coverageReader) count(
 	for i := range devices {
 		ids[i] = devices[i].ID
 	}
-	units, err := c.store.deviceUnits(ctx, tx, c.teamID, ids)
+	units, err := c.store.DeviceUnits(ctx, tx, c.teamID, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -177,7 +178,7 @@ func (s *Store) readGaps(
 	take func(gap roomsensor.Window, ok bool) bool,
 ) (done bool, err error) {
 	var buckets []time.Time
-	err = s.Read(ctx, func(ctx context.Context, from pg.Reader) (err error) {
+	err = s.ReadAnywhere(ctx, func(ctx context.Context, from pg.Reader) (err error) {
 		buckets, err = s.Queries.ReadingBucketList(ctx, from, db.ReadingBucketListParams{
 			DeviceID: deviceID, TeamID: teamID, WindowFrom: search.Rest().From, WindowTo: search.Rest().To,
 			Most: int64(s.scans.gapStatement),
@@ -203,8 +204,8 @@ func (s *Store) searchGaps(
 	ctx context.Context, teamID, deviceID uuid.UUID, q roomsensor.GapQuery,
 ) (*roomsensor.GapSearch, error) {
 	var units map[uuid.UUID][]roomsensor.Installation
-	err := s.Read(ctx, func(ctx context.Context, from pg.Reader) (err error) {
-		units, err = s.deviceUnits(ctx, from, teamID, []uuid.UUID{deviceID})
+	err := s.ReadAnywhere(ctx, func(ctx context.Context, from pg.Reader) (err error) {
+		units, err = s.DeviceUnits(ctx, from, teamID, []uuid.UUID{deviceID})
 		return err
 	})
 	if err != nil {

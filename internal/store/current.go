@@ -16,7 +16,7 @@ func (s *Store) CurrentDevices(
 ) (current []roomsensor.CurrentDevice, err error) {
 	err = s.InSnapshot(ctx, "reading the snapshot", func(tx pgx.Tx) error {
 		current = []roomsensor.CurrentDevice{}
-		err := s.eachDevice(ctx, tx, teamID, q, func(d *roomsensor.Device) {
+		err := s.EachDeviceOn(ctx, tx, teamID, q, func(d *roomsensor.Device) {
 			current = append(current, roomsensor.CurrentDevice{Device: *d})
 		})
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"roomsensor/db"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/store/fleet"
 	"roomsensor/internal/store/pg"
 )
 
@@ -159,7 +160,7 @@ func (r *currentRead) readPortionOfChanged(ctx context.Context, tx pgx.Tx, chang
 	if err != nil {
 		return err //nolint:wrapcheck // The callers of readTeamDevices wrap it.
 	}
-	_, err = eachDeviceRow(rows, func(d *roomsensor.Device) (more bool) {
+	_, err = fleet.EachDeviceRow(rows, func(d *roomsensor.Device) (more bool) {
 		if c := byID[d.ID]; !c.team.leftOut {
 			c.team.next.devices[c.index].packed = packDevice(d)
 			r.setDevice(c.team, c.index, d)

@@ -12,6 +12,7 @@ import (
 
 	"roomsensor/db"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/store/fleet"
 	"roomsensor/internal/store/pg"
 )
 
@@ -34,7 +35,7 @@ const (
 func (s *Store) EachChange(
 	ctx context.Context, teamID uuid.UUID, q roomsensor.FeedQuery, do func(*roomsensor.Change) bool,
 ) (progress roomsensor.FeedProgress, err error) {
-	filter, ok := metadataFilter(q.Metadata)
+	filter, ok := fleet.MetadataFilter(q.Metadata)
 	if !ok {
 		return roomsensor.FeedProgress{Done: true}, nil
 	}

@@ -10,6 +10,7 @@ import (
 
 	"roomsensor/db"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/store/fleet"
 	"roomsensor/internal/store/pg"
 )
 
@@ -38,7 +39,7 @@ func (s *Store) NightRooms(
 		more = len(rows) > maxNightRooms
 		rows = rows[:min(len(rows), maxNightRooms)]
 		rooms = pg.Convert(rows, func(row *db.NightAssignmentListRow) roomsensor.NightRoom {
-			return roomsensor.NightRoom{Assignment: assignment(&row.Assignment), DeviceName: row.DisplayName}
+			return roomsensor.NightRoom{Assignment: fleet.AssignmentOf(&row.Assignment), DeviceName: row.DisplayName}
 		})
 		results, err := s.readNights(ctx, tx, teamID, rooms, []roomsensor.NightQuery{q})
 		if err != nil {
@@ -101,7 +102,7 @@ func (s *Store) newNightReader(
 	for i := range rooms {
 		ids[i] = rooms[i].Assignment.DeviceID
 	}
-	units, err := s.deviceUnits(ctx, tx, teamID, ids)
+	units, err := s.DeviceUnits(ctx, tx, teamID, ids)
 	if err != nil {
 		return nil, err
 	}

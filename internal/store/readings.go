@@ -25,7 +25,7 @@ func (s *Store) EachReading(
 	p := db.ReadingListParams{
 		DeviceID: deviceID, TeamID: teamID, WindowFrom: q.Window.From, WindowTo: to, Most: int64(q.Limit),
 	}
-	return s.Read(ctx, func(ctx context.Context, from pg.Reader) error { return eachReading(ctx, from, &p, do) })
+	return s.ReadAnywhere(ctx, func(ctx context.Context, from pg.Reader) error { return eachReading(ctx, from, &p, do) })
 }
 
 // eachReading calls do for the readings of a page. After a reading, it moves the parameters to the next one.

@@ -44,8 +44,9 @@ func TestLateReadings(t *testing.T) {
 	late, err = f.LateReadings(t.Context(), f.team, f.device, window, roomsensor.BucketLength)
 	require.NoError(t, err)
 	require.Equal(t, roomsensor.LateReadings{From: at("2026-01-01T01:00:00Z"), Delay: time.Hour + time.Second}, late[0])
-	other := f.addTeam(t, "Other").team
-	late, err = f.LateReadings(t.Context(), other, f.device, window, time.Hour)
+	other, err := f.CreateTeam(t.Context(), "Other")
+	require.NoError(t, err)
+	late, err = f.LateReadings(t.Context(), other.ID, f.device, window, time.Hour)
 	require.NoError(t, err)
 	require.Empty(t, late)
 }

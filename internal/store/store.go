@@ -4,8 +4,9 @@ import (
 	"context"
 	"time"
 
-	"roomsensor/db"
+	"roomsensor/internal/store/fleet"
 	"roomsensor/internal/store/ops"
+	"roomsensor/internal/store/people"
 	"roomsensor/internal/store/pg"
 	"roomsensor/internal/teamcache"
 	"roomsensor/internal/teamlimit"
@@ -15,10 +16,10 @@ import (
 type Store struct {
 	*pg.DB
 	*Ops
+	*Fleet
+	*People
 
-	changes     keyedLock          // by idempotency key
 	teamExports *teamlimit.Limiter // exports that are being read
-	limiter     limiter
 	kept        *teamcache.Values[keptTeam]
 	aloneReads  chan struct{} // full while maxAloneReads snapshots of single teams are read
 	hours       hourCounters
@@ -38,7 +39,9 @@ type Store struct {
 
 // The parts of a Store: each package has the statements of its tables.
 type (
-	Ops = ops.Store
+	Ops    = ops.Store
+	Fleet  = fleet.Store
+	People = people.Store
 )
 
 // Role is what a process does with the database.
@@ -58,10 +61,13 @@ func Open(ctx context.Context, databaseURL string, role Role) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	f := fleet.New(d)
 	s := &Store{
-		DB:   d,
-		Ops:  ops.New(d),
-		kept: teamcache.NewValues[keptTeam](maxKeptBytes), keepAll: keepAll, keepPast: keepPast,
+		DB:     d,
+		Ops:    ops.New(d),
+		Fleet:  f,
+		People: people.New(d, f),
+		kept:   teamcache.NewValues[keptTeam](maxKeptBytes), keepAll: keepAll, keepPast: keepPast,
 		aloneReads: make(chan struct{}, maxAloneReads), maxHistories: maxHistories,
 		sliceRows: defaultSliceRows, minCopyRows: defaultMinCopyRows, exportRowsTimeout: exportRowsTimeout,
 		teamExports:    teamlimit.New(maxTeamExports()),
@@ -69,10 +75,6 @@ func Open(ctx context.Context, databaseURL string, role Role) (*Store, error) {
 		feedCandidates: feedCandidates, feedTime: feedTime,
 		aggregateTime: aggregateTime, aggregateCells: defaultAggregateCells,
 		statementReadings: defaultStatementReadings,
-	}
-	s.limiter.count = func(ctx context.Context, p db.RateWindowHitParams) ([]db.RateWindowHitRow, error) {
-		p.WithPosition = d.HasStandbys()
-		return d.Queries.RateWindowHit(ctx, d.Admission, p)
 	}
 	return s, nil
 }

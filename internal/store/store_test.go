@@ -57,7 +57,7 @@ func open(t testing.TB, url string, role store.Role) *store.Store {
 
 func (f *fixture) newDevice(t testing.TB, hardwareID string) uuid.UUID {
 	t.Helper()
-	d, err := f.CreateDevice(t.Context(), store.NewDevice{TeamID: f.team, HardwareID: hardwareID}, time.Now())
+	d, err := f.CreateDevice(t.Context(), roomsensor.NewDevice{TeamID: f.team, HardwareID: hardwareID}, time.Now())
 	require.NoError(t, err)
 	return d.ID
 }

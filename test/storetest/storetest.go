@@ -77,6 +77,21 @@ func (f *Fixture) InsertDevice(t testing.TB) uuid.UUID {
 	return id
 }
 
+// NewAPIKey creates an API key of the team that may write, and returns its id.
+func (f *Fixture) NewAPIKey(t testing.TB) string {
+	t.Helper()
+	key := roomsensor.Key{TeamID: f.TeamID, Scope: roomsensor.ScopeReadWrite}
+	key.ID, _, key.SecretSHA256 = roomsensor.GenerateKey(roomsensor.APIKey)
+	_, err := f.CreateAPIKey(t.Context(), key)
+	require.NoError(t, err)
+	return key.ID
+}
+
+// Rename returns a patch of the display name.
+func Rename(name string) roomsensor.DevicePatch {
+	return roomsensor.DevicePatch{SetDisplayName: true, DisplayName: &name}
+}
+
 // Exec executes a statement.
 func (f *Fixture) Exec(t testing.TB, sql string, args ...any) {
 	t.Helper()

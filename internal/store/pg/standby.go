@@ -20,8 +20,10 @@ import (
 	"roomsensor/internal/roomsensor"
 )
 
-// A read runs on a standby if its context has a position of the primary (roomsensor.WithPosition): CountRequest returns
-// one for each request. The standby serves it once it has replayed the log up to that position, so that the answer has
+// A read runs on a standby if its context has a position of the primary (roomsensor.WithPosition). The API puts it there
+// for each request, from the verdict of the rate limit: the statement that counts the request returns the position too
+// (queries/rate_window.sql), because a statement of its own would cost each request a round trip, and an earlier
+// position would be older than the request. The standby serves the read once it has replayed the log up to that position, so that the answer has
 // everything that was committed before the request (decision 43 a). In every other case the primary serves it.
 //
 // A standby has two states. It is left out at first. WatchStandbys uses it as soon as it has replayed a position of the
@@ -321,9 +323,9 @@ type Reader interface {
 	BeginTx(ctx context.Context, options pgx.TxOptions) (pgx.Tx, error)
 }
 
-// Read calls run with a standby that may serve the read, and with the primary if there is none or run failed there. A
-// second call must continue after what the first one handed on.
-func (s *DB) Read(ctx context.Context, run func(context.Context, Reader) error) error {
+// ReadAnywhere calls run with a standby that may serve the read, and with the primary if there is none or run failed
+// there. A second call must continue after what the first one handed on.
+func (s *DB) ReadAnywhere(ctx context.Context, run func(context.Context, Reader) error) error {
 	served, err := s.OnStandby(ctx, forPages, func(ctx context.Context, conn *pgxpool.Conn) error {
 		return run(ctx, conn)
 	})
@@ -333,11 +335,11 @@ func (s *DB) Read(ctx context.Context, run func(context.Context, Reader) error) 
 	return run(ctx, s.Pool)
 }
 
-// ReadSnapshot is InSnapshot for a read that a standby may serve, see read.
+// ReadSnapshot is InSnapshot for a read that a standby may serve, see ReadAnywhere.
 func (s *DB) ReadSnapshot(
 	ctx context.Context, doing string, run func(context.Context, pgx.Tx) error,
 ) error {
-	return s.Read(ctx, func(ctx context.Context, from Reader) error {
+	return s.ReadAnywhere(ctx, func(ctx context.Context, from Reader) error {
 		return s.snapshotOf(ctx, from, doing, func(tx pgx.Tx) error { return run(ctx, tx) })
 	})
 }

@@ -1,4 +1,4 @@
-package store_test
+package fleet_test
 
 import (
 	"context"
@@ -11,21 +11,16 @@ import (
 	"roomsensor/internal/roomsensor"
 )
 
-// rename returns a patch of the display name.
-func rename(name string) roomsensor.DevicePatch {
-	return roomsensor.DevicePatch{SetDisplayName: true, DisplayName: &name}
-}
-
 // TestUpdateDeviceWithoutRow checks that an update which changes no row twice, although the device exists, is
 // overloaded: the client can send it again. A trigger skips the update.
 func TestUpdateDeviceWithoutRow(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	f.exec(t, `CREATE FUNCTION skip() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$`)
-	f.exec(t, "CREATE TRIGGER skip BEFORE UPDATE ON devices FOR EACH ROW EXECUTE FUNCTION skip()")
+	f.Exec(t, `CREATE FUNCTION skip() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$`)
+	f.Exec(t, "CREATE TRIGGER skip BEFORE UPDATE ON devices FOR EACH ROW EXECUTE FUNCTION skip()")
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	_, err := f.UpdateDevice(ctx, f.team, f.device, rename("Room"))
+	_, err := f.UpdateDevice(ctx, f.TeamID, f.DeviceID, rename("Room"))
 	requireCode(t, err, roomsensor.CodeOverloaded)
 }
 
@@ -33,14 +28,14 @@ func TestUpdateDeviceWithoutRow(t *testing.T) {
 func TestUpdateDeviceTooManyTags(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	f.exec(t, "UPDATE devices SET metadata = (SELECT jsonb_object_agg('k' || n, 'v') FROM generate_series(0, 50) n)")
-	changed, err := f.UpdateDevice(t.Context(), f.team, f.device, rename("Room"))
+	f.Exec(t, "UPDATE devices SET metadata = (SELECT jsonb_object_agg('k' || n, 'v') FROM generate_series(0, 50) n)")
+	changed, err := f.UpdateDevice(t.Context(), f.TeamID, f.DeviceID, rename("Room"))
 	require.NoError(t, err)
 	require.Equal(t, "Room", *changed.DisplayName)
 
 	change := rename("Room")
 	change.Metadata.Values = map[string]*string{"k0": new("other")}
-	_, err = f.UpdateDevice(t.Context(), f.team, f.device, change)
+	_, err = f.UpdateDevice(t.Context(), f.TeamID, f.DeviceID, change)
 	requireCode(t, err, roomsensor.CodeValidationFailed)
 }
 
@@ -55,13 +50,13 @@ func TestUpdateDeviceMerge(t *testing.T) {
 		want := rapid.MapOf(key, value).Draw(rt, "before")
 		before, err := json.Marshal(want)
 		require.NoError(rt, err)
-		f.exec(t, "UPDATE devices SET metadata = $1", before)
+		f.Exec(t, "UPDATE devices SET metadata = $1", before)
 		for range rapid.IntRange(1, 3).Draw(rt, "patches") {
 			patch := roomsensor.DevicePatch{SetDisplayName: rapid.Bool().Draw(rt, "set name"), DisplayName: rapid.Ptr(value, true).Draw(rt, "name")}
 			patch.Metadata.Clear = rapid.Bool().Draw(rt, "clear")
 			patch.Metadata.Values = rapid.MapOf(key, rapid.Ptr(value, true)).Draw(rt, "values")
 			want = patch.Metadata.Apply(want)
-			d, err := f.UpdateDevice(t.Context(), f.team, f.device, patch)
+			d, err := f.UpdateDevice(t.Context(), f.TeamID, f.DeviceID, patch)
 			require.NoError(rt, err)
 			require.Equal(rt, want, d.Metadata)
 			if patch.SetDisplayName {

@@ -1,4 +1,4 @@
-package store
+package fleet
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 func (s *Store) Timeline(
 	ctx context.Context, teamID uuid.UUID, q roomsensor.TimelineQuery,
 ) (timeline roomsensor.Timeline, err error) {
-	filter, ok := metadataFilter(q.Metadata)
+	filter, ok := MetadataFilter(q.Metadata)
 	if !ok || !roomsensor.IsPlain(q.Search) {
 		return roomsensor.Timeline{}, nil
 	}
@@ -53,7 +53,7 @@ func (s *Store) addAssignments(
 	}
 	for i := range slices.Backward(rows) {
 		d := &devices[slices.Index(ids, rows[i].DeviceID)]
-		d.Assignments = append(d.Assignments, assignment(&rows[i]))
+		d.Assignments = append(d.Assignments, AssignmentOf(&rows[i]))
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package store_test
+package fleet_test
 
 import (
 	"context"
@@ -28,11 +28,11 @@ func TestKeyUses(t *testing.T) {
 		t.Run(kind.name, func(t *testing.T) {
 			t.Parallel()
 			for _, id := range []string{"used", "unused"} {
-				_, err := kind.create(t.Context(), roomsensor.Key{ID: id, TeamID: f.team, Scope: roomsensor.ScopeRead})
+				_, err := kind.create(t.Context(), roomsensor.Key{ID: id, TeamID: f.TeamID, Scope: roomsensor.ScopeRead})
 				require.NoError(t, err)
 			}
 			lastUse := func() *roomsensor.KeyUse {
-				keys, err := kind.list(t.Context(), f.team)
+				keys, err := kind.list(t.Context(), f.TeamID)
 				require.NoError(t, err)
 				require.Len(t, keys, 2)
 				require.Nil(t, keys[1].LastUse)
@@ -64,10 +64,10 @@ func TestKeyUses(t *testing.T) {
 func TestIngestKeyUseChangesNoKey(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	_, err := f.CreateIngestKey(t.Context(), roomsensor.Key{ID: "key", TeamID: f.team})
+	_, err := f.CreateIngestKey(t.Context(), roomsensor.Key{ID: "key", TeamID: f.TeamID})
 	require.NoError(t, err)
 	changedIn := func() (transaction int64) {
-		require.NoError(t, f.sql.QueryRow(t.Context(), "SELECT changed_in FROM ingest_keys").Scan(&transaction))
+		require.NoError(t, f.SQL.QueryRow(t.Context(), "SELECT changed_in FROM ingest_keys").Scan(&transaction))
 		return transaction
 	}
 	before := changedIn()
@@ -90,20 +90,20 @@ func TestKeysOfTeam(t *testing.T) {
 	} {
 		t.Run(kind.name, func(t *testing.T) {
 			t.Parallel()
-			_, err := kind.create(t.Context(), roomsensor.Key{ID: "a", TeamID: f.team, Scope: roomsensor.ScopeRead})
+			_, err := kind.create(t.Context(), roomsensor.Key{ID: "a", TeamID: f.TeamID, Scope: roomsensor.ScopeRead})
 			require.NoError(t, err)
-			_, err = kind.create(t.Context(), roomsensor.Key{ID: "a", TeamID: f.team, Scope: roomsensor.ScopeRead})
+			_, err = kind.create(t.Context(), roomsensor.Key{ID: "a", TeamID: f.TeamID, Scope: roomsensor.ScopeRead})
 			require.ErrorIs(t, err, roomsensor.ErrKeyExists)
 			other := uuid.New()
 			_, _, err = kind.rotate(t.Context(), other, "a", roomsensor.Key{ID: "b"}, time.Hour)
 			require.ErrorIs(t, err, roomsensor.ErrNotFound)
 			_, err = kind.revoke(t.Context(), other, "a")
 			require.ErrorIs(t, err, roomsensor.ErrNotFound)
-			_, _, err = kind.rotate(t.Context(), f.team, "a", roomsensor.Key{ID: "b"}, time.Hour)
+			_, _, err = kind.rotate(t.Context(), f.TeamID, "a", roomsensor.Key{ID: "b"}, time.Hour)
 			require.NoError(t, err)
-			_, _, err = kind.rotate(t.Context(), f.team, "a", roomsensor.Key{ID: "b"}, time.Minute)
+			_, _, err = kind.rotate(t.Context(), f.TeamID, "a", roomsensor.Key{ID: "b"}, time.Minute)
 			require.ErrorIs(t, err, roomsensor.ErrKeyExists)
-			_, err = kind.revoke(t.Context(), f.team, "a")
+			_, err = kind.revoke(t.Context(), f.TeamID, "a")
 			require.NoError(t, err)
 		})
 	}
@@ -115,12 +115,12 @@ func TestIngestKeysChanged(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	const insert = `INSERT INTO ingest_keys (key_id, team_id, secret_sha256, created_at) VALUES ($1, $2, sha256(''), '2001-01-01')`
-	late, err := f.sql.Begin(t.Context())
+	late, err := f.SQL.Begin(t.Context())
 	require.NoError(t, err)
-	_, err = late.Exec(t.Context(), insert, "late", f.team)
+	_, err = late.Exec(t.Context(), insert, "late", f.TeamID)
 	require.NoError(t, err)
-	f.exec(t, insert, "early", f.team)
-	f.exec(t, insert, "unchanged", f.team)
+	f.Exec(t, insert, "early", f.TeamID)
+	f.Exec(t, insert, "unchanged", f.TeamID)
 
 	position := func() roomsensor.KeyPosition {
 		p, err := f.IngestKeyPosition(t.Context())
@@ -142,7 +142,7 @@ func TestIngestKeysChanged(t *testing.T) {
 
 	// A position is the oldest transaction on the server, which may be one of another database.
 	oldest := func() (transaction int64) {
-		require.NoError(t, f.sql.QueryRow(t.Context(), "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint").Scan(&transaction))
+		require.NoError(t, f.SQL.QueryRow(t.Context(), "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint").Scan(&transaction))
 		return transaction
 	}
 	first, middle, last := oldest(), position(), oldest()
@@ -152,19 +152,19 @@ func TestIngestKeysChanged(t *testing.T) {
 	// setChangedIn sets the transactions of all keys. The test does not wait until their real ones are before a position,
 	// because a transaction of another test may run for long.
 	setChangedIn := func(transaction int64) {
-		f.exec(t, "ALTER TABLE ingest_keys DISABLE TRIGGER ingest_key_changed")
-		f.exec(t, "UPDATE ingest_keys SET changed_in = $1", transaction)
-		f.exec(t, "ALTER TABLE ingest_keys ENABLE TRIGGER ingest_key_changed")
+		f.Exec(t, "ALTER TABLE ingest_keys DISABLE TRIGGER ingest_key_changed")
+		f.Exec(t, "UPDATE ingest_keys SET changed_in = $1", transaction)
+		f.Exec(t, "ALTER TABLE ingest_keys ENABLE TRIGGER ingest_key_changed")
 	}
 	setChangedIn(middle.OldestRunning - 1)
 	require.Empty(t, changed(middle))
-	_, err = f.RevokeIngestKey(t.Context(), f.team, "early")
+	_, err = f.RevokeIngestKey(t.Context(), f.TeamID, "early")
 	require.NoError(t, err)
 	require.Equal(t, []string{"early"}, changed(middle))
 
 	setChangedIn(1_000_000_000_000) // The table was restored from a server with more transactions.
 	require.Empty(t, changed(middle))
-	_, err = f.RevokeIngestKey(t.Context(), f.team, "unchanged")
+	_, err = f.RevokeIngestKey(t.Context(), f.TeamID, "unchanged")
 	require.NoError(t, err)
 	require.Equal(t, []string{"unchanged"}, changed(middle))
 }
@@ -176,7 +176,7 @@ func TestCursorSecret(t *testing.T) {
 	first, err := f.CursorSecret(t.Context())
 	require.NoError(t, err)
 	require.Len(t, first, 32)
-	other, err := open(t, f.url, store.API).CursorSecret(t.Context())
+	other, err := open(t, f.URL, store.API).CursorSecret(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, first, other)
 }

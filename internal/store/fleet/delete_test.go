@@ -1,4 +1,4 @@
-package store_test
+package fleet_test
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/store"
+	"roomsensor/internal/store/fleet"
 )
 
 // addHistory stores readings of a device: 100 days with a gap of a year before the last one.
@@ -19,40 +20,40 @@ func (f *fixture) addHistory(t *testing.T, device uuid.UUID) (readings int64) {
 	t.Helper()
 	const insert = `INSERT INTO readings (device_id, bucket_at, co2_ppm)
 		SELECT $1, at, 400 FROM generate_series(TIMESTAMPTZ '2024-01-01Z', '2024-04-09Z', INTERVAL '6 hours') at`
-	f.exec(t, insert, device)
-	f.exec(t, `INSERT INTO readings (device_id, bucket_at) VALUES ($1, '2025-04-10Z')`, device)
+	f.Exec(t, insert, device)
+	f.Exec(t, `INSERT INTO readings (device_id, bucket_at) VALUES ($1, '2025-04-10Z')`, device)
 	return 99*4 + 1 + 1
 }
 
 func TestDeleteDevice(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	other := f.newDevice(t, "dev:2")
-	readings := f.addHistory(t, f.device)
+	other := f.NewDevice(t, "dev:2")
+	readings := f.addHistory(t, f.DeviceID)
 	require.Equal(t, readings, f.addHistory(t, other))
-	_, err := f.StartAssignment(t.Context(), f.team, roomsensor.Assignment{
-		DeviceID: f.device, Type: roomsensor.Place, Label: "x", HomeOrTravel: roomsensor.Home, StartedAt: time.Now(),
+	_, err := f.StartAssignment(t.Context(), f.TeamID, roomsensor.Assignment{
+		DeviceID: f.DeviceID, Type: roomsensor.Place, Label: "x", HomeOrTravel: roomsensor.Home, StartedAt: time.Now(),
 	})
 	require.NoError(t, err)
-	want := store.DeviceContents{Readings: readings, Assignments: 1, Installations: 1}
-	contents, err := f.DeviceContents(t.Context(), f.device)
+	want := fleet.DeviceContents{Readings: readings, Assignments: 1, Installations: 1}
+	contents, err := f.DeviceContents(t.Context(), f.DeviceID)
 	require.NoError(t, err)
 	require.Equal(t, want, contents)
 
-	deleted, err := f.DeleteDevice(t.Context(), f.device)
+	deleted, err := f.DeleteDevice(t.Context(), f.DeviceID)
 	require.NoError(t, err)
 	require.Equal(t, want, deleted)
-	contents, err = f.DeviceContents(t.Context(), f.device)
+	contents, err = f.DeviceContents(t.Context(), f.DeviceID)
 	require.NoError(t, err)
 	require.Zero(t, contents)
-	_, err = f.OwnedDevice(t.Context(), f.device)
+	_, err = f.OwnedDevice(t.Context(), f.DeviceID)
 	require.ErrorIs(t, err, roomsensor.ErrNotFound)
-	_, err = f.DeleteDevice(t.Context(), f.device)
+	_, err = f.DeleteDevice(t.Context(), f.DeviceID)
 	require.ErrorIs(t, err, roomsensor.ErrNotFound)
 
 	contents, err = f.DeviceContents(t.Context(), other)
 	require.NoError(t, err)
-	require.Equal(t, store.DeviceContents{Readings: readings, Installations: 1}, contents)
+	require.Equal(t, fleet.DeviceContents{Readings: readings, Installations: 1}, contents)
 }
 
 // A worker that resolved the unit before the deletion stores no reading after it, whichever transaction comes first.
@@ -68,41 +69,41 @@ func TestDeleteDeviceDuringWrite(t *testing.T) {
 	}
 
 	// The worker comes first: a transaction holds what WriteBatch locks, and has stored a reading.
-	writing, err := f.sql.Begin(t.Context())
+	writing, err := f.SQL.Begin(t.Context())
 	require.NoError(t, err)
-	_, err = writing.Exec(t.Context(), `INSERT INTO readings (device_id, bucket_at) VALUES ($1, '2026-01-01Z')`, f.device)
+	_, err = writing.Exec(t.Context(), `INSERT INTO readings (device_id, bucket_at) VALUES ($1, '2026-01-01Z')`, f.DeviceID)
 	require.NoError(t, err)
-	_, err = writing.Exec(t.Context(), `SELECT FROM devices WHERE id = $1 FOR NO KEY UPDATE`, f.device)
+	_, err = writing.Exec(t.Context(), `SELECT FROM devices WHERE id = $1 FOR NO KEY UPDATE`, f.DeviceID)
 	require.NoError(t, err)
 	done := make(chan error, 1)
-	deleting := open(t, f.url, store.Operator)
+	deleting := open(t, f.URL, store.Operator)
 	go func() {
-		_, err := deleting.DeleteDevice(context.WithoutCancel(t.Context()), f.device)
+		_, err := deleting.DeleteDevice(context.WithoutCancel(t.Context()), f.DeviceID)
 		done <- err
 	}()
 	require.Eventually(t, func() bool {
 		var waits bool
-		require.NoError(t, f.sql.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity
+		require.NoError(t, f.SQL.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity
 			WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%DeviceLockForDelete%')`).Scan(&waits))
 		return waits
 	}, patience, 10*time.Millisecond)
 	require.NoError(t, writing.Commit(t.Context()))
 	require.NoError(t, <-done)
-	contents, err := f.DeviceContents(t.Context(), f.device)
+	contents, err := f.DeviceContents(t.Context(), f.DeviceID)
 	require.NoError(t, err)
 	require.Zero(t, contents)
 
 	// The deletion comes first. A unit that is in another device now has readings of the time before, but no heartbeat.
-	past := batch(f.device)
+	past := batch(f.DeviceID)
 	past.Seen = nil
-	for _, b := range []roomsensor.Batch{batch(f.device), past} {
+	for _, b := range []roomsensor.Batch{batch(f.DeviceID), past} {
 		_, err = f.WriteBatch(t.Context(), b)
 		requireCode(t, err, roomsensor.CodeOverloaded)
 	}
-	contents, err = f.DeviceContents(t.Context(), f.device)
+	contents, err = f.DeviceContents(t.Context(), f.DeviceID)
 	require.NoError(t, err)
 	require.Zero(t, contents)
-	_, err = f.WriteBatch(t.Context(), batch(f.newDevice(t, "dev:2")))
+	_, err = f.WriteBatch(t.Context(), batch(f.NewDevice(t, "dev:2")))
 	require.NoError(t, err)
 }
 
@@ -120,29 +121,29 @@ func (f *fixture) addTeam(t *testing.T, name string) (r teamRows) {
 	require.NoError(t, err)
 	r.team = team.ID
 	for i := range 2 {
-		d, err := f.CreateDevice(t.Context(), store.NewDevice{TeamID: r.team, HardwareID: fmt.Sprintf("dev:%d%d", len(name), i)}, time.Now())
+		d, err := f.CreateDevice(t.Context(), roomsensor.NewDevice{TeamID: r.team, HardwareID: fmt.Sprintf("dev:%d%d", len(name), i)}, time.Now())
 		require.NoError(t, err)
 		r.devices = append(r.devices, d.ID)
-		f.exec(t, `INSERT INTO assignments (device_id, type, label, started_at) VALUES ($1, 'place', 'x', now())`, d.ID)
-		f.exec(t, `INSERT INTO readings (device_id, bucket_at) VALUES ($1, '2026-01-01Z')`, d.ID)
-		f.exec(t, `INSERT INTO current_hours (device_id, hours_from, hours_to, merge_version, writers, sums)
+		f.Exec(t, `INSERT INTO assignments (device_id, type, label, started_at) VALUES ($1, 'place', 'x', now())`, d.ID)
+		f.Exec(t, `INSERT INTO readings (device_id, bucket_at) VALUES ($1, '2026-01-01Z')`, d.ID)
+		f.Exec(t, `INSERT INTO current_hours (device_id, hours_from, hours_to, merge_version, writers, sums)
 			VALUES ($1, '2026-01-01Z', '2026-01-01Z', 0, 0, '')`, d.ID)
 		key := name + string(rune('a'+i))
 		r.keys = append(r.keys, key)
-		f.exec(t, `INSERT INTO api_keys (key_id, team_id, secret_sha256) VALUES ($1, $2, sha256(''))`, key, r.team)
-		f.exec(t, `INSERT INTO ingest_keys (key_id, team_id, secret_sha256) VALUES ($1, $2, sha256(''))`, key, r.team)
-		f.exec(t, `INSERT INTO api_key_uses (key_id, used_at) VALUES ($1, now())`, key)
-		f.exec(t, `INSERT INTO ingest_key_uses (key_id, used_at) VALUES ($1, now())`, key)
-		f.exec(t, `INSERT INTO idempotency_keys (key_id, method, path, idempotency_key, body_sha256) VALUES ($1, 'PATCH', '/', 'x', '')`, key)
-		f.exec(t, `INSERT INTO idempotency_bytes (key_id, hour, bytes) VALUES ($1, now(), 1)`, key)
-		f.exec(t, `INSERT INTO rate_windows (key_id, slot, hit_at) VALUES ($1, 0, now())`, key)
-		f.exec(t, `INSERT INTO rate_counters (key_id, passed, over) VALUES ($1, 1, 0)`, key)
+		f.Exec(t, `INSERT INTO api_keys (key_id, team_id, secret_sha256) VALUES ($1, $2, sha256(''))`, key, r.team)
+		f.Exec(t, `INSERT INTO ingest_keys (key_id, team_id, secret_sha256) VALUES ($1, $2, sha256(''))`, key, r.team)
+		f.Exec(t, `INSERT INTO api_key_uses (key_id, used_at) VALUES ($1, now())`, key)
+		f.Exec(t, `INSERT INTO ingest_key_uses (key_id, used_at) VALUES ($1, now())`, key)
+		f.Exec(t, `INSERT INTO idempotency_keys (key_id, method, path, idempotency_key, body_sha256) VALUES ($1, 'PATCH', '/', 'x', '')`, key)
+		f.Exec(t, `INSERT INTO idempotency_bytes (key_id, hour, bytes) VALUES ($1, now(), 1)`, key)
+		f.Exec(t, `INSERT INTO rate_windows (key_id, slot, hit_at) VALUES ($1, 0, now())`, key)
+		f.Exec(t, `INSERT INTO rate_counters (key_id, passed, over) VALUES ($1, 1, 0)`, key)
 	}
-	f.exec(t, `WITH added AS (INSERT INTO users (email) VALUES ($2) RETURNING id),
+	f.Exec(t, `WITH added AS (INSERT INTO users (email) VALUES ($2) RETURNING id),
 		joined AS (INSERT INTO memberships (user_id, team_id, role) SELECT id, $1, 'viewer' FROM added)
 		INSERT INTO sign_in_links (token_sha256, user_id, team_id, role, purpose, expires_at)
 		SELECT sha256(convert_to($2, 'UTF8')), id, $1, 'viewer', 'invitation', now() FROM added`, r.team, name)
-	f.exec(t, `INSERT INTO rejected_uploads (received_at, stream_sequence, reason, detail, team_id, payload)
+	f.Exec(t, `INSERT INTO rejected_uploads (received_at, stream_sequence, reason, detail, team_id, payload)
 		SELECT now(), n, 'unknown_unit', $2, $1, 'x' FROM generate_series(1, 250) n`, r.team, name)
 	return r
 }
@@ -151,7 +152,7 @@ func (f *fixture) addTeam(t *testing.T, name string) (r teamRows) {
 // is checked too. It leaves out the audit log, which outlives a team.
 func (f *fixture) countTeamRows(t *testing.T, r teamRows) map[string]int {
 	t.Helper()
-	rows, err := f.sql.Query(t.Context(), `
+	rows, err := f.SQL.Query(t.Context(), `
 		SELECT c.table_name, c.column_name FROM information_schema.columns c
 		JOIN information_schema.tables t USING (table_schema, table_name)
 		WHERE c.table_schema = 'public' AND t.table_type = 'BASE TABLE' AND c.table_name <> 'audit_log'
@@ -169,7 +170,7 @@ func (f *fixture) countTeamRows(t *testing.T, r teamRows) map[string]int {
 			of = r.keys
 		}
 		var n int
-		require.NoError(t, f.sql.QueryRow(t.Context(),
+		require.NoError(t, f.SQL.QueryRow(t.Context(),
 			fmt.Sprintf(`SELECT count(*) FROM %s WHERE %s = ANY($1)`, c.Table, c.Column), of).Scan(&n))
 		counts[c.Table] = max(counts[c.Table], n)
 	}
@@ -187,8 +188,8 @@ func TestDeleteTeam(t *testing.T) {
 	}
 	contents, err := f.TeamContents(t.Context(), deleted.team)
 	require.NoError(t, err)
-	want := store.TeamContents{
-		DeviceContents: store.DeviceContents{Readings: 2, Assignments: 2, Installations: 2},
+	want := fleet.TeamContents{
+		DeviceContents: fleet.DeviceContents{Readings: 2, Assignments: 2, Installations: 2},
 		Devices:        2, APIKeys: 2, IngestKeys: 2, Rejects: 250,
 	}
 	require.Equal(t, want, contents)
@@ -204,8 +205,8 @@ func TestDeleteTeam(t *testing.T) {
 	for _, key := range append(keys, ingestKeys...) {
 		require.NotNil(t, key.RevokedAt)
 	}
-	f.exec(t, `UPDATE api_keys SET revoked_at = now() - INTERVAL '1 hour'`)
-	f.exec(t, `UPDATE ingest_keys SET revoked_at = now() - INTERVAL '1 hour'`)
+	f.Exec(t, `UPDATE api_keys SET revoked_at = now() - INTERVAL '1 hour'`)
+	f.Exec(t, `UPDATE ingest_keys SET revoked_at = now() - INTERVAL '1 hour'`)
 	wait, err = f.RevokeTeam(t.Context(), deleted.team)
 	require.NoError(t, err)
 	require.Zero(t, wait, "a second run need not wait")
@@ -218,7 +219,7 @@ func TestDeleteTeam(t *testing.T) {
 	}
 	rest, err := f.DeleteTeam(t.Context(), deleted.team)
 	require.NoError(t, err)
-	require.Equal(t, store.TeamContents{IngestKeys: 2}, rest, "the failed run deleted the others")
+	require.Equal(t, fleet.TeamContents{IngestKeys: 2}, rest, "the failed run deleted the others")
 	for table, rows := range f.countTeamRows(t, deleted) {
 		require.Zero(t, rows, table)
 	}

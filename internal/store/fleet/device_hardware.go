@@ -1,4 +1,4 @@
-package store
+package fleet
 
 import (
 	"context"
@@ -66,9 +66,9 @@ func (s *Store) DeviceInstallations(
 	}), nil
 }
 
-// deviceUnits lists the installations in some devices of a team, for roomsensor.Expected. A device of another team is
+// DeviceUnits lists the installations in some devices of a team, for roomsensor.Expected. A device of another team is
 // not in the map.
-func (s *Store) deviceUnits(
+func (s *Store) DeviceUnits(
 	ctx context.Context, conn db.DBTX, teamID uuid.UUID, deviceIDs []uuid.UUID,
 ) (map[uuid.UUID][]roomsensor.Installation, error) {
 	rows, err := s.Queries.HardwareListByDevice(ctx, conn, db.HardwareListByDeviceParams{

@@ -1,4 +1,4 @@
-package store_test
+package fleet_test
 
 import (
 	"context"
@@ -27,11 +27,11 @@ func TestCountRequestWindow(t *testing.T) {
 		return v
 	}
 	move := func(d time.Duration) {
-		f.exec(t, "UPDATE rate_windows SET hit_at = hit_at - $1::interval", d)
+		f.Exec(t, "UPDATE rate_windows SET hit_at = hit_at - $1::interval", d)
 	}
 	// left returns the seconds until the oldest request leaves the window.
 	left := func() (seconds float64) {
-		require.NoError(t, f.sql.QueryRow(t.Context(),
+		require.NoError(t, f.SQL.QueryRow(t.Context(),
 			"SELECT extract(epoch FROM min(hit_at) + INTERVAL '10 minutes' - clock_timestamp())::float8 FROM rate_windows").Scan(&seconds))
 		return seconds
 	}
@@ -60,13 +60,13 @@ func TestCountRequestRing(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	pages := func() (n int) {
-		require.NoError(t, f.sql.QueryRow(t.Context(),
+		require.NoError(t, f.SQL.QueryRow(t.Context(),
 			"SELECT (pg_relation_size('rate_windows') + pg_relation_size('rate_counters')) / 8192").Scan(&n))
 		return n
 	}
 	const key = "1b4e28ba-2fa1-11d2-883f-0016d3cca427"
 	round := func(requests int) {
-		f.exec(t, "UPDATE rate_windows SET hit_at = hit_at - INTERVAL '10 minutes'")
+		f.Exec(t, "UPDATE rate_windows SET hit_at = hit_at - INTERVAL '10 minutes'")
 		for left := roomsensor.RateLimit - 1; left >= roomsensor.RateLimit-requests; left-- {
 			v, err := f.CountRequest(t.Context(), key)
 			require.NoError(t, err)
@@ -91,7 +91,7 @@ func TestCountRequestDeletedRows(t *testing.T) {
 		_, err := f.CountRequest(t.Context(), "key")
 		require.NoError(t, err)
 	}
-	f.exec(t, "DELETE FROM rate_windows")
+	f.Exec(t, "DELETE FROM rate_windows")
 	v, err := f.CountRequest(t.Context(), "key")
 	require.NoError(t, err)
 	require.Equal(t, roomsensor.RateVerdict{Allowed: true, Remaining: 599, Reset: 10 * time.Minute}, v)
@@ -101,7 +101,7 @@ func TestCountRequestDeletedRows(t *testing.T) {
 func TestCountRequestConcurrent(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	stores := []*store.Store{f.Store, open(t, f.url, store.API)}
+	stores := []*store.Store{f.Store, open(t, f.URL, store.API)}
 	rapid.Check(t, func(rt *rapid.T) {
 		keys := rapid.SliceOfN(rapid.StringMatching("[a-zé]{1,3}"), 1, 80).Draw(rt, "keys")
 		prefix := uuid.NewString()
@@ -141,7 +141,7 @@ func TestCountRequestReplicas(t *testing.T) {
 	var allowed atomic.Int64
 	var requests errgroup.Group
 	for range replicas {
-		s := open(t, f.url, store.API)
+		s := open(t, f.URL, store.API)
 		for range each {
 			requests.Go(func() error {
 				v, err := s.CountRequest(t.Context(), "key")
@@ -195,8 +195,8 @@ func TestCountRequestClockBack(t *testing.T) {
 		{"some in the future", 100, 500},
 		{"all but one in the future", 1, 599},
 	} {
-		f.exec(t, `INSERT INTO rate_counters SELECT $1, $2::integer + $3::integer, 0, now() + INTERVAL '1 hour'`, tc.name, tc.past, tc.future)
-		f.exec(t, `INSERT INTO rate_windows SELECT $1, n, now() + CASE WHEN n < $2 THEN INTERVAL '-1 minute' ELSE INTERVAL '1 hour' END
+		f.Exec(t, `INSERT INTO rate_counters SELECT $1, $2::integer + $3::integer, 0, now() + INTERVAL '1 hour'`, tc.name, tc.past, tc.future)
+		f.Exec(t, `INSERT INTO rate_windows SELECT $1, n, now() + CASE WHEN n < $2 THEN INTERVAL '-1 minute' ELSE INTERVAL '1 hour' END
 			FROM generate_series(0, $2::integer + $3::integer - 1) n`, tc.name, tc.past, tc.future)
 		for left := roomsensor.RateLimit - tc.past - 1; left >= 0; left-- {
 			v, err := f.CountRequest(t.Context(), tc.name)
@@ -217,16 +217,16 @@ func TestPurgeRateWindows(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	const idle = 45 // More than two statements delete.
-	f.exec(t, `INSERT INTO rate_counters SELECT 'idle ' || i, 3, 0, now() - INTERVAL '601 seconds' FROM generate_series(1, $1) i`, idle)
-	f.exec(t, `INSERT INTO rate_counters VALUES ('recent', 3, 0, now() - INTERVAL '590 seconds')`)
-	f.exec(t, `INSERT INTO rate_windows SELECT key_id, slot, last_hit_at FROM rate_counters, generate_series(0, 2) slot`)
+	f.Exec(t, `INSERT INTO rate_counters SELECT 'idle ' || i, 3, 0, now() - INTERVAL '601 seconds' FROM generate_series(1, $1) i`, idle)
+	f.Exec(t, `INSERT INTO rate_counters VALUES ('recent', 3, 0, now() - INTERVAL '590 seconds')`)
+	f.Exec(t, `INSERT INTO rate_windows SELECT key_id, slot, last_hit_at FROM rate_counters, generate_series(0, 2) slot`)
 	purge := func() int64 {
 		keys, err := f.PurgeRateWindows(t.Context())
 		require.NoError(t, err)
 		return keys
 	}
 	whileHeld := func(sql string) (keys int64) {
-		tx, err := f.sql.Begin(t.Context())
+		tx, err := f.SQL.Begin(t.Context())
 		require.NoError(t, err)
 		_, err = tx.Exec(t.Context(), sql)
 		require.NoError(t, err)
@@ -239,7 +239,7 @@ func TestPurgeRateWindows(t *testing.T) {
 	require.EqualValues(t, 1, purge())
 	require.Zero(t, purge())
 	var left []string
-	require.NoError(t, f.sql.QueryRow(t.Context(),
+	require.NoError(t, f.SQL.QueryRow(t.Context(),
 		`SELECT array_agg(DISTINCT key_id) FROM (SELECT key_id FROM rate_counters UNION ALL SELECT key_id FROM rate_windows) k`).Scan(&left))
 	require.Equal(t, []string{"recent"}, left)
 	v, err := f.CountRequest(t.Context(), "idle 1")

@@ -1,4 +1,4 @@
-package store
+package people
 
 import (
 	"bytes"
@@ -13,6 +13,7 @@ import (
 
 	"roomsensor/db"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/store/fleet"
 	"roomsensor/internal/store/pg"
 )
 
@@ -72,7 +73,7 @@ func (s *Store) findSubject(
 	texts := append(textsOf(subject.Label), textsOf(subject.ExternalRef)...)
 	for i := range rows {
 		a := roomsensor.SubjectAssignment{
-			Assignment: assignment(&rows[i].Assignment), HardwareID: rows[i].HardwareID, DisplayName: rows[i].DisplayName,
+			Assignment: fleet.AssignmentOf(&rows[i].Assignment), HardwareID: rows[i].HardwareID, DisplayName: rows[i].DisplayName,
 		}
 		found.assignments[i] = a
 		found.ids = append(found.ids, a.ID.String())

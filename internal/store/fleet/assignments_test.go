@@ -1,4 +1,4 @@
-package store_test
+package fleet_test
 
 import (
 	"fmt"
@@ -9,13 +9,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"roomsensor/internal/roomsensor"
-	"roomsensor/internal/store"
 )
 
 // start starts an assignment of a device with a label.
 func (f *fixture) start(t *testing.T, device uuid.UUID, label string, at time.Time) roomsensor.Assignment {
 	t.Helper()
-	a, err := f.StartAssignment(t.Context(), f.team, roomsensor.Assignment{
+	a, err := f.StartAssignment(t.Context(), f.TeamID, roomsensor.Assignment{
 		DeviceID: device, Type: roomsensor.Place, Label: label, HomeOrTravel: roomsensor.Home, StartedAt: at,
 	})
 	require.NoError(t, err)
@@ -35,7 +34,7 @@ func TestTransferAssignment(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	began := at("2026-01-01T00:00:00Z")
-	first := f.start(t, f.device, "Anna", began)
+	first := f.start(t, f.DeviceID, "Anna", began)
 	next := roomsensor.Assignment{
 		Type: roomsensor.Athlete, Label: "Bea", HomeOrTravel: roomsensor.Travel, ExternalRef: new("crm-7"),
 		StartedAt: began.Add(time.Hour),
@@ -43,28 +42,28 @@ func TestTransferAssignment(t *testing.T) {
 
 	early := next
 	early.StartedAt = began
-	_, _, err := f.TransferAssignment(t.Context(), f.team, first.ID, early)
+	_, _, err := f.TransferAssignment(t.Context(), f.TeamID, first.ID, early)
 	requireConflict(t, err, roomsensor.AssignmentStartedLater)
 
-	ended, started, err := f.TransferAssignment(t.Context(), f.team, first.ID, next)
+	ended, started, err := f.TransferAssignment(t.Context(), f.TeamID, first.ID, next)
 	require.NoError(t, err)
 	require.Equal(t, first.ID, ended.ID)
 	require.Equal(t, next.StartedAt, *ended.EndedAt)
-	next.ID, next.DeviceID = started.ID, f.device
+	next.ID, next.DeviceID = started.ID, f.DeviceID
 	require.Equal(t, next, started)
 
-	_, _, err = f.TransferAssignment(t.Context(), f.team, first.ID, next)
+	_, _, err = f.TransferAssignment(t.Context(), f.TeamID, first.ID, next)
 	requireConflict(t, err, roomsensor.AssignmentEnded)
-	_, _, err = f.TransferAssignment(t.Context(), f.team, uuid.New(), next)
+	_, _, err = f.TransferAssignment(t.Context(), f.TeamID, uuid.New(), next)
 	require.ErrorIs(t, err, roomsensor.ErrNotFound)
 
 	// A failure after the end changes nothing: the label violates a constraint.
-	f.exec(t, `ALTER TABLE assignments ADD CHECK (label <> 'Carl')`)
+	f.Exec(t, `ALTER TABLE assignments ADD CHECK (label <> 'Carl')`)
 	failing := next
 	failing.Label, failing.StartedAt = "Carl", began.Add(2*time.Hour)
-	_, _, err = f.TransferAssignment(t.Context(), f.team, started.ID, failing)
+	_, _, err = f.TransferAssignment(t.Context(), f.TeamID, started.ID, failing)
 	require.Error(t, err)
-	again, err := f.Assignment(t.Context(), f.team, started.ID)
+	again, err := f.Assignment(t.Context(), f.TeamID, started.ID)
 	require.NoError(t, err)
 	require.Nil(t, again.EndedAt)
 }
@@ -74,19 +73,19 @@ func TestAssignmentConflicts(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	began := at("2026-01-01T00:00:00Z")
-	first := f.start(t, f.device, "Anna", began)
+	first := f.start(t, f.DeviceID, "Anna", began)
 	overlapping := roomsensor.Assignment{
-		DeviceID: f.device, Type: roomsensor.Place, Label: "x", HomeOrTravel: roomsensor.Home, StartedAt: began.Add(time.Hour),
+		DeviceID: f.DeviceID, Type: roomsensor.Place, Label: "x", HomeOrTravel: roomsensor.Home, StartedAt: began.Add(time.Hour),
 	}
-	_, err := f.StartAssignment(t.Context(), f.team, overlapping)
+	_, err := f.StartAssignment(t.Context(), f.TeamID, overlapping)
 	requireConflict(t, err, roomsensor.AssignmentOverlaps)
-	_, err = f.EndAssignment(t.Context(), f.team, first.ID, began)
+	_, err = f.EndAssignment(t.Context(), f.TeamID, first.ID, began)
 	requireConflict(t, err, roomsensor.AssignmentStartedLater)
-	_, err = f.EndAssignment(t.Context(), f.team, first.ID, began.Add(2*time.Hour))
+	_, err = f.EndAssignment(t.Context(), f.TeamID, first.ID, began.Add(2*time.Hour))
 	require.NoError(t, err)
-	_, err = f.EndAssignment(t.Context(), f.team, first.ID, began.Add(3*time.Hour))
+	_, err = f.EndAssignment(t.Context(), f.TeamID, first.ID, began.Add(3*time.Hour))
 	requireConflict(t, err, roomsensor.AssignmentEnded)
-	_, err = f.StartAssignment(t.Context(), f.team, overlapping)
+	_, err = f.StartAssignment(t.Context(), f.TeamID, overlapping)
 	requireConflict(t, err, roomsensor.AssignmentOverlaps)
 }
 
@@ -95,10 +94,10 @@ func TestAssignmentsOfOtherTeam(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	now := time.Now()
-	a := f.start(t, f.device, "Anna", now.Add(-time.Hour))
+	a := f.start(t, f.DeviceID, "Anna", now.Add(-time.Hour))
 	other, err := f.CreateTeam(t.Context(), "Other")
 	require.NoError(t, err)
-	_, err = f.StartAssignment(t.Context(), other.ID, roomsensor.Assignment{DeviceID: f.device, StartedAt: now})
+	_, err = f.StartAssignment(t.Context(), other.ID, roomsensor.Assignment{DeviceID: f.DeviceID, StartedAt: now})
 	require.ErrorIs(t, err, roomsensor.ErrNotFound)
 	_, err = f.EndAssignment(t.Context(), other.ID, a.ID, now)
 	require.ErrorIs(t, err, roomsensor.ErrNotFound)
@@ -117,25 +116,25 @@ func TestTimeline(t *testing.T) {
 	names := []string{"attic", "Bedroom", "cellar"}
 	devices := make([]uuid.UUID, len(names))
 	for i, name := range names {
-		d, err := f.CreateDevice(t.Context(), store.NewDevice{
-			TeamID: f.team, HardwareID: fmt.Sprintf("dev:10%d", i), DisplayName: &name,
+		d, err := f.CreateDevice(t.Context(), roomsensor.NewDevice{
+			TeamID: f.TeamID, HardwareID: fmt.Sprintf("dev:10%d", i), DisplayName: &name,
 			Metadata: map[string]string{"floor": fmt.Sprint(i / 2)},
 		}, day)
 		require.NoError(t, err)
 		devices[i] = d.ID
 	}
 	past := f.start(t, devices[0], "Past", day.Add(-72*time.Hour))
-	_, err := f.EndAssignment(t.Context(), f.team, past.ID, day)
+	_, err := f.EndAssignment(t.Context(), f.TeamID, past.ID, day)
 	require.NoError(t, err)
 	inside := f.start(t, devices[0], "Inside", day)
-	_, err = f.EndAssignment(t.Context(), f.team, inside.ID, day.Add(time.Hour))
+	_, err = f.EndAssignment(t.Context(), f.TeamID, inside.ID, day.Add(time.Hour))
 	require.NoError(t, err)
 	f.start(t, devices[0], "Open", day.Add(48*time.Hour))
 	window := roomsensor.Window{From: day, To: day.Add(24 * time.Hour)}
 	// read returns the hardware ids of a page, each with the labels of its assignments.
 	read := func(q roomsensor.TimelineQuery) (page []string, total int) {
 		q.Window = window
-		timeline, err := f.Timeline(t.Context(), f.team, q)
+		timeline, err := f.Timeline(t.Context(), f.TeamID, q)
 		require.NoError(t, err)
 		for i := range timeline.Devices {
 			line := timeline.Devices[i].HardwareID

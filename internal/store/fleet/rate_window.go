@@ -1,4 +1,4 @@
-package store
+package fleet
 
 // The file is named in the singular because Go would build rate_windows.go on Windows only.
 
@@ -166,6 +166,13 @@ func (l *limiter) countKeys(
 		err = fmt.Errorf("counting %d keys returned %d rows", len(keys), len(rows))
 	}
 	return rows, err
+}
+
+// countHits counts the requests of some keys. If reads may run on standbys, the statement also returns the position of
+// the primary, see pg.DB.ReadAnywhere: a statement of its own would cost each request a round trip.
+func (s *Store) countHits(ctx context.Context, p db.RateWindowHitParams) ([]db.RateWindowHitRow, error) {
+	p.WithPosition = s.HasStandbys()
+	return s.Queries.RateWindowHit(ctx, s.Admission, p)
 }
 
 // verdict returns the verdict on the n-th of the requests that were counted together. The first ones are allowed.

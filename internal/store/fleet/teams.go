@@ -1,4 +1,6 @@
-package store
+// Package fleet reads and changes teams, their keys, devices, hardware units and assignments, and has what the API counts
+// and remembers of requests.
+package fleet
 
 import (
 	"context"
@@ -15,6 +17,20 @@ import (
 	"roomsensor/internal/store/pg"
 	"roomsensor/internal/timezone"
 )
+
+// Store reads and changes the fleets of teams. It is safe for concurrent use.
+type Store struct {
+	*pg.DB
+	changes keyedLock // by idempotency key
+	limiter limiter
+}
+
+// New returns a store with the pools of a role.
+func New(d *pg.DB) *Store {
+	s := &Store{DB: d}
+	s.limiter.count = s.countHits
+	return s
+}
 
 // Team returns a team.
 func (s *Store) Team(ctx context.Context, teamID uuid.UUID) (roomsensor.Team, error) {
@@ -79,7 +95,7 @@ func (s *Store) TeamSettings(ctx context.Context, teamID uuid.UUID) (roomsensor.
 	if err != nil {
 		return roomsensor.TeamSettings{}, pg.TranslateByID(err, "reading a team", roomsensor.KindTeam, teamID.String())
 	}
-	return teamSettings(&row), nil
+	return TeamSettingsOf(&row), nil
 }
 
 // UpdateTeamSettings changes a team with a function, which gets what is stored. Nothing changes if the function returns
@@ -92,7 +108,7 @@ func (s *Store) UpdateTeamSettings(
 		if err != nil {
 			return pg.TranslateByID(err, "reading a team", roomsensor.KindTeam, teamID.String())
 		}
-		team = teamSettings(&row)
+		team = TeamSettingsOf(&row)
 		if err := change(&team); err != nil {
 			return err
 		}
@@ -108,8 +124,8 @@ func (s *Store) UpdateTeamSettings(
 	return team, err
 }
 
-// teamSettings converts a row. SQL can have set a name that is not a zone: its times are shown in UTC.
-func teamSettings(row *db.Team) roomsensor.TeamSettings {
+// TeamSettingsOf converts a row. SQL can have set a name that is not a zone: its times are shown in UTC.
+func TeamSettingsOf(row *db.Team) roomsensor.TeamSettings {
 	zone, ok := timezone.Load(row.TimeZone)
 	if !ok {
 		zone = time.UTC

@@ -1,4 +1,4 @@
-package store
+package people
 
 import (
 	"context"
@@ -77,7 +77,7 @@ func (s *Store) PurgeAudit(ctx context.Context, keep time.Duration) (entries int
 	if err != nil {
 		return entries, err
 	}
-	teams, err := s.Teams(ctx)
+	teams, err := s.fleet.Teams(ctx)
 	if err != nil {
 		return entries, err
 	}

@@ -1,4 +1,4 @@
-package store
+package people
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 
 	"roomsensor/db"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/store/fleet"
 	"roomsensor/internal/store/pg"
 )
 
@@ -33,7 +34,7 @@ func (s *Store) Memberships(ctx context.Context, userID uuid.UUID) ([]roomsensor
 }
 
 func membership(role string, team *db.Team) roomsensor.Membership {
-	return roomsensor.Membership{Team: teamSettings(team), Role: roleOf(role)}
+	return roomsensor.Membership{Team: fleet.TeamSettingsOf(team), Role: roleOf(role)}
 }
 
 // roleOf converts the name of a role; empty is NoRole. The database accepts no other names.

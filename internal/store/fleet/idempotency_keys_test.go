@@ -1,4 +1,4 @@
-package store_test
+package fleet_test
 
 import (
 	"bytes"
@@ -8,24 +8,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"roomsensor/internal/roomsensor"
-	"roomsensor/internal/store"
+	"roomsensor/internal/store/fleet"
 )
-
-// newAPIKey creates an API key and returns its id.
-func (f *fixture) newAPIKey(t *testing.T) string {
-	t.Helper()
-	key := roomsensor.Key{TeamID: f.team, Scope: roomsensor.ScopeReadWrite}
-	key.ID, _, key.SecretSHA256 = roomsensor.GenerateKey(roomsensor.APIKey)
-	_, err := f.CreateAPIKey(t.Context(), key)
-	require.NoError(t, err)
-	return key.ID
-}
 
 // respond runs a request with an Idempotency-Key that has a response of some bytes.
 func (f *fixture) respond(t *testing.T, keyID, key string, size int) error {
 	t.Helper()
 	_, _, err := f.Idempotently(t.Context(), roomsensor.IdempotencyKey{KeyID: keyID, Method: "PATCH", Path: "/", Key: key},
-		func(context.Context, store.DeviceUpdater) ([]byte, error) {
+		func(context.Context, fleet.DeviceUpdater) ([]byte, error) {
 			return bytes.Repeat([]byte("x"), size), nil
 		})
 	return err
@@ -36,8 +26,8 @@ func (f *fixture) respond(t *testing.T, keyID, key string, size int) error {
 func TestIdempotencyBytes(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	key, other := f.newAPIKey(t), f.newAPIKey(t)
-	f.exec(t, "INSERT INTO idempotency_bytes VALUES ($1, now() - INTERVAL '24 hours', 512 * 1024 * 1024 - 11000)", key)
+	key, other := f.NewAPIKey(t), f.NewAPIKey(t)
+	f.Exec(t, "INSERT INTO idempotency_bytes VALUES ($1, now() - INTERVAL '24 hours', 512 * 1024 * 1024 - 11000)", key)
 	require.NoError(t, f.respond(t, key, "a", 5000))
 	require.NoError(t, f.respond(t, key, "b", 6000))
 	requireCode(t, f.respond(t, key, "c", 5000), roomsensor.CodeOverloaded)
@@ -45,13 +35,13 @@ func TestIdempotencyBytes(t *testing.T) {
 	require.NoError(t, f.respond(t, key, "c", 4000))
 	require.NoError(t, f.respond(t, other, "c", 5000))
 
-	f.exec(t, "UPDATE idempotency_bytes SET hour = hour - INTERVAL '2 hours'")
+	f.Exec(t, "UPDATE idempotency_bytes SET hour = hour - INTERVAL '2 hours'")
 	require.NoError(t, f.respond(t, key, "d", 5000))
-	f.exec(t, "UPDATE idempotency_bytes SET hour = hour - INTERVAL '22 hours'")
+	f.Exec(t, "UPDATE idempotency_bytes SET hour = hour - INTERVAL '22 hours'")
 	_, err := f.PurgeIdempotency(t.Context())
 	require.NoError(t, err)
 	var rows int
-	require.NoError(t, f.sql.QueryRow(t.Context(), "SELECT count(*) FROM idempotency_bytes").Scan(&rows))
+	require.NoError(t, f.SQL.QueryRow(t.Context(), "SELECT count(*) FROM idempotency_bytes").Scan(&rows))
 	require.Equal(t, 3, rows)
 }
 
@@ -59,9 +49,9 @@ func TestIdempotencyBytes(t *testing.T) {
 func TestPurgeIdempotency(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	f.exec(t, `INSERT INTO idempotency_keys (key_id, method, path, idempotency_key, body_sha256, created_at)
-		SELECT $1, 'PATCH', '/', n::text, '', now() - n * INTERVAL '25 hours' FROM generate_series(0, 2500) n`, f.newAPIKey(t))
-	tx, err := f.sql.Begin(t.Context())
+	f.Exec(t, `INSERT INTO idempotency_keys (key_id, method, path, idempotency_key, body_sha256, created_at)
+		SELECT $1, 'PATCH', '/', n::text, '', now() - n * INTERVAL '25 hours' FROM generate_series(0, 2500) n`, f.NewAPIKey(t))
+	tx, err := f.SQL.Begin(t.Context())
 	require.NoError(t, err)
 	_, err = tx.Exec(t.Context(), "SELECT pg_advisory_xact_lock(lock_key('idempotency_purge'))")
 	require.NoError(t, err)

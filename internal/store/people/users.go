@@ -1,4 +1,6 @@
-package store
+// Package people reads and changes the people who use the dashboard: their teams, sessions and sign-ins, the audit log of
+// what they change, and what is stored about people whom assignments name.
+package people
 
 import (
 	"context"
@@ -9,8 +11,18 @@ import (
 
 	"roomsensor/db"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/store/fleet"
 	"roomsensor/internal/store/pg"
 )
+
+// Store reads and changes people. It is safe for concurrent use.
+type Store struct {
+	*pg.DB
+	fleet *fleet.Store
+}
+
+// New returns a store with the pools of a role.
+func New(d *pg.DB, f *fleet.Store) *Store { return &Store{d, f} }
 
 // User returns a person, also one who may no longer sign in.
 func (s *Store) User(ctx context.Context, userID uuid.UUID) (roomsensor.User, error) {

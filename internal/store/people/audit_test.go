@@ -1,4 +1,4 @@
-package store_test
+package people_test
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/store"
+	"roomsensor/internal/store/fleet"
 	"roomsensor/test/dbtest"
 )
 
@@ -28,7 +29,7 @@ func anna() roomsensor.Actor {
 func (f *fixture) audit(t *testing.T, q roomsensor.AuditQuery) []roomsensor.AuditEntry {
 	t.Helper()
 	q.Limit = 10_000
-	entries, err := f.TeamAudit(t.Context(), f.team, q)
+	entries, err := f.TeamAudit(t.Context(), f.TeamID, q)
 	require.NoError(t, err)
 	slices.Reverse(entries)
 	return entries
@@ -49,22 +50,22 @@ func TestAudit(t *testing.T) {
 	day := at("2026-01-01T00:00:00Z")
 	var assignment uuid.UUID
 	var reject uuid.UUID
-	f.exec(t, `INSERT INTO rejected_uploads (received_at, stream_sequence, reason, detail, team_id, payload)
-		VALUES (now(), 1, 'unknown_unit', 'x', $1, 'x')`, f.team)
-	require.NoError(t, f.sql.QueryRow(ctx, `SELECT id FROM rejected_uploads`).Scan(&reject))
-	key := roomsensor.Key{TeamID: f.team, SecretSHA256: [32]byte{0xAB, 0xCD, 0xEF}, Scope: roomsensor.ScopeRead, Label: new("CI")}
+	f.Exec(t, `INSERT INTO rejected_uploads (received_at, stream_sequence, reason, detail, team_id, payload)
+		VALUES (now(), 1, 'unknown_unit', 'x', $1, 'x')`, f.TeamID)
+	require.NoError(t, f.SQL.QueryRow(ctx, `SELECT id FROM rejected_uploads`).Scan(&reject))
+	key := roomsensor.Key{TeamID: f.TeamID, SecretSHA256: [32]byte{0xAB, 0xCD, 0xEF}, Scope: roomsensor.ScopeRead, Label: new("CI")}
 	withID := func(id string) roomsensor.Key { next := key; next.ID = id; return next }
 	for _, c := range []struct {
 		change func() error
 		want   []string // parts of the lines
 	}{
 		{
-			func() error { _, err := f.RenameTeam(ctx, f.team, "Club"); return err },
+			func() error { _, err := f.RenameTeam(ctx, f.TeamID, "Club"); return err },
 			[]string{`change team Club: {"name": "Team"} -> {"name": "Club"}`},
 		},
 		{
 			func() error {
-				_, err := f.UpdateTeamSettings(ctx, f.team, func(team *roomsensor.TeamSettings) error {
+				_, err := f.UpdateTeamSettings(ctx, f.TeamID, func(team *roomsensor.TeamSettings) error {
 					team.Night.Start++
 					return nil
 				})
@@ -73,44 +74,44 @@ func TestAudit(t *testing.T) {
 			[]string{`change team Club: {"night_start": "22:00:00"} -> {"night_start": "22:01:00"}`},
 		},
 		{
-			func() error { _, err := f.UpdateDevice(ctx, f.team, f.device, rename("Room")); return err },
+			func() error { _, err := f.UpdateDevice(ctx, f.TeamID, f.DeviceID, rename("Room")); return err },
 			[]string{`change device Room: {"display_name": null} -> {"display_name": "Room"}`},
 		},
 		{
-			func() error { _, err := f.UpdateDevice(ctx, f.team, f.device, tags("floor", "1")); return err },
+			func() error { _, err := f.UpdateDevice(ctx, f.TeamID, f.DeviceID, tags("floor", "1")); return err },
 			[]string{`change device Room: {"metadata": {}} -> {"metadata": {"floor": "1"}}`},
 		},
 		{
-			func() error { _, err := f.UpdateDevice(ctx, f.team, f.device, tags("wing", "B")); return err },
+			func() error { _, err := f.UpdateDevice(ctx, f.TeamID, f.DeviceID, tags("wing", "B")); return err },
 			[]string{`{"metadata": {}} -> {"metadata": {"wing": "B"}}`},
 		},
 		{
-			func() error { _, err := f.ReplaceHardware(ctx, f.team, f.device, "dev:7", day); return err },
+			func() error { _, err := f.ReplaceHardware(ctx, f.TeamID, f.DeviceID, "dev:7", day); return err },
 			[]string{
 				`change installation dev:1: {"removed_at": null} ->`, `create installation dev:7:  ->`,
 				`change device Room: {"hardware_id": "dev:1"} -> {"hardware_id": "dev:7"}`,
 			},
 		},
 		{
-			func() error { _, err := f.RemoveHardware(ctx, f.team, f.device, day.Add(time.Hour)); return err },
+			func() error { _, err := f.RemoveHardware(ctx, f.TeamID, f.DeviceID, day.Add(time.Hour)); return err },
 			[]string{`change installation dev:7: {"removed_at": null} ->`},
 		},
 		{func() error {
-			started, err := f.StartAssignment(ctx, f.team, roomsensor.Assignment{
-				DeviceID: f.device, Type: roomsensor.Place, Label: "Room 12", HomeOrTravel: roomsensor.Home, StartedAt: day,
+			started, err := f.StartAssignment(ctx, f.TeamID, roomsensor.Assignment{
+				DeviceID: f.DeviceID, Type: roomsensor.Place, Label: "Room 12", HomeOrTravel: roomsensor.Home, StartedAt: day,
 			})
 			assignment = started.ID
 			return err
 		}, []string{`create assignment Room 12:  ->`}},
 		{func() error {
-			_, started, err := f.TransferAssignment(ctx, f.team, assignment, roomsensor.Assignment{
+			_, started, err := f.TransferAssignment(ctx, f.TeamID, assignment, roomsensor.Assignment{
 				Type: roomsensor.Athlete, Label: "Anna", HomeOrTravel: roomsensor.Home, StartedAt: day.Add(time.Hour),
 			})
 			assignment = started.ID
 			return err
 		}, []string{`change assignment Room 12: {"ended_at": null} -> {"ended_at": "2026-01-01T01:00:00Z"}`, `create assignment Anna:`}},
 		{
-			func() error { _, err := f.EndAssignment(ctx, f.team, assignment, day.Add(2*time.Hour)); return err },
+			func() error { _, err := f.EndAssignment(ctx, f.TeamID, assignment, day.Add(2*time.Hour)); return err },
 			[]string{`change assignment Anna: {"ended_at": null} ->`},
 		},
 		{
@@ -118,11 +119,11 @@ func TestAudit(t *testing.T) {
 			[]string{`create api_key CI:  -> {"label": "CI", "scope": "read"}`},
 		},
 		{
-			func() error { _, _, err := f.RotateAPIKey(ctx, f.team, "k1", withID("k2"), time.Hour); return err },
+			func() error { _, _, err := f.RotateAPIKey(ctx, f.TeamID, "k1", withID("k2"), time.Hour); return err },
 			[]string{`change api_key CI: {"expires_at": null} ->`, `create api_key CI:`},
 		},
 		{
-			func() error { _, err := f.RevokeAPIKey(ctx, f.team, "k2"); return err },
+			func() error { _, err := f.RevokeAPIKey(ctx, f.TeamID, "k2"); return err },
 			[]string{`change api_key CI: {"revoked_at": null} ->`},
 		},
 		{
@@ -130,11 +131,11 @@ func TestAudit(t *testing.T) {
 			[]string{`create ingest_key CI:  -> {"label": "CI"}`},
 		},
 		{
-			func() error { _, _, err := f.RotateIngestKey(ctx, f.team, "i1", withID("i2"), time.Hour); return err },
+			func() error { _, _, err := f.RotateIngestKey(ctx, f.TeamID, "i1", withID("i2"), time.Hour); return err },
 			[]string{`change ingest_key CI: {"expires_at": null} ->`, `create ingest_key CI:`},
 		},
 		{
-			func() error { _, err := f.RevokeIngestKey(ctx, f.team, "i2"); return err },
+			func() error { _, err := f.RevokeIngestKey(ctx, f.TeamID, "i2"); return err },
 			[]string{`change ingest_key CI: {"revoked_at": null} ->`},
 		},
 		{
@@ -142,15 +143,15 @@ func TestAudit(t *testing.T) {
 			[]string{`change reject unknown_unit: {"replayed_at": null} ->`},
 		},
 		{
-			func() error { _, err := f.RevokeTeam(ctx, f.team); return err },
+			func() error { _, err := f.RevokeTeam(ctx, f.TeamID); return err },
 			[]string{`change api_key CI: {"revoked_at": null} ->`, `change ingest_key CI: {"revoked_at": null} ->`},
 		},
-		{func() error { _, err := f.DeleteDevice(ctx, f.device); return err }, []string{
+		{func() error { _, err := f.DeleteDevice(ctx, f.DeviceID); return err }, []string{
 			`delete installation dev:1: {"device_id"`, `delete installation dev:7: {"device_id"`,
 			`delete assignment Room 12: {"type": "place", "label": "Room 12"`, `delete assignment Anna:`,
 			`delete device Room: {"team_id"`,
 		}},
-		{func() error { _, err := f.DeleteTeam(ctx, f.team); return err }, []string{
+		{func() error { _, err := f.DeleteTeam(ctx, f.TeamID); return err }, []string{
 			`delete api_key CI:`, `delete api_key CI:`, `delete ingest_key CI:`, `delete ingest_key CI:`,
 			`delete team Club: {"name": "Club",`,
 		}},
@@ -170,7 +171,7 @@ func TestAudit(t *testing.T) {
 		}
 	}
 	var log string
-	require.NoError(t, f.sql.QueryRow(ctx, `SELECT string_agg(l::text, ' ') FROM audit_log l`).Scan(&log))
+	require.NoError(t, f.SQL.QueryRow(ctx, `SELECT string_agg(l::text, ' ') FROM audit_log l`).Scan(&log))
 	require.NotContains(t, log, "abcdef")
 	require.NotContains(t, log, "sha256")
 }
@@ -186,16 +187,16 @@ func TestAuditPeople(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	var user uuid.UUID
-	require.NoError(t, f.sql.QueryRow(t.Context(),
+	require.NoError(t, f.SQL.QueryRow(t.Context(),
 		`INSERT INTO users (email, password_hash) VALUES ('anna@example.com', 'secret1') RETURNING id`).Scan(&user))
-	f.exec(t, `INSERT INTO memberships (user_id, team_id, role) VALUES ($1, $2, 'viewer')`, user, f.team)
-	f.exec(t, `INSERT INTO sign_in_links (token_sha256, user_id, purpose, expires_at)
+	f.Exec(t, `INSERT INTO memberships (user_id, team_id, role) VALUES ($1, $2, 'viewer')`, user, f.TeamID)
+	f.Exec(t, `INSERT INTO sign_in_links (token_sha256, user_id, purpose, expires_at)
 		VALUES (sha256('secret2'), $1, 'reset', now() + interval '1 hour'), (sha256('secret3'), $1, 'reset', '2026-01-01Z')`, user)
-	f.exec(t, `UPDATE users SET password_hash = 'secret4'`)
-	f.exec(t, `UPDATE memberships SET role = 'admin'`)
-	f.exec(t, `DELETE FROM sign_in_links WHERE expires_at < '2026-01-02Z'`)
-	f.exec(t, `DELETE FROM sign_in_links`)
-	f.exec(t, `DELETE FROM users`)
+	f.Exec(t, `UPDATE users SET password_hash = 'secret4'`)
+	f.Exec(t, `UPDATE memberships SET role = 'admin'`)
+	f.Exec(t, `DELETE FROM sign_in_links WHERE expires_at < '2026-01-02Z'`)
+	f.Exec(t, `DELETE FROM sign_in_links`)
+	f.Exec(t, `DELETE FROM users`)
 	entries, err := f.AuditEntries(t.Context(), roomsensor.AuditQuery{Object: user.String(), Limit: 100})
 	require.NoError(t, err)
 	var lines []string
@@ -211,7 +212,7 @@ func TestAuditPeople(t *testing.T) {
 		"create membership anna@example.com:", "create user anna@example.com:",
 	}, lines)
 	require.JSONEq(t, `{"password": "changed"}`, string(entries[4].After))
-	require.Equal(t, f.team, *entries[3].TeamID)
+	require.Equal(t, f.TeamID, *entries[3].TeamID)
 	require.Nil(t, entries[4].TeamID)
 }
 
@@ -220,7 +221,7 @@ func TestAuditPeople(t *testing.T) {
 func TestAuditUnknownActor(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	conn, err := f.sql.Acquire(t.Context())
+	conn, err := f.SQL.Acquire(t.Context())
 	require.NoError(t, err)
 	defer conn.Release()
 	_, err = conn.Exec(t.Context(), `BEGIN; SELECT set_config('roomsensor.actor', '{"kind": "operator", "name": "root"}', true);
@@ -228,7 +229,7 @@ func TestAuditUnknownActor(t *testing.T) {
 	require.NoError(t, err)
 	var user string
 	require.NoError(t, conn.QueryRow(t.Context(), `SELECT session_user`).Scan(&user))
-	entries := f.audit(t, roomsensor.AuditQuery{Object: f.device.String()})
+	entries := f.audit(t, roomsensor.AuditQuery{Object: f.DeviceID.String()})
 	last := entries[len(entries)-2:]
 	require.Equal(t, roomsensor.Actor{Kind: roomsensor.ActorOperator, Name: "root"}, last[0].Actor)
 	require.Equal(t, roomsensor.Actor{Kind: roomsensor.ActorSQL, Name: user}, last[1].Actor)
@@ -239,15 +240,15 @@ func TestAuditTransaction(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	before := f.audit(t, roomsensor.AuditQuery{})
-	f.exec(t, `INSERT INTO api_keys (key_id, team_id, secret_sha256) VALUES ('k', $1, sha256(''))`, f.team)
+	f.Exec(t, `INSERT INTO api_keys (key_id, team_id, secret_sha256) VALUES ('k', $1, sha256(''))`, f.TeamID)
 	key := roomsensor.IdempotencyKey{KeyID: "k", Method: "PATCH", Path: "/", Key: "1"}
-	_, _, err := f.Idempotently(t.Context(), key, func(ctx context.Context, tx store.DeviceUpdater) ([]byte, error) {
-		_, err := tx.UpdateDevice(ctx, f.team, f.device, rename("Room"))
+	_, _, err := f.Idempotently(t.Context(), key, func(ctx context.Context, tx fleet.DeviceUpdater) ([]byte, error) {
+		_, err := tx.UpdateDevice(ctx, f.TeamID, f.DeviceID, rename("Room"))
 		require.NoError(t, err)
 		return nil, roomsensor.ErrBlocked
 	})
 	require.ErrorIs(t, err, roomsensor.ErrBlocked)
-	_, err = f.UpdateDevice(t.Context(), f.team, f.device, roomsensor.DevicePatch{SetDisplayName: true})
+	_, err = f.UpdateDevice(t.Context(), f.TeamID, f.DeviceID, roomsensor.DevicePatch{SetDisplayName: true})
 	require.NoError(t, err)
 	require.Len(t, f.audit(t, roomsensor.AuditQuery{}), len(before)+1, "only the key")
 }
@@ -259,14 +260,14 @@ func TestAuditWorker(t *testing.T) {
 	before := f.audit(t, roomsensor.AuditQuery{})
 	now := time.Now().UTC().Truncate(time.Microsecond)
 	_, err := f.WriteBatch(t.Context(), roomsensor.Batch{
-		Rows: []roomsensor.DeviceMeasurement{co2(f.device, "2026-01-01T00:00:00Z", 400)},
+		Rows: []roomsensor.DeviceMeasurement{co2(f.DeviceID, "2026-01-01T00:00:00Z", 400)},
 		Seen: []roomsensor.DeviceHeartbeat{{
-			DeviceID: f.device, LastSeenAt: now, SignalAt: now, FirmwareAt: now, Firmware: new("2"),
+			DeviceID: f.DeviceID, LastSeenAt: now, SignalAt: now, FirmwareAt: now, Firmware: new("2"),
 			Signal: &roomsensor.Signal{Bars: new(int16(3))},
 		}},
 	})
 	require.NoError(t, err)
-	d, err := f.Device(t.Context(), f.team, f.device)
+	d, err := f.Device(t.Context(), f.TeamID, f.DeviceID)
 	require.NoError(t, err)
 	require.Equal(t, "2", *d.FirmwareVersion)
 	require.Equal(t, before, f.audit(t, roomsensor.AuditQuery{}))
@@ -277,7 +278,7 @@ func TestAuditPatchStatements(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	var statements atomic.Int64
-	url := dbtest.Tap(t, f.url, func(m dbtest.Message) bool {
+	url := dbtest.Tap(t, f.URL, func(m dbtest.Message) bool {
 		if m.IsStatement() {
 			statements.Add(1)
 		}
@@ -285,10 +286,10 @@ func TestAuditPatchStatements(t *testing.T) {
 	})
 	tapped := open(t, url, store.API)
 	ctx := roomsensor.WithActor(t.Context(), roomsensor.Actor{Kind: roomsensor.ActorAPIKey, Name: "k"})
-	_, err := tapped.UpdateDevice(ctx, f.team, f.device, rename("a")) // Also what a new connection sends.
+	_, err := tapped.UpdateDevice(ctx, f.TeamID, f.DeviceID, rename("a")) // Also what a new connection sends.
 	require.NoError(t, err)
 	statements.Store(0)
-	_, err = tapped.UpdateDevice(ctx, f.team, f.device, rename("b"))
+	_, err = tapped.UpdateDevice(ctx, f.TeamID, f.DeviceID, rename("b"))
 	require.NoError(t, err)
 	require.EqualValues(t, 1, statements.Load())
 	entries := f.audit(t, roomsensor.AuditQuery{Actor: "k"})
@@ -305,7 +306,7 @@ func TestAuditSize(t *testing.T) {
 	for i := range roomsensor.MaxMetadataKeys {
 		patch.Metadata.Values[fmt.Sprintf("%064d", i)] = new(strings.Repeat("𝄞", 500))
 	}
-	_, err := f.UpdateDevice(t.Context(), f.team, f.device, patch)
+	_, err := f.UpdateDevice(t.Context(), f.TeamID, f.DeviceID, patch)
 	require.NoError(t, err)
 	entries := f.audit(t, roomsensor.AuditQuery{})
 	after := entries[len(entries)-1].After
@@ -317,7 +318,7 @@ func TestAuditSize(t *testing.T) {
 	require.Len(t, tags.Metadata, roomsensor.MaxMetadataKeys)
 	require.Equal(t, strings.Repeat("𝄞", 20)+"…", tags.Metadata[fmt.Sprintf("%064d", 7)])
 
-	f.exec(t, `UPDATE devices SET display_name = $1`, strings.Repeat("x", 1000))
+	f.Exec(t, `UPDATE devices SET display_name = $1`, strings.Repeat("x", 1000))
 	entries = f.audit(t, roomsensor.AuditQuery{})
 	require.JSONEq(t, `{"display_name": "`+strings.Repeat("x", 500)+`…"}`, string(entries[len(entries)-1].After))
 }
@@ -326,16 +327,16 @@ func TestAuditSize(t *testing.T) {
 func TestAuditPages(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	f.exec(t, `DELETE FROM audit_log`)
-	f.exec(t, `INSERT INTO audit_log (at, actor_kind, actor, team_id, action, object_kind, object_id, object_name)
+	f.Exec(t, `DELETE FROM audit_log`)
+	f.Exec(t, `INSERT INTO audit_log (at, actor_kind, actor, team_id, action, object_kind, object_id, object_name)
 		SELECT timestamptz '2026-01-01Z' + n / 5 * interval '1 hour', 'person', 'Anna@example.com', $1, 'change', 'team', 'x' || n, 'Room'
-		FROM generate_series(0, 24) n`, f.team)
-	f.exec(t, `INSERT INTO audit_log (at, actor_kind, actor, team_id, action, object_kind, object_id)
+		FROM generate_series(0, 24) n`, f.TeamID)
+	f.Exec(t, `INSERT INTO audit_log (at, actor_kind, actor, team_id, action, object_kind, object_id)
 		VALUES ('2026-01-01Z', 'person', 'bob@example.com', $1, 'change', 'team', 'other')`, uuid.New())
 	q := roomsensor.AuditQuery{Limit: 3}
 	seen := map[string]bool{}
 	for {
-		page, err := f.TeamAudit(t.Context(), f.team, q)
+		page, err := f.TeamAudit(t.Context(), f.TeamID, q)
 		require.NoError(t, err)
 		for i := range page {
 			require.False(t, seen[page[i].ObjectID])
@@ -358,7 +359,7 @@ func TestAuditPages(t *testing.T) {
 	all, err := f.AuditEntries(t.Context(), roomsensor.AuditQuery{Actor: "BOB@example.com", Limit: 10})
 	require.NoError(t, err)
 	require.Len(t, all, 1)
-	all, err = f.AuditEntries(t.Context(), roomsensor.AuditQuery{TeamID: &f.team, Since: &to, Object: "room", Limit: 100})
+	all, err = f.AuditEntries(t.Context(), roomsensor.AuditQuery{TeamID: &f.TeamID, Since: &to, Object: "room", Limit: 100})
 	require.NoError(t, err)
 	require.Len(t, all, 10)
 }
@@ -368,11 +369,11 @@ func TestAuditPages(t *testing.T) {
 func TestPurgeAudit(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	f.exec(t, `DELETE FROM audit_log`)
+	f.Exec(t, `DELETE FROM audit_log`)
 	insert := func(age string, kind roomsensor.ActorKind, id string, n int) {
-		f.exec(t, `INSERT INTO audit_log (at, actor_kind, actor, team_id, action, object_kind, object_id)
+		f.Exec(t, `INSERT INTO audit_log (at, actor_kind, actor, team_id, action, object_kind, object_id)
 			SELECT now() - $1::interval - n * interval '1 millisecond', $2, 'x', $3, 'change', 'device', $4
-			FROM generate_series(1, $5) n`, age, kind, f.team, id, n)
+			FROM generate_series(1, $5) n`, age, kind, f.TeamID, id, n)
 	}
 	insert("401 days", roomsensor.ActorPerson, "expired", 2500)
 	insert("399 days", roomsensor.ActorPerson, "old", 1)
@@ -383,7 +384,7 @@ func TestPurgeAudit(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 4000, n)
 	ids := func() (ids []string) {
-		rows, err := f.sql.Query(t.Context(), `SELECT object_id FROM audit_log GROUP BY 1 ORDER BY 1`)
+		rows, err := f.SQL.Query(t.Context(), `SELECT object_id FROM audit_log GROUP BY 1 ORDER BY 1`)
 		require.NoError(t, err)
 		for rows.Next() {
 			var id string
@@ -404,11 +405,11 @@ func BenchmarkUpdateDevice(b *testing.B) {
 		b.Run("audit="+strconv.FormatBool(logged), func(b *testing.B) {
 			f := setup(b)
 			if !logged {
-				f.exec(b, "ALTER TABLE devices DISABLE TRIGGER audit")
+				f.Exec(b, "ALTER TABLE devices DISABLE TRIGGER audit")
 			}
 			ctx := roomsensor.WithActor(b.Context(), roomsensor.Actor{Kind: roomsensor.ActorAPIKey, Name: "k"})
 			for i := 0; b.Loop(); i++ {
-				_, err := f.UpdateDevice(ctx, f.team, f.device, tags("n", strconv.Itoa(i)))
+				_, err := f.UpdateDevice(ctx, f.TeamID, f.DeviceID, tags("n", strconv.Itoa(i)))
 				require.NoError(b, err)
 			}
 		})

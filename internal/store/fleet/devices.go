@@ -1,4 +1,4 @@
-package store
+package fleet
 
 import (
 	"cmp"
@@ -21,7 +21,7 @@ import (
 func (s *Store) EachDevice(
 	ctx context.Context, teamID uuid.UUID, q roomsensor.DeviceQuery, do func(*roomsensor.Device),
 ) error {
-	if err := s.eachDevice(ctx, s.Pool, teamID, q, do); err != nil {
+	if err := s.EachDeviceOn(ctx, s.Pool, teamID, q, do); err != nil {
 		return fmt.Errorf("listing devices: %w", pg.Translate(err))
 	}
 	return nil
@@ -31,13 +31,13 @@ func (s *Store) EachDevice(
 // KB.
 const firstTagBytes = 64 << 10
 
-// eachDevice calls do for every device of a page. It reads them in portions, each with a query for those after an id.
+// EachDeviceOn calls do for every device of a page. It reads them in portions, each with a query for those after an id.
 // The tags in the first portion show how many devices q.MaxTagBytes has room for: the database would send the rows that
 // are not needed before the connection can be used again.
-func (s *Store) eachDevice(
+func (s *Store) EachDeviceOn(
 	ctx context.Context, conn db.DBTX, teamID uuid.UUID, q roomsensor.DeviceQuery, do func(*roomsensor.Device),
 ) error {
-	filter, ok := metadataFilter(q.Metadata)
+	filter, ok := MetadataFilter(q.Metadata)
 	if !ok {
 		return nil
 	}
@@ -51,7 +51,7 @@ func (s *Store) eachDevice(
 		if err != nil {
 			return err
 		}
-		n, err := eachDeviceRow(rows, func(d *roomsensor.Device) (more bool) {
+		n, err := EachDeviceRow(rows, func(d *roomsensor.Device) (more bool) {
 			read++
 			tagBytes += d.TagBytes()
 			q.After = &d.ID
@@ -64,9 +64,9 @@ func (s *Store) eachDevice(
 	}
 }
 
-// eachDeviceRow calls do for the device in each row of device_details until it returns false, and returns the number of
+// EachDeviceRow calls do for the device in each row of device_details until it returns false, and returns the number of
 // calls.
-func eachDeviceRow(rows pgx.Rows, do func(*roomsensor.Device) (more bool)) (n int, err error) {
+func EachDeviceRow(rows pgx.Rows, do func(*roomsensor.Device) (more bool)) (n int, err error) {
 	defer rows.Close()
 	for more := true; more && rows.Next(); n++ {
 		row, err := pgx.RowToAddrOfStructByPos[db.DeviceDetail](rows)
@@ -83,9 +83,9 @@ func eachDeviceRow(rows pgx.Rows, do func(*roomsensor.Device) (more bool)) (n in
 	return n, rows.Err()
 }
 
-// metadataFilter returns the tags as a JSON object. ok is false if no device can match, because the database cannot
+// MetadataFilter returns the tags as a JSON object. ok is false if no device can match, because the database cannot
 // store such a tag.
-func metadataFilter(tags map[string]string) (filter []byte, ok bool) {
+func MetadataFilter(tags map[string]string) (filter []byte, ok bool) {
 	for key, value := range tags {
 		if !roomsensor.IsPlain(key) || !roomsensor.IsPlain(value) {
 			return nil, false
@@ -124,7 +124,7 @@ func (s *Store) DeviceNames(ctx context.Context, teamID uuid.UUID) ([]roomsensor
 
 // TaggedDevices lists the ids of a team's devices that have all of some tags (decision 18), ascending.
 func (s *Store) TaggedDevices(ctx context.Context, teamID uuid.UUID, tags map[string]string) ([]uuid.UUID, error) {
-	filter, ok := metadataFilter(tags)
+	filter, ok := MetadataFilter(tags)
 	if !ok {
 		return nil, nil
 	}
@@ -239,9 +239,6 @@ func updateParams(teamID, deviceID uuid.UUID, patch roomsensor.DevicePatch) (db.
 	}, nil
 }
 
-// NewDevice is a device to be created.
-type NewDevice = roomsensor.NewDevice
-
 // OwnedDevice is a device with its team.
 type OwnedDevice struct {
 	roomsensor.Device
@@ -250,7 +247,7 @@ type OwnedDevice struct {
 
 // CreateDevice creates a device with a hardware unit. It returns a HardwareConflictError if the unit is installed
 // elsewhere.
-func (s *Store) CreateDevice(ctx context.Context, d NewDevice, now time.Time) (created OwnedDevice, err error) {
+func (s *Store) CreateDevice(ctx context.Context, d roomsensor.NewDevice, now time.Time) (created OwnedDevice, err error) {
 	err = s.InChange(ctx, "creating a device", func(tx pgx.Tx) error {
 		id, err := s.insertDevice(ctx, tx, d, now)
 		if err != nil {
@@ -263,7 +260,7 @@ func (s *Store) CreateDevice(ctx context.Context, d NewDevice, now time.Time) (c
 }
 
 // RegisterUnit is CreateDevice without the device: it returns its id.
-func (s *Store) RegisterUnit(ctx context.Context, d NewDevice, now time.Time) (id uuid.UUID, err error) {
+func (s *Store) RegisterUnit(ctx context.Context, d roomsensor.NewDevice, now time.Time) (id uuid.UUID, err error) {
 	err = s.InChange(ctx, "registering a unit", func(tx pgx.Tx) error {
 		id, err = s.insertDevice(ctx, tx, d, now)
 		return err
@@ -272,7 +269,7 @@ func (s *Store) RegisterUnit(ctx context.Context, d NewDevice, now time.Time) (i
 }
 
 // insertDevice inserts a device and installs its unit.
-func (s *Store) insertDevice(ctx context.Context, tx pgx.Tx, d NewDevice, now time.Time) (uuid.UUID, error) {
+func (s *Store) insertDevice(ctx context.Context, tx pgx.Tx, d roomsensor.NewDevice, now time.Time) (uuid.UUID, error) {
 	metadata := []byte("{}")
 	if len(d.Metadata) > 0 {
 		var err error
@@ -293,7 +290,9 @@ func (s *Store) insertDevice(ctx context.Context, tx pgx.Tx, d NewDevice, now ti
 	return id, s.installHardware(ctx, tx, d.TeamID, id, d.HardwareID, from)
 }
 
-func (s *Store) installationTime(ctx context.Context, tx pgx.Tx, d NewDevice, now time.Time) (*time.Time, error) {
+func (s *Store) installationTime(
+	ctx context.Context, tx pgx.Tx, d roomsensor.NewDevice, now time.Time,
+) (*time.Time, error) {
 	if d.InstalledAt != nil {
 		return d.InstalledAt, nil
 	}

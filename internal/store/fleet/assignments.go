@@ -1,4 +1,4 @@
-package store
+package fleet
 
 import (
 	"context"
@@ -26,7 +26,7 @@ func (s *Store) Assignments(
 	if err != nil {
 		return nil, fmt.Errorf("listing assignments: %w", pg.Translate(err))
 	}
-	return pg.Convert(rows, assignment), nil
+	return pg.Convert(rows, AssignmentOf), nil
 }
 
 // Assignment returns an assignment of any device of a team.
@@ -35,7 +35,7 @@ func (s *Store) Assignment(ctx context.Context, teamID, assignmentID uuid.UUID) 
 	if err != nil {
 		return roomsensor.Assignment{}, fmt.Errorf("reading an assignment: %w", pg.Translate(err))
 	}
-	return assignment(&row), nil
+	return AssignmentOf(&row), nil
 }
 
 // DeviceAssignments lists all assignments of a device of any team, the newest first.
@@ -47,7 +47,7 @@ func (s *Store) DeviceAssignments(ctx context.Context, deviceID uuid.UUID) ([]ro
 	if err != nil {
 		return nil, fmt.Errorf("listing assignments: %w", pg.Translate(err))
 	}
-	return pg.Convert(rows, assignment), nil
+	return pg.Convert(rows, AssignmentOf), nil
 }
 
 // AssignmentTeam returns the team of an assignment of any team.
@@ -120,7 +120,7 @@ func (s *Store) insertAssignment(
 	})
 	if err == nil {
 		return roomsensor.Assignment{}, &roomsensor.AssignmentConflictError{
-			Conflict: roomsensor.AssignmentOverlaps, Assignment: assignment(&other),
+			Conflict: roomsensor.AssignmentOverlaps, Assignment: AssignmentOf(&other),
 		}
 	}
 	if !errors.Is(err, pgx.ErrNoRows) {
@@ -130,7 +130,7 @@ func (s *Store) insertAssignment(
 		TeamID: teamID, DeviceID: a.DeviceID, Type: string(a.Type), Label: a.Label, HomeOrTravel: string(a.HomeOrTravel),
 		ExternalRef: a.ExternalRef, StartedAt: a.StartedAt,
 	})
-	return assignment(&row), err
+	return AssignmentOf(&row), err
 }
 
 // endAssignment ends an assignment in a transaction.
@@ -141,7 +141,7 @@ func (s *Store) endAssignment(
 	if err != nil {
 		return roomsensor.Assignment{}, pg.TranslateByID(err, "reading an assignment", roomsensor.KindAssignment, id.String())
 	}
-	conflict := &roomsensor.AssignmentConflictError{Assignment: assignment(&row)}
+	conflict := &roomsensor.AssignmentConflictError{Assignment: AssignmentOf(&row)}
 	switch {
 	case row.EndedAt != nil:
 		conflict.Conflict = roomsensor.AssignmentEnded
@@ -151,7 +151,7 @@ func (s *Store) endAssignment(
 		return roomsensor.Assignment{}, conflict
 	}
 	row, err = s.Queries.AssignmentEnd(ctx, tx, db.AssignmentEndParams{TeamID: teamID, AssignmentID: id, EndedAt: at})
-	return assignment(&row), err
+	return AssignmentOf(&row), err
 }
 
 // lockTeamDevice locks a device of a team until the transaction ends.
@@ -162,7 +162,7 @@ func (s *Store) lockTeamDevice(ctx context.Context, tx pgx.Tx, teamID, deviceID 
 	return nil
 }
 
-func assignment(row *db.Assignment) roomsensor.Assignment {
+func AssignmentOf(row *db.Assignment) roomsensor.Assignment {
 	return roomsensor.Assignment{
 		ID: row.ID, DeviceID: row.DeviceID, Type: roomsensor.AssignmentType(row.Type), Label: row.Label,
 		HomeOrTravel: roomsensor.HomeOrTravel(row.HomeOrTravel), ExternalRef: row.ExternalRef,

@@ -1,4 +1,4 @@
-package store_test
+package fleet_test
 
 import (
 	"context"
@@ -24,8 +24,8 @@ func BenchmarkCountRequest(b *testing.B) {
 				for b.Loop() {
 					if n.Load()%int64(keys*roomsensor.RateLimit) == 0 { // All keys are at their limit.
 						b.StopTimer()
-						f.exec(b, "UPDATE rate_windows SET hit_at = hit_at - INTERVAL '10 minutes'")
-						f.exec(b, "VACUUM ANALYZE rate_windows, rate_counters")
+						f.Exec(b, "UPDATE rate_windows SET hit_at = hit_at - INTERVAL '10 minutes'")
+						f.Exec(b, "VACUUM ANALYZE rate_windows, rate_counters")
 						b.StartTimer()
 					}
 					var requests sync.WaitGroup
@@ -55,11 +55,11 @@ func BenchmarkCountRequestIdle(b *testing.B) {
 	failed := 0.0
 	for b.Loop() {
 		b.StopTimer()
-		f.exec(b, "TRUNCATE rate_windows, rate_counters")
-		f.exec(b, "INSERT INTO rate_counters SELECT 'key ' || i, 600, 0 FROM generate_series(1, $1) i", keys)
-		f.exec(b, `INSERT INTO rate_windows SELECT key_id, slot, now() - INTERVAL '1 hour'
+		f.Exec(b, "TRUNCATE rate_windows, rate_counters")
+		f.Exec(b, "INSERT INTO rate_counters SELECT 'key ' || i, 600, 0 FROM generate_series(1, $1) i", keys)
+		f.Exec(b, `INSERT INTO rate_windows SELECT key_id, slot, now() - INTERVAL '1 hour'
 			FROM rate_counters, generate_series(0, 599) slot`)
-		f.exec(b, "VACUUM ANALYZE rate_windows, rate_counters")
+		f.Exec(b, "VACUUM ANALYZE rate_windows, rate_counters")
 		b.StartTimer()
 		var requests sync.WaitGroup
 		var errs atomic.Int64
@@ -82,7 +82,7 @@ func BenchmarkCountRequestBurst(b *testing.B) {
 	f := setup(b)
 	for b.Loop() {
 		b.StopTimer()
-		f.exec(b, "TRUNCATE rate_windows, rate_counters")
+		f.Exec(b, "TRUNCATE rate_windows, rate_counters")
 		ctx, cancel := context.WithTimeout(b.Context(), time.Minute)
 		var requests, begun sync.WaitGroup
 		begun.Add(burst)

@@ -1,4 +1,4 @@
-package store_test
+package people_test
 
 import (
 	"context"
@@ -14,7 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"roomsensor/internal/roomsensor"
-	"roomsensor/internal/store"
+	"roomsensor/internal/store/fleet"
+	"roomsensor/internal/store/people"
 )
 
 // The subject of the tests. The label has a character beyond ASCII, which JSON can escape.
@@ -30,7 +31,7 @@ func (f *fixture) occurrences(t *testing.T, texts ...string) (found []string) {
 	for _, text := range slices.Clone(texts) {
 		texts = append(texts, strings.ToUpper(text)) // Beyond ASCII, the database may not know the cases.
 	}
-	rows, err := f.sql.Query(t.Context(), `SELECT quote_ident(table_name) FROM information_schema.tables
+	rows, err := f.SQL.Query(t.Context(), `SELECT quote_ident(table_name) FROM information_schema.tables
 		WHERE table_schema = 'public' AND table_type = 'BASE TABLE' ORDER BY 1`)
 	require.NoError(t, err)
 	tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
@@ -38,7 +39,7 @@ func (f *fixture) occurrences(t *testing.T, texts ...string) (found []string) {
 	require.Greater(t, len(tables), 20)
 	for _, table := range tables {
 		for _, text := range texts {
-			rows, err := f.sql.Query(t.Context(), fmt.Sprintf(`SELECT x::text FROM %s x WHERE strpos(lower(x::text), lower($1)) > 0
+			rows, err := f.SQL.Query(t.Context(), fmt.Sprintf(`SELECT x::text FROM %s x WHERE strpos(lower(x::text), lower($1)) > 0
 				OR strpos(x::text, encode(convert_to($1, 'UTF8'), 'hex')) > 0`, table), text)
 			require.NoError(t, err)
 			hits, err := pgx.CollectRows(rows, pgx.RowTo[string])
@@ -71,30 +72,30 @@ func (f *fixture) assignAthlete(t *testing.T, team, device uuid.UUID, label, ref
 // plantSubject stores the subject in every place that can have its name, and returns an assignment of it.
 func (f *fixture) plantSubject(t *testing.T) uuid.UUID {
 	t.Helper()
-	id := f.assignAthlete(t, f.team, f.device, subjectLabel, subjectRef, "2026-01-01T00:00:00Z")
-	deleted := f.newDevice(t, "dev:2")
-	f.assignAthlete(t, f.team, deleted, subjectLabel, subjectRef, "2026-01-02T00:00:00Z")
+	id := f.assignAthlete(t, f.TeamID, f.DeviceID, subjectLabel, subjectRef, "2026-01-01T00:00:00Z")
+	deleted := f.NewDevice(t, "dev:2")
+	f.assignAthlete(t, f.TeamID, deleted, subjectLabel, subjectRef, "2026-01-02T00:00:00Z")
 	_, err := f.DeleteDevice(t.Context(), deleted)
 	require.NoError(t, err)
-	_, err = f.UpdateDevice(t.Context(), f.team, f.device, rename("Room of "+strings.ToUpper(subjectLabel)))
+	_, err = f.UpdateDevice(t.Context(), f.TeamID, f.DeviceID, rename("Room of "+strings.ToUpper(subjectLabel)))
 	require.NoError(t, err)
-	_, err = f.UpdateDevice(t.Context(), f.team, f.device, tags("athlete", subjectRef))
+	_, err = f.UpdateDevice(t.Context(), f.TeamID, f.DeviceID, tags("athlete", subjectRef))
 	require.NoError(t, err)
-	key := f.newAPIKey(t)
+	key := f.NewAPIKey(t)
 	for name, response := range map[string]string{
 		"shows the assignment": fmt.Sprintf(`{"display_name":"x","n":1.50,"active_assignment":{"assignment_id":"%s","label":"%s","external_ref":"%s"}}`, id, subjectLabel, subjectRef),
 		"shows the tag":        fmt.Sprintf(`{"metadata":{"athlete":"%s"},"active_assignment":null}`, subjectRef),
 	} {
 		_, _, err = f.Idempotently(t.Context(), roomsensor.IdempotencyKey{KeyID: key, Method: "PATCH", Path: "/", Key: name},
-			func(context.Context, store.DeviceUpdater) ([]byte, error) { return []byte(response), nil })
+			func(context.Context, fleet.DeviceUpdater) ([]byte, error) { return []byte(response), nil })
 		require.NoError(t, err)
 	}
-	f.exec(t, `INSERT INTO rejected_uploads (received_at, stream_sequence, reason, detail, team_id, payload)
+	f.Exec(t, `INSERT INTO rejected_uploads (received_at, stream_sequence, reason, detail, team_id, payload)
 		SELECT now(), n, 'unknown_unit', 'x', $1, convert_to(payload, 'UTF8') FROM unnest($2::text[]) WITH ORDINALITY p (payload, n)`,
-		f.team, []string{`{"hardware_id":"dev:9","who":"` + subjectLabel + `"}`, `{"hardware_id":"dev:9","who":"Zo\u00eb Kowalska"}`})
-	f.exec(t, `INSERT INTO sessions (token_hash, data, expires_at) VALUES ('x', convert_to($1, 'UTF8'), now())`,
+		f.TeamID, []string{`{"hardware_id":"dev:9","who":"` + subjectLabel + `"}`, `{"hardware_id":"dev:9","who":"Zo\u00eb Kowalska"}`})
+	f.Exec(t, `INSERT INTO sessions (token_hash, data, expires_at) VALUES ('x', convert_to($1, 'UTF8'), now())`,
 		`{"deadline":"2026-01-01T00:00:00Z","values":{"user":"u","message":"Ended `+subjectLabel+` on Hall."}}`)
-	f.exec(t, `INSERT INTO readings (device_id, bucket_at, co2_ppm) VALUES ($1, '2026-01-01 00:30Z', 400)`, f.device)
+	f.Exec(t, `INSERT INTO readings (device_id, bucket_at, co2_ppm) VALUES ($1, '2026-01-01 00:30Z', 400)`, f.DeviceID)
 	return id
 }
 
@@ -120,7 +121,7 @@ func TestEraseSubject(t *testing.T) {
 	require.NoError(t, err)
 	subject := roomsensor.Subject{Label: new(subjectLabel)}
 	ctx := roomsensor.WithActor(t.Context(), roomsensor.Actor{Kind: roomsensor.ActorOperator, Name: "root"})
-	erase := func(team uuid.UUID, options store.SubjectErasure) roomsensor.Erasure {
+	erase := func(team uuid.UUID, options people.SubjectErasure) roomsensor.Erasure {
 		t.Helper()
 		done, err := f.EraseSubject(ctx, team, subject, options)
 		require.NoError(t, err)
@@ -128,12 +129,12 @@ func TestEraseSubject(t *testing.T) {
 	}
 	before := f.occurrences(t, subjectLabel, subjectRef)
 
-	none := erase(other.ID, store.SubjectErasure{Mentions: true})
+	none := erase(other.ID, people.SubjectErasure{Mentions: true})
 	require.False(t, none.Changed(), "another team")
-	plan := erase(f.team, store.SubjectErasure{DryRun: true})
+	plan := erase(f.TeamID, people.SubjectErasure{DryRun: true})
 	require.Equal(t, before, f.occurrences(t, subjectLabel, subjectRef), "a dry run changes nothing")
 
-	done := erase(f.team, store.SubjectErasure{})
+	done := erase(f.TeamID, people.SubjectErasure{})
 	require.Equal(t, changes(&plan), changes(&done))
 	// Two assignments were created and ended, and one of them deleted. One response shows one of them.
 	require.Equal(t, []int64{1, 5, 1, 1, 0}, changes(&done))
@@ -141,13 +142,13 @@ func TestEraseSubject(t *testing.T) {
 		"devices.display_name": true, "devices.metadata": true, "rejected_uploads.payload": true, "idempotency_keys.response": true,
 		"audit_log.object_name": true, "audit_log.device_name": true, "audit_log.after": true,
 	}, placesOf(done.Mentions))
-	erased, err := f.Assignment(t.Context(), f.team, id)
+	erased, err := f.Assignment(t.Context(), f.TeamID, id)
 	require.NoError(t, err)
 	require.Equal(t, done.Name(), erased.Label)
 	require.Nil(t, erased.ExternalRef)
-	require.Len(t, f.readAll(t, f.device), 1, "the readings belong to the room")
+	require.Len(t, f.ReadAll(t, f.DeviceID), 1, "the readings belong to the room")
 	var response string
-	require.NoError(t, f.sql.QueryRow(ctx, `SELECT convert_from(response, 'UTF8') FROM idempotency_keys WHERE idempotency_key = 'shows the assignment'`).Scan(&response))
+	require.NoError(t, f.SQL.QueryRow(ctx, `SELECT convert_from(response, 'UTF8') FROM idempotency_keys WHERE idempotency_key = 'shows the assignment'`).Scan(&response))
 	// The bytes count, not only the values.
 	want := fmt.Sprintf(`{"display_name":"x","n":1.50,"active_assignment":{"assignment_id":"%s","label":"%s","external_ref":null}}`, id, done.Name())
 	require.True(t, want == response, response) //nolint:testifylint // Not JSONEq: replays have the same bytes.
@@ -159,32 +160,32 @@ func TestEraseSubject(t *testing.T) {
 	require.Equal(t, "root", last.Actor.Name)
 	require.JSONEq(t, `{"assignments":1,"audit_log":5,"idempotency_keys":1,"sessions":1,"rejected_uploads":0}`, string(last.After))
 
-	again := erase(f.team, store.SubjectErasure{})
+	again := erase(f.TeamID, people.SubjectErasure{})
 	require.False(t, again.Changed())
 	require.Len(t, f.audit(t, roomsensor.AuditQuery{}), len(entries), "an erasure that changes nothing has no entry")
 
 	// The operator changes the name and the tag, and erases the copies of the old ones.
-	_, err = f.UpdateDevice(t.Context(), f.team, f.device, rename("Room 1"))
+	_, err = f.UpdateDevice(t.Context(), f.TeamID, f.DeviceID, rename("Room 1"))
 	require.NoError(t, err)
-	_, err = f.UpdateDevice(t.Context(), f.team, f.device, tags("athlete", ""))
+	_, err = f.UpdateDevice(t.Context(), f.TeamID, f.DeviceID, tags("athlete", ""))
 	require.NoError(t, err)
-	rest := erase(f.team, store.SubjectErasure{Mentions: true})
+	rest := erase(f.TeamID, people.SubjectErasure{Mentions: true})
 	require.EqualValues(t, 2, rest.Rejects)
 	require.Empty(t, rest.Mentions)
 	require.Empty(t, f.occurrences(t, subjectLabel, `Zo\u00eb`))
 	subject = roomsensor.Subject{ExternalRef: new(subjectRef)}
-	erase(f.team, store.SubjectErasure{Mentions: true})
+	erase(f.TeamID, people.SubjectErasure{Mentions: true})
 	require.Empty(t, f.occurrences(t, subjectLabel, subjectRef))
 	require.True(t, json.Valid(f.rejectPayload(t)))
 	var counted, actual int64
-	require.NoError(t, f.sql.QueryRow(ctx, `SELECT bytes FROM reject_usage WHERE team_id = $1`, f.team).Scan(&counted))
-	require.NoError(t, f.sql.QueryRow(ctx, `SELECT sum(reject_bytes(payload, detail)) FROM rejected_uploads`).Scan(&actual))
+	require.NoError(t, f.SQL.QueryRow(ctx, `SELECT bytes FROM reject_usage WHERE team_id = $1`, f.TeamID).Scan(&counted))
+	require.NoError(t, f.SQL.QueryRow(ctx, `SELECT sum(reject_bytes(payload, detail)) FROM rejected_uploads`).Scan(&actual))
 	require.Equal(t, actual, counted)
 }
 
 func (f *fixture) rejectPayload(t *testing.T) (payload []byte) {
 	t.Helper()
-	require.NoError(t, f.sql.QueryRow(t.Context(), `SELECT payload FROM rejected_uploads LIMIT 1`).Scan(&payload))
+	require.NoError(t, f.SQL.QueryRow(t.Context(), `SELECT payload FROM rejected_uploads LIMIT 1`).Scan(&payload))
 	return payload
 }
 
@@ -193,14 +194,14 @@ func (f *fixture) rejectPayload(t *testing.T) (payload []byte) {
 func TestEraseSubjectOthers(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	f.assignAthlete(t, f.team, f.device, "Kim", "crm-1", "2026-01-01T00:00:00Z")
-	f.assignAthlete(t, f.team, f.device, "Kim Lee", "crm-12", "2026-01-02T00:00:00Z")
-	namesake := f.assignAthlete(t, f.team, f.device, "Kim", "crm-2", "2026-01-03T00:00:00Z")
-	done, err := f.EraseSubject(t.Context(), f.team, roomsensor.Subject{ExternalRef: new("crm-1")}, store.SubjectErasure{})
+	f.assignAthlete(t, f.TeamID, f.DeviceID, "Kim", "crm-1", "2026-01-01T00:00:00Z")
+	f.assignAthlete(t, f.TeamID, f.DeviceID, "Kim Lee", "crm-12", "2026-01-02T00:00:00Z")
+	namesake := f.assignAthlete(t, f.TeamID, f.DeviceID, "Kim", "crm-2", "2026-01-03T00:00:00Z")
+	done, err := f.EraseSubject(t.Context(), f.TeamID, roomsensor.Subject{ExternalRef: new("crm-1")}, people.SubjectErasure{})
 	require.NoError(t, err)
 	require.Equal(t, []int64{1, 2, 0, 0, 0}, changes(&done))
 	require.True(t, placesOf(done.Mentions)["assignments.label"], "the namesake is reported")
-	kept, err := f.Assignment(t.Context(), f.team, namesake)
+	kept, err := f.Assignment(t.Context(), f.TeamID, namesake)
 	require.NoError(t, err)
 	require.Equal(t, "Kim", kept.Label)
 	require.Len(t, f.audit(t, roomsensor.AuditQuery{Object: "Kim"}), 4)
@@ -212,7 +213,7 @@ func TestSubjectRecord(t *testing.T) {
 	f := setup(t)
 	id := f.plantSubject(t)
 	for _, subject := range []roomsensor.Subject{{Label: new(subjectLabel)}, {ExternalRef: new(subjectRef)}} {
-		record, err := f.SubjectRecord(t.Context(), f.team, subject)
+		record, err := f.SubjectRecord(t.Context(), f.TeamID, subject)
 		require.NoError(t, err)
 		require.Len(t, record.Assignments, 1)
 		require.Equal(t, id, record.Assignments[0].ID)
@@ -221,14 +222,14 @@ func TestSubjectRecord(t *testing.T) {
 		require.True(t, placesOf(record.Mentions)["devices.metadata"])
 		require.False(t, placesOf(record.Mentions)["assignments.label"], "its own assignments are no mentions")
 	}
-	record, err := f.SubjectRecord(t.Context(), f.team, roomsensor.Subject{Label: new(strings.ToLower(subjectLabel))})
+	record, err := f.SubjectRecord(t.Context(), f.TeamID, roomsensor.Subject{Label: new(strings.ToLower(subjectLabel))})
 	require.NoError(t, err)
 	require.Empty(t, record.Assignments, "a label counts as a whole")
 	require.True(t, slices.ContainsFunc(record.Mentions, func(m roomsensor.Mention) bool {
 		return m.Table == "audit_log" && m.Text == subjectLabel
 	}), "the changes of the assignments are mentions")
 	require.True(t, placesOf(record.Mentions)["assignments.label"])
-	record, err = f.SubjectRecord(t.Context(), f.team, roomsensor.Subject{Label: new("Nobody")})
+	record, err = f.SubjectRecord(t.Context(), f.TeamID, roomsensor.Subject{Label: new("Nobody")})
 	require.NoError(t, err)
 	require.Empty(t, record.Assignments)
 	require.Empty(t, record.Changes)
@@ -240,13 +241,13 @@ func TestDeleteUser(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	const email = "zoe@example.com"
-	invited, err := f.Invite(t.Context(), f.team, email, roomsensor.Admin, roomsensor.NewLink{ExpiresAt: time.Now().Add(time.Hour)})
+	invited, err := f.Invite(t.Context(), f.TeamID, email, roomsensor.Admin, roomsensor.NewLink{ExpiresAt: time.Now().Add(time.Hour)})
 	require.NoError(t, err)
-	f.exec(t, `INSERT INTO memberships (user_id, team_id, role) VALUES ($1, $2, 'admin')`, invited.ID, f.team)
-	f.exec(t, `UPDATE users SET display_name = 'Zoë'`)
-	f.exec(t, `INSERT INTO sign_in_addresses VALUES ($1, sha256(''), now())`, invited.ID)
+	f.Exec(t, `INSERT INTO memberships (user_id, team_id, role) VALUES ($1, $2, 'admin')`, invited.ID, f.TeamID)
+	f.Exec(t, `UPDATE users SET display_name = 'Zoë'`)
+	f.Exec(t, `INSERT INTO sign_in_addresses VALUES ($1, sha256(''), now())`, invited.ID)
 	actor := roomsensor.Actor{Kind: roomsensor.ActorPerson, Name: email, UserID: &invited.ID}
-	_, err = f.UpdateDevice(roomsensor.WithActor(t.Context(), actor), f.team, f.device, rename("Hall"))
+	_, err = f.UpdateDevice(roomsensor.WithActor(t.Context(), actor), f.TeamID, f.DeviceID, rename("Hall"))
 	require.NoError(t, err)
 
 	entries, err := f.DeleteUser(t.Context(), invited.ID, "")
@@ -260,7 +261,7 @@ func TestDeleteUser(t *testing.T) {
 	require.ErrorIs(t, err, roomsensor.ErrNotFound)
 
 	// The same with an erasure.
-	f.exec(t, `INSERT INTO users (id, email) VALUES ($1, $2)`, invited.ID, email)
+	f.Exec(t, `INSERT INTO users (id, email) VALUES ($1, $2)`, invited.ID, email)
 	entries, err = f.DeleteUser(t.Context(), invited.ID, "erased person")
 	require.NoError(t, err)
 	require.Positive(t, entries)

@@ -1,0 +1,28 @@
+package fleet_test
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"roomsensor/test/storetest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const patience = storetest.Patience
+
+var (
+	at          = storetest.At
+	open        = storetest.Open
+	requireCode = storetest.RequireCode
+	days        = storetest.Days
+	rename      = storetest.Rename
+)
+
+type fixture struct{ *storetest.Fixture }
+
+func setup(t testing.TB) *fixture {
+	t.Helper()
+	return &fixture{storetest.New(t)}
+}
