@@ -1,25 +1,16 @@
 package store
 
 import (
-	"context"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
-	"roomsensor/db"
-	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/store/pg"
 )
 
 // These give the tests of package store_test access to what an export and a batch decide by their size.
-
-// Slices returns the windows in which an export is read.
-func Slices(opened OpenedExport) []roomsensor.Window {
-	e := opened.(*Export)
-	return slicesOf(e.extent, e.rows, e.store.sliceRows)
-}
 
 // SetSliceRows sets the target number of rows of a slice.
 func (s *Store) SetSliceRows(n int) { s.sliceRows = n }
@@ -54,34 +45,15 @@ func (s *Store) SetGapLimits(statement, page int) {
 	s.scans.gapStatement, s.scans.gapPage = statement, page
 }
 
-// PurgeFeedAt purges the change feed as at a time.
-func (s *Store) PurgeFeedAt(t *testing.T, now time.Time) {
-	t.Helper()
-	_, err := s.purgeFeed(t.Context(), now)
-	require.NoError(t, err)
-}
-
 // SetPageTime sets after which time pages of the feed, coverage and aggregates end early.
 func (s *Store) SetPageTime(d time.Duration) {
-	s.feedTime, s.scans.coverageTime, s.aggregateTime = d, d, d
-}
-
-// SetFeedLimits sets the readings that one statement of a round looks at, and the time after which a page ends.
-func (s *Store) SetFeedLimits(candidates int, time time.Duration) {
-	s.feedCandidates, s.feedTime = candidates, time
+	s.Feed.Limits.Time, s.scans.coverageTime, s.aggregateTime = d, d, d
 }
 
 // QueryRow runs a query on the pool for pages.
 func (s *Store) QueryRow(t testing.TB, sql string) pgx.Row {
 	t.Helper()
 	return s.Pool.QueryRow(t.Context(), sql)
-}
-
-// WriteInTx stores rows in a transaction that a worker began, and leaves it open.
-func WriteInTx(ctx context.Context, tx pgx.Tx, rows []roomsensor.DeviceMeasurement) error {
-	s := &Store{DB: &pg.DB{Queries: db.New()}, minCopyRows: defaultMinCopyRows}
-	_, err := s.writeBatch(ctx, tx, roomsensor.Batch{Rows: rows})
-	return err
 }
 
 // SetAggregateTime sets the time after which a page of aggregates ends.

@@ -11,6 +11,7 @@ import (
 
 	"roomsensor/db"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/store/feed"
 	"roomsensor/internal/store/pg"
 )
 
@@ -251,11 +252,11 @@ func (s *Store) searchImports(ctx context.Context) (raised int, err error) {
 func (s *Store) raiseLatest(ctx context.Context, window roomsensor.Window) (raised int, err error) {
 	p := db.DeviceLatestListBehindParams{WindowFrom: window.From, WindowTo: window.To, Most: searchedDevices}
 	for more := true; more; {
-		var newest []deviceBuckets
+		var newest []feed.DeviceBuckets
 		err := s.InSnapshot(ctx, "searching imported readings", func(tx pgx.Tx) error {
 			rows, err := s.Queries.DeviceLatestListBehind(ctx, tx, p)
-			newest = pg.Convert(rows, func(r *db.DeviceLatestListBehindRow) deviceBuckets {
-				return deviceBuckets{r.DeviceID, r.BucketAt, r.BucketAt}
+			newest = pg.Convert(rows, func(r *db.DeviceLatestListBehindRow) feed.DeviceBuckets {
+				return feed.DeviceBuckets{ID: r.DeviceID, First: r.BucketAt, Last: r.BucketAt}
 			})
 			return err
 		})
@@ -271,7 +272,7 @@ func (s *Store) raiseLatest(ctx context.Context, window roomsensor.Window) (rais
 			return raised, err
 		}
 		raised += len(newest)
-		p.After = newest[len(newest)-1].id
+		p.After = newest[len(newest)-1].ID
 		more = len(newest) == searchedDevices
 	}
 	return raised, nil

@@ -13,6 +13,7 @@ import (
 
 	"roomsensor/db"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/store/feed"
 	"roomsensor/internal/store/pg"
 )
 
@@ -35,7 +36,7 @@ const (
 // the same batch may succeed.
 func (s *Store) WriteBatch(ctx context.Context, b roomsensor.Batch) (changed int64, err error) {
 	err = s.inWrite(ctx, func(tx pgx.Tx) error {
-		changed, err = s.writeBatch(ctx, tx, b)
+		changed, err = s.WriteIn(ctx, tx, b)
 		return err
 	})
 	if err != nil {
@@ -49,7 +50,7 @@ func (s *Store) WriteBatch(ctx context.Context, b roomsensor.Batch) (changed int
 func (s *Store) WriteReplay(ctx context.Context, rejectID uuid.UUID, b roomsensor.Batch) error {
 	b.Rejects = nil
 	err := s.inWrite(ctx, func(tx pgx.Tx) error {
-		if _, err := s.writeBatch(ctx, tx, b); err != nil {
+		if _, err := s.WriteIn(ctx, tx, b); err != nil {
 			return err
 		}
 		if err := s.SetActor(ctx, tx); err != nil {
@@ -78,16 +79,17 @@ func (s *Store) inWrite(ctx context.Context, run func(pgx.Tx) error) (err error)
 	return err //nolint:wrapcheck // Callers wrap it.
 }
 
-func (s *Store) writeBatch(ctx context.Context, tx pgx.Tx, b roomsensor.Batch) (changed int64, err error) {
+// WriteIn is WriteBatch in a transaction that began with writing. Its errors are those of the database.
+func (s *Store) WriteIn(ctx context.Context, tx pgx.Tx, b roomsensor.Batch) (changed int64, err error) {
 	if len(b.Rows) > 0 {
 		if changed, err = s.writeReadings(ctx, tx, b.Rows); err != nil {
 			return 0, err
 		}
 	}
 	var rest pgx.Batch // One round trip.
-	var written []deviceBuckets
+	var written []feed.DeviceBuckets
 	if changed > 0 {
-		queueChanges(&rest, b.Rows)
+		feed.QueueChanges(&rest, b.Rows)
 		written = bucketsOf(b.Rows)
 	}
 	check := queueHeartbeats(&rest, b.Seen, written)
@@ -188,12 +190,12 @@ func copyRows(rows []roomsensor.DeviceMeasurement) []byte {
 }
 
 // bucketsOf returns the devices in rows, which are sorted by key, with the first and the last bucket of each.
-func bucketsOf(rows []roomsensor.DeviceMeasurement) (buckets []deviceBuckets) {
+func bucketsOf(rows []roomsensor.DeviceMeasurement) (buckets []feed.DeviceBuckets) {
 	for i := range rows {
 		if i == 0 || rows[i-1].DeviceID != rows[i].DeviceID {
-			buckets = append(buckets, deviceBuckets{id: rows[i].DeviceID, first: rows[i].Bucket()})
+			buckets = append(buckets, feed.DeviceBuckets{ID: rows[i].DeviceID, First: rows[i].Bucket()})
 		}
-		buckets[len(buckets)-1].last = rows[i].Bucket()
+		buckets[len(buckets)-1].Last = rows[i].Bucket()
 	}
 	return buckets
 }
@@ -202,7 +204,7 @@ func bucketsOf(rows []roomsensor.DeviceMeasurement) (buckets []deviceBuckets) {
 // latest_bucket_at to newer readings. Both lists are sorted by device and have each once. After the statement and
 // before the commit, the caller must call check: it returns an error if a device in written does not exist.
 func queueHeartbeats(
-	batch *pgx.Batch, seen []roomsensor.DeviceHeartbeat, written []deviceBuckets,
+	batch *pgx.Batch, seen []roomsensor.DeviceHeartbeat, written []feed.DeviceBuckets,
 ) (check func() error) {
 	if len(seen)+len(written) == 0 {
 		return func() error { return nil }
@@ -218,7 +220,7 @@ func queueHeartbeats(
 	})
 	return func() error {
 		for i := range written {
-			if !updated[written[i].id] { // Its readings must not be stored either, see DeleteDevice.
+			if !updated[written[i].ID] { // Its readings must not be stored either, see DeleteDevice.
 				return pg.Overloaded(errors.New("a device was deleted after its unit was resolved"))
 			}
 		}
@@ -227,7 +229,7 @@ func queueHeartbeats(
 }
 
 // heartbeatParams merges two lists that are sorted by device.
-func heartbeatParams(seen []roomsensor.DeviceHeartbeat, written []deviceBuckets) (p db.DeviceHeartbeatUpdateParams) {
+func heartbeatParams(seen []roomsensor.DeviceHeartbeat, written []feed.DeviceBuckets) (p db.DeviceHeartbeatUpdateParams) {
 	for len(seen)+len(written) > 0 {
 		var order int // which device comes first
 		switch {
@@ -236,20 +238,20 @@ func heartbeatParams(seen []roomsensor.DeviceHeartbeat, written []deviceBuckets)
 		case len(written) == 0:
 			order = -1
 		default:
-			order = bytes.Compare(seen[0].DeviceID[:], written[0].id[:])
+			order = bytes.Compare(seen[0].DeviceID[:], written[0].ID[:])
 		}
 		var none roomsensor.DeviceHeartbeat
-		var rows deviceBuckets
+		var rows feed.DeviceBuckets
 		heartbeat := &none
 		if order <= 0 {
 			heartbeat, seen = &seen[0], seen[1:]
 		}
 		if order >= 0 {
 			rows, written = written[0], written[1:]
-			none.DeviceID = rows.id
+			none.DeviceID = rows.ID
 		}
 		p = appendHeartbeat(p, heartbeat)
-		p.OldestAt, p.NewestAt = append(p.OldestAt, rows.first), append(p.NewestAt, rows.last)
+		p.OldestAt, p.NewestAt = append(p.OldestAt, rows.First), append(p.NewestAt, rows.Last)
 	}
 	return p
 }

@@ -23,6 +23,12 @@ import (
 	"roomsensor/test/dbtest"
 )
 
+// place is the key of a reading.
+type place struct {
+	device uuid.UUID
+	bucket time.Time
+}
+
 // standbyTest is a database on a server of its own, with one team and three devices.
 type standbyTest struct {
 	*fixture

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"roomsensor/internal/store/feed"
 	"roomsensor/internal/store/fleet"
 	"roomsensor/internal/store/ops"
 	"roomsensor/internal/store/people"
@@ -18,6 +19,7 @@ type Store struct {
 	*Ops
 	*Fleet
 	*People
+	*Feed
 
 	teamExports *teamlimit.Limiter // exports that are being read
 	kept        *teamcache.Values[keptTeam]
@@ -28,8 +30,6 @@ type Store struct {
 	sliceRows, minCopyRows int
 	exportRowsTimeout      time.Duration
 	scans                  scanLimits
-	feedCandidates         int
-	feedTime               time.Duration
 	aggregateTime          time.Duration
 	aggregateCells         int
 	statementReadings      int
@@ -42,6 +42,7 @@ type (
 	Ops    = ops.Store
 	Fleet  = fleet.Store
 	People = people.Store
+	Feed   = feed.Store
 )
 
 // Role is what a process does with the database.
@@ -66,13 +67,13 @@ func Open(ctx context.Context, databaseURL string, role Role) (*Store, error) {
 		DB:     d,
 		Ops:    ops.New(d),
 		Fleet:  f,
+		Feed:   feed.New(d),
 		People: people.New(d, f),
 		kept:   teamcache.NewValues[keptTeam](maxKeptBytes), keepAll: keepAll, keepPast: keepPast,
 		aloneReads: make(chan struct{}, maxAloneReads), maxHistories: maxHistories,
 		sliceRows: defaultSliceRows, minCopyRows: defaultMinCopyRows, exportRowsTimeout: exportRowsTimeout,
-		teamExports:    teamlimit.New(maxTeamExports()),
-		scans:          defaultScanLimits,
-		feedCandidates: feedCandidates, feedTime: feedTime,
+		teamExports:   teamlimit.New(maxTeamExports()),
+		scans:         defaultScanLimits,
 		aggregateTime: aggregateTime, aggregateCells: defaultAggregateCells,
 		statementReadings: defaultStatementReadings,
 	}

@@ -52,12 +52,16 @@ func Connect(t testing.TB, url string) *Fixture {
 	return f
 }
 
-// Open opens a store, which the end of the test closes.
+// Open opens a store, which the end of the test closes. Its pages do not end early, as those of a slow database do, unless
+// the test sets that.
 func Open(t testing.TB, url string, role store.Role) *store.Store {
 	t.Helper()
 	s, err := store.Open(t.Context(), url, role)
 	require.NoError(t, err)
 	t.Cleanup(s.Close)
+	if _, measures := t.(*testing.B); !measures {
+		s.Feed.Limits.Time = Patience
+	}
 	return s
 }
 

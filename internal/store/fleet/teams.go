@@ -1,5 +1,5 @@
-// Package fleet reads and changes teams, their keys, devices, hardware units and assignments, and has what the API counts
-// and remembers of requests.
+// Package fleet reads and changes teams, their keys, devices, hardware units and assignments, and has what the API
+// counts and remembers of requests.
 package fleet
 
 import (

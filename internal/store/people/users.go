@@ -1,5 +1,5 @@
-// Package people reads and changes the people who use the dashboard: their teams, sessions and sign-ins, the audit log of
-// what they change, and what is stored about people whom assignments name.
+// Package people reads and changes the people who use the dashboard: their teams, sessions and sign-ins, the audit log
+// of what they change, and what is stored about people whom assignments name.
 package people
 
 import (

@@ -1,4 +1,4 @@
-package store_test
+package feed_test
 
 import (
 	"testing"
@@ -24,7 +24,7 @@ func (f *fixture) watermark(t testing.TB) time.Time {
 // requireAhead checks whether a cursor is refused.
 func (f *fixture) requireAhead(t *testing.T, want bool, cursor time.Time) {
 	t.Helper()
-	_, err := f.EachChange(t.Context(), f.team, roomsensor.FeedQuery{
+	_, err := f.EachChange(t.Context(), f.TeamID, roomsensor.FeedQuery{
 		Round: roomsensor.FeedRound{From: cursor, To: cursor}, Cursor: &cursor, Most: 1,
 	}, func(*roomsensor.Change) bool { return true })
 	if !want {
@@ -41,7 +41,7 @@ func (f *fixture) requireAhead(t *testing.T, want bool, cursor time.Time) {
 // restart makes the next watermark one of another server.
 func (f *fixture) restart(t *testing.T) {
 	t.Helper()
-	f.exec(t, "UPDATE feed_server SET started_at = started_at - interval '1 day'")
+	f.Exec(t, "UPDATE feed_server SET started_at = started_at - interval '1 day'")
 }
 
 // passed waits until the clock of the feed has passed a time.
@@ -49,7 +49,7 @@ func (f *fixture) passed(t *testing.T, at time.Time) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		var passed bool
-		require.NoError(t, f.sql.QueryRow(t.Context(),
+		require.NoError(t, f.SQL.QueryRow(t.Context(),
 			"SELECT clock_timestamp() - interval '110 milliseconds' > $1", at).Scan(&passed))
 		return passed
 	}, patience, time.Millisecond)
@@ -63,8 +63,8 @@ func TestFeedRestored(t *testing.T) {
 	lost := f.watermark(t)
 	f.requireAhead(t, false, lost)
 
-	f.exec(t, "SELECT setval('feed_reserved', feed_micros($1))", kept)
-	f.exec(t, "UPDATE feed_server SET reserved_at = $1", kept)
+	f.Exec(t, "SELECT setval('feed_reserved', feed_micros($1))", kept)
+	f.Exec(t, "UPDATE feed_server SET reserved_at = $1", kept)
 	f.restart(t)
 	f.requireAhead(t, false, kept)
 	f.requireAhead(t, true, lost)
@@ -91,7 +91,7 @@ func TestFeedRestoredDump(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	kept, lost := f.watermark(t), f.watermark(t)
-	f.exec(t, "UPDATE feed_server SET reserved_at = $1, database = 1", kept)
+	f.Exec(t, "UPDATE feed_server SET reserved_at = $1, database = 1", kept)
 	f.passed(t, lost)
 	after := f.watermark(t)
 	f.requireAhead(t, false, kept)

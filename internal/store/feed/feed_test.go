@@ -1,4 +1,4 @@
-package store_test
+package feed_test
 
 import (
 	"bytes"
@@ -18,6 +18,7 @@ import (
 	"roomsensor/db"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/store"
+	"roomsensor/internal/store/feed"
 	"roomsensor/test/conformance"
 )
 
@@ -43,7 +44,7 @@ type follower struct {
 // newFollower returns a follower that begins at a time.
 func (f *fixture) newFollower(from time.Time, stores ...*store.Store) *follower {
 	return &follower{
-		stores: stores, team: f.team, limit: 3, round: roomsensor.FeedRound{From: from, To: from},
+		stores: stores, team: f.TeamID, limit: 3, round: roomsensor.FeedRound{From: from, To: from},
 		copy: map[place]roomsensor.Reading{},
 	}
 }
@@ -88,7 +89,7 @@ func (f *follower) page(t testing.TB) bool {
 func (f *follower) catchUp(t testing.TB) {
 	t.Helper()
 	var now time.Time
-	require.NoError(t, f.stores[0].QueryRow(t, "SELECT clock_timestamp()").Scan(&now))
+	require.NoError(t, f.stores[0].Pool.QueryRow(t.Context(), "SELECT clock_timestamp()").Scan(&now))
 	require.Eventually(t, func() bool {
 		for f.page(t) {
 			if f.round.Empty() {
@@ -113,14 +114,14 @@ func (f *follower) requireCopy(t testing.TB, table map[place]roomsensor.Reading,
 // number returns the number that a query selects.
 func (f *fixture) number(t testing.TB, sql string) (n int) {
 	t.Helper()
-	require.NoError(t, f.sql.QueryRow(t.Context(), sql).Scan(&n))
+	require.NoError(t, f.SQL.QueryRow(t.Context(), sql).Scan(&n))
 	return n
 }
 
 // table returns all readings of the table.
 func (f *fixture) table(t testing.TB) map[place]roomsensor.Reading {
 	t.Helper()
-	rows, err := f.sql.Query(t.Context(), `SELECT device_id, bucket_at, co2_ppm, ingested_at FROM readings`)
+	rows, err := f.SQL.Query(t.Context(), `SELECT device_id, bucket_at, co2_ppm, ingested_at FROM readings`)
 	require.NoError(t, err)
 	all := map[place]roomsensor.Reading{}
 	for rows.Next() {
@@ -140,6 +141,7 @@ func (f *fixture) table(t testing.TB) map[place]roomsensor.Reading {
 // feedWriter is a connection that writes readings of its own device: a worker, or another program with transactions of
 // some isolation level.
 type feedWriter struct {
+	store     *store.Store
 	conn      *pgx.Conn
 	worker    bool
 	isolation pgx.TxIsoLevel
@@ -179,7 +181,8 @@ func (w *feedWriter) write(t *testing.T, random *rand.Rand) {
 	m := roomsensor.DeviceMeasurement{DeviceID: w.device}
 	m.MeasuredAt = bucket
 	m.Values.Set(roomsensor.CO2, w.value)
-	require.NoError(t, store.WriteInTx(t.Context(), w.tx, []roomsensor.DeviceMeasurement{m}))
+	_, err := w.store.WriteIn(t.Context(), w.tx, roomsensor.Batch{Rows: []roomsensor.DeviceMeasurement{m}})
+	require.NoError(t, err)
 }
 
 // takeNumber records the key of what was written with a number of a sequence, for the naive follower.
@@ -239,12 +242,12 @@ func TestFeedFollowers(t *testing.T) {
 func followWriters(t *testing.T, seed uint64) (missed map[string]bool) {
 	t.Helper()
 	f := setup(t)
-	f.exec(t, "CREATE TABLE numbered (number bigserial, device_id uuid, bucket_at timestamptz)")
+	f.Exec(t, "CREATE TABLE numbered (number bigserial, device_id uuid, bucket_at timestamptz)")
 	random := rand.New(rand.NewPCG(seed, 1))
 	t.Logf("seed %d", seed)
 	start := f.watermark(t)
 	writers := f.feedWriters(t)
-	other := open(t, f.url, store.API)
+	other := open(t, f.URL, store.API)
 	followers := []*follower{f.newFollower(start, f.Store), f.newFollower(start, f.Store, other)}
 	naive := map[string]*naiveReader{
 		"highest ingested_at": {
@@ -267,11 +270,11 @@ func followWriters(t *testing.T, seed uint64) (missed map[string]bool) {
 			followers[random.IntN(len(followers))].page(t)
 		case n < 97:
 			for _, reader := range naive {
-				reader.read(t, f.sql)
+				reader.read(t, f.SQL)
 			}
 		case n < 98: // As after the promotion of a standby whose clock is behind.
-			f.exec(t, "SELECT setval('feed_reserved', feed_micros(clock_timestamp() + interval '200 ms'))")
-			f.exec(t, "UPDATE feed_server SET started_at = started_at - interval '1 day'")
+			f.Exec(t, "SELECT setval('feed_reserved', feed_micros(clock_timestamp() + interval '200 ms'))")
+			f.Exec(t, "UPDATE feed_server SET started_at = started_at - interval '1 day'")
 		default:
 			f.PurgeFeedAt(t, time.Now().Add(time.Hour))
 		}
@@ -290,7 +293,7 @@ func followWriters(t *testing.T, seed uint64) (missed map[string]bool) {
 	}
 	missed = map[string]bool{}
 	for name, reader := range naive {
-		reader.read(t, f.sql)
+		reader.read(t, f.SQL)
 		if reader.missed(table) {
 			missed[name] = true
 		}
@@ -304,7 +307,7 @@ func (f *fixture) feedWriters(t *testing.T) (writers []*feedWriter) {
 	f.makeChunks(t)
 	for i := range 8 {
 		conn := f.feedConn(t)
-		w := &feedWriter{conn: conn, worker: i < 6, device: f.newDevice(t, fmt.Sprintf("dev:1%d", i))}
+		w := &feedWriter{store: f.Store, conn: conn, worker: i < 6, device: f.NewDevice(t, fmt.Sprintf("dev:1%d", i))}
 		if i == 7 {
 			w.isolation = pgx.RepeatableRead
 		}
@@ -318,14 +321,14 @@ func (f *fixture) feedWriters(t *testing.T) (writers []*feedWriter) {
 func (f *fixture) makeChunks(t *testing.T) {
 	t.Helper()
 	for _, bucket := range feedBuckets {
-		f.write(t, co2(f.device, bucket, 1))
+		f.WriteRows(t, co2(f.DeviceID, bucket, 1))
 	}
 }
 
 // feedConn returns a connection. Nothing may wait for a lock, because the steps of all writers run in one goroutine.
 func (f *fixture) feedConn(t *testing.T) *pgx.Conn {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), f.url)
+	conn, err := pgx.Connect(t.Context(), f.URL)
 	require.NoError(t, err)
 	_, err = conn.Exec(t.Context(), "SET lock_timeout = '5s'")
 	require.NoError(t, err)
@@ -348,7 +351,7 @@ func (w *feedWriter) step(t *testing.T, f *fixture, random *rand.Rand) {
 		require.NoError(t, w.tx.Rollback(t.Context()))
 		w.tx = nil
 	default: // Its machine failed.
-		f.exec(t, "SELECT pg_terminate_backend($1, 5000)", w.conn.PgConn().PID())
+		f.Exec(t, "SELECT pg_terminate_backend($1, 5000)", w.conn.PgConn().PID())
 		require.Error(t, w.tx.Commit(t.Context()))
 		_ = w.conn.Close(t.Context())
 		w.conn, w.tx = f.feedConn(t), nil
@@ -371,11 +374,11 @@ func TestFeedLate(t *testing.T) {
 		tx, err := conn.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: level})
 		require.NoError(t, err)
 		const insert = `INSERT INTO readings (device_id, bucket_at, co2_ppm) VALUES ($1, $2, 1)`
-		other := f.newDevice(t, "dev:2")
+		other := f.NewDevice(t, "dev:2")
 		_, err = tx.Exec(t.Context(), insert, other, feedBuckets[0])
 		require.NoError(t, err)
 
-		f.write(t, co2(f.device, feedBuckets[1], 2))
+		f.WriteRows(t, co2(f.DeviceID, feedBuckets[1], 2))
 		follower.catchUp(t)
 		require.Len(t, follower.copy, len(table))
 		follower.requireCopy(t, f.table(t), "the open transaction delays no other one")
@@ -387,7 +390,7 @@ func TestFeedLate(t *testing.T) {
 		follower.catchUp(t)
 		follower.requireCopy(t, f.table(t), "%s", level)
 
-		f.exec(t, "UPDATE readings SET co2_ppm = co2_ppm + 1, ingested_at = now()")
+		f.Exec(t, "UPDATE readings SET co2_ppm = co2_ppm + 1, ingested_at = now()")
 		f.PurgeFeedAt(t, time.Now().Add(time.Hour))
 		follower.catchUp(t)
 		follower.requireCopy(t, f.table(t), "%s", level)
@@ -406,17 +409,17 @@ func TestFeedCatchUp(t *testing.T) {
 	conformance.Covers(t, "A5.8")
 	f := setup(t)
 	start := f.watermark(t)
-	devices := []uuid.UUID{f.device, f.newDevice(t, "dev:2"), f.newDevice(t, "dev:3")}
+	devices := []uuid.UUID{f.DeviceID, f.NewDevice(t, "dev:2"), f.NewDevice(t, "dev:3")}
 	for i := range 40 {
-		f.write(t, co2(devices[i%3], roomsensor.FormatTime(at("2026-09-01T00:00:00Z").Add(time.Duration(i)*29*time.Hour)), float32(i)))
+		f.WriteRows(t, co2(devices[i%3], roomsensor.FormatTime(at("2026-09-01T00:00:00Z").Add(time.Duration(i)*29*time.Hour)), float32(i)))
 	}
 	slices.SortFunc(devices, func(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) })
-	f.write(t, co2(devices[0], feedBuckets[0], 1), co2(devices[1], feedBuckets[0], 1), co2(devices[2], feedBuckets[0], 1))
+	f.WriteRows(t, co2(devices[0], feedBuckets[0], 1), co2(devices[1], feedBuckets[0], 1), co2(devices[2], feedBuckets[0], 1))
 	table := f.table(t)
 	require.Len(t, table, 43)
 	for _, way := range []string{"batches", "days", "chunks"} {
 		for _, candidates := range []int{1, 500, 20_000} {
-			f.SetFeedLimits(candidates, 0)
+			f.Feed.Limits = feed.Limits{Candidates: candidates}
 			follower := f.newFollower(start, f.Store)
 			if way == "chunks" {
 				follower.round.From = start.Add(-time.Hour) // Before the tables of the feed existed.
@@ -427,36 +430,36 @@ func TestFeedCatchUp(t *testing.T) {
 		}
 		if way == "batches" {
 			f.PurgeFeedAt(t, time.Now().Add(time.Hour))
-			require.Zero(t, f.number(t, "SELECT count(*) FROM feed_batches"))
-			require.NotZero(t, f.number(t, "SELECT count(*) FROM feed_days"))
+			require.Zero(t, f.Number(t, "SELECT count(*) FROM feed_batches"))
+			require.NotZero(t, f.Number(t, "SELECT count(*) FROM feed_days"))
 		}
 	}
 	f.PurgeFeedAt(t, time.Now().Add(roomsensor.FeedKeep+48*time.Hour))
-	require.Zero(t, f.number(t, "SELECT count(*) FROM feed_days"))
+	require.Zero(t, f.Number(t, "SELECT count(*) FROM feed_days"))
 }
 
 // TestFeedChanges checks which requests the changes of a part of the feed wake.
 func TestFeedChanges(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	second := f.newDevice(t, "dev:2")
+	second := f.NewDevice(t, "dev:2")
 	mark := func() time.Time { return f.watermark(t) }
 	changes := func(from time.Time) roomsensor.FeedChanges {
-		changes, err := f.FeedChanges(t.Context(), []uuid.UUID{f.team}, roomsensor.FeedRound{From: from, To: time.Now().Add(time.Hour)})
+		changes, err := f.FeedChanges(t.Context(), []uuid.UUID{f.TeamID}, roomsensor.FeedRound{From: from, To: time.Now().Add(time.Hour)})
 		require.NoError(t, err)
 		return changes
 	}
 	from := mark()
 	require.False(t, changes(from).Any)
 	require.Empty(t, changes(from).Devices)
-	f.write(t, co2(second, "2026-02-01T00:00:00Z", 2))
-	require.Equal(t, map[uuid.UUID][]uuid.UUID{f.team: {second}}, changes(from).Devices)
+	f.WriteRows(t, co2(second, "2026-02-01T00:00:00Z", 2))
+	require.Equal(t, map[uuid.UUID][]uuid.UUID{f.TeamID: {second}}, changes(from).Devices)
 	none, err := f.FeedChanges(t.Context(), []uuid.UUID{uuid.New()}, roomsensor.FeedRound{From: from, To: time.Now()})
 	require.NoError(t, err)
 	require.Empty(t, none.Devices, "of another team")
-	f.write(t, co2(second, "2026-02-01T00:00:00Z", 2))
-	require.Equal(t, 1, f.number(t, "SELECT count(*) FROM feed_batches"), "a redelivery changes nothing")
-	f.exec(t, "INSERT INTO readings (device_id, bucket_at) VALUES ($1, '2026-01-01 00:00:00Z')", f.device)
+	f.WriteRows(t, co2(second, "2026-02-01T00:00:00Z", 2))
+	require.Equal(t, 1, f.Number(t, "SELECT count(*) FROM feed_batches"), "a redelivery changes nothing")
+	f.Exec(t, "INSERT INTO readings (device_id, bucket_at) VALUES ($1, '2026-01-01 00:00:00Z')", f.DeviceID)
 	require.True(t, changes(from).Any, "another program wrote")
 	f.PurgeFeedAt(t, time.Now().Add(time.Hour))
 	require.True(t, changes(from).Any, "what changed is not known any more")
@@ -469,18 +472,18 @@ func TestForeignWrites(t *testing.T) {
 	f := setup(t)
 	f.makeChunks(t)
 	writers := func() int64 {
-		rows, err := db.New().DeviceVersionListOfTeams(t.Context(), f.sql,
-			db.DeviceVersionListOfTeamsParams{TeamIds: []uuid.UUID{f.team}, Most: 1})
+		rows, err := db.New().DeviceVersionListOfTeams(t.Context(), f.SQL,
+			db.DeviceVersionListOfTeamsParams{TeamIds: []uuid.UUID{f.TeamID}, Most: 1})
 		require.NoError(t, err)
 		return rows[0].Writers
 	}
 	rows := func(condition string) int {
 		t.Helper()
-		return f.number(t, "SELECT count(*) FROM foreign_writes WHERE "+condition)
+		return f.Number(t, "SELECT count(*) FROM foreign_writes WHERE "+condition)
 	}
 	require.Zero(t, writers(), "a worker wrote")
 
-	tx, err := f.sql.Begin(t.Context()) // It is late, because the watermark passes its time.
+	tx, err := f.SQL.Begin(t.Context()) // It is late, because the watermark passes its time.
 	require.NoError(t, err)
 	_, err = tx.Exec(t.Context(), `UPDATE readings SET lux = 1, ingested_at = now() WHERE bucket_at = $1`, feedBuckets[0])
 	require.NoError(t, err)
@@ -504,11 +507,12 @@ func TestForeignWrites(t *testing.T) {
 
 	f.PurgeFeedAt(t, time.Now().Add(time.Hour))
 	require.Equal(t, 2, rows("transaction IS NOT NULL"), "what is not searched stays")
-	refresh(t.Context(), t, f.Store)
-	f.exec(t, "DELETE FROM feed_days")
+	_, _, err = f.RefreshLatest(t.Context(), uuid.Nil)
+	require.NoError(t, err)
+	f.Exec(t, "DELETE FROM feed_days")
 	f.PurgeFeedAt(t, time.Now().Add(time.Hour))
 	require.Equal(t, 2, rows("transaction IS NULL"), "the feed needs the times of late readings")
-	require.NotZero(t, f.number(t, "SELECT count(*) FROM feed_days WHERE day = '2026-10-01'"))
+	require.NotZero(t, f.Number(t, "SELECT count(*) FROM feed_days WHERE day = '2026-10-01'"))
 	require.EqualValues(t, 3, writers())
 	f.PurgeFeedAt(t, time.Now().Add(roomsensor.FeedKeep+48*time.Hour))
 	require.Zero(t, rows("true"))
@@ -520,10 +524,10 @@ func TestFeedTransactionTimeout(t *testing.T) {
 	t.Parallel()
 	conformance.NeedsMachine(t, "PostgreSQL 17")
 	f := setup(t)
-	if f.number(t, "SELECT current_setting('server_version_num')::int") < 170000 {
+	if f.Number(t, "SELECT current_setting('server_version_num')::int") < 170000 {
 		t.Skip("PostgreSQL has transaction_timeout since version 17")
 	}
-	conn, err := pgx.Connect(t.Context(), f.url)
+	conn, err := pgx.Connect(t.Context(), f.URL)
 	require.NoError(t, err)
 	defer func() { _ = conn.Close(t.Context()) }()
 	tx, err := conn.BeginTx(t.Context(), pgx.TxOptions{BeginQuery: "begin;" + db.FeedBegin})
@@ -540,9 +544,9 @@ func TestFeedTransactionTimeout(t *testing.T) {
 func TestFeedSpan(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	f.exec(t, "INSERT INTO readings (device_id, bucket_at) SELECT $1, b FROM unnest($2::text[]::timestamptz[]) b", f.device,
+	f.Exec(t, "INSERT INTO readings (device_id, bucket_at) SELECT $1, b FROM unnest($2::text[]::timestamptz[]) b", f.DeviceID,
 		append(slices.Clone(feedBuckets), "2000-01-01 00:00:00Z", "1960-02-03 00:05:00Z"))
-	rows, err := f.sql.Query(t.Context(), `SELECT r.bucket_at, c.range_start, c.range_end FROM readings r
+	rows, err := f.SQL.Query(t.Context(), `SELECT r.bucket_at, c.range_start, c.range_end FROM readings r
 		JOIN timescaledb_information.chunks c ON r.bucket_at >= c.range_start AND r.bucket_at < c.range_end
 		WHERE c.hypertable_name = 'readings'`)
 	require.NoError(t, err)

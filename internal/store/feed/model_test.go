@@ -1,4 +1,4 @@
-package store_test
+package feed_test
 
 import (
 	"cmp"

@@ -1,4 +1,6 @@
-package store
+// Package feed reads the change feed: its watermark and its rounds. schema/00007_feed.sql explains it. This file
+// has the watermark, and what workers record and delete; round.go reads a round.
+package feed
 
 import (
 	"context"
@@ -15,8 +17,25 @@ import (
 	"roomsensor/internal/store/pg"
 )
 
-// schema/00007_feed.sql explains the change feed. This file has the watermark, and what workers record and
-// delete; feed_round.go reads a round.
+// Store reads the change feed. It is safe for concurrent use.
+type Store struct {
+	*pg.DB
+	Limits Limits // Tests set other ones.
+}
+
+// Limits bound a page of a round.
+type Limits struct {
+	// Candidates is the most readings that one statement looks at.
+	Candidates int
+	// Time is after which time a page ends, although it may have few readings or none.
+	Time time.Duration
+}
+
+// New returns a store with the pools of a role.
+func New(d *pg.DB) *Store {
+	// In the worst case, of one page on disk per reading, a statement takes two seconds.
+	return &Store{d, Limits{Candidates: 20_000, Time: time.Second}}
+}
 
 // FeedWatermark returns a new watermark of the change feed: every reading before it is committed, and no transaction
 // adds one later. It takes two statements, because the first must be committed before the second runs. The position is
@@ -61,8 +80,8 @@ func (s *Store) FeedChanges(
 }
 
 const (
-	// feedBatchesKeep is the retention of feed_batches, and of rows of foreign_writes until they are settled. A client that polls once in this time has its
-	// changes read from there.
+	// feedBatchesKeep is the retention of feed_batches, and of rows of foreign_writes until they are settled. A client that
+	// polls once in this time has its changes read from there.
 	feedBatchesKeep = 15 * time.Minute
 	// feedPurged is how many rows are deleted at once.
 	feedPurged = 5000
@@ -110,8 +129,8 @@ func (s *Store) purgeFeed(ctx context.Context, now time.Time) (deleted int64, er
 	return deleted, nil
 }
 
-// queueChanges queues a statement that tells the change feed where a transaction wrote. The rows are sorted by key.
-func queueChanges(batch *pgx.Batch, rows []roomsensor.DeviceMeasurement) {
+// QueueChanges queues a statement that tells the change feed where a transaction wrote. The rows are sorted by key.
+func QueueChanges(batch *pgx.Batch, rows []roomsensor.DeviceMeasurement) {
 	batch.Queue(db.FeedBatchInsert, pg.Positional(batchParams(rows))...)
 }
 

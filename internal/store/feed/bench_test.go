@@ -1,4 +1,4 @@
-package store_test
+package feed_test
 
 import (
 	"testing"
@@ -12,23 +12,23 @@ import (
 // BenchmarkFeedCatchUp reads the feed of 100 devices that is 30 days behind, 864,000 readings, in pages of 1000.
 func BenchmarkFeedCatchUp(b *testing.B) {
 	f := setup(b)
-	f.exec(b, `INSERT INTO devices (team_id, hardware_id) SELECT $1, 'dev:' || i FROM generate_series(2, 100) i`, f.team)
-	f.exec(b, `WITH s AS (SELECT set_config('roomsensor.worker', 'on', false))
+	f.Exec(b, `INSERT INTO devices (team_id, hardware_id) SELECT $1, 'dev:' || i FROM generate_series(2, 100) i`, f.TeamID)
+	f.Exec(b, `WITH s AS (SELECT set_config('roomsensor.worker', 'on', false))
 		INSERT INTO readings (device_id, bucket_at, co2_ppm, temp_c, humidity_pct, lux, spl_db, ingested_at)
 		SELECT d.id, t, 1, 2, 3, 4, 5, t + interval '7 seconds'
 		FROM s, generate_series(date_bin('5 minutes', now() - interval '30 days', '2000-01-01'), now() - interval '1 minute',
 			'5 minutes') t, devices d`)
-	f.exec(b, `INSERT INTO feed_days SELECT DISTINCT date_trunc('hour', t, 'UTC'), (t AT TIME ZONE 'UTC')::date
+	f.Exec(b, `INSERT INTO feed_days SELECT DISTINCT date_trunc('hour', t, 'UTC'), (t AT TIME ZONE 'UTC')::date
 		FROM generate_series(now() - interval '31 days', now(), '5 minutes') t`)
-	f.exec(b, `UPDATE feed_state SET days_since = now() - interval '60 days'`)
-	f.exec(b, `ANALYZE readings`)
+	f.Exec(b, `UPDATE feed_state SET days_since = now() - interval '60 days'`)
+	f.Exec(b, `ANALYZE readings`)
 	watermark := f.watermark(b)
 	for b.Loop() {
 		read, pages, began := 0, 0, time.Now()
 		q := roomsensor.FeedQuery{Round: roomsensor.FeedRound{From: watermark.AddDate(0, 0, -30), To: watermark}, Most: 1001}
 		for done := false; !done; pages++ {
 			taken := 0
-			progress, err := f.EachChange(b.Context(), f.team, q, func(*roomsensor.Change) bool {
+			progress, err := f.EachChange(b.Context(), f.TeamID, q, func(*roomsensor.Change) bool {
 				taken++
 				return taken <= 1000
 			})

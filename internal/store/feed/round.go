@@ -1,4 +1,4 @@
-package store
+package feed
 
 import (
 	"bytes"
@@ -17,16 +17,11 @@ import (
 )
 
 const (
-	// feedCandidates is the most readings that one statement of a round looks at. In the worst case, of one page on disk
-	// per reading, that takes two seconds.
-	feedCandidates = 20_000
 	// feedDevices is the most devices of one statement.
 	feedDevices = 1000
 	// feedListed is the most devices in feed_batches for which a round reads them. From then on it is faster to look at
 	// the days of all devices of the team.
 	feedListed = 200_000
-	// feedTime is after which time a page of a round ends, although it may have few readings or none.
-	feedTime = time.Second
 )
 
 // EachChange calls do with the readings of a round of a team's change feed after a position, until do returns false. It
@@ -67,29 +62,29 @@ type feedRound struct {
 // feedSpan is a span in which the round may have readings: of some devices, or of all in a part of the span.
 type feedSpan struct {
 	span    roomsensor.Window
-	devices []deviceBuckets // by id; nil means all
-	all     deviceBuckets   // first and last bucket of all devices
+	devices []DeviceBuckets // by id; nil means all
+	all     DeviceBuckets   // first and last bucket of all devices
 }
 
-// deviceBuckets are buckets of a device, from the first to the last.
-type deviceBuckets struct {
-	id          uuid.UUID
-	first, last time.Time
+// DeviceBuckets are buckets of a device, from the first to the last.
+type DeviceBuckets struct {
+	ID          uuid.UUID
+	First, Last time.Time
 }
 
-// widen includes other buckets. The zero deviceBuckets has none.
-func (b *deviceBuckets) widen(first, last time.Time) {
-	if b.first.IsZero() || first.Before(b.first) {
-		b.first = first
+// widen includes other buckets. The zero DeviceBuckets has none.
+func (b *DeviceBuckets) widen(first, last time.Time) {
+	if b.First.IsZero() || first.Before(b.First) {
+		b.First = first
 	}
-	if b.last.IsZero() || last.After(b.last) {
-		b.last = last
+	if b.Last.IsZero() || last.After(b.Last) {
+		b.Last = last
 	}
 }
 
 // count returns the number of buckets.
-func (b *deviceBuckets) count() int {
-	return int(max(0, b.last.Sub(b.first)/roomsensor.BucketLength+1))
+func (b *DeviceBuckets) count() int {
+	return int(max(0, b.Last.Sub(b.First)/roomsensor.BucketLength+1))
 }
 
 // read reads the spans of the round in their order, and reports whether it read all.
@@ -201,8 +196,8 @@ type spanMap map[int64]*spanBuckets
 
 type spanBuckets struct {
 	span    roomsensor.Window
-	devices map[uuid.UUID]*deviceBuckets
-	all     *deviceBuckets
+	devices map[uuid.UUID]*DeviceBuckets
+	all     *DeviceBuckets
 }
 
 // inSpans calls do for the part of an interval of buckets in each of its spans.
@@ -211,7 +206,7 @@ func (m spanMap) inSpans(first, last time.Time, do func(s *spanBuckets, first, l
 		span := roomsensor.FeedSpan(first)
 		s := m[span.From.Unix()]
 		if s == nil {
-			s = &spanBuckets{span: span, devices: map[uuid.UUID]*deviceBuckets{}}
+			s = &spanBuckets{span: span, devices: map[uuid.UUID]*DeviceBuckets{}}
 			m[span.From.Unix()] = s
 		}
 		end := span.To.Add(-roomsensor.BucketLength)
@@ -228,7 +223,7 @@ func (m spanMap) addDevice(id uuid.UUID, first, last time.Time) {
 	m.inSpans(first.UTC(), last.UTC(), func(s *spanBuckets, first, last time.Time) {
 		d := s.devices[id]
 		if d == nil {
-			d = &deviceBuckets{id: id}
+			d = &DeviceBuckets{ID: id}
 			s.devices[id] = d
 		}
 		d.widen(first, last)
@@ -238,7 +233,7 @@ func (m spanMap) addDevice(id uuid.UUID, first, last time.Time) {
 func (m spanMap) addAll(first, last time.Time) {
 	m.inSpans(first.UTC(), last.UTC(), func(s *spanBuckets, first, last time.Time) {
 		if s.all == nil {
-			s.all = &deviceBuckets{}
+			s.all = &DeviceBuckets{}
 		}
 		s.all.widen(first, last)
 	})
@@ -251,14 +246,14 @@ func (m spanMap) sorted() (spans []feedSpan) {
 		span := feedSpan{span: s.span}
 		for _, d := range s.devices {
 			if s.all != nil {
-				s.all.widen(d.first, d.last)
+				s.all.widen(d.First, d.Last)
 			}
 			span.devices = append(span.devices, *d)
 		}
 		if s.all != nil {
 			span.devices, span.all = nil, *s.all
 		}
-		slices.SortFunc(span.devices, func(a, b deviceBuckets) int { return bytes.Compare(a.id[:], b.id[:]) })
+		slices.SortFunc(span.devices, func(a, b DeviceBuckets) int { return bytes.Compare(a.ID[:], b.ID[:]) })
 		spans = append(spans, span)
 	}
 	return spans
@@ -276,9 +271,9 @@ func (r *feedRound) readSpan(ctx context.Context, s *feedSpan) (done bool, err e
 		}
 		// All readings of these devices were read, up to the end of the span.
 		r.taken = &roomsensor.FeedPosition{
-			DeviceID: batch[len(batch)-1].id, BucketAt: s.span.To.Add(-roomsensor.BucketLength),
+			DeviceID: batch[len(batch)-1].ID, BucketAt: s.span.To.Add(-roomsensor.BucketLength),
 		}
-		if time.Since(r.began) > r.store.feedTime {
+		if time.Since(r.began) > r.store.Limits.Time {
 			return false, nil
 		}
 	}
@@ -286,7 +281,7 @@ func (r *feedRound) readSpan(ctx context.Context, s *feedSpan) (done bool, err e
 
 // nextDevices returns devices of a span from the position on, with the buckets to look at: as many as one statement
 // takes.
-func (r *feedRound) nextDevices(ctx context.Context, s *feedSpan) (batch []deviceBuckets, err error) {
+func (r *feedRound) nextDevices(ctx context.Context, s *feedSpan) (batch []DeviceBuckets, err error) {
 	var from uuid.UUID
 	first := s.span.From // of the device at the position
 	if r.taken != nil && !r.taken.BucketAt.Before(s.span.From) {
@@ -300,16 +295,16 @@ func (r *feedRound) nextDevices(ctx context.Context, s *feedSpan) (batch []devic
 	}
 	candidates := 0
 	for _, d := range listed {
-		if bytes.Compare(d.id[:], from[:]) < 0 {
+		if bytes.Compare(d.ID[:], from[:]) < 0 {
 			continue
 		}
-		if d.id == from && first.After(d.first) {
-			d.first = first
+		if d.ID == from && first.After(d.First) {
+			d.First = first
 		}
 		if d.count() == 0 {
 			continue
 		}
-		if candidates += d.count(); len(batch) > 0 && candidates > r.store.feedCandidates || len(batch) == feedDevices {
+		if candidates += d.count(); len(batch) > 0 && candidates > r.store.Limits.Candidates || len(batch) == feedDevices {
 			break
 		}
 		batch = append(batch, d)
@@ -318,31 +313,31 @@ func (r *feedRound) nextDevices(ctx context.Context, s *feedSpan) (batch []devic
 }
 
 // filterDevices returns devices of the team from an id on, all with the buckets of a span.
-func (r *feedRound) filterDevices(ctx context.Context, s *feedSpan, from uuid.UUID) ([]deviceBuckets, error) {
-	most := min(r.store.feedCandidates/s.all.count()+1, feedDevices)
+func (r *feedRound) filterDevices(ctx context.Context, s *feedSpan, from uuid.UUID) ([]DeviceBuckets, error) {
+	most := min(r.store.Limits.Candidates/s.all.count()+1, feedDevices)
 	ids, err := r.store.Queries.FeedFilterList(ctx, r.tx, db.FeedFilterListParams{
 		TeamID: r.teamID, FromID: from, Metadata: r.filter,
 		EveryDevice: r.query.Devices == nil, DeviceIds: r.query.Devices,
 		Most: int64(most + 1), // The first one may be complete already.
 	})
-	listed := make([]deviceBuckets, len(ids))
+	listed := make([]DeviceBuckets, len(ids))
 	for i, id := range ids {
-		listed[i] = deviceBuckets{id, s.all.first, s.all.last}
+		listed[i] = DeviceBuckets{id, s.all.First, s.all.Last}
 	}
 	return listed, err
 }
 
 // readDevices reads the readings of some devices, and reports whether it read all of them.
-func (r *feedRound) readDevices(ctx context.Context, span roomsensor.Window, batch []deviceBuckets) (bool, error) {
+func (r *feedRound) readDevices(ctx context.Context, span roomsensor.Window, batch []DeviceBuckets) (bool, error) {
 	p := db.FeedReadingListParams{
 		WindowFrom: span.To, WindowTo: span.From, FromAt: r.query.Round.From, ToAt: r.query.Round.To,
 		LateIn: r.lateIn, LateOut: r.lateOut, TeamID: r.teamID, Most: int64(max(1, r.query.Most-r.count)),
 	}
 	for i := range batch {
 		d := &batch[i]
-		p.DeviceIds, p.FirstAt, p.LastAt = append(p.DeviceIds, d.id), append(p.FirstAt, d.first), append(p.LastAt, d.last)
-		p.WindowFrom = pg.Earlier(p.WindowFrom, d.first)
-		p.WindowTo = pg.Later(p.WindowTo, d.last.Add(roomsensor.BucketLength))
+		p.DeviceIds, p.FirstAt, p.LastAt = append(p.DeviceIds, d.ID), append(p.FirstAt, d.First), append(p.LastAt, d.Last)
+		p.WindowFrom = pg.Earlier(p.WindowFrom, d.First)
+		p.WindowTo = pg.Later(p.WindowTo, d.Last.Add(roomsensor.BucketLength))
 	}
 	rows, err := r.tx.Query(ctx, db.FeedReadingList, pg.Positional(p)...)
 	if err != nil {
