@@ -41,7 +41,7 @@ func (s *Store) addReadings(
 ) (err error) {
 	var stats map[uuid.UUID]roomsensor.Stats
 	if !hours.Empty() {
-		if stats, err = s.hourStats(ctx, l.tx, l.teamIDs, deviceIDs(devices), hours); err != nil {
+		if stats, err = s.HourStats(ctx, l.tx, l.teamIDs, deviceIDs(devices), hours); err != nil {
 			return err
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"roomsensor/db"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/store/pg"
+	"roomsensor/internal/store/readings"
 )
 
 // The past hours of a device take 276 readings, which are on as many pages if workers stored a large fleet in the order
@@ -176,7 +177,7 @@ func (r *currentRead) readHourlyHours(
 		return nil
 	}
 	past := pastHours(r.hours)
-	stored, err := r.store.storedHours(ctx, tx, past)
+	stored, err := r.store.StoredHours(ctx, tx, past)
 	if err != nil || stored.Empty() || stored.From != past.From {
 		return err
 	}
@@ -192,8 +193,8 @@ func (r *currentRead) readHourlyHours(
 	defer rows.Close()
 	for rows.Next() {
 		c := rows.RawValues()
-		d, stats := hours[uuid.UUID(c[0])], decodeStats(c[2:])
-		if !isFinite(&stats) { // Only SQL can have inserted such a value, see hourStats.
+		d, stats := hours[uuid.UUID(c[0])], readings.DecodeStats(c[2:])
+		if !readings.IsFinite(&stats) { // Only SQL can have inserted such a value, see HourStats.
 			d.sums, d.hourly = nil, false
 		}
 		if d.sums != nil {
@@ -233,7 +234,7 @@ func (r *currentRead) readOtherHours(
 		c := rows.RawValues()
 		chunk := func(i int) uint32 { return uint32(binary.BigEndian.Uint64(c[i])) } //nolint:gosec // Ids have 32 bits.
 		hours[uuid.UUID(c[0])].sums[hoursBetween(past.From, pg.DecodeTime(c[1]))] = hourSums{
-			firstChunk: chunk(2), lastChunk: chunk(3), sums: packStats(decodeStats(c[4:])),
+			firstChunk: chunk(2), lastChunk: chunk(3), sums: packStats(readings.DecodeStats(c[4:])),
 		}
 	}
 	return rows.Err()

@@ -322,7 +322,7 @@ func (r *currentRead) readLatest(
 	if err := l.searchSilent(ctx, silent); err != nil {
 		return err
 	}
-	sums, err := r.store.readingStats(ctx, tx, teamIDs, keptIDs(devices), currentHour(r.hours))
+	sums, err := r.store.ReadingStats(ctx, tx, teamIDs, keptIDs(devices), currentHour(r.hours))
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,6 @@
 package store_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,83 +9,12 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 
 	"roomsensor/db"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/test/storetest"
 )
-
-// plan is a node of a query plan in the JSON of EXPLAIN.
-//
-//nolint:tagliatelle // PostgreSQL's names.
-type plan struct {
-	Type      string `json:"Node Type"`
-	Relation  string `json:"Relation Name"`
-	Index     string `json:"Index Name"`
-	Direction string `json:"Scan Direction"`
-	IndexCond string `json:"Index Cond"`
-	Plans     []plan `json:"Plans"`
-}
-
-// each calls do for the node and all nodes below it.
-func (p *plan) each(do func(*plan)) {
-	do(p)
-	for i := range p.Plans {
-		p.Plans[i].each(do)
-	}
-}
-
-// planConn is a connection that records the plan of every statement that runs on it, including those within functions.
-type planConn struct {
-	*pgx.Conn
-	plans []*plan
-}
-
-func (f *fixture) planConn(t *testing.T) *planConn {
-	t.Helper()
-	config, err := pgx.ParseConfig(f.url)
-	require.NoError(t, err)
-	p := &planConn{}
-	config.OnNotice = func(_ *pgconn.PgConn, notice *pgconn.Notice) {
-		_, text, found := strings.Cut(notice.Message, "plan:\n")
-		if !found {
-			return
-		}
-		var explained struct {
-			Plan plan `json:"Plan"` //nolint:tagliatelle // PostgreSQL's name.
-		}
-		require.NoError(t, json.Unmarshal([]byte(text), &explained), text)
-		p.plans = append(p.plans, &explained.Plan)
-	}
-	p.Conn, err = pgx.ConnectConfig(t.Context(), config)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = p.Close(t.Context()) })
-	for _, sql := range []string{
-		"LOAD 'auto_explain'", "SET auto_explain.log_nested_statements = on", "SET auto_explain.log_format = json",
-		"SET client_min_messages = log", "SET auto_explain.log_min_duration = 0",
-	} {
-		_, err := p.Exec(t.Context(), sql)
-		require.NoError(t, err)
-	}
-	return p
-}
-
-// executions is more than the number of executions after which the server may switch to a generic plan.
-const executions = 8
-
-// check calls run several times and passes the plans of its statements to requirePlan.
-func (p *planConn) check(t *testing.T, run func(n int) error, requirePlan func(*plan)) {
-	t.Helper()
-	for n := range executions {
-		p.plans = nil
-		require.NoError(t, run(n))
-		require.NotEmpty(t, p.plans)
-		for _, plan := range p.plans {
-			requirePlan(plan)
-		}
-	}
-}
 
 // insertMonth inserts devices up to a number, with a month of readings each, and updates the statistics of the planner.
 // It returns the ids of the devices.
@@ -119,17 +47,17 @@ func TestHardwareListPlan(t *testing.T) {
 		if statistics == "with" {
 			f.exec(t, "ANALYZE")
 		}
-		conn := f.planConn(t)
-		conn.check(t, func(n int) error {
+		conn := f.PlanConn(t)
+		conn.Check(t, func(n int) error {
 			var units []string
 			for i := range 50 {
 				units = append(units, fmt.Sprint("dev:9", 50*n+i))
 			}
 			_, err := db.New().HardwareList(t.Context(), conn, units)
 			return err
-		}, func(p *plan) {
+		}, func(p *storetest.Plan) {
 			var indexes []string
-			p.each(func(node *plan) {
+			p.Each(func(node *storetest.Plan) {
 				require.NotEqual(t, "Seq Scan", node.Type, statistics)
 				if strings.HasPrefix(node.Index, "device_hardware") {
 					indexes = append(indexes, node.Index)
@@ -158,7 +86,7 @@ func TestOpenAssignmentPlan(t *testing.T) {
 	}
 	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[team])
 	require.NoError(t, err)
-	conn := f.planConn(t)
+	conn := f.PlanConn(t)
 	for name, run := range map[string]func(*team) error{
 		"DeviceList": func(of *team) error {
 			_, err := db.New().DeviceList(t.Context(), conn, db.DeviceListParams{TeamID: of.ID, Metadata: []byte("{}"), Most: 100})
@@ -175,8 +103,8 @@ func TestOpenAssignmentPlan(t *testing.T) {
 			return err
 		},
 	} {
-		conn.check(t, func(n int) error { return run(&list[n]) }, func(p *plan) {
-			p.each(func(node *plan) {
+		conn.Check(t, func(n int) error { return run(&list[n]) }, func(p *storetest.Plan) {
+			p.Each(func(node *storetest.Plan) {
 				if node.Relation == "assignments" {
 					require.Equal(t, "Index Scan on assignments_open_idx", node.Type+" on "+node.Index, name)
 				}
@@ -197,8 +125,8 @@ func TestDeviceHeartbeatUpdatePlan(t *testing.T) {
 		f.exec(t, "VACUUM ANALYZE devices")
 		names, err := f.DeviceNames(t.Context(), f.team)
 		require.NoError(t, err)
-		conn := f.planConn(t)
-		conn.check(t, func(int) error {
+		conn := f.PlanConn(t)
+		conn.Check(t, func(int) error {
 			var p db.DeviceHeartbeatUpdateParams
 			for i := range min(len(names), 1000) {
 				p.DeviceIds, p.NewestAt = append(p.DeviceIds, names[i].ID), append(p.NewestAt, exportFrom)
@@ -211,13 +139,13 @@ func TestDeviceHeartbeatUpdatePlan(t *testing.T) {
 				if err := db.New().WorkerSet(t.Context(), tx); err != nil {
 					return err
 				}
-				conn.plans = nil
+				conn.Plans = nil
 				updated, err := db.New().DeviceHeartbeatUpdate(t.Context(), tx, p)
 				require.Equal(t, p.DeviceIds, updated)
 				return err
 			})
-		}, func(p *plan) {
-			p.each(func(node *plan) {
+		}, func(p *storetest.Plan) {
+			p.Each(func(node *storetest.Plan) {
 				if node.Relation == "devices" && node.Type != "ModifyTable" {
 					require.Equal(t, "Index Scan on devices_pkey", node.Type+" on "+node.Index)
 				}
@@ -232,22 +160,22 @@ func TestReadingListPlan(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	ids := f.insertMonth(t, 60)
-	conn := f.planConn(t)
+	conn := f.PlanConn(t)
 	for _, query := range []string{db.ReadingList, db.ReadingBucketList} {
-		conn.check(t, func(n int) error {
+		conn.Check(t, func(n int) error {
 			to := exportFrom.AddDate(0, 0, 30-n)
 			rows, err := conn.Query(t.Context(), query, ids[n], f.team, to.AddDate(0, 0, -7), to, 100)
 			rows.Close()
 			return err
-		}, func(p *plan) { requireOnlyKeyScans(t, p, "Backward") })
+		}, func(p *storetest.Plan) { requireOnlyKeyScans(t, p, "Backward") })
 	}
 }
 
 // requireOnlyKeyScans checks that a plan reads chunks by their primary key only, in a direction, and sorts nothing.
-func requireOnlyKeyScans(t *testing.T, p *plan, direction string) {
+func requireOnlyKeyScans(t *testing.T, p *storetest.Plan, direction string) {
 	t.Helper()
 	scans := 0
-	p.each(func(node *plan) {
+	p.Each(func(node *storetest.Plan) {
 		require.NotContains(t, node.Type, "Sort")
 		if !strings.HasPrefix(node.Relation, "_hyper_") {
 			return
@@ -265,15 +193,15 @@ func TestReadingLatestListPlan(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	ids := f.insertMonth(t, 60)
-	conn := f.planConn(t)
+	conn := f.PlanConn(t)
 	_, err := conn.Exec(t.Context(), "SET plan_cache_mode = force_custom_plan") // As inSnapshot does.
 	require.NoError(t, err)
-	conn.check(t, func(int) error {
+	conn.Check(t, func(int) error {
 		_, err := db.New().ReadingLatestList(t.Context(), conn, db.ReadingLatestListParams{
 			TeamIds: []uuid.UUID{f.team}, DeviceIds: ids, WindowFrom: exportFrom.AddDate(0, 0, 23), WindowTo: roomsensor.Forever,
 		})
 		return err
-	}, func(p *plan) { requireOnlyKeyScans(t, p, "Backward") })
+	}, func(p *storetest.Plan) { requireOnlyKeyScans(t, p, "Backward") })
 }
 
 // TestReadingExportPlan checks that an export of few devices scans indexes of the chunks in its window only, and sorts
@@ -282,7 +210,7 @@ func TestReadingExportPlan(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	ids := f.insertMonth(t, 60)
-	conn := f.planConn(t)
+	conn := f.PlanConn(t)
 	_, err := conn.Exec(t.Context(), "SET plan_cache_mode = force_custom_plan") // As Export does.
 	require.NoError(t, err)
 	week := roomsensor.Window{From: exportFrom.AddDate(0, 0, 10), To: exportFrom.AddDate(0, 0, 11)}
@@ -297,11 +225,11 @@ func TestReadingExportPlan(t *testing.T) {
 			ids[:3], slices.Repeat([]time.Time{week.From}, 3), slices.Repeat([]time.Time{week.To}, 3), week.From, week.To, f.team,
 		},
 	} {
-		conn.check(t, func(int) error {
+		conn.Check(t, func(int) error {
 			rows, err := conn.Query(t.Context(), sql, args...)
 			rows.Close()
 			return err
-		}, func(p *plan) { requireFewChunks(t, p) })
+		}, func(p *storetest.Plan) { requireFewChunks(t, p) })
 	}
 }
 
@@ -310,7 +238,7 @@ func TestReadingIsNewPlan(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	ids := f.insertMonth(t, 40)
-	conn := f.planConn(t)
+	conn := f.PlanConn(t)
 	from := exportFrom.AddDate(0, 0, 40) // After all readings, so that no row ends the search early.
 	p := db.ReadingIsNewParams{DeviceIds: ids[:30], WindowFrom: exportFrom.AddDate(0, 0, 28), WindowTo: from.AddDate(0, 0, 3)}
 	for range p.DeviceIds {
@@ -318,18 +246,18 @@ func TestReadingIsNewPlan(t *testing.T) {
 	}
 	_, err := conn.Exec(t.Context(), "SET roomsensor.ingested_at = '2026-01-01 00:00:00Z'")
 	require.NoError(t, err)
-	conn.check(t, func(int) error {
+	conn.Check(t, func(int) error {
 		isNew, err := db.New().ReadingIsNew(t.Context(), conn, p)
 		require.False(t, isNew, "the time of the write is not now()")
 		return err
-	}, func(p *plan) { requireOnlyKeyScans(t, p, "Forward") })
+	}, func(p *storetest.Plan) { requireOnlyKeyScans(t, p, "Forward") })
 }
 
 // requireFewChunks checks that a plan scans indexes of at most two chunks and sorts nothing.
-func requireFewChunks(t *testing.T, p *plan) {
+func requireFewChunks(t *testing.T, p *storetest.Plan) {
 	t.Helper()
 	chunks := map[string]bool{}
-	p.each(func(node *plan) {
+	p.Each(func(node *storetest.Plan) {
 		require.NotContains(t, node.Type, "Sort")
 		if strings.HasPrefix(node.Relation, "_hyper_") {
 			require.NotEqual(t, "Seq Scan", node.Type)
@@ -346,15 +274,17 @@ func TestRateWindowHitPlanEmpty(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	f.exec(t, "VACUUM ANALYZE rate_windows, rate_counters")
-	conn := f.planConn(t)
+	conn := f.PlanConn(t)
 	hit := func(n int) error {
 		_, err := db.New().RateWindowHit(t.Context(), conn, db.RateWindowHitParams{
 			KeyIds: []string{fmt.Sprintf("key %d", n)}, Hits: []int32{2},
 		})
 		return err
 	}
-	conn.check(t, hit, func(p *plan) {
-		p.each(func(node *plan) { require.False(t, node.Relation != "" && node.Type == "Seq Scan", node.Relation) })
+	conn.Check(t, hit, func(p *storetest.Plan) {
+		p.Each(func(node *storetest.Plan) {
+			require.False(t, node.Relation != "" && node.Type == "Seq Scan", node.Relation)
+		})
 	})
 }
 
@@ -367,27 +297,29 @@ func TestRateWindowHitPlan(t *testing.T) {
 	f.exec(t, `INSERT INTO rate_windows SELECT 'key ' || i, slot, now() - INTERVAL '1 hour'
 		FROM generate_series(1, 50) i, generate_series(0, 599) slot`)
 	f.exec(t, "ANALYZE")
-	conn := f.planConn(t)
-	requireIndexes := func(p *plan) {
-		p.each(func(node *plan) {
+	conn := f.PlanConn(t)
+	requireIndexes := func(p *storetest.Plan) {
+		p.Each(func(node *storetest.Plan) {
 			if node.Relation == "rate_windows" {
 				require.NotEqual(t, "Seq Scan", node.Type)
 			}
 		})
 	}
-	conn.check(t, func(n int) error {
+	conn.Check(t, func(n int) error {
 		_, err := db.New().RateWindowHit(t.Context(), conn, db.RateWindowHitParams{
 			KeyIds: []string{fmt.Sprintf("key %d", n+1)}, Hits: []int32{2},
 		})
 		// 20 steps of the search, and 6 other statements.
-		require.LessOrEqual(t, len(conn.plans), 26)
+		require.LessOrEqual(t, len(conn.Plans), 26)
 		return err
-	}, func(p *plan) {
+	}, func(p *storetest.Plan) {
 		requireIndexes(p)
-		p.each(func(node *plan) { require.False(t, node.Relation == "rate_counters" && node.Type == "Seq Scan") })
+		p.Each(func(node *storetest.Plan) {
+			require.False(t, node.Relation == "rate_counters" && node.Type == "Seq Scan")
+		})
 	})
 	f.exec(t, `UPDATE rate_counters SET last_hit_at = now() - INTERVAL '1 hour'`)
-	conn.check(t, func(int) error {
+	conn.Check(t, func(int) error {
 		_, err := db.New().RateWindowPurge(t.Context(), conn, db.RateWindowPurgeParams{MostKeys: 1})
 		return err
 	}, requireIndexes)

@@ -140,18 +140,6 @@ func compareKeys(a, b roomsensor.DeviceMeasurement) int {
 	return a.MeasuredAt.Compare(b.MeasuredAt)
 }
 
-// sequence returns n rows of one new device: enough of them make a batch that is copied.
-func (f *fixture) sequence(t *testing.T, n int) []roomsensor.DeviceMeasurement {
-	t.Helper()
-	id := f.insertDevice(t)
-	rows := make([]roomsensor.DeviceMeasurement, n)
-	for i := range rows {
-		rows[i].DeviceID = id
-		rows[i].MeasuredAt = exportFrom.Add(time.Duration(i) * roomsensor.BucketLength)
-	}
-	return rows
-}
-
 // backlog returns the readings of devices that were offline, sorted by key.
 func backlog(buckets int, devices ...uuid.UUID) (rows []roomsensor.DeviceMeasurement) {
 	for _, id := range devices {
@@ -193,7 +181,7 @@ func TestWriteBatchCopy(t *testing.T) {
 	f := setup(t)
 	worker := open(t, f.url, store.Ingest)
 	worker.SetMinCopyRows(50)
-	others := f.sequence(t, 100)
+	others := f.Sequence(t, 100)
 	write := func(rt *rapid.T, device uuid.UUID, batch, others []roomsensor.DeviceMeasurement) int64 {
 		rows := slices.Clone(others)
 		for _, m := range batch {
@@ -239,7 +227,7 @@ func TestWriteBatchCopyLeftovers(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	worker := open(t, f.url, store.Ingest)
-	rows := f.sequence(t, 2_500)
+	rows := f.Sequence(t, 2_500)
 	refused := slices.Clone(rows)
 	refused[500].DeviceID = uuid.UUID{}
 	refused[500].MeasuredAt = roomsensor.Forever.AddDate(300_000, 0, 0) // After what a timestamp can hold.

@@ -21,6 +21,13 @@ import (
 	"roomsensor/schema"
 	"roomsensor/test/conformance"
 	"roomsensor/test/dbtest"
+	"roomsensor/test/storetest"
+)
+
+// Slices in these tests are smaller than those of the service, so that less data is needed for several of them.
+const (
+	sliceRows   = 2_500
+	fullBuckets = 1_000
 )
 
 // place is the key of a reading.
@@ -102,21 +109,15 @@ func (s *server) awaitReplay(t *testing.T, primary *pgxpool.Pool) {
 func newStandbyTest(t *testing.T) *standbyTest {
 	t.Helper()
 	s := &standbyTest{primary: dbtest.NewPrimary(t)}
-	s.fixture = &fixture{url: s.primary.URL, Store: open(t, s.primary.URL, store.API)}
-	var err error
-	s.sql, err = pgxpool.New(t.Context(), s.url)
-	require.NoError(t, err)
-	t.Cleanup(s.sql.Close)
-	team, err := s.CreateTeam(t.Context(), "Team")
-	require.NoError(t, err)
-	s.team = team.ID
+	f := storetest.Connect(t, s.primary.URL)
+	s.fixture = &fixture{f, f.SQL, f.URL, f.TeamID, uuid.Nil}
 	for i := range 3 {
 		s.devices = append(s.devices, s.newDevice(t, fmt.Sprint("dev:", 1+i)))
 	}
 	slices.SortFunc(s.devices, func(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) })
 	s.device = s.devices[0]
 	s.exec(t, "UPDATE device_hardware SET installed_at = $1", exportFrom)
-	s.fill(t, fullBuckets, s.devices...)
+	s.Fill(t, fullBuckets, s.devices...)
 	return s
 }
 
@@ -125,7 +126,7 @@ func (s *standbyTest) reading(t *testing.T, standbyURL string) *store.Store {
 	t.Helper()
 	api := open(t, s.primary.As(t, schema.RoleAPI), store.API)
 	api.SetStandbyTimes(patience, patience)
-	api.SetSliceRows(sliceRows)
+	api.Readings.Limits.SliceRows = sliceRows
 	require.NoError(t, api.ReadFrom(t.Context(), standbyURL))
 	requireUsed(t, api)
 	return api
@@ -346,7 +347,7 @@ func (s *standbyTest) testConflict(t *testing.T, follower *server) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			api := s.reading(t, follower.As(t, schema.RoleAPI))
-			api.SetCoverageLimits(1, 1_000_000, patience)
+			api.Readings.Limits.CoverageStatement, api.Readings.Limits.CoveragePage = 1, 1_000_000
 			query := roomsensor.CoverageQuery{
 				DeviceQuery: roomsensor.DeviceQuery{Limit: 1000},
 				Window:      roomsensor.Window{From: exportFrom.AddDate(-1, 0, 0), To: exportFrom.AddDate(0, 0, 4)},

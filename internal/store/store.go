@@ -9,8 +9,8 @@ import (
 	"roomsensor/internal/store/ops"
 	"roomsensor/internal/store/people"
 	"roomsensor/internal/store/pg"
+	"roomsensor/internal/store/readings"
 	"roomsensor/internal/teamcache"
-	"roomsensor/internal/teamlimit"
 )
 
 // Store reads and writes the database. It is safe for concurrent use.
@@ -20,29 +20,25 @@ type Store struct {
 	*Fleet
 	*People
 	*Feed
+	*Readings
 
-	teamExports *teamlimit.Limiter // exports that are being read
-	kept        *teamcache.Values[keptTeam]
-	aloneReads  chan struct{} // full while maxAloneReads snapshots of single teams are read
-	hours       hourCounters
+	kept       *teamcache.Values[keptTeam]
+	aloneReads chan struct{} // full while maxAloneReads snapshots of single teams are read
+	hours      hourCounters
 
 	// Tests set other values, so that they need less data or wait for a slow machine.
-	sliceRows, minCopyRows int
-	exportRowsTimeout      time.Duration
-	scans                  scanLimits
-	aggregateTime          time.Duration
-	aggregateCells         int
-	statementReadings      int
-	keepAll, keepPast      time.Duration
-	maxHistories           int
+	minCopyRows       int
+	keepAll, keepPast time.Duration
+	maxHistories      int
 }
 
 // The parts of a Store: each package has the statements of its tables.
 type (
-	Ops    = ops.Store
-	Fleet  = fleet.Store
-	People = people.Store
-	Feed   = feed.Store
+	Ops      = ops.Store
+	Fleet    = fleet.Store
+	People   = people.Store
+	Feed     = feed.Store
+	Readings = readings.Store
 )
 
 // Role is what a process does with the database.
@@ -64,18 +60,15 @@ func Open(ctx context.Context, databaseURL string, role Role) (*Store, error) {
 	}
 	f := fleet.New(d)
 	s := &Store{
-		DB:     d,
-		Ops:    ops.New(d),
-		Fleet:  f,
-		Feed:   feed.New(d),
-		People: people.New(d, f),
-		kept:   teamcache.NewValues[keptTeam](maxKeptBytes), keepAll: keepAll, keepPast: keepPast,
+		DB:       d,
+		Ops:      ops.New(d),
+		Fleet:    f,
+		Readings: readings.New(d, f),
+		Feed:     feed.New(d),
+		People:   people.New(d, f),
+		kept:     teamcache.NewValues[keptTeam](maxKeptBytes), keepAll: keepAll, keepPast: keepPast,
 		aloneReads: make(chan struct{}, maxAloneReads), maxHistories: maxHistories,
-		sliceRows: defaultSliceRows, minCopyRows: defaultMinCopyRows, exportRowsTimeout: exportRowsTimeout,
-		teamExports:   teamlimit.New(maxTeamExports()),
-		scans:         defaultScanLimits,
-		aggregateTime: aggregateTime, aggregateCells: defaultAggregateCells,
-		statementReadings: defaultStatementReadings,
+		minCopyRows: defaultMinCopyRows,
 	}
 	return s, nil
 }

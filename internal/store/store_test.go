@@ -11,120 +11,67 @@ import (
 
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/store"
-	"roomsensor/test/dbtest"
+	"roomsensor/test/storetest"
 )
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
 
-// patience is longer than a busy machine takes for anything.
-const patience = 2 * time.Minute
+const patience = storetest.Patience
 
-// fixture is a new database with one team and one device, and a store of the role API.
+var (
+	at          = storetest.At
+	co2         = storetest.CO2
+	open        = storetest.Open
+	requireCode = storetest.RequireCode
+	days        = storetest.Days
+	exportFrom  = storetest.From
+)
+
+// fixture is that of storetest, with short names.
 type fixture struct {
-	*store.Store
-	sql    *pgxpool.Pool // for what only SQL can say
-	url    string
-	team   uuid.UUID
-	device uuid.UUID
+	*storetest.Fixture
+	sql          *pgxpool.Pool
+	url          string
+	team, device uuid.UUID
 }
 
 func setup(t testing.TB) *fixture {
 	t.Helper()
-	f := &fixture{url: dbtest.New(t).URL}
-	f.Store = open(t, f.url, store.API)
-	var err error
-	f.sql, err = pgxpool.New(t.Context(), f.url)
-	require.NoError(t, err)
-	t.Cleanup(f.sql.Close)
-	team, err := f.CreateTeam(t.Context(), "Team")
-	require.NoError(t, err)
-	f.team = team.ID
-	f.device = f.newDevice(t, "dev:1")
-	return f
-}
-
-// open opens a store. Its pages do not end early, as those of a slow database do, unless the test sets that.
-func open(t testing.TB, url string, role store.Role) *store.Store {
-	t.Helper()
-	s, err := store.Open(t.Context(), url, role)
-	require.NoError(t, err)
-	t.Cleanup(s.Close)
-	if _, measures := t.(*testing.B); !measures {
-		s.SetPageTime(patience)
-	}
-	return s
+	f := storetest.New(t)
+	return &fixture{f, f.SQL, f.URL, f.TeamID, f.DeviceID}
 }
 
 func (f *fixture) newDevice(t testing.TB, hardwareID string) uuid.UUID {
 	t.Helper()
-	d, err := f.CreateDevice(t.Context(), roomsensor.NewDevice{TeamID: f.team, HardwareID: hardwareID}, time.Now())
-	require.NoError(t, err)
-	return d.ID
+	return f.NewDevice(t, hardwareID)
 }
 
-// insertDevice inserts a device with SQL, without an installation, and returns its id.
-func (f *fixture) insertDevice(t *testing.T) uuid.UUID {
+func (f *fixture) insertDevice(t testing.TB) uuid.UUID {
 	t.Helper()
-	id := uuid.New()
-	f.exec(t, "INSERT INTO devices (id, team_id, hardware_id) VALUES ($1, $2, 'dev:9')", id, f.team)
-	return id
+	return f.InsertDevice(t)
 }
 
 func (f *fixture) exec(t testing.TB, sql string, args ...any) {
 	t.Helper()
-	_, err := f.sql.Exec(t.Context(), sql, args...)
-	require.NoError(t, err)
+	f.Exec(t, sql, args...)
 }
 
-// write stores rows in one batch and returns how many changed.
-func (f *fixture) write(t *testing.T, rows ...roomsensor.DeviceMeasurement) int64 {
+func (f *fixture) write(t testing.TB, rows ...roomsensor.DeviceMeasurement) int64 {
 	t.Helper()
-	changed, err := f.WriteBatch(t.Context(), roomsensor.Batch{Rows: rows})
-	require.NoError(t, err)
-	return changed
+	return f.WriteRows(t, rows...)
 }
 
-// readAll reads every reading of a device, newest first.
-func (f *fixture) readAll(t *testing.T, device uuid.UUID) []roomsensor.Reading {
+func (f *fixture) readAll(t testing.TB, device uuid.UUID) []roomsensor.Reading {
 	t.Helper()
-	return f.readings(t, f.team, device, roomsensor.ReadingQuery{
-		Window: roomsensor.Window{From: roomsensor.MeasuredFrom, To: roomsensor.Forever}, Limit: 100_000,
-	})
+	return f.ReadAll(t, device)
 }
 
-// readings reads a page of readings.
-func (f *fixture) readings(
-	t *testing.T, team, device uuid.UUID, q roomsensor.ReadingQuery,
-) (page []roomsensor.Reading) {
+func (f *fixture) readings(t testing.TB, team, device uuid.UUID, q roomsensor.ReadingQuery) []roomsensor.Reading {
 	t.Helper()
-	err := f.EachReading(t.Context(), team, device, q, func(r *roomsensor.Reading) { page = append(page, *r) })
-	require.NoError(t, err)
-	return page
+	return f.ReadPage(t, team, device, q)
 }
 
 func valueOf(r roomsensor.Reading, m roomsensor.Metric) (float32, bool) { return r.Values.Get(m) }
-
-func at(text string) time.Time {
-	parsed, ok := roomsensor.ParseTime(text)
-	if !ok {
-		panic("not a time: " + text)
-	}
-	return parsed
-}
-
-// co2 returns a measurement of one metric.
-func co2(device uuid.UUID, measuredAt string, ppm float32) roomsensor.DeviceMeasurement {
-	m := roomsensor.DeviceMeasurement{DeviceID: device}
-	m.MeasuredAt = at(measuredAt)
-	m.Values.Set(roomsensor.CO2, ppm)
-	return m
-}
-
-func requireCode(t require.TestingT, err error, code roomsensor.Code) {
-	var answer *roomsensor.Error
-	require.ErrorAs(t, err, &answer)
-	require.Equal(t, code, answer.Code)
-}
 
 // TestErrors checks which errors a caller sees when the database is unavailable or the context ends.
 func TestErrors(t *testing.T) {

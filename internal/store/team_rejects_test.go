@@ -10,6 +10,7 @@ import (
 
 	"roomsensor/db"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/test/storetest"
 )
 
 // insertRejects inserts rejects of some teams in turn, one per second, 10 of them with the same time.
@@ -82,19 +83,19 @@ func TestRejectListByTeamPlan(t *testing.T) {
 	f.insertRejects(t, 100, f.team)
 	f.exec(t, "ANALYZE rejected_uploads")
 	f.insertRejects(t, 4_000, unknown)
-	conn := f.planConn(t)
+	conn := f.PlanConn(t)
 	for _, setting := range []string{"plan_cache_mode = force_custom_plan", "enable_sort = off"} { // As TeamRejects does.
 		_, err := conn.Exec(t.Context(), "SET "+setting)
 		require.NoError(t, err)
 	}
 	for _, team := range []uuid.UUID{f.team, largest, unknown, uuid.New()} {
-		conn.check(t, func(int) error {
+		conn.Check(t, func(int) error {
 			_, err := db.New().RejectListByTeam(t.Context(), conn, db.RejectListByTeamParams{
 				TeamID: team, BeforeAt: roomsensor.Forever, BeforeID: uuid.Max, HardwareID: new("dev:9"), Most: 1001,
 			})
 			return err
-		}, func(p *plan) {
-			p.each(func(node *plan) {
+		}, func(p *storetest.Plan) {
+			p.Each(func(node *storetest.Plan) {
 				require.NotContains(t, node.Type, "Sort")
 				if node.Relation == "rejected_uploads" {
 					require.Equal(t, []string{"Index Scan", "rejected_uploads_team_idx", "Backward"}, []string{node.Type, node.Index, node.Direction})
@@ -154,12 +155,12 @@ func TestRejectGroupListPlan(t *testing.T) {
 	f.insertRejects(t, 4_000, uuid.New(), nil)
 	f.insertRejects(t, 400, f.team)
 	f.exec(t, "VACUUM (ANALYZE) rejected_uploads")
-	conn := f.planConn(t)
-	conn.check(t, func(int) error {
+	conn := f.PlanConn(t)
+	conn.Check(t, func(int) error {
 		_, err := db.New().RejectGroupList(t.Context(), conn, db.RejectGroupListParams{TeamID: f.team, Most: 100})
 		return err
-	}, func(p *plan) {
-		p.each(func(node *plan) {
+	}, func(p *storetest.Plan) {
+		p.Each(func(node *storetest.Plan) {
 			if node.Relation == "rejected_uploads" {
 				require.Equal(t, []string{"Index Only Scan", "rejected_uploads_group_idx"}, []string{node.Type, node.Index})
 			}

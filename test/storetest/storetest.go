@@ -61,6 +61,7 @@ func Open(t testing.TB, url string, role store.Role) *store.Store {
 	t.Cleanup(s.Close)
 	if _, measures := t.(*testing.B); !measures {
 		s.Feed.Limits.Time = Patience
+		s.Readings.Limits.CoverageTime, s.Readings.Limits.AggregateTime = Patience, Patience
 	}
 	return s
 }

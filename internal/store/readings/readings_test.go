@@ -1,4 +1,4 @@
-package store_test
+package readings_test
 
 import (
 	"math"
@@ -15,8 +15,8 @@ import (
 func TestEachReadingNaN(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	f.exec(t, "INSERT INTO readings (device_id, bucket_at, co2_ppm, temp_c) VALUES ($1, '2026-01-01T00:00:00Z', 'NaN', 20)", f.device)
-	stored := f.readAll(t, f.device)
+	f.Exec(t, "INSERT INTO readings (device_id, bucket_at, co2_ppm, temp_c) VALUES ($1, '2026-01-01T00:00:00Z', 'NaN', 20)", f.DeviceID)
+	stored := f.ReadAll(t, f.DeviceID)
 	require.Len(t, stored, 1)
 	require.EqualValues(t, 2, stored[0].Values.Mask())
 }
@@ -25,28 +25,28 @@ func TestEachReadingNaN(t *testing.T) {
 func TestLateReadings(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	f.exec(t, `INSERT INTO readings (device_id, bucket_at, measured_at, ingested_at) VALUES
+	f.Exec(t, `INSERT INTO readings (device_id, bucket_at, measured_at, ingested_at) VALUES
 		($1, '2026-01-01T00:00:00Z', '2026-01-01T00:02:00Z', '2026-01-01T01:02:00Z'),
 		($1, '2026-01-01T01:00:00Z', '2026-01-01T01:02:00Z', '2026-01-01T02:02:01Z'),
 		($1, '2026-01-01T01:55:00Z', '2026-01-01T01:55:00Z', '2026-01-03T01:55:00Z'),
 		($1, '2026-01-01T02:00:00Z', NULL, '2026-01-01T04:00:00Z'),
 		($1, '2026-01-01T03:00:00Z', 'infinity', '2026-01-01T04:00:00Z'),
 		($1, '2026-01-01T04:00:00Z', '-infinity', 'infinity'),
-		($1, '2026-01-01T05:00:00Z', '2026-01-01T05:00:00Z', '2026-01-02T05:00:00Z')`, f.device)
+		($1, '2026-01-01T05:00:00Z', '2026-01-01T05:00:00Z', '2026-01-02T05:00:00Z')`, f.DeviceID)
 	window := roomsensor.Window{From: at("2026-01-01T00:00:00Z"), To: at("2026-01-01T05:00:00Z")}
-	late, err := f.LateReadings(t.Context(), f.team, f.device, window, time.Hour)
+	late, err := f.LateReadings(t.Context(), f.TeamID, f.DeviceID, window, time.Hour)
 	require.NoError(t, err)
 	require.Equal(t, []roomsensor.LateReadings{
 		{From: at("2026-01-01T01:00:00Z"), Delay: 48 * time.Hour},
 		{From: at("2026-01-01T02:00:00Z"), Delay: 2 * time.Hour},
 		{From: at("2026-01-01T04:00:00Z"), Delay: 1e9 * time.Second},
 	}, late)
-	late, err = f.LateReadings(t.Context(), f.team, f.device, window, roomsensor.BucketLength)
+	late, err = f.LateReadings(t.Context(), f.TeamID, f.DeviceID, window, roomsensor.BucketLength)
 	require.NoError(t, err)
 	require.Equal(t, roomsensor.LateReadings{From: at("2026-01-01T01:00:00Z"), Delay: time.Hour + time.Second}, late[0])
 	other, err := f.CreateTeam(t.Context(), "Other")
 	require.NoError(t, err)
-	late, err = f.LateReadings(t.Context(), other.ID, f.device, window, time.Hour)
+	late, err = f.LateReadings(t.Context(), other.ID, f.DeviceID, window, time.Hour)
 	require.NoError(t, err)
 	require.Empty(t, late)
 }
@@ -55,28 +55,28 @@ func TestLateReadings(t *testing.T) {
 func TestTimestampsOutOfRange(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	key, err := f.CreateAPIKey(t.Context(), roomsensor.Key{ID: "key", TeamID: f.team, Scope: roomsensor.ScopeRead})
+	key, err := f.CreateAPIKey(t.Context(), roomsensor.Key{ID: "key", TeamID: f.TeamID, Scope: roomsensor.ScopeRead})
 	require.NoError(t, err)
-	f.exec(t, "UPDATE api_keys SET expires_at = 'infinity'")
-	f.exec(t, "UPDATE devices SET last_seen_at = '-infinity'")
-	f.exec(t, `INSERT INTO assignments (device_id, type, label, started_at, ended_at)
-		VALUES ($1, 'place', 'Room', '4000-01-01 BC', 'infinity')`, f.device)
-	f.exec(t, `INSERT INTO readings (device_id, bucket_at, ingested_at) VALUES
-		($1, '2026-01-01T00:00:00Z', 'infinity'), ($1, '2026-01-01T00:05:00Z', '20000-01-01T00:00:00Z')`, f.device)
+	f.Exec(t, "UPDATE api_keys SET expires_at = 'infinity'")
+	f.Exec(t, "UPDATE devices SET last_seen_at = '-infinity'")
+	f.Exec(t, `INSERT INTO assignments (device_id, type, label, started_at, ended_at)
+		VALUES ($1, 'place', 'Room', '4000-01-01 BC', 'infinity')`, f.DeviceID)
+	f.Exec(t, `INSERT INTO readings (device_id, bucket_at, ingested_at) VALUES
+		($1, '2026-01-01T00:00:00Z', 'infinity'), ($1, '2026-01-01T00:05:00Z', '20000-01-01T00:00:00Z')`, f.DeviceID)
 
 	first := at("0001-01-01T00:00:00Z")
 	found, err := f.APIKeysByID(t.Context(), []string{key.ID, "unknown"})
 	require.NoError(t, err)
 	require.Len(t, found, 1)
 	require.Equal(t, roomsensor.Forever, found[0].ExpiresAt.UTC())
-	device, err := f.Device(t.Context(), f.team, f.device)
+	device, err := f.Device(t.Context(), f.TeamID, f.DeviceID)
 	require.NoError(t, err)
 	require.Equal(t, first, device.LastSeenAt.UTC())
-	assignments, err := f.Assignments(t.Context(), f.team, f.device, roomsensor.AssignmentQuery{Limit: 10})
+	assignments, err := f.Assignments(t.Context(), f.TeamID, f.DeviceID, roomsensor.AssignmentQuery{Limit: 10})
 	require.NoError(t, err)
 	require.Equal(t, first, assignments[0].StartedAt)
 	require.Equal(t, roomsensor.Forever, *assignments[0].EndedAt)
-	for _, r := range f.readAll(t, f.device) {
+	for _, r := range f.ReadAll(t, f.DeviceID) {
 		require.Equal(t, roomsensor.Forever, r.IngestedAt)
 	}
 }
@@ -86,22 +86,22 @@ func TestTimestampsOutOfRange(t *testing.T) {
 func TestCurrentDevicesOldReading(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	_, err := f.sql.Exec(t.Context(), `DELETE FROM device_hardware; DELETE FROM devices`)
+	_, err := f.SQL.Exec(t.Context(), `DELETE FROM device_hardware; DELETE FROM devices`)
 	require.NoError(t, err)
 	want, got := map[string]string{}, map[string]string{}
 	for _, newest := range []string{
 		"2026-03-05T00:00:00Z", "2026-03-04T01:00:00Z", "2026-03-04T00:55:00Z", "2026-02-25T00:55:00Z", "2025-12-04T00:00:00Z",
 		"2024-03-04T23:55:00Z", "2019-03-05T00:00:00Z",
 	} {
-		device := f.newDevice(t, "at:"+newest)
+		device := f.NewDevice(t, "at:"+newest)
 		want["at:"+newest] = newest
-		f.write(t, co2(device, newest, 1))
-		f.write(t, co2(device, roomsensor.FormatTime(at(newest).Add(-5*time.Minute)), 2))
-		f.write(t, co2(device, "2018-03-05T00:00:00Z", 3))
+		f.WriteRows(t, co2(device, newest, 1))
+		f.WriteRows(t, co2(device, roomsensor.FormatTime(at(newest).Add(-5*time.Minute)), 2))
+		f.WriteRows(t, co2(device, "2018-03-05T00:00:00Z", 3))
 	}
 	for _, bound := range []string{"latest_bucket_at", "NULL"} {
-		f.exec(t, "UPDATE devices SET latest_bucket_at = "+bound)
-		current, err := f.CurrentDevices(t.Context(), f.team, roomsensor.DeviceQuery{Limit: 10},
+		f.Exec(t, "UPDATE devices SET latest_bucket_at = "+bound)
+		current, err := f.CurrentDevices(t.Context(), f.TeamID, roomsensor.DeviceQuery{Limit: 10},
 			roomsensor.SummaryWindow(at("2026-03-05T00:30:00Z")))
 		require.NoError(t, err)
 		for _, d := range current {
@@ -115,11 +115,11 @@ func TestCurrentDevicesOldReading(t *testing.T) {
 func TestCurrentDevicesNaN(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	f.exec(t, `INSERT INTO readings (device_id, bucket_at, co2_ppm, temp_c, humidity_pct, lux, spl_db) VALUES
+	f.Exec(t, `INSERT INTO readings (device_id, bucket_at, co2_ppm, temp_c, humidity_pct, lux, spl_db) VALUES
 		($1, '2026-01-01T00:00:00Z', 'NaN', 'Infinity', '-Infinity', '-0', 'NaN'),
 		($1, '2026-01-01T00:05:00Z', 400, 20, NULL, '-0', 'Infinity'),
-		($1, '2026-01-01T00:10:00Z', 402, '-Infinity', 50, '-0', '-Infinity')`, f.device)
-	current, err := f.CurrentDevices(t.Context(), f.team, roomsensor.DeviceQuery{Limit: 10},
+		($1, '2026-01-01T00:10:00Z', 402, '-Infinity', 50, '-0', '-Infinity')`, f.DeviceID)
+	current, err := f.CurrentDevices(t.Context(), f.TeamID, roomsensor.DeviceQuery{Limit: 10},
 		roomsensor.SummaryWindow(at("2026-01-01T00:30:00Z")))
 	require.NoError(t, err)
 	require.Len(t, current, 1)
@@ -140,14 +140,14 @@ func TestCurrentDevicesNaN(t *testing.T) {
 func TestBackdateReadings(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	f.exec(t, `INSERT INTO readings (device_id, bucket_at, measured_at, ingested_at)
+	f.Exec(t, `INSERT INTO readings (device_id, bucket_at, measured_at, ingested_at)
 		SELECT $1, at, at + interval '1 minute', CASE WHEN at = '2026-01-01T00:10:00Z' THEN at ELSE '2026-02-01T00:00:00Z' END
-		FROM generate_series('2026-01-01T00:00:00Z'::timestamptz, '2026-01-01T00:20:00Z', interval '5 minutes') at`, f.device)
+		FROM generate_series('2026-01-01T00:00:00Z'::timestamptz, '2026-01-01T00:20:00Z', interval '5 minutes') at`, f.DeviceID)
 	from, late := at("2026-01-01T00:00:00Z"), at("2026-01-01T09:00:00Z")
-	require.NoError(t, f.BackdateReadings(t.Context(), f.device, from, from.Add(15*time.Minute), time.Time{}))
-	require.NoError(t, f.BackdateReadings(t.Context(), f.device, from.Add(15*time.Minute), from.Add(20*time.Minute), late))
+	require.NoError(t, f.BackdateReadings(t.Context(), f.DeviceID, from, from.Add(15*time.Minute), time.Time{}))
+	require.NoError(t, f.BackdateReadings(t.Context(), f.DeviceID, from.Add(15*time.Minute), from.Add(20*time.Minute), late))
 	var got []string
-	for _, r := range f.readAll(t, f.device) {
+	for _, r := range f.ReadAll(t, f.DeviceID) {
 		got = append(got, r.IngestedAt.UTC().Format(time.RFC3339))
 	}
 	slices.Sort(got)

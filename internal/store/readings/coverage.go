@@ -1,4 +1,4 @@
-package store
+package readings
 
 import (
 	"context"
@@ -14,28 +14,10 @@ import (
 	"roomsensor/internal/store/pg"
 )
 
-// scanLimits bound what a page of coverage or gaps reads.
-type scanLimits struct {
-	// A page of coverage has coveragePage buckets, and its first statement reads coverageStatement of them, unless those
-	// of one device are more. After coverageTime no further statement begins: a slow database makes pages shorter.
-	coverageStatement, coveragePage int
-	coverageTime                    time.Duration
-	// A page of gaps reads gapPage readings, and a statement gapStatement of them.
-	gapStatement, gapPage int
-}
-
-// defaultScanLimits let a page of coverage have 1,000 devices in a day, or 11 in 90 days. Its first statement reads a
-// fifth, and the second one the rest: large statements read each page of the disk once for many devices, but from a
-// cold disk a single one might take longer than its timeout. They let a page of gaps read the readings of a year.
-var defaultScanLimits = scanLimits{
-	coverageStatement: 60_000, coveragePage: 300_000, coverageTime: time.Second,
-	gapStatement: 4_000, gapPage: 100_000,
-}
-
 // coverageGrowth is how many times as much as the one before a statement of coverage reads.
 const coverageGrowth = 5
 
-// coverageStatementTimeout bounds each statement of coverage. With coverageTime, it is less than the deadline of a
+// coverageStatementTimeout bounds each statement of coverage. With Limits.CoverageTime, it is less than the deadline of a
 // request.
 const coverageStatementTimeout = "7s"
 
@@ -50,7 +32,7 @@ func (s *Store) EachCoverage(
 	}
 	c := coverageReader{store: s, teamID: teamID, query: q, began: time.Now()}
 	perDevice := max(1, roomsensor.Expected(q.Window, nil, q.Now).Buckets())
-	c.query.Limit = min(q.Limit, max(1, s.scans.coveragePage/perDevice))
+	c.query.Limit = min(q.Limit, max(1, s.Limits.CoveragePage/perDevice))
 	err = s.ReadSnapshot(ctx, "reading coverage", func(ctx context.Context, tx pgx.Tx) error {
 		if err := s.Set(ctx, tx, "statement_timeout", coverageStatementTimeout); err != nil {
 			return err
@@ -63,7 +45,7 @@ func (s *Store) EachCoverage(
 		}
 		more = len(devices) > c.query.Limit
 		devices = devices[:min(len(devices), c.query.Limit)]
-		read, err := c.read(ctx, tx, devices, max(1, s.scans.coverageStatement/perDevice), do)
+		read, err := c.read(ctx, tx, devices, max(1, s.Limits.CoverageStatement/perDevice), do)
 		more = more || read < len(devices)
 		return err
 	})
@@ -84,7 +66,7 @@ func (c *coverageReader) read(
 	ctx context.Context, tx pgx.Tx, devices []db.DeviceStateListRow, part int, do func(*roomsensor.DeviceCoverage) bool,
 ) (read int, err error) {
 	for ; read < len(devices); part *= coverageGrowth {
-		if read > 0 && time.Since(c.began) > c.store.scans.coverageTime {
+		if read > 0 && time.Since(c.began) > c.store.Limits.CoverageTime {
 			break
 		}
 		rows := devices[read:min(read+part, len(devices))]
@@ -111,7 +93,7 @@ func (c *coverageReader) count(
 	for i := range devices {
 		ids[i] = devices[i].ID
 	}
-	units, err := c.store.DeviceUnits(ctx, tx, c.teamID, ids)
+	units, err := c.store.fleet.DeviceUnits(ctx, tx, c.teamID, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -163,7 +145,7 @@ func (s *Store) EachGap(
 	take := func(gap roomsensor.Window, ok bool) bool {
 		return !ok || gap.To.Sub(gap.From) < q.Min || do(&gap)
 	}
-	for read := 0; read < s.scans.gapPage; read += s.scans.gapStatement {
+	for read := 0; read < s.Limits.GapPage; read += s.Limits.GapStatement {
 		if done, err := s.readGaps(ctx, teamID, deviceID, search, take); err != nil || done {
 			return nil, err
 		}
@@ -181,7 +163,7 @@ func (s *Store) readGaps(
 	err = s.ReadAnywhere(ctx, func(ctx context.Context, from pg.Reader) (err error) {
 		buckets, err = s.Queries.ReadingBucketList(ctx, from, db.ReadingBucketListParams{
 			DeviceID: deviceID, TeamID: teamID, WindowFrom: search.Rest().From, WindowTo: search.Rest().To,
-			Most: int64(s.scans.gapStatement),
+			Most: int64(s.Limits.GapStatement),
 		})
 		return err
 	})
@@ -193,7 +175,7 @@ func (s *Store) readGaps(
 			return true, nil
 		}
 	}
-	if done = len(buckets) < s.scans.gapStatement; done {
+	if done = len(buckets) < s.Limits.GapStatement; done {
 		take(search.End())
 	}
 	return done, nil
@@ -205,7 +187,7 @@ func (s *Store) searchGaps(
 ) (*roomsensor.GapSearch, error) {
 	var units map[uuid.UUID][]roomsensor.Installation
 	err := s.ReadAnywhere(ctx, func(ctx context.Context, from pg.Reader) (err error) {
-		units, err = s.DeviceUnits(ctx, from, teamID, []uuid.UUID{deviceID})
+		units, err = s.fleet.DeviceUnits(ctx, from, teamID, []uuid.UUID{deviceID})
 		return err
 	})
 	if err != nil {

@@ -1,9 +1,9 @@
-package store
+package readings
 
 import "roomsensor/internal/roomsensor"
 
 // Slices returns the windows in which an export is read.
 func Slices(opened OpenedExport) []roomsensor.Window {
 	e := opened.(*Export)
-	return slicesOf(e.extent, e.rows, e.store.sliceRows)
+	return slicesOf(e.extent, e.rows, e.store.Limits.SliceRows)
 }

@@ -1,4 +1,4 @@
-package store_test
+package readings_test
 
 import (
 	"context"
@@ -13,33 +13,20 @@ import (
 	"pgregory.net/rapid"
 
 	"roomsensor/internal/roomsensor"
-	"roomsensor/internal/store"
+	"roomsensor/internal/store/readings"
 )
-
-var exportFrom = at("2026-01-01T00:00:00Z")
-
-func (f *fixture) fill(t *testing.T, buckets int, devices ...uuid.UUID) {
-	t.Helper()
-	f.exec(t, `INSERT INTO readings (device_id, bucket_at, co2_ppm)
-		SELECT d, $2::timestamptz + n * interval '5 minutes', n
-		FROM unnest($1::uuid[]) d, generate_series(0, $3 - 1) n`, devices, exportFrom, buckets)
-}
-
-func days(n int) roomsensor.Window {
-	return roomsensor.Window{From: exportFrom, To: exportFrom.AddDate(0, 0, n)}
-}
 
 // TestExportCancel checks that an export whose context ends leaves no query (reliability, HTTP).
 func TestExportCancel(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	f.SetSliceRows(sliceRows)
-	devices := []uuid.UUID{f.device}
+	f.Readings.Limits.SliceRows = sliceRows
+	devices := []uuid.UUID{f.DeviceID}
 	for i := range 7 {
-		devices = append(devices, f.newDevice(t, fmt.Sprint("dev:", 2+i)))
+		devices = append(devices, f.NewDevice(t, fmt.Sprint("dev:", 2+i)))
 	}
-	f.fill(t, fullBuckets, devices...) // Four slices, of which three are queried when the context ends.
-	e, err := f.OpenExport(t.Context(), f.team, roomsensor.ExportQuery{Window: days(90), Devices: devices})
+	f.Fill(t, fullBuckets, devices...) // Four slices, of which three are queried when the context ends.
+	e, err := f.OpenExport(t.Context(), f.TeamID, roomsensor.ExportQuery{Window: days(90), Devices: devices})
 	require.NoError(t, err)
 	defer e.Close()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -54,7 +41,7 @@ func TestExportCancel(t *testing.T) {
 
 // running counts the transactions of exports that are open.
 func (f *fixture) running(ctx context.Context, t require.TestingT) (n int) {
-	require.NoError(t, f.sql.QueryRow(ctx, `SELECT count(*) FROM pg_stat_activity
+	require.NoError(t, f.SQL.QueryRow(ctx, `SELECT count(*) FROM pg_stat_activity
 		WHERE datname = current_database() AND application_name LIKE '%export%' AND xact_start IS NOT NULL`).Scan(&n))
 	return n
 }
@@ -65,7 +52,7 @@ func TestExportOfASlowClient(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	devices := f.fillFleet(t)
-	e, err := f.OpenExport(t.Context(), f.team, roomsensor.ExportQuery{Window: days(90), Devices: devices})
+	e, err := f.OpenExport(t.Context(), f.TeamID, roomsensor.ExportQuery{Window: days(90), Devices: devices})
 	require.NoError(t, err)
 	defer e.Close()
 	require.Equal(t, 1, f.running(t.Context(), t))
@@ -85,18 +72,18 @@ func TestExportFailure(t *testing.T) {
 	f := setup(t)
 	devices := f.fillFleet(t)
 	read := func(before func()) error {
-		e, err := f.OpenExport(t.Context(), f.team, roomsensor.ExportQuery{Window: days(90), Devices: devices})
+		e, err := f.OpenExport(t.Context(), f.TeamID, roomsensor.ExportQuery{Window: days(90), Devices: devices})
 		require.NoError(t, err)
 		defer e.Close()
 		before()
 		return e.Each(t.Context(), func(*roomsensor.ExportRow) error { return nil })
 	}
 	require.Error(t, read(func() {
-		f.exec(t, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+		f.Exec(t, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 			WHERE datname = current_database() AND application_name LIKE '%export%'`)
 	}), "the database is lost")
 	require.NoError(t, read(func() {}))
-	f.SetExportRowsTimeout(time.Nanosecond)
+	f.Readings.Limits.ExportTime = time.Nanosecond
 	require.ErrorIs(t, read(func() {}), context.DeadlineExceeded, "the database is too slow")
 	require.Zero(t, f.running(t.Context(), t))
 }
@@ -116,12 +103,12 @@ func buckets(n int) roomsensor.Window {
 // fillFleet sets the size of slices, fills fullBuckets of four devices, and returns the devices.
 func (f *fixture) fillFleet(t *testing.T) []uuid.UUID {
 	t.Helper()
-	f.SetSliceRows(sliceRows)
-	devices := []uuid.UUID{f.device}
+	f.Readings.Limits.SliceRows = sliceRows
+	devices := []uuid.UUID{f.DeviceID}
 	for i := range 3 {
-		devices = append(devices, f.newDevice(t, fmt.Sprint("dev:", 2+i)))
+		devices = append(devices, f.NewDevice(t, fmt.Sprint("dev:", 2+i)))
 	}
-	f.fill(t, fullBuckets, devices...)
+	f.Fill(t, fullBuckets, devices...)
 	return devices
 }
 
@@ -133,7 +120,7 @@ func TestExportSlices(t *testing.T) {
 	devices := f.fillFleet(t)
 	silent := slices.Clone(devices)
 	for i := range 5 {
-		silent = append(silent, f.newDevice(t, fmt.Sprint("dev:", 5+i)))
+		silent = append(silent, f.NewDevice(t, fmt.Sprint("dev:", 5+i)))
 	}
 	last := exportFrom.Add(fullBuckets * roomsensor.BucketLength)
 	open := roomsensor.Window{From: exportFrom.AddDate(-1, 0, 0), To: roomsensor.Forever}
@@ -156,9 +143,9 @@ func TestExportSlices(t *testing.T) {
 		"no rows, without end":   {roomsensor.Window{From: last, To: roomsensor.Forever}, roomsensor.Window{}, devices, 0},
 	} {
 		for _, lines := range []bool{false, true} {
-			e, err := f.OpenExport(t.Context(), f.team, roomsensor.ExportQuery{Window: tc.window, Devices: tc.devices, Lines: lines})
+			e, err := f.OpenExport(t.Context(), f.TeamID, roomsensor.ExportQuery{Window: tc.window, Devices: tc.devices, Lines: lines})
 			require.NoError(t, err)
-			cut := store.Slices(e)
+			cut := readings.Slices(e)
 			e.Close()
 			require.Len(t, cut, tc.slices, name)
 			if len(cut) == 0 {
@@ -179,7 +166,7 @@ func TestExportSlices(t *testing.T) {
 
 func (f *fixture) rowsIn(t *testing.T, devices []uuid.UUID, w roomsensor.Window) (n int) {
 	t.Helper()
-	require.NoError(t, f.sql.QueryRow(t.Context(), `SELECT count(*) FROM readings
+	require.NoError(t, f.SQL.QueryRow(t.Context(), `SELECT count(*) FROM readings
 		WHERE device_id = ANY($1) AND bucket_at >= $2 AND bucket_at < $3`, devices, w.From, w.To).Scan(&n))
 	return n
 }
@@ -194,7 +181,7 @@ type readingKey struct {
 // readingKeys returns the keys of all readings, in the order of an export.
 func (f *fixture) readingKeys(t *testing.T) []readingKey {
 	t.Helper()
-	rows, err := f.sql.Query(t.Context(), `SELECT device_id, bucket_at, ingested_at FROM readings ORDER BY bucket_at, device_id`)
+	rows, err := f.SQL.Query(t.Context(), `SELECT device_id, bucket_at, ingested_at FROM readings ORDER BY bucket_at, device_id`)
 	require.NoError(t, err)
 	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[readingKey])
 	require.NoError(t, err)
@@ -208,12 +195,12 @@ func TestExportSlicesProperty(t *testing.T) {
 	f := setup(t)
 	devices := f.fillFleet(t)
 	// Single readings years apart, and a device with few readings.
-	quiet := f.newDevice(t, "dev:5")
-	f.exec(t, `INSERT INTO readings (device_id, bucket_at)
+	quiet := f.NewDevice(t, "dev:5")
+	f.Exec(t, `INSERT INTO readings (device_id, bucket_at)
 		SELECT d, $2::timestamptz + n * INTERVAL '500 days' FROM unnest($1::uuid[]) d, generate_series(-3, 3) n
 		ON CONFLICT DO NOTHING`, append(slices.Clone(devices), quiet), exportFrom.Add(roomsensor.BucketLength))
 	devices = append(devices, quiet)
-	f.exec(t, `UPDATE readings SET ingested_at = bucket_at + hashtext(device_id::text) % 1000000 * INTERVAL '1 microsecond'`)
+	f.Exec(t, `UPDATE readings SET ingested_at = bucket_at + hashtext(device_id::text) % 1000000 * INTERVAL '1 microsecond'`)
 	all := f.readingKeys(t)
 	cut := map[bool]int{} // exports of several slices, by whether the window was cut unchanged
 	rapid.Check(t, func(rt *rapid.T) {
@@ -222,19 +209,19 @@ func TestExportSlicesProperty(t *testing.T) {
 			Devices: rapid.Permutation(devices).Draw(rt, "devices")[rapid.SampledFrom([]int{0, 1, 1, 2, 4}).Draw(rt, "left out"):],
 		}
 		want := selectKeys(all, q)
-		e, err := f.OpenExport(t.Context(), f.team, q)
+		e, err := f.OpenExport(t.Context(), f.TeamID, q)
 		require.NoError(rt, err)
 		defer e.Close()
 		require.Equal(rt, len(want), e.Rows())
 		if q.Lines {
 			require.Equal(rt, linesOf(want), e.Lines())
 		}
-		if w := store.Slices(e); len(w) > 1 && !q.Lines {
+		if w := readings.Slices(e); len(w) > 1 && !q.Lines {
 			cut[w[0].From.Equal(q.Window.From)]++
 		}
 		require.NoError(rt, requireKeys(t.Context(), e, want, q.IngestedAt))
 		q.CountOnly = true
-		counted, err := f.OpenExport(t.Context(), f.team, q)
+		counted, err := f.OpenExport(t.Context(), f.TeamID, q)
 		require.NoError(rt, err)
 		defer counted.Close()
 		require.Equal(rt, []int{e.Rows(), e.Lines()}, []int{counted.Rows(), counted.Lines()})
@@ -245,7 +232,7 @@ func TestExportSlicesProperty(t *testing.T) {
 
 // requireKeys returns an error unless the rows of an export have some keys, in order, and their times of ingestion or
 // none.
-func requireKeys(ctx context.Context, e store.OpenedExport, want []readingKey, ingestedAt bool) error {
+func requireKeys(ctx context.Context, e readings.OpenedExport, want []readingKey, ingestedAt bool) error {
 	n := 0
 	err := e.Each(ctx, func(row *roomsensor.ExportRow) error {
 		if n == len(want) || want[n].Device != row.DeviceID || !want[n].At.Equal(row.BucketAt) {
@@ -309,18 +296,18 @@ func linesOf(ordered []readingKey) int {
 func TestExportSlicesEdges(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	f.SetSliceRows(sliceRows)
-	devices := []uuid.UUID{f.device}
+	f.Readings.Limits.SliceRows = sliceRows
+	devices := []uuid.UUID{f.DeviceID}
 	for i := range 6 {
-		devices = append(devices, f.newDevice(t, fmt.Sprint("dev:", 2+i)))
+		devices = append(devices, f.NewDevice(t, fmt.Sprint("dev:", 2+i)))
 	}
-	f.fill(t, fullBuckets, devices...) // Three slices.
-	f.exec(t, `DELETE FROM readings WHERE device_id = $1 AND bucket_at > $2`, f.device, exportFrom.AddDate(0, 0, 1))
-	f.exec(t, `INSERT INTO readings (device_id, bucket_at) SELECT unnest($1::uuid[]), $2`, devices, exportFrom.AddDate(0, 0, 89))
-	f.exec(t, `INSERT INTO readings (device_id, bucket_at) VALUES ($1, $2)`, f.device, exportFrom.AddDate(300, 0, 0))
+	f.Fill(t, fullBuckets, devices...) // Three slices.
+	f.Exec(t, `DELETE FROM readings WHERE device_id = $1 AND bucket_at > $2`, f.DeviceID, exportFrom.AddDate(0, 0, 1))
+	f.Exec(t, `INSERT INTO readings (device_id, bucket_at) SELECT unnest($1::uuid[]), $2`, devices, exportFrom.AddDate(0, 0, 89))
+	f.Exec(t, `INSERT INTO readings (device_id, bucket_at) VALUES ($1, $2)`, f.DeviceID, exportFrom.AddDate(300, 0, 0))
 
-	f.exec(t, `INSERT INTO devices (team_id, hardware_id) SELECT $1, 'dev:8' FROM generate_series(1, 7000)`, f.team)
-	team, err := f.DeviceNames(t.Context(), f.team)
+	f.Exec(t, `INSERT INTO devices (team_id, hardware_id) SELECT $1, 'dev:8' FROM generate_series(1, 7000)`, f.TeamID)
+	team, err := f.DeviceNames(t.Context(), f.TeamID)
 	require.NoError(t, err)
 	var many []uuid.UUID // Too many for two queries to be sent at once.
 	for _, d := range team {
@@ -334,7 +321,7 @@ func TestExportSlicesEdges(t *testing.T) {
 		"named twice": {Window: days(90), Devices: slices.Repeat(devices, 2)},
 	} {
 		want := selectKeys(all, q)
-		e, err := f.OpenExport(t.Context(), f.team, q)
+		e, err := f.OpenExport(t.Context(), f.TeamID, q)
 		require.NoError(t, err)
 		t.Cleanup(e.Close)
 		require.Equal(t, len(want), e.Rows(), name)

@@ -1,4 +1,4 @@
-package store
+package readings
 
 import (
 	"slices"
@@ -112,7 +112,7 @@ func TestSliceMemory(t *testing.T) {
 		for _, uneven := range [][]int{{50_000, 50_000, 50_000, 50_000, 50_000}, {1, 1, 1, 1, rows - 4}, {rows - 4, 1, 1, 1, 1}} {
 			size := 0
 			for _, n := range uneven {
-				s := newSlice(newRanks(nil), rows, defaultSliceRows, ingestedAt)
+				s := newSlice(newRanks(nil), rows, defaultLimits.SliceRows, ingestedAt)
 				for range n {
 					s.order, s.values = append(s.order, 0), append(s.values, roomsensor.Values{})
 					if ingestedAt {

@@ -1,4 +1,4 @@
-package store_test
+package readings_test
 
 import (
 	"context"
@@ -38,9 +38,9 @@ func TestHourlyValid(t *testing.T) {
 	f := setup(t)
 	const from, to = "2026-01-02T00:30:00Z", "2026-01-06T00:00:00Z"
 	if dbtest.Edition(t) == postgres.Apache {
-		require.Empty(t, validHours(t.Context(), t, f.sql, from, to), "a view stores no hours")
+		require.Empty(t, validHours(t.Context(), t, f.SQL, from, to), "a view stores no hours")
 	}
-	tx, err := f.sql.Begin(t.Context())
+	tx, err := f.SQL.Begin(t.Context())
 	require.NoError(t, err)
 	defer func() { _ = tx.Rollback(context.Background()) }()
 	exec := func(sql string, args ...any) {
@@ -95,11 +95,11 @@ func TestAggregatesAfterRefresh(t *testing.T) {
 	t.Parallel()
 	dbtest.NeedCommunity(t)
 	f := setup(t)
-	f.fill(t, 12*24*20, f.device)
+	f.Fill(t, 12*24*20, f.DeviceID)
 	w := days(20)
 	q := roomsensor.AggregateQuery{Window: w, Buckets: roomsensor.NewCalendar(roomsensor.Daily, time.UTC).Newest(w, 20), Now: w.To}
 	present := func() (n int) {
-		list, err := f.DeviceAggregates(t.Context(), f.team, f.device, q)
+		list, err := f.DeviceAggregates(t.Context(), f.TeamID, f.DeviceID, q)
 		require.NoError(t, err)
 		for i := range list {
 			n += list[i].Present
@@ -107,25 +107,25 @@ func TestAggregatesAfterRefresh(t *testing.T) {
 		return n
 	}
 	refresh := func() {
-		f.exec(t, "CALL refresh_continuous_aggregate('readings_hourly', NULL, now() - INTERVAL '2 days')")
+		f.Exec(t, "CALL refresh_continuous_aggregate('readings_hourly', NULL, now() - INTERVAL '2 days')")
 	}
 	require.Equal(t, 12*24*20, present())
 	refresh()
-	require.Equal(t, []string{"1T00:00 21T00:00"}, validHours(t.Context(), t, f.sql, "2026-01-01T00:00:00Z", "2026-01-21T00:00:00Z"))
+	require.Equal(t, []string{"1T00:00 21T00:00"}, validHours(t.Context(), t, f.SQL, "2026-01-01T00:00:00Z", "2026-01-21T00:00:00Z"))
 	require.Equal(t, 12*24*20, present())
-	f.exec(t, "DELETE FROM readings WHERE bucket_at >= '2026-01-05 10:00Z' AND bucket_at < '2026-01-05 10:30Z'")
+	f.Exec(t, "DELETE FROM readings WHERE bucket_at >= '2026-01-05 10:00Z' AND bucket_at < '2026-01-05 10:30Z'")
 	require.Equal(t, 12*24*20-6, present(), "deleted")
-	require.Len(t, validHours(t.Context(), t, f.sql, "2026-01-01T00:00:00Z", "2026-01-21T00:00:00Z"), 2)
+	require.Len(t, validHours(t.Context(), t, f.SQL, "2026-01-01T00:00:00Z", "2026-01-21T00:00:00Z"), 2)
 	refresh()
 	require.Equal(t, 12*24*20-6, present(), "and refreshed")
-	f.write(t, co2(f.device, "2026-01-05T10:00:03Z", 612))
+	f.WriteRows(t, co2(f.DeviceID, "2026-01-05T10:00:03Z", 612))
 	require.Equal(t, 12*24*20-5, present(), "delivered late")
 	refresh()
-	require.Len(t, validHours(t.Context(), t, f.sql, "2026-01-01T00:00:00Z", "2026-01-21T00:00:00Z"), 1)
+	require.Len(t, validHours(t.Context(), t, f.SQL, "2026-01-01T00:00:00Z", "2026-01-21T00:00:00Z"), 1)
 	require.Equal(t, 12*24*20-5, present())
-	f.exec(t, "SELECT drop_chunks('readings', older_than => TIMESTAMPTZ '2026-01-16 00:00Z')")
+	f.Exec(t, "SELECT drop_chunks('readings', older_than => TIMESTAMPTZ '2026-01-16 00:00Z')")
 	rows := 0
-	require.NoError(t, f.sql.QueryRow(t.Context(), "SELECT count(*) FROM readings").Scan(&rows))
+	require.NoError(t, f.SQL.QueryRow(t.Context(), "SELECT count(*) FROM readings").Scan(&rows))
 	require.Less(t, rows, 12*24*20-5)
 	require.Equal(t, rows, present(), "chunks were dropped")
 }

@@ -1,4 +1,4 @@
-package store_test
+package readings_test
 
 import (
 	"context"
@@ -40,10 +40,10 @@ type aggregateModel struct {
 func newAggregateModel(t *testing.T) *aggregateModel {
 	t.Helper()
 	m := &aggregateModel{fixture: setup(t)}
-	m.devices = []uuid.UUID{m.device, m.newDevice(t, "dev:2"), m.newDevice(t, "dev:3")}
+	m.devices = []uuid.UUID{m.DeviceID, m.NewDevice(t, "dev:2"), m.NewDevice(t, "dev:3")}
 	slices.SortFunc(m.devices, func(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) })
 	for _, date := range clockChanges {
-		m.exec(t, `INSERT INTO readings (device_id, bucket_at, co2_ppm, temp_c, humidity_pct, lux, spl_db)
+		m.Exec(t, `INSERT INTO readings (device_id, bucket_at, co2_ppm, temp_c, humidity_pct, lux, spl_db)
 			SELECT d, b, 400 + n % 97, CASE WHEN n % 5 <> 0 THEN ((n * 37) % 400 - 150) / 10.0 END, 40 + (n * 7 % 31) / 3.0,
 			       CASE WHEN n % 288 > 140 THEN (n * 13 % 10007) / 100.0 ELSE 0 END, CASE WHEN n % 3 = 0 THEN 38.2 END
 			FROM unnest($1::uuid[]) WITH ORDINALITY u (d, i),
@@ -51,8 +51,8 @@ func newAggregateModel(t *testing.T) *aggregateModel {
 			         WITH ORDINALITY g (b, n)
 			WHERE (n * 7919 + i * 104729) % 11 > i ON CONFLICT DO NOTHING`, m.devices, date+" 00:00:00Z")
 	}
-	m.exec(t, `UPDATE device_hardware SET installed_at = '2026-03-28 10:32Z', removed_at = '2026-04-06 07:14Z' WHERE device_id = $1`, m.devices[1])
-	m.exec(t, `INSERT INTO device_hardware (hardware_id, device_id, installed_at, removed_at) VALUES
+	m.Exec(t, `UPDATE device_hardware SET installed_at = '2026-03-28 10:32Z', removed_at = '2026-04-06 07:14Z' WHERE device_id = $1`, m.devices[1])
+	m.Exec(t, `INSERT INTO device_hardware (hardware_id, device_id, installed_at, removed_at) VALUES
 		('dev:7', $1, '2025-10-26 11:58Z', '2026-03-28 10:32Z')`, m.devices[1])
 	m.load(t.Context(), t)
 	return m
@@ -61,7 +61,7 @@ func newAggregateModel(t *testing.T) *aggregateModel {
 // load reads all rows.
 func (m *aggregateModel) load(ctx context.Context, t require.TestingT) {
 	m.rows, m.units = map[uuid.UUID]map[time.Time]roomsensor.Values{}, map[uuid.UUID][]roomsensor.Installation{}
-	rows, err := m.sql.Query(ctx, `SELECT device_id, bucket_at, co2_ppm, temp_c, humidity_pct, lux, spl_db FROM readings`)
+	rows, err := m.SQL.Query(ctx, `SELECT device_id, bucket_at, co2_ppm, temp_c, humidity_pct, lux, spl_db FROM readings`)
 	require.NoError(t, err)
 	var id uuid.UUID
 	var bucket time.Time
@@ -80,7 +80,7 @@ func (m *aggregateModel) load(ctx context.Context, t require.TestingT) {
 		return nil
 	})
 	require.NoError(t, err)
-	rows, err = m.sql.Query(ctx, `SELECT device_id, installed_at, removed_at FROM device_hardware`)
+	rows, err = m.SQL.Query(ctx, `SELECT device_id, installed_at, removed_at FROM device_hardware`)
 	require.NoError(t, err)
 	var unit roomsensor.Installation
 	_, err = pgx.ForEachRow(rows, []any{&id, &unit.From, &unit.To}, func() error {
@@ -146,7 +146,7 @@ func (m *aggregateModel) storeHours(t *testing.T, rt *rapid.T) {
 	t.Helper()
 	until := at("2025-10-01T00:00:00Z").Add(time.Duration(rapid.IntRange(0, 24*300).Draw(rt, "stored")) * time.Hour)
 	if dbtest.Edition(t) == postgres.Community {
-		m.exec(t, fmt.Sprintf("CALL refresh_continuous_aggregate('readings_hourly', NULL, '%s'::timestamptz)", roomsensor.FormatTime(until)))
+		m.Exec(t, fmt.Sprintf("CALL refresh_continuous_aggregate('readings_hourly', NULL, '%s'::timestamptz)", roomsensor.FormatTime(until)))
 		return
 	}
 	edges := rapid.SliceOfNDistinct(rapid.IntRange(0, 24*300), 0, 12, rapid.ID).Draw(rt, "valid")
@@ -160,7 +160,7 @@ func (m *aggregateModel) storeHours(t *testing.T, rt *rapid.T) {
 			values += " UNION ALL SELECT " + hour(0) + ", " + hour(1)
 		}
 	}
-	m.exec(t, `CREATE OR REPLACE FUNCTION readings_hourly_valid(window_from timestamptz, window_to timestamptz)
+	m.Exec(t, `CREATE OR REPLACE FUNCTION readings_hourly_valid(window_from timestamptz, window_to timestamptz)
 		RETURNS TABLE (hours_from timestamptz, hours_to timestamptz) STABLE LANGUAGE sql AS
 		$$ SELECT greatest(v.a, date_trunc('hour', window_from + INTERVAL '3599.999999 s', 'UTC')), least(v.b, date_trunc('hour', window_to, 'UTC'))
 		   FROM (SELECT `+values+`) v (a, b) WHERE v.a < window_to AND v.b > window_from + INTERVAL '1 hour'
@@ -176,13 +176,13 @@ func (m *aggregateModel) deliverLate(t *testing.T, rt *rapid.T) {
 	value := rapid.SampledFrom([]string{"1e-30", "3.3", "-2.5", "1e20", "'NaN'", "'-Infinity'", "NULL"}).Draw(rt, "value")
 	switch rapid.SampledFrom([]string{"insert", "insert", "update", "delete"}).Draw(rt, "change") {
 	case "insert":
-		m.exec(t, `INSERT INTO readings (device_id, bucket_at, co2_ppm, temp_c)
+		m.Exec(t, `INSERT INTO readings (device_id, bucket_at, co2_ppm, temp_c)
 			SELECT $1, b, 7, `+value+` FROM generate_series($2::timestamptz, $3, INTERVAL '15 minutes') b
 			ON CONFLICT (device_id, bucket_at) DO UPDATE SET temp_c = excluded.temp_c`, device, from, to)
 	case "update":
-		m.exec(t, `UPDATE readings SET lux = `+value+` WHERE device_id = $1 AND bucket_at >= $2 AND bucket_at < $3`, device, from, to)
+		m.Exec(t, `UPDATE readings SET lux = `+value+` WHERE device_id = $1 AND bucket_at >= $2 AND bucket_at < $3`, device, from, to)
 	case "delete":
-		m.exec(t, `DELETE FROM readings WHERE device_id = $1 AND bucket_at >= $2 AND bucket_at < $3`, device, from, to)
+		m.Exec(t, `DELETE FROM readings WHERE device_id = $1 AND bucket_at >= $2 AND bucket_at < $3`, device, from, to)
 	}
 	m.load(t.Context(), rt)
 }
@@ -210,7 +210,7 @@ func TestAggregatesProperty(t *testing.T) {
 	t.Parallel()
 	conformance.Covers(t, "A1.3", "A1.5", "A1.6", "A1.7", "A1.8", "A2.2")
 	m := newAggregateModel(t)
-	m.SetAggregateSizes(50, 1)
+	m.Readings.Limits.AggregateCells, m.Readings.Limits.StatementReadings = 50, 1
 	rapid.Check(t, func(rt *rapid.T) {
 		if rapid.Bool().Draw(rt, "store hours") {
 			m.storeHours(t, rt)
@@ -221,7 +221,7 @@ func TestAggregatesProperty(t *testing.T) {
 		w, calendar, now := drawQuery(rt)
 		buckets := calendar.Newest(w, math.MaxInt)
 		for _, device := range m.devices {
-			got, err := m.DeviceAggregates(t.Context(), m.team, device, roomsensor.AggregateQuery{Window: w, Buckets: buckets, Now: now})
+			got, err := m.DeviceAggregates(t.Context(), m.TeamID, device, roomsensor.AggregateQuery{Window: w, Buckets: buckets, Now: now})
 			require.NoError(rt, err)
 			require.Len(rt, got, len(buckets))
 			for i, bucket := range buckets {
@@ -245,14 +245,14 @@ func (m *aggregateModel) requireExport(ctx context.Context, t require.TestingT, 
 			}
 		}
 	}
-	e, err := m.OpenAggregates(ctx, m.team, q)
+	e, err := m.OpenAggregates(ctx, m.TeamID, q)
 	require.NoError(t, err)
 	var got []roomsensor.AggregateRow
 	require.NoError(t, e.Each(ctx, func(row *roomsensor.AggregateRow) error { got = append(got, *row); return nil }))
 	require.Equal(t, len(got), e.Rows())
 	require.Equal(t, want, got)
 	q.CountOnly = true
-	counted, err := m.OpenAggregates(ctx, m.team, q)
+	counted, err := m.OpenAggregates(ctx, m.TeamID, q)
 	require.NoError(t, err)
 	require.Equal(t, len(want), counted.Rows())
 }
@@ -262,27 +262,27 @@ func TestAggregatesEarlyEnd(t *testing.T) {
 	t.Parallel()
 	conformance.Covers(t, "A1.5")
 	f := setup(t)
-	f.fill(t, fullBuckets, f.device)
+	f.Fill(t, fullBuckets, f.DeviceID)
 	w := roomsensor.Window{From: exportFrom.AddDate(0, 0, -396), To: exportFrom.AddDate(0, 0, 4)}
 	q := roomsensor.AggregateQuery{
 		Window: w, Buckets: roomsensor.NewCalendar(roomsensor.Daily, time.UTC).Newest(w, math.MaxInt), Now: w.To,
 	}
-	whole, err := f.DeviceAggregates(t.Context(), f.team, f.device, q)
+	whole, err := f.DeviceAggregates(t.Context(), f.TeamID, f.DeviceID, q)
 	require.NoError(t, err)
 	require.Len(t, whole, 400)
-	f.SetAggregateTime(0)
-	short, err := f.DeviceAggregates(t.Context(), f.team, f.device, q)
+	f.Readings.Limits.AggregateTime = 0
+	short, err := f.DeviceAggregates(t.Context(), f.TeamID, f.DeviceID, q)
 	require.NoError(t, err)
 	require.Equal(t, whole[:104], short, "30,000 readings")
 
-	_, err = f.DeviceAggregates(t.Context(), f.team, uuid.New(), q)
+	_, err = f.DeviceAggregates(t.Context(), f.TeamID, uuid.New(), q)
 	require.ErrorIs(t, err, roomsensor.ErrNotFound)
 	other, err := f.CreateTeam(t.Context(), "Other")
 	require.NoError(t, err)
-	_, err = f.DeviceAggregates(t.Context(), other.ID, f.device, q)
+	_, err = f.DeviceAggregates(t.Context(), other.ID, f.DeviceID, q)
 	require.ErrorIs(t, err, roomsensor.ErrNotFound)
 	lines, err := f.OpenAggregates(t.Context(), other.ID, roomsensor.AggregateExportQuery{
-		Window: w, Calendar: roomsensor.NewCalendar(roomsensor.Daily, time.UTC), Devices: []uuid.UUID{f.device}, Fill: true, Now: w.To,
+		Window: w, Calendar: roomsensor.NewCalendar(roomsensor.Daily, time.UTC), Devices: []uuid.UUID{f.DeviceID}, Fill: true, Now: w.To,
 	})
 	require.NoError(t, err)
 	require.Zero(t, lines.Rows())

@@ -1,4 +1,4 @@
-package store
+package readings
 
 import (
 	"context"
@@ -20,8 +20,6 @@ import (
 const (
 	// exportStatementTimeout bounds each statement of an export.
 	exportStatementTimeout = "30s"
-	// exportRowsTimeout bounds the time in which all rows are read.
-	exportRowsTimeout = 30 * time.Second
 	// closeTimeout bounds the rollback at the end.
 	closeTimeout = 2 * time.Second
 )
@@ -156,7 +154,7 @@ func (e *Export) measure(ctx context.Context) error {
 	}
 	e.rows, e.extent = int(rows), e.query.Window
 	if e.query.CountOnly || e.rows > roomsensor.MaxExportRows ||
-		sliceableAsIs(e.query.Window, len(e.query.Devices), e.rows, e.store.sliceRows) {
+		sliceableAsIs(e.query.Window, len(e.query.Devices), e.rows, e.store.Limits.SliceRows) {
 		return nil
 	}
 	found, err := e.store.Queries.ReadingGetExtent(ctx, e.tx, db.ReadingGetExtentParams{
@@ -219,7 +217,7 @@ func (e *Export) Each(ctx context.Context, do func(*roomsensor.ExportRow) error)
 	if e.ahead != nil {
 		return eachSlice(e.ahead, do)
 	}
-	ctx, cancel := context.WithTimeout(ctx, e.store.exportRowsTimeout)
+	ctx, cancel := context.WithTimeout(ctx, e.store.Limits.ExportTime)
 	windows := e.windows()
 	read := make(chan *slice, len(windows))
 	var failed error
@@ -243,7 +241,7 @@ func (e *Export) windows() []roomsensor.Window {
 	if e.query.CountOnly {
 		return nil
 	}
-	return slicesOf(e.extent, e.rows, e.store.sliceRows)
+	return slicesOf(e.extent, e.rows, e.store.Limits.SliceRows)
 }
 
 // eachSlice calls do for the rows of all slices.
@@ -289,7 +287,7 @@ func (e *Export) readSlices(
 	results pgx.BatchResults, ranks *ranks, windows []roomsensor.Window, read chan<- *slice,
 ) error {
 	for _, w := range windows {
-		s := newSlice(ranks, e.rows, e.store.sliceRows, e.query.IngestedAt)
+		s := newSlice(ranks, e.rows, e.store.Limits.SliceRows, e.query.IngestedAt)
 		rows, err := results.Query()
 		if err != nil {
 			return err //nolint:wrapcheck // read wraps it.

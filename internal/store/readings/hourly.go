@@ -1,4 +1,4 @@
-package store
+package readings
 
 import (
 	"context"
@@ -13,18 +13,18 @@ import (
 	"roomsensor/internal/store/pg"
 )
 
-// hourStats aggregates whole hours of devices of some teams (decision 17). A device without readings in them is not in
+// HourStats aggregates whole hours of devices of some teams (decision 17). A device without readings in them is not in
 // the map. It takes the hours from readings_hourly that are stored there and equal the readings, and the others from
 // the readings.
-func (s *Store) hourStats(
+func (s *Store) HourStats(
 	ctx context.Context, tx pgx.Tx, teamIDs, deviceIDs []uuid.UUID, hours roomsensor.Window,
 ) (map[uuid.UUID]roomsensor.Stats, error) {
-	stored, err := s.storedHours(ctx, tx, hours)
+	stored, err := s.StoredHours(ctx, tx, hours)
 	if err != nil {
 		return nil, err
 	}
 	if stored.Empty() {
-		return s.readingStats(ctx, tx, teamIDs, deviceIDs, hours)
+		return s.ReadingStats(ctx, tx, teamIDs, deviceIDs, hours)
 	}
 	stats, notFinite, err := s.hourlyStats(ctx, tx, teamIDs, deviceIDs, stored)
 	if err != nil {
@@ -33,7 +33,7 @@ func (s *Store) hourStats(
 	// Only SQL can have inserted such a value, which the API serves as null. readings_hourly does not filter them, because
 	// that would slow down every query.
 	if len(notFinite) > 0 {
-		finite, err := s.readingStats(ctx, tx, teamIDs, notFinite, stored)
+		finite, err := s.ReadingStats(ctx, tx, teamIDs, notFinite, stored)
 		if err != nil {
 			return nil, err
 		}
@@ -43,7 +43,7 @@ func (s *Store) hourStats(
 		if rest.Empty() {
 			continue
 		}
-		more, err := s.readingStats(ctx, tx, teamIDs, deviceIDs, rest)
+		more, err := s.ReadingStats(ctx, tx, teamIDs, deviceIDs, rest)
 		if err != nil {
 			return nil, err
 		}
@@ -54,9 +54,9 @@ func (s *Store) hourStats(
 	return stats, nil
 }
 
-// storedHours returns the longest range of hours of a window that readings_hourly has stored and that equal the
+// StoredHours returns the longest range of hours of a window that readings_hourly has stored and that equal the
 // readings.
-func (s *Store) storedHours(
+func (s *Store) StoredHours(
 	ctx context.Context, tx pgx.Tx, window roomsensor.Window,
 ) (longest roomsensor.Window, err error) {
 	rows, err := s.Queries.HourlyListValid(ctx, tx, db.HourlyListValidParams{WindowFrom: window.From, WindowTo: window.To})
@@ -83,18 +83,18 @@ func (s *Store) hourlyStats(
 	for rows.Next() {
 		columns := rows.RawValues()
 		id := uuid.UUID(columns[0])
-		stats[id] = stats[id].Plus(decodeStats(columns[2:]))
+		stats[id] = stats[id].Plus(DecodeStats(columns[2:]))
 	}
 	for id, of := range stats {
-		if !isFinite(&of) {
+		if !IsFinite(&of) {
 			notFinite = append(notFinite, id)
 		}
 	}
 	return stats, notFinite, rows.Err()
 }
 
-// readingStats is hourStats from the readings alone, without values that are not finite.
-func (s *Store) readingStats(
+// ReadingStats is HourStats from the readings alone, without values that are not finite.
+func (s *Store) ReadingStats(
 	ctx context.Context, tx pgx.Tx, teamIDs, deviceIDs []uuid.UUID, hours roomsensor.Window,
 ) (map[uuid.UUID]roomsensor.Stats, error) {
 	rows, err := tx.Query(ctx, db.ReadingSum, pg.Positional(db.ReadingSumParams{
@@ -107,13 +107,13 @@ func (s *Store) readingStats(
 	stats := make(map[uuid.UUID]roomsensor.Stats, len(deviceIDs))
 	for rows.Next() {
 		columns := rows.RawValues()
-		stats[uuid.UUID(columns[0])] = decodeStats(columns[1:])
+		stats[uuid.UUID(columns[0])] = DecodeStats(columns[1:])
 	}
 	return stats, rows.Err()
 }
 
-// isFinite checks the sums only: one value that is not finite makes its sum so.
-func isFinite(stats *roomsensor.Stats) bool {
+// IsFinite checks the sums only: one value that is not finite makes its sum so.
+func IsFinite(stats *roomsensor.Stats) bool {
 	for m := range stats {
 		if sum := stats[m].Sum; math.IsNaN(sum) || math.IsInf(sum, 0) {
 			return false

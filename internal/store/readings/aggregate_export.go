@@ -1,4 +1,4 @@
-package store
+package readings
 
 import (
 	"context"
@@ -14,10 +14,6 @@ import (
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/store/pg"
 )
-
-// defaultAggregateCells is how many buckets of devices are aggregated at once. A cell with readings takes 350 bytes
-// meanwhile.
-const defaultAggregateCells = 10_000
 
 // countedReadings is how many readings a statement that counts buckets reads at most, unless those of one bucket are
 // more. It takes about a second.
@@ -99,7 +95,7 @@ func (e *AggregateExport) readLines(ctx context.Context, a *aggregation) error {
 			return nil
 		}
 	}
-	for part := range e.parts(extent, a.store.aggregateCells) {
+	for part := range e.parts(extent, a.store.Limits.AggregateCells) {
 		g := a.grid(part.from, part.to, part.buckets)
 		if err := g.readCells(ctx); err != nil {
 			return err

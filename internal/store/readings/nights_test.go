@@ -1,4 +1,4 @@
-package store_test
+package readings_test
 
 import (
 	"testing"
@@ -20,7 +20,7 @@ var (
 // addNights stores readings of some nights for all devices, every 15 minutes, and values that are not finite.
 func (f *fixture) addNights(t *testing.T) {
 	t.Helper()
-	f.exec(t, `INSERT INTO readings (device_id, bucket_at, co2_ppm, temp_c)
+	f.Exec(t, `INSERT INTO readings (device_id, bucket_at, co2_ppm, temp_c)
 		SELECT d.id, t, 600 + 900 * sin(extract(epoch FROM t)), CASE WHEN extract(minute FROM t) = 0 THEN 'NaN'::real ELSE 20 END
 		FROM devices d, generate_series('2026-03-05Z', '2026-03-10T12:00:00Z'::timestamptz, '15 minutes') t`)
 }
@@ -28,14 +28,14 @@ func (f *fixture) addNights(t *testing.T) {
 // assign adds an assignment of a device; an empty end is none.
 func (f *fixture) assign(t *testing.T, device uuid.UUID, label, from, to string) {
 	t.Helper()
-	f.exec(t, `INSERT INTO assignments (device_id, type, label, home_or_travel, started_at, ended_at)
+	f.Exec(t, `INSERT INTO assignments (device_id, type, label, home_or_travel, started_at, ended_at)
 		VALUES ($1, 'place', $2, 'home', $3, nullif($4, '')::timestamptz)`, device, label, from, to)
 }
 
 // requireNight compares a night of an assignment with the aggregates of its part of the night, and with a count in SQL.
 func (f *fixture) requireNight(t *testing.T, room *roomsensor.NightRoom, got roomsensor.NightResult, now time.Time) {
 	t.Helper()
-	aggregates, err := f.DeviceAggregates(t.Context(), f.team, room.Assignment.DeviceID, roomsensor.AggregateQuery{
+	aggregates, err := f.DeviceAggregates(t.Context(), f.TeamID, room.Assignment.DeviceID, roomsensor.AggregateQuery{
 		Window: got.Window, Buckets: []roomsensor.Window{got.Window}, Now: now,
 	})
 	require.NoError(t, err)
@@ -45,7 +45,7 @@ func (f *fixture) requireNight(t *testing.T, room *roomsensor.NightRoom, got roo
 		require.Equal(t, aggregates[0].Metrics[m], got.Metrics[m].Summary)
 	}
 	var above int
-	require.NoError(t, f.sql.QueryRow(t.Context(), `SELECT count(*) FROM readings WHERE device_id = $1 AND co2_ppm > 1200
+	require.NoError(t, f.SQL.QueryRow(t.Context(), `SELECT count(*) FROM readings WHERE device_id = $1 AND co2_ppm > 1200
 		AND bucket_at >= $2 AND bucket_at < $3`, room.Assignment.DeviceID, got.Window.From, got.Window.To).Scan(&above))
 	require.Equal(t, above, got.Metrics[roomsensor.CO2].Above)
 }
@@ -55,22 +55,22 @@ func (f *fixture) requireNight(t *testing.T, room *roomsensor.NightRoom, got roo
 func TestNightRooms(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	f.exec(t, `UPDATE devices SET display_name = 'Sensor' WHERE id = $1`, f.device)
-	second := f.newDevice(t, "dev:2")
-	f.assign(t, f.device, "Before", "2026-01-01Z", "2026-03-09T21:30:00Z")
-	f.assign(t, f.device, "Ends", "2026-03-09T21:30:00Z", "2026-03-09T23:07:00Z")
-	f.assign(t, f.device, "Begins", "2026-03-09T23:07:00Z", "")
+	f.Exec(t, `UPDATE devices SET display_name = 'Sensor' WHERE id = $1`, f.DeviceID)
+	second := f.NewDevice(t, "dev:2")
+	f.assign(t, f.DeviceID, "Before", "2026-01-01Z", "2026-03-09T21:30:00Z")
+	f.assign(t, f.DeviceID, "Ends", "2026-03-09T21:30:00Z", "2026-03-09T23:07:00Z")
+	f.assign(t, f.DeviceID, "Begins", "2026-03-09T23:07:00Z", "")
 	f.assign(t, second, "Whole", "2026-03-06T23:00:00Z", "")
-	f.assign(t, f.newDevice(t, "dev:3"), "After", "2026-03-10T06:30:00Z", "")
-	f.exec(t, `INSERT INTO teams (id, name) VALUES ('00000000-0000-0000-0000-0000000000ff', 'Other')`)
-	f.exec(t, `UPDATE device_hardware SET installed_at = '2026-03-09T22:00:00Z' WHERE device_id = $1`, second)
-	other := f.newDevice(t, "dev:4")
-	f.exec(t, `UPDATE devices SET team_id = '00000000-0000-0000-0000-0000000000ff' WHERE id = $1`, other)
+	f.assign(t, f.NewDevice(t, "dev:3"), "After", "2026-03-10T06:30:00Z", "")
+	f.Exec(t, `INSERT INTO teams (id, name) VALUES ('00000000-0000-0000-0000-0000000000ff', 'Other')`)
+	f.Exec(t, `UPDATE device_hardware SET installed_at = '2026-03-09T22:00:00Z' WHERE device_id = $1`, second)
+	other := f.NewDevice(t, "dev:4")
+	f.Exec(t, `UPDATE devices SET team_id = '00000000-0000-0000-0000-0000000000ff' WHERE id = $1`, other)
 	f.assign(t, other, "Other", "2026-01-01Z", "")
 	f.addNights(t)
 
 	q := roomsensor.NightQuery{Window: nightWindow, Thresholds: roomsensor.DefaultThresholds(), Now: nightNow}
-	rooms, more, err := f.NightRooms(t.Context(), f.team, q)
+	rooms, more, err := f.NightRooms(t.Context(), f.TeamID, q)
 	require.NoError(t, err)
 	require.False(t, more)
 	byLabel := map[string]*roomsensor.NightRoom{}
@@ -90,7 +90,7 @@ func TestNightRooms(t *testing.T) {
 		q.Window = roomsensor.Window{From: nightWindow.From.AddDate(0, 0, -1-i), To: nightWindow.To.AddDate(0, 0, -1-i)}
 		nights = append(nights, q)
 	}
-	history, err := f.NightHistory(t.Context(), f.team, rooms, nights)
+	history, err := f.NightHistory(t.Context(), f.TeamID, rooms, nights)
 	require.NoError(t, err)
 	require.Len(t, history, 3)
 	for i := range rooms {
@@ -117,22 +117,22 @@ func TestNightRooms(t *testing.T) {
 		require.Zero(t, history[i][0].Metrics[roomsensor.CO2].Count, "the readings belong to another team")
 	}
 
-	f.exec(t, `ALTER TABLE device_hardware RENAME TO gone`)
-	_, _, err = f.NightRooms(t.Context(), f.team, q)
+	f.Exec(t, `ALTER TABLE device_hardware RENAME TO gone`)
+	_, _, err = f.NightRooms(t.Context(), f.TeamID, q)
 	require.ErrorContains(t, err, "device_hardware", "a failure after the assignments were read")
 }
 
 // BenchmarkNights reads a night of 1,000 devices, 108,000 readings, and the 14 nights before of 100 of them.
 func BenchmarkNights(b *testing.B) {
 	f := setup(b)
-	f.exec(b, `INSERT INTO devices (team_id, hardware_id) SELECT $1, 'dev:' || i FROM generate_series(2, 1000) i`, f.team)
-	f.exec(b, `INSERT INTO assignments (device_id, type, label, home_or_travel, started_at)
+	f.Exec(b, `INSERT INTO devices (team_id, hardware_id) SELECT $1, 'dev:' || i FROM generate_series(2, 1000) i`, f.TeamID)
+	f.Exec(b, `INSERT INTO assignments (device_id, type, label, home_or_travel, started_at)
 		SELECT id, 'place', 'Room', 'home', '2026-01-01Z' FROM devices`)
-	f.exec(b, `INSERT INTO readings (device_id, bucket_at, co2_ppm, temp_c, humidity_pct, lux, spl_db)
+	f.Exec(b, `INSERT INTO readings (device_id, bucket_at, co2_ppm, temp_c, humidity_pct, lux, spl_db)
 		SELECT d.id, t, 500 + random() * 1000, 20, 50, 0, 40
 		FROM generate_series('2026-02-23T21:30:00Z', '2026-03-10T06:30:00Z'::timestamptz, '5 minutes') t, devices d
 		WHERE extract(hour FROM t) >= 21 OR extract(hour FROM t) < 7`)
-	f.exec(b, `ANALYZE readings`)
+	f.Exec(b, `ANALYZE readings`)
 	q := roomsensor.NightQuery{Window: nightWindow, Thresholds: roomsensor.DefaultThresholds(), Now: nightNow}
 	var nights []roomsensor.NightQuery
 	for i := range 14 {
@@ -140,19 +140,19 @@ func BenchmarkNights(b *testing.B) {
 		before.Window = roomsensor.Window{From: nightWindow.From.AddDate(0, 0, -1-i), To: nightWindow.To.AddDate(0, 0, -1-i)}
 		nights = append(nights, before)
 	}
-	s := open(b, f.url, store.API)
+	s := open(b, f.URL, store.API)
 	var rooms []roomsensor.NightRoom
 	b.Run("night", func(b *testing.B) {
 		for b.Loop() {
 			var err error
-			rooms, _, err = s.NightRooms(b.Context(), f.team, q)
+			rooms, _, err = s.NightRooms(b.Context(), f.TeamID, q)
 			require.NoError(b, err)
 			require.Len(b, rooms, 1000)
 		}
 	})
 	b.Run("history", func(b *testing.B) {
 		for b.Loop() {
-			_, err := s.NightHistory(b.Context(), f.team, rooms[:100], nights)
+			_, err := s.NightHistory(b.Context(), f.TeamID, rooms[:100], nights)
 			require.NoError(b, err)
 		}
 	})

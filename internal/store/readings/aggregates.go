@@ -1,4 +1,4 @@
-package store
+package readings
 
 import (
 	"context"
@@ -20,9 +20,8 @@ const (
 	// aggregatePart is how many readings a statement of a page of aggregates reads at most, unless those of one bucket are
 	// more. A page of 1,000 days takes ten statements.
 	aggregatePart = 30_000
-	// aggregateTime is the time after which no further statement begins: a slow database makes pages shorter. With
-	// aggregateStatementTimeout, it is less than the deadline of a request.
-	aggregateTime             = 2 * time.Second
+	// aggregateStatementTimeout bounds each statement. With Limits.AggregateTime, it is less than the deadline of a
+	// request.
 	aggregateStatementTimeout = "7s"
 )
 
@@ -46,7 +45,7 @@ func (s *Store) DeviceAggregates(
 			return roomsensor.ErrNotFound
 		}
 		for _, part := range newestParts(q.Buckets) {
-			if len(list) > 0 && time.Since(began) > s.aggregateTime {
+			if len(list) > 0 && time.Since(began) > s.Limits.AggregateTime {
 				return nil
 			}
 			g := a.grid(0, 1, part)
@@ -97,7 +96,7 @@ type aggregation struct {
 
 // begin reads what does not depend on the buckets. Devices that the team does not have are left out.
 func (a *aggregation) begin(ctx context.Context, devices []uuid.UUID, now time.Time) error {
-	units, err := a.store.DeviceUnits(ctx, a.tx, a.teamID, devices)
+	units, err := a.store.fleet.DeviceUnits(ctx, a.tx, a.teamID, devices)
 	if err != nil {
 		return err
 	}
@@ -234,7 +233,7 @@ func (g *grid) readHours(ctx context.Context, w roomsensor.Window, again []devic
 			again = append(again, devicePart{rank, hour})
 			continue
 		}
-		stats := decodeStats(columns[3:])
+		stats := DecodeStats(columns[3:])
 		g.tally(rank, hour.From).AddHour(&stats, readings, present)
 	}
 	return again, rows.Err()
@@ -244,8 +243,8 @@ func decodeCount(column []byte) int {
 	return int(binary.BigEndian.Uint64(column)) //nolint:gosec // A count is not negative.
 }
 
-// decodeStats decodes min, max, count and sum of each metric. Adding 0 turns -0 into 0, as in a reading.
-func decodeStats(columns [][]byte) (stats roomsensor.Stats) {
+// DecodeStats decodes min, max, count and sum of each metric. Adding 0 turns -0 into 0, as in a reading.
+func DecodeStats(columns [][]byte) (stats roomsensor.Stats) {
 	decode := func(column []byte) float32 { return math.Float32frombits(binary.BigEndian.Uint32(column)) }
 	for m := range stats {
 		c := columns[4*m:]

@@ -1,4 +1,4 @@
-package store
+package readings
 
 import (
 	"time"
@@ -13,9 +13,6 @@ type aggregatePiece struct {
 	hourly bool
 }
 
-// defaultStatementReadings is how many readings take as long as a statement does.
-const defaultStatementReadings = 2_000
-
 // pieces cuts the part of a window that consecutive buckets have, in ascending order. Hours come from readings_hourly
 // if they are valid there, and whole inside the window and one bucket. Days that do not begin and end at the start of a
 // UTC hour come from the readings as a whole. So do hours that are too few to save the time of a statement, for a
@@ -25,7 +22,7 @@ func (a *aggregation) pieces(buckets []roomsensor.Window, devices int) (pieces [
 	const saved = int(time.Hour/roomsensor.BucketLength) - 1 // Rows for each hour of a device.
 	from := extent.From
 	for _, hours := range intersectAll(wholeHours(buckets, a.window), a.valid) {
-		if int(hours.To.Sub(hours.From)/time.Hour)*saved*devices < a.store.statementReadings {
+		if int(hours.To.Sub(hours.From)/time.Hour)*saved*devices < a.store.Limits.StatementReadings {
 			continue
 		}
 		if from.Before(hours.From) {

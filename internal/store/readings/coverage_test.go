@@ -1,4 +1,4 @@
-package store_test
+package readings_test
 
 import (
 	"bytes"
@@ -47,7 +47,7 @@ func (f *fixture) drawCoverage(ctx context.Context, rt *rapid.T) *coverageDraw {
 }
 
 func (d *coverageDraw) sqlExec(ctx context.Context, sql string, args ...any) {
-	_, err := d.sql.Exec(ctx, sql, args...)
+	_, err := d.SQL.Exec(ctx, sql, args...)
 	require.NoError(d.T, err)
 }
 
@@ -126,8 +126,10 @@ func TestEachCoverage(t *testing.T) {
 	f := setup(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		d := f.drawCoverage(t.Context(), rt)
-		f.SetCoverageLimits(rapid.IntRange(1, 150).Draw(rt, "statement"), rapid.IntRange(1, 250).Draw(rt, "page"),
-			rapid.SampledFrom([]time.Duration{-1, time.Hour}).Draw(rt, "time"))
+		limits := &f.Readings.Limits
+		limits.CoverageStatement = rapid.IntRange(1, 150).Draw(rt, "statement")
+		limits.CoveragePage = rapid.IntRange(1, 250).Draw(rt, "page")
+		limits.CoverageTime = rapid.SampledFrom([]time.Duration{-1, time.Hour}).Draw(rt, "time")
 		q := roomsensor.CoverageQuery{Window: d.window, Now: coverageNow}
 		var got []uuid.UUID
 		for more := true; more; {
@@ -157,7 +159,8 @@ func TestEachGap(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		d := f.drawCoverage(t.Context(), rt)
 		statement := rapid.IntRange(1, 20).Draw(rt, "statement")
-		f.SetGapLimits(statement, statement*rapid.IntRange(1, 5).Draw(rt, "statements"))
+		f.Readings.Limits.GapStatement = statement
+		f.Readings.Limits.GapPage = statement * rapid.IntRange(1, 5).Draw(rt, "statements")
 		for id, device := range d.devices {
 			late := map[time.Time]bool{}
 			gaps := d.gaps(t.Context(), id, func() {
@@ -227,11 +230,11 @@ func TestEachGapMin(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	for _, bucket := range []string{"10:00", "10:10", "10:30", "10:45"} { // Gaps of 1, 3 and 2 buckets, and 1 after them.
-		f.write(t, co2(f.device, "2026-03-10T"+bucket+":00Z", 1))
+		f.WriteRows(t, co2(f.DeviceID, "2026-03-10T"+bucket+":00Z", 1))
 	}
 	q := roomsensor.GapQuery{Window: roomsensor.Window{From: at("2026-03-10T10:00:00Z"), To: at("2026-03-10T10:55:00Z")}, Now: coverageNow}
 	gaps := func(device uuid.UUID) (starts []string, err error) {
-		_, err = f.EachGap(t.Context(), f.team, device, q, func(gap *roomsensor.Window) bool {
+		_, err = f.EachGap(t.Context(), f.TeamID, device, q, func(gap *roomsensor.Window) bool {
 			starts = append(starts, gap.From.Format("15:04"))
 			return true
 		})
@@ -242,18 +245,18 @@ func TestEachGapMin(t *testing.T) {
 		6 * time.Minute: {"10:35", "10:15"}, 10 * time.Minute: {"10:35", "10:15"}, 15 * time.Minute: {"10:15"}, 16 * time.Minute: nil,
 	} {
 		q.Min = length
-		got, err := gaps(f.device)
+		got, err := gaps(f.DeviceID)
 		require.NoError(t, err)
 		require.Equal(t, want, got, length)
 	}
 	q.Min = 0
-	silent, err := gaps(f.newDevice(t, "dev:2"))
+	silent, err := gaps(f.NewDevice(t, "dev:2"))
 	require.NoError(t, err)
 	require.Equal(t, []string{"10:00"}, silent, "a device that never reported")
 	_, err = gaps(uuid.New())
 	require.ErrorIs(t, err, roomsensor.ErrNotFound)
 	team, err := f.CreateTeam(t.Context(), "Other")
 	require.NoError(t, err)
-	_, err = f.EachGap(t.Context(), team.ID, f.device, q, nil)
+	_, err = f.EachGap(t.Context(), team.ID, f.DeviceID, q, nil)
 	require.ErrorIs(t, err, roomsensor.ErrNotFound, "of another team")
 }

@@ -1,4 +1,4 @@
-package store
+package readings
 
 import (
 	"slices"
@@ -11,11 +11,6 @@ import (
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/store/pg"
 )
-
-// defaultSliceRows is the target number of rows of a slice. An export is read in slices of its window, which are sorted
-// here: the database would sort all rows on disk before it sends the first, which takes a third of the time of an
-// export. Each slice costs a plan and a descent of the index per device.
-const defaultSliceRows = 50_000
 
 // longestSlice bounds the window of a slice, so that the numbers of its buckets fit into a sortKey.
 const longestSlice = 100 * 365 * 24 * time.Hour

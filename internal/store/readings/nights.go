@@ -1,4 +1,4 @@
-package store
+package readings
 
 import (
 	"context"
@@ -102,7 +102,7 @@ func (s *Store) newNightReader(
 	for i := range rooms {
 		ids[i] = rooms[i].Assignment.DeviceID
 	}
-	units, err := s.DeviceUnits(ctx, tx, teamID, ids)
+	units, err := s.fleet.DeviceUnits(ctx, tx, teamID, ids)
 	if err != nil {
 		return nil, err
 	}
