@@ -25,9 +25,6 @@ func (s *Store) SetKeep(all, past time.Duration) {
 // SetMaxHistories sets how many devices have their past hours read in one transaction.
 func (s *Store) SetMaxHistories(n int) { s.maxHistories = n }
 
-// SetMinCopyRows sets from how many rows on a batch is copied.
-func (s *Store) SetMinCopyRows(n int) { s.minCopyRows = n }
-
 // HoldConnections takes all connections for pages until the test ends.
 func (s *Store) HoldConnections(t *testing.T) {
 	t.Helper()

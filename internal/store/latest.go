@@ -13,6 +13,7 @@ import (
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/store/feed"
 	"roomsensor/internal/store/pg"
+	"roomsensor/internal/store/write"
 )
 
 // recentReadings is how far back the newest reading of a device is searched first. Few chunks are that young, so that
@@ -265,7 +266,7 @@ func (s *Store) raiseLatest(ctx context.Context, window roomsensor.Window) (rais
 		}
 		err = s.InTx(ctx, "raising bounds", func(tx pgx.Tx) error {
 			var raise pgx.Batch
-			queueHeartbeats(&raise, nil, newest)
+			write.QueueHeartbeats(&raise, nil, newest)
 			return tx.SendBatch(ctx, &raise).Close()
 		})
 		if err != nil {

@@ -72,7 +72,7 @@ func TestCurrentDevicesLatest(t *testing.T) {
 	f := setup(t)
 	ctx := t.Context()
 	copying := open(t, f.url, store.Ingest)
-	copying.SetMinCopyRows(1)
+	copying.Write.MinCopyRows = 1
 	days := []string{"2016-05-01", "2019-01-01", "2019-01-04", "2024-02-02", "2026-02-20", "2026-03-01", "2026-03-04", "2026-03-05"}
 
 	rapid.Check(t, func(rt *rapid.T) {

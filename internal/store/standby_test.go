@@ -291,7 +291,7 @@ func (s *standbyTest) testFreshness(t *testing.T, follower *server) {
 			roomsensor.ReadingQuery{Window: roomsensor.Window{From: exportFrom, To: roomsensor.Forever}, Limit: 1},
 			func(r *roomsensor.Reading) { newest = append(newest, *r) }))
 		require.Len(t, newest, 1)
-		value, _ := valueOf(newest[0], roomsensor.CO2)
+		value, _ := newest[0].Values.Get(roomsensor.CO2)
 		require.InDelta(t, 1000+i, value, 0)
 		require.Contains(t, s.changes(t, api), place{s.device, at("2026-02-01T00:00:00Z")})
 	}

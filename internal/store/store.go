@@ -10,6 +10,7 @@ import (
 	"roomsensor/internal/store/people"
 	"roomsensor/internal/store/pg"
 	"roomsensor/internal/store/readings"
+	"roomsensor/internal/store/write"
 	"roomsensor/internal/teamcache"
 )
 
@@ -21,6 +22,7 @@ type Store struct {
 	*People
 	*Feed
 	*Readings
+	*Write
 
 	kept       *teamcache.Values[keptTeam]
 	aloneReads chan struct{} // full while maxAloneReads snapshots of single teams are read
@@ -39,6 +41,7 @@ type (
 	People   = people.Store
 	Feed     = feed.Store
 	Readings = readings.Store
+	Write    = write.Store
 )
 
 // Role is what a process does with the database.
@@ -64,11 +67,11 @@ func Open(ctx context.Context, databaseURL string, role Role) (*Store, error) {
 		Ops:      ops.New(d),
 		Fleet:    f,
 		Readings: readings.New(d, f),
+		Write:    write.New(d),
 		Feed:     feed.New(d),
 		People:   people.New(d, f),
 		kept:     teamcache.NewValues[keptTeam](maxKeptBytes), keepAll: keepAll, keepPast: keepPast,
 		aloneReads: make(chan struct{}, maxAloneReads), maxHistories: maxHistories,
-		minCopyRows: defaultMinCopyRows,
 	}
 	return s, nil
 }

@@ -71,8 +71,6 @@ func (f *fixture) readings(t testing.TB, team, device uuid.UUID, q roomsensor.Re
 	return f.ReadPage(t, team, device, q)
 }
 
-func valueOf(r roomsensor.Reading, m roomsensor.Metric) (float32, bool) { return r.Values.Get(m) }
-
 // TestErrors checks which errors a caller sees when the database is unavailable or the context ends.
 func TestErrors(t *testing.T) {
 	t.Parallel()

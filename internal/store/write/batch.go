@@ -1,4 +1,5 @@
-package store
+// Package write stores what workers received: batches of readings, the state of devices, and rejects.
+package write
 
 import (
 	"bytes"
@@ -30,6 +31,15 @@ const (
 	// rows does not prevent every deadlock. The next attempt finds the rows that are stored and merges with them.
 	writeAttempts = 3
 )
+
+// Store writes batches and rejects. It is safe for concurrent use.
+type Store struct {
+	*pg.DB
+	MinCopyRows int // from how many rows on a batch is copied; tests set other values
+}
+
+// New returns a store with the pools of a role.
+func New(d *pg.DB) *Store { return &Store{d, defaultMinCopyRows} }
 
 // WriteBatch stores a batch in one transaction and returns how many readings changed. After ErrNotStorable the same
 // batch fails again, after ErrRefused smaller parts of it may succeed, and after any other error, ErrBlocked included,
@@ -92,7 +102,7 @@ func (s *Store) WriteIn(ctx context.Context, tx pgx.Tx, b roomsensor.Batch) (cha
 		feed.QueueChanges(&rest, b.Rows)
 		written = bucketsOf(b.Rows)
 	}
-	check := queueHeartbeats(&rest, b.Seen, written)
+	check := QueueHeartbeats(&rest, b.Seen, written)
 	if len(b.Rejects) > 0 {
 		rest.Queue(db.RejectInsert, pg.Positional(rejectParams(b.Rejects))...)
 	}
@@ -105,7 +115,7 @@ func (s *Store) WriteIn(ctx context.Context, tx pgx.Tx, b roomsensor.Batch) (cha
 // writeReadings merges rows, which are sorted by key and have each key once, into the table and returns how many
 // changed. It fails with StateUnique if it took rows for new and another worker stored one of them meanwhile.
 func (s *Store) writeReadings(ctx context.Context, tx pgx.Tx, rows []roomsensor.DeviceMeasurement) (int64, error) {
-	if len(rows) < s.minCopyRows {
+	if len(rows) < s.MinCopyRows {
 		return s.Queries.ReadingUpsert(ctx, tx, upsertParams(rows))
 	}
 	fresh, err := s.areNew(ctx, tx, rows)
@@ -200,10 +210,10 @@ func bucketsOf(rows []roomsensor.DeviceMeasurement) (buckets []feed.DeviceBucket
 	return buckets
 }
 
-// queueHeartbeats queues a statement that moves the state of devices forward to newer arrivals (decision 39), and
+// QueueHeartbeats queues a statement that moves the state of devices forward to newer arrivals (decision 39), and
 // latest_bucket_at to newer readings. Both lists are sorted by device and have each once. After the statement and
 // before the commit, the caller must call check: it returns an error if a device in written does not exist.
-func queueHeartbeats(
+func QueueHeartbeats(
 	batch *pgx.Batch, seen []roomsensor.DeviceHeartbeat, written []feed.DeviceBuckets,
 ) (check func() error) {
 	if len(seen)+len(written) == 0 {

@@ -1,4 +1,4 @@
-package store_test
+package write_test
 
 import (
 	"bytes"
@@ -27,11 +27,11 @@ import (
 func TestWriteBatchMerge(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	worker := open(t, f.url, store.Ingest)
+	worker := open(t, f.URL, store.Ingest)
 	base := at("2026-01-01T00:00:00Z")
 
 	rapid.Check(t, func(rt *rapid.T) {
-		device := f.insertDevice(t)
+		device := f.InsertDevice(t)
 		delivered := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) roomsensor.DeviceMeasurement {
 			m := roomsensor.DeviceMeasurement{DeviceID: device}
 			m.MeasuredAt = base.Add(time.Duration(rapid.IntRange(0, 11).Draw(rt, "minute")) * time.Minute)
@@ -62,7 +62,7 @@ func TestWriteBatchMerge(t *testing.T) {
 			}
 			require.NoError(rt, writers.Wait())
 
-			stored := f.readAll(t, device)
+			stored := f.ReadAll(t, device)
 			require.Len(rt, stored, len(want))
 			for _, row := range stored {
 				require.Equal(rt, want[row.BucketAt].Values, row.Values)
@@ -76,19 +76,19 @@ func TestWriteBatchIngestedAt(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	const early, later = "2026-01-01T00:01:00Z", "2026-01-01T00:02:00Z"
-	require.EqualValues(t, 1, f.write(t, co2(f.device, early, 500)))
-	first := f.readAll(t, f.device)[0]
+	require.EqualValues(t, 1, f.WriteRows(t, co2(f.DeviceID, early, 500)))
+	first := f.ReadAll(t, f.DeviceID)[0]
 
-	require.Zero(t, f.write(t, co2(f.device, early, 500)), "a redelivery changes nothing")
-	require.Zero(t, f.write(t, co2(f.device, early, 499)), "the smaller of two values is ignored")
-	require.Equal(t, first, f.readAll(t, f.device)[0])
+	require.Zero(t, f.WriteRows(t, co2(f.DeviceID, early, 500)), "a redelivery changes nothing")
+	require.Zero(t, f.WriteRows(t, co2(f.DeviceID, early, 499)), "the smaller of two values is ignored")
+	require.Equal(t, first, f.ReadAll(t, f.DeviceID)[0])
 
-	require.EqualValues(t, 1, f.write(t, co2(f.device, later, 500)), "measured_at of the later measurement is stored")
-	require.Equal(t, first, f.readAll(t, f.device)[0], "but the reading stays the same")
+	require.EqualValues(t, 1, f.WriteRows(t, co2(f.DeviceID, later, 500)), "measured_at of the later measurement is stored")
+	require.Equal(t, first, f.ReadAll(t, f.DeviceID)[0], "but the reading stays the same")
 
-	require.Zero(t, f.write(t, co2(f.device, early, 9000)), "an earlier measurement is ignored")
-	require.EqualValues(t, 1, f.write(t, co2(f.device, later, 501)))
-	changed := f.readAll(t, f.device)[0]
+	require.Zero(t, f.WriteRows(t, co2(f.DeviceID, early, 9000)), "an earlier measurement is ignored")
+	require.EqualValues(t, 1, f.WriteRows(t, co2(f.DeviceID, later, 501)))
+	changed := f.ReadAll(t, f.DeviceID)[0]
 	require.True(t, changed.IngestedAt.After(first.IngestedAt))
 }
 
@@ -97,15 +97,15 @@ func TestWriteBatchIngestedAt(t *testing.T) {
 func TestWriteBatchNullMeasuredAt(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	f.exec(t, "INSERT INTO readings (device_id, bucket_at, co2_ppm, temp_c) VALUES ($1, '2026-01-01T00:00:00Z', 700, 20)", f.device)
-	f.write(t, co2(f.device, "2026-01-01T00:00:00Z", 650))
-	value, _ := valueOf(f.readAll(t, f.device)[0], roomsensor.CO2)
+	f.Exec(t, "INSERT INTO readings (device_id, bucket_at, co2_ppm, temp_c) VALUES ($1, '2026-01-01T00:00:00Z', 700, 20)", f.DeviceID)
+	f.WriteRows(t, co2(f.DeviceID, "2026-01-01T00:00:00Z", 650))
+	value, _ := f.ReadAll(t, f.DeviceID)[0].Values.Get(roomsensor.CO2)
 	require.EqualValues(t, 700, value)
-	f.write(t, co2(f.device, "2026-01-01T00:00:01Z", 650))
-	stored := f.readAll(t, f.device)[0]
-	value, _ = valueOf(stored, roomsensor.CO2)
+	f.WriteRows(t, co2(f.DeviceID, "2026-01-01T00:00:01Z", 650))
+	stored := f.ReadAll(t, f.DeviceID)[0]
+	value, _ = stored.Values.Get(roomsensor.CO2)
 	require.EqualValues(t, 650, value)
-	_, ok := valueOf(stored, roomsensor.Temp)
+	_, ok := stored.Values.Get(roomsensor.Temp)
 	require.False(t, ok, "the later measurement replaces the reading as a whole")
 }
 
@@ -114,14 +114,14 @@ func TestWriteBatchNullMeasuredAt(t *testing.T) {
 func TestWriteBatchNotStorable(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	bad := co2(f.device, "2026-01-01T00:00:00Z", 1)
+	bad := co2(f.DeviceID, "2026-01-01T00:00:00Z", 1)
 	bad.MeasuredAt = time.Date(-20000, 1, 1, 0, 0, 0, 0, time.UTC)
 	_, err := f.WriteBatch(t.Context(), roomsensor.Batch{
-		Rows:    []roomsensor.DeviceMeasurement{bad, co2(f.device, "2026-01-01T00:00:00Z", 1)},
+		Rows:    []roomsensor.DeviceMeasurement{bad, co2(f.DeviceID, "2026-01-01T00:00:00Z", 1)},
 		Rejects: []roomsensor.Reject{{Arrival: roomsensor.Arrival{At: time.Now(), Sequence: 7}, Reason: roomsensor.ReasonUnknownUnit}},
 	})
 	require.ErrorIs(t, err, roomsensor.ErrNotStorable)
-	require.Empty(t, f.readAll(t, f.device), "a batch is one transaction")
+	require.Empty(t, f.ReadAll(t, f.DeviceID), "a batch is one transaction")
 	rejects, err := f.Rejects(t.Context(), roomsensor.RejectQuery{Limit: 10})
 	require.NoError(t, err)
 	require.Empty(t, rejects, "a batch is one transaction")
@@ -179,8 +179,8 @@ func drawBatch(rt *rapid.T) []roomsensor.DeviceMeasurement {
 func TestWriteBatchCopy(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	worker := open(t, f.url, store.Ingest)
-	worker.SetMinCopyRows(50)
+	worker := open(t, f.URL, store.Ingest)
+	worker.Write.MinCopyRows = 50
 	others := f.Sequence(t, 100)
 	write := func(rt *rapid.T, device uuid.UUID, batch, others []roomsensor.DeviceMeasurement) int64 {
 		rows := slices.Clone(others)
@@ -193,15 +193,15 @@ func TestWriteBatchCopy(t *testing.T) {
 		require.NoError(rt, err)
 		return changed
 	}
-	f.write(t, others...)
+	f.WriteRows(t, others...)
 
 	rapid.Check(t, func(rt *rapid.T) {
-		few, many := f.insertDevice(t), f.insertDevice(t)
+		few, many := f.InsertDevice(t), f.InsertDevice(t)
 		for range rapid.IntRange(1, 4).Draw(rt, "batches") {
 			batch := drawBatch(rt)
 			require.Equal(rt, write(rt, few, batch, nil), write(rt, many, batch, others), "rows that changed")
 		}
-		asArrays, asCopied := f.readAll(t, few), f.readAll(t, many)
+		asArrays, asCopied := f.ReadAll(t, few), f.ReadAll(t, many)
 		require.Len(rt, asCopied, len(asArrays))
 		for i := range asArrays {
 			require.Equal(rt, asArrays[i].BucketAt, asCopied[i].BucketAt)
@@ -226,7 +226,7 @@ func TestWriteBatchStatements(t *testing.T) {
 func TestWriteBatchCopyLeftovers(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	worker := open(t, f.url, store.Ingest)
+	worker := open(t, f.URL, store.Ingest)
 	rows := f.Sequence(t, 2_500)
 	refused := slices.Clone(rows)
 	refused[500].DeviceID = uuid.UUID{}
@@ -234,13 +234,13 @@ func TestWriteBatchCopyLeftovers(t *testing.T) {
 
 	_, err := worker.WriteBatch(t.Context(), roomsensor.Batch{Rows: refused})
 	require.ErrorIs(t, err, roomsensor.ErrNotStorable)
-	one := co2(f.device, "2026-01-01T00:00:00Z", 400)
+	one := co2(f.DeviceID, "2026-01-01T00:00:00Z", 400)
 	for _, batch := range [][]roomsensor.DeviceMeasurement{{one}, rows, {one}} {
 		_, err := worker.WriteBatch(t.Context(), roomsensor.Batch{Rows: batch})
 		require.NoError(t, err)
 	}
 	var stored int
-	require.NoError(t, f.sql.QueryRow(t.Context(), "SELECT count(*) FROM readings").Scan(&stored))
+	require.NoError(t, f.SQL.QueryRow(t.Context(), "SELECT count(*) FROM readings").Scan(&stored))
 	require.Equal(t, len(rows)+1, stored)
 }
 
@@ -262,16 +262,16 @@ func TestWriteBatchNewRows(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := setup(t)
-			worker := open(t, f.url, store.Ingest)
-			rows := backlog(1_500, f.device, f.newDevice(t, "dev:2"))
+			worker := open(t, f.URL, store.Ingest)
+			rows := backlog(1_500, f.DeviceID, f.NewDevice(t, "dev:2"))
 			there := test.stored(rows)
 			for i := range there {
 				if there[i].DeviceID == (uuid.UUID{}) {
-					there[i].DeviceID = f.device
+					there[i].DeviceID = f.DeviceID
 				}
 			}
 			if len(there) > 0 {
-				f.write(t, there...)
+				f.WriteRows(t, there...)
 			}
 			changed, err := worker.WriteBatch(t.Context(), roomsensor.Batch{Rows: rows})
 			require.NoError(t, err)
@@ -280,8 +280,8 @@ func TestWriteBatchNewRows(t *testing.T) {
 			require.NoError(t, err)
 			require.Zero(t, again)
 			stored := 0
-			for _, r := range f.readAll(t, f.device) {
-				if x, ok := valueOf(r, roomsensor.CO2); ok && x >= 0 {
+			for _, r := range f.ReadAll(t, f.DeviceID) {
+				if x, ok := r.Values.Get(roomsensor.CO2); ok && x >= 0 {
 					require.Equal(t, exportFrom.Add(time.Duration(x)*roomsensor.BucketLength), r.BucketAt)
 					stored++
 				}
@@ -307,16 +307,16 @@ func neighbors() []roomsensor.DeviceMeasurement {
 func TestWriteBatchNewRowsConcurrent(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	worker := open(t, f.url, store.Ingest)
-	rows := backlog(2_500, f.device)
-	f.write(t, backlog(2_500, f.newDevice(t, "dev:2"))...) // The chunk must exist, or the COPY waits for its creation.
-	conn, err := pgx.Connect(t.Context(), f.url)           // A transaction of the pool would see a frozen pg_stat_activity.
+	worker := open(t, f.URL, store.Ingest)
+	rows := backlog(2_500, f.DeviceID)
+	f.WriteRows(t, backlog(2_500, f.NewDevice(t, "dev:2"))...) // The chunk must exist, or the COPY waits for its creation.
+	conn, err := pgx.Connect(t.Context(), f.URL)               // A transaction of the pool would see a frozen pg_stat_activity.
 	require.NoError(t, err)
 	defer func() { _ = conn.Close(context.WithoutCancel(t.Context())) }()
 	other, err := conn.Begin(t.Context())
 	require.NoError(t, err)
 	_, err = other.Exec(t.Context(), "INSERT INTO readings (device_id, bucket_at, measured_at, temp_c) VALUES ($1, $2, $2, 21.5)",
-		f.device, rows[1_000].MeasuredAt)
+		f.DeviceID, rows[1_000].MeasuredAt)
 	require.NoError(t, err)
 
 	var changed int64
@@ -327,18 +327,18 @@ func TestWriteBatchNewRowsConcurrent(t *testing.T) {
 		written <- err
 	}()
 	require.Eventually(t, func() (waiting bool) {
-		err := f.sql.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity
+		err := f.SQL.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity
 			WHERE datname = current_database() AND wait_event = 'transactionid' AND query LIKE '%COPY readings%')`).Scan(&waiting)
 		return err == nil && waiting
 	}, patience, 10*time.Millisecond)
 	require.NoError(t, other.Commit(t.Context()))
 	require.NoError(t, <-written)
 	require.EqualValues(t, 2_500, changed)
-	stored := f.readAll(t, f.device)
+	stored := f.ReadAll(t, f.DeviceID)
 	require.Len(t, stored, 2_500)
 	merged := stored[len(stored)-1-1_000]
-	co2, _ := valueOf(merged, roomsensor.CO2)
-	temp, _ := valueOf(merged, roomsensor.Temp)
+	co2, _ := merged.Values.Get(roomsensor.CO2)
+	temp, _ := merged.Values.Get(roomsensor.Temp)
 	require.Equal(t, []float32{1_000, 21.5}, []float32{co2, temp})
 }
 
@@ -346,15 +346,15 @@ func TestWriteBatchNewRowsConcurrent(t *testing.T) {
 func TestWriteBatchDeadlock(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	worker := open(t, f.url, store.Ingest)
+	worker := open(t, f.URL, store.Ingest)
 	for _, state := range []string{"40P01", "23505"} {
-		f.exec(t, `DROP SEQUENCE IF EXISTS attempts; CREATE SEQUENCE attempts;
+		f.Exec(t, `DROP SEQUENCE IF EXISTS attempts; CREATE SEQUENCE attempts;
 			CREATE OR REPLACE FUNCTION fail_twice() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
 				IF nextval('attempts') <= 2 THEN RAISE EXCEPTION 'failed' USING ERRCODE = '`+state+`'; END IF;
 				RETURN NEW;
 			END $$;
 			CREATE OR REPLACE TRIGGER fail_twice BEFORE INSERT ON readings FOR EACH ROW EXECUTE FUNCTION fail_twice()`)
-		changed, err := worker.WriteBatch(t.Context(), roomsensor.Batch{Rows: backlog(1, f.insertDevice(t))})
+		changed, err := worker.WriteBatch(t.Context(), roomsensor.Batch{Rows: backlog(1, f.InsertDevice(t))})
 		require.NoError(t, err, state)
 		require.EqualValues(t, 1, changed)
 	}
@@ -379,7 +379,7 @@ func TestWriteBatchHeartbeats(t *testing.T) {
 	f := setup(t)
 	base := at("2026-01-01T00:00:00Z")
 	rapid.Check(t, func(rt *rapid.T) {
-		device := f.insertDevice(t)
+		device := f.InsertDevice(t)
 		seen := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) roomsensor.DeviceHeartbeat {
 			return drawHeartbeat(rt, device, base)
 		}), 1, 6).Draw(rt, "seen")
@@ -387,16 +387,16 @@ func TestWriteBatchHeartbeats(t *testing.T) {
 			_, err := f.WriteBatch(t.Context(), roomsensor.Batch{Seen: []roomsensor.DeviceHeartbeat{s}})
 			require.NoError(rt, err)
 		}
-		inOrder, err := f.Device(t.Context(), f.team, device)
+		inOrder, err := f.Device(t.Context(), f.TeamID, device)
 		require.NoError(rt, err)
 
-		f.exec(t, `UPDATE devices SET last_seen_at = NULL, rssi_dbm = NULL, signal_bars = NULL, signal_at = NULL,
+		f.Exec(t, `UPDATE devices SET last_seen_at = NULL, rssi_dbm = NULL, signal_bars = NULL, signal_at = NULL,
 			firmware_version = NULL, firmware_at = NULL WHERE id = $1`, device)
 		for _, s := range rapid.Permutation(seen).Draw(rt, "permuted") {
 			_, err := f.WriteBatch(t.Context(), roomsensor.Batch{Seen: []roomsensor.DeviceHeartbeat{s}})
 			require.NoError(rt, err)
 		}
-		permuted, err := f.Device(t.Context(), f.team, device)
+		permuted, err := f.Device(t.Context(), f.TeamID, device)
 		require.NoError(rt, err)
 		require.Equal(rt, inOrder, permuted)
 		newest := slices.MaxFunc(seen, func(a, b roomsensor.DeviceHeartbeat) int { return a.LastSeenAt.Compare(b.LastSeenAt) })

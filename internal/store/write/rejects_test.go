@@ -1,4 +1,4 @@
-package store_test
+package write_test
 
 import (
 	"math"
@@ -45,7 +45,7 @@ func TestTrimRejectsBySize(t *testing.T) {
 		t.Helper()
 		f := setup(t)
 		other := uuid.New()
-		for sequence, team := range []*uuid.UUID{&f.team, nil, &other, &f.team, nil, &f.team, &other, nil, &f.team, &f.team} {
+		for sequence, team := range []*uuid.UUID{&f.TeamID, nil, &other, &f.TeamID, nil, &f.TeamID, &other, nil, &f.TeamID, &f.TeamID} {
 			f.insertReject(t, team, uint64(sequence))
 		}
 		return f
@@ -84,7 +84,7 @@ func TestTrimRejectsBySize(t *testing.T) {
 	t.Run("leaves it to another process that deletes rejects", func(t *testing.T) {
 		t.Parallel()
 		f := setup(t)
-		tx, err := f.sql.Begin(t.Context())
+		tx, err := f.SQL.Begin(t.Context())
 		require.NoError(t, err)
 		_, err = db.New().RejectTrimLock(t.Context(), tx)
 		require.NoError(t, err)
@@ -100,14 +100,14 @@ func TestRejectRedelivery(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	f.insertReject(t, nil, 1)
-	f.exec(t, "CREATE TABLE standby_awaited (yes boolean)")
+	f.Exec(t, "CREATE TABLE standby_awaited (yes boolean)")
 	// The transaction has an id, with which its commit waits for the standby, once it wrote something or locked a row.
-	f.exec(t, `CREATE FUNCTION record_wait() RETURNS trigger LANGUAGE plpgsql AS
+	f.Exec(t, `CREATE FUNCTION record_wait() RETURNS trigger LANGUAGE plpgsql AS
 		'BEGIN INSERT INTO standby_awaited SELECT pg_current_xact_id_if_assigned() IS NOT NULL; RETURN NULL; END'`)
-	f.exec(t, "CREATE TRIGGER record_wait AFTER INSERT ON rejected_uploads EXECUTE FUNCTION record_wait()")
+	f.Exec(t, "CREATE TRIGGER record_wait AFTER INSERT ON rejected_uploads EXECUTE FUNCTION record_wait()")
 	f.insertReject(t, nil, 1)
 	var awaited bool
-	require.NoError(t, f.sql.QueryRow(t.Context(), "SELECT yes FROM standby_awaited").Scan(&awaited))
+	require.NoError(t, f.SQL.QueryRow(t.Context(), "SELECT yes FROM standby_awaited").Scan(&awaited))
 	require.True(t, awaited)
 	require.Equal(t, []uint64{1}, f.rejectSequences(t))
 }
@@ -120,7 +120,7 @@ func TestTrimRejectsByAge(t *testing.T) {
 	for sequence := range uint64(4) {
 		f.insertReject(t, nil, sequence)
 	}
-	f.exec(t, "UPDATE rejected_uploads SET rejected_at = now() - interval '2 hours' WHERE stream_sequence IN (0, 2)")
+	f.Exec(t, "UPDATE rejected_uploads SET rejected_at = now() - interval '2 hours' WHERE stream_sequence IN (0, 2)")
 	trimmed, err := f.TrimRejects(t.Context(), roomsensor.RejectLimits{Keep: time.Hour, MaxBytes: 1 << 30, TeamMaxBytes: 1 << 30})
 	require.NoError(t, err)
 	require.Equal(t, roomsensor.RejectTrim{Aged: 2, Kept: 2, Bytes: trimmed.Bytes}, trimmed)

@@ -1,4 +1,4 @@
-package store_test
+package write_test
 
 import (
 	"slices"
@@ -17,7 +17,7 @@ import (
 func (f *fixture) insertRejects(t *testing.T, n int, teams ...any) {
 	t.Helper()
 	for _, team := range teams {
-		f.exec(t, `INSERT INTO rejected_uploads (received_at, stream_sequence, reason, detail, team_id, hardware_id, payload)
+		f.Exec(t, `INSERT INTO rejected_uploads (received_at, stream_sequence, reason, detail, team_id, hardware_id, payload)
 			SELECT '2026-01-01Z'::timestamptz + greatest(i, 10) * INTERVAL '1 second', (SELECT count(*) FROM rejected_uploads) + i,
 				CASE i % 3 WHEN 0 THEN 'no_metric' ELSE 'unknown_unit' END, 'detail', $2, 'dev:' || i % 2, ''
 			FROM generate_series(1, $1) i`, n, team)
@@ -43,8 +43,8 @@ func TestTeamRejects(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	other := uuid.New()
-	f.insertRejects(t, 30, f.team, other, nil)
-	all := f.teamRejects(t, f.team, roomsensor.TeamRejectQuery{Limit: 100})
+	f.insertRejects(t, 30, f.TeamID, other, nil)
+	all := f.teamRejects(t, f.TeamID, roomsensor.TeamRejectQuery{Limit: 100})
 	require.Len(t, all, 30)
 	require.True(t, slices.IsSortedFunc(all, func(a, b roomsensor.Reject) int {
 		if c := b.Arrival.At.Compare(a.Arrival.At); c != 0 {
@@ -55,14 +55,14 @@ func TestTeamRejects(t *testing.T) {
 	newest := all[0]
 	require.Equal(t, "2026-01-01T00:00:30Z", roomsensor.FormatTime(newest.Arrival.At))
 	require.Equal(t, roomsensor.Reject{
-		ID: newest.ID, Arrival: roomsensor.Arrival{At: newest.Arrival.At, Team: &f.team}, HardwareID: new("dev:0"),
+		ID: newest.ID, Arrival: roomsensor.Arrival{At: newest.Arrival.At, Team: &f.TeamID}, HardwareID: new("dev:0"),
 		Reason: roomsensor.ReasonNoMetric, Detail: "detail",
 	}, newest)
 	for _, size := range []int{1, 4, 7} {
-		require.Equal(t, all, f.teamRejects(t, f.team, roomsensor.TeamRejectQuery{Limit: size}), size)
+		require.Equal(t, all, f.teamRejects(t, f.TeamID, roomsensor.TeamRejectQuery{Limit: size}), size)
 	}
 
-	filtered := f.teamRejects(t, f.team, roomsensor.TeamRejectQuery{
+	filtered := f.teamRejects(t, f.TeamID, roomsensor.TeamRejectQuery{
 		Limit: 2, Reason: new(roomsensor.ReasonNoMetric), HardwareID: new("dev:1"), Since: new(at("2026-01-01T00:00:15Z")),
 	})
 	require.Len(t, filtered, 3)
@@ -80,15 +80,15 @@ func TestRejectListByTeamPlan(t *testing.T) {
 	f := setup(t)
 	largest, unknown := uuid.New(), uuid.New() // unknown to the statistics
 	f.insertRejects(t, 4_000, largest, nil)
-	f.insertRejects(t, 100, f.team)
-	f.exec(t, "ANALYZE rejected_uploads")
+	f.insertRejects(t, 100, f.TeamID)
+	f.Exec(t, "ANALYZE rejected_uploads")
 	f.insertRejects(t, 4_000, unknown)
 	conn := f.PlanConn(t)
 	for _, setting := range []string{"plan_cache_mode = force_custom_plan", "enable_sort = off"} { // As TeamRejects does.
 		_, err := conn.Exec(t.Context(), "SET "+setting)
 		require.NoError(t, err)
 	}
-	for _, team := range []uuid.UUID{f.team, largest, unknown, uuid.New()} {
+	for _, team := range []uuid.UUID{f.TeamID, largest, unknown, uuid.New()} {
 		conn.Check(t, func(int) error {
 			_, err := db.New().RejectListByTeam(t.Context(), conn, db.RejectListByTeamParams{
 				TeamID: team, BeforeAt: roomsensor.Forever, BeforeID: uuid.Max, HardwareID: new("dev:9"), Most: 1001,
@@ -109,11 +109,11 @@ func TestRejectListByTeamPlan(t *testing.T) {
 func TestRejectGroups(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	f.insertRejects(t, 12, f.team, uuid.New(), nil)
-	f.exec(t, "UPDATE rejected_uploads SET replayed_at = now() WHERE hardware_id = 'dev:0' AND reason = 'no_metric'")
+	f.insertRejects(t, 12, f.TeamID, uuid.New(), nil)
+	f.Exec(t, "UPDATE rejected_uploads SET replayed_at = now() WHERE hardware_id = 'dev:0' AND reason = 'no_metric'")
 	groups := func(q roomsensor.RejectGroupQuery) []roomsensor.RejectGroup {
 		q.Limit = 10
-		groups, err := f.RejectGroups(t.Context(), f.team, q)
+		groups, err := f.RejectGroups(t.Context(), f.TeamID, q)
 		require.NoError(t, err)
 		return groups
 	}
@@ -130,18 +130,18 @@ func TestRejectGroups(t *testing.T) {
 	require.Equal(t, []roomsensor.RejectGroup{all[0], all[3]}, groups(roomsensor.RejectGroupQuery{HardwareID: new("dev:0")}))
 
 	page := roomsensor.RejectGroupPage{Reason: roomsensor.ReasonUnknownUnit, HardwareID: "dev:1", Limit: 3}
-	first, err := f.RejectsOfGroup(t.Context(), f.team, page)
+	first, err := f.RejectsOfGroup(t.Context(), f.TeamID, page)
 	require.NoError(t, err)
 	require.Len(t, first, 3)
 	page.After = first[2]
-	second, err := f.RejectsOfGroup(t.Context(), f.team, page)
+	second, err := f.RejectsOfGroup(t.Context(), f.TeamID, page)
 	require.NoError(t, err)
 	require.Len(t, second, 1)
 	require.NotContains(t, first, second[0])
-	left, err := f.CountRejectsOfGroup(t.Context(), f.team, page)
+	left, err := f.CountRejectsOfGroup(t.Context(), f.TeamID, page)
 	require.NoError(t, err)
 	require.Equal(t, int64(1), left)
-	found, err := f.TeamReject(t.Context(), f.team, second[0].ID)
+	found, err := f.TeamReject(t.Context(), f.TeamID, second[0].ID)
 	require.NoError(t, err)
 	require.Equal(t, new("dev:1"), found.HardwareID)
 	_, err = f.TeamReject(t.Context(), uuid.New(), second[0].ID)
@@ -153,11 +153,11 @@ func TestRejectGroupListPlan(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	f.insertRejects(t, 4_000, uuid.New(), nil)
-	f.insertRejects(t, 400, f.team)
-	f.exec(t, "VACUUM (ANALYZE) rejected_uploads")
+	f.insertRejects(t, 400, f.TeamID)
+	f.Exec(t, "VACUUM (ANALYZE) rejected_uploads")
 	conn := f.PlanConn(t)
 	conn.Check(t, func(int) error {
-		_, err := db.New().RejectGroupList(t.Context(), conn, db.RejectGroupListParams{TeamID: f.team, Most: 100})
+		_, err := db.New().RejectGroupList(t.Context(), conn, db.RejectGroupListParams{TeamID: f.TeamID, Most: 100})
 		return err
 	}, func(p *storetest.Plan) {
 		p.Each(func(node *storetest.Plan) {

@@ -1,0 +1,28 @@
+package write_test
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"roomsensor/test/storetest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const patience = storetest.Patience
+
+var (
+	at          = storetest.At
+	co2         = storetest.CO2
+	open        = storetest.Open
+	requireCode = storetest.RequireCode
+	exportFrom  = storetest.From
+)
+
+type fixture struct{ *storetest.Fixture }
+
+func setup(t testing.TB) *fixture {
+	t.Helper()
+	return &fixture{storetest.New(t)}
+}
