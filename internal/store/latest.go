@@ -235,7 +235,9 @@ func (s *Store) searchImports(ctx context.Context) (raised int, err error) {
 		if err != nil {
 			return err
 		}
-		ranges := pg.Convert(taken, func(r *db.ForeignRangeTakeRow) db.ForeignRangeListRow { return db.ForeignRangeListRow(*r) })
+		ranges := pg.Convert(taken, func(r *db.ForeignRangeTakeRow) db.ForeignRangeListRow {
+			return db.ForeignRangeListRow(*r)
+		})
 		slices.SortFunc(ranges, func(a, b db.ForeignRangeListRow) int { return a.RangeStart.Compare(b.RangeStart) })
 		for _, window := range mergeRanges(ranges) {
 			n, err := s.raiseLatest(ctx, window)

@@ -29,12 +29,11 @@ type Store struct {
 	hours      hourCounters
 
 	// Tests set other values, so that they need less data or wait for a slow machine.
-	minCopyRows       int
 	keepAll, keepPast time.Duration
 	maxHistories      int
 }
 
-// The parts of a Store: each package has the statements of its tables.
+// These are the parts of a Store, each with the statements of its tables.
 type (
 	Ops      = ops.Store
 	Fleet    = fleet.Store

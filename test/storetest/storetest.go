@@ -52,8 +52,8 @@ func Connect(t testing.TB, url string) *Fixture {
 	return f
 }
 
-// Open opens a store, which the end of the test closes. Its pages do not end early, as those of a slow database do, unless
-// the test sets that.
+// Open opens a store, which the end of the test closes. Its pages do not end early, as those of a slow database do,
+// unless the test sets that.
 func Open(t testing.TB, url string, role store.Role) *store.Store {
 	t.Helper()
 	s, err := store.Open(t.Context(), url, role)

@@ -80,8 +80,8 @@ func (s *Store) FeedChanges(
 }
 
 const (
-	// feedBatchesKeep is the retention of feed_batches, and of rows of foreign_writes until they are settled. A client that
-	// polls once in this time has its changes read from there.
+	// feedBatchesKeep is the retention of feed_batches, and of rows of foreign_writes until they are settled. A client
+	// that polls once in this time has its changes read from there.
 	feedBatchesKeep = 15 * time.Minute
 	// feedPurged is how many rows are deleted at once.
 	feedPurged = 5000

@@ -111,13 +111,6 @@ func (f *follower) requireCopy(t testing.TB, table map[place]roomsensor.Reading,
 	require.Len(t, f.copy, len(table), what)
 }
 
-// number returns the number that a query selects.
-func (f *fixture) number(t testing.TB, sql string) (n int) {
-	t.Helper()
-	require.NoError(t, f.SQL.QueryRow(t.Context(), sql).Scan(&n))
-	return n
-}
-
 // table returns all readings of the table.
 func (f *fixture) table(t testing.TB) map[place]roomsensor.Reading {
 	t.Helper()

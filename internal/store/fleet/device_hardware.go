@@ -61,7 +61,8 @@ func (s *Store) DeviceInstallations(
 	}
 	return pg.Convert(rows, func(row *db.HardwareListHistoryRow) roomsensor.Installation {
 		return roomsensor.Installation{
-			HardwareID: row.HardwareID, DeviceID: deviceID, TeamID: teamID, From: pg.UTC(row.InstalledAt), To: pg.UTC(row.RemovedAt),
+			HardwareID: row.HardwareID, DeviceID: deviceID, TeamID: teamID,
+			From: pg.UTC(row.InstalledAt), To: pg.UTC(row.RemovedAt),
 		}
 	}), nil
 }

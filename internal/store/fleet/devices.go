@@ -247,7 +247,9 @@ type OwnedDevice struct {
 
 // CreateDevice creates a device with a hardware unit. It returns a HardwareConflictError if the unit is installed
 // elsewhere.
-func (s *Store) CreateDevice(ctx context.Context, d roomsensor.NewDevice, now time.Time) (created OwnedDevice, err error) {
+func (s *Store) CreateDevice(
+	ctx context.Context, d roomsensor.NewDevice, now time.Time,
+) (created OwnedDevice, err error) {
 	err = s.InChange(ctx, "creating a device", func(tx pgx.Tx) error {
 		id, err := s.insertDevice(ctx, tx, d, now)
 		if err != nil {

@@ -73,7 +73,8 @@ func (s *Store) findSubject(
 	texts := append(textsOf(subject.Label), textsOf(subject.ExternalRef)...)
 	for i := range rows {
 		a := roomsensor.SubjectAssignment{
-			Assignment: fleet.AssignmentOf(&rows[i].Assignment), HardwareID: rows[i].HardwareID, DisplayName: rows[i].DisplayName,
+			Assignment: fleet.AssignmentOf(&rows[i].Assignment),
+			HardwareID: rows[i].HardwareID, DisplayName: rows[i].DisplayName,
 		}
 		found.assignments[i] = a
 		found.ids = append(found.ids, a.ID.String())

@@ -20,11 +20,12 @@ import (
 	"roomsensor/internal/roomsensor"
 )
 
-// A read runs on a standby if its context has a position of the primary (roomsensor.WithPosition). The API puts it there
-// for each request, from the verdict of the rate limit: the statement that counts the request returns the position too
-// (queries/rate_window.sql), because a statement of its own would cost each request a round trip, and an earlier
-// position would be older than the request. The standby serves the read once it has replayed the log up to that position, so that the answer has
-// everything that was committed before the request (decision 43 a). In every other case the primary serves it.
+// A read runs on a standby if its context has a position of the primary (roomsensor.WithPosition). The API puts it
+// there for each request, from the verdict of the rate limit: the statement that counts the request returns the
+// position too (queries/rate_window.sql), because a statement of its own would cost each request a round trip, and an
+// earlier position would be older than the request. The standby serves the read once it has replayed the log up to that
+// position, so that the answer has everything that was committed before the request (decision 43 a). In every other
+// case the primary serves it.
 //
 // A standby has two states. It is left out at first. WatchStandbys uses it as soon as it has replayed a position of the
 // primary in time, and leaves it out if it has not. A read that fails on it leaves it out until the next check. The

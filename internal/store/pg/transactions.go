@@ -93,8 +93,8 @@ func Settings(pairs ...string) (p db.SettingsSetParams) {
 	return p
 }
 
-// DeleteInParts runs a deletion, each time in a transaction of its own, until it deletes nothing, and returns how many rows
-// it deleted.
+// DeleteInParts runs a deletion, each time in a transaction of its own, until it deletes nothing, and returns how many
+// rows it deleted.
 func (s *DB) DeleteInParts(
 	ctx context.Context, doing string, part func(tx pgx.Tx) (rows int64, err error),
 ) (total int64, err error) {

@@ -17,8 +17,8 @@ import (
 // coverageGrowth is how many times as much as the one before a statement of coverage reads.
 const coverageGrowth = 5
 
-// coverageStatementTimeout bounds each statement of coverage. With Limits.CoverageTime, it is less than the deadline of a
-// request.
+// coverageStatementTimeout bounds each statement of coverage. With Limits.CoverageTime, it is less than the deadline of
+// a request.
 const coverageStatementTimeout = "7s"
 
 // EachCoverage calls do for the coverage of every device of a page, by id, until it returns false (A3). more reports

@@ -166,5 +166,6 @@ func (s *slice) each(do func(*roomsensor.ExportRow) error) error {
 // decodeExportRow decodes a row of ReadingExport into row, which is faster than a copy of it.
 func decodeExportRow(rows pgx.Rows, row *roomsensor.ExportRow) {
 	c := rows.RawValues()
-	row.DeviceID, row.BucketAt, row.Values = uuid.UUID(c[0]), pg.DecodeTime(c[1]), pg.DecodeValues(c[2:2+roomsensor.MetricCount])
+	row.DeviceID, row.BucketAt = uuid.UUID(c[0]), pg.DecodeTime(c[1])
+	row.Values = pg.DecodeValues(c[2 : 2+roomsensor.MetricCount])
 }

@@ -27,8 +27,8 @@ type Limits struct {
 	// ExportTime bounds the time in which all rows of an export are read.
 	ExportTime time.Duration
 
-	// A page of coverage has CoveragePage buckets, and its first statement reads CoverageStatement of them, unless those of
-	// one device are more. After CoverageTime no further statement begins: a slow database makes pages shorter.
+	// A page of coverage has CoveragePage buckets, and its first statement reads CoverageStatement of them, unless those
+	// of one device are more. After CoverageTime no further statement begins: a slow database makes pages shorter.
 	CoverageStatement, CoveragePage int
 	CoverageTime                    time.Duration
 	// A page of gaps reads GapPage readings, and a statement GapStatement of them.
@@ -43,9 +43,9 @@ type Limits struct {
 	StatementReadings int
 }
 
-// defaultLimits let a page of coverage have 1,000 devices in a day, or 11 in 90 days. Its first statement reads a fifth,
-// and the second one the rest: large statements read each page of the disk once for many devices, but from a cold disk
-// a single one might take longer than its timeout. They let a page of gaps read the readings of a year.
+// defaultLimits let a page of coverage have 1,000 devices in a day, or 11 in 90 days. Its first statement reads a
+// fifth, and the second one the rest: large statements read each page of the disk once for many devices, but from a
+// cold disk a single one might take longer than its timeout. They let a page of gaps read the readings of a year.
 var defaultLimits = Limits{
 	SliceRows: 50_000, ExportTime: 30 * time.Second,
 	CoverageStatement: 60_000, CoveragePage: 300_000, CoverageTime: time.Second,

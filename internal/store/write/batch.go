@@ -220,7 +220,8 @@ func QueueHeartbeats(
 		return func() error { return nil }
 	}
 	var updated map[uuid.UUID]bool
-	batch.Queue(db.DeviceHeartbeatUpdate, pg.Positional(heartbeatParams(seen, written))...).Query(func(rows pgx.Rows) error {
+	queued := batch.Queue(db.DeviceHeartbeatUpdate, pg.Positional(heartbeatParams(seen, written))...)
+	queued.Query(func(rows pgx.Rows) error {
 		updated = make(map[uuid.UUID]bool, len(seen)+len(written))
 		ids, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
 		for _, id := range ids {
@@ -239,7 +240,9 @@ func QueueHeartbeats(
 }
 
 // heartbeatParams merges two lists that are sorted by device.
-func heartbeatParams(seen []roomsensor.DeviceHeartbeat, written []feed.DeviceBuckets) (p db.DeviceHeartbeatUpdateParams) {
+func heartbeatParams(
+	seen []roomsensor.DeviceHeartbeat, written []feed.DeviceBuckets,
+) (p db.DeviceHeartbeatUpdateParams) {
 	for len(seen)+len(written) > 0 {
 		var order int // which device comes first
 		switch {
