@@ -11,6 +11,7 @@ import (
 
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/store"
+	"roomsensor/test/dbtest"
 	"roomsensor/test/storetest"
 )
 
