@@ -61,23 +61,16 @@ type Devices interface {
 	) ([][]roomsensor.CurrentDevice, error)
 	Device(ctx context.Context, teamID, deviceID uuid.UUID) (roomsensor.Device, error)
 
-	DeviceUpdater
+	roomsensor.DeviceUpdater
 
 	// Idempotently runs a change once for a key (idempotency rules, decision 23). It calls run with a transaction,
 	// stores the response that run returns under the key in the same transaction, and commits; an error of run rolls
 	// back and is returned. For a key that was used before it returns the stored response with replayed set, or
 	// roomsensor.ErrBodyDiffers if the body was another one.
 	Idempotently(
-		ctx context.Context, key roomsensor.IdempotencyKey, run func(ctx context.Context, tx DeviceUpdater) ([]byte, error),
+		ctx context.Context, key roomsensor.IdempotencyKey,
+		run func(ctx context.Context, tx roomsensor.DeviceUpdater) ([]byte, error),
 	) (response []byte, replayed bool, err error)
-}
-
-// DeviceUpdater applies a patch to a device of a team and returns the changed device. It is an alias, because the store
-// has to name the same type in Idempotently and does not import this package.
-type DeviceUpdater = interface {
-	UpdateDevice(
-		ctx context.Context, teamID, deviceID uuid.UUID, patch roomsensor.DevicePatch,
-	) (roomsensor.Device, error)
 }
 
 // Assignments reads the assignments of a device.

@@ -73,7 +73,7 @@ func (s *server) changeDevice(
 	ctx context.Context, c *call, device uuid.UUID, patch roomsensor.DevicePatch, key *roomsensor.IdempotencyKey,
 ) (response []byte, replayed bool, err error) {
 	ctx = roomsensor.WithActor(ctx, roomsensor.Actor{Kind: roomsensor.ActorAPIKey, Name: c.key.ID})
-	change := func(ctx context.Context, tx DeviceUpdater) ([]byte, error) {
+	change := func(ctx context.Context, tx roomsensor.DeviceUpdater) ([]byte, error) {
 		d, err := tx.UpdateDevice(ctx, c.key.TeamID, device, patch)
 		if err != nil {
 			return nil, err

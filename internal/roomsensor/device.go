@@ -1,6 +1,7 @@
 package roomsensor
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"time"
@@ -164,6 +165,12 @@ type NewDevice struct {
 	// InstalledAt is when the unit was installed. nil means the default: unbounded for a unit that was never installed
 	// before, so that readings it has buffered are stored, and otherwise now.
 	InstalledAt *time.Time
+}
+
+// DeviceUpdater changes devices.
+type DeviceUpdater interface {
+	// UpdateDevice applies a patch to a device of a team and returns the changed device.
+	UpdateDevice(ctx context.Context, teamID, deviceID uuid.UUID, patch DevicePatch) (Device, error)
 }
 
 // HardwareConflict is why a hardware unit cannot be installed or removed.

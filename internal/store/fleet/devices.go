@@ -154,15 +154,7 @@ func device(row *db.DeviceDetail) (roomsensor.Device, error) {
 	return d, nil
 }
 
-// DeviceUpdater applies a patch to a device of a team and returns the changed device. It is an alias of the interface
-// that package api declares under the same name, because the two packages do not import each other.
-type DeviceUpdater = interface {
-	UpdateDevice(
-		ctx context.Context, teamID, deviceID uuid.UUID, patch roomsensor.DevicePatch,
-	) (roomsensor.Device, error)
-}
-
-// deviceUpdater is a DeviceUpdater on a pool or in a transaction.
+// deviceUpdater is a roomsensor.DeviceUpdater on a pool or in a transaction.
 type deviceUpdater struct {
 	store *Store
 	conn  db.DBTX

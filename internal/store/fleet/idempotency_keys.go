@@ -30,7 +30,8 @@ const (
 // are roomsensor.ErrBodyDiffers for a key that was used with another body, and overloaded after 5 s of waiting for a
 // concurrent request with the same key.
 func (s *Store) Idempotently(
-	ctx context.Context, key roomsensor.IdempotencyKey, run func(ctx context.Context, tx DeviceUpdater) ([]byte, error),
+	ctx context.Context, key roomsensor.IdempotencyKey,
+	run func(ctx context.Context, tx roomsensor.DeviceUpdater) ([]byte, error),
 ) (response []byte, replayed bool, err error) {
 	waitUntil := time.Now().Add(idempotencyWait)
 	release, err := s.waitForKey(ctx, &key, waitUntil)

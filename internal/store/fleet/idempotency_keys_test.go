@@ -8,14 +8,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"roomsensor/internal/roomsensor"
-	"roomsensor/internal/store/fleet"
 )
 
 // respond runs a request with an Idempotency-Key that has a response of some bytes.
 func (f *fixture) respond(t *testing.T, keyID, key string, size int) error {
 	t.Helper()
 	_, _, err := f.Idempotently(t.Context(), roomsensor.IdempotencyKey{KeyID: keyID, Method: "PATCH", Path: "/", Key: key},
-		func(context.Context, fleet.DeviceUpdater) ([]byte, error) {
+		func(context.Context, roomsensor.DeviceUpdater) ([]byte, error) {
 			return bytes.Repeat([]byte("x"), size), nil
 		})
 	return err

@@ -16,7 +16,6 @@ import (
 
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/store"
-	"roomsensor/internal/store/fleet"
 	"roomsensor/test/dbtest"
 )
 
@@ -242,7 +241,7 @@ func TestAuditTransaction(t *testing.T) {
 	before := f.audit(t, roomsensor.AuditQuery{})
 	f.Exec(t, `INSERT INTO api_keys (key_id, team_id, secret_sha256) VALUES ('k', $1, sha256(''))`, f.TeamID)
 	key := roomsensor.IdempotencyKey{KeyID: "k", Method: "PATCH", Path: "/", Key: "1"}
-	_, _, err := f.Idempotently(t.Context(), key, func(ctx context.Context, tx fleet.DeviceUpdater) ([]byte, error) {
+	_, _, err := f.Idempotently(t.Context(), key, func(ctx context.Context, tx roomsensor.DeviceUpdater) ([]byte, error) {
 		_, err := tx.UpdateDevice(ctx, f.TeamID, f.DeviceID, rename("Room"))
 		require.NoError(t, err)
 		return nil, roomsensor.ErrBlocked

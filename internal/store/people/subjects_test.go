@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"roomsensor/internal/roomsensor"
-	"roomsensor/internal/store/fleet"
 	"roomsensor/internal/store/people"
 )
 
@@ -87,7 +86,7 @@ func (f *fixture) plantSubject(t *testing.T) uuid.UUID {
 		"shows the tag":        fmt.Sprintf(`{"metadata":{"athlete":"%s"},"active_assignment":null}`, subjectRef),
 	} {
 		_, _, err = f.Idempotently(t.Context(), roomsensor.IdempotencyKey{KeyID: key, Method: "PATCH", Path: "/", Key: name},
-			func(context.Context, fleet.DeviceUpdater) ([]byte, error) { return []byte(response), nil })
+			func(context.Context, roomsensor.DeviceUpdater) ([]byte, error) { return []byte(response), nil })
 		require.NoError(t, err)
 	}
 	f.Exec(t, `INSERT INTO rejected_uploads (received_at, stream_sequence, reason, detail, team_id, payload)
