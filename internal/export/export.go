@@ -35,24 +35,11 @@ type Backend interface {
 	OpenAggregates(ctx context.Context, teamID uuid.UUID, q roomsensor.AggregateExportQuery) (Aggregates, error)
 }
 
-// Readings is a snapshot of the readings that a query selects. The caller must close it. It is an alias, because the
-// store has to name the same type and does not import this package.
-type Readings = interface {
-	// Rows returns the number of readings.
-	Rows() int
-	// Lines returns the number of distinct buckets, if the query asks for it.
-	Lines() int
-	// Each calls f with every reading, ordered by bucket and device, and stops at the first error of f.
-	Each(ctx context.Context, f func(*roomsensor.ExportRow) error) error
-	Close()
-}
-
-// Aggregates are the lines of an export of aggregates. It is an alias for the same reason as Readings.
-type Aggregates = interface {
-	Rows() int
-	// Each calls f with every line, ordered by bucket and device, and stops at the first error of f.
-	Each(ctx context.Context, f func(*roomsensor.AggregateRow) error) error
-}
+// Readings are the readings of an export, and Aggregates its aggregates.
+type (
+	Readings   = roomsensor.ReadingExport
+	Aggregates = roomsensor.AggregateExport
+)
 
 // retryAfter is the Retry-After of an export over the limit of concurrent exports.
 const retryAfter = 10 * time.Second

@@ -19,13 +19,6 @@ import (
 // more. It takes about a second.
 const countedReadings = 4_000_000
 
-// OpenedAggregates is an export of aggregates that is ready to be sent. It is an alias for the same reason as
-// OpenedExport.
-type OpenedAggregates = interface {
-	Rows() int
-	Each(ctx context.Context, do func(*roomsensor.AggregateRow) error) error
-}
-
 // AggregateExport is an export of aggregates that was read completely, so that its transaction does not wait for a slow
 // client. A line with readings takes up to 80 bytes.
 type AggregateExport struct {
@@ -39,7 +32,7 @@ type AggregateExport struct {
 // MaxExportRows lines. If the query only counts, Each calls nothing.
 func (s *Store) OpenAggregates(
 	ctx context.Context, teamID uuid.UUID, q roomsensor.AggregateExportQuery,
-) (OpenedAggregates, error) {
+) (roomsensor.AggregateExport, error) {
 	release, err := s.teamExports.Acquire(ctx, teamID)
 	if err != nil {
 		return nil, fmt.Errorf("beginning an export: %w", pg.Translate(err))

@@ -24,15 +24,6 @@ const (
 	closeTimeout = 2 * time.Second
 )
 
-// OpenedExport is an export that is ready to be streamed. It is an alias, because the API declares the same type and
-// neither package imports the other.
-type OpenedExport = interface {
-	Rows() int
-	Lines() int
-	Each(ctx context.Context, do func(*roomsensor.ExportRow) error) error
-	Close()
-}
-
 // Export is a set of readings that was counted and is about to be streamed. Count and rows come from one snapshot
 // (decision 32). It holds a connection until Each has read the last row, or until Close.
 type Export struct {
@@ -52,7 +43,7 @@ type Export struct {
 // MaxExportRows (decision 30). If the query only counts, Each calls nothing.
 func (s *Store) OpenExport(
 	ctx context.Context, teamID uuid.UUID, q roomsensor.ExportQuery,
-) (OpenedExport, error) {
+) (roomsensor.ReadingExport, error) {
 	if e, served, err := s.readExport(ctx, teamID, q); err != nil {
 		return nil, err
 	} else if served {

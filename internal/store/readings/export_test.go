@@ -232,7 +232,7 @@ func TestExportSlicesProperty(t *testing.T) {
 
 // requireKeys returns an error unless the rows of an export have some keys, in order, and their times of ingestion or
 // none.
-func requireKeys(ctx context.Context, e readings.OpenedExport, want []readingKey, ingestedAt bool) error {
+func requireKeys(ctx context.Context, e roomsensor.ReadingExport, want []readingKey, ingestedAt bool) error {
 	n := 0
 	err := e.Each(ctx, func(row *roomsensor.ExportRow) error {
 		if n == len(want) || want[n].Device != row.DeviceID || !want[n].At.Equal(row.BucketAt) {
