@@ -105,7 +105,7 @@ func TestCurrentTeamsWriters(t *testing.T) {
 			t.Parallel()
 			f := setupWritten(t)
 			if w.copied {
-				f.Write.MinCopyRows = 1
+				f.MinCopyRows = 1
 			}
 			f.requireShows(t, func(f *fixture) { f.write(t, co2(writtenDevice, w.measuredAt, 7)) })
 		})

@@ -72,13 +72,13 @@ func TestCurrentDevicesLatest(t *testing.T) {
 	f := setup(t)
 	ctx := t.Context()
 	copying := open(t, f.url, store.Ingest)
-	copying.Write.MinCopyRows = 1
+	copying.MinCopyRows = 1
 	days := []string{"2016-05-01", "2019-01-01", "2019-01-04", "2024-02-02", "2026-02-20", "2026-03-01", "2026-03-04", "2026-03-05"}
 
 	rapid.Check(t, func(rt *rapid.T) {
 		_, err := f.sql.Exec(ctx, `TRUNCATE readings; UPDATE foreign_writes SET searched = true; DELETE FROM device_hardware; DELETE FROM devices`)
 		require.NoError(rt, err)
-		ids := []uuid.UUID{f.newDevice(t, "dev:1"), f.newDevice(t, "dev:2"), uuid.New()} //nolint:contextcheck // newDevice uses the same one.
+		ids := []uuid.UUID{f.newDevice(t, "dev:1"), f.newDevice(t, "dev:2"), uuid.New()}
 		exec := func(sql string, args ...any) {
 			if _, err := f.sql.Exec(ctx, sql, args...); err != nil {
 				require.Contains(rt, err.Error(), "23505", "moved to a bucket that exists")

@@ -33,14 +33,20 @@ type Store struct {
 	maxHistories      int
 }
 
-// These are the parts of a Store, each with the statements of its tables.
+// Each part of a Store has the statements of its tables.
 type (
-	Ops      = ops.Store
-	Fleet    = fleet.Store
-	People   = people.Store
-	Feed     = feed.Store
+	// Ops is for operators.
+	Ops = ops.Store
+	// Fleet has teams, keys and devices.
+	Fleet = fleet.Store
+	// People has the people who use the dashboard.
+	People = people.Store
+	// Feed has the change feed.
+	Feed = feed.Store
+	// Readings reads readings.
 	Readings = readings.Store
-	Write    = write.Store
+	// Write stores batches and rejects.
+	Write = write.Store
 )
 
 // Role is what a process does with the database.

@@ -57,19 +57,9 @@ func (f *fixture) exec(t testing.TB, sql string, args ...any) {
 	f.Exec(t, sql, args...)
 }
 
-func (f *fixture) write(t testing.TB, rows ...roomsensor.DeviceMeasurement) int64 {
+func (f *fixture) write(t testing.TB, rows ...roomsensor.DeviceMeasurement) {
 	t.Helper()
-	return f.WriteRows(t, rows...)
-}
-
-func (f *fixture) readAll(t testing.TB, device uuid.UUID) []roomsensor.Reading {
-	t.Helper()
-	return f.ReadAll(t, device)
-}
-
-func (f *fixture) readings(t testing.TB, team, device uuid.UUID, q roomsensor.ReadingQuery) []roomsensor.Reading {
-	t.Helper()
-	return f.ReadPage(t, team, device, q)
+	f.WriteRows(t, rows...)
 }
 
 // TestErrors checks which errors a caller sees when the database is unavailable or the context ends.

@@ -73,7 +73,8 @@ var withoutTeam = map[string]string{
 // conditions themselves, with ids of other teams.
 func TestTeamFilter(t *testing.T) {
 	t.Parallel()
-	queries, used := readQueries(t), namesUsedBy(t, interfaceMethods(t, append(filesIn(t, "../dashboard"), "../api/backend.go", "../roomsensor/device.go")...))
+	queries, used := readQueries(t), namesUsedBy(t, interfaceMethods(t, slices.Concat(
+		filesIn(t, "../dashboard/*"), filesIn(t, "../export"), []string{"../api/backend.go", "../roomsensor/device.go"})...))
 	delete(used, "RejectGet") // TeamReject mentions Reject as a type only.
 	for name, sql := range queries {
 		reason, listed := withoutTeam[name]

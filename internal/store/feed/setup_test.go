@@ -16,7 +16,6 @@ var (
 	at   = storetest.At
 	co2  = storetest.CO2
 	open = storetest.Open
-	days = storetest.Days
 )
 
 type fixture struct{ *storetest.Fixture }

@@ -162,6 +162,7 @@ func (s *Store) lockTeamDevice(ctx context.Context, tx pgx.Tx, teamID, deviceID 
 	return nil
 }
 
+// AssignmentOf converts a row.
 func AssignmentOf(row *db.Assignment) roomsensor.Assignment {
 	return roomsensor.Assignment{
 		ID: row.ID, DeviceID: row.DeviceID, Type: roomsensor.AssignmentType(row.Type), Label: row.Label,

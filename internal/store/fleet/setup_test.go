@@ -15,7 +15,6 @@ var (
 	at          = storetest.At
 	open        = storetest.Open
 	requireCode = storetest.RequireCode
-	days        = storetest.Days
 	rename      = storetest.Rename
 )
 

@@ -14,7 +14,6 @@ var (
 	at     = storetest.At
 	co2    = storetest.CO2
 	open   = storetest.Open
-	days   = storetest.Days
 	rename = storetest.Rename
 )
 

@@ -81,6 +81,7 @@ func isConnectionError(err error) bool {
 		errors.Is(err, io.ErrUnexpectedEOF) || pgconn.SafeToRetry(err) || pgconn.Timeout(err)
 }
 
+// Overloaded returns the error of a database that is unavailable or too busy, with its cause.
 func Overloaded(cause error) error {
 	answer := roomsensor.CodeOverloaded.New()
 	answer.RetryAfter = retryAfter

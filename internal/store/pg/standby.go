@@ -185,6 +185,7 @@ var (
 	forPages = standbyUse{
 		func(b *standby) *pgxpool.Pool { return b.pool }, func(t StandbyTimes) time.Duration { return t.Page },
 	}
+	// ForExports is the use of a standby by exports.
 	ForExports = standbyUse{
 		func(b *standby) *pgxpool.Pool { return b.exports }, func(t StandbyTimes) time.Duration { return t.Export },
 	}

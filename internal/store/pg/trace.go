@@ -104,7 +104,7 @@ func CopyFrom(ctx context.Context, tx pgx.Tx, sql string, rows []byte) (int64, e
 	ctx = beginStatement(ctx, statementName(sql))
 	copied, err := tx.Conn().PgConn().CopyFrom(ctx, bytes.NewReader(rows), sql)
 	endStatement(ctx, copied, err)
-	return copied.RowsAffected(), err //nolint:wrapcheck // The caller wraps it.
+	return copied.RowsAffected(), err
 }
 
 // setError records the SQLSTATE of an error, never its text, which may contain values.

@@ -78,6 +78,7 @@ func (s *DB) ReadOnly(ctx context.Context, from Reader, doing string, run func(p
 	return nil
 }
 
+// Snapshot are the options of a transaction that only reads.
 var Snapshot = pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 
 // Set sets parameters of the server, given as names and values, until the transaction ends.

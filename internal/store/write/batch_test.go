@@ -180,7 +180,7 @@ func TestWriteBatchCopy(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	worker := open(t, f.URL, store.Ingest)
-	worker.Write.MinCopyRows = 50
+	worker.MinCopyRows = 50
 	others := f.Sequence(t, 100)
 	write := func(rt *rapid.T, device uuid.UUID, batch, others []roomsensor.DeviceMeasurement) int64 {
 		rows := slices.Clone(others)
