@@ -69,8 +69,8 @@ func startFixture(t testing.TB) *apitest.Service {
 	s := apitest.Start(t,
 		harness.Device{ID: weightRoom, HardwareID: "dev:1", Name: "Weight room", Metadata: map[string]string{"building": "gym"}},
 		harness.Device{ID: dorm, HardwareID: "dev:2", Name: "Dorm 12"})
-	s.Exec(t, `UPDATE devices SET firmware_version = '2.4.1', last_seen_at = '2024-11-01 00:20:03.25Z', rssi_dbm = -87,
-		signal_bars = 2 WHERE id = $1`, weightRoom)
+	s.Exec(t, `UPDATE device_state SET firmware_version = '2.4.1', last_seen_at = '2024-11-01 00:20:03.25Z', rssi_dbm = -87,
+		signal_bars = 2 WHERE device_id = $1`, weightRoom)
 	s.Exec(t, `UPDATE devices SET display_name = NULL WHERE id = $1`, dorm)
 	s.Exec(t, `INSERT INTO readings (device_id, bucket_at, co2_ppm, temp_c, humidity_pct, lux, spl_db, ingested_at) VALUES
 		($1, '2024-11-01 00:00Z', 612, 21.4, 40.1, 0, 38.2, '2024-11-01 00:05:03Z'),

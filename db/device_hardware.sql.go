@@ -121,9 +121,8 @@ const HardwareList = `-- name: HardwareList :many
 SELECT u.hardware_id::text AS hardware_id, h.device_id, h.team_id, h.installed_at, h.removed_at
 FROM unnest($1::text[]) u (hardware_id)
 CROSS JOIN LATERAL (
-    SELECT i.device_id, d.team_id, i.installed_at, i.removed_at
+    SELECT i.device_id, (SELECT d.team_id FROM devices d WHERE d.id = i.device_id)::uuid AS team_id, i.installed_at, i.removed_at
     FROM device_hardware i
-    JOIN devices d ON d.id = i.device_id
     WHERE i.hardware_id COLLATE "C" = u.hardware_id
     ORDER BY i.installed_at NULLS FIRST
     OFFSET 0
@@ -209,9 +208,10 @@ func (q *Queries) HardwareListByDevice(ctx context.Context, db DBTX, arg Hardwar
 }
 
 const HardwareListByUnit = `-- name: HardwareListByUnit :many
-SELECT d.id AS device_id, d.display_name, d.last_seen_at, h.installed_at, h.removed_at
+SELECT d.id AS device_id, d.display_name, s.last_seen_at, h.installed_at, h.removed_at
 FROM device_hardware h
 JOIN devices d ON d.id = h.device_id
+JOIN device_state s ON s.device_id = d.id
 WHERE h.hardware_id = $1 AND d.team_id = $2
 ORDER BY h.installed_at NULLS FIRST
 `

@@ -10,8 +10,130 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5/pgtype"
 )
+
+const CurrentDeviceList = `-- name: CurrentDeviceList :many
+SELECT d.id, d.team_id, d.hardware_id, d.display_name, s.firmware_version, d.metadata,
+       s.last_seen_at, s.rssi_dbm, s.signal_bars,
+       a.id AS assignment_id, a.label, a.started_at, a.external_ref,
+       s.bucket_at, s.co2_ppm, s.temp_c, s.humidity_pct, s.lux, s.spl_db, s.ingested_at,
+       coalesce(s.chunk, 0)::bigint AS chunk, s.readings_version, s.late_version
+FROM devices d
+JOIN device_state s ON s.device_id = d.id
+LEFT JOIN assignments a ON a.device_id = d.id AND a.ended_at IS NULL
+WHERE d.team_id = $1
+  AND d.metadata @> $2::jsonb
+  AND ($3::uuid IS NULL OR d.id > $3)
+ORDER BY d.id
+LIMIT $4::bigint
+`
+
+type CurrentDeviceListParams struct {
+	TeamID   uuid.UUID
+	Metadata []byte
+	After    *uuid.UUID
+	Most     int64
+}
+
+type CurrentDeviceListRow struct {
+	ID              uuid.UUID
+	TeamID          uuid.UUID
+	HardwareID      string
+	DisplayName     *string
+	FirmwareVersion *string
+	Metadata        []byte
+	LastSeenAt      *time.Time
+	RssiDbm         *int32
+	SignalBars      *int16
+	AssignmentID    *uuid.UUID
+	Label           *string
+	StartedAt       *time.Time
+	ExternalRef     *string
+	BucketAt        *time.Time
+	Co2Ppm          *float32
+	TempC           *float32
+	HumidityPct     *float32
+	Lux             *float32
+	SplDb           *float32
+	IngestedAt      *time.Time
+	Chunk           int64
+	ReadingsVersion int64
+	LateVersion     int64
+}
+
+// CurrentDeviceList reads the same page as DeviceList, with the newest reading of each device, the chunk that it is in, and
+// the versions of its readings. The store runs its text together with CurrentSourceGet.
+func (q *Queries) CurrentDeviceList(ctx context.Context, db DBTX, arg CurrentDeviceListParams) ([]CurrentDeviceListRow, error) {
+	rows, err := db.Query(ctx, CurrentDeviceList,
+		arg.TeamID,
+		arg.Metadata,
+		arg.After,
+		arg.Most,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []CurrentDeviceListRow
+	for rows.Next() {
+		var i CurrentDeviceListRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.TeamID,
+			&i.HardwareID,
+			&i.DisplayName,
+			&i.FirmwareVersion,
+			&i.Metadata,
+			&i.LastSeenAt,
+			&i.RssiDbm,
+			&i.SignalBars,
+			&i.AssignmentID,
+			&i.Label,
+			&i.StartedAt,
+			&i.ExternalRef,
+			&i.BucketAt,
+			&i.Co2Ppm,
+			&i.TempC,
+			&i.HumidityPct,
+			&i.Lux,
+			&i.SplDb,
+			&i.IngestedAt,
+			&i.Chunk,
+			&i.ReadingsVersion,
+			&i.LateVersion,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const CurrentSourceGet = `-- name: CurrentSourceGet :one
+SELECT hashtextextended(concat(pg_postmaster_start_time(), ',',
+           s.foreign_writes + (SELECT count(*) FROM foreign_writes w WHERE w.transaction IS NOT NULL)), 0)::bigint AS version,
+       ARRAY(SELECT i.inhrelid::bigint FROM pg_catalog.pg_inherits i WHERE i.inhparent = 'readings'::regclass ORDER BY 1)::bigint[]
+           AS chunks
+FROM feed_state s
+`
+
+type CurrentSourceGetRow struct {
+	Version int64
+	Chunks  []int64
+}
+
+// CurrentSourceGet reads a number that changes with every change of any readings by other programs, and with the server,
+// which has numbers of its own for its transactions: foreign_writes says how many rows were ever committed there. chunks has
+// the chunks of the readings, in ascending order.
+func (q *Queries) CurrentSourceGet(ctx context.Context, db DBTX) (CurrentSourceGetRow, error) {
+	row := db.QueryRow(ctx, CurrentSourceGet)
+	var i CurrentSourceGetRow
+	err := row.Scan(&i.Version, &i.Chunks)
+	return i, err
+}
 
 const DeviceContentsGet = `-- name: DeviceContentsGet :one
 SELECT (SELECT count(*) FROM readings r WHERE r.device_id = $1) AS readings,
@@ -37,7 +159,7 @@ const DeviceCountByStatus = `-- name: DeviceCountByStatus :one
 SELECT count(*) AS devices,
        count(*) FILTER (WHERE last_seen_at > $1::timestamptz) AS online,
        count(*) FILTER (WHERE last_seen_at <= $1 AND last_seen_at >= $2::timestamptz) AS stale
-FROM devices
+FROM device_state
 `
 
 type DeviceCountByStatusParams struct {
@@ -144,26 +266,35 @@ func (q *Queries) DeviceGetByUnit(ctx context.Context, db DBTX, arg DeviceGetByU
 }
 
 const DeviceHeartbeatUpdate = `-- name: DeviceHeartbeatUpdate :many
-UPDATE devices d
-SET last_seen_at = greatest(d.last_seen_at, u.seen_at),
+UPDATE device_state s
+SET last_seen_at = greatest(s.last_seen_at, u.seen_at),
     rssi_dbm = CASE WHEN (u.signal_at, u.rssi_dbm, u.signal_bars)
-            > (coalesce(d.signal_at, '-infinity'), coalesce(d.rssi_dbm, -2147483648), coalesce(d.signal_bars, -1))
-        THEN nullif(u.rssi_dbm, -2147483648) ELSE d.rssi_dbm END,
+            > (coalesce(s.signal_at, '-infinity'), coalesce(s.rssi_dbm, -2147483648), coalesce(s.signal_bars, -1))
+        THEN nullif(u.rssi_dbm, -2147483648) ELSE s.rssi_dbm END,
     signal_bars = CASE WHEN (u.signal_at, u.rssi_dbm, u.signal_bars)
-            > (coalesce(d.signal_at, '-infinity'), coalesce(d.rssi_dbm, -2147483648), coalesce(d.signal_bars, -1))
-        THEN nullif(u.signal_bars, -1) ELSE d.signal_bars END,
+            > (coalesce(s.signal_at, '-infinity'), coalesce(s.rssi_dbm, -2147483648), coalesce(s.signal_bars, -1))
+        THEN nullif(u.signal_bars, -1) ELSE s.signal_bars END,
     signal_at = CASE WHEN (u.signal_at, u.rssi_dbm, u.signal_bars)
-            > (coalesce(d.signal_at, '-infinity'), coalesce(d.rssi_dbm, -2147483648), coalesce(d.signal_bars, -1))
-        THEN u.signal_at ELSE d.signal_at END,
+            > (coalesce(s.signal_at, '-infinity'), coalesce(s.rssi_dbm, -2147483648), coalesce(s.signal_bars, -1))
+        THEN u.signal_at ELSE s.signal_at END,
     firmware_version = CASE WHEN (u.firmware_at, u.firmware COLLATE "C")
-            > (coalesce(d.firmware_at, '-infinity'), coalesce(d.firmware_version, '') COLLATE "C")
-        THEN u.firmware ELSE d.firmware_version END,
+            > (coalesce(s.firmware_at, '-infinity'), coalesce(s.firmware_version, '') COLLATE "C")
+        THEN u.firmware ELSE s.firmware_version END,
     firmware_at = CASE WHEN (u.firmware_at, u.firmware COLLATE "C")
-            > (coalesce(d.firmware_at, '-infinity'), coalesce(d.firmware_version, '') COLLATE "C")
-        THEN u.firmware_at ELSE d.firmware_at END,
-    latest_bucket_at = CASE WHEN u.newest_at > d.latest_bucket_at THEN u.newest_at ELSE d.latest_bucket_at END,
-    merge_version = CASE WHEN u.newest_at IS NULL OR u.oldest_at > d.latest_bucket_at
-        THEN d.merge_version ELSE pg_current_xact_id()::text::bigint END
+            > (coalesce(s.firmware_at, '-infinity'), coalesce(s.firmware_version, '') COLLATE "C")
+        THEN u.firmware_at ELSE s.firmware_at END,
+    readings_version = CASE WHEN u.newest_at IS NULL
+        THEN s.readings_version ELSE pg_current_xact_id()::text::bigint END,
+    late_version = CASE WHEN u.newest_at IS NULL OR u.oldest_at >= date_bin('1 hour', s.bucket_at, '2000-01-01 00:00:00Z')
+        THEN s.late_version ELSE pg_current_xact_id()::text::bigint END,
+    bucket_at = CASE WHEN r.bucket_at >= coalesce(s.bucket_at, '-infinity') THEN r.bucket_at ELSE s.bucket_at END,
+    co2_ppm = CASE WHEN r.bucket_at >= coalesce(s.bucket_at, '-infinity') THEN r.co2_ppm ELSE s.co2_ppm END,
+    temp_c = CASE WHEN r.bucket_at >= coalesce(s.bucket_at, '-infinity') THEN r.temp_c ELSE s.temp_c END,
+    humidity_pct = CASE WHEN r.bucket_at >= coalesce(s.bucket_at, '-infinity') THEN r.humidity_pct ELSE s.humidity_pct END,
+    lux = CASE WHEN r.bucket_at >= coalesce(s.bucket_at, '-infinity') THEN r.lux ELSE s.lux END,
+    spl_db = CASE WHEN r.bucket_at >= coalesce(s.bucket_at, '-infinity') THEN r.spl_db ELSE s.spl_db END,
+    ingested_at = CASE WHEN r.bucket_at >= coalesce(s.bucket_at, '-infinity') THEN r.ingested_at ELSE s.ingested_at END,
+    chunk = CASE WHEN r.bucket_at >= coalesce(s.bucket_at, '-infinity') THEN r.chunk ELSE s.chunk END
 FROM (
     SELECT unnest($1::uuid[]) AS device_id,
            nullif(unnest($2::timestamptz[]), '0001-01-01 00:00:00Z') AS seen_at,
@@ -175,13 +306,18 @@ FROM (
            unnest($8::timestamptz[]) AS oldest_at,
            nullif(unnest($9::timestamptz[]), '0001-01-01 00:00:00Z') AS newest_at
 ) u
-WHERE d.id = u.device_id
-  AND (u.newest_at IS NOT NULL OR u.seen_at > coalesce(d.last_seen_at, '-infinity')
+LEFT JOIN LATERAL (
+    SELECT readings.device_id, readings.bucket_at, readings.co2_ppm, readings.temp_c, readings.humidity_pct, readings.lux, readings.spl_db, readings.measured_at, readings.ingested_at, oid(readings.tableoid) AS chunk FROM readings
+    WHERE readings.device_id = u.device_id AND readings.bucket_at = u.newest_at
+      AND readings.bucket_at >= $10::timestamptz AND readings.bucket_at <= $11::timestamptz
+) r ON true
+WHERE s.device_id = u.device_id
+  AND (u.newest_at IS NOT NULL OR u.seen_at > coalesce(s.last_seen_at, '-infinity')
        OR (u.signal_at, u.rssi_dbm, u.signal_bars)
-           > (coalesce(d.signal_at, '-infinity'), coalesce(d.rssi_dbm, -2147483648), coalesce(d.signal_bars, -1))
+           > (coalesce(s.signal_at, '-infinity'), coalesce(s.rssi_dbm, -2147483648), coalesce(s.signal_bars, -1))
        OR (u.firmware_at, u.firmware COLLATE "C")
-           > (coalesce(d.firmware_at, '-infinity'), coalesce(d.firmware_version, '') COLLATE "C"))
-RETURNING d.id
+           > (coalesce(s.firmware_at, '-infinity'), coalesce(s.firmware_version, '') COLLATE "C"))
+RETURNING s.device_id
 `
 
 type DeviceHeartbeatUpdateParams struct {
@@ -194,18 +330,20 @@ type DeviceHeartbeatUpdateParams struct {
 	Firmware   []string
 	OldestAt   []time.Time
 	NewestAt   []time.Time
+	WindowFrom time.Time
+	WindowTo   time.Time
 }
 
 // DeviceHeartbeatUpdate moves the state of devices forward to the newest arrival and never back (decision 39). Two
 // uploads that arrived in the same microsecond are ordered by their content, so that the order of delivery cannot
-// matter. It also moves latest_bucket_at forward to the newest stored reading, unless it is unknown. The first instant of
-// year 1 as a time stands for none; then the columns of that part are ignored.
+// matter. The first instant of year 1 as a time stands for none; then the columns of that part are ignored.
 //
-// oldest_at and newest_at are the buckets of a device's first and last reading in the transaction. A device with newest_at
-// is always updated, so that its row has another xmin after each transaction that stored readings of it. Unless all of
-// them are after latest_bucket_at, merge_version changes too. The statement returns the devices that it updated. It
-// locks them in the order of device_ids, which is ascending, to prevent deadlocks: WorkerSet disables plans with another
-// order.
+// oldest_at and newest_at are the buckets of a device's first and last reading in the transaction, which has stored them.
+// window_from and window_to enclose those of newest_at; they exclude chunks. A reading at newest_at that is not older
+// than the newest one is copied. The versions change as their comments in the schema say.
+//
+// The statement returns the devices that it updated: each with newest_at, unless it was deleted. It locks them in the order
+// of device_ids, which is ascending, to prevent deadlocks: WorkerSet disables plans with another order.
 func (q *Queries) DeviceHeartbeatUpdate(ctx context.Context, db DBTX, arg DeviceHeartbeatUpdateParams) ([]uuid.UUID, error) {
 	rows, err := db.Query(ctx, DeviceHeartbeatUpdate,
 		arg.DeviceIds,
@@ -217,6 +355,8 @@ func (q *Queries) DeviceHeartbeatUpdate(ctx context.Context, db DBTX, arg Device
 		arg.Firmware,
 		arg.OldestAt,
 		arg.NewestAt,
+		arg.WindowFrom,
+		arg.WindowTo,
 	)
 	if err != nil {
 		return nil, err
@@ -224,11 +364,11 @@ func (q *Queries) DeviceHeartbeatUpdate(ctx context.Context, db DBTX, arg Device
 	defer rows.Close()
 	var items []uuid.UUID
 	for rows.Next() {
-		var id uuid.UUID
-		if err := rows.Scan(&id); err != nil {
+		var device_id uuid.UUID
+		if err := rows.Scan(&device_id); err != nil {
 			return nil, err
 		}
-		items = append(items, id)
+		items = append(items, device_id)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
@@ -268,8 +408,9 @@ func (q *Queries) DeviceIDList(ctx context.Context, db DBTX, arg DeviceIDListPar
 
 const DeviceInsert = `-- name: DeviceInsert :one
 
-INSERT INTO devices (team_id, hardware_id, display_name, metadata, latest_bucket_at)
-VALUES ($1, $2, $3, $4, '-infinity')
+INSERT INTO devices (team_id, hardware_id, display_name, metadata)
+SELECT $1, $2, $3, $4
+WHERE set_config('roomsensor.worker', 'on', true) IS NOT NULL
 RETURNING id
 `
 
@@ -281,7 +422,7 @@ type DeviceInsertParams struct {
 }
 
 // The queries below serve the operator's commands, which work on all teams.
-// DeviceInsert inserts a device without readings: its id is new.
+// DeviceInsert inserts a device, whose id is new: a trigger need not search for its readings.
 func (q *Queries) DeviceInsert(ctx context.Context, db DBTX, arg DeviceInsertParams) (uuid.UUID, error) {
 	row := db.QueryRow(ctx, DeviceInsert,
 		arg.TeamID,
@@ -319,50 +460,6 @@ func (q *Queries) DeviceList(ctx context.Context, db DBTX, arg DeviceListParams)
 		arg.After,
 		arg.Most,
 	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []DeviceDetail
-	for rows.Next() {
-		var i DeviceDetail
-		if err := rows.Scan(
-			&i.ID,
-			&i.TeamID,
-			&i.HardwareID,
-			&i.DisplayName,
-			&i.FirmwareVersion,
-			&i.Metadata,
-			&i.LastSeenAt,
-			&i.RssiDbm,
-			&i.SignalBars,
-			&i.AssignmentID,
-			&i.Label,
-			&i.StartedAt,
-			&i.ExternalRef,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const DeviceListByIDs = `-- name: DeviceListByIDs :many
-SELECT id, team_id, hardware_id, display_name, firmware_version, metadata, last_seen_at, rssi_dbm, signal_bars, assignment_id, label, started_at, external_ref FROM device_details WHERE team_id = ANY($1::uuid[]) AND id = ANY($2::uuid[])
-`
-
-type DeviceListByIDsParams struct {
-	TeamIds   []uuid.UUID
-	DeviceIds []uuid.UUID
-}
-
-// DeviceListByIDs reads some devices of some teams, unordered.
-func (q *Queries) DeviceListByIDs(ctx context.Context, db DBTX, arg DeviceListByIDsParams) ([]DeviceDetail, error) {
-	rows, err := db.Query(ctx, DeviceListByIDs, arg.TeamIds, arg.DeviceIds)
 	if err != nil {
 		return nil, err
 	}
@@ -489,15 +586,15 @@ func (q *Queries) DeviceLock(ctx context.Context, db DBTX, arg DeviceLockParams)
 }
 
 const DeviceLockForDelete = `-- name: DeviceLockForDelete :one
-SELECT id FROM devices WHERE id = $1 FOR UPDATE
+SELECT device_id FROM device_state WHERE device_id = $1 FOR UPDATE
 `
 
 // DeviceLockForDelete waits for the transactions that store uploads of a device, and lets no other one begin.
 func (q *Queries) DeviceLockForDelete(ctx context.Context, db DBTX, deviceID uuid.UUID) (uuid.UUID, error) {
 	row := db.QueryRow(ctx, DeviceLockForDelete, deviceID)
-	var id uuid.UUID
-	err := row.Scan(&id)
-	return id, err
+	var device_id uuid.UUID
+	err := row.Scan(&device_id)
+	return device_id, err
 }
 
 const DeviceNameList = `-- name: DeviceNameList :many
@@ -646,12 +743,13 @@ WITH changed AS (
       AND (NOT $9::boolean OR $10::bigint >= (
           SELECT count(*) FROM jsonb_object_keys(
               (CASE WHEN $3::boolean THEN '{}' ELSE devices.metadata END || $4::jsonb) - $5::text[])))
-    RETURNING devices.id, devices.team_id, devices.hardware_id, devices.display_name, devices.metadata, devices.firmware_version, devices.firmware_at, devices.last_seen_at, devices.rssi_dbm, devices.signal_bars, devices.signal_at, devices.created_at, devices.latest_bucket_at, devices.merge_version
+    RETURNING devices.id, devices.team_id, devices.hardware_id, devices.display_name, devices.metadata, devices.created_at
 )
-SELECT d.id, d.team_id, d.hardware_id, d.display_name, d.firmware_version, d.metadata,
-       d.last_seen_at, d.rssi_dbm, d.signal_bars,
+SELECT d.id, d.team_id, d.hardware_id, d.display_name, s.firmware_version, d.metadata,
+       s.last_seen_at, s.rssi_dbm, s.signal_bars,
        a.id AS assignment_id, a.label, a.started_at, a.external_ref
 FROM changed d
+JOIN device_state s ON s.device_id = d.id
 LEFT JOIN assignments a ON a.device_id = d.id AND a.ended_at IS NULL
 `
 
@@ -718,75 +816,4 @@ func (q *Queries) DeviceUpdate(ctx context.Context, db DBTX, arg DeviceUpdatePar
 		&i.ExternalRef,
 	)
 	return i, err
-}
-
-const DeviceVersionListOfTeams = `-- name: DeviceVersionListOfTeams :many
-SELECT d.id, d.team_id, d.version::xid AS version, xid(a.xmin) AS assignment_version,
-       d.latest_bucket_at, d.merge_version,
-       pg_postmaster_start_time()::timestamptz AS server_started_at,
-       (SELECT s.foreign_writes + (SELECT count(*) FROM foreign_writes w WHERE w.transaction IS NOT NULL)
-            FROM feed_state s)::bigint AS writers,
-       (CASE WHEN row_number() OVER () = 1 THEN ARRAY(
-            SELECT i.inhrelid::bigint FROM pg_catalog.pg_inherits i WHERE i.inhparent = 'readings'::regclass ORDER BY 1
-        ) END)::bigint[] AS chunks
-FROM unnest($1::uuid[]) t (id)
-CROSS JOIN LATERAL (
-    SELECT devices.id, devices.team_id, devices.latest_bucket_at, devices.merge_version, xid(devices.xmin) AS version
-    FROM devices WHERE team_id = t.id ORDER BY devices.id LIMIT $2::bigint) d
-LEFT JOIN assignments a ON a.device_id = d.id AND a.ended_at IS NULL
-WHERE d.team_id = ANY($1::uuid[])
-`
-
-type DeviceVersionListOfTeamsParams struct {
-	TeamIds []uuid.UUID
-	Most    int64
-}
-
-type DeviceVersionListOfTeamsRow struct {
-	ID                uuid.UUID
-	TeamID            uuid.UUID
-	Version           pgtype.Uint32
-	AssignmentVersion pgtype.Uint32
-	LatestBucketAt    *time.Time
-	MergeVersion      int64
-	ServerStartedAt   time.Time
-	Writers           int64
-	Chunks            []int64
-}
-
-// DeviceVersionListOfTeams reads the versions of devices of some teams, at most @most of each, those with the lowest ids.
-// They are unordered. As long as version and assignment_version are the same, so is the row of device_details.
-//
-// version changes in every transaction of a worker that changes a reading of the device. As long as merge_version is the
-// same, they only added readings after latest_bucket_at. writers grows with every change of any readings by other
-// programs: it is the number of rows that were ever committed in foreign_writes. Another server has numbers of its own for
-// its transactions, and another time of its start. The first row has the chunks of readings.
-func (q *Queries) DeviceVersionListOfTeams(ctx context.Context, db DBTX, arg DeviceVersionListOfTeamsParams) ([]DeviceVersionListOfTeamsRow, error) {
-	rows, err := db.Query(ctx, DeviceVersionListOfTeams, arg.TeamIds, arg.Most)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []DeviceVersionListOfTeamsRow
-	for rows.Next() {
-		var i DeviceVersionListOfTeamsRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.TeamID,
-			&i.Version,
-			&i.AssignmentVersion,
-			&i.LatestBucketAt,
-			&i.MergeVersion,
-			&i.ServerStartedAt,
-			&i.Writers,
-			&i.Chunks,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
 }

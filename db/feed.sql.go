@@ -550,7 +550,7 @@ const ForeignWriteSettle = `-- name: ForeignWriteSettle :one
 WITH settled AS (
     UPDATE foreign_writes SET transaction = NULL WHERE ctid = ANY (ARRAY(
         SELECT ctid FROM foreign_writes
-        WHERE transaction IS NOT NULL AND searched AND effective_at < $1::timestamptz
+        WHERE transaction IS NOT NULL AND effective_at < $1::timestamptz
         LIMIT $2::integer FOR UPDATE SKIP LOCKED))
     RETURNING effective_at, range_start, range_end
 ), kept AS (

@@ -112,35 +112,14 @@ type AuditLog struct {
 	After  []byte
 }
 
-type CurrentHour struct {
-	DeviceID     uuid.UUID
-	HoursFrom    time.Time
-	HoursTo      time.Time
-	MergeVersion int64
-	Writers      int64
-	Sums         []byte
-}
-
 type Device struct {
 	ID     uuid.UUID
 	TeamID uuid.UUID
 	// the hardware unit that is installed in the device, or else the last one that was
-	HardwareID      string
-	DisplayName     *string
-	Metadata        []byte
-	FirmwareVersion *string
-	// arrival of the upload that firmware_version comes from
-	FirmwareAt *time.Time
-	LastSeenAt *time.Time
-	RssiDbm    *int32
-	SignalBars *int16
-	// arrival of the upload that rssi_dbm and signal_bars come from
-	SignalAt  *time.Time
-	CreatedAt time.Time
-	// no reading is later, except in foreign_writes; -infinity: there is none; null: unknown, until a worker finds it
-	LatestBucketAt *time.Time
-	// the last transaction that changed a reading at or before the newest one
-	MergeVersion int64
+	HardwareID  string
+	DisplayName *string
+	Metadata    []byte
+	CreatedAt   time.Time
 }
 
 type DeviceDetail struct {
@@ -164,6 +143,32 @@ type DeviceHardware struct {
 	DeviceID    uuid.UUID
 	InstalledAt *time.Time
 	RemovedAt   *time.Time
+}
+
+type DeviceState struct {
+	DeviceID   uuid.UUID
+	LastSeenAt *time.Time
+	RssiDbm    *int32
+	SignalBars *int16
+	// arrival of the upload that rssi_dbm and signal_bars come from
+	SignalAt        *time.Time
+	FirmwareVersion *string
+	// arrival of the upload that firmware_version comes from
+	FirmwareAt *time.Time
+	// the last transaction of a worker that changed readings of the device
+	ReadingsVersion int64
+	// the last of these that may have changed one before the hour of the newest reading
+	LateVersion int64
+	// the newest reading; null: there is none
+	BucketAt    *time.Time
+	Co2Ppm      *float32
+	TempC       *float32
+	HumidityPct *float32
+	Lux         *float32
+	SplDb       *float32
+	IngestedAt  *time.Time
+	// the chunk of the newest reading, which exists no more once the chunk is dropped
+	Chunk pgtype.Uint32
 }
 
 type FeedBatch struct {
@@ -210,8 +215,6 @@ type ForeignWrite struct {
 	IngestedAt time.Time
 	// the time in the feed; null until the transaction commits
 	EffectiveAt *time.Time
-	// no device has a reading in the range that is after its latest_bucket_at
-	Searched bool
 }
 
 type IdempotencyByte struct {

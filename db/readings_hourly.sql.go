@@ -120,102 +120,6 @@ func (q *Queries) HourlyList(ctx context.Context, db DBTX, arg HourlyListParams)
 	return items, nil
 }
 
-const HourlyListOfTeams = `-- name: HourlyListOfTeams :many
-SELECT h.device_id, h.hour,
-       h.co2_ppm_min, h.co2_ppm_max, h.co2_ppm_count, h.co2_ppm_sum,
-       h.temp_c_min, h.temp_c_max, h.temp_c_count, h.temp_c_sum,
-       h.humidity_pct_min, h.humidity_pct_max, h.humidity_pct_count, h.humidity_pct_sum,
-       h.lux_min, h.lux_max, h.lux_count, h.lux_sum,
-       h.spl_db_min, h.spl_db_max, h.spl_db_count, h.spl_db_sum
-FROM readings_hourly h
-WHERE h.device_id = ANY($1::uuid[])
-  AND h.device_id IN (SELECT d.id FROM devices d WHERE d.team_id = ANY($2::uuid[]))
-  AND h.hour >= $3::timestamptz
-  AND h.hour < $4::timestamptz
-`
-
-type HourlyListOfTeamsParams struct {
-	DeviceIds []uuid.UUID
-	TeamIds   []uuid.UUID
-	HourFrom  time.Time
-	HourTo    time.Time
-}
-
-type HourlyListOfTeamsRow struct {
-	DeviceID         uuid.UUID
-	Hour             time.Time
-	Co2PpmMin        *float32
-	Co2PpmMax        *float32
-	Co2PpmCount      int64
-	Co2PpmSum        *float64
-	TempCMin         *float32
-	TempCMax         *float32
-	TempCCount       int64
-	TempCSum         *float64
-	HumidityPctMin   *float32
-	HumidityPctMax   *float32
-	HumidityPctCount int64
-	HumidityPctSum   *float64
-	LuxMin           *float32
-	LuxMax           *float32
-	LuxCount         int64
-	LuxSum           *float64
-	SplDbMin         *float32
-	SplDbMax         *float32
-	SplDbCount       int64
-	SplDbSum         *float64
-}
-
-// HourlyListOfTeams reads hours of some devices of some teams, unordered. Sums and counts have 64 bits, so that means are
-// exact (decision 17). Where a count is 0, the other values of that metric are meaningless.
-func (q *Queries) HourlyListOfTeams(ctx context.Context, db DBTX, arg HourlyListOfTeamsParams) ([]HourlyListOfTeamsRow, error) {
-	rows, err := db.Query(ctx, HourlyListOfTeams,
-		arg.DeviceIds,
-		arg.TeamIds,
-		arg.HourFrom,
-		arg.HourTo,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []HourlyListOfTeamsRow
-	for rows.Next() {
-		var i HourlyListOfTeamsRow
-		if err := rows.Scan(
-			&i.DeviceID,
-			&i.Hour,
-			&i.Co2PpmMin,
-			&i.Co2PpmMax,
-			&i.Co2PpmCount,
-			&i.Co2PpmSum,
-			&i.TempCMin,
-			&i.TempCMax,
-			&i.TempCCount,
-			&i.TempCSum,
-			&i.HumidityPctMin,
-			&i.HumidityPctMax,
-			&i.HumidityPctCount,
-			&i.HumidityPctSum,
-			&i.LuxMin,
-			&i.LuxMax,
-			&i.LuxCount,
-			&i.LuxSum,
-			&i.SplDbMin,
-			&i.SplDbMax,
-			&i.SplDbCount,
-			&i.SplDbSum,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const HourlyListValid = `-- name: HourlyListValid :many
 SELECT hours_from::timestamptz AS hours_from, hours_to::timestamptz AS hours_to
 FROM readings_hourly_valid($1::timestamptz, $2::timestamptz)
@@ -253,6 +157,102 @@ func (q *Queries) HourlyListValid(ctx context.Context, db DBTX, arg HourlyListVa
 	return items, nil
 }
 
+const HourlyStatsList = `-- name: HourlyStatsList :many
+SELECT h.device_id, h.hour,
+       h.co2_ppm_min, h.co2_ppm_max, h.co2_ppm_count, h.co2_ppm_sum,
+       h.temp_c_min, h.temp_c_max, h.temp_c_count, h.temp_c_sum,
+       h.humidity_pct_min, h.humidity_pct_max, h.humidity_pct_count, h.humidity_pct_sum,
+       h.lux_min, h.lux_max, h.lux_count, h.lux_sum,
+       h.spl_db_min, h.spl_db_max, h.spl_db_count, h.spl_db_sum
+FROM readings_hourly h
+WHERE h.device_id = ANY($1::uuid[])
+  AND h.device_id IN (SELECT d.id FROM devices d WHERE d.team_id = $2)
+  AND h.hour >= $3::timestamptz
+  AND h.hour < $4::timestamptz
+`
+
+type HourlyStatsListParams struct {
+	DeviceIds []uuid.UUID
+	TeamID    uuid.UUID
+	HourFrom  time.Time
+	HourTo    time.Time
+}
+
+type HourlyStatsListRow struct {
+	DeviceID         uuid.UUID
+	Hour             time.Time
+	Co2PpmMin        *float32
+	Co2PpmMax        *float32
+	Co2PpmCount      int64
+	Co2PpmSum        *float64
+	TempCMin         *float32
+	TempCMax         *float32
+	TempCCount       int64
+	TempCSum         *float64
+	HumidityPctMin   *float32
+	HumidityPctMax   *float32
+	HumidityPctCount int64
+	HumidityPctSum   *float64
+	LuxMin           *float32
+	LuxMax           *float32
+	LuxCount         int64
+	LuxSum           *float64
+	SplDbMin         *float32
+	SplDbMax         *float32
+	SplDbCount       int64
+	SplDbSum         *float64
+}
+
+// HourlyStatsList reads hours of some devices of a team, unordered. Sums and counts have 64 bits, so that means are
+// exact (decision 17). Where a count is 0, the other values of that metric are meaningless.
+func (q *Queries) HourlyStatsList(ctx context.Context, db DBTX, arg HourlyStatsListParams) ([]HourlyStatsListRow, error) {
+	rows, err := db.Query(ctx, HourlyStatsList,
+		arg.DeviceIds,
+		arg.TeamID,
+		arg.HourFrom,
+		arg.HourTo,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []HourlyStatsListRow
+	for rows.Next() {
+		var i HourlyStatsListRow
+		if err := rows.Scan(
+			&i.DeviceID,
+			&i.Hour,
+			&i.Co2PpmMin,
+			&i.Co2PpmMax,
+			&i.Co2PpmCount,
+			&i.Co2PpmSum,
+			&i.TempCMin,
+			&i.TempCMax,
+			&i.TempCCount,
+			&i.TempCSum,
+			&i.HumidityPctMin,
+			&i.HumidityPctMax,
+			&i.HumidityPctCount,
+			&i.HumidityPctSum,
+			&i.LuxMin,
+			&i.LuxMax,
+			&i.LuxCount,
+			&i.LuxSum,
+			&i.SplDbMin,
+			&i.SplDbMax,
+			&i.SplDbCount,
+			&i.SplDbSum,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const ReadingSum = `-- name: ReadingSum :many
 SELECT r.device_id,
        coalesce(min(r.co2_ppm) FILTER (WHERE abs(r.co2_ppm) < 'Infinity'), 0)::real AS co2_ppm_min,
@@ -277,7 +277,7 @@ SELECT r.device_id,
        coalesce(sum(r.spl_db::double precision) FILTER (WHERE abs(r.spl_db) < 'Infinity'), 0)::double precision AS spl_db_sum
 FROM readings r
 WHERE r.device_id = ANY($1::uuid[])
-  AND r.device_id IN (SELECT d.id FROM devices d WHERE d.team_id = ANY($2::uuid[]))
+  AND r.device_id IN (SELECT d.id FROM devices d WHERE d.team_id = $2)
   AND r.bucket_at >= $3::timestamptz
   AND r.bucket_at < $4::timestamptz
 GROUP BY r.device_id
@@ -285,7 +285,7 @@ GROUP BY r.device_id
 
 type ReadingSumParams struct {
 	DeviceIds []uuid.UUID
-	TeamIds   []uuid.UUID
+	TeamID    uuid.UUID
 	HourFrom  time.Time
 	HourTo    time.Time
 }
@@ -314,12 +314,12 @@ type ReadingSumRow struct {
 	SplDbSum         float64
 }
 
-// ReadingSum aggregates the readings of a window per device of some teams. Values that are not finite are served as null
+// ReadingSum aggregates the readings of a window per device of a team. Values that are not finite are served as null
 // and do not count: NaN, which sorts above infinity, and the infinities.
 func (q *Queries) ReadingSum(ctx context.Context, db DBTX, arg ReadingSumParams) ([]ReadingSumRow, error) {
 	rows, err := db.Query(ctx, ReadingSum,
 		arg.DeviceIds,
-		arg.TeamIds,
+		arg.TeamID,
 		arg.HourFrom,
 		arg.HourTo,
 	)
@@ -363,127 +363,15 @@ func (q *Queries) ReadingSum(ctx context.Context, db DBTX, arg ReadingSumParams)
 	return items, nil
 }
 
-const ReadingSumByHour = `-- name: ReadingSumByHour :many
-SELECT d.id AS device_id, h.hour, h.first_chunk, h.last_chunk, h.co2_ppm_min, h.co2_ppm_max, h.co2_ppm_count, h.co2_ppm_sum, h.temp_c_min, h.temp_c_max, h.temp_c_count, h.temp_c_sum, h.humidity_pct_min, h.humidity_pct_max, h.humidity_pct_count, h.humidity_pct_sum, h.lux_min, h.lux_max, h.lux_count, h.lux_sum, h.spl_db_min, h.spl_db_max, h.spl_db_count, h.spl_db_sum
-FROM (SELECT unnest($1::uuid[]) AS device_id, unnest($2::timestamptz[]) AS hours_from) known
-JOIN devices d ON d.id = known.device_id
-CROSS JOIN LATERAL (
-    SELECT time_bucket('1 hour', r.bucket_at)::timestamptz AS hour,
-           min(r.tableoid::bigint)::bigint AS first_chunk, max(r.tableoid::bigint)::bigint AS last_chunk,
-           coalesce(min(r.co2_ppm) FILTER (WHERE abs(r.co2_ppm) < 'Infinity'), 0)::real AS co2_ppm_min,
-           coalesce(max(r.co2_ppm) FILTER (WHERE abs(r.co2_ppm) < 'Infinity'), 0)::real AS co2_ppm_max,
-           (count(*) FILTER (WHERE abs(r.co2_ppm) < 'Infinity'))::bigint AS co2_ppm_count,
-           coalesce(sum(r.co2_ppm::double precision) FILTER (WHERE abs(r.co2_ppm) < 'Infinity'), 0)::double precision AS co2_ppm_sum,
-           coalesce(min(r.temp_c) FILTER (WHERE abs(r.temp_c) < 'Infinity'), 0)::real AS temp_c_min,
-           coalesce(max(r.temp_c) FILTER (WHERE abs(r.temp_c) < 'Infinity'), 0)::real AS temp_c_max,
-           (count(*) FILTER (WHERE abs(r.temp_c) < 'Infinity'))::bigint AS temp_c_count,
-           coalesce(sum(r.temp_c::double precision) FILTER (WHERE abs(r.temp_c) < 'Infinity'), 0)::double precision AS temp_c_sum,
-           coalesce(min(r.humidity_pct) FILTER (WHERE abs(r.humidity_pct) < 'Infinity'), 0)::real AS humidity_pct_min,
-           coalesce(max(r.humidity_pct) FILTER (WHERE abs(r.humidity_pct) < 'Infinity'), 0)::real AS humidity_pct_max,
-           (count(*) FILTER (WHERE abs(r.humidity_pct) < 'Infinity'))::bigint AS humidity_pct_count,
-           coalesce(sum(r.humidity_pct::double precision) FILTER (WHERE abs(r.humidity_pct) < 'Infinity'), 0)::double precision AS humidity_pct_sum,
-           coalesce(min(r.lux) FILTER (WHERE abs(r.lux) < 'Infinity'), 0)::real AS lux_min,
-           coalesce(max(r.lux) FILTER (WHERE abs(r.lux) < 'Infinity'), 0)::real AS lux_max,
-           (count(*) FILTER (WHERE abs(r.lux) < 'Infinity'))::bigint AS lux_count,
-           coalesce(sum(r.lux::double precision) FILTER (WHERE abs(r.lux) < 'Infinity'), 0)::double precision AS lux_sum,
-           coalesce(min(r.spl_db) FILTER (WHERE abs(r.spl_db) < 'Infinity'), 0)::real AS spl_db_min,
-           coalesce(max(r.spl_db) FILTER (WHERE abs(r.spl_db) < 'Infinity'), 0)::real AS spl_db_max,
-           (count(*) FILTER (WHERE abs(r.spl_db) < 'Infinity'))::bigint AS spl_db_count,
-           coalesce(sum(r.spl_db::double precision) FILTER (WHERE abs(r.spl_db) < 'Infinity'), 0)::double precision AS spl_db_sum
-    FROM readings r
-    WHERE r.device_id = d.id AND r.bucket_at >= known.hours_from
-      AND r.bucket_at >= $3::timestamptz AND r.bucket_at < $4::timestamptz
-    GROUP BY 1
-    OFFSET 0
-) h
-WHERE d.team_id = ANY($5::uuid[])
+const StatsSet = `-- name: StatsSet :exec
+SELECT set_config('plan_cache_mode', 'force_custom_plan', true), set_config('jit', 'off', true),
+       set_config('max_parallel_workers_per_gather', '0', true)
 `
 
-type ReadingSumByHourParams struct {
-	DeviceIds  []uuid.UUID
-	HoursFrom  []time.Time
-	WindowFrom time.Time
-	WindowTo   time.Time
-	TeamIds    []uuid.UUID
-}
-
-type ReadingSumByHourRow struct {
-	DeviceID         uuid.UUID
-	Hour             time.Time
-	FirstChunk       int64
-	LastChunk        int64
-	Co2PpmMin        float32
-	Co2PpmMax        float32
-	Co2PpmCount      int64
-	Co2PpmSum        float64
-	TempCMin         float32
-	TempCMax         float32
-	TempCCount       int64
-	TempCSum         float64
-	HumidityPctMin   float32
-	HumidityPctMax   float32
-	HumidityPctCount int64
-	HumidityPctSum   float64
-	LuxMin           float32
-	LuxMax           float32
-	LuxCount         int64
-	LuxSum           float64
-	SplDbMin         float32
-	SplDbMax         float32
-	SplDbCount       int64
-	SplDbSum         float64
-}
-
-// ReadingSumByHour is ReadingSum for each hour from an hour of each device on, with the first and the last of the chunks
-// that its readings are in. window_from is the first of these hours, which excludes chunks. OFFSET 0 prevents a plan that
-// reads the window of all devices.
-func (q *Queries) ReadingSumByHour(ctx context.Context, db DBTX, arg ReadingSumByHourParams) ([]ReadingSumByHourRow, error) {
-	rows, err := db.Query(ctx, ReadingSumByHour,
-		arg.DeviceIds,
-		arg.HoursFrom,
-		arg.WindowFrom,
-		arg.WindowTo,
-		arg.TeamIds,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ReadingSumByHourRow
-	for rows.Next() {
-		var i ReadingSumByHourRow
-		if err := rows.Scan(
-			&i.DeviceID,
-			&i.Hour,
-			&i.FirstChunk,
-			&i.LastChunk,
-			&i.Co2PpmMin,
-			&i.Co2PpmMax,
-			&i.Co2PpmCount,
-			&i.Co2PpmSum,
-			&i.TempCMin,
-			&i.TempCMax,
-			&i.TempCCount,
-			&i.TempCSum,
-			&i.HumidityPctMin,
-			&i.HumidityPctMax,
-			&i.HumidityPctCount,
-			&i.HumidityPctSum,
-			&i.LuxMin,
-			&i.LuxMax,
-			&i.LuxCount,
-			&i.LuxSum,
-			&i.SplDbMin,
-			&i.SplDbMax,
-			&i.SplDbCount,
-			&i.SplDbSum,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+// StatsSet sets the parameters of statements that aggregate readings of devices by their ids. A generic plan reads the
+// hours of all devices in all chunks. PostgreSQL may expect a few hundred devices to be worth parallel workers, each of
+// which compiles the statement.
+func (q *Queries) StatsSet(ctx context.Context, db DBTX) error {
+	_, err := db.Exec(ctx, StatsSet)
+	return err
 }

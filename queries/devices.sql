@@ -8,32 +8,32 @@ WHERE team_id = @team_id
 ORDER BY id
 LIMIT @most::bigint;
 
--- DeviceVersionListOfTeams reads the versions of devices of some teams, at most @most of each, those with the lowest ids.
--- They are unordered. As long as version and assignment_version are the same, so is the row of device_details.
---
--- version changes in every transaction of a worker that changes a reading of the device. As long as merge_version is the
--- same, they only added readings after latest_bucket_at. writers grows with every change of any readings by other
--- programs: it is the number of rows that were ever committed in foreign_writes. Another server has numbers of its own for
--- its transactions, and another time of its start. The first row has the chunks of readings.
--- name: DeviceVersionListOfTeams :many
-SELECT d.id, d.team_id, d.version::xid AS version, xid(a.xmin) AS assignment_version,
-       d.latest_bucket_at, d.merge_version,
-       pg_postmaster_start_time()::timestamptz AS server_started_at,
-       (SELECT s.foreign_writes + (SELECT count(*) FROM foreign_writes w WHERE w.transaction IS NOT NULL)
-            FROM feed_state s)::bigint AS writers,
-       (CASE WHEN row_number() OVER () = 1 THEN ARRAY(
-            SELECT i.inhrelid::bigint FROM pg_catalog.pg_inherits i WHERE i.inhparent = 'readings'::regclass ORDER BY 1
-        ) END)::bigint[] AS chunks
-FROM unnest(@team_ids::uuid[]) t (id)
-CROSS JOIN LATERAL (
-    SELECT devices.id, devices.team_id, devices.latest_bucket_at, devices.merge_version, xid(devices.xmin) AS version
-    FROM devices WHERE team_id = t.id ORDER BY devices.id LIMIT @most::bigint) d
+-- CurrentDeviceList reads the same page as DeviceList, with the newest reading of each device, the chunk that it is in, and
+-- the versions of its readings. The store runs its text together with CurrentSourceGet.
+-- name: CurrentDeviceList :many
+SELECT d.id, d.team_id, d.hardware_id, d.display_name, s.firmware_version, d.metadata,
+       s.last_seen_at, s.rssi_dbm, s.signal_bars,
+       a.id AS assignment_id, a.label, a.started_at, a.external_ref,
+       s.bucket_at, s.co2_ppm, s.temp_c, s.humidity_pct, s.lux, s.spl_db, s.ingested_at,
+       coalesce(s.chunk, 0)::bigint AS chunk, s.readings_version, s.late_version
+FROM devices d
+JOIN device_state s ON s.device_id = d.id
 LEFT JOIN assignments a ON a.device_id = d.id AND a.ended_at IS NULL
-WHERE d.team_id = ANY(@team_ids::uuid[]);
+WHERE d.team_id = @team_id
+  AND d.metadata @> @metadata::jsonb
+  AND (sqlc.narg(after)::uuid IS NULL OR d.id > sqlc.narg(after))
+ORDER BY d.id
+LIMIT @most::bigint;
 
--- DeviceListByIDs reads some devices of some teams, unordered.
--- name: DeviceListByIDs :many
-SELECT * FROM device_details WHERE team_id = ANY(@team_ids::uuid[]) AND id = ANY(@device_ids::uuid[]);
+-- CurrentSourceGet reads a number that changes with every change of any readings by other programs, and with the server,
+-- which has numbers of its own for its transactions: foreign_writes says how many rows were ever committed there. chunks has
+-- the chunks of the readings, in ascending order.
+-- name: CurrentSourceGet :one
+SELECT hashtextextended(concat(pg_postmaster_start_time(), ',',
+           s.foreign_writes + (SELECT count(*) FROM foreign_writes w WHERE w.transaction IS NOT NULL)), 0)::bigint AS version,
+       ARRAY(SELECT i.inhrelid::bigint FROM pg_catalog.pg_inherits i WHERE i.inhparent = 'readings'::regclass ORDER BY 1)::bigint[]
+           AS chunks
+FROM feed_state s;
 
 -- DeviceStateList reads the same page as DeviceList, without units and tags.
 -- name: DeviceStateList :many
@@ -76,10 +76,11 @@ WITH changed AS (
               (CASE WHEN @clear::boolean THEN '{}' ELSE devices.metadata END || @tags::jsonb) - @removed_tags::text[])))
     RETURNING devices.*
 )
-SELECT d.id, d.team_id, d.hardware_id, d.display_name, d.firmware_version, d.metadata,
-       d.last_seen_at, d.rssi_dbm, d.signal_bars,
+SELECT d.id, d.team_id, d.hardware_id, d.display_name, s.firmware_version, d.metadata,
+       s.last_seen_at, s.rssi_dbm, s.signal_bars,
        a.id AS assignment_id, a.label, a.started_at, a.external_ref
 FROM changed d
+JOIN device_state s ON s.device_id = d.id
 LEFT JOIN assignments a ON a.device_id = d.id AND a.ended_at IS NULL;
 
 -- name: DeviceSetHardware :exec
@@ -90,35 +91,44 @@ SELECT id FROM devices WHERE team_id = @team_id AND id = @device_id FOR NO KEY U
 
 -- DeviceHeartbeatUpdate moves the state of devices forward to the newest arrival and never back (decision 39). Two
 -- uploads that arrived in the same microsecond are ordered by their content, so that the order of delivery cannot
--- matter. It also moves latest_bucket_at forward to the newest stored reading, unless it is unknown. The first instant of
--- year 1 as a time stands for none; then the columns of that part are ignored.
+-- matter. The first instant of year 1 as a time stands for none; then the columns of that part are ignored.
 --
--- oldest_at and newest_at are the buckets of a device's first and last reading in the transaction. A device with newest_at
--- is always updated, so that its row has another xmin after each transaction that stored readings of it. Unless all of
--- them are after latest_bucket_at, merge_version changes too. The statement returns the devices that it updated. It
--- locks them in the order of device_ids, which is ascending, to prevent deadlocks: WorkerSet disables plans with another
--- order.
+-- oldest_at and newest_at are the buckets of a device's first and last reading in the transaction, which has stored them.
+-- window_from and window_to enclose those of newest_at; they exclude chunks. A reading at newest_at that is not older
+-- than the newest one is copied. The versions change as their comments in the schema say.
+--
+-- The statement returns the devices that it updated: each with newest_at, unless it was deleted. It locks them in the order
+-- of device_ids, which is ascending, to prevent deadlocks: WorkerSet disables plans with another order.
 -- name: DeviceHeartbeatUpdate :many
-UPDATE devices d
-SET last_seen_at = greatest(d.last_seen_at, u.seen_at),
+UPDATE device_state s
+SET last_seen_at = greatest(s.last_seen_at, u.seen_at),
     rssi_dbm = CASE WHEN (u.signal_at, u.rssi_dbm, u.signal_bars)
-            > (coalesce(d.signal_at, '-infinity'), coalesce(d.rssi_dbm, -2147483648), coalesce(d.signal_bars, -1))
-        THEN nullif(u.rssi_dbm, -2147483648) ELSE d.rssi_dbm END,
+            > (coalesce(s.signal_at, '-infinity'), coalesce(s.rssi_dbm, -2147483648), coalesce(s.signal_bars, -1))
+        THEN nullif(u.rssi_dbm, -2147483648) ELSE s.rssi_dbm END,
     signal_bars = CASE WHEN (u.signal_at, u.rssi_dbm, u.signal_bars)
-            > (coalesce(d.signal_at, '-infinity'), coalesce(d.rssi_dbm, -2147483648), coalesce(d.signal_bars, -1))
-        THEN nullif(u.signal_bars, -1) ELSE d.signal_bars END,
+            > (coalesce(s.signal_at, '-infinity'), coalesce(s.rssi_dbm, -2147483648), coalesce(s.signal_bars, -1))
+        THEN nullif(u.signal_bars, -1) ELSE s.signal_bars END,
     signal_at = CASE WHEN (u.signal_at, u.rssi_dbm, u.signal_bars)
-            > (coalesce(d.signal_at, '-infinity'), coalesce(d.rssi_dbm, -2147483648), coalesce(d.signal_bars, -1))
-        THEN u.signal_at ELSE d.signal_at END,
+            > (coalesce(s.signal_at, '-infinity'), coalesce(s.rssi_dbm, -2147483648), coalesce(s.signal_bars, -1))
+        THEN u.signal_at ELSE s.signal_at END,
     firmware_version = CASE WHEN (u.firmware_at, u.firmware COLLATE "C")
-            > (coalesce(d.firmware_at, '-infinity'), coalesce(d.firmware_version, '') COLLATE "C")
-        THEN u.firmware ELSE d.firmware_version END,
+            > (coalesce(s.firmware_at, '-infinity'), coalesce(s.firmware_version, '') COLLATE "C")
+        THEN u.firmware ELSE s.firmware_version END,
     firmware_at = CASE WHEN (u.firmware_at, u.firmware COLLATE "C")
-            > (coalesce(d.firmware_at, '-infinity'), coalesce(d.firmware_version, '') COLLATE "C")
-        THEN u.firmware_at ELSE d.firmware_at END,
-    latest_bucket_at = CASE WHEN u.newest_at > d.latest_bucket_at THEN u.newest_at ELSE d.latest_bucket_at END,
-    merge_version = CASE WHEN u.newest_at IS NULL OR u.oldest_at > d.latest_bucket_at
-        THEN d.merge_version ELSE pg_current_xact_id()::text::bigint END
+            > (coalesce(s.firmware_at, '-infinity'), coalesce(s.firmware_version, '') COLLATE "C")
+        THEN u.firmware_at ELSE s.firmware_at END,
+    readings_version = CASE WHEN u.newest_at IS NULL
+        THEN s.readings_version ELSE pg_current_xact_id()::text::bigint END,
+    late_version = CASE WHEN u.newest_at IS NULL OR u.oldest_at >= date_bin('1 hour', s.bucket_at, '2000-01-01 00:00:00Z')
+        THEN s.late_version ELSE pg_current_xact_id()::text::bigint END,
+    bucket_at = CASE WHEN r.bucket_at >= coalesce(s.bucket_at, '-infinity') THEN r.bucket_at ELSE s.bucket_at END,
+    co2_ppm = CASE WHEN r.bucket_at >= coalesce(s.bucket_at, '-infinity') THEN r.co2_ppm ELSE s.co2_ppm END,
+    temp_c = CASE WHEN r.bucket_at >= coalesce(s.bucket_at, '-infinity') THEN r.temp_c ELSE s.temp_c END,
+    humidity_pct = CASE WHEN r.bucket_at >= coalesce(s.bucket_at, '-infinity') THEN r.humidity_pct ELSE s.humidity_pct END,
+    lux = CASE WHEN r.bucket_at >= coalesce(s.bucket_at, '-infinity') THEN r.lux ELSE s.lux END,
+    spl_db = CASE WHEN r.bucket_at >= coalesce(s.bucket_at, '-infinity') THEN r.spl_db ELSE s.spl_db END,
+    ingested_at = CASE WHEN r.bucket_at >= coalesce(s.bucket_at, '-infinity') THEN r.ingested_at ELSE s.ingested_at END,
+    chunk = CASE WHEN r.bucket_at >= coalesce(s.bucket_at, '-infinity') THEN r.chunk ELSE s.chunk END
 FROM (
     SELECT unnest(@device_ids::uuid[]) AS device_id,
            nullif(unnest(@seen_at::timestamptz[]), '0001-01-01 00:00:00Z') AS seen_at,
@@ -130,20 +140,26 @@ FROM (
            unnest(@oldest_at::timestamptz[]) AS oldest_at,
            nullif(unnest(@newest_at::timestamptz[]), '0001-01-01 00:00:00Z') AS newest_at
 ) u
-WHERE d.id = u.device_id
-  AND (u.newest_at IS NOT NULL OR u.seen_at > coalesce(d.last_seen_at, '-infinity')
+LEFT JOIN LATERAL (
+    SELECT readings.*, oid(readings.tableoid) AS chunk FROM readings
+    WHERE readings.device_id = u.device_id AND readings.bucket_at = u.newest_at
+      AND readings.bucket_at >= @window_from::timestamptz AND readings.bucket_at <= @window_to::timestamptz
+) r ON true
+WHERE s.device_id = u.device_id
+  AND (u.newest_at IS NOT NULL OR u.seen_at > coalesce(s.last_seen_at, '-infinity')
        OR (u.signal_at, u.rssi_dbm, u.signal_bars)
-           > (coalesce(d.signal_at, '-infinity'), coalesce(d.rssi_dbm, -2147483648), coalesce(d.signal_bars, -1))
+           > (coalesce(s.signal_at, '-infinity'), coalesce(s.rssi_dbm, -2147483648), coalesce(s.signal_bars, -1))
        OR (u.firmware_at, u.firmware COLLATE "C")
-           > (coalesce(d.firmware_at, '-infinity'), coalesce(d.firmware_version, '') COLLATE "C"))
-RETURNING d.id;
+           > (coalesce(s.firmware_at, '-infinity'), coalesce(s.firmware_version, '') COLLATE "C"))
+RETURNING s.device_id;
 
 -- The queries below serve the operator's commands, which work on all teams.
 
--- DeviceInsert inserts a device without readings: its id is new.
+-- DeviceInsert inserts a device, whose id is new: a trigger need not search for its readings.
 -- name: DeviceInsert :one
-INSERT INTO devices (team_id, hardware_id, display_name, metadata, latest_bucket_at)
-VALUES (@team_id, @hardware_id, @display_name, @metadata, '-infinity')
+INSERT INTO devices (team_id, hardware_id, display_name, metadata)
+SELECT @team_id, @hardware_id, @display_name, @metadata
+WHERE set_config('roomsensor.worker', 'on', true) IS NOT NULL
 RETURNING id;
 
 -- name: DeviceGetByID :one
@@ -172,7 +188,7 @@ SELECT (SELECT count(*) FROM readings r WHERE r.device_id = @device_id) AS readi
 
 -- DeviceLockForDelete waits for the transactions that store uploads of a device, and lets no other one begin.
 -- name: DeviceLockForDelete :one
-SELECT id FROM devices WHERE id = @device_id FOR UPDATE;
+SELECT device_id FROM device_state WHERE device_id = @device_id FOR UPDATE;
 
 -- name: DeviceDelete :exec
 DELETE FROM devices WHERE id = @device_id;
@@ -183,4 +199,4 @@ DELETE FROM devices WHERE id = @device_id;
 SELECT count(*) AS devices,
        count(*) FILTER (WHERE last_seen_at > @stale_from::timestamptz) AS online,
        count(*) FILTER (WHERE last_seen_at <= @stale_from AND last_seen_at >= @offline_before::timestamptz) AS stale
-FROM devices;
+FROM device_state;

@@ -143,7 +143,7 @@ SELECT count(*) FROM gone;
 WITH settled AS (
     UPDATE foreign_writes SET transaction = NULL WHERE ctid = ANY (ARRAY(
         SELECT ctid FROM foreign_writes
-        WHERE transaction IS NOT NULL AND searched AND effective_at < @batches_before::timestamptz
+        WHERE transaction IS NOT NULL AND effective_at < @batches_before::timestamptz
         LIMIT @most::integer FOR UPDATE SKIP LOCKED))
     RETURNING effective_at, range_start, range_end
 ), kept AS (

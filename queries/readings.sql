@@ -51,33 +51,6 @@ WHERE r.device_id = ANY(@device_ids::uuid[])
   AND r.bucket_at >= @window_from::timestamptz
   AND r.bucket_at < @window_to::timestamptz;
 
--- ReadingLatestList reads the newest reading of each device of some teams within a window; devices without one are left
--- out. It descends the primary key once per device, which is much faster than DISTINCT ON or an aggregate.
--- name: ReadingLatestList :many
-SELECT d.id AS device_id, r.bucket_at, r.co2_ppm, r.temp_c, r.humidity_pct, r.lux, r.spl_db, r.ingested_at
-FROM devices d
-CROSS JOIN LATERAL (
-    SELECT * FROM readings
-    WHERE readings.device_id = d.id
-      AND readings.bucket_at >= @window_from::timestamptz AND readings.bucket_at < @window_to::timestamptz
-    ORDER BY readings.bucket_at DESC LIMIT 1
-) r
-WHERE d.team_id = ANY(@team_ids::uuid[]) AND d.id = ANY(@device_ids::uuid[]);
-
--- ReadingListAfter reads the readings of devices of some teams after a bucket of each, unordered. window_from is the first
--- of these buckets, which excludes chunks. OFFSET 0 prevents a plan that reads the window of all devices.
--- name: ReadingListAfter :many
-SELECT d.id AS device_id, r.bucket_at, r.co2_ppm, r.temp_c, r.humidity_pct, r.lux, r.spl_db, r.ingested_at
-FROM (SELECT unnest(@device_ids::uuid[]) AS device_id, unnest(@after::timestamptz[]) AS bucket_at) known
-JOIN devices d ON d.id = known.device_id
-CROSS JOIN LATERAL (
-    SELECT * FROM readings
-    WHERE readings.device_id = d.id AND readings.bucket_at > known.bucket_at
-      AND readings.bucket_at > @window_from::timestamptz
-    OFFSET 0
-) r
-WHERE d.team_id = ANY(@team_ids::uuid[]);
-
 -- ReadingExport reads a slice of the rows of an export, unordered. The store runs its text and decodes the rows in binary
 -- (see readingExportArgs). Like the counts below, it returns nothing unless all devices, each named once, belong to the
 -- team: one check of the list is cheaper than a join that checks every row.

@@ -1,6 +1,13 @@
--- HourlyListOfTeams reads hours of some devices of some teams, unordered. Sums and counts have 64 bits, so that means are
+-- StatsSet sets the parameters of statements that aggregate readings of devices by their ids. A generic plan reads the
+-- hours of all devices in all chunks. PostgreSQL may expect a few hundred devices to be worth parallel workers, each of
+-- which compiles the statement.
+-- name: StatsSet :exec
+SELECT set_config('plan_cache_mode', 'force_custom_plan', true), set_config('jit', 'off', true),
+       set_config('max_parallel_workers_per_gather', '0', true);
+
+-- HourlyStatsList reads hours of some devices of a team, unordered. Sums and counts have 64 bits, so that means are
 -- exact (decision 17). Where a count is 0, the other values of that metric are meaningless.
--- name: HourlyListOfTeams :many
+-- name: HourlyStatsList :many
 SELECT h.device_id, h.hour,
        h.co2_ppm_min, h.co2_ppm_max, h.co2_ppm_count, h.co2_ppm_sum,
        h.temp_c_min, h.temp_c_max, h.temp_c_count, h.temp_c_sum,
@@ -9,11 +16,11 @@ SELECT h.device_id, h.hour,
        h.spl_db_min, h.spl_db_max, h.spl_db_count, h.spl_db_sum
 FROM readings_hourly h
 WHERE h.device_id = ANY(@device_ids::uuid[])
-  AND h.device_id IN (SELECT d.id FROM devices d WHERE d.team_id = ANY(@team_ids::uuid[]))
+  AND h.device_id IN (SELECT d.id FROM devices d WHERE d.team_id = @team_id)
   AND h.hour >= @hour_from::timestamptz
   AND h.hour < @hour_to::timestamptz;
 
--- ReadingSum aggregates the readings of a window per device of some teams. Values that are not finite are served as null
+-- ReadingSum aggregates the readings of a window per device of a team. Values that are not finite are served as null
 -- and do not count: NaN, which sorts above infinity, and the infinities.
 -- name: ReadingSum :many
 SELECT r.device_id,
@@ -39,48 +46,10 @@ SELECT r.device_id,
        coalesce(sum(r.spl_db::double precision) FILTER (WHERE abs(r.spl_db) < 'Infinity'), 0)::double precision AS spl_db_sum
 FROM readings r
 WHERE r.device_id = ANY(@device_ids::uuid[])
-  AND r.device_id IN (SELECT d.id FROM devices d WHERE d.team_id = ANY(@team_ids::uuid[]))
+  AND r.device_id IN (SELECT d.id FROM devices d WHERE d.team_id = @team_id)
   AND r.bucket_at >= @hour_from::timestamptz
   AND r.bucket_at < @hour_to::timestamptz
 GROUP BY r.device_id;
-
--- ReadingSumByHour is ReadingSum for each hour from an hour of each device on, with the first and the last of the chunks
--- that its readings are in. window_from is the first of these hours, which excludes chunks. OFFSET 0 prevents a plan that
--- reads the window of all devices.
--- name: ReadingSumByHour :many
-SELECT d.id AS device_id, h.*
-FROM (SELECT unnest(@device_ids::uuid[]) AS device_id, unnest(@hours_from::timestamptz[]) AS hours_from) known
-JOIN devices d ON d.id = known.device_id
-CROSS JOIN LATERAL (
-    SELECT time_bucket('1 hour', r.bucket_at)::timestamptz AS hour,
-           min(r.tableoid::bigint)::bigint AS first_chunk, max(r.tableoid::bigint)::bigint AS last_chunk,
-           coalesce(min(r.co2_ppm) FILTER (WHERE abs(r.co2_ppm) < 'Infinity'), 0)::real AS co2_ppm_min,
-           coalesce(max(r.co2_ppm) FILTER (WHERE abs(r.co2_ppm) < 'Infinity'), 0)::real AS co2_ppm_max,
-           (count(*) FILTER (WHERE abs(r.co2_ppm) < 'Infinity'))::bigint AS co2_ppm_count,
-           coalesce(sum(r.co2_ppm::double precision) FILTER (WHERE abs(r.co2_ppm) < 'Infinity'), 0)::double precision AS co2_ppm_sum,
-           coalesce(min(r.temp_c) FILTER (WHERE abs(r.temp_c) < 'Infinity'), 0)::real AS temp_c_min,
-           coalesce(max(r.temp_c) FILTER (WHERE abs(r.temp_c) < 'Infinity'), 0)::real AS temp_c_max,
-           (count(*) FILTER (WHERE abs(r.temp_c) < 'Infinity'))::bigint AS temp_c_count,
-           coalesce(sum(r.temp_c::double precision) FILTER (WHERE abs(r.temp_c) < 'Infinity'), 0)::double precision AS temp_c_sum,
-           coalesce(min(r.humidity_pct) FILTER (WHERE abs(r.humidity_pct) < 'Infinity'), 0)::real AS humidity_pct_min,
-           coalesce(max(r.humidity_pct) FILTER (WHERE abs(r.humidity_pct) < 'Infinity'), 0)::real AS humidity_pct_max,
-           (count(*) FILTER (WHERE abs(r.humidity_pct) < 'Infinity'))::bigint AS humidity_pct_count,
-           coalesce(sum(r.humidity_pct::double precision) FILTER (WHERE abs(r.humidity_pct) < 'Infinity'), 0)::double precision AS humidity_pct_sum,
-           coalesce(min(r.lux) FILTER (WHERE abs(r.lux) < 'Infinity'), 0)::real AS lux_min,
-           coalesce(max(r.lux) FILTER (WHERE abs(r.lux) < 'Infinity'), 0)::real AS lux_max,
-           (count(*) FILTER (WHERE abs(r.lux) < 'Infinity'))::bigint AS lux_count,
-           coalesce(sum(r.lux::double precision) FILTER (WHERE abs(r.lux) < 'Infinity'), 0)::double precision AS lux_sum,
-           coalesce(min(r.spl_db) FILTER (WHERE abs(r.spl_db) < 'Infinity'), 0)::real AS spl_db_min,
-           coalesce(max(r.spl_db) FILTER (WHERE abs(r.spl_db) < 'Infinity'), 0)::real AS spl_db_max,
-           (count(*) FILTER (WHERE abs(r.spl_db) < 'Infinity'))::bigint AS spl_db_count,
-           coalesce(sum(r.spl_db::double precision) FILTER (WHERE abs(r.spl_db) < 'Infinity'), 0)::double precision AS spl_db_sum
-    FROM readings r
-    WHERE r.device_id = d.id AND r.bucket_at >= known.hours_from
-      AND r.bucket_at >= @window_from::timestamptz AND r.bucket_at < @window_to::timestamptz
-    GROUP BY 1
-    OFFSET 0
-) h
-WHERE d.team_id = ANY(@team_ids::uuid[]);
 
 -- HourlyListValid lists the ranges of hours that readings_hourly has stored and that equal the readings, in ascending
 -- order.

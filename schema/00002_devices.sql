@@ -1,41 +1,58 @@
 -- +goose Up
 
--- devices holds the devices of all teams. Each upload updates a row. With space for a second version on the same page, the
--- update is a HOT update: it changes no index, and the next one reuses the space.
---
--- latest_bucket_at bounds the search for the newest reading of a device, so that it need not read every chunk. Workers
--- move it forward in the transaction that stores a later reading. It can be too late, because readings can be deleted.
--- Other programs do not change it, so that the ranges of foreign_writes must be searched as well.
---
--- While merge_version stays the same, workers have only added readings after the newest one. /devices/current then needs
--- only the readings after the newest one that it has.
+-- devices holds the devices of all teams.
 CREATE TABLE devices (
-    id               uuid PRIMARY KEY DEFAULT gen_random_uuid(),
-    team_id          uuid NOT NULL REFERENCES teams (id),
-    hardware_id      text NOT NULL,
-    display_name     text,
-    metadata         jsonb NOT NULL DEFAULT '{}',
-    firmware_version text,
-    firmware_at      timestamptz,
-    last_seen_at     timestamptz,
-    rssi_dbm         integer,
-    signal_bars      smallint CHECK (signal_bars BETWEEN 0 AND 5),
-    signal_at        timestamptz,
-    created_at       timestamptz NOT NULL DEFAULT now(),
-    latest_bucket_at timestamptz,
-    merge_version    bigint NOT NULL DEFAULT 0,
+    id           uuid PRIMARY KEY DEFAULT gen_random_uuid(),
+    team_id      uuid NOT NULL REFERENCES teams (id),
+    hardware_id  text NOT NULL,
+    display_name text,
+    metadata     jsonb NOT NULL DEFAULT '{}',
+    created_at   timestamptz NOT NULL DEFAULT now(),
     CONSTRAINT devices_metadata_check CHECK (
         jsonb_typeof(metadata) = 'object'
         AND NOT jsonb_path_exists(metadata, '$.* ? (@.type() != "string")')
     )
-) WITH (fillfactor = 50);
+);
 CREATE INDEX devices_team_id_idx ON devices (team_id, id);
 COMMENT ON COLUMN devices.hardware_id IS 'the hardware unit that is installed in the device, or else the last one that was';
-COMMENT ON COLUMN devices.signal_at IS 'arrival of the upload that rssi_dbm and signal_bars come from';
-COMMENT ON COLUMN devices.firmware_at IS 'arrival of the upload that firmware_version comes from';
-COMMENT ON COLUMN devices.latest_bucket_at IS
-    'no reading is later, except in foreign_writes; -infinity: there is none; null: unknown, until a worker finds it';
-COMMENT ON COLUMN devices.merge_version IS 'the last transaction that changed a reading at or before the newest one';
+
+-- device_state has what workers write with every upload, apart from devices, whose rows are larger and change seldom: the
+-- last arrival, the signal, the firmware, and a copy of the newest reading. Each device has one row, also one that was
+-- inserted with SQL.
+--
+-- The copy of the newest reading is exact when a transaction commits. A worker writes it in the statement that moves the
+-- other columns forward (DeviceHeartbeatUpdate). For transactions of other programs, a trigger compares it with the readings
+-- at the commit (refresh_device_state). What triggers do not see, as in a session with session_replication_role = replica,
+-- takes SELECT refresh_device_state('-infinity', 'infinity').
+--
+-- With space for a second version on the same page, an update is a HOT update: it changes no index, and the next one reuses
+-- the space.
+CREATE TABLE device_state (
+    device_id        uuid PRIMARY KEY REFERENCES devices ON DELETE CASCADE,
+    last_seen_at     timestamptz,
+    rssi_dbm         integer,
+    signal_bars      smallint CHECK (signal_bars BETWEEN 0 AND 5),
+    signal_at        timestamptz,
+    firmware_version text,
+    firmware_at      timestamptz,
+    readings_version bigint NOT NULL DEFAULT 0,
+    late_version     bigint NOT NULL DEFAULT 0,
+    bucket_at        timestamptz,
+    co2_ppm          real,
+    temp_c           real,
+    humidity_pct     real,
+    lux              real,
+    spl_db           real,
+    ingested_at      timestamptz,
+    chunk            oid
+) WITH (fillfactor = 50);
+COMMENT ON COLUMN device_state.signal_at IS 'arrival of the upload that rssi_dbm and signal_bars come from';
+COMMENT ON COLUMN device_state.firmware_at IS 'arrival of the upload that firmware_version comes from';
+COMMENT ON COLUMN device_state.readings_version IS 'the last transaction of a worker that changed readings of the device';
+COMMENT ON COLUMN device_state.late_version IS
+    'the last of these that may have changed one before the hour of the newest reading';
+COMMENT ON COLUMN device_state.bucket_at IS 'the newest reading; null: there is none';
+COMMENT ON COLUMN device_state.chunk IS 'the chunk of the newest reading, which exists no more once the chunk is dropped';
 
 -- device_hardware records which hardware unit was installed in which device in [installed_at, removed_at); null means
 -- unbounded (decision 40).
@@ -75,11 +92,12 @@ CREATE INDEX assignments_device_id_idx ON assignments (device_id, started_at DES
 -- index to cost less.
 CREATE INDEX assignments_open_idx ON assignments USING hash (device_id) WHERE ended_at IS NULL;
 
--- device_details is a device with its open assignment, as the API shows it. assignment_id and the three columns after it
--- are null without one.
+-- device_details is a device with its state and its open assignment, as the API shows it. assignment_id and the three
+-- columns after it are null without one.
 CREATE VIEW device_details AS
-SELECT d.id, d.team_id, d.hardware_id, d.display_name, d.firmware_version, d.metadata,
-       d.last_seen_at, d.rssi_dbm, d.signal_bars,
+SELECT d.id, d.team_id, d.hardware_id, d.display_name, s.firmware_version, d.metadata,
+       s.last_seen_at, s.rssi_dbm, s.signal_bars,
        a.id AS assignment_id, a.label, a.started_at, a.external_ref
 FROM devices d
+LEFT JOIN device_state s ON s.device_id = d.id
 LEFT JOIN assignments a ON a.device_id = d.id AND a.ended_at IS NULL;

@@ -21,6 +21,65 @@ COMMENT ON COLUMN readings.measured_at IS 'time of the measurement that the row 
 -- A chunk holds 7 days: more chunks would make every page slower, and larger ones would not fit the cache.
 SELECT create_hypertable('readings', by_range('bucket_at', INTERVAL '7 days'), create_default_indexes => false);
 
+-- insert_device_state inserts the state of a new device. One that another program inserts may have readings already. A
+-- search for them reads all chunks, so the service, whose ids are new, says that there are none.
+-- +goose StatementBegin
+CREATE FUNCTION insert_device_state() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $function$
+BEGIN
+    IF current_setting('roomsensor.worker', true) = 'on' THEN
+        INSERT INTO device_state (device_id) VALUES (NEW.id);
+    ELSE
+        INSERT INTO device_state (device_id, bucket_at, co2_ppm, temp_c, humidity_pct, lux, spl_db, ingested_at, chunk)
+        SELECT d.id, r.bucket_at, r.co2_ppm, r.temp_c, r.humidity_pct, r.lux, r.spl_db, r.ingested_at, r.tableoid
+        FROM (SELECT NEW.id) d (id)
+        LEFT JOIN LATERAL (
+            SELECT readings.*, readings.tableoid FROM readings
+            WHERE readings.device_id = d.id ORDER BY readings.bucket_at DESC LIMIT 1) r ON true;
+    END IF;
+    RETURN NULL;
+END
+$function$;
+-- +goose StatementEnd
+REVOKE EXECUTE ON FUNCTION insert_device_state() FROM PUBLIC;
+CREATE TRIGGER devices_state AFTER INSERT ON devices FOR EACH ROW EXECUTE FUNCTION insert_device_state();
+
+-- refresh_device_state compares the newest readings of device_state with those readings that are in a range, and returns
+-- the number of devices that it changed. It locks the devices in the order of their ids, as workers do, before it reads
+-- their newest readings again: a worker may have added one meanwhile.
+-- +goose StatementBegin
+CREATE FUNCTION refresh_device_state(range_start timestamptz, range_end timestamptz) RETURNS integer
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
+SET jit = off SET max_parallel_workers_per_gather = 0 SET enable_hashjoin = off SET enable_mergejoin = off AS $function$
+DECLARE
+    changed uuid[];
+BEGIN
+    -- By text, so that the plan has only the chunks of the range.
+    EXECUTE format('
+        SELECT array_agg(s.device_id) FROM device_state s
+        LEFT JOIN LATERAL (
+            SELECT * FROM readings WHERE device_id = s.device_id AND bucket_at >= %1$L AND bucket_at < %2$L
+            ORDER BY bucket_at DESC LIMIT 1) r ON true
+        WHERE coalesce(s.bucket_at, ''-infinity'') < %2$L
+          AND CASE WHEN s.bucket_at >= %1$L
+              THEN (r.bucket_at, r.co2_ppm, r.temp_c, r.humidity_pct, r.lux, r.spl_db, r.ingested_at) IS DISTINCT FROM
+                   (s.bucket_at, s.co2_ppm, s.temp_c, s.humidity_pct, s.lux, s.spl_db, s.ingested_at)
+              ELSE r.bucket_at IS NOT NULL END', range_start, range_end) INTO changed;
+    IF changed IS NULL THEN
+        RETURN 0;
+    END IF;
+    PERFORM FROM device_state WHERE device_id = ANY (changed) ORDER BY device_id FOR NO KEY UPDATE;
+    UPDATE device_state s
+    SET (bucket_at, co2_ppm, temp_c, humidity_pct, lux, spl_db, ingested_at, chunk) = (
+        SELECT r.bucket_at, r.co2_ppm, r.temp_c, r.humidity_pct, r.lux, r.spl_db, r.ingested_at, r.tableoid
+        FROM readings r WHERE r.device_id = s.device_id ORDER BY r.bucket_at DESC LIMIT 1)
+    WHERE s.device_id = ANY (changed);
+    RETURN cardinality(changed);
+END
+$function$;
+-- +goose StatementEnd
+REVOKE EXECUTE ON FUNCTION refresh_device_state(timestamptz, timestamptz) FROM PUBLIC;
+
 -- ensure_chunk_interval sets the length of the chunks of new readings; existing chunks stay as they are. The chunks of
 -- the continuous aggregate are ten times as long, as TimescaleDB creates them. `migrate up` calls it if the length is
 -- given.

@@ -32,11 +32,12 @@ BEGIN
             'WITH (timescaledb.continuous, timescaledb.materialized_only = false) AS '
             || definition || ' WITH NO DATA';
     END IF;
-    -- The last two days are never materialized, so that last_24h is computed from the readings themselves and is exact
-    -- right after a late upload. There is no start offset, so that late uploads of any age are refreshed.
+    -- A refresh stores the hours up to the one that ended last (decision 17 e). There is no start offset, so that late
+    -- uploads of any age are refreshed. Until then their hours are read from the readings (readings_hourly_valid). A refresh
+    -- computes the hours of all devices again between the first and the last change of a transaction.
     PERFORM add_continuous_aggregate_policy('readings_hourly',
-        start_offset => NULL, end_offset => INTERVAL '2 days',
-        schedule_interval => INTERVAL '1 hour', if_not_exists => true);
+        start_offset => NULL, end_offset => INTERVAL '1 minute',
+        schedule_interval => INTERVAL '10 minutes', if_not_exists => true);
 END
 $procedure$;
 -- +goose StatementEnd
@@ -100,20 +101,3 @@ BEGIN
 END
 $function$;
 -- +goose StatementEnd
-
--- current_hours has the sums of whole hours of the last day that /devices/current has read of each device, so that no
--- process reads them again after a start or in the next hour: internal/store/current_hours.go. It is a cache that the
--- database may lose in a crash, and that no standby needs. Therefore it is not logged. A row is exact as long as
--- merge_version of the device is the same, no other program has changed readings since (writers is a hash of
--- foreign_writes and of the id of this table), and the chunks of its readings, whose ids sums has too, exist.
-CREATE UNLOGGED TABLE current_hours (
-    device_id     uuid PRIMARY KEY REFERENCES devices ON DELETE CASCADE,
-    hours_from    timestamptz NOT NULL,
-    hours_to      timestamptz NOT NULL,
-    merge_version bigint NOT NULL,
-    writers       bigint NOT NULL,
-    sums          bytea NOT NULL
-);
--- A row has 2.3 kB. PostgreSQL would compress rows of more than 2 kB.
-ALTER TABLE current_hours ALTER sums SET STORAGE PLAIN;
-CREATE INDEX current_hours_hours_to_idx ON current_hours (hours_to);

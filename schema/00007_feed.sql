@@ -17,7 +17,7 @@
 --
 -- SQL of other programs takes its times from now(), which may be long ago. A trigger records in foreign_writes where such
 -- a transaction wrote. If feed_reserved has passed its now() when it commits, the feed uses the time of the commit instead
--- of ingested_at for its readings (feed_finish). So an import that runs for an hour delays nobody.
+-- of ingested_at for its readings (finish_foreign_writes). So an import that runs for an hour delays nobody.
 
 -- feed_reserved is in microseconds since 1970. It is a sequence because every transaction reads the present value of a
 -- sequence, whatever its isolation level, and because it leaves no dead rows.
@@ -45,12 +45,12 @@ ALTER TABLE feed_batches
 CREATE INDEX feed_batches_effective_idx ON feed_batches (effective_at);
 
 -- foreign_writes records which transactions of other programs than workers changed readings, and where: a row per chunk
--- into which one wrote, or a row without a range if it only deleted readings. It has three readers:
+-- into which one wrote, and a row without a range if it deleted readings. It has three readers:
 --
+--  - The commit of the transaction, which compares the newest readings in device_state with those in the ranges.
 --  - The feed, which reads the chunks in the round of effective_at.
---  - /devices/current, which keeps readings in memory. It reads them again when the number of rows that were ever
+--  - /devices/current, which keeps statistics in memory. It reads them again when the number of rows that were ever
 --    committed has changed: those here that have a transaction, and feed_state.foreign_writes.
---  - The search for newest readings, until a worker has searched the range and updated devices.latest_bucket_at.
 --
 -- After some minutes a worker settles a row: it counts it in feed_state, keeps its days in feed_days, and deletes it. If
 -- the readings are late in the feed, it sets transaction to null instead, because the feed needs the two times longer.
@@ -59,13 +59,11 @@ CREATE TABLE foreign_writes (
     range_start  timestamptz,
     range_end    timestamptz,
     ingested_at  timestamptz NOT NULL DEFAULT now(),
-    effective_at timestamptz,
-    searched     boolean NOT NULL DEFAULT false
+    effective_at timestamptz
 );
 COMMENT ON COLUMN foreign_writes.transaction IS 'null: the row is settled';
 COMMENT ON COLUMN foreign_writes.ingested_at IS 'the ingested_at of the readings; they are late if effective_at differs';
 COMMENT ON COLUMN foreign_writes.effective_at IS 'the time in the feed; null until the transaction commits';
-COMMENT ON COLUMN foreign_writes.searched IS 'no device has a reading in the range that is after its latest_bucket_at';
 CREATE INDEX foreign_writes_effective_idx ON foreign_writes (effective_at);
 CREATE INDEX foreign_writes_transaction_idx ON foreign_writes (transaction) WHERE transaction IS NOT NULL;
 
@@ -227,8 +225,9 @@ BEGIN
       AND NOT EXISTS (SELECT FROM foreign_writes w
                       WHERE w.transaction = pg_current_xact_id() AND w.effective_at IS NULL
                         AND w.range_start = c.range_start);
-    IF NOT EXISTS (SELECT FROM foreign_writes w WHERE w.transaction = pg_current_xact_id() AND w.effective_at IS NULL) THEN
-        INSERT INTO foreign_writes (searched) VALUES (true);
+    IF NOT EXISTS (SELECT FROM foreign_writes w WHERE w.transaction = pg_current_xact_id() AND w.effective_at IS NULL
+                     AND (TG_OP <> 'DELETE' OR w.range_start IS NULL)) THEN
+        INSERT INTO foreign_writes DEFAULT VALUES;
     END IF;
     RETURN NULL;
 END
@@ -241,21 +240,26 @@ REVOKE EXECUTE ON FUNCTION record_foreign_write() FROM PUBLIC;
 CREATE TRIGGER readings_foreign AFTER INSERT OR UPDATE OR DELETE ON readings FOR EACH STATEMENT
     WHEN (current_setting('roomsensor.worker', true) IS DISTINCT FROM 'on') EXECUTE FUNCTION record_foreign_write();
 
--- feed_finish sets the time in the feed of what record_foreign_write recorded, when the transaction commits. A transaction
--- that began more than 30 seconds ago counts as late, so that a client that begins at a time (A5.8) gets what was
--- committed after that, also if nobody has read the feed.
+-- finish_foreign_writes runs when a transaction commits that record_foreign_write recorded. It brings device_state up to
+-- date, and sets the time in the feed. A transaction that began more than 30 seconds ago counts as late, so that a client
+-- that begins at a time (A5.8) gets what was committed after that, also if nobody has read the feed.
 -- +goose StatementBegin
-CREATE FUNCTION feed_finish() RETURNS trigger
+CREATE FUNCTION finish_foreign_writes() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $function$
 DECLARE
     began constant bigint := feed_micros(now());
-    ends constant bigint := feed_micros(clock_timestamp());
-    reserved bigint := pg_sequence_last_value('feed_reserved'::regclass);
-    late boolean := reserved >= began OR ends - began > 30000000;
+    ends bigint;
+    reserved bigint;
+    late boolean;
 BEGIN
     IF NOT EXISTS (SELECT FROM foreign_writes WHERE transaction = pg_current_xact_id() AND effective_at IS NULL) THEN
         RETURN NULL; -- The first row of the transaction did it for all of them.
     END IF;
+    PERFORM refresh_device_state(coalesce(range_start, '-infinity'), coalesce(range_end, 'infinity'))
+    FROM foreign_writes WHERE transaction = pg_current_xact_id() AND effective_at IS NULL;
+    ends := feed_micros(clock_timestamp());
+    reserved := pg_sequence_last_value('feed_reserved'::regclass);
+    late := reserved >= began OR ends - began > 30000000;
     PERFORM pg_advisory_xact_lock_shared(feed_key(CASE WHEN late THEN greatest(ends, reserved + 1) ELSE began END));
     reserved := pg_sequence_last_value('feed_reserved'::regclass);
     late := late OR reserved >= began;
@@ -265,7 +269,7 @@ BEGIN
 END
 $function$;
 -- +goose StatementEnd
-REVOKE EXECUTE ON FUNCTION feed_finish() FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION finish_foreign_writes() FROM PUBLIC;
 
 CREATE CONSTRAINT TRIGGER foreign_writes_commit AFTER INSERT ON foreign_writes DEFERRABLE INITIALLY DEFERRED
-    FOR EACH ROW WHEN (NEW.effective_at IS NULL) EXECUTE FUNCTION feed_finish();
+    FOR EACH ROW WHEN (NEW.effective_at IS NULL) EXECUTE FUNCTION finish_foreign_writes();

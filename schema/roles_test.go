@@ -40,7 +40,7 @@ func TestRolesRefuse(t *testing.T) {
 	for role, statements := range map[schema.Role][]string{
 		schema.RoleAPI: slices.Concat(processes, []string{
 			"INSERT INTO readings (device_id, bucket_at) VALUES (gen_random_uuid(), '2026-01-01Z')", "SELECT FROM ingest_keys",
-			"SELECT FROM rejected_uploads", "SELECT FROM audit_log", "UPDATE devices SET last_seen_at = now()", "SELECT order_chunk('" + chunk + "')",
+			"SELECT FROM rejected_uploads", "SELECT FROM audit_log", "UPDATE device_state SET last_seen_at = now()", "SELECT order_chunk('" + chunk + "')",
 		}),
 		schema.RoleWorker: slices.Concat(processes, []string{
 			"SELECT FROM api_keys", "SELECT FROM service_secrets", "SELECT FROM teams", "UPDATE devices SET metadata = '{}'",
@@ -49,7 +49,7 @@ func TestRolesRefuse(t *testing.T) {
 		schema.RoleReceiver: slices.Concat(processes, []string{
 			"SELECT FROM api_keys", "SELECT FROM service_secrets", "SELECT metadata FROM devices", "SELECT FROM readings",
 			"SELECT FROM teams", "SELECT payload FROM rejected_uploads", "DELETE FROM rejected_uploads",
-			"SELECT display_name FROM devices", "UPDATE devices SET last_seen_at = now()", "UPDATE receiver_secrets SET secret = ''", "SELECT order_chunk('" + chunk + "')",
+			"SELECT display_name FROM devices", "UPDATE device_state SET last_seen_at = now()", "UPDATE receiver_secrets SET secret = ''", "SELECT order_chunk('" + chunk + "')",
 		}),
 		schema.RoleDashboard: slices.Concat(everyone, []string{
 			"SELECT FROM service_secrets", "SELECT FROM receiver_secrets", "SELECT FROM idempotency_keys", "DELETE FROM users",

@@ -28,7 +28,7 @@ func (e *Env) InsertTeam(ctx context.Context, f *fleet.Fleet) (team uuid.UUID, e
 	if team, err = harness.InsertTeam(ctx, e.Pool, "Bench", devices); err != nil {
 		return team, err
 	}
-	if _, err = e.Pool.Exec(ctx, "UPDATE devices SET last_seen_at = $1", f.Until); err != nil {
+	if _, err = e.Pool.Exec(ctx, "UPDATE device_state SET last_seen_at = $1", f.Until); err != nil {
 		return team, fmt.Errorf("setting last_seen_at: %w", err)
 	}
 	return team, nil

@@ -11,7 +11,6 @@ import (
 
 	"roomsensor/bench/fleet"
 	"roomsensor/internal/roomsensor"
-	"roomsensor/internal/store"
 )
 
 // Teams are many small teams in a database of their own, each with an API key and an ingest key.
@@ -49,12 +48,15 @@ func (t *Teams) insert(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("inserting teams: %w", err)
 		}
-		_, err = tx.Exec(ctx, "INSERT INTO devices (id, team_id, hardware_id, display_name, metadata, last_seen_at) SELECT "+
+		_, err = tx.Exec(ctx, "INSERT INTO devices (id, team_id, hardware_id, display_name, metadata) SELECT "+
 			t.Fleet.DeviceIDSQL("i")+", "+t.teamIDSQL("i % $2")+", "+t.Fleet.HardwareIDSQL("i")+
-			", 'Room ' || i, jsonb_build_object('building', 'b' || i % 10), $3 FROM generate_series(0, $1 - 1) i",
-			t.Fleet.Devices, t.Number, t.Fleet.Until)
+			", 'Room ' || i, jsonb_build_object('building', 'b' || i % 10) FROM generate_series(0, $1 - 1) i",
+			t.Fleet.Devices, t.Number)
 		if err != nil {
 			return fmt.Errorf("inserting devices: %w", err)
+		}
+		if _, err = tx.Exec(ctx, "UPDATE device_state SET last_seen_at = $1", t.Fleet.Until); err != nil {
+			return fmt.Errorf("setting last_seen_at: %w", err)
 		}
 		if t.APIKeys, err = t.insertKeys(ctx, tx, "api_keys", roomsensor.APIKey); err != nil {
 			return err
@@ -141,23 +143,6 @@ func (t *Teams) Load(ctx context.Context, w roomsensor.Window, step time.Duratio
 	if err := CheckStored(ctx, t.Pool, w, rows); err != nil {
 		return err
 	}
-	if err := t.refreshLatest(ctx); err != nil {
-		return err
-	}
 	t.Logf("loaded %d readings of %d teams in %.1f s", rows, t.Number, time.Since(began).Seconds())
 	return t.Vacuum(ctx)
-}
-
-// refreshLatest does what a worker does in the background.
-func (t *Teams) refreshLatest(ctx context.Context) error {
-	s, err := store.Open(ctx, t.Database, store.Ingest)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	for after := uuid.Nil; ; {
-		if _, after, err = s.RefreshLatest(ctx, after); err != nil || after == uuid.Nil {
-			return err
-		}
-	}
 }

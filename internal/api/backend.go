@@ -48,17 +48,11 @@ type Devices interface {
 	CurrentDevices(
 		ctx context.Context, teamID uuid.UUID, q roomsensor.DeviceQuery, hours roomsensor.Window,
 	) ([]roomsensor.CurrentDevice, error)
-	// CurrentTeam is CurrentDevices for all devices of a team, or nil if there are more devices or tags than q allows. The
-	// statistics of past hours may be up to 50 s old. The result contains everything that was committed before readAt. If
-	// it fails, the next call may continue where it stopped.
+	// CurrentTeam is CurrentDevices for all devices of a team, or nil if there are more devices or tags than q allows. It
+	// contains everything that was committed before the call. If it fails, the next call may continue where it stopped.
 	CurrentTeam(
 		ctx context.Context, teamID uuid.UUID, q roomsensor.DeviceQuery, hours roomsensor.Window,
-	) (devices []roomsensor.CurrentDevice, readAt time.Time, err error)
-	// CurrentTeams is CurrentTeam for some distinct teams. The result has the devices of each team. It is nil for a team
-	// that must be read alone, because it is larger than q allows or takes long to read.
-	CurrentTeams(
-		ctx context.Context, teamIDs []uuid.UUID, q roomsensor.DeviceQuery, hours roomsensor.Window,
-	) ([][]roomsensor.CurrentDevice, error)
+	) ([]roomsensor.CurrentDevice, error)
 	Device(ctx context.Context, teamID, deviceID uuid.UUID) (roomsensor.Device, error)
 
 	roomsensor.DeviceUpdater

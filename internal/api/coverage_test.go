@@ -82,7 +82,7 @@ func TestCoverageAsTimePasses(t *testing.T) {
 	t.Parallel()
 	conformance.Covers(t, "A3.3")
 	f := setup(t)
-	f.exec(t, `UPDATE devices SET last_seen_at = $1`, start)
+	f.exec(t, `UPDATE device_state SET last_seen_at = $1`, start)
 	f.addReading(t, deviceID, start, 1)
 	const query = "from=2026-11-20T10:00:00Z&to=2026-11-20T12:00:00Z"
 	for _, want := range []struct {

@@ -52,13 +52,13 @@ func TestDeviceSignal(t *testing.T) {
 		"0, 0":       `"signal":{"rssi_dbm":0,"bars":0}`,
 		"-51, 5":     `"signal":{"rssi_dbm":-51,"bars":5}`,
 	} {
-		f.exec(t, `UPDATE devices SET (rssi_dbm, signal_bars) = (`+set+`)`)
+		f.exec(t, `UPDATE device_state SET (rssi_dbm, signal_bars) = (`+set+`)`)
 		for _, body := range f.deviceBodies(t) {
 			require.Contains(t, body, want)
 		}
 	}
 	for _, bars := range []string{"-1", "6"} {
-		_, err := f.sql.Exec(t.Context(), `UPDATE devices SET signal_bars = `+bars)
+		_, err := f.sql.Exec(t.Context(), `UPDATE device_state SET signal_bars = `+bars)
 		require.ErrorContains(t, err, "check constraint")
 	}
 }
@@ -80,19 +80,19 @@ func TestDeviceStatus(t *testing.T) {
 		{[]string{"decision 16 c"}, 10_000 * day, roomsensor.Offline},
 	} {
 		conformance.Covers(t, tc.covers...)
-		f.exec(t, `UPDATE devices SET last_seen_at = $1`, start.Add(-tc.age))
+		f.exec(t, `UPDATE device_state SET last_seen_at = $1`, start.Add(-tc.age))
 		for _, body := range f.deviceBodies(t) {
 			require.Contains(t, body, `"status":"`+string(tc.want)+`"`, "%s", tc.age)
 		}
 	}
 	conformance.Covers(t, "spec 3, status, never_reported")
-	f.exec(t, `UPDATE devices SET last_seen_at = NULL`)
+	f.exec(t, `UPDATE device_state SET last_seen_at = NULL`)
 	for _, body := range f.deviceBodies(t) {
 		require.Contains(t, body, `"status":"offline","last_seen_at":null`)
 	}
 	// The status changes as time passes, without an upload.
 	conformance.Covers(t, "spec 3, status, online_to_stale", "spec 3, status, stale_to_offline", "spec 2, device, status")
-	f.exec(t, `UPDATE devices SET last_seen_at = $1`, start)
+	f.exec(t, `UPDATE device_state SET last_seen_at = $1`, start)
 	for _, want := range []struct {
 		after  time.Duration
 		status roomsensor.Status

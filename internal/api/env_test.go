@@ -356,9 +356,10 @@ func (f *fixture) addDevices(t testing.TB, n int) {
 // testID(0xde, 2), which has only the required fields.
 func (f *fixture) fillDevice(t *testing.T) {
 	t.Helper()
-	f.exec(t, `UPDATE devices SET display_name = 'Gym <"A"> é', firmware_version = '2.4.1',
-		metadata = '{"room":"12","floor":"1","a.b:c-d_e":""}', last_seen_at = '2026-11-20 09:59:59.25Z',
-		rssi_dbm = -87, signal_bars = 0 WHERE id = $1`, deviceID)
+	f.exec(t, `UPDATE devices SET display_name = 'Gym <"A"> é', metadata = '{"room":"12","floor":"1","a.b:c-d_e":""}'
+		WHERE id = $1`, deviceID)
+	f.exec(t, `UPDATE device_state SET firmware_version = '2.4.1', last_seen_at = '2026-11-20 09:59:59.25Z', rssi_dbm = -87,
+		signal_bars = 0 WHERE device_id = $1`, deviceID)
 	f.addAssignment(t, deviceID, testID(0xa5, 1), start.Add(-3*time.Hour), new(start.Add(-2*time.Hour)))
 	f.addAssignment(t, deviceID, testID(0xa5, 2), start.Add(-time.Hour), nil)
 	f.exec(t, `UPDATE assignments SET type = 'athlete', label = 'Ana', external_ref = 'crm-7', home_or_travel = 'home' WHERE id = $1`,

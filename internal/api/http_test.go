@@ -218,7 +218,7 @@ func TestPrintedTimes(t *testing.T) {
 		"0999-01-02 03:04:05 UTC":             "0999-01-02T03:04:05Z",
 		"2026-10-25 02:30:00.1 Europe/Berlin": "2026-10-25T01:30:00.1Z",
 	} {
-		f.exec(t, `UPDATE devices SET last_seen_at = $1::text::timestamptz`, stored)
+		f.exec(t, `UPDATE device_state SET last_seen_at = $1::text::timestamptz`, stored)
 		f.exec(t, `UPDATE assignments SET started_at = $1::text::timestamptz, ended_at = NULL`, stored)
 		f.exec(t, `UPDATE readings SET ingested_at = $1::text::timestamptz`, stored)
 		for _, body := range f.deviceBodies(t) {

@@ -128,17 +128,10 @@ type teamDevices struct {
 
 func (d *teamDevices) CurrentTeam(
 	_ context.Context, teamID uuid.UUID, _ roomsensor.DeviceQuery, _ roomsensor.Window,
-) ([]roomsensor.CurrentDevice, time.Time, error) {
+) ([]roomsensor.CurrentDevice, error) {
 	d.reads[teamID]++
 	tags := map[string]string{"": string(make([]byte, d.tagBytes[teamID]))}
-	return []roomsensor.CurrentDevice{{Device: roomsensor.Device{ID: teamID, Metadata: tags}}}, time.Now(), nil
-}
-
-// CurrentTeams leaves all teams to CurrentTeam.
-func (d *teamDevices) CurrentTeams(
-	_ context.Context, teamIDs []uuid.UUID, _ roomsensor.DeviceQuery, _ roomsensor.Window,
-) ([][]roomsensor.CurrentDevice, error) {
-	return make([][]roomsensor.CurrentDevice, len(teamIDs)), nil
+	return []roomsensor.CurrentDevice{{Device: roomsensor.Device{ID: teamID, Metadata: tags}}}, nil
 }
 
 func newTestSnapshots(t *testing.T, age time.Duration) (*snapshots, *teamDevices) {

@@ -34,15 +34,6 @@ func (s *snapshot) countBytes() {
 	}
 }
 
-// isSmall reports whether the team can be read with others.
-func (s *snapshot) isSmall() bool {
-	tagBytes := 0
-	for i := range s.devices {
-		tagBytes += s.devices[i].TagBytes()
-	}
-	return !s.partial && len(s.devices) <= maxSmallTeam && tagBytes <= maxSmallTeamTagBytes
-}
-
 // currentBytes is what a device takes in the body, if it has a name and a few tags.
 const currentBytes = 1 << 10
 

@@ -51,27 +51,16 @@ func (c *countingDevices) CurrentDevices(
 
 func (c *countingDevices) CurrentTeam(
 	ctx context.Context, teamID uuid.UUID, q roomsensor.DeviceQuery, hours roomsensor.Window,
-) ([]roomsensor.CurrentDevice, time.Time, error) {
+) ([]roomsensor.CurrentDevice, error) {
 	if err := c.read(); err != nil {
-		return nil, time.Time{}, err
+		return nil, err
 	}
 	return c.Store.CurrentTeam(ctx, teamID, q, hours)
 }
 
-func (c *countingDevices) CurrentTeams(
-	ctx context.Context, teamIDs []uuid.UUID, q roomsensor.DeviceQuery, hours roomsensor.Window,
-) ([][]roomsensor.CurrentDevice, error) {
-	if err := c.read(); err != nil {
-		return nil, err
-	}
-	return c.Store.CurrentTeams(ctx, teamIDs, q, hours)
-}
-
-// cached starts a replica whose snapshots may have a given age. It counts the reads of small teams and of others.
+// cached starts a replica whose snapshots may have a given age, and counts its reads.
 func (f *fixture) cached(t *testing.T, age time.Duration) (*fixture, *countingDevices) {
 	t.Helper()
-	// As a worker does it. Teams with other devices are read alone.
-	f.exec(t, "UPDATE devices SET latest_bucket_at = '-infinity' WHERE latest_bucket_at IS NULL")
 	c := &countingDevices{Store: f.store}
 	other := *f
 	other.replica = f.serve(t, c, func(cfg *api.Config) { cfg.SnapshotAge = age })
@@ -111,7 +100,7 @@ func TestSnapshotIsShared(t *testing.T) {
 func TestSnapshotFollowsTheClock(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	f.exec(t, "UPDATE devices SET last_seen_at = $1", start.Add(-30*time.Minute)) // At 09:30.
+	f.exec(t, "UPDATE device_state SET last_seen_at = $1", start.Add(-30*time.Minute)) // At 09:30.
 	cached, c := f.cached(t, time.Hour)
 	tag := func() string { return cached.get(t, "/devices/current").header.Get("ETag") }
 	f.clock.advance(5 * time.Minute)
@@ -158,15 +147,15 @@ type lateBackend struct {
 	readable time.Time
 }
 
-func (b *lateBackend) CurrentTeams(context.Context, []uuid.UUID, roomsensor.DeviceQuery,
+func (b *lateBackend) CurrentTeam(context.Context, uuid.UUID, roomsensor.DeviceQuery,
 	roomsensor.Window,
-) ([][]roomsensor.CurrentDevice, error) {
+) ([]roomsensor.CurrentDevice, error) {
 	d := roomsensor.CurrentDevice{Device: roomsensor.Device{ID: deviceID}}
 	if !time.Now().Before(b.readable) {
 		d.Latest = &roomsensor.Reading{BucketAt: start}
 		d.Last24h[roomsensor.CO2].Count = 1
 	}
-	return [][]roomsensor.CurrentDevice{{d}}, nil
+	return []roomsensor.CurrentDevice{d}, nil
 }
 
 // With the default settings, the latest reading shows a second after it became readable, and a late one counts within 60
@@ -232,8 +221,8 @@ func TestSnapshotOfALargeTeam(t *testing.T) {
 		SELECT $1, 'dev:' || i, jsonb_build_object('tens', (i / 10)::text) FROM generate_series(2, 11000) i`, teamID)
 	cached, c := f.cached(t, time.Hour)
 	cursor := cached.firstCursor(t, "/devices/current?limit=10")
-	require.EqualValues(t, 3, c.reads.Load(), "the reads with other teams and alone, and one per page")
+	require.EqualValues(t, 2, c.reads.Load(), "one read of the team, and one per page")
 	require.Len(t, cached.items(t, "/devices/current?cursor="+cursor), 10)
-	require.EqualValues(t, 4, c.reads.Load())
+	require.EqualValues(t, 3, c.reads.Load())
 	require.Len(t, cached.items(t, "/devices/current?metadata.tens=77"), 10)
 }

@@ -65,8 +65,9 @@ func TestDevicePage(t *testing.T) {
 	})
 
 	e.addReadings(t, device, 100*24*time.Hour)
-	e.exec(t, `UPDATE devices SET last_seen_at = $2, rssi_dbm = -71, signal_bars = 4, firmware_version = '1.2 <b>',
-		display_name = 'Bedroom <i>', metadata = '{"floor": "2 <u>"}' WHERE id = $1`, device, e.now.Add(-2*time.Hour))
+	e.exec(t, `UPDATE device_state SET last_seen_at = $2, rssi_dbm = -71, signal_bars = 4, firmware_version = '1.2 <b>'
+		WHERE device_id = $1`, device, e.now.Add(-2*time.Hour))
+	e.exec(t, `UPDATE devices SET display_name = 'Bedroom <i>', metadata = '{"floor": "2 <u>"}' WHERE id = $1`, device)
 
 	t.Run("status, signal, firmware and tags in words", func(t *testing.T) {
 		p := viewer.get(t, devicePath(e, device, ""))

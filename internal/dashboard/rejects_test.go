@@ -203,7 +203,7 @@ func TestUnitReport(t *testing.T) {
 	ours := p.get(t, e.path("/rejects?unit=dev:6"))
 	require.Contains(t, ours.text, "It is in Ours")
 	require.Contains(t, ours.text, "The device has never reported. Check that the unit has power")
-	e.exec(t, "UPDATE devices SET last_seen_at = $1", e.now.Add(-time.Minute))
+	e.exec(t, "UPDATE device_state SET last_seen_at = $1", e.now.Add(-time.Minute))
 	require.Contains(t, p.get(t, e.path("/rejects?unit=dev:6")).text, "The device last reported 1 min ago.")
 	invalid := p.get(t, e.path("/rejects?unit=x"))
 	require.Equal(t, http.StatusUnprocessableEntity, invalid.status)

@@ -7,8 +7,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"roomsensor/docs"
 	"roomsensor/internal/api"
@@ -39,7 +37,7 @@ func RunAPI(ctx context.Context, cfg config.API, o process.Options) error {
 		s.Close()
 		return err
 	}
-	s.LimitKept(int(cfg.CurrentMemory))
+	s.LimitStats(int(cfg.CurrentMemory))
 	return process.Run(ctx, o, func(ctx context.Context, p *process.Process) error {
 		return (&apiProcess{Process: p, cfg: cfg, store: s}).start(ctx)
 	})
@@ -63,7 +61,6 @@ func (a *apiProcess) start(ctx context.Context) error {
 	a.Log.Info().Str("version", a.Version).Object("config", &a.cfg).Msg("starting the API")
 	a.NeedDatabase(a.cfg.Database, a.store)
 	a.ObservePools(a.store)
-	a.observeHours()
 	if err := a.StartOps(ctx, a.cfg.OpsAddr); err != nil {
 		return err
 	}
@@ -93,33 +90,10 @@ func (a *apiProcess) startBackground() {
 	startPurge(a.Process, "old idempotency keys", a.store.PurgeIdempotency)
 	startPurge(a.Process, "the requests of idle keys", a.store.PurgeRateWindows)
 	startPurge(a.Process, "old entries of the audit log", a.purgeAudit)
-	startPurge(a.Process, "old sums of hours", a.store.PurgeCurrentHours)
 	a.Background("metrics of keys", func(ctx context.Context) error {
 		countExpiringKeys(ctx, a.Metrics, a.store, a.Log)
 		return nil
 	})
-}
-
-// observeHours registers the metrics of the past hours that /devices/current needed.
-func (a *apiProcess) observeHours() {
-	factory := promauto.With(a.Metrics)
-	for source, value := range map[string]func(store.HourCounts) int64{
-		"current_hours":   func(c store.HourCounts) int64 { return c.Stored },
-		"readings_hourly": func(c store.HourCounts) int64 { return c.Hourly },
-		"readings":        func(c store.HourCounts) int64 { return c.Read },
-	} {
-		factory.NewCounterFunc(prometheus.CounterOpts{
-			Name: "roomsensor_api_current_history_reads_total",
-			Help: "Past hours of devices that were read for /devices/current, by table: current_hours, which has those that " +
-				"were read before, readings_hourly, or readings.",
-			ConstLabels: prometheus.Labels{"table": source},
-		}, func() float64 { return float64(value(a.store.HourCounts())) })
-	}
-	factory.NewCounterFunc(prometheus.CounterOpts{
-		Name: "roomsensor_api_current_history_failures_total",
-		Help: "Devices whose past hours could not be stored in current_hours, so that they are read again. PostgreSQL's " +
-			"log has the reason.",
-	}, func() float64 { return float64(a.store.HourCounts().NotStored) })
 }
 
 // awaitDatabase waits for the database and returns the secret of page cursors, which all replicas share.

@@ -9,8 +9,8 @@
 //	feed      the change feed: watermark, rounds, purge
 //	readings  pages, statistics, exports, aggregates, coverage, nights
 //	write     batches of the worker, rejects
+//	current   the live snapshot: newest readings and the statistics of 24 hours
 //	people    users, memberships, sessions, sign-in, the audit log, what is stored about people whom assignments name
 //
-// Imports go down only: pg <- {ops, fleet} <- {feed, readings} <- write <- people. The files current*.go and latest.go
-// have the live snapshot of one team or of several.
+// Imports go down only: pg <- {ops, fleet} <- {feed, readings} <- write <- {current, people}.
 package store

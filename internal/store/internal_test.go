@@ -16,15 +16,6 @@ func (s *Store) SetStandbyTimes(replay, other time.Duration) {
 	s.StandbyTimes = pg.StandbyTimes{Connection: other, Replay: replay, Page: other, Export: other}
 }
 
-// SetKeep sets for how long everything, and past hours of changed devices, are used for snapshots that are read from
-// now on.
-func (s *Store) SetKeep(all, past time.Duration) {
-	s.keepAll, s.keepPast = all, past
-}
-
-// SetMaxHistories sets how many devices have their past hours read in one transaction.
-func (s *Store) SetMaxHistories(n int) { s.maxHistories = n }
-
 // HoldConnections takes all connections for pages until the test ends.
 func (s *Store) HoldConnections(t *testing.T) {
 	t.Helper()

@@ -92,14 +92,9 @@ func TestOpenAssignmentPlan(t *testing.T) {
 			_, err := db.New().DeviceList(t.Context(), conn, db.DeviceListParams{TeamID: of.ID, Metadata: []byte("{}"), Most: 100})
 			return err
 		},
-		"DeviceVersionListOfTeams": func(of *team) error {
-			p := db.DeviceVersionListOfTeamsParams{TeamIds: []uuid.UUID{of.ID}, Most: 100}
-			_, err := db.New().DeviceVersionListOfTeams(t.Context(), conn, p)
-			return err
-		},
-		"DeviceListByIDs": func(of *team) error {
-			p := db.DeviceListByIDsParams{TeamIds: []uuid.UUID{of.ID}, DeviceIds: of.Devices}
-			_, err := db.New().DeviceListByIDs(t.Context(), conn, p)
+		"CurrentDeviceList": func(of *team) error {
+			p := db.CurrentDeviceListParams{TeamID: of.ID, Metadata: []byte("{}"), Most: 100}
+			_, err := db.New().CurrentDeviceList(t.Context(), conn, p)
 			return err
 		},
 	} {
@@ -122,7 +117,7 @@ func TestDeviceHeartbeatUpdatePlan(t *testing.T) {
 		f.exec(t, "DELETE FROM device_hardware")
 		f.exec(t, "DELETE FROM devices")
 		f.exec(t, "INSERT INTO devices (team_id, hardware_id) SELECT $1, 'dev:' || i FROM generate_series(1, $2) i", f.team, devices)
-		f.exec(t, "VACUUM ANALYZE devices")
+		f.exec(t, "VACUUM ANALYZE devices, device_state")
 		names, err := f.DeviceNames(t.Context(), f.team)
 		require.NoError(t, err)
 		conn := f.PlanConn(t)
@@ -146,8 +141,8 @@ func TestDeviceHeartbeatUpdatePlan(t *testing.T) {
 			})
 		}, func(p *storetest.Plan) {
 			p.Each(func(node *storetest.Plan) {
-				if node.Relation == "devices" && node.Type != "ModifyTable" {
-					require.Equal(t, "Index Scan on devices_pkey", node.Type+" on "+node.Index)
+				if node.Relation == "device_state" && node.Type != "ModifyTable" {
+					require.Equal(t, "Index Scan on device_state_pkey", node.Type+" on "+node.Index)
 				}
 			})
 		})
@@ -186,22 +181,6 @@ func requireOnlyKeyScans(t *testing.T, p *storetest.Plan, direction string) {
 		require.Equal(t, direction, node.Direction)
 	})
 	require.Positive(t, scans)
-}
-
-// TestReadingLatestListPlan checks that the newest readings of a fleet are one scan of the primary key per device.
-func TestReadingLatestListPlan(t *testing.T) {
-	t.Parallel()
-	f := setup(t)
-	ids := f.insertMonth(t, 60)
-	conn := f.PlanConn(t)
-	_, err := conn.Exec(t.Context(), "SET plan_cache_mode = force_custom_plan") // As inSnapshot does.
-	require.NoError(t, err)
-	conn.Check(t, func(int) error {
-		_, err := db.New().ReadingLatestList(t.Context(), conn, db.ReadingLatestListParams{
-			TeamIds: []uuid.UUID{f.team}, DeviceIds: ids, WindowFrom: exportFrom.AddDate(0, 0, 23), WindowTo: roomsensor.Forever,
-		})
-		return err
-	}, func(p *storetest.Plan) { requireOnlyKeyScans(t, p, "Backward") })
 }
 
 // TestReadingExportPlan checks that an export of few devices scans indexes of the chunks in its window only, and sorts

@@ -2,8 +2,8 @@ package store
 
 import (
 	"context"
-	"time"
 
+	"roomsensor/internal/store/current"
 	"roomsensor/internal/store/feed"
 	"roomsensor/internal/store/fleet"
 	"roomsensor/internal/store/ops"
@@ -11,7 +11,6 @@ import (
 	"roomsensor/internal/store/pg"
 	"roomsensor/internal/store/readings"
 	"roomsensor/internal/store/write"
-	"roomsensor/internal/teamcache"
 )
 
 // Store reads and writes the database. It is safe for concurrent use.
@@ -23,14 +22,7 @@ type Store struct {
 	*Feed
 	*Readings
 	*Write
-
-	kept       *teamcache.Values[keptTeam]
-	aloneReads chan struct{} // full while maxAloneReads snapshots of single teams are read
-	hours      hourCounters
-
-	// Tests set other values, so that they need less data or wait for a slow machine.
-	keepAll, keepPast time.Duration
-	maxHistories      int
+	*Current
 }
 
 // Each part of a Store has the statements of its tables.
@@ -47,6 +39,8 @@ type (
 	Readings = readings.Store
 	// Write stores batches and rejects.
 	Write = write.Store
+	// Current reads live snapshots.
+	Current = current.Store
 )
 
 // Role is what a process does with the database.
@@ -67,16 +61,16 @@ func Open(ctx context.Context, databaseURL string, role Role) (*Store, error) {
 		return nil, err
 	}
 	f := fleet.New(d)
+	r := readings.New(d, f)
 	s := &Store{
 		DB:       d,
 		Ops:      ops.New(d),
 		Fleet:    f,
-		Readings: readings.New(d, f),
+		Readings: r,
 		Write:    write.New(d),
 		Feed:     feed.New(d),
 		People:   people.New(d, f),
-		kept:     teamcache.NewValues[keptTeam](maxKeptBytes), keepAll: keepAll, keepPast: keepPast,
-		aloneReads: make(chan struct{}, maxAloneReads), maxHistories: maxHistories,
+		Current:  current.New(d, r),
 	}
 	return s, nil
 }

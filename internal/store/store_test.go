@@ -8,14 +8,14 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/store"
-	"roomsensor/test/dbtest"
 	"roomsensor/test/storetest"
 )
 
-func TestMain(m *testing.M) { dbtest.Main(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const patience = storetest.Patience
 

@@ -36,7 +36,7 @@ var withoutTeam = map[string]string{
 	"APIKeyGet": byKey, "APIKeyUseUpsert": byKey, "IngestKeyUseUpsert": byKey, "RateWindowHit": byKey, "IdempotencyKeyClaim": byKey, "IdempotencyKeyGet": byKey, "IdempotencyKeyStore": byKey, "IdempotencyBytesAdd": byKey,
 	"PositionGet": noTeam, "StandbyGet": noTeam, "StandbyGetSettings": operator, "FeedReserve": noTeam, "FeedWatermark": noTeam, "FeedChangedAll": noTeam, "FeedStateGet": noTeam, "FeedLateList": noTeam,
 	"FeedRangeList": noTeam, "FeedDayList": noTeam, "FeedChangedList": wakes, "FeedBegin": worker, "FeedBatchInsert": worker,
-	"CurrentHourPurge": maintenance, "FeedStateUpdate": maintenance, "FeedBatchPurge": maintenance, "ForeignWriteSettle": maintenance, "ForeignWritePurge": maintenance, "FeedDayPurge": maintenance,
+	"FeedStateUpdate": maintenance, "FeedBatchPurge": maintenance, "ForeignWriteSettle": maintenance, "ForeignWritePurge": maintenance, "FeedDayPurge": maintenance,
 	"DatabaseGetUsage": noTeam, "DeviceCountByStatus": maintenance, "IngestKeyCountExpiring": maintenance, "APIKeyCountExpiring": maintenance,
 	"SettingsSet": noTeam, "DatabaseGet": noTeam, "ChunkCount": noTeam, "SecretEnsure": noTeam, "SecretGet": noTeam, "ReceiverSecretEnsure": noTeam, "ReceiverSecretGet": noTeam, "HourlyListValid": noTeam,
 
@@ -64,8 +64,7 @@ var withoutTeam = map[string]string{
 	"ReadingIsNew": worker, "ReadingCopy": worker, "ReadingIncomingCreate": worker, "ReadingIncomingCopy": worker, "ReadingUpsertIncoming": worker,
 	"IngestKeyListAfter": receiver, "IngestKeyGet": receiver, "IngestKeyPosition": receiver, "IngestKeyListChanged": receiver,
 	"AuditExpire": maintenance, "AuditTrim": maintenance, "IdempotencyKeyPurge": maintenance, "IdempotencyBytesPurge": maintenance, "RateWindowPurge": maintenance, "LayoutGet": maintenance, "ChunkListUnordered": maintenance, "ChunkListRanges": noTeam, "ChunkOrder": maintenance, "ChunkPostpone": maintenance, "RejectTrimAge": maintenance,
-	"ForeignRangeList": noTeam, "WorkerSet": noTeam, "ForeignRangeTake": maintenance, "DeviceLatestListBehind": maintenance, "DeviceLatestPage": maintenance,
-	"DeviceLatestListMissing": maintenance, "DeviceLatestLock": maintenance, "DeviceLatestSearch": maintenance, "RejectTrimLock": maintenance, "RejectTrimTeam": maintenance, "RejectUsageList": maintenance, "StreamGet": worker, "StreamInsert": worker, "StreamReplace": operator,
+	"WorkerSet": noTeam, "StatsSet": noTeam, "CurrentSourceGet": noTeam, "RejectTrimLock": maintenance, "RejectTrimTeam": maintenance, "RejectUsageList": maintenance, "StreamGet": worker, "StreamInsert": worker, "StreamReplace": operator,
 }
 
 // TestTeamFilter checks that every query either has a condition on the team that applies to all of its rows, or is
@@ -86,7 +85,7 @@ func TestTeamFilter(t *testing.T) {
 	for name := range withoutTeam {
 		require.Contains(t, queries, name)
 	}
-	for _, name := range []string{"DeviceList", "ReadingList", "ReadingExport", "ReadingExportIngested", "DeviceTaggedList", "ReadingCountLines", "ReadingFit", "ReadingGetExtent", "HourlyListOfTeams", "DeviceUpdate", "IdempotencyKeyGet"} {
+	for _, name := range []string{"DeviceList", "ReadingList", "ReadingExport", "ReadingExportIngested", "DeviceTaggedList", "ReadingCountLines", "ReadingFit", "ReadingGetExtent", "HourlyStatsList", "DeviceUpdate", "IdempotencyKeyGet"} {
 		require.True(t, used[name], name)
 	}
 	require.False(t, used["DeviceGetByID"])

@@ -115,8 +115,8 @@ func (db *database) snapshot(t require.TestingT) *content {
 			h.FirmwareAt = firmwareAt.UTC()
 		}
 		got.heartbeats[h.DeviceID.String()] = h
-	}, `SELECT id, last_seen_at, rssi_dbm, signal_bars, signal_at, firmware_version, firmware_at
-		FROM devices WHERE id IN ($1, $2, $3) AND last_seen_at IS NOT NULL`, db.a, db.b, db.c)
+	}, `SELECT device_id, last_seen_at, rssi_dbm, signal_bars, signal_at, firmware_version, firmware_at
+		FROM device_state WHERE device_id IN ($1, $2, $3) AND last_seen_at IS NOT NULL`, db.a, db.b, db.c)
 	db.query(t, func(scan func(...any)) {
 		var sequence int64
 		var reason string

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/google/uuid"
 
 	"roomsensor/internal/retry"
 	"roomsensor/internal/roomsensor"
@@ -18,8 +17,6 @@ const (
 	purgeEvery = 10 * time.Second
 	// trimEvery bounds how far the rejects grow beyond their size limits.
 	trimEvery = 10 * time.Second
-	// refreshEvery bounds how long imported readings make the search for the newest readings slower.
-	refreshEvery = time.Minute
 	// feedPurgeEvery bounds how many rows more than needed the change feed has.
 	feedPurgeEvery = time.Minute
 )
@@ -79,25 +76,6 @@ func (w *Worker) trimRejects(ctx context.Context) {
 			return
 		}
 		w.metrics.setKept(&trimmed, w.Rejects.MaxBytes)
-	})
-}
-
-// refreshLatest checks a part of the devices per interval, so that the newest reading of each is found fast, until ctx
-// ends. It continues at once while it finds devices to change, as after an upgrade, an import or a deletion.
-func (w *Worker) refreshLatest(ctx context.Context) {
-	var next uuid.UUID
-	retry.Every(ctx, refreshEvery, func(ctx context.Context) {
-		for more := true; more && ctx.Err() == nil; {
-			var changed int
-			var err error
-			if changed, next, err = w.Store.RefreshLatest(ctx, next); err != nil {
-				if ctx.Err() == nil {
-					w.Log.Warn().Err(err).Msg("could not refresh the newest readings of devices, trying again later")
-				}
-				return
-			}
-			more = changed > 0 && next != uuid.Nil
-		}
 	})
 }
 

@@ -9,7 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 	"github.com/rs/zerolog"
@@ -58,28 +57,6 @@ func TestTrimRejects(t *testing.T) {
 		require.InDelta(t, 2, valueOf(t, m.dropped.WithLabelValues(causeAge)), 0)
 		require.Contains(t, log, `{"level":"warn","error":"the database is unavailable"`)
 	})
-}
-
-// TestRefreshLatest checks that a worker continues after the last device while there are devices to change, and logs a
-// failure.
-func TestRefreshLatest(t *testing.T) {
-	t.Parallel()
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	var log bytes.Buffer
-	store := newMemoryStore(nil)
-	page, calls := uuid.New(), []uuid.UUID{}
-	store.refresh = func(after uuid.UUID) (int, uuid.UUID, error) {
-		calls = append(calls, after)
-		if len(calls) == 3 {
-			return 0, after, errors.New("the database is unavailable")
-		}
-		return 1, page, nil
-	}
-	w := New(Config{Store: store, Log: zerolog.New(&log).Hook(cancelHook{cancel}), Metrics: prometheus.NewRegistry()})
-	w.refreshLatest(ctx)
-	require.Equal(t, []uuid.UUID{uuid.Nil, page, page}, calls)
-	require.Contains(t, log.String(), `{"level":"warn","error":"the database is unavailable"`)
 }
 
 // TestPurgeFeed checks that a worker purges the change feed, and logs a failure.

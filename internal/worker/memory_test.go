@@ -114,13 +114,6 @@ func (s *memoryStore) PurgeFeed(context.Context) (int64, error) {
 	return s.purgeFeed()
 }
 
-func (s *memoryStore) RefreshLatest(_ context.Context, after uuid.UUID) (int, uuid.UUID, error) {
-	if s.refresh == nil {
-		return 0, uuid.Nil, nil
-	}
-	return s.refresh(after)
-}
-
 // snapshot returns a copy of the content.
 func (s *memoryStore) snapshot() *content {
 	s.mu.Lock()

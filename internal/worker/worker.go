@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
@@ -35,9 +34,6 @@ type Store interface {
 	// TrimRejects deletes the expired rejects, and the oldest ones beyond the size limits. It returns how many it deleted
 	// and kept, also where it fails midway.
 	TrimRejects(ctx context.Context, limits roomsensor.RejectLimits) (roomsensor.RejectTrim, error)
-	// RefreshLatest makes the search for the newest readings of some devices fast again: those after a device, and those
-	// with imported readings. It returns how many it changed and the last one, which is uuid.Nil after the last of all.
-	RefreshLatest(ctx context.Context, after uuid.UUID) (changed int, next uuid.UUID, err error)
 	// PurgeFeed deletes what the change feed needs no more, and returns the number of rows.
 	PurgeFeed(ctx context.Context) (deleted int64, err error)
 }
@@ -114,7 +110,6 @@ func (w *Worker) Run(ctx context.Context) {
 	group.Go(func() { w.watchQueue(ctx) })
 	group.Go(func() { w.purgeStream(ctx) })
 	group.Go(func() { w.trimRejects(ctx) })
-	group.Go(func() { w.refreshLatest(ctx) })
 	group.Go(func() { w.purgeFeed(ctx) })
 	group.Wait()
 	if err := w.Queue.Flush(hard); err != nil {

@@ -11,21 +11,19 @@ GRANT USAGE ON SCHEMA public TO roomsensor_api, roomsensor_worker, roomsensor_re
     roomsensor_dashboard;
 
 -- The API reads everything that belongs to a team, and changes names, tags, the use of keys and its own bookkeeping.
-GRANT SELECT ON teams, api_keys, devices, device_details, device_hardware, assignments, readings, readings_hourly,
+GRANT SELECT ON teams, api_keys, devices, device_state, device_details, device_hardware, assignments, readings, readings_hourly,
     foreign_writes, feed_batches, feed_days, feed_state, goose_db_version TO roomsensor_api;
 GRANT SELECT, INSERT, UPDATE ON api_key_uses TO roomsensor_api;
 GRANT UPDATE (display_name, metadata) ON devices TO roomsensor_api;
 GRANT SELECT, INSERT ON service_secrets TO roomsensor_api;
-GRANT SELECT, INSERT, UPDATE, DELETE ON idempotency_keys, idempotency_bytes, rate_windows, rate_counters, current_hours
+GRANT SELECT, INSERT, UPDATE, DELETE ON idempotency_keys, idempotency_bytes, rate_windows, rate_counters
     TO roomsensor_api;
 GRANT EXECUTE ON FUNCTION feed_reserve(), audit_expire(interval, integer), audit_trim(uuid, integer) TO roomsensor_api;
 
 -- A worker stores readings and rejects. A process that is a receiver too has the role of a worker.
 -- TimescaleDB shows how far readings_hourly is stored only to roles that may read it.
 GRANT SELECT ON devices, device_hardware, readings_hourly, ingest_keys, ordered_chunks, goose_db_version TO roomsensor_worker;
-GRANT UPDATE (last_seen_at, rssi_dbm, signal_bars, signal_at, firmware_version, firmware_at, latest_bucket_at,
-              merge_version) ON devices
-    TO roomsensor_worker;
+GRANT SELECT, UPDATE ON device_state TO roomsensor_worker;
 GRANT SELECT, INSERT, UPDATE ON readings TO roomsensor_worker;
 GRANT SELECT, INSERT, UPDATE (reason), DELETE ON rejected_uploads TO roomsensor_worker;
 GRANT SELECT ON reject_usage TO roomsensor_worker;
@@ -55,7 +53,7 @@ GRANT INSERT, UPDATE (ended_at) ON assignments TO roomsensor_dashboard;
 GRANT UPDATE (display_name, metadata, hardware_id) ON devices TO roomsensor_dashboard;
 GRANT UPDATE (removed_at) ON device_hardware TO roomsensor_dashboard;
 GRANT UPDATE (name, time_zone, night_start, night_end, thresholds) ON teams TO roomsensor_dashboard;
-GRANT SELECT ON teams, devices, device_details, device_hardware, assignments, readings, readings_hourly,
+GRANT SELECT ON teams, devices, device_state, device_details, device_hardware, assignments, readings, readings_hourly,
     foreign_writes, goose_db_version TO roomsensor_dashboard;
 -- It manages people: their names, passwords, teams, links, sessions and attempts to sign in.
 GRANT SELECT, INSERT, UPDATE (display_name, password_hash, signed_out_at) ON users TO roomsensor_dashboard;
@@ -68,9 +66,7 @@ GRANT SELECT ON api_key_uses, ingest_key_uses TO roomsensor_dashboard;
 -- It registers units, and stores rejects again, as a worker does.
 GRANT INSERT ON devices, device_hardware TO roomsensor_dashboard;
 GRANT SELECT, UPDATE (replayed_at) ON rejected_uploads TO roomsensor_dashboard;
-GRANT UPDATE (last_seen_at, rssi_dbm, signal_bars, signal_at, firmware_version, firmware_at, latest_bucket_at,
-              merge_version) ON devices
-    TO roomsensor_dashboard;
+GRANT UPDATE ON device_state TO roomsensor_dashboard;
 GRANT INSERT, UPDATE ON readings TO roomsensor_dashboard;
 GRANT SELECT ON SEQUENCE feed_reserved TO roomsensor_dashboard;
 GRANT SELECT, INSERT ON feed_batches, feed_days TO roomsensor_dashboard;

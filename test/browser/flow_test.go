@@ -81,8 +81,9 @@ func (s *site) newFlow(t *testing.T, v view) *flow {
 		{f.pool, f.unit, "Pool", `{"building": "gym"}`, "5 minutes"},
 		{sauna, newUnit(), "Sauna", `{"building": "spa"}`, "5 hours"},
 	} {
-		s.exec(t, `INSERT INTO devices (id, team_id, hardware_id, display_name, metadata, last_seen_at)
-			VALUES ($1, $2, $3, $4, $5::jsonb, now() - $6::interval)`, d.id, f.team, d.unit, d.name, d.metadata, d.seen)
+		s.exec(t, `INSERT INTO devices (id, team_id, hardware_id, display_name, metadata)
+			VALUES ($1, $2, $3, $4, $5::jsonb)`, d.id, f.team, d.unit, d.name, d.metadata)
+		s.exec(t, `UPDATE device_state SET last_seen_at = now() - $2::interval WHERE device_id = $1`, d.id, d.seen)
 		s.exec(t, `INSERT INTO device_hardware (device_id, hardware_id) VALUES ($1, $2)`, d.id, d.unit)
 	}
 	s.exec(t, `INSERT INTO assignments (device_id, type, label, started_at, ended_at) VALUES

@@ -150,8 +150,9 @@ const planted = `document.querySelectorAll('[data-planted], [src="/planted"]').l
 var plant = []string{
 	`UPDATE users SET display_name = v.markup FROM v WHERE id = v.person`,
 	`UPDATE teams SET name = v.markup FROM v WHERE id = v.team`,
-	`INSERT INTO devices (team_id, hardware_id, display_name, metadata, firmware_version, last_seen_at)
-		SELECT team, 'dev:4711', markup, jsonb_build_object(markup, markup), markup, now() FROM v`,
+	`INSERT INTO devices (team_id, hardware_id, display_name, metadata)
+		SELECT team, 'dev:4711', markup, jsonb_build_object(markup, markup) FROM v`,
+	`UPDATE device_state SET firmware_version = markup, last_seen_at = now() FROM v, devices WHERE id = device_id AND team_id = team`,
 	`INSERT INTO device_hardware (device_id, hardware_id, installed_at)
 		SELECT id, hardware_id, now() - interval '9 days' FROM devices, v WHERE team_id = v.team`,
 	`INSERT INTO assignments (device_id, type, label, external_ref, started_at)

@@ -49,7 +49,7 @@ func TestLastSeen(t *testing.T) {
 	}
 	e.replayStream()
 	require.Equal(t, last, e.lastSeen(device), "a redelivery keeps the arrival")
-	e.exec("UPDATE devices SET last_seen_at = NULL")
+	e.exec("UPDATE device_state SET last_seen_at = NULL")
 	e.replayStream()
 	require.Equal(t, last, e.lastSeen(device), "the arrivals are in the stream")
 

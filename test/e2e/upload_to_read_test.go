@@ -213,7 +213,7 @@ func (e *streamEnv) checkLateBurst(unit string) {
 		since  string
 		status client.Status
 	}{{"100 hours", client.StatusOffline}, {"2 hours", client.StatusStale}, {"25 hours", client.StatusOffline}} {
-		e.exec(`UPDATE devices SET last_seen_at = now() - $2::text::interval WHERE id = $1`, device, away.since)
+		e.exec(`UPDATE device_state SET last_seen_at = now() - $2::text::interval WHERE device_id = $1`, device, away.since)
 		require.Equal(e.t, away.status, e.api().device(device).Status)
 
 		next := start.Add(time.Duration(sent) * roomsensor.BucketLength)

@@ -51,7 +51,7 @@ func (s *Service) ReadTables(ctx context.Context, excluded []uuid.UUID) (t Table
 			return err
 		}
 		t.States, err = collect(ctx, conn, `
-			SELECT id, last_seen_at, coalesce(firmware_version, ''), coalesce(rssi_dbm, 0) FROM devices`, scanState)
+			SELECT device_id, last_seen_at, coalesce(firmware_version, ''), coalesce(rssi_dbm, 0) FROM device_state`, scanState)
 		return err
 	})
 	if err != nil {

@@ -17,25 +17,15 @@ import (
 	"roomsensor/internal/store/pg"
 )
 
-// EachDevice calls do for every device of a page, by id, while further rows arrive.
+// FirstTagBytes is what the first portion of a page assumes of the tags of a device. All tags of a device can have 100
+// KB.
+const FirstTagBytes = 64 << 10
+
+// EachDevice calls do for every device of a page, by id, while further rows arrive. It reads them in portions, each with a
+// query for those after an id. The tags in the first portion show how many devices q.MaxTagBytes has room for: the
+// database would send the rows that are not needed before the connection can be used again.
 func (s *Store) EachDevice(
 	ctx context.Context, teamID uuid.UUID, q roomsensor.DeviceQuery, do func(*roomsensor.Device),
-) error {
-	if err := s.EachDeviceOn(ctx, s.Pool, teamID, q, do); err != nil {
-		return fmt.Errorf("listing devices: %w", pg.Translate(err))
-	}
-	return nil
-}
-
-// firstTagBytes is what the first portion of a page assumes of the tags of a device. All tags of a device can have 100
-// KB.
-const firstTagBytes = 64 << 10
-
-// EachDeviceOn calls do for every device of a page. It reads them in portions, each with a query for those after an id.
-// The tags in the first portion show how many devices q.MaxTagBytes has room for: the database would send the rows that
-// are not needed before the connection can be used again.
-func (s *Store) EachDeviceOn(
-	ctx context.Context, conn db.DBTX, teamID uuid.UUID, q roomsensor.DeviceQuery, do func(*roomsensor.Device),
 ) error {
 	filter, ok := MetadataFilter(q.Metadata)
 	if !ok {
@@ -43,37 +33,40 @@ func (s *Store) EachDeviceOn(
 	}
 	maxTagBytes := cmp.Or(q.MaxTagBytes, math.MaxInt32)
 	read, tagBytes := 0, 0
-	for mean := firstTagBytes; ; mean = tagBytes/read + 1 {
+	for mean := FirstTagBytes; ; mean = tagBytes/read + 1 {
 		portion := min(max(0, maxTagBytes-tagBytes)/mean+1, q.Limit-read)
-		rows, err := conn.Query(ctx, db.DeviceList, pg.Positional(db.DeviceListParams{
+		rows, err := s.Pool.Query(ctx, db.DeviceList, pg.Positional(db.DeviceListParams{
 			TeamID: teamID, Metadata: filter, After: q.After, Most: int64(portion),
 		})...)
 		if err != nil {
-			return err
+			return fmt.Errorf("listing devices: %w", pg.Translate(err))
 		}
-		n, err := EachDeviceRow(rows, func(d *roomsensor.Device) (more bool) {
+		n, err := eachDeviceRow(rows, func(d *roomsensor.Device) (more bool) {
 			read++
 			tagBytes += d.TagBytes()
 			q.After = &d.ID
 			do(d)
 			return tagBytes <= maxTagBytes || read == 1
 		})
-		if err != nil || n < portion || read == q.Limit || tagBytes > maxTagBytes && read > 1 {
-			return err
+		if err != nil {
+			return fmt.Errorf("listing devices: %w", pg.Translate(err))
+		}
+		if n < portion || read == q.Limit || tagBytes > maxTagBytes && read > 1 {
+			return nil
 		}
 	}
 }
 
-// EachDeviceRow calls do for the device in each row of device_details until it returns false, and returns the number of
+// eachDeviceRow calls do for the device in each row of device_details until it returns false, and returns the number of
 // calls.
-func EachDeviceRow(rows pgx.Rows, do func(*roomsensor.Device) (more bool)) (n int, err error) {
+func eachDeviceRow(rows pgx.Rows, do func(*roomsensor.Device) (more bool)) (n int, err error) {
 	defer rows.Close()
 	for more := true; more && rows.Next(); n++ {
 		row, err := pgx.RowToAddrOfStructByPos[db.DeviceDetail](rows)
 		if err != nil {
 			return n, err
 		}
-		d, err := device(row)
+		d, err := Device(row)
 		if err != nil {
 			return n, err
 		}
@@ -108,7 +101,7 @@ func (s *Store) device(ctx context.Context, conn db.DBTX, teamID, deviceID uuid.
 	if err != nil {
 		return roomsensor.Device{}, fmt.Errorf("reading a device: %w", pg.Translate(err))
 	}
-	return device(&row)
+	return Device(&row)
 }
 
 // DeviceNames lists all devices of a team by id. The column names of an export depend on all of them (decision 29).
@@ -135,8 +128,8 @@ func (s *Store) TaggedDevices(ctx context.Context, teamID uuid.UUID, tags map[st
 	return ids, nil
 }
 
-// device converts a row of device_details.
-func device(row *db.DeviceDetail) (roomsensor.Device, error) {
+// Device converts a row of device_details.
+func Device(row *db.DeviceDetail) (roomsensor.Device, error) {
 	d := roomsensor.Device{
 		ID: row.ID, HardwareID: row.HardwareID, DisplayName: row.DisplayName,
 		FirmwareVersion: row.FirmwareVersion, LastSeenAt: row.LastSeenAt,
@@ -191,7 +184,7 @@ func (u deviceUpdater) applyPatch(
 	for range 2 {
 		row, err := u.store.Queries.DeviceUpdate(ctx, u.conn, params)
 		if err == nil {
-			return device(new(db.DeviceDetail(row)))
+			return Device(new(db.DeviceDetail(row)))
 		}
 		if !errors.Is(err, pgx.ErrNoRows) {
 			return roomsensor.Device{}, err
@@ -347,6 +340,6 @@ func (s *Store) ownedDevice(ctx context.Context, conn db.DBTX, deviceID uuid.UUI
 }
 
 func ownedDevice(row *db.DeviceDetail) (OwnedDevice, error) {
-	d, err := device(row)
+	d, err := Device(row)
 	return OwnedDevice{Device: d, TeamID: row.TeamID}, err
 }

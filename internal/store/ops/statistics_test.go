@@ -19,11 +19,11 @@ func TestStatistics(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	now := at("2026-03-02T12:00:00Z")
-	f.Exec(t, "UPDATE devices SET last_seen_at = $1", now.Add(-time.Hour+time.Microsecond)) // Online, just so.
+	f.Exec(t, "UPDATE device_state SET last_seen_at = $1", now.Add(-time.Hour+time.Microsecond)) // Online, just so.
 	for unit, age := range map[string]time.Duration{
 		"dev:2": time.Hour, "dev:3": 24 * time.Hour, "dev:4": 24*time.Hour + time.Microsecond,
 	} {
-		f.Exec(t, "UPDATE devices SET last_seen_at = $2 WHERE id = $1", f.NewDevice(t, unit), now.Add(-age))
+		f.Exec(t, "UPDATE device_state SET last_seen_at = $2 WHERE device_id = $1", f.NewDevice(t, unit), now.Add(-age))
 	}
 	f.InsertDevice(t) // It was never seen.
 	f.interleave(t, "2026-01-08T00:00:00Z", 10)

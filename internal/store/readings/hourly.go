@@ -13,27 +13,30 @@ import (
 	"roomsensor/internal/store/pg"
 )
 
-// HourStats aggregates whole hours of devices of some teams (decision 17). A device without readings in them is not in
+// HourStats aggregates whole hours of devices of a team (decision 17). A device without readings in them is not in
 // the map. It takes the hours from readings_hourly that are stored there and equal the readings, and the others from
 // the readings.
 func (s *Store) HourStats(
-	ctx context.Context, tx pgx.Tx, teamIDs, deviceIDs []uuid.UUID, hours roomsensor.Window,
+	ctx context.Context, tx pgx.Tx, teamID uuid.UUID, deviceIDs []uuid.UUID, hours roomsensor.Window,
 ) (map[uuid.UUID]roomsensor.Stats, error) {
-	stored, err := s.StoredHours(ctx, tx, hours)
+	if len(deviceIDs) == 0 {
+		return nil, nil
+	}
+	stored, err := s.storedHours(ctx, tx, hours)
 	if err != nil {
 		return nil, err
 	}
 	if stored.Empty() {
-		return s.ReadingStats(ctx, tx, teamIDs, deviceIDs, hours)
+		return s.ReadingStats(ctx, tx, teamID, deviceIDs, hours)
 	}
-	stats, notFinite, err := s.hourlyStats(ctx, tx, teamIDs, deviceIDs, stored)
+	stats, notFinite, err := s.hourlyStats(ctx, tx, teamID, deviceIDs, stored)
 	if err != nil {
 		return nil, err
 	}
 	// Only SQL can have inserted such a value, which the API serves as null. readings_hourly does not filter them, because
 	// that would slow down every query.
 	if len(notFinite) > 0 {
-		finite, err := s.ReadingStats(ctx, tx, teamIDs, notFinite, stored)
+		finite, err := s.ReadingStats(ctx, tx, teamID, notFinite, stored)
 		if err != nil {
 			return nil, err
 		}
@@ -43,7 +46,7 @@ func (s *Store) HourStats(
 		if rest.Empty() {
 			continue
 		}
-		more, err := s.ReadingStats(ctx, tx, teamIDs, deviceIDs, rest)
+		more, err := s.ReadingStats(ctx, tx, teamID, deviceIDs, rest)
 		if err != nil {
 			return nil, err
 		}
@@ -54,9 +57,9 @@ func (s *Store) HourStats(
 	return stats, nil
 }
 
-// StoredHours returns the longest range of hours of a window that readings_hourly has stored and that equal the
+// storedHours returns the longest range of hours of a window that readings_hourly has stored and that equal the
 // readings.
-func (s *Store) StoredHours(
+func (s *Store) storedHours(
 	ctx context.Context, tx pgx.Tx, window roomsensor.Window,
 ) (longest roomsensor.Window, err error) {
 	rows, err := s.Queries.HourlyListValid(ctx, tx, db.HourlyListValidParams{WindowFrom: window.From, WindowTo: window.To})
@@ -70,11 +73,11 @@ func (s *Store) StoredHours(
 
 // hourlyStats aggregates hours of readings_hourly. notFinite has the devices with a value that is not finite.
 func (s *Store) hourlyStats(
-	ctx context.Context, tx pgx.Tx, teamIDs, deviceIDs []uuid.UUID, hours roomsensor.Window,
+	ctx context.Context, tx pgx.Tx, teamID uuid.UUID, deviceIDs []uuid.UUID, hours roomsensor.Window,
 ) (stats map[uuid.UUID]roomsensor.Stats, notFinite []uuid.UUID, err error) {
 	stats = map[uuid.UUID]roomsensor.Stats{}
-	rows, err := tx.Query(ctx, db.HourlyListOfTeams, pg.Positional(db.HourlyListOfTeamsParams{
-		DeviceIds: deviceIDs, TeamIds: teamIDs, HourFrom: hours.From, HourTo: hours.To,
+	rows, err := tx.Query(ctx, db.HourlyStatsList, pg.Positional(db.HourlyStatsListParams{
+		DeviceIds: deviceIDs, TeamID: teamID, HourFrom: hours.From, HourTo: hours.To,
 	})...)
 	if err != nil {
 		return nil, nil, err //nolint:wrapcheck // The caller wraps it.
@@ -95,10 +98,10 @@ func (s *Store) hourlyStats(
 
 // ReadingStats is HourStats from the readings alone, without values that are not finite.
 func (s *Store) ReadingStats(
-	ctx context.Context, tx pgx.Tx, teamIDs, deviceIDs []uuid.UUID, hours roomsensor.Window,
+	ctx context.Context, tx pgx.Tx, teamID uuid.UUID, deviceIDs []uuid.UUID, hours roomsensor.Window,
 ) (map[uuid.UUID]roomsensor.Stats, error) {
 	rows, err := tx.Query(ctx, db.ReadingSum, pg.Positional(db.ReadingSumParams{
-		DeviceIds: deviceIDs, TeamIds: teamIDs, HourFrom: hours.From, HourTo: hours.To,
+		DeviceIds: deviceIDs, TeamID: teamID, HourFrom: hours.From, HourTo: hours.To,
 	})...)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // The caller wraps it.

@@ -58,7 +58,7 @@ func TestTimestampsOutOfRange(t *testing.T) {
 	key, err := f.CreateAPIKey(t.Context(), roomsensor.Key{ID: "key", TeamID: f.TeamID, Scope: roomsensor.ScopeRead})
 	require.NoError(t, err)
 	f.Exec(t, "UPDATE api_keys SET expires_at = 'infinity'")
-	f.Exec(t, "UPDATE devices SET last_seen_at = '-infinity'")
+	f.Exec(t, "UPDATE device_state SET last_seen_at = '-infinity'")
 	f.Exec(t, `INSERT INTO assignments (device_id, type, label, started_at, ended_at)
 		VALUES ($1, 'place', 'Room', '4000-01-01 BC', 'infinity')`, f.DeviceID)
 	f.Exec(t, `INSERT INTO readings (device_id, bucket_at, ingested_at) VALUES
@@ -78,36 +78,6 @@ func TestTimestampsOutOfRange(t *testing.T) {
 	require.Equal(t, roomsensor.Forever, *assignments[0].EndedAt)
 	for _, r := range f.ReadAll(t, f.DeviceID) {
 		require.Equal(t, roomsensor.Forever, r.IngestedAt)
-	}
-}
-
-// TestCurrentDevicesOldReading checks that the newest reading is found however old it is, also at the borders of the
-// windows in which it is searched, and if the bound of the search is unknown.
-func TestCurrentDevicesOldReading(t *testing.T) {
-	t.Parallel()
-	f := setup(t)
-	_, err := f.SQL.Exec(t.Context(), `DELETE FROM device_hardware; DELETE FROM devices`)
-	require.NoError(t, err)
-	want, got := map[string]string{}, map[string]string{}
-	for _, newest := range []string{
-		"2026-03-05T00:00:00Z", "2026-03-04T01:00:00Z", "2026-03-04T00:55:00Z", "2026-02-25T00:55:00Z", "2025-12-04T00:00:00Z",
-		"2024-03-04T23:55:00Z", "2019-03-05T00:00:00Z",
-	} {
-		device := f.NewDevice(t, "at:"+newest)
-		want["at:"+newest] = newest
-		f.WriteRows(t, co2(device, newest, 1))
-		f.WriteRows(t, co2(device, roomsensor.FormatTime(at(newest).Add(-5*time.Minute)), 2))
-		f.WriteRows(t, co2(device, "2018-03-05T00:00:00Z", 3))
-	}
-	for _, bound := range []string{"latest_bucket_at", "NULL"} {
-		f.Exec(t, "UPDATE devices SET latest_bucket_at = "+bound)
-		current, err := f.CurrentDevices(t.Context(), f.TeamID, roomsensor.DeviceQuery{Limit: 10},
-			roomsensor.SummaryWindow(at("2026-03-05T00:30:00Z")))
-		require.NoError(t, err)
-		for _, d := range current {
-			got[d.HardwareID] = roomsensor.FormatTime(d.Latest.BucketAt)
-		}
-		require.Equal(t, want, got, bound)
 	}
 }
 

@@ -74,7 +74,7 @@ func (s *Store) WriteReplay(ctx context.Context, rejectID uuid.UUID, b roomsenso
 	return nil
 }
 
-// writing begins a transaction that updates latest_bucket_at and has a time in the change feed, in one round trip.
+// writing begins a transaction that updates the state of devices and has a time in the change feed, in one round trip.
 var writing = pgx.TxOptions{BeginQuery: "begin;\n" + db.WorkerSet + ";\n" + db.FeedBegin}
 
 // inWrite calls run in a transaction of writing. It calls it again, up to writeAttempts times, if another worker stored
@@ -102,7 +102,7 @@ func (s *Store) WriteIn(ctx context.Context, tx pgx.Tx, b roomsensor.Batch) (cha
 		feed.QueueChanges(&rest, b.Rows)
 		written = bucketsOf(b.Rows)
 	}
-	check := QueueHeartbeats(&rest, b.Seen, written)
+	check := queueHeartbeats(&rest, b.Seen, written)
 	if len(b.Rejects) > 0 {
 		rest.Queue(db.RejectInsert, pg.Positional(rejectParams(b.Rejects))...)
 	}
@@ -210,10 +210,10 @@ func bucketsOf(rows []roomsensor.DeviceMeasurement) (buckets []feed.DeviceBucket
 	return buckets
 }
 
-// QueueHeartbeats queues a statement that moves the state of devices forward to newer arrivals (decision 39), and
-// latest_bucket_at to newer readings. Both lists are sorted by device and have each once. After the statement and
+// queueHeartbeats queues a statement that moves the state of devices forward to newer arrivals (decision 39) and
+// readings. Both lists are sorted by device and have each once. After the statement and
 // before the commit, the caller must call check: it returns an error if a device in written does not exist.
-func QueueHeartbeats(
+func queueHeartbeats(
 	batch *pgx.Batch, seen []roomsensor.DeviceHeartbeat, written []feed.DeviceBuckets,
 ) (check func() error) {
 	if len(seen)+len(written) == 0 {
@@ -262,6 +262,12 @@ func heartbeatParams(
 		if order >= 0 {
 			rows, written = written[0], written[1:]
 			none.DeviceID = rows.ID
+			if p.WindowFrom.IsZero() || rows.Last.Before(p.WindowFrom) {
+				p.WindowFrom = rows.Last
+			}
+			if rows.Last.After(p.WindowTo) {
+				p.WindowTo = rows.Last
+			}
 		}
 		p = appendHeartbeat(p, heartbeat)
 		p.OldestAt, p.NewestAt = append(p.OldestAt, rows.First), append(p.NewestAt, rows.Last)

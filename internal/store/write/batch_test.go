@@ -390,8 +390,8 @@ func TestWriteBatchHeartbeats(t *testing.T) {
 		inOrder, err := f.Device(t.Context(), f.TeamID, device)
 		require.NoError(rt, err)
 
-		f.Exec(t, `UPDATE devices SET last_seen_at = NULL, rssi_dbm = NULL, signal_bars = NULL, signal_at = NULL,
-			firmware_version = NULL, firmware_at = NULL WHERE id = $1`, device)
+		f.Exec(t, `UPDATE device_state SET last_seen_at = NULL, rssi_dbm = NULL, signal_bars = NULL, signal_at = NULL,
+			firmware_version = NULL, firmware_at = NULL WHERE device_id = $1`, device)
 		for _, s := range rapid.Permutation(seen).Draw(rt, "permuted") {
 			_, err := f.WriteBatch(t.Context(), roomsensor.Batch{Seen: []roomsensor.DeviceHeartbeat{s}})
 			require.NoError(rt, err)

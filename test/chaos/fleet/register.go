@@ -57,14 +57,9 @@ func (e *env) registerTeam(ctx context.Context, conn *pgx.Conn, team *uuid.UUID)
 }
 
 // registerDevices inserts the devices with one statement per table, team by team, as teams register their devices. They
-// have no entries in the audit log, and workers need not search for their newest readings: that is what a fleet looks
-// like that was registered long ago.
+// have no entries in the audit log: that is what a fleet looks like that was registered long ago.
 func (e *env) registerDevices(ctx context.Context, conn *pgx.Conn, teams []uuid.UUID) error {
 	seed, n := fmt.Sprint(e.plan.seed), e.plan.devices
-	latest := "-infinity"
-	if e.options.History > 0 {
-		latest = roomsensor.FormatTime(e.plan.historyEnd().Add(-roomsensor.BucketLength))
-	}
 	err := pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		add, err := dropExclusions(ctx, tx)
 		if err != nil {
@@ -75,10 +70,11 @@ func (e *env) registerDevices(ctx context.Context, conn *pgx.Conn, teams []uuid.
 			args []any
 		}{
 			{"SET LOCAL session_replication_role = replica", nil},
-			{`INSERT INTO devices (id, team_id, hardware_id, display_name, latest_bucket_at)
-				SELECT ` + deviceIDSQL + `, ($3::uuid[])[i % cardinality($3::uuid[]) + 1], ` + hardwareIDSQL + `, 'Room ' || i,
-					$4::text::timestamptz FROM generate_series(0, $2::bigint - 1) i
-				ORDER BY i % cardinality($3::uuid[]), i`, []any{seed, n, teams, latest}},
+			{`INSERT INTO devices (id, team_id, hardware_id, display_name)
+				SELECT ` + deviceIDSQL + `, ($3::uuid[])[i % cardinality($3::uuid[]) + 1], ` + hardwareIDSQL + `, 'Room ' || i
+				FROM generate_series(0, $2::bigint - 1) i
+				ORDER BY i % cardinality($3::uuid[]), i`, []any{seed, n, teams}},
+			{"INSERT INTO device_state (device_id) SELECT id FROM devices ORDER BY team_id, id", nil},
 			{`INSERT INTO device_hardware (hardware_id, device_id)
 				SELECT ` + hardwareIDSQL + `, ` + deviceIDSQL + ` FROM generate_series(0, $2::bigint - 1) i`, []any{seed, n}},
 			{add, nil},
@@ -90,7 +86,7 @@ func (e *env) registerDevices(ctx context.Context, conn *pgx.Conn, teams []uuid.
 		return nil
 	})
 	if err == nil {
-		_, err = conn.Exec(ctx, "VACUUM (ANALYZE) devices, device_hardware, teams, api_keys, ingest_keys")
+		_, err = conn.Exec(ctx, "VACUUM (ANALYZE) devices, device_state, device_hardware, teams, api_keys, ingest_keys")
 	}
 	if err != nil {
 		return fmt.Errorf("registering devices: %w", err)
@@ -126,7 +122,11 @@ func (e *env) insertHistory(ctx context.Context, conn *pgx.Conn) error {
 			return fmt.Errorf("inserting the history: %w", err)
 		}
 	}
-	if _, err := conn.Exec(ctx, "VACUUM (ANALYZE) readings"); err != nil {
+	_, err := conn.Exec(ctx, "SELECT refresh_device_state($1, $2)", window.To.Add(-time.Hour), window.To)
+	if err != nil {
+		return fmt.Errorf("finding the newest readings: %w", err)
+	}
+	if _, err := conn.Exec(ctx, "VACUUM (ANALYZE) readings, device_state"); err != nil {
 		return fmt.Errorf("analyzing the history: %w", err)
 	}
 	return nil

@@ -1,0 +1,24 @@
+package current_test
+
+import (
+	"testing"
+
+	"roomsensor/test/dbtest"
+	"roomsensor/test/storetest"
+)
+
+func TestMain(m *testing.M) { dbtest.Main(m) }
+
+var (
+	at          = storetest.At
+	co2         = storetest.CO2
+	open        = storetest.Open
+	requireCode = storetest.RequireCode
+)
+
+type fixture struct{ *storetest.Fixture }
+
+func setup(t testing.TB) *fixture {
+	t.Helper()
+	return &fixture{storetest.New(t)}
+}
