@@ -36,7 +36,7 @@ BEGIN
     -- uploads of any age are refreshed. Until then their hours are read from the readings (readings_hourly_valid). A refresh
     -- computes the hours of all devices again between the first and the last change of a transaction.
     PERFORM add_continuous_aggregate_policy('readings_hourly',
-        start_offset => NULL, end_offset => INTERVAL '1 minute',
+        start_offset => NULL, end_offset => INTERVAL '0',
         schedule_interval => INTERVAL '10 minutes', if_not_exists => true);
 END
 $procedure$;

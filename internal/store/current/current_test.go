@@ -16,6 +16,7 @@ import (
 	"roomsensor/internal/dev/postgres"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/store"
+	"roomsensor/test/conformance"
 	"roomsensor/test/dbtest"
 )
 
@@ -280,6 +281,42 @@ func TestCurrentDevicesOldChunks(t *testing.T) {
 	devices := f.currentTeam(t.Context(), t, summary)
 	i := slices.IndexFunc(devices, func(d roomsensor.CurrentDevice) bool { return d.ID == f.DeviceID })
 	require.Equal(t, at("2020-05-01T00:00:00Z"), devices[i].Latest.BucketAt)
+}
+
+// TestCurrentFromHourly checks that statistics are exact at once after late readings, and on the Community edition, with the
+// refresh policy as it is by default, that past hours come from readings_hourly, up to the hour that ended last.
+func TestCurrentFromHourly(t *testing.T) {
+	t.Parallel()
+	conformance.Covers(t, "decision 17 e", "decision 17 i")
+	f := setup(t)
+	var hour time.Time
+	require.NoError(t, f.SQL.QueryRow(t.Context(), "SELECT date_trunc('hour', now(), 'UTC')").Scan(&hour))
+	hours := roomsensor.SummaryWindow(hour)
+	write := func(before time.Duration, ppm float32) {
+		t.Helper()
+		f.WriteRows(t, co2(f.DeviceID, roomsensor.FormatTime(hour.Add(-before)), ppm))
+	}
+	requireSum := func(message string, want float64) {
+		t.Helper()
+		f.LimitStats(0)
+		require.InDelta(t, want, f.currentTeam(t.Context(), t, hours)[0].Last24h[roomsensor.CO2].Sum, 0, message)
+	}
+	write(23*time.Hour, 1)
+	write(3*time.Hour, 20)
+	write(5*time.Minute, 300)
+	write(0, 4000)
+	requireSum("before the first refresh", 4321)
+	stored := 1.0
+	if dbtest.Edition(t) == postgres.Community {
+		stored = 2
+		job := f.Number(t, "SELECT job_id FROM timescaledb_information.jobs WHERE proc_name = 'policy_refresh_continuous_aggregate'")
+		f.Exec(t, fmt.Sprintf("CALL run_job(%d)", job))
+		f.Exec(t, `DO $$ BEGIN EXECUTE (SELECT format('UPDATE %I.%I SET co2_ppm_sum = co2_ppm_sum * 2',
+			materialization_hypertable_schema, materialization_hypertable_name) FROM timescaledb_information.continuous_aggregates); END $$`)
+	}
+	requireSum("past hours are stored, and the current one is read", stored*321+4000)
+	write(3*time.Hour-time.Minute*5, 50)
+	requireSum("the hour of a late reading is read", stored*301+70+4000)
 }
 
 // TestCurrentModel checks that snapshots equal what is read of all devices, whatever is written between them: by workers,

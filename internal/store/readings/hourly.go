@@ -13,62 +13,60 @@ import (
 	"roomsensor/internal/store/pg"
 )
 
-// HourStats aggregates whole hours of devices of a team (decision 17). A device without readings in them is not in
-// the map. It takes the hours from readings_hourly that are stored there and equal the readings, and the others from
-// the readings.
+// HourStats aggregates whole hours of devices of a team (decision 17). A device without readings in them is not in the map.
+// It takes the hours from readings_hourly that are stored there and equal the readings, and only the others from the
+// readings.
 func (s *Store) HourStats(
 	ctx context.Context, tx pgx.Tx, teamID uuid.UUID, deviceIDs []uuid.UUID, hours roomsensor.Window,
 ) (map[uuid.UUID]roomsensor.Stats, error) {
+	stats := make(map[uuid.UUID]roomsensor.Stats, len(deviceIDs))
 	if len(deviceIDs) == 0 {
-		return nil, nil
+		return stats, nil
 	}
-	stored, err := s.storedHours(ctx, tx, hours)
+	valid, err := s.Queries.HourlyListValid(ctx, tx, db.HourlyListValidParams{WindowFrom: hours.From, WindowTo: hours.To})
 	if err != nil {
 		return nil, err
 	}
-	if stored.Empty() {
-		return s.ReadingStats(ctx, tx, teamID, deviceIDs, hours)
-	}
-	stats, notFinite, err := s.hourlyStats(ctx, tx, teamID, deviceIDs, stored)
-	if err != nil {
-		return nil, err
-	}
-	// Only SQL can have inserted such a value, which the API serves as null. readings_hourly does not filter them, because
-	// that would slow down every query.
-	if len(notFinite) > 0 {
-		finite, err := s.ReadingStats(ctx, tx, teamID, notFinite, stored)
-		if err != nil {
-			return nil, err
+	add := func(read func(context.Context, pgx.Tx, uuid.UUID, []uuid.UUID, roomsensor.Window) (
+		map[uuid.UUID]roomsensor.Stats, error,
+	), part roomsensor.Window,
+	) error {
+		if part.Empty() {
+			return nil
 		}
-		maps.Copy(stats, finite)
-	}
-	for _, rest := range []roomsensor.Window{{From: hours.From, To: stored.From}, {From: stored.To, To: hours.To}} {
-		if rest.Empty() {
-			continue
-		}
-		more, err := s.ReadingStats(ctx, tx, teamID, deviceIDs, rest)
-		if err != nil {
-			return nil, err
-		}
+		more, err := read(ctx, tx, teamID, deviceIDs, part)
 		for id, of := range more {
 			stats[id] = stats[id].Plus(of)
 		}
+		return err
 	}
-	return stats, nil
+	rest := hours
+	for _, v := range valid {
+		stored := roomsensor.Window{From: v.HoursFrom.UTC(), To: v.HoursTo.UTC()}
+		if err := add(s.ReadingStats, roomsensor.Window{From: rest.From, To: stored.From}); err != nil {
+			return nil, err
+		}
+		if err := add(s.storedStats, stored); err != nil {
+			return nil, err
+		}
+		rest.From = stored.To
+	}
+	return stats, add(s.ReadingStats, rest)
 }
 
-// storedHours returns the longest range of hours of a window that readings_hourly has stored and that equal the
-// readings.
-func (s *Store) storedHours(
-	ctx context.Context, tx pgx.Tx, window roomsensor.Window,
-) (longest roomsensor.Window, err error) {
-	rows, err := s.Queries.HourlyListValid(ctx, tx, db.HourlyListValidParams{WindowFrom: window.From, WindowTo: window.To})
-	for i := range rows {
-		if from, to := rows[i].HoursFrom.UTC(), rows[i].HoursTo.UTC(); to.Sub(from) > longest.To.Sub(longest.From) {
-			longest = roomsensor.Window{From: from, To: to}
-		}
+// storedStats is HourStats from readings_hourly. Only SQL can have inserted a value that is not finite, which the API serves
+// as null. readings_hourly does not filter these, because that would slow down every query: the hours of a device with one
+// come from the readings.
+func (s *Store) storedStats(
+	ctx context.Context, tx pgx.Tx, teamID uuid.UUID, deviceIDs []uuid.UUID, hours roomsensor.Window,
+) (map[uuid.UUID]roomsensor.Stats, error) {
+	stats, notFinite, err := s.hourlyStats(ctx, tx, teamID, deviceIDs, hours)
+	if err != nil || len(notFinite) == 0 {
+		return stats, err
 	}
-	return longest, err
+	finite, err := s.ReadingStats(ctx, tx, teamID, notFinite, hours)
+	maps.Copy(stats, finite)
+	return stats, err
 }
 
 // hourlyStats aggregates hours of readings_hourly. notFinite has the devices with a value that is not finite.
