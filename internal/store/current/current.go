@@ -81,7 +81,7 @@ type currentList struct {
 	isCut    bool              // whether it ends early because of the tags
 }
 
-// readingVersions tell whether the readings of a device changed. They are compared for equality only.
+// readingVersions change with the readings of a device. They are compared for equality only.
 type readingVersions struct {
 	all  int64 // of all readings
 	late int64 // of the readings before the hour of the newest one
