@@ -51,7 +51,7 @@ func newRequest(method, path string, headers ...string) *http.Request {
 // texts returns the names of the Markdown files that are pages, below docs/.
 func texts(t *testing.T) []string {
 	t.Helper()
-	names := []string{"README.md", "errors.md", "contract.md", "glossary.md", "troubleshooting.md"}
+	names := []string{"README.md", "architecture.md", "errors.md", "contract.md", "glossary.md", "troubleshooting.md"}
 	for _, dir := range []string{"guides", "operate", "operate/runbooks"} {
 		entries, err := os.ReadDir(dir)
 		require.NoError(t, err)

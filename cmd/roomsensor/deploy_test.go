@@ -16,6 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 
+	"roomsensor/internal/cli"
+	"roomsensor/internal/config"
 	"roomsensor/internal/queue"
 	"roomsensor/test/clitest"
 	"roomsensor/test/tlstest"
@@ -261,4 +263,28 @@ func TestAutoscaler(t *testing.T) {
 	metadata := scaled.Spec.Triggers[0].Metadata
 	require.Equal(t, queue.StreamName, metadata["stream"])
 	require.Equal(t, queue.ConsumerName, metadata["consumer"])
+}
+
+// TestConfigurationPage checks that the page lists every setting, and nothing else.
+func TestConfigurationPage(t *testing.T) {
+	t.Parallel()
+	settings := map[string]bool{"OTEL_TRACES_SAMPLER": true, "OTEL_TRACES_SAMPLER_ARG": true} // The SDK reads them.
+	parser, err := program().Parser(&cli.Terminal{Stdout: io.Discard, Stderr: io.Discard})
+	require.NoError(t, err)
+	for _, command := range parser.Model.Leaves(false) {
+		for _, flag := range command.Flags {
+			if flag.Tag.Has("setting") {
+				settings[config.Variable(flag.Name)] = true
+			}
+		}
+	}
+	listed := map[string]bool{}
+	for line := range strings.Lines(string(readFile(t, "../../docs/operate/configuration.md"))) {
+		if cells := strings.Split(line, "|"); len(cells) > 1 {
+			for _, name := range regexp.MustCompile("`([A-Z_]+)`").FindAllStringSubmatch(cells[1], -1) {
+				listed[name[1]] = true
+			}
+		}
+	}
+	require.Equal(t, settings, listed)
 }
