@@ -8,6 +8,7 @@ import (
 	_ "embed"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -17,6 +18,9 @@ import (
 
 //go:embed unobservable.tsv
 var unobservable string
+
+//go:embed blind.tsv
+var blind string
 
 // Keys of the test attributes that Covers and NeedsMachine set and `go test -json` reports.
 const (
@@ -45,6 +49,9 @@ func Rules() []Rule { return contract().rules }
 // Anchors returns the ids of all sections and rules of docs/contract.md, also of those that are not in force.
 func Anchors() map[string]bool { return contract().anchors }
 
+// Unnoticed returns what the tests of a section would not notice, and where it shows instead, or an empty text.
+func Unnoticed(section string) string { return contract().unnoticed[section] }
+
 // Covers records that the test proves the rules with these ids. The test fails if there is no such rule, or if the rule
 // is listed as unobservable.
 func Covers(t testing.TB, ids ...string) {
@@ -72,12 +79,22 @@ type parsed struct {
 	rules   []Rule
 	byID    map[string]Rule
 	anchors map[string]bool
+
+	unnoticed map[string]string // by section
 }
 
 var contract = sync.OnceValue(func() parsed {
 	p, err := parse(string(docs.Contract()), unobservable)
+	if err == nil {
+		p.unnoticed, err = reasonsIn(blind)
+	}
 	if err != nil {
 		panic(err)
+	}
+	for section := range p.unnoticed {
+		if !slices.ContainsFunc(p.rules, func(r Rule) bool { return r.Section == section }) {
+			panic("blind.tsv has a section that docs/contract.md does not have: " + section)
+		}
 	}
 	return p
 })
@@ -174,7 +191,7 @@ func reasonsIn(tsv string) (map[string]string, error) {
 		}
 		id, reason, ok := strings.Cut(line, "\t")
 		if !ok {
-			return nil, fmt.Errorf("a line of unobservable.tsv is an id, a tab and a reason: %q", line)
+			return nil, fmt.Errorf("a line is an id or a section, a tab and a text: %q", line)
 		}
 		reasons[id] = reason
 	}

@@ -80,7 +80,11 @@ func (r *results) page(rules []conformance.Rule) string {
 	for _, rule := range rules {
 		if rule.Section != section {
 			section = rule.Section
-			fmt.Fprintf(&table, "\n## %s\n\n| rule | proved by |\n|---|---|\n", section)
+			fmt.Fprintf(&table, "\n## %s\n\n", section)
+			if text := conformance.Unnoticed(section); text != "" {
+				fmt.Fprintf(&table, "These tests would not notice: %s\n\n", text)
+			}
+			fmt.Fprint(&table, "| rule | proved by |\n|---|---|\n")
 		}
 		proof := r.proofCell(rule)
 		if rule.Unobservable != "" {
