@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// changesWait is how long the service holds a request that finds no change: the longest time that it allows.
+	// changesWait is the time for which the service holds a request that finds no change: its maximum.
 	changesWait = 30 * time.Second
 	// changesInterval is the least time from one request to the next after the feed has caught up. At this rate, a
 	// follower uses half of the requests that its key may send.

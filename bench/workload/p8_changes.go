@@ -22,7 +22,7 @@ import (
 const (
 	// changeWait is the wait of a request, the longest one.
 	changeWait = 30
-	// changeTimeout is how long the client follows the feed after the last upload.
+	// changeTimeout limits the time for which the client follows the feed after the last upload.
 	changeTimeout = time.Minute
 	// feedStatements is a regular expression for the statements of a process that serves the change feed.
 	feedStatements = "^-- name: Feed(Reserve|Watermark|Changed|StateGet|LateList|DeviceList|RangeList|DayList|" +

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// teamsHistory is how long before now the readings of the teams begin, and uploadsSince when they end: the uploads of
+	// teamsHistory is the age of the first readings of the teams, and uploadsSince when they end: the uploads of
 	// W11 are newer.
 	teamsHistory, uploadsSince = 24 * time.Hour, 6 * time.Hour
 	// teamsStep is the time between two readings in the history of a device.

@@ -95,7 +95,7 @@ func (s *Suite) simpleUpdates(ctx context.Context) (Side, error) {
 	}, nil
 }
 
-// visibility is how long after their requests readings were committed, per round.
+// visibility has the times from requests to the commit of their readings, per round.
 type visibility struct {
 	p50, p99 report.Sample // seconds
 	inexact  bool

@@ -36,7 +36,7 @@ func (s *Suite) processor(ctx context.Context) error {
 	return t.stop()
 }
 
-// uploadedDays is how long before now the uploads of W16 begin: enough for a day in each of 20 rounds.
+// uploadedDays is the age of the first uploads of W16: enough for a day in each of 20 rounds.
 const uploadedDays = 30
 
 // processorTime measures uploads of one size, in rounds.

@@ -46,8 +46,8 @@ type Request struct {
 const (
 	// defaultParallel is how many exports of a key the service runs at once at least (decision 32 f).
 	defaultParallel = 4
-	// defaultPatience is how long an export goes on while no part succeeds. It is longer than any Retry-After of the rate
-	// limit (decision 25 b) and than a restart of the service.
+	// defaultPatience ends an export after this time in which no part succeeded. It is longer than any Retry-After of the
+	// rate limit (decision 25 b) and than a restart of the service.
 	defaultPatience = 15 * time.Minute
 
 	lockName = "lock"

@@ -41,7 +41,7 @@ const (
 var countedRows = regexp.MustCompile(`\bwould have (\d+) rows\b`)
 
 // remedyFor returns what to do about an error. rows is the number of readings of a part that must be divided, 0 if
-// it is unknown. pause is how long the service asks to wait.
+// it is unknown. pause is the wait that the service asks for.
 func remedyFor(err error) (what remedy, rows int, pause time.Duration) {
 	refusal, refused := errors.AsType[*client.Error](err)
 	_, local := errors.AsType[*localError](err)

@@ -15,7 +15,7 @@ import (
 const (
 	// stateVersion changes when a program could no longer continue a copy of an older one.
 	stateVersion = 1
-	// oncePatience is how long a run with Once waits for a service that does not answer.
+	// oncePatience limits the wait of a run with Once for a service that does not answer.
 	oncePatience = 15 * time.Minute
 	// devicesEvery is how often the list of devices is read again.
 	devicesEvery = time.Hour

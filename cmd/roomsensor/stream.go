@@ -35,7 +35,7 @@ type streamCmd struct {
 	Status  streamStatusCmd  `cmd:"" help:"Show how much the stream holds, how far back it reaches, and what waits in it."`
 	Replay  streamReplayCmd  `cmd:"" help:"Process the stream again, after a restore of the database."`
 	Confirm streamConfirmCmd `cmd:"" help:"Continue with another stream after the loss of the one before; creates a missing one."`
-	Skip    streamSkipCmd    `cmd:"" help:"Make a message that holds up the workers a reject."`
+	Skip    streamSkipCmd    `cmd:"" help:"Move a blocking message to the rejects."`
 }
 
 type streamStatusCmd struct {

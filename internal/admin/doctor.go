@@ -84,7 +84,7 @@ const (
 	// maxClockDifference is the greatest difference of two clocks that is not wrong: decisions about keys, windows and
 	// uploads compare times of different machines.
 	maxClockDifference = 5 * time.Second
-	// certificateNotice is how long before its end a certificate is reported.
+	// certificateNotice is the time before its end from which a certificate is reported.
 	certificateNotice = 14 * 24 * time.Hour
 )
 
@@ -107,7 +107,7 @@ func (o *Operator) Diagnose(ctx context.Context, options DoctorOptions) (Diagnos
 	return Diagnosis{d.findings}, nil
 }
 
-// checkClock compares the clock of a server with that of this machine. took is how long the answer took, which bounds
+// checkClock compares the clock of a server with that of this machine. took is the duration of the answer, which bounds
 // the error.
 func (d *doctor) checkClock(check, server string, clock time.Time, took time.Duration) {
 	difference := clock.Sub(d.operator.now())

@@ -13,8 +13,8 @@ import (
 const (
 	// longTransaction is how old a transaction may be: it holds back the cleanup of dead rows in the whole database.
 	longTransaction = time.Hour
-	// longBlock is for how long a session may block others: more than a statement of the service takes, and than it waits
-	// for a lock.
+	// longBlock is the time after which a blocking session is reported: more than a statement of the service takes, and
+	// than it waits for a lock.
 	longBlock = 10 * time.Second
 	day       = 24 * time.Hour
 )

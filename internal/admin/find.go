@@ -19,7 +19,7 @@ func parseID(text string) (id uuid.UUID, ok bool) {
 	return id, err == nil && len(text) == len(uuid.Nil.String())
 }
 
-// FindTeam returns the id of the team with an id or a name. An id is returned as it is, whether or not the team exists.
+// FindTeam returns the id of the team with an id or a name. An id is not looked up.
 func (o *Operator) FindTeam(ctx context.Context, idOrName string) (uuid.UUID, error) {
 	if id, ok := parseID(idOrName); ok {
 		return id, nil
@@ -70,8 +70,7 @@ func (o *Operator) SharedNameWarning(ctx context.Context, name string, team uuid
 }
 
 // FindDevice returns the id of the device with an id or a name, or in which the unit with a hardware id is installed.
-// team is the id or the name of its team, or nil if it may belong to any. An id is returned as it is without a team,
-// whether or not the device exists.
+// team is the id or the name of its team, or nil if it may belong to any. Without a team, an id is not looked up.
 func (o *Operator) FindDevice(ctx context.Context, team *string, device string) (uuid.UUID, error) {
 	ofTeam, err := o.FindTeamIfNamed(ctx, team)
 	if err != nil {

@@ -17,9 +17,9 @@ import (
 // readTimeout limits the reading of a whole request. Only a PATCH has a body, of at most 64 KiB.
 const readTimeout = 15 * time.Second
 
-// maxExports is how many exports run at the same time. Each takes a connection of store.API while it reads, and up to
-// 17 MB of memory, one of aggregates 20 MB, until its client has received all rows: at most 320 MB of the 512 MiB of a
-// process.
+// maxExports limits the number of exports that run at the same time. Each takes a connection of store.API while it
+// reads, and up to 17 MB of memory, one of aggregates 20 MB, until its client has received all rows: at most 320 MB of
+// the 512 MiB of a process.
 const maxExports = 16
 
 // Config is the configuration of the API.

@@ -15,8 +15,8 @@ const (
 		"RateLimit-Reset, Retry-After, WWW-Authenticate, X-Request-Id, X-Row-Count"
 	acceptedHeaders = "Authorization, Content-Type, Idempotency-Key, If-None-Match"
 	acceptedMethods = "GET, HEAD, PATCH"
-	// preflightAge is how long, in seconds, a browser may remember the response to a preflight request: two hours, the
-	// longest that Chromium accepts.
+	// preflightAge is the time in seconds for which a browser may remember the response to a preflight request: two hours,
+	// the longest that Chromium accepts.
 	preflightAge = "7200"
 )
 

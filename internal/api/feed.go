@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	// feedInterval is how often the watermark moves while requests wait. A client whose devices change all the time makes
-	// a request per interval, 545 in 10 minutes, which the rate limit allows. A change appears after up to 1.3 seconds: it
-	// may take until A5.4's 2.
+	// feedInterval is the interval at which the watermark moves while requests wait. A client whose devices change all the
+	// time makes a request per interval, 545 in 10 minutes, which the rate limit allows. A change appears after up to 1.3
+	// seconds: it may take until A5.4's 2.
 	feedInterval = 1100 * time.Millisecond
 	// watermarkAge is how old the watermark of a request may be.
 	watermarkAge = time.Second
@@ -30,7 +30,8 @@ const (
 	// effect within 5 seconds (decision 24 k).
 	keyChecks = 2
 
-	// maxWaiting is how many requests wait at the same time. Each takes about 20 KB: 40 MB of the 512 MiB of a process.
+	// maxWaiting limits the number of requests that wait at the same time. Each takes about 20 KB: 40 MB of the 512 MiB of
+	// a process.
 	maxWaiting = 2000
 	// maxWaitingPerKey is more than A5.11 requires.
 	maxWaitingPerKey = 8
@@ -128,7 +129,7 @@ func (w *feedWaiter) mayWait() bool {
 	return w.admits
 }
 
-// patience is how long the request waits for other requests to end: the rest of its wait, so that of many requests
+// patience limits the wait of the request for other requests to end: the rest of its wait, so that of many requests
 // woken at once, none is refused that has time left.
 func (w *feedWaiter) patience() time.Duration { return max(shareWait, time.Until(w.until)) }
 

@@ -22,7 +22,7 @@ const (
 	// that other pages need not wait for them. maxTeamScans is the limit of one team.
 	maxScans     = 8
 	maxTeamScans = maxScans / 4
-	// shareWait is how long a request waits for other requests to end.
+	// shareWait limits the wait of a request for other requests to end.
 	shareWait = 4 * time.Second
 	// shareRetryAfter is the Retry-After of a request that waited in vain.
 	shareRetryAfter = 2 * time.Second

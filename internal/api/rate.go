@@ -14,8 +14,8 @@ import (
 	"roomsensor/internal/roomsensor"
 )
 
-// denialAge is how long a denial is repeated from memory. A denial usually lasts longer, but nothing in memory may be
-// older than 5 seconds (decision 43).
+// denialAge is the age up to which a denial is repeated from memory. A denial usually lasts longer, but nothing in
+// memory may be older than 5 seconds (decision 43).
 const denialAge = 4 * time.Second
 
 // maxDenials is the number of denials in memory. The database is asked again about a key that does not fit.

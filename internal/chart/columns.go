@@ -4,7 +4,7 @@ import (
 	"time"
 )
 
-// maxColumns is how many columns a chart has at most. Its line has one point per column, whatever the window.
+// maxColumns is the maximum number of columns of a chart. Its line has one point per column, whatever the window.
 const maxColumns = 800
 
 // columns divide the window into equal parts, each of one or more steps.

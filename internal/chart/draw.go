@@ -71,8 +71,8 @@ func (d *drawing) begin(points []Point) {
 	d.raw(`</desc>`)
 }
 
-// minBand is the part of the width that a band has at least; shorter ones that follow one another are joined, so that
-// their number is bounded.
+// minBand is the minimum width of a band, as a fraction of the plot; shorter ones that follow one another are joined,
+// so that their number is bounded.
 const minBand = 1.0 / 200
 
 // drawBands appends a rectangle for each band, with its label above the plot. A label that has no room is cut off.

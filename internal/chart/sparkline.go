@@ -8,7 +8,7 @@ import (
 // Size is the size of the viewBox of a drawing. A drawing scales with the width that the stylesheet gives it.
 type Size struct{ Width, Height int }
 
-// maxSparklinePoints is how many points a sparkline has at most: one per hour of a day. More values are merged into
+// maxSparklinePoints is the maximum number of points of a sparkline: one per hour of a day. More values are merged into
 // their means.
 const maxSparklinePoints = 24
 

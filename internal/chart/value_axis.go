@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// valueIntervals is how many intervals between ticks a value axis has at most.
+// valueIntervals is the maximum number of intervals between the ticks of a value axis.
 const valueIntervals = 5
 
 // valueAxis is a scale with ticks at round numbers, from its first tick to its last.

@@ -33,10 +33,10 @@ func (a *Aggregates) AppendHeader(dst []byte) []byte {
 
 // AppendRow appends a line.
 func (a *Aggregates) AppendRow(dst []byte, row *roomsensor.AggregateRow) []byte {
-	dst = append(dst, a.begin.of(row.Bucket.From)...)
+	dst = append(dst, a.begin.format(row.Bucket.From)...)
 	dst = append(dst, ',')
-	dst = append(dst, a.end.of(row.Bucket.To)...)
-	dst = append(dst, a.devices.of(row.DeviceID)...)
+	dst = append(dst, a.end.format(row.Bucket.To)...)
+	dst = append(dst, a.devices.get(row.DeviceID)...)
 	dst = strconv.AppendInt(append(dst, ','), int64(row.Expected), 10)
 	dst = strconv.AppendInt(append(dst, ','), int64(row.Present), 10)
 	for _, m := range a.metrics {

@@ -56,8 +56,8 @@ func (c *deviceCells) add(d roomsensor.NamedDevice) *deviceCell {
 	return cell
 }
 
-// of returns the cells of a device. One that appeared meanwhile has no name yet.
-func (c *deviceCells) of(id uuid.UUID) []byte {
+// get returns the cells of a device. One that appeared meanwhile has no name yet.
+func (c *deviceCells) get(id uuid.UUID) []byte {
 	if next := c.last.next; next != nil && next.id == id {
 		c.last = next
 		return next.text
@@ -94,8 +94,8 @@ func (l *Long) AppendHeader(dst []byte) []byte {
 
 // AppendRow appends the line of one reading.
 func (l *Long) AppendRow(dst []byte, row *roomsensor.ExportRow) []byte {
-	dst = append(dst, l.bucket.of(row.BucketAt)...)
-	dst = append(dst, l.devices.of(row.DeviceID)...)
+	dst = append(dst, l.bucket.format(row.BucketAt)...)
+	dst = append(dst, l.devices.get(row.DeviceID)...)
 	dst = appendMetrics(dst, l.columns.Metrics, &row.Values)
 	dst = append(dst, ',')
 	dst = strconv.AppendUint(dst, uint64(row.Values.Mask()), 10)
@@ -148,7 +148,7 @@ type bucketText struct {
 	text []byte
 }
 
-func (b *bucketText) of(at time.Time) []byte {
+func (b *bucketText) format(at time.Time) []byte {
 	if len(b.text) == 0 || !at.Equal(b.at) {
 		b.at, b.text = at, roomsensor.AppendTime(b.text[:0], at)
 	}

@@ -85,7 +85,7 @@ func (w *Wide) AppendEnd(dst []byte) []byte {
 	if !w.open {
 		return dst
 	}
-	dst = append(dst, w.bucket.of(w.at)...)
+	dst = append(dst, w.bucket.format(w.at)...)
 	for i := range w.values {
 		dst = appendMetrics(dst, w.metrics, &w.values[i])
 	}

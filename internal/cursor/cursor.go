@@ -14,8 +14,8 @@ import (
 	"roomsensor/internal/roomsensor"
 )
 
-// Lifetime is how long a cursor is valid after it was issued (decision 11). Those of the change feed live longer
-// (A5.6).
+// Lifetime is the time for which a cursor is valid after it was issued (decision 11). Those of the change feed live
+// longer (A5.6).
 const Lifetime = 24 * time.Hour
 
 // SecretBytes is the length of the secret: an AES-256 key.

@@ -8,7 +8,7 @@ import (
 	"roomsensor/internal/simulate"
 )
 
-// strayHistory is how long the unit that is not registered has uploaded when the demo is created.
+// strayHistory is the age of the first upload of the unregistered unit when the demo is created.
 const strayHistory = 3 * time.Hour
 
 // strayUnit returns a unit that nobody registered. It uploads with the key of the team, and is rejected.

@@ -14,8 +14,8 @@ import (
 const (
 	// maxKeyIDLength is far beyond the ids that the service makes. Keys with a longer id are not looked up.
 	maxKeyIDLength = 128
-	// refusalAge is how long a refusal is repeated from memory. A key that another tool stores with SQL, or extends, may
-	// have been refused before, and nothing in memory may be older than 5 seconds (decision 43).
+	// refusalAge is the age up to which a refusal is repeated from memory. A key that another tool stores with SQL, or
+	// extends, may have been refused before, and nothing in memory may be older than 5 seconds (decision 43).
 	refusalAge = 4 * time.Second
 	// maxRefusals bounds the memory for refusals, of about 100 bytes each.
 	maxRefusals = 10_000

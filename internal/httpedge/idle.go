@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// StallTimeout is how long a body may stand still, in either direction, before its request ends. It does not limit how
-// long a body takes as a whole: 16 MiB over a cellular line take minutes.
+// StallTimeout is the time without progress of a body, in either direction, after which its request ends. It does not
+// limit how long a body takes as a whole: 16 MiB over a cellular line take minutes.
 const StallTimeout = 30 * time.Second
 
 // sendBuffer is the size of the kernel's send buffer. By default the kernel grows it to megabytes and wakes a blocked
@@ -19,7 +19,7 @@ const StallTimeout = 30 * time.Second
 // StallTimeout.
 const sendBuffer = 256 << 10
 
-// writeChecks is how many times per StallTimeout a blocked write checks whether bytes moved.
+// writeChecks is the number of times per StallTimeout that a blocked write checks whether bytes moved.
 const writeChecks = 10
 
 // IdleListener wraps a listener so that a write to one of its connections fails once no byte has moved for StallTimeout

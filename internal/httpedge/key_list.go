@@ -17,7 +17,7 @@ const (
 	// keyListTimeout bounds each query of a KeyList. A revoke takes effect within 5 seconds (decision 24): keyAge, and
 	// this time for the queries.
 	keyListTimeout = 2 * time.Second
-	// keyListAge is how often all keys are read, which finds those that were deleted with SQL.
+	// keyListAge is the interval at which all keys are read, which finds those that were deleted with SQL.
 	keyListAge = 5 * time.Minute
 	// keyPage is the number of keys of a query, which takes some 100 ms. A list of any length is read in time, because
 	// each page has a timeout of its own. If more keys than this changed at once, all are read.

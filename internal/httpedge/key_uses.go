@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// keyUseInterval is how often the uses since the last time are stored. A new key shows its first use soon.
+	// keyUseInterval is the interval at which new uses are stored. A new key shows its first use soon.
 	keyUseInterval = 10 * time.Second
 	// keyUsePrecision is the precision of stored uses: each key is stored once in each minute of the clock at most.
 	keyUsePrecision = time.Minute
@@ -107,8 +107,8 @@ func (u *KeyUses) storeDue(ctx context.Context) {
 	}
 }
 
-// due returns the uses that a later minute has than the one that was stored, by key. It forgets keys that were stored
-// and not used for a minute.
+// due returns, by key, the uses that are not yet stored for their minute. It forgets keys whose uses are stored and
+// that were not used for a minute.
 func (u *KeyUses) due() (due []roomsensor.KeyUse) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

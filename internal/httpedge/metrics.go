@@ -34,7 +34,7 @@ func NewRequestMetrics(registerer prometheus.Registerer, prefix string) *Request
 		}, []string{"route", "method"}),
 		inFlight: factory.NewGauge(prometheus.GaugeOpts{
 			Name: prefix + "_requests_in_flight",
-			Help: "Requests that have arrived and have no complete response, those that wait for changes included.",
+			Help: "Requests in flight, long polls included.",
 		}),
 	}
 }

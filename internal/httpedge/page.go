@@ -76,7 +76,7 @@ func AddItem[T any](p *Page, item *T, appendItem func([]byte, *T) []byte) bool {
 	return true
 }
 
-// tagEpoch is how long a page with a cursor keeps its entity tag at most. It is half the lifetime of a cursor: a client
+// tagEpoch is the maximum age of the entity tag of a page with a cursor. It is half the lifetime of a cursor: a client
 // that receives 304 until the tag changes still has the other half to use its cursor.
 const tagEpoch = cursor.Lifetime / 2
 

@@ -260,7 +260,7 @@ func Interrupted(ctx context.Context, err error) error {
 	return err
 }
 
-// declareTimeout is how long an operator's command waits for NATS.
+// declareTimeout limits the wait of an operator's command for NATS.
 const declareTimeout = 10 * time.Second
 
 // DeclareStream creates the stream of uploads if it does not exist, and changes no existing one. Its errors are for

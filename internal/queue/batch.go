@@ -15,12 +15,12 @@ import (
 )
 
 // The server syncs its disk for every message that it stores, but only once for an atomic batch. So while messages are
-// on their way to the stream, those that arrive meanwhile wait, and share a batch.
+// in flight to the stream, those that arrive meanwhile wait, and share a batch.
 const (
-	// maxSingles is how many messages are on their way before others wait.
+	// maxSingles is the number of messages in flight above which others wait.
 	maxSingles = 16
-	// minBatch is from how many messages on a batch is cheaper for the server, which keeps the messages of each batch in
-	// files of their own until the last one arrives (bench/NOTES.md).
+	// minBatch is the number of messages from which a batch is cheaper for the server, which stores the messages of a
+	// batch in files of their own until the last one arrives (bench/NOTES.md).
 	minBatch = 24
 	// maxBatch and maxBatchBytes bound a batch. The server accepts 1,000 messages.
 	maxBatch      = 512
@@ -28,13 +28,13 @@ const (
 	// batchText is the size in bytes up to which a message joins a batch. For a larger one, the sync costs little beside
 	// the rest.
 	batchText = 16 << 10
-	// batchWait is how long a message waits for others at most, unless a batch is on its way.
+	// batchWait limits the wait of a message for others, unless a batch is in flight.
 	batchWait = 2 * time.Millisecond
-	// gatherWait is how long messages wait at most, after a batch was confirmed, for the next ones of its callers. Without
-	// them, the next batch would have only the messages that arrived meanwhile, and half of the callers would wait for
-	// each batch.
+	// gatherWait limits the wait for the next messages of a batch's callers after the batch was confirmed. Without them,
+	// the next batch would have only the messages that arrived meanwhile, and half of the callers would wait for each
+	// batch.
 	gatherWait = 10 * time.Millisecond
-	// batchPause is how long messages are published one by one after a batch failed.
+	// batchPause is the time for which messages are published one by one after a batch failed.
 	batchPause = 10 * time.Second
 )
 
@@ -46,7 +46,7 @@ const (
 )
 
 // batcher publishes the messages of all callers, in the order of their arrival, in batches or one by one. Only a batch
-// keeps later messages waiting: the stream would store them after it anyway.
+// delays later messages: the stream would store them after it anyway.
 type batcher struct {
 	// single publishes a message outside of a batch, and fails for a message that cannot be sent.
 	single func(*nats.Msg) (jetstream.PubAckFuture, error)
@@ -59,7 +59,7 @@ type batcher struct {
 	mu      sync.Mutex
 	waiting []*publication
 	busy    bool        // run is running
-	singles int         // messages on their way outside of a batch
+	singles int         // messages in flight outside of a batch
 	late    bool        // those that wait have waited long enough
 	timer   *time.Timer // sets late; nil before the first use
 	paused  time.Time   // until then, there are no batches
@@ -253,7 +253,7 @@ func (b *batcher) sendBatch(list []*publication) (retry bool) {
 	return false
 }
 
-// commitBatch is batcher.commit on the connection of the queue. The publisher of JetStream would not tell how many
+// commitBatch is batcher.commit on the connection of the queue. The publisher of JetStream would not return how many
 // messages a confirmation is for. Like that one, commitBatch fails when the connection is lost.
 func (q *Queue) commitBatch(list []*publication) (first uint64, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), ackTimeout)

@@ -12,8 +12,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// unconfirmedFor is how long missing confirmations count after the last one: a process that is not ready gets no
-// uploads that could show that the stream confirms again.
+// unconfirmedFor is the time for which missing confirmations count after the last one: a process that is not ready gets
+// no uploads that could show that the stream confirms again.
 const unconfirmedFor = 30 * time.Second
 
 // confirmations knows whether the stream confirms the messages of this process. After an error of its disk, a stream

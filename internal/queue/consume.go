@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// prefetch is how many messages wait in a worker beside its batches: enough to fill the next batch, and few to
-	// return when it stops.
+	// prefetch is the number of messages that wait in a worker beside its batches: enough to fill the next batch, and few
+	// to return when it stops.
 	prefetch = 512
 	// prefetchBytes bounds one request for messages. It must fit the largest message that the server accepts, or that
 	// message would block the consumer.
@@ -31,7 +31,7 @@ const (
 const (
 	// priorityLaneName is the name of a consumer that exists only during a backlog.
 	priorityLaneName = "ingest-ahead"
-	// priorityLaneIdle is how long the server keeps that consumer after the last request for messages.
+	// priorityLaneIdle is the time after its last request for messages at which the server deletes that consumer.
 	priorityLaneIdle = 30 * time.Second
 )
 

@@ -15,9 +15,9 @@ import (
 	"roomsensor/internal/tracing"
 )
 
-// publishWindow is how many messages of one team, or of one call without a team, await their confirmation at the same
-// time: enough to keep the disk of the stream busy, and few, because the stream stores messages in their order, so that
-// those of other teams wait for all of them.
+// publishWindow limits the unconfirmed messages of one team, or of one call without a team: enough to keep the disk of
+// the stream busy, and few, because the stream stores messages in their order, so that those of other teams wait for
+// all of them.
 const publishWindow = 64
 
 // Message is an upload to publish.

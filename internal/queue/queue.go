@@ -36,11 +36,11 @@ const (
 const (
 	// DefaultMaxBytes is the default size limit of the stream: about ten days of 10,000 devices.
 	DefaultMaxBytes = 8 << 30
-	// DefaultKeep is how long the stream keeps uploads that are stored in the tables, for a replay after a restore.
+	// DefaultKeep is the retention of uploads that are stored in the tables, for a replay of the stream after a restore.
 	DefaultKeep = 7 * 24 * time.Hour
 )
 
-// AckWait is how long the server waits for an acknowledgement or an extension before it delivers a message to another
+// AckWait limits the server's wait for an acknowledgement or an extension before it delivers a message to another
 // worker. It is three times the longest batch, and the longest that the messages of a crashed worker wait.
 const AckWait = 60 * time.Second
 
@@ -51,7 +51,7 @@ const (
 	maxAckPending = 50_000
 	// requestTimeout bounds a few requests to the server: a request to a server that died has no response.
 	requestTimeout = 5 * time.Second
-	// ackTimeout is how long a publisher waits for the stream, which syncs every message to disk. A busy disk takes a
+	// ackTimeout limits a publisher's wait for the stream, which syncs every message to disk. A busy disk takes a
 	// second.
 	ackTimeout = 10 * time.Second
 	// maxUnacknowledged bounds the messages that a process has published without a confirmation yet. More than a few

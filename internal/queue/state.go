@@ -166,7 +166,7 @@ func (p *purge) bySize(maxBytes int64) uint64 {
 func (p *purge) end() uint64 { return max(p.state.FirstSeq, min(p.floor, p.state.LastSeq)+1) }
 
 const (
-	// replayAttempts is how often Replay tries to create the consumer again: a worker that misses it may create it
+	// replayAttempts limits the attempts of Replay to create the consumer again: a worker that misses it may create it
 	// first, with another start, and the server may still be removing the files of the deleted one.
 	replayAttempts = 5
 	// replayPause is the time for the server to remove them.

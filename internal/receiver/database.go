@@ -29,7 +29,7 @@ const (
 	maxDatabaseUses = 2
 	// maxTeamDatabaseUses is how many requests of a team use the database or wait for it.
 	maxTeamDatabaseUses = 4
-	// databaseWait is how long a request waits for others that use the database, and databaseTimeout how long it then
+	// databaseWait limits a request's wait for others that use the database, and databaseTimeout the time that it then
 	// uses it.
 	databaseWait    = 4 * time.Second
 	databaseTimeout = 5 * time.Second

@@ -18,7 +18,7 @@ const (
 const (
 	// teamRate is how many times the share of a credential its team has.
 	teamRate = 2
-	// burstSeconds is how long a credential or team that sent nothing may save its share.
+	// burstSeconds is the time for which a credential or team that sends nothing saves its share.
 	burstSeconds = 10
 	// minSweep is the least number of buckets at which those that are full again are removed.
 	minSweep = 1024

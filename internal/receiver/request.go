@@ -24,7 +24,7 @@ const (
 	keyRetryAfter = time.Second
 	// writeTimeout limits the sending of a response of a few hundred bytes.
 	writeTimeout = 15 * time.Second
-	// lingerTimeout is how long the rest of a refused body is read; see discardBody.
+	// lingerTimeout limits the reading of the rest of a refused body; see discardBody.
 	lingerTimeout = time.Second
 	// maxLingering is how many refused bodies are read at the same time.
 	maxLingering = 16

@@ -19,8 +19,9 @@ const (
 	// FeedMargin is how much earlier the feed begins than the starting point that a client asks for (A5.8). A reading gets
 	// its time in the feed when its transaction begins, which is at most 45 seconds before the commit (A5.4).
 	FeedMargin = time.Minute
-	// FeedKeep is how long it is known which readings are late in the feed. A round that began earlier cannot go on. It is
-	// longer than FeedReach, because a client that asks for one page in a while carries an old round in a new cursor.
+	// FeedKeep is the retention of what is known about late readings in the feed. A round that began earlier cannot go on.
+	// It is longer than FeedReach, because a client that asks for one page in a while carries an old round in a new
+	// cursor.
 	FeedKeep = 60 * 24 * time.Hour
 )
 

@@ -88,7 +88,7 @@ type UserTeams struct {
 
 // The limits of people and passwords.
 const (
-	// LinkLifetime is how long a link works with which a person sets a password.
+	// LinkLifetime is the lifetime of a link with which a person sets a password.
 	LinkLifetime = 72 * time.Hour
 	// MaxMembers is how many members and open invitations a team may have.
 	MaxMembers = 500

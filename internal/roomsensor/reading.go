@@ -117,7 +117,7 @@ type Reading struct {
 	IngestedAt time.Time // when one of the values last changed (decision 38)
 }
 
-// LateAfter is how long after its measurement a reading may arrive without being late.
+// LateAfter is the delay after its measurement from which a reading is late.
 const LateAfter = time.Hour
 
 // LateReadings are the late readings of a device in a part of a window.

@@ -34,7 +34,7 @@ func RunIngest(ctx context.Context, cfg config.Ingest, o process.Options) error 
 	})
 }
 
-// heapReserve is the size in bytes of a part of the heap that is never written, so that it takes no memory of the
+// heapReserve is the size in bytes of the GC ballast: allocated and never written, so that it takes no memory of the
 // machine. Go collects garbage when the heap has doubled. A receiver or a worker keeps a few megabytes, which small
 // uploads double several times a second. GOMEMLIMIT counts the reserve.
 const heapReserve = 16 << 20

@@ -22,7 +22,7 @@ const (
 	statisticsStale = 3 * statisticsInterval
 	// statisticsTimeout bounds one read.
 	statisticsTimeout = 20 * time.Second
-	// expiringWithin is how long before their expiry keys are counted.
+	// expiringWithin is the time before their expiry from which keys are counted.
 	expiringWithin = 7 * 24 * time.Hour
 
 	expiringName = "roomsensor_keys_expiring"

@@ -195,7 +195,7 @@ func (f field) value(object reflect.Value) (text string, chosen bool) {
 	return text, value.Kind() == reflect.String || value.Kind() == reflect.Map
 }
 
-// printable escapes all characters but those that only show: a line break would end the row, and an escape sequence in
+// printable escapes control characters: a line break would end the row, and an escape sequence in
 // a name would be a command to the terminal.
 func printable(text string) string {
 	if !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {

@@ -18,9 +18,9 @@ type Config[V any] struct {
 	Read func(ctx context.Context, teamID uuid.UUID, last *V) (Entry[V], error)
 	// Timeout limits one read, which many requests may wait for.
 	Timeout time.Duration
-	// MaxReads is how many values are read at the same time.
+	// MaxReads limits the number of values that are read at the same time.
 	MaxReads int
-	// MaxBytes is the limit of the memory of all values. Those that were not used for longest are dropped, and one that is
+	// MaxBytes is the limit of the memory of all values. The least recently used ones are evicted, and one that is
 	// larger than a third of it is not kept.
 	MaxBytes int
 }

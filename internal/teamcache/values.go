@@ -12,7 +12,7 @@ import (
 type Entry[V any] struct {
 	Value *V
 	Bytes int       // the memory that it takes, about
-	Until time.Time // when it is dropped, unless it was read again
+	Until time.Time // when it expires, unless it was read again
 }
 
 // Values keeps a value per team within a limit of memory. It is safe for concurrent use.
@@ -21,7 +21,7 @@ type Values[V any] struct {
 
 	mu     sync.Mutex
 	byTeam map[uuid.UUID]*list.Element // of used
-	used   *list.List                  // of *kept[V], the one that was used last at the front
+	used   *list.List                  // of *kept[V], the most recently used at the front
 	bytes  int
 }
 
@@ -48,12 +48,12 @@ func (v *Values[V]) Kept(teamID uuid.UUID) *V {
 	return entry[V](e).Value
 }
 
-// swept is how many values that were not used for longest Keep checks for their time. More than one, so that those
-// that are dropped later than others do not keep these in memory.
+// swept is the number of least recently used entries that each Keep checks for expiry. More than one, so that an entry
+// that expires late does not keep others in memory.
 const swept = 8
 
-// Keep stores a value, unless it takes more than a third of the memory, of which others need the rest. It drops values
-// whose time is over and, if there are too many bytes, those that were not used for longest, one by one.
+// Keep stores a value, unless it takes more than a third of the memory, of which others need the rest. It evicts
+// expired values and, if there are too many bytes, the least recently used ones, one by one.
 func (v *Values[V]) Keep(teamID uuid.UUID, e Entry[V]) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

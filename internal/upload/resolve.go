@@ -82,8 +82,8 @@ func visible(installations []roomsensor.Installation, team *uuid.UUID) []roomsen
 	return theirs
 }
 
-// assignDevice returns the device in which the unit sat when the reading was measured. Otherwise it returns the first
-// reason that applies, in the order of decision 41.
+// assignDevice returns the device in which the unit was installed when the reading was measured. Otherwise it returns
+// the first reason that applies, in the order of decision 41.
 func (r *resolver) assignDevice(reading *Reading) (roomsensor.Reason, uuid.UUID) {
 	switch {
 	case reading.Problem != "":
@@ -103,8 +103,8 @@ func (r *resolver) assignDevice(reading *Reading) (roomsensor.Reason, uuid.UUID)
 	return roomsensor.ReasonNotInstalled, uuid.Nil
 }
 
-// heartbeat returns the heartbeat of the device in which the unit sat at the arrival, whatever becomes of the readings
-// (decision 39). It returns nil where there is none.
+// heartbeat returns the heartbeat of the device in which the unit was installed at the arrival, whatever becomes of the
+// readings (decision 39). It returns nil where there is none.
 func (r *resolver) heartbeat() *roomsensor.DeviceHeartbeat {
 	at := r.arrival.At
 	for i := range r.installations {

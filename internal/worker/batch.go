@@ -13,7 +13,7 @@ import (
 const (
 	// flushReadings is the size at which a batch is written: a larger one is hardly faster per reading.
 	flushReadings = 2_000
-	// flushAge is how long a reading waits for others. It delays the readings of a quiet fleet, and joins the commits of
+	// flushAge limits the wait of a reading for others. It delays the readings of a quiet fleet, and joins the commits of
 	// a busy one.
 	flushAge = 20 * time.Millisecond
 	// capReadings, capBytes and capDeliveries bound a batch that waits for a writer. At any of them the worker stops

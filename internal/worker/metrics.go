@@ -35,7 +35,7 @@ type metrics struct {
 	rejectsKept, rejectsBytes, rejectsMaxBytes prometheus.Gauge
 }
 
-// newMetrics registers the metrics of a worker. keep is how long the stream keeps stored uploads.
+// newMetrics registers the metrics of a worker. keep is the retention of stored uploads in the stream.
 func newMetrics(registerer prometheus.Registerer, o *outcomes, keep time.Duration) *metrics {
 	factory := promauto.With(registerer)
 	counter := func(name, help string) prometheus.Counter {
@@ -134,7 +134,7 @@ func (w *Worker) report(b *batch, results []result, err error, started time.Time
 		if r.parked {
 			w.metrics.parked.Inc()
 			w.Log.Error().Uint64("stream_sequence", r.delivery.arrival.Sequence).Str("hardware_id", r.delivery.unit).
-				Int("deliveries", r.delivery.deliveries).Msg("parked an upload that the database refuses as a reject")
+				Int("deliveries", r.delivery.deliveries).Msg("moved an upload to the rejects: the database keeps refusing it")
 		}
 	}
 	w.metrics.batchUploads.Observe(float64(len(b.deliveries)))

@@ -19,7 +19,7 @@ const (
 	// With the delays of refusedBackoff that takes a quarter of an hour.
 	DefaultParkAfter = 50
 	// aloneAfter is the number of deliveries after which an upload does not share a transaction with newer ones, and is
-	// written alone if another upload like it, or a lock, stops their transaction.
+	// written individually if another upload like it, or a lock, stops their transaction.
 	aloneAfter = 5
 	// maxRefusals bounds the refusals in one batch, or in one upload, after which the rest is not split further in this
 	// delivery: the refusals of one device must not keep a writer busy. Each one may take as long as a timeout. It also
@@ -127,7 +127,7 @@ func (o *outcomes) countReturned(deliveries int) {
 	o.update(func(s *outcome) { s.deliveries = max(s.deliveries, deliveries) })
 }
 
-// splittable returns how long an upload may be split now that is about to be parked.
+// splittable returns the time left for splitting an upload that is about to be parked.
 func (o *outcomes) splittable() time.Duration { return max(0, splitTime-o.sum().splitting) }
 
 func (o *outcomes) countSplitting(took time.Duration) {

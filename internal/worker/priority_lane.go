@@ -23,7 +23,7 @@ const (
 	backlogUploads = 20
 	// freshBytes is more than an upload of one hour's readings. Larger uploads wait their turn.
 	freshBytes = 4 << 10
-	// freshFor is how long an upload is fresh after its arrival.
+	// freshFor is the age up to which an upload is fresh.
 	freshFor = 30 * time.Second
 	// backlogCheckEvery is how soon a worker detects a backlog, and its end.
 	backlogCheckEvery = 100 * time.Millisecond

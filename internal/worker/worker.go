@@ -16,9 +16,10 @@ import (
 )
 
 const (
-	// DefaultWriters is how many batches a worker writes at the same time: one is prepared while another one commits.
+	// DefaultWriters is the number of batches that a worker writes at the same time: one is prepared while another one
+	// commits.
 	DefaultWriters = 2
-	// DefaultStopTimeout is how long a worker may take to store what it holds when it stops, within the 20 seconds that
+	// DefaultStopTimeout limits the time to store the fetched uploads when a worker stops, within the 20 seconds that
 	// a process has to stop.
 	DefaultStopTimeout = 15 * time.Second
 )

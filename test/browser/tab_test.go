@@ -20,7 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// patience is how long a page may take on a busy machine.
+// patience limits the time of a page on a busy machine.
 const patience = time.Minute
 
 // view is how a person looks at a page.

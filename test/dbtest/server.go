@@ -30,7 +30,7 @@ const (
 	testPrefix     = "roomsensor_test_"
 	templatePrefix = "roomsensor_template_"
 
-	// busyTimeout is how long creating or dropping a database waits while others, such as TimescaleDB's scheduler, use
+	// busyTimeout limits the wait of creating or dropping a database while others, such as TimescaleDB's scheduler, use
 	// it.
 	busyTimeout = time.Minute
 	busyPause   = 100 * time.Millisecond

@@ -31,7 +31,7 @@ type Team struct {
 	Key        string
 }
 
-// swapAge is how long ago the first device of each team got another unit.
+// swapAge is the age of the installation of the present unit in the first device of each team.
 const swapAge = 38 * 24 * time.Hour
 
 // CreateFleet migrates the database and creates teams and devices. The first device of each team gets a second unit, so

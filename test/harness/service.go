@@ -40,7 +40,7 @@ const (
 	reconnectWait = 200 * time.Millisecond
 	// queryTimeout bounds one connection to the database.
 	queryTimeout = 2 * time.Minute
-	// queueBackTimeout is how long NATS may be unavailable on a busy machine.
+	// queueBackTimeout limits the outage of NATS on a busy machine.
 	queueBackTimeout = time.Minute
 	// settleTimeout is for all messages in the stream, including those of killed workers, which are redelivered after
 	// ack_wait.

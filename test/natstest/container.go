@@ -23,7 +23,7 @@ import (
 const (
 	// natsPort is the port inside the container.
 	natsPort = "4222/tcp"
-	// pullSilence is how long a pull may make no progress before the test is skipped.
+	// pullSilence is the time without progress after which a pull fails and the test is skipped.
 	pullSilence = 10 * time.Second
 	// patience bounds every wait for the engine and for the server.
 	patience = proctest.Patience

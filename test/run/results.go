@@ -36,7 +36,7 @@ type results struct {
 	claims map[string]map[string]bool
 	// dependent are the top-level tests of which a part was skipped, or would be on another machine.
 	dependent map[string]bool
-	// seconds are how long each top-level test took, without the time in which it waited for its turn.
+	// seconds are the durations of the top-level tests, without the time in which it waited for its turn.
 	seconds map[string]float64
 }
 

@@ -11,7 +11,7 @@ import (
 	"roomsensor/internal/roomsensor"
 )
 
-// overlap is how long a key that is replaced stays valid.
+// overlap is the time for which a replaced key stays valid.
 type overlap struct {
 	Value, Name string
 	duration    time.Duration

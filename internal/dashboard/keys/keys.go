@@ -91,7 +91,7 @@ type keyView struct {
 	Badge, Word string // class and text of its status
 }
 
-// expiresSoon is how long before its expiration a key is marked.
+// expiresSoon is the time before its expiration from which a key is marked.
 const expiresSoon = 14 * 24 * time.Hour
 
 func viewKey(kind *keyKind, key *roomsensor.Key, now time.Time) keyView {

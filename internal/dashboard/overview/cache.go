@@ -50,7 +50,7 @@ const (
 	overviewAge = time.Second
 	// overviewTimeout limits one read, which many requests may wait for.
 	overviewTimeout = 8 * time.Second
-	// overviewKeep is how long an overview stays in memory without being read again.
+	// overviewKeep is the time after its last read at which an overview is evicted.
 	overviewKeep = time.Minute
 	// detailsAge is how often sparklines and older values are read of all devices. Those of a device that changed are read
 	// at once; other programs may write readings of past hours without changing anything else.
@@ -60,7 +60,7 @@ const (
 	maxLinesAtOnce = 250
 	// linesTimeout limits the reading of the sparklines that follow, with the wait for those of other teams.
 	linesTimeout = 30 * time.Second
-	// linesKeep is for how long sparklines are shown if newer ones cannot be read.
+	// linesKeep is the maximum age of sparklines that are shown because newer ones cannot be read.
 	linesKeep = 5 * time.Minute
 	// maxLinesReads is how many teams' sparklines are read at the same time.
 	maxLinesReads = 2
@@ -147,9 +147,9 @@ type lines struct {
 	means  map[uuid.UUID][]float32
 }
 
-// of returns an overview of a team that contains everything that was committed age before the call. The sparklines of
+// get returns an overview of a team that contains everything that was committed age before the call. The sparklines of
 // many devices follow in a later overview.
-func (o *overviews) of(ctx context.Context, teamID uuid.UUID, age time.Duration) (*overview, error) {
+func (o *overviews) get(ctx context.Context, teamID uuid.UUID, age time.Duration) (*overview, error) {
 	oldest := time.Now().Add(-age)
 	w, err := o.cache.Get(ctx, teamID, func(w *overview) bool { return !w.readAt.Before(oldest) })
 	if err == nil && w.awaits {

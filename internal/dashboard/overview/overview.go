@@ -187,7 +187,7 @@ func (w overviewView) Next() int { return w.Page + 1 }
 
 // Show handles the page with a tile per device.
 func (p *Pages) Show(ctx context.Context, v *page.Visit) error {
-	w, err := p.overviews.of(ctx, v.Team.ID, overviewAge)
+	w, err := p.overviews.get(ctx, v.Team.ID, overviewAge)
 	if err != nil {
 		return err
 	}

@@ -42,7 +42,7 @@ type tileStream struct {
 
 // Stream handles the stream of a page.
 func (p *Pages) Stream(ctx context.Context, v *page.Visit) error {
-	w, err := p.overviews.of(ctx, v.Team.ID, overviewAge)
+	w, err := p.overviews.get(ctx, v.Team.ID, overviewAge)
 	if err != nil {
 		return err
 	}

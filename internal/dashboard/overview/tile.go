@@ -13,7 +13,7 @@ import (
 	"roomsensor/internal/roomsensor"
 )
 
-// markupAge is for how long the markup of a tile is used again: the ages in it are words for minutes.
+// markupAge is the maximum age of the cached markup of a tile: the ages in it are words for minutes.
 const markupAge = 15 * time.Second
 
 // markup is a rendered tile.

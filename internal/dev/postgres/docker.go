@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	// pullSilence is how long a pull may make no progress before the next option is tried.
+	// pullSilence is the time without progress after which a pull fails and the next option is tried.
 	pullSilence = 45 * time.Second
 	// containerTimeout is the limit for a container to create its data and accept connections.
 	containerTimeout = time.Minute

@@ -46,9 +46,9 @@ func outputError(err error) error {
 }
 
 const (
-	// maxBuffered is how long an upload may stay in the buffer of a sink.
+	// maxBuffered limits the time of an upload in the buffer of a sink.
 	maxBuffered = 100 * time.Millisecond
-	// lastFlushTimeout is how long an interrupted run may take to flush its sink.
+	// lastFlushTimeout limits the flush of the sink of an interrupted run.
 	lastFlushTimeout = 5 * time.Second
 )
 

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// idempotencyWait is how long a request waits for another with the same Idempotency-Key (decision 23): first within
+	// idempotencyWait limits a request's wait for another with the same Idempotency-Key (decision 23): first within
 	// the process, and for the rest of it in the database.
 	idempotencyWait = 5 * time.Second
 	// idempotencyStatementTimeout bounds the statement that claims a key, which includes that wait.

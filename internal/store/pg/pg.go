@@ -143,7 +143,7 @@ func connectLater(ctx context.Context, config *pgxpool.Config) (*pgxpool.Pool, e
 	return pool, nil
 }
 
-// maxSilence is how long a server may not confirm what was sent to it before its connection is closed. A machine that
+// maxSilence is the time without a confirmation of sent data after which a connection is closed. A machine that
 // failed or was disconnected sends nothing: by default the kernel retries for a quarter of an hour, while transactions
 // wait until their context ends, although a standby was promoted long ago. A slow statement is not affected, because
 // the kernel of the server confirms the packets.

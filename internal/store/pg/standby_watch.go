@@ -157,7 +157,7 @@ func (s *DB) Position(ctx context.Context) (roomsensor.Position, error) {
 type Standby struct {
 	Name string // host and port
 	Used bool
-	// Lag is how long ago the primary was where the standby is now, in steps of a second; 0 while it is used. It goes on
+	// Lag is the time since the primary was where the standby is now, in steps of a second; 0 while it is used. It goes on
 	// growing while the standby does not answer.
 	Lag time.Duration
 }

@@ -35,7 +35,7 @@ func configuredImages() Images {
 	}
 }
 
-// pullTimeout is how long a pull may make no progress.
+// pullTimeout limits the time without progress of a pull.
 const pullTimeout = 30 * time.Second
 
 var errNoImage = errors.New("there is no image of the database or the queue: run deploy/stubs/build, " +

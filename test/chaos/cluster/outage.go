@@ -87,7 +87,7 @@ const (
 	probeInterval = 200 * time.Millisecond
 	// probeKeys share the requests: the limiter allows 600 requests per key in 10 minutes (decision 25).
 	probeKeys = 8
-	// probeTimeout is how long a client waits for an answer.
+	// probeTimeout limits a client's wait for an answer.
 	probeTimeout = 10 * time.Second
 )
 

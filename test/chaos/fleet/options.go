@@ -14,7 +14,7 @@ type Options struct {
 	Devices  int           `json:"devices" help:"Devices, each of which uploads every 5 minutes." placeholder:"N"`
 	Duration time.Duration `json:"duration_ns" help:"Time for which they upload." placeholder:"DURATION"`
 	Teams    int           `json:"teams" help:"Teams, which share the devices evenly." placeholder:"N"`
-	// Outage is how long a device stays offline. One device in a hundred is offline at any time.
+	// Outage is the length of an outage of a device. One device in a hundred is offline at any time.
 	Outage time.Duration `json:"outage_ns" help:"Time for which a device stays offline, in multiples of 5 minutes." placeholder:"DURATION"`
 	// Late devices were offline for LateFor and come back at once after some seconds.
 	Late    int           `json:"late" help:"Devices that send nothing before they all come back at once." placeholder:"N"`
@@ -58,8 +58,8 @@ func Short(seed uint64) Options {
 	return o
 }
 
-// Burst returns the options of 1,000 devices that come back at once after 3 days, beside 6,000 others that send 20 uploads
-// a second.
+// Burst returns the options of 1,000 devices that come back at once after 3 days, beside 6,000 others that send 20
+// uploads a second.
 func Burst(seed uint64) Options {
 	o := Full(seed)
 	o.Devices, o.Duration, o.Teams, o.Late, o.LateFor = 7000, time.Minute, 100, 1000, 72*time.Hour

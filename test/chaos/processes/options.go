@@ -18,7 +18,7 @@ type Options struct {
 	Faults   Counts        `json:"faults" kong:"-"`
 	// Plan replaces the plan that is drawn from Faults, if it is set.
 	Plan Plan `json:"-" kong:"-"`
-	// Halt is how long a worker is suspended. It is longer than AckWait.
+	// Halt is the time for which a worker is suspended. It is longer than AckWait.
 	Halt time.Duration `json:"halt_ns" kong:"-"`
 	// MaxToxic is the longest time for which a toxic is active.
 	MaxToxic time.Duration `json:"max_toxic_ns" kong:"-"`
