@@ -157,7 +157,7 @@ func (v *Visit) CheckForm() error {
 }
 
 // LocalTime returns the time of the field at, which is in the zone of the team, or nil if it is empty. It adds an error
-// for a time in the future, and for a text that is none.
+// for a time in the future, and for a text that is not a time.
 func (v *Visit) LocalTime(text string, errs FormErrors) *time.Time {
 	if text == "" {
 		return nil
@@ -174,9 +174,9 @@ func (v *Visit) LocalTime(text string, errs FormErrors) *time.Time {
 	return &at
 }
 
-// EffectiveTime is localTime for a change that takes effect now if the field is empty.
+// EffectiveTime is LocalTime for a change that takes effect now if the field is empty.
 func (v *Visit) EffectiveTime(text string, errs FormErrors) time.Time {
-	at, _ := roomsensor.EffectiveTime(v.LocalTime(text, errs), v.Now) // localTime returns none in the future.
+	at, _ := roomsensor.EffectiveTime(v.LocalTime(text, errs), v.Now) // LocalTime has refused a time in the future.
 	return at
 }
 
