@@ -20,7 +20,7 @@ type API struct {
 	Tracing
 	Stop
 	CORSOrigins   Origins  `help:"Origins of web pages, separated by commas, from which browsers may call the API." implied:"none" name:"cors-origins" placeholder:"ORIGIN,..." setting:""`
-	CurrentMemory Size     `default:"64MiB" help:"Memory for devices and readings that /devices/current does not read again while they are unchanged: about 550 bytes for each device whose team asks." placeholder:"SIZE" setting:""`
+	CurrentMemory Size     `default:"64MiB" help:"Memory for the statistics of /devices/current, which it does not read again while they are unchanged: about 280 bytes for each device whose team asks." placeholder:"SIZE" setting:""`
 	AuditKeep     Duration `default:"400d" help:"How long entries of the audit log are kept; at least 30d." placeholder:"DURATION" setting:""`
 	OpsAddr       string   `default:"127.0.0.1:9080" help:"Address of health checks, metrics and profiles." placeholder:"HOST:PORT" setting:""`
 }
@@ -35,7 +35,7 @@ func (c *API) validateAudit() error {
 	return nil
 }
 
-// minCurrentMemory has room for the largest team in a third of it: 10,000 devices with names and a few tags.
+// minCurrentMemory has room for the largest teams that have a snapshot, in a third of it: 10,000 devices take 3 MB.
 const minCurrentMemory = 32 * MiB
 
 func (c *API) validateCurrentMemory() error {

@@ -1,5 +1,5 @@
 // Package teamcache keeps one value per team in memory, such as a snapshot of its devices. One read serves all requests
-// of a team that need the value at the same time, and several teams can be read together.
+// of a team that need the value at the same time.
 package teamcache
 
 import (
