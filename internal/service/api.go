@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"time"
 
-
 	"roomsensor/docs"
 	"roomsensor/internal/api"
 	"roomsensor/internal/config"

@@ -47,11 +47,6 @@ func (f *fixture) newDevice(t testing.TB, hardwareID string) uuid.UUID {
 	return f.NewDevice(t, hardwareID)
 }
 
-func (f *fixture) insertDevice(t testing.TB) uuid.UUID {
-	t.Helper()
-	return f.InsertDevice(t)
-}
-
 func (f *fixture) exec(t testing.TB, sql string, args ...any) {
 	t.Helper()
 	f.Exec(t, sql, args...)

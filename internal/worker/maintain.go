@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-
 	"roomsensor/internal/retry"
 	"roomsensor/internal/roomsensor"
 )

@@ -19,7 +19,6 @@ type memoryStore struct {
 	ranges        []roomsensor.Window                                          // of existing chunks
 	trim          func(roomsensor.RejectLimits) (roomsensor.RejectTrim, error) // may be nil
 	purgeFeed     func() (int64, error)                                        // may be nil
-	refresh       func(after uuid.UUID) (int, uuid.UUID, error)                // may be nil
 
 	mu      sync.Mutex
 	content *content

@@ -36,8 +36,8 @@ func New(d *pg.DB, r *readings.Store) *Store {
 }
 
 // CurrentDevices reads a page of the live snapshot: devices with their newest reading and the statistics of some whole
-// hours (decision 17), the last of which is the current one. An empty window reads no statistics. The newest readings are
-// those of the beginning of the call; the statistics may have later ones too.
+// hours (decision 17), the last of which is the current one. An empty window reads no statistics. The newest readings
+// are those of the beginning of the call; the statistics may have later ones too.
 func (s *Store) CurrentDevices(
 	ctx context.Context, teamID uuid.UUID, q roomsensor.DeviceQuery, hours roomsensor.Window,
 ) ([]roomsensor.CurrentDevice, error) {
@@ -51,9 +51,9 @@ func (s *Store) CurrentDevices(
 	return list.devices, nil
 }
 
-// CurrentTeam is CurrentDevices for all devices of a team, or nil if there are more devices or tags than q allows. It reads
-// only the statistics that changed since an earlier call (see teamStats). What it read before an error counts too, so that
-// the next call continues: the statistics of a large team may take longer than a request.
+// CurrentTeam is CurrentDevices for all devices of a team, or nil if there are more devices or tags than q allows. It
+// reads only the statistics that changed since an earlier call (see teamStats). What it read before an error counts
+// too, so that the next call continues: the statistics of a large team may take longer than a request.
 func (s *Store) CurrentTeam(
 	ctx context.Context, teamID uuid.UUID, q roomsensor.DeviceQuery, hours roomsensor.Window,
 ) ([]roomsensor.CurrentDevice, error) {
@@ -99,8 +99,8 @@ func (s *readingsSource) lacks(chunk int64) bool {
 	return !exists
 }
 
-// listCurrent reads a page of devices. Like fleet.EachDevice, it reads it in portions: the tags in the first one show how many
-// devices q.MaxTagBytes has room for.
+// listCurrent reads a page of devices. Like fleet.EachDevice, it reads it in portions: the tags in the first one show
+// how many devices q.MaxTagBytes has room for.
 func (s *Store) listCurrent(ctx context.Context, teamID uuid.UUID, q roomsensor.DeviceQuery) (*currentList, error) {
 	list := &currentList{devices: []roomsensor.CurrentDevice{}}
 	filter, ok := fleet.MetadataFilter(q.Metadata)
@@ -143,9 +143,9 @@ func (s *Store) listCurrentPortion(
 		return err //nolint:wrapcheck // The caller of the batch wraps it.
 	})
 	batch.Queue(db.CurrentSourceGet).QueryRow(func(r pgx.Row) error {
-		return r.Scan(&list.source.version, &list.source.chunks) //nolint:wrapcheck // As above.
+		return r.Scan(&list.source.version, &list.source.chunks)
 	})
-	return rows, s.Pool.SendBatch(ctx, &batch).Close()
+	return rows, s.Pool.SendBatch(ctx, &batch).Close() //nolint:wrapcheck // The callers of listCurrent wrap it.
 }
 
 func (l *currentList) add(row *db.CurrentDeviceListRow) error {

@@ -428,7 +428,7 @@ func (m *currentModel) actions(t *testing.T, copying *store.Store) map[string]fu
 				rapid.StringMatching(`[a-c]`).Draw(rt, "floor"))
 		},
 		"restart":      func(*rapid.T) { m.LimitStats(1 << 20) },
-		"begin import": func(rt *rapid.T) { m.beginImport(t, rt) },
+		"begin import": func(*rapid.T) { m.beginImport(t) },
 		"end import":   func(rt *rapid.T) { m.endImport(t, rt) },
 	}
 	if dbtest.Edition(t) == postgres.Community {
@@ -452,7 +452,7 @@ func (m *currentModel) upsert(t *testing.T, rt *rapid.T, s *store.Store, bucket 
 	}
 }
 
-func (m *currentModel) beginImport(t *testing.T, rt *rapid.T) {
+func (m *currentModel) beginImport(t *testing.T) {
 	t.Helper()
 	if len(m.open) == 3 {
 		return

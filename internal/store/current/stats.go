@@ -13,13 +13,13 @@ import (
 	"roomsensor/internal/teamcache"
 )
 
-// teamStats are the statistics of a team's devices that CurrentTeam has read, in one of its hours. It never changes once
-// it is in the cache. They are exact as long as these stay the same:
+// teamStats are the statistics of a team's devices that CurrentTeam has read in an hour. A value in the cache never
+// changes. It is exact as long as these stay the same:
 //
 //  1. The source: no other program has written any readings, no chunk was dropped, and it is the same server.
 //  2. The version of all readings of the device. A worker changes it in every transaction that changes one of them.
-//  3. If that changed, those of the past hours are still exact if the version of late readings is the same and the newest
-//     reading was in the current hour: workers have only changed readings of that hour.
+//  3. If that changed, those of the past hours are still exact if the version of late readings is the same and the
+//     newest reading was in the current hour: workers have only changed readings of that hour.
 //
 // A list of devices is read before its statistics. So what was read may be newer than its versions, never older: in the
 // worst case it is read once more.
@@ -49,7 +49,7 @@ const (
 )
 
 // statsSnapshot begins a snapshot for statements that aggregate the readings of devices, in one round trip.
-var statsSnapshot = pgx.TxOptions{BeginQuery: "begin isolation level repeatable read read only;\n" + db.StatsSet}
+var statsSnapshot = pgx.TxOptions{BeginQuery: "begin isolation level repeatable read, read only;\n" + db.StatsSet}
 
 // LimitStats sets the limit of the memory of the statistics, about 280 bytes per device. It must be called before the
 // first request. Once the devices whose teams ask regularly need more, most of them are read again each time.
@@ -109,7 +109,7 @@ func (s *Store) addStats(
 			return s.readStats(ctx, tx, teamID, part, hours)
 		})
 		if err != nil {
-			return err
+			return err //nolint:wrapcheck // The callers wrap it.
 		}
 		for i := range part {
 			m := &part[i]

@@ -21,9 +21,9 @@ import (
 // KB.
 const FirstTagBytes = 64 << 10
 
-// EachDevice calls do for every device of a page, by id, while further rows arrive. It reads them in portions, each with a
-// query for those after an id. The tags in the first portion show how many devices q.MaxTagBytes has room for: the
-// database would send the rows that are not needed before the connection can be used again.
+// EachDevice calls do for every device of a page, by id, while further rows arrive. It reads them in portions, each
+// with a query for those after an id. The tags in the first portion show how many devices q.MaxTagBytes has room for:
+// the database would send the rows that are not needed before the connection can be used again.
 func (s *Store) EachDevice(
 	ctx context.Context, teamID uuid.UUID, q roomsensor.DeviceQuery, do func(*roomsensor.Device),
 ) error {

@@ -14,9 +14,9 @@ type aggregatePiece struct {
 }
 
 // pieces splits the range of consecutive buckets, within the window, into pieces that are read from readings_hourly and
-// pieces that are read from the readings, in ascending order. Hours come from readings_hourly if they are valid there, and
-// whole inside the window and one bucket. Days that do not begin and end at the start of a UTC hour come from the readings
-// as a whole. So do hours that are too few to save the time of a statement, for a number of devices.
+// pieces that are read from the readings, in ascending order. Hours come from readings_hourly if they are valid there,
+// and whole inside the window and one bucket. Days that do not begin and end at the start of a UTC hour come from the
+// readings as a whole. So do hours that are too few to save the time of a statement, for a number of devices.
 func (a *aggregation) pieces(buckets []roomsensor.Window, devices int) (pieces []aggregatePiece) {
 	extent := a.window.Intersect(roomsensor.Window{From: buckets[0].From, To: buckets[len(buckets)-1].To})
 	const saved = int(time.Hour/roomsensor.BucketLength) - 1 // Rows for each hour of a device.

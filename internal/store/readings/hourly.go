@@ -13,9 +13,9 @@ import (
 	"roomsensor/internal/store/pg"
 )
 
-// HourStats aggregates whole hours of devices of a team (decision 17). A device without readings in them is not in the map.
-// It takes the hours from readings_hourly that are stored there and equal the readings, and only the others from the
-// readings.
+// HourStats aggregates whole hours of devices of a team (decision 17). A device without readings in them is not in the
+// map. It takes the hours from readings_hourly that are stored there and equal the readings, and only the others from
+// the readings.
 func (s *Store) HourStats(
 	ctx context.Context, tx pgx.Tx, teamID uuid.UUID, deviceIDs []uuid.UUID, hours roomsensor.Window,
 ) (map[uuid.UUID]roomsensor.Stats, error) {
@@ -54,9 +54,9 @@ func (s *Store) HourStats(
 	return stats, add(s.ReadingStats, rest)
 }
 
-// storedStats is HourStats from readings_hourly. Only SQL can have inserted a value that is not finite, which the API serves
-// as null. readings_hourly does not filter these, because that would slow down every query: the hours of a device with one
-// come from the readings.
+// storedStats is HourStats from readings_hourly. Only SQL can have inserted a value that is not finite, which the API
+// serves as null. readings_hourly does not filter these, because that would slow down every query: the hours of a
+// device with one come from the readings.
 func (s *Store) storedStats(
 	ctx context.Context, tx pgx.Tx, teamID uuid.UUID, deviceIDs []uuid.UUID, hours roomsensor.Window,
 ) (map[uuid.UUID]roomsensor.Stats, error) {
