@@ -11,6 +11,7 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/sync/singleflight"
 
+	"roomsensor/internal/fairshare"
 	"roomsensor/internal/httpedge"
 	"roomsensor/internal/panics"
 	"roomsensor/internal/retry"
@@ -45,6 +46,8 @@ type feed struct {
 	log     zerolog.Logger
 	flights singleflight.Group
 
+	limiter *fairshare.Limiter // of the requests that wait
+
 	mu      sync.Mutex
 	mark    roomsensor.FeedWatermark
 	readAt  time.Time // when its read began
@@ -56,7 +59,13 @@ type feed struct {
 }
 
 func newFeed(backend Backend, now func() time.Time, log zerolog.Logger) *feed {
-	return &feed{backend: backend, now: now, log: log, waiting: map[*feedWaiter]bool{}}
+	return &feed{
+		backend: backend, now: now, log: log, waiting: map[*feedWaiter]bool{},
+		limiter: fairshare.New(fairshare.Config{
+			Key: fairshare.Limit{Most: maxWaitingPerKey}, Team: fairshare.Limit{Most: fairshare.Remaining},
+			Total: fairshare.Limit{Most: maxWaiting},
+		}),
+	}
 }
 
 // watermark returns a watermark that is at most watermarkAge old.
@@ -112,6 +121,7 @@ type feedWaiter struct {
 	devices []uuid.UUID // ascending; nil means all devices of the team
 	until   time.Time
 	admits  bool       // the limits admit the request
+	held    *fairshare.Held
 	woken   chan error // gets nil for a change, or the reason why the request ends
 }
 
@@ -133,24 +143,15 @@ func (w *feedWaiter) mayWait() bool {
 // woken at once, none is refused that has time left.
 func (w *feedWaiter) patience() time.Duration { return max(shareWait, time.Until(w.until)) }
 
-// admit adds a waiter, unless too many wait or the process stops. A key may have maxWaitingPerKey of them. A team may
-// have as many as remain free, so that it never takes the last one that another team needs.
+// admit adds a waiter, unless too many wait or the process stops. One that is not admitted gets its response at once.
 func (f *feed) admit(w *feedWaiter) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.stopped || f.waiting[w] {
 		return !f.stopped
 	}
-	ofKey, ofTeam := 0, 0
-	for other := range f.waiting {
-		if other.key.TeamID == w.key.TeamID {
-			ofTeam++
-		}
-		if other.key.ID == w.key.ID {
-			ofKey++
-		}
-	}
-	if ofKey >= maxWaitingPerKey || ofTeam >= maxWaiting-len(f.waiting) {
+	var err error
+	if w.held, err = f.limiter.Try(fairshare.Owner{Team: w.key.TeamID, Key: w.key.ID}, 1); err != nil {
 		return false
 	}
 	w.woken = make(chan error, 1)
@@ -191,7 +192,10 @@ func (w *feedWaiter) end() {
 	f := w.feed
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	delete(f.waiting, w)
+	if f.waiting[w] {
+		delete(f.waiting, w)
+		w.held.Release()
+	}
 	if len(f.waiting) == 0 {
 		f.endRun()
 	}

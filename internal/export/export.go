@@ -14,13 +14,13 @@ package export
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"roomsensor/internal/httpedge"
 	"roomsensor/internal/roomsensor"
 )
 
@@ -65,10 +65,9 @@ func (e *Exporter) Metrics() []prometheus.Collector { return e.slots.metrics() }
 // concurrent exports (A0.2). rows is the number of rows for the access log, or -1 if they were not counted. If err
 // comes after the first byte, the caller must break the connection.
 func (e *Exporter) Send(ctx context.Context, c echo.Context, r *Request) (rows int, err error) {
-	slot, ok := e.slots.acquire(r)
-	if !ok {
-		return -1, httpedge.Overloaded(retryAfter,
-			"Too many exports run at the same time. Try again after the seconds in Retry-After.")
+	slot, err := e.slots.acquire(r)
+	if err != nil {
+		return -1, err
 	}
 	defer slot.release()
 	d, err := e.prepare(ctx, c, r)
@@ -90,10 +89,10 @@ type Size struct {
 
 // Count returns the size of an export of readings, also of one that has too many rows.
 func (e *Exporter) Count(ctx context.Context, r *Request) (Size, error) {
-	slot, ok := e.slots.acquire(r)
-	if !ok {
-		return Size{}, httpedge.Overloaded(retryAfter,
-			"Too many exports run at the same time. Try again in a few seconds.")
+	slot, err := e.slots.acquire(r)
+	if refusal, ok := errors.AsType[*roomsensor.Error](err); ok {
+		refusal.Message = "Too many exports run at the same time. Try again in a few seconds."
+		return Size{}, refusal
 	}
 	defer slot.release()
 	return e.measure(ctx, r)

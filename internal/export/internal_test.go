@@ -34,8 +34,8 @@ func TestSlots(t *testing.T) {
 	slots := newSlots(16)
 	acquire := func(team, key byte) (running int) {
 		for {
-			_, ok := slots.acquire(&Request{Requester: string([]byte{team, key}), TeamID: uuid.UUID{team}})
-			if !ok {
+			_, err := slots.acquire(&Request{Requester: string([]byte{team, key}), TeamID: uuid.UUID{team}})
+			if err != nil {
 				return running
 			}
 			running++

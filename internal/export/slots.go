@@ -4,54 +4,52 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"roomsensor/internal/fairshare"
 )
 
 // maxPerRequester is how many exports of a key or a person run at the same time: the smallest limit that decision 32 f
 // allows.
 const maxPerRequester = 4
 
-// slots limits the exports that run at the same time. A requester gets maxPerRequester. A team gets at most as many as
-// remain free: 8 of 16 if it is alone, and never the last one that another team needs.
+// slots limits the exports that run at the same time, and knows what they do.
 type slots struct {
-	most    int // in total
+	limiter *fairshare.Limiter
 	mu      sync.Mutex
 	running map[*slot]bool
 }
 
 // slot is one running export.
 type slot struct {
-	slots     *slots
-	teamID    uuid.UUID
-	requester string
-	began     time.Time
-	sending   bool // whether the rows were counted
+	*fairshare.Held
+
+	slots   *slots
+	began   time.Time
+	sending bool // whether the rows were counted
 }
 
 func newSlots(most int) *slots {
-	return &slots{most: most, running: map[*slot]bool{}}
+	return &slots{running: map[*slot]bool{}, limiter: fairshare.New(fairshare.Config{
+		Name: "exports", Key: fairshare.Limit{Most: maxPerRequester}, Team: fairshare.Limit{Most: fairshare.Remaining},
+		Total: fairshare.Limit{
+			Most: most, RetryAfter: retryAfter,
+			Message: "Too many exports run at the same time. Try again after the seconds in Retry-After.",
+		},
+	})}
 }
 
-// acquire returns a slot for an export, which the caller must release. ok is false at the limit.
-func (s *slots) acquire(r *Request) (acquired *slot, ok bool) {
+// acquire returns a slot for an export, which the caller must release. Its error is overloaded at a limit.
+func (s *slots) acquire(r *Request) (*slot, error) {
+	held, err := s.limiter.Try(fairshare.Owner{Team: r.TeamID, Key: r.Requester}, 1)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // It is for the client.
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	ofRequester, ofTeam := 0, 0
-	for other := range s.running {
-		if other.teamID == r.TeamID {
-			ofTeam++
-		}
-		if other.requester == r.Requester {
-			ofRequester++
-		}
-	}
-	if ofRequester >= maxPerRequester || ofTeam >= s.most-len(s.running) {
-		return nil, false
-	}
-	acquired = &slot{slots: s, teamID: r.TeamID, requester: r.Requester, began: time.Now()}
+	acquired := &slot{Held: held, slots: s, began: time.Now()}
 	s.running[acquired] = true
-	return acquired, true
+	return acquired, nil
 }
 
 // send marks the export as one whose rows were counted.
@@ -65,6 +63,7 @@ func (s *slot) release() {
 	s.slots.mu.Lock()
 	defer s.slots.mu.Unlock()
 	delete(s.slots.running, s)
+	s.Release()
 }
 
 // count returns how many exports are sending, or how many are not yet.

@@ -37,7 +37,7 @@ const (
 
 // AccessEntry is the one log line of a request. Every process logs the same fields: request_id, route, method, status,
 // duration_ms, bytes, rows, trace_id, key_id or user_id, code and error. A request that fails has more of them, so that
-// support can answer a client that quotes its request id: param, client, user_agent, the path if it was not found, and
+// support can answer a client that quotes its request id: limit, param, client, user_agent, the path if it was not found, and
 // the stack of a panic.
 type AccessEntry struct {
 	RequestID string
@@ -53,6 +53,7 @@ type AccessEntry struct {
 	Code      roomsensor.Code // of the error that the client saw; empty on success
 
 	err                 error  // the cause
+	limit               string // that refused the request
 	message, param      string // of the error that the client saw
 	client, agent, path string // of the request that failed; path only of a 404
 }
@@ -68,7 +69,7 @@ const (
 // Fail records an error of a request, the error that its client saw instead, and the address of the client. Call it
 // before Log.
 func (e *AccessEntry) Fail(err error, public *roomsensor.Error, r *http.Request, client string) {
-	e.Code, e.err = public.Code, err
+	e.Code, e.limit, e.err = public.Code, public.Limit, err
 	e.param, e.message = Shown(public.Param, maxLoggedParam), Shown(public.Message, maxLoggedMessage)
 	e.client, e.agent = client, Shown(r.UserAgent(), maxLoggedAgent)
 	if public.Code.Status() == http.StatusNotFound {
@@ -89,6 +90,7 @@ func (e *AccessEntry) Log(log zerolog.Logger) {
 		{"key_id", e.KeyID},
 		{"user_id", e.UserID},
 		{"code", string(e.Code)},
+		{"limit", e.limit},
 		{"param", e.param},
 		{"path", e.path},
 		{"client", e.client},

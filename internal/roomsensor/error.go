@@ -12,6 +12,7 @@ type Error struct {
 	Param      string // parameter, header or field at fault; empty if there is none
 	Message    string
 	RetryAfter time.Duration // 0 if waiting does not help
+	Limit      string        // name of the limit that refuses the request, for the log; empty if none does
 }
 
 func (e *Error) Error() string { return string(e.Code) + ": " + e.Message }

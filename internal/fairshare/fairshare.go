@@ -1,0 +1,138 @@
+// Package fairshare limits what keys, teams and all of them together hold of a resource at the same time, such as
+// requests in progress or bytes of memory. The log names the limit that refuses a request.
+package fairshare
+
+import (
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"roomsensor/internal/roomsensor"
+)
+
+// Remaining is a limit of teams: as many as remain free. A team gets half of all if it is alone, and never the last one
+// that another team needs.
+const Remaining = -1
+
+// Limit is the limit of the requests of each key, of each team, or of all.
+type Limit struct {
+	Most       int           // that they hold together; 0 means unlimited
+	RetryAfter time.Duration // of a refusal
+	Message    string        // of a refusal; if it is empty, refusals are those of Config.Total
+}
+
+// Config is the configuration of a Limiter. The limits apply in the order of their fields.
+type Config struct {
+	Name             string // in the log: exports is limit=exports.key, exports.team or exports.total
+	Key, Team, Total Limit
+}
+
+// The levels of limits.
+const (
+	ofKey = iota
+	ofTeam
+	ofAll
+)
+
+// Owner is for whom a request holds something.
+type Owner struct {
+	Team uuid.UUID
+	Key  string // id of a key or a person
+}
+
+// account is a key, a team or all of them.
+type account struct {
+	Owner
+
+	level int
+}
+
+// Limiter limits what requests hold of a resource. It is safe for concurrent use.
+type Limiter struct {
+	cfg    Config
+	mu     sync.Mutex
+	byWhom map[account]int // without zeros
+}
+
+// Held is what one request holds.
+type Held struct {
+	limiter  *Limiter
+	accounts [ofAll + 1]account
+	amount   int
+}
+
+// New returns a Limiter.
+func New(cfg Config) *Limiter { return &Limiter{cfg: cfg, byWhom: map[account]int{}} }
+
+// Open returns what a request of an owner holds, which is nothing yet.
+func (l *Limiter) Open(o Owner) *Held {
+	return &Held{limiter: l, accounts: [...]account{{Owner{Key: o.Key}, ofKey}, {Owner{Team: o.Team}, ofTeam}, {level: ofAll}}}
+}
+
+// Try lets a request hold an amount until it is released. It does not wait: its error is overloaded beyond a limit.
+func (l *Limiter) Try(o Owner, amount int) (*Held, error) {
+	h := l.Open(o)
+	return h, h.Grow(amount)
+}
+
+// Used returns what all requests hold.
+func (l *Limiter) Used() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.byWhom[account{level: ofAll}]
+}
+
+// Grow holds an amount more. Its error is overloaded, and nothing changes, beyond a limit.
+func (h *Held) Grow(amount int) error {
+	h.limiter.mu.Lock()
+	defer h.limiter.mu.Unlock()
+	if refusal := h.refusal(amount); refusal != nil {
+		return refusal
+	}
+	h.add(amount)
+	return nil
+}
+
+// Keep gives back all but an amount. It changes nothing if the request holds less.
+func (h *Held) Keep(amount int) {
+	h.limiter.mu.Lock()
+	defer h.limiter.mu.Unlock()
+	if amount < h.amount {
+		h.add(amount - h.amount)
+	}
+}
+
+// Release gives back everything. It may be called several times.
+func (h *Held) Release() { h.Keep(0) }
+
+func (h *Held) add(amount int) {
+	h.amount += amount
+	for _, a := range h.accounts {
+		if h.limiter.byWhom[a] += amount; h.limiter.byWhom[a] == 0 {
+			delete(h.limiter.byWhom, a)
+		}
+	}
+}
+
+// refusal returns why the request may not hold an amount more, or nil.
+func (h *Held) refusal(amount int) *roomsensor.Error {
+	cfg, used := &h.limiter.cfg, h.limiter.byWhom
+	for level, limit := range [...]Limit{cfg.Key, cfg.Team, cfg.Total} {
+		most := limit.Most
+		if most == Remaining {
+			most = cfg.Total.Most - used[h.accounts[ofAll]]
+		}
+		if limit.Most == 0 || used[h.accounts[level]]+amount <= most {
+			continue
+		}
+		if limit.Message == "" {
+			limit = cfg.Total
+		}
+		return &roomsensor.Error{
+			Code: roomsensor.CodeOverloaded, Message: limit.Message, RetryAfter: limit.RetryAfter,
+			Limit: cfg.Name + [...]string{".key", ".team", ".total"}[level],
+		}
+	}
+	return nil
+}

@@ -1,0 +1,78 @@
+package fairshare
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"roomsensor/internal/roomsensor"
+)
+
+// requireRefused checks the limit and the message of a refusal.
+func requireRefused(t *testing.T, err error, limit, message string) {
+	t.Helper()
+	var refusal *roomsensor.Error
+	require.ErrorAs(t, err, &refusal)
+	require.Equal(t, &roomsensor.Error{
+		Code: roomsensor.CodeOverloaded, Message: message, RetryAfter: time.Second, Limit: limit,
+	}, refusal)
+}
+
+func limit(most int, message string) Limit {
+	return Limit{Most: most, RetryAfter: time.Second, Message: message}
+}
+
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	l := New(Config{Name: "x", Key: limit(2, "key"), Team: Limit{Most: 5}, Total: limit(8, "all")})
+	a, b := Owner{uuid.UUID{1}, "a"}, Owner{uuid.UUID{1}, "b"}
+	first, err := l.Try(a, 1)
+	require.NoError(t, err)
+	second, err := l.Try(a, 1)
+	require.NoError(t, err)
+	requireRefused(t, first.Grow(1), "x.key", "key")
+	second.Release()
+	second.Release() // It changes nothing.
+	require.NoError(t, first.Grow(1))
+	third, err := l.Try(b, 2)
+	require.NoError(t, err)
+	fourth, err := l.Try(Owner{uuid.UUID{1}, "c"}, 2)
+	requireRefused(t, err, "x.team", "all")
+	third.Keep(1)
+	third.Keep(2) // It changes nothing.
+	require.NoError(t, fourth.Grow(2))
+	for i := range 2 {
+		_, err = l.Try(Owner{uuid.UUID{2}, strconv.Itoa(i)}, 2-i)
+		require.NoError(t, err)
+	}
+	_, err = l.Try(Owner{uuid.UUID{3}, "d"}, 1)
+	requireRefused(t, err, "x.total", "all")
+	require.Equal(t, 8, l.Used())
+}
+
+// A team gets half of what remains, and everything is free again after a release.
+func TestRemaining(t *testing.T) {
+	t.Parallel()
+	l := New(Config{Name: "x", Team: Limit{Most: Remaining}, Total: limit(1000, "all")})
+	var all []*Held
+	fill := func(team byte) (n int) {
+		for {
+			h, err := l.Try(Owner{Team: uuid.UUID{team}}, 1)
+			if err != nil {
+				requireRefused(t, err, "x.team", "all")
+				return n
+			}
+			all = append(all, h)
+			n++
+		}
+	}
+	require.Equal(t, 500, fill(1))
+	require.Equal(t, 250, fill(0), "a team with the id zero is one as any other")
+	for _, h := range all {
+		h.Release()
+	}
+	require.Empty(t, l.byWhom)
+}
