@@ -10,6 +10,7 @@ import (
 
 	"roomsensor/internal/cursor"
 	"roomsensor/internal/export"
+	"roomsensor/internal/fairshare"
 	"roomsensor/internal/httpedge"
 	"roomsensor/internal/tracing"
 )
@@ -48,8 +49,8 @@ type server struct {
 	rate    *rateLimiter
 	current *snapshots
 	feed    *feed
-	bodies  *shareLimiter
-	scans   *shareLimiter
+	bodies  *fairshare.Limiter
+	scans   *fairshare.Limiter
 	cursors *cursor.Sealer
 	metrics *metrics
 	site    httpedge.Site
@@ -78,7 +79,7 @@ func New(cfg Config, backend Backend) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	bodies, scans := newBodyLimiter(metrics.bodies), newScanLimiter(metrics.scans)
+	bodies, scans := newBodyLimiter(), newScanLimiter()
 	metrics.addLimiters(bodies, scans)
 	keys := httpedge.NewKeyCache(backend.APIKeysByID, cfg.Now)
 	s := &server{

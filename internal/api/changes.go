@@ -59,16 +59,16 @@ func (s *server) tryChanges(ctx context.Context, c *call, asked *changesRequest,
 	if waiter.mayWait() && asked.isAt(mark.At) {
 		return false, nil // As most requests of a client that follows the feed; it needs no memory and no query.
 	}
-	share, err := s.bodies.reserveWithin(ctx, c.key.TeamID, asked.state.Limit*maxChangeBytes, waiter.patience())
+	share, err := reserve(ctx, s.bodies, c.key.TeamID, asked.state.Limit*maxChangeBytes, waiter.patience())
 	if err != nil {
 		return false, err
 	}
-	defer share.release()
-	scan, err := s.scans.reserveWithin(ctx, c.key.TeamID, 1, waiter.patience())
+	defer share.Release()
+	scan, err := reserve(ctx, s.scans, c.key.TeamID, 1, waiter.patience())
 	if err != nil {
 		return false, err
 	}
-	defer scan.release()
+	defer scan.Release()
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	buffer := httpedge.GetBuffer()
@@ -76,7 +76,7 @@ func (s *server) tryChanges(ctx context.Context, c *call, asked *changesRequest,
 	p := &page{Page: httpedge.NewPage(*buffer, s.cursors, asked.state, roomsensor.MaxPageBytes)}
 	defer func() { *buffer = p.Body }()
 	caughtUp, err := s.readChanges(atMark(ctx, p.State.Window, mark), c.key.TeamID, p, mark.At)
-	scan.release()
+	scan.Release()
 	if err != nil {
 		return false, err
 	}
@@ -85,7 +85,7 @@ func (s *server) tryChanges(ctx context.Context, c *call, asked *changesRequest,
 		return false, nil
 	}
 	p.EndFeed(s.now(), caughtUp)
-	share.shrink(len(p.Body))
+	share.Keep(len(p.Body))
 	c.rows = p.Items
 	return true, httpedge.WritePage(c.Response(), c.Request(), p.Page)
 }

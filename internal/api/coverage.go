@@ -94,11 +94,11 @@ func (s *server) sendScan(
 	ctx context.Context, c *call, state *cursor.State, itemBytes int, read func(*page) error,
 ) error {
 	return s.sendPage(ctx, c, state, itemBytes, func(p *page) error {
-		scan, err := s.scans.reserve(ctx, c.key.TeamID, 1)
+		scan, err := reserve(ctx, s.scans, c.key.TeamID, 1, shareWait)
 		if err != nil {
 			return err
 		}
-		defer scan.release()
+		defer scan.Release()
 		return read(p)
 	})
 }

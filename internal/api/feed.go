@@ -120,7 +120,7 @@ type feedWaiter struct {
 	key     roomsensor.Key
 	devices []uuid.UUID // ascending; nil means all devices of the team
 	until   time.Time
-	admits  bool       // the limits admit the request
+	admits  bool // the limits admit the request
 	held    *fairshare.Held
 	woken   chan error // gets nil for a change, or the reason why the request ends
 }

@@ -7,115 +7,51 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
+	"roomsensor/internal/fairshare"
 	"roomsensor/internal/roomsensor"
 )
 
 func testTeam(n byte) uuid.UUID { return uuid.UUID{n} }
 
-func newTestBodyLimiter() *shareLimiter {
-	return newBodyLimiter(prometheus.NewGauge(prometheus.GaugeOpts{Name: "bytes"}))
-}
-
-// reserveNow reserves bytes for which there must be room.
-func (l *shareLimiter) reserveNow(t *testing.T, team byte, bytes int) *share {
-	t.Helper()
-	began := time.Now()
-	share, err := l.reserve(t.Context(), testTeam(team), bytes)
-	require.NoError(t, err)
-	require.Equal(t, began, time.Now(), "it does not wait")
-	return share
-}
-
-// TestScanLimiter checks that a team leaves room for the pages of others, and that requests wait for one another.
-func TestScanLimiter(t *testing.T) {
+// Teams with all that they may have leave a part for others. A request that waits in vain for shareWait is overloaded.
+func TestReserve(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		l := newScanLimiter(prometheus.NewGauge(prometheus.GaugeOpts{Name: "scans"}))
-		const teams = maxScans / maxTeamScans
-		var held []*share
-		for team := range byte(teams) {
-			for range maxTeamScans {
-				held = append(held, l.reserveNow(t, team, 1))
-			}
-		}
-		_, err := l.reserve(t.Context(), testTeam(teams), 1)
-		var answer *roomsensor.Error
-		require.ErrorAs(t, err, &answer)
-		require.Equal(t, roomsensor.CodeOverloaded, answer.Code)
-		held[0].release()
-		_, err = l.reserve(t.Context(), testTeam(1), 1)
-		require.ErrorAs(t, err, &answer, "the other team has its part")
-		l.reserveNow(t, teams, 1)
-	})
+	for name, test := range map[string]struct {
+		limiter            *fairshare.Limiter
+		all, ofTeam, asked int
+	}{
+		"bytes": {newBodyLimiter(), maxBodies, maxTeamBodies, 2 * maxTeamBodies},
+		"scans": {newScanLimiter(), maxScans, maxTeamScans, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				for i := range byte(test.all / min(test.asked, test.ofTeam)) {
+					_, err := reserve(t.Context(), test.limiter, testTeam(i%byte(test.all/test.ofTeam)), test.asked, shareWait)
+					require.NoError(t, err)
+				}
+				require.Equal(t, began, time.Now())
+				_, err := reserve(t.Context(), test.limiter, testTeam(99), 1, shareWait)
+				var refusal *roomsensor.Error
+				require.ErrorAs(t, err, &refusal)
+				require.Equal(t, shareRetryAfter, refusal.RetryAfter)
+				require.Equal(t, shareWait, time.Since(began))
+			})
+		})
+	}
 }
 
 // Of many requests for changes that are woken at once, those wait for their turn that have time left.
 func TestFeedWaiterPatience(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l := newScanLimiter(prometheus.NewGauge(prometheus.GaugeOpts{Name: "scans"}))
-		for range maxTeamScans {
-			l.reserveNow(t, 1, 1)
-		}
 		waiter := (&feed{}).waiter(roomsensor.Key{}, nil, maxWait*time.Second)
-		began := time.Now()
-		_, err := l.reserveWithin(t.Context(), testTeam(1), 1, waiter.patience())
-		require.Error(t, err)
-		require.Equal(t, maxWait*time.Second, time.Since(began))
+		require.Equal(t, maxWait*time.Second, waiter.patience())
+		time.Sleep(maxWait * time.Second) // The clock is the bubble's.
 		require.Equal(t, shareWait, waiter.patience(), "as any other request")
-	})
-}
-
-func TestBodyLimiter(t *testing.T) {
-	t.Parallel()
-	t.Run("a team waits for its own requests, and others do not", func(t *testing.T) {
-		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
-			l := newTestBodyLimiter()
-			held := l.reserveNow(t, 1, maxTeamBodies-1)
-			second := make(chan *share)
-			go func() {
-				share, _ := l.reserve(t.Context(), testTeam(1), 2)
-				second <- share
-			}()
-			synctest.Wait()
-			l.reserveNow(t, 1, 1).release() // It needs less than the one that waits.
-			l.reserveNow(t, 2, maxTeamBodies).release()
-			require.Empty(t, second)
-			held.shrink(maxTeamBodies - 2)
-			(<-second).release()
-			held.release()
-			held.release() // A second release changes nothing.
-			require.Zero(t, l.held)
-			require.Empty(t, l.byTeam)
-		})
-	})
-	t.Run("all teams share the whole, and a request that waits in vain is overloaded", func(t *testing.T) {
-		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
-			l := newTestBodyLimiter()
-			for team := range byte(maxBodies / maxTeamBodies) {
-				l.reserveNow(t, team, 2*maxTeamBodies) // Not more than a team may hold.
-			}
-			began := time.Now()
-			_, err := l.reserve(t.Context(), testTeam(9), 1)
-			require.Equal(t, shareWait, time.Since(began))
-			var refusal *roomsensor.Error
-			require.ErrorAs(t, err, &refusal)
-			require.Equal(t, roomsensor.CodeOverloaded, refusal.Code)
-			require.NotZero(t, refusal.RetryAfter)
-
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			defer cancel()
-			_, err = l.reserve(ctx, testTeam(9), 1)
-			require.Error(t, err)
-			require.Equal(t, shareWait+time.Second, time.Since(began))
-			require.Empty(t, l.waiting)
-			require.Equal(t, maxBodies, l.held)
-		})
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
+	"roomsensor/internal/fairshare"
 	"roomsensor/internal/httpedge"
 )
 
@@ -21,8 +22,6 @@ const (
 type metrics struct {
 	*httpedge.RequestMetrics
 	factory     promauto.Factory
-	bodies      prometheus.Gauge
-	scans       prometheus.Gauge
 	rate        *prometheus.CounterVec
 	snapshotAge prometheus.Histogram
 	visibleLag  prometheus.Histogram
@@ -41,13 +40,6 @@ func newMetrics(registerer prometheus.Registerer, others []prometheus.Collector)
 	m := &metrics{
 		RequestMetrics: httpedge.NewRequestMetrics(registerer, "roomsensor_api"),
 		factory:        factory,
-		bodies: factory.NewGauge(prometheus.GaugeOpts{
-			Name: "roomsensor_api_list_bytes", Help: "Bytes of the lists that are being read or sent.",
-		}),
-		scans: factory.NewGauge(prometheus.GaugeOpts{
-			Name: "roomsensor_api_scans_running",
-			Help: "Pages of coverage, gaps, aggregates and changes that are being read.",
-		}),
 		rate: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "roomsensor_api_rate_limit_total",
 			Help: "Decisions of the rate limit by result: admitted, denied, denied_from_memory (without a query), or failed " +
@@ -73,16 +65,19 @@ func newMetrics(registerer prometheus.Registerer, others []prometheus.Collector)
 }
 
 // addLimiters registers the limits of lists and scans, and how many requests wait for them.
-func (m *metrics) addLimiters(lists, scans *shareLimiter) {
-	gauge := func(name, help string, labels prometheus.Labels, value func() float64) {
-		m.factory.NewGaugeFunc(prometheus.GaugeOpts{Name: "roomsensor_api_" + name, Help: help, ConstLabels: labels}, value)
+func (m *metrics) addLimiters(lists, scans *fairshare.Limiter) {
+	gauge := func(name, help string, labels prometheus.Labels, value func() int) {
+		m.factory.NewGaugeFunc(prometheus.GaugeOpts{Name: "roomsensor_api_" + name, Help: help, ConstLabels: labels},
+			func() float64 { return float64(value()) })
 	}
+	gauge("list_bytes", "Bytes of the lists that are being read or sent.", nil, lists.Used)
+	gauge("scans_running", "Pages of coverage, gaps, aggregates and changes that are being read.", nil, scans.Used)
 	gauge("list_max_bytes", "Bytes of lists at which requests wait for others to end.", nil,
-		func() float64 { return float64(lists.most) })
+		func() int { return maxBodies })
 	gauge("scans_max", "Pages of coverage, gaps, aggregates and changes at which requests wait for others to end.", nil,
-		func() float64 { return float64(scans.most) })
-	gauge("exports_max", "Exports that may run at the same time.", nil, func() float64 { return maxExports })
+		func() int { return maxScans })
+	gauge("exports_max", "Exports that may run at the same time.", nil, func() int { return maxExports })
 	const help = "Requests that wait for a limit of the process, by limit: list_bytes or scans."
-	gauge("limit_waiting", help, prometheus.Labels{"limit": "list_bytes"}, lists.countWaiting)
-	gauge("limit_waiting", help, prometheus.Labels{"limit": "scans"}, scans.countWaiting)
+	gauge("limit_waiting", help, prometheus.Labels{"limit": "list_bytes"}, lists.Waiting)
+	gauge("limit_waiting", help, prometheus.Labels{"limit": "scans"}, scans.Waiting)
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/google/uuid"
 
 	"roomsensor/internal/cursor"
+	"roomsensor/internal/fairshare"
 	"roomsensor/internal/httpedge"
 	"roomsensor/internal/roomsensor"
 )
@@ -43,7 +44,7 @@ func (s *server) sendPage(
 	buffer := httpedge.GetBuffer()
 	defer httpedge.PutBuffer(buffer)
 	for _, maxBytes := range []int{smallPageBytes, roomsensor.MaxPageBytes} {
-		share, err := s.bodies.reserve(ctx, c.key.TeamID, min(maxBytes, state.Limit*itemBytes))
+		share, err := reserve(ctx, s.bodies, c.key.TeamID, min(maxBytes, state.Limit*itemBytes), shareWait)
 		if err != nil {
 			return err
 		}
@@ -52,7 +53,7 @@ func (s *server) sendPage(
 		}
 		p := &page{Page: httpedge.NewPage(*buffer, s.cursors, state, maxBytes), maxBytes: maxBytes}
 		err = s.tryPage(c, p, read, share)
-		share.release()
+		share.Release()
 		*buffer = p.Body
 		if err != nil || p.sent {
 			return err
@@ -62,7 +63,7 @@ func (s *server) sendPage(
 }
 
 // tryPage reads a page and sends it, unless it has to be read again with more room.
-func (s *server) tryPage(c *call, p *page, read func(*page) error, share *share) error {
+func (s *server) tryPage(c *call, p *page, read func(*page) error, share *fairshare.Held) error {
 	if err := read(p); err != nil {
 		return err
 	}
@@ -70,7 +71,7 @@ func (s *server) tryPage(c *call, p *page, read func(*page) error, share *share)
 		return nil
 	}
 	p.End(s.now())
-	share.shrink(len(p.Body))
+	share.Keep(len(p.Body))
 	c.rows, p.sent = p.Items, true
 	return httpedge.WritePage(c.Response(), c.Request(), p.Page)
 }

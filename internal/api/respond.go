@@ -56,10 +56,10 @@ func (s *server) writeDocument(ctx context.Context, c *call, d *document) error 
 	if err != nil {
 		return err
 	}
-	share, err := s.bodies.reserve(ctx, c.key.TeamID, len(body))
+	share, err := reserve(ctx, s.bodies, c.key.TeamID, len(body), shareWait)
 	if err != nil {
 		return err
 	}
-	defer share.release()
+	defer share.Release()
 	return httpedge.WriteCoded(c.Response(), c.Request(), body, coding)
 }

@@ -3,6 +3,8 @@
 package fairshare
 
 import (
+	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -50,9 +52,10 @@ type account struct {
 
 // Limiter limits what requests hold of a resource. It is safe for concurrent use.
 type Limiter struct {
-	cfg    Config
-	mu     sync.Mutex
-	byWhom map[account]int // without zeros
+	cfg     Config
+	mu      sync.Mutex
+	byWhom  map[account]int // without zeros
+	waiting []*Held         // in the order of arrival
 }
 
 // Held is what one request holds.
@@ -60,6 +63,8 @@ type Held struct {
 	limiter  *Limiter
 	accounts [ofAll + 1]account
 	amount   int
+	wanted   int           // more, of a request that waits
+	granted  chan struct{} // closed when it holds that
 }
 
 // New returns a Limiter.
@@ -74,6 +79,48 @@ func (l *Limiter) Open(o Owner) *Held {
 func (l *Limiter) Try(o Owner, amount int) (*Held, error) {
 	h := l.Open(o)
 	return h, h.Grow(amount)
+}
+
+// Acquire is Try for a request that waits in the order of arrival until it may hold the amount. It holds nothing
+// meanwhile. Its error is overloaded when ctx ends.
+func (l *Limiter) Acquire(ctx context.Context, o Owner, amount int) (*Held, error) {
+	h := l.Open(o)
+	h.wanted, h.granted = amount, make(chan struct{})
+	l.mu.Lock()
+	l.waiting = append(l.waiting, h)
+	l.grant()
+	l.mu.Unlock()
+	select {
+	case <-h.granted:
+	case <-ctx.Done():
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if i := slices.Index(l.waiting, h); i >= 0 {
+			l.waiting = slices.Delete(l.waiting, i, i+1)
+			return nil, h.refusal(amount)
+		}
+	}
+	return h, nil
+}
+
+// grant admits all requests that no limit refuses any more. One that needs more than remains does not hold up those
+// behind it.
+func (l *Limiter) grant() {
+	l.waiting = slices.DeleteFunc(l.waiting, func(h *Held) bool {
+		if h.refusal(h.wanted) != nil {
+			return false
+		}
+		h.add(h.wanted)
+		close(h.granted)
+		return true
+	})
+}
+
+// Waiting returns how many requests wait.
+func (l *Limiter) Waiting() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.waiting)
 }
 
 // Used returns what all requests hold.
@@ -100,6 +147,7 @@ func (h *Held) Keep(amount int) {
 	defer h.limiter.mu.Unlock()
 	if amount < h.amount {
 		h.add(amount - h.amount)
+		h.limiter.grant()
 	}
 }
 

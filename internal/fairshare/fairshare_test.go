@@ -1,8 +1,10 @@
 package fairshare
 
 import (
+	"context"
 	"strconv"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/uuid"
@@ -75,4 +77,38 @@ func TestRemaining(t *testing.T) {
 		h.Release()
 	}
 	require.Empty(t, l.byWhom)
+}
+
+// A request waits for those of its team, and no others do. One that needs less may go first. When ctx ends, it is
+// refused.
+func TestAcquire(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := New(Config{Name: "x", Team: limit(10, "team"), Total: limit(20, "all")})
+		acquire := func(team byte, amount int) *Held {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			h, err := l.Acquire(ctx, Owner{Team: uuid.UUID{team}}, amount)
+			if err != nil {
+				requireRefused(t, err, "x.team", "team")
+			}
+			return h
+		}
+		first, second := acquire(1, 9), make(chan *Held)
+		go func() { second <- acquire(1, 2) }()
+		synctest.Wait()
+		require.Equal(t, 1, l.Waiting())
+		acquire(1, 1).Release()
+		acquire(2, 10).Release()
+		require.Empty(t, second)
+		first.Keep(8)
+		h := <-second
+		began := time.Now()
+		require.Nil(t, acquire(1, 1))
+		require.Equal(t, time.Second, time.Since(began))
+		first.Release()
+		h.Release()
+		require.Empty(t, l.byWhom)
+		require.Empty(t, l.waiting)
+	})
 }
