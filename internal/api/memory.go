@@ -52,6 +52,5 @@ func reserve(
 ) (*fairshare.Held, error) {
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	//nolint:wrapcheck // The error is for the client.
 	return l.Acquire(ctx, fairshare.Owner{Team: teamID}, min(amount, maxTeamBodies))
 }

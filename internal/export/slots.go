@@ -43,7 +43,7 @@ func newSlots(most int) *slots {
 func (s *slots) acquire(r *Request) (*slot, error) {
 	held, err := s.limiter.Try(fairshare.Owner{Team: r.TeamID, Key: r.Requester}, 1)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // It is for the client.
+		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

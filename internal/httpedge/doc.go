@@ -8,7 +8,6 @@
 //	closest.go  names and paths that a client probably meant
 //	site.go     addresses of the service and of its clients
 //	keys.go     the check of API keys and ingest keys, and the two caches of keys
-//	limiter.go  the limit of requests that run at the same time, per key and in total
 //	idle.go     deadlines that move on while bytes move; the abort of a response
 //	server.go   the settings of every http.Server
 package httpedge

@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"roomsensor/internal/httpedge"
+	"roomsensor/internal/fairshare"
 	"roomsensor/internal/roomsensor"
 )
 
@@ -39,48 +39,41 @@ const (
 
 // databaseUses limits the requests that use the database, in total and per team.
 type databaseUses struct {
-	total chan struct{}
-	teams *httpedge.ConcurrencyLimiter
+	teams *fairshare.Limiter // those that wait, too
+	total *fairshare.Limiter
 	wait  time.Duration
 	limit time.Duration // of a use
 }
 
 func newDatabaseUses() *databaseUses {
 	return &databaseUses{
-		total: make(chan struct{}, maxDatabaseUses), teams: httpedge.NewConcurrencyLimiter(maxTeamDatabaseUses),
+		teams: fairshare.New(fairshare.Config{Name: "database", Team: fairshare.Limit{
+			Most: maxTeamDatabaseUses, RetryAfter: databaseRetryAfter,
+			Message: "Your team has too many dry runs and lists of rejects in progress. Send fewer at the same time.",
+		}}),
+		total: fairshare.New(fairshare.Config{Name: "database", Total: fairshare.Limit{
+			Most: maxDatabaseUses, RetryAfter: databaseRetryAfter, Message: "Too many dry runs and lists of rejects are in " +
+				"progress. Send the request again after the seconds in Retry-After.",
+		}}),
 		wait: databaseWait, limit: databaseTimeout,
 	}
 }
 
 // useDatabase calls use when it is the turn of the request.
 func (q *request) useDatabase(team uuid.UUID, use func(ctx context.Context) error) error {
-	release, ok := q.database.teams.Acquire(team.String())
-	if !ok {
-		return httpedge.Overloaded(databaseRetryAfter,
-			"Your team has too many dry runs and lists of rejects in progress. Send fewer at the same time.")
-	}
-	defer release()
-	if err := q.awaitTurn(q.r.Context()); err != nil {
+	ofTeam, err := q.database.teams.Try(fairshare.Owner{Team: team}, 1)
+	if err != nil {
 		return err
 	}
-	defer func() { <-q.database.total }()
-	ctx, cancel := context.WithTimeout(q.r.Context(), q.database.limit)
+	defer ofTeam.Release()
+	ctx, cancel := context.WithTimeout(q.r.Context(), q.database.wait)
+	defer cancel()
+	turn, err := q.database.total.Acquire(ctx, fairshare.Owner{}, 1)
+	if err != nil {
+		return err
+	}
+	defer turn.Release()
+	ctx, cancel = context.WithTimeout(q.r.Context(), q.database.limit)
 	defer cancel()
 	return use(ctx)
-}
-
-// awaitTurn waits until fewer than maxDatabaseUses requests use the database, and counts this one in
-// databaseUses.total. The caller must take it out again.
-func (q *request) awaitTurn(ctx context.Context) error {
-	timeout := time.NewTimer(q.database.wait)
-	defer timeout.Stop()
-	select {
-	case q.database.total <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err() // The client has left.
-	case <-timeout.C:
-	}
-	return httpedge.Overloaded(databaseRetryAfter,
-		"Too many dry runs and lists of rejects are in progress. Send the request again after the seconds in Retry-After.")
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
+	"roomsensor/internal/fairshare"
 	"roomsensor/internal/httpedge"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/store"
@@ -446,8 +447,7 @@ func TestDatabaseUses(t *testing.T) {
 		for range maxDatabaseUses {
 			<-held.entered
 		}
-		team := g.team.String()
-		require.Eventually(t, func() bool { return g.receiver.database.teams.Running(team) == maxTeamDatabaseUses }, patience, time.Millisecond)
+		require.Eventually(t, func() bool { return g.receiver.database.teams.Used() == maxTeamDatabaseUses }, patience, time.Millisecond)
 		a := g.do(t, http.MethodPost, "/uploads?dry_run=true", strings.NewReader(small), "Authorization", "Bearer "+g.key)
 		a.requireCode(t, 503, roomsensor.CodeOverloaded)
 		require.Equal(t, "1", a.header.Get("Retry-After"))
@@ -459,7 +459,7 @@ func TestDatabaseUses(t *testing.T) {
 		for status := range statuses {
 			require.Equal(t, http.StatusOK, status)
 		}
-		require.Zero(t, g.receiver.database.teams.Running(team))
+		require.Zero(t, g.receiver.database.teams.Used())
 	})
 
 	t.Run("that wait too long are refused", func(t *testing.T) {
@@ -467,7 +467,8 @@ func TestDatabaseUses(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			uses := newDatabaseUses()
 			for range maxDatabaseUses {
-				uses.total <- struct{}{}
+				_, err := uses.total.Try(fairshare.Owner{}, 1)
+				require.NoError(t, err)
 			}
 			q := &request{Receiver: &Receiver{database: uses}, r: &http.Request{}}
 			err := q.useDatabase(uuid.New(), func(context.Context) error { panic("it is not its turn") })

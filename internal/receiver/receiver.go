@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"roomsensor/internal/cursor"
+	"roomsensor/internal/fairshare"
 	"roomsensor/internal/httpedge"
 	"roomsensor/internal/queue"
 	"roomsensor/internal/retry"
@@ -58,7 +59,7 @@ type Receiver struct {
 	Config
 	keyList *httpedge.KeyList
 	auth    *httpedge.Authenticator
-	limiter *httpedge.ConcurrencyLimiter
+	limiter *fairshare.Limiter // of requests
 	memory  *memoryBudget
 	// lingering has an element for each refused body that is being read.
 	lingering chan struct{}
@@ -77,10 +78,13 @@ func New(c Config) *Receiver {
 	c.BytesPerSecond = cmp.Or(c.BytesPerSecond, DefaultBytesPerSecond)
 	list, memory := httpedge.NewKeyList(c.Keys, c.Log), newMemoryBudget(c.Memory)
 	return &Receiver{
-		Config:    c,
-		keyList:   list,
-		auth:      httpedge.NewAuthenticator(list, httpedge.IngestKeyCodes(), time.Now),
-		limiter:   httpedge.NewConcurrencyLimiter(maxPerKey),
+		Config:  c,
+		keyList: list,
+		auth:    httpedge.NewAuthenticator(list, httpedge.IngestKeyCodes(), time.Now),
+		limiter: fairshare.New(fairshare.Config{Name: "uploads", Key: fairshare.Limit{
+			Most: maxPerKey, RetryAfter: keyRetryAfter,
+			Message: "This credential has too many uploads in progress. Send fewer at the same time.",
+		}}),
 		memory:    memory,
 		lingering: make(chan struct{}, maxLingering),
 		rates:     newRates(c.RequestsPerSecond, c.BytesPerSecond),

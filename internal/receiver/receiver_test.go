@@ -476,7 +476,7 @@ func (g *testServer) occupy(t *testing.T) (finish func()) {
 		})
 	}
 	require.Eventually(t, func() bool {
-		return g.receiver.limiter.Running(g.keyID) == maxPerKey
+		return g.receiver.limiter.Used() == maxPerKey
 	}, patience, time.Millisecond)
 	return finish
 }

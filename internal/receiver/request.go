@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"roomsensor/internal/fairshare"
 	"roomsensor/internal/httpedge"
 	"roomsensor/internal/panics"
 	"roomsensor/internal/roomsensor"
@@ -130,12 +131,11 @@ func (q *request) handle() error {
 	if err != nil {
 		return err
 	}
-	release, ok := q.limiter.Acquire(key.ID)
-	if !ok {
-		return httpedge.Overloaded(keyRetryAfter,
-			"This credential has too many uploads in progress. Send fewer at the same time.")
+	held, err := q.limiter.Try(fairshare.Owner{Key: key.ID}, 1)
+	if err != nil {
+		return err
 	}
-	defer release()
+	defer held.Release()
 	return known.serve(q, &key, query)
 }
 

@@ -7,16 +7,17 @@ import (
 
 	"roomsensor/internal/csvenc"
 	"roomsensor/internal/dashboard/page"
+	"roomsensor/internal/fairshare"
 	"roomsensor/internal/roomsensor"
 )
 
 // Download sends all rooms of a night as CSV, with the numbers of the page in all their digits.
 func (p *Pages) Download(ctx context.Context, v *page.Visit) error {
-	release, err := p.running.Admit(v)
+	held, err := p.running.Try(fairshare.Owner{Team: v.Team.ID}, 1)
 	if err != nil {
 		return err
 	}
-	defer release()
+	defer held.Release()
 	r, err := p.readNight(ctx, v)
 	if err != nil {
 		return err

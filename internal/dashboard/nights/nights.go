@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	"roomsensor/internal/dashboard/page"
+	"roomsensor/internal/fairshare"
 	"roomsensor/internal/roomsensor"
 )
 
@@ -44,12 +45,12 @@ const (
 // Pages are the pages of nights.
 type Pages struct {
 	backend Backend
-	running *page.TeamLimiter
+	running *fairshare.Limiter
 }
 
 // New returns the pages.
 func New(backend Backend) *Pages {
-	return &Pages{backend, page.NewTeamLimiter(page.MaxTeamPages, maxNights, nightsBusy)}
+	return &Pages{backend, page.NewTeamLimiter("nights", page.MaxTeamPages, maxNights, nightsBusy)}
 }
 
 // nightReport is a night with its rooms, in the order of the page.
@@ -105,11 +106,11 @@ func (r *nightReport) compare(a, b roomsensor.NightRoom) int {
 
 // Show shows a page of the rooms of a night.
 func (p *Pages) Show(ctx context.Context, v *page.Visit) error {
-	release, err := p.running.Admit(v)
+	held, err := p.running.Try(fairshare.Owner{Team: v.Team.ID}, 1)
 	if err != nil {
 		return err
 	}
-	defer release()
+	defer held.Release()
 	r, err := p.readNight(ctx, v)
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 	"golang.org/x/time/rate"
 
+	"roomsensor/internal/fairshare"
 	"roomsensor/internal/httpedge"
 	"roomsensor/internal/teamlimit"
 )
@@ -61,30 +62,14 @@ func (t *turns) rate(teamID uuid.UUID) *rate.Limiter {
 	return of
 }
 
-// TeamLimiter limits the requests of a kind that run at the same time in this process, of each team and of all teams.
-type TeamLimiter struct {
-	ofTeam, all *httpedge.ConcurrencyLimiter
-	busy        string // the sentence for those that it refuses
-}
-
-// NewTeamLimiter returns a TeamLimiter. busy is the sentence for those that it refuses.
-func NewTeamLimiter(perTeam, total int, busy string) *TeamLimiter {
-	return &TeamLimiter{httpedge.NewConcurrencyLimiter(perTeam), httpedge.NewConcurrencyLimiter(total), busy}
-}
-
 // limiterRetryAfter is the Retry-After of a request that is refused.
 const limiterRetryAfter = 2 * time.Second
 
-// Admit admits a request until release is called, or returns an error with the code overloaded.
-func (l *TeamLimiter) Admit(v *Visit) (release func(), err error) {
-	ofTeam, ok := l.ofTeam.Acquire(v.Team.ID.String())
-	if !ok {
-		return nil, httpedge.Overloaded(limiterRetryAfter, l.busy)
-	}
-	all, ok := l.all.Acquire("")
-	if !ok {
-		ofTeam()
-		return nil, httpedge.Overloaded(limiterRetryAfter, l.busy)
-	}
-	return func() { all(); ofTeam() }, nil
+// NewTeamLimiter returns a limiter of the requests of a kind that run at the same time in this process, of each team
+// and of all teams. busy is the sentence for those that it refuses.
+func NewTeamLimiter(name string, perTeam, total int, busy string) *fairshare.Limiter {
+	return fairshare.New(fairshare.Config{
+		Name: name, Team: fairshare.Limit{Most: perTeam},
+		Total: fairshare.Limit{Most: total, RetryAfter: limiterRetryAfter, Message: busy},
+	})
 }

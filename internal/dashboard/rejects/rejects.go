@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"roomsensor/internal/dashboard/page"
+	"roomsensor/internal/fairshare"
 	"roomsensor/internal/roomsensor"
 )
 
@@ -29,12 +30,12 @@ type Replay func(context.Context, roomsensor.Reject) (rest []roomsensor.Reject, 
 type Pages struct {
 	backend Backend
 	replay  Replay
-	replays *page.TeamLimiter
+	replays *fairshare.Limiter
 }
 
 // New returns the pages.
 func New(backend Backend, replay Replay) *Pages {
-	return &Pages{backend, replay, page.NewTeamLimiter(maxTeamReplays, maxAllReplays, replaysBusy)}
+	return &Pages{backend, replay, page.NewTeamLimiter("replays", maxTeamReplays, maxAllReplays, replaysBusy)}
 }
 
 // Rejects reads the rejects of uploads that came with a credential of a team.

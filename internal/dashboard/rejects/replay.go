@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"roomsensor/internal/dashboard/page"
+	"roomsensor/internal/fairshare"
 	"roomsensor/internal/roomsensor"
 )
 
@@ -52,11 +53,11 @@ func (p *Pages) ReplayGroup(ctx context.Context, v *page.Visit) error {
 	}
 	var after roomsensor.RejectPosition
 	after.ReceivedAt, after.ID, _ = page.ParsePosition(v.Form("after")) // Empty at the beginning.
-	release, err := p.replays.Admit(v)
+	held, err := p.replays.Try(fairshare.Owner{Team: v.Team.ID}, 1)
 	if err != nil {
 		return err
 	}
-	defer release()
+	defer held.Release()
 	group := roomsensor.RejectGroupPage{
 		Reason: view.Reason, HardwareID: view.Unit, After: after, Limit: maxReplays,
 	}
@@ -94,11 +95,11 @@ func (p *Pages) ReplayReject(ctx context.Context, v *page.Visit) error {
 	if err != nil {
 		return err
 	}
-	release, err := p.replays.Admit(v)
+	held, err := p.replays.Try(fairshare.Owner{Team: v.Team.ID}, 1)
 	if err != nil {
 		return err
 	}
-	defer release()
+	defer held.Release()
 	view := replayView{Reason: reject.Reason}
 	if reject.HardwareID != nil {
 		view.Unit = *reject.HardwareID
