@@ -28,6 +28,10 @@ type Limit struct {
 type Config struct {
 	Name             string // in the log: exports is limit=exports.key, exports.team or exports.total
 	Key, Team, Total Limit
+	// Alone lets a request hold more than the limits of its key and team while others of these hold nothing.
+	Alone bool
+	// Reserve is the part of Total for teams that hold at most Small.
+	Reserve, Small int
 }
 
 // The levels of limits.
@@ -58,7 +62,7 @@ type Limiter struct {
 	waiting []*Held         // in the order of arrival
 }
 
-// Held is what one request holds.
+// Held is what one request holds. Only one goroutine may use it at a time.
 type Held struct {
 	limiter  *Limiter
 	accounts [ofAll + 1]account
@@ -151,6 +155,9 @@ func (h *Held) Keep(amount int) {
 	}
 }
 
+// Shrink gives back an amount.
+func (h *Held) Shrink(amount int) { h.Keep(h.amount - amount) }
+
 // Release gives back everything. It may be called several times.
 func (h *Held) Release() { h.Keep(0) }
 
@@ -167,11 +174,14 @@ func (h *Held) add(amount int) {
 func (h *Held) refusal(amount int) *roomsensor.Error {
 	cfg, used := &h.limiter.cfg, h.limiter.byWhom
 	for level, limit := range [...]Limit{cfg.Key, cfg.Team, cfg.Total} {
-		most := limit.Most
-		if most == Remaining {
+		most, usedHere := limit.Most, used[h.accounts[level]]
+		switch {
+		case most == Remaining:
 			most = cfg.Total.Most - used[h.accounts[ofAll]]
+		case level == ofAll && used[h.accounts[ofTeam]]+amount > cfg.Small:
+			most -= cfg.Reserve
 		}
-		if limit.Most == 0 || used[h.accounts[level]]+amount <= most {
+		if limit.Most == 0 || usedHere+amount <= most || cfg.Alone && level != ofAll && usedHere == h.amount {
 			continue
 		}
 		if limit.Message == "" {

@@ -14,6 +14,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 
+	"roomsensor/internal/fairshare"
 	"roomsensor/internal/httpedge"
 	"roomsensor/internal/roomsensor"
 )
@@ -31,7 +32,7 @@ const (
 // readBody returns the decompressed body of a request. The whole body arrives before it is decompressed, so that a
 // small body that arrives slowly takes little memory whatever it contains. The text is a part of the memory, also after
 // an error.
-func readBody(w http.ResponseWriter, r *http.Request, m *memory) (text []byte, err error) {
+func readBody(w http.ResponseWriter, r *http.Request, m *fairshare.Held) (text []byte, err error) {
 	raw := httpedge.NewBodyReader(w, http.MaxBytesReader(w, r.Body, maxBody), bodyTimeout)
 	defer raw.Done()
 	decode, err := decoderOf(r.Header.Values("Content-Encoding"))
@@ -49,19 +50,19 @@ func readBody(w http.ResponseWriter, r *http.Request, m *memory) (text []byte, e
 	if decode == nil {
 		return received, nil
 	}
-	defer m.release(cap(received))
+	defer m.Shrink(cap(received))
 	return decompress(received, decode, m)
 }
 
 // receive reads a body as it was sent, into a first buffer of a size in bytes.
-func receive(r io.Reader, first int, m *memory) (received []byte, err error) {
+func receive(r io.Reader, first int, m *fairshare.Held) (received []byte, err error) {
 	for err == nil {
 		if len(received) == cap(received) && cap(received) < maxBody {
 			larger, refusal := buffer(max(first, 2*cap(received)), m)
 			if refusal != nil {
 				return received, refusal
 			}
-			m.release(cap(received))
+			m.Shrink(cap(received))
 			received = append(larger, received...)
 		}
 		received, err = fill(received, r)
@@ -73,8 +74,8 @@ func receive(r io.Reader, first int, m *memory) (received []byte, err error) {
 }
 
 // buffer returns an empty buffer of a size in bytes, for which the memory must have room.
-func buffer(size int, m *memory) ([]byte, error) {
-	if err := m.reserve(size); err != nil {
+func buffer(size int, m *fairshare.Held) ([]byte, error) {
+	if err := m.Grow(size); err != nil {
 		return nil, err
 	}
 	return make([]byte, 0, size), nil
@@ -133,7 +134,7 @@ func decoderOf(encodings []string) (*decoder, error) {
 
 // decompress returns the text of a packed body. It begins with a buffer of the size that the body states, and starts
 // again with a larger one if that was wrong, so that no statement of a client takes more memory than is counted.
-func decompress(packed []byte, d *decoder, m *memory) ([]byte, error) {
+func decompress(packed []byte, d *decoder, m *fairshare.Held) ([]byte, error) {
 	for size := min(max(firstBytes, d.size(packed)), maxBody); ; size = min(2*size, maxBody) {
 		text, err := buffer(size, m)
 		if err != nil {
@@ -153,7 +154,7 @@ func decompress(packed []byte, d *decoder, m *memory) ([]byte, error) {
 		case size == maxBody:
 			return text, errBodyTooLarge()
 		}
-		m.release(size)
+		m.Shrink(size)
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
+	"roomsensor/internal/fairshare"
 	"roomsensor/internal/httpedge"
 	"roomsensor/internal/roomsensor"
 )
@@ -159,8 +160,8 @@ func TestReadBody(t *testing.T) {
 		"zstd, exactly full":           {"zstd", zstandard(t, strings.Repeat(" ", maxBody)), strings.Repeat(" ", maxBody)},
 		"zstd, 16 MiB window, no size": {"zstd", windowed.String(), large},
 	} {
-		budget := newMemoryBudget(4 * maxBody)
-		m := budget.open(&roomsensor.Key{ID: "a"})
+		budget := newMemoryLimiter(4 * maxBody)
+		m := budget.Open(fairshare.Owner{Key: "a"})
 		request := httptest.NewRequest(http.MethodPost, "/uploads", strings.NewReader(test.body))
 		if test.encoding != "" {
 			request.Header.Set("Content-Encoding", test.encoding)
@@ -168,15 +169,15 @@ func TestReadBody(t *testing.T) {
 		text, err := readBody(httptest.NewRecorder(), request, m)
 		require.NoError(t, err, name)
 		require.True(t, bytes.Equal([]byte(test.text), text), name) // Equal would print megabytes.
-		require.EqualValues(t, cap(text), budget.inUse(), name)
-		m.close()
-		require.Zero(t, budget.inUse(), name)
+		require.EqualValues(t, cap(text), budget.Used(), name)
+		m.Release()
+		require.Zero(t, budget.Used(), name)
 	}
 }
 
 // memoryOf returns the memory of a new request.
-func memoryOf(b *memoryBudget, credential string, team byte) *memory {
-	return b.open(&roomsensor.Key{ID: credential, TeamID: uuid.UUID{team}})
+func memoryOf(b *fairshare.Limiter, credential string, team byte) *fairshare.Held {
+	return b.Open(fairshare.Owner{Key: credential, Team: uuid.UUID{team}})
 }
 
 // The requests of a credential may take an eighth of the memory and those of a team a quarter. A request that is alone
@@ -184,33 +185,33 @@ func memoryOf(b *memoryBudget, credential string, team byte) *memory {
 func TestMemoryBudget(t *testing.T) {
 	t.Parallel()
 	const unit = 10 << 20
-	b := newMemoryBudget(8 * unit)
-	refused := func(m *memory, n int, after time.Duration, message string) {
+	b := newMemoryLimiter(8 * unit)
+	refused := func(m *fairshare.Held, n int, after time.Duration, message string) {
 		t.Helper()
-		public := httpedge.PublicError(m.reserve(n))
+		public := httpedge.PublicError(m.Grow(n))
 		require.Equal(t, 503, public.Code.Status())
 		require.Equal(t, after, public.RetryAfter)
 		require.Contains(t, public.Message, message)
 	}
 	a := memoryOf(b, "a", 1)
-	require.NoError(t, a.reserve(unit))
+	require.NoError(t, a.Grow(unit))
 	refused(memoryOf(b, "a", 1), 1, shareRetryAfter, "This credential")
-	require.NoError(t, memoryOf(b, "b", 1).reserve(unit))
+	require.NoError(t, memoryOf(b, "b", 1).Grow(unit))
 	refused(memoryOf(b, "c", 1), 1, shareRetryAfter, "Your team")
 	for i := range byte(4) {
-		require.NoError(t, memoryOf(b, string('d'+rune(i)), 2+i).reserve(unit))
+		require.NoError(t, memoryOf(b, string('d'+rune(i)), 2+i).Grow(unit))
 	}
 	refused(memoryOf(b, "z", 9), unit, queueRetryAfter, "The service is busy")
-	a.close()
-	require.NoError(t, memoryOf(b, "c", 1).reserve(unit))
+	a.Release()
+	require.NoError(t, memoryOf(b, "c", 1).Grow(unit))
 
-	b = newMemoryBudget(8 * unit)
+	b = newMemoryLimiter(8 * unit)
 	a = memoryOf(b, "a", 1)
-	require.NoError(t, a.reserve(2*unit))
-	require.NoError(t, a.reserve(2*unit))
+	require.NoError(t, a.Grow(2*unit))
+	require.NoError(t, a.Grow(2*unit))
 	refused(memoryOf(b, "a", 1), 1, shareRetryAfter, "This credential")
 	refused(memoryOf(b, "b", 1), 1, shareRetryAfter, "Your team")
-	require.NoError(t, memoryOf(b, "b", 2).reserve(2*unit))
+	require.NoError(t, memoryOf(b, "b", 2).Grow(2*unit))
 	refused(a, 1, queueRetryAfter, "The service is busy")
 }
 
@@ -219,19 +220,19 @@ func TestMemoryBudget(t *testing.T) {
 func TestMemoryBudgetReserve(t *testing.T) {
 	t.Parallel()
 	const attackers, credentials = 8, 16
-	b := newMemoryBudget(DefaultMemory)
+	b := newMemoryLimiter(DefaultMemory)
 	for team := range byte(attackers) {
 		for i := range credentials {
 			m := memoryOf(b, fmt.Sprintf("%d of %d", i, team), team)
 			for room := true; room; {
-				room = m.reserve(firstBytes) == nil
+				room = m.Grow(firstBytes) == nil
 			}
 		}
 	}
-	require.Error(t, memoryOf(b, "large", attackers).reserve(int(b.total/smallPart)+1))
+	require.Error(t, memoryOf(b, "large", attackers).Grow(DefaultMemory/smallPart+1))
 	for team := range byte(smallPart/reservePart - attackers) {
 		m := memoryOf(b, fmt.Sprint("well-behaved ", team), attackers+team)
-		require.NoError(t, m.reserve(int(b.total/smallPart)), team)
+		require.NoError(t, m.Grow(DefaultMemory/smallPart), team)
 	}
 }
 
@@ -240,13 +241,13 @@ func TestUploadsMemoryShare(t *testing.T) {
 	t.Parallel()
 	g := newTestServer(t)
 	_, other := g.keys.add(uuid.New(), false)
-	m := g.receiver.memory.open(&roomsensor.Key{ID: g.keyID, TeamID: g.team})
-	require.NoError(t, m.reserve(DefaultMemory/credentialPart))
+	m := g.receiver.memory.Open(fairshare.Owner{Key: g.keyID, Team: g.team})
+	require.NoError(t, m.Grow(DefaultMemory/credentialPart))
 	a := g.post(t, small)
 	a.requireCode(t, 503, roomsensor.CodeOverloaded)
 	require.Equal(t, "1", a.header.Get("Retry-After"))
 	a = g.do(t, http.MethodPost, "/uploads", strings.NewReader(small), "Authorization", "Bearer "+other)
 	require.Equal(t, 202, a.status)
-	m.close()
+	m.Release()
 	require.Equal(t, 202, g.post(t, small).status)
 }

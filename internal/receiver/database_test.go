@@ -281,7 +281,7 @@ func TestRejectsPageBytes(t *testing.T) {
 		require.Greater(t, len(a.body), roomsensor.MaxPageBytes-21_000)
 		query = "?cursor=" + *page.NextCursor
 	}
-	require.Eventually(t, func() bool { return g.receiver.memory.inUse() == 0 }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return g.receiver.memory.Used() == 0 }, patience, time.Millisecond)
 }
 
 // report is the response to a dry run.

@@ -9,7 +9,7 @@
 //	rejects.go   GET /rejects: the rejects of the credential's team
 //	database.go  what the last two need of the database, and their share of it
 //	body.go      reads and decompresses a body within limits of size, time and memory
-//	memory.go    memoryBudget: the memory of all requests, and the shares of credentials and teams
+//	memory.go    the memory of all requests, and the shares of credentials and teams
 //	rates.go     rates: requests and bytes per second of credentials and teams
 //	split.go     finds the uploads of a body
 //	lines.go     UploadLines: publishes JSON Lines for a trusted publisher

@@ -56,7 +56,7 @@ func FuzzPackedUpload(f *testing.F) {
 	f.Add("zstd", []byte(zstandard(f, strings.Repeat(" ", 1<<20)))) // A small decompression bomb.
 	f.Fuzz(func(t *testing.T, coding string, body []byte) {
 		w := g.ask(t, coding, body)
-		require.Zero(t, g.receiver.memory.inUse(), "all memory is released")
+		require.Zero(t, g.receiver.memory.Used(), "all memory is released")
 		_, err := io.Copy(io.Discard, w.Body)
 		require.NoError(t, err)
 	})

@@ -1,10 +1,9 @@
 package receiver
 
 import (
-	"sync"
 	"time"
 
-	"roomsensor/internal/httpedge"
+	"roomsensor/internal/fairshare"
 	"roomsensor/internal/roomsensor"
 )
 
@@ -23,99 +22,28 @@ const (
 	shareRetryAfter = time.Second
 )
 
-// memoryBudget counts the bytes of all requests in memory: bodies, and the messages of their uploads. Beyond it,
-// requests are refused, so that a fleet that comes back at the same moment cannot exhaust the memory of the process.
-type memoryBudget struct {
-	total int64
-
-	mu   sync.Mutex
-	used map[string]int64 // by the id of a credential or team, and in total; without zeros
-}
-
-func newMemoryBudget(total int64) *memoryBudget {
-	return &memoryBudget{total: total, used: map[string]int64{}}
-}
-
-// usedTotal is the key of memoryBudget.used for all requests.
-const usedTotal = ""
-
-// memoryShare limits what several requests of one owner take together. One request alone may take more, so that a body
-// of any allowed size passes.
-type memoryShare struct {
-	owner   string
-	limit   int64
-	refusal string // the message beyond the limit
-}
-
-// memory is what one request has reserved of the budget.
-type memory struct {
-	budget     *memoryBudget
-	credential memoryShare
-	team       memoryShare
-	reserved   int64
-}
-
-// open returns the memory of a request of a key. The caller must close it.
-func (b *memoryBudget) open(key *roomsensor.Key) *memory {
-	return &memory{
-		budget: b,
-		credential: memoryShare{
-			key.ID, b.total / credentialPart,
-			"This credential has too many bytes of uploads in progress. Send fewer at the same time.",
+// newMemoryLimiter returns the limiter of the bytes of all requests in memory: bodies, and the messages of their
+// uploads. Beyond it, requests are refused, so that a fleet that comes back at the same moment cannot exhaust the memory
+// of the process. A request that is alone may take more than its share, so that a body of any allowed size passes.
+func newMemoryLimiter(total int) *fairshare.Limiter {
+	return fairshare.New(fairshare.Config{
+		Name: "memory", Alone: true, Reserve: total / reservePart, Small: total / smallPart,
+		Key: fairshare.Limit{
+			Most: total / credentialPart, RetryAfter: shareRetryAfter,
+			Message: "This credential has too many bytes of uploads in progress. Send fewer at the same time.",
 		},
-		team: memoryShare{
-			key.TeamID.String(), b.total / teamPart,
-			"Your team has too many bytes of uploads in progress. Send fewer at the same time.",
+		Team: fairshare.Limit{
+			Most: total / teamPart, RetryAfter: shareRetryAfter,
+			Message: "Your team has too many bytes of uploads in progress. Send fewer at the same time.",
 		},
-	}
+		Total: fairshare.Limit{
+			Most: total, RetryAfter: queueRetryAfter,
+			Message: "The service is busy with uploads. Send the request again after the seconds in Retry-After.",
+		},
+	})
 }
 
-// reserve takes n bytes. Its error is overloaded if the credential or the team would have more than its share, or if
-// there is no room for them.
-func (m *memory) reserve(n int) error {
-	b := m.budget
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, s := range [...]memoryShare{m.credential, m.team} {
-		alone := b.used[s.owner] == m.reserved
-		if b.used[s.owner]+int64(n) > s.limit && !alone {
-			return httpedge.Overloaded(shareRetryAfter, s.refusal)
-		}
-	}
-	room := b.total
-	if b.used[m.team.owner]+int64(n) > b.total/smallPart {
-		room -= b.total / reservePart
-	}
-	if b.used[usedTotal]+int64(n) > room {
-		return httpedge.Overloaded(queueRetryAfter,
-			"The service is busy with uploads. Send the request again after the seconds in Retry-After.")
-	}
-	m.add(int64(n))
-	return nil
-}
-
-// release returns n bytes.
-func (m *memory) release(n int) {
-	m.budget.mu.Lock()
-	defer m.budget.mu.Unlock()
-	m.add(-int64(n))
-}
-
-// close returns everything.
-func (m *memory) close() { m.release(int(m.reserved)) }
-
-func (m *memory) add(n int64) {
-	m.reserved += n
-	for _, owner := range [...]string{m.credential.owner, m.team.owner, usedTotal} {
-		if m.budget.used[owner] += n; m.budget.used[owner] == 0 {
-			delete(m.budget.used, owner)
-		}
-	}
-}
-
-// inUse returns the bytes that all requests have reserved.
-func (b *memoryBudget) inUse() int64 {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.used[usedTotal]
+// openMemory returns the memory of a request. The caller must release it.
+func (q *request) openMemory(key *roomsensor.Key) *fairshare.Held {
+	return q.memory.Open(fairshare.Owner{Team: key.TeamID, Key: key.ID})
 }

@@ -60,7 +60,7 @@ type Receiver struct {
 	keyList *httpedge.KeyList
 	auth    *httpedge.Authenticator
 	limiter *fairshare.Limiter // of requests
-	memory  *memoryBudget
+	memory  *fairshare.Limiter // of bytes
 	// lingering has an element for each refused body that is being read.
 	lingering chan struct{}
 	rates     *rates
@@ -76,7 +76,7 @@ func New(c Config) *Receiver {
 	c.Memory = cmp.Or(c.Memory, DefaultMemory)
 	c.RequestsPerSecond = cmp.Or(c.RequestsPerSecond, DefaultRequestsPerSecond)
 	c.BytesPerSecond = cmp.Or(c.BytesPerSecond, DefaultBytesPerSecond)
-	list, memory := httpedge.NewKeyList(c.Keys, c.Log), newMemoryBudget(c.Memory)
+	list, memory := httpedge.NewKeyList(c.Keys, c.Log), newMemoryLimiter(int(c.Memory))
 	return &Receiver{
 		Config:  c,
 		keyList: list,
@@ -89,7 +89,7 @@ func New(c Config) *Receiver {
 		lingering: make(chan struct{}, maxLingering),
 		rates:     newRates(c.RequestsPerSecond, c.BytesPerSecond),
 		database:  newDatabaseUses(),
-		metrics:   newMetrics(c.Metrics, memory),
+		metrics:   newMetrics(c.Metrics, memory, c.Memory),
 		clients:   (&httpedge.Site{Proxies: c.Proxies}).Clients(),
 	}
 }
@@ -149,14 +149,14 @@ type metrics struct {
 	ignored        *upload.IgnoredCounter
 }
 
-func newMetrics(registerer prometheus.Registerer, memory *memoryBudget) *metrics {
+func newMetrics(registerer prometheus.Registerer, memory *fairshare.Limiter, maxMemory int64) *metrics {
 	factory := promauto.With(registerer)
 	factory.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "roomsensor_receiver_memory_bytes", Help: "Memory that requests in progress have reserved.",
-	}, func() float64 { return float64(memory.inUse()) })
+	}, func() float64 { return float64(memory.Used()) })
 	factory.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "roomsensor_receiver_memory_max_bytes", Help: "Memory for requests; beyond it they get 503.",
-	}, func() float64 { return float64(memory.total) })
+	}, func() float64 { return float64(maxMemory) })
 	return &metrics{
 		RequestMetrics: httpedge.NewRequestMetrics(registerer, "roomsensor_receiver"),
 		uploads: factory.NewCounter(prometheus.CounterOpts{

@@ -101,7 +101,7 @@ func TestUploadsTooLarge(t *testing.T) {
 		a.requireCode(t, 413, roomsensor.CodeRequestTooLarge)
 	}
 	require.Empty(t, g.inStream(t))
-	require.Zero(t, g.receiver.memory.inUse())
+	require.Zero(t, g.receiver.memory.Used())
 	g.post(t, strings.Repeat(line, 18)).requireStored(t, 18, 0)
 }
 

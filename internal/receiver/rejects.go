@@ -26,16 +26,16 @@ func (q *request) listRejects(key *roomsensor.Key, query httpedge.Query) error {
 	if err != nil {
 		return err
 	}
-	memory := q.memory.open(key)
-	defer memory.close()
-	if err := memory.reserve(roomsensor.MaxPageBytes); err != nil {
+	memory := q.openMemory(key)
+	defer memory.Release()
+	if err := memory.Grow(roomsensor.MaxPageBytes); err != nil {
 		return err
 	}
 	page, err := q.readRejects(key.TeamID, state, sealer)
 	if err != nil {
 		return err
 	}
-	memory.release(roomsensor.MaxPageBytes - min(len(page.Body), roomsensor.MaxPageBytes))
+	memory.Keep(len(page.Body))
 	q.log.Rows = page.Items
 	q.limitWriting()
 	_ = httpedge.WritePage(q.w, q.r, page) // A client that misses the response retries.

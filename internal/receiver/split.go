@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 
+	"roomsensor/internal/fairshare"
 	"roomsensor/internal/queue"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/upload"
@@ -24,10 +25,10 @@ type uploads struct {
 }
 
 // add adds an upload, for which the memory must have room.
-func (u *uploads) add(text []byte, heading *upload.Heading, m *memory) error {
+func (u *uploads) add(text []byte, heading *upload.Heading, m *fairshare.Held) error {
 	if len(u.messages) == cap(u.messages) {
 		more := max(1, len(u.messages))
-		if err := m.reserve(more * messageBytes); err != nil {
+		if err := m.Grow(more * messageBytes); err != nil {
 			return err
 		}
 		u.messages = append(make([]queue.Message, 0, len(u.messages)+more), u.messages...)
@@ -40,7 +41,7 @@ func (u *uploads) add(text []byte, heading *upload.Heading, m *memory) error {
 
 // split returns the uploads of a body, which is one JSON object over any number of lines, or JSON Lines. It checks each
 // line before it reads the next, so that a body of millions of invalid lines takes no memory. Its error names the line.
-func split(body []byte, m *memory) (*uploads, error) {
+func split(body []byte, m *fairshare.Held) (*uploads, error) {
 	rest := lines{text: body}
 	first, ok := rest.next()
 	if !ok {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"roomsensor/internal/fairshare"
 	"roomsensor/internal/httpedge"
 	"roomsensor/internal/roomsensor"
 )
@@ -72,15 +73,16 @@ func TestSplitErrors(t *testing.T) {
 }
 
 // unlimited returns memory that no test exhausts.
-func unlimited() *memory { return newMemoryBudget(1 << 40).open(&roomsensor.Key{ID: "a"}) }
+func unlimited() *fairshare.Held { return newMemoryLimiter(1 << 40).Open(fairshare.Owner{Key: "a"}) }
 
 func TestSplitCount(t *testing.T) {
 	t.Parallel()
-	m := unlimited()
+	limiter := newMemoryLimiter(1 << 40)
+	m := limiter.Open(fairshare.Owner{Key: "a"})
 	found, err := split([]byte(strings.Repeat(small+"\n", maxUploads)), m)
 	require.NoError(t, err)
 	require.Len(t, found.messages, maxUploads)
-	require.EqualValues(t, cap(found.messages)*messageBytes, m.reserved)
+	require.Equal(t, cap(found.messages)*messageBytes, limiter.Used())
 	_, err = split([]byte(strings.Repeat(small+"\n", maxUploads+1)), unlimited())
 	require.ErrorContains(t, err, "more than 50000 uploads")
 	require.Equal(t, roomsensor.CodeRequestTooLarge, httpedge.PublicError(err).Code)

@@ -64,8 +64,8 @@ func isDryRun(query httpedge.Query) (bool, error) {
 func withUploads[T any](
 	q *request, key *roomsensor.Key, take func(*roomsensor.Key, *uploads) (*T, error),
 ) (result *T, err error) {
-	memory := q.memory.open(key)
-	defer memory.close()
+	memory := q.openMemory(key)
+	defer memory.Release()
 	text, err := readBody(q.w.ResponseWriter, q.r, memory)
 	q.bodyRead = err == nil
 	if refusal := q.rates.charge(key, len(text)); err == nil { // What is refused costs bytes, too.
