@@ -55,7 +55,7 @@ func (l *rateLimiter) count(ctx context.Context, h http.Header, keyID string) (r
 		return verdict.Position, nil
 	}
 	return roomsensor.Position{}, &roomsensor.Error{
-		Code: roomsensor.CodeRateLimitExceeded, RetryAfter: verdict.Reset,
+		Code: roomsensor.CodeRateLimitExceeded, RetryAfter: verdict.Reset, Limit: "rate",
 		Message: fmt.Sprintf("This key made more than %d requests in 10 minutes. Wait %s, then send the request again.",
 			roomsensor.RateLimit, httpedge.Wait(verdict.Reset)),
 	}

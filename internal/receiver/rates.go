@@ -73,7 +73,7 @@ func (r *rates) take(key *roomsensor.Key, requests, bytes float64) error {
 	if wait > 0 {
 		seconds := time.Duration(math.Ceil(wait)) * time.Second
 		return &roomsensor.Error{
-			Code: roomsensor.CodeRateLimitExceeded, RetryAfter: seconds,
+			Code: roomsensor.CodeRateLimitExceeded, RetryAfter: seconds, Limit: "rate",
 			Message: "This credential or its team sends more than its share. Wait " + httpedge.Wait(seconds) +
 				", and put more uploads into fewer requests. Nothing of the request was stored.",
 		}
