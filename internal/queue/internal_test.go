@@ -80,4 +80,4 @@ func (q *Queue) Hold(team uuid.UUID, release <-chan struct{}) (sent func() int64
 }
 
 // Windows returns the number of teams that publish. Tests of package queue_test use it.
-func (q *Queue) Windows() int { return q.windows.Teams() }
+func (q *Queue) Windows() int { return len(q.windows.byTeam) }

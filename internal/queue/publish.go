@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"sync"
 
 	"github.com/google/uuid"
 	"github.com/nats-io/nats.go"
@@ -45,15 +46,13 @@ func (q *Queue) Publish(ctx context.Context, messages []Message) (sequences []ui
 	ctx, span := tracing.Child(ctx, "publish uploads", trace.WithSpanKind(trace.SpanKindProducer),
 		trace.WithAttributes(semconv.MessagingSystemKey.String("nats"), semconv.MessagingBatchMessageCount(len(messages))))
 	defer span.End()
-	var window *semaphore.Weighted
+	room := semaphore.NewWeighted(publishWindow)
 	if team := messages[0].Team; team != nil {
-		shared, leave := q.windows.Enter(*team)
+		shared, leave := q.windows.enter(*team)
 		defer leave()
-		window = shared
-	} else {
-		window = semaphore.NewWeighted(publishWindow)
+		room = shared
 	}
-	p := publishing{queue: q, window: window, sequences: sequences, trace: tracing.Inject(ctx)}
+	p := publishing{queue: q, window: room, sequences: sequences, trace: tracing.Inject(ctx)}
 	for i := 0; i < len(messages) && err == nil; i++ {
 		err = p.send(ctx, &messages[i])
 	}
@@ -61,6 +60,37 @@ func (q *Queue) Publish(ctx context.Context, messages []Message) (sequences []ui
 		err = cmp.Or(err, p.confirm())
 	}
 	return sequences, q.withCause(err)
+}
+
+// windows has the window of each team with calls of Publish.
+type windows struct {
+	mu     sync.Mutex
+	byTeam map[uuid.UUID]*window
+}
+
+type window struct {
+	*semaphore.Weighted
+
+	calls int
+}
+
+// enter returns the window that the calls of a team share. The caller must call leave once.
+func (w *windows) enter(teamID uuid.UUID) (room *semaphore.Weighted, leave func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	of := w.byTeam[teamID]
+	if of == nil {
+		of = &window{Weighted: semaphore.NewWeighted(publishWindow)}
+		w.byTeam[teamID] = of
+	}
+	of.calls++
+	return of.Weighted, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if of.calls--; of.calls == 0 {
+			delete(w.byTeam, teamID)
+		}
+	}
 }
 
 // publishing is one call of Publish.

@@ -12,12 +12,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/rs/zerolog"
 
 	"roomsensor/internal/roomsensor"
-	"roomsensor/internal/teamlimit"
 )
 
 const (
@@ -143,9 +143,9 @@ type Queue struct {
 	known  atomic.Pointer[time.Time] // when the stream was created that this process uses; nil before the first
 	lost   atomic.Bool               // at the last check, that stream was not there
 
-	windows *teamlimit.Limiter // messages of each team on their way to the stream
-	batcher batcher            // of all messages on their way to the stream
-	batches atomic.Bool        // the stream accepts atomic batches
+	windows windows     // messages of each team on their way to the stream
+	batcher batcher     // of all messages on their way to the stream
+	batches atomic.Bool // the stream accepts atomic batches
 
 	confirmations confirmations // of the messages of this process
 }
@@ -157,7 +157,7 @@ func New(nc *Conn, config Config) (*Queue, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening JetStream: %w", err)
 	}
-	q := &Queue{nc: nc, js: js, config: config, windows: teamlimit.New(publishWindow)}
+	q := &Queue{nc: nc, js: js, config: config, windows: windows{byTeam: map[uuid.UUID]*window{}}}
 	q.batcher = batcher{
 		allowed: q.batches.Load, commit: q.commitBatch,
 		single: func(m *nats.Msg) (jetstream.PubAckFuture, error) {

@@ -46,11 +46,11 @@ func (s *Site) guard(r Route) echo.HandlerFunc {
 		}
 		c.SetRequest(c.Request().WithContext(v.ctx))
 		if r.OfTeam() {
-			release, err := s.turns.take(ctx, v.Team.ID, r.Stream)
+			held, err := s.turns.take(ctx, v.Team.ID, r.Stream)
 			if err != nil {
 				return err
 			}
-			defer release()
+			defer held.Release()
 		}
 		return r.Handle(v.ctx, v)
 	}

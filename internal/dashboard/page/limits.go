@@ -9,8 +9,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"roomsensor/internal/fairshare"
-	"roomsensor/internal/httpedge"
-	"roomsensor/internal/teamlimit"
+	"roomsensor/internal/roomsensor"
 )
 
 const (
@@ -22,33 +21,36 @@ const (
 	MaxTeamPages = 2
 	// turnRetryAfter is the Retry-After of a request that would wait for too long.
 	turnRetryAfter = 5 * time.Second
+	// turnMessage is for a person whose request would wait for too long.
+	turnMessage = "Your team opens too many pages at the same time. Try again in a few seconds."
 )
 
 // turns delays the requests of a team that sends too many, so that it cannot take all processors and all connections to
 // the database. It keeps 200 bytes for each team that a person has opened.
 type turns struct {
-	running *teamlimit.Limiter
+	running *fairshare.Limiter
 	mu      sync.Mutex
 	rates   map[uuid.UUID]*rate.Limiter
 }
 
 func newTurns() *turns {
-	return &turns{running: teamlimit.New(MaxTeamPages), rates: map[uuid.UUID]*rate.Limiter{}}
+	return &turns{rates: map[uuid.UUID]*rate.Limiter{}, running: fairshare.New(fairshare.Config{
+		Name: "pages", Team: fairshare.Limit{Most: MaxTeamPages, RetryAfter: turnRetryAfter, Message: turnMessage},
+	})}
 }
 
-// take waits for the turn of a request, until ctx ends. The caller must call release. A stream has no deadline and may
+// take waits for the turn of a request, until ctx ends. The caller must release what it returns. A stream has no deadline and may
 // run beside pages; its handler limits how many there are.
-func (t *turns) take(ctx context.Context, teamID uuid.UUID, stream bool) (release func(), err error) {
-	release = func() {}
-	err = t.rate(teamID).Wait(ctx)
-	if err == nil && !stream {
-		release, err = t.running.Acquire(ctx, teamID)
+func (t *turns) take(ctx context.Context, teamID uuid.UUID, stream bool) (*fairshare.Held, error) {
+	if err := t.rate(teamID).Wait(ctx); err != nil {
+		return nil, &roomsensor.Error{
+			Code: roomsensor.CodeOverloaded, Message: turnMessage, RetryAfter: turnRetryAfter, Limit: "page_rate",
+		}
 	}
-	if err != nil {
-		return nil, httpedge.Overloaded(turnRetryAfter,
-			"Your team opens too many pages at the same time. Try again in a few seconds.")
+	if stream {
+		return t.running.Open(fairshare.Owner{}), nil
 	}
-	return release, nil
+	return t.running.Acquire(ctx, fairshare.Owner{Team: teamID}, 1)
 }
 
 func (t *turns) rate(teamID uuid.UUID) *rate.Limiter {

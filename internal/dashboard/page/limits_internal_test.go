@@ -18,16 +18,16 @@ func TestTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all, team, began := newTurns(), uuid.New(), time.Now()
 		for range teamPageBurst + 2*teamPageRate {
-			release, err := all.take(t.Context(), team, true)
+			held, err := all.take(t.Context(), team, true)
 			require.NoError(t, err)
-			release()
+			held.Release()
 		}
 		require.InDelta(t, 2, time.Since(began).Seconds(), 0.01)
 
 		for range MaxTeamPages {
-			release, err := all.take(t.Context(), team, false)
+			held, err := all.take(t.Context(), team, false)
 			require.NoError(t, err)
-			defer release()
+			defer held.Release()
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), RequestTimeout)
 		defer cancel()

@@ -17,8 +17,8 @@ import (
 	"roomsensor/internal/roomsensor"
 )
 
-// retryAfter is the Retry-After of a response while the database is overloaded or unavailable.
-const retryAfter = 2 * time.Second
+// RetryAfter is the Retry-After of a response while the database is overloaded or unavailable.
+const RetryAfter = 2 * time.Second
 
 // The SQLSTATEs and constraints whose meaning does not follow from their class.
 const (
@@ -84,7 +84,7 @@ func isConnectionError(err error) bool {
 // Overloaded returns the error of a database that is unavailable or too busy, with its cause.
 func Overloaded(cause error) error {
 	answer := roomsensor.CodeOverloaded.New()
-	answer.RetryAfter = retryAfter
+	answer.RetryAfter = RetryAfter
 	return fmt.Errorf("%w: %w", answer, cause)
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"roomsensor/db"
+	"roomsensor/internal/fairshare"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/store/pg"
 )
@@ -33,11 +34,11 @@ type AggregateExport struct {
 func (s *Store) OpenAggregates(
 	ctx context.Context, teamID uuid.UUID, q roomsensor.AggregateExportQuery,
 ) (roomsensor.AggregateExport, error) {
-	release, err := s.teamExports.Acquire(ctx, teamID)
+	held, err := s.teamExports.Acquire(ctx, fairshare.Owner{Team: teamID}, 1)
 	if err != nil {
-		return nil, fmt.Errorf("beginning an export: %w", pg.Translate(err))
+		return nil, err
 	}
-	defer release()
+	defer held.Release()
 	var e *AggregateExport
 	read := func(ctx context.Context, conn *pgxpool.Conn) (err error) {
 		e, err = s.readAggregates(ctx, conn, teamID, q)

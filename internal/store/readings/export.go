@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"roomsensor/db"
+	"roomsensor/internal/fairshare"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/store/pg"
 )
@@ -70,11 +71,11 @@ func (s *Store) readExport(
 	if !s.HasStandbys() {
 		return nil, false, nil
 	}
-	release, err := s.teamExports.Acquire(ctx, teamID)
+	held, err := s.teamExports.Acquire(ctx, fairshare.Owner{Team: teamID}, 1)
 	if err != nil {
-		return nil, false, fmt.Errorf("beginning an export: %w", pg.Translate(err))
+		return nil, false, err
 	}
-	defer release()
+	defer held.Release()
 	served, err = s.OnStandby(ctx, pg.ForExports, func(ctx context.Context, conn *pgxpool.Conn) error {
 		e = &Export{store: s, conn: conn, end: func() {}, teamID: teamID, query: q}
 		defer e.Close() //nolint:contextcheck // It must also roll back after ctx was canceled.
@@ -98,15 +99,15 @@ func maxTeamExports() int { return max(2, runtime.GOMAXPROCS(0)) }
 
 // acquireExport waits for the turn of an export of a team and for a connection, which it returns. end releases both.
 func (s *Store) acquireExport(ctx context.Context, teamID uuid.UUID) (conn *pgxpool.Conn, end func(), err error) {
-	release, err := s.teamExports.Acquire(ctx, teamID)
+	held, err := s.teamExports.Acquire(ctx, fairshare.Owner{Team: teamID}, 1)
 	if err != nil {
-		return nil, nil, fmt.Errorf("beginning an export: %w", pg.Translate(err))
+		return nil, nil, err
 	}
 	if conn, err = s.Exports.Acquire(ctx); err != nil {
-		release()
+		held.Release()
 		return nil, nil, fmt.Errorf("acquiring a connection for an export: %w", pg.Translate(err))
 	}
-	return conn, sync.OnceFunc(func() { conn.Release(); release() }), nil
+	return conn, sync.OnceFunc(func() { conn.Release(); held.Release() }), nil
 }
 
 func (e *Export) begin(ctx context.Context) (err error) {

@@ -4,9 +4,10 @@ package readings
 import (
 	"time"
 
+	"roomsensor/internal/fairshare"
+	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/store/fleet"
 	"roomsensor/internal/store/pg"
-	"roomsensor/internal/teamlimit"
 )
 
 // Store reads readings. It is safe for concurrent use.
@@ -15,7 +16,7 @@ type Store struct {
 	Limits Limits // Tests set other ones, so that they need less data or wait for a slow machine.
 
 	fleet       *fleet.Store
-	teamExports *teamlimit.Limiter // exports that are being read
+	teamExports *fairshare.Limiter // exports that are being read
 }
 
 // Limits bound what statements, pages and exports read.
@@ -55,5 +56,9 @@ var defaultLimits = Limits{
 
 // New returns a store with the pools of a role.
 func New(d *pg.DB, f *fleet.Store) *Store {
-	return &Store{DB: d, Limits: defaultLimits, fleet: f, teamExports: teamlimit.New(maxTeamExports())}
+	return &Store{DB: d, Limits: defaultLimits, fleet: f, teamExports: fairshare.New(fairshare.Config{
+		Name: "export_reads", Team: fairshare.Limit{
+			Most: maxTeamExports(), RetryAfter: pg.RetryAfter, Message: roomsensor.CodeOverloaded.New().Message,
+		},
+	})}
 }
