@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
-	"roomsensor/internal/httpedge"
+	"roomsensor/internal/fairshare"
 	"roomsensor/internal/retry"
 )
 
@@ -21,10 +21,13 @@ const (
 	maxStreams = 1000
 	// maxPersonStreams is how many of these one person may have: as many as browsers open to one host.
 	maxPersonStreams = 6
+	// streamRetryAfter is the Retry-After of a page beyond these limits, which says that it does not update by itself.
+	streamRetryAfter = time.Minute
 )
 
 // live keeps pages up to date. It reads the overview of each team that has streams, once for all of them.
 type live struct {
+	limiter    *fairshare.Limiter // of streams
 	overviews  *overviews
 	checkEvery time.Duration
 	stopped    chan struct{} // closed when the process stops
@@ -36,8 +39,10 @@ type live struct {
 
 // stream is a page that is kept up to date.
 type stream struct {
-	personID, teamID uuid.UUID
-	woken            chan struct{} // gets a value after each change of the watcher's state
+	*fairshare.Held
+
+	teamID uuid.UUID
+	woken  chan struct{} // gets a value after each change of the watcher's state
 }
 
 // watcher reads the overview of a team.
@@ -49,39 +54,33 @@ type watcher struct {
 }
 
 func newLive(o *overviews, checkEvery time.Duration) *live {
+	limiter := fairshare.New(fairshare.Config{
+		Name: "streams",
+		Key: fairshare.Limit{
+			Most: maxPersonStreams, RetryAfter: streamRetryAfter,
+			Message: "You have too many pages of the dashboard open. Close some.",
+		},
+		Team: fairshare.Limit{Most: fairshare.Remaining},
+		Total: fairshare.Limit{
+			Most: maxStreams, RetryAfter: streamRetryAfter,
+			Message: "Too many pages are kept up to date at the moment.",
+		},
+	})
 	return &live{
-		overviews: o, checkEvery: checkEvery, stopped: make(chan struct{}),
+		limiter: limiter, overviews: o, checkEvery: checkEvery, stopped: make(chan struct{}),
 		streams: map[*stream]bool{}, watched: map[uuid.UUID]*watcher{},
 	}
 }
 
-// errTooManyStreams and errTooManyPages refuse a stream. The page says that it does not update by itself.
-var (
-	errTooManyStreams = httpedge.Overloaded(time.Minute, "Too many pages are kept up to date at the moment.")
-	errTooManyPages   = httpedge.Overloaded(time.Minute, "You have too many pages of the dashboard open. Close some.")
-)
-
-// open admits a stream, unless there are too many. A team may have as many as remain free, so that it never takes the
-// last one that another team needs. The caller must close the stream.
+// open admits a stream, unless there are too many. The caller must close the stream.
 func (l *live) open(personID, teamID uuid.UUID) (*stream, error) {
+	held, err := l.limiter.Try(fairshare.Owner{Team: teamID, Key: personID.String()}, 1)
+	if err != nil {
+		return nil, err
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	ofPerson, ofTeam := 0, 0
-	for other := range l.streams {
-		if other.personID == personID {
-			ofPerson++
-		}
-		if other.teamID == teamID {
-			ofTeam++
-		}
-	}
-	switch {
-	case ofPerson >= maxPersonStreams:
-		return nil, errTooManyPages
-	case ofTeam >= maxStreams-len(l.streams):
-		return nil, errTooManyStreams
-	}
-	st := &stream{personID: personID, teamID: teamID, woken: make(chan struct{}, 1)}
+	st := &stream{Held: held, teamID: teamID, woken: make(chan struct{}, 1)}
 	l.streams[st] = true
 	w := l.watched[teamID]
 	if w == nil {
@@ -99,6 +98,7 @@ func (l *live) close(st *stream) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.streams, st)
+	st.Release()
 	w := l.watched[st.teamID]
 	if w.streams--; w.streams == 0 {
 		w.cancel()
