@@ -119,11 +119,11 @@ func (s *Store) limitResponses(ctx context.Context, tx pgx.Tx, keyID string, byt
 	if err != nil || stored <= maxResponses {
 		return err
 	}
-	refusal := roomsensor.CodeOverloaded.New()
-	refusal.Message = "The responses stored for this key's Idempotency-Keys exceed 512 MiB in 24 hours. " +
-		"Send the change without an Idempotency-Key, or wait."
-	refusal.RetryAfter = responsesRetryAfter
-	return refusal
+	return &roomsensor.Error{
+		Code: roomsensor.CodeOverloaded, RetryAfter: responsesRetryAfter, Limit: "idempotency_keys",
+		Message: "The responses stored for this key's Idempotency-Keys exceed 512 MiB in 24 hours. " +
+			"Send the change without an Idempotency-Key, or wait.",
+	}
 }
 
 // purgeEntries is the number of idempotency keys that are deleted by one statement. Their responses can have 100 KB
