@@ -76,7 +76,8 @@ func New(cfg Config) *Limiter { return &Limiter{cfg: cfg, byWhom: map[account]in
 
 // Open returns what a request of an owner holds, which is nothing yet.
 func (l *Limiter) Open(o Owner) *Held {
-	return &Held{limiter: l, accounts: [...]account{{Owner{Key: o.Key}, ofKey}, {Owner{Team: o.Team}, ofTeam}, {level: ofAll}}}
+	accounts := [...]account{{Owner{Key: o.Key}, ofKey}, {Owner{Team: o.Team}, ofTeam}, {level: ofAll}}
+	return &Held{limiter: l, accounts: accounts}
 }
 
 // Try lets a request hold an amount until it is released. It does not wait: its error is overloaded beyond a limit.

@@ -37,8 +37,8 @@ const (
 
 // AccessEntry is the one log line of a request. Every process logs the same fields: request_id, route, method, status,
 // duration_ms, bytes, rows, trace_id, key_id or user_id, code and error. A request that fails has more of them, so that
-// support can answer a client that quotes its request id: limit, param, client, user_agent, the path if it was not found, and
-// the stack of a panic.
+// support can answer a client that quotes its request id: limit, param, client, user_agent, the path if it was not
+// found, and the stack of a panic.
 type AccessEntry struct {
 	RequestID string
 	TraceID   string // empty without tracing

@@ -169,7 +169,7 @@ func TestReadBody(t *testing.T) {
 		text, err := readBody(httptest.NewRecorder(), request, m)
 		require.NoError(t, err, name)
 		require.True(t, bytes.Equal([]byte(test.text), text), name) // Equal would print megabytes.
-		require.EqualValues(t, cap(text), budget.Used(), name)
+		require.Equal(t, cap(text), budget.Used(), name)
 		m.Release()
 		require.Zero(t, budget.Used(), name)
 	}

@@ -23,8 +23,9 @@ const (
 )
 
 // newMemoryLimiter returns the limiter of the bytes of all requests in memory: bodies, and the messages of their
-// uploads. Beyond it, requests are refused, so that a fleet that comes back at the same moment cannot exhaust the memory
-// of the process. A request that is alone may take more than its share, so that a body of any allowed size passes.
+// uploads. Beyond it, requests are refused, so that a fleet that comes back at the same moment cannot exhaust the
+// memory of the process. A request that is alone may take more than its share, so that a body of any allowed size
+// passes.
 func newMemoryLimiter(total int) *fairshare.Limiter {
 	return fairshare.New(fairshare.Config{
 		Name: "memory", Alone: true, Reserve: total / reservePart, Small: total / smallPart,

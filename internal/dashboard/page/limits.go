@@ -39,8 +39,8 @@ func newTurns() *turns {
 	})}
 }
 
-// take waits for the turn of a request, until ctx ends. The caller must release what it returns. A stream has no deadline and may
-// run beside pages; its handler limits how many there are.
+// take waits for the turn of a request, until ctx ends. The caller must release what it returns. A stream has no
+// deadline and may run beside pages; its handler limits how many there are.
 func (t *turns) take(ctx context.Context, teamID uuid.UUID, stream bool) (*fairshare.Held, error) {
 	if err := t.rate(teamID).Wait(ctx); err != nil {
 		return nil, &roomsensor.Error{
