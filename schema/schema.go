@@ -205,8 +205,8 @@ func withProvider(
 	return run(provider, pool)
 }
 
-// checkNumbering returns ErrBeforeFirstRelease if the migrations of the database have the numbers of earlier builds. All of
-// these created the function rate_window_hit, which no later version has.
+// checkNumbering returns ErrBeforeFirstRelease if the migrations of the database have the numbers of earlier builds.
+// All of these created the function rate_window_hit, which no later version has.
 func checkNumbering(ctx context.Context, pool *sql.DB) error {
 	var old bool
 	err := pool.QueryRowContext(ctx, "SELECT to_regproc('public.rate_window_hit') IS NOT NULL").Scan(&old)

@@ -87,8 +87,8 @@ func NeedCommunity(t testing.TB) {
 }
 
 // Main runs the tests of a package and then checks that no goroutine is left. Call it in TestMain if property tests of
-// the package use a database, of PostgreSQL or in a file: it lowers the number of their draws from rapid's default of 100
-// to 25, because each draw runs statements. The flag -rapid.checks and the variable RAPID_CHECKS still win.
+// the package use a database, of PostgreSQL or in a file: it lowers the number of their draws from rapid's default of
+// 100 to 25, because each draw runs statements. The flag -rapid.checks and the variable RAPID_CHECKS still win.
 func Main(m *testing.M) {
 	flag.Parse()
 	given := os.Getenv("RAPID_CHECKS") != ""

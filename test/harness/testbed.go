@@ -17,9 +17,10 @@ import (
 )
 
 const (
-	// startTimeout is for a process to become ready on a busy machine, StopTimeout to end after SIGTERM.
+	// startTimeout is for a process to become ready on a busy machine.
 	startTimeout = time.Minute
-	StopTimeout  = 30 * time.Second
+	// StopTimeout is for a process to end after SIGTERM.
+	StopTimeout = 30 * time.Second
 )
 
 // closer is the environment of a trial.

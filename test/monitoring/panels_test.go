@@ -17,12 +17,12 @@ type panel struct {
 		W int `json:"w"`
 		X int `json:"x"`
 		Y int `json:"y"`
-	} `json:"gridPos"`
+	} `json:"gridPos"` //nolint:tagliatelle // Grafana names it.
 	FieldConfig struct {
 		Defaults struct {
 			Unit string `json:"unit"`
 		} `json:"defaults"`
-	} `json:"fieldConfig"`
+	} `json:"fieldConfig"` //nolint:tagliatelle // Grafana names it.
 	Targets []struct {
 		Expr string `json:"expr"`
 	} `json:"targets"`

@@ -9,8 +9,8 @@ import (
 	"roomsensor/internal/retry"
 )
 
-// Patience limits each wait of a test for something that takes milliseconds on an idle machine. It is long, because a wait
-// ends as soon as what it waits for has happened: on a busy machine, a shorter one would only fail correct code.
+// Patience limits each wait of a test for something that takes milliseconds on an idle machine. It is long, because a
+// wait ends as soon as what it waits for has happened: on a busy machine, a shorter one would only fail correct code.
 const Patience = time.Minute
 
 // pollInterval is the time between two checks of whether a process is ready.

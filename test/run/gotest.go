@@ -33,9 +33,9 @@ const (
 // module is the import path of the packages of this module, with a slash.
 const module = "roomsensor/"
 
-// trials are the packages, and the parents of packages, that run the whole service for long: under faults or load, from a
-// backup, under Prometheus, and for the samples and the generated clients of the documentation. `run trials` runs them,
-// and no others.
+// trials are the packages, and the parents of packages, that run the whole service for long: under faults or load, from
+// a backup, under Prometheus, and for the samples and the generated clients of the documentation. `run trials` runs
+// them, and no others.
 func trials() []string {
 	return []string{"bench", "test/backup", "test/chaos", "test/generators", "test/monitoring", "test/samples"}
 }

@@ -196,7 +196,7 @@ func (p Peak) String() string { return fmt.Sprintf("%s=%.0fMiB", p.Process, p.Mi
 func (r *Report) Print(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	line := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format+"\n", args...) } // Flush returns the error.
-	line("%s", r.Conditions.String())
+	line("%s", r.String())
 	line("limit of each process: %d MiB\n", r.Options.Memory)
 	line("\t\t\t\tp99 ms of reads\tp99 ms of uploads\tp99 ms of pages\tvisible\tMiB: api\treceiver\tworker\tdashboard\t")
 	line("attack\tfailed\trefused\tratio\tidle, attack\tidle, attack\tidle, attack\tmax s\t\t\t\t\t")

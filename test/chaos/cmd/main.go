@@ -1,5 +1,5 @@
-// Cmd runs the trials: `go tool task chaos`, `cluster`, `burst`, `abuse` and `fleet` call it. A report goes to stdout and
-// ends with the verdict: `N lost, N duplicated, N wrong, N phantom`. That of abuse is `N failed requests, p99 N.Nx,
+// Cmd runs the trials: `go tool task chaos`, `cluster`, `burst`, `abuse` and `fleet` call it. A report goes to stdout
+// and ends with the verdict: `N lost, N duplicated, N wrong, N phantom`. That of abuse is `N failed requests, p99 N.Nx,
 // N processes over their limit`, and that of fleet and burst `N lost, N duplicated, N wrong, N failed requests, p99
 // visible N.Ns`. Progress goes to stderr. The exit code is 1 unless the trial passed.
 package main
@@ -58,7 +58,7 @@ func newCommands() *commands {
 }
 
 // BeforeApply sets the options that the flags then change.
-func (c *command[O]) BeforeApply(k *kong.Context) error { //nolint:unparam // Kong requires it.
+func (c *command[O]) BeforeApply(k *kong.Context) error {
 	c.Options, c.Report = c.full(randomSeed()), c.report
 	if isShort(k) {
 		c.Options = c.short(randomSeed())

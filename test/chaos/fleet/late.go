@@ -21,8 +21,8 @@ const (
 	twiceOneIn = 10
 )
 
-// lateUploads returns what a late device sends when it comes back, in the wire format: oldest first, or newest first, and
-// some of the devices twice.
+// lateUploads returns what a late device sends when it comes back, in the wire format: oldest first, or newest first,
+// and some of the devices twice.
 func (p *plan) lateUploads(device int) (bodies [][]byte) {
 	var readings []roomsensor.Measurement
 	for round := 1 - p.missed; round <= 0; round++ {

@@ -83,7 +83,7 @@ func (r *Report) Failure() error {
 func (r *Report) Print(out io.Writer) error {
 	var text bytes.Buffer
 	o := &r.Options
-	fmt.Fprintln(&text, r.Conditions.String())
+	fmt.Fprintln(&text, r.String())
 	fmt.Fprintf(&text, "%d devices of %d teams, registered in %s; %d uploads, %d readings; %s to send, %s to commit the "+
 		"rest\n\n", o.Devices, o.Teams, harness.Seconds(r.Registered), r.Accepted, r.Verdict.Readings,
 		harness.Seconds(r.Sent), harness.Seconds(r.Settled))
