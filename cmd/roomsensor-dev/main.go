@@ -30,7 +30,7 @@ type commands struct {
 	Localdb  localdbCmd  `cmd:"" help:"Run TimescaleDB on this machine."`
 	Simulate simulateCmd `cmd:"" help:"Generate deterministic uploads for a simulated fleet."`
 
-	cli.Common
+	Common cli.Common `embed:""`
 }
 
 // examples are command lines without the name of the program, by command. A test parses each of them.

@@ -59,5 +59,5 @@ type commands struct {
 	Doctor      doctorCmd      `cmd:"" help:"Check settings and state of an installation, and say what to do."`
 	Healthcheck healthcheckCmd `cmd:"" help:"Check whether a process on this machine is ready."`
 
-	cli.Common
+	Common cli.Common `embed:""`
 }

@@ -39,7 +39,7 @@ type Program struct {
 	Name        string
 	Description string
 	Version     string              // set by the linker in a release; without it, what Go recorded of the module
-	Commands    func() any          // returns a new struct of commands, which embeds Common
+	Commands    func() any          // returns a new struct of commands, with Common as an embedded field
 	Examples    map[string][]string // command lines without the name of the program, by command
 	Hidden      [][2]string         // pairs of a command and a flag that its help does not show
 }

@@ -12,10 +12,9 @@ import (
 
 	"github.com/rs/zerolog"
 
-	devnats "roomsensor/internal/dev/nats"
-
 	"roomsensor/internal/admin"
 	"roomsensor/internal/config"
+	devnats "roomsensor/internal/dev/nats"
 	"roomsensor/internal/dev/postgres"
 	"roomsensor/internal/process"
 	"roomsensor/internal/queue"

@@ -35,9 +35,10 @@ type Backend interface {
 	OpenAggregates(ctx context.Context, teamID uuid.UUID, q roomsensor.AggregateExportQuery) (Aggregates, error)
 }
 
-// Readings are the readings of an export, and Aggregates its aggregates.
 type (
-	Readings   = roomsensor.ReadingExport
+	// Readings are the readings of an export.
+	Readings = roomsensor.ReadingExport
+	// Aggregates are the aggregates of an export.
 	Aggregates = roomsensor.AggregateExport
 )
 
