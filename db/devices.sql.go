@@ -115,7 +115,7 @@ func (q *Queries) CurrentDeviceList(ctx context.Context, db DBTX, arg CurrentDev
 const CurrentSourceGet = `-- name: CurrentSourceGet :one
 SELECT hashtextextended(concat(pg_postmaster_start_time(), ',',
            s.foreign_writes + (SELECT count(*) FROM foreign_writes w WHERE w.transaction IS NOT NULL)), 0)::bigint AS version,
-       ARRAY(SELECT i.inhrelid::bigint FROM pg_catalog.pg_inherits i WHERE i.inhparent = 'readings'::regclass ORDER BY 1)::bigint[]
+       ARRAY(SELECT chunk_number(i.inhrelid)::bigint FROM pg_catalog.pg_inherits i WHERE i.inhparent = 'readings'::regclass ORDER BY 1)::bigint[]
            AS chunks
 FROM feed_state s
 `
@@ -307,7 +307,7 @@ FROM (
            nullif(unnest($9::timestamptz[]), '0001-01-01 00:00:00Z') AS newest_at
 ) u
 LEFT JOIN LATERAL (
-    SELECT readings.device_id, readings.bucket_at, readings.co2_ppm, readings.temp_c, readings.humidity_pct, readings.lux, readings.spl_db, readings.measured_at, readings.ingested_at, oid(readings.tableoid) AS chunk FROM readings
+    SELECT readings.device_id, readings.bucket_at, readings.co2_ppm, readings.temp_c, readings.humidity_pct, readings.lux, readings.spl_db, readings.measured_at, readings.ingested_at, chunk_number(readings.tableoid) AS chunk FROM readings
     WHERE readings.device_id = u.device_id AND readings.bucket_at = u.newest_at
       AND readings.bucket_at >= $10::timestamptz AND readings.bucket_at <= $11::timestamptz
 ) r ON true

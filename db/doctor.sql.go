@@ -40,7 +40,7 @@ type BlockerListRow struct {
 
 // BlockerList lists the sessions of the database that others wait for, but that wait for no other one, the ones that
 // block most first.
-// A wait of the service ends with its lock_timeout, so what counts is how long the transaction of the session is open,
+// A wait of the service ends with its lock_timeout, so what counts is the duration of the transaction of the session,
 // if the role may see that, and the longest wait for it. Names are empty, and the state is unknown, where the role may
 // not see them.
 func (q *Queries) BlockerList(ctx context.Context, db DBTX, seconds float64) ([]BlockerListRow, error) {

@@ -167,8 +167,8 @@ type DeviceState struct {
 	Lux         *float32
 	SplDb       *float32
 	IngestedAt  *time.Time
-	// the chunk of the newest reading, which exists no more once the chunk is dropped
-	Chunk pgtype.Uint32
+	// the number of the chunk of the newest reading (chunk_number); the reading is gone once the chunk is dropped
+	Chunk *int32
 }
 
 type FeedBatch struct {

@@ -31,7 +31,7 @@ LIMIT @most::bigint;
 -- name: CurrentSourceGet :one
 SELECT hashtextextended(concat(pg_postmaster_start_time(), ',',
            s.foreign_writes + (SELECT count(*) FROM foreign_writes w WHERE w.transaction IS NOT NULL)), 0)::bigint AS version,
-       ARRAY(SELECT i.inhrelid::bigint FROM pg_catalog.pg_inherits i WHERE i.inhparent = 'readings'::regclass ORDER BY 1)::bigint[]
+       ARRAY(SELECT chunk_number(i.inhrelid)::bigint FROM pg_catalog.pg_inherits i WHERE i.inhparent = 'readings'::regclass ORDER BY 1)::bigint[]
            AS chunks
 FROM feed_state s;
 
@@ -141,7 +141,7 @@ FROM (
            nullif(unnest(@newest_at::timestamptz[]), '0001-01-01 00:00:00Z') AS newest_at
 ) u
 LEFT JOIN LATERAL (
-    SELECT readings.*, oid(readings.tableoid) AS chunk FROM readings
+    SELECT readings.*, chunk_number(readings.tableoid) AS chunk FROM readings
     WHERE readings.device_id = u.device_id AND readings.bucket_at = u.newest_at
       AND readings.bucket_at >= @window_from::timestamptz AND readings.bucket_at <= @window_to::timestamptz
 ) r ON true

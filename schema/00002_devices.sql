@@ -44,7 +44,7 @@ CREATE TABLE device_state (
     lux              real,
     spl_db           real,
     ingested_at      timestamptz,
-    chunk            oid
+    chunk            integer
 ) WITH (fillfactor = 50);
 COMMENT ON COLUMN device_state.signal_at IS 'arrival of the upload that rssi_dbm and signal_bars come from';
 COMMENT ON COLUMN device_state.firmware_at IS 'arrival of the upload that firmware_version comes from';
@@ -52,7 +52,7 @@ COMMENT ON COLUMN device_state.readings_version IS 'the last transaction of a wo
 COMMENT ON COLUMN device_state.late_version IS
     'the last of these that may have changed one before the hour of the newest reading';
 COMMENT ON COLUMN device_state.bucket_at IS 'the newest reading; null: there is none';
-COMMENT ON COLUMN device_state.chunk IS 'the chunk of the newest reading, which exists no more once the chunk is dropped';
+COMMENT ON COLUMN device_state.chunk IS 'the number of the chunk of the newest reading (chunk_number); the reading is gone once the chunk is dropped';
 
 -- device_hardware records which hardware unit was installed in which device in [installed_at, removed_at); null means
 -- unbounded (decision 40).

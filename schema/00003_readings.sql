@@ -21,6 +21,10 @@ COMMENT ON COLUMN readings.measured_at IS 'time of the measurement that the row 
 -- A chunk holds 7 days: more chunks would make every page slower, and larger ones would not fit the cache.
 SELECT create_hypertable('readings', by_range('bucket_at', INTERVAL '7 days'), create_default_indexes => false);
 
+-- chunk_number returns the number of a chunk, which is in its name. A restored dump has the same numbers, but other oids.
+CREATE FUNCTION chunk_number(chunk oid) RETURNS integer
+STABLE LANGUAGE sql AS $$SELECT substring(chunk::regclass::text FROM '_([0-9]+)_chunk$')::integer$$;
+
 -- insert_device_state inserts the state of a new device. One that another program inserts may have readings already. A
 -- search for them reads all chunks, so the service, whose ids are new, says that there are none.
 -- +goose StatementBegin
@@ -31,7 +35,8 @@ BEGIN
         INSERT INTO device_state (device_id) VALUES (NEW.id);
     ELSE
         INSERT INTO device_state (device_id, bucket_at, co2_ppm, temp_c, humidity_pct, lux, spl_db, ingested_at, chunk)
-        SELECT d.id, r.bucket_at, r.co2_ppm, r.temp_c, r.humidity_pct, r.lux, r.spl_db, r.ingested_at, r.tableoid
+        SELECT d.id, r.bucket_at, r.co2_ppm, r.temp_c, r.humidity_pct, r.lux, r.spl_db, r.ingested_at,
+               chunk_number(r.tableoid)
         FROM (SELECT NEW.id) d (id)
         LEFT JOIN LATERAL (
             SELECT readings.*, readings.tableoid FROM readings
@@ -71,7 +76,8 @@ BEGIN
     PERFORM FROM device_state WHERE device_id = ANY (changed) ORDER BY device_id FOR NO KEY UPDATE;
     UPDATE device_state s
     SET (bucket_at, co2_ppm, temp_c, humidity_pct, lux, spl_db, ingested_at, chunk) = (
-        SELECT r.bucket_at, r.co2_ppm, r.temp_c, r.humidity_pct, r.lux, r.spl_db, r.ingested_at, r.tableoid
+        SELECT r.bucket_at, r.co2_ppm, r.temp_c, r.humidity_pct, r.lux, r.spl_db, r.ingested_at,
+               chunk_number(r.tableoid)
         FROM readings r WHERE r.device_id = s.device_id ORDER BY r.bucket_at DESC LIMIT 1)
     WHERE s.device_id = ANY (changed);
     RETURN cardinality(changed);

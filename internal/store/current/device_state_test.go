@@ -15,6 +15,25 @@ import (
 	"roomsensor/internal/store"
 )
 
+// TestDeviceStateChunk checks that the state names the chunk of the newest reading by a number that a restored dump keeps,
+// whoever wrote it.
+func TestDeviceStateChunk(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	requireNumber := func(message string) {
+		t.Helper()
+		require.Equal(t, 1, f.Number(t, `SELECT count(*) FROM device_state s JOIN timescaledb_information.chunks c
+			ON c.hypertable_name = 'readings' AND s.bucket_at >= c.range_start AND s.bucket_at < c.range_end
+			WHERE c.chunk_name LIKE '%\_' || s.chunk || '\_chunk'`), message)
+	}
+	f.WriteRows(t, co2(f.DeviceID, "2026-03-04T00:00:00Z", 1))
+	requireNumber("a worker")
+	f.Exec(t, "INSERT INTO readings (device_id, bucket_at) VALUES ($1, '2026-06-04Z')", f.DeviceID)
+	requireNumber("another program")
+	f.Exec(t, "CREATE TEMPORARY TABLE d AS SELECT * FROM devices; DELETE FROM device_hardware; DELETE FROM devices; INSERT INTO devices SELECT * FROM d")
+	requireNumber("a device that is inserted after its readings")
+}
+
 // TestDeviceStateConcurrent checks that the newest readings are exact after workers and other programs wrote at once, and
 // that no worker and no import fails because they wait for each other.
 func TestDeviceStateConcurrent(t *testing.T) {
