@@ -255,6 +255,7 @@ var fieldMeanings = map[string]string{
 	"keep":                      "`REJECTS_KEEP`",
 	"key_id":                    "id of the API key or ingest key of a request",
 	"level":                     "`debug`, `info`, `warn` or `error`",
+	"limit":                     "[the limit](../development.md#find-the-cause-of-a-503) that refused a request",
 	"max_bytes":                 "limit of the size of rejects in bytes",
 	"max_locks_per_transaction": "the setting of the database server",
 	"message":                   "what happened",

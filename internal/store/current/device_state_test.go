@@ -30,7 +30,9 @@ func TestDeviceStateChunk(t *testing.T) {
 	requireNumber("a worker")
 	f.Exec(t, "INSERT INTO readings (device_id, bucket_at) VALUES ($1, '2026-06-04Z')", f.DeviceID)
 	requireNumber("another program")
-	f.Exec(t, "CREATE TEMPORARY TABLE d AS SELECT * FROM devices; DELETE FROM device_hardware; DELETE FROM devices; INSERT INTO devices SELECT * FROM d")
+	f.Exec(t, "DELETE FROM device_hardware")
+	f.Exec(t, "DELETE FROM devices")
+	f.Exec(t, "INSERT INTO devices (id, team_id, hardware_id) VALUES ($1, $2, 'dev:1')", f.DeviceID, f.TeamID)
 	requireNumber("a device that is inserted after its readings")
 }
 
