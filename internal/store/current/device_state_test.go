@@ -15,8 +15,8 @@ import (
 	"roomsensor/internal/store"
 )
 
-// TestDeviceStateChunk checks that the state names the chunk of the newest reading by a number that a restored dump keeps,
-// whoever wrote it.
+// TestDeviceStateChunk checks that the state has the number of the chunk of the newest reading, which a restored dump
+// keeps, for each kind of writer.
 func TestDeviceStateChunk(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
