@@ -104,6 +104,9 @@ func runTests(ctx context.Context, ofTrials bool, args []string, out io.Writer) 
 		return nil, fmt.Errorf("creating a directory for programs and results: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // Tests run the programs as other accounts too.
+		return nil, fmt.Errorf("opening the directory of programs: %w", err)
+	}
 	env, err := environment(ctx, server.URL, dir)
 	if err != nil {
 		return nil, err
