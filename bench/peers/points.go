@@ -68,7 +68,8 @@ func (db *influxDB) query(statement string) string {
 
 // count returns the number of readings in a window.
 func (db *influxDB) count(ctx context.Context, w roomsensor.Window) (int, error) {
-	body, err := call(ctx, http.MethodGet, db.query(fmt.Sprintf("SELECT count(%s) FROM %s WHERE time >= %ds AND time < %ds",
+	body, err := call(ctx, http.MethodGet, db.query(fmt.Sprintf(
+		"SELECT count(%s) FROM %s WHERE time >= %ds AND time < %ds",
 		roomsensor.CO2, Series, w.From.Unix(), w.To.Unix())))
 	if err != nil {
 		return 0, err
@@ -122,7 +123,9 @@ func points(ctx context.Context, s *workload.Suite) (*workload.Rival, error) {
 func (w *pointWriter) rate(ctx context.Context) (float64, error) {
 	client := load.NewClient()
 	defer client.CloseIdle()
-	sender := workload.Sender{Client: client, URL: w.url + "/write?db=" + influxDatabase + "&precision=s", Status: http.StatusNoContent}
+	sender := workload.Sender{
+		Client: client, URL: w.url + "/write?db=" + influxDatabase + "&precision=s", Status: http.StatusNoContent,
+	}
 	result, err := load.Closed(ctx, workload.SingleConnections, w.suite.Time,
 		func(ctx context.Context, _, _ int) error { return sender.Post(ctx, w.next()) })
 	if err != nil {
