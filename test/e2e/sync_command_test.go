@@ -36,11 +36,12 @@ func TestSyncCommand(t *testing.T) {
 	go func() {
 		defer close(written)
 		for n := 0; writing.Err() == nil; n++ {
-			_, err := e.sql.Exec(writing, `INSERT INTO readings (device_id, bucket_at, co2_ppm, lux)
+			// Not with the context writing: a statement that is canceled can still commit later.
+			_, err := e.sql.Exec(t.Context(), `INSERT INTO readings (device_id, bucket_at, co2_ppm, lux)
 				SELECT id, timestamptz '2025-01-01T00:00:00Z' + (i * 37 + $2) * INTERVAL '5 minutes', $2, 7
 				FROM devices, generate_series(0, 199) i WHERE team_id = $1
 				ON CONFLICT (device_id, bucket_at) DO UPDATE SET co2_ppm = excluded.co2_ppm, ingested_at = now()`, e.team, n)
-			if err != nil && writing.Err() == nil {
+			if err != nil && t.Context().Err() == nil {
 				t.Error(err)
 				return
 			}
