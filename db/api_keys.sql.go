@@ -42,7 +42,7 @@ func (q *Queries) APIKeyDelete(ctx context.Context, db DBTX, keyID string) error
 const APIKeyExpire = `-- name: APIKeyExpire :one
 UPDATE api_keys SET expires_at = least(expires_at, now() + make_interval(secs => $1::double precision))
 WHERE key_id = $2 AND team_id = $3 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())
-RETURNING key_id, team_id, secret_sha256, scope, label, created_at, expires_at, revoked_at
+RETURNING key_id, team_id, secret_sha256, scope, label, created_at, expires_at, revoked_at, made_by
 `
 
 type APIKeyExpireParams struct {
@@ -65,12 +65,13 @@ func (q *Queries) APIKeyExpire(ctx context.Context, db DBTX, arg APIKeyExpirePar
 		&i.CreatedAt,
 		&i.ExpiresAt,
 		&i.RevokedAt,
+		&i.MadeBy,
 	)
 	return i, err
 }
 
 const APIKeyGet = `-- name: APIKeyGet :many
-SELECT key_id, team_id, secret_sha256, scope, label, created_at, expires_at, revoked_at FROM api_keys WHERE key_id = ANY ($1::text[])
+SELECT key_id, team_id, secret_sha256, scope, label, created_at, expires_at, revoked_at, made_by FROM api_keys WHERE key_id = ANY ($1::text[])
 `
 
 func (q *Queries) APIKeyGet(ctx context.Context, db DBTX, keyIds []string) ([]ApiKey, error) {
@@ -91,6 +92,7 @@ func (q *Queries) APIKeyGet(ctx context.Context, db DBTX, keyIds []string) ([]Ap
 			&i.CreatedAt,
 			&i.ExpiresAt,
 			&i.RevokedAt,
+			&i.MadeBy,
 		); err != nil {
 			return nil, err
 		}
@@ -103,9 +105,9 @@ func (q *Queries) APIKeyGet(ctx context.Context, db DBTX, keyIds []string) ([]Ap
 }
 
 const APIKeyInsert = `-- name: APIKeyInsert :one
-INSERT INTO api_keys (key_id, team_id, secret_sha256, scope, label, expires_at)
-VALUES ($1, $2, $3, $4, $5, $6)
-RETURNING key_id, team_id, secret_sha256, scope, label, created_at, expires_at, revoked_at
+INSERT INTO api_keys (key_id, team_id, secret_sha256, scope, label, expires_at, made_by)
+VALUES ($1, $2, $3, $4, $5, $6, $7)
+RETURNING key_id, team_id, secret_sha256, scope, label, created_at, expires_at, revoked_at, made_by
 `
 
 type APIKeyInsertParams struct {
@@ -115,6 +117,7 @@ type APIKeyInsertParams struct {
 	Scope        string
 	Label        *string
 	ExpiresAt    *time.Time
+	MadeBy       *uuid.UUID
 }
 
 func (q *Queries) APIKeyInsert(ctx context.Context, db DBTX, arg APIKeyInsertParams) (ApiKey, error) {
@@ -125,6 +128,7 @@ func (q *Queries) APIKeyInsert(ctx context.Context, db DBTX, arg APIKeyInsertPar
 		arg.Scope,
 		arg.Label,
 		arg.ExpiresAt,
+		arg.MadeBy,
 	)
 	var i ApiKey
 	err := row.Scan(
@@ -136,23 +140,29 @@ func (q *Queries) APIKeyInsert(ctx context.Context, db DBTX, arg APIKeyInsertPar
 		&i.CreatedAt,
 		&i.ExpiresAt,
 		&i.RevokedAt,
+		&i.MadeBy,
 	)
 	return i, err
 }
 
 const APIKeyList = `-- name: APIKeyList :many
-SELECT k.key_id, k.team_id, k.secret_sha256, k.scope, k.label, k.created_at, k.expires_at, k.revoked_at, u.used_at, u.client FROM api_keys k
+SELECT k.key_id, k.team_id, k.secret_sha256, k.scope, k.label, k.created_at, k.expires_at, k.revoked_at, k.made_by, u.used_at, u.client, maker.email AS made_by, (k.made_by IS NOT NULL AND NOT EXISTS (
+    SELECT FROM memberships m WHERE m.team_id = k.team_id AND m.user_id = k.made_by))::boolean AS maker_left
+FROM api_keys k
 LEFT JOIN api_key_uses u ON u.key_id = k.key_id
+LEFT JOIN users maker ON maker.id = k.made_by
 WHERE k.team_id = $1 ORDER BY k.created_at, k.key_id
 `
 
 type APIKeyListRow struct {
-	ApiKey ApiKey
-	UsedAt *time.Time
-	Client *string
+	ApiKey    ApiKey
+	UsedAt    *time.Time
+	Client    *string
+	MadeBy    *string
+	MakerLeft bool
 }
 
-// APIKeyList lists the keys of a team with their last use, if they were used.
+// APIKeyList lists the keys of a team with their last use, if they were used, and the person who made each.
 func (q *Queries) APIKeyList(ctx context.Context, db DBTX, teamID uuid.UUID) ([]APIKeyListRow, error) {
 	rows, err := db.Query(ctx, APIKeyList, teamID)
 	if err != nil {
@@ -171,8 +181,11 @@ func (q *Queries) APIKeyList(ctx context.Context, db DBTX, teamID uuid.UUID) ([]
 			&i.ApiKey.CreatedAt,
 			&i.ApiKey.ExpiresAt,
 			&i.ApiKey.RevokedAt,
+			&i.ApiKey.MadeBy,
 			&i.UsedAt,
 			&i.Client,
+			&i.MadeBy,
+			&i.MakerLeft,
 		); err != nil {
 			return nil, err
 		}
@@ -185,7 +198,7 @@ func (q *Queries) APIKeyList(ctx context.Context, db DBTX, teamID uuid.UUID) ([]
 }
 
 const APIKeyLock = `-- name: APIKeyLock :one
-SELECT key_id, team_id, secret_sha256, scope, label, created_at, expires_at, revoked_at FROM api_keys WHERE key_id = $1 AND team_id = $2 FOR NO KEY UPDATE
+SELECT key_id, team_id, secret_sha256, scope, label, created_at, expires_at, revoked_at, made_by FROM api_keys WHERE key_id = $1 AND team_id = $2 FOR NO KEY UPDATE
 `
 
 type APIKeyLockParams struct {
@@ -205,13 +218,14 @@ func (q *Queries) APIKeyLock(ctx context.Context, db DBTX, arg APIKeyLockParams)
 		&i.CreatedAt,
 		&i.ExpiresAt,
 		&i.RevokedAt,
+		&i.MadeBy,
 	)
 	return i, err
 }
 
 const APIKeyRevoke = `-- name: APIKeyRevoke :one
 UPDATE api_keys SET revoked_at = coalesce(revoked_at, now()) WHERE key_id = $1 AND team_id = $2
-RETURNING key_id, team_id, secret_sha256, scope, label, created_at, expires_at, revoked_at
+RETURNING key_id, team_id, secret_sha256, scope, label, created_at, expires_at, revoked_at, made_by
 `
 
 type APIKeyRevokeParams struct {
@@ -232,6 +246,7 @@ func (q *Queries) APIKeyRevoke(ctx context.Context, db DBTX, arg APIKeyRevokePar
 		&i.CreatedAt,
 		&i.ExpiresAt,
 		&i.RevokedAt,
+		&i.MadeBy,
 	)
 	return i, err
 }

@@ -45,7 +45,7 @@ func (q *Queries) IngestKeyDeleteByTeam(ctx context.Context, db DBTX, teamID uui
 const IngestKeyExpire = `-- name: IngestKeyExpire :one
 UPDATE ingest_keys SET expires_at = least(expires_at, now() + make_interval(secs => $1::double precision))
 WHERE key_id = $2 AND team_id = $3 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())
-RETURNING key_id, team_id, secret_sha256, label, created_at, revoked_at, changed_in, expires_at
+RETURNING key_id, team_id, secret_sha256, label, created_at, revoked_at, changed_in, expires_at, made_by
 `
 
 type IngestKeyExpireParams struct {
@@ -68,12 +68,13 @@ func (q *Queries) IngestKeyExpire(ctx context.Context, db DBTX, arg IngestKeyExp
 		&i.RevokedAt,
 		&i.ChangedIn,
 		&i.ExpiresAt,
+		&i.MadeBy,
 	)
 	return i, err
 }
 
 const IngestKeyGet = `-- name: IngestKeyGet :many
-SELECT key_id, team_id, secret_sha256, label, created_at, revoked_at, changed_in, expires_at FROM ingest_keys WHERE key_id = ANY ($1::text[])
+SELECT key_id, team_id, secret_sha256, label, created_at, revoked_at, changed_in, expires_at, made_by FROM ingest_keys WHERE key_id = ANY ($1::text[])
 `
 
 // IngestKeyGet finds keys that the receiver does not know yet.
@@ -95,6 +96,7 @@ func (q *Queries) IngestKeyGet(ctx context.Context, db DBTX, keyIds []string) ([
 			&i.RevokedAt,
 			&i.ChangedIn,
 			&i.ExpiresAt,
+			&i.MadeBy,
 		); err != nil {
 			return nil, err
 		}
@@ -107,9 +109,9 @@ func (q *Queries) IngestKeyGet(ctx context.Context, db DBTX, keyIds []string) ([
 }
 
 const IngestKeyInsert = `-- name: IngestKeyInsert :one
-INSERT INTO ingest_keys (key_id, team_id, secret_sha256, label, expires_at)
-VALUES ($1, $2, $3, $4, $5)
-RETURNING key_id, team_id, secret_sha256, label, created_at, revoked_at, changed_in, expires_at
+INSERT INTO ingest_keys (key_id, team_id, secret_sha256, label, expires_at, made_by)
+VALUES ($1, $2, $3, $4, $5, $6)
+RETURNING key_id, team_id, secret_sha256, label, created_at, revoked_at, changed_in, expires_at, made_by
 `
 
 type IngestKeyInsertParams struct {
@@ -118,6 +120,7 @@ type IngestKeyInsertParams struct {
 	SecretSha256 []byte
 	Label        *string
 	ExpiresAt    *time.Time
+	MadeBy       *uuid.UUID
 }
 
 func (q *Queries) IngestKeyInsert(ctx context.Context, db DBTX, arg IngestKeyInsertParams) (IngestKey, error) {
@@ -127,6 +130,7 @@ func (q *Queries) IngestKeyInsert(ctx context.Context, db DBTX, arg IngestKeyIns
 		arg.SecretSha256,
 		arg.Label,
 		arg.ExpiresAt,
+		arg.MadeBy,
 	)
 	var i IngestKey
 	err := row.Scan(
@@ -138,13 +142,17 @@ func (q *Queries) IngestKeyInsert(ctx context.Context, db DBTX, arg IngestKeyIns
 		&i.RevokedAt,
 		&i.ChangedIn,
 		&i.ExpiresAt,
+		&i.MadeBy,
 	)
 	return i, err
 }
 
 const IngestKeyList = `-- name: IngestKeyList :many
-SELECT k.key_id, k.team_id, k.secret_sha256, k.label, k.created_at, k.revoked_at, k.changed_in, k.expires_at, u.used_at, u.client FROM ingest_keys k
+SELECT k.key_id, k.team_id, k.secret_sha256, k.label, k.created_at, k.revoked_at, k.changed_in, k.expires_at, k.made_by, u.used_at, u.client, maker.email AS made_by, (k.made_by IS NOT NULL AND NOT EXISTS (
+    SELECT FROM memberships m WHERE m.team_id = k.team_id AND m.user_id = k.made_by))::boolean AS maker_left
+FROM ingest_keys k
 LEFT JOIN ingest_key_uses u ON u.key_id = k.key_id
+LEFT JOIN users maker ON maker.id = k.made_by
 WHERE k.team_id = $1 ORDER BY k.created_at, k.key_id
 `
 
@@ -152,9 +160,11 @@ type IngestKeyListRow struct {
 	IngestKey IngestKey
 	UsedAt    *time.Time
 	Client    *string
+	MadeBy    *string
+	MakerLeft bool
 }
 
-// IngestKeyList lists the keys of a team with their last use, if they were used.
+// IngestKeyList lists the keys of a team with their last use, if they were used, and the person who made each.
 func (q *Queries) IngestKeyList(ctx context.Context, db DBTX, teamID uuid.UUID) ([]IngestKeyListRow, error) {
 	rows, err := db.Query(ctx, IngestKeyList, teamID)
 	if err != nil {
@@ -173,8 +183,11 @@ func (q *Queries) IngestKeyList(ctx context.Context, db DBTX, teamID uuid.UUID) 
 			&i.IngestKey.RevokedAt,
 			&i.IngestKey.ChangedIn,
 			&i.IngestKey.ExpiresAt,
+			&i.IngestKey.MadeBy,
 			&i.UsedAt,
 			&i.Client,
+			&i.MadeBy,
+			&i.MakerLeft,
 		); err != nil {
 			return nil, err
 		}
@@ -187,7 +200,7 @@ func (q *Queries) IngestKeyList(ctx context.Context, db DBTX, teamID uuid.UUID) 
 }
 
 const IngestKeyListAfter = `-- name: IngestKeyListAfter :many
-SELECT key_id, team_id, secret_sha256, label, created_at, revoked_at, changed_in, expires_at FROM ingest_keys WHERE key_id > $1 ORDER BY key_id LIMIT $2
+SELECT key_id, team_id, secret_sha256, label, created_at, revoked_at, changed_in, expires_at, made_by FROM ingest_keys WHERE key_id > $1 ORDER BY key_id LIMIT $2
 `
 
 type IngestKeyListAfterParams struct {
@@ -214,6 +227,7 @@ func (q *Queries) IngestKeyListAfter(ctx context.Context, db DBTX, arg IngestKey
 			&i.RevokedAt,
 			&i.ChangedIn,
 			&i.ExpiresAt,
+			&i.MadeBy,
 		); err != nil {
 			return nil, err
 		}
@@ -226,7 +240,7 @@ func (q *Queries) IngestKeyListAfter(ctx context.Context, db DBTX, arg IngestKey
 }
 
 const IngestKeyListChanged = `-- name: IngestKeyListChanged :many
-SELECT key_id, team_id, secret_sha256, label, created_at, revoked_at, changed_in, expires_at FROM ingest_keys
+SELECT key_id, team_id, secret_sha256, label, created_at, revoked_at, changed_in, expires_at, made_by FROM ingest_keys
 WHERE changed_in >= $1 AND changed_in < pg_snapshot_xmax(pg_current_snapshot())::text::bigint
 LIMIT $2
 `
@@ -256,6 +270,7 @@ func (q *Queries) IngestKeyListChanged(ctx context.Context, db DBTX, arg IngestK
 			&i.RevokedAt,
 			&i.ChangedIn,
 			&i.ExpiresAt,
+			&i.MadeBy,
 		); err != nil {
 			return nil, err
 		}
@@ -268,7 +283,7 @@ func (q *Queries) IngestKeyListChanged(ctx context.Context, db DBTX, arg IngestK
 }
 
 const IngestKeyLock = `-- name: IngestKeyLock :one
-SELECT key_id, team_id, secret_sha256, label, created_at, revoked_at, changed_in, expires_at FROM ingest_keys WHERE key_id = $1 AND team_id = $2 FOR NO KEY UPDATE
+SELECT key_id, team_id, secret_sha256, label, created_at, revoked_at, changed_in, expires_at, made_by FROM ingest_keys WHERE key_id = $1 AND team_id = $2 FOR NO KEY UPDATE
 `
 
 type IngestKeyLockParams struct {
@@ -288,6 +303,7 @@ func (q *Queries) IngestKeyLock(ctx context.Context, db DBTX, arg IngestKeyLockP
 		&i.RevokedAt,
 		&i.ChangedIn,
 		&i.ExpiresAt,
+		&i.MadeBy,
 	)
 	return i, err
 }
@@ -313,7 +329,7 @@ func (q *Queries) IngestKeyPosition(ctx context.Context, db DBTX) (IngestKeyPosi
 
 const IngestKeyRevoke = `-- name: IngestKeyRevoke :one
 UPDATE ingest_keys SET revoked_at = coalesce(revoked_at, now()) WHERE key_id = $1 AND team_id = $2
-RETURNING key_id, team_id, secret_sha256, label, created_at, revoked_at, changed_in, expires_at
+RETURNING key_id, team_id, secret_sha256, label, created_at, revoked_at, changed_in, expires_at, made_by
 `
 
 type IngestKeyRevokeParams struct {
@@ -334,6 +350,7 @@ func (q *Queries) IngestKeyRevoke(ctx context.Context, db DBTX, arg IngestKeyRev
 		&i.RevokedAt,
 		&i.ChangedIn,
 		&i.ExpiresAt,
+		&i.MadeBy,
 	)
 	return i, err
 }

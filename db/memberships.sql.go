@@ -14,7 +14,7 @@ import (
 
 const MembershipCount = `-- name: MembershipCount :one
 SELECT ((SELECT count(*) FROM memberships m WHERE m.team_id = teams.id)
-    + (SELECT count(*) FROM sign_in_links l WHERE l.team_id = teams.id AND l.used_at IS NULL AND l.expires_at > now()))::bigint
+    + (SELECT count(*) FROM open_links l WHERE l.team_id = teams.id AND l.purpose = 'invitation'))::bigint
 FROM teams WHERE id = $1
 `
 
@@ -200,6 +200,24 @@ func (q *Queries) MembershipLockAdmins(ctx context.Context, db DBTX, teamID uuid
 		return nil, err
 	}
 	return items, nil
+}
+
+const MembershipRole = `-- name: MembershipRole :one
+SELECT m.role FROM memberships m JOIN users u ON u.id = m.user_id
+WHERE m.team_id = $1 AND m.user_id = $2 AND u.disabled_at IS NULL
+`
+
+type MembershipRoleParams struct {
+	TeamID uuid.UUID
+	UserID uuid.UUID
+}
+
+// MembershipRole returns the role of a person who may sign in.
+func (q *Queries) MembershipRole(ctx context.Context, db DBTX, arg MembershipRoleParams) (string, error) {
+	row := db.QueryRow(ctx, MembershipRole, arg.TeamID, arg.UserID)
+	var role string
+	err := row.Scan(&role)
+	return role, err
 }
 
 const MembershipSetRole = `-- name: MembershipSetRole :execrows

@@ -70,6 +70,8 @@ type ApiKey struct {
 	CreatedAt    time.Time
 	ExpiresAt    *time.Time
 	RevokedAt    *time.Time
+	// the person who created or replaced the key; null for an operator
+	MadeBy *uuid.UUID
 }
 
 type ApiKeyUse struct {
@@ -242,6 +244,8 @@ type IngestKey struct {
 	RevokedAt    *time.Time
 	ChangedIn    int64
 	ExpiresAt    *time.Time
+	// the person who created or replaced the key; null for an operator
+	MadeBy *uuid.UUID
 }
 
 type IngestKeyUse struct {
@@ -256,6 +260,18 @@ type Membership struct {
 	TeamID    uuid.UUID
 	Role      string
 	CreatedAt time.Time
+}
+
+type OpenLink struct {
+	TokenSha256 []byte
+	UserID      uuid.UUID
+	TeamID      *uuid.UUID
+	Role        *string
+	MadeBy      *uuid.UUID
+	Purpose     string
+	CreatedAt   time.Time
+	ExpiresAt   time.Time
+	UsedAt      *time.Time
 }
 
 type OrderedChunk struct {
@@ -412,6 +428,7 @@ type SignInLink struct {
 	UserID      uuid.UUID
 	TeamID      *uuid.UUID
 	Role        *string
+	MadeBy      *uuid.UUID
 	Purpose     string
 	CreatedAt   time.Time
 	ExpiresAt   time.Time

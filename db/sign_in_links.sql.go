@@ -12,45 +12,33 @@ import (
 	"github.com/google/uuid"
 )
 
-const SignInLinkDeleteByTeam = `-- name: SignInLinkDeleteByTeam :execrows
-DELETE FROM sign_in_links WHERE team_id = $1 AND user_id = $2 AND used_at IS NULL
+const SignInLinkDelete = `-- name: SignInLinkDelete :execrows
+DELETE FROM sign_in_links
+WHERE user_id = $1 AND used_at IS NULL
+  AND ($2::text IS NULL OR purpose = $2)
+  AND ($3::uuid IS NULL OR team_id = $3)
 `
 
-type SignInLinkDeleteByTeamParams struct {
-	TeamID *uuid.UUID
-	UserID uuid.UUID
+type SignInLinkDeleteParams struct {
+	UserID  uuid.UUID
+	Purpose *string
+	TeamID  *uuid.UUID
 }
 
-// SignInLinkDeleteByTeam deletes the unused invitation of a person to a team.
-func (q *Queries) SignInLinkDeleteByTeam(ctx context.Context, db DBTX, arg SignInLinkDeleteByTeamParams) (int64, error) {
-	result, err := db.Exec(ctx, SignInLinkDeleteByTeam, arg.TeamID, arg.UserID)
+// SignInLinkDelete deletes the unused links of a person with a purpose and of a team; null matches all.
+func (q *Queries) SignInLinkDelete(ctx context.Context, db DBTX, arg SignInLinkDeleteParams) (int64, error) {
+	result, err := db.Exec(ctx, SignInLinkDelete, arg.UserID, arg.Purpose, arg.TeamID)
 	if err != nil {
 		return 0, err
 	}
 	return result.RowsAffected(), nil
 }
 
-const SignInLinkDeleteByUser = `-- name: SignInLinkDeleteByUser :exec
-DELETE FROM sign_in_links
-WHERE user_id = $1 AND ($2::text IS NULL OR purpose = $2) AND used_at IS NULL
-`
-
-type SignInLinkDeleteByUserParams struct {
-	UserID  uuid.UUID
-	Purpose *string
-}
-
-// SignInLinkDeleteByUser deletes the unused links of a person with a purpose; null matches all.
-func (q *Queries) SignInLinkDeleteByUser(ctx context.Context, db DBTX, arg SignInLinkDeleteByUserParams) error {
-	_, err := db.Exec(ctx, SignInLinkDeleteByUser, arg.UserID, arg.Purpose)
-	return err
-}
-
 const SignInLinkGet = `-- name: SignInLinkGet :one
 SELECT l.purpose, l.role, l.expires_at, t.id AS team_id, t.name AS team_name,
        u.id AS user_id, u.email, u.display_name, (u.password_hash IS NOT NULL)::boolean AS has_password
-FROM sign_in_links l JOIN users u ON u.id = l.user_id LEFT JOIN teams t ON t.id = l.team_id
-WHERE l.token_sha256 = $1 AND l.used_at IS NULL AND l.expires_at > now() AND u.disabled_at IS NULL
+FROM open_links l JOIN users u ON u.id = l.user_id LEFT JOIN teams t ON t.id = l.team_id
+WHERE l.token_sha256 = $1
 `
 
 type SignInLinkGetRow struct {
@@ -84,8 +72,8 @@ func (q *Queries) SignInLinkGet(ctx context.Context, db DBTX, tokenSha256 []byte
 }
 
 const SignInLinkInsert = `-- name: SignInLinkInsert :exec
-INSERT INTO sign_in_links (token_sha256, user_id, team_id, role, purpose, expires_at)
-VALUES ($1, $2, $3, $4, $5, $6)
+INSERT INTO sign_in_links (token_sha256, user_id, team_id, role, made_by, purpose, expires_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7)
 `
 
 type SignInLinkInsertParams struct {
@@ -93,6 +81,7 @@ type SignInLinkInsertParams struct {
 	UserID      uuid.UUID
 	TeamID      *uuid.UUID
 	Role        *string
+	MadeBy      *uuid.UUID
 	Purpose     string
 	ExpiresAt   time.Time
 }
@@ -103,6 +92,7 @@ func (q *Queries) SignInLinkInsert(ctx context.Context, db DBTX, arg SignInLinkI
 		arg.UserID,
 		arg.TeamID,
 		arg.Role,
+		arg.MadeBy,
 		arg.Purpose,
 		arg.ExpiresAt,
 	)
@@ -110,20 +100,21 @@ func (q *Queries) SignInLinkInsert(ctx context.Context, db DBTX, arg SignInLinkI
 }
 
 const SignInLinkListByTeam = `-- name: SignInLinkListByTeam :many
-SELECT u.id, u.email, l.role, l.created_at, l.expires_at
-FROM sign_in_links l JOIN users u ON u.id = l.user_id
-WHERE l.team_id = $1 AND l.used_at IS NULL AND l.expires_at > now() ORDER BY lower(u.email)
+SELECT u.id, u.email, l.purpose, l.role, maker.email AS made_by, l.expires_at
+FROM open_links l JOIN users u ON u.id = l.user_id LEFT JOIN users maker ON maker.id = l.made_by
+WHERE l.team_id = $1 ORDER BY lower(u.email), l.purpose
 `
 
 type SignInLinkListByTeamRow struct {
 	ID        uuid.UUID
 	Email     string
+	Purpose   string
 	Role      *string
-	CreatedAt time.Time
+	MadeBy    *string
 	ExpiresAt time.Time
 }
 
-// SignInLinkListByTeam lists the open invitations of a team.
+// SignInLinkListByTeam lists the links of a team that can be used, with the address of the admin who made each.
 func (q *Queries) SignInLinkListByTeam(ctx context.Context, db DBTX, teamID *uuid.UUID) ([]SignInLinkListByTeamRow, error) {
 	rows, err := db.Query(ctx, SignInLinkListByTeam, teamID)
 	if err != nil {
@@ -136,8 +127,9 @@ func (q *Queries) SignInLinkListByTeam(ctx context.Context, db DBTX, teamID *uui
 		if err := rows.Scan(
 			&i.ID,
 			&i.Email,
+			&i.Purpose,
 			&i.Role,
-			&i.CreatedAt,
+			&i.MadeBy,
 			&i.ExpiresAt,
 		); err != nil {
 			return nil, err
@@ -165,7 +157,7 @@ func (q *Queries) SignInLinkPurge(ctx context.Context, db DBTX) (int64, error) {
 
 const SignInLinkUse = `-- name: SignInLinkUse :one
 UPDATE sign_in_links SET used_at = now()
-WHERE token_sha256 = $1 AND used_at IS NULL AND expires_at > now()
+WHERE sign_in_links.token_sha256 = $1 AND EXISTS (SELECT FROM open_links l WHERE l.token_sha256 = $1)
 RETURNING user_id, team_id, role, purpose
 `
 
@@ -176,7 +168,7 @@ type SignInLinkUseRow struct {
 	Purpose string
 }
 
-// SignInLinkUse marks a link as used. It returns nothing if it was used before or has expired.
+// SignInLinkUse marks a link as used. It returns nothing if the link cannot be used.
 func (q *Queries) SignInLinkUse(ctx context.Context, db DBTX, tokenSha256 []byte) (SignInLinkUseRow, error) {
 	row := db.QueryRow(ctx, SignInLinkUse, tokenSha256)
 	var i SignInLinkUseRow

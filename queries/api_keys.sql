@@ -1,15 +1,18 @@
 -- name: APIKeyInsert :one
-INSERT INTO api_keys (key_id, team_id, secret_sha256, scope, label, expires_at)
-VALUES (@key_id, @team_id, @secret_sha256, @scope, @label, @expires_at)
+INSERT INTO api_keys (key_id, team_id, secret_sha256, scope, label, expires_at, made_by)
+VALUES (@key_id, @team_id, @secret_sha256, @scope, @label, @expires_at, sqlc.narg(made_by))
 RETURNING *;
 
 -- name: APIKeyGet :many
 SELECT * FROM api_keys WHERE key_id = ANY (@key_ids::text[]);
 
--- APIKeyList lists the keys of a team with their last use, if they were used.
+-- APIKeyList lists the keys of a team with their last use, if they were used, and the person who made each.
 -- name: APIKeyList :many
-SELECT sqlc.embed(k), u.used_at, u.client FROM api_keys k
+SELECT sqlc.embed(k), u.used_at, u.client, maker.email AS made_by, (k.made_by IS NOT NULL AND NOT EXISTS (
+    SELECT FROM memberships m WHERE m.team_id = k.team_id AND m.user_id = k.made_by))::boolean AS maker_left
+FROM api_keys k
 LEFT JOIN api_key_uses u ON u.key_id = k.key_id
+LEFT JOIN users maker ON maker.id = k.made_by
 WHERE k.team_id = @team_id ORDER BY k.created_at, k.key_id;
 
 -- name: APIKeyLock :one

@@ -1,12 +1,15 @@
 -- name: IngestKeyInsert :one
-INSERT INTO ingest_keys (key_id, team_id, secret_sha256, label, expires_at)
-VALUES (@key_id, @team_id, @secret_sha256, @label, @expires_at)
+INSERT INTO ingest_keys (key_id, team_id, secret_sha256, label, expires_at, made_by)
+VALUES (@key_id, @team_id, @secret_sha256, @label, @expires_at, sqlc.narg(made_by))
 RETURNING *;
 
--- IngestKeyList lists the keys of a team with their last use, if they were used.
+-- IngestKeyList lists the keys of a team with their last use, if they were used, and the person who made each.
 -- name: IngestKeyList :many
-SELECT sqlc.embed(k), u.used_at, u.client FROM ingest_keys k
+SELECT sqlc.embed(k), u.used_at, u.client, maker.email AS made_by, (k.made_by IS NOT NULL AND NOT EXISTS (
+    SELECT FROM memberships m WHERE m.team_id = k.team_id AND m.user_id = k.made_by))::boolean AS maker_left
+FROM ingest_keys k
 LEFT JOIN ingest_key_uses u ON u.key_id = k.key_id
+LEFT JOIN users maker ON maker.id = k.made_by
 WHERE k.team_id = @team_id ORDER BY k.created_at, k.key_id;
 
 -- IngestKeyListAfter lists a page of the keys of all teams for the receiver, which keeps them in memory.

@@ -2,6 +2,11 @@
 SELECT m.role, sqlc.embed(t) FROM memberships m JOIN teams t ON t.id = m.team_id
 WHERE m.team_id = @team_id AND m.user_id = @user_id;
 
+-- MembershipRole returns the role of a person who may sign in.
+-- name: MembershipRole :one
+SELECT m.role FROM memberships m JOIN users u ON u.id = m.user_id
+WHERE m.team_id = @team_id AND m.user_id = @user_id AND u.disabled_at IS NULL;
+
 -- MembershipListByUser lists the teams of a person by name.
 -- name: MembershipListByUser :many
 SELECT m.role, sqlc.embed(t) FROM memberships m JOIN teams t ON t.id = m.team_id
@@ -17,7 +22,7 @@ WHERE m.team_id = @team_id ORDER BY lower(u.email);
 -- MembershipCount counts the members of a team and its open invitations.
 -- name: MembershipCount :one
 SELECT ((SELECT count(*) FROM memberships m WHERE m.team_id = teams.id)
-    + (SELECT count(*) FROM sign_in_links l WHERE l.team_id = teams.id AND l.used_at IS NULL AND l.expires_at > now()))::bigint
+    + (SELECT count(*) FROM open_links l WHERE l.team_id = teams.id AND l.purpose = 'invitation'))::bigint
 FROM teams WHERE id = @team_id;
 
 -- MembershipLockAdmins locks the admins of a team until the transaction ends.

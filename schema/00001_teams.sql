@@ -48,8 +48,10 @@ CREATE TABLE api_keys (
     label         text,
     created_at    timestamptz NOT NULL DEFAULT now(),
     expires_at    timestamptz,
-    revoked_at    timestamptz
+    revoked_at    timestamptz,
+    made_by       uuid
 );
+COMMENT ON COLUMN api_keys.made_by IS 'the person who created or replaced the key; null for an operator';
 CREATE INDEX api_keys_team_id_idx ON api_keys (team_id);
 
 -- ingest_keys holds the credentials with which devices and gateways upload. The receiver accepts them, the API does not.
@@ -67,8 +69,10 @@ CREATE TABLE ingest_keys (
     created_at    timestamptz NOT NULL DEFAULT now(),
     revoked_at    timestamptz,
     changed_in    bigint NOT NULL DEFAULT 0,
-    expires_at    timestamptz
+    expires_at    timestamptz,
+    made_by       uuid
 );
+COMMENT ON COLUMN ingest_keys.made_by IS 'the person who created or replaced the key; null for an operator';
 CREATE INDEX ingest_keys_team_id_idx ON ingest_keys (team_id);
 CREATE INDEX ingest_keys_changed_in_idx ON ingest_keys (changed_in);
 
@@ -138,22 +142,57 @@ CREATE TABLE memberships (
 CREATE INDEX memberships_team_id_idx ON memberships (team_id);
 
 -- sign_in_links holds the links with which people join a team (invitation) or set another password (reset). The token
--- itself is not stored.
+-- itself is not stored. made_by is the admin of the team who made the link; null for a link of an operator. A reset of an
+-- operator belongs to no team.
 CREATE TABLE sign_in_links (
     token_sha256 bytea PRIMARY KEY CHECK (octet_length(token_sha256) = 32),
     user_id      uuid NOT NULL REFERENCES users (id) ON DELETE CASCADE,
     team_id      uuid REFERENCES teams (id) ON DELETE CASCADE,
     role         text CHECK (role IN ('viewer', 'editor', 'admin')),
+    made_by      uuid REFERENCES users (id) ON DELETE CASCADE,
     purpose      text NOT NULL CHECK (purpose IN ('invitation', 'reset')),
     created_at   timestamptz NOT NULL DEFAULT now(),
     expires_at   timestamptz NOT NULL,
     used_at      timestamptz,
-    CONSTRAINT sign_in_links_invitation_check CHECK (
-        (purpose = 'invitation') = (team_id IS NOT NULL) AND (team_id IS NULL) = (role IS NULL))
+    CONSTRAINT sign_in_links_team_check CHECK (CASE purpose
+        WHEN 'invitation' THEN team_id IS NOT NULL AND role IS NOT NULL
+        ELSE role IS NULL AND (team_id IS NULL) = (made_by IS NULL) END)
 );
 CREATE INDEX sign_in_links_user_id_idx ON sign_in_links (user_id);
 CREATE INDEX sign_in_links_team_id_idx ON sign_in_links (team_id);
+CREATE INDEX sign_in_links_made_by_idx ON sign_in_links (made_by);
 CREATE INDEX sign_in_links_expires_at_idx ON sign_in_links (expires_at);
+
+-- open_links has the links that can be used now. What an admin may grant is checked when the link is used, and not only
+-- when it is made: the maker must still be an admin of the team, and a reset needs a person who belongs to that team and
+-- to no other one, because whoever sets the password can sign in to all teams of the person.
+CREATE VIEW open_links AS
+SELECT l.*
+FROM sign_in_links l JOIN users u ON u.id = l.user_id
+WHERE l.used_at IS NULL AND l.expires_at > now() AND u.disabled_at IS NULL
+  AND (l.made_by IS NULL
+       OR EXISTS (SELECT FROM memberships m JOIN users maker ON maker.id = m.user_id
+                  WHERE m.team_id = l.team_id AND m.user_id = l.made_by AND m.role = 'admin' AND maker.disabled_at IS NULL)
+          AND (l.purpose = 'invitation'
+               OR ARRAY[l.team_id] = ARRAY(SELECT m.team_id FROM memberships m WHERE m.user_id = l.user_id)));
+
+-- forget_invited deletes a person who was only invited, when a transaction that deleted the last link commits: without a
+-- password and a team, nothing is left that the row is for.
+-- +goose StatementBegin
+CREATE FUNCTION forget_invited() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
+BEGIN
+    DELETE FROM users u
+    WHERE u.id = OLD.user_id AND u.password_hash IS NULL
+      AND NOT EXISTS (SELECT FROM memberships m WHERE m.user_id = u.id)
+      AND NOT EXISTS (SELECT FROM sign_in_links l WHERE l.user_id = u.id);
+    RETURN NULL;
+END
+$$;
+-- +goose StatementEnd
+REVOKE EXECUTE ON FUNCTION forget_invited() FROM PUBLIC;
+CREATE CONSTRAINT TRIGGER forget_invited AFTER DELETE ON sign_in_links DEFERRABLE INITIALLY DEFERRED
+    FOR EACH ROW EXECUTE FUNCTION forget_invited();
 
 -- sessions holds those of the dashboard by the hash of their token. A session that ended stays, expired, until it is
 -- purged: a request that began before cannot store it again.

@@ -1,14 +1,17 @@
 package dashboard_test
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
+	"roomsensor/internal/dashboard"
 	"roomsensor/internal/roomsensor"
 )
 
@@ -93,13 +96,44 @@ func TestMembers(t *testing.T) {
 	require.Equal(t, http.StatusSeeOther, done.status, done.text)
 	require.Equal(t, http.StatusOK, browser.get(t, "/account").status)
 	require.Equal(t, http.StatusSeeOther, kim.get(t, "/account").status)
+	again := strings.TrimPrefix(admin.post(t, ofKim+"/reset", nil).find("#link").Text(), "http://127.0.0.1:8082")
+	require.Contains(t, admin.get(t, admin.members()).text, "New password"+admin.email)
+	require.Equal(t, http.StatusOK, browser.get(t, again).status)
 	e.addMember(t, e.addTeam(t, "Other"), kim.id, roomsensor.Viewer)
+	require.Equal(t, http.StatusNotFound, browser.get(t, again).status)
 	require.Contains(t, admin.post(t, ofKim+"/reset", nil).text, "This person belongs to other teams too.")
 
 	require.Equal(t, http.StatusSeeOther, admin.post(t, ofKim+"/remove", nil).status)
 	require.Equal(t, http.StatusNotFound, browser.get(t, kim.members()).status)
 	require.Equal(t, http.StatusNotFound, admin.post(t, ofKim+"/remove", nil).status)
 	e.requireActors(t, admin.email, kim.email)
+}
+
+// lateBackend changes the role of a person after the role was read for a request.
+type lateBackend struct {
+	dashboard.Backend
+	change func(userID uuid.UUID)
+}
+
+func (b *lateBackend) Membership(ctx context.Context, teamID, userID uuid.UUID) (roomsensor.Membership, error) {
+	m, err := b.Backend.Membership(ctx, teamID, userID)
+	b.change(userID)
+	return m, err //nolint:wrapcheck // As the store returns it.
+}
+
+// TestRoleWhenUsed checks that a change needs the role that the person has when it is stored.
+func TestRoleWhenUsed(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	admin := e.signIn(t, e.team, roomsensor.Admin)
+	admin.url = e.serve(t, &lateBackend{e.store, func(userID uuid.UUID) {
+		_, err := e.sql.Exec(t.Context(), `UPDATE memberships SET role = 'viewer' WHERE user_id = $1`, userID)
+		require.NoError(t, err)
+	}}, nil).URL
+	admin.enter(t)
+	answer := admin.post(t, admin.members(), url.Values{"email": {"kim@example.com"}, "role": {"admin"}})
+	require.Equal(t, http.StatusForbidden, answer.status)
+	require.Contains(t, answer.text, "This needs the role admin in the team.")
 }
 
 func TestAccount(t *testing.T) {

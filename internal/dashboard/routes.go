@@ -50,7 +50,7 @@ func (p *pages) routes() []page.Route { //nolint:funlen // One line per route.
 		{Method: post, Path: team + "/members/:user_id/role", Role: roomsensor.Admin, Handle: p.people.ChangeRole},
 		{Method: post, Path: team + "/members/:user_id/remove", Role: roomsensor.Admin, Handle: p.people.RemoveMember},
 		{Method: post, Path: team + "/members/:user_id/reset", Role: roomsensor.Admin, Handle: p.people.ResetMember},
-		{Method: post, Path: team + "/members/:user_id/revoke", Role: roomsensor.Admin, Handle: p.people.RevokeInvitation},
+		{Method: post, Path: team + "/members/:user_id/revoke", Role: roomsensor.Admin, Handle: p.people.RevokeLinks},
 		{Method: get, Path: team + "/nights", Role: roomsensor.Viewer, Handle: p.nights.Show},
 		{Method: get, Path: team + "/nights.csv", Role: roomsensor.Viewer, Handle: p.nights.Download},
 		{Method: get, Path: team + "/export", Role: roomsensor.Viewer, Handle: p.exports.Show},

@@ -28,6 +28,14 @@ type Actor struct {
 	Kind   ActorKind  `json:"kind"`
 	Name   string     `json:"name"`              // address of the person, id of the API key, or user name
 	UserID *uuid.UUID `json:"user_id,omitempty"` // nil unless it is a person
+	Right  *TeamRight `json:"-"`                 // what the change needs; nil unless a person changes a team
+}
+
+// TeamRight is the role that a person needs for a change. The transaction of the change checks it, because the role may
+// have changed since the request or the form began.
+type TeamRight struct {
+	TeamID uuid.UUID
+	Role   Role
 }
 
 // actorKey is the key of the actor in a context.

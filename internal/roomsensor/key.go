@@ -44,6 +44,8 @@ type Key struct {
 	ExpiresAt    *time.Time
 	RevokedAt    *time.Time
 	LastUse      *KeyUse // only in the list of a team's keys; nil before the first use
+	MadeBy       string  // only in that list: address of the person; empty for an operator and for a deleted person
+	MakerLeft    bool    // only in that list: the person is not a member of the team any more
 }
 
 // KeyUse is the last use of a key, which is stored once a minute at most.

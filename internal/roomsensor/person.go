@@ -41,6 +41,12 @@ func ParseRole(name string) (Role, bool) {
 	return NoRole, false
 }
 
+// RoleNeeded returns the error of a person whose role in a team is too small.
+func RoleNeeded(role Role) *Error {
+	return NewError(CodeInsufficientScope, "",
+		"This needs the role "+role.String()+" in the team. Ask an admin of the team.")
+}
+
 // User is a person who signs in to the dashboard.
 type User struct {
 	ID          uuid.UUID
@@ -113,16 +119,17 @@ const (
 type SignInLink struct {
 	Purpose   LinkPurpose
 	User      User
-	Team      Team // zero for a reset
-	Role      Role // in the team
+	Team      Team // zero for a reset of an operator
+	Role      Role // in the team; NoRole for a reset
 	ExpiresAt time.Time
 }
 
-// Invitation is a link to join a team that nobody has used yet.
-type Invitation struct {
+// TeamLink is a link of a team that can be used.
+type TeamLink struct {
 	User      User // ID and Email only
-	Role      Role
-	CreatedAt time.Time
+	Purpose   LinkPurpose
+	Role      Role   // NoRole for a reset
+	MadeBy    string // address of the admin; empty for an operator
 	ExpiresAt time.Time
 }
 

@@ -42,7 +42,7 @@ var withoutTeam = map[string]string{
 
 	"UserGet": byUser, "UserGetCredentials": byUser, "MembershipListByUser": byUser, "SessionGet": byUser, "SessionPut": byUser, "SessionEnd": byUser,
 	"UserGetByEmail": byUser, "UserSetPassword": byUser, "UserSetFirstPassword": byUser, "UserSetName": byUser, "UserSignOut": byUser, "UserInsert": noTeam,
-	"SignInLinkGet": byUser, "SignInLinkUse": byUser, "SignInLinkDeleteByUser": byUser, "SignInLinkInsert": insertsTeam, "MembershipInsert": insertsTeam,
+	"SignInLinkGet": byUser, "SignInLinkUse": byUser, "SignInLinkDelete": byUser, "SignInLinkInsert": insertsTeam, "MembershipInsert": insertsTeam,
 	"SignInAttemptCount": noTeam, "SignInAttemptDelete": noTeam, "SignInAddressExists": byUser, "SignInAddressPut": byUser, "SignInAddressTrim": byUser,
 	"UserDisable": operator, "UserEnable": operator, "UserList": operator,
 	"SessionPurge": maintenance, "SignInAttemptPurge": maintenance, "SignInAddressPurge": maintenance, "SignInLinkPurge": maintenance,

@@ -59,6 +59,7 @@ GRANT SELECT ON teams, devices, device_state, device_details, device_hardware, a
 GRANT SELECT, INSERT, UPDATE (display_name, password_hash, signed_out_at) ON users TO roomsensor_dashboard;
 GRANT SELECT, INSERT, UPDATE (role), DELETE ON memberships TO roomsensor_dashboard;
 GRANT SELECT, INSERT, UPDATE (used_at), DELETE ON sign_in_links TO roomsensor_dashboard;
+GRANT SELECT ON open_links TO roomsensor_dashboard;
 GRANT SELECT, INSERT, UPDATE, DELETE ON sessions, sign_in_attempts, sign_in_addresses TO roomsensor_dashboard;
 -- It creates, replaces and revokes keys.
 GRANT SELECT, INSERT, UPDATE (expires_at, revoked_at) ON api_keys, ingest_keys TO roomsensor_dashboard;

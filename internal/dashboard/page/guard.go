@@ -42,7 +42,7 @@ func (s *Site) guard(r Route) echo.HandlerFunc {
 			return err
 		}
 		if v.User.ID != uuid.Nil {
-			v.ctx = WithPerson(ctx, &v.User)
+			v.ctx = WithPerson(ctx, &v.User, r.right(v))
 		}
 		c.SetRequest(c.Request().WithContext(v.ctx))
 		if r.OfTeam() {
@@ -56,10 +56,10 @@ func (s *Site) guard(r Route) echo.HandlerFunc {
 	}
 }
 
-// WithPerson returns a context whose changes are recorded as changes of a person.
-func WithPerson(ctx context.Context, user *roomsensor.User) context.Context {
+// WithPerson returns a context whose changes are recorded as changes of a person, and need a right; nil for none.
+func WithPerson(ctx context.Context, user *roomsensor.User, right *roomsensor.TeamRight) context.Context {
 	return roomsensor.WithActor(ctx, roomsensor.Actor{
-		Kind: roomsensor.ActorPerson, Name: user.Email, UserID: &user.ID,
+		Kind: roomsensor.ActorPerson, Name: user.Email, UserID: &user.ID, Right: right,
 	})
 }
 
@@ -82,13 +82,7 @@ func (s *Site) admit(ctx context.Context, v *Visit, r Route) error {
 	}
 	v.Team, v.Role = m.Team, m.Role
 	if v.Role < r.Role {
-		return errRole(r.Role)
+		return roomsensor.RoleNeeded(r.Role)
 	}
 	return nil
-}
-
-// errRole refuses a person whose role in the team is too small.
-func errRole(needed roomsensor.Role) error {
-	return roomsensor.NewError(roomsensor.CodeInsufficientScope, "",
-		"This needs the role "+needed.String()+" in the team. Ask an admin of the team.")
 }

@@ -24,6 +24,14 @@ type Route struct {
 // OfTeam reports whether a route belongs to a team.
 func (r *Route) OfTeam() bool { return r.Path == TeamPath || strings.HasPrefix(r.Path, TeamPath+"/") }
 
+// right returns what a change through the route needs, or nil for a route without a team.
+func (r *Route) right(v *Visit) *roomsensor.TeamRight {
+	if !r.OfTeam() {
+		return nil
+	}
+	return &roomsensor.TeamRight{TeamID: v.Team.ID, Role: r.Role}
+}
+
 // navigation lists the pages of a team as the navigation shows them. A page appears to those who have its role.
 var navigation = []struct{ title, path string }{
 	{"Overview", TeamPath},

@@ -101,7 +101,7 @@ func (p *Pages) setPassword(ctx context.Context, v *page.Visit, view *invitation
 	if err != nil {
 		return err
 	}
-	ctx = page.WithPerson(ctx, &view.Link.User) // The holder of the link acts as its person.
+	ctx = page.WithPerson(ctx, &view.Link.User, nil) // The holder of the link acts as its person.
 	next := "/"
 	if reset {
 		user, err = p.backend.UseReset(ctx, view.Token, hash)

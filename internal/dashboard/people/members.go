@@ -14,10 +14,10 @@ import (
 // *roomsensor.MemberConflictError.
 type Members interface {
 	Members(ctx context.Context, teamID uuid.UUID) ([]roomsensor.Member, error)
-	Invitations(ctx context.Context, teamID uuid.UUID) ([]roomsensor.Invitation, error)
+	Links(ctx context.Context, teamID uuid.UUID) ([]roomsensor.TeamLink, error)
 	Invite(ctx context.Context, teamID uuid.UUID, email string, role roomsensor.Role, link roomsensor.NewLink) (
 		roomsensor.User, error)
-	RevokeInvitation(ctx context.Context, teamID, userID uuid.UUID) error
+	RevokeLinks(ctx context.Context, teamID, userID uuid.UUID) error
 	SetRole(ctx context.Context, teamID, userID uuid.UUID, role roomsensor.Role) error
 	RemoveMember(ctx context.Context, teamID, userID uuid.UUID) error
 	ResetMember(ctx context.Context, teamID, userID uuid.UUID, link roomsensor.NewLink) error
@@ -25,15 +25,15 @@ type Members interface {
 
 // membersView is the data of the page with the members of a team.
 type membersView struct {
-	Members     []roomsensor.Member
-	Invitations []roomsensor.Invitation
-	Roles       []roomsensor.Role
-	Self        uuid.UUID
-	Email       string
-	Role        roomsensor.Role
-	Link        string // of an invitation or a reset that was just made; shown once
-	LinkFor     string
-	Errors      page.FormErrors
+	Members []roomsensor.Member
+	Links   []roomsensor.TeamLink
+	Roles   []roomsensor.Role
+	Self    uuid.UUID
+	Email   string
+	Role    roomsensor.Role
+	Link    string // of an invitation or a reset that was just made; shown once
+	LinkFor string
+	Errors  page.FormErrors
 }
 
 // members returns the data of the page.
@@ -42,9 +42,9 @@ func (p *Pages) members(ctx context.Context, v *page.Visit) (*membersView, error
 	if err != nil {
 		return nil, err
 	}
-	invitations, err := p.backend.Invitations(ctx, v.Team.ID)
+	links, err := p.backend.Links(ctx, v.Team.ID)
 	return &membersView{
-		Members: members, Invitations: invitations, Roles: roomsensor.Roles, Self: v.User.ID,
+		Members: members, Links: links, Roles: roomsensor.Roles, Self: v.User.ID,
 		Role: roomsensor.Viewer, Errors: page.FormErrors{},
 	}, err
 }
@@ -131,10 +131,10 @@ func (p *Pages) RemoveMember(ctx context.Context, v *page.Visit) error {
 	})
 }
 
-// RevokeInvitation ends an invitation.
-func (p *Pages) RevokeInvitation(ctx context.Context, v *page.Visit) error {
-	return p.changeMember(ctx, v, "The invitation is revoked.", func(userID uuid.UUID) error {
-		return p.backend.RevokeInvitation(ctx, v.Team.ID, userID)
+// RevokeLinks ends the links of a person.
+func (p *Pages) RevokeLinks(ctx context.Context, v *page.Visit) error {
+	return p.changeMember(ctx, v, "The link is revoked.", func(userID uuid.UUID) error {
+		return p.backend.RevokeLinks(ctx, v.Team.ID, userID)
 	})
 }
 

@@ -158,7 +158,16 @@ type deviceUpdater struct {
 func (s *Store) UpdateDevice(
 	ctx context.Context, teamID, deviceID uuid.UUID, patch roomsensor.DevicePatch,
 ) (roomsensor.Device, error) {
-	return deviceUpdater{s, s.Pool}.UpdateDevice(ctx, teamID, deviceID, patch)
+	actor, _ := roomsensor.ActorOf(ctx)
+	if actor.Right == nil {
+		return deviceUpdater{s, s.Pool}.UpdateDevice(ctx, teamID, deviceID, patch)
+	}
+	var changed roomsensor.Device
+	err := s.InChange(ctx, "changing a device", func(tx pgx.Tx) (err error) {
+		changed, err = deviceUpdater{s, tx}.applyPatch(ctx, teamID, deviceID, patch)
+		return err
+	})
+	return changed, err
 }
 
 func (u deviceUpdater) UpdateDevice(

@@ -37,6 +37,7 @@ func (s *Store) APIKeys(ctx context.Context, teamID uuid.UUID) ([]roomsensor.Key
 	return pg.Convert(rows, func(row *db.APIKeyListRow) roomsensor.Key {
 		key := apiKey(&row.ApiKey)
 		key.LastUse = keyUse(key.ID, row.UsedAt, row.Client)
+		key.MadeBy, key.MakerLeft = pg.Text(row.MadeBy), row.MakerLeft
 		return key
 	}), nil
 }
@@ -47,7 +48,7 @@ func (s *Store) CreateAPIKey(ctx context.Context, key roomsensor.Key) (created r
 	err = s.InChange(ctx, "creating an API key", func(tx pgx.Tx) error {
 		row, err := s.Queries.APIKeyInsert(ctx, tx, db.APIKeyInsertParams{
 			KeyID: key.ID, TeamID: key.TeamID, SecretSha256: key.SecretSHA256[:],
-			Scope: string(key.Scope), Label: key.Label, ExpiresAt: key.ExpiresAt,
+			Scope: string(key.Scope), Label: key.Label, ExpiresAt: key.ExpiresAt, MadeBy: pg.PersonOf(ctx),
 		})
 		if err != nil {
 			return translateKeyInsert(err, "inserting an API key", key.TeamID)
@@ -90,7 +91,7 @@ func (s *Store) RotateAPIKey(
 		}
 		inserted, err := s.Queries.APIKeyInsert(ctx, tx, db.APIKeyInsertParams{
 			KeyID: next.ID, TeamID: teamID, SecretSha256: next.SecretSHA256[:],
-			Scope: before.Scope, Label: before.Label, ExpiresAt: before.ExpiresAt,
+			Scope: before.Scope, Label: before.Label, ExpiresAt: before.ExpiresAt, MadeBy: pg.PersonOf(ctx),
 		})
 		if err != nil {
 			return translateKeyInsert(err, "inserting an API key", teamID)
@@ -168,6 +169,7 @@ func (s *Store) TeamIngestKeys(ctx context.Context, teamID uuid.UUID) ([]roomsen
 	return pg.Convert(rows, func(row *db.IngestKeyListRow) roomsensor.Key {
 		key := ingestKey(&row.IngestKey)
 		key.LastUse = keyUse(key.ID, row.UsedAt, row.Client)
+		key.MadeBy, key.MakerLeft = pg.Text(row.MadeBy), row.MakerLeft
 		return key
 	}), nil
 }
@@ -178,6 +180,7 @@ func (s *Store) CreateIngestKey(ctx context.Context, key roomsensor.Key) (create
 	err = s.InChange(ctx, "creating an ingest key", func(tx pgx.Tx) error {
 		row, err := s.Queries.IngestKeyInsert(ctx, tx, db.IngestKeyInsertParams{
 			KeyID: key.ID, TeamID: key.TeamID, SecretSha256: key.SecretSHA256[:], Label: key.Label, ExpiresAt: key.ExpiresAt,
+			MadeBy: pg.PersonOf(ctx),
 		})
 		if err != nil {
 			return translateKeyInsert(err, "inserting an ingest key", key.TeamID)
@@ -205,7 +208,7 @@ func (s *Store) RotateIngestKey(
 		}
 		inserted, err := s.Queries.IngestKeyInsert(ctx, tx, db.IngestKeyInsertParams{
 			KeyID: next.ID, TeamID: teamID, SecretSha256: next.SecretSHA256[:],
-			Label: before.Label, ExpiresAt: before.ExpiresAt,
+			Label: before.Label, ExpiresAt: before.ExpiresAt, MadeBy: pg.PersonOf(ctx),
 		})
 		if err != nil {
 			return translateKeyInsert(err, "inserting an ingest key", teamID)

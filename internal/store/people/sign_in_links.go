@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -36,7 +35,7 @@ func (s *Store) Invite(
 		name := role.String()
 		return s.Queries.SignInLinkInsert(ctx, tx, db.SignInLinkInsertParams{
 			TokenSha256: link.TokenSHA256[:], UserID: invited.ID, TeamID: &teamID, Role: &name,
-			Purpose: string(roomsensor.LinkInvitation), ExpiresAt: link.ExpiresAt,
+			MadeBy: pg.PersonOf(ctx), Purpose: string(roomsensor.LinkInvitation), ExpiresAt: link.ExpiresAt,
 		})
 	})
 	return invited, err
@@ -54,8 +53,8 @@ func (s *Store) checkInvitation(ctx context.Context, tx pgx.Tx, teamID uuid.UUID
 	case !errors.Is(err, pgx.ErrNoRows):
 		return err
 	}
-	p := db.SignInLinkDeleteByTeamParams{TeamID: &teamID, UserID: invited.ID}
-	if _, err := s.Queries.SignInLinkDeleteByTeam(ctx, tx, p); err != nil {
+	p := db.SignInLinkDeleteParams{UserID: invited.ID, TeamID: &teamID}
+	if _, err := s.Queries.SignInLinkDelete(ctx, tx, p); err != nil {
 		return err
 	}
 	members, err := s.Queries.MembershipCount(ctx, tx, teamID)
@@ -68,30 +67,30 @@ func (s *Store) checkInvitation(ctx context.Context, tx pgx.Tx, teamID uuid.UUID
 	return err
 }
 
-// Invitations lists the open invitations of a team by email address.
-func (s *Store) Invitations(ctx context.Context, teamID uuid.UUID) ([]roomsensor.Invitation, error) {
+// Links lists the links of a team that can be used, by email address.
+func (s *Store) Links(ctx context.Context, teamID uuid.UUID) ([]roomsensor.TeamLink, error) {
 	rows, err := s.Queries.SignInLinkListByTeam(ctx, s.Pool, &teamID)
 	if err != nil {
-		return nil, fmt.Errorf("listing invitations: %w", pg.Translate(err))
+		return nil, fmt.Errorf("listing links: %w", pg.Translate(err))
 	}
-	return pg.Convert(rows, func(row *db.SignInLinkListByTeamRow) roomsensor.Invitation {
-		return roomsensor.Invitation{
-			User: roomsensor.User{ID: row.ID, Email: row.Email}, Role: roleOf(pg.Text(row.Role)),
-			CreatedAt: row.CreatedAt, ExpiresAt: row.ExpiresAt,
+	return pg.Convert(rows, func(row *db.SignInLinkListByTeamRow) roomsensor.TeamLink {
+		return roomsensor.TeamLink{
+			User: roomsensor.User{ID: row.ID, Email: row.Email}, Purpose: roomsensor.LinkPurpose(row.Purpose),
+			Role: roleOf(pg.Text(row.Role)), MadeBy: pg.Text(row.MadeBy), ExpiresAt: row.ExpiresAt,
 		}
 	}), nil
 }
 
-// RevokeInvitation deletes the open invitation of a person to a team.
-func (s *Store) RevokeInvitation(ctx context.Context, teamID, userID uuid.UUID) error {
-	p := db.SignInLinkDeleteByTeamParams{TeamID: &teamID, UserID: userID}
-	return s.InChange(ctx, "revoking an invitation", func(tx pgx.Tx) error {
-		return pg.ChangedRow(s.Queries.SignInLinkDeleteByTeam(ctx, tx, p))
+// RevokeLinks deletes the unused links of a person and a team.
+func (s *Store) RevokeLinks(ctx context.Context, teamID, userID uuid.UUID) error {
+	p := db.SignInLinkDeleteParams{UserID: userID, TeamID: &teamID}
+	return s.InChange(ctx, "revoking a link", func(tx pgx.Tx) error {
+		return pg.ChangedRow(s.Queries.SignInLinkDelete(ctx, tx, p))
 	})
 }
 
-// ResetPassword stores a link with which a person sets another password. It replaces earlier ones. The password stays
-// valid until then. Its error is a MemberConflictError for a disabled account.
+// ResetPassword stores a link of an operator with which a person sets another password. It replaces earlier ones, those
+// of admins too. The password stays valid until then. Its error is a MemberConflictError for a disabled account.
 func (s *Store) ResetPassword(ctx context.Context, userID uuid.UUID, link roomsensor.NewLink) error {
 	return s.InChange(ctx, "resetting a password", func(tx pgx.Tx) error {
 		row, err := s.Queries.UserGet(ctx, tx, userID)
@@ -101,30 +100,50 @@ func (s *Store) ResetPassword(ctx context.Context, userID uuid.UUID, link roomse
 		if row.DisabledAt != nil {
 			return &roomsensor.MemberConflictError{Conflict: roomsensor.ConflictDisabled}
 		}
-		purpose := string(roomsensor.LinkReset)
-		p := db.SignInLinkDeleteByUserParams{UserID: userID, Purpose: &purpose}
-		if err := s.Queries.SignInLinkDeleteByUser(ctx, tx, p); err != nil {
-			return err
-		}
-		return s.Queries.SignInLinkInsert(ctx, tx, db.SignInLinkInsertParams{
-			TokenSha256: link.TokenSHA256[:], UserID: userID, Purpose: purpose, ExpiresAt: link.ExpiresAt,
-		})
+		return s.insertReset(ctx, tx, userID, nil, link)
 	})
 }
 
-// ResetMember is ResetPassword for an admin of a team. Its error is a MemberConflictError for a person of other teams
-// too: an admin who sets the password could sign in to these.
+// ResetMember is ResetPassword for an admin of a team. It replaces earlier links of admins of the team only. Its error is
+// a MemberConflictError for a person of other teams too: an admin who sets the password could sign in to these.
 func (s *Store) ResetMember(ctx context.Context, teamID, userID uuid.UUID, link roomsensor.NewLink) error {
-	teams, err := s.Memberships(ctx, userID)
-	switch {
-	case err != nil:
+	return s.InChange(ctx, "resetting a password", func(tx pgx.Tx) error {
+		if err := s.insertReset(ctx, tx, userID, &teamID, link); err != nil {
+			return err
+		}
+		_, err := s.Queries.SignInLinkGet(ctx, tx, link.TokenSHA256[:])
+		if errors.Is(err, pgx.ErrNoRows) {
+			return s.whyNoReset(ctx, tx, teamID, userID)
+		}
 		return err
-	case !slices.ContainsFunc(teams, func(m roomsensor.Membership) bool { return m.Team.ID == teamID }):
-		return roomsensor.ErrNotFound
-	case len(teams) > 1:
-		return &roomsensor.MemberConflictError{Conflict: roomsensor.ConflictOtherTeams}
+	})
+}
+
+// insertReset stores a link for another password instead of the earlier ones of the team; without a team, of all.
+func (s *Store) insertReset(
+	ctx context.Context, tx pgx.Tx, userID uuid.UUID, teamID *uuid.UUID, link roomsensor.NewLink,
+) error {
+	purpose := string(roomsensor.LinkReset)
+	p := db.SignInLinkDeleteParams{UserID: userID, TeamID: teamID, Purpose: &purpose}
+	if _, err := s.Queries.SignInLinkDelete(ctx, tx, p); err != nil {
+		return err
 	}
-	return s.ResetPassword(ctx, userID, link)
+	insert := db.SignInLinkInsertParams{
+		TokenSha256: link.TokenSHA256[:], UserID: userID, TeamID: teamID, Purpose: purpose, ExpiresAt: link.ExpiresAt,
+	}
+	if teamID != nil {
+		insert.MadeBy = pg.PersonOf(ctx)
+	}
+	return s.Queries.SignInLinkInsert(ctx, tx, insert)
+}
+
+// whyNoReset returns the error of a link for another password that could not be used.
+func (s *Store) whyNoReset(ctx context.Context, tx pgx.Tx, teamID, userID uuid.UUID) error {
+	_, err := s.Queries.MembershipRole(ctx, tx, db.MembershipRoleParams{TeamID: teamID, UserID: userID})
+	if err != nil {
+		return err
+	}
+	return &roomsensor.MemberConflictError{Conflict: roomsensor.ConflictOtherTeams}
 }
 
 // SignInLink returns the link with a token, or ErrNotFound if it does not exist, was used or has expired.
@@ -148,11 +167,11 @@ func (s *Store) SignInLink(ctx context.Context, token string) (roomsensor.SignIn
 // the link can no longer be used in this way.
 func (s *Store) AcceptInvitation(ctx context.Context, token string, userID uuid.UUID, name, hash string) error {
 	return s.InChange(ctx, "accepting an invitation", func(tx pgx.Tx) error {
-		link, err := s.Queries.SignInLinkUse(ctx, tx, hashed(token))
+		link, err := s.useLink(ctx, tx, token, roomsensor.LinkInvitation)
 		if err != nil {
 			return err
 		}
-		if link.Purpose != string(roomsensor.LinkInvitation) || link.UserID != userID {
+		if link.UserID != userID {
 			return pgx.ErrNoRows
 		}
 		if hash != "" {
@@ -173,18 +192,26 @@ func (s *Store) AcceptInvitation(ctx context.Context, token string, userID uuid.
 // longer be used.
 func (s *Store) UseReset(ctx context.Context, token, hash string) (changed roomsensor.User, err error) {
 	err = s.InChange(ctx, "resetting a password", func(tx pgx.Tx) error {
-		link, err := s.Queries.SignInLinkUse(ctx, tx, hashed(token))
+		link, err := s.useLink(ctx, tx, token, roomsensor.LinkReset)
 		if err != nil {
 			return err
-		}
-		if link.Purpose != string(roomsensor.LinkReset) {
-			return pgx.ErrNoRows
 		}
 		row, err := s.Queries.UserSetPassword(ctx, tx, db.UserSetPasswordParams{UserID: link.UserID, PasswordHash: &hash})
 		changed = user((*db.UserGetRow)(&row))
 		return err
 	})
 	return changed, err
+}
+
+// useLink marks a link with a purpose as used. Its error is pgx.ErrNoRows if the link cannot be used.
+func (s *Store) useLink(
+	ctx context.Context, tx pgx.Tx, token string, purpose roomsensor.LinkPurpose,
+) (db.SignInLinkUseRow, error) {
+	link, err := s.Queries.SignInLinkUse(ctx, tx, hashed(token))
+	if err == nil && link.Purpose != string(purpose) {
+		err = pgx.ErrNoRows
+	}
+	return link, err
 }
 
 func hashed(token string) []byte {

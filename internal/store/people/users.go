@@ -112,7 +112,7 @@ func (s *Store) SignOutEverywhere(ctx context.Context, userID uuid.UUID) error {
 // nothing.
 func (s *Store) DisableUser(ctx context.Context, userID uuid.UUID) error {
 	return s.InChange(ctx, "disabling a user", func(tx pgx.Tx) error {
-		if err := s.Queries.SignInLinkDeleteByUser(ctx, tx, db.SignInLinkDeleteByUserParams{UserID: userID}); err != nil {
+		if _, err := s.Queries.SignInLinkDelete(ctx, tx, db.SignInLinkDeleteParams{UserID: userID}); err != nil {
 			return err
 		}
 		return s.Queries.UserDisable(ctx, tx, userID)

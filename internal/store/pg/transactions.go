@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"roomsensor/db"
@@ -23,6 +24,12 @@ func ActorText(ctx context.Context) string {
 	}
 	text, _ := json.Marshal(actor) //nolint:errchkjson // Encoding strings never fails.
 	return string(text)
+}
+
+// PersonOf returns the id of the person who acts, or nil for an operator or a program.
+func PersonOf(ctx context.Context) *uuid.UUID {
+	actor, _ := roomsensor.ActorOf(ctx)
+	return actor.UserID
 }
 
 // InTx runs a function in a transaction of the default isolation level.
@@ -43,9 +50,27 @@ func (s *DB) InChange(ctx context.Context, doing string, run func(pgx.Tx) error)
 	})
 }
 
-// SetActor sets the actor of ctx for the rest of a transaction.
+// SetActor sets the actor of ctx for the rest of a transaction. It is the only place that checks the right of the actor,
+// if the change needs one: a right is checked when it is used. Its error is ErrNotFound for a person who is not a member
+// any more, and that of roomsensor.RoleNeeded for a role that is too small.
 func (s *DB) SetActor(ctx context.Context, tx pgx.Tx) error {
-	return s.Set(ctx, tx, actorSetting, ActorText(ctx))
+	if err := s.Set(ctx, tx, actorSetting, ActorText(ctx)); err != nil {
+		return err
+	}
+	actor, _ := roomsensor.ActorOf(ctx)
+	if actor.Right == nil {
+		return nil
+	}
+	name, err := s.Queries.MembershipRole(ctx, tx, db.MembershipRoleParams{
+		TeamID: actor.Right.TeamID, UserID: *actor.UserID,
+	})
+	if err != nil {
+		return err
+	}
+	if role, _ := roomsensor.ParseRole(name); role < actor.Right.Role {
+		return roomsensor.RoleNeeded(actor.Right.Role)
+	}
+	return nil
 }
 
 // InSnapshot runs a function that only reads, from one snapshot. It forces custom plans: a generic plan of a query for
