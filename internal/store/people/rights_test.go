@@ -239,7 +239,9 @@ func TestMakerOfKeys(t *testing.T) {
 	f := setup(t)
 	admin := f.person(t, "admin@example.com", roomsensor.Admin, f.TeamID)
 	f.person(t, "second@example.com", roomsensor.Admin, f.TeamID)
-	key := func(id string) roomsensor.Key { return roomsensor.Key{ID: id, TeamID: f.TeamID, Scope: roomsensor.ScopeRead} }
+	key := func(id string) roomsensor.Key {
+		return roomsensor.Key{ID: id, TeamID: f.TeamID, Scope: roomsensor.ScopeRead}
+	}
 	_, err := f.CreateAPIKey(f.as(t, admin), key("a"))
 	require.NoError(t, err)
 	_, _, err = f.RotateAPIKey(f.as(t, admin), f.TeamID, "a", key("b"), 0)
