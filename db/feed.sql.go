@@ -13,28 +13,28 @@ import (
 )
 
 const FeedBatchInsert = `-- name: FeedBatchInsert :exec
-INSERT INTO feed_batches (effective_at, devices, device_ids, first_at, last_at, days)
-VALUES (current_setting('roomsensor.ingested_at')::timestamptz, cardinality($1::uuid[]), $1::uuid[],
-        $2::timestamptz[], $3::timestamptz[],
-        ARRAY(SELECT (unnest($4::timestamptz[]) AT TIME ZONE 'UTC')::date))
+INSERT INTO feed_batches (team_id, effective_at, devices, device_ids, first_at, last_at)
+SELECT n.team_id, current_setting('roomsensor.ingested_at')::timestamptz, count(*),
+       array_agg(n.device_id), array_agg(n.first_at), array_agg(n.last_at)
+FROM (
+    SELECT (SELECT d.team_id FROM devices d WHERE d.id = u.device_id) AS team_id, u.device_id, u.first_at, u.last_at
+    FROM (SELECT unnest($1::uuid[]) AS device_id, unnest($2::timestamptz[]) AS first_at,
+                 unnest($3::timestamptz[]) AS last_at) u
+) n
+GROUP BY n.team_id
+HAVING count(n.team_id) > 0
 `
 
 type FeedBatchInsertParams struct {
 	DeviceIds []uuid.UUID
 	FirstAt   []time.Time
 	LastAt    []time.Time
-	Days      []time.Time
 }
 
-// FeedBatchInsert records where a worker changed readings: the first and the last bucket of each device, or one of each
-// for all devices, and the days of these buckets, each as its first instant.
+// FeedBatchInsert records where a worker changed readings: the first and the last bucket of each device. The team of a
+// device is read by a subquery, because a join can read all devices. A device that was deleted meanwhile has none.
 func (q *Queries) FeedBatchInsert(ctx context.Context, db DBTX, arg FeedBatchInsertParams) error {
-	_, err := db.Exec(ctx, FeedBatchInsert,
-		arg.DeviceIds,
-		arg.FirstAt,
-		arg.LastAt,
-		arg.Days,
-	)
+	_, err := db.Exec(ctx, FeedBatchInsert, arg.DeviceIds, arg.FirstAt, arg.LastAt)
 	return err
 }
 
@@ -43,10 +43,15 @@ WITH gone AS (
     DELETE FROM feed_batches WHERE ctid = ANY (ARRAY(
         SELECT ctid FROM feed_batches WHERE effective_at < $1::timestamptz
         ORDER BY effective_at LIMIT $2::integer FOR UPDATE SKIP LOCKED))
-    RETURNING effective_at, days
+    RETURNING team_id, effective_at, first_at, last_at
+), ranges AS (
+    SELECT DISTINCT team_id, date_trunc('hour', effective_at, 'UTC') AS written_at,
+           date_bin('1 day', unnest(first_at), timestamptz '2000-01-01 00:00:00Z') AS first_at,
+           date_bin('1 day', unnest(last_at), timestamptz '2000-01-01 00:00:00Z') AS last_at
+    FROM gone
 ), kept AS (
-    INSERT INTO feed_days (written_at, day)
-    SELECT DISTINCT date_trunc('hour', gone.effective_at, 'UTC'), unnest(gone.days) FROM gone
+    INSERT INTO feed_days (team_id, written_at, day)
+    SELECT DISTINCT team_id, written_at, feed_range_days(first_at, last_at) FROM ranges
     ON CONFLICT DO NOTHING
 )
 SELECT count(*) FROM gone
@@ -98,19 +103,15 @@ func (q *Queries) FeedChangedAll(ctx context.Context, db DBTX, arg FeedChangedAl
 }
 
 const FeedChangedList = `-- name: FeedChangedList :many
-SELECT d.team_id, d.id AS device_id
-FROM (
-    SELECT DISTINCT unnest(b.device_ids) AS device_id FROM feed_batches b
-    WHERE b.effective_at >= $1::timestamptz AND b.effective_at < $2::timestamptz
-) u
-JOIN devices d ON d.id = u.device_id
-WHERE d.team_id = ANY($3::uuid[])
+SELECT DISTINCT b.team_id, unnest(b.device_ids)::uuid AS device_id FROM feed_batches b
+WHERE b.team_id = ANY($1::uuid[])
+  AND b.effective_at >= $2::timestamptz AND b.effective_at < $3::timestamptz
 `
 
 type FeedChangedListParams struct {
-	FromAt time.Time
-	ToAt   time.Time
-	TeamID []uuid.UUID
+	TeamIds []uuid.UUID
+	FromAt  time.Time
+	ToAt    time.Time
 }
 
 type FeedChangedListRow struct {
@@ -120,7 +121,7 @@ type FeedChangedListRow struct {
 
 // FeedChangedList lists the devices of some teams that changed between two times.
 func (q *Queries) FeedChangedList(ctx context.Context, db DBTX, arg FeedChangedListParams) ([]FeedChangedListRow, error) {
-	rows, err := db.Query(ctx, FeedChangedList, arg.FromAt, arg.ToAt, arg.TeamID)
+	rows, err := db.Query(ctx, FeedChangedList, arg.TeamIds, arg.FromAt, arg.ToAt)
 	if err != nil {
 		return nil, err
 	}
@@ -141,26 +142,36 @@ func (q *Queries) FeedChangedList(ctx context.Context, db DBTX, arg FeedChangedL
 
 const FeedDayList = `-- name: FeedDayList :many
 SELECT (day::timestamp AT TIME ZONE 'UTC')::timestamptz AS day_at FROM (
-    SELECT day FROM feed_days WHERE written_at >= $1::timestamptz AND written_at < $2::timestamptz
+    SELECT w.day FROM feed_days w
+    WHERE (w.team_id = $1::uuid OR w.team_id IS NULL)
+      AND w.written_at >= $2::timestamptz AND w.written_at < $3::timestamptz
     UNION
-    SELECT unnest(days) FROM feed_batches
-    WHERE effective_at >= $3::timestamptz AND effective_at < $2::timestamptz
+    SELECT feed_range_days(u.first_at, u.last_at) FROM (
+        SELECT DISTINCT unnest(b.first_at) AS first_at, unnest(b.last_at) AS last_at FROM feed_batches b
+        WHERE b.team_id = $1::uuid
+          AND b.effective_at >= $4::timestamptz AND b.effective_at < $3::timestamptz) u
     UNION
     SELECT feed_range_days(range_start, range_end) FROM foreign_writes
-    WHERE effective_at >= $3::timestamptz AND effective_at < $2::timestamptz AND transaction IS NOT NULL
+    WHERE effective_at >= $4::timestamptz AND effective_at < $3::timestamptz AND transaction IS NOT NULL
 ) days
 ORDER BY 1
 `
 
 type FeedDayListParams struct {
+	TeamID   uuid.UUID
 	FromHour time.Time
 	ToAt     time.Time
 	FromAt   time.Time
 }
 
-// FeedDayList lists the days on which buckets changed between two times. The hour is that of from_at.
+// FeedDayList lists the days on which buckets of a team changed between two times. The hour is that of from_at.
 func (q *Queries) FeedDayList(ctx context.Context, db DBTX, arg FeedDayListParams) ([]time.Time, error) {
-	rows, err := db.Query(ctx, FeedDayList, arg.FromHour, arg.ToAt, arg.FromAt)
+	rows, err := db.Query(ctx, FeedDayList,
+		arg.TeamID,
+		arg.FromHour,
+		arg.ToAt,
+		arg.FromAt,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -193,23 +204,21 @@ func (q *Queries) FeedDayPurge(ctx context.Context, db DBTX, daysBefore time.Tim
 }
 
 const FeedDeviceList = `-- name: FeedDeviceList :many
-SELECT d.id AS device_id, coalesce(u.first_at, u.first_of_all)::timestamptz AS first_at,
-       coalesce(u.last_at, u.last_of_all)::timestamptz AS last_at
+SELECT d.id AS device_id, u.first_at::timestamptz AS first_at, u.last_at::timestamptz AS last_at
 FROM (
-    SELECT unnest(b.device_ids) AS device_id, unnest(b.first_at) AS first_at, unnest(b.last_at) AS last_at,
-           b.first_at[1] AS first_of_all, b.last_at[1] AS last_of_all
+    SELECT unnest(b.device_ids) AS device_id, unnest(b.first_at) AS first_at, unnest(b.last_at) AS last_at
     FROM feed_batches b
-    WHERE b.effective_at >= $1::timestamptz AND b.effective_at < $2::timestamptz
+    WHERE b.team_id = $1 AND b.effective_at >= $2::timestamptz AND b.effective_at < $3::timestamptz
 ) u
 JOIN devices d ON d.id = u.device_id
-WHERE d.team_id = $3 AND d.metadata @> $4::jsonb
+WHERE d.team_id = $1 AND d.metadata @> $4::jsonb
   AND ($5::boolean OR d.id = ANY($6::uuid[]))
 `
 
 type FeedDeviceListParams struct {
+	TeamID      uuid.UUID
 	FromAt      time.Time
 	ToAt        time.Time
-	TeamID      uuid.UUID
 	Metadata    []byte
 	EveryDevice bool
 	DeviceIds   []uuid.UUID
@@ -221,13 +230,12 @@ type FeedDeviceListRow struct {
 	LastAt   time.Time
 }
 
-// FeedDeviceList lists where the devices of a team changed between two times, from feed_batches. If first_at and last_at
-// have one bucket for all devices, unnest fills them up with nulls.
+// FeedDeviceList lists where the devices of a team changed between two times, from feed_batches.
 func (q *Queries) FeedDeviceList(ctx context.Context, db DBTX, arg FeedDeviceListParams) ([]FeedDeviceListRow, error) {
 	rows, err := db.Query(ctx, FeedDeviceList,
+		arg.TeamID,
 		arg.FromAt,
 		arg.ToAt,
-		arg.TeamID,
 		arg.Metadata,
 		arg.EveryDevice,
 		arg.DeviceIds,
@@ -469,12 +477,14 @@ func (q *Queries) FeedReserve(ctx context.Context, db DBTX) (time.Time, error) {
 const FeedStateGet = `-- name: FeedStateGet :one
 SELECT s.batches_since, s.days_since,
        (SELECT coalesce(sum(b.devices), 0) FROM feed_batches b
-        WHERE b.effective_at >= $1::timestamptz AND b.effective_at < $2::timestamptz)::bigint AS devices,
-       coalesce(feed_ahead($3::timestamptz), false)::boolean AS ahead
+        WHERE b.team_id = $1
+          AND b.effective_at >= $2::timestamptz AND b.effective_at < $3::timestamptz)::bigint AS devices,
+       coalesce(feed_ahead($4::timestamptz), false)::boolean AS ahead
 FROM feed_state s
 `
 
 type FeedStateGetParams struct {
+	TeamID   uuid.UUID
 	FromAt   time.Time
 	ToAt     time.Time
 	CursorAt *time.Time
@@ -487,10 +497,15 @@ type FeedStateGetRow struct {
 	Ahead        bool
 }
 
-// FeedStateGet returns since when feed_batches and feed_days are complete, how many devices feed_batches has between two
-// times, and whether a position is ahead of the database.
+// FeedStateGet returns since when feed_batches and feed_days are complete, how many devices of a team feed_batches has
+// between two times, and whether a position is ahead of the database.
 func (q *Queries) FeedStateGet(ctx context.Context, db DBTX, arg FeedStateGetParams) (FeedStateGetRow, error) {
-	row := db.QueryRow(ctx, FeedStateGet, arg.FromAt, arg.ToAt, arg.CursorAt)
+	row := db.QueryRow(ctx, FeedStateGet,
+		arg.TeamID,
+		arg.FromAt,
+		arg.ToAt,
+		arg.CursorAt,
+	)
 	var i FeedStateGetRow
 	err := row.Scan(
 		&i.BatchesSince,

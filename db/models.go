@@ -174,15 +174,14 @@ type DeviceState struct {
 }
 
 type FeedBatch struct {
+	TeamID uuid.UUID
 	// the time in the feed: the ingested_at of the readings
 	EffectiveAt time.Time
 	Devices     int32
 	DeviceIds   []uuid.UUID
 	FirstAt     []time.Time
-	// the last bucket of each device, or one for all; the first is in first_at
+	// the last bucket of each device; the first is in first_at
 	LastAt []time.Time
-	// the UTC days of these buckets
-	Days []pgtype.Date
 }
 
 type FeedBreak struct {
@@ -191,6 +190,7 @@ type FeedBreak struct {
 }
 
 type FeedDay struct {
+	TeamID    *uuid.UUID
 	WrittenAt time.Time
 	Day       pgtype.Date
 }

@@ -13,9 +13,12 @@ import (
 )
 
 const TeamDelete = `-- name: TeamDelete :exec
+WITH batches AS (DELETE FROM feed_batches WHERE feed_batches.team_id = $1),
+     days AS (DELETE FROM feed_days WHERE feed_days.team_id = $1::uuid)
 DELETE FROM teams WHERE id = $1
 `
 
+// TeamDelete deletes a team, and what the change feed has of it.
 func (q *Queries) TeamDelete(ctx context.Context, db DBTX, teamID uuid.UUID) error {
 	_, err := db.Exec(ctx, TeamDelete, teamID)
 	return err

@@ -2,13 +2,19 @@
 -- name: FeedBegin :exec
 SELECT feed_begin();
 
--- FeedBatchInsert records where a worker changed readings: the first and the last bucket of each device, or one of each
--- for all devices, and the days of these buckets, each as its first instant.
+-- FeedBatchInsert records where a worker changed readings: the first and the last bucket of each device. The team of a
+-- device is read by a subquery, because a join can read all devices. A device that was deleted meanwhile has none.
 -- name: FeedBatchInsert :exec
-INSERT INTO feed_batches (effective_at, devices, device_ids, first_at, last_at, days)
-VALUES (current_setting('roomsensor.ingested_at')::timestamptz, cardinality(@device_ids::uuid[]), @device_ids::uuid[],
-        @first_at::timestamptz[], @last_at::timestamptz[],
-        ARRAY(SELECT (unnest(@days::timestamptz[]) AT TIME ZONE 'UTC')::date));
+INSERT INTO feed_batches (team_id, effective_at, devices, device_ids, first_at, last_at)
+SELECT n.team_id, current_setting('roomsensor.ingested_at')::timestamptz, count(*),
+       array_agg(n.device_id), array_agg(n.first_at), array_agg(n.last_at)
+FROM (
+    SELECT (SELECT d.team_id FROM devices d WHERE d.id = u.device_id) AS team_id, u.device_id, u.first_at, u.last_at
+    FROM (SELECT unnest(@device_ids::uuid[]) AS device_id, unnest(@first_at::timestamptz[]) AS first_at,
+                 unnest(@last_at::timestamptz[]) AS last_at) u
+) n
+GROUP BY n.team_id
+HAVING count(n.team_id) > 0;
 
 -- FeedReserve moves feed_reserved forward. Its result counts after its commit.
 -- name: FeedReserve :one
@@ -20,13 +26,9 @@ SELECT least(@reserved_at::timestamptz, feed_time(feed_locked()))::timestamptz A
 
 -- FeedChangedList lists the devices of some teams that changed between two times.
 -- name: FeedChangedList :many
-SELECT d.team_id, d.id AS device_id
-FROM (
-    SELECT DISTINCT unnest(b.device_ids) AS device_id FROM feed_batches b
-    WHERE b.effective_at >= @from_at::timestamptz AND b.effective_at < @to_at::timestamptz
-) u
-JOIN devices d ON d.id = u.device_id
-WHERE d.team_id = ANY(@team_id::uuid[]);
+SELECT DISTINCT b.team_id, unnest(b.device_ids)::uuid AS device_id FROM feed_batches b
+WHERE b.team_id = ANY(@team_ids::uuid[])
+  AND b.effective_at >= @from_at::timestamptz AND b.effective_at < @to_at::timestamptz;
 
 -- FeedChangedAll reports whether any device may have changed since a time, because another program wrote readings, or
 -- because what workers recorded is deleted already.
@@ -37,12 +39,13 @@ SELECT (s.batches_since > @from_at::timestamptz OR EXISTS (
 ))::boolean AS any_device
 FROM feed_state s;
 
--- FeedStateGet returns since when feed_batches and feed_days are complete, how many devices feed_batches has between two
--- times, and whether a position is ahead of the database.
+-- FeedStateGet returns since when feed_batches and feed_days are complete, how many devices of a team feed_batches has
+-- between two times, and whether a position is ahead of the database.
 -- name: FeedStateGet :one
 SELECT s.batches_since, s.days_since,
        (SELECT coalesce(sum(b.devices), 0) FROM feed_batches b
-        WHERE b.effective_at >= @from_at::timestamptz AND b.effective_at < @to_at::timestamptz)::bigint AS devices,
+        WHERE b.team_id = @team_id
+          AND b.effective_at >= @from_at::timestamptz AND b.effective_at < @to_at::timestamptz)::bigint AS devices,
        coalesce(feed_ahead(sqlc.narg(cursor_at)::timestamptz), false)::boolean AS ahead
 FROM feed_state s;
 
@@ -51,16 +54,13 @@ FROM feed_state s;
 SELECT DISTINCT ingested_at, effective_at::timestamptz AS effective_at FROM foreign_writes
 WHERE effective_at <> ingested_at AND effective_at >= @from_at::timestamptz AND range_start IS NOT NULL;
 
--- FeedDeviceList lists where the devices of a team changed between two times, from feed_batches. If first_at and last_at
--- have one bucket for all devices, unnest fills them up with nulls.
+-- FeedDeviceList lists where the devices of a team changed between two times, from feed_batches.
 -- name: FeedDeviceList :many
-SELECT d.id AS device_id, coalesce(u.first_at, u.first_of_all)::timestamptz AS first_at,
-       coalesce(u.last_at, u.last_of_all)::timestamptz AS last_at
+SELECT d.id AS device_id, u.first_at::timestamptz AS first_at, u.last_at::timestamptz AS last_at
 FROM (
-    SELECT unnest(b.device_ids) AS device_id, unnest(b.first_at) AS first_at, unnest(b.last_at) AS last_at,
-           b.first_at[1] AS first_of_all, b.last_at[1] AS last_of_all
+    SELECT unnest(b.device_ids) AS device_id, unnest(b.first_at) AS first_at, unnest(b.last_at) AS last_at
     FROM feed_batches b
-    WHERE b.effective_at >= @from_at::timestamptz AND b.effective_at < @to_at::timestamptz
+    WHERE b.team_id = @team_id AND b.effective_at >= @from_at::timestamptz AND b.effective_at < @to_at::timestamptz
 ) u
 JOIN devices d ON d.id = u.device_id
 WHERE d.team_id = @team_id AND d.metadata @> @metadata::jsonb
@@ -71,13 +71,17 @@ WHERE d.team_id = @team_id AND d.metadata @> @metadata::jsonb
 SELECT DISTINCT range_start::timestamptz AS first_at, range_end::timestamptz AS last_at FROM foreign_writes
 WHERE effective_at >= @from_at::timestamptz AND effective_at < @to_at::timestamptz AND range_start IS NOT NULL;
 
--- FeedDayList lists the days on which buckets changed between two times. The hour is that of from_at.
+-- FeedDayList lists the days on which buckets of a team changed between two times. The hour is that of from_at.
 -- name: FeedDayList :many
 SELECT (day::timestamp AT TIME ZONE 'UTC')::timestamptz AS day_at FROM (
-    SELECT day FROM feed_days WHERE written_at >= @from_hour::timestamptz AND written_at < @to_at::timestamptz
+    SELECT w.day FROM feed_days w
+    WHERE (w.team_id = @team_id::uuid OR w.team_id IS NULL)
+      AND w.written_at >= @from_hour::timestamptz AND w.written_at < @to_at::timestamptz
     UNION
-    SELECT unnest(days) FROM feed_batches
-    WHERE effective_at >= @from_at::timestamptz AND effective_at < @to_at::timestamptz
+    SELECT feed_range_days(u.first_at, u.last_at) FROM (
+        SELECT DISTINCT unnest(b.first_at) AS first_at, unnest(b.last_at) AS last_at FROM feed_batches b
+        WHERE b.team_id = @team_id::uuid
+          AND b.effective_at >= @from_at::timestamptz AND b.effective_at < @to_at::timestamptz) u
     UNION
     SELECT feed_range_days(range_start, range_end) FROM foreign_writes
     WHERE effective_at >= @from_at::timestamptz AND effective_at < @to_at::timestamptz AND transaction IS NOT NULL
@@ -130,10 +134,15 @@ WITH gone AS (
     DELETE FROM feed_batches WHERE ctid = ANY (ARRAY(
         SELECT ctid FROM feed_batches WHERE effective_at < @batches_before::timestamptz
         ORDER BY effective_at LIMIT @most::integer FOR UPDATE SKIP LOCKED))
-    RETURNING effective_at, days
+    RETURNING team_id, effective_at, first_at, last_at
+), ranges AS (
+    SELECT DISTINCT team_id, date_trunc('hour', effective_at, 'UTC') AS written_at,
+           date_bin('1 day', unnest(first_at), timestamptz '2000-01-01 00:00:00Z') AS first_at,
+           date_bin('1 day', unnest(last_at), timestamptz '2000-01-01 00:00:00Z') AS last_at
+    FROM gone
 ), kept AS (
-    INSERT INTO feed_days (written_at, day)
-    SELECT DISTINCT date_trunc('hour', gone.effective_at, 'UTC'), unnest(gone.days) FROM gone
+    INSERT INTO feed_days (team_id, written_at, day)
+    SELECT DISTINCT team_id, written_at, feed_range_days(first_at, last_at) FROM ranges
     ON CONFLICT DO NOTHING
 )
 SELECT count(*) FROM gone;

@@ -31,7 +31,10 @@ FROM (
     SELECT revoked_at FROM ingest_keys WHERE ingest_keys.team_id = @team_id
 ) k;
 
+-- TeamDelete deletes a team, and what the change feed has of it.
 -- name: TeamDelete :exec
+WITH batches AS (DELETE FROM feed_batches WHERE feed_batches.team_id = @team_id),
+     days AS (DELETE FROM feed_days WHERE feed_days.team_id = @team_id::uuid)
 DELETE FROM teams WHERE id = @team_id;
 
 -- TeamListByName lists teams with a name, at most @most of them.

@@ -21,7 +21,6 @@ const (
 	noTeam = "what it reads or sets belongs to no team"
 	byUser = "the session or the link of a request selects its rows, and they belong to one person"
 	byUnit = "a hardware unit is in one device of all teams; pages do not name the device of another team"
-	wakes  = "it wakes waiting requests of some teams; each of them reads for its own team"
 
 	insertsTeam = "it inserts the row that names the team, or that names a row of it"
 
@@ -35,7 +34,7 @@ const (
 var withoutTeam = map[string]string{
 	"APIKeyGet": byKey, "APIKeyUseUpsert": byKey, "IngestKeyUseUpsert": byKey, "RateWindowHit": byKey, "IdempotencyKeyClaim": byKey, "IdempotencyKeyGet": byKey, "IdempotencyKeyStore": byKey, "IdempotencyBytesAdd": byKey,
 	"PositionGet": noTeam, "StandbyGet": noTeam, "StandbyGetSettings": operator, "FeedReserve": noTeam, "FeedWatermark": noTeam, "FeedChangedAll": noTeam, "FeedStateGet": noTeam, "FeedLateList": noTeam,
-	"FeedRangeList": noTeam, "FeedDayList": noTeam, "FeedChangedList": wakes, "FeedBegin": worker, "FeedBatchInsert": worker,
+	"FeedRangeList": noTeam, "FeedDayList": noTeam, "FeedBegin": worker, "FeedBatchInsert": worker,
 	"FeedStateUpdate": maintenance, "FeedBatchPurge": maintenance, "ForeignWriteSettle": maintenance, "ForeignWritePurge": maintenance, "FeedDayPurge": maintenance,
 	"DatabaseGetUsage": noTeam, "DeviceCountByStatus": maintenance, "IngestKeyCountExpiring": maintenance, "APIKeyCountExpiring": maintenance,
 	"SettingsSet": noTeam, "DatabaseGet": noTeam, "ChunkCount": noTeam, "SecretEnsure": noTeam, "SecretGet": noTeam, "ReceiverSecretEnsure": noTeam, "ReceiverSecretGet": noTeam, "HourlyListValid": noTeam,
@@ -79,7 +78,7 @@ func TestTeamFilter(t *testing.T) {
 		reason, listed := withoutTeam[name]
 		require.NotEqual(t, listed, bindsTeam(sql), "%s: add a condition on the team, or a reason here", name)
 		if used[name] && listed {
-			require.Contains(t, []string{byKey, noTeam, byUnit, byUser, wakes, insertsTeam}, reason, "%s is used by the API or the dashboard", name)
+			require.Contains(t, []string{byKey, noTeam, byUnit, byUser, insertsTeam}, reason, "%s is used by the API or the dashboard", name)
 		}
 	}
 	for name := range withoutTeam {

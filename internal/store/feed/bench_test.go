@@ -18,8 +18,8 @@ func BenchmarkFeedCatchUp(b *testing.B) {
 		SELECT d.id, t, 1, 2, 3, 4, 5, t + interval '7 seconds'
 		FROM s, generate_series(date_bin('5 minutes', now() - interval '30 days', '2000-01-01'), now() - interval '1 minute',
 			'5 minutes') t, devices d`)
-	f.Exec(b, `INSERT INTO feed_days SELECT DISTINCT date_trunc('hour', t, 'UTC'), (t AT TIME ZONE 'UTC')::date
-		FROM generate_series(now() - interval '31 days', now(), '5 minutes') t`)
+	f.Exec(b, `INSERT INTO feed_days SELECT DISTINCT $1::uuid, date_trunc('hour', t, 'UTC'), (t AT TIME ZONE 'UTC')::date
+		FROM generate_series(now() - interval '31 days', now(), '5 minutes') t`, f.TeamID)
 	f.Exec(b, `UPDATE feed_state SET days_since = now() - interval '60 days'`)
 	f.Exec(b, `ANALYZE readings`)
 	watermark := f.watermark(b)

@@ -5,8 +5,6 @@ package feed
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -69,7 +67,7 @@ func (s *Store) FeedChanges(
 		return changes, fmt.Errorf("reading where the feed changed: %w", pg.Translate(err))
 	}
 	rows, err := s.Queries.FeedChangedList(ctx, s.Pool,
-		db.FeedChangedListParams{FromAt: part.From, ToAt: part.To, TeamID: teamIDs})
+		db.FeedChangedListParams{FromAt: part.From, ToAt: part.To, TeamIds: teamIDs})
 	if err != nil {
 		return changes, fmt.Errorf("listing changed devices: %w", pg.Translate(err))
 	}
@@ -137,25 +135,13 @@ func QueueChanges(batch *pgx.Batch, rows []roomsensor.DeviceMeasurement) {
 // batchParams returns the buckets of each device. A device whose buckets lie more than a day apart is there several
 // times, so that one reading of a device with a wrong clock makes no round read years.
 func batchParams(rows []roomsensor.DeviceMeasurement) (p db.FeedBatchInsertParams) {
-	const day = 24 * time.Hour
-	days := map[time.Time]bool{}
-	var today time.Time
 	for i := range rows {
 		id, bucket := rows[i].DeviceID, rows[i].Bucket()
-		if bucket.Before(today) || bucket.Sub(today) >= day { // Most rows have the day of the row before.
-			today = time.Date(bucket.Year(), bucket.Month(), bucket.Day(), 0, 0, 0, 0, time.UTC)
-			days[today] = true
-		}
-		if last := len(p.DeviceIds) - 1; last >= 0 && p.DeviceIds[last] == id && bucket.Sub(p.LastAt[last]) <= day {
+		if last := len(p.DeviceIds) - 1; last >= 0 && p.DeviceIds[last] == id && bucket.Sub(p.LastAt[last]) <= 24*time.Hour {
 			p.LastAt[last] = bucket
 			continue
 		}
 		p.DeviceIds, p.FirstAt, p.LastAt = append(p.DeviceIds, id), append(p.FirstAt, bucket), append(p.LastAt, bucket)
-	}
-	p.Days = slices.SortedFunc(maps.Keys(days), time.Time.Compare)
-	if len(p.DeviceIds) > 1 && len(slices.CompactFunc(slices.Clone(p.FirstAt), time.Time.Equal)) == 1 &&
-		len(slices.CompactFunc(slices.Clone(p.LastAt), time.Time.Equal)) == 1 {
-		p.FirstAt, p.LastAt = p.FirstAt[:1], p.LastAt[:1] // The buckets of all devices.
 	}
 	return p
 }

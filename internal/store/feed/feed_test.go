@@ -431,6 +431,35 @@ func TestFeedCatchUp(t *testing.T) {
 	require.Zero(t, f.Number(t, "SELECT count(*) FROM feed_days"))
 }
 
+// TestFeedOfOtherTeams checks that what one team writes is no work for the feed of another one.
+func TestFeedOfOtherTeams(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	var other, device uuid.UUID
+	require.NoError(t, f.SQL.QueryRow(t.Context(), `WITH team AS (INSERT INTO teams (name) VALUES ('Other') RETURNING id)
+		INSERT INTO devices (team_id, hardware_id) SELECT id, 'dev:9' FROM team RETURNING team_id, id`).Scan(&other, &device))
+	from := f.watermark(t)
+	var wide []roomsensor.DeviceMeasurement
+	for day := range 200 {
+		wide = append(wide, co2(device, roomsensor.FormatTime(at("2025-01-01T00:00:00Z").AddDate(0, 0, 2*day)), 1))
+	}
+	f.WriteRows(t, wide...)
+	f.WriteRows(t, co2(f.DeviceID, feedBuckets[0], 1))
+	days := func(team uuid.UUID) int {
+		list, err := db.New().FeedDayList(t.Context(), f.SQL, db.FeedDayListParams{
+			TeamID: team, FromHour: from.Truncate(time.Hour), FromAt: from, ToAt: time.Now().Add(time.Hour),
+		})
+		require.NoError(t, err)
+		return len(list)
+	}
+	for range 2 { // From feed_batches, then from feed_days.
+		require.Equal(t, 1, days(f.TeamID))
+		require.Equal(t, 200, days(other))
+		f.PurgeFeedAt(t, time.Now().Add(time.Hour))
+	}
+	require.Zero(t, f.Number(t, "SELECT count(*) FROM feed_batches"))
+}
+
 // TestFeedChanges checks which requests the changes of a part of the feed wake.
 func TestFeedChanges(t *testing.T) {
 	t.Parallel()

@@ -125,7 +125,7 @@ func (r *feedRound) readLate(ctx context.Context) error {
 func (r *feedRound) spans(ctx context.Context) ([]feedSpan, error) {
 	round := r.query.Round
 	state, err := r.store.Queries.FeedStateGet(ctx, r.tx,
-		db.FeedStateGetParams{FromAt: round.From, ToAt: round.To, CursorAt: r.query.Cursor})
+		db.FeedStateGetParams{TeamID: r.teamID, FromAt: round.From, ToAt: round.To, CursorAt: r.query.Cursor})
 	if err != nil {
 		return nil, err
 	}
@@ -171,7 +171,7 @@ func (r *feedRound) addBatches(ctx context.Context, m spanMap) error {
 func (r *feedRound) addDays(ctx context.Context, m spanMap) error {
 	round := r.query.Round
 	days, err := r.store.Queries.FeedDayList(ctx, r.tx, db.FeedDayListParams{
-		FromHour: round.From.Truncate(time.Hour), FromAt: round.From, ToAt: round.To,
+		TeamID: r.teamID, FromHour: round.From.Truncate(time.Hour), FromAt: round.From, ToAt: round.To,
 	})
 	for _, day := range days {
 		m.addAll(day, day.Add(24*time.Hour-roomsensor.BucketLength))

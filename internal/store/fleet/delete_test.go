@@ -141,6 +141,9 @@ func (f *fixture) addTeam(t *testing.T, name string) (r teamRows) {
 		joined AS (INSERT INTO memberships (user_id, team_id, role) SELECT id, $1, 'viewer' FROM added)
 		INSERT INTO sign_in_links (token_sha256, user_id, team_id, role, purpose, expires_at)
 		SELECT sha256(convert_to($2, 'UTF8')), id, $1, 'viewer', 'invitation', now() FROM added`, r.team, name)
+	f.Exec(t, `INSERT INTO feed_days (team_id, written_at, day) VALUES ($1, now(), now())`, r.team)
+	f.Exec(t, `INSERT INTO feed_batches (team_id, effective_at, devices, device_ids, first_at, last_at)
+		VALUES ($1, now(), 0, '{}', '{}', '{}')`, r.team)
 	f.Exec(t, `INSERT INTO rejected_uploads (received_at, stream_sequence, reason, detail, team_id, payload)
 		SELECT now(), n, 'unknown_unit', $2, $1, 'x' FROM generate_series(1, 250) n`, r.team, name)
 	return r
