@@ -12,6 +12,37 @@ import (
 	"github.com/google/uuid"
 )
 
+const AuditCountRecent = `-- name: AuditCountRecent :one
+SELECT (SELECT count(*) FROM (
+           SELECT FROM audit_log l
+           WHERE l.user_id = $1::uuid AND l.actor_kind = 'person' AND l.object_kind <> 'reject'
+             AND l.at > now() - INTERVAL '24 hours' LIMIT $2::bigint) p) AS of_person,
+       (SELECT count(*) FROM (
+           SELECT FROM audit_log l
+           WHERE l.team_id = $3::uuid AND l.actor_kind = 'person' AND l.object_kind <> 'reject'
+             AND l.at > now() - INTERVAL '24 hours' LIMIT $2::bigint) t) AS of_team
+`
+
+type AuditCountRecentParams struct {
+	UserID uuid.UUID
+	Most   int64
+	TeamID *uuid.UUID
+}
+
+type AuditCountRecentRow struct {
+	OfPerson int64
+	OfTeam   int64
+}
+
+// AuditCountRecent counts the changes of a person and those of all people in a team in the last 24 hours, up to @most of
+// each, without replays of rejects.
+func (q *Queries) AuditCountRecent(ctx context.Context, db DBTX, arg AuditCountRecentParams) (AuditCountRecentRow, error) {
+	row := db.QueryRow(ctx, AuditCountRecent, arg.UserID, arg.Most, arg.TeamID)
+	var i AuditCountRecentRow
+	err := row.Scan(&i.OfPerson, &i.OfTeam)
+	return i, err
+}
+
 const AuditExpire = `-- name: AuditExpire :one
 SELECT audit_expire(make_interval(secs => $1::double precision), $2::integer)
 `

@@ -21,6 +21,18 @@ WHERE team_id = @team_id::uuid AND (at, id) < (@before_at::timestamptz, @before_
 ORDER BY at DESC, id DESC
 LIMIT @most::bigint;
 
+-- AuditCountRecent counts the changes of a person and those of all people in a team in the last 24 hours, up to @most of
+-- each, without replays of rejects.
+-- name: AuditCountRecent :one
+SELECT (SELECT count(*) FROM (
+           SELECT FROM audit_log l
+           WHERE l.user_id = @user_id::uuid AND l.actor_kind = 'person' AND l.object_kind <> 'reject'
+             AND l.at > now() - INTERVAL '24 hours' LIMIT @most::bigint) p) AS of_person,
+       (SELECT count(*) FROM (
+           SELECT FROM audit_log l
+           WHERE l.team_id = sqlc.narg(team_id)::uuid AND l.actor_kind = 'person' AND l.object_kind <> 'reject'
+             AND l.at > now() - INTERVAL '24 hours' LIMIT @most::bigint) t) AS of_team;
+
 -- AuditExpire deletes at most @most entries that are older than keep_seconds, and returns their number.
 -- name: AuditExpire :one
 SELECT audit_expire(make_interval(secs => @keep_seconds::double precision), @most::integer);

@@ -26,10 +26,14 @@ COMMENT ON COLUMN audit_log.database_user IS 'who was logged in to the database,
 COMMENT ON COLUMN audit_log.device_id IS 'the device, or the device of the assignment or installation';
 COMMENT ON COLUMN audit_log.before IS 'of a change only what differs; null for a creation';
 CREATE INDEX audit_log_team_idx ON audit_log (team_id, at, id);
+-- For the limits of the changes of people: an entry of a replay is not one of them, because the rejects of a team are
+-- limited.
+CREATE INDEX audit_log_person_idx ON audit_log (user_id, at) WHERE actor_kind = 'person' AND object_kind <> 'reject';
+CREATE INDEX audit_log_people_idx ON audit_log (team_id, at) WHERE actor_kind = 'person' AND object_kind <> 'reject';
 
 -- audit_value returns what the log keeps of a value: of an object such as tags only the members that differ from another
 -- value, and of long texts the beginning. The log must stay small: an API key can change a device 86,000 times a day, and
--- the tags of a device can have 100 KB. So a side of an entry has some 5 KB at most.
+-- the tags of a device can have 100 KB. So a side of an entry has 1 KB at most, or 3 KB in characters of four bytes.
 -- +goose StatementBegin
 CREATE FUNCTION audit_value(value jsonb, other jsonb) RETURNS jsonb
 LANGUAGE plpgsql IMMUTABLE AS $function$
@@ -43,13 +47,15 @@ BEGIN
             SELECT coalesce(jsonb_object_agg(m.key, m.value), '{}') INTO differing
             FROM jsonb_each(value) m WHERE m.value IS DISTINCT FROM other -> m.key;
         END IF;
-        IF octet_length(differing::text) > 4000 THEN
+        IF octet_length(differing::text) > 1000 THEN
             most := 20;
             SELECT jsonb_object_agg(m.key, left(m.value, most) || CASE WHEN length(m.value) > most THEN '…' ELSE '' END)
-            INTO differing FROM jsonb_each_text(differing) m;
+                FILTER (WHERE m.place <= 10)
+                || CASE WHEN count(*) > 10 THEN jsonb_build_object('…', (count(*) - 10) || ' more') ELSE '{}' END
+            INTO differing FROM (SELECT *, row_number() OVER (ORDER BY key) AS place FROM jsonb_each_text(differing)) m;
         END IF;
     WHEN 'string' THEN
-        most := 500;
+        most := 200;
         IF length(value #>> '{}') > most THEN
             differing := to_jsonb(left(value #>> '{}', most) || '…');
         ELSIF value #>> '{}' ~ '^\d{4}-\d\d-\d\dT[\d:.]+\+00:00$' THEN
@@ -170,14 +176,18 @@ $function$;
 -- +goose StatementEnd
 REVOKE EXECUTE ON FUNCTION audit_expire(interval, integer) FROM PUBLIC;
 
--- audit_trim deletes at most @most of the entries with which the API keys of a team exceed 250,000, the oldest first: a
--- program that changes tags in a loop must not fill the disk. What people and operators do is never deleted early, so
--- that nobody can flush it out of the log. At 1 KB per entry a team has 250 MB at most.
+-- audit_trim deletes at most @most of the entries with which the API keys of a team exceed 250,000 entries or 250 MB, the
+-- oldest first: a program that changes tags in a loop must not fill the disk. The size is estimated from the newest 1,000
+-- entries. What people and operators do is never deleted early, so that nobody can flush it out of the log: the number of
+-- changes of people is limited instead (AuditCountRecent).
 -- +goose StatementBegin
 CREATE FUNCTION audit_trim(of_team uuid, most integer) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $function$
 DECLARE
-    kept constant integer := 250000;
+    kept constant bigint := least(250000, 250e6 / (
+        SELECT avg(pg_column_size(n)) FROM (
+            SELECT * FROM audit_log l WHERE l.team_id = of_team AND l.actor_kind = 'api_key'
+            ORDER BY l.at DESC, l.id DESC LIMIT 1000) n));
     deleted bigint := 0;
 BEGIN
     IF pg_try_advisory_xact_lock(lock_key('audit_purge')) THEN

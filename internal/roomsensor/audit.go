@@ -38,6 +38,19 @@ type TeamRight struct {
 	Role   Role
 }
 
+// MaxChanges is how many changes a person, and all people of a team, may make in 24 hours. The audit log keeps each for
+// more than a year and deletes none early. With 1 KB per entry, a team has 5 MB per day at most.
+const MaxChanges = 5000
+
+// TooManyChanges returns the error of a person after MaxChanges.
+func TooManyChanges() *Error {
+	return &Error{
+		Code: CodeRateLimitExceeded, RetryAfter: time.Hour, Limit: "changes",
+		Message: fmt.Sprintf("You or your team made %d changes within 24 hours, the most that people may make. "+
+			"Try again in an hour. To change many devices, use an API key.", MaxChanges),
+	}
+}
+
 // actorKey is the key of the actor in a context.
 type actorKey struct{}
 

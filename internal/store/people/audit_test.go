@@ -309,17 +309,18 @@ func TestAuditSize(t *testing.T) {
 	require.NoError(t, err)
 	entries := f.audit(t, roomsensor.AuditQuery{})
 	after := entries[len(entries)-1].After
-	require.Less(t, len(after), 10_000)
+	require.Less(t, len(after), 3000)
 	var tags struct {
 		Metadata map[string]string `json:"metadata"`
 	}
 	require.NoError(t, json.Unmarshal(after, &tags))
-	require.Len(t, tags.Metadata, roomsensor.MaxMetadataKeys)
+	require.Len(t, tags.Metadata, 11)
+	require.Equal(t, "40 more", tags.Metadata["…"])
 	require.Equal(t, strings.Repeat("𝄞", 20)+"…", tags.Metadata[fmt.Sprintf("%064d", 7)])
 
 	f.Exec(t, `UPDATE devices SET display_name = $1`, strings.Repeat("x", 1000))
 	entries = f.audit(t, roomsensor.AuditQuery{})
-	require.JSONEq(t, `{"display_name": "`+strings.Repeat("x", 500)+`…"}`, string(entries[len(entries)-1].After))
+	require.JSONEq(t, `{"display_name": "`+strings.Repeat("x", 200)+`…"}`, string(entries[len(entries)-1].After))
 }
 
 // TestAuditPages checks the filters, and that pages have each entry once, also of those with the same time.
@@ -396,6 +397,33 @@ func TestPurgeAudit(t *testing.T) {
 	_, err = f.PurgeAudit(t.Context(), 0)
 	require.NoError(t, err)
 	require.Equal(t, []string{"kept", "operator"}, ids(), "entries of the last 30 days stay")
+}
+
+// TestMaxChanges checks that people cannot fill the log: neither one person nor all people of a team. Changes of others and
+// replays of rejects do not count.
+func TestMaxChanges(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	first, second := f.person(t, "a@example.com", roomsensor.Admin, f.TeamID), f.person(t, "b@example.com", roomsensor.Admin, f.TeamID)
+	insert := func(kind, object string, user uuid.UUID, team *uuid.UUID, n int) {
+		f.Exec(t, `INSERT INTO audit_log (actor_kind, actor, user_id, team_id, action, object_kind, object_id)
+			SELECT $1, 'x', $2, $3, 'change', $4, 'x' FROM generate_series(1, $5::integer)`, kind, user, team, object, n)
+	}
+	change := func(user uuid.UUID) error {
+		_, err := f.UpdateDevice(f.as(t, user), f.TeamID, f.DeviceID, rename("x"+uuid.NewString()))
+		return err
+	}
+	insert("api_key", "device", uuid.New(), &f.TeamID, roomsensor.MaxChanges)
+	insert("person", "reject", first, &f.TeamID, roomsensor.MaxChanges)
+	insert("person", "user", first, nil, roomsensor.MaxChanges-1)
+	require.NoError(t, change(first))
+	require.ErrorContains(t, change(first), "the most that people may make")
+	require.ErrorContains(t, f.RenameUser(f.as(t, first), first, "x"), "the most that people may make")
+	require.NoError(t, change(second))
+	insert("person", "device", uuid.New(), &f.TeamID, roomsensor.MaxChanges)
+	require.ErrorContains(t, change(second), "the most that people may make")
+	f.Exec(t, "UPDATE audit_log SET at = at - interval '24 hours'")
+	require.NoError(t, change(first))
 }
 
 // BenchmarkUpdateDevice measures a patch of one tag with its entry in the audit log, and without the trigger.

@@ -52,12 +52,17 @@ func (s *DB) InChange(ctx context.Context, doing string, run func(pgx.Tx) error)
 
 // SetActor sets the actor of ctx for the rest of a transaction. It is the only place that checks the right of the actor,
 // if the change needs one: a right is checked when it is used. Its error is ErrNotFound for a person who is not a member
-// any more, and that of roomsensor.RoleNeeded for a role that is too small.
+// any more, that of roomsensor.RoleNeeded for a role that is too small, and rate_limit_exceeded after MaxChanges changes.
 func (s *DB) SetActor(ctx context.Context, tx pgx.Tx) error {
 	if err := s.Set(ctx, tx, actorSetting, ActorText(ctx)); err != nil {
 		return err
 	}
 	actor, _ := roomsensor.ActorOf(ctx)
+	if actor.UserID != nil {
+		if err := s.limitChanges(ctx, tx, &actor); err != nil {
+			return err
+		}
+	}
 	if actor.Right == nil {
 		return nil
 	}
@@ -69,6 +74,22 @@ func (s *DB) SetActor(ctx context.Context, tx pgx.Tx) error {
 	}
 	if role, _ := roomsensor.ParseRole(name); role < actor.Right.Role {
 		return roomsensor.RoleNeeded(actor.Right.Role)
+	}
+	return nil
+}
+
+// limitChanges refuses the change of a person if the person, or all people of the team, have made MaxChanges.
+func (s *DB) limitChanges(ctx context.Context, tx pgx.Tx, actor *roomsensor.Actor) error {
+	p := db.AuditCountRecentParams{UserID: *actor.UserID, Most: roomsensor.MaxChanges}
+	if actor.Right != nil {
+		p.TeamID = &actor.Right.TeamID
+	}
+	made, err := s.Queries.AuditCountRecent(ctx, tx, p)
+	if err != nil {
+		return err
+	}
+	if max(made.OfPerson, made.OfTeam) >= roomsensor.MaxChanges {
+		return roomsensor.TooManyChanges()
 	}
 	return nil
 }
