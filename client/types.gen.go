@@ -67,7 +67,7 @@ type APIKey struct {
 	Scopes []Scope `json:"scopes"`
 }
 
-// ActiveAssignment The open assignment of a device.
+// ActiveAssignment The open assignment of a device; null if there is none, that is, if the device is available.
 type ActiveAssignment struct {
 	AssignmentID uuid.UUID `json:"assignment_id"`
 
@@ -129,7 +129,7 @@ type CurrentDevice struct {
 	// DisplayName Null if the device has no name.
 	DisplayName *string `json:"display_name"`
 
-	// Metadata Tags that clients store with the device.
+	// Metadata Tags that clients store with the device. Keys have 1 to 64 characters from `A-Z a-z 0-9 _ . : -`.
 	Metadata         map[string]string `json:"metadata"`
 	Status           Status            `json:"status"`
 	LastSeenAt       *time.Time        `json:"last_seen_at"`
@@ -154,7 +154,7 @@ type Device struct {
 	// FirmwareVersion From the last upload that contained it; null before the first.
 	FirmwareVersion *string `json:"firmware_version"`
 
-	// Metadata Tags that clients store with the device.
+	// Metadata Tags that clients store with the device. Keys have 1 to 64 characters from `A-Z a-z 0-9 _ . : -`.
 	Metadata         map[string]string `json:"metadata"`
 	Status           Status            `json:"status"`
 	LastSeenAt       *time.Time        `json:"last_seen_at"`
@@ -265,7 +265,7 @@ type Signal struct {
 	Bars *int `json:"bars"`
 }
 
-// Stat A summary of one metric.
+// Stat A summary of one metric. `min`, `max` and `mean` are null if `count` is 0, and otherwise numbers.
 type Stat struct {
 	Min *float64 `json:"min"`
 	Max *float64 `json:"max"`

@@ -13,7 +13,6 @@
 //	search.go      the index for the search, which runs in the browser
 //	web/           templates, style sheets and scripts of the pages
 //	openapi.yaml   the API; receiver.yaml: the receiver
-//	openapi30.go   the same in OpenAPI 3.0, for generators that do not read 3.1
 //	gen/           writes the errors of both documents from the table of codes: go generate ./docs
 //	serve/         serves the pages without a database: go tool task docs
 //

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/yuin/goldmark"
@@ -157,68 +158,75 @@ func isFixed(path string) bool {
 	return strings.HasPrefix(path, prefix+"/operate/") || path == prefix+"/changelog"
 }
 
-// addDocuments adds the OpenAPI documents, as YAML and as JSON, and in OpenAPI 3.0 for generators that do not read 3.1.
+// addDocuments adds the OpenAPI documents as YAML and as JSON, and the one that the page of the API shows.
 func (s *site) addDocuments() error {
 	for _, name := range []string{"openapi", "receiver"} {
 		text, err := s.options.read(name + ".yaml")
 		if err != nil {
 			return err
 		}
-		asJSON, err := toJSON(text)
-		if err != nil {
-			return fmt.Errorf("reading %s.yaml: %w", name, err)
+		var document map[string]any
+		if err := yaml.Unmarshal([]byte(text), &document); err != nil {
+			return fmt.Errorf("decoding %s.yaml: %w", name, err)
 		}
 		s.files[prefix+"/"+name+".yaml"] = newFile("application/yaml", []byte(text))
-		s.files[prefix+"/"+name+".json"] = newFile("application/json", asJSON)
-		older, err := downgrade(asJSON, false)
-		if err != nil {
-			return fmt.Errorf("reading %s.yaml: %w", name, err)
+		if err := s.addJSON("/"+name+".json", document); err != nil {
+			return err
 		}
-		s.files[prefix+"/"+name+"-3.0.json"] = newFile("application/json", older)
+		if name == "receiver" {
+			s.search.addOperations("/receiver", "Upload reference", document)
+			continue
+		}
+		shorten(document)
+		s.search.addOperations("/reference", "API reference", document)
+		if err := s.addJSON("/reference.json", document); err != nil {
+			return err
+		}
 	}
-	return s.addShown()
+	return nil
 }
 
-// addShown adds the document that the page of the API shows: without the operations HEAD, which would double its list.
-func (s *site) addShown() error {
-	var document map[string]any
-	if err := json.Unmarshal(s.files[prefix+"/openapi.json"].plain, &document); err != nil {
-		return fmt.Errorf("reading openapi.json: %w", err)
-	}
-	removeHead(document)
-	emptyObjects(document)
-	shown, err := json.Marshal(document)
+// addJSON adds a file with a value as indented JSON.
+func (s *site) addJSON(path string, value any) error {
+	text, err := json.MarshalIndent(value, "", "  ")
 	if err != nil {
-		return fmt.Errorf("encoding the reference: %w", err)
+		return fmt.Errorf("encoding %s: %w", path, err)
 	}
-	s.files[prefix+"/reference.json"] = newFile("application/json", shown)
-	if err := s.search.addOperations("/reference", "API reference", shown); err != nil {
-		return err
-	}
-	return s.search.addOperations("/receiver", "Upload reference", s.files[prefix+"/receiver.json"].plain)
+	s.files[prefix+path] = newFile("application/json", append(text, '\n'))
+	return nil
 }
 
-// emptyObjects makes the viewer begin with an empty object in each parameter that is an object. It would begin with the
-// example, which selects nothing. It would also show a default as "Map {}".
-func emptyObjects(document map[string]any) {
+// shorten prepares a document for the viewer. It removes the operations HEAD, which would double the list, with their
+// tag. The viewer would send the example of every parameter, so that only required parameters keep theirs, and one that
+// is an object begins as an empty object.
+func shorten(document map[string]any) {
+	for _, item := range child(document, "paths") {
+		if operations, ok := item.(map[string]any); ok {
+			delete(operations, "head")
+		}
+	}
+	tags, _ := document["tags"].([]any)
+	document["tags"] = slices.DeleteFunc(tags, func(tag any) bool {
+		named, ok := tag.(map[string]any)
+		return ok && named["name"] == "HEAD"
+	})
 	for _, p := range child(document, "components", "parameters") {
 		parameter, _ := p.(map[string]any)
+		if parameter["required"] != true {
+			delete(parameter, "example")
+		}
 		if schema := child(parameter, "schema"); schema["type"] == "object" {
 			schema["example"] = map[string]any{}
 		}
 	}
 }
 
-func toJSON(text string) ([]byte, error) {
-	var document any
-	if err := yaml.Unmarshal([]byte(text), &document); err != nil {
-		return nil, fmt.Errorf("decoding YAML: %w", err)
+// child returns the object at a path of a document, or nil.
+func child(object map[string]any, path ...string) map[string]any {
+	for _, name := range path {
+		object, _ = object[name].(map[string]any)
 	}
-	asJSON, err := json.MarshalIndent(document, "", "  ")
-	if err != nil {
-		return nil, fmt.Errorf("encoding JSON: %w", err)
-	}
-	return append(asJSON, '\n'), nil
+	return object
 }
 
 // policy returns the Content-Security-Policy of a page. The scripts of all pages are files of the service, and load

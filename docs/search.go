@@ -3,6 +3,7 @@ package docs
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -37,38 +38,20 @@ func (x *searchIndex) addText(path string, m *markdownText) {
 	}
 }
 
-// operation is what the search shows of an operation of an OpenAPI document.
-type operation struct {
-	ID          string   `json:"operationId"` //nolint:tagliatelle // OpenAPI names it.
-	Summary     string   `json:"summary"`
-	Description string   `json:"description"`
-	Tags        []string `json:"tags"`
-}
-
-// addOperations adds the operations that a reference page shows.
-func (x *searchIndex) addOperations(path, page string, document []byte) error {
-	var parsed struct {
-		Paths map[string]map[string]json.RawMessage `json:"paths"`
-	}
-	if err := json.Unmarshal(document, &parsed); err != nil {
-		return fmt.Errorf("reading the paths of %s: %w", page, err)
-	}
-	var found []searchEntry
-	for route, item := range parsed.Paths {
-		for method, encoded := range item {
-			var o operation
-			if err := json.Unmarshal(encoded, &o); err != nil {
-				return fmt.Errorf("reading %s %s: %w", method, route, err)
-			}
-			found = append(found, searchEntry{
-				URL: path + "#/" + strings.Join(o.Tags, "") + "/" + o.ID, Page: page,
-				Heading: strings.ToUpper(method) + " " + route, Text: o.Summary + ". " + o.Description,
+// addOperations adds the operations that a reference page shows of an OpenAPI document.
+func (x *searchIndex) addOperations(path, page string, document map[string]any) {
+	paths := child(document, "paths")
+	for _, route := range slices.Sorted(maps.Keys(paths)) {
+		for _, method := range slices.Sorted(maps.Keys(child(paths, route))) {
+			o := child(paths, route, method)
+			tags, _ := o["tags"].([]any)
+			description, _ := o["description"].(string) // Some have none.
+			x.entries = append(x.entries, searchEntry{
+				URL: fmt.Sprintf("%s#/%v/%v", path, tags[0], o["operationId"]), Page: page,
+				Heading: strings.ToUpper(method) + " " + route, Text: fmt.Sprintf("%v. %s", o["summary"], description),
 			})
 		}
 	}
-	slices.SortFunc(found, func(a, b searchEntry) int { return strings.Compare(a.URL, b.URL) })
-	x.entries = append(x.entries, found...)
-	return nil
 }
 
 // addSearch adds the index. It comes last, after all pages.

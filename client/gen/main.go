@@ -24,6 +24,8 @@ import (
 	"slices"
 	"strings"
 
+	"go.yaml.in/yaml/v3"
+
 	"roomsensor/docs"
 )
 
@@ -98,16 +100,12 @@ type generator struct {
 
 // prepare returns a document with the schemas of the client.
 func prepare() ([]byte, error) {
-	text, err := docs.OpenAPI30()
-	if err != nil {
-		return nil, err
-	}
 	var document struct {
 		Components struct {
-			Schemas schema `json:"schemas"`
-		} `json:"components"`
+			Schemas schema `yaml:"schemas"`
+		} `yaml:"components"`
 	}
-	if err := json.Unmarshal(text, &document); err != nil {
+	if err := yaml.Unmarshal(docs.OpenAPI(), &document); err != nil {
 		return nil, fmt.Errorf("reading the document: %w", err)
 	}
 	g := &generator{all: document.Components.Schemas, used: schema{}}
@@ -137,6 +135,7 @@ func (g *generator) use(name string) error {
 	}
 	g.used[name] = found
 	prepared, err := g.prepare(found, name)
+	delete(prepared, "nullable") // A field is a pointer, not the type.
 	g.used[name] = prepared
 	return err
 }
@@ -196,15 +195,17 @@ func (g *generator) reference(name string, outer schema, at string) (schema, err
 		maps.Copy(prepared, outer)
 		return prepared, err
 	}
-	typed := strings.TrimSuffix(strings.TrimPrefix(name, "Nullable"), "OrNull")
+	typed := strings.TrimSuffix(name, "OrNull")
 	if err := g.use(typed); err != nil {
 		return nil, err
 	}
-	ref := schema{"$ref": "#/components/schemas/" + typed}
-	if typed == name && len(outer) == 0 {
-		return ref, nil
+	outer["allOf"] = []any{schema{"$ref": "#/components/schemas/" + typed}}
+	if target["nullable"] == true {
+		outer["nullable"] = true
 	}
-	outer["allOf"], outer["nullable"] = []any{ref}, outer["nullable"] == true || typed != name
+	if typed != name {
+		outer["description"] = target["description"]
+	}
 	return outer, nil
 }
 

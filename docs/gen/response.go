@@ -19,7 +19,6 @@ type response struct {
 	Name     string
 	Status   int
 	Codes    []roomsensor.Code // codes of this response
-	Params   []string          // values of error.param, if they are a short list
 	Examples []string          // names in components.examples
 	Headers  []header
 	NoBody   bool // true for HEAD
@@ -49,11 +48,6 @@ func answer(name string, headers []header, codes ...roomsensor.Code) response {
 	for _, code := range codes {
 		r.Examples = append(r.Examples, string(code))
 	}
-	return r
-}
-
-func (r response) params(names ...string) response {
-	r.Params = names
 	return r
 }
 
@@ -87,11 +81,6 @@ func (r response) onHead() response {
 	r.Name = "Head" + r.Name
 	r.NoBody = true
 	return r
-}
-
-// HasParam reports whether error.param can be other than null (decision 34 e).
-func (r response) HasParam() bool {
-	return slices.ContainsFunc(r.Codes, func(c roomsensor.Code) bool { return c.Info().Param != "" })
 }
 
 // Description returns the meaning of the status and the codes.

@@ -50,11 +50,10 @@ func readResponses() []response {
 			show(roomsensor.CodeTimeRangeInvalid, "since_malformed").
 			show(roomsensor.CodeTimeRangeTooWide, "since_too_old"),
 		unauthorized,
-		answer("DevicesNotFound", counted, roomsensor.CodeDeviceNotFound).params("devices").
+		answer("DevicesNotFound", counted, roomsensor.CodeDeviceNotFound).
 			show(roomsensor.CodeDeviceNotFound, "device_not_found_in_devices"),
-		answer("DeviceNotFound", counted, roomsensor.CodeDeviceNotFound).params("device_id"),
-		answer("DeviceOrAssignmentNotFound", counted, roomsensor.CodeDeviceNotFound, roomsensor.CodeAssignmentNotFound).
-			params("device_id", "assignment_id"),
+		answer("DeviceNotFound", counted, roomsensor.CodeDeviceNotFound),
+		answer("DeviceOrAssignmentNotFound", counted, roomsensor.CodeDeviceNotFound, roomsensor.CodeAssignmentNotFound),
 		rateLimited, internalError, overloaded,
 	}
 	return withHead(both)
@@ -63,8 +62,7 @@ func readResponses() []response {
 // csvResponses returns the responses of the exports, for GET and HEAD. ExportBadRequest is that of an export without
 // the parameter shape.
 func csvResponses() []response {
-	notFound := answer("NotFound", counted, roomsensor.CodeDeviceNotFound, roomsensor.CodeAssignmentNotFound).
-		params("devices", "assignment_id")
+	notFound := answer("NotFound", counted, roomsensor.CodeDeviceNotFound, roomsensor.CodeAssignmentNotFound)
 	both := []response{
 		answer("BadRequest", counted, roomsensor.CodeValidationFailed,
 			roomsensor.CodeTimeRangeInvalid, roomsensor.CodeTimeRangeTooWide).
@@ -84,7 +82,7 @@ func csvResponses() []response {
 
 // patchResponses returns the responses that only PATCH has.
 func patchResponses() []response {
-	reused := answer("IdempotencyKeyReused", counted, roomsensor.CodeValidationFailed).params("Idempotency-Key")
+	reused := answer("IdempotencyKeyReused", counted, roomsensor.CodeValidationFailed)
 	reused.Status = http.StatusUnprocessableEntity // spec 8, idempotency, rule 3.
 	return []response{
 		answer("BadChange", counted, roomsensor.CodeValidationFailed).
@@ -92,7 +90,7 @@ func patchResponses() []response {
 		answer("InsufficientScope", counted, roomsensor.CodeInsufficientScope),
 		answer("BodyTooLarge", counted, roomsensor.CodeRequestTooLarge),
 		reused.show(roomsensor.CodeValidationFailed, "idempotency_key_reused"),
-		answer("NotImplemented", counted, roomsensor.CodeNotImplemented).params("assignment"),
+		answer("NotImplemented", counted, roomsensor.CodeNotImplemented),
 	}
 }
 

@@ -71,7 +71,7 @@ func (d *Document) check(a *Answer) error {
 	case response == nil:
 		return nil
 	}
-	if err := d.validate(a, response.Value, body); err != nil {
+	if err := a.validate(response.Value, body); err != nil {
 		return err
 	}
 	if err := a.checkHeaders(response.Value); err != nil && d.Match(a.Request.URL) != "" {
@@ -84,7 +84,7 @@ func (d *Document) check(a *Answer) error {
 		return nil
 	}
 	if a.Status >= http.StatusBadRequest {
-		return a.checkError(body)
+		return a.checkError(body, response.Value.Content["application/json"].Examples)
 	}
 	if a.Header.Get("Content-Type") == parquetType {
 		return a.checkParquet(body)
@@ -121,10 +121,10 @@ func (a *Answer) decoded() ([]byte, error) {
 
 // validate checks headers and body with the schemas. A response to HEAD and 304 have the headers of GET; check compares
 // the absence of a body with method and status.
-func (d *Document) validate(a *Answer, response *openapi3.Response, body []byte) error {
-	err := d.validateHeaders(a.Header, response)
+func (a *Answer) validate(response *openapi3.Response, body []byte) error {
+	err := validateHeaders(a.Header, response)
 	if err == nil && len(body) > 0 {
-		err = d.validateBody(a.Header.Get("Content-Type"), body, response)
+		err = validateBody(a.Header.Get("Content-Type"), body, response)
 	}
 	if err != nil {
 		return fmt.Errorf("validating the response: %w; the body is %.300s", err, body)
@@ -150,12 +150,14 @@ func (a *Answer) checkHeaders(response *openapi3.Response) error {
 	return nil
 }
 
-// checkError compares the envelope of an error with its code and headers (specification, part 7).
-func (a *Answer) checkError(body []byte) error {
+// checkError compares the envelope of an error with its code and headers (specification, part 7), and with the examples
+// of the response.
+func (a *Answer) checkError(body []byte, examples openapi3.Examples) error {
 	var envelope struct {
 		Error struct {
 			Code      roomsensor.Code `json:"code"`
 			Message   string          `json:"message"`
+			Param     any             `json:"param"`
 			DocURL    string          `json:"doc_url"`
 			RequestID string          `json:"request_id"`
 		} `json:"error"`
@@ -168,6 +170,8 @@ func (a *Answer) checkError(body []byte) error {
 		return strings.Contains(sent(a.Request), text)
 	})
 	switch {
+	case !a.isExample(examples, e.Code, e.Param):
+		return fmt.Errorf("the response has no example with the code %s and the param %v", e.Code, e.Param)
 	case e.Code.Status() != a.Status && a.Status != http.StatusUnprocessableEntity:
 		return fmt.Errorf("code %s is of status %d", e.Code, e.Code.Status())
 	case e.RequestID != a.Header.Get("X-Request-Id"):
@@ -178,6 +182,16 @@ func (a *Answer) checkError(body []byte) error {
 		return fmt.Errorf("the message shows internals %q: %s", internals, e.Message)
 	}
 	return nil
+}
+
+// isExample reports whether an example of the response has the code and the param. A response with status 400 may be
+// about any parameter.
+func (a *Answer) isExample(examples openapi3.Examples, code roomsensor.Code, param any) bool {
+	return slices.ContainsFunc(slices.Collect(maps.Values(examples)), func(example *openapi3.ExampleRef) bool {
+		body, _ := example.Value.Value.(map[string]any)
+		shown, _ := body["error"].(map[string]any)
+		return shown["code"] == string(code) && (shown["param"] == param || a.Status == http.StatusBadRequest)
+	})
 }
 
 // sent returns what the client sent, which a message may repeat.

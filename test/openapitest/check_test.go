@@ -2,6 +2,7 @@ package openapitest_test
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -77,7 +78,7 @@ func TestCheck(t *testing.T) {
 		"with a bad header":              {"GET", "/v1/devices", 200, with(headers, "RateLimit-Limit", "601"), page, "RateLimit-Limit"},
 		"of another content type":        {"GET", "/v1/devices", 200, with(headers, "Content-Type", "text/html"), page, "Content-Type"},
 		"of another schema":              {"GET", "/v1/devices", 200, headers, `{"data":[]}`, "next_cursor"},
-		"with a field too many":          {"GET", "/v1/devices", 200, headers, `{"data":[],"next_cursor":null,"x":1}`, "'x'"},
+		"with a field too many":          {"GET", "/v1/devices", 200, headers, `{"data":[],"next_cursor":null,"x":1}`, `"x" is unsupported`},
 		"without a body":                 {"GET", "/v1/devices", 200, headers, "", "0 bytes"},
 		"packed":                         {"GET", "/v1/devices", 200, with(headers, "Content-Encoding", "gzip"), string(packed), ""},
 		"packed and of another schema":   {"GET", "/v1/devices", 200, with(headers, "Content-Encoding", "zstd"), string(badlyPacked), "next_cursor"},
@@ -93,6 +94,11 @@ func TestCheck(t *testing.T) {
 		"a refusal":                      {"GET", "/v1/devices", 400, refusalHeaders, refusal, ""},
 		"a code of another status":       {"GET", "/v1/nothing", 404, refusalHeaders, strings.ReplaceAll(unknown, "not_found", "internal_error"), "internal_error"},
 		"a code of another operation":    {"GET", "/v1/devices", 400, refusalHeaders, strings.ReplaceAll(refusal, "validation_failed", "time_range_invalid"), "time_range_invalid"},
+		"a param of another operation":   {"GET", "/v1/devices/x", 404, refusalHeaders, deviceNotFound("devices"), "devices"},
+		"the param of the operation":     {"GET", "/v1/devices/x", 404, refusalHeaders, deviceNotFound("device_id"), ""},
+		"a mean of no values":            {"GET", "/v1/devices/x/aggregates", 200, headers, aggregates("21.5", 0), "min is 21.5"},
+		"no mean of values":              {"GET", "/v1/devices/x/aggregates", 200, headers, aggregates("null", 3), "min is <nil>"},
+		"no mean of no values":           {"GET", "/v1/devices/x/aggregates", 200, headers, aggregates("null", 0), ""},
 		"another request id":             {"GET", "/v1/devices", 400, refusalHeaders, strings.ReplaceAll(refusal, id, strings.ToUpper(id)), "request_id"},
 		"another page":                   {"GET", "/v1/devices", 400, refusalHeaders, strings.ReplaceAll(refusal, "errors/", "pages/"), "doc_url"},
 		"a message of the inside":        {"GET", "/v1/devices", 400, refusalHeaders, strings.ReplaceAll(refusal, "limit must", "strconv.Atoi: limit must"), "internals"},
@@ -119,6 +125,17 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+// deviceNotFound returns the body of a 404 about a parameter.
+func deviceNotFound(param string) string {
+	return strings.NewReplacer("not_found", "device_not_found", `"param":null`, `"param":"`+param+`"`).Replace(unknown)
+}
+
+// aggregates returns a page of one aggregate, whose temperatures have one minimum, maximum and mean.
+func aggregates(value string, count int) string {
+	return fmt.Sprintf(`{"data":[{"bucket_at":"2026-11-20T09:00:00Z","bucket_end":"2026-11-20T10:00:00Z","expected":12,"present":3,`+
+		`"temp_c":{"min":%[1]s,"max":%[1]s,"mean":%[1]s,"count":%[2]d}}],"next_cursor":null}`, value, count)
+}
+
 func TestTransport(t *testing.T) {
 	t.Parallel()
 	h := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -133,7 +150,7 @@ func TestTransport(t *testing.T) {
 	t.Cleanup(client.CloseIdleConnections)
 	for target, wrong := range map[string]string{
 		"/v1/devices": "",
-		"/v1/team":    "api_key",
+		"/v1/team":    "is unsupported",
 		"/v1/nothing": "does not have this status",
 		"/uploads":    "does not have this status",
 		"/metrics":    "",

@@ -10,7 +10,6 @@ import (
 	"sync"
 
 	"github.com/getkin/kin-openapi/openapi3"
-	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"roomsensor/docs"
 )
@@ -19,8 +18,6 @@ import (
 type Document struct {
 	spec *openapi3.T
 	base string // prefix of the paths of the document
-	// schemas are the compiled schemas of all responses and of their headers.
-	schemas map[*openapi3.Schema]*jsonschema.Schema
 }
 
 // API returns the document of the API.
@@ -39,11 +36,7 @@ func load(text []byte, base string) *Document {
 	if err != nil {
 		panic(err) // The document is embedded in the program and tested on its own.
 	}
-	schemas, err := compile(spec)
-	if err != nil {
-		panic(err)
-	}
-	return &Document{spec, base, schemas}
+	return &Document{spec, base}
 }
 
 // Operations returns the operations of the document in the form "GET /team", sorted.
