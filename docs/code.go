@@ -26,40 +26,28 @@ var placeholders = []struct{ text, field string }{
 	{defaultReceiverURL, "receiver"},
 }
 
-// samples is a node with samples in several languages. Scripts show it as tabs, otherwise they are one below the other.
-type samples struct{ ast.BaseBlock }
-
-var kindSamples = ast.NewNodeKind("Samples")
-
-// Kind implements ast.Node.
-func (*samples) Kind() ast.NodeKind { return kindSamples }
-
-// Dump implements ast.Node.
-func (n *samples) Dump(source []byte, level int) { ast.DumpHelper(n, source, level, nil, nil) }
-
-// groupSamples moves successive samples in different languages into one node.
+// groupSamples marks the first and the last block of each group: successive samples in different languages. Scripts show
+// a group as tabs, otherwise its samples are one below the other.
 func groupSamples(document ast.Node, source []byte) {
-	var group *samples
+	var last ast.Node
 	var languages []string
-	for node := document.FirstChild(); node != nil; {
-		next := node.NextSibling()
-		block, ok := node.(*ast.FencedCodeBlock)
+	for node := document.FirstChild(); node != nil; node = node.NextSibling() {
 		language := ""
-		if ok {
+		if block, ok := node.(*ast.FencedCodeBlock); ok {
 			language = string(block.Language(source))
 		}
-		switch {
-		case languageName(language) == "":
-			group = nil
-		case group == nil || slices.Contains(languages, language):
-			group, languages = &samples{}, nil
-			document.InsertBefore(document, block, group)
-			fallthrough
-		default:
-			group.AppendChild(group, block)
-			languages = append(languages, language)
+		if languageName(language) == "" {
+			continue
 		}
-		node = next
+		continues := last != nil && last == node.PreviousSibling() && !slices.Contains(languages, language)
+		if continues {
+			last.SetAttributeString("last", false)
+		} else {
+			languages = nil
+		}
+		node.SetAttributeString("first", !continues)
+		node.SetAttributeString("last", true)
+		last, languages = node, append(languages, language)
 	}
 }
 
@@ -81,16 +69,6 @@ type codeRenderer struct {
 // RegisterFuncs implements renderer.NodeRenderer.
 func (c codeRenderer) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
 	r.Register(ast.KindFencedCodeBlock, c.renderCode)
-	r.Register(kindSamples, renderSamples)
-}
-
-func renderSamples(w util.BufWriter, _ []byte, _ ast.Node, entering bool) (ast.WalkStatus, error) {
-	tag := "</div>\n"
-	if entering {
-		tag = `<div class="samples">` + "\n"
-	}
-	_, err := w.WriteString(tag)
-	return ast.WalkContinue, err //nolint:wrapcheck // goldmark hands it to the caller of Render.
 }
 
 func (c codeRenderer) renderCode(
@@ -109,6 +87,12 @@ func (c codeRenderer) renderCode(
 			name = "Shell" // It calls the program roomsensor.
 		}
 		text = fmt.Sprintf(`<div class="sample" data-language="%[1]s"><p class="language">%[1]s</p>%[2]s</div>`, name, text)
+	}
+	if first, _ := block.AttributeString("first"); first == true {
+		text = `<div class="samples">` + "\n" + text
+	}
+	if last, _ := block.AttributeString("last"); last == true {
+		text += "</div>\n"
 	}
 	_, err := w.WriteString(text)
 	return ast.WalkContinue, err //nolint:wrapcheck // goldmark hands it to the caller of Render.

@@ -1,6 +1,9 @@
 package docs
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // section is a group of the navigation.
 type section struct {
@@ -16,18 +19,13 @@ type link struct {
 	File  string // Markdown file of the page; empty for other pages
 }
 
-// home is the start page.
-var home = link{
-	"", "Quickstart", "Read room sensor data over HTTP: devices, readings, CSV and uploads in 5 minutes.", "README.md",
-}
-
 // guidesTitle is the section that the page /guides lists.
 const guidesTitle = "Guides"
 
 // sections is the navigation. The order of the pages is that of their links to the previous and the next page.
 var sections = []section{
 	{"Start", []link{
-		home,
+		{"", "Quickstart", "Read room sensor data over HTTP: devices, readings, CSV and uploads in 5 minutes.", "README.md"},
 		{"/troubleshooting", "Troubleshooting", "Symptoms, what to check, and what to do.", "troubleshooting.md"},
 		{"/changelog", "Changelog", "What changed for users, by version.", changelogFile},
 	}},
@@ -145,60 +143,37 @@ func runbook(alert, about string) link {
 	return link{"/" + page, strings.TrimPrefix(alert, "Roomsensor"), about, page + ".md"}
 }
 
-// documents are the OpenAPI documents in the navigation.
-var documents = []link{
-	{Path: "/openapi.yaml", Text: "openapi.yaml"},
-	{Path: "/openapi.json", Text: "openapi.json"},
-	{Path: "/receiver.yaml", Text: "receiver.yaml"},
-	{Path: "/receiver.json", Text: "receiver.json"},
-}
+// pages are the pages of the navigation, in its order.
+var pages = func() (all []link) {
+	for _, s := range sections {
+		all = append(all, s.Pages...)
+	}
+	return all
+}()
 
 // neighbors returns the pages before and after a page of the navigation, or nil.
 func neighbors(path string) (previous, next *link) {
-	var all []*link
-	for i := range sections {
-		for j := range sections[i].Pages {
-			all = append(all, &sections[i].Pages[j])
-		}
+	i := slices.IndexFunc(pages, func(l link) bool { return l.Path == path })
+	if i > 0 {
+		previous = &pages[i-1]
 	}
-	for i, l := range all {
-		if l.Path != path {
-			continue
-		}
-		if i > 0 {
-			previous = all[i-1]
-		}
-		if i+1 < len(all) {
-			next = all[i+1]
-		}
+	if i >= 0 && i+1 < len(pages) {
+		next = &pages[i+1]
 	}
 	return previous, next
 }
 
-// pageLink returns the link to a page of the navigation.
+// pageLink returns the link to a page of the navigation, whose path is a constant.
 func pageLink(path string) link {
-	for _, s := range sections {
-		for _, l := range s.Pages {
-			if l.Path == path {
-				return l
-			}
-		}
-	}
-	panic("the navigation has no page " + path) // The paths are constants.
+	return pages[slices.IndexFunc(pages, func(l link) bool { return l.Path == path })]
 }
 
 // pageOf returns the path of the page of a Markdown file, relative to docs/, and whether there is one.
 func pageOf(file string) (path string, ok bool) {
-	for _, s := range sections {
-		for _, l := range s.Pages {
-			if l.File == file && file != "" {
-				return l.Path, true
-			}
-		}
+	if i := slices.IndexFunc(pages, func(l link) bool { return l.File == file && file != "" }); i >= 0 {
+		return pages[i].Path, true
 	}
-	// Links to error pages have no file: errors/overloaded.
-	if strings.HasPrefix(file, "errors/") || file == "reference" || file == "receiver" || file == "guides" {
-		return "/" + file, true
-	}
-	return "", false
+	// These pages have no file, and neither have error pages: errors/overloaded.
+	ok = strings.HasPrefix(file, "errors/") || slices.Contains([]string{"reference", "receiver", "guides"}, file)
+	return "/" + file, ok
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
+	"slices"
 	"strings"
 
 	"roomsensor/internal/httpedge"
@@ -32,17 +33,9 @@ type viewer struct {
 	Try      bool   // whether the page can send requests
 }
 
-// entry is a link as one page shows it.
-type entry struct {
-	Page page
-	Link link
-}
-
 var layouts = template.Must(template.New("").Funcs(template.FuncMap{
-	"sections":  func() []section { return sections },
-	"documents": func() []link { return documents },
-	"entry":     func(p page, l link) entry { return entry{p, l} },
-	"wide":      func(headings []*heading) bool { return len(headings) > 2 },
+	"sections": func() []section { return sections },
+	"guide":    func(name string) link { return pageLink("/guides/" + name) },
 }).ParseFS(files, "web/*.html"))
 
 // addPage renders a page into the layout. Its links are relative, so that the pages work under any address that a proxy
@@ -98,18 +91,16 @@ func (s *site) addReferences() error {
 
 // addTexts adds the pages of the navigation that are Markdown files, and the index of the guides.
 func (s *site) addTexts() error {
-	for _, group := range sections {
-		for _, l := range group.Pages {
-			if l.File == "" || l.File == errorsFile {
-				continue
-			}
-			m, err := s.text(l)
-			if err != nil {
-				return err
-			}
-			if err := s.addPage(l.Path, m.page(l)); err != nil {
-				return err
-			}
+	for _, l := range pages {
+		if l.File == "" || l.File == errorsFile {
+			continue
+		}
+		m, err := s.text(l)
+		if err != nil {
+			return err
+		}
+		if err := s.addPage(l.Path, m.page(l)); err != nil {
+			return err
 		}
 	}
 	return s.addGuides()
@@ -137,19 +128,12 @@ func (s *site) addNotFound() error {
 
 // addGuides adds the index of the guides.
 func (s *site) addGuides() error {
-	for _, group := range sections {
-		if group.Title != guidesTitle {
-			continue
-		}
-		p := page{Title: group.Title, About: "All guides for users of the API."}
-		body, err := render("guides.html", group)
-		if err != nil {
-			return err
-		}
-		p.Body = body
-		return s.addPage("/guides", p)
+	i := slices.IndexFunc(sections, func(group section) bool { return group.Title == guidesTitle })
+	body, err := render("guides.html", sections[i])
+	if err != nil {
+		return err
 	}
-	return nil
+	return s.addPage("/guides", page{Title: guidesTitle, About: "All guides for users of the API.", Body: body})
 }
 
 // text renders the Markdown file of a page, and makes it searchable.
@@ -183,7 +167,6 @@ type errorPage struct {
 	Status   string // number and name
 	Example  string // body of a response
 	Receiver bool   // whether only the receiver of uploads returns the code
-	Guides   []link // that explain the rules behind the code
 }
 
 // errorsFile is the text above the index of error codes.
@@ -225,7 +208,6 @@ func (s *site) addError(info roomsensor.CodeInfo) error {
 		Status:   status,
 		Example:  example,
 		Receiver: strings.HasPrefix(string(info.Code), "ingest_"),
-		Guides:   guidesOf(info),
 	})
 	if err != nil {
 		return err
@@ -233,14 +215,6 @@ func (s *site) addError(info roomsensor.CodeInfo) error {
 	path := "/errors/" + string(info.Code)
 	s.search.add(path, string(info.Code), status, strings.Join([]string{info.Message, info.Cause, info.Fix}, " "))
 	return s.addPage(path, page{Title: string(info.Code), About: info.Cause, Body: body})
-}
-
-func guidesOf(info roomsensor.CodeInfo) []link {
-	guides := make([]link, len(info.Guides))
-	for i, name := range info.Guides {
-		guides[i] = pageLink("/guides/" + name)
-	}
-	return guides
 }
 
 // exampleRequestID is the request id in all examples.
