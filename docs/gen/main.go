@@ -50,8 +50,7 @@ func update(name string, errors document) error {
 
 // fill replaces the generated parts of a document, which are between marks.
 func fill(text string, errors document) (string, error) {
-	functions := template.FuncMap{"quote": quote, "squeeze": squeeze}
-	templates, err := template.New("").Funcs(functions).Parse(source)
+	templates, err := template.New("").Funcs(template.FuncMap{"quote": quote}).Parse(source)
 	if err != nil {
 		return "", fmt.Errorf("parsing the template: %w", err)
 	}
@@ -85,6 +84,3 @@ func replacePart(text, part, generated string) (string, error) {
 func quote(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", "''") + "'"
 }
-
-// squeeze returns the name of the schema of a RateLimit header.
-func squeeze(header string) string { return strings.ReplaceAll(header, "-", "") }

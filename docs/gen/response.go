@@ -9,9 +9,13 @@ import (
 )
 
 // document holds the errors of one OpenAPI document.
-type document struct {
-	Codes     []roomsensor.CodeInfo
-	Responses []response
+type document struct{ Responses []response }
+
+// Codes returns the codes of the responses, in the order of the table.
+func (d document) Codes() []roomsensor.CodeInfo {
+	return slices.DeleteFunc(slices.Clone(roomsensor.Codes), func(info roomsensor.CodeInfo) bool {
+		return !slices.ContainsFunc(d.Responses, func(r response) bool { return slices.Contains(r.Codes, info.Code) })
+	})
 }
 
 // response is one of components.responses.
@@ -24,8 +28,7 @@ type response struct {
 	NoBody   bool // true for HEAD
 }
 
-// header names an entry of components.headers. Without a component, it is a RateLimit header that only a response to a
-// request with a valid key has.
+// header names an entry of components.headers.
 type header struct{ Name, Component string }
 
 var (
@@ -36,8 +39,12 @@ var (
 		{"RateLimit-Remaining", "RateLimitRemaining"},
 		{"RateLimit-Reset", "RateLimitReset"},
 	}
+	// perhapsCounted has headers that only a response to a request with a valid key has.
 	perhapsCounted = []header{
-		requestID, {Name: "RateLimit-Limit"}, {Name: "RateLimit-Remaining"}, {Name: "RateLimit-Reset"},
+		requestID,
+		{"RateLimit-Limit", "OptionalRateLimitLimit"},
+		{"RateLimit-Remaining", "OptionalRateLimitRemaining"},
+		{"RateLimit-Reset", "OptionalRateLimitReset"},
 	}
 	secret = []header{{"Cache-Control", "CacheControl"}, {"Referrer-Policy", "ReferrerPolicy"}}
 )

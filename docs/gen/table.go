@@ -3,15 +3,14 @@ package main
 import (
 	"net/http"
 	"slices"
-	"strings"
 
 	"roomsensor/internal/roomsensor"
 )
 
 // documents holds the errors of each OpenAPI document.
 var documents = map[string]document{
-	"openapi.yaml":  {codesOf(false), apiResponses()},
-	"receiver.yaml": {codesOf(true), receiverResponses()},
+	"openapi.yaml":  {apiResponses()},
+	"receiver.yaml": {receiverResponses()},
 }
 
 // Responses of every operation of the API.
@@ -132,24 +131,4 @@ func withHead(responses []response) []response {
 		all = append(all, r.onHead())
 	}
 	return all
-}
-
-// codesOf returns the codes of the receiver or of the API, in the order of the table. The receiver shares some codes
-// with the API.
-func codesOf(receiver bool) []roomsensor.CodeInfo {
-	var codes []roomsensor.CodeInfo
-	for _, info := range roomsensor.Codes {
-		if receiver == isReceiverCode(info.Code) || receiver && slices.Contains(sharedCodes, info.Code) {
-			codes = append(codes, info)
-		}
-	}
-	return codes
-}
-
-func isReceiverCode(code roomsensor.Code) bool { return strings.HasPrefix(string(code), "ingest_") }
-
-var sharedCodes = []roomsensor.Code{
-	roomsensor.CodeRateLimitExceeded, roomsensor.CodeValidationFailed, roomsensor.CodeRequestTooLarge,
-	roomsensor.CodeNotFound, roomsensor.CodeMethodNotAllowed, roomsensor.CodeOverloaded, roomsensor.CodeInternalError,
-	roomsensor.CodeTimeRangeInvalid, roomsensor.CodeCursorInvalid, roomsensor.CodeCursorTeamMismatch,
 }
