@@ -26,8 +26,8 @@ var placeholders = []struct{ text, field string }{
 	{defaultReceiverURL, "receiver"},
 }
 
-// groupSamples marks the first and the last block of each group: successive samples in different languages. Scripts show
-// a group as tabs, otherwise its samples are one below the other.
+// groupSamples marks the first and the last block of each group: successive samples in different languages. Scripts
+// show a group as tabs, otherwise its samples are one below the other.
 func groupSamples(document ast.Node, source []byte) {
 	var last ast.Node
 	var languages []string

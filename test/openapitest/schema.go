@@ -62,8 +62,8 @@ func validateBody(contentType string, body []byte, response *openapi3.Response) 
 	return errors.Join(content.Schema.Value.VisitJSON(value, brief), checkStats(value))
 }
 
-// checkStats returns an error for a summary of a metric, anywhere in a value, that has a minimum, maximum or mean without
-// having a count, or the reverse. OpenAPI 3.0 has no keyword for such a condition.
+// checkStats returns an error for a summary of a metric, anywhere in a value, that has a minimum, maximum or mean of no
+// readings, or none of some. OpenAPI 3.0 has no keyword for such a condition.
 func checkStats(value any) error {
 	var inner []any
 	switch value := value.(type) {
