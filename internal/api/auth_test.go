@@ -395,7 +395,7 @@ func TestKeyNeverShown(t *testing.T) {
 		cfg.Metrics = registry
 		cfg.Log = zerolog.New(config.MaskingWriter(log)).Level(zerolog.DebugLevel)
 	}, func(s *http.Server) {
-		api.Router(s.Handler).GET("/panics", func(c echo.Context) error { panic(fmt.Sprint(c.Request().URL, c.Request().Header)) })
+		api.Router(s).GET("/panics", func(c echo.Context) error { panic(fmt.Sprint(c.Request().URL, c.Request().Header)) })
 	})
 	inURL := "key=" + f.key
 	for _, path := range []string{

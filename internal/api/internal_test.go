@@ -31,8 +31,9 @@ func RouteTable() []string {
 	return all
 }
 
-// Router returns the router of a handler from New.
-func Router(handler http.Handler) *echo.Echo {
+// Router returns the router of the server of a listener.
+func Router(server *http.Server) *echo.Echo {
+	handler := server.Handler.(interface{ Unwrap() http.Handler }).Unwrap()
 	return handler.(*apiHandler).Handler.(*echo.Echo)
 }
 

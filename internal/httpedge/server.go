@@ -1,6 +1,8 @@
 package httpedge
 
 import (
+	"errors"
+	"io"
 	"log"
 	"net/http"
 	"regexp"
@@ -22,12 +24,43 @@ const (
 // which would limit a response as a whole; see IdleListener.
 func NewServer(handler http.Handler, logger zerolog.Logger) *http.Server {
 	return &http.Server{
-		Handler:           handler,
+		Handler:           bodyCheck{handler},
 		ReadHeaderTimeout: readHeaderTimeout,
 		IdleTimeout:       keepAliveTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
 		ErrorLog:          log.New(serverLog{logger}, "", 0),
 	}
+}
+
+// maxUselessBody is the size in bytes of a body that a method without one may have: some clients send an empty object.
+const maxUselessBody = 1 << 10
+
+// bodyCheck receives the body of a method that has none before anything else, and refuses one that is large or does not
+// come. Before net/http sends the header of a response, it reads the rest of a body that was announced. A handler that
+// lifts the read deadline, such as that of an export, would hold what it has for as long as the client likes.
+type bodyCheck struct{ http.Handler }
+
+// Unwrap returns the handler of the listener.
+func (b bodyCheck) Unwrap() http.Handler { return b.Handler }
+
+func (b bodyCheck) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	withoutBody := r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodOptions
+	if !withoutBody || r.ContentLength == 0 {
+		b.Handler.ServeHTTP(w, r)
+		return
+	}
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(readHeaderTimeout))
+	if r.ContentLength <= maxUselessBody {
+		n, err := io.CopyN(io.Discard, r.Body, maxUselessBody+1)
+		if n <= maxUselessBody && errors.Is(err, io.EOF) {
+			_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
+			r.Body, r.ContentLength = http.NoBody, 0
+			b.Handler.ServeHTTP(w, r)
+			return
+		}
+	}
+	w.Header().Set("Connection", "close")
+	http.Error(w, "A "+BoundedMethod(r.Method)+" request has no body. Send it without one.", http.StatusBadRequest)
 }
 
 // secrets matches what a line of net/http's own log must not show: query strings and keys (decision 26).
