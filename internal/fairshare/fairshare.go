@@ -3,6 +3,7 @@
 package fairshare
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -20,6 +21,7 @@ const Remaining = -1
 // Limit is the limit of the requests of each key, of each team, or of all.
 type Limit struct {
 	Most       int           // that they hold together; 0 means unlimited
+	Waiting    int           // that wait at the same time; 0 means the default of the level, see maxWaiting
 	RetryAfter time.Duration // of a refusal
 	Message    string        // of a refusal; if it is empty, refusals are those of Config.Total
 }
@@ -40,6 +42,10 @@ const (
 	ofTeam
 	ofAll
 )
+
+// maxWaiting is the default of the number of requests that wait, by level. A request that waits keeps its URL and headers,
+// of up to 64 KB, and a goroutine: all of them take 130 MB at most.
+var maxWaiting = [...]int{ofKey: 64, ofTeam: 128, ofAll: 1024}
 
 // Owner is for whom a request holds something.
 type Owner struct {
@@ -87,13 +93,21 @@ func (l *Limiter) Try(o Owner, amount int) (*Held, error) {
 }
 
 // Acquire is Try for a request that waits in the order of arrival until it may hold the amount. It holds nothing
-// meanwhile. Its error is overloaded when ctx ends.
+// meanwhile. Its error is overloaded when ctx ends, and at once if too many requests wait already.
 func (l *Limiter) Acquire(ctx context.Context, o Owner, amount int) (*Held, error) {
 	h := l.Open(o)
 	h.wanted, h.granted = amount, make(chan struct{})
 	l.mu.Lock()
+	if h.refusal(amount) == nil {
+		h.add(amount)
+		l.mu.Unlock()
+		return h, nil
+	}
+	if err := h.tooManyWaiting(); err != nil {
+		l.mu.Unlock()
+		return nil, err
+	}
 	l.waiting = append(l.waiting, h)
-	l.grant()
 	l.mu.Unlock()
 	select {
 	case <-h.granted:
@@ -171,10 +185,45 @@ func (h *Held) add(amount int) {
 	}
 }
 
+// tooManyWaiting returns why the request may not wait, or nil.
+func (h *Held) tooManyWaiting() error {
+	cfg := &h.limiter.cfg
+	for level, limit := range cfg.limits() {
+		most := cmp.Or(limit.Waiting, maxWaiting[level])
+		if h.accounts[level].Owner == (Owner{}) && level != ofAll {
+			continue // The request has no key or no team.
+		}
+		waiting := 0
+		for _, w := range h.limiter.waiting {
+			if w.accounts[level] == h.accounts[level] {
+				waiting++
+			}
+		}
+		if waiting >= most {
+			return cfg.refuse(level, limit, "_waiting")
+		}
+	}
+	return nil
+}
+
+// limits returns the limits by level.
+func (c *Config) limits() [ofAll + 1]Limit { return [...]Limit{c.Key, c.Team, c.Total} }
+
+// refuse returns the error of a limit.
+func (c *Config) refuse(level int, limit Limit, suffix string) *roomsensor.Error {
+	if limit.Message == "" {
+		limit = c.Total
+	}
+	return &roomsensor.Error{
+		Code: roomsensor.CodeOverloaded, Message: limit.Message, RetryAfter: limit.RetryAfter,
+		Limit: c.Name + [...]string{".key", ".team", ".total"}[level] + suffix,
+	}
+}
+
 // refusal returns why the request may not hold an amount more, or nil.
 func (h *Held) refusal(amount int) *roomsensor.Error {
 	cfg, used := &h.limiter.cfg, h.limiter.byWhom
-	for level, limit := range [...]Limit{cfg.Key, cfg.Team, cfg.Total} {
+	for level, limit := range cfg.limits() {
 		most, usedHere := limit.Most, used[h.accounts[level]]
 		switch {
 		case most == Remaining:
@@ -185,13 +234,7 @@ func (h *Held) refusal(amount int) *roomsensor.Error {
 		if limit.Most == 0 || usedHere+amount <= most || cfg.Alone && level != ofAll && usedHere == h.amount {
 			continue
 		}
-		if limit.Message == "" {
-			limit = cfg.Total
-		}
-		return &roomsensor.Error{
-			Code: roomsensor.CodeOverloaded, Message: limit.Message, RetryAfter: limit.RetryAfter,
-			Limit: cfg.Name + [...]string{".key", ".team", ".total"}[level],
-		}
+		return cfg.refuse(level, limit, "")
 	}
 	return nil
 }

@@ -112,3 +112,32 @@ func TestAcquire(t *testing.T) {
 		require.Empty(t, l.waiting)
 	})
 }
+
+// Requests that wait are limited by key, by team and in all. The others are refused at once.
+func TestWaiting(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		limited := func(waiting int) Limit {
+			return Limit{Most: 1, Waiting: waiting, RetryAfter: time.Second, Message: "m"}
+		}
+		l := New(Config{Name: "x", Key: limited(1), Team: limited(2), Total: limited(3)})
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		acquire := func(o Owner) { _, _ = l.Acquire(ctx, o, 1) }
+		acquire(Owner{uuid.UUID{1}, "a"})
+		for _, test := range []struct {
+			waits, refused Owner
+			limit          string
+		}{
+			{Owner{uuid.UUID{1}, "a"}, Owner{uuid.UUID{1}, "a"}, "x.key_waiting"},
+			{Owner{uuid.UUID{1}, "b"}, Owner{uuid.UUID{1}, "c"}, "x.team_waiting"},
+			{Owner{uuid.UUID{2}, "d"}, Owner{uuid.UUID{3}, "e"}, "x.total_waiting"},
+		} {
+			go acquire(test.waits)
+			synctest.Wait()
+			_, err := l.Acquire(ctx, test.refused, 1)
+			requireRefused(t, err, test.limit, "m")
+		}
+		require.Equal(t, 3, l.Waiting())
+	})
+}

@@ -431,7 +431,7 @@ func TestFeedCatchUp(t *testing.T) {
 	require.Zero(t, f.Number(t, "SELECT count(*) FROM feed_days"))
 }
 
-// TestFeedOfOtherTeams checks that what one team writes is no work for the feed of another one.
+// TestFeedOfOtherTeams checks that the feed of a team does not read what another one wrote.
 func TestFeedOfOtherTeams(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
