@@ -50,13 +50,21 @@ func (s *server) listDevices(ctx context.Context, c *call) error {
 	}
 	now := s.now()
 	item := func(dst []byte, d *roomsensor.Device) []byte { return appendDevice(dst, d, now) }
-	return s.sendPage(ctx, c, state, maxDeviceBytes, func(p *page) error {
+	return s.sendDevices(ctx, c, state, func(p *page) error {
 		return s.backend.EachDevice(ctx, c.key.TeamID, deviceQuery(p), func(d *roomsensor.Device) {
 			if add(p, d, item) {
 				p.State.ID = d.ID
 			}
 		})
 	})
+}
+
+// sendDevices sends a page of devices. With a filter by tags, it reads the tags of the whole team, so that it is a scan.
+func (s *server) sendDevices(ctx context.Context, c *call, state *cursor.State, read func(*page) error) error {
+	if len(state.Filters) > 0 {
+		return s.sendScan(ctx, c, state, maxDeviceBytes, read)
+	}
+	return s.sendPage(ctx, c, state, maxDeviceBytes, read)
 }
 
 // maxDeviceBytes is more than a device takes in a list: all tags, of control characters, take 153,000 bytes.

@@ -159,11 +159,16 @@ func (s *Store) UpdateDevice(
 	ctx context.Context, teamID, deviceID uuid.UUID, patch roomsensor.DevicePatch,
 ) (roomsensor.Device, error) {
 	actor, _ := roomsensor.ActorOf(ctx)
+	turn, err := s.waitForDevice(ctx, deviceID.String(), time.Now().Add(changeWait))
+	if err != nil {
+		return roomsensor.Device{}, err
+	}
+	defer turn.Release()
 	if actor.Right == nil {
 		return deviceUpdater{s, s.Pool}.UpdateDevice(ctx, teamID, deviceID, patch)
 	}
 	var changed roomsensor.Device
-	err := s.InChange(ctx, "changing a device", func(tx pgx.Tx) (err error) {
+	err = s.InChange(ctx, "changing a device", func(tx pgx.Tx) (err error) {
 		changed, err = deviceUpdater{s, tx}.applyPatch(ctx, teamID, deviceID, patch)
 		return err
 	})

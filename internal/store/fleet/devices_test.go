@@ -3,9 +3,12 @@ package fleet_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 	"pgregory.net/rapid"
 
 	"roomsensor/internal/roomsensor"
@@ -64,4 +67,31 @@ func TestUpdateDeviceMerge(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestUpdateDeviceWaits checks that changes of one device wait for each other without connections, and are all made.
+func TestUpdateDeviceWaits(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	tx, err := f.SQL.Begin(t.Context())
+	require.NoError(t, err)
+	_, err = tx.Exec(t.Context(), `SELECT FROM devices FOR UPDATE`)
+	require.NoError(t, err)
+	var changes errgroup.Group
+	for i := range 20 {
+		changes.Go(func() error {
+			var patch roomsensor.DevicePatch
+			patch.Metadata.Values = map[string]*string{fmt.Sprintf("tag%d", i): new("x")}
+			_, err := f.UpdateDevice(t.Context(), f.TeamID, f.DeviceID, patch)
+			return err
+		})
+	}
+	waiting := func() int {
+		return f.Number(t, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`)
+	}
+	require.Eventually(t, func() bool { return waiting() == 1 }, patience, time.Millisecond)
+	require.Never(t, func() bool { return waiting() > 1 }, 300*time.Millisecond, 10*time.Millisecond)
+	require.NoError(t, tx.Commit(t.Context()))
+	require.NoError(t, changes.Wait())
+	require.Equal(t, 20, f.Number(t, `SELECT count(*) FROM devices, jsonb_object_keys(metadata)`))
 }

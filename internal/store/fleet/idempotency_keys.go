@@ -5,21 +5,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
-	"sync"
+	"path"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"roomsensor/db"
+	"roomsensor/internal/fairshare"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/store/pg"
 )
 
 const (
-	// idempotencyWait limits a request's wait for another with the same Idempotency-Key (decision 23): first within
-	// the process, and for the rest of it in the database.
-	idempotencyWait = 5 * time.Second
+	// changeWait limits a request's wait for another change of the device, or for another request with the same
+	// Idempotency-Key (decision 23): first within the process, and for the rest of it in the database.
+	changeWait = 5 * time.Second
 	// idempotencyStatementTimeout bounds the statement that claims a key, which includes that wait.
 	idempotencyStatementTimeout = "8s"
 )
@@ -33,12 +33,12 @@ func (s *Store) Idempotently(
 	ctx context.Context, key roomsensor.IdempotencyKey,
 	run func(ctx context.Context, tx roomsensor.DeviceUpdater) ([]byte, error),
 ) (response []byte, replayed bool, err error) {
-	waitUntil := time.Now().Add(idempotencyWait)
-	release, err := s.waitForKey(ctx, &key, waitUntil)
+	waitUntil := time.Now().Add(changeWait)
+	turn, err := s.waitForDevice(ctx, path.Base(key.Path), waitUntil)
 	if err != nil {
 		return nil, false, err
 	}
-	defer release()
+	defer turn.Release()
 	err = s.InTx(ctx, "running an idempotent change", func(tx pgx.Tx) error {
 		if response, replayed, err = s.claimKey(ctx, tx, &key, waitUntil); err != nil || replayed {
 			return err
@@ -56,18 +56,20 @@ func (s *Store) Idempotently(
 	return response, replayed, err
 }
 
-// waitForKey admits one request per key at a time, before it takes a connection: 99 waiting requests must not use up
-// the pool.
-func (s *Store) waitForKey(
-	ctx context.Context, key *roomsensor.IdempotencyKey, until time.Time,
-) (release func(), err error) {
-	waiting, cancel := context.WithDeadline(ctx, until)
+// deviceChanges limits the changes of a device that run at the same time to one per process. The others wait before they
+// take a connection: those that wait for the row or for the same Idempotency-Key must not use up the pool.
+func deviceChanges() *fairshare.Limiter {
+	return fairshare.New(fairshare.Config{Name: "device_changes", Key: fairshare.Limit{
+		Most: 1, Waiting: 128, RetryAfter: pg.RetryAfter,
+		Message: "Too many changes of the device are in progress. Send them one after the other, or put them into one.",
+	}})
+}
+
+// waitForDevice waits until no other change of a device runs, or for a time.
+func (s *Store) waitForDevice(ctx context.Context, deviceID string, until time.Time) (*fairshare.Held, error) {
+	ctx, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
-	release, err = s.changes.lock(waiting, strings.Join([]string{key.KeyID, key.Method, key.Path, key.Key}, "\n"))
-	if err != nil {
-		return nil, fmt.Errorf("waiting for a request with the same Idempotency-Key: %w", pg.Translate(err))
-	}
-	return release, nil
+	return s.changes.Acquire(ctx, fairshare.Owner{Key: deviceID}, 1)
 }
 
 // claimKey inserts the key of a request, or returns the response that is stored under it.
@@ -147,46 +149,4 @@ func (s *Store) PurgeIdempotency(ctx context.Context) (keys int64, err error) {
 		return keys, fmt.Errorf("deleting old counts of idempotency keys: %w", pg.Translate(err))
 	}
 	return keys, nil
-}
-
-// keyedLock is a mutex per key. The zero value is ready to use.
-type keyedLock struct {
-	mu   sync.Mutex
-	held map[string]*keyHolders
-}
-
-type keyHolders struct {
-	turn chan struct{} // full while the key is locked
-	n    int           // holder and waiters
-}
-
-// lock locks a key, or returns the error of ctx if that ends first. If err is nil, release must be called.
-func (k *keyedLock) lock(ctx context.Context, key string) (release func(), err error) {
-	k.mu.Lock()
-	if k.held == nil {
-		k.held = make(map[string]*keyHolders)
-	}
-	h := k.held[key]
-	if h == nil {
-		h = &keyHolders{turn: make(chan struct{}, 1)}
-		k.held[key] = h
-	}
-	h.n++
-	k.mu.Unlock()
-
-	select {
-	case h.turn <- struct{}{}:
-		return func() { <-h.turn; k.leave(key, h) }, nil
-	case <-ctx.Done():
-		k.leave(key, h)
-		return nil, ctx.Err()
-	}
-}
-
-func (k *keyedLock) leave(key string, h *keyHolders) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if h.n--; h.n == 0 {
-		delete(k.held, key)
-	}
 }

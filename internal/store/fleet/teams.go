@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"roomsensor/db"
+	"roomsensor/internal/fairshare"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/store/pg"
 	"roomsensor/internal/timezone"
@@ -21,13 +22,13 @@ import (
 // Store reads and changes the fleets of teams. It is safe for concurrent use.
 type Store struct {
 	*pg.DB
-	changes keyedLock // by idempotency key
+	changes *fairshare.Limiter // by device
 	limiter limiter
 }
 
 // New returns a store with the pools of a role.
 func New(d *pg.DB) *Store {
-	s := &Store{DB: d}
+	s := &Store{DB: d, changes: deviceChanges()}
 	s.limiter.count = s.countHits
 	return s
 }
