@@ -15,8 +15,8 @@ import (
 const (
 	// RequestTimeout is the deadline of every request except streams.
 	RequestTimeout = 10 * time.Second
-	// maxForm is the size of a posted form in bytes.
-	maxForm = 64 << 10
+	// maxForm is the size of a posted form in bytes, maxPublicForm that of a form of somebody who may be anybody.
+	maxForm, maxPublicForm = 64 << 10, 4 << 10
 )
 
 // ErrSignedOut means that a page needs a person and the request has no session.
@@ -31,7 +31,11 @@ func (s *Site) guard(r Route) echo.HandlerFunc {
 			ctx, cancel = context.WithTimeout(ctx, RequestTimeout)
 			defer cancel()
 		}
-		c.Request().Body = http.MaxBytesReader(c.Response(), c.Request().Body, maxForm)
+		most := int64(maxForm)
+		if r.Public {
+			most = maxPublicForm
+		}
+		c.Request().Body = http.MaxBytesReader(c.Response(), c.Request().Body, most)
 		ctx, err := s.sessions.load(ctx, c)
 		if err != nil {
 			return err
@@ -46,7 +50,7 @@ func (s *Site) guard(r Route) echo.HandlerFunc {
 		}
 		c.SetRequest(c.Request().WithContext(v.ctx))
 		if r.OfTeam() {
-			held, err := s.turns.take(ctx, v.Team.ID, r.Stream)
+			held, err := s.turns.take(ctx, v.Team.ID, v.User.ID, r.Stream)
 			if err != nil {
 				return err
 			}

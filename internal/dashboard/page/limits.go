@@ -19,6 +19,9 @@ const (
 	// MaxTeamPages is how many pages and forms of a team are answered at the same time. An expensive one takes a processor
 	// and a connection to the database.
 	MaxTeamPages = 2
+	// maxPersonWaiting, maxTeamWaiting and maxWaiting limit the requests that wait for their turn: those of a person, of a
+	// team, and all. A browser opens six connections. One that waits keeps its URL and form, of up to 128 KB: 64 MB for all.
+	maxPersonWaiting, maxTeamWaiting, maxWaiting = 32, 128, 512
 	// turnRetryAfter is the Retry-After of a request that would wait for too long.
 	turnRetryAfter = 5 * time.Second
 	// turnMessage is for a person whose request would wait for too long.
@@ -28,20 +31,35 @@ const (
 // turns delays the requests of a team that sends too many, so that it cannot take all processors and all connections to
 // the database. It keeps 200 bytes for each team that a person has opened.
 type turns struct {
+	waiting *fairshare.Limiter // of the requests that wait for their turn
 	running *fairshare.Limiter
 	mu      sync.Mutex
 	rates   map[uuid.UUID]*rate.Limiter
 }
 
 func newTurns() *turns {
-	return &turns{rates: map[uuid.UUID]*rate.Limiter{}, running: fairshare.New(fairshare.Config{
-		Name: "pages", Team: fairshare.Limit{Most: MaxTeamPages, RetryAfter: turnRetryAfter, Message: turnMessage},
-	})}
+	return &turns{
+		rates: map[uuid.UUID]*rate.Limiter{},
+		waiting: fairshare.New(fairshare.Config{
+			Name: "page_wait", Key: fairshare.Limit{Most: maxPersonWaiting}, Team: fairshare.Limit{Most: maxTeamWaiting},
+			Total: fairshare.Limit{Most: maxWaiting, RetryAfter: turnRetryAfter, Message: turnMessage},
+		}),
+		running: fairshare.New(fairshare.Config{
+			Name: "pages", Team: fairshare.Limit{Most: MaxTeamPages, RetryAfter: turnRetryAfter, Message: turnMessage},
+		}),
+	}
 }
 
-// take waits for the turn of a request, until ctx ends. The caller must release what it returns. A stream has no
-// deadline and may run beside pages; its handler limits how many there are.
-func (t *turns) take(ctx context.Context, teamID uuid.UUID, stream bool) (*fairshare.Held, error) {
+// take waits for the turn of a request of a person, for at most RequestTimeout. The caller must release what it returns.
+// A stream may run beside pages; its handler limits how many there are.
+func (t *turns) take(ctx context.Context, teamID, person uuid.UUID, stream bool) (*fairshare.Held, error) {
+	ctx, cancel := context.WithTimeout(ctx, RequestTimeout)
+	defer cancel()
+	waiting, err := t.waiting.Try(fairshare.Owner{Team: teamID, Key: person.String()}, 1)
+	if err != nil {
+		return nil, err
+	}
+	defer waiting.Release()
 	if err := t.rate(teamID).Wait(ctx); err != nil {
 		return nil, &roomsensor.Error{
 			Code: roomsensor.CodeOverloaded, Message: turnMessage, RetryAfter: turnRetryAfter, Limit: "page_rate",

@@ -1,7 +1,7 @@
 package page
 
 import (
-	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,24 +16,39 @@ import (
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		all, team, began := newTurns(), uuid.New(), time.Now()
+		all, team, person, began := newTurns(), uuid.New(), uuid.New(), time.Now()
 		for range teamPageBurst + 2*teamPageRate {
-			held, err := all.take(t.Context(), team, true)
+			held, err := all.take(t.Context(), team, person, true)
 			require.NoError(t, err)
 			held.Release()
 		}
 		require.InDelta(t, 2, time.Since(began).Seconds(), 0.01)
 
 		for range MaxTeamPages {
-			held, err := all.take(t.Context(), team, false)
+			held, err := all.take(t.Context(), team, person, false)
 			require.NoError(t, err)
 			defer held.Release()
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), RequestTimeout)
-		defer cancel()
-		_, err := all.take(ctx, team, false)
-		var refused *roomsensor.Error
-		require.ErrorAs(t, err, &refused)
-		require.Equal(t, roomsensor.CodeOverloaded, refused.Code)
+		refusal := func() *roomsensor.Error {
+			_, err := all.take(t.Context(), team, person, false)
+			var refused *roomsensor.Error
+			require.ErrorAs(t, err, &refused)
+			require.Equal(t, roomsensor.CodeOverloaded, refused.Code)
+			return refused
+		}
+		began = time.Now()
+		require.Equal(t, "pages.team", refusal().Limit)
+		require.Equal(t, RequestTimeout, time.Since(began))
+
+		// Only some requests of a person wait: the others are refused at once.
+		var waiting sync.WaitGroup
+		for range maxPersonWaiting {
+			waiting.Go(func() { _, _ = all.take(t.Context(), team, person, false) })
+		}
+		synctest.Wait()
+		began = time.Now()
+		require.Equal(t, "page_wait.key", refusal().Limit)
+		require.Zero(t, time.Since(began))
+		waiting.Wait()
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"roomsensor/internal/dashboard/page"
+	"roomsensor/internal/fairshare"
 	"roomsensor/internal/roomsensor"
 )
 
@@ -25,11 +26,12 @@ type Backend interface {
 // Pages are the pages of people.
 type Pages struct {
 	backend Backend
-	url     string // base of links to the dashboard
+	url     string             // base of links to the dashboard
+	signIns *fairshare.Limiter // of the passwords that are checked, by network
 }
 
 // New returns the pages.
-func New(backend Backend, url string) *Pages { return &Pages{backend, url} }
+func New(backend Backend, url string) *Pages { return &Pages{backend, url, newSignIns()} }
 
 // teamsView is the data of the page on which a person chooses a team.
 type teamsView struct {

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"roomsensor/internal/dashboard/page"
+	"roomsensor/internal/fairshare"
 	"roomsensor/internal/httpedge"
 	"roomsensor/internal/password"
 	"roomsensor/internal/roomsensor"
@@ -41,6 +42,40 @@ func (p *Pages) ShowSignIn(_ context.Context, v *page.Visit) error {
 	return v.Render("sign-in", signInView{Next: next})
 }
 
+const (
+	// signInsAtOnce is how many passwords are checked at the same time. More would only wait for a processor.
+	signInsAtOnce = 4
+	// networkSignIns is how many requests of a network wait for the check of a password, which takes 50 ms. Few of them
+	// keep the wait of others short, and somebody who has a network has many addresses.
+	networkSignIns = 4
+	// allSignIns is how many wait in all: as many as are checked before the requests end.
+	allSignIns = 128
+)
+
+func newSignIns() *fairshare.Limiter {
+	busy := fairshare.Limit{
+		Most: signInsAtOnce, Waiting: allSignIns, RetryAfter: 5 * time.Second,
+		Message: "Too many people sign in at this moment. Try again in a few seconds.",
+	}
+	return fairshare.New(fairshare.Config{
+		Name: "sign_ins", Key: fairshare.Limit{Most: 1, Waiting: networkSignIns}, Total: busy,
+	})
+}
+
+// network returns the network of an address: 65,536 networks of a customer for IPv6, 256 addresses for IPv4.
+func network(client string) string {
+	address, err := netip.ParseAddr(client)
+	if err != nil {
+		return client
+	}
+	bits := 48
+	if address = address.Unmap(); address.Is4() {
+		bits = 24
+	}
+	prefix, _ := address.WithZone("").Prefix(bits) // It fails for other lengths only.
+	return prefix.String()
+}
+
 // wrongSignIn is the answer to an unknown account, too.
 const wrongSignIn = "No account has this email address and password. Check both and try again."
 
@@ -60,7 +95,12 @@ func (p *Pages) SignIn(ctx context.Context, v *page.Visit) error {
 			", or ask an admin of your team for a link that sets another password."
 		return v.Write(http.StatusTooManyRequests, "sign-in", view)
 	}
+	turn, err := p.signIns.Acquire(ctx, fairshare.Owner{Key: network(v.Client())}, 1)
+	if err != nil {
+		return err
+	}
 	user, ok, err := p.checkPassword(ctx, view.Email, v.Secret("password"))
+	turn.Release()
 	if err != nil {
 		return err
 	}
