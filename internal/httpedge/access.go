@@ -77,8 +77,15 @@ func (e *AccessEntry) Fail(err error, public *roomsensor.Error, r *http.Request,
 	}
 }
 
+// strangers limits the lines of requests without a valid credential that were refused or redirected, to 20 per second
+// and process: anybody can send thousands, and must not fill the disk of the log. Metrics count all of them.
+var strangers = &zerolog.BurstSampler{Burst: 20, Period: time.Second}
+
 // Log writes the entry: a failure of the service at level error, all others at level info.
 func (e *AccessEntry) Log(log zerolog.Logger) {
+	if e.KeyID == "" && e.UserID == "" && e.Status >= http.StatusMultipleChoices && !e.isFailure() {
+		log = log.Sample(strangers)
+	}
 	line := log.WithLevel(e.level()).
 		Str("request_id", e.RequestID).Str("route", e.Route).Str("method", BoundedMethod(e.Method)).
 		Int("status", e.Status).Dur("duration_ms", e.Duration).Int64("bytes", e.Bytes)
@@ -114,10 +121,10 @@ func (e *AccessEntry) Log(log zerolog.Logger) {
 }
 
 // isFailure reports whether the service failed: with a 5xx, or in the middle of a response that began as a success. A
-// 501 is caused by the client (decision 48).
+// 501 is caused by the client (decision 48), and a redirect is a whole answer.
 func (e *AccessEntry) isFailure() bool {
 	return e.Status >= http.StatusInternalServerError && e.Status != http.StatusNotImplemented ||
-		e.err != nil && e.Status < http.StatusBadRequest
+		e.err != nil && e.Status < http.StatusMultipleChoices
 }
 
 func (e *AccessEntry) level() zerolog.Level {
