@@ -92,6 +92,7 @@ func (e *proxied) startNginx(nginx string, c tlstest.Certificates, plain, secure
 		{"listen 443 ssl", "listen " + secure + " ssl", 2},
 		{"/etc/ssl/roomsensor/fullchain.pem", c.Server, 1},
 		{"/etc/ssl/private/roomsensor.key", c.Key, 1},
+		{"/var/log/nginx/roomsensor.log", "stderr", 1},
 		{"http://127.0.0.1:8080;", e.apis[0].url + ";", 1},
 		{"http://127.0.0.1:8081;", e.receiver.url + ";", 1},
 		{"http://127.0.0.1:8082;", e.dashboard.url + ";", 1},
@@ -106,7 +107,6 @@ pid %[1]s/pid;
 error_log stderr;
 events {}
 http {
-	access_log off;
 	client_body_temp_path %[1]s/body;
 	proxy_temp_path %[1]s/proxy;
 	fastcgi_temp_path %[1]s/fastcgi;
