@@ -16,11 +16,11 @@ const AuditCountRecent = `-- name: AuditCountRecent :one
 SELECT (SELECT count(*) FROM (
            SELECT FROM audit_log l
            WHERE l.user_id = $1::uuid AND l.actor_kind = 'person' AND l.object_kind <> 'reject'
-             AND l.at > now() - INTERVAL '24 hours' LIMIT $2::bigint) p) AS of_person,
+             AND l.at BETWEEN now() - INTERVAL '24 hours' AND now() LIMIT $2::bigint) p) AS of_person,
        (SELECT count(*) FROM (
            SELECT FROM audit_log l
            WHERE l.team_id = $3::uuid AND l.actor_kind = 'person' AND l.object_kind <> 'reject'
-             AND l.at > now() - INTERVAL '24 hours' LIMIT $2::bigint) t) AS of_team
+             AND l.at BETWEEN now() - INTERVAL '24 hours' AND now() LIMIT $2::bigint) t) AS of_team
 `
 
 type AuditCountRecentParams struct {

@@ -73,8 +73,8 @@ const SignInAttemptCount = `-- name: SignInAttemptCount :many
 INSERT INTO sign_in_attempts AS a (key_sha256, attempts, began_at)
 SELECT key, 1, now() FROM unnest($1::bytea[]) AS key ORDER BY key
 ON CONFLICT (key_sha256) DO UPDATE SET
-    attempts = CASE WHEN a.began_at < now() - INTERVAL '15 minutes' THEN 1 ELSE a.attempts + 1 END,
-    began_at = CASE WHEN a.began_at < now() - INTERVAL '15 minutes' THEN now() ELSE a.began_at END
+    attempts = CASE WHEN a.began_at BETWEEN now() - INTERVAL '15 minutes' AND now() THEN a.attempts + 1 ELSE 1 END,
+    began_at = CASE WHEN a.began_at BETWEEN now() - INTERVAL '15 minutes' AND now() THEN a.began_at ELSE now() END
 RETURNING key_sha256, attempts,
     extract(epoch FROM began_at + INTERVAL '15 minutes' - now())::double precision AS reset_seconds
 `
@@ -86,7 +86,8 @@ type SignInAttemptCountRow struct {
 }
 
 // SignInAttemptCount counts an attempt for each key, within 15 minutes of the first one, and returns the counts and when
-// they begin again. The order of the keys prevents deadlocks.
+// they begin again. They also begin again if the first one is in the future, because the clock stepped back. The order of
+// the keys prevents deadlocks.
 func (q *Queries) SignInAttemptCount(ctx context.Context, db DBTX, keys [][]byte) ([]SignInAttemptCountRow, error) {
 	rows, err := db.Query(ctx, SignInAttemptCount, keys)
 	if err != nil {
@@ -117,7 +118,7 @@ func (q *Queries) SignInAttemptDelete(ctx context.Context, db DBTX, keys [][]byt
 }
 
 const SignInAttemptPurge = `-- name: SignInAttemptPurge :execrows
-DELETE FROM sign_in_attempts WHERE began_at < now() - INTERVAL '15 minutes'
+DELETE FROM sign_in_attempts WHERE NOT began_at BETWEEN now() - INTERVAL '15 minutes' AND now()
 `
 
 func (q *Queries) SignInAttemptPurge(ctx context.Context, db DBTX) (int64, error) {

@@ -27,11 +27,11 @@ LIMIT @most::bigint;
 SELECT (SELECT count(*) FROM (
            SELECT FROM audit_log l
            WHERE l.user_id = @user_id::uuid AND l.actor_kind = 'person' AND l.object_kind <> 'reject'
-             AND l.at > now() - INTERVAL '24 hours' LIMIT @most::bigint) p) AS of_person,
+             AND l.at BETWEEN now() - INTERVAL '24 hours' AND now() LIMIT @most::bigint) p) AS of_person,
        (SELECT count(*) FROM (
            SELECT FROM audit_log l
            WHERE l.team_id = sqlc.narg(team_id)::uuid AND l.actor_kind = 'person' AND l.object_kind <> 'reject'
-             AND l.at > now() - INTERVAL '24 hours' LIMIT @most::bigint) t) AS of_team;
+             AND l.at BETWEEN now() - INTERVAL '24 hours' AND now() LIMIT @most::bigint) t) AS of_team;
 
 -- AuditExpire deletes at most @most entries that are older than keep_seconds, and returns their number.
 -- name: AuditExpire :one

@@ -1,11 +1,12 @@
 -- SignInAttemptCount counts an attempt for each key, within 15 minutes of the first one, and returns the counts and when
--- they begin again. The order of the keys prevents deadlocks.
+-- they begin again. They also begin again if the first one is in the future, because the clock stepped back. The order of
+-- the keys prevents deadlocks.
 -- name: SignInAttemptCount :many
 INSERT INTO sign_in_attempts AS a (key_sha256, attempts, began_at)
 SELECT key, 1, now() FROM unnest(@keys::bytea[]) AS key ORDER BY key
 ON CONFLICT (key_sha256) DO UPDATE SET
-    attempts = CASE WHEN a.began_at < now() - INTERVAL '15 minutes' THEN 1 ELSE a.attempts + 1 END,
-    began_at = CASE WHEN a.began_at < now() - INTERVAL '15 minutes' THEN now() ELSE a.began_at END
+    attempts = CASE WHEN a.began_at BETWEEN now() - INTERVAL '15 minutes' AND now() THEN a.attempts + 1 ELSE 1 END,
+    began_at = CASE WHEN a.began_at BETWEEN now() - INTERVAL '15 minutes' AND now() THEN a.began_at ELSE now() END
 RETURNING key_sha256, attempts,
     extract(epoch FROM began_at + INTERVAL '15 minutes' - now())::double precision AS reset_seconds;
 
@@ -13,7 +14,7 @@ RETURNING key_sha256, attempts,
 DELETE FROM sign_in_attempts WHERE key_sha256 = ANY (@keys::bytea[]);
 
 -- name: SignInAttemptPurge :execrows
-DELETE FROM sign_in_attempts WHERE began_at < now() - INTERVAL '15 minutes';
+DELETE FROM sign_in_attempts WHERE NOT began_at BETWEEN now() - INTERVAL '15 minutes' AND now();
 
 -- SignInAddressExists reports whether a person signed in from an address within 30 days.
 -- name: SignInAddressExists :one

@@ -176,7 +176,9 @@ $function$;
 
 -- feed_reserve moves feed_reserved forward and returns it. The value counts once the transaction is committed. It stays
 -- 100 ms behind the clock, so that transactions of other programs are seldom late. It moves even if the clock does not,
--- so that what was written meanwhile comes before it. One caller at a time: setval alone could move it back.
+-- so that what was written meanwhile comes before it. If the clock stepped back, it moves beyond what was written before:
+-- otherwise that would appear in the feed only when the clock reaches its time again. One caller at a time: setval alone
+-- could move it back.
 -- +goose StatementBegin
 CREATE FUNCTION feed_reserve() RETURNS timestamptz
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $function$
@@ -191,6 +193,8 @@ BEGIN
     SELECT * INTO server FROM feed_server;
     reserved := feed_time(setval('feed_reserved', greatest(
         feed_micros(clock_timestamp() - interval '100 milliseconds'),
+        feed_micros((SELECT max(effective_at) FROM feed_batches WHERE effective_at > clock_timestamp())) + 1,
+        feed_micros((SELECT max(effective_at) FROM foreign_writes WHERE effective_at > clock_timestamp())) + 1,
         first + 1000)));
     IF (server.started_at, server.database) IS DISTINCT FROM (pg_postmaster_start_time(), here) AND first > 1 THEN
         INSERT INTO feed_breaks VALUES (coalesce(server.reserved_at, feed_time(first)), reserved);

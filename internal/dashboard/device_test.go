@@ -219,7 +219,8 @@ func TestDeviceForms(t *testing.T) {
 			"Enter a date and a time":                                            {"hardware_id": {"dev:4"}, "at": {"yesterday"}},
 			"Unit dev:3 is already installed in this device":                     {"hardware_id": {"dev:3"}},
 			"Unit dev:2 is installed in the device dev:2. Remove it there first": {"hardware_id": {"dev:2"}},
-			"Unit dev:99 is installed in a device of another team.":              {"hardware_id": {"dev:99"}},
+			"Unit dev:99 cannot be installed here. Check the hardware id":        {"hardware_id": {"dev:99"}},
+			"Unit dev:98 cannot be installed here. Check the hardware id":        {"hardware_id": {"dev:98"}, "at": {"2026-10-25T10:00"}},
 			"Unit dev:3 was installed at Fri 20 Nov 2026, 10:00:00.":             {"hardware_id": {"dev:4"}, "at": {"2026-11-20T10:00"}},
 		} {
 			refuse("/hardware", fields, message)

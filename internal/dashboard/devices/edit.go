@@ -145,18 +145,19 @@ func (p *Pages) ChangeHardware(ctx context.Context, v *page.Visit) error {
 	})
 }
 
-// explainHardware adds the sentence for a conflict. It names another device only if that belongs to the team.
+// explainHardware adds the sentence for a conflict. It names another device, and times, only if that belongs to the team.
 func (p *Pages) explainHardware(
 	ctx context.Context, v *page.Visit, c *roomsensor.HardwareConflictError, errs page.FormErrors,
 ) error {
-	other, remedy := "a device of another team", "Check the hardware id, or ask your operator."
 	device, err := p.backend.Device(ctx, v.Team.ID, c.DeviceID)
-	switch {
-	case err == nil:
-		other, remedy = "the device "+page.NameOf(device.DisplayName, device.HardwareID), "Remove it there first."
-	case !errors.Is(err, roomsensor.ErrNotFound):
+	if errors.Is(err, roomsensor.ErrNotFound) {
+		errs.Add("hardware_id", "Unit "+c.HardwareID+" cannot be installed here. Check the hardware id, or ask your operator.")
+		return nil
+	}
+	if err != nil {
 		return err
 	}
+	other := "the device " + page.NameOf(device.DisplayName, device.HardwareID)
 	when := func(at time.Time) string { return at.In(v.Zone()).Format("Mon 2 Jan 2006, 15:04:05") }
 	switch c.Conflict {
 	case roomsensor.HardwareInstalled:
@@ -164,7 +165,7 @@ func (p *Pages) explainHardware(
 			errs.Add("at", "Unit "+c.HardwareID+" was installed in "+other+" until "+when(*c.To)+
 				". Enter that time or a later one.")
 		} else {
-			errs.Add("hardware_id", "Unit "+c.HardwareID+" is installed in "+other+". "+remedy)
+			errs.Add("hardware_id", "Unit "+c.HardwareID+" is installed in "+other+". Remove it there first.")
 		}
 	case roomsensor.HardwareJustInstalled:
 		errs.Add("hardware_id", "Unit "+c.HardwareID+" was just installed in another device. Check the hardware id.")

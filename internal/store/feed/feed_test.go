@@ -578,3 +578,41 @@ func TestFeedSpan(t *testing.T) {
 	}
 	require.Equal(t, len(feedBuckets)+2, count)
 }
+
+// TestFeedClockStepsBack writes while the clock of the database is hours ahead, with a worker and with SQL, and after it
+// stepped back. Everything appears at once, and once.
+func TestFeedClockStepsBack(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	start := f.watermark(t)
+	conn := f.feedConn(t)
+	// The functions that look up now() by the search path of the session see another clock.
+	for _, sql := range []string{
+		`CREATE SCHEMA ahead`,
+		`CREATE FUNCTION ahead.now() RETURNS timestamptz STABLE LANGUAGE sql AS $$SELECT pg_catalog.now() + interval '6 hours'$$`,
+		`SET search_path = ahead, pg_catalog, public`, `SET roomsensor.worker = 'on'`,
+		`BEGIN`, `SELECT feed_begin()`,
+		fmt.Sprintf(`INSERT INTO readings (device_id, bucket_at, co2_ppm, ingested_at)
+			VALUES ('%s', '%s', 1, current_setting('roomsensor.ingested_at')::timestamptz)`, f.DeviceID, feedBuckets[0]),
+		fmt.Sprintf(`INSERT INTO feed_batches (team_id, effective_at, devices, device_ids, first_at, last_at)
+			VALUES ('%s', current_setting('roomsensor.ingested_at')::timestamptz, 1, '{%s}', '{%s}', '{%[3]s}')`,
+			f.TeamID, f.DeviceID, feedBuckets[0]),
+		`COMMIT`,
+	} {
+		_, err := conn.Exec(t.Context(), sql)
+		require.NoError(t, err, sql)
+	}
+	require.NoError(t, conn.Close(t.Context()))
+	follower := f.newFollower(start, f.Store)
+	follower.catchUp(t)
+	require.Len(t, follower.copy, 1)
+	for i, bucket := range feedBuckets[:3] {
+		f.WriteRows(t, co2(f.DeviceID, bucket, float32(i+10)))
+		follower.catchUp(t)
+		follower.requireCopy(t, f.table(t), "worker, %d", i)
+	}
+	f.Exec(t, `INSERT INTO readings (device_id, bucket_at, co2_ppm) VALUES ($1, $2, 5)`, f.DeviceID, feedBuckets[3])
+	follower.catchUp(t)
+	follower.requireCopy(t, f.table(t), "SQL")
+	require.Empty(t, follower.repeated)
+}

@@ -161,7 +161,9 @@ func (s *Store) RevokeTeam(ctx context.Context, teamID uuid.UUID) (wait time.Dur
 			return err
 		}
 		seconds, err := s.Queries.TeamGetRevoked(ctx, tx, teamID)
-		wait = max(0, roomsensor.RevokeDelay-time.Duration(seconds*float64(time.Second)))
+		// The clock may have stepped back since then.
+		wait = roomsensor.RevokeDelay - time.Duration(seconds*float64(time.Second))
+		wait = min(max(0, wait), roomsensor.RevokeDelay)
 		return err
 	})
 	return wait, err
