@@ -168,6 +168,8 @@ func TestDeviceForms(t *testing.T) {
 	device := e.installDevice(t, e.team, "dev:1")
 	e.installDevice(t, e.team, "dev:2")
 	e.installDevice(t, e.addTeam(t, "Other"), "dev:99")
+	e.installDevice(t, e.addTeam(t, "Fifth"), "dev:98")
+	e.exec(t, `UPDATE device_hardware SET removed_at = '2026-11-21T00:00:00Z' WHERE hardware_id = 'dev:98'`)
 	editor := e.signIn(t, e.team, roomsensor.Editor)
 	read := func() roomsensor.Device {
 		d, err := e.store.Device(t.Context(), e.team, device)
@@ -220,7 +222,7 @@ func TestDeviceForms(t *testing.T) {
 			"Unit dev:3 is already installed in this device":                     {"hardware_id": {"dev:3"}},
 			"Unit dev:2 is installed in the device dev:2. Remove it there first": {"hardware_id": {"dev:2"}},
 			"Unit dev:99 cannot be installed here. Check the hardware id":        {"hardware_id": {"dev:99"}},
-			"Unit dev:98 cannot be installed here. Check the hardware id":        {"hardware_id": {"dev:98"}, "at": {"2026-10-25T10:00"}},
+			"Unit dev:98 cannot be installed here. Check the hardware id":        {"hardware_id": {"dev:98"}, "at": {"2026-11-20T12:00"}},
 			"Unit dev:3 was installed at Fri 20 Nov 2026, 10:00:00.":             {"hardware_id": {"dev:4"}, "at": {"2026-11-20T10:00"}},
 		} {
 			refuse("/hardware", fields, message)
