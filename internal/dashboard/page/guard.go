@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
+	"roomsensor/internal/fairshare"
 	"roomsensor/internal/roomsensor"
 )
 
@@ -36,7 +37,12 @@ func (s *Site) guard(r Route) echo.HandlerFunc {
 			most = maxPublicForm
 		}
 		c.Request().Body = http.MaxBytesReader(c.Response(), c.Request().Body, most)
-		ctx, err := s.sessions.load(ctx, c)
+		visit, err := s.enter(c, r)
+		if err != nil {
+			return err
+		}
+		defer visit.Release()
+		ctx, err = s.sessions.load(ctx, c)
 		if err != nil {
 			return err
 		}
@@ -50,14 +56,26 @@ func (s *Site) guard(r Route) echo.HandlerFunc {
 		}
 		c.SetRequest(c.Request().WithContext(v.ctx))
 		if r.OfTeam() {
-			held, err := s.turns.take(ctx, v.Team.ID, v.User.ID, r.Stream)
+			held, err := s.turns.take(ctx, v.Team.ID, r.Stream)
 			if err != nil {
 				return err
 			}
 			defer held.Release()
 		}
+		if r.Stream {
+			visit.Release() // It lasts for as long as its page is open; its handler limits how many there are.
+		}
 		return r.Handle(v.ctx, v)
 	}
+}
+
+// enter counts a request in progress, by its session or, on public pages and without one, by the network of its client.
+func (s *Site) enter(c echo.Context, r Route) (*fairshare.Held, error) {
+	token := s.sessions.token(c.Request())
+	if r.Public || token == "" {
+		return s.strangers.Try(fairshare.Owner{Key: Network(s.clients(c.Request()))}, 1)
+	}
+	return s.visits.Try(fairshare.Owner{Key: token}, 1)
 }
 
 // WithPerson returns a context whose changes are recorded as changes of a person, and need a right; nil for none.

@@ -2,6 +2,7 @@ package page
 
 import (
 	"context"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -19,47 +20,31 @@ const (
 	// MaxTeamPages is how many pages and forms of a team are answered at the same time. An expensive one takes a processor
 	// and a connection to the database.
 	MaxTeamPages = 2
-	// maxPersonWaiting, maxTeamWaiting and maxWaiting limit the requests that wait for their turn: those of a person, of a
-	// team, and all. A browser opens six connections. One that waits keeps its URL and form, of up to 128 KB: 64 MB for all.
-	maxPersonWaiting, maxTeamWaiting, maxWaiting = 32, 128, 512
 	// turnRetryAfter is the Retry-After of a request that would wait for too long.
 	turnRetryAfter = 5 * time.Second
-	// turnMessage is for a person whose request would wait for too long.
-	turnMessage = "Your team opens too many pages at the same time. Try again in a few seconds."
+	// turnMessage is for a person whose request would wait for too long, or beside too many others.
+	turnMessage = "Too many pages are opened at the same time. Try again in a few seconds."
 )
 
 // turns delays the requests of a team that sends too many, so that it cannot take all processors and all connections to
 // the database. It keeps 200 bytes for each team that a person has opened.
 type turns struct {
-	waiting *fairshare.Limiter // of the requests that wait for their turn
 	running *fairshare.Limiter
 	mu      sync.Mutex
 	rates   map[uuid.UUID]*rate.Limiter
 }
 
 func newTurns() *turns {
-	return &turns{
-		rates: map[uuid.UUID]*rate.Limiter{},
-		waiting: fairshare.New(fairshare.Config{
-			Name: "page_wait", Key: fairshare.Limit{Most: maxPersonWaiting}, Team: fairshare.Limit{Most: maxTeamWaiting},
-			Total: fairshare.Limit{Most: maxWaiting, RetryAfter: turnRetryAfter, Message: turnMessage},
-		}),
-		running: fairshare.New(fairshare.Config{
-			Name: "pages", Team: fairshare.Limit{Most: MaxTeamPages, RetryAfter: turnRetryAfter, Message: turnMessage},
-		}),
-	}
+	return &turns{rates: map[uuid.UUID]*rate.Limiter{}, running: fairshare.New(fairshare.Config{
+		Name: "pages", Team: fairshare.Limit{Most: MaxTeamPages, RetryAfter: turnRetryAfter, Message: turnMessage},
+	})}
 }
 
-// take waits for the turn of a request of a person, for at most RequestTimeout. The caller must release what it returns.
-// A stream may run beside pages; its handler limits how many there are.
-func (t *turns) take(ctx context.Context, teamID, person uuid.UUID, stream bool) (*fairshare.Held, error) {
+// take waits for the turn of a request, for at most RequestTimeout. The caller must release what it returns. A stream
+// may run beside pages; its handler limits how many there are.
+func (t *turns) take(ctx context.Context, teamID uuid.UUID, stream bool) (*fairshare.Held, error) {
 	ctx, cancel := context.WithTimeout(ctx, RequestTimeout)
 	defer cancel()
-	waiting, err := t.waiting.Try(fairshare.Owner{Team: teamID, Key: person.String()}, 1)
-	if err != nil {
-		return nil, err
-	}
-	defer waiting.Release()
 	if err := t.rate(teamID).Wait(ctx); err != nil {
 		return nil, &roomsensor.Error{
 			Code: roomsensor.CodeOverloaded, Message: turnMessage, RetryAfter: turnRetryAfter, Limit: "page_rate",
@@ -69,6 +54,24 @@ func (t *turns) take(ctx context.Context, teamID, person uuid.UUID, stream bool)
 		return t.running.Open(fairshare.Owner{}), nil
 	}
 	return t.running.Acquire(ctx, fairshare.Owner{Team: teamID}, 1)
+}
+
+const (
+	// maxVisits limits the requests in progress of one session or, on public pages, of one network. A browser opens six
+	// connections.
+	maxVisits = 32
+	// maxAllVisits and maxPublicVisits limit those of all. Each keeps its URL and form, of up to 128 KB: 64 MB, and 17 MB on
+	// public pages, where forms have 4 KB.
+	maxAllVisits, maxPublicVisits = 512, 256
+)
+
+// newVisits returns the limiter of the requests in progress. It comes before everything that needs the database, because
+// requests that wait there are as many as somebody likes.
+func newVisits(name string, total int) *fairshare.Limiter {
+	return fairshare.New(fairshare.Config{
+		Name: name, Key: fairshare.Limit{Most: maxVisits},
+		Total: fairshare.Limit{Most: total, RetryAfter: turnRetryAfter, Message: turnMessage},
+	})
 }
 
 func (t *turns) rate(teamID uuid.UUID) *rate.Limiter {
@@ -92,4 +95,18 @@ func NewTeamLimiter(name string, perTeam, total int, busy string) *fairshare.Lim
 		Name: name, Team: fairshare.Limit{Most: perTeam},
 		Total: fairshare.Limit{Most: total, RetryAfter: limiterRetryAfter, Message: busy},
 	})
+}
+
+// Network returns the network of an address: 65,536 networks of a customer for IPv6, 256 addresses for IPv4.
+func Network(client string) string {
+	address, err := netip.ParseAddr(client)
+	if err != nil {
+		return client
+	}
+	bits := 48
+	if address = address.Unmap(); address.Is4() {
+		bits = 24
+	}
+	prefix, _ := address.WithZone("").Prefix(bits) // It fails for other lengths only.
+	return prefix.String()
 }

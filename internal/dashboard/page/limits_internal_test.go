@@ -1,12 +1,15 @@
 package page
 
 import (
-	"sync"
+	"errors"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
 	"github.com/stretchr/testify/require"
 
 	"roomsensor/internal/roomsensor"
@@ -16,21 +19,21 @@ import (
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		all, team, person, began := newTurns(), uuid.New(), uuid.New(), time.Now()
+		all, team, began := newTurns(), uuid.New(), time.Now()
 		for range teamPageBurst + 2*teamPageRate {
-			held, err := all.take(t.Context(), team, person, true)
+			held, err := all.take(t.Context(), team, true)
 			require.NoError(t, err)
 			held.Release()
 		}
 		require.InDelta(t, 2, time.Since(began).Seconds(), 0.01)
 
 		for range MaxTeamPages {
-			held, err := all.take(t.Context(), team, person, false)
+			held, err := all.take(t.Context(), team, false)
 			require.NoError(t, err)
 			defer held.Release()
 		}
 		refusal := func() *roomsensor.Error {
-			_, err := all.take(t.Context(), team, person, false)
+			_, err := all.take(t.Context(), team, false)
 			var refused *roomsensor.Error
 			require.ErrorAs(t, err, &refused)
 			require.Equal(t, roomsensor.CodeOverloaded, refused.Code)
@@ -39,16 +42,37 @@ func TestTurns(t *testing.T) {
 		began = time.Now()
 		require.Equal(t, "pages.team", refusal().Limit)
 		require.Equal(t, RequestTimeout, time.Since(began))
-
-		// Only some requests of a person wait: the others are refused at once.
-		var waiting sync.WaitGroup
-		for range maxPersonWaiting {
-			waiting.Go(func() { _, _ = all.take(t.Context(), team, person, false) })
-		}
-		synctest.Wait()
-		began = time.Now()
-		require.Equal(t, "page_wait.key", refusal().Limit)
-		require.Zero(t, time.Since(began))
-		waiting.Wait()
 	})
+}
+
+// Requests of a session or network beyond maxVisits are refused before they need the database, those of others are not.
+func TestEnter(t *testing.T) {
+	t.Parallel()
+	s := &Site{
+		visits: newVisits("visits", maxVisits+1), strangers: newVisits("public_visits", maxVisits+1),
+		clients: func(r *http.Request) string { return r.RemoteAddr }, sessions: newSessions(nil, false),
+	}
+	enter := func(token, client string, public bool) string {
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.RemoteAddr = client
+		if token != "" {
+			r.AddCookie(&http.Cookie{Name: s.sessions.manager.Cookie.Name, Value: token})
+		}
+		_, err := s.enter(echo.New().NewContext(r, httptest.NewRecorder()), Route{Public: public})
+		if refused, ok := errors.AsType[*roomsensor.Error](err); ok {
+			return refused.Limit
+		}
+		require.NoError(t, err)
+		return ""
+	}
+	for range maxVisits {
+		require.Empty(t, enter("a", "192.0.2.1", false))
+		require.Empty(t, enter("", "192.0.2.1", false))
+	}
+	require.Equal(t, "visits.key", enter("a", "198.51.100.1", false))
+	require.Equal(t, "public_visits.key", enter("b", "192.0.2.9", true))
+	require.Empty(t, enter("b", "192.0.2.1", false))
+	require.Equal(t, "visits.total", enter("c", "192.0.2.1", false))
+	require.Empty(t, enter("", "198.51.100.1", false))
+	require.Equal(t, "public_visits.total", enter("", "203.0.113.1", true))
 }

@@ -52,17 +52,22 @@ func newSessions(store scs.CtxStore, tls bool) *sessions {
 
 // load reads the session of a request. It is stored, and its cookie sent, when the header of the response is written.
 func (s *sessions) load(ctx context.Context, c echo.Context) (context.Context, error) {
-	token := ""
-	if cookie, err := c.Request().Cookie(s.manager.Cookie.Name); err == nil {
-		token = cookie.Value
-	}
-	ctx, err := s.manager.Load(ctx, token)
+	ctx, err := s.manager.Load(ctx, s.token(c.Request()))
 	if err != nil {
 		return nil, fmt.Errorf("reading a session: %w", err)
 	}
 	c.Response().Before(func() { s.store(ctx, c) })
 	c.Response().Header().Add("Vary", "Cookie")
 	return ctx, nil
+}
+
+// token returns the text of the session cookie, which may be anything, or "".
+func (s *sessions) token(r *http.Request) string {
+	cookie, err := r.Cookie(s.manager.Cookie.Name)
+	if err != nil {
+		return ""
+	}
+	return cookie.Value
 }
 
 // store stores a session that changed. On failure it stays as it was before, which may lose a message or minutes of the

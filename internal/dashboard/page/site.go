@@ -28,6 +28,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
+	"roomsensor/internal/fairshare"
 	"roomsensor/internal/httpedge"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/tracing"
@@ -59,6 +60,8 @@ type Site struct {
 	metrics   *httpedge.RequestMetrics
 	csrf      *http.CrossOriginProtection
 	turns     *turns
+	visits    *fairshare.Limiter         // of the requests in progress of a session, and of all
+	strangers *fairshare.Limiter         // of those on public pages of a network, and of all
 	roles     map[string]roomsensor.Role // that the pages need, by the paths of their routes
 	clients   func(*http.Request) string // returns the address of a client
 	now       func() time.Time
@@ -74,7 +77,8 @@ func New(cfg Config, backend Backend) (*Site, error) {
 	}
 	s := &Site{
 		backend: backend, sessions: newSessions(cfg.Sessions, base.Scheme == "https"),
-		csrf: http.NewCrossOriginProtection(), turns: newTurns(), roles: map[string]roomsensor.Role{},
+		csrf: http.NewCrossOriginProtection(), turns: newTurns(),
+		visits: newVisits("visits", maxAllVisits), strangers: newVisits("public_visits", maxPublicVisits), roles: map[string]roomsensor.Role{},
 		clients: cfg.Clients.Clients(), now: cfg.Now, log: cfg.Log, tracer: cfg.Tracer,
 		metrics: httpedge.NewRequestMetrics(cfg.Metrics, "roomsensor_dashboard"),
 	}

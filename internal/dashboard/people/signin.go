@@ -62,20 +62,6 @@ func newSignIns() *fairshare.Limiter {
 	})
 }
 
-// network returns the network of an address: 65,536 networks of a customer for IPv6, 256 addresses for IPv4.
-func network(client string) string {
-	address, err := netip.ParseAddr(client)
-	if err != nil {
-		return client
-	}
-	bits := 48
-	if address = address.Unmap(); address.Is4() {
-		bits = 24
-	}
-	prefix, _ := address.WithZone("").Prefix(bits) // It fails for other lengths only.
-	return prefix.String()
-}
-
 // wrongSignIn is the answer to an unknown account, too.
 const wrongSignIn = "No account has this email address and password. Check both and try again."
 
@@ -95,7 +81,7 @@ func (p *Pages) SignIn(ctx context.Context, v *page.Visit) error {
 			", or ask an admin of your team for a link that sets another password."
 		return v.Write(http.StatusTooManyRequests, "sign-in", view)
 	}
-	turn, err := p.signIns.Acquire(ctx, fairshare.Owner{Key: network(v.Client())}, 1)
+	turn, err := p.signIns.Acquire(ctx, fairshare.Owner{Key: page.Network(v.Client())}, 1)
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -221,6 +222,37 @@ func (w *attacker) get(ctx context.Context, path, key string, read func(io.Reade
 		return
 	}
 	w.send(ctx, request, key, read)
+}
+
+// getSilently sends a GET to the API that announces a body, and never sends it.
+func (w *attacker) getSilently(ctx context.Context, path, key string) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", strings.TrimPrefix(w.target.API, "http://"))
+	if err != nil {
+		w.count("error")
+		return
+	}
+	defer func() { _ = conn.Close() }()
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	defer stop()
+	_, _ = fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: 1\r\n\r\n", path, key)
+	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		return
+	}
+	defer func() { _ = response.Body.Close() }()
+	w.count(strconv.Itoa(response.StatusCode))
+	_, _ = io.Copy(io.Discard, response.Body) // The status is what counts.
+}
+
+// patch sends a PATCH with a JSON body to the API.
+func (w *attacker) patch(ctx context.Context, path, key, body string) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPatch, w.target.API+path, strings.NewReader(body))
+	if err != nil {
+		w.count("error")
+		return
+	}
+	request.Header.Set("Content-Type", "application/json")
+	w.send(ctx, request, key, nil)
 }
 
 // post sends a body to the receiver.

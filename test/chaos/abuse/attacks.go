@@ -81,7 +81,7 @@ func onDashboard() []*attack {
 			team: teamSize{1, 1, 1}, load: guessPasswords,
 		},
 		{
-			name: "pages", does: "64 of the most expensive pages at once, and more live overviews than people may open",
+			name: "pages", does: "64 of the most expensive pages at once, and 1,500 live overviews with long URLs",
 			team: teamSize{160, 1, 1}, prepare: insertHistory("pages"), load: openPages,
 		},
 	}
@@ -99,15 +99,15 @@ func onAPI() []*attack {
 			team: teamSize{1, 1, 1}, load: sendOneKey,
 		},
 		{
-			name: "tags", does: "four lists at once of a team with 1,000 devices of maximal tags",
+			name: "tags", does: "lists, searches and changes of a team with 1,000 devices of maximal tags",
 			team: teamSize{1000, 40, 1}, prepare: setTags, undo: removeTags, load: listDevices,
 		},
 		{
-			name: "exports", does: "slow readers in all exports that two keys of a team can start",
+			name: "exports", does: "slow readers in all exports that two keys of a team can start, and bodies that never come",
 			team: teamSize{100, 2, 1}, prepare: insertHistory("exports"), load: readSlowly, during: checkTransactions,
 		},
 		{
-			name: "scans", does: "64 pages of coverage, gaps, aggregates and changes at once, and 200 waits for changes",
+			name: "scans", does: "64 pages of coverage, gaps, aggregates and changes at once, and 1,500 waits for changes with long URLs",
 			team: teamSize{160, 40, 1}, prepare: insertHistory("scans"), load: readMuch,
 		},
 		{

@@ -129,9 +129,10 @@ func guessPasswords(t *target) (func(context.Context, *attacker), error) {
 	}, nil
 }
 
-// openPages requests the pages that read the most, each of another kind, and holds live overviews open.
+// openPages requests the pages that read the most, each of another kind, and opens more live overviews than may wait, each
+// with a URL of 60 KB.
 func openPages(t *target) (func(context.Context, *attacker), error) {
-	const requests, streams = 64, 32
+	const requests, streams = 64, 1500
 	const local = "2006-01-02T15:04"
 	from, to := t.History.Add(-historyHours*time.Hour), t.History
 	window := "from=" + roomsensor.FormatTime(from) + "&to=" + roomsensor.FormatTime(to)
@@ -141,6 +142,7 @@ func openPages(t *target) (func(context.Context, *attacker), error) {
 		team + "/export?count=1&from=" + from.Format(local) + "&to=" + to.Format(local),
 		team + "/export/readings.csv?" + window, team + "/rejects", team + "/audit",
 	}
+	search := strings.Repeat("x", 60_000)
 	return func(ctx context.Context, w *attacker) {
 		cookies := make([]*http.Cookie, len(t.People))
 		for i, email := range t.People {
@@ -162,8 +164,8 @@ func openPages(t *target) (func(context.Context, *attacker), error) {
 		var group sync.WaitGroup
 		defer group.Wait()
 		group.Go(func() {
-			repeat(ctx, streams, time.Second, func(ctx context.Context, i int) {
-				open(ctx, cookies[i%len(cookies)], team+"/tiles")
+			repeat(ctx, streams, 10*time.Second, func(ctx context.Context, i int) {
+				open(ctx, cookies[i%len(cookies)], team+"/tiles?q="+search)
 			})
 		})
 		repeat(ctx, requests, time.Millisecond, func(ctx context.Context, i int) {

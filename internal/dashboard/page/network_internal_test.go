@@ -1,4 +1,4 @@
-package people
+package page
 
 import (
 	"testing"
@@ -15,6 +15,6 @@ func TestNetwork(t *testing.T) {
 		"fe80::1%eth0":       "fe80::/48",
 		"":                   "",
 	} {
-		require.Equal(t, want, network(client), client)
+		require.Equal(t, want, Network(client), client)
 	}
 }
