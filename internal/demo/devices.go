@@ -39,7 +39,7 @@ func (b behavior) until(now time.Time) time.Time {
 	}
 }
 
-// demoDevice is one device of the team. Its index decides which kind of room it measures (simulate.Kinds).
+// demoDevice is one device of the team. Its index decides which kind of room it measures (simulate.Fleet).
 type demoDevice struct {
 	name        string // empty: unnamed
 	metadata    map[string]string

@@ -108,10 +108,8 @@ func (d *demo) fillDevice(ctx context.Context, i int, from, now time.Time, p *pr
 	case reports:
 	}
 	to := d.receiverSink()
-	var line []byte
 	for u := range p.count(uploads) {
-		line = u.AppendJSON(line[:0])
-		if err := to.Send(ctx, u.HardwareID, line); err != nil {
+		if err := to.Send(ctx, u); err != nil {
 			return err
 		}
 	}

@@ -1,9 +1,11 @@
 package demo
 
 import (
+	"cmp"
 	"context"
 	"time"
 
+	"roomsensor/internal/retry"
 	"roomsensor/internal/simulate"
 	"roomsensor/internal/simulate/send"
 )
@@ -45,16 +47,11 @@ func (d *demo) originalUnit(i int) *simulate.Device {
 // sendLive uploads to the receiver, as real devices do. An upload that fails is sent again with the next one.
 func (d *demo) sendLive(ctx context.Context, devices []*simulate.Device) {
 	sink := d.receiverSink()
-	sender := send.NewPacedSender(sink)
 	for u := range simulate.LiveUploads(devices, time.Now(), d.options.Every) {
-		err := sender.Send(ctx, u, u.SentAt)
-		if err == nil {
-			err = sink.Flush(ctx)
-		}
-		if ctx.Err() != nil {
+		if retry.Sleep(ctx, time.Until(u.SentAt)) != nil {
 			return
 		}
-		if err != nil {
+		if err := cmp.Or(sink.Send(ctx, u), sink.Flush(ctx)); err != nil && ctx.Err() == nil {
 			d.Log.Warn().Err(err).Msg("could not upload, retrying with the next upload")
 		}
 	}

@@ -22,9 +22,8 @@ func (d *demo) sendRejected(ctx context.Context) error {
 	}
 	now := time.Now().UTC()
 	to := d.receiverSink()
-	send := func(u *simulate.Upload) error { return to.Send(ctx, u.HardwareID, u.AppendJSON(nil)) }
 	for u := range d.strayUnit().Uploads(now.Add(-strayHistory), now) {
-		if err := send(u); err != nil {
+		if err := to.Send(ctx, u); err != nil {
 			return err
 		}
 	}
@@ -35,7 +34,7 @@ func (d *demo) sendRejected(ctx context.Context) error {
 	}{{"Dining hall", 5 * time.Hour, 21.4}, {"Weight room", 0, 231}} {
 		m := roomsensor.Measurement{MeasuredAt: now.Add(bad.ahead).Truncate(time.Second)}
 		m.Values.Set(roomsensor.Temp, bad.temp)
-		err := send(&simulate.Upload{
+		err := to.Send(ctx, &simulate.Upload{
 			HardwareID: d.unit(deviceIndex(bad.device)).HardwareID, SentAt: m.MeasuredAt, Firmware: "2.17.2",
 			Readings: []roomsensor.Measurement{m},
 		})

@@ -60,13 +60,10 @@ func (c *teamCreator) create(ctx context.Context) error {
 	return nil
 }
 
-// setTeam sets the time zone of the simulated rooms, and widens the thresholds so that only bedrooms are outside of
-// them at night, by CO2: the simulated air is dry in winter and warm in summer, and people talk before they sleep.
+// setTeam sets the time zone of the simulated rooms, in which people talk. By the other thresholds, only the bedroom
+// whose window nobody opens is outside of them at night.
 func setTeam(team *roomsensor.TeamSettings) {
 	team.TimeZone, _ = timezone.Load("Europe/Berlin") // The binary contains it.
-	between := func(low, high float32) roomsensor.Threshold { return roomsensor.Threshold{Low: &low, High: &high} }
-	team.Thresholds[roomsensor.Temp] = between(14, 28)
-	team.Thresholds[roomsensor.Humidity] = between(8, 85)
 	team.Thresholds[roomsensor.Sound] = roomsensor.Threshold{}
 }
 

@@ -3,7 +3,8 @@ package simulate
 import (
 	"errors"
 	"fmt"
-	"iter"
+	"hash/fnv"
+	"math"
 	"math/big"
 	"strings"
 	"time"
@@ -11,7 +12,7 @@ import (
 	"roomsensor/internal/roomsensor"
 )
 
-// MaxDevices is the size of the largest fleet. A fleet needs about 2 KB of memory per device.
+// MaxDevices is the size of the largest fleet.
 const MaxDevices = 1_000_000
 
 // Fleet is a number of devices whose hardware ids count up from the first. Equal fleets have identical readings.
@@ -42,25 +43,17 @@ func (f Fleet) HardwareID(i int) string {
 	return fmt.Sprintf("dev:%0*s", len(digits), first.Add(first, big.NewInt(int64(i))))
 }
 
-// Device returns device i, counted from 0.
+// Device returns device i, counted from 0. Of six devices, the first is in an office, the others in a meeting room, a
+// bedroom, a gym, a locker room and a dining hall.
 func (f Fleet) Device(i int) *Device {
-	kind := Kinds[i%len(Kinds)]
 	seed := mix(f.Seed ^ mix(uint64(i))) //nolint:gosec // i is not negative.
-	hardwareID := f.HardwareID(i)
-	return &Device{
-		HardwareID: hardwareID,
-		Kind:       kind,
-		fleet:      f.Seed,
-		seed:       seed,
-		room:       newRoom(kind, newRNG(seed, streamRoom)),
-		unit:       newUnit(f.Seed, hardwareID),
-	}
+	d := &Device{fleet: f.Seed, seed: seed, room: newRoom(i%len(rooms), newRNG(seed, streamRoom))}
+	return d.Replaced(f.HardwareID(i))
 }
 
 // Device is a sensor in a room.
 type Device struct {
 	HardwareID string
-	Kind       Kind
 
 	fleet, seed uint64
 	room        room
@@ -70,142 +63,102 @@ type Device struct {
 // Replaced returns a device in the same room with another unit.
 func (d *Device) Replaced(hardwareID string) *Device {
 	other := *d
-	other.HardwareID = hardwareID
-	other.unit = newUnit(d.fleet, hardwareID)
+	other.HardwareID, other.unit = hardwareID, newUnit(d.fleet, hardwareID)
 	return &other
 }
-
-// sealedAir is the share of the usual air changes in a sealed room.
-const sealedAir = 0.4
 
 // Sealed returns the device in the same room, but with closed windows and a blocked vent. With people in it, the air
 // becomes bad.
 func (d *Device) Sealed() *Device {
 	other := *d
 	other.room.sealed = true
-	other.room.idleAir *= sealedAir
-	other.room.busyAir *= sealedAir
+	other.room.breath *= 3
+	other.room.lag *= 2
 	return &other
 }
 
-// Measurements yields the measurements in [from, to), oldest first. A measurement does not depend on the window. It
-// does not allocate per measurement.
-func (d *Device) Measurements(from, to time.Time) iter.Seq[roomsensor.Measurement] {
-	return func(yield func(roomsensor.Measurement) bool) {
-		s := newSampler(d, from)
-		for s.bucket.Before(to) {
-			m, ok := s.next()
-			if ok && !m.MeasuredAt.Before(from) && m.MeasuredAt.Before(to) && !yield(m) {
-				return
-			}
-		}
-	}
+// unit is one physical sensor with its own bias.
+type unit struct {
+	seed     uint64
+	phase    time.Duration // offset in each bucket at which it measures
+	bias     [roomsensor.MetricCount]float64
+	lacks    uint8   // bit mask of the metrics without a sensor
+	rssi     float64 // dBm, on average
+	firmware string
 }
 
+// sensors are the standard deviations of the bias of units and of the noise, and the resolution in steps per unit of
+// the metric. Bias and noise of light are relative: 0.04 is 4 percent.
+var sensors = [roomsensor.MetricCount]struct{ bias, noise, steps float64 }{
+	roomsensor.CO2: {14, 6, 1}, roomsensor.Temp: {0.18, 0.06, 100}, roomsensor.Humidity: {1.3, 0.35, 100},
+	roomsensor.Lux: {0.05, 0.04, 10}, roomsensor.Sound: {0.6, 1.1, 10},
+}
+
+func newUnit(seed uint64, hardwareID string) unit {
+	name := fnv.New64a()
+	_, _ = name.Write([]byte(hardwareID)) // A hash never fails.
+	u := unit{seed: mix(seed ^ name.Sum64())}
+	d := newRNG(u.seed, streamUnit)
+	u.phase = time.Duration(4+d.IntN(290)) * time.Second
+	for m := range u.bias {
+		u.bias[m] = d.around(0, sensors[m].bias)
+	}
+	if d.chance(0.1) {
+		u.lacks = 1 << roomsensor.Sound
+	}
+	u.rssi = d.between(-98, -66)
+	u.firmware = fmt.Sprintf("2.%d.%d", 14+d.IntN(4), d.IntN(3))
+	return u
+}
+
+// The shares of measurements and of single values that fail at random.
 const (
-	daySeconds = 24 * 60 * 60
-	// blockDays is the length of a block of days. The state of a room is reset at the start of each block, so that no
-	// reading depends on where the simulation began. The step between two blocks is smaller than the sensors' noise.
-	blockDays = 7
-	// lostReadings is the share of measurements that fail at random.
-	lostReadings = 0.002
+	lostMeasurements = 0.002
+	lostValues       = 0.001
 )
 
-// sampler simulates the slots of a device in order.
+// sampler measures in rooms. It keeps the days of the last room, so that most measurements do not simulate them again.
 type sampler struct {
 	device *Device
-	rng    *rng  // for weather and people
-	noise  *rng  // for the sensor
-	day    int64 // since 1970, in the time zone of the rooms
-	slot   int
-	bucket time.Time // start of the next slot, UTC
-
-	schedule schedule
-	weather  weather
-	air      air
-	fault    fault
-
-	from time.Time
-	held roomsensor.Measurement // measured, but not returned by take yet; zero at first
+	day    int64
+	days   days
 }
 
-// newSampler returns a sampler whose next slot is the bucket that contains from.
-func newSampler(d *Device, from time.Time) *sampler {
-	s := &sampler{device: d, rng: newRNG(), noise: newRNG(), from: from}
-	day := (from.Unix() + clockAhead) / daySeconds
-	s.startBlock(day - day%blockDays)
-	for first := roomsensor.BucketOf(from); s.bucket.Before(first); {
-		s.next()
+// measure returns the measurement of a device in a bucket. ok is false if it measures nothing. The result does not
+// depend on what was measured before.
+func (s *sampler) measure(d *Device, bucket time.Time) (m roomsensor.Measurement, ok bool) {
+	clock := bucket.Unix() + clockAhead
+	if day := clock / daySeconds; s.device != d || s.day != day {
+		s.device, s.day = d, day
+		s.days.fill(d, day)
 	}
-	return s
-}
-
-// startBlock simulates the day before a block, so that the state of the room no longer depends on its initial value.
-func (s *sampler) startBlock(day int64) {
-	s.startDay(day - 1)
-	s.air = initialAir(&s.device.room, &s.weather)
-	for slot := range slotsOfDay {
-		s.air.step(&s.device.room, &s.schedule, &s.weather, slot)
-	}
-	s.startDay(day)
-}
-
-func (s *sampler) startDay(day int64) {
-	place := uint64(day) //nolint:gosec // A seed may wrap.
-	s.day, s.slot = day, 0
-	s.bucket = time.Unix(day*daySeconds-clockAhead, 0).UTC()
-	s.weather = weatherOn(s.rng, s.device.fleet, day)
-	s.rng.reset(s.device.seed, streamPeople, place)
-	s.schedule.fill(day, s.rng, &s.device.room)
-	s.noise.reset(s.device.unit.seed, streamNoise, place)
-	s.fault = fault{}
-}
-
-// next simulates one slot and measures in it. ok is false if the device measures nothing.
-func (s *sampler) next() (m roomsensor.Measurement, ok bool) {
-	u := &s.device.unit
-	s.air.step(&s.device.room, &s.schedule, &s.weather, s.slot)
-	jitter := time.Duration(s.noise.IntN(5)-2) * time.Second
-	lost := s.noise.chance(lostReadings)
-	m = roomsensor.Measurement{
-		MeasuredAt: s.bucket.Add(u.phase + jitter),
-		Values:     u.read(&s.air, &s.fault, s.noise),
-	}
-	ok = !lost && !s.schedule.dark[s.slot]
-	s.advance()
-	return m, ok
-}
-
-func (s *sampler) advance() {
-	s.slot++
-	s.bucket = s.bucket.Add(roomsensor.BucketLength)
-	switch {
-	case s.slot < slotsOfDay:
-	case (s.day+1)%blockDays == 0:
-		s.startBlock(s.day + 1)
-	default:
-		s.startDay(s.day + 1)
-	}
-}
-
-// take appends the measurements before to that it has not returned yet to dst.
-func (s *sampler) take(dst []roomsensor.Measurement, to time.Time) []roomsensor.Measurement {
-	for {
-		if !s.held.MeasuredAt.Before(to) {
-			return dst
+	slot := &s.days[slotsOfDay+clock%daySeconds*slotsOfHour/3600]
+	r := newRNG(d.unit.seed, streamNoise, uint64(clock)) //nolint:gosec // A seed may wrap.
+	m.MeasuredAt = bucket.Add(d.unit.phase + time.Duration(r.IntN(5)-2)*time.Second)
+	truth := d.room.truth(slot, clock, weatherAt(d.fleet, clock))
+	for _, metric := range roomsensor.Metrics {
+		blur := r.around(d.unit.bias[metric], sensors[metric].noise)
+		if r.chance(lostValues) || d.unit.lacks&(1<<metric) != 0 {
+			continue
 		}
-		if !s.held.MeasuredAt.Before(s.from) {
-			dst = append(dst, s.held)
+		x := truth[metric] + blur
+		if metric == roomsensor.Lux {
+			x = truth[metric] * (1 + blur)
 		}
-		s.held = s.measure()
+		least, most := metric.Range()
+		steps := sensors[metric].steps
+		m.Values.Set(metric, float32(math.Round(max(least, min(most, x))*steps)/steps))
 	}
+	return m, !slot.dark && !r.chance(lostMeasurements)
 }
 
-// measure returns the next measurement.
-func (s *sampler) measure() roomsensor.Measurement {
-	for {
-		if m, ok := s.next(); ok {
-			return m
+// take appends the measurements of a device in [from, to) to dst, oldest first.
+func (s *sampler) take(dst []roomsensor.Measurement, d *Device, from, to time.Time) []roomsensor.Measurement {
+	for bucket := roomsensor.BucketOf(from); bucket.Before(to); bucket = bucket.Add(roomsensor.BucketLength) {
+		m, ok := s.measure(d, bucket)
+		if ok && !m.MeasuredAt.Before(from) && m.MeasuredAt.Before(to) {
+			dst = append(dst, m)
 		}
 	}
+	return dst
 }

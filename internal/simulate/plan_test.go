@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/simulate"
@@ -18,67 +17,53 @@ import (
 // historyModes lists the modes that send a window of the past.
 var historyModes = simulate.Modes[1:]
 
+func plan(mode simulate.Mode, devices, days int) *simulate.Plan {
+	return &simulate.Plan{
+		Fleet: fleet(devices), Mode: mode,
+		From: midnight.Add(-time.Duration(days) * day), Until: midnight,
+	}
+}
+
+// uploads returns copies of the uploads of a plan.
+func uploads(p *simulate.Plan) (all []simulate.Upload) {
+	for u := range p.Uploads() {
+		c := *u
+		c.Readings = slices.Clone(u.Readings)
+		all = append(all, c)
+	}
+	return all
+}
+
+// readings returns everything that a plan sends, in order, by unit.
+func readings(p *simulate.Plan) map[string][]roomsensor.Measurement {
+	byUnit := map[string][]roomsensor.Measurement{}
+	for u := range p.Uploads() {
+		byUnit[u.HardwareID] = append(byUnit[u.HardwareID], u.Readings...)
+	}
+	return byUnit
+}
+
 // The same seed gives the same bytes on any day. A changed hash means a changed generator, which affects all users of a
 // seed.
 func TestUploadsGolden(t *testing.T) {
 	t.Parallel()
 	golden := map[simulate.Mode]string{
-		simulate.Backfill:      "23bba27858272c2c",
-		simulate.Burst:         "8010ced4f45ee611",
-		simulate.ClockSkew:     "8d84371b4b7c9f9d",
-		simulate.Duplicate:     "481237209cfecbdf",
-		simulate.MissingMetric: "93b3e8854262f6c5",
-		simulate.WeakSignal:    "9c974a607ce1a706",
+		simulate.Backfill:      "07181a345988dbaf",
+		simulate.Burst:         "235fc5d5fb9f406c",
+		simulate.ClockSkew:     "d8df4ea6cd60e63e",
+		simulate.Duplicate:     "5928e21ccfd6b81d",
+		simulate.MissingMetric: "250f0f391df400b7",
+		simulate.WeakSignal:    "840c025326493647",
 	}
 	require.Len(t, golden, len(historyModes))
 	for _, mode := range historyModes {
-		sum := sha256.Sum256(lines(plan(mode, 5, 2)))
+		var lines []byte
+		for u := range plan(mode, 5, 2).Uploads() {
+			lines = append(u.AppendJSON(lines), '\n')
+		}
+		sum := sha256.Sum256(lines)
 		require.Equal(t, golden[mode], hex.EncodeToString(sum[:8]), "%s", mode)
 	}
-}
-
-func TestBackfill(t *testing.T) {
-	t.Parallel()
-	p := plan(simulate.Backfill, 4, 3)
-	byUnit := map[string][]roomsensor.Measurement{}
-	for _, u := range uploads(p) {
-		byUnit[u.HardwareID] = append(byUnit[u.HardwareID], u.Readings...)
-		require.False(t, u.SentAt.Before(u.Readings[len(u.Readings)-1].MeasuredAt))
-	}
-	for i := range p.Devices {
-		want := slices.Collect(p.Device(i).Measurements(p.From, p.Until))
-		require.Equal(t, want, byUnit[p.HardwareID(i)])
-	}
-	require.Equal(t, 4*3*288, p.Measurements())
-}
-
-// The window is truncated to whole buckets, so that no reading is in the future.
-func TestPlanWindow(t *testing.T) {
-	t.Parallel()
-	p := plan(simulate.Backfill, 3, 1)
-	p.Until = midnight.Add(7 * time.Minute)
-	latest := slices.MaxFunc(readings(p), func(a, b sent) int { return a.MeasuredAt.Compare(b.MeasuredAt) })
-	require.True(t, latest.MeasuredAt.Before(midnight.Add(5*time.Minute)))
-	require.False(t, latest.MeasuredAt.Before(midnight))
-	p.From = p.Until
-	require.Empty(t, readings(p))
-}
-
-// After an outage, a device sends all its measurements in the window.
-func TestDeviceUploads(t *testing.T) {
-	t.Parallel()
-	device := fleet(3).Device(1)
-	rapid.Check(t, func(t *rapid.T) {
-		from := midnight.Add(time.Duration(rapid.IntRange(0, 9*86400).Draw(t, "from")) * time.Second)
-		until := from.Add(time.Duration(rapid.IntRange(0, 5*86400).Draw(t, "length")) * time.Second)
-		var got []roomsensor.Measurement
-		for u := range device.Uploads(from, until) {
-			require.Equal(t, device.HardwareID, u.HardwareID)
-			require.LessOrEqual(t, len(u.Readings), 289)
-			got = append(got, u.Readings...)
-		}
-		require.Equal(t, slices.Collect(device.Measurements(from, until)), got)
-	})
 }
 
 // The service accepts all uploads (decision 41), except readings of clocks that are far ahead.
@@ -122,4 +107,116 @@ func TestUploadsStop(t *testing.T) {
 			require.LessOrEqual(t, n, most+1)
 		}
 	}
+}
+
+// The window is truncated to whole buckets, so that no reading is in the future.
+func TestPlanWindow(t *testing.T) {
+	t.Parallel()
+	p := plan(simulate.Backfill, 1, 1)
+	p.Until = midnight.Add(7 * time.Minute)
+	all := readings(p)[p.HardwareID(0)]
+	latest := all[len(all)-1]
+	require.True(t, latest.MeasuredAt.Before(midnight.Add(5*time.Minute)))
+	require.False(t, latest.MeasuredAt.Before(midnight))
+	p.From = p.Until
+	require.Empty(t, readings(p))
+}
+
+func TestModesSendEverything(t *testing.T) {
+	t.Parallel()
+	p := plan(simulate.Backfill, 9, 4)
+	require.Equal(t, 9*4*288, p.Measurements())
+	for _, mode := range []simulate.Mode{simulate.Backfill, simulate.Burst, simulate.Duplicate, simulate.WeakSignal} {
+		all, repeated := readings(plan(mode, 9, 4)), 0
+		for i := range p.Devices {
+			got := all[p.HardwareID(i)]
+			repeated += len(got)
+			if mode != simulate.Backfill {
+				slices.SortFunc(got, byTime)
+				got = slices.Compact(got)
+			}
+			repeated -= len(got)
+			require.Equal(t, measured(p.Device(i), p.From, p.Until), got, "%s", mode)
+		}
+		require.Equal(t, mode != simulate.Backfill, repeated > 0, "%s", mode)
+	}
+}
+
+func byTime(a, b roomsensor.Measurement) int { return a.MeasuredAt.Compare(b.MeasuredAt) }
+
+func TestBurst(t *testing.T) {
+	t.Parallel()
+	p := plan(simulate.Burst, 3, 3)
+	for u := range p.Uploads() {
+		require.WithinDuration(t, p.Until, u.SentAt, time.Minute, "sent after the reconnect")
+	}
+	byUnit := readings(p)
+	first := func(i int) time.Time { return byUnit[p.HardwareID(i)][0].MeasuredAt }
+	require.WithinDuration(t, p.From, first(0), time.Hour, "oldest first")
+	require.WithinDuration(t, p.Until, first(1), time.Hour, "newest first")
+	require.False(t, slices.IsSortedFunc(byUnit[p.HardwareID(2)], byTime))
+}
+
+func TestClockSkew(t *testing.T) {
+	t.Parallel()
+	right, wrong := readings(plan(simulate.Backfill, 5, 2)), readings(plan(simulate.ClockSkew, 5, 2))
+	const drift = 40 * time.Second // in two days
+	for i, skew := range []struct{ least, most time.Duration }{
+		{time.Minute, 8 * time.Minute},
+		{-8 * time.Minute, -time.Minute},
+		{-12 * time.Hour, -time.Hour},
+		{time.Hour, 12 * time.Hour},
+		{time.Unix(0, 0).Sub(midnight.Add(-2 * day)), time.Unix(0, 0).Sub(midnight.Add(-2 * day))},
+	} {
+		truth, shown := right[fleet(5).HardwareID(i)], wrong[fleet(5).HardwareID(i)]
+		require.Len(t, shown, len(truth))
+		for k := range shown {
+			require.Equal(t, truth[k].Values, shown[k].Values)
+			off := shown[k].MeasuredAt.Sub(truth[k].MeasuredAt)
+			require.True(t, skew.least-drift <= off && off <= skew.most+drift, "device %d is off by %s", i, off)
+		}
+	}
+}
+
+func TestMissingMetric(t *testing.T) {
+	t.Parallel()
+	whole := readings(plan(simulate.Backfill, 2, 10))
+	for unit, all := range readings(plan(simulate.MissingMetric, 2, 10)) {
+		empty, co2 := 0.0, 0.0
+		for _, m := range all {
+			if m.Values.Mask() == 0 {
+				empty++
+			}
+			if _, ok := m.Values.Get(roomsensor.CO2); ok {
+				co2++
+			}
+		}
+		total := float64(len(all))
+		require.Len(t, whole[unit], len(all), "no reading is omitted")
+		require.InDelta(t, 0.01*total, empty, 0.006*total)
+		if unit == fleet(2).HardwareID(0) {
+			require.Zero(t, co2, "device 0 has no CO2 sensor")
+		} else {
+			require.InDelta(t, 0.89*total, co2, 0.03*total)
+		}
+	}
+}
+
+func TestWeakSignal(t *testing.T) {
+	t.Parallel()
+	var late time.Duration
+	unknown := 0
+	all := uploads(plan(simulate.WeakSignal, 3, 7))
+	for _, u := range all {
+		late = max(late, u.SentAt.Sub(u.Readings[0].MeasuredAt))
+		if u.Signal == nil {
+			unknown++
+			continue
+		}
+		require.LessOrEqual(t, u.Signal.RSSI, -104)
+		require.LessOrEqual(t, u.Signal.Bars, 1)
+	}
+	require.Greater(t, late, 6*time.Hour)
+	require.NotZero(t, unknown)
+	require.Less(t, unknown, len(all)/3)
 }

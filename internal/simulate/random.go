@@ -1,8 +1,6 @@
 package simulate
 
-import (
-	"math/rand/v2"
-)
+import "math/rand/v2"
 
 // The independent streams of random numbers of one seed, so that a change of one does not change the others.
 const (
@@ -14,27 +12,17 @@ const (
 	streamDelivery
 )
 
-// rng is a random number generator that can be reseeded for each day of each device without allocating.
-type rng struct {
-	*rand.Rand
-	pcg rand.PCG
-}
+// rng is a random number generator.
+type rng struct{ *rand.Rand }
 
-func newRNG(parts ...uint64) *rng {
-	d := &rng{}
-	d.Rand = rand.New(&d.pcg) //nolint:gosec // It draws no secrets.
-	d.reset(parts...)
-	return d
-}
-
-// reset seeds the generator with the parts.
-func (d *rng) reset(parts ...uint64) {
+// newRNG returns a generator whose seed is all the parts.
+func newRNG(parts ...uint64) rng {
 	var a, b uint64
 	for _, part := range parts {
 		a = mix(a ^ part)
 		b = mix(b + a)
 	}
-	d.pcg.Seed(a, b)
+	return rng{rand.New(rand.NewPCG(a, b))} //nolint:gosec // It draws no secrets.
 }
 
 // mix hashes a number, so that similar seeds give different sequences (the last step of splitmix64).
@@ -46,12 +34,12 @@ func mix(x uint64) uint64 {
 }
 
 // chance returns true with a probability from 0 to 1.
-func (d *rng) chance(p float64) bool { return d.Float64() < p }
+func (d rng) chance(p float64) bool { return d.Float64() < p }
 
 // between draws from a uniform distribution over [least, most).
-func (d *rng) between(least, most float64) float64 { return least + (most-least)*d.Float64() }
+func (d rng) between(least, most float64) float64 { return least + (most-least)*d.Float64() }
 
 // around draws from a normal distribution, truncated at three standard deviations.
-func (d *rng) around(mean, deviation float64) float64 {
+func (d rng) around(mean, deviation float64) float64 {
 	return mean + deviation*max(-3, min(3, d.NormFloat64()))
 }

@@ -1,220 +1,184 @@
 package simulate
 
-// Kind is the kind of a room.
-type Kind string
+import (
+	"math"
 
-// The kinds of rooms, in the order in which a fleet uses them.
-const (
-	Office      Kind = "office"
-	MeetingRoom Kind = "meeting room"
-	Bedroom     Kind = "bedroom"
-	Gym         Kind = "gym"
-	LockerRoom  Kind = "locker room"
-	Lounge      Kind = "lounge"
+	"roomsensor/internal/roomsensor"
 )
-
-// Kinds lists all kinds.
-var Kinds = []Kind{Office, MeetingRoom, Bedroom, Gym, LockerRoom, Lounge}
 
 // room is the properties of a room.
 type room struct {
-	volume    float64 // cubic metres
-	idleAir   float64 // air changes per hour of an empty room
-	busyAir   float64 // air changes per hour with people in it
-	breath    float64 // CO2 of one person, cubic metres per hour
-	moisture  float64 // vapour pressure that one person adds, hPa
-	warm      float64 // degrees Celsius by day
-	cool      float64 // degrees Celsius at night and on Sundays in winter
-	ceiling   float64 // maximum with cooling in summer, degrees Celsius
-	window    float64 // share of the daylight that reaches the sensor
-	lamps     float64 // lux
-	quiet     float64 // dB of an empty room
-	voice     float64 // dB of one person who is awake
-	mostInUse int     // people
-	sealed    bool    // nobody opens a window
-	people    func(*schedule, *rng, *room)
+	breath float64 // CO2 that all its people add in the end, ppm
+	lag    float64 // hours in which the air follows two thirds of a change
+	temp   float64 // mean of the year, degrees Celsius
+	window float64 // light of the sun at its highest, lux
+	lamps  float64 // lux
+	quiet  float64 // dB of the empty room
+	voices float64 // dB that all its people add while they are awake
+	visits []visit
+	sealed bool // nobody opens a window
 }
 
-var rooms = map[Kind]room{
-	Office: {
-		volume: 60, idleAir: 0.6, busyAir: 1.6, breath: 0.018, moisture: 0.5, warm: 21.5, cool: 18.5, ceiling: 26,
-		window: 0.010, lamps: 420, quiet: 34, voice: 47, mostInUse: 4, people: officeHours,
+// visit is a time at which people are in a room, in hours of the day. A visit that ends after 24 continues on the next
+// day. A later visit of a list replaces an earlier one while both last.
+type visit struct {
+	from, to float64
+	days     uint8 // one bit per day of the week; bit 0 is Sunday
+	asleep   bool
+}
+
+const (
+	workdays uint8 = 0b0111110
+	saturday uint8 = 0b1000000
+	everyDay uint8 = 0b1111111
+)
+
+// rooms are the kinds of rooms, in the order in which the devices of a fleet have them.
+var rooms = []room{
+	{ // An office.
+		breath: 480, lag: 0.7, temp: 21.5, window: 900, lamps: 420, quiet: 34, voices: 17,
+		visits: []visit{{8.5, 12.3, workdays, false}, {13, 17.3, workdays, false}},
 	},
-	MeetingRoom: {
-		volume: 75, idleAir: 0.7, busyAir: 2.6, breath: 0.019, moisture: 0.5, warm: 21, cool: 18.5, ceiling: 25,
-		window: 0.006, lamps: 480, quiet: 33, voice: 51, mostInUse: 9, people: meetings,
+	{ // A meeting room.
+		breath: 750, lag: 0.5, temp: 21, window: 500, lamps: 480, quiet: 33, voices: 21,
+		visits: []visit{
+			{9, 10, workdays, false},
+			{10.6, 12, workdays, false},
+			{13.6, 15, workdays, false},
+			{15.7, 16.8, workdays, false},
+		},
 	},
-	Bedroom: {
-		volume: 38, idleAir: 0.5, busyAir: 0.7, breath: 0.013, moisture: 0.9, warm: 20.5, cool: 18, ceiling: 27,
-		window: 0.008, lamps: 140, quiet: 30, voice: 45, mostInUse: 2, people: nights,
+	{ // A bedroom.
+		breath: 620, lag: 1.2, temp: 20, window: 700, lamps: 140, quiet: 30, voices: 9,
+		visits: []visit{{19.2, 31.2, everyDay, false}, {22.4, 30.7, everyDay, true}},
 	},
-	Gym: {
-		volume: 700, idleAir: 0.5, busyAir: 3.2, breath: 0.055, moisture: 0.25, warm: 19, cool: 16.5, ceiling: 25,
-		window: 0.004, lamps: 520, quiet: 38, voice: 58, mostInUse: 18, people: trainings,
+	{ // A gym.
+		breath: 560, lag: 0.4, temp: 18.5, window: 350, lamps: 520, quiet: 38, voices: 24,
+		visits: []visit{{6.6, 8.4, workdays, false}, {15.5, 18.4, workdays, false}, {9.5, 11.8, saturday, false}},
 	},
-	LockerRoom: {
-		volume: 140, idleAir: 1.2, busyAir: 5, breath: 0.024, moisture: 0.7, warm: 22, cool: 20, ceiling: 26,
-		window: 0.001, lamps: 300, quiet: 40, voice: 55, mostInUse: 16, people: changings,
+	{ // A locker room.
+		breath: 420, lag: 0.3, temp: 22.5, window: 90, lamps: 300, quiet: 40, voices: 20,
+		visits: []visit{
+			{6.2, 6.7, workdays, false},
+			{8.4, 9, workdays, false},
+			{15, 15.6, workdays, false},
+			{18.4, 19.2, workdays, false},
+			{9.1, 9.6, saturday, false},
+			{11.8, 12.5, saturday, false},
+		},
 	},
-	Lounge: {
-		volume: 180, idleAir: 0.6, busyAir: 2.2, breath: 0.019, moisture: 0.4, warm: 21.5, cool: 19, ceiling: 26,
-		window: 0.012, lamps: 260, quiet: 36, voice: 53, mostInUse: 10, people: meals,
+	{ // A dining hall.
+		breath: 520, lag: 0.6, temp: 21.5, window: 1100, lamps: 260, quiet: 36, voices: 22,
+		visits: []visit{{7.2, 8.2, everyDay, false}, {12, 13.2, everyDay, false}, {18.5, 20.5, everyDay, false}},
 	},
 }
 
 // newRoom draws a room of a kind; rooms of one kind differ slightly.
-func newRoom(kind Kind, d *rng) room {
+func newRoom(kind int, d rng) room {
 	r := rooms[kind]
-	for _, trait := range []*float64{&r.volume, &r.idleAir, &r.busyAir, &r.window, &r.lamps} {
-		*trait *= d.between(0.75, 1.3)
+	for _, trait := range []*float64{&r.breath, &r.lag, &r.window, &r.lamps} {
+		*trait *= d.between(0.85, 1.15)
 	}
-	shift := d.around(0, 0.4)
-	r.warm += shift
-	r.cool += shift
-	r.quiet += d.around(0, 1.5)
-	r.mostInUse = max(1, r.mostInUse-d.IntN(1+r.mostInUse/3))
+	r.temp += d.around(0, 0.4)
+	r.quiet += d.around(0, 1)
 	return r
 }
 
 const (
 	slotsOfHour = 12
 	slotsOfDay  = 24 * slotsOfHour
+	daySeconds  = 24 * 60 * 60
+	// clockAhead is the time zone of all rooms, in seconds: an hour ahead of UTC without daylight saving time, so that no
+	// time zone database is needed.
+	clockAhead = 3600
+	outsideCO2 = 425 // ppm
+	airedLag   = 0.1 // hours, with an open window
 )
 
-// schedule is what happens in a room on one day, in slots of 5 minutes.
-type schedule struct {
-	weekday int // 0 is Sunday
-	people  [slotsOfDay]uint8
-	asleep  [slotsOfDay]bool
-	airing  [slotsOfDay]bool // a window is open
-	dark    [slotsOfDay]bool // the device has no power
+// slot is a room in one bucket.
+type slot struct {
+	people float64 // share of its people who are in it
+	asleep bool
+	aired  bool // a window is open
+	dark   bool // the device has no power
+	co2    float64
 }
 
-func (p *schedule) weekend() bool { return p.weekday == 0 || p.weekday == 6 }
+// days is two days of a room in slots, so that the second one does not depend on the state at the start of the first.
+type days [2 * slotsOfDay]slot
 
-// during calls f for each slot between two hours of the day.
-func during(from, to float64, f func(slot int)) {
-	for slot := max(0, int(from*slotsOfHour)); slot < min(slotsOfDay, int(to*slotsOfHour)); slot++ {
-		f(slot)
+// during calls change for each slot between two hours of the days.
+func (s *days) during(from, to float64, change func(*slot)) {
+	for i := max(0, int(from*slotsOfHour)); i < min(len(s), int(to*slotsOfHour)); i++ {
+		change(&s[i])
 	}
 }
 
-// enter adds people to the room between two hours of the day.
-func (p *schedule) enter(from, to float64, people int) {
-	during(from, to, func(slot int) { p.people[slot] += uint8(people) }) //nolint:gosec // At most 18.
-}
-
-// fill draws the schedule of a day.
-func (p *schedule) fill(day int64, d *rng, r *room) {
-	*p = schedule{weekday: int((day + 4) % 7)} // Day 0 was a Thursday.
-	r.people(p, d, r)
-	if d.chance(0.35) {
-		at := d.between(7, 20)
-		during(at, at+d.between(0.1, 0.6), func(slot int) { p.airing[slot] = true })
-	}
-	if d.chance(0.03) { // Somebody unplugs the device.
-		at := d.between(0, 23)
-		during(at, at+d.between(0.2, 7), func(slot int) { p.dark[slot] = true })
+// fill simulates a day, counted from 1970, and the day before it.
+func (s *days) fill(d *Device, day int64) {
+	*s = days{}
+	s.draw(d, day-1, 0)
+	s.draw(d, day, 24)
+	co2 := float64(outsideCO2)
+	for i := range s {
+		target, lag := outsideCO2+d.room.breath*s[i].people, d.room.lag
+		if s[i].aired && !d.room.sealed {
+			target, lag = outsideCO2, airedLag
+		}
+		co2 += (target - co2) * (1 - math.Exp(-1/(slotsOfHour*lag)))
+		s[i].co2 = co2
 	}
 }
 
-// officeHours: each person comes, goes for lunch and leaves.
-func officeHours(p *schedule, d *rng, r *room) {
-	presence := 0.9
-	if p.weekend() {
-		presence = 0.04
-	}
-	for range r.mostInUse {
-		if !d.chance(presence) {
+// draw draws what happens on a day that begins at an hour of the days.
+func (s *days) draw(d *Device, day int64, hour float64) {
+	r := newRNG(d.seed, streamPeople, uint64(day)) //nolint:gosec // A seed may wrap.
+	weekday := (day + 4) % 7                       // Day 0 was a Thursday.
+	people, absent := r.between(0.8, 1), r.chance(0.05)
+	for _, v := range d.room.visits {
+		from, to := hour+r.around(v.from, 0.2), hour+r.around(v.to, 0.2)
+		if absent || v.days>>weekday&1 == 0 {
 			continue
 		}
-		lunch := d.around(12.3, 0.3)
-		p.enter(d.around(8.5, 0.5), lunch, 1)
-		p.enter(lunch+d.between(0.4, 1), d.around(17.2, 0.7), 1)
+		s.during(from, to, func(s *slot) { s.people, s.asleep = people, v.asleep })
+	}
+	if r.chance(0.35) {
+		at := hour + r.between(7, 20)
+		s.during(at, at+r.between(0.1, 0.6), func(s *slot) { s.aired = true })
+	}
+	if r.chance(0.03) { // Somebody unplugs the device.
+		at := hour + r.between(0, 17)
+		s.during(at, at+r.between(0.2, 7), func(s *slot) { s.dark = true })
 	}
 }
 
-// meetings: one meeting after another, with breaks.
-func meetings(p *schedule, d *rng, r *room) {
-	if p.weekend() && !d.chance(0.08) {
-		return
+// truth returns the values in a room at a time of the clock of the rooms, in seconds since 1970.
+func (r *room) truth(s *slot, clock int64, weather float64) (values [roomsensor.MetricCount]float64) {
+	hour := float64(clock%daySeconds) / 3600
+	course := func(warmest, period, at float64) float64 { return math.Cos(2 * math.Pi * (at - warmest) / period) }
+	season := course(198, 365.25, math.Mod(float64(clock)/daySeconds, 365.25)) // 1 in July, -1 in January.
+	exhaled := s.co2 - outsideCO2
+
+	values[roomsensor.CO2] = s.co2
+	values[roomsensor.Temp] = r.temp + 1.6*season + 0.5*weather + 0.7*course(16, 24, hour) + 0.0009*exhaled
+	values[roomsensor.Humidity] = 43 + 7*season + 2*weather + 0.004*exhaled
+	// The sun is higher in summer; clouds take up to two thirds of the light.
+	clouds := max(0.33, min(1, 0.7+0.2*weather))
+	values[roomsensor.Lux] = r.window * clouds * max(0, 0.3*season+0.65*course(12.5, 24, hour))
+	values[roomsensor.Sound] = r.quiet
+	if s.people > 0 && !s.asleep {
+		values[roomsensor.Lux] = max(values[roomsensor.Lux], r.lamps)
+		values[roomsensor.Sound] += r.voices * s.people
 	}
-	for hour := d.between(8.2, 10); hour < 17; hour += d.between(0.2, 1.6) {
-		length := []float64{0.5, 1, 1, 1.5}[d.IntN(4)]
-		p.enter(hour, hour+length, min(r.mostInUse, 2+d.IntN(r.mostInUse)))
-		hour += length
-	}
+	return values
 }
 
-// nights: people are in the room from the evening to the morning, mostly asleep.
-func nights(p *schedule, d *rng, r *room) {
-	if d.chance(0.06) {
-		return // Nobody is at home.
+// weatherAt returns the deviation of the weather from that of the season, in standard deviations; it is the same for
+// all rooms of a seed. Above 0, it is warm, damp and clear.
+func weatherAt(seed uint64, clock int64) float64 {
+	day, part := clock/daySeconds, float64(clock%daySeconds)/daySeconds
+	on := func(day int64) float64 {
+		return newRNG(seed, streamWeather, uint64(day)).around(0, 1) //nolint:gosec // A seed may wrap.
 	}
-	late := 0.0
-	if p.weekend() {
-		late = 1.4
-	}
-	people := 1 + d.IntN(r.mostInUse)
-	rise := d.around(6.6+late, 0.4)
-	home, bed := d.around(19.2, 1), d.around(22.6+late/3, 0.4)
-	p.enter(0, rise+d.between(0.3, 0.9), people)
-	p.enter(home, 24, people)
-	during(0, rise, func(slot int) { p.asleep[slot] = true })
-	during(bed, 24, func(slot int) { p.asleep[slot] = true })
-}
-
-// session is a training or a meal, in hours of the day.
-type session struct{ from, to float64 }
-
-// sessions returns the trainings of a day of the week.
-func sessions(weekday int) []session {
-	switch weekday {
-	case 0:
-		return nil
-	case 6:
-		return []session{{9.5, 11.8}}
-	}
-	return []session{{6.6, 8.4}, {15.5, 18.4}}
-}
-
-// trainings: people come and leave one by one.
-func trainings(p *schedule, d *rng, r *room) {
-	for _, s := range sessions(p.weekday) {
-		for range r.mostInUse {
-			if d.chance(0.75) {
-				p.enter(d.around(s.from, 0.15), d.around(s.to, 0.25), 1)
-			}
-		}
-	}
-	if d.chance(0.4) {
-		at := d.between(11, 14)
-		p.enter(at, at+d.between(0.5, 1.2), 1+d.IntN(3))
-	}
-}
-
-// changings: people change their clothes before and after the trainings.
-func changings(p *schedule, d *rng, r *room) {
-	for _, s := range sessions(p.weekday) {
-		for range r.mostInUse {
-			if !d.chance(0.75) {
-				continue
-			}
-			in, out := d.around(s.from-0.3, 0.1), d.around(s.to+0.1, 0.15)
-			p.enter(in, in+d.between(0.15, 0.4), 1)
-			p.enter(out, out+d.between(0.3, 0.8), 1)
-		}
-	}
-}
-
-// meals: people eat together on each day of the week.
-func meals(p *schedule, d *rng, r *room) {
-	for _, s := range []session{{7.2, 8.2}, {12, 13.2}, {18.5, 20.5}} {
-		for range r.mostInUse {
-			if d.chance(0.6) {
-				at := d.around(s.from, 0.3)
-				p.enter(at, at+d.between(0.4, s.to-s.from), 1)
-			}
-		}
-	}
+	return on(day)*(1-part) + on(day+1)*part
 }

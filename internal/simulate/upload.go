@@ -15,8 +15,8 @@ type Signal struct {
 }
 
 // signalOf returns a signal with the bars for a strength in dBm.
-func signalOf(rssi int) Signal {
-	return Signal{RSSI: rssi, Bars: max(0, min(5, (rssi+120)/10))}
+func signalOf(rssi int) *Signal {
+	return &Signal{RSSI: rssi, Bars: max(0, min(5, (rssi+120)/10))}
 }
 
 // Upload is one upload of a device.
@@ -84,14 +84,19 @@ func (u *Upload) appendReading(dst []byte, r *roomsensor.Measurement) []byte {
 // valid until the next one. A device that measured nothing for two buckets sends nothing.
 func LiveUploads(devices []*Device, from time.Time, every time.Duration) iter.Seq[*Upload] {
 	return func(yield func(*Upload) bool) {
-		liveDevices := make([]*liveDevice, len(devices))
-		for i, d := range devices {
-			liveDevices[i] = newLiveDevice(d, from)
-		}
+		s := &sampler{}
 		for round := from; ; round = round.Add(every) {
-			for i, l := range liveDevices {
-				now := round.Add(every * time.Duration(i) / time.Duration(len(liveDevices)))
-				if l.prepare(now) && !yield(&l.upload) {
+			for i, d := range devices {
+				now := round.Add(every * time.Duration(i) / time.Duration(len(devices)))
+				newest, ok := s.newest(d, now)
+				if !ok {
+					continue
+				}
+				r := newRNG(d.seed, streamDelivery, uint64(now.UnixNano()))
+				if !yield(&Upload{
+					HardwareID: d.HardwareID, SentAt: now.Truncate(time.Millisecond), Firmware: d.unit.firmware,
+					Signal: signalOf(int(r.around(d.unit.rssi, 3))), Readings: []roomsensor.Measurement{newest},
+				}) {
 					return
 				}
 			}
@@ -99,40 +104,15 @@ func LiveUploads(devices []*Device, from time.Time, every time.Duration) iter.Se
 	}
 }
 
-// liveDevice is a device with its newest measurement and the next one.
-type liveDevice struct {
-	sampler      *sampler
-	rng          *rng
-	newest, next roomsensor.Measurement
-	upload       Upload
-	signal       Signal
-}
-
-func newLiveDevice(d *Device, from time.Time) *liveDevice {
-	l := &liveDevice{
-		sampler: newSampler(d, from.Add(-2*roomsensor.BucketLength)),
-		rng:     newRNG(d.seed, streamDelivery, uint64(from.Unix())), //nolint:gosec // A seed may wrap.
+// newest returns the newest measurement of a device at a time. ok is false if it measured nothing for two buckets.
+func (s *sampler) newest(d *Device, now time.Time) (m roomsensor.Measurement, ok bool) {
+	oldest := now.Add(-2 * roomsensor.BucketLength)
+	bucket := roomsensor.BucketOf(now)
+	for ; !bucket.Add(roomsensor.BucketLength).Before(oldest); bucket = bucket.Add(-roomsensor.BucketLength) {
+		m, ok = s.measure(d, bucket)
+		if ok && !m.MeasuredAt.After(now) {
+			return m, !m.MeasuredAt.Before(oldest)
+		}
 	}
-	l.next = l.sampler.measure()
-	return l
-}
-
-// prepare prepares the upload at a time. It returns false if there is nothing to send.
-func (l *liveDevice) prepare(now time.Time) bool {
-	for !l.next.MeasuredAt.After(now) {
-		l.newest, l.next = l.next, l.sampler.measure()
-	}
-	if now.Sub(l.newest.MeasuredAt) > 2*roomsensor.BucketLength {
-		return false
-	}
-	unit := &l.sampler.device.unit
-	l.signal = signalOf(int(l.rng.around(unit.rssi, 3)))
-	l.upload = Upload{
-		HardwareID: l.sampler.device.HardwareID,
-		SentAt:     now.Truncate(time.Millisecond),
-		Firmware:   unit.firmware(now),
-		Signal:     &l.signal,
-		Readings:   append(l.upload.Readings[:0], l.newest),
-	}
-	return true
+	return m, false
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -15,12 +14,13 @@ import (
 
 	"roomsensor/internal/process"
 	"roomsensor/internal/retry"
+	"roomsensor/internal/simulate"
 )
 
 const (
-	// The most that one request contains: far below the 16 MiB that a receiver accepts, so that a retry is cheap.
-	maxRequestBytes   = 2 << 20
-	maxRequestUploads = 200
+	// The least with which a request is sent: far below the 16 MiB that a receiver accepts, so that a retry is cheap.
+	requestBytes   = 2 << 20
+	requestUploads = 200
 	// requestTimeout bounds one request, and flushTimeout all attempts.
 	requestTimeout = 30 * time.Second
 	flushTimeout   = time.Minute
@@ -30,14 +30,12 @@ const (
 	maxResponseBytes = 1 << 16
 )
 
-var errFlushTimeout = errors.New("the receiver did not accept the uploads for a minute")
-
 // receiverSink posts uploads to a receiver and retries requests that it could not accept.
 type receiverSink struct {
 	url     string
 	key     string
 	client  *http.Client
-	body    bytes.Buffer
+	body    []byte
 	uploads int // in body
 	stored  receipt
 }
@@ -69,29 +67,25 @@ func NewReceiverSink(baseURL, ingestKey string) Sink {
 	return &receiverSink{url: url, key: ingestKey, client: &http.Client{Timeout: requestTimeout}}
 }
 
-func (s *receiverSink) Send(ctx context.Context, _ string, line []byte) error {
-	if s.uploads == maxRequestUploads || s.uploads > 0 && s.body.Len()+len(line) > maxRequestBytes {
-		if err := s.Flush(ctx); err != nil {
-			return err
-		}
-	}
-	s.body.Write(line)
-	s.body.WriteByte('\n')
+func (s *receiverSink) Send(ctx context.Context, u *simulate.Upload) error {
+	s.body = append(u.AppendJSON(s.body), '\n')
 	s.uploads++
-	return nil
+	if s.uploads < requestUploads && len(s.body) < requestBytes {
+		return nil
+	}
+	return s.Flush(ctx)
 }
 
 func (s *receiverSink) Flush(ctx context.Context) error {
 	if s.uploads == 0 {
 		return nil
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, flushTimeout, errFlushTimeout)
+	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
 	defer cancel()
 	for {
 		delay, err := s.post(ctx)
 		if err == nil {
-			s.body.Reset()
-			s.uploads = 0
+			s.body, s.uploads = s.body[:0], 0
 			return nil
 		}
 		if delay == 0 || retry.Sleep(ctx, delay) != nil {
@@ -100,8 +94,8 @@ func (s *receiverSink) Flush(ctx context.Context) error {
 	}
 }
 
-// Summary implements summarizer.
-func (s *receiverSink) Summary() string {
+// summary says what the receiver has confirmed.
+func (s *receiverSink) summary() string {
 	text := fmt.Sprintf("the receiver confirmed %d uploads with %d readings", s.stored.Stored, s.stored.Readings)
 	if len(s.stored.IgnoredFields) > 0 {
 		text += ", and ignored the fields " + strings.Join(s.stored.IgnoredFields, ", ")
@@ -111,7 +105,7 @@ func (s *receiverSink) Summary() string {
 
 // post makes one attempt. A delay above 0 means that a retry after it may succeed.
 func (s *receiverSink) post(ctx context.Context) (delay time.Duration, err error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url, bytes.NewReader(s.body.Bytes()))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url, bytes.NewReader(s.body))
 	if err != nil {
 		return 0, process.Refusef("%q is not the URL of a receiver: %v", s.url, err)
 	}
@@ -135,18 +129,10 @@ func (s *receiverSink) post(ctx context.Context) (delay time.Duration, err error
 		s.stored.add(&confirmed)
 		return 0, nil
 	case response.StatusCode == http.StatusTooManyRequests, response.StatusCode >= http.StatusInternalServerError:
-		return max(retryDelay, retryAfter(response.Header)), statusError(response.StatusCode, body)
+		seconds, _ := strconv.Atoi(response.Header.Get("Retry-After")) // 0 if it is missing.
+		return max(retryDelay, time.Duration(seconds)*time.Second), statusError(response.StatusCode, body)
 	}
 	return 0, statusError(response.StatusCode, body)
-}
-
-// retryAfter returns the value of Retry-After; 0 if it is missing.
-func retryAfter(h http.Header) time.Duration {
-	seconds, err := strconv.Atoi(h.Get("Retry-After"))
-	if err != nil {
-		return 0
-	}
-	return time.Duration(seconds) * time.Second
 }
 
 // statusError repeats the message of the receiver, which says what to do.

@@ -1,3 +1,8 @@
+// Package send sends the uploads of simulated devices to standard output, NATS or a receiver, at a given rate.
+//
+//   - send.go: Run, which sends a history and then live uploads when they are due, and reports its progress
+//   - sink.go: Sink, the destination of uploads: standard output, or the stream
+//   - receiver.go: the sink that posts to a receiver and retries
 package send
 
 import (
@@ -9,6 +14,7 @@ import (
 	"time"
 
 	"roomsensor/internal/process"
+	"roomsensor/internal/retry"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/simulate"
 )
@@ -37,6 +43,13 @@ func (o *Options) plan() simulate.Plan {
 
 var errDurationOver = errors.New("the duration is over")
 
+const (
+	// maxBuffered limits the time of an upload in the buffer of a sink.
+	maxBuffered = 100 * time.Millisecond
+	// lastFlushTimeout limits the flush of the sink of an interrupted run.
+	lastFlushTimeout = 5 * time.Second
+)
+
 // Run sends the uploads of a simulated fleet and reports its progress. The end of Duration is not an error, and neither
 // is an interrupt in live mode; an interrupt before the whole history was sent is one.
 func Run(ctx context.Context, o Options, to Sink, progress io.Writer) error {
@@ -45,38 +58,45 @@ func Run(ctx context.Context, o Options, to Sink, progress io.Writer) error {
 		ctx, cancel = context.WithTimeoutCause(ctx, o.Duration, errDurationOver)
 		defer cancel()
 	}
-	plan := o.plan()
-	r := &run{
-		options: o,
-		plan:    plan,
-		sender:  NewPacedSender(to),
-		meter:   newMeter(progress, plan.Measurements()),
-	}
+	now := time.Now()
+	r := &run{options: o, to: to, progress: progress, started: now, reported: now, flushed: now}
 	err := r.sendAll(ctx)
-	flushErr := r.sender.Close(ctx)
-	r.meter.finish()
-	if s, ok := to.(summarizer); ok {
-		r.meter.printf("%s", s.Summary())
+	flushErr := r.lastFlush(ctx)
+	r.printf("sent %d uploads with %d readings in %s",
+		r.uploads, r.readings, time.Since(r.started).Round(10*time.Millisecond))
+	if s, ok := to.(*receiverSink); ok {
+		r.printf("%s", s.summary())
 	}
-	return cmp.Or(r.result(ctx, err), flushErr)
+	switch {
+	case ctx.Err() == nil:
+	case r.complete, errors.Is(context.Cause(ctx), errDurationOver):
+		err = nil
+	default:
+		err = process.Refusef("Interrupted after %d uploads. The history is not complete.", r.uploads)
+	}
+	return cmp.Or(err, flushErr)
 }
 
 // run is one call of Run.
 type run struct {
 	options  Options
-	plan     simulate.Plan
-	sender   *PacedSender
-	meter    *meter
+	to       Sink
+	progress io.Writer
+	expected int  // readings of the history without gaps
 	complete bool // the whole history was sent
+
+	uploads, readings          int // sent
+	started, reported, flushed time.Time
 }
 
-// sendAll sends the history and, in live mode, what follows it.
+// sendAll sends the history and, in live mode, what follows it until ctx ends.
 func (r *run) sendAll(ctx context.Context) error {
-	start := time.Now()
-	for u := range r.plan.Uploads() {
+	plan := r.options.plan()
+	r.expected = plan.Measurements()
+	for u := range plan.Uploads() {
 		var due time.Time
 		if r.options.Rate > 0 {
-			due = start.Add(r.spacing(r.meter.uploads))
+			due = r.started.Add(r.spacing(r.uploads))
 		}
 		if err := r.send(ctx, u, due); err != nil {
 			return err
@@ -86,24 +106,13 @@ func (r *run) sendAll(ctx context.Context) error {
 	if r.options.Mode != simulate.Live {
 		return nil
 	}
-	return r.sendLive(ctx)
-}
-
-// spacing returns how long a number of uploads takes at the rate.
-func (r *run) spacing(uploads int) time.Duration {
-	return time.Duration(float64(uploads) / r.options.Rate * float64(time.Second))
-}
-
-// sendLive sends live uploads until ctx ends.
-func (r *run) sendLive(ctx context.Context) error {
-	fleet := r.options.Fleet
-	devices := make([]*simulate.Device, fleet.Devices)
+	devices := make([]*simulate.Device, plan.Devices)
 	for i := range devices {
-		devices[i] = fleet.Device(i)
+		devices[i] = plan.Device(i)
 	}
 	every := roomsensor.BucketLength
 	if r.options.Rate > 0 {
-		every = r.spacing(fleet.Devices)
+		every = r.spacing(len(devices))
 	}
 	for u := range simulate.LiveUploads(devices, time.Now(), every) {
 		if err := r.send(ctx, u, u.SentAt); err != nil {
@@ -113,62 +122,62 @@ func (r *run) sendLive(ctx context.Context) error {
 	return nil
 }
 
+// spacing returns how long a number of uploads takes at the rate.
+func (r *run) spacing(uploads int) time.Duration {
+	return time.Duration(float64(uploads) / r.options.Rate * float64(time.Second))
+}
+
+// send passes on an upload when it is due; the zero time means at once.
 func (r *run) send(ctx context.Context, u *simulate.Upload, due time.Time) error {
-	if err := r.sender.Send(ctx, u, due); err != nil {
+	if err := r.wait(ctx, time.Until(due)); err != nil {
 		return err
 	}
-	r.meter.add(len(u.Readings))
+	if err := r.to.Send(ctx, u); err != nil {
+		return err
+	}
+	r.uploads++
+	r.readings += len(u.Readings)
+	if now := time.Now(); now.Sub(r.reported) >= time.Second {
+		r.reported = now
+		r.printf("%d uploads with %d readings%s, %.0f readings/s",
+			r.uploads, r.readings, r.share(), float64(r.readings)/now.Sub(r.started).Seconds())
+	}
 	return nil
 }
 
-// result returns the error of a run, and nil for an end that was requested.
-func (r *run) result(ctx context.Context, err error) error {
-	switch {
-	case ctx.Err() == nil:
-		return err
-	case r.complete, errors.Is(context.Cause(ctx), errDurationOver):
-		return nil
+// wait waits for a duration. It flushes the sink first if an upload would stay in its buffer for longer than
+// maxBuffered.
+func (r *run) wait(ctx context.Context, left time.Duration) error {
+	if left <= 0 {
+		return ctx.Err()
 	}
-	return process.Refusef("Interrupted after %d uploads. The history is not complete.", r.meter.uploads)
-}
-
-// meter reports the progress once per second.
-type meter struct {
-	to                io.Writer
-	expected          int // readings; 0 is unbounded
-	uploads           int
-	readings          int
-	started, reported time.Time
-}
-
-func newMeter(to io.Writer, expected int) *meter {
-	now := time.Now()
-	return &meter{to: to, expected: expected, started: now, reported: now}
-}
-
-func (m *meter) add(readings int) {
-	m.uploads++
-	m.readings += readings
-	if now := time.Now(); now.Sub(m.reported) >= time.Second {
-		m.reported = now
-		m.printf("%d uploads with %d readings%s, %.0f readings/s",
-			m.uploads, m.readings, m.share(), float64(m.readings)/now.Sub(m.started).Seconds())
+	if now := time.Now(); left >= maxBuffered || now.Sub(r.flushed) >= maxBuffered {
+		r.flushed = now
+		if err := r.to.Flush(ctx); err != nil {
+			return err
+		}
 	}
+	return retry.Sleep(ctx, left)
+}
+
+// lastFlush flushes the sink, also if the run was interrupted.
+func (r *run) lastFlush(ctx context.Context) error {
+	if ctx.Err() != nil {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), lastFlushTimeout)
+		defer cancel()
+	}
+	return r.to.Flush(ctx)
 }
 
 // share returns how much of the history was sent. Missing readings lower it and duplicate uploads raise it.
-func (m *meter) share() string {
-	if m.expected == 0 || m.readings > m.expected {
+func (r *run) share() string {
+	if r.expected == 0 || r.readings > r.expected {
 		return ""
 	}
-	return fmt.Sprintf(" (%d %% of the history)", 100*m.readings/m.expected)
+	return fmt.Sprintf(" (%d %% of the history)", 100*r.readings/r.expected)
 }
 
-func (m *meter) finish() {
-	m.printf("sent %d uploads with %d readings in %s",
-		m.uploads, m.readings, time.Since(m.started).Round(10*time.Millisecond))
-}
-
-func (m *meter) printf(format string, args ...any) {
-	_, _ = fmt.Fprintf(m.to, "simulate: "+format+"\n", args...) // A closed stderr does not stop the run.
+func (r *run) printf(format string, args ...any) {
+	_, _ = fmt.Fprintf(r.progress, "simulate: "+format+"\n", args...) // A closed stderr does not stop the run.
 }

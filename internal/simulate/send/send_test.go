@@ -103,7 +103,7 @@ type interruptingSink struct {
 	interrupt            func()
 }
 
-func (s *interruptingSink) Send(context.Context, string, []byte) error {
+func (s *interruptingSink) Send(context.Context, *simulate.Upload) error {
 	s.sent++
 	if s.sent == s.after {
 		s.interrupt()

@@ -5,34 +5,35 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"time"
 
-	"roomsensor/internal/retry"
+	"github.com/rs/zerolog"
+
+	"roomsensor/internal/config"
+	"roomsensor/internal/process"
+	"roomsensor/internal/queue"
 	"roomsensor/internal/simulate"
 )
 
 // Sink is the destination of uploads.
 type Sink interface {
-	// Send passes on one upload. The sink may buffer it to send it with others, and does not retain line.
-	Send(ctx context.Context, hardwareID string, line []byte) error
+	// Send passes on one upload, which it does not retain. The sink may buffer it to send it with others.
+	Send(ctx context.Context, u *simulate.Upload) error
 	// Flush returns once all uploads passed to Send are stored.
 	Flush(ctx context.Context) error
 }
 
-// summarizer is a Sink that tells at the end what its destination has confirmed.
-type summarizer interface{ Summary() string }
-
 // lineSink prints uploads as JSON Lines.
-type lineSink struct{ out *bufio.Writer }
+type lineSink struct {
+	out  *bufio.Writer
+	line []byte
+}
 
 // NewLineSink returns a sink that prints uploads as JSON Lines.
-func NewLineSink(to io.Writer) Sink { return &lineSink{bufio.NewWriterSize(to, 1<<16)} }
+func NewLineSink(to io.Writer) Sink { return &lineSink{out: bufio.NewWriterSize(to, 1<<16)} }
 
-func (s *lineSink) Send(_ context.Context, _ string, line []byte) error {
-	_, err := s.out.Write(line)
-	if err == nil {
-		err = s.out.WriteByte('\n')
-	}
+func (s *lineSink) Send(_ context.Context, u *simulate.Upload) error {
+	s.line = append(u.AppendJSON(s.line[:0]), '\n')
+	_, err := s.out.Write(s.line)
 	return outputError(err)
 }
 
@@ -45,54 +46,53 @@ func outputError(err error) error {
 	return nil
 }
 
+// The most that one publish sends: enough to keep the stream busy, and little to send again.
 const (
-	// maxBuffered limits the time of an upload in the buffer of a sink.
-	maxBuffered = 100 * time.Millisecond
-	// lastFlushTimeout limits the flush of the sink of an interrupted run.
-	lastFlushTimeout = 5 * time.Second
+	batchUploads = 512
+	batchBytes   = 8 << 20
 )
 
-// PacedSender passes uploads to a sink when they are due.
-type PacedSender struct {
-	to      Sink
-	line    []byte
-	flushed time.Time
+// queueSink publishes uploads to the stream as a trusted publisher: without a team.
+type queueSink struct {
+	queue    *queue.Queue
+	buffered []queue.Message
+	bytes    int
 }
 
-// NewPacedSender returns a sender for a sink.
-func NewPacedSender(to Sink) *PacedSender { return &PacedSender{to: to, flushed: time.Now()} }
-
-// Send passes on an upload when it is due; the zero time means at once.
-func (p *PacedSender) Send(ctx context.Context, u *simulate.Upload, due time.Time) error {
-	if err := p.wait(ctx, time.Until(due)); err != nil {
-		return err
+// OpenQueueSink connects to the stream, which it creates if it does not exist. The caller must call shut, which closes
+// the connection.
+func OpenQueueSink(
+	ctx context.Context, cfg config.Queue, stream config.Stream,
+) (sink Sink, shut func(), err error) {
+	q, conn, err := process.ConnectQueue(cfg, stream, "roomsensor-dev simulate", zerolog.Nop())
+	if err != nil {
+		return nil, nil, err
 	}
-	p.line = u.AppendJSON(p.line[:0])
-	return p.to.Send(ctx, u.HardwareID, p.line)
+	if err := process.DeclareStream(ctx, q); err != nil {
+		conn.Close()
+		return nil, nil, err
+	}
+	return &queueSink{queue: q}, conn.Close, nil
 }
 
-// wait waits for a duration. It flushes the sink first if an upload would stay in its buffer for longer than
-// maxBuffered.
-func (p *PacedSender) wait(ctx context.Context, left time.Duration) error {
-	if left <= 0 {
-		return ctx.Err()
+func (s *queueSink) Send(ctx context.Context, u *simulate.Upload) error {
+	text := u.AppendJSON(nil)
+	s.buffered = append(s.buffered, queue.Message{HardwareID: u.HardwareID, Text: text})
+	s.bytes += len(text)
+	if len(s.buffered) < batchUploads && s.bytes < batchBytes {
+		return nil
 	}
-	if now := time.Now(); left >= maxBuffered || now.Sub(p.flushed) >= maxBuffered {
-		p.flushed = now
-		if err := p.to.Flush(ctx); err != nil {
-			return err
-		}
-	}
-	return retry.Sleep(ctx, left)
+	return s.Flush(ctx)
 }
 
-// Close flushes the sink, also if the run was interrupted.
-func (p *PacedSender) Close(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
-	if ctx.Err() != nil {
-		cancel()
-		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), lastFlushTimeout)
+func (s *queueSink) Flush(ctx context.Context) error {
+	if len(s.buffered) == 0 {
+		return nil
 	}
-	defer cancel()
-	return p.to.Flush(ctx)
+	if _, err := s.queue.Publish(ctx, s.buffered); err != nil {
+		return process.Refusef("The queue did not store all uploads. Check that it runs and is not full, "+
+			"and run the command again: %v", err)
+	}
+	s.buffered, s.bytes = s.buffered[:0], 0
+	return nil
 }
