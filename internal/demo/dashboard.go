@@ -6,11 +6,7 @@ import (
 	"fmt"
 
 	"roomsensor/internal/admin"
-	"roomsensor/internal/config"
-	"roomsensor/internal/process"
 	"roomsensor/internal/roomsensor"
-	"roomsensor/internal/service"
-	"roomsensor/schema"
 )
 
 // demoRoles are the roles of the people of the team, one of each.
@@ -18,25 +14,6 @@ var demoRoles = []roomsensor.Role{roomsensor.Viewer, roomsensor.Editor, roomsens
 
 // emailOf returns the address of the person with a role. Nobody gets mail at it.
 func emailOf(role roomsensor.Role) string { return role.String() + "@example.com" }
-
-// startDashboard runs a complete dashboard process inside the demo.
-func (d *demo) startDashboard(ctx context.Context) (err error) {
-	d.dashboard = config.Defaults[config.Dashboard]()
-	d.dashboard.PublicURL = d.api.Public(d.api.APIAddr)
-	if d.dashboard.Database, err = d.databaseAs(schema.RoleDashboard); err != nil {
-		return err
-	}
-	if d.dashboard.DashboardAddr, err = d.reserve(ctx, "the dashboard", d.options.DashboardAddr); err != nil {
-		return err
-	}
-	d.dashboard.OpsAddr, err = d.reserve(ctx, "the ops listener of the dashboard", d.options.DashboardOpsAddr)
-	if err != nil {
-		return err
-	}
-	return d.startProcess(ctx, "dashboard", func(ctx context.Context, o process.Options) error {
-		return service.RunDashboard(ctx, d.dashboard, o)
-	})
-}
 
 // dashboardURL returns the address of the dashboard.
 func (d *demo) dashboardURL() string { return d.dashboard.URL(d.dashboard.DashboardAddr) }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"strconv"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -99,7 +100,6 @@ type demo struct {
 	roles     schema.Roles // of the processes; empty on a server that is not the demo's own
 	store     *store.Store
 	operator  *admin.Operator
-	natsURL   string
 	queue     *queue.Queue
 	api       config.API
 	ingest    config.Ingest
@@ -110,8 +110,8 @@ type demo struct {
 func (d *demo) start(ctx context.Context, p *process.Process) error {
 	d.Process = p
 	for _, step := range []func(context.Context) error{
-		d.loadState, d.startDatabase, d.migrate, d.startQueue, d.createTeam,
-		d.startAPI, d.startIngest, d.startDashboard, d.fillHistory, d.sendRejected, d.printOverview, d.startDevices,
+		d.loadState, d.startDatabase, d.migrate, d.configure, d.startQueue, d.createTeam,
+		d.startProcesses, d.fillHistory, d.sendRejected, d.printOverview, d.startDevices,
 	} {
 		if err := step(ctx); err != nil {
 			return err
@@ -212,18 +212,20 @@ func orUnknown(text *string) string {
 }
 
 func (d *demo) startQueue(ctx context.Context) error {
-	port, err := d.freePort(ctx, "NATS", d.options.NATSPort)
+	free, err := d.listenNear(ctx, "NATS", net.JoinHostPort("127.0.0.1", strconv.Itoa(d.options.NATSPort)))
 	if err != nil {
 		return err
+	}
+	port := free.Addr().(*net.TCPAddr).Port //nolint:forcetypeassert // It listened on TCP.
+	if err := free.Close(); err != nil {
+		return fmt.Errorf("looking for a free port: %w", err)
 	}
 	server, err := devnats.Start(devnats.Options{StoreDir: d.dir.queue(), Port: port, Log: d.Log})
 	if err != nil {
 		return err
 	}
 	d.OnClose("the queue", process.Closing(server.Shutdown))
-	d.natsURL = server.URL
-	d.ingest = config.Defaults[config.Ingest]()
-	d.ingest.NATSURL, d.ingest.StreamMaxBytes = config.Secret(server.URL), maxStreamBytes
+	d.ingest.NATSURL = config.Secret(server.URL)
 	q, conn, err := process.ConnectQueue(d.ingest.Queue, d.ingest.Stream, "roomsensor-dev demo", d.Log)
 	if err != nil {
 		return err
@@ -240,38 +242,33 @@ func (d *demo) startQueue(ctx context.Context) error {
 	return d.store.ConfirmStream(ctx, queue.StreamName, q.Created())
 }
 
-// startAPI runs a complete API process inside the demo.
-func (d *demo) startAPI(ctx context.Context) (err error) {
-	d.api = config.Defaults[config.API]()
-	if d.api.Database, err = d.databaseAs(schema.RoleAPI); err != nil {
-		return err
+// startProcesses starts the API, ingest with the receiver and a worker, and the dashboard, as complete processes inside
+// the demo.
+func (d *demo) startProcesses(ctx context.Context) (err error) {
+	for _, p := range []struct {
+		name     string
+		role     schema.Role
+		database *config.Database
+		run      func(context.Context, process.Options) error
+	}{
+		{"api", schema.RoleAPI, &d.api.Database, func(ctx context.Context, o process.Options) error {
+			return service.RunAPI(ctx, d.api, o)
+		}},
+		{"ingest", schema.RoleWorker, &d.ingest.Database, func(ctx context.Context, o process.Options) error {
+			return service.RunIngest(ctx, d.ingest, o)
+		}},
+		{"dashboard", schema.RoleDashboard, &d.dashboard.Database, func(ctx context.Context, o process.Options) error {
+			return service.RunDashboard(ctx, d.dashboard, o)
+		}},
+	} {
+		if *p.database, err = d.databaseAs(p.role); err != nil {
+			return err
+		}
+		if err := d.startProcess(ctx, p.name, p.run); err != nil {
+			return err
+		}
 	}
-	if d.api.APIAddr, err = d.reserve(ctx, "the API", d.options.APIAddr); err != nil {
-		return err
-	}
-	if d.api.OpsAddr, err = d.reserve(ctx, "the ops listener of the API", d.options.APIOpsAddr); err != nil {
-		return err
-	}
-	return d.startProcess(ctx, "api", func(ctx context.Context, o process.Options) error {
-		return service.RunAPI(ctx, d.api, o)
-	})
-}
-
-// startIngest runs a complete process of receiver and worker inside the demo.
-func (d *demo) startIngest(ctx context.Context) (err error) {
-	d.ingest.Site = d.api.Site // Errors of the receiver link to pages that the API serves.
-	if d.ingest.Database, err = d.databaseAs(schema.RoleWorker); err != nil {
-		return err
-	}
-	if d.ingest.IngestAddr, err = d.reserve(ctx, "the receiver", d.options.IngestAddr); err != nil {
-		return err
-	}
-	if d.ingest.OpsAddr, err = d.reserve(ctx, "the ops listener of ingest", d.options.IngestOpsAddr); err != nil {
-		return err
-	}
-	return d.startProcess(ctx, "ingest", func(ctx context.Context, o process.Options) error {
-		return service.RunIngest(ctx, d.ingest, o)
-	})
+	return nil
 }
 
 // startProcess starts a process and waits until it is ready.

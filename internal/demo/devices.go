@@ -11,39 +11,19 @@ const demoTeam = "Riverside Athletics"
 
 const day = 24 * time.Hour
 
-// behavior is what a device of the demo does.
-type behavior int
-
+// How long ago the devices that do not report have uploaded for the last time.
 const (
-	reports       behavior = iota // keeps uploading
-	wentStale                     // uploaded for the last time some hours ago
-	wentOffline                   // uploaded for the last time days ago
-	neverReported                 // in stock
+	staleFor      = 5 * time.Hour
+	offlineFor    = 4*day + 7*time.Hour
+	neverReported = 100 * 365 * day // before every history
 )
-
-// How long ago the devices that do not report were last seen.
-const (
-	staleFor   = 5 * time.Hour
-	offlineFor = 4*day + 7*time.Hour
-)
-
-// until returns when a device sent its last upload, or now if it keeps reporting.
-func (b behavior) until(now time.Time) time.Time {
-	switch b {
-	case wentStale:
-		return now.Add(-staleFor)
-	case wentOffline:
-		return now.Add(-offlineFor)
-	default:
-		return now
-	}
-}
 
 // demoDevice is one device of the team. Its index decides which kind of room it measures (simulate.Fleet).
 type demoDevice struct {
 	name        string // empty: unnamed
 	metadata    map[string]string
-	behavior    behavior
+	note        string           // what it shows, for the overview
+	silent      time.Duration    // how long ago it uploaded for the last time; 0: it keeps uploading
 	replaced    time.Duration    // how long ago its unit was replaced; 0: never
 	sealed      bool             // nobody opens a window
 	unplugged   span             // it measured nothing
@@ -76,6 +56,7 @@ var demoDevices = []demoDevice{
 	}, {
 		name:     "Dorm 12",
 		metadata: map[string]string{"building": "dorm", "floor": "1", "wing": "east"},
+		note:     "assigned to its second athlete",
 		assignments: []demoAssignment{
 			{roomsensor.Athlete, "Jonas Weber", roomsensor.Home, "athlete-1077", 85, 6.5},
 			{roomsensor.Athlete, "Maya Okafor", roomsensor.Home, "athlete-1042", 6, 0}, // From Dorm 14.
@@ -95,16 +76,18 @@ var demoDevices = []demoDevice{
 	}, {
 		name:        "Medical room",
 		metadata:    map[string]string{"building": "main", "floor": "0"},
+		note:        "its unit was replaced 24 days before the demo was created",
 		replaced:    24*day + 5*time.Hour,
 		assignments: []demoAssignment{{roomsensor.Place, "Medical room", roomsensor.Home, "room-007", 80, 0}},
 	}, {
 		name:        "Meeting room",
 		metadata:    map[string]string{"building": "main", "floor": "1"},
-		behavior:    wentStale,
+		silent:      staleFor,
 		assignments: []demoAssignment{{roomsensor.Place, "Meeting room", roomsensor.Home, "", 30, 0}},
 	}, {
 		name:     "Travel kit 1",
 		metadata: map[string]string{"kit": "travel"},
+		note:     "available; its assignments have ended",
 		assignments: []demoAssignment{
 			{roomsensor.Athlete, "Maya Okafor", roomsensor.Travel, "athlete-1042", 66, 61},
 			{roomsensor.Athlete, "Ana Ruiz", roomsensor.Travel, "athlete-1015", 38, 34.5},
@@ -116,25 +99,28 @@ var demoDevices = []demoDevice{
 	}, {
 		name:        "Recovery room",
 		metadata:    map[string]string{"building": "gym", "floor": "-1"},
-		behavior:    wentOffline,
+		silent:      offlineFor,
 		assignments: []demoAssignment{{roomsensor.Place, "Recovery room", roomsensor.Home, "room-B03", 70, 0}},
 	}, {
 		name:     "Spare",
 		metadata: map[string]string{"state": "in stock"},
-		behavior: neverReported,
+		silent:   neverReported,
 	}, {
 		name:        "Physio room",
 		metadata:    map[string]string{"building": "main", "floor": "0"},
+		note:        "was unplugged for 6 hours",
 		unplugged:   span{15 * time.Hour, 9 * time.Hour},
 		assignments: []demoAssignment{{roomsensor.Place, "Physio room", roomsensor.Home, "room-009", 50, 0}},
 	}, {
 		name:        "Classroom",
 		metadata:    map[string]string{"building": "main", "floor": "1"},
+		note:        "uploaded 9 hours late, at once",
 		unconnected: span{20 * time.Hour, 11 * time.Hour},
 		assignments: []demoAssignment{{roomsensor.Place, "Classroom", roomsensor.Home, "room-105", 50, 0}},
 	}, {
 		name:     "Dorm 14",
 		metadata: map[string]string{"building": "dorm", "floor": "1", "wing": "east"},
+		note:     "nobody opens a window; its air is bad at night",
 		sealed:   true,
 		assignments: []demoAssignment{
 			{roomsensor.Athlete, "Maya Okafor", roomsensor.Home, "athlete-1042", 60, 6},

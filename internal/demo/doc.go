@@ -4,11 +4,9 @@
 //   - devices.go: the devices of the team, and what each of them demonstrates
 //   - team.go: creates the team, its keys, devices and assignments with the operator's use cases
 //   - history.go: fills the readings up to now
-//   - live.go: the devices that keep reporting
+//   - live.go: the devices that keep reporting, and uploads that are rejected
 //   - dashboard.go: the dashboard, and its people
-//   - rejects.go: uploads that are rejected
-//   - listen.go: listens on the next free port if an address is in use
+//   - listen.go: the addresses of the processes; it takes the next free port if one is in use
 //   - print.go: prints addresses, keys, devices and commands to try
-//   - logfile.go: the log of the processes
-//   - state.go: the data directory, its lock and the state that a restart continues from
+//   - state.go: the data directory, its lock, its log, and the state that a restart continues from
 package demo

@@ -14,48 +14,39 @@ import (
 	"roomsensor/internal/simulate"
 )
 
-const (
-	// batchReadings is how many readings one transaction stores.
-	batchReadings = 2000
-	// workerPoll is how often the demo checks whether the worker has stored the history.
-	workerPoll = 100 * time.Millisecond
-	// progressInterval is how often the demo reports its progress.
-	progressInterval = 2 * time.Second
-)
+// workerPoll is how often the demo checks whether the worker has stored the history.
+const workerPoll = 100 * time.Millisecond
 
 // fillHistory fills the readings up to now: the whole history at the first start, and later what is missing since the
 // last run, as if the devices had kept measuring meanwhile.
 func (d *demo) fillHistory(ctx context.Context) error {
-	now := time.Now().UTC()
-	var newest []time.Time
+	began := time.Now()
+	now, readings := began.UTC(), 0
+	d.printf("Filling the history up to now ...")
+	var from []time.Time
 	err := process.Patiently(ctx, func() (err error) {
-		newest, err = d.newestBuckets(ctx)
+		from, err = d.missingFrom(ctx, now)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	from := func(i int) time.Time {
-		if known := newest[i]; known.After(now.Add(-d.options.History)) {
-			return known // The newest bucket again: the last run may have ended before its last measurement.
-		}
-		return now.Add(-d.options.History)
-	}
-	p := newProgress(d, from, now)
 	for i := range demoDevices {
-		if err := d.fillDevice(ctx, i, from(i), now, p); err != nil {
+		sent, err := d.fillDevice(ctx, i, from[i], now)
+		if err != nil {
 			return err
 		}
+		readings += sent
 	}
 	if err := d.awaitWorker(ctx); err != nil {
 		return err
 	}
 	for i := range demoDevices {
-		if err := d.backdate(ctx, i, roomsensor.BucketOf(from(i)), now); err != nil {
+		if err := d.backdate(ctx, i, roomsensor.BucketOf(from[i]), now); err != nil {
 			return err
 		}
 	}
-	p.finish()
+	d.printf("Stored %d readings in %s.", readings, time.Since(began).Round(10*time.Millisecond))
 	return nil
 }
 
@@ -78,42 +69,41 @@ func (d *demo) backdate(ctx context.Context, i int, from, now time.Time) error {
 	return nil
 }
 
-// newestBuckets returns the newest stored bucket of each device; the zero time if there is none.
-func (d *demo) newestBuckets(ctx context.Context) ([]time.Time, error) {
+// missingFrom returns from when on the readings of each device are missing: from its newest bucket on, because the last
+// run may have ended before the last measurement in it, but at most the length of the history.
+func (d *demo) missingFrom(ctx context.Context, now time.Time) ([]time.Time, error) {
 	devices, err := d.store.CurrentDevices(ctx, d.state.TeamID,
-		roomsensor.DeviceQuery{Limit: roomsensor.MaxPage}, roomsensor.SummaryWindow(time.Now()))
+		roomsensor.DeviceQuery{Limit: roomsensor.MaxPage}, roomsensor.SummaryWindow(now))
 	if err != nil {
 		return nil, fmt.Errorf("reading the newest readings: %w", err)
 	}
-	newest := make([]time.Time, len(demoDevices))
-	for i, id := range d.state.Devices {
-		for k := range devices {
-			if devices[k].ID == id && devices[k].Latest != nil {
-				newest[i] = devices[k].Latest.BucketAt
-			}
+	newest := map[uuid.UUID]time.Time{}
+	for i := range devices {
+		if devices[i].Latest != nil {
+			newest[devices[i].ID] = devices[i].Latest.BucketAt
 		}
 	}
-	return newest, nil
+	from := make([]time.Time, len(demoDevices))
+	for i, id := range d.state.Devices {
+		from[i] = latest(newest[id], now.Add(-d.options.History))
+	}
+	return from, nil
 }
 
-// fillDevice uploads the readings of a device that reports, and writes those of a device that does not directly.
-func (d *demo) fillDevice(ctx context.Context, i int, from, now time.Time, p *progress) error {
-	device := &demoDevices[i]
-	uploads := d.uploads(i, from, device.behavior.until(now))
-	switch device.behavior {
-	case neverReported:
-		return nil
-	case wentStale, wentOffline:
-		return d.writeWithHeartbeats(ctx, i, p.count(uploads))
-	case reports:
+// fillDevice uploads the readings of a device that reports, and writes those of a device that does not directly. It
+// returns their number.
+func (d *demo) fillDevice(ctx context.Context, i int, from, now time.Time) (readings int, err error) {
+	to, send := d.receiverSink(), d.writeUpload(i)
+	if demoDevices[i].silent == 0 {
+		send = to.Send
 	}
-	to := d.receiverSink()
-	for u := range p.count(uploads) {
-		if err := to.Send(ctx, u); err != nil {
-			return err
+	for u := range d.uploads(i, from, now.Add(-demoDevices[i].silent)) {
+		if err := send(ctx, u); err != nil {
+			return 0, err
 		}
+		readings += len(u.Readings)
 	}
-	return to.Flush(ctx)
+	return readings, to.Flush(ctx)
 }
 
 // uploads returns the uploads of a device in a window, each from the unit that was in the device at that time.
@@ -148,10 +138,8 @@ func (d *demo) times(s span) (began, ended time.Time) {
 
 // replacedAt returns when the unit of a device was replaced; roomsensor.Forever if it never was.
 func (d *demo) replacedAt(i int) time.Time {
-	if demoDevices[i].replaced == 0 {
-		return roomsensor.Forever
-	}
-	return d.state.MadeAt.Add(-demoDevices[i].replaced)
+	at, _ := d.times(span{demoDevices[i].replaced, 0})
+	return at
 }
 
 func earliest(a, b time.Time) time.Time {
@@ -168,101 +156,40 @@ func latest(a, b time.Time) time.Time {
 	return a
 }
 
-// writeWithHeartbeats stores the uploads of a device as if each had arrived when it was sent. The queue cannot do that,
-// because it stamps messages with its own clock, and then no device could be stale or offline (decision 39). So these
-// uploads bypass the queue and use the worker's transaction directly; only ingested_at shows that they were written
+// writeUpload returns a function that stores an upload of a device as if it had arrived when it was sent. The queue
+// cannot do that, because it stamps messages with its own clock, and then no device could be stale or offline (decision
+// 39). So it bypasses the queue and uses the worker's transaction directly; only ingested_at shows that it was written
 // now.
-func (d *demo) writeWithHeartbeats(ctx context.Context, i int, uploads iter.Seq[*simulate.Upload]) error {
+func (d *demo) writeUpload(i int) func(context.Context, *simulate.Upload) error {
 	device := d.state.Devices[i]
-	batch := roomsensor.Batch{}
-	for u := range uploads {
+	return func(ctx context.Context, u *simulate.Upload) error {
+		batch := roomsensor.Batch{Seen: []roomsensor.DeviceHeartbeat{heartbeat(device, u)}}
 		for _, m := range u.Readings {
 			batch.Rows = append(batch.Rows, roomsensor.DeviceMeasurement{DeviceID: device, Measurement: m})
 		}
-		batch.Seen = []roomsensor.DeviceHeartbeat{heartbeat(device, u)}
-		if len(batch.Rows) < batchReadings {
-			continue
+		if _, err := d.store.WriteBatch(ctx, batch); err != nil {
+			return fmt.Errorf("writing the history of an offline device: %w", err)
 		}
-		if err := d.writeBatch(ctx, batch); err != nil {
-			return err
-		}
-		batch = roomsensor.Batch{}
-	}
-	return d.writeBatch(ctx, batch)
-}
-
-func (d *demo) writeBatch(ctx context.Context, batch roomsensor.Batch) error {
-	if len(batch.Seen) == 0 {
 		return nil
 	}
-	if _, err := d.store.WriteBatch(ctx, batch); err != nil {
-		return fmt.Errorf("writing the history of an offline device: %w", err)
-	}
-	return nil
 }
 
 // heartbeat returns what the arrival of an upload at its SentAt records about the device.
 func heartbeat(device uuid.UUID, u *simulate.Upload) roomsensor.DeviceHeartbeat {
-	firmware := u.Firmware // The iterator reuses the upload.
-	seen := roomsensor.DeviceHeartbeat{DeviceID: device, LastSeenAt: u.SentAt, Firmware: &firmware, FirmwareAt: u.SentAt}
-	if u.Signal != nil {
-		rssi, bars := int32(u.Signal.RSSI), int16(u.Signal.Bars) //nolint:gosec // Some dBm, and at most 5 bars.
-		seen.Signal, seen.SignalAt = &roomsensor.Signal{RSSI: &rssi, Bars: &bars}, u.SentAt
+	rssi, bars := int32(u.Signal.RSSI), int16(u.Signal.Bars) //nolint:gosec // Some dBm, and at most 5 bars.
+	return roomsensor.DeviceHeartbeat{
+		DeviceID: device, LastSeenAt: u.SentAt, Firmware: &u.Firmware, FirmwareAt: u.SentAt,
+		Signal: &roomsensor.Signal{RSSI: &rssi, Bars: &bars}, SignalAt: u.SentAt,
 	}
-	return seen
 }
 
 // awaitWorker waits until the worker has stored everything in the queue.
 func (d *demo) awaitWorker(ctx context.Context) error {
 	return retry.Until(ctx, workerPoll, func(ctx context.Context) (done bool, err error) {
-		err = process.Patiently(ctx, func() error {
-			state, err := d.queue.State(ctx)
-			done = err == nil && state.Waiting == 0 && state.Unacknowledged == 0
-			return err
-		})
+		state, err := d.queue.State(ctx)
 		if err != nil {
 			return false, fmt.Errorf("reading the state of the queue: %w", err)
 		}
-		return done, nil
+		return state.Waiting == 0 && state.Unacknowledged == 0, nil
 	})
-}
-
-// progress reports how much of the history was sent.
-type progress struct {
-	demo     *demo
-	expected int // readings
-	sent     int // readings
-	began    time.Time
-	reported time.Time
-}
-
-func newProgress(d *demo, from func(i int) time.Time, now time.Time) *progress {
-	p := &progress{demo: d, began: time.Now(), reported: time.Now()}
-	for i := range demoDevices {
-		if behavior := demoDevices[i].behavior; behavior != neverReported {
-			p.expected += max(0, int(behavior.until(now).Sub(from(i))/roomsensor.BucketLength)+1)
-		}
-	}
-	d.printf("Filling the history up to now: at most %d readings.", p.expected)
-	return p
-}
-
-// count passes uploads through and counts their readings.
-func (p *progress) count(uploads iter.Seq[*simulate.Upload]) iter.Seq[*simulate.Upload] {
-	return func(yield func(*simulate.Upload) bool) {
-		for u := range uploads {
-			p.sent += len(u.Readings)
-			if now := time.Now(); now.Sub(p.reported) >= progressInterval {
-				p.reported = now
-				p.demo.printf("  %d readings (%d %%)", p.sent, 100*p.sent/max(1, p.expected))
-			}
-			if !yield(u) {
-				return
-			}
-		}
-	}
-}
-
-func (p *progress) finish() {
-	p.demo.printf("Stored %d readings in %s.", p.sent, time.Since(p.began).Round(10*time.Millisecond))
 }

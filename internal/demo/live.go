@@ -6,25 +6,13 @@ import (
 	"time"
 
 	"roomsensor/internal/retry"
+	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/simulate"
 	"roomsensor/internal/simulate/send"
 )
 
-// startDevices starts the uploads of the devices that report, and of a unit that is not registered.
-func (d *demo) startDevices(context.Context) error {
-	var devices []*simulate.Device
-	for i := range demoDevices {
-		if demoDevices[i].behavior == reports {
-			devices = append(devices, d.unit(i))
-		}
-	}
-	devices = append(devices, d.strayUnit())
-	d.Background("devices", func(ctx context.Context) error { //nolint:contextcheck // Its closer ends it.
-		d.sendLive(ctx, devices)
-		return nil
-	})
-	return nil
-}
+// strayHistory is the age of the first upload of the unregistered unit when the demo is created.
+const strayHistory = 3 * time.Hour
 
 // unit returns the unit that is in a device now.
 func (d *demo) unit(i int) *simulate.Device {
@@ -44,6 +32,28 @@ func (d *demo) originalUnit(i int) *simulate.Device {
 	return unit
 }
 
+// strayUnit returns a unit that nobody registered. It uploads with the key of the team, and is rejected.
+func (d *demo) strayUnit() *simulate.Device { return d.state.fleet().Device(2 * len(demoDevices)) }
+
+func (d *demo) receiverSink() send.Sink {
+	return send.NewReceiverSink("http://"+d.ingest.IngestAddr, d.state.IngestKey)
+}
+
+// startDevices starts the uploads of the devices that report, and of a unit that is not registered.
+func (d *demo) startDevices(context.Context) error {
+	devices := []*simulate.Device{d.strayUnit()}
+	for i := range demoDevices {
+		if demoDevices[i].silent == 0 {
+			devices = append(devices, d.unit(i))
+		}
+	}
+	d.Background("devices", func(ctx context.Context) error { //nolint:contextcheck // Its closer ends it.
+		d.sendLive(ctx, devices)
+		return nil
+	})
+	return nil
+}
+
 // sendLive uploads to the receiver, as real devices do. An upload that fails is sent again with the next one.
 func (d *demo) sendLive(ctx context.Context, devices []*simulate.Device) {
 	sink := d.receiverSink()
@@ -57,6 +67,32 @@ func (d *demo) sendLive(ctx context.Context, devices []*simulate.Device) {
 	}
 }
 
-func (d *demo) receiverSink() send.Sink {
-	return send.NewReceiverSink("http://"+d.ingest.IngestAddr, d.state.IngestKey)
+// sendRejected uploads what is rejected, for three reasons: the unit is not registered, a value is impossible, and a
+// clock is hours ahead. Only the run that creates the team does so: later ones still have its rejects.
+func (d *demo) sendRejected(ctx context.Context) error {
+	if !d.created {
+		return nil
+	}
+	now, to := time.Now().UTC(), d.receiverSink()
+	for u := range d.strayUnit().Uploads(now.Add(-strayHistory), now) {
+		if err := to.Send(ctx, u); err != nil {
+			return err
+		}
+	}
+	for _, bad := range []struct {
+		device string
+		ahead  time.Duration
+		temp   float32 // degrees Celsius
+	}{{"Dining hall", 5 * time.Hour, 21.4}, {"Weight room", 0, 231}} {
+		m := roomsensor.Measurement{MeasuredAt: now.Add(bad.ahead).Truncate(time.Second)}
+		m.Values.Set(roomsensor.Temp, bad.temp)
+		err := to.Send(ctx, &simulate.Upload{
+			HardwareID: d.unit(deviceIndex(bad.device)).HardwareID, SentAt: m.MeasuredAt, Firmware: "2.17.2",
+			Readings: []roomsensor.Measurement{m},
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return to.Flush(ctx)
 }

@@ -24,7 +24,7 @@ func (d *demo) printOverview(ctx context.Context) error {
 		{"Read key", d.state.ReadKey},
 		{"Read-write key", d.state.ReadWriteKey},
 		{"Ingest key", d.state.IngestKey},
-		{"NATS_URL", d.natsURL},
+		{"NATS_URL", string(d.ingest.NATSURL)},
 		{"DATABASE_URL", string(d.database.DatabaseURL)},
 		{"Data and log", d.dir.path},
 	} {
@@ -38,7 +38,7 @@ func (d *demo) printOverview(ctx context.Context) error {
 	}
 	d.printf("\nTry:\n")
 	for _, e := range d.examples(base) {
-		d.printf("# %s\n%s\n", e.purpose, e.command)
+		d.printf("# %s\n%s\n", e[0], e[1])
 	}
 	d.printf("New readings arrive every few seconds. Ctrl-C stops the demo; run it again to continue.")
 	return nil
@@ -46,14 +46,12 @@ func (d *demo) printOverview(ctx context.Context) error {
 
 func (d *demo) uploadURL() string { return "http://" + d.ingest.IngestAddr + "/uploads" }
 
-// example is a shell command that works when it is pasted.
-type example struct{ purpose, command string }
-
-func (d *demo) examples(base string) []example {
+// examples returns shell commands that work when they are pasted, each after its purpose.
+func (d *demo) examples(base string) [][2]string {
 	read := "curl -sS -H 'Authorization: Bearer " + d.state.ReadKey + "' "
 	write := "curl -sS -H 'Authorization: Bearer " + d.state.ReadWriteKey + "' "
 	device := func(name string) string { return base + "/devices/" + d.deviceID(name) }
-	return []example{
+	return [][2]string{
 		{"The team and the key", read + base + "/team"},
 		{"All devices with their newest reading and their last 24 hours", read + base + "/devices/current"},
 		{"The last hour of one device", read + "'" + device("Weight room") + "/readings?last=1h'"},
@@ -92,37 +90,19 @@ func (d *demo) printDevices(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("reading a device of the demo: %w", err)
 		}
-		name := "(unnamed)"
+		name, note := "(unnamed)", demoDevices[i].note
 		if device.DisplayName != nil {
 			name = *device.DisplayName
 		}
-		d.printf("  %s  %-18s %s", id, name, demoDevices[i].remark(&device, time.Now()))
+		switch status := roomsensor.StatusAt(time.Now(), device.LastSeenAt); {
+		case device.LastSeenAt == nil:
+			note = string(status) + ": never reported"
+		case status != roomsensor.Online:
+			note = fmt.Sprintf("%s: last seen %s ago", status, formatAge(time.Since(*device.LastSeenAt)))
+		}
+		d.printf("  %s  %-18s %s", id, name, note)
 	}
 	return nil
-}
-
-// remark describes what is special about a device.
-func (c *demoDevice) remark(device *roomsensor.Device, now time.Time) string {
-	status := roomsensor.StatusAt(now, device.LastSeenAt)
-	switch {
-	case device.LastSeenAt == nil:
-		return string(status) + ": never reported"
-	case status != roomsensor.Online:
-		return fmt.Sprintf("%s: last seen %s ago", status, formatAge(now.Sub(*device.LastSeenAt)))
-	case c.replaced > 0:
-		return fmt.Sprintf("its unit was replaced %s before the demo was created", formatAge(c.replaced))
-	case len(c.assignments) > 0 && c.assignments[len(c.assignments)-1].ended > 0:
-		return "available; its assignments have ended"
-	case c.sealed:
-		return "nobody opens a window; its air is bad at night"
-	case c.unplugged != (span{}):
-		return fmt.Sprintf("was unplugged for %s", formatAge(c.unplugged.began-c.unplugged.ended))
-	case c.unconnected != (span{}):
-		return fmt.Sprintf("uploaded %s late, at once", formatAge(c.unconnected.began-c.unconnected.ended))
-	case len(c.assignments) > 1:
-		return "assigned to its second athlete"
-	}
-	return ""
 }
 
 // formatAge formats an age in whole days from two days on, and in hours below that.

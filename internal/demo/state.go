@@ -7,13 +7,12 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"github.com/google/uuid"
 
+	"roomsensor/internal/dev/filelock"
 	"roomsensor/internal/process"
-	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/simulate"
 )
 
@@ -32,19 +31,43 @@ func (d dataDir) open() (unlock func(), err error) {
 	if err := os.MkdirAll(d.path, 0o755); err != nil {
 		return nil, fmt.Errorf("creating the directory of the demo: %w", err)
 	}
-	f, err := os.OpenFile(d.file("lock"), os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("opening the lock of the demo: %w", err)
-	}
-	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-	if errors.Is(err, syscall.EWOULDBLOCK) {
+	unlock, err = filelock.Try(d.file("lock"))
+	if errors.Is(err, filelock.ErrHeld) {
 		err = process.Refusef("A demo already runs on %s. Use that one, stop it with Ctrl-C, or give this one another "+
 			"directory with --data-dir.", d.path)
 	}
+	return unlock, err
+}
+
+// maxLogBytes is the size at which the log starts over. It holds half a day.
+const maxLogBytes = 10 << 20
+
+// logFile is a log that starts over when it is full.
+type logFile struct {
+	*os.File
+	size, max int // bytes
+}
+
+// createLog creates an empty log.
+func createLog(path string, maxBytes int) (*logFile, error) {
+	//nolint:gosec // The user chooses the directory.
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
-		return nil, errors.Join(err, f.Close())
+		return nil, fmt.Errorf("creating the log of the demo: %w", err)
 	}
-	return func() { _ = f.Close() }, nil
+	return &logFile{File: f, max: maxBytes}, nil
+}
+
+// Write appends a line. It is not safe for concurrent use.
+func (l *logFile) Write(line []byte) (int, error) {
+	if l.size+len(line) > l.max {
+		if err := l.Truncate(0); err != nil {
+			return 0, fmt.Errorf("clearing the log of the demo: %w", err)
+		}
+		l.size = 0
+	}
+	l.size += len(line)
+	return l.File.Write(line) //nolint:wrapcheck // It names the file.
 }
 
 // state is what the next run of a demo needs to continue with the same team and keys.
@@ -79,14 +102,6 @@ func (s *state) fleet() simulate.Fleet {
 // replacement returns the hardware id of the replacement unit of a device.
 func (s *state) replacement(i int) string { return s.fleet().HardwareID(len(demoDevices) + i) }
 
-// hasKeys returns false if a key has no checksum: version 0.1.0 created such keys.
-func (s *state) hasKeys() bool {
-	_, _, read := roomsensor.ParseKey(roomsensor.APIKey, s.ReadKey)
-	_, _, readWrite := roomsensor.ParseKey(roomsensor.APIKey, s.ReadWriteKey)
-	_, _, ingest := roomsensor.ParseKey(roomsensor.IngestKey, s.IngestKey)
-	return read && readWrite && ingest
-}
-
 // load returns the state of an earlier run, or nil if no run has created a team yet.
 func (d dataDir) load() (*state, error) {
 	text, err := os.ReadFile(d.file("demo.json"))
@@ -97,7 +112,7 @@ func (d dataDir) load() (*state, error) {
 		return nil, fmt.Errorf("reading the state of the demo: %w", err)
 	}
 	s := &state{}
-	if err := json.Unmarshal(text, s); err != nil || len(s.Devices) != len(demoDevices) || !s.hasKeys() {
+	if err := json.Unmarshal(text, s); err != nil || len(s.Devices) != len(demoDevices) {
 		return nil, process.Refusef("%s is damaged or of another version. Run the demo with --reset to start over.",
 			d.file("demo.json"))
 	}
@@ -111,10 +126,10 @@ func (d dataDir) save(s *state) error {
 		return fmt.Errorf("writing the state of the demo: %w", err)
 	}
 	next := d.file("demo.json.new")
-	if err := os.WriteFile(next, text, 0o600); err != nil {
-		return fmt.Errorf("writing the state of the demo: %w", err)
+	if err = os.WriteFile(next, text, 0o600); err == nil {
+		err = os.Rename(next, d.file("demo.json"))
 	}
-	if err := os.Rename(next, d.file("demo.json")); err != nil {
+	if err != nil {
 		return fmt.Errorf("writing the state of the demo: %w", err)
 	}
 	return nil
