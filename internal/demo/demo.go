@@ -31,7 +31,7 @@ const maxStreamBytes = 1 * config.GiB
 type Options struct {
 	// DatabaseURL is the database to use; empty finds or starts one.
 	DatabaseURL string
-	// DataDir stores everything; empty is DefaultDir.
+	// DataDir stores everything; empty is demo beside the directory of `roomsensor-dev localdb`.
 	DataDir string
 	// Reset starts over with a new team. It deletes nothing in the database of DatabaseURL.
 	Reset bool
@@ -50,21 +50,12 @@ type Options struct {
 	Version string
 }
 
-// DefaultDir returns the directory in which a demo stores its data by default.
-func DefaultDir() (string, error) {
-	base, err := postgres.Base()
-	if err != nil {
-		return "", err
-	}
-	return base + "/demo", nil
-}
-
 // Run runs the whole service in one process, with a team of simulated devices that have a history, until ctx ends. A
 // second run continues with the data of the first.
 func Run(ctx context.Context, o Options) error {
 	if o.DataDir == "" {
 		var err error
-		if o.DataDir, err = DefaultDir(); err != nil {
+		if o.DataDir, err = postgres.Dir("demo"); err != nil {
 			return err
 		}
 	}

@@ -3,6 +3,7 @@
 package command
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -72,13 +73,12 @@ func (c Command) Run(ctx context.Context, p *Progress) (string, error) {
 	defer cancel()
 	defer p.During(c.Step)()
 
-	var stdout strings.Builder
-	output := &tail{}
+	var stdout, stderr bytes.Buffer
 	//nolint:gosec // The programs are PostgreSQL's and Debian's own, at paths that were looked up.
 	cmd := exec.CommandContext(ctx, c.Argv[0], c.Argv[1:]...)
 	cmd.Dir = c.Dir
 	cmd.Env = append([]string{"PATH=" + Path(), "LC_ALL=C"}, c.Env...)
-	cmd.Stdout, cmd.Stderr = io.MultiWriter(&stdout, output), output
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	cmd.SysProcAttr = c.As.attributes()
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = stopGrace
@@ -86,7 +86,7 @@ func (c Command) Run(ctx context.Context, p *Progress) (string, error) {
 		if ctx.Err() != nil {
 			err = ctx.Err() // Why the program was stopped, not how it died of it.
 		}
-		return "", fmt.Errorf("%s: %w%s", c.Step, err, Indented(output.end))
+		return "", fmt.Errorf("%s: %w%s", c.Step, err, Indented(append(stdout.Bytes(), stderr.Bytes()...)))
 	}
 	return stdout.String(), nil
 }
@@ -126,20 +126,10 @@ func Indented(output []byte) string {
 	return "\n    " + strings.ReplaceAll(text, "\n", "\n    ")
 }
 
-// tail keeps the end of what is written to it. os/exec writes both streams of a program to it, from two goroutines.
-type tail struct {
-	mu  sync.Mutex
-	end []byte
-}
-
-func (t *tail) Write(b []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.end = append(t.end, b...)
-	if extra := len(t.end) - outputKept; extra > 0 {
-		t.end = t.end[extra:]
-	}
-	return len(b), nil
+// Exists reports whether a path names a file or directory.
+func Exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 // Account is the user that PostgreSQL runs as when this process is root, because PostgreSQL refuses root. Nil is the
@@ -169,13 +159,10 @@ func AccountFor(data string) (*Account, error) {
 }
 
 func newAccount(u *user.User) (*Account, error) {
-	uid, err := strconv.ParseUint(u.Uid, 10, 32)
-	if err != nil {
-		return nil, fmt.Errorf("reading the uid of %s: %w", u.Username, err)
-	}
-	gid, err := strconv.ParseUint(u.Gid, 10, 32)
-	if err != nil {
-		return nil, fmt.Errorf("reading the gid of %s: %w", u.Username, err)
+	uid, uidErr := strconv.ParseUint(u.Uid, 10, 32)
+	gid, gidErr := strconv.ParseUint(u.Gid, 10, 32)
+	if err := errors.Join(uidErr, gidErr); err != nil {
+		return nil, fmt.Errorf("reading the ids of %s: %w", u.Username, err)
 	}
 	return &Account{name: u.Username, uid: uint32(uid), gid: uint32(gid)}, nil
 }

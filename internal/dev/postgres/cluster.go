@@ -8,7 +8,6 @@ import (
 	"maps"
 	"math"
 	"net"
-	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,13 +24,10 @@ import (
 // clusterConfig is the configuration file that this package writes before every start; postgresql.conf includes it.
 const clusterConfig = "roomsensor.conf"
 
-// The processes of a killed server get orphansGrace to notice that it is gone. After that, start kills them, and waits
-// for their end until orphansTimeout. A process that waits for a lock of the server notices nothing, so that without
-// the kill it would keep the data in use forever.
-const (
-	orphansGrace   = 5 * time.Second
-	orphansTimeout = 30 * time.Second
-)
+// orphansTimeout is the limit for the processes of a killed server to end after start has killed them. A process that
+// waits for a lock of the server does not notice that the server is gone, so that without the kill it would keep the
+// data in use forever.
+const orphansTimeout = 30 * time.Second
 
 var errOrphans = errors.New("processes of a crashed server still use the data")
 
@@ -48,11 +44,11 @@ func (s starter) startCluster(ctx context.Context, in *installation, created *st
 		}
 	}
 	c := cluster{starter: s, in: in, as: as, data: s.dir.file("pgdata")}
-	if created == nil && exists(c.data) {
+	if created == nil && command.Exists(c.data) {
 		return nil, fmt.Errorf("%s holds data, but the file server.json with its password is gone: restore it, or"+
 			" remove the directory to start with an empty database", s.dir.path)
 	}
-	if created == nil || !exists(c.data) {
+	if created == nil || !command.Exists(c.data) {
 		if created, err = c.init(ctx); err != nil {
 			return nil, err
 		}
@@ -102,21 +98,17 @@ func (c cluster) init(ctx context.Context) (*state, error) {
 	return st, os.Rename(next, c.data) //nolint:wrapcheck // It names both paths.
 }
 
-// start starts the server. After a crash it waits for processes of the old server that still run, and then kills them.
+// start starts the server. After a crash it kills processes of the old server that still run.
 func (c cluster) start(ctx context.Context, st *state) error {
 	if err := errors.Join(c.dir.disownPostmaster(), c.configure(st)); err != nil {
 		return err
 	}
 	limited, cancel := context.WithTimeout(ctx, orphansTimeout)
 	defer cancel()
-	begin := time.Now()
 	err := retry.Until(limited, 5*pollInterval, func(context.Context) (bool, error) {
 		err := c.launch(ctx)
 		if !errors.Is(err, errOrphans) {
 			return true, err
-		}
-		if time.Since(begin) < orphansGrace {
-			return false, nil
 		}
 		return false, c.killOrphans()
 	})
@@ -226,11 +218,7 @@ func freePort(wanted int) (int, error) {
 		return 0, fmt.Errorf("looking for a free port: %w", err)
 	}
 	defer func() { _ = l.Close() }()
-	addr, err := netip.ParseAddrPort(l.Addr().String())
-	if err != nil {
-		return 0, fmt.Errorf("looking for a free port: %w", err)
-	}
-	return int(addr.Port()), nil
+	return l.Addr().(*net.TCPAddr).Port, nil //nolint:forcetypeassert // It listened on TCP.
 }
 
 func appendLine(path, line string) error {
@@ -240,11 +228,6 @@ func appendLine(path, line string) error {
 	}
 	_, err = f.WriteString("\n" + line + "\n")
 	return errors.Join(err, f.Close())
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
 }
 
 // stopTimeout is the time that a server gets to write its data and stop.
@@ -291,7 +274,7 @@ func (d *dataDir) disownPostmaster() error {
 
 // commandLine returns the arguments of a process, empty when there is none.
 func commandLine(pid int) string {
-	if exists("/proc/self/cmdline") {
+	if command.Exists("/proc/self/cmdline") {
 		line, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
 		if err != nil {
 			return ""

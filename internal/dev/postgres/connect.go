@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/url"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -136,55 +135,26 @@ func (i Info) String() string {
 }
 
 // Describe reads the edition and the versions of the server of a URL. If the database does not have the extension yet,
-// it creates a temporary one for this, which the role must be allowed to do.
+// it creates it and rolls that back, which the role must be allowed to do.
 func Describe(ctx context.Context, url string) (Info, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
+	var i Info
 	conn, err := pgx.Connect(ctx, url)
 	if err != nil {
 		return Info{}, fmt.Errorf("reading the edition of TimescaleDB: %w", err)
 	}
-	defer func() { _ = conn.Close(ctx) }()
-	info, err := describe(ctx, conn)
-	if errors.Is(err, pgx.ErrNoRows) {
-		info, err = describeInTemporary(ctx, conn)
+	defer func() { _ = conn.Close(ctx) }() // It rolls back.
+	if _, err = conn.Exec(ctx, "BEGIN; CREATE EXTENSION IF NOT EXISTS timescaledb"); err == nil {
+		err = conn.QueryRow(ctx, `
+			SELECT extversion, split_part(current_setting('server_version'), ' ', 1),
+			       CASE current_setting('timescaledb.license') WHEN 'apache' THEN 'apache' ELSE 'community' END
+			FROM pg_extension WHERE extname = 'timescaledb'`).Scan(&i.TimescaleDB, &i.PostgreSQL, &i.Edition)
 	}
 	if err != nil {
 		return Info{}, fmt.Errorf("reading the edition of TimescaleDB: %w", err)
 	}
-	return info, nil
-}
-
-func describe(ctx context.Context, conn *pgx.Conn) (Info, error) {
-	var i Info
-	err := conn.QueryRow(ctx, `
-		SELECT extversion, split_part(current_setting('server_version'), ' ', 1),
-		       CASE current_setting('timescaledb.license') WHEN 'apache' THEN 'apache' ELSE 'community' END
-		FROM pg_extension WHERE extname = 'timescaledb'`).Scan(&i.TimescaleDB, &i.PostgreSQL, &i.Edition)
-	return i, err //nolint:wrapcheck // Describe wraps it.
-}
-
-// describeInTemporary reads it in a temporary database.
-func describeInTemporary(ctx context.Context, conn *pgx.Conn) (info Info, err error) {
-	name := "roomsensor_probe_" + strings.ToLower(newPassword()[:8])
-	if _, err := conn.Exec(ctx, "CREATE DATABASE "+name+" TEMPLATE template0"); err != nil {
-		return Info{}, err //nolint:wrapcheck // Describe wraps it.
-	}
-	defer func() {
-		_, dropErr := conn.Exec(ctx, "DROP DATABASE "+name+" WITH (FORCE)")
-		err = errors.Join(err, dropErr)
-	}()
-	config := conn.Config().Copy()
-	config.Database = name
-	probe, err := pgx.ConnectConfig(ctx, config)
-	if err != nil {
-		return Info{}, err //nolint:wrapcheck // Describe wraps it.
-	}
-	defer func() { _ = probe.Close(ctx) }()
-	if _, err := probe.Exec(ctx, "CREATE EXTENSION timescaledb"); err != nil {
-		return Info{}, err //nolint:wrapcheck // Describe wraps it.
-	}
-	return describe(ctx, probe)
+	return i, nil
 }
 
 // available returns the version of the extension that the server can create, or an empty string.
@@ -213,11 +183,9 @@ func sufficient(version string) error {
 	if version == "" {
 		return errors.New("it does not have the extension timescaledb")
 	}
-	var parts [2]int
-	for i, text := range strings.SplitN(version, ".", 3)[:min(2, strings.Count(version, ".")+1)] {
-		parts[i], _ = strconv.Atoi(text) // Anything else than a number counts as too old.
-	}
-	if parts[0] < minMajor || parts[0] == minMajor && parts[1] < minMinor {
+	var major, minor int
+	_, _ = fmt.Sscanf(version, "%d.%d", &major, &minor) // Anything else than a number counts as too old.
+	if major < minMajor || major == minMajor && minor < minMinor {
 		return fmt.Errorf("its TimescaleDB is %s and %d.%d is the oldest that works", version, minMajor, minMinor)
 	}
 	return nil

@@ -22,9 +22,9 @@ const systemBase = "/var/lib/roomsensor"
 // waiting is reported before a process waits for a lock.
 const waiting = "waiting for another process that starts or stops the same server"
 
-// Base returns the directory of all files that this package creates: ROOMSENSOR_HOME if it is set, otherwise
+// base returns the directory of all files that this package creates: ROOMSENSOR_HOME if it is set, otherwise
 // /var/lib/roomsensor for root and the user's state directory for anybody else.
-func Base() (string, error) {
+func base() (string, error) {
 	if home := os.Getenv("ROOMSENSOR_HOME"); home != "" {
 		return filepath.Abs(home) //nolint:wrapcheck // It fails only without a working directory, and says so.
 	}
@@ -41,16 +41,10 @@ func Base() (string, error) {
 	return filepath.Join(home, ".local", "state", "roomsensor"), nil
 }
 
-// DefaultDataDir returns the data directory of the demo and of `roomsensor-dev localdb`.
-func DefaultDataDir() (string, error) { return Dir("localdb") }
-
-// Dir returns a directory below Base.
+// Dir returns a directory below that of all files that this package creates.
 func Dir(elem ...string) (string, error) {
-	base, err := Base()
-	if err != nil {
-		return "", err
-	}
-	return filepath.Join(append([]string{base}, elem...)...), nil
+	dir, err := base()
+	return filepath.Join(append([]string{dir}, elem...)...), err
 }
 
 // image returns the Docker image of TimescaleDB: ROOMSENSOR_TIMESCALEDB_IMAGE if it is set.
@@ -72,10 +66,10 @@ type state struct {
 	Password string `json:"password"`
 }
 
-// absolute resolves a data directory as the user gave it.
+// absolute resolves a data directory as the user gave it; empty is that of `roomsensor-dev localdb`.
 func absolute(dir string) (string, error) {
 	if dir == "" {
-		return DefaultDataDir()
+		return Dir("localdb")
 	}
 	path, err := filepath.Abs(dir)
 	if err != nil {
@@ -84,7 +78,7 @@ func absolute(dir string) (string, error) {
 	return path, nil
 }
 
-// openDataDir creates the directory (default: DefaultDataDir) if it is missing.
+// openDataDir creates the directory if it is missing.
 func openDataDir(dir string) (*dataDir, error) {
 	path, err := absolute(dir)
 	if err != nil {

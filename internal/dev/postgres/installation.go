@@ -74,7 +74,7 @@ func programDirs(ctx context.Context) []string {
 	var servers, seen []string
 	for _, dir := range dirs {
 		resolved, err := filepath.EvalSymlinks(filepath.Join(dir, "postgres"))
-		if err == nil && exists(filepath.Join(dir, "initdb")) && !slices.Contains(seen, resolved) {
+		if err == nil && command.Exists(filepath.Join(dir, "initdb")) && !slices.Contains(seen, resolved) {
 			servers, seen = append(servers, dir), append(seen, resolved)
 		}
 	}

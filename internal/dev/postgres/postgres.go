@@ -22,7 +22,8 @@ type Options struct {
 	URL string
 	// URLVariable is the environment variable that URL comes from, for messages. The default is DATABASE_URL.
 	URLVariable string
-	// DataDir keeps the data, the port and the password of a server that is started. The default is DefaultDataDir.
+	// DataDir keeps the data, the port and the password of a server that is started. The default is that
+	// of `roomsensor-dev localdb`.
 	DataDir string
 	// Progress receives a line per step; nil is silent.
 	Progress io.Writer
@@ -75,19 +76,19 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	return s, createDatabase(ctx, s.URL)
 }
 
-// Find returns the running server of a data directory (default: DefaultDataDir), or ErrNotRunning.
+// Find returns the running server of a data directory, or ErrNotRunning.
 func Find(ctx context.Context, dir string) (*Server, error) {
 	path, err := absolute(dir)
 	if err != nil {
 		return nil, err
 	}
-	if !exists(path) {
+	if !command.Exists(path) {
 		return nil, ErrNotRunning
 	}
 	return (&dataDir{path: path}).find(ctx)
 }
 
-// Stop stops the server of a data directory (default: DefaultDataDir) and keeps its data. It is not an error if the
+// Stop stops the server of a data directory and keeps its data. It is not an error if the
 // server is not running.
 func Stop(ctx context.Context, dir string) error {
 	return withExisting(ctx, dir, func(d *dataDir) error { return d.stop(ctx) })
@@ -119,7 +120,7 @@ func Processes(dir string) (postmaster int, container string, err error) {
 // withExisting calls f with the lock of a data directory. It does nothing if the directory does not exist.
 func withExisting(ctx context.Context, dir string, f func(*dataDir) error) error {
 	path, err := absolute(dir)
-	if err != nil || !exists(path) {
+	if err != nil || !command.Exists(path) {
 		return err
 	}
 	d, err := openDataDir(path)

@@ -78,7 +78,7 @@ func TestServer(t *testing.T) {
 		require.NoError(t, err)
 		require.Contains(t, []string{Apache, Community}, info.Edition)
 		require.NoError(t, sufficient(info.TimescaleDB))
-		require.Equal(t, "0", query(t, s.URL, "SELECT count(*)::text FROM pg_database WHERE datname LIKE 'roomsensor_probe%'"))
+		require.Equal(t, "0", query(t, s.URL, "SELECT count(*)::text FROM pg_extension WHERE extname = 'timescaledb'"))
 		execute(t, s.URL, "CREATE EXTENSION timescaledb; CREATE EXTENSION btree_gist")
 		again, err := Describe(t.Context(), s.URL)
 		require.NoError(t, err)

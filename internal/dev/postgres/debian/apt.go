@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -29,24 +28,19 @@ func tools() []tool {
 	return []tool{
 		{"mmdebstrap", noProgram("mmdebstrap")},
 		{"patchelf", noProgram("patchelf")},
-		{"debian-archive-keyring", func() bool { return !exists(keyring()) }},
+		{"debian-archive-keyring", func() bool { return !command.Exists(keyring()) }},
 		// Debian's PostgreSQL reads the time zones of the machine.
-		{"tzdata", func() bool { return !exists("/usr/share/zoneinfo/America/St_Johns") }},
+		{"tzdata", func() bool { return !command.Exists("/usr/share/zoneinfo/America/St_Johns") }},
 	}
 }
 
 // keyring returns the file with the keys that sign Debian's packages.
 func keyring() string {
 	const path = "/usr/share/keyrings/debian-archive-keyring"
-	if exists(path + ".pgp") {
+	if command.Exists(path + ".pgp") {
 		return path + ".pgp"
 	}
 	return path + ".gpg"
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
 }
 
 // Confirm asks a person a question. It is nil if nobody can be asked.
@@ -152,94 +146,31 @@ func osRelease() (release, error) {
 }
 
 // mirrors returns the mirrors to try. The mirrors of this machine come first, because it may reach no others.
-func mirrors(r release) []string {
-	if r.id != "debian" {
-		return []string{defaultMirror}
-	}
+func mirrors(ctx context.Context, r release) []string {
 	var found []string
-	files := []string{"/etc/apt/sources.list"}
-	for _, pattern := range []string{"*.list", "*.sources"} {
-		matches, _ := filepath.Glob(filepath.Join("/etc/apt/sources.list.d", pattern)) // Only a bad pattern is an error.
-		files = append(files, matches...)
-	}
-	for _, file := range files {
-		data, err := os.ReadFile(file) //nolint:gosec // A file of apt.
-		if err != nil {
-			continue
-		}
-		if filepath.Ext(file) == ".sources" {
-			found = append(found, deb822Mirrors(string(data), r.codename)...)
-		} else {
-			found = append(found, listMirrors(string(data), r.codename)...)
+	if r.id == "debian" {
+		uris, err := command.Command{
+			Step: "reading apt's sources", Argv: []string{"apt-get", "--print-uris", "update"}, Dir: "/", Limit: time.Minute,
+		}.Run(ctx, &command.Progress{})
+		if err == nil { // Otherwise the default mirror is left.
+			found = mirrorsIn(uris, r.codename)
 		}
 	}
-	return unique(append(found, defaultMirror))
-}
-
-// listMirrors reads lines such as `deb [arch=amd64] http://deb.debian.org/debian bookworm main`.
-func listMirrors(text, suite string) []string {
-	var found []string
-	for line := range strings.Lines(text) {
-		line, _, _ = strings.Cut(line, "#")
-		if before, rest, ok := strings.Cut(line, "["); ok {
-			_, after, _ := strings.Cut(rest, "]")
-			line = before + after
-		}
-		fields := strings.Fields(line)
-		if len(fields) >= 4 && fields[0] == "deb" && fields[2] == suite && slices.Contains(fields[3:], "main") {
-			found = append(found, httpOnly(fields[1:2])...)
-		}
+	if !slices.Contains(found, defaultMirror) {
+		found = append(found, defaultMirror)
 	}
 	return found
 }
 
-// deb822Mirrors reads paragraphs with fields such as `URIs: http://deb.debian.org/debian`.
-func deb822Mirrors(text, suite string) []string {
+// mirrorsIn returns the mirrors of a release in what apt would download. Its lines begin with an address such as
+// 'http://deb.debian.org/debian/dists/bookworm/InRelease'. mmdebstrap does not know addresses such as `cdrom:`.
+func mirrorsIn(uris, codename string) []string {
 	var found []string
-	for paragraph := range strings.SplitSeq(strings.ReplaceAll(text, "\r\n", "\n"), "\n\n") {
-		fields := deb822Fields(paragraph)
-		enabled := len(fields["enabled"]) == 0 || fields["enabled"][0] != "no"
-		if enabled && slices.Contains(fields["types"], "deb") && slices.Contains(fields["suites"], suite) &&
-			slices.Contains(fields["components"], "main") {
-			found = append(found, httpOnly(fields["uris"])...)
+	for line := range strings.Lines(uris) {
+		mirror, _, ok := strings.Cut(strings.TrimPrefix(line, "'"), "/dists/"+codename+"/InRelease'")
+		if ok && (strings.HasPrefix(mirror, "http://") || strings.HasPrefix(mirror, "https://")) {
+			found = append(found, mirror)
 		}
 	}
 	return found
-}
-
-// deb822Fields returns the words of every field of a paragraph. A line that starts with white space continues the field
-// before it.
-func deb822Fields(paragraph string) map[string][]string {
-	fields := map[string][]string{}
-	name := ""
-	for line := range strings.Lines(paragraph) {
-		if strings.HasPrefix(line, "#") {
-			continue
-		}
-		value := line
-		if !strings.HasPrefix(line, " ") && !strings.HasPrefix(line, "\t") {
-			name, value, _ = strings.Cut(line, ":")
-			name = strings.ToLower(name)
-		}
-		fields[name] = append(fields[name], strings.Fields(value)...)
-	}
-	return fields
-}
-
-// httpOnly keeps the addresses that mmdebstrap accepts: it does not know `cdrom:` and `mirror:`.
-func httpOnly(uris []string) []string {
-	return slices.DeleteFunc(slices.Clone(uris), func(uri string) bool {
-		return !strings.HasPrefix(uri, "http://") && !strings.HasPrefix(uri, "https://")
-	})
-}
-
-// unique removes repeated addresses and trailing slashes.
-func unique(list []string) []string {
-	var kept []string
-	for _, s := range list {
-		if s = strings.TrimRight(s, "/"); !slices.Contains(kept, s) {
-			kept = append(kept, s)
-		}
-	}
-	return kept
 }

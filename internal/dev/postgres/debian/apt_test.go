@@ -10,81 +10,17 @@ import (
 	"roomsensor/internal/dev/command"
 )
 
-func TestMirrorsOfSources(t *testing.T) {
+func TestMirrors(t *testing.T) {
 	t.Parallel()
-	tests := map[string]struct {
-		text string
-		want []string
-	}{
-		"one": {
-			"Types: deb\nURIs: http://mirror.example/debian\nSuites: bookworm bookworm-updates\nComponents: main\n",
-			[]string{"http://mirror.example/debian"},
-		},
-		"security is another archive": {
-			"Types: deb\nURIs: http://mirror.example/debian-security\nSuites: bookworm-security\nComponents: main\n", nil,
-		},
-		"comments, letter case, several addresses over lines": {
-			"# A comment\ntypes: deb deb-src\nuris: https://a.example/debian\n# Another\n http://b.example/debian\n" +
-				"suites: bookworm\ncomponents: main contrib\n",
-			[]string{"https://a.example/debian", "http://b.example/debian"},
-		},
-		"disabled": {
-			"Enabled: no\nTypes: deb\nURIs: http://mirror.example/debian\nSuites: bookworm\nComponents: main\n", nil,
-		},
-		"sources only": {
-			"Types: deb-src\nURIs: http://mirror.example/debian\nSuites: bookworm\nComponents: main\n", nil,
-		},
-		"what mmdebstrap cannot read": {
-			"Types: deb\nURIs: cdrom:[x]/ mirror+file:/etc/apt/m\nSuites: bookworm\nComponents: main\n", nil,
-		},
-		"paragraphs": {
-			"Types: deb\r\nURIs: http://a.example\r\nSuites: sid\r\nComponents: main\r\n\r\n" +
-				"Types: deb\r\nURIs: http://b.example\r\nSuites: bookworm\r\nComponents: main\r\n",
-			[]string{"http://b.example"},
-		},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			require.Equal(t, test.want, deb822Mirrors(test.text, "bookworm"))
-		})
-	}
-}
-
-func TestMirrorsOfAList(t *testing.T) {
-	t.Parallel()
-	text := `
-# deb http://commented.example/debian bookworm main
-deb http://a.example/debian bookworm main contrib # the best
-deb-src http://sources.example/debian bookworm main
-deb [ arch=amd64 signed-by=/usr/share/keyrings/k.gpg ] https://b.example/debian bookworm main
-deb http://contrib.example/debian bookworm contrib
-deb http://security.example/debian bookworm-security main
-deb http://short.example/debian
-`
-	require.Equal(t, []string{"http://a.example/debian", "https://b.example/debian"}, listMirrors(text, "bookworm"))
-}
-
-func TestMirrorsEndWithTheOneForEverybody(t *testing.T) {
-	t.Parallel()
-	require.Equal(t, []string{defaultMirror}, mirrors(release{id: "ubuntu", codename: "noble"}))
-	found := mirrors(release{id: "debian", codename: "bookworm"})
-	require.Contains(t, found, defaultMirror)
-	require.Equal(t, found, unique(found))
-	require.Equal(t, []string{"http://a"}, unique([]string{"http://a/", "http://a"}))
-}
-
-func FuzzMirrors(f *testing.F) {
-	f.Add("Types: deb\nURIs: http://mirror.example/debian\nSuites: bookworm\nComponents: main\n")
-	f.Add("deb [arch=amd64] http://mirror.example/debian bookworm main")
-	f.Add("deb [ http://mirror.example/debian bookworm main\n: x\n\ty")
-	f.Fuzz(func(t *testing.T, text string) {
-		for _, mirror := range append(deb822Mirrors(text, "bookworm"), listMirrors(text, "bookworm")...) {
-			require.Contains(t, text, mirror)
-			require.True(t, strings.HasPrefix(mirror, "http"))
-			require.Len(t, strings.Fields(mirror), 1)
-		}
-	})
+	require.Equal(t, []string{"http://a.example/debian", "https://b.example/debian"}, mirrorsIn(
+		`'http://a.example/debian/dists/bookworm/InRelease' a.example_debian_dists_bookworm_InRelease 0
+'http://a.example/debian/dists/bookworm-updates/InRelease' a.example_debian_dists_bookworm-updates_InRelease 0
+'http://a.example/debian-security/dists/bookworm-security/InRelease' a.example_debian-security_InRelease 0
+'cdrom:[x]/dists/bookworm/InRelease' x_dists_bookworm_InRelease 0
+'https://b.example/debian/dists/bookworm/InRelease' b.example_debian_dists_bookworm_InRelease 0
+`, "bookworm"))
+	require.Equal(t, []string{defaultMirror}, mirrors(t.Context(), release{id: "ubuntu", codename: "noble"}))
+	require.Contains(t, mirrors(t.Context(), release{id: "debian", codename: "bookworm"}), defaultMirror)
 }
 
 // A person who does not answer yes keeps the system as it is.

@@ -80,7 +80,7 @@ func (pkg Package) Copy(ctx context.Context, dir string, p *command.Progress, co
 // extract downloads and unpacks the packages from the first mirror that has them.
 func (pkg Package) extract(ctx context.Context, system release, dir string, p *command.Progress) error {
 	var failures []error
-	for _, mirror := range mirrors(system) {
+	for _, mirror := range mirrors(ctx, system) {
 		argv := []string{
 			// This variant runs no script of a package, so it needs neither root nor a container.
 			"mmdebstrap", "--mode=chrootless", "--variant=extract", "--format=directory", "--include=" + pkg.name,
