@@ -1,7 +1,6 @@
 package config
 
 import (
-	"cmp"
 	"errors"
 
 	"roomsensor/internal/roomsensor"
@@ -9,8 +8,8 @@ import (
 
 // Client is where a client of the API reaches it, and its key.
 type Client struct {
-	RoomsensorURL    string `help:"Base URL of the service." name:"roomsensor-url" placeholder:"URL" setting:""`
-	RoomsensorAPIKey Secret `help:"API key, rsk_<id>_<secret>." name:"roomsensor-api-key" placeholder:"KEY" setting:""`
+	RoomsensorURL    string `help:"Base URL of the service." name:"roomsensor-url" placeholder:"URL" setting:"" rule:"service-url"`
+	RoomsensorAPIKey Secret `help:"API key, rsk_<id>_<secret>." name:"roomsensor-api-key" placeholder:"KEY" setting:"" rule:"api-key"`
 }
 
 var (
@@ -24,12 +23,7 @@ var (
 )
 
 // Validate checks the form of the URL and of the key.
-func (c *Client) Validate() error {
-	return cmp.Or(
-		check("roomsensor-url", c.RoomsensorURL, serviceURL),
-		check("roomsensor-api-key", string(c.RoomsensorAPIKey), apiKey),
-	)
-}
+func (c *Client) Validate() error { return validate(c) }
 
 func serviceURL(value string) error {
 	switch {

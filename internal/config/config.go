@@ -11,7 +11,8 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// API configures the processes that answer clients.
+// API configures the processes that answer clients. The minimum of AuditKeep is that of audit_expire in schema/. A
+// third of the minimum of CurrentMemory has room for the largest teams that have a snapshot: 10,000 devices take 3 MB.
 type API struct {
 	Database
 	Standbys
@@ -20,44 +21,13 @@ type API struct {
 	Tracing
 	Stop
 	CORSOrigins   Origins  `help:"Origins of web pages, separated by commas, from which browsers may call the API." implied:"none" name:"cors-origins" placeholder:"ORIGIN,..." setting:""`
-	CurrentMemory Size     `default:"64MiB" help:"Memory for the statistics of /devices/current, which it does not read again while they are unchanged: about 280 bytes for each device whose team asks." placeholder:"SIZE" setting:""`
-	AuditKeep     Duration `default:"400d" help:"How long entries of the audit log are kept; at least 30d." placeholder:"DURATION" setting:""`
-	OpsAddr       string   `default:"127.0.0.1:9080" help:"Address of health checks, metrics and profiles." placeholder:"HOST:PORT" setting:""`
-}
-
-// minAuditKeep is the shortest retention that the database allows: audit_expire in schema/ has the same number.
-const minAuditKeep = Duration(30 * day)
-
-func (c *API) validateAudit() error {
-	if c.AuditKeep < minAuditKeep {
-		return &ValueError{Flag: "audit-keep", Reason: "must be at least 30d"}
-	}
-	return nil
-}
-
-// minCurrentMemory has room for the largest teams that have a snapshot, in a third of it: 10,000 devices take 3 MB.
-const minCurrentMemory = 32 * MiB
-
-func (c *API) validateCurrentMemory() error {
-	if c.CurrentMemory < minCurrentMemory {
-		return &ValueError{Flag: "current-memory", Reason: "must be at least 32MiB"}
-	}
-	return nil
+	CurrentMemory Size     `default:"64MiB" help:"Memory for the statistics of /devices/current, which it does not read again while they are unchanged: about 280 bytes for each device whose team asks." placeholder:"SIZE" setting:"" min:"32MiB"`
+	AuditKeep     Duration `default:"400d" help:"How long entries of the audit log are kept; at least 30d." placeholder:"DURATION" setting:"" min:"30d"`
+	OpsAddr       string   `default:"127.0.0.1:9080" help:"Address of health checks, metrics and profiles." placeholder:"HOST:PORT" setting:"" rule:"address"`
 }
 
 // Validate checks everything that can be checked without connecting.
-func (c *API) Validate() error {
-	return cmp.Or(
-		c.Database.Validate(),
-		c.Site.Validate(),
-		c.Log.Validate(),
-		c.Tracing.Validate(),
-		c.Standbys.Validate(),
-		c.validateCurrentMemory(),
-		c.validateAudit(),
-		check("ops-addr", c.OpsAddr, address),
-	)
-}
+func (c *API) Validate() error { return validate(c) }
 
 // MarshalZerologObject logs the configuration without its secrets.
 func (c *API) MarshalZerologObject(e *zerolog.Event) {
@@ -79,8 +49,8 @@ type Ingest struct {
 	Log
 	Tracing
 	Stop
-	IngestAddr string `default:"127.0.0.1:8081" help:"Address that the receiver listens on." placeholder:"HOST:PORT" setting:""`
-	OpsAddr    string `default:"127.0.0.1:9081" help:"Address of health checks and metrics." placeholder:"HOST:PORT" setting:""`
+	IngestAddr string `default:"127.0.0.1:8081" help:"Address that the receiver listens on." placeholder:"HOST:PORT" setting:"" rule:"address"`
+	OpsAddr    string `default:"127.0.0.1:9081" help:"Address of health checks and metrics." placeholder:"HOST:PORT" setting:"" rule:"address"`
 	NoReceiver bool   `help:"Run the worker only: receive no uploads over HTTP." setting:""`
 	NoWorker   bool   `help:"Run the receiver only: store nothing." setting:""`
 }
@@ -93,20 +63,7 @@ func (c *Ingest) Validate() error {
 			Reason: "cannot be combined with --no-receiver (NO_RECEIVER): nothing would run. Omit one of them",
 		}
 	}
-	return cmp.Or(
-		c.Database.Validate(),
-		c.Queue.Validate(),
-		c.Stream.Validate(),
-		c.Retention.Validate(),
-		c.validateUploads(),
-		c.validateRejects(&c.Retention),
-		c.validateMaintenance(),
-		c.Site.Validate(),
-		c.Log.Validate(),
-		c.Tracing.Validate(),
-		check("ingest-addr", c.IngestAddr, address),
-		check("ops-addr", c.OpsAddr, address),
-	)
+	return cmp.Or(validate(c), c.Stream.Validate(), c.validateRejects(&c.Retention))
 }
 
 // MarshalZerologObject logs the configuration without its secrets.
@@ -152,12 +109,12 @@ func (c *Roles) Validate() error {
 
 // Database is the location of the tables.
 type Database struct {
-	DatabaseURL Secret `setting:"" help:"URL of the TimescaleDB database, postgres://user:password@host:5432/name." name:"database-url" placeholder:"URL"`
+	DatabaseURL Secret `setting:"" help:"URL of the TimescaleDB database, postgres://user:password@host:5432/name." name:"database-url" placeholder:"URL" rule:"database-url"`
 	PgBouncer   bool   `help:"The database URL leads to PgBouncer in transaction mode. Set it only then: queries are planned each time." name:"pgbouncer" setting:""`
 }
 
 // Validate checks the form of the URL.
-func (c *Database) Validate() error { return check("database-url", string(c.DatabaseURL), databaseURL) }
+func (c *Database) Validate() error { return validate(c) }
 
 // Malformed returns the error of a database URL that only the driver can refuse. It does not repeat the error of the
 // driver, which may contain the password.
@@ -167,13 +124,11 @@ func (c *Database) Malformed() error {
 
 // Standbys are the servers beside the primary that may serve reads.
 type Standbys struct {
-	ReadDatabaseURL Secret `help:"URL of streaming standbys of the database, one per host, for exports, pages of readings, aggregates, coverage, gaps and changes." implied:"none" name:"read-database-url" placeholder:"URL" setting:""`
+	ReadDatabaseURL Secret `help:"URL of streaming standbys of the database, one per host, for exports, pages of readings, aggregates, coverage, gaps and changes." implied:"none" name:"read-database-url" placeholder:"URL" setting:"" rule:"database-url"`
 }
 
 // Validate checks the form of the URL.
-func (c *Standbys) Validate() error {
-	return check("read-database-url", string(c.ReadDatabaseURL), optional(databaseURL))
-}
+func (c *Standbys) Validate() error { return validate(c) }
 
 // Malformed returns the error of a URL that only the driver can refuse, as Database.Malformed does.
 func (c *Standbys) Malformed() error {
@@ -182,14 +137,12 @@ func (c *Standbys) Malformed() error {
 
 // Queue is the location of the stream of uploads.
 type Queue struct {
-	NATSURL Secret `setting:"" help:"URL of NATS with JetStream, nats://host:4222, or tls://host:4222 to require TLS." name:"nats-url" placeholder:"URL"`
-	NATSCA  string `help:"File with the certificates of the CAs of NATS. Set it if a CA of your own signed the server's certificate." implied:"those of the system" name:"nats-ca" placeholder:"FILE" setting:""`
+	NATSURL Secret `setting:"" help:"URL of NATS with JetStream, nats://host:4222, or tls://host:4222 to require TLS." name:"nats-url" placeholder:"URL" rule:"queue-url"`
+	NATSCA  string `help:"File with the certificates of the CAs of NATS. Set it if a CA of your own signed the server's certificate." implied:"those of the system" name:"nats-ca" placeholder:"FILE" setting:"" rule:"certificates"`
 }
 
 // Validate checks the form of the URL and the file of the CAs.
-func (c *Queue) Validate() error {
-	return cmp.Or(check("nats-url", string(c.NATSURL), queueURL), check("nats-ca", c.NATSCA, optional(certificates)))
-}
+func (c *Queue) Validate() error { return validate(c) }
 
 // certificates checks that a file contains certificates.
 func certificates(path string) error {
@@ -212,13 +165,13 @@ type Stop struct {
 
 // Log configures the log.
 type Log struct {
-	LogLevel string `default:"info" setting:"" help:"Lowest level that is logged: trace, debug, info, warn or error." placeholder:"LEVEL"`
+	LogLevel string `default:"info" setting:"" help:"Lowest level that is logged: trace, debug, info, warn or error." placeholder:"LEVEL" rule:"log-level"`
 }
 
 var errLevel = errors.New("must be one of trace, debug, info, warn, error")
 
 // Validate checks the name of the level.
-func (c *Log) Validate() error { return check("log-level", c.LogLevel, logLevel) }
+func (c *Log) Validate() error { return validate(c) }
 
 func logLevel(value string) error {
 	if level, err := zerolog.ParseLevel(value); err != nil || level < zerolog.TraceLevel || level > zerolog.ErrorLevel {
@@ -238,11 +191,11 @@ func (c *Log) Level() zerolog.Level {
 
 // Ops is the ops address of a running process, for healthcheck.
 type Ops struct {
-	OpsAddr string `default:"127.0.0.1:9080" help:"Ops address of the process." placeholder:"HOST:PORT" setting:""`
+	OpsAddr string `default:"127.0.0.1:9080" help:"Ops address of the process." placeholder:"HOST:PORT" setting:"" rule:"address"`
 }
 
 // Validate checks the form of the address.
-func (c *Ops) Validate() error { return check("ops-addr", c.OpsAddr, address) }
+func (c *Ops) Validate() error { return validate(c) }
 
 // Local returns an address at which this machine reaches the process.
 func (c *Ops) Local() string {

@@ -12,7 +12,7 @@ import (
 
 // DashboardSite is where people reach the dashboard. The commands that print links to it need it too.
 type DashboardSite struct {
-	DashboardAddr string `default:"127.0.0.1:8082" help:"Address that the dashboard listens on." placeholder:"HOST:PORT" setting:""`
+	DashboardAddr string `default:"127.0.0.1:8082" help:"Address that the dashboard listens on." placeholder:"HOST:PORT" setting:"" rule:"address"`
 	DashboardURL  string `help:"Address of the dashboard for people: https:// and a host; http:// only on this machine." implied:"http://DASHBOARD_ADDR" name:"dashboard-url" placeholder:"URL" setting:""`
 }
 
@@ -22,10 +22,13 @@ var errDashboardURL = errors.New("must be the address that people open, without 
 
 // Validate checks the form of the addresses.
 func (c *DashboardSite) Validate() error {
-	return cmp.Or(
-		check("dashboard-addr", c.DashboardAddr, address),
-		check("dashboard-url", c.URL(""), dashboardURL),
-	)
+	if err := validate(c); err != nil {
+		return err
+	}
+	if err := dashboardURL(c.URL("")); err != nil {
+		return &ValueError{Flag: "dashboard-url", Reason: err.Error()}
+	}
+	return nil
 }
 
 // dashboardURL checks that an address is the origin of its pages. The name of a session's cookie allows no path.
@@ -56,23 +59,15 @@ type Dashboard struct {
 	Log
 	Tracing
 	Stop
-	APIAddr        string   `default:"127.0.0.1:8080" help:"Address of the API on this machine." placeholder:"HOST:PORT" setting:""`
-	PublicURL      string   `help:"Address of the API for clients, without /v1, which samples show." implied:"http://API_ADDR" name:"public-url" placeholder:"URL" setting:""`
+	APIAddr        string   `default:"127.0.0.1:8080" help:"Address of the API on this machine." placeholder:"HOST:PORT" setting:"" rule:"address"`
+	PublicURL      string   `help:"Address of the API for clients, without /v1, which samples show." implied:"http://API_ADDR" name:"public-url" placeholder:"URL" setting:"" rule:"public-url"`
 	TrustedProxies Networks `help:"Addresses or networks of proxies, separated by commas, whose X-Forwarded-For is believed." implied:"none" placeholder:"CIDR,..." setting:""`
-	OpsAddr        string   `default:"127.0.0.1:9082" help:"Address of health checks, metrics and profiles." placeholder:"HOST:PORT" setting:""`
+	OpsAddr        string   `default:"127.0.0.1:9082" help:"Address of health checks, metrics and profiles." placeholder:"HOST:PORT" setting:"" rule:"address"`
 }
 
 // Validate checks everything that can be checked without connecting.
 func (c *Dashboard) Validate() error {
-	return cmp.Or(
-		c.Database.Validate(),
-		c.DashboardSite.Validate(),
-		c.Log.Validate(),
-		c.Tracing.Validate(),
-		check("api-addr", c.APIAddr, address),
-		check("public-url", c.PublicURL, optional(publicURL)),
-		check("ops-addr", c.OpsAddr, address),
-	)
+	return cmp.Or(validate(c), c.DashboardSite.Validate())
 }
 
 // API returns the address of the API for clients, without /v1 and without a trailing slash.

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/alecthomas/kong"
 	"github.com/rs/zerolog"
 )
 
@@ -53,11 +52,7 @@ func (m maskingWriter) Write(text []byte) (int, error) {
 // logSettings logs each setting of a configuration under the name of its flag, with underscores. Secrets are masked. A
 // setting without a value is left out.
 func logSettings(e *zerolog.Event, cfg any) {
-	model, err := kong.New(cfg)
-	if err != nil {
-		panic(fmt.Sprintf("the flags of %T are invalid: %v", cfg, err)) // A test logs each configuration.
-	}
-	for _, flag := range model.Model.Flags {
+	for _, flag := range flagsOf(cfg) {
 		name, value := strings.ReplaceAll(flag.Name, "-", "_"), flag.Target.Interface()
 		if !flag.Tag.Has("setting") || flag.Target.IsZero() && !flag.HasDefault {
 			continue

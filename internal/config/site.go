@@ -13,20 +13,14 @@ import (
 // Site is where clients reach the API and its documentation, and through which proxies. All processes that answer
 // clients need it, because errors link to their page.
 type Site struct {
-	APIAddr        string   `default:"127.0.0.1:8080" help:"Address that the API listens on." placeholder:"HOST:PORT" setting:""`
-	PublicURL      string   `help:"Address that clients reach, without /v1." implied:"the host of each request" name:"public-url" placeholder:"URL" setting:""`
-	DocsURL        string   `help:"Address of the documentation." implied:"PUBLIC_URL/docs" name:"docs-url" placeholder:"URL" setting:""`
+	APIAddr        string   `default:"127.0.0.1:8080" help:"Address that the API listens on." placeholder:"HOST:PORT" setting:"" rule:"address"`
+	PublicURL      string   `help:"Address that clients reach, without /v1." implied:"the host of each request" name:"public-url" placeholder:"URL" setting:"" rule:"public-url"`
+	DocsURL        string   `help:"Address of the documentation." implied:"PUBLIC_URL/docs" name:"docs-url" placeholder:"URL" setting:"" rule:"web-url"`
 	TrustedProxies Networks `help:"Addresses or networks of proxies, separated by commas, whose X-Forwarded-For, X-Forwarded-Proto and X-Forwarded-Prefix are believed." implied:"none" placeholder:"CIDR,..." setting:""`
 }
 
 // Validate checks the form of the addresses.
-func (c *Site) Validate() error {
-	return cmp.Or(
-		check("api-addr", c.APIAddr, address),
-		check("public-url", c.PublicURL, optional(publicURL)),
-		check("docs-url", c.DocsURL, optional(webURL)),
-	)
-}
+func (c *Site) Validate() error { return validate(c) }
 
 // Public returns the address that clients reach, without /v1 and without a trailing slash. If none is configured, it is
 // the one for clients on this machine. bound is the address of the listener; it replaces port 0. It may be empty if

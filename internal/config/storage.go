@@ -4,69 +4,41 @@ import (
 	"time"
 )
 
-// Stream configures the stream of uploads.
+// Stream configures the stream of uploads. Its smallest size is that of a few uploads of the maximum size.
 type Stream struct {
 	StreamReplicas int  `default:"1"    help:"Copies of the stream: 1, or 3 or 5 in a cluster." placeholder:"N" setting:""`
-	StreamMaxBytes Size `default:"8GiB" help:"Size at which the stream accepts no more uploads." placeholder:"SIZE" setting:""`
+	StreamMaxBytes Size `default:"8GiB" help:"Size at which the stream accepts no more uploads." placeholder:"SIZE" setting:"" min:"16MiB"`
 }
 
 // Retention configures how long the stream keeps uploads that are stored in the tables.
 type Retention struct {
-	StreamKeep Duration `default:"7d" help:"How long stored uploads stay in the stream, for a replay after a restore." placeholder:"DURATION" setting:""`
+	StreamKeep Duration `default:"7d" help:"How long stored uploads stay in the stream, for a replay after a restore." placeholder:"DURATION" setting:"" min:"1m"`
 }
-
-const (
-	// minStreamBytes is the size of a few uploads of the maximum size.
-	minStreamBytes = 16 * MiB
-	// minStreamKeep is the shortest retention that the documentation allows.
-	minStreamKeep = Duration(time.Minute)
-)
 
 // Validate checks the limits of the values.
 func (c *Stream) Validate() error {
-	switch {
-	case c.StreamReplicas != 1 && c.StreamReplicas != 3 && c.StreamReplicas != 5:
+	if c.StreamReplicas != 1 && c.StreamReplicas != 3 && c.StreamReplicas != 5 {
 		return &ValueError{Flag: "stream-replicas", Reason: "must be 1, 3 or 5"}
-	case c.StreamMaxBytes < minStreamBytes:
-		return &ValueError{Flag: "stream-max-bytes", Reason: "must be at least 16MiB"}
 	}
-	return nil
+	return validate(c)
 }
 
 // Validate checks the limit of the value.
-func (c *Retention) Validate() error {
-	if c.StreamKeep < minStreamKeep {
-		return &ValueError{Flag: "stream-keep", Reason: "must be at least 1m"}
-	}
-	return nil
-}
+func (c *Retention) Validate() error { return validate(c) }
 
-// Uploads limits what a receiver takes.
+// Uploads limits what a receiver takes. The least memory has room for two requests of the largest size.
 type Uploads struct {
-	UploadMemory            Size `default:"128MiB" help:"Memory of a receiver for requests; at most a quarter of what the process may use." placeholder:"SIZE" setting:""`
-	UploadRequestsPerSecond int  `default:"50"     help:"Requests per second of an upload credential at each receiver; twice as many of its team. Raise it for a credential that many devices share." placeholder:"N" setting:""`
+	UploadMemory            Size `default:"128MiB" help:"Memory of a receiver for requests; at most a quarter of what the process may use." placeholder:"SIZE" setting:"" min:"64MiB"`
+	UploadRequestsPerSecond int  `default:"50"     help:"Requests per second of an upload credential at each receiver; twice as many of its team. Raise it for a credential that many devices share." placeholder:"N" setting:"" positive:""`
 	UploadBytesPerSecond    Size `default:"32MiB"  help:"Decompressed bytes per second of an upload credential at each receiver; twice as many of its team." placeholder:"SIZE" setting:""`
-}
-
-// minUploadMemory has room for two requests of the largest size.
-const minUploadMemory = 64 * MiB
-
-func (c *Uploads) validateUploads() error {
-	if c.UploadMemory < minUploadMemory {
-		return &ValueError{Flag: "upload-memory", Reason: "must be at least 64MiB"}
-	}
-	if c.UploadRequestsPerSecond <= 0 {
-		return &ValueError{Flag: "upload-requests-per-second", Reason: "must be above 0"}
-	}
-	return nil
 }
 
 // Rejects limits the rejects that are kept for an operator: uploads that could not be stored.
 type Rejects struct {
 	RejectsKeep         Duration `default:"30d"  help:"How long rejects are kept; longer than --stream-keep." placeholder:"DURATION" setting:""`
-	RejectsMaxBytes     Size     `default:"1GiB" help:"Size of all rejects above which the oldest of the largest teams are deleted, counted and logged." placeholder:"SIZE" setting:""`
+	RejectsMaxBytes     Size     `default:"1GiB" help:"Size of all rejects above which the oldest of the largest teams are deleted, counted and logged." placeholder:"SIZE" setting:"" positive:""`
 	RejectsTeamMaxBytes Size     `help:"Size of one team's rejects above which its oldest are deleted. Raise it for few, large teams." implied:"an eighth of --rejects-max-bytes" placeholder:"SIZE" setting:""`
-	ParkAfter           int      `default:"50"   help:"Deliveries after which an upload that the database still refuses becomes a reject; raise it if refusals pass by themselves." placeholder:"N" setting:""`
+	ParkAfter           int      `default:"50"   help:"Deliveries after which an upload that the database still refuses becomes a reject; raise it if refusals pass by themselves." placeholder:"N" setting:"" positive:""`
 }
 
 // validateRejects checks the limits of the values. Rejects must outlive the stream: a replay of the stream must find
@@ -75,14 +47,8 @@ func (c *Rejects) validateRejects(stream *Retention) error {
 	if c.RejectsKeep <= stream.StreamKeep {
 		return &ValueError{Flag: "rejects-keep", Reason: "must be longer than --stream-keep (STREAM_KEEP)"}
 	}
-	if c.RejectsMaxBytes <= 0 {
-		return &ValueError{Flag: "rejects-max-bytes", Reason: "must be above 0"}
-	}
 	if c.RejectsTeamMaxBytes > c.RejectsMaxBytes {
 		return &ValueError{Flag: "rejects-team-max-bytes", Reason: "must be at most --rejects-max-bytes (REJECTS_MAX_BYTES)"}
-	}
-	if c.ParkAfter <= 0 {
-		return &ValueError{Flag: "park-after", Reason: "must be above 0"}
 	}
 	return nil
 }
@@ -95,28 +61,16 @@ func (c *Rejects) TeamMaxBytes() Size {
 	return c.RejectsMaxBytes / 8
 }
 
-// minAge is the least age at which readings are rewritten, compressed or dropped. Younger chunks still receive uploads.
+// minAge is the least age at which readings are compressed or dropped. Younger chunks still receive uploads, so that
+// they are not rewritten either.
 const minAge = 24 * time.Hour
 
 // Maintenance configures when workers rewrite old chunks in primary-key order. A chunk is locked meanwhile, so the
-// default is never.
+// default is never. The least timeout is longer than a rewrite waits for the lock of a chunk.
 type Maintenance struct {
-	MaintainAfter   Duration    `default:"14d"   help:"Age at which chunks are rewritten; longer than devices buffer readings." placeholder:"DURATION" setting:""`
+	MaintainAfter   Duration    `default:"14d"   help:"Age at which chunks are rewritten; longer than devices buffer readings." placeholder:"DURATION" setting:"" min:"1d"`
 	MaintainWindow  DailyWindow `default:"never" help:"Hours of the day in UTC in which chunks are rewritten in primary-key order, for example 02:00-04:00, or never." placeholder:"FROM-TO" setting:""`
-	MaintainTimeout Duration    `default:"10m" help:"Longest time for which a chunk may be locked. Chunks whose rewrite would take longer are skipped." placeholder:"DURATION" setting:""`
-}
-
-// minMaintainTimeout is longer than a rewrite waits for the lock of a chunk.
-const minMaintainTimeout = 10 * time.Second
-
-func (c *Maintenance) validateMaintenance() error {
-	if time.Duration(c.MaintainAfter) < minAge {
-		return &ValueError{Flag: "maintain-after", Reason: "must be at least 1d"}
-	}
-	if time.Duration(c.MaintainTimeout) < minMaintainTimeout {
-		return &ValueError{Flag: "maintain-timeout", Reason: "must be at least 10s"}
-	}
-	return nil
+	MaintainTimeout Duration    `default:"10m" help:"Longest time for which a chunk may be locked. Chunks whose rewrite would take longer are skipped." placeholder:"DURATION" setting:"" min:"10s"`
 }
 
 // Layout configures how readings are stored. Both ages are policies of the Community edition of TimescaleDB; the Apache

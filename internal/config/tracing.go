@@ -1,7 +1,6 @@
 package config
 
 import (
-	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -19,11 +18,11 @@ import (
 
 // Tracing configures the export of traces, with the variables of OpenTelemetry.
 type Tracing struct {
-	OTLPEndpoint    string      `help:"Base URL of a collector that accepts OTLP over HTTP, to which traces are sent." implied:"no tracing" name:"otel-exporter-otlp-endpoint" placeholder:"URL" setting:""`
+	OTLPEndpoint    string      `help:"Base URL of a collector that accepts OTLP over HTTP, to which traces are sent." implied:"no tracing" name:"otel-exporter-otlp-endpoint" placeholder:"URL" setting:"" rule:"collector-url"`
 	OTLPHeaders     OTLPHeaders `help:"Headers of the requests to the collector, NAME=VALUE, separated by commas, percent-encoded." implied:"none" name:"otel-exporter-otlp-headers" placeholder:"NAME=VALUE,..." setting:""`
-	OTLPCertificate string      `help:"File with the certificates of the CAs of the collector." implied:"those of the system" name:"otel-exporter-otlp-certificate" placeholder:"FILE" setting:""`
-	Sampler         string      `default:"always_on" help:"Which traces are recorded: always_on, always_off or traceidratio; with the prefix parentbased_, clients that send traceparent decide." name:"otel-traces-sampler" placeholder:"SAMPLER" setting:""`
-	SamplerArg      string      `default:"1" help:"Share of the traces that traceidratio records, 0 to 1." name:"otel-traces-sampler-arg" placeholder:"RATIO" setting:""`
+	OTLPCertificate string      `help:"File with the certificates of the CAs of the collector." implied:"those of the system" name:"otel-exporter-otlp-certificate" placeholder:"FILE" setting:"" rule:"certificates"`
+	Sampler         string      `default:"always_on" help:"Which traces are recorded: always_on, always_off or traceidratio; with the prefix parentbased_, clients that send traceparent decide." name:"otel-traces-sampler" placeholder:"SAMPLER" setting:"" rule:"sampler"`
+	SamplerArg      string      `default:"1" help:"Share of the traces that traceidratio records, 0 to 1." name:"otel-traces-sampler-arg" placeholder:"RATIO" setting:"" rule:"ratio"`
 }
 
 // tracesPath is appended to the base URL of a collector (OTLP).
@@ -41,14 +40,7 @@ var (
 )
 
 // Validate checks the form of the settings, and the file of the CAs.
-func (c *Tracing) Validate() error {
-	return cmp.Or(
-		check("otel-exporter-otlp-endpoint", c.OTLPEndpoint, optional(collectorURL)),
-		check("otel-exporter-otlp-certificate", c.OTLPCertificate, optional(certificates)),
-		check("otel-traces-sampler", c.Sampler, samplerName),
-		check("otel-traces-sampler-arg", c.SamplerArg, ratio),
-	)
-}
+func (c *Tracing) Validate() error { return validate(c) }
 
 func collectorURL(value string) error {
 	switch {

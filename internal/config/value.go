@@ -1,9 +1,11 @@
 package config
 
 import (
+	"encoding"
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -26,22 +28,52 @@ func Variable(flag string) string {
 	return strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// check returns a *ValueError if the rule refuses the value of a flag.
-func check(flag, value string, rule func(value string) error) error {
-	if err := rule(value); err != nil {
-		return &ValueError{Flag: flag, Reason: err.Error()}
+// rules are the rules of texts, by the value of the tag rule.
+var rules = map[string]func(value string) error{
+	"address": address, "api-key": apiKey, "certificates": certificates, "collector-url": collectorURL,
+	"database-url": databaseURL, "log-level": logLevel, "public-url": publicURL, "queue-url": queueURL, "ratio": ratio,
+	"sampler": samplerName, "service-url": serviceURL, "web-url": webURL,
+}
+
+// validate checks each setting of a configuration by its tags: rule names the rule of a text, which may be empty if it
+// has the tag implied, min is the least value, and positive forbids 0. An error is a *ValueError.
+func validate(cfg any) error {
+	for _, flag := range flagsOf(cfg) {
+		var err error
+		value, rule, least := flag.Target, flag.Tag.Get("rule"), flag.Tag.Get("min")
+		switch {
+		case rule != "" && (value.String() != "" || !flag.Tag.Has("implied")):
+			err = rules[rule](value.String())
+		case least != "" && value.Int() < parsed(value.Type(), least):
+			err = fmt.Errorf("must be at least %s", least)
+		case flag.Tag.Has("positive") && value.Int() <= 0:
+			err = errNotPositive
+		}
+		if err != nil {
+			return &ValueError{Flag: flag.Name, Reason: err.Error()}
+		}
 	}
 	return nil
 }
 
-// optional returns a rule that accepts an empty value as well.
-func optional(rule func(value string) error) func(value string) error {
-	return func(value string) error {
-		if value == "" {
-			return nil
-		}
-		return rule(value)
+var errNotPositive = errors.New("must be above 0")
+
+// parsed returns the number of a text of a type. A wrong text is 0.
+func parsed(of reflect.Type, text string) int64 {
+	value := reflect.New(of)
+	if v, ok := reflect.TypeAssert[encoding.TextUnmarshaler](value); ok {
+		_ = v.UnmarshalText([]byte(text)) // The tags are constant.
 	}
+	return value.Elem().Int()
+}
+
+// flagsOf returns the flags of a configuration.
+func flagsOf(cfg any) []*kong.Flag {
+	model, err := kong.New(cfg)
+	if err != nil {
+		panic(fmt.Sprintf("the flags of %T are invalid: %v", cfg, err)) // A test validates and logs each configuration.
+	}
+	return model.Model.Flags
 }
 
 // Defaults returns a configuration with the default of every flag, for callers that do not parse a command line. It
