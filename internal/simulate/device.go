@@ -46,8 +46,7 @@ func (f Fleet) HardwareID(i int) string {
 // Device returns device i, counted from 0. Of six devices, the first is in an office, the others in a meeting room, a
 // bedroom, a gym, a locker room and a dining hall.
 func (f Fleet) Device(i int) *Device {
-	seed := mix(f.Seed ^ mix(uint64(i))) //nolint:gosec // i is not negative.
-	d := &Device{fleet: f.Seed, seed: seed, room: newRoom(i%len(rooms), newRNG(seed, streamRoom))}
+	d := &Device{fleet: f.Seed, index: int64(i), room: newRoom(i%len(rooms), newRNG(streamRoom, f.Seed, int64(i)))}
 	return d.Replaced(f.HardwareID(i))
 }
 
@@ -55,9 +54,10 @@ func (f Fleet) Device(i int) *Device {
 type Device struct {
 	HardwareID string
 
-	fleet, seed uint64
-	room        room
-	unit        unit
+	fleet uint64 // seed
+	index int64
+	room  room
+	unit  unit
 }
 
 // Replaced returns a device in the same room with another unit.
@@ -79,7 +79,7 @@ func (d *Device) Sealed() *Device {
 
 // unit is one physical sensor with its own bias.
 type unit struct {
-	seed     uint64
+	id       int64         // hash of the hardware id
 	phase    time.Duration // offset in each bucket at which it measures
 	bias     [roomsensor.MetricCount]float64
 	lacks    uint8   // bit mask of the metrics without a sensor
@@ -97,8 +97,8 @@ var sensors = [roomsensor.MetricCount]struct{ bias, noise, steps float64 }{
 func newUnit(seed uint64, hardwareID string) unit {
 	name := fnv.New64a()
 	_, _ = name.Write([]byte(hardwareID)) // A hash never fails.
-	u := unit{seed: mix(seed ^ name.Sum64())}
-	d := newRNG(u.seed, streamUnit)
+	u := unit{id: int64(name.Sum64())}    //nolint:gosec // A seed may wrap.
+	d := newRNG(streamUnit, seed, u.id)
 	u.phase = time.Duration(4+d.IntN(290)) * time.Second
 	for m := range u.bias {
 		u.bias[m] = d.around(0, sensors[m].bias)
@@ -119,9 +119,10 @@ const (
 
 // sampler measures in rooms. It keeps the days of the last room, so that most measurements do not simulate them again.
 type sampler struct {
-	device *Device
-	day    int64
-	days   days
+	device  *Device
+	day     int64
+	days    days
+	weather [2]float64 // at the start and at the end of the day; it is the same for all rooms
 }
 
 // measure returns the measurement of a device in a bucket. ok is false if it measures nothing. The result does not
@@ -131,11 +132,16 @@ func (s *sampler) measure(d *Device, bucket time.Time) (m roomsensor.Measurement
 	if day := clock / daySeconds; s.device != d || s.day != day {
 		s.device, s.day = d, day
 		s.days.fill(d, day)
+		for i := range s.weather {
+			s.weather[i] = newRNG(streamWeather, d.fleet, day+int64(i)).around(0, 1)
+		}
 	}
+	part := float64(clock%daySeconds) / daySeconds
+	weather := s.weather[0]*(1-part) + s.weather[1]*part
 	slot := &s.days[slotsOfDay+clock%daySeconds*slotsOfHour/3600]
-	r := newRNG(d.unit.seed, streamNoise, uint64(clock)) //nolint:gosec // A seed may wrap.
+	r := newRNG(streamNoise, d.fleet, d.unit.id, clock)
 	m.MeasuredAt = bucket.Add(d.unit.phase + time.Duration(r.IntN(5)-2)*time.Second)
-	truth := d.room.truth(slot, clock, weatherAt(d.fleet, clock))
+	truth := d.room.truth(slot, clock, weather)
 	for _, metric := range roomsensor.Metrics {
 		blur := r.around(d.unit.bias[metric], sensors[metric].noise)
 		if r.chance(lostValues) || d.unit.lacks&(1<<metric) != 0 {

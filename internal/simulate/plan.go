@@ -79,7 +79,8 @@ func sendWindow(devices []*Device, mode Mode, from, until time.Time, yield func(
 	}
 	s, senders := &sampler{}, make([]sender, len(devices))
 	for i, d := range devices {
-		senders[i] = sender{device: d, index: i, start: from, yield: yield, rng: newRNG(d.seed, streamDelivery)}
+		r := newRNG(streamDelivery, d.fleet, d.index)
+		senders[i] = sender{device: d, index: i, mode: mode, start: from, yield: yield, rng: r}
 	}
 	for ; from.Before(until); from = from.Add(turn) {
 		to := from.Add(turn)
@@ -87,7 +88,7 @@ func sendWindow(devices []*Device, mode Mode, from, until time.Time, yield func(
 			to = until
 		}
 		for i := range senders {
-			if !senders[i].takeTurn(s, mode, from, to, to.Equal(until)) {
+			if !senders[i].takeTurn(s, from, to, to.Equal(until)) {
 				return
 			}
 		}

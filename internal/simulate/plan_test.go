@@ -48,12 +48,12 @@ func readings(p *simulate.Plan) map[string][]roomsensor.Measurement {
 func TestUploadsGolden(t *testing.T) {
 	t.Parallel()
 	golden := map[simulate.Mode]string{
-		simulate.Backfill:      "07181a345988dbaf",
-		simulate.Burst:         "235fc5d5fb9f406c",
-		simulate.ClockSkew:     "d8df4ea6cd60e63e",
-		simulate.Duplicate:     "5928e21ccfd6b81d",
-		simulate.MissingMetric: "250f0f391df400b7",
-		simulate.WeakSignal:    "840c025326493647",
+		simulate.Backfill:      "32ccb0a92d460561",
+		simulate.Burst:         "2f4f9b8b7b7c56fb",
+		simulate.ClockSkew:     "8d296b9e5e37ba5f",
+		simulate.Duplicate:     "5385aa9fec6b1a4f",
+		simulate.MissingMetric: "7fd787f3cbda6b11",
+		simulate.WeakSignal:    "d0ca2fceb6c3cf01",
 	}
 	require.Len(t, golden, len(historyModes))
 	for _, mode := range historyModes {

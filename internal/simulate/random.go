@@ -1,10 +1,13 @@
 package simulate
 
-import "math/rand/v2"
+import (
+	"encoding/binary"
+	"math/rand/v2"
+)
 
 // The independent streams of random numbers of one seed, so that a change of one does not change the others.
 const (
-	streamRoom = iota
+	streamRoom uint64 = iota
 	streamUnit
 	streamWeather
 	streamPeople
@@ -15,22 +18,15 @@ const (
 // rng is a random number generator.
 type rng struct{ *rand.Rand }
 
-// newRNG returns a generator whose seed is all the parts.
-func newRNG(parts ...uint64) rng {
-	var a, b uint64
-	for _, part := range parts {
-		a = mix(a ^ part)
-		b = mix(b + a)
+// newRNG returns a generator of a stream. The seed is that of the fleet; up to two numbers select a part of the stream.
+func newRNG(stream, seed uint64, part ...int64) rng {
+	var key [32]byte
+	binary.LittleEndian.PutUint64(key[:], stream)
+	binary.LittleEndian.PutUint64(key[8:], seed)
+	for i, n := range part {
+		binary.LittleEndian.PutUint64(key[16+8*i:], uint64(n)) //nolint:gosec // A seed may wrap.
 	}
-	return rng{rand.New(rand.NewPCG(a, b))} //nolint:gosec // It draws no secrets.
-}
-
-// mix hashes a number, so that similar seeds give different sequences (the last step of splitmix64).
-func mix(x uint64) uint64 {
-	x += 0x9e3779b97f4a7c15
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return x ^ x>>31
+	return rng{rand.New(rand.NewChaCha8(key))} //nolint:gosec // It draws no secrets.
 }
 
 // chance returns true with a probability from 0 to 1.

@@ -53,7 +53,7 @@ var rooms = []room{
 		visits: []visit{{19.2, 31.2, everyDay, false}, {22.4, 30.7, everyDay, true}},
 	},
 	{ // A gym.
-		breath: 560, lag: 0.4, temp: 18.5, window: 350, lamps: 520, quiet: 38, voices: 24,
+		breath: 560, lag: 0.4, temp: 19.2, window: 350, lamps: 520, quiet: 38, voices: 24,
 		visits: []visit{{6.6, 8.4, workdays, false}, {15.5, 18.4, workdays, false}, {9.5, 11.8, saturday, false}},
 	},
 	{ // A locker room.
@@ -132,8 +132,8 @@ func (s *days) fill(d *Device, day int64) {
 
 // draw draws what happens on a day that begins at an hour of the days.
 func (s *days) draw(d *Device, day int64, hour float64) {
-	r := newRNG(d.seed, streamPeople, uint64(day)) //nolint:gosec // A seed may wrap.
-	weekday := (day + 4) % 7                       // Day 0 was a Thursday.
+	r := newRNG(streamPeople, d.fleet, d.index, day)
+	weekday := (day + 4) % 7 // Day 0 was a Thursday.
 	people, absent := r.between(0.8, 1), r.chance(0.05)
 	for _, v := range d.room.visits {
 		from, to := hour+r.around(v.from, 0.2), hour+r.around(v.to, 0.2)
@@ -152,7 +152,8 @@ func (s *days) draw(d *Device, day int64, hour float64) {
 	}
 }
 
-// truth returns the values in a room at a time of the clock of the rooms, in seconds since 1970.
+// truth returns the values in a room at a time of the clock of the rooms, in seconds since 1970. The weather is in
+// standard deviations: above 0, it is warm, damp and clear for the season.
 func (r *room) truth(s *slot, clock int64, weather float64) (values [roomsensor.MetricCount]float64) {
 	hour := float64(clock%daySeconds) / 3600
 	course := func(warmest, period, at float64) float64 { return math.Cos(2 * math.Pi * (at - warmest) / period) }
@@ -171,14 +172,4 @@ func (r *room) truth(s *slot, clock int64, weather float64) (values [roomsensor.
 		values[roomsensor.Sound] += r.voices * s.people
 	}
 	return values
-}
-
-// weatherAt returns the deviation of the weather from that of the season, in standard deviations; it is the same for
-// all rooms of a seed. Above 0, it is warm, damp and clear.
-func weatherAt(seed uint64, clock int64) float64 {
-	day, part := clock/daySeconds, float64(clock%daySeconds)/daySeconds
-	on := func(day int64) float64 {
-		return newRNG(seed, streamWeather, uint64(day)).around(0, 1) //nolint:gosec // A seed may wrap.
-	}
-	return on(day)*(1-part) + on(day+1)*part
 }

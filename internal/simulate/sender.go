@@ -15,6 +15,7 @@ const partReadings = 200
 type sender struct {
 	device *Device
 	index  int
+	mode   Mode
 	start  time.Time
 	yield  func(*Upload) bool // false: the consumer stopped
 	rng    rng
@@ -25,13 +26,13 @@ type sender struct {
 }
 
 // takeTurn sends what the device measured in a turn. It returns false if the consumer stopped.
-func (s *sender) takeTurn(m *sampler, mode Mode, from, to time.Time, last bool) bool {
+func (s *sender) takeTurn(m *sampler, from, to time.Time, last bool) bool {
 	s.buffer = m.take(s.buffer, s.device, from, to)
 	s.now = to.Add(time.Duration(s.rng.IntN(20)) * time.Second)
-	if mode == WeakSignal && !last && len(s.buffer) < roomsensor.MaxUploadReadings/2 && s.rng.chance(0.8) {
+	if s.mode == WeakSignal && !last && len(s.buffer) < roomsensor.MaxUploadReadings/2 && s.rng.chance(0.8) {
 		return true // No upload succeeds in this turn.
 	}
-	ok := s.deliver(mode)
+	ok := s.deliver()
 	s.buffer = s.buffer[:0]
 	if last {
 		s.buffer = nil // The backlogs of all devices would not fit into memory.
@@ -39,9 +40,9 @@ func (s *sender) takeTurn(m *sampler, mode Mode, from, to time.Time, last bool) 
 	return ok
 }
 
-// deliver sends the buffer in a mode.
-func (s *sender) deliver(mode Mode) bool {
-	switch mode {
+// deliver sends the buffer.
+func (s *sender) deliver() bool {
+	switch s.mode {
 	case Burst:
 		switch s.index % 3 {
 		case 1:
@@ -49,13 +50,9 @@ func (s *sender) deliver(mode Mode) bool {
 		case 2:
 			s.shuffle()
 		}
-		return s.sendParts(slices.Collect(slices.Chunk(s.buffer, partReadings)), 0.1, s.send)
+		return s.sendParts(false, 0.1)
 	case WeakSignal:
-		parts := slices.Collect(slices.Chunk(s.buffer, partReadings))
-		if s.rng.chance(0.5) {
-			slices.Reverse(parts)
-		}
-		return s.sendParts(parts, 0.15, s.sendWeak)
+		return s.sendParts(s.rng.chance(0.5), 0.15)
 	case Duplicate:
 		return s.sendDuplicates()
 	case ClockSkew:
@@ -71,12 +68,14 @@ func (s *sender) shuffle() {
 	s.rng.Shuffle(len(s.buffer), func(i, j int) { s.buffer[i], s.buffer[j] = s.buffer[j], s.buffer[i] })
 }
 
-// sendParts sends the parts in turn, some twice.
-func (s *sender) sendParts(
-	parts [][]roomsensor.Measurement, twice float64, send func([]roomsensor.Measurement) bool,
-) bool {
+// sendParts sends the buffer in parts, the last one first if it is reversed, and some of them twice.
+func (s *sender) sendParts(reversed bool, twice float64) bool {
+	parts := slices.Collect(slices.Chunk(s.buffer, partReadings))
+	if reversed {
+		slices.Reverse(parts)
+	}
 	for _, part := range parts {
-		if !send(part) || s.rng.chance(twice) && !s.sendAgain() {
+		if !s.send(part) || s.rng.chance(twice) && !s.sendAgain() {
 			return false
 		}
 	}
@@ -85,23 +84,18 @@ func (s *sender) sendParts(
 
 // send yields one upload, unless it has no readings.
 func (s *sender) send(readings []roomsensor.Measurement) bool {
-	return s.sendWith(readings, signalOf(int(s.rng.around(s.device.unit.rssi, 3))))
-}
-
-// sendWeak is send with a weak signal, or with none.
-func (s *sender) sendWeak(readings []roomsensor.Measurement) bool {
-	if s.rng.chance(0.1) {
-		return s.sendWith(readings, nil)
-	}
-	return s.sendWith(readings, signalOf(s.rng.IntN(16)-119))
-}
-
-func (s *sender) sendWith(readings []roomsensor.Measurement, signal *Signal) bool {
 	if len(readings) == 0 {
 		return true
 	}
-	s.upload.HardwareID, s.upload.Firmware = s.device.HardwareID, s.device.unit.firmware
-	s.upload.Signal, s.upload.Readings = signal, readings
+	unit := &s.device.unit
+	s.upload.HardwareID, s.upload.Firmware, s.upload.Readings = s.device.HardwareID, unit.firmware, readings
+	s.upload.Signal = signalOf(int(s.rng.around(unit.rssi, 3)))
+	if s.mode == WeakSignal {
+		s.upload.Signal = signalOf(s.rng.IntN(16) - 119)
+		if s.rng.chance(0.1) {
+			s.upload.Signal = nil
+		}
+	}
 	return s.sendAgain()
 }
 
@@ -137,7 +131,7 @@ func (s *sender) sendDuplicates() bool {
 
 // skewClock changes the times of the buffer to those of a wrong clock.
 func (s *sender) skewClock() {
-	d := newRNG(s.device.seed, streamDelivery, 1) // The same in each turn.
+	d := newRNG(streamDelivery, s.device.fleet, s.device.index, 1) // The same in each turn.
 	minutes := time.Duration(d.between(1, 8) * float64(time.Minute))
 	hours := time.Duration(d.between(1, 12) * float64(time.Hour))
 	skew := [...]time.Duration{minutes, -minutes, -hours, hours, time.Unix(0, 0).Sub(s.start)}[s.index%5]

@@ -92,7 +92,7 @@ func LiveUploads(devices []*Device, from time.Time, every time.Duration) iter.Se
 				if !ok {
 					continue
 				}
-				r := newRNG(d.seed, streamDelivery, uint64(now.UnixNano()))
+				r := newRNG(streamDelivery, d.fleet, d.index, now.UnixNano())
 				if !yield(&Upload{
 					HardwareID: d.HardwareID, SentAt: now.Truncate(time.Millisecond), Firmware: d.unit.firmware,
 					Signal: signalOf(int(r.around(d.unit.rssi, 3))), Readings: []roomsensor.Measurement{newest},
