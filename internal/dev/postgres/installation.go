@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"roomsensor/internal/dev/command"
-	"roomsensor/internal/dev/postgres/debian"
 )
 
 // minPostgres is the oldest PostgreSQL that TimescaleDB 2.19 runs on.
@@ -194,7 +193,8 @@ func (s starter) existingCopy(ctx context.Context) (*installation, error) {
 		return nil, err
 	}
 	for _, dir := range []string{own, filepath.Join(systemBase, "timescaledb")} {
-		for _, bin := range debian.Bins(dir) {
+		bins, _ := filepath.Glob(filepath.Join(dir, "usr/lib/postgresql/*/bin")) // Only a bad pattern is an error.
+		for _, bin := range bins {
 			if in, err := inspect(ctx, bin); err == nil {
 				in.how = "a private copy of Debian's packages in " + dir
 				return in, nil

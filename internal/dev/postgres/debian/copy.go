@@ -46,12 +46,6 @@ func (pkg Package) Programs(dir string) []string {
 	return programs
 }
 
-// Bins returns the directories of PostgreSQL's programs in a copy.
-func Bins(dir string) []string {
-	bins, _ := filepath.Glob(filepath.Join(dir, "usr/lib/postgresql/*/bin")) // Only a bad pattern is an error.
-	return bins
-}
-
 // Copy makes the copy in dir and replaces an incomplete one. It returns an error on a system that is not Debian or
 // Ubuntu, and if tools are missing that only root can install, or whose installation confirm refuses. The caller makes
 // sure that only one process calls it.
@@ -110,10 +104,12 @@ func (pkg Package) relocate(ctx context.Context, tree, final string, p *command.
 	if len(programs) == 0 {
 		return fmt.Errorf("the package %s of Debian contains none of its programs: %w", pkg.name, os.ErrNotExist)
 	}
-	loader, err := interpreter(tree, programs)
-	if err != nil {
-		return err
+	// The loader is beside the libraries, in a directory named after the processor.
+	loaders, _ := filepath.Glob(filepath.Join(tree, "usr/lib/*/ld*.so.[0-9]")) // Only a bad pattern is an error.
+	if len(loaders) == 0 {
+		return errors.New("the private copy has no loader")
 	}
+	loader := loaders[0]
 	// The loader ignores the path of the program for a library that has its own path, and for what that one needs.
 	ownPath, err := withRunPath(filepath.Join(filepath.Dir(loader), "*.so*"))
 	if err != nil {
@@ -158,27 +154,4 @@ func withRunPath(pattern string) ([]string, error) {
 		}
 	}
 	return found, nil
-}
-
-// interpreter returns the loader of the tree that the programs name. It is beside the libraries, in a directory named
-// after the processor.
-func interpreter(tree string, programs []string) (string, error) {
-	for _, program := range programs {
-		f, err := elf.Open(program)
-		if err != nil {
-			continue // A script.
-		}
-		section := f.Section(".interp")
-		data, err := section.Data()
-		if err := errors.Join(err, f.Close()); err != nil {
-			return "", fmt.Errorf("reading %s: %w", program, err)
-		}
-		name := filepath.Base(strings.TrimRight(string(data), "\x00"))
-		found, err := filepath.Glob(filepath.Join(tree, "usr/lib/*/", name))
-		if err == nil && len(found) > 0 {
-			return found[0], nil
-		}
-		return "", fmt.Errorf("the private copy has no %s", name)
-	}
-	return "", errors.New("the private copy has no programs")
 }
