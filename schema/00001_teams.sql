@@ -177,13 +177,13 @@ WHERE l.used_at IS NULL AND l.expires_at > now() AND u.disabled_at IS NULL
                OR ARRAY[l.team_id] = ARRAY(SELECT m.team_id FROM memberships m WHERE m.user_id = l.user_id)));
 
 -- forget_invited deletes a person who was only invited, when a transaction that deleted the last link commits: without a
--- password and a team, nothing is left that the row is for.
+-- password and a team, nothing is left that the row is for, unless it keeps a disabled person out.
 -- +goose StatementBegin
 CREATE FUNCTION forget_invited() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
 BEGIN
     DELETE FROM users u
-    WHERE u.id = OLD.user_id AND u.password_hash IS NULL
+    WHERE u.id = OLD.user_id AND u.password_hash IS NULL AND u.disabled_at IS NULL
       AND NOT EXISTS (SELECT FROM memberships m WHERE m.user_id = u.id)
       AND NOT EXISTS (SELECT FROM sign_in_links l WHERE l.user_id = u.id);
     RETURN NULL;

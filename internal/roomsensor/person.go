@@ -197,6 +197,9 @@ const (
 	MaxPairAttempts   = 10  // for an account from an address
 	MaxSourceAttempts = 100 // from an address
 	MaxUserAttempts   = 50  // for an account from addresses that are new to it
+
+	// MaxNetworkAttempts is for a network. It bounds the rows of attempts that somebody with a network can make.
+	MaxNetworkAttempts = 1000
 )
 
 // SignInAttempt is an attempt to sign in. An unknown account is counted like any other.
@@ -206,12 +209,21 @@ type SignInAttempt struct {
 }
 
 // Source returns the address as it is counted: of IPv6, the network of 64 bits that one client usually has.
-func (a SignInAttempt) Source() string {
-	address := a.Address.Unmap()
-	if address.Is6() {
-		if prefix, err := address.WithZone("").Prefix(64); err == nil {
-			return prefix.String()
-		}
+func (a SignInAttempt) Source() string { return networkOf(a.Address, 64, 0) }
+
+// Network returns the network of an address that one customer usually has: of 48 bits for IPv6, of 24 for IPv4.
+func Network(address netip.Addr) string { return networkOf(address, 48, 24) }
+
+// networkOf returns the network of an address with some bits for IPv6 and for IPv4; 0 means the address itself.
+func networkOf(address netip.Addr, bits6, bits4 int) string {
+	address = address.Unmap().WithZone("")
+	bits := bits6
+	if address.Is4() {
+		bits = bits4
 	}
-	return address.String()
+	prefix, err := address.Prefix(bits)
+	if err != nil || bits == 0 || !prefix.IsValid() {
+		return address.String()
+	}
+	return prefix.String()
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/netip"
 	"time"
 
 	"github.com/google/uuid"
@@ -73,7 +74,8 @@ func (s *Site) guard(r Route) echo.HandlerFunc {
 func (s *Site) enter(c echo.Context, r Route) (*fairshare.Held, error) {
 	token := s.sessions.token(c.Request())
 	if r.Public || token == "" {
-		return s.strangers.Try(fairshare.Owner{Key: Network(s.clients(c.Request()))}, 1)
+		address, _ := netip.ParseAddr(s.clients(c.Request())) // All unknown addresses are one network.
+		return s.strangers.Try(fairshare.Owner{Key: roomsensor.Network(address)}, 1)
 	}
 	return s.visits.Try(fairshare.Owner{Key: token}, 1)
 }

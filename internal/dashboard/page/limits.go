@@ -2,7 +2,6 @@ package page
 
 import (
 	"context"
-	"net/netip"
 	"sync"
 	"time"
 
@@ -95,18 +94,4 @@ func NewTeamLimiter(name string, perTeam, total int, busy string) *fairshare.Lim
 		Name: name, Team: fairshare.Limit{Most: perTeam},
 		Total: fairshare.Limit{Most: total, RetryAfter: limiterRetryAfter, Message: busy},
 	})
-}
-
-// Network returns the network of an address: 65,536 networks of a customer for IPv6, 256 addresses for IPv4.
-func Network(client string) string {
-	address, err := netip.ParseAddr(client)
-	if err != nil {
-		return client
-	}
-	bits := 48
-	if address = address.Unmap(); address.Is4() {
-		bits = 24
-	}
-	prefix, _ := address.WithZone("").Prefix(bits) // It fails for other lengths only.
-	return prefix.String()
 }

@@ -71,7 +71,13 @@ func (p *Pages) SignIn(ctx context.Context, v *page.Visit) error {
 		return err
 	}
 	view := signInView{Email: v.Form("email"), Next: ownPath(v.Form("next")), Errors: page.FormErrors{}}
-	wait, err := p.backend.CountSignIn(ctx, p.attempt(v, view.Email))
+	attempt := p.attempt(v, view.Email)
+	turn, err := p.signIns.Acquire(ctx, fairshare.Owner{Key: roomsensor.Network(attempt.Address)}, 1)
+	if err != nil {
+		return err
+	}
+	defer turn.Release()
+	wait, err := p.backend.CountSignIn(ctx, attempt)
 	if err != nil {
 		return err
 	}
@@ -81,12 +87,7 @@ func (p *Pages) SignIn(ctx context.Context, v *page.Visit) error {
 			", or ask an admin of your team for a link that sets another password."
 		return v.Write(http.StatusTooManyRequests, "sign-in", view)
 	}
-	turn, err := p.signIns.Acquire(ctx, fairshare.Owner{Key: page.Network(v.Client())}, 1)
-	if err != nil {
-		return err
-	}
 	user, ok, err := p.checkPassword(ctx, view.Email, v.Secret("password"))
-	turn.Release()
 	if err != nil {
 		return err
 	}

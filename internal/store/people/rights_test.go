@@ -231,6 +231,11 @@ func TestForgetInvited(t *testing.T) {
 	revoke("guest@example.com", other)
 	_, err = f.UserByEmail(t.Context(), "guest@example.com")
 	require.ErrorIs(t, err, roomsensor.ErrNotFound)
+	disabled, err := f.Invite(t.Context(), other, "disabled@example.com", roomsensor.Viewer, newLink("disabled"))
+	require.NoError(t, err)
+	require.NoError(t, f.DisableUser(t.Context(), disabled.ID))
+	_, err = f.User(t.Context(), disabled.ID)
+	require.NoError(t, err)
 }
 
 // TestMakerOfKeys checks that the list of keys marks those of a person who left.

@@ -1,10 +1,10 @@
 package people
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -16,7 +16,7 @@ import (
 )
 
 // attemptKeys are the hashes under which an attempt is counted.
-type attemptKeys struct{ pair, source, account []byte }
+type attemptKeys struct{ network, pair, source, account []byte }
 
 func keysOf(a roomsensor.SignInAttempt) attemptKeys {
 	hash := func(parts ...string) []byte {
@@ -24,35 +24,47 @@ func keysOf(a roomsensor.SignInAttempt) attemptKeys {
 		return sum[:]
 	}
 	email := strings.ToLower(a.Email)
-	return attemptKeys{hash("pair", email, a.Source()), hash("source", a.Source()), hash("account", email)}
+	network := hash("network", roomsensor.Network(a.Address))
+	return attemptKeys{network, hash("pair", email, a.Source()), hash("source", a.Source()), hash("account", email)}
 }
 
 // CountSignIn counts an attempt to sign in before its password is checked. It returns how long the person has to wait,
-// or 0 if the attempt is allowed. The table has three rows per attempt of the last 15 minutes at most; attempts take
-// too long for more than some 100,000.
+// or 0 if the attempt is allowed. The table has three rows per attempt of the last 15 minutes at most, and of a network
+// that is refused only one.
 func (s *Store) CountSignIn(ctx context.Context, a roomsensor.SignInAttempt) (wait time.Duration, err error) {
 	keys := keysOf(a)
+	wait, err = s.countAttempt(ctx, map[string]int32{string(keys.network): roomsensor.MaxNetworkAttempts})
+	if err != nil || wait > 0 {
+		return wait, err
+	}
 	known, err := s.Queries.SignInAddressExists(ctx, s.Pool, db.SignInAddressExistsParams{
 		Email: a.Email, AddressSha256: keys.source,
 	})
 	if err != nil {
 		return 0, fmt.Errorf("reading the addresses of a user: %w", pg.Translate(err))
 	}
-	rows, err := s.Queries.SignInAttemptCount(ctx, s.Pool, [][]byte{keys.pair, keys.source, keys.account})
+	ofAccount := int32(roomsensor.MaxUserAttempts)
+	if known {
+		ofAccount = math.MaxInt32
+	}
+	return s.countAttempt(ctx, map[string]int32{
+		string(keys.pair): roomsensor.MaxPairAttempts, string(keys.source): roomsensor.MaxSourceAttempts,
+		string(keys.account): ofAccount,
+	})
+}
+
+// countAttempt counts an attempt under keys with their limits, and returns how long the person has to wait, or 0.
+func (s *Store) countAttempt(ctx context.Context, limits map[string]int32) (wait time.Duration, err error) {
+	var keys [][]byte
+	for key := range limits {
+		keys = append(keys, []byte(key))
+	}
+	rows, err := s.Queries.SignInAttemptCount(ctx, s.Pool, keys)
 	if err != nil {
 		return 0, fmt.Errorf("counting an attempt to sign in: %w", pg.Translate(err))
 	}
 	for _, row := range rows {
-		limit := int32(roomsensor.MaxUserAttempts)
-		switch {
-		case bytes.Equal(row.KeySha256, keys.pair):
-			limit = roomsensor.MaxPairAttempts
-		case bytes.Equal(row.KeySha256, keys.source):
-			limit = roomsensor.MaxSourceAttempts
-		case known:
-			continue
-		}
-		if row.Attempts > limit {
+		if row.Attempts > limits[string(row.KeySha256)] {
 			wait = max(wait, time.Duration(row.ResetSeconds*float64(time.Second)))
 		}
 	}
