@@ -23,6 +23,7 @@ var examples = map[string][]string{
 
 	"stream status":  {"stream status", "stream status --output json"},
 	"stream replay":  {"stream replay", "stream replay --since 2026-01-31T08:00:00Z"},
+	"stream update":  {"stream update --stream-max-bytes 16GiB"},
 	"stream confirm": {"stream confirm"},
 	"stream skip":    {"stream skip 4711"},
 

@@ -34,6 +34,7 @@ func (c *uploadCmd) Run(ctx context.Context, t *cli.Terminal) error {
 type streamCmd struct {
 	Status  streamStatusCmd  `cmd:"" help:"Show how much the stream holds, how far back it reaches, and what waits in it."`
 	Replay  streamReplayCmd  `cmd:"" help:"Process the stream again, after a restore of the database."`
+	Update  streamUpdateCmd  `cmd:"" help:"Raise the size and the copies of the stream, and correct settings that would lose uploads; creates a missing one."`
 	Confirm streamConfirmCmd `cmd:"" help:"Continue with another stream after the loss of the one before; creates a missing one."`
 	Skip    streamSkipCmd    `cmd:"" help:"Move a blocking message to the rejects."`
 }
@@ -65,6 +66,21 @@ func (c *streamReplayCmd) Run(ctx context.Context, t *cli.Terminal) error {
 		return err
 	}
 	return t.Print(c.Format, replay)
+}
+
+type streamUpdateCmd struct {
+	config.Queue
+	config.Stream
+	cli.Format
+}
+
+// Run changes the settings of the stream and prints them.
+func (c *streamUpdateCmd) Run(ctx context.Context, t *cli.Terminal) error {
+	settings, err := admin.UpdateStream(ctx, c.Queue, c.Stream)
+	if err != nil {
+		return err
+	}
+	return t.Print(c.Format, settings)
 }
 
 type streamConfirmCmd struct {

@@ -104,6 +104,20 @@ func TestUploadFullStream(t *testing.T) {
 	require.Equal(t, int64(16<<20), info.Config.MaxBytes)
 }
 
+func TestStreamUpdate(t *testing.T) {
+	t.Parallel()
+	env := map[string]string{"NATS_URL": natstest.New(t).URL}
+	for _, step := range []struct {
+		size string
+		want int
+	}{{"16MiB", 16 << 20}, {"32MiB", 32 << 20}, {"16MiB", 32 << 20}} {
+		env["STREAM_MAX_BYTES"] = step.size
+		r := execute(t, env, nil, "stream", "update")
+		require.Equal(t, cli.ExitOK, r.code, r.err)
+		require.JSONEq(t, fmt.Sprintf(`{"stream":"UPLOADS","max_bytes":%d,"replicas":1}`, step.want), r.out)
+	}
+}
+
 func TestStreamReplay(t *testing.T) {
 	t.Parallel()
 	env := map[string]string{"NATS_URL": natstest.New(t).URL}

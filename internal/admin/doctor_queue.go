@@ -76,7 +76,7 @@ func (d *doctor) checkStream(ctx context.Context, info *queue.Info) {
 			"Start these servers. While most of them are missing, the stream accepts no uploads.",
 			"Of %d servers of the stream, these are offline or behind: %s.", info.Servers, strings.Join(info.Behind, ", "))
 	case info.Servers > 0 && info.Replicas == 1:
-		d.find(FindingWrong, "queue replicas", "Set STREAM_REPLICAS to 3.",
+		d.find(FindingWrong, "queue replicas", "Set STREAM_REPLICAS to 3 and run roomsensor stream update.",
 			"NATS is a cluster, but the stream has one copy: it is lost with the disk of its server.")
 	case info.Replicas == 1:
 		d.find(FindingAdvice, "queue replicas",
@@ -116,7 +116,7 @@ func (d *doctor) checkReach(info *queue.Info) {
 	held := info.Newest.Sub(info.Oldest)
 	switch {
 	case info.MaxBytes <= 0:
-		d.find(FindingWrong, check, "Set STREAM_MAX_BYTES, and restart the workers.",
+		d.find(FindingWrong, check, "Set a limit with the NATS command line: nats stream edit UPLOADS --max-bytes 8GiB.",
 			"The stream has no size limit: it can fill the disk of NATS.")
 	case held < time.Hour:
 		d.ok(check,
@@ -124,7 +124,7 @@ func (d *doctor) checkReach(info *queue.Info) {
 	default:
 		reach := time.Duration(float64(held) * float64(info.MaxBytes) / float64(info.Bytes))
 		if reach < keep {
-			d.find(FindingWrong, check, "Raise STREAM_MAX_BYTES, or lower STREAM_KEEP to what the backup of the database needs.",
+			d.find(FindingWrong, check, "Raise STREAM_MAX_BYTES and run roomsensor stream update, or lower STREAM_KEEP to what the backup of the database needs.",
 				"At its present rate, the stream (%s) can hold %s of uploads, less than STREAM_KEEP (%s).",
 				size(info.MaxBytes), reach.Round(time.Minute), keep)
 			return

@@ -70,6 +70,27 @@ func explainUpload(err error) error {
 	return err
 }
 
+// StreamSettings are the size and the copies of the stream.
+type StreamSettings struct {
+	Stream   string `json:"stream"`
+	MaxBytes int64  `json:"max_bytes"` // above which the stream refuses uploads; -1 without a limit
+	Replicas int    `json:"replicas"`
+}
+
+// UpdateStream raises the size and the copies of the stream to those of a configuration, and corrects settings that would
+// lose uploads. It creates a missing stream, and lowers nothing.
+func UpdateStream(ctx context.Context, cfg config.Queue, stream config.Stream) (settings StreamSettings, err error) {
+	err = connectQueue(cfg, stream, func(q *queue.Queue) error {
+		if err := q.Declare(ctx); err != nil {
+			return process.ExplainQueue(ctx, err)
+		}
+		info, err := q.Inspect(ctx)
+		settings = StreamSettings{queue.StreamName, info.MaxBytes, info.Replicas}
+		return err
+	})
+	return settings, err
+}
+
 // StreamReplay is the state of the consumer after a replay of the stream.
 type StreamReplay struct {
 	Stream   string  `json:"stream"`

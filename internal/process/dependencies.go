@@ -156,7 +156,7 @@ func ConnectQueue(
 	return q, conn, nil
 }
 
-// NeedQueue makes readiness depend on the stream of uploads: the one that was there first.
+// NeedQueue makes readiness depend on the stream of uploads: the one that was there first. It creates none.
 func (p *Process) NeedQueue(q *queue.Queue) { p.needQueue(q, q.Check) }
 
 // NeedRecordedQueue makes readiness depend on the stream of uploads that the database records, and on its consumer. It
@@ -177,7 +177,7 @@ func checkRecorded(ctx context.Context, q *queue.Queue, s *store.Store) error {
 	if !recorded.IsZero() {
 		q.Expect(recorded)
 	}
-	if err := q.Check(ctx); err != nil {
+	if err := q.DeclareMissingStream(ctx); err != nil {
 		return err
 	}
 	if unread == nil && recorded.IsZero() { // The first start.
@@ -194,6 +194,9 @@ var errNotRecorded = &UnavailableError{
 
 // recordTimeout bounds the query for the recorded stream.
 const recordTimeout = time.Second
+
+// noStream is the reason of a receiver before the first start of a worker.
+const noStream = "has no stream of uploads yet: start a worker, which creates it"
 
 // lostStream is the reason of a process without its stream.
 const lostStream = "lost its stream of uploads: find it (disk, account and NATS_URL of NATS); if it is gone, run " +
@@ -220,6 +223,8 @@ func (p *Process) needQueue(q *queue.Queue, check Probe) {
 		switch {
 		case errors.Is(err, errNotRecorded):
 			return err
+		case errors.Is(err, queue.ErrNoStream):
+			return &UnavailableError{Reason: noStream, Cause: err}
 		case errors.Is(err, queue.ErrStreamLost):
 			return &UnavailableError{Reason: lostStream, Cause: err}
 		case errors.Is(err, queue.ErrSettings):

@@ -57,7 +57,7 @@ func TestConnectRetriesARefusedPassword(t *testing.T) {
 	old.Shutdown()
 	old.WaitForShutdown()
 	startWithPassword(t, dir, port, "new")
-	require.Eventually(t, func() bool { return q.Check(t.Context()) == nil }, patience, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return q.DeclareMissing(t.Context()) == nil }, patience, 50*time.Millisecond)
 	_, err = q.Publish(t.Context(), []queue.Message{{HardwareID: "dev:1", Text: []byte("{}")}})
 	require.NoError(t, err)
 }
@@ -112,7 +112,8 @@ func TestConnectDetectsASilentServer(t *testing.T) {
 func TestStreamLost(t *testing.T) {
 	t.Parallel()
 	e := newEnvOn(t, natstest.New(t), small)
-	require.NoError(t, e.Check(e.ctx), "creates the first stream")
+	require.ErrorIs(t, e.Check(e.ctx), queue.ErrNoStream)
+	require.NoError(t, e.DeclareMissing(e.ctx), "creates the first stream")
 	first := e.Created()
 	e.publish(t, "a")
 
@@ -120,7 +121,7 @@ func TestStreamLost(t *testing.T) {
 	requireLost := func() {
 		t.Helper()
 		require.ErrorIs(t, e.Check(e.ctx), queue.ErrStreamLost)
-		require.ErrorIs(t, e.CheckConsumer(e.ctx), queue.ErrStreamLost)
+		require.ErrorIs(t, e.DeclareMissing(e.ctx), queue.ErrStreamLost)
 		_, err := e.Consume(e.ctx)
 		require.ErrorIs(t, err, queue.ErrStreamLost)
 		_, err = e.Publish(e.ctx, messages("b"))
@@ -173,7 +174,7 @@ func TestCheckFailsWhileTheServerIsUnavailable(t *testing.T) {
 func testUnavailable(t *testing.T, server *natstest.Server) {
 	t.Helper()
 	e := newEnvOn(t, server, small)
-	require.NoError(t, e.Check(e.ctx))
+	require.NoError(t, e.DeclareMissing(e.ctx))
 	e.server.Shutdown()
 	require.Error(t, e.Check(e.ctx))
 	_, err := e.Publish(e.ctx, messages("fails at once"))

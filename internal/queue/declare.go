@@ -18,7 +18,7 @@ var ErrStreamLost = errors.New("the stream of uploads disappeared, or another on
 // ErrSettings is the error of a stream or a consumer with settings that would lose uploads. Its text says what to do.
 var ErrSettings = errors.New("unsafe settings in NATS")
 
-// stream returns the stream. It creates a missing one, unless this process knows that there was one.
+// stream returns the stream. A missing one is an ErrStreamLost if this process has used one, else an ErrNoStream.
 func (q *Queue) stream(ctx context.Context) (jetstream.Stream, error) {
 	stream, err := q.js.Stream(ctx, StreamName)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
@@ -26,7 +26,7 @@ func (q *Queue) stream(ctx context.Context) (jetstream.Stream, error) {
 			q.lost.Store(true)
 			return nil, ErrStreamLost
 		}
-		stream, err = q.declareStream(ctx)
+		return nil, ErrNoStream
 	}
 	if err != nil {
 		return nil, q.withCause(fmt.Errorf("finding the stream: %w", err))
@@ -72,8 +72,21 @@ func checkConsumer(have *jetstream.ConsumerConfig) error {
 	return nil
 }
 
-// checkStream refuses settings with which confirmed messages could be lost, and which the server cannot update.
+// checkStream refuses settings with which the stream could drop messages, or store none.
 func checkStream(have *jetstream.StreamConfig) error {
+	if err := checkKind(have); err != nil {
+		return err
+	}
+	if have.Discard != jetstream.DiscardNew || have.MaxAge > 0 || have.MaxMsgsPerSubject > 0 ||
+		!slices.Contains(have.Subjects, subjects) {
+		return fmt.Errorf("%w: the stream %s drops uploads by their age or number, or does not store %s: "+
+			"run roomsensor stream update", ErrSettings, StreamName, subjects)
+	}
+	return nil
+}
+
+// checkKind refuses settings with which confirmed messages could be lost, and which the server cannot update.
+func checkKind(have *jetstream.StreamConfig) error {
 	if have.Storage != jetstream.FileStorage || have.Retention != jetstream.LimitsPolicy {
 		return fmt.Errorf("%w: the stream %s exists with another kind of storage or retention: delete it and start again, "+
 			"it must be of file storage and keep messages by its limits", ErrSettings, StreamName)
@@ -86,7 +99,7 @@ func checkStream(have *jetstream.StreamConfig) error {
 }
 
 // Declare creates the stream and the consumer, or corrects the configuration of existing ones. It never lowers a limit
-// that an operator raised. Any number of processes may call it at the same time.
+// that an operator raised. It needs the right to change the stream, which the processes do not have.
 func (q *Queue) Declare(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -97,16 +110,33 @@ func (q *Queue) Declare(ctx context.Context) error {
 }
 
 // DeclareMissing creates the stream and the consumer unless they exist. Unlike Declare, it changes nothing that exists:
-// an operator's command may not have the settings of the processes.
+// a command may not have the settings of the processes, and a process may not change them. Any number of processes may
+// call it at the same time.
 func (q *Queue) DeclareMissing(ctx context.Context) error {
-	if err := q.Check(ctx); err != nil {
+	if err := q.DeclareMissingStream(ctx); err != nil {
 		return err
 	}
 	return q.CheckConsumer(ctx)
 }
 
-func (q *Queue) declareStream(ctx context.Context) (jetstream.Stream, error) {
-	want := jetstream.StreamConfig{
+// DeclareMissingStream is Check, but creates a missing stream, unless this process has used one.
+func (q *Queue) DeclareMissingStream(ctx context.Context) error {
+	err := q.Check(ctx)
+	if !errors.Is(err, ErrNoStream) {
+		return err
+	}
+	bounded, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	_, err = q.js.CreateStream(bounded, q.wanted())
+	if err != nil && !errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // Another process created it.
+		return q.withCause(fmt.Errorf("creating the stream: %w", err))
+	}
+	return q.Check(ctx)
+}
+
+// wanted returns the configuration of a new stream.
+func (q *Queue) wanted() jetstream.StreamConfig {
+	return jetstream.StreamConfig{
 		Name:      StreamName,
 		Subjects:  []string{subjects},
 		Storage:   jetstream.FileStorage,
@@ -117,6 +147,10 @@ func (q *Queue) declareStream(ctx context.Context) (jetstream.Stream, error) {
 
 		AllowAtomicPublish: true, // See batcher.
 	}
+}
+
+func (q *Queue) declareStream(ctx context.Context) (jetstream.Stream, error) {
+	want := q.wanted()
 	stream, err := q.js.CreateStream(ctx, want)
 	if !errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
 		return stream, wrapped("creating the stream", err)
@@ -125,7 +159,7 @@ func (q *Queue) declareStream(ctx context.Context) (jetstream.Stream, error) {
 		return nil, fmt.Errorf("reading the stream: %w", err)
 	}
 	have := stream.CachedInfo().Config
-	if err := checkStream(&have); err != nil {
+	if err := checkKind(&have); err != nil {
 		return nil, err
 	}
 	next := corrected(have, want)

@@ -39,7 +39,8 @@ func TestDeclare(t *testing.T) {
 		e := newEnvOn(t, natstest.New(t), small)
 		group, ctx := errgroup.WithContext(e.ctx)
 		for range 8 {
-			group.Go(func() error { return e.Declare(ctx) })
+			process := newEnvOn(t, e.server, small)
+			group.Go(func() error { return process.DeclareMissing(ctx) })
 		}
 		require.NoError(t, group.Wait())
 		before, consumerBefore := e.info(t)
@@ -104,7 +105,11 @@ func TestDeclareExisting(t *testing.T) {
 		})
 		require.NoError(t, err)
 
+		err = e.DeclareMissing(e.ctx)
+		require.ErrorIs(t, err, queue.ErrSettings)
+		require.ErrorContains(t, err, "run roomsensor stream update")
 		require.NoError(t, e.Declare(e.ctx))
+		require.NoError(t, e.DeclareMissing(e.ctx))
 		stream, consumer := e.info(t)
 		require.Equal(t, jetstream.DiscardNew, stream.Config.Discard)
 		require.Zero(t, stream.Config.MaxAge)
@@ -129,7 +134,7 @@ func TestDeclareExisting(t *testing.T) {
 			{AckPolicy: jetstream.AckNonePolicy},
 		} {
 			e := newEnvOn(t, natstest.New(t), small)
-			require.NoError(t, e.Check(e.ctx))
+			require.NoError(t, e.DeclareMissingStream(e.ctx))
 			consumer.Durable = queue.ConsumerName
 			_, err := e.js.CreateConsumer(e.ctx, queue.StreamName, consumer)
 			require.NoError(t, err)

@@ -2,7 +2,7 @@
 // the stream UPLOADS, the subjects uploads.<hardware_id>, the header Roomsensor-Team and the consumer ingest.
 //
 //	queue.go     Queue: names, limits, connection, health check
-//	declare.go   Declare creates the stream and the consumer, or corrects their configuration
+//	declare.go   DeclareMissing creates the stream and the consumer; Declare also changes existing ones
 //	publish.go   Publish stores uploads in the stream
 //	batch.go     batcher: messages that are published at the same time share an atomic batch
 //	consume.go   Consume and ConsumePriorityLane deliver uploads; a Delivery is acknowledged, returned or extended

@@ -40,8 +40,8 @@ type ConsumerInfo struct {
 	Oldest         time.Time // when the stream stored the oldest message of both kinds; zero if there is none
 }
 
-// Inspect returns the state of the stream and of all its consumers, or ErrNoStream. Unlike all other methods it creates
-// nothing, and takes every stream of the name.
+// Inspect returns the state of the stream and of all its consumers, or ErrNoStream. Unlike other methods it creates
+// no consumer, and takes every stream of the name.
 func (q *Queue) Inspect(ctx context.Context) (info Info, err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

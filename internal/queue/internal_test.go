@@ -3,10 +3,12 @@ package queue
 import (
 	"context"
 	"sync/atomic"
+	"testing"
 
 	"github.com/google/uuid"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
 )
 
 // failingCreate is a server that fails to create consumers at first.
@@ -81,3 +83,18 @@ func (q *Queue) Hold(team uuid.UUID, release <-chan struct{}) (sent func() int64
 
 // Windows returns the number of teams that publish. Tests of package queue_test use it.
 func (q *Queue) Windows() int { return len(q.windows.byTeam) }
+
+// A user has a prefix of its own. A token is a secret and shows in no subject.
+func TestInboxPrefix(t *testing.T) {
+	t.Parallel()
+	for servers, want := range map[string]string{
+		"nats://host":                            "_INBOX",
+		"tls://worker:secret@a:4222,tls://x:y@b": "_INBOX.worker",
+		"nats://token@host":                      "_INBOX",
+		"nats://many.parts:secret@host":          "_INBOX",
+		"nats://%2A:secret@host":                 "_INBOX",
+		"nats://:secret@host":                    "_INBOX",
+	} {
+		require.Equal(t, want, inboxPrefix(servers), servers)
+	}
+}

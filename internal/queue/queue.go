@@ -86,6 +86,7 @@ func Connect(servers, name string, log zerolog.Logger, more ...nats.Option) (*Co
 	c := &Conn{}
 	options := append([]nats.Option{
 		nats.Name(name),
+		nats.CustomInboxPrefix(inboxPrefix(servers)),
 		nats.Timeout(connectTimeout),
 		nats.RetryOnFailedConnect(true),
 		nats.MaxReconnects(-1),
@@ -114,6 +115,22 @@ func Connect(servers, name string, log zerolog.Logger, more ...nats.Option) (*Co
 	}
 	c.addresses = addressesOf(c.Opts.Servers)
 	return c, nil
+}
+
+// inboxPrefix returns the prefix of the subjects of responses: _INBOX.<user>, so that the permissions of NATS can keep a
+// user from reading the responses to others. Without a user, and with one whose name cannot be a part of a subject, it is
+// the default, _INBOX.
+func inboxPrefix(servers string) string {
+	first, _, _ := strings.Cut(servers, ",")
+	u, err := url.Parse(strings.TrimSpace(first))
+	if err != nil {
+		return strings.TrimSuffix(nats.InboxPrefix, ".")
+	}
+	user := u.User.Username()
+	if _, hasPassword := u.User.Password(); !hasPassword || strings.ContainsAny(user, ".*> \t\r\n") || user == "" {
+		return strings.TrimSuffix(nats.InboxPrefix, ".") // A user without a password is a secret token.
+	}
+	return nats.InboxPrefix + user
 }
 
 // addressesOf names servers by host and port, such as "a:4222 or b:4222", without users and passwords.
@@ -170,8 +187,8 @@ func New(nc *Conn, config Config) (*Queue, error) {
 // Addresses names the configured servers by host and port, such as "a:4222 or b:4222", without users and passwords.
 func (q *Queue) Addresses() string { return q.nc.addresses }
 
-// Check returns an error unless the stream responds: ErrStreamLost if it is not the one that this process uses, and
-// ErrSettings if it could lose uploads. If this process has not used any yet, Check creates a missing one.
+// Check returns an error unless the stream responds: ErrNoStream if there is none yet, ErrStreamLost if it is not the one
+// that this process uses, and ErrSettings if it could lose uploads.
 func (q *Queue) Check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

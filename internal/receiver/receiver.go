@@ -20,14 +20,9 @@ import (
 	"roomsensor/internal/fairshare"
 	"roomsensor/internal/httpedge"
 	"roomsensor/internal/queue"
-	"roomsensor/internal/retry"
-	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/tracing"
 	"roomsensor/internal/upload"
 )
-
-// declareBackoff is the pause between attempts to declare the stream.
-var declareBackoff = retry.Backoff{First: 200 * time.Millisecond, Max: 10 * time.Second}
 
 // DefaultStopTimeout limits the requests that are in progress when the receiver stops. It is less than the 20 seconds
 // that a process has to stop.
@@ -103,7 +98,6 @@ func (r *Receiver) Run(ctx context.Context, listener net.Listener) error {
 	server := httpedge.NewServer(r, r.Log)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { r.keyList.Run(ctx); return nil })
-	group.Go(func() error { r.declare(ctx); return nil })
 	group.Go(func() error {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			return fmt.Errorf("serving uploads: %w", err)
@@ -124,22 +118,6 @@ func (r *Receiver) shutdown(ctx context.Context, server *http.Server) error {
 		_ = server.Close() // The connections are given up anyway.
 	}
 	return nil
-}
-
-// declare creates the stream and its consumers as soon as the queue is available.
-func (r *Receiver) declare(ctx context.Context) {
-	for attempt := 0; ctx.Err() == nil; attempt++ {
-		err := r.Queue.Declare(ctx)
-		if err == nil {
-			if !r.Queue.Fits() {
-				r.Log.Warn().Int("upload_bytes", roomsensor.MaxUploadBytes).
-					Msg("max_payload of the NATS server is smaller than an upload may be; raise it to 1MB")
-			}
-			return
-		}
-		r.Log.Warn().Err(err).Msg("could not declare the stream; retrying")
-		_ = declareBackoff.Sleep(ctx, attempt)
-	}
 }
 
 // metrics are the Prometheus metrics of a receiver.

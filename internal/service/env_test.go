@@ -214,6 +214,14 @@ func (e *testEnv) config() config.Ingest {
 	return cfg
 }
 
+// createStream creates the stream, as a worker does.
+func (e *testEnv) createStream() {
+	e.t.Helper()
+	cfg := e.config()
+	_, err := admin.UpdateStream(e.t.Context(), cfg.Queue, cfg.Stream)
+	require.NoError(e.t, err)
+}
+
 // upload posts one upload of one reading for each of so many buckets, beginning with the given bucket.
 func (e *testEnv) upload(receiver string, bucket, readings int) (status int, body string) {
 	e.t.Helper()

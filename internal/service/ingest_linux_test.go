@@ -12,6 +12,7 @@ func TestReceiverWithoutConfirmations(t *testing.T) {
 	e := newTestEnv(t)
 	cfg := e.config()
 	cfg.NoWorker = true
+	e.createStream()
 	r := startIngest(t, cfg)
 	ops, receiver := r.address("ops"), r.address("receiver")
 	r.awaitReady()

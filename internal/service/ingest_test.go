@@ -57,6 +57,8 @@ func TestReceiverReadiness(t *testing.T) {
 	r := startIngest(t, cfg)
 	ops, receiver := r.address("ops"), r.address("receiver")
 	awaitReadiness(t, ops, 503, `"name":"ingest keys","reason":"were not read yet`)
+	awaitReadiness(t, ops, 503, `"name":"queue","reason":"has no stream of uploads yet`)
+	e.createStream()
 	database.Restore()
 	r.awaitReady()
 
@@ -208,6 +210,7 @@ func TestIngestKeyRotation(t *testing.T) {
 	e := newTestEnv(t)
 	cfg := e.config()
 	cfg.NoWorker = true
+	e.createStream()
 	r := startIngest(t, cfg)
 	r.address("ops")
 	receiver := r.address("receiver")

@@ -40,6 +40,7 @@ func TestMetricsPage(t *testing.T) {
 	e := newTestEnv(t)
 	receiver, worker := e.config(), e.config()
 	receiver.NoWorker, worker.NoReceiver = true, true
+	e.createStream()
 	all := map[string]*metric{}
 	for _, p := range []struct {
 		name string
@@ -277,7 +278,6 @@ var fieldMeanings = map[string]string{
 	"stream_sequence":           "sequence of an upload in the stream",
 	"time":                      "time of the line",
 	"timescaledb":               "version of TimescaleDB",
-	"upload_bytes":              "size that an upload may have in bytes",
 	"trace_id":                  "id of the [trace](tracing.md) of a request or of a batch, if the process exports traces",
 	"uploads":                   "uploads of a batch",
 	"user_agent":                "`User-Agent` of a request that failed",

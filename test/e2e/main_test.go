@@ -193,9 +193,13 @@ func (e *env) start(args ...string) *server {
 	return s
 }
 
-// prepare returns a process that is not started yet. It has addresses of its own, and the test kills it at its end.
+// prepare returns a process that is not started yet. It has addresses of its own, and the test kills it at its end. A
+// receiver creates no stream, and no worker need run beside it.
 func (e *env) prepare(args ...string) *server {
 	e.t.Helper()
+	if roleOf(args) == schema.RoleReceiver {
+		e.command("stream", "confirm")
+	}
 	address, err := proctest.FreeAddress()
 	require.NoError(e.t, err)
 	ops, err := proctest.FreeAddress()

@@ -161,7 +161,7 @@ var (
 	apiRole      = role{"api", "8080", 2, []string{"api"}}
 	receiverRole = role{"receiver", "8081", 2, []string{"ingest", "--no-worker"}}
 	workerRole   = role{"worker", "", 4, []string{"ingest", "--no-receiver"}}
-	roles        = []role{apiRole, receiverRole, workerRole}
+	roles        = []role{apiRole, workerRole, receiverRole} // A worker creates the stream.
 )
 
 func (r *role) members() (names []string) {
