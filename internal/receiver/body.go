@@ -2,6 +2,7 @@ package receiver
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -29,36 +30,86 @@ const (
 	bodyTimeout = 15 * time.Minute
 )
 
-// readBody returns the decompressed body of a request. The whole body arrives before it is decompressed, so that a
-// small body that arrives slowly takes little memory whatever it contains. The text is a part of the memory, also after
-// an error.
-func readBody(w http.ResponseWriter, r *http.Request, m *fairshare.Held) (text []byte, err error) {
-	raw := httpedge.NewBodyReader(w, http.MaxBytesReader(w, r.Body, maxBody), bodyTimeout)
-	defer raw.Done()
-	decode, err := decoderOf(r.Header.Values("Content-Encoding"))
+const (
+	// maxInflating is how many bodies are decompressed at the same time, each on one CPU: two unpack more than a queue can
+	// store. A team has one of them, so that it cannot delay others by bodies that take long.
+	maxInflating, maxTeamInflating = 2, 1
+	// inflateWait limits the wait for others that are decompressed. The worst body, 16 MiB of empty blocks of gzip, takes
+	// about 2 seconds of a CPU.
+	inflateWait = 10 * time.Second
+	// packedCost is how many bytes of text a byte of a compressed body counts at least: gzip can take as long without any
+	// text. Uploads rarely have less than 5 times the size of their compressed body.
+	packedCost = 4
+)
+
+// newInflateLimiter returns the limiter of the bodies that are decompressed at the same time. All requests of a
+// credential may wait.
+func newInflateLimiter() *fairshare.Limiter {
+	const message = "The service is busy decompressing uploads. Send the request again after the seconds in Retry-After."
+	return fairshare.New(fairshare.Config{
+		Name: "decompression",
+		Key:  fairshare.Limit{Waiting: maxPerKey},
+		Team: fairshare.Limit{Most: maxTeamInflating, Waiting: 2 * maxPerKey, RetryAfter: shareRetryAfter, Message: message},
+		Total: fairshare.Limit{
+			Most: maxInflating, Waiting: 8 * maxPerKey, RetryAfter: shareRetryAfter, Message: message,
+		},
+	})
+}
+
+// readBody returns the decompressed body of a request, and charges it, also if it is refused. The whole body arrives
+// before it is decompressed, so that a small body that arrives slowly takes little memory whatever it contains. The text
+// is a part of the memory, also after an error.
+func (q *request) readBody(key *roomsensor.Key, m *fairshare.Held) (text []byte, err error) {
+	received, decode, err := receiveBody(q.w.ResponseWriter, q.r, m)
+	q.bodyRead = err == nil
+	if decode == nil || err != nil {
+		if refusal := q.rates.charge(key, len(received)); err == nil {
+			err = refusal
+		}
+		return received, err
+	}
+	defer m.Shrink(cap(received))
+	ctx, cancel := context.WithTimeout(q.r.Context(), inflateWait)
+	defer cancel()
+	turn, err := q.inflating.Acquire(ctx, fairshare.Owner{Team: key.TeamID, Key: key.ID}, 1)
 	if err != nil {
 		return nil, err
+	}
+	defer turn.Release()
+	cost := packedCost * len(received)
+	if err := q.rates.charge(key, cost); err != nil {
+		return nil, err
+	}
+	text, err = decompress(received, decode, m)
+	q.rates.add(key, len(text)-cost)
+	return text, err
+}
+
+// receiveBody returns the body of a request as it was sent, and its decoder; nil if it is not compressed.
+func receiveBody(
+	w http.ResponseWriter, r *http.Request, m *fairshare.Held,
+) (received []byte, decode *decoder, err error) {
+	raw := httpedge.NewBodyReader(w, http.MaxBytesReader(w, r.Body, maxBody), bodyTimeout)
+	defer raw.Done()
+	if decode, err = decoderOf(r.Header.Values("Content-Encoding")); err != nil {
+		return nil, nil, err
 	}
 	first := firstBytes
 	if r.ContentLength >= 0 && r.ContentLength < firstBytes {
 		first = int(r.ContentLength) + 1 // With a byte more, the buffer does not double to find the end.
 	}
-	received, err := receive(raw, first, m)
-	if err != nil {
-		return received, receiveError(err)
+	if received, err = receive(raw, first, m); err != nil {
+		err = receiveError(err)
 	}
-	if decode == nil {
-		return received, nil
-	}
-	defer m.Shrink(cap(received))
-	return decompress(received, decode, m)
+	return received, decode, err
 }
 
-// receive reads a body as it was sent, into a first buffer of a size in bytes.
+// receive reads to the end, into a first buffer of a size in bytes, which doubles up to maxBody. It returns errFull where
+// there is more.
 func receive(r io.Reader, first int, m *fairshare.Held) (received []byte, err error) {
 	for err == nil {
 		if len(received) == cap(received) && cap(received) < maxBody {
-			larger, refusal := buffer(max(first, 2*cap(received)), m)
+			larger, refusal := buffer(min(max(first, 2*cap(received)), maxBody), m)
 			if refusal != nil {
 				return received, refusal
 			}
@@ -98,21 +149,10 @@ func fill(text []byte, r io.Reader) ([]byte, error) {
 	return text, err //nolint:wrapcheck // A reader returns io.EOF unchanged.
 }
 
-// fillAll reads to the end into the free part of a buffer. It returns errFull where the capacity of text is too small.
-func fillAll(text []byte, r io.Reader) ([]byte, error) {
-	for {
-		var err error
-		if text, err = fill(text, r); errors.Is(err, io.EOF) {
-			return text, nil
-		} else if err != nil {
-			return text, err
-		}
-	}
-}
-
-// decoder decompresses a body. It appends to text and returns errFull where the capacity of text is too small.
+// decoder decompresses a body.
 type decoder struct {
-	decode func(packed, text []byte) ([]byte, error)
+	// open returns the text of a packed body. The caller must call done.
+	open func(packed []byte) (text io.Reader, done func(), err error)
 	// size returns what packed says about its size after decompression; it may be missing or wrong.
 	size func(packed []byte) int
 }
@@ -124,46 +164,45 @@ func decoderOf(encodings []string) (*decoder, error) {
 	case "", "identity":
 		return nil, nil //nolint:nilnil // Nothing to decode.
 	case "gzip", "x-gzip":
-		return &decoder{decodeGzip, gzipSize}, nil
+		return &decoder{openGzip, gzipSize}, nil
 	case "zstd":
-		return &decoder{decodeZstd, zstdSize}, nil
+		return &decoder{openZstd, zstdSize}, nil
 	}
 	return nil, roomsensor.Invalid("Content-Encoding",
 		"Content-Encoding must be gzip or zstd. Leave the header out to send the body uncompressed.")
 }
 
-// decompress returns the text of a packed body. It begins with a buffer of the size that the body states, and starts
-// again with a larger one if that was wrong, so that no statement of a client takes more memory than is counted.
-func decompress(packed []byte, d *decoder, m *fairshare.Held) ([]byte, error) {
-	for size := min(max(firstBytes, d.size(packed)), maxBody); ; size = min(2*size, maxBody) {
-		text, err := buffer(size, m)
-		if err != nil {
-			return nil, err
-		}
-		text, err = d.decode(packed, text)
-		switch {
-		case err == nil:
-			return text, nil
-		case errors.Is(err, zstd.ErrWindowSizeExceeded), errors.Is(err, zstd.ErrDecoderSizeExceeded):
-			return text, roomsensor.NewError(roomsensor.CodeRequestTooLarge, "",
-				fmt.Sprintf("The body or its zstd window is larger than %d bytes. "+
-					"Compress it at a lower level, or send the uploads in several requests.", maxBody))
-		case !errors.Is(err, errFull):
-			return text, roomsensor.Invalid("Content-Encoding",
-				"The body cannot be decompressed as Content-Encoding says, or it is cut off.")
-		case size == maxBody:
-			return text, errBodyTooLarge()
-		}
-		m.Shrink(size)
+// decompress returns the text of a packed body in one pass. It begins with a buffer of the size that the body states,
+// which may be wrong.
+func decompress(packed []byte, d *decoder, m *fairshare.Held) (text []byte, err error) {
+	r, done, err := d.open(packed)
+	if err == nil {
+		defer done()
+		text, err = receive(r, max(firstBytes, d.size(packed)+1), m) // As in receiveBody, with a byte more.
 	}
+	var public *roomsensor.Error
+	switch {
+	case err == nil:
+		return text, nil
+	case errors.As(err, &public):
+		return text, err
+	case errors.Is(err, errFull):
+		return text, errBodyTooLarge()
+	case errors.Is(err, zstd.ErrWindowSizeExceeded), errors.Is(err, zstd.ErrDecoderSizeExceeded):
+		return text, roomsensor.NewError(roomsensor.CodeRequestTooLarge, "",
+			fmt.Sprintf("The body or its zstd window is larger than %d bytes. "+
+				"Compress it at a lower level, or send the uploads in several requests.", maxBody))
+	}
+	return text, roomsensor.Invalid("Content-Encoding",
+		"The body cannot be decompressed as Content-Encoding says, or it is cut off.")
 }
 
-func decodeGzip(packed, text []byte) ([]byte, error) {
-	reader, err := gzip.NewReader(bytes.NewReader(packed))
+func openGzip(packed []byte) (io.Reader, func(), error) {
+	r, err := gzip.NewReader(bytes.NewReader(packed))
 	if err != nil {
-		return text, fmt.Errorf("reading gzip: %w", err)
+		return nil, nil, fmt.Errorf("reading gzip: %w", err)
 	}
-	return fillAll(text, reader)
+	return r, func() {}, nil
 }
 
 // gzipSize reads the size at the end of the last member.
@@ -175,9 +214,9 @@ func gzipSize(packed []byte) int {
 }
 
 // zstdDecoders holds the decoders that are not in use. Each keeps a window as large as a body names, up to maxBody,
-// which no request counts. Two decoders unpack more than a queue can store.
+// which no request counts.
 var zstdDecoders = func() chan *zstd.Decoder {
-	decoders := make(chan *zstd.Decoder, 2)
+	decoders := make(chan *zstd.Decoder, maxInflating)
 	for range cap(decoders) {
 		d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
 			zstd.WithDecoderMaxWindow(maxBody))
@@ -189,19 +228,20 @@ var zstdDecoders = func() chan *zstd.Decoder {
 	return decoders
 }()
 
-func decodeZstd(packed, text []byte) ([]byte, error) {
+func openZstd(packed []byte) (io.Reader, func(), error) {
 	if len(packed) == 0 {
-		return text, io.ErrUnexpectedEOF
+		return nil, nil, io.ErrUnexpectedEOF
 	}
 	d := <-zstdDecoders
-	defer func() {
+	done := func() {
 		_ = d.Reset(nil) // It must not refer to the body.
 		zstdDecoders <- d
-	}()
-	if err := d.Reset(bytes.NewReader(packed)); err != nil {
-		return text, fmt.Errorf("reading zstd: %w", err)
 	}
-	return fillAll(text, d)
+	if err := d.Reset(bytes.NewReader(packed)); err != nil {
+		done()
+		return nil, nil, fmt.Errorf("reading zstd: %w", err)
+	}
+	return d, done, nil
 }
 
 // zstdSize reads the size of the first frame, which may be missing. Readings are then rarely larger than a tenth.

@@ -3,7 +3,10 @@ package receiver
 import (
 	"bufio"
 	"bytes"
+	"compress/flate"
+	"encoding/binary"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"net"
 	"net/http"
@@ -23,6 +26,7 @@ import (
 	"roomsensor/internal/fairshare"
 	"roomsensor/internal/httpedge"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/test/conformance"
 )
 
 // pipeListener is a listener with one connection, a pipe in memory, so that its deadlines follow the clock of synctest.
@@ -150,6 +154,7 @@ func TestReadBody(t *testing.T) {
 	_, err = io.WriteString(w, large)
 	require.NoError(t, err)
 	require.NoError(t, w.Close())
+	receiver := New(Config{BytesPerSecond: 1 << 40, Metrics: prometheus.NewRegistry()})
 	for name, test := range map[string]struct{ encoding, body, text string }{
 		"plain":                        {"", large, large},
 		"gzip":                         {"gzip", gzipped(t, large), large},
@@ -162,17 +167,109 @@ func TestReadBody(t *testing.T) {
 	} {
 		budget := newMemoryLimiter(4 * maxBody)
 		m := budget.Open(fairshare.Owner{Key: "a"})
-		request := httptest.NewRequest(http.MethodPost, "/uploads", strings.NewReader(test.body))
+		r := httptest.NewRequest(http.MethodPost, "/uploads", strings.NewReader(test.body))
 		if test.encoding != "" {
-			request.Header.Set("Content-Encoding", test.encoding)
+			r.Header.Set("Content-Encoding", test.encoding)
 		}
-		text, err := readBody(httptest.NewRecorder(), request, m)
+		q := &request{Receiver: receiver, w: &response{ResponseWriter: httptest.NewRecorder()}, r: r}
+		text, err := q.readBody(&roomsensor.Key{ID: name}, m)
 		require.NoError(t, err, name)
 		require.True(t, bytes.Equal([]byte(test.text), text), name) // Equal would print megabytes.
 		require.Equal(t, cap(text), budget.Used(), name)
 		m.Release()
 		require.Zero(t, budget.Used(), name)
 	}
+}
+
+// costlyGzip returns a gzip body of a size in bytes with a text that is short. Its blocks are empty, and the decoder reads
+// a table of codes for each. Its last member is empty, too, so that the body states a text of 0 bytes.
+func costlyGzip(t testing.TB, size int, text string) string {
+	t.Helper()
+	var deflated bytes.Buffer
+	var bits, filled uint
+	write := func(value, width uint) {
+		for bits, filled = bits|value<<filled, filled+width; filled >= 8; bits, filled = bits>>8, filled-8 {
+			deflated.WriteByte(byte(bits))
+		}
+	}
+	for deflated.Len() < size || filled > 0 {
+		write(0b100, 3)     // Not the last block, with tables of its own: 257 codes of literals, one of distances,
+		write(14<<10, 14)   // 18 codes of lengths.
+		for i := range 18 { // Of these, only the lengths 1 and "many zeros" occur: the 17th and the 3rd one.
+			write(map[int]uint{2: 1, 17: 1}[i], 3)
+		}
+		write(1|(138-11)<<1, 8) // 138 and 118 zeros: no literals.
+		write(1|(118-11)<<1, 8)
+		write(0, 2) // One code for the end of the block, and one of distances.
+		write(0, 1) // The end of the block.
+	}
+	w, err := flate.NewWriter(&deflated, flate.DefaultCompression)
+	require.NoError(t, err)
+	_, err = io.WriteString(w, text)
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	body := append([]byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255}, deflated.Bytes()...)
+	body = binary.LittleEndian.AppendUint32(body, crc32.ChecksumIEEE([]byte(text)))
+	body = binary.LittleEndian.AppendUint32(body, uint32(len(text))) //nolint:gosec // It is short.
+	return string(body) + gzipped(t, "")
+}
+
+// A body is decompressed in one pass, whatever it states about its size.
+func TestDecompressInOnePass(t *testing.T) {
+	t.Parallel()
+	text := strings.Repeat(" ", maxBody/2)
+	passes := 0
+	counted := &decoder{size: gzipSize, open: func(packed []byte) (io.Reader, func(), error) {
+		passes++
+		return openGzip(packed)
+	}}
+	packed := costlyGzip(t, 100_000, text)
+	require.Zero(t, gzipSize([]byte(packed)))
+	got, err := decompress([]byte(packed), counted, memoryOf(newMemoryLimiter(4*maxBody), "a", 1))
+	require.NoError(t, err)
+	require.Equal(t, len(text), len(got))
+	require.Equal(t, 1, passes)
+}
+
+// A compressed body counts at least packedCost times its own bytes, also if it is refused, because it may take as long
+// without any text. More of the same credential is refused before it is decompressed.
+func TestCompressedBodiesCount(t *testing.T) {
+	t.Parallel()
+	conformance.Covers(t, "decision 53 a 3")
+	for name, test := range map[string]struct {
+		body   string
+		status int
+	}{
+		"valid":   {costlyGzip(t, 100_000, small), 202},
+		"cut off": {costlyGzip(t, 100_000, small)[:100_000], 400},
+	} {
+		g := newTestServer(t)
+		g.receiver.rates = frozenRates(DefaultRequestsPerSecond, 1<<20)
+		require.Equal(t, test.status, g.post(t, test.body, "Content-Encoding", "gzip").status, name)
+		left := g.receiver.rates.fill(g.keyID, 1, g.receiver.rates.now()).bytes
+		require.InDelta(t, burstSeconds<<20-packedCost*len(test.body), left, 0, name)
+
+		require.NoError(t, g.receiver.rates.charge(&roomsensor.Key{ID: g.keyID, TeamID: g.team}, int(left)+1))
+		g.post(t, "no gzip", "Content-Encoding", "gzip").requireCode(t, 429, roomsensor.CodeRateLimitExceeded)
+	}
+}
+
+// The bodies of one team take one CPU, and leave the other one to other teams.
+func TestDecompressionTurns(t *testing.T) {
+	t.Parallel()
+	g := newTestServer(t)
+	otherTeam := uuid.New()
+	_, other := g.keys.add(otherTeam, false)
+	held, err := g.receiver.inflating.Try(fairshare.Owner{Team: g.team}, 1)
+	require.NoError(t, err)
+	waits := make(chan answer, 1)
+	go func() { waits <- g.post(t, gzipped(t, small), "Content-Encoding", "gzip") }()
+	require.Eventually(t, func() bool { return g.receiver.inflating.Waiting() == 1 }, patience, time.Millisecond)
+	a := g.do(t, http.MethodPost, "/uploads", strings.NewReader(gzipped(t, small)), "Authorization", "Bearer "+other, "Content-Encoding", "gzip")
+	require.Equal(t, 202, a.status)
+	require.Equal(t, 202, g.post(t, small).status, "it needs no turn")
+	held.Release()
+	require.Equal(t, 202, (<-waits).status)
 }
 
 // memoryOf returns the memory of a new request.

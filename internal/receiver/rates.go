@@ -54,10 +54,23 @@ func (r *rates) admit(key *roomsensor.Key) error {
 	return r.take(key, 1, 0)
 }
 
-// charge counts the decompressed bytes of a body. Its error is rate_limit_exceeded, and they are not counted, if the
-// credential or team owes bytes already. A debt is therefore at most one body.
+// charge counts the bytes of a body. Its error is rate_limit_exceeded, and they are not counted, if the credential or team
+// owes bytes already.
 func (r *rates) charge(key *roomsensor.Key, bytes int) error {
 	return r.take(key, 0, float64(bytes))
+}
+
+// add counts more bytes of a body that was charged. Of a team, one such body at a time is being decompressed, so that a
+// debt is at most two bodies: this one, and one that came as it was.
+func (r *rates) add(key *roomsensor.Key, bytes int) {
+	if bytes <= 0 {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, b := range r.owners(key, r.now()) {
+		b.bytes -= float64(bytes)
+	}
 }
 
 func (r *rates) take(key *roomsensor.Key, requests, bytes float64) error {
@@ -65,7 +78,7 @@ func (r *rates) take(key *roomsensor.Key, requests, bytes float64) error {
 	defer r.mu.Unlock()
 	now := r.now()
 	r.sweep(now)
-	owners := [...]*bucket{r.fill(key.ID, 1, now), r.fill(key.TeamID.String(), teamRate, now)}
+	owners := r.owners(key, now)
 	var wait float64 // in seconds
 	for _, b := range owners {
 		wait = max(wait, (requests-b.requests)/(r.requests*b.times), -b.bytes/(r.bytes*b.times))
@@ -83,6 +96,11 @@ func (r *rates) take(key *roomsensor.Key, requests, bytes float64) error {
 		b.bytes -= bytes
 	}
 	return nil
+}
+
+// owners returns the buckets of a credential and its team as they are now.
+func (r *rates) owners(key *roomsensor.Key, now time.Time) [2]*bucket {
+	return [...]*bucket{r.fill(key.ID, 1, now), r.fill(key.TeamID.String(), teamRate, now)}
 }
 
 // fill returns the bucket of an owner as it is now.

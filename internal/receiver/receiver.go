@@ -58,6 +58,7 @@ type Receiver struct {
 	memory  *fairshare.Limiter // of bytes
 	// lingering has an element for each refused body that is being read.
 	lingering chan struct{}
+	inflating *fairshare.Limiter // of bodies that are decompressed
 	rates     *rates
 	database  *databaseUses
 	cursors   atomic.Pointer[cursor.Sealer] // nil until the first list of rejects
@@ -82,6 +83,7 @@ func New(c Config) *Receiver {
 		}}),
 		memory:    memory,
 		lingering: make(chan struct{}, maxLingering),
+		inflating: newInflateLimiter(),
 		rates:     newRates(c.RequestsPerSecond, c.BytesPerSecond),
 		database:  newDatabaseUses(),
 		metrics:   newMetrics(c.Metrics, memory, c.Memory),

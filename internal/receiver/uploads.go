@@ -66,11 +66,7 @@ func withUploads[T any](
 ) (result *T, err error) {
 	memory := q.openMemory(key)
 	defer memory.Release()
-	text, err := readBody(q.w.ResponseWriter, q.r, memory)
-	q.bodyRead = err == nil
-	if refusal := q.rates.charge(key, len(text)); err == nil { // What is refused costs bytes, too.
-		err = refusal
-	}
+	text, err := q.readBody(key, memory)
 	if err != nil {
 		return nil, err
 	}
