@@ -24,6 +24,7 @@ const (
 	AdvisoryLockRateWindowPurge  AdvisoryLock = "rate_window_purge"
 	AdvisoryLockIdempotencyPurge AdvisoryLock = "idempotency_purge"
 	AdvisoryLockRejectTrim       AdvisoryLock = "reject_trim"
+	AdvisoryLockOpenedChunks     AdvisoryLock = "opened_chunks"
 )
 
 func (e *AdvisoryLock) Scan(src interface{}) error {
@@ -272,6 +273,12 @@ type OpenLink struct {
 	CreatedAt   time.Time
 	ExpiresAt   time.Time
 	UsedAt      *time.Time
+}
+
+type OpenedChunk struct {
+	TeamID   uuid.UUID
+	OpenedOn pgtype.Date
+	StartsAt time.Time
 }
 
 type OrderedChunk struct {

@@ -14,7 +14,7 @@ CREATE TYPE advisory_lock AS ENUM (
     'audit_purge',       -- audit_expire, audit_trim
     'rate_window_purge',
     'idempotency_purge',
-    'reject_trim'
+    'reject_trim', 'opened_chunks'
 );
 
 -- lock_key returns the key of an advisory lock.

@@ -21,6 +21,15 @@ COMMENT ON COLUMN readings.measured_at IS 'time of the measurement that the row 
 -- A chunk holds 7 days: more chunks would make every page slower, and larger ones would not fit the cache.
 SELECT create_hypertable('readings', by_range('bucket_at', INTERVAL '7 days'), create_default_indexes => false);
 
+-- opened_chunks has the chunks that the uploads of each team created on a day of UTC, so that all workers count them
+-- together (decision 53 c). The next upload of the team that creates one deletes the rows of earlier days.
+CREATE TABLE opened_chunks (
+    team_id   uuid NOT NULL,
+    opened_on date NOT NULL,
+    starts_at timestamptz NOT NULL,
+    PRIMARY KEY (team_id, opened_on, starts_at)
+);
+
 -- chunk_number returns the number of a chunk, which is in its name. A restored dump has the same numbers, but other oids.
 CREATE FUNCTION chunk_number(chunk oid) RETURNS integer
 STABLE LANGUAGE sql AS $$SELECT substring(chunk::regclass::text FROM '_([0-9]+)_chunk$')::integer$$;

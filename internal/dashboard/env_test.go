@@ -67,7 +67,7 @@ func (e *env) serve(t testing.TB, b dashboard.Backend, configure func(*dashboard
 	cfg := dashboard.Config{
 		URL: "http://127.0.0.1:8082", PublicURL: "http://127.0.0.1:8080", Sessions: e.store.Sessions(),
 		Replay: func(ctx context.Context, r roomsensor.Reject) ([]roomsensor.Reject, error) {
-			return worker.Replay(ctx, e.store, r)
+			return worker.ReplayForTeam(ctx, e.store, r)
 		},
 		Now: func() time.Time { return e.now }, Log: logger,
 	}

@@ -1,6 +1,7 @@
 package roomsensor
 
 import (
+	"iter"
 	"slices"
 	"time"
 )
@@ -8,6 +9,11 @@ import (
 // MaxNewChunks is how many chunks one upload may create (decision 53 c). Every chunk makes each query that cannot
 // exclude it slower, permanently.
 const MaxNewChunks = 60
+
+// MaxTeamNewChunks is how many chunks all uploads of a team may create in a day of UTC (decision 53 c): those of two
+// uploads. That is more than two years of chunks of a week, or four months of chunks of a day, which a whole fleet that
+// was offline may bring. To slow down all queries takes a team weeks, in which the number of chunks shows.
+const MaxTeamNewChunks = 2 * MaxNewChunks
 
 const (
 	// readingsPerDay is how many readings a device has a day, one for each bucket.
@@ -40,24 +46,35 @@ type Chunks struct {
 	Ranges   []Window      // of the existing chunks, which do not overlap, in ascending order
 }
 
-// CountNew returns how many chunks readings of some buckets would create. A new chunk ends early where an existing one
-// starts.
-func (c *Chunks) CountNew(buckets []time.Time) int {
-	type place struct {
-		interval int64 // since 1970
-		before   int   // existing chunks before it
-	}
-	created := map[place]struct{}{}
-	for _, bucket := range buckets {
+// New returns when the chunks start that readings of some buckets would create, in ascending order. A new chunk starts late
+// where an existing one ends, and ends early where one starts. New allocates nothing if there is none.
+func (c *Chunks) New(buckets iter.Seq[time.Time]) (starts []time.Time) {
+	var last Window // that contains a bucket; usually, it contains the next one, too
+	for bucket := range buckets {
+		if !bucket.Before(last.From) && bucket.Before(last.To) {
+			continue
+		}
 		next, _ := slices.BinarySearchFunc(c.Ranges, bucket, func(r Window, at time.Time) int {
 			if r.To.After(at) {
 				return 1
 			}
 			return -1
 		})
-		if next == len(c.Ranges) || bucket.Before(c.Ranges[next].From) {
-			created[place{bucket.Unix() / int64(c.Interval.Seconds()), next}] = struct{}{}
+		if next < len(c.Ranges) && !bucket.Before(c.Ranges[next].From) {
+			last = c.Ranges[next]
+			continue
+		}
+		last.From = time.Unix(0, 0).UTC().Add(bucket.Sub(time.Unix(0, 0)).Truncate(c.Interval))
+		last.To = last.From.Add(c.Interval)
+		if next > 0 && c.Ranges[next-1].To.After(last.From) {
+			last.From = c.Ranges[next-1].To
+		}
+		if next < len(c.Ranges) && c.Ranges[next].From.Before(last.To) {
+			last.To = c.Ranges[next].From
+		}
+		if at, found := slices.BinarySearchFunc(starts, last.From, time.Time.Compare); !found {
+			starts = slices.Insert(starts, at, last.From)
 		}
 	}
-	return len(created)
+	return starts
 }

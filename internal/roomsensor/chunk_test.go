@@ -1,6 +1,7 @@
 package roomsensor
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -18,21 +19,18 @@ func TestFittingChunkInterval(t *testing.T) {
 	}
 }
 
-func TestChunksCountNew(t *testing.T) {
+func TestChunksNew(t *testing.T) {
 	t.Parallel()
 	day := func(n int) time.Time { return time.Unix(0, 0).UTC().AddDate(0, 0, n) }
 	c := Chunks{Interval: 7 * 24 * time.Hour, Ranges: []Window{{From: day(7), To: day(14)}, {From: day(30), To: day(32)}}}
-	for name, test := range map[string]struct {
-		want    int
-		buckets []time.Time
-	}{
-		"no readings":                     {0, nil},
-		"in existing chunks":              {0, []time.Time{day(7), day(14).Add(-time.Second), day(31)}},
-		"before, between and after":       {3, []time.Time{day(6), day(14), day(42)}},
-		"two in one interval":             {1, []time.Time{day(14), day(20)}},
-		"on both sides of a shorter one":  {2, []time.Time{day(28), day(29), day(32), day(34)}},
-		"the end of a chunk is exclusive": {1, []time.Time{day(32)}},
+	for name, test := range map[string]struct{ want, buckets []time.Time }{
+		"no readings":                     {},
+		"in existing chunks":              {nil, []time.Time{day(7), day(14).Add(-time.Second), day(31)}},
+		"before, between and after":       {[]time.Time{day(0), day(14), day(42)}, []time.Time{day(42), day(6), day(14)}},
+		"two in one interval":             {[]time.Time{day(14)}, []time.Time{day(14), day(31), day(20)}},
+		"on both sides of a shorter one":  {[]time.Time{day(28), day(32)}, []time.Time{day(28), day(29), day(32), day(34)}},
+		"the end of a chunk is exclusive": {[]time.Time{day(32)}, []time.Time{day(32)}},
 	} {
-		require.Equal(t, test.want, c.CountNew(test.buckets), name)
+		require.Equal(t, test.want, c.New(slices.Values(test.buckets)), name)
 	}
 }

@@ -53,8 +53,10 @@ var advice = map[Reason]Advice{
 		Fix:   "Check the firmware of the unit. No replay is needed.",
 	},
 	ReasonTooManyChunks: {
-		Cause:      "The readings of one upload are spread over so many years that storing them would slow down every query.",
-		Fix:        "Check the clock of the unit. If the times are right, as in an import of old data, replay the rejects.",
+		Cause: "The readings of one upload, or of all uploads of the team on one day, are spread over so many years that " +
+			"storing them would slow down every query.",
+		Fix: "Check the clock of the unit. If the times are right, as in an import of old data, send fewer years in one " +
+			"upload, replay the rejects on another day, or ask your operator to replay them.",
 		Replayable: true,
 	},
 	ReasonNotStorable: {

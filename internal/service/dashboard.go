@@ -90,7 +90,7 @@ func (d *dashboardProcess) handler(bound string) (http.Handler, error) {
 	return handler, nil
 }
 
-// replay stores a reject again in this process, as the operator's command does.
+// replay stores a reject again in this process, within the limits of uploads.
 func (d *dashboardProcess) replay(ctx context.Context, reject roomsensor.Reject) ([]roomsensor.Reject, error) {
-	return worker.Replay(ctx, d.store, reject)
+	return worker.ReplayForTeam(ctx, d.store, reject)
 }

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -336,46 +337,120 @@ func TestWriteDuringSwap(t *testing.T) {
 	require.ElementsMatch(t, kept, slices.Collect(maps.Keys(db.snapshot(t).rows)))
 }
 
+const week = 7 * 24 * time.Hour
+
+// weekly returns an upload of a unit without a team, with a reading in each of some weeks.
+func weekly(unit string, sequence uint64, from time.Time, weeks int, more ...string) *delivery {
+	readings := more
+	for i := range weeks {
+		readings = append(readings, readingAt(from.Add(time.Duration(i)*week), `"lux":1`))
+	}
+	return deliveryOf(unit, sequence, readings...)
+}
+
 // An upload may create 60 chunks (decision 53 c).
 func TestWriteManyChunks(t *testing.T) {
 	t.Parallel()
-	conformance.Covers(t, "decision 53 c 1", "decision 53 c 2", "decision 53 c 3")
+	conformance.Covers(t, "decision 53 c 1", "decision 53 c 2", "decision 53 c 4")
 	db := newDatabase(t)
-	const week = 7 * 24 * time.Hour
-	upload := func(sequence uint64, from time.Time, weeks int, more ...string) *delivery {
-		readings := more
-		for i := range weeks {
-			readings = append(readings, readingAt(from.Add(time.Duration(i)*week), `"lux":1`))
-		}
-		return deliveryOf(db.second, sequence, readings...)
-	}
 	writeAll(t, db.writer(), [][]*delivery{
-		{upload(1, roomsensor.MeasuredFrom, 60), upload(2, roomsensor.MeasuredFrom.Add(60*week), 60)},
-		{upload(3, roomsensor.MeasuredFrom, 180)},
+		{weekly(db.second, 1, roomsensor.MeasuredFrom, 60), weekly(db.second, 2, roomsensor.MeasuredFrom.Add(60*week), 60)},
+		{weekly(db.second, 3, roomsensor.MeasuredFrom, 180)},
 	})
 	require.Equal(t, 180, db.count(t, "readings"))
 	got := db.snapshot(t)
 	require.Empty(t, got.rejects)
 
-	tooMany := upload(4, roomsensor.MeasuredFrom.Add(150*week), 91, readingAt(roomsensor.MeasuredFrom, `"lux":"x"`), `{"lux":1}`)
+	tooMany := weekly(db.second, 4, roomsensor.MeasuredFrom.Add(150*week), 91, readingAt(roomsensor.MeasuredFrom, `"lux":"x"`), `{"lux":1}`)
 	tooMany.arrival.At = tooMany.arrival.At.Add(time.Minute)
 	for range 2 {
-		writeAll(t, db.writer(), [][]*delivery{{tooMany, upload(5, clock(9, 0, 0), 1)}})
+		writeAll(t, db.writer(), [][]*delivery{{tooMany, weekly(db.second, 5, clock(9, 0, 0), 1)}})
 		got = db.snapshot(t)
 		require.Equal(t, 181, db.count(t, "readings"))
 		require.Equal(t, map[string]string{"4 too_many_chunks": string(tooMany.text)}, got.rejects)
 		require.Equal(t, tooMany.arrival.At, got.heartbeats[db.a.String()].LastSeenAt)
 	}
 
+	reject := db.onlyReject(t)
+	require.Contains(t, reject.Detail, "would create 61 chunks")
+	rest, err := ReplayForTeam(t.Context(), db, reject)
+	require.NoError(t, err)
+	require.Equal(t, roomsensor.ReasonTooManyChunks, rest[0].Reason, "people of a team have the limits of uploads")
+	require.Equal(t, 181, db.count(t, "readings"))
+	rest, err = Replay(t.Context(), db, reject)
+	require.NoError(t, err)
+	require.Len(t, rest, 2, "the readings that no replay can store")
+	require.Equal(t, 181+61, db.count(t, "readings"))
+}
+
+// All uploads of a team may create 120 chunks in a day, counted over all workers (decision 53 c). Uploads into chunks that
+// exist, and that of the arrival, do not count.
+func TestWriteManyChunksOfTeam(t *testing.T) {
+	t.Parallel()
+	conformance.Covers(t, "decision 53 c 3", "decision 53 c 4")
+	db := newDatabase(t)
+	ofTeam := func(sequence uint64, from time.Time, weeks int) *delivery {
+		d := weekly(db.second, sequence, from, weeks)
+		d.arrival.Team = &db.ours
+		return d
+	}
+	one, other := db.writer(), db.writer()
+	writeAll(t, one, [][]*delivery{{ofTeam(1, roomsensor.MeasuredFrom, 60), ofTeam(2, clock(9, 0, 0), 1)}})
+	writeAll(t, other, [][]*delivery{
+		{ofTeam(3, roomsensor.MeasuredFrom, 119)},
+		{ofTeam(4, roomsensor.MeasuredFrom.Add(118*week), 2)},
+	})
+	require.Equal(t, 121, db.count(t, "readings"))
+
+	last := ofTeam(5, roomsensor.MeasuredFrom.Add(119*week), 2)
+	writeAll(t, one, [][]*delivery{
+		{last, ofTeam(6, roomsensor.MeasuredFrom, 120), weekly(db.second, 7, roomsensor.MeasuredFrom.Add(121*week), 1)},
+	})
+	require.Equal(t, map[string]string{"5 too_many_chunks": string(last.text)}, db.snapshot(t).rejects)
+	require.Equal(t, 122, db.count(t, "readings"), "an upload without a team has no such limit")
+	reject := db.onlyReject(t)
+	require.Contains(t, reject.Detail, "replay this reject tomorrow")
+	rest, err := ReplayForTeam(t.Context(), db, reject)
+	require.NoError(t, err)
+	require.Len(t, rest, 1)
+
+	_, err = db.sql.Exec(t.Context(), "UPDATE opened_chunks SET opened_on = opened_on - 1")
+	require.NoError(t, err)
+	rest, err = ReplayForTeam(t.Context(), db, reject)
+	require.NoError(t, err)
+	require.Empty(t, rest)
+	require.Equal(t, 1, db.count(t, "opened_chunks"), "those of the day before are deleted")
+}
+
+// Workers that count the chunks of a team at the same time allow no more than one that does it alone.
+func TestOpenChunksTogether(t *testing.T) {
+	t.Parallel()
+	db := newDatabase(t)
+	var group errgroup.Group
+	var allowed atomic.Int64
+	for i := range 40 {
+		group.Go(func() error {
+			ok, err := db.OpenChunks(t.Context(), db.ours, []time.Time{clock(0, 0, 0).Add(time.Duration(i/2) * week)}, 10)
+			if ok {
+				allowed.Add(1)
+			}
+			return err
+		})
+	}
+	require.NoError(t, group.Wait())
+	require.EqualValues(t, 20, allowed.Load(), "each of 10 chunks, twice")
+	require.Equal(t, 10, db.count(t, "opened_chunks"))
+}
+
+// onlyReject returns the only reject, with its payload.
+func (db *database) onlyReject(t *testing.T) roomsensor.Reject {
+	t.Helper()
 	list, err := db.Rejects(t.Context(), roomsensor.RejectQuery{Limit: 2})
 	require.NoError(t, err)
 	require.Len(t, list, 1)
-	require.Contains(t, list[0].Detail, "would create 61 chunks")
 	reject, err := db.Reject(t.Context(), list[0].ID)
 	require.NoError(t, err)
-	_, err = Replay(t.Context(), db, reject)
-	require.NoError(t, err)
-	require.Equal(t, 181+61, db.count(t, "readings"))
+	return reject
 }
 
 // refuse makes the database refuse the readings of a device, or of all devices for uuid.Nil, with a SQLSTATE.

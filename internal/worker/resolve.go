@@ -47,29 +47,13 @@ func (r *result) resolved() (n int) {
 	return n
 }
 
-// days counts the days of the readings that belong to a device.
-func (r *result) days() int {
-	const day = 24 * 60 * 60
-	days, last := map[int64]struct{}{}, int64(-1)
+// buckets yields the buckets of the readings that belong to a device.
+func (r *result) buckets(yield func(time.Time) bool) {
 	for i := range r.devices {
-		if r.devices[i] == uuid.Nil {
-			continue
-		}
-		if d := r.delivery.upload.Readings[i].MeasuredAt.Unix() / day; d != last {
-			days[d], last = struct{}{}, d
+		if r.devices[i] != uuid.Nil && !yield(r.delivery.upload.Readings[i].Bucket()) {
+			return
 		}
 	}
-	return len(days)
-}
-
-// buckets lists the buckets of the readings that belong to a device.
-func (r *result) buckets() (buckets []time.Time) {
-	for i := range r.devices {
-		if r.devices[i] != uuid.Nil {
-			buckets = append(buckets, r.delivery.upload.Readings[i].Bucket())
-		}
-	}
-	return buckets
 }
 
 // rows appends the readings [from, to) that belong to a device.
@@ -106,11 +90,9 @@ func Skipped(m *queue.Delivery) roomsensor.Reject {
 
 // rejectChunks replaces all readings and rejects of the upload by one reject of the whole upload, and keeps its
 // heartbeat.
-func (r *result) rejectChunks(created int) {
+func (r *result) rejectChunks(detail string) {
 	r.devices, r.rejects = nil, nil
-	r.reject(roomsensor.ReasonTooManyChunks, fmt.Sprintf(
-		"The upload would create %d chunks of the table readings; at most %d are allowed. "+
-			"If its measured_at are right, replay this reject.", created, roomsensor.MaxNewChunks), r.delivery.text)
+	r.reject(roomsensor.ReasonTooManyChunks, detail, r.delivery.text)
 }
 
 // rejectRefused rejects readings that the database refused with an error.

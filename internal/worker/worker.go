@@ -86,7 +86,7 @@ func New(c Config) *Worker {
 	m := newMetrics(c.Metrics, o, c.Keep)
 	return &Worker{
 		Config:  c,
-		writer:  writer{countedTables{c.Store, m.changed}, c.Log, o, c.Store},
+		writer:  writer{countedTables{c.Store, m.changed}, c.Log, o, &chunkLimit{store: c.Store}},
 		metrics: m,
 		backlog: backlog{minAge: backlogAge, minUploads: backlogUploads},
 

@@ -52,14 +52,8 @@ func (t countedTables) WriteBatch(ctx context.Context, b roomsensor.Batch) (int6
 type writer struct {
 	tables   tables
 	log      zerolog.Logger
-	outcomes *outcomes // nil in a replay of a reject
-	chunks   chunks    // nil in a replay of a reject, which may create any number of chunks
-}
-
-// chunks is the database as a writer limits the chunks of an upload.
-type chunks interface {
-	// Chunks returns the chunks of the readings.
-	Chunks(ctx context.Context) (roomsensor.Chunks, error)
+	outcomes *outcomes   // nil in a replay of a reject
+	chunks   *chunkLimit // nil in a replay of an operator, who may create any number of chunks
 }
 
 // write stores deliveries and returns a result for each of them, in the order of group. Data that the database
@@ -145,32 +139,7 @@ func (w *writer) resolve(ctx context.Context, deliveries []*delivery) ([]result,
 	if w.chunks == nil {
 		return results, nil
 	}
-	return results, w.limitChunks(ctx, results)
-}
-
-// limitChunks rejects the uploads that would create too many chunks (decision 53 c). It reads the existing chunks only
-// for an upload of so many days that it could, because migrate up sets no length of chunks below a day.
-func (w *writer) limitChunks(ctx context.Context, results []result) error {
-	var existing *roomsensor.Chunks
-	for i := range results {
-		r := &results[i]
-		if r.days() <= roomsensor.MaxNewChunks {
-			continue
-		}
-		if existing == nil {
-			bounded, cancel := context.WithTimeout(ctx, writeTimeout)
-			defer cancel()
-			chunks, err := w.chunks.Chunks(bounded)
-			if err != nil {
-				return fmt.Errorf("reading the chunks: %w", err)
-			}
-			existing = &chunks
-		}
-		if n := existing.CountNew(r.buckets()); n > roomsensor.MaxNewChunks {
-			r.rejectChunks(n)
-		}
-	}
-	return nil
+	return results, w.chunks.apply(ctx, results)
 }
 
 // refusalBudget limits how often the database refuses parts of a batch, or of an upload, until the rest is not split
@@ -425,6 +394,12 @@ type ReplayStore interface {
 	Ping(ctx context.Context) error
 }
 
+// TeamReplayStore is the database as ReplayForTeam uses it.
+type TeamReplayStore interface {
+	ReplayStore
+	chunks
+}
+
 // replayTables writes batches as the replay of a reject.
 type replayTables struct {
 	ReplayStore
@@ -437,9 +412,20 @@ func (t replayTables) WriteBatch(ctx context.Context, b roomsensor.Batch) (int64
 
 // Replay resolves and stores a reject again, as a worker does, with its first arrival and under its team (decision 39).
 // It returns what it could not store, with the reasons: nothing if all of it was stored. The rest makes no second
-// reject, but the time of the replay is set (decision 41).
+// reject, but the time of the replay is set (decision 41). It may create any number of chunks.
 func Replay(ctx context.Context, store ReplayStore, reject roomsensor.Reject) (rest []roomsensor.Reject, err error) {
-	w := writer{tables: replayTables{store, reject.ID}, log: zerolog.Nop()}
+	return replay(ctx, store, nil, reject)
+}
+
+// ReplayForTeam is Replay for people of a team: what they replay may create as many chunks as an upload (decision 53 c).
+func ReplayForTeam(ctx context.Context, store TeamReplayStore, reject roomsensor.Reject) ([]roomsensor.Reject, error) {
+	return replay(ctx, store, &chunkLimit{store: store}, reject)
+}
+
+func replay(
+	ctx context.Context, store ReplayStore, limit *chunkLimit, reject roomsensor.Reject,
+) (rest []roomsensor.Reject, err error) {
+	w := writer{tables: replayTables{store, reject.ID}, log: zerolog.Nop(), chunks: limit}
 	var unit string
 	if reject.HardwareID != nil {
 		unit = *reject.HardwareID

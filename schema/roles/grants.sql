@@ -33,6 +33,7 @@ GRANT SELECT, INSERT ON receiver_secrets TO roomsensor_worker;
 GRANT SELECT, INSERT, UPDATE ON ingest_key_uses TO roomsensor_worker;
 GRANT EXECUTE ON FUNCTION order_chunk(text) TO roomsensor_worker;
 GRANT SELECT, INSERT, UPDATE, DELETE ON postponed_chunks TO roomsensor_worker;
+GRANT SELECT, INSERT, DELETE ON opened_chunks TO roomsensor_worker;
 GRANT SELECT ON SEQUENCE feed_reserved TO roomsensor_worker;
 GRANT SELECT, INSERT, UPDATE, DELETE ON feed_batches, feed_days TO roomsensor_worker;
 GRANT SELECT, UPDATE ON feed_state TO roomsensor_worker;
@@ -72,6 +73,7 @@ GRANT INSERT, UPDATE ON readings TO roomsensor_dashboard;
 GRANT SELECT ON SEQUENCE feed_reserved TO roomsensor_dashboard;
 GRANT SELECT, INSERT ON feed_batches, feed_days TO roomsensor_dashboard;
 GRANT SELECT ON feed_state TO roomsensor_dashboard;
+GRANT SELECT, INSERT, DELETE ON opened_chunks TO roomsensor_dashboard;
 
 -- A worker, and a dashboard that stores rejects again, copy readings into a temporary table, which every role may create
 -- unless PUBLIC lost that right.
