@@ -60,7 +60,7 @@ func TestUpload(t *testing.T) {
 	}, receipts(t, r.out))
 	msg, err := stream(t, env["NATS_URL"]).GetMsg(t.Context(), 1)
 	require.NoError(t, err)
-	require.Equal(t, "uploads.dev:1", msg.Subject)
+	require.Equal(t, "uploads.-.dev:1", msg.Subject)
 	require.Empty(t, msg.Header)
 	require.Equal(t, strings.SplitN(lines, "\r", 2)[0], string(msg.Data))
 

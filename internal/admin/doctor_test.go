@@ -264,7 +264,7 @@ func TestDiagnoseQueue(t *testing.T) {
 		t.Parallel()
 		e := newDoctorEnv(t)
 		e.declare(t)
-		_, err := e.js.Publish(t.Context(), "uploads.dev:1", []byte(`{}`))
+		_, err := e.js.Publish(t.Context(), "uploads.-.dev:1", []byte(`{}`))
 		require.NoError(t, err)
 		require.Equal(t, FindingOK, e.diagnose(t)["queue backlog"].Status)
 		e.now = func() time.Time { return time.Now().Add(maxLag + time.Minute) }

@@ -101,7 +101,7 @@ func TestPublishBatches(t *testing.T) {
 	t.Run("a stream without batches stores messages one by one", func(t *testing.T) {
 		t.Parallel()
 		e := newEnvOn(t, natstest.New(t), small)
-		_, err := e.js.CreateStream(e.ctx, jetstream.StreamConfig{Name: queue.StreamName, Subjects: []string{"uploads.*"}, Discard: jetstream.DiscardNew})
+		_, err := e.js.CreateStream(e.ctx, jetstream.StreamConfig{Name: queue.StreamName, Subjects: []string{"uploads.*.*"}, Discard: jetstream.DiscardNew})
 		require.NoError(t, err)
 		require.NoError(t, e.Check(e.ctx))
 		require.Zero(t, e.requireStored(t, e.publishTogether(200, 100)))

@@ -43,7 +43,7 @@ type Delivery struct {
 	Arrival    roomsensor.Arrival
 	HardwareID string // from the subject
 	Text       []byte // the upload as it was sent; do not change it
-	// TeamInvalid reports that the message names a team, but not by one valid id.
+	// TeamInvalid reports that the subject has neither the id of a team nor NoTeam.
 	TeamInvalid bool
 	// Pending counts the messages that no worker had received yet when this one was delivered.
 	Pending uint64
@@ -159,18 +159,18 @@ func deliveryOf(msg jetstream.Msg) (*Delivery, error) {
 
 // uploadOf returns the upload of a message that the stream stored at an instant.
 func uploadOf(subject string, header nats.Header, text []byte, stored time.Time, sequence uint64) *Delivery {
+	name, hardwareID, _ := strings.Cut(strings.TrimPrefix(subject, subjectPrefix), ".")
 	d := &Delivery{
 		Arrival:    roomsensor.Arrival{At: stored.UTC().Truncate(time.Microsecond), Sequence: sequence},
-		HardwareID: strings.TrimPrefix(subject, subjectPrefix),
+		HardwareID: hardwareID,
 		Text:       text,
 	}
 	if parent := header.Get(tracing.Header); parent != "" {
 		d.Trace = tracing.Parent(parent)
 	}
-	for _, text := range header.Values(TeamHeader) {
-		team, err := uuid.Parse(text)
-		d.TeamInvalid = d.TeamInvalid || err != nil || d.Arrival.Team != nil
-		d.Arrival.Team = &team
+	if name != NoTeam {
+		team, err := uuid.Parse(name)
+		d.Arrival.Team, d.TeamInvalid = &team, err != nil
 	}
 	return d
 }

@@ -148,7 +148,7 @@ func TestConsume(t *testing.T) {
 		before := time.Now()
 		_, err := e.Publish(e.ctx, []queue.Message{{HardwareID: "dev:1", Team: &team}, {HardwareID: "dev:2"}})
 		require.NoError(t, err)
-		_, err = e.js.PublishMsg(e.ctx, &nats.Msg{Subject: "uploads.x", Header: nats.Header{queue.TeamHeader: {"nobody"}}})
+		_, err = e.js.PublishMsg(e.ctx, &nats.Msg{Subject: "uploads.nobody.x"})
 		require.NoError(t, err)
 
 		e.awaitWaiting(t, 3)

@@ -20,7 +20,7 @@ func TestDeclare(t *testing.T) {
 		e := newEnv(t, small)
 
 		stream, consumer := e.info(t)
-		require.Equal(t, []string{"uploads.*"}, stream.Config.Subjects)
+		require.Equal(t, []string{"uploads.*.*"}, stream.Config.Subjects)
 		require.Equal(t, jetstream.FileStorage, stream.Config.Storage)
 		require.Equal(t, jetstream.LimitsPolicy, stream.Config.Retention)
 		require.Equal(t, jetstream.DiscardNew, stream.Config.Discard)
@@ -71,7 +71,7 @@ func TestDeclareExisting(t *testing.T) {
 		require.NoError(t, e.Declare(e.ctx))
 		streamAfter, consumerAfter := e.info(t)
 		require.Equal(t, int64(128<<20), streamAfter.Config.MaxBytes)
-		require.Equal(t, []string{"uploads.*", "elsewhere"}, streamAfter.Config.Subjects)
+		require.Equal(t, []string{"uploads.*.*", "elsewhere"}, streamAfter.Config.Subjects)
 		require.Equal(t, 5*time.Minute, consumerAfter.Config.AckWait)
 		require.Equal(t, 70_000, consumerAfter.Config.MaxAckPending)
 	})
@@ -115,7 +115,7 @@ func TestDeclareExisting(t *testing.T) {
 		require.Zero(t, stream.Config.MaxAge)
 		require.Equal(t, int64(-1), stream.Config.MaxMsgsPerSubject)
 		require.Equal(t, int64(64<<20), stream.Config.MaxBytes)
-		require.Contains(t, stream.Config.Subjects, "uploads.*")
+		require.Contains(t, stream.Config.Subjects, "uploads.*.*")
 		require.Equal(t, -1, consumer.Config.MaxDeliver)
 		require.Equal(t, queue.AckWait, consumer.Config.AckWait)
 		require.Greater(t, consumer.Config.MaxAckPending, 10)
@@ -125,12 +125,12 @@ func TestDeclareExisting(t *testing.T) {
 		t.Parallel()
 		e := newEnvOn(t, natstest.New(t), small)
 		_, err := e.js.CreateStream(e.ctx, jetstream.StreamConfig{
-			Name: queue.StreamName, Subjects: []string{"uploads.*"}, PersistMode: jetstream.AsyncPersistMode,
+			Name: queue.StreamName, Subjects: []string{"uploads.*.*"}, PersistMode: jetstream.AsyncPersistMode,
 		})
 		require.NoError(t, err)
 		require.ErrorIs(t, e.Check(e.ctx), queue.ErrSettings)
 		for _, consumer := range []jetstream.ConsumerConfig{
-			{AckPolicy: jetstream.AckExplicitPolicy, FilterSubject: "uploads.a"},
+			{AckPolicy: jetstream.AckExplicitPolicy, FilterSubject: "uploads.-.a"},
 			{AckPolicy: jetstream.AckNonePolicy},
 		} {
 			e := newEnvOn(t, natstest.New(t), small)
@@ -147,7 +147,7 @@ func TestDeclareExisting(t *testing.T) {
 		t.Parallel()
 		e := newEnvOn(t, natstest.New(t), small)
 		_, err := e.js.CreateStream(e.ctx, jetstream.StreamConfig{
-			Name: queue.StreamName, Subjects: []string{"uploads.*"}, Storage: jetstream.MemoryStorage, MaxBytes: 1 << 20,
+			Name: queue.StreamName, Subjects: []string{"uploads.*.*"}, Storage: jetstream.MemoryStorage, MaxBytes: 1 << 20,
 		})
 		require.NoError(t, err)
 		require.ErrorContains(t, e.Declare(e.ctx), "it must be of file storage")

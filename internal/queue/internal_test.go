@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -65,7 +66,7 @@ func (f heldFuture) Ok() <-chan *jetstream.PubAck {
 
 func (h *heldStream) PublishMsgAsync(m *nats.Msg, options ...jetstream.PublishOpt) (jetstream.PubAckFuture, error) {
 	future, err := h.JetStream.PublishMsgAsync(m, options...)
-	if err != nil || m.Header.Get(TeamHeader) != h.team.String() {
+	if err != nil || !strings.HasPrefix(m.Subject, subjectPrefix+h.team.String()+".") {
 		return future, err
 	}
 	h.sent.Add(1)

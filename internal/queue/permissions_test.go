@@ -111,7 +111,7 @@ func TestProductionUsers(t *testing.T) {
 			},
 			[]string{"_INBOX.worker.>", "_INBOX.operator.>"},
 		},
-		{workerConn, []string{"uploads.x", "_INBOX.receiver.x"}, []string{"_INBOX.receiver.>", "_INBOX.operator.>"}},
+		{workerConn, []string{"uploads.-.x", "_INBOX.receiver.x"}, []string{"_INBOX.receiver.>", "_INBOX.operator.>"}},
 	} {
 		for _, subject := range append(user.publish,
 			"$JS.API.STREAM.UPDATE.UPLOADS", "$JS.API.STREAM.DELETE.UPLOADS", "$JS.API.STREAM.MSG.DELETE.UPLOADS",

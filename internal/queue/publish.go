@@ -135,17 +135,20 @@ func (p *publishing) confirm() error {
 }
 
 func (m *Message) wire(parent string) *nats.Msg {
-	msg := &nats.Msg{Subject: subjectPrefix + m.HardwareID, Data: m.Text}
-	if m.Team != nil {
-		msg.Header = nats.Header{TeamHeader: []string{m.Team.String()}}
-	}
+	msg := &nats.Msg{Subject: subjectOf(m.Team, m.HardwareID), Data: m.Text}
 	if parent != "" {
-		if msg.Header == nil {
-			msg.Header = nats.Header{}
-		}
-		msg.Header[tracing.Header] = []string{parent}
+		msg.Header = nats.Header{tracing.Header: []string{parent}}
 	}
 	return msg
+}
+
+// subjectOf returns the subject of a message.
+func subjectOf(team *uuid.UUID, hardwareID string) string {
+	name := NoTeam
+	if team != nil {
+		name = team.String()
+	}
+	return subjectPrefix + name + "." + hardwareID
 }
 
 // await returns the stream sequence of a published message once the stream has stored it. It fails after ackTimeout.

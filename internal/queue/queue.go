@@ -25,12 +25,12 @@ const (
 	StreamName = "UPLOADS"
 	// ConsumerName is the name of the durable consumer that all workers share.
 	ConsumerName = "ingest"
-	// TeamHeader is a header with the id of the team whose credential an upload came with. A message without it came
-	// from a trusted publisher.
-	TeamHeader = "Roomsensor-Team"
+	// NoTeam stands for the team in the subject of a message from a trusted publisher.
+	NoTeam = "-"
 
+	// The subject of a message is uploads.<team>.<hardware_id>: the id of the team whose credential the upload came with.
 	subjectPrefix = "uploads."
-	subjects      = subjectPrefix + "*"
+	subjects      = subjectPrefix + "*.*"
 )
 
 const (

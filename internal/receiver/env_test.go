@@ -276,7 +276,7 @@ func (a answer) requireStored(t *testing.T, uploads, readings int) {
 	require.Equal(t, []int{uploads, readings}, []int{got.Stored, got.Readings})
 }
 
-// inStream returns the messages in the stream as "subject data".
+// inStream returns the messages in the stream, which are those of the team, as "unit data".
 func (g *testServer) inStream(t *testing.T) (texts []string) {
 	t.Helper()
 	stream, err := g.js.Stream(g.ctx, queue.StreamName)
@@ -284,8 +284,9 @@ func (g *testServer) inStream(t *testing.T) (texts []string) {
 	for sequence := uint64(1); sequence <= stream.CachedInfo().State.LastSeq; sequence++ {
 		msg, err := stream.GetMsg(g.ctx, sequence)
 		require.NoError(t, err)
-		require.Equal(t, g.team.String(), msg.Header.Get(queue.TeamHeader))
-		texts = append(texts, msg.Subject+" "+string(msg.Data))
+		unit, ofTeam := strings.CutPrefix(msg.Subject, "uploads."+g.team.String()+".")
+		require.True(t, ofTeam, msg.Subject)
+		texts = append(texts, unit+" "+string(msg.Data))
 	}
 	return texts
 }

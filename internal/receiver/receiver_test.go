@@ -32,7 +32,7 @@ func TestUploads(t *testing.T) {
 	require.Equal(t, 202, a.status)
 	require.JSONEq(t, `{"stored":1,"readings":0,"ignored_fields":[]}`, a.body)
 	require.Equal(t, "application/json; charset=utf-8", a.header.Get("Content-Type"))
-	require.Equal(t, []string{"uploads.dev:1 " + small}, g.inStream(t))
+	require.Equal(t, []string{"dev:1 " + small}, g.inStream(t))
 
 	a = g.post(t, small+"\n"+second+"\n", "Content-Type", "text/anything")
 	a.requireStored(t, 2, 1)
@@ -41,7 +41,7 @@ func TestUploads(t *testing.T) {
 	g.post(t, zstandard(t, small+"\n"+second), "Content-Encoding", "ZSTD").requireStored(t, 2, 1)
 	g.post(t, small, "Content-Encoding", "identity").requireStored(t, 1, 0)
 	require.Len(t, g.inStream(t), 8)
-	require.Equal(t, "uploads.dev:1 {\n"+small[1:], g.inStream(t)[3])
+	require.Equal(t, "dev:1 {\n"+small[1:], g.inStream(t)[3])
 }
 
 // The receipt counts uploads and readings, and names the unknown members of all of them. The metric counts what was

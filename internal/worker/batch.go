@@ -66,7 +66,7 @@ func received(m *queue.Delivery) *delivery {
 	if m.TeamInvalid {
 		d.upload, d.refusal = nil, &upload.Refusal{
 			Reason: roomsensor.ReasonNotParsable,
-			Detail: "The header " + queue.TeamHeader + " of the message does not hold one team id.",
+			Detail: "The subject of the message has neither the id of a team nor " + queue.NoTeam + " before the unit.",
 		}
 	}
 	return d

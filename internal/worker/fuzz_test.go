@@ -109,10 +109,11 @@ func (e *env) takeAll(t *testing.T) (list []*delivery) {
 	for sequence := state.FirstSeq; state.Msgs > 0 && sequence <= state.LastSeq; sequence++ {
 		msg, err := stream.GetMsg(t.Context(), sequence)
 		require.NoError(t, err)
-		team, err := uuid.Parse(msg.Header.Get(queue.TeamHeader))
+		name, unit, _ := strings.Cut(strings.TrimPrefix(msg.Subject, "uploads."), ".")
+		team, err := uuid.Parse(name)
 		require.NoError(t, err)
 		list = append(list, parsed(roomsensor.Arrival{At: msg.Time.UTC().Truncate(time.Microsecond), Sequence: sequence, Team: &team},
-			strings.TrimPrefix(msg.Subject, "uploads."), msg.Data))
+			unit, msg.Data))
 	}
 	require.NoError(t, stream.Purge(t.Context()))
 	return list

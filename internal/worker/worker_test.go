@@ -100,7 +100,7 @@ func TestWorkerRejectsInvalidTeam(t *testing.T) {
 	f, store := inMemory()
 	text := messageOf(f.second, readingAt(clock(8, 0, 0), "")).Text
 	_, err := e.js.PublishMsg(e.ctx, &nats.Msg{
-		Subject: "uploads." + f.second, Data: text, Header: nats.Header{queue.TeamHeader: {"not a team"}},
+		Subject: "uploads.nobody." + f.second, Data: text,
 	})
 	require.NoError(t, err)
 	e.start(t, store)

@@ -234,8 +234,8 @@ func TestReplayRejects(t *testing.T) {
 	other := e.newTeam(t)
 	other.newDevice("dev:3")
 	_, err := e.js.PublishMsg(t.Context(), &nats.Msg{
-		Subject: "uploads.dev:3", Header: nats.Header{queue.TeamHeader: {e.team}},
-		Data: []byte(`{"hardware_id":"dev:3","readings":[` + reading("08:00:00", `"lux":3`) + `]}`),
+		Subject: "uploads." + e.team + ".dev:3",
+		Data:    []byte(`{"hardware_id":"dev:3","readings":[` + reading("08:00:00", `"lux":3`) + `]}`),
 	})
 	require.NoError(t, err)
 	e.settle()

@@ -91,7 +91,7 @@ func (e *streamEnv) newUnit() (unit, device string) {
 // publish stores a message in the stream. It returns its arrival, as the API prints it, and its sequence.
 func (e *streamEnv) publish(unit, text string) (arrival string, sequence uint64) {
 	e.t.Helper()
-	ack, err := e.js.Publish(e.t.Context(), "uploads."+unit, []byte(text))
+	ack, err := e.js.Publish(e.t.Context(), "uploads.-."+unit, []byte(text))
 	require.NoError(e.t, err)
 	msg, err := e.stream().GetMsg(e.t.Context(), ack.Sequence)
 	require.NoError(e.t, err)

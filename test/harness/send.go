@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"roomsensor/internal/queue"
 	"roomsensor/internal/retry"
 	"roomsensor/test/ledger"
 )
@@ -197,7 +198,7 @@ func outcomeOf(err error) ledger.Outcome {
 func (t *Trial) publish(ctx context.Context, u *ledger.Upload) ledger.Outcome {
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
-	_, err := t.JS.Publish(ctx, "uploads."+u.Unit.HardwareID, u.Text)
+	_, err := t.JS.Publish(ctx, "uploads."+queue.NoTeam+"."+u.Unit.HardwareID, u.Text)
 	refusal, refused := errors.AsType[*jetstream.APIError](err)
 	switch {
 	case err == nil:
