@@ -39,6 +39,7 @@ func (q *Queue) identify(stream jetstream.Stream) error {
 	created := stream.CachedInfo().Created.UTC().Truncate(time.Microsecond)
 	q.known.CompareAndSwap(nil, &created)
 	q.lost.Store(!q.known.Load().Equal(created))
+	q.maxBytes.Store(stream.CachedInfo().Config.MaxBytes)
 	q.batches.Store(stream.CachedInfo().Config.AllowAtomicPublish)
 	if q.lost.Load() {
 		return ErrStreamLost

@@ -4,6 +4,7 @@
 //	queue.go     Queue: names, limits, connection, health check
 //	declare.go   DeclareMissing creates the stream and the consumer; Declare also changes existing ones
 //	publish.go   Publish stores uploads in the stream
+//	backlogs.go  the messages of each team that wait for a worker, and their limit
 //	batch.go     batcher: messages that are published at the same time share an atomic batch
 //	consume.go   Consume and ConsumePriorityLane deliver uploads; a Delivery is acknowledged, returned or extended
 //	state.go     State reports the backlog; Purge deletes stored uploads; Replay delivers uploads again

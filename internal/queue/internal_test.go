@@ -99,3 +99,44 @@ func TestInboxPrefix(t *testing.T) {
 		require.Equal(t, want, inboxPrefix(servers), servers)
 	}
 }
+
+// FreeBacklogs is freeBacklogs.
+func (q *Queue) FreeBacklogs(ctx context.Context) error { return q.freeBacklogs(ctx) }
+
+// A backlog takes bounded memory, limits the number of its messages, and refuses nothing while the position of the
+// workers is unknown.
+func TestBacklogs(t *testing.T) {
+	t.Parallel()
+	b := backlogs{byTeam: map[uuid.UUID]*backlog{}}
+	team, one := uuid.New(), amount{1, 1}
+	const limit = 1000
+	publish := func(sequence uint64) error {
+		err := b.admit(team, one, limit)
+		if err == nil {
+			b.settle(team, one, one, sequence)
+		}
+		return err
+	}
+	for sequence := range uint64(2 * limit) {
+		require.NoError(t, publish(sequence+1), "the position was never read")
+	}
+	require.Len(t, b.byTeam[team].steps, 1, "nothing was read between them")
+	b.free(2*limit - 1)
+	require.ErrorIs(t, publish(1), ErrBacklog)
+	b.free(2 * limit)
+	require.Empty(t, b.byTeam)
+
+	for sequence := range uint64(limit) {
+		require.NoError(t, publish(sequence+1))
+		b.free(0)
+	}
+	require.Len(t, b.byTeam[team].steps, maxSteps)
+	b.free(maxSteps - 1)
+	require.Len(t, b.byTeam[team].steps, 1)
+	require.Equal(t, amount{limit - maxSteps + 1, limit - maxSteps + 1}, b.byTeam[team].amount)
+
+	b.settle(team, amount{}, amount{0, maxBacklogMessages}, limit+1)
+	require.ErrorIs(t, publish(1), ErrBacklog, "the messages are too many")
+	b.read = b.read.Add(-positionFor)
+	require.NoError(t, publish(1), "the last position is too old")
+}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/rs/zerolog"
@@ -143,9 +144,12 @@ func useAsProcesses(t *testing.T, receiver, worker, operator *queue.Queue) {
 	require.NoError(t, operator.Declare(t.Context()))
 	require.NoError(t, receiver.Check(t.Context()))
 	for range 2 {
-		_, err := receiver.Publish(t.Context(), messages("a", "b"))
+		list := messages("a", "b")
+		list[0].Team = &uuid.UUID{1} // It has a backlog.
+		_, err := receiver.Publish(t.Context(), list)
 		require.NoError(t, err)
 	}
+	require.NoError(t, receiver.FreeBacklogs(t.Context()))
 	consumer, err := worker.Consume(t.Context())
 	require.NoError(t, err)
 	defer consumer.Stop()

@@ -30,7 +30,7 @@ type Message struct {
 
 // Publish stores messages of one team in the stream, in their order. It returns once the stream has confirmed all of
 // them, or after the first failure or the end of ctx. The result has the stream sequence of each message, or 0 where it
-// was not confirmed. Publish sets no message id, because an upload that is sent again is a new arrival (decision 39).
+// was not confirmed. It is ErrBacklog if too many messages of the team wait for a worker. Publish sets no message id, because an upload that is sent again is a new arrival (decision 39).
 //
 // Messages of several calls may share an atomic batch, see batcher. Even if ctx ends, Publish waits for the
 // confirmations of the messages that it has given to the batcher, for at most ackTimeout after they were sent: until
@@ -48,6 +48,14 @@ func (q *Queue) Publish(ctx context.Context, messages []Message) (sequences []ui
 	defer span.End()
 	room := semaphore.NewWeighted(publishWindow)
 	if team := messages[0].Team; team != nil {
+		admitted, _ := amountOf(messages, nil)
+		if err := q.backlogs.admit(*team, admitted, q.backlogLimit()); err != nil {
+			return sequences, err
+		}
+		defer func() {
+			stored, last := amountOf(messages, sequences)
+			q.backlogs.settle(*team, admitted, stored, last)
+		}()
 		shared, leave := q.windows.enter(*team)
 		defer leave()
 		room = shared

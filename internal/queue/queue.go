@@ -160,6 +160,9 @@ type Queue struct {
 	known  atomic.Pointer[time.Time] // when the stream was created that this process uses; nil before the first
 	lost   atomic.Bool               // at the last check, that stream was not there
 
+	maxBytes atomic.Int64 // of the stream; not positive when unbounded
+	backlogs backlogs     // of teams
+
 	windows windows     // messages of each team on their way to the stream
 	batcher batcher     // of all messages on their way to the stream
 	batches atomic.Bool // the stream accepts atomic batches
@@ -174,7 +177,11 @@ func New(nc *Conn, config Config) (*Queue, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening JetStream: %w", err)
 	}
-	q := &Queue{nc: nc, js: js, config: config, windows: windows{byTeam: map[uuid.UUID]*window{}}}
+	q := &Queue{
+		nc: nc, js: js, config: config,
+		backlogs: backlogs{byTeam: map[uuid.UUID]*backlog{}, read: time.Now()}, windows: windows{byTeam: map[uuid.UUID]*window{}},
+	}
+	q.maxBytes.Store(config.MaxBytes)
 	q.batcher = batcher{
 		allowed: q.batches.Load, commit: q.commitBatch,
 		single: func(m *nats.Msg) (jetstream.PubAckFuture, error) {
@@ -217,7 +224,11 @@ func (q *Queue) Created() time.Time {
 }
 
 // Expect makes every other stream than the one that was created at an instant a lost one.
-func (q *Queue) Expect(created time.Time) { q.known.Store(&created) }
+func (q *Queue) Expect(created time.Time) {
+	if before := q.known.Swap(&created); before != nil && !before.Equal(created) {
+		q.backlogs.forget()
+	}
+}
 
 // ErrNotConnected is the error of a request while there is no connection to NATS.
 var ErrNotConnected = errors.New("not connected to NATS")

@@ -86,7 +86,7 @@ func New(c Config) *Receiver {
 		inflating: newInflateLimiter(),
 		rates:     newRates(c.RequestsPerSecond, c.BytesPerSecond),
 		database:  newDatabaseUses(),
-		metrics:   newMetrics(c.Metrics, memory, c.Memory),
+		metrics:   newMetrics(&c, memory),
 		clients:   (&httpedge.Site{Proxies: c.Proxies}).Clients(),
 	}
 }
@@ -100,6 +100,7 @@ func (r *Receiver) Run(ctx context.Context, listener net.Listener) error {
 	server := httpedge.NewServer(r, r.Log)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { r.keyList.Run(ctx); return nil })
+	group.Go(func() error { r.Queue.TrackBacklogs(ctx, r.Log); return nil })
 	group.Go(func() error {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			return fmt.Errorf("serving uploads: %w", err)
@@ -129,23 +130,27 @@ type metrics struct {
 	ignored        *upload.IgnoredCounter
 }
 
-func newMetrics(registerer prometheus.Registerer, memory *fairshare.Limiter, maxMemory int64) *metrics {
-	factory := promauto.With(registerer)
-	factory.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "roomsensor_receiver_memory_bytes", Help: "Memory that requests in progress have reserved.",
-	}, func() float64 { return float64(memory.Used()) })
-	factory.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "roomsensor_receiver_memory_max_bytes", Help: "Memory for requests; beyond it they get 503.",
-	}, func() float64 { return float64(maxMemory) })
+func newMetrics(c *Config, memory *fairshare.Limiter) *metrics {
+	factory := promauto.With(c.Metrics)
+	gauge := func(name, help string, value func() int64) {
+		factory.NewGaugeFunc(prometheus.GaugeOpts{Name: "roomsensor_receiver_" + name, Help: help},
+			func() float64 { return float64(value()) })
+	}
+	gauge("memory_bytes", "Memory that requests in progress have reserved.", func() int64 { return int64(memory.Used()) })
+	gauge("memory_max_bytes", "Memory for requests; beyond it they get 503.", func() int64 { return c.Memory })
+	gauge("backlog_bytes", "Uploads of the team with the most that this receiver has published and no worker has stored.",
+		func() int64 { bytes, _ := c.Queue.LargestBacklog(); return bytes })
+	gauge("backlog_max_bytes", "Limit of roomsensor_receiver_backlog_bytes; beyond it the team gets 429.",
+		func() int64 { _, limit := c.Queue.LargestBacklog(); return limit })
 	return &metrics{
-		RequestMetrics: httpedge.NewRequestMetrics(registerer, "roomsensor_receiver"),
+		RequestMetrics: httpedge.NewRequestMetrics(c.Metrics, "roomsensor_receiver"),
 		uploads: factory.NewCounter(prometheus.CounterOpts{
 			Name: "roomsensor_receiver_uploads_total", Help: "Uploads that the queue stored and that were confirmed.",
 		}),
 		bytes: factory.NewCounter(prometheus.CounterOpts{
 			Name: "roomsensor_receiver_bytes_total", Help: "Bytes of confirmed uploads, decompressed.",
 		}),
-		ignored: upload.NewIgnoredCounter(registerer, "roomsensor_receiver_ignored_fields_total",
+		ignored: upload.NewIgnoredCounter(c.Metrics, "roomsensor_receiver_ignored_fields_total",
 			"Unknown members of confirmed uploads, by name; the first names of a process, and other for the rest."),
 	}
 }

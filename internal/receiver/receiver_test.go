@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
@@ -236,18 +238,43 @@ func TestUploadsQueueUnavailable(t *testing.T) {
 	t.Parallel()
 	g := newTestServerOn(t, newEnvOf(t, 1<<20))
 	half := small[:len(small)-1] + `,"x":"` + strings.Repeat("x", 600_000) + `"}`
-	require.Equal(t, 202, g.post(t, half).status)
+	_, err := g.queue.Publish(g.ctx, []queue.Message{{HardwareID: "dev:1", Text: []byte(half)}})
+	require.NoError(t, err)
 	a := g.post(t, half)
 	a.requireCode(t, 503, roomsensor.CodeOverloaded)
 	require.Equal(t, "10", a.header.Get("Retry-After"))
 	stream, err := g.js.Stream(g.ctx, queue.StreamName)
 	require.NoError(t, err)
 	require.NoError(t, stream.Purge(g.ctx))
-	require.Equal(t, 202, g.post(t, half).status)
+	require.Equal(t, 202, g.post(t, small).status)
 
 	g.server.Shutdown()
 	g.post(t, small).requireCode(t, 503, roomsensor.CodeOverloaded)
 	g.server.Restart(t)
+	require.Eventually(t, func() bool { return g.post(t, small).status == 202 }, patience, 50*time.Millisecond)
+}
+
+// A team that has too much in the stream that no worker has stored is refused, and others are not.
+func TestUploadsBacklog(t *testing.T) {
+	t.Parallel()
+	conformance.Covers(t, "decision 53 d 1", "decision 53 d 2")
+	g := newTestServerOn(t, newEnvOf(t, 8<<20))
+	_, other := g.keys.add(uuid.New(), false)
+	half := small[:len(small)-1] + `,"x":"` + strings.Repeat("x", 600_000) + `"}`
+	g.post(t, half).requireStored(t, 1, 0)
+	a := g.post(t, small)
+	a.requireCode(t, 429, roomsensor.CodeRateLimitExceeded)
+	require.Equal(t, "5", a.header.Get("Retry-After"))
+	require.Contains(t, g.log.String(), `"limit":"backlog.team"`)
+	require.Len(t, g.inStream(t), 1)
+	a = g.do(t, http.MethodPost, "/uploads", strings.NewReader(small), "Authorization", "Bearer "+other)
+	require.Equal(t, 202, a.status)
+
+	consumer, err := g.js.Consumer(g.ctx, queue.StreamName, queue.ConsumerName)
+	require.NoError(t, err)
+	msg, err := consumer.Next(jetstream.FetchMaxWait(patience))
+	require.NoError(t, err)
+	require.NoError(t, msg.DoubleAck(g.ctx))
 	require.Eventually(t, func() bool { return g.post(t, small).status == 202 }, patience, 50*time.Millisecond)
 }
 

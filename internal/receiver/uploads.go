@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"roomsensor/internal/httpedge"
+	"roomsensor/internal/queue"
 	"roomsensor/internal/roomsensor"
 )
 
@@ -18,6 +19,9 @@ const (
 	// queueRetryAfter is the Retry-After while the stream is full or unavailable: a purge or a failover takes about as
 	// long.
 	queueRetryAfter = 10 * time.Second
+	// backlogRetryAfter is the Retry-After while the backlog of a team is full: a worker stores a fifth of that of a stream
+	// of the default size meanwhile.
+	backlogRetryAfter = 5 * time.Second
 )
 
 // receipt is the response to uploads that the stream has stored (decision 46 b).
@@ -89,6 +93,12 @@ func (q *request) publish(key *roomsensor.Key, u *uploads) (*receipt, error) {
 	case err == nil:
 		q.metrics.ignored.Add(&u.ignored)
 		return &receipt{len(u.messages), u.readings, u.ignored.Names()}, nil
+	case errors.Is(err, queue.ErrBacklog):
+		return nil, &roomsensor.Error{
+			Code: roomsensor.CodeRateLimitExceeded, RetryAfter: backlogRetryAfter, Limit: "backlog.team",
+			Message: "Too many uploads of your team are not stored yet. Wait " + httpedge.Wait(backlogRetryAfter) +
+				", then send the whole request again, and send more slowly. Nothing of the request was stored.",
+		}
 	case errors.Is(err, nats.ErrMaxPayload):
 		return nil, roomsensor.NewError(roomsensor.CodeRequestTooLarge, "",
 			"An upload is larger than this installation accepts. Send its readings in several uploads.")

@@ -1,14 +1,15 @@
 package e2e_test
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
 	"roomsensor/internal/roomsensor"
@@ -107,21 +108,22 @@ func TestDatabaseOutage(t *testing.T) {
 		took.Round(time.Second), uploads, outageReadings, cpuAfter-cpu, memoryAfter>>20, memory>>20)
 }
 
-// fill posts uploads of nearly a megabyte from the n-th on, until one is refused or limit are accepted. It returns the
-// number of the next upload.
+// largeUpload returns the n-th upload of nearly a megabyte.
+func largeUpload(n int) string {
+	return fmt.Sprintf(`{"hardware_id":"dev:1","padding":%q,"readings":[{"measured_at":%q,"co2_ppm":%d}]}`,
+		strings.Repeat("x", 900_000), bucketAt(n), n)
+}
+
+// fill publishes large uploads from the n-th on, until one is refused or limit are stored. It returns the number of the
+// next upload. They have no team, whose backlog would be limited.
 func (e *streamEnv) fill(n, limit int) int {
 	e.t.Helper()
-	padding := strings.Repeat("x", 900_000)
 	for ; n < limit; n++ {
-		got := e.upload(fmt.Sprintf(`{"hardware_id":"dev:1","padding":%q,"readings":[{"measured_at":%q,"co2_ppm":%d}]}`, padding, bucketAt(n), n))
-		require.NoError(e.t, got.err)
-		if got.status == http.StatusServiceUnavailable {
-			seconds, err := strconv.Atoi(got.header.Get("Retry-After"))
-			require.NoError(e.t, err)
-			require.Positive(e.t, seconds)
+		_, err := e.js.Publish(e.t.Context(), "uploads.-.dev:1", []byte(largeUpload(n)))
+		if _, refused := errors.AsType[*jetstream.APIError](err); refused {
 			return n
 		}
-		require.Equal(e.t, http.StatusAccepted, got.status, got.body)
+		require.NoError(e.t, err)
 	}
 	return n
 }
@@ -136,12 +138,13 @@ func TestFullStream(t *testing.T) {
 	e.receiver = e.start("ingest", "--no-worker")
 	next := e.fill(0, 100)
 	require.Less(t, next, 20, "the stream holds 16 MiB")
-	require.Equal(t, next, e.fill(next, 100), "it stays full")
+	got := e.upload(largeUpload(next))
+	require.Equal(t, http.StatusServiceUnavailable, got.status, got.body)
+	require.Equal(t, "10", got.header.Get("Retry-After"))
 	require.Equal(t, uint64(next), e.stream().CachedInfo().State.Msgs, "it keeps what it has")
 
 	e.start("ingest", "--no-receiver")
 	e.settle()
-	e.start("ingest", "--no-receiver") // A worker purges as it starts, and every 10 seconds.
 	limit := next + 2
 	require.Eventually(t, func() bool {
 		next = e.fill(next, limit)

@@ -1,0 +1,76 @@
+package queue_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"roomsensor/internal/queue"
+)
+
+// TestBacklog publishes uploads of a team whose limit is a sixteenth of 16 MiB.
+func TestBacklog(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t, queue.Config{Replicas: 1, MaxBytes: 16 << 20})
+	team, other := uuid.New(), uuid.New()
+	publish := func(team *uuid.UUID, uploads int) error {
+		list := make([]queue.Message, uploads)
+		for i := range list {
+			list[i] = queue.Message{HardwareID: "dev:1", Team: team, Text: []byte(strings.Repeat("x", 100_000))}
+		}
+		_, err := e.Publish(e.ctx, list)
+		return err
+	}
+	stored := func() uint64 { stream, _ := e.info(t); return stream.State.Msgs }
+
+	require.NoError(t, publish(&team, 20), "one call may exceed the limit")
+	bytes, limit := e.LargestBacklog()
+	require.Equal(t, int64(1<<20), limit)
+	require.GreaterOrEqual(t, bytes, int64(20*100_000))
+	require.ErrorIs(t, publish(&team, 1), queue.ErrBacklog)
+	require.Equal(t, uint64(20), stored(), "nothing of the refused call was published")
+	require.NoError(t, publish(&other, 1))
+	require.NoError(t, publish(nil, 12), "a trusted publisher has no limit")
+
+	require.NoError(t, e.FreeBacklogs(e.ctx))
+	require.ErrorIs(t, publish(&team, 1), queue.ErrBacklog, "no worker has received anything")
+
+	// The database refuses the first message for long. The others are stored, above the acknowledged floor.
+	e.settleIf(t, 20, func(sequence uint64) bool { return sequence != 1 })
+	require.NoError(t, e.FreeBacklogs(e.ctx))
+	require.NoError(t, publish(&team, 11))
+	require.ErrorIs(t, publish(&team, 1), queue.ErrBacklog)
+
+	// A replay delivers the stream again from the start.
+	require.NoError(t, e.Replay(e.ctx, nil))
+	require.NoError(t, e.FreeBacklogs(e.ctx))
+	require.ErrorIs(t, publish(&team, 1), queue.ErrBacklog)
+	e.settle(t, int(stored())) //nolint:gosec // It is small.
+	require.NoError(t, e.FreeBacklogs(e.ctx))
+	bytes, _ = e.LargestBacklog()
+	require.Zero(t, bytes)
+	require.NoError(t, publish(&team, 11))
+
+	// The sequences of another stream begin again.
+	e.Expect(time.Now())
+	bytes, _ = e.LargestBacklog()
+	require.Zero(t, bytes)
+}
+
+// TestBacklogOfFailedUploads checks that uploads that the stream refuses leave the backlog.
+func TestBacklogOfFailedUploads(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t, queue.Config{Replicas: 1, MaxBytes: 100_000})
+	team := uuid.New()
+	sequences, err := e.Publish(e.ctx, []queue.Message{
+		{HardwareID: "dev:1", Team: &team, Text: []byte(strings.Repeat("x", 60_000))},
+		{HardwareID: "dev:1", Team: &team, Text: []byte(strings.Repeat("x", 60_000))},
+	})
+	require.Error(t, err)
+	require.Equal(t, []uint64{1, 0}, sequences)
+	bytes, _ := e.LargestBacklog()
+	require.InDelta(t, 60_000, bytes, 1000)
+}
