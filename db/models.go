@@ -447,6 +447,12 @@ type Stream struct {
 	CreatedAt time.Time
 }
 
+type StreamShare struct {
+	StreamSequence int64
+	TeamID         uuid.UUID
+	Bytes          int64
+}
+
 type Team struct {
 	ID         uuid.UUID
 	Name       string

@@ -8,6 +8,8 @@ package db
 import (
 	"context"
 	"time"
+
+	"github.com/google/uuid"
 )
 
 const StreamGet = `-- name: StreamGet :one
@@ -38,6 +40,10 @@ func (q *Queries) StreamInsert(ctx context.Context, db DBTX, arg StreamInsertPar
 }
 
 const StreamReplace = `-- name: StreamReplace :exec
+WITH gone AS (
+    DELETE FROM stream_shares
+    WHERE NOT EXISTS (SELECT FROM streams s WHERE s.name = $1 AND s.created_at = $2)
+)
 INSERT INTO streams (name, created_at) VALUES ($1, $2)
 ON CONFLICT (name) DO UPDATE SET created_at = excluded.created_at
 `
@@ -47,8 +53,73 @@ type StreamReplaceParams struct {
 	CreatedAt time.Time
 }
 
-// StreamReplace records another stream, as an operator confirmed it.
+// StreamReplace records another stream, as an operator confirmed it. The shares are those of the one before.
 func (q *Queries) StreamReplace(ctx context.Context, db DBTX, arg StreamReplaceParams) error {
 	_, err := db.Exec(ctx, StreamReplace, arg.Name, arg.CreatedAt)
 	return err
+}
+
+const StreamShareDelete = `-- name: StreamShareDelete :exec
+DELETE FROM stream_shares s
+WHERE s.stream_sequence < $1::bigint
+   OR EXISTS (
+       SELECT FROM (SELECT unnest($2::uuid[]) AS team_id, unnest($3::bigint[]) AS before_sequence) c
+       WHERE c.team_id = s.team_id AND s.stream_sequence < c.before_sequence
+   )
+`
+
+type StreamShareDeleteParams struct {
+	FirstSequence int64
+	TeamIds       []uuid.UUID
+	Before        []int64
+}
+
+// StreamShareDelete deletes the shares of uploads that the stream has no more: those below its first sequence, and of each
+// team those below a sequence.
+func (q *Queries) StreamShareDelete(ctx context.Context, db DBTX, arg StreamShareDeleteParams) error {
+	_, err := db.Exec(ctx, StreamShareDelete, arg.FirstSequence, arg.TeamIds, arg.Before)
+	return err
+}
+
+const StreamShareInsert = `-- name: StreamShareInsert :exec
+INSERT INTO stream_shares (stream_sequence, team_id, bytes)
+SELECT unnest($1::bigint[]), unnest($2::uuid[]), unnest($3::bigint[])
+ON CONFLICT DO NOTHING
+`
+
+type StreamShareInsertParams struct {
+	StreamSequences []int64
+	TeamIds         []uuid.UUID
+	Bytes           []int64
+}
+
+// StreamShareInsert records shares of the stream. An upload that is delivered again is one already.
+func (q *Queries) StreamShareInsert(ctx context.Context, db DBTX, arg StreamShareInsertParams) error {
+	_, err := db.Exec(ctx, StreamShareInsert, arg.StreamSequences, arg.TeamIds, arg.Bytes)
+	return err
+}
+
+const StreamShareList = `-- name: StreamShareList :many
+SELECT stream_sequence, team_id, bytes FROM stream_shares ORDER BY stream_sequence
+`
+
+// StreamShareList lists all shares.
+func (q *Queries) StreamShareList(ctx context.Context, db DBTX) ([]StreamShare, error) {
+	rows, err := db.Query(ctx, StreamShareList)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []StreamShare
+	for rows.Next() {
+		var i StreamShare
+		if err := rows.Scan(&i.StreamSequence, &i.TeamID, &i.Bytes); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }

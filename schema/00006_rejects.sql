@@ -7,6 +7,15 @@ CREATE TABLE streams (
     created_at timestamptz NOT NULL
 );
 
+-- stream_shares estimates what each team has in the stream, so that workers delete stored uploads of the team with the
+-- most when the stream is nearly full. A row is a stored upload that stands for some bytes of uploads of its team. The
+-- nil id stands for uploads without a team.
+CREATE TABLE stream_shares (
+    stream_sequence bigint PRIMARY KEY,
+    team_id         uuid NOT NULL,
+    bytes           bigint NOT NULL
+);
+
 -- rejected_uploads holds what could not be stored, with the reason (decision 41). The arrival time and the sequence
 -- identify a message of the queue (a stream that is recreated counts from 1 again); together with the reason they
 -- identify a reject, so that a redelivery does not add a second one.

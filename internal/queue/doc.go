@@ -7,5 +7,6 @@
 //	backlogs.go  the messages of each team that wait for a worker, and their limit
 //	batch.go     batcher: messages that are published at the same time share an atomic batch
 //	consume.go   Consume and ConsumePriorityLane deliver uploads; a Delivery is acknowledged, returned or extended
-//	state.go     State reports the backlog; Purge deletes stored uploads; Replay delivers uploads again
+//	state.go     State reports the backlog; Replay delivers uploads again
+//	purge.go     Purge deletes stored uploads, when the stream is nearly full the oldest ones of the largest team
 package queue

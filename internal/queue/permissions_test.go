@@ -169,9 +169,9 @@ func useAsProcesses(t *testing.T, receiver, worker, operator *queue.Queue) {
 		state, err := worker.State(t.Context())
 		return err == nil && state.Unacknowledged == 0
 	}, patience, time.Millisecond)
-	purged, err := worker.Purge(t.Context(), 0)
+	purged, err := worker.Purge(t.Context(), 0, nil)
 	require.NoError(t, err)
-	require.EqualValues(t, 4, purged)
+	require.EqualValues(t, 4, purged.Messages)
 	_, err = operator.Publish(t.Context(), messages("c"))
 	require.NoError(t, err)
 	require.NoError(t, operator.Replay(t.Context(), nil))

@@ -206,6 +206,9 @@ func (q *Queue) Check(ctx context.Context) error {
 	return q.withCause(err)
 }
 
+// MaxBytes returns the size limit of the stream, as of the last Check; not positive when unbounded.
+func (q *Queue) MaxBytes() int64 { return q.maxBytes.Load() }
+
 // CheckConsumer returns ErrSettings if the consumer of the workers skips uploads. It creates a missing one.
 func (q *Queue) CheckConsumer(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)

@@ -1,15 +1,11 @@
 package queue_test
 
 import (
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
-
-	"roomsensor/internal/queue"
 )
 
 func TestState(t *testing.T) {
@@ -39,93 +35,6 @@ func TestState(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, state.Oldest)
 	require.Zero(t, state.Unacknowledged)
-}
-
-func TestPurge(t *testing.T) {
-	t.Parallel()
-
-	t.Run("never deletes what is not settled", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t, small)
-		e.publish(t, "a", "b", "c", "d", "e")
-
-		purged, err := e.Purge(e.ctx, 0)
-		require.NoError(t, err)
-		require.Zero(t, purged, "no worker settled them")
-
-		e.settle(t, 2)
-		e.settleIf(t, 2, func(sequence uint64) bool { return sequence == 4 })
-		purged, err = e.Purge(e.ctx, 0)
-		require.NoError(t, err)
-		require.Equal(t, uint64(2), purged)
-		stream, _ := e.info(t)
-		require.Equal(t, uint64(3), stream.State.FirstSeq)
-		require.Equal(t, uint64(3), stream.State.Msgs)
-	})
-
-	t.Run("deletes nothing that a replay has just started with", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t, small)
-		e.publish(t, "a", "b", "c")
-		e.settle(t, 3)
-		nc, err := queue.Connect(e.server.URL, t.Name(), zerolog.Nop())
-		require.NoError(t, err)
-		t.Cleanup(nc.Close)
-		require.Eventually(t, nc.IsConnected, patience, time.Millisecond)
-		operator, _ := open(t, nc, small)
-		e.BeforeStream(func() { require.NoError(t, operator.Replay(e.ctx, nil)) })
-
-		purged, err := e.Purge(e.ctx, 0)
-		require.NoError(t, err)
-		require.Zero(t, purged)
-		require.Len(t, e.consume(t, 3), 3)
-	})
-
-	t.Run("keeps messages that are not old", func(t *testing.T) {
-		t.Parallel()
-		e := newEnv(t, small)
-		for range 21 {
-			e.publish(t, "a")
-		}
-		eighth := e.storedAt(t, 8)
-		e.settle(t, 21)
-
-		_, err := e.Purge(e.ctx, time.Hour)
-		require.NoError(t, err)
-		info, _ := e.info(t)
-		require.Equal(t, uint64(21), info.State.Msgs)
-
-		// The clock advances between the two calls, so Purge may delete more.
-		purged, err := e.Purge(e.ctx, time.Since(eighth))
-		require.NoError(t, err)
-		require.GreaterOrEqual(t, purged, uint64(7))
-		info, _ = e.info(t)
-		require.GreaterOrEqual(t, info.State.FirstSeq, uint64(8))
-	})
-}
-
-// Purge deletes settled messages before their age when the stream is nearly full.
-func TestPurgeNearlyFull(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t, queue.Config{Replicas: 1, MaxBytes: 1 << 20})
-	part := strings.Repeat("x", 50_000)
-	var texts []string
-	for range 19 {
-		texts = append(texts, part)
-	}
-	e.publish(t, texts...)
-
-	purged, err := e.Purge(e.ctx, time.Hour)
-	require.NoError(t, err)
-	require.Zero(t, purged, "uploads that are not settled stay in a full stream")
-
-	e.settle(t, 19)
-	purged, err = e.Purge(e.ctx, time.Hour)
-	require.NoError(t, err)
-	require.Positive(t, purged)
-	stream, _ := e.info(t)
-	require.Less(t, float64(stream.State.Bytes), 0.8*(1<<20))
-	require.Greater(t, float64(stream.State.Bytes), 0.6*(1<<20), "the rest stays for a replay")
 }
 
 func TestReplay(t *testing.T) {

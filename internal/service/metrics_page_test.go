@@ -264,6 +264,7 @@ var fieldMeanings = map[string]string{
 	"method":                    "HTTP method of a request",
 	"needed":                    "value that `max_locks_per_transaction` needs",
 	"param":                     "parameter or field of a request that is wrong",
+	"team_ids":                  "teams whose stored uploads were purged early; the nil id is that of uploads without a team",
 	"path":                      "path of a request that was not found",
 	"process":                   "process inside the demo: api, ingest or dashboard",
 	"readings":                  "readings of a batch",

@@ -63,7 +63,7 @@ var withoutTeam = map[string]string{
 	"ReadingIsNew": worker, "ReadingCopy": worker, "ReadingIncomingCreate": worker, "ReadingIncomingCopy": worker, "ReadingUpsertIncoming": worker,
 	"IngestKeyListAfter": receiver, "IngestKeyGet": receiver, "IngestKeyPosition": receiver, "IngestKeyListChanged": receiver,
 	"AuditExpire": maintenance, "AuditTrim": maintenance, "IdempotencyKeyPurge": maintenance, "IdempotencyBytesPurge": maintenance, "RateWindowPurge": maintenance, "LayoutGet": maintenance, "ChunkListUnordered": maintenance, "ChunkListRanges": noTeam, "ChunkOrder": maintenance, "ChunkPostpone": maintenance, "RejectTrimAge": maintenance,
-	"WorkerSet": noTeam, "StatsSet": noTeam, "CurrentSourceGet": noTeam, "RejectTrimLock": maintenance, "OpenedChunkLock": worker, "OpenedChunkInsert": worker, "RejectTrimTeam": maintenance, "RejectUsageList": maintenance, "StreamGet": worker, "StreamInsert": worker, "StreamReplace": operator,
+	"WorkerSet": noTeam, "StatsSet": noTeam, "CurrentSourceGet": noTeam, "RejectTrimLock": maintenance, "OpenedChunkLock": worker, "OpenedChunkInsert": worker, "RejectTrimTeam": maintenance, "RejectUsageList": maintenance, "StreamShareInsert": worker, "StreamShareList": worker, "StreamShareDelete": maintenance, "StreamGet": worker, "StreamInsert": worker, "StreamReplace": operator,
 }
 
 // TestTeamFilter checks that every query either has a condition on the team that applies to all of its rows, or is

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // patience limits every wait of a test.
 const patience = proctest.Patience
 
-// streamBytes is the size limit of the stream. All connections declare the same, because a larger one would widen it.
+// streamBytes is the size limit of the stream of most tests.
 const streamBytes = 256 << 20
 
 // env is a real queue.
@@ -30,12 +30,19 @@ type env struct {
 	server *natstest.Server
 	js     jetstream.JetStream
 	queue  *queue.Queue
+	room   int64           // of the stream, in bytes
 	ctx    context.Context //nolint:containedctx // Of the test.
 }
 
 func newEnv(t testing.TB) *env {
 	t.Helper()
-	e := &env{server: natstest.New(t)}
+	return newEnvOf(t, streamBytes)
+}
+
+// newEnvOf makes an env whose stream has a size in bytes.
+func newEnvOf(t testing.TB, room int64) *env {
+	t.Helper()
+	e := &env{server: natstest.New(t), room: room}
 	e.queue, e.js = e.connect(t)
 	require.Eventually(t, e.js.Conn().IsConnected, patience, time.Millisecond)
 	require.NoError(t, e.queue.Declare(t.Context()))
@@ -51,7 +58,7 @@ func (e *env) connect(t testing.TB) (*queue.Queue, jetstream.JetStream) {
 	nc, err := queue.Connect(e.server.URL, t.Name(), zerolog.Nop())
 	require.NoError(t, err)
 	t.Cleanup(nc.Close)
-	q, err := queue.New(nc, queue.Config{Replicas: 1, MaxBytes: streamBytes})
+	q, err := queue.New(nc, queue.Config{Replicas: 1, MaxBytes: e.room})
 	require.NoError(t, err)
 	js, err := jetstream.New(nc.Conn)
 	require.NoError(t, err)

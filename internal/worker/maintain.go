@@ -2,7 +2,10 @@ package worker
 
 import (
 	"context"
+	"slices"
 	"time"
+
+	"github.com/google/uuid"
 
 	"roomsensor/internal/retry"
 	"roomsensor/internal/roomsensor"
@@ -12,8 +15,9 @@ const (
 	// watchEvery is the interval at which a worker reads the state of the queue: autoscalers read the metrics every 15 to
 	// 30 seconds.
 	watchEvery = 5 * time.Second
-	// purgeEvery bounds how long a stream that is full of stored uploads refuses new ones.
-	purgeEvery = 10 * time.Second
+	// purgeEvery bounds how much arrives between two purges of a stream that is nearly full of stored uploads. It costs two
+	// requests to NATS.
+	purgeEvery = time.Second
 	// trimEvery bounds how far the rejects grow beyond their size limits.
 	trimEvery = 10 * time.Second
 	// feedPurgeEvery bounds how many rows more than needed the change feed has.
@@ -41,15 +45,32 @@ func (w *Worker) watchQueue(ctx context.Context) {
 // messages to delete.
 func (w *Worker) purgeStream(ctx context.Context) {
 	retry.Every(ctx, purgeEvery, func(ctx context.Context) {
-		purged, err := w.Queue.Purge(ctx, w.Keep)
-		switch {
-		case err != nil && ctx.Err() == nil:
+		purged, err := w.Queue.Purge(ctx, w.Keep, w.streamShares)
+		w.metrics.purged.Add(float64(purged.Messages + purged.Early))
+		w.metrics.purgedEarly.Add(float64(purged.Early))
+		if purged.Messages > 0 {
+			w.Log.Info().Uint64("messages", purged.Messages).Msg("purged stored uploads from the stream")
+		}
+		if purged.Early > 0 {
+			w.Log.Warn().Uint64("messages", purged.Early).Strs("team_ids", namesOf(purged.Before)).
+				Msg("the stream was nearly full: purged the oldest stored uploads of the teams with the most before STREAM_KEEP")
+		}
+		if err == nil && purged.Messages+purged.Early > 0 {
+			err = w.Store.DeleteStreamShares(ctx, purged.First, purged.Before)
+		}
+		if err != nil && ctx.Err() == nil {
 			w.Log.Warn().Err(err).Msg("could not purge stored uploads from the stream, trying again later")
-		case purged > 0:
-			w.metrics.purged.Add(float64(purged))
-			w.Log.Info().Uint64("messages", purged).Msg("purged stored uploads from the stream")
 		}
 	})
+}
+
+// namesOf lists the teams in a map, for the log.
+func namesOf(before map[uuid.UUID]uint64) (names []string) {
+	for team := range before {
+		names = append(names, team.String())
+	}
+	slices.Sort(names)
+	return names
 }
 
 // trimRejects deletes rejects beyond the limits of age and size until ctx ends. Every deletion is logged and counted.

@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,6 +23,7 @@ type memoryStore struct {
 
 	mu      sync.Mutex
 	content *content
+	shares  []roomsensor.StreamShare
 	batches int
 	replays map[uuid.UUID]int
 }
@@ -46,6 +48,28 @@ func (s *memoryStore) Chunks(context.Context) (roomsensor.Chunks, error) {
 // OpenChunks allows everything: tests of the real database have the limit.
 func (s *memoryStore) OpenChunks(context.Context, uuid.UUID, []time.Time, int) (bool, error) {
 	return true, nil
+}
+
+func (s *memoryStore) RecordStreamShares(_ context.Context, shares []roomsensor.StreamShare) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.shares = append(s.shares, shares...)
+	return nil
+}
+
+func (s *memoryStore) StreamShares(context.Context) ([]roomsensor.StreamShare, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.shares), nil
+}
+
+func (s *memoryStore) DeleteStreamShares(_ context.Context, first uint64, before map[uuid.UUID]uint64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.shares = slices.DeleteFunc(s.shares, func(share roomsensor.StreamShare) bool {
+		return share.Sequence < first || share.Sequence < before[share.Team]
+	})
+	return nil
 }
 
 func (s *memoryStore) Ping(context.Context) error { return nil }

@@ -23,13 +23,14 @@ const (
 // metrics are the metrics of one worker. The metrics of the queue and the gauges describe the whole queue and all
 // rejects, and every worker reports the same: do not add them up.
 type metrics struct {
-	uploads, readings, changed, purged prometheus.Counter
-	failures, parked                   prometheus.Counter
-	rejects, dropped                   *prometheus.CounterVec
-	ignored                            *upload.IgnoredCounter
-	batchUploads, batchReadings        prometheus.Histogram
-	batchSeconds                       prometheus.Histogram
-	lag, priorityLag                   prometheus.Histogram
+	uploads, readings, changed  prometheus.Counter
+	purged, purgedEarly         prometheus.Counter
+	failures, parked            prometheus.Counter
+	rejects, dropped            *prometheus.CounterVec
+	ignored                     *upload.IgnoredCounter
+	batchUploads, batchReadings prometheus.Histogram
+	batchSeconds                prometheus.Histogram
+	lag, priorityLag            prometheus.Histogram
 
 	queue                                      *queueMetrics
 	rejectsKept, rejectsBytes, rejectsMaxBytes prometheus.Gauge
@@ -52,6 +53,8 @@ func newMetrics(registerer prometheus.Registerer, o *outcomes, keep time.Duratio
 		readings: counter("readings_total", "Readings of stored uploads that belong to a device, duplicates included."),
 		changed:  counter("rows_changed_total", "Readings that were inserted or changed."),
 		purged:   counter("purged_messages_total", "Stored uploads that were deleted from the stream."),
+		purgedEarly: counter("purged_early_messages_total",
+			"Stored uploads that were deleted from the stream before STREAM_KEEP, because it was nearly full."),
 		failures: counter("batch_failures_total", "Batches of which at least one upload was returned to the queue."),
 		parked: counter("parked_total",
 			"Uploads that became rejects after PARK_AFTER deliveries, while the database stored other uploads."),

@@ -32,6 +32,7 @@ var backoff = retry.Backoff{First: 200 * time.Millisecond, Max: 10 * time.Second
 type Store interface {
 	tables
 	chunks
+	shareStore
 	// TrimRejects deletes the expired rejects, and the oldest ones beyond the size limits. It returns how many it deleted
 	// and kept, also where it fails midway.
 	TrimRejects(ctx context.Context, limits roomsensor.RejectLimits) (roomsensor.RejectTrim, error)
@@ -61,6 +62,7 @@ type Worker struct {
 	writer  writer
 	metrics *metrics
 	backlog backlog
+	shares  streamShares
 	// laneBytes is the size of a batch of the priority lane.
 	laneBytes int
 }
@@ -192,6 +194,7 @@ func (w *Worker) writeBatches(ctx, hard context.Context, batches <-chan *batch) 
 			delay = func(d *delivery) time.Duration { return refusedBackoff.Delay(d.deliveries - 1) }
 		}
 		w.settle(results, delay)
+		w.recordShares(hard, results)
 		if err == nil || (isRefused(err) && (!w.Holds() || w.writer.outcomes.stores())) {
 			attempt = 0
 			continue

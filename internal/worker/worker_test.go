@@ -125,7 +125,7 @@ func TestWorkerAcknowledgesAfterCommit(t *testing.T) {
 		batches := make(chan *batch, 1)
 		batches <- &batch{deliveries: []*delivery{d}}
 		close(batches)
-		w := New(Config{Store: store, Log: zerolog.Nop(), Metrics: prometheus.NewRegistry()})
+		w := New(Config{Queue: &queue.Queue{}, Store: store, Log: zerolog.Nop(), Metrics: prometheus.NewRegistry()})
 		w.writeBatches(t.Context(), t.Context(), batches)
 		require.Equal(t, int64(1), settled.acks.Load())
 	})

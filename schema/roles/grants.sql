@@ -29,6 +29,7 @@ GRANT SELECT, INSERT, UPDATE (reason), DELETE ON rejected_uploads TO roomsensor_
 GRANT SELECT ON reject_usage TO roomsensor_worker;
 GRANT SELECT, UPDATE, DELETE ON foreign_writes TO roomsensor_worker;
 GRANT SELECT, INSERT ON streams TO roomsensor_worker;
+GRANT SELECT, INSERT, DELETE ON stream_shares TO roomsensor_worker;
 GRANT SELECT, INSERT ON receiver_secrets TO roomsensor_worker;
 GRANT SELECT, INSERT, UPDATE ON ingest_key_uses TO roomsensor_worker;
 GRANT EXECUTE ON FUNCTION order_chunk(text) TO roomsensor_worker;

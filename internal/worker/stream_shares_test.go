@@ -1,0 +1,91 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+	"github.com/stretchr/testify/require"
+
+	"roomsensor/internal/queue"
+	"roomsensor/internal/roomsensor"
+	"roomsensor/test/conformance"
+)
+
+// storedUpload returns the result of an upload that was stored.
+func storedUpload(sequence uint64, team *uuid.UUID, size int) result {
+	arrival := roomsensor.Arrival{Sequence: sequence, Team: team}
+	return result{delivery: &delivery{arrival: arrival, text: make([]byte, size-laneUploadBytes)}, stored: true}
+}
+
+// The shares of a team are a part of all shares as its uploads are of all uploads in bytes, however large each one is.
+func TestStreamSharesCount(t *testing.T) {
+	t.Parallel()
+	large := uuid.New()
+	var s streamShares
+	sums := map[uuid.UUID]int64{}
+	for i := range uint64(1_000) {
+		results := []result{storedUpload(2*i+1, nil, 400)}
+		if i%250 == 0 {
+			results = append(results, storedUpload(2*i+2, &large, 300_000), result{delivery: &delivery{text: make([]byte, 1<<20)}})
+		}
+		for _, share := range s.count(results, 2_000) {
+			sums[share.Team] += share.Bytes
+			require.Equal(t, share.Team == large, share.Sequence%2 == 0)
+		}
+	}
+	require.InDelta(t, 400_000, sums[uuid.Nil], 4_000)
+	require.InDelta(t, 4*300_000, sums[large], 4_000)
+
+	for i := range uint64(2 * sharesOfStream) {
+		s.count([]result{storedUpload(i, nil, 2_000)}, 2_000)
+	}
+	require.Len(t, s.known, sharesOfStream)
+}
+
+// unreadableShares is a store whose shares cannot be read.
+type unreadableShares struct{ *memoryStore }
+
+func (unreadableShares) StreamShares(context.Context) ([]roomsensor.StreamShare, error) {
+	return nil, errors.New("the database is unavailable")
+}
+
+// While the database is unavailable, a worker uses the shares that it knows.
+func TestStreamSharesWithoutDatabase(t *testing.T) {
+	t.Parallel()
+	w := New(Config{Store: unreadableShares{newMemoryStore(nil)}, Log: zerolog.Nop(), Metrics: prometheus.NewRegistry()})
+	shares := w.shares.count([]result{storedUpload(7, nil, 5_000)}, 2_000)
+	require.Equal(t, []roomsensor.StreamShare{{Sequence: 7, Bytes: 4_000}}, shares)
+	require.Equal(t, shares, w.streamShares(t.Context()))
+}
+
+// A worker whose stream is nearly full of stored uploads deletes those of the team with the most at once.
+func TestPurgeStreamNearlyFull(t *testing.T) {
+	t.Parallel()
+	conformance.Covers(t, "decision 53 e")
+	e := newEnvOf(t, 4<<20)
+	f, store := inMemory()
+	w, _ := e.start(t, store)
+	small, large := messageOf(f.second, readingAt(clock(10, 0, 0), "")), messageOf(f.second, readingAt(clock(10, 5, 0), `"x":"`+strings.Repeat("x", 100_000)+`"`))
+	large.Team = &f.ours
+	for range 100 {
+		e.publish(t, small)
+	}
+	e.publish(t, slices.Repeat([]queue.Message{large}, 39)...) // One call may exceed the backlog of a team.
+	e.settle(t)
+	require.Eventually(t, func() bool { return valueOf(t, w.metrics.purgedEarly) > 0 }, patience, 10*time.Millisecond)
+	state := e.stream(t)
+	require.Equal(t, uint64(1), state.FirstSeq, "the small ones stay, which are the oldest")
+	require.LessOrEqual(t, state.Bytes, uint64(4<<20*8/10))
+	shares, err := store.StreamShares(t.Context())
+	require.NoError(t, err)
+	for _, share := range shares {
+		require.True(t, share.Sequence <= 100 || share.Sequence > uint64(100+valueOf(t, w.metrics.purgedEarly)), share)
+	}
+}
