@@ -30,7 +30,7 @@ func (c *Retention) Validate() error { return validate(c) }
 type Uploads struct {
 	UploadMemory            Size `default:"128MiB" help:"Memory of a receiver for requests; at most a quarter of what the process may use." placeholder:"SIZE" setting:"" min:"64MiB"`
 	UploadRequestsPerSecond int  `default:"50"     help:"Requests per second of an upload credential at each receiver; twice as many of its team. Raise it for a credential that many devices share." placeholder:"N" setting:"" positive:""`
-	UploadBytesPerSecond    Size `default:"32MiB"  help:"Decompressed bytes per second of an upload credential at each receiver; twice as many of its team." placeholder:"SIZE" setting:""`
+	UploadBytesPerSecond    Size `default:"2MiB"   help:"Decompressed bytes per second of an upload credential at each receiver; twice as many of its team." placeholder:"SIZE" setting:""`
 }
 
 // Rejects limits the rejects that are kept for an operator: uploads that could not be stored.

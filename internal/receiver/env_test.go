@@ -183,7 +183,7 @@ func newTestServerOn(t testing.TB, b *env) *testServer {
 	g.receiver = New(Config{
 		Queue: q, Keys: g.keys, KeyUses: httpedge.NewKeyUses(g.keys.recordUses, time.Now, zerolog.Nop()), DocsURL: "https://sensors.example/docs",
 		Log: zerolog.New(zerolog.SyncWriter(g.log)), Metrics: g.registry,
-		RequestsPerSecond: 1_000_000,
+		RequestsPerSecond: 1_000_000, BytesPerSecond: 1 << 40,
 	})
 	g.serve(t)
 	return g

@@ -178,7 +178,7 @@ func (e *env) start(name string, more ...string) {
 		database.User = url.UserPassword("roomsensor_api", apiPassword)
 	}
 	process, err := e.NewProcess(name, e.programs.Roomsensor, []string{
-		"DATABASE_URL=" + database.String(), "NATS_URL=" + e.nats.URL, harness.UnlimitedRequests,
+		"DATABASE_URL=" + database.String(), "NATS_URL=" + e.nats.URL, harness.UnlimitedRequests, harness.UnlimitedBytes,
 	}, more...)
 	require.NoError(e.t, err)
 	require.NoError(e.t, process.Start(e.t.Context()))

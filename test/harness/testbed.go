@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -97,7 +96,6 @@ type Process struct {
 	*proctest.Process
 	Name         string
 	Address, Ops string
-	Settings     []string // of the next start, beside those of NewProcess
 	command      proctest.Command
 }
 
@@ -125,9 +123,7 @@ func (p *Process) URL() string { return "http://" + p.Address }
 
 // Launch starts the process, and does not wait until it is ready.
 func (p *Process) Launch() (err error) {
-	command := p.command
-	command.Env = slices.Concat(command.Env, p.Settings)
-	p.Process, err = proctest.Start(command)
+	p.Process, err = proctest.Start(p.command)
 	return err
 }
 

@@ -10,8 +10,6 @@ type attack struct {
 	name string
 	does string
 	team teamSize // of the attacker; every attack has its own team
-	// settings are those of the receiver during the attack, beside the common ones.
-	settings []string
 	// patient is set if the database does not answer meanwhile. The tenant then repeats what gets 503, and its p99 is not
 	// judged.
 	patient bool
@@ -32,9 +30,6 @@ type attack struct {
 // teamSize is what the team of an attacker has.
 type teamSize struct{ devices, keys, credentials int }
 
-// slowRate is a rate of a credential for which the workers have time even on a small machine.
-var slowRate = []string{"UPLOAD_BYTES_PER_SECOND=1MiB"}
-
 // all returns the attacks in order. The rejects come first, because a worker deletes rejects once per minute, and the
 // weeks last, because their chunks would slow down what follows.
 func all() []*attack { return slices.Concat(onIngest(), onDashboard(), onAPI()) }
@@ -44,15 +39,15 @@ func onIngest() []*attack {
 	return []*attack{
 		{
 			name: "rejects", does: "two credentials of a team send uploads of unknown units, 15 MiB per request",
-			team: teamSize{1, 1, 2}, settings: slowRate, prepare: keepRejects, load: sendUnknown, last: checkRejects,
+			team: teamSize{1, 1, 2}, prepare: keepRejects, load: sendUnknown, last: checkRejects,
 		},
 		{
 			name: "flood", does: "two credentials of a team send 15 MiB of readings per request",
-			team: teamSize{50, 1, 2}, settings: slowRate, load: sendFlood, check: checkShares,
+			team: teamSize{50, 1, 2}, load: sendFlood, check: checkShares,
 		},
 		{
 			name: "fresh", does: "two credentials of a team send small uploads, hundreds per request",
-			team: teamSize{50, 1, 2}, settings: slowRate, load: sendFresh, check: checkStored,
+			team: teamSize{50, 1, 2}, load: sendFresh, check: checkStored,
 		},
 		{
 			name: "lines", does: "requests of 16 KB, which are 15 MiB of two-byte lines",

@@ -209,10 +209,10 @@ func (e *env) processes() []*harness.Process {
 }
 
 // replaceProcesses replaces the processes that ended or went over their limit, so that one attack does not disturb the
-// measurement of the next, and the receiver if the attack needs other settings.
-func (e *env) replaceProcesses(ctx context.Context, a *attack) error {
+// measurement of the next.
+func (e *env) replaceProcesses(ctx context.Context) error {
 	for _, p := range e.processes() {
-		replace := p.Ended() || p == e.receiver && !slices.Equal(p.Settings, a.settings)
+		replace := p.Ended()
 		if !replace {
 			_, peak, err := p.Memory()
 			if err != nil {
@@ -224,9 +224,6 @@ func (e *env) replaceProcesses(ctx context.Context, a *attack) error {
 			continue
 		}
 		e.Logf("replacing the %s", p.Name)
-		if p == e.receiver {
-			p.Settings = a.settings
-		}
 		if err := errors.Join(p.End(), p.Start(ctx)); err != nil {
 			return err
 		}

@@ -166,7 +166,7 @@ func (t *trial) round(ctx context.Context, a *attack) (r Result, err error) {
 // prepare brings processes and database into the state in which the attack starts. The returned function attacks for
 // the time of the options and returns the answers that the attacker got.
 func (t *trial) prepare(ctx context.Context, a *attack) (strike func(context.Context) (Tally, error), err error) {
-	if err := t.replaceProcesses(ctx, a); err != nil {
+	if err := t.replaceProcesses(ctx); err != nil {
 		return nil, err
 	}
 	if a.prepare != nil {

@@ -212,7 +212,7 @@ func (e *env) startProcess(ctx context.Context, member, port string, command []s
 		options: []string{
 			"--read-only", "--cap-drop", "ALL", "--env", "DATABASE_URL=" + e.databaseURL, "--env", "NATS_URL=" + e.queueURL,
 			"--env", "STREAM_REPLICAS=" + strconv.Itoa(len(queueMembers)), "--env", "STREAM_MAX_BYTES=2GiB",
-			"--env", harness.UnlimitedRequests,
+			"--env", harness.UnlimitedRequests, "--env", harness.UnlimitedBytes,
 		},
 	}
 	for inside, outside := range map[string]*string{opsPort: &b.ops, port: &b.address} {

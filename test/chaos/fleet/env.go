@@ -134,6 +134,7 @@ func (e *env) apiArgs() []string {
 func (e *env) start(ctx context.Context, name string, args []string) (*harness.Process, error) {
 	p, err := e.NewProcess(name, e.programs.Roomsensor, []string{
 		"DATABASE_URL=" + e.service.DatabaseURL(), "NATS_URL=" + e.nats.URL, "LOG_LEVEL=warn",
+		harness.UnlimitedBytes,
 	}, args...)
 	if err != nil {
 		return nil, err

@@ -195,7 +195,7 @@ func (e *env) startProcess(ctx context.Context, name string, args []string) (err
 		return err
 	}
 	settings := []string{
-		"STREAM_MAX_BYTES=2GiB", harness.UnlimitedRequests,
+		"STREAM_MAX_BYTES=2GiB", harness.UnlimitedRequests, harness.UnlimitedBytes,
 		"DATABASE_URL=" + p.proxies[toDatabase].url, "NATS_URL=" + p.proxies[toQueue].url,
 	}
 	if e.options.AckEarly {
