@@ -124,7 +124,8 @@ func (d *doctor) checkReach(info *queue.Info) {
 	default:
 		reach := time.Duration(float64(held) * float64(info.MaxBytes) / float64(info.Bytes))
 		if reach < keep {
-			d.find(FindingWrong, check, "Raise STREAM_MAX_BYTES and run roomsensor stream update, or lower STREAM_KEEP to what the backup of the database needs.",
+			d.find(FindingWrong, check, "Raise STREAM_MAX_BYTES and run roomsensor stream update, or lower STREAM_KEEP to what "+
+				"the backup of the database needs.",
 				"At its present rate, the stream (%s) can hold %s of uploads, less than STREAM_KEEP (%s).",
 				size(info.MaxBytes), reach.Round(time.Minute), keep)
 			return

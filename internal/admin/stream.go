@@ -77,8 +77,8 @@ type StreamSettings struct {
 	Replicas int    `json:"replicas"`
 }
 
-// UpdateStream raises the size and the copies of the stream to those of a configuration, and corrects settings that would
-// lose uploads. It creates a missing stream, and lowers nothing.
+// UpdateStream raises the size and the copies of the stream to those of a configuration, and corrects settings that
+// would lose uploads. It creates a missing stream, and lowers nothing.
 func UpdateStream(ctx context.Context, cfg config.Queue, stream config.Stream) (settings StreamSettings, err error) {
 	err = connectQueue(cfg, stream, func(q *queue.Queue) error {
 		if err := q.Declare(ctx); err != nil {

@@ -15,8 +15,8 @@ import (
 	"roomsensor/internal/retry"
 )
 
-// A team must not fill the stream with uploads that no worker has stored: a full stream refuses those of all teams. Each
-// receiver therefore bounds what it published for a team and what still waits for a worker (decision 53 d).
+// A team must not fill the stream with uploads that no worker has stored: a full stream refuses those of all teams.
+// Each receiver therefore bounds what it published for a team and what still waits for a worker (decision 53 d).
 const (
 	// backlogPart is the part of the stream that the backlog of a team may take.
 	backlogPart = 16
@@ -29,12 +29,12 @@ const (
 	recordBytes = 100
 	// backlogEvery is how often the position of the workers is read while any team has a backlog.
 	backlogEvery = time.Second
-	// positionFor is the time for which a position counts. Without a newer one, nothing is refused: a receiver that may not
-	// read the position would refuse everything in the end.
+	// positionFor is the time for which a position counts. Without a newer one, nothing is refused: a receiver that may
+	// not read the position would refuse everything in the end.
 	positionFor = 30 * time.Second
 	// heldMessages is the number of unacknowledged messages up to which the delivered messages count as stored: about
-	// those of a full batch. The acknowledged floor would not do, because the database may refuse a message of one team for
-	// a quarter of an hour, which keeps the floor below the messages of all teams.
+	// those of a full batch. The acknowledged floor would not do, because the database may refuse a message of one team
+	// for a quarter of an hour, which keeps the floor below the messages of all teams.
 	heldMessages = 4096
 	// maxSteps bounds the memory of a backlog.
 	maxSteps = 64
@@ -49,8 +49,8 @@ type amount struct{ bytes, messages int64 }
 func (a *amount) add(b amount)      { a.bytes, a.messages = a.bytes+b.bytes, a.messages+b.messages }
 func (a *amount) subtract(b amount) { a.bytes, a.messages = a.bytes-b.bytes, a.messages-b.messages }
 
-// amountOf returns the amount of those of some messages that have a sequence, and the highest sequence. sequences may be
-// nil, for all messages.
+// amountOf returns the amount of those of some messages that have a sequence, and the highest sequence. sequences may
+// be nil, for all messages.
 func amountOf(messages []Message, sequences []uint64) (total amount, last uint64) {
 	for i := range messages {
 		if sequences != nil && sequences[i] == 0 {
@@ -188,7 +188,8 @@ func (q *Queue) TrackBacklogs(ctx context.Context, log zerolog.Logger) {
 	})
 }
 
-// freeBacklogs reads the position of the workers, if anything waits for them. Without a consumer, nothing is stored yet.
+// freeBacklogs reads the position of the workers, if anything waits for them. Without a consumer, nothing is stored
+// yet.
 func (q *Queue) freeBacklogs(ctx context.Context) error {
 	var position uint64
 	if q.backlogs.largest() > 0 {

@@ -48,7 +48,7 @@ func TestBacklog(t *testing.T) {
 	require.NoError(t, e.Replay(e.ctx, nil))
 	require.NoError(t, e.FreeBacklogs(e.ctx))
 	require.ErrorIs(t, publish(&team, 1), queue.ErrBacklog)
-	e.settle(t, int(stored())) //nolint:gosec // It is small.
+	e.settle(t, int(stored()))
 	require.NoError(t, e.FreeBacklogs(e.ctx))
 	bytes, _ = e.LargestBacklog()
 	require.Zero(t, bytes)

@@ -30,7 +30,8 @@ type Message struct {
 
 // Publish stores messages of one team in the stream, in their order. It returns once the stream has confirmed all of
 // them, or after the first failure or the end of ctx. The result has the stream sequence of each message, or 0 where it
-// was not confirmed. It is ErrBacklog if too many messages of the team wait for a worker. Publish sets no message id, because an upload that is sent again is a new arrival (decision 39).
+// was not confirmed. It is ErrBacklog if too many messages of the team wait for a worker. Publish sets no message id,
+// because an upload that is sent again is a new arrival (decision 39).
 //
 // Messages of several calls may share an atomic batch, see batcher. Even if ctx ends, Publish waits for the
 // confirmations of the messages that it has given to the batcher, for at most ackTimeout after they were sent: until

@@ -84,8 +84,8 @@ func (p *purge) read(ctx context.Context) error {
 	return nil
 }
 
-// byAge finds the first message that is not older than keep, once there is one that is a thousandth older: every call would
-// find some otherwise. It bisects, because messages are in the order of their time.
+// byAge finds the first message that is not older than keep, once there is one that is a thousandth older: every call
+// would find some otherwise. It bisects, because messages are in the order of their time.
 func (p *purge) byAge(ctx context.Context, keep time.Duration) (uint64, error) {
 	oldest := time.Now().Add(-keep)
 	if p.state.Msgs == 0 || !p.state.FirstTime.Before(oldest.Add(-keep/1000)) {
@@ -190,8 +190,8 @@ func largest(sizes map[uuid.UUID]int64) (team uuid.UUID) {
 	return team
 }
 
-// delete deletes the settled messages of some subjects below a sequence, and returns their number. It deletes nothing if a
-// replay created the consumer again: that needs what it starts with, which may be settled no more.
+// delete deletes the settled messages of some subjects below a sequence, and returns their number. It deletes nothing
+// if a replay created the consumer again: that needs what it starts with, which may be settled no more.
 func (p *purge) delete(ctx context.Context, filter string, end uint64) (uint64, error) {
 	if end <= p.state.FirstSeq || end > p.end() { // Sequence 0 would delete everything.
 		return 0, nil

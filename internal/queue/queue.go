@@ -117,9 +117,9 @@ func Connect(servers, name string, log zerolog.Logger, more ...nats.Option) (*Co
 	return c, nil
 }
 
-// inboxPrefix returns the prefix of the subjects of responses: _INBOX.<user>, so that the permissions of NATS can keep a
-// user from reading the responses to others. Without a user, and with one whose name cannot be a part of a subject, it is
-// the default, _INBOX.
+// inboxPrefix returns the prefix of the subjects of responses: _INBOX.<user>, so that the permissions of NATS can keep
+// a user from reading the responses to others. Without a user, and with one whose name cannot be a part of a subject,
+// it is the default, _INBOX.
 func inboxPrefix(servers string) string {
 	first, _, _ := strings.Cut(servers, ",")
 	u, err := url.Parse(strings.TrimSpace(first))
@@ -179,7 +179,8 @@ func New(nc *Conn, config Config) (*Queue, error) {
 	}
 	q := &Queue{
 		nc: nc, js: js, config: config,
-		backlogs: backlogs{byTeam: map[uuid.UUID]*backlog{}, read: time.Now()}, windows: windows{byTeam: map[uuid.UUID]*window{}},
+		backlogs: backlogs{byTeam: map[uuid.UUID]*backlog{}, read: time.Now()},
+		windows:  windows{byTeam: map[uuid.UUID]*window{}},
 	}
 	q.maxBytes.Store(config.MaxBytes)
 	q.batcher = batcher{
@@ -194,8 +195,8 @@ func New(nc *Conn, config Config) (*Queue, error) {
 // Addresses names the configured servers by host and port, such as "a:4222 or b:4222", without users and passwords.
 func (q *Queue) Addresses() string { return q.nc.addresses }
 
-// Check returns an error unless the stream responds: ErrNoStream if there is none yet, ErrStreamLost if it is not the one
-// that this process uses, and ErrSettings if it could lose uploads.
+// Check returns an error unless the stream responds: ErrNoStream if there is none yet, ErrStreamLost if it is not the
+// one that this process uses, and ErrSettings if it could lose uploads.
 func (q *Queue) Check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

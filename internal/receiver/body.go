@@ -57,8 +57,8 @@ func newInflateLimiter() *fairshare.Limiter {
 }
 
 // readBody returns the decompressed body of a request, and charges it, also if it is refused. The whole body arrives
-// before it is decompressed, so that a small body that arrives slowly takes little memory whatever it contains. The text
-// is a part of the memory, also after an error.
+// before it is decompressed, so that a small body that arrives slowly takes little memory whatever it contains. The
+// text is a part of the memory, also after an error.
 func (q *request) readBody(key *roomsensor.Key, m *fairshare.Held) (text []byte, err error) {
 	received, decode, err := receiveBody(q.w.ResponseWriter, q.r, m)
 	q.bodyRead = err == nil
@@ -104,8 +104,8 @@ func receiveBody(
 	return received, decode, err
 }
 
-// receive reads to the end, into a first buffer of a size in bytes, which doubles up to maxBody. It returns errFull where
-// there is more.
+// receive reads to the end, into a first buffer of a size in bytes, which doubles up to maxBody. It returns errFull
+// where there is more.
 func receive(r io.Reader, first int, m *fairshare.Held) (received []byte, err error) {
 	for err == nil {
 		if len(received) == cap(received) && cap(received) < maxBody {

@@ -10,8 +10,8 @@ import (
 )
 
 // The default share of a credential (decision 53 a). Ten teams that send all the bytes that they may send more than a
-// worker stores on two cores, some 20 MB per second: a single team that takes its share leaves most of that to others. A
-// fleet of 100,000 devices needs a tenth of it.
+// worker stores on two cores, some 20 MB per second: a single team that takes its share leaves most of that to others.
+// A fleet of 100,000 devices needs a tenth of it.
 const (
 	DefaultRequestsPerSecond = 50
 	DefaultBytesPerSecond    = 2 << 20
@@ -56,8 +56,8 @@ func (r *rates) admit(key *roomsensor.Key) error {
 	return r.take(key, 1, 0)
 }
 
-// charge counts the bytes of a body. Its error is rate_limit_exceeded, and they are not counted, if the credential or team
-// owes bytes already.
+// charge counts the bytes of a body. Its error is rate_limit_exceeded, and they are not counted, if the credential or
+// team owes bytes already.
 func (r *rates) charge(key *roomsensor.Key, bytes int) error {
 	return r.take(key, 0, float64(bytes))
 }

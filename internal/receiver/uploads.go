@@ -19,8 +19,8 @@ const (
 	// queueRetryAfter is the Retry-After while the stream is full or unavailable: a purge or a failover takes about as
 	// long.
 	queueRetryAfter = 10 * time.Second
-	// backlogRetryAfter is the Retry-After while the backlog of a team is full: a worker stores a fifth of that of a stream
-	// of the default size meanwhile.
+	// backlogRetryAfter is the Retry-After while the backlog of a team is full: a worker stores a fifth of that of a
+	// stream of the default size meanwhile.
 	backlogRetryAfter = 5 * time.Second
 )
 

@@ -46,8 +46,8 @@ type Chunks struct {
 	Ranges   []Window      // of the existing chunks, which do not overlap, in ascending order
 }
 
-// New returns when the chunks start that readings of some buckets would create, in ascending order. A new chunk starts late
-// where an existing one ends, and ends early where one starts. New allocates nothing if there is none.
+// New returns when the chunks start that readings of some buckets would create, in ascending order. A new chunk starts
+// late where an existing one ends, and ends early where one starts. New allocates nothing if there is none.
 func (c *Chunks) New(buckets iter.Seq[time.Time]) (starts []time.Time) {
 	var last Window // that contains a bucket; usually, it contains the next one, too
 	for bucket := range buckets {

@@ -20,8 +20,9 @@ const chunksFor = 10 * time.Minute
 type chunks interface {
 	// Chunks returns the chunks of the readings.
 	Chunks(ctx context.Context) (roomsensor.Chunks, error)
-	// OpenChunks records that uploads of a team create the chunks that start at some times, unless they were recorded on
-	// this day of UTC. If the team would have more than a number of them on this day, it records nothing and returns false.
+	// OpenChunks records that uploads of a team create the chunks that start at some times, unless they were recorded
+	// on this day of UTC. If the team would have more than a number of them on this day, it records nothing and returns
+	// false.
 	OpenChunks(ctx context.Context, teamID uuid.UUID, starts []time.Time, most int) (allowed bool, err error)
 }
 
@@ -37,8 +38,8 @@ type knownChunks struct {
 	until time.Time
 }
 
-// apply rejects the uploads that would create too many chunks. Apart from reading the chunks every chunksFor, it uses the
-// database only for uploads that create any.
+// apply rejects the uploads that would create too many chunks. Apart from reading the chunks every chunksFor, it uses
+// the database only for uploads that create any.
 func (l *chunkLimit) apply(ctx context.Context, results []result) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
@@ -83,8 +84,8 @@ type openedChunk struct {
 }
 
 // limit rejects an upload if the chunks that it would create are too many for it, or for the team of its credential. An
-// upload without a team comes from an operator. The chunk of the arrival does not count for the team, because every upload
-// creates it, nor do those that were counted for the team in this batch.
+// upload without a team comes from an operator. The chunk of the arrival does not count for the team, because every
+// upload creates it, nor do those that were counted for the team in this batch.
 func (l *chunkLimit) limit(
 	ctx context.Context, r *result, starts []time.Time, length time.Duration, counted map[openedChunk]bool,
 ) error {
@@ -109,9 +110,9 @@ func (l *chunkLimit) limit(
 		return fmt.Errorf("counting the chunks of a team: %w", err)
 	}
 	if !allowed {
-		r.rejectChunks(fmt.Sprintf("The uploads of the team would create more than %d chunks of the table readings on one day "+
-			"of UTC. If their measured_at are right, replay this reject tomorrow, or ask an operator to run roomsensor rejects "+
-			"replay.", roomsensor.MaxTeamNewChunks))
+		r.rejectChunks(fmt.Sprintf("The uploads of the team would create more than %d chunks of the table readings on one "+
+			"day of UTC. If their measured_at are right, replay this reject tomorrow, or ask an operator to run roomsensor "+
+			"rejects replay.", roomsensor.MaxTeamNewChunks))
 		return nil
 	}
 	for _, at := range starts {

@@ -15,8 +15,8 @@ const (
 	// watchEvery is the interval at which a worker reads the state of the queue: autoscalers read the metrics every 15 to
 	// 30 seconds.
 	watchEvery = 5 * time.Second
-	// purgeEvery bounds how much arrives between two purges of a stream that is nearly full of stored uploads. It costs two
-	// requests to NATS.
+	// purgeEvery bounds how much arrives between two purges of a stream that is nearly full of stored uploads. It costs
+	// two requests to NATS.
 	purgeEvery = time.Second
 	// trimEvery bounds how far the rejects grow beyond their size limits.
 	trimEvery = 10 * time.Second

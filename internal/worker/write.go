@@ -417,7 +417,8 @@ func Replay(ctx context.Context, store ReplayStore, reject roomsensor.Reject) (r
 	return replay(ctx, store, nil, reject)
 }
 
-// ReplayForTeam is Replay for people of a team: what they replay may create as many chunks as an upload (decision 53 c).
+// ReplayForTeam is Replay for people of a team: what they replay may create as many chunks as an upload (decision 53
+// c).
 func ReplayForTeam(ctx context.Context, store TeamReplayStore, reject roomsensor.Reject) ([]roomsensor.Reject, error) {
 	return replay(ctx, store, &chunkLimit{store: store}, reject)
 }

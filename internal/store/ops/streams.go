@@ -65,16 +65,18 @@ func (s *Store) StreamShares(ctx context.Context) ([]roomsensor.StreamShare, err
 		return nil, fmt.Errorf("listing shares of the stream: %w", pg.Translate(err))
 	}
 	return pg.Convert(rows, func(row *db.StreamShare) roomsensor.StreamShare {
-		return roomsensor.StreamShare{Sequence: uint64(row.StreamSequence), Team: row.TeamID, Bytes: row.Bytes} //nolint:gosec // Not negative.
+		sequence := uint64(row.StreamSequence) //nolint:gosec // It is not negative.
+		return roomsensor.StreamShare{Sequence: sequence, Team: row.TeamID, Bytes: row.Bytes}
 	}), nil
 }
 
 // DeleteStreamShares deletes the shares of uploads that the stream has no more: those below its first sequence, and of
 // each team in before those below a sequence.
 func (s *Store) DeleteStreamShares(ctx context.Context, first uint64, before map[uuid.UUID]uint64) error {
-	p := db.StreamShareDeleteParams{FirstSequence: int64(first), TeamIds: []uuid.UUID{}, Before: []int64{}} //nolint:gosec // As above.
+	p := db.StreamShareDeleteParams{TeamIds: []uuid.UUID{}, Before: []int64{}}
+	p.FirstSequence = int64(first) //nolint:gosec // It is far below the maximum.
 	for team, sequence := range before {
-		p.TeamIds, p.Before = append(p.TeamIds, team), append(p.Before, int64(sequence)) //nolint:gosec // As above.
+		p.TeamIds, p.Before = append(p.TeamIds, team), append(p.Before, int64(sequence)) //nolint:gosec // As first.
 	}
 	if err := s.Queries.StreamShareDelete(ctx, s.Pool, p); err != nil {
 		return fmt.Errorf("deleting shares of the stream: %w", pg.Translate(err))

@@ -10,9 +10,11 @@ import (
 	"roomsensor/db"
 )
 
-// OpenChunks records that uploads of a team create the chunks that start at some times, unless they were recorded on this
-// day of UTC. If the team would have more than a number of them on this day, it records nothing and returns false.
-func (s *Store) OpenChunks(ctx context.Context, teamID uuid.UUID, starts []time.Time, most int) (allowed bool, err error) {
+// OpenChunks records that uploads of a team create the chunks that start at some times, unless they were recorded on
+// this day of UTC. If the team would have more than a number of them on this day, it records nothing and returns false.
+func (s *Store) OpenChunks(
+	ctx context.Context, teamID uuid.UUID, starts []time.Time, most int,
+) (allowed bool, err error) {
 	err = s.InTx(ctx, "counting the chunks of a team", func(tx pgx.Tx) error {
 		if err := s.Queries.OpenedChunkLock(ctx, tx); err != nil {
 			return err
