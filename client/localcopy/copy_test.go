@@ -2,6 +2,7 @@ package localcopy_test
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -32,6 +33,9 @@ func connect(t *testing.T, url, key string) *client.Client {
 	require.NoError(t, err)
 	return c
 }
+
+// anyName is a name of a file whose characters mean something in patterns, URIs, format strings or SQL.
+const anyName = `Team [A]* \?#%41%s:'";--.db`
 
 // table returns the readings of the service.
 func table(t *testing.T, a *apitest.Service) []string {
@@ -78,7 +82,7 @@ func TestRun(t *testing.T) {
 			devices := a.AddDevices(t, 3)
 			a.AddReadings(t, devices, newYear, 200, 7*time.Hour)
 			c := connect(t, a.URL, a.Key)
-			path := filepath.Join(t.TempDir(), "copy")
+			path := filepath.Join(t.TempDir(), anyName)
 			result, err := k.once(t, c, path, localcopy.Options{})
 			require.NoError(t, err)
 			require.EqualValues(t, 600, result.Imported)
@@ -161,6 +165,34 @@ func TestRunResynchronizes(t *testing.T) {
 	require.NoError(t, s.Close())
 	_, err = k.once(t, other, path, localcopy.Options{})
 	require.ErrorIs(t, err, localcopy.ErrForgotten)
+}
+
+// A file of the first load has as many readings as the service counted, or the copy is not complete.
+func TestRunCountsLoad(t *testing.T) {
+	t.Parallel()
+	for name, k := range kinds {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := apitest.Start(t)
+			c := connect(t, a.URL, a.Key)
+			path := filepath.Join(t.TempDir(), "copy")
+			_, err := k.once(t, c, path, localcopy.Options{})
+			require.NoError(t, err)
+			s, err := k.open(t.Context(), path)
+			require.NoError(t, err)
+			require.NoError(t, os.Mkdir(s.LoadDir(), 0o700))
+			require.NoError(t, os.WriteFile(filepath.Join(s.LoadDir(), "2026-01.csv"), []byte(
+				"bucket_at,device_id,device_name,co2_ppm,temp_c,humidity_pct,lux,spl_db,x,ingested_at\n"+
+					"2026-01-01T00:00:00Z,00000000-0000-0000-0000-000000000001,,,,,,,,2026-01-01T00:00:00Z\n"), 0o600))
+			state, _, err := s.State(t.Context())
+			require.NoError(t, err)
+			state.Phase, state.Files = localcopy.Importing, []localcopy.LoadedFile{{Name: "2026-01.csv", Rows: 2}}
+			require.NoError(t, s.Commit(t.Context(), nil, state))
+			require.NoError(t, s.Close())
+			_, err = k.once(t, c, path, localcopy.Options{})
+			require.ErrorContains(t, err, "the file has 1 readings, and the service counted 2")
+		})
+	}
 }
 
 // A copy is of one team and of one period.

@@ -6,11 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"iter"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"time"
 
@@ -22,29 +20,37 @@ import (
 // load downloads all readings of the window into files, one per month.
 func (c *copier) load(ctx context.Context) error {
 	dir := c.store.LoadDir()
-	_, err := export.Run(ctx, c.client, export.Request{
+	result, err := export.Run(ctx, c.client, export.Request{
 		From: &c.state.From, To: &c.state.To, ByMonth: true, IngestedAt: true, Format: export.CSV,
 	}, export.Options{Output: dir, Overwrite: true, Parallel: c.options.Parallel, Progress: c.options.Load})
 	if err != nil {
 		return fmt.Errorf("loading the readings: %w", err)
 	}
 	s := c.state
-	s.Phase = Importing
+	s.Phase, s.Files = Importing, make([]LoadedFile, len(result.Files))
+	for i, f := range result.Files {
+		s.Files[i] = LoadedFile{filepath.Base(f.Path), f.Rows}
+	}
 	return c.commit(ctx, nil, s)
 }
 
-// importFiles writes the downloaded files into the store. Each file is removed once it is written.
+// importFiles writes the downloaded files into the store. Each file is removed once the state no longer names it.
 func (c *copier) importFiles(ctx context.Context) error {
 	dir := c.store.LoadDir()
-	files, err := filepath.Glob(filepath.Join(dir, "*.csv"))
-	if err != nil {
-		return fmt.Errorf("listing the files of the first load: %w", err)
-	}
-	slices.Sort(files)
-	for i, path := range files {
-		c.report(Status{Phase: Importing, Files: len(files), FilesDone: i})
-		if err := c.importFile(ctx, path); err != nil {
+	for all, done := len(c.state.Files), 0; done < all; done++ {
+		c.report(Status{Phase: Importing, Files: all, FilesDone: done})
+		file := c.state.Files[0]
+		path := filepath.Join(dir, file.Name)
+		if err := c.importFile(ctx, path, file.Rows); err != nil {
 			return fmt.Errorf("importing %s: %w", path, err)
+		}
+		s := c.state
+		s.Files = s.Files[1:]
+		if err := c.commit(ctx, nil, s); err != nil {
+			return err
+		}
+		if err := os.Remove(path); err != nil {
+			return fmt.Errorf("removing a file of the first load: %w", err)
 		}
 	}
 	if err := os.RemoveAll(dir); err != nil {
@@ -55,7 +61,9 @@ func (c *copier) importFiles(ctx context.Context) error {
 	return c.commit(ctx, nil, s)
 }
 
-func (c *copier) importFile(ctx context.Context, path string) error {
+// importFile writes a file into the store. It returns an error if the file does not have the number of readings that
+// the service counted.
+func (c *copier) importFile(ctx context.Context, path string, want int64) error {
 	file, err := os.Open(path) //nolint:gosec // The caller chooses the directory.
 	if err != nil {
 		return fmt.Errorf("reading the file: %w", err)
@@ -73,10 +81,11 @@ func (c *copier) importFile(ctx context.Context, path string) error {
 	if err := c.store.Import(ctx, counted); err != nil {
 		return err
 	}
-	c.imported += rows
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("removing the file: %w", err)
+	if rows != want {
+		return fmt.Errorf("the file has %d readings, and the service counted %d. Remove the copy, and make a new one",
+			rows, want)
 	}
+	c.imported += rows
 	return nil
 }
 

@@ -41,8 +41,16 @@ type State struct {
 	// From and To are the window of the first load.
 	From time.Time `json:"from"`
 	To   time.Time `json:"to"`
+	// Files are those of the first load that are not written into the store yet.
+	Files []LoadedFile `json:"files,omitempty"`
 	// CaughtUpAt is when the last request began that found nothing more to read.
 	CaughtUpAt time.Time `json:"caught_up_at"`
+}
+
+// LoadedFile is a file in the LoadDir of a store.
+type LoadedFile struct {
+	Name string `json:"name"`
+	Rows int64  `json:"rows"` // readings that the service counted
 }
 
 // Store is where a copy is kept. Its methods are not called concurrently.

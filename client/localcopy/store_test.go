@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"iter"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -174,11 +175,33 @@ func TestStoreDevices(t *testing.T) {
 	})
 }
 
+// A database of another program stays as it is.
+func TestStoreForeign(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "foreign.db")
+	db, err := sql.Open("sqlite", path)
+	require.NoError(t, err)
+	_, err = db.ExecContext(t.Context(), `CREATE TABLE readings (x)`)
+	require.NoError(t, err)
+	require.NoError(t, db.Close())
+	before, err := os.ReadFile(path)
+	require.NoError(t, err)
+	_, err = sqlite.Open(t.Context(), path)
+	require.ErrorIs(t, err, sqlite.ErrForeign)
+	after, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, before, after)
+	files, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, files, 1)
+}
+
 // One program at a time writes a copy.
 func TestStoreLock(t *testing.T) {
 	t.Parallel()
 	for name, k := range kinds {
-		path := filepath.Join(t.TempDir(), name)
+		path := "/" + filepath.Join(t.TempDir(), name) // Two slashes at the start are as good as one.
 		s, err := k.open(t.Context(), path)
 		require.NoError(t, err)
 		_, err = k.open(t.Context(), path)

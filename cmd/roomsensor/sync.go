@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -82,8 +83,8 @@ func (c *syncCmd) Run(ctx context.Context, t *cli.Terminal) error {
 
 // target returns a function that opens the store.
 func (c *syncCmd) target() (open func(ctx context.Context) (localcopy.Store, error), err error) {
-	kind, path, named := strings.Cut(c.Target, ":")
-	if !named {
+	kind, path, _ := strings.Cut(c.Target, ":")
+	if !slices.Contains([]string{"sqlite", "parquet", "duckdb"}, kind) { // A colon may be part of a name.
 		path = c.Target
 		info, failed := os.Stat(path)
 		switch ext := strings.ToLower(filepath.Ext(path)); {

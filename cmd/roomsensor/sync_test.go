@@ -17,7 +17,7 @@ func TestSync(t *testing.T) {
 	want := copytest.Table(t, a.SQL, a.Team)
 	dir := t.TempDir()
 	for target, read := range map[string]func(require.TestingT, string) []string{
-		dir + "/readings.db": copytest.SQLite, dir + "/copy/": copytest.Parquet,
+		dir + "/2026-11-25T10:00.db": copytest.SQLite, dir + "/copy/": copytest.Parquet,
 	} {
 		for range 2 {
 			r := o.run("sync", target, "--once", "--from", "2026-01-01T00:00:00Z")

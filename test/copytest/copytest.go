@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -39,7 +41,10 @@ func Line(device string, at, ingested time.Time, metrics ...*float64) string {
 
 // SQLite returns the readings of a SQLite file.
 func SQLite(t require.TestingT, path string) (lines []string) {
-	db, err := sql.Open("sqlite", path)
+	absolute, err := filepath.Abs(path)
+	require.NoError(t, err)
+	name := url.URL{Scheme: "file", Path: absolute} // A path may have characters that have a meaning for the driver.
+	db, err := sql.Open("sqlite", name.String())
 	require.NoError(t, err)
 	defer func() { require.NoError(t, db.Close()) }()
 	rows, err := db.QueryContext(context.Background(), `
@@ -65,10 +70,11 @@ func parse(t require.TestingT, text string) time.Time {
 
 // Parquet returns the readings of a Parquet directory, whose columns it finds by their names. It checks their order.
 func Parquet(t require.TestingT, path string) (lines []string) {
-	files, err := filepath.Glob(filepath.Join(path, "current", "readings", "*.parquet"))
+	dir := os.DirFS(path)
+	files, err := fs.Glob(dir, "current/readings/*.parquet")
 	require.NoError(t, err)
 	for _, name := range files {
-		text, err := os.ReadFile(name) //nolint:gosec // The directory is the test's.
+		text, err := fs.ReadFile(dir, name)
 		require.NoError(t, err)
 		r := parquetgo.NewReader(bytes.NewReader(text))
 		before := ""

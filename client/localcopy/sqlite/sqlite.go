@@ -31,7 +31,7 @@ import (
 )
 
 const schema = `
-CREATE TABLE IF NOT EXISTS readings (
+CREATE TABLE readings (
 	device_id    TEXT NOT NULL,
 	bucket_at    TEXT NOT NULL,
 	co2_ppm      REAL,
@@ -42,19 +42,24 @@ CREATE TABLE IF NOT EXISTS readings (
 	ingested_at  TEXT NOT NULL,
 	PRIMARY KEY (device_id, bucket_at)
 ) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS devices (
+CREATE TABLE devices (
 	device_id    TEXT NOT NULL PRIMARY KEY,
 	hardware_id  TEXT NOT NULL,
 	display_name TEXT,
 	metadata     TEXT NOT NULL,
 	last_seen_at TEXT
 ) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS sync_state (
+CREATE TABLE sync_state (
 	only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
 	state    TEXT NOT NULL
 );`
 
 const (
+	// countTables counts what a file contains, and the tables of a copy among it. The file may have more than those.
+	countTables = `
+SELECT count(*), count(*) FILTER (WHERE type = 'table' AND name IN ('readings', 'devices', 'sync_state')) FROM sqlite_schema`
+	copyTables = 3
+
 	upsertReading = `
 INSERT INTO readings (device_id, bucket_at, co2_ppm, temp_c, humidity_pct, lux, spl_db, ingested_at)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?)
@@ -77,31 +82,81 @@ type Store struct {
 	unlock func()
 }
 
+// ErrForeign is what Open returns for a database of another program, which it leaves as it is.
+var ErrForeign = errors.New("the file is a database of another program. Give the name of a new file")
+
 // Open opens a file, or creates it. One program at a time may write it.
 func Open(ctx context.Context, path string) (*Store, error) {
-	unlock, err := filelock.Try(path + ".lock")
-	if err != nil {
-		return nil, fmt.Errorf("opening %s: %w", path, err)
-	}
-	s := &Store{path: path, unlock: unlock}
-	dsn := url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: url.Values{
-		"_pragma": {"busy_timeout(30000)", "journal_mode(WAL)", "synchronous(NORMAL)", "cache_size(-65536)"}, // 64 MiB
-		"_txlock": {"immediate"},
-	}.Encode()}
-	if s.db, err = sql.Open("sqlite", dsn.String()); err != nil {
-		unlock()
-		return nil, fmt.Errorf("opening %s: %w", path, err)
-	}
-	s.db.SetMaxOpenConns(1)
-	if _, err := s.db.ExecContext(ctx, schema); err != nil {
+	s := &Store{path: path, unlock: func() {}}
+	if err := s.open(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("opening %s: %w", path, err), s.Close())
 	}
 	return s, nil
 }
 
+// open writes nothing before it knows that the file is new or a copy.
+func (s *Store) open(ctx context.Context) error {
+	name, err := uri(s.path)
+	if err != nil {
+		return err
+	}
+	if s.db, err = sql.Open("sqlite", name); err != nil {
+		return err //nolint:wrapcheck // Open wraps it.
+	}
+	s.db.SetMaxOpenConns(1)
+	if _, err := s.isNew(ctx); err != nil {
+		return err
+	}
+	unlock, err := filelock.Try(s.path + ".lock")
+	if err != nil {
+		return err //nolint:wrapcheck // Open wraps it.
+	}
+	s.unlock = unlock
+	if _, err := s.db.ExecContext(ctx, "PRAGMA journal_mode = WAL"); err != nil {
+		return err //nolint:wrapcheck // Open wraps it.
+	}
+	isNew, err := s.isNew(ctx) // Again: the last holder of the lock may have created the tables since.
+	if err != nil || !isNew {
+		return err
+	}
+	return s.transaction(ctx, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, schema)
+		return err //nolint:wrapcheck // The transaction wraps it.
+	})
+}
+
+// uri returns the name of a file for SQLite, in which no character of the path has a meaning. SQLite takes what follows
+// two slashes at the start of a path for a host, so that the path must be absolute.
+func uri(path string) (string, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", err //nolint:wrapcheck // It names the working directory.
+	}
+	name := url.URL{Scheme: "file", Path: "/" + strings.TrimPrefix(filepath.ToSlash(path), "/"), RawQuery: url.Values{
+		"_pragma": {"busy_timeout(30000)", "synchronous(NORMAL)", "cache_size(-65536)"}, // 64 MiB
+		"_txlock": {"immediate"},
+	}.Encode()}
+	return name.String(), nil
+}
+
+// isNew reports whether a file is empty. It returns ErrForeign if it is not, and has no copy.
+func (s *Store) isNew(ctx context.Context) (bool, error) {
+	var all, ours int
+	if err := s.db.QueryRowContext(ctx, countTables).Scan(&all, &ours); err != nil {
+		return false, err //nolint:wrapcheck // Open wraps it.
+	}
+	if all > 0 && ours < copyTables {
+		return false, ErrForeign
+	}
+	return all == 0, nil
+}
+
 // Close closes the file.
 func (s *Store) Close() error {
 	defer s.unlock()
+	if s.db == nil {
+		return nil
+	}
 	if err := s.db.Close(); err != nil {
 		return fmt.Errorf("closing %s: %w", s.path, err)
 	}

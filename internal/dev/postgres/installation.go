@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -193,9 +194,10 @@ func (s starter) existingCopy(ctx context.Context) (*installation, error) {
 		return nil, err
 	}
 	for _, dir := range []string{own, filepath.Join(systemBase, "timescaledb")} {
-		bins, _ := filepath.Glob(filepath.Join(dir, "usr/lib/postgresql/*/bin")) // Only a bad pattern is an error.
+		// The path of the directory has the name of the user, and is not part of the pattern.
+		bins, _ := fs.Glob(os.DirFS(dir), "usr/lib/postgresql/*/bin") // Only a bad pattern is an error.
 		for _, bin := range bins {
-			if in, err := inspect(ctx, bin); err == nil {
+			if in, err := inspect(ctx, filepath.Join(dir, bin)); err == nil {
 				in.how = "a private copy of Debian's packages in " + dir
 				return in, nil
 			}

@@ -10,6 +10,7 @@ import (
 	"debug/elf"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -42,8 +43,16 @@ var (
 
 // Programs returns the paths of the programs in a copy.
 func (pkg Package) Programs(dir string) []string {
-	programs, _ := filepath.Glob(filepath.Join(dir, pkg.programs)) // Only a bad pattern is an error.
-	return programs
+	return find(dir, pkg.programs)
+}
+
+// find returns the paths below a directory that match a pattern. The path of the directory is not part of the pattern.
+func find(dir, pattern string) []string {
+	names, _ := fs.Glob(os.DirFS(dir), pattern) // Only a bad pattern is an error.
+	for i, name := range names {
+		names[i] = filepath.Join(dir, name)
+	}
+	return names
 }
 
 // Copy makes the copy in dir and replaces an incomplete one. It returns an error on a system that is not Debian or
@@ -105,13 +114,13 @@ func (pkg Package) relocate(ctx context.Context, tree, final string, p *command.
 		return fmt.Errorf("the package %s of Debian contains none of its programs: %w", pkg.name, os.ErrNotExist)
 	}
 	// The loader is beside the libraries, in a directory named after the processor.
-	loaders, _ := filepath.Glob(filepath.Join(tree, "usr/lib/*/ld*.so.[0-9]")) // Only a bad pattern is an error.
+	loaders := find(tree, "usr/lib/*/ld*.so.[0-9]")
 	if len(loaders) == 0 {
 		return errors.New("the private copy has no loader")
 	}
 	loader := loaders[0]
 	// The loader ignores the path of the program for a library that has its own path, and for what that one needs.
-	ownPath, err := withRunPath(filepath.Join(filepath.Dir(loader), "*.so*"))
+	ownPath, err := withRunPath(find(filepath.Dir(loader), "*.so*"))
 	if err != nil {
 		return err
 	}
@@ -131,12 +140,7 @@ func patch(ctx context.Context, p *command.Progress, files []string, options ...
 }
 
 // withRunPath returns the libraries that have a search path of their own.
-func withRunPath(pattern string) ([]string, error) {
-	libraries, err := filepath.Glob(pattern)
-	if err != nil {
-		return nil, fmt.Errorf("listing libraries: %w", err)
-	}
-	var found []string
+func withRunPath(libraries []string) (found []string, err error) {
 	for _, library := range libraries {
 		if info, err := os.Lstat(library); err != nil || !info.Mode().IsRegular() {
 			continue
