@@ -194,7 +194,7 @@ func (q *Queries) SubjectAuditMentionErase(ctx context.Context, db DBTX, arg Sub
 const SubjectAuditMentionList = `-- name: SubjectAuditMentionList :many
 SELECT at, id, object_name, device_name, before, after FROM audit_log
 WHERE team_id = $1
-  AND (object_name ~* $2::text OR device_name ~* $2 OR before::text ~* $2 OR after::text ~* $2)
+  AND (object_name ~ $2::text OR device_name ~ $2 OR before::text ~ $2 OR after::text ~ $2)
 ORDER BY at, id
 `
 
@@ -266,53 +266,61 @@ func (q *Queries) SubjectErasureInsert(ctx context.Context, db DBTX, arg Subject
 }
 
 const SubjectMentionList = `-- name: SubjectMentionList :many
-SELECT m.place::text AS place, m.id::text AS id, m.field::text AS field, m.content::text AS content
+SELECT m.place::text AS place, m.id::text AS id, m.field::text AS field,
+    (CASE WHEN m.field IN ('payload', 'response') THEN '' ELSE m.content END)::text AS content
 FROM (
-    SELECT 'teams', t.id::text, 'name', t.name FROM teams t WHERE t.id = $2
-    UNION ALL SELECT 'devices', d.id::text, 'display_name', d.display_name FROM devices d WHERE d.team_id = $2
-    UNION ALL SELECT 'devices', d.id::text, 'metadata', d.metadata::text FROM devices d WHERE d.team_id = $2
+    SELECT 'teams', t.id::text, 'name', t.name FROM teams t WHERE t.id = $1
+    UNION ALL SELECT 'devices', d.id::text, 'hardware_id', d.hardware_id FROM devices d WHERE d.team_id = $1
+    UNION ALL SELECT 'devices', d.id::text, 'display_name', d.display_name FROM devices d WHERE d.team_id = $1
+    UNION ALL SELECT 'devices', d.id::text, 'metadata', d.metadata::text FROM devices d WHERE d.team_id = $1
+    UNION ALL SELECT 'device_hardware', h.device_id::text, 'hardware_id', h.hardware_id
+        FROM device_hardware h JOIN devices d ON d.id = h.device_id WHERE d.team_id = $1
+    UNION ALL SELECT 'device_state', s.device_id::text, 'firmware_version', s.firmware_version
+        FROM device_state s JOIN devices d ON d.id = s.device_id WHERE d.team_id = $1
     UNION ALL SELECT 'assignments', a.id::text, 'label', a.label
         FROM assignments a JOIN devices d ON d.id = a.device_id
-        WHERE d.team_id = $2 AND NOT a.id::text = ANY($3::text[])
+        WHERE d.team_id = $1 AND NOT a.id::text = ANY($2::text[])
     UNION ALL SELECT 'assignments', a.id::text, 'external_ref', a.external_ref
         FROM assignments a JOIN devices d ON d.id = a.device_id
-        WHERE d.team_id = $2 AND NOT a.id::text = ANY($3::text[])
-    UNION ALL SELECT 'api_keys', k.key_id, 'label', k.label FROM api_keys k WHERE k.team_id = $2
-    UNION ALL SELECT 'ingest_keys', k.key_id, 'label', k.label FROM ingest_keys k WHERE k.team_id = $2
+        WHERE d.team_id = $1 AND NOT a.id::text = ANY($2::text[])
+    UNION ALL SELECT 'api_keys', k.key_id, 'label', k.label FROM api_keys k WHERE k.team_id = $1
+    UNION ALL SELECT 'ingest_keys', k.key_id, 'label', k.label FROM ingest_keys k WHERE k.team_id = $1
+    UNION ALL SELECT 'api_key_uses', u.key_id, 'client', u.client
+        FROM api_key_uses u JOIN api_keys k ON k.key_id = u.key_id WHERE k.team_id = $1
+    UNION ALL SELECT 'ingest_key_uses', u.key_id, 'client', u.client
+        FROM ingest_key_uses u JOIN ingest_keys k ON k.key_id = u.key_id WHERE k.team_id = $1
     UNION ALL SELECT 'users', u.id::text, 'display_name', u.display_name
-        FROM users u JOIN memberships m ON m.user_id = u.id WHERE m.team_id = $2
+        FROM users u JOIN memberships m ON m.user_id = u.id WHERE m.team_id = $1
     UNION ALL SELECT 'users', u.id::text, 'email', u.email
-        FROM users u JOIN memberships m ON m.user_id = u.id WHERE m.team_id = $2
+        FROM users u JOIN memberships m ON m.user_id = u.id WHERE m.team_id = $1
+    UNION ALL SELECT 'audit_log', l.id::text, 'actor', l.actor FROM audit_log l WHERE l.team_id = $1
     UNION ALL SELECT 'audit_log', l.id::text, 'object_name', l.object_name FROM audit_log l
-        WHERE l.team_id = $2 AND NOT (l.object_kind = 'assignment' AND l.object_id = ANY($3::text[]))
-    UNION ALL SELECT 'audit_log', l.id::text, 'device_name', l.device_name FROM audit_log l WHERE l.team_id = $2
+        WHERE l.team_id = $1 AND NOT (l.object_kind = 'assignment' AND l.object_id = ANY($2::text[]))
+    UNION ALL SELECT 'audit_log', l.id::text, 'device_name', l.device_name FROM audit_log l WHERE l.team_id = $1
     UNION ALL SELECT 'audit_log', l.id::text, 'before', l.before::text FROM audit_log l
-        WHERE l.team_id = $2 AND NOT (l.object_kind = 'assignment' AND l.object_id = ANY($3::text[]))
+        WHERE l.team_id = $1 AND NOT (l.object_kind = 'assignment' AND l.object_id = ANY($2::text[]))
     UNION ALL SELECT 'audit_log', l.id::text, 'after', l.after::text FROM audit_log l
-        WHERE l.team_id = $2 AND NOT (l.object_kind = 'assignment' AND l.object_id = ANY($3::text[]))
-    UNION ALL SELECT 'rejected_uploads', r.id::text, 'detail', r.detail FROM rejected_uploads r WHERE r.team_id = $2
+        WHERE l.team_id = $1 AND NOT (l.object_kind = 'assignment' AND l.object_id = ANY($2::text[]))
+    UNION ALL SELECT 'rejected_uploads', r.id::text, 'detail', r.detail FROM rejected_uploads r WHERE r.team_id = $1
+    UNION ALL SELECT 'rejected_uploads', r.id::text, 'hardware_id', r.hardware_id FROM rejected_uploads r
+        WHERE r.team_id = $1
+    UNION ALL SELECT 'rejected_uploads', r.id::text, 'payload', encode(r.payload, 'escape') FROM rejected_uploads r
+        WHERE r.team_id = $1
     UNION ALL SELECT 'idempotency_keys', i.path, 'idempotency_key', i.idempotency_key
-        FROM idempotency_keys i JOIN api_keys k ON k.key_id = i.key_id WHERE k.team_id = $2
+        FROM idempotency_keys i JOIN api_keys k ON k.key_id = i.key_id WHERE k.team_id = $1
+    UNION ALL SELECT 'idempotency_keys', i.path, 'response', encode(i.response, 'escape')
+        FROM idempotency_keys i JOIN api_keys k ON k.key_id = i.key_id WHERE k.team_id = $1
 ) m (place, id, field, content)
-WHERE m.content ~* $4::text
-UNION ALL
-SELECT 'rejected_uploads', r.id::text, 'payload', '' FROM rejected_uploads r
-WHERE r.team_id = $2
-  AND EXISTS (SELECT FROM unnest($5::text[]) t(x) WHERE position(convert_to(t.x, 'UTF8') IN r.payload) > 0)
-UNION ALL
-SELECT 'idempotency_keys', i.path, 'response', '' FROM idempotency_keys i JOIN api_keys k ON k.key_id = i.key_id
-WHERE k.team_id = $2
-  AND EXISTS (SELECT FROM unnest($5::text[]) t(x) WHERE position(convert_to(t.x, 'UTF8') IN i.response) > 0)
+WHERE m.content ~ $3::text
 ORDER BY 1, 2, 3
-LIMIT $1::bigint
+LIMIT $4::bigint
 `
 
 type SubjectMentionListParams struct {
-	Most          int64
 	TeamID        uuid.UUID
 	AssignmentIds []string
 	Pattern       string
-	Texts         []string
+	Most          int64
 }
 
 type SubjectMentionListRow struct {
@@ -322,15 +330,15 @@ type SubjectMentionListRow struct {
 	Content string
 }
 
-// SubjectMentionList lists the places of a team whose text matches a regular expression, or whose bytes contain one of
-// some texts, at most @most of them. It leaves out some assignments and their changes.
+// SubjectMentionList lists the places of a team that match a regular expression, at most @most of them: all columns in
+// which people or devices can write a text. It leaves out some assignments and their changes. The content of bytes is
+// empty.
 func (q *Queries) SubjectMentionList(ctx context.Context, db DBTX, arg SubjectMentionListParams) ([]SubjectMentionListRow, error) {
 	rows, err := db.Query(ctx, SubjectMentionList,
-		arg.Most,
 		arg.TeamID,
 		arg.AssignmentIds,
 		arg.Pattern,
-		arg.Texts,
+		arg.Most,
 	)
 	if err != nil {
 		return nil, err
@@ -424,20 +432,18 @@ func (q *Queries) SubjectRejectErase(ctx context.Context, db DBTX, arg SubjectRe
 const SubjectRejectList = `-- name: SubjectRejectList :many
 SELECT r.id FROM rejected_uploads r
 WHERE r.team_id = $1::uuid
-  AND (r.detail ~* $2::text
-       OR EXISTS (SELECT FROM unnest($3::text[]) t(x) WHERE position(convert_to(t.x, 'UTF8') IN r.payload) > 0))
+  AND (r.detail ~ $2::text OR encode(r.payload, 'escape') ~ $2)
 ORDER BY r.received_at, r.id
 `
 
 type SubjectRejectListParams struct {
 	TeamID  uuid.UUID
 	Pattern string
-	Texts   []string
 }
 
-// SubjectRejectList lists the ids of the rejects that contain one of some texts.
+// SubjectRejectList lists the ids of the rejects that match a regular expression.
 func (q *Queries) SubjectRejectList(ctx context.Context, db DBTX, arg SubjectRejectListParams) ([]uuid.UUID, error) {
-	rows, err := db.Query(ctx, SubjectRejectList, arg.TeamID, arg.Pattern, arg.Texts)
+	rows, err := db.Query(ctx, SubjectRejectList, arg.TeamID, arg.Pattern)
 	if err != nil {
 		return nil, err
 	}
@@ -459,14 +465,16 @@ func (q *Queries) SubjectRejectList(ctx context.Context, db DBTX, arg SubjectRej
 const SubjectResponseList = `-- name: SubjectResponseList :many
 SELECT i.key_id, i.method, i.path, i.idempotency_key, i.response FROM idempotency_keys i
 WHERE i.key_id IN (SELECT k.key_id FROM api_keys k WHERE k.team_id = $1)
-  AND EXISTS (SELECT FROM unnest($2::text[]) t(x) WHERE position(convert_to(t.x, 'UTF8') IN i.response) > 0)
+  AND (encode(i.response, 'escape') ~ $2::text
+       OR EXISTS (SELECT FROM unnest($3::text[]) t(x) WHERE position(convert_to(t.x, 'UTF8') IN i.response) > 0))
 ORDER BY i.key_id, i.method, i.path, i.idempotency_key
 FOR UPDATE
 `
 
 type SubjectResponseListParams struct {
-	TeamID uuid.UUID
-	Texts  []string
+	TeamID  uuid.UUID
+	Pattern *string
+	Ids     []string
 }
 
 type SubjectResponseListRow struct {
@@ -477,9 +485,9 @@ type SubjectResponseListRow struct {
 	Response       []byte
 }
 
-// SubjectResponseList lists the stored responses that contain one of some texts.
+// SubjectResponseList lists the stored responses that contain one of some ids, or match a regular expression.
 func (q *Queries) SubjectResponseList(ctx context.Context, db DBTX, arg SubjectResponseListParams) ([]SubjectResponseListRow, error) {
-	rows, err := db.Query(ctx, SubjectResponseList, arg.TeamID, arg.Texts)
+	rows, err := db.Query(ctx, SubjectResponseList, arg.TeamID, arg.Pattern, arg.Ids)
 	if err != nil {
 		return nil, err
 	}
@@ -506,12 +514,12 @@ func (q *Queries) SubjectResponseList(ctx context.Context, db DBTX, arg SubjectR
 
 const SubjectSessionErase = `-- name: SubjectSessionErase :execrows
 UPDATE sessions SET data = convert_to((convert_from(data, 'UTF8')::jsonb #- '{values,message}')::text, 'UTF8')
-WHERE EXISTS (SELECT FROM unnest($1::text[]) t(x) WHERE position(convert_to(t.x, 'UTF8') IN data) > 0)
+WHERE encode(data, 'escape') ~ $1::text
 `
 
-// SubjectSessionErase removes notices that contain one of some texts and that no page has shown yet.
-func (q *Queries) SubjectSessionErase(ctx context.Context, db DBTX, texts []string) (int64, error) {
-	result, err := db.Exec(ctx, SubjectSessionErase, texts)
+// SubjectSessionErase removes notices that match a regular expression and that no page has shown yet.
+func (q *Queries) SubjectSessionErase(ctx context.Context, db DBTX, pattern string) (int64, error) {
+	result, err := db.Exec(ctx, SubjectSessionErase, pattern)
 	if err != nil {
 		return 0, err
 	}

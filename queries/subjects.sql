@@ -36,36 +36,36 @@ UPDATE audit_log SET object_name = @name::text,
     after = (after - 'external_ref') || CASE WHEN after ? 'label' THEN jsonb_build_object('label', @name::text) ELSE '{}' END
 WHERE team_id = @team_id AND object_kind = 'assignment' AND object_id = ANY(@assignment_ids::text[]);
 
--- SubjectResponseList lists the stored responses that contain one of some texts.
+-- SubjectResponseList lists the stored responses that contain one of some ids, or match a regular expression.
 -- name: SubjectResponseList :many
 SELECT i.key_id, i.method, i.path, i.idempotency_key, i.response FROM idempotency_keys i
 WHERE i.key_id IN (SELECT k.key_id FROM api_keys k WHERE k.team_id = @team_id)
-  AND EXISTS (SELECT FROM unnest(@texts::text[]) t(x) WHERE position(convert_to(t.x, 'UTF8') IN i.response) > 0)
+  AND (encode(i.response, 'escape') ~ sqlc.narg(pattern)::text
+       OR EXISTS (SELECT FROM unnest(@ids::text[]) t(x) WHERE position(convert_to(t.x, 'UTF8') IN i.response) > 0))
 ORDER BY i.key_id, i.method, i.path, i.idempotency_key
 FOR UPDATE;
 
--- SubjectSessionErase removes notices that contain one of some texts and that no page has shown yet.
+-- SubjectSessionErase removes notices that match a regular expression and that no page has shown yet.
 -- name: SubjectSessionErase :execrows
 UPDATE sessions SET data = convert_to((convert_from(data, 'UTF8')::jsonb #- '{values,message}')::text, 'UTF8')
-WHERE EXISTS (SELECT FROM unnest(@texts::text[]) t(x) WHERE position(convert_to(t.x, 'UTF8') IN data) > 0);
+WHERE encode(data, 'escape') ~ @pattern::text;
 
 -- SubjectAuditMentionList lists all entries that match a regular expression.
 -- name: SubjectAuditMentionList :many
 SELECT at, id, object_name, device_name, before, after FROM audit_log
 WHERE team_id = @team_id
-  AND (object_name ~* @pattern::text OR device_name ~* @pattern OR before::text ~* @pattern OR after::text ~* @pattern)
+  AND (object_name ~ @pattern::text OR device_name ~ @pattern OR before::text ~ @pattern OR after::text ~ @pattern)
 ORDER BY at, id;
 
 -- name: SubjectAuditMentionErase :exec
 UPDATE audit_log SET object_name = @object_name, device_name = @device_name, before = @before, after = @after
 WHERE team_id = @team_id AND at = @at AND id = @id;
 
--- SubjectRejectList lists the ids of the rejects that contain one of some texts.
+-- SubjectRejectList lists the ids of the rejects that match a regular expression.
 -- name: SubjectRejectList :many
 SELECT r.id FROM rejected_uploads r
 WHERE r.team_id = @team_id::uuid
-  AND (r.detail ~* @pattern::text
-       OR EXISTS (SELECT FROM unnest(@texts::text[]) t(x) WHERE position(convert_to(t.x, 'UTF8') IN r.payload) > 0))
+  AND (r.detail ~ @pattern::text OR encode(r.payload, 'escape') ~ @pattern)
 ORDER BY r.received_at, r.id;
 
 -- SubjectRejectErase replaces what a reject contains, and counts its size again.
@@ -80,14 +80,21 @@ WITH present AS (
 UPDATE reject_usage u SET bytes = u.bytes + changed.bytes - present.bytes FROM present, changed
 WHERE u.team_id = @team_id::uuid;
 
--- SubjectMentionList lists the places of a team whose text matches a regular expression, or whose bytes contain one of
--- some texts, at most @most of them. It leaves out some assignments and their changes.
+-- SubjectMentionList lists the places of a team that match a regular expression, at most @most of them: all columns in
+-- which people or devices can write a text. It leaves out some assignments and their changes. The content of bytes is
+-- empty.
 -- name: SubjectMentionList :many
-SELECT m.place::text AS place, m.id::text AS id, m.field::text AS field, m.content::text AS content
+SELECT m.place::text AS place, m.id::text AS id, m.field::text AS field,
+    (CASE WHEN m.field IN ('payload', 'response') THEN '' ELSE m.content END)::text AS content
 FROM (
     SELECT 'teams', t.id::text, 'name', t.name FROM teams t WHERE t.id = @team_id
+    UNION ALL SELECT 'devices', d.id::text, 'hardware_id', d.hardware_id FROM devices d WHERE d.team_id = @team_id
     UNION ALL SELECT 'devices', d.id::text, 'display_name', d.display_name FROM devices d WHERE d.team_id = @team_id
     UNION ALL SELECT 'devices', d.id::text, 'metadata', d.metadata::text FROM devices d WHERE d.team_id = @team_id
+    UNION ALL SELECT 'device_hardware', h.device_id::text, 'hardware_id', h.hardware_id
+        FROM device_hardware h JOIN devices d ON d.id = h.device_id WHERE d.team_id = @team_id
+    UNION ALL SELECT 'device_state', s.device_id::text, 'firmware_version', s.firmware_version
+        FROM device_state s JOIN devices d ON d.id = s.device_id WHERE d.team_id = @team_id
     UNION ALL SELECT 'assignments', a.id::text, 'label', a.label
         FROM assignments a JOIN devices d ON d.id = a.device_id
         WHERE d.team_id = @team_id AND NOT a.id::text = ANY(@assignment_ids::text[])
@@ -96,10 +103,15 @@ FROM (
         WHERE d.team_id = @team_id AND NOT a.id::text = ANY(@assignment_ids::text[])
     UNION ALL SELECT 'api_keys', k.key_id, 'label', k.label FROM api_keys k WHERE k.team_id = @team_id
     UNION ALL SELECT 'ingest_keys', k.key_id, 'label', k.label FROM ingest_keys k WHERE k.team_id = @team_id
+    UNION ALL SELECT 'api_key_uses', u.key_id, 'client', u.client
+        FROM api_key_uses u JOIN api_keys k ON k.key_id = u.key_id WHERE k.team_id = @team_id
+    UNION ALL SELECT 'ingest_key_uses', u.key_id, 'client', u.client
+        FROM ingest_key_uses u JOIN ingest_keys k ON k.key_id = u.key_id WHERE k.team_id = @team_id
     UNION ALL SELECT 'users', u.id::text, 'display_name', u.display_name
         FROM users u JOIN memberships m ON m.user_id = u.id WHERE m.team_id = @team_id
     UNION ALL SELECT 'users', u.id::text, 'email', u.email
         FROM users u JOIN memberships m ON m.user_id = u.id WHERE m.team_id = @team_id
+    UNION ALL SELECT 'audit_log', l.id::text, 'actor', l.actor FROM audit_log l WHERE l.team_id = @team_id
     UNION ALL SELECT 'audit_log', l.id::text, 'object_name', l.object_name FROM audit_log l
         WHERE l.team_id = @team_id AND NOT (l.object_kind = 'assignment' AND l.object_id = ANY(@assignment_ids::text[]))
     UNION ALL SELECT 'audit_log', l.id::text, 'device_name', l.device_name FROM audit_log l WHERE l.team_id = @team_id
@@ -108,18 +120,16 @@ FROM (
     UNION ALL SELECT 'audit_log', l.id::text, 'after', l.after::text FROM audit_log l
         WHERE l.team_id = @team_id AND NOT (l.object_kind = 'assignment' AND l.object_id = ANY(@assignment_ids::text[]))
     UNION ALL SELECT 'rejected_uploads', r.id::text, 'detail', r.detail FROM rejected_uploads r WHERE r.team_id = @team_id
+    UNION ALL SELECT 'rejected_uploads', r.id::text, 'hardware_id', r.hardware_id FROM rejected_uploads r
+        WHERE r.team_id = @team_id
+    UNION ALL SELECT 'rejected_uploads', r.id::text, 'payload', encode(r.payload, 'escape') FROM rejected_uploads r
+        WHERE r.team_id = @team_id
     UNION ALL SELECT 'idempotency_keys', i.path, 'idempotency_key', i.idempotency_key
         FROM idempotency_keys i JOIN api_keys k ON k.key_id = i.key_id WHERE k.team_id = @team_id
+    UNION ALL SELECT 'idempotency_keys', i.path, 'response', encode(i.response, 'escape')
+        FROM idempotency_keys i JOIN api_keys k ON k.key_id = i.key_id WHERE k.team_id = @team_id
 ) m (place, id, field, content)
-WHERE m.content ~* @pattern::text
-UNION ALL
-SELECT 'rejected_uploads', r.id::text, 'payload', '' FROM rejected_uploads r
-WHERE r.team_id = @team_id
-  AND EXISTS (SELECT FROM unnest(@texts::text[]) t(x) WHERE position(convert_to(t.x, 'UTF8') IN r.payload) > 0)
-UNION ALL
-SELECT 'idempotency_keys', i.path, 'response', '' FROM idempotency_keys i JOIN api_keys k ON k.key_id = i.key_id
-WHERE k.team_id = @team_id
-  AND EXISTS (SELECT FROM unnest(@texts::text[]) t(x) WHERE position(convert_to(t.x, 'UTF8') IN i.response) > 0)
+WHERE m.content ~ @pattern::text
 ORDER BY 1, 2, 3
 LIMIT @most::bigint;
 

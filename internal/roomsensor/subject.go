@@ -1,10 +1,8 @@
 package roomsensor
 
 import (
-	"encoding/json"
 	"fmt"
 	"regexp"
-	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf16"
@@ -63,84 +61,84 @@ func (e *Erasure) Changed() bool {
 // minMention is the length in characters from which a text is searched for: shorter ones are everywhere.
 const minMention = 3
 
-// Texts finds texts about a subject.
+// Texts finds texts about a subject, whatever holds them: plain text, JSON in any of its spellings, or bytes.
 type Texts struct {
-	forms   []string // each text, and as JSON with and without escapes for characters beyond ASCII
 	pattern string
-	find    *regexp.Regexp
+	find    *regexp.Regexp // nil without a text
 }
 
 // NewTexts returns Texts for some texts.
 func NewTexts(list ...string) *Texts {
-	t := &Texts{}
 	var patterns []string
 	for _, text := range list {
 		if utf8.RuneCountInString(text) < minMention {
 			continue
 		}
-		for _, form := range jsonForms(text) {
-			t.forms = append(t.forms, form)
-			patterns = append(patterns, anyCase(form))
+		var pattern strings.Builder
+		for _, r := range text {
+			pattern.WriteString("(?:" + strings.Join(spellings(r), "|") + ")")
 		}
+		patterns = append(patterns, pattern.String())
 	}
-	t.pattern = strings.Join(patterns, "|")
-	t.find = regexp.MustCompile("(?i)" + t.pattern) // Quoted texts are valid.
-	return t
+	if patterns == nil {
+		return &Texts{}
+	}
+	pattern := strings.Join(patterns, "|")
+	return &Texts{pattern, regexp.MustCompile(pattern)} // Quoted texts are valid.
 }
 
-// anyCase returns a regular expression that matches a text, and each letter beyond ASCII in both cases: a database with
-// the locale C knows the cases of ASCII only.
-func anyCase(text string) string {
+// spellings returns regular expressions for a character in each letter case, because a database with the locale C knows
+// the cases of ASCII only: the character itself, the character in JSON, also in JSON that is a string of other JSON,
+// and its bytes as PostgreSQL's encode(..., 'escape') prints them.
+func spellings(r rune) (all []string) {
+	for c := r; ; {
+		all = append(all, regexp.QuoteMeta(string(c)), escaped(c))
+		if strings.ContainsRune(`"\/`, c) {
+			all = append(all, `\\+`+regexp.QuoteMeta(string(c)))
+		}
+		if c > unicode.MaxASCII {
+			var bytes strings.Builder
+			for _, b := range []byte(string(c)) {
+				fmt.Fprintf(&bytes, `\\%o`, b)
+			}
+			all = append(all, bytes.String())
+		}
+		if c = unicode.SimpleFold(c); c == r {
+			return all
+		}
+	}
+}
+
+// escaped returns a regular expression for the escape of a character in JSON: two of them beyond U+FFFF.
+func escaped(r rune) string {
 	var pattern strings.Builder
-	for _, r := range text {
-		if upper, lower := unicode.ToUpper(r), unicode.ToLower(r); r > unicode.MaxASCII && upper != lower {
-			pattern.WriteString("[" + string(upper) + string(lower) + "]")
-		} else {
-			pattern.WriteString(regexp.QuoteMeta(string(r)))
+	for _, unit := range utf16.AppendRune(nil, r) {
+		pattern.WriteString(`\\+u`)
+		for _, digit := range fmt.Sprintf("%04x", unit) {
+			if unicode.IsLetter(digit) {
+				fmt.Fprintf(&pattern, "[%c%c]", digit, unicode.ToUpper(digit))
+			} else {
+				pattern.WriteRune(digit)
+			}
 		}
 	}
 	return pattern.String()
 }
 
-// jsonForms returns a text as it is, and as it can be inside a JSON string.
-func jsonForms(text string) []string {
-	encoded, _ := json.Marshal(text) //nolint:errchkjson // Encoding a string never fails.
-	forms := []string{text}
-	for _, form := range []string{string(encoded[1 : len(encoded)-1]), asciiForm(text)} {
-		if form != text {
-			forms = append(forms, form)
-		}
-	}
-	return forms
-}
-
-// asciiForm returns a text inside a JSON string in which all characters beyond ASCII have escapes: two of them beyond
-// U+FFFF.
-func asciiForm(text string) string {
-	var form strings.Builder
-	for _, r := range text {
-		if r <= unicode.MaxASCII {
-			quoted := strconv.QuoteToASCII(string(r))
-			form.WriteString(quoted[1 : len(quoted)-1])
-			continue
-		}
-		for _, unit := range utf16.AppendRune(nil, r) {
-			fmt.Fprintf(&form, `\u%04x`, unit)
-		}
-	}
-	return form.String()
-}
-
 // None reports whether all texts are too short to be searched for.
-func (t *Texts) None() bool { return len(t.forms) == 0 }
+func (t *Texts) None() bool { return t.find == nil }
 
-// Forms returns the texts as they can be in bytes.
-func (t *Texts) Forms() []string { return t.forms }
-
-// Pattern returns a regular expression, which PostgreSQL understands too, that ignores case if the caller does.
+// Pattern returns a regular expression with which PostgreSQL finds the texts: in text as it is, in bytes after
+// encode(..., 'escape'). It distinguishes letter case by itself. It is empty if None.
 func (t *Texts) Pattern() string { return t.pattern }
 
-// Replace replaces each text, in any case, by a name.
+// In reports whether bytes contain one of the texts.
+func (t *Texts) In(text []byte) bool { return t.find != nil && t.find.Match(text) }
+
+// Replace replaces each text by a name.
 func (t *Texts) Replace(text []byte, name string) []byte {
+	if t.find == nil {
+		return text
+	}
 	return t.find.ReplaceAllLiteral(text, []byte(name))
 }

@@ -23,7 +23,8 @@ func eraseActiveAssignment(response []byte, name string) ([]byte, error) {
 }
 
 // rewriteStrings calls rewrite for each string of a JSON value, with its pointer (RFC 6901), and replaces it by the
-// result; nil becomes null. All else stays as it is, but for space between tokens.
+// result; nil becomes null. The pointer of a name is empty, and its result must not be nil. All else stays as it is, but
+// for space between tokens.
 func rewriteStrings(text []byte, rewrite func(pointer, text string) *string) ([]byte, error) {
 	var out bytes.Buffer
 	options := []jsontext.Options{jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)}
@@ -38,9 +39,12 @@ func rewriteStrings(text []byte, rewrite func(pointer, text string) *string) ([]
 		}
 		kind, length := from.StackIndex(from.StackDepth())
 		isName := kind == '{' && length%2 == 1
-		if token.Kind() == '"' && !isName {
-			text := token.String()
-			switch result := rewrite(string(from.StackPointer()), text); {
+		if token.Kind() == '"' {
+			text, pointer := token.String(), ""
+			if !isName {
+				pointer = string(from.StackPointer())
+			}
+			switch result := rewrite(pointer, text); {
 			case result == nil:
 				token = jsontext.Null
 			case *result != text:

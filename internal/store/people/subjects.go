@@ -101,8 +101,7 @@ func (s *Store) mentions(
 		return []roomsensor.Mention{}, nil
 	}
 	rows, err := s.Queries.SubjectMentionList(ctx, tx, db.SubjectMentionListParams{
-		TeamID: teamID, AssignmentIds: found.ids, Pattern: found.texts.Pattern(), Texts: found.texts.Forms(),
-		Most: maxMentions,
+		TeamID: teamID, AssignmentIds: found.ids, Pattern: found.texts.Pattern(), Most: maxMentions,
 	})
 	if err != nil {
 		return nil, err
@@ -194,7 +193,7 @@ func (e *erasing) eraseCopies(ctx context.Context, mentions bool) (err error) {
 		return err
 	}
 	if len(e.found.ids) > 0 { // Sessions belong to no team.
-		if e.done.Notices, err = e.Queries.SubjectSessionErase(ctx, e.tx, texts.Forms()); err != nil {
+		if e.done.Notices, err = e.Queries.SubjectSessionErase(ctx, e.tx, texts.Pattern()); err != nil {
 			return err
 		}
 	}
@@ -209,11 +208,11 @@ func (e *erasing) eraseCopies(ctx context.Context, mentions bool) (err error) {
 
 // eraseResponses erases a subject from the stored responses that show one of the assignments.
 func (e *erasing) eraseResponses(ctx context.Context, mentions bool) error {
-	texts := e.found.ids
-	if mentions {
-		texts = append(slices.Clone(texts), e.found.texts.Forms()...)
+	p := db.SubjectResponseListParams{TeamID: e.teamID, Ids: e.found.ids}
+	if mentions && !e.found.texts.None() {
+		p.Pattern = new(e.found.texts.Pattern())
 	}
-	rows, err := e.Queries.SubjectResponseList(ctx, e.tx, db.SubjectResponseListParams{TeamID: e.teamID, Texts: texts})
+	rows, err := e.Queries.SubjectResponseList(ctx, e.tx, p)
 	if err != nil {
 		return err
 	}
@@ -225,8 +224,8 @@ func (e *erasing) eraseResponses(ctx context.Context, mentions bool) error {
 				return err
 			}
 		}
-		if mentions && !e.found.texts.None() {
-			response = e.found.texts.Replace(response, e.done.Name())
+		if mentions {
+			response = e.replaceBytes(response)
 		}
 		if err := e.Queries.IdempotencyKeyStore(ctx, e.tx, db.IdempotencyKeyStoreParams{
 			Response: response, KeyID: row.KeyID, Method: row.Method, Path: row.Path, IdempotencyKey: row.IdempotencyKey,
@@ -277,6 +276,18 @@ func (e *erasing) replace(text *string) *string {
 	return new(string(e.found.texts.Replace([]byte(*text), e.done.Name())))
 }
 
+// replaceBytes replaces the texts of a subject in bytes. JSON remains JSON, unless a number or more than one string of
+// it make a text.
+func (e *erasing) replaceBytes(text []byte) []byte {
+	if !e.found.texts.In(text) {
+		return text
+	}
+	if rewritten, err := e.replaceStrings(text); err == nil && !e.found.texts.In(rewritten) {
+		return rewritten
+	}
+	return e.found.texts.Replace(text, e.done.Name())
+}
+
 // replaceStrings replaces the texts of a subject in the strings of a JSON object.
 func (e *erasing) replaceStrings(object []byte) ([]byte, error) {
 	if object == nil {
@@ -289,7 +300,7 @@ func (e *erasing) replaceStrings(object []byte) ([]byte, error) {
 // no such text; an unknown member may.
 func (e *erasing) eraseSubjectRejects(ctx context.Context) error {
 	ids, err := e.Queries.SubjectRejectList(ctx, e.tx, db.SubjectRejectListParams{
-		TeamID: e.teamID, Pattern: e.found.texts.Pattern(), Texts: e.found.texts.Forms(),
+		TeamID: e.teamID, Pattern: e.found.texts.Pattern(),
 	})
 	if err != nil {
 		return err
@@ -301,7 +312,7 @@ func (e *erasing) eraseSubjectRejects(ctx context.Context) error {
 		}
 		if err := e.Queries.SubjectRejectErase(ctx, e.tx, db.SubjectRejectEraseParams{
 			ID: id, TeamID: e.teamID, Detail: *e.replace(&row.Detail),
-			Payload: e.found.texts.Replace(row.Payload, e.done.Name()),
+			Payload: e.replaceBytes(row.Payload),
 		}); err != nil {
 			return err
 		}

@@ -83,7 +83,7 @@ func (f *fixture) plantSubject(t *testing.T) uuid.UUID {
 	key := f.NewAPIKey(t)
 	for name, response := range map[string]string{
 		"shows the assignment": fmt.Sprintf(`{"display_name":"x","n":1.50,"active_assignment":{"assignment_id":"%s","label":"%s","external_ref":"%s"}}`, id, subjectLabel, subjectRef),
-		"shows the tag":        fmt.Sprintf(`{"metadata":{"athlete":"%s"},"active_assignment":null}`, subjectRef),
+		"shows the tag":        fmt.Sprintf(`{"metadata":{"athlete":"%s"},"active_assignment":null}`, strings.ToUpper(subjectRef)),
 	} {
 		_, _, err = f.Idempotently(t.Context(), roomsensor.IdempotencyKey{KeyID: key, Method: "PATCH", Path: "/", Key: name},
 			func(context.Context, roomsensor.DeviceUpdater) ([]byte, error) { return []byte(response), nil })
@@ -91,7 +91,7 @@ func (f *fixture) plantSubject(t *testing.T) uuid.UUID {
 	}
 	f.Exec(t, `INSERT INTO rejected_uploads (received_at, stream_sequence, reason, detail, team_id, payload)
 		SELECT now(), n, 'unknown_unit', 'x', $1, convert_to(payload, 'UTF8') FROM unnest($2::text[]) WITH ORDINALITY p (payload, n)`,
-		f.TeamID, []string{`{"hardware_id":"dev:9","who":"` + subjectLabel + `"}`, `{"hardware_id":"dev:9","who":"Zo\u00eb Kowalska"}`})
+		f.TeamID, []string{`{"hardware_id":"dev:9","who":"` + subjectLabel + `"}`, `{"hardware_id":"dev:9","who":"zo\u00EB \u006bowalska"}`})
 	f.Exec(t, `INSERT INTO sessions (token_hash, data, expires_at) VALUES ('x', convert_to($1, 'UTF8'), now())`,
 		`{"deadline":"2026-01-01T00:00:00Z","values":{"user":"u","message":"Ended `+subjectLabel+` on Hall."}}`)
 	f.Exec(t, `INSERT INTO readings (device_id, bucket_at, co2_ppm) VALUES ($1, '2026-01-01 00:30Z', 400)`, f.DeviceID)
@@ -109,6 +109,78 @@ func placesOf(mentions []roomsensor.Mention) map[string]bool {
 		places[m.Table+"."+m.Field] = true
 	}
 	return places
+}
+
+// TestTextsInDatabase checks that PostgreSQL finds a text in each of its spellings, in text and in bytes.
+func TestTextsInDatabase(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	long := strings.Repeat("Ωß𠮷ẞ", 50)
+	for text, spellings := range map[string][]string{
+		`𠮷 "Zoë"/K.`: {
+			`𠮷 "ZOË"/k.`, `𠮷 \"zoë\"\/K.`, `\uD842\udfB7\u0020\u0022\u007Ao\u00CB\u0022\u002fK\u002e`,
+			`\\ud842\\udfb7 \\\"Zo\\u00eb\\\"\\\/\u212a.`, "𠮷 \"zoë\"/\u212a.",
+		},
+		long: {long, strings.ToLower(long)},
+	} {
+		pattern := roomsensor.NewTexts("Nobody", text).Pattern()
+		for _, spelling := range append(spellings, "Zoe Kowalska") {
+			var inText, inBytes bool
+			require.NoError(t, f.SQL.QueryRow(t.Context(), `SELECT $1::text ~ $2::text, encode($3::bytea, 'escape') ~ $2`,
+				spelling, pattern, []byte("\x00\xff"+spelling)).Scan(&inText, &inBytes))
+			require.Equal(t, spelling != "Zoe Kowalska", inText, spelling)
+			require.Equal(t, inText, inBytes, spelling)
+		}
+	}
+}
+
+// notSearched are the columns in which nobody can write a text about a person, or whose table has a rule of its own.
+var notSearched = []string{
+	"api_keys.key_id", "api_keys.scope", "api_keys.secret_sha256", "ingest_keys.key_id", "ingest_keys.secret_sha256",
+	"api_key_uses.key_id", "ingest_key_uses.key_id", "idempotency_bytes.key_id", "idempotency_keys.key_id",
+	"rate_counters.key_id", "rate_windows.key_id", // Generated.
+	"service_secrets.name", "service_secrets.secret", "receiver_secrets.name", "receiver_secrets.secret",
+	"users.password_hash", "sign_in_links.token_sha256", "sign_in_links.role", "sign_in_links.purpose", "memberships.role",
+	"sign_in_attempts.key_sha256", "sign_in_addresses.address_sha256", // Secrets, hashes and words of the service.
+	"sessions.token_hash", "sessions.data", // Belong to no team. An erasure removes the notices.
+	"teams.time_zone", "teams.thresholds", "assignments.type", "assignments.home_or_travel", "streams.name",
+	"ordered_chunks.chunk", "postponed_chunks.chunk", "rejected_uploads.reason", // Words and names of the service.
+	"idempotency_keys.method", "idempotency_keys.path", "idempotency_keys.body_sha256", // Ids of routes, and a hash.
+	"audit_log.actor_kind", "audit_log.database_user", "audit_log.action", "audit_log.object_kind", "audit_log.object_id",
+}
+
+// TestSubjectPlaces writes a text into each column of the catalog that can have one, and finds it in all of them.
+func TestSubjectPlaces(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.plantSubject(t)
+	f.Exec(t, `WITH u AS (INSERT INTO users (email) VALUES ('x') RETURNING id)
+		INSERT INTO memberships (user_id, team_id, role) SELECT id, $1, 'admin' FROM u`, f.TeamID)
+	f.Exec(t, `INSERT INTO ingest_keys (key_id, team_id, secret_sha256) VALUES ('x', $1, sha256('x'))`, f.TeamID)
+	f.Exec(t, `INSERT INTO api_key_uses (key_id, used_at) SELECT key_id, now() FROM api_keys ON CONFLICT DO NOTHING`)
+	f.Exec(t, `INSERT INTO ingest_key_uses (key_id, used_at) SELECT key_id, now() FROM ingest_keys ON CONFLICT DO NOTHING`)
+	rows, err := f.SQL.Query(t.Context(), `SELECT table_name || '.' || column_name, quote_ident(table_name), quote_ident(column_name), data_type
+		FROM information_schema.columns JOIN information_schema.tables USING (table_schema, table_name)
+		WHERE table_schema = 'public' AND table_type = 'BASE TABLE' AND data_type IN ('text', 'jsonb', 'bytea')
+		AND table_name <> 'goose_db_version' AND table_name || '.' || column_name <> ALL($1)`, notSearched)
+	require.NoError(t, err)
+	type column struct{ Name, Table, Column, Type string }
+	columns, err := pgx.CollectRows(rows, pgx.RowToStructByPos[column])
+	require.NoError(t, err)
+	want := map[string]bool{}
+	for _, c := range columns {
+		value := map[string]string{
+			"text": `'x nemo nobody'`, "jsonb": `'{"x": "NEMO \u006eobody"}'`,
+			"bytea": `convert_to('{"x":"nemo\u0020NOBODY"}', 'UTF8')`,
+		}[c.Type]
+		f.Exec(t, fmt.Sprintf(`SET LOCAL session_replication_role = replica;
+			UPDATE %[1]s SET %[2]s = %[3]s WHERE ctid = (SELECT ctid FROM %[1]s LIMIT 1)`, c.Table, c.Column, value))
+		want[c.Name] = true
+	}
+	require.Greater(t, len(want), 20)
+	record, err := f.SubjectRecord(t.Context(), f.TeamID, roomsensor.Subject{Label: new("Nemo Nobody")})
+	require.NoError(t, err)
+	require.Equal(t, want, placesOf(record.Mentions))
 }
 
 // TestEraseSubject plants a person in every place, erases it, and searches the whole database.
@@ -171,7 +243,7 @@ func TestEraseSubject(t *testing.T) {
 	rest := erase(f.TeamID, people.SubjectErasure{Mentions: true})
 	require.EqualValues(t, 2, rest.Rejects)
 	require.Empty(t, rest.Mentions)
-	require.Empty(t, f.occurrences(t, subjectLabel, `Zo\u00eb`))
+	require.Empty(t, f.occurrences(t, subjectLabel, `o\u00eb`, `o\u00EB`))
 	subject = roomsensor.Subject{ExternalRef: new(subjectRef)}
 	erase(f.TeamID, people.SubjectErasure{Mentions: true})
 	require.Empty(t, f.occurrences(t, subjectLabel, subjectRef))
