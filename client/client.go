@@ -52,7 +52,9 @@ func WithMaxWait(d time.Duration) Option { return func(c *Client) { c.maxWait = 
 func WithRetryHook(f func(Retry)) Option { return func(c *Client) { c.onRetry = f } }
 
 // New returns a client of the API at a base URL such as https://sensors.example.org, with or without the version /v1.
+// White space around both does not count: a file or a variable often ends with a line end.
 func New(baseURL, apiKey string, options ...Option) (*Client, error) {
+	baseURL, apiKey = strings.TrimSpace(baseURL), strings.TrimSpace(apiKey)
 	base, err := url.Parse(baseURL)
 	if err != nil {
 		return nil, fmt.Errorf("reading the base URL: %w", err)

@@ -27,7 +27,7 @@ func TestNew(t *testing.T) {
 	s := startFixture(t)
 	for _, address := range []string{s.URL, s.URL + "/", s.URL + "/v1", s.URL + "/v1/"} {
 		f := &faults{}
-		c, err := client.New(address, s.Key, client.WithHTTPClient(&http.Client{Transport: f}), client.WithUserAgent("acme/1.4"))
+		c, err := client.New(address+"\n", s.Key+"\r\n", client.WithHTTPClient(&http.Client{Transport: f}), client.WithUserAgent("acme/1.4"))
 		require.NoError(t, err)
 		_, err = c.Team(t.Context())
 		require.NoError(t, err, address)

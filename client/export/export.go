@@ -43,6 +43,9 @@ type Request struct {
 	ByMonth    bool              `json:"by_month,omitempty"` // one file per month (UTC)
 }
 
+// Earliest is the time before which the service stores no reading (decision 41 a).
+var Earliest = time.Date(2015, time.January, 1, 0, 0, 0, 0, time.UTC)
+
 const (
 	// defaultParallel is how many exports of a key the service runs at once at least (decision 32 f).
 	defaultParallel = 4
@@ -166,17 +169,23 @@ func (r *Request) validate() error {
 	return nil
 }
 
-// window resolves the window of a new export.
+// window resolves the window of a new export, without the time before Earliest.
 func (r *Request) window(now time.Time) (from, to time.Time, err error) {
-	now = now.UTC().Truncate(time.Second)
-	if r.Last > 0 {
-		return now.Add(-r.Last), now, nil
+	to = now.UTC().Truncate(time.Second)
+	from = to.Add(-r.Last)
+	if r.From != nil {
+		from = r.From.UTC()
 	}
-	from, to = r.From.UTC(), now
 	if r.To != nil {
 		to = r.To.UTC()
 	}
-	if !from.Before(to) {
+	if from.Before(Earliest) {
+		from = Earliest
+	}
+	switch {
+	case to.Before(Earliest):
+		return from, to, RequestError("The window ends before 2015, and the service has no readings from before 2015")
+	case !from.Before(to):
 		return from, to, RequestError("The start of the window is in the future")
 	}
 	return from, to, nil
@@ -303,7 +312,7 @@ func (r *runner) begin(ctx context.Context, request Request, team uuid.UUID) err
 	if err := r.chooseDevices(ctx, p); err != nil {
 		return err
 	}
-	p.Segments = planSegments(p.From, p.To, p.Devices, p.All, request.ByMonth)
+	p.Segments = planSegments(p.From, p.To, p.Devices, len(p.Groups), request.ByMonth)
 	r.plan = p
 	if err := newOutput(p, &r.options, r.dir).checkAbsent(); err != nil {
 		return err

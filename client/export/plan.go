@@ -20,11 +20,10 @@ const (
 	// bucketLength is the interval at which a device measures: a device has at most one reading per bucket.
 	bucketLength = 5 * time.Minute
 
-	// directParts is the number of parts up to which the plan divides a widest window by the size that its readings can
-	// have at most. Beyond it, the plan asks for wider windows first, because many devices may have no readings there.
+	// splitParts is the number of parts of a window that has more than countCap readings and could need more than
+	// directParts: many devices may have no readings in most of them.
+	splitParts  = 8
 	directParts = 16
-	// splitParts is the number of parts of a window that has more than countCap readings.
-	splitParts = 8
 	// splitRows is the number of readings that a part of a window with a known count should have. The rest up to maxRows
 	// is for readings that are spread unevenly.
 	splitRows = maxRows * 4 / 5
@@ -55,16 +54,15 @@ func (s segment) parts(devices int) int64 {
 	return (s.buckets()*int64(max(devices, 1)) + maxRows - 1) / maxRows
 }
 
-// planSegments divides a window. devices is the largest number of devices that one request covers. If all is true, the
-// requests name no devices: then a segment may turn out to be too large, and split divides it. Otherwise no segment
-// exceeds maxRows. With byMonth, each month (UTC) has a file and segments of its own.
-func planSegments(from, to time.Time, devices int, all, byMonth bool) (segments []segment) {
-	step := max(maxRows/int64(max(devices, 1)), 1) * int64(bucketLength)
-	widest := segment{From: from, To: from.Add(maxWindow)}
-	if all && widest.parts(devices) > directParts {
-		step = int64(maxWindow)
+// planSegments divides a window into segments of one request for each group of devices. With one group, segments are as
+// wide as a request may be, so that a span without readings costs one request; split divides those with too many
+// readings. With more groups, no segment can exceed maxRows: devices is the number of devices of the largest group. With
+// byMonth, each month (UTC) has a file and segments of its own.
+func planSegments(from, to time.Time, devices, groups int, byMonth bool) (segments []segment) {
+	length := maxWindow
+	if groups > 1 {
+		length = min(length, time.Duration(max(maxRows/devices, 1))*bucketLength)
 	}
-	length := min(time.Duration(step), maxWindow)
 	file := 0
 	for from.Before(to) {
 		end := earlier(from.Add(length), to)

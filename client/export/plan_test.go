@@ -17,31 +17,48 @@ func TestPlanSegments(t *testing.T) {
 	t.Parallel()
 	year := newYear.AddDate(1, 0, 0)
 	for name, test := range map[string]struct {
-		to             time.Time
-		devices        int
-		named, byMonth bool
-		segments       int
-		first          time.Duration
+		to              time.Time
+		devices, groups int
+		byMonth         bool
+		segments        int
+		first           time.Duration
 	}{
-		"one request":                    {newYear.Add(7 * day), 100, false, false, 1, 7 * day},
-		"a year of one device":           {year, 1, false, false, 5, maxWindow},
-		"a year of 100 devices":          {year, 100, false, false, 43, 2500 * bucketLength},
-		"a year of 100 devices by month": {year, 100, false, true, 48, 2500 * bucketLength},
-		"many devices":                   {year, 1000, false, false, 5, maxWindow},
-		"many named devices":             {year, 1000, true, false, 421, 250 * bucketLength},
-		"no device":                      {year, 0, false, false, 5, maxWindow},
-		"a device in each row":           {newYear.Add(time.Hour), 300_000, true, false, 12, bucketLength},
-		"no time":                        {newYear, 5, false, false, 0, 0},
+		"one request":          {newYear.Add(7 * day), 100, 1, false, 1, 7 * day},
+		"a year":               {year, 1000, 1, false, 5, maxWindow},
+		"a year by month":      {year, 1000, 1, true, 12, 31 * day},
+		"several groups":       {year, 1000, 2, false, 421, 250 * bucketLength},
+		"no device":            {year, 0, 1, false, 5, maxWindow},
+		"a device in each row": {newYear.Add(time.Hour), 300_000, 2, false, 12, bucketLength},
+		"no time":              {newYear, 5, 1, false, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			segments := planSegments(newYear, test.to, test.devices, !test.named, test.byMonth)
+			segments := planSegments(newYear, test.to, test.devices, test.groups, test.byMonth)
 			require.Len(t, segments, test.segments)
 			if test.segments > 0 {
 				require.Equal(t, test.first, segments[0].To.Sub(segments[0].From))
 			}
 		})
 	}
+}
+
+// The window of an export has no time from which there can be no reading.
+func TestRequestWindow(t *testing.T) {
+	t.Parallel()
+	for name, r := range map[string]Request{
+		"from": {From: new(time.Time{})}, "length": {Last: 20 * 365 * day},
+	} {
+		from, to, err := r.window(newYear)
+		require.NoError(t, err, name)
+		require.Equal(t, Earliest, from, name)
+		require.Equal(t, newYear, to, name)
+	}
+	r := Request{From: new(time.Time{}), To: new(time.Unix(0, 0))}
+	_, _, err := r.window(newYear)
+	require.ErrorContains(t, err, "ends before 2015")
+	r = Request{From: new(newYear)}
+	_, _, err = r.window(newYear)
+	require.ErrorContains(t, err, "in the future")
 }
 
 // requirePartition checks that segments cover a window without gaps, each in at most one month if they are by month.
@@ -55,18 +72,18 @@ func requirePartition(t require.TestingT, from, to time.Time, segments []segment
 	require.Equal(t, to, from)
 }
 
-// Segments divide the window without gaps. No segment of named devices exceeds the limit, and a split ends below it.
+// Segments divide the window without gaps. No segment of several groups exceeds the limit, and a split ends below it.
 func TestPlanProperties(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		from := newYear.Add(time.Duration(rapid.Int64Range(0, int64(40*day)).Draw(t, "from")))
 		to := from.Add(time.Duration(rapid.Int64Range(1, int64(200*day)).Draw(t, "length")))
 		devices := rapid.IntRange(1, 3000).Draw(t, "devices")
-		all, byMonth := rapid.Bool().Draw(t, "all"), rapid.Bool().Draw(t, "by month")
-		segments := planSegments(from, to, devices, all, byMonth)
+		groups, byMonth := rapid.IntRange(1, 2).Draw(t, "groups"), rapid.Bool().Draw(t, "by month")
+		segments := planSegments(from, to, devices, groups, byMonth)
 		requirePartition(t, from, to, segments)
 		for i, s := range segments {
-			if !all {
+			if groups > 1 {
 				require.LessOrEqual(t, s.buckets()*int64(devices), int64(maxRows))
 			}
 			if byMonth {

@@ -29,9 +29,6 @@ const (
 	maxSince = 29 * 24 * time.Hour
 )
 
-// earliest is the time before which the service stores no reading (decision 41 a).
-var earliest = time.Date(2015, time.January, 1, 0, 0, 0, 0, time.UTC)
-
 // Options say how a copy runs.
 type Options struct {
 	// From is the time from which on a new copy has readings. The zero time means all.
@@ -149,7 +146,7 @@ func (c *copier) begin(ctx context.Context) error {
 	s := c.state
 	s.Phase, s.Position = Loading, page.Position
 	if s.From.IsZero() {
-		s.From = earliest
+		s.From = export.Earliest
 	}
 	s.To = time.Now().UTC().Truncate(time.Second).Add(futureMargin)
 	return c.commit(ctx, nil, s)

@@ -31,6 +31,7 @@ func TestAssignments(t *testing.T) {
 	o.fails(cli.ExitFailure, "Choose a later end", "assignment", "end", id, "--at", "2026-01-01T00:00:00Z")
 	o.fails(cli.ExitFailure, "Choose a later end", "assignment", "end", id, "--at", "2025-01-01T00:00:00Z")
 	o.fails(cli.ExitFailure, "is in the future", "assignment", "end", id, "--at", "2999-01-01T00:00:00Z")
+	o.fails(cli.ExitFailure, "--at 0026-01-01T00:00:00Z is before 2015", "assignment", "end", id, "--at", "0026-01-01T00:00:00Z")
 	ended := o.do("assignment", "end", id, "--at", "2026-02-01T00:00:00Z")
 	require.Equal(t, "2026-02-01T00:00:00Z", ended["ended_at"])
 	o.fails(cli.ExitFailure, "already ended at 2026-02-01T00:00:00Z", "assignment", "end", id)

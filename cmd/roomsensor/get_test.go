@@ -16,11 +16,12 @@ import (
 	"roomsensor/test/apitest"
 )
 
-// newClient runs commands for clients against an API of its own.
+// newClient runs commands for clients against an API of its own. The settings end with line ends, as in secrets that
+// were made from files.
 func newClient(t *testing.T) (*operator, *apitest.Service) {
 	t.Helper()
 	a := apitest.Start(t)
-	return &operator{t, map[string]string{"ROOMSENSOR_URL": a.URL + "/v1", "ROOMSENSOR_API_KEY": a.Key}}, a
+	return &operator{t, map[string]string{"ROOMSENSOR_URL": a.URL + "/v1\r\n", "ROOMSENSOR_API_KEY": a.Key + "\n"}}, a
 }
 
 func TestGet(t *testing.T) {

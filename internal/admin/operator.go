@@ -2,7 +2,6 @@ package admin
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/google/uuid"
@@ -39,14 +38,13 @@ func New(cfg config.Database, s *store.Store) *Operator {
 func (o *Operator) Close() { o.store.Close() }
 
 // effectiveTime returns the time at which a change takes effect: *at, or now if at is nil. It refuses a time in the
-// future. flag is the name of the flag that gave the time.
+// future or before 2015. flag is the name of the flag that gave the time.
 func (o *Operator) effectiveTime(flag string, at *time.Time) (time.Time, error) {
 	effective, err := roomsensor.EffectiveTime(at, o.now())
-	if future, ok := errors.AsType[*roomsensor.FutureError](err); ok {
-		return time.Time{}, process.Refusef("--%s %s is in the future. Give a time up to now, or omit the flag for now.",
-			flag, roomsensor.FormatTime(future.At))
+	if err != nil {
+		return time.Time{}, process.Refusef("--%s %s %v.", flag, roomsensor.FormatTime(*at), err)
 	}
-	return effective, err
+	return effective, nil
 }
 
 // timestamp is now in the precision of the database, 1 µs.

@@ -88,13 +88,14 @@ func unknownFlag(parse *kong.ParseError, word string) error {
 	return Usagef("unknown flag %s, did you mean one of %s?", word, strings.Join(similar, ", "))
 }
 
-// environment reads settings from the environment. A flag takes precedence, and an empty variable is ignored.
+// environment reads settings from the environment. A flag takes precedence, and an empty variable is ignored. A
+// line end at the end of a value does not count: tools that store secrets often add one.
 func (t *Terminal) environment() kong.Resolver {
 	return kong.ResolverFunc(func(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 		if !flag.Tag.Has(settingTag) {
 			return nil, nil
 		}
-		if value := t.Getenv(config.Variable(flag.Name)); value != "" {
+		if value := strings.TrimRight(t.Getenv(config.Variable(flag.Name)), "\r\n"); value != "" {
 			return value, nil
 		}
 		return nil, nil

@@ -121,6 +121,7 @@ func TestAssignmentRefusals(t *testing.T) {
 	refuses(start, valid("external_ref", "a\nb"), "The reference must not contain control characters")
 	refuses(start, valid("at", "now"), "Enter a date and a time")
 	refuses(start, valid("at", "2026-11-22T14:06"), "This time is in the future.")
+	refuses(start, valid("at", "0026-11-20T14:06"), "This time is before 2015")
 
 	began := time.Date(2026, 11, 10, 8, 0, 30, 0, time.UTC)
 	first := e.addAssignment(t, device, "Anna", began)

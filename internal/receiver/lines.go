@@ -40,7 +40,7 @@ var ErrQueueRefused = errors.New("the queue did not store every line")
 
 // UploadLines publishes JSON Lines of uploads, like a trusted publisher, and reports one receipt per line that is not
 // blank, in the order of the lines. A line that is not an upload does not stop the others; the error is then
-// ErrLinesRefused. A failure of the queue stops it with ErrQueueRefused.
+// ErrLinesRefused. A failure of the queue stops it with ErrQueueRefused. As in split, a byte order mark is ignored.
 func UploadLines(ctx context.Context, q *queue.Queue, r io.Reader, report func(Receipt) error) error {
 	u := uploader{queue: q, report: report}
 	lines := bufio.NewReaderSize(r, lineBuffer)
@@ -87,6 +87,9 @@ type uploader struct {
 
 func (u *uploader) add(text []byte, long bool) {
 	u.line++
+	if u.line == 1 {
+		text = bytes.TrimPrefix(text, byteOrderMark)
+	}
 	text = bytes.TrimSpace(text)
 	if len(text) == 0 && !long {
 		return

@@ -25,7 +25,7 @@ func (b *env) upload(t *testing.T, r io.Reader) (receipts []Receipt, err error) 
 func TestUploadLines(t *testing.T) {
 	t.Parallel()
 	b := newEnv(t)
-	text := small + "\n\nhello\n" + second + "\r\n" + small
+	text := "\ufeff" + small + "\n\nhello\n" + second + "\r\n" + small
 	receipts, err := b.upload(t, strings.NewReader(text))
 	require.ErrorIs(t, err, ErrLinesRefused)
 	require.Equal(t, []Receipt{

@@ -41,7 +41,9 @@ func (u *uploads) add(text []byte, heading *upload.Heading, m *fairshare.Held) e
 
 // split returns the uploads of a body, which is one JSON object over any number of lines, or JSON Lines. It checks each
 // line before it reads the next, so that a body of millions of invalid lines takes no memory. Its error names the line.
+// A byte order mark before the body is ignored, as RFC 8259 allows.
 func split(body []byte, m *fairshare.Held) (*uploads, error) {
+	body = bytes.TrimPrefix(body, byteOrderMark)
 	rest := lines{text: body}
 	first, ok := rest.next()
 	if !ok {
@@ -82,6 +84,9 @@ const (
 	// smallUpload is the size in bytes up to which a check takes so little that it does not wait for others.
 	smallUpload = 16 << 10
 )
+
+// byteOrderMark is what some editors and shells of Windows write before a text in UTF-8.
+var byteOrderMark = []byte("\ufeff")
 
 var checks = make(chan struct{}, maxChecks)
 

@@ -28,6 +28,7 @@ func TestSplit(t *testing.T) {
 		"one over many lines":  {pretty, []string{pretty}},
 		"with space around it": {"\n\n  " + pretty + "\n \n", []string{pretty}},
 		"lines":                {small + "\n" + small, []string{small, small}},
+		"byte order mark":      {"\ufeff" + small + "\n" + small, []string{small, small}},
 		"lines of DOS":         {small + "\r\n" + small + "\r\n", []string{small, small}},
 		"blank lines":          {"\n" + small + "\n\n" + small + "\n\n", []string{small, small}},
 	}

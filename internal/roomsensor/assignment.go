@@ -76,20 +76,18 @@ func (e *AssignmentConflictError) Error() string {
 	return fmt.Sprintf("assignment %s of device %s: %s", e.Assignment.ID, e.Assignment.DeviceID, e.Conflict)
 }
 
-// FutureError means that a change would take effect in the future.
-type FutureError struct{ At time.Time }
-
-func (e *FutureError) Error() string { return FormatTime(e.At) + " is in the future" }
-
 // EffectiveTime returns the time at which a change of the units or assignments of a device takes effect: *at, or now if
-// at is nil. It returns a FutureError for a time after now. The result has the precision of the database, 1 µs.
+// at is nil. It refuses a time after now, and one before MeasuredFrom, which is a typing error; like that of CheckName,
+// the error is a sentence without a subject. The result has the precision of the database, 1 µs.
 func EffectiveTime(at *time.Time, now time.Time) (time.Time, error) {
 	now = now.UTC().Truncate(time.Microsecond)
 	switch {
 	case at == nil:
 		return now, nil
 	case at.After(now):
-		return time.Time{}, &FutureError{*at}
+		return time.Time{}, ruleError("is in the future. Give a time up to now, or none for now")
+	case at.Before(MeasuredFrom):
+		return time.Time{}, ruleError("is before 2015, when there were no readings. Give a later time, or none for now")
 	}
 	return *at, nil
 }

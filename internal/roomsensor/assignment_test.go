@@ -20,9 +20,10 @@ func TestEffectiveTime(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, instant(t, "2026-01-02T00:00:00.123456Z"), effective)
 
-	future := now.Add(time.Second)
-	_, err = roomsensor.EffectiveTime(&future, now)
-	var refused *roomsensor.FutureError
-	require.ErrorAs(t, err, &refused)
-	require.Equal(t, future, refused.At)
+	for at, want := range map[time.Time]string{
+		now.Add(time.Second): "is in the future", roomsensor.MeasuredFrom.Add(-1): "is before 2015", {}: "is before 2015",
+	} {
+		_, err = roomsensor.EffectiveTime(&at, now)
+		require.ErrorContains(t, err, want)
+	}
 }

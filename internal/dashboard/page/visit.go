@@ -157,7 +157,7 @@ func (v *Visit) CheckForm() error {
 }
 
 // LocalTime returns the time of the field at, which is in the zone of the team, or nil if it is empty. It adds an error
-// for a time in the future, and for a text that is not a time.
+// for a time in the future or before 2015, and for a text that is not a time.
 func (v *Visit) LocalTime(text string, errs FormErrors) *time.Time {
 	if text == "" {
 		return nil
@@ -168,7 +168,7 @@ func (v *Visit) LocalTime(text string, errs FormErrors) *time.Time {
 		return nil
 	}
 	if _, err := roomsensor.EffectiveTime(&at, v.Now); err != nil {
-		errs.Add("at", "This time is in the future. Enter a time up to now, or leave the field empty.")
+		errs.Add("at", "This time "+err.Error()+".")
 		return nil
 	}
 	return &at
@@ -176,7 +176,7 @@ func (v *Visit) LocalTime(text string, errs FormErrors) *time.Time {
 
 // EffectiveTime is LocalTime for a change that takes effect now if the field is empty.
 func (v *Visit) EffectiveTime(text string, errs FormErrors) time.Time {
-	at, _ := roomsensor.EffectiveTime(v.LocalTime(text, errs), v.Now) // LocalTime has refused a time in the future.
+	at, _ := roomsensor.EffectiveTime(v.LocalTime(text, errs), v.Now) // LocalTime has refused other times.
 	return at
 }
 
