@@ -47,10 +47,12 @@ var built = sync.OnceValues(func() (harness.Programs, error) {
 const (
 	// stepTimeout limits a step that takes seconds on an idle machine.
 	stepTimeout = 5 * time.Minute
+	// lastChange limits the time between the last change and a moment: units send all the time.
+	lastChange = 10 * time.Second
 	// pollInterval is how often a step checks whether it is over.
 	pollInterval = 100 * time.Millisecond
-	// apiPassword is that of the role of the API.
-	apiPassword = "drill"
+	// password is that of the owner of the tables and of the role of the API.
+	password = "drill"
 )
 
 // env is a service on servers of its own, and the variables of the page.
@@ -99,6 +101,7 @@ func (e *env) startDatabase() {
 		"DATABASE_URL": server.URL, "ADMIN_URL": withPath(server.URL, "postgres"), "PGDATA": data,
 		"PGLOG":  filepath.Join(server.DataDir, "server.log"),
 		"BACKUP": filepath.Join(server.DataDir, "backup"), "ARCHIVE": filepath.Join(server.DataDir, "archive"),
+		"OWNER": "roomsensor",
 	}
 	for _, dir := range []string{e.variables["BACKUP"], e.variables["ARCHIVE"]} {
 		require.NoError(e.t, os.Mkdir(dir, 0o700))
@@ -131,16 +134,34 @@ func (e *env) startQueue() {
 	e.variables["NATS_URL"], e.variables["NATS_STORE"] = e.nats.URL, store
 	e.service = &harness.Service{
 		Env: e.Env, Program: e.programs.Roomsensor, QueueURL: e.nats.URL, JS: js,
-		DatabaseURL: func() string { return e.variables["DATABASE_URL"] },
+		DatabaseURL: func() string { return e.as(e.variables["OWNER"]) },
 	}
 }
 
-// newFleet creates the fleet, and the role of the API.
+// as returns the URL of the database for a role.
+func (e *env) as(role string) string {
+	u, _ := url.Parse(e.variables["DATABASE_URL"]) // The server's own URL.
+	u.User = url.UserPassword(role, password)
+	return u.String()
+}
+
+// newFleet creates the fleet, the owner of the tables, who is not a superuser, and the role of the API.
 func (e *env) newFleet() {
-	e.shell(nil, "roomsensor migrate up", "DATABASE_ROLES=roomsensor", "DATABASE_API_PASSWORD="+apiPassword)
+	e.shell(e.account, `psql "$DATABASE_URL" --set=ON_ERROR_STOP=1 --set=password="$PASSWORD" <<END
+CREATE ROLE $OWNER LOGIN CREATEROLE PASSWORD :'password';
+ALTER DATABASE roomsensor OWNER TO $OWNER;
+END`, "PASSWORD="+password)
+	e.migrate()
 	var err error
 	e.fleet, err = e.service.CreateFleet(e.t.Context(), &harness.Options{Units: 24, Teams: 2})
 	require.NoError(e.t, err)
+}
+
+// migrate runs migrations as the owner of the tables.
+func (e *env) migrate() {
+	e.t.Helper()
+	e.shell(nil, `DATABASE_URL="$OWNER_URL" roomsensor migrate up`,
+		"OWNER_URL="+e.as(e.variables["OWNER"]), "DATABASE_ROLES=roomsensor", "DATABASE_API_PASSWORD="+password)
 }
 
 // step prints the name of a step and runs a block of the page as a user.
@@ -172,13 +193,12 @@ func (e *env) shell(as *command.Account, commands string, more ...string) string
 // start starts a process of roomsensor on free addresses.
 func (e *env) start(name string, more ...string) {
 	e.t.Helper()
-	database, err := url.Parse(e.variables["DATABASE_URL"])
-	require.NoError(e.t, err)
+	role := e.variables["OWNER"]
 	if name == "api" {
-		database.User = url.UserPassword("roomsensor_api", apiPassword)
+		role = "roomsensor_api"
 	}
 	process, err := e.NewProcess(name, e.programs.Roomsensor, []string{
-		"DATABASE_URL=" + database.String(), "NATS_URL=" + e.nats.URL, harness.UnlimitedRequests, harness.UnlimitedBytes,
+		"DATABASE_URL=" + e.as(role), "NATS_URL=" + e.nats.URL, harness.UnlimitedRequests, harness.UnlimitedBytes,
 	}, more...)
 	require.NoError(e.t, err)
 	require.NoError(e.t, process.Start(e.t.Context()))

@@ -32,11 +32,12 @@ func TestPointInTime(t *testing.T) {
 	older := &oldCopy{e, filepath.Join(e.Dir, "older.db"), e.fleet.Teams[0].Key}
 	stderr, ok := older.sync()
 	require.True(t, ok, stderr)
+	tooEarly := e.clock()
+	e.awaitMore()
 	leaked := e.newKey()
-	var moment time.Time
-	e.value(&moment, "SELECT clock_timestamp()")
+	moment := e.clock()
+	e.Logf("the moment is %s", roomsensor.FormatTime(moment))
 	e.variables["RESTORE_TO"] = roomsensor.FormatTime(moment)
-	e.Logf("the moment is %s", e.variables["RESTORE_TO"])
 	require.NoError(t, e.service.Command(t.Context(), nil, "key", "revoke", leaked))
 	var one int
 	e.value(&one, "INSERT INTO readings (device_id, bucket_at, co2_ppm) VALUES ($1, '2026-01-01Z', 1) RETURNING 1", imported)
@@ -54,7 +55,12 @@ func TestPointInTime(t *testing.T) {
 	e.Logf("lose the data directory")
 	e.shell(e.account, `pg_ctl stop --pgdata="$PGDATA" --mode=immediate --silent; rm -r "$PGDATA/base"`)
 	e.stop("api", "worker")
-	e.step(e.account, "restore", restoreBaseBackup)
+	e.restoreTo(tooEarly)
+	early := e.readings()
+	e.value(&one, "INSERT INTO streams VALUES ('of the first attempt', now()) RETURNING 1")
+	e.archiveSegment()
+	e.restoreTo(moment) // The first moment was too early. What was archived since then must not count.
+	require.Greater(t, e.readings(), early)
 	d.afterRestore(before, func() {
 		require.False(t, e.revoked(leaked), "the key is valid again")
 		for _, key := range e.savedRevocations() {
@@ -79,6 +85,22 @@ func TestPointInTime(t *testing.T) {
 	require.True(t, ok, stderr)
 	require.NotContains(t, stderr, "no longer valid")
 	require.Equal(t, copied.all(), older.all(), "the copy has all readings")
+}
+
+func (e *env) clock() (now time.Time) {
+	e.t.Helper()
+	e.value(&now, "SELECT clock_timestamp()")
+	return now
+}
+
+// restoreTo restores the database to a moment, up to the last change before it.
+func (e *env) restoreTo(moment time.Time) {
+	e.t.Helper()
+	e.variables["RESTORE_TO"] = roomsensor.FormatTime(moment)
+	e.step(e.account, "restore", restoreBaseBackup)
+	var restored time.Time
+	e.value(&restored, "SELECT pg_last_xact_replay_timestamp()")
+	require.WithinRange(e.t, restored, moment.Add(-lastChange), moment)
 }
 
 // newDevice creates a device of the first team whose readings are not in the ledger.
@@ -157,7 +179,8 @@ func TestDump(t *testing.T) {
 
 	e.Logf("lose the database and its roles")
 	e.stop("api", "worker")
-	e.shell(e.account, `psql "$ADMIN_URL" --command="DROP DATABASE roomsensor WITH (FORCE)" --command="DROP ROLE roomsensor_api"`)
+	e.shell(e.account, `psql "$ADMIN_URL" --command="DROP DATABASE roomsensor WITH (FORCE)" \
+		--command="DROP ROLE roomsensor_api, roomsensor_worker, roomsensor_receiver, roomsensor_dashboard, $OWNER"`)
 	_, err := e.nats.Stop(stepTimeout)
 	require.NoError(t, err)
 	require.NoError(t, os.Chmod(e.variables["BACKUP"], 0o755))
@@ -165,6 +188,10 @@ func TestDump(t *testing.T) {
 	e.step(nil, "restore the stream", restoreStreams)
 	require.NoError(t, e.nats.Restart(t.Context()))
 	e.step(e.account, "restore the dump", restoreDump)
+	var may bool
+	e.value(&may, "SELECT has_schema_privilege($1, 'public', 'CREATE')", e.variables["OWNER"])
+	require.True(t, may, "the next migrate up creates tables")
+	e.migrate()
 	d.afterRestore(before, func() {})
 	d.finish()
 }
