@@ -10,6 +10,34 @@ import (
 	"time"
 )
 
+const ArchiverGet = `-- name: ArchiverGet :one
+SELECT (current_setting('archive_mode') <> 'off')::boolean AS archives,
+       coalesce(last_failed_time > coalesce(last_archived_time, '-infinity'), false)::boolean AS fails,
+       coalesce(last_failed_wal, '')::text AS segment, failed_count::bigint AS failures
+FROM pg_stat_archiver
+`
+
+type ArchiverGetRow struct {
+	Archives bool
+	Fails    bool
+	Segment  string
+	Failures int64
+}
+
+// ArchiverGet returns the state of the archive of the write-ahead log: whether there is one, and what failed since the
+// last success.
+func (q *Queries) ArchiverGet(ctx context.Context, db DBTX) (ArchiverGetRow, error) {
+	row := db.QueryRow(ctx, ArchiverGet)
+	var i ArchiverGetRow
+	err := row.Scan(
+		&i.Archives,
+		&i.Fails,
+		&i.Segment,
+		&i.Failures,
+	)
+	return i, err
+}
+
 const BlockerList = `-- name: BlockerList :many
 SELECT a.pid::integer AS pid, coalesce(a.usename, '')::text AS role_name,
        coalesce(a.application_name, '')::text AS application, coalesce(a.state, 'unknown')::text AS state, w.waiting,
@@ -133,6 +161,83 @@ func (q *Queries) JobListFailed(ctx context.Context, db DBTX) ([]JobListFailedRo
 	return items, nil
 }
 
+const LockHolderList = `-- name: LockHolderList :many
+SELECT l.pid::int AS pid, c.relname::text AS table_name
+FROM pg_locks l JOIN pg_class c ON c.oid = l.relation
+WHERE l.granted AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+  AND c.relnamespace = 'public'::regnamespace
+  AND l.mode IN ('ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
+ORDER BY l.pid, c.relname
+`
+
+type LockHolderListRow struct {
+	Pid       int32
+	TableName string
+}
+
+// LockHolderList lists the sessions that lock a whole table, with the table.
+func (q *Queries) LockHolderList(ctx context.Context, db DBTX) ([]LockHolderListRow, error) {
+	rows, err := db.Query(ctx, LockHolderList)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []LockHolderListRow
+	for rows.Next() {
+		var i LockHolderListRow
+		if err := rows.Scan(&i.Pid, &i.TableName); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const OwnerGet = `-- name: OwnerGet :one
+SELECT o.name::text AS table_owner, pg_get_userbyid(d.datdba)::text AS database_owner,
+       has_schema_privilege(o.name, 'public', 'CREATE')::boolean AS may_create,
+       format('ALTER DATABASE %I OWNER TO %I', d.datname, o.name)::text AS repair
+FROM pg_database d, (
+    SELECT coalesce((SELECT tableowner FROM pg_tables WHERE schemaname = 'public' AND tablename = 'teams'), current_user) AS name
+) o
+WHERE d.datname = current_database()
+`
+
+type OwnerGetRow struct {
+	TableOwner    string
+	DatabaseOwner string
+	MayCreate     bool
+	Repair        string
+}
+
+// OwnerGet returns who owns the database and its tables, and whether the owner of the tables may create more of them,
+// which the next version may need. Before the first migration, the role of the session is the owner.
+func (q *Queries) OwnerGet(ctx context.Context, db DBTX) (OwnerGetRow, error) {
+	row := db.QueryRow(ctx, OwnerGet)
+	var i OwnerGetRow
+	err := row.Scan(
+		&i.TableOwner,
+		&i.DatabaseOwner,
+		&i.MayCreate,
+		&i.Repair,
+	)
+	return i, err
+}
+
+const RowsTry = `-- name: RowsTry :exec
+INSERT INTO postponed_chunks (chunk, postponed_until, time_limit)
+SELECT i || repeat(' doctor', 150), now(), '0' FROM generate_series(1, 1000) i
+`
+
+// RowsTry writes about a megabyte, for which the disk must have room. The caller rolls it back.
+func (q *Queries) RowsTry(ctx context.Context, db DBTX) error {
+	_, err := db.Exec(ctx, RowsTry)
+	return err
+}
+
 const ServerGet = `-- name: ServerGet :one
 
 SELECT current_setting('server_version')::text AS version,
@@ -178,4 +283,30 @@ func (q *Queries) ServerGet(ctx context.Context, db DBTX) (ServerGetRow, error) 
 		&i.Devices,
 	)
 	return i, err
+}
+
+const SessionsSeen = `-- name: SessionsSeen :one
+SELECT pg_has_role('pg_read_all_stats', 'USAGE')::boolean
+`
+
+// SessionsSeen reports whether the role sees what the sessions of other roles do.
+func (q *Queries) SessionsSeen(ctx context.Context, db DBTX) (bool, error) {
+	row := db.QueryRow(ctx, SessionsSeen)
+	var column_1 bool
+	err := row.Scan(&column_1)
+	return column_1, err
+}
+
+const TableLock = `-- name: TableLock :exec
+LOCK TABLE teams, users, memberships, sessions, sign_in_links, sign_in_attempts, sign_in_addresses, api_keys,
+    api_key_uses, ingest_keys, ingest_key_uses, service_secrets, receiver_secrets, devices, device_state, device_hardware,
+    assignments, ONLY readings, idempotency_keys, idempotency_bytes, rate_windows, rate_counters, streams, rejected_uploads,
+    reject_usage, foreign_writes, feed_batches, feed_days, feed_state, postponed_chunks, audit_log IN ROW EXCLUSIVE MODE
+`
+
+// TableLock locks the tables that processes write, as their statements do, until the transaction ends. It leaves out the
+// chunks of readings: there can be thousands, and maintenance locks one at a time.
+func (q *Queries) TableLock(ctx context.Context, db DBTX) error {
+	_, err := db.Exec(ctx, TableLock)
+	return err
 }

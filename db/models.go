@@ -288,6 +288,18 @@ type OrderedChunk struct {
 	Written int64
 }
 
+type PgClass struct {
+	Oid          pgtype.Uint32
+	Relname      string
+	Relnamespace pgtype.Uint32
+}
+
+type PgDatabase struct {
+	Oid     pgtype.Uint32
+	Datname string
+	Datdba  pgtype.Uint32
+}
+
 type PgExtension struct {
 	Extname    string
 	Extversion string
@@ -297,6 +309,9 @@ type PgLock struct {
 	Pid       *int32
 	Granted   bool
 	Waitstart *time.Time
+	Database  pgtype.Uint32
+	Relation  pgtype.Uint32
+	Mode      *string
 }
 
 type PgStatActivity struct {
@@ -309,8 +324,21 @@ type PgStatActivity struct {
 	State           *string
 }
 
+type PgStatArchiver struct {
+	LastArchivedTime *time.Time
+	FailedCount      int64
+	LastFailedWal    *string
+	LastFailedTime   *time.Time
+}
+
 type PgStatDatabase struct {
 	Numbackends int32
+}
+
+type PgTable struct {
+	Schemaname *string
+	Tablename  *string
+	Tableowner *string
 }
 
 type PostponedChunk struct {

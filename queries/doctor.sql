@@ -59,3 +59,48 @@ JOIN pg_stat_activity a ON a.pid = w.pid
 WHERE a.datname = current_database() AND cardinality(pg_blocking_pids(a.pid)) = 0
   AND greatest(clock_timestamp() - a.xact_start, w.longest) > make_interval(secs => @seconds::double precision)
 ORDER BY w.waiting DESC, a.pid;
+
+-- OwnerGet returns who owns the database and its tables, and whether the owner of the tables may create more of them,
+-- which the next version may need. Before the first migration, the role of the session is the owner.
+-- name: OwnerGet :one
+SELECT o.name::text AS table_owner, pg_get_userbyid(d.datdba)::text AS database_owner,
+       has_schema_privilege(o.name, 'public', 'CREATE')::boolean AS may_create,
+       format('ALTER DATABASE %I OWNER TO %I', d.datname, o.name)::text AS repair
+FROM pg_database d, (
+    SELECT coalesce((SELECT tableowner FROM pg_tables WHERE schemaname = 'public' AND tablename = 'teams'), current_user) AS name
+) o
+WHERE d.datname = current_database();
+
+-- ArchiverGet returns the state of the archive of the write-ahead log: whether there is one, and what failed since the
+-- last success.
+-- name: ArchiverGet :one
+SELECT (current_setting('archive_mode') <> 'off')::boolean AS archives,
+       coalesce(last_failed_time > coalesce(last_archived_time, '-infinity'), false)::boolean AS fails,
+       coalesce(last_failed_wal, '')::text AS segment, failed_count::bigint AS failures
+FROM pg_stat_archiver;
+
+-- SessionsSeen reports whether the role sees what the sessions of other roles do.
+-- name: SessionsSeen :one
+SELECT pg_has_role('pg_read_all_stats', 'USAGE')::boolean;
+
+-- TableLock locks the tables that processes write, as their statements do, until the transaction ends. It leaves out the
+-- chunks of readings: there can be thousands, and maintenance locks one at a time.
+-- name: TableLock :exec
+LOCK TABLE teams, users, memberships, sessions, sign_in_links, sign_in_attempts, sign_in_addresses, api_keys,
+    api_key_uses, ingest_keys, ingest_key_uses, service_secrets, receiver_secrets, devices, device_state, device_hardware,
+    assignments, ONLY readings, idempotency_keys, idempotency_bytes, rate_windows, rate_counters, streams, rejected_uploads,
+    reject_usage, foreign_writes, feed_batches, feed_days, feed_state, postponed_chunks, audit_log IN ROW EXCLUSIVE MODE;
+
+-- LockHolderList lists the sessions that lock a whole table, with the table.
+-- name: LockHolderList :many
+SELECT l.pid::int AS pid, c.relname::text AS table_name
+FROM pg_locks l JOIN pg_class c ON c.oid = l.relation
+WHERE l.granted AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+  AND c.relnamespace = 'public'::regnamespace
+  AND l.mode IN ('ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
+ORDER BY l.pid, c.relname;
+
+-- RowsTry writes about a megabyte, for which the disk must have room. The caller rolls it back.
+-- name: RowsTry :exec
+INSERT INTO postponed_chunks (chunk, postponed_until, time_limit)
+SELECT i || repeat(' doctor', 150), now(), '0' FROM generate_series(1, 1000) i;

@@ -7,6 +7,7 @@ import (
 
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/store/ops"
+	"roomsensor/internal/store/pg"
 	"roomsensor/schema"
 )
 
@@ -42,10 +43,14 @@ func (d *doctor) checkDatabase(ctx context.Context) {
 	d.ok("database migrations", "Every migration of this version is applied.")
 	d.checkRights(&database)
 	d.checkLocks(&database)
+	d.checkTrials(ctx)
 	server, took, err := d.server(ctx)
 	if err != nil {
-		d.find(FindingUnknown, "database settings", "Run the command as the owner of the tables.",
-			"They could not be read: %v.", err)
+		fix := "Remove what other findings report, and run the command again."
+		if pg.IsDenied(err) {
+			fix = needsOwner
+		}
+		d.find(FindingUnknown, "database settings", fix, "They could not be read: %v.", err)
 		return
 	}
 	d.checkDurability(&server)
@@ -70,15 +75,23 @@ func (d *doctor) server(ctx context.Context) (ops.Server, time.Duration, error) 
 // checkBlockers checks whether sessions make others wait for locks.
 func (d *doctor) checkBlockers(ctx context.Context) {
 	blockers, err := d.operator.store.Blockers(ctx, longBlock)
-	if err == nil { // The check of the database reports the error.
-		d.reportBlockers(blockers)
+	if err != nil {
+		return // The check of the database reports the error.
 	}
+	sees, err := d.operator.store.SeesSessions(ctx)
+	d.reportBlockers(blockers, err == nil && sees)
 }
 
-func (d *doctor) reportBlockers(blockers []ops.Blocker) {
+// reportBlockers reports sessions. sees says whether the role sees those of other roles.
+func (d *doctor) reportBlockers(blockers []ops.Blocker, sees bool) {
 	const check = "database sessions"
-	if len(blockers) == 0 {
-		d.ok(check, "No session that this role may see blocks others for longer than %s.", longBlock)
+	switch {
+	case len(blockers) > 0:
+	case sees:
+		d.ok(check, "No session blocks others for longer than %s.", longBlock)
+	default:
+		d.find(FindingUnknown, check, "Let a superuser run the command, or GRANT pg_read_all_stats to its role.",
+			"The role of this command does not see what sessions of other roles do.")
 	}
 	for i := range blockers {
 		b := &blockers[i]

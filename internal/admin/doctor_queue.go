@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"bytes"
 	"context"
 	"crypto/x509"
 	"encoding/json"
@@ -16,6 +17,8 @@ import (
 	"roomsensor/internal/config"
 	"roomsensor/internal/process"
 	"roomsensor/internal/queue"
+	"roomsensor/internal/receiver"
+	"roomsensor/internal/roomsensor"
 )
 
 // maxLag is the age of the oldest upload that no worker has stored, from which on the workers count as late.
@@ -227,6 +230,43 @@ func (d *doctor) checkSite(ctx context.Context) {
 		d.ok(check, "The API answers at %s.", address)
 	}
 	d.checkCertificate("public certificate", address, certificate)
+	if err == nil && isAPI {
+		d.checkUploads(ctx, address+"/uploads")
+	}
+}
+
+// checkUploads checks that the largest upload reaches a receiver: without a credential, it refuses it before it reads
+// the body, which is then not sent unless a proxy asks for it.
+func (d *doctor) checkUploads(ctx context.Context, address string) {
+	const check = "public uploads"
+	const proxy = "Let the proxy send /uploads and /rejects to a receiver, with bodies of 16 MiB (docs/operate/proxies.md)."
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(make([]byte, receiver.MaxBody)))
+	if err != nil {
+		d.find(FindingUnknown, check, "Check the address.", "It could not be tried: %v.", err)
+		return
+	}
+	r.Header.Set("Expect", "100-continue")
+	response, err := send(r)
+	if err != nil {
+		d.find(FindingUnknown, check, "Check the proxy, and repeat it over a faster connection.",
+			"%d MiB could not be sent to %s: %v.", receiver.MaxBody>>20, address, err)
+		return
+	}
+	defer func() { _ = response.Body.Close() }()
+	var refusal struct {
+		Error struct {
+			Code roomsensor.Code `json:"code"`
+		} `json:"error"`
+	}
+	_ = json.NewDecoder(io.LimitReader(response.Body, maxDocument)).Decode(&refusal) // Others do not answer in JSON.
+	switch {
+	case refusal.Error.Code == roomsensor.CodeIngestKeyMissing:
+		d.ok(check, "Uploads of %d MiB reach a receiver at %s.", receiver.MaxBody>>20, address)
+	case response.StatusCode == http.StatusRequestEntityTooLarge:
+		d.find(FindingWrong, check, proxy, "%s refuses uploads of %d MiB.", address, receiver.MaxBody>>20)
+	default:
+		d.find(FindingWrong, check, proxy, "No receiver answers at %s: the status is %d.", address, response.StatusCode)
+	}
 }
 
 // isLocal reports whether a URL leads to this machine.
@@ -244,7 +284,14 @@ func request(ctx context.Context, address string) (*http.Response, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading a URL: %w", err)
 	}
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, Proxy: http.ProxyFromEnvironment}}
+	return send(r)
+}
+
+// send sends a request. The caller closes the body.
+func send(r *http.Request) (*http.Response, error) {
+	client := &http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true, Proxy: http.ProxyFromEnvironment, ExpectContinueTimeout: time.Second,
+	}}
 	return client.Do(r) //nolint:wrapcheck // The finding says what was done.
 }
 

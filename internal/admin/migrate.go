@@ -56,9 +56,7 @@ func MigrateUp(ctx context.Context, cfg config.Migration) (Migrations, error) {
 		return Migrations{}, errOldDatabase
 	}
 	if err != nil {
-		return Migrations{}, process.Interrupted(ctx, process.Refusef("The database could not be migrated. "+
-			"Its server must preload TimescaleDB 2.19 or later, "+
-			"and the role must be allowed to create extensions and tables: %v", err))
+		return Migrations{}, process.Interrupted(ctx, explainMigration(ctx, cfg.Database, err))
 	}
 	if err := ensureRoles(ctx, cfg); err != nil {
 		return Migrations{}, process.Interrupted(ctx, process.Refusef("The database was migrated, "+
@@ -66,6 +64,21 @@ func MigrateUp(ctx context.Context, cfg config.Migration) (Migrations, error) {
 			"The role in --database-url (DATABASE_URL) must own the tables and have CREATEROLE: %v", err))
 	}
 	return MigrationStatus(ctx, cfg.Database)
+}
+
+// explainMigration says why the database could not be migrated.
+func explainMigration(ctx context.Context, cfg config.Database, cause error) error {
+	s, err := process.OpenStore(ctx, cfg, store.Operator)
+	if err == nil {
+		defer s.Close()
+		if owner, err := s.Owner(ctx); err == nil && !owner.MayCreate {
+			return process.Refusef("The database could not be migrated, because the role %s may not create tables in the "+
+				"schema public: the database belongs to %s. Let an administrator run: %s; The error was: %v",
+				owner.Tables, owner.Database, owner.Repair, cause)
+		}
+	}
+	return process.Refusef("The database could not be migrated. Its server must preload TimescaleDB 2.19 or later, "+
+		"and the role must be allowed to create extensions: %v", cause)
 }
 
 // fittingChunkInterval returns the length of chunks that suits the fleet and the server.

@@ -1,6 +1,7 @@
 package admin_test
 
 import (
+	"net/url"
 	"testing"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 
 	"roomsensor/internal/admin"
 	"roomsensor/internal/config"
+	"roomsensor/schema"
 	"roomsensor/test/dbtest"
 	"roomsensor/test/proctest"
 )
@@ -33,4 +35,20 @@ func TestMigrateUpRetries(t *testing.T) {
 	require.Eventually(t, func() bool { return line.Attempts() > 3*once }, 30*time.Second, 10*time.Millisecond)
 	line.Restore()
 	require.NoError(t, <-migrated)
+}
+
+// An owner of the tables that does not own the database may not create tables, as after a restore without it.
+func TestMigrateUpOwner(t *testing.T) {
+	t.Parallel()
+	db := dbtest.New(t) // With the roles of the server.
+	address, err := url.Parse(db.As(t, schema.RoleWorker))
+	require.NoError(t, err)
+	empty, err := url.Parse(dbtest.Empty(t).URL)
+	require.NoError(t, err)
+	empty.User = address.User
+	_, err = admin.MigrateUp(t.Context(), config.Migration{
+		Database: config.Database{DatabaseURL: config.Secret(empty.String())}, Layout: config.Defaults[config.Layout](),
+	})
+	require.ErrorContains(t, err, "the role roomsensor_test_worker may not create tables in the schema public")
+	require.ErrorContains(t, err, "OWNER TO roomsensor_test_worker;")
 }

@@ -20,9 +20,10 @@ import (
 	"roomsensor/internal/roomsensor"
 )
 
+// MaxBody is the limit of a body in bytes, before and after its decompression.
+const MaxBody = 16 << 20
+
 const (
-	// maxBody is the limit of a body in bytes, before and after its decompression.
-	maxBody = 16 << 20
 	// firstBytes is the first buffer of a body, or less if the request states that the body is smaller. The buffer doubles
 	// while the body arrives.
 	firstBytes = 16 << 10
@@ -89,7 +90,7 @@ func (q *request) readBody(key *roomsensor.Key, m *fairshare.Held) (text []byte,
 func receiveBody(
 	w http.ResponseWriter, r *http.Request, m *fairshare.Held,
 ) (received []byte, decode *decoder, err error) {
-	raw := httpedge.NewBodyReader(w, http.MaxBytesReader(w, r.Body, maxBody), bodyTimeout)
+	raw := httpedge.NewBodyReader(w, http.MaxBytesReader(w, r.Body, MaxBody), bodyTimeout)
 	defer raw.Done()
 	if decode, err = decoderOf(r.Header.Values("Content-Encoding")); err != nil {
 		return nil, nil, err
@@ -104,12 +105,12 @@ func receiveBody(
 	return received, decode, err
 }
 
-// receive reads to the end, into a first buffer of a size in bytes, which doubles up to maxBody. It returns errFull
+// receive reads to the end, into a first buffer of a size in bytes, which doubles up to MaxBody. It returns errFull
 // where there is more.
 func receive(r io.Reader, first int, m *fairshare.Held) (received []byte, err error) {
 	for err == nil {
-		if len(received) == cap(received) && cap(received) < maxBody {
-			larger, refusal := buffer(min(max(first, 2*cap(received)), maxBody), m)
+		if len(received) == cap(received) && cap(received) < MaxBody {
+			larger, refusal := buffer(min(max(first, 2*cap(received)), MaxBody), m)
 			if refusal != nil {
 				return received, refusal
 			}
@@ -191,7 +192,7 @@ func decompress(packed []byte, d *decoder, m *fairshare.Held) (text []byte, err 
 	case errors.Is(err, zstd.ErrWindowSizeExceeded), errors.Is(err, zstd.ErrDecoderSizeExceeded):
 		return text, roomsensor.NewError(roomsensor.CodeRequestTooLarge, "",
 			fmt.Sprintf("The body or its zstd window is larger than %d bytes. "+
-				"Compress it at a lower level, or send the uploads in several requests.", maxBody))
+				"Compress it at a lower level, or send the uploads in several requests.", MaxBody))
 	}
 	return text, roomsensor.Invalid("Content-Encoding",
 		"The body cannot be decompressed as Content-Encoding says, or it is cut off.")
@@ -213,13 +214,13 @@ func gzipSize(packed []byte) int {
 	return int(binary.LittleEndian.Uint32(packed[len(packed)-4:]))
 }
 
-// zstdDecoders holds the decoders that are not in use. Each keeps a window as large as a body names, up to maxBody,
+// zstdDecoders holds the decoders that are not in use. Each keeps a window as large as a body names, up to MaxBody,
 // which no request counts.
 var zstdDecoders = func() chan *zstd.Decoder {
 	decoders := make(chan *zstd.Decoder, maxInflating)
 	for range cap(decoders) {
 		d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
-			zstd.WithDecoderMaxWindow(maxBody))
+			zstd.WithDecoderMaxWindow(MaxBody))
 		if err != nil {
 			panic(err) // An option is wrong.
 		}
@@ -250,12 +251,12 @@ func zstdSize(packed []byte) int {
 	if err := header.Decode(packed); err != nil || !header.HasFCS {
 		return 10 * len(packed)
 	}
-	return int(min(header.FrameContentSize, maxBody))
+	return int(min(header.FrameContentSize, MaxBody))
 }
 
 func errBodyTooLarge() error {
 	return roomsensor.NewError(roomsensor.CodeRequestTooLarge, "",
-		fmt.Sprintf("The body is larger than %d bytes. Send the uploads in several requests.", maxBody))
+		fmt.Sprintf("The body is larger than %d bytes. Send the uploads in several requests.", MaxBody))
 }
 
 // receiveError returns the public error of a body that did not arrive.

@@ -133,9 +133,9 @@ func TestRefusalWhileClientIsSending(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		near := pipe(t, New(Config{Keys: &keyStore{}, Log: zerolog.Nop(), Metrics: prometheus.NewRegistry()}))
-		_, err := fmt.Fprintf(near, "POST /uploads HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", maxBody)
+		_, err := fmt.Fprintf(near, "POST /uploads HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", MaxBody)
 		require.NoError(t, err)
-		_, err = io.WriteString(near, strings.Repeat("x", maxBody))
+		_, err = io.WriteString(near, strings.Repeat("x", MaxBody))
 		require.NoError(t, err)
 		response, err := http.ReadResponse(bufio.NewReader(near), nil)
 		require.NoError(t, err)
@@ -149,7 +149,7 @@ func TestReadBody(t *testing.T) {
 	t.Parallel()
 	large := strings.Repeat(small+"\n", 200_000) // 7.4 MiB
 	var windowed bytes.Buffer
-	w, err := zstd.NewWriter(&windowed, zstd.WithWindowSize(maxBody))
+	w, err := zstd.NewWriter(&windowed, zstd.WithWindowSize(MaxBody))
 	require.NoError(t, err)
 	_, err = io.WriteString(w, large)
 	require.NoError(t, err)
@@ -159,13 +159,13 @@ func TestReadBody(t *testing.T) {
 		"plain":                        {"", large, large},
 		"gzip":                         {"gzip", gzipped(t, large), large},
 		"gzip, members":                {"gzip", gzipped(t, large) + gzipped(t, small), large + small},
-		"gzip, exactly full":           {"gzip", gzipped(t, strings.Repeat(" ", maxBody)), strings.Repeat(" ", maxBody)},
+		"gzip, exactly full":           {"gzip", gzipped(t, strings.Repeat(" ", MaxBody)), strings.Repeat(" ", MaxBody)},
 		"zstd":                         {"zstd", zstandard(t, large), large},
 		"zstd, frames":                 {"zstd", zstandard(t, small) + zstandard(t, large) + zstandard(t, small), small + large + small},
-		"zstd, exactly full":           {"zstd", zstandard(t, strings.Repeat(" ", maxBody)), strings.Repeat(" ", maxBody)},
+		"zstd, exactly full":           {"zstd", zstandard(t, strings.Repeat(" ", MaxBody)), strings.Repeat(" ", MaxBody)},
 		"zstd, 16 MiB window, no size": {"zstd", windowed.String(), large},
 	} {
-		budget := newMemoryLimiter(4 * maxBody)
+		budget := newMemoryLimiter(4 * MaxBody)
 		m := budget.Open(fairshare.Owner{Key: "a"})
 		r := httptest.NewRequest(http.MethodPost, "/uploads", strings.NewReader(test.body))
 		if test.encoding != "" {
@@ -217,7 +217,7 @@ func costlyGzip(t testing.TB, size int, text string) string {
 // A body is decompressed in one pass, whatever it states about its size.
 func TestDecompressInOnePass(t *testing.T) {
 	t.Parallel()
-	text := strings.Repeat(" ", maxBody/2)
+	text := strings.Repeat(" ", MaxBody/2)
 	passes := 0
 	counted := &decoder{size: gzipSize, open: func(packed []byte) (io.Reader, func(), error) {
 		passes++
@@ -225,7 +225,7 @@ func TestDecompressInOnePass(t *testing.T) {
 	}}
 	packed := costlyGzip(t, 100_000, text)
 	require.Zero(t, gzipSize([]byte(packed)))
-	got, err := decompress([]byte(packed), counted, memoryOf(newMemoryLimiter(4*maxBody), "a", 1))
+	got, err := decompress([]byte(packed), counted, memoryOf(newMemoryLimiter(4*MaxBody), "a", 1))
 	require.NoError(t, err)
 	require.Len(t, got, len(text))
 	require.Equal(t, 1, passes)

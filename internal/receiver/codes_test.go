@@ -30,7 +30,7 @@ func (g *testServer) everyCode(t *testing.T) map[roomsensor.Code]answer {
 	}
 	answers := map[roomsensor.Code]answer{
 		roomsensor.CodeValidationFailed: g.post(t, "{"),
-		roomsensor.CodeRequestTooLarge:  g.post(t, strings.Repeat(" ", maxBody+1)),
+		roomsensor.CodeRequestTooLarge:  g.post(t, strings.Repeat(" ", MaxBody+1)),
 		roomsensor.CodeNotFound:         g.do(t, http.MethodPost, "/upload", nil),
 		roomsensor.CodeMethodNotAllowed: g.do(t, http.MethodGet, "/uploads", nil),
 		roomsensor.CodeIngestKeyMissing: g.do(t, http.MethodPost, "/uploads", strings.NewReader(small)),

@@ -353,7 +353,7 @@ func TestDryRun(t *testing.T) {
 		for _, query := range []string{"", "?dry_run=true"} {
 			g.ask(t, g.key, http.MethodPost, "/uploads"+query, "hello").requireCode(t, 400, roomsensor.CodeValidationFailed)
 			g.ask(t, g.key+"x", http.MethodPost, "/uploads"+query, small).requireCode(t, 401, roomsensor.CodeIngestKeyInvalid)
-			g.ask(t, g.key, http.MethodPost, "/uploads"+query, strings.Repeat(" ", maxBody+1)).requireCode(t, 413, roomsensor.CodeRequestTooLarge)
+			g.ask(t, g.key, http.MethodPost, "/uploads"+query, strings.Repeat(" ", MaxBody+1)).requireCode(t, 413, roomsensor.CodeRequestTooLarge)
 		}
 	})
 }

@@ -63,7 +63,7 @@ func TestRates(t *testing.T) {
 			r := newRates(DefaultRequestsPerSecond, 1<<20)
 			require.NoError(t, r.charge(a, 10<<20))
 			require.NoError(t, r.admit(a), "it owes nothing")
-			require.NoError(t, r.charge(a, maxBody))
+			require.NoError(t, r.charge(a, MaxBody))
 			require.Equal(t, 16, requireLimited(t, r.admit(a)))
 			require.Equal(t, 16, requireLimited(t, r.charge(a, 1)), "of a request that was admitted before")
 			require.Equal(t, 3, requireLimited(t, r.admit(b)), "the team owes 6 MiB and gets 2 MiB a second")
@@ -121,6 +121,6 @@ func TestUploadsRateLimit(t *testing.T) {
 	require.Equal(t, 202, a.status)
 
 	g.receiver.rates = frozenRates(DefaultRequestsPerSecond, 1<<20)
-	g.post(t, gzipped(t, strings.Repeat(" ", maxBody)), "Content-Encoding", "gzip").requireCode(t, 400, roomsensor.CodeValidationFailed)
+	g.post(t, gzipped(t, strings.Repeat(" ", MaxBody)), "Content-Encoding", "gzip").requireCode(t, 400, roomsensor.CodeValidationFailed)
 	g.post(t, small).requireCode(t, 429, roomsensor.CodeRateLimitExceeded)
 }

@@ -193,7 +193,7 @@ func (q *request) discardBody() {
 	select {
 	case q.lingering <- struct{}{}:
 		defer func() { <-q.lingering }()
-		_, _ = io.CopyN(io.Discard, q.r.Body, maxBody) // It ends at the read deadline at the latest.
+		_, _ = io.CopyN(io.Discard, q.r.Body, MaxBody) // It ends at the read deadline at the latest.
 	default:
 	}
 }

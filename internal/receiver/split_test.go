@@ -91,7 +91,7 @@ func TestSplitCount(t *testing.T) {
 
 // A body of millions of lines is refused at the first one, with hardly any memory.
 func TestSplitMemory(t *testing.T) { //nolint:paralleltest // It counts what the whole process allocates.
-	body := bytes.Repeat([]byte("1\n"), maxBody/2)
+	body := bytes.Repeat([]byte("1\n"), MaxBody/2)
 	var before, after runtime.MemStats
 	m := unlimited()
 	runtime.ReadMemStats(&before)

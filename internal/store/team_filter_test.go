@@ -54,6 +54,7 @@ var withoutTeam = map[string]string{
 	"AssignmentDeleteByDevice": operator, "ReadingGetFirst": operator, "ReadingDelete": operator, "ReadingDeleteByDevice": operator, "ReadingSetArrival": operator,
 	"APIKeyDelete":         operator,
 	"IdempotencyKeyDelete": operator, "IdempotencyBytesDelete": operator, "RateWindowDelete": operator,
+	"OwnerGet": noTeam, "ArchiverGet": noTeam, "SessionsSeen": noTeam, "TableLock": noTeam, "LockHolderList": noTeam, "RowsTry": noTeam,
 	"ServerGet": operator, "BlockerList": operator, "ChunkGetNewest": operator, "JobListFailed": operator, "RejectDeleteByTeam": operator, "RejectCountByReason": operator,
 	"TeamList": operator, "DeviceGetByID": operator,
 	"HardwareExists": byUnit, "HardwareGetSince": byUnit, "AssignmentGetTeam": operator, "AuditList": operator,

@@ -45,7 +45,15 @@ CREATE TABLE pg_stat_activity (
     pid int NOT NULL, datname text, backend_type text, xact_start timestamptz,
     usename text, application_name text, state text
 );
-CREATE TABLE pg_locks (pid int, granted boolean NOT NULL, waitstart timestamptz);
+CREATE TABLE pg_locks (
+    pid int, granted boolean NOT NULL, waitstart timestamptz, database oid, relation oid, mode text
+);
+CREATE TABLE pg_class (oid oid NOT NULL, relname text NOT NULL, relnamespace oid NOT NULL);
+CREATE TABLE pg_tables (schemaname text, tablename text, tableowner text);
+CREATE TABLE pg_database (oid oid NOT NULL, datname text NOT NULL, datdba oid NOT NULL);
+CREATE TABLE pg_stat_archiver (
+    last_archived_time timestamptz, failed_count bigint NOT NULL, last_failed_wal text, last_failed_time timestamptz
+);
 CREATE TABLE pg_extension (extname text NOT NULL, extversion text NOT NULL);
 CREATE TABLE pg_stat_database (numbackends int NOT NULL);
 

@@ -62,6 +62,89 @@ func (s *Store) Certificate(ctx context.Context) (*x509.Certificate, error) {
 	return secure.ConnectionState().PeerCertificates[0], nil
 }
 
+// Owner is who owns the tables.
+type Owner struct {
+	Tables, Database string // roles
+	MayCreate        bool   // whether the owner of the tables may create more of them
+	Repair           string // SQL with which an administrator lets it
+}
+
+// Owner returns who owns the tables, or the role of the store before the first migration.
+func (s *Store) Owner(ctx context.Context) (Owner, error) {
+	row, err := s.Queries.OwnerGet(ctx, s.Pool)
+	if err != nil {
+		return Owner{}, fmt.Errorf("reading the owner of the tables: %w", pg.Translate(err))
+	}
+	return Owner{Tables: row.TableOwner, Database: row.DatabaseOwner, MayCreate: row.MayCreate, Repair: row.Repair}, nil
+}
+
+// Archive is the state of the archive of the write-ahead log.
+type Archive struct {
+	On, Fails bool
+	Segment   string // that could not be archived last
+	Failures  int64
+}
+
+// Archive returns the state of the archive of the write-ahead log.
+func (s *Store) Archive(ctx context.Context) (Archive, error) {
+	row, err := s.Queries.ArchiverGet(ctx, s.Pool)
+	if err != nil {
+		return Archive{}, fmt.Errorf("reading the state of the archive: %w", pg.Translate(err))
+	}
+	return Archive{row.Archives, row.Fails, row.Segment, row.Failures}, nil
+}
+
+// SeesSessions reports whether the role of the store sees what the sessions of other roles do.
+func (s *Store) SeesSessions(ctx context.Context) (bool, error) {
+	sees, err := s.Queries.SessionsSeen(ctx, s.Pool)
+	if err != nil {
+		return false, fmt.Errorf("reading the rights of the role: %w", pg.Translate(err))
+	}
+	return sees, nil
+}
+
+// writeLockTimeout limits the wait of TryWrite for a lock, as the API does.
+const writeLockTimeout = "2s"
+
+var errRollBack = errors.New("rolled back")
+
+// TryWrite writes as processes do, in a transaction that it rolls back. Its error is that of the server.
+func (s *Store) TryWrite(ctx context.Context) error {
+	err := pgx.BeginFunc(ctx, s.Pool, func(tx pgx.Tx) error {
+		for _, try := range []func() error{
+			func() error { return s.Set(ctx, tx, "lock_timeout", writeLockTimeout) },
+			func() error { return s.Queries.TableLock(ctx, tx) },
+			func() error { return s.Queries.RowsTry(ctx, tx) },
+		} {
+			if err := try(); err != nil {
+				return err
+			}
+		}
+		return errRollBack
+	})
+	if errors.Is(err, errRollBack) {
+		return nil
+	}
+	return err //nolint:wrapcheck // The finding says what was done.
+}
+
+// LockHolder is a session that locks a whole table.
+type LockHolder struct {
+	PID   int
+	Table string
+}
+
+// LockHolders lists the sessions that lock whole tables.
+func (s *Store) LockHolders(ctx context.Context) ([]LockHolder, error) {
+	rows, err := s.Queries.LockHolderList(ctx, s.Pool)
+	if err != nil {
+		return nil, fmt.Errorf("listing locks: %w", pg.Translate(err))
+	}
+	return pg.Convert(rows, func(row *db.LockHolderListRow) LockHolder {
+		return LockHolder{int(row.Pid), row.TableName}
+	}), nil
+}
+
 // FullChunk is the newest chunk of readings that is full.
 type FullChunk struct {
 	Length            time.Duration

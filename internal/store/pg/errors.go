@@ -30,6 +30,7 @@ const (
 	stateReadOnly          = "25006"
 	StateExclusion         = "23P01"
 	stateForeignKey        = "23503"
+	stateDenied            = "42501"
 	StateUnique            = "23505"
 
 	ConstraintUnitInOneDevice  = "device_hardware_one_device"
@@ -59,6 +60,12 @@ func Translate(err error) error {
 		return Overloaded(err)
 	}
 	return err
+}
+
+// IsDenied reports whether the role lacks a right.
+func IsDenied(err error) bool {
+	pgErr, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && pgErr.Code == stateDenied
 }
 
 func isTransient(state string) bool {
