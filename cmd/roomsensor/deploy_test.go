@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -287,4 +288,38 @@ func TestConfigurationPage(t *testing.T) {
 		}
 	}
 	require.Equal(t, settings, listed)
+}
+
+// The block for production writes a file .env once, with every value that the production file requires, and with which
+// all later commands of Compose use both files.
+func TestProductionEnvironment(t *testing.T) {
+	t.Parallel()
+	text := string(readFile(t, "../../docs/operate/containers.md"))
+	_, block, found := strings.Cut(text, "```sh\ndeploy/certificates")
+	require.True(t, found)
+	block, _, _ = strings.Cut("deploy/certificates"+block, "\n```")
+	dir := t.TempDir()
+	for name, script := range map[string]string{"deploy/certificates": "true", "docker": `echo "$@" >>compose.log`} {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		require.NoError(t, os.WriteFile(path, []byte("#!/bin/sh\n"+script+"\n"), 0o700)) //nolint:gosec // A program.
+	}
+	var before []byte
+	for range 2 {
+		cmd := exec.CommandContext(t.Context(), "bash", "-c", block)
+		cmd.Dir, cmd.Env = dir, []string{"PATH=" + dir + ":" + os.Getenv("PATH")}
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		after, err := os.ReadFile(filepath.Join(dir, ".env"))
+		require.NoError(t, err)
+		if before != nil {
+			require.Equal(t, string(before), string(after), "the second time changes nothing")
+		}
+		before = after
+	}
+	for _, match := range regexp.MustCompile(`\$\{(\w+):\?`).FindAllSubmatch(readFile(t, "../../deploy/compose.production.yml"), -1) {
+		require.Regexp(t, `(?m)^`+string(match[1])+`=.+$`, string(before))
+	}
+	require.Contains(t, string(before), "\nCOMPOSE_FILE=docker-compose.yml:deploy/compose.production.yml\n")
+	require.Equal(t, "compose up -d\ncompose up -d\n", string(readFile(t, filepath.Join(dir, "compose.log"))))
 }

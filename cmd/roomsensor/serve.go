@@ -2,6 +2,9 @@ package main
 
 import (
 	"context"
+	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/rs/zerolog"
 
@@ -11,31 +14,49 @@ import (
 	"roomsensor/internal/service"
 )
 
-// processOptions returns the options of a process that logs JSON Lines to stderr.
-func processOptions(t *cli.Terminal, level config.Log) process.Options {
+// serve runs a process that logs JSON Lines to stderr. It ignores SIGHUP, which would end it at once by default, in the
+// middle of its work: a process has nothing to reload.
+func serve[Config any](
+	ctx context.Context, t *cli.Terminal, cfg Config, level config.Log,
+	run func(context.Context, Config, process.Options) error,
+) error {
 	log := zerolog.New(t.Stderr).Level(level.Level()).With().Timestamp().Logger()
-	return process.Options{Log: log, Version: t.Version}
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	logged := make(chan struct{})
+	go func() {
+		defer close(logged)
+		for range hangups {
+			log.Warn().Msg("ignored SIGHUP; SIGTERM stops the process")
+		}
+	}()
+	defer func() {
+		signal.Stop(hangups)
+		close(hangups)
+		<-logged
+	}()
+	return run(ctx, cfg, process.Options{Log: log, Version: t.Version})
 }
 
 type apiCmd struct{ config.API }
 
 // Run serves the API until the command is interrupted.
 func (c *apiCmd) Run(ctx context.Context, t *cli.Terminal) error {
-	return service.RunAPI(ctx, c.API, processOptions(t, c.Log))
+	return serve(ctx, t, c.API, c.Log, service.RunAPI)
 }
 
 type ingestCmd struct{ config.Ingest }
 
 // Run receives and stores uploads until the command is interrupted.
 func (c *ingestCmd) Run(ctx context.Context, t *cli.Terminal) error {
-	return service.RunIngest(ctx, c.Ingest, processOptions(t, c.Log))
+	return serve(ctx, t, c.Ingest, c.Log, service.RunIngest)
 }
 
 type dashboardCmd struct{ config.Dashboard }
 
 // Run serves the dashboard until the command is interrupted.
 func (c *dashboardCmd) Run(ctx context.Context, t *cli.Terminal) error {
-	return service.RunDashboard(ctx, c.Dashboard, processOptions(t, c.Log))
+	return serve(ctx, t, c.Dashboard, c.Log, service.RunDashboard)
 }
 
 type healthcheckCmd struct{ config.Ops }

@@ -15,7 +15,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -37,10 +40,14 @@ const (
 	clientAddress = "127.0.0.2"
 )
 
+// restartClients is the number of clients that send while processes restart.
+const restartClients = 4
+
 // proxied is a service behind nginx, with the client of a person.
 type proxied struct {
 	*streamEnv
 	browser   *http.Client
+	receivers []*server
 	dashboard *server
 }
 
@@ -57,9 +64,10 @@ func newProxied(t *testing.T) *proxied {
 	e := &proxied{streamEnv: newStreamEnv(t)}
 	e.settings["PUBLIC_URL"], e.settings["DASHBOARD_URL"] = sensorsURL, dashboardURL
 	e.settings["TRUSTED_PROXIES"] = proxyAddress
-	e.apis = []*server{e.start("api")}
+	e.apis = []*server{e.start("api"), e.start("api")}
 	e.start("ingest", "--no-receiver")
-	e.receiver = e.start("ingest", "--no-worker")
+	e.receivers = []*server{e.start("ingest", "--no-worker"), e.start("ingest", "--no-worker")}
+	e.receiver = e.receivers[0]
 	e.dashboard = e.start("dashboard")
 
 	certificates := tlstest.New(t, "sensors.example.com", "dashboard.example.com")
@@ -76,7 +84,16 @@ func newProxied(t *testing.T) *proxied {
 	return e
 }
 
-// startNginx starts nginx with the committed configuration, in which only addresses and certificates differ.
+// upstream returns the servers of an upstream.
+func upstream(processes ...*server) (text string) {
+	for _, p := range processes {
+		text += "server " + strings.TrimPrefix(p.url, "http://") + " max_fails=0; "
+	}
+	return text
+}
+
+// startNginx starts nginx with the committed configuration, in which only addresses and certificates differ, and the
+// number of servers of an upstream.
 func (e *proxied) startNginx(nginx string, c tlstest.Certificates, plain, secure string) {
 	e.t.Helper()
 	text, err := os.ReadFile("../../deploy/proxy/nginx.conf")
@@ -93,9 +110,9 @@ func (e *proxied) startNginx(nginx string, c tlstest.Certificates, plain, secure
 		{"/etc/ssl/roomsensor/fullchain.pem", c.Server, 1},
 		{"/etc/ssl/private/roomsensor.key", c.Key, 1},
 		{"/var/log/nginx/roomsensor.log", "stderr", 1},
-		{"http://127.0.0.1:8080;", e.apis[0].url + ";", 1},
-		{"http://127.0.0.1:8081;", e.receiver.url + ";", 1},
-		{"http://127.0.0.1:8082;", e.dashboard.url + ";", 1},
+		{"server 127.0.0.1:8080 max_fails=0;", upstream(e.apis...), 1},
+		{"server 127.0.0.1:8081 max_fails=0;", upstream(e.receivers...), 1},
+		{"server 127.0.0.1:8082 max_fails=0;", upstream(e.dashboard), 1},
 	} {
 		require.Equal(e.t, r.times, strings.Count(site, r.old), r.old)
 		site = strings.ReplaceAll(site, r.old, r.new)
@@ -200,6 +217,48 @@ func TestNginx(t *testing.T) {
 	e.checkWait()
 	live.await("event: state") // After the 30 s of the wait.
 	e.checkClients()
+	e.checkRestarts()
+}
+
+// checkRestarts restarts each process twice, one after the other, while clients read and upload. No request may fail.
+func (e *proxied) checkRestarts() {
+	e.t.Helper()
+	var stopped atomic.Bool
+	var reads, uploads atomic.Int64
+	var load sync.WaitGroup
+	line := fmt.Sprintf(`{"hardware_id":"dev:1","readings":[{"measured_at":"%s","co2_ppm":640}]}`, time.Now().UTC().Format(time.RFC3339))
+	for range restartClients {
+		load.Go(func() {
+			for !stopped.Load() {
+				e.mustAnswer(http.MethodGet, "/v1/team", "", e.key, http.StatusOK, &reads)
+				e.mustAnswer(http.MethodPost, "/uploads", line, e.ingestKey, http.StatusAccepted, &uploads)
+			}
+		})
+	}
+	for range 2 {
+		for _, s := range append(slices.Clone(e.apis), e.receivers...) {
+			_, err := s.Stop(patience)
+			require.NoError(e.t, err)
+			e.restart(s)
+		}
+	}
+	stopped.Store(true)
+	load.Wait()
+	e.t.Logf("%d reads and %d uploads", reads.Load(), uploads.Load())
+	require.Positive(e.t, reads.Load())
+	require.Positive(e.t, uploads.Load())
+}
+
+// mustAnswer sends a request, and counts those with the wanted status. It is for other goroutines than that of the test.
+func (e *proxied) mustAnswer(method, path, body, key string, want int, answered *atomic.Int64) {
+	got, text := e.fetch(method, sensorsURL+path, body, bearer(key))
+	switch got.StatusCode {
+	case want:
+		answered.Add(1)
+	case http.StatusTooManyRequests: // The limit of the key, and not a failure of the proxy.
+	default:
+		e.t.Errorf("%s: %d %s", path, got.StatusCode, text)
+	}
 }
 
 func (e *proxied) checkRedirect() {
@@ -322,20 +381,25 @@ func (e *proxied) checkWait() {
 	require.GreaterOrEqual(e.t, time.Since(began), 29*time.Second, text)
 }
 
-// checkClients checks that each process logs the address of the client, not that of the proxy, nor one that the client
+// checkClients checks that a process of each kind logs the address of the client, not that of the proxy, nor one that the client
 // chose. The dashboard counts attempts to sign in by the same address.
 func (e *proxied) checkClients() {
 	e.t.Helper()
 	spoofed := map[string]string{"X-Forwarded-For": "203.0.113.9", "X-Forwarded-Prefix": "/spoofed", "Authorization": "Bearer x"}
-	for url, s := range map[string]*server{
-		sensorsURL + "/v1/team": e.apis[0], sensorsURL + "/rejects": e.receiver, dashboardURL + "/unknown": e.dashboard,
+	for url, processes := range map[string][]*server{
+		sensorsURL + "/v1/team": e.apis, sensorsURL + "/rejects": e.receivers, dashboardURL + "/unknown": {e.dashboard},
 	} {
 		_, text := e.fetch(http.MethodGet, url, "", spoofed)
 		require.NotContains(e.t, text, "spoofed")
+		var logs string
 		require.Eventually(e.t, func() bool {
-			return strings.Contains(s.log.String(), `"client":"`+clientAddress+`"`)
-		}, patience, pollEvery, "%s", s.log)
-		require.NotContains(e.t, s.log.String(), "203.0.113.9")
-		require.NotContains(e.t, s.log.String(), `"client":"`+proxyAddress+`"`)
+			logs = ""
+			for _, s := range processes {
+				logs += s.log.String()
+			}
+			return strings.Contains(logs, `"client":"`+clientAddress+`"`)
+		}, patience, pollEvery)
+		require.NotContains(e.t, logs, "203.0.113.9")
+		require.NotContains(e.t, logs, `"client":"`+proxyAddress+`"`)
 	}
 }

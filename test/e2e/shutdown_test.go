@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -55,6 +56,10 @@ func TestShutdownUnderLoad(t *testing.T) {
 		CREATE TRIGGER note_write BEFORE INSERT ON readings FOR EACH ROW EXECUTE FUNCTION note_write()`)
 	e.receiver = e.start("ingest", "--no-worker")
 	worker := e.start("ingest", "--no-receiver")
+	for _, s := range []*server{e.receiver, worker} {
+		require.NoError(t, s.Signal(syscall.SIGHUP))
+		require.Eventually(t, func() bool { return strings.Contains(s.log.String(), "ignored SIGHUP") }, patience, pollEvery)
+	}
 	stop, confirmed := make(chan struct{}), make(chan struct{})
 	var load sync.WaitGroup
 	for i := range list {
