@@ -145,3 +145,21 @@ func systemdVersion(t *testing.T) int {
 	require.NoError(t, err)
 	return version
 }
+
+// The script for operator commands has the user and the settings of the unit that migrates, and passes its arguments on.
+func TestSystemdAdmin(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "systemd-run"), []byte("#!/bin/sh\nprintf '%s\\n' \"$@\"\n"), 0o700)) //nolint:gosec // A program.
+	cmd := exec.CommandContext(t.Context(), "sh", systemd+"roomsensor-admin", "team", "create", "--name", "Riverside Athletics")
+	cmd.Env = []string{"PATH=" + dir + ":" + os.Getenv("PATH")}
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, string(out))
+	args := strings.Split(strings.TrimSpace(string(out)), "\n")
+	unit := readFile(t, systemd+"system/roomsensor-migrate.service")
+	require.Contains(t, args, "--property=User="+values(unit, "User")[0])
+	for _, file := range values(unit, "EnvironmentFile") {
+		require.Contains(t, args, "--property=EnvironmentFile="+file)
+	}
+	require.Equal(t, []string{"/usr/local/bin/roomsensor", "team", "create", "--name", "Riverside Athletics"}, args[len(args)-5:])
+}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/google/uuid"
 
@@ -20,24 +19,29 @@ type teamCmd struct {
 	Delete teamDeleteCmd `cmd:"" help:"Delete a team with its devices, readings, keys and rejects permanently."`
 }
 
-// warnSharedName warns that other teams than the given one have its name.
-func warnSharedName(ctx context.Context, t *cli.Terminal, o *admin.Operator, name name, team uuid.UUID) error {
-	warning, err := o.SharedNameWarning(ctx, string(name), team)
-	if warning != "" {
-		_, _ = fmt.Fprintln(t.Stderr, "Warning: "+warning) // A closed stderr is ignored.
+// teamName is the name that a command gives a team.
+type teamName struct {
+	Name          name `help:"Name of the team." placeholder:"NAME" required:""`
+	AllowSameName bool `help:"Accept a name that another team has."`
+}
+
+// check refuses the name of another team than the given one.
+func (n *teamName) check(ctx context.Context, o *admin.Operator, team uuid.UUID) error {
+	if n.AllowSameName {
+		return nil
 	}
-	return err
+	return o.CheckTeamName(ctx, string(n.Name), team)
 }
 
 type teamCreateCmd struct {
 	onDatabase
-	Name name `help:"Name of the team." placeholder:"NAME" required:""`
+	teamName
 }
 
 // Run creates a team.
 func (c *teamCreateCmd) Run(ctx context.Context, t *cli.Terminal) error {
 	return operate(ctx, t, c.onDatabase, func(o *admin.Operator) (any, error) {
-		if err := warnSharedName(ctx, t, o, c.Name, uuid.Nil); err != nil {
+		if err := c.check(ctx, o, uuid.Nil); err != nil {
 			return nil, err
 		}
 		return o.CreateTeam(ctx, string(c.Name))
@@ -110,14 +114,14 @@ func (c *teamSetCmd) Run(ctx context.Context, t *cli.Terminal) error {
 
 type teamRenameCmd struct {
 	onDatabase
+	teamName
 	Team name `arg:"" help:"Name or id of the team."`
-	Name name `help:"New name of the team." placeholder:"NAME" required:""`
 }
 
 // Run renames a team.
 func (c *teamRenameCmd) Run(ctx context.Context, t *cli.Terminal) error {
 	return operateTeam(ctx, t, c.onDatabase, c.Team, func(o *admin.Operator, team uuid.UUID) (any, error) {
-		if err := warnSharedName(ctx, t, o, c.Name, team); err != nil {
+		if err := c.check(ctx, o, team); err != nil {
 			return nil, err
 		}
 		return o.RenameTeam(ctx, team, string(c.Name))

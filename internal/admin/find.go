@@ -54,19 +54,19 @@ func idsOf(teams []roomsensor.Team) string {
 	return strings.Join(ids, ", ")
 }
 
-// SharedNameWarning returns a sentence if another team than the given one has a name, because commands then find
-// neither team by it, and "" otherwise. uuid.Nil stands for a new team.
-func (o *Operator) SharedNameWarning(ctx context.Context, name string, team uuid.UUID) (string, error) {
+// CheckTeamName refuses a name that another team than the given one has, because commands then find neither team by it.
+// uuid.Nil stands for a new team.
+func (o *Operator) CheckTeamName(ctx context.Context, name string, team uuid.UUID) error {
 	teams, err := o.store.TeamsNamed(ctx, name)
 	if err != nil {
-		return "", o.explain(ctx, err)
+		return o.explain(ctx, err)
 	}
 	teams = slices.DeleteFunc(teams, func(t roomsensor.Team) bool { return t.ID == team })
 	if len(teams) == 0 {
-		return "", nil
+		return nil
 	}
-	return fmt.Sprintf("The name %q belongs to %s too. Commands find neither team by it: give their ids, or rename one "+
-		"with roomsensor team rename.", name, idsOf(teams)), nil
+	return process.Refusef("The name %q belongs to %s already, and commands would find neither team by it. "+
+		"Choose another name, or accept that with --allow-same-name.", name, idsOf(teams))
 }
 
 // FindDevice returns the id of the device with an id or a name, or in which the unit with a hardware id is installed.

@@ -144,6 +144,28 @@ func TestRules(t *testing.T) {
 	}
 }
 
+// The block of the page under Alerts runs as pasted, also twice, with the files of a clone.
+func TestAlertsBlock(t *testing.T) {
+	t.Parallel()
+	promtool := program(t, "promtool")
+	_, section, found := strings.Cut(string(readFile(t, docsDir+"/monitoring.md")), "\n## Alerts\n")
+	require.True(t, found)
+	_, block, found := strings.Cut(section, "```sh\n")
+	require.True(t, found)
+	block, _, _ = strings.Cut(block, "```")
+	dir := t.TempDir()
+	require.NoError(t, os.CopyFS(filepath.Join(dir, "deploy/prometheus"), os.DirFS("../../deploy/prometheus")))
+	absolute, err := filepath.Abs(filepath.Dir(promtool))
+	require.NoError(t, err)
+	for range 2 {
+		cmd := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", block)
+		cmd.Dir, cmd.Env = dir, []string{"PATH=" + absolute + ":" + os.Getenv("PATH")}
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, string(out))
+	}
+	require.NotContains(t, string(readFile(t, filepath.Join(dir, "deploy/prometheus/rules.yml"))), runbooksAddress)
+}
+
 // update rewrites the rules for the Prometheus operator.
 var update = flag.Bool("update", false, "rewrite deploy/kubernetes/monitoring/rules.yaml")
 

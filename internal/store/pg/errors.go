@@ -92,7 +92,7 @@ func isConnectionError(err error) bool {
 func Overloaded(cause error) error {
 	answer := roomsensor.CodeOverloaded.New()
 	answer.RetryAfter = RetryAfter
-	return fmt.Errorf("%w: %w", answer, cause)
+	return fmt.Errorf("%w: %w", cause, answer) // A log shows the beginning.
 }
 
 // TranslateWrite maps an error of a batch write. ErrNotStorable, ErrRefused and ErrBlocked concern some part of the
