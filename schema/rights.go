@@ -37,8 +37,8 @@ ORDER BY 2`
 // errRollBack ends a transaction that only finds something out.
 var errRollBack = errors.New("rolled back")
 
-// CompareRights compares the rights of the roles with those that EnsureRoles gives them: it grants them in a transaction
-// that it rolls back. It needs the rights of the owner of the tables.
+// CompareRights compares the rights of the roles with those that EnsureRoles gives them: it grants them in a
+// transaction that it rolls back. It needs the rights of the owner of the tables.
 func CompareRights(ctx context.Context, databaseURL string) (found Rights, err error) {
 	config, err := connConfig(databaseURL)
 	if err != nil {
@@ -94,8 +94,8 @@ func rights(ctx context.Context, tx pgx.Tx) (map[string][]string, error) {
 	return found, nil
 }
 
-// prefixOf returns the prefix of the roles that have the most rights, or nothing: other installations on the server have
-// no more rights here than everybody.
+// prefixOf returns the prefix of the roles that have the most rights, or nothing: other installations on the server
+// have no more rights here than everybody.
 func prefixOf(rights map[string][]string) (prefix string) {
 	const everybody = 2 // Rights on the database.
 	most := everybody

@@ -56,8 +56,8 @@ func (s segment) parts(devices int) int64 {
 
 // planSegments divides a window into segments of one request for each group of devices. With one group, segments are as
 // wide as a request may be, so that a span without readings costs one request; split divides those with too many
-// readings. With more groups, no segment can exceed maxRows: devices is the number of devices of the largest group. With
-// byMonth, each month (UTC) has a file and segments of its own.
+// readings. With more groups, no segment can exceed maxRows: devices is the number of devices of the largest group.
+// With byMonth, each month (UTC) has a file and segments of its own.
 func planSegments(from, to time.Time, devices, groups int, byMonth bool) (segments []segment) {
 	length := maxWindow
 	if groups > 1 {

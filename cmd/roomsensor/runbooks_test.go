@@ -52,16 +52,90 @@ func statements(t *testing.T, page string) (list []string) {
 	return list
 }
 
-// The statements of the incidents page and of runbooks are valid. A new database has no foreign constraint or trigger.
+// shellEnd is what the shell takes from the end of a line: a comment, a redirection, or a process in the background.
+var shellEnd = regexp.MustCompile(` +(#.*|>.*|&)$`)
+
+var pageCommand = regexp.MustCompile(`(?m)^ *(?:[A-Z_]+=\S+ )?roomsensor (.+)$`)
+
+// Each command in a block of a page is a valid command line.
+func TestPageCommands(t *testing.T) {
+	t.Parallel()
+	values := strings.NewReplacer("$RESTORE_TO", "2026-11-22T03:10:00Z", "DEVICE", "Gym", "KEY_ID", "om4smmowqyzy7gny")
+	environment := map[string]string{
+		"DATABASE_URL": "postgres://127.0.0.1:1/x", "NATS_URL": "nats://127.0.0.1:1", "ROOMSENSOR_URL": "http://127.0.0.1:1",
+		"DASHBOARD_URL": "https://dashboard.example.com",
+	}
+	files, err := filepath.Glob("../../docs/operate/*.md")
+	require.NoError(t, err)
+	commands := 0
+	for _, name := range files {
+		for _, block := range shellBlocks(string(readFile(t, name))) {
+			for _, match := range pageCommand.FindAllStringSubmatch(strings.ReplaceAll(block, "\\\n", " "), -1) {
+				line := shellEnd.ReplaceAllString(match[1], "")
+				parse(t, words(values.Replace(line)), environment, map[string]bool{})
+				commands++
+			}
+		}
+	}
+	require.Greater(t, commands, 30)
+}
+
+// shellBlocks returns the blocks of commands of a page.
+func shellBlocks(page string) (blocks []string) {
+	for i, part := range strings.Split(page, "```") { // Every second part is a block.
+		if text, ok := strings.CutPrefix(part, "sh\n"); ok && i%2 == 1 {
+			blocks = append(blocks, text)
+		}
+	}
+	return blocks
+}
+
+// words divides a command line. Double quotes keep white space.
+func words(line string) (args []string) {
+	for i, part := range strings.Split(line, `"`) { // Every second part is quoted.
+		if i%2 == 1 {
+			args = append(args, part)
+		} else {
+			args = append(args, strings.Fields(part)...)
+		}
+	}
+	return args
+}
+
+// elsewhere are the pages whose statements do not run in TestPageStatements.
+var elsewhere = []string{
+	"security.md",      // A role and a database belong to the whole server, which other tests use too.
+	"personal-data.md", // TestTeamDelete runs it.
+}
+
+// The statements of pages and of a runbook are valid, in the order of the page, and also a second time.
+func TestPageStatements(t *testing.T) {
+	t.Parallel()
+	o := newOperator(t)
+	files, err := filepath.Glob("../../docs/operate/*.md")
+	require.NoError(t, err)
+	pages := []string{"runbooks/RoomsensorRejectsRise.md"}
+	for _, file := range files {
+		page := filepath.Base(file)
+		if strings.Contains(string(readFile(t, file)), "```sql\n") && !slices.Contains(elsewhere, page) {
+			pages = append(pages, page)
+		}
+	}
+	require.Subset(t, pages, []string{"audit.md", "incidents.md", "timescaledb.md"})
+	values := strings.NewReplacer("OLD_DEVICE_ID", unknown, "NEW_DEVICE_ID", unknown, "TIME_OF_SWAP", "2026-11-22T03:10:00Z")
+	for _, page := range pages {
+		for range 2 {
+			for _, statement := range statements(t, page) {
+				o.exec(values.Replace(statement))
+			}
+		}
+	}
+}
+
+// A new database has no foreign constraint or trigger.
 func TestIncidentStatements(t *testing.T) {
 	t.Parallel()
 	o := newOperator(t)
-	require.Len(t, statements(t, "incidents.md"), 5)
-	for _, page := range []string{"incidents.md", "runbooks/RoomsensorRejectsRise.md"} {
-		for _, statement := range statements(t, page) {
-			o.exec(statement)
-		}
-	}
 	foreign := statements(t, "runbooks/RoomsensorWorkerHolds.md")[0]
 	require.Empty(t, o.names(foreign))
 	o.exec("ALTER TABLE readings ADD CONSTRAINT not_hot CHECK (temp_c < 60)")
@@ -97,15 +171,7 @@ func TestPersonalDataCommands(t *testing.T) {
 	commands := documentedCommand.FindAllStringSubmatch(string(readFile(t, "../../docs/operate/personal-data.md")), -1)
 	require.Len(t, commands, 6)
 	for _, match := range commands {
-		words := strings.ReplaceAll(match[1], "--to kim-lee", "--to "+directory)
-		var args []string
-		for i, part := range strings.Split(words, `"`) { // Every second part is quoted.
-			if i%2 == 1 {
-				args = append(args, part)
-			} else {
-				args = append(args, strings.Fields(part)...)
-			}
-		}
+		args := words(strings.ReplaceAll(match[1], "--to kim-lee", "--to "+directory))
 		if args[0] == "user" {
 			o.do("user", "invite", "--team", team, "--email", "kim@example.com", "--role", "viewer")
 		}

@@ -239,7 +239,8 @@ func (d *doctor) checkSite(ctx context.Context) {
 // the body, which is then not sent unless a proxy asks for it.
 func (d *doctor) checkUploads(ctx context.Context, address string) {
 	const check = "public uploads"
-	const proxy = "Let the proxy send /uploads and /rejects to a receiver, with bodies of 16 MiB (docs/operate/proxies.md)."
+	const proxy = "Let the proxy send /uploads and /rejects to a receiver, with bodies of 16 MiB " +
+		"(docs/operate/proxies.md)."
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(make([]byte, receiver.MaxBody)))
 	if err != nil {
 		d.find(FindingUnknown, check, "Check the address.", "It could not be tried: %v.", err)

@@ -81,7 +81,7 @@ func (d *doctor) checkRoles(ctx context.Context, check string) error {
 	fix := fmt.Sprintf("Run roomsensor migrate up with DATABASE_ROLES=%s.", rights.Prefix)
 	switch {
 	case err != nil:
-		return err //nolint:wrapcheck // The finding says what was done.
+		return err
 	case rights.Prefix == "":
 		d.ok(check, "The processes have no roles of their own (docs/operate/security.md).")
 	case len(rights.Missing) > 0:

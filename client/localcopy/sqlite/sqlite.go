@@ -57,7 +57,8 @@ CREATE TABLE sync_state (
 const (
 	// countTables counts what a file contains, and the tables of a copy among it. The file may have more than those.
 	countTables = `
-SELECT count(*), count(*) FILTER (WHERE type = 'table' AND name IN ('readings', 'devices', 'sync_state')) FROM sqlite_schema`
+SELECT count(*), count(*) FILTER (WHERE type = 'table' AND name IN ('readings', 'devices', 'sync_state'))
+FROM sqlite_schema`
 	copyTables = 3
 
 	upsertReading = `
@@ -109,7 +110,7 @@ func (s *Store) open(ctx context.Context) error {
 	}
 	unlock, err := filelock.Try(s.path + ".lock")
 	if err != nil {
-		return err //nolint:wrapcheck // Open wraps it.
+		return err
 	}
 	s.unlock = unlock
 	if _, err := s.db.ExecContext(ctx, "PRAGMA journal_mode = WAL"); err != nil {

@@ -23,8 +23,8 @@ func eraseActiveAssignment(response []byte, name string) ([]byte, error) {
 }
 
 // rewriteStrings calls rewrite for each string of a JSON value, with its pointer (RFC 6901), and replaces it by the
-// result; nil becomes null. The pointer of a name is empty, and its result must not be nil. All else stays as it is, but
-// for space between tokens.
+// result; nil becomes null. The pointer of a name is empty, and its result must not be nil. All else stays as it is,
+// but for space between tokens.
 func rewriteStrings(text []byte, rewrite func(pointer, text string) *string) ([]byte, error) {
 	var out bytes.Buffer
 	options := []jsontext.Options{jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)}
