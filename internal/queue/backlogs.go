@@ -25,6 +25,9 @@ const (
 	// maxBacklogMessages limits the messages of a backlog. Each costs a worker a heartbeat and an acknowledgement, however
 	// small it is. It is more than the uploads of 10,000 devices for an hour.
 	maxBacklogMessages = 200_000
+	// aloneTimes is how many times these limits a team may have while no other team has a backlog: half of the stream. An
+	// installation with one team uses its stream, and another team that sends then still finds the other half.
+	aloneTimes = 8
 	// recordBytes is what the stream stores for a message beside its text: subject, length, checksum and time.
 	recordBytes = 100
 	// backlogEvery is how often the position of the workers is read while any team has a backlog.
@@ -95,7 +98,11 @@ func (b *backlogs) admit(team uuid.UUID, more amount, maxBytes int64) error {
 		of = &backlog{}
 		b.byTeam[team] = of
 	}
-	if (of.bytes >= maxBytes || of.messages >= maxBacklogMessages) && time.Since(b.read) < positionFor {
+	maxMessages := int64(maxBacklogMessages)
+	if len(b.byTeam) == 1 {
+		maxBytes, maxMessages = aloneTimes*maxBytes, aloneTimes*maxMessages
+	}
+	if (of.bytes >= maxBytes || of.messages >= maxMessages) && time.Since(b.read) < positionFor {
 		return ErrBacklog
 	}
 	of.add(more)

@@ -11,7 +11,7 @@ import (
 	"roomsensor/internal/queue"
 )
 
-// TestBacklog publishes uploads of a team whose limit is a sixteenth of 16 MiB.
+// TestBacklog publishes uploads of a team whose limit is a sixteenth of 16 MiB, because another team has a backlog too.
 func TestBacklog(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t, queue.Config{Replicas: 1, MaxBytes: 16 << 20})
@@ -26,21 +26,23 @@ func TestBacklog(t *testing.T) {
 	}
 	stored := func() uint64 { stream, _ := e.info(t); return stream.State.Msgs }
 
+	require.NoError(t, publish(&other, 1))
 	require.NoError(t, publish(&team, 20), "one call may exceed the limit")
 	bytes, limit := e.LargestBacklog()
 	require.Equal(t, int64(1<<20), limit)
 	require.GreaterOrEqual(t, bytes, int64(20*100_000))
 	require.ErrorIs(t, publish(&team, 1), queue.ErrBacklog)
-	require.Equal(t, uint64(20), stored(), "nothing of the refused call was published")
+	require.Equal(t, uint64(21), stored(), "nothing of the refused call was published")
 	require.NoError(t, publish(&other, 1))
 	require.NoError(t, publish(nil, 12), "a trusted publisher has no limit")
 
 	require.NoError(t, e.FreeBacklogs(e.ctx))
 	require.ErrorIs(t, publish(&team, 1), queue.ErrBacklog, "no worker has received anything")
 
-	// The database refuses the first message for long. The others are stored, above the acknowledged floor.
-	e.settleIf(t, 20, func(sequence uint64) bool { return sequence != 1 })
+	// The database refuses a message for long. The others are stored, above the acknowledged floor.
+	e.settleIf(t, 22, func(sequence uint64) bool { return sequence != 2 })
 	require.NoError(t, e.FreeBacklogs(e.ctx))
+	require.NoError(t, publish(&other, 1))
 	require.NoError(t, publish(&team, 11))
 	require.ErrorIs(t, publish(&team, 1), queue.ErrBacklog)
 
@@ -53,6 +55,10 @@ func TestBacklog(t *testing.T) {
 	bytes, _ = e.LargestBacklog()
 	require.Zero(t, bytes)
 	require.NoError(t, publish(&team, 11))
+	require.NoError(t, publish(&team, 64), "while no other team has a backlog, half of the stream")
+	require.NoError(t, publish(&team, 11))
+	require.ErrorIs(t, publish(&team, 1), queue.ErrBacklog)
+	require.NoError(t, publish(&other, 1))
 
 	// The sequences of another stream begin again.
 	e.Expect(time.Now())

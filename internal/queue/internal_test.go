@@ -122,8 +122,10 @@ func TestBacklogs(t *testing.T) {
 	}
 	require.Len(t, b.byTeam[team].steps, 1, "nothing was read between them")
 	b.free(2*limit - 1)
+	require.NoError(t, publish(2*limit), "no other team has a backlog")
+	require.NoError(t, b.admit(uuid.New(), one, limit))
 	require.ErrorIs(t, publish(1), ErrBacklog)
-	b.free(2 * limit)
+	b.forget()
 	require.Empty(t, b.byTeam)
 
 	for sequence := range uint64(limit) {
@@ -135,7 +137,7 @@ func TestBacklogs(t *testing.T) {
 	require.Len(t, b.byTeam[team].steps, 1)
 	require.Equal(t, amount{limit - maxSteps + 1, limit - maxSteps + 1}, b.byTeam[team].amount)
 
-	b.settle(team, amount{}, amount{0, maxBacklogMessages}, limit+1)
+	b.settle(team, amount{}, amount{0, aloneTimes * maxBacklogMessages}, limit+1)
 	require.ErrorIs(t, publish(1), ErrBacklog, "the messages are too many")
 	b.read = b.read.Add(-positionFor)
 	require.NoError(t, publish(1), "the last position is too old")

@@ -101,7 +101,7 @@ func (e *env) newTeam(t *testing.T) *env {
 	t.Helper()
 	c := *e
 	c.t = t
-	c.team = c.field("id", "team", "create", "--name", "Team")
+	c.team = c.field("id", "team", "create", "--name", "Team", "--allow-same-name")
 	c.keyID, c.key = c.newKey()
 	c.ingestKey = c.field("key", "ingest-key", "create", "--team", c.team)
 	return &c
