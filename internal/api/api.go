@@ -58,6 +58,7 @@ type server struct {
 	origins []string
 	paths   []string // of the API, with parameters in braces
 	log     zerolog.Logger
+	access  *httpedge.AccessLog
 	tracer  *tracing.Tracer // nil without tracing
 }
 
@@ -101,6 +102,7 @@ func New(cfg Config, backend Backend) (http.Handler, error) {
 		clients: cfg.Site.Clients(),
 		origins: cfg.Origins,
 		log:     cfg.Log,
+		access:  httpedge.NewAccessLog(cfg.Log),
 		tracer:  cfg.Tracer,
 	}
 	return &apiHandler{s.router(cfg.Docs), feed}, nil

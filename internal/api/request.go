@@ -92,7 +92,7 @@ func (s *server) end(c *call) {
 		entry.Fail(c.err, publicError(c.err), c.Request(), s.clients(c.Request()))
 	}
 	s.metrics.End(&entry)
-	entry.Log(s.log)
+	entry.Log(s.access)
 	c.span.End(&entry)
 }
 

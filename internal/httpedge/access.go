@@ -77,14 +77,24 @@ func (e *AccessEntry) Fail(err error, public *roomsensor.Error, r *http.Request,
 	}
 }
 
-// strangers limits the lines of requests without a valid credential that were refused or redirected, to 20 per second
-// and process: anybody can send thousands, and must not fill the disk of the log. Metrics count all of them.
-var strangers = &zerolog.BurstSampler{Burst: 20, Period: time.Second}
+// AccessLog is the log of the requests of a listener.
+type AccessLog struct {
+	logger zerolog.Logger
+	// strangers limits the lines of requests without a valid credential that were refused or redirected, to 20 per
+	// second: anybody can send thousands, and must not fill the disk of the log. Metrics count all of them.
+	strangers zerolog.Sampler
+}
+
+// NewAccessLog returns the log of a listener.
+func NewAccessLog(logger zerolog.Logger) *AccessLog {
+	return &AccessLog{logger, &zerolog.BurstSampler{Burst: 20, Period: time.Second}}
+}
 
 // Log writes the entry: a failure of the service at level error, all others at level info.
-func (e *AccessEntry) Log(log zerolog.Logger) {
+func (e *AccessEntry) Log(to *AccessLog) {
+	log := to.logger
 	if e.KeyID == "" && e.UserID == "" && e.Status >= http.StatusMultipleChoices && !e.isFailure() {
-		log = log.Sample(strangers)
+		log = log.Sample(to.strangers)
 	}
 	line := log.WithLevel(e.level()).
 		Str("request_id", e.RequestID).Str("route", e.Route).Str("method", BoundedMethod(e.Method)).

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -26,7 +27,7 @@ import (
 func logged(t *testing.T, e *httpedge.AccessEntry) (fields map[string]any) {
 	t.Helper()
 	var out bytes.Buffer
-	e.Log(zerolog.New(&out))
+	e.Log(httpedge.NewAccessLog(zerolog.New(&out)))
 	require.NoError(t, json.Unmarshal(out.Bytes(), &fields))
 	return fields
 }
@@ -115,4 +116,31 @@ func TestAccessEntryLogIsBounded(t *testing.T) {
 	}
 	require.Equal(t, "/v1/devices/0b7e6c1a-94a3-4c58-8a57-5d1f0c2e7a10/reading",
 		httpedge.Shown("/v1/devices/0b7e6c1a-94a3-4c58-8a57-5d1f0c2e7a10/reading", 200), "ids are shown")
+}
+
+// Requests without a credential that are refused write some lines per second; all others write every line.
+func TestAccessLogOfStrangers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		log := httpedge.NewAccessLog(zerolog.New(&out))
+		lines := func(e httpedge.AccessEntry) int {
+			out.Reset()
+			for range 100 {
+				e.Log(log)
+			}
+			return bytes.Count(out.Bytes(), []byte("\n"))
+		}
+		stranger := httpedge.AccessEntry{Status: http.StatusUnauthorized, Rows: -1}
+		require.Equal(t, 20, lines(stranger))
+		require.Zero(t, lines(httpedge.AccessEntry{Status: http.StatusSeeOther, Rows: -1}))
+		for _, e := range []httpedge.AccessEntry{
+			{Status: http.StatusUnauthorized, KeyID: "k"}, {Status: http.StatusForbidden, UserID: "u"},
+			{Status: http.StatusOK}, {Status: http.StatusServiceUnavailable},
+		} {
+			require.Equal(t, 100, lines(e), e.Status)
+		}
+		<-time.After(time.Second) // Of the bubble.
+		require.Equal(t, 20, lines(stranger))
+	})
 }

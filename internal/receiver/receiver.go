@@ -63,6 +63,7 @@ type Receiver struct {
 	database  *databaseUses
 	cursors   atomic.Pointer[cursor.Sealer] // nil until the first list of rejects
 	metrics   *metrics
+	access    *httpedge.AccessLog
 	clients   func(*http.Request) string // returns the address of a client
 }
 
@@ -87,6 +88,7 @@ func New(c Config) *Receiver {
 		rates:     newRates(c.RequestsPerSecond, c.BytesPerSecond),
 		database:  newDatabaseUses(),
 		metrics:   newMetrics(&c, memory),
+		access:    httpedge.NewAccessLog(c.Log),
 		clients:   (&httpedge.Site{Proxies: c.Proxies}).Clients(),
 	}
 }

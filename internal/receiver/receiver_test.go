@@ -262,11 +262,15 @@ func TestUploadsBacklog(t *testing.T) {
 	_, other := g.keys.add(uuid.New(), false)
 	half := small[:len(small)-1] + `,"x":"` + strings.Repeat("x", 600_000) + `"}`
 	g.post(t, half).requireStored(t, 1, 0)
-	a := g.post(t, small)
+	a := g.do(t, http.MethodPost, "/uploads", strings.NewReader(small), "Authorization", "Bearer "+other)
+	require.Equal(t, 202, a.status)
+	a = g.post(t, small)
 	a.requireCode(t, 429, roomsensor.CodeRateLimitExceeded)
 	require.Equal(t, "5", a.header.Get("Retry-After"))
 	require.Contains(t, g.log.String(), `"limit":"backlog.team"`)
-	require.Len(t, g.inStream(t), 1)
+	stream, err := g.js.Stream(g.ctx, queue.StreamName)
+	require.NoError(t, err)
+	require.EqualValues(t, 2, stream.CachedInfo().State.Msgs)
 	a = g.do(t, http.MethodPost, "/uploads", strings.NewReader(small), "Authorization", "Bearer "+other)
 	require.Equal(t, 202, a.status)
 

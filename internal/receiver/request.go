@@ -97,7 +97,7 @@ func (r *Receiver) ServeHTTP(w http.ResponseWriter, httpRequest *http.Request) {
 	}
 	q.log.Duration = time.Since(began)
 	r.metrics.observe(&q.log)
-	q.log.Log(r.Log)
+	q.log.Log(r.access)
 	span.End(&q.log)
 }
 

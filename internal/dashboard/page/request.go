@@ -90,7 +90,7 @@ func (s *Site) end(c echo.Context, r *request) {
 		entry.Fail(r.err, publicError(r.err), c.Request(), s.clients(c.Request()))
 	}
 	s.metrics.End(&entry)
-	entry.Log(s.log)
+	entry.Log(s.access)
 	r.span.End(&entry)
 }
 

@@ -66,6 +66,7 @@ type Site struct {
 	clients   func(*http.Request) string // returns the address of a client
 	now       func() time.Time
 	log       zerolog.Logger
+	access    *httpedge.AccessLog
 	tracer    *tracing.Tracer // nil without tracing
 }
 
@@ -79,7 +80,7 @@ func New(cfg Config, backend Backend) (*Site, error) {
 		backend: backend, sessions: newSessions(cfg.Sessions, base.Scheme == "https"),
 		csrf: http.NewCrossOriginProtection(), turns: newTurns(),
 		visits: newVisits("visits", maxAllVisits), strangers: newVisits("public_visits", maxPublicVisits), roles: map[string]roomsensor.Role{},
-		clients: cfg.Clients.Clients(), now: cfg.Now, log: cfg.Log, tracer: cfg.Tracer,
+		clients: cfg.Clients.Clients(), now: cfg.Now, log: cfg.Log, access: httpedge.NewAccessLog(cfg.Log), tracer: cfg.Tracer,
 		metrics: httpedge.NewRequestMetrics(cfg.Metrics, "roomsensor_dashboard"),
 	}
 	// A proxy may change the host of a request, so that the origin of a form differs from it.
