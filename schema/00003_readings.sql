@@ -24,7 +24,7 @@ SELECT create_hypertable('readings', by_range('bucket_at', INTERVAL '7 days'), c
 -- opened_chunks has the chunks that the uploads of each team created on a day of UTC, so that all workers count them
 -- together (decision 53 c). The next upload of the team that creates one deletes the rows of earlier days.
 CREATE TABLE opened_chunks (
-    team_id   uuid NOT NULL,
+    team_id   uuid NOT NULL REFERENCES teams (id) ON DELETE CASCADE,
     opened_on date NOT NULL,
     starts_at timestamptz NOT NULL,
     PRIMARY KEY (team_id, opened_on, starts_at)
