@@ -59,7 +59,8 @@ func (s *server) listDevices(ctx context.Context, c *call) error {
 	})
 }
 
-// sendDevices sends a page of devices. With a filter by tags, it reads the tags of the whole team, so that it is a scan.
+// sendDevices sends a page of devices. With a filter by tags, it reads the tags of the whole team, so that it is a
+// scan.
 func (s *server) sendDevices(ctx context.Context, c *call, state *cursor.State, read func(*page) error) error {
 	if len(state.Filters) > 0 {
 		return s.sendScan(ctx, c, state, maxDeviceBytes, read)

@@ -118,7 +118,7 @@ type lateBackend struct {
 func (b *lateBackend) Membership(ctx context.Context, teamID, userID uuid.UUID) (roomsensor.Membership, error) {
 	m, err := b.Backend.Membership(ctx, teamID, userID)
 	b.change(userID)
-	return m, err //nolint:wrapcheck // As the store returns it.
+	return m, err
 }
 
 // TestRoleWhenUsed checks that a change needs the role that the person has when it is stored.

@@ -43,8 +43,8 @@ const (
 	ofAll
 )
 
-// maxWaiting is the default of the number of requests that wait, by level. A request that waits keeps its URL and headers,
-// of up to 64 KB, and a goroutine: all of them take 130 MB at most.
+// maxWaiting is the default of the number of requests that wait, by level. A request that waits keeps its URL and
+// headers, of up to 64 KB, and a goroutine: all of them take 130 MB at most.
 var maxWaiting = [...]int{ofKey: 64, ofTeam: 128, ofAll: 1024}
 
 // Owner is for whom a request holds something.

@@ -135,8 +135,10 @@ func TestAccessLogOfStrangers(t *testing.T) {
 		require.Equal(t, 20, lines(stranger))
 		require.Zero(t, lines(httpedge.AccessEntry{Status: http.StatusSeeOther, Rows: -1}))
 		for _, e := range []httpedge.AccessEntry{
-			{Status: http.StatusUnauthorized, KeyID: "k"}, {Status: http.StatusForbidden, UserID: "u"},
-			{Status: http.StatusOK}, {Status: http.StatusServiceUnavailable},
+			{Status: http.StatusUnauthorized, KeyID: "k"},
+			{Status: http.StatusForbidden, UserID: "u"},
+			{Status: http.StatusOK},
+			{Status: http.StatusServiceUnavailable},
 		} {
 			require.Equal(t, 100, lines(e), e.Status)
 		}

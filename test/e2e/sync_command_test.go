@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -31,12 +32,16 @@ func TestSyncCommand(t *testing.T) {
 	e.exec(`INSERT INTO readings (device_id, bucket_at, co2_ppm, temp_c)
 		SELECT id, timestamptz '2025-01-01T00:00:00Z' + i * INTERVAL '5 minutes', i % 700, 20.5
 		FROM devices, generate_series(0, 4999) i WHERE team_id = $1`, e.team)
-	writing, stop := context.WithCancel(t.Context())
-	written := make(chan struct{})
+	stopped, written := make(chan struct{}), make(chan struct{})
+	stop := sync.OnceFunc(func() { close(stopped) })
 	go func() {
 		defer close(written)
-		for n := 0; writing.Err() == nil; n++ {
-			// Not with the context writing: a statement that is canceled can still commit later.
+		for n := 0; ; n++ {
+			select { // Between statements: one that is canceled can still commit later.
+			case <-stopped:
+				return
+			default:
+			}
 			_, err := e.sql.Exec(t.Context(), `INSERT INTO readings (device_id, bucket_at, co2_ppm, lux)
 				SELECT id, timestamptz '2025-01-01T00:00:00Z' + (i * 37 + $2) * INTERVAL '5 minutes', $2, 7
 				FROM devices, generate_series(0, 199) i WHERE team_id = $1

@@ -43,8 +43,8 @@ func trials() []string {
 // several. If all packages run, the race detector is on for these only: elsewhere it finds nothing.
 func concurrent() []string {
 	return []string{
-		"client/export", "client/localcopy", "internal/api", "internal/dashboard", "internal/export", "internal/fairshare", "internal/httpedge",
-		"internal/process", "internal/queue", "internal/receiver", "internal/service", "internal/simulate/send",
+		"client/export", "client/localcopy", "internal/api", "internal/dashboard", "internal/export", "internal/fairshare",
+		"internal/httpedge", "internal/process", "internal/queue", "internal/receiver", "internal/service", "internal/simulate/send",
 		"internal/store", "internal/teamcache", "internal/tracing", "internal/worker",
 	}
 }

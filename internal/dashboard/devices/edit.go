@@ -145,13 +145,15 @@ func (p *Pages) ChangeHardware(ctx context.Context, v *page.Visit) error {
 	})
 }
 
-// explainHardware adds the sentence for a conflict. It names another device, and times, only if that belongs to the team.
+// explainHardware adds the sentence for a conflict. It names another device, and times, only if that belongs to the
+// team.
 func (p *Pages) explainHardware(
 	ctx context.Context, v *page.Visit, c *roomsensor.HardwareConflictError, errs page.FormErrors,
 ) error {
 	device, err := p.backend.Device(ctx, v.Team.ID, c.DeviceID)
 	if errors.Is(err, roomsensor.ErrNotFound) {
-		errs.Add("hardware_id", "Unit "+c.HardwareID+" cannot be installed here. Check the hardware id, or ask your operator.")
+		errs.Add("hardware_id", "Unit "+c.HardwareID+
+			" cannot be installed here. Check the hardware id, or ask your operator.")
 		return nil
 	}
 	if err != nil {

@@ -16,8 +16,8 @@ const (
 	// teamPageRate is how many requests of a team are answered per second, and teamPageBurst how many at once after a
 	// pause: 50 people open a page within the same second.
 	teamPageRate, teamPageBurst = 20, 50
-	// MaxTeamPages is how many pages and forms of a team are answered at the same time. An expensive one takes a processor
-	// and a connection to the database.
+	// MaxTeamPages is how many pages and forms of a team are answered at the same time. An expensive one takes a
+	// processor and a connection to the database.
 	MaxTeamPages = 2
 	// turnRetryAfter is the Retry-After of a request that would wait for too long.
 	turnRetryAfter = 5 * time.Second
@@ -59,13 +59,13 @@ const (
 	// maxVisits limits the requests in progress of one session or, on public pages, of one network. A browser opens six
 	// connections.
 	maxVisits = 32
-	// maxAllVisits and maxPublicVisits limit those of all. Each keeps its URL and form, of up to 128 KB: 64 MB, and 17 MB on
-	// public pages, where forms have 4 KB.
+	// maxAllVisits and maxPublicVisits limit those of all. Each keeps its URL and form, of up to 128 KB: 64 MB, and 17 MB
+	// on public pages, where forms have 4 KB.
 	maxAllVisits, maxPublicVisits = 512, 256
 )
 
-// newVisits returns the limiter of the requests in progress. It comes before everything that needs the database, because
-// requests that wait there are as many as somebody likes.
+// newVisits returns the limiter of the requests in progress. It comes before everything that needs the database,
+// because requests that wait there are as many as somebody likes.
 func newVisits(name string, total int) *fairshare.Limiter {
 	return fairshare.New(fairshare.Config{
 		Name: name, Key: fairshare.Limit{Most: maxVisits},

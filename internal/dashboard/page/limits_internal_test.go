@@ -56,7 +56,7 @@ func TestEnter(t *testing.T) {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
 		r.RemoteAddr = client
 		if token != "" {
-			r.AddCookie(&http.Cookie{Name: s.sessions.manager.Cookie.Name, Value: token})
+			r.Header.Set("Cookie", s.sessions.manager.Cookie.Name+"="+token)
 		}
 		_, err := s.enter(echo.New().NewContext(r, httptest.NewRecorder()), Route{Public: public})
 		if refused, ok := errors.AsType[*roomsensor.Error](err); ok {

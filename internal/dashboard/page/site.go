@@ -79,8 +79,10 @@ func New(cfg Config, backend Backend) (*Site, error) {
 	s := &Site{
 		backend: backend, sessions: newSessions(cfg.Sessions, base.Scheme == "https"),
 		csrf: http.NewCrossOriginProtection(), turns: newTurns(),
-		visits: newVisits("visits", maxAllVisits), strangers: newVisits("public_visits", maxPublicVisits), roles: map[string]roomsensor.Role{},
-		clients: cfg.Clients.Clients(), now: cfg.Now, log: cfg.Log, access: httpedge.NewAccessLog(cfg.Log), tracer: cfg.Tracer,
+		visits: newVisits("visits", maxAllVisits), strangers: newVisits("public_visits", maxPublicVisits),
+		roles:   map[string]roomsensor.Role{},
+		clients: cfg.Clients.Clients(), now: cfg.Now, log: cfg.Log,
+		access: httpedge.NewAccessLog(cfg.Log), tracer: cfg.Tracer,
 		metrics: httpedge.NewRequestMetrics(cfg.Metrics, "roomsensor_dashboard"),
 	}
 	// A proxy may change the host of a request, so that the origin of a form differs from it.

@@ -56,8 +56,8 @@ func (s *Store) Idempotently(
 	return response, replayed, err
 }
 
-// deviceChanges limits the changes of a device that run at the same time to one per process. The others wait before they
-// take a connection: those that wait for the row or for the same Idempotency-Key must not use up the pool.
+// deviceChanges limits the changes of a device that run at the same time to one per process. The others wait before
+// they take a connection: those that wait for the row or for the same Idempotency-Key must not use up the pool.
 func deviceChanges() *fairshare.Limiter {
 	return fairshare.New(fairshare.Config{Name: "device_changes", Key: fairshare.Limit{
 		Most: 1, Waiting: 128, RetryAfter: pg.RetryAfter,

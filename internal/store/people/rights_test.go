@@ -52,12 +52,14 @@ func newLink(token string) roomsensor.NewLink {
 // who made a reset for the same member.
 type linkCase struct {
 	*fixture
+
+	t                    *testing.T
 	admin, member, guest uuid.UUID
 }
 
 func newLinkCase(t *testing.T) *linkCase {
 	t.Helper()
-	c := &linkCase{fixture: setup(t)}
+	c := &linkCase{fixture: setup(t), t: t}
 	c.admin = c.person(t, "admin@example.com", roomsensor.Admin, c.TeamID)
 	c.person(t, "second@example.com", roomsensor.Admin, c.TeamID)
 	c.member = c.person(t, "member@example.com", roomsensor.Viewer, c.TeamID)
@@ -102,49 +104,49 @@ func TestLinkRights(t *testing.T) {
 	t.Parallel()
 	all := []string{"invitation", "reset", "operator"}
 	for name, test := range map[string]struct {
-		change func(t *testing.T, c *linkCase) error
+		change func(c *linkCase) error
 		want   []string
 	}{
-		"nothing": {func(*testing.T, *linkCase) error { return nil }, all},
-		"the maker is removed": {func(t *testing.T, c *linkCase) error {
-			return c.RemoveMember(t.Context(), c.TeamID, c.admin)
+		"nothing": {func(*linkCase) error { return nil }, all},
+		"the maker is removed": {func(c *linkCase) error {
+			return c.RemoveMember(c.t.Context(), c.TeamID, c.admin)
 		}, []string{"operator"}},
-		"the maker becomes an editor": {func(t *testing.T, c *linkCase) error {
-			return c.SetRole(t.Context(), c.TeamID, c.admin, roomsensor.Editor)
+		"the maker becomes an editor": {func(c *linkCase) error {
+			return c.SetRole(c.t.Context(), c.TeamID, c.admin, roomsensor.Editor)
 		}, []string{"operator"}},
-		"the maker is disabled": {func(t *testing.T, c *linkCase) error {
-			return c.DisableUser(t.Context(), c.admin)
+		"the maker is disabled": {func(c *linkCase) error {
+			return c.DisableUser(c.t.Context(), c.admin)
 		}, []string{"operator"}},
-		"the maker is deleted": {func(t *testing.T, c *linkCase) error {
-			_, err := c.DeleteUser(t.Context(), c.admin, "")
+		"the maker is deleted": {func(c *linkCase) error {
+			_, err := c.DeleteUser(c.t.Context(), c.admin, "")
 			return err
 		}, []string{"operator"}},
-		"the member joins another team": {func(t *testing.T, c *linkCase) error {
-			c.join(t, c.member, c.team(t), roomsensor.Viewer)
+		"the member joins another team": {func(c *linkCase) error {
+			c.join(c.t, c.member, c.team(c.t), roomsensor.Viewer)
 			return nil
 		}, []string{"invitation", "operator"}},
-		"the member is removed": {func(t *testing.T, c *linkCase) error {
-			return c.RemoveMember(t.Context(), c.TeamID, c.member)
+		"the member is removed": {func(c *linkCase) error {
+			return c.RemoveMember(c.t.Context(), c.TeamID, c.member)
 		}, []string{"invitation", "operator"}},
-		"the member moves to another team": {func(t *testing.T, c *linkCase) error {
-			c.join(t, c.member, c.team(t), roomsensor.Viewer)
-			return c.RemoveMember(t.Context(), c.TeamID, c.member)
+		"the member moves to another team": {func(c *linkCase) error {
+			c.join(c.t, c.member, c.team(c.t), roomsensor.Viewer)
+			return c.RemoveMember(c.t.Context(), c.TeamID, c.member)
 		}, []string{"invitation", "operator"}},
-		"the member is disabled": {func(t *testing.T, c *linkCase) error {
-			return c.DisableUser(t.Context(), c.member)
+		"the member is disabled": {func(c *linkCase) error {
+			return c.DisableUser(c.t.Context(), c.member)
 		}, []string{"invitation"}},
-		"an admin revokes both links": {func(t *testing.T, c *linkCase) error {
-			require.NoError(t, c.RevokeLinks(c.as(t, c.admin), c.TeamID, c.member))
-			return c.RevokeLinks(c.as(t, c.admin), c.TeamID, c.guest)
+		"an admin revokes both links": {func(c *linkCase) error {
+			require.NoError(c.t, c.RevokeLinks(c.as(c.t, c.admin), c.TeamID, c.member))
+			return c.RevokeLinks(c.as(c.t, c.admin), c.TeamID, c.guest)
 		}, []string{"operator"}},
-		"the operator makes another link": {func(t *testing.T, c *linkCase) error {
-			return c.ResetPassword(t.Context(), c.member, newLink("other"))
+		"the operator makes another link": {func(c *linkCase) error {
+			return c.ResetPassword(c.t.Context(), c.member, newLink("other"))
 		}, []string{"invitation"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := newLinkCase(t)
-			require.NoError(t, test.change(t, c))
+			require.NoError(t, test.change(c))
 			require.Equal(t, test.want, c.usable(t))
 		})
 	}

@@ -104,8 +104,8 @@ func (s *Store) ResetPassword(ctx context.Context, userID uuid.UUID, link roomse
 	})
 }
 
-// ResetMember is ResetPassword for an admin of a team. It replaces earlier links of admins of the team only. Its error is
-// a MemberConflictError for a person of other teams too: an admin who sets the password could sign in to these.
+// ResetMember is ResetPassword for an admin of a team. It replaces earlier links of admins of the team only. Its error
+// is a MemberConflictError for a person of other teams too: an admin who sets the password could sign in to these.
 func (s *Store) ResetMember(ctx context.Context, teamID, userID uuid.UUID, link roomsensor.NewLink) error {
 	return s.InChange(ctx, "resetting a password", func(tx pgx.Tx) error {
 		if err := s.insertReset(ctx, tx, userID, &teamID, link); err != nil {

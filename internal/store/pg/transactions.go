@@ -50,9 +50,10 @@ func (s *DB) InChange(ctx context.Context, doing string, run func(pgx.Tx) error)
 	})
 }
 
-// SetActor sets the actor of ctx for the rest of a transaction. It is the only place that checks the right of the actor,
-// if the change needs one: a right is checked when it is used. Its error is ErrNotFound for a person who is not a member
-// any more, that of roomsensor.RoleNeeded for a role that is too small, and rate_limit_exceeded after MaxChanges changes.
+// SetActor sets the actor of ctx for the rest of a transaction. It is the only place that checks the right of the
+// actor, if the change needs one: a right is checked when it is used. Its error is ErrNotFound for a person who is not
+// a member any more, that of roomsensor.RoleNeeded for a role that is too small, and rate_limit_exceeded after
+// MaxChanges changes.
 func (s *DB) SetActor(ctx context.Context, tx pgx.Tx) error {
 	if err := s.Set(ctx, tx, actorSetting, ActorText(ctx)); err != nil {
 		return err

@@ -102,7 +102,7 @@ func onAPI() []*attack {
 			team: teamSize{100, 2, 1}, prepare: insertHistory("exports"), load: readSlowly, during: checkTransactions,
 		},
 		{
-			name: "scans", does: "64 pages of coverage, gaps, aggregates and changes at once, and 1,500 waits for changes with long URLs",
+			name: "scans", does: "64 pages that read much at once, and 1,500 waits for changes with long URLs",
 			team: teamSize{160, 40, 1}, prepare: insertHistory("scans"), load: readMuch,
 		},
 		{

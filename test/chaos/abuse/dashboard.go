@@ -129,8 +129,8 @@ func guessPasswords(t *target) (func(context.Context, *attacker), error) {
 	}, nil
 }
 
-// openPages requests the pages that read the most, each of another kind, and opens more live overviews than may wait, each
-// with a URL of 60 KB.
+// openPages requests the pages that read the most, each of another kind, and opens more live overviews than may wait,
+// each with a URL of 60 KB.
 func openPages(t *target) (func(context.Context, *attacker), error) {
 	const requests, streams = 64, 1500
 	const local = "2006-01-02T15:04"
