@@ -44,8 +44,8 @@ func trials() []string {
 func concurrent() []string {
 	return []string{
 		"client/export", "client/localcopy", "internal/api", "internal/dashboard", "internal/export", "internal/fairshare",
-		"internal/httpedge", "internal/process", "internal/queue", "internal/receiver", "internal/service", "internal/simulate/send",
-		"internal/store", "internal/teamcache", "internal/tracing", "internal/worker",
+		"internal/httpedge", "internal/process", "internal/queue", "internal/receiver", "internal/service",
+		"internal/simulate/send", "internal/store", "internal/teamcache", "internal/tracing", "internal/worker",
 	}
 }
 
