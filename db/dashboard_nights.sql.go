@@ -13,18 +13,20 @@ import (
 )
 
 const NightAssignmentList = `-- name: NightAssignmentList :many
-SELECT a.id, a.device_id, a.type, a.label, a.home_or_travel, a.external_ref, a.started_at, a.ended_at, d.display_name
+SELECT a.id, a.device_id, a.type, a.label, a.home_or_travel, a.external_ref, a.started_at, a.ended_at, d.display_name, d.metadata
 FROM assignments a
 JOIN devices d ON d.id = a.device_id
 WHERE d.team_id = $1
-  AND a.started_at < $2::timestamptz
-  AND (a.ended_at IS NULL OR a.ended_at > $3::timestamptz)
+  AND (a.type = 'athlete' OR NOT $2::boolean)
+  AND a.started_at < $3::timestamptz
+  AND (a.ended_at IS NULL OR a.ended_at > $4::timestamptz)
 ORDER BY a.device_id, a.started_at
-LIMIT $4::bigint
+LIMIT $5::bigint
 `
 
 type NightAssignmentListParams struct {
 	TeamID     uuid.UUID
+	Athletes   bool
 	WindowTo   time.Time
 	WindowFrom time.Time
 	Most       int64
@@ -33,12 +35,15 @@ type NightAssignmentListParams struct {
 type NightAssignmentListRow struct {
 	Assignment  Assignment
 	DisplayName *string
+	Metadata    []byte
 }
 
-// NightAssignmentList lists the assignments of a team that overlap a night, with the names of their devices.
+// NightAssignmentList lists the assignments of a team that overlap a night, with the names and tags of their devices; with athletes,
+// only those of athletes.
 func (q *Queries) NightAssignmentList(ctx context.Context, db DBTX, arg NightAssignmentListParams) ([]NightAssignmentListRow, error) {
 	rows, err := db.Query(ctx, NightAssignmentList,
 		arg.TeamID,
+		arg.Athletes,
 		arg.WindowTo,
 		arg.WindowFrom,
 		arg.Most,
@@ -60,6 +65,7 @@ func (q *Queries) NightAssignmentList(ctx context.Context, db DBTX, arg NightAss
 			&i.Assignment.StartedAt,
 			&i.Assignment.EndedAt,
 			&i.DisplayName,
+			&i.Metadata,
 		); err != nil {
 			return nil, err
 		}

@@ -15,7 +15,7 @@ import (
 const CurrentDeviceList = `-- name: CurrentDeviceList :many
 SELECT d.id, d.team_id, d.hardware_id, d.display_name, s.firmware_version, d.metadata,
        s.last_seen_at, s.rssi_dbm, s.signal_bars,
-       a.id AS assignment_id, a.label, a.started_at, a.external_ref,
+       a.id AS assignment_id, a.type AS assignment_type, a.label, a.started_at, a.external_ref,
        s.bucket_at, s.co2_ppm, s.temp_c, s.humidity_pct, s.lux, s.spl_db, s.ingested_at,
        coalesce(s.chunk, 0)::bigint AS chunk, s.readings_version, s.late_version
 FROM devices d
@@ -46,6 +46,7 @@ type CurrentDeviceListRow struct {
 	RssiDbm         *int32
 	SignalBars      *int16
 	AssignmentID    *uuid.UUID
+	AssignmentType  *string
 	Label           *string
 	StartedAt       *time.Time
 	ExternalRef     *string
@@ -88,6 +89,7 @@ func (q *Queries) CurrentDeviceList(ctx context.Context, db DBTX, arg CurrentDev
 			&i.RssiDbm,
 			&i.SignalBars,
 			&i.AssignmentID,
+			&i.AssignmentType,
 			&i.Label,
 			&i.StartedAt,
 			&i.ExternalRef,
@@ -192,7 +194,7 @@ func (q *Queries) DeviceDelete(ctx context.Context, db DBTX, deviceID uuid.UUID)
 }
 
 const DeviceGet = `-- name: DeviceGet :one
-SELECT id, team_id, hardware_id, display_name, firmware_version, metadata, last_seen_at, rssi_dbm, signal_bars, assignment_id, label, started_at, external_ref FROM device_details WHERE team_id = $1 AND id = $2
+SELECT id, team_id, hardware_id, display_name, firmware_version, metadata, last_seen_at, rssi_dbm, signal_bars, assignment_id, assignment_type, label, started_at, external_ref FROM device_details WHERE team_id = $1 AND id = $2
 `
 
 type DeviceGetParams struct {
@@ -214,6 +216,7 @@ func (q *Queries) DeviceGet(ctx context.Context, db DBTX, arg DeviceGetParams) (
 		&i.RssiDbm,
 		&i.SignalBars,
 		&i.AssignmentID,
+		&i.AssignmentType,
 		&i.Label,
 		&i.StartedAt,
 		&i.ExternalRef,
@@ -222,7 +225,7 @@ func (q *Queries) DeviceGet(ctx context.Context, db DBTX, arg DeviceGetParams) (
 }
 
 const DeviceGetByID = `-- name: DeviceGetByID :one
-SELECT id, team_id, hardware_id, display_name, firmware_version, metadata, last_seen_at, rssi_dbm, signal_bars, assignment_id, label, started_at, external_ref FROM device_details WHERE id = $1
+SELECT id, team_id, hardware_id, display_name, firmware_version, metadata, last_seen_at, rssi_dbm, signal_bars, assignment_id, assignment_type, label, started_at, external_ref FROM device_details WHERE id = $1
 `
 
 func (q *Queries) DeviceGetByID(ctx context.Context, db DBTX, deviceID uuid.UUID) (DeviceDetail, error) {
@@ -239,6 +242,7 @@ func (q *Queries) DeviceGetByID(ctx context.Context, db DBTX, deviceID uuid.UUID
 		&i.RssiDbm,
 		&i.SignalBars,
 		&i.AssignmentID,
+		&i.AssignmentType,
 		&i.Label,
 		&i.StartedAt,
 		&i.ExternalRef,
@@ -436,7 +440,7 @@ func (q *Queries) DeviceInsert(ctx context.Context, db DBTX, arg DeviceInsertPar
 }
 
 const DeviceList = `-- name: DeviceList :many
-SELECT id, team_id, hardware_id, display_name, firmware_version, metadata, last_seen_at, rssi_dbm, signal_bars, assignment_id, label, started_at, external_ref FROM device_details
+SELECT id, team_id, hardware_id, display_name, firmware_version, metadata, last_seen_at, rssi_dbm, signal_bars, assignment_id, assignment_type, label, started_at, external_ref FROM device_details
 WHERE team_id = $1
   AND metadata @> $2::jsonb
   AND ($3::uuid IS NULL OR id > $3)
@@ -478,6 +482,7 @@ func (q *Queries) DeviceList(ctx context.Context, db DBTX, arg DeviceListParams)
 			&i.RssiDbm,
 			&i.SignalBars,
 			&i.AssignmentID,
+			&i.AssignmentType,
 			&i.Label,
 			&i.StartedAt,
 			&i.ExternalRef,
@@ -532,7 +537,7 @@ func (q *Queries) DeviceListByName(ctx context.Context, db DBTX, arg DeviceListB
 }
 
 const DeviceListByTeam = `-- name: DeviceListByTeam :many
-SELECT id, team_id, hardware_id, display_name, firmware_version, metadata, last_seen_at, rssi_dbm, signal_bars, assignment_id, label, started_at, external_ref FROM device_details WHERE team_id = $1 ORDER BY id
+SELECT id, team_id, hardware_id, display_name, firmware_version, metadata, last_seen_at, rssi_dbm, signal_bars, assignment_id, assignment_type, label, started_at, external_ref FROM device_details WHERE team_id = $1 ORDER BY id
 `
 
 func (q *Queries) DeviceListByTeam(ctx context.Context, db DBTX, teamID uuid.UUID) ([]DeviceDetail, error) {
@@ -555,6 +560,7 @@ func (q *Queries) DeviceListByTeam(ctx context.Context, db DBTX, teamID uuid.UUI
 			&i.RssiDbm,
 			&i.SignalBars,
 			&i.AssignmentID,
+			&i.AssignmentType,
 			&i.Label,
 			&i.StartedAt,
 			&i.ExternalRef,
@@ -747,7 +753,7 @@ WITH changed AS (
 )
 SELECT d.id, d.team_id, d.hardware_id, d.display_name, s.firmware_version, d.metadata,
        s.last_seen_at, s.rssi_dbm, s.signal_bars,
-       a.id AS assignment_id, a.label, a.started_at, a.external_ref
+       a.id AS assignment_id, a.type AS assignment_type, a.label, a.started_at, a.external_ref
 FROM changed d
 JOIN device_state s ON s.device_id = d.id
 LEFT JOIN assignments a ON a.device_id = d.id AND a.ended_at IS NULL
@@ -777,6 +783,7 @@ type DeviceUpdateRow struct {
 	RssiDbm         *int32
 	SignalBars      *int16
 	AssignmentID    *uuid.UUID
+	AssignmentType  *string
 	Label           *string
 	StartedAt       *time.Time
 	ExternalRef     *string
@@ -811,6 +818,7 @@ func (q *Queries) DeviceUpdate(ctx context.Context, db DBTX, arg DeviceUpdatePar
 		&i.RssiDbm,
 		&i.SignalBars,
 		&i.AssignmentID,
+		&i.AssignmentType,
 		&i.Label,
 		&i.StartedAt,
 		&i.ExternalRef,

@@ -44,7 +44,7 @@ func (q *Queries) MembershipDelete(ctx context.Context, db DBTX, arg MembershipD
 }
 
 const MembershipGet = `-- name: MembershipGet :one
-SELECT m.role, t.id, t.name, t.created_at, t.time_zone, t.night_start, t.night_end, t.thresholds FROM memberships m JOIN teams t ON t.id = m.team_id
+SELECT m.role, t.id, t.name, t.created_at, t.time_zone, t.night_start, t.night_end, t.limits FROM memberships m JOIN teams t ON t.id = m.team_id
 WHERE m.team_id = $1 AND m.user_id = $2
 `
 
@@ -69,7 +69,7 @@ func (q *Queries) MembershipGet(ctx context.Context, db DBTX, arg MembershipGetP
 		&i.Team.TimeZone,
 		&i.Team.NightStart,
 		&i.Team.NightEnd,
-		&i.Team.Thresholds,
+		&i.Team.Limits,
 	)
 	return i, err
 }
@@ -137,7 +137,7 @@ func (q *Queries) MembershipList(ctx context.Context, db DBTX, teamID uuid.UUID)
 }
 
 const MembershipListByUser = `-- name: MembershipListByUser :many
-SELECT m.role, t.id, t.name, t.created_at, t.time_zone, t.night_start, t.night_end, t.thresholds FROM memberships m JOIN teams t ON t.id = m.team_id
+SELECT m.role, t.id, t.name, t.created_at, t.time_zone, t.night_start, t.night_end, t.limits FROM memberships m JOIN teams t ON t.id = m.team_id
 WHERE m.user_id = $1 ORDER BY t.name, t.id
 `
 
@@ -164,7 +164,7 @@ func (q *Queries) MembershipListByUser(ctx context.Context, db DBTX, userID uuid
 			&i.Team.TimeZone,
 			&i.Team.NightStart,
 			&i.Team.NightEnd,
-			&i.Team.Thresholds,
+			&i.Team.Limits,
 		); err != nil {
 			return nil, err
 		}

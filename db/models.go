@@ -136,6 +136,7 @@ type DeviceDetail struct {
 	RssiDbm         *int32
 	SignalBars      *int16
 	AssignmentID    *uuid.UUID
+	AssignmentType  *string
 	Label           *string
 	StartedAt       *time.Time
 	ExternalRef     *string
@@ -488,7 +489,7 @@ type Team struct {
 	TimeZone   string
 	NightStart pgtype.Time
 	NightEnd   pgtype.Time
-	Thresholds []byte
+	Limits     []byte
 }
 
 type TimescaledbInformationChunk struct {

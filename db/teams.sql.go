@@ -160,7 +160,7 @@ func (q *Queries) TeamRename(ctx context.Context, db DBTX, arg TeamRenameParams)
 }
 
 const TeamSettingsGet = `-- name: TeamSettingsGet :one
-SELECT id, name, created_at, time_zone, night_start, night_end, thresholds FROM teams WHERE id = $1
+SELECT id, name, created_at, time_zone, night_start, night_end, limits FROM teams WHERE id = $1
 `
 
 // TeamSettingsGet reads what the people of a team configure.
@@ -174,13 +174,13 @@ func (q *Queries) TeamSettingsGet(ctx context.Context, db DBTX, teamID uuid.UUID
 		&i.TimeZone,
 		&i.NightStart,
 		&i.NightEnd,
-		&i.Thresholds,
+		&i.Limits,
 	)
 	return i, err
 }
 
 const TeamSettingsLock = `-- name: TeamSettingsLock :one
-SELECT id, name, created_at, time_zone, night_start, night_end, thresholds FROM teams WHERE id = $1 FOR NO KEY UPDATE
+SELECT id, name, created_at, time_zone, night_start, night_end, limits FROM teams WHERE id = $1 FOR NO KEY UPDATE
 `
 
 // TeamSettingsLock is TeamSettingsGet, and lets other changes of the team wait.
@@ -194,14 +194,14 @@ func (q *Queries) TeamSettingsLock(ctx context.Context, db DBTX, teamID uuid.UUI
 		&i.TimeZone,
 		&i.NightStart,
 		&i.NightEnd,
-		&i.Thresholds,
+		&i.Limits,
 	)
 	return i, err
 }
 
 const TeamSettingsUpdate = `-- name: TeamSettingsUpdate :exec
 UPDATE teams
-SET name = $1, time_zone = $2, night_start = $3, night_end = $4, thresholds = $5
+SET name = $1, time_zone = $2, night_start = $3, night_end = $4, limits = $5
 WHERE id = $6
 `
 
@@ -210,7 +210,7 @@ type TeamSettingsUpdateParams struct {
 	TimeZone   string
 	NightStart pgtype.Time
 	NightEnd   pgtype.Time
-	Thresholds []byte
+	Limits     []byte
 	TeamID     uuid.UUID
 }
 
@@ -221,7 +221,7 @@ func (q *Queries) TeamSettingsUpdate(ctx context.Context, db DBTX, arg TeamSetti
 		arg.TimeZone,
 		arg.NightStart,
 		arg.NightEnd,
-		arg.Thresholds,
+		arg.Limits,
 		arg.TeamID,
 	)
 	return err

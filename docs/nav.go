@@ -44,7 +44,7 @@ var sections = []section{
 		guide("clients", "Go and generated clients", "Use the Go client, or generate one for another language."),
 		guide("recipes", "Recipes", "Programs for DuckDB, a mail about last night, plots in Python and R, and Grafana."),
 		guide("dashboard", "Use the dashboard", "The pages for coaches and managers, task by task."),
-		guide("nights", "Nights", "How the rooms were last night: coverage, values and time outside of the thresholds."),
+		guide("nights", "Nights", "What the air of the rooms was like at night: the verdict, its limits, and the values."),
 		guide("idempotency", "Changes and idempotency", "Rename and tag devices, with retries that are safe."),
 		guide("rate-limits", "Rate limits", "How many requests a key may make, and how to retry."),
 		guide("changes", "Change feed", "Keep a complete copy of the readings, late ones included."),

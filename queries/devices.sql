@@ -13,7 +13,7 @@ LIMIT @most::bigint;
 -- name: CurrentDeviceList :many
 SELECT d.id, d.team_id, d.hardware_id, d.display_name, s.firmware_version, d.metadata,
        s.last_seen_at, s.rssi_dbm, s.signal_bars,
-       a.id AS assignment_id, a.label, a.started_at, a.external_ref,
+       a.id AS assignment_id, a.type AS assignment_type, a.label, a.started_at, a.external_ref,
        s.bucket_at, s.co2_ppm, s.temp_c, s.humidity_pct, s.lux, s.spl_db, s.ingested_at,
        coalesce(s.chunk, 0)::bigint AS chunk, s.readings_version, s.late_version
 FROM devices d
@@ -78,7 +78,7 @@ WITH changed AS (
 )
 SELECT d.id, d.team_id, d.hardware_id, d.display_name, s.firmware_version, d.metadata,
        s.last_seen_at, s.rssi_dbm, s.signal_bars,
-       a.id AS assignment_id, a.label, a.started_at, a.external_ref
+       a.id AS assignment_id, a.type AS assignment_type, a.label, a.started_at, a.external_ref
 FROM changed d
 JOIN device_state s ON s.device_id = d.id
 LEFT JOIN assignments a ON a.device_id = d.id AND a.ended_at IS NULL;

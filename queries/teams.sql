@@ -15,7 +15,7 @@ SELECT * FROM teams WHERE id = @team_id FOR NO KEY UPDATE;
 -- TeamSettingsUpdate changes what the people of a team configure.
 -- name: TeamSettingsUpdate :exec
 UPDATE teams
-SET name = @name, time_zone = @time_zone, night_start = @night_start, night_end = @night_end, thresholds = @thresholds
+SET name = @name, time_zone = @time_zone, night_start = @night_start, night_end = @night_end, limits = @limits
 WHERE id = @team_id;
 
 -- TeamRename changes the name of a team.

@@ -22,8 +22,9 @@ CREATE FUNCTION lock_key(lock advisory_lock) RETURNS bigint
 STABLE LANGUAGE sql AS 'SELECT 7283400000 + array_position(enum_range(NULL::advisory_lock), lock)';
 
 -- teams own devices, keys and people. The columns from time_zone on are what the people of a team configure. time_zone is
--- an IANA name, by whose clocks the night begins and ends. thresholds has the range in which each metric is fine, by its
--- name: {"temp_c": {"low": 16, "high": 26}}.
+-- an IANA name, by whose clocks the night begins and ends. limits has the limits of each metric by its name, and the rules
+-- that replace them for some devices: {"temp_c": {"low": {"warn": 16, "bad": 14}, "high": {"warn": 24}},
+-- "rules": [{"tag": "kind=dorm", "metric": "co2_ppm", "limit": {"high": {"warn": 900}}}]}.
 CREATE TABLE teams (
     id          uuid PRIMARY KEY DEFAULT gen_random_uuid(),
     name        text NOT NULL,
@@ -33,9 +34,12 @@ CREATE TABLE teams (
         CHECK (night_start < '24:00' AND night_start = date_trunc('minute', night_start)),
     night_end   time NOT NULL DEFAULT '07:00'
         CHECK (night_end < '24:00' AND night_end = date_trunc('minute', night_end)),
-    thresholds  jsonb NOT NULL
-        DEFAULT '{"co2_ppm": {"high": 1200}, "temp_c": {"low": 16, "high": 26}, "humidity_pct": {"low": 30, "high": 65}, "spl_db": {"high": 45}}'
-        CHECK (jsonb_typeof(thresholds) = 'object'),
+    limits      jsonb NOT NULL
+        DEFAULT '{"co2_ppm": {"high": {"warn": 1000, "bad": 1400}},
+                  "temp_c": {"low": {"warn": 16, "bad": 14}, "high": {"warn": 24, "bad": 27}},
+                  "humidity_pct": {"low": {"warn": 20}, "high": {"warn": 70}},
+                  "spl_db": {"high": {"warn": 45, "bad": 55}}}'
+        CHECK (jsonb_typeof(limits) = 'object'),
     CONSTRAINT night_not_empty CHECK (night_start <> night_end)
 );
 

@@ -92,12 +92,12 @@ CREATE INDEX assignments_device_id_idx ON assignments (device_id, started_at DES
 -- index to cost less.
 CREATE INDEX assignments_open_idx ON assignments USING hash (device_id) WHERE ended_at IS NULL;
 
--- device_details is a device with its state and its open assignment, as the API shows it. assignment_id and the three
+-- device_details is a device with its state and its open assignment, as the API shows it. assignment_id and the four
 -- columns after it are null without one.
 CREATE VIEW device_details AS
 SELECT d.id, d.team_id, d.hardware_id, d.display_name, s.firmware_version, d.metadata,
        s.last_seen_at, s.rssi_dbm, s.signal_bars,
-       a.id AS assignment_id, a.label, a.started_at, a.external_ref
+       a.id AS assignment_id, a.type AS assignment_type, a.label, a.started_at, a.external_ref
 FROM devices d
 LEFT JOIN device_state s ON s.device_id = d.id
 LEFT JOIN assignments a ON a.device_id = d.id AND a.ended_at IS NULL;

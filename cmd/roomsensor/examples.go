@@ -34,7 +34,7 @@ var examples = map[string][]string{
 	"team show":   {"team show 'Riverside Athletics'"},
 	"team set": {
 		"team set 'Riverside Athletics' --time-zone Europe/Berlin --night 22:00-07:00",
-		"team set 'Riverside Athletics' --threshold co2_ppm=..1000 --threshold temp_c=16..24 --threshold spl_db=..",
+		"team set 'Riverside Athletics' --limit co2_ppm=..900/1200 --limit temp_c=16/14..24/27 --limit spl_db=..",
 	},
 	"team rename": {"team rename 'Riverside Athletics' --name 'Riverside AC'"},
 	"team delete": {"team delete 'Riverside Athletics'", "team delete 6fa459ea-ee8a-4ca4-894e-db77e160355e --yes"},

@@ -14,7 +14,7 @@ type teamCmd struct {
 	Create teamCreateCmd `cmd:"" help:"Create a team."`
 	List   teamListCmd   `cmd:"" help:"List all teams."`
 	Show   teamShowCmd   `cmd:"" help:"Show a team with its settings."`
-	Set    teamSetCmd    `cmd:"" help:"Change the time zone, night and thresholds of a team."`
+	Set    teamSetCmd    `cmd:"" help:"Change the time zone, night and limits of a team."`
 	Rename teamRenameCmd `cmd:"" help:"Rename a team."`
 	Delete teamDeleteCmd `cmd:"" help:"Delete a team with its devices, readings, keys and rejects permanently."`
 }
@@ -89,10 +89,10 @@ func (c *teamShowCmd) Run(ctx context.Context, t *cli.Terminal) error {
 
 type teamSetCmd struct {
 	onDatabase
-	Team      name        `arg:"" help:"Name or id of the team."`
-	TimeZone  *timeZone   `help:"Time zone of the team, an IANA name such as Europe/Berlin." implied:"unchanged" placeholder:"ZONE"`
-	Night     *nightHours `help:"When its nights begin and end." implied:"unchanged" placeholder:"FROM-TO"`
-	Threshold []threshold `help:"Range in which a metric is fine; either end may be missing. Can be repeated." placeholder:"METRIC=LOW..HIGH" sep:"none"`
+	Team     name        `arg:"" help:"Name or id of the team."`
+	TimeZone *timeZone   `help:"Time zone of the team, an IANA name such as Europe/Berlin." implied:"unchanged" placeholder:"ZONE"`
+	Night    *nightHours `help:"When its nights begin and end." implied:"unchanged" placeholder:"FROM-TO"`
+	Limit    []limit     `help:"Range in which a metric is fine. Each end is WARN/BAD, one number for both, or missing. Can be repeated." placeholder:"METRIC=LOW..HIGH" sep:"none"`
 }
 
 // Run changes the settings of a team.
@@ -105,8 +105,8 @@ func (c *teamSetCmd) Run(ctx context.Context, t *cli.Terminal) error {
 			if c.Night != nil {
 				settings.Night = c.Night.NightHours
 			}
-			for _, threshold := range c.Threshold {
-				settings.Thresholds[threshold.metric] = threshold.Threshold
+			for _, limit := range c.Limit {
+				settings.Limits.Limits[limit.metric] = limit.Limit
 			}
 		})
 	})

@@ -62,23 +62,28 @@ func TestTeamSet(t *testing.T) {
 	team := o.id("id", "team", "create", "--name", "Riverside")
 	want := map[string]any{
 		"id": team, "name": "Riverside", "time_zone": "UTC", "night": "22:00-07:00",
-		"thresholds": map[string]any{"co2_ppm": "..1200", "temp_c": "16..26", "humidity_pct": "30..65", "spl_db": "..45"},
+		"limits": map[string]any{
+			"co2_ppm": "..1000/1400", "temp_c": "16/14..24/27", "humidity_pct": "20/..70/", "spl_db": "..45/55",
+		},
+		"limit_rules": []any{},
 	}
 	require.Equal(t, want, o.do("team", "show", "Riverside"))
 	require.Equal(t, want, o.do("team", "set", team), "nothing is named")
 
 	want["time_zone"], want["night"] = "Europe/Berlin", "23:30-06:00"
-	want["thresholds"] = map[string]any{"co2_ppm": "400..1000", "temp_c": "16..26", "humidity_pct": "30..65", "lux": "..10.5"}
+	want["limits"] = map[string]any{
+		"co2_ppm": "400..1000", "temp_c": "16/14..24/27", "humidity_pct": "20/..70/", "lux": "..10.5/20",
+	}
 	require.Equal(t, want, o.do("team", "set", "Riverside", "--time-zone", "Europe/Berlin", "--night", "23:30-06:00",
-		"--threshold", "co2_ppm=400..1000", "--threshold", "spl_db=..", "--threshold", "lux=..10.5"))
+		"--limit", "co2_ppm=400..1000", "--limit", "spl_db=..", "--limit", "lux=..10.5/20"))
 	require.Equal(t, want, o.do("team", "show", team))
 	require.Contains(t, o.run("team", "show", team).out, "400..1000")
 
 	o.fails(cli.ExitUsage, "is not an IANA time zone", "team", "set", team, "--time-zone", "europe/berlin")
 	o.fails(cli.ExitUsage, "must not end at the time at which it begins", "team", "set", team, "--night", "07:00-07:00")
 	o.fails(cli.ExitUsage, "has the form 22:00-07:00", "team", "set", team, "--night", "22")
-	o.fails(cli.ExitUsage, "is not METRIC=LOW..HIGH", "team", "set", team, "--threshold", "co2=..1200")
-	o.fails(cli.ExitUsage, "must be less than the highest", "team", "set", team, "--threshold", "co2_ppm=1200..400")
+	o.fails(cli.ExitUsage, "is not METRIC=LOW..HIGH", "team", "set", team, "--limit", "co2=..1200")
+	o.fails(cli.ExitUsage, "from the lowest to the highest", "team", "set", team, "--limit", "co2_ppm=1200..400")
 	o.fails(cli.ExitFailure, "There is no team "+unknown, "team", "set", unknown, "--time-zone", "UTC")
 	require.Equal(t, want, o.do("team", "show", team))
 }

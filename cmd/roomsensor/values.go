@@ -130,22 +130,22 @@ func (v *nightHours) UnmarshalText(text []byte) (err error) {
 // knownMetrics is a sentence of errors, without its period: the parser adds that.
 const knownMetrics = "The metrics are co2_ppm, temp_c, humidity_pct, lux and spl_db"
 
-// threshold is the threshold of one metric, written as METRIC=LOW..HIGH.
-type threshold struct {
-	roomsensor.Threshold
+// limit has the limits of one metric, written as METRIC=LOW..HIGH.
+type limit struct {
+	roomsensor.Limit
 
 	metric roomsensor.Metric
 }
 
 // UnmarshalText parses METRIC=LOW..HIGH.
-func (v *threshold) UnmarshalText(text []byte) (err error) {
+func (v *limit) UnmarshalText(text []byte) (err error) {
 	name, ends, ok := strings.Cut(string(text), "=")
 	metric, known := roomsensor.MetricNamed(name)
 	if !ok || !known {
-		return fmt.Errorf("%q is not METRIC=LOW..HIGH, for example co2_ppm=..1200. %s", text, knownMetrics)
+		return fmt.Errorf("%q is not METRIC=LOW..HIGH, for example co2_ppm=..1000/1400. %s", text, knownMetrics)
 	}
 	v.metric = metric
-	v.Threshold, err = roomsensor.ParseThreshold(metric, ends)
+	v.Limit, err = roomsensor.ParseLimit(metric, ends)
 	return withoutCode(err)
 }
 

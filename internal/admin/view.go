@@ -3,6 +3,8 @@ package admin
 import (
 	"time"
 
+	"github.com/google/uuid"
+
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/store/fleet"
 )
@@ -31,24 +33,41 @@ type Team struct {
 
 func viewTeam(t *roomsensor.Team) Team { return Team{t.ID.String(), t.Name} }
 
-// TeamSettings is a team with what people set for it. Thresholds have the form LOW..HIGH; metrics without one are left
-// out.
+// TeamSettings is a team with what people set for it. Limits have the form of roomsensor.ParseLimit; metrics without
+// one are left out.
 type TeamSettings struct {
-	ID         string            `json:"id"`
-	Name       string            `json:"name"`
-	TimeZone   string            `json:"time_zone"`
-	Night      string            `json:"night"`
-	Thresholds map[string]string `json:"thresholds"`
+	ID       string            `json:"id"`
+	Name     string            `json:"name"`
+	TimeZone string            `json:"time_zone"`
+	Night    string            `json:"night"`
+	Limits   map[string]string `json:"limits"`
+	Rules    []LimitRule       `json:"limit_rules" table:"-"`
+}
+
+// LimitRule replaces a limit for one device or the devices with a tag.
+type LimitRule struct {
+	DeviceID *string `json:"device_id"`
+	Tag      *string `json:"tag"`
+	Metric   string  `json:"metric"`
+	Limit    string  `json:"limit"`
 }
 
 func viewTeamSettings(t *roomsensor.TeamSettings) TeamSettings {
 	view := TeamSettings{
 		ID: t.ID.String(), Name: t.Name, TimeZone: t.TimeZone.String(), Night: t.Night.String(),
-		Thresholds: map[string]string{},
+		Limits: map[string]string{}, Rules: make([]LimitRule, len(t.Limits.Rules)),
 	}
 	for _, m := range roomsensor.Metrics {
-		if threshold := t.Thresholds[m]; !threshold.IsZero() {
-			view.Thresholds[m.String()] = threshold.String()
+		if limit := t.Limits.Limits[m]; !limit.IsZero() {
+			view.Limits[m.String()] = limit.String()
+		}
+	}
+	for i, r := range t.Limits.Rules {
+		view.Rules[i] = LimitRule{Metric: r.Metric.String(), Limit: r.Limit.String()}
+		if r.DeviceID == uuid.Nil {
+			view.Rules[i].Tag = &r.Tag
+		} else {
+			view.Rules[i].DeviceID = new(r.DeviceID.String())
 		}
 	}
 	return view

@@ -13,11 +13,15 @@ type Size struct{ Width, Height int }
 const maxSparklinePoints = 24
 
 // Sparkline returns a line without axes, <svg class="sparkline">. Its values are at equal distances; NaN is a gap. The
-// vertical scale includes the values from low to high, so that noise does not look like a change. label is the text
-// alternative; without one the drawing is hidden from assistive technology, because the text beside it says the same.
-// With a size of 96 by 24 the markup has at most 250 bytes and the label, and 24 bytes more for each gap.
-func Sparkline(values []float32, low, high float32, size Size, label string) template.HTML {
+// vertical scale includes the values from low to high, so that noise does not look like a change. The limit, unless it is
+// nil, is a line of the class limit, and the parts above it are of the class over. label is the text alternative;
+// without one the drawing is hidden from assistive technology, because the text beside it says the same. With a size of
+// 96 by 24 and without a limit the markup has at most 250 bytes and the label, and 24 bytes more for each gap.
+func Sparkline(values []float32, low, high float32, limit *float32, size Size, label string) template.HTML {
 	values = mergeToMeans(values, maxSparklinePoints)
+	if limit != nil {
+		low, high = min(low, *limit), max(high, *limit)
+	}
 	for _, v := range values {
 		if isFinite(v) {
 			low, high = min(low, v), max(high, v)
@@ -35,30 +39,78 @@ func Sparkline(values []float32, low, high float32, size Size, label string) tem
 		m.text(label)
 		m.raw(`"><path d="`)
 	}
-	p := sparklinePath(values, low, high, size)
+	s := sparkline{values, size, scale{float64(low), float64(high), float64(size.Height - 1), 1}}
+	p := s.path()
 	m.raw(string(p.out))
-	m.raw(`"/></svg>`)
+	m.raw(`"/>`)
+	if limit != nil {
+		m.raw(`<path class="limit" d="M0 `)
+		m.int(s.y.at(float64(*limit)))
+		m.raw("h")
+		m.int(size.Width)
+		m.raw(`"/>`)
+		if p := s.above(float64(*limit)); len(p.out) > 0 {
+			m.raw(`<path class="over" d="`)
+			m.raw(string(p.out))
+			m.raw(`"/>`)
+		}
+	}
+	m.raw(`</svg>`)
 	return template.HTML(string(m.out)) //nolint:gosec // It consists of numbers and the escaped label.
 }
 
-// sparklinePath returns the lines between the gaps.
-func sparklinePath(values []float32, low, high float32, size Size) (p path) {
-	// The line keeps 1 unit from the edges, half of its width at most.
-	x := scale{0, float64(max(len(values)-1, 1)), 1, float64(size.Width - 1)}
-	y := scale{float64(low), float64(high), float64(size.Height - 1), 1}
+// sparkline is a small line on the way to its markup.
+type sparkline struct {
+	values []float32
+	size   Size
+	y      scale
+}
+
+// x returns the coordinate of a value by its index. The line keeps 1 unit from the edges, half of its width at most.
+func (s *sparkline) x(i float64) int {
+	return scale{0, float64(max(len(s.values)-1, 1)), 1, float64(s.size.Width - 1)}.at(i)
+}
+
+// path returns the lines between the gaps.
+func (s *sparkline) path() (p path) {
 	inLine := false
-	for i, v := range values {
+	for i, v := range s.values {
 		switch {
 		case isFinite(v) && inLine:
-			p.line(x.at(float64(i)), y.at(float64(v)))
+			p.line(s.x(float64(i)), s.y.at(float64(v)))
 		case isFinite(v):
-			p.move(x.at(float64(i)), y.at(float64(v)))
+			p.move(s.x(float64(i)), s.y.at(float64(v)))
 		case inLine:
 			p.end()
 		}
 		inLine = isFinite(v)
 	}
 	if inLine {
+		p.end()
+	}
+	return p
+}
+
+// above returns the parts of the line above a limit.
+func (s *sparkline) above(limit float64) (p path) {
+	for i := 1; i < len(s.values); i++ {
+		if !isFinite(s.values[i-1]) || !isFinite(s.values[i]) {
+			continue
+		}
+		from, to := float64(s.values[i-1]), float64(s.values[i])
+		if from <= limit && to <= limit {
+			continue
+		}
+		// at returns the position at which the line has a value, or the nearer end.
+		at := func(end, value float64) float64 {
+			if value > limit {
+				return end
+			}
+			return float64(i-1) + (limit-from)/(to-from)
+		}
+		first, last := at(float64(i-1), from), at(float64(i), to)
+		p.move(s.x(first), s.y.at(max(from, limit)))
+		p.line(s.x(last), s.y.at(max(to, limit)))
 		p.end()
 	}
 	return p

@@ -21,18 +21,18 @@ func TestSparkline(t *testing.T) {
 	size := chart.Size{Width: 96, Height: 24}
 	t.Run("gaps", func(t *testing.T) {
 		t.Parallel()
-		got := chart.Sparkline([]float32{400, 1200, 800, nan, 800, nan, nan, 400, 1200}, 400, 1200, size, "")
+		got := chart.Sparkline([]float32{400, 1200, 800, nan, 800, nan, nan, 400, 1200}, 400, 1200, nil, size, "")
 		require.Equal(t, `<svg class="sparkline" viewBox="0 0 96 24" aria-hidden="true">`+
 			`<path d="M1 23l12-22 12 11M48 12h0M83 23l12-22"/></svg>`, string(got))
 	})
 	t.Run("the scale includes low to high and all values", func(t *testing.T) {
 		t.Parallel()
-		require.Contains(t, chart.Sparkline([]float32{600, 610}, 400, 1200, size, ""), `d="M1 18l94-1"`)
-		require.Contains(t, chart.Sparkline([]float32{400, 2000}, 400, 1200, size, ""), `d="M1 23l94-22"`)
+		require.Contains(t, chart.Sparkline([]float32{600, 610}, 400, 1200, nil, size, ""), `d="M1 18l94-1"`)
+		require.Contains(t, chart.Sparkline([]float32{400, 2000}, 400, 1200, nil, size, ""), `d="M1 23l94-22"`)
 	})
 	t.Run("label", func(t *testing.T) {
 		t.Parallel()
-		got := chart.Sparkline(nil, 0, 1, size, `<CO₂> "today"`)
+		got := chart.Sparkline(nil, 0, 1, nil, size, `<CO₂> "today"`)
 		require.Equal(t, `<svg class="sparkline" viewBox="0 0 96 24" role="img" `+
 			`aria-label="&lt;CO₂&gt; &#34;today&#34;"><path d=""/></svg>`, string(got))
 	})
@@ -44,7 +44,7 @@ func TestSparkline(t *testing.T) {
 			hours[i/12] = readings[i]
 		}
 		readings[7] = nan
-		require.Equal(t, chart.Sparkline(hours, 400, 1200, size, ""), chart.Sparkline(readings, 400, 1200, size, ""))
+		require.Equal(t, chart.Sparkline(hours, 400, 1200, nil, size, ""), chart.Sparkline(readings, 400, 1200, nil, size, ""))
 	})
 	t.Run("at most 250 bytes", func(t *testing.T) {
 		t.Parallel()
@@ -52,7 +52,7 @@ func TestSparkline(t *testing.T) {
 		for i := range zigzag {
 			zigzag[i] = float32(400 + 800*(i%2))
 		}
-		require.LessOrEqual(t, len(chart.Sparkline(zigzag, 400, 1200, size, "")), 250)
+		require.LessOrEqual(t, len(chart.Sparkline(zigzag, 400, 1200, nil, size, "")), 250)
 	})
 }
 
@@ -68,7 +68,7 @@ func TestSparklineAlwaysValid(t *testing.T) {
 				values[i] = special[random.IntN(len(special))]
 			}
 		}
-		got := chart.Sparkline(values, 0, float32(random.IntN(2)), chart.Size{Width: 96, Height: 24}, "a&b")
+		got := chart.Sparkline(values, 0, float32(random.IntN(2)), nil, chart.Size{Width: 96, Height: 24}, "a&b")
 		requireXML(t, string(got))
 		require.LessOrEqual(t, len(got), 250+24*12)
 		for _, wrong := range []string{"NaN", "Inf", "e+", "e-"} {

@@ -117,7 +117,7 @@ func TestTiles(t *testing.T) {
 	first, state := s.untilState(t)
 	require.Empty(t, first, "nothing changed since the page was made")
 	require.InDelta(t, 2, state.data["shown"], 0)
-	require.Equal(t, "2 devices: 2 online", state.data["summary"])
+	require.Equal(t, "Air in 2 rooms: 1 good, 1 unknown", state.data["summary"])
 
 	// changes waits for the tiles that a change causes.
 	changes := func() []event {
@@ -156,7 +156,7 @@ func TestTiles(t *testing.T) {
 		found, state := p.stream(t, e.tilesPath()+"?q=b").untilState(t)
 		require.Len(t, found, 1, "a page without a version gets every tile that it shows")
 		require.Equal(t, b.String(), found[0].data["id"])
-		require.Equal(t, "1 of 2 devices", state.data["summary"])
+		require.Equal(t, "1 of 2 rooms", state.data["summary"])
 	})
 	t.Run("another replica does not know what changed", func(t *testing.T) {
 		found, _ := p.stream(t, e.tilesPath()+"?since=other-"+strings.Split(state.id, "-")[1]).untilState(t)
@@ -294,7 +294,7 @@ func TestTilesEnd(t *testing.T) {
 	})
 }
 
-// TestTilesOfSettings checks that a page hears of other thresholds.
+// TestTilesOfSettings checks that a page hears of other limits.
 func TestTilesOfSettings(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -305,7 +305,7 @@ func TestTilesOfSettings(t *testing.T) {
 	s := p.stream(t, e.tilesPath())
 	first, _ := s.untilState(t)
 	require.NotContains(t, first[0].data["html"], "high")
-	e.exec(t, `UPDATE teams SET thresholds = '{"co2_ppm":{"high":500}}' WHERE id = $1`, e.team)
+	e.exec(t, `UPDATE teams SET limits = '{"co2_ppm":{"high":{"warn":500}}}' WHERE id = $1`, e.team)
 	for {
 		if list, _ := s.untilState(t); len(list) == 1 {
 			require.Contains(t, list[0].data["html"], "high")

@@ -46,21 +46,21 @@ func nightEnv(t *testing.T) *env {
 	return e
 }
 
-// roomsOf returns the rooms of a page in its order.
+// roomsOf returns the rooms of a page in its order: those in full, then those with good air.
 func roomsOf(p *page) (labels []string) {
-	p.find("tbody th a").Each(func(_ int, link *goquery.Selection) { labels = append(labels, link.Text()) })
+	p.find("main li a").Each(func(_ int, link *goquery.Selection) { labels = append(labels, link.Text()) })
 	return labels
 }
 
-// row returns the text of the row of a room.
+// row returns the text of a room.
 func row(p *page, label string) string {
-	return strings.Join(strings.Fields(p.find("tbody tr").FilterFunction(func(_ int, row *goquery.Selection) bool {
-		return row.Find("th a").Text() == label
+	return strings.Join(strings.Fields(p.find("main li").FilterFunction(func(_ int, room *goquery.Selection) bool {
+		return room.Find("a").Text() == label
 	}).Text()), " ")
 }
 
-// TestNights checks the page of a night: its rooms, the worst first, the time outside of the thresholds in words, and that
-// an assignment which began during the night counts from its start.
+// TestNights checks the page of a night: the answer, its rooms, the worst first, with advice, and that an assignment which
+// began during the night counts from its start.
 func TestNights(t *testing.T) {
 	t.Parallel()
 	e := nightEnv(t)
@@ -68,23 +68,25 @@ func TestNights(t *testing.T) {
 	p := e.signIn(t, e.team, roomsensor.Viewer)
 	got := p.get(t, nights)
 	require.Equal(t, http.StatusOK, got.status)
-	require.Contains(t, got.text, "Last night Sat 21 Nov, 22:00 to Sun 22 Nov, 07:00 (Europe/Berlin)")
+	require.Contains(t, got.text, "Last night: Sat 21 Nov, 22:00 to Sun 22 Nov, 07:00 (Europe/Berlin)")
 	require.NotContains(t, got.text, "still running")
-	require.Contains(t, got.text, "2 of 4 rooms were outside of the thresholds for 30 min or more; 1 without data.")
+	require.Equal(t, "1 of 4 rooms had bad air, and nothing is known of 2 last night", got.find("h1").Text())
 	require.Equal(t, []string{"=Bad", "Began", "Silent", "Fine"}, roomsOf(got))
-	require.Contains(t, row(got, "=Bad"), "Outside 2 h 35 min 100 % 108 of 108 readings")
-	require.Contains(t, row(got, "=Bad"), "2 h 35 min above 1200 ppm")
-	require.Contains(t, row(got, "=Bad"), "600 to 1432 ppm")
-	require.Contains(t, row(got, "Began"), "since Sun 22 Nov, 06:00 Outside 30 min 50 % 6 of 12 readings")
-	require.Contains(t, row(got, "Silent"), "No data 0 % 0 of 108 readings no data")
-	require.Contains(t, row(got, "Fine"), "Fine 100 % 108 of 108 readings 800 ppm")
+	require.Contains(t, row(got, "=Bad"), "Bad CO₂ was above 1400 ppm for 2 h 35 min: open the window or the door before sleeping.")
+	require.Contains(t, row(got, "=Bad"), "600 to 1432 ppm2 h 35 min above 1400 ppm")
+	require.Contains(t, row(got, "Began"), "Unknown since Sun 22 Nov, 06:00 6 of 12 readings Only 6 of 12 readings arrived")
+	require.Contains(t, row(got, "Silent"), "No readings arrived: check that the device has power and a connection.")
+	require.Contains(t, row(got, "Fine"), "CO₂ 800 ppm")
 	require.Contains(t, row(got, "Fine"), "20.4 °C")
-	strip, _ := got.find("tbody tr").Last().Find("svg").Attr("aria-label")
-	require.Contains(t, strip, "14 nights before: 7 fine, 0 outside")
-	require.Equal(t, []string{"=Bad", "Began", "Fine", "Silent"}, roomsOf(p.get(t, nights+"?sort=name")))
+	require.Contains(t, got.find(".good-rooms summary").Text(), "1 room with good air")
+	strip, _ := got.find(".good-rooms .strip").Attr("aria-label")
+	require.Equal(t, "14 nights before: 7 good, 7 unknown", strip)
+	require.Equal(t, []string{"=Bad", "Began", "Silent", "Fine"}, roomsOf(p.get(t, nights+"?sort=name")))
+	link, _ := got.find("main li a").First().Attr("href")
+	require.Contains(t, link, "?from=2026-11-21T22%3a00&to=2026-11-22T07%3a00", "the page of the device shows the night")
 
 	before := p.get(t, nights+"?night=2026-11-20")
-	require.Contains(t, before.text, "Night of Fri 20 Nov 2026")
+	require.Contains(t, before.find("h1").Text(), "in the night of Fri 20 Nov 2026")
 	require.Equal(t, []string{"=Bad", "Silent", "Fine"}, roomsOf(before), "Began did not exist")
 	require.Contains(t, p.get(t, nights+"?night=2026-10-24").text, "this night has 10 h")
 	for query, want := range map[string]string{
@@ -101,13 +103,13 @@ func TestNights(t *testing.T) {
 	e.now = e.now.Add(-12 * 60 * 60 * 1e9) // 03:05 in Berlin.
 	running := p.get(t, nights)
 	require.Contains(t, running.text, "This night is still running. The numbers count until Sun 22 Nov, 03:05.")
-	require.Contains(t, row(running, "Fine"), "61 of 61 readings")
+	require.NotContains(t, row(running, "Fine"), "readings", "all of the 61 that are expected are there")
 
 	e.now = e.now.Add(-36 * time.Minute) // 02:29 in Berlin: less than half of the night is over.
 	last := p.get(t, nights)
-	require.Contains(t, last.text, "Last night Fri 20 Nov, 22:00 to Sat 21 Nov, 07:00")
+	require.Contains(t, last.text, "Last night: Fri 20 Nov, 22:00 to Sat 21 Nov, 07:00")
 	require.Contains(t, last.text, "Another night has begun. Show tonight so far")
-	require.Contains(t, p.get(t, nights+"?night=2026-11-21").text, "Tonight Sat 21 Nov, 22:00 to Sun 22 Nov, 07:00")
+	require.Contains(t, p.get(t, nights+"?night=2026-11-21").text, "Tonight: Sat 21 Nov, 22:00 to Sun 22 Nov, 07:00")
 }
 
 // TestNightsCSV checks that the CSV has the numbers of the page, and that a spreadsheet does not run a label.
@@ -127,9 +129,9 @@ func TestNightsCSV(t *testing.T) {
 		column[name] = i
 	}
 	for label, want := range map[string]map[string]string{
-		"'=Bad":  {"night": "2026-11-21", "from": "2026-11-21T21:00:00Z", "to": "2026-11-22T06:00:00Z", "coverage": "1", "co2_ppm_max": "1432.5", "co2_ppm_minutes_above": "155", "co2_ppm_count": "108"},
+		"'=Bad":  {"night": "2026-11-21", "from": "2026-11-21T21:00:00Z", "to": "2026-11-22T06:00:00Z", "coverage": "1", "co2_ppm_max": "1432.5", "verdict": "bad", "co2_ppm_minutes_bad": "155", "co2_ppm_minutes_warn": "155", "co2_ppm_count": "108"},
 		"Began":  {"from": "2026-11-22T05:00:00Z", "expected": "12", "present": "6", "coverage": "0.5", "temp_c_mean": "20.44"},
-		"Silent": {"present": "0", "co2_ppm_min": "", "co2_ppm_mean": "", "co2_ppm_max": "", "co2_ppm_count": "0", "spl_db_minutes_above": "0"},
+		"Silent": {"present": "0", "co2_ppm_min": "", "co2_ppm_mean": "", "co2_ppm_max": "", "co2_ppm_count": "0", "spl_db_minutes_warn": "0", "verdict": "unknown"},
 	} {
 		found := false
 		for _, record := range records[1:] {

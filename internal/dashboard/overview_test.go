@@ -74,44 +74,44 @@ func TestOverview(t *testing.T) {
 	all := get("")
 
 	t.Run("tiles", func(t *testing.T) {
-		require.Equal(t, []string{"dev:7", "room 9", "Room 10", "Spare"}, all.names(), "in the order that people expect")
+		require.Equal(t, []string{"Room 10", "dev:7", "room 9", "Spare"}, all.names(), "what needs attention first, then in the order that people expect")
 		text := all.tileText(ten)
-		require.Contains(t, text, "Room 10Online Zoë <b> Upload 2 min ago dev:10")
-		require.Contains(t, text, "CO₂1500 ppm high", "beyond the threshold, in words")
+		require.Contains(t, text, "Room 10Bad Zoë <b> 5 min ago CO₂1500 ppm high", "beyond the limit, in words")
 		require.Contains(t, text, "Temperature21.2 °C 2 h ago", "older than the newest reading")
-		require.Contains(t, text, "Humidityno data")
-		require.Contains(t, text, "Measured 5 min ago")
+		require.NotContains(t, text, "Humidity")
+		require.Contains(t, text, "5 min ago")
 		label, _ := all.find("#d" + ten.String() + " svg").Attr("aria-label")
 		require.Equal(t, "CO₂ of the last 24 hours: hourly means from 600 to 1500 ppm", label)
-		require.Contains(t, all.tileText(nine), "room 9Stale")
-		require.Contains(t, all.tileText(nine), "Measured 3 h ago")
+		require.Contains(t, all.tileText(nine), "room 9Unknown")
+		require.Contains(t, all.tileText(nine), "3 h ago")
 		require.True(t, all.find("#d"+nine.String()).HasClass("old"))
 		require.False(t, all.find("#d"+ten.String()).HasClass("old"))
-		require.Contains(t, all.tileText(offline), "dev:7Offline Not assigned Upload 1 day ago")
-		require.Contains(t, all.tileText(silent), "SpareNo upload yet Not assigned dev:8 No readings yet")
+		require.Contains(t, all.tileText(offline), "dev:7Unknown Not assigned")
+		require.Contains(t, all.tileText(silent), "SpareUnknown Not assigned")
 	})
 	t.Run("time without JavaScript", func(t *testing.T) {
 		require.Contains(t, all.text, "This page shows the data of Sun 22 Nov, 14:05:00. Reload it for newer data.")
 	})
 	t.Run("summary and counts", func(t *testing.T) {
-		require.Equal(t, "4 devices: 1 online, 1 stale, 1 offline, 1 no upload yet", all.find("#summary").Text())
-		require.Equal(t, "All 4", all.find(".tabs [aria-current]").Text())
-		found := get("?status=stale&q=room")
-		require.Equal(t, "1 of 4 devices", found.find("#summary").Text())
-		require.Equal(t, "Stale 1", found.find(".tabs [aria-current]").Text())
-		require.Equal(t, "2", found.find("[data-count='']").Text(), "the search applies to all tabs")
-		link, _ := found.find(".tabs a").First().Attr("href")
-		require.Equal(t, overviewPath(e.team)+"?q=room", link, "a tab keeps the search")
+		require.Equal(t, "1 room needs attention", all.find("h1").Text())
+		require.Equal(t, "Air in 4 rooms: 1 bad, 3 unknown", all.find("#summary").Text())
+		found := get("?show=silent&q=room")
+		require.Equal(t, "1 of 4 rooms", found.find("#summary").Text())
+		require.Equal(t, "1 room needs attention", found.find("h1").Text(), "among those that the search finds")
+		groups := get("?group=site")
+		require.Equal(t, "Needs attentiona=bWithout site", groups.find(".group > h2").Text())
 	})
 	t.Run("filters", func(t *testing.T) {
 		for query, want := range map[string][]string{
-			"?q=ROOM":           {"room 9", "Room 10"},
+			"?q=ROOM":           {"Room 10", "room 9"},
 			"?q=dev:8":          {"Spare"},
 			"?q=zo%C3%AB":       {"Room 10"},
 			"?tag=site%3Da%3Db": {"room 9"},
 			"?tag=site%3Da":     nil,
-			"?status=offline":   {"dev:7"},
-			"?status=never":     {"Spare"},
+			"?show=silent":      {"dev:7", "room 9", "Spare"},
+			"?show=bad":         {"Room 10"},
+			"?show=attention":   {"Room 10"},
+			"?show=good":        nil,
 			"?q=%25":            nil,
 		} {
 			require.Equal(t, want, get(query).names(), query)
@@ -124,7 +124,7 @@ func TestOverview(t *testing.T) {
 	})
 	t.Run("values that are not valid", func(t *testing.T) {
 		for query, want := range map[string]string{
-			"?status=fine":                   "There is no such status.",
+			"?show=fine":                     "There is no such choice.",
 			"?page=0":                        "There is no such page.",
 			"?page=x":                        "There is no such page.",
 			"?q=" + strings.Repeat("x", 201): "The search has more than 200 characters.",

@@ -64,6 +64,7 @@ func (p *pages) routes() []page.Route { //nolint:funlen // One line per route.
 		},
 		{Method: get, Path: team + "/settings", Role: roomsensor.Viewer, Handle: p.team.ShowSettings},
 		{Method: post, Path: team + "/settings", Role: roomsensor.Admin, Handle: p.team.SaveSettings},
+		{Method: post, Path: team + "/settings/limits", Role: roomsensor.Admin, Handle: p.team.ChangeRules},
 		{Method: get, Path: team + "/keys", Role: roomsensor.Admin, Handle: p.keys.List},
 		{Method: get, Path: team + "/keys/:kind/new", Role: roomsensor.Admin, Handle: p.keys.ShowForm},
 		{Method: post, Path: team + "/keys/:kind", Role: roomsensor.Admin, Handle: p.keys.Create},

@@ -60,11 +60,11 @@ func (c *teamCreator) create(ctx context.Context) error {
 	return nil
 }
 
-// setTeam sets the time zone of the simulated rooms, in which people talk. By the other thresholds, only the bedroom
-// whose window nobody opens is outside of them at night.
+// setTeam sets the time zone of the simulated rooms, in which people talk. By the other limits, only the bedroom whose
+// window nobody opens is bad at night.
 func setTeam(team *roomsensor.TeamSettings) {
 	team.TimeZone, _ = timezone.Load("Europe/Berlin") // The binary contains it.
-	team.Thresholds[roomsensor.Sound] = roomsensor.Threshold{}
+	team.Limits.Limits[roomsensor.Sound] = roomsensor.Limit{}
 }
 
 func (c *teamCreator) createKeys(ctx context.Context) error {

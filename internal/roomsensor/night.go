@@ -89,6 +89,16 @@ func (h NightHours) Last(now time.Time, zone *time.Location) Night {
 	return night
 }
 
+// LastNight returns the night that people mean by last night: the newest one once half of it is over, and until then
+// the one before.
+func (h NightHours) LastNight(now time.Time, zone *time.Location) (last, newest Night) {
+	newest = h.Last(now, zone)
+	if half := newest.Window.To.Sub(newest.Window.From) / 2; now.Before(newest.Window.From.Add(half)) {
+		return h.Before(newest, zone, 1)[0], newest
+	}
+	return newest, newest
+}
+
 // Before returns the nights before one, the newest first.
 func (h NightHours) Before(night Night, zone *time.Location, n int) []Night {
 	nights := make([]Night, n)
@@ -98,87 +108,7 @@ func (h NightHours) Before(night Night, zone *time.Location, n int) []Night {
 	return nights
 }
 
-// NightQuery selects a night of a team.
-type NightQuery struct {
-	Window     Window
-	Thresholds Thresholds
-	Now        time.Time
-}
-
-// NightRoom is the night of one assignment.
-type NightRoom struct {
-	NightResult
-
-	Assignment Assignment
-	DeviceName *string
-}
-
-// NightResult is what was measured in the part of a night in an assignment.
-type NightResult struct {
-	Window            Window // the part of the night; it may be empty
-	Expected, Present int    // 5-minute buckets
-	Metrics           [MetricCount]NightMetric
-}
-
-// NightMetric is what was measured of one metric.
-type NightMetric struct {
-	Summary
-
-	Below, Above int // readings outside of the threshold
-}
-
-// Outside returns how long the values of the metric were outside of the threshold: each reading stands for its bucket.
-func (m *NightMetric) Outside() time.Duration { return time.Duration(m.Below+m.Above) * BucketLength }
-
-// Outside returns the longest time for which a metric was outside of its threshold.
-func (r *NightResult) Outside() (longest time.Duration) {
-	for m := range r.Metrics {
-		longest = max(longest, r.Metrics[m].Outside())
-	}
-	return longest
-}
-
-// NightTally counts the readings of one night in an assignment, each once and in any order.
-type NightTally struct {
-	window, expected Window
-	thresholds       *Thresholds
-	tally            Tally
-	below, above     [MetricCount]int
-}
-
-// NewNightTally returns a tally of the part of a night in an assignment of a device, with all installations in it.
-func NewNightTally(q *NightQuery, a *Assignment, units []Installation) *NightTally {
-	window := q.Window.Intersect(a.Window())
-	if window.Empty() {
-		window.To = window.From
-	}
-	return &NightTally{window: window, expected: Expected(window, units, q.Now), thresholds: &q.Thresholds}
-}
-
-// Window returns the part of the night.
-func (t *NightTally) Window() Window { return t.window }
-
-// Add adds a reading of the part of the night.
-func (t *NightTally) Add(bucketAt time.Time, values *Values) {
-	t.tally.Add(values, t.expected.Contains(bucketAt))
-	for _, m := range Metrics {
-		x, ok := values.Get(m)
-		switch {
-		case !ok:
-		case t.thresholds[m].IsBelow(x):
-			t.below[m]++
-		case t.thresholds[m].IsAbove(x):
-			t.above[m]++
-		}
-	}
-}
-
-// Result returns the result.
-func (t *NightTally) Result() NightResult {
-	total, _ := t.tally.Aggregate(t.window, t.expected.Buckets()) // Readings determine it always.
-	result := NightResult{Window: t.window, Expected: total.Expected, Present: total.Present}
-	for m := range result.Metrics {
-		result.Metrics[m] = NightMetric{Summary: total.Metrics[m], Below: t.below[m], Above: t.above[m]}
-	}
-	return result
+// Contains reports whether a time is in a night.
+func (h NightHours) Contains(at time.Time, zone *time.Location) bool {
+	return h.Last(at, zone).Window.Contains(at)
 }

@@ -54,7 +54,7 @@ GRANT SELECT ON audit_log TO roomsensor_dashboard;
 GRANT INSERT, UPDATE (ended_at) ON assignments TO roomsensor_dashboard;
 GRANT UPDATE (display_name, metadata, hardware_id) ON devices TO roomsensor_dashboard;
 GRANT UPDATE (removed_at) ON device_hardware TO roomsensor_dashboard;
-GRANT UPDATE (name, time_zone, night_start, night_end, thresholds) ON teams TO roomsensor_dashboard;
+GRANT UPDATE (name, time_zone, night_start, night_end, limits) ON teams TO roomsensor_dashboard;
 GRANT SELECT ON teams, devices, device_state, device_details, device_hardware, assignments, readings, readings_hourly,
     foreign_writes, goose_db_version TO roomsensor_dashboard;
 -- It manages people: their names, passwords, teams, links, sessions and attempts to sign in.

@@ -32,13 +32,14 @@ func (f *flow) testDevice(t *testing.T) {
 	require.Contains(t, p.text(t), "The tag floor was removed.")
 	p.enter(t, "Overview")
 	p.wait(t, tiles+` === 'Lap pool,Sauna'`)
+	p.enter(t, "Search and group")
 	p.choose(t, "Tag", "building: annex")
 	p.wait(t, tiles+` === 'Lap pool'`)
 	p.requireQuiet(t)
 }
 
-// testThresholds lowers the limit of CO2, which highlights a night that was fine before.
-func (f *flow) testThresholds(t *testing.T) {
+// testLimits lowers the limits of CO2, which makes a night bad that was good before.
+func (f *flow) testLimits(t *testing.T) {
 	t.Helper()
 	night := f.path + "/nights?night=" + time.Now().In(flowZone).AddDate(0, 0, -2).Format(time.DateOnly)
 	p := f.as(t, roomsensor.Admin)
@@ -46,9 +47,9 @@ func (f *flow) testThresholds(t *testing.T) {
 	require.Contains(t, p.text(t), "Ana Ruiz")
 	require.NotContains(t, p.text(t), "above")
 	p.enter(t, "Team")
-	p.tabTo(t, "Lowest")
-	p.fill(t, "Highest", "750") // Of CO2, which is the first metric.
-	require.Equal(t, "co2_ppm_high", evaluate[string](t, p, `document.activeElement.id`))
+	p.fill(t, "Stuffy above", "700") // Of CO2, which is the first metric.
+	require.Equal(t, "co2_ppm_warn_high", evaluate[string](t, p, `document.activeElement.id`))
+	p.fill(t, "Bad above", "750")
 	p.enter(t, "Save")
 	require.Contains(t, p.text(t), "saved")
 	p.open(t, night)

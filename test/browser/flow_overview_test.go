@@ -12,7 +12,7 @@ import (
 // tiles lists the names of the devices that the overview shows.
 const tiles = `[...document.querySelectorAll('.tile h2')].map((h) => h.innerText).join()`
 
-// testOverview filters the overview by search, tag and status.
+// testOverview filters the overview by search, tag and verdict.
 func (f *flow) testOverview(t *testing.T) {
 	t.Helper()
 	p := f.as(t, roomsensor.Viewer)
@@ -22,18 +22,22 @@ func (f *flow) testOverview(t *testing.T) {
 			p.enter(t, "Apply") // With scripts, the page follows what people enter.
 		}
 	}
+	p.enter(t, "Search and group")
 	for _, search := range []struct{ text, want string }{{"sau", "Sauna"}, {f.unit[4:], "Pool"}, {"ana r", "Pool"}} {
 		p.fill(t, "Search", search.text)
 		apply()
 		p.wait(t, tiles+` === '`+search.want+`'`)
 	}
 	p.open(t, f.path)
+	p.enter(t, "Search and group")
 	p.choose(t, "Tag", "building: spa")
 	apply()
 	p.wait(t, tiles+` === 'Sauna'`)
 
 	p.open(t, f.path)
-	p.enter(t, "Stale 1")
+	p.enter(t, "Search and group")
+	p.choose(t, "Show", "Silent devices")
+	apply()
 	p.wait(t, tiles+` === 'Sauna'`)
 	p.fill(t, "Search", "pool")
 	apply()

@@ -137,10 +137,11 @@ func (p *Pages) addCharts(ctx context.Context, v *page.Visit, view *deviceView) 
 	if err != nil {
 		return err
 	}
+	limits := v.Team.Limits.For(view.Device.ID, view.Device.Metadata)
 	for _, m := range roomsensor.Metrics {
 		line := metricLine(m, buckets)
 		line.Window, line.Zone, line.Step, line.Bands = w.Window, v.Zone(), w.step(), bands
-		line.Thresholds = chartThresholds(v.Team.Thresholds[m])
+		line.Thresholds = chartThresholds(limits[m])
 		view.Charts = append(view.Charts, metricChart{
 			Key: m.String(), Name: line.Title, Unit: line.Unit, Drawing: line.SVG(), Summary: line.Summary(),
 		})
@@ -157,14 +158,18 @@ var chartRanges = [roomsensor.MetricCount]struct{ low, high float64 }{
 	roomsensor.Lux: {0, 500}, roomsensor.Sound: {30, 50},
 }
 
-// chartThresholds returns the ends of a threshold of the team.
-func chartThresholds(t roomsensor.Threshold) (lines []chart.Threshold) {
-	if t.Low != nil {
-		lines = append(lines, chart.Threshold{Value: float64(*t.Low)})
+// chartThresholds returns the limits of a metric.
+func chartThresholds(l roomsensor.Limit) (lines []chart.Threshold) {
+	add := func(b roomsensor.Bound, above bool) {
+		if b.Warn != nil {
+			lines = append(lines, chart.Threshold{Value: float64(*b.Warn), Above: above})
+		}
+		if b.Bad != nil && *b.Bad != *b.Warn {
+			lines = append(lines, chart.Threshold{Value: float64(*b.Bad), Above: above})
+		}
 	}
-	if t.High != nil {
-		lines = append(lines, chart.Threshold{Value: float64(*t.High), Above: true})
-	}
+	add(l.Low, false)
+	add(l.High, true)
 	return lines
 }
 

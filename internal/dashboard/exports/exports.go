@@ -108,7 +108,7 @@ func (f *exportForm) window(v *page.Visit, problems page.FormErrors) (w roomsens
 	zone, now := v.Zone(), roomsensor.BucketOf(v.Now)
 	switch f.Preset {
 	case "night":
-		last, _ := v.LastNight()
+		last, _ := v.Team.Night.LastNight(v.Now, v.Zone())
 		w = last.Window
 	case "week":
 		w = roomsensor.Window{From: now.AddDate(0, 0, -7), To: now}

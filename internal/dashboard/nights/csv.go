@@ -33,10 +33,10 @@ func (p *Pages) Download(ctx context.Context, v *page.Visit) error {
 }
 
 func appendNightHeader(dst []byte) []byte {
-	dst = append(dst, "night,from,to,assignment_id,label,type,home_or_travel,device_id,display_name,"...)
-	dst = append(dst, "expected,present,coverage"...)
+	dst = append(dst, "night,from,to,assignment_id,label,type,home_or_travel,external_ref,device_id,"...)
+	dst = append(dst, "display_name,verdict,expected,present,coverage"...)
 	for _, m := range roomsensor.Metrics {
-		for _, column := range []string{"min", "mean", "max", "count", "minutes_below", "minutes_above"} {
+		for _, column := range []string{"min", "mean", "max", "count", "minutes_warn", "minutes_bad"} {
 			dst = append(append(append(append(dst, ','), m.String()...), '_'), column...)
 		}
 	}
@@ -46,6 +46,12 @@ func appendNightHeader(dst []byte) []byte {
 // appendNightRow appends the line of one room. Texts of people are guarded, because spreadsheets run formulas.
 func appendNightRow(dst []byte, date time.Time, room *roomsensor.NightRoom) []byte {
 	text := func(field string) { dst = csvenc.AppendField(append(dst, ','), csvenc.Guard(field)) }
+	optional := func(field *string) {
+		if field == nil {
+			field = new(string)
+		}
+		text(*field)
+	}
 	count := func(n int) { dst = strconv.AppendInt(append(dst, ','), int64(n), 10) }
 	number := func(x float32) { dst = roomsensor.AppendNumber(append(dst, ','), x) }
 
@@ -57,12 +63,10 @@ func appendNightRow(dst []byte, date time.Time, room *roomsensor.NightRoom) []by
 	text(a.Label)
 	text(string(a.Type))
 	text(string(a.HomeOrTravel))
+	optional(a.ExternalRef)
 	text(a.DeviceID.String())
-	if room.DeviceName == nil {
-		text("")
-	} else {
-		text(*room.DeviceName)
-	}
+	optional(room.DeviceName)
+	text(room.Verdict().String())
 	count(room.Expected)
 	count(room.Present)
 	dst = append(dst, ',')
@@ -81,8 +85,8 @@ func appendNightRow(dst []byte, date time.Time, room *roomsensor.NightRoom) []by
 			number(m.Max)
 		}
 		count(m.Count)
-		count(minutes * m.Below)
-		count(minutes * m.Above)
+		count(minutes * (m.Low.Warn + m.High.Warn))
+		count(minutes * (m.Low.Bad + m.High.Bad))
 	}
 	return append(dst, '\n')
 }

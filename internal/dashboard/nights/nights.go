@@ -5,8 +5,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -55,6 +53,7 @@ func New(backend Backend) *Pages {
 
 // nightReport is a night with its rooms, in the order of the page.
 type nightReport struct {
+	zone    *time.Location
 	night   roomsensor.Night
 	last    roomsensor.Night // that people mean by last night
 	newest  roomsensor.Night // that has begun last
@@ -67,8 +66,8 @@ type nightReport struct {
 
 // readNight reads the night that the query of the page selects, by default the last one.
 func (p *Pages) readNight(ctx context.Context, v *page.Visit) (*nightReport, error) {
-	r := &nightReport{byName: v.Echo.QueryParam("sort") == "name"}
-	r.last, r.newest = v.LastNight()
+	r := &nightReport{zone: v.Zone(), byName: v.Echo.QueryParam("sort") == "name"}
+	r.last, r.newest = v.Team.Night.LastNight(v.Now, v.Zone())
 	r.night = r.last
 	if text := v.Echo.QueryParam("night"); text != "" {
 		date, err := time.Parse(time.DateOnly, text)
@@ -81,7 +80,7 @@ func (p *Pages) readNight(ctx context.Context, v *page.Visit) (*nightReport, err
 			r.night = v.Team.Night.Night(date, v.Zone())
 		}
 	}
-	r.query = roomsensor.NightQuery{Window: r.night.Window, Thresholds: v.Team.Thresholds, Now: v.Now}
+	r.query = roomsensor.NightQuery{Window: r.night.Window, Limits: &v.Team.Limits, Now: v.Now}
 	var err error
 	if r.rooms, r.more, err = p.backend.NightRooms(ctx, v.Team.ID, r.query); err != nil {
 		return nil, err
@@ -99,9 +98,7 @@ func (r *nightReport) compare(a, b roomsensor.NightRoom) int {
 	if r.byName {
 		return byName
 	}
-	return cmp.Or(
-		cmp.Compare(verdictOf(&b.NightResult).rank, verdictOf(&a.NightResult).rank), cmp.Compare(b.Outside(), a.Outside()),
-		cmp.Compare(coverageOf(&a.NightResult), coverageOf(&b.NightResult)), byName)
+	return cmp.Or(a.Compare(&b), byName)
 }
 
 // Show shows a page of the rooms of a night.
@@ -137,104 +134,15 @@ func (p *Pages) Show(ctx context.Context, v *page.Visit) error {
 		view.Parts = append(view.Parts, n+1)
 	}
 	for i := range rooms {
-		view.Rooms = append(view.Rooms, newRoomView(v, r, &rooms[i], before, history[i]))
+		room := newRoomView(r, &rooms[i], before, history[i])
+		if room.Verdict.Key == "good" {
+			view.Good = append(view.Good, room)
+		} else {
+			view.Rooms = append(view.Rooms, room)
+		}
 	}
 	if r.problem != "" {
 		return v.Invalid("nights", view)
 	}
 	return v.Render("nights", view)
-}
-
-// verdict is what a night of a room was like, in a word.
-type verdict struct {
-	rank  int // such as rankFine
-	class string
-	word  string
-}
-
-// The ranks of verdicts, the best first.
-const (
-	rankOff = iota
-	rankFine
-	rankIncomplete
-	rankBrief
-	rankNoData
-	rankBad
-)
-
-const (
-	// briefly is the time outside of the thresholds that does not make a room bad.
-	briefly = 30 * time.Minute
-	// complete is the percentage of the expected readings from which a night is complete enough to be fine.
-	complete = 90
-)
-
-func verdictOf(r *roomsensor.NightResult) verdict {
-	outside := r.Outside()
-	switch {
-	case outside >= briefly:
-		return verdict{rankBad, "bad", "Outside " + hoursAndMinutes(outside)}
-	case r.Expected > 0 && r.Present == 0:
-		return verdict{rankNoData, "warn", "No data"}
-	case outside > 0:
-		return verdict{rankBrief, "warn", "Outside " + hoursAndMinutes(outside)}
-	case r.Expected == 0:
-		return verdict{rankOff, "off", "No data expected"}
-	case coverageOf(r) < complete:
-		return verdict{rankIncomplete, "warn", "Incomplete"}
-	}
-	return verdict{rankFine, "ok", "Fine"}
-}
-
-// coverageOf returns the percentage of the expected readings that are there, rounded down: 100 means all.
-func coverageOf(r *roomsensor.NightResult) int {
-	if r.Expected == 0 {
-		return 0
-	}
-	return 100 * r.Present / r.Expected
-}
-
-// hoursAndMinutes returns a duration such as "2 h 35 min".
-func hoursAndMinutes(d time.Duration) string {
-	hours, minutes := int(d/time.Hour), int(d%time.Hour/time.Minute)
-	switch {
-	case hours == 0:
-		return strconv.Itoa(minutes) + "\u00a0min"
-	case minutes == 0:
-		return strconv.Itoa(hours) + "\u00a0h"
-	}
-	return fmt.Sprintf("%d\u00a0h\u00a0%d\u00a0min", hours, minutes)
-}
-
-// barHeight is the height of a bar of the strip of a room, in which the whole night is outside of the thresholds.
-const barHeight = 20
-
-// nightBar is one night in the strip of a room.
-type nightBar struct {
-	X, Y, Height int
-	Class, Text  string
-}
-
-// nightBars returns the strip of a room, the oldest night first, and its text alternative.
-func nightBars(nights []roomsensor.Night, results []roomsensor.NightResult) (bars []nightBar, summary string) {
-	const pitch, least = 7, 3
-	counts := map[string]int{}
-	for i := range nights {
-		n := len(nights) - 1 - i
-		r := &results[n]
-		bar := nightBar{X: pitch * i, Height: least, Class: "off", Text: "not assigned"}
-		if r.Expected > 0 {
-			v := verdictOf(r)
-			share := float64(r.Outside()) / float64(time.Duration(r.Expected)*roomsensor.BucketLength)
-			bar.Class, bar.Text = v.class, strings.ToLower(v.word)
-			bar.Height = least + int(math.Round(min(share, 1)*(barHeight-least)))
-		}
-		counts[bar.Class]++
-		bar.Y = barHeight - bar.Height
-		bar.Text = nights[n].Date.Format("Mon 2 Jan") + ": " + bar.Text
-		bars = append(bars, bar)
-	}
-	return bars, fmt.Sprintf("%s before: %d fine, %d outside of the thresholds for %s or more, %d briefly outside or "+
-		"incomplete, %d not assigned", page.Plural(len(nights), "night"), counts["ok"], counts["bad"],
-		hoursAndMinutes(briefly), counts["warn"], counts["off"])
 }

@@ -1,12 +1,14 @@
 package nights
 
 import (
+	"cmp"
 	"fmt"
-	"strconv"
+	"html/template"
 	"time"
 
 	"github.com/google/uuid"
 
+	"roomsensor/internal/chart"
 	"roomsensor/internal/dashboard/page"
 	"roomsensor/internal/roomsensor"
 )
@@ -24,13 +26,14 @@ type nightView struct {
 	Begun          bool       // another night has begun after the last one
 	ByName         bool
 	Problem        string
-	Summary        string
-	Total          int // of the rooms
+	Headline       string // the answer; empty without rooms
+	Others         string // what other rooms were like
+	Total          int    // of the rooms
 	More           bool
-	Metrics        []string
 	Page, Pages    int
 	Parts          []int // the numbers of all pages
 	Rooms          []roomView
+	Good           []roomView
 }
 
 func newNightView(v *page.Visit, r *nightReport) *nightView {
@@ -39,85 +42,69 @@ func newNightView(v *page.Visit, r *nightReport) *nightView {
 		Newest: r.newest.Date.Format(time.DateOnly),
 		From:   r.night.Window.From, To: r.night.Window.To, Zone: v.Zone().String(),
 		Earlier: r.night.Date.AddDate(0, 0, -1).Format(time.DateOnly),
-		ByName:  r.byName, Problem: r.problem, Total: len(r.rooms), More: r.more, Summary: summarize(r.rooms),
+		ByName:  r.byName, Problem: r.problem, Total: len(r.rooms), More: r.more,
 	}
 	isNewest := r.night.Date.Equal(r.newest.Date)
 	if !isNewest {
 		view.Later = r.night.Date.AddDate(0, 0, 1).Format(time.DateOnly)
 	}
+	when := "in the night of " + r.night.Date.Format("Mon 2 Jan 2006")
 	switch {
 	case r.night.Date.Equal(r.last.Date):
-		view.Title, view.Begun = "Last night", !isNewest
+		view.Title, view.Begun, when = "Last night", !isNewest, "last night"
 	case isNewest:
-		view.Title = "Tonight"
+		view.Title, when = "Tonight", "tonight so far"
 	}
+	view.Headline, view.Others = page.NightSummary(r.rooms, when)
 	usual := time.Duration(v.Team.Night.End-v.Team.Night.Start) * time.Minute
 	if usual <= 0 {
 		usual += 24 * time.Hour
 	}
 	if length := view.To.Sub(view.From); length != usual {
-		view.Hours = hoursAndMinutes(length)
+		view.Hours = page.HoursAndMinutes(length)
 	}
 	if v.Now.Before(view.To) {
 		view.RunningUntil = new(roomsensor.BucketOf(v.Now))
 	}
-	for _, m := range roomsensor.Metrics {
-		view.Metrics = append(view.Metrics, page.MetricTexts[m].Name)
-	}
 	return view
 }
 
-// summarize says in a sentence how many rooms were bad.
-func summarize(rooms []roomsensor.NightRoom) string {
-	bad, silent := 0, 0
-	for i := range rooms {
-		switch verdictOf(&rooms[i].NightResult).rank {
-		case rankBad:
-			bad++
-		case rankNoData:
-			silent++
-		}
-	}
-	text := fmt.Sprintf("%d of %s outside of the thresholds for %s or more", bad,
-		page.Plural(len(rooms), "room was", "rooms were"), hoursAndMinutes(briefly))
-	if silent > 0 {
-		text += "; " + strconv.Itoa(silent) + " without data"
-	}
-	return text + "."
-}
-
-// roomView is a row of the table.
+// roomView is a room of the list.
 type roomView struct {
 	DeviceID   uuid.UUID
 	Label      string
 	DeviceName *string
 	Travel     bool
+	From, To   string     // of the night, as the page of the device expects it
 	Began      *time.Time // if the assignment began during the night
 	Ended      *time.Time // if it ended during the night
-	Class      string
-	Verdict    string
-	Coverage   string
-	Readings   string
-	Incomplete bool
+	Verdict    page.VerdictText
+	Advice     string
+	Readings   string // empty if all are there
 	Metrics    []nightCell
+	Sparkline  template.HTML
 	Bars       []nightBar
 	Strip      string // text alternative of Bars
 }
 
 // nightCell is what a room measured of one metric.
 type nightCell struct {
-	Name, Mean, Range string // Mean is empty without data
-	Outside           []string
+	Name, Mean, Range string
+	Class             string // of the verdict
+	Beyond            []string
 }
 
 func newRoomView(
-	v *page.Visit, r *nightReport, room *roomsensor.NightRoom, before []roomsensor.Night, history []roomsensor.NightResult,
+	r *nightReport, room *roomsensor.NightRoom, before []roomsensor.Night, history []roomsensor.NightResult,
 ) roomView {
-	word := verdictOf(&room.NightResult)
 	view := roomView{
-		DeviceID: room.Assignment.DeviceID, Label: room.Assignment.Label, DeviceName: room.DeviceName,
-		Travel: room.Assignment.HomeOrTravel == roomsensor.Travel, Class: word.class, Verdict: word.word,
-		Coverage: page.NoData,
+		DeviceID: room.Assignment.DeviceID, Label: room.Assignment.Label,
+		Travel: room.Assignment.HomeOrTravel == roomsensor.Travel, Verdict: page.VerdictTextOf(room.Verdict()),
+		Advice: page.Advice(&room.NightResult, &room.Limits), Sparkline: sparkline(room),
+		From: roomsensor.FormatLocal(r.night.Window.From, r.zone), To: roomsensor.FormatLocal(r.night.Window.To, r.zone),
+	}
+	if name := room.DeviceName; name != nil && *name != view.Label {
+		view.DeviceName = name
 	}
 	if room.Window.From.After(r.night.Window.From) {
 		view.Began = &room.Window.From
@@ -125,46 +112,61 @@ func newRoomView(
 	if room.Window.To.Before(r.night.Window.To) {
 		view.Ended = &room.Window.To
 	}
-	if room.Expected > 0 {
-		view.Coverage = strconv.Itoa(coverageOf(&room.NightResult)) + "\u00a0%"
+	if room.Present < room.Expected {
 		view.Readings = fmt.Sprintf("%d of %d readings", room.Present, room.Expected)
-		view.Incomplete = coverageOf(&room.NightResult) < complete
 	}
 	for _, m := range roomsensor.Metrics {
-		view.Metrics = append(view.Metrics, newNightCell(m, &room.Metrics[m], v.Team.Thresholds[m]))
+		if room.Metrics[m].Count > 0 {
+			view.Metrics = append(view.Metrics, newNightCell(m, &room.Metrics[m], &room.Limits[m]))
+		}
 	}
 	view.Bars, view.Strip = nightBars(before, history)
 	return view
 }
 
-func newNightCell(m roomsensor.Metric, result *roomsensor.NightMetric, threshold roomsensor.Threshold) nightCell {
-	cell := nightCell{Name: page.MetricTexts[m].Name}
-	if result.Count == 0 {
-		return cell
-	}
-	cell.Mean = valueOf(m, result.Mean)
+func newNightCell(m roomsensor.Metric, result *roomsensor.NightMetric, limit *roomsensor.Limit) nightCell {
+	cell := nightCell{Name: page.MetricTexts[m].Name, Mean: valueOf(m, result.Mean)}
 	cell.Range = page.Digits(m, float64(result.Min)) + " to " + valueOf(m, result.Max)
-	if result.Below > 0 {
-		cell.Outside = append(cell.Outside, timeOutside(result.Below)+" below "+limitOf(m, threshold.Low))
-	}
-	if result.Above > 0 {
-		cell.Outside = append(cell.Outside, timeOutside(result.Above)+" above "+limitOf(m, threshold.High))
+	for _, v := range []roomsensor.Verdict{roomsensor.Bad, roomsensor.Stuffy} {
+		for _, high := range []bool{false, true} {
+			count, at := result.Low.At(v), limit.Low.At(v)
+			if high {
+				count, at = result.High.At(v), limit.High.At(v)
+			}
+			if count == 0 || v == roomsensor.Stuffy && cell.Class == "bad" {
+				continue
+			}
+			cell.Class = page.VerdictTextOf(v).Key
+			cell.Beyond = append(cell.Beyond, page.Beyond(roomsensor.Cause{
+				Metric: m, High: high, Limit: *at, For: roomsensor.Buckets(count),
+			}))
+		}
 	}
 	return cell
 }
 
-// timeOutside returns the time for which some readings stand.
-func timeOutside(readings int) string {
-	return hoursAndMinutes(time.Duration(readings) * roomsensor.BucketLength)
+// The scale of CO₂ reaches from about fresh air at least to this value.
+const sparklineLow, sparklineHigh = 400, 1200
+
+// sparkline draws CO₂ over the night with its limit, or nothing without a value.
+func sparkline(room *roomsensor.NightRoom) template.HTML {
+	metric := &room.Metrics[roomsensor.CO2]
+	if metric.Count == 0 {
+		return ""
+	}
+	values := make([]float32, len(room.CO2))
+	for i, mean := range room.CO2 {
+		values[i] = mean.Value()
+	}
+	high := room.Limits[roomsensor.CO2].High
+	limit := cmp.Or(high.Bad, high.Warn)
+	label := "CO₂ over the night, from " + page.Digits(roomsensor.CO2, float64(metric.Min)) + " to " +
+		valueOf(roomsensor.CO2, metric.Max)
+	return chart.Sparkline(values, sparklineLow, sparklineHigh, limit, chart.Size{Width: 192, Height: 32}, label)
 }
 
 // valueOf returns a value with its unit.
 func valueOf(m roomsensor.Metric, x float32) string {
 	text, _ := page.Number(m, x) // It is a number.
 	return text
-}
-
-// limitOf returns an end of a threshold with its unit, in all its digits.
-func limitOf(m roomsensor.Metric, x *float32) string {
-	return roomsensor.FormatLimit(x) + "\u00a0" + page.MetricTexts[m].Unit
 }

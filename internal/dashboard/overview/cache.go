@@ -35,6 +35,11 @@ type Backend interface {
 	OlderValues(
 		ctx context.Context, teamID uuid.UUID, missing []roomsensor.MissingValue,
 	) ([]roomsensor.OlderValue, error)
+	TeamSettings(ctx context.Context, teamID uuid.UUID) (roomsensor.TeamSettings, error)
+	// NightRooms reads a night of the assignments that overlap it. more reports whether there are others than it returns.
+	NightRooms(
+		ctx context.Context, teamID uuid.UUID, q roomsensor.NightQuery,
+	) (rooms []roomsensor.NightRoom, more bool, err error)
 }
 
 // Current reads the devices of a team with their newest readings. It is called every watchInterval for each team whose
@@ -58,6 +63,8 @@ const (
 	// maxLinesAtOnce is how many sparklines a page waits for. Those of 1,000 devices take 0.2 s of CPU time of the
 	// database, eight times as much as their newest readings: a page with more of them appears first, and they follow.
 	maxLinesAtOnce = 250
+	// maxNightRooms is how many bedrooms a team has at most for whose last night the overview waits.
+	maxNightRooms = 100
 	// linesTimeout limits the reading of the sparklines that follow, with the wait for those of other teams.
 	linesTimeout = 30 * time.Second
 	// linesKeep is the maximum age of sparklines that are shown because newer ones cannot be read.
@@ -115,7 +122,8 @@ type overview struct {
 	since     int64   // the version from which on the versions of tiles are complete
 	tiles     []*tile // by name
 	byID      map[uuid.UUID]*tile
-	partial   bool // the team has more devices than tiles
+	partial   bool   // the team has more devices than tiles
+	night     string // what the bedrooms were like last night; empty if no athlete has one, or if there are many
 	bytes     int
 }
 
@@ -263,7 +271,7 @@ func (o *overviews) readDetails(ctx context.Context, teamID uuid.UUID, w, last *
 		}
 	}
 	if last != nil {
-		w.linesAt = last.linesAt
+		w.linesAt, w.night = last.linesAt, last.night
 	}
 	if !all {
 		w.detailsAt = last.detailsAt
@@ -288,6 +296,9 @@ func (o *overviews) readDetails(ctx context.Context, teamID uuid.UUID, w, last *
 			return err
 		})
 	}
+	if all {
+		read(func() error { return o.readNight(ctx, teamID, w) })
+	}
 	if err := group.Wait(); err != nil {
 		return fmt.Errorf("reading the details of tiles: %w", err)
 	}
@@ -299,6 +310,32 @@ func (o *overviews) readDetails(ctx context.Context, teamID uuid.UUID, w, last *
 	for _, v := range older {
 		w.byID[v.DeviceID].newest[v.Metric] = tileValue{v.BucketAt, v.Value}
 	}
+	return nil
+}
+
+// readNight reads what the bedrooms were like last night, unless there are many. Their page has the details.
+func (o *overviews) readNight(ctx context.Context, teamID uuid.UUID, w *overview) error {
+	bedrooms := 0
+	for _, t := range w.tiles {
+		if t.group() == bedroomGroup {
+			bedrooms++
+		}
+	}
+	if w.night = ""; bedrooms == 0 || bedrooms > maxNightRooms {
+		return nil
+	}
+	team, err := o.backend.TeamSettings(ctx, teamID)
+	if err != nil {
+		return err
+	}
+	last, _ := team.Night.LastNight(w.at, team.TimeZone)
+	rooms, _, err := o.backend.NightRooms(ctx, teamID, roomsensor.NightQuery{
+		Window: last.Window, Athletes: true, Limits: &team.Limits, Now: w.at,
+	})
+	if err != nil {
+		return err
+	}
+	w.night, _ = page.NightSummary(rooms, "last night")
 	return nil
 }
 

@@ -33,6 +33,16 @@ func (noDevices) OlderValues(
 	return nil, nil
 }
 
+func (noDevices) TeamSettings(context.Context, uuid.UUID) (roomsensor.TeamSettings, error) {
+	return roomsensor.TeamSettings{}, nil
+}
+
+func (noDevices) NightRooms(
+	context.Context, uuid.UUID, roomsensor.NightQuery,
+) ([]roomsensor.NightRoom, bool, error) {
+	return nil, false, nil
+}
+
 // A team takes at most half of the streams, so that another team always gets some. Closed streams are free again.
 func TestLiveLimits(t *testing.T) {
 	t.Parallel()

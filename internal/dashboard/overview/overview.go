@@ -6,9 +6,7 @@ import (
 	"context"
 	"html/template"
 	"maps"
-	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -56,104 +54,19 @@ func New(cfg Config, backend Backend) *Pages {
 // Stop ends all streams.
 func (p *Pages) Stop() { p.live.stop() }
 
-// overviewFilter selects the tiles of a page. All of it is in the query of its address.
-type overviewFilter struct {
-	search string // in lower case
-	tag    string // KEY=VALUE
-	status string // key of a statusText
-	page   int    // from 0
-}
-
-// readFilter reads a filter. problem is a sentence about a value that is not valid, which is left out.
-func readFilter(query url.Values) (f overviewFilter, problem string) {
-	f.search, f.tag = strings.ToLower(strings.TrimSpace(query.Get("q"))), query.Get("tag")
-	if len(f.search) > maxSearch {
-		f.search, problem = "", "The search has more than 200 characters. Search for a part of the name."
-	}
-	f.status = query.Get("status")
-	known := func(s page.StatusText) bool { return s.Key == f.status }
-	if f.status != "" && !slices.ContainsFunc(page.StatusTexts, known) {
-		f.status, problem = "", "There is no such status. Choose one of those above the devices."
-	}
-	if text := query.Get("page"); text != "" {
-		number, err := strconv.Atoi(text)
-		if err != nil || number < 1 || number > maxTiles/pageTiles {
-			return f, "There is no such page. Start with the first one."
-		}
-		f.page = number - 1
-	}
-	return f, problem
-}
-
-// matches reports whether a tile has what is searched for, and the tag.
-func (f *overviewFilter) matches(t *tile) bool {
-	if !strings.Contains(t.search, f.search) {
-		return false
-	}
-	if f.tag == "" {
-		return true
-	}
-	for key, value := range t.Metadata {
-		if len(key)+1+len(value) == len(f.tag) && key+"="+value == f.tag {
-			return true
-		}
-	}
-	return false
-}
-
-// selection is what a filter selects from an overview.
-type selection struct {
-	tiles  []*tile        // of the page
-	total  int            // of all pages
-	counts map[string]int // by status; "" for all. The filter by status does not apply
-}
-
-func (w *overview) choose(f *overviewFilter) (s selection) {
-	s.counts = map[string]int{}
-	for _, t := range w.tiles {
-		if !f.matches(t) {
-			continue
-		}
-		key := t.statusText().Key
-		s.counts[""]++
-		s.counts[key]++
-		if f.status == "" || f.status == key {
-			s.tiles = append(s.tiles, t)
-		}
-	}
-	s.total = len(s.tiles)
-	from := min(f.page*pageTiles, s.total)
-	s.tiles = s.tiles[from:min(from+pageTiles, s.total)]
-	return s
-}
-
-// summary says in words what is selected from a number of devices.
-func (s *selection) summary(devices int) string {
-	switch {
-	case devices == 0:
-		return "No devices"
-	case s.total < devices:
-		return strconv.Itoa(s.total) + " of " + page.Plural(devices, "device")
-	}
-	var parts []string
-	for _, status := range page.StatusTexts {
-		if n := s.counts[status.Key]; n > 0 {
-			parts = append(parts, strconv.Itoa(n)+" "+strings.ToLower(status.Text))
-		}
-	}
-	return page.Plural(devices, "device") + ": " + strings.Join(parts, ", ")
-}
-
 // overviewView is the data of web/pages/overview.html.
 type overviewView struct {
 	Search, Tag, Problem string
 	Unit                 string // the search if it is a hardware id; otherwise empty
-	Status               string
-	Summary              string
+	Show, GroupBy        string
+	Table                bool // whether the tiles are rows
+	Headline, Summary    string
+	Night                string // what last night was like
 	Filtered             bool
 	Tags                 []tagOption
-	Tabs                 []statusTab
-	Tiles                []template.HTML
+	TagKeys              []string
+	Options              []showOption
+	Groups               []groupView
 	Page, Pages          int
 	Devices              int // of the team
 	Partial              bool
@@ -169,15 +82,14 @@ type overviewView struct {
 	TeamID               uuid.UUID
 }
 
+// groupView is a group of tiles.
+type groupView struct {
+	Name  string
+	Tiles []template.HTML
+}
+
 // tagOption is a tag to choose.
 type tagOption struct{ Value, Text string }
-
-// statusTab is a link that selects a status.
-type statusTab struct {
-	Key, Text string
-	Count     int
-	Current   bool
-}
 
 // Previous and Next are the numbers of other pages.
 func (w overviewView) Previous() int { return w.Page - 1 }
@@ -193,12 +105,13 @@ func (p *Pages) Show(ctx context.Context, v *page.Visit) error {
 	}
 	query := v.Echo.QueryParams()
 	f, problem := readFilter(query)
-	selected := w.choose(&f)
+	selected := w.choose(&f, &v.Team, v.Now)
 	view := overviewView{
-		Search: query.Get("q"), Unit: page.UnitOf(query.Get("q")), Tag: f.tag, Status: f.status, Problem: problem,
-		Summary: selected.summary(len(w.tiles)), Tags: w.tagOptions(f.tag),
-		Filtered: f.search != "" || f.tag != "" || f.status != "",
-		Page:     f.page + 1, Pages: (selected.total + pageTiles - 1) / pageTiles,
+		Search: query.Get("q"), Unit: page.UnitOf(query.Get("q")), Tag: f.tag, Problem: problem,
+		Show: f.show, Options: showOptions, GroupBy: f.groupBy, TagKeys: w.tagKeys(), Table: query.Get("view") == "table",
+		Headline: selected.headline(len(w.tiles)), Summary: selected.summary(len(w.tiles)), Night: w.night,
+		Tags: w.tagOptions(f.tag), Filtered: f.search != "" || f.tag != "" || f.show != "",
+		Page: f.page + 1, Pages: (selected.total + pageTiles - 1) / pageTiles,
 		Devices: len(w.tiles), Partial: w.partial, Silent: !slices.ContainsFunc(w.tiles, hasReported),
 		Awaits: w.awaits && w.linesAt.IsZero(), MadeAt: w.at,
 		Version: w.token(), Stream: v.Path("tiles"), Docs: p.publicURL + "/docs", TeamID: v.Team.ID,
@@ -208,18 +121,18 @@ func (p *Pages) Show(ctx context.Context, v *page.Visit) error {
 	if text := v.Echo.Request().URL.RawQuery; text != "" {
 		view.Stream += "?" + text
 	}
-	for _, status := range append([]page.StatusText{{Text: "All"}}, page.StatusTexts...) {
-		view.Tabs = append(view.Tabs, statusTab{
-			status.Key, status.Text, selected.counts[status.Key], status.Key == f.status,
-		})
-	}
 	style := tileStyle(&v.Team)
-	for _, t := range selected.tiles {
-		html, err := t.render(v, style)
+	for i := range selected.rooms {
+		r := &selected.rooms[i]
+		html, err := r.render(v, style)
 		if err != nil {
 			return err
 		}
-		view.Tiles = append(view.Tiles, html)
+		if n := len(view.Groups); n == 0 || view.Groups[n-1].Name != r.group {
+			view.Groups = append(view.Groups, groupView{Name: r.group})
+		}
+		group := &view.Groups[len(view.Groups)-1]
+		group.Tiles = append(group.Tiles, html)
 	}
 	return v.Render("overview", view)
 }
@@ -244,4 +157,16 @@ func (w *overview) tagOptions(current string) (options []tagOption) {
 	}
 	slices.SortFunc(options, func(a, b tagOption) int { return cmp.Compare(a.Value, b.Value) })
 	return options
+}
+
+// tagKeys returns the keys of the tags of the team by which rooms can be grouped.
+func (w *overview) tagKeys() []string {
+	keys := map[string]bool{}
+	for _, t := range w.tiles {
+		for key := range t.Metadata {
+			keys[key] = true
+		}
+	}
+	all := slices.Sorted(maps.Keys(keys))
+	return all[:min(len(all), maxTagOptions)]
 }

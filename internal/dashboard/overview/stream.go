@@ -35,9 +35,9 @@ type tileStream struct {
 	visit  *page.Visit
 	stream *stream
 	filter overviewFilter
-	last   *overview // that the page shows; nil at the start
-	since  int64     // version that the page shows
-	style  string    // settings of the team that it shows
+	shown  map[uuid.UUID]room // what the page shows; nil at the start
+	since  int64              // version that the page shows
+	style  string             // settings of the team that it shows
 }
 
 // Stream handles the stream of a page.
@@ -129,7 +129,7 @@ func (t *tileStream) check() error {
 		return nil //nolint:nilerr // The next check may succeed.
 	}
 	if style := tileStyle(&v.Team); style != t.style {
-		t.style, t.since, t.last = style, 0, nil
+		t.style, t.since, t.shown = style, 0, nil
 		return t.update()
 	}
 	return nil
@@ -140,9 +140,10 @@ type textEvent struct {
 	Text string `json:"text"`
 }
 
-// tileEvent is the data of tile. After is empty for the first tile of the page.
+// tileEvent is the data of tile. After is empty for the first tile of its group.
 type tileEvent struct {
 	ID    string        `json:"id"`
+	Group string        `json:"group"`
 	After string        `json:"after"`
 	HTML  template.HTML `json:"html"`
 }
@@ -154,44 +155,46 @@ type goneEvent struct {
 
 // stateEvent is the data of state.
 type stateEvent struct {
-	At      time.Time      `json:"at"`
-	Summary string         `json:"summary"`
-	Counts  map[string]int `json:"counts"` // by status; "" for all
-	Shown   int            `json:"shown"`  // tiles of the page
+	At       time.Time `json:"at"`
+	Headline string    `json:"headline"`
+	Summary  string    `json:"summary"`
+	Shown    int       `json:"shown"` // tiles of the page
 }
 
-// sendChanges sends the tiles that changed since the overview that the page shows.
+// sendChanges sends the tiles that changed since what the page shows: in an upload, or by the time, which makes values
+// old and ends the night.
 func (t *tileStream) sendChanges(w *overview) error {
 	t.visit.Now = t.pages.now()
-	gone := map[uuid.UUID]bool{}
-	if t.last != nil {
-		for _, before := range t.last.choose(&t.filter).tiles {
-			gone[before.ID] = true
+	selected, last := w.choose(&t.filter, &t.visit.Team, t.visit.Now), tileEvent{}
+	shown := make(map[uuid.UUID]room, len(selected.rooms))
+	for _, r := range selected.rooms {
+		event := tileEvent{ID: r.ID.String(), Group: r.group}
+		if last.Group == event.Group {
+			event.After = last.ID
 		}
-	}
-	selected, after := w.choose(&t.filter), ""
-	for _, current := range selected.tiles {
-		id := current.ID.String()
-		if current.version > t.since || t.last != nil && !gone[current.ID] {
-			html, err := current.render(t.visit, t.style)
-			if err != nil {
+		before, known := t.shown[r.ID]
+		if r.version > t.since || t.shown != nil && (!known || before.air != r.air || before.group != r.group) {
+			var err error
+			if event.HTML, err = r.render(t.visit, t.style); err != nil {
 				return err
 			}
-			if err := t.write("tile", "", tileEvent{id, after, html}); err != nil {
+			if err := t.write("tile", "", event); err != nil {
 				return err
 			}
 		}
-		delete(gone, current.ID)
-		after = id
+		shown[r.ID], last = r, event
 	}
-	for id := range gone {
+	for id := range t.shown {
+		if _, stays := shown[id]; stays {
+			continue
+		}
 		if err := t.write("gone", "", goneEvent{id.String()}); err != nil {
 			return err
 		}
 	}
-	t.last, t.since = w, w.version
+	t.shown, t.since = shown, w.version
 	return t.send("state", w.token(), stateEvent{
-		w.at.UTC(), selected.summary(len(w.tiles)), selected.counts, len(selected.tiles),
+		w.at.UTC(), selected.headline(len(w.tiles)), selected.summary(len(w.tiles)), len(selected.rooms),
 	})
 }
 

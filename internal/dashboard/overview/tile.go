@@ -1,6 +1,7 @@
 package overview
 
 import (
+	"cmp"
 	"fmt"
 	"html/template"
 	"math"
@@ -27,24 +28,27 @@ type markup struct {
 type tileView struct {
 	ID         uuid.UUID
 	Name       string
-	HardwareID string // empty if it is the name
+	Assignment *roomsensor.Assignment // nil without one, or if its label is the name
+	Unassigned bool
 	Status     page.StatusText
+	Air        page.VerdictText
 	SeenAt     *time.Time
 	MeasuredAt *time.Time // of the newest reading
 	Old        bool       // the newest reading is not fresh
 	Values     []valueView
 	Sparkline  template.HTML
-	Assignment *roomsensor.Assignment
+	Problem    *problem // nil if nothing needs attention but the air
 }
 
 // valueView is the newest value of a metric.
 type valueView struct {
-	Metric  roomsensor.Metric
-	Name    string
-	Value   *float32   // nil without one
-	At      *time.Time // nil if it is that of the newest reading
-	Old     bool       // the value is not fresh although the newest reading may be
-	Outside string     // "high" or "low" if the value is outside the thresholds of the team
+	Metric roomsensor.Metric
+	Name   string
+	Value  float32
+	At     *time.Time // nil if it is that of the newest reading
+	Old    bool       // the value is not fresh although the newest reading may be
+	Air    string     // "stuffy" or "bad" if the value is beyond a limit
+	Beyond string     // "high" or "low" then
 }
 
 func (t *tile) statusText() page.StatusText { return page.StatusTextOf(t.status, t.LastSeenAt) }
@@ -66,56 +70,93 @@ func (t *tile) render(v *page.Visit, style string) (template.HTML, error) {
 
 // tileStyle returns what the markup of tiles depends on.
 func tileStyle(team *roomsensor.TeamSettings) string {
-	return fmt.Sprint(team.TimeZone, team.Thresholds)
+	return fmt.Sprint(team.TimeZone, team.Night, team.Limits.Limits, team.Limits.Rules)
 }
 
+// air returns the verdict on the fresh values of a tile, and the limits that it is by. By day, sound has no limit.
+func (t *tile) air(team *roomsensor.TeamSettings, now time.Time) (roomsensor.Air, roomsensor.Limits) {
+	limits := team.Limits.For(t.ID, t.Metadata)
+	var fresh roomsensor.Values
+	for _, m := range roomsensor.Metrics {
+		if newest := t.newest[m]; newest != (tileValue{}) && isFresh(now, newest.at) {
+			fresh.Set(m, newest.value)
+		}
+	}
+	return limits.Judge(&fresh, team.Night.Contains(now, team.TimeZone)), limits
+}
+
+func isFresh(now, at time.Time) bool { return roomsensor.StatusAt(now, &at) == roomsensor.Online }
+
 func (t *tile) view(team *roomsensor.TeamSettings, now time.Time) tileView {
+	air, limits := t.air(team, now)
 	w := tileView{
 		ID: t.ID, Name: t.name, Status: t.statusText(), SeenAt: t.LastSeenAt, Assignment: t.ActiveAssignment,
+		Unassigned: t.ActiveAssignment == nil, Air: page.VerdictTextOf(air.Verdict), Problem: t.problem(now),
 	}
-	if t.name != t.HardwareID {
-		w.HardwareID = t.HardwareID
+	if a := w.Assignment; a != nil && a.Label == t.name {
+		w.Assignment = nil
 	}
 	if t.Latest == nil {
 		return w
 	}
 	w.MeasuredAt = &t.Latest.BucketAt
-	w.Old = roomsensor.StatusAt(now, w.MeasuredAt) != roomsensor.Online
+	w.Old = !isFresh(now, t.Latest.BucketAt)
 	for _, m := range roomsensor.Metrics {
-		value := valueView{Metric: m, Name: page.MetricTexts[m].Name}
-		if newest := t.newest[m]; newest != (tileValue{}) {
-			value.Value = &newest.value
-			value.Outside = outside(team.Thresholds[m], newest.value)
-			if !newest.at.Equal(t.Latest.BucketAt) {
-				value.At, value.Old = &newest.at, roomsensor.StatusAt(now, &newest.at) != roomsensor.Online
+		newest := t.newest[m]
+		if newest == (tileValue{}) {
+			continue
+		}
+		value := valueView{Metric: m, Name: page.MetricTexts[m].Name, Value: newest.value}
+		if verdict := air.Of(m); verdict >= roomsensor.Stuffy {
+			value.Air, value.Beyond = verdict.String(), "low"
+			if air.High[m] == verdict {
+				value.Beyond = "high"
 			}
+		}
+		if !newest.at.Equal(t.Latest.BucketAt) {
+			value.At, value.Old = &newest.at, !isFresh(now, newest.at)
 		}
 		w.Values = append(w.Values, value)
 	}
-	w.Sparkline = t.sparkline(team.Thresholds[roomsensor.CO2])
+	w.Sparkline = t.sparkline(limits[roomsensor.CO2].High)
 	return w
 }
 
-// outside returns "high" or "low" for a value outside of a threshold.
-func outside(t roomsensor.Threshold, x float32) string {
-	switch {
-	case t.IsAbove(x):
-		return "high"
-	case t.IsBelow(x):
-		return "low"
-	}
-	return ""
+// problem is why a room needs attention, other than its air.
+type problem struct {
+	Text  string
+	Since *time.Time // nil if it is not known
+	Do    string     // what to do about it
 }
 
-const (
-	// sparklineLow is the CO2 of fresh air, about.
-	sparklineLow = 400
-	// sparklineHigh is the least upper end of the scale.
-	sparklineHigh = 1200
-)
+// weakSignal is the number of bars up to which uploads get lost.
+const weakSignal = 1
 
-// sparkline draws the CO2 of 24 hours, or nothing without a value. Its scale reaches the threshold of the team.
-func (t *tile) sparkline(threshold roomsensor.Threshold) template.HTML {
+// problem returns what people should do about the device, if it is assigned: others may lie in a drawer.
+func (t *tile) problem(now time.Time) *problem {
+	if t.ActiveAssignment == nil {
+		return nil
+	}
+	switch {
+	case t.LastSeenAt == nil:
+		return &problem{"No upload yet", nil, "Check that the unit has power, a connection and an upload credential."}
+	case t.status != roomsensor.Online:
+		return &problem{"Silent", t.LastSeenAt, "Check its power, then its connection."}
+	case t.Latest == nil:
+		return &problem{"No readings yet", nil, "The unit uploads, but nothing that could be stored. Look at Rejects."}
+	case !isFresh(now, t.Latest.BucketAt):
+		return &problem{"No new readings", &t.Latest.BucketAt, "The unit uploads old readings only. Check its clock."}
+	case t.Signal.Bars != nil && *t.Signal.Bars <= weakSignal:
+		return &problem{"Weak signal", nil, "Move the unit towards a window."}
+	}
+	return nil
+}
+
+// sparklineLow and sparklineHigh are a range that the scale includes: from about fresh air on.
+const sparklineLow, sparklineHigh = 400, 1200
+
+// sparkline draws the CO2 of 24 hours with its limit, or nothing without a value.
+func (t *tile) sparkline(limit roomsensor.Bound) template.HTML {
 	least, greatest, found := float32(0), float32(0), false
 	for _, x := range t.co2 {
 		if math.IsNaN(float64(x)) {
@@ -129,10 +170,7 @@ func (t *tile) sparkline(threshold roomsensor.Threshold) template.HTML {
 	if !found {
 		return ""
 	}
-	high := float32(sparklineHigh)
-	if threshold.High != nil {
-		high = *threshold.High
-	}
 	label := fmt.Sprintf("CO₂ of the last 24 hours: hourly means from %.0f to %.0f ppm", least, greatest)
-	return chart.Sparkline(t.co2, sparklineLow, high, chart.Size{Width: 96, Height: 24}, label)
+	return chart.Sparkline(t.co2, sparklineLow, sparklineHigh, cmp.Or(limit.Bad, limit.Warn),
+		chart.Size{Width: 96, Height: 24}, label)
 }

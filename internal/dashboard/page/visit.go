@@ -47,6 +47,14 @@ func (e FormErrors) AddRule(err error) {
 	}
 }
 
+// Message returns the sentence of an error of a rule; any other error has none.
+func Message(err error) string {
+	if rule, ok := errors.AsType[*roomsensor.Error](err); ok {
+		return rule.Message
+	}
+	return ""
+}
+
 // AddCheck adds the error of a check, such as roomsensor.CheckName, if there is one. It continues the sentence that
 // subject begins.
 func (e FormErrors) AddCheck(field, subject string, err error) {
@@ -178,16 +186,6 @@ func (v *Visit) LocalTime(text string, errs FormErrors) *time.Time {
 func (v *Visit) EffectiveTime(text string, errs FormErrors) time.Time {
 	at, _ := roomsensor.EffectiveTime(v.LocalTime(text, errs), v.Now) // LocalTime has refused other times.
 	return at
-}
-
-// LastNight returns the night that people mean by last night: the newest one once half of it is over, and until then
-// the one before.
-func (v *Visit) LastNight() (last, newest roomsensor.Night) {
-	newest = v.Team.Night.Last(v.Now, v.Zone())
-	if half := newest.Window.To.Sub(newest.Window.From) / 2; v.Now.Before(newest.Window.From.Add(half)) {
-		return v.Team.Night.Before(newest, v.Zone(), 1)[0], newest
-	}
-	return newest, newest
 }
 
 // Client returns the address of the client.

@@ -118,17 +118,23 @@ var (
 	}
 )
 
-func newAuditRow(e *roomsensor.AuditEntry, zone *time.Location) (auditRow, error) {
-	row := auditRow{AuditEntry: *e, What: actionTexts[e.Action] + " " + objectTexts[e.ObjectKind], Name: e.ObjectName}
+// whoOf returns who made a change.
+func whoOf(e *roomsensor.AuditEntry) string {
 	switch e.Actor.Kind {
 	case roomsensor.ActorPerson:
-		row.Who = e.Actor.Name
+		return e.Actor.Name
 	case roomsensor.ActorAPIKey:
-		row.Who = "API key " + e.Actor.Name
+		return "API key " + e.Actor.Name
 	case roomsensor.ActorOperator:
-		row.Who = "operator " + e.Actor.Name
+		return "operator " + e.Actor.Name
 	case roomsensor.ActorSQL:
-		row.Who = "database user " + e.Actor.Name
+	}
+	return "database user " + e.Actor.Name
+}
+
+func newAuditRow(e *roomsensor.AuditEntry, zone *time.Location) (auditRow, error) {
+	row := auditRow{
+		AuditEntry: *e, Who: whoOf(e), What: actionTexts[e.Action] + " " + objectTexts[e.ObjectKind], Name: e.ObjectName,
 	}
 	if row.Name == "" {
 		row.Name = e.ObjectID

@@ -3,6 +3,9 @@ package team
 
 import (
 	"context"
+	"net/url"
+	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -26,87 +29,188 @@ func New(backend Backend) *Pages { return &Pages{backend} }
 
 // Settings changes what people set for their team.
 type Settings interface {
-	// UpdateTeamSettings changes a team with a function, which gets what is stored. Nothing changes if it fails.
+	// UpdateTeamSettings changes a team with a function, which gets what is stored. Nothing changes if it fails, and its
+	// error is returned as it is.
 	UpdateTeamSettings(
 		ctx context.Context, teamID uuid.UUID, change func(*roomsensor.TeamSettings) error,
 	) (roomsensor.TeamSettings, error)
+	Device(ctx context.Context, teamID, deviceID uuid.UUID) (roomsensor.Device, error)
 }
 
 // settingsView is the data of the page with the settings of a team.
 type settingsView struct {
-	Name, TimeZone, Start, End string
-	Thresholds                 []thresholdField
-	Zones                      []string // for the person who may change them
-	Errors                     page.FormErrors
+	Form   url.Values // the fields of the form, as entered
+	Was    string     // the fields as they are stored
+	Night  string
+	Limits []limitFields
+	Rules  []ruleRow
+	Rule   ruleForm
+	Zones  []string // for the person who may change them
+	Errors page.FormErrors
 }
 
-// thresholdField has the two fields of a metric, as the person entered them.
-type thresholdField struct {
-	Metric                string
-	Name, Unit, Low, High string
+// Field returns a field of the form.
+func (view *settingsView) Field(name string) string { return view.Form.Get(name) }
+
+// limitFields names the fields of a metric.
+type limitFields struct {
+	Metric, Name, Unit string
+	Text               string // the limits in words
+}
+
+// limitEnds are the last parts of the names of the fields of a metric, in the order of roomsensor.NewLimit.
+var limitEnds = [...]string{"_bad_low", "_warn_low", "_warn_high", "_bad_high"}
+
+// formOf returns the fields of the settings as they are stored.
+func formOf(team *roomsensor.TeamSettings) url.Values {
+	form := url.Values{
+		"name": {team.Name}, "time_zone": {team.TimeZone.String()},
+		"night_start": {team.Night.Start.String()}, "night_end": {team.Night.End.String()},
+	}
+	for _, m := range roomsensor.Metrics {
+		addLimit(form, m, team.Limits.Limits[m])
+	}
+	return form
+}
+
+func addLimit(form url.Values, m roomsensor.Metric, l roomsensor.Limit) {
+	for i, x := range []*float32{l.Low.Bad, l.Low.Warn, l.High.Warn, l.High.Bad} {
+		form.Set(m.String()+limitEnds[i], roomsensor.FormatLimit(x))
+	}
+}
+
+// readLimit parses the fields of a metric.
+func readLimit(form url.Values, m roomsensor.Metric) (roomsensor.Limit, error) {
+	field := func(i int) string { return form.Get(m.String() + limitEnds[i]) }
+	return roomsensor.NewLimit(m, field(0), field(1), field(2), field(3))
 }
 
 // ShowSettings shows the settings of a team.
-func (p *Pages) ShowSettings(_ context.Context, v *page.Visit) error {
-	view := settingsView{
-		Name: v.Team.Name, TimeZone: v.Zone().String(),
-		Start: v.Team.Night.Start.String(), End: v.Team.Night.End.String(), Zones: timezone.Names(),
-	}
-	for _, m := range roomsensor.Metrics {
-		view.Thresholds = append(view.Thresholds, newThresholdField(m,
-			roomsensor.FormatLimit(v.Team.Thresholds[m].Low), roomsensor.FormatLimit(v.Team.Thresholds[m].High)))
+func (p *Pages) ShowSettings(ctx context.Context, v *page.Visit) error {
+	view, err := p.settingsView(ctx, v, formOf(&v.Team))
+	if err != nil {
+		return err
 	}
 	return v.Render("settings", view)
 }
 
-func newThresholdField(m roomsensor.Metric, low, high string) thresholdField {
-	return thresholdField{
-		Metric: m.String(), Name: page.MetricTexts[m].Name, Unit: page.MetricTexts[m].Unit, Low: low, High: high,
+func (p *Pages) settingsView(ctx context.Context, v *page.Visit, form url.Values) (*settingsView, error) {
+	view := &settingsView{
+		Form: form, Was: formOf(&v.Team).Encode(), Night: v.Team.Night.Start.String() + " to " + v.Team.Night.End.String(),
+		Zones: timezone.Names(), Errors: page.FormErrors{},
 	}
+	for _, m := range roomsensor.Metrics {
+		view.Limits = append(view.Limits, limitFields{
+			m.String(), page.MetricTexts[m].Name, page.MetricTexts[m].Unit, page.LimitText(m, v.Team.Limits.Limits[m]),
+		})
+	}
+	return view, p.addRules(ctx, v, view)
 }
 
-// SaveSettings changes the settings of a team.
+// SaveSettings changes the settings of a team: those that the person changed, so that what others changed meanwhile
+// stays. If both changed the same one, nothing is saved, and the page says what the others did.
 func (p *Pages) SaveSettings(ctx context.Context, v *page.Visit) error {
 	if err := v.CheckForm(); err != nil {
 		return err
 	}
-	view := settingsView{
-		Name: v.Form("name"), TimeZone: v.Form("time_zone"), Start: v.Form("night_start"), End: v.Form("night_end"),
-		Zones: timezone.Names(), Errors: page.FormErrors{},
+	was, _ := url.ParseQuery(v.Form("was"))
+	form := formOf(&v.Team)
+	for field := range form {
+		form.Set(field, v.Form(field))
 	}
-	var settings roomsensor.TeamSettings
-	for _, m := range roomsensor.Metrics {
-		low, high := v.Form(m.String()+"_low"), v.Form(m.String()+"_high")
-		view.Thresholds = append(view.Thresholds, newThresholdField(m, low, high))
-		var err error
-		settings.Thresholds[m], err = roomsensor.NewThreshold(m, low, high)
-		view.Errors.AddRule(err)
-	}
-	view.read(&settings)
-	if len(view.Errors) > 0 {
-		return v.Invalid("settings", view)
-	}
-	_, err := p.backend.UpdateTeamSettings(ctx, v.Team.ID, func(team *roomsensor.TeamSettings) error {
-		settings.ID = team.ID
-		*team = settings
+	errs := page.FormErrors{}
+	var merged []string // that others changed
+	stored, err := p.backend.UpdateTeamSettings(ctx, v.Team.ID, func(team *roomsensor.TeamSettings) error {
+		v.Team = *team
+		var conflicts []string
+		merged, conflicts = merge(form, was, formOf(team))
+		for _, field := range conflicts {
+			errs.Add(errorField(field), p.conflict(ctx, v, formOf(team).Get(field)))
+		}
+		readSettings(team, form, errs)
+		if len(errs) > 0 {
+			return errRefused
+		}
 		return nil
 	})
+	if len(errs) > 0 {
+		view, err := p.settingsView(ctx, v, form)
+		if err != nil {
+			return err
+		}
+		view.Errors = errs
+		return v.Invalid("settings", view)
+	}
 	if err != nil {
 		return err
 	}
-	return v.Redirect(v.Path("settings"), "The settings of the team are saved.")
+	v.Team = stored
+	message := "The settings of the team are saved."
+	if len(merged) > 0 {
+		message += " What others changed meanwhile stays: " + strings.Join(merged, ", ") + "."
+	}
+	return v.Redirect(v.Path("settings"), message)
 }
 
-// read parses the fields but for the thresholds, and adds their errors.
-func (view *settingsView) read(settings *roomsensor.TeamSettings) {
-	settings.Name = view.Name
-	view.Errors.AddCheck("name", "The name", roomsensor.CheckName(view.Name))
-	var known bool
-	if settings.TimeZone, known = timezone.Load(view.TimeZone); !known {
-		view.Errors.Add("time_zone", "Choose a time zone from the list, such as Europe/Berlin. "+
-			httpedge.DidYouMean(httpedge.Closest(view.TimeZone, timezone.Names())))
+// errRefused ends the transaction of settings that are not valid.
+var errRefused = roomsensor.Invalid("", "The settings are not valid.")
+
+// merge replaces the fields of a form that the person did not change by what is stored. It returns those that others
+// changed, and those that both changed to different values.
+func merge(form, was, stored url.Values) (merged, conflicts []string) {
+	for field := range stored {
+		entered, before, now := form.Get(field), was.Get(field), stored.Get(field)
+		switch {
+		case !was.Has(field) || entered == now || before == now:
+		case entered == before:
+			form.Set(field, now)
+			merged = append(merged, strings.ReplaceAll(field, "_", " "))
+		default:
+			conflicts = append(conflicts, field)
+		}
+	}
+	slices.Sort(merged)
+	return merged, conflicts
+}
+
+// errorField returns the name under which the error of a field is shown: the metric, for a limit.
+func errorField(field string) string {
+	for _, m := range roomsensor.Metrics {
+		if strings.HasPrefix(field, m.String()) {
+			return m.String()
+		}
+	}
+	return field
+}
+
+// conflict says who changed a field meanwhile.
+func (p *Pages) conflict(ctx context.Context, v *page.Visit, now string) string {
+	who := "Somebody"
+	entries, err := p.backend.TeamAudit(ctx, v.Team.ID, roomsensor.AuditQuery{Object: v.Team.ID.String(), Limit: 1})
+	if err == nil && len(entries) > 0 {
+		who = whoOf(&entries[0])
+	}
+	if now == "" {
+		now = "nothing"
+	}
+	return who + " changed this to " + now + " after you opened the page. Save again to replace that."
+}
+
+// readSettings parses the fields, and adds their errors.
+func readSettings(team *roomsensor.TeamSettings, form url.Values, errs page.FormErrors) {
+	team.Name = form.Get("name")
+	errs.AddCheck("name", "The name", roomsensor.CheckName(team.Name))
+	if zone, known := timezone.Load(form.Get("time_zone")); known {
+		team.TimeZone = zone
+	} else {
+		errs.Add("time_zone", "Choose a time zone from the list, such as Europe/Berlin. "+
+			httpedge.DidYouMean(httpedge.Closest(form.Get("time_zone"), timezone.Names())))
 	}
 	var err error
-	settings.Night, err = roomsensor.NewNightHours(view.Start, view.End)
-	view.Errors.AddRule(err)
+	team.Night, err = roomsensor.NewNightHours(form.Get("night_start"), form.Get("night_end"))
+	errs.AddRule(err)
+	for _, m := range roomsensor.Metrics {
+		team.Limits.Limits[m], err = readLimit(form, m)
+		errs.AddRule(err)
+	}
 }

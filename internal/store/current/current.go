@@ -152,7 +152,8 @@ func (l *currentList) add(row *db.CurrentDeviceListRow) error {
 	d, err := fleet.Device(&db.DeviceDetail{
 		ID: row.ID, TeamID: row.TeamID, HardwareID: row.HardwareID, DisplayName: row.DisplayName,
 		FirmwareVersion: row.FirmwareVersion, Metadata: row.Metadata, LastSeenAt: row.LastSeenAt,
-		RssiDbm: row.RssiDbm, SignalBars: row.SignalBars, AssignmentID: row.AssignmentID, Label: row.Label,
+		RssiDbm: row.RssiDbm, SignalBars: row.SignalBars, AssignmentID: row.AssignmentID,
+		AssignmentType: row.AssignmentType, Label: row.Label,
 		StartedAt: row.StartedAt, ExternalRef: row.ExternalRef,
 	})
 	if err != nil {

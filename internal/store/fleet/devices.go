@@ -138,6 +138,7 @@ func Device(row *db.DeviceDetail) (roomsensor.Device, error) {
 	if row.AssignmentID != nil {
 		d.ActiveAssignment = &roomsensor.Assignment{
 			ID: *row.AssignmentID, DeviceID: row.ID, Label: *row.Label,
+			Type:      roomsensor.AssignmentType(*row.AssignmentType),
 			StartedAt: row.StartedAt.UTC(), ExternalRef: row.ExternalRef,
 		}
 	}

@@ -4,7 +4,6 @@ package fleet
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -113,13 +112,13 @@ func (s *Store) UpdateTeamSettings(
 		if err := change(&team); err != nil {
 			return err
 		}
-		thresholds, err := encodeThresholds(&team.Thresholds)
+		limits, err := encodeLimits(&team.Limits)
 		if err != nil {
 			return err
 		}
 		return s.Queries.TeamSettingsUpdate(ctx, tx, db.TeamSettingsUpdateParams{
 			TeamID: teamID, Name: team.Name, TimeZone: team.TimeZone.String(),
-			NightStart: encodeClock(team.Night.Start), NightEnd: encodeClock(team.Night.End), Thresholds: thresholds,
+			NightStart: encodeClock(team.Night.Start), NightEnd: encodeClock(team.Night.End), Limits: limits,
 		})
 	})
 	return team, err
@@ -133,8 +132,8 @@ func TeamSettingsOf(row *db.Team) roomsensor.TeamSettings {
 	}
 	return roomsensor.TeamSettings{
 		ID: row.ID, Name: row.Name, TimeZone: zone,
-		Night:      roomsensor.NightHours{Start: decodeClock(row.NightStart), End: decodeClock(row.NightEnd)},
-		Thresholds: decodeThresholds(row.Thresholds),
+		Night:  roomsensor.NightHours{Start: decodeClock(row.NightStart), End: decodeClock(row.NightEnd)},
+		Limits: decodeLimits(row.Limits),
 	}
 }
 
@@ -145,38 +144,3 @@ func encodeClock(c roomsensor.Clock) pgtype.Time {
 }
 
 func decodeClock(t pgtype.Time) roomsensor.Clock { return roomsensor.Clock(t.Microseconds / minute) }
-
-// thresholdEnds is a threshold in the column thresholds.
-type thresholdEnds struct {
-	Low  *float32 `json:"low,omitempty"`
-	High *float32 `json:"high,omitempty"`
-}
-
-func encodeThresholds(thresholds *roomsensor.Thresholds) ([]byte, error) {
-	byName := map[string]thresholdEnds{}
-	for _, m := range roomsensor.Metrics {
-		if t := thresholds[m]; !t.IsZero() {
-			byName[m.String()] = thresholdEnds(t)
-		}
-	}
-	text, err := json.Marshal(byName)
-	if err != nil {
-		return nil, fmt.Errorf("encoding thresholds: %w", err)
-	}
-	return text, nil
-}
-
-// decodeThresholds ignores what SQL can have stored beside thresholds of metrics.
-func decodeThresholds(column []byte) (thresholds roomsensor.Thresholds) {
-	var byName map[string]json.RawMessage
-	if json.Unmarshal(column, &byName) != nil {
-		return thresholds
-	}
-	for _, m := range roomsensor.Metrics {
-		var ends thresholdEnds
-		if text, ok := byName[m.String()]; ok && json.Unmarshal(text, &ends) == nil {
-			thresholds[m] = roomsensor.Threshold(ends)
-		}
-	}
-	return thresholds
-}

@@ -20,12 +20,20 @@ func TestUpdateTeamSettings(t *testing.T) {
 	require.Equal(t, "UTC", team.TimeZone.String())
 	team.TimeZone = time.UTC
 	require.Equal(t, roomsensor.TeamSettings{
-		ID: f.TeamID, Name: "Team", TimeZone: time.UTC, Night: roomsensor.DefaultNightHours, Thresholds: roomsensor.DefaultThresholds(),
+		ID: f.TeamID, Name: "Team", TimeZone: time.UTC, Night: roomsensor.DefaultNightHours,
+		Limits: roomsensor.TeamLimits{Limits: roomsensor.DefaultLimits()},
 	}, team)
 
 	want := team
 	want.Name, want.Night = "Name", roomsensor.NightHours{Start: 90, End: 6*60 + 5}
-	want.Thresholds = roomsensor.Thresholds{roomsensor.Lux: {High: new(float32(10.1))}, roomsensor.CO2: {Low: new(float32(0))}}
+	want.Limits.Limits = roomsensor.Limits{
+		roomsensor.Lux: {High: roomsensor.Bound{Warn: new(float32(10.1)), Bad: new(float32(20))}},
+		roomsensor.CO2: {Low: roomsensor.Bound{Warn: new(float32(0))}},
+	}
+	want.Limits.Rules = []roomsensor.LimitRule{
+		{Tag: "kind=dorm", Metric: roomsensor.CO2, Limit: roomsensor.DefaultLimits()[roomsensor.CO2]},
+		{DeviceID: f.DeviceID, Metric: roomsensor.Sound},
+	}
 	want.TimeZone, _ = timezone.Load("Australia/Lord_Howe")
 	changed, err := f.UpdateTeamSettings(t.Context(), f.TeamID, func(team *roomsensor.TeamSettings) error {
 		*team = want
@@ -45,12 +53,14 @@ func TestUpdateTeamSettings(t *testing.T) {
 	team.TimeZone = want.TimeZone
 	require.Equal(t, want, team)
 
-	f.Exec(t, `UPDATE teams SET time_zone = 'Europe/Atlantis', thresholds = '{"co2_ppm": 1, "lux": {"high": "x"}, "x": {}, "temp_c": {"low": 16}}'`)
+	f.Exec(t, `UPDATE teams SET time_zone = 'Europe/Atlantis', limits = '{"co2_ppm": 1, "lux": {"high": "x"}, "x": {},
+		"temp_c": {"low": {"bad": 16}}, "rules": [{"metric": "co2_ppm"}, {"tag": "a=b", "metric": "x"}]}'`)
 	team, err = f.TeamSettings(t.Context(), f.TeamID)
 	require.NoError(t, err)
 	require.Equal(t, time.UTC, team.TimeZone)
-	require.Equal(t, roomsensor.Thresholds{roomsensor.Temp: {Low: new(float32(16))}}, team.Thresholds)
-	for _, sql := range []string{"night_start = '24:00'", "night_end = '07:00:30'", "night_end = night_start", "thresholds = '[]'"} {
+	both := roomsensor.Bound{Warn: new(float32(16)), Bad: new(float32(16))}
+	require.Equal(t, roomsensor.TeamLimits{Limits: roomsensor.Limits{roomsensor.Temp: {Low: both}}}, team.Limits)
+	for _, sql := range []string{"night_start = '24:00'", "night_end = '07:00:30'", "night_end = night_start", "limits = '[]'"} {
 		_, err := f.SQL.Exec(t.Context(), "UPDATE teams SET "+sql)
 		require.ErrorContains(t, err, "check constraint", sql)
 	}

@@ -2,6 +2,7 @@ package readings
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -31,7 +32,7 @@ func (s *Store) NightRooms(
 			return err
 		}
 		rows, err := s.Queries.NightAssignmentList(ctx, tx, db.NightAssignmentListParams{
-			TeamID: teamID, WindowFrom: q.Window.From, WindowTo: q.Window.To, Most: maxNightRooms + 1,
+			TeamID: teamID, Athletes: q.Athletes, WindowFrom: q.Window.From, WindowTo: q.Window.To, Most: maxNightRooms + 1,
 		})
 		if err != nil {
 			return err
@@ -39,7 +40,11 @@ func (s *Store) NightRooms(
 		more = len(rows) > maxNightRooms
 		rows = rows[:min(len(rows), maxNightRooms)]
 		rooms = pg.Convert(rows, func(row *db.NightAssignmentListRow) roomsensor.NightRoom {
-			return roomsensor.NightRoom{Assignment: fleet.AssignmentOf(&row.Assignment), DeviceName: row.DisplayName}
+			room := roomsensor.NightRoom{Assignment: fleet.AssignmentOf(&row.Assignment), DeviceName: row.DisplayName}
+			var tags map[string]string
+			_ = json.Unmarshal(row.Metadata, &tags) // The table checks that they are texts.
+			room.Limits = q.Limits.For(room.Assignment.DeviceID, tags)
+			return room
 		})
 		results, err := s.readNights(ctx, tx, teamID, rooms, []roomsensor.NightQuery{q})
 		if err != nil {
@@ -113,7 +118,7 @@ func (s *Store) newNightReader(
 	for i := range rooms {
 		a := &rooms[i].Assignment
 		for n := range nights {
-			tally := roomsensor.NewNightTally(&nights[n], a, units[a.DeviceID])
+			tally := roomsensor.NewNightTally(&nights[n], a, units[a.DeviceID], &rooms[i].Limits)
 			r.tallies[i] = append(r.tallies[i], tally)
 			r.add(a.DeviceID, tally)
 		}

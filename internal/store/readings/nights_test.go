@@ -45,9 +45,9 @@ func (f *fixture) requireNight(t *testing.T, room *roomsensor.NightRoom, got roo
 		require.Equal(t, aggregates[0].Metrics[m], got.Metrics[m].Summary)
 	}
 	var above int
-	require.NoError(t, f.SQL.QueryRow(t.Context(), `SELECT count(*) FROM readings WHERE device_id = $1 AND co2_ppm > 1200
+	require.NoError(t, f.SQL.QueryRow(t.Context(), `SELECT count(*) FROM readings WHERE device_id = $1 AND co2_ppm > 1400
 		AND bucket_at >= $2 AND bucket_at < $3`, room.Assignment.DeviceID, got.Window.From, got.Window.To).Scan(&above))
-	require.Equal(t, above, got.Metrics[roomsensor.CO2].Above)
+	require.Equal(t, above, got.Metrics[roomsensor.CO2].High.Bad)
 }
 
 // TestNightRooms checks which assignments have a night, what it holds for one that ended and one that began meanwhile,
@@ -69,7 +69,7 @@ func TestNightRooms(t *testing.T) {
 	f.assign(t, other, "Other", "2026-01-01Z", "")
 	f.addNights(t)
 
-	q := roomsensor.NightQuery{Window: nightWindow, Thresholds: roomsensor.DefaultThresholds(), Now: nightNow}
+	q := roomsensor.NightQuery{Window: nightWindow, Limits: &roomsensor.TeamLimits{Limits: roomsensor.DefaultLimits()}, Now: nightNow}
 	rooms, more, err := f.NightRooms(t.Context(), f.TeamID, q)
 	require.NoError(t, err)
 	require.False(t, more)
@@ -77,7 +77,7 @@ func TestNightRooms(t *testing.T) {
 	for i := range rooms {
 		byLabel[rooms[i].Assignment.Label] = &rooms[i]
 		f.requireNight(t, &rooms[i], rooms[i].NightResult, nightNow)
-		require.NotZero(t, rooms[i].Metrics[roomsensor.CO2].Above)
+		require.NotZero(t, rooms[i].Metrics[roomsensor.CO2].High.Bad)
 	}
 	require.Len(t, byLabel, 3)
 	require.Equal(t, "Sensor", *byLabel["Begins"].DeviceName)
@@ -133,7 +133,7 @@ func BenchmarkNights(b *testing.B) {
 		FROM generate_series('2026-02-23T21:30:00Z', '2026-03-10T06:30:00Z'::timestamptz, '5 minutes') t, devices d
 		WHERE extract(hour FROM t) >= 21 OR extract(hour FROM t) < 7`)
 	f.Exec(b, `ANALYZE readings`)
-	q := roomsensor.NightQuery{Window: nightWindow, Thresholds: roomsensor.DefaultThresholds(), Now: nightNow}
+	q := roomsensor.NightQuery{Window: nightWindow, Limits: &roomsensor.TeamLimits{Limits: roomsensor.DefaultLimits()}, Now: nightNow}
 	var nights []roomsensor.NightQuery
 	for i := range 14 {
 		before := q

@@ -3,17 +3,13 @@
 
 const overview = document.getElementById("overview");
 const connection = document.getElementById("connection");
+const headline = document.getElementById("headline");
 const summary = document.getElementById("summary");
 const form = document.getElementById("filter");
 
 const minute = 60_000, hour = 60 * minute, day = 24 * hour;
 const silence = 40_000; // The server sends something every 15 seconds.
 const longestDelay = minute;
-const statuses = {
-  online: ["Online", "ok"], stale: ["Stale", "warn"], offline: ["Offline", "bad"], never: ["No upload yet", "off"],
-  unknown: ["Unknown", "off"],
-};
-
 let offset = Date.now() - Date.parse(overview.dataset.now); // of this clock, before that of the server
 let current = new Date(overview.dataset.now); // when the server said last that the data is current
 let lost = false;
@@ -41,21 +37,19 @@ function ageOf(time) {
   return time ? Date.now() - offset - Date.parse(time.dateTime) : Infinity;
 }
 
-// statusOf is the status by the age of the last upload: online below 1 hour, stale up to 24 hours. While the connection
-// is lost, nobody knows whether a device is still online.
-function statusOf(tile, age) {
-  if (tile.dataset.status === "never") return "never";
-  if (age < hour) return lost ? "unknown" : "online";
-  return age <= day ? "stale" : "offline";
-}
+const badges = { good: ["Good", "ok"], stuffy: ["Stuffy", "warn"], bad: ["Bad", "bad"], unknown: ["Unknown", "off"] };
 
+// paint updates what depends on the time. While the connection is lost, and once its values are old, nobody knows what
+// the air of a room is like.
 function paint(tile) {
-  for (const time of tile.querySelectorAll("time")) setText(time, words(ageOf(time)));
-  tile.classList.toggle("old", lost || ageOf(tile.querySelector(".measured time")) >= hour);
+  for (const time of tile.querySelectorAll(".measured time, small time")) setText(time, words(ageOf(time)));
+  const old = lost || ageOf(tile.querySelector(".measured time")) >= hour;
+  const air = old ? "unknown" : tile.dataset.air;
+  tile.className = `tile card ${air}${old ? " old" : ""}`;
   for (const time of tile.querySelectorAll("small time")) {
     time.closest("div").classList.toggle("old", lost || ageOf(time) >= hour);
   }
-  const [text, kind] = statuses[statusOf(tile, ageOf(tile.querySelector(".seen time")))];
+  const [text, kind] = badges[air];
   const badge = tile.querySelector(".badge");
   setText(badge, text);
   badge.className = `badge ${kind}`;
@@ -99,9 +93,12 @@ function place(event) {
   const before = document.getElementById(`d${event.id}`);
   const previous = event.after && document.getElementById(`d${event.after}`);
   const focused = before?.contains(document.activeElement);
-  const list = overview.querySelector(".tiles");
-  if (!list) return; // The page has no tiles yet: state loads it again.
-  if (before && before.previousElementSibling === (previous || null)) {
+  const list = overview.querySelector(`[data-group="${CSS.escape(event.group)}"] .tiles`);
+  if (!list) {
+    load(location.href); // The page has no such group yet.
+    return;
+  }
+  if (before && before.parentElement === list && before.previousElementSibling === (previous || null)) {
     before.replaceWith(tile);
   } else {
     before?.remove();
@@ -114,10 +111,8 @@ function place(event) {
 
 function finish(state, id) {
   overview.dataset.version = id;
+  setText(headline, state.headline);
   setText(summary, state.summary);
-  for (const count of overview.querySelectorAll("[data-count]")) {
-    setText(count, String(state.counts[count.dataset.count] ?? 0));
-  }
   showCurrent(state.at);
   if (overview.querySelectorAll(".tile").length !== state.shown) load(location.href);
 }
@@ -216,7 +211,7 @@ async function load(address) {
     const next = page.getElementById("overview");
     overview.replaceChildren(...next.childNodes);
     Object.assign(overview.dataset, next.dataset);
-    setText(summary, page.getElementById("summary").textContent);
+    for (const answer of [headline, summary]) setText(answer, page.getElementById(answer.id).textContent);
     showCurrent(overview.dataset.now);
     paintAll();
     run();

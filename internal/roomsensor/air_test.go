@@ -1,0 +1,218 @@
+package roomsensor_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"roomsensor/internal/roomsensor"
+)
+
+func valuesOf(byMetric map[roomsensor.Metric]float32) *roomsensor.Values {
+	var values roomsensor.Values
+	for m, x := range byMetric {
+		values.Set(m, x)
+	}
+	return &values
+}
+
+// TestJudge checks the verdict on a room: the worst metric counts, a limit itself is fine, sound counts at night only,
+// and without a value that has a limit nothing is known.
+func TestJudge(t *testing.T) {
+	t.Parallel()
+	limits := roomsensor.DefaultLimits()
+	for _, test := range []struct {
+		values map[roomsensor.Metric]float32
+		night  bool
+		want   roomsensor.Verdict
+	}{
+		{nil, true, roomsensor.Unknown},
+		{map[roomsensor.Metric]float32{roomsensor.Lux: 5000}, true, roomsensor.Unknown},
+		{map[roomsensor.Metric]float32{roomsensor.Sound: 90}, false, roomsensor.Unknown},
+		{map[roomsensor.Metric]float32{roomsensor.Sound: 90}, true, roomsensor.Bad},
+		{map[roomsensor.Metric]float32{roomsensor.CO2: 1000}, false, roomsensor.Good},
+		{map[roomsensor.Metric]float32{roomsensor.CO2: 1000.5}, false, roomsensor.Stuffy},
+		{map[roomsensor.Metric]float32{roomsensor.CO2: 1400}, false, roomsensor.Stuffy},
+		{map[roomsensor.Metric]float32{roomsensor.CO2: 1400.5}, false, roomsensor.Bad},
+		{map[roomsensor.Metric]float32{roomsensor.CO2: 500, roomsensor.Temp: 13.9}, false, roomsensor.Bad},
+		{map[roomsensor.Metric]float32{roomsensor.CO2: 500, roomsensor.Temp: 15.9}, false, roomsensor.Stuffy},
+		{map[roomsensor.Metric]float32{roomsensor.CO2: 500, roomsensor.Humidity: 1}, false, roomsensor.Stuffy},
+	} {
+		air := limits.Judge(valuesOf(test.values), test.night)
+		require.Equal(t, test.want, air.Verdict, "%v", test)
+	}
+	air := limits.Judge(valuesOf(map[roomsensor.Metric]float32{roomsensor.CO2: 1100, roomsensor.Temp: 10}), false)
+	require.Equal(t, roomsensor.Stuffy, air.Of(roomsensor.CO2))
+	require.Equal(t, roomsensor.Bad, air.Low[roomsensor.Temp])
+	require.Equal(t, roomsensor.Good, air.High[roomsensor.Temp])
+	require.Equal(t, roomsensor.Unknown, air.Of(roomsensor.Humidity))
+}
+
+// TestLimitsFor checks which limit counts for a device: its own rule, then the first rule about a tag, then the team's.
+func TestLimitsFor(t *testing.T) {
+	t.Parallel()
+	warn := func(x float32) roomsensor.Limit { return roomsensor.Limit{High: roomsensor.Bound{Warn: &x}} }
+	id := uuid.New()
+	team := roomsensor.TeamLimits{Limits: roomsensor.Limits{roomsensor.CO2: warn(1), roomsensor.Temp: warn(1)}}
+	team.Rules = []roomsensor.LimitRule{
+		{Tag: "kind=dorm", Metric: roomsensor.CO2, Limit: warn(2)},
+		{Tag: "floor=1", Metric: roomsensor.CO2, Limit: warn(3)},
+		{DeviceID: id, Metric: roomsensor.CO2, Limit: warn(4)},
+		{Tag: "floor=1", Metric: roomsensor.Sound, Limit: warn(5)},
+		{Tag: "note=a=b", Metric: roomsensor.Temp},
+	}
+	for _, test := range []struct {
+		device uuid.UUID
+		tags   map[string]string
+		want   roomsensor.Limits
+	}{
+		{uuid.New(), nil, roomsensor.Limits{roomsensor.CO2: warn(1), roomsensor.Temp: warn(1)}},
+		{
+			uuid.New(),
+			map[string]string{"floor": "1", "kind": "dorm"},
+			roomsensor.Limits{roomsensor.CO2: warn(2), roomsensor.Temp: warn(1), roomsensor.Sound: warn(5)},
+		},
+		{
+			uuid.New(),
+			map[string]string{"floor": "1", "note": "a=b"},
+			roomsensor.Limits{roomsensor.CO2: warn(3), roomsensor.Sound: warn(5)},
+		},
+		{id, map[string]string{"kind": "dorm"}, roomsensor.Limits{roomsensor.CO2: warn(4), roomsensor.Temp: warn(1)}},
+	} {
+		require.Equal(t, test.want, team.For(test.device, test.tags), "%v", test)
+		slices.Reverse(team.Rules)
+		require.Equal(t, test.want[roomsensor.Sound], team.For(test.device, test.tags)[roomsensor.Sound])
+		slices.Reverse(team.Rules)
+	}
+}
+
+// night returns a query of the night of 21 November and its default limits.
+func night(t require.TestingT) (roomsensor.NightQuery, *roomsensor.Limits) {
+	return roomsensor.NightQuery{
+		Window: roomsensor.Window{From: instant(t, "2026-11-21T22:00:00Z"), To: instant(t, "2026-11-22T07:00:00Z")},
+		Now:    instant(t, "2026-11-23T00:00:00Z"),
+	}, new(roomsensor.DefaultLimits())
+}
+
+// nightOf returns the result of a night with a number of readings for each value of CO₂.
+func nightOf(t require.TestingT, readings ...int) roomsensor.NightResult {
+	q, limits := night(t)
+	tally := roomsensor.NewNightTally(&q, &roomsensor.Assignment{}, nil, limits)
+	at := q.Window.From
+	for pair := range slices.Chunk(readings, 2) {
+		for range pair[0] {
+			tally.Add(at, valuesOf(map[roomsensor.Metric]float32{roomsensor.CO2: float32(pair[1])}))
+			at = at.Add(roomsensor.BucketLength)
+		}
+	}
+	return tally.Result()
+}
+
+// TestNightVerdict checks the minutes from which a night is bad or stuffy, and that a night of which too little is known
+// is not good.
+func TestNightVerdict(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		readings []int
+		want     roomsensor.Verdict
+	}{
+		{[]int{6, 1500, 102, 600}, roomsensor.Bad},
+		{[]int{5, 1500, 103, 600}, roomsensor.Good},
+		{[]int{5, 1500, 7, 1100, 96, 600}, roomsensor.Stuffy},
+		{[]int{12, 1001, 96, 600}, roomsensor.Stuffy},
+		{[]int{11, 1001, 97, 600}, roomsensor.Good},
+		{[]int{87, 600}, roomsensor.Good},
+		{[]int{86, 600}, roomsensor.Unknown},
+		{[]int{6, 1500}, roomsensor.Bad},
+		{nil, roomsensor.Unknown},
+	} {
+		result := nightOf(t, test.readings...)
+		require.Equal(t, test.want, result.Verdict(), "%v", test.readings)
+	}
+	result := nightOf(t, 5, 1500, 7, 1100)
+	_, limits := night(t)
+	cause, ok := result.Cause(roomsensor.Stuffy, limits)
+	require.True(t, ok)
+	require.Equal(t, roomsensor.Cause{Metric: roomsensor.CO2, High: true, Limit: 1000, For: time.Hour}, cause)
+	require.InDelta(t, 5*500+7*100, result.Excess, 1e-9)
+}
+
+// TestNightOrder checks the order of rooms: by verdict, CO₂ by its amount, other metrics, and athletes before places.
+func TestNightOrder(t *testing.T) {
+	t.Parallel()
+	room := func(kind roomsensor.AssignmentType, readings ...int) roomsensor.NightRoom {
+		r := roomsensor.NightRoom{NightResult: nightOf(t, readings...)}
+		r.Assignment.Type = kind
+		return r
+	}
+	want := []roomsensor.NightRoom{
+		room(roomsensor.Place, 10, 2000),
+		room(roomsensor.Athlete, 12, 1500),
+		room(roomsensor.Athlete, 100, 1100),
+		room(roomsensor.Athlete),
+		room(roomsensor.Place),
+		room(roomsensor.Athlete, 108, 600),
+		room(roomsensor.Place, 108, 600),
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		got := rapid.Permutation(want).Draw(t, "rooms")
+		slices.SortFunc(got, func(a, b roomsensor.NightRoom) int { return a.Compare(&b) })
+		require.Equal(t, want, got)
+	})
+}
+
+// TestNightTally checks what counts for an assignment that began during the night: its part of the night.
+func TestNightTally(t *testing.T) {
+	t.Parallel()
+	q, limits := night(t)
+	q.Now = instant(t, "2026-11-22T05:02:00Z")
+	assignment := roomsensor.Assignment{StartedAt: instant(t, "2026-11-22T04:33:00Z")}
+	tally := roomsensor.NewNightTally(&q, &assignment, nil, limits)
+	require.Equal(t, roomsensor.Window{From: assignment.StartedAt, To: q.Window.To}, tally.Window())
+	for minute, co2 := range map[int]float32{35: 1000, 40: 1000.5, 45: 2000, 50: 400} {
+		values := valuesOf(map[roomsensor.Metric]float32{roomsensor.CO2: co2, roomsensor.Temp: co2 / 100})
+		tally.Add(instant(t, "2026-11-22T04:00:00Z").Add(time.Duration(minute)*time.Minute), values)
+	}
+	result := tally.Result()
+	require.Equal(t, 5, result.Expected, "04:35 to 05:00: the night is running")
+	require.Equal(t, 4, result.Present)
+	require.Equal(t, 4, result.Judged)
+	require.Equal(t, roomsensor.NightMetric{
+		Summary: roomsensor.Summary{Min: 400, Max: 2000, Mean: 1100.125, Count: 4}, High: roomsensor.Beyond{Warn: 2, Bad: 1},
+	}, result.Metrics[roomsensor.CO2])
+	require.Equal(t, roomsensor.Beyond{Warn: 3, Bad: 3}, result.Metrics[roomsensor.Temp].Low)
+	require.Equal(t, 4, result.Warn, "in each reading, one of the metrics was beyond a limit")
+	require.Equal(t, 4, result.Bad, "20, 10.005 and 4 degrees: bad in three readings, and in the fourth by CO₂")
+	require.Zero(t, result.Metrics[roomsensor.Sound].Count)
+	require.Equal(t, roomsensor.Mean{Sum: 1000 + 1000.5, Count: 2}, result.CO2[17], "04:22:30 to 04:45")
+
+	ended := instant(t, "2026-11-21T21:00:00Z")
+	over := roomsensor.Assignment{StartedAt: ended.Add(-time.Hour), EndedAt: &ended}
+	none := roomsensor.NewNightTally(&q, &over, nil, limits).Result()
+	require.Zero(t, none.Expected)
+	require.True(t, none.Window.Empty())
+}
+
+func TestParseLimit(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"..1000/1400", "400..1000", "20/..70/", "..", "..1000/", "500/400.."} {
+		limit, err := roomsensor.ParseLimit(roomsensor.CO2, text)
+		require.NoError(t, err, text)
+		require.Equal(t, text, limit.String())
+		require.Equal(t, text == "..", limit.IsZero())
+	}
+	for text, want := range map[string]string{
+		"16": "form LOW..HIGH", "": "form LOW..HIGH", "a..": "Enter a number", "..NaN": "Enter a number", "..1e9": "Enter a number",
+		"26..16": "from the lowest to the highest", "14/16..": "from the lowest", "..27/24": "from the lowest", "16..16": "must be less",
+	} {
+		_, err := roomsensor.ParseLimit(roomsensor.Temp, text)
+		require.ErrorContains(t, err, want, text)
+	}
+	limit, err := roomsensor.NewLimit(roomsensor.Temp, "", "", "", "26,5")
+	require.NoError(t, err)
+	require.Equal(t, roomsensor.Bound{Warn: new(float32(26.5)), Bad: new(float32(26.5))}, limit.High)
+}

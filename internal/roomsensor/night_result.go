@@ -1,0 +1,207 @@
+package roomsensor
+
+import (
+	"cmp"
+	"time"
+)
+
+// NightQuery selects a night of a team.
+type NightQuery struct {
+	Window   Window
+	Athletes bool // only their rooms
+	Limits   *TeamLimits
+	Now      time.Time
+}
+
+// NightRoom is the night of one assignment.
+type NightRoom struct {
+	NightResult
+
+	Assignment Assignment
+	DeviceName *string
+	Limits     Limits // of the device
+}
+
+// NightResult is what was measured in the part of a night in an assignment.
+type NightResult struct {
+	Window            Window  // the part of the night; it may be empty
+	Expected, Present int     // 5-minute buckets
+	Judged            int     // buckets with a verdict
+	Warn, Bad         int     // buckets in which the room was at least stuffy, and bad
+	Excess            float64 // sum of the values of CO₂ above its warn limit, less that limit
+	CO2               [NightParts]Mean
+	Metrics           [MetricCount]NightMetric
+}
+
+// NightParts is the number of equal parts of a night of which the mean of CO₂ is known.
+const NightParts = 24
+
+// Mean is the mean of some values.
+type Mean struct {
+	Sum   float64
+	Count int
+}
+
+// Value returns the mean; NaN without a value.
+func (m Mean) Value() float32 { return float32(m.Sum / float64(m.Count)) }
+
+// NightMetric is what was measured of one metric.
+type NightMetric struct {
+	Summary
+
+	Low, High Beyond
+}
+
+// Beyond counts the readings beyond the limits of one side. Those beyond the bad limit are beyond the warn limit too.
+type Beyond struct{ Warn, Bad int }
+
+func (b *Beyond) add(v Verdict) {
+	if v >= Stuffy {
+		b.Warn++
+	}
+	if v == Bad {
+		b.Bad++
+	}
+}
+
+// At returns the readings with at least a verdict.
+func (b *Beyond) At(v Verdict) int {
+	if v == Bad {
+		return b.Bad
+	}
+	return b.Warn
+}
+
+// The times from which a night has a verdict, and the part of the expected readings from which it can be good.
+const (
+	badFrom      = 30 * time.Minute
+	stuffyFrom   = time.Hour
+	goodCoverage = 0.8
+)
+
+// Verdict is the verdict on a night.
+func (r *NightResult) Verdict() Verdict {
+	switch {
+	case Buckets(r.Bad) >= badFrom:
+		return Bad
+	case Buckets(r.Warn) >= stuffyFrom:
+		return Stuffy
+	case r.Judged == 0 || float64(r.Judged) < goodCoverage*float64(r.Expected):
+		return Unknown
+	}
+	return Good
+}
+
+// Buckets returns the time for which a number of readings stand.
+func Buckets(readings int) time.Duration { return time.Duration(readings) * BucketLength }
+
+// Cause is what a verdict is due to most.
+type Cause struct {
+	Metric Metric
+	High   bool // above the limit, otherwise below it
+	Limit  float32
+	For    time.Duration
+}
+
+// Cause returns the side of a metric that was beyond the limit of a verdict for the longest time; ok is false if none
+// was. The limits are those of the room.
+func (r *NightResult) Cause(v Verdict, limits *Limits) (c Cause, ok bool) {
+	for _, m := range Metrics {
+		low, high := Buckets(r.Metrics[m].Low.At(v)), Buckets(r.Metrics[m].High.At(v))
+		if at := limits[m].High.At(v); high > c.For && at != nil {
+			c = Cause{m, true, *at, high}
+		}
+		if at := limits[m].Low.At(v); low > c.For && at != nil {
+			c = Cause{m, false, *at, low}
+		}
+	}
+	return c, c.For > 0
+}
+
+// others counts the readings of metrics other than CO₂ beyond a warn limit.
+func (r *NightResult) others() (n int) {
+	for _, m := range Metrics {
+		if m != CO2 {
+			n += r.Metrics[m].Low.Warn + r.Metrics[m].High.Warn
+		}
+	}
+	return n
+}
+
+// Compare orders nights: the worst verdict first, then the most CO₂ above its warn limit, each minute weighted by how
+// far, then the most minutes of other metrics, and athletes before places.
+func (r *NightRoom) Compare(o *NightRoom) int {
+	isPlace := func(room *NightRoom) int {
+		if room.Assignment.Type == Athlete {
+			return 0
+		}
+		return 1
+	}
+	return cmp.Or(
+		cmp.Compare(o.Verdict().severity(), r.Verdict().severity()), cmp.Compare(o.Excess, r.Excess),
+		cmp.Compare(o.others(), r.others()), cmp.Compare(isPlace(r), isPlace(o)))
+}
+
+// NightTally counts the readings of one night in an assignment, each once and in any order.
+type NightTally struct {
+	night    Window
+	expected Window
+	limits   *Limits
+	tally    Tally
+	result   NightResult
+}
+
+// NewNightTally returns a tally of the part of a night in an assignment of a device, with all installations in it.
+func NewNightTally(q *NightQuery, a *Assignment, units []Installation, limits *Limits) *NightTally {
+	window := q.Window.Intersect(a.Window())
+	if window.Empty() {
+		window.To = window.From
+	}
+	return &NightTally{
+		night: q.Window, expected: Expected(window, units, q.Now), limits: limits, result: NightResult{Window: window},
+	}
+}
+
+// Window returns the part of the night.
+func (t *NightTally) Window() Window { return t.result.Window }
+
+// Add adds a reading of the part of the night.
+func (t *NightTally) Add(bucketAt time.Time, values *Values) {
+	t.tally.Add(values, t.expected.Contains(bucketAt))
+	air := t.limits.Judge(values, true)
+	r := &t.result
+	if air.Verdict != Unknown {
+		r.Judged++
+	}
+	if air.Verdict >= Stuffy {
+		r.Warn++
+	}
+	if air.Verdict == Bad {
+		r.Bad++
+	}
+	for m := range r.Metrics {
+		r.Metrics[m].Low.add(air.Low[m])
+		r.Metrics[m].High.add(air.High[m])
+	}
+	x, ok := values.Get(CO2)
+	if !ok {
+		return
+	}
+	part := &r.CO2[int(NightParts*bucketAt.Sub(t.night.From)/t.night.To.Sub(t.night.From))]
+	part.Sum += float64(x)
+	part.Count++
+	if air.High[CO2] >= Stuffy {
+		r.Excess += float64(x) - float64(*t.limits[CO2].High.Warn)
+	}
+}
+
+// Result returns the result.
+func (t *NightTally) Result() NightResult {
+	total, _ := t.tally.Aggregate(t.result.Window, t.expected.Buckets()) // Readings determine it always.
+	result := t.result
+	result.Expected, result.Present = total.Expected, total.Present
+	for m := range result.Metrics {
+		result.Metrics[m].Summary = total.Metrics[m]
+	}
+	return result
+}
