@@ -32,7 +32,7 @@ func (f *flow) testDevice(t *testing.T) {
 	require.Contains(t, p.text(t), "The tag floor was removed.")
 	p.enter(t, "Overview")
 	p.wait(t, tiles+` === 'Lap pool,Sauna'`)
-	p.enter(t, "Search and group")
+	p.expand(t, "Search and group")
 	p.choose(t, "Tag", "building: annex")
 	p.wait(t, tiles+` === 'Lap pool'`)
 	p.requireQuiet(t)

@@ -22,20 +22,20 @@ func (f *flow) testOverview(t *testing.T) {
 			p.enter(t, "Apply") // With scripts, the page follows what people enter.
 		}
 	}
-	p.enter(t, "Search and group")
+	p.expand(t, "Search and group")
 	for _, search := range []struct{ text, want string }{{"sau", "Sauna"}, {f.unit[4:], "Pool"}, {"ana r", "Pool"}} {
 		p.fill(t, "Search", search.text)
 		apply()
 		p.wait(t, tiles+` === '`+search.want+`'`)
 	}
 	p.open(t, f.path)
-	p.enter(t, "Search and group")
+	p.expand(t, "Search and group")
 	p.choose(t, "Tag", "building: spa")
 	apply()
 	p.wait(t, tiles+` === 'Sauna'`)
 
 	p.open(t, f.path)
-	p.enter(t, "Search and group")
+	p.expand(t, "Search and group")
 	p.choose(t, "Show", "Silent devices")
 	apply()
 	p.wait(t, tiles+` === 'Sauna'`)

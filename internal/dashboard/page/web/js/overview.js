@@ -209,7 +209,9 @@ async function load(address) {
     const page = new DOMParser().parseFromString(await response.text(), "text/html");
     if (signal.aborted) return;
     const next = page.getElementById("overview");
+    const focused = document.activeElement.closest(".tile")?.id;
     overview.replaceChildren(...next.childNodes);
+    if (focused) document.getElementById(focused)?.querySelector("a").focus({ preventScroll: true });
     Object.assign(overview.dataset, next.dataset);
     for (const answer of [headline, summary]) setText(answer, page.getElementById(answer.id).textContent);
     showCurrent(overview.dataset.now);
