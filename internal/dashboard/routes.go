@@ -62,6 +62,14 @@ func (p *pages) routes() []page.Route { //nolint:funlen // One line per route.
 			Method: get, Path: team + "/export/readings.parquet", Role: roomsensor.Viewer, Stream: true,
 			Handle: p.exports.Download(export.Parquet),
 		},
+		{
+			Method: get, Path: team + "/export/spreadsheet.xlsx", Role: roomsensor.Viewer, Stream: true,
+			Handle: p.exports.Download(export.Excel),
+		},
+		{
+			Method: get, Path: team + "/export/spreadsheet.csv", Role: roomsensor.Viewer, Stream: true,
+			Handle: p.exports.Download(export.ExcelCSV),
+		},
 		{Method: get, Path: team + "/settings", Role: roomsensor.Viewer, Handle: p.team.ShowSettings},
 		{Method: post, Path: team + "/settings", Role: roomsensor.Admin, Handle: p.team.SaveSettings},
 		{Method: post, Path: team + "/settings/limits", Role: roomsensor.Admin, Handle: p.team.ChangeRules},

@@ -21,24 +21,11 @@ func (e *Exporter) prepareAggregates(ctx context.Context, r *Request, p *plan, c
 		p.window = p.window.Intersect(roomsensor.Window{To: now})
 	}
 	p.window = roomsensor.Expressible(p.window)
-	if err := checkDeviceCount(len(p.devices)); err != nil {
+	lines, err := e.openAggregates(ctx, r, p, roomsensor.AggregateExportQuery{
+		Calendar: roomsensor.NewCalendar(r.Interval, r.Zone), Fill: r.Fill, Now: now, CountOnly: countOnly,
+	})
+	if err != nil {
 		return nil, err
-	}
-	var lines Aggregates = noLines{}
-	if !p.empty() {
-		ctx, cancel := context.WithTimeout(ctx, aggregateTimeout)
-		defer cancel()
-		var err error
-		lines, err = e.backend.OpenAggregates(ctx, r.TeamID, roomsensor.AggregateExportQuery{
-			Window: p.window, Devices: p.devices, Calendar: roomsensor.NewCalendar(r.Interval, r.Zone), Metrics: r.Metrics,
-			Fill: r.Fill, Now: now, CountOnly: countOnly,
-		})
-		if tooMany, ok := errors.AsType[*roomsensor.TooManyRowsError](err); ok {
-			return nil, tooManyLines(tooMany, r.Fill)
-		}
-		if err != nil {
-			return nil, err
-		}
 	}
 	return &download{
 		fileName: p.fileName("aggregates", "csv", now), contentType: "text/csv; charset=utf-8", coded: true,
@@ -47,6 +34,26 @@ func (e *Exporter) prepareAggregates(ctx context.Context, r *Request, p *plan, c
 			return sendCSV(ctx, w, csvenc.NewAggregates(p.team, r.Metrics), lines)
 		},
 	}, nil
+}
+
+// openAggregates opens the aggregates that a plan selects. q has what the plan does not.
+func (e *Exporter) openAggregates(
+	ctx context.Context, r *Request, p *plan, q roomsensor.AggregateExportQuery,
+) (Aggregates, error) {
+	if err := checkDeviceCount(len(p.devices)); err != nil {
+		return nil, err
+	}
+	if p.empty() {
+		return noLines{}, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, aggregateTimeout)
+	defer cancel()
+	q.Window, q.Devices, q.Metrics = p.window, p.devices, r.Metrics
+	lines, err := e.backend.OpenAggregates(ctx, r.TeamID, q)
+	if tooMany, ok := errors.AsType[*roomsensor.TooManyRowsError](err); ok {
+		return nil, tooManyLines(tooMany, q.Fill)
+	}
+	return lines, err
 }
 
 // noLines are those of a plan that selects nothing.

@@ -1,5 +1,5 @@
-// Package export counts and sends exports of a team's data: readings as CSV in two shapes or as Parquet, and aggregates
-// as CSV. The API and the dashboard have an Exporter each. They parse what a client asks for into a Request, and the
+// Package export counts and sends exports of a team's data: readings as CSV in two shapes or as Parquet, aggregates as
+// CSV, and both for spreadsheets. The API and the dashboard have an Exporter each. They parse what a client asks for into a Request, and the
 // Exporter does the rest of decision 22 b: admission, selection, limits, headers and the stream of the body.
 //
 //	export.go      the Exporter and the data that it needs
@@ -8,6 +8,7 @@
 //	plan.go        which devices and which time an export has
 //	readings.go    exports of readings, and their size
 //	aggregates.go  exports of aggregates
+//	spreadsheet.go exports for Excel, of readings or means
 //	send.go        deadline and headers of a response
 //	writer.go      the stream of the body
 package export
@@ -31,6 +32,8 @@ type Backend interface {
 	// TaggedDevices returns the ids of the devices that have all of some tags, ascending.
 	TaggedDevices(ctx context.Context, teamID uuid.UUID, tags map[string]string) ([]uuid.UUID, error)
 	Assignment(ctx context.Context, teamID, assignmentID uuid.UUID) (roomsensor.Assignment, error)
+	// AssignmentsIn returns the assignments of a team that overlap a window, by device and start.
+	AssignmentsIn(ctx context.Context, teamID uuid.UUID, w roomsensor.Window) ([]roomsensor.Assignment, error)
 	OpenExport(ctx context.Context, teamID uuid.UUID, q roomsensor.ExportQuery) (Readings, error)
 	OpenAggregates(ctx context.Context, teamID uuid.UUID, q roomsensor.AggregateExportQuery) (Aggregates, error)
 }

@@ -82,6 +82,13 @@ func (e *Exporter) measure(ctx context.Context, r *Request) (size Size, err erro
 		return size, err
 	}
 	size.Devices, size.Metrics = len(p.devices), len(r.Metrics)
+	if r.Sheet != nil && r.Sheet.Means != "" {
+		lines, err := e.openSheetRows(ctx, r, p, true)
+		if err == nil {
+			size.Rows, size.Lines = lines.Rows(), lines.Rows()
+		}
+		return size, err
+	}
 	rows, err := e.openReadings(ctx, r, p, roomsensor.ExportQuery{CountOnly: true})
 	if tooMany, ok := errors.AsType[*roomsensor.TooManyRowsError](err); ok {
 		size.TooMany = tooMany

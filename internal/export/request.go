@@ -18,6 +18,8 @@ const (
 	ReadingsCSV Format = iota
 	Parquet
 	AggregatesCSV
+	Excel
+	ExcelCSV
 )
 
 // Request is an export that somebody asks for.
@@ -38,6 +40,8 @@ type Request struct {
 	Interval roomsensor.Interval
 	Zone     *time.Location
 	Fill     bool // also lines without readings
+
+	Sheet *Sheet // Excel and ExcelCSV only
 }
 
 // The parameters of exports in a URL. KeyParameter is the key of the API (decision 26).

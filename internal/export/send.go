@@ -37,8 +37,12 @@ func (e *Exporter) prepare(ctx context.Context, c echo.Context, r *Request) (*do
 		return nil, err
 	}
 	countOnly := c.Request().Method == http.MethodHead
-	if r.Format == AggregatesCSV {
+	switch r.Format {
+	case AggregatesCSV:
 		return e.prepareAggregates(ctx, r, plan, countOnly)
+	case Excel, ExcelCSV:
+		return e.prepareSheet(ctx, r, plan, countOnly)
+	case ReadingsCSV, Parquet:
 	}
 	d, err := e.prepareReadings(ctx, r, plan, countOnly)
 	if err == nil && r.Format == Parquet {

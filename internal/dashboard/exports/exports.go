@@ -9,6 +9,10 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
+	"golang.org/x/text/number"
+
 	"roomsensor/internal/dashboard/page"
 	"roomsensor/internal/export"
 	"roomsensor/internal/roomsensor"
@@ -42,16 +46,30 @@ type exportForm struct {
 	Metrics          []string // all if there are none
 	Format, Shape    string
 	ByID, IngestedAt bool
+	Means            roomsensor.Interval // of spreadsheets; empty for single readings
+	Month            string              // of the window, such as 2026-11, if Preset is calendar
 }
+
+// formats are the formats of a file by the value of the field.
+var formats = map[string]export.Format{
+	"csv": export.ReadingsCSV, "parquet": export.Parquet, "xlsx": export.Excel, "excel": export.ExcelCSV,
+}
+
+// Spreadsheet reports whether the file is for a spreadsheet.
+func (f *exportForm) Spreadsheet() bool { return f.Format == "xlsx" || f.Format == "excel" }
 
 func readExportForm(query url.Values) exportForm {
 	f := exportForm{
 		Preset: query.Get("preset"), From: query.Get("from"), To: query.Get("to"), Devices: query["device"],
 		Tags: query.Get("tags"), Metrics: query["metric"], Format: query.Get("format"), Shape: query.Get("shape"),
 		ByID: query.Get("columns") == "id", IngestedAt: query.Get("include") == "ingested_at",
+		Means: roomsensor.Interval(query.Get("means")), Month: query.Get("month"),
 	}
-	if f.Format != "parquet" {
+	if _, known := formats[f.Format]; !known {
 		f.Format = "csv"
+	}
+	if f.Means != roomsensor.Hourly && f.Means != roomsensor.Daily {
+		f.Means = ""
 	}
 	if f.Shape != "wide" {
 		f.Shape = "long"
@@ -99,6 +117,8 @@ func (f *exportForm) parameters(v *page.Visit) (url.Values, page.FormErrors) {
 		}
 	case f.Format == "csv" && f.IngestedAt:
 		q.Set("include", "ingested_at")
+	case f.Spreadsheet() && f.Means != "":
+		q.Set(meansParameter, string(f.Means))
 	}
 	return q, problems
 }
@@ -114,6 +134,19 @@ func (f *exportForm) window(v *page.Visit, problems page.FormErrors) (w roomsens
 		w = roomsensor.Window{From: now.AddDate(0, 0, -7), To: now}
 	case "month":
 		w = roomsensor.Window{From: now.AddDate(0, 0, -30), To: now}
+	case "this-month", "last-month":
+		local := v.Now.In(zone)
+		month := time.Date(local.Year(), local.Month(), 1, 0, 0, 0, 0, zone)
+		if f.Preset == "last-month" {
+			month = month.AddDate(0, -1, 0)
+		}
+		w = calendarMonth(month)
+	case "calendar":
+		month, err := time.ParseInLocation("2006-01", f.Month, zone)
+		if err != nil || month.Year() < 1 {
+			problems.Add("month", "Choose a month, such as 2026-11.")
+		}
+		w = calendarMonth(month)
 	default:
 		var err error
 		w.From, err = roomsensor.ParseLocal("from", f.From, zone)
@@ -124,6 +157,10 @@ func (f *exportForm) window(v *page.Visit, problems page.FormErrors) (w roomsens
 	}
 	f.From, f.To = roomsensor.FormatLocal(w.From, zone), roomsensor.FormatLocal(w.To, zone)
 	return w
+}
+
+func calendarMonth(first time.Time) roomsensor.Window {
+	return roomsensor.Window{From: first, To: first.AddDate(0, 1, 0)}
 }
 
 // until returns the address of the page with a form whose window ends at a time.
@@ -177,11 +214,7 @@ func fieldOf(parameter string) string {
 
 // countExport returns the size of an export. Its error is a *roomsensor.Error with the parameter at fault.
 func (p *Pages) countExport(ctx context.Context, v *page.Visit, form *exportForm, query string) (export.Size, error) {
-	format := export.ReadingsCSV
-	if form.Format == "parquet" {
-		format = export.Parquet
-	}
-	r, err := request(v, query, format)
+	r, err := request(v, query, formats[form.Format])
 	if err != nil {
 		return export.Size{}, err
 	}
@@ -200,12 +233,41 @@ func (p *Pages) Download(format export.Format) func(context.Context, *page.Visit
 	}
 }
 
-// request returns the export that the person asks for with parameters of the API.
+// meansParameter chooses the rows of a spreadsheet: 1h or 1d; single readings without it.
+const meansParameter = "means"
+
+// request returns the export that the person asks for with parameters of the API, or with those and meansParameter for
+// a spreadsheet.
 func request(v *page.Visit, query string, format export.Format) (*export.Request, error) {
+	var sheet *export.Sheet
+	if format == export.Excel || format == export.ExcelCSV {
+		values, err := url.ParseQuery(query)
+		if err != nil {
+			return nil, page.ErrMalformed
+		}
+		sheet = newSheet(v, roomsensor.Interval(values.Get(meansParameter)))
+		values.Del(meansParameter)
+		query = values.Encode()
+	}
 	r, err := export.ParseReadings(query, format, v.Now)
 	if err != nil {
 		return nil, err
 	}
+	r.Sheet = sheet
 	r.TeamID, r.Requester = v.Team.ID, v.User.ID.String()
 	return r, nil
+}
+
+// newSheet returns what a spreadsheet of the person has: local times, and the separators of the language that the browser
+// prefers.
+func newSheet(v *page.Visit, means roomsensor.Interval) *export.Sheet {
+	s := &export.Sheet{Zone: v.Zone(), Means: means}
+	for _, m := range roomsensor.Metrics {
+		s.Headers[m] = page.MetricTexts[m].Name + " (" + page.MetricTexts[m].Unit + ")"
+	}
+	languages, _, _ := language.ParseAcceptLanguage(v.Echo.Request().Header.Get("Accept-Language"))
+	if len(languages) > 0 {
+		s.Comma = strings.Contains(message.NewPrinter(languages[0]).Sprint(number.Decimal(0.5)), ",")
+	}
+	return s
 }

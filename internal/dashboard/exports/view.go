@@ -48,6 +48,16 @@ func newExportView(v *page.Visit, form exportForm, devices []roomsensor.NamedDev
 	return view
 }
 
+// fileOf are the last parts of the addresses of downloads by format.
+var fileOf = map[string]string{
+	"csv": "readings.csv", "parquet": "readings.parquet", "xlsx": "spreadsheet.xlsx", "excel": "spreadsheet.csv",
+}
+
+// Download names the format of the download.
+func (view *exportView) Download() string {
+	return map[string]string{"csv": "CSV", "parquet": "Parquet", "xlsx": "for Excel", "excel": "CSV for Excel"}[view.Form.Format]
+}
+
 // exportResult is the size of an export, and how to get it.
 type exportResult struct {
 	Rows, Size string
@@ -72,7 +82,7 @@ func (view *exportView) measured(
 	r := &exportResult{
 		Rows: page.Plural(size.Lines, "row"), Empty: size.Rows == 0, Devices: size.Devices,
 		Size:    byteText(view.Form.bytes(size, devices)),
-		Path:    v.Path("export", "readings."+view.Form.Format) + "?" + query.Encode(),
+		Path:    v.Path("export", fileOf[view.Form.Format]) + "?" + query.Encode(),
 		Command: view.command(publicURL, query),
 	}
 	r.From, _ = roomsensor.ParseTime(query.Get("from"))
@@ -85,7 +95,7 @@ func (view *exportView) measured(
 		if r.FitsUntil = size.TooMany.FitsUntil; r.FitsUntil != nil {
 			r.FitsPath = view.Form.until(v, *r.FitsUntil)
 		}
-	} else {
+	} else if !view.Form.Spreadsheet() {
 		r.Samples = view.samples(publicURL, query)
 	}
 	view.Result = r

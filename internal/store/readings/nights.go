@@ -58,6 +58,24 @@ func (s *Store) NightRooms(
 	return rooms, more, err
 }
 
+// maxWindowAssignments is how many assignments a window has at most.
+const maxWindowAssignments = 20_000
+
+// AssignmentsIn returns the assignments of a team that overlap a window, by device and start.
+func (s *Store) AssignmentsIn(
+	ctx context.Context, teamID uuid.UUID, w roomsensor.Window,
+) ([]roomsensor.Assignment, error) {
+	rows, err := s.Queries.NightAssignmentList(ctx, s.Pool, db.NightAssignmentListParams{
+		TeamID: teamID, WindowFrom: w.From, WindowTo: w.To, Most: maxWindowAssignments,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading assignments: %w", pg.Translate(err))
+	}
+	return pg.Convert(rows, func(row *db.NightAssignmentListRow) roomsensor.Assignment {
+		return fleet.AssignmentOf(&row.Assignment)
+	}), nil
+}
+
 // NightHistory reads other nights of some assignments of a team: for each of them, one result per query, in their
 // order.
 func (s *Store) NightHistory(
