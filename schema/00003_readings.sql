@@ -233,13 +233,19 @@ $function$;
 -- order_chunk rewrites a chunk in primary-key order (CLUSTER) and locks it meanwhile. It returns false if another
 -- process is ordering a chunk. Only the owner of a table may CLUSTER it, and workers log in as a role that owns nothing,
 -- so that it runs with the rights of its owner. The fixed search_path keeps a caller from replacing what it calls, and
--- only roles that `migrate up` grants it to may call it.
+-- only roles that `migrate up` grants it to may call it. The name must be exactly that of a chunk: regclass accepts texts
+-- with a semicolon, and what follows it would run as a statement of the owner.
 -- +goose StatementBegin
 CREATE FUNCTION order_chunk(name text) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $function$
 BEGIN
     IF NOT pg_try_advisory_xact_lock(lock_key('order_chunk')) THEN
         RETURN false;
+    END IF;
+    IF NOT EXISTS (SELECT FROM timescaledb_information.chunks c
+                   WHERE c.hypertable_schema = 'public' AND c.hypertable_name = 'readings'
+                     AND format('%I.%I', c.chunk_schema, c.chunk_name) = name) THEN
+        RAISE EXCEPTION '% is not a chunk of readings', name USING ERRCODE = 'undefined_table';
     END IF;
     EXECUTE (SELECT format('CLUSTER %s USING %I', name, i.relname)
              FROM pg_index x JOIN pg_class i ON i.oid = x.indexrelid

@@ -67,6 +67,24 @@ func TestRolesRefuse(t *testing.T) {
 	}
 }
 
+// TestOrderChunkRefuses checks that a worker can rewrite chunks only, and run no statement of the owner: a text that names a
+// temporary table may contain one.
+func TestOrderChunkRefuses(t *testing.T) {
+	t.Parallel()
+	db := dbtest.New(t)
+	worker := connect(t, db.As(t, schema.RoleWorker))
+	name := "ordered_chunks;alter/**/table/**/if/**/exists/**/teams/**/rename/**/to/**/mine;--"
+	_, err := worker.Exec(t.Context(), "CREATE TEMPORARY TABLE "+pgx.Identifier{name}.Sanitize()+" (id int PRIMARY KEY)")
+	require.NoError(t, err)
+	for _, text := range []string{"ordered_chunks", name, "public.teams"} {
+		_, err := worker.Exec(t.Context(), "SELECT order_chunk($1)", text)
+		require.ErrorContains(t, err, "is not a chunk of readings", text)
+	}
+	var exists bool
+	require.NoError(t, worker.QueryRow(t.Context(), "SELECT to_regclass('public.teams') IS NOT NULL").Scan(&exists))
+	require.True(t, exists)
+}
+
 // TestEnsureRoles checks that a new role can log in, that what it had before is revoked, that a second call changes no
 // password, and that the owner of the tables can grant without the right to create roles.
 func TestEnsureRoles(t *testing.T) {
