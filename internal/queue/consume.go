@@ -41,7 +41,7 @@ var ErrNoMetadata = errors.New("the message has no JetStream metadata")
 // Delivery is an upload that the stream delivers to a worker.
 type Delivery struct {
 	Arrival    roomsensor.Arrival
-	HardwareID string // from the subject
+	HardwareID string // from the subject; empty if that has none
 	Text       []byte // the upload as it was sent; do not change it
 	// TeamInvalid reports that the subject has neither the id of a team nor NoTeam.
 	TeamInvalid bool
@@ -171,6 +171,9 @@ func uploadOf(subject string, header nats.Header, text []byte, stored time.Time,
 	if name != NoTeam {
 		team, err := uuid.Parse(name)
 		d.Arrival.Team, d.TeamInvalid = &team, err != nil
+		if hardwareID == noUnit {
+			d.HardwareID = ""
+		}
 	}
 	return d
 }

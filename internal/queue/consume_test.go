@@ -163,7 +163,8 @@ func TestConsume(t *testing.T) {
 			require.NoError(t, d.Nak(0))
 		}
 		require.Equal(t, &team, got[0].Arrival.Team)
-		require.Equal(t, "dev:1", got[0].HardwareID)
+		require.Empty(t, got[0].HardwareID)
+		require.Equal(t, "dev:2", got[1].HardwareID)
 		require.Equal(t, uint64(1), got[0].Arrival.Sequence)
 		require.WithinRange(t, got[0].Arrival.At, before.Truncate(time.Microsecond), time.Now())
 		require.Zero(t, got[0].Arrival.At.Nanosecond()%1000)
@@ -270,4 +271,21 @@ func TestReplayEndsARunningConsumer(t *testing.T) {
 	_, err = consumer.Next(e.ctx)
 	require.ErrorIs(t, err, jetstream.ErrConsumerDeleted)
 	require.Equal(t, []uint64{1}, e.settle(t, 1))
+}
+
+// NATS keeps each subject in memory, and a client can make up units: all uploads of a team have one subject.
+func TestSubjectOfTeam(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t, small)
+	team := uuid.New()
+	_, err := e.Publish(e.ctx, []queue.Message{{HardwareID: "dev:1", Team: &team}, {HardwareID: "dev:2", Team: &team}})
+	require.NoError(t, err)
+	_, err = e.Publish(e.ctx, []queue.Message{{HardwareID: "dev:1"}, {HardwareID: "dev:2"}})
+	require.NoError(t, err)
+	stream, err := e.js.Stream(e.ctx, queue.StreamName)
+	require.NoError(t, err)
+	info, err := stream.Info(e.ctx, jetstream.WithSubjectFilter(">"))
+	require.NoError(t, err)
+	require.Equal(t, map[string]uint64{"uploads." + team.String() + ".-": 2, "uploads.-.dev:1": 1, "uploads.-.dev:2": 1},
+		info.State.Subjects)
 }

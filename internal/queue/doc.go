@@ -1,6 +1,6 @@
 // Package queue is the JetStream stream of uploads with its consumers. Publishers and other tools rely on its names:
-// the stream UPLOADS, the subjects uploads.<team>.<hardware_id>, with - for uploads without a team, and the consumer
-// ingest.
+// the stream UPLOADS, the subjects uploads.<team>.- for uploads of a team and uploads.-.<hardware_id> for those without
+// one, and the consumer ingest.
 //
 //	queue.go     Queue: names, limits, connection, health check
 //	declare.go   DeclareMissing creates the stream and the consumer; Declare also changes existing ones

@@ -108,7 +108,7 @@ func TestProductionUsers(t *testing.T) {
 			[]string{
 				"$JS.API.STREAM.CREATE.UPLOADS", "$JS.API.STREAM.MSG.GET.UPLOADS", "$JS.API.STREAM.PURGE.UPLOADS",
 				"$JS.API.CONSUMER.CREATE.UPLOADS.spy", "$JS.API.CONSUMER.MSG.NEXT.UPLOADS.ingest", "$JS.ACK.UPLOADS.ingest.1.1.1.1.1",
-				"_INBOX.worker.x",
+				"_INBOX.worker.x", "uploads.-.x",
 			},
 			[]string{"_INBOX.worker.>", "_INBOX.operator.>"},
 		},
@@ -145,7 +145,7 @@ func useAsProcesses(t *testing.T, receiver, worker, operator *queue.Queue) {
 	require.NoError(t, receiver.Check(t.Context()))
 	for range 2 {
 		list := messages("a", "b")
-		list[0].Team = &uuid.UUID{1} // It has a backlog.
+		list[0].Team, list[1].Team = &uuid.UUID{1}, &uuid.UUID{1} // They have a backlog.
 		_, err := receiver.Publish(t.Context(), list)
 		require.NoError(t, err)
 	}

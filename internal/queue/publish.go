@@ -153,11 +153,10 @@ func (m *Message) wire(parent string) *nats.Msg {
 
 // subjectOf returns the subject of a message.
 func subjectOf(team *uuid.UUID, hardwareID string) string {
-	name := NoTeam
-	if team != nil {
-		name = team.String()
+	if team == nil {
+		return subjectPrefix + NoTeam + "." + hardwareID
 	}
-	return subjectPrefix + name + "." + hardwareID
+	return subjectPrefix + team.String() + "." + noUnit
 }
 
 // await returns the stream sequence of a published message once the stream has stored it. It fails after ackTimeout.

@@ -226,8 +226,9 @@ func (p *purge) delete(ctx context.Context, filter string, end uint64) (uint64, 
 
 // subjectsOf returns the subjects of a team; uuid.Nil stands for uploads without a team.
 func subjectsOf(team uuid.UUID) string {
-	if team == uuid.Nil {
-		return subjectOf(nil, "*")
+	name := NoTeam
+	if team != uuid.Nil {
+		name = team.String()
 	}
-	return subjectOf(&team, "*")
+	return subjectPrefix + name + ".*"
 }

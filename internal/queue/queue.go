@@ -28,7 +28,12 @@ const (
 	// NoTeam stands for the team in the subject of a message from a trusted publisher.
 	NoTeam = "-"
 
-	// The subject of a message is uploads.<team>.<hardware_id>: the id of the team whose credential the upload came with.
+	// noUnit stands for the unit in the subject of a message with a team. NATS keeps each subject in memory, some 250
+	// bytes, and a client with a credential can make up any number of units.
+	noUnit = "-"
+
+	// The subject of a message is uploads.<team>.-, with the id of the team whose credential the upload came with, or
+	// uploads.-.<hardware_id>.
 	subjectPrefix = "uploads."
 	subjects      = subjectPrefix + "*.*"
 )

@@ -32,7 +32,7 @@ func TestRemove(t *testing.T) {
 		require.NoError(t, err)
 		if sequence == 0 {
 			require.Equal(t, list[0].Arrival, got.Arrival)
-			require.Equal(t, "dev:1", got.HardwareID)
+			require.Empty(t, got.HardwareID)
 			require.Equal(t, "a", string(got.Text))
 		}
 	}

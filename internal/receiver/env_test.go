@@ -276,7 +276,7 @@ func (a answer) requireStored(t *testing.T, uploads, readings int) {
 	require.Equal(t, []int{uploads, readings}, []int{got.Stored, got.Readings})
 }
 
-// inStream returns the messages in the stream, which are those of the team, as "unit data".
+// inStream returns the messages in the stream, which are those of the team, as "unit data" with the unit in the data.
 func (g *testServer) inStream(t *testing.T) (texts []string) {
 	t.Helper()
 	stream, err := g.js.Stream(g.ctx, queue.StreamName)
@@ -284,9 +284,12 @@ func (g *testServer) inStream(t *testing.T) (texts []string) {
 	for sequence := uint64(1); sequence <= stream.CachedInfo().State.LastSeq; sequence++ {
 		msg, err := stream.GetMsg(g.ctx, sequence)
 		require.NoError(t, err)
-		unit, ofTeam := strings.CutPrefix(msg.Subject, "uploads."+g.team.String()+".")
-		require.True(t, ofTeam, msg.Subject)
-		texts = append(texts, unit+" "+string(msg.Data))
+		require.Equal(t, "uploads."+g.team.String()+".-", msg.Subject)
+		var upload struct {
+			Unit string `json:"hardware_id"`
+		}
+		require.NoError(t, json.Unmarshal(msg.Data, &upload))
+		texts = append(texts, upload.Unit+" "+string(msg.Data))
 	}
 	return texts
 }

@@ -93,8 +93,8 @@ type Refusal struct {
 	Detail string // a sentence for the operator
 }
 
-// Parse parses an upload that was sent under a unit's name and arrived at an instant. It applies the rules of decision
-// 41 that need no database. The text must not change while the upload is used.
+// Parse parses an upload that was sent under a unit's name, or under none, and arrived at an instant. It applies the
+// rules of decision 41 that need no database. The text must not change while the upload is used.
 func Parse(text []byte, unit string, arrived time.Time) (*Upload, *Refusal) {
 	p := parser{latest: arrived.Add(roomsensor.MeasuredAhead)}
 	d, bad := scan(text, p.reading)
@@ -116,7 +116,7 @@ func (u *Upload) identify(d *document, unit string) *Refusal {
 		return &Refusal{roomsensor.ReasonNotParsable, "hardware_id is missing or is not a string."}
 	case d.readings.missing():
 		return &Refusal{roomsensor.ReasonNotParsable, "readings is missing or is not an array."}
-	case id != unit:
+	case unit != "" && id != unit:
 		return &Refusal{
 			roomsensor.ReasonHardwareIDMismatch,
 			fmt.Sprintf("hardware_id is %.100q, but the upload was sent under the name %.100q.", id, unit),

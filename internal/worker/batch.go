@@ -35,7 +35,7 @@ type message interface {
 // delivery is one upload from the queue, or from a reject that is replayed. It is parsed, but not resolved.
 type delivery struct {
 	arrival roomsensor.Arrival
-	unit    string // hardware id under which the upload was sent
+	unit    string // hardware id under which the upload was sent, or else that in its text
 	text    []byte
 	upload  *upload.Upload  // nil where refusal is set
 	refusal *upload.Refusal // why the whole upload is rejected
@@ -56,6 +56,9 @@ func parsed(arrival roomsensor.Arrival, unit string, text []byte) *delivery {
 	}
 	d := &delivery{arrival: arrival, unit: unit, text: text}
 	d.upload, d.refusal = upload.Parse(text, unit, arrival.At)
+	if unit == "" && d.upload != nil {
+		d.unit = d.upload.HardwareID
+	}
 	return d
 }
 
