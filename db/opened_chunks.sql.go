@@ -12,41 +12,48 @@ import (
 	"github.com/google/uuid"
 )
 
-const OpenedChunkInsert = `-- name: OpenedChunkInsert :one
-WITH today AS (SELECT (now() AT TIME ZONE 'UTC')::date AS day),
-     expired AS (
-         DELETE FROM opened_chunks o USING today t WHERE o.team_id = $1::uuid AND o.opened_on <> t.day
-     ),
-     allowed AS (
-         SELECT t.day, count(o.starts_at) + cardinality($2::timestamptz[]) <= $3::bigint AS is_allowed
-         FROM today t
-         LEFT JOIN opened_chunks o
-             ON o.team_id = $1::uuid AND o.opened_on = t.day AND o.starts_at <> ALL ($2::timestamptz[])
-         GROUP BY t.day
-     ),
-     opened AS (
-         INSERT INTO opened_chunks (team_id, opened_on, starts_at)
-         SELECT $1::uuid, a.day, s.starts_at
-         FROM allowed a, unnest($2::timestamptz[]) AS s (starts_at)
-         WHERE a.is_allowed
-         ON CONFLICT DO NOTHING
-     )
-SELECT is_allowed::boolean AS is_allowed FROM allowed
+const OpenedChunkInsert = `-- name: OpenedChunkInsert :exec
+WITH expired AS (
+    DELETE FROM opened_chunks WHERE team_id = $1::uuid AND opened_on <> (now() AT TIME ZONE 'UTC')::date
+)
+INSERT INTO opened_chunks (team_id, opened_on, starts_at)
+SELECT $1::uuid, (now() AT TIME ZONE 'UTC')::date, unnest($2::timestamptz[])
 `
 
 type OpenedChunkInsertParams struct {
 	TeamID   uuid.UUID
 	StartsAt []time.Time
-	Most     int64
 }
 
-// OpenedChunkInsert records chunks of a team, unless it would have more than most of them today. It returns whether it
-// does, and deletes the chunks of earlier days. OpenedChunkLock comes before it.
-func (q *Queries) OpenedChunkInsert(ctx context.Context, db DBTX, arg OpenedChunkInsertParams) (bool, error) {
-	row := db.QueryRow(ctx, OpenedChunkInsert, arg.TeamID, arg.StartsAt, arg.Most)
-	var is_allowed bool
-	err := row.Scan(&is_allowed)
-	return is_allowed, err
+// OpenedChunkInsert records chunks of a team today, and deletes those of earlier days. OpenedChunkList comes before it.
+func (q *Queries) OpenedChunkInsert(ctx context.Context, db DBTX, arg OpenedChunkInsertParams) error {
+	_, err := db.Exec(ctx, OpenedChunkInsert, arg.TeamID, arg.StartsAt)
+	return err
+}
+
+const OpenedChunkList = `-- name: OpenedChunkList :many
+SELECT starts_at FROM opened_chunks WHERE team_id = $1::uuid AND opened_on = (now() AT TIME ZONE 'UTC')::date
+`
+
+// OpenedChunkList lists the chunks of a team that were recorded today. OpenedChunkLock comes before it.
+func (q *Queries) OpenedChunkList(ctx context.Context, db DBTX, teamID uuid.UUID) ([]time.Time, error) {
+	rows, err := db.Query(ctx, OpenedChunkList, teamID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []time.Time
+	for rows.Next() {
+		var starts_at time.Time
+		if err := rows.Scan(&starts_at); err != nil {
+			return nil, err
+		}
+		items = append(items, starts_at)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const OpenedChunkLock = `-- name: OpenedChunkLock :exec

@@ -20,10 +20,10 @@ const chunksFor = 10 * time.Minute
 type chunks interface {
 	// Chunks returns the chunks of the readings.
 	Chunks(ctx context.Context) (roomsensor.Chunks, error)
-	// OpenChunks records that uploads of a team create the chunks that start at some times, unless they were recorded
-	// on this day of UTC. If the team would have more than a number of them on this day, it records nothing and returns
-	// false.
-	OpenChunks(ctx context.Context, teamID uuid.UUID, starts []time.Time, most int) (allowed bool, err error)
+	// OpenChunks decides, for each of some uploads of a team, whether it may create the chunks that start at its times: if
+	// the team would have more than a number of them on this day of UTC, with those that were recorded today and those of
+	// the uploads before it, it may not. It records those of the others.
+	OpenChunks(ctx context.Context, teamID uuid.UUID, uploads [][]time.Time, most int) (allowed []bool, err error)
 }
 
 // chunkLimit limits the chunks that uploads create (decision 53 c). Several writers may use it at the same time.
@@ -39,18 +39,19 @@ type knownChunks struct {
 }
 
 // apply rejects the uploads that would create too many chunks. Apart from reading the chunks every chunksFor, it uses
-// the database only for uploads that create any.
+// the database only for uploads that create any, once for those of a team: a transaction for each of thousands of
+// uploads that are refused would delay those of others, or never end within writeTimeout.
 func (l *chunkLimit) apply(ctx context.Context, results []result) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	known, current := l.known.Load(), false
-	counted := map[openedChunk]bool{}
 	if known == nil || time.Now().After(known.until) {
 		if known, err = l.read(ctx); err != nil {
 			return err
 		}
 		current = true
 	}
+	ofTeams := map[uuid.UUID]*creations{}
 	for i := range results {
 		r := &results[i]
 		starts := known.New(r.buckets)
@@ -60,7 +61,16 @@ func (l *chunkLimit) apply(ctx context.Context, results []result) (err error) {
 			}
 			starts, current = known.New(r.buckets), true
 		}
-		if err := l.limit(ctx, r, starts, known.Interval, counted); err != nil {
+		if len(starts) > roomsensor.MaxNewChunks {
+			r.rejectChunks(fmt.Sprintf("The upload would create %d chunks of the table readings; at most %d are allowed. If "+
+				"its measured_at are right, send fewer years in one upload, or ask an operator to run roomsensor rejects replay.",
+				len(starts), roomsensor.MaxNewChunks))
+			continue
+		}
+		addCreation(ofTeams, r, starts, known.Interval)
+	}
+	for team, of := range ofTeams {
+		if err := l.limit(ctx, team, of); err != nil {
 			return err
 		}
 	}
@@ -77,46 +87,43 @@ func (l *chunkLimit) read(ctx context.Context) (*knownChunks, error) {
 	return known, nil
 }
 
-// openedChunk is a chunk that the uploads of a team create.
-type openedChunk struct {
-	team   uuid.UUID
-	starts time.Time
+// creations are the uploads of a team that create chunks, and when these start.
+type creations struct {
+	uploads []*result
+	starts  [][]time.Time
 }
 
-// limit rejects an upload if the chunks that it would create are too many for it, or for the team of its credential. An
-// upload without a team comes from an operator. The chunk of the arrival does not count for the team, because every
-// upload creates it, nor do those that were counted for the team in this batch.
-func (l *chunkLimit) limit(
-	ctx context.Context, r *result, starts []time.Time, length time.Duration, counted map[openedChunk]bool,
-) error {
-	if len(starts) > roomsensor.MaxNewChunks {
-		r.rejectChunks(fmt.Sprintf("The upload would create %d chunks of the table readings; at most %d are allowed. If its "+
-			"measured_at are right, send fewer years in one upload, or ask an operator to run roomsensor rejects replay.",
-			len(starts), roomsensor.MaxNewChunks))
-		return nil
-	}
+// addCreation adds an upload to those of its team. An upload without a team comes from an operator, and has no limit.
+// The chunk of the arrival does not count, because every upload creates it.
+func addCreation(ofTeams map[uuid.UUID]*creations, r *result, starts []time.Time, length time.Duration) {
 	arrival := &r.delivery.arrival
 	if arrival.Team == nil {
-		return nil
+		return
 	}
-	starts = slices.DeleteFunc(starts, func(at time.Time) bool {
-		return at.Add(length).After(arrival.At) || counted[openedChunk{*arrival.Team, at}]
-	})
+	starts = slices.DeleteFunc(starts, func(at time.Time) bool { return at.Add(length).After(arrival.At) })
 	if len(starts) == 0 {
-		return nil
+		return
 	}
-	allowed, err := l.store.OpenChunks(ctx, *arrival.Team, starts, roomsensor.MaxTeamNewChunks)
+	of := ofTeams[*arrival.Team]
+	if of == nil {
+		of = &creations{}
+		ofTeams[*arrival.Team] = of
+	}
+	of.uploads, of.starts = append(of.uploads, r), append(of.starts, starts)
+}
+
+// limit rejects the uploads that would create too many chunks for their team.
+func (l *chunkLimit) limit(ctx context.Context, team uuid.UUID, of *creations) error {
+	allowed, err := l.store.OpenChunks(ctx, team, of.starts, roomsensor.MaxTeamNewChunks)
 	if err != nil {
 		return fmt.Errorf("counting the chunks of a team: %w", err)
 	}
-	if !allowed {
-		r.rejectChunks(fmt.Sprintf("The uploads of the team would create more than %d chunks of the table readings on one "+
-			"day of UTC. If their measured_at are right, replay this reject tomorrow, or ask an operator to run roomsensor "+
-			"rejects replay.", roomsensor.MaxTeamNewChunks))
-		return nil
-	}
-	for _, at := range starts {
-		counted[openedChunk{*arrival.Team, at}] = true
+	for i, r := range of.uploads {
+		if !allowed[i] {
+			r.rejectChunks(fmt.Sprintf("The uploads of the team would create more than %d chunks of the table readings on one "+
+				"day of UTC. If their measured_at are right, replay this reject tomorrow, or ask an operator to run roomsensor "+
+				"rejects replay.", roomsensor.MaxTeamNewChunks))
+		}
 	}
 	return nil
 }

@@ -430,8 +430,9 @@ func TestOpenChunksTogether(t *testing.T) {
 	var allowed atomic.Int64
 	for i := range 40 {
 		group.Go(func() error {
-			ok, err := db.OpenChunks(t.Context(), db.ours, []time.Time{clock(0, 0, 0).Add(time.Duration(i/2) * week)}, 10)
-			if ok {
+			start := []time.Time{clock(0, 0, 0).Add(time.Duration(i/2) * week)}
+			ok, err := db.OpenChunks(t.Context(), db.ours, [][]time.Time{start}, 10)
+			if ok[0] {
 				allowed.Add(1)
 			}
 			return err

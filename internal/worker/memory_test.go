@@ -25,6 +25,7 @@ type memoryStore struct {
 	content *content
 	shares  []roomsensor.StreamShare
 	batches int
+	opened  int // calls of OpenChunks
 	replays map[uuid.UUID]int
 }
 
@@ -46,8 +47,11 @@ func (s *memoryStore) Chunks(context.Context) (roomsensor.Chunks, error) {
 }
 
 // OpenChunks allows everything: tests of the real database have the limit.
-func (s *memoryStore) OpenChunks(context.Context, uuid.UUID, []time.Time, int) (bool, error) {
-	return true, nil
+func (s *memoryStore) OpenChunks(_ context.Context, _ uuid.UUID, uploads [][]time.Time, _ int) ([]bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.opened++
+	return slices.Repeat([]bool{true}, len(uploads)), nil
 }
 
 func (s *memoryStore) RecordStreamShares(_ context.Context, shares []roomsensor.StreamShare) error {
