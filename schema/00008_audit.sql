@@ -26,8 +26,7 @@ COMMENT ON COLUMN audit_log.database_user IS 'who was logged in to the database,
 COMMENT ON COLUMN audit_log.device_id IS 'the device, or the device of the assignment or installation';
 COMMENT ON COLUMN audit_log.before IS 'of a change only what differs; null for a creation';
 CREATE INDEX audit_log_team_idx ON audit_log (team_id, at, id);
--- For the limits of the changes of people: an entry of a replay is not one of them, because the rejects of a team are
--- limited.
+-- For the limits of the changes of people: an entry of a replay is not one of them, because there may be many (audit_trim).
 CREATE INDEX audit_log_person_idx ON audit_log (user_id, at) WHERE actor_kind = 'person' AND object_kind <> 'reject';
 CREATE INDEX audit_log_people_idx ON audit_log (team_id, at) WHERE actor_kind = 'person' AND object_kind <> 'reject';
 
@@ -176,24 +175,26 @@ $function$;
 -- +goose StatementEnd
 REVOKE EXECUTE ON FUNCTION audit_expire(interval, integer) FROM PUBLIC;
 
--- audit_trim deletes at most @most of the entries with which the API keys of a team exceed 250,000 entries or 250 MB, the
--- oldest first: a program that changes tags in a loop must not fill the disk. The size is estimated from the newest 1,000
--- entries. What people and operators do is never deleted early, so that nobody can flush it out of the log: the number of
--- changes of people is limited instead (AuditCountRecent).
+-- audit_trim deletes at most @most of the entries with which the API keys of a team, and the replays of rejects by its
+-- people, exceed 250,000 entries or 250 MB, the oldest first: a program that changes tags, or replays the same rejects, in a
+-- loop must not fill the disk. The size is estimated from the newest 1,000 entries. What people and operators do else is
+-- never deleted early, so that nobody can flush it out of the log: the number of changes of people is limited instead
+-- (AuditCountRecent).
 -- +goose StatementBegin
 CREATE FUNCTION audit_trim(of_team uuid, most integer) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $function$
 DECLARE
     kept constant bigint := least(250000, 250e6 / (
         SELECT avg(pg_column_size(n)) FROM (
-            SELECT * FROM audit_log l WHERE l.team_id = of_team AND l.actor_kind = 'api_key'
+            SELECT * FROM audit_log l
+            WHERE l.team_id = of_team AND (l.actor_kind = 'api_key' OR l.actor_kind = 'person' AND l.object_kind = 'reject')
             ORDER BY l.at DESC, l.id DESC LIMIT 1000) n));
     deleted bigint := 0;
 BEGIN
     IF pg_try_advisory_xact_lock(lock_key('audit_purge')) THEN
         DELETE FROM audit_log WHERE (at, id) IN (
             SELECT l.at, l.id FROM audit_log l
-            WHERE l.team_id = of_team AND l.actor_kind = 'api_key'
+            WHERE l.team_id = of_team AND (l.actor_kind = 'api_key' OR l.actor_kind = 'person' AND l.object_kind = 'reject')
             ORDER BY l.at DESC, l.id DESC OFFSET kept LIMIT most);
         GET DIAGNOSTICS deleted = ROW_COUNT;
     END IF;

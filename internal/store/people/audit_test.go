@@ -365,24 +365,27 @@ func TestAuditPages(t *testing.T) {
 }
 
 // TestPurgeAudit checks that old entries are deleted, none younger than 30 days, and of a team's surplus only those of API
-// keys, the oldest first.
+// keys and of people who replayed rejects, the oldest first.
 func TestPurgeAudit(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	f.Exec(t, `DELETE FROM audit_log`)
-	insert := func(age string, kind roomsensor.ActorKind, id string, n int) {
+	insertOf := func(object, age string, kind roomsensor.ActorKind, id string, n int) {
 		f.Exec(t, `INSERT INTO audit_log (at, actor_kind, actor, team_id, action, object_kind, object_id)
-			SELECT now() - $1::interval - n * interval '1 millisecond', $2, 'x', $3, 'change', 'device', $4
-			FROM generate_series(1, $5) n`, age, kind, f.TeamID, id, n)
+			SELECT now() - $1::interval - n * interval '1 millisecond', $2, 'x', $3, 'change', $4, $5
+			FROM generate_series(1, $6) n`, age, kind, f.TeamID, object, id, n)
 	}
+	insert := func(age string, kind roomsensor.ActorKind, id string, n int) { insertOf("device", age, kind, id, n) }
 	insert("401 days", roomsensor.ActorPerson, "expired", 2500)
 	insert("399 days", roomsensor.ActorPerson, "old", 1)
 	insert("29 days", roomsensor.ActorAPIKey, "surplus", 1500)
-	insert("2 days", roomsensor.ActorOperator, "operator", 1)
-	insert("1 day", roomsensor.ActorAPIKey, "kept", 250_000)
+	insertOf("reject", "28 days", roomsensor.ActorPerson, "surplus", 1000)
+	insertOf("reject", "2 days", roomsensor.ActorOperator, "operator", 1)
+	insertOf("reject", "2 days", roomsensor.ActorPerson, "kept", 1)
+	insert("1 day", roomsensor.ActorAPIKey, "kept", 249_999)
 	n, err := f.PurgeAudit(t.Context(), 400*24*time.Hour)
 	require.NoError(t, err)
-	require.EqualValues(t, 4000, n)
+	require.EqualValues(t, 5000, n)
 	ids := func() (ids []string) {
 		rows, err := f.SQL.Query(t.Context(), `SELECT object_id FROM audit_log GROUP BY 1 ORDER BY 1`)
 		require.NoError(t, err)
