@@ -17,8 +17,11 @@ WITH added AS (
     ON CONFLICT (key_id, hour) DO UPDATE SET bytes = b.bytes + excluded.bytes
     RETURNING b.bytes
 )
-SELECT ((SELECT added.bytes FROM added) + coalesce(sum(p.bytes), 0))::bigint AS bytes FROM idempotency_bytes p
-WHERE p.key_id = $1 AND p.hour >= now() - INTERVAL '25 hours' AND p.hour < date_trunc('hour', now())
+SELECT ((SELECT added.bytes FROM added) + coalesce(sum(p.bytes) FILTER (WHERE p.key_id = $1), 0))::bigint AS of_key,
+       ((SELECT added.bytes FROM added) + coalesce(sum(p.bytes), 0))::bigint AS of_team
+FROM api_keys own JOIN api_keys k ON k.team_id = own.team_id JOIN idempotency_bytes p ON p.key_id = k.key_id
+WHERE own.key_id = $1 AND p.hour >= now() - INTERVAL '25 hours'
+  AND (p.hour < date_trunc('hour', now()) OR p.key_id <> $1)
 `
 
 type IdempotencyBytesAddParams struct {
@@ -26,13 +29,18 @@ type IdempotencyBytesAddParams struct {
 	Bytes int64
 }
 
-// IdempotencyBytesAdd counts the bytes of a response that is being stored, and returns the bytes of the key in the last
-// 25 hours.
-func (q *Queries) IdempotencyBytesAdd(ctx context.Context, db DBTX, arg IdempotencyBytesAddParams) (int64, error) {
+type IdempotencyBytesAddRow struct {
+	OfKey  int64
+	OfTeam int64
+}
+
+// IdempotencyBytesAdd counts the bytes of a response that is being stored, and returns the bytes of the key, and of all
+// keys of its team, in the last 25 hours.
+func (q *Queries) IdempotencyBytesAdd(ctx context.Context, db DBTX, arg IdempotencyBytesAddParams) (IdempotencyBytesAddRow, error) {
 	row := db.QueryRow(ctx, IdempotencyBytesAdd, arg.KeyID, arg.Bytes)
-	var bytes int64
-	err := row.Scan(&bytes)
-	return bytes, err
+	var i IdempotencyBytesAddRow
+	err := row.Scan(&i.OfKey, &i.OfTeam)
+	return i, err
 }
 
 const IdempotencyBytesDelete = `-- name: IdempotencyBytesDelete :exec

@@ -17,8 +17,8 @@ WHERE key_id = @key_id AND method = @method AND path = @path AND idempotency_key
 UPDATE idempotency_keys SET response = @response
 WHERE key_id = @key_id AND method = @method AND path = @path AND idempotency_key = @idempotency_key;
 
--- IdempotencyBytesAdd counts the bytes of a response that is being stored, and returns the bytes of the key in the last
--- 25 hours.
+-- IdempotencyBytesAdd counts the bytes of a response that is being stored, and returns the bytes of the key, and of all
+-- keys of its team, in the last 25 hours.
 -- name: IdempotencyBytesAdd :one
 WITH added AS (
     INSERT INTO idempotency_bytes AS b (key_id, hour, bytes)
@@ -26,8 +26,11 @@ WITH added AS (
     ON CONFLICT (key_id, hour) DO UPDATE SET bytes = b.bytes + excluded.bytes
     RETURNING b.bytes
 )
-SELECT ((SELECT added.bytes FROM added) + coalesce(sum(p.bytes), 0))::bigint AS bytes FROM idempotency_bytes p
-WHERE p.key_id = @key_id AND p.hour >= now() - INTERVAL '25 hours' AND p.hour < date_trunc('hour', now());
+SELECT ((SELECT added.bytes FROM added) + coalesce(sum(p.bytes) FILTER (WHERE p.key_id = @key_id), 0))::bigint AS of_key,
+       ((SELECT added.bytes FROM added) + coalesce(sum(p.bytes), 0))::bigint AS of_team
+FROM api_keys own JOIN api_keys k ON k.team_id = own.team_id JOIN idempotency_bytes p ON p.key_id = k.key_id
+WHERE own.key_id = @key_id AND p.hour >= now() - INTERVAL '25 hours'
+  AND (p.hour < date_trunc('hour', now()) OR p.key_id <> @key_id);
 
 -- name: IdempotencyBytesPurge :exec
 DELETE FROM idempotency_bytes WHERE hour < now() - INTERVAL '25 hours';

@@ -108,23 +108,26 @@ const (
 	// maxResponses is the limit of the bytes of large responses that a key stores in a day: 5,000 of the largest. Without
 	// it, a key could store 9 GB by changing one tag of a device again and again.
 	maxResponses = 512 << 20
+	// maxTeamResponses is that limit for all keys of a team, whose admins may create 200 in 30 days.
+	maxTeamResponses = 4 * maxResponses
 	// responsesRetryAfter is the Retry-After of a request beyond it. The bytes are counted by the hour.
 	responsesRetryAfter = time.Hour
 )
 
-// limitResponses counts a response that is being stored, and returns overloaded if its key has stored too many bytes.
+// limitResponses counts a response that is being stored, and returns overloaded if its key, or the team of the key, has
+// stored too many bytes.
 func (s *Store) limitResponses(ctx context.Context, tx pgx.Tx, keyID string, bytes int) error {
 	if bytes < largeResponse {
 		return nil
 	}
 	stored, err := s.Queries.IdempotencyBytesAdd(ctx, tx, db.IdempotencyBytesAddParams{KeyID: keyID, Bytes: int64(bytes)})
-	if err != nil || stored <= maxResponses {
+	if err != nil || stored.OfKey <= maxResponses && stored.OfTeam <= maxTeamResponses {
 		return err
 	}
 	return &roomsensor.Error{
 		Code: roomsensor.CodeOverloaded, RetryAfter: responsesRetryAfter, Limit: "idempotency_keys",
-		Message: "The responses stored for this key's Idempotency-Keys exceed 512 MiB in 24 hours. " +
-			"Send the change without an Idempotency-Key, or wait.",
+		Message: "The responses stored for the Idempotency-Keys of this key exceed 512 MiB in 24 hours, " +
+			"or those of its team 2 GiB. Send the change without an Idempotency-Key, or wait.",
 	}
 }
 

@@ -20,8 +20,8 @@ func (f *fixture) respond(t *testing.T, keyID, key string, size int) error {
 	return err
 }
 
-// TestIdempotencyBytes checks that a key can store a limited number of bytes of large responses within a day. Small
-// ones, replays and other keys are not affected.
+// TestIdempotencyBytes checks that a key, and a team with several keys, can store a limited number of bytes of large
+// responses within a day. Small ones, replays and other keys are not affected.
 func TestIdempotencyBytes(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
@@ -33,6 +33,11 @@ func TestIdempotencyBytes(t *testing.T) {
 	require.NoError(t, f.respond(t, key, "a", 5000))
 	require.NoError(t, f.respond(t, key, "c", 4000))
 	require.NoError(t, f.respond(t, other, "c", 5000))
+	for range 3 {
+		f.Exec(t, "INSERT INTO idempotency_bytes VALUES ($1, now() - INTERVAL '24 hours', 512 * 1024 * 1024 - 7000)", f.NewAPIKey(t))
+	}
+	require.NoError(t, f.respond(t, other, "d", 5000))
+	requireCode(t, f.respond(t, other, "e", 20_000), roomsensor.CodeOverloaded)
 
 	f.Exec(t, "UPDATE idempotency_bytes SET hour = hour - INTERVAL '2 hours'")
 	require.NoError(t, f.respond(t, key, "d", 5000))
