@@ -80,20 +80,26 @@ func (e *AccessEntry) Fail(err error, public *roomsensor.Error, r *http.Request,
 // AccessLog is the log of the requests of a listener.
 type AccessLog struct {
 	logger zerolog.Logger
-	// strangers limits the lines of requests without a valid credential that were refused or redirected, to 20 per
-	// second: anybody can send thousands, and must not fill the disk of the log. Metrics count all of them.
-	strangers zerolog.Sampler
+	// strangers and failures limit the lines of requests without a valid credential, to 20 per second each: anybody can
+	// send thousands, and must not fill the disk of the log. The service may refuse them with a 503, so that these lines
+	// are limited too, apart from the others, which must not hide them. Metrics count all of them.
+	strangers, failures zerolog.Sampler
 }
 
 // NewAccessLog returns the log of a listener.
 func NewAccessLog(logger zerolog.Logger) *AccessLog {
-	return &AccessLog{logger, &zerolog.BurstSampler{Burst: 20, Period: time.Second}}
+	sampler := func() zerolog.Sampler { return &zerolog.BurstSampler{Burst: 20, Period: time.Second} }
+	return &AccessLog{logger, sampler(), sampler()}
 }
 
 // Log writes the entry: a failure of the service at level error, all others at level info.
 func (e *AccessEntry) Log(to *AccessLog) {
 	log := to.logger
-	if e.KeyID == "" && e.UserID == "" && e.Status >= http.StatusMultipleChoices && !e.isFailure() {
+	switch {
+	case e.KeyID != "" || e.UserID != "":
+	case e.isFailure():
+		log = log.Sample(to.failures)
+	default:
 		log = log.Sample(to.strangers)
 	}
 	line := log.WithLevel(e.level()).

@@ -118,7 +118,8 @@ func TestAccessEntryLogIsBounded(t *testing.T) {
 		httpedge.Shown("/v1/devices/0b7e6c1a-94a3-4c58-8a57-5d1f0c2e7a10/reading", 200), "ids are shown")
 }
 
-// Requests without a credential that are refused write some lines per second; all others write every line.
+// Requests without a credential write some lines per second, and so do those with which the service fails; all others
+// write every line.
 func TestAccessLogOfStrangers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -134,11 +135,12 @@ func TestAccessLogOfStrangers(t *testing.T) {
 		stranger := httpedge.AccessEntry{Status: http.StatusUnauthorized, Rows: -1}
 		require.Equal(t, 20, lines(stranger))
 		require.Zero(t, lines(httpedge.AccessEntry{Status: http.StatusSeeOther, Rows: -1}))
+		require.Zero(t, lines(httpedge.AccessEntry{Status: http.StatusOK, Rows: -1}))
+		require.Equal(t, 20, lines(httpedge.AccessEntry{Status: http.StatusServiceUnavailable, Rows: -1}))
 		for _, e := range []httpedge.AccessEntry{
 			{Status: http.StatusUnauthorized, KeyID: "k"},
 			{Status: http.StatusForbidden, UserID: "u"},
-			{Status: http.StatusOK},
-			{Status: http.StatusServiceUnavailable},
+			{Status: http.StatusServiceUnavailable, KeyID: "k"},
 		} {
 			require.Equal(t, 100, lines(e), e.Status)
 		}
