@@ -70,14 +70,17 @@ func (s *Site) guard(r Route) echo.HandlerFunc {
 	}
 }
 
-// enter counts a request in progress, by its session or, on public pages and without one, by the network of its client.
+// enter counts a request in progress, by the network of its client and, except on public pages, by its session.
 func (s *Site) enter(c echo.Context, r Route) (*fairshare.Held, error) {
+	address, _ := netip.ParseAddr(s.clients(c.Request())) // All unknown addresses are one network.
+	network := roomsensor.Network(address)
+	owner := fairshare.Owner{Team: uuid.NewSHA1(uuid.Nil, []byte(network)), Key: network}
 	token := s.sessions.token(c.Request())
 	if r.Public || token == "" {
-		address, _ := netip.ParseAddr(s.clients(c.Request())) // All unknown addresses are one network.
-		return s.strangers.Try(fairshare.Owner{Key: roomsensor.Network(address)}, 1)
+		return s.strangers.Try(owner, 1)
 	}
-	return s.visits.Try(fairshare.Owner{Key: token}, 1)
+	owner.Key = token
+	return s.visits.Try(owner, 1)
 }
 
 // WithPerson returns a context whose changes are recorded as changes of a person, and need a right; nil for none.

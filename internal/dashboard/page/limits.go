@@ -65,10 +65,11 @@ const (
 )
 
 // newVisits returns the limiter of the requests in progress. It comes before everything that needs the database,
-// because requests that wait there are as many as somebody likes.
+// because requests that wait there are as many as somebody likes. Its teams are networks: whether a session exists is
+// not known yet, and the requests of a network with made-up sessions must not take the last place of all people.
 func newVisits(name string, total int) *fairshare.Limiter {
 	return fairshare.New(fairshare.Config{
-		Name: name, Key: fairshare.Limit{Most: maxVisits},
+		Name: name, Key: fairshare.Limit{Most: maxVisits}, Team: fairshare.Limit{Most: fairshare.Remaining},
 		Total: fairshare.Limit{Most: total, RetryAfter: turnRetryAfter, Message: turnMessage},
 	})
 }
