@@ -116,6 +116,7 @@ func (c *call) patchHeaders(device uuid.UUID) (*roomsensor.IdempotencyKey, error
 	}
 	return &roomsensor.IdempotencyKey{
 		KeyID:  c.key.ID,
+		TeamID: c.key.TeamID,
 		Method: http.MethodPatch,
 		Path:   version + "/devices/" + device.String(),
 		Key:    keys[0],

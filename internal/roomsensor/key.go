@@ -172,6 +172,7 @@ type RateVerdict struct {
 // IdempotencyKey identifies a change that must run only once, however often it is sent (decision 23).
 type IdempotencyKey struct {
 	KeyID      string // of the API key
+	TeamID     uuid.UUID
 	Method     string
 	Path       string // with the id in lower case, without the query
 	Key        string // value of the Idempotency-Key header

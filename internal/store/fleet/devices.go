@@ -160,7 +160,7 @@ func (s *Store) UpdateDevice(
 	ctx context.Context, teamID, deviceID uuid.UUID, patch roomsensor.DevicePatch,
 ) (roomsensor.Device, error) {
 	actor, _ := roomsensor.ActorOf(ctx)
-	turn, err := s.waitForDevice(ctx, deviceID.String(), time.Now().Add(changeWait))
+	turn, err := s.waitForDevice(ctx, teamID, deviceID.String(), time.Now().Add(changeWait))
 	if err != nil {
 		return roomsensor.Device{}, err
 	}

@@ -8,6 +8,7 @@ import (
 	"path"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"roomsensor/db"
@@ -34,7 +35,7 @@ func (s *Store) Idempotently(
 	run func(ctx context.Context, tx roomsensor.DeviceUpdater) ([]byte, error),
 ) (response []byte, replayed bool, err error) {
 	waitUntil := time.Now().Add(changeWait)
-	turn, err := s.waitForDevice(ctx, path.Base(key.Path), waitUntil)
+	turn, err := s.waitForDevice(ctx, key.TeamID, path.Base(key.Path), waitUntil)
 	if err != nil {
 		return nil, false, err
 	}
@@ -65,11 +66,14 @@ func deviceChanges() *fairshare.Limiter {
 	}})
 }
 
-// waitForDevice waits until no other change of a device runs, or for a time.
-func (s *Store) waitForDevice(ctx context.Context, deviceID string, until time.Time) (*fairshare.Held, error) {
+// waitForDevice waits until no other change of a device by a team runs, or for a time. Whether the device belongs to
+// the team is not known yet: those who name devices of others must not delay their changes.
+func (s *Store) waitForDevice(
+	ctx context.Context, teamID uuid.UUID, deviceID string, until time.Time,
+) (*fairshare.Held, error) {
 	ctx, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
-	return s.changes.Acquire(ctx, fairshare.Owner{Key: deviceID}, 1)
+	return s.changes.Acquire(ctx, fairshare.Owner{Key: teamID.String() + deviceID}, 1)
 }
 
 // claimKey inserts the key of a request, or returns the response that is stored under it.

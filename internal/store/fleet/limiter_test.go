@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"roomsensor/db"
@@ -140,4 +141,20 @@ func TestVerdict(t *testing.T) {
 	row.Remaining = 0
 	require.True(t, verdict(row, 1).Allowed)
 	require.Equal(t, roomsensor.RateVerdict{}, verdict(row, 2))
+}
+
+// Changes of a device wait for those of its team, but not for those of another team that names the device.
+func TestWaitForDevice(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, teams := &Store{changes: deviceChanges()}, [2]uuid.UUID{{1}, {2}}
+		for i, team := range teams {
+			_, err := s.waitForDevice(t.Context(), team, "device", time.Now().Add(changeWait))
+			require.NoError(t, err, i)
+		}
+		_, err := s.waitForDevice(t.Context(), teams[0], "device", time.Now().Add(changeWait))
+		var refusal *roomsensor.Error
+		require.ErrorAs(t, err, &refusal)
+		require.Equal(t, "device_changes.key", refusal.Limit)
+	})
 }
