@@ -47,6 +47,7 @@ const restartClients = 4
 type proxied struct {
 	*streamEnv
 	browser   *http.Client
+	accessLog string // of nginx
 	receivers []*server
 	dashboard *server
 }
@@ -98,7 +99,8 @@ func (e *proxied) startNginx(nginx string, c tlstest.Certificates, plain, secure
 	e.t.Helper()
 	text, err := os.ReadFile("../../deploy/proxy/nginx.conf")
 	require.NoError(e.t, err)
-	site := string(text)
+	site, dir := string(text), e.t.TempDir()
+	e.accessLog = filepath.Join(dir, "access.log")
 	for _, r := range []struct {
 		old, new string
 		times    int
@@ -109,7 +111,7 @@ func (e *proxied) startNginx(nginx string, c tlstest.Certificates, plain, secure
 		{"listen 443 ssl", "listen " + secure + " ssl", 2},
 		{"/etc/ssl/roomsensor/fullchain.pem", c.Server, 1},
 		{"/etc/ssl/private/roomsensor.key", c.Key, 1},
-		{"/var/log/nginx/roomsensor.log", "stderr", 1},
+		{"/var/log/nginx/roomsensor.log", e.accessLog, 1},
 		{"server 127.0.0.1:8080 max_fails=0;", upstream(e.apis...), 1},
 		{"server 127.0.0.1:8081 max_fails=0;", upstream(e.receivers...), 1},
 		{"server 127.0.0.1:8082 max_fails=0;", upstream(e.dashboard), 1},
@@ -117,7 +119,6 @@ func (e *proxied) startNginx(nginx string, c tlstest.Certificates, plain, secure
 		require.Equal(e.t, r.times, strings.Count(site, r.old), r.old)
 		site = strings.ReplaceAll(site, r.old, r.new)
 	}
-	dir := e.t.TempDir()
 	main := fmt.Sprintf(`daemon off;
 master_process off;
 pid %[1]s/pid;
@@ -295,6 +296,10 @@ func (e *proxied) checkSignIn() {
 	require.Empty(e.t, cookie.Domain)
 	page, text := e.fetch(http.MethodGet, dashboardURL+"/teams/"+e.team, "", nil)
 	require.Equal(e.t, http.StatusOK, page.StatusCode, text)
+	logged, err := os.ReadFile(e.accessLog)
+	require.NoError(e.t, err)
+	require.Contains(e.t, string(logged), `"POST /invitation/" 303`)
+	require.NotContains(e.t, string(logged), strings.TrimPrefix(link, dashboardURL+"/invitation/"))
 }
 
 // tiles are the lines of the stream of an overview.
