@@ -26,7 +26,8 @@ const (
 	// small it is. It is more than the uploads of 10,000 devices for an hour.
 	maxBacklogMessages = 200_000
 	// aloneTimes is how many times these limits a team may have while no other team has a backlog: half of the stream. An
-	// installation with one team uses its stream, and another team that sends then still finds the other half.
+	// installation with one team uses its stream, and another team that sends then still finds the other half. What waits
+	// of other receivers counts, or the team could have half of the stream at each of them.
 	aloneTimes = 8
 	// recordBytes is what the stream stores for a message beside its text: subject, length, checksum and time.
 	recordBytes = 100
@@ -72,6 +73,8 @@ type backlogs struct {
 	mu     sync.Mutex
 	byTeam map[uuid.UUID]*backlog
 	read   time.Time // when the position of the workers was last read, or nothing waited
+	// waiting is how many messages of all processes waited for a worker then.
+	waiting int64
 }
 
 type backlog struct {
@@ -100,7 +103,9 @@ func (b *backlogs) admit(team uuid.UUID, more amount, maxBytes int64) error {
 	}
 	maxMessages := int64(maxBacklogMessages)
 	if len(b.byTeam) == 1 {
-		maxBytes, maxMessages = aloneTimes*maxBytes, aloneTimes*maxMessages
+		elsewhere := max(0, b.waiting-of.messages) // Of about the same size.
+		maxBytes = max(maxBytes, aloneTimes*maxBytes-elsewhere*(of.bytes/max(1, of.messages)))
+		maxMessages = max(maxMessages, aloneTimes*maxMessages-elsewhere)
 	}
 	if (of.bytes >= maxBytes || of.messages >= maxMessages) && time.Since(b.read) < positionFor {
 		return ErrBacklog
@@ -137,11 +142,11 @@ func (b *backlogs) remove(team uuid.UUID, of *backlog) {
 	}
 }
 
-// free removes the messages up to a position from the backlogs.
-func (b *backlogs) free(position uint64) {
+// free removes the messages up to a position from the backlogs. Some messages of all processes wait behind it.
+func (b *backlogs) free(position uint64, waiting int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.read = time.Now()
+	b.read, b.waiting = time.Now(), waiting
 	for team, of := range b.byTeam {
 		of.sealed = true
 		of.steps = slices.DeleteFunc(of.steps, func(s step) bool {
@@ -199,6 +204,7 @@ func (q *Queue) TrackBacklogs(ctx context.Context, log zerolog.Logger) {
 // yet.
 func (q *Queue) freeBacklogs(ctx context.Context) error {
 	var position uint64
+	var waiting int64
 	if q.backlogs.largest() > 0 {
 		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 		defer cancel()
@@ -206,11 +212,12 @@ func (q *Queue) freeBacklogs(ctx context.Context) error {
 		switch {
 		case err == nil:
 			position = positionOf(consumer.CachedInfo())
+			waiting = int64(consumer.CachedInfo().NumPending) //nolint:gosec // It is far below the maximum.
 		case !errors.Is(err, jetstream.ErrConsumerNotFound):
 			return q.withCause(fmt.Errorf("reading the consumer: %w", err))
 		}
 	}
-	q.backlogs.free(position)
+	q.backlogs.free(position, waiting)
 	return nil
 }
 

@@ -80,3 +80,24 @@ func TestBacklogOfFailedUploads(t *testing.T) {
 	bytes, _ := e.LargestBacklog()
 	require.InDelta(t, 60_000, bytes, 1000)
 }
+
+// A team that is alone has half of the stream at all receivers together.
+func TestBacklogOfReceivers(t *testing.T) {
+	t.Parallel()
+	const size = 16 << 20
+	e := newEnv(t, queue.Config{Replicas: 1, MaxBytes: size})
+	second := newEnvOn(t, e.server, queue.Config{Replicas: 1, MaxBytes: size})
+	require.NoError(t, second.Check(t.Context()))
+	message := queue.Message{HardwareID: "dev:1", Team: &uuid.UUID{1}, Text: []byte(strings.Repeat("x", 100_000))}
+	for _, q := range []*queue.Queue{e.Queue, second.Queue} {
+		var err error
+		for err == nil {
+			if _, err = q.Publish(t.Context(), []queue.Message{message}); err == nil {
+				err = q.FreeBacklogs(t.Context())
+			}
+		}
+		require.ErrorIs(t, err, queue.ErrBacklog)
+	}
+	stream, _ := e.info(t)
+	require.InDelta(t, size/2+size/16, stream.State.Bytes, 300_000, "the second one has what a team always may have")
+}

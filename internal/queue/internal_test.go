@@ -121,7 +121,7 @@ func TestBacklogs(t *testing.T) {
 		require.NoError(t, publish(sequence+1), "the position was never read")
 	}
 	require.Len(t, b.byTeam[team].steps, 1, "nothing was read between them")
-	b.free(2*limit - 1)
+	b.free(2*limit-1, 0)
 	require.NoError(t, publish(2*limit), "no other team has a backlog")
 	require.NoError(t, b.admit(uuid.New(), one, limit))
 	require.ErrorIs(t, publish(1), ErrBacklog)
@@ -130,10 +130,10 @@ func TestBacklogs(t *testing.T) {
 
 	for sequence := range uint64(limit) {
 		require.NoError(t, publish(sequence+1))
-		b.free(0)
+		b.free(0, 0)
 	}
 	require.Len(t, b.byTeam[team].steps, maxSteps)
-	b.free(maxSteps - 1)
+	b.free(maxSteps-1, 0)
 	require.Len(t, b.byTeam[team].steps, 1)
 	require.Equal(t, amount{limit - maxSteps + 1, limit - maxSteps + 1}, b.byTeam[team].amount)
 
