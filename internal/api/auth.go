@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
 	"strings"
@@ -51,6 +52,19 @@ func (s *server) admit(ctx context.Context, c *call, keyInURL bool) (position ro
 	}
 	s.uses.Record(c.key.ID, c.Request())
 	return s.rate.count(ctx, c.Response().Header(), c.key.ID)
+}
+
+// recheck returns an error if the key of a long request is no longer valid. Without the database, it stays as it was.
+func (s *server) recheck(ctx context.Context, c *call) error {
+	text, err := keyText(c.Request(), true) // The request was admitted with it.
+	if err != nil {
+		return err
+	}
+	_, err = s.keys.Authenticate(ctx, text)
+	if refused, ok := errors.AsType[*roomsensor.Error](err); ok && refused.Code.Status() == http.StatusUnauthorized {
+		return err
+	}
+	return nil
 }
 
 // keyText returns the text of the API key (decision 24): from the header or, if keyInURL is set and there is no header,

@@ -43,6 +43,7 @@ func (s *server) exportAggregates(ctx context.Context, c *call) error {
 // sendExport sends an export to the team of the key.
 func (s *server) sendExport(ctx context.Context, c *call, r *export.Request) (err error) {
 	r.TeamID, r.Requester = c.key.TeamID, c.key.ID
+	r.Recheck = func(ctx context.Context) error { return s.recheck(ctx, c) }
 	c.rows, err = s.exports.Send(ctx, c, r)
 	return err
 }

@@ -79,6 +79,7 @@ func (e *Exporter) Send(ctx context.Context, c echo.Context, r *Request) (rows i
 		return -1, err
 	}
 	defer d.close()
+	d.recheck = r.Recheck
 	slot.send()
 	return d.rows, d.answer(ctx, c)
 }

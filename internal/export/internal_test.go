@@ -2,6 +2,7 @@ package export
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"sync/atomic"
@@ -95,4 +96,26 @@ func TestSendInTimeEnds(t *testing.T) {
 	err := d.sendInTime(ctx, echo.New().NewContext(request, response).Response(), compress.Identity)
 	require.ErrorIs(t, err, context.Canceled)
 	require.True(t, response.ended.Load())
+}
+
+// TestRecheck checks that an export ends with an error when the requester has lost the right to it, and that the right is
+// checked only from time to time.
+func TestRecheck(t *testing.T) {
+	t.Parallel()
+	lost := errors.New("lost")
+	checks := 0
+	c := echo.New().NewContext(httptest.NewRequest(http.MethodGet, "/", nil), httptest.NewRecorder())
+	w := newWriter(c.Response(), compress.Identity)
+	w.recheck = func() error { checks++; return lost }
+	send := func() error {
+		return w.send(t.Context(), func(_ context.Context, w *writer) error {
+			_, err := w.Write(make([]byte, chunkBytes))
+			return err
+		})
+	}
+	require.NoError(t, send())
+	require.Zero(t, checks)
+	w.checked = w.checked.Add(-recheckEvery)
+	require.ErrorIs(t, send(), lost)
+	require.Equal(t, 1, checks)
 }

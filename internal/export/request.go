@@ -1,6 +1,7 @@
 package export
 
 import (
+	"context"
 	"strings"
 	"time"
 
@@ -27,6 +28,8 @@ type Request struct {
 	TeamID    uuid.UUID
 	Requester string // id of the key or the person, for the limit of concurrent exports
 	Format    Format
+	// Recheck returns an error if the requester has lost the right to the export; nil means that nobody checks it.
+	Recheck func(context.Context) error
 	Times     httpedge.TimeRange
 	Devices   httpedge.DeviceSelection
 	Metrics   []roomsensor.Metric

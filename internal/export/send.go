@@ -26,6 +26,7 @@ type download struct {
 	lines       int  // X-Row-Count
 	body        func(ctx context.Context, w *writer) error
 	close       func()
+	recheck     func(context.Context) error // of Request
 }
 
 // prepare does what needs the database before the first byte: steps 7 to 9 of decision 22 b.
@@ -94,7 +95,11 @@ func (d *download) sendInTime(ctx context.Context, response *echo.Response, codi
 			<-interrupted // The next request may have the same Response.
 		}
 	}()
-	err := newWriter(response, coding).send(ctx, d.body)
+	w := newWriter(response, coding)
+	if d.recheck != nil {
+		w.recheck = func() error { return d.recheck(ctx) }
+	}
+	err := w.send(ctx, d.body)
 	if err != nil && errors.Is(context.Cause(ctx), errTooSlow) {
 		return errTooSlow
 	}

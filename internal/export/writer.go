@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -19,10 +20,15 @@ type writer struct {
 	response   *echo.Response
 	compressed *compress.Writer // to response; nil if the body is not compressed
 	chunk      []byte           // not sent yet; an encoder of rows appends to it and calls flushFull
+	recheck    func() error     // of Request; nil means that nobody checks the right to the export
+	checked    time.Time
 }
 
+// recheckEvery is how often the right to an export is checked while it is sent, as those of open pages are.
+const recheckEvery = time.Minute
+
 func newWriter(response *echo.Response, coding compress.Coding) *writer {
-	w := &writer{response: response}
+	w := &writer{response: response, checked: time.Now()}
 	if coding != compress.Identity {
 		w.compressed = compress.NewWriter(response, coding)
 	}
@@ -67,6 +73,12 @@ func (w *writer) flushFull() error {
 
 // flush sends the chunk.
 func (w *writer) flush() error {
+	if w.recheck != nil && time.Since(w.checked) >= recheckEvery {
+		if err := w.recheck(); err != nil {
+			return err
+		}
+		w.checked = time.Now()
+	}
 	err := w.write(w.chunk)
 	w.chunk = w.chunk[:0]
 	return err
