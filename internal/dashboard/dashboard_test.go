@@ -20,7 +20,6 @@ func TestErrorPages(t *testing.T) {
 		"/unknown":                               http.StatusNotFound,
 		"/teams/none":                            http.StatusNotFound,
 		"/teams/" + e.team.String() + "/unknown": http.StatusNotFound,
-		"/sign-out":                              http.StatusMethodNotAllowed,
 		"/static/x/unknown.css":                  http.StatusNotFound,
 	} {
 		answer := p.get(t, path)

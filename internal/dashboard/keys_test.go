@@ -176,7 +176,7 @@ func TestKeysNeedAdmin(t *testing.T) {
 		require.Equal(t, http.StatusForbidden, answer.status, path)
 		require.Contains(t, answer.text, "Ask an admin of the team")
 	}
-	for _, path := range []string{"/keys/api", "/keys/api/x/revoke", "/keys/api/x/replace", "/rejects/replay", "/rejects/register"} {
+	for _, path := range []string{"/keys/api", "/keys/api/x/revoke", "/keys/api/x/replace", "/rejects/replay", "/devices/new"} {
 		require.Equal(t, http.StatusForbidden, p.post(t, e.path(path), url.Values{}).status, path)
 	}
 }

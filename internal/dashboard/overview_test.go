@@ -148,7 +148,9 @@ func TestOverviewWithoutData(t *testing.T) {
 	p := e.signIn(t, e.team, roomsensor.Viewer)
 	empty := p.get(t, overviewPath(e.team))
 	require.Contains(t, empty.text, "No devices")
-	require.Contains(t, empty.text, "roomsensor device create --team "+e.team.String())
+	require.Contains(t, empty.text, "An admin of your team adds them on this page.")
+	admin := e.signIn(t, e.team, roomsensor.Admin).get(t, overviewPath(e.team))
+	require.Equal(t, overviewPath(e.team)+"/devices/new", admin.find("#overview .button").AttrOr("href", ""))
 	require.Zero(t, empty.find("form[role=search]").Length())
 
 	e.addDevice(t, e.team, "dev:1", "", -1)

@@ -94,17 +94,19 @@ func TestRegisterAndReplay(t *testing.T) {
 
 	report := p.get(t, e.path("/rejects?unit=7"))
 	require.Contains(t, report.text, "Your team never had it")
-	require.Equal(t, 2, report.find(`a[href*="/rejects/register?unit="]`).Length())
+	require.Equal(t, 2, report.find(`a[href*="/devices/new?unit="]`).Length())
 	form := url.Values{"unit": {"dev:7"}, "name": {"Hall"}, "tags": {"building=gym\nfloor = 2"}, "at": {"2026-11-01T08:00"}}
-	registered := p.post(t, e.path("/rejects/register"), form)
+	registered := p.post(t, e.path("/devices/new"), form)
 	after := p.follow(t, registered)
 	require.Contains(t, after.text, "It is in Hall since")
-	require.Zero(t, after.find(`a[href*="/rejects/register?unit="]`).Length(), "it is registered")
+	require.Zero(t, after.find(`a[href*="/devices/new?unit="]`).Length(), "it is registered")
+	require.Contains(t, after.find(".advice").Text(), "all of it was replayed")
 	var tags string
 	require.NoError(t, e.sql.QueryRow(t.Context(), "SELECT metadata::text FROM devices WHERE team_id = $1", e.team).Scan(&tags))
 	require.JSONEq(t, `{"building":"gym","floor":"2"}`, tags)
 
 	e.addReject(t, e.team, 9, "dev:7", roomsensor.ReasonUnknownUnit, late)
+	require.Contains(t, p.get(t, e.path("/rejects")).find(".advice").Text(), "The unit is in Hall now. Replay what arrived before.")
 	replayed := p.post(t, e.path("/rejects/replay"), group)
 	require.Contains(t, replayed.text, "3 rejects stored in full. 1 reject not, or only in part")
 	require.Contains(t, replayed.text, "not_installed (1 reject)")
@@ -112,14 +114,14 @@ func TestRegisterAndReplay(t *testing.T) {
 	require.NoError(t, e.sql.QueryRow(t.Context(), "SELECT count(*) FROM readings").Scan(&readings))
 	require.Equal(t, 1, readings, "the three uploads have the same reading")
 
-	taken := p.post(t, e.path("/rejects/register"), form)
+	taken := p.post(t, e.path("/devices/new"), form)
 	require.Equal(t, http.StatusUnprocessableEntity, taken.status)
 	require.Contains(t, taken.text, "cannot be registered")
 	for field, value := range map[string]string{"tags": "gym", "at": "2027-01-01T00:00", "name": strings.Repeat("x", 201), "unit": "7"} {
 		invalid := url.Values{"unit": {"dev:8"}, field: {value}}
-		answer := p.post(t, e.path("/rejects/register"), invalid)
+		answer := p.post(t, e.path("/devices/new"), invalid)
 		require.Equal(t, http.StatusUnprocessableEntity, answer.status, field)
-		require.Equal(t, 1, answer.find(".error").Length(), field)
+		require.Equal(t, 1, answer.find(".field .error").Length(), field)
 	}
 }
 
@@ -236,4 +238,27 @@ func TestRejectReplay(t *testing.T) {
 	answer := p.post(t, e.path("/rejects/"+id.String()+"/replay"), nil)
 	require.Contains(t, answer.text, "1 reject stored in full.")
 	require.NotContains(t, p.get(t, e.path("/rejects/"+id.String())).text, "Last replay none")
+}
+
+// TestAddDevice checks that an admin adds a device whose unit has not sent anything yet, and what its page says then, and
+// after the unit was replaced.
+func TestAddDevice(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	p := e.signIn(t, e.team, roomsensor.Admin)
+	require.Contains(t, p.get(t, e.path("/devices/new")).text, "Add a device")
+	added := p.follow(t, p.post(t, e.path("/devices/new"), url.Values{"unit": {"12"}, "name": {"Dorm 1"}}))
+	require.Contains(t, added.text, "The device was added. Its readings appear here once unit dev:12 uploads")
+	require.Equal(t, "Dorm 1", added.find("h1").Text())
+	e.exec(t, `UPDATE device_state SET last_seen_at = $1, rssi_dbm = -101, firmware_version = 'v1'`, e.now.Add(-time.Hour))
+	replaced := p.follow(t, p.post(t, e.path("/devices/"+added.deviceID()+"/hardware"), url.Values{"hardware_id": {"dev:13"}}))
+	require.Contains(t, replaced.find(".state").Text(), "Waiting for the first upload of dev:13, installed just now")
+	require.NotContains(t, replaced.find(".facts").Text(), "-101", "that was the signal of the old unit")
+	require.NotContains(t, replaced.find(".facts").Text(), "v1")
+}
+
+// deviceID returns the id of the device of a page.
+func (p *page) deviceID() string {
+	action := p.find(`form[action$="/hardware"]`).AttrOr("action", "")
+	return strings.Split(action, "/")[4]
 }

@@ -63,6 +63,7 @@ type deviceView struct {
 	Tags          []tag
 	Installations []roomsensor.Installation
 	Installed     *roomsensor.Installation // nil if no unit is installed
+	Waiting       bool                     // for the first upload since the unit was installed
 
 	Window  deviceWindow
 	Charts  []metricChart
@@ -117,6 +118,8 @@ func (p *Pages) deviceView(ctx context.Context, v *page.Visit) (*deviceView, err
 	}
 	if len(view.Installations) > 0 && view.Installations[0].To == nil {
 		view.Installed = &view.Installations[0]
+		from, seen := view.Installed.From, view.Device.LastSeenAt
+		view.Waiting = from != nil && (seen == nil || seen.Before(*from))
 	}
 	view.Form = newDeviceForm(view)
 	view.Window = readWindow(v, view.Errors)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -105,6 +106,11 @@ func (p *Pages) TagDevice(ctx context.Context, v *page.Visit) error {
 		if len(c.errors) > 0 {
 			return "", nil
 		}
+		if v.Form("new") != "" {
+			if err := p.refuseKnownTag(ctx, v, id, c); err != nil || len(c.errors) > 0 {
+				return "", err
+			}
+		}
 		message := "The tag " + key + " was saved."
 		if v.Form("remove") != "" {
 			value, message = nil, "The tag "+key+" was removed."
@@ -118,6 +124,20 @@ func (p *Pages) TagDevice(ctx context.Context, v *page.Visit) error {
 		}
 		return message, err
 	})
+}
+
+// refuseKnownTag adds an error if the device has the tag of the form for a new tag, also in other letter case.
+func (p *Pages) refuseKnownTag(ctx context.Context, v *page.Visit, id uuid.UUID, c *deviceChange) error {
+	device, err := p.backend.Device(ctx, v.Team.ID, id)
+	if err != nil {
+		return err
+	}
+	for key, value := range device.Metadata {
+		if strings.EqualFold(key, c.form.Key) {
+			c.errors.Add("key", "The device has the tag "+key+" already: "+value+". Change it there.")
+		}
+	}
+	return nil
 }
 
 // ChangeHardware installs another unit in a device, or removes its unit if the form has remove.

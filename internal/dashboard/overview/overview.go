@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
@@ -79,7 +78,6 @@ type overviewView struct {
 	Version              string
 	Stream               string // path of the stream, with the filter
 	Docs                 string // base of the documentation
-	TeamID               uuid.UUID
 }
 
 // groupView is a group of tiles.
@@ -114,7 +112,7 @@ func (p *Pages) Show(ctx context.Context, v *page.Visit) error {
 		Page: f.page + 1, Pages: (selected.total + pageTiles - 1) / pageTiles,
 		Devices: len(w.tiles), Partial: w.partial, Silent: !slices.ContainsFunc(w.tiles, hasReported),
 		Awaits: w.awaits && w.linesAt.IsZero(), MadeAt: w.at,
-		Version: w.token(), Stream: v.Path("tiles"), Docs: p.publicURL + "/docs", TeamID: v.Team.ID,
+		Version: w.token(), Stream: v.Path("tiles"), Docs: p.publicURL + "/docs",
 	}
 	view.MadeClock, view.MadeStamp = w.at.In(v.Zone()).Format(time.TimeOnly), w.at.UTC().Format(time.RFC3339Nano)
 	view.Zone = v.Zone().String()

@@ -69,7 +69,7 @@ func (s *Site) fail(err error, c echo.Context) {
 		httpedge.Abort(c.Response(), c.Request())
 	}
 	if errors.Is(err, ErrSignedOut) {
-		_ = c.Redirect(http.StatusSeeOther, signInPath(c.Request()))
+		_ = c.Redirect(http.StatusSeeOther, s.signInPath(c))
 		return
 	}
 	r, public := requestOf(c), publicError(err)
@@ -92,8 +92,14 @@ func (s *Site) fail(err error, c echo.Context) {
 	}
 }
 
-// signInPath returns the address of the sign-in page, which returns to the page that was asked for.
-func signInPath(r *http.Request) string {
+// signInPath returns the address of the sign-in page, which returns to the page that was asked for. A form that was posted
+// is kept for a while.
+func (s *Site) signInPath(c echo.Context) string {
+	r := c.Request()
+	if r.Method == http.MethodPost {
+		s.keepForm(c)
+		return "/sign-in?" + url.Values{"next": {s.pageOf(c)}, "ended": {"1"}}.Encode()
+	}
 	if r.Method != http.MethodGet || r.URL.Path == "/" {
 		return "/sign-in"
 	}

@@ -20,6 +20,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/alexedwards/scs/v2"
@@ -112,8 +113,30 @@ func (s *Site) Handler(routes []Route) http.Handler {
 			e.Add(http.MethodHead, r.Path, s.guard(r))
 		}
 	}
+	for _, r := range routes {
+		if _, shown := s.roles[r.Path]; r.Method == http.MethodPost && !shown {
+			e.GET(r.Path, s.redirectToPage)
+		}
+	}
 	for _, method := range []string{http.MethodGet, http.MethodHead} {
 		e.Add(method, assetsPath+":hash/*", s.serveAsset)
 	}
 	return e
+}
+
+// redirectToPage leads from the address of a form to its page: after a refused form, the browser shows the address of the
+// form, and people reload it or send it to others.
+func (s *Site) redirectToPage(c echo.Context) error {
+	return c.Redirect(http.StatusSeeOther, s.pageOf(c)) //nolint:wrapcheck // It fails only for another status.
+}
+
+// pageOf returns the address of the page that has the form of a request: the longest beginning of its path that is a page.
+func (s *Site) pageOf(c echo.Context) string {
+	route, path := strings.Split(c.Path(), "/"), strings.Split(c.Request().URL.EscapedPath(), "/")
+	for n := len(route); n > 1; n-- {
+		if _, isPage := s.roles[strings.Join(route[:n], "/")]; isPage && len(path) >= n {
+			return strings.Join(path[:n], "/")
+		}
+	}
+	return "/"
 }

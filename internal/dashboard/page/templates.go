@@ -32,6 +32,7 @@ type instance struct {
 // view is the data of layout.html.
 type view struct {
 	Message    string // of the form before; shown once
+	Refused    bool   // the page has a form that was not saved
 	User       *roomsensor.User
 	Team       *roomsensor.TeamSettings // nil without a team
 	Role       roomsensor.Role
@@ -101,7 +102,7 @@ func (t *templates) execute(dst []byte, v *Visit, name, part string, data any) (
 }
 
 func (v *Visit) view(data any) view {
-	w := view{Role: v.Role, Navigation: v.site.navigation(v), Data: data}
+	w := view{Role: v.Role, Navigation: v.site.navigation(v), Data: data, Refused: v.refused}
 	if v.User.Email != "" {
 		w.User = &v.User
 		w.Message = v.site.sessions.pop(v.ctx, messageKey)

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -26,8 +27,9 @@ type Visit struct {
 	Role roomsensor.Role
 	Now  time.Time
 
-	site *Site
-	ctx  context.Context //nolint:containedctx // It has the session, and a visit is one request.
+	site    *Site
+	refused bool // whether the answer is a form that was not saved
+	ctx     context.Context //nolint:containedctx // It has the session, and a visit is one request.
 }
 
 // FormErrors has a full sentence that says what to do for each field that is not valid.
@@ -74,16 +76,24 @@ func (v *Visit) SendFile(name, contentType string, body []byte) error {
 // Render answers with a page of web/pages.
 func (v *Visit) Render(page string, data any) error { return v.Write(http.StatusOK, page, data) }
 
-// Invalid answers with the same page again, which shows the form as entered and its errors.
+// Invalid answers with the same page again, which shows the form as entered and its errors. The first field with an error
+// gets the focus, and a page whose form was posted says at its top that nothing was saved.
 func (v *Visit) Invalid(page string, data any) error {
+	v.refused = v.Echo.Request().Method == http.MethodPost
 	return v.Write(http.StatusUnprocessableEntity, page, data)
 }
+
+// invalidField is the attribute with which templates mark a field that has an error.
+const invalidField = `aria-invalid="true"`
 
 // Write answers with a page, compressed if the browser accepts it.
 func (v *Visit) Write(status int, page string, data any) error {
 	buffer := httpedge.GetBuffer()
 	defer httpedge.PutBuffer(buffer)
 	body, err := v.site.templates.render(*buffer, v, page, data)
+	if status == http.StatusUnprocessableEntity {
+		body = bytes.Replace(body, []byte(invalidField), []byte(invalidField+" autofocus"), 1)
+	}
 	*buffer = body
 	if err != nil {
 		return err

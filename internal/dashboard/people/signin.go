@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,6 +31,7 @@ type SignIn interface {
 // signInView is the data of the sign-in page.
 type signInView struct {
 	Email, Next string
+	Ended       bool // the session ended before a form was saved
 	Errors      page.FormErrors
 }
 
@@ -39,7 +41,7 @@ func (p *Pages) ShowSignIn(_ context.Context, v *page.Visit) error {
 	if v.User.ID != uuid.Nil {
 		return v.Redirect(next, "")
 	}
-	return v.Render("sign-in", signInView{Next: next})
+	return v.Render("sign-in", signInView{Next: next, Ended: v.Echo.QueryParam("ended") != ""})
 }
 
 const (
@@ -98,7 +100,22 @@ func (p *Pages) SignIn(ctx context.Context, v *page.Visit) error {
 	if err := p.enter(ctx, v, &user); err != nil {
 		return err
 	}
+	if v.HasKeptForm() {
+		return v.Redirect("/kept-form", "")
+	}
 	return v.Redirect(view.Next, "")
+}
+
+// ShowKeptForm shows the form that the person posted after the session had ended, to send it again.
+func (p *Pages) ShowKeptForm(_ context.Context, v *page.Visit) error {
+	form, ok := v.KeptForm()
+	if !ok {
+		return v.Redirect("/", "")
+	}
+	slices.SortFunc(form.Fields, func(a, b page.KeptField) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Value, b.Value))
+	})
+	return v.Render("kept-form", form)
 }
 
 // tooManyAttempts begins a sentence for a person who has to wait.

@@ -93,6 +93,12 @@ type rejectGroupView struct {
 	roomsensor.RejectGroup
 	Unit   string // empty if the uploads name none
 	Advice roomsensor.Advice
+	Report *unitReport // of an unknown unit
+}
+
+// Done reports whether everything in the group was replayed, with a unit that is known now.
+func (g *rejectGroupView) Done() bool {
+	return g.Replayed == g.Count && (g.Report == nil || !g.Report.CanRegister())
 }
 
 // CanReplay reports whether the group can be replayed: it needs a unit, because a group without one has no replayable
@@ -137,6 +143,11 @@ func (p *Pages) ShowGroups(ctx context.Context, v *page.Visit) error {
 		group := rejectGroupView{RejectGroup: groups[i], Advice: groups[i].Reason.Advice()}
 		if groups[i].HardwareID != nil {
 			group.Unit = *groups[i].HardwareID
+		}
+		if group.Unit != "" && group.Reason == roomsensor.ReasonUnknownUnit {
+			if group.Report, err = p.reportUnit(ctx, v, group.Unit, groups[i:i+1]); err != nil {
+				return err
+			}
 		}
 		view.Groups = append(view.Groups, group)
 	}

@@ -66,11 +66,7 @@ type unitForm struct {
 
 // ShowUnitForm shows the form that registers a unit.
 func (p *Pages) ShowUnitForm(_ context.Context, v *page.Visit) error {
-	filter := readRejectFilter(v)
-	if filter.unit == nil {
-		return v.Redirect(v.Path("rejects"), "")
-	}
-	return v.Render("unit-new", unitForm{Unit: filter.Unit, Zone: v.Zone().String()})
+	return v.Render("unit-new", unitForm{Unit: readRejectFilter(v).Unit, Zone: v.Zone().String()})
 }
 
 // RegisterUnit creates a device with a unit.
@@ -79,14 +75,14 @@ func (p *Pages) RegisterUnit(ctx context.Context, v *page.Visit) error {
 		return err
 	}
 	form := unitForm{
-		Unit: v.Form("unit"), Name: v.Form("name"), Tags: v.Form("tags"), At: v.Form("at"),
+		Unit: page.WithUnitPrefix(v.Form("unit")), Name: v.Form("name"), Tags: v.Form("tags"), At: v.Form("at"),
 		Zone: v.Zone().String(), Errors: page.FormErrors{},
 	}
 	device := form.read(v)
 	if len(form.Errors) > 0 {
 		return v.Invalid("unit-new", form)
 	}
-	_, err := p.backend.RegisterUnit(ctx, device, v.Now)
+	id, err := p.backend.RegisterUnit(ctx, device, v.Now)
 	if _, taken := errors.AsType[*roomsensor.HardwareConflictError](err); taken {
 		form.Errors.Add("unit", "This unit cannot be registered: it may have been registered before. "+
 			"Check the id on the unit. If it is right, ask your operator.")
@@ -95,8 +91,16 @@ func (p *Pages) RegisterUnit(ctx context.Context, v *page.Visit) error {
 	if err != nil {
 		return err
 	}
-	return v.Redirect(v.Path("rejects")+"?unit="+form.Unit,
-		"The unit "+form.Unit+" is registered. Replay its rejects below to store what arrived before.")
+	groups, err := p.backend.RejectGroups(ctx, v.Team.ID, roomsensor.RejectGroupQuery{HardwareID: &form.Unit, Limit: 1})
+	if err != nil {
+		return err
+	}
+	if len(groups) > 0 {
+		return v.Redirect(v.Path("rejects")+"?unit="+form.Unit,
+			"The unit "+form.Unit+" is registered. Replay its rejects below to store what arrived before.")
+	}
+	return v.Redirect(v.Path("devices", id.String()),
+		"The device was added. Its readings appear here once unit "+form.Unit+" uploads with an upload credential of the team.")
 }
 
 // read checks the form and returns the device to create.
