@@ -39,7 +39,9 @@ func TestJudge(t *testing.T) {
 		{map[roomsensor.Metric]float32{roomsensor.CO2: 1400}, false, roomsensor.Stuffy},
 		{map[roomsensor.Metric]float32{roomsensor.CO2: 1400.5}, false, roomsensor.Bad},
 		{map[roomsensor.Metric]float32{roomsensor.CO2: 500, roomsensor.Temp: 13.9}, false, roomsensor.Bad},
+		{map[roomsensor.Metric]float32{roomsensor.CO2: 500, roomsensor.Temp: 14}, false, roomsensor.Stuffy},
 		{map[roomsensor.Metric]float32{roomsensor.CO2: 500, roomsensor.Temp: 15.9}, false, roomsensor.Stuffy},
+		{map[roomsensor.Metric]float32{roomsensor.CO2: 500, roomsensor.Temp: 16}, false, roomsensor.Good},
 		{map[roomsensor.Metric]float32{roomsensor.CO2: 500, roomsensor.Humidity: 1}, false, roomsensor.Stuffy},
 	} {
 		air := limits.Judge(valuesOf(test.values), test.night)
