@@ -83,7 +83,7 @@ func TestNights(t *testing.T) {
 	require.Equal(t, "14 nights before: 7 good, 7 unknown", strip)
 	require.Equal(t, []string{"=Bad", "Began", "Silent", "Fine"}, roomsOf(p.get(t, nights+"?sort=name")))
 	link, _ := got.find("main li a").First().Attr("href")
-	require.Contains(t, link, "?from=2026-11-21T22%3a00&to=2026-11-22T07%3a00", "the page of the device shows the night")
+	require.Contains(t, link, "?from=2026-11-21T22:00&to=2026-11-22T07:00", "the page of the device shows the night")
 
 	before := p.get(t, nights+"?night=2026-11-20")
 	require.Contains(t, before.find("h1").Text(), "in the night of Fri 20 Nov 2026")

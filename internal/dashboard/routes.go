@@ -54,6 +54,9 @@ func (p *pages) routes() []page.Route { //nolint:funlen // One line per route.
 		{Method: post, Path: team + "/members/:user_id/revoke", Role: roomsensor.Admin, Handle: p.people.RevokeLinks},
 		{Method: get, Path: team + "/nights", Role: roomsensor.Viewer, Handle: p.nights.Show},
 		{Method: get, Path: team + "/nights.csv", Role: roomsensor.Viewer, Handle: p.nights.Download},
+		{Method: get, Path: team + "/people", Role: roomsensor.Viewer, Handle: p.nights.ShowPeople},
+		{Method: get, Path: team + "/people.csv", Role: roomsensor.Viewer, Handle: p.nights.DownloadPeople},
+		{Method: get, Path: team + "/people/:assignment_id", Role: roomsensor.Viewer, Handle: p.nights.ShowPerson},
 		{Method: get, Path: team + "/export", Role: roomsensor.Viewer, Handle: p.exports.Show},
 		{
 			Method: get, Path: team + "/export/readings.csv", Role: roomsensor.Viewer, Stream: true,

@@ -143,6 +143,39 @@ func TestNightVerdict(t *testing.T) {
 	require.InDelta(t, 5*500+7*100, result.Excess, 1e-9)
 }
 
+// TestNightAdd checks that the parts of a night in two rooms add up to what one room would have.
+func TestNightAdd(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		q, limits := night(t)
+		moved := q.Window.From.Add(time.Duration(rapid.IntRange(-10, 120).Draw(t, "moved")) * roomsensor.BucketLength)
+		first, second := roomsensor.Assignment{EndedAt: &moved}, roomsensor.Assignment{StartedAt: moved}
+		parts := []*roomsensor.NightTally{
+			roomsensor.NewNightTally(&q, &first, nil, limits), roomsensor.NewNightTally(&q, &second, nil, limits),
+		}
+		whole := roomsensor.NewNightTally(&q, &roomsensor.Assignment{}, nil, limits)
+		for at := q.Window.From; at.Before(q.Window.To); at = at.Add(roomsensor.BucketLength) {
+			values := valuesOf(map[roomsensor.Metric]float32{
+				roomsensor.CO2:  float32(rapid.IntRange(400, 2000).Draw(t, "co2")),
+				roomsensor.Temp: float32(rapid.IntRange(10, 30).Draw(t, "temp")),
+			})
+			whole.Add(at, values)
+			for _, part := range parts {
+				if part.Window().Contains(at) {
+					part.Add(at, values)
+				}
+			}
+		}
+		want, got, other := whole.Result(), parts[0].Result(), parts[1].Result()
+		got.Add(&other)
+		for m := range want.Metrics {
+			require.InDelta(t, want.Metrics[m].Mean, got.Metrics[m].Mean, 0.001)
+			got.Metrics[m].Mean = want.Metrics[m].Mean
+		}
+		require.Equal(t, want, got)
+	})
+}
+
 // TestNightOrder checks the order of rooms: by verdict, CO₂ by its amount, other metrics, and athletes before places.
 func TestNightOrder(t *testing.T) {
 	t.Parallel()

@@ -72,6 +72,56 @@ func (b *Beyond) At(v Verdict) int {
 	return b.Warn
 }
 
+// Add adds the part of the same night that the same person spent in another room.
+func (r *NightResult) Add(o *NightResult) {
+	if o.Window.Empty() {
+		return
+	}
+	if r.Window.Empty() {
+		*r = *o
+		return
+	}
+	r.Window = Window{From: earlier(r.Window.From, o.Window.From), To: later(r.Window.To, o.Window.To)}
+	r.Expected, r.Present, r.Judged = r.Expected+o.Expected, r.Present+o.Present, r.Judged+o.Judged
+	r.Warn, r.Bad, r.Excess = r.Warn+o.Warn, r.Bad+o.Bad, r.Excess+o.Excess
+	for i := range r.CO2 {
+		r.CO2[i].Sum += o.CO2[i].Sum
+		r.CO2[i].Count += o.CO2[i].Count
+	}
+	for m := range r.Metrics {
+		r.Metrics[m].add(&o.Metrics[m])
+	}
+}
+
+// add adds the readings of another room. Its mean is right within the rounding of the two.
+func (n *NightMetric) add(o *NightMetric) {
+	n.Low.Warn, n.Low.Bad = n.Low.Warn+o.Low.Warn, n.Low.Bad+o.Low.Bad
+	n.High.Warn, n.High.Bad = n.High.Warn+o.High.Warn, n.High.Bad+o.High.Bad
+	switch {
+	case o.Count == 0:
+	case n.Count == 0:
+		n.Summary = o.Summary
+	default:
+		count := n.Count + o.Count
+		n.Mean = float32((float64(n.Mean)*float64(n.Count) + float64(o.Mean)*float64(o.Count)) / float64(count))
+		n.Min, n.Max, n.Count = min(n.Min, o.Min), max(n.Max, o.Max), count
+	}
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
 // The times from which a night has a verdict, and the part of the expected readings from which it can be good.
 const (
 	badFrom      = 30 * time.Minute

@@ -66,6 +66,8 @@ type deviceView struct {
 	Waiting       bool                     // for the first upload since the unit was installed
 
 	Window  deviceWindow
+	During  []roomsensor.Assignment // in a chosen window, the newest first
+	Back    []backLink
 	Charts  []metricChart
 	Table   deviceTable
 	HasLate bool
@@ -136,10 +138,15 @@ func (p *Pages) addCharts(ctx context.Context, v *page.Visit, view *deviceView) 
 	if err != nil {
 		return err
 	}
-	bands, err := p.assignmentBands(ctx, v, view.Device.ID, w.Window)
+	during, err := p.assignmentsIn(ctx, v, view.Device.ID, w.Window)
 	if err != nil {
 		return err
 	}
+	if w.Range == "" {
+		view.During = during
+	}
+	view.Back = backLinks(v)
+	bands := bandsOf(during)
 	limits := v.Team.Limits.For(view.Device.ID, view.Device.Metadata)
 	for _, m := range roomsensor.Metrics {
 		line := metricLine(m, buckets)
@@ -194,18 +201,37 @@ func metricLine(m roomsensor.Metric, buckets []deviceBucket) *chart.Line {
 	return line
 }
 
-// assignmentBands returns the assignments of a device that overlap a window.
-func (p *Pages) assignmentBands(
+// backLink leads to the page from which the person came.
+type backLink struct{ Path, Text string }
+
+// backLinks returns the links to the night and to the person that the query names.
+func backLinks(v *page.Visit) (links []backLink) {
+	if person, err := uuid.Parse(v.Echo.QueryParam("person")); err == nil {
+		links = append(links, backLink{v.Path("people", person.String()), "Nights of this person"})
+	}
+	if night, err := time.Parse(time.DateOnly, v.Echo.QueryParam("night")); err == nil {
+		links = append(links, backLink{
+			v.Path("nights") + "?night=" + night.Format(time.DateOnly), "Night of " + night.Format("Mon 2 Jan 2006"),
+		})
+	}
+	return links
+}
+
+// bandsOf returns the bands of assignments, of which the newest is first.
+func bandsOf(assignments []roomsensor.Assignment) (bands []chart.Band) {
+	for i := range assignments {
+		bands = append(bands, chart.Band{Window: assignments[i].Window(), Label: assignments[i].Label})
+	}
+	slices.Reverse(bands)
+	return bands
+}
+
+// assignmentsIn returns the assignments of a device that overlap a window, the newest first.
+func (p *Pages) assignmentsIn(
 	ctx context.Context, v *page.Visit, deviceID uuid.UUID, w roomsensor.Window,
-) (bands []chart.Band, err error) {
+) (during []roomsensor.Assignment, err error) {
 	newest, err := p.backend.Assignments(ctx, v.Team.ID, deviceID, roomsensor.AssignmentQuery{
 		After: &roomsensor.AssignmentPosition{StartedAt: w.To, ID: uuid.Max}, Limit: maxBands,
 	})
-	for i := range newest {
-		if a := &newest[i]; !a.Window().Intersect(w).Empty() {
-			bands = append(bands, chart.Band{Window: a.Window(), Label: a.Label})
-		}
-	}
-	slices.Reverse(bands)
-	return bands, err
+	return slices.DeleteFunc(newest, func(a roomsensor.Assignment) bool { return a.Window().Intersect(w).Empty() }), err
 }

@@ -23,10 +23,12 @@ type Backend interface {
 	NightRooms(
 		ctx context.Context, teamID uuid.UUID, q roomsensor.NightQuery,
 	) (rooms []roomsensor.NightRoom, more bool, err error)
-	// NightHistory reads other nights of some assignments: for each of them, one result per query, in their order.
-	NightHistory(
-		ctx context.Context, teamID uuid.UUID, rooms []roomsensor.NightRoom, nights []roomsensor.NightQuery,
-	) ([][]roomsensor.NightResult, error)
+	// RoomNights reads nights, the newest first, of the assignments that overlap any of them and that keep selects: for each
+	// of them, one result per night.
+	RoomNights(
+		ctx context.Context, teamID uuid.UUID, nights []roomsensor.NightQuery, keep func(*roomsensor.Assignment) bool,
+	) (rooms []roomsensor.NightRoom, results [][]roomsensor.NightResult, more bool, err error)
+	Assignment(ctx context.Context, teamID, assignmentID uuid.UUID) (roomsensor.Assignment, error)
 }
 
 const (
@@ -53,7 +55,6 @@ func New(backend Backend) *Pages {
 
 // nightReport is a night with its rooms, in the order of the page.
 type nightReport struct {
-	zone    *time.Location
 	night   roomsensor.Night
 	last    roomsensor.Night // that people mean by last night
 	newest  roomsensor.Night // that has begun last
@@ -66,7 +67,7 @@ type nightReport struct {
 
 // readNight reads the night that the query of the page selects, by default the last one.
 func (p *Pages) readNight(ctx context.Context, v *page.Visit) (*nightReport, error) {
-	r := &nightReport{zone: v.Zone(), byName: v.Echo.QueryParam("sort") == "name"}
+	r := &nightReport{byName: v.Echo.QueryParam("sort") == "name"}
 	r.last, r.newest = v.Team.Night.LastNight(v.Now, v.Zone())
 	r.night = r.last
 	if text := v.Echo.QueryParam("night"); text != "" {
@@ -119,12 +120,7 @@ func (p *Pages) Show(ctx context.Context, v *page.Visit) error {
 	}
 	rooms := r.rooms[(first-1)*nightPage : min(first*nightPage, len(r.rooms))]
 	before := v.Team.Night.Before(r.night, v.Zone(), nightsBefore)
-	queries := make([]roomsensor.NightQuery, len(before))
-	for i := range before {
-		queries[i] = r.query
-		queries[i].Window = before[i].Window
-	}
-	history, err := p.backend.NightHistory(ctx, v.Team.ID, rooms, queries)
+	history, err := p.readHistory(ctx, v, before, rooms)
 	if err != nil {
 		return err
 	}
@@ -134,7 +130,7 @@ func (p *Pages) Show(ctx context.Context, v *page.Visit) error {
 		view.Parts = append(view.Parts, n+1)
 	}
 	for i := range rooms {
-		room := newRoomView(r, &rooms[i], before, history[i])
+		room := newRoomView(v, r, &rooms[i], before, history[sleeperOf(&rooms[i].Assignment)])
 		if room.Verdict.Key == "good" {
 			view.Good = append(view.Good, room)
 		} else {

@@ -71,11 +71,11 @@ func newNightView(v *page.Visit, r *nightReport) *nightView {
 
 // roomView is a room of the list.
 type roomView struct {
-	DeviceID   uuid.UUID
 	Label      string
 	DeviceName *string
 	Travel     bool
-	From, To   string     // of the night, as the page of the device expects it
+	Link       string     // to the course of the night
+	Person     *uuid.UUID // an assignment of the athlete; nil for a place
 	Began      *time.Time // if the assignment began during the night
 	Ended      *time.Time // if it ended during the night
 	Verdict    page.VerdictText
@@ -95,13 +95,16 @@ type nightCell struct {
 }
 
 func newRoomView(
-	r *nightReport, room *roomsensor.NightRoom, before []roomsensor.Night, history []roomsensor.NightResult,
+	v *page.Visit, r *nightReport, room *roomsensor.NightRoom, before []roomsensor.Night, past *history,
 ) roomView {
 	view := roomView{
-		DeviceID: room.Assignment.DeviceID, Label: room.Assignment.Label,
+		Label: room.Assignment.Label,
 		Travel: room.Assignment.HomeOrTravel == roomsensor.Travel, Verdict: page.VerdictTextOf(room.Verdict()),
 		Advice: page.Advice(&room.NightResult, &room.Limits), Sparkline: sparkline(room),
-		From: roomsensor.FormatLocal(r.night.Window.From, r.zone), To: roomsensor.FormatLocal(r.night.Window.To, r.zone),
+		Link: nightLink(v, room.Assignment.DeviceID, &r.night, nil),
+	}
+	if room.Assignment.Type == roomsensor.Athlete {
+		view.Person = &room.Assignment.ID
 	}
 	if name := room.DeviceName; name != nil && *name != view.Label {
 		view.DeviceName = name
@@ -120,7 +123,7 @@ func newRoomView(
 			view.Metrics = append(view.Metrics, newNightCell(m, &room.Metrics[m], &room.Limits[m]))
 		}
 	}
-	view.Bars, view.Strip = nightBars(before, history)
+	view.Bars, view.Strip = nightBars(before, past.nights)
 	return view
 }
 

@@ -36,6 +36,7 @@ func (r *Route) right(v *Visit) *roomsensor.TeamRight {
 var navigation = []struct{ title, path string }{
 	{"Overview", TeamPath},
 	{"Last night", TeamPath + "/nights"},
+	{"People", TeamPath + "/people"},
 	{"Assignments", TeamPath + "/assignments"},
 	{"Export", TeamPath + "/export"},
 	{"Keys", TeamPath + "/keys"},

@@ -27,35 +27,50 @@ const (
 func (s *Store) NightRooms(
 	ctx context.Context, teamID uuid.UUID, q roomsensor.NightQuery,
 ) (rooms []roomsensor.NightRoom, more bool, err error) {
-	err = s.InSnapshot(ctx, "reading a night", func(tx pgx.Tx) error {
+	rooms, results, more, err := s.RoomNights(ctx, teamID, []roomsensor.NightQuery{q}, nil)
+	if err != nil {
+		return nil, false, err
+	}
+	for i := range rooms {
+		rooms[i].NightResult = results[i][0]
+	}
+	return rooms, more, nil
+}
+
+// RoomNights reads nights, the newest first, of those assignments of a team that overlap the time from the oldest to the
+// newest and that keep selects, by device and start; nil selects all. It returns one result per night for each of them,
+// which is empty for a night that the assignment does not overlap. more reports whether the team has more assignments
+// than maxNightRooms.
+func (s *Store) RoomNights(
+	ctx context.Context, teamID uuid.UUID, nights []roomsensor.NightQuery, keep func(*roomsensor.Assignment) bool,
+) (rooms []roomsensor.NightRoom, results [][]roomsensor.NightResult, more bool, err error) {
+	err = s.InSnapshot(ctx, "reading nights", func(tx pgx.Tx) error {
 		if err := s.Set(ctx, tx, "statement_timeout", nightStatementTimeout); err != nil {
 			return err
 		}
+		newest := &nights[0]
 		rows, err := s.Queries.NightAssignmentList(ctx, tx, db.NightAssignmentListParams{
-			TeamID: teamID, Athletes: q.Athletes, WindowFrom: q.Window.From, WindowTo: q.Window.To, Most: maxNightRooms + 1,
+			TeamID: teamID, Athletes: newest.Athletes, WindowFrom: nights[len(nights)-1].Window.From, WindowTo: newest.Window.To,
+			Most: maxNightRooms + 1,
 		})
 		if err != nil {
 			return err
 		}
 		more = len(rows) > maxNightRooms
-		rows = rows[:min(len(rows), maxNightRooms)]
-		rooms = pg.Convert(rows, func(row *db.NightAssignmentListRow) roomsensor.NightRoom {
+		for _, row := range rows[:min(len(rows), maxNightRooms)] {
 			room := roomsensor.NightRoom{Assignment: fleet.AssignmentOf(&row.Assignment), DeviceName: row.DisplayName}
+			if keep != nil && !keep(&room.Assignment) {
+				continue
+			}
 			var tags map[string]string
 			_ = json.Unmarshal(row.Metadata, &tags) // The table checks that they are texts.
-			room.Limits = q.Limits.For(room.Assignment.DeviceID, tags)
-			return room
-		})
-		results, err := s.readNights(ctx, tx, teamID, rooms, []roomsensor.NightQuery{q})
-		if err != nil {
-			return err
+			room.Limits = newest.Limits.For(room.Assignment.DeviceID, tags)
+			rooms = append(rooms, room)
 		}
-		for i := range rooms {
-			rooms[i].NightResult = results[i][0]
-		}
-		return nil
+		results, err = s.readNights(ctx, tx, teamID, rooms, nights)
+		return err
 	})
-	return rooms, more, err
+	return rooms, results, more, err
 }
 
 // maxWindowAssignments is how many assignments a window has at most.
@@ -74,21 +89,6 @@ func (s *Store) AssignmentsIn(
 	return pg.Convert(rows, func(row *db.NightAssignmentListRow) roomsensor.Assignment {
 		return fleet.AssignmentOf(&row.Assignment)
 	}), nil
-}
-
-// NightHistory reads other nights of some assignments of a team: for each of them, one result per query, in their
-// order.
-func (s *Store) NightHistory(
-	ctx context.Context, teamID uuid.UUID, rooms []roomsensor.NightRoom, nights []roomsensor.NightQuery,
-) (results [][]roomsensor.NightResult, err error) {
-	err = s.InSnapshot(ctx, "reading nights", func(tx pgx.Tx) error {
-		if err := s.Set(ctx, tx, "statement_timeout", nightStatementTimeout); err != nil {
-			return err
-		}
-		results, err = s.readNights(ctx, tx, teamID, rooms, nights)
-		return err
-	})
-	return results, err
 }
 
 // readNights reads the nights of some assignments: for each of them, one result per query, in their order.

@@ -1,0 +1,349 @@
+package nights
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"golang.org/x/text/collate"
+	"golang.org/x/text/language"
+
+	"roomsensor/internal/csvenc"
+	"roomsensor/internal/dashboard/page"
+	"roomsensor/internal/fairshare"
+	"roomsensor/internal/roomsensor"
+)
+
+const (
+	// peopleNights is the number of nights on the page of all people, of which a phone shows weekNights.
+	peopleNights, weekNights = 14, 7
+	// peoplePage is the number of people on a page.
+	peoplePage = 100
+	// maxPeople is how many people are compared: their nights have up to 600,000 readings of 9 hours.
+	maxPeople = 400
+)
+
+// personRow is a person with some nights, the newest first.
+type personRow struct {
+	*history
+
+	ID          uuid.UUID // of the newest assignment, which names the person in addresses
+	Label       string
+	bad, stuffy int // nights of the week
+	Cells       []nightCellView
+}
+
+// nightCellView is one night of a person.
+type nightCellView struct {
+	Date    string // such as Mon 2 Jan
+	Link    string // to the room of that night; empty without one
+	Verdict page.VerdictText
+	Time    string // that made the night bad or stuffy
+	Away    bool   // the person had no room
+	Old     bool   // not shown on a phone
+}
+
+// peopleView is the data of the page of all people.
+type peopleView struct {
+	Headline    string
+	Nights      []nightCellView // the heads of the columns
+	People      []personRow
+	ByName      bool
+	More        bool
+	Page, Pages int
+	Parts       []int
+}
+
+// ShowPeople shows the last nights of everybody who has a room.
+func (p *Pages) ShowPeople(ctx context.Context, v *page.Visit) error {
+	nights, rows, more, err := p.readPeople(ctx, v)
+	if err != nil {
+		return err
+	}
+	view := peopleView{Headline: weekHeadline(rows), More: more, ByName: v.Echo.QueryParam("sort") == "name"}
+	for i := range nights {
+		view.Nights = append(view.Nights, nightCellView{Date: nights[i].Date.Format("Mon 2 Jan"), Old: i >= weekNights})
+	}
+	view.Pages = max(1, (len(rows)+peoplePage-1)/peoplePage)
+	first, err := strconv.Atoi(v.Echo.QueryParam("page"))
+	if err != nil || first < 1 || first > view.Pages {
+		first = 1
+	}
+	view.Page = first
+	for n := range view.Pages {
+		view.Parts = append(view.Parts, n+1)
+	}
+	view.People = rows[(first-1)*peoplePage : min(first*peoplePage, len(rows))]
+	for i := range view.People {
+		view.People[i].addCells(v, nights)
+	}
+	return v.Render("people", view)
+}
+
+// readPeople reads the last nights of everybody who has a room, the worst first.
+func (p *Pages) readPeople(
+	ctx context.Context, v *page.Visit,
+) (nights []roomsensor.Night, rows []personRow, more bool, err error) {
+	held, err := p.running.Try(fairshare.Owner{Team: v.Team.ID}, 1)
+	if err != nil {
+		return nil, nil, false, err
+	}
+	defer held.Release()
+	last, _ := v.Team.Night.LastNight(v.Now, v.Zone())
+	nights = append([]roomsensor.Night{last}, v.Team.Night.Before(last, v.Zone(), peopleNights-1)...)
+	people, others := map[sleeper]bool{}, false
+	rooms, results, more, err := p.backend.RoomNights(ctx, v.Team.ID, queriesOf(v, nights, true),
+		func(a *roomsensor.Assignment) bool {
+			known := people[sleeperOf(a)]
+			if !known && len(people) == maxPeople {
+				others = true
+				return false
+			}
+			people[sleeperOf(a)] = true
+			return true
+		})
+	if err != nil {
+		return nil, nil, false, err
+	}
+	for _, h := range gather(rooms, results, len(nights)) {
+		newest := h.newest()
+		row := personRow{history: h, ID: newest.Assignment.ID, Label: newest.Assignment.Label}
+		for n := range h.nights[:weekNights] {
+			switch h.nights[n].Verdict() {
+			case roomsensor.Bad:
+				row.bad++
+			case roomsensor.Stuffy:
+				row.stuffy++
+			case roomsensor.Good, roomsensor.Unknown:
+			}
+		}
+		rows = append(rows, row)
+	}
+	sortPeople(rows, v.Echo.QueryParam("sort") == "name")
+	return nights, rows, more || others, nil
+}
+
+func sortPeople(rows []personRow, byName bool) {
+	collator := collate.New(language.Und, collate.Numeric, collate.IgnoreCase)
+	slices.SortFunc(rows, func(a, b personRow) int {
+		name := cmp.Or(collator.CompareString(a.Label, b.Label), bytes.Compare(a.ID[:], b.ID[:]))
+		if byName {
+			return name
+		}
+		return cmp.Or(cmp.Compare(b.bad, a.bad), cmp.Compare(b.stuffy, a.stuffy), name)
+	})
+}
+
+// weekHeadline answers who slept badly this week. The rows may have any order.
+func weekHeadline(rows []personRow) string {
+	var worst []string
+	most, stuffy := 0, 0
+	for i := range rows {
+		r := &rows[i]
+		if r.bad > most {
+			most, worst = r.bad, nil
+		}
+		if r.bad == most && most > 0 {
+			worst = append(worst, r.Label)
+		}
+		if r.stuffy > 0 {
+			stuffy++
+		}
+	}
+	switch {
+	case len(rows) == 0:
+		return "People"
+	case len(worst) == 1:
+		return fmt.Sprintf("%s had bad air in %d of the last %d nights", worst[0], most, weekNights)
+	case len(worst) > 1:
+		return fmt.Sprintf("%d people had bad air in %d of the last %d nights", len(worst), most, weekNights)
+	case stuffy > 0:
+		return fmt.Sprintf("Nobody had bad air in the last %d nights, %s stuffy air", weekNights,
+			page.Plural(stuffy, "person had", "people had"))
+	}
+	return fmt.Sprintf("Nobody had bad or stuffy air in the last %d nights", weekNights)
+}
+
+func (r *personRow) addCells(v *page.Visit, nights []roomsensor.Night) {
+	for n := range nights {
+		r.Cells = append(r.Cells, newNightCellView(v, r.history, n, &nights[n], r.ID))
+		r.Cells[n].Old = n >= weekNights
+	}
+}
+
+func newNightCellView(v *page.Visit, h *history, n int, night *roomsensor.Night, person uuid.UUID) nightCellView {
+	result := &h.nights[n]
+	cell := nightCellView{Date: night.Date.Format("Mon 2 Jan"), Verdict: page.VerdictTextOf(result.Verdict())}
+	room := h.worst(n)
+	if cell.Away = room == nil; cell.Away {
+		return cell
+	}
+	cell.Link = nightLink(v, room.Assignment.DeviceID, night, &person)
+	if cause, ok := result.Cause(result.Verdict(), &room.Limits); ok && result.Verdict() >= roomsensor.Stuffy {
+		cell.Time = page.HoursAndMinutes(cause.For)
+	}
+	return cell
+}
+
+// DownloadPeople sends the table of all people as CSV.
+func (p *Pages) DownloadPeople(ctx context.Context, v *page.Visit) error {
+	nights, rows, _, err := p.readPeople(ctx, v)
+	if err != nil {
+		return err
+	}
+	body := []byte("person,external_ref")
+	for i := range nights {
+		body = append(append(body, ','), nights[i].Date.Format(time.DateOnly)...)
+	}
+	body = append(body, '\n')
+	for i := range rows {
+		body = csvenc.AppendField(body, csvenc.Guard(rows[i].Label))
+		ref := rows[i].newest().Assignment.ExternalRef
+		if body = append(body, ','); ref != nil {
+			body = csvenc.AppendField(body, csvenc.Guard(*ref))
+		}
+		for n := range nights {
+			if body = append(body, ','); rows[i].worst(n) != nil {
+				body = append(body, rows[i].nights[n].Verdict().String()...)
+			}
+		}
+		body = append(body, '\n')
+	}
+	name := "people_" + nights[0].Date.Format(time.DateOnly) + ".csv"
+	return v.SendFile(name, "text/csv; charset=utf-8", body)
+}
+
+// personNights is the number of nights on the page of a person.
+const personNights = 30
+
+// personView is the data of the page of a person.
+type personView struct {
+	Name     string
+	Headline string
+	Nights   []personNight
+	Stays    []stay
+	Earlier  string // address
+	Later    string // address; empty for the newest nights
+	ID       uuid.UUID
+	Bars     []nightBar
+	Strip    string
+}
+
+// personNight is a night of a person.
+type personNight struct {
+	nightCellView
+
+	Rooms  string
+	Advice string
+	CO2    string
+}
+
+// stay is a time that a person spent in a room.
+type stay struct {
+	Room     string
+	DeviceID uuid.UUID
+	From     time.Time
+	To       *time.Time
+	Export   string // address of the export of its readings
+}
+
+// ShowPerson shows the nights of a person, who is named by one of the assignments.
+func (p *Pages) ShowPerson(ctx context.Context, v *page.Visit) error {
+	held, err := p.running.Try(fairshare.Owner{Team: v.Team.ID}, 1)
+	if err != nil {
+		return err
+	}
+	defer held.Release()
+	id, err := v.ID("assignment_id")
+	if err != nil {
+		return err
+	}
+	assignment, err := p.backend.Assignment(ctx, v.Team.ID, id)
+	if err != nil {
+		return err
+	}
+	key, ok := assignment.Person()
+	if !ok {
+		return roomsensor.ErrNotFound
+	}
+	last, _ := v.Team.Night.LastNight(v.Now, v.Zone())
+	newest := last
+	if until, err := time.Parse(time.DateOnly, v.Echo.QueryParam("until")); err == nil && until.Before(last.Date) {
+		newest = v.Team.Night.Night(until, v.Zone())
+	}
+	nights := append([]roomsensor.Night{newest}, v.Team.Night.Before(newest, v.Zone(), personNights-1)...)
+	rooms, results, _, err := p.backend.RoomNights(ctx, v.Team.ID, queriesOf(v, nights, true),
+		func(a *roomsensor.Assignment) bool { return a.IsPerson(key) })
+	if err != nil {
+		return err
+	}
+	h := gather(rooms, results, len(nights))[sleeper{person: key}]
+	if h == nil {
+		h = newHistory(len(nights))
+	}
+	view := personView{Name: assignment.Label, ID: id}
+	view.add(v, h, nights)
+	address := v.Path("people", id.String()) + "?until="
+	view.Earlier = address + newest.Date.AddDate(0, 0, -personNights).Format(time.DateOnly)
+	if newest.Date.Before(last.Date) {
+		view.Later = address + newest.Date.AddDate(0, 0, personNights).Format(time.DateOnly)
+	}
+	return v.Render("person", view)
+}
+
+func (view *personView) add(v *page.Visit, h *history, nights []roomsensor.Night) {
+	bad := 0
+	for n := range nights {
+		night := personNight{nightCellView: newNightCellView(v, h, n, &nights[n], view.ID)}
+		if room := h.worst(n); room != nil {
+			night.Advice = page.Advice(&h.nights[n], &room.Limits)
+			if metric := &h.nights[n].Metrics[roomsensor.CO2]; metric.Count > 0 {
+				night.CO2 = valueOf(roomsensor.CO2, metric.Mean)
+			}
+		}
+		if h.nights[n].Verdict() == roomsensor.Bad {
+			bad++
+		}
+		var names []string
+		for i := range h.rooms[n] {
+			names = append(names, roomName(&h.rooms[n][i]))
+		}
+		night.Rooms = strings.Join(names, ", ")
+		view.Nights = append(view.Nights, night)
+	}
+	view.Headline = fmt.Sprintf("%s had bad air in %d of %d nights", view.Name, bad, len(nights))
+	view.Bars, view.Strip = nightBars(nights, h.nights)
+	slices.SortFunc(h.stays, func(a, b roomsensor.NightRoom) int {
+		return b.Assignment.StartedAt.Compare(a.Assignment.StartedAt)
+	})
+	for i := range h.stays {
+		view.Stays = append(view.Stays, newStay(v, &h.stays[i]))
+	}
+}
+
+func roomName(room *roomsensor.NightRoom) string {
+	if room.DeviceName != nil {
+		return *room.DeviceName
+	}
+	return "unnamed device"
+}
+
+// newStay returns the time in a room with the export of its readings, as far as one file may reach back.
+func newStay(v *page.Visit, room *roomsensor.NightRoom) stay {
+	a := &room.Assignment
+	w := a.Window().Intersect(roomsensor.Window{To: v.Now})
+	if oldest := w.To.Add(-roomsensor.MaxWindow); w.From.Before(oldest) {
+		w.From = oldest
+	}
+	return stay{
+		Room: roomName(room), DeviceID: a.DeviceID, From: a.StartedAt, To: a.EndedAt,
+		Export: v.Path("export") + "?count=1&device=" + a.DeviceID.String() +
+			"&from=" + roomsensor.FormatLocal(w.From, v.Zone()) + "&to=" + roomsensor.FormatLocal(w.To, v.Zone()),
+	}
+}
