@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// keptFormFor is how long a form is kept whose session had ended.
+	// keptFormFor is the time for which a form is kept whose session had ended.
 	keptFormFor = 15 * time.Minute
 	// maxKeptForm is the greatest size of its cookie in bytes. Browsers take 4,096 with the name.
 	maxKeptForm = 3500
