@@ -13,8 +13,8 @@ type Size struct{ Width, Height int }
 const maxSparklinePoints = 24
 
 // Sparkline returns a line without axes, <svg class="sparkline">. Its values are at equal distances; NaN is a gap. The
-// vertical scale includes the values from low to high, so that noise does not look like a change. The limit, unless it is
-// nil, is a line of the class limit, and the parts above it are of the class over. label is the text alternative;
+// vertical scale includes the values from low to high, so that noise does not look like a change. The limit, unless it
+// is nil, is a line of the class limit, and the parts above it are of the class over. label is the text alternative;
 // without one the drawing is hidden from assistive technology, because the text beside it says the same. With a size of
 // 96 by 24 and without a limit the markup has at most 250 bytes and the label, and 24 bytes more for each gap.
 func Sparkline(values []float32, low, high float32, limit *float32, size Size, label string) template.HTML {

@@ -1,6 +1,7 @@
 // Package export counts and sends exports of a team's data: readings as CSV in two shapes or as Parquet, aggregates as
-// CSV, and both for spreadsheets. The API and the dashboard have an Exporter each. They parse what a client asks for into a Request, and the
-// Exporter does the rest of decision 22 b: admission, selection, limits, headers and the stream of the body.
+// CSV, and both for spreadsheets. The API and the dashboard have an Exporter each. They parse what a client asks for
+// into a Request, and the Exporter does the rest of decision 22 b: admission, selection, limits, headers and the stream
+// of the body.
 //
 //	export.go      the Exporter and the data that it needs
 //	request.go     Request, and how GET /readings.csv and GET /readings.parquet say it

@@ -30,9 +30,9 @@ type Request struct {
 	Format    Format
 	// Recheck returns an error if the requester has lost the right to the export; nil means that nobody checks it.
 	Recheck func(context.Context) error
-	Times     httpedge.TimeRange
-	Devices   httpedge.DeviceSelection
-	Metrics   []roomsensor.Metric
+	Times   httpedge.TimeRange
+	Devices httpedge.DeviceSelection
+	Metrics []roomsensor.Metric
 
 	// ReadingsCSV only.
 	Wide       bool // a column for each metric of each device, instead of a line for each reading

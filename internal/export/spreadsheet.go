@@ -323,4 +323,6 @@ func (c *excelCSV) end() error {
 }
 
 // Close sends the last lines.
-func (c *excelCSV) Close() error { return c.Flush() }
+func (c *excelCSV) Close() error {
+	return c.Flush() //nolint:wrapcheck // The writer of the response wraps it.
+}

@@ -256,7 +256,7 @@ func request(v *page.Visit, query string, format export.Format) (*export.Request
 	r.Sheet = sheet
 	r.TeamID, r.Requester = v.Team.ID, v.User.ID.String()
 	r.Recheck = func(context.Context) error {
-		err := v.Recheck()
+		err := v.Recheck() //nolint:contextcheck // That of the request has the session as it was.
 		if errors.Is(err, page.ErrSignedOut) || errors.Is(err, roomsensor.ErrNotFound) {
 			return err
 		}
@@ -265,8 +265,8 @@ func request(v *page.Visit, query string, format export.Format) (*export.Request
 	return r, nil
 }
 
-// newSheet returns what a spreadsheet of the person has: local times, and the separators of the language that the browser
-// prefers.
+// newSheet returns what a spreadsheet of the person has: local times, and the separators of the language that the
+// browser prefers.
 func newSheet(v *page.Visit, means roomsensor.Interval) *export.Sheet {
 	s := &export.Sheet{Zone: v.Zone(), Means: means}
 	for _, m := range roomsensor.Metrics {

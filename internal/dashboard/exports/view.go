@@ -55,7 +55,9 @@ var fileOf = map[string]string{
 
 // Download names the format of the download.
 func (view *exportView) Download() string {
-	return map[string]string{"csv": "CSV", "parquet": "Parquet", "xlsx": "for Excel", "excel": "CSV for Excel"}[view.Form.Format]
+	return map[string]string{
+		"csv": "CSV", "parquet": "Parquet", "xlsx": "for Excel", "excel": "CSV for Excel",
+	}[view.Form.Format]
 }
 
 // exportResult is the size of an export, and how to get it.

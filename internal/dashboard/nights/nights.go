@@ -23,8 +23,8 @@ type Backend interface {
 	NightRooms(
 		ctx context.Context, teamID uuid.UUID, q roomsensor.NightQuery,
 	) (rooms []roomsensor.NightRoom, more bool, err error)
-	// RoomNights reads nights, the newest first, of the assignments that overlap any of them and that keep selects: for each
-	// of them, one result per night.
+	// RoomNights reads nights, the newest first, of the assignments that overlap any of them and that keep selects: for
+	// each of them, one result per night.
 	RoomNights(
 		ctx context.Context, teamID uuid.UUID, nights []roomsensor.NightQuery, keep func(*roomsensor.Assignment) bool,
 	) (rooms []roomsensor.NightRoom, results [][]roomsensor.NightResult, more bool, err error)

@@ -98,7 +98,7 @@ func newRoomView(
 	v *page.Visit, r *nightReport, room *roomsensor.NightRoom, before []roomsensor.Night, past *history,
 ) roomView {
 	view := roomView{
-		Label: room.Assignment.Label,
+		Label:  room.Assignment.Label,
 		Travel: room.Assignment.HomeOrTravel == roomsensor.Travel, Verdict: page.VerdictTextOf(room.Verdict()),
 		Advice: page.Advice(&room.NightResult, &room.Limits), Sparkline: sparkline(room),
 		Link: nightLink(v, room.Assignment.DeviceID, &r.night, nil),

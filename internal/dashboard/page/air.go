@@ -77,7 +77,7 @@ func side(high bool) string {
 var remedies = [roomsensor.MetricCount]struct{ low, high string }{
 	roomsensor.CO2:      {"check the sensor", "open the window or the door before sleeping"},
 	roomsensor.Temp:     {"heat the room, or close the window at night", "air the room in the evening, or heat it less"},
-	roomsensor.Humidity: {"air the room for less time, or use a humidifier", "air the room in the evening and the morning"},
+	roomsensor.Humidity: {"air the room for less time, or use a humidifier", "air the room in the evening and morning"},
 	roomsensor.Lux:      {"open the curtains", "darken the room"},
 	roomsensor.Sound:    {"check the sensor", "close the window on the side of the noise"},
 }

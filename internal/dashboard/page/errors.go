@@ -92,8 +92,8 @@ func (s *Site) fail(err error, c echo.Context) {
 	}
 }
 
-// signInPath returns the address of the sign-in page, which returns to the page that was asked for. A form that was posted
-// is kept for a while.
+// signInPath returns the address of the sign-in page, which returns to the page that was asked for. A form that was
+// posted is kept for a while.
 func (s *Site) signInPath(c echo.Context) string {
 	r := c.Request()
 	if r.Method == http.MethodPost {

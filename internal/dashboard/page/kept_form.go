@@ -29,11 +29,13 @@ type KeptForm struct {
 type KeptField struct{ Name, Value string }
 
 // isSecret reports whether a field must not be kept.
-func isSecret(name string) bool { return strings.Contains(name, "password") || strings.Contains(name, "secret") }
+func isSecret(name string) bool {
+	return strings.Contains(name, "password") || strings.Contains(name, "secret")
+}
 
 func (s *Site) keptCookie(value string, age time.Duration) *http.Cookie {
 	session := s.sessions.manager.Cookie
-	return &http.Cookie{
+	return &http.Cookie{ //nolint:gosec // Secure is that of the session.
 		Name: session.Name + "-form", Value: value, Path: "/", HttpOnly: true, Secure: session.Secure,
 		SameSite: http.SameSiteLaxMode, MaxAge: int(age / time.Second),
 	}

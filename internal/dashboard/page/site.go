@@ -124,13 +124,14 @@ func (s *Site) Handler(routes []Route) http.Handler {
 	return e
 }
 
-// redirectToPage leads from the address of a form to its page: after a refused form, the browser shows the address of the
-// form, and people reload it or send it to others.
+// redirectToPage leads from the address of a form to its page: after a refused form, the browser shows the address of
+// the form, and people reload it or send it to others.
 func (s *Site) redirectToPage(c echo.Context) error {
 	return c.Redirect(http.StatusSeeOther, s.pageOf(c)) //nolint:wrapcheck // It fails only for another status.
 }
 
-// pageOf returns the address of the page that has the form of a request: the longest beginning of its path that is a page.
+// pageOf returns the address of the page that has the form of a request: the longest beginning of its path that is a
+// page.
 func (s *Site) pageOf(c echo.Context) string {
 	route, path := strings.Split(c.Path(), "/"), strings.Split(c.Request().URL.EscapedPath(), "/")
 	for n := len(route); n > 1; n-- {

@@ -28,7 +28,7 @@ type Visit struct {
 	Now  time.Time
 
 	site    *Site
-	refused bool // whether the answer is a form that was not saved
+	refused bool            // whether the answer is a form that was not saved
 	ctx     context.Context //nolint:containedctx // It has the session, and a visit is one request.
 }
 
@@ -76,8 +76,8 @@ func (v *Visit) SendFile(name, contentType string, body []byte) error {
 // Render answers with a page of web/pages.
 func (v *Visit) Render(page string, data any) error { return v.Write(http.StatusOK, page, data) }
 
-// Invalid answers with the same page again, which shows the form as entered and its errors. The first field with an error
-// gets the focus, and a page whose form was posted says at its top that nothing was saved.
+// Invalid answers with the same page again, which shows the form as entered and its errors. The first field with an
+// error gets the focus, and a page whose form was posted says at its top that nothing was saved.
 func (v *Visit) Invalid(page string, data any) error {
 	v.refused = v.Echo.Request().Method == http.MethodPost
 	return v.Write(http.StatusUnprocessableEntity, page, data)

@@ -100,7 +100,8 @@ func (p *Pages) RegisterUnit(ctx context.Context, v *page.Visit) error {
 			"The unit "+form.Unit+" is registered. Replay its rejects below to store what arrived before.")
 	}
 	return v.Redirect(v.Path("devices", id.String()),
-		"The device was added. Its readings appear here once unit "+form.Unit+" uploads with an upload credential of the team.")
+		"The device was added. Its readings appear here once unit "+form.Unit+
+			" uploads with an upload credential of the team.")
 }
 
 // read checks the form and returns the device to create.

@@ -37,8 +37,8 @@ func (s *Store) NightRooms(
 	return rooms, more, nil
 }
 
-// RoomNights reads nights, the newest first, of those assignments of a team that overlap the time from the oldest to the
-// newest and that keep selects, by device and start; nil selects all. It returns one result per night for each of them,
+// RoomNights reads nights, the newest first, of those assignments of a team that overlap the time from the oldest to
+// the newest and that keep selects, by device and start; nil selects all. It returns one result per night for each of them,
 // which is empty for a night that the assignment does not overlap. more reports whether the team has more assignments
 // than maxNightRooms.
 func (s *Store) RoomNights(
