@@ -38,7 +38,7 @@ func (s *Store) NightRooms(
 }
 
 // RoomNights reads nights, the newest first, of those assignments of a team that overlap the time from the oldest to
-// the newest and that keep selects, by device and start; nil selects all. It returns one result per night for each of them,
+// the newest and that keep selects, by device and start; nil selects all. It returns one result per night for each,
 // which is empty for a night that the assignment does not overlap. more reports whether the team has more assignments
 // than maxNightRooms.
 func (s *Store) RoomNights(
