@@ -161,7 +161,7 @@ func (d *drawing) drawTimeAxis() {
 // isClock reports whether the time axis has local hours, not dates.
 func (d *drawing) isClock() bool { return d.Window.To.Sub(d.Window.From) <= 3*day+2*time.Hour }
 
-// drawThresholds appends a line for each threshold, with its value at the right end.
+// drawThresholds appends a line for each threshold, with its value at the left end, away from the newest data.
 func (d *drawing) drawThresholds() {
 	for _, t := range d.Thresholds {
 		y := d.y(t.Value)
@@ -169,10 +169,10 @@ func (d *drawing) drawThresholds() {
 		d.attribute("y1", y)
 		d.attribute("y2", y)
 		d.raw(`/>`)
-		label, inside := "below ", y-4 // Towards the other values, away from the labels around the plot.
+		inside := y - 4 // Towards the other values, away from the labels around the plot.
 		if t.Above {
-			label, inside = "above ", y+13
+			inside = y + 13
 		}
-		d.textElement("chart-threshold-label", 1, inside, label+t.number()+" "+d.Unit)
+		d.textElement("chart-threshold-label", 0, inside, "limit "+t.number()+" "+d.Unit)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/PuerkitoBio/goquery"
 	"github.com/google/uuid"
@@ -104,4 +105,27 @@ func TestFormAfterSession(t *testing.T) {
 	e.exec(t, `DELETE FROM sessions`)
 	p.post(t, "/account/password", url.Values{"old_password": {"x"}, "password": {"y"}})
 	require.Equal(t, "/", p.post(t, "/sign-in", url.Values{"email": {p.email}, "password": {secretPassword}}).location())
+}
+
+// TestWordsOfPeople checks that pages understand and order words as people do: tags, cities, and names with numbers; and
+// that prints say which team and which time they are of.
+func TestWordsOfPeople(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	for _, name := range []string{"Room 10", "room 9", "Room 2"} {
+		device := e.addDevice(t, e.team, "dev:"+strings.Fields(name)[1], name, 0)
+		e.exec(t, `UPDATE devices SET metadata = '{"building": "gym"}' WHERE id = $1`, device)
+		e.addReading(t, device, 10*time.Minute, 600, 20)
+	}
+	p := e.signIn(t, e.team, roomsensor.Admin)
+	exports := p.get(t, e.path("/export?count=1&preset=week&tags=building:+gym"))
+	require.Contains(t, exports.text, "3 rows, about")
+	require.Equal(t, "Room 2room 9Room 10", exports.find("#device option").Text())
+	require.Contains(t, exports.find(".printed").Text(), "Team <&> · as of Sun 22 Nov 2026, 14:05 (UTC)")
+	form := settingsForm()
+	form.Set("time_zone", "new york")
+	require.Equal(t, http.StatusSeeOther, p.post(t, e.path("/settings"), form).status)
+	team, err := e.store.TeamSettings(t.Context(), e.team)
+	require.NoError(t, err)
+	require.Equal(t, "America/New_York", team.TimeZone.String())
 }

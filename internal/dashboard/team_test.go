@@ -67,6 +67,7 @@ func TestSettingsInvalid(t *testing.T) {
 	for _, test := range []struct{ field, value, element, want string }{
 		{"name", "", "#name-error", "The name must not be empty."},
 		{"time_zone", "europe/berlin", "#time_zone-error", `Did you mean "Europe/Berlin"?`},
+		{"time_zone", "Atlantis", "#time_zone-error", "Choose a time zone from the list"},
 		{"time_zone", "<b>", "#time_zone-error", "Choose a time zone from the list"},
 		{"night_start", "25:00", "#night_start-error", "Enter the start of the night"},
 		{"night_end", "23:30", "#night_end-error", "must not end at the time at which it begins"},

@@ -1,7 +1,7 @@
 // Package timezone loads time zones from a copy of the IANA database in the binary, so that the edges of local days are
 // the same on every machine.
 //
-//	timezone.go   Load, Names
+//	timezone.go   Load, Find, Names
 //	zoneinfo.zip  the database, as distributed with Go
 package timezone
 
@@ -12,6 +12,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -47,6 +48,24 @@ func Load(name string) (*time.Location, bool) {
 	}
 	zone, err := time.LoadLocationFromTZData(name, data)
 	return zone, err == nil
+}
+
+// Find returns the zone with an IANA name, or else the only one of a city, in any letter case: "new york" is
+// America/New_York.
+func Find(text string) (*time.Location, bool) {
+	if zone, ok := Load(text); ok {
+		return zone, true
+	}
+	city, found := "/"+strings.ReplaceAll(strings.TrimSpace(text), " ", "_"), ""
+	for _, name := range Names() {
+		if len(name) > len(city) && strings.EqualFold(name[len(name)-len(city):], city) {
+			if found != "" {
+				return nil, false
+			}
+			found = name
+		}
+	}
+	return Load(found)
 }
 
 func read(file *zip.File) ([]byte, error) {

@@ -36,3 +36,17 @@ func TestLoad(t *testing.T) {
 		require.False(t, ok, name)
 	}
 }
+
+func TestFind(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"New York": "America/New_York", " berlin ": "Europe/Berlin", "america/argentina": "", "UTC": "UTC", "": "",
+		"Europe/Berlin": "Europe/Berlin", "Louisville": "", "Kentucky/Louisville": "America/Kentucky/Louisville", "Atlantis": "",
+	} {
+		zone, ok := timezone.Find(text)
+		require.Equal(t, want != "", ok, text)
+		if ok {
+			require.Equal(t, want, zone.String(), text)
+		}
+	}
+}

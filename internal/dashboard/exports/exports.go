@@ -97,7 +97,7 @@ func (f *exportForm) parameters(v *page.Visit) (url.Values, page.FormErrors) {
 		q.Set("devices", strings.Join(f.Devices, ","))
 	}
 	for tag := range strings.SplitSeq(f.Tags, ",") {
-		key, value, ok := strings.Cut(strings.TrimSpace(tag), "=")
+		key, value, ok := page.ParseTag(tag)
 		switch {
 		case key == "" && !ok:
 		case !ok || roomsensor.CheckMetadataKey(key) != nil || q.Has("metadata."+key):

@@ -1,7 +1,6 @@
 package exports
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"net/url"
@@ -38,9 +37,7 @@ func newExportView(v *page.Visit, form exportForm, devices []roomsensor.NamedDev
 		name := page.NameOf(devices[i].DisplayName, "unnamed, "+id)
 		view.Devices = append(view.Devices, choice{id, name, slices.Contains(form.Devices, id)})
 	}
-	slices.SortFunc(view.Devices, func(a, b choice) int {
-		return cmp.Or(strings.Compare(strings.ToLower(a.Text), strings.ToLower(b.Text)), strings.Compare(a.Value, b.Value))
-	})
+	page.SortNames(view.Devices, func(c *choice) string { return c.Text })
 	for _, m := range roomsensor.Metrics {
 		chosen := len(form.Metrics) == 0 || slices.Contains(form.Metrics, m.String())
 		view.Metrics = append(view.Metrics, choice{m.String(), page.MetricTexts[m].Name, chosen})

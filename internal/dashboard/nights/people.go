@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"golang.org/x/text/collate"
-	"golang.org/x/text/language"
 
 	"roomsensor/internal/csvenc"
 	"roomsensor/internal/dashboard/page"
@@ -130,14 +128,13 @@ func (p *Pages) readPeople(
 }
 
 func sortPeople(rows []personRow, byName bool) {
-	collator := collate.New(language.Und, collate.Numeric, collate.IgnoreCase)
-	slices.SortFunc(rows, func(a, b personRow) int {
-		name := cmp.Or(collator.CompareString(a.Label, b.Label), bytes.Compare(a.ID[:], b.ID[:]))
-		if byName {
-			return name
-		}
-		return cmp.Or(cmp.Compare(b.bad, a.bad), cmp.Compare(b.stuffy, a.stuffy), name)
-	})
+	slices.SortFunc(rows, func(a, b personRow) int { return bytes.Compare(a.ID[:], b.ID[:]) })
+	page.SortNames(rows, func(r *personRow) string { return r.Label })
+	if !byName {
+		slices.SortStableFunc(rows, func(a, b personRow) int {
+			return cmp.Or(cmp.Compare(b.bad, a.bad), cmp.Compare(b.stuffy, a.stuffy))
+		})
+	}
 }
 
 // weekHeadline answers who slept badly this week. The rows may have any order.

@@ -16,6 +16,7 @@ import (
 //	query NAME VALUE...  this page with other parameters: {{query "range" "7d" "page" ""}}; an empty value removes one
 //	time T, date T     a time in the team's zone: "Sun 22 Nov, 14:05" and "Sun 22 Nov"
 //	ago T              "4 min ago", with the time as a tooltip
+//	printed            when the page was made, for prints
 //	number METRIC X    "612 ppm"; X may be a number or a pointer to one
 //	plural N WORD      "1 device", "2 devices"; for other plurals {{plural N "person" "people"}}
 //	can ROLE           whether the person has at least a role: {{if can "editor"}}
@@ -27,8 +28,12 @@ func functions(a *assets, current func() *Visit) template.FuncMap {
 		"time": func(at any) (template.HTML, error) {
 			return current().timeElement(at, "Mon 2 Jan, 15:04", "Mon 2 Jan 2006, 15:04")
 		},
-		"date":   func(at any) (template.HTML, error) { return current().timeElement(at, "Mon 2 Jan", "Mon 2 Jan 2006") },
-		"ago":    func(at any) (template.HTML, error) { return current().ageElement(at) },
+		"date": func(at any) (template.HTML, error) { return current().timeElement(at, "Mon 2 Jan", "Mon 2 Jan 2006") },
+		"ago":  func(at any) (template.HTML, error) { return current().ageElement(at) },
+		"printed": func() string {
+			v := current()
+			return "as of " + v.Now.In(v.Zone()).Format("Mon 2 Jan 2006, 15:04") + " (" + v.Zone().String() + ")"
+		},
 		"number": Number,
 		"plural": Plural,
 		"can": func(name string) (bool, error) {

@@ -3,9 +3,13 @@ package page
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/text/collate"
+	"golang.org/x/text/language"
 
 	"roomsensor/internal/roomsensor"
 )
@@ -111,6 +115,21 @@ func StatusTextOf(status roomsensor.Status, lastSeen *time.Time) StatusText {
 		return statusStale
 	}
 	return statusOffline
+}
+
+// ParseTag returns the key and the value of a tag as people write it: "building=gym" or "building: gym".
+func ParseTag(text string) (key, value string, ok bool) {
+	key, value, ok = strings.Cut(text, "=")
+	if !ok {
+		key, value, ok = strings.Cut(text, ":")
+	}
+	return strings.TrimSpace(key), strings.TrimSpace(value), ok
+}
+
+// SortNames sorts as people expect it: "room 9" before "Room 10".
+func SortNames[T any](all []T, name func(*T) string) {
+	collator := collate.New(language.Und, collate.Numeric, collate.IgnoreCase)
+	slices.SortStableFunc(all, func(a, b T) int { return collator.CompareString(name(&a), name(&b)) })
 }
 
 // NameOf returns the display name of a device, or its hardware id.

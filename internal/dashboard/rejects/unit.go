@@ -118,11 +118,11 @@ func (f *unitForm) read(v *page.Visit) roomsensor.NewDevice {
 		if line = strings.TrimSpace(line); line == "" {
 			continue
 		}
-		key, value, ok := strings.Cut(line, "=")
+		key, value, ok := page.ParseTag(line)
 		if !ok {
 			f.Errors.Add("tags", "Write one tag per line, as key=value, such as building=gym.")
 		}
-		d.Metadata[strings.TrimSpace(key)] = strings.TrimSpace(value)
+		d.Metadata[key] = value
 	}
 	f.Errors.AddCheck("tags", "A tag is not valid:", roomsensor.CheckMetadata(d.Metadata))
 	d.InstalledAt = v.LocalTime(f.At, f.Errors)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/url"
 	"slices"
-	"strings"
 
 	"github.com/google/uuid"
 
@@ -141,11 +140,11 @@ func (p *Pages) addRule(ctx context.Context, v *page.Visit, rules *[]roomsensor.
 			errs.Add("rule", "There is no such device. Open the page of the device, and choose its limits there.")
 		}
 	} else {
-		key, value, ok := strings.Cut(v.Form("tag"), "=")
+		key, value, ok := page.ParseTag(v.Form("tag"))
 		if !ok || roomsensor.CheckMetadataKey(key) != nil || roomsensor.CheckMetadataValue(value) != nil {
 			errs.Add("tag", "Enter a tag as key=value, such as kind=dorm.")
 		}
-		r.Tag = v.Form("tag")
+		r.Tag = key + "=" + value
 	}
 	var known bool
 	if r.Metric, known = roomsensor.MetricNamed(v.Form("metric")); !known {

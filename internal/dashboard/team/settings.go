@@ -200,7 +200,7 @@ func (p *Pages) conflict(ctx context.Context, v *page.Visit, now string) string 
 func readSettings(team *roomsensor.TeamSettings, form url.Values, errs page.FormErrors) {
 	team.Name = form.Get("name")
 	errs.AddCheck("name", "The name", roomsensor.CheckName(team.Name))
-	if zone, known := timezone.Load(form.Get("time_zone")); known {
+	if zone, known := timezone.Find(form.Get("time_zone")); known {
 		team.TimeZone = zone
 	} else {
 		errs.Add("time_zone", "Choose a time zone from the list, such as Europe/Berlin. "+

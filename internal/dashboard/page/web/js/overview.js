@@ -69,6 +69,8 @@ function show(kind, text) {
 function showLost(reason) {
   if (!lost) {
     lost = true;
+    setText(headline, "Not up to date");
+    setText(summary, "How the rooms are now is not known.");
     paintAll();
   }
   show("lost", `${reason} This page shows the data of ${clock.format(current)}.`);
