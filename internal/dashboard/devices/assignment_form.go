@@ -8,6 +8,7 @@ import (
 
 	"roomsensor/internal/dashboard/page"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/wording"
 )
 
 // assignmentForm is the data of web/pages/assignment.html: the form with which people start, transfer or end an
@@ -73,7 +74,7 @@ func (p *Pages) newForm(ctx context.Context, v *page.Visit, action string) (*ass
 	if err != nil {
 		return nil, err
 	}
-	form.Device = page.NameOf(device.DisplayName, device.HardwareID)
+	form.Device = wording.NameOf(device.DisplayName, device.HardwareID)
 	form.Title = map[string]string{
 		"start": "Start an assignment", "transfer": "Transfer an assignment", "end": "End an assignment",
 	}[action]

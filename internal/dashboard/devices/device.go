@@ -14,6 +14,7 @@ import (
 	"roomsensor/internal/chart"
 	"roomsensor/internal/dashboard/page"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/wording"
 )
 
 // Backend reads and changes devices and their assignments.
@@ -59,7 +60,7 @@ const (
 // deviceView is the data of the page of a device.
 type deviceView struct {
 	Device        roomsensor.Device
-	Status        page.StatusText
+	Status        wording.StatusText
 	Tags          []tag
 	Installations []roomsensor.Installation
 	Installed     *roomsensor.Installation // nil if no unit is installed
@@ -80,7 +81,7 @@ type deviceView struct {
 type tag struct{ Key, Value string }
 
 // Name returns the display name of the device, or its hardware id.
-func (d *deviceView) Name() string { return page.NameOf(d.Device.DisplayName, d.Device.HardwareID) }
+func (d *deviceView) Name() string { return wording.NameOf(d.Device.DisplayName, d.Device.HardwareID) }
 
 // metricChart is the chart of one metric.
 type metricChart struct {
@@ -111,7 +112,7 @@ func (p *Pages) deviceView(ctx context.Context, v *page.Visit) (*deviceView, err
 	if view.Device, err = p.backend.Device(ctx, v.Team.ID, id); err != nil {
 		return nil, err
 	}
-	view.Status = page.StatusTextOf(roomsensor.StatusAt(v.Now, view.Device.LastSeenAt), view.Device.LastSeenAt)
+	view.Status = wording.StatusTextOf(roomsensor.StatusAt(v.Now, view.Device.LastSeenAt), view.Device.LastSeenAt)
 	for _, key := range slices.Sorted(maps.Keys(view.Device.Metadata)) {
 		view.Tags = append(view.Tags, tag{key, view.Device.Metadata[key]})
 	}
@@ -185,7 +186,7 @@ func chartThresholds(l roomsensor.Limit) (lines []chart.Threshold) {
 
 // metricLine returns the chart of a metric, still without a window.
 func metricLine(m roomsensor.Metric, buckets []deviceBucket) *chart.Line {
-	text := page.MetricTexts[m]
+	text := wording.MetricTexts[m]
 	line := &chart.Line{
 		ID: "chart-" + m.String(), Title: text.Name, Unit: text.Unit, Digits: text.Decimals,
 		Low: chartRanges[m].low, High: chartRanges[m].high, Points: make([]chart.Point, 0, len(buckets)),

@@ -11,6 +11,7 @@ import (
 
 	"roomsensor/internal/dashboard/page"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/wording"
 )
 
 // DeviceChanges changes a device of a team.
@@ -145,7 +146,7 @@ func (p *Pages) ChangeHardware(ctx context.Context, v *page.Visit) error {
 	return p.changeDevice(ctx, v, func(id uuid.UUID, c *deviceChange) (message string, err error) {
 		remove, unit := v.Form("remove") != "", c.form.HardwareID
 		if !remove && !roomsensor.IsHardwareID(unit) {
-			c.errors.Add("hardware_id", page.WrongUnit)
+			c.errors.Add("hardware_id", wording.WrongUnit)
 		}
 		at := v.EffectiveTime(c.form.At, c.errors)
 		if len(c.errors) > 0 {
@@ -179,7 +180,7 @@ func (p *Pages) explainHardware(
 	if err != nil {
 		return err
 	}
-	other := "the device " + page.NameOf(device.DisplayName, device.HardwareID)
+	other := "the device " + wording.NameOf(device.DisplayName, device.HardwareID)
 	when := func(at time.Time) string { return at.In(v.Zone()).Format("Mon 2 Jan 2006, 15:04:05") }
 	switch c.Conflict {
 	case roomsensor.HardwareInstalled:

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"time"
 
-	"roomsensor/internal/dashboard/page"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/wording"
 )
 
 // deviceTable is a page of the numbers that the charts show, the newest first.
@@ -31,7 +31,7 @@ func newDeviceTable(buckets []deviceBucket, number int) deviceTable {
 	t := deviceTable{Total: len(buckets), Pages: max(1, (len(buckets)+rowsPerPage-1)/rowsPerPage)}
 	t.Page = min(max(number, 1), t.Pages)
 	for _, m := range roomsensor.Metrics {
-		t.Metrics = append(t.Metrics, page.MetricTexts[m].Name+" "+page.MetricTexts[m].Unit)
+		t.Metrics = append(t.Metrics, wording.MetricTexts[m].Name+" "+wording.MetricTexts[m].Unit)
 	}
 	newest := len(buckets) - (t.Page-1)*rowsPerPage
 	shown := buckets[max(0, newest-rowsPerPage):newest]
@@ -46,15 +46,15 @@ func newDeviceRow(b *deviceBucket) deviceRow {
 	for _, m := range roomsensor.Metrics {
 		value, cell := b.metrics[m], deviceCell{}
 		if value.Count > 0 {
-			cell.Value = page.Digits(m, float64(value.Mean))
+			cell.Value = wording.Digits(m, float64(value.Mean))
 		}
 		if value.Min < value.Max {
-			cell.Low, cell.High = page.Digits(m, float64(value.Min)), page.Digits(m, float64(value.Max))
+			cell.Low, cell.High = wording.Digits(m, float64(value.Min)), wording.Digits(m, float64(value.Max))
 		}
 		row.Cells = append(row.Cells, cell)
 	}
 	if b.delay > 0 {
-		row.Delay = page.Span(b.delay)
+		row.Delay = wording.Span(b.delay)
 	}
 	return row
 }

@@ -9,6 +9,7 @@ import (
 
 	"roomsensor/internal/dashboard/page"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/wording"
 )
 
 // timelineView is the data of web/pages/assignments.html.
@@ -83,10 +84,10 @@ func (view *timelineView) addPages(number int) {
 		view.Next = strconv.Itoa(number + 1)
 	}
 	if view.Previous == "" && view.Next == "" {
-		view.Shown = page.Plural(view.Total, "device")
+		view.Shown = wording.Plural(view.Total, "device")
 		return
 	}
-	view.Shown = strconv.Itoa(first) + " to " + strconv.Itoa(last) + " of " + page.Plural(view.Total, "device")
+	view.Shown = strconv.Itoa(first) + " to " + strconv.Itoa(last) + " of " + wording.Plural(view.Total, "device")
 }
 
 // maxTickLabels is how many labels fit on a narrow screen.
@@ -114,7 +115,7 @@ func share(at time.Time, window roomsensor.Window) float64 {
 
 func newTimelineRow(v *page.Visit, d *roomsensor.TimelineDevice, window roomsensor.Window) timelineRow {
 	row := timelineRow{
-		ID: d.ID, Name: page.NameOf(d.DisplayName, d.HardwareID), HardwareID: d.HardwareID,
+		ID: d.ID, Name: wording.NameOf(d.DisplayName, d.HardwareID), HardwareID: d.HardwareID,
 		Open: d.Open(), Assignments: d.Assignments,
 	}
 	var descriptions []string

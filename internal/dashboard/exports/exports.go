@@ -16,6 +16,7 @@ import (
 	"roomsensor/internal/dashboard/page"
 	"roomsensor/internal/export"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/wording"
 )
 
 // maxExports is how many exports a process of the dashboard runs at the same time: as many as store.Dashboard has
@@ -97,7 +98,7 @@ func (f *exportForm) parameters(v *page.Visit) (url.Values, page.FormErrors) {
 		q.Set("devices", strings.Join(f.Devices, ","))
 	}
 	for tag := range strings.SplitSeq(f.Tags, ",") {
-		key, value, ok := page.ParseTag(tag)
+		key, value, ok := wording.ParseTag(tag)
 		switch {
 		case key == "" && !ok:
 		case !ok || roomsensor.CheckMetadataKey(key) != nil || q.Has("metadata."+key):
@@ -270,7 +271,7 @@ func request(v *page.Visit, query string, format export.Format) (*export.Request
 func newSheet(v *page.Visit, means roomsensor.Interval) *export.Sheet {
 	s := &export.Sheet{Zone: v.Zone(), Means: means}
 	for _, m := range roomsensor.Metrics {
-		s.Headers[m] = page.MetricTexts[m].Name + " (" + page.MetricTexts[m].Unit + ")"
+		s.Headers[m] = wording.MetricTexts[m].Name + " (" + wording.MetricTexts[m].Unit + ")"
 	}
 	languages, _, _ := language.ParseAcceptLanguage(v.Echo.Request().Header.Get("Accept-Language"))
 	if len(languages) > 0 {

@@ -12,6 +12,7 @@ import (
 	"roomsensor/internal/dashboard/page"
 	"roomsensor/internal/export"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/wording"
 )
 
 // exportView is the data of the page Export.
@@ -34,13 +35,13 @@ func newExportView(v *page.Visit, form exportForm, devices []roomsensor.NamedDev
 	view := &exportView{Form: form, Zone: v.Zone().String()}
 	for i := range devices {
 		id := devices[i].ID.String()
-		name := page.NameOf(devices[i].DisplayName, "unnamed, "+id)
+		name := wording.NameOf(devices[i].DisplayName, "unnamed, "+id)
 		view.Devices = append(view.Devices, choice{id, name, slices.Contains(form.Devices, id)})
 	}
-	page.SortNames(view.Devices, func(c *choice) string { return c.Text })
+	wording.SortNames(view.Devices, func(c *choice) string { return c.Text })
 	for _, m := range roomsensor.Metrics {
 		chosen := len(form.Metrics) == 0 || slices.Contains(form.Metrics, m.String())
-		view.Metrics = append(view.Metrics, choice{m.String(), page.MetricTexts[m].Name, chosen})
+		view.Metrics = append(view.Metrics, choice{m.String(), wording.MetricTexts[m].Name, chosen})
 	}
 	return view
 }
@@ -79,7 +80,7 @@ func (view *exportView) measured(
 	v *page.Visit, publicURL string, query url.Values, size *export.Size, devices []roomsensor.NamedDevice,
 ) {
 	r := &exportResult{
-		Rows: page.Plural(size.Lines, "row"), Empty: size.Rows == 0, Devices: size.Devices,
+		Rows: wording.Plural(size.Lines, "row"), Empty: size.Rows == 0, Devices: size.Devices,
 		Size:    byteText(view.Form.bytes(size, devices)),
 		Path:    v.Path("export", fileOf[view.Form.Format]) + "?" + query.Encode(),
 		Command: view.command(publicURL, query),
@@ -87,7 +88,7 @@ func (view *exportView) measured(
 	r.From, _ = roomsensor.ParseTime(query.Get("from"))
 	r.To, _ = roomsensor.ParseTime(query.Get("to"))
 	if size.Lines != size.Rows {
-		r.Rows += " with " + page.Plural(size.Rows, "reading")
+		r.Rows += " with " + wording.Plural(size.Rows, "reading")
 	}
 	if size.TooMany != nil {
 		r.TooMany = size.TooMany.Count()

@@ -130,7 +130,7 @@ func (p *Pages) Show(ctx context.Context, v *page.Visit) error {
 		view.Parts = append(view.Parts, n+1)
 	}
 	for i := range rooms {
-		room := newRoomView(v, r, &rooms[i], before, history[sleeperOf(&rooms[i].Assignment)])
+		room := newRoomView(v, r, &rooms[i], before, history[roomsensor.SleeperOf(&rooms[i].Assignment)])
 		if room.Verdict.Key == "good" {
 			view.Good = append(view.Good, room)
 		} else {

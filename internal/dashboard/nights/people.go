@@ -16,6 +16,7 @@ import (
 	"roomsensor/internal/dashboard/page"
 	"roomsensor/internal/fairshare"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/wording"
 )
 
 const (
@@ -29,7 +30,7 @@ const (
 
 // personRow is a person with some nights, the newest first.
 type personRow struct {
-	*history
+	*roomsensor.NightHistory
 
 	ID          uuid.UUID // of the newest assignment, which names the person in addresses
 	Label       string
@@ -41,7 +42,7 @@ type personRow struct {
 type nightCellView struct {
 	Date    string // such as Mon 2 Jan
 	Link    string // to the room of that night; empty without one
-	Verdict page.VerdictText
+	Verdict wording.VerdictText
 	Time    string // that made the night bad or stuffy
 	Away    bool   // the person had no room
 	Old     bool   // not shown on a phone
@@ -95,25 +96,25 @@ func (p *Pages) readPeople(
 	defer held.Release()
 	last, _ := v.Team.Night.LastNight(v.Now, v.Zone())
 	nights = append([]roomsensor.Night{last}, v.Team.Night.Before(last, v.Zone(), peopleNights-1)...)
-	people, others := map[sleeper]bool{}, false
+	people, others := map[roomsensor.Sleeper]bool{}, false
 	rooms, results, more, err := p.backend.RoomNights(ctx, v.Team.ID, queriesOf(v, nights, true),
 		func(a *roomsensor.Assignment) bool {
-			known := people[sleeperOf(a)]
+			known := people[roomsensor.SleeperOf(a)]
 			if !known && len(people) == maxPeople {
 				others = true
 				return false
 			}
-			people[sleeperOf(a)] = true
+			people[roomsensor.SleeperOf(a)] = true
 			return true
 		})
 	if err != nil {
 		return nil, nil, false, err
 	}
-	for _, h := range gather(rooms, results, len(nights)) {
-		newest := h.newest()
-		row := personRow{history: h, ID: newest.Assignment.ID, Label: newest.Assignment.Label}
-		for n := range h.nights[:weekNights] {
-			switch h.nights[n].Verdict() {
+	for _, h := range roomsensor.GatherNights(rooms, results, len(nights)) {
+		newest := h.Newest()
+		row := personRow{NightHistory: h, ID: newest.Assignment.ID, Label: newest.Assignment.Label}
+		for n := range h.Nights[:weekNights] {
+			switch h.Nights[n].Verdict() {
 			case roomsensor.Bad:
 				row.bad++
 			case roomsensor.Stuffy:
@@ -129,7 +130,7 @@ func (p *Pages) readPeople(
 
 func sortPeople(rows []personRow, byName bool) {
 	slices.SortFunc(rows, func(a, b personRow) int { return bytes.Compare(a.ID[:], b.ID[:]) })
-	page.SortNames(rows, func(r *personRow) string { return r.Label })
+	wording.SortNames(rows, func(r *personRow) string { return r.Label })
 	if !byName {
 		slices.SortStableFunc(rows, func(a, b personRow) int {
 			return cmp.Or(cmp.Compare(b.bad, a.bad), cmp.Compare(b.stuffy, a.stuffy))
@@ -162,28 +163,28 @@ func weekHeadline(rows []personRow) string {
 		return fmt.Sprintf("%d people had bad air in %d of the last %d nights", len(worst), most, weekNights)
 	case stuffy > 0:
 		return fmt.Sprintf("Nobody had bad air in the last %d nights, %s stuffy air", weekNights,
-			page.Plural(stuffy, "person had", "people had"))
+			wording.Plural(stuffy, "person had", "people had"))
 	}
 	return fmt.Sprintf("Nobody had bad or stuffy air in the last %d nights", weekNights)
 }
 
 func (r *personRow) addCells(v *page.Visit, nights []roomsensor.Night) {
 	for n := range nights {
-		r.Cells = append(r.Cells, newNightCellView(v, r.history, n, &nights[n], r.ID))
+		r.Cells = append(r.Cells, newNightCellView(v, r.NightHistory, n, &nights[n], r.ID))
 		r.Cells[n].Old = n >= weekNights
 	}
 }
 
-func newNightCellView(v *page.Visit, h *history, n int, night *roomsensor.Night, person uuid.UUID) nightCellView {
-	result := &h.nights[n]
-	cell := nightCellView{Date: night.Date.Format("Mon 2 Jan"), Verdict: page.VerdictTextOf(result.Verdict())}
-	room := h.worst(n)
+func newNightCellView(v *page.Visit, h *roomsensor.NightHistory, n int, night *roomsensor.Night, person uuid.UUID) nightCellView {
+	result := &h.Nights[n]
+	cell := nightCellView{Date: night.Date.Format("Mon 2 Jan"), Verdict: wording.VerdictTextOf(result.Verdict())}
+	room := h.Worst(n)
 	if cell.Away = room == nil; cell.Away {
 		return cell
 	}
 	cell.Link = nightLink(v, room.Assignment.DeviceID, night, &person)
 	if cause, ok := result.Cause(result.Verdict(), &room.Limits); ok && result.Verdict() >= roomsensor.Stuffy {
-		cell.Time = page.HoursAndMinutes(cause.For)
+		cell.Time = wording.HoursAndMinutes(cause.For)
 	}
 	return cell
 }
@@ -201,13 +202,13 @@ func (p *Pages) DownloadPeople(ctx context.Context, v *page.Visit) error {
 	body = append(body, '\n')
 	for i := range rows {
 		body = csvenc.AppendField(body, csvenc.Guard(rows[i].Label))
-		ref := rows[i].newest().Assignment.ExternalRef
+		ref := rows[i].Newest().Assignment.ExternalRef
 		if body = append(body, ','); ref != nil {
 			body = csvenc.AppendField(body, csvenc.Guard(*ref))
 		}
 		for n := range nights {
-			if body = append(body, ','); rows[i].worst(n) != nil {
-				body = append(body, rows[i].nights[n].Verdict().String()...)
+			if body = append(body, ','); rows[i].Worst(n) != nil {
+				body = append(body, rows[i].Nights[n].Verdict().String()...)
 			}
 		}
 		body = append(body, '\n')
@@ -280,9 +281,9 @@ func (p *Pages) ShowPerson(ctx context.Context, v *page.Visit) error {
 	if err != nil {
 		return err
 	}
-	h := gather(rooms, results, len(nights))[sleeper{person: key}]
+	h := roomsensor.GatherNights(rooms, results, len(nights))[roomsensor.Sleeper{Person: key}]
 	if h == nil {
-		h = newHistory(len(nights))
+		h = roomsensor.NewNightHistory(len(nights))
 	}
 	view := personView{Name: assignment.Label, ID: id}
 	view.add(v, h, nights)
@@ -294,33 +295,33 @@ func (p *Pages) ShowPerson(ctx context.Context, v *page.Visit) error {
 	return v.Render("person", view)
 }
 
-func (view *personView) add(v *page.Visit, h *history, nights []roomsensor.Night) {
+func (view *personView) add(v *page.Visit, h *roomsensor.NightHistory, nights []roomsensor.Night) {
 	bad := 0
 	for n := range nights {
 		night := personNight{nightCellView: newNightCellView(v, h, n, &nights[n], view.ID)}
-		if room := h.worst(n); room != nil {
-			night.Advice = page.Advice(&h.nights[n], &room.Limits)
-			if metric := &h.nights[n].Metrics[roomsensor.CO2]; metric.Count > 0 {
+		if room := h.Worst(n); room != nil {
+			night.Advice = wording.Advice(&h.Nights[n], &room.Limits)
+			if metric := &h.Nights[n].Metrics[roomsensor.CO2]; metric.Count > 0 {
 				night.CO2 = valueOf(roomsensor.CO2, metric.Mean)
 			}
 		}
-		if h.nights[n].Verdict() == roomsensor.Bad {
+		if h.Nights[n].Verdict() == roomsensor.Bad {
 			bad++
 		}
 		var names []string
-		for i := range h.rooms[n] {
-			names = append(names, roomName(&h.rooms[n][i]))
+		for i := range h.Rooms[n] {
+			names = append(names, roomName(&h.Rooms[n][i]))
 		}
 		night.Rooms = strings.Join(names, ", ")
 		view.Nights = append(view.Nights, night)
 	}
 	view.Headline = fmt.Sprintf("%s had bad air in %d of %d nights", view.Name, bad, len(nights))
-	view.Bars, view.Strip = nightBars(nights, h.nights)
-	slices.SortFunc(h.stays, func(a, b roomsensor.NightRoom) int {
+	view.Bars, view.Strip = nightBars(nights, h.Nights)
+	slices.SortFunc(h.Stays, func(a, b roomsensor.NightRoom) int {
 		return b.Assignment.StartedAt.Compare(a.Assignment.StartedAt)
 	})
-	for i := range h.stays {
-		view.Stays = append(view.Stays, newStay(v, &h.stays[i]))
+	for i := range h.Stays {
+		view.Stays = append(view.Stays, newStay(v, &h.Stays[i]))
 	}
 }
 

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"roomsensor/internal/dashboard/page"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/wording"
 )
 
 // stripHeight is the height of the strip of a room.
@@ -29,7 +29,7 @@ func nightBars(nights []roomsensor.Night, results []roomsensor.NightResult) (bar
 		r := &results[n]
 		bar := nightBar{X: pitch * i, Y: stripHeight - 1, Height: 1, Class: "off", Text: "not assigned"}
 		if r.Expected > 0 {
-			verdict := page.VerdictTextOf(r.Verdict())
+			verdict := wording.VerdictTextOf(r.Verdict())
 			bar.Class, bar.Text = verdict.Key, strings.ToLower(verdict.Text)
 			bar.Height = barHeights[r.Verdict()]
 			bar.Y = stripHeight - bar.Height
@@ -38,7 +38,7 @@ func nightBars(nights []roomsensor.Night, results []roomsensor.NightResult) (bar
 		bar.Text = nights[n].Date.Format("Mon 2 Jan") + ": " + bar.Text
 		bars = append(bars, bar)
 	}
-	summary = page.Plural(len(nights), "night") + " before"
+	summary = wording.Plural(len(nights), "night") + " before"
 	separator := ": "
 	for _, word := range []string{"bad", "stuffy", "good", "unknown", "not assigned"} {
 		if counts[word] > 0 {

@@ -11,6 +11,7 @@ import (
 	"roomsensor/internal/chart"
 	"roomsensor/internal/dashboard/page"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/wording"
 )
 
 // nightView is the data of the page of a night.
@@ -55,13 +56,13 @@ func newNightView(v *page.Visit, r *nightReport) *nightView {
 	case isNewest:
 		view.Title, when = "Tonight", "tonight so far"
 	}
-	view.Headline, view.Others = page.NightSummary(r.rooms, when)
+	view.Headline, view.Others = wording.NightSummary(r.rooms, when)
 	usual := time.Duration(v.Team.Night.End-v.Team.Night.Start) * time.Minute
 	if usual <= 0 {
 		usual += 24 * time.Hour
 	}
 	if length := view.To.Sub(view.From); length != usual {
-		view.Hours = page.HoursAndMinutes(length)
+		view.Hours = wording.HoursAndMinutes(length)
 	}
 	if v.Now.Before(view.To) {
 		view.RunningUntil = new(roomsensor.BucketOf(v.Now))
@@ -78,7 +79,7 @@ type roomView struct {
 	Person     *uuid.UUID // an assignment of the athlete; nil for a place
 	Began      *time.Time // if the assignment began during the night
 	Ended      *time.Time // if it ended during the night
-	Verdict    page.VerdictText
+	Verdict    wording.VerdictText
 	Advice     string
 	Readings   string // empty if all are there
 	Metrics    []nightCell
@@ -95,12 +96,12 @@ type nightCell struct {
 }
 
 func newRoomView(
-	v *page.Visit, r *nightReport, room *roomsensor.NightRoom, before []roomsensor.Night, past *history,
+	v *page.Visit, r *nightReport, room *roomsensor.NightRoom, before []roomsensor.Night, past *roomsensor.NightHistory,
 ) roomView {
 	view := roomView{
 		Label:  room.Assignment.Label,
-		Travel: room.Assignment.HomeOrTravel == roomsensor.Travel, Verdict: page.VerdictTextOf(room.Verdict()),
-		Advice: page.Advice(&room.NightResult, &room.Limits), Sparkline: sparkline(room),
+		Travel: room.Assignment.HomeOrTravel == roomsensor.Travel, Verdict: wording.VerdictTextOf(room.Verdict()),
+		Advice: wording.Advice(&room.NightResult, &room.Limits), Sparkline: sparkline(room),
 		Link: nightLink(v, room.Assignment.DeviceID, &r.night, nil),
 	}
 	if room.Assignment.Type == roomsensor.Athlete {
@@ -123,13 +124,13 @@ func newRoomView(
 			view.Metrics = append(view.Metrics, newNightCell(m, &room.Metrics[m], &room.Limits[m]))
 		}
 	}
-	view.Bars, view.Strip = nightBars(before, past.nights)
+	view.Bars, view.Strip = nightBars(before, past.Nights)
 	return view
 }
 
 func newNightCell(m roomsensor.Metric, result *roomsensor.NightMetric, limit *roomsensor.Limit) nightCell {
-	cell := nightCell{Name: page.MetricTexts[m].Name, Mean: valueOf(m, result.Mean)}
-	cell.Range = page.Digits(m, float64(result.Min)) + " to " + valueOf(m, result.Max)
+	cell := nightCell{Name: wording.MetricTexts[m].Name, Mean: valueOf(m, result.Mean)}
+	cell.Range = wording.Digits(m, float64(result.Min)) + " to " + valueOf(m, result.Max)
 	for _, v := range []roomsensor.Verdict{roomsensor.Bad, roomsensor.Stuffy} {
 		for _, high := range []bool{false, true} {
 			count, at := result.Low.At(v), limit.Low.At(v)
@@ -139,8 +140,8 @@ func newNightCell(m roomsensor.Metric, result *roomsensor.NightMetric, limit *ro
 			if count == 0 || v == roomsensor.Stuffy && cell.Class == "bad" {
 				continue
 			}
-			cell.Class = page.VerdictTextOf(v).Key
-			cell.Beyond = append(cell.Beyond, page.Beyond(roomsensor.Cause{
+			cell.Class = wording.VerdictTextOf(v).Key
+			cell.Beyond = append(cell.Beyond, wording.Beyond(roomsensor.Cause{
 				Metric: m, High: high, Limit: *at, For: roomsensor.Buckets(count),
 			}))
 		}
@@ -163,13 +164,13 @@ func sparkline(room *roomsensor.NightRoom) template.HTML {
 	}
 	high := room.Limits[roomsensor.CO2].High
 	limit := cmp.Or(high.Bad, high.Warn)
-	label := "CO₂ over the night, from " + page.Digits(roomsensor.CO2, float64(metric.Min)) + " to " +
+	label := "CO₂ over the night, from " + wording.Digits(roomsensor.CO2, float64(metric.Min)) + " to " +
 		valueOf(roomsensor.CO2, metric.Max)
 	return chart.Sparkline(values, sparklineLow, sparklineHigh, limit, chart.Size{Width: 192, Height: 32}, label)
 }
 
 // valueOf returns a value with its unit.
 func valueOf(m roomsensor.Metric, x float32) string {
-	text, _ := page.Number(m, x) // It is a number.
+	text, _ := wording.Number(m, x) // It is a number.
 	return text
 }

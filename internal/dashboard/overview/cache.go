@@ -20,10 +20,10 @@ import (
 	"golang.org/x/text/collate"
 	"golang.org/x/text/language"
 
-	"roomsensor/internal/dashboard/page"
 	"roomsensor/internal/panics"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/teamcache"
+	"roomsensor/internal/wording"
 )
 
 // Backend reads what the tiles of a team show.
@@ -228,7 +228,7 @@ func (w *overview) addTiles(devices []roomsensor.CurrentDevice) {
 
 func newTile(d *roomsensor.CurrentDevice, now time.Time) *tile {
 	t := &tile{
-		CurrentDevice: *d, status: roomsensor.StatusAt(now, d.LastSeenAt), name: page.NameOf(d.DisplayName, d.HardwareID),
+		CurrentDevice: *d, status: roomsensor.StatusAt(now, d.LastSeenAt), name: wording.NameOf(d.DisplayName, d.HardwareID),
 	}
 	searched := []string{t.name, d.HardwareID}
 	if a := d.ActiveAssignment; a != nil {
@@ -335,7 +335,7 @@ func (o *overviews) readNight(ctx context.Context, teamID uuid.UUID, w *overview
 	if err != nil {
 		return err
 	}
-	w.night, _ = page.NightSummary(rooms, "last night")
+	w.night, _ = wording.NightSummary(rooms, "last night")
 	return nil
 }
 

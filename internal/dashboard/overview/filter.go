@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"roomsensor/internal/dashboard/page"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/wording"
 )
 
 // overviewFilter selects the tiles of a page. All of it is in the query of its address.
@@ -165,7 +165,7 @@ func (s *selection) headline(devices int) string {
 	case devices == 0:
 		return "Overview"
 	case s.attention > 0:
-		return page.Plural(s.attention, "room needs", "rooms need") + " attention"
+		return wording.Plural(s.attention, "room needs", "rooms need") + " attention"
 	}
 	return "No room needs attention"
 }
@@ -176,7 +176,7 @@ func (s *selection) summary(devices int) string {
 	case devices == 0:
 		return "No devices"
 	case s.total < devices:
-		return strconv.Itoa(s.total) + " of " + page.Plural(devices, "room")
+		return strconv.Itoa(s.total) + " of " + wording.Plural(devices, "room")
 	}
 	var parts []string
 	for _, v := range []roomsensor.Verdict{roomsensor.Bad, roomsensor.Stuffy, roomsensor.Good, roomsensor.Unknown} {
@@ -184,5 +184,5 @@ func (s *selection) summary(devices int) string {
 			parts = append(parts, strconv.Itoa(n)+" "+v.String())
 		}
 	}
-	return "Air in " + page.Plural(devices, "room") + ": " + strings.Join(parts, ", ")
+	return "Air in " + wording.Plural(devices, "room") + ": " + strings.Join(parts, ", ")
 }

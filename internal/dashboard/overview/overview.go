@@ -14,6 +14,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"roomsensor/internal/dashboard/page"
+	"roomsensor/internal/wording"
 )
 
 const (
@@ -105,7 +106,7 @@ func (p *Pages) Show(ctx context.Context, v *page.Visit) error {
 	f, problem := readFilter(query)
 	selected := w.choose(&f, &v.Team, v.Now)
 	view := overviewView{
-		Search: query.Get("q"), Unit: page.UnitOf(query.Get("q")), Tag: f.tag, Problem: problem,
+		Search: query.Get("q"), Unit: wording.UnitOf(query.Get("q")), Tag: f.tag, Problem: problem,
 		Show: f.show, Options: showOptions, GroupBy: f.groupBy, TagKeys: w.tagKeys(), Table: query.Get("view") == "table",
 		Headline: selected.headline(len(w.tiles)), Summary: selected.summary(len(w.tiles)), Night: w.night,
 		Tags: w.tagOptions(f.tag), Filtered: f.search != "" || f.tag != "" || f.show != "",

@@ -12,6 +12,7 @@ import (
 	"roomsensor/internal/chart"
 	"roomsensor/internal/dashboard/page"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/wording"
 )
 
 // markupAge is the maximum age of the cached markup of a tile: the ages in it are words for minutes.
@@ -30,8 +31,8 @@ type tileView struct {
 	Name       string
 	Assignment *roomsensor.Assignment // nil without one, or if its label is the name
 	Unassigned bool
-	Status     page.StatusText
-	Air        page.VerdictText
+	Status     wording.StatusText
+	Air        wording.VerdictText
 	SeenAt     *time.Time
 	MeasuredAt *time.Time // of the newest reading
 	Old        bool       // the newest reading is not fresh
@@ -51,7 +52,7 @@ type valueView struct {
 	Beyond string     // "high" or "low" then
 }
 
-func (t *tile) statusText() page.StatusText { return page.StatusTextOf(t.status, t.LastSeenAt) }
+func (t *tile) statusText() wording.StatusText { return wording.StatusTextOf(t.status, t.LastSeenAt) }
 
 // render returns the markup of a tile, which all pages and streams of the team share. style is the tileStyle of the
 // team.
@@ -91,7 +92,7 @@ func (t *tile) view(team *roomsensor.TeamSettings, now time.Time) tileView {
 	air, limits := t.air(team, now)
 	w := tileView{
 		ID: t.ID, Name: t.name, Status: t.statusText(), SeenAt: t.LastSeenAt, Assignment: t.ActiveAssignment,
-		Unassigned: t.ActiveAssignment == nil, Air: page.VerdictTextOf(air.Verdict), Problem: t.problem(now),
+		Unassigned: t.ActiveAssignment == nil, Air: wording.VerdictTextOf(air.Verdict), Problem: t.problem(now),
 	}
 	if a := w.Assignment; a != nil && a.Label == t.name {
 		w.Assignment = nil
@@ -106,7 +107,7 @@ func (t *tile) view(team *roomsensor.TeamSettings, now time.Time) tileView {
 		if newest == (tileValue{}) {
 			continue
 		}
-		value := valueView{Metric: m, Name: page.MetricTexts[m].Name, Value: newest.value}
+		value := valueView{Metric: m, Name: wording.MetricTexts[m].Name, Value: newest.value}
 		if verdict := air.Of(m); verdict >= roomsensor.Stuffy {
 			value.Air, value.Beyond = verdict.String(), "low"
 			if air.High[m] == verdict {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/wording"
 )
 
 // functions returns the functions of templates. current returns the visit whose page is rendered.
@@ -34,8 +35,8 @@ func functions(a *assets, current func() *Visit) template.FuncMap {
 			v := current()
 			return "as of " + v.Now.In(v.Zone()).Format("Mon 2 Jan 2006, 15:04") + " (" + v.Zone().String() + ")"
 		},
-		"number": Number,
-		"plural": Plural,
+		"number": wording.Number,
+		"plural": wording.Plural,
 		"can": func(name string) (bool, error) {
 			role, ok := roomsensor.ParseRole(name)
 			if !ok {
@@ -99,7 +100,7 @@ func timeOf(at any) (t time.Time, ok bool, err error) {
 func (v *Visit) timeElement(at any, format, long string) (template.HTML, error) {
 	t, ok, err := timeOf(at)
 	if err != nil || !ok {
-		return NoData, err
+		return wording.NoData, err
 	}
 	local := t.In(v.Zone())
 	if local.Year() != v.Now.In(v.Zone()).Year() {
@@ -112,9 +113,9 @@ func (v *Visit) timeElement(at any, format, long string) (template.HTML, error) 
 func (v *Visit) ageElement(at any) (template.HTML, error) {
 	t, ok, err := timeOf(at)
 	if err != nil || !ok {
-		return NoData, err
+		return wording.NoData, err
 	}
-	return element(t, t.In(v.Zone()).Format("Mon 2 Jan 2006, 15:04"), age(v.Now.Sub(t))), nil
+	return element(t, t.In(v.Zone()).Format("Mon 2 Jan 2006, 15:04"), wording.Age(v.Now.Sub(t))), nil
 }
 
 func element(t time.Time, title, text string) template.HTML {

@@ -1,5 +1,5 @@
 // Package page is what all pages of the dashboard share: a request with its checks, layout and templates, forms,
-// errors, sessions, and the words for metrics, devices and times.
+// errors and sessions.
 //
 //	site.go       configuration and handler of a Site
 //	route.go      Route, and the navigation
@@ -10,7 +10,6 @@
 //	errors.go     errors as pages
 //	session.go    sessions and their cookie
 //	templates.go  layout and pages; functions.go has the functions of templates
-//	words.go      words for metrics, devices and durations
 //	assets.go     style sheets and scripts
 //	web/          the embedded files: layout, pages, parts, style sheets, scripts
 package page

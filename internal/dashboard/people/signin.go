@@ -17,6 +17,7 @@ import (
 	"roomsensor/internal/httpedge"
 	"roomsensor/internal/password"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/wording"
 )
 
 // SignIn checks passwords and limits the attempts.
@@ -120,7 +121,7 @@ func (p *Pages) ShowKeptForm(_ context.Context, v *page.Visit) error {
 
 // tooManyAttempts begins a sentence for a person who has to wait.
 func tooManyAttempts(wait time.Duration) string {
-	return "Too many attempts. Try again in " + page.Span(wait.Truncate(time.Minute)+time.Minute)
+	return "Too many attempts. Try again in " + wording.Span(wait.Truncate(time.Minute)+time.Minute)
 }
 
 // enter signs a person in with a new session, and forgets the failed attempts for the account.

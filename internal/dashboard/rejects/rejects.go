@@ -15,6 +15,7 @@ import (
 	"roomsensor/internal/dashboard/page"
 	"roomsensor/internal/fairshare"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/wording"
 )
 
 // Backend has the rejects and the units of a team.
@@ -80,7 +81,7 @@ func readRejectFilter(v *page.Visit) (f rejectFilter) {
 		f.Reason = ""
 	}
 	if f.Unit != "" {
-		f.Unit = page.WithUnitPrefix(f.Unit)
+		f.Unit = wording.WithUnitPrefix(f.Unit)
 	}
 	if roomsensor.IsHardwareID(f.Unit) {
 		f.unit = &f.Unit
@@ -120,7 +121,7 @@ type rejectsView struct {
 func (p *Pages) ShowGroups(ctx context.Context, v *page.Visit) error {
 	view := rejectsView{rejectFilter: readRejectFilter(v), Reasons: roomsensor.Reasons}
 	if view.Unit != "" && view.unit == nil {
-		view.Invalid = page.WrongUnit
+		view.Invalid = wording.WrongUnit
 		return v.Invalid("rejects", view)
 	}
 	number, err := strconv.Atoi(v.Echo.QueryParam("page"))

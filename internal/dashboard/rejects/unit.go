@@ -10,6 +10,7 @@ import (
 
 	"roomsensor/internal/dashboard/page"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/wording"
 )
 
 // Units finds and registers hardware units of a team.
@@ -75,7 +76,7 @@ func (p *Pages) RegisterUnit(ctx context.Context, v *page.Visit) error {
 		return err
 	}
 	form := unitForm{
-		Unit: page.WithUnitPrefix(v.Form("unit")), Name: v.Form("name"), Tags: v.Form("tags"), At: v.Form("at"),
+		Unit: wording.WithUnitPrefix(v.Form("unit")), Name: v.Form("name"), Tags: v.Form("tags"), At: v.Form("at"),
 		Zone: v.Zone().String(), Errors: page.FormErrors{},
 	}
 	device := form.read(v)
@@ -108,7 +109,7 @@ func (p *Pages) RegisterUnit(ctx context.Context, v *page.Visit) error {
 func (f *unitForm) read(v *page.Visit) roomsensor.NewDevice {
 	d := roomsensor.NewDevice{TeamID: v.Team.ID, HardwareID: f.Unit, Metadata: map[string]string{}}
 	if !roomsensor.IsHardwareID(f.Unit) {
-		f.Errors.Add("unit", page.WrongUnit)
+		f.Errors.Add("unit", wording.WrongUnit)
 	}
 	if f.Name != "" {
 		f.Errors.AddCheck("name", "The name", roomsensor.CheckName(f.Name))
@@ -118,7 +119,7 @@ func (f *unitForm) read(v *page.Visit) roomsensor.NewDevice {
 		if line = strings.TrimSpace(line); line == "" {
 			continue
 		}
-		key, value, ok := page.ParseTag(line)
+		key, value, ok := wording.ParseTag(line)
 		if !ok {
 			f.Errors.Add("tags", "Write one tag per line, as key=value, such as building=gym.")
 		}

@@ -10,6 +10,7 @@ import (
 
 	"roomsensor/internal/dashboard/page"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/wording"
 )
 
 // ruleRow is a rule that replaces a limit for some rooms.
@@ -40,7 +41,7 @@ func (p *Pages) addRules(ctx context.Context, v *page.Visit, view *settingsView)
 	for i := range v.Team.Limits.Rules {
 		r := &v.Team.Limits.Rules[i]
 		row := ruleRow{
-			Key: keyOf(r), For: r.Tag, Name: page.MetricTexts[r.Metric].Name, Text: page.LimitText(r.Metric, r.Limit),
+			Key: keyOf(r), For: r.Tag, Name: wording.MetricTexts[r.Metric].Name, Text: wording.LimitText(r.Metric, r.Limit),
 			First: true,
 		}
 		if r.DeviceID == uuid.Nil {
@@ -54,7 +55,7 @@ func (p *Pages) addRules(ctx context.Context, v *page.Visit, view *settingsView)
 			if err != nil {
 				return err
 			}
-			row.For = page.NameOf(device.DisplayName, device.HardwareID)
+			row.For = wording.NameOf(device.DisplayName, device.HardwareID)
 		}
 		view.Rules = append(view.Rules, row)
 	}
@@ -66,7 +67,7 @@ func (p *Pages) addRules(ctx context.Context, v *page.Visit, view *settingsView)
 	if err != nil {
 		return err
 	}
-	view.Rule.DeviceID, view.Rule.Device = id.String(), page.NameOf(device.DisplayName, device.HardwareID)
+	view.Rule.DeviceID, view.Rule.Device = id.String(), wording.NameOf(device.DisplayName, device.HardwareID)
 	return nil
 }
 
@@ -140,7 +141,7 @@ func (p *Pages) addRule(ctx context.Context, v *page.Visit, rules *[]roomsensor.
 			errs.Add("rule", "There is no such device. Open the page of the device, and choose its limits there.")
 		}
 	} else {
-		key, value, ok := page.ParseTag(v.Form("tag"))
+		key, value, ok := wording.ParseTag(v.Form("tag"))
 		if !ok || roomsensor.CheckMetadataKey(key) != nil || roomsensor.CheckMetadataValue(value) != nil {
 			errs.Add("tag", "Enter a tag as key=value, such as kind=dorm.")
 		}
@@ -164,6 +165,6 @@ func (p *Pages) addRule(ctx context.Context, v *page.Visit, rules *[]roomsensor.
 		return
 	}
 	if *rules = append(*rules, r); len(*rules) > roomsensor.MaxLimitRules {
-		errs.Add("rule", "A team has at most "+page.Plural(roomsensor.MaxLimitRules, "rule")+". Remove one first.")
+		errs.Add("rule", "A team has at most "+wording.Plural(roomsensor.MaxLimitRules, "rule")+". Remove one first.")
 	}
 }

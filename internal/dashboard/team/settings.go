@@ -13,6 +13,7 @@ import (
 	"roomsensor/internal/httpedge"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/timezone"
+	"roomsensor/internal/wording"
 )
 
 // Backend has the settings and the audit log of a team.
@@ -101,7 +102,7 @@ func (p *Pages) settingsView(ctx context.Context, v *page.Visit, form url.Values
 	}
 	for _, m := range roomsensor.Metrics {
 		view.Limits = append(view.Limits, limitFields{
-			m.String(), page.MetricTexts[m].Name, page.MetricTexts[m].Unit, page.LimitText(m, v.Team.Limits.Limits[m]),
+			m.String(), wording.MetricTexts[m].Name, wording.MetricTexts[m].Unit, wording.LimitText(m, v.Team.Limits.Limits[m]),
 		})
 	}
 	return view, p.addRules(ctx, v, view)

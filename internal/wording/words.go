@@ -1,4 +1,5 @@
-package page
+// Package wording has the words for people: metrics, durations, verdicts, and what to do. Pages and mails share it.
+package wording
 
 import (
 	"fmt"
@@ -17,8 +18,8 @@ import (
 // NoData is what people see instead of a value that is missing.
 const NoData = "no data"
 
-// age returns a duration before now in words, in its greatest unit.
-func age(d time.Duration) string {
+// Age returns a duration before now in words, in its greatest unit.
+func Age(d time.Duration) string {
 	switch {
 	case d < 0:
 		return "in " + Span(-d)
