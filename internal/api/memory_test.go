@@ -15,27 +15,40 @@ import (
 
 func testTeam(n byte) uuid.UUID { return uuid.UUID{n} }
 
-// Teams with all that they may have leave a part for others. A request that waits in vain for shareWait is overloaded.
+// Teams with all that they may have get no more, and leave a part for others. A request that waits in vain for shareWait is overloaded.
 func TestReserve(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		limiter            *fairshare.Limiter
 		all, ofTeam, asked int
 	}{
-		"bytes": {newBodyLimiter(), maxBodies, maxTeamBodies, 2 * maxTeamBodies},
-		"scans": {newScanLimiter(), maxScans, maxTeamScans, 1},
+		"list_bytes": {newBodyLimiter(), maxBodies, maxTeamBodies, 2 * maxTeamBodies},
+		"scans":      {newScanLimiter(), maxScans, maxTeamScans, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
+				var refusal *roomsensor.Error
+				var held []*fairshare.Held
+				for range test.ofTeam / min(test.asked, test.ofTeam) {
+					h, err := reserve(t.Context(), test.limiter, testTeam(98), test.asked, shareWait)
+					require.NoError(t, err)
+					held = append(held, h)
+				}
+				_, err := reserve(t.Context(), test.limiter, testTeam(98), 1, shareWait)
+				require.ErrorAs(t, err, &refusal)
+				require.Equal(t, name+".team", refusal.Limit)
+				for _, h := range held {
+					h.Release()
+				}
+
 				began := time.Now()
 				for i := range byte(test.all / min(test.asked, test.ofTeam)) {
 					_, err := reserve(t.Context(), test.limiter, testTeam(i%byte(test.all/test.ofTeam)), test.asked, shareWait)
 					require.NoError(t, err)
 				}
 				require.Equal(t, began, time.Now())
-				_, err := reserve(t.Context(), test.limiter, testTeam(99), 1, shareWait)
-				var refusal *roomsensor.Error
+				_, err = reserve(t.Context(), test.limiter, testTeam(99), 1, shareWait)
 				require.ErrorAs(t, err, &refusal)
 				require.Equal(t, shareRetryAfter, refusal.RetryAfter)
 				require.Equal(t, shareWait, time.Since(began))

@@ -1,13 +1,20 @@
 package dashboard_test
 
 import (
+	"context"
+	"fmt"
 	"net/http"
+	"net/netip"
 	"net/url"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"roomsensor/internal/dashboard"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/store"
 )
 
 func TestSignIn(t *testing.T) {
@@ -67,5 +74,53 @@ func TestSignInNext(t *testing.T) {
 		})
 		require.Equal(t, want, answer.location(), next)
 		p.post(t, "/sign-out", nil)
+	}
+}
+
+// heldSignIns is a store that checks no password until it is released.
+type heldSignIns struct {
+	*store.Store
+	began    chan netip.Addr // addresses whose passwords are checked
+	released chan struct{}
+}
+
+func (s *heldSignIns) CountSignIn(ctx context.Context, a roomsensor.SignInAttempt) (time.Duration, error) {
+	s.began <- a.Address
+	<-s.released
+	return s.Store.CountSignIn(ctx, a)
+}
+
+// TestSignInTurns checks that one password of a network is checked at a time, that few requests wait for their turn, and
+// that those of other networks do not.
+func TestSignInTurns(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	held := &heldSignIns{e.store, make(chan netip.Addr, 10), make(chan struct{})}
+	p := e.stranger(t)
+	p.url = e.serve(t, held, func(c *dashboard.Config) {
+		c.Clients.Proxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
+	}).URL
+	release := sync.OnceFunc(func() { close(held.released) })
+	t.Cleanup(release) // A failed test must not wait for the requests.
+	answers := make(chan *page, 10)
+	signIn := func(address string) {
+		answers <- p.send(t, http.MethodPost, "/sign-in", url.Values{"email": {"ana@example.com"}},
+			map[string]string{"Sec-Fetch-Site": "same-origin", "X-Forwarded-For": address})
+	}
+	for i := range 6 { // One begins and four wait.
+		go signIn(fmt.Sprintf("192.0.2.%d", i))
+	}
+	require.Eventually(t, func() bool { return len(answers) == 1 }, 10*time.Second, 10*time.Millisecond)
+	refused := <-answers
+	require.Equal(t, http.StatusServiceUnavailable, refused.status)
+	require.Equal(t, "5", refused.header.Get("Retry-After"))
+	require.Len(t, held.began, 1)
+	<-held.began
+	go signIn("198.51.100.1")
+	require.Eventually(t, func() bool { return len(held.began) == 1 }, 10*time.Second, 10*time.Millisecond)
+	require.Equal(t, "198.51.100.1", (<-held.began).String())
+	release()
+	for range 6 {
+		require.Equal(t, http.StatusUnprocessableEntity, (<-answers).status)
 	}
 }

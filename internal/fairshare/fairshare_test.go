@@ -141,3 +141,32 @@ func TestWaiting(t *testing.T) {
 		require.Equal(t, 3, l.Waiting())
 	})
 }
+
+// Without other limits, the requests that wait are limited as well.
+func TestWaitingByDefault(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := New(Config{Name: "x", Total: limit(1, "m")})
+		_, err := l.Try(Owner{}, 1)
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		wait := func(team byte, key string, requests int, limit string) {
+			t.Helper()
+			o := Owner{uuid.UUID{team}, strconv.Itoa(int(team)) + key}
+			for range requests {
+				go func() { _, _ = l.Acquire(ctx, o, 1) }()
+			}
+			synctest.Wait()
+			_, err := l.Acquire(ctx, o, 1)
+			requireRefused(t, err, limit, "m")
+		}
+		for team := range byte(8) {
+			wait(team+1, "a", 64, "x.key_waiting")
+			wait(team+1, "b", 64, "x.key_waiting")
+			wait(team+1, "c", 0, "x.team_waiting")
+		}
+		wait(9, "d", 0, "x.total_waiting")
+		require.Equal(t, 1024, l.Waiting())
+	})
+}
