@@ -61,7 +61,7 @@ func (q *Queries) AuditExpire(ctx context.Context, db DBTX, arg AuditExpireParam
 }
 
 const AuditList = `-- name: AuditList :many
-SELECT id, at, actor_kind, actor, user_id, database_user, team_id, action, object_kind, object_id, object_name, device_id, device_name, before, after FROM audit_log
+SELECT id, at, actor_kind, actor, user_id, database_user, team_id, action, object_kind, object_id, object_name, device_id, device_name, before, after, reason FROM audit_log
 WHERE ($1::uuid IS NULL OR team_id = $1)
   AND ($2::timestamptz IS NULL OR at >= $2)
   AND ($3::text IS NULL OR lower(actor) = lower($3))
@@ -112,6 +112,7 @@ func (q *Queries) AuditList(ctx context.Context, db DBTX, arg AuditListParams) (
 			&i.DeviceName,
 			&i.Before,
 			&i.After,
+			&i.Reason,
 		); err != nil {
 			return nil, err
 		}
@@ -124,7 +125,7 @@ func (q *Queries) AuditList(ctx context.Context, db DBTX, arg AuditListParams) (
 }
 
 const AuditListByTeam = `-- name: AuditListByTeam :many
-SELECT id, at, actor_kind, actor, user_id, database_user, team_id, action, object_kind, object_id, object_name, device_id, device_name, before, after FROM audit_log
+SELECT id, at, actor_kind, actor, user_id, database_user, team_id, action, object_kind, object_id, object_name, device_id, device_name, before, after, reason FROM audit_log
 WHERE team_id = $1::uuid AND (at, id) < ($2::timestamptz, $3::uuid) AND at >= $4::timestamptz
   AND ($5::text = '' OR strpos(lower(actor), lower($5)) > 0)
   AND ($6::text = '' OR object_id = lower($6) OR device_id::text = lower($6)
@@ -178,6 +179,7 @@ func (q *Queries) AuditListByTeam(ctx context.Context, db DBTX, arg AuditListByT
 			&i.DeviceName,
 			&i.Before,
 			&i.After,
+			&i.Reason,
 		); err != nil {
 			return nil, err
 		}

@@ -113,6 +113,8 @@ type AuditLog struct {
 	// of a change only what differs; null for a creation
 	Before []byte
 	After  []byte
+	// what the actor wrote about the change; null for nothing
+	Reason *string
 }
 
 type Device struct {

@@ -94,7 +94,7 @@ func (q *Queries) SubjectAssignmentList(ctx context.Context, db DBTX, arg Subjec
 }
 
 const SubjectAuditErase = `-- name: SubjectAuditErase :execrows
-UPDATE audit_log SET object_name = $1::text,
+UPDATE audit_log SET object_name = $1::text, reason = NULL,
     before = (before - 'external_ref') || CASE WHEN before ? 'label' THEN jsonb_build_object('label', $1::text) ELSE '{}' END,
     after = (after - 'external_ref') || CASE WHEN after ? 'label' THEN jsonb_build_object('label', $1::text) ELSE '{}' END
 WHERE team_id = $2 AND object_kind = 'assignment' AND object_id = ANY($3::text[])
@@ -106,7 +106,7 @@ type SubjectAuditEraseParams struct {
 	AssignmentIds []string
 }
 
-// SubjectAuditErase replaces the label in the changes of some assignments, and removes the external_ref.
+// SubjectAuditErase replaces the label in the changes of some assignments, and removes the external_ref and the reason.
 func (q *Queries) SubjectAuditErase(ctx context.Context, db DBTX, arg SubjectAuditEraseParams) (int64, error) {
 	result, err := db.Exec(ctx, SubjectAuditErase, arg.Name, arg.TeamID, arg.AssignmentIds)
 	if err != nil {
@@ -116,7 +116,7 @@ func (q *Queries) SubjectAuditErase(ctx context.Context, db DBTX, arg SubjectAud
 }
 
 const SubjectAuditList = `-- name: SubjectAuditList :many
-SELECT id, at, actor_kind, actor, user_id, database_user, team_id, action, object_kind, object_id, object_name, device_id, device_name, before, after FROM audit_log l
+SELECT id, at, actor_kind, actor, user_id, database_user, team_id, action, object_kind, object_id, object_name, device_id, device_name, before, after, reason FROM audit_log l
 WHERE l.team_id = $1 AND l.object_kind = 'assignment' AND l.object_id = ANY($2::text[])
 ORDER BY l.at, l.id
 `
@@ -152,6 +152,7 @@ func (q *Queries) SubjectAuditList(ctx context.Context, db DBTX, arg SubjectAudi
 			&i.DeviceName,
 			&i.Before,
 			&i.After,
+			&i.Reason,
 		); err != nil {
 			return nil, err
 		}
@@ -164,8 +165,9 @@ func (q *Queries) SubjectAuditList(ctx context.Context, db DBTX, arg SubjectAudi
 }
 
 const SubjectAuditMentionErase = `-- name: SubjectAuditMentionErase :exec
-UPDATE audit_log SET object_name = $1, device_name = $2, before = $3, after = $4
-WHERE team_id = $5 AND at = $6 AND id = $7
+UPDATE audit_log SET object_name = $1, device_name = $2, before = $3, after = $4,
+    reason = $5
+WHERE team_id = $6 AND at = $7 AND id = $8
 `
 
 type SubjectAuditMentionEraseParams struct {
@@ -173,6 +175,7 @@ type SubjectAuditMentionEraseParams struct {
 	DeviceName *string
 	Before     []byte
 	After      []byte
+	Reason     *string
 	TeamID     *uuid.UUID
 	At         time.Time
 	ID         uuid.UUID
@@ -184,6 +187,7 @@ func (q *Queries) SubjectAuditMentionErase(ctx context.Context, db DBTX, arg Sub
 		arg.DeviceName,
 		arg.Before,
 		arg.After,
+		arg.Reason,
 		arg.TeamID,
 		arg.At,
 		arg.ID,
@@ -192,9 +196,10 @@ func (q *Queries) SubjectAuditMentionErase(ctx context.Context, db DBTX, arg Sub
 }
 
 const SubjectAuditMentionList = `-- name: SubjectAuditMentionList :many
-SELECT at, id, object_name, device_name, before, after FROM audit_log
+SELECT at, id, object_name, device_name, before, after, reason FROM audit_log
 WHERE team_id = $1
-  AND (object_name ~ $2::text OR device_name ~ $2 OR before::text ~ $2 OR after::text ~ $2)
+  AND (object_name ~ $2::text OR device_name ~ $2 OR before::text ~ $2 OR after::text ~ $2
+       OR reason ~ $2)
 ORDER BY at, id
 `
 
@@ -210,6 +215,7 @@ type SubjectAuditMentionListRow struct {
 	DeviceName *string
 	Before     []byte
 	After      []byte
+	Reason     *string
 }
 
 // SubjectAuditMentionList lists all entries that match a regular expression.
@@ -229,6 +235,7 @@ func (q *Queries) SubjectAuditMentionList(ctx context.Context, db DBTX, arg Subj
 			&i.DeviceName,
 			&i.Before,
 			&i.After,
+			&i.Reason,
 		); err != nil {
 			return nil, err
 		}
@@ -300,6 +307,8 @@ FROM (
     UNION ALL SELECT 'audit_log', l.id::text, 'before', l.before::text FROM audit_log l
         WHERE l.team_id = $1 AND NOT (l.object_kind = 'assignment' AND l.object_id = ANY($2::text[]))
     UNION ALL SELECT 'audit_log', l.id::text, 'after', l.after::text FROM audit_log l
+        WHERE l.team_id = $1 AND NOT (l.object_kind = 'assignment' AND l.object_id = ANY($2::text[]))
+    UNION ALL SELECT 'audit_log', l.id::text, 'reason', l.reason FROM audit_log l
         WHERE l.team_id = $1 AND NOT (l.object_kind = 'assignment' AND l.object_id = ANY($2::text[]))
     UNION ALL SELECT 'rejected_uploads', r.id::text, 'detail', r.detail FROM rejected_uploads r WHERE r.team_id = $1
     UNION ALL SELECT 'rejected_uploads', r.id::text, 'hardware_id', r.hardware_id FROM rejected_uploads r

@@ -29,9 +29,9 @@ UPDATE assignments SET label = @name::text, external_ref = NULL
 WHERE device_id IN (SELECT d.id FROM devices d WHERE d.team_id = @team_id)
   AND (label = sqlc.narg(label) OR external_ref = sqlc.narg(external_ref));
 
--- SubjectAuditErase replaces the label in the changes of some assignments, and removes the external_ref.
+-- SubjectAuditErase replaces the label in the changes of some assignments, and removes the external_ref and the reason.
 -- name: SubjectAuditErase :execrows
-UPDATE audit_log SET object_name = @name::text,
+UPDATE audit_log SET object_name = @name::text, reason = NULL,
     before = (before - 'external_ref') || CASE WHEN before ? 'label' THEN jsonb_build_object('label', @name::text) ELSE '{}' END,
     after = (after - 'external_ref') || CASE WHEN after ? 'label' THEN jsonb_build_object('label', @name::text) ELSE '{}' END
 WHERE team_id = @team_id AND object_kind = 'assignment' AND object_id = ANY(@assignment_ids::text[]);
@@ -52,13 +52,15 @@ WHERE encode(data, 'escape') ~ @pattern::text;
 
 -- SubjectAuditMentionList lists all entries that match a regular expression.
 -- name: SubjectAuditMentionList :many
-SELECT at, id, object_name, device_name, before, after FROM audit_log
+SELECT at, id, object_name, device_name, before, after, reason FROM audit_log
 WHERE team_id = @team_id
-  AND (object_name ~ @pattern::text OR device_name ~ @pattern OR before::text ~ @pattern OR after::text ~ @pattern)
+  AND (object_name ~ @pattern::text OR device_name ~ @pattern OR before::text ~ @pattern OR after::text ~ @pattern
+       OR reason ~ @pattern)
 ORDER BY at, id;
 
 -- name: SubjectAuditMentionErase :exec
-UPDATE audit_log SET object_name = @object_name, device_name = @device_name, before = @before, after = @after
+UPDATE audit_log SET object_name = @object_name, device_name = @device_name, before = @before, after = @after,
+    reason = @reason
 WHERE team_id = @team_id AND at = @at AND id = @id;
 
 -- SubjectRejectList lists the ids of the rejects that match a regular expression.
@@ -118,6 +120,8 @@ FROM (
     UNION ALL SELECT 'audit_log', l.id::text, 'before', l.before::text FROM audit_log l
         WHERE l.team_id = @team_id AND NOT (l.object_kind = 'assignment' AND l.object_id = ANY(@assignment_ids::text[]))
     UNION ALL SELECT 'audit_log', l.id::text, 'after', l.after::text FROM audit_log l
+        WHERE l.team_id = @team_id AND NOT (l.object_kind = 'assignment' AND l.object_id = ANY(@assignment_ids::text[]))
+    UNION ALL SELECT 'audit_log', l.id::text, 'reason', l.reason FROM audit_log l
         WHERE l.team_id = @team_id AND NOT (l.object_kind = 'assignment' AND l.object_id = ANY(@assignment_ids::text[]))
     UNION ALL SELECT 'rejected_uploads', r.id::text, 'detail', r.detail FROM rejected_uploads r WHERE r.team_id = @team_id
     UNION ALL SELECT 'rejected_uploads', r.id::text, 'hardware_id', r.hardware_id FROM rejected_uploads r

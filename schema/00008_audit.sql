@@ -19,12 +19,14 @@ CREATE TABLE audit_log (
     device_name   text,
     before        jsonb,
     after         jsonb,
+    reason        text,
     PRIMARY KEY (at, id)
 );
 COMMENT ON COLUMN audit_log.actor IS 'address of the person, id of the API key, name of the user who ran the command, or database user';
 COMMENT ON COLUMN audit_log.database_user IS 'who was logged in to the database, whatever the program says in actor';
 COMMENT ON COLUMN audit_log.device_id IS 'the device, or the device of the assignment or installation';
 COMMENT ON COLUMN audit_log.before IS 'of a change only what differs; null for a creation';
+COMMENT ON COLUMN audit_log.reason IS 'what the actor wrote about the change; null for nothing';
 CREATE INDEX audit_log_team_idx ON audit_log (team_id, at, id);
 -- For the limits of the changes of people: an entry of a replay is not one of them, because there may be many (audit_trim).
 CREATE INDEX audit_log_person_idx ON audit_log (user_id, at) WHERE actor_kind = 'person' AND object_kind <> 'reject';
@@ -69,8 +71,8 @@ $function$;
 
 -- audit_record writes the entry of a row. The arguments of its trigger are the kind of the object, the column of its id,
 -- and the columns that are recorded: a column that is not listed there, such as a hash, never gets into the log. A change
--- of other columns is no entry. roomsensor.actor is what the program says about the actor. The function runs with the
--- rights of its owner, so that programs need no right to write the log.
+-- of other columns is no entry. roomsensor.actor and roomsensor.reason are what the program says about the actor and the
+-- change. The function runs with the rights of its owner, so that programs need no right to write the log.
 -- +goose StatementBegin
 CREATE FUNCTION audit_record() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp SET timezone = 'UTC' AS $function$
@@ -114,11 +116,12 @@ BEGIN
     END IF;
 
     INSERT INTO audit_log (actor_kind, actor, user_id, team_id, action, object_kind, object_id, object_name,
-        device_id, device_name, before, after)
+        device_id, device_name, before, after, reason)
     VALUES (coalesce(actor ->> 'kind', 'sql'), coalesce(actor ->> 'name', session_user), (actor ->> 'user_id')::uuid,
         entry.team_id, CASE TG_OP WHEN 'INSERT' THEN 'create' WHEN 'UPDATE' THEN 'change' ELSE 'delete' END,
         TG_ARGV[0], present ->> TG_ARGV[1], entry.object_name, entry.device_id, entry.device_name,
-        CASE WHEN TG_OP <> 'INSERT' THEN entry.before END, CASE WHEN TG_OP <> 'DELETE' THEN entry.after END);
+        CASE WHEN TG_OP <> 'INSERT' THEN entry.before END, CASE WHEN TG_OP <> 'DELETE' THEN entry.after END,
+        left(nullif(current_setting('roomsensor.reason', true), ''), 200));
     RETURN NULL;
 END
 $function$;

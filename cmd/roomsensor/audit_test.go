@@ -15,7 +15,7 @@ func TestAuditList(t *testing.T) {
 	team := o.team()
 	device := o.device(team, "dev:1")
 	o.do("device", "rename", device, "--name", "Room 12")
-	o.do("assignment", "start", device, "--type", "place", "--label", "Room 12", "--at", "2026-01-01T00:00:00Z")
+	o.do("assignment", "start", device, "--type", "place", "--label", "Room 12", "--at", "2026-01-01T00:00:00Z", "--yes")
 	other := o.team()
 	o.device(other, "dev:2")
 
@@ -25,7 +25,7 @@ func TestAuditList(t *testing.T) {
 	renamed := entries[1]
 	require.Equal(t, map[string]any{
 		"at": renamed["at"], "actor_kind": "operator", "actor": me, "user_id": nil, "database_user": renamed["database_user"],
-		"team_id": team, "action": "change", "object_kind": "device", "object_id": device, "object_name": "Room 12",
+		"team_id": team, "action": "change", "object_kind": "device", "object_id": device, "object_name": "Room 12", "reason": nil,
 		"device_id": device, "device_name": "Room 12",
 		"before": map[string]any{"display_name": nil}, "after": map[string]any{"display_name": "Room 12"},
 	}, renamed)

@@ -23,6 +23,7 @@ type AuditEntry struct {
 	DeviceName   *string                `json:"device_name"`
 	Before       json.RawMessage        `json:"before"        table:"-"` // null for a creation
 	After        json.RawMessage        `json:"after"         table:"-"` // null for a deletion
+	Reason       *string                `json:"reason"        table:"-"`
 }
 
 func viewAuditEntry(e *roomsensor.AuditEntry) AuditEntry {
@@ -38,6 +39,9 @@ func viewAuditEntry(e *roomsensor.AuditEntry) AuditEntry {
 	}
 	if e.ObjectName != "" {
 		view.ObjectName = &e.ObjectName
+	}
+	if e.Reason != "" {
+		view.Reason = &e.Reason
 	}
 	if e.DeviceID != nil {
 		view.DeviceID, view.DeviceName = new(e.DeviceID.String()), &e.DeviceName

@@ -43,6 +43,14 @@ func (a *Assignment) Window() Window {
 	return Window{a.StartedAt, *a.EndedAt}
 }
 
+// DeviceAssignment is an assignment with its device.
+type DeviceAssignment struct {
+	Assignment
+
+	HardwareID  string
+	DisplayName *string
+}
+
 // AssignmentPosition identifies the last row of a page of assignments.
 type AssignmentPosition struct {
 	StartedAt time.Time
@@ -56,17 +64,18 @@ type AssignmentQuery struct {
 	Limit int
 }
 
-// AssignmentConflict is why an assignment cannot be started or ended.
+// AssignmentConflict is why an assignment cannot be started, ended or edited.
 type AssignmentConflict string
 
 // The conflicts of assignments.
 const (
-	AssignmentOverlaps     AssignmentConflict = "overlaps"      // the device has this assignment at the new start or later
+	AssignmentOverlaps     AssignmentConflict = "overlaps"      // the device has this assignment at the same time
 	AssignmentEnded        AssignmentConflict = "ended"         // it has ended already
 	AssignmentStartedLater AssignmentConflict = "started later" // it started at the new end or later
+	AssignmentChanged      AssignmentConflict = "changed"       // it is not any more what the person saw
 )
 
-// AssignmentConflictError means that an assignment cannot be started or ended because of the stored Assignment.
+// AssignmentConflictError means that an assignment cannot be started, ended or edited because of the stored Assignment.
 type AssignmentConflictError struct {
 	Conflict   AssignmentConflict
 	Assignment Assignment

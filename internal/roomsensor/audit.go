@@ -91,6 +91,7 @@ type AuditEntry struct {
 	// Before and After are JSON objects by column. Those of a change have only what differs; Before of a creation and
 	// After of a deletion are nil.
 	Before, After json.RawMessage
+	Reason        string // what the actor wrote about the change, or empty
 }
 
 // AuditPosition identifies the last row of a page of the audit log.

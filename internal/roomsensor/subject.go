@@ -17,17 +17,9 @@ type Subject struct {
 	ExternalRef *string // external_ref of the assignments
 }
 
-// SubjectAssignment is an assignment with its device.
-type SubjectAssignment struct {
-	Assignment
-
-	HardwareID  string
-	DisplayName *string
-}
-
 // SubjectRecord is what a team stores about a subject, except readings.
 type SubjectRecord struct {
-	Assignments []SubjectAssignment
+	Assignments []DeviceAssignment
 	Changes     []AuditEntry // of these assignments and of those that were deleted
 	Mentions    []Mention    // in other places
 }

@@ -51,7 +51,8 @@ GRANT SELECT, INSERT, UPDATE ON ingest_key_uses TO roomsensor_receiver;
 -- The dashboard reads what belongs to a team, and changes settings, names, tags, units and assignments. A right to update
 -- a column also lets it lock a row.
 GRANT SELECT ON audit_log TO roomsensor_dashboard;
-GRANT INSERT, UPDATE (ended_at) ON assignments TO roomsensor_dashboard;
+GRANT INSERT, UPDATE (type, label, home_or_travel, external_ref, started_at, ended_at), DELETE ON assignments
+    TO roomsensor_dashboard;
 GRANT UPDATE (display_name, metadata, hardware_id) ON devices TO roomsensor_dashboard;
 GRANT UPDATE (removed_at) ON device_hardware TO roomsensor_dashboard;
 GRANT UPDATE (name, time_zone, night_start, night_end, limits) ON teams TO roomsensor_dashboard;

@@ -59,6 +59,7 @@ func auditEntry(row *db.AuditLog) roomsensor.AuditEntry {
 		DatabaseUser: row.DatabaseUser, TeamID: row.TeamID, Action: roomsensor.AuditAction(row.Action),
 		ObjectKind: row.ObjectKind, ObjectID: row.ObjectID, ObjectName: pg.Text(row.ObjectName),
 		DeviceID: row.DeviceID, DeviceName: pg.Text(row.DeviceName), Before: row.Before, After: row.After,
+		Reason: pg.Text(row.Reason),
 	}
 }
 

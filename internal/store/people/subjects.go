@@ -48,7 +48,7 @@ func (s *Store) SubjectRecord(
 
 // foundSubject is a subject in the tables of a team.
 type foundSubject struct {
-	assignments []roomsensor.SubjectAssignment
+	assignments []roomsensor.DeviceAssignment
 	ids         []string // of the assignments, and of those that had the label or the external_ref before
 	texts       *roomsensor.Texts
 }
@@ -69,10 +69,10 @@ func (s *Store) findSubject(
 		return nil, err
 	}
 	// No ids must be an empty array: null would match no row, not even in a NOT.
-	found := &foundSubject{ids: append([]string{}, ids...), assignments: make([]roomsensor.SubjectAssignment, len(rows))}
+	found := &foundSubject{ids: append([]string{}, ids...), assignments: make([]roomsensor.DeviceAssignment, len(rows))}
 	texts := append(textsOf(subject.Label), textsOf(subject.ExternalRef)...)
 	for i := range rows {
-		a := roomsensor.SubjectAssignment{
+		a := roomsensor.DeviceAssignment{
 			Assignment: fleet.AssignmentOf(&rows[i].Assignment),
 			HardwareID: rows[i].HardwareID, DisplayName: rows[i].DisplayName,
 		}
@@ -253,7 +253,7 @@ func (e *erasing) eraseAuditMentions(ctx context.Context) error {
 		row := &rows[i]
 		p := db.SubjectAuditMentionEraseParams{
 			TeamID: &e.teamID, At: row.At, ID: row.ID,
-			ObjectName: e.replace(row.ObjectName), DeviceName: e.replace(row.DeviceName),
+			ObjectName: e.replace(row.ObjectName), DeviceName: e.replace(row.DeviceName), Reason: e.replace(row.Reason),
 		}
 		if p.Before, err = e.replaceStrings(row.Before); err != nil {
 			return err

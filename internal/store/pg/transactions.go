@@ -13,8 +13,11 @@ import (
 	"roomsensor/internal/roomsensor"
 )
 
-// actorSetting is the parameter of the server that has the actor of a transaction, for the trigger audit_record.
-const actorSetting = "roomsensor.actor"
+// The parameters of the server that the trigger audit_record reads: the actor of a transaction, and the reason for it.
+const (
+	actorSetting  = "roomsensor.actor"
+	ReasonSetting = "roomsensor.reason"
+)
 
 // ActorText returns the value of actorSetting for the actor of a context; empty for an unknown one.
 func ActorText(ctx context.Context) string {
