@@ -12,6 +12,21 @@ import (
 	"github.com/google/uuid"
 )
 
+const AssignmentDelete = `-- name: AssignmentDelete :exec
+DELETE FROM assignments a
+WHERE a.id = $1 AND a.device_id IN (SELECT d.id FROM devices d WHERE d.team_id = $2)
+`
+
+type AssignmentDeleteParams struct {
+	AssignmentID uuid.UUID
+	TeamID       uuid.UUID
+}
+
+func (q *Queries) AssignmentDelete(ctx context.Context, db DBTX, arg AssignmentDeleteParams) error {
+	_, err := db.Exec(ctx, AssignmentDelete, arg.AssignmentID, arg.TeamID)
+	return err
+}
+
 const AssignmentDeleteByDevice = `-- name: AssignmentDeleteByDevice :execrows
 DELETE FROM assignments WHERE device_id = $1
 `
@@ -24,32 +39,40 @@ func (q *Queries) AssignmentDeleteByDevice(ctx context.Context, db DBTX, deviceI
 	return result.RowsAffected(), nil
 }
 
-const AssignmentEnd = `-- name: AssignmentEnd :one
-UPDATE assignments a SET ended_at = $1::timestamptz
-WHERE a.id = $2 AND a.device_id IN (SELECT d.id FROM devices d WHERE d.team_id = $3)
-RETURNING a.id, a.device_id, a.type, a.label, a.home_or_travel, a.external_ref, a.started_at, a.ended_at
+const AssignmentDeviceList = `-- name: AssignmentDeviceList :many
+SELECT a.id, a.device_id FROM assignments a JOIN devices d ON d.id = a.device_id
+WHERE d.team_id = $1 AND a.id = ANY($2::uuid[])
 `
 
-type AssignmentEndParams struct {
-	EndedAt      time.Time
-	AssignmentID uuid.UUID
-	TeamID       uuid.UUID
+type AssignmentDeviceListParams struct {
+	TeamID        uuid.UUID
+	AssignmentIds []uuid.UUID
 }
 
-func (q *Queries) AssignmentEnd(ctx context.Context, db DBTX, arg AssignmentEndParams) (Assignment, error) {
-	row := db.QueryRow(ctx, AssignmentEnd, arg.EndedAt, arg.AssignmentID, arg.TeamID)
-	var i Assignment
-	err := row.Scan(
-		&i.ID,
-		&i.DeviceID,
-		&i.Type,
-		&i.Label,
-		&i.HomeOrTravel,
-		&i.ExternalRef,
-		&i.StartedAt,
-		&i.EndedAt,
-	)
-	return i, err
+type AssignmentDeviceListRow struct {
+	ID       uuid.UUID
+	DeviceID uuid.UUID
+}
+
+// AssignmentDeviceList lists the devices of some assignments.
+func (q *Queries) AssignmentDeviceList(ctx context.Context, db DBTX, arg AssignmentDeviceListParams) ([]AssignmentDeviceListRow, error) {
+	rows, err := db.Query(ctx, AssignmentDeviceList, arg.TeamID, arg.AssignmentIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []AssignmentDeviceListRow
+	for rows.Next() {
+		var i AssignmentDeviceListRow
+		if err := rows.Scan(&i.ID, &i.DeviceID); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const AssignmentGet = `-- name: AssignmentGet :one
@@ -83,7 +106,8 @@ func (q *Queries) AssignmentGet(ctx context.Context, db DBTX, arg AssignmentGetP
 const AssignmentGetOverlap = `-- name: AssignmentGetOverlap :one
 SELECT a.id, a.device_id, a.type, a.label, a.home_or_travel, a.external_ref, a.started_at, a.ended_at FROM assignments a
 WHERE a.device_id = $1 AND a.device_id IN (SELECT d.id FROM devices d WHERE d.team_id = $2)
-  AND (a.ended_at IS NULL OR a.ended_at > $3::timestamptz)
+  AND a.id <> $3::uuid
+  AND tstzrange(a.started_at, a.ended_at) && tstzrange($4::timestamptz, $5::timestamptz)
 ORDER BY a.started_at DESC
 LIMIT 1
 `
@@ -91,12 +115,20 @@ LIMIT 1
 type AssignmentGetOverlapParams struct {
 	DeviceID  uuid.UUID
 	TeamID    uuid.UUID
+	ExceptID  uuid.UUID
 	StartedAt time.Time
+	EndedAt   *time.Time
 }
 
-// AssignmentGetOverlap finds the newest assignment of a device that is open or ends after started_at.
+// AssignmentGetOverlap finds the newest assignment of a device, but for one, that overlaps an interval; a null end is open.
 func (q *Queries) AssignmentGetOverlap(ctx context.Context, db DBTX, arg AssignmentGetOverlapParams) (Assignment, error) {
-	row := db.QueryRow(ctx, AssignmentGetOverlap, arg.DeviceID, arg.TeamID, arg.StartedAt)
+	row := db.QueryRow(ctx, AssignmentGetOverlap,
+		arg.DeviceID,
+		arg.TeamID,
+		arg.ExceptID,
+		arg.StartedAt,
+		arg.EndedAt,
+	)
 	var i Assignment
 	err := row.Scan(
 		&i.ID,
@@ -282,4 +314,142 @@ func (q *Queries) AssignmentLock(ctx context.Context, db DBTX, arg AssignmentLoc
 		&i.EndedAt,
 	)
 	return i, err
+}
+
+const AssignmentUpdate = `-- name: AssignmentUpdate :one
+UPDATE assignments a SET type = $1, label = $2, home_or_travel = $3, external_ref = $4,
+    started_at = $5, ended_at = $6
+WHERE a.id = $7 AND a.device_id IN (SELECT d.id FROM devices d WHERE d.team_id = $8)
+RETURNING a.id, a.device_id, a.type, a.label, a.home_or_travel, a.external_ref, a.started_at, a.ended_at
+`
+
+type AssignmentUpdateParams struct {
+	Type         string
+	Label        string
+	HomeOrTravel string
+	ExternalRef  *string
+	StartedAt    time.Time
+	EndedAt      *time.Time
+	AssignmentID uuid.UUID
+	TeamID       uuid.UUID
+}
+
+func (q *Queries) AssignmentUpdate(ctx context.Context, db DBTX, arg AssignmentUpdateParams) (Assignment, error) {
+	row := db.QueryRow(ctx, AssignmentUpdate,
+		arg.Type,
+		arg.Label,
+		arg.HomeOrTravel,
+		arg.ExternalRef,
+		arg.StartedAt,
+		arg.EndedAt,
+		arg.AssignmentID,
+		arg.TeamID,
+	)
+	var i Assignment
+	err := row.Scan(
+		&i.ID,
+		&i.DeviceID,
+		&i.Type,
+		&i.Label,
+		&i.HomeOrTravel,
+		&i.ExternalRef,
+		&i.StartedAt,
+		&i.EndedAt,
+	)
+	return i, err
+}
+
+const AthleteList = `-- name: AthleteList :many
+SELECT a.label, a.external_ref
+FROM devices d
+CROSS JOIN LATERAL (
+    SELECT id, device_id, type, label, home_or_travel, external_ref, started_at, ended_at FROM assignments x WHERE x.device_id = d.id ORDER BY x.started_at DESC LIMIT $1::bigint
+) a
+WHERE d.team_id = $2 AND a.type = 'athlete'
+GROUP BY a.label, a.external_ref
+ORDER BY max(a.started_at) DESC, a.label
+LIMIT $3::bigint
+`
+
+type AthleteListParams struct {
+	OfDevice int64
+	TeamID   uuid.UUID
+	Most     int64
+}
+
+type AthleteListRow struct {
+	Label       string
+	ExternalRef *string
+}
+
+// AthleteList lists how the newest assignments of each device name athletes, those that started last first.
+func (q *Queries) AthleteList(ctx context.Context, db DBTX, arg AthleteListParams) ([]AthleteListRow, error) {
+	rows, err := db.Query(ctx, AthleteList, arg.OfDevice, arg.TeamID, arg.Most)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []AthleteListRow
+	for rows.Next() {
+		var i AthleteListRow
+		if err := rows.Scan(&i.Label, &i.ExternalRef); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const AthleteOpenList = `-- name: AthleteOpenList :many
+SELECT a.id, a.device_id, a.type, a.label, a.home_or_travel, a.external_ref, a.started_at, a.ended_at, d.hardware_id, d.display_name
+FROM assignments a JOIN devices d ON d.id = a.device_id
+WHERE d.team_id = $1 AND a.ended_at IS NULL AND a.type = 'athlete'
+ORDER BY lower(a.label), a.id
+LIMIT $2::bigint
+`
+
+type AthleteOpenListParams struct {
+	TeamID uuid.UUID
+	Most   int64
+}
+
+type AthleteOpenListRow struct {
+	Assignment  Assignment
+	HardwareID  string
+	DisplayName *string
+}
+
+// AthleteOpenList lists the open assignments of athletes with their devices, by label.
+func (q *Queries) AthleteOpenList(ctx context.Context, db DBTX, arg AthleteOpenListParams) ([]AthleteOpenListRow, error) {
+	rows, err := db.Query(ctx, AthleteOpenList, arg.TeamID, arg.Most)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []AthleteOpenListRow
+	for rows.Next() {
+		var i AthleteOpenListRow
+		if err := rows.Scan(
+			&i.Assignment.ID,
+			&i.Assignment.DeviceID,
+			&i.Assignment.Type,
+			&i.Assignment.Label,
+			&i.Assignment.HomeOrTravel,
+			&i.Assignment.ExternalRef,
+			&i.Assignment.StartedAt,
+			&i.Assignment.EndedAt,
+			&i.HardwareID,
+			&i.DisplayName,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }

@@ -29,18 +29,49 @@ SELECT a.* FROM assignments a
 WHERE a.id = @assignment_id AND a.device_id IN (SELECT d.id FROM devices d WHERE d.team_id = @team_id)
 FOR NO KEY UPDATE OF a;
 
--- AssignmentGetOverlap finds the newest assignment of a device that is open or ends after started_at.
+-- AssignmentGetOverlap finds the newest assignment of a device, but for one, that overlaps an interval; a null end is open.
 -- name: AssignmentGetOverlap :one
 SELECT a.* FROM assignments a
 WHERE a.device_id = @device_id AND a.device_id IN (SELECT d.id FROM devices d WHERE d.team_id = @team_id)
-  AND (a.ended_at IS NULL OR a.ended_at > @started_at::timestamptz)
+  AND a.id <> @except_id::uuid
+  AND tstzrange(a.started_at, a.ended_at) && tstzrange(@started_at::timestamptz, sqlc.narg(ended_at)::timestamptz)
 ORDER BY a.started_at DESC
 LIMIT 1;
 
--- name: AssignmentEnd :one
-UPDATE assignments a SET ended_at = @ended_at::timestamptz
+-- name: AssignmentUpdate :one
+UPDATE assignments a SET type = @type, label = @label, home_or_travel = @home_or_travel, external_ref = @external_ref,
+    started_at = @started_at, ended_at = @ended_at
 WHERE a.id = @assignment_id AND a.device_id IN (SELECT d.id FROM devices d WHERE d.team_id = @team_id)
 RETURNING a.*;
+
+-- name: AssignmentDelete :exec
+DELETE FROM assignments a
+WHERE a.id = @assignment_id AND a.device_id IN (SELECT d.id FROM devices d WHERE d.team_id = @team_id);
+
+-- AssignmentDeviceList lists the devices of some assignments.
+-- name: AssignmentDeviceList :many
+SELECT a.id, a.device_id FROM assignments a JOIN devices d ON d.id = a.device_id
+WHERE d.team_id = @team_id AND a.id = ANY(@assignment_ids::uuid[]);
+
+-- AthleteOpenList lists the open assignments of athletes with their devices, by label.
+-- name: AthleteOpenList :many
+SELECT sqlc.embed(a), d.hardware_id, d.display_name
+FROM assignments a JOIN devices d ON d.id = a.device_id
+WHERE d.team_id = @team_id AND a.ended_at IS NULL AND a.type = 'athlete'
+ORDER BY lower(a.label), a.id
+LIMIT @most::bigint;
+
+-- AthleteList lists how the newest assignments of each device name athletes, those that started last first.
+-- name: AthleteList :many
+SELECT a.label, a.external_ref
+FROM devices d
+CROSS JOIN LATERAL (
+    SELECT * FROM assignments x WHERE x.device_id = d.id ORDER BY x.started_at DESC LIMIT @of_device::bigint
+) a
+WHERE d.team_id = @team_id AND a.type = 'athlete'
+GROUP BY a.label, a.external_ref
+ORDER BY max(a.started_at) DESC, a.label
+LIMIT @most::bigint;
 
 -- The queries below serve the operator's commands, which work on all teams.
 

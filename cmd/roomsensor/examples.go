@@ -83,8 +83,17 @@ var examples = map[string][]string{
 	"assignment transfer": {
 		"assignment transfer 6fa459ea-ee8a-4ca4-894e-db77e160355e --type athlete --label 'Kim Lee'",
 	},
-	"assignment end":  {"assignment end 6fa459ea-ee8a-4ca4-894e-db77e160355e"},
-	"assignment list": {"assignment list 'Weight room'"},
+	"assignment move": {
+		"assignment move 6fa459ea-ee8a-4ca4-894e-db77e160355e --to 'Dorm 12'",
+		"assignment move 6fa459ea-ee8a-4ca4-894e-db77e160355e --to 'Dorm 12' --if-occupied swap --at 2026-01-31T20:00:00Z",
+	},
+	"assignment edit": {
+		"assignment edit 6fa459ea-ee8a-4ca4-894e-db77e160355e --label 'Kim Lee' --reason 'misspelt' --dry-run",
+		"assignment edit 6fa459ea-ee8a-4ca4-894e-db77e160355e --started-at 2026-01-31T20:00:00Z --no-end",
+	},
+	"assignment end":    {"assignment end 6fa459ea-ee8a-4ca4-894e-db77e160355e"},
+	"assignment delete": {"assignment delete 6fa459ea-ee8a-4ca4-894e-db77e160355e --reason 'wrong room'"},
+	"assignment list":   {"assignment list 'Weight room'"},
 
 	"person export": {
 		"person export --team 'Riverside Athletics' --label 'Kim Lee' --to kim-lee",

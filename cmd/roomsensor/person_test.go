@@ -17,7 +17,7 @@ func athlete(o *operator) (team, assignment string) {
 	team = o.id("id", "team", "create", "--name", "Riverside")
 	device := o.device(team, "dev:1", "--name", "Room of Kim Lee")
 	assignment = o.id("assignment_id", "assignment", "start", device, "--type", "athlete", "--label", "Kim Lee",
-		"--external-ref", "crm-7", "--at", "2026-01-01T00:00:00Z")
+		"--external-ref", "crm-7", "--at", "2026-01-01T00:00:00Z", "--yes")
 	o.do("assignment", "end", assignment, "--at", "2026-01-02T00:00:00Z")
 	o.exec(`INSERT INTO readings (device_id, bucket_at, co2_ppm, ingested_at) SELECT $1, at, 400, '2026-01-04Z'
 		FROM unnest('{2026-01-01Z,2026-01-01 23:55Z,2026-01-02Z}'::timestamptz[]) at`, device)

@@ -99,7 +99,7 @@ func explainAssignment(c *roomsensor.AssignmentConflictError) error {
 	switch c.Conflict {
 	case roomsensor.AssignmentOverlaps:
 		if a.EndedAt != nil {
-			return process.Refusef("Device %s had the assignment %s from %s until %s. Start at its end or later.",
+			return process.Refusef("Device %s had the assignment %s from %s until %s. Choose times before or after it.",
 				a.DeviceID, a.ID, started, roomsensor.FormatTime(*a.EndedAt))
 		}
 		return process.Refusef(
@@ -109,6 +109,8 @@ func explainAssignment(c *roomsensor.AssignmentConflictError) error {
 		return process.Refusef("Assignment %s already ended at %s.", a.ID, roomsensor.FormatTime(*a.EndedAt))
 	case roomsensor.AssignmentStartedLater:
 		return process.Refusef("Assignment %s started at %s. Choose a later end.", a.ID, started)
+	case roomsensor.AssignmentChanged:
+		return process.Refusef("Assignment %s changed meanwhile. Run the command again.", a.ID)
 	}
 	return c
 }

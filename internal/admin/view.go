@@ -238,33 +238,6 @@ func viewDevice(d *fleet.OwnedDevice, now time.Time) Device {
 	return view
 }
 
-// Assignment is an item of the assignment history, and its device.
-type Assignment struct {
-	AssignmentID string                    `json:"assignment_id"`
-	DeviceID     string                    `json:"device_id"      table:"-"`
-	Type         roomsensor.AssignmentType `json:"type"`
-	Label        string                    `json:"label"`
-	HomeOrTravel roomsensor.HomeOrTravel   `json:"home_or_travel"`
-	StartedAt    string                    `json:"started_at"`
-	EndedAt      *string                   `json:"ended_at"`
-	ExternalRef  *string                   `json:"external_ref"`
-}
-
-// TransferredAssignment is a new assignment and the one that it replaces.
-type TransferredAssignment struct {
-	Assignment
-
-	Replaces Assignment `json:"replaces"`
-}
-
-func viewAssignment(a *roomsensor.Assignment) Assignment {
-	return Assignment{
-		AssignmentID: a.ID.String(), DeviceID: a.DeviceID.String(), Type: a.Type, Label: a.Label,
-		HomeOrTravel: a.HomeOrTravel, StartedAt: roomsensor.FormatTime(a.StartedAt), EndedAt: formatTime(a.EndedAt),
-		ExternalRef: a.ExternalRef,
-	}
-}
-
 // formatTime formats a time as the API does; nil stays nil.
 func formatTime(at *time.Time) *string {
 	if at == nil {

@@ -37,11 +37,17 @@ func (e *env) addNamedDevice(t testing.TB, hardwareID, name string, tags map[str
 // addAssignment starts an assignment with a label and returns its id.
 func (e *env) addAssignment(t testing.TB, device uuid.UUID, label string, at time.Time) uuid.UUID {
 	t.Helper()
-	a, err := e.store.StartAssignment(t.Context(), e.team, roomsensor.Assignment{
+	return e.start(t, roomsensor.Assignment{
 		DeviceID: device, Type: roomsensor.Place, Label: label, HomeOrTravel: roomsensor.Home, StartedAt: at,
 	})
+}
+
+// start starts an assignment and returns its id.
+func (e *env) start(t testing.TB, a roomsensor.Assignment) uuid.UUID {
+	t.Helper()
+	done, err := e.store.ChangeAssignments(t.Context(), e.team, roomsensor.StartAssignment(a), nil)
 	require.NoError(t, err)
-	return a.ID
+	return done.After[0].ID
 }
 
 // TestAssignments checks that an editor starts, transfers and ends an assignment, also in the past.
@@ -62,7 +68,7 @@ func TestAssignments(t *testing.T) {
 	}
 	form := url.Values{"label": {"Anna <b>"}, "type": {"athlete"}, "home_or_travel": {"travel"}, "at": {"2026-11-20T08:00"}}
 	started := p.follow(t, p.post(t, path+"/start/"+device.String(), form))
-	require.Contains(t, started.text, "Started Anna <b> on Room <1>.")
+	require.Contains(t, started.text, "Started Anna <b> on Room <1> at Fri 20 Nov 2026, 08:00.")
 	first := open()
 	require.Equal(t, time.Date(2026, 11, 20, 7, 0, 0, 0, time.UTC), first.StartedAt)
 	require.Equal(t, roomsensor.Athlete, first.Type)
@@ -76,7 +82,7 @@ func TestAssignments(t *testing.T) {
 
 	form = url.Values{"label": {"Bea"}, "type": {"athlete"}, "home_or_travel": {"home"}, "external_ref": {"crm-7"}, "at": {"2026-11-21T08:00"}}
 	moved := p.follow(t, p.post(t, path+"/"+first.ID.String()+"/transfer", form))
-	require.Contains(t, moved.text, "Transferred Room <1> from Anna <b> to Bea.")
+	require.Contains(t, moved.text, "Transferred Room <1> from Anna <b> to Bea at Sat 21 Nov 2026, 08:00.")
 	second := open()
 	require.Equal(t, "crm-7", *second.ExternalRef)
 	first, err := e.store.Assignment(t.Context(), e.team, first.ID)
@@ -148,7 +154,10 @@ func TestAssignmentRoles(t *testing.T) {
 	require.Equal(t, http.StatusOK, got.status)
 	require.Contains(t, got.text, "Anna")
 	require.Zero(t, got.find(".actions").Length())
-	for _, action := range []string{"/start/" + device.String(), "/" + id.String() + "/transfer", "/" + id.String() + "/end"} {
+	for _, action := range []string{
+		"/start/" + device.String(), "/" + id.String() + "/transfer", "/" + id.String() + "/edit", "/" + id.String() + "/end",
+		"/" + id.String() + "/delete",
+	} {
 		require.Equal(t, http.StatusForbidden, viewer.get(t, path+action).status)
 		require.Equal(t, http.StatusForbidden, viewer.post(t, path+action, nil).status)
 		require.Equal(t, http.StatusNotFound, stranger.post(t, path+action, nil).status)
@@ -157,6 +166,10 @@ func TestAssignmentRoles(t *testing.T) {
 		require.Equal(t, http.StatusNotFound, stranger.post(t, foreign, nil).status)
 	}
 	require.Contains(t, stranger.get(t, "/teams/"+other.String()+"/assignments").text, "This team has no devices yet.")
+
+	require.Equal(t, http.StatusForbidden, viewer.post(t, path+"/move", nil).status)
+	move := url.Values{"who": {id.String()}, "to": {device.String()}}
+	require.Contains(t, stranger.post(t, "/teams/"+other.String()+"/assignments/move", move).text, "Choose the person who moves.")
 }
 
 // TestAssignmentFilter checks the filters and the pages of the timeline.

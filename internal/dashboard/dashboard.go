@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
+	"roomsensor/internal/dashboard/assignments"
 	"roomsensor/internal/dashboard/devices"
 	"roomsensor/internal/dashboard/exports"
 	"roomsensor/internal/dashboard/keys"
@@ -47,6 +48,7 @@ type Backend interface {
 	team.Backend
 	overview.Backend
 	devices.Backend
+	assignments.Backend
 	nights.Backend
 	exports.Backend
 	keys.Backend
@@ -55,14 +57,15 @@ type Backend interface {
 
 // pages are the handlers of all pages.
 type pages struct {
-	people   *people.Pages
-	team     *team.Pages
-	overview *overview.Pages
-	devices  *devices.Pages
-	nights   *nights.Pages
-	exports  *exports.Pages
-	keys     *keys.Pages
-	rejects  *rejects.Pages
+	people      *people.Pages
+	team        *team.Pages
+	overview    *overview.Pages
+	devices     *devices.Pages
+	assignments *assignments.Pages
+	nights      *nights.Pages
+	exports     *exports.Pages
+	keys        *keys.Pages
+	rejects     *rejects.Pages
 }
 
 // New returns the handler of the public listener.
@@ -82,8 +85,9 @@ func New(cfg Config, backend Backend) (http.Handler, error) {
 		overview: overview.New(overview.Config{
 			PublicURL: cfg.PublicURL, Now: cfg.Now, Log: cfg.Log, Metrics: cfg.Metrics, CheckEvery: cfg.CheckEvery,
 		}, backend),
-		devices: devices.New(backend), nights: nights.New(backend), exports: exports.New(backend, cfg.PublicURL, cfg.Now),
-		keys: keys.New(backend, cfg.PublicURL), rejects: rejects.New(backend, cfg.Replay),
+		devices: devices.New(backend), assignments: assignments.New(backend), nights: nights.New(backend),
+		exports: exports.New(backend, cfg.PublicURL, cfg.Now),
+		keys:    keys.New(backend, cfg.PublicURL), rejects: rejects.New(backend, cfg.Replay),
 	}
 	return &handler{site.Handler(p.routes()), p.overview.Stop}, nil
 }

@@ -136,10 +136,9 @@ func TestDevicePageGapsLateBands(t *testing.T) {
 	// Exactly one hour is not late.
 	e.exec(t, `UPDATE readings SET ingested_at = measured_at + interval '1 hour' WHERE bucket_at >= $1`, ago(time.Hour))
 	e.exec(t, `UPDATE readings SET ingested_at = measured_at + interval '3 hours' WHERE bucket_at >= $1 AND bucket_at < $2`, ago(9*time.Hour), ago(8*time.Hour))
-	_, err := e.store.StartAssignment(t.Context(), e.team, roomsensor.Assignment{
+	e.start(t, roomsensor.Assignment{
 		DeviceID: device, Type: roomsensor.Athlete, Label: "Anna <b>", HomeOrTravel: roomsensor.Home, StartedAt: ago(48 * time.Hour),
 	})
-	require.NoError(t, err)
 	e.exec(t, `INSERT INTO assignments (device_id, type, label, started_at, ended_at) VALUES
 		($1, 'place', 'Before', $2, $3)`, device, ago(72*time.Hour), ago(48*time.Hour))
 

@@ -3,6 +3,7 @@ package dashboard
 import (
 	"net/http"
 
+	"roomsensor/internal/dashboard/assignments"
 	"roomsensor/internal/dashboard/page"
 	"roomsensor/internal/export"
 	"roomsensor/internal/roomsensor"
@@ -26,24 +27,54 @@ func (p *pages) routes() []page.Route { //nolint:funlen // One line per route.
 		{Method: get, Path: "/teams", Handle: p.people.ListTeams},
 		{Method: get, Path: team, Role: roomsensor.Viewer, Handle: p.overview.Show},
 		{Method: get, Path: team + "/tiles", Role: roomsensor.Viewer, Stream: true, Handle: p.overview.Stream},
-		{Method: get, Path: team + "/assignments", Role: roomsensor.Viewer, Handle: p.devices.ShowAssignments},
-		{Method: get, Path: team + "/assignments/start/:device_id", Role: roomsensor.Editor, Handle: p.devices.ShowStart},
+		{Method: get, Path: team + "/assignments", Role: roomsensor.Viewer, Handle: p.assignments.ShowTimeline},
+		{
+			Method: get, Path: team + "/assignments/start/:device_id", Role: roomsensor.Editor,
+			Handle: p.assignments.Show(assignments.Start),
+		},
 		{
 			Method: post, Path: team + "/assignments/start/:device_id", Role: roomsensor.Editor,
-			Handle: p.devices.StartAssignment,
+			Handle: p.assignments.Save(assignments.Start),
+		},
+		{
+			Method: get, Path: team + "/assignments/move", Role: roomsensor.Editor,
+			Handle: p.assignments.Show(assignments.Move),
+		},
+		{
+			Method: post, Path: team + "/assignments/move", Role: roomsensor.Editor,
+			Handle: p.assignments.Save(assignments.Move),
 		},
 		{
 			Method: get, Path: team + "/assignments/:assignment_id/transfer", Role: roomsensor.Editor,
-			Handle: p.devices.ShowTransfer,
+			Handle: p.assignments.Show(assignments.Transfer),
 		},
 		{
 			Method: post, Path: team + "/assignments/:assignment_id/transfer", Role: roomsensor.Editor,
-			Handle: p.devices.TransferAssignment,
+			Handle: p.assignments.Save(assignments.Transfer),
 		},
-		{Method: get, Path: team + "/assignments/:assignment_id/end", Role: roomsensor.Editor, Handle: p.devices.ShowEnd},
+		{
+			Method: get, Path: team + "/assignments/:assignment_id/edit", Role: roomsensor.Editor,
+			Handle: p.assignments.Show(assignments.Edit),
+		},
+		{
+			Method: post, Path: team + "/assignments/:assignment_id/edit", Role: roomsensor.Editor,
+			Handle: p.assignments.Save(assignments.Edit),
+		},
+		{
+			Method: get, Path: team + "/assignments/:assignment_id/end", Role: roomsensor.Editor,
+			Handle: p.assignments.Show(assignments.End),
+		},
 		{
 			Method: post, Path: team + "/assignments/:assignment_id/end", Role: roomsensor.Editor,
-			Handle: p.devices.EndAssignment,
+			Handle: p.assignments.Save(assignments.End),
+		},
+		{
+			Method: get, Path: team + "/assignments/:assignment_id/delete", Role: roomsensor.Editor,
+			Handle: p.assignments.Show(assignments.Delete),
+		},
+		{
+			Method: post, Path: team + "/assignments/:assignment_id/delete", Role: roomsensor.Editor,
+			Handle: p.assignments.Save(assignments.Delete),
 		},
 		{Method: get, Path: team + "/audit", Role: roomsensor.Admin, Handle: p.team.ShowAudit},
 		{Method: get, Path: team + "/members", Role: roomsensor.Admin, Handle: p.people.ShowMembers},

@@ -113,19 +113,26 @@ func (c *teamCreator) createDevice(ctx context.Context, i int) error {
 
 func (c *teamCreator) createAssignment(ctx context.Context, device uuid.UUID, a *demoAssignment) error {
 	started := c.daysAgo(a.started)
-	made, err := c.operator.StartAssignment(ctx, admin.AssignmentOptions{
+	plan, err := c.operator.StartAssignment(ctx, admin.AssignmentOptions{
 		DeviceID: device, Type: a.kind, Label: a.label, HomeOrTravel: a.where,
 		ExternalRef: optionalText(a.ref), At: &started,
 	})
+	if err != nil {
+		return err
+	}
+	made, err := c.operator.ChangeAssignments(ctx, plan)
 	if err != nil || a.ended == 0 {
 		return err
 	}
-	id, err := uuid.Parse(made.AssignmentID)
+	id, err := uuid.Parse(made.After[0].AssignmentID)
 	if err != nil {
 		return fmt.Errorf("parsing the assignment id: %w", err)
 	}
 	ended := c.daysAgo(a.ended)
-	_, err = c.operator.EndAssignment(ctx, id, &ended)
+	if plan, err = c.operator.EndAssignment(ctx, id, &ended); err != nil {
+		return err
+	}
+	_, err = c.operator.ChangeAssignments(ctx, plan)
 	return err
 }
 

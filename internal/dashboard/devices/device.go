@@ -1,4 +1,4 @@
-// Package devices is the page of a device, and the assignments of all devices of a team.
+// Package devices is the page of a device.
 package devices
 
 import (
@@ -17,14 +17,13 @@ import (
 	"roomsensor/internal/wording"
 )
 
-// Backend reads and changes devices and their assignments.
+// Backend reads and changes devices.
 type Backend interface {
 	DevicePage
 	DeviceChanges
-	Assignments
 }
 
-// Pages are the pages of devices and assignments.
+// Pages are the pages of devices.
 type Pages struct{ backend Backend }
 
 // New returns the pages.

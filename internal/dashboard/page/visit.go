@@ -174,19 +174,24 @@ func (v *Visit) CheckForm() error {
 	return nil
 }
 
-// LocalTime returns the time of the field at, which is in the zone of the team, or nil if it is empty. It adds an error
-// for a time in the future or before 2015, and for a text that is not a time.
+// LocalTime is PastTime of the field at.
 func (v *Visit) LocalTime(text string, errs FormErrors) *time.Time {
+	return v.PastTime("at", text, errs)
+}
+
+// PastTime returns the time in a field, which is in the zone of the team, or nil if it is empty. It adds an error for a
+// time in the future or before 2015, and for a text that is not a time.
+func (v *Visit) PastTime(field, text string, errs FormErrors) *time.Time {
 	if text == "" {
 		return nil
 	}
-	at, err := roomsensor.ParseLocal("at", text, v.Zone())
+	at, err := roomsensor.ParseLocal(field, text, v.Zone())
 	if err != nil {
 		errs.AddRule(err)
 		return nil
 	}
 	if _, err := roomsensor.EffectiveTime(&at, v.Now); err != nil {
-		errs.Add("at", "This time "+err.Error()+".")
+		errs.Add(field, "This time "+err.Error()+".")
 		return nil
 	}
 	return &at

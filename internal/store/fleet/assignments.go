@@ -2,9 +2,7 @@ package fleet
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -59,99 +57,37 @@ func (s *Store) AssignmentTeam(ctx context.Context, id uuid.UUID) (uuid.UUID, er
 	return team, nil
 }
 
-// StartAssignment starts an assignment of a device of a team. It ignores ID and EndedAt of its argument. It returns an
-// AssignmentConflictError if the device has an assignment at the start or later.
-func (s *Store) StartAssignment(
-	ctx context.Context, teamID uuid.UUID, a roomsensor.Assignment,
-) (started roomsensor.Assignment, err error) {
-	err = s.InChange(ctx, "starting an assignment", func(tx pgx.Tx) error {
-		if err := s.lockTeamDevice(ctx, tx, teamID, a.DeviceID); err != nil {
-			return err
-		}
-		started, err = s.insertAssignment(ctx, tx, teamID, a)
-		return err
-	})
-	return started, err
-}
-
-// EndAssignment ends an assignment of a team at a time. It returns an AssignmentConflictError if the assignment has
-// ended already, or started at that time or later.
-func (s *Store) EndAssignment(
-	ctx context.Context, teamID, id uuid.UUID, at time.Time,
-) (ended roomsensor.Assignment, err error) {
-	err = s.InChange(ctx, "ending an assignment", func(tx pgx.Tx) error {
-		ended, err = s.endAssignment(ctx, tx, teamID, id, at)
-		return err
-	})
-	return ended, err
-}
-
-// TransferAssignment ends an assignment of a team, and starts another one of the same device at the same instant, which
-// is the StartedAt of next. It ignores ID, DeviceID and EndedAt of next. Both happen or none. Its conflicts are those
-// of EndAssignment: nothing can overlap the new assignment, because the old one was open.
-func (s *Store) TransferAssignment(
-	ctx context.Context, teamID, id uuid.UUID, next roomsensor.Assignment,
-) (ended, started roomsensor.Assignment, err error) {
-	err = s.InChange(ctx, "transferring an assignment", func(tx pgx.Tx) error {
-		before, err := s.Queries.AssignmentGet(ctx, tx, db.AssignmentGetParams{TeamID: teamID, AssignmentID: id})
-		if err != nil {
-			return pg.TranslateByID(err, "reading an assignment", roomsensor.KindAssignment, id.String())
-		}
-		// No other assignment of the device can start in between.
-		if err := s.lockTeamDevice(ctx, tx, teamID, before.DeviceID); err != nil {
-			return err
-		}
-		if ended, err = s.endAssignment(ctx, tx, teamID, id, next.StartedAt); err != nil {
-			return err
-		}
-		next.DeviceID = before.DeviceID
-		started, err = s.insertAssignment(ctx, tx, teamID, next)
-		return err
-	})
-	return ended, started, err
-}
-
-// insertAssignment inserts an open assignment of a device, which the transaction has locked.
-func (s *Store) insertAssignment(
-	ctx context.Context, tx pgx.Tx, teamID uuid.UUID, a roomsensor.Assignment,
-) (roomsensor.Assignment, error) {
-	other, err := s.Queries.AssignmentGetOverlap(ctx, tx, db.AssignmentGetOverlapParams{
-		TeamID: teamID, DeviceID: a.DeviceID, StartedAt: a.StartedAt,
-	})
-	if err == nil {
-		return roomsensor.Assignment{}, &roomsensor.AssignmentConflictError{
-			Conflict: roomsensor.AssignmentOverlaps, Assignment: AssignmentOf(&other),
-		}
-	}
-	if !errors.Is(err, pgx.ErrNoRows) {
-		return roomsensor.Assignment{}, err
-	}
-	row, err := s.Queries.AssignmentInsert(ctx, tx, db.AssignmentInsertParams{
-		TeamID: teamID, DeviceID: a.DeviceID, Type: string(a.Type), Label: a.Label, HomeOrTravel: string(a.HomeOrTravel),
-		ExternalRef: a.ExternalRef, StartedAt: a.StartedAt,
-	})
-	return AssignmentOf(&row), err
-}
-
-// endAssignment ends an assignment in a transaction.
-func (s *Store) endAssignment(
-	ctx context.Context, tx pgx.Tx, teamID, id uuid.UUID, at time.Time,
-) (roomsensor.Assignment, error) {
-	row, err := s.Queries.AssignmentLock(ctx, tx, db.AssignmentLockParams{TeamID: teamID, AssignmentID: id})
+// OpenAthletes lists the open assignments of the athletes of a team with their devices, by label, and at most limit of
+// them.
+func (s *Store) OpenAthletes(
+	ctx context.Context, teamID uuid.UUID, limit int,
+) ([]roomsensor.DeviceAssignment, error) {
+	rows, err := s.Queries.AthleteOpenList(ctx, s.Pool, db.AthleteOpenListParams{TeamID: teamID, Most: int64(limit)})
 	if err != nil {
-		return roomsensor.Assignment{}, pg.TranslateByID(err, "reading an assignment", roomsensor.KindAssignment, id.String())
+		return nil, fmt.Errorf("listing open assignments: %w", pg.Translate(err))
 	}
-	conflict := &roomsensor.AssignmentConflictError{Assignment: AssignmentOf(&row)}
-	switch {
-	case row.EndedAt != nil:
-		conflict.Conflict = roomsensor.AssignmentEnded
-		return roomsensor.Assignment{}, conflict
-	case !at.After(row.StartedAt):
-		conflict.Conflict = roomsensor.AssignmentStartedLater
-		return roomsensor.Assignment{}, conflict
+	return pg.Convert(rows, func(row *db.AthleteOpenListRow) roomsensor.DeviceAssignment {
+		return roomsensor.DeviceAssignment{
+			Assignment: AssignmentOf(&row.Assignment), HardwareID: row.HardwareID, DisplayName: row.DisplayName,
+		}
+	}), nil
+}
+
+// knownOfDevice is how many of the newest assignments of a device KnownAthletes reads.
+const knownOfDevice = 50
+
+// KnownAthletes lists how the newest assignments of each device of a team name athletes, those that started last first,
+// and at most limit of them.
+func (s *Store) KnownAthletes(ctx context.Context, teamID uuid.UUID, limit int) ([]roomsensor.AthleteName, error) {
+	rows, err := s.Queries.AthleteList(ctx, s.Pool, db.AthleteListParams{
+		TeamID: teamID, OfDevice: knownOfDevice, Most: int64(limit),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing athletes: %w", pg.Translate(err))
 	}
-	row, err = s.Queries.AssignmentEnd(ctx, tx, db.AssignmentEndParams{TeamID: teamID, AssignmentID: id, EndedAt: at})
-	return AssignmentOf(&row), err
+	return pg.Convert(rows, func(row *db.AthleteListRow) roomsensor.AthleteName {
+		return roomsensor.AthleteName(*row)
+	}), nil
 }
 
 // lockTeamDevice locks a device of a team until the transaction ends.

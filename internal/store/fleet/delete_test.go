@@ -31,10 +31,7 @@ func TestDeleteDevice(t *testing.T) {
 	other := f.NewDevice(t, "dev:2")
 	readings := f.addHistory(t, f.DeviceID)
 	require.Equal(t, readings, f.addHistory(t, other))
-	_, err := f.StartAssignment(t.Context(), f.TeamID, roomsensor.Assignment{
-		DeviceID: f.DeviceID, Type: roomsensor.Place, Label: "x", HomeOrTravel: roomsensor.Home, StartedAt: time.Now(),
-	})
-	require.NoError(t, err)
+	f.start(t, f.DeviceID, "x", time.Now())
 	want := fleet.DeviceContents{Readings: readings, Assignments: 1, Installations: 1}
 	contents, err := f.DeviceContents(t.Context(), f.DeviceID)
 	require.NoError(t, err)

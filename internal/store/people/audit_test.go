@@ -96,21 +96,24 @@ func TestAudit(t *testing.T) {
 			[]string{`change installation dev:7: {"removed_at": null} ->`},
 		},
 		{func() error {
-			started, err := f.StartAssignment(ctx, f.TeamID, roomsensor.Assignment{
+			done, err := f.ChangeAssignments(ctx, f.TeamID, roomsensor.StartAssignment(roomsensor.Assignment{
 				DeviceID: f.DeviceID, Type: roomsensor.Place, Label: "Room 12", HomeOrTravel: roomsensor.Home, StartedAt: day,
-			})
-			assignment = started.ID
+			}), nil)
+			assignment = done.After[0].ID
 			return err
 		}, []string{`create assignment Room 12:  ->`}},
 		{func() error {
-			_, started, err := f.TransferAssignment(ctx, f.TeamID, assignment, roomsensor.Assignment{
-				Type: roomsensor.Athlete, Label: "Anna", HomeOrTravel: roomsensor.Home, StartedAt: day.Add(time.Hour),
-			})
-			assignment = started.ID
+			done, err := f.ChangeAssignments(ctx, f.TeamID, roomsensor.TransferAssignment(assignment, roomsensor.Assignment{
+				DeviceID: f.DeviceID, Type: roomsensor.Athlete, Label: "Anna", HomeOrTravel: roomsensor.Home, StartedAt: day.Add(time.Hour),
+			}), nil)
+			assignment = done.After[1].ID
 			return err
 		}, []string{`change assignment Room 12: {"ended_at": null} -> {"ended_at": "2026-01-01T01:00:00Z"}`, `create assignment Anna:`}},
 		{
-			func() error { _, err := f.EndAssignment(ctx, f.TeamID, assignment, day.Add(2*time.Hour)); return err },
+			func() error {
+				_, err := f.ChangeAssignments(ctx, f.TeamID, roomsensor.EndAssignment(assignment, day.Add(2*time.Hour)), nil)
+				return err
+			},
 			[]string{`change assignment Anna: {"ended_at": null} ->`},
 		},
 		{

@@ -178,9 +178,9 @@ func TestRightOfChange(t *testing.T) {
 			return err
 		},
 		"assignment": func(ctx context.Context) error {
-			_, err := f.StartAssignment(ctx, f.TeamID, roomsensor.Assignment{
+			_, err := f.ChangeAssignments(ctx, f.TeamID, roomsensor.StartAssignment(roomsensor.Assignment{
 				DeviceID: f.DeviceID, Type: roomsensor.Place, Label: "x", HomeOrTravel: roomsensor.Home, StartedAt: time.Now(),
-			})
+			}), nil)
 			return err
 		},
 		"settings": func(ctx context.Context) error {

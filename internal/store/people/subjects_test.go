@@ -61,9 +61,10 @@ func (f *fixture) assignAthlete(t *testing.T, team, device uuid.UUID, label, ref
 	if ref != "" {
 		a.ExternalRef = &ref
 	}
-	started, err := f.StartAssignment(ctx, team, a)
+	done, err := f.ChangeAssignments(ctx, team, roomsensor.StartAssignment(a), nil)
 	require.NoError(t, err)
-	_, err = f.EndAssignment(ctx, team, started.ID, at(from).Add(time.Hour))
+	started := done.After[0]
+	_, err = f.ChangeAssignments(ctx, team, roomsensor.EndAssignment(started.ID, at(from).Add(time.Hour)), nil)
 	require.NoError(t, err)
 	return started.ID
 }

@@ -1,4 +1,5 @@
-package devices
+// Package assignments has the assignments of all devices of a team, and the form that changes them.
+package assignments
 
 import (
 	"context"
@@ -13,17 +14,28 @@ import (
 	"roomsensor/internal/roomsensor"
 )
 
-// Assignments reads and changes the assignments of a team. The errors of changes are a NotFoundError, or an
-// AssignmentConflictError that names the assignment in the way.
-type Assignments interface {
-	Assignment(ctx context.Context, teamID, assignmentID uuid.UUID) (roomsensor.Assignment, error)
+// Backend reads and changes the assignments of a team.
+type Backend interface {
 	Timeline(ctx context.Context, teamID uuid.UUID, q roomsensor.TimelineQuery) (roomsensor.Timeline, error)
-	StartAssignment(ctx context.Context, teamID uuid.UUID, a roomsensor.Assignment) (roomsensor.Assignment, error)
-	EndAssignment(ctx context.Context, teamID, id uuid.UUID, at time.Time) (roomsensor.Assignment, error)
-	TransferAssignment(
-		ctx context.Context, teamID, id uuid.UUID, next roomsensor.Assignment,
-	) (ended, started roomsensor.Assignment, err error)
+	Assignment(ctx context.Context, teamID, assignmentID uuid.UUID) (roomsensor.Assignment, error)
+	Device(ctx context.Context, teamID, deviceID uuid.UUID) (roomsensor.Device, error)
+	DeviceNames(ctx context.Context, teamID uuid.UUID) ([]roomsensor.NamedDevice, error)
+	OpenAthletes(ctx context.Context, teamID uuid.UUID, limit int) ([]roomsensor.DeviceAssignment, error)
+	KnownAthletes(ctx context.Context, teamID uuid.UUID, limit int) ([]roomsensor.AthleteName, error)
+	TeamAudit(ctx context.Context, teamID uuid.UUID, q roomsensor.AuditQuery) ([]roomsensor.AuditEntry, error)
+	// ChangeAssignments calls accept before it saves a change, and saves nothing if accept returns an error. Its error is
+	// a NotFoundError, an AssignmentConflictError that names the assignment in the way, or that of accept.
+	ChangeAssignments(
+		ctx context.Context, teamID uuid.UUID, change roomsensor.AssignmentChange,
+		accept func(roomsensor.AssignmentOutcome) error,
+	) (roomsensor.AssignmentOutcome, error)
 }
+
+// Pages are the pages of assignments.
+type Pages struct{ backend Backend }
+
+// New returns the pages.
+func New(backend Backend) *Pages { return &Pages{backend} }
 
 const (
 	// timelineDevices is how many devices a page has. The store bounds the assignments of each.
@@ -89,8 +101,8 @@ func (f *timelineFilter) window() roomsensor.Window {
 	return roomsensor.Window{From: f.last.AddDate(0, 0, 1-f.days), To: f.last.AddDate(0, 0, 1)}
 }
 
-// ShowAssignments shows the assignments of the devices of a team on a time line.
-func (p *Pages) ShowAssignments(ctx context.Context, v *page.Visit) error {
+// ShowTimeline shows the assignments of the devices of a team on a time line.
+func (p *Pages) ShowTimeline(ctx context.Context, v *page.Visit) error {
 	filter, problem := readTimelineFilter(v.Echo.QueryParams(), v.Now.In(v.Zone()))
 	window := filter.window()
 	timeline, err := p.backend.Timeline(ctx, v.Team.ID, roomsensor.TimelineQuery{
