@@ -175,7 +175,9 @@ func (r *personRow) addCells(v *page.Visit, nights []roomsensor.Night) {
 	}
 }
 
-func newNightCellView(v *page.Visit, h *roomsensor.NightHistory, n int, night *roomsensor.Night, person uuid.UUID) nightCellView {
+func newNightCellView(
+	v *page.Visit, h *roomsensor.NightHistory, n int, night *roomsensor.Night, person uuid.UUID,
+) nightCellView {
 	result := &h.Nights[n]
 	cell := nightCellView{Date: night.Date.Format("Mon 2 Jan"), Verdict: wording.VerdictTextOf(result.Verdict())}
 	room := h.Worst(n)
