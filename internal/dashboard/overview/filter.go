@@ -95,8 +95,8 @@ func (t *tile) group() string {
 }
 
 // newRoom judges a tile.
-func (f *overviewFilter) newRoom(t *tile, team *roomsensor.TeamSettings, now time.Time) room {
-	air, _ := t.air(team, now)
+func (f *overviewFilter) newRoom(t *tile, team *roomsensor.TeamSettings, now time.Time, night bool) room {
+	air, _ := t.air(team, now, night)
 	r := room{t, air.Verdict, t.group()}
 	switch {
 	case air.Verdict == roomsensor.Bad || t.problem(now) != nil:
@@ -137,11 +137,12 @@ func (w *overview) choose(f *overviewFilter, team *roomsensor.TeamSettings, now 
 			shown = o.has
 		}
 	}
+	night := isNight(team, now)
 	for _, t := range w.tiles {
 		if !f.matches(t) {
 			continue
 		}
-		r := f.newRoom(t, team, now)
+		r := f.newRoom(t, team, now, night)
 		s.air[r.air]++
 		if r.group == attentionGroup {
 			s.attention++

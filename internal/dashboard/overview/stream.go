@@ -35,9 +35,10 @@ type tileStream struct {
 	visit  *page.Visit
 	stream *stream
 	filter overviewFilter
-	shown  map[uuid.UUID]room // what the page shows; nil at the start
-	since  int64              // version that the page shows
-	style  string             // settings of the team that it shows
+	last   *overview // that the page shows; nil at the start
+	lastAt time.Time // when it was sent: with last, it says what the page shows
+	since  int64     // version that the page shows
+	style  string    // settings of the team that it shows
 }
 
 // Stream handles the stream of a page.
@@ -129,7 +130,7 @@ func (t *tileStream) check() error {
 		return nil //nolint:nilerr // The next check may succeed.
 	}
 	if style := tileStyle(&v.Team); style != t.style {
-		t.style, t.since, t.shown = style, 0, nil
+		t.style, t.since, t.last = style, 0, nil
 		return t.update()
 	}
 	return nil
@@ -164,16 +165,21 @@ type stateEvent struct {
 // sendChanges sends the tiles that changed since what the page shows: in an upload, or by the time, which makes values
 // old and ends the night.
 func (t *tileStream) sendChanges(w *overview) error {
+	shown := map[uuid.UUID]room{}
+	if t.last != nil {
+		for _, r := range t.last.choose(&t.filter, &t.visit.Team, t.lastAt).rooms {
+			shown[r.ID] = r
+		}
+	}
 	t.visit.Now = t.pages.now()
 	selected, last := w.choose(&t.filter, &t.visit.Team, t.visit.Now), tileEvent{}
-	shown := make(map[uuid.UUID]room, len(selected.rooms))
 	for _, r := range selected.rooms {
 		event := tileEvent{ID: r.ID.String(), Group: r.group}
 		if last.Group == event.Group {
 			event.After = last.ID
 		}
-		before, known := t.shown[r.ID]
-		if r.version > t.since || t.shown != nil && (!known || before.air != r.air || before.group != r.group) {
+		before, known := shown[r.ID]
+		if r.version > t.since || t.last != nil && (!known || before.air != r.air || before.group != r.group) {
 			var err error
 			if event.HTML, err = r.render(t.visit, t.style); err != nil {
 				return err
@@ -182,17 +188,15 @@ func (t *tileStream) sendChanges(w *overview) error {
 				return err
 			}
 		}
-		shown[r.ID], last = r, event
+		delete(shown, r.ID)
+		last = event
 	}
-	for id := range t.shown {
-		if _, stays := shown[id]; stays {
-			continue
-		}
+	for id := range shown {
 		if err := t.write("gone", "", goneEvent{id.String()}); err != nil {
 			return err
 		}
 	}
-	t.shown, t.since = shown, w.version
+	t.last, t.lastAt, t.since = w, t.visit.Now, w.version
 	return t.send("state", w.token(), stateEvent{
 		w.at.UTC(), selected.headline(len(w.tiles)), selected.summary(len(w.tiles)), len(selected.rooms),
 	})

@@ -75,7 +75,9 @@ func tileStyle(team *roomsensor.TeamSettings) string {
 }
 
 // air returns the verdict on the fresh values of a tile, and the limits that it is by. By day, sound has no limit.
-func (t *tile) air(team *roomsensor.TeamSettings, now time.Time) (roomsensor.Air, roomsensor.Limits) {
+func (t *tile) air(
+	team *roomsensor.TeamSettings, now time.Time, night bool,
+) (roomsensor.Air, roomsensor.Limits) {
 	limits := team.Limits.For(t.ID, t.Metadata)
 	var fresh roomsensor.Values
 	for _, m := range roomsensor.Metrics {
@@ -83,13 +85,18 @@ func (t *tile) air(team *roomsensor.TeamSettings, now time.Time) (roomsensor.Air
 			fresh.Set(m, newest.value)
 		}
 	}
-	return limits.Judge(&fresh, team.Night.Contains(now, team.TimeZone)), limits
+	return limits.Judge(&fresh, night), limits
+}
+
+// isNight reports whether it is night for a team, which takes as long as to judge many rooms.
+func isNight(team *roomsensor.TeamSettings, now time.Time) bool {
+	return team.Night.Contains(now, team.TimeZone)
 }
 
 func isFresh(now, at time.Time) bool { return roomsensor.StatusAt(now, &at) == roomsensor.Online }
 
 func (t *tile) view(team *roomsensor.TeamSettings, now time.Time) tileView {
-	air, limits := t.air(team, now)
+	air, limits := t.air(team, now, isNight(team, now))
 	w := tileView{
 		ID: t.ID, Name: t.name, Status: t.statusText(), SeenAt: t.LastSeenAt, Assignment: t.ActiveAssignment,
 		Unassigned: t.ActiveAssignment == nil, Air: wording.VerdictTextOf(air.Verdict), Problem: t.problem(now),
