@@ -9,7 +9,7 @@ import (
 )
 
 // Verdict is what the air of a room is like.
-type Verdict int
+type Verdict uint8
 
 // The verdicts. A higher one outweighs a lower one.
 const (

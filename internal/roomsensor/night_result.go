@@ -218,20 +218,13 @@ func (t *NightTally) Window() Window { return t.result.Window }
 // Add adds a reading of the part of the night.
 func (t *NightTally) Add(bucketAt time.Time, values *Values) {
 	t.tally.Add(values, t.expected.Contains(bucketAt))
-	air := t.limits.Judge(values, true)
 	r := &t.result
+	air := t.limits.Judge(values, true)
 	if air.Verdict != Unknown {
 		r.Judged++
 	}
-	if air.Verdict >= Stuffy {
-		r.Warn++
-	}
-	if air.Verdict == Bad {
-		r.Bad++
-	}
-	for m := range r.Metrics {
-		r.Metrics[m].Low.add(air.Low[m])
-		r.Metrics[m].High.add(air.High[m])
+	if air.Verdict >= Stuffy { // Most readings are good: a page of nights has 150,000.
+		r.add(&air)
 	}
 	x, ok := values.Get(CO2)
 	if !ok {
@@ -242,6 +235,18 @@ func (t *NightTally) Add(bucketAt time.Time, values *Values) {
 	part.Count++
 	if air.High[CO2] >= Stuffy {
 		r.Excess += float64(x) - float64(*t.limits[CO2].High.Warn)
+	}
+}
+
+// add counts a reading beyond a limit.
+func (r *NightResult) add(air *Air) {
+	r.Warn++
+	if air.Verdict == Bad {
+		r.Bad++
+	}
+	for m := range r.Metrics {
+		r.Metrics[m].Low.add(air.Low[m])
+		r.Metrics[m].High.add(air.High[m])
 	}
 }
 
