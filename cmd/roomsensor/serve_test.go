@@ -29,12 +29,15 @@ func freeAddress(t *testing.T) string {
 func TestServeUntilInterrupted(t *testing.T) {
 	t.Parallel()
 	servers := map[string]string{"DATABASE_URL": dbtest.New(t).URL, "NATS_URL": natstest.New(t).URL}
-	for command, checked := range map[string]string{
-		"api": `["database"]`, "ingest": `["queue","ingest keys","database","worker"]`,
-		"ingest --no-receiver": `["queue","database","worker"]`, "ingest --no-worker": `["queue","ingest keys"]`,
-		"dashboard": `["database"]`,
+	// A receiver is ready once it has the ingest keys that a worker publishes, so that one runs after a worker.
+	for _, process := range []struct{ command, checked string }{
+		{"api", `["database"]`},
+		{"dashboard", `["database"]`},
+		{"ingest", `["queue","ingest keys","database","worker"]`},
+		{"ingest --no-receiver", `["queue","database","worker"]`},
+		{"ingest --no-worker", `["queue","ingest keys"]`},
 	} {
-		args := strings.Fields(command)
+		args := strings.Fields(process.command)
 		env := map[string]string{
 			"API_ADDR": "127.0.0.1:0", "INGEST_ADDR": "127.0.0.1:0", "DASHBOARD_ADDR": "127.0.0.1:0", "OPS_ADDR": freeAddress(t), "LOG_LEVEL": "debug",
 			"DATABASE_URL": servers["DATABASE_URL"], "NATS_URL": servers["NATS_URL"],
@@ -51,7 +54,7 @@ func TestServeUntilInterrupted(t *testing.T) {
 		}()
 		require.Eventually(t, func() bool {
 			r := execute(t, env, nil, "healthcheck")
-			return r.code == cli.ExitOK && r.out == `{"status":"ready","missing":[],"checked":`+checked+"}\n"
+			return r.code == cli.ExitOK && r.out == `{"status":"ready","missing":[],"checked":`+process.checked+"}\n"
 		}, waitTimeout, 20*time.Millisecond, "%v: %s", args, log.String())
 		stop()
 		require.Equal(t, cli.ExitOK, <-code, log.String())
