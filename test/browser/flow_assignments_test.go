@@ -23,7 +23,7 @@ func (f *flow) testAssignments(t *testing.T) {
 	p.choose(t, "Type", "Athlete")
 	p.fillTime(t, "End, and start of the new one (optional)", yesterday)
 	p.enter(t, "Transfer")
-	require.Contains(t, p.text(t), "Transferred Pool from Ana Ruiz to Lena Fox.")
+	require.Contains(t, p.text(t), "Transferred Pool from Ana Ruiz to Lena Fox at "+yesterday.Format("Mon 2 Jan 2006, 15:04")+".")
 	require.Equal(t, yesterday.UTC(), f.change(t, f.pool, "Ana Ruiz", "Lena Fox"))
 
 	p.enter(t, "Transfer Lena Fox")
@@ -33,7 +33,7 @@ func (f *flow) testAssignments(t *testing.T) {
 	require.Contains(t, p.text(t), "“Lena Fox” started on "+yesterday.Format("Mon 2 Jan 2006, 15:04"))
 	p.fillTime(t, "End, and start of the new one (optional)", now.Add(-10*time.Hour))
 	p.enter(t, "Transfer")
-	require.Contains(t, p.text(t), "Transferred Pool from Lena Fox to Kai Brandt.", "the form kept what was entered")
+	require.Contains(t, p.text(t), "Transferred Pool from Lena Fox to Kai Brandt at ", "the form kept what was entered")
 	require.Equal(t, now.Add(-10*time.Hour).UTC(), f.change(t, f.pool, "Lena Fox", "Kai Brandt"))
 
 	p.enter(t, "Start an assignment of Sauna")
@@ -43,7 +43,7 @@ func (f *flow) testAssignments(t *testing.T) {
 	require.Contains(t, p.text(t), "Sauna had the assignment “Old sauna” from ")
 	p.fillTime(t, "Start (optional)", now.Add(-time.Hour))
 	p.enter(t, "Start")
-	require.Contains(t, p.text(t), "Started Sauna on Sauna.")
+	require.Contains(t, p.text(t), "Started Sauna on Sauna at ")
 	p.enter(t, "End Sauna")
 	p.enter(t, "End")
 	require.Contains(t, p.text(t), "Ended Sauna on Sauna.")

@@ -44,6 +44,7 @@ func (f *flow) testLimits(t *testing.T) {
 	night := f.path + "/nights?night=" + time.Now().In(flowZone).AddDate(0, 0, -2).Format(time.DateOnly)
 	p := f.as(t, roomsensor.Admin)
 	p.open(t, night)
+	p.expand(t, "1 room with good air")
 	require.Contains(t, p.text(t), "Ana Ruiz")
 	require.NotContains(t, p.text(t), "above")
 	p.enter(t, "Team")

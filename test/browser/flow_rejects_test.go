@@ -30,7 +30,7 @@ func (f *flow) testUnknownUnit(t *testing.T) {
 	p.enter(t, "Register "+unit)
 	p.fill(t, "Name of the device", "Boiler room")
 	p.fill(t, "Tags", "building=gym")
-	p.enter(t, "Register")
+	p.enter(t, "Add the device")
 	require.Contains(t, p.text(t), "The unit "+unit+" is registered.")
 	require.NotContains(t, p.text(t), "Register "+unit)
 	p.enter(t, "Replay 1")

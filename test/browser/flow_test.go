@@ -163,11 +163,12 @@ func (p *tab) choose(t *testing.T, label, entry string) {
 	require.Equal(t, entry, evaluate[string](t, p, `document.activeElement.selectedOptions[0].text`))
 }
 
-// fillTime enters a local time into the next field with a label.
+// fillTime enters a local time into the next field with a label. A refused form begins in the field with the error, so
+// that Tab reaches the day of the field: the arrows go back to the month.
 func (p *tab) fillTime(t *testing.T, label string, at time.Time) {
 	t.Helper()
 	p.tabTo(t, label)
-	p.press(t, at.Format("01022006")+kb.Tab+at.Format("0304PM"))
+	p.press(t, strings.Repeat(kb.ArrowLeft, 6)+at.Format("01022006")+kb.Tab+at.Format("0304PM"))
 	require.Equal(t, at.Format("2006-01-02T15:04"), evaluate[string](t, p, `document.activeElement.value`))
 }
 
