@@ -126,3 +126,14 @@ func TestSummaryWindow(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "2026-03-09T13:00:00Z", roomsensor.FormatTime(roomsensor.SummaryWindow(now).From))
 }
+
+// TestMetricTables finds the tables that lack a metric: the compiler accepts a shorter literal.
+func TestMetricTables(t *testing.T) {
+	t.Parallel()
+	for i, m := range roomsensor.Metrics {
+		require.Equal(t, roomsensor.Metric(i), m)
+		require.NotEmpty(t, m.String())
+		least, greatest := m.Range()
+		require.Less(t, least, greatest)
+	}
+}
