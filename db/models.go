@@ -62,6 +62,33 @@ func (ns NullAdvisoryLock) Value() (driver.Value, error) {
 	return string(ns.AdvisoryLock), nil
 }
 
+type Alert struct {
+	ID       uuid.UUID
+	TeamID   uuid.UUID
+	Rule     string
+	Subject  string
+	DeviceID *uuid.UUID
+	Detail   string
+	// when the cause began: the last upload, the first bad reading, or the night
+	Since   time.Time
+	NotedAt time.Time
+	EndedAt *time.Time
+	// over; unknown: no fresh readings; retracted: late data changed what was known; off: the rule was changed
+	Outcome *string
+}
+
+type AlertRound struct {
+	TeamID      uuid.UUID
+	EvaluatedAt time.Time
+	// when the coverage of the last night was evaluated
+	NightsAt time.Time
+	// the time for which the newest morning report was due
+	ReportedAt time.Time
+	Report     []byte
+	SendsMails bool
+	Reported   []byte
+}
+
 type ApiKey struct {
 	KeyID        string
 	TeamID       uuid.UUID
@@ -257,6 +284,33 @@ type IngestKeyUse struct {
 	UsedAt time.Time
 	// the User-Agent of the request, shortened; null if it had none
 	Client *string
+}
+
+type Mail struct {
+	ID        uuid.UUID
+	TeamID    uuid.UUID
+	UserID    uuid.UUID
+	Kind      string
+	Subject   *string
+	Plain     *string
+	Html      *string
+	CreatedAt time.Time
+	TryAt     time.Time
+	Tries     int32
+	DoneAt    *time.Time
+	// why it was not sent yet, or never; null once it was sent
+	Error *string
+}
+
+type MailChoice struct {
+	UserID  uuid.UUID
+	TeamID  uuid.UUID
+	Alerts  bool
+	Morning bool
+	Weekly  bool
+	Stop    uuid.UUID
+	// by rule, the time of the last mail about alerts, which reported everything until then
+	Told []byte
 }
 
 type Membership struct {
@@ -485,13 +539,20 @@ type StreamShare struct {
 }
 
 type Team struct {
-	ID         uuid.UUID
-	Name       string
-	CreatedAt  time.Time
-	TimeZone   string
-	NightStart pgtype.Time
-	NightEnd   pgtype.Time
-	Limits     []byte
+	ID            uuid.UUID
+	Name          string
+	CreatedAt     time.Time
+	TimeZone      string
+	NightStart    pgtype.Time
+	NightEnd      pgtype.Time
+	Limits        []byte
+	AlertSilent   int32
+	AlertBad      int32
+	AlertBadAt    string
+	AlertCoverage int32
+	AlertRejects  int32
+	MailAt        pgtype.Time
+	MailWeekday   int16
 }
 
 type TimescaledbInformationChunk struct {

@@ -310,6 +310,14 @@ FROM (
         WHERE l.team_id = $1 AND NOT (l.object_kind = 'assignment' AND l.object_id = ANY($2::text[]))
     UNION ALL SELECT 'audit_log', l.id::text, 'reason', l.reason FROM audit_log l
         WHERE l.team_id = $1 AND NOT (l.object_kind = 'assignment' AND l.object_id = ANY($2::text[]))
+    UNION ALL SELECT 'alerts', a.id::text, 'subject', a.subject FROM alerts a WHERE a.team_id = $1
+    UNION ALL SELECT 'alert_rounds', r.team_id::text, 'report', r.report::text FROM alert_rounds r WHERE r.team_id = $1
+    UNION ALL SELECT 'alert_rounds', r.team_id::text, 'reported', r.reported::text FROM alert_rounds r
+        WHERE r.team_id = $1
+    UNION ALL SELECT 'mails', m.id::text, 'subject', m.subject FROM mails m WHERE m.team_id = $1
+    UNION ALL SELECT 'mails', m.id::text, 'plain', m.plain FROM mails m WHERE m.team_id = $1
+    UNION ALL SELECT 'mails', m.id::text, 'html', m.html FROM mails m WHERE m.team_id = $1
+    UNION ALL SELECT 'mails', m.id::text, 'error', m.error FROM mails m WHERE m.team_id = $1
     UNION ALL SELECT 'rejected_uploads', r.id::text, 'detail', r.detail FROM rejected_uploads r WHERE r.team_id = $1
     UNION ALL SELECT 'rejected_uploads', r.id::text, 'hardware_id', r.hardware_id FROM rejected_uploads r
         WHERE r.team_id = $1

@@ -68,6 +68,7 @@ var sections = []section{
 		operate("upgrades", "Upgrades", "Upgrade and go back without downtime, and the rules for migrations."),
 		operate("support", "Support and deprecation", "Supported versions, and what a release keeps."),
 		operate("dashboard", "Dashboard", "Pages for people: settings, accounts, sessions and limits."),
+		operate("alerts", "Alerts and mails", "Evaluate alerts and send mails: settings, promises, failures."),
 		operate("proxies", "Proxies and browsers", "Addresses in links, client addresses in the log, and CORS."),
 		operate("security", "Roles and TLS", "The rights of each process, and encrypted connections."),
 		operate("audit", "Audit log", "Who changed what, how long it is kept, and who can change it."),

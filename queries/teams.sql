@@ -15,7 +15,9 @@ SELECT * FROM teams WHERE id = @team_id FOR NO KEY UPDATE;
 -- TeamSettingsUpdate changes what the people of a team configure.
 -- name: TeamSettingsUpdate :exec
 UPDATE teams
-SET name = @name, time_zone = @time_zone, night_start = @night_start, night_end = @night_end, limits = @limits
+SET name = @name, time_zone = @time_zone, night_start = @night_start, night_end = @night_end, limits = @limits,
+    alert_silent = @alert_silent, alert_bad = @alert_bad, alert_bad_at = @alert_bad_at, alert_coverage = @alert_coverage,
+    alert_rejects = @alert_rejects, mail_at = @mail_at, mail_weekday = @mail_weekday
 WHERE id = @team_id;
 
 -- TeamRename changes the name of a team.

@@ -25,6 +25,8 @@ STABLE LANGUAGE sql AS 'SELECT 7283400000 + array_position(enum_range(NULL::advi
 -- an IANA name, by whose clocks the night begins and ends. limits has the limits of each metric by its name, and the rules
 -- that replace them for some devices: {"temp_c": {"low": {"warn": 16, "bad": 14}, "high": {"warn": 24}},
 -- "rules": [{"tag": "kind=dorm", "metric": "co2_ppm", "limit": {"high": {"warn": 900}}}]}.
+-- The columns alert_* have the rules of alerts, in minutes or percent; 0 switches a rule off. mail_at is when the morning
+-- mail is sent, and mail_weekday the day of the weekly summary: 0 is Sunday.
 CREATE TABLE teams (
     id          uuid PRIMARY KEY DEFAULT gen_random_uuid(),
     name        text NOT NULL,
@@ -40,6 +42,13 @@ CREATE TABLE teams (
                   "humidity_pct": {"low": {"warn": 20}, "high": {"warn": 70}},
                   "spl_db": {"high": {"warn": 45, "bad": 55}}}'
         CHECK (jsonb_typeof(limits) = 'object'),
+    alert_silent   integer NOT NULL DEFAULT 180 CHECK (alert_silent BETWEEN 0 AND 10080),
+    alert_bad      integer NOT NULL DEFAULT 20 CHECK (alert_bad BETWEEN 0 AND 1440),
+    alert_bad_at   text NOT NULL DEFAULT 'always' CHECK (alert_bad_at IN ('always', 'night')),
+    alert_coverage integer NOT NULL DEFAULT 80 CHECK (alert_coverage BETWEEN 0 AND 100),
+    alert_rejects  integer NOT NULL DEFAULT 60 CHECK (alert_rejects BETWEEN 0 AND 1440),
+    mail_at        time NOT NULL DEFAULT '07:30' CHECK (mail_at < '24:00' AND mail_at = date_trunc('minute', mail_at)),
+    mail_weekday   smallint NOT NULL DEFAULT 1 CHECK (mail_weekday BETWEEN 0 AND 6),
     CONSTRAINT night_not_empty CHECK (night_start <> night_end)
 );
 

@@ -33,15 +33,17 @@ const (
 	RoleWorker    Role = "worker"
 	RoleReceiver  Role = "receiver"
 	RoleDashboard Role = "dashboard"
+	RoleNotify    Role = "notify"
 )
 
 // AllRoles lists the roles of the processes.
-var AllRoles = []Role{RoleAPI, RoleWorker, RoleReceiver, RoleDashboard}
+var AllRoles = []Role{RoleAPI, RoleWorker, RoleReceiver, RoleDashboard, RoleNotify}
 
 // roleSettings are the defaults of a role's sessions. A process sets the same for its connections, but PgBouncer cannot
 // pass them on in transaction mode.
 var roleSettings = map[Role][]string{
 	RoleAPI: clientSettings, RoleDashboard: clientSettings, RoleWorker: ingestSettings, RoleReceiver: ingestSettings,
+	RoleNotify: ingestSettings,
 }
 
 var (

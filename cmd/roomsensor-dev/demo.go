@@ -23,6 +23,7 @@ type demoCmd struct {
 	APIOpsAddr       string          `default:"127.0.0.1:9080" help:"Address of health checks and metrics of the API." name:"api-ops-addr" placeholder:"HOST:PORT"`
 	IngestOpsAddr    string          `default:"127.0.0.1:9081" help:"Address of health checks and metrics of ingest." name:"ingest-ops-addr" placeholder:"HOST:PORT"`
 	DashboardOpsAddr string          `default:"127.0.0.1:9082" help:"Address of health checks and metrics of the dashboard." name:"dashboard-ops-addr" placeholder:"HOST:PORT"`
+	NotifyOpsAddr    string          `default:"127.0.0.1:9084" help:"Address of health checks and metrics of notify." name:"notify-ops-addr" placeholder:"HOST:PORT"`
 	NATSPort         uint16          `default:"4222" help:"Port of NATS on 127.0.0.1." name:"nats-port" placeholder:"PORT"`
 }
 
@@ -39,7 +40,7 @@ func (c *demoCmd) Run(ctx context.Context, t *cli.Terminal) error {
 	return demo.Run(ctx, demo.Options{
 		DatabaseURL: string(c.DatabaseURL), DataDir: c.DataDir, Reset: c.Reset, History: time.Duration(c.History),
 		APIAddr: c.APIAddr, APIOpsAddr: c.APIOpsAddr, IngestAddr: c.IngestAddr, IngestOpsAddr: c.IngestOpsAddr,
-		DashboardAddr: c.DashboardAddr, DashboardOpsAddr: c.DashboardOpsAddr,
+		DashboardAddr: c.DashboardAddr, DashboardOpsAddr: c.DashboardOpsAddr, NotifyOpsAddr: c.NotifyOpsAddr,
 		NATSPort: int(c.NATSPort), Every: uploadInterval, Out: t.Stdout, Confirm: t.Asker(), Version: t.Version,
 	})
 }

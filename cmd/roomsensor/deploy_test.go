@@ -242,10 +242,11 @@ func TestManifests(t *testing.T) {
 	}
 	// Secrets provide them in a cluster.
 	environment["DATABASE_URL"], environment["NATS_URL"] = "postgres://host/name", "nats://host"
+	environment["SMTP_URL"], environment["MAIL_FROM"] = "smtp://host", "rooms@example.com"
 	environment["NATS_CA"] = tlstest.New(t).CA
 	slices.SortFunc(commands, slices.Compare)
 	require.Equal(t, [][]string{
-		{"api"}, {"dashboard"}, {"ingest", "--no-receiver"}, {"ingest", "--no-worker"}, {"migrate", "up"},
+		{"api"}, {"dashboard"}, {"ingest", "--no-receiver"}, {"ingest", "--no-worker"}, {"migrate", "up"}, {"notify"},
 	}, commands)
 	read := map[string]bool{}
 	for _, command := range commands {

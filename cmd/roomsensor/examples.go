@@ -5,6 +5,10 @@ var examples = map[string][]string{
 	"api":       {"api", "api --api-addr 0.0.0.0:8080 --public-url https://air.example.com"},
 	"ingest":    {"ingest", "ingest --no-worker", "ingest --no-receiver --maintain-window 02:00-04:00"},
 	"dashboard": {"dashboard", "dashboard --dashboard-addr 0.0.0.0:8082 --dashboard-url https://dashboard.example.com"},
+	"notify": {
+		"notify",
+		"notify --smtp-url smtp://smtp.example.com --mail-from rooms@example.com --dashboard-url https://rooms.example.com",
+	},
 
 	"migrate up":     {"migrate up", "migrate up --columnstore-after 14d --readings-keep 730d"},
 	"migrate status": {"migrate status", "migrate status --output json"},

@@ -40,6 +40,7 @@ type commands struct {
 	API         apiCmd         `cmd:"" help:"Serve the API."                                               name:"api"`
 	Ingest      ingestCmd      `cmd:"" help:"Receive uploads and store them."                              name:"ingest"`
 	Dashboard   dashboardCmd   `cmd:"" help:"Serve the dashboard, the pages for people."`
+	Notify      notifyCmd      `cmd:"" help:"Evaluate alerts, and send mails about them."`
 	Migrate     migrateCmd     `cmd:"" help:"Migrate the database to this version."                         name:"migrate"`
 	Upload      uploadCmd      `cmd:"" help:"Publish uploads from JSON Lines to the stream."               name:"upload"`
 	Rejects     rejectsCmd     `cmd:"" help:"List, show and replay uploads that could not be stored."      name:"rejects"`

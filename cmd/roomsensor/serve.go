@@ -59,6 +59,13 @@ func (c *dashboardCmd) Run(ctx context.Context, t *cli.Terminal) error {
 	return serve(ctx, t, c.Dashboard, c.Log, service.RunDashboard)
 }
 
+type notifyCmd struct{ config.Notify }
+
+// Run evaluates alerts and sends mails until the command is interrupted.
+func (c *notifyCmd) Run(ctx context.Context, t *cli.Terminal) error {
+	return serve(ctx, t, c.Notify, c.Log, service.RunNotify)
+}
+
 type healthcheckCmd struct{ config.Ops }
 
 // Run prints the readiness of a process; it fails if the process is not ready.

@@ -33,6 +33,7 @@ func TestServeUntilInterrupted(t *testing.T) {
 	for _, process := range []struct{ command, checked string }{
 		{"api", `["database"]`},
 		{"dashboard", `["database"]`},
+		{"notify", `["database"]`},
 		{"ingest", `["queue","ingest keys","database","worker"]`},
 		{"ingest --no-receiver", `["queue","database","worker"]`},
 		{"ingest --no-worker", `["queue","ingest keys"]`},

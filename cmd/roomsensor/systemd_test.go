@@ -82,7 +82,7 @@ func TestSystemdUnits(t *testing.T) {
 		commands = append(commands, args[1:])
 	}
 	require.Equal(t, [][]string{
-		{"api"}, {"dashboard"}, {"migrate", "up"}, {"ingest", "--no-worker"}, {"ingest", "--no-receiver"},
+		{"api"}, {"dashboard"}, {"migrate", "up"}, {"notify"}, {"ingest", "--no-worker"}, {"ingest", "--no-receiver"},
 	}, commands)
 	require.Equal(t, map[string]string{"worker": "127.0.0.1:9083"}, addresses, "receiver and worker have one default")
 	require.NotContains(t, string(readFile(t, systemd+"settings/settings.env")), "PASSWORD")

@@ -44,6 +44,7 @@ func (d *doctor) checkDatabase(ctx context.Context) {
 	d.checkRights(&database)
 	d.checkLocks(&database)
 	d.checkTrials(ctx)
+	d.checkAlerts(ctx)
 	server, took, err := d.server(ctx)
 	if err != nil {
 		fix := "Remove what other findings report, and run the command again."
@@ -63,6 +64,50 @@ func (d *doctor) checkDatabase(ctx context.Context) {
 		d.checkChunks(ctx, &server, chunk)
 	}
 	d.checkJobs(ctx, &server)
+}
+
+const (
+	// roundsLate is the age of the newest evaluation of alerts from which nobody evaluates them.
+	roundsLate = 10 * time.Minute
+	// mailsLate is the greatest age of a mail that waits.
+	mailsLate = 15 * time.Minute
+)
+
+// checkAlerts checks that a process evaluates alerts, and that mails are sent.
+func (d *doctor) checkAlerts(ctx context.Context) {
+	now := d.operator.now()
+	last, err := d.operator.store.NewestAlertRound(ctx)
+	if err != nil {
+		return // The check of the rights reports it.
+	}
+	const start = "Start roomsensor notify."
+	switch age := now.Sub(last); {
+	case last.Unix() == 0:
+		d.find(FindingAdvice, "alerts", start, "No process has evaluated alerts yet.")
+		return
+	case age > roundsLate:
+		d.find(FindingWrong, "alerts", start, "No process has evaluated alerts since %s.", roomsensor.FormatTime(last))
+	default:
+		d.ok("alerts", "Alerts were evaluated %s ago.", max(0, age).Round(time.Second))
+	}
+	outbox, err := d.operator.store.Outbox(ctx, now.Add(-day), now.Add(-mailsLate))
+	switch {
+	case err != nil:
+	case outbox.Failed+outbox.Waiting > 0:
+		d.find(FindingWrong, "mails", "Check SMTP_URL and MAIL_FROM of roomsensor notify by the reason, and the log of the "+
+			"SMTP server.",
+			"%d mails failed in the last day, and %d wait for more than %s. The newest reason: %s.", outbox.Failed,
+			outbox.Waiting, mailsLate, orNone(outbox.Error))
+	default:
+		d.ok("mails", "No mail failed in the last day, and none waits for more than %s.", mailsLate)
+	}
+}
+
+func orNone(text string) string {
+	if text == "" {
+		return "none"
+	}
+	return text
 }
 
 // server returns the state of the server, and how long it took to read it.

@@ -121,6 +121,7 @@ func ensureRoles(ctx context.Context, cfg config.Migration) error {
 			schema.RoleWorker:    string(cfg.DatabaseWorkerPassword),
 			schema.RoleReceiver:  string(cfg.DatabaseReceiverPassword),
 			schema.RoleDashboard: string(cfg.DatabaseDashboardPassword),
+			schema.RoleNotify:    string(cfg.DatabaseNotifyPassword),
 		},
 	})
 }

@@ -82,11 +82,12 @@ type Migration struct {
 
 // Roles configures the database roles with which the processes log in.
 type Roles struct {
-	DatabaseRoles             string   `help:"Prefix of the database roles of the processes: with roomsensor, migrate up creates roomsensor_api, roomsensor_worker, roomsensor_receiver and roomsensor_dashboard and gives each the rights that it needs. Set it in production." implied:"creates none" placeholder:"PREFIX" setting:""`
+	DatabaseRoles             string   `help:"Prefix of the database roles of the processes: with roomsensor, migrate up creates roomsensor_api, roomsensor_worker, roomsensor_receiver, roomsensor_dashboard and roomsensor_notify and gives each the rights that it needs. Set it in production." implied:"creates none" placeholder:"PREFIX" setting:""`
 	DatabaseAPIPassword       Password `help:"Password to set for the role of the API." implied:"unchanged" name:"database-api-password" placeholder:"PASSWORD" setting:""`
 	DatabaseWorkerPassword    Password `help:"Password to set for the role of the workers." implied:"unchanged" placeholder:"PASSWORD" setting:""`
 	DatabaseReceiverPassword  Password `help:"Password to set for the role of the receivers." implied:"unchanged" placeholder:"PASSWORD" setting:""`
 	DatabaseDashboardPassword Password `help:"Password to set for the role of the dashboard." implied:"unchanged" placeholder:"PASSWORD" setting:""`
+	DatabaseNotifyPassword    Password `help:"Password to set for the role that evaluates alerts and sends mails." implied:"unchanged" placeholder:"PASSWORD" setting:""`
 }
 
 var rolePrefix = regexp.MustCompile(`^[a-z][a-z0-9_]{0,39}$`)

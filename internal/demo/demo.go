@@ -39,7 +39,7 @@ type Options struct {
 	History time.Duration
 	// The addresses to listen on, and the port of NATS on 127.0.0.1. If one is in use, the next free port is used.
 	APIAddr, APIOpsAddr, IngestAddr, IngestOpsAddr string
-	DashboardAddr, DashboardOpsAddr                string
+	DashboardAddr, DashboardOpsAddr, NotifyOpsAddr string
 	NATSPort                                       int
 	// Every is the interval between two uploads of a device.
 	Every time.Duration
@@ -95,6 +95,7 @@ type demo struct {
 	api       config.API
 	ingest    config.Ingest
 	dashboard config.Dashboard
+	notify    config.Notify
 }
 
 // start starts everything in order; the closers run in reverse.
@@ -102,7 +103,7 @@ func (d *demo) start(ctx context.Context, p *process.Process) error {
 	d.Process = p
 	for _, step := range []func(context.Context) error{
 		d.loadState, d.startDatabase, d.migrate, d.configure, d.startQueue, d.createTeam,
-		d.startProcesses, d.fillHistory, d.sendRejected, d.printOverview, d.startDevices,
+		d.startProcesses, d.fillHistory, d.sendRejected, d.startNotify, d.printOverview, d.startDevices,
 	} {
 		if err := step(ctx); err != nil {
 			return err
@@ -155,7 +156,7 @@ func (d *demo) startDatabase(ctx context.Context) error {
 	if d.options.DatabaseURL == "" {
 		d.roles = schema.Roles{Prefix: "roomsensor", Passwords: map[schema.Role]string{
 			schema.RoleAPI: rand.Text(), schema.RoleWorker: rand.Text(), schema.RoleReceiver: rand.Text(),
-			schema.RoleDashboard: rand.Text(),
+			schema.RoleDashboard: rand.Text(), schema.RoleNotify: rand.Text(),
 		}}
 	}
 	return nil
@@ -179,6 +180,7 @@ func (d *demo) migrate(ctx context.Context) (err error) {
 			DatabaseWorkerPassword:    config.Password(d.roles.Passwords[schema.RoleWorker]),
 			DatabaseReceiverPassword:  config.Password(d.roles.Passwords[schema.RoleReceiver]),
 			DatabaseDashboardPassword: config.Password(d.roles.Passwords[schema.RoleDashboard]),
+			DatabaseNotifyPassword:    config.Password(d.roles.Passwords[schema.RoleNotify]),
 		}}
 		migrations, err = admin.MigrateUp(ctx, cfg)
 		return err
@@ -260,6 +262,16 @@ func (d *demo) startProcesses(ctx context.Context) (err error) {
 		}
 	}
 	return nil
+}
+
+// startNotify starts the process that evaluates alerts, once there is something to evaluate. It sends no mails.
+func (d *demo) startNotify(ctx context.Context) (err error) {
+	if d.notify.Database, err = d.databaseAs(schema.RoleNotify); err != nil {
+		return err
+	}
+	return d.startProcess(ctx, "notify", func(ctx context.Context, o process.Options) error {
+		return service.RunNotify(ctx, d.notify, o)
+	})
 }
 
 // startProcess starts a process and waits until it is ready.

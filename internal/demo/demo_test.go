@@ -68,7 +68,7 @@ func demoOptions(t *testing.T) demo.Options {
 		DataDir:     filepath.Join(t.TempDir(), "demo"),
 		History:     6 * 24 * time.Hour, // Longer than the offline device has been offline.
 		APIAddr:     "127.0.0.1:0", APIOpsAddr: "127.0.0.1:0", IngestAddr: "127.0.0.1:0", IngestOpsAddr: "127.0.0.1:0",
-		DashboardAddr: "127.0.0.1:0", DashboardOpsAddr: "127.0.0.1:0",
+		DashboardAddr: "127.0.0.1:0", DashboardOpsAddr: "127.0.0.1:0", NotifyOpsAddr: "127.0.0.1:0",
 		Every: time.Second,
 	}
 }

@@ -38,7 +38,7 @@ func (d *demo) listenNear(ctx context.Context, name, address string) (net.Listen
 // configure configures the processes, with the defaults and addresses that it reserves.
 func (d *demo) configure(ctx context.Context) error {
 	d.api, d.ingest = config.Defaults[config.API](), config.Defaults[config.Ingest]()
-	d.dashboard = config.Defaults[config.Dashboard]()
+	d.dashboard, d.notify = config.Defaults[config.Dashboard](), config.Defaults[config.Notify]()
 	for _, a := range []struct {
 		name, address string
 		bound         *string
@@ -49,6 +49,7 @@ func (d *demo) configure(ctx context.Context) error {
 		{"the ops listener of ingest", d.options.IngestOpsAddr, &d.ingest.OpsAddr},
 		{"the dashboard", d.options.DashboardAddr, &d.dashboard.DashboardAddr},
 		{"the ops listener of the dashboard", d.options.DashboardOpsAddr, &d.dashboard.OpsAddr},
+		{"the ops listener of notify", d.options.NotifyOpsAddr, &d.notify.OpsAddr},
 	} {
 		listener, err := d.listenNear(ctx, a.name, a.address)
 		if err != nil {
@@ -62,6 +63,7 @@ func (d *demo) configure(ctx context.Context) error {
 	d.ingest.Site = d.api.Site // Errors of the receiver link to pages that the API serves.
 	d.ingest.StreamMaxBytes = maxStreamBytes
 	d.dashboard.PublicURL = d.api.Public(d.api.APIAddr)
+	d.notify.DashboardSite = d.dashboard.DashboardSite
 	return nil
 }
 

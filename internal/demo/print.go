@@ -21,6 +21,7 @@ func (d *demo) printOverview(ctx context.Context) error {
 		{"Health of the API", "http://" + d.api.OpsAddr + "/readyz"},
 		{"Health of ingest", "http://" + d.ingest.OpsAddr + "/readyz"},
 		{"Health of dashboard", "http://" + d.dashboard.OpsAddr + "/readyz"},
+		{"Health of notify", "http://" + d.notify.OpsAddr + "/readyz"},
 		{"Read key", d.state.ReadKey},
 		{"Read-write key", d.state.ReadWriteKey},
 		{"Ingest key", d.state.IngestKey},

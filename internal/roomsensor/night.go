@@ -12,8 +12,8 @@ type Clock int
 // minutesOfDay is the number of the times of a day.
 const minutesOfDay = 24 * 60
 
-// parseClock parses a time of day of the form 22:00.
-func parseClock(text string) (Clock, bool) {
+// ParseClock parses a time of day of the form 22:00.
+func ParseClock(text string) (Clock, bool) {
 	at, err := time.Parse("15:04", text)
 	return Clock(60*at.Hour() + at.Minute()), err == nil
 }
@@ -30,12 +30,12 @@ var DefaultNightHours = NightHours{Start: 22 * 60, End: 7 * 60}
 
 // NewNightHours parses the times of a night.
 func NewNightHours(start, end string) (NightHours, error) {
-	from, ok := parseClock(start)
+	from, ok := ParseClock(start)
 	if !ok {
 		return NightHours{}, Invalid("night_start",
 			"Enter the start of the night as a time from 00:00 to 23:59, such as 22:00.")
 	}
-	to, ok := parseClock(end)
+	to, ok := ParseClock(end)
 	if !ok {
 		return NightHours{}, Invalid("night_end",
 			"Enter the end of the night as a time from 00:00 to 23:59, such as 07:00.")

@@ -96,6 +96,16 @@ func (v *Values) Set(m Metric, x float32) {
 	v.mask |= 1 << m
 }
 
+// ValuesOf returns the values of columns, of which those that are null are absent.
+func ValuesOf(columns [MetricCount]*float32) (v Values) {
+	for m, x := range columns {
+		if x != nil {
+			v.Set(Metric(m), *x)
+		}
+	}
+	return v
+}
+
 // Get returns a metric and whether it is present.
 func (v *Values) Get(m Metric) (float32, bool) {
 	return v.numbers[m], v.mask&(1<<m) != 0

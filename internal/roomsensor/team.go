@@ -19,4 +19,5 @@ type TeamSettings struct {
 	TimeZone *time.Location // never nil
 	Night    NightHours
 	Limits   TeamLimits
+	Alerts   AlertSettings
 }

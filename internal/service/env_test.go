@@ -160,6 +160,12 @@ func dashboardConfig(url string) config.Dashboard {
 	return cfg
 }
 
+func notifyConfig(url string) config.Notify {
+	cfg := config.Defaults[config.Notify]()
+	cfg.DatabaseURL, cfg.OpsAddr = config.Secret(url), "127.0.0.1:0"
+	return cfg
+}
+
 func startAPI(t *testing.T, cfg config.API) *runningProcess {
 	t.Helper()
 	return start(t, func(ctx context.Context, p process.Options) error { return service.RunAPI(ctx, cfg, p) })

@@ -54,6 +54,9 @@ func TestMetricsPage(t *testing.T) {
 			return service.RunDashboard(ctx, dashboardConfig(e.database), o)
 		}},
 		{"worker", func(ctx context.Context, o process.Options) error { return service.RunIngest(ctx, worker, o) }},
+		{"notify", func(ctx context.Context, o process.Options) error {
+			return service.RunNotify(ctx, notifyConfig(e.database), o)
+		}},
 	} {
 		for _, m := range registeredBy(t, p.run) {
 			if all[m.Name] == nil {
@@ -113,7 +116,7 @@ func (r *recorder) MustRegister(list ...prometheus.Collector) {
 }
 
 // lastCollector matches what a process registers last.
-var lastCollector = regexp.MustCompile("^roomsensor_(keys_expiring|receiver_.*|dashboard_.*)$")
+var lastCollector = regexp.MustCompile("^roomsensor_(keys_expiring|receiver_.*|dashboard_.*|mails_total)$")
 
 // registeredBy runs a process until it has read its first figures, and returns its metrics.
 func registeredBy(t *testing.T, run func(context.Context, process.Options) error) (list []*metric) {
@@ -255,8 +258,10 @@ var fieldMeanings = map[string]string{
 	"hardware_id":               "hardware id of the unit that sent an upload",
 	"keep":                      "`REJECTS_KEEP`",
 	"key_id":                    "id of the API key or ingest key of a request",
+	"kind":                      "kind of a mail",
 	"level":                     "`debug`, `info`, `warn` or `error`",
 	"limit":                     "[the limit](../development.md#find-the-cause-of-a-503) that refused a request",
+	"mail":                      "id of a mail",
 	"max_bytes":                 "limit of the size of rejects in bytes",
 	"max_locks_per_transaction": "the setting of the database server",
 	"message":                   "what happened",
@@ -266,9 +271,9 @@ var fieldMeanings = map[string]string{
 	"param":                     "parameter or field of a request that is wrong",
 	"team_ids":                  "teams whose stored uploads were purged early; the nil id is that of uploads without a team",
 	"path":                      "path of a request that was not found",
-	"process":                   "process inside the demo: api, ingest or dashboard",
+	"process":                   "process inside the demo: api, ingest, dashboard or notify",
 	"readings":                  "readings of a batch",
-	"reason":                    "why a dependency is unavailable, or why a chunk was not rewritten",
+	"reason":                    "why a dependency is unavailable, a chunk was not rewritten, or a mail was not sent",
 	"rejects":                   "rejects of a batch, or rejects that were deleted",
 	"request_id":                "id of a request, as in `X-Request-Id` and `error.request_id`",
 	"route":                     "template of the route of a request, never its URL, or `unmatched`",
@@ -304,7 +309,7 @@ func logFields(t *testing.T) (fields []field) {
 		add(name, "all")
 	}
 	for dir, writers := range map[string][]string{
-		"api": {"API"}, "receiver": {"receiver"}, "worker": {"worker"}, "httpedge": {"API", "receiver", "dashboard"}, "demo": {"demo"},
+		"api": {"API"}, "receiver": {"receiver"}, "worker": {"worker"}, "httpedge": {"API", "receiver", "dashboard"}, "demo": {"demo"}, "notify": {"notify"},
 		"process": {"all"}, "service": {"all"}, "queue": {"all"}, "store": {"all"},
 	} {
 		for _, name := range fieldsOf(t, dir) {

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 
+	"roomsensor/internal/store/alerts"
 	"roomsensor/internal/store/current"
 	"roomsensor/internal/store/feed"
 	"roomsensor/internal/store/fleet"
@@ -23,6 +24,7 @@ type Store struct {
 	*Readings
 	*Write
 	*Current
+	*Notices
 }
 
 // Each part of a Store has the statements of its tables.
@@ -41,6 +43,8 @@ type (
 	Write = write.Store
 	// Current reads live snapshots.
 	Current = current.Store
+	// Notices has alerts and mails.
+	Notices = alerts.Store
 )
 
 // Role is what a process does with the database.
@@ -52,6 +56,7 @@ var (
 	Ingest    = pg.Ingest
 	Operator  = pg.Operator
 	Dashboard = pg.Dashboard
+	Notify    = pg.Notify
 )
 
 // Open creates the pools of a role. It does not connect: a server that does not respond yet is not an error, see Ping.
@@ -71,6 +76,7 @@ func Open(ctx context.Context, databaseURL string, role Role) (*Store, error) {
 		Feed:     feed.New(d),
 		People:   people.New(d, f),
 		Current:  current.New(d, r),
+		Notices:  alerts.New(d),
 	}
 	return s, nil
 }

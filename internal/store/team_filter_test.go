@@ -27,6 +27,7 @@ const (
 	operator    = "operator's commands work on all teams"
 	worker      = "the worker stores uploads of all teams"
 	receiver    = "the receiver knows the ingest keys of all teams"
+	notifier    = "the process that notifies works on all teams"
 	maintenance = "it maintains the tables of all teams"
 )
 
@@ -63,6 +64,8 @@ var withoutTeam = map[string]string{
 	"HardwareList": worker, "DeviceHeartbeatUpdate": worker, "ReadingUpsert": worker, "RejectInsert": worker,
 	"ReadingIsNew": worker, "ReadingCopy": worker, "ReadingIncomingCreate": worker, "ReadingIncomingCopy": worker, "ReadingUpsertIncoming": worker,
 	"IngestKeyListAfter": receiver, "IngestKeyGet": receiver, "IngestKeyPosition": receiver, "IngestKeyListChanged": receiver,
+	"AlertRoundInsert": notifier, "AlertRoundTake": notifier, "AlertRoundGetNewest": operator, "AlertPurge": maintenance, "AlertInsert": insertsTeam, "MailChoicePut": insertsTeam, "MailChoiceGetByStop": byUser, "MailChoiceStop": byUser,
+	"MailInsert": insertsTeam, "MailTake": notifier, "MailEnd": notifier, "MailRetry": notifier, "MailCount": operator, "MailPurge": maintenance,
 	"AuditExpire": maintenance, "AuditTrim": maintenance, "IdempotencyKeyPurge": maintenance, "IdempotencyBytesPurge": maintenance, "RateWindowPurge": maintenance, "LayoutGet": maintenance, "ChunkListUnordered": maintenance, "ChunkListRanges": noTeam, "ChunkOrder": maintenance, "ChunkPostpone": maintenance, "RejectTrimAge": maintenance,
 	"WorkerSet": noTeam, "StatsSet": noTeam, "CurrentSourceGet": noTeam, "RejectTrimLock": maintenance, "OpenedChunkLock": worker, "OpenedChunkInsert": worker, "RejectTrimTeam": maintenance, "RejectUsageList": maintenance, "StreamShareInsert": worker, "StreamShareList": worker, "StreamShareDelete": maintenance, "StreamGet": worker, "StreamInsert": worker, "StreamReplace": operator,
 }

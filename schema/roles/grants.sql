@@ -2,13 +2,13 @@
 -- transaction, with the names of the installation's roles, after the migrations. The owner of the tables may run it.
 -- TimescaleDB passes rights on a hypertable on to its chunks, existing and future ones.
 REVOKE ALL ON ALL TABLES IN SCHEMA public FROM roomsensor_api, roomsensor_worker, roomsensor_receiver,
-    roomsensor_dashboard;
+    roomsensor_dashboard, roomsensor_notify;
 REVOKE ALL ON ALL SEQUENCES IN SCHEMA public FROM roomsensor_api, roomsensor_worker, roomsensor_receiver,
-    roomsensor_dashboard;
+    roomsensor_dashboard, roomsensor_notify;
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA public FROM roomsensor_api, roomsensor_worker, roomsensor_receiver,
-    roomsensor_dashboard;
+    roomsensor_dashboard, roomsensor_notify;
 GRANT USAGE ON SCHEMA public TO roomsensor_api, roomsensor_worker, roomsensor_receiver,
-    roomsensor_dashboard;
+    roomsensor_dashboard, roomsensor_notify;
 
 -- The API reads everything that belongs to a team, and changes names, tags, the use of keys and its own bookkeeping.
 GRANT SELECT ON teams, api_keys, devices, device_state, device_details, device_hardware, assignments, readings, readings_hourly,
@@ -76,12 +76,27 @@ GRANT SELECT ON SEQUENCE feed_reserved TO roomsensor_dashboard;
 GRANT SELECT, INSERT ON feed_batches, feed_days TO roomsensor_dashboard;
 GRANT SELECT ON feed_state TO roomsensor_dashboard;
 GRANT SELECT, INSERT, DELETE ON opened_chunks TO roomsensor_dashboard;
+-- It shows alerts, and stores the rules of a team and which mails its members want.
+GRANT UPDATE (alert_silent, alert_bad, alert_bad_at, alert_coverage, alert_rejects, mail_at, mail_weekday) ON teams
+    TO roomsensor_dashboard;
+GRANT SELECT ON alerts, alert_rounds, mails TO roomsensor_dashboard;
+GRANT SELECT, INSERT, UPDATE (alerts, morning, weekly, told) ON mail_choices TO roomsensor_dashboard;
+
+-- A process that notifies reads what alerts and reports are about, and writes alerts and mails. It cannot read passwords
+-- or secrets, nor change a reading.
+GRANT SELECT ON teams, devices, device_state, device_hardware, assignments, readings, memberships, goose_db_version
+    TO roomsensor_notify;
+GRANT SELECT (id, team_id, hardware_id, reason, received_at, replayed_at) ON rejected_uploads TO roomsensor_notify;
+GRANT SELECT (id, email, display_name, disabled_at) ON users TO roomsensor_notify;
+GRANT SELECT, INSERT, UPDATE ON alert_rounds TO roomsensor_notify;
+GRANT SELECT, INSERT, UPDATE, DELETE ON alerts, mails TO roomsensor_notify;
+GRANT SELECT, UPDATE (told) ON mail_choices TO roomsensor_notify;
 
 -- A worker, and a dashboard that stores rejects again, copy readings into a temporary table, which every role may create
 -- unless PUBLIC lost that right.
 DO $$
 BEGIN
-    EXECUTE format('GRANT CONNECT ON DATABASE %I TO roomsensor_api, roomsensor_worker, roomsensor_receiver, roomsensor_dashboard',
+    EXECUTE format('GRANT CONNECT ON DATABASE %I TO roomsensor_api, roomsensor_worker, roomsensor_receiver, roomsensor_dashboard, roomsensor_notify',
         current_database());
     EXECUTE format('GRANT TEMPORARY ON DATABASE %I TO roomsensor_worker, roomsensor_dashboard', current_database());
 END

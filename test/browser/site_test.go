@@ -106,7 +106,7 @@ func startDemo(t *testing.T, databaseURL string) *output {
 		done <- demo.Run(ctx, demo.Options{
 			DatabaseURL: databaseURL, DataDir: filepath.Join(dir, "demo"), History: siteHistory,
 			APIAddr: "127.0.0.1:0", APIOpsAddr: "127.0.0.1:0", IngestAddr: "127.0.0.1:0", IngestOpsAddr: "127.0.0.1:0",
-			DashboardAddr: "127.0.0.1:0", DashboardOpsAddr: "127.0.0.1:0", Every: 5 * time.Second, Out: out,
+			DashboardAddr: "127.0.0.1:0", DashboardOpsAddr: "127.0.0.1:0", NotifyOpsAddr: "127.0.0.1:0", Every: 5 * time.Second, Out: out,
 		})
 	}()
 	t.Cleanup(func() {

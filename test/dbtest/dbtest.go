@@ -43,7 +43,7 @@ const password = "roomsensor"
 // roles are the roles of the processes on the server of the tests.
 var roles = schema.Roles{Prefix: "roomsensor_test", Passwords: map[schema.Role]string{
 	schema.RoleAPI: password, schema.RoleWorker: password, schema.RoleReceiver: password,
-	schema.RoleDashboard: password,
+	schema.RoleDashboard: password, schema.RoleNotify: password,
 }}
 
 // As returns the URL with which a process logs in that has only the rights of its role. The database must be from New.

@@ -27,6 +27,7 @@ const (
 	watchers = "roomsensor/ops=allowed"
 	database = "5432 roomsensor/database=allowed"
 	queue    = "4222 roomsensor/queue=allowed"
+	mail     = " roomsensor/mail=allowed"
 )
 
 func TestNetworkPolicies(t *testing.T) {
@@ -35,6 +36,7 @@ func TestNetworkPolicies(t *testing.T) {
 	want := map[string]traffic{
 		"api":       {in: []string{"http " + clients, "ops " + watchers}, out: append([]string{database}, names...)},
 		"dashboard": {in: []string{"http " + clients, "ops " + watchers}, out: append([]string{database}, names...)},
+		"notify":    {in: []string{"ops " + watchers}, out: append([]string{database, "25" + mail, "465" + mail, "587" + mail}, names...)},
 		"receiver":  {in: []string{"http " + clients, "ops " + watchers}, out: append([]string{database, queue}, names...)},
 		"ingest":    {in: []string{"ops " + watchers}, out: append([]string{database, queue}, names...)},
 		"migrate":   {out: append([]string{database}, names...)},

@@ -22,7 +22,7 @@ func TestComponents(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(t *testing.T, m *manifests) {
 		t.Helper()
-		require.Equal(t, []string{"api", "dashboard", "ingest", "migrate", "receiver"}, slices.Sorted(maps.Keys(m.pods())))
+		require.Equal(t, []string{"api", "dashboard", "ingest", "migrate", "notify", "receiver"}, slices.Sorted(maps.Keys(m.pods())))
 		for name, pod := range m.pods() {
 			require.Len(t, pod.Spec.Containers, 1, name)
 			require.Empty(t, pod.Spec.InitContainers, name)
@@ -90,6 +90,7 @@ func TestPorts(t *testing.T) {
 		"dashboard": {"http": "DASHBOARD_ADDR", "ops": "OPS_ADDR"},
 		"receiver":  {"http": "INGEST_ADDR", "ops": "OPS_ADDR"},
 		"ingest":    {"ops": "OPS_ADDR"},
+		"notify":    {"ops": "OPS_ADDR"},
 		"migrate":   {},
 	}
 	everywhere(t, func(t *testing.T, m *manifests) {

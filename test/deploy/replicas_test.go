@@ -14,7 +14,7 @@ func TestSelectors(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(t *testing.T, m *manifests) {
 		t.Helper()
-		require.Len(t, m.deployments, 4)
+		require.Len(t, m.deployments, 5)
 		for name, d := range m.deployments {
 			for other, pod := range m.pods() {
 				own := reflect.DeepEqual(pod, &d.Spec.Template)

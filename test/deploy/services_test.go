@@ -28,7 +28,7 @@ func TestServices(t *testing.T) {
 		"roomsensor-api":       {"api"},
 		"roomsensor-dashboard": {"dashboard"},
 		"roomsensor-receiver":  {"receiver"},
-		"roomsensor-ops":       {"api", "dashboard", "ingest", "receiver"},
+		"roomsensor-ops":       {"api", "dashboard", "ingest", "notify", "receiver"},
 	}
 	everywhere(t, func(t *testing.T, m *manifests) {
 		t.Helper()

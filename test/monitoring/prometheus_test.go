@@ -113,7 +113,7 @@ func startDemo(t *testing.T) *env {
 	e.database, err = proctest.NewProxy(t.Context(), e.server)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, e.database.Close()) })
-	for range 3 {
+	for range 4 {
 		address, err := proctest.FreeAddress()
 		require.NoError(t, err)
 		e.ops = append(e.ops, address)
@@ -125,7 +125,7 @@ func startDemo(t *testing.T) *env {
 		ended <- demo.Run(ctx, demo.Options{
 			DatabaseURL: e.database.URL, DataDir: filepath.Join(t.TempDir(), "demo"), History: 24 * time.Hour, Version: "test",
 			APIAddr: "127.0.0.1:0", APIOpsAddr: e.ops[0], IngestAddr: "127.0.0.1:0", IngestOpsAddr: e.ops[1],
-			DashboardAddr: "127.0.0.1:0", DashboardOpsAddr: e.ops[2],
+			DashboardAddr: "127.0.0.1:0", DashboardOpsAddr: e.ops[2], NotifyOpsAddr: e.ops[3],
 			Every: time.Second, Out: out,
 		})
 	}()

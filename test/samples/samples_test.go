@@ -81,7 +81,7 @@ func setup(t *testing.T) *env {
 	options := demo.Options{
 		DatabaseURL: dbtest.Empty(t).URL, DataDir: filepath.Join(t.TempDir(), "demo"), History: 6 * 24 * time.Hour,
 		APIAddr: "127.0.0.1:0", APIOpsAddr: "127.0.0.1:0", IngestAddr: "127.0.0.1:0", IngestOpsAddr: "127.0.0.1:0",
-		DashboardAddr: "127.0.0.1:0", DashboardOpsAddr: "127.0.0.1:0",
+		DashboardAddr: "127.0.0.1:0", DashboardOpsAddr: "127.0.0.1:0", NotifyOpsAddr: "127.0.0.1:0",
 		Every: 24 * time.Hour, Out: o,
 	}
 	ended := make(chan error, 1)

@@ -35,6 +35,7 @@ func (r *Route) right(v *Visit) *roomsensor.TeamRight {
 // navigation lists the pages of a team as the navigation shows them. A page appears to those who have its role.
 var navigation = []struct{ title, path string }{
 	{"Overview", TeamPath},
+	{"Alerts", TeamPath + "/alerts"},
 	{"Last night", TeamPath + "/nights"},
 	{"People", TeamPath + "/people"},
 	{"Assignments", TeamPath + "/assignments"},

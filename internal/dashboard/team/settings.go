@@ -20,6 +20,7 @@ import (
 type Backend interface {
 	Settings
 	Audit
+	Alerts
 }
 
 // Pages are the pages about a team.
@@ -108,32 +109,9 @@ func (p *Pages) settingsView(ctx context.Context, v *page.Visit, form url.Values
 	return view, p.addRules(ctx, v, view)
 }
 
-// SaveSettings changes the settings of a team: those that the person changed, so that what others changed meanwhile
-// stays. If both changed the same one, nothing is saved, and the page says what the others did.
+// SaveSettings changes the settings of a team.
 func (p *Pages) SaveSettings(ctx context.Context, v *page.Visit) error {
-	if err := v.CheckForm(); err != nil {
-		return err
-	}
-	was, _ := url.ParseQuery(v.Form("was"))
-	form := formOf(&v.Team)
-	for field := range form {
-		form.Set(field, v.Form(field))
-	}
-	errs := page.FormErrors{}
-	var merged []string // that others changed
-	stored, err := p.backend.UpdateTeamSettings(ctx, v.Team.ID, func(team *roomsensor.TeamSettings) error {
-		v.Team = *team
-		var conflicts []string
-		merged, conflicts = merge(form, was, formOf(team))
-		for _, field := range conflicts {
-			errs.Add(errorField(field), p.conflict(ctx, v, formOf(team).Get(field)))
-		}
-		readSettings(team, form, errs)
-		if len(errs) > 0 {
-			return errRefused
-		}
-		return nil
-	})
+	form, errs, note, err := p.save(ctx, v, formOf, readSettings)
 	if len(errs) > 0 {
 		view, err := p.settingsView(ctx, v, form)
 		if err != nil {
@@ -145,12 +123,45 @@ func (p *Pages) SaveSettings(ctx context.Context, v *page.Visit) error {
 	if err != nil {
 		return err
 	}
-	v.Team = stored
-	message := "The settings of the team are saved."
-	if len(merged) > 0 {
-		message += " What others changed meanwhile stays: " + strings.Join(merged, ", ") + "."
+	return v.Redirect(v.Path("settings"), "The settings of the team are saved."+note)
+}
+
+// save changes a team by the form that fields returns for what is stored. It changes the fields that the person
+// changed, so that what others changed meanwhile stays. If both changed the same one, nothing is saved, and its error
+// says what the others did. note is what to add to the message of success.
+func (p *Pages) save(
+	ctx context.Context, v *page.Visit, fields func(*roomsensor.TeamSettings) url.Values,
+	read func(*roomsensor.TeamSettings, url.Values, page.FormErrors),
+) (form url.Values, errs page.FormErrors, note string, err error) {
+	if err := v.CheckForm(); err != nil {
+		return nil, nil, "", err
 	}
-	return v.Redirect(v.Path("settings"), message)
+	was, _ := url.ParseQuery(v.Form("was"))
+	form, errs = fields(&v.Team), page.FormErrors{}
+	for field := range form {
+		form.Set(field, v.Form(field))
+	}
+	var merged []string // that others changed
+	stored, err := p.backend.UpdateTeamSettings(ctx, v.Team.ID, func(team *roomsensor.TeamSettings) error {
+		v.Team = *team
+		var conflicts []string
+		merged, conflicts = merge(form, was, fields(team))
+		for _, field := range conflicts {
+			errs.Add(errorField(field), p.conflict(ctx, v, fields(team).Get(field)))
+		}
+		read(team, form, errs)
+		if len(errs) > 0 {
+			return errRefused
+		}
+		return nil
+	})
+	if err == nil {
+		v.Team = stored
+	}
+	if len(merged) > 0 {
+		note = " What others changed meanwhile stays: " + strings.Join(merged, ", ") + "."
+	}
+	return form, errs, note, err
 }
 
 // errRefused ends the transaction of settings that are not valid.

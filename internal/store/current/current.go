@@ -161,13 +161,10 @@ func (l *currentList) add(row *db.CurrentDeviceListRow) error {
 	}
 	current := roomsensor.CurrentDevice{Device: d}
 	if row.BucketAt != nil && !l.source.lacks(row.Chunk) {
-		r := &roomsensor.Reading{BucketAt: row.BucketAt.UTC(), IngestedAt: row.IngestedAt.UTC()}
-		for m, x := range [roomsensor.MetricCount]*float32{row.Co2Ppm, row.TempC, row.HumidityPct, row.Lux, row.SplDb} {
-			if x != nil {
-				r.Values.Set(roomsensor.Metric(m), *x)
-			}
+		current.Latest = &roomsensor.Reading{
+			BucketAt: row.BucketAt.UTC(), IngestedAt: row.IngestedAt.UTC(),
+			Values: roomsensor.ValuesOf([...]*float32{row.Co2Ppm, row.TempC, row.HumidityPct, row.Lux, row.SplDb}),
 		}
-		current.Latest = r
 	}
 	l.devices = append(l.devices, current)
 	l.versions = append(l.versions, readingVersions{row.ReadingsVersion, row.LateVersion})

@@ -21,7 +21,7 @@ func TestUpdateTeamSettings(t *testing.T) {
 	team.TimeZone = time.UTC
 	require.Equal(t, roomsensor.TeamSettings{
 		ID: f.TeamID, Name: "Team", TimeZone: time.UTC, Night: roomsensor.DefaultNightHours,
-		Limits: roomsensor.TeamLimits{Limits: roomsensor.DefaultLimits()},
+		Limits: roomsensor.TeamLimits{Limits: roomsensor.DefaultLimits()}, Alerts: roomsensor.DefaultAlertSettings,
 	}, team)
 
 	want := team
@@ -33,6 +33,9 @@ func TestUpdateTeamSettings(t *testing.T) {
 	want.Limits.Rules = []roomsensor.LimitRule{
 		{Tag: "kind=dorm", Metric: roomsensor.CO2, Limit: roomsensor.DefaultLimits()[roomsensor.CO2]},
 		{DeviceID: f.DeviceID, Metric: roomsensor.Sound},
+	}
+	want.Alerts = roomsensor.AlertSettings{
+		Silent: time.Hour, Bad: time.Minute, BadAtNight: true, Coverage: 100, Rejected: 2 * time.Hour, MailAt: 61, MailDay: time.Saturday,
 	}
 	want.TimeZone, _ = timezone.Load("Australia/Lord_Howe")
 	changed, err := f.UpdateTeamSettings(t.Context(), f.TeamID, func(team *roomsensor.TeamSettings) error {

@@ -185,8 +185,8 @@ func (e *erasing) eraseAssignments(ctx context.Context, subject roomsensor.Subje
 	return err
 }
 
-// eraseCopies erases a subject from stored responses and pending notices; with mentions, also from all other texts
-// that are copies.
+// eraseCopies erases a subject from stored responses, pending notices, the morning report and mails that were not sent;
+// with mentions, also from all other texts that are copies.
 func (e *erasing) eraseCopies(ctx context.Context, mentions bool) (err error) {
 	texts := e.found.texts
 	if err := e.eraseResponses(ctx, mentions); err != nil || texts.None() {
@@ -194,6 +194,9 @@ func (e *erasing) eraseCopies(ctx context.Context, mentions bool) (err error) {
 	}
 	if len(e.found.ids) > 0 { // Sessions belong to no team.
 		if e.done.Notices, err = e.Queries.SubjectSessionErase(ctx, e.tx, texts.Pattern()); err != nil {
+			return err
+		}
+		if _, err = e.Queries.MailErase(ctx, e.tx, e.teamID); err != nil {
 			return err
 		}
 	}

@@ -95,6 +95,8 @@ func (f *fixture) plantSubject(t *testing.T) uuid.UUID {
 		f.TeamID, []string{`{"hardware_id":"dev:9","who":"` + subjectLabel + `"}`, `{"hardware_id":"dev:9","who":"zo\u00EB \u006bowalska"}`})
 	f.Exec(t, `INSERT INTO sessions (token_hash, data, expires_at) VALUES ('x', convert_to($1, 'UTF8'), now())`,
 		`{"deadline":"2026-01-01T00:00:00Z","values":{"user":"u","message":"Ended `+subjectLabel+` on Hall."}}`)
+	f.Exec(t, `INSERT INTO alert_rounds (team_id, report, reported) VALUES ($1, jsonb_build_object('good', $2::text), jsonb_build_object($2::text, 'bad'))`,
+		f.TeamID, subjectLabel)
 	f.Exec(t, `INSERT INTO readings (device_id, bucket_at, co2_ppm) VALUES ($1, '2026-01-01 00:30Z', 400)`, f.DeviceID)
 	return id
 }
@@ -144,7 +146,7 @@ var notSearched = []string{
 	"users.password_hash", "sign_in_links.token_sha256", "sign_in_links.role", "sign_in_links.purpose", "memberships.role",
 	"sign_in_attempts.key_sha256", "sign_in_addresses.address_sha256", // Secrets, hashes and words of the service.
 	"sessions.token_hash", "sessions.data", // Belong to no team. An erasure removes the notices.
-	"teams.time_zone", "teams.limits", "assignments.type", "assignments.home_or_travel", "streams.name",
+	"teams.time_zone", "teams.limits", "teams.alert_bad_at", "alerts.rule", "alerts.detail", "alerts.outcome", "mails.kind", "mail_choices.told", "assignments.type", "assignments.home_or_travel", "streams.name",
 	"ordered_chunks.chunk", "postponed_chunks.chunk", "rejected_uploads.reason", // Words and names of the service.
 	"idempotency_keys.method", "idempotency_keys.path", "idempotency_keys.body_sha256", // Ids of routes, and a hash.
 	"audit_log.actor_kind", "audit_log.database_user", "audit_log.action", "audit_log.object_kind", "audit_log.object_id",
@@ -157,6 +159,9 @@ func TestSubjectPlaces(t *testing.T) {
 	f.plantSubject(t)
 	f.Exec(t, `WITH u AS (INSERT INTO users (email) VALUES ('x') RETURNING id)
 		INSERT INTO memberships (user_id, team_id, role) SELECT id, $1, 'admin' FROM u`, f.TeamID)
+	f.Exec(t, `INSERT INTO mail_choices (user_id, team_id, alerts, morning, weekly) SELECT user_id, team_id, role <> '', role <> '', role <> '' FROM memberships`)
+	f.Exec(t, `INSERT INTO mails (team_id, user_id, kind) SELECT team_id, user_id, 'alerts' FROM memberships`)
+	f.Exec(t, `INSERT INTO alerts (team_id, rule, subject, detail, since, noted_at) VALUES ($1, 'rejects', 'x', 'x', now(), now())`, f.TeamID)
 	f.Exec(t, `INSERT INTO ingest_keys (key_id, team_id, secret_sha256) VALUES ('x', $1, sha256('x'))`, f.TeamID)
 	f.Exec(t, `INSERT INTO api_key_uses (key_id, used_at) SELECT key_id, now() FROM api_keys ON CONFLICT DO NOTHING`)
 	f.Exec(t, `INSERT INTO ingest_key_uses (key_id, used_at) SELECT key_id, now() FROM ingest_keys ON CONFLICT DO NOTHING`)

@@ -41,6 +41,8 @@ var (
 	// Dashboard has half of the connections of the API, so that pages leave most of the database to its clients,
 	// and one for the probes of readiness.
 	Dashboard = Role{"roomsensor dashboard", "5s", "2s", "10s", 8, 1, 4, false}
+	// Notify has a connection for a round, one for what it reads meanwhile, and one for the outbox.
+	Notify = Role{"roomsensor notify", "30s", "5s", "60s", 3, 1, 0, false}
 )
 
 // Pooled returns the role for connections through PgBouncer in transaction mode. Each transaction may run in another

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -99,7 +100,7 @@ func (s *Store) readNights(
 	if err != nil {
 		return nil, err
 	}
-	if err := reader.read(ctx, tx); err != nil {
+	if err := reader.tallyReadings(ctx, tx); err != nil {
 		return nil, fmt.Errorf("reading readings: %w", err)
 	}
 	results := make([][]roomsensor.NightResult, len(rooms))
@@ -157,8 +158,38 @@ func (r *nightReader) add(deviceID uuid.UUID, tally *roomsensor.NightTally) {
 	r.byDevice[deviceID] = append(r.byDevice[deviceID], tally)
 }
 
-// read reads all readings, each once.
-func (r *nightReader) read(ctx context.Context, tx pgx.Tx) error {
+// LastReadings returns the readings of devices of a team, each from a time of its own on, by device and bucket.
+func (s *Store) LastReadings(
+	ctx context.Context, teamID uuid.UUID, since map[uuid.UUID]time.Time,
+) (found map[uuid.UUID][]roomsensor.ExportRow, err error) {
+	found = make(map[uuid.UUID][]roomsensor.ExportRow, len(since))
+	p := db.ReadingListPartsParams{TeamID: teamID, WindowFrom: roomsensor.Forever, WindowTo: roomsensor.Forever}
+	for id, from := range since {
+		p.WindowFrom = pg.Earlier(p.WindowFrom, from)
+		p.DeviceIds, p.PartFrom = append(p.DeviceIds, id), append(p.PartFrom, from)
+		p.PartTo = append(p.PartTo, roomsensor.Forever)
+	}
+	err = s.InSnapshot(ctx, "reading the last readings", func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, db.ReadingListParts, pg.Positional(p)...)
+		if err != nil {
+			return err //nolint:wrapcheck // InSnapshot wraps it.
+		}
+		defer rows.Close()
+		var row roomsensor.ExportRow
+		for rows.Next() {
+			decodeExportRow(rows, &row)
+			found[row.DeviceID] = append(found[row.DeviceID], row)
+		}
+		return rows.Err()
+	})
+	for _, last := range found {
+		slices.SortFunc(last, func(a, b roomsensor.ExportRow) int { return a.BucketAt.Compare(b.BucketAt) })
+	}
+	return found, err
+}
+
+// tallyReadings reads all readings, each once.
+func (r *nightReader) tallyReadings(ctx context.Context, tx pgx.Tx) error {
 	if len(r.parts.DeviceIds) == 0 {
 		return nil
 	}

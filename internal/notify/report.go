@@ -1,0 +1,244 @@
+package notify
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/wording"
+)
+
+const (
+	// reportNights is the number of nights that a report compares with the one before, and of the weekly summary.
+	reportNights = 7
+	// reportLate is the greatest delay of a report, after a time without a process that notifies.
+	reportLate = 6 * time.Hour
+)
+
+// report writes the morning report when it is due, and the mails with it.
+func (r *round) report(ctx context.Context) error {
+	zone := r.team.TimeZone
+	due := roomsensor.MailTime(r.team.Alerts.MailAt, r.Now, zone)
+	if !due.After(r.ReportedAt) {
+		return nil
+	}
+	late := r.Now.Sub(due) > reportLate
+	if first := r.ReportedAt.Unix() == 0; late && !first { // The page of a new team has a report at once.
+		r.ReportedAt = due
+		return nil
+	}
+	w, err := r.readWeek(ctx)
+	if err != nil {
+		return err
+	}
+	report := w.report(due, r.Reported)
+	open, err := r.Alerts(ctx, r.Now)
+	if err != nil {
+		return err
+	}
+	for i := range open {
+		if open[i].EndedAt == nil {
+			report.Attention = append(report.Attention, wording.AlertText(&open[i])+".")
+		}
+	}
+	r.Report, r.ReportedAt, r.Reported = report, due, w.verdicts()
+	if late {
+		return nil
+	}
+	return r.mailReport(ctx, report, due.In(zone).Weekday() == r.team.Alerts.MailDay)
+}
+
+// mailReport adds the mails with a report to the outbox.
+func (r *round) mailReport(ctx context.Context, report *roomsensor.MorningReport, weekly bool) error {
+	if r.notifier.Sender == nil {
+		return nil
+	}
+	choices, err := r.Choices(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range choices {
+		c := &choices[i]
+		for kind, wanted := range map[roomsensor.MailKind]bool{
+			roomsensor.MailMorning: c.Morning, roomsensor.MailWeekly: c.Weekly && weekly,
+		} {
+			if !wanted {
+				continue
+			}
+			mail, err := r.reportMail(kind, report)
+			if err != nil {
+				return err
+			}
+			mail.UserID = c.UserID
+			if err := r.Enqueue(ctx, mail); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// week is what is known of the last nights of a team.
+type week struct {
+	nights   []roomsensor.Night // the newest first
+	sleepers []sleeper
+	more     bool
+}
+
+// sleeper is a person with the last nights, or a room if no person has one.
+type sleeper struct {
+	*roomsensor.NightHistory
+
+	key, name string
+}
+
+// readWeek reads the nights until the newest one that is over.
+func (r *round) readWeek(ctx context.Context) (*week, error) {
+	night := r.team.Night.Last(r.Now, r.team.TimeZone)
+	if night.Window.To.After(r.Now) {
+		night = r.team.Night.Before(night, r.team.TimeZone, 1)[0]
+	}
+	w := &week{nights: append([]roomsensor.Night{night}, r.team.Night.Before(night, r.team.TimeZone, reportNights-1)...)}
+	queries := make([]roomsensor.NightQuery, len(w.nights))
+	for i := range queries {
+		queries[i] = roomsensor.NightQuery{Window: w.nights[i].Window, Limits: &r.team.Limits, Now: r.Now}
+	}
+	rooms, results, more, err := r.notifier.store.RoomNights(ctx, r.TeamID, queries, nil)
+	if err != nil {
+		return nil, err
+	}
+	w.more = more
+	persons := slices.ContainsFunc(rooms, func(room roomsensor.NightRoom) bool {
+		return room.Assignment.Type == roomsensor.Athlete
+	})
+	for key, h := range roomsensor.GatherNights(rooms, results, len(w.nights)) {
+		if isPerson := key.Person != (roomsensor.PersonKey{}); isPerson == persons {
+			w.sleepers = append(w.sleepers, sleeper{h, keyText(key), h.Newest().Assignment.Label})
+		}
+	}
+	slices.SortFunc(w.sleepers, func(a, b sleeper) int { return cmp.Compare(a.key, b.key) })
+	wording.SortNames(w.sleepers, func(s *sleeper) string { return s.name })
+	return w, nil
+}
+
+// keyText returns a text that identifies a sleeper.
+func keyText(s roomsensor.Sleeper) string {
+	switch {
+	case s.Person.ExternalRef != "":
+		return "ref:" + s.Person.ExternalRef
+	case s.Person.Label != "":
+		return "label:" + s.Person.Label
+	}
+	return "device:" + s.Device.String()
+}
+
+// date returns the name of a night: the date on which it began.
+func (w *week) date(n int) string { return w.nights[n].Date.Format("Mon 2 Jan 2006") }
+
+// verdicts returns the verdicts of all nights, by night and sleeper.
+func (w *week) verdicts() map[string]map[string]string {
+	all := map[string]map[string]string{}
+	for n := range w.nights {
+		night := map[string]string{}
+		for i := range w.sleepers {
+			if s := &w.sleepers[i]; len(s.Rooms[n]) > 0 {
+				night[s.key] = s.Nights[n].Verdict().String()
+			}
+		}
+		all[w.nights[n].Date.Format(time.DateOnly)] = night
+	}
+	return all
+}
+
+// report returns the report of the newest night. before has the verdicts of the last report.
+func (w *week) report(due time.Time, before map[string]map[string]string) *roomsensor.MorningReport {
+	report := &roomsensor.MorningReport{At: due, Night: w.date(0), Week: w.summary()}
+	var rooms []roomsensor.NightRoom
+	sorted := slices.DeleteFunc(slices.Clone(w.sleepers), func(s sleeper) bool { return len(s.Rooms[0]) == 0 })
+	slices.SortStableFunc(sorted, func(a, b sleeper) int { return a.Worst(0).Compare(b.Worst(0)) })
+	for i := range sorted {
+		s := &sorted[i]
+		rooms = append(rooms, s.Rooms[0]...)
+		if s.Nights[0].Verdict() == roomsensor.Good {
+			report.Good = append(report.Good, s.name)
+			continue
+		}
+		report.People = append(report.People, roomsensor.ReportLine{
+			Name: s.name, Verdict: s.Nights[0].Verdict().String(), Text: wording.Advice(&s.Nights[0], &s.Worst(0).Limits),
+		})
+	}
+	report.Headline, report.Others = wording.NightSummary(rooms, "in the night of "+w.date(0))
+	if report.Headline == "" {
+		report.Headline = "No room had an assignment in the night of " + w.date(0)
+	}
+	for n := range w.nights {
+		report.Changes = append(report.Changes, w.changes(n, before[w.nights[n].Date.Format(time.DateOnly)])...)
+	}
+	return report
+}
+
+// changes says what is known of a night that a report did not know. before is nil for a night that was in no report.
+func (w *week) changes(n int, before map[string]string) (changes []string) {
+	if before == nil {
+		return nil
+	}
+	for i := range w.sleepers {
+		s := &w.sleepers[i]
+		was, known := before[s.key]
+		if len(s.Rooms[n]) == 0 {
+			if known {
+				changes = append(changes, fmt.Sprintf("%s, night of %s: was %s, had no room.", s.name, w.date(n), was))
+			}
+			continue
+		}
+		is := s.Nights[n].Verdict().String()
+		if is == was {
+			continue
+		}
+		changes = append(changes, fmt.Sprintf("%s, night of %s: was %s, is %s. %s", s.name, w.date(n),
+			cmp.Or(was, "not reported"), is, wording.Advice(&s.Nights[n], &s.Worst(n).Limits)))
+	}
+	return changes
+}
+
+// summary counts the nights of everybody, the worst first.
+func (w *week) summary() []roomsensor.ReportLine {
+	type counted struct {
+		roomsensor.ReportLine
+
+		counts [roomsensor.Bad + 1]int
+	}
+	var all []counted
+	for i := range w.sleepers {
+		s := &w.sleepers[i]
+		c := counted{ReportLine: roomsensor.ReportLine{Name: s.name, Verdict: roomsensor.Good.String()}}
+		nights := 0
+		for n := range w.nights {
+			if len(s.Rooms[n]) > 0 {
+				c.counts[s.Nights[n].Verdict()]++
+				nights++
+			}
+		}
+		for _, v := range []roomsensor.Verdict{roomsensor.Unknown, roomsensor.Stuffy, roomsensor.Bad} {
+			if c.counts[v] > 0 {
+				c.Verdict = v.String()
+			}
+		}
+		c.Text = fmt.Sprintf("%d bad, %d stuffy, %d good, %d unknown of %s", c.counts[roomsensor.Bad],
+			c.counts[roomsensor.Stuffy], c.counts[roomsensor.Good], c.counts[roomsensor.Unknown],
+			wording.Plural(nights, "night"))
+		all = append(all, c)
+	}
+	slices.SortStableFunc(all, func(a, b counted) int {
+		return cmp.Or(cmp.Compare(b.counts[roomsensor.Bad], a.counts[roomsensor.Bad]),
+			cmp.Compare(b.counts[roomsensor.Stuffy], a.counts[roomsensor.Stuffy]))
+	})
+	lines := make([]roomsensor.ReportLine, len(all))
+	for i := range all {
+		lines[i] = all[i].ReportLine
+	}
+	return lines
+}
