@@ -96,10 +96,10 @@ func (d *doctor) checkAlerts(ctx context.Context) {
 	case outbox.Failed+outbox.Waiting > 0:
 		d.find(FindingWrong, "mails", "Check SMTP_URL and MAIL_FROM of roomsensor notify by the reason, and the log of the "+
 			"SMTP server.",
-			"%d mails failed in the last day, and %d wait for more than %s. The newest reason: %s.", outbox.Failed,
-			outbox.Waiting, mailsLate, orNone(outbox.Error))
+			"Mails that failed in the last day: %d; that have waited for more than %d minutes: %d. The newest reason: %s.",
+			outbox.Failed, mailsLate/time.Minute, outbox.Waiting, orNone(outbox.Error))
 	default:
-		d.ok("mails", "No mail failed in the last day, and none waits for more than %s.", mailsLate)
+		d.ok("mails", "No mail failed in the last day, and none has waited for more than %d minutes.", mailsLate/time.Minute)
 	}
 }
 

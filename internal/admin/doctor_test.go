@@ -524,3 +524,27 @@ func must[T any](value T, err error) T {
 	}
 	return value
 }
+
+// TestDiagnoseAlerts checks that doctor notices when nobody evaluates alerts, and when mails fail or wait.
+func TestDiagnoseAlerts(t *testing.T) {
+	t.Parallel()
+	e := newDoctorEnv(t)
+	require.Equal(t, FindingAdvice, e.diagnose(t)["alerts"].Status)
+	e.exec(t, `WITH team AS (INSERT INTO teams (name) VALUES ('t') RETURNING id),
+		person AS (INSERT INTO users (email) VALUES ('x@example.com') RETURNING id),
+		member AS (INSERT INTO memberships (user_id, team_id, role) SELECT person.id, team.id, 'viewer' FROM person, team),
+		choice AS (INSERT INTO mail_choices (user_id, team_id, alerts, morning, weekly)
+			SELECT person.id, team.id, true, false, false FROM person, team),
+		mail AS (INSERT INTO mails (user_id, team_id, kind) SELECT person.id, team.id, 'alerts' FROM person, team)
+		INSERT INTO alert_rounds (team_id, evaluated_at) SELECT id, now() FROM team`)
+	findings := e.diagnose(t)
+	require.Equal(t, FindingOK, findings["alerts"].Status)
+	require.Equal(t, FindingOK, findings["mails"].Status)
+	e.exec(t, `UPDATE alert_rounds SET evaluated_at = now() - interval '11 minutes'`)
+	e.exec(t, `UPDATE mails SET created_at = now() - interval '16 minutes', error = '451 later'`)
+	findings = e.diagnose(t)
+	require.Equal(t, FindingWrong, findings["alerts"].Status)
+	require.Contains(t, findings["mails"].Message, "that have waited for more than 15 minutes: 1. The newest reason: 451 later.")
+	e.exec(t, `UPDATE mails SET done_at = now()`)
+	require.Contains(t, e.diagnose(t)["mails"].Message, "Mails that failed in the last day: 1;")
+}

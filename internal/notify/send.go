@@ -120,8 +120,10 @@ func (n *Notifier) settle(ctx context.Context, m *roomsensor.Mail, err error) er
 	return n.store.RetryMail(ctx, m.ID, now.Add(delay), reason(err))
 }
 
+// reason returns the answer of the server for people and the log, without the recipients that the client adds.
 func reason(err error) string {
-	text := []rune(strings.ToValidUTF8(strings.Join(strings.Fields(err.Error()), " "), "?"))
+	answer, _, _ := strings.Cut(err.Error(), ", affected recipient(s): ")
+	text := []rune(strings.ToValidUTF8(strings.Join(strings.Fields(answer), " "), "?"))
 	return string(text[:min(len(text), maxReason)])
 }
 
