@@ -1,6 +1,7 @@
 package notify_test
 
 import (
+	"crypto/tls"
 	"io"
 	"net"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/emersion/go-sasl"
 	"github.com/emersion/go-smtp"
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
@@ -22,6 +24,7 @@ import (
 	"roomsensor/schema"
 	"roomsensor/test/dbtest"
 	"roomsensor/test/storetest"
+	"roomsensor/test/tlstest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -32,16 +35,23 @@ type mailServer struct {
 	mu     sync.Mutex
 	mails  []received
 	answer func(to string) error // to a recipient; nil accepts all
+	login  string                // USER:PASSWORD that it requires; empty: none
 }
 
 type received struct{ to, text string }
 
-// startMail starts an SMTP server.
-func startMail(t *testing.T) *mailServer {
+// startMail starts an SMTP server, with TLS and a login if it has certificates.
+func startMail(t *testing.T, files *tlstest.Certificates) *mailServer {
 	t.Helper()
 	m := &mailServer{}
 	server := smtp.NewServer(m)
 	server.Domain = "localhost"
+	if files != nil {
+		pair, err := tls.LoadX509KeyPair(files.Server, files.Key)
+		require.NoError(t, err)
+		server.TLSConfig = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+		m.login = "rooms:p@ss word"
+	}
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	done := make(chan struct{})
@@ -63,11 +73,31 @@ func (m *mailServer) NewSession(*smtp.Conn) (smtp.Session, error) { return &sess
 type session struct {
 	server *mailServer
 	to     string
+	known  bool // logged in
 }
 
-func (s *session) Mail(string, *smtp.MailOptions) error { return nil }
-func (s *session) Reset()                               {}
-func (s *session) Logout() error                        { return nil }
+// AuthMechanisms implements smtp.AuthSession.
+func (s *session) AuthMechanisms() []string { return []string{sasl.Plain} }
+
+// Auth implements smtp.AuthSession.
+func (s *session) Auth(string) (sasl.Server, error) {
+	return sasl.NewPlainServer(func(_, user, password string) error {
+		if user+":"+password != s.server.login {
+			return smtp.ErrAuthFailed
+		}
+		s.known = true
+		return nil
+	}), nil
+}
+
+func (s *session) Mail(string, *smtp.MailOptions) error {
+	if s.server.login != "" && !s.known {
+		return smtp.ErrAuthRequired
+	}
+	return nil
+}
+func (s *session) Reset()        {}
+func (s *session) Logout() error { return nil }
 
 func (s *session) Rcpt(to string, _ *smtp.RcptOptions) error {
 	s.to = to
@@ -117,7 +147,7 @@ type env struct {
 func newEnv(t *testing.T) *env {
 	t.Helper()
 	database := dbtest.New(t)
-	e := &env{Fixture: storetest.Connect(t, database.URL), mail: startMail(t), now: storetest.At("2026-11-25T12:00:00Z")}
+	e := &env{Fixture: storetest.Connect(t, database.URL), mail: startMail(t, nil), now: storetest.At("2026-11-25T12:00:00Z")}
 	e.DeviceID = e.NewDevice(t, "dev:1")
 	e.store = storetest.Open(t, database.As(t, schema.RoleNotify), store.Notify)
 	e.Exec(t, `UPDATE teams SET time_zone = 'Europe/Berlin', name = 'Riverside' WHERE id = $1`, e.TeamID)
@@ -501,6 +531,28 @@ func TestMorning(t *testing.T) {
 	require.Equal(t, "Fri 27 Nov 2026", round.Report.Night)
 	require.False(t, round.SendsMails)
 	require.Zero(t, e.Number(t, `SELECT count(*) FROM mails WHERE done_at IS NULL`))
+}
+
+// TestSMTPLogin checks that a mail goes through STARTTLS with a login, and that a server that does not have the certificate
+// gets neither.
+func TestSMTPLogin(t *testing.T) {
+	t.Parallel()
+	files := tlstest.New(t, "localhost")
+	server := startMail(t, &files)
+	_, port, err := net.SplitHostPort(strings.TrimPrefix(server.url, "smtp://"))
+	require.NoError(t, err)
+	send := func(login, ca string) error {
+		sender, err := notify.NewSender(&config.Mail{
+			SMTPURL: config.Secret("smtp://" + login + "@localhost:" + port), SMTPCA: ca, MailFrom: "rooms@example.com",
+		})
+		require.NoError(t, err)
+		return sender.Send(t.Context(), &roomsensor.Mail{To: "coach@example.com", Subject: "s", Plain: "p", HTML: "h"}, "https://x/y")
+	}
+	require.NoError(t, send("rooms:p%40ss%20word", files.CA))
+	require.Len(t, server.take(), 1)
+	require.ErrorContains(t, send("rooms:wrong", files.CA), "535")
+	require.ErrorContains(t, send("rooms:p%40ss%20word", ""), "certificate")
+	require.Empty(t, server.take())
 }
 
 // TestFailedTeam checks that a team whose evaluation fails does not keep the others from theirs.
