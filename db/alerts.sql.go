@@ -366,3 +366,21 @@ func (q *Queries) AlertRoundUpdate(ctx context.Context, db DBTX, arg AlertRoundU
 	)
 	return err
 }
+
+const AlertTrim = `-- name: AlertTrim :exec
+DELETE FROM alerts WHERE alerts.team_id = $1 AND alerts.id IN (
+    SELECT a.id FROM alerts a WHERE a.team_id = $1 AND a.ended_at IS NOT NULL
+    ORDER BY a.ended_at DESC OFFSET $2::bigint)
+`
+
+type AlertTrimParams struct {
+	TeamID uuid.UUID
+	Kept   int64
+}
+
+// AlertTrim deletes the alerts of a team that ended before its newest ones: a team whose rooms change often must not fill the
+// table.
+func (q *Queries) AlertTrim(ctx context.Context, db DBTX, arg AlertTrimParams) error {
+	_, err := db.Exec(ctx, AlertTrim, arg.TeamID, arg.Kept)
+	return err
+}

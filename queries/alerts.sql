@@ -68,6 +68,13 @@ UPDATE alerts SET detail = @detail, since = @since WHERE team_id = @team_id AND 
 -- name: AlertEnd :exec
 UPDATE alerts SET ended_at = @ended_at, outcome = @outcome WHERE team_id = @team_id AND id = @alert_id;
 
+-- AlertTrim deletes the alerts of a team that ended before its newest ones: a team whose rooms change often must not fill the
+-- table.
+-- name: AlertTrim :exec
+DELETE FROM alerts WHERE alerts.team_id = @team_id AND alerts.id IN (
+    SELECT a.id FROM alerts a WHERE a.team_id = @team_id AND a.ended_at IS NOT NULL
+    ORDER BY a.ended_at DESC OFFSET @kept::bigint);
+
 -- AlertPurge deletes alerts that ended before a time.
 -- name: AlertPurge :execrows
 DELETE FROM alerts WHERE id IN (SELECT a.id FROM alerts a WHERE a.ended_at < @before LIMIT @most::bigint);

@@ -567,3 +567,17 @@ func TestFailedTeam(t *testing.T) {
 		require.Equal(t, 2, e.Number(t, `SELECT count(*) FROM alert_rounds WHERE evaluated_at = '`+at+`'`))
 	}
 }
+
+// TestAlertTrim checks that a team cannot fill the table of alerts.
+func TestAlertTrim(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.quiet(t)
+	e.Exec(t, `INSERT INTO alerts (team_id, rule, subject, detail, since, noted_at, ended_at, outcome)
+		SELECT $1, 'bad', n::text, 'x', at, at, at, 'over'
+		FROM generate_series(1, 10002) n, LATERAL (SELECT timestamptz '2026-11-01Z' + n * interval '1 second') a (at)`, e.TeamID)
+	e.measure(t, "2026-11-25T12:00:00Z", "2026-11-25T12:20:00Z", 1600)
+	e.round(t, "2026-11-25T12:21:00Z")
+	require.Equal(t, 10001, e.Number(t, `SELECT count(*) FROM alerts`))
+	require.Zero(t, e.Number(t, `SELECT count(*) FROM alerts WHERE subject IN ('1', '2')`))
+}

@@ -28,6 +28,7 @@ type transaction struct {
 	tx     pgx.Tx
 	teamID uuid.UUID
 	now    time.Time
+	began  bool // an alert
 }
 
 // errNoTeam ends a transaction that found no team.
@@ -49,8 +50,9 @@ func (s *Store) EvaluateTeam(
 			return err
 		}
 		teamID = row.TeamID
+		t := &transaction{store: s, tx: tx, teamID: teamID, now: now}
 		turn := &roomsensor.AlertTurn{
-			AlertTx: &transaction{s, tx, teamID, now}, TeamID: teamID, Now: now,
+			AlertTx: t, TeamID: teamID, Now: now,
 			NightsAt: row.NightsAt, ReportedAt: row.ReportedAt,
 		}
 		if err := json.Unmarshal(row.Reported, &turn.Reported); err != nil {
@@ -58,6 +60,11 @@ func (s *Store) EvaluateTeam(
 		}
 		if err := evaluate(ctx, turn); err != nil {
 			return err
+		}
+		if t.began {
+			if err := s.Queries.AlertTrim(ctx, tx, db.AlertTrimParams{TeamID: teamID, Kept: maxEnded}); err != nil {
+				return err
+			}
 		}
 		return s.saveTurn(ctx, tx, turn, row.Report)
 	})
@@ -165,6 +172,7 @@ func (s *Store) alerts(
 
 // BeginAlert stores a new alert.
 func (t *transaction) BeginAlert(ctx context.Context, a *roomsensor.Alert) error {
+	t.began = true
 	return t.store.Queries.AlertInsert(ctx, t.tx, db.AlertInsertParams{
 		TeamID: t.teamID, Rule: string(a.Rule), Subject: a.Subject, DeviceID: a.DeviceID, Detail: a.Detail,
 		Since: a.Since, NotedAt: t.now,
@@ -216,6 +224,8 @@ const (
 	// keepAlerts is the retention of alerts after they ended, and keepMails that of the records of mails.
 	keepAlerts, keepMails = 90 * 24 * time.Hour, 14 * 24 * time.Hour
 	purgePart             = 1000
+	// maxEnded is the number of alerts of a team that ended and are kept.
+	maxEnded = 10_000
 )
 
 // PurgeAlerts deletes old alerts and records of mails.
