@@ -86,7 +86,7 @@ func TestChooseMails(t *testing.T) {
 
 	e.exec(t, `INSERT INTO mails (team_id, user_id, kind, done_at, error, created_at) SELECT team_id, user_id, 'alerts', now(), '550 no such user', $1
 		FROM mail_choices`, e.now)
-	require.NotContains(t, viewer.get(t, path).text, "550")
+	require.NotContains(t, viewer.get(t, path).text, "550 no such user")
 	require.Contains(t, e.signIn(t, e.team, roomsensor.Admin).get(t, path).text, "Given up: 550 no such user")
 }
 
