@@ -158,7 +158,7 @@ type MailCountRow struct {
 	Error   string
 }
 
-// MailCount counts the mails that failed for good since a time, and those that wait since before another one.
+// MailCount counts the mails that failed permanently since a time, and those that wait since before another one.
 func (q *Queries) MailCount(ctx context.Context, db DBTX, arg MailCountParams) (MailCountRow, error) {
 	row := db.QueryRow(ctx, MailCount, arg.FailedSince, arg.WaitingSince)
 	var i MailCountRow
@@ -176,7 +176,7 @@ type MailEndParams struct {
 	MailID uuid.UUID
 }
 
-// MailEnd records that a mail was sent, or has failed for good.
+// MailEnd records that a mail was sent, or has failed permanently.
 func (q *Queries) MailEnd(ctx context.Context, db DBTX, arg MailEndParams) error {
 	_, err := db.Exec(ctx, MailEnd, arg.DoneAt, arg.Error, arg.MailID)
 	return err
@@ -197,7 +197,7 @@ func (q *Queries) MailErase(ctx context.Context, db DBTX, teamID uuid.UUID) (int
 }
 
 const MailFailureList = `-- name: MailFailureList :many
-SELECT u.email, m.kind, m.created_at, m.done_at, m.error FROM mails m JOIN users u ON u.id = m.user_id
+SELECT u.email, m.kind, m.created_at, m.done_at, coalesce(m.error, '')::text AS error FROM mails m JOIN users u ON u.id = m.user_id
 WHERE m.team_id = $1 AND m.error IS NOT NULL AND m.created_at > $2
 ORDER BY m.created_at DESC, m.id LIMIT $3::bigint
 `
@@ -213,7 +213,7 @@ type MailFailureListRow struct {
 	Kind      string
 	CreatedAt time.Time
 	DoneAt    *time.Time
-	Error     *string
+	Error     string
 }
 
 // MailFailureList lists the mails of a team that could not be sent so far, or never, since a time, the newest first.
@@ -310,7 +310,8 @@ UPDATE mails m SET try_at = $1, tries = m.tries + 1
 FROM users u, mail_choices c
 WHERE m.id = (SELECT n.id FROM mails n WHERE n.done_at IS NULL AND n.try_at <= $2 ORDER BY n.try_at LIMIT 1 FOR UPDATE SKIP LOCKED)
   AND u.id = m.user_id AND c.user_id = m.user_id AND c.team_id = m.team_id
-RETURNING m.id, m.team_id, m.kind, m.subject, m.plain, m.html, m.created_at, m.tries, c.stop,
+RETURNING m.id, m.kind, coalesce(m.subject, '')::text AS subject, coalesce(m.plain, '')::text AS plain,
+    coalesce(m.html, '')::text AS html, m.created_at, m.tries, c.stop,
     CASE WHEN u.disabled_at IS NULL
               AND CASE m.kind WHEN 'alerts' THEN c.alerts WHEN 'morning' THEN c.morning ELSE c.weekly END
          THEN u.email ELSE '' END::text AS email
@@ -323,11 +324,10 @@ type MailTakeParams struct {
 
 type MailTakeRow struct {
 	ID        uuid.UUID
-	TeamID    uuid.UUID
 	Kind      string
-	Subject   *string
-	Plain     *string
-	Html      *string
+	Subject   string
+	Plain     string
+	Html      string
 	CreatedAt time.Time
 	Tries     int32
 	Stop      uuid.UUID
@@ -341,7 +341,6 @@ func (q *Queries) MailTake(ctx context.Context, db DBTX, arg MailTakeParams) (Ma
 	var i MailTakeRow
 	err := row.Scan(
 		&i.ID,
-		&i.TeamID,
 		&i.Kind,
 		&i.Subject,
 		&i.Plain,

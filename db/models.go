@@ -73,7 +73,7 @@ type Alert struct {
 	Since   time.Time
 	NotedAt time.Time
 	EndedAt *time.Time
-	// over; unknown: no fresh readings; retracted: late data changed what was known; off: the rule was changed
+	// over; unknown: no fresh readings; retracted: late data changed what was known; off: the rule was switched off
 	Outcome *string
 }
 
@@ -539,20 +539,20 @@ type StreamShare struct {
 }
 
 type Team struct {
-	ID            uuid.UUID
-	Name          string
-	CreatedAt     time.Time
-	TimeZone      string
-	NightStart    pgtype.Time
-	NightEnd      pgtype.Time
-	Limits        []byte
-	AlertSilent   int32
-	AlertBad      int32
-	AlertBadAt    string
-	AlertCoverage int32
-	AlertRejects  int32
-	MailAt        pgtype.Time
-	MailWeekday   int16
+	ID              uuid.UUID
+	Name            string
+	CreatedAt       time.Time
+	TimeZone        string
+	NightStart      pgtype.Time
+	NightEnd        pgtype.Time
+	Limits          []byte
+	AlertSilent     int32
+	AlertBad        int32
+	AlertBadAtNight bool
+	AlertCoverage   int32
+	AlertRejects    int32
+	MailAt          pgtype.Time
+	MailWeekday     int16
 }
 
 type TimescaledbInformationChunk struct {

@@ -160,7 +160,7 @@ func (q *Queries) TeamRename(ctx context.Context, db DBTX, arg TeamRenameParams)
 }
 
 const TeamSettingsGet = `-- name: TeamSettingsGet :one
-SELECT id, name, created_at, time_zone, night_start, night_end, limits, alert_silent, alert_bad, alert_bad_at, alert_coverage, alert_rejects, mail_at, mail_weekday FROM teams WHERE id = $1
+SELECT id, name, created_at, time_zone, night_start, night_end, limits, alert_silent, alert_bad, alert_bad_at_night, alert_coverage, alert_rejects, mail_at, mail_weekday FROM teams WHERE id = $1
 `
 
 // TeamSettingsGet reads what the people of a team configure.
@@ -177,7 +177,7 @@ func (q *Queries) TeamSettingsGet(ctx context.Context, db DBTX, teamID uuid.UUID
 		&i.Limits,
 		&i.AlertSilent,
 		&i.AlertBad,
-		&i.AlertBadAt,
+		&i.AlertBadAtNight,
 		&i.AlertCoverage,
 		&i.AlertRejects,
 		&i.MailAt,
@@ -187,7 +187,7 @@ func (q *Queries) TeamSettingsGet(ctx context.Context, db DBTX, teamID uuid.UUID
 }
 
 const TeamSettingsLock = `-- name: TeamSettingsLock :one
-SELECT id, name, created_at, time_zone, night_start, night_end, limits, alert_silent, alert_bad, alert_bad_at, alert_coverage, alert_rejects, mail_at, mail_weekday FROM teams WHERE id = $1 FOR NO KEY UPDATE
+SELECT id, name, created_at, time_zone, night_start, night_end, limits, alert_silent, alert_bad, alert_bad_at_night, alert_coverage, alert_rejects, mail_at, mail_weekday FROM teams WHERE id = $1 FOR NO KEY UPDATE
 `
 
 // TeamSettingsLock is TeamSettingsGet, and lets other changes of the team wait.
@@ -204,7 +204,7 @@ func (q *Queries) TeamSettingsLock(ctx context.Context, db DBTX, teamID uuid.UUI
 		&i.Limits,
 		&i.AlertSilent,
 		&i.AlertBad,
-		&i.AlertBadAt,
+		&i.AlertBadAtNight,
 		&i.AlertCoverage,
 		&i.AlertRejects,
 		&i.MailAt,
@@ -216,25 +216,25 @@ func (q *Queries) TeamSettingsLock(ctx context.Context, db DBTX, teamID uuid.UUI
 const TeamSettingsUpdate = `-- name: TeamSettingsUpdate :exec
 UPDATE teams
 SET name = $1, time_zone = $2, night_start = $3, night_end = $4, limits = $5,
-    alert_silent = $6, alert_bad = $7, alert_bad_at = $8, alert_coverage = $9,
+    alert_silent = $6, alert_bad = $7, alert_bad_at_night = $8, alert_coverage = $9,
     alert_rejects = $10, mail_at = $11, mail_weekday = $12
 WHERE id = $13
 `
 
 type TeamSettingsUpdateParams struct {
-	Name          string
-	TimeZone      string
-	NightStart    pgtype.Time
-	NightEnd      pgtype.Time
-	Limits        []byte
-	AlertSilent   int32
-	AlertBad      int32
-	AlertBadAt    string
-	AlertCoverage int32
-	AlertRejects  int32
-	MailAt        pgtype.Time
-	MailWeekday   int16
-	TeamID        uuid.UUID
+	Name            string
+	TimeZone        string
+	NightStart      pgtype.Time
+	NightEnd        pgtype.Time
+	Limits          []byte
+	AlertSilent     int32
+	AlertBad        int32
+	AlertBadAtNight bool
+	AlertCoverage   int32
+	AlertRejects    int32
+	MailAt          pgtype.Time
+	MailWeekday     int16
+	TeamID          uuid.UUID
 }
 
 // TeamSettingsUpdate changes what the people of a team configure.
@@ -247,7 +247,7 @@ func (q *Queries) TeamSettingsUpdate(ctx context.Context, db DBTX, arg TeamSetti
 		arg.Limits,
 		arg.AlertSilent,
 		arg.AlertBad,
-		arg.AlertBadAt,
+		arg.AlertBadAtNight,
 		arg.AlertCoverage,
 		arg.AlertRejects,
 		arg.MailAt,

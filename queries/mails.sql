@@ -36,12 +36,13 @@ UPDATE mails m SET try_at = @again_at, tries = m.tries + 1
 FROM users u, mail_choices c
 WHERE m.id = (SELECT n.id FROM mails n WHERE n.done_at IS NULL AND n.try_at <= @now ORDER BY n.try_at LIMIT 1 FOR UPDATE SKIP LOCKED)
   AND u.id = m.user_id AND c.user_id = m.user_id AND c.team_id = m.team_id
-RETURNING m.id, m.team_id, m.kind, m.subject, m.plain, m.html, m.created_at, m.tries, c.stop,
+RETURNING m.id, m.kind, coalesce(m.subject, '')::text AS subject, coalesce(m.plain, '')::text AS plain,
+    coalesce(m.html, '')::text AS html, m.created_at, m.tries, c.stop,
     CASE WHEN u.disabled_at IS NULL
               AND CASE m.kind WHEN 'alerts' THEN c.alerts WHEN 'morning' THEN c.morning ELSE c.weekly END
          THEN u.email ELSE '' END::text AS email;
 
--- MailEnd records that a mail was sent, or has failed for good.
+-- MailEnd records that a mail was sent, or has failed permanently.
 -- name: MailEnd :exec
 UPDATE mails SET done_at = @done_at, error = @error, subject = NULL, plain = NULL, html = NULL WHERE id = @mail_id;
 
@@ -56,11 +57,11 @@ DELETE FROM mails WHERE mails.team_id = @team_id AND mails.done_at IS NULL;
 
 -- MailFailureList lists the mails of a team that could not be sent so far, or never, since a time, the newest first.
 -- name: MailFailureList :many
-SELECT u.email, m.kind, m.created_at, m.done_at, m.error FROM mails m JOIN users u ON u.id = m.user_id
+SELECT u.email, m.kind, m.created_at, m.done_at, coalesce(m.error, '')::text AS error FROM mails m JOIN users u ON u.id = m.user_id
 WHERE m.team_id = @team_id AND m.error IS NOT NULL AND m.created_at > @since
 ORDER BY m.created_at DESC, m.id LIMIT @most::bigint;
 
--- MailCount counts the mails that failed for good since a time, and those that wait since before another one.
+-- MailCount counts the mails that failed permanently since a time, and those that wait since before another one.
 -- name: MailCount :one
 SELECT count(*) FILTER (WHERE done_at > @failed_since::timestamptz AND error IS NOT NULL) AS failed,
        count(*) FILTER (WHERE done_at IS NULL AND created_at < @waiting_since::timestamptz) AS waiting,

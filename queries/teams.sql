@@ -16,7 +16,7 @@ SELECT * FROM teams WHERE id = @team_id FOR NO KEY UPDATE;
 -- name: TeamSettingsUpdate :exec
 UPDATE teams
 SET name = @name, time_zone = @time_zone, night_start = @night_start, night_end = @night_end, limits = @limits,
-    alert_silent = @alert_silent, alert_bad = @alert_bad, alert_bad_at = @alert_bad_at, alert_coverage = @alert_coverage,
+    alert_silent = @alert_silent, alert_bad = @alert_bad, alert_bad_at_night = @alert_bad_at_night, alert_coverage = @alert_coverage,
     alert_rejects = @alert_rejects, mail_at = @mail_at, mail_weekday = @mail_weekday
 WHERE id = @team_id;
 

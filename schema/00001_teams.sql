@@ -42,13 +42,13 @@ CREATE TABLE teams (
                   "humidity_pct": {"low": {"warn": 20}, "high": {"warn": 70}},
                   "spl_db": {"high": {"warn": 45, "bad": 55}}}'
         CHECK (jsonb_typeof(limits) = 'object'),
-    alert_silent   integer NOT NULL DEFAULT 180 CHECK (alert_silent BETWEEN 0 AND 10080),
-    alert_bad      integer NOT NULL DEFAULT 20 CHECK (alert_bad BETWEEN 0 AND 1440),
-    alert_bad_at   text NOT NULL DEFAULT 'always' CHECK (alert_bad_at IN ('always', 'night')),
-    alert_coverage integer NOT NULL DEFAULT 80 CHECK (alert_coverage BETWEEN 0 AND 100),
-    alert_rejects  integer NOT NULL DEFAULT 60 CHECK (alert_rejects BETWEEN 0 AND 1440),
-    mail_at        time NOT NULL DEFAULT '07:30' CHECK (mail_at < '24:00' AND mail_at = date_trunc('minute', mail_at)),
-    mail_weekday   smallint NOT NULL DEFAULT 1 CHECK (mail_weekday BETWEEN 0 AND 6),
+    alert_silent       integer NOT NULL DEFAULT 180 CHECK (alert_silent BETWEEN 0 AND 10080),
+    alert_bad          integer NOT NULL DEFAULT 20 CHECK (alert_bad BETWEEN 0 AND 1440),
+    alert_bad_at_night boolean NOT NULL DEFAULT false,
+    alert_coverage     integer NOT NULL DEFAULT 80 CHECK (alert_coverage BETWEEN 0 AND 100),
+    alert_rejects      integer NOT NULL DEFAULT 60 CHECK (alert_rejects BETWEEN 0 AND 1440),
+    mail_at            time NOT NULL DEFAULT '07:30' CHECK (mail_at < '24:00' AND mail_at = date_trunc('minute', mail_at)),
+    mail_weekday       smallint NOT NULL DEFAULT 1 CHECK (mail_weekday BETWEEN 0 AND 6),
     CONSTRAINT night_not_empty CHECK (night_start <> night_end)
 );
 

@@ -132,9 +132,9 @@ REVOKE EXECUTE ON FUNCTION audit_record() FROM PUBLIC;
 -- column which people change replaces the trigger of its table.
 CREATE TRIGGER audit
     AFTER INSERT OR DELETE OR UPDATE OF name, time_zone, night_start, night_end, limits, alert_silent, alert_bad,
-        alert_bad_at, alert_coverage, alert_rejects, mail_at, mail_weekday ON teams
+        alert_bad_at_night, alert_coverage, alert_rejects, mail_at, mail_weekday ON teams
     FOR EACH ROW EXECUTE FUNCTION audit_record('team', 'id', 'name', 'time_zone', 'night_start', 'night_end', 'limits',
-        'alert_silent', 'alert_bad', 'alert_bad_at', 'alert_coverage', 'alert_rejects', 'mail_at', 'mail_weekday');
+        'alert_silent', 'alert_bad', 'alert_bad_at_night', 'alert_coverage', 'alert_rejects', 'mail_at', 'mail_weekday');
 CREATE TRIGGER audit AFTER INSERT OR DELETE OR UPDATE OF team_id, hardware_id, display_name, metadata ON devices
     FOR EACH ROW EXECUTE FUNCTION audit_record('device', 'id', 'team_id', 'hardware_id', 'display_name', 'metadata');
 CREATE TRIGGER audit AFTER INSERT OR DELETE OR UPDATE ON device_hardware

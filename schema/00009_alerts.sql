@@ -36,7 +36,7 @@ CREATE UNIQUE INDEX alerts_open_key ON alerts (team_id, rule, subject) WHERE end
 CREATE INDEX alerts_ended_at_idx ON alerts (team_id, ended_at);
 CREATE INDEX alerts_device_id_idx ON alerts (device_id);
 COMMENT ON COLUMN alerts.since IS 'when the cause began: the last upload, the first bad reading, or the night';
-COMMENT ON COLUMN alerts.outcome IS 'over; unknown: no fresh readings; retracted: late data changed what was known; off: the rule was changed';
+COMMENT ON COLUMN alerts.outcome IS 'over; unknown: no fresh readings; retracted: late data changed what was known; off: the rule was switched off';
 
 -- mail_choices has which mails a member wants. Without a row, none: nobody gets a mail without a choice. stop is in the
 -- link with which a mail is stopped without signing in.
@@ -55,7 +55,7 @@ CREATE INDEX mail_choices_team_id_idx ON mail_choices (team_id);
 COMMENT ON COLUMN mail_choices.told IS 'by rule, the time of the last mail about alerts, which reported everything until then';
 
 -- mails is the outbox. A process that sends takes a mail by moving try_at forward, so that another one does not send it at
--- the same time. The texts are deleted once a mail was sent or has failed for good.
+-- the same time. The texts are deleted once a mail was sent or has failed permanently.
 CREATE TABLE mails (
     id         uuid PRIMARY KEY DEFAULT gen_random_uuid(),
     team_id    uuid NOT NULL,

@@ -4,7 +4,7 @@
 //
 //   - main.go: main and the list of the commands; examples.go: the examples in the help
 //   - values.go: the types of the operator's flags
-//   - serve.go: api, ingest and healthcheck
+//   - serve.go: api, ingest, dashboard, notify and healthcheck
 //   - client.go: the connection of get and export to the API, and their output; progress.go: their progress
 //   - stream.go: upload and stream
 //   - key.go: key and ingest-key

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -66,12 +67,8 @@ func (d *doctor) checkDatabase(ctx context.Context) {
 	d.checkJobs(ctx, &server)
 }
 
-const (
-	// roundsLate is the age of the newest evaluation of alerts from which nobody evaluates them.
-	roundsLate = 10 * time.Minute
-	// mailsLate is the greatest age of a mail that waits.
-	mailsLate = 15 * time.Minute
-)
+// mailsLate is the greatest age of a mail that waits.
+const mailsLate = 15 * time.Minute
 
 // checkAlerts checks that a process evaluates alerts, and that mails are sent.
 func (d *doctor) checkAlerts(ctx context.Context) {
@@ -85,29 +82,22 @@ func (d *doctor) checkAlerts(ctx context.Context) {
 	case last.Unix() == 0:
 		d.find(FindingAdvice, "alerts", start, "No process has evaluated alerts yet.")
 		return
-	case age > roundsLate:
+	case age > roomsensor.AlertsLate:
 		d.find(FindingWrong, "alerts", start, "No process has evaluated alerts since %s.", roomsensor.FormatTime(last))
 	default:
 		d.ok("alerts", "Alerts were evaluated %s ago.", max(0, age).Round(time.Second))
 	}
 	outbox, err := d.operator.store.Outbox(ctx, now.Add(-day), now.Add(-mailsLate))
 	switch {
-	case err != nil:
+	case err != nil: // As above.
 	case outbox.Failed+outbox.Waiting > 0:
 		d.find(FindingWrong, "mails", "Check SMTP_URL and MAIL_FROM of roomsensor notify by the reason, and the log of the "+
 			"SMTP server.",
 			"Mails that failed in the last day: %d; that have waited for more than %d minutes: %d. The newest reason: %s.",
-			outbox.Failed, mailsLate/time.Minute, outbox.Waiting, orNone(outbox.Error))
+			outbox.Failed, mailsLate/time.Minute, outbox.Waiting, cmp.Or(outbox.Error, "none"))
 	default:
 		d.ok("mails", "No mail failed in the last day, and none has waited for more than %d minutes.", mailsLate/time.Minute)
 	}
-}
-
-func orNone(text string) string {
-	if text == "" {
-		return "none"
-	}
-	return text
 }
 
 // server returns the state of the server, and how long it took to read it.

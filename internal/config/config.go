@@ -147,11 +147,26 @@ func (c *Queue) Validate() error { return validate(c) }
 
 // certificates checks that a file contains certificates.
 func certificates(path string) error {
-	text, err := os.ReadFile(path) //nolint:gosec // The operator chooses the file.
-	if err != nil || !x509.NewCertPool().AppendCertsFromPEM(text) {
+	if _, err := CertPool(path); err != nil {
 		return errCertificates
 	}
 	return nil
+}
+
+// CertPool returns the certificates of a file; nil, which means those of the system, without a path.
+func CertPool(path string) (*x509.CertPool, error) {
+	if path == "" {
+		return nil, nil //nolint:nilnil // nil is a valid pool.
+	}
+	text, err := os.ReadFile(path) //nolint:gosec // The operator chooses the file.
+	if err != nil {
+		return nil, err //nolint:wrapcheck // Its callers say what the file is for.
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(text) {
+		return nil, errCertificates
+	}
+	return pool, nil
 }
 
 // Malformed returns the error of a NATS URL that only the client can refuse.

@@ -2,13 +2,11 @@ package config
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"maps"
 	"math"
 	"net/url"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -92,12 +90,10 @@ func (c *Tracing) TLS() (*tls.Config, error) {
 	if c.OTLPCertificate == "" {
 		return nil, nil //nolint:nilnil // nil is a valid configuration.
 	}
-	text, err := os.ReadFile(c.OTLPCertificate)
+	pool, err := CertPool(c.OTLPCertificate)
 	if err != nil {
 		return nil, fmt.Errorf("reading the certificates of the collector: %w", err)
 	}
-	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM(text)
 	return &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, nil
 }
 

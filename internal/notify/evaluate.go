@@ -2,7 +2,6 @@ package notify
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -19,8 +18,8 @@ type round struct {
 	team     roomsensor.TeamSettings
 	rooms    map[uuid.UUID]*roomsensor.RoomState
 	air      roomsensor.AirAlert
-	found    map[roomsensor.AlertKey]roomsensor.Alert
-	night    *roomsensor.Night // whose coverage was judged; nil if it was not
+	found    []roomsensor.Alert // what is wrong now, at most roomsensor.MaxAlerts
+	night    *roomsensor.Night  // whose coverage was judged; nil if it was not
 }
 
 // evaluate changes the alerts of a team, and writes the mails that are due.
@@ -30,14 +29,8 @@ func (n *Notifier) evaluate(ctx context.Context, turn *roomsensor.AlertTurn) err
 		return err
 	}
 	turn.SendsMails = n.Sender != nil
-	r := &round{
-		AlertTurn: turn, notifier: n, team: team,
-		rooms: map[uuid.UUID]*roomsensor.RoomState{}, found: map[roomsensor.AlertKey]roomsensor.Alert{},
-	}
-	r.air = roomsensor.AirAlert{
-		Settings: &r.team.Alerts, Now: r.Now,
-		Night: func(at time.Time) bool { return team.Night.Contains(at, team.TimeZone) },
-	}
+	r := &round{AlertTurn: turn, notifier: n, team: team, rooms: map[uuid.UUID]*roomsensor.RoomState{}}
+	r.air = roomsensor.AirAlert{Settings: &r.team.Alerts, Now: r.Now, Night: r.team.IsNight}
 	for _, step := range []func(context.Context) error{
 		r.findRooms, r.findRejects, r.findCoverage, r.change, r.report, r.tell,
 	} {
@@ -50,7 +43,7 @@ func (n *Notifier) evaluate(ctx context.Context, turn *roomsensor.AlertTurn) err
 
 func (r *round) add(a roomsensor.Alert) {
 	if len(r.found) < roomsensor.MaxAlerts {
-		r.found[a.Key()] = a
+		r.found = append(r.found, a)
 	}
 }
 
@@ -79,11 +72,13 @@ func (r *round) findRooms(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for id := range since {
-		room := r.rooms[id]
-		a, ok := r.air.Alert(room, last[id])
-		if cause, known := roomsensor.WorstMetric(&room.Limits, &room.Newest.Values); ok && known {
-			a.Detail = wording.AlertCause(cause)
+	for i := range rooms {
+		room := &rooms[i]
+		if _, bad := since[room.DeviceID]; !bad {
+			continue
+		}
+		if a, ok := r.air.Alert(room, last[room.DeviceID]); ok {
+			a.Detail = wording.AlertCause(r.air.Cause(room))
 			r.add(a)
 		}
 	}
@@ -112,10 +107,7 @@ func (r *round) findCoverage(ctx context.Context) error {
 	if !r.team.Alerts.On(roomsensor.RuleCoverage) || r.Now.Sub(r.NightsAt) < nightsInterval {
 		return nil
 	}
-	night := r.team.Night.Last(r.Now.Add(-roomsensor.CoverageDelay), r.team.TimeZone)
-	if night.Window.To.After(r.Now.Add(-roomsensor.CoverageDelay)) {
-		night = r.team.Night.Before(night, r.team.TimeZone, 1)[0]
-	}
+	night := r.team.Night.Ended(r.Now.Add(-roomsensor.CoverageDelay), r.team.TimeZone)
 	rooms, _, err := r.notifier.store.NightRooms(ctx, r.TeamID, roomsensor.NightQuery{
 		Window: night.Window, Limits: &r.team.Limits, Now: r.Now,
 	})
@@ -123,9 +115,10 @@ func (r *round) findCoverage(ctx context.Context) error {
 		return err
 	}
 	for i := range rooms {
-		a, ok := r.team.Alerts.CoverageAlert(&night, &rooms[i])
-		_, silent := r.found[roomsensor.AlertKey{Rule: roomsensor.RuleSilent, Subject: a.Subject}]
-		if ok && !silent { // One alert about a device that sends nothing is enough.
+		if r.isSilent(rooms[i].Assignment.DeviceID) {
+			continue // One alert about a device that sends nothing is enough.
+		}
+		if a, ok := r.team.Alerts.CoverageAlert(&night, &rooms[i]); ok {
 			a.Detail = wording.Arrived(rooms[i].Present, rooms[i].Expected)
 			r.add(a)
 		}
@@ -134,48 +127,64 @@ func (r *round) findCoverage(ctx context.Context) error {
 	return nil
 }
 
+// isSilent reports whether there is an alert about a device that sends nothing.
+func (r *round) isSilent(deviceID uuid.UUID) bool {
+	room, known := r.rooms[deviceID]
+	if !known {
+		return false
+	}
+	_, silent := r.team.Alerts.SilentAlert(room, r.Now)
+	return silent
+}
+
+// open returns the alerts that have not ended.
+func (r *round) open(ctx context.Context) ([]roomsensor.Alert, error) {
+	return r.Alerts(ctx, roomsensor.Forever)
+}
+
 // change stores which alerts began and ended. Two rounds of a team never run at the same time.
 func (r *round) change(ctx context.Context) error {
-	stored, err := r.Alerts(ctx, r.Now)
+	open, err := r.open(ctx)
 	if err != nil {
 		return err
 	}
-	for i := range stored {
-		a := &stored[i]
-		if a.EndedAt != nil {
-			continue
-		}
-		now, ok := r.found[a.Key()]
-		delete(r.found, a.Key())
-		switch {
-		case ok && (now.Detail != a.Detail || !now.Since.Equal(a.Since)) && a.Rule != roomsensor.RuleBad:
-			err = r.RenewAlert(ctx, a.ID, now.Detail, now.Since)
-		case !ok && (a.Rule != roomsensor.RuleCoverage || r.night != nil || !r.team.Alerts.On(a.Rule)):
-			err = r.EndAlert(ctx, a.ID, r.outcome(a))
-		}
-		if err != nil {
+	before := make(map[roomsensor.AlertKey]*roomsensor.Alert, len(open))
+	for i := range open {
+		before[open[i].Key()] = &open[i]
+	}
+	for i := range r.found {
+		now := &r.found[i]
+		if err := r.store(ctx, before[now.Key()], now); err != nil {
 			return err
 		}
+		delete(before, now.Key())
 	}
-	for _, key := range sortedKeys(r.found) {
-		if err := r.BeginAlert(ctx, new(r.found[key])); err != nil {
+	for i := range open {
+		a := &open[i]
+		if _, gone := before[a.Key()]; !gone || !r.judged(a.Rule) {
+			continue
+		}
+		if err := r.EndAlert(ctx, a.ID, r.outcome(a)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// sortedKeys makes the order of new alerts the same in each run.
-func sortedKeys(found map[roomsensor.AlertKey]roomsensor.Alert) []roomsensor.AlertKey {
-	keys := make([]roomsensor.AlertKey, 0, len(found))
-	for key := range found {
-		keys = append(keys, key)
+// store begins an alert, or renews the open one. What an alert about bad air says stays: it is about its first reading.
+func (r *round) store(ctx context.Context, before, now *roomsensor.Alert) error {
+	switch {
+	case before == nil:
+		return r.BeginAlert(ctx, now)
+	case now.Rule == roomsensor.RuleBad || now.Detail == before.Detail && now.Since.Equal(before.Since):
+		return nil
 	}
-	slices.SortFunc(keys, func(a, b roomsensor.AlertKey) int {
-		x, y := found[a], found[b]
-		return x.Since.Compare(y.Since)
-	})
-	return keys
+	return r.RenewAlert(ctx, before.ID, now.Detail, now.Since)
+}
+
+// judged reports whether this round knows all alerts of a rule: the coverage of a night is not judged in each.
+func (r *round) judged(rule roomsensor.AlertRule) bool {
+	return rule != roomsensor.RuleCoverage || r.night != nil || !r.team.Alerts.On(rule)
 }
 
 // outcome returns why an open alert ended.
@@ -193,7 +202,7 @@ func (r *round) outcome(a *roomsensor.Alert) roomsensor.AlertOutcome {
 
 // tell writes a mail to each member who wants mails about alerts and has not had one of the rule for some time.
 func (r *round) tell(ctx context.Context) error {
-	if r.notifier.Sender == nil {
+	if !r.SendsMails {
 		return nil
 	}
 	choices, err := r.Choices(ctx)
@@ -232,9 +241,6 @@ func (r *round) tellMember(ctx context.Context, c *roomsensor.MailChoice, recent
 		return err
 	}
 	mail.UserID = c.UserID
-	if c.Told == nil {
-		c.Told = map[roomsensor.AlertRule]time.Time{}
-	}
 	for i := range news {
 		c.Told[news[i].Rule] = r.Now
 	}

@@ -49,10 +49,14 @@ func newPart(title string, lines []string) part {
 	return p
 }
 
-// mail returns a mail with a letter.
+// link returns a link to a page of the team.
+func (r *round) link(text, path string) link {
+	return link{text, r.notifier.URL + "/teams/" + r.TeamID.String() + path}
+}
+
+// mail returns a mail with a letter, to which it adds what all mails have.
 func (r *round) mail(kind roomsensor.MailKind, subject string, l *letter) (*roomsensor.Mail, error) {
-	page := r.notifier.URL + "/teams/" + r.TeamID.String()
-	l.Links = append(l.Links, link{"Alerts", page + "/alerts"}, link{"Overview", page})
+	l.Links = append(l.Links, r.link("Alerts", "/alerts"), r.link("Overview", ""))
 	l.Team, l.Stop = r.team.Name, r.notifier.URL+"/mails/stop/"+roomsensor.MailStopMark
 	var plain, html bytes.Buffer
 	if err := plainText.Execute(&plain, l); err != nil {
@@ -62,7 +66,7 @@ func (r *round) mail(kind roomsensor.MailKind, subject string, l *letter) (*room
 		return nil, fmt.Errorf("writing a mail: %w", err)
 	}
 	return &roomsensor.Mail{
-		TeamID: r.TeamID, Kind: kind, Subject: r.team.Name + ": " + subject, Plain: plain.String(), HTML: html.String(),
+		Kind: kind, Subject: r.team.Name + ": " + subject, Plain: plain.String(), HTML: html.String(),
 	}, nil
 }
 
@@ -99,28 +103,31 @@ func (r *round) alertMail(news []roomsensor.Alert) (*roomsensor.Mail, error) {
 	})
 }
 
-// reportMail returns the mail with a report.
-func (r *round) reportMail(kind roomsensor.MailKind, report *roomsensor.MorningReport) (*roomsensor.Mail, error) {
-	page := r.notifier.URL + "/teams/" + r.TeamID.String()
-	l := &letter{Headline: report.Headline}
-	if kind == roomsensor.MailWeekly {
-		subject := fmt.Sprintf("the last %d nights", reportNights)
-		l.Headline = fmt.Sprintf("The last %d nights until %s", reportNights, report.Night)
-		l.Parts, l.Links = []part{newPart("Nights of each", linesOf(report.Week))}, []link{{"People", page + "/people"}}
-		return r.mail(kind, subject, l)
-	}
-	others := linesOf(report.People)
+// morningMail returns the mail with a report.
+func (r *round) morningMail(report *roomsensor.MorningReport) (*roomsensor.Mail, error) {
+	night := linesOf(report.People)
 	if report.Others != "" {
-		others = append(others, report.Others)
+		night = append(night, report.Others)
 	}
-	l.Parts = []part{newPart("Last night", others)}
+	parts := []part{newPart("Last night", night)}
 	if len(report.Good) > 0 {
-		l.Parts = append(l.Parts, part{Title: "Good air", Lines: []string{strings.Join(report.Good, ", ")}})
+		parts = append(parts, part{Title: "Good air", Lines: []string{strings.Join(report.Good, ", ")}})
 	}
-	l.Parts = append(l.Parts, newPart("Wrong now", report.Attention),
-		newPart("Changed since the last report", report.Changes))
-	l.Links = []link{{"Last night", page + "/nights"}, {"People", page + "/people"}}
-	return r.mail(kind, report.Headline, l)
+	return r.mail(roomsensor.MailMorning, report.Headline, &letter{
+		Headline: report.Headline,
+		Parts: append(parts, newPart("Wrong now", report.Attention),
+			newPart("Changed since the last report", report.Changes)),
+		Links: []link{r.link("Last night", "/nights"), r.link("People", "/people")},
+	})
+}
+
+// weeklyMail returns the mail with the last nights of a report.
+func (r *round) weeklyMail(report *roomsensor.MorningReport) (*roomsensor.Mail, error) {
+	return r.mail(roomsensor.MailWeekly, fmt.Sprintf("the last %d nights", reportNights), &letter{
+		Headline: fmt.Sprintf("The last %d nights until %s", reportNights, report.Night),
+		Parts:    []part{newPart("Nights of each", linesOf(report.Week))},
+		Links:    []link{r.link("People", "/people")},
+	})
 }
 
 func linesOf(lines []roomsensor.ReportLine) []string {

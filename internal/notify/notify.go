@@ -24,7 +24,7 @@ import (
 const (
 	// roundInterval is how often the alerts of a team are evaluated, by all processes together.
 	roundInterval = time.Minute
-	// nightsInterval is how often the coverage of its last night is, which reads all readings of the night.
+	// nightsInterval is the same for the coverage of the last night, which needs all readings of the night.
 	nightsInterval = 15 * time.Minute
 	// pollInterval is how often a process looks for work.
 	pollInterval = 2 * time.Second

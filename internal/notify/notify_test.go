@@ -213,7 +213,7 @@ func (e *env) round(t *testing.T, at string) []received {
 // alerts returns the texts of all alerts, with their outcomes.
 func (e *env) alerts(t *testing.T) (texts []string) {
 	t.Helper()
-	all, err := e.store.Alerts(t.Context(), e.TeamID, time.Time{})
+	all, err := e.store.TeamAlerts(t.Context(), e.TeamID, time.Time{})
 	require.NoError(t, err)
 	for i := range all {
 		texts = append(texts, string(all[i].Rule)+" "+string(all[i].Outcome))
@@ -310,7 +310,7 @@ func TestCoverage(t *testing.T) {
 	require.Empty(t, e.alerts(t), "the night ended 59 minutes ago")
 	e.round(t, "2026-11-25T07:14:00Z")
 	require.Equal(t, []string{"coverage "}, e.alerts(t))
-	all, err := e.store.Alerts(t.Context(), e.TeamID, time.Time{})
+	all, err := e.store.TeamAlerts(t.Context(), e.TeamID, time.Time{})
 	require.NoError(t, err)
 	require.Equal(t, "60 of 108 arrived", all[0].Detail)
 
@@ -350,7 +350,7 @@ func TestRejects(t *testing.T) {
 	require.Empty(t, e.alerts(t))
 	reject("2026-11-25T12:01:00Z", 3)
 	e.round(t, "2026-11-25T12:02:00Z")
-	all, err := e.store.Alerts(t.Context(), e.TeamID, time.Time{})
+	all, err := e.store.TeamAlerts(t.Context(), e.TeamID, time.Time{})
 	require.NoError(t, err)
 	require.Len(t, all, 1)
 	require.Equal(t, "dev:77", all[0].Name)

@@ -35,14 +35,12 @@ func (r *round) report(ctx context.Context) error {
 		return err
 	}
 	report := w.report(due, r.Reported)
-	open, err := r.Alerts(ctx, r.Now)
+	open, err := r.open(ctx)
 	if err != nil {
 		return err
 	}
 	for i := range open {
-		if open[i].EndedAt == nil {
-			report.Attention = append(report.Attention, wording.AlertText(&open[i])+".")
-		}
+		report.Attention = append(report.Attention, wording.AlertText(&open[i])+".")
 	}
 	r.Report, r.ReportedAt, r.Reported = report, due, w.verdicts()
 	if late {
@@ -53,29 +51,32 @@ func (r *round) report(ctx context.Context) error {
 
 // mailReport adds the mails with a report to the outbox.
 func (r *round) mailReport(ctx context.Context, report *roomsensor.MorningReport, weekly bool) error {
-	if r.notifier.Sender == nil {
+	if !r.SendsMails {
 		return nil
 	}
 	choices, err := r.Choices(ctx)
+	if err != nil || len(choices) == 0 {
+		return err
+	}
+	morning, err := r.morningMail(report)
+	if err != nil {
+		return err
+	}
+	week, err := r.weeklyMail(report)
 	if err != nil {
 		return err
 	}
 	for i := range choices {
 		c := &choices[i]
-		for kind, wanted := range map[roomsensor.MailKind]bool{
-			roomsensor.MailMorning: c.Morning, roomsensor.MailWeekly: c.Weekly && weekly,
-		} {
-			if !wanted {
-				continue
-			}
-			mail, err := r.reportMail(kind, report)
-			if err != nil {
-				return err
-			}
-			mail.UserID = c.UserID
-			if err := r.Enqueue(ctx, mail); err != nil {
-				return err
-			}
+		morning.UserID, week.UserID = c.UserID, c.UserID
+		if c.Morning {
+			err = r.Enqueue(ctx, morning)
+		}
+		if err == nil && c.Weekly && weekly {
+			err = r.Enqueue(ctx, week)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil
@@ -84,8 +85,7 @@ func (r *round) mailReport(ctx context.Context, report *roomsensor.MorningReport
 // week is what is known of the last nights of a team.
 type week struct {
 	nights   []roomsensor.Night // the newest first
-	sleepers []sleeper
-	more     bool
+	sleepers []sleeper          // by name
 }
 
 // sleeper is a person with the last nights, or a room if no person has one.
@@ -97,20 +97,13 @@ type sleeper struct {
 
 // readWeek reads the nights until the newest one that is over.
 func (r *round) readWeek(ctx context.Context) (*week, error) {
-	night := r.team.Night.Last(r.Now, r.team.TimeZone)
-	if night.Window.To.After(r.Now) {
-		night = r.team.Night.Before(night, r.team.TimeZone, 1)[0]
-	}
+	night := r.team.Night.Ended(r.Now, r.team.TimeZone)
 	w := &week{nights: append([]roomsensor.Night{night}, r.team.Night.Before(night, r.team.TimeZone, reportNights-1)...)}
-	queries := make([]roomsensor.NightQuery, len(w.nights))
-	for i := range queries {
-		queries[i] = roomsensor.NightQuery{Window: w.nights[i].Window, Limits: &r.team.Limits, Now: r.Now}
-	}
-	rooms, results, more, err := r.notifier.store.RoomNights(ctx, r.TeamID, queries, nil)
+	rooms, results, _, err := r.notifier.store.RoomNights(
+		ctx, r.TeamID, roomsensor.NightQueries(w.nights, false, &r.team.Limits, r.Now), nil)
 	if err != nil {
 		return nil, err
 	}
-	w.more = more
 	persons := slices.ContainsFunc(rooms, func(room roomsensor.NightRoom) bool {
 		return room.Assignment.Type == roomsensor.Athlete
 	})
@@ -204,41 +197,32 @@ func (w *week) changes(n int, before map[string]string) (changes []string) {
 	return changes
 }
 
-// summary counts the nights of everybody, the worst first.
-func (w *week) summary() []roomsensor.ReportLine {
-	type counted struct {
-		roomsensor.ReportLine
+// counts returns the number of nights with each verdict in which the sleeper had a room.
+func (s *sleeper) counts() (c [roomsensor.Bad + 1]int) {
+	for n := range s.Nights {
+		if len(s.Rooms[n]) > 0 {
+			c[s.Nights[n].Verdict()]++
+		}
+	}
+	return c
+}
 
-		counts [roomsensor.Bad + 1]int
-	}
-	var all []counted
-	for i := range w.sleepers {
-		s := &w.sleepers[i]
-		c := counted{ReportLine: roomsensor.ReportLine{Name: s.name, Verdict: roomsensor.Good.String()}}
-		nights := 0
-		for n := range w.nights {
-			if len(s.Rooms[n]) > 0 {
-				c.counts[s.Nights[n].Verdict()]++
-				nights++
-			}
-		}
-		for _, v := range []roomsensor.Verdict{roomsensor.Unknown, roomsensor.Stuffy, roomsensor.Bad} {
-			if c.counts[v] > 0 {
-				c.Verdict = v.String()
-			}
-		}
-		c.Text = fmt.Sprintf("%d bad, %d stuffy, %d good, %d unknown of %s", c.counts[roomsensor.Bad],
-			c.counts[roomsensor.Stuffy], c.counts[roomsensor.Good], c.counts[roomsensor.Unknown],
-			wording.Plural(nights, "night"))
-		all = append(all, c)
-	}
-	slices.SortStableFunc(all, func(a, b counted) int {
-		return cmp.Or(cmp.Compare(b.counts[roomsensor.Bad], a.counts[roomsensor.Bad]),
-			cmp.Compare(b.counts[roomsensor.Stuffy], a.counts[roomsensor.Stuffy]))
+// summary counts the nights of everybody, the worst first.
+func (w *week) summary() (lines []roomsensor.ReportLine) {
+	sorted := slices.Clone(w.sleepers)
+	slices.SortStableFunc(sorted, func(a, b sleeper) int {
+		x, y := a.counts(), b.counts()
+		return cmp.Or(cmp.Compare(y[roomsensor.Bad], x[roomsensor.Bad]),
+			cmp.Compare(y[roomsensor.Stuffy], x[roomsensor.Stuffy]))
 	})
-	lines := make([]roomsensor.ReportLine, len(all))
-	for i := range all {
-		lines[i] = all[i].ReportLine
+	for i := range sorted {
+		c := sorted[i].counts()
+		bad, stuffy, good, unknown := c[roomsensor.Bad], c[roomsensor.Stuffy], c[roomsensor.Good], c[roomsensor.Unknown]
+		lines = append(lines, roomsensor.ReportLine{
+			Name: sorted[i].name,
+			Text: fmt.Sprintf("%d bad, %d stuffy, %d good, %d unknown of %s", bad, stuffy, good, unknown,
+				wording.Plural(bad+stuffy+good+unknown, "night")),
+		})
 	}
 	return lines
 }

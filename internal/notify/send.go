@@ -3,12 +3,10 @@ package notify
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/mail"
 	"net/url"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -148,13 +146,8 @@ func NewSender(cfg *config.Mail) (Sender, error) {
 		return nil, fmt.Errorf("reading the sender of mails: %w", err)
 	}
 	trusted := &tls.Config{ServerName: u.Hostname(), MinVersion: tls.VersionTLS12}
-	if cfg.SMTPCA != "" {
-		text, err := os.ReadFile(cfg.SMTPCA)
-		if err != nil {
-			return nil, fmt.Errorf("reading the certificates of the SMTP server: %w", err)
-		}
-		trusted.RootCAs = x509.NewCertPool()
-		trusted.RootCAs.AppendCertsFromPEM(text)
+	if trusted.RootCAs, err = config.CertPool(cfg.SMTPCA); err != nil {
+		return nil, fmt.Errorf("reading the certificates of the SMTP server: %w", err)
 	}
 	port, policy := smtp.DefaultPort, smtp.TLSOpportunistic
 	s := &smtpSender{host: u.Hostname(), from: from, options: []smtp.Option{

@@ -68,6 +68,8 @@ const (
 	MailPause = 15 * time.Minute
 	// MaxAlerts is how many alerts of a team are open at most.
 	MaxAlerts = 1000
+	// AlertsLate is the age of the last evaluation from which nobody evaluates alerts. An evaluation is due each minute.
+	AlertsLate = 10 * time.Minute
 )
 
 // AlertOutcome is why an alert ended.
@@ -171,30 +173,24 @@ func (j *AirAlert) Ended(r *RoomState) AlertOutcome {
 	return AlertOver
 }
 
-// WorstMetric returns the metric of a reading that is beyond its bad limit by the most, in parts of that limit, and the
-// side and the limit. ok is false if none is.
-func WorstMetric(limits *Limits, values *Values) (c Cause, ok bool) {
-	most := 0.0
-	for _, m := range Metrics {
-		x, has := values.Get(m)
-		if !has {
-			continue
+// Cause returns the metric of the newest reading that the rule judges bad: that which is beyond its bad limit by the
+// most, in parts of the limit. The reading must be bad.
+func (j *AirAlert) Cause(r *RoomState) (c Cause) {
+	air, most := j.judge(r, &r.Newest), -1.0
+	add := func(m Metric, v Verdict, high bool, limit *float32) {
+		if v != Bad {
+			return
 		}
-		for _, high := range []bool{true, false} {
-			b, v := limits[m].High, limits[m].High.above(x)
-			if !high {
-				b, v = limits[m].Low, limits[m].Low.below(x)
-			}
-			if v != Bad {
-				continue
-			}
-			beyond := math.Abs(float64(x-*b.Bad)) / math.Max(1, math.Abs(float64(*b.Bad)))
-			if !ok || beyond > most {
-				c, ok, most = Cause{Metric: m, High: high, Limit: *b.Bad}, true, beyond
-			}
+		x, _ := r.Newest.Values.Get(m)
+		if beyond := math.Abs(float64(x-*limit)) / math.Max(1, math.Abs(float64(*limit))); beyond > most {
+			c, most = Cause{Metric: m, High: high, Limit: *limit}, beyond
 		}
 	}
-	return c, ok
+	for _, m := range Metrics {
+		add(m, air.High[m], true, r.Limits[m].High.Bad)
+		add(m, air.Low[m], false, r.Limits[m].Low.Bad)
+	}
+	return c
 }
 
 // SilentAlert returns the alert of a device that sends nothing.
@@ -214,7 +210,7 @@ func (s *AlertSettings) CoverageAlert(night *Night, room *NightRoom) (a Alert, o
 	return Alert{Rule: RuleCoverage, Subject: id.String(), DeviceID: &id, Since: night.Window.From}, true
 }
 
-// UnitRejects are the rejects of a unit in a time that is twice the one of the rule.
+// UnitRejects are the rejects of a unit that are not older than the rule needs, and were not replayed.
 type UnitRejects struct {
 	HardwareID      string // empty for uploads without one
 	Reason          string // of the newest
@@ -296,7 +292,6 @@ const (
 // Mail is a mail to a member of a team.
 type Mail struct {
 	ID          uuid.UUID
-	TeamID      uuid.UUID
 	UserID      uuid.UUID
 	Kind        MailKind
 	Subject     string
@@ -342,7 +337,7 @@ type AlertRound struct {
 // ReportLine is what a report says about a person or a room.
 type ReportLine struct {
 	Name    string `json:"name"`
-	Verdict string `json:"verdict"`
+	Verdict string `json:"verdict"` // of a night; empty for several nights
 	Text    string `json:"text"`
 }
 

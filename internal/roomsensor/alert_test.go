@@ -100,22 +100,22 @@ func TestAlertRules(t *testing.T) {
 	}
 }
 
-func TestWorstMetric(t *testing.T) {
+// TestAlertCause checks that an alert names the metric that is furthest beyond its limit, of those that the rule judges.
+func TestAlertCause(t *testing.T) {
 	t.Parallel()
-	limits := DefaultLimits()
-	var v Values
-	v.Set(Temp, 27.5)
-	v.Set(CO2, 2800)
-	c, ok := WorstMetric(&limits, &v)
-	require.True(t, ok)
-	require.Equal(t, Cause{Metric: CO2, High: true, Limit: 1400}, c, "twice the limit")
-	v = Values{}
-	v.Set(Temp, 10)
-	c, ok = WorstMetric(&limits, &v)
-	require.True(t, ok)
-	require.Equal(t, Cause{Metric: Temp, Limit: 14}, c)
-	_, ok = WorstMetric(&limits, &Values{})
-	require.False(t, ok)
+	cause := func(night bool, values map[Metric]float32) Cause {
+		room := &RoomState{Limits: DefaultLimits()}
+		for m, x := range values {
+			room.Newest.Values.Set(m, x)
+		}
+		j := AirAlert{Settings: &AlertSettings{Bad: time.Minute}, Night: func(time.Time) bool { return night }}
+		return j.Cause(room)
+	}
+	require.Equal(t, Cause{Metric: CO2, High: true, Limit: 1400}, cause(true, map[Metric]float32{Temp: 27.5, CO2: 2800}), "twice the limit")
+	require.Equal(t, Cause{Metric: Temp, Limit: 14}, cause(true, map[Metric]float32{Temp: 10}))
+	loud := map[Metric]float32{CO2: 1450, Sound: 80}
+	require.Equal(t, Cause{Metric: Sound, High: true, Limit: 55}, cause(true, loud))
+	require.Equal(t, Cause{Metric: CO2, High: true, Limit: 1400}, cause(false, loud), "sound counts at night only")
 }
 
 // TestMailTime checks that a mail is due once a day, also when the clocks are set.

@@ -89,6 +89,15 @@ func (h NightHours) Last(now time.Time, zone *time.Location) Night {
 	return night
 }
 
+// Ended returns the newest night that is over at a time.
+func (h NightHours) Ended(at time.Time, zone *time.Location) Night {
+	night := h.Last(at, zone)
+	if night.Window.To.After(at) {
+		return h.Before(night, zone, 1)[0]
+	}
+	return night
+}
+
 // LastNight returns the night that people mean by last night: the newest one once half of it is over, and until then
 // the one before.
 func (h NightHours) LastNight(now time.Time, zone *time.Location) (last, newest Night) {

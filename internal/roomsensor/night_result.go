@@ -13,6 +13,15 @@ type NightQuery struct {
 	Now      time.Time
 }
 
+// NightQueries returns the queries of nights of a team.
+func NightQueries(nights []Night, athletes bool, limits *TeamLimits, now time.Time) []NightQuery {
+	queries := make([]NightQuery, len(nights))
+	for i := range nights {
+		queries[i] = NightQuery{Window: nights[i].Window, Athletes: athletes, Limits: limits, Now: now}
+	}
+	return queries
+}
+
 // NightRoom is the night of one assignment.
 type NightRoom struct {
 	NightResult

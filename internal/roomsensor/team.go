@@ -21,3 +21,6 @@ type TeamSettings struct {
 	Limits   TeamLimits
 	Alerts   AlertSettings
 }
+
+// IsNight reports whether a time is in a night of the team. It takes as long as the judgment of many rooms.
+func (t *TeamSettings) IsNight(at time.Time) bool { return t.Night.Contains(at, t.TimeZone) }

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"roomsensor/internal/config"
 	"roomsensor/internal/dashboard"
 	"roomsensor/internal/httpedge"
@@ -52,14 +54,7 @@ func (d *dashboardProcess) start(ctx context.Context) error {
 	if err := d.StartOps(ctx, d.cfg.OpsAddr); err != nil {
 		return err
 	}
-	err = d.WhenReady(ctx, func() error {
-		database, err := d.store.Database(ctx)
-		if err == nil {
-			d.LogDatabase(database, &d.cfg)
-		}
-		return err
-	})
-	if err != nil {
+	if err := awaitDatabase(ctx, d.Process, d.store, &d.cfg); err != nil {
 		return err
 	}
 	listener, err := d.Bind(ctx, "dashboard", "dashboard-addr", d.cfg.DashboardAddr)
@@ -75,6 +70,17 @@ func (d *dashboardProcess) start(ctx context.Context) error {
 	startPurge(d.Process, "old attempts to sign in", d.store.PurgeSignIns) //nolint:contextcheck // It outlives the start.
 	d.Serving(time.Duration(d.cfg.DrainDelay))
 	return nil
+}
+
+// awaitDatabase waits until a process can use the database, and logs what it is.
+func awaitDatabase(ctx context.Context, p *process.Process, s *store.Store, cfg zerolog.LogObjectMarshaler) error {
+	return p.WhenReady(ctx, func() error {
+		database, err := s.Database(ctx)
+		if err == nil {
+			p.LogDatabase(database, cfg)
+		}
+		return err
+	})
 }
 
 // handler returns the dashboard. bound is the address of the public listener.

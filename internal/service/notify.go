@@ -40,14 +40,7 @@ func startNotify(
 	if err := p.StartOps(ctx, cfg.OpsAddr); err != nil {
 		return err
 	}
-	err := p.WhenReady(ctx, func() error {
-		database, err := s.Database(ctx)
-		if err == nil {
-			p.LogDatabase(database, cfg)
-		}
-		return err
-	})
-	if err != nil {
+	if err := awaitDatabase(ctx, p, s, cfg); err != nil {
 		return err
 	}
 	n := notify.New(notify.Config{URL: cfg.URL(""), Sender: sender, Log: p.Log, Metrics: p.Metrics}, s)

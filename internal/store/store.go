@@ -24,7 +24,7 @@ type Store struct {
 	*Readings
 	*Write
 	*Current
-	*Notices
+	*Alerts
 }
 
 // Each part of a Store has the statements of its tables.
@@ -43,8 +43,8 @@ type (
 	Write = write.Store
 	// Current reads live snapshots.
 	Current = current.Store
-	// Notices has alerts and mails.
-	Notices = alerts.Store
+	// Alerts has alerts and mails.
+	Alerts = alerts.Store
 )
 
 // Role is what a process does with the database.
@@ -76,7 +76,7 @@ func Open(ctx context.Context, databaseURL string, role Role) (*Store, error) {
 		Feed:     feed.New(d),
 		People:   people.New(d, f),
 		Current:  current.New(d, r),
-		Notices:  alerts.New(d),
+		Alerts:   alerts.New(d),
 	}
 	return s, nil
 }

@@ -6,8 +6,8 @@ import (
 	"roomsensor/internal/roomsensor"
 )
 
-// AlertRoom returns the name of what an alert is about, with who has the room.
-func AlertRoom(a *roomsensor.Alert) string {
+// alertRoom returns the name of what an alert is about, with who has the room.
+func alertRoom(a *roomsensor.Alert) string {
 	if a.Label == "" || a.Label == a.Name {
 		return a.Name
 	}
@@ -18,15 +18,15 @@ func AlertRoom(a *roomsensor.Alert) string {
 func AlertText(a *roomsensor.Alert) string {
 	switch a.Rule {
 	case roomsensor.RuleBad:
-		return AlertRoom(a) + " has bad air: " + a.Detail
+		return alertRoom(a) + " has bad air: " + a.Detail
 	case roomsensor.RuleSilent:
-		return AlertRoom(a) + " sends nothing"
+		return alertRoom(a) + " sends nothing"
 	case roomsensor.RuleCoverage:
-		return "Readings of the night are missing in " + AlertRoom(a) + ": " + a.Detail
+		return "Readings of the night are missing in " + alertRoom(a) + ": " + a.Detail
 	case roomsensor.RuleRejects:
-		return "Readings of " + AlertRoom(a) + " are rejected: " + a.Detail
+		return "Readings of " + alertRoom(a) + " are rejected: " + a.Detail
 	}
-	return AlertRoom(a)
+	return alertRoom(a)
 }
 
 // AlertDo says what people can do about an alert.

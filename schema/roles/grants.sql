@@ -77,7 +77,7 @@ GRANT SELECT, INSERT ON feed_batches, feed_days TO roomsensor_dashboard;
 GRANT SELECT ON feed_state TO roomsensor_dashboard;
 GRANT SELECT, INSERT, DELETE ON opened_chunks TO roomsensor_dashboard;
 -- It shows alerts, and stores the rules of a team and which mails its members want.
-GRANT UPDATE (alert_silent, alert_bad, alert_bad_at, alert_coverage, alert_rejects, mail_at, mail_weekday) ON teams
+GRANT UPDATE (alert_silent, alert_bad, alert_bad_at_night, alert_coverage, alert_rejects, mail_at, mail_weekday) ON teams
     TO roomsensor_dashboard;
 GRANT SELECT ON alerts, alert_rounds, mails TO roomsensor_dashboard;
 GRANT SELECT, INSERT, UPDATE (alerts, morning, weekly, told) ON mail_choices TO roomsensor_dashboard;

@@ -12,13 +12,7 @@ import (
 
 // queriesOf returns the queries of nights.
 func queriesOf(v *page.Visit, nights []roomsensor.Night, athletes bool) []roomsensor.NightQuery {
-	queries := make([]roomsensor.NightQuery, len(nights))
-	for i := range nights {
-		queries[i] = roomsensor.NightQuery{
-			Window: nights[i].Window, Athletes: athletes, Limits: &v.Team.Limits, Now: v.Now,
-		}
-	}
-	return queries
+	return roomsensor.NightQueries(nights, athletes, &v.Team.Limits, v.Now)
 }
 
 // readHistory reads nights, the newest first, of the people and places that have the rooms of a page.

@@ -137,7 +137,7 @@ func (w *overview) choose(f *overviewFilter, team *roomsensor.TeamSettings, now 
 			shown = o.has
 		}
 	}
-	night := isNight(team, now)
+	night := team.IsNight(now)
 	for _, t := range w.tiles {
 		if !f.matches(t) {
 			continue

@@ -88,15 +88,10 @@ func (t *tile) air(
 	return limits.Judge(&fresh, night), limits
 }
 
-// isNight reports whether it is night for a team, which takes as long as to judge many rooms.
-func isNight(team *roomsensor.TeamSettings, now time.Time) bool {
-	return team.Night.Contains(now, team.TimeZone)
-}
-
 func isFresh(now, at time.Time) bool { return roomsensor.StatusAt(now, &at) == roomsensor.Online }
 
 func (t *tile) view(team *roomsensor.TeamSettings, now time.Time) tileView {
-	air, limits := t.air(team, now, isNight(team, now))
+	air, limits := t.air(team, now, team.IsNight(now))
 	w := tileView{
 		ID: t.ID, Name: t.name, Status: t.statusText(), SeenAt: t.LastSeenAt, Assignment: t.ActiveAssignment,
 		Unassigned: t.ActiveAssignment == nil, Air: wording.VerdictTextOf(air.Verdict), Problem: t.problem(now),

@@ -1,6 +1,7 @@
 package team
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -17,7 +18,7 @@ import (
 
 // Alerts reads alerts, and which mails people want.
 type Alerts interface {
-	Alerts(ctx context.Context, teamID uuid.UUID, since time.Time) ([]roomsensor.Alert, error)
+	TeamAlerts(ctx context.Context, teamID uuid.UUID, since time.Time) ([]roomsensor.Alert, error)
 	AlertRound(ctx context.Context, teamID uuid.UUID) (roomsensor.AlertRound, error)
 	MailChoice(ctx context.Context, teamID, userID uuid.UUID) (roomsensor.MailChoice, error)
 	ChooseMails(ctx context.Context, teamID uuid.UUID, c roomsensor.MailChoice, now time.Time) error
@@ -29,8 +30,6 @@ type Alerts interface {
 const (
 	// alertsReach is how far back the page shows alerts that ended, and mails that failed.
 	alertsReach = 7 * 24 * time.Hour
-	// roundsLate is the age of the last evaluation from which the page says that it may be out of date.
-	roundsLate = 10 * time.Minute
 	// maxEnded is how many alerts that ended the page shows.
 	maxEnded = 100
 )
@@ -97,7 +96,7 @@ func (p *Pages) alertsView(
 		MailAt: v.Team.Alerts.MailAt.String() + " (" + v.Zone().String() + ")", Errors: errs,
 	}
 	view.addNumbers()
-	all, err := p.backend.Alerts(ctx, v.Team.ID, v.Now.Add(-alertsReach))
+	all, err := p.backend.TeamAlerts(ctx, v.Team.ID, v.Now.Add(-alertsReach))
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +111,7 @@ func (p *Pages) alertsView(
 	if view.Round, err = p.backend.AlertRound(ctx, v.Team.ID); err != nil {
 		return nil, err
 	}
-	view.Late = v.Now.Sub(view.Round.At) > roundsLate
+	view.Late = v.Now.Sub(view.Round.At) > roomsensor.AlertsLate
 	switch {
 	case len(view.Open) > 0:
 		view.Headline = wording.Plural(len(view.Open), "thing is wrong now", "things are wrong now")
@@ -194,11 +193,7 @@ func alertForm(team *roomsensor.TeamSettings) url.Values {
 // readAlerts parses the fields of the rules, and adds their errors.
 func readAlerts(team *roomsensor.TeamSettings, form url.Values, errs page.FormErrors) {
 	number := func(field, unit string, most int) int {
-		text := form.Get(field)
-		n, err := strconv.Atoi(text)
-		if text == "" {
-			n, err = 0, nil
-		}
+		n, err := strconv.Atoi(cmp.Or(form.Get(field), "0"))
 		if err != nil || n < 0 || n > most {
 			errs.Add(field, "Enter a whole number of "+unit+" from 0 to "+strconv.Itoa(most)+". 0 switches the rule off.")
 		}
@@ -258,44 +253,35 @@ func (p *Pages) ChooseMails(ctx context.Context, v *page.Visit) error {
 
 // stopView is the data of the page on which mails are stopped.
 type stopView struct {
-	Team    string
-	Address string
+	Team    string // empty for a link that does not work any more
 	Stopped bool
-}
-
-func (p *Pages) stopView(ctx context.Context, v *page.Visit) (*stopView, uuid.UUID, error) {
-	stop, err := uuid.Parse(v.Echo.Param("stop"))
-	if err != nil {
-		return nil, stop, roomsensor.ErrNotFound
-	}
-	team, err := p.backend.MailTeam(ctx, stop)
-	return &stopView{Team: team, Address: "/mails/stop/" + stop.String()}, stop, err
 }
 
 // ShowStop asks whether to stop the mails of a link. Programs that check links open it too, so that it changes nothing.
 func (p *Pages) ShowStop(ctx context.Context, v *page.Visit) error {
-	view, _, err := p.stopView(ctx, v)
-	if errors.Is(err, roomsensor.ErrNotFound) {
-		return v.Write(http.StatusNotFound, "mails-stop", &stopView{})
-	}
-	if err != nil {
-		return err
-	}
-	return v.Render("mails-stop", view)
+	return p.stop(ctx, v, false)
 }
 
 // StopMails stops the mails of a link. Mail programs call it too (List-Unsubscribe-Post, RFC 8058).
 func (p *Pages) StopMails(ctx context.Context, v *page.Visit) error {
-	view, stop, err := p.stopView(ctx, v)
-	if err == nil {
-		err = p.backend.StopMails(ctx, stop)
+	return p.stop(ctx, v, true)
+}
+
+// stop shows the page of a link, after it has stopped the mails if it should.
+func (p *Pages) stop(ctx context.Context, v *page.Visit, now bool) error {
+	view := stopView{Stopped: now}
+	token, err := uuid.Parse(v.Echo.Param("stop"))
+	if err != nil {
+		return v.Write(http.StatusNotFound, "mails-stop", stopView{})
+	}
+	if view.Team, err = p.backend.MailTeam(ctx, token); err == nil && now {
+		err = p.backend.StopMails(ctx, token)
 	}
 	if errors.Is(err, roomsensor.ErrNotFound) {
-		return v.Write(http.StatusNotFound, "mails-stop", &stopView{})
+		return v.Write(http.StatusNotFound, "mails-stop", stopView{})
 	}
 	if err != nil {
 		return err
 	}
-	view.Stopped = true
 	return v.Render("mails-stop", view)
 }

@@ -31,9 +31,6 @@ type transaction struct {
 	began  bool // an alert
 }
 
-// errNoTeam ends a transaction that found no team.
-var errNoTeam = errors.New("no team is due")
-
 // EvaluateTeam evaluates the team that was evaluated least recently, unless that was less than interval ago. found is
 // false if there is none. A team whose evaluation fails has its next turn like the others.
 func (s *Store) EvaluateTeam(
@@ -44,7 +41,7 @@ func (s *Store) EvaluateTeam(
 	err = s.InTx(ctx, "evaluating alerts", func(tx pgx.Tx) error {
 		row, err := s.Queries.AlertRoundTake(ctx, tx, now.Add(-interval))
 		if errors.Is(err, pgx.ErrNoRows) {
-			return errNoTeam
+			return nil
 		}
 		if err != nil {
 			return err
@@ -68,9 +65,6 @@ func (s *Store) EvaluateTeam(
 		}
 		return s.saveTurn(ctx, tx, turn, row.Report)
 	})
-	if errors.Is(err, errNoTeam) {
-		return false, nil
-	}
 	if err != nil && teamID != uuid.Nil {
 		p := db.AlertRoundFailParams{TeamID: teamID, EvaluatedAt: now}
 		err = errors.Join(err, s.Queries.AlertRoundFail(ctx, s.Pool, p))
@@ -137,13 +131,13 @@ func (s *Store) UnitRejects(ctx context.Context, teamID uuid.UUID, since time.Ti
 	}), nil
 }
 
-// Alerts returns the alerts of a team that are open or ended after a time: the open ones first, then the newest. It
+// TeamAlerts returns the alerts of a team that are open or ended after a time: the open ones first, then the newest. It
 // returns at most twice roomsensor.MaxAlerts.
-func (s *Store) Alerts(ctx context.Context, teamID uuid.UUID, since time.Time) ([]roomsensor.Alert, error) {
+func (s *Store) TeamAlerts(ctx context.Context, teamID uuid.UUID, since time.Time) ([]roomsensor.Alert, error) {
 	return s.alerts(ctx, s.Pool, teamID, since)
 }
 
-// Alerts is Alerts of the store, as the transaction changed them.
+// Alerts is TeamAlerts, with what the transaction changed.
 func (t *transaction) Alerts(ctx context.Context, since time.Time) ([]roomsensor.Alert, error) {
 	return t.store.alerts(ctx, t.tx, t.teamID, since)
 }

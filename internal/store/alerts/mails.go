@@ -25,7 +25,10 @@ func (t *transaction) Choices(ctx context.Context) ([]roomsensor.MailChoice, err
 }
 
 func choiceOf(row *db.MailChoice) roomsensor.MailChoice {
-	c := roomsensor.MailChoice{UserID: row.UserID, Alerts: row.Alerts, Morning: row.Morning, Weekly: row.Weekly}
+	c := roomsensor.MailChoice{
+		UserID: row.UserID, Alerts: row.Alerts, Morning: row.Morning, Weekly: row.Weekly,
+		Told: map[roomsensor.AlertRule]time.Time{},
+	}
 	_ = json.Unmarshal(row.Told, &c.Told) // Only the store writes it.
 	return c
 }
@@ -103,19 +106,10 @@ func (s *Store) TakeMail(ctx context.Context, now time.Time, lease time.Duration
 	if err != nil {
 		return nil, fmt.Errorf("reading the outbox: %w", pg.Translate(err))
 	}
-	m := &roomsensor.Mail{
-		ID: row.ID, TeamID: row.TeamID, Kind: roomsensor.MailKind(row.Kind), CreatedAt: row.CreatedAt,
-		Tries: int(row.Tries), To: row.Email, Stop: row.Stop,
-	}
-	for _, text := range []struct {
-		to   *string
-		from *string
-	}{{&m.Subject, row.Subject}, {&m.Plain, row.Plain}, {&m.HTML, row.Html}} {
-		if text.from != nil {
-			*text.to = *text.from
-		}
-	}
-	return m, nil
+	return &roomsensor.Mail{
+		ID: row.ID, Kind: roomsensor.MailKind(row.Kind), CreatedAt: row.CreatedAt, Tries: int(row.Tries), To: row.Email,
+		Subject: row.Subject, Plain: row.Plain, HTML: row.Html, Stop: row.Stop,
+	}, nil
 }
 
 // EndMail records that a mail was sent, or has failed permanently for a reason.
@@ -148,13 +142,10 @@ func (s *Store) MailFailures(ctx context.Context, teamID uuid.UUID, since time.T
 		return nil, fmt.Errorf("reading mails that failed: %w", pg.Translate(err))
 	}
 	return pg.Convert(rows, func(row *db.MailFailureListRow) roomsensor.MailFailure {
-		f := roomsensor.MailFailure{
+		return roomsensor.MailFailure{
 			To: row.Email, Kind: roomsensor.MailKind(row.Kind), CreatedAt: row.CreatedAt, GaveUp: row.DoneAt != nil,
+			Reason: row.Error,
 		}
-		if row.Error != nil {
-			f.Reason = *row.Error
-		}
-		return f
 	}), nil
 }
 

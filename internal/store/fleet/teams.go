@@ -119,10 +119,11 @@ func (s *Store) UpdateTeamSettings(
 		return s.Queries.TeamSettingsUpdate(ctx, tx, db.TeamSettingsUpdateParams{
 			TeamID: teamID, Name: team.Name, TimeZone: team.TimeZone.String(),
 			NightStart: encodeClock(team.Night.Start), NightEnd: encodeClock(team.Night.End), Limits: limits,
-			AlertSilent: minutes(team.Alerts.Silent), AlertBad: minutes(team.Alerts.Bad), AlertBadAt: badAt(&team.Alerts),
-			AlertCoverage: int32(team.Alerts.Coverage), //nolint:gosec // A percentage.
-			AlertRejects:  minutes(team.Alerts.Rejected),
-			MailAt:        encodeClock(team.Alerts.MailAt), MailWeekday: int16(team.Alerts.MailDay), //nolint:gosec // 0 to 6.
+			AlertSilent: minutes(team.Alerts.Silent), AlertBad: minutes(team.Alerts.Bad),
+			AlertBadAtNight: team.Alerts.BadAtNight,
+			AlertCoverage:   int32(team.Alerts.Coverage), //nolint:gosec // A percentage.
+			AlertRejects:    minutes(team.Alerts.Rejected),
+			MailAt:          encodeClock(team.Alerts.MailAt), MailWeekday: int16(team.Alerts.MailDay), //nolint:gosec // 0 to 6.
 		})
 	})
 	return team, err
@@ -140,21 +141,11 @@ func TeamSettingsOf(row *db.Team) roomsensor.TeamSettings {
 		Limits: decodeLimits(row.Limits),
 		Alerts: roomsensor.AlertSettings{
 			Silent: time.Duration(row.AlertSilent) * time.Minute,
-			Bad:    time.Duration(row.AlertBad) * time.Minute, BadAtNight: row.AlertBadAt == alertAtNight,
+			Bad:    time.Duration(row.AlertBad) * time.Minute, BadAtNight: row.AlertBadAtNight,
 			Coverage: int(row.AlertCoverage), Rejected: time.Duration(row.AlertRejects) * time.Minute,
 			MailAt: decodeClock(row.MailAt), MailDay: time.Weekday(row.MailWeekday),
 		},
 	}
-}
-
-// alertAtNight is the value of the column alert_bad_at for a rule that counts at night only.
-const alertAtNight = "night"
-
-func badAt(s *roomsensor.AlertSettings) string {
-	if s.BadAtNight {
-		return alertAtNight
-	}
-	return "always"
 }
 
 func minutes(d time.Duration) int32 { return int32(d / time.Minute) } //nolint:gosec // At most a week.

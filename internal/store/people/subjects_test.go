@@ -146,7 +146,7 @@ var notSearched = []string{
 	"users.password_hash", "sign_in_links.token_sha256", "sign_in_links.role", "sign_in_links.purpose", "memberships.role",
 	"sign_in_attempts.key_sha256", "sign_in_addresses.address_sha256", // Secrets, hashes and words of the service.
 	"sessions.token_hash", "sessions.data", // Belong to no team. An erasure removes the notices.
-	"teams.time_zone", "teams.limits", "teams.alert_bad_at", "alerts.rule", "alerts.detail", "alerts.outcome", "mails.kind", "mail_choices.told", "assignments.type", "assignments.home_or_travel", "streams.name",
+	"teams.time_zone", "teams.limits", "alerts.rule", "alerts.detail", "alerts.outcome", "mails.kind", "mail_choices.told", "assignments.type", "assignments.home_or_travel", "streams.name",
 	"ordered_chunks.chunk", "postponed_chunks.chunk", "rejected_uploads.reason", // Words and names of the service.
 	"idempotency_keys.method", "idempotency_keys.path", "idempotency_keys.body_sha256", // Ids of routes, and a hash.
 	"audit_log.actor_kind", "audit_log.database_user", "audit_log.action", "audit_log.object_kind", "audit_log.object_id",

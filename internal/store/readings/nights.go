@@ -158,6 +158,28 @@ func (r *nightReader) add(deviceID uuid.UUID, tally *roomsensor.NightTally) {
 	r.byDevice[deviceID] = append(r.byDevice[deviceID], tally)
 }
 
+// tallyReadings reads all readings, each once.
+func (r *nightReader) tallyReadings(ctx context.Context, tx pgx.Tx) error {
+	if len(r.parts.DeviceIds) == 0 {
+		return nil
+	}
+	return eachInParts(ctx, tx, r.parts, func(row *roomsensor.ExportRow) {
+		if tally := r.of(row.DeviceID, row.BucketAt); tally != nil {
+			tally.Add(row.BucketAt, &row.Values)
+		}
+	})
+}
+
+// of returns the night of a device at a time.
+func (r *nightReader) of(deviceID uuid.UUID, at time.Time) *roomsensor.NightTally {
+	for _, tally := range r.byDevice[deviceID] {
+		if tally.Window().Contains(at) {
+			return tally
+		}
+	}
+	return nil
+}
+
 // LastReadings returns the readings of devices of a team, each from a time of its own on, by device and bucket.
 func (s *Store) LastReadings(
 	ctx context.Context, teamID uuid.UUID, since map[uuid.UUID]time.Time,
@@ -170,17 +192,9 @@ func (s *Store) LastReadings(
 		p.PartTo = append(p.PartTo, roomsensor.Forever)
 	}
 	err = s.InSnapshot(ctx, "reading the last readings", func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, db.ReadingListParts, pg.Positional(p)...)
-		if err != nil {
-			return err //nolint:wrapcheck // InSnapshot wraps it.
-		}
-		defer rows.Close()
-		var row roomsensor.ExportRow
-		for rows.Next() {
-			decodeExportRow(rows, &row)
-			found[row.DeviceID] = append(found[row.DeviceID], row)
-		}
-		return rows.Err()
+		return eachInParts(ctx, tx, p, func(row *roomsensor.ExportRow) {
+			found[row.DeviceID] = append(found[row.DeviceID], *row)
+		})
 	})
 	for _, last := range found {
 		slices.SortFunc(last, func(a, b roomsensor.ExportRow) int { return a.BucketAt.Compare(b.BucketAt) })
@@ -188,32 +202,19 @@ func (s *Store) LastReadings(
 	return found, err
 }
 
-// tallyReadings reads all readings, each once.
-func (r *nightReader) tallyReadings(ctx context.Context, tx pgx.Tx) error {
-	if len(r.parts.DeviceIds) == 0 {
-		return nil
-	}
-	rows, err := tx.Query(ctx, db.ReadingListParts, pg.Positional(r.parts)...)
+// eachInParts calls a function with each reading of ReadingListParts. The row is only valid during the call.
+func eachInParts(
+	ctx context.Context, tx pgx.Tx, p db.ReadingListPartsParams, do func(*roomsensor.ExportRow),
+) error {
+	rows, err := tx.Query(ctx, db.ReadingListParts, pg.Positional(p)...)
 	if err != nil {
-		return err //nolint:wrapcheck // readNights wraps it.
+		return err //nolint:wrapcheck // Its callers wrap it.
 	}
 	defer rows.Close()
 	var row roomsensor.ExportRow
 	for rows.Next() {
 		decodeExportRow(rows, &row)
-		if tally := r.of(row.DeviceID, row.BucketAt); tally != nil {
-			tally.Add(row.BucketAt, &row.Values)
-		}
+		do(&row)
 	}
 	return rows.Err()
-}
-
-// of returns the night of a device at a time.
-func (r *nightReader) of(deviceID uuid.UUID, at time.Time) *roomsensor.NightTally {
-	for _, tally := range r.byDevice[deviceID] {
-		if tally.Window().Contains(at) {
-			return tally
-		}
-	}
-	return nil
 }
