@@ -108,7 +108,7 @@ func TestAssignmentEdit(t *testing.T) {
 	edit := func(more ...string) []string { return append([]string{"assignment", "edit", id}, more...) }
 
 	plan := o.do(edit("--label", "Ana Ruiz", "--dry-run")...)
-	require.Regexp(t, `text:(9|10|11) nights move from Ana Ruis to Ana Ruiz\.`, fmt.Sprint(plan["nights"]))
+	require.Regexp(t, `text:\d+ nights move from Ana Ruis to Ana Ruiz`, fmt.Sprint(plan["nights"]))
 	require.Equal(t, []any{first}, plan["before"])
 	require.Equal(t, []any{}, plan["warnings"])
 	require.Equal(t, []map[string]any{first}, o.data("assignment", "list", device), "a dry run changes nothing")
@@ -130,7 +130,7 @@ func TestAssignmentEdit(t *testing.T) {
 	o.fails(cli.ExitFailure, "has the open assignment", edit("--no-end")...)
 
 	deletion := []string{"assignment", "delete", id, "--reason", "wrong room"}
-	o.asks("Ana Ruiz lose the assignment.", deletion...)
+	o.asks("nights of Ana Ruiz lose the assignment", deletion...)
 	require.Contains(t, o.do(append(deletion, "--dry-run")...), "nights")
 	require.Len(t, o.data("assignment", "list", device), 2)
 	require.Equal(t, id, o.do(append(deletion, "--yes")...)["assignment_id"])
