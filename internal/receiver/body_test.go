@@ -3,10 +3,7 @@ package receiver
 import (
 	"bufio"
 	"bytes"
-	"compress/flate"
-	"encoding/binary"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"net"
 	"net/http"
@@ -27,6 +24,7 @@ import (
 	"roomsensor/internal/httpedge"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/test/conformance"
+	"roomsensor/test/costly"
 )
 
 // pipeListener is a listener with one connection, a pipe in memory, so that its deadlines follow the clock of synctest.
@@ -181,37 +179,12 @@ func TestReadBody(t *testing.T) {
 	}
 }
 
-// costlyGzip returns a gzip body of a size in bytes with a text that is short. Its blocks are empty, and the decoder reads
-// a table of codes for each. Its last member is empty, too, so that the body states a text of 0 bytes.
+// costlyGzip returns a gzip body of a size in bytes that takes long to decompress.
 func costlyGzip(t testing.TB, size int, text string) string {
 	t.Helper()
-	var deflated bytes.Buffer
-	var bits, filled uint
-	write := func(value, width uint) {
-		for bits, filled = bits|value<<filled, filled+width; filled >= 8; bits, filled = bits>>8, filled-8 {
-			deflated.WriteByte(byte(bits))
-		}
-	}
-	for deflated.Len() < size || filled > 0 {
-		write(0b100, 3)     // Not the last block, with tables of its own: 257 codes of literals, one of distances,
-		write(14<<10, 14)   // 18 codes of lengths.
-		for i := range 18 { // Of these, only the lengths 1 and "many zeros" occur: the 17th and the 3rd one.
-			write(map[int]uint{2: 1, 17: 1}[i], 3)
-		}
-		write(1|(138-11)<<1, 8) // 138 and 118 zeros: no literals.
-		write(1|(118-11)<<1, 8)
-		write(0, 2) // One code for the end of the block, and one of distances.
-		write(0, 1) // The end of the block.
-	}
-	w, err := flate.NewWriter(&deflated, flate.DefaultCompression)
+	body, err := costly.Gzip(size, text)
 	require.NoError(t, err)
-	_, err = io.WriteString(w, text)
-	require.NoError(t, err)
-	require.NoError(t, w.Close())
-	body := append([]byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255}, deflated.Bytes()...)
-	body = binary.LittleEndian.AppendUint32(body, crc32.ChecksumIEEE([]byte(text)))
-	body = binary.LittleEndian.AppendUint32(body, uint32(len(text)))
-	return string(body) + gzipped(t, "")
+	return string(body)
 }
 
 // A body is decompressed in one pass, whatever it states about its size.

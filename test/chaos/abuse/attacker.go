@@ -97,11 +97,13 @@ func (e *env) startAttacker(ctx context.Context, a *attack) (p *attackerProcess,
 	return p, nil
 }
 
-// attack attacks for the time of the options and returns the answers that the attacker got.
+// attack attacks for the time of the options, or longer if the attack needs that, and returns the answers that the attacker got.
 func (p *attackerProcess) attack(ctx context.Context, a *attack, e *env) (t Tally, err error) {
 	_, err = p.input.Write([]byte("go\n"))
-	if err == nil {
-		err = retry.Sleep(ctx, e.options.Attack)
+	if err == nil && a.strike != nil {
+		err = a.strike(ctx, e)
+	} else if err == nil {
+		err = retry.Sleep(ctx, max(a.atLeast, e.options.Attack))
 	}
 	if err == nil && a.during != nil {
 		err = a.during(ctx, e)
@@ -118,8 +120,8 @@ func (p *attackerProcess) attack(ctx context.Context, a *attack, e *env) (t Tall
 // line. It ends with in, and writes the answers that it got to out.
 func Attack(ctx context.Context, name string, in io.Reader, out io.Writer) error {
 	a := find(name)
-	if a == nil || a.load == nil {
-		return fmt.Errorf("there is no attacker %q", name)
+	if a == nil {
+		return fmt.Errorf("there is no attack %q", name)
 	}
 	input := bufio.NewReader(in)
 	line, err := input.ReadBytes('\n')

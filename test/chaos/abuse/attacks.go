@@ -3,6 +3,7 @@ package abuse
 import (
 	"context"
 	"slices"
+	"time"
 )
 
 // attack is one way to overload the service.
@@ -15,9 +16,11 @@ type attack struct {
 	patient bool
 	// prepare brings the database into the state in which the attack starts; undo reverts what the attack left behind.
 	prepare, undo func(context.Context, *env) error
+	// atLeast is how long the attack lasts at least.
+	atLeast time.Duration
 	// load returns what the attacker does until its context ends. It runs in a process of its own.
 	load func(*target) (func(context.Context, *attacker), error)
-	// strike is the attack itself if there is no load.
+	// strike is what else happens, instead of the time of the options.
 	strike func(context.Context, *env) error
 	// during checks what must hold at the end of the attack, while the attacker still runs.
 	during func(context.Context, *env) error
@@ -65,6 +68,10 @@ func onIngest() []*attack {
 			name: "bombs", does: "gzip and zstd bombs, and 15 MiB of nested JSON",
 			team: teamSize{1, 1, 1}, load: sendBombs,
 		},
+		{
+			name: "blocks", does: "1 MB of gzip in empty blocks, which take 0.3 s of a CPU",
+			team: teamSize{1, 1, 1}, load: sendBlocks, check: checkShares,
+		},
 	}
 }
 
@@ -78,6 +85,10 @@ func onDashboard() []*attack {
 		{
 			name: "pages", does: "64 of the most expensive pages at once, and 1,500 live overviews with long URLs",
 			team: teamSize{160, 1, 1}, prepare: insertHistory("pages"), load: openPages,
+		},
+		{
+			name: "changes", does: "people who have made almost as many changes as they may change their names",
+			team: teamSize{1, 1, 1}, prepare: insertChanges, load: changeNames, check: checkChanges,
 		},
 	}
 }
@@ -99,11 +110,12 @@ func onAPI() []*attack {
 		},
 		{
 			name: "exports", does: "slow readers in all exports that two keys of a team can start, and bodies that never come",
-			team: teamSize{100, 2, 1}, prepare: insertHistory("exports"), load: readSlowly, during: checkTransactions,
+			team: teamSize{100, 2, 1}, prepare: insertHistory("exports"), atLeast: 8 * time.Second,
+			load: readSlowly, during: checkTransactions, check: checkEnded,
 		},
 		{
 			name: "scans", does: "64 pages that read much at once, and 1,500 waits for changes with long URLs",
-			team: teamSize{160, 40, 1}, prepare: insertHistory("scans"), load: readMuch,
+			team: teamSize{160, 40, 1}, prepare: insertHistory("scans"), load: readMuch, during: checkWaiting,
 		},
 		{
 			name: "keys", does: "10,000 made-up keys, with and without a right checksum, to API and receiver",
@@ -114,8 +126,8 @@ func onAPI() []*attack {
 			team: teamSize{1, 1, 1}, prepare: addTrigger, undo: dropTrigger, load: sendPoison,
 		},
 		{
-			name: "database", does: "readings is locked for 3 s",
-			patient: true, strike: lockReadings,
+			name: "database", does: "readings is locked for 3 s, while two credentials of a team send 15 MiB per request",
+			team: teamSize{50, 1, 2}, patient: true, load: sendFlood, strike: lockReadings,
 		},
 		{
 			name: "weeks", does: "one upload over 600 weeks",

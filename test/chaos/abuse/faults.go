@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"roomsensor/internal/retry"
+	"roomsensor/internal/roomsensor"
 	"roomsensor/test/harness"
 	"roomsensor/test/proctest"
 )
@@ -138,6 +140,34 @@ func insertHistory(attack string) func(context.Context, *env) error {
 	}
 }
 
+// value returns the sum of a metric of a process, of those with all labels.
+func value(ctx context.Context, p *harness.Process, name string, labels ...string) (sum float64, err error) {
+	metrics, err := proctest.Metrics(ctx, p.Ops)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", p.Name, err)
+	}
+	for _, m := range metrics[name].GetMetric() {
+		var values []string
+		for _, label := range m.GetLabel() {
+			values = append(values, label.GetValue())
+		}
+		if !slices.ContainsFunc(labels, func(label string) bool { return !slices.Contains(values, label) }) {
+			sum += m.GetGauge().GetValue() + m.GetCounter().GetValue()
+		}
+	}
+	return sum, nil
+}
+
+// checkWaiting checks that the requests of a team that wait are bounded in number.
+func checkWaiting(ctx context.Context, e *env) error {
+	const most = 2 * 128 // for lists and for scans
+	waiting, err := value(ctx, e.api, "roomsensor_api_limit_waiting")
+	if err == nil && waiting > most {
+		e.Unexpected("scans: %g requests of a team wait for others", waiting)
+	}
+	return err
+}
+
 // checkTransactions checks that no transaction of the API has been open for most of the attack.
 func checkTransactions(ctx context.Context, e *env) error {
 	oldest, err := e.number(ctx, `
@@ -145,6 +175,36 @@ func checkTransactions(ctx context.Context, e *env) error {
 		WHERE application_name = 'roomsensor api' AND datname = current_database()`)
 	if err == nil && oldest > e.options.Attack.Seconds()*2/3 {
 		e.Unexpected("exports: a transaction of a slow export is %.1f s old", oldest)
+	}
+	return err
+}
+
+// checkEnded checks that the API ended the requests whose body does not come, which it does after 5 seconds.
+func checkEnded(_ context.Context, e *env, t Tally) error {
+	if t["400"] < silentReaders {
+		e.Unexpected("exports: %d of %d requests whose body does not come have ended: %v", t["400"], silentReaders, t)
+	}
+	return nil
+}
+
+// insertChanges gives each person of a team almost as many changes in the audit log as a person may make in a day.
+func insertChanges(ctx context.Context, e *env) error {
+	return e.execute(ctx, `
+		INSERT INTO audit_log (actor_kind, actor, user_id, action, object_kind, object_id)
+		SELECT 'person', u.email, u.id, 'change', 'user', u.id FROM users u, generate_series(1, $2::integer)
+		WHERE u.email = ANY($1) AND NOT EXISTS (SELECT FROM audit_log WHERE user_id = u.id)`,
+		e.attackers["changes"].people, roomsensor.MaxChanges-10)
+}
+
+// checkChanges checks that people cannot fill the audit log. Changes at the same time may exceed the limit.
+func checkChanges(ctx context.Context, e *env, t Tally) error {
+	const most = roomsensor.MaxChanges + changesAtOnce
+	made, err := e.number(ctx, `
+		SELECT max(n)::float8 FROM (
+			SELECT count(*) n FROM audit_log l JOIN users u ON u.id = l.user_id WHERE u.email = ANY($1) GROUP BY u.id) c`,
+		e.attackers["changes"].people)
+	if err == nil && (made > most || made < roomsensor.MaxChanges) {
+		e.Unexpected("changes: a person has made %g changes: %v", made, t)
 	}
 	return err
 }
@@ -196,15 +256,27 @@ func lockReadings(ctx context.Context, e *env) error {
 	client := &http.Client{Timeout: held}
 	defer client.CloseIdleConnections()
 	var down []string
+	var largest, limit float64
 	retry.Every(watching, interval, func(ctx context.Context) {
 		for _, p := range e.processes() {
 			if !proctest.Answers(ctx, client, proctest.ReadyURL(p.Ops)) && ctx.Err() == nil {
 				down = append(down, p.Name)
 			}
 		}
+		if bytes, err := value(ctx, e.receiver, "roomsensor_receiver_backlog_bytes"); err == nil {
+			largest = max(largest, bytes)
+		}
+		if bytes, err := value(ctx, e.receiver, "roomsensor_receiver_backlog_max_bytes"); err == nil {
+			limit = bytes
+		}
 	})
 	if len(down) > 0 {
 		e.Unexpected("database: not ready while readings was locked: %s", strings.Join(down, ", "))
+	}
+	e.Logf("database: up to %.0f MiB of a team waited for a worker, of %.0f MiB", largest/(1<<20), limit/(1<<20))
+	// It may exceed the limit by one request, and by what the messages add to it.
+	if most := limit + bodySize + 1<<20; largest > most || largest == 0 {
+		e.Unexpected("database: %.0f MiB of a team waited for a worker", largest/(1<<20))
 	}
 	return <-locked
 }

@@ -139,7 +139,7 @@ func readMuch(t *target) (func(context.Context, *attacker), error) {
 		var group sync.WaitGroup
 		defer group.Wait()
 		group.Go(func() {
-			repeat(ctx, waiting, 10*time.Second, func(ctx context.Context, i int) {
+			spread(ctx, waiting, t.Duration, func(ctx context.Context, i int) {
 				w.get(ctx, "/v1/readings/changes?wait=30&since="+from+filter, t.Keys[i%len(t.Keys)], nil)
 			})
 		})

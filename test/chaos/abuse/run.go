@@ -127,7 +127,7 @@ func (t *trial) run(ctx context.Context) error {
 
 // round measures the tenant without an attack, then under it, and then checks what the attack must not break.
 func (t *trial) round(ctx context.Context, a *attack) (r Result, err error) {
-	strike, err := t.prepare(ctx, a)
+	attacker, err := t.prepare(ctx, a)
 	if err != nil {
 		return r, err
 	}
@@ -137,7 +137,7 @@ func (t *trial) round(ctx context.Context, a *attack) (r Result, err error) {
 		return r, fmt.Errorf("measuring without an attack: %w", err)
 	}
 	idle := t.tenant.next(a.patient)
-	tally, err := strike(ctx)
+	tally, err := attacker.attack(ctx, a, t.env)
 	if err != nil {
 		return r, err
 	}
@@ -163,9 +163,8 @@ func (t *trial) round(ctx context.Context, a *attack) (r Result, err error) {
 	return r, nil
 }
 
-// prepare brings processes and database into the state in which the attack starts. The returned function attacks for
-// the time of the options and returns the answers that the attacker got.
-func (t *trial) prepare(ctx context.Context, a *attack) (strike func(context.Context) (Tally, error), err error) {
+// prepare brings processes and database into the state in which the attack starts, and starts the attacker.
+func (t *trial) prepare(ctx context.Context, a *attack) (*attackerProcess, error) {
 	if err := t.replaceProcesses(ctx); err != nil {
 		return nil, err
 	}
@@ -174,15 +173,11 @@ func (t *trial) prepare(ctx context.Context, a *attack) (strike func(context.Con
 			return nil, err
 		}
 	}
-	strike = func(ctx context.Context) (Tally, error) { return nil, a.strike(ctx, t.env) }
-	if a.load != nil {
-		attacker, err := t.startAttacker(ctx, a)
-		if err != nil {
-			return nil, err
-		}
-		strike = func(ctx context.Context) (Tally, error) { return attacker.attack(ctx, a, t.env) }
+	attacker, err := t.startAttacker(ctx, a)
+	if err != nil {
+		return nil, err
 	}
-	return strike, t.resetPeaks()
+	return attacker, t.resetPeaks()
 }
 
 // settle waits until the workers have received every upload. An upload that they cannot store yet may still wait for

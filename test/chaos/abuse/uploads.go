@@ -15,6 +15,7 @@ import (
 	"roomsensor/internal/retry"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/simulate"
+	"roomsensor/test/costly"
 )
 
 const (
@@ -180,6 +181,17 @@ func sendBombs(t *target) (func(context.Context, *attacker), error) {
 			w.post(ctx, t.Credentials[0], b.encoding, b.body())
 		})
 	}, nil
+}
+
+// sendBlocks sends bodies that cost the receiver much more than their size and their text.
+func sendBlocks(t *target) (func(context.Context, *attacker), error) {
+	const connections, size = 8, 1 << 20
+	body, err := costly.Gzip(size, upload(t.Units[0], t.History, roomsensor.BucketLength, 1))
+	return func(ctx context.Context, w *attacker) {
+		repeat(ctx, connections, uploadPause, func(ctx context.Context, _ int) {
+			w.post(ctx, t.Credentials[0], "gzip", bytes.NewReader(body))
+		})
+	}, err
 }
 
 // sendFlood sends valid readings of all devices of the team, which are in a few chunks: in few large uploads, and in

@@ -9,24 +9,25 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"roomsensor/test/ledger"
+	"roomsensor/test/proctest"
 )
 
 func TestStandbyReads(t *testing.T) {
 	t.Parallel()
 	r := &standbyReads{fallbacks: map[string]int{}}
 	for _, on := range []string{"1", "0"} {
-		used, err := r.add(strings.NewReader(`# TYPE roomsensor_database_standby_reads_total counter
+		metrics, err := proctest.ParseMetrics(strings.NewReader(`# TYPE roomsensor_database_standby_reads_total counter
 roomsensor_database_standby_reads_total 12
 # TYPE roomsensor_database_standby_fallbacks_total counter
 roomsensor_database_standby_fallbacks_total{reason="lag"} 2
 roomsensor_database_standby_fallbacks_total{reason="left_out"} 1e+03
 # TYPE roomsensor_database_standby_used gauge
 roomsensor_database_standby_used{standby="postgres-1:5432"} 0
-roomsensor_database_standby_used{standby="postgres-2:5432"} `+on+`
+roomsensor_database_standby_used{standby="postgres-2:5432"} ` + on + `
 go_goroutines 40
-`), "postgres-2")
+`))
 		require.NoError(t, err)
-		require.Equal(t, on == "1", used)
+		require.Equal(t, on == "1", r.add(metrics, "postgres-2"))
 	}
 	require.Equal(t, &standbyReads{served: 24, fallbacks: map[string]int{"lag": 4, "left_out": 2000}}, r)
 }

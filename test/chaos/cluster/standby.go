@@ -4,19 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
+	dto "github.com/prometheus/client_model/go"
 
 	"roomsensor/internal/retry"
+	"roomsensor/test/proctest"
 )
 
 // pauseStandby lets the standby receive and confirm the log, but not replay it.
@@ -223,21 +221,11 @@ func (e *env) standbyReads(ctx context.Context) (*standbyReads, error) {
 	defer cancel()
 	r := &standbyReads{fallbacks: map[string]int{}}
 	for _, member := range apiRole.members() {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+e.ops[member]+"/metrics", nil)
+		metrics, err := proctest.Metrics(ctx, e.ops[member])
 		if err != nil {
-			return nil, err //nolint:wrapcheck // It names the address.
+			return nil, fmt.Errorf("%s: %w", member, err)
 		}
-		request.Close = true
-		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			return nil, fmt.Errorf("reading the metrics of %s: %w", member, err)
-		}
-		used, err := r.add(response.Body, e.database.standby.member)
-		_ = response.Body.Close()
-		if err != nil {
-			return nil, fmt.Errorf("reading the metrics of %s: %w", member, err)
-		}
-		if !used {
+		if !r.add(metrics, e.database.standby.member) {
 			r.unused = append(r.unused, member)
 		}
 	}
@@ -245,12 +233,7 @@ func (e *env) standbyReads(ctx context.Context) (*standbyReads, error) {
 }
 
 // add adds the metrics of an API, and reports whether it reads from a standby. Each of these metrics has one label.
-func (r *standbyReads) add(metrics io.Reader, standby string) (used bool, err error) {
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(metrics)
-	if err != nil {
-		return false, err //nolint:wrapcheck // Wrapped by standbyReads.
-	}
+func (r *standbyReads) add(families map[string]*dto.MetricFamily, standby string) (used bool) {
 	const prefix = "roomsensor_database_standby_"
 	for _, m := range families[prefix+"reads_total"].GetMetric() {
 		r.served += int(m.GetCounter().GetValue())
@@ -263,5 +246,5 @@ func (r *standbyReads) add(metrics io.Reader, standby string) (used bool, err er
 			used = m.GetGauge().GetValue() == 1
 		}
 	}
-	return used, nil
+	return used
 }
