@@ -24,10 +24,19 @@ var (
 
 // Mask replaces the secrets of all URLs and keys in a text.
 func Mask(text string) string {
-	text = passwordInURL.ReplaceAllString(text, "${1}"+masked+"@")
-	text = tokenInURL.ReplaceAllString(text, "${1}"+masked+"@")
-	text = passwordParam.ReplaceAllString(text, "${1}"+masked)
-	return secretOfKey.ReplaceAllString(text, "${1}"+masked)
+	// Most lines of a log have none of these, and the regular expressions take 50 microseconds for one.
+	lower := strings.ToLower(text)
+	if strings.Contains(lower, "://") {
+		text = passwordInURL.ReplaceAllString(text, "${1}"+masked+"@")
+		text = tokenInURL.ReplaceAllString(text, "${1}"+masked+"@")
+	}
+	if strings.Contains(lower, "password=") {
+		text = passwordParam.ReplaceAllString(text, "${1}"+masked)
+	}
+	if strings.Contains(lower, "rsk_") || strings.Contains(lower, "rsi_") {
+		text = secretOfKey.ReplaceAllString(text, "${1}"+masked)
+	}
+	return text
 }
 
 // maskingWriter masks what is written to w.

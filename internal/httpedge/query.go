@@ -93,14 +93,22 @@ func decodeQuery(raw string) (Query, error) {
 			continue
 		}
 		name, value, _ := strings.Cut(pair, "=")
-		name, nameErr := url.QueryUnescape(name)
-		value, valueErr := url.QueryUnescape(value)
+		name, nameErr := unescape(name)
+		value, valueErr := unescape(value)
 		if nameErr != nil || valueErr != nil || strings.Contains(pair, ";") {
 			return nil, malformed
 		}
 		sent = append(sent, Parameter{name, value})
 	}
 	return sent, nil
+}
+
+// unescape is url.QueryUnescape, which takes 0.2 ms for 55 KB that have nothing to decode.
+func unescape(text string) (string, error) {
+	if strings.IndexByte(text, '%') < 0 && strings.IndexByte(text, '+') < 0 {
+		return text, nil
+	}
+	return url.QueryUnescape(text) //nolint:wrapcheck // The caller returns an error of its own.
 }
 
 func checkParameter(p Parameter, known []string, seen map[string]bool) error {
