@@ -70,7 +70,7 @@ func onIngest() []*attack {
 		},
 		{
 			name: "blocks", does: "1 MB of gzip in empty blocks, which take 0.3 s of a CPU",
-			team: teamSize{1, 1, 1}, load: sendBlocks, check: checkShares,
+			team: teamSize{1, 1, 1}, load: sendBlocks, check: checkCharged,
 		},
 	}
 }
@@ -126,8 +126,8 @@ func onAPI() []*attack {
 			team: teamSize{1, 1, 1}, prepare: addTrigger, undo: dropTrigger, load: sendPoison,
 		},
 		{
-			name: "database", does: "readings is locked for 3 s, while two credentials of a team send 15 MiB per request",
-			team: teamSize{50, 1, 2}, patient: true, load: sendFlood, strike: lockReadings,
+			name: "database", does: "readings is locked for 3 s, while two credentials of a team send 40 MiB",
+			team: teamSize{50, 1, 2}, patient: true, load: sendBacklog, strike: lockReadings,
 		},
 		{
 			name: "weeks", does: "one upload over 600 weeks",

@@ -217,6 +217,17 @@ func checkShares(_ context.Context, e *env, t Tally) error {
 	return nil
 }
 
+// checkCharged checks that the receiver charges what it costs to decompress a body, at least 4 times its size, of 2 MiB
+// per second of a credential, which saves those of 10 seconds (decision 53 a).
+func checkCharged(_ context.Context, e *env, t Tally) error {
+	const perSecond, cost, slack = 2 << 20, 4 * blocksSize, 3 * time.Second
+	most := int((10*time.Second + e.options.Attack + slack).Seconds() * perSecond / cost)
+	if t["202"] > most || t["202"] == 0 {
+		e.Unexpected("blocks: %d bodies were decompressed, and the rate allows %d: %v", t["202"], most, t)
+	}
+	return nil
+}
+
 // checkStored checks that uploads of the attacker were stored.
 func checkStored(_ context.Context, e *env, t Tally) error {
 	if t["202"] == 0 {
@@ -275,7 +286,7 @@ func lockReadings(ctx context.Context, e *env) error {
 	}
 	e.Logf("database: up to %.0f MiB of a team waited for a worker, of %.0f MiB", largest/(1<<20), limit/(1<<20))
 	// It may exceed the limit by one request, and by what the messages add to it.
-	if most := limit + bodySize + 1<<20; largest > most || largest == 0 {
+	if most := limit + backlogSize + 1<<20; largest > most || largest == 0 {
 		e.Unexpected("database: %.0f MiB of a team waited for a worker", largest/(1<<20))
 	}
 	return <-locked

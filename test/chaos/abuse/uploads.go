@@ -183,10 +183,13 @@ func sendBombs(t *target) (func(context.Context, *attacker), error) {
 	}, nil
 }
 
+// blocksSize is the size of a body of empty blocks in bytes.
+const blocksSize = 1 << 20
+
 // sendBlocks sends bodies that cost the receiver much more than their size and their text.
 func sendBlocks(t *target) (func(context.Context, *attacker), error) {
-	const connections, size = 8, 1 << 20
-	body, err := costly.Gzip(size, upload(t.Units[0], t.History, roomsensor.BucketLength, 1))
+	const connections = 8
+	body, err := costly.Gzip(blocksSize, upload(t.Units[0], t.History, roomsensor.BucketLength, 1))
 	return func(ctx context.Context, w *attacker) {
 		repeat(ctx, connections, uploadPause, func(ctx context.Context, _ int) {
 			w.post(ctx, t.Credentials[0], "gzip", bytes.NewReader(body))
@@ -200,6 +203,16 @@ func sendFlood(t *target) (func(context.Context, *attacker), error) {
 	from := t.History.Add(-20 * 24 * time.Hour)
 	return flood(t, bodySize-roomsensor.MaxUploadBytes,
 		func(i int) string { return upload(t.Units[i%len(t.Units)], from, roomsensor.BucketLength/2, 9000) },
+		func(i int) string { return upload(t.Units[i%len(t.Units)], from, roomsensor.BucketLength, 10) })
+}
+
+// backlogSize is the size in bytes of a request of sendBacklog, which is small beside the backlog that a team may have.
+const backlogSize = 4 << 20
+
+// sendBacklog sends more than the backlog of a team before the rates of its credentials refuse it.
+func sendBacklog(t *target) (func(context.Context, *attacker), error) {
+	from := t.History.Add(-20 * 24 * time.Hour)
+	return flood(t, backlogSize,
 		func(i int) string { return upload(t.Units[i%len(t.Units)], from, roomsensor.BucketLength, 10) })
 }
 
