@@ -16,7 +16,7 @@ type attack struct {
 	patient bool
 	// prepare brings the database into the state in which the attack starts; undo reverts what the attack left behind.
 	prepare, undo func(context.Context, *env) error
-	// atLeast is how long the attack lasts at least.
+	// atLeast is the shortest duration of the attack.
 	atLeast time.Duration
 	// load returns what the attacker does until its context ends. It runs in a process of its own.
 	load func(*target) (func(context.Context, *attacker), error)
