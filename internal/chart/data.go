@@ -27,10 +27,10 @@ func (d *drawing) height(value float64) int {
 }
 
 // runs calls do for consecutive columns, from included to excluded, between which nothing is missing.
-func (d *drawing) runs(do func(from, to int)) {
+func (all *columns) runs(do func(from, to int)) {
 	from := -1
-	for i := range d.columns.list {
-		c := &d.columns.list[i]
+	for i := range all.list {
+		c := &all.list[i]
 		if c.count > 0 && from < 0 {
 			from = i
 		}
@@ -44,15 +44,43 @@ func (d *drawing) runs(do func(from, to int)) {
 		}
 	}
 	if from >= 0 {
-		do(from, len(d.columns.list))
+		do(from, len(all.list))
 	}
 }
 
 // drawData appends the band between the extremes, if there is one, and the line of the means.
 func (d *drawing) drawData() {
-	var line, band path
-	d.runs(func(from, to int) {
-		columns := d.columns.list[from:to]
+	if len(d.Compared) > 0 {
+		return
+	}
+	line, band := d.paths(&d.columns)
+	if len(band.out) > 0 {
+		d.raw(`<path class="chart-range" d="`)
+		d.raw(string(band.out))
+		d.raw(`"/>`)
+	}
+	d.raw(`<path class="chart-line" d="`)
+	d.raw(string(line.out))
+	d.raw(`"/>`)
+}
+
+// drawCompared appends the lines that are compared. A style tells them apart by their class.
+func (d *drawing) drawCompared() {
+	for i := range d.Compared {
+		c := d.merge(d.inside(d.Compared[i].Points))
+		line, _ := d.paths(&c)
+		d.raw(`<path class="chart-line line-` + strconv.Itoa(i+1) + `" data-name="`)
+		d.text(d.Compared[i].Name)
+		d.raw(`"`)
+		d.valuesAttribute(&c)
+		d.raw(` d="` + string(line.out) + `"/>`)
+	}
+}
+
+// paths returns the line of the means of columns, and the band between their extremes.
+func (d *drawing) paths(c *columns) (line, band path) {
+	c.runs(func(from, to int) {
+		columns := c.list[from:to]
 		line.move(d.center(from), d.height(columns[0].mean))
 		hasBand := columns[0].isBand()
 		for i := 1; i < len(columns); i++ {
@@ -64,15 +92,7 @@ func (d *drawing) drawData() {
 			d.addBand(&band, columns, from)
 		}
 	})
-	d.beginInner("chart-data", d.top, plotHeight, dataHeight)
-	if len(band.out) > 0 {
-		d.raw(`<path class="chart-range" d="`)
-		d.raw(string(band.out))
-		d.raw(`"/>`)
-	}
-	d.raw(`<path class="chart-line" d="`)
-	d.raw(string(line.out))
-	d.raw(`"/></svg>`)
+	return line, band
 }
 
 // addBand adds the polygon between the extremes of a run. That of a single column has no width: the outline shows it.
@@ -135,9 +155,17 @@ func (d *drawing) dataAttributes() {
 		return
 	}
 	d.raw(` data-from="` + strconv.FormatInt(d.columns.start.UnixMilli(), 10))
-	d.raw(`" data-step="` + strconv.FormatInt(d.columns.width.Milliseconds(), 10) + `" data-values="`)
-	for i := range d.columns.list {
-		c := &d.columns.list[i]
+	d.raw(`" data-step="` + strconv.FormatInt(d.columns.width.Milliseconds(), 10) + `"`)
+	if len(d.Compared) == 0 {
+		d.valuesAttribute(&d.columns)
+	}
+}
+
+// valuesAttribute appends the attribute for scripts that has the values of columns.
+func (d *drawing) valuesAttribute(all *columns) {
+	d.raw(` data-values="`)
+	for i := range all.list {
+		c := &all.list[i]
 		if i > 0 {
 			d.raw(",")
 		}

@@ -51,7 +51,10 @@ func (d *drawing) draw(points []Point) string {
 		d.drawValueAxis()
 		d.drawTimeAxis()
 		d.drawThresholds()
+		d.beginInner("chart-data", d.top, plotHeight, dataHeight)
 		d.drawData()
+		d.drawCompared()
+		d.raw(`</svg>`)
 		d.drawLate(&late)
 	}
 	d.raw(`</svg>`)

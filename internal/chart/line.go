@@ -23,6 +23,14 @@ type Line struct {
 	Low, High  float64
 	Thresholds []Threshold // finite
 	Bands      []Band      // ascending, without overlaps
+	// Compared are lines with names instead of Points. The extremes of their points are not drawn.
+	Compared []Series
+}
+
+// Series is a line that is compared with others.
+type Series struct {
+	Name   string
+	Points []Point // ascending; those outside the window are left out
 }
 
 // Point is what was measured in one bucket.
@@ -53,10 +61,10 @@ type Band struct {
 func (p *Point) hasValue() bool { return isFinite(p.Value) && isFinite(p.Low) && isFinite(p.High) }
 
 // inside returns the points of the window that have a value.
-func (l *Line) inside() []Point {
-	points := make([]Point, 0, len(l.Points))
-	for i := range l.Points {
-		if p := &l.Points[i]; l.Window.Contains(p.At) && p.hasValue() {
+func (l *Line) inside(all []Point) []Point {
+	points := make([]Point, 0, len(all))
+	for i := range all {
+		if p := &all[i]; l.Window.Contains(p.At) && p.hasValue() {
 			points = append(points, *p)
 		}
 	}
@@ -69,9 +77,14 @@ func (l *Line) number(v float64) string { return strconv.FormatFloat(v, 'f', l.D
 // SVG returns the drawing. Its size does not depend on the number of points. The attributes that begin with data- are
 // for scripts: data-from is the start of the first column in milliseconds since 1970, data-step is the width of a
 // column in milliseconds, and data-values has one item per column, separated by commas: nothing, the value, or the
-// mean, least and greatest value separated by spaces, and then * if a reading arrived late.
+// mean, least and greatest value separated by spaces, and then * if a reading arrived late. Each line that is compared
+// has data-name and data-values of its own.
 func (l *Line) SVG() template.HTML {
-	points := l.inside()
-	d := drawing{Line: l, columns: l.merge(points), values: l.valueAxis(points)}
+	points := l.inside(l.Points)
+	all := points
+	for i := range l.Compared {
+		all = append(all, l.inside(l.Compared[i].Points)...)
+	}
+	d := drawing{Line: l, columns: l.merge(points), values: l.valueAxis(all)}
 	return template.HTML(d.draw(points)) //nolint:gosec // It consists of numbers and escaped text.
 }

@@ -91,6 +91,13 @@ func TestLineSVG(t *testing.T) {
 			remove(l, 30*24*time.Hour, 31*24*time.Hour)
 			return l
 		},
+		"compared": func() *chart.Line {
+			l := line(t, today, 24*time.Hour)
+			later := line(t, today.Add(3*time.Hour), 24*time.Hour)
+			l.Thresholds, l.Compared = nil, []chart.Series{{"Room <1>", l.Points}, {"Room 2", later.Points}, {"Room 3", nil}}
+			l.Points = nil
+			return l
+		},
 		"empty": func() *chart.Line {
 			l := line(t, today, 7*24*time.Hour)
 			l.Points = nil

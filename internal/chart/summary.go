@@ -16,9 +16,12 @@ func (l *Line) heading() string {
 
 // Summary describes the chart in sentences: the extremes, the mean and the newest value, how often thresholds were
 // exceeded, gaps and late readings.
-func (l *Line) Summary() string { return l.summary(l.inside()) }
+func (l *Line) Summary() string { return l.summary(l.inside(l.Points)) }
 
 func (l *Line) summary(points []Point) string {
+	if len(l.Compared) > 0 {
+		return l.summaryOfCompared()
+	}
 	if len(points) == 0 {
 		return "No data in this window."
 	}
@@ -46,6 +49,23 @@ func (l *Line) summary(points []Point) string {
 	}
 	if late > 0 {
 		fmt.Fprintf(&b, " Arrived late: %d of %d points.", late, len(points))
+	}
+	return b.String()
+}
+
+// summaryOfCompared describes the values of each line that is compared.
+func (l *Line) summaryOfCompared() string {
+	var b strings.Builder
+	for i := range l.Compared {
+		if i > 0 {
+			b.WriteString(" ")
+		}
+		b.WriteString(l.Compared[i].Name + ": ")
+		if points := l.inside(l.Compared[i].Points); len(points) > 0 {
+			l.describeValues(&b, points)
+		} else {
+			b.WriteString("no data in this window.")
+		}
 	}
 	return b.String()
 }

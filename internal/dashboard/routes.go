@@ -93,6 +93,7 @@ func (p *pages) routes() []page.Route { //nolint:funlen // One line per route.
 		{Method: get, Path: team + "/people", Role: roomsensor.Viewer, Handle: p.nights.ShowPeople},
 		{Method: get, Path: team + "/people.csv", Role: roomsensor.Viewer, Handle: p.nights.DownloadPeople},
 		{Method: get, Path: team + "/people/:assignment_id", Role: roomsensor.Viewer, Handle: p.nights.ShowPerson},
+		{Method: get, Path: team + "/compare", Role: roomsensor.Viewer, Handle: p.devices.ShowComparison},
 		{Method: get, Path: team + "/export", Role: roomsensor.Viewer, Handle: p.exports.Show},
 		{
 			Method: get, Path: team + "/export/readings.csv", Role: roomsensor.Viewer, Stream: true,

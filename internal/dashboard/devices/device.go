@@ -21,6 +21,7 @@ import (
 type Backend interface {
 	DevicePage
 	DeviceChanges
+	Comparison
 }
 
 // Pages are the pages of devices.

@@ -5,7 +5,7 @@ const section = document.querySelector(".charts");
 const charts = [...document.querySelectorAll(".chart-frame")].map(makeChart).filter(Boolean);
 
 function makeChart(frame) {
-  const svg = frame.querySelector("svg[data-values]");
+  const svg = frame.querySelector("svg[data-from]");
   if (!svg) return null;
   const card = frame.closest("figure");
   const cursor = document.createElement("div");
@@ -19,17 +19,20 @@ function makeChart(frame) {
     unit: card.dataset.unit,
     from: Number(svg.dataset.from),
     step: Number(svg.dataset.step),
-    values: svg.dataset.values.split(","),
+    // A chart has values of its own, or lines with names.
+    lines: [svg, ...svg.querySelectorAll("[data-name]")].filter((line) => line.dataset.values !== undefined)
+      .map((line) => ({ name: line.dataset.name, values: line.dataset.values.split(",") })),
   };
+  chart.columns = chart.lines[0].values.length;
   // A slider is the control whose value a screen reader reads again after each key.
   for (const [name, value] of Object.entries({
     role: "slider", tabindex: "0", "aria-label": `${chart.name}: values. Use the arrow keys.`,
-    "aria-valuemin": "0", "aria-valuemax": String(chart.values.length - 1), "aria-valuenow": "0", "aria-valuetext": "no value",
+    "aria-valuemin": "0", "aria-valuemax": String(chart.columns - 1), "aria-valuenow": "0", "aria-valuetext": "no value",
   })) cursor.setAttribute(name, value);
   cursor.addEventListener("pointermove", (event) => show(columnAt(chart, event)));
   cursor.addEventListener("pointerdown", (event) => show(columnAt(chart, event)));
   cursor.addEventListener("pointerleave", hide);
-  cursor.addEventListener("focus", () => show(current ?? chart.values.length - 1));
+  cursor.addEventListener("focus", () => show(current ?? chart.columns - 1));
   cursor.addEventListener("blur", hide);
   cursor.addEventListener("keydown", (event) => moveByKey(chart, event));
   frame.append(cursor);
@@ -40,18 +43,18 @@ let current = null;
 
 function columnAt(chart, event) {
   const box = chart.cursor.getBoundingClientRect();
-  return clamp(chart, Math.floor(((event.clientX - box.left) / box.width) * chart.values.length));
+  return clamp(chart, Math.floor(((event.clientX - box.left) / box.width) * chart.columns));
 }
 
 function clamp(chart, column) {
-  return Math.min(Math.max(column, 0), chart.values.length - 1);
+  return Math.min(Math.max(column, 0), chart.columns - 1);
 }
 
 function moveByKey(chart, event) {
-  const at = current ?? chart.values.length - 1;
+  const at = current ?? chart.columns - 1;
   const column = {
     ArrowLeft: at - 1, ArrowDown: at - 1, ArrowRight: at + 1, ArrowUp: at + 1,
-    PageDown: at - 24, PageUp: at + 24, Home: 0, End: chart.values.length - 1,
+    PageDown: at - 24, PageUp: at + 24, Home: 0, End: chart.columns - 1,
   }[event.key];
   if (event.key === "Escape") hide();
   if (column === undefined) return;
@@ -63,7 +66,7 @@ function show(column) {
   current = column;
   for (const chart of charts) {
     const text = describe(chart, column);
-    const part = (column + 0.5) / chart.values.length;
+    const part = (column + 0.5) / chart.columns;
     chart.reading.textContent = text;
     chart.cursor.classList.add("on");
     chart.cursor.style.setProperty("--chart-x", `${part * 100}%`);
@@ -84,9 +87,12 @@ const clock = new Intl.DateTimeFormat("en-GB", {
 
 function describe(chart, column) {
   const at = clock.format(chart.from + column * chart.step);
-  const item = chart.values[column];
-  if (!item) return `${at}\nno data`;
+  return [at, ...chart.lines.map(({ name, values }) => (name ? `${name}: ` : "") + value(chart, values[column]))].join("\n");
+}
+
+function value(chart, item) {
+  if (!item) return "no data";
   const [mean, low, high] = item.replace("*", "").split(" ");
   const range = low === undefined ? "" : ` (${low} to ${high})`;
-  return `${at}\n${mean} ${chart.unit}${range}${item.endsWith("*") ? ", arrived late" : ""}`;
+  return `${mean} ${chart.unit}${range}${item.endsWith("*") ? ", arrived late" : ""}`;
 }

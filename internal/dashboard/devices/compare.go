@@ -1,0 +1,366 @@
+package devices
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"html/template"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"roomsensor/internal/chart"
+	"roomsensor/internal/dashboard/page"
+	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/wording"
+)
+
+// Comparison reads what the page of a comparison shows, beside DevicePage.
+type Comparison interface {
+	DeviceNames(ctx context.Context, teamID uuid.UUID) ([]roomsensor.NamedDevice, error)
+	Assignment(ctx context.Context, teamID, assignmentID uuid.UUID) (roomsensor.Assignment, error)
+	// AssignmentsIn returns the assignments of a team that overlap a window.
+	AssignmentsIn(ctx context.Context, teamID uuid.UUID, w roomsensor.Window) ([]roomsensor.Assignment, error)
+}
+
+// maxCompared is how many lines a comparison has, of which each has its own color and dashes.
+const maxCompared = 4
+
+// comparisonRanges are the windows of a comparison. They end now.
+var comparisonRanges = []comparisonRange{
+	{"24h", "24 hours", "day", 1}, {"7d", "7 days", "7 days", 7}, {"30d", "30 days", "30 days", 30},
+}
+
+type comparisonRange struct {
+	Key, Name string
+	before    string // as in "the 7 days before"
+	days      int
+}
+
+// hourly reports whether hours are compared, not single readings.
+func (r comparisonRange) hourly() bool { return r.days > 7 }
+
+// comparisonView is the data of the page that compares rooms and people.
+type comparisonView struct {
+	Headline string
+	Fields   []comparisonField
+	Metrics  []choice
+	Before   bool // whether the time before is compared too
+	Range    string
+	Window   roomsensor.Window
+	Zone     *time.Location
+	Lines    []comparedLine
+	Drawing  template.HTML
+	Metric   metricChart
+	Errors   page.FormErrors
+}
+
+// Ranges returns the windows of the page.
+func (*comparisonView) Ranges() []comparisonRange { return comparisonRanges }
+
+// comparisonField is one of the fields in which a room or a person is chosen.
+type comparisonField struct {
+	ID, Label     string
+	Rooms, People []choice
+}
+
+type choice struct {
+	Value, Text string
+	Chosen      bool
+}
+
+// comparedLine is one line of the chart.
+type comparedLine struct {
+	Number          int // from 1
+	Name            string
+	Link            string // to the room or the person
+	Mean, Low, High string // with units; empty without readings
+
+	points          []chart.Point
+	mean, low, high float64
+	count           float64 // of readings
+}
+
+// compared is a room or a person who is compared.
+type compared struct {
+	value, name, link string
+	parts             func(roomsensor.Window) ([]devicePart, error)
+}
+
+// devicePart is a time in which the readings of a device are those of a person.
+type devicePart struct {
+	device uuid.UUID
+	window roomsensor.Window
+}
+
+// ShowComparison compares one metric of up to four rooms and people, or of up to two with the time before.
+func (p *Pages) ShowComparison(ctx context.Context, v *page.Visit) error {
+	view := &comparisonView{Errors: page.FormErrors{}, Before: v.Echo.QueryParam("before") != ""}
+	chosenRange := comparisonRanges[1]
+	for _, r := range comparisonRanges {
+		if r.Key == v.Echo.QueryParam("range") {
+			chosenRange = r
+		}
+	}
+	metric := roomsensor.CO2
+	for _, m := range roomsensor.Metrics {
+		if m.String() == v.Echo.QueryParam("metric") {
+			metric = m
+		}
+	}
+	local := v.Now.In(v.Zone()).Truncate(time.Second)
+	view.Range, view.Zone = chosenRange.Key, v.Zone()
+	view.Window = roomsensor.Window{From: local.AddDate(0, 0, -chosenRange.days).UTC(), To: local.UTC()}
+	if chosenRange.hourly() {
+		view.Window.From = view.Window.From.Truncate(time.Hour) // The first hour is whole.
+	}
+	items, err := p.comparedItems(ctx, v)
+	if err != nil {
+		return err
+	}
+	if err := p.addFields(ctx, v, view, items, metric); err != nil {
+		return err
+	}
+	if view.Before && 2*len(items) > maxCompared {
+		view.Errors.Add("before", "Choose at most two rooms or people to compare them with the time before.")
+		return v.Invalid("compare", view)
+	}
+	if len(items) > 0 {
+		if err := p.addLines(ctx, v, view, items, metric, chosenRange); err != nil {
+			return err
+		}
+	}
+	view.Headline = view.headline(metric)
+	return v.Render("compare", view)
+}
+
+// comparedItems returns what the query names, each once: room-ID of a device, or person-ID of an assignment.
+func (p *Pages) comparedItems(ctx context.Context, v *page.Visit) (items []compared, err error) {
+	for _, value := range v.Echo.QueryParams()["with"] {
+		known := slices.ContainsFunc(items, func(c compared) bool { return c.value == value })
+		if value == "" || known || len(items) == maxCompared {
+			continue
+		}
+		kind, text, _ := strings.Cut(value, "-")
+		id, err := uuid.Parse(text)
+		if err != nil {
+			return nil, roomsensor.ErrNotFound
+		}
+		var item compared
+		switch kind {
+		case "room":
+			item, err = p.comparedRoom(ctx, v, id)
+		case "person":
+			item, err = p.comparedPerson(ctx, v, id)
+		default:
+			err = roomsensor.ErrNotFound
+		}
+		if err != nil {
+			return nil, err
+		}
+		item.value = value
+		items = append(items, item)
+	}
+	return items, nil
+}
+
+func (p *Pages) comparedRoom(ctx context.Context, v *page.Visit, id uuid.UUID) (compared, error) {
+	device, err := p.backend.Device(ctx, v.Team.ID, id)
+	return compared{
+		name: wording.NameOf(device.DisplayName, device.HardwareID), link: v.Path("devices", id.String()),
+		parts: func(w roomsensor.Window) ([]devicePart, error) { return []devicePart{{id, w}}, nil },
+	}, err
+}
+
+// comparedPerson returns the person whom an assignment names, with the rooms of all of the person's assignments.
+func (p *Pages) comparedPerson(ctx context.Context, v *page.Visit, id uuid.UUID) (compared, error) {
+	assignment, err := p.backend.Assignment(ctx, v.Team.ID, id)
+	if err != nil {
+		return compared{}, err
+	}
+	key, ok := assignment.Person()
+	if !ok {
+		return compared{}, roomsensor.ErrNotFound
+	}
+	return compared{
+		name: assignment.Label, link: v.Path("people", id.String()),
+		parts: func(w roomsensor.Window) (parts []devicePart, err error) {
+			all, err := p.backend.AssignmentsIn(ctx, v.Team.ID, w)
+			for i := range all {
+				if all[i].IsPerson(key) {
+					parts = append(parts, devicePart{all[i].DeviceID, all[i].Window().Intersect(w)})
+				}
+			}
+			slices.SortFunc(parts, func(a, b devicePart) int { return a.window.From.Compare(b.window.From) })
+			return parts, err
+		},
+	}, nil
+}
+
+// addFields adds the fields with their choices: all rooms, and everybody who had one in the window.
+func (p *Pages) addFields(
+	ctx context.Context, v *page.Visit, view *comparisonView, items []compared, metric roomsensor.Metric,
+) error {
+	devices, err := p.backend.DeviceNames(ctx, v.Team.ID)
+	if err != nil {
+		return err
+	}
+	assignments, err := p.backend.AssignmentsIn(ctx, v.Team.ID, view.Window)
+	if err != nil {
+		return err
+	}
+	var rooms, people []choice
+	for i := range devices {
+		if name := devices[i].DisplayName; name != nil {
+			rooms = append(rooms, choice{Value: "room-" + devices[i].ID.String(), Text: *name})
+		}
+	}
+	for _, a := range newestOfPeople(assignments) {
+		people = append(people, choice{Value: "person-" + a.ID.String(), Text: a.Label})
+	}
+	name := func(c *choice) string { return c.Text }
+	wording.SortNames(rooms, name)
+	wording.SortNames(people, name)
+	for i := range maxCompared {
+		field := comparisonField{
+			ID: fmt.Sprintf("with-%d", i+1), Label: fmt.Sprintf("Line %d", i+1),
+			Rooms: slices.Clone(rooms), People: slices.Clone(people),
+		}
+		if i < len(items) {
+			field.choose(&items[i])
+		}
+		view.Fields = append(view.Fields, field)
+	}
+	for _, m := range roomsensor.Metrics {
+		view.Metrics = append(view.Metrics, choice{m.String(), wording.MetricTexts[m].Name, m == metric})
+	}
+	return nil
+}
+
+// newestOfPeople returns the newest assignment of each person.
+func newestOfPeople(assignments []roomsensor.Assignment) map[roomsensor.PersonKey]*roomsensor.Assignment {
+	newest := map[roomsensor.PersonKey]*roomsensor.Assignment{}
+	for i := range assignments {
+		a := &assignments[i]
+		key, ok := a.Person()
+		if known := newest[key]; ok && (known == nil || a.StartedAt.After(known.StartedAt)) {
+			newest[key] = a
+		}
+	}
+	return newest
+}
+
+// choose marks the choice of an item. A room without a name, or a person who had no room in the window, becomes one.
+func (f *comparisonField) choose(item *compared) {
+	for _, list := range []*[]choice{&f.Rooms, &f.People} {
+		for i := range *list {
+			if (*list)[i].Value == item.value {
+				(*list)[i].Chosen = true
+				return
+			}
+		}
+	}
+	f.Rooms = append([]choice{{item.value, item.name, true}}, f.Rooms...)
+}
+
+// addLines reads what is compared, and draws it.
+func (p *Pages) addLines(
+	ctx context.Context, v *page.Visit, view *comparisonView, items []compared, metric roomsensor.Metric, r comparisonRange,
+) error {
+	window := view.Window
+	before := roomsensor.Window{From: window.From.In(v.Zone()).AddDate(0, 0, -r.days).UTC(), To: window.From}
+	for i := range items {
+		line, err := p.readLine(ctx, v, &items[i], window, r.hourly(), metric)
+		if err != nil {
+			return err
+		}
+		view.Lines = append(view.Lines, line)
+		if !view.Before {
+			continue
+		}
+		if line, err = p.readLine(ctx, v, &items[i], before, r.hourly(), metric); err != nil {
+			return err
+		}
+		line.Name += ", the " + r.before + " before"
+		for j := range line.points {
+			line.points[j].At = line.points[j].At.Add(window.From.Sub(before.From))
+		}
+		view.Lines = append(view.Lines, line)
+	}
+	text := wording.MetricTexts[metric]
+	drawn := &chart.Line{
+		ID: "compare", Title: text.Name, Unit: text.Unit, Digits: text.Decimals, Window: window, Zone: v.Zone(),
+		Step: roomsensor.BucketLength, Low: chartRanges[metric].low, High: chartRanges[metric].high,
+	}
+	if r.hourly() {
+		drawn.Step = time.Hour
+	}
+	for i := range view.Lines {
+		view.Lines[i].Number = i + 1
+		drawn.Compared = append(drawn.Compared, chart.Series{Name: view.Lines[i].Name, Points: view.Lines[i].points})
+	}
+	view.Metric = metricChart{Key: metric.String(), Name: text.Name, Unit: text.Unit, Drawing: drawn.SVG()}
+	return nil
+}
+
+// readLine reads the readings of a room or a person, the oldest first.
+func (p *Pages) readLine(
+	ctx context.Context, v *page.Visit, item *compared, w roomsensor.Window, hourly bool, metric roomsensor.Metric,
+) (line comparedLine, err error) {
+	line = comparedLine{Name: item.name, Link: item.link}
+	parts, err := item.parts(w)
+	if err != nil {
+		return line, err
+	}
+	for _, part := range parts {
+		read := p.readingBuckets
+		if hourly {
+			read = p.hourBuckets
+		}
+		buckets, err := read(ctx, v, part.device, part.window)
+		if err != nil {
+			return line, err
+		}
+		slices.Reverse(buckets)
+		line.points = append(line.points, metricLine(metric, buckets).Points...)
+	}
+	// A person can have two rooms at the same time.
+	slices.SortStableFunc(line.points, func(a, b chart.Point) int { return a.At.Compare(b.At) })
+	line.summarize(metric)
+	return line, nil
+}
+
+// summarize adds the mean and the extremes of all readings.
+func (l *comparedLine) summarize(metric roomsensor.Metric) {
+	for i := range l.points {
+		at := &l.points[i]
+		low, high, count := float64(at.Low), float64(at.High), float64(at.Count)
+		if l.count == 0 {
+			l.low, l.high = low, high
+		}
+		l.low, l.high = min(l.low, low), max(l.high, high)
+		l.count += count
+		l.mean += (float64(at.Value) - l.mean) * count / l.count
+	}
+	if l.count > 0 {
+		l.Mean, _ = wording.Number(metric, l.mean) // They are numbers.
+		l.Low, _ = wording.Number(metric, l.low)
+		l.High, _ = wording.Number(metric, l.high)
+	}
+}
+
+// headline answers which line is the highest.
+func (view *comparisonView) headline(metric roomsensor.Metric) string {
+	measured := slices.DeleteFunc(slices.Clone(view.Lines), func(l comparedLine) bool { return l.count == 0 })
+	if len(measured) == 0 {
+		return "Compare rooms and people"
+	}
+	highest := slices.MaxFunc(measured, func(a, b comparedLine) int { return cmp.Compare(a.mean, b.mean) })
+	text := wording.MetricTexts[metric].Name
+	if len(measured) == 1 {
+		return fmt.Sprintf("%s of %s: %s in the mean", text, highest.Name, highest.Mean)
+	}
+	return fmt.Sprintf("%s was highest: %s, %s in the mean", text, highest.Name, highest.Mean)
+}
