@@ -27,16 +27,16 @@ func (d *drawing) height(value float64) int {
 }
 
 // runs calls do for consecutive columns, from included to excluded, between which nothing is missing.
-func (all *columns) runs(do func(from, to int)) {
+func (c *columns) runs(do func(from, to int)) {
 	from := -1
-	for i := range all.list {
-		c := &all.list[i]
-		if c.count > 0 && from < 0 {
+	for i := range c.list {
+		at := &c.list[i]
+		if at.count > 0 && from < 0 {
 			from = i
 		}
-		if from >= 0 && (c.count == 0 || c.broken) {
+		if from >= 0 && (at.count == 0 || at.broken) {
 			to := i
-			if c.count > 0 {
+			if at.count > 0 {
 				to++
 			}
 			do(from, to)
@@ -44,7 +44,7 @@ func (all *columns) runs(do func(from, to int)) {
 		}
 	}
 	if from >= 0 {
-		do(from, len(all.list))
+		do(from, len(c.list))
 	}
 }
 

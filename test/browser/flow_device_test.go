@@ -94,6 +94,14 @@ func (f *flow) testChart(t *testing.T) {
 			return box.left >= 0 && box.right <= innerWidth
 		})()`), "the values are in the window")
 	}
+
+	p.enter(t, "Compare with other rooms")
+	p.choose(t, "Line 2", "Sauna")
+	p.enter(t, "Compare")
+	p.enter(t, "24 hours")
+	p.tabTo(t, "CO₂ ppm: values. Use the arrow keys.")
+	p.press(t, kb.Home+kb.ArrowRight+kb.ArrowRight)
+	require.Regexp(t, `Pool: \d+ ppm\nSauna: no data$`, evaluate[string](t, p, shown))
 	p.requireQuiet(t)
 }
 

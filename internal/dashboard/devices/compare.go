@@ -267,7 +267,8 @@ func (f *comparisonField) choose(item *compared) {
 
 // addLines reads what is compared, and draws it.
 func (p *Pages) addLines(
-	ctx context.Context, v *page.Visit, view *comparisonView, items []compared, metric roomsensor.Metric, r comparisonRange,
+	ctx context.Context, v *page.Visit, view *comparisonView, items []compared, metric roomsensor.Metric,
+	r comparisonRange,
 ) error {
 	window := view.Window
 	before := roomsensor.Window{From: window.From.In(v.Zone()).AddDate(0, 0, -r.days).UTC(), To: window.From}
@@ -360,7 +361,7 @@ func (view *comparisonView) headline(metric roomsensor.Metric) string {
 	highest := slices.MaxFunc(measured, func(a, b comparedLine) int { return cmp.Compare(a.mean, b.mean) })
 	text := wording.MetricTexts[metric].Name
 	if len(measured) == 1 {
-		return fmt.Sprintf("%s of %s: %s in the mean", text, highest.Name, highest.Mean)
+		return fmt.Sprintf("%s of %s: %s on average", text, highest.Name, highest.Mean)
 	}
-	return fmt.Sprintf("%s was highest: %s, %s in the mean", text, highest.Name, highest.Mean)
+	return fmt.Sprintf("%s was highest: %s, %s on average", text, highest.Name, highest.Mean)
 }
