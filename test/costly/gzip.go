@@ -20,7 +20,7 @@ func Gzip(size int, text string) ([]byte, error) {
 	var bits, filled uint
 	write := func(value, width uint) {
 		for bits, filled = bits|value<<filled, filled+width; filled >= 8; bits, filled = bits>>8, filled-8 {
-			body.WriteByte(byte(bits))
+			body.WriteByte(byte(bits & 0xff))
 		}
 	}
 	for body.Len() < size || filled > 0 {
@@ -46,7 +46,7 @@ func Gzip(size int, text string) ([]byte, error) {
 		return nil, fmt.Errorf("compressing a text: %w", err)
 	}
 	body.Write(binary.LittleEndian.AppendUint32(nil, crc32.ChecksumIEEE([]byte(text))))
-	body.Write(binary.LittleEndian.AppendUint32(nil, uint32(len(text))))
+	body.Write(binary.LittleEndian.AppendUint32(nil, uint32(len(text)))) //nolint:gosec // It is short.
 	if err := last.Close(); err != nil {
 		return nil, fmt.Errorf("compressing nothing: %w", err)
 	}

@@ -95,45 +95,59 @@ type devicePart struct {
 	window roomsensor.Window
 }
 
+// comparison is what the query of the page asks for.
+type comparison struct {
+	items  []compared
+	metric roomsensor.Metric
+	length comparisonRange
+	window roomsensor.Window
+	before bool // whether the time before is compared too
+}
+
 // ShowComparison compares one metric of up to four rooms and people, or of up to two with the time before.
 func (p *Pages) ShowComparison(ctx context.Context, v *page.Visit) error {
-	view := &comparisonView{Errors: page.FormErrors{}, Before: v.Echo.QueryParam("before") != ""}
-	chosenRange := comparisonRanges[1]
-	for _, r := range comparisonRanges {
-		if r.Key == v.Echo.QueryParam("range") {
-			chosenRange = r
-		}
-	}
-	metric := roomsensor.CO2
-	for _, m := range roomsensor.Metrics {
-		if m.String() == v.Echo.QueryParam("metric") {
-			metric = m
-		}
-	}
-	local := v.Now.In(v.Zone()).Truncate(time.Second)
-	view.Range, view.Zone = chosenRange.Key, v.Zone()
-	view.Window = roomsensor.Window{From: local.AddDate(0, 0, -chosenRange.days).UTC(), To: local.UTC()}
-	if chosenRange.hourly() {
-		view.Window.From = view.Window.From.Truncate(time.Hour) // The first hour is whole.
-	}
-	items, err := p.comparedItems(ctx, v)
+	c, err := p.readComparison(ctx, v)
 	if err != nil {
 		return err
 	}
-	if err := p.addFields(ctx, v, view, items, metric); err != nil {
+	view := &comparisonView{
+		Range: c.length.Key, Window: c.window, Zone: v.Zone(), Before: c.before, Errors: page.FormErrors{},
+	}
+	if err := p.addFields(ctx, v, view, c); err != nil {
 		return err
 	}
-	if view.Before && 2*len(items) > maxCompared {
+	if c.before && 2*len(c.items) > maxCompared {
+		view.Headline = view.headline(c.metric)
 		view.Errors.Add("before", "Choose at most two rooms or people to compare them with the time before.")
 		return v.Invalid("compare", view)
 	}
-	if len(items) > 0 {
-		if err := p.addLines(ctx, v, view, items, metric, chosenRange); err != nil {
-			return err
+	if err := p.addLines(ctx, v, view, c); err != nil {
+		return err
+	}
+	view.Headline = view.headline(c.metric)
+	return v.Render("compare", view)
+}
+
+// readComparison reads the query. Without parameters, it is CO2 of the last 7 days.
+func (p *Pages) readComparison(ctx context.Context, v *page.Visit) (c *comparison, err error) {
+	c = &comparison{metric: roomsensor.CO2, length: comparisonRanges[1], before: v.Echo.QueryParam("before") != ""}
+	for _, r := range comparisonRanges {
+		if r.Key == v.Echo.QueryParam("range") {
+			c.length = r
 		}
 	}
-	view.Headline = view.headline(metric)
-	return v.Render("compare", view)
+	for _, m := range roomsensor.Metrics {
+		if m.String() == v.Echo.QueryParam("metric") {
+			c.metric = m
+		}
+	}
+	local := v.Now.In(v.Zone()).Truncate(time.Second)
+	c.window = roomsensor.Window{From: local.AddDate(0, 0, -c.length.days).UTC(), To: local.UTC()}
+	if c.length.hourly() {
+		c.window.From = c.window.From.Truncate(time.Hour) // The first hour is whole.
+	}
+	c.items, err = p.comparedItems(ctx, v)
+	return c, err
 }
 
 // comparedItems returns what the query names, each once: room-ID of a device, or person-ID of an assignment.
@@ -201,13 +215,13 @@ func (p *Pages) comparedPerson(ctx context.Context, v *page.Visit, id uuid.UUID)
 
 // addFields adds the fields with their choices: all rooms, and everybody who had one in the window.
 func (p *Pages) addFields(
-	ctx context.Context, v *page.Visit, view *comparisonView, items []compared, metric roomsensor.Metric,
+	ctx context.Context, v *page.Visit, view *comparisonView, c *comparison,
 ) error {
 	devices, err := p.backend.DeviceNames(ctx, v.Team.ID)
 	if err != nil {
 		return err
 	}
-	assignments, err := p.backend.AssignmentsIn(ctx, v.Team.ID, view.Window)
+	assignments, err := p.backend.AssignmentsIn(ctx, v.Team.ID, c.window)
 	if err != nil {
 		return err
 	}
@@ -228,13 +242,13 @@ func (p *Pages) addFields(
 			ID: fmt.Sprintf("with-%d", i+1), Label: fmt.Sprintf("Line %d", i+1),
 			Rooms: slices.Clone(rooms), People: slices.Clone(people),
 		}
-		if i < len(items) {
-			field.choose(&items[i])
+		if i < len(c.items) {
+			field.choose(&c.items[i])
 		}
 		view.Fields = append(view.Fields, field)
 	}
 	for _, m := range roomsensor.Metrics {
-		view.Metrics = append(view.Metrics, choice{m.String(), wording.MetricTexts[m].Name, m == metric})
+		view.Metrics = append(view.Metrics, choice{m.String(), wording.MetricTexts[m].Name, m == c.metric})
 	}
 	return nil
 }
@@ -266,49 +280,47 @@ func (f *comparisonField) choose(item *compared) {
 }
 
 // addLines reads what is compared, and draws it.
-func (p *Pages) addLines(
-	ctx context.Context, v *page.Visit, view *comparisonView, items []compared, metric roomsensor.Metric,
-	r comparisonRange,
-) error {
-	window := view.Window
-	before := roomsensor.Window{From: window.From.In(v.Zone()).AddDate(0, 0, -r.days).UTC(), To: window.From}
-	for i := range items {
-		line, err := p.readLine(ctx, v, &items[i], window, r.hourly(), metric)
+func (p *Pages) addLines(ctx context.Context, v *page.Visit, view *comparisonView, c *comparison) error {
+	before := roomsensor.Window{
+		From: c.window.From.In(v.Zone()).AddDate(0, 0, -c.length.days).UTC(), To: c.window.From,
+	}
+	for i := range c.items {
+		line, err := p.readLine(ctx, v, &c.items[i], c, c.window)
 		if err != nil {
 			return err
 		}
 		view.Lines = append(view.Lines, line)
-		if !view.Before {
+		if !c.before {
 			continue
 		}
-		if line, err = p.readLine(ctx, v, &items[i], before, r.hourly(), metric); err != nil {
+		if line, err = p.readLine(ctx, v, &c.items[i], c, before); err != nil {
 			return err
 		}
-		line.Name += ", the " + r.before + " before"
+		line.Name += ", the " + c.length.before + " before"
 		for j := range line.points {
-			line.points[j].At = line.points[j].At.Add(window.From.Sub(before.From))
+			line.points[j].At = line.points[j].At.Add(c.window.From.Sub(before.From))
 		}
 		view.Lines = append(view.Lines, line)
 	}
-	text := wording.MetricTexts[metric]
+	text := wording.MetricTexts[c.metric]
 	drawn := &chart.Line{
-		ID: "compare", Title: text.Name, Unit: text.Unit, Digits: text.Decimals, Window: window, Zone: v.Zone(),
-		Step: roomsensor.BucketLength, Low: chartRanges[metric].low, High: chartRanges[metric].high,
+		ID: "compare", Title: text.Name, Unit: text.Unit, Digits: text.Decimals, Window: c.window, Zone: v.Zone(),
+		Step: roomsensor.BucketLength, Low: chartRanges[c.metric].low, High: chartRanges[c.metric].high,
 	}
-	if r.hourly() {
+	if c.length.hourly() {
 		drawn.Step = time.Hour
 	}
 	for i := range view.Lines {
 		view.Lines[i].Number = i + 1
 		drawn.Compared = append(drawn.Compared, chart.Series{Name: view.Lines[i].Name, Points: view.Lines[i].points})
 	}
-	view.Metric = metricChart{Key: metric.String(), Name: text.Name, Unit: text.Unit, Drawing: drawn.SVG()}
+	view.Metric = metricChart{Name: text.Name, Unit: text.Unit, Drawing: drawn.SVG()}
 	return nil
 }
 
 // readLine reads the readings of a room or a person, the oldest first.
 func (p *Pages) readLine(
-	ctx context.Context, v *page.Visit, item *compared, w roomsensor.Window, hourly bool, metric roomsensor.Metric,
+	ctx context.Context, v *page.Visit, item *compared, c *comparison, w roomsensor.Window,
 ) (line comparedLine, err error) {
 	line = comparedLine{Name: item.name, Link: item.link}
 	parts, err := item.parts(w)
@@ -317,7 +329,7 @@ func (p *Pages) readLine(
 	}
 	for _, part := range parts {
 		read := p.readingBuckets
-		if hourly {
+		if c.length.hourly() {
 			read = p.hourBuckets
 		}
 		buckets, err := read(ctx, v, part.device, part.window)
@@ -325,11 +337,11 @@ func (p *Pages) readLine(
 			return line, err
 		}
 		slices.Reverse(buckets)
-		line.points = append(line.points, metricLine(metric, buckets).Points...)
+		line.points = append(line.points, metricLine(c.metric, buckets).Points...)
 	}
 	// A person can have two rooms at the same time.
 	slices.SortStableFunc(line.points, func(a, b chart.Point) int { return a.At.Compare(b.At) })
-	line.summarize(metric)
+	line.summarize(c.metric)
 	return line, nil
 }
 

@@ -97,7 +97,8 @@ func (e *env) startAttacker(ctx context.Context, a *attack) (p *attackerProcess,
 	return p, nil
 }
 
-// attack attacks for the time of the options, or longer if the attack needs that, and returns the answers that the attacker got.
+// attack attacks for the time of the options, or longer if the attack needs that. It returns the answers that the
+// attacker got.
 func (p *attackerProcess) attack(ctx context.Context, a *attack, e *env) (t Tally, err error) {
 	_, err = p.input.Write([]byte("go\n"))
 	if err == nil && a.strike != nil {
