@@ -114,7 +114,7 @@ func onAPI() []*attack {
 			load: readSlowly, during: checkTransactions, check: checkEnded,
 		},
 		{
-			name: "scans", does: "64 pages that read much at once, and 1,500 waits for changes with long URLs",
+			name: "scans", does: "64 pages that read much at once, and 1,000 waits for changes with long URLs",
 			team: teamSize{160, 40, 1}, prepare: insertHistory("scans"), load: readMuch, during: checkWaiting,
 		},
 		{

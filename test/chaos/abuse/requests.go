@@ -123,7 +123,7 @@ func breakChecksum(key string) string {
 // readMuch requests the pages that read the most readings for the fewest bytes, each of another kind, and sends more
 // requests that wait for changes, and for each other, than the keys may. Each has a URL of 55 KB.
 func readMuch(t *target) (func(context.Context, *attacker), error) {
-	const pages, waiting = 64, 1500
+	const pages, waiting = 64, 1000
 	from, to := roomsensor.FormatTime(t.History.Add(-historyHours*time.Hour)), roomsensor.FormatTime(t.History)
 	window := "from=" + from + "&to=" + to
 	filter := "&metadata.x=" + strings.Repeat("y", 55_000)
@@ -143,7 +143,7 @@ func readMuch(t *target) (func(context.Context, *attacker), error) {
 				w.get(ctx, "/v1/readings/changes?wait=30&since="+from+filter, t.Keys[i%len(t.Keys)], nil)
 			})
 		})
-		repeat(ctx, pages, time.Millisecond, func(ctx context.Context, i int) {
+		repeat(ctx, pages, uploadPause, func(ctx context.Context, i int) {
 			w.get(ctx, paths[i%len(paths)], t.Keys[i%len(t.Keys)], nil)
 		})
 	}, nil
