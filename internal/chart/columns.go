@@ -55,5 +55,14 @@ func (c *column) add(p *Point) {
 	c.late = c.late || p.Late
 }
 
+// Extent returns the mean and the extremes of the readings of points that have a value. ok is false without points.
+func Extent(points []Point) (mean, low, high float64, ok bool) {
+	var all column
+	for i := range points {
+		all.add(&points[i])
+	}
+	return all.mean, all.low, all.high, all.count > 0
+}
+
 // isBand reports whether the readings of the column differ.
 func (c *column) isBand() bool { return c.low < c.high }

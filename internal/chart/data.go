@@ -48,29 +48,29 @@ func (c *columns) runs(do func(from, to int)) {
 	}
 }
 
-// drawData appends the band between the extremes, if there is one, and the line of the means.
+// drawData appends the lines that are compared, or else the line of the means with the band between the extremes, if
+// there is one.
 func (d *drawing) drawData() {
-	if len(d.Compared) > 0 {
-		return
+	d.beginInner("chart-data", d.top, plotHeight, dataHeight)
+	if len(d.compared) > 0 {
+		d.drawCompared()
+	} else {
+		line, band := d.paths(&d.columns)
+		if len(band.out) > 0 {
+			d.raw(`<path class="chart-range" d="` + string(band.out) + `"/>`)
+		}
+		d.raw(`<path class="chart-line" d="` + string(line.out) + `"/>`)
 	}
-	line, band := d.paths(&d.columns)
-	if len(band.out) > 0 {
-		d.raw(`<path class="chart-range" d="`)
-		d.raw(string(band.out))
-		d.raw(`"/>`)
-	}
-	d.raw(`<path class="chart-line" d="`)
-	d.raw(string(line.out))
-	d.raw(`"/>`)
+	d.raw(`</svg>`)
 }
 
 // drawCompared appends the lines that are compared. A style tells them apart by their class.
 func (d *drawing) drawCompared() {
-	for i := range d.Compared {
-		c := d.merge(d.inside(d.Compared[i].Points))
+	for i := range d.compared {
+		c := d.merge(d.compared[i].Points)
 		line, _ := d.paths(&c)
 		d.raw(`<path class="chart-line line-` + strconv.Itoa(i+1) + `" data-name="`)
-		d.text(d.Compared[i].Name)
+		d.text(d.compared[i].Name)
 		d.raw(`"`)
 		d.valuesAttribute(&c)
 		d.raw(` d="` + string(line.out) + `"/>`)
@@ -156,27 +156,27 @@ func (d *drawing) dataAttributes() {
 	}
 	d.raw(` data-from="` + strconv.FormatInt(d.columns.start.UnixMilli(), 10))
 	d.raw(`" data-step="` + strconv.FormatInt(d.columns.width.Milliseconds(), 10) + `"`)
-	if len(d.Compared) == 0 {
+	if len(d.compared) == 0 {
 		d.valuesAttribute(&d.columns)
 	}
 }
 
 // valuesAttribute appends the attribute for scripts that has the values of columns.
-func (d *drawing) valuesAttribute(all *columns) {
+func (d *drawing) valuesAttribute(c *columns) {
 	d.raw(` data-values="`)
-	for i := range all.list {
-		c := &all.list[i]
+	for i := range c.list {
+		at := &c.list[i]
 		if i > 0 {
 			d.raw(",")
 		}
-		if c.count == 0 {
+		if at.count == 0 {
 			continue
 		}
-		d.raw(d.number(c.mean))
-		if c.isBand() {
-			d.raw(` ` + d.number(c.low) + ` ` + d.number(c.high))
+		d.raw(d.number(at.mean))
+		if at.isBand() {
+			d.raw(` ` + d.number(at.low) + ` ` + d.number(at.high))
 		}
-		if c.late {
+		if at.late {
 			d.raw("*")
 		}
 	}

@@ -19,10 +19,11 @@ type drawing struct {
 	*Line
 	markup
 
-	columns columns
-	values  valueAxis
-	top     int // of the plot
-	bottom  int // of the marks below the plot
+	columns  columns
+	compared []Series // with the points that are inside
+	values   valueAxis
+	top      int // of the plot
+	bottom   int // of the marks below the plot
 }
 
 // part returns where a time is in the window, from 0 to 1.
@@ -51,10 +52,7 @@ func (d *drawing) draw(points []Point) string {
 		d.drawValueAxis()
 		d.drawTimeAxis()
 		d.drawThresholds()
-		d.beginInner("chart-data", d.top, plotHeight, dataHeight)
 		d.drawData()
-		d.drawCompared()
-		d.raw(`</svg>`)
 		d.drawLate(&late)
 	}
 	d.raw(`</svg>`)
@@ -70,7 +68,11 @@ func (d *drawing) begin(points []Point) {
 	d.raw(`><title id="` + d.ID + `-title">`)
 	d.text(d.heading())
 	d.raw(`</title><desc id="` + d.ID + `-desc">`)
-	d.text(d.summary(points))
+	if len(d.compared) > 0 {
+		d.text(d.summaryOfCompared())
+	} else {
+		d.text(d.summary(points))
+	}
 	d.raw(`</desc>`)
 }
 

@@ -2,6 +2,7 @@ package chart
 
 import (
 	"html/template"
+	"slices"
 	"strconv"
 	"time"
 
@@ -81,10 +82,12 @@ func (l *Line) number(v float64) string { return strconv.FormatFloat(v, 'f', l.D
 // has data-name and data-values of its own.
 func (l *Line) SVG() template.HTML {
 	points := l.inside(l.Points)
-	all := points
-	for i := range l.Compared {
-		all = append(all, l.inside(l.Compared[i].Points)...)
+	d := drawing{Line: l, columns: l.merge(points)}
+	all := slices.Clone(points)
+	for _, s := range l.Compared {
+		s.Points = l.inside(s.Points)
+		d.compared, all = append(d.compared, s), append(all, s.Points...)
 	}
-	d := drawing{Line: l, columns: l.merge(points), values: l.valueAxis(all)}
+	d.values = l.valueAxis(all)
 	return template.HTML(d.draw(points)) //nolint:gosec // It consists of numbers and escaped text.
 }

@@ -19,9 +19,6 @@ func (l *Line) heading() string {
 func (l *Line) Summary() string { return l.summary(l.inside(l.Points)) }
 
 func (l *Line) summary(points []Point) string {
-	if len(l.Compared) > 0 {
-		return l.summaryOfCompared()
-	}
 	if len(points) == 0 {
 		return "No data in this window."
 	}
@@ -54,15 +51,15 @@ func (l *Line) summary(points []Point) string {
 }
 
 // summaryOfCompared describes the values of each line that is compared.
-func (l *Line) summaryOfCompared() string {
+func (d *drawing) summaryOfCompared() string {
 	var b strings.Builder
-	for i := range l.Compared {
+	for i := range d.compared {
 		if i > 0 {
 			b.WriteString(" ")
 		}
-		b.WriteString(l.Compared[i].Name + ": ")
-		if points := l.inside(l.Compared[i].Points); len(points) > 0 {
-			l.describeValues(&b, points)
+		b.WriteString(d.compared[i].Name + ": ")
+		if points := d.compared[i].Points; len(points) > 0 {
+			d.describeValues(&b, points)
 		} else {
 			b.WriteString("no data in this window.")
 		}
@@ -79,13 +76,10 @@ func (t Threshold) exceeded(p *Point) bool {
 }
 
 func (l *Line) describeValues(b *strings.Builder, points []Point) {
-	var all column
-	for i := range points {
-		all.add(&points[i])
-	}
+	mean, low, high, _ := Extent(points)
 	newest := &points[len(points)-1]
-	fmt.Fprintf(b, "Lowest %s, highest %s, mean %s %s. Newest: %s %s at %s.", l.number(all.low), l.number(all.high),
-		l.number(all.mean), l.Unit, l.number(float64(newest.Value)), l.Unit, newest.At.In(l.Zone).Format("Mon 2 Jan, 15:04"))
+	fmt.Fprintf(b, "Lowest %s, highest %s, mean %s %s. Newest: %s %s at %s.", l.number(low), l.number(high),
+		l.number(mean), l.Unit, l.number(float64(newest.Value)), l.Unit, newest.At.In(l.Zone).Format("Mon 2 Jan, 15:04"))
 }
 
 // describeGaps appends how many gaps there are between points, and the longest one.

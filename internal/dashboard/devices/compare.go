@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"html/template"
 	"slices"
 	"strings"
 	"time"
@@ -46,13 +45,12 @@ func (r comparisonRange) hourly() bool { return r.days > 7 }
 type comparisonView struct {
 	Headline string
 	Fields   []comparisonField
-	Metrics  []choice
+	Metrics  []page.Choice
 	Before   bool // whether the time before is compared too
 	Range    string
 	Window   roomsensor.Window
 	Zone     *time.Location
 	Lines    []comparedLine
-	Drawing  template.HTML
 	Metric   metricChart
 	Errors   page.FormErrors
 }
@@ -63,12 +61,7 @@ func (*comparisonView) Ranges() []comparisonRange { return comparisonRanges }
 // comparisonField is one of the fields in which a room or a person is chosen.
 type comparisonField struct {
 	ID, Label     string
-	Rooms, People []choice
-}
-
-type choice struct {
-	Value, Text string
-	Chosen      bool
+	Rooms, People []page.Choice
 }
 
 // comparedLine is one line of the chart.
@@ -78,18 +71,17 @@ type comparedLine struct {
 	Link            string // to the room or the person
 	Mean, Low, High string // with units; empty without readings
 
-	points          []chart.Point
-	mean, low, high float64
-	count           float64 // of readings
+	points []chart.Point
+	mean   float64
 }
 
-// compared is a room or a person who is compared.
+// compared is a room, or a person with the rooms that the person had.
 type compared struct {
 	value, name, link string
-	parts             func(roomsensor.Window) ([]devicePart, error)
+	parts             []devicePart // ascending
 }
 
-// devicePart is a time in which the readings of a device are those of a person.
+// devicePart is a time in which the readings of a device belong to what is compared.
 type devicePart struct {
 	device uuid.UUID
 	window roomsensor.Window
@@ -101,7 +93,9 @@ type comparison struct {
 	metric roomsensor.Metric
 	length comparisonRange
 	window roomsensor.Window
-	before bool // whether the time before is compared too
+	before roomsensor.Window // the time before; empty if it is not compared
+	// assignments are those of both windows.
+	assignments []roomsensor.Assignment
 }
 
 // ShowComparison compares one metric of up to four rooms and people, or of up to two with the time before.
@@ -111,12 +105,12 @@ func (p *Pages) ShowComparison(ctx context.Context, v *page.Visit) error {
 		return err
 	}
 	view := &comparisonView{
-		Range: c.length.Key, Window: c.window, Zone: v.Zone(), Before: c.before, Errors: page.FormErrors{},
+		Range: c.length.Key, Window: c.window, Zone: v.Zone(), Before: !c.before.Empty(), Errors: page.FormErrors{},
 	}
 	if err := p.addFields(ctx, v, view, c); err != nil {
 		return err
 	}
-	if c.before && 2*len(c.items) > maxCompared {
+	if view.Before && 2*len(c.items) > maxCompared {
 		view.Headline = view.headline(c.metric)
 		view.Errors.Add("before", "Choose at most two rooms or people to compare them with the time before.")
 		return v.Invalid("compare", view)
@@ -130,7 +124,7 @@ func (p *Pages) ShowComparison(ctx context.Context, v *page.Visit) error {
 
 // readComparison reads the query. Without parameters, it is CO2 of the last 7 days.
 func (p *Pages) readComparison(ctx context.Context, v *page.Visit) (c *comparison, err error) {
-	c = &comparison{metric: roomsensor.CO2, length: comparisonRanges[1], before: v.Echo.QueryParam("before") != ""}
+	c = &comparison{metric: roomsensor.CO2, length: comparisonRanges[1]}
 	for _, r := range comparisonRanges {
 		if r.Key == v.Echo.QueryParam("range") {
 			c.length = r
@@ -146,12 +140,22 @@ func (p *Pages) readComparison(ctx context.Context, v *page.Visit) (c *compariso
 	if c.length.hourly() {
 		c.window.From = c.window.From.Truncate(time.Hour) // The first hour is whole.
 	}
-	c.items, err = p.comparedItems(ctx, v)
+	both := c.window
+	if v.Echo.QueryParam("before") != "" {
+		both.From = both.From.In(v.Zone()).AddDate(0, 0, -c.length.days).UTC()
+		c.before = roomsensor.Window{From: both.From, To: c.window.From}
+	}
+	if c.assignments, err = p.backend.AssignmentsIn(ctx, v.Team.ID, both); err != nil {
+		return nil, err
+	}
+	c.items, err = p.comparedItems(ctx, v, c.assignments)
 	return c, err
 }
 
 // comparedItems returns what the query names, each once: room-ID of a device, or person-ID of an assignment.
-func (p *Pages) comparedItems(ctx context.Context, v *page.Visit) (items []compared, err error) {
+func (p *Pages) comparedItems(
+	ctx context.Context, v *page.Visit, assignments []roomsensor.Assignment,
+) (items []compared, err error) {
 	for _, value := range v.Echo.QueryParams()["with"] {
 		known := slices.ContainsFunc(items, func(c compared) bool { return c.value == value })
 		if value == "" || known || len(items) == maxCompared {
@@ -167,7 +171,7 @@ func (p *Pages) comparedItems(ctx context.Context, v *page.Visit) (items []compa
 		case "room":
 			item, err = p.comparedRoom(ctx, v, id)
 		case "person":
-			item, err = p.comparedPerson(ctx, v, id)
+			item, err = p.comparedPerson(ctx, v, id, assignments)
 		default:
 			err = roomsensor.ErrNotFound
 		}
@@ -184,12 +188,14 @@ func (p *Pages) comparedRoom(ctx context.Context, v *page.Visit, id uuid.UUID) (
 	device, err := p.backend.Device(ctx, v.Team.ID, id)
 	return compared{
 		name: wording.NameOf(device.DisplayName, device.HardwareID), link: v.Path("devices", id.String()),
-		parts: func(w roomsensor.Window) ([]devicePart, error) { return []devicePart{{id, w}}, nil },
+		parts: []devicePart{{id, roomsensor.Window{To: roomsensor.Forever}}},
 	}, err
 }
 
-// comparedPerson returns the person whom an assignment names, with the rooms of all of the person's assignments.
-func (p *Pages) comparedPerson(ctx context.Context, v *page.Visit, id uuid.UUID) (compared, error) {
+// comparedPerson returns the person whom an assignment names, with the rooms of the assignments of the person.
+func (p *Pages) comparedPerson(
+	ctx context.Context, v *page.Visit, id uuid.UUID, assignments []roomsensor.Assignment,
+) (compared, error) {
 	assignment, err := p.backend.Assignment(ctx, v.Team.ID, id)
 	if err != nil {
 		return compared{}, err
@@ -198,19 +204,14 @@ func (p *Pages) comparedPerson(ctx context.Context, v *page.Visit, id uuid.UUID)
 	if !ok {
 		return compared{}, roomsensor.ErrNotFound
 	}
-	return compared{
-		name: assignment.Label, link: v.Path("people", id.String()),
-		parts: func(w roomsensor.Window) (parts []devicePart, err error) {
-			all, err := p.backend.AssignmentsIn(ctx, v.Team.ID, w)
-			for i := range all {
-				if all[i].IsPerson(key) {
-					parts = append(parts, devicePart{all[i].DeviceID, all[i].Window().Intersect(w)})
-				}
-			}
-			slices.SortFunc(parts, func(a, b devicePart) int { return a.window.From.Compare(b.window.From) })
-			return parts, err
-		},
-	}, nil
+	c := compared{name: assignment.Label, link: v.Path("people", id.String())}
+	for i := range assignments {
+		if a := &assignments[i]; a.IsPerson(key) {
+			c.parts = append(c.parts, devicePart{a.DeviceID, a.Window()})
+		}
+	}
+	slices.SortFunc(c.parts, func(a, b devicePart) int { return a.window.From.Compare(b.window.From) })
+	return c, nil
 }
 
 // addFields adds the fields with their choices: all rooms, and everybody who had one in the window.
@@ -221,20 +222,16 @@ func (p *Pages) addFields(
 	if err != nil {
 		return err
 	}
-	assignments, err := p.backend.AssignmentsIn(ctx, v.Team.ID, c.window)
-	if err != nil {
-		return err
-	}
-	var rooms, people []choice
+	var rooms, people []page.Choice
 	for i := range devices {
 		if name := devices[i].DisplayName; name != nil {
-			rooms = append(rooms, choice{Value: "room-" + devices[i].ID.String(), Text: *name})
+			rooms = append(rooms, page.Choice{Value: "room-" + devices[i].ID.String(), Text: *name})
 		}
 	}
-	for _, a := range newestOfPeople(assignments) {
-		people = append(people, choice{Value: "person-" + a.ID.String(), Text: a.Label})
+	for _, a := range newestOfPeople(c.assignments, c.window) {
+		people = append(people, page.Choice{Value: "person-" + a.ID.String(), Text: a.Label})
 	}
-	name := func(c *choice) string { return c.Text }
+	name := func(c *page.Choice) string { return c.Text }
 	wording.SortNames(rooms, name)
 	wording.SortNames(people, name)
 	for i := range maxCompared {
@@ -248,17 +245,24 @@ func (p *Pages) addFields(
 		view.Fields = append(view.Fields, field)
 	}
 	for _, m := range roomsensor.Metrics {
-		view.Metrics = append(view.Metrics, choice{m.String(), wording.MetricTexts[m].Name, m == c.metric})
+		view.Metrics = append(view.Metrics, page.Choice{
+			Value: m.String(), Text: wording.MetricTexts[m].Name, Chosen: m == c.metric,
+		})
 	}
 	return nil
 }
 
-// newestOfPeople returns the newest assignment of each person.
-func newestOfPeople(assignments []roomsensor.Assignment) map[roomsensor.PersonKey]*roomsensor.Assignment {
+// newestOfPeople returns the newest assignment in a window of each person.
+func newestOfPeople(
+	assignments []roomsensor.Assignment, w roomsensor.Window,
+) map[roomsensor.PersonKey]*roomsensor.Assignment {
 	newest := map[roomsensor.PersonKey]*roomsensor.Assignment{}
 	for i := range assignments {
 		a := &assignments[i]
 		key, ok := a.Person()
+		if a.Window().Intersect(w).Empty() {
+			continue
+		}
 		if known := newest[key]; ok && (known == nil || a.StartedAt.After(known.StartedAt)) {
 			newest[key] = a
 		}
@@ -268,7 +272,7 @@ func newestOfPeople(assignments []roomsensor.Assignment) map[roomsensor.PersonKe
 
 // choose marks the choice of an item. A room without a name, or a person who had no room in the window, becomes one.
 func (f *comparisonField) choose(item *compared) {
-	for _, list := range []*[]choice{&f.Rooms, &f.People} {
+	for _, list := range []*[]page.Choice{&f.Rooms, &f.People} {
 		for i := range *list {
 			if (*list)[i].Value == item.value {
 				(*list)[i].Chosen = true
@@ -276,37 +280,31 @@ func (f *comparisonField) choose(item *compared) {
 			}
 		}
 	}
-	f.Rooms = append([]choice{{item.value, item.name, true}}, f.Rooms...)
+	f.Rooms = append([]page.Choice{{Value: item.value, Text: item.name, Chosen: true}}, f.Rooms...)
 }
 
 // addLines reads what is compared, and draws it.
 func (p *Pages) addLines(ctx context.Context, v *page.Visit, view *comparisonView, c *comparison) error {
-	before := roomsensor.Window{
-		From: c.window.From.In(v.Zone()).AddDate(0, 0, -c.length.days).UTC(), To: c.window.From,
-	}
 	for i := range c.items {
 		line, err := p.readLine(ctx, v, &c.items[i], c, c.window)
 		if err != nil {
 			return err
 		}
 		view.Lines = append(view.Lines, line)
-		if !c.before {
+		if c.before.Empty() {
 			continue
 		}
-		if line, err = p.readLine(ctx, v, &c.items[i], c, before); err != nil {
+		if line, err = p.readLine(ctx, v, &c.items[i], c, c.before); err != nil {
 			return err
 		}
 		line.Name += ", the " + c.length.before + " before"
 		for j := range line.points {
-			line.points[j].At = line.points[j].At.Add(c.window.From.Sub(before.From))
+			line.points[j].At = line.points[j].At.Add(c.window.From.Sub(c.before.From))
 		}
 		view.Lines = append(view.Lines, line)
 	}
-	text := wording.MetricTexts[c.metric]
-	drawn := &chart.Line{
-		ID: "compare", Title: text.Name, Unit: text.Unit, Digits: text.Decimals, Window: c.window, Zone: v.Zone(),
-		Step: roomsensor.BucketLength, Low: chartRanges[c.metric].low, High: chartRanges[c.metric].high,
-	}
+	drawn := metricLine(c.metric, nil)
+	drawn.ID, drawn.Window, drawn.Zone, drawn.Step = "compare", c.window, v.Zone(), roomsensor.BucketLength
 	if c.length.hourly() {
 		drawn.Step = time.Hour
 	}
@@ -314,7 +312,7 @@ func (p *Pages) addLines(ctx context.Context, v *page.Visit, view *comparisonVie
 		view.Lines[i].Number = i + 1
 		drawn.Compared = append(drawn.Compared, chart.Series{Name: view.Lines[i].Name, Points: view.Lines[i].points})
 	}
-	view.Metric = metricChart{Name: text.Name, Unit: text.Unit, Drawing: drawn.SVG()}
+	view.Metric = metricChart{Name: drawn.Title, Unit: drawn.Unit, Drawing: drawn.SVG()}
 	return nil
 }
 
@@ -323,16 +321,16 @@ func (p *Pages) readLine(
 	ctx context.Context, v *page.Visit, item *compared, c *comparison, w roomsensor.Window,
 ) (line comparedLine, err error) {
 	line = comparedLine{Name: item.name, Link: item.link}
-	parts, err := item.parts(w)
-	if err != nil {
-		return line, err
+	read := p.readingBuckets
+	if c.length.hourly() {
+		read = p.hourBuckets
 	}
-	for _, part := range parts {
-		read := p.readingBuckets
-		if c.length.hourly() {
-			read = p.hourBuckets
+	for _, part := range item.parts {
+		inside := part.window.Intersect(w)
+		if inside.Empty() {
+			continue
 		}
-		buckets, err := read(ctx, v, part.device, part.window)
+		buckets, err := read(ctx, v, part.device, inside)
 		if err != nil {
 			return line, err
 		}
@@ -341,32 +339,18 @@ func (p *Pages) readLine(
 	}
 	// A person can have two rooms at the same time.
 	slices.SortStableFunc(line.points, func(a, b chart.Point) int { return a.At.Compare(b.At) })
-	line.summarize(c.metric)
+	if mean, low, high, ok := chart.Extent(line.points); ok {
+		line.mean = mean
+		line.Mean, _ = wording.Number(c.metric, mean) // They are numbers.
+		line.Low, _ = wording.Number(c.metric, low)
+		line.High, _ = wording.Number(c.metric, high)
+	}
 	return line, nil
-}
-
-// summarize adds the mean and the extremes of all readings.
-func (l *comparedLine) summarize(metric roomsensor.Metric) {
-	for i := range l.points {
-		at := &l.points[i]
-		low, high, count := float64(at.Low), float64(at.High), float64(at.Count)
-		if l.count == 0 {
-			l.low, l.high = low, high
-		}
-		l.low, l.high = min(l.low, low), max(l.high, high)
-		l.count += count
-		l.mean += (float64(at.Value) - l.mean) * count / l.count
-	}
-	if l.count > 0 {
-		l.Mean, _ = wording.Number(metric, l.mean) // They are numbers.
-		l.Low, _ = wording.Number(metric, l.low)
-		l.High, _ = wording.Number(metric, l.high)
-	}
 }
 
 // headline answers which line is the highest.
 func (view *comparisonView) headline(metric roomsensor.Metric) string {
-	measured := slices.DeleteFunc(slices.Clone(view.Lines), func(l comparedLine) bool { return l.count == 0 })
+	measured := slices.DeleteFunc(slices.Clone(view.Lines), func(l comparedLine) bool { return l.Mean == "" })
 	if len(measured) == 0 {
 		return "Compare rooms and people"
 	}

@@ -19,16 +19,10 @@ import (
 type exportView struct {
 	Form    exportForm
 	Zone    string
-	Devices []choice
-	Metrics []choice
+	Devices []page.Choice
+	Metrics []page.Choice
 	Errors  page.FormErrors
 	Result  *exportResult // nil before the rows are counted
-}
-
-// choice is a value that a person can choose.
-type choice struct {
-	Value, Text string
-	Chosen      bool
 }
 
 func newExportView(v *page.Visit, form exportForm, devices []roomsensor.NamedDevice) *exportView {
@@ -36,12 +30,16 @@ func newExportView(v *page.Visit, form exportForm, devices []roomsensor.NamedDev
 	for i := range devices {
 		id := devices[i].ID.String()
 		name := wording.NameOf(devices[i].DisplayName, "unnamed, "+id)
-		view.Devices = append(view.Devices, choice{id, name, slices.Contains(form.Devices, id)})
+		view.Devices = append(view.Devices, page.Choice{
+			Value: id, Text: name, Chosen: slices.Contains(form.Devices, id),
+		})
 	}
-	wording.SortNames(view.Devices, func(c *choice) string { return c.Text })
+	wording.SortNames(view.Devices, func(c *page.Choice) string { return c.Text })
 	for _, m := range roomsensor.Metrics {
 		chosen := len(form.Metrics) == 0 || slices.Contains(form.Metrics, m.String())
-		view.Metrics = append(view.Metrics, choice{m.String(), wording.MetricTexts[m].Name, chosen})
+		view.Metrics = append(view.Metrics, page.Choice{
+			Value: m.String(), Text: wording.MetricTexts[m].Name, Chosen: chosen,
+		})
 	}
 	return view
 }

@@ -72,6 +72,12 @@ func withQuery(page *url.URL, pairs []string) (string, error) {
 	return page.EscapedPath() + "?" + query.Encode(), nil
 }
 
+// Choice is a value that a person can choose.
+type Choice struct {
+	Value, Text string
+	Chosen      bool
+}
+
 // Zone returns the time zone in which the page shows times.
 func (v *Visit) Zone() *time.Location {
 	if v.Team.TimeZone == nil {

@@ -2,9 +2,9 @@ package abuse
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -140,20 +140,14 @@ func insertHistory(attack string) func(context.Context, *env) error {
 	}
 }
 
-// value returns the sum of a metric of a process, of those with all labels.
-func value(ctx context.Context, p *harness.Process, name string, labels ...string) (sum float64, err error) {
+// metric returns the sum of a gauge of a process over all labels.
+func metric(ctx context.Context, p *harness.Process, name string) (sum float64, err error) {
 	metrics, err := proctest.Metrics(ctx, p.Ops)
 	if err != nil {
 		return 0, fmt.Errorf("%s: %w", p.Name, err)
 	}
 	for _, m := range metrics[name].GetMetric() {
-		var values []string
-		for _, label := range m.GetLabel() {
-			values = append(values, label.GetValue())
-		}
-		if !slices.ContainsFunc(labels, func(label string) bool { return !slices.Contains(values, label) }) {
-			sum += m.GetGauge().GetValue() + m.GetCounter().GetValue()
-		}
+		sum += m.GetGauge().GetValue()
 	}
 	return sum, nil
 }
@@ -161,7 +155,7 @@ func value(ctx context.Context, p *harness.Process, name string, labels ...strin
 // checkWaiting checks that the requests of a team that wait are bounded in number.
 func checkWaiting(ctx context.Context, e *env) error {
 	const most = 2 * 128 // for lists and for scans
-	waiting, err := value(ctx, e.api, "roomsensor_api_limit_waiting")
+	waiting, err := metric(ctx, e.api, "roomsensor_api_limit_waiting")
 	if err == nil && waiting > most {
 		e.Unexpected("scans: %g requests of a team wait for others", waiting)
 	}
@@ -267,22 +261,23 @@ func lockReadings(ctx context.Context, e *env) error {
 	client := &http.Client{Timeout: held}
 	defer client.CloseIdleConnections()
 	var down []string
-	var largest, limit float64
+	var largest float64
 	retry.Every(watching, interval, func(ctx context.Context) {
 		for _, p := range e.processes() {
 			if !proctest.Answers(ctx, client, proctest.ReadyURL(p.Ops)) && ctx.Err() == nil {
 				down = append(down, p.Name)
 			}
 		}
-		if bytes, err := value(ctx, e.receiver, "roomsensor_receiver_backlog_bytes"); err == nil {
+		if bytes, err := metric(ctx, e.receiver, "roomsensor_receiver_backlog_bytes"); err == nil {
 			largest = max(largest, bytes)
-		}
-		if bytes, err := value(ctx, e.receiver, "roomsensor_receiver_backlog_max_bytes"); err == nil {
-			limit = bytes
 		}
 	})
 	if len(down) > 0 {
 		e.Unexpected("database: not ready while readings was locked: %s", strings.Join(down, ", "))
+	}
+	limit, err := metric(ctx, e.receiver, "roomsensor_receiver_backlog_max_bytes")
+	if err != nil {
+		return errors.Join(err, <-locked)
 	}
 	e.Logf("database: up to %.0f MiB of a team waited for a worker, of %.0f MiB", largest/(1<<20), limit/(1<<20))
 	// It may exceed the limit by one request, and by what the messages add to it.

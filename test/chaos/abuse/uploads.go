@@ -203,7 +203,7 @@ func sendFlood(t *target) (func(context.Context, *attacker), error) {
 	from := t.History.Add(-20 * 24 * time.Hour)
 	return flood(t, bodySize-roomsensor.MaxUploadBytes,
 		func(i int) string { return upload(t.Units[i%len(t.Units)], from, roomsensor.BucketLength/2, 9000) },
-		func(i int) string { return upload(t.Units[i%len(t.Units)], from, roomsensor.BucketLength, 10) })
+		smallUploads(t))
 }
 
 // backlogSize is the size in bytes of a request of sendBacklog, which is small beside the backlog that a team may have.
@@ -211,9 +211,13 @@ const backlogSize = 4 << 20
 
 // sendBacklog sends more than the backlog of a team before the rates of its credentials refuse it.
 func sendBacklog(t *target) (func(context.Context, *attacker), error) {
+	return flood(t, backlogSize, smallUploads(t))
+}
+
+// smallUploads returns uploads of 10 readings, of all devices of the team in turn.
+func smallUploads(t *target) func(i int) string {
 	from := t.History.Add(-20 * 24 * time.Hour)
-	return flood(t, backlogSize,
-		func(i int) string { return upload(t.Units[i%len(t.Units)], from, roomsensor.BucketLength, 10) })
+	return func(i int) string { return upload(t.Units[i%len(t.Units)], from, roomsensor.BucketLength, 10) }
 }
 
 // sendUnknown sends uploads of units that are not registered. They become rejects, which the database cannot compress.
