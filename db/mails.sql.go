@@ -49,29 +49,39 @@ func (q *Queries) MailChoiceGetByStop(ctx context.Context, db DBTX, stop uuid.UU
 }
 
 const MailChoiceList = `-- name: MailChoiceList :many
-SELECT c.user_id, c.team_id, c.alerts, c.morning, c.weekly, c.stop, c.told FROM mail_choices c JOIN users u ON u.id = c.user_id
+SELECT c.user_id, c.team_id, c.alerts, c.morning, c.weekly, c.stop, c.told, u.fahrenheit, u.hour12, u.month_first FROM mail_choices c JOIN users u ON u.id = c.user_id
 WHERE c.team_id = $1 AND u.disabled_at IS NULL AND (c.alerts OR c.morning OR c.weekly)
 ORDER BY c.user_id
 `
 
-// MailChoiceList lists the members of a team who want mails and may sign in.
-func (q *Queries) MailChoiceList(ctx context.Context, db DBTX, teamID uuid.UUID) ([]MailChoice, error) {
+type MailChoiceListRow struct {
+	MailChoice MailChoice
+	Fahrenheit *bool
+	Hour12     *bool
+	MonthFirst *bool
+}
+
+// MailChoiceList lists the members of a team who want mails and may sign in, with how they read numbers.
+func (q *Queries) MailChoiceList(ctx context.Context, db DBTX, teamID uuid.UUID) ([]MailChoiceListRow, error) {
 	rows, err := db.Query(ctx, MailChoiceList, teamID)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []MailChoice
+	var items []MailChoiceListRow
 	for rows.Next() {
-		var i MailChoice
+		var i MailChoiceListRow
 		if err := rows.Scan(
-			&i.UserID,
-			&i.TeamID,
-			&i.Alerts,
-			&i.Morning,
-			&i.Weekly,
-			&i.Stop,
-			&i.Told,
+			&i.MailChoice.UserID,
+			&i.MailChoice.TeamID,
+			&i.MailChoice.Alerts,
+			&i.MailChoice.Morning,
+			&i.MailChoice.Weekly,
+			&i.MailChoice.Stop,
+			&i.MailChoice.Told,
+			&i.Fahrenheit,
+			&i.Hour12,
+			&i.MonthFirst,
 		); err != nil {
 			return nil, err
 		}

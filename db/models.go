@@ -68,7 +68,8 @@ type Alert struct {
 	Rule     string
 	Subject  string
 	DeviceID *uuid.UUID
-	Detail   string
+	// of bad air: the metric, the side and the limit, such as co2_ppm above 1400; otherwise words
+	Detail string
 	// when the cause began: the last upload, the first bad reading, or the night
 	Since   time.Time
 	NotedAt time.Time
@@ -591,4 +592,7 @@ type User struct {
 	CreatedAt    time.Time
 	DisabledAt   *time.Time
 	SignedOutAt  *time.Time
+	Fahrenheit   *bool
+	Hour12       *bool
+	MonthFirst   *bool
 }

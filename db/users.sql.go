@@ -69,7 +69,8 @@ func (q *Queries) UserEnable(ctx context.Context, db DBTX, userID uuid.UUID) err
 }
 
 const UserGet = `-- name: UserGet :one
-SELECT id, email, display_name, created_at, disabled_at, signed_out_at, (password_hash IS NOT NULL)::boolean AS has_password
+SELECT id, email, display_name, created_at, disabled_at, signed_out_at, (password_hash IS NOT NULL)::boolean AS has_password,
+       fahrenheit, hour12, month_first
 FROM users WHERE id = $1
 `
 
@@ -81,6 +82,9 @@ type UserGetRow struct {
 	DisabledAt  *time.Time
 	SignedOutAt *time.Time
 	HasPassword bool
+	Fahrenheit  *bool
+	Hour12      *bool
+	MonthFirst  *bool
 }
 
 func (q *Queries) UserGet(ctx context.Context, db DBTX, userID uuid.UUID) (UserGetRow, error) {
@@ -94,12 +98,16 @@ func (q *Queries) UserGet(ctx context.Context, db DBTX, userID uuid.UUID) (UserG
 		&i.DisabledAt,
 		&i.SignedOutAt,
 		&i.HasPassword,
+		&i.Fahrenheit,
+		&i.Hour12,
+		&i.MonthFirst,
 	)
 	return i, err
 }
 
 const UserGetByEmail = `-- name: UserGetByEmail :one
-SELECT id, email, display_name, created_at, disabled_at, signed_out_at, (password_hash IS NOT NULL)::boolean AS has_password
+SELECT id, email, display_name, created_at, disabled_at, signed_out_at, (password_hash IS NOT NULL)::boolean AS has_password,
+       fahrenheit, hour12, month_first
 FROM users WHERE lower(email) = lower($1)
 `
 
@@ -111,6 +119,9 @@ type UserGetByEmailRow struct {
 	DisabledAt  *time.Time
 	SignedOutAt *time.Time
 	HasPassword bool
+	Fahrenheit  *bool
+	Hour12      *bool
+	MonthFirst  *bool
 }
 
 func (q *Queries) UserGetByEmail(ctx context.Context, db DBTX, email string) (UserGetByEmailRow, error) {
@@ -124,6 +135,9 @@ func (q *Queries) UserGetByEmail(ctx context.Context, db DBTX, email string) (Us
 		&i.DisabledAt,
 		&i.SignedOutAt,
 		&i.HasPassword,
+		&i.Fahrenheit,
+		&i.Hour12,
+		&i.MonthFirst,
 	)
 	return i, err
 }
@@ -237,6 +251,28 @@ func (q *Queries) UserSetFirstPassword(ctx context.Context, db DBTX, arg UserSet
 	return result.RowsAffected(), nil
 }
 
+const UserSetFormat = `-- name: UserSetFormat :exec
+UPDATE users SET fahrenheit = $1, hour12 = $2, month_first = $3 WHERE id = $4
+`
+
+type UserSetFormatParams struct {
+	Fahrenheit *bool
+	Hour12     *bool
+	MonthFirst *bool
+	UserID     uuid.UUID
+}
+
+// UserSetFormat sets how a person reads temperatures, times of day and dates.
+func (q *Queries) UserSetFormat(ctx context.Context, db DBTX, arg UserSetFormatParams) error {
+	_, err := db.Exec(ctx, UserSetFormat,
+		arg.Fahrenheit,
+		arg.Hour12,
+		arg.MonthFirst,
+		arg.UserID,
+	)
+	return err
+}
+
 const UserSetName = `-- name: UserSetName :exec
 UPDATE users SET display_name = $1 WHERE id = $2
 `
@@ -254,7 +290,8 @@ func (q *Queries) UserSetName(ctx context.Context, db DBTX, arg UserSetNameParam
 const UserSetPassword = `-- name: UserSetPassword :one
 UPDATE users SET password_hash = $1, signed_out_at = clock_timestamp()
 WHERE id = $2 AND disabled_at IS NULL
-RETURNING id, email, display_name, created_at, disabled_at, signed_out_at, true::boolean AS has_password
+RETURNING id, email, display_name, created_at, disabled_at, signed_out_at, true::boolean AS has_password,
+    fahrenheit, hour12, month_first
 `
 
 type UserSetPasswordParams struct {
@@ -270,6 +307,9 @@ type UserSetPasswordRow struct {
 	DisabledAt  *time.Time
 	SignedOutAt *time.Time
 	HasPassword bool
+	Fahrenheit  *bool
+	Hour12      *bool
+	MonthFirst  *bool
 }
 
 // UserSetPassword sets the password of a person and ends all sessions.
@@ -284,6 +324,9 @@ func (q *Queries) UserSetPassword(ctx context.Context, db DBTX, arg UserSetPassw
 		&i.DisabledAt,
 		&i.SignedOutAt,
 		&i.HasPassword,
+		&i.Fahrenheit,
+		&i.Hour12,
+		&i.MonthFirst,
 	)
 	return i, err
 }

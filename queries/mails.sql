@@ -1,6 +1,6 @@
--- MailChoiceList lists the members of a team who want mails and may sign in.
+-- MailChoiceList lists the members of a team who want mails and may sign in, with how they read numbers.
 -- name: MailChoiceList :many
-SELECT c.* FROM mail_choices c JOIN users u ON u.id = c.user_id
+SELECT sqlc.embed(c), u.fahrenheit, u.hour12, u.month_first FROM mail_choices c JOIN users u ON u.id = c.user_id
 WHERE c.team_id = @team_id AND u.disabled_at IS NULL AND (c.alerts OR c.morning OR c.weekly)
 ORDER BY c.user_id;
 

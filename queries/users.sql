@@ -1,9 +1,11 @@
 -- name: UserGet :one
-SELECT id, email, display_name, created_at, disabled_at, signed_out_at, (password_hash IS NOT NULL)::boolean AS has_password
+SELECT id, email, display_name, created_at, disabled_at, signed_out_at, (password_hash IS NOT NULL)::boolean AS has_password,
+       fahrenheit, hour12, month_first
 FROM users WHERE id = @user_id;
 
 -- name: UserGetByEmail :one
-SELECT id, email, display_name, created_at, disabled_at, signed_out_at, (password_hash IS NOT NULL)::boolean AS has_password
+SELECT id, email, display_name, created_at, disabled_at, signed_out_at, (password_hash IS NOT NULL)::boolean AS has_password,
+       fahrenheit, hour12, month_first
 FROM users WHERE lower(email) = lower(@email);
 
 -- UserGetCredentials returns what is needed to check the password of a person who may sign in.
@@ -19,7 +21,8 @@ INSERT INTO users (email) VALUES (@email) ON CONFLICT (lower(email)) DO NOTHING;
 -- name: UserSetPassword :one
 UPDATE users SET password_hash = @password_hash, signed_out_at = clock_timestamp()
 WHERE id = @user_id AND disabled_at IS NULL
-RETURNING id, email, display_name, created_at, disabled_at, signed_out_at, true::boolean AS has_password;
+RETURNING id, email, display_name, created_at, disabled_at, signed_out_at, true::boolean AS has_password,
+    fahrenheit, hour12, month_first;
 
 -- UserSetFirstPassword sets the password of a person who has none.
 -- name: UserSetFirstPassword :execrows
@@ -28,6 +31,10 @@ WHERE id = @user_id AND password_hash IS NULL AND disabled_at IS NULL;
 
 -- name: UserSetName :exec
 UPDATE users SET display_name = @display_name WHERE id = @user_id;
+
+-- UserSetFormat sets how a person reads temperatures, times of day and dates.
+-- name: UserSetFormat :exec
+UPDATE users SET fahrenheit = @fahrenheit, hour12 = @hour12, month_first = @month_first WHERE id = @user_id;
 
 -- UserSignOut ends all sessions of a person.
 -- name: UserSignOut :exec

@@ -133,7 +133,8 @@ CREATE TABLE receiver_secrets (
 );
 
 -- users are the people who sign in to the dashboard. password_hash is null until a person has set a password;
--- signed_out_at is when all of the person's sessions ended last.
+-- signed_out_at is when all of the person's sessions ended last. fahrenheit, hour12 and month_first are how the person reads
+-- temperatures, times of day and dates; null is what the browser says.
 CREATE TABLE users (
     id            uuid PRIMARY KEY DEFAULT gen_random_uuid(),
     email         text NOT NULL,
@@ -141,7 +142,10 @@ CREATE TABLE users (
     password_hash text,
     created_at    timestamptz NOT NULL DEFAULT now(),
     disabled_at   timestamptz,
-    signed_out_at timestamptz
+    signed_out_at timestamptz,
+    fahrenheit    boolean,
+    hour12        boolean,
+    month_first   boolean
 );
 CREATE UNIQUE INDEX users_email_key ON users (lower(email));
 

@@ -35,6 +35,7 @@ CREATE TABLE alerts (
 CREATE UNIQUE INDEX alerts_open_key ON alerts (team_id, rule, subject) WHERE ended_at IS NULL;
 CREATE INDEX alerts_ended_at_idx ON alerts (team_id, ended_at);
 CREATE INDEX alerts_device_id_idx ON alerts (device_id);
+COMMENT ON COLUMN alerts.detail IS 'of bad air: the metric, the side and the limit, such as co2_ppm above 1400; otherwise words';
 COMMENT ON COLUMN alerts.since IS 'when the cause began: the last upload, the first bad reading, or the night';
 COMMENT ON COLUMN alerts.outcome IS 'over; unknown: no fresh readings; retracted: late data changed what was known; off: the rule was switched off';
 

@@ -169,7 +169,7 @@ func (d *drawing) isClock() bool { return d.Window.To.Sub(d.Window.From) <= 3*da
 // drawThresholds appends a line for each threshold, with its value at the left end, away from the newest data.
 func (d *drawing) drawThresholds() {
 	for _, t := range d.Thresholds {
-		y := d.y(t.Value)
+		y := d.y(float64(t.Value))
 		d.raw(`<line class="chart-threshold" x2="100%"`)
 		d.attribute("y1", y)
 		d.attribute("y2", y)

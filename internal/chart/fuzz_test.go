@@ -48,7 +48,7 @@ func FuzzLine(f *testing.F) {
 			l.Points = append(l.Points, chart.Point{At: at, Value: v, Low: v, High: v * 1.5, Late: points[2]%2 == 1})
 			l.Bands = append(l.Bands, chart.Band{Window: roomsensor.Window{From: at, To: at.Add(time.Second)}, Label: label})
 			if v-v == 0 {
-				l.Thresholds = []chart.Threshold{{Value: float64(v), Above: points[3]%2 == 1}}
+				l.Thresholds = []chart.Threshold{{Value: v, Above: points[3]%2 == 1}}
 			}
 		}
 		requireInside(t, string(l.SVG()))

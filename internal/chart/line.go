@@ -17,6 +17,7 @@ type Line struct {
 	Digits int // after the decimal point
 	Window roomsensor.Window
 	Zone   *time.Location
+	Format func(at time.Time, layout string) string // of times; nil is that of the layout
 	// Step is the distance of two points between which nothing is missing. Points are starts of buckets of this length.
 	Step   time.Duration
 	Points []Point // ascending; those outside the window are left out
@@ -45,12 +46,12 @@ type Point struct {
 
 // Threshold is a limit, shown as a horizontal line.
 type Threshold struct {
-	Value float64
+	Value float32
 	Above bool // whether values above it exceed it, otherwise those below
 }
 
 // number formats the threshold with all of its digits.
-func (t Threshold) number() string { return strconv.FormatFloat(t.Value, 'f', -1, 64) }
+func (t Threshold) number() string { return strconv.FormatFloat(float64(t.Value), 'f', -1, 32) }
 
 // Band is a labeled interval, such as an assignment.
 type Band struct {

@@ -11,7 +11,15 @@ import (
 func (l *Line) heading() string {
 	const layout = "Mon 2 Jan 2006, 15:04"
 	return fmt.Sprintf("%s from %s to %s (%s)", l.Title,
-		l.Window.From.In(l.Zone).Format(layout), l.Window.To.In(l.Zone).Format(layout), l.Zone)
+		l.time(l.Window.From, layout), l.time(l.Window.To, layout), l.Zone)
+}
+
+// time formats a time in the zone of the chart.
+func (l *Line) time(at time.Time, layout string) string {
+	if l.Format == nil {
+		return at.In(l.Zone).Format(layout)
+	}
+	return l.Format(at.In(l.Zone), layout)
 }
 
 // Summary describes the chart in sentences: the extremes, the mean and the newest value, how often thresholds were
@@ -70,16 +78,16 @@ func (d *drawing) summaryOfCompared() string {
 // exceeded reports whether a point has a value beyond the threshold.
 func (t Threshold) exceeded(p *Point) bool {
 	if t.Above {
-		return float64(p.High) > t.Value
+		return p.High > t.Value
 	}
-	return float64(p.Low) < t.Value
+	return p.Low < t.Value
 }
 
 func (l *Line) describeValues(b *strings.Builder, points []Point) {
 	mean, low, high, _ := Extent(points)
 	newest := &points[len(points)-1]
 	fmt.Fprintf(b, "Lowest %s, highest %s, mean %s %s. Newest: %s %s at %s.", l.number(low), l.number(high),
-		l.number(mean), l.Unit, l.number(float64(newest.Value)), l.Unit, newest.At.In(l.Zone).Format("Mon 2 Jan, 15:04"))
+		l.number(mean), l.Unit, l.number(float64(newest.Value)), l.Unit, l.time(newest.At, "Mon 2 Jan, 15:04"))
 }
 
 // describeGaps appends how many gaps there are between points, and the longest one.
@@ -116,5 +124,5 @@ func length(d time.Duration) string {
 
 // bandNames names bands that are too short for a label each.
 func (l *Line) bandNames(bands []Band) string {
-	return fmt.Sprintf("%d from %s", len(bands), bands[0].Window.From.In(l.Zone).Format("2 Jan"))
+	return fmt.Sprintf("%d from %s", len(bands), l.time(bands[0].Window.From, "2 Jan"))
 }

@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"strings"
 	"time"
 
 	"roomsensor/internal/roomsensor"
@@ -67,9 +68,9 @@ func (l *Line) clockTicks(fine, coarse timeUnit) (ticks []tick) {
 		if at.Before(l.Window.From) || !begin && !fine.hasClock(local) {
 			continue
 		}
-		t := tick{at: at, label: local.Format("15:04"), wide: !begin && !coarse.hasClock(local)}
+		t := tick{at: at, label: l.clock(local), wide: !begin && !coarse.hasClock(local)}
 		if begin || lastDate.IsZero() {
-			t.below = local.Format("Mon 2 Jan")
+			t.below = l.time(local, "Mon 2 Jan")
 			// The date of the first tick is left out if that of the next day needs its place.
 			if len(ticks) > 0 && at.Sub(lastDate) < l.Window.To.Sub(l.Window.From)/4 {
 				ticks[0].below = ""
@@ -82,6 +83,11 @@ func (l *Line) clockTicks(fine, coarse timeUnit) (ticks []tick) {
 		ticks = append(ticks, t)
 	}
 	return ticks
+}
+
+// clock returns the label of a time of day. Whole hours of 12 are short: 3 PM.
+func (l *Line) clock(local time.Time) string {
+	return strings.Replace(l.time(local, "15:04"), ":00 ", " ", 1)
 }
 
 // hasClock reports whether a local time of day is a multiple of the unit.
@@ -97,7 +103,7 @@ func (l *Line) dateTicks(fine, coarse timeUnit) (ticks []tick) {
 		if date.From.Before(l.Window.From) || !fine.hasDate(local) {
 			continue
 		}
-		t := tick{at: date.From, label: local.Format("2 Jan"), wide: !coarse.hasDate(local)}
+		t := tick{at: date.From, label: l.time(local, "2 Jan"), wide: !coarse.hasDate(local)}
 		if fine.days > 0 {
 			t.below = local.Format("Mon")
 		}

@@ -90,6 +90,25 @@ func TestLineTimeAxis(t *testing.T) {
 	}
 }
 
+// TestLineTimeAxisFormat checks that the labels have the format of the person, and are short for whole hours of 12.
+func TestLineTimeAxisFormat(t *testing.T) {
+	t.Parallel()
+	american := func(at time.Time, layout string) string {
+		return at.Format(strings.NewReplacer("15:04", "3:04 PM", "2 Jan", "Jan 2").Replace(layout))
+	}
+	for length, want := range map[time.Duration]string{
+		3 * time.Hour: "|11:30 PM 12 AM |12:30 AM 1 AM |1:30 AM 2 AM", 7 * 24 * time.Hour: "Nov 23 |Nov 24 Nov 25 |Nov 26 Nov 27 |Nov 28 Nov 29",
+	} {
+		from := time.Date(2026, 11, 22, 23, 20, 0, 0, time.UTC)
+		l := chart.Line{
+			ID: "x", Zone: time.UTC, Step: time.Hour, Format: american,
+			Window: roomsensor.Window{From: from, To: from.Add(length)},
+		}
+		first, _ := ticks(string(l.SVG()))
+		require.Equal(t, want, strings.Join(first, " "))
+	}
+}
+
 // TestLineTimeAxisZones checks in all zones, around all changes of the clock in a year, that a tick is where its label
 // says, and that there are neither too few nor too many.
 func TestLineTimeAxisZones(t *testing.T) {

@@ -25,7 +25,7 @@ func (l *Line) valueAxis(points []Point) valueAxis {
 		low, high = min(low, float64(points[i].Low)), max(high, float64(points[i].High))
 	}
 	for _, t := range l.Thresholds {
-		low, high = min(low, t.Value), max(high, t.Value)
+		low, high = min(low, float64(t.Value)), max(high, float64(t.Value))
 	}
 	if low == high {
 		margin := max(1, math.Abs(low)/10)

@@ -29,7 +29,7 @@ func TestAlertsPage(t *testing.T) {
 		'{"at": "2026-11-22T07:30:00Z", "headline": "1 of 2 bedrooms had bad air", "people": [{"name": "Ana", "text": "CO₂ was high."}],
 		  "good": ["Ben"], "changes": ["Cem, night of Fri: was unknown, is bad."]}')`, e.team, e.now.Add(-time.Minute))
 	e.exec(t, `INSERT INTO alerts (team_id, rule, subject, device_id, detail, since, noted_at, ended_at, outcome) VALUES
-		($1, 'bad', 'a', $2, 'CO₂ above 1400 ppm', $3, $3, NULL, NULL), ($1, 'silent', 'b', $2, '', $3, $3, $4, 'over'),
+		($1, 'bad', 'a', $2, 'co2_ppm above 1400', $3, $3, NULL, NULL), ($1, 'silent', 'b', $2, '', $3, $3, $4, 'over'),
 		($1, 'silent', 'c', $2, '', $3, $3, $5, 'over'), ($1, 'rejects', 'dev:7', NULL, 'unknown_unit', $3, $3, NULL, NULL)`,
 		e.team, device, e.now.Add(-time.Hour), e.now.Add(-time.Minute), e.now.Add(-8*24*time.Hour))
 	other := e.addTeam(t, "Other")

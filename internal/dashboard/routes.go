@@ -24,6 +24,7 @@ func (p *pages) routes() []page.Route { //nolint:funlen // One line per route.
 		{Method: post, Path: "/mails/stop/:stop", Public: true, Handle: p.team.StopMails},
 		{Method: get, Path: "/account", Handle: p.people.ShowAccount},
 		{Method: post, Path: "/account/name", Handle: p.people.ChangeName},
+		{Method: post, Path: "/account/format", Handle: p.people.ChooseFormat},
 		{Method: post, Path: "/account/password", Handle: p.people.ChangePassword},
 		{Method: post, Path: "/account/sign-out", Handle: p.people.SignOutEverywhere},
 		{Method: get, Path: "/teams", Handle: p.people.ListTeams},

@@ -78,7 +78,7 @@ func (r *round) findRooms(ctx context.Context) error {
 			continue
 		}
 		if a, ok := r.air.Alert(room, last[room.DeviceID]); ok {
-			a.Detail = wording.AlertCause(r.air.Cause(room))
+			a.Detail = wording.AlertDetail(r.air.Cause(room))
 			r.add(a)
 		}
 	}
@@ -236,7 +236,7 @@ func (r *round) tellMember(ctx context.Context, c *roomsensor.MailChoice, recent
 	if len(news) == 0 {
 		return nil
 	}
-	mail, err := r.alertMail(news)
+	mail, err := r.alertMail(wording.FormatOf(c.Format, ""), news)
 	if err != nil {
 		return err
 	}

@@ -70,24 +70,22 @@ func (r *round) mail(kind roomsensor.MailKind, subject string, l *letter) (*room
 	}, nil
 }
 
-// clock returns a time in the zone of the team.
-func (r *round) clock(at time.Time) string { return at.In(r.team.TimeZone).Format("Mon 2 Jan, 15:04") }
-
 // alertMail returns the mail about alerts that began or ended.
-func (r *round) alertMail(news []roomsensor.Alert) (*roomsensor.Mail, error) {
+func (r *round) alertMail(f wording.Format, news []roomsensor.Alert) (*roomsensor.Mail, error) {
+	clock := func(at time.Time) string { return f.Time(at.In(r.team.TimeZone), "Mon 2 Jan, 15:04") }
 	var began, ended []string
 	var first string
 	for i := range news {
 		a := &news[i]
-		text := wording.AlertText(a)
+		text := f.AlertText(a)
 		if first == "" || a.EndedAt == nil && len(began) == 0 {
 			first = text
 		}
 		if a.EndedAt == nil {
-			began = append(began, text+", since "+r.clock(a.Since)+". "+wording.AlertDo(a))
+			began = append(began, text+", since "+clock(a.Since)+". "+wording.AlertDo(a))
 			continue
 		}
-		ended = append(ended, wording.AlertEnded(a)+": "+text+", from "+r.clock(a.Since)+" to "+r.clock(*a.EndedAt)+".")
+		ended = append(ended, wording.AlertEnded(a)+": "+text+", from "+clock(a.Since)+" to "+clock(*a.EndedAt)+".")
 	}
 	subject := first
 	switch {

@@ -122,7 +122,7 @@ func (s *session) Data(r io.Reader) error {
 
 // unfold joins the lines that quoted-printable divided.
 func unfold(text string) string {
-	return strings.NewReplacer("=\r\n", "", "=3D", "=", "\r\n ", " ", "=C2=A0", " ", "=E2=82=82", "₂").Replace(text)
+	return strings.NewReplacer("=\r\n", "", "=3D", "=", "\r\n ", " ", "=C2=A0", " ", "=C2=B0", "°", "=E2=82=82", "₂").Replace(text)
 }
 
 // take returns the mails that arrived since the last call.
@@ -188,11 +188,17 @@ func (e *env) assign(t *testing.T, label, from string) {
 // measure stores readings of one value of CO2 in [from, to), and an upload at the end.
 func (e *env) measure(t *testing.T, from, to string, co2 float32) {
 	t.Helper()
+	e.measureMetric(t, from, to, roomsensor.CO2, co2)
+}
+
+// measureMetric is measure for another metric.
+func (e *env) measureMetric(t *testing.T, from, to string, metric roomsensor.Metric, x float32) {
+	t.Helper()
 	end := storetest.At(to)
 	var rows []roomsensor.DeviceMeasurement
 	for at := storetest.At(from); at.Before(end); at = at.Add(roomsensor.BucketLength) {
 		m := roomsensor.Measurement{MeasuredAt: at.Add(time.Minute)}
-		m.Values.Set(roomsensor.CO2, co2)
+		m.Values.Set(metric, x)
 		rows = append(rows, roomsensor.DeviceMeasurement{DeviceID: e.DeviceID, Measurement: m})
 	}
 	_, err := e.WriteBatch(t.Context(), roomsensor.Batch{
@@ -263,6 +269,34 @@ func TestAlertMails(t *testing.T) {
 	require.Len(t, mails, 1)
 	require.Contains(t, mails[0].text, "Over: Room 12 (Ana Ruiz) has bad air: CO₂ above 1400 ppm, from Wed 25 Nov, 13:00 to Wed 25 Nov, 13:26.")
 	require.Empty(t, e.round(t, "2026-11-25T13:00:00Z"))
+}
+
+// TestMailFormat checks that a mail has the format that its reader chose, also if others read another one.
+func TestMailFormat(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.assign(t, "Ben Lee", "2026-11-01T00:00:00Z")
+	wants := roomsensor.MailChoice{Alerts: true, Morning: true}
+	for name, format := range map[string]string{"coach": "true", "other": "NULL"} {
+		e.Exec(t, `UPDATE users SET fahrenheit = `+format+`, hour12 = `+format+`, month_first = `+format+` WHERE id = $1`,
+			e.member(t, name, wants))
+	}
+	e.measureMetric(t, "2026-11-24T21:00:00Z", "2026-11-25T12:20:00Z", roomsensor.Temp, 30)
+	texts := map[string]string{}
+	for _, mail := range e.round(t, "2026-11-25T12:21:00Z") {
+		texts[mail.to] += mail.text
+	}
+	for _, part := range []string{
+		"Temperature above 80.6 °F, since Wed Nov 25, ", "in the night of Tue Nov 24, 2026", "Temperature was above 80.6 °F for 9 h",
+	} {
+		require.Contains(t, texts["coach@example.com"], part)
+	}
+	for _, part := range []string{
+		"Temperature above 27 °C, since Wed 25 Nov, ", "in the night of Tue 24 Nov 2026", "Temperature was above 27 °C for 9 h",
+	} {
+		require.Contains(t, texts["other@example.com"], part)
+		require.NotContains(t, texts["coach@example.com"], part)
+	}
 }
 
 // TestLateData checks that an alert about air needs fresh readings, and that late ones withdraw alerts.

@@ -34,46 +34,51 @@ func (r *round) report(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	report := w.report(due, r.Reported)
 	open, err := r.open(ctx)
 	if err != nil {
 		return err
 	}
-	for i := range open {
-		report.Attention = append(report.Attention, wording.AlertText(&open[i])+".")
+	before := r.Reported
+	write := func(f wording.Format) *roomsensor.MorningReport {
+		report := w.report(f, due, before)
+		for i := range open {
+			report.Attention = append(report.Attention, f.AlertText(&open[i])+".")
+		}
+		return report
 	}
-	r.Report, r.ReportedAt, r.Reported = report, due, w.verdicts()
+	r.Report, r.ReportedAt, r.Reported = write(wording.Format{}), due, w.verdicts()
 	if late {
 		return nil
 	}
-	return r.mailReport(ctx, report, due.In(zone).Weekday() == r.team.Alerts.MailDay)
+	return r.mailReport(ctx, write, due.In(zone).Weekday() == r.team.Alerts.MailDay)
 }
 
-// mailReport adds the mails with a report to the outbox.
-func (r *round) mailReport(ctx context.Context, report *roomsensor.MorningReport, weekly bool) error {
+// mailReport adds the mails with a report to the outbox, to each member in the format of the member.
+func (r *round) mailReport(
+	ctx context.Context, write func(wording.Format) *roomsensor.MorningReport, weekly bool,
+) error {
 	if !r.SendsMails {
 		return nil
 	}
 	choices, err := r.Choices(ctx)
-	if err != nil || len(choices) == 0 {
-		return err
-	}
-	morning, err := r.morningMail(report)
-	if err != nil {
-		return err
-	}
-	week, err := r.weeklyMail(report)
 	if err != nil {
 		return err
 	}
 	for i := range choices {
 		c := &choices[i]
-		morning.UserID, week.UserID = c.UserID, c.UserID
+		enqueue := func(mail *roomsensor.Mail, err error) error {
+			if err != nil {
+				return err
+			}
+			mail.UserID = c.UserID
+			return r.Enqueue(ctx, mail)
+		}
+		report := write(wording.FormatOf(c.Format, ""))
 		if c.Morning {
-			err = r.Enqueue(ctx, morning)
+			err = enqueue(r.morningMail(report))
 		}
 		if err == nil && c.Weekly && weekly {
-			err = r.Enqueue(ctx, week)
+			err = enqueue(r.weeklyMail(report))
 		}
 		if err != nil {
 			return err
@@ -129,7 +134,9 @@ func keyText(s roomsensor.Sleeper) string {
 }
 
 // date returns the name of a night: the date on which it began.
-func (w *week) date(n int) string { return w.nights[n].Date.Format("Mon 2 Jan 2006") }
+func (w *week) date(f wording.Format, n int) string {
+	return f.Time(w.nights[n].Date, "Mon 2 Jan 2006")
+}
 
 // verdicts returns the verdicts of all nights, by night and sleeper.
 func (w *week) verdicts() map[string]map[string]string {
@@ -147,8 +154,10 @@ func (w *week) verdicts() map[string]map[string]string {
 }
 
 // report returns the report of the newest night. before has the verdicts of the last report.
-func (w *week) report(due time.Time, before map[string]map[string]string) *roomsensor.MorningReport {
-	report := &roomsensor.MorningReport{At: due, Night: w.date(0), Week: w.summary()}
+func (w *week) report(
+	f wording.Format, due time.Time, before map[string]map[string]string,
+) *roomsensor.MorningReport {
+	report := &roomsensor.MorningReport{At: due, Night: w.date(f, 0), Week: w.summary()}
 	var rooms []roomsensor.NightRoom
 	sorted := slices.DeleteFunc(slices.Clone(w.sleepers), func(s sleeper) bool { return len(s.Rooms[0]) == 0 })
 	slices.SortStableFunc(sorted, func(a, b sleeper) int { return a.Worst(0).Compare(b.Worst(0)) })
@@ -160,21 +169,21 @@ func (w *week) report(due time.Time, before map[string]map[string]string) *rooms
 			continue
 		}
 		report.People = append(report.People, roomsensor.ReportLine{
-			Name: s.name, Verdict: s.Nights[0].Verdict().String(), Text: wording.Advice(&s.Nights[0], &s.Worst(0).Limits),
+			Name: s.name, Verdict: s.Nights[0].Verdict().String(), Text: f.Advice(&s.Nights[0], &s.Worst(0).Limits),
 		})
 	}
-	report.Headline, report.Others = wording.NightSummary(rooms, "in the night of "+w.date(0))
+	report.Headline, report.Others = wording.NightSummary(rooms, "in the night of "+w.date(f, 0))
 	if report.Headline == "" {
-		report.Headline = "No room had an assignment in the night of " + w.date(0)
+		report.Headline = "No room had an assignment in the night of " + w.date(f, 0)
 	}
 	for n := range w.nights {
-		report.Changes = append(report.Changes, w.changes(n, before[w.nights[n].Date.Format(time.DateOnly)])...)
+		report.Changes = append(report.Changes, w.changes(f, n, before[w.nights[n].Date.Format(time.DateOnly)])...)
 	}
 	return report
 }
 
 // changes says what is known of a night that a report did not know. before is nil for a night that was in no report.
-func (w *week) changes(n int, before map[string]string) (changes []string) {
+func (w *week) changes(f wording.Format, n int, before map[string]string) (changes []string) {
 	if before == nil {
 		return nil
 	}
@@ -183,7 +192,7 @@ func (w *week) changes(n int, before map[string]string) (changes []string) {
 		was, known := before[s.key]
 		if len(s.Rooms[n]) == 0 {
 			if known {
-				changes = append(changes, fmt.Sprintf("%s, night of %s: was %s, had no room.", s.name, w.date(n), was))
+				changes = append(changes, fmt.Sprintf("%s, night of %s: was %s, had no room.", s.name, w.date(f, n), was))
 			}
 			continue
 		}
@@ -191,8 +200,8 @@ func (w *week) changes(n int, before map[string]string) (changes []string) {
 		if is == was {
 			continue
 		}
-		changes = append(changes, fmt.Sprintf("%s, night of %s: was %s, is %s. %s", s.name, w.date(n),
-			cmp.Or(was, "not reported"), is, wording.Advice(&s.Nights[n], &s.Worst(n).Limits)))
+		changes = append(changes, fmt.Sprintf("%s, night of %s: was %s, is %s. %s", s.name, w.date(f, n),
+			cmp.Or(was, "not reported"), is, f.Advice(&s.Nights[n], &s.Worst(n).Limits)))
 	}
 	return changes
 }

@@ -89,7 +89,7 @@ type Alert struct {
 	Rule     AlertRule
 	Subject  string     // id of a device, or hardware id of a unit whose uploads are rejected
 	DeviceID *uuid.UUID // nil for a unit that is not registered
-	Detail   string     // such as the metric and its limit
+	Detail   string     // of bad air: the metric and its limit (wording.AlertDetail); otherwise words
 	Since    time.Time  // when the cause began
 	NotedAt  time.Time
 	EndedAt  *time.Time
@@ -230,6 +230,7 @@ func (s *AlertSettings) RejectAlert(u *UnitRejects, now time.Time) (a Alert, ok 
 type MailChoice struct {
 	UserID                  uuid.UUID
 	Alerts, Morning, Weekly bool
+	Format                  FormatChoice            // of the member, when the mails are written
 	Told                    map[AlertRule]time.Time // of the last mail about alerts, which reported everything until then
 }
 

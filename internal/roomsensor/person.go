@@ -56,7 +56,11 @@ type User struct {
 	CreatedAt   time.Time
 	DisabledAt  *time.Time
 	SignedOutAt *time.Time // when all sessions ended last
+	Format      FormatChoice
 }
+
+// FormatChoice is how a person chose to read temperatures, times of day and dates. Nil means as the browser says.
+type FormatChoice struct{ Fahrenheit, Hour12, MonthFirst *bool }
 
 // DisplayName returns the name of a person, or the email address of one without a name.
 func (u *User) DisplayName() string {

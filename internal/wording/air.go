@@ -22,12 +22,7 @@ func VerdictTextOf(v roomsensor.Verdict) VerdictText {
 	}[v]
 }
 
-// Limit returns a limit with its unit, in all its digits.
-func Limit(m roomsensor.Metric, x float32) string {
-	return roomsensor.FormatLimit(&x) + "\u00a0" + MetricTexts[m].Unit
-}
-
-// LimitText says in words which values of a metric are not fine.
+// LimitText says in words which values of a metric are not fine, in the unit in which a team enters its limits.
 func LimitText(m roomsensor.Metric, l roomsensor.Limit) string {
 	if l.IsZero() {
 		return "no limit"
@@ -62,8 +57,8 @@ func HoursAndMinutes(d time.Duration) string {
 }
 
 // Beyond says for how long a metric was beyond a limit.
-func Beyond(c roomsensor.Cause) string {
-	return HoursAndMinutes(c.For) + " " + side(c.High) + " " + Limit(c.Metric, c.Limit)
+func (f Format) Beyond(c roomsensor.Cause) string {
+	return HoursAndMinutes(c.For) + " " + side(c.High) + " " + f.Limit(c.Metric, c.Limit)
 }
 
 func side(high bool) string {
@@ -83,7 +78,7 @@ var remedies = [roomsensor.MetricCount]struct{ low, high string }{
 }
 
 // Advice says in one sentence what a night was like, and what to do about it.
-func Advice(r *roomsensor.NightResult, limits *roomsensor.Limits) string {
+func (f Format) Advice(r *roomsensor.NightResult, limits *roomsensor.Limits) string {
 	verdict := r.Verdict()
 	if c, ok := r.Cause(verdict, limits); ok && verdict >= roomsensor.Stuffy {
 		remedy := remedies[c.Metric].low
@@ -91,7 +86,7 @@ func Advice(r *roomsensor.NightResult, limits *roomsensor.Limits) string {
 			remedy = remedies[c.Metric].high
 		}
 		return fmt.Sprintf("%s was %s %s for %s: %s.",
-			MetricTexts[c.Metric].Name, side(c.High), Limit(c.Metric, c.Limit), HoursAndMinutes(c.For), remedy)
+			MetricTexts[c.Metric].Name, side(c.High), f.Limit(c.Metric, c.Limit), HoursAndMinutes(c.For), remedy)
 	}
 	switch {
 	case verdict == roomsensor.Good:

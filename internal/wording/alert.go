@@ -2,6 +2,8 @@ package wording
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 
 	"roomsensor/internal/roomsensor"
 )
@@ -15,10 +17,10 @@ func alertRoom(a *roomsensor.Alert) string {
 }
 
 // AlertText says what is wrong.
-func AlertText(a *roomsensor.Alert) string {
+func (f Format) AlertText(a *roomsensor.Alert) string {
 	switch a.Rule {
 	case roomsensor.RuleBad:
-		return alertRoom(a) + " has bad air: " + a.Detail
+		return alertRoom(a) + " has bad air: " + f.cause(a.Detail)
 	case roomsensor.RuleSilent:
 		return alertRoom(a) + " sends nothing"
 	case roomsensor.RuleCoverage:
@@ -57,9 +59,22 @@ func AlertEnded(a *roomsensor.Alert) string {
 	return ""
 }
 
-// AlertCause says which metric of a reading is bad.
-func AlertCause(c roomsensor.Cause) string {
-	return MetricTexts[c.Metric].Name + " " + side(c.High) + " " + Limit(c.Metric, c.Limit)
+// AlertDetail returns the detail of an alert about bad air: the metric, the side and the limit, such as
+// "co2_ppm above 1400". AlertText says it in words.
+func AlertDetail(c roomsensor.Cause) string {
+	return c.Metric.String() + " " + side(c.High) + " " + roomsensor.FormatLimit(&c.Limit)
+}
+
+// cause says which metric is bad, by the detail of an alert.
+func (f Format) cause(detail string) string {
+	name, rest, _ := strings.Cut(detail, " ")
+	side, limit, _ := strings.Cut(rest, " ")
+	for _, m := range roomsensor.Metrics {
+		if x, err := strconv.ParseFloat(limit, 32); m.String() == name && err == nil {
+			return MetricTexts[m].Name + " " + side + " " + f.Limit(m, float32(x))
+		}
+	}
+	return detail
 }
 
 // Arrived says how many readings of a night arrived.

@@ -2,8 +2,6 @@
 package wording
 
 import (
-	"fmt"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -53,30 +51,6 @@ var MetricTexts = [roomsensor.MetricCount]struct {
 	roomsensor.Humidity: {"Humidity", "%", 0},
 	roomsensor.Lux:      {"Light", "lux", 0},
 	roomsensor.Sound:    {"Sound", "dB", 0},
-}
-
-// Number returns a value of a metric with its unit.
-func Number(m roomsensor.Metric, value any) (string, error) {
-	x := reflect.ValueOf(value)
-	for x.Kind() == reflect.Pointer && !x.IsNil() {
-		x = x.Elem()
-	}
-	switch {
-	case !x.IsValid() || x.Kind() == reflect.Pointer:
-		return NoData, nil
-	case x.CanFloat():
-		return Digits(m, x.Float()) + "\u00a0" + MetricTexts[m].Unit, nil // No line break between them.
-	}
-	return "", fmt.Errorf("%T is no number", value)
-}
-
-// Digits returns a value of a metric without its unit.
-func Digits(m roomsensor.Metric, x float64) string {
-	text := strings.TrimPrefix(strconv.FormatFloat(x, 'f', MetricTexts[m].Decimals, 64), "-")
-	if x < 0 && strings.ContainsAny(text, "123456789") {
-		text = "−" + text
-	}
-	return text
 }
 
 // Plural returns a number with a word: "1 device", "2 devices".

@@ -87,7 +87,7 @@ GRANT SELECT, INSERT, UPDATE (alerts, morning, weekly, told) ON mail_choices TO 
 GRANT SELECT ON teams, devices, device_state, device_hardware, assignments, readings, memberships, goose_db_version
     TO roomsensor_notify;
 GRANT SELECT (id, team_id, hardware_id, reason, received_at, replayed_at) ON rejected_uploads TO roomsensor_notify;
-GRANT SELECT (id, email, display_name, disabled_at) ON users TO roomsensor_notify;
+GRANT SELECT (id, email, display_name, disabled_at, fahrenheit, hour12, month_first) ON users TO roomsensor_notify;
 GRANT SELECT, INSERT, UPDATE ON alert_rounds TO roomsensor_notify;
 GRANT SELECT, INSERT, UPDATE, DELETE ON alerts, mails TO roomsensor_notify;
 GRANT SELECT, UPDATE (told) ON mail_choices TO roomsensor_notify;

@@ -38,7 +38,8 @@ var chromium = sync.OnceValues(func() (context.Context, error) {
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(path), chromedp.Env("TZ="+zone), chromedp.Flag("hide-scrollbars", false),
-		chromedp.Flag("lang", "en-US")) // It decides the order in which people type a date.
+		chromedp.Flag("lang", "en-US"),        // It decides the order in which people type a date.
+		chromedp.Flag("accept-lang", "en-GB")) // It decides the format of the pages.
 	if os.Geteuid() == 0 {
 		options = append(options, chromedp.NoSandbox) // Chromium refuses to start as root otherwise.
 	}

@@ -56,7 +56,7 @@ func newTimelineView(v *page.Visit, f *timelineFilter, timeline *roomsensor.Time
 		Search: f.search, Tag: f.tag, LastDay: f.last.Format(time.DateOnly), Days: f.days, Periods: timelinePeriods,
 		Earlier: f.last.AddDate(0, 0, -f.days).Format(time.DateOnly), Zone: v.Zone().String(),
 		From: window.From, To: f.last, Total: timeline.Total, Filtered: f.search != "" || f.tag != "",
-		Ticks: timelineTicks(f, window),
+		Ticks: timelineTicks(v.Format(), f, window),
 	}
 	if next := f.last.AddDate(0, 0, f.days); !f.last.After(v.Now.In(v.Zone()).AddDate(0, 0, -1)) {
 		view.Later = next.Format(time.DateOnly)
@@ -94,11 +94,11 @@ func (view *timelineView) addPages(number int) {
 const maxTickLabels = 5
 
 // timelineTicks returns lines at the same distance in days: as many as have room for their labels.
-func timelineTicks(f *timelineFilter, window roomsensor.Window) (ticks []timelineTick) {
+func timelineTicks(format wording.Format, f *timelineFilter, window roomsensor.Window) (ticks []timelineTick) {
 	step := (f.days + maxTickLabels - 1) / maxTickLabels
 	for day := 0; day < f.days; day += step {
 		at := window.From.AddDate(0, 0, day)
-		ticks = append(ticks, timelineTick{position(at, window), at.Format("2 Jan")})
+		ticks = append(ticks, timelineTick{position(at, window), format.Time(at, "2 Jan")})
 	}
 	return ticks
 }
@@ -157,5 +157,5 @@ func clock(v *page.Visit, at time.Time) string {
 	if !at.Equal(at.Truncate(time.Minute)) {
 		layout += ":05"
 	}
-	return at.In(v.Zone()).Format(layout)
+	return v.Time(at, layout)
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -303,7 +304,7 @@ func (p *Pages) addLines(ctx context.Context, v *page.Visit, view *comparisonVie
 		}
 		view.Lines = append(view.Lines, line)
 	}
-	drawn := metricLine(c.metric, nil)
+	drawn := metricLine(v.Format(), c.metric, nil)
 	drawn.ID, drawn.Window, drawn.Zone, drawn.Step = "compare", c.window, v.Zone(), roomsensor.BucketLength
 	if c.length.hourly() {
 		drawn.Step = time.Hour
@@ -335,15 +336,16 @@ func (p *Pages) readLine(
 			return line, err
 		}
 		slices.Reverse(buckets)
-		line.points = append(line.points, metricLine(c.metric, buckets).Points...)
+		line.points = append(line.points, metricLine(v.Format(), c.metric, buckets).Points...)
 	}
 	// A person can have two rooms at the same time.
 	slices.SortStableFunc(line.points, func(a, b chart.Point) int { return a.At.Compare(b.At) })
 	if mean, low, high, ok := chart.Extent(line.points); ok {
-		line.mean = mean
-		line.Mean, _ = wording.Number(c.metric, mean) // They are numbers.
-		line.Low, _ = wording.Number(c.metric, low)
-		line.High, _ = wording.Number(c.metric, high)
+		unit := "\u00a0" + v.Format().Unit(c.metric) // The points have it.
+		text := func(x float64) string {
+			return strconv.FormatFloat(x, 'f', wording.MetricTexts[c.metric].Decimals, 64) + unit
+		}
+		line.mean, line.Mean, line.Low, line.High = mean, text(mean), text(low), text(high)
 	}
 	return line, nil
 }

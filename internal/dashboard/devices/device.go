@@ -150,33 +150,33 @@ func (p *Pages) addCharts(ctx context.Context, v *page.Visit, view *deviceView) 
 	bands := bandsOf(during)
 	limits := v.Team.Limits.For(view.Device.ID, view.Device.Metadata)
 	for _, m := range roomsensor.Metrics {
-		line := metricLine(m, buckets)
+		line := metricLine(v.Format(), m, buckets)
 		line.Window, line.Zone, line.Step, line.Bands = w.Window, v.Zone(), w.step(), bands
-		line.Thresholds = chartThresholds(limits[m])
+		line.Thresholds = chartThresholds(v.Format(), m, limits[m])
 		view.Charts = append(view.Charts, metricChart{
 			Key: m.String(), Name: line.Title, Unit: line.Unit, Drawing: line.SVG(), Summary: line.Summary(),
 		})
 	}
 	view.HasLate = slices.ContainsFunc(buckets, func(b deviceBucket) bool { return b.delay > 0 })
 	number, _ := strconv.Atoi(v.Echo.QueryParam("page"))
-	view.Table = newDeviceTable(buckets, number)
+	view.Table = newDeviceTable(v.Format(), buckets, number)
 	return nil
 }
 
 // chartRanges are values that the scale of each metric includes, so that noise does not look like a change.
-var chartRanges = [roomsensor.MetricCount]struct{ low, high float64 }{
+var chartRanges = [roomsensor.MetricCount]struct{ low, high float32 }{
 	roomsensor.CO2: {400, 1000}, roomsensor.Temp: {16, 26}, roomsensor.Humidity: {30, 60},
 	roomsensor.Lux: {0, 500}, roomsensor.Sound: {30, 50},
 }
 
 // chartThresholds returns the limits of a metric.
-func chartThresholds(l roomsensor.Limit) (lines []chart.Threshold) {
+func chartThresholds(f wording.Format, m roomsensor.Metric, l roomsensor.Limit) (lines []chart.Threshold) {
 	add := func(b roomsensor.Bound, above bool) {
 		if b.Warn != nil {
-			lines = append(lines, chart.Threshold{Value: float64(*b.Warn), Above: above})
+			lines = append(lines, chart.Threshold{Value: f.Convert(m, *b.Warn), Above: above})
 		}
 		if b.Bad != nil && *b.Bad != *b.Warn {
-			lines = append(lines, chart.Threshold{Value: float64(*b.Bad), Above: above})
+			lines = append(lines, chart.Threshold{Value: f.Convert(m, *b.Bad), Above: above})
 		}
 	}
 	add(l.Low, false)
@@ -185,17 +185,19 @@ func chartThresholds(l roomsensor.Limit) (lines []chart.Threshold) {
 }
 
 // metricLine returns the chart of a metric, still without a window.
-func metricLine(m roomsensor.Metric, buckets []deviceBucket) *chart.Line {
+func metricLine(f wording.Format, m roomsensor.Metric, buckets []deviceBucket) *chart.Line {
 	text := wording.MetricTexts[m]
 	line := &chart.Line{
-		ID: "chart-" + m.String(), Title: text.Name, Unit: text.Unit, Digits: text.Decimals,
-		Low: chartRanges[m].low, High: chartRanges[m].high, Points: make([]chart.Point, 0, len(buckets)),
+		ID: "chart-" + m.String(), Title: text.Name, Unit: f.Unit(m), Digits: text.Decimals, Format: f.Time,
+		Low: float64(f.Convert(m, chartRanges[m].low)), High: float64(f.Convert(m, chartRanges[m].high)),
+		Points: make([]chart.Point, 0, len(buckets)),
 	}
 	for i := range buckets {
 		b := &buckets[i]
 		if value := &b.metrics[m]; value.Count > 0 {
 			line.Points = append(line.Points, chart.Point{
-				At: b.from, Value: value.Mean, Low: value.Min, High: value.Max, Count: value.Count, Late: b.delay > 0,
+				At: b.from, Value: f.Convert(m, value.Mean), Low: f.Convert(m, value.Min), High: f.Convert(m, value.Max),
+				Count: value.Count, Late: b.delay > 0,
 			})
 		}
 	}
@@ -212,7 +214,7 @@ func backLinks(v *page.Visit) (links []backLink) {
 	}
 	if night, err := time.Parse(time.DateOnly, v.Echo.QueryParam("night")); err == nil {
 		links = append(links, backLink{
-			v.Path("nights") + "?night=" + night.Format(time.DateOnly), "Night of " + night.Format("Mon 2 Jan 2006"),
+			v.Path("nights") + "?night=" + night.Format(time.DateOnly), "Night of " + v.Format().Time(night, "Mon 2 Jan 2006"),
 		})
 	}
 	return links

@@ -181,7 +181,7 @@ func (p *Pages) explainHardware(
 		return err
 	}
 	other := "the device " + wording.NameOf(device.DisplayName, device.HardwareID)
-	when := func(at time.Time) string { return at.In(v.Zone()).Format("Mon 2 Jan 2006, 15:04:05") }
+	when := func(at time.Time) string { return v.Time(at, "Mon 2 Jan 2006, 15:04:05") }
 	switch c.Conflict {
 	case roomsensor.HardwareInstalled:
 		if c.To != nil {

@@ -27,29 +27,29 @@ type deviceRow struct {
 type deviceCell struct{ Value, Low, High string }
 
 // newDeviceTable returns a page of the table; pages are counted from 1. A page that does not exist is the nearest one.
-func newDeviceTable(buckets []deviceBucket, number int) deviceTable {
+func newDeviceTable(f wording.Format, buckets []deviceBucket, number int) deviceTable {
 	t := deviceTable{Total: len(buckets), Pages: max(1, (len(buckets)+rowsPerPage-1)/rowsPerPage)}
 	t.Page = min(max(number, 1), t.Pages)
 	for _, m := range roomsensor.Metrics {
-		t.Metrics = append(t.Metrics, wording.MetricTexts[m].Name+" "+wording.MetricTexts[m].Unit)
+		t.Metrics = append(t.Metrics, wording.MetricTexts[m].Name+" "+f.Unit(m))
 	}
 	newest := len(buckets) - (t.Page-1)*rowsPerPage
 	shown := buckets[max(0, newest-rowsPerPage):newest]
 	for i := range slices.Backward(shown) {
-		t.Rows = append(t.Rows, newDeviceRow(&shown[i]))
+		t.Rows = append(t.Rows, newDeviceRow(f, &shown[i]))
 	}
 	return t
 }
 
-func newDeviceRow(b *deviceBucket) deviceRow {
+func newDeviceRow(f wording.Format, b *deviceBucket) deviceRow {
 	row := deviceRow{From: b.from}
 	for _, m := range roomsensor.Metrics {
 		value, cell := b.metrics[m], deviceCell{}
 		if value.Count > 0 {
-			cell.Value = wording.Digits(m, float64(value.Mean))
+			cell.Value = f.Digits(m, value.Mean)
 		}
 		if value.Min < value.Max {
-			cell.Low, cell.High = wording.Digits(m, float64(value.Min)), wording.Digits(m, float64(value.Max))
+			cell.Low, cell.High = f.Digits(m, value.Min), f.Digits(m, value.Max)
 		}
 		row.Cells = append(row.Cells, cell)
 	}

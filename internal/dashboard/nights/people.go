@@ -67,7 +67,8 @@ func (p *Pages) ShowPeople(ctx context.Context, v *page.Visit) error {
 	}
 	view := peopleView{Headline: weekHeadline(rows), More: more, ByName: v.Echo.QueryParam("sort") == "name"}
 	for i := range nights {
-		view.Nights = append(view.Nights, nightCellView{Date: nights[i].Date.Format("Mon 2 Jan"), Old: i >= weekNights})
+		date := v.Format().Time(nights[i].Date, "Mon 2 Jan")
+		view.Nights = append(view.Nights, nightCellView{Date: date, Old: i >= weekNights})
 	}
 	view.Pages = max(1, (len(rows)+peoplePage-1)/peoplePage)
 	first, err := strconv.Atoi(v.Echo.QueryParam("page"))
@@ -179,7 +180,7 @@ func newNightCellView(
 	v *page.Visit, h *roomsensor.NightHistory, n int, night *roomsensor.Night, person uuid.UUID,
 ) nightCellView {
 	result := &h.Nights[n]
-	cell := nightCellView{Date: night.Date.Format("Mon 2 Jan"), Verdict: wording.VerdictTextOf(result.Verdict())}
+	cell := nightCellView{Date: v.Format().Time(night.Date, "Mon 2 Jan"), Verdict: wording.VerdictTextOf(result.Verdict())}
 	room := h.Worst(n)
 	if cell.Away = room == nil; cell.Away {
 		return cell
@@ -253,48 +254,72 @@ type stay struct {
 	Export   string // address of the export of its readings
 }
 
+// personWindow is what the page of a person shows.
+type personWindow struct {
+	nights []roomsensor.Night // the newest first
+	window roomsensor.Window  // of the notes: from the first night to the one after the last, or to now
+	old    bool               // whether there are newer nights
+}
+
+// shownNights returns the nights of the query until, by default the last ones.
+func shownNights(v *page.Visit) (w personWindow) {
+	newest, _ := v.Team.Night.LastNight(v.Now, v.Zone())
+	w.window.To = v.Now
+	if until, err := time.Parse(time.DateOnly, v.Echo.QueryParam("until")); err == nil && until.Before(newest.Date) {
+		newest, w.old = v.Team.Night.Night(until, v.Zone()), true
+		w.window.To = v.Team.Night.Night(until.AddDate(0, 0, 1), v.Zone()).Window.From
+	}
+	w.nights = append([]roomsensor.Night{newest}, v.Team.Night.Before(newest, v.Zone(), personNights-1)...)
+	w.window.From = w.nights[personNights-1].Window.From
+	return w
+}
+
 // ShowPerson shows the nights of a person, who is named by one of the assignments.
 func (p *Pages) ShowPerson(ctx context.Context, v *page.Visit) error {
-	held, err := p.running.Try(fairshare.Owner{Team: v.Team.ID}, 1)
+	view, err := p.personView(ctx, v)
 	if err != nil {
 		return err
+	}
+	return v.Render("person", view)
+}
+
+func (p *Pages) personView(ctx context.Context, v *page.Visit) (*personView, error) {
+	held, err := p.running.Try(fairshare.Owner{Team: v.Team.ID}, 1)
+	if err != nil {
+		return nil, err
 	}
 	defer held.Release()
 	id, err := v.ID("assignment_id")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	assignment, err := p.backend.Assignment(ctx, v.Team.ID, id)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	key, ok := assignment.Person()
 	if !ok {
-		return roomsensor.ErrNotFound
+		return nil, roomsensor.ErrNotFound
 	}
-	last, _ := v.Team.Night.LastNight(v.Now, v.Zone())
-	newest := last
-	if until, err := time.Parse(time.DateOnly, v.Echo.QueryParam("until")); err == nil && until.Before(last.Date) {
-		newest = v.Team.Night.Night(until, v.Zone())
-	}
-	nights := append([]roomsensor.Night{newest}, v.Team.Night.Before(newest, v.Zone(), personNights-1)...)
+	shown := shownNights(v)
+	nights := shown.nights
 	rooms, results, _, err := p.backend.RoomNights(ctx, v.Team.ID, queriesOf(v, nights, true),
 		func(a *roomsensor.Assignment) bool { return a.IsPerson(key) })
 	if err != nil {
-		return err
+		return nil, err
 	}
 	h := roomsensor.GatherNights(rooms, results, len(nights))[roomsensor.Sleeper{Person: key}]
 	if h == nil {
 		h = roomsensor.NewNightHistory(len(nights))
 	}
-	view := personView{Name: assignment.Label, ID: id}
+	view := &personView{Name: assignment.Label, ID: id}
 	view.add(v, h, nights)
-	address := v.Path("people", id.String()) + "?until="
-	view.Earlier = address + newest.Date.AddDate(0, 0, -personNights).Format(time.DateOnly)
-	if newest.Date.Before(last.Date) {
-		view.Later = address + newest.Date.AddDate(0, 0, personNights).Format(time.DateOnly)
+	path := v.Path("people", id.String())
+	view.Earlier = path + "?until=" + nights[0].Date.AddDate(0, 0, -personNights).Format(time.DateOnly)
+	if shown.old {
+		view.Later = path + "?until=" + nights[0].Date.AddDate(0, 0, personNights).Format(time.DateOnly)
 	}
-	return v.Render("person", view)
+	return view, nil
 }
 
 func (view *personView) add(v *page.Visit, h *roomsensor.NightHistory, nights []roomsensor.Night) {
@@ -302,9 +327,9 @@ func (view *personView) add(v *page.Visit, h *roomsensor.NightHistory, nights []
 	for n := range nights {
 		night := personNight{nightCellView: newNightCellView(v, h, n, &nights[n], view.ID)}
 		if room := h.Worst(n); room != nil {
-			night.Advice = wording.Advice(&h.Nights[n], &room.Limits)
+			night.Advice = v.Format().Advice(&h.Nights[n], &room.Limits)
 			if metric := &h.Nights[n].Metrics[roomsensor.CO2]; metric.Count > 0 {
-				night.CO2 = valueOf(roomsensor.CO2, metric.Mean)
+				night.CO2 = v.Format().Number(roomsensor.CO2, metric.Mean)
 			}
 		}
 		if h.Nights[n].Verdict() == roomsensor.Bad {
@@ -318,7 +343,7 @@ func (view *personView) add(v *page.Visit, h *roomsensor.NightHistory, nights []
 		view.Nights = append(view.Nights, night)
 	}
 	view.Headline = fmt.Sprintf("%s had bad air in %d of %d nights", view.Name, bad, len(nights))
-	view.Bars, view.Strip = nightBars(nights, h.Nights)
+	view.Bars, view.Strip = nightBars(v.Format(), nights, h.Nights)
 	slices.SortFunc(h.Stays, func(a, b roomsensor.NightRoom) int {
 		return b.Assignment.StartedAt.Compare(a.Assignment.StartedAt)
 	})

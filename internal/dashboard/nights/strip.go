@@ -21,7 +21,9 @@ type nightBar struct {
 var barHeights = [...]int{roomsensor.Unknown: 8, roomsensor.Good: 5, roomsensor.Stuffy: 12, roomsensor.Bad: stripHeight}
 
 // nightBars returns the strip of a room, the oldest night first, and its text alternative.
-func nightBars(nights []roomsensor.Night, results []roomsensor.NightResult) (bars []nightBar, summary string) {
+func nightBars(
+	f wording.Format, nights []roomsensor.Night, results []roomsensor.NightResult,
+) (bars []nightBar, summary string) {
 	const pitch = 7
 	counts := map[string]int{}
 	for i := range nights {
@@ -35,7 +37,7 @@ func nightBars(nights []roomsensor.Night, results []roomsensor.NightResult) (bar
 			bar.Y = stripHeight - bar.Height
 		}
 		counts[bar.Text]++
-		bar.Text = nights[n].Date.Format("Mon 2 Jan") + ": " + bar.Text
+		bar.Text = f.Time(nights[n].Date, "Mon 2 Jan") + ": " + bar.Text
 		bars = append(bars, bar)
 	}
 	summary = wording.Plural(len(nights), "night") + " before"

@@ -39,7 +39,7 @@ type nightView struct {
 
 func newNightView(v *page.Visit, r *nightReport) *nightView {
 	view := &nightView{
-		Title: "Night of " + r.night.Date.Format("Mon 2 Jan 2006"), Date: r.night.Date.Format(time.DateOnly),
+		Title: "Night of " + v.Format().Time(r.night.Date, "Mon 2 Jan 2006"), Date: r.night.Date.Format(time.DateOnly),
 		Newest: r.newest.Date.Format(time.DateOnly),
 		From:   r.night.Window.From, To: r.night.Window.To, Zone: v.Zone().String(),
 		Earlier: r.night.Date.AddDate(0, 0, -1).Format(time.DateOnly),
@@ -49,7 +49,7 @@ func newNightView(v *page.Visit, r *nightReport) *nightView {
 	if !isNewest {
 		view.Later = r.night.Date.AddDate(0, 0, 1).Format(time.DateOnly)
 	}
-	when := "in the night of " + r.night.Date.Format("Mon 2 Jan 2006")
+	when := "in the night of " + v.Format().Time(r.night.Date, "Mon 2 Jan 2006")
 	switch {
 	case r.night.Date.Equal(r.last.Date):
 		view.Title, view.Begun, when = "Last night", !isNewest, "last night"
@@ -101,7 +101,7 @@ func newRoomView(
 	view := roomView{
 		Label:  room.Assignment.Label,
 		Travel: room.Assignment.HomeOrTravel == roomsensor.Travel, Verdict: wording.VerdictTextOf(room.Verdict()),
-		Advice: wording.Advice(&room.NightResult, &room.Limits), Sparkline: sparkline(room),
+		Advice: v.Format().Advice(&room.NightResult, &room.Limits), Sparkline: sparkline(v.Format(), room),
 		Link: nightLink(v, room.Assignment.DeviceID, &r.night, nil),
 	}
 	if room.Assignment.Type == roomsensor.Athlete {
@@ -121,16 +121,18 @@ func newRoomView(
 	}
 	for _, m := range roomsensor.Metrics {
 		if room.Metrics[m].Count > 0 {
-			view.Metrics = append(view.Metrics, newNightCell(m, &room.Metrics[m], &room.Limits[m]))
+			view.Metrics = append(view.Metrics, newNightCell(v.Format(), m, &room.Metrics[m], &room.Limits[m]))
 		}
 	}
-	view.Bars, view.Strip = nightBars(before, past.Nights)
+	view.Bars, view.Strip = nightBars(v.Format(), before, past.Nights)
 	return view
 }
 
-func newNightCell(m roomsensor.Metric, result *roomsensor.NightMetric, limit *roomsensor.Limit) nightCell {
-	cell := nightCell{Name: wording.MetricTexts[m].Name, Mean: valueOf(m, result.Mean)}
-	cell.Range = wording.Digits(m, float64(result.Min)) + " to " + valueOf(m, result.Max)
+func newNightCell(
+	f wording.Format, m roomsensor.Metric, result *roomsensor.NightMetric, limit *roomsensor.Limit,
+) nightCell {
+	cell := nightCell{Name: wording.MetricTexts[m].Name, Mean: f.Number(m, result.Mean)}
+	cell.Range = f.Digits(m, result.Min) + " to " + f.Number(m, result.Max)
 	for _, v := range []roomsensor.Verdict{roomsensor.Bad, roomsensor.Stuffy} {
 		for _, high := range []bool{false, true} {
 			count, at := result.Low.At(v), limit.Low.At(v)
@@ -141,7 +143,7 @@ func newNightCell(m roomsensor.Metric, result *roomsensor.NightMetric, limit *ro
 				continue
 			}
 			cell.Class = wording.VerdictTextOf(v).Key
-			cell.Beyond = append(cell.Beyond, wording.Beyond(roomsensor.Cause{
+			cell.Beyond = append(cell.Beyond, f.Beyond(roomsensor.Cause{
 				Metric: m, High: high, Limit: *at, For: roomsensor.Buckets(count),
 			}))
 		}
@@ -153,7 +155,7 @@ func newNightCell(m roomsensor.Metric, result *roomsensor.NightMetric, limit *ro
 const sparklineLow, sparklineHigh = 400, 1200
 
 // sparkline draws CO₂ over the night with its limit, or nothing without a value.
-func sparkline(room *roomsensor.NightRoom) template.HTML {
+func sparkline(f wording.Format, room *roomsensor.NightRoom) template.HTML {
 	metric := &room.Metrics[roomsensor.CO2]
 	if metric.Count == 0 {
 		return ""
@@ -164,13 +166,7 @@ func sparkline(room *roomsensor.NightRoom) template.HTML {
 	}
 	high := room.Limits[roomsensor.CO2].High
 	limit := cmp.Or(high.Bad, high.Warn)
-	label := "CO₂ over the night, from " + wording.Digits(roomsensor.CO2, float64(metric.Min)) + " to " +
-		valueOf(roomsensor.CO2, metric.Max)
+	label := "CO₂ over the night, from " + f.Digits(roomsensor.CO2, metric.Min) + " to " +
+		f.Number(roomsensor.CO2, metric.Max)
 	return chart.Sparkline(values, sparklineLow, sparklineHigh, limit, chart.Size{Width: 192, Height: 32}, label)
-}
-
-// valueOf returns a value with its unit.
-func valueOf(m roomsensor.Metric, x float32) string {
-	text, _ := wording.Number(m, x) // It is a number.
-	return text
 }

@@ -115,12 +115,12 @@ func (p *Pages) Show(ctx context.Context, v *page.Visit) error {
 		Awaits: w.awaits && w.linesAt.IsZero(), MadeAt: w.at,
 		Version: w.token(), Stream: v.Path("tiles"), Docs: p.publicURL + "/docs",
 	}
-	view.MadeClock, view.MadeStamp = w.at.In(v.Zone()).Format(time.TimeOnly), w.at.UTC().Format(time.RFC3339Nano)
+	view.MadeClock, view.MadeStamp = v.Time(w.at, time.TimeOnly), w.at.UTC().Format(time.RFC3339Nano)
 	view.Zone = v.Zone().String()
 	if text := v.Echo.Request().URL.RawQuery; text != "" {
 		view.Stream += "?" + text
 	}
-	style := tileStyle(&v.Team)
+	style := tileStyle(v)
 	for i := range selected.rooms {
 		r := &selected.rooms[i]
 		html, err := r.render(v, style)

@@ -38,7 +38,7 @@ type tileStream struct {
 	last   *overview // that the page shows; nil at the start
 	lastAt time.Time // when it was sent: with last, it says what the page shows
 	since  int64     // version that the page shows
-	style  string    // settings of the team that it shows
+	style  string    // settings of the team and of the person that it shows
 }
 
 // Stream handles the stream of a page.
@@ -66,7 +66,7 @@ func (p *Pages) Stream(ctx context.Context, v *page.Visit) error {
 	}
 	t := &tileStream{
 		pages: p, visit: v, stream: st, filter: f,
-		since: w.changedSince(v.Echo.QueryParam("since")), style: tileStyle(&v.Team),
+		since: w.changedSince(v.Echo.QueryParam("since")), style: tileStyle(v),
 	}
 	if err := t.sendChanges(w); err != nil {
 		return err
@@ -117,7 +117,8 @@ func (t *tileStream) update() error {
 	return t.sendChanges(w)
 }
 
-// check ends the stream of a person who is signed out or left the team. It also notices other settings of the team.
+// check ends the stream of a person who is signed out or left the team. It also notices other
+// settings of the team and of the person.
 func (t *tileStream) check() error {
 	v := t.visit
 	switch err := v.Recheck(); {
@@ -129,7 +130,7 @@ func (t *tileStream) check() error {
 	case err != nil:
 		return nil //nolint:nilerr // The next check may succeed.
 	}
-	if style := tileStyle(&v.Team); style != t.style {
+	if style := tileStyle(v); style != t.style {
 		t.style, t.since, t.last = style, 0, nil
 		return t.update()
 	}

@@ -21,7 +21,7 @@ const markupAge = 15 * time.Second
 // markup is a rendered tile.
 type markup struct {
 	at    time.Time
-	style string // the settings of the team that it depends on
+	style string // the tileStyle
 	html  template.HTML
 }
 
@@ -54,8 +54,7 @@ type valueView struct {
 
 func (t *tile) statusText() wording.StatusText { return wording.StatusTextOf(t.status, t.LastSeenAt) }
 
-// render returns the markup of a tile, which all pages and streams of the team share. style is the tileStyle of the
-// team.
+// render returns the markup of a tile, which the pages and streams of the team share. style is the tileStyle.
 func (t *tile) render(v *page.Visit, style string) (template.HTML, error) {
 	if m := t.markup.Load(); m != nil && m.style == style && v.Now.Sub(m.at).Abs() < markupAge {
 		return m.html, nil
@@ -69,9 +68,10 @@ func (t *tile) render(v *page.Visit, style string) (template.HTML, error) {
 	return m.html, nil
 }
 
-// tileStyle returns what the markup of tiles depends on.
-func tileStyle(team *roomsensor.TeamSettings) string {
-	return fmt.Sprint(team.TimeZone, team.Night, team.Limits.Limits, team.Limits.Rules)
+// tileStyle returns the settings of the team and of the person that the markup of tiles depends on.
+func tileStyle(v *page.Visit) string {
+	team := &v.Team
+	return fmt.Sprint(team.TimeZone, team.Night, team.Limits.Limits, team.Limits.Rules, v.Format())
 }
 
 // air returns the verdict on the fresh values of a tile, and the limits that it is by. By day, sound has no limit.

@@ -18,7 +18,8 @@ import (
 //	time T, date T     a time in the team's zone: "Sun 22 Nov, 14:05" and "Sun 22 Nov"
 //	ago T              "4 min ago", with the time as a tooltip
 //	printed            when the page was made, for prints
-//	number METRIC X    "612 ppm"; X may be a number or a pointer to one
+//	number METRIC X    "612 ppm"
+//	format             how the person reads temperatures, times of day and dates
 //	plural N WORD      "1 device", "2 devices"; for other plurals {{plural N "person" "people"}}
 //	can ROLE           whether the person has at least a role: {{if can "editor"}}
 func functions(a *assets, current func() *Visit) template.FuncMap {
@@ -33,9 +34,10 @@ func functions(a *assets, current func() *Visit) template.FuncMap {
 		"ago":  func(at any) (template.HTML, error) { return current().ageElement(at) },
 		"printed": func() string {
 			v := current()
-			return "as of " + v.Now.In(v.Zone()).Format("Mon 2 Jan 2006, 15:04") + " (" + v.Zone().String() + ")"
+			return "as of " + v.Time(v.Now, "Mon 2 Jan 2006, 15:04") + " (" + v.Zone().String() + ")"
 		},
-		"number": wording.Number,
+		"number": func(m roomsensor.Metric, x float32) string { return current().Format().Number(m, x) },
+		"format": func() wording.Format { return current().Format() },
 		"plural": wording.Plural,
 		"can": func(name string) (bool, error) {
 			role, ok := roomsensor.ParseRole(name)
@@ -86,6 +88,16 @@ func (v *Visit) Zone() *time.Location {
 	return v.Team.TimeZone
 }
 
+// Format returns how the person reads temperatures, times of day and dates.
+func (v *Visit) Format() wording.Format {
+	return wording.FormatOf(v.User.Format, v.Echo.Request().Header.Get("Accept-Language"))
+}
+
+// Time formats a time in the team's zone, as wording.Format.Time does.
+func (v *Visit) Time(at time.Time, layout string) string {
+	return v.Format().Time(at.In(v.Zone()), layout)
+}
+
 // timeOf returns a time of a template; ok is false if there is none.
 func timeOf(at any) (t time.Time, ok bool, err error) {
 	switch at := at.(type) {
@@ -102,17 +114,16 @@ func timeOf(at any) (t time.Time, ok bool, err error) {
 	return t, false, fmt.Errorf("%T is no time", at)
 }
 
-// timeElement returns an element with a time in the team's zone, in the long format if its year is not the current one.
-func (v *Visit) timeElement(at any, format, long string) (template.HTML, error) {
+// timeElement returns an element with a time in the team's zone, in the long layout if its year is not the current one.
+func (v *Visit) timeElement(at any, layout, long string) (template.HTML, error) {
 	t, ok, err := timeOf(at)
 	if err != nil || !ok {
 		return wording.NoData, err
 	}
-	local := t.In(v.Zone())
-	if local.Year() != v.Now.In(v.Zone()).Year() {
-		format = long
+	if t.In(v.Zone()).Year() != v.Now.In(v.Zone()).Year() {
+		layout = long
 	}
-	return element(t, "", local.Format(format)), nil
+	return element(t, "", v.Time(t, layout)), nil
 }
 
 // ageElement returns an element with the age of a time in words.
@@ -121,7 +132,7 @@ func (v *Visit) ageElement(at any) (template.HTML, error) {
 	if err != nil || !ok {
 		return wording.NoData, err
 	}
-	return element(t, t.In(v.Zone()).Format("Mon 2 Jan 2006, 15:04"), wording.Age(v.Now.Sub(t))), nil
+	return element(t, v.Time(t, "Mon 2 Jan 2006, 15:04"), wording.Age(v.Now.Sub(t))), nil
 }
 
 func element(t time.Time, title, text string) template.HTML {

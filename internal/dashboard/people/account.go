@@ -2,6 +2,7 @@ package people
 
 import (
 	"context"
+	"strconv"
 
 	"github.com/google/uuid"
 
@@ -13,6 +14,7 @@ import (
 // Account changes what people set for themselves.
 type Account interface {
 	RenameUser(ctx context.Context, userID uuid.UUID, name string) error
+	ChooseFormat(ctx context.Context, userID uuid.UUID, c roomsensor.FormatChoice) error
 	// ChangePassword ends all sessions of the person, and returns the person, of whom a new session may begin.
 	ChangePassword(ctx context.Context, userID uuid.UUID, hash string) (roomsensor.User, error)
 	SignOutEverywhere(ctx context.Context, userID uuid.UUID) error
@@ -23,12 +25,33 @@ type accountView struct {
 	Email, Name string
 	Min         int
 	Teams       []roomsensor.Membership
+	Formats     []formatField
 	Errors      page.FormErrors
+}
+
+// formatField is a choice of a format. Its value is "true", "false", or empty for what the browser says.
+type formatField struct{ Name, Label, No, Yes, Value string }
+
+// formatFields returns the choices of a person, in the order of roomsensor.FormatChoice.
+func formatFields(c roomsensor.FormatChoice) []formatField {
+	value := func(chosen *bool) string {
+		if chosen == nil {
+			return ""
+		}
+		return strconv.FormatBool(*chosen)
+	}
+	return []formatField{
+		{"fahrenheit", "Temperatures", "°C", "°F", value(c.Fahrenheit)},
+		{"hour12", "Times", "24 hours: 15:04", "12 hours: 3:04 PM", value(c.Hour12)},
+		{"month_first", "Dates", "day first: 31 Jan", "month first: Jan 31", value(c.MonthFirst)},
+	}
 }
 
 func (p *Pages) account(ctx context.Context, v *page.Visit) (*accountView, error) {
 	teams, err := p.backend.Memberships(ctx, v.User.ID)
-	return &accountView{v.User.Email, v.User.Name, roomsensor.MinPassword, teams, page.FormErrors{}}, err
+	return &accountView{
+		v.User.Email, v.User.Name, roomsensor.MinPassword, teams, formatFields(v.User.Format), page.FormErrors{},
+	}, err
 }
 
 // ShowAccount shows the account of the person.
@@ -58,6 +81,36 @@ func (p *Pages) ChangeName(ctx context.Context, v *page.Visit) error {
 		return err
 	}
 	return v.Redirect("/account", "Your name is saved.")
+}
+
+// ChooseFormat changes how the person reads temperatures, times of day and dates.
+func (p *Pages) ChooseFormat(ctx context.Context, v *page.Visit) error {
+	view, err := p.account(ctx, v)
+	if err == nil {
+		err = v.CheckForm()
+	}
+	if err != nil {
+		return err
+	}
+	var chosen roomsensor.FormatChoice
+	for i, to := range []**bool{&chosen.Fahrenheit, &chosen.Hour12, &chosen.MonthFirst} {
+		field := &view.Formats[i]
+		field.Value = v.Form(field.Name)
+		switch field.Value {
+		case "":
+		case "true", "false":
+			*to = new(field.Value == "true")
+		default:
+			view.Errors.Add(field.Name, "Choose one of the list.")
+		}
+	}
+	if len(view.Errors) > 0 {
+		return v.Invalid("account", view)
+	}
+	if err := p.backend.ChooseFormat(ctx, v.User.ID, chosen); err != nil {
+		return err
+	}
+	return v.Redirect("/account", "Pages and mails show temperatures, times and dates as you chose.")
 }
 
 // ChangePassword needs the current password, so that someone at an unattended browser cannot take the account over.

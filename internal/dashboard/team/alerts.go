@@ -93,7 +93,7 @@ func (p *Pages) alertsView(
 ) (*alertsView, error) {
 	view := &alertsView{
 		Form: form, Was: alertForm(&v.Team).Encode(), Rules: ruleTexts(&v.Team.Alerts), Days: weekdays(),
-		MailAt: v.Team.Alerts.MailAt.String() + " (" + v.Zone().String() + ")", Errors: errs,
+		MailAt: v.Format().Clock(v.Team.Alerts.MailAt) + " (" + v.Zone().String() + ")", Errors: errs,
 	}
 	view.addNumbers()
 	all, err := p.backend.TeamAlerts(ctx, v.Team.ID, v.Now.Add(-alertsReach))
@@ -131,7 +131,7 @@ func (p *Pages) alertsView(
 
 func newAlertRow(v *page.Visit, a *roomsensor.Alert) alertRow {
 	row := alertRow{
-		Text: wording.AlertText(a), Do: wording.AlertDo(a), Since: a.Since, EndedAt: a.EndedAt,
+		Text: v.Format().AlertText(a), Do: wording.AlertDo(a), Since: a.Since, EndedAt: a.EndedAt,
 		Outcome: wording.AlertEnded(a), Bad: a.Rule == roomsensor.RuleBad,
 	}
 	switch {

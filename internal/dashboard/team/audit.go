@@ -60,7 +60,7 @@ func (p *Pages) ShowAudit(ctx context.Context, v *page.Visit) error {
 		view.Older = page.FormatPosition(last.At, last.ID)
 	}
 	for i := range entries {
-		row, err := newAuditRow(&entries[i], v.Zone())
+		row, err := newAuditRow(v, &entries[i])
 		if err != nil {
 			return err
 		}
@@ -132,7 +132,7 @@ func whoOf(e *roomsensor.AuditEntry) string {
 	return "database user " + e.Actor.Name
 }
 
-func newAuditRow(e *roomsensor.AuditEntry, zone *time.Location) (auditRow, error) {
+func newAuditRow(v *page.Visit, e *roomsensor.AuditEntry) (auditRow, error) {
 	row := auditRow{
 		AuditEntry: *e, Who: whoOf(e), What: actionTexts[e.Action] + " " + objectTexts[e.ObjectKind], Name: e.ObjectName,
 	}
@@ -146,18 +146,18 @@ func newAuditRow(e *roomsensor.AuditEntry, zone *time.Location) (auditRow, error
 	row.Differences, err = e.Differences()
 	for i := range row.Differences {
 		d := &row.Differences[i]
-		d.Before, d.After = localText(d.Before, zone), localText(d.After, zone)
+		d.Before, d.After = localText(v, d.Before), localText(v, d.After)
 	}
 	return row, err
 }
 
 // localText returns a time in the zone of the team, and any other text unchanged.
-func localText(text *string, zone *time.Location) *string {
+func localText(v *page.Visit, text *string) *string {
 	if text == nil {
 		return nil
 	}
 	if at, ok := roomsensor.ParseTime(*text); ok {
-		return new(at.In(zone).Format("Mon 2 Jan 2006, 15:04:05"))
+		return new(v.Time(at, "Mon 2 Jan 2006, 15:04:05"))
 	}
 	return text
 }

@@ -98,8 +98,8 @@ func (p *Pages) ShowSettings(ctx context.Context, v *page.Visit) error {
 
 func (p *Pages) settingsView(ctx context.Context, v *page.Visit, form url.Values) (*settingsView, error) {
 	view := &settingsView{
-		Form: form, Was: formOf(&v.Team).Encode(), Night: v.Team.Night.Start.String() + " to " + v.Team.Night.End.String(),
-		Zones: timezone.Names(), Errors: page.FormErrors{},
+		Form: form, Was: formOf(&v.Team).Encode(), Zones: timezone.Names(), Errors: page.FormErrors{},
+		Night: v.Format().Clock(v.Team.Night.Start) + " to " + v.Format().Clock(v.Team.Night.End),
 	}
 	for _, m := range roomsensor.Metrics {
 		view.Limits = append(view.Limits, limitFields{

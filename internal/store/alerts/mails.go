@@ -21,7 +21,11 @@ func (t *transaction) Choices(ctx context.Context) ([]roomsensor.MailChoice, err
 	if err != nil {
 		return nil, err
 	}
-	return pg.Convert(rows, choiceOf), nil
+	return pg.Convert(rows, func(row *db.MailChoiceListRow) roomsensor.MailChoice {
+		c := choiceOf(&row.MailChoice)
+		c.Format = roomsensor.FormatChoice{Fahrenheit: row.Fahrenheit, Hour12: row.Hour12, MonthFirst: row.MonthFirst}
+		return c
+	}), nil
 }
 
 func choiceOf(row *db.MailChoice) roomsensor.MailChoice {

@@ -101,6 +101,17 @@ func (s *Store) RenameUser(ctx context.Context, userID uuid.UUID, name string) e
 	return s.InChange(ctx, "renaming a user", func(tx pgx.Tx) error { return s.Queries.UserSetName(ctx, tx, p) })
 }
 
+// ChooseFormat changes how a person reads temperatures, times of day and dates.
+func (s *Store) ChooseFormat(ctx context.Context, userID uuid.UUID, c roomsensor.FormatChoice) error {
+	err := s.Queries.UserSetFormat(ctx, s.Pool, db.UserSetFormatParams{
+		UserID: userID, Fahrenheit: c.Fahrenheit, Hour12: c.Hour12, MonthFirst: c.MonthFirst,
+	})
+	if err != nil {
+		return fmt.Errorf("choosing a format: %w", pg.Translate(err))
+	}
+	return nil
+}
+
 // SignOutEverywhere ends all sessions of a person.
 func (s *Store) SignOutEverywhere(ctx context.Context, userID uuid.UUID) error {
 	return s.InChange(ctx, "ending the sessions of a user", func(tx pgx.Tx) error {
@@ -150,5 +161,6 @@ func user(row *db.UserGetRow) roomsensor.User {
 	return roomsensor.User{
 		ID: row.ID, Email: row.Email, Name: row.DisplayName, HasPassword: row.HasPassword,
 		CreatedAt: row.CreatedAt, DisabledAt: row.DisabledAt, SignedOutAt: pg.UTC(row.SignedOutAt),
+		Format: roomsensor.FormatChoice{Fahrenheit: row.Fahrenheit, Hour12: row.Hour12, MonthFirst: row.MonthFirst},
 	}
 }

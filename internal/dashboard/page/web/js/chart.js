@@ -81,8 +81,10 @@ function hide() {
   for (const chart of charts) chart.cursor.classList.remove("on");
 }
 
-const clock = new Intl.DateTimeFormat("en-GB", {
-  timeZone: section?.dataset.zone, weekday: "short", day: "numeric", month: "short", hour: "2-digit", minute: "2-digit",
+const { locale, hours } = document.body.dataset;
+const clock = new Intl.DateTimeFormat(locale, {
+  timeZone: section?.dataset.zone, hourCycle: hours, weekday: "short", day: "numeric", month: "short",
+  hour: hours === "h12" ? "numeric" : "2-digit", minute: "2-digit",
 });
 
 function describe(chart, column) {

@@ -59,7 +59,9 @@ function paintAll() {
   overview.querySelectorAll(".tile").forEach(paint);
 }
 
-const clock = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium", timeZone: overview.dataset.zone });
+const clock = new Intl.DateTimeFormat(document.body.dataset.locale, {
+  timeStyle: "medium", timeZone: overview.dataset.zone, hourCycle: document.body.dataset.hours,
+});
 
 function show(kind, text) {
   connection.className = `connection ${kind}`;
