@@ -321,6 +321,18 @@ type Membership struct {
 	CreatedAt time.Time
 }
 
+type Note struct {
+	ID     uuid.UUID
+	TeamID uuid.UUID
+	// the device, or that of the assignment
+	DeviceID uuid.UUID
+	// an assignment of the person; null for a note about the device
+	AssignmentID *uuid.UUID
+	At           time.Time
+	Text         string
+	AuthorID     *uuid.UUID
+}
+
 type OpenLink struct {
 	TokenSha256 []byte
 	UserID      uuid.UUID

@@ -95,9 +95,11 @@ func (q *Queries) SubjectAssignmentList(ctx context.Context, db DBTX, arg Subjec
 
 const SubjectAuditErase = `-- name: SubjectAuditErase :execrows
 UPDATE audit_log SET object_name = $1::text, reason = NULL,
-    before = (before - 'external_ref') || CASE WHEN before ? 'label' THEN jsonb_build_object('label', $1::text) ELSE '{}' END,
-    after = (after - 'external_ref') || CASE WHEN after ? 'label' THEN jsonb_build_object('label', $1::text) ELSE '{}' END
-WHERE team_id = $2 AND object_kind = 'assignment' AND object_id = ANY($3::text[])
+    before = (before - 'external_ref' - 'text') || CASE WHEN before ? 'label' THEN jsonb_build_object('label', $1::text) ELSE '{}' END,
+    after = (after - 'external_ref' - 'text') || CASE WHEN after ? 'label' THEN jsonb_build_object('label', $1::text) ELSE '{}' END
+WHERE team_id = $2
+  AND (object_kind = 'assignment' AND object_id = ANY($3::text[])
+       OR object_kind = 'note' AND coalesce(after, before) ->> 'assignment_id' = ANY($3))
 `
 
 type SubjectAuditEraseParams struct {
@@ -106,7 +108,8 @@ type SubjectAuditEraseParams struct {
 	AssignmentIds []string
 }
 
-// SubjectAuditErase replaces the label in the changes of some assignments, and removes the external_ref and the reason.
+// SubjectAuditErase replaces the label in the changes of some assignments and of their notes, and removes the external_ref,
+// the text of the notes and the reason.
 func (q *Queries) SubjectAuditErase(ctx context.Context, db DBTX, arg SubjectAuditEraseParams) (int64, error) {
 	result, err := db.Exec(ctx, SubjectAuditErase, arg.Name, arg.TeamID, arg.AssignmentIds)
 	if err != nil {
@@ -117,7 +120,9 @@ func (q *Queries) SubjectAuditErase(ctx context.Context, db DBTX, arg SubjectAud
 
 const SubjectAuditList = `-- name: SubjectAuditList :many
 SELECT id, at, actor_kind, actor, user_id, database_user, team_id, action, object_kind, object_id, object_name, device_id, device_name, before, after, reason FROM audit_log l
-WHERE l.team_id = $1 AND l.object_kind = 'assignment' AND l.object_id = ANY($2::text[])
+WHERE l.team_id = $1
+  AND (l.object_kind = 'assignment' AND l.object_id = ANY($2::text[])
+       OR l.object_kind = 'note' AND coalesce(l.after, l.before) ->> 'assignment_id' = ANY($2))
 ORDER BY l.at, l.id
 `
 
@@ -126,7 +131,7 @@ type SubjectAuditListParams struct {
 	AssignmentIds []string
 }
 
-// SubjectAuditList lists the changes of some assignments, the oldest first.
+// SubjectAuditList lists the changes of some assignments and of their notes, the oldest first.
 func (q *Queries) SubjectAuditList(ctx context.Context, db DBTX, arg SubjectAuditListParams) ([]AuditLog, error) {
 	rows, err := db.Query(ctx, SubjectAuditList, arg.TeamID, arg.AssignmentIds)
 	if err != nil {
@@ -290,6 +295,8 @@ FROM (
     UNION ALL SELECT 'assignments', a.id::text, 'external_ref', a.external_ref
         FROM assignments a JOIN devices d ON d.id = a.device_id
         WHERE d.team_id = $1 AND NOT a.id::text = ANY($2::text[])
+    UNION ALL SELECT 'notes', n.id::text, 'text', n.text FROM notes n
+        WHERE n.team_id = $1 AND NOT coalesce(n.assignment_id::text = ANY($2::text[]), false)
     UNION ALL SELECT 'api_keys', k.key_id, 'label', k.label FROM api_keys k WHERE k.team_id = $1
     UNION ALL SELECT 'ingest_keys', k.key_id, 'label', k.label FROM ingest_keys k WHERE k.team_id = $1
     UNION ALL SELECT 'api_key_uses', u.key_id, 'client', u.client
@@ -369,6 +376,69 @@ func (q *Queries) SubjectMentionList(ctx context.Context, db DBTX, arg SubjectMe
 			&i.ID,
 			&i.Field,
 			&i.Content,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const SubjectNoteErase = `-- name: SubjectNoteErase :execrows
+DELETE FROM notes
+WHERE team_id = $1
+  AND assignment_id IN (
+      SELECT a.id FROM assignments a WHERE a.label = $2 OR a.external_ref = $3)
+`
+
+type SubjectNoteEraseParams struct {
+	TeamID      uuid.UUID
+	Label       *string
+	ExternalRef *string
+}
+
+// SubjectNoteErase deletes the notes of assignments.
+func (q *Queries) SubjectNoteErase(ctx context.Context, db DBTX, arg SubjectNoteEraseParams) (int64, error) {
+	result, err := db.Exec(ctx, SubjectNoteErase, arg.TeamID, arg.Label, arg.ExternalRef)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const SubjectNoteList = `-- name: SubjectNoteList :many
+SELECT n.id, n.team_id, n.device_id, n.assignment_id, n.at, n.text, n.author_id FROM notes n JOIN assignments a ON a.id = n.assignment_id
+WHERE n.team_id = $1 AND (a.label = $2 OR a.external_ref = $3)
+ORDER BY n.at, n.id
+`
+
+type SubjectNoteListParams struct {
+	TeamID      uuid.UUID
+	Label       *string
+	ExternalRef *string
+}
+
+// SubjectNoteList lists the notes of these assignments, the oldest first.
+func (q *Queries) SubjectNoteList(ctx context.Context, db DBTX, arg SubjectNoteListParams) ([]Note, error) {
+	rows, err := db.Query(ctx, SubjectNoteList, arg.TeamID, arg.Label, arg.ExternalRef)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []Note
+	for rows.Next() {
+		var i Note
+		if err := rows.Scan(
+			&i.ID,
+			&i.TeamID,
+			&i.DeviceID,
+			&i.AssignmentID,
+			&i.At,
+			&i.Text,
+			&i.AuthorID,
 		); err != nil {
 			return nil, err
 		}

@@ -17,10 +17,18 @@ WHERE l.team_id = @team_id AND l.object_kind = 'assignment'
        OR sqlc.narg(external_ref)::text IN (l.before ->> 'external_ref', l.after ->> 'external_ref'))
 ORDER BY l.object_id;
 
--- SubjectAuditList lists the changes of some assignments, the oldest first.
+-- SubjectNoteList lists the notes of these assignments, the oldest first.
+-- name: SubjectNoteList :many
+SELECT n.* FROM notes n JOIN assignments a ON a.id = n.assignment_id
+WHERE n.team_id = @team_id AND (a.label = sqlc.narg(label) OR a.external_ref = sqlc.narg(external_ref))
+ORDER BY n.at, n.id;
+
+-- SubjectAuditList lists the changes of some assignments and of their notes, the oldest first.
 -- name: SubjectAuditList :many
 SELECT * FROM audit_log l
-WHERE l.team_id = @team_id AND l.object_kind = 'assignment' AND l.object_id = ANY(@assignment_ids::text[])
+WHERE l.team_id = @team_id
+  AND (l.object_kind = 'assignment' AND l.object_id = ANY(@assignment_ids::text[])
+       OR l.object_kind = 'note' AND coalesce(l.after, l.before) ->> 'assignment_id' = ANY(@assignment_ids))
 ORDER BY l.at, l.id;
 
 -- SubjectAssignmentErase replaces the label of assignments and clears their external_ref.
@@ -29,12 +37,22 @@ UPDATE assignments SET label = @name::text, external_ref = NULL
 WHERE device_id IN (SELECT d.id FROM devices d WHERE d.team_id = @team_id)
   AND (label = sqlc.narg(label) OR external_ref = sqlc.narg(external_ref));
 
--- SubjectAuditErase replaces the label in the changes of some assignments, and removes the external_ref and the reason.
+-- SubjectNoteErase deletes the notes of assignments.
+-- name: SubjectNoteErase :execrows
+DELETE FROM notes
+WHERE team_id = @team_id
+  AND assignment_id IN (
+      SELECT a.id FROM assignments a WHERE a.label = sqlc.narg(label) OR a.external_ref = sqlc.narg(external_ref));
+
+-- SubjectAuditErase replaces the label in the changes of some assignments and of their notes, and removes the external_ref,
+-- the text of the notes and the reason.
 -- name: SubjectAuditErase :execrows
 UPDATE audit_log SET object_name = @name::text, reason = NULL,
-    before = (before - 'external_ref') || CASE WHEN before ? 'label' THEN jsonb_build_object('label', @name::text) ELSE '{}' END,
-    after = (after - 'external_ref') || CASE WHEN after ? 'label' THEN jsonb_build_object('label', @name::text) ELSE '{}' END
-WHERE team_id = @team_id AND object_kind = 'assignment' AND object_id = ANY(@assignment_ids::text[]);
+    before = (before - 'external_ref' - 'text') || CASE WHEN before ? 'label' THEN jsonb_build_object('label', @name::text) ELSE '{}' END,
+    after = (after - 'external_ref' - 'text') || CASE WHEN after ? 'label' THEN jsonb_build_object('label', @name::text) ELSE '{}' END
+WHERE team_id = @team_id
+  AND (object_kind = 'assignment' AND object_id = ANY(@assignment_ids::text[])
+       OR object_kind = 'note' AND coalesce(after, before) ->> 'assignment_id' = ANY(@assignment_ids));
 
 -- SubjectResponseList lists the stored responses that contain one of some ids, or match a regular expression.
 -- name: SubjectResponseList :many
@@ -103,6 +121,8 @@ FROM (
     UNION ALL SELECT 'assignments', a.id::text, 'external_ref', a.external_ref
         FROM assignments a JOIN devices d ON d.id = a.device_id
         WHERE d.team_id = @team_id AND NOT a.id::text = ANY(@assignment_ids::text[])
+    UNION ALL SELECT 'notes', n.id::text, 'text', n.text FROM notes n
+        WHERE n.team_id = @team_id AND NOT coalesce(n.assignment_id::text = ANY(@assignment_ids::text[]), false)
     UNION ALL SELECT 'api_keys', k.key_id, 'label', k.label FROM api_keys k WHERE k.team_id = @team_id
     UNION ALL SELECT 'ingest_keys', k.key_id, 'label', k.label FROM ingest_keys k WHERE k.team_id = @team_id
     UNION ALL SELECT 'api_key_uses', u.key_id, 'client', u.client

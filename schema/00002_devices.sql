@@ -13,7 +13,7 @@ CREATE TABLE devices (
         AND NOT jsonb_path_exists(metadata, '$.* ? (@.type() != "string")')
     )
 );
-CREATE INDEX devices_team_id_idx ON devices (team_id, id);
+CREATE UNIQUE INDEX devices_team_id_idx ON devices (team_id, id);
 COMMENT ON COLUMN devices.hardware_id IS 'the hardware unit that is installed in the device, or else the last one that was';
 
 -- device_state has what workers write with every upload, apart from devices, whose rows are larger and change seldom: the
@@ -91,6 +91,25 @@ CREATE INDEX assignments_device_id_idx ON assignments (device_id, started_at DES
 -- times as long as a B-tree or a hash index. The planner expects a B-tree to cost as much as the GiST index, and a hash
 -- index to cost less.
 CREATE INDEX assignments_open_idx ON assignments USING hash (device_id) WHERE ended_at IS NULL;
+
+-- notes records what people write about a device, or about a person, at a time. A note about a person has an assignment that
+-- names the person, so that it follows corrections of the name. The same note twice is one: a form may be sent again.
+CREATE TABLE notes (
+    id            uuid PRIMARY KEY DEFAULT gen_random_uuid(),
+    team_id       uuid NOT NULL,
+    device_id     uuid NOT NULL,
+    assignment_id uuid REFERENCES assignments ON DELETE CASCADE,
+    at            timestamptz NOT NULL,
+    text          text NOT NULL CHECK (length(text) BETWEEN 1 AND 500),
+    author_id     uuid REFERENCES users ON DELETE SET NULL,
+    FOREIGN KEY (team_id, device_id) REFERENCES devices (team_id, id) ON UPDATE CASCADE ON DELETE CASCADE,
+    CONSTRAINT notes_once UNIQUE NULLS NOT DISTINCT (device_id, assignment_id, at, text)
+);
+CREATE INDEX notes_team_id_idx ON notes (team_id, at);
+CREATE INDEX notes_assignment_id_idx ON notes (assignment_id);
+CREATE INDEX notes_author_id_idx ON notes (author_id);
+COMMENT ON COLUMN notes.device_id IS 'the device, or that of the assignment';
+COMMENT ON COLUMN notes.assignment_id IS 'an assignment of the person; null for a note about the device';
 
 -- device_details is a device with its state and its open assignment, as the API shows it. assignment_id and the four
 -- columns after it are null without one.

@@ -143,6 +143,9 @@ CREATE TRIGGER audit AFTER INSERT OR DELETE OR UPDATE ON device_hardware
 CREATE TRIGGER audit AFTER INSERT OR DELETE OR UPDATE ON assignments
     FOR EACH ROW EXECUTE FUNCTION audit_record('assignment', 'id',
         'device_id', 'type', 'label', 'home_or_travel', 'external_ref', 'started_at', 'ended_at');
+-- Not of author_id, which the deletion of an account clears.
+CREATE TRIGGER audit AFTER INSERT OR DELETE OR UPDATE OF device_id, assignment_id, at, text ON notes
+    FOR EACH ROW EXECUTE FUNCTION audit_record('note', 'id', 'device_id', 'assignment_id', 'at', 'text');
 CREATE TRIGGER audit AFTER INSERT OR DELETE OR UPDATE OF team_id, scope, label, expires_at, revoked_at ON api_keys
     FOR EACH ROW EXECUTE FUNCTION audit_record('api_key', 'key_id', 'scope', 'label', 'expires_at', 'revoked_at');
 CREATE TRIGGER audit AFTER INSERT OR DELETE OR UPDATE OF team_id, label, expires_at, revoked_at ON ingest_keys

@@ -124,7 +124,8 @@ type personEraseCmd struct {
 // Help returns the part of --help about what remains.
 func (*personEraseCmd) Help() string {
 	return `The label of all assignments of the person becomes "erased person" with a random id, and their external_ref ` +
-		`null, also in the audit log and in stored responses, in one transaction. The result lists, as mentions, where ` +
+		`null, also in the audit log and in stored responses, and notes about the person are ` +
+		`deleted, in one transaction. The result lists, as mentions, where ` +
 		`the name still is. Names and tags of devices, keys and people are never changed: change them, and run the ` +
 		`command again with --mentions.`
 }

@@ -88,7 +88,7 @@ func TestPersonErase(t *testing.T) {
 
 	r = o.run(erase("--yes")...)
 	require.Equal(t, cli.ExitOK, r.code, r.err)
-	require.Regexp(t, `"replaced_by":"erased person [0-9a-f]{8}","assignments":1,"audit_log":2,`, r.out)
+	require.Regexp(t, `"replaced_by":"erased person [0-9a-f]{8}","assignments":1,"notes":0,"audit_log":2,`, r.out)
 	require.Contains(t, r.out, `"field":"display_name","text":"Room of Kim Lee"`)
 	require.NotContains(t, list(), "Kim Lee")
 	require.NotContains(t, list(), "crm-7")
@@ -96,7 +96,7 @@ func TestPersonErase(t *testing.T) {
 	// A second run changes nothing. The names of devices are changed by the operator, and their copies on request.
 	r = o.run(erase()...)
 	require.Equal(t, cli.ExitOK, r.code, r.err)
-	require.Contains(t, r.out, `"replaced_by":null,"assignments":0,"audit_log":0,`)
+	require.Contains(t, r.out, `"replaced_by":null,"assignments":0,"notes":0,"audit_log":0,`)
 	require.Contains(t, o.run("audit", "list", "--team", team).out, "Room of Kim Lee")
 	o.do("device", "rename", "Room of Kim Lee", "--name", "Room 1")
 	r = o.run("person", "erase", "--team", team, "--label", "Kim Lee", "--mentions", "--yes")

@@ -21,7 +21,8 @@ type PersonRecord struct {
 	Label       *string            `json:"label"`        // that was asked for, or null
 	ExternalRef *string            `json:"external_ref"` // that was asked for, or null
 	Assignments []PersonAssignment `json:"assignments"`
-	AuditLog    []AuditEntry       `json:"audit_log"` // changes of these assignments, deleted ones included
+	Notes       []PersonNote       `json:"notes"`
+	AuditLog    []AuditEntry       `json:"audit_log"` // changes of these assignments, deleted ones included, and of notes
 	Mentions    []PersonMention    `json:"mentions"`
 }
 
@@ -32,6 +33,18 @@ type PersonAssignment struct {
 	HardwareID  string  `json:"hardware_id"`
 	DisplayName *string `json:"display_name"`
 	Readings    int64   `json:"readings"`
+}
+
+// PersonNote is a note about the person.
+type PersonNote struct {
+	ID           string `json:"note_id"`
+	AssignmentID string `json:"assignment_id"`
+	At           string `json:"at"`
+	Text         string `json:"text"`
+}
+
+func viewNote(n *roomsensor.Note) PersonNote {
+	return PersonNote{n.ID.String(), n.AssignmentID.String(), roomsensor.FormatTime(n.At.UTC()), n.Text}
 }
 
 // PersonMention is another place that contains the label or the external_ref.
@@ -49,6 +62,7 @@ type ErasedPerson struct {
 	DryRun          bool            `json:"dry_run"`
 	ReplacedBy      *string         `json:"replaced_by"` // new label; null if nothing was changed
 	Assignments     int64           `json:"assignments"`
+	Notes           int64           `json:"notes"`
 	AuditLog        int64           `json:"audit_log"`
 	IdempotencyKeys int64           `json:"idempotency_keys"`
 	Sessions        int64           `json:"sessions"`
@@ -74,7 +88,8 @@ func (o *Operator) ExportPerson(
 	record := PersonRecord{
 		ExportedAt: roomsensor.FormatTime(o.timestamp()), TeamID: teamID.String(), Label: subject.Label,
 		ExternalRef: subject.ExternalRef, Assignments: make([]PersonAssignment, len(found.Assignments)),
-		AuditLog: listOf(found.Changes, viewAuditEntry).Data, Mentions: listOf(found.Mentions, viewMention).Data,
+		Notes: listOf(found.Notes, viewNote).Data, AuditLog: listOf(found.Changes, viewAuditEntry).Data,
+		Mentions: listOf(found.Mentions, viewMention).Data,
 	}
 	devices := make([]roomsensor.NamedDevice, len(found.Assignments))
 	for i := range found.Assignments {
@@ -134,8 +149,9 @@ func (o *Operator) ErasePerson(
 		return ErasedPerson{}, o.explain(ctx, err)
 	}
 	view := ErasedPerson{
-		DryRun: erasure.DryRun, Assignments: done.Assignments, AuditLog: done.AuditEntries, IdempotencyKeys: done.Responses,
-		Sessions: done.Notices, RejectedUploads: done.Rejects, Mentions: listOf(done.Mentions, viewMention).Data,
+		DryRun: erasure.DryRun, Assignments: done.Assignments, Notes: done.Notes, AuditLog: done.AuditEntries,
+		IdempotencyKeys: done.Responses, Sessions: done.Notices, RejectedUploads: done.Rejects,
+		Mentions: listOf(done.Mentions, viewMention).Data,
 	}
 	if !view.Empty() && !erasure.DryRun {
 		view.ReplacedBy = new(done.Name())
@@ -148,5 +164,5 @@ func (p *PersonRecord) Empty() bool { return len(p.Assignments)+len(p.AuditLog)+
 
 // Empty reports whether there is nothing to erase.
 func (p *ErasedPerson) Empty() bool {
-	return p.Assignments+p.AuditLog+p.IdempotencyKeys+p.Sessions+p.RejectedUploads == 0
+	return p.Assignments+p.Notes+p.AuditLog+p.IdempotencyKeys+p.Sessions+p.RejectedUploads == 0
 }

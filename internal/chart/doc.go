@@ -15,6 +15,7 @@
 //	columns.go     points merged into at most 800 columns
 //	draw.go        the parts of a drawing
 //	data.go        the line, its band and the marks of late readings
+//	marks.go       notes and other texts at a time
 //	time_axis.go   ticks at local hours, days, weeks and months
 //	value_axis.go  ticks at round numbers
 //	summary.go     the text alternative

@@ -7,6 +7,7 @@ import (
 // The heights of the parts of a drawing, from top to bottom, in CSS pixels.
 const (
 	bandLabelHeight = 20 // if there are bands
+	markHeight      = 18 // if there are marks
 	plotMargin      = 8  // so that a label of the value axis has room
 	plotHeight      = 160
 	lateMargin      = 8 // if readings arrived late
@@ -41,6 +42,9 @@ func (d *drawing) draw(points []Point) string {
 	if len(d.Bands) > 0 {
 		d.top += bandLabelHeight
 	}
+	if len(d.Marks) > 0 {
+		d.top += markHeight
+	}
 	d.bottom = d.top + plotHeight
 	late := d.lateMarks()
 	if len(late.out) > 0 {
@@ -52,6 +56,7 @@ func (d *drawing) draw(points []Point) string {
 		d.drawValueAxis()
 		d.drawTimeAxis()
 		d.drawThresholds()
+		d.drawMarks()
 		d.drawData()
 		d.drawLate(&late)
 	}
@@ -73,6 +78,7 @@ func (d *drawing) begin(points []Point) {
 	} else {
 		d.text(d.summary(points))
 	}
+	d.text(d.describeMarks())
 	d.raw(`</desc>`)
 }
 

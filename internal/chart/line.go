@@ -25,6 +25,7 @@ type Line struct {
 	Low, High  float64
 	Thresholds []Threshold // finite
 	Bands      []Band      // ascending, without overlaps
+	Marks      []Mark      // ascending
 	// Compared are lines with names instead of Points. The extremes of their points are not drawn.
 	Compared []Series
 }
@@ -57,6 +58,12 @@ func (t Threshold) number() string { return strconv.FormatFloat(float64(t.Value)
 type Band struct {
 	Window roomsensor.Window
 	Label  string
+}
+
+// Mark is a text at a time, such as a note. The marks of a chart are numbered from 1.
+type Mark struct {
+	At   time.Time
+	Text string
 }
 
 // hasValue reports whether a point can be drawn.

@@ -85,6 +85,14 @@ func TestLineSVG(t *testing.T) {
 			}
 			return l
 		},
+		"marks": func() *chart.Line {
+			l := line(t, today, 24*time.Hour)
+			l.Points = l.Points[:1]
+			for _, after := range []time.Duration{2 * time.Hour, 8 * time.Hour, 8*time.Hour + 10*time.Minute, 24 * time.Hour} {
+				l.Marks = append(l.Marks, chart.Mark{At: today.Add(after), Text: `Window <"repaired"> & open.`})
+			}
+			return l
+		},
 		"90-days": func() *chart.Line {
 			l := line(t, today.Add(-90*24*time.Hour), 90*24*time.Hour)
 			hourly(l)

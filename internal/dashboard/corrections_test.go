@@ -104,7 +104,8 @@ func TestEditAssignment(t *testing.T) {
 	require.Nil(t, e.assignment(t, id).EndedAt)
 
 	path = assignments + "/" + id.String() + "/delete"
-	confirmed = requirePreview(t, p.get(t, path), "nights of Ana Ruiz lose the assignment")
+	confirmed = requirePreview(t, p.get(t, path), "nights of Ana Ruiz lose the assignment",
+		"Notes about the person that belong to this assignment are deleted too.")
 	confirmed.Set("reason", "a\nb")
 	require.Contains(t, p.post(t, path, confirmed).text, "The reason must not contain control characters")
 	confirmed.Set("reason", "")

@@ -94,6 +94,11 @@ func (p *pages) routes() []page.Route { //nolint:funlen // One line per route.
 		{Method: get, Path: team + "/people", Role: roomsensor.Viewer, Handle: p.nights.ShowPeople},
 		{Method: get, Path: team + "/people.csv", Role: roomsensor.Viewer, Handle: p.nights.DownloadPeople},
 		{Method: get, Path: team + "/people/:assignment_id", Role: roomsensor.Viewer, Handle: p.nights.ShowPerson},
+		{Method: post, Path: team + "/people/:assignment_id/notes", Role: roomsensor.Editor, Handle: p.nights.AddNote},
+		{
+			Method: post, Path: team + "/people/:assignment_id/notes/:note_id/delete", Role: roomsensor.Editor,
+			Handle: p.nights.DeleteNote,
+		},
 		{Method: get, Path: team + "/compare", Role: roomsensor.Viewer, Handle: p.devices.ShowComparison},
 		{Method: get, Path: team + "/export", Role: roomsensor.Viewer, Handle: p.exports.Show},
 		{
@@ -135,6 +140,11 @@ func (p *pages) routes() []page.Route { //nolint:funlen // One line per route.
 		{
 			Method: post, Path: team + "/devices/:device_id/hardware", Role: roomsensor.Editor,
 			Handle: p.devices.ChangeHardware,
+		},
+		{Method: post, Path: team + "/devices/:device_id/notes", Role: roomsensor.Editor, Handle: p.devices.AddNote},
+		{
+			Method: post, Path: team + "/devices/:device_id/notes/:note_id/delete", Role: roomsensor.Editor,
+			Handle: p.devices.DeleteNote,
 		},
 	}
 }

@@ -41,7 +41,7 @@ var withoutTeam = map[string]string{
 	"SettingsSet": noTeam, "DatabaseGet": noTeam, "ChunkCount": noTeam, "SecretEnsure": noTeam, "SecretGet": noTeam, "ReceiverSecretEnsure": noTeam, "ReceiverSecretGet": noTeam, "HourlyListValid": noTeam,
 
 	"UserGet": byUser, "AuditCountRecent": byUser, "UserGetCredentials": byUser, "MembershipListByUser": byUser, "SessionGet": byUser, "SessionPut": byUser, "SessionEnd": byUser,
-	"UserGetByEmail": byUser, "UserSetPassword": byUser, "UserSetFirstPassword": byUser, "UserSetName": byUser, "UserSignOut": byUser, "UserInsert": noTeam,
+	"UserGetByEmail": byUser, "UserSetPassword": byUser, "UserSetFirstPassword": byUser, "UserSetName": byUser, "UserSetFormat": byUser, "UserSignOut": byUser, "UserInsert": noTeam,
 	"SignInLinkGet": byUser, "SignInLinkUse": byUser, "SignInLinkDelete": byUser, "SignInLinkInsert": insertsTeam, "MembershipInsert": insertsTeam,
 	"SignInAttemptCount": noTeam, "SignInAttemptDelete": noTeam, "SignInAddressExists": byUser, "SignInAddressPut": byUser, "SignInAddressTrim": byUser,
 	"UserDisable": operator, "UserEnable": operator, "UserList": operator,

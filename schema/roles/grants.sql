@@ -58,8 +58,9 @@ GRANT UPDATE (removed_at) ON device_hardware TO roomsensor_dashboard;
 GRANT UPDATE (name, time_zone, night_start, night_end, limits) ON teams TO roomsensor_dashboard;
 GRANT SELECT ON teams, devices, device_state, device_details, device_hardware, assignments, readings, readings_hourly,
     foreign_writes, goose_db_version TO roomsensor_dashboard;
--- It manages people: their names, passwords, teams, links, sessions and attempts to sign in.
-GRANT SELECT, INSERT, UPDATE (display_name, password_hash, signed_out_at) ON users TO roomsensor_dashboard;
+GRANT SELECT, INSERT, DELETE ON notes TO roomsensor_dashboard;
+-- It manages people: their names, formats, passwords, teams, links, sessions and attempts to sign in.
+GRANT SELECT, INSERT, UPDATE (display_name, password_hash, signed_out_at, fahrenheit, hour12, month_first) ON users TO roomsensor_dashboard;
 GRANT SELECT, INSERT, UPDATE (role), DELETE ON memberships TO roomsensor_dashboard;
 GRANT SELECT, INSERT, UPDATE (used_at), DELETE ON sign_in_links TO roomsensor_dashboard;
 GRANT SELECT ON open_links TO roomsensor_dashboard;

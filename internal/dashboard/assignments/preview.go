@@ -92,6 +92,9 @@ func newPreview(v *page.Visit, f *form, made *plan, outcome roomsensor.Assignmen
 	if len(found.Nights) == 0 && f.Current != nil {
 		shown.Lines = append(shown.Lines, "No night up to now changes.")
 	}
+	if f.Action == Delete && f.Current.Type == roomsensor.Athlete {
+		shown.Lines = append(shown.Lines, "Notes about the person that belong to this assignment are deleted too.")
+	}
 	for i := range found.OldStarts {
 		start := found.OldStarts[i].StartedAt
 		shown.Warnings = append(shown.Warnings, found.OldStarts[i].Label+" starts on "+clock(v, start)+", "+

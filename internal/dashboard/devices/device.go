@@ -22,6 +22,7 @@ type Backend interface {
 	DevicePage
 	DeviceChanges
 	Comparison
+	page.Notes
 }
 
 // Pages are the pages of devices.
@@ -72,6 +73,7 @@ type deviceView struct {
 	Charts  []metricChart
 	Table   deviceTable
 	HasLate bool
+	Notes   page.NotesView
 
 	Form   deviceForm
 	Errors page.FormErrors
@@ -147,11 +149,15 @@ func (p *Pages) addCharts(ctx context.Context, v *page.Visit, view *deviceView) 
 		view.During = during
 	}
 	view.Back = backLinks(v)
-	bands := bandsOf(during)
+	if view.Notes, err = p.notes(ctx, v, view.Device.ID, w.Window, during); err != nil {
+		return err
+	}
+	bands, marks := bandsOf(during), marksOf(view.Notes.Notes)
 	limits := v.Team.Limits.For(view.Device.ID, view.Device.Metadata)
 	for _, m := range roomsensor.Metrics {
 		line := metricLine(v.Format(), m, buckets)
 		line.Window, line.Zone, line.Step, line.Bands = w.Window, v.Zone(), w.step(), bands
+		line.Marks = marks
 		line.Thresholds = chartThresholds(v.Format(), m, limits[m])
 		view.Charts = append(view.Charts, metricChart{
 			Key: m.String(), Name: line.Title, Unit: line.Unit, Drawing: line.SVG(), Summary: line.Summary(),

@@ -29,6 +29,7 @@ type Backend interface {
 		ctx context.Context, teamID uuid.UUID, nights []roomsensor.NightQuery, keep func(*roomsensor.Assignment) bool,
 	) (rooms []roomsensor.NightRoom, results [][]roomsensor.NightResult, more bool, err error)
 	Assignment(ctx context.Context, teamID, assignmentID uuid.UUID) (roomsensor.Assignment, error)
+	page.Notes
 }
 
 const (
@@ -124,6 +125,10 @@ func (p *Pages) Show(ctx context.Context, v *page.Visit) error {
 	if err != nil {
 		return err
 	}
+	notes, err := p.backend.Notes(ctx, v.Team.ID, r.night.Window)
+	if err != nil {
+		return err
+	}
 	view := newNightView(v, r)
 	view.Page, view.Pages = first, pages
 	for n := range pages {
@@ -131,6 +136,7 @@ func (p *Pages) Show(ctx context.Context, v *page.Visit) error {
 	}
 	for i := range rooms {
 		room := newRoomView(v, r, &rooms[i], before, history[roomsensor.SleeperOf(&rooms[i].Assignment)])
+		room.Notes = notesOf(&rooms[i].Assignment, notes)
 		if room.Verdict.Key == "good" {
 			view.Good = append(view.Good, room)
 		} else {

@@ -234,6 +234,7 @@ type personView struct {
 	ID       uuid.UUID
 	Bars     []nightBar
 	Strip    string
+	Notes    page.NotesView
 }
 
 // personNight is a night of a person.
@@ -319,7 +320,11 @@ func (p *Pages) personView(ctx context.Context, v *page.Visit) (*personView, err
 	if shown.old {
 		view.Later = path + "?until=" + nights[0].Date.AddDate(0, 0, personNights).Format(time.DateOnly)
 	}
-	return view, nil
+	view.Notes, err = v.ReadNotes(ctx, p.backend, path, shown.window, func(n *roomsensor.Note) (kept, elsewhere bool) {
+		person, ok := n.Person()
+		return ok && person == key, false
+	})
+	return view, err
 }
 
 func (view *personView) add(v *page.Visit, h *roomsensor.NightHistory, nights []roomsensor.Night) {

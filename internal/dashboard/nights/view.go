@@ -86,6 +86,7 @@ type roomView struct {
 	Sparkline  template.HTML
 	Bars       []nightBar
 	Strip      string // text alternative of Bars
+	Notes      []roomsensor.Note
 }
 
 // nightCell is what a room measured of one metric.

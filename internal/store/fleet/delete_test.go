@@ -143,6 +143,7 @@ func (f *fixture) addTeam(t *testing.T, name string) (r teamRows) {
 		INSERT INTO mails (team_id, user_id, kind) SELECT $1, user_id, 'alerts' FROM wanted`, r.team)
 	f.Exec(t, `INSERT INTO alert_rounds (team_id) VALUES ($1)`, r.team)
 	f.Exec(t, `INSERT INTO alerts (team_id, rule, subject, device_id, detail, since, noted_at) VALUES ($1, 'bad', 'x', $2, 'x', now(), now())`, r.team, r.devices[0])
+	f.Exec(t, `INSERT INTO notes (team_id, device_id, at, text) VALUES ($1, $2, now(), 'x')`, r.team, r.devices[0])
 	f.Exec(t, `INSERT INTO opened_chunks VALUES ($1, now(), now())`, r.team)
 	f.Exec(t, `INSERT INTO feed_days (team_id, written_at, day) VALUES ($1, now(), now())`, r.team)
 	f.Exec(t, `INSERT INTO feed_batches (team_id, effective_at, devices, device_ids, first_at, last_at)

@@ -39,7 +39,18 @@ func (s *Store) SubjectRecord(
 		if err != nil {
 			return err
 		}
+		notes, err := s.Queries.SubjectNoteList(ctx, tx, db.SubjectNoteListParams{
+			TeamID: teamID, Label: subject.Label, ExternalRef: subject.ExternalRef,
+		})
+		if err != nil {
+			return err
+		}
 		record.Assignments, record.Changes = found.assignments, pg.Convert(changes, auditEntry)
+		record.Notes = pg.Convert(notes, func(row *db.Note) roomsensor.Note {
+			return roomsensor.Note{
+				ID: row.ID, DeviceID: row.DeviceID, AssignmentID: row.AssignmentID, At: row.At, Text: row.Text,
+			}
+		})
 		record.Mentions, err = s.mentions(ctx, tx, teamID, found)
 		return err
 	})
@@ -123,9 +134,9 @@ type SubjectErasure struct {
 // errDryRun rolls back a dry run.
 var errDryRun = errors.New("dry run")
 
-// EraseSubject replaces the label of a subject's assignments by a neutral name and clears their external_ref, also in
-// the audit log and in stored responses, in one transaction. The readings stay. It records the erasure without the name
-// of the person. Names and tags of devices stay; they are mentions.
+// EraseSubject replaces the label of a subject's assignments by a neutral name, clears their external_ref and deletes
+// their notes, also in the audit log and in stored responses, in one transaction. The readings stay. It records the
+// erasure without the name of the person. Names and tags of devices stay; they are mentions.
 func (s *Store) EraseSubject(
 	ctx context.Context, teamID uuid.UUID, subject roomsensor.Subject, options SubjectErasure,
 ) (roomsensor.Erasure, error) {
@@ -169,9 +180,16 @@ type erasing struct {
 	done   *roomsensor.Erasure
 }
 
-// eraseAssignments erases a subject from the assignments, and from their entries in the audit log. The update itself
-// writes entries with the label, so that the audit log is changed after it.
+// eraseAssignments erases a subject from the assignments and their notes, and from the entries of both in the audit
+// log. These changes themselves write entries with the label and the texts, so that the audit log is changed after
+// them.
 func (e *erasing) eraseAssignments(ctx context.Context, subject roomsensor.Subject) (err error) {
+	e.done.Notes, err = e.Queries.SubjectNoteErase(ctx, e.tx, db.SubjectNoteEraseParams{
+		TeamID: e.teamID, Label: subject.Label, ExternalRef: subject.ExternalRef,
+	})
+	if err != nil {
+		return err
+	}
 	e.done.Assignments, err = e.Queries.SubjectAssignmentErase(ctx, e.tx, db.SubjectAssignmentEraseParams{
 		TeamID: e.teamID, Label: subject.Label, ExternalRef: subject.ExternalRef, Name: e.done.Name(),
 	})
@@ -181,7 +199,7 @@ func (e *erasing) eraseAssignments(ctx context.Context, subject roomsensor.Subje
 	entries, err := e.Queries.SubjectAuditErase(ctx, e.tx, db.SubjectAuditEraseParams{
 		TeamID: &e.teamID, AssignmentIds: e.found.ids, Name: e.done.Name(),
 	})
-	e.done.AuditEntries = entries - e.done.Assignments
+	e.done.AuditEntries = entries - e.done.Assignments - e.done.Notes
 	return err
 }
 
@@ -330,8 +348,8 @@ func (e *erasing) recordErasure(ctx context.Context) error {
 		return nil
 	}
 	after, err := json.Marshal(map[string]int64{
-		"assignments": e.done.Assignments, "audit_log": e.done.AuditEntries, "idempotency_keys": e.done.Responses,
-		"sessions": e.done.Notices, "rejected_uploads": e.done.Rejects,
+		"assignments": e.done.Assignments, "notes": e.done.Notes, "audit_log": e.done.AuditEntries,
+		"idempotency_keys": e.done.Responses, "sessions": e.done.Notices, "rejected_uploads": e.done.Rejects,
 	})
 	if err != nil {
 		return fmt.Errorf("encoding an entry of the audit log: %w", err)

@@ -98,11 +98,12 @@ func (f *fixture) plantSubject(t *testing.T) uuid.UUID {
 	f.Exec(t, `INSERT INTO alert_rounds (team_id, report, reported) VALUES ($1, jsonb_build_object('good', $2::text), jsonb_build_object($2::text, 'bad'))`,
 		f.TeamID, subjectLabel)
 	f.Exec(t, `INSERT INTO readings (device_id, bucket_at, co2_ppm) VALUES ($1, '2026-01-01 00:30Z', 400)`, f.DeviceID)
+	require.NoError(t, f.AddNote(t.Context(), f.TeamID, &roomsensor.Note{AssignmentID: &id, At: at("2026-01-01T00:00:00Z"), Text: subjectLabel + " is ill"}))
 	return id
 }
 
 func changes(e *roomsensor.Erasure) []int64 {
-	return []int64{e.Assignments, e.AuditEntries, e.Responses, e.Notices, e.Rejects}
+	return []int64{e.Assignments, e.Notes, e.AuditEntries, e.Responses, e.Notices, e.Rejects}
 }
 
 // placesOf returns the tables and fields of mentions, each once.
@@ -213,8 +214,8 @@ func TestEraseSubject(t *testing.T) {
 
 	done := erase(f.TeamID, people.SubjectErasure{})
 	require.Equal(t, changes(&plan), changes(&done))
-	// Two assignments were created and ended, and one of them deleted. One response shows one of them.
-	require.Equal(t, []int64{1, 5, 1, 1, 0}, changes(&done))
+	// Two assignments were created and ended, and one of them deleted. One has a note. One response shows one of them.
+	require.Equal(t, []int64{1, 1, 6, 1, 1, 0}, changes(&done))
 	require.Equal(t, map[string]bool{
 		"devices.display_name": true, "devices.metadata": true, "rejected_uploads.payload": true, "idempotency_keys.response": true,
 		"audit_log.object_name": true, "audit_log.device_name": true, "audit_log.after": true,
@@ -235,7 +236,7 @@ func TestEraseSubject(t *testing.T) {
 	require.Equal(t, "person", last.ObjectKind)
 	require.Equal(t, done.Name(), last.ObjectName)
 	require.Equal(t, "root", last.Actor.Name)
-	require.JSONEq(t, `{"assignments":1,"audit_log":5,"idempotency_keys":1,"sessions":1,"rejected_uploads":0}`, string(last.After))
+	require.JSONEq(t, `{"assignments":1,"notes":1,"audit_log":6,"idempotency_keys":1,"sessions":1,"rejected_uploads":0}`, string(last.After))
 
 	again := erase(f.TeamID, people.SubjectErasure{})
 	require.False(t, again.Changed())
@@ -276,7 +277,7 @@ func TestEraseSubjectOthers(t *testing.T) {
 	namesake := f.assignAthlete(t, f.TeamID, f.DeviceID, "Kim", "crm-2", "2026-01-03T00:00:00Z")
 	done, err := f.EraseSubject(t.Context(), f.TeamID, roomsensor.Subject{ExternalRef: new("crm-1")}, people.SubjectErasure{})
 	require.NoError(t, err)
-	require.Equal(t, []int64{1, 2, 0, 0, 0}, changes(&done))
+	require.Equal(t, []int64{1, 0, 2, 0, 0, 0}, changes(&done))
 	require.True(t, placesOf(done.Mentions)["assignments.label"], "the namesake is reported")
 	kept, err := f.Assignment(t.Context(), f.TeamID, namesake)
 	require.NoError(t, err)
@@ -295,7 +296,9 @@ func TestSubjectRecord(t *testing.T) {
 		require.Len(t, record.Assignments, 1)
 		require.Equal(t, id, record.Assignments[0].ID)
 		require.Equal(t, "dev:1", record.Assignments[0].HardwareID)
-		require.Len(t, record.Changes, 5)
+		require.Len(t, record.Changes, 6)
+		require.Len(t, record.Notes, 1)
+		require.False(t, placesOf(record.Mentions)["notes.text"], "its own notes are no mentions")
 		require.True(t, placesOf(record.Mentions)["devices.metadata"])
 		require.False(t, placesOf(record.Mentions)["assignments.label"], "its own assignments are no mentions")
 	}
