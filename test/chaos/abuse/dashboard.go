@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"roomsensor/internal/password"
+	"roomsensor/internal/retry"
 	"roomsensor/internal/roomsensor"
 )
 
@@ -169,9 +170,10 @@ func (w *attacker) signIn(ctx context.Context) []*http.Cookie {
 }
 
 // openPages requests the pages that read the most, each of another kind, and opens more live overviews than may wait,
-// each with a URL of 60 KB.
+// each with a URL of 60 KB and again after streamsPause. They begin one after another: 1,500 requests at the same
+// instant, again and again, would measure the processor that both sides share.
 func openPages(t *target) (func(context.Context, *attacker), error) {
-	const requests, streams = 64, 1500
+	const requests, streams, streamsPause = 64, 1500, 10 * time.Second
 	const local = "2006-01-02T15:04"
 	from, to := t.History.Add(-historyHours*time.Hour), t.History
 	window := "from=" + roomsensor.FormatTime(from) + "&to=" + roomsensor.FormatTime(to)
@@ -199,8 +201,10 @@ func openPages(t *target) (func(context.Context, *attacker), error) {
 		var group sync.WaitGroup
 		defer group.Wait()
 		group.Go(func() {
-			repeat(ctx, streams, 10*time.Second, func(ctx context.Context, i int) {
-				open(ctx, cookies[i%len(cookies)], team+"/tiles?q="+search)
+			spread(ctx, streams, streamsPause, func(ctx context.Context, i int) {
+				retry.Every(ctx, streamsPause, func(ctx context.Context) {
+					open(ctx, cookies[i%len(cookies)], team+"/tiles?q="+search)
+				})
 			})
 		})
 		repeat(ctx, requests, time.Millisecond, func(ctx context.Context, i int) {
