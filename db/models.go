@@ -345,6 +345,19 @@ type OpenLink struct {
 	UsedAt      *time.Time
 }
 
+type OpenShare struct {
+	ID           uuid.UUID
+	TokenSha256  []byte
+	TeamID       uuid.UUID
+	MadeBy       uuid.UUID
+	Night        pgtype.Date
+	AssignmentID *uuid.UUID
+	DeviceIds    []uuid.UUID
+	CreatedAt    time.Time
+	ExpiresAt    time.Time
+	Maker        string
+}
+
 type OpenedChunk struct {
 	TeamID   uuid.UUID
 	OpenedOn pgtype.Date
@@ -514,6 +527,18 @@ type Session struct {
 	TokenHash string
 	Data      []byte
 	ExpiresAt time.Time
+}
+
+type SharedLink struct {
+	ID           uuid.UUID
+	TokenSha256  []byte
+	TeamID       uuid.UUID
+	MadeBy       uuid.UUID
+	Night        pgtype.Date
+	AssignmentID *uuid.UUID
+	DeviceIds    []uuid.UUID
+	CreatedAt    time.Time
+	ExpiresAt    time.Time
 }
 
 type SignInAddress struct {

@@ -111,6 +111,32 @@ CREATE INDEX notes_author_id_idx ON notes (author_id);
 COMMENT ON COLUMN notes.device_id IS 'the device, or that of the assignment';
 COMMENT ON COLUMN notes.assignment_id IS 'an assignment of the person; null for a note about the device';
 
+-- shared_links holds the links with which anybody sees one thing of a team without an account: a night, the newest nights of
+-- a person (an assignment names the person), or devices as they are now. The token itself is not stored.
+CREATE TABLE shared_links (
+    id            uuid PRIMARY KEY DEFAULT gen_random_uuid(),
+    token_sha256  bytea NOT NULL UNIQUE CHECK (octet_length(token_sha256) = 32),
+    team_id       uuid NOT NULL REFERENCES teams ON DELETE CASCADE,
+    made_by       uuid NOT NULL REFERENCES users ON DELETE CASCADE,
+    night         date,
+    assignment_id uuid REFERENCES assignments ON DELETE CASCADE,
+    device_ids    uuid[],
+    created_at    timestamptz NOT NULL DEFAULT now(),
+    expires_at    timestamptz NOT NULL,
+    CHECK (num_nonnulls(night, assignment_id, device_ids) = 1)
+);
+CREATE INDEX shared_links_team_id_idx ON shared_links (team_id, expires_at);
+CREATE INDEX shared_links_made_by_idx ON shared_links (made_by);
+CREATE INDEX shared_links_assignment_id_idx ON shared_links (assignment_id);
+
+-- open_shares has the shared links that can be used now: their makers must still be allowed to share.
+CREATE VIEW open_shares AS
+SELECT s.*, maker.email AS maker
+FROM shared_links s
+JOIN memberships m ON m.team_id = s.team_id AND m.user_id = s.made_by
+JOIN users maker ON maker.id = s.made_by
+WHERE s.expires_at > now() AND m.role IN ('editor', 'admin') AND maker.disabled_at IS NULL;
+
 -- device_details is a device with its state and its open assignment, as the API shows it. assignment_id and the four
 -- columns after it are null without one.
 CREATE VIEW device_details AS

@@ -146,6 +146,11 @@ CREATE TRIGGER audit AFTER INSERT OR DELETE OR UPDATE ON assignments
 -- Not of author_id, which the deletion of an account clears.
 CREATE TRIGGER audit AFTER INSERT OR DELETE OR UPDATE OF device_id, assignment_id, at, text ON notes
     FOR EACH ROW EXECUTE FUNCTION audit_record('note', 'id', 'device_id', 'assignment_id', 'at', 'text');
+CREATE TRIGGER audit AFTER INSERT ON shared_links
+    FOR EACH ROW EXECUTE FUNCTION audit_record('shared_link', 'id', 'night', 'assignment_id', 'device_ids', 'expires_at');
+CREATE TRIGGER audit_deleted AFTER DELETE ON shared_links
+    FOR EACH ROW WHEN (OLD.expires_at > now())
+    EXECUTE FUNCTION audit_record('shared_link', 'id', 'night', 'assignment_id', 'device_ids', 'expires_at');
 CREATE TRIGGER audit AFTER INSERT OR DELETE OR UPDATE OF team_id, scope, label, expires_at, revoked_at ON api_keys
     FOR EACH ROW EXECUTE FUNCTION audit_record('api_key', 'key_id', 'scope', 'label', 'expires_at', 'revoked_at');
 CREATE TRIGGER audit AFTER INSERT OR DELETE OR UPDATE OF team_id, label, expires_at, revoked_at ON ingest_keys

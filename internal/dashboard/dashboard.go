@@ -17,6 +17,7 @@ import (
 	"roomsensor/internal/dashboard/page"
 	"roomsensor/internal/dashboard/people"
 	"roomsensor/internal/dashboard/rejects"
+	"roomsensor/internal/dashboard/shares"
 	"roomsensor/internal/dashboard/team"
 	"roomsensor/internal/httpedge"
 	"roomsensor/internal/tracing"
@@ -42,7 +43,7 @@ type Config struct {
 
 // Backend has all stored data that the pages need. Its methods return roomsensor.ErrNotFound for what does not exist or
 // belongs to another team, and a *roomsensor.Error with the code overloaded if the database is unavailable or too busy.
-type Backend interface {
+type Backend interface { //nolint:interfacebloat // One for each package of pages.
 	page.Backend
 	people.Backend
 	team.Backend
@@ -53,6 +54,7 @@ type Backend interface {
 	exports.Backend
 	keys.Backend
 	rejects.Backend
+	shares.Backend
 }
 
 // pages are the handlers of all pages.
@@ -66,6 +68,7 @@ type pages struct {
 	exports     *exports.Pages
 	keys        *keys.Pages
 	rejects     *rejects.Pages
+	shares      *shares.Pages
 }
 
 // New returns the handler of the public listener.
@@ -89,6 +92,9 @@ func New(cfg Config, backend Backend) (http.Handler, error) {
 		exports: exports.New(backend, cfg.PublicURL, cfg.Now),
 		keys:    keys.New(backend, cfg.PublicURL), rejects: rejects.New(backend, cfg.Replay),
 	}
+	p.shares = shares.New(backend, shares.Content{
+		Night: p.nights.ShowShared, Person: p.nights.ShowSharedPerson, Wall: p.overview.ShowWall, Rooms: p.overview.Rooms,
+	}, cfg.URL)
 	return &handler{site.Handler(p.routes()), p.overview.Stop}, nil
 }
 

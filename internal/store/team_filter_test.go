@@ -45,7 +45,7 @@ var withoutTeam = map[string]string{
 	"SignInLinkGet": byUser, "SignInLinkUse": byUser, "SignInLinkDelete": byUser, "SignInLinkInsert": insertsTeam, "MembershipInsert": insertsTeam,
 	"SignInAttemptCount": noTeam, "SignInAttemptDelete": noTeam, "SignInAddressExists": byUser, "SignInAddressPut": byUser, "SignInAddressTrim": byUser,
 	"UserDisable": operator, "UserEnable": operator, "UserList": operator,
-	"SessionPurge": maintenance, "SignInAttemptPurge": maintenance, "SignInAddressPurge": maintenance, "SignInLinkPurge": maintenance,
+	"SessionPurge": maintenance, "SignInAttemptPurge": maintenance, "SignInAddressPurge": maintenance, "SignInLinkPurge": maintenance, "SharedLinkPurge": maintenance, "SharedLinkInsert": insertsTeam, "SharedLinkGet": byUser,
 
 	"APIKeyInsert": insertsTeam, "IngestKeyInsert": insertsTeam, "TeamInsert": insertsTeam, "DeviceInsert": insertsTeam,
 	"UserDelete": operator, "UserAuditErase": operator, "SubjectMentionList": operator, "SubjectSessionErase": operator,

@@ -63,7 +63,8 @@ GRANT SELECT, INSERT, DELETE ON notes TO roomsensor_dashboard;
 GRANT SELECT, INSERT, UPDATE (display_name, password_hash, signed_out_at, fahrenheit, hour12, month_first) ON users TO roomsensor_dashboard;
 GRANT SELECT, INSERT, UPDATE (role), DELETE ON memberships TO roomsensor_dashboard;
 GRANT SELECT, INSERT, UPDATE (used_at), DELETE ON sign_in_links TO roomsensor_dashboard;
-GRANT SELECT ON open_links TO roomsensor_dashboard;
+GRANT SELECT ON open_links, open_shares TO roomsensor_dashboard;
+GRANT SELECT, INSERT, DELETE ON shared_links TO roomsensor_dashboard;
 GRANT SELECT, INSERT, UPDATE, DELETE ON sessions, sign_in_attempts, sign_in_addresses TO roomsensor_dashboard;
 -- It creates, replaces and revokes keys.
 GRANT SELECT, INSERT, UPDATE (expires_at, revoked_at) ON api_keys, ingest_keys TO roomsensor_dashboard;

@@ -43,6 +43,8 @@ var flows = []struct {
 	{"alerts", []view{desktop, phone, plain}, (*flow).testAlerts},
 	{"limits", []view{desktop, phone}, (*flow).testLimits},
 	{"chart", []view{desktop, phone}, (*flow).testChart},
+	{"share", []view{desktop, phone, plain}, (*flow).testShare},
+	{"notes", []view{desktop, phone, plain}, (*flow).testNotes},
 }
 
 // flow is a team of its own, in which somebody does something.

@@ -18,7 +18,7 @@ func (p *Pages) Download(ctx context.Context, v *page.Visit) error {
 		return err
 	}
 	defer held.Release()
-	r, err := p.readNight(ctx, v)
+	r, err := p.readNight(ctx, v, v.Echo.QueryParam("night"))
 	if err != nil {
 		return err
 	}

@@ -66,12 +66,12 @@ type nightReport struct {
 	problem string // of the parameters
 }
 
-// readNight reads the night that the query of the page selects, by default the last one.
-func (p *Pages) readNight(ctx context.Context, v *page.Visit) (*nightReport, error) {
+// readNight reads the night that begins on a date, by default the last one.
+func (p *Pages) readNight(ctx context.Context, v *page.Visit, text string) (*nightReport, error) {
 	r := &nightReport{byName: v.Echo.QueryParam("sort") == "name"}
 	r.last, r.newest = v.Team.Night.LastNight(v.Now, v.Zone())
 	r.night = r.last
-	if text := v.Echo.QueryParam("night"); text != "" {
+	if text != "" {
 		date, err := time.Parse(time.DateOnly, text)
 		switch {
 		case err != nil:
@@ -103,16 +103,36 @@ func (r *nightReport) compare(a, b roomsensor.NightRoom) int {
 	return cmp.Or(a.Compare(&b), byName)
 }
 
-// Show shows a page of the rooms of a night.
+// Show shows a page of the rooms of the night that the query selects.
 func (p *Pages) Show(ctx context.Context, v *page.Visit) error {
-	held, err := p.running.Try(fairshare.Owner{Team: v.Team.ID}, 1)
+	view, err := p.nightView(ctx, v, v.Echo.QueryParam("night"))
+	switch {
+	case err != nil:
+		return err
+	case view.Problem != "":
+		return v.Invalid("nights", view)
+	}
+	return v.Render("nights", view)
+}
+
+// ShowShared shows a night to somebody who has a link to it.
+func (p *Pages) ShowShared(ctx context.Context, v *page.Visit, night time.Time) error {
+	view, err := p.nightView(ctx, v, night.Format(time.DateOnly))
 	if err != nil {
 		return err
 	}
-	defer held.Release()
-	r, err := p.readNight(ctx, v)
+	return v.Render("shared-night", view)
+}
+
+func (p *Pages) nightView(ctx context.Context, v *page.Visit, night string) (*nightView, error) {
+	held, err := p.running.Try(fairshare.Owner{Team: v.Team.ID}, 1)
 	if err != nil {
-		return err
+		return nil, err
+	}
+	defer held.Release()
+	r, err := p.readNight(ctx, v, night)
+	if err != nil {
+		return nil, err
 	}
 	first, err := strconv.Atoi(cmp.Or(v.Echo.QueryParam("page"), "1"))
 	pages := max(1, (len(r.rooms)+nightPage-1)/nightPage)
@@ -123,11 +143,11 @@ func (p *Pages) Show(ctx context.Context, v *page.Visit) error {
 	before := v.Team.Night.Before(r.night, v.Zone(), nightsBefore)
 	history, err := p.readHistory(ctx, v, before, rooms)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	notes, err := p.backend.Notes(ctx, v.Team.ID, r.night.Window)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	view := newNightView(v, r)
 	view.Page, view.Pages = first, pages
@@ -143,8 +163,5 @@ func (p *Pages) Show(ctx context.Context, v *page.Visit) error {
 			view.Rooms = append(view.Rooms, room)
 		}
 	}
-	if r.problem != "" {
-		return v.Invalid("nights", view)
-	}
-	return v.Render("nights", view)
+	return view, nil
 }

@@ -37,7 +37,7 @@ func (p *Pages) AddNote(ctx context.Context, v *page.Visit) error {
 		}
 		return v.Redirect(v.Path("people", id.String())+query, "The note is saved.")
 	}
-	view, err := p.personView(ctx, v)
+	view, err := p.personView(ctx, v, id)
 	if err != nil {
 		return err
 	}

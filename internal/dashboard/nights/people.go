@@ -266,7 +266,8 @@ type personWindow struct {
 func shownNights(v *page.Visit) (w personWindow) {
 	newest, _ := v.Team.Night.LastNight(v.Now, v.Zone())
 	w.window.To = v.Now
-	if until, err := time.Parse(time.DateOnly, v.Echo.QueryParam("until")); err == nil && until.Before(newest.Date) {
+	until, err := time.Parse(time.DateOnly, v.Echo.QueryParam("until"))
+	if err == nil && until.Before(newest.Date) && v.Role >= roomsensor.Viewer { // A link shows the newest ones only.
 		newest, w.old = v.Team.Night.Night(until, v.Zone()), true
 		w.window.To = v.Team.Night.Night(until.AddDate(0, 0, 1), v.Zone()).Window.From
 	}
@@ -277,23 +278,32 @@ func shownNights(v *page.Visit) (w personWindow) {
 
 // ShowPerson shows the nights of a person, who is named by one of the assignments.
 func (p *Pages) ShowPerson(ctx context.Context, v *page.Visit) error {
-	view, err := p.personView(ctx, v)
+	id, err := v.ID("assignment_id")
+	if err != nil {
+		return err
+	}
+	view, err := p.personView(ctx, v, id)
 	if err != nil {
 		return err
 	}
 	return v.Render("person", view)
 }
 
-func (p *Pages) personView(ctx context.Context, v *page.Visit) (*personView, error) {
+// ShowSharedPerson shows the newest nights of a person to somebody who has a link to them.
+func (p *Pages) ShowSharedPerson(ctx context.Context, v *page.Visit, id uuid.UUID) error {
+	view, err := p.personView(ctx, v, id)
+	if err != nil {
+		return err
+	}
+	return v.Render("shared-person", view)
+}
+
+func (p *Pages) personView(ctx context.Context, v *page.Visit, id uuid.UUID) (*personView, error) {
 	held, err := p.running.Try(fairshare.Owner{Team: v.Team.ID}, 1)
 	if err != nil {
 		return nil, err
 	}
 	defer held.Release()
-	id, err := v.ID("assignment_id")
-	if err != nil {
-		return nil, err
-	}
 	assignment, err := p.backend.Assignment(ctx, v.Team.ID, id)
 	if err != nil {
 		return nil, err

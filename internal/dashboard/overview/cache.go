@@ -155,10 +155,10 @@ type lines struct {
 	means  map[uuid.UUID][]float32
 }
 
-// get returns an overview of a team that contains everything that was committed age before the call. The sparklines of
-// many devices follow in a later overview.
-func (o *overviews) get(ctx context.Context, teamID uuid.UUID, age time.Duration) (*overview, error) {
-	oldest := time.Now().Add(-age)
+// get returns an overview of a team that contains everything that was committed overviewAge before the call. The
+// sparklines of many devices follow in a later overview.
+func (o *overviews) get(ctx context.Context, teamID uuid.UUID) (*overview, error) {
+	oldest := time.Now().Add(-overviewAge)
 	w, err := o.cache.Get(ctx, teamID, func(w *overview) bool { return !w.readAt.Before(oldest) })
 	if err == nil && w.awaits {
 		// Nobody waits for it: the next read of the overview takes what it has read.

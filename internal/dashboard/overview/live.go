@@ -111,7 +111,7 @@ func (l *live) stop() { close(l.stopped) }
 
 // read reads the overview of a team, and wakes the streams if it changed.
 func (l *live) read(ctx context.Context, teamID uuid.UUID, w *watcher) {
-	current, err := l.overviews.get(ctx, teamID, overviewAge)
+	current, err := l.overviews.get(ctx, teamID)
 	if ctx.Err() != nil {
 		return
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
@@ -98,7 +99,7 @@ func (w overviewView) Next() int { return w.Page + 1 }
 
 // Show handles the page with a tile per device.
 func (p *Pages) Show(ctx context.Context, v *page.Visit) error {
-	w, err := p.overviews.get(ctx, v.Team.ID, overviewAge)
+	w, err := p.overviews.get(ctx, v.Team.ID)
 	if err != nil {
 		return err
 	}
@@ -134,6 +135,33 @@ func (p *Pages) Show(ctx context.Context, v *page.Visit) error {
 		group.Tiles = append(group.Tiles, html)
 	}
 	return v.Render("overview", view)
+}
+
+// ShowWall shows devices as they are now, in big numbers, to somebody who has a link to them.
+func (p *Pages) ShowWall(ctx context.Context, v *page.Visit, deviceIDs []uuid.UUID) error {
+	w, err := p.overviews.get(ctx, v.Team.ID)
+	if err != nil {
+		return err
+	}
+	var view struct{ Rooms []tileView }
+	for _, id := range deviceIDs {
+		if t := w.byID[id]; t != nil {
+			view.Rooms = append(view.Rooms, t.view(&v.Team, v.Now))
+		}
+	}
+	return v.Render("wall", view)
+}
+
+// Rooms lists the devices of the team by name, for a form in which people choose some of them.
+func (p *Pages) Rooms(ctx context.Context, v *page.Visit) (rooms []page.Choice, err error) {
+	w, err := p.overviews.get(ctx, v.Team.ID)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range w.tiles {
+		rooms = append(rooms, page.Choice{Value: t.ID.String(), Text: t.name})
+	}
+	return rooms, nil
 }
 
 func hasReported(t *tile) bool { return t.LastSeenAt != nil }

@@ -43,7 +43,7 @@ type tileStream struct {
 
 // Stream handles the stream of a page.
 func (p *Pages) Stream(ctx context.Context, v *page.Visit) error {
-	w, err := p.overviews.get(ctx, v.Team.ID, overviewAge)
+	w, err := p.overviews.get(ctx, v.Team.ID)
 	if err != nil {
 		return err
 	}

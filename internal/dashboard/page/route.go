@@ -73,7 +73,7 @@ func isBelow(path, page string) bool {
 	if page == TeamPath {
 		return path == page || strings.HasPrefix(path, TeamPath+"/devices/")
 	}
-	ofSettings := page == TeamPath+"/settings" && isBelow(path, TeamPath+"/members")
+	ofSettings := page == TeamPath+"/settings" && (isBelow(path, TeamPath+"/members") || isBelow(path, TeamPath+"/shares"))
 	return path == page || strings.HasPrefix(path, page+"/") || ofSettings
 }
 

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/google/uuid"
+
 	"roomsensor/internal/roomsensor"
 )
 
@@ -34,7 +36,7 @@ type view struct {
 	Message    string // of the form before; shown once
 	Refused    bool   // the page has a form that was not saved
 	User       *roomsensor.User
-	Team       *roomsensor.TeamSettings // nil without a team
+	Team       *roomsensor.TeamSettings // of the page or of a shared link; nil without
 	Role       roomsensor.Role
 	Navigation []navEntry
 	Data       any
@@ -107,7 +109,7 @@ func (v *Visit) view(data any) view {
 		w.User = &v.User
 		w.Message = v.site.sessions.pop(v.ctx, messageKey)
 	}
-	if v.Role != roomsensor.NoRole {
+	if v.Team.ID != uuid.Nil {
 		w.Team = &v.Team
 	}
 	return w

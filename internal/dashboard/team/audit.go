@@ -114,7 +114,7 @@ var (
 	objectTexts = map[string]string{
 		"team": "the team", "device": "device", "installation": "unit", "assignment": "assignment", "api_key": "API key",
 		"ingest_key": "upload credential", "user": "person", "membership": "membership of", "sign_in_link": "sign-in link of",
-		"reject": "reject", "note": "note", "person": "personal data of",
+		"shared_link": "shared link", "reject": "reject", "note": "note", "person": "personal data of",
 	}
 )
 

@@ -144,6 +144,8 @@ func (f *fixture) addTeam(t *testing.T, name string) (r teamRows) {
 	f.Exec(t, `INSERT INTO alert_rounds (team_id) VALUES ($1)`, r.team)
 	f.Exec(t, `INSERT INTO alerts (team_id, rule, subject, device_id, detail, since, noted_at) VALUES ($1, 'bad', 'x', $2, 'x', now(), now())`, r.team, r.devices[0])
 	f.Exec(t, `INSERT INTO notes (team_id, device_id, at, text) VALUES ($1, $2, now(), 'x')`, r.team, r.devices[0])
+	f.Exec(t, `INSERT INTO shared_links (token_sha256, team_id, made_by, device_ids, expires_at)
+		SELECT sha256(convert_to($2, 'UTF8')), $1, user_id, '{}', now() FROM memberships WHERE team_id = $1`, r.team, name)
 	f.Exec(t, `INSERT INTO opened_chunks VALUES ($1, now(), now())`, r.team)
 	f.Exec(t, `INSERT INTO feed_days (team_id, written_at, day) VALUES ($1, now(), now())`, r.team)
 	f.Exec(t, `INSERT INTO feed_batches (team_id, effective_at, devices, device_ids, first_at, last_at)

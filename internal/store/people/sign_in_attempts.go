@@ -91,6 +91,7 @@ func (s *Store) SignedIn(ctx context.Context, userID uuid.UUID, a roomsensor.Sig
 func (s *Store) PurgeSignIns(ctx context.Context) (deleted int64, err error) {
 	for _, purge := range []func(context.Context, db.DBTX) (int64, error){
 		s.Queries.SignInAttemptPurge, s.Queries.SignInAddressPurge, s.Queries.SignInLinkPurge,
+		s.Queries.SharedLinkPurge,
 	} {
 		n, err := purge(ctx, s.Pool)
 		if err != nil {

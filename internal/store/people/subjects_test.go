@@ -144,7 +144,7 @@ var notSearched = []string{
 	"api_key_uses.key_id", "ingest_key_uses.key_id", "idempotency_bytes.key_id", "idempotency_keys.key_id",
 	"rate_counters.key_id", "rate_windows.key_id", // Generated.
 	"service_secrets.name", "service_secrets.secret", "receiver_secrets.name", "receiver_secrets.secret",
-	"users.password_hash", "sign_in_links.token_sha256", "sign_in_links.role", "sign_in_links.purpose", "memberships.role",
+	"users.password_hash", "sign_in_links.token_sha256", "shared_links.token_sha256", "sign_in_links.role", "sign_in_links.purpose", "memberships.role",
 	"sign_in_attempts.key_sha256", "sign_in_addresses.address_sha256", // Secrets, hashes and words of the service.
 	"sessions.token_hash", "sessions.data", // Belong to no team. An erasure removes the notices.
 	"teams.time_zone", "teams.limits", "alerts.rule", "alerts.detail", "alerts.outcome", "mails.kind", "mail_choices.told", "assignments.type", "assignments.home_or_travel", "streams.name",
