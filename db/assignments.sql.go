@@ -407,7 +407,7 @@ const AthleteOpenList = `-- name: AthleteOpenList :many
 SELECT a.id, a.device_id, a.type, a.label, a.home_or_travel, a.external_ref, a.started_at, a.ended_at, d.hardware_id, d.display_name
 FROM assignments a JOIN devices d ON d.id = a.device_id
 WHERE d.team_id = $1 AND a.ended_at IS NULL AND a.type = 'athlete'
-ORDER BY lower(a.label), a.id
+ORDER BY a.label COLLATE natural_order, a.id
 LIMIT $2::bigint
 `
 

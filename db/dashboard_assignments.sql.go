@@ -74,21 +74,24 @@ const TimelineDeviceList = `-- name: TimelineDeviceList :many
 SELECT d.id, d.hardware_id, d.display_name, count(*) OVER () AS total
 FROM devices d
 WHERE d.team_id = $1 AND d.metadata @> $2::jsonb
-  AND ($3::text = '' OR strpos(lower(d.display_name), lower($3)) > 0
-       OR strpos(lower(d.hardware_id), lower($3)) > 0
+  AND (d.retired_at IS NULL OR EXISTS (
+      SELECT FROM assignments a WHERE a.device_id = d.id
+        AND tstzrange(a.started_at, a.ended_at) && tstzrange($3::timestamptz, $4::timestamptz)))
+  AND ($5::text = '' OR strpos(lower(d.display_name), lower($5)) > 0
+       OR strpos(lower(d.hardware_id), lower($5)) > 0
        OR EXISTS (SELECT FROM assignments a
-                  WHERE a.device_id = d.id AND strpos(lower(a.label), lower($3)) > 0
-                    AND tstzrange(a.started_at, a.ended_at) && tstzrange($4::timestamptz, $5::timestamptz)))
-ORDER BY lower(coalesce(d.display_name, d.hardware_id)), d.id
+                  WHERE a.device_id = d.id AND strpos(lower(a.label), lower($5)) > 0
+                    AND tstzrange(a.started_at, a.ended_at) && tstzrange($3::timestamptz, $4::timestamptz)))
+ORDER BY coalesce(d.display_name, d.hardware_id) COLLATE natural_order, d.id
 LIMIT $7::bigint OFFSET $6::bigint
 `
 
 type TimelineDeviceListParams struct {
 	TeamID     uuid.UUID
 	Metadata   []byte
-	Search     string
 	WindowFrom time.Time
 	WindowTo   time.Time
+	Search     string
 	Skip       int64
 	Most       int64
 }
@@ -102,14 +105,14 @@ type TimelineDeviceListRow struct {
 
 // TimelineDeviceList reads a page of a team's devices by name. search is a part of the name, of the hardware id or of the
 // label of an assignment that overlaps the window, ignoring case; empty matches all. total counts the devices of all
-// pages.
+// pages. A retired device is there as long as it has an assignment in the window.
 func (q *Queries) TimelineDeviceList(ctx context.Context, db DBTX, arg TimelineDeviceListParams) ([]TimelineDeviceListRow, error) {
 	rows, err := db.Query(ctx, TimelineDeviceList,
 		arg.TeamID,
 		arg.Metadata,
-		arg.Search,
 		arg.WindowFrom,
 		arg.WindowTo,
+		arg.Search,
 		arg.Skip,
 		arg.Most,
 	)

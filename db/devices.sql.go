@@ -21,7 +21,7 @@ SELECT d.id, d.team_id, d.hardware_id, d.display_name, s.firmware_version, d.met
 FROM devices d
 JOIN device_state s ON s.device_id = d.id
 LEFT JOIN assignments a ON a.device_id = d.id AND a.ended_at IS NULL
-WHERE d.team_id = $1
+WHERE d.team_id = $1 AND d.retired_at IS NULL
   AND d.metadata @> $2::jsonb
   AND ($3::uuid IS NULL OR d.id > $3)
 ORDER BY d.id
@@ -161,7 +161,7 @@ const DeviceCountByStatus = `-- name: DeviceCountByStatus :one
 SELECT count(*) AS devices,
        count(*) FILTER (WHERE last_seen_at > $1::timestamptz) AS online,
        count(*) FILTER (WHERE last_seen_at <= $1 AND last_seen_at >= $2::timestamptz) AS stale
-FROM device_state
+FROM device_state s JOIN devices d ON d.id = s.device_id WHERE d.retired_at IS NULL
 `
 
 type DeviceCountByStatusParams struct {
@@ -175,7 +175,7 @@ type DeviceCountByStatusRow struct {
 	Stale   int64
 }
 
-// DeviceCountByStatus counts the devices of all teams by their status, for metrics. last_seen_at of an online device is
+// DeviceCountByStatus counts the devices of all teams that are not retired by their status, for metrics. last_seen_at of an online device is
 // after stale_from, and that of a stale one is not before offline_before.
 func (q *Queries) DeviceCountByStatus(ctx context.Context, db DBTX, arg DeviceCountByStatusParams) (DeviceCountByStatusRow, error) {
 	row := db.QueryRow(ctx, DeviceCountByStatus, arg.StaleFrom, arg.OfflineBefore)
@@ -194,7 +194,7 @@ func (q *Queries) DeviceDelete(ctx context.Context, db DBTX, deviceID uuid.UUID)
 }
 
 const DeviceGet = `-- name: DeviceGet :one
-SELECT id, team_id, hardware_id, display_name, firmware_version, metadata, last_seen_at, rssi_dbm, signal_bars, assignment_id, assignment_type, label, started_at, external_ref FROM device_details WHERE team_id = $1 AND id = $2
+SELECT id, team_id, hardware_id, display_name, firmware_version, metadata, last_seen_at, rssi_dbm, signal_bars, assignment_id, assignment_type, label, started_at, external_ref, retired_at FROM device_details WHERE team_id = $1 AND id = $2
 `
 
 type DeviceGetParams struct {
@@ -220,12 +220,13 @@ func (q *Queries) DeviceGet(ctx context.Context, db DBTX, arg DeviceGetParams) (
 		&i.Label,
 		&i.StartedAt,
 		&i.ExternalRef,
+		&i.RetiredAt,
 	)
 	return i, err
 }
 
 const DeviceGetByID = `-- name: DeviceGetByID :one
-SELECT id, team_id, hardware_id, display_name, firmware_version, metadata, last_seen_at, rssi_dbm, signal_bars, assignment_id, assignment_type, label, started_at, external_ref FROM device_details WHERE id = $1
+SELECT id, team_id, hardware_id, display_name, firmware_version, metadata, last_seen_at, rssi_dbm, signal_bars, assignment_id, assignment_type, label, started_at, external_ref, retired_at FROM device_details WHERE id = $1
 `
 
 func (q *Queries) DeviceGetByID(ctx context.Context, db DBTX, deviceID uuid.UUID) (DeviceDetail, error) {
@@ -246,6 +247,7 @@ func (q *Queries) DeviceGetByID(ctx context.Context, db DBTX, deviceID uuid.UUID
 		&i.Label,
 		&i.StartedAt,
 		&i.ExternalRef,
+		&i.RetiredAt,
 	)
 	return i, err
 }
@@ -440,8 +442,8 @@ func (q *Queries) DeviceInsert(ctx context.Context, db DBTX, arg DeviceInsertPar
 }
 
 const DeviceList = `-- name: DeviceList :many
-SELECT id, team_id, hardware_id, display_name, firmware_version, metadata, last_seen_at, rssi_dbm, signal_bars, assignment_id, assignment_type, label, started_at, external_ref FROM device_details
-WHERE team_id = $1
+SELECT id, team_id, hardware_id, display_name, firmware_version, metadata, last_seen_at, rssi_dbm, signal_bars, assignment_id, assignment_type, label, started_at, external_ref, retired_at FROM device_details
+WHERE team_id = $1 AND retired_at IS NULL
   AND metadata @> $2::jsonb
   AND ($3::uuid IS NULL OR id > $3)
 ORDER BY id
@@ -455,7 +457,7 @@ type DeviceListParams struct {
 	Most     int64
 }
 
-// DeviceList reads a page of a team's devices. metadata is the filter; after is the last id of the previous page, null
+// DeviceList reads a page of a team's devices that are not retired. metadata is the filter; after is the last id of the previous page, null
 // on the first page.
 func (q *Queries) DeviceList(ctx context.Context, db DBTX, arg DeviceListParams) ([]DeviceDetail, error) {
 	rows, err := db.Query(ctx, DeviceList,
@@ -486,6 +488,7 @@ func (q *Queries) DeviceList(ctx context.Context, db DBTX, arg DeviceListParams)
 			&i.Label,
 			&i.StartedAt,
 			&i.ExternalRef,
+			&i.RetiredAt,
 		); err != nil {
 			return nil, err
 		}
@@ -537,11 +540,17 @@ func (q *Queries) DeviceListByName(ctx context.Context, db DBTX, arg DeviceListB
 }
 
 const DeviceListByTeam = `-- name: DeviceListByTeam :many
-SELECT id, team_id, hardware_id, display_name, firmware_version, metadata, last_seen_at, rssi_dbm, signal_bars, assignment_id, assignment_type, label, started_at, external_ref FROM device_details WHERE team_id = $1 ORDER BY id
+SELECT id, team_id, hardware_id, display_name, firmware_version, metadata, last_seen_at, rssi_dbm, signal_bars, assignment_id, assignment_type, label, started_at, external_ref, retired_at FROM device_details WHERE team_id = $1 AND (retired_at IS NOT NULL) = $2::boolean ORDER BY id
 `
 
-func (q *Queries) DeviceListByTeam(ctx context.Context, db DBTX, teamID uuid.UUID) ([]DeviceDetail, error) {
-	rows, err := db.Query(ctx, DeviceListByTeam, teamID)
+type DeviceListByTeamParams struct {
+	TeamID  uuid.UUID
+	Retired bool
+}
+
+// DeviceListByTeam lists the devices of a team that are retired, or those that are not.
+func (q *Queries) DeviceListByTeam(ctx context.Context, db DBTX, arg DeviceListByTeamParams) ([]DeviceDetail, error) {
+	rows, err := db.Query(ctx, DeviceListByTeam, arg.TeamID, arg.Retired)
 	if err != nil {
 		return nil, err
 	}
@@ -564,6 +573,7 @@ func (q *Queries) DeviceListByTeam(ctx context.Context, db DBTX, teamID uuid.UUI
 			&i.Label,
 			&i.StartedAt,
 			&i.ExternalRef,
+			&i.RetiredAt,
 		); err != nil {
 			return nil, err
 		}
@@ -604,12 +614,13 @@ func (q *Queries) DeviceLockForDelete(ctx context.Context, db DBTX, deviceID uui
 }
 
 const DeviceNameList = `-- name: DeviceNameList :many
-SELECT id, display_name FROM devices WHERE team_id = $1 ORDER BY id
+SELECT id, display_name, (retired_at IS NOT NULL)::boolean AS retired FROM devices WHERE team_id = $1 ORDER BY id
 `
 
 type DeviceNameListRow struct {
 	ID          uuid.UUID
 	DisplayName *string
+	Retired     bool
 }
 
 // DeviceNameList lists all devices of a team for an export, because the column names depend on all of them (decision
@@ -623,7 +634,7 @@ func (q *Queries) DeviceNameList(ctx context.Context, db DBTX, teamID uuid.UUID)
 	var items []DeviceNameListRow
 	for rows.Next() {
 		var i DeviceNameListRow
-		if err := rows.Scan(&i.ID, &i.DisplayName); err != nil {
+		if err := rows.Scan(&i.ID, &i.DisplayName, &i.Retired); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -632,6 +643,23 @@ func (q *Queries) DeviceNameList(ctx context.Context, db DBTX, teamID uuid.UUID)
 		return nil, err
 	}
 	return items, nil
+}
+
+const DeviceRetire = `-- name: DeviceRetire :exec
+UPDATE devices SET retired_at = $1 WHERE team_id = $2 AND id = $3
+  AND (retired_at IS NULL) = ($1::timestamptz IS NOT NULL)
+`
+
+type DeviceRetireParams struct {
+	At       *time.Time
+	TeamID   uuid.UUID
+	DeviceID uuid.UUID
+}
+
+// DeviceRetire sets since when a device is retired; null brings it back.
+func (q *Queries) DeviceRetire(ctx context.Context, db DBTX, arg DeviceRetireParams) error {
+	_, err := db.Exec(ctx, DeviceRetire, arg.At, arg.TeamID, arg.DeviceID)
+	return err
 }
 
 const DeviceSetHardware = `-- name: DeviceSetHardware :exec
@@ -651,7 +679,7 @@ func (q *Queries) DeviceSetHardware(ctx context.Context, db DBTX, arg DeviceSetH
 
 const DeviceStateList = `-- name: DeviceStateList :many
 SELECT id, display_name, last_seen_at, assignment_id, label, started_at, external_ref FROM device_details
-WHERE team_id = $1
+WHERE team_id = $1 AND retired_at IS NULL
   AND metadata @> $2::jsonb
   AND ($3::uuid IS NULL OR id > $3)
 ORDER BY id
@@ -749,11 +777,12 @@ WITH changed AS (
       AND (NOT $9::boolean OR $10::bigint >= (
           SELECT count(*) FROM jsonb_object_keys(
               (CASE WHEN $3::boolean THEN '{}' ELSE devices.metadata END || $4::jsonb) - $5::text[])))
-    RETURNING devices.id, devices.team_id, devices.hardware_id, devices.display_name, devices.metadata, devices.created_at
+    RETURNING devices.id, devices.team_id, devices.hardware_id, devices.display_name, devices.metadata, devices.created_at, devices.retired_at
 )
 SELECT d.id, d.team_id, d.hardware_id, d.display_name, s.firmware_version, d.metadata,
        s.last_seen_at, s.rssi_dbm, s.signal_bars,
-       a.id AS assignment_id, a.type AS assignment_type, a.label, a.started_at, a.external_ref
+       a.id AS assignment_id, a.type AS assignment_type, a.label, a.started_at, a.external_ref,
+       d.retired_at
 FROM changed d
 JOIN device_state s ON s.device_id = d.id
 LEFT JOIN assignments a ON a.device_id = d.id AND a.ended_at IS NULL
@@ -787,6 +816,7 @@ type DeviceUpdateRow struct {
 	Label           *string
 	StartedAt       *time.Time
 	ExternalRef     *string
+	RetiredAt       *time.Time
 }
 
 // DeviceUpdate applies a patch to a device and returns the row of device_details after it, in one statement (decision
@@ -822,6 +852,7 @@ func (q *Queries) DeviceUpdate(ctx context.Context, db DBTX, arg DeviceUpdatePar
 		&i.Label,
 		&i.StartedAt,
 		&i.ExternalRef,
+		&i.RetiredAt,
 	)
 	return i, err
 }

@@ -153,6 +153,8 @@ type Device struct {
 	DisplayName *string
 	Metadata    []byte
 	CreatedAt   time.Time
+	// since when the device is in no list and no count; it has no unit and no open assignment then
+	RetiredAt *time.Time
 }
 
 type DeviceDetail struct {
@@ -170,6 +172,7 @@ type DeviceDetail struct {
 	Label           *string
 	StartedAt       *time.Time
 	ExternalRef     *string
+	RetiredAt       *time.Time
 }
 
 type DeviceHardware struct {

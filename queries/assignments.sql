@@ -58,7 +58,7 @@ WHERE d.team_id = @team_id AND a.id = ANY(@assignment_ids::uuid[]);
 SELECT sqlc.embed(a), d.hardware_id, d.display_name
 FROM assignments a JOIN devices d ON d.id = a.device_id
 WHERE d.team_id = @team_id AND a.ended_at IS NULL AND a.type = 'athlete'
-ORDER BY lower(a.label), a.id
+ORDER BY a.label COLLATE natural_order, a.id
 LIMIT @most::bigint;
 
 -- AthleteList lists how the newest assignments of each device name athletes, those that started last first.

@@ -1,8 +1,8 @@
--- DeviceList reads a page of a team's devices. metadata is the filter; after is the last id of the previous page, null
+-- DeviceList reads a page of a team's devices that are not retired. metadata is the filter; after is the last id of the previous page, null
 -- on the first page.
 -- name: DeviceList :many
 SELECT * FROM device_details
-WHERE team_id = @team_id
+WHERE team_id = @team_id AND retired_at IS NULL
   AND metadata @> @metadata::jsonb
   AND (sqlc.narg(after)::uuid IS NULL OR id > sqlc.narg(after))
 ORDER BY id
@@ -19,7 +19,7 @@ SELECT d.id, d.team_id, d.hardware_id, d.display_name, s.firmware_version, d.met
 FROM devices d
 JOIN device_state s ON s.device_id = d.id
 LEFT JOIN assignments a ON a.device_id = d.id AND a.ended_at IS NULL
-WHERE d.team_id = @team_id
+WHERE d.team_id = @team_id AND d.retired_at IS NULL
   AND d.metadata @> @metadata::jsonb
   AND (sqlc.narg(after)::uuid IS NULL OR d.id > sqlc.narg(after))
 ORDER BY d.id
@@ -38,7 +38,7 @@ FROM feed_state s;
 -- DeviceStateList reads the same page as DeviceList, without units and tags.
 -- name: DeviceStateList :many
 SELECT id, display_name, last_seen_at, assignment_id, label, started_at, external_ref FROM device_details
-WHERE team_id = @team_id
+WHERE team_id = @team_id AND retired_at IS NULL
   AND metadata @> @metadata::jsonb
   AND (sqlc.narg(after)::uuid IS NULL OR id > sqlc.narg(after))
 ORDER BY id
@@ -50,7 +50,7 @@ SELECT * FROM device_details WHERE team_id = @team_id AND id = @device_id;
 -- DeviceNameList lists all devices of a team for an export, because the column names depend on all of them (decision
 -- 29).
 -- name: DeviceNameList :many
-SELECT id, display_name FROM devices WHERE team_id = @team_id ORDER BY id;
+SELECT id, display_name, (retired_at IS NOT NULL)::boolean AS retired FROM devices WHERE team_id = @team_id ORDER BY id;
 
 -- DeviceTaggedList lists the ids of a team's devices that have all tags of metadata.
 -- name: DeviceTaggedList :many
@@ -78,7 +78,8 @@ WITH changed AS (
 )
 SELECT d.id, d.team_id, d.hardware_id, d.display_name, s.firmware_version, d.metadata,
        s.last_seen_at, s.rssi_dbm, s.signal_bars,
-       a.id AS assignment_id, a.type AS assignment_type, a.label, a.started_at, a.external_ref
+       a.id AS assignment_id, a.type AS assignment_type, a.label, a.started_at, a.external_ref,
+       d.retired_at
 FROM changed d
 JOIN device_state s ON s.device_id = d.id
 LEFT JOIN assignments a ON a.device_id = d.id AND a.ended_at IS NULL;
@@ -165,8 +166,14 @@ RETURNING id;
 -- name: DeviceGetByID :one
 SELECT * FROM device_details WHERE id = @device_id;
 
+-- DeviceListByTeam lists the devices of a team that are retired, or those that are not.
 -- name: DeviceListByTeam :many
-SELECT * FROM device_details WHERE team_id = @team_id ORDER BY id;
+SELECT * FROM device_details WHERE team_id = @team_id AND (retired_at IS NOT NULL) = @retired::boolean ORDER BY id;
+
+-- DeviceRetire sets since when a device is retired; null brings it back.
+-- name: DeviceRetire :exec
+UPDATE devices SET retired_at = sqlc.narg(at) WHERE team_id = @team_id AND id = @device_id
+  AND (retired_at IS NULL) = (sqlc.narg(at)::timestamptz IS NOT NULL);
 
 -- DeviceListByName lists devices with a name, of one team or of all, at most @most of them.
 -- name: DeviceListByName :many
@@ -193,10 +200,10 @@ SELECT device_id FROM device_state WHERE device_id = @device_id FOR UPDATE;
 -- name: DeviceDelete :exec
 DELETE FROM devices WHERE id = @device_id;
 
--- DeviceCountByStatus counts the devices of all teams by their status, for metrics. last_seen_at of an online device is
+-- DeviceCountByStatus counts the devices of all teams that are not retired by their status, for metrics. last_seen_at of an online device is
 -- after stale_from, and that of a stale one is not before offline_before.
 -- name: DeviceCountByStatus :one
 SELECT count(*) AS devices,
        count(*) FILTER (WHERE last_seen_at > @stale_from::timestamptz) AS online,
        count(*) FILTER (WHERE last_seen_at <= @stale_from AND last_seen_at >= @offline_before::timestamptz) AS stale
-FROM device_state;
+FROM device_state s JOIN devices d ON d.id = s.device_id WHERE d.retired_at IS NULL;

@@ -3,6 +3,9 @@ CREATE EXTENSION IF NOT EXISTS timescaledb;
 -- btree_gist lets an exclusion constraint compare an id for equality and a range for overlap.
 CREATE EXTENSION IF NOT EXISTS btree_gist;
 
+-- natural_order sorts names as people expect it: "room 9" before "Room 10".
+CREATE COLLATION natural_order (provider = icu, locale = 'und-u-kn-true');
+
 -- advisory_lock names every advisory lock of the service. A wrong name is an error. New locks are appended, because old
 -- and new processes run side by side during an upgrade. Two locks have keys of their own: goose locks its session while
 -- it migrates, and feed_key returns the keys of the change feed, which are above 2^44.

@@ -8,6 +8,7 @@ CREATE TABLE devices (
     display_name text,
     metadata     jsonb NOT NULL DEFAULT '{}',
     created_at   timestamptz NOT NULL DEFAULT now(),
+    retired_at   timestamptz,
     CONSTRAINT devices_metadata_check CHECK (
         jsonb_typeof(metadata) = 'object'
         AND NOT jsonb_path_exists(metadata, '$.* ? (@.type() != "string")')
@@ -15,6 +16,7 @@ CREATE TABLE devices (
 );
 CREATE UNIQUE INDEX devices_team_id_idx ON devices (team_id, id);
 COMMENT ON COLUMN devices.hardware_id IS 'the hardware unit that is installed in the device, or else the last one that was';
+COMMENT ON COLUMN devices.retired_at IS 'since when the device is in no list and no count; it has no unit and no open assignment then';
 
 -- device_state has what workers write with every upload, apart from devices, whose rows are larger and change seldom: the
 -- last arrival, the signal, the firmware, and a copy of the newest reading. Each device has one row, also one that was
@@ -142,7 +144,8 @@ WHERE s.expires_at > now() AND m.role IN ('editor', 'admin') AND maker.disabled_
 CREATE VIEW device_details AS
 SELECT d.id, d.team_id, d.hardware_id, d.display_name, s.firmware_version, d.metadata,
        s.last_seen_at, s.rssi_dbm, s.signal_bars,
-       a.id AS assignment_id, a.type AS assignment_type, a.label, a.started_at, a.external_ref
+       a.id AS assignment_id, a.type AS assignment_type, a.label, a.started_at, a.external_ref,
+       d.retired_at
 FROM devices d
 LEFT JOIN device_state s ON s.device_id = d.id
 LEFT JOIN assignments a ON a.device_id = d.id AND a.ended_at IS NULL;

@@ -14,6 +14,7 @@ type deviceCmd struct {
 	List            deviceListCmd            `cmd:"" help:"List the devices of a team."`
 	Show            deviceShowCmd            `cmd:"" help:"Show a device."`
 	Rename          deviceRenameCmd          `cmd:"" help:"Rename a device."`
+	Retire          deviceRetireCmd          `cmd:"" help:"Take a device out of use: it leaves lists and counts, its readings stay."`
 	Delete          deviceDeleteCmd          `cmd:"" help:"Delete a device with its readings and assignments permanently."`
 	ReplaceHardware deviceReplaceHardwareCmd `cmd:"" help:"Install another unit in a device. Stored readings stay with the device."`
 	RemoveHardware  deviceRemoveHardwareCmd  `cmd:"" help:"Remove the unit from a device."`
@@ -41,12 +42,15 @@ func (c *deviceCreateCmd) Run(ctx context.Context, t *cli.Terminal) error {
 	})
 }
 
-type deviceListCmd struct{ ofTeam }
+type deviceListCmd struct {
+	ofTeam
+	Retired bool `help:"List the retired devices instead."`
+}
 
 // Run lists the devices of a team.
 func (c *deviceListCmd) Run(ctx context.Context, t *cli.Terminal) error {
 	return operateTeam(ctx, t, c.onDatabase, c.Team, func(o *admin.Operator, team uuid.UUID) (any, error) {
-		return o.Devices(ctx, team)
+		return o.Devices(ctx, team, c.Retired)
 	})
 }
 
@@ -88,6 +92,21 @@ type deviceRenameCmd struct {
 func (c *deviceRenameCmd) Run(ctx context.Context, t *cli.Terminal) error {
 	return operateDevice(ctx, t, c.ofDevice, func(o *admin.Operator, device uuid.UUID) (any, error) {
 		return o.RenameDevice(ctx, device, string(c.Name))
+	})
+}
+
+type deviceRetireCmd struct{ ofDevice }
+
+// Help returns the part of --help about what else changes.
+func (*deviceRetireCmd) Help() string {
+	return `The open assignment ends and the unit is removed, so that its later uploads become rejects. To bring the ` +
+		`device back, install a unit (device replace-hardware) or start an assignment.`
+}
+
+// Run retires a device.
+func (c *deviceRetireCmd) Run(ctx context.Context, t *cli.Terminal) error {
+	return operateDevice(ctx, t, c.ofDevice, func(o *admin.Operator, device uuid.UUID) (any, error) {
+		return o.RetireDevice(ctx, device)
 	})
 }
 

@@ -70,9 +70,10 @@ var examples = map[string][]string{
 		"device create --team 'Riverside Athletics' --hardware-id dev:864475046552567 --name 'Weight room'",
 		"device create --team 'Riverside Athletics' --hardware-id dev:864475046552567 --metadata building=gym",
 	},
-	"device list":   {"device list --team 'Riverside Athletics'"},
+	"device list":   {"device list --team 'Riverside Athletics'", "device list --team 'Riverside Athletics' --retired"},
 	"device show":   {"device show 'Weight room'", "device show dev:864475046552567"},
 	"device rename": {"device rename 'Weight room' --team 'Riverside Athletics' --name 'Weight room, north'"},
+	"device retire": {"device retire 'Weight room'"},
 	"device delete": {"device delete 'Weight room'", "device delete 6fa459ea-ee8a-4ca4-894e-db77e160355e --yes"},
 	"device replace-hardware": {
 		"device replace-hardware 'Weight room' --hardware-id dev:864475046552568",

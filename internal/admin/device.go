@@ -38,9 +38,9 @@ func (o *Operator) device(ctx context.Context, d *fleet.OwnedDevice, err error) 
 	return viewDevice(d, o.now()), nil
 }
 
-// Devices lists the devices of a team, ordered by id.
-func (o *Operator) Devices(ctx context.Context, teamID uuid.UUID) (List[Device], error) {
-	devices, err := o.store.TeamDevices(ctx, teamID)
+// Devices lists the devices of a team that are retired, or those that are not, ordered by id.
+func (o *Operator) Devices(ctx context.Context, teamID uuid.UUID, retired bool) (List[Device], error) {
+	devices, err := o.store.TeamDevices(ctx, teamID, retired)
 	now := o.now()
 	return listOf(devices, func(d *fleet.OwnedDevice) Device { return viewDevice(d, now) }), o.explain(ctx, err)
 }
@@ -85,6 +85,15 @@ func (o *Operator) RemoveHardware(ctx context.Context, deviceID uuid.UUID, at *t
 	device, err := o.store.OwnedDevice(ctx, deviceID)
 	if err == nil {
 		device.Device, err = o.store.RemoveHardware(ctx, device.TeamID, deviceID, when)
+	}
+	return o.device(ctx, &device, err)
+}
+
+// RetireDevice takes a device out of use now. Its readings stay. Another unit or assignment brings it back.
+func (o *Operator) RetireDevice(ctx context.Context, deviceID uuid.UUID) (Device, error) {
+	device, err := o.store.OwnedDevice(ctx, deviceID)
+	if err == nil {
+		device.Device, err = o.store.RetireDevice(ctx, device.TeamID, deviceID, o.timestamp())
 	}
 	return o.device(ctx, &device, err)
 }

@@ -204,6 +204,7 @@ type Device struct {
 	LastSeenAt       *string           `json:"last_seen_at"`
 	Signal           Signal            `json:"signal"            table:"-"`
 	ActiveAssignment *ActiveAssignment `json:"active_assignment"`
+	RetiredAt        *string           `json:"retired_at,omitempty" table:"-"`
 }
 
 // Signal is the cellular signal of a device.
@@ -225,7 +226,7 @@ func viewDevice(d *fleet.OwnedDevice, now time.Time) Device {
 		DeviceID: d.ID.String(), TeamID: d.TeamID.String(), HardwareID: d.HardwareID,
 		DisplayName: d.DisplayName, FirmwareVersion: d.FirmwareVersion, Metadata: d.Metadata,
 		Status: roomsensor.StatusAt(now, d.LastSeenAt), LastSeenAt: formatTime(d.LastSeenAt),
-		Signal: Signal{d.Signal.RSSI, d.Signal.Bars},
+		Signal: Signal{d.Signal.RSSI, d.Signal.Bars}, RetiredAt: formatTime(d.RetiredAt),
 	}
 	if view.Metadata == nil {
 		view.Metadata = map[string]string{}

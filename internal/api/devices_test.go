@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -172,4 +173,32 @@ func TestMetadataFilter(t *testing.T) {
 		require.Len(t, f.items(t, "/devices?"+query), want, query)
 		require.Len(t, f.items(t, "/devices/current?"+query), want, query)
 	}
+}
+
+// TestRetiredDevice checks that a retired device is in no list, and that its id still answers.
+func TestRetiredDevice(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	other := testID(0xde, 2)
+	f.addDevice(t, teamID, other, "dev:2")
+	f.storeReading(t, deviceID, start.Add(-time.Hour), 700)
+	lists := []string{"/devices", "/devices/current", "/coverage?from=2026-11-20T00:00:00Z&to=2026-11-20T10:00:00Z"}
+	for _, list := range lists {
+		require.Len(t, f.items(t, list), 2, list)
+	}
+	tag := f.get(t, "/devices/current").header.Get("ETag")
+	_, err := f.store.RetireDevice(t.Context(), teamID, deviceID, start)
+	require.NoError(t, err)
+
+	conformance.Covers(t, "decision 14 d")
+	for _, list := range lists {
+		items := f.items(t, list)
+		require.Len(t, items, 1, list)
+		require.Equal(t, other.String(), items[0]["device_id"])
+	}
+	require.NotEqual(t, tag, f.get(t, "/devices/current").header.Get("ETag"))
+	require.Equal(t, http.StatusOK, f.get(t, devicePath).status)
+	window := "?from=2026-11-20T00:00:00Z&to=2026-11-20T10:00:00Z"
+	require.Len(t, f.items(t, readingsPath+window), 1)
+	require.Contains(t, string(f.get(t, "/readings.csv"+window).body), deviceID.String())
 }

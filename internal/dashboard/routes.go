@@ -138,6 +138,7 @@ func (p *pages) routes() []page.Route { //nolint:funlen // One line per route.
 		{Method: get, Path: team + "/rejects/:reject_id", Role: roomsensor.Admin, Handle: p.rejects.Show},
 		{Method: get, Path: team + "/rejects/:reject_id/payload", Role: roomsensor.Admin, Handle: p.rejects.Download},
 		{Method: post, Path: team + "/rejects/:reject_id/replay", Role: roomsensor.Admin, Handle: p.rejects.ReplayReject},
+		{Method: get, Path: team + "/devices/retired", Role: roomsensor.Viewer, Handle: p.devices.ListRetired},
 		{Method: get, Path: team + "/devices/:device_id", Role: roomsensor.Viewer, Handle: p.devices.ShowDevice},
 		{Method: post, Path: team + "/devices/:device_id/name", Role: roomsensor.Editor, Handle: p.devices.RenameDevice},
 		{Method: post, Path: team + "/devices/:device_id/tags", Role: roomsensor.Editor, Handle: p.devices.TagDevice},
@@ -145,6 +146,7 @@ func (p *pages) routes() []page.Route { //nolint:funlen // One line per route.
 			Method: post, Path: team + "/devices/:device_id/hardware", Role: roomsensor.Editor,
 			Handle: p.devices.ChangeHardware,
 		},
+		{Method: post, Path: team + "/devices/:device_id/retire", Role: roomsensor.Editor, Handle: p.devices.RetireDevice},
 		{Method: post, Path: team + "/devices/:device_id/notes", Role: roomsensor.Editor, Handle: p.devices.AddNote},
 		{
 			Method: post, Path: team + "/devices/:device_id/notes/:note_id/delete", Role: roomsensor.Editor,

@@ -26,12 +26,14 @@ type Device struct {
 	LastSeenAt       *time.Time // nil before the first upload
 	Signal           Signal
 	ActiveAssignment *Assignment // nil without an open assignment
+	RetiredAt        *time.Time  // nil for a device that is in use
 }
 
 // NamedDevice is a device with its display name, as the columns of an export need it.
 type NamedDevice struct {
 	ID          uuid.UUID
 	DisplayName *string
+	Retired     bool
 }
 
 // CurrentDevice is an item of the live snapshot (decision 17).

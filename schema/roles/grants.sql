@@ -53,7 +53,7 @@ GRANT SELECT, INSERT, UPDATE ON ingest_key_uses TO roomsensor_receiver;
 GRANT SELECT ON audit_log TO roomsensor_dashboard;
 GRANT INSERT, UPDATE (type, label, home_or_travel, external_ref, started_at, ended_at), DELETE ON assignments
     TO roomsensor_dashboard;
-GRANT UPDATE (display_name, metadata, hardware_id) ON devices TO roomsensor_dashboard;
+GRANT UPDATE (display_name, metadata, hardware_id, retired_at) ON devices TO roomsensor_dashboard;
 GRANT UPDATE (removed_at) ON device_hardware TO roomsensor_dashboard;
 GRANT UPDATE (name, time_zone, night_start, night_end, limits) ON teams TO roomsensor_dashboard;
 GRANT SELECT ON teams, devices, device_state, device_details, device_hardware, assignments, readings, readings_hourly,

@@ -35,6 +35,12 @@ func (f *flow) testDevice(t *testing.T) {
 	p.expand(t, "Search and group")
 	p.choose(t, "Tag", "building: annex")
 	p.wait(t, tiles+` === 'Lap pool'`)
+	p.enter(t, "Lap pool")
+	p.expand(t, "Retire this device")
+	p.enter(t, "Retire this device")
+	require.Contains(t, p.text(t), "The device is retired.")
+	p.enter(t, "All retired devices")
+	require.Contains(t, p.text(t), "Lap pool")
 	p.requireQuiet(t)
 }
 

@@ -1,11 +1,8 @@
 package assignments
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"slices"
-	"strings"
 
 	"github.com/google/uuid"
 
@@ -40,13 +37,14 @@ func (p *Pages) addChoices(ctx context.Context, v *page.Visit, f *form) error {
 		inRoom[a.DeviceID] = ", " + a.Label
 	}
 	for i := range devices {
+		if devices[i].Retired {
+			continue
+		}
 		id := devices[i].ID
 		name := wording.NameOf(devices[i].DisplayName, "unnamed, "+id.String())
 		rooms = append(rooms, option{id.String(), name + inRoom[id]})
 	}
-	slices.SortFunc(rooms, func(a, b option) int {
-		return cmp.Or(strings.Compare(strings.ToLower(a.Text), strings.ToLower(b.Text)), strings.Compare(a.Value, b.Value))
-	})
+	wording.SortNames(rooms, func(o *option) string { return o.Text })
 	f.Choices = []choice{
 		{"who", "Who", f.Values["who"], f.Errors["who"], people},
 		{"to", "New room", f.Values["to"], f.Errors["to"], rooms[:min(len(rooms), maxChoices)]},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,6 +26,9 @@ type DeviceChanges interface {
 		ctx context.Context, teamID, deviceID uuid.UUID, hardwareID string, at time.Time,
 	) (roomsensor.Device, error)
 	RemoveHardware(ctx context.Context, teamID, deviceID uuid.UUID, at time.Time) (roomsensor.Device, error)
+	// RetireDevice also returns an error for an assignment that began at that time or later.
+	RetireDevice(ctx context.Context, teamID, deviceID uuid.UUID, at time.Time) (roomsensor.Device, error)
+	RetiredDevices(ctx context.Context, teamID uuid.UUID) ([]roomsensor.Device, error)
 }
 
 // deviceForm has the fields of the forms of the page, as entered.
@@ -164,6 +168,30 @@ func (p *Pages) ChangeHardware(ctx context.Context, v *page.Visit) error {
 		}
 		return message, err
 	})
+}
+
+// RetireDevice takes a device out of use.
+func (p *Pages) RetireDevice(ctx context.Context, v *page.Visit) error {
+	return p.changeDevice(ctx, v, func(id uuid.UUID, c *deviceChange) (string, error) {
+		_, err := p.backend.RetireDevice(ctx, v.Team.ID, id, v.Now)
+		_, ofUnit := errors.AsType[*roomsensor.HardwareConflictError](err)
+		_, ofAssignment := errors.AsType[*roomsensor.AssignmentConflictError](err)
+		if ofUnit || ofAssignment {
+			c.errors.Add("retire", "The unit or the assignment of this device began just now. Try again in a minute.")
+			return "", nil
+		}
+		return "The device is retired.", err
+	})
+}
+
+// ListRetired shows the retired devices of a team.
+func (p *Pages) ListRetired(ctx context.Context, v *page.Visit) error {
+	retired, err := p.backend.RetiredDevices(ctx, v.Team.ID)
+	if err != nil {
+		return err
+	}
+	slices.SortStableFunc(retired, func(a, b roomsensor.Device) int { return b.RetiredAt.Compare(*a.RetiredAt) })
+	return v.Render("retired", retired)
 }
 
 // explainHardware adds the sentence for a conflict. It names another device, and times, only if that belongs to the

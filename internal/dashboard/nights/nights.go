@@ -7,7 +7,6 @@ import (
 	"context"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -15,6 +14,7 @@ import (
 	"roomsensor/internal/dashboard/page"
 	"roomsensor/internal/fairshare"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/wording"
 )
 
 // Backend reads what was measured in the nights of a team.
@@ -87,20 +87,20 @@ func (p *Pages) readNight(ctx context.Context, v *page.Visit, text string) (*nig
 	if r.rooms, r.more, err = p.backend.NightRooms(ctx, v.Team.ID, r.query); err != nil {
 		return nil, err
 	}
-	slices.SortStableFunc(r.rooms, r.compare)
+	sortRooms(r.rooms, r.byName)
 	return r, nil
 }
 
-// compare puts the worst rooms first, or sorts them by name.
-func (r *nightReport) compare(a, b roomsensor.NightRoom) int {
-	byName := cmp.Or(
-		strings.Compare(strings.ToLower(a.Assignment.Label), strings.ToLower(b.Assignment.Label)),
-		a.Assignment.StartedAt.Compare(b.Assignment.StartedAt),
-		bytes.Compare(a.Assignment.ID[:], b.Assignment.ID[:]))
-	if r.byName {
-		return byName
+// sortRooms puts the worst rooms first, or sorts them by name.
+func sortRooms(rooms []roomsensor.NightRoom, byName bool) {
+	slices.SortFunc(rooms, func(a, b roomsensor.NightRoom) int {
+		x, y := &a.Assignment, &b.Assignment
+		return cmp.Or(x.StartedAt.Compare(y.StartedAt), bytes.Compare(x.ID[:], y.ID[:]))
+	})
+	wording.SortNames(rooms, func(r *roomsensor.NightRoom) string { return r.Assignment.Label })
+	if !byName {
+		slices.SortStableFunc(rooms, func(a, b roomsensor.NightRoom) int { return a.Compare(&b) })
 	}
-	return cmp.Or(a.Compare(&b), byName)
 }
 
 // Show shows a page of the rooms of the night that the query selects.

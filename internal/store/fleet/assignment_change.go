@@ -187,8 +187,11 @@ func (c *assignmentChange) startAssignment(ctx context.Context, a *roomsensor.As
 		TeamID: c.teamID, DeviceID: a.DeviceID, Type: string(a.Type), Label: a.Label,
 		HomeOrTravel: string(a.HomeOrTravel), ExternalRef: a.ExternalRef, StartedAt: a.StartedAt,
 	})
+	if err != nil {
+		return err
+	}
 	c.outcome.After = append(c.outcome.After, AssignmentOf(&row))
-	return err
+	return c.setRetired(ctx, c.tx, c.teamID, a.DeviceID, nil)
 }
 
 // requireFree returns a conflict if another assignment of the device overlaps one. The exclusion constraint guarantees

@@ -167,8 +167,10 @@ func (s *Store) installHardware(
 		return hardwareConflict(roomsensor.HardwareJustInstalled, deviceID, hardwareID)
 	case pg.Violates(err, pg.StateExclusion, pg.ConstraintDeviceHasOneUnit):
 		return hardwareConflict(roomsensor.HardwareReplacedLater, deviceID, hardwareID)
+	case err != nil:
+		return err
 	}
-	return err
+	return s.setRetired(ctx, tx, teamID, deviceID, nil)
 }
 
 // removeHardware ends the installation of the unit that is in a device.

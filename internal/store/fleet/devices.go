@@ -133,7 +133,7 @@ func Device(row *db.DeviceDetail) (roomsensor.Device, error) {
 	d := roomsensor.Device{
 		ID: row.ID, HardwareID: row.HardwareID, DisplayName: row.DisplayName,
 		FirmwareVersion: row.FirmwareVersion, LastSeenAt: row.LastSeenAt,
-		Signal: roomsensor.Signal{RSSI: row.RssiDbm, Bars: row.SignalBars},
+		Signal: roomsensor.Signal{RSSI: row.RssiDbm, Bars: row.SignalBars}, RetiredAt: pg.UTC(row.RetiredAt),
 	}
 	if row.AssignmentID != nil {
 		d.ActiveAssignment = &roomsensor.Assignment{
@@ -305,12 +305,12 @@ func (s *Store) installationTime(
 	return &now, nil
 }
 
-// TeamDevices lists all devices of a team by id.
-func (s *Store) TeamDevices(ctx context.Context, teamID uuid.UUID) ([]OwnedDevice, error) {
+// TeamDevices lists the devices of a team that are retired, or those that are not, by id.
+func (s *Store) TeamDevices(ctx context.Context, teamID uuid.UUID, retired bool) ([]OwnedDevice, error) {
 	if _, err := s.Team(ctx, teamID); err != nil {
 		return nil, err
 	}
-	rows, err := s.Queries.DeviceListByTeam(ctx, s.Pool, teamID)
+	rows, err := s.Queries.DeviceListByTeam(ctx, s.Pool, db.DeviceListByTeamParams{TeamID: teamID, Retired: retired})
 	if err != nil {
 		return nil, fmt.Errorf("listing devices: %w", pg.Translate(err))
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 	"pgregory.net/rapid"
@@ -94,4 +95,54 @@ func TestUpdateDeviceWaits(t *testing.T) {
 	require.NoError(t, tx.Commit(t.Context()))
 	require.NoError(t, changes.Wait())
 	require.Equal(t, 20, f.Number(t, `SELECT count(*) FROM devices, jsonb_object_keys(metadata)`))
+}
+
+// TestRetireDevice checks that a retired device is in no list, and that an assignment or a unit brings it back.
+func TestRetireDevice(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	team, err := f.CreateTeam(t.Context(), "Retiring")
+	require.NoError(t, err)
+	f.TeamID = team.ID
+	at := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	kept, err := f.CreateDevice(t.Context(), roomsensor.NewDevice{TeamID: f.TeamID, HardwareID: "dev:901"}, at)
+	require.NoError(t, err)
+	retired, err := f.CreateDevice(t.Context(), roomsensor.NewDevice{TeamID: f.TeamID, HardwareID: "dev:902"}, at)
+	require.NoError(t, err)
+	f.start(t, retired.ID, "Anna", at.Add(-time.Hour))
+	listed := func() (ids []uuid.UUID) {
+		require.NoError(t, f.EachDevice(t.Context(), f.TeamID, roomsensor.DeviceQuery{Limit: 10}, func(d *roomsensor.Device) {
+			ids = append(ids, d.ID)
+		}))
+		owned, err := f.TeamDevices(t.Context(), f.TeamID, false)
+		require.NoError(t, err)
+		require.Len(t, owned, len(ids))
+		return ids
+	}
+	for n := range 2 { // The second time changes nothing.
+		device, err := f.RetireDevice(t.Context(), f.TeamID, retired.ID, at.Add(time.Duration(n)*time.Hour))
+		require.NoError(t, err)
+		require.Equal(t, at, *device.RetiredAt)
+		require.Nil(t, device.ActiveAssignment)
+	}
+	require.Equal(t, []uuid.UUID{kept.ID}, listed())
+	ended := f.stored(t, retired.ID)
+	require.Len(t, ended, 1)
+	require.Equal(t, at, ended[0].EndedAt.UTC())
+	again, err := f.CreateDevice(t.Context(), roomsensor.NewDevice{TeamID: f.TeamID, HardwareID: "dev:902"}, at)
+	require.NoError(t, err, "its unit is free")
+	require.Len(t, listed(), 2)
+
+	f.start(t, retired.ID, "Bea", at)
+	require.Len(t, listed(), 3)
+	_, err = f.RetireDevice(t.Context(), f.TeamID, again.ID, at.Add(time.Hour))
+	require.NoError(t, err)
+	require.Len(t, listed(), 2)
+	_, err = f.ReplaceHardware(t.Context(), f.TeamID, again.ID, "dev:903", at.Add(2*time.Hour))
+	require.NoError(t, err)
+	require.Len(t, listed(), 3)
+	other, err := f.CreateTeam(t.Context(), "Other")
+	require.NoError(t, err)
+	_, err = f.RetireDevice(t.Context(), other.ID, kept.ID, at)
+	require.ErrorIs(t, err, roomsensor.ErrNotFound)
 }
