@@ -9,6 +9,9 @@ import (
 	"github.com/google/uuid"
 )
 
+// MaxBars is the greatest number of bars of a signal (decision 14).
+const MaxBars = 5
+
 // Signal is the cellular signal at the last upload. Both parts are nil before the first one (decision 14).
 type Signal struct {
 	RSSI *int32 // dBm

@@ -7,6 +7,7 @@
 //	subject.go        people whom assignments name: what is stored of them, and its erasure
 //	audit.go          who makes a change, and the audit log
 //	device.go         devices, their status and hardware units, patches
+//	alias.go          aliases: units that their senders name differently
 //	assignment.go     assignments of devices
 //	reading.go        metrics, readings, the merge rule, statistics, exports
 //	change.go         the change feed

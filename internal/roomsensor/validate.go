@@ -14,6 +14,7 @@ const (
 	maxMetadataKey      = 64  // characters
 	maxMetadataValue    = 500 // code points
 	maxHardwareIDDigits = 20
+	maxFirmware         = 64 // characters
 )
 
 // IsPlain reports whether text is valid UTF-8 without NUL, which is what the database can store.
@@ -25,6 +26,22 @@ func IsPlain(text string) bool {
 func IsHardwareID(text string) bool {
 	digits, ok := strings.CutPrefix(text, "dev:")
 	return ok && digits != "" && len(digits) <= maxHardwareIDDigits && allDigits(digits)
+}
+
+// IsFirmwareVersion reports whether text is 1 to 64 of the characters A-Z a-z 0-9 . _ + -.
+func IsFirmwareVersion(text string) bool {
+	if text == "" || len(text) > maxFirmware {
+		return false
+	}
+	for i := range len(text) {
+		switch c := text[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
+		case c == '.', c == '_', c == '+', c == '-':
+		default:
+			return false
+		}
+	}
+	return true
 }
 
 // CheckName checks that a name or label has 1 to 200 code points, none of category Cc (decision 20). Its error, like

@@ -142,7 +142,7 @@ func (u *Upload) readFields(d *document) {
 	})
 	u.readField("firmware_version", d.firmware, func(raw []byte) bool {
 		text, ok := textOf(raw)
-		if ok = ok && isFirmware(text); ok {
+		if ok = ok && roomsensor.IsFirmwareVersion(text); ok {
 			u.Firmware = &text
 		}
 		return ok
@@ -178,26 +178,6 @@ func (u *Upload) Part(readings []int) []byte {
 	return append(part, u.text[u.array.to:]...)
 }
 
-const maxFirmware = 64 // characters
-
-// isFirmware reports whether text is a valid firmware version.
-func isFirmware(text string) bool {
-	if text == "" || len(text) > maxFirmware {
-		return false
-	}
-	for i := range len(text) {
-		switch c := text[i]; {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
-		case c == '.', c == '_', c == '+', c == '-':
-		default:
-			return false
-		}
-	}
-	return true
-}
-
-const maxBars = 5 // decision 14
-
 // parseSignal reads a signal. Either part may be missing or null; without both parts it returns nil. The RSSI is any
 // 32-bit number of dBm except for the lowest, which the database uses for "none". Its range is not checked further,
 // because an odd value of a modem is not a reason to reject the field.
@@ -210,7 +190,7 @@ func parseSignal(raw []byte) (*roomsensor.Signal, bool) {
 		return nil, false
 	}
 	rssi, hasRSSI, rssiOK := whole(parts.RSSI, math.MinInt32+1, math.MaxInt32)
-	bars, hasBars, barsOK := whole(parts.Bars, 0, maxBars)
+	bars, hasBars, barsOK := whole(parts.Bars, 0, roomsensor.MaxBars)
 	if !rssiOK || !barsOK || (!hasRSSI && !hasBars) {
 		return nil, rssiOK && barsOK
 	}
