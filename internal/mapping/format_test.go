@@ -38,7 +38,9 @@ func TestFormats(t *testing.T) {
 			for _, file := range messages {
 				text, err := os.ReadFile(file)
 				require.NoError(t, err)
-				requireRows(t, f.Apply(mapping.Message{Text: text, ArrivedAt: arrived}), file)
+				r := f.Apply(mapping.Message{Text: text, ArrivedAt: arrived})
+				requireRows(t, r, file)
+				requireSamePart(t, f.Mapping, r)
 			}
 		})
 	}
@@ -73,4 +75,18 @@ func requireRows(t *testing.T, r *mapping.Result, file string) {
 	rows, err := os.ReadFile(want)
 	require.NoError(t, err)
 	require.Equal(t, string(rows), got.String(), file)
+}
+
+// requireSamePart checks that a replay of some elements gives the same measurements (A10.10).
+func requireSamePart(t *testing.T, m *mapping.Mapping, r *mapping.Result) {
+	t.Helper()
+	var measured []int
+	for i := range r.Measurements {
+		measured = append(measured, r.Measurements[i].Element)
+	}
+	if len(measured) > 0 {
+		part := show(apply(m, string(r.Part(measured...))))
+		require.Equal(t, show(r).Measurements, part.Measurements)
+		require.Empty(t, part.Problems)
+	}
 }

@@ -49,13 +49,18 @@ func NewTimeFormat(name, zone string) (TimeFormat, error) {
 func (f *TimeFormat) Parse(text []byte) (at time.Time, ok bool) {
 	switch f.name {
 	case "rfc3339":
-		err := at.UnmarshalText(text) // Stricter than time.Parse, which accepts hours of one digit.
-		return at.UTC().Truncate(time.Microsecond), err == nil
+		err := at.UnmarshalText(text)
+		return at.UTC().Truncate(time.Microsecond), err == nil && hasClock(text)
 	case formatLocal:
 		return parseLocal(text, f.zone)
 	}
 	micros, ok := shiftedInteger(text, f.shift)
 	return time.UnixMicro(micros).UTC(), ok
+}
+
+// hasClock reports whether a time has hours of two digits and no comma. Package time accepts others.
+func hasClock(text []byte) bool {
+	return text[len("2006-01-02T15")] == ':' && bytes.IndexByte(text, ',') < 0
 }
 
 // parseLocal parses a time such as 2026-01-31T08:00:00. A blank may replace the T, a fraction may follow, and seconds may
