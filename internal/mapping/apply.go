@@ -66,17 +66,17 @@ type Problem struct {
 	Detail  string // a sentence that names the path at fault
 }
 
-// Apply reads the measurements of a message (A11). It never fails: what the mapping does not fit is in Problems. Time and
-// memory are linear in the size of the message, of which at most 8 MB and 50,000 elements are read.
+// Apply reads the measurements of a message (A11). It never fails: what the mapping does not fit is in Problems. Time
+// and memory are linear in the size of the message, of which at most 8 MB and 50,000 elements are read.
 func (m *Mapping) Apply(message Message) *Result {
-	e := &evaluation{Mapping: m, message: &message, result: &Result{lines: m.lines}, doc: borrow()}
+	e := &evaluation{Mapping: m, message: &message, result: &Result{lines: m.Lines}, doc: borrow()}
 	defer e.doc.release(len(message.Text))
 	text := bytes.TrimPrefix(message.Text, byteOrderMark)
 	e.result.text = text
 	switch {
 	case len(text) > maxMessage:
 		e.refuse(fmt.Sprintf("The message has %d bytes; at most %d are allowed.", len(text), maxMessage))
-	case m.lines:
+	case m.Lines:
 		e.readLines(text)
 	default:
 		if bad := e.doc.read(text); bad != nil {
@@ -170,7 +170,7 @@ func (e *evaluation) find(element int32, p *path) int32 {
 
 // element reads one element. An element whose only values are outside their ranges is a measurement without values.
 func (e *evaluation) element(index int, at int32) {
-	v := e.values(at)
+	v := e.readValues(at)
 	empty := v.Mask() == 0 && !v.outside
 	if (empty && v.unusable == nil && e.emptyIgnore) || e.isIgnored(at) {
 		e.result.Ignored++

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
+	"slices"
 	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -35,7 +37,8 @@ type document struct {
 	dec   jsontext.Decoder
 }
 
-// maxPooledText is the size in bytes of texts whose document is used again, so that a large one does not keep its memory.
+// maxPooledText is the size in bytes of texts whose document is used again, so that a large one does not keep its
+// memory.
 const maxPooledText = 16 << 10
 
 // documents holds documents that are not in use. To make a tokenizer costs more than to read a small message.
@@ -68,10 +71,11 @@ type malformed struct {
 }
 
 // read parses a JSON value, which must be the whole text. A repeated member, invalid UTF-8 and more than 10,000 levels
-// are malformed. Time and memory are linear in the size of the text: a node takes 32 bytes and at least two of the text.
+// are malformed. Time and memory are linear in the size of the text: a node takes 32 bytes and at least two of the
+// text.
 func (d *document) read(text []byte) *malformed {
 	d.text, d.nodes, d.open = append(d.text[:0], text...), d.nodes[:0], d.open[:0]
-	d.input = *bytes.NewBuffer(text[:len(text):len(text)])
+	d.input = *bytes.NewBuffer(slices.Clip(text))
 	d.dec.Reset(&d.input)
 	for {
 		if err := d.next(); err != nil {
@@ -232,9 +236,12 @@ func (d *document) item(list int32, index int) int32 {
 }
 
 // children yields the members of an object or the elements of a list.
-func (d *document) children(parent int32) func(yield func(int32) bool) {
+func (d *document) children(parent int32) iter.Seq[int32] {
 	return func(yield func(int32) bool) {
-		for at, end := parent+1, d.nodes[parent].end; at < end && yield(at); at = d.nodes[at].end {
+		for at, end := parent+1, d.nodes[parent].end; at < end; at = d.nodes[at].end {
+			if !yield(at) {
+				return
+			}
 		}
 	}
 }

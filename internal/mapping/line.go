@@ -40,8 +40,8 @@ func ParsePrecision(text string) (Precision, bool) {
 // maxPairs is the limit of tags and fields of a line. Each is compared with the others, to find repeated ones.
 const maxPairs = 256
 
-// readLines reads a message of line protocol, in which each line is an element (format influx). Empty lines and comments
-// are no elements. A line that cannot be parsed is a problem with its number and text; the others count.
+// readLines reads a message of line protocol, in which each line is an element (format influx). Empty lines and
+// comments are no elements. A line that cannot be parsed is a problem with its number and text; the others count.
 func (e *evaluation) readLines(text []byte) {
 	e.result.list = span{0, uint32(len(text))} //nolint:gosec // See maxMessage.
 	number, from := 0, 0
@@ -209,15 +209,12 @@ func (p *lineParser) field(name span) (node, error) {
 		return n, nil
 	}
 	n.kind = '0'
-	digits, isInteger := bytes.CutSuffix(text, []byte("i"))
-	if !isInteger {
-		digits, isInteger = bytes.CutSuffix(text, []byte("u"))
-	}
-	if isInteger && isWhole(digits) {
+	signed, isSigned := bytes.CutSuffix(text, []byte("i"))
+	unsigned, isUnsigned := bytes.CutSuffix(text, []byte("u"))
+	switch {
+	case isSigned && isWhole(signed), isUnsigned && isWhole(unsigned) && unsigned[0] != '-':
 		n.value.to--
-		return n, nil
-	}
-	if !isDecimal(text) {
+	case !isDecimal(text):
 		return n, lineError(fmt.Sprintf("the field %.100q is not a number, a text in quotes or a boolean", name.of(p.text)))
 	}
 	return n, nil

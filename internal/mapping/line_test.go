@@ -31,6 +31,7 @@ func TestLines(t *testing.T) {
 		`m,u=x v\ w=2,v=1`:                     "x",
 		`m,u=x v=1i`:                           "x",
 		`m,u=x v=1u`:                           "x",
+		`m,u=x v=-0i`:                          "x",
 		`m,u=x v="1"`:                          "x",
 		`m,u=x,t=# v=1`:                        "x",
 	} {
@@ -65,6 +66,7 @@ func TestLineProblems(t *testing.T) {
 		`m,u=x=y v=1`:                   "the fields are missing",
 		`m,u=x,u=y v=1`:                 `the tag or field "u" occurs twice`,
 		`m,u=x v=1,\v=2,v=3`:            `the tag or field "v" occurs twice`,
+		`m,u=x v=-1u`:                   `the field "v" is not a number, a text in quotes or a boolean`,
 		`m,u=x v=1.5i`:                  `the field "v" is not a number, a text in quotes or a boolean`,
 		`m,u=x v=NaN`:                   `the field "v" is not a number, a text in quotes or a boolean`,
 		`m,u=x v=tRUE`:                  `the field "v" is not a number, a text in quotes or a boolean`,

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"roomsensor/internal/roomsensor"
 )
 
@@ -11,8 +13,8 @@ import (
 type Mapping struct {
 	Description string
 	Sampling    string // "whole" or "mean", of devices that are registered for the source (A13.1); empty if not given
+	Lines       bool   // the message is line protocol, otherwise JSON
 
-	lines       bool // the message is line protocol, otherwise JSON
 	each        []path
 	unit        []path
 	at          []timeAlternative
@@ -52,7 +54,7 @@ type condition struct {
 
 // scalar is a text, number, boolean or null of a mapping. Its kind is that of the JSON value.
 type scalar struct {
-	kind   byte
+	kind   jsontext.Kind
 	text   string // without quotes; the number as it was written
 	number float64
 }

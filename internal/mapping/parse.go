@@ -90,7 +90,7 @@ func (p *parser) member(m *Mapping, name string, at int32, where string) bool {
 	case "sampling":
 		m.Sampling = p.oneOf(at, where, "whole", "mean")
 	case "input":
-		m.lines = p.oneOf(at, where, "json", "line_protocol") == "line_protocol"
+		m.Lines = p.oneOf(at, where, "json", "line_protocol") == "line_protocol"
 	case "each":
 		m.each = p.pathList(at, where)
 	case "unit":
@@ -298,11 +298,11 @@ func (p *parser) condition(at int32, where string, mayBeAbsent bool) (c conditio
 
 func (p *parser) scalar(at int32, where string) scalar {
 	n := &p.doc.nodes[at]
-	s := scalar{kind: byte(n.kind), text: string(p.doc.content(at))}
-	switch n.kind {
-	case '{', '[':
+	s := scalar{kind: n.kind, text: string(p.doc.content(at))}
+	if n.kind == '{' || n.kind == '[' {
 		p.fail(at, where, "must be a text, a number, true, false or null")
-	case '0':
+	}
+	if n.kind == '0' {
 		s.number = p.number(at, where)
 	}
 	return s

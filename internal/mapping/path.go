@@ -12,7 +12,6 @@ type path struct {
 	text     string // as it was written
 	steps    []step
 	absolute bool // starts at the message, otherwise at the element
-	slot     int  // number among the absolute paths of the mapping
 }
 
 // step is a member name, which in a list is an index if it is a whole number.
@@ -22,12 +21,17 @@ type step struct {
 	isIndex bool
 }
 
-var (
-	errEmptyStep  = errors.New("has an empty name: a path is member names joined by dots, such as body.co2")
-	errBackslash  = errors.New(`has a backslash before another character than "." and "\"`)
-	wholeNumber   = regexp.MustCompile(`^-?[0-9]{1,9}$`)
-	prefixMessage = "$."
+// The message itself, and the beginning of paths that start at it.
+const (
 	wholeMessage  = "$"
+	prefixMessage = "$."
+)
+
+var wholeNumber = regexp.MustCompile(`^-?[0-9]{1,9}$`)
+
+var (
+	errEmptyStep = errors.New("has an empty name: a path is member names joined by dots, such as body.co2")
+	errBackslash = errors.New(`has a backslash before another character than "." and "\"`)
 )
 
 // parsePath parses a path (path rule, A11.2). "$" alone is the message itself, so that a list can be the message. A

@@ -20,16 +20,17 @@ type PathValue struct {
 }
 
 const (
-	maxSuggested = 500
-	maxShown     = 200
+	maxSuggested     = 500
+	maxSuggestedPath = 500 // bytes of a path below which values are listed; it bounds deep messages
+	maxShown         = 200
 )
 
 // Suggest lists the values of a message with their paths. In a message with a list of measurements, the paths of the
-// first one are relative, the others begin with "$."; the other measurements are left out. Of line protocol, it reads the
-// first line that can be parsed. The result is empty if the message cannot be parsed.
+// first one are relative, the others begin with "$."; the other measurements are left out. Of line protocol, it reads
+// the first line that can be parsed. The result is empty if the message cannot be parsed.
 func (m *Mapping) Suggest(message Message) Suggestion {
 	e := &evaluation{Mapping: m, message: &message, result: &Result{}, doc: &document{}}
-	if m.lines {
+	if m.Lines {
 		for line := range strings.Lines(string(message.Text)) {
 			if err := e.doc.readLine([]byte(strings.TrimSpace(line)), message.Precision); err == nil {
 				break
@@ -67,6 +68,9 @@ func (s *suggester) walk(at int32, path string) {
 	}
 	if n.kind != '{' && n.kind != '[' {
 		s.add(at, path)
+		return
+	}
+	if len(path) > maxSuggestedPath {
 		return
 	}
 	index := 0
@@ -111,7 +115,8 @@ var metricWords = [roomsensor.MetricCount][]string{
 	roomsensor.Sound:    {"spl", "sound", "noise", "laeq", "decibel", "db"},
 }
 
-// fitsName reports whether one of the last two names of a path contains a word of a metric. rssi and snr are in dB, too.
+// fitsName reports whether one of the last two names of a path contains a word of a metric. rssi and snr are in dB,
+// too.
 func fitsName(path string, m roomsensor.Metric) bool {
 	steps := strings.Split(path, ".")
 	keep := func(r rune) rune {

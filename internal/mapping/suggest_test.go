@@ -23,8 +23,15 @@ func TestSuggest(t *testing.T) {
 	t.Parallel()
 	s := suggest(t, "notehub", `{"body":{"Room.Temp":"21.5","co2":{"value":612},"rssi_db":-7,"hum":140,"lux":null,"Noise-dB":38,"rh":41},"list":[1,{"illuminance":7}]}`)
 	require.Equal(t, []mapping.PathValue{
-		{`body.Room\.Temp`, "21.5"}, {"body.co2.value", "612"}, {"body.rssi_db", "-7"}, {"body.hum", "140"}, {"body.lux", "null"},
-		{"body.Noise-dB", "38"}, {"body.rh", "41"}, {"list.0", "1"}, {"list.1.illuminance", "7"},
+		{`body.Room\.Temp`, "21.5"},
+		{"body.co2.value", "612"},
+		{"body.rssi_db", "-7"},
+		{"body.hum", "140"},
+		{"body.lux", "null"},
+		{"body.Noise-dB", "38"},
+		{"body.rh", "41"},
+		{"list.0", "1"},
+		{"list.1.illuminance", "7"},
 	}, s.Values)
 	require.Equal(t, [roomsensor.MetricCount][]string{
 		{"body.co2.value"}, {`body.Room\.Temp`}, {"body.rh"}, {"list.1.illuminance"}, {"body.Noise-dB"},
@@ -52,4 +59,7 @@ func TestSuggestLimits(t *testing.T) {
 	require.Len(t, s.Values, 500)
 	require.Equal(t, strings.Repeat("界", 66), s.Values[0].Value)
 	require.Equal(t, fmt.Sprintf("b.%d", 498), s.Values[499].Path)
+	const depth = 9_000
+	deep := `{"x":` + strings.Repeat("[", depth) + strings.Repeat("[],", 400_000) + "1" + strings.Repeat("]", depth) + `,"y":2}`
+	require.Equal(t, []mapping.PathValue{{"y", "2"}}, suggest(t, "notehub", deep).Values)
 }

@@ -23,8 +23,8 @@ const formatLocal = "local"
 // timeFormats are the formats other than rfc3339 and local, and how many digits microseconds have more.
 var timeFormats = map[string]int{"unix": 6, "unix_ms": 3, "unix_us": 0, "unix_ns": -3}
 
-// NewTimeFormat returns the format rfc3339, unix, unix_ms, unix_us, unix_ns or local (time rule, A11.5). zone is an IANA
-// name for local, and empty for all others. An error is a predicate that names the format or zone.
+// NewTimeFormat returns the format rfc3339, unix, unix_ms, unix_us, unix_ns or local (time rule, A11.5). zone is an
+// IANA name for local, and empty for all others. An error is a predicate that names the format or zone.
 func NewTimeFormat(name, zone string) (TimeFormat, error) {
 	shift, isUnix := timeFormats[name]
 	f := TimeFormat{name: name, shift: shift}
@@ -44,8 +44,9 @@ func NewTimeFormat(name, zone string) (TimeFormat, error) {
 	return f, nil
 }
 
-// Parse parses a text or a number as it was written, and truncates it to microseconds; the result is in UTC. It computes
-// with decimal digits: no number of nanoseconds is rounded. It returns false for a text that does not fit the format.
+// Parse parses a text or a number as it was written, and truncates it to microseconds; the result is in UTC. It
+// computes with decimal digits: no number of nanoseconds is rounded. It returns false for a text that does not fit the
+// format.
 func (f *TimeFormat) Parse(text []byte) (at time.Time, ok bool) {
 	switch f.name {
 	case "rfc3339":
@@ -63,8 +64,8 @@ func hasClock(text []byte) bool {
 	return text[len("2006-01-02T15")] == ':' && bytes.IndexByte(text, ',') < 0
 }
 
-// parseLocal parses a time such as 2026-01-31T08:00:00. A blank may replace the T, a fraction may follow, and seconds may
-// be missing.
+// parseLocal parses a time such as 2026-01-31T08:00:00. A blank may replace the T, a fraction may follow, and seconds
+// may be missing.
 func parseLocal(text []byte, zone *time.Location) (time.Time, bool) {
 	const minutes, date = "2006-01-02T15:04", "2006-01-02"
 	if len(text) < len(minutes) || (text[len(date)] != 'T' && text[len(date)] != ' ') {
@@ -81,8 +82,8 @@ func parseLocal(text []byte, zone *time.Location) (time.Time, bool) {
 	return instant(wall, zone).Truncate(time.Microsecond), true
 }
 
-// instant returns when the clocks of a zone show a local time, which is given in UTC. A repeated local time is the first
-// one. A missing one is moved forward by as much as the clocks are: 02:30 becomes 03:30 (time rule, A11.5).
+// instant returns when the clocks of a zone show a local time, which is given in UTC. A repeated local time is the
+// first one. A missing one is moved forward by as much as the clocks are: 02:30 becomes 03:30 (time rule, A11.5).
 func instant(wall time.Time, zone *time.Location) time.Time {
 	const day = 24 * time.Hour // more than any offset
 	_, before := wall.Add(-day).In(zone).Zone()
@@ -101,8 +102,8 @@ func instant(wall time.Time, zone *time.Location) time.Time {
 // maxShiftedDigits is the number of digits that always fit into 64 bits.
 const maxShiftedDigits = 18
 
-// shiftedInteger returns the integer part of a decimal number times a power of ten, rounded down. It returns false for a
-// text that is not a decimal number, and for results of more than 18 digits.
+// shiftedInteger returns the integer part of a decimal number times a power of ten, rounded down. It returns false for
+// a text that is not a decimal number, and for results of more than 18 digits.
 func shiftedInteger(text []byte, power int) (int64, bool) {
 	if !isDecimal(text) {
 		return 0, false

@@ -73,8 +73,8 @@ func TestTimeFormats(t *testing.T) {
 	}
 }
 
-// The first alternative that is not null counts; without any, the arrival does. Times out of range are no problem of the
-// mapping (A11.5).
+// The first alternative that is not null counts; without any, the arrival does. Times out of range are no problem of
+// the mapping (A11.5).
 func TestTimes(t *testing.T) {
 	t.Parallel()
 	m := parse(t, `{"unit":"u","metrics":{"lux":[{"path":"v"}]},"at":[{"path":"a","format":"rfc3339"},{"path":"b","format":"unix"}]}`)

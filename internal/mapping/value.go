@@ -18,8 +18,9 @@ type values struct {
 	outside  bool // a number is outside its range
 }
 
-// values reads the metrics of an element. For each metric, the first alternative with a value counts (value rule, A11.6).
-func (e *evaluation) values(at int32) (v values) {
+// readValues reads the metrics of an element. For each metric, the first alternative with a value counts (value rule,
+// A11.6).
+func (e *evaluation) readValues(at int32) (v values) {
 	for _, m := range roomsensor.Metrics {
 		for i := range e.metrics[m] {
 			a := &e.metrics[m][i]
@@ -27,7 +28,7 @@ func (e *evaluation) values(at int32) (v values) {
 				continue
 			}
 			if found := e.find(at, &a.path); !e.isNull(found) {
-				e.read(&v, m, a, found)
+				e.readValue(&v, m, a, found)
 				break
 			}
 		}
@@ -40,18 +41,13 @@ func (e *evaluation) isNull(at int32) bool {
 	if at == missing {
 		return true
 	}
-	switch e.doc.nodes[at].kind {
-	case 'n':
-		return true
-	case '"':
-		return slices.Contains(e.nulls, string(e.doc.content(at)))
-	}
-	return false
+	kind := e.doc.nodes[at].kind
+	return kind == 'n' || (kind == '"' && slices.Contains(e.nulls, string(e.doc.content(at))))
 }
 
-// read reads one value. It checks the range before the value is rounded to 32 bits. A value without scale and offset is
+// readValue reads one value. It checks the range before the value is rounded to 32 bits. A value without scale and offset is
 // rounded once, from its digits, as that of an upload is.
-func (e *evaluation) read(v *values, m roomsensor.Metric, a *alternative, at int32) {
+func (e *evaluation) readValue(v *values, m roomsensor.Metric, a *alternative, at int32) {
 	text, ok := e.number(at)
 	if !ok {
 		v.bad |= 1 << m
@@ -78,14 +74,8 @@ func (e *evaluation) read(v *values, m roomsensor.Metric, a *alternative, at int
 
 // number returns a JSON number, or a text that is a decimal number in full.
 func (e *evaluation) number(at int32) ([]byte, bool) {
-	switch e.doc.nodes[at].kind {
-	case '0':
-		return e.doc.content(at), true
-	case '"':
-		text := e.doc.content(at)
-		return text, isDecimal(text)
-	}
-	return nil, false
+	kind, text := e.doc.nodes[at].kind, e.doc.content(at)
+	return text, kind == '0' || (kind == '"' && isDecimal(text))
 }
 
 // unitOf reads the unit of an element, a text or a whole number, whose digits are kept. Null and the empty text are no
@@ -117,8 +107,8 @@ func isWhole(number []byte) bool {
 	return digits > 0 && len(rest) == 0
 }
 
-// signalOf reads the signal of an element; nil if it has none. A part that does not fit is ignored (signal rule, A11.7).
-// The RSSI is any 32-bit number of dBm except for the lowest, as in an upload.
+// signalOf reads the signal of an element; nil if it has none. A part that does not fit is ignored (signal rule,
+// A11.7). The RSSI is any 32-bit number of dBm except for the lowest, as in an upload.
 func (e *evaluation) signalOf(at int32) *roomsensor.Signal {
 	var signal roomsensor.Signal
 	if x, ok := e.whole(at, e.rssi, math.MinInt32+1, math.MaxInt32); ok {
@@ -184,7 +174,7 @@ func (e *evaluation) holds(c *condition, at int32) bool {
 
 // equal compares a value with one of the mapping. Numbers are equal if their 64-bit values are; 1 is 1.0, but not "1".
 func (e *evaluation) equal(at int32, s *scalar) bool {
-	if byte(e.doc.nodes[at].kind) != s.kind {
+	if e.doc.nodes[at].kind != s.kind {
 		return false
 	}
 	text := e.doc.content(at)
@@ -194,6 +184,7 @@ func (e *evaluation) equal(at int32, s *scalar) bool {
 	case '0':
 		x, err := strconv.ParseFloat(string(text), 64)
 		return err == nil && x == s.number
+	default: // A boolean or null.
+		return true
 	}
-	return true // A boolean or null.
 }

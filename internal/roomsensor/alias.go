@@ -11,8 +11,8 @@ const (
 	maxAliasDigits = 16
 )
 
-// CheckAlias checks that an alias has 1 to 200 characters without control characters (alias rule, A12.1), and that it is
-// not a hardware id, which needs no alias (A12.3). Its error is a sentence without a subject, as that of CheckName.
+// CheckAlias checks that an alias has 1 to 200 characters without control characters (alias rule, A12.1), and that it
+// is not a hardware id, which needs no alias (A12.3). Its error is a sentence without a subject, as that of CheckName.
 func CheckAlias(alias string) error {
 	if IsHardwareID(alias) {
 		return ruleError("is a hardware id, which needs no alias")
@@ -21,7 +21,8 @@ func CheckAlias(alias string) error {
 }
 
 // NormalizeAlias returns the key by which a valid alias is compared: its hexadecimal digits in lower case if it has the
-// form of hexadecimal digits, otherwise its bytes (alias rule, A12.1). Two aliases are the same if their keys are equal.
+// form of hexadecimal digits, otherwise its bytes (alias rule, A12.1). Two aliases are the same if their keys are
+// equal.
 func NormalizeAlias(alias string) string {
 	if digits, ok := aliasDigits(alias); ok {
 		return digits
