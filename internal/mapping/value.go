@@ -45,8 +45,8 @@ func (e *evaluation) isNull(at int32) bool {
 	return kind == 'n' || (kind == '"' && slices.Contains(e.nulls, string(e.doc.content(at))))
 }
 
-// readValue reads one value. It checks the range before the value is rounded to 32 bits. A value without scale and offset is
-// rounded once, from its digits, as that of an upload is.
+// readValue reads one value. It checks the range before the value is rounded to 32 bits. A value without scale and
+// offset is rounded once, from its digits, as that of an upload is.
 func (e *evaluation) readValue(v *values, m roomsensor.Metric, a *alternative, at int32) {
 	text, ok := e.number(at)
 	if !ok {
