@@ -1,7 +1,9 @@
 package browser_test
 
 import (
+	"archive/zip"
 	"encoding/csv"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -46,6 +48,29 @@ func (f *flow) testExport(t *testing.T) {
 	file, err := parquet.OpenFile(strings.NewReader(content), int64(len(content)))
 	require.NoError(t, err)
 	require.EqualValues(t, rows, file.NumRows())
+	p.requireQuiet(t)
+}
+
+// testSpreadsheet downloads a day per row for Excel.
+func (f *flow) testSpreadsheet(t *testing.T) {
+	t.Helper()
+	p := f.as(t, roomsensor.Viewer)
+	p.enter(t, "Export")
+	p.tabTo(t, "By name")
+	p.press(t, kb.Home)
+	p.tabTo(t, "CSV")
+	p.press(t, kb.ArrowLeft+kb.ArrowLeft)
+	p.choose(t, "Rows for Excel", "Daily means")
+	p.enter(t, "Last 7 days")
+	content := string(p.download(t, "Download for Excel"))
+	archive, err := zip.NewReader(strings.NewReader(content), int64(len(content)))
+	require.NoError(t, err)
+	sheet, err := fs.ReadFile(archive, "xl/worksheets/sheet1.xml")
+	require.NoError(t, err)
+	var days int
+	f.scan(t, []any{&days}, `SELECT count(DISTINCT (bucket_at AT TIME ZONE $2)::date) FROM readings WHERE device_id = $1`,
+		f.pool, flowZone.String())
+	require.Equal(t, days+1, strings.Count(string(sheet), "<row "), "and the header")
 	p.requireQuiet(t)
 }
 

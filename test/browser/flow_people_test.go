@@ -48,6 +48,25 @@ func (f *flow) testInvite(t *testing.T) {
 	require.NotContains(t, evaluate[string](t, admin, `document.documentElement.outerHTML`), link)
 }
 
+// testPeople finds out who slept badly, and why: from the table of people to a person, the room in that night, and back.
+func (f *flow) testPeople(t *testing.T) {
+	t.Helper()
+	f.exec(t, `UPDATE readings SET co2_ppm = 1600 WHERE device_id = $1 AND bucket_at < now() - interval '20 hours'`, f.pool)
+	p := f.as(t, roomsensor.Viewer)
+	p.enter(t, "People")
+	require.Regexp(t, `^Ana Ruiz .*bad`, evaluate[string](t, p, `document.querySelector('h1').textContent`))
+	p.enter(t, "Ana Ruiz")
+	require.Contains(t, p.text(t), "Ana Ruiz had bad air in ")
+	require.Contains(t, p.text(t), "CO₂ was above 1400\u00a0ppm for ")
+	bad := evaluate[string](t, p, `[...document.querySelectorAll('tbody tr')].find((r) => /Bad/.test(r.innerText)).querySelector('a').textContent`)
+	person := p.address(t)
+	p.enter(t, bad)
+	require.Contains(t, p.text(t), "Pool, Ana Ruiz")
+	p.enter(t, "← Nights of this person")
+	require.Equal(t, person, p.address(t))
+	p.requireQuiet(t)
+}
+
 // testSignOut signs out here, and then everywhere.
 func (f *flow) testSignOut(t *testing.T) {
 	t.Helper()

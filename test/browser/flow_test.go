@@ -43,6 +43,8 @@ var flows = []struct {
 	{"alerts", []view{desktop, phone, plain}, (*flow).testAlerts},
 	{"limits", []view{desktop, phone}, (*flow).testLimits},
 	{"chart", []view{desktop, phone}, (*flow).testChart},
+	{"spreadsheet", []view{desktop, phone, plain}, (*flow).testSpreadsheet},
+	{"people", []view{desktop, phone, plain}, (*flow).testPeople},
 	{"share", []view{desktop, phone, plain}, (*flow).testShare},
 	{"notes", []view{desktop, phone, plain}, (*flow).testNotes},
 }
