@@ -134,6 +134,12 @@ func (p *pages) routes() []page.Route { //nolint:funlen // One line per route.
 		{Method: get, Path: team + "/rejects/list", Role: roomsensor.Admin, Handle: p.rejects.List},
 		{Method: get, Path: team + "/devices/new", Role: roomsensor.Admin, Handle: p.rejects.ShowUnitForm},
 		{Method: post, Path: team + "/devices/new", Role: roomsensor.Admin, Handle: p.rejects.RegisterUnit},
+		{Method: get, Path: team + "/devices/many", Role: roomsensor.Editor, Handle: p.assignments.ShowMany},
+		{Method: get, Path: team + "/devices/many.csv", Role: roomsensor.Editor, Handle: p.assignments.DownloadMany},
+		{
+			Method: post, Path: team + "/devices/many", Role: roomsensor.Editor, MaxForm: assignments.MaxManyForm,
+			Handle: p.assignments.SaveMany,
+		},
 		{Method: post, Path: team + "/rejects/replay", Role: roomsensor.Admin, Handle: p.rejects.ReplayGroup},
 		{Method: get, Path: team + "/rejects/:reject_id", Role: roomsensor.Admin, Handle: p.rejects.Show},
 		{Method: get, Path: team + "/rejects/:reject_id/payload", Role: roomsensor.Admin, Handle: p.rejects.Download},

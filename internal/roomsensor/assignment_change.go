@@ -3,6 +3,7 @@ package roomsensor
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -10,13 +11,24 @@ import (
 	"github.com/google/uuid"
 )
 
-// AssignmentChange changes assignments of a team. All of it happens, in the order of the fields, or nothing.
+// AssignmentChange changes assignments of a team, and devices with them. All of it happens, in the order of the fields,
+// or nothing.
 type AssignmentChange struct {
-	End    []AssignmentEnd
-	Edit   *AssignmentEdit
-	Start  []Assignment // open ones; their ID is ignored
-	Reason string       // for the audit log; may be empty
+	Devices []DeviceEdit
+	End     []AssignmentEnd
+	Edit    *AssignmentEdit
+	Start   []Assignment // open ones; their ID is ignored
+	Reason  string       // for the audit log; may be empty
 }
+
+// DeviceEdit changes the name or the tags of a device.
+type DeviceEdit struct {
+	Seen  Device // on which the edit is based
+	Patch DevicePatch
+}
+
+// ErrDeviceChanged means that a device has another name or other tags than when it was seen.
+var ErrDeviceChanged = errors.New("the device changed meanwhile")
 
 // AssignmentEnd ends an open assignment.
 type AssignmentEnd struct {

@@ -32,6 +32,12 @@ type Device struct {
 	RetiredAt        *time.Time  // nil for a device that is in use
 }
 
+// SameDescription reports whether a device has the name and the tags of another one.
+func (d *Device) SameDescription(other *Device) bool {
+	named := d.DisplayName != nil && other.DisplayName != nil && *d.DisplayName == *other.DisplayName
+	return (named || d.DisplayName == other.DisplayName) && maps.Equal(d.Metadata, other.Metadata)
+}
+
 // NamedDevice is a device with its display name, as the columns of an export need it.
 type NamedDevice struct {
 	ID          uuid.UUID

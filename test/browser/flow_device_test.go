@@ -2,6 +2,7 @@ package browser_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -120,4 +121,30 @@ func (p *tab) hover(t *testing.T, element string, part float64) {
 		return [box.left, box.top, box.width, box.height]
 	})()`)
 	p.do(t, chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, at[0]+at[2]*part, at[1]+at[3]/2))
+}
+
+// testMany renames a device and moves a person with a table of all devices, after a wrong line.
+func (f *flow) testMany(t *testing.T) {
+	t.Helper()
+	p := f.as(t, roomsensor.Editor)
+	var problems []string
+	look := func(name string) {
+		if f.view == desktop {
+			problems = append(problems, p.problems(t, name)...)
+		}
+	}
+	p.enter(t, "Change many")
+	look("many")
+	p.fill(t, "Table", "name,new name,person\nPool,Big pool,Ana Ruiz\nSauna,,Ana Ruiz\n")
+	p.enter(t, "Check the changes")
+	p.requireText(t, "Line 3: Ana Ruiz is on line 2, too.")
+	look("many-refused")
+	p.fill(t, "Table", "name,new name,person\nPool,Big pool,\nSauna,,Ana Ruiz\n")
+	p.enter(t, "Check the changes")
+	p.requireText(t, "This will change 2 devices")
+	look("many-preview")
+	p.enter(t, "Save all changes")
+	p.requireText(t, "Changed 2 devices.")
+	require.Empty(t, problems, strings.Join(problems, "\n"))
+	p.requireQuiet(t)
 }

@@ -40,6 +40,7 @@ var flows = []struct {
 	{"overview", []view{desktop, phone, plain}, (*flow).testOverview},
 	{"live tile", []view{desktop, phone}, (*flow).testLiveTile},
 	{"device", []view{desktop, phone}, (*flow).testDevice},
+	{"many", []view{desktop, phone, plain}, (*flow).testMany},
 	{"alerts", []view{desktop, phone, plain}, (*flow).testAlerts},
 	{"limits", []view{desktop, phone}, (*flow).testLimits},
 	{"chart", []view{desktop, phone}, (*flow).testChart},

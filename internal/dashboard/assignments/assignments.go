@@ -19,6 +19,9 @@ type Backend interface {
 	Timeline(ctx context.Context, teamID uuid.UUID, q roomsensor.TimelineQuery) (roomsensor.Timeline, error)
 	Assignment(ctx context.Context, teamID, assignmentID uuid.UUID) (roomsensor.Assignment, error)
 	Device(ctx context.Context, teamID, deviceID uuid.UUID) (roomsensor.Device, error)
+	EachDevice(
+		ctx context.Context, teamID uuid.UUID, q roomsensor.DeviceQuery, do func(*roomsensor.Device),
+	) error
 	DeviceNames(ctx context.Context, teamID uuid.UUID) ([]roomsensor.NamedDevice, error)
 	OpenAthletes(ctx context.Context, teamID uuid.UUID, limit int) ([]roomsensor.DeviceAssignment, error)
 	KnownAthletes(ctx context.Context, teamID uuid.UUID, limit int) ([]roomsensor.AthleteName, error)

@@ -9,10 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/text/language"
-	"golang.org/x/text/message"
-	"golang.org/x/text/number"
-
 	"roomsensor/internal/dashboard/page"
 	"roomsensor/internal/export"
 	"roomsensor/internal/roomsensor"
@@ -266,16 +262,11 @@ func request(v *page.Visit, query string, format export.Format) (*export.Request
 	return r, nil
 }
 
-// newSheet returns what a spreadsheet of the person has: local times, and the separators of the language that the
-// browser prefers.
+// newSheet returns what a spreadsheet of the person has: local times and the separators of the browser's language.
 func newSheet(v *page.Visit, means roomsensor.Interval) *export.Sheet {
-	s := &export.Sheet{Zone: v.Zone(), Means: means}
+	s := &export.Sheet{Zone: v.Zone(), Means: means, Comma: v.DecimalComma()}
 	for _, m := range roomsensor.Metrics {
 		s.Headers[m] = wording.MetricTexts[m].Name + " (" + wording.MetricTexts[m].Unit + ")"
-	}
-	languages, _, _ := language.ParseAcceptLanguage(v.Echo.Request().Header.Get("Accept-Language"))
-	if len(languages) > 0 {
-		s.Comma = strings.Contains(message.NewPrinter(languages[0]).Sprint(number.Decimal(0.5)), ",")
 	}
 	return s
 }

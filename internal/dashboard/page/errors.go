@@ -18,7 +18,7 @@ var (
 	errWrongMethod = roomsensor.NewError(roomsensor.CodeMethodNotAllowed, "",
 		"This page cannot be used in this way. Open it from the navigation.")
 	errTooLarge = roomsensor.NewError(roomsensor.CodeRequestTooLarge, "",
-		"The form is larger than 64 KiB. Enter less text and send it again.")
+		"The form is too large. Enter less text and send it again.")
 	// ErrMalformed refuses a form that cannot be read, or that no page sends.
 	ErrMalformed = roomsensor.NewError(roomsensor.CodeValidationFailed, "",
 		"The form could not be read. Open the page again and send it once more.")

@@ -4,7 +4,12 @@ import (
 	"fmt"
 	"html/template"
 	"net/url"
+	"strings"
 	"time"
+
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
+	"golang.org/x/text/number"
 
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/wording"
@@ -91,6 +96,13 @@ func (v *Visit) Zone() *time.Location {
 // Format returns how the person reads temperatures, times of day and dates.
 func (v *Visit) Format() wording.Format {
 	return wording.FormatOf(v.User.Format, v.Echo.Request().Header.Get("Accept-Language"))
+}
+
+// DecimalComma reports whether the language that the browser prefers has decimal commas. Spreadsheets in it expect
+// semicolons between the cells of a CSV.
+func (v *Visit) DecimalComma() bool {
+	languages, _, _ := language.ParseAcceptLanguage(v.Echo.Request().Header.Get("Accept-Language"))
+	return len(languages) > 0 && strings.Contains(message.NewPrinter(languages[0]).Sprint(number.Decimal(0.5)), ",")
 }
 
 // Time formats a time in the team's zone, as wording.Format.Time does.

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -33,7 +34,7 @@ func (s *Site) guard(r Route) echo.HandlerFunc {
 			ctx, cancel = context.WithTimeout(ctx, RequestTimeout)
 			defer cancel()
 		}
-		most := int64(maxForm)
+		most := cmp.Or(r.MaxForm, maxForm)
 		if r.Public {
 			most = maxPublicForm
 		}

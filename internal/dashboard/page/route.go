@@ -17,6 +17,7 @@ type Route struct {
 	Method, Path string
 	Role         roomsensor.Role // that the person needs in the team, if the path begins with TeamPath
 	Public       bool            // needs no session
+	MaxForm      int64           // size of its form in bytes; 0 means maxForm
 	Stream       bool            // no deadline; the handler writes the response itself
 	Handle       func(context.Context, *Visit) error
 }

@@ -14,11 +14,12 @@ import (
 	"roomsensor/internal/store/pg"
 )
 
-// ChangeAssignments changes assignments of a team in one transaction. Before the commit, it calls accept with the
-// outcome, unless accept is nil. Nothing changes if accept returns an error, which is returned as it is.
+// ChangeAssignments changes assignments and devices of a team in one transaction. Before the commit, it calls accept
+// with the outcome, unless accept is nil. Nothing changes if accept returns an error, which is returned as it is.
 //
 // It returns an AssignmentConflictError that names the stored assignment in the way: one that overlaps an assignment on
-// its device, that has ended already, that started at its new end or later, or that changed since it was seen.
+// its device, that has ended already, that started at its new end or later, or that changed since it was seen. Of a
+// device that changed since it was seen, it returns ErrDeviceChanged.
 func (s *Store) ChangeAssignments(
 	ctx context.Context, teamID uuid.UUID, change roomsensor.AssignmentChange,
 	accept func(roomsensor.AssignmentOutcome) error,
@@ -87,6 +88,9 @@ func (s *Store) changedDevices(
 	for i := range change.Start {
 		devices = append(devices, change.Start[i].DeviceID)
 	}
+	for i := range change.Devices {
+		devices = append(devices, change.Devices[i].Seen.ID)
+	}
 	slices.SortFunc(devices, func(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) })
 	return slices.Compact(devices), nil
 }
@@ -106,6 +110,11 @@ func (c *assignmentChange) changeAll(ctx context.Context, change *roomsensor.Ass
 			return err
 		}
 	}
+	for i := range change.Devices {
+		if err := c.editDevice(ctx, &change.Devices[i]); err != nil {
+			return err
+		}
+	}
 	for _, end := range change.End {
 		if err := c.endAssignment(ctx, end); err != nil {
 			return err
@@ -122,6 +131,18 @@ func (c *assignmentChange) changeAll(ctx context.Context, change *roomsensor.Ass
 		}
 	}
 	return nil
+}
+
+func (c *assignmentChange) editDevice(ctx context.Context, edit *roomsensor.DeviceEdit) error {
+	now, err := c.device(ctx, c.tx, c.teamID, edit.Seen.ID)
+	switch {
+	case err != nil:
+		return err
+	case !now.SameDescription(&edit.Seen):
+		return pg.Overloaded(roomsensor.ErrDeviceChanged)
+	}
+	_, err = deviceUpdater{c.Store, c.tx}.applyPatch(ctx, c.teamID, now.ID, edit.Patch)
+	return err
 }
 
 // lockAssignment returns an assignment as it is now, which the change may replace.

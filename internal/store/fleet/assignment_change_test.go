@@ -348,3 +348,36 @@ func TestKnownAthletes(t *testing.T) {
 	require.Len(t, athletes, 1)
 	require.Equal(t, "dev:1", athletes[0].HardwareID)
 }
+
+// TestChangeDevices checks that a change edits devices together with their assignments, or nothing.
+func TestChangeDevices(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	seen, err := f.Device(t.Context(), f.TeamID, f.DeviceID)
+	require.NoError(t, err)
+	anna := f.start(t, f.DeviceID, "Anna", at("2026-01-01T00:00:00Z"))
+	patch := rename("Dorm 1")
+	patch.Metadata.Values = map[string]*string{"floor": new("2")}
+	change := roomsensor.EndAssignment(anna.ID, anna.StartedAt)
+	change.Devices = []roomsensor.DeviceEdit{{Seen: seen, Patch: patch}}
+	f.requireConflict(t, change, roomsensor.AssignmentStartedLater)
+	kept, err := f.Device(t.Context(), f.TeamID, f.DeviceID)
+	require.NoError(t, err)
+	require.True(t, kept.SameDescription(&seen), "nothing is changed")
+
+	change.End[0].At = anna.StartedAt.Add(time.Hour)
+	f.mustChange(t, change)
+	changed, err := f.Device(t.Context(), f.TeamID, f.DeviceID)
+	require.NoError(t, err)
+	require.Equal(t, "Dorm 1", *changed.DisplayName)
+	require.Equal(t, "2", changed.Metadata["floor"])
+	require.Nil(t, changed.ActiveAssignment)
+
+	again := roomsensor.AssignmentChange{Devices: change.Devices}
+	_, err = f.change(t, again)
+	require.ErrorIs(t, err, roomsensor.ErrDeviceChanged)
+	other, err := f.CreateTeam(t.Context(), "Other")
+	require.NoError(t, err)
+	_, err = f.ChangeAssignments(t.Context(), other.ID, again, nil)
+	require.ErrorIs(t, err, roomsensor.ErrNotFound)
+}
