@@ -197,7 +197,10 @@ func (c *assignmentChange) updateAssignment(ctx context.Context, before, next ro
 		StartedAt: next.StartedAt, EndedAt: next.EndedAt,
 	})
 	c.outcome.After = append(c.outcome.After, AssignmentOf(&row))
-	return err
+	if err != nil || next.EndedAt != nil {
+		return err
+	}
+	return c.setRetired(ctx, c.tx, c.teamID, next.DeviceID, nil)
 }
 
 func (c *assignmentChange) startAssignment(ctx context.Context, a *roomsensor.Assignment) error {

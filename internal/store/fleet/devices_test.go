@@ -133,6 +133,12 @@ func TestRetireDevice(t *testing.T) {
 	require.NoError(t, err, "its unit is free")
 	require.Len(t, listed(), 2)
 
+	reopened := ended[0]
+	reopened.EndedAt = nil
+	f.mustChange(t, edit(ended[0], reopened))
+	require.Len(t, listed(), 3)
+	_, err = f.RetireDevice(t.Context(), f.TeamID, retired.ID, at)
+	require.NoError(t, err)
 	f.start(t, retired.ID, "Bea", at)
 	require.Len(t, listed(), 3)
 	_, err = f.RetireDevice(t.Context(), f.TeamID, again.ID, at.Add(time.Hour))
