@@ -15,7 +15,7 @@ import (
 const AlertDeviceList = `-- name: AlertDeviceList :many
 SELECT d.id, d.metadata, s.last_seen_at, s.bucket_at, s.co2_ppm, s.temp_c, s.humidity_pct, s.lux, s.spl_db
 FROM devices d JOIN device_state s ON s.device_id = d.id
-WHERE d.team_id = $1 AND d.retired_at IS NULL AND s.last_seen_at IS NOT NULL
+WHERE d.team_id = $1 AND d.retired_at IS NULL
 ORDER BY d.id
 `
 
@@ -31,7 +31,7 @@ type AlertDeviceListRow struct {
 	SplDb       *float32
 }
 
-// AlertDeviceList lists the devices of a team with their newest readings.
+// AlertDeviceList lists the devices of a team that are not retired, with their newest readings.
 func (q *Queries) AlertDeviceList(ctx context.Context, db DBTX, teamID uuid.UUID) ([]AlertDeviceListRow, error) {
 	rows, err := db.Query(ctx, AlertDeviceList, teamID)
 	if err != nil {

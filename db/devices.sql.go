@@ -175,8 +175,8 @@ type DeviceCountByStatusRow struct {
 	Stale   int64
 }
 
-// DeviceCountByStatus counts the devices of all teams that are not retired by their status, for metrics. last_seen_at of an online device is
-// after stale_from, and that of a stale one is not before offline_before.
+// DeviceCountByStatus counts the devices of all teams that are not retired by their status, for metrics. last_seen_at of
+// an online device is after stale_from, and that of a stale one is not before offline_before.
 func (q *Queries) DeviceCountByStatus(ctx context.Context, db DBTX, arg DeviceCountByStatusParams) (DeviceCountByStatusRow, error) {
 	row := db.QueryRow(ctx, DeviceCountByStatus, arg.StaleFrom, arg.OfflineBefore)
 	var i DeviceCountByStatusRow
@@ -457,8 +457,8 @@ type DeviceListParams struct {
 	Most     int64
 }
 
-// DeviceList reads a page of a team's devices that are not retired. metadata is the filter; after is the last id of the previous page, null
-// on the first page.
+// DeviceList reads a page of a team's devices that are not retired. metadata is the filter; after is the last id of the
+// previous page, null on the first page.
 func (q *Queries) DeviceList(ctx context.Context, db DBTX, arg DeviceListParams) ([]DeviceDetail, error) {
 	rows, err := db.Query(ctx, DeviceList,
 		arg.TeamID,

@@ -26,11 +26,11 @@ SELECT coalesce(max(evaluated_at), 'epoch')::timestamptz AS evaluated_at FROM al
 -- name: AlertReportGet :one
 SELECT evaluated_at, report, sends_mails FROM alert_rounds WHERE team_id = @team_id;
 
--- AlertDeviceList lists the devices of a team with their newest readings.
+-- AlertDeviceList lists the devices of a team that are not retired, with their newest readings.
 -- name: AlertDeviceList :many
 SELECT d.id, d.metadata, s.last_seen_at, s.bucket_at, s.co2_ppm, s.temp_c, s.humidity_pct, s.lux, s.spl_db
 FROM devices d JOIN device_state s ON s.device_id = d.id
-WHERE d.team_id = @team_id AND d.retired_at IS NULL AND s.last_seen_at IS NOT NULL
+WHERE d.team_id = @team_id AND d.retired_at IS NULL
 ORDER BY d.id;
 
 -- AlertRejectList counts the rejects of the units of a team that arrived since a time and were not replayed, with the

@@ -1,5 +1,5 @@
--- DeviceList reads a page of a team's devices that are not retired. metadata is the filter; after is the last id of the previous page, null
--- on the first page.
+-- DeviceList reads a page of a team's devices that are not retired. metadata is the filter; after is the last id of the
+-- previous page, null on the first page.
 -- name: DeviceList :many
 SELECT * FROM device_details
 WHERE team_id = @team_id AND retired_at IS NULL
@@ -200,8 +200,8 @@ SELECT device_id FROM device_state WHERE device_id = @device_id FOR UPDATE;
 -- name: DeviceDelete :exec
 DELETE FROM devices WHERE id = @device_id;
 
--- DeviceCountByStatus counts the devices of all teams that are not retired by their status, for metrics. last_seen_at of an online device is
--- after stale_from, and that of a stale one is not before offline_before.
+-- DeviceCountByStatus counts the devices of all teams that are not retired by their status, for metrics. last_seen_at of
+-- an online device is after stale_from, and that of a stale one is not before offline_before.
 -- name: DeviceCountByStatus :one
 SELECT count(*) AS devices,
        count(*) FILTER (WHERE last_seen_at > @stale_from::timestamptz) AS online,

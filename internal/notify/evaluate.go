@@ -115,8 +115,8 @@ func (r *round) findCoverage(ctx context.Context) error {
 		return err
 	}
 	for i := range rooms {
-		if r.isSilent(rooms[i].Assignment.DeviceID) {
-			continue // One alert about a device that sends nothing is enough.
+		if device := rooms[i].Assignment.DeviceID; r.isRetired(&device) || r.isSilent(device) {
+			continue // A retired device needs no alert, and one about a device that sends nothing is enough.
 		}
 		if a, ok := r.team.Alerts.CoverageAlert(&night, &rooms[i]); ok {
 			a.Detail = wording.Arrived(rooms[i].Present, rooms[i].Expected)
@@ -129,12 +129,13 @@ func (r *round) findCoverage(ctx context.Context) error {
 
 // isSilent reports whether there is an alert about a device that sends nothing.
 func (r *round) isSilent(deviceID uuid.UUID) bool {
-	room, known := r.rooms[deviceID]
-	if !known {
-		return false
-	}
-	_, silent := r.team.Alerts.SilentAlert(room, r.Now)
+	_, silent := r.team.Alerts.SilentAlert(r.rooms[deviceID], r.Now)
 	return silent
+}
+
+// isRetired reports whether a device of the team is retired.
+func (r *round) isRetired(deviceID *uuid.UUID) bool {
+	return deviceID != nil && r.rooms[*deviceID] == nil
 }
 
 // open returns the alerts that have not ended.
@@ -161,7 +162,7 @@ func (r *round) change(ctx context.Context) error {
 	}
 	for i := range open {
 		a := &open[i]
-		if _, gone := before[a.Key()]; !gone || !r.judged(a.Rule) {
+		if _, gone := before[a.Key()]; !gone || !r.judged(a.Rule) && !r.isRetired(a.DeviceID) {
 			continue
 		}
 		if err := r.EndAlert(ctx, a.ID, r.outcome(a)); err != nil {

@@ -271,6 +271,25 @@ func TestAlertMails(t *testing.T) {
 	require.Empty(t, e.round(t, "2026-11-25T13:00:00Z"))
 }
 
+// TestRetiredDevice checks that the alerts about a device end when it is retired, and that none begins about its last
+// night.
+func TestRetiredDevice(t *testing.T) {
+	t.Parallel()
+	e := newEnv(t)
+	e.assign(t, "Ana Ruiz", "2026-11-01T00:00:00Z")
+	silent := e.NewDevice(t, "dev:2")
+	e.Exec(t, `UPDATE device_state SET last_seen_at = '2026-11-24 12:00Z' WHERE device_id = $1`, silent)
+	e.measure(t, "2026-11-25T12:00:00Z", "2026-11-25T12:20:00Z", 1600)
+	e.round(t, "2026-11-25T12:21:00Z")
+	require.ElementsMatch(t, []string{"bad ", "silent ", "coverage "}, e.alerts(t))
+	for _, device := range []uuid.UUID{e.DeviceID, silent} {
+		_, err := e.RetireDevice(t.Context(), e.TeamID, device, storetest.At("2026-11-26T05:00:00Z"))
+		require.NoError(t, err)
+	}
+	e.round(t, "2026-11-26T10:00:00Z")
+	require.ElementsMatch(t, []string{"bad unknown", "silent over", "coverage over"}, e.alerts(t))
+}
+
 // TestMailFormat checks that a mail has the format that its reader chose, also if others read another one.
 func TestMailFormat(t *testing.T) {
 	t.Parallel()

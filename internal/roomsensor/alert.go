@@ -112,7 +112,7 @@ func (a *Alert) Key() AlertKey { return AlertKey{a.Rule, a.Subject} }
 type RoomState struct {
 	DeviceID   uuid.UUID
 	Limits     Limits
-	LastSeenAt time.Time // arrival of the newest upload
+	LastSeenAt time.Time // arrival of the newest upload; zero before the first one
 	Newest     ExportRow // the newest reading; its BucketAt is zero without one
 }
 
@@ -195,7 +195,7 @@ func (j *AirAlert) Cause(r *RoomState) (c Cause) {
 
 // SilentAlert returns the alert of a device that sends nothing.
 func (s *AlertSettings) SilentAlert(r *RoomState, now time.Time) (a Alert, ok bool) {
-	if s.Silent == 0 || now.Sub(r.LastSeenAt) < s.Silent {
+	if s.Silent == 0 || r.LastSeenAt.IsZero() || now.Sub(r.LastSeenAt) < s.Silent {
 		return Alert{}, false
 	}
 	return Alert{Rule: RuleSilent, Subject: r.DeviceID.String(), DeviceID: &r.DeviceID, Since: r.LastSeenAt}, true

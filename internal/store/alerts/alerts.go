@@ -94,7 +94,7 @@ func (s *Store) AddTeams(ctx context.Context) error {
 	return nil
 }
 
-// RoomStates returns the devices of a team that ever sent an upload.
+// RoomStates returns the devices of a team that are not retired.
 func (s *Store) RoomStates(
 	ctx context.Context, teamID uuid.UUID, limits *roomsensor.TeamLimits,
 ) ([]roomsensor.RoomState, error) {
@@ -105,7 +105,10 @@ func (s *Store) RoomStates(
 	return pg.Convert(rows, func(row *db.AlertDeviceListRow) roomsensor.RoomState {
 		var tags map[string]string
 		_ = json.Unmarshal(row.Metadata, &tags) // The table checks that they are texts.
-		room := roomsensor.RoomState{DeviceID: row.ID, Limits: limits.For(row.ID, tags), LastSeenAt: *row.LastSeenAt}
+		room := roomsensor.RoomState{DeviceID: row.ID, Limits: limits.For(row.ID, tags)}
+		if row.LastSeenAt != nil {
+			room.LastSeenAt = *row.LastSeenAt
+		}
 		if row.BucketAt != nil {
 			room.Newest = roomsensor.ExportRow{
 				DeviceID: row.ID, BucketAt: *row.BucketAt,
