@@ -107,6 +107,31 @@ func TestDeviceHardware(t *testing.T) {
 	o.fails(cli.ExitUsage, "is not a UTC time", "device", "remove-hardware", second, "--at", "2026-02-30T00:00:00Z")
 }
 
+func TestDeviceRetire(t *testing.T) {
+	t.Parallel()
+	o := newOperator(t)
+	team := o.team()
+	device := o.device(team, "dev:1", "--name", "Gym", "--installed-at", "2026-01-01T00:00:00Z")
+	kept := o.device(team, "dev:2")
+	o.do("assignment", "start", "Gym", "--type", "place", "--label", "Gym", "--at", "2026-01-01T00:00:00Z", "--yes")
+
+	retired := o.do("device", "retire", "Gym", "--team", team)
+	require.Equal(t, device, retired["device_id"])
+	require.Nil(t, retired["active_assignment"])
+	require.NotEmpty(t, retired["retired_at"])
+	require.Equal(t, retired, o.do("device", "retire", device), "the second time changes nothing")
+	require.Equal(t, []map[string]any{retired}, o.data("device", "list", "--team", team, "--retired"))
+	listed := o.data("device", "list", "--team", team)
+	require.Len(t, listed, 1)
+	require.Equal(t, kept, listed[0]["device_id"])
+	o.fails(cli.ExitFailure, "Unit dev:1 is not installed in a device", "device", "show", "dev:1")
+	o.fails(cli.ExitFailure, "There is no device "+unknown, "device", "retire", unknown)
+
+	back := o.do("device", "replace-hardware", device, "--hardware-id", "dev:1")
+	require.NotContains(t, back, "retired_at")
+	require.Len(t, o.data("device", "list", "--team", team), 2)
+}
+
 func TestDeviceNames(t *testing.T) {
 	t.Parallel()
 	o := newOperator(t)
