@@ -41,7 +41,7 @@ func ParsePrecision(text string) (Precision, bool) {
 const maxPairs = 256
 
 // readLines reads a message of line protocol, in which each line is an element (format influx). Empty lines and
-// comments are no elements. A line that cannot be parsed is a problem with its number and text; the others count.
+// comments are not elements. A line that cannot be parsed is a problem with its number and text; the others count.
 func (e *evaluation) readLines(text []byte) {
 	e.result.list = span{0, uint32(len(text))} //nolint:gosec // See maxMessage.
 	number, from := 0, 0

@@ -59,7 +59,7 @@ type scalar struct {
 	number float64
 }
 
-// defaultNulls are the texts that are no value (value rule, A11.6).
+// defaultNulls are the texts that are not a value (value rule, A11.6).
 var defaultNulls = []string{"", "null", "NaN", "nan", "unavailable", "unknown"}
 
 // describe words the details of problems once, because a message may have many.

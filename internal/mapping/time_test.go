@@ -73,7 +73,7 @@ func TestTimeFormats(t *testing.T) {
 	}
 }
 
-// The first alternative that is not null counts; without any, the arrival does. Times out of range are no problem of
+// The first alternative that is not null counts; without any, the arrival does. Times out of range are not a problem of
 // the mapping (A11.5).
 func TestTimes(t *testing.T) {
 	t.Parallel()

@@ -78,8 +78,8 @@ func (e *evaluation) number(at int32) ([]byte, bool) {
 	return text, kind == '0' || (kind == '"' && isDecimal(text))
 }
 
-// unitOf reads the unit of an element, a text or a whole number, whose digits are kept. Null and the empty text are no
-// value (unit rule, A11.4). detail says what is wrong if there is none.
+// unitOf reads the unit of an element, a text or a whole number, whose digits are kept. Null and the empty text do not
+// count (unit rule, A11.4). detail says what is wrong if there is none.
 func (e *evaluation) unitOf(at int32) (unit, detail string) {
 	for i := range e.unit {
 		found := e.find(at, &e.unit[i])
