@@ -193,6 +193,16 @@ func TestRightOfChange(t *testing.T) {
 		},
 		"reset": func(ctx context.Context) error { return f.ResetMember(ctx, f.TeamID, user, newLink("y")) },
 		"role":  func(ctx context.Context) error { return f.SetRole(ctx, f.TeamID, user, roomsensor.Admin) },
+		"note": func(ctx context.Context) error {
+			return f.AddNote(ctx, f.TeamID, &roomsensor.Note{DeviceID: f.DeviceID, At: time.Now(), Text: "x"})
+		},
+		"shared link": func(ctx context.Context) error {
+			return f.Share(ctx, f.TeamID, roomsensor.Shared{DeviceIDs: []uuid.UUID{f.DeviceID}}, newLink("z"))
+		},
+		"retirement": func(ctx context.Context) error {
+			_, err := f.RetireDevice(ctx, f.TeamID, f.DeviceID, time.Now())
+			return err
+		},
 		"replay": func(ctx context.Context) error {
 			return f.WriteReplay(ctx, reject, roomsensor.Batch{})
 		},
