@@ -120,7 +120,13 @@ type evaluation struct {
 
 // refuse makes a problem of the whole message.
 func (e *evaluation) refuse(detail string) {
-	*e.result = Result{Problems: []Problem{{WholeMessage, detail}}, text: e.result.text}
+	*e.result = Result{text: e.result.text}
+	e.addProblem(WholeMessage, detail)
+}
+
+// addProblem adds a problem. A key that was pasted into the message is not repeated (decision 26).
+func (e *evaluation) addProblem(element int, detail string) {
+	e.result.Problems = append(e.result.Problems, Problem{element, roomsensor.Masked(detail)})
 }
 
 // readDocument reads the elements of a JSON message: those of the first list that exists, else the message itself (list
@@ -139,8 +145,12 @@ func (e *evaluation) readDocument() {
 	case n.count > maxElements:
 		e.refuse(fmt.Sprintf("The message has %d measurements; at most %d are allowed.", n.count, maxElements))
 		return
-	case n.count == 0:
-		e.heartbeat(WholeMessage, 0)
+	case n.count == 0: // The unit was heard of, also without a signal (decision 39 d).
+		if unit, _ := e.unitOf(0); unit == "" {
+			e.result.Ignored++
+		} else {
+			e.result.Heartbeats = []Heartbeat{{WholeMessage, unit, e.signalOf(0), e.firmwareOf(0)}}
+		}
 		return
 	}
 	e.absolute = map[string]int32{}
@@ -189,7 +199,7 @@ func (e *evaluation) element(index int, at int32) {
 		detail = e.noMetric
 	}
 	if detail != "" {
-		e.result.Problems = append(e.result.Problems, Problem{index, detail})
+		e.addProblem(index, detail)
 		return
 	}
 	found := Measurement{

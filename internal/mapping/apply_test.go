@@ -220,10 +220,12 @@ func TestIgnore(t *testing.T) {
 	require.Equal(t, 1, r.Heartbeats[0].Element)
 	require.Equal(t, int16(3), *r.Heartbeats[0].Signal.Bars)
 	for message, ignored := range map[string]int{
-		`{"u":"x","v":1}`: 1, `{"u":"x","v":1,"up":null}`: 1, `{"u":"x","v":1,"rx":0}`: 0, `{"list":[{"u":"x","v":1},{"u":"x","v":1}]}`: 2, `{"up":1,"list":[]}`: 0,
+		`{"u":"x","v":1}`: 1, `{"u":"x","v":1,"up":null}`: 1, `{"u":"x","v":1,"rx":0}`: 0, `{"list":[{"u":"x","v":1},{"u":"x","v":1}]}`: 2, `{"up":1,"list":[]}`: 1, `{"up":1,"u":"x","list":[]}`: 0,
 	} {
 		require.Equal(t, ignored, apply(m, message).Ignored, message)
 	}
+	require.Equal(t, []mapping.Heartbeat{{Element: mapping.WholeMessage, Unit: "x"}},
+		apply(m, `{"u":"x","list":[]}`).Heartbeats, "a unit that has no readings was heard of")
 	empty := parse(t, `{"empty":"ignore",`+rest+`}`)
 	for message, want := range map[string][3]int{ // measurements, problems, ignored
 		`{"u":"x"}`: {0, 0, 1}, `{}`: {0, 0, 1}, `7`: {0, 0, 1}, `{"v":null}`: {0, 0, 1}, `{"v":1}`: {0, 1, 0}, `{"u":"x","v":"1,5"}`: {0, 1, 0}, `{"u":"x","v":-1}`: {1, 0, 0},

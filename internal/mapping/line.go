@@ -61,8 +61,7 @@ func (e *evaluation) readLines(text []byte) {
 		e.result.elements = append(e.result.elements,
 			span{uint32(begin), uint32(begin + len(line))}) //nolint:gosec // See maxMessage.
 		if err := e.doc.readLine(line, e.message.Precision); err != nil {
-			detail := fmt.Sprintf("Line %d cannot be parsed, %v: %.200q", number, err, line)
-			e.result.Problems = append(e.result.Problems, Problem{index, detail})
+			e.addProblem(index, fmt.Sprintf("Line %d cannot be parsed, %v: %.200q", number, err, line))
 			continue
 		}
 		e.element(index, 0)

@@ -139,3 +139,16 @@ func TestManyLines(t *testing.T) {
 	require.Equal(t, []mapping.Problem{{Element: mapping.WholeMessage, Detail: "The message has more than 50000 lines with measurements."}}, r.Problems)
 	require.Equal(t, 50_001, strings.Count(string(r.Part(mapping.WholeMessage)), "\n"))
 }
+
+// A key that a sender pasted into its message is not repeated (decision 26).
+func TestPastedKey(t *testing.T) {
+	t.Parallel()
+	m := parse(t, `{"unit":"tags.u","metrics":{"lux":[{"path":"fields.v"}]},"input":"line_protocol"}`)
+	for _, message := range []string{"rsi_abcdefgh_secret\n", `{"rsi_abcdefgh_secret":1,"rsi_abcdefgh_secret":2}`} {
+		for _, m := range []*mapping.Mapping{m, parse(t, `{"unit":"u","metrics":{"lux":[{"path":"v"}]}}`)} {
+			r := apply(m, message)
+			require.Len(t, r.Problems, 1)
+			require.NotContains(t, r.Problems[0].Detail, "secret")
+		}
+	}
+}

@@ -41,12 +41,12 @@ func AliasHardwareID(alias string) (string, bool) {
 	return "dev:" + strconv.FormatUint(value, 10), err == nil
 }
 
-// aliasDigits returns 12 to 16 hexadecimal digits in lower case. "dev:" or "eui-" may precede them, and one of the
+// aliasDigits returns 12 to 16 hexadecimal digits in lower case. "dev:" or "eui-" in any letter case may precede them, and one of the
 // separators ":", "-" and "." may be between all pairs or all fours of them.
 func aliasDigits(alias string) (string, bool) {
-	digits, found := strings.CutPrefix(alias, "dev:")
-	if !found {
-		digits = strings.TrimPrefix(alias, "eui-")
+	digits := strings.TrimPrefix(alias, "dev:")
+	if eui := "eui-"; len(alias) > len(eui) && strings.EqualFold(alias[:len(eui)], eui) {
+		digits = alias[len(eui):]
 	}
 	for _, group := range []int{2, 4} {
 		if len(digits) > group && strings.IndexByte(":-.", digits[group]) >= 0 {

@@ -16,6 +16,7 @@ func TestNormalizeAlias(t *testing.T) {
 	for _, alias := range []string{
 		digits, "A84041FFFF1F0A2B", "eui-a84041ffff1f0a2b", "dev:a84041ffff1f0a2b", "A8:40:41:FF:FF:1F:0A:2B",
 		"a8-40-41-ff-ff-1f-0a-2b", "a8.40.41.ff.ff.1f.0a.2b", "a840.41ff.ff1f.0a2b", "eui-a840-41FF-ff1f-0a2b",
+		"EUI-A84041FFFF1F0A2B",
 	} {
 		require.Equal(t, digits, roomsensor.NormalizeAlias(alias), alias)
 	}
@@ -23,7 +24,7 @@ func TestNormalizeAlias(t *testing.T) {
 	require.Equal(t, "864475046552567", roomsensor.NormalizeAlias("864475046552567"))
 	for _, alias := range []string{
 		"Kitchen", "kitchen", "a84041ffff1", "A84041FFFF1F0A2B0", "A8:40:41:FF:FF:1F:0A:2", "A8:40-41:FF:FF:1F",
-		"A840:41FF:FF1F:0A", "EUI-A84041FFFF1F0A2B", "A84041FFFF1G", "dev:eui-A84041FFFF1F", "A84:041:FFF:F1F", "",
+		"A840:41FF:FF1F:0A", "EUI-A84041FFFF1F0A2B0", "A84041FFFF1G", "dev:eui-A84041FFFF1F", "A84:041:FFF:F1F", "",
 		"A8:40:41:FF:FF:1F:", "Å84041ffff1f",
 	} {
 		require.Equal(t, alias, roomsensor.NormalizeAlias(alias))
