@@ -46,6 +46,7 @@ var flows = []struct {
 	{"chart", []view{desktop, phone}, (*flow).testChart},
 	{"spreadsheet", []view{desktop, phone, plain}, (*flow).testSpreadsheet},
 	{"people", []view{desktop, phone, plain}, (*flow).testPeople},
+	{"print", []view{desktop}, (*flow).testPrint},
 	{"share", []view{desktop, phone, plain}, (*flow).testShare},
 	{"notes", []view{desktop, phone, plain}, (*flow).testNotes},
 }
