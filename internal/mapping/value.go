@@ -58,7 +58,8 @@ func (e *evaluation) readValue(v *values, m roomsensor.Metric, a *alternative, a
 	}
 	least, greatest := m.Range()
 	sent, err := strconv.ParseFloat(string(text), 64)
-	x := float64(sent*a.scale) + a.offset // Rounded twice on every processor.
+	// The conversion rounds the product, which some processors would not.
+	x := float64(sent*a.scale) + a.offset
 	if err != nil || !(least <= x && x <= greatest) { // NaN is outside, too.
 		v.bad |= 1 << m
 		v.outside = true

@@ -41,8 +41,8 @@ func AliasHardwareID(alias string) (string, bool) {
 	return "dev:" + strconv.FormatUint(value, 10), err == nil
 }
 
-// aliasDigits returns 12 to 16 hexadecimal digits in lower case. "dev:" or "eui-" in any letter case may precede them, and one of the
-// separators ":", "-" and "." may be between all pairs or all fours of them.
+// aliasDigits returns 12 to 16 hexadecimal digits in lower case. "dev:" or "eui-" in any letter case may precede them,
+// and one of the separators ":", "-" and "." may be between all pairs or all fours of them.
 func aliasDigits(alias string) (string, bool) {
 	digits := strings.TrimPrefix(alias, "dev:")
 	if eui := "eui-"; len(alias) > len(eui) && strings.EqualFold(alias[:len(eui)], eui) {

@@ -23,7 +23,7 @@ func (f *flow) testPrint(t *testing.T) {
 		f.exec(t, `INSERT INTO assignments (device_id, type, label, started_at)
 			VALUES ($1, 'athlete', 'Maximiliane Oberhofer', now() - interval '9 days')`, device)
 		f.exec(t, `INSERT INTO readings (device_id, bucket_at, measured_at, ingested_at, co2_ppm, temp_c, humidity_pct, lux, spl_db)
-			SELECT $1, bucket, bucket, bucket, 1600, 29, 75, 3, 58
+			SELECT $1, bucket, bucket + interval '1 minute', now(), 1600, 29, 75, 3, 58
 			FROM generate_series(date_bin('5 minutes', now() - interval '2 days', 'epoch'), now(), '5 minutes') bucket`, device)
 	}
 	p := f.as(t, roomsensor.Viewer)
