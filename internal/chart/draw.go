@@ -52,6 +52,7 @@ func (d *drawing) draw(points []Point) string {
 	}
 	d.begin(points)
 	if !d.Window.Empty() {
+		d.drawNights()
 		d.drawBands()
 		d.drawValueAxis()
 		d.drawTimeAxis()
@@ -86,7 +87,21 @@ func (d *drawing) begin(points []Point) {
 // so that their number is bounded.
 const minBand = 1.0 / 200
 
-// drawBands appends a rectangle for each band, with its label above the plot. A label that has no room is cut off.
+// drawNights appends a rectangle for each night.
+func (d *drawing) drawNights() {
+	for _, night := range d.Nights {
+		if w := night.Intersect(d.Window); !w.Empty() {
+			d.raw(`<rect class="chart-night"`)
+			d.percent("x", d.part(w.From))
+			d.percent("width", d.part(w.To)-d.part(w.From))
+			d.attribute("y", d.top)
+			d.attribute("height", plotHeight)
+			d.raw(`/>`)
+		}
+	}
+}
+
+// drawBands appends a rectangle above the plot for each band, with its label. A label that has no room is cut off.
 func (d *drawing) drawBands() {
 	for bands := d.shownBands(); len(bands) > 0; {
 		from, count := d.part(bands[0].Window.From), 1
@@ -116,7 +131,7 @@ func (d *drawing) drawBand(bands []Band, from, to float64) {
 	d.raw(`<rect class="chart-band"`)
 	d.percent("x", from)
 	d.percent("width", to-from)
-	d.attribute("height", d.top+plotHeight)
+	d.attribute("height", bandLabelHeight)
 	d.raw(`/><svg`) // An inner <svg> cuts off what is outside.
 	d.percent("x", from)
 	d.percent("width", to-from)

@@ -23,9 +23,10 @@ type Line struct {
 	Points []Point // ascending; those outside the window are left out
 	// Low and High are values that the scale includes, so that noise does not look like a change.
 	Low, High  float64
-	Thresholds []Threshold // finite
-	Bands      []Band      // ascending, without overlaps
-	Marks      []Mark      // ascending
+	Thresholds []Threshold         // finite
+	Bands      []Band              // ascending, without overlaps
+	Nights     []roomsensor.Window // shaded
+	Marks      []Mark              // ascending
 	// Compared are lines with names instead of Points. The extremes of their points are not drawn.
 	Compared []Series
 }

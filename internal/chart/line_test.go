@@ -83,6 +83,11 @@ func TestLineSVG(t *testing.T) {
 				{roomsensor.Window{From: today.Add(-time.Hour), To: today.Add(6 * time.Hour)}, `Anna <"&'> Müller`},
 				{roomsensor.Window{From: today.Add(8 * time.Hour), To: roomsensor.Forever}, "Room 12"},
 			}
+			l.Nights = []roomsensor.Window{
+				{From: today.Add(-2 * time.Hour), To: today.Add(7 * time.Hour)},
+				{From: today.Add(22 * time.Hour), To: today.Add(31 * time.Hour)},
+				{From: today.Add(46 * time.Hour), To: today.Add(55 * time.Hour)},
+			}
 			return l
 		},
 		"marks": func() *chart.Line {

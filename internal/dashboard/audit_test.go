@@ -31,7 +31,7 @@ func TestAuditPage(t *testing.T) {
 	require.Equal(t, 1, got.find(".entries > li").Length())
 	require.Contains(t, got.text, "Changed device Hall <1>")
 	require.Contains(t, got.text, "API key k1")
-	require.Equal(t, "metadata.floornone<2>", strings.Join(strings.Fields(got.find(".differences tbody").Text()), ""))
+	require.Equal(t, "Tagfloornone<2>", strings.Join(strings.Fields(got.find(".differences tbody").Text()), ""))
 
 	require.Contains(t, p.get(t, path+"?object="+device.String()).text, "Created unit dev:1 on Hall <1>")
 	require.Contains(t, p.get(t, path+"?actor=nobody").text, "No entry matches.")

@@ -35,6 +35,8 @@ func TestDeviceNotes(t *testing.T) {
 	require.Equal(t, "The note is saved.", p.find(".notice").Text())
 	require.Equal(t, []string{"Sun 22 Nov, 15:05, by " + editor.email, "Window <repaired> by Ana"}, notes(p))
 	require.Equal(t, "1 Window <repaired> by Ana", texts(p.find(".co2_ppm .chart-mark-label"))[0])
+	require.Equal(t, 1, p.find(".co2_ppm .chart-night").Length())
+	require.Zero(t, editor.get(t, devicePath(e, device, "?range=90d")).find(".chart-night").Length())
 	require.Contains(t, p.find("#chart-co2_ppm-desc").Text(), "Note 1 at Sun 22 Nov, 15:05: Window <repaired>")
 	editor.post(t, form, note("Window <repaired>\r\nby Ana", "2026-11-22T15:05"))
 	require.Len(t, notes(editor.get(t, devicePath(e, device, ""))), 2, "the same note twice is one")

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"roomsensor/internal/dashboard"
@@ -25,6 +26,13 @@ func TestSignIn(t *testing.T) {
 	require.Equal(t, http.StatusOK, teams.status)
 	require.Equal(t, "Team <&>", teams.find(".teams a").Text())
 	require.Equal(t, "/teams/"+e.team.String(), p.get(t, "/").location())
+	other := e.addTeam(t, "Other")
+	e.addMember(t, other, p.id, roomsensor.Viewer)
+	require.Equal(t, "/teams", p.get(t, "/").location(), "a person of several teams chooses")
+	for _, team := range []uuid.UUID{other, e.team} {
+		p.get(t, "/teams/"+team.String()+"/nights")
+		require.Equal(t, "/teams/"+team.String(), p.get(t, "/").location(), "the browser remembers the team")
+	}
 
 	require.Equal(t, "/sign-in", p.post(t, "/sign-out", nil).location())
 	require.Empty(t, p.cookie(t))

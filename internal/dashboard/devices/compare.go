@@ -306,6 +306,7 @@ func (p *Pages) addLines(ctx context.Context, v *page.Visit, view *comparisonVie
 	}
 	drawn := metricLine(v.Format(), c.metric, nil)
 	drawn.ID, drawn.Window, drawn.Zone, drawn.Step = "compare", c.window, v.Zone(), roomsensor.BucketLength
+	drawn.Nights = nightsIn(v, c.window)
 	if c.length.hourly() {
 		drawn.Step = time.Hour
 	}

@@ -152,12 +152,12 @@ func (p *Pages) addCharts(ctx context.Context, v *page.Visit, view *deviceView) 
 	if view.Notes, err = p.notes(ctx, v, view.Device.ID, w.Window, during); err != nil {
 		return err
 	}
-	bands, marks := bandsOf(during), marksOf(view.Notes.Notes)
+	bands, marks, nights := bandsOf(during), marksOf(view.Notes.Notes), nightsIn(v, w.Window)
 	limits := v.Team.Limits.For(view.Device.ID, view.Device.Metadata)
 	for _, m := range roomsensor.Metrics {
 		line := metricLine(v.Format(), m, buckets)
 		line.Window, line.Zone, line.Step, line.Bands = w.Window, v.Zone(), w.step(), bands
-		line.Marks = marks
+		line.Marks, line.Nights = marks, nights
 		line.Thresholds = chartThresholds(v.Format(), m, limits[m])
 		view.Charts = append(view.Charts, metricChart{
 			Key: m.String(), Name: line.Title, Unit: line.Unit, Drawing: line.SVG(), Summary: line.Summary(),
@@ -224,6 +224,23 @@ func backLinks(v *page.Visit) (links []backLink) {
 		})
 	}
 	return links
+}
+
+// maxShadedNights is how many nights a chart shows. More of them would be stripes.
+const maxShadedNights = 31
+
+// nightsIn returns the nights of the team that overlap a window, or none for a long one.
+func nightsIn(v *page.Visit, w roomsensor.Window) (nights []roomsensor.Window) {
+	if w.To.Sub(w.From) > maxShadedNights*24*time.Hour {
+		return nil
+	}
+	for date := w.From.In(v.Zone()).AddDate(0, 0, -1); ; date = date.AddDate(0, 0, 1) {
+		night := v.Team.Night.Night(date, v.Zone()).Window
+		if !night.From.Before(w.To) {
+			return nights
+		}
+		nights = append(nights, night)
+	}
 }
 
 // bandsOf returns the bands of assignments, of which the newest is first.

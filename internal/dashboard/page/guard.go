@@ -58,6 +58,7 @@ func (s *Site) guard(r Route) echo.HandlerFunc {
 		}
 		c.SetRequest(c.Request().WithContext(v.ctx))
 		if r.OfTeam() {
+			s.sessions.rememberTeam(v)
 			held, err := s.turns.take(ctx, v.Team.ID, r.Stream)
 			if err != nil {
 				return err

@@ -200,3 +200,28 @@ func (codec) Decode(data []byte) (time.Time, map[string]any, error) {
 	}
 	return d.Deadline, d.Values, nil
 }
+
+// teamCookieAge is the time for which browsers remember the team, the longest that they accept.
+const teamCookieAge = 400 * 24 * time.Hour
+
+// rememberTeam makes the browser remember the team of a page, to which the start page leads a person of several teams.
+func (s *sessions) rememberTeam(v *Visit) {
+	if v.LastTeam() != v.Team.ID {
+		v.Echo.SetCookie(&http.Cookie{ //nolint:gosec // Secure with TLS, as that of the session.
+			Name: s.teamCookie(), Value: v.Team.ID.String(), Path: "/", MaxAge: int(teamCookieAge / time.Second),
+			HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: s.manager.Cookie.Secure,
+		})
+	}
+}
+
+func (s *sessions) teamCookie() string { return s.manager.Cookie.Name + "-team" }
+
+// LastTeam returns the team whose page this browser showed last; uuid.Nil if it knows none. It is no right to see it.
+func (v *Visit) LastTeam() uuid.UUID {
+	cookie, err := v.Echo.Cookie(v.site.sessions.teamCookie())
+	if err != nil {
+		return uuid.Nil
+	}
+	id, _ := uuid.Parse(cookie.Value)
+	return id
+}

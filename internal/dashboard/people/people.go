@@ -38,14 +38,16 @@ type teamsView struct {
 	Teams []roomsensor.Membership
 }
 
-// Start leads to the team of a person, or to the choice of one.
+// Start leads to the team of a person, to the one that the browser showed last, or to the choice of one.
 func (p *Pages) Start(ctx context.Context, v *page.Visit) error {
 	teams, err := p.backend.Memberships(ctx, v.User.ID)
 	if err != nil {
 		return err
 	}
-	if len(teams) == 1 {
-		return v.Redirect("/teams/"+teams[0].Team.ID.String(), "")
+	for i := range teams {
+		if id := teams[i].Team.ID; len(teams) == 1 || id == v.LastTeam() {
+			return v.Redirect("/teams/"+id.String(), "")
+		}
 	}
 	return v.Redirect("/teams", "")
 }

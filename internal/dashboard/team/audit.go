@@ -146,9 +146,18 @@ func newAuditRow(v *page.Visit, e *roomsensor.AuditEntry) (auditRow, error) {
 	row.Differences, err = e.Differences()
 	for i := range row.Differences {
 		d := &row.Differences[i]
-		d.Before, d.After = localText(v, d.Before), localText(v, d.After)
+		d.Field, d.Before, d.After = fieldText(d.Field), localText(v, d.Before), localText(v, d.After)
 	}
 	return row, err
+}
+
+// fieldText returns a column in words: "Started at", "Tag floor".
+func fieldText(column string) string {
+	if key, ok := strings.CutPrefix(column, "metadata."); ok {
+		return "Tag " + key
+	}
+	text := strings.NewReplacer("_", " ", ".", ": ").Replace(column)
+	return strings.ToUpper(text[:1]) + text[1:]
 }
 
 // localText returns a time in the zone of the team, and any other text unchanged.
