@@ -53,7 +53,7 @@ func viewUser(u *roomsensor.UserTeams) User {
 func (o *Operator) InviteUser(
 	ctx context.Context, teamID uuid.UUID, email string, role roomsensor.Role, base string,
 ) (Link, error) {
-	token, link := roomsensor.GenerateLink(o.timestamp())
+	token, link := roomsensor.GenerateLink(o.timestamp(), roomsensor.LinkLifetime)
 	user, err := o.store.Invite(ctx, teamID, email, role, link)
 	if err != nil {
 		return Link{}, o.explainUser(ctx, email, err)
@@ -63,7 +63,7 @@ func (o *Operator) InviteUser(
 
 // ResetUser creates a link with which a person sets another password.
 func (o *Operator) ResetUser(ctx context.Context, email, base string) (Link, error) {
-	token, link := roomsensor.GenerateLink(o.timestamp())
+	token, link := roomsensor.GenerateLink(o.timestamp(), roomsensor.LinkLifetime)
 	user, err := o.store.UserByEmail(ctx, email)
 	if err == nil {
 		err = o.store.ResetPassword(ctx, user.ID, link)

@@ -83,10 +83,6 @@ func (d *drawing) begin(points []Point) {
 	d.raw(`</desc>`)
 }
 
-// minBand is the minimum width of a band, as a fraction of the plot; shorter ones that follow one another are joined,
-// so that their number is bounded.
-const minBand = 1.0 / 200
-
 // drawNights appends a rectangle for each night.
 func (d *drawing) drawNights() {
 	for _, night := range d.Nights {
@@ -100,6 +96,10 @@ func (d *drawing) drawNights() {
 		}
 	}
 }
+
+// minBand is the minimum width of a band, as a fraction of the plot; shorter ones that follow one another are joined,
+// so that their number is bounded.
+const minBand = 1.0 / 200
 
 // drawBands appends a rectangle above the plot for each band, with its label. A label that has no room is cut off.
 func (d *drawing) drawBands() {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/timezone"
 )
 
@@ -79,24 +80,7 @@ func parseLocal(text []byte, zone *time.Location) (time.Time, bool) {
 	if err != nil {
 		return time.Time{}, false
 	}
-	return instant(wall, zone).Truncate(time.Microsecond), true
-}
-
-// instant returns when the clocks of a zone show a local time, which is given in UTC. A repeated local time is the
-// first one. A missing one is moved forward by as much as the clocks are: 02:30 becomes 03:30 (time rule, A11.5).
-func instant(wall time.Time, zone *time.Location) time.Time {
-	const day = 24 * time.Hour // more than any offset
-	_, before := wall.Add(-day).In(zone).Zone()
-	_, after := wall.Add(day).In(zone).Zone()
-	first := wall.Add(-time.Duration(before) * time.Second)
-	second := wall.Add(-time.Duration(after) * time.Second)
-	if _, actual := first.In(zone).Zone(); actual == before {
-		return first
-	}
-	if _, actual := second.In(zone).Zone(); actual == after {
-		return second
-	}
-	return first
+	return roomsensor.LocalInstant(wall, zone).Truncate(time.Microsecond), true
 }
 
 // maxShiftedDigits is the number of digits that always fit into 64 bits.

@@ -97,6 +97,17 @@ func reach(zone *time.Location, local time.Time) time.Time {
 	}
 }
 
+// LocalInstant returns when the clocks of a zone show a local time, which is given in UTC. A repeated local time is the
+// first one. A missing one is moved forward by as much as the clocks are: 02:30 becomes 03:30 (time rule, A11.5).
+func LocalInstant(local time.Time, zone *time.Location) time.Time {
+	at := reach(zone, local)
+	if _, offset := at.In(zone).Zone(); at.Add(time.Duration(offset) * time.Second).Equal(local) {
+		return at
+	}
+	_, before := at.Add(-1).In(zone).Zone()
+	return local.Add(-time.Duration(before) * time.Second)
+}
+
 // leave returns the last instant at which the clocks of a zone show a local time, which is given in UTC. It differs
 // from that of reach if they are set back over it.
 func leave(zone *time.Location, local time.Time) time.Time {

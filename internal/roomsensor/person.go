@@ -143,10 +143,10 @@ type NewLink struct {
 	ExpiresAt   time.Time
 }
 
-// GenerateLink creates a link that expires LinkLifetime after now. The token is shown once and never stored.
-func GenerateLink(now time.Time) (token string, link NewLink) {
+// GenerateLink creates a link with a lifetime. The token is shown once and never stored.
+func GenerateLink(now time.Time, lifetime time.Duration) (token string, link NewLink) {
 	token = rand.Text()
-	return token, NewLink{TokenSHA256: sha256.Sum256([]byte(token)), ExpiresAt: now.Add(LinkLifetime)}
+	return token, NewLink{TokenSHA256: sha256.Sum256([]byte(token)), ExpiresAt: now.Add(lifetime)}
 }
 
 // LinkPath returns the path of the page of the dashboard for a token.

@@ -1,8 +1,6 @@
 package roomsensor
 
 import (
-	"crypto/rand"
-	"crypto/sha256"
 	"fmt"
 	"time"
 
@@ -33,12 +31,6 @@ type SharedLink struct {
 	Person    string       // the label of the assignment; only in a list
 	MadeBy    string       // address of its maker; only in a list
 	ExpiresAt time.Time
-}
-
-// GenerateShare creates a shared link with a lifetime. The token is shown once and never stored.
-func GenerateShare(now time.Time, lifetime time.Duration) (token string, link NewLink) {
-	token = rand.Text()
-	return token, NewLink{TokenSHA256: sha256.Sum256([]byte(token)), ExpiresAt: now.Add(lifetime)}
 }
 
 // SharedPath returns the path of the page of the dashboard for the token of a shared link.

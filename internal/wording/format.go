@@ -72,8 +72,12 @@ func (f Format) Number(m roomsensor.Metric, x float32) string {
 
 // Digits returns a value of a metric without its unit.
 func (f Format) Digits(m roomsensor.Metric, x float32) string {
-	x = f.Convert(m, x)
-	text := strings.TrimPrefix(strconv.FormatFloat(float64(x), 'f', MetricTexts[m].Decimals, 64), "-")
+	return Digits(m, float64(f.Convert(m, x)))
+}
+
+// Digits returns a value of a metric that has the unit of a person already, without the unit.
+func Digits(m roomsensor.Metric, x float64) string {
+	text := strings.TrimPrefix(strconv.FormatFloat(x, 'f', MetricTexts[m].Decimals, 64), "-")
 	if x < 0 && strings.ContainsAny(text, "123456789") {
 		text = "−" + text
 	}

@@ -25,7 +25,7 @@ type Backend interface {
 	DeviceNames(ctx context.Context, teamID uuid.UUID) ([]roomsensor.NamedDevice, error)
 	OpenAthletes(ctx context.Context, teamID uuid.UUID, limit int) ([]roomsensor.DeviceAssignment, error)
 	KnownAthletes(ctx context.Context, teamID uuid.UUID, limit int) ([]roomsensor.AthleteName, error)
-	TeamAudit(ctx context.Context, teamID uuid.UUID, q roomsensor.AuditQuery) ([]roomsensor.AuditEntry, error)
+	page.Audit
 	// ChangeAssignments calls accept before it saves a change, and saves nothing if accept returns an error. Its error is
 	// a NotFoundError, an AssignmentConflictError that names the assignment in the way, or that of accept.
 	ChangeAssignments(

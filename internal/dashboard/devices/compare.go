@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -342,9 +341,8 @@ func (p *Pages) readLine(
 	// A person can have two rooms at the same time.
 	slices.SortStableFunc(line.points, func(a, b chart.Point) int { return a.At.Compare(b.At) })
 	if mean, low, high, ok := chart.Extent(line.points); ok {
-		unit := "\u00a0" + v.Format().Unit(c.metric) // The points have it.
-		text := func(x float64) string {
-			return strconv.FormatFloat(x, 'f', wording.MetricTexts[c.metric].Decimals, 64) + unit
+		text := func(x float64) string { // The points have the unit of the person.
+			return wording.Digits(c.metric, x) + "\u00a0" + v.Format().Unit(c.metric)
 		}
 		line.mean, line.Mean, line.Low, line.High = mean, text(mean), text(low), text(high)
 	}

@@ -145,7 +145,7 @@ func (p *Pages) nightView(ctx context.Context, v *page.Visit, night string) (*ni
 	if err != nil {
 		return nil, err
 	}
-	notes, err := p.backend.Notes(ctx, v.Team.ID, r.night.Window)
+	notes, err := v.TeamNotes(ctx, p.backend, r.night.Window)
 	if err != nil {
 		return nil, err
 	}

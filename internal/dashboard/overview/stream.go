@@ -117,8 +117,8 @@ func (t *tileStream) update() error {
 	return t.sendChanges(w)
 }
 
-// check ends the stream of a person who is signed out or left the team. It also notices other
-// settings of the team and of the person.
+// check ends the stream of a person who is signed out or left the team. It also notices other settings of the
+// team and of the person.
 func (t *tileStream) check() error {
 	v := t.visit
 	switch err := v.Recheck(); {

@@ -19,7 +19,7 @@ type Notes interface {
 	// AddNote returns an error of the rule about the field text if the team has too many notes.
 	AddNote(ctx context.Context, teamID uuid.UUID, n *roomsensor.Note) error
 	DeleteNote(ctx context.Context, teamID, noteID uuid.UUID) error
-	TeamAudit(ctx context.Context, teamID uuid.UUID, q roomsensor.AuditQuery) ([]roomsensor.AuditEntry, error)
+	Audit
 }
 
 // maxShownNotes is how many notes a page shows at most, the newest ones.
@@ -48,6 +48,14 @@ type NoteForm struct {
 	Errors   FormErrors
 }
 
+// TeamNotes lists the notes of the team in a window, the newest first. Those who have only a link see none.
+func (v *Visit) TeamNotes(ctx context.Context, notes Notes, w roomsensor.Window) ([]roomsensor.Note, error) {
+	if v.Role == roomsensor.NoRole {
+		return nil, nil
+	}
+	return notes.Notes(ctx, v.Team.ID, w)
+}
+
 // ReadNotes returns the notes of a window that keep selects, for a page at a path. The minute of the end counts,
 // because a note of now has it.
 func (v *Visit) ReadNotes(
@@ -55,7 +63,7 @@ func (v *Visit) ReadNotes(
 	keep func(*roomsensor.Note) (kept, elsewhere bool),
 ) (view NotesView, err error) {
 	w.To = w.To.Add(time.Minute)
-	all, err := notes.Notes(ctx, v.Team.ID, w)
+	all, err := v.TeamNotes(ctx, notes, w)
 	for i := range all {
 		kept, elsewhere := keep(&all[i])
 		if view.More = kept && len(view.Notes) == maxShownNotes; view.More {
@@ -101,19 +109,13 @@ func (v *Visit) AddNote(ctx context.Context, notes Notes, n roomsensor.Note) (at
 	return n.At, form, err
 }
 
-// DeleteNote deletes the note in the path, and returns to a page. It also accepts a note that was deleted before,
-// because a form may be sent again.
+// DeleteNote deletes the note in the path, and returns to a page.
 func (v *Visit) DeleteNote(ctx context.Context, notes Notes, path string) error {
 	id, err := v.ID("note_id")
-	if err != nil {
-		return err
+	if err == nil {
+		err = v.AcceptDeleted(ctx, notes, id, notes.DeleteNote(ctx, v.Team.ID, id))
 	}
-	if err = notes.DeleteNote(ctx, v.Team.ID, id); errors.Is(err, roomsensor.ErrNotFound) {
-		entries, auditErr := notes.TeamAudit(ctx, v.Team.ID, roomsensor.AuditQuery{Object: id.String(), Limit: 1})
-		if auditErr != nil || len(entries) == 0 {
-			return errors.Join(err, auditErr)
-		}
-	} else if err != nil {
+	if err != nil {
 		return err
 	}
 	return v.Redirect(path+v.Query(), "The note is deleted.")

@@ -65,6 +65,23 @@ func (e FormErrors) AddCheck(field, subject string, err error) {
 	}
 }
 
+// Audit reads the audit log.
+type Audit interface {
+	TeamAudit(ctx context.Context, teamID uuid.UUID, q roomsensor.AuditQuery) ([]roomsensor.AuditEntry, error)
+}
+
+// AcceptDeleted returns the error of a deletion, or nil if the object was deleted before: a form may be sent again.
+func (v *Visit) AcceptDeleted(ctx context.Context, audit Audit, id uuid.UUID, err error) error {
+	if !errors.Is(err, roomsensor.ErrNotFound) {
+		return err
+	}
+	entries, auditErr := audit.TeamAudit(ctx, v.Team.ID, roomsensor.AuditQuery{Object: id.String(), Limit: 1})
+	if auditErr != nil || len(entries) == 0 {
+		return errors.Join(err, auditErr)
+	}
+	return nil
+}
+
 // SendFile answers with a file that a browser saves and never shows.
 func (v *Visit) SendFile(name, contentType string, body []byte) error {
 	header := v.Echo.Response().Header()

@@ -69,7 +69,7 @@ func (p *Pages) InviteMember(ctx context.Context, v *page.Visit) error {
 		problems.Add("role", "Choose a role.")
 	}
 	problems.AddCheck("email", "The email address", roomsensor.CheckEmail(email))
-	token, link := roomsensor.GenerateLink(v.Now)
+	token, link := roomsensor.GenerateLink(v.Now, roomsensor.LinkLifetime)
 	if len(problems) == 0 {
 		_, err := p.backend.Invite(ctx, v.Team.ID, email, role, link)
 		if err = addConflict(problems, "email", err); err != nil {
@@ -92,7 +92,7 @@ func (p *Pages) ResetMember(ctx context.Context, v *page.Visit) error {
 		return err
 	}
 	problems := page.FormErrors{}
-	token, link := roomsensor.GenerateLink(v.Now)
+	token, link := roomsensor.GenerateLink(v.Now, roomsensor.LinkLifetime)
 	err = p.backend.ResetMember(ctx, v.Team.ID, userID, link)
 	if err = addConflict(problems, "member", err); err != nil {
 		return err

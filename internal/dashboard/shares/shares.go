@@ -26,7 +26,7 @@ type Backend interface {
 	SharedLinks(ctx context.Context, teamID uuid.UUID) ([]roomsensor.SharedLink, error)
 	RevokeShare(ctx context.Context, teamID, shareID uuid.UUID) error
 	Assignment(ctx context.Context, teamID, assignmentID uuid.UUID) (roomsensor.Assignment, error)
-	TeamAudit(ctx context.Context, teamID uuid.UUID, q roomsensor.AuditQuery) ([]roomsensor.AuditEntry, error)
+	page.Audit
 }
 
 const (
@@ -207,7 +207,7 @@ func (p *Pages) Create(ctx context.Context, v *page.Visit) error {
 	if len(view.Errors) > 0 {
 		return v.Invalid("shares", view)
 	}
-	token, link := roomsensor.GenerateShare(v.Now, time.Duration(f.days)*24*time.Hour)
+	token, link := roomsensor.GenerateLink(v.Now, time.Duration(f.days)*24*time.Hour)
 	err = p.backend.Share(ctx, v.Team.ID, what, link)
 	if rule, ok := errors.AsType[*roomsensor.Error](err); ok && rule.Param == "share" {
 		view.Errors.AddRule(err)
@@ -224,18 +224,13 @@ func (p *Pages) Create(ctx context.Context, v *page.Visit) error {
 	return v.Render("shares", made)
 }
 
-// Revoke ends a link. It also accepts one that was revoked before, because a form may be sent again.
+// Revoke ends a link.
 func (p *Pages) Revoke(ctx context.Context, v *page.Visit) error {
 	id, err := v.ID("share_id")
-	if err != nil {
-		return err
+	if err == nil {
+		err = v.AcceptDeleted(ctx, p.backend, id, p.backend.RevokeShare(ctx, v.Team.ID, id))
 	}
-	if err = p.backend.RevokeShare(ctx, v.Team.ID, id); errors.Is(err, roomsensor.ErrNotFound) {
-		entries, auditErr := p.backend.TeamAudit(ctx, v.Team.ID, roomsensor.AuditQuery{Object: id.String(), Limit: 1})
-		if auditErr != nil || len(entries) == 0 {
-			return errors.Join(err, auditErr)
-		}
-	} else if err != nil {
+	if err != nil {
 		return err
 	}
 	return v.Redirect(v.Path("shares"), "The link is revoked.")

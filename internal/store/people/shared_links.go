@@ -1,8 +1,7 @@
-package fleet
+package people
 
 import (
 	"context"
-	"crypto/sha256"
 	"fmt"
 
 	"github.com/google/uuid"
@@ -11,6 +10,7 @@ import (
 
 	"roomsensor/db"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/store/fleet"
 	"roomsensor/internal/store/pg"
 )
 
@@ -46,13 +46,12 @@ func (s *Store) Share(ctx context.Context, teamID uuid.UUID, what roomsensor.Sha
 // SharedLink returns the link with a token, or ErrNotFound if it does not exist, has expired, or its maker may not
 // share any more.
 func (s *Store) SharedLink(ctx context.Context, token string) (roomsensor.SharedLink, error) {
-	sum := sha256.Sum256([]byte(token))
-	row, err := s.Queries.SharedLinkGet(ctx, s.Pool, sum[:])
+	row, err := s.Queries.SharedLinkGet(ctx, s.Pool, hashed(token))
 	if err != nil {
 		return roomsensor.SharedLink{}, fmt.Errorf("reading a shared link: %w", pg.Translate(err))
 	}
 	return roomsensor.SharedLink{
-		Shared: sharedOf(row.Night, row.AssignmentID, row.DeviceIds), Team: TeamSettingsOf(&row.Team),
+		Shared: sharedOf(row.Night, row.AssignmentID, row.DeviceIds), Team: fleet.TeamSettingsOf(&row.Team),
 		ExpiresAt: row.ExpiresAt,
 	}, nil
 }
