@@ -188,13 +188,13 @@ func (q *Queries) AlertPurge(ctx context.Context, db DBTX, arg AlertPurgeParams)
 }
 
 const AlertRejectList = `-- name: AlertRejectList :many
-SELECT coalesce(hardware_id, '')::text AS hardware_id, min(received_at)::timestamptz AS first_at,
+SELECT coalesce(unit, '')::text AS unit, min(received_at)::timestamptz AS first_at,
        max(received_at)::timestamptz AS last_at, ((array_agg(reason ORDER BY received_at DESC))[1])::text AS reason
 FROM rejected_uploads
 WHERE team_id = $1::uuid AND reject_team(team_id) = $1
   AND received_at AT TIME ZONE 'UTC' >= timezone('UTC', $2::timestamptz) AND replayed_at IS NULL
-GROUP BY hardware_id
-ORDER BY hardware_id
+GROUP BY unit
+ORDER BY unit
 LIMIT $3::bigint
 `
 
@@ -205,10 +205,10 @@ type AlertRejectListParams struct {
 }
 
 type AlertRejectListRow struct {
-	HardwareID string
-	FirstAt    time.Time
-	LastAt     time.Time
-	Reason     string
+	Unit    string
+	FirstAt time.Time
+	LastAt  time.Time
+	Reason  string
 }
 
 // AlertRejectList counts the rejects of the units of a team that arrived since a time and were not replayed, with the
@@ -223,7 +223,7 @@ func (q *Queries) AlertRejectList(ctx context.Context, db DBTX, arg AlertRejectL
 	for rows.Next() {
 		var i AlertRejectListRow
 		if err := rows.Scan(
-			&i.HardwareID,
+			&i.Unit,
 			&i.FirstAt,
 			&i.LastAt,
 			&i.Reason,

@@ -45,7 +45,7 @@ func (q *Queries) IngestKeyDeleteByTeam(ctx context.Context, db DBTX, teamID uui
 const IngestKeyExpire = `-- name: IngestKeyExpire :one
 UPDATE ingest_keys SET expires_at = least(expires_at, now() + make_interval(secs => $1::double precision))
 WHERE key_id = $2 AND team_id = $3 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())
-RETURNING key_id, team_id, secret_sha256, label, created_at, revoked_at, changed_in, expires_at, made_by
+RETURNING key_id, team_id, secret_sha256, label, created_at, revoked_at, changed_in, expires_at, made_by, source_id
 `
 
 type IngestKeyExpireParams struct {
@@ -69,34 +69,43 @@ func (q *Queries) IngestKeyExpire(ctx context.Context, db DBTX, arg IngestKeyExp
 		&i.ChangedIn,
 		&i.ExpiresAt,
 		&i.MadeBy,
+		&i.SourceID,
 	)
 	return i, err
 }
 
 const IngestKeyGet = `-- name: IngestKeyGet :many
-SELECT key_id, team_id, secret_sha256, label, created_at, revoked_at, changed_in, expires_at, made_by FROM ingest_keys WHERE key_id = ANY ($1::text[])
+SELECT k.key_id, k.team_id, k.secret_sha256, k.label, k.created_at, k.revoked_at, k.changed_in, k.expires_at, k.made_by, k.source_id, s.format FROM ingest_keys k LEFT JOIN sources s ON s.id = k.source_id AND s.disabled_at IS NULL
+WHERE k.key_id = ANY ($1::text[])
 `
 
+type IngestKeyGetRow struct {
+	IngestKey IngestKey
+	Format    *string
+}
+
 // IngestKeyGet finds keys that the receiver does not know yet.
-func (q *Queries) IngestKeyGet(ctx context.Context, db DBTX, keyIds []string) ([]IngestKey, error) {
+func (q *Queries) IngestKeyGet(ctx context.Context, db DBTX, keyIds []string) ([]IngestKeyGetRow, error) {
 	rows, err := db.Query(ctx, IngestKeyGet, keyIds)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []IngestKey
+	var items []IngestKeyGetRow
 	for rows.Next() {
-		var i IngestKey
+		var i IngestKeyGetRow
 		if err := rows.Scan(
-			&i.KeyID,
-			&i.TeamID,
-			&i.SecretSha256,
-			&i.Label,
-			&i.CreatedAt,
-			&i.RevokedAt,
-			&i.ChangedIn,
-			&i.ExpiresAt,
-			&i.MadeBy,
+			&i.IngestKey.KeyID,
+			&i.IngestKey.TeamID,
+			&i.IngestKey.SecretSha256,
+			&i.IngestKey.Label,
+			&i.IngestKey.CreatedAt,
+			&i.IngestKey.RevokedAt,
+			&i.IngestKey.ChangedIn,
+			&i.IngestKey.ExpiresAt,
+			&i.IngestKey.MadeBy,
+			&i.IngestKey.SourceID,
+			&i.Format,
 		); err != nil {
 			return nil, err
 		}
@@ -109,9 +118,9 @@ func (q *Queries) IngestKeyGet(ctx context.Context, db DBTX, keyIds []string) ([
 }
 
 const IngestKeyInsert = `-- name: IngestKeyInsert :one
-INSERT INTO ingest_keys (key_id, team_id, secret_sha256, label, expires_at, made_by)
-VALUES ($1, $2, $3, $4, $5, $6)
-RETURNING key_id, team_id, secret_sha256, label, created_at, revoked_at, changed_in, expires_at, made_by
+INSERT INTO ingest_keys (key_id, team_id, secret_sha256, label, expires_at, made_by, source_id)
+VALUES ($1, $2, $3, $4, $5, $6, $7)
+RETURNING key_id, team_id, secret_sha256, label, created_at, revoked_at, changed_in, expires_at, made_by, source_id
 `
 
 type IngestKeyInsertParams struct {
@@ -121,6 +130,7 @@ type IngestKeyInsertParams struct {
 	Label        *string
 	ExpiresAt    *time.Time
 	MadeBy       *uuid.UUID
+	SourceID     *uuid.UUID
 }
 
 func (q *Queries) IngestKeyInsert(ctx context.Context, db DBTX, arg IngestKeyInsertParams) (IngestKey, error) {
@@ -131,6 +141,7 @@ func (q *Queries) IngestKeyInsert(ctx context.Context, db DBTX, arg IngestKeyIns
 		arg.Label,
 		arg.ExpiresAt,
 		arg.MadeBy,
+		arg.SourceID,
 	)
 	var i IngestKey
 	err := row.Scan(
@@ -143,12 +154,13 @@ func (q *Queries) IngestKeyInsert(ctx context.Context, db DBTX, arg IngestKeyIns
 		&i.ChangedIn,
 		&i.ExpiresAt,
 		&i.MadeBy,
+		&i.SourceID,
 	)
 	return i, err
 }
 
 const IngestKeyList = `-- name: IngestKeyList :many
-SELECT k.key_id, k.team_id, k.secret_sha256, k.label, k.created_at, k.revoked_at, k.changed_in, k.expires_at, k.made_by, u.used_at, u.client, maker.email AS made_by, (k.made_by IS NOT NULL AND NOT EXISTS (
+SELECT k.key_id, k.team_id, k.secret_sha256, k.label, k.created_at, k.revoked_at, k.changed_in, k.expires_at, k.made_by, k.source_id, u.used_at, u.client, maker.email AS made_by, (k.made_by IS NOT NULL AND NOT EXISTS (
     SELECT FROM memberships m WHERE m.team_id = k.team_id AND m.user_id = k.made_by))::boolean AS maker_left
 FROM ingest_keys k
 LEFT JOIN ingest_key_uses u ON u.key_id = k.key_id
@@ -184,6 +196,7 @@ func (q *Queries) IngestKeyList(ctx context.Context, db DBTX, teamID uuid.UUID) 
 			&i.IngestKey.ChangedIn,
 			&i.IngestKey.ExpiresAt,
 			&i.IngestKey.MadeBy,
+			&i.IngestKey.SourceID,
 			&i.UsedAt,
 			&i.Client,
 			&i.MadeBy,
@@ -200,7 +213,9 @@ func (q *Queries) IngestKeyList(ctx context.Context, db DBTX, teamID uuid.UUID) 
 }
 
 const IngestKeyListAfter = `-- name: IngestKeyListAfter :many
-SELECT key_id, team_id, secret_sha256, label, created_at, revoked_at, changed_in, expires_at, made_by FROM ingest_keys WHERE key_id > $1 ORDER BY key_id LIMIT $2
+
+SELECT k.key_id, k.team_id, k.secret_sha256, k.label, k.created_at, k.revoked_at, k.changed_in, k.expires_at, k.made_by, k.source_id, s.format FROM ingest_keys k LEFT JOIN sources s ON s.id = k.source_id AND s.disabled_at IS NULL
+WHERE k.key_id > $1 ORDER BY k.key_id LIMIT $2
 `
 
 type IngestKeyListAfterParams struct {
@@ -208,26 +223,35 @@ type IngestKeyListAfterParams struct {
 	Most  int32
 }
 
+type IngestKeyListAfterRow struct {
+	IngestKey IngestKey
+	Format    *string
+}
+
+// The receiver reads keys with the format of their source, which is null for a key of uploads, and if the source is missing
+// or disabled.
 // IngestKeyListAfter lists a page of the keys of all teams for the receiver, which keeps them in memory.
-func (q *Queries) IngestKeyListAfter(ctx context.Context, db DBTX, arg IngestKeyListAfterParams) ([]IngestKey, error) {
+func (q *Queries) IngestKeyListAfter(ctx context.Context, db DBTX, arg IngestKeyListAfterParams) ([]IngestKeyListAfterRow, error) {
 	rows, err := db.Query(ctx, IngestKeyListAfter, arg.After, arg.Most)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []IngestKey
+	var items []IngestKeyListAfterRow
 	for rows.Next() {
-		var i IngestKey
+		var i IngestKeyListAfterRow
 		if err := rows.Scan(
-			&i.KeyID,
-			&i.TeamID,
-			&i.SecretSha256,
-			&i.Label,
-			&i.CreatedAt,
-			&i.RevokedAt,
-			&i.ChangedIn,
-			&i.ExpiresAt,
-			&i.MadeBy,
+			&i.IngestKey.KeyID,
+			&i.IngestKey.TeamID,
+			&i.IngestKey.SecretSha256,
+			&i.IngestKey.Label,
+			&i.IngestKey.CreatedAt,
+			&i.IngestKey.RevokedAt,
+			&i.IngestKey.ChangedIn,
+			&i.IngestKey.ExpiresAt,
+			&i.IngestKey.MadeBy,
+			&i.IngestKey.SourceID,
+			&i.Format,
 		); err != nil {
 			return nil, err
 		}
@@ -240,8 +264,8 @@ func (q *Queries) IngestKeyListAfter(ctx context.Context, db DBTX, arg IngestKey
 }
 
 const IngestKeyListChanged = `-- name: IngestKeyListChanged :many
-SELECT key_id, team_id, secret_sha256, label, created_at, revoked_at, changed_in, expires_at, made_by FROM ingest_keys
-WHERE changed_in >= $1 AND changed_in < pg_snapshot_xmax(pg_current_snapshot())::text::bigint
+SELECT k.key_id, k.team_id, k.secret_sha256, k.label, k.created_at, k.revoked_at, k.changed_in, k.expires_at, k.made_by, k.source_id, s.format FROM ingest_keys k LEFT JOIN sources s ON s.id = k.source_id AND s.disabled_at IS NULL
+WHERE k.changed_in >= $1 AND k.changed_in < pg_snapshot_xmax(pg_current_snapshot())::text::bigint
 LIMIT $2
 `
 
@@ -250,27 +274,34 @@ type IngestKeyListChangedParams struct {
 	Most  int32
 }
 
+type IngestKeyListChangedRow struct {
+	IngestKey IngestKey
+	Format    *string
+}
+
 // IngestKeyListChanged lists the keys that were inserted or updated by a transaction or a later one. It leaves out the
 // numbers of future transactions, which a table that was restored from another server can contain.
-func (q *Queries) IngestKeyListChanged(ctx context.Context, db DBTX, arg IngestKeyListChangedParams) ([]IngestKey, error) {
+func (q *Queries) IngestKeyListChanged(ctx context.Context, db DBTX, arg IngestKeyListChangedParams) ([]IngestKeyListChangedRow, error) {
 	rows, err := db.Query(ctx, IngestKeyListChanged, arg.Since, arg.Most)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []IngestKey
+	var items []IngestKeyListChangedRow
 	for rows.Next() {
-		var i IngestKey
+		var i IngestKeyListChangedRow
 		if err := rows.Scan(
-			&i.KeyID,
-			&i.TeamID,
-			&i.SecretSha256,
-			&i.Label,
-			&i.CreatedAt,
-			&i.RevokedAt,
-			&i.ChangedIn,
-			&i.ExpiresAt,
-			&i.MadeBy,
+			&i.IngestKey.KeyID,
+			&i.IngestKey.TeamID,
+			&i.IngestKey.SecretSha256,
+			&i.IngestKey.Label,
+			&i.IngestKey.CreatedAt,
+			&i.IngestKey.RevokedAt,
+			&i.IngestKey.ChangedIn,
+			&i.IngestKey.ExpiresAt,
+			&i.IngestKey.MadeBy,
+			&i.IngestKey.SourceID,
+			&i.Format,
 		); err != nil {
 			return nil, err
 		}
@@ -283,7 +314,7 @@ func (q *Queries) IngestKeyListChanged(ctx context.Context, db DBTX, arg IngestK
 }
 
 const IngestKeyLock = `-- name: IngestKeyLock :one
-SELECT key_id, team_id, secret_sha256, label, created_at, revoked_at, changed_in, expires_at, made_by FROM ingest_keys WHERE key_id = $1 AND team_id = $2 FOR NO KEY UPDATE
+SELECT key_id, team_id, secret_sha256, label, created_at, revoked_at, changed_in, expires_at, made_by, source_id FROM ingest_keys WHERE key_id = $1 AND team_id = $2 FOR NO KEY UPDATE
 `
 
 type IngestKeyLockParams struct {
@@ -304,6 +335,7 @@ func (q *Queries) IngestKeyLock(ctx context.Context, db DBTX, arg IngestKeyLockP
 		&i.ChangedIn,
 		&i.ExpiresAt,
 		&i.MadeBy,
+		&i.SourceID,
 	)
 	return i, err
 }
@@ -329,7 +361,7 @@ func (q *Queries) IngestKeyPosition(ctx context.Context, db DBTX) (IngestKeyPosi
 
 const IngestKeyRevoke = `-- name: IngestKeyRevoke :one
 UPDATE ingest_keys SET revoked_at = coalesce(revoked_at, now()) WHERE key_id = $1 AND team_id = $2
-RETURNING key_id, team_id, secret_sha256, label, created_at, revoked_at, changed_in, expires_at, made_by
+RETURNING key_id, team_id, secret_sha256, label, created_at, revoked_at, changed_in, expires_at, made_by, source_id
 `
 
 type IngestKeyRevokeParams struct {
@@ -351,6 +383,7 @@ func (q *Queries) IngestKeyRevoke(ctx context.Context, db DBTX, arg IngestKeyRev
 		&i.ChangedIn,
 		&i.ExpiresAt,
 		&i.MadeBy,
+		&i.SourceID,
 	)
 	return i, err
 }

@@ -281,6 +281,8 @@ type IngestKey struct {
 	ExpiresAt    *time.Time
 	// the person who created or replaced the key; null for an operator
 	MadeBy *uuid.UUID
+	// the source at which the key is valid, and nowhere else; null: valid for uploads
+	SourceID *uuid.UUID
 }
 
 type IngestKeyUse struct {
@@ -514,10 +516,17 @@ type RejectedUpload struct {
 	Reason         string
 	Detail         string
 	TeamID         *uuid.UUID
-	HardwareID     *string
-	Payload        []byte
-	ReplayedAt     *time.Time
-	RejectedAt     time.Time
+	// of the unit; null if none is known, as of an unknown alias
+	HardwareID *string
+	// the unit as its sender names it: its hardware id or alias; null if none is known
+	Unit *string
+	// the source of the message; null for an upload
+	SourceID *uuid.UUID
+	// of times in the line protocol of a source; empty otherwise
+	Precision  string
+	Payload    []byte
+	ReplayedAt *time.Time
+	RejectedAt time.Time
 }
 
 type ServiceSecret struct {
@@ -566,6 +575,35 @@ type SignInLink struct {
 	CreatedAt   time.Time
 	ExpiresAt   time.Time
 	UsedAt      *time.Time
+}
+
+type Source struct {
+	ID         uuid.UUID
+	TeamID     uuid.UUID
+	Name       string
+	Format     string
+	Mapping    *string
+	CreatedAt  time.Time
+	DisabledAt *time.Time
+}
+
+type SourceHour struct {
+	SourceID uuid.UUID
+	Hour     time.Time
+	Messages int64
+	// measurements that became readings
+	Stored int64
+	// rejects
+	Rejected int64
+	// parts of messages that the mapping ignores
+	Ignored int64
+}
+
+type SourceState struct {
+	SourceID       uuid.UUID
+	LastReceivedAt time.Time
+	Message        []byte
+	Precision      string
 }
 
 type Stream struct {
@@ -622,6 +660,13 @@ type TimescaledbInformationJobStat struct {
 	JobID         int32
 	LastRunStatus *string
 	NextStart     *time.Time
+}
+
+type UnitAlias struct {
+	TeamID     uuid.UUID
+	AliasKey   string
+	Alias      string
+	HardwareID string
 }
 
 type User struct {

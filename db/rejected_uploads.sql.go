@@ -49,7 +49,7 @@ func (q *Queries) RejectDeleteByTeam(ctx context.Context, db DBTX, arg RejectDel
 }
 
 const RejectGet = `-- name: RejectGet :one
-SELECT id, received_at, stream_sequence, reason, detail, team_id, hardware_id, payload, replayed_at, rejected_at FROM rejected_uploads WHERE id = $1
+SELECT id, received_at, stream_sequence, reason, detail, team_id, hardware_id, unit, source_id, precision, payload, replayed_at, rejected_at FROM rejected_uploads WHERE id = $1
 `
 
 func (q *Queries) RejectGet(ctx context.Context, db DBTX, rejectID uuid.UUID) (RejectedUpload, error) {
@@ -63,6 +63,9 @@ func (q *Queries) RejectGet(ctx context.Context, db DBTX, rejectID uuid.UUID) (R
 		&i.Detail,
 		&i.TeamID,
 		&i.HardwareID,
+		&i.Unit,
+		&i.SourceID,
+		&i.Precision,
 		&i.Payload,
 		&i.ReplayedAt,
 		&i.RejectedAt,
@@ -71,19 +74,26 @@ func (q *Queries) RejectGet(ctx context.Context, db DBTX, rejectID uuid.UUID) (R
 }
 
 const RejectGetByMessage = `-- name: RejectGetByMessage :one
-SELECT id, received_at, stream_sequence, reason, detail, team_id, hardware_id, payload, replayed_at, rejected_at FROM rejected_uploads
+SELECT id, received_at, stream_sequence, reason, detail, team_id, hardware_id, unit, source_id, precision, payload, replayed_at, rejected_at FROM rejected_uploads
 WHERE received_at = $1 AND stream_sequence = $2 AND reason = $3
+  AND unit IS NOT DISTINCT FROM $4
 `
 
 type RejectGetByMessageParams struct {
 	ReceivedAt     time.Time
 	StreamSequence int64
 	Reason         string
+	Unit           *string
 }
 
 // RejectGetByMessage returns the reject of a message for a reason.
 func (q *Queries) RejectGetByMessage(ctx context.Context, db DBTX, arg RejectGetByMessageParams) (RejectedUpload, error) {
-	row := db.QueryRow(ctx, RejectGetByMessage, arg.ReceivedAt, arg.StreamSequence, arg.Reason)
+	row := db.QueryRow(ctx, RejectGetByMessage,
+		arg.ReceivedAt,
+		arg.StreamSequence,
+		arg.Reason,
+		arg.Unit,
+	)
 	var i RejectedUpload
 	err := row.Scan(
 		&i.ID,
@@ -93,6 +103,9 @@ func (q *Queries) RejectGetByMessage(ctx context.Context, db DBTX, arg RejectGet
 		&i.Detail,
 		&i.TeamID,
 		&i.HardwareID,
+		&i.Unit,
+		&i.SourceID,
+		&i.Precision,
 		&i.Payload,
 		&i.ReplayedAt,
 		&i.RejectedAt,
@@ -101,7 +114,7 @@ func (q *Queries) RejectGetByMessage(ctx context.Context, db DBTX, arg RejectGet
 }
 
 const RejectGetByTeam = `-- name: RejectGetByTeam :one
-SELECT id, received_at, stream_sequence, reason, detail, team_id, hardware_id, payload, replayed_at, rejected_at FROM rejected_uploads WHERE id = $1 AND team_id = $2::uuid
+SELECT id, received_at, stream_sequence, reason, detail, team_id, hardware_id, unit, source_id, precision, payload, replayed_at, rejected_at FROM rejected_uploads WHERE id = $1 AND team_id = $2::uuid
 `
 
 type RejectGetByTeamParams struct {
@@ -120,6 +133,9 @@ func (q *Queries) RejectGetByTeam(ctx context.Context, db DBTX, arg RejectGetByT
 		&i.Detail,
 		&i.TeamID,
 		&i.HardwareID,
+		&i.Unit,
+		&i.SourceID,
+		&i.Precision,
 		&i.Payload,
 		&i.ReplayedAt,
 		&i.RejectedAt,
@@ -129,16 +145,16 @@ func (q *Queries) RejectGetByTeam(ctx context.Context, db DBTX, arg RejectGetByT
 
 const RejectGroupCount = `-- name: RejectGroupCount :one
 SELECT count(*) FROM rejected_uploads
-WHERE team_id = $1::uuid AND reason = $2 AND hardware_id = $3::text
+WHERE team_id = $1::uuid AND reason = $2 AND unit = $3::text
   AND (received_at, id) > ($4::timestamptz, $5::uuid)
 `
 
 type RejectGroupCountParams struct {
-	TeamID     uuid.UUID
-	Reason     string
-	HardwareID string
-	AfterAt    time.Time
-	AfterID    uuid.UUID
+	TeamID  uuid.UUID
+	Reason  string
+	Unit    string
+	AfterAt time.Time
+	AfterID uuid.UUID
 }
 
 // RejectGroupCount counts the rejects of a group after a position.
@@ -146,7 +162,7 @@ func (q *Queries) RejectGroupCount(ctx context.Context, db DBTX, arg RejectGroup
 	row := db.QueryRow(ctx, RejectGroupCount,
 		arg.TeamID,
 		arg.Reason,
-		arg.HardwareID,
+		arg.Unit,
 		arg.AfterAt,
 		arg.AfterID,
 	)
@@ -156,32 +172,32 @@ func (q *Queries) RejectGroupCount(ctx context.Context, db DBTX, arg RejectGroup
 }
 
 const RejectGroupList = `-- name: RejectGroupList :many
-SELECT reason, hardware_id, count(*) AS total, count(replayed_at) AS replayed,
+SELECT reason, unit, count(*) AS total, count(replayed_at) AS replayed,
     min(received_at)::timestamptz AS first_at, max(received_at)::timestamptz AS last_at
 FROM rejected_uploads
 WHERE team_id = $1::uuid
   AND ($2::text IS NULL OR reason = $2)
-  AND ($3::text IS NULL OR hardware_id = $3)
-GROUP BY reason, hardware_id
-ORDER BY last_at DESC, reason, hardware_id
+  AND ($3::text IS NULL OR unit = $3)
+GROUP BY reason, unit
+ORDER BY last_at DESC, reason, unit
 LIMIT $5::bigint OFFSET $4::bigint
 `
 
 type RejectGroupListParams struct {
-	TeamID     uuid.UUID
-	Reason     *string
-	HardwareID *string
-	Skipped    int64
-	Most       int64
+	TeamID  uuid.UUID
+	Reason  *string
+	Unit    *string
+	Skipped int64
+	Most    int64
 }
 
 type RejectGroupListRow struct {
-	Reason     string
-	HardwareID *string
-	Total      int64
-	Replayed   int64
-	FirstAt    time.Time
-	LastAt     time.Time
+	Reason   string
+	Unit     *string
+	Total    int64
+	Replayed int64
+	FirstAt  time.Time
+	LastAt   time.Time
 }
 
 // RejectGroupList counts the rejects of a team by reason and unit, those with the newest reject first. A null filter
@@ -190,7 +206,7 @@ func (q *Queries) RejectGroupList(ctx context.Context, db DBTX, arg RejectGroupL
 	rows, err := db.Query(ctx, RejectGroupList,
 		arg.TeamID,
 		arg.Reason,
-		arg.HardwareID,
+		arg.Unit,
 		arg.Skipped,
 		arg.Most,
 	)
@@ -203,7 +219,7 @@ func (q *Queries) RejectGroupList(ctx context.Context, db DBTX, arg RejectGroupL
 		var i RejectGroupListRow
 		if err := rows.Scan(
 			&i.Reason,
-			&i.HardwareID,
+			&i.Unit,
 			&i.Total,
 			&i.Replayed,
 			&i.FirstAt,
@@ -221,19 +237,19 @@ func (q *Queries) RejectGroupList(ctx context.Context, db DBTX, arg RejectGroupL
 
 const RejectGroupPage = `-- name: RejectGroupPage :many
 SELECT received_at, id FROM rejected_uploads
-WHERE team_id = $1::uuid AND reason = $2 AND hardware_id = $3::text
+WHERE team_id = $1::uuid AND reason = $2 AND unit = $3::text
   AND (received_at, id) > ($4::timestamptz, $5::uuid)
 ORDER BY received_at, id
 LIMIT $6::bigint
 `
 
 type RejectGroupPageParams struct {
-	TeamID     uuid.UUID
-	Reason     string
-	HardwareID string
-	AfterAt    time.Time
-	AfterID    uuid.UUID
-	Most       int64
+	TeamID  uuid.UUID
+	Reason  string
+	Unit    string
+	AfterAt time.Time
+	AfterID uuid.UUID
+	Most    int64
 }
 
 type RejectGroupPageRow struct {
@@ -246,7 +262,7 @@ func (q *Queries) RejectGroupPage(ctx context.Context, db DBTX, arg RejectGroupP
 	rows, err := db.Query(ctx, RejectGroupPage,
 		arg.TeamID,
 		arg.Reason,
-		arg.HardwareID,
+		arg.Unit,
 		arg.AfterAt,
 		arg.AfterID,
 		arg.Most,
@@ -270,11 +286,14 @@ func (q *Queries) RejectGroupPage(ctx context.Context, db DBTX, arg RejectGroupP
 }
 
 const RejectInsert = `-- name: RejectInsert :exec
-INSERT INTO rejected_uploads (received_at, stream_sequence, reason, detail, team_id, hardware_id, payload)
+INSERT INTO rejected_uploads (received_at, stream_sequence, reason, detail, team_id, hardware_id, unit,
+                              source_id, precision, payload)
 SELECT unnest($1::timestamptz[]), unnest($2::bigint[]), unnest($3::text[]),
        unnest($4::text[]), nullif(unnest($5::uuid[]), '00000000-0000-0000-0000-000000000000'),
-       nullif(unnest($6::text[]), ''), unnest($7::bytea[])
-ON CONFLICT (received_at, stream_sequence, reason) DO UPDATE SET reason = excluded.reason WHERE false
+       nullif(unnest($6::text[]), ''), nullif(unnest($7::text[]), ''),
+       nullif(unnest($8::uuid[]), '00000000-0000-0000-0000-000000000000'), unnest($9::text[]),
+       unnest($10::bytea[])
+ON CONFLICT (received_at, stream_sequence, reason, unit) DO UPDATE SET reason = excluded.reason WHERE false
 `
 
 type RejectInsertParams struct {
@@ -284,6 +303,9 @@ type RejectInsertParams struct {
 	Detail         []string
 	TeamID         []uuid.UUID
 	HardwareID     []string
+	Unit           []string
+	SourceID       []uuid.UUID
+	Precision      []string
 	Payload        [][]byte
 }
 
@@ -299,26 +321,33 @@ func (q *Queries) RejectInsert(ctx context.Context, db DBTX, arg RejectInsertPar
 		arg.Detail,
 		arg.TeamID,
 		arg.HardwareID,
+		arg.Unit,
+		arg.SourceID,
+		arg.Precision,
 		arg.Payload,
 	)
 	return err
 }
 
 const RejectList = `-- name: RejectList :many
-SELECT id, received_at, team_id, hardware_id, reason, detail, stream_sequence, replayed_at
+SELECT id, received_at, team_id, hardware_id, unit, source_id, reason, detail, stream_sequence, replayed_at
 FROM rejected_uploads
 WHERE ($1::uuid IS NULL OR team_id = $1)
   AND ($2::text IS NULL OR reason = $2)
   AND ($3::text IS NULL OR hardware_id = $3)
-  AND ($4::timestamptz IS NULL OR received_at >= $4)
+  AND ($4::text IS NULL OR unit = $4)
+  AND ($5::uuid IS NULL OR source_id = $5)
+  AND ($6::timestamptz IS NULL OR received_at >= $6)
 ORDER BY received_at DESC, stream_sequence DESC, id
-LIMIT $5::bigint
+LIMIT $7::bigint
 `
 
 type RejectListParams struct {
 	TeamID     *uuid.UUID
 	Reason     *string
 	HardwareID *string
+	Unit       *string
+	SourceID   *uuid.UUID
 	Since      *time.Time
 	Most       int64
 }
@@ -328,6 +357,8 @@ type RejectListRow struct {
 	ReceivedAt     time.Time
 	TeamID         *uuid.UUID
 	HardwareID     *string
+	Unit           *string
+	SourceID       *uuid.UUID
 	Reason         string
 	Detail         string
 	StreamSequence int64
@@ -340,6 +371,8 @@ func (q *Queries) RejectList(ctx context.Context, db DBTX, arg RejectListParams)
 		arg.TeamID,
 		arg.Reason,
 		arg.HardwareID,
+		arg.Unit,
+		arg.SourceID,
 		arg.Since,
 		arg.Most,
 	)
@@ -355,6 +388,8 @@ func (q *Queries) RejectList(ctx context.Context, db DBTX, arg RejectListParams)
 			&i.ReceivedAt,
 			&i.TeamID,
 			&i.HardwareID,
+			&i.Unit,
+			&i.SourceID,
 			&i.Reason,
 			&i.Detail,
 			&i.StreamSequence,
@@ -371,15 +406,16 @@ func (q *Queries) RejectList(ctx context.Context, db DBTX, arg RejectListParams)
 }
 
 const RejectListByTeam = `-- name: RejectListByTeam :many
-SELECT id, received_at, hardware_id, reason, detail, replayed_at
+SELECT id, received_at, hardware_id, unit, reason, detail, replayed_at
 FROM rejected_uploads
 WHERE team_id = $1::uuid AND reject_team(team_id) = $1
   AND (received_at AT TIME ZONE 'UTC', id) < (timezone('UTC', $2::timestamptz), $3::uuid)
   AND received_at AT TIME ZONE 'UTC' >= timezone('UTC', $4::timestamptz)
   AND ($5::text IS NULL OR reason = $5)
   AND ($6::text IS NULL OR hardware_id = $6)
+  AND ($7::text IS NULL OR unit = $7)
 ORDER BY received_at AT TIME ZONE 'UTC' DESC, id DESC
-LIMIT $7::bigint
+LIMIT $8::bigint
 `
 
 type RejectListByTeamParams struct {
@@ -389,6 +425,7 @@ type RejectListByTeamParams struct {
 	Since      time.Time
 	Reason     *string
 	HardwareID *string
+	Unit       *string
 	Most       int64
 }
 
@@ -396,6 +433,7 @@ type RejectListByTeamRow struct {
 	ID         uuid.UUID
 	ReceivedAt time.Time
 	HardwareID *string
+	Unit       *string
 	Reason     string
 	Detail     string
 	ReplayedAt *time.Time
@@ -411,6 +449,7 @@ func (q *Queries) RejectListByTeam(ctx context.Context, db DBTX, arg RejectListB
 		arg.Since,
 		arg.Reason,
 		arg.HardwareID,
+		arg.Unit,
 		arg.Most,
 	)
 	if err != nil {
@@ -424,6 +463,7 @@ func (q *Queries) RejectListByTeam(ctx context.Context, db DBTX, arg RejectListB
 			&i.ID,
 			&i.ReceivedAt,
 			&i.HardwareID,
+			&i.Unit,
 			&i.Reason,
 			&i.Detail,
 			&i.ReplayedAt,

@@ -279,7 +279,7 @@ func (q *Queries) SubjectErasureInsert(ctx context.Context, db DBTX, arg Subject
 
 const SubjectMentionList = `-- name: SubjectMentionList :many
 SELECT m.place::text AS place, m.id::text AS id, m.field::text AS field,
-    (CASE WHEN m.field IN ('payload', 'response') THEN '' ELSE m.content END)::text AS content
+    (CASE WHEN m.field IN ('payload', 'response', 'message') THEN '' ELSE m.content END)::text AS content
 FROM (
     SELECT 'teams', t.id::text, 'name', t.name FROM teams t WHERE t.id = $1
     UNION ALL SELECT 'devices', d.id::text, 'hardware_id', d.hardware_id FROM devices d WHERE d.team_id = $1
@@ -328,6 +328,12 @@ FROM (
     UNION ALL SELECT 'rejected_uploads', r.id::text, 'detail', r.detail FROM rejected_uploads r WHERE r.team_id = $1
     UNION ALL SELECT 'rejected_uploads', r.id::text, 'hardware_id', r.hardware_id FROM rejected_uploads r
         WHERE r.team_id = $1
+    UNION ALL SELECT 'rejected_uploads', r.id::text, 'unit', r.unit FROM rejected_uploads r WHERE r.team_id = $1
+    UNION ALL SELECT 'sources', s.id::text, 'name', s.name FROM sources s WHERE s.team_id = $1
+    UNION ALL SELECT 'sources', s.id::text, 'mapping', s.mapping FROM sources s WHERE s.team_id = $1
+    UNION ALL SELECT 'source_state', s.id::text, 'message', encode(st.message, 'escape')
+        FROM source_state st JOIN sources s ON s.id = st.source_id WHERE s.team_id = $1
+    UNION ALL SELECT 'unit_aliases', a.hardware_id, 'alias', a.alias FROM unit_aliases a WHERE a.team_id = $1
     UNION ALL SELECT 'rejected_uploads', r.id::text, 'payload', encode(r.payload, 'escape') FROM rejected_uploads r
         WHERE r.team_id = $1
     UNION ALL SELECT 'idempotency_keys', i.path, 'idempotency_key', i.idempotency_key

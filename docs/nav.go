@@ -50,6 +50,7 @@ var sections = []section{
 		guide("changes", "Change feed", "Keep a complete copy of the readings, late ones included."),
 		guide("late-data", "Late data", "Why old readings appear later, and how to keep a copy complete."),
 		guide("uploads", "Uploads", "Deliver readings from devices and gateways."),
+		guide("sources", "Sources", "Connect devices and platforms that send their own formats."),
 	}},
 	{"Reference", []link{
 		{"/reference", "API reference", "Every endpoint, parameter and response of the API.", ""},

@@ -36,13 +36,13 @@ ORDER BY d.id;
 -- AlertRejectList counts the rejects of the units of a team that arrived since a time and were not replayed, with the
 -- reason of the newest one.
 -- name: AlertRejectList :many
-SELECT coalesce(hardware_id, '')::text AS hardware_id, min(received_at)::timestamptz AS first_at,
+SELECT coalesce(unit, '')::text AS unit, min(received_at)::timestamptz AS first_at,
        max(received_at)::timestamptz AS last_at, ((array_agg(reason ORDER BY received_at DESC))[1])::text AS reason
 FROM rejected_uploads
 WHERE team_id = @team_id::uuid AND reject_team(team_id) = @team_id
   AND received_at AT TIME ZONE 'UTC' >= timezone('UTC', @since::timestamptz) AND replayed_at IS NULL
-GROUP BY hardware_id
-ORDER BY hardware_id
+GROUP BY unit
+ORDER BY unit
 LIMIT @most::bigint;
 
 -- AlertList lists the alerts of a team that are open or ended after a time, with their devices and who has the rooms: the

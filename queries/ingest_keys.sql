@@ -1,6 +1,6 @@
 -- name: IngestKeyInsert :one
-INSERT INTO ingest_keys (key_id, team_id, secret_sha256, label, expires_at, made_by)
-VALUES (@key_id, @team_id, @secret_sha256, @label, @expires_at, sqlc.narg(made_by))
+INSERT INTO ingest_keys (key_id, team_id, secret_sha256, label, expires_at, made_by, source_id)
+VALUES (@key_id, @team_id, @secret_sha256, @label, @expires_at, sqlc.narg(made_by), sqlc.narg(source_id))
 RETURNING *;
 
 -- IngestKeyList lists the keys of a team with their last use, if they were used, and the person who made each.
@@ -12,13 +12,18 @@ LEFT JOIN ingest_key_uses u ON u.key_id = k.key_id
 LEFT JOIN users maker ON maker.id = k.made_by
 WHERE k.team_id = @team_id ORDER BY k.created_at, k.key_id;
 
+-- The receiver reads keys with the format of their source, which is null for a key of uploads, and if the source is missing
+-- or disabled.
+
 -- IngestKeyListAfter lists a page of the keys of all teams for the receiver, which keeps them in memory.
 -- name: IngestKeyListAfter :many
-SELECT * FROM ingest_keys WHERE key_id > @after ORDER BY key_id LIMIT @most;
+SELECT sqlc.embed(k), s.format FROM ingest_keys k LEFT JOIN sources s ON s.id = k.source_id AND s.disabled_at IS NULL
+WHERE k.key_id > @after ORDER BY k.key_id LIMIT @most;
 
 -- IngestKeyGet finds keys that the receiver does not know yet.
 -- name: IngestKeyGet :many
-SELECT * FROM ingest_keys WHERE key_id = ANY (@key_ids::text[]);
+SELECT sqlc.embed(k), s.format FROM ingest_keys k LEFT JOIN sources s ON s.id = k.source_id AND s.disabled_at IS NULL
+WHERE k.key_id = ANY (@key_ids::text[]);
 
 -- IngestKeyPosition returns the oldest transaction that runs, and the start of the server: the numbers of transactions
 -- of two servers cannot be compared. Every change that no query has seen so far is at or above that transaction.
@@ -29,8 +34,8 @@ SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint AS oldest_running,
 -- IngestKeyListChanged lists the keys that were inserted or updated by a transaction or a later one. It leaves out the
 -- numbers of future transactions, which a table that was restored from another server can contain.
 -- name: IngestKeyListChanged :many
-SELECT * FROM ingest_keys
-WHERE changed_in >= @since AND changed_in < pg_snapshot_xmax(pg_current_snapshot())::text::bigint
+SELECT sqlc.embed(k), s.format FROM ingest_keys k LEFT JOIN sources s ON s.id = k.source_id AND s.disabled_at IS NULL
+WHERE k.changed_in >= @since AND k.changed_in < pg_snapshot_xmax(pg_current_snapshot())::text::bigint
 LIMIT @most;
 
 -- name: IngestKeyLock :one

@@ -3,19 +3,24 @@
 -- it, the redelivery of a batch of rejects would be acknowledged although the standby may not have them yet: the commit
 -- of the first delivery stays even if its wait for the standby is canceled.
 -- name: RejectInsert :exec
-INSERT INTO rejected_uploads (received_at, stream_sequence, reason, detail, team_id, hardware_id, payload)
+INSERT INTO rejected_uploads (received_at, stream_sequence, reason, detail, team_id, hardware_id, unit,
+                              source_id, precision, payload)
 SELECT unnest(@received_at::timestamptz[]), unnest(@stream_sequence::bigint[]), unnest(@reason::text[]),
        unnest(@detail::text[]), nullif(unnest(@team_id::uuid[]), '00000000-0000-0000-0000-000000000000'),
-       nullif(unnest(@hardware_id::text[]), ''), unnest(@payload::bytea[])
-ON CONFLICT (received_at, stream_sequence, reason) DO UPDATE SET reason = excluded.reason WHERE false;
+       nullif(unnest(@hardware_id::text[]), ''), nullif(unnest(@unit::text[]), ''),
+       nullif(unnest(@source_id::uuid[]), '00000000-0000-0000-0000-000000000000'), unnest(@precision::text[]),
+       unnest(@payload::bytea[])
+ON CONFLICT (received_at, stream_sequence, reason, unit) DO UPDATE SET reason = excluded.reason WHERE false;
 
 -- RejectList lists rejects without their payload, the newest first. A null filter matches all.
 -- name: RejectList :many
-SELECT id, received_at, team_id, hardware_id, reason, detail, stream_sequence, replayed_at
+SELECT id, received_at, team_id, hardware_id, unit, source_id, reason, detail, stream_sequence, replayed_at
 FROM rejected_uploads
 WHERE (sqlc.narg(team_id)::uuid IS NULL OR team_id = sqlc.narg(team_id))
   AND (sqlc.narg(reason)::text IS NULL OR reason = sqlc.narg(reason))
   AND (sqlc.narg(hardware_id)::text IS NULL OR hardware_id = sqlc.narg(hardware_id))
+  AND (sqlc.narg(unit)::text IS NULL OR unit = sqlc.narg(unit))
+  AND (sqlc.narg(source_id)::uuid IS NULL OR source_id = sqlc.narg(source_id))
   AND (sqlc.narg(since)::timestamptz IS NULL OR received_at >= sqlc.narg(since))
 ORDER BY received_at DESC, stream_sequence DESC, id
 LIMIT @most::bigint;
@@ -23,33 +28,34 @@ LIMIT @most::bigint;
 -- RejectListByTeam lists the rejects of a team without their payload, the newest first, from a position on and back to a
 -- time. A null filter matches all. The expressions are those of rejected_uploads_team_idx; the condition on team_id follows from the first.
 -- name: RejectListByTeam :many
-SELECT id, received_at, hardware_id, reason, detail, replayed_at
+SELECT id, received_at, hardware_id, unit, reason, detail, replayed_at
 FROM rejected_uploads
 WHERE team_id = @team_id::uuid AND reject_team(team_id) = @team_id
   AND (received_at AT TIME ZONE 'UTC', id) < (timezone('UTC', @before_at::timestamptz), @before_id::uuid)
   AND received_at AT TIME ZONE 'UTC' >= timezone('UTC', @since::timestamptz)
   AND (sqlc.narg(reason)::text IS NULL OR reason = sqlc.narg(reason))
   AND (sqlc.narg(hardware_id)::text IS NULL OR hardware_id = sqlc.narg(hardware_id))
+  AND (sqlc.narg(unit)::text IS NULL OR unit = sqlc.narg(unit))
 ORDER BY received_at AT TIME ZONE 'UTC' DESC, id DESC
 LIMIT @most::bigint;
 
 -- RejectGroupList counts the rejects of a team by reason and unit, those with the newest reject first. A null filter
 -- matches all.
 -- name: RejectGroupList :many
-SELECT reason, hardware_id, count(*) AS total, count(replayed_at) AS replayed,
+SELECT reason, unit, count(*) AS total, count(replayed_at) AS replayed,
     min(received_at)::timestamptz AS first_at, max(received_at)::timestamptz AS last_at
 FROM rejected_uploads
 WHERE team_id = @team_id::uuid
   AND (sqlc.narg(reason)::text IS NULL OR reason = sqlc.narg(reason))
-  AND (sqlc.narg(hardware_id)::text IS NULL OR hardware_id = sqlc.narg(hardware_id))
-GROUP BY reason, hardware_id
-ORDER BY last_at DESC, reason, hardware_id
+  AND (sqlc.narg(unit)::text IS NULL OR unit = sqlc.narg(unit))
+GROUP BY reason, unit
+ORDER BY last_at DESC, reason, unit
 LIMIT @most::bigint OFFSET @skipped::bigint;
 
 -- RejectGroupPage lists the positions of the rejects of a group after a position, the oldest first.
 -- name: RejectGroupPage :many
 SELECT received_at, id FROM rejected_uploads
-WHERE team_id = @team_id::uuid AND reason = @reason AND hardware_id = @hardware_id::text
+WHERE team_id = @team_id::uuid AND reason = @reason AND unit = @unit::text
   AND (received_at, id) > (@after_at::timestamptz, @after_id::uuid)
 ORDER BY received_at, id
 LIMIT @most::bigint;
@@ -57,7 +63,7 @@ LIMIT @most::bigint;
 -- RejectGroupCount counts the rejects of a group after a position.
 -- name: RejectGroupCount :one
 SELECT count(*) FROM rejected_uploads
-WHERE team_id = @team_id::uuid AND reason = @reason AND hardware_id = @hardware_id::text
+WHERE team_id = @team_id::uuid AND reason = @reason AND unit = @unit::text
   AND (received_at, id) > (@after_at::timestamptz, @after_id::uuid);
 
 -- name: RejectGetByTeam :one
@@ -69,7 +75,8 @@ SELECT * FROM rejected_uploads WHERE id = @reject_id;
 -- RejectGetByMessage returns the reject of a message for a reason.
 -- name: RejectGetByMessage :one
 SELECT * FROM rejected_uploads
-WHERE received_at = @received_at AND stream_sequence = @stream_sequence AND reason = @reason;
+WHERE received_at = @received_at AND stream_sequence = @stream_sequence AND reason = @reason
+  AND unit IS NOT DISTINCT FROM sqlc.narg(unit);
 
 -- name: RejectMarkReplayed :exec
 UPDATE rejected_uploads SET replayed_at = now() WHERE id = @reject_id;

@@ -86,8 +86,10 @@ CREATE TABLE ingest_keys (
     revoked_at    timestamptz,
     changed_in    bigint NOT NULL DEFAULT 0,
     expires_at    timestamptz,
-    made_by       uuid
+    made_by       uuid,
+    source_id     uuid
 );
+COMMENT ON COLUMN ingest_keys.source_id IS 'the source at which the key is valid, and nowhere else; null: valid for uploads';
 COMMENT ON COLUMN ingest_keys.made_by IS 'the person who created or replaced the key; null for an operator';
 CREATE INDEX ingest_keys_team_id_idx ON ingest_keys (team_id);
 CREATE INDEX ingest_keys_changed_in_idx ON ingest_keys (changed_in);

@@ -17,8 +17,8 @@ CREATE TABLE stream_shares (
 );
 
 -- rejected_uploads holds what could not be stored, with the reason (decision 41). The arrival time and the sequence
--- identify a message of the queue (a stream that is recreated counts from 1 again); together with the reason they
--- identify a reject, so that a redelivery does not add a second one.
+-- identify a message of the queue (a stream that is recreated counts from 1 again); together with the reason and the unit
+-- they identify a reject, so that a redelivery does not add a second one.
 CREATE TABLE rejected_uploads (
     id              uuid PRIMARY KEY DEFAULT gen_random_uuid(),
     received_at     timestamptz NOT NULL,
@@ -27,11 +27,18 @@ CREATE TABLE rejected_uploads (
     detail          text NOT NULL,
     team_id         uuid,
     hardware_id     text,
+    unit            text,
+    source_id       uuid,
+    precision       text NOT NULL DEFAULT '',
     payload         bytea NOT NULL,
     replayed_at     timestamptz,
     rejected_at     timestamptz NOT NULL DEFAULT now(),
-    CONSTRAINT rejected_uploads_message_key UNIQUE (received_at, stream_sequence, reason)
+    CONSTRAINT rejected_uploads_message_key UNIQUE NULLS NOT DISTINCT (received_at, stream_sequence, reason, unit)
 );
+COMMENT ON COLUMN rejected_uploads.unit IS 'the unit as its sender names it: its hardware id or alias; null if none is known';
+COMMENT ON COLUMN rejected_uploads.hardware_id IS 'of the unit; null if none is known, as of an unknown alias';
+COMMENT ON COLUMN rejected_uploads.source_id IS 'the source of the message; null for an upload';
+COMMENT ON COLUMN rejected_uploads.precision IS 'of times in the line protocol of a source; empty otherwise';
 
 -- reject_bytes is the size that a reject counts with: payload and detail, and an estimate of the rest.
 CREATE FUNCTION reject_bytes(payload bytea, detail text) RETURNS bigint
@@ -49,11 +56,11 @@ $function$;
 -- an expression that no other index has: with received_at itself, the planner might read the unique index, which has the
 -- rejects of all teams. The last two columns are filters, so that a page reads only those rows that it shows.
 CREATE INDEX rejected_uploads_team_idx
-    ON rejected_uploads (reject_team(team_id), (received_at AT TIME ZONE 'UTC'), id, reason, hardware_id);
+    ON rejected_uploads (reject_team(team_id), (received_at AT TIME ZONE 'UTC'), id, reason, unit, hardware_id);
 -- The rejects of a team by reason and unit, which the dashboard counts and replays. An index-only scan has all that it
 -- needs.
-CREATE INDEX rejected_uploads_group_idx ON rejected_uploads (team_id, reason, hardware_id, received_at, id)
-    INCLUDE (replayed_at) WHERE team_id IS NOT NULL;
+CREATE INDEX rejected_uploads_group_idx ON rejected_uploads (team_id, reason, unit, received_at, id)
+    INCLUDE (replayed_at, hardware_id, source_id) WHERE team_id IS NOT NULL;
 
 -- reject_usage has the number and size of the rejects of each team (reject_team), so that the check of their quotas
 -- does not read the rejects. Triggers keep it; team, payload and detail of a reject never change.

@@ -49,7 +49,7 @@ func TestRolesRefuse(t *testing.T) {
 		schema.RoleReceiver: slices.Concat(processes, []string{
 			"SELECT FROM api_keys", "SELECT FROM service_secrets", "SELECT metadata FROM devices", "SELECT FROM readings",
 			"SELECT FROM teams", "SELECT payload FROM rejected_uploads", "DELETE FROM rejected_uploads",
-			"SELECT display_name FROM devices", "UPDATE device_state SET last_seen_at = now()", "UPDATE receiver_secrets SET secret = ''", "SELECT order_chunk('" + chunk + "')",
+			"SELECT metadata FROM devices", "UPDATE device_state SET last_seen_at = now()", "UPDATE receiver_secrets SET secret = ''", "SELECT order_chunk('" + chunk + "')",
 		}),
 		schema.RoleDashboard: slices.Concat(everyone, []string{
 			"SELECT FROM service_secrets", "SELECT FROM receiver_secrets", "SELECT FROM idempotency_keys", "DELETE FROM users",

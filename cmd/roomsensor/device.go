@@ -20,12 +20,26 @@ type deviceCmd struct {
 	RemoveHardware  deviceRemoveHardwareCmd  `cmd:"" help:"Remove the unit from a device."`
 }
 
+// newUnit are the flags that name the unit to install, by one of its names.
+type newUnit struct {
+	HardwareID cli.HardwareID `help:"Hardware id of the unit: dev: and 1 to 20 digits." name:"hardware-id" placeholder:"dev:N" required:"" xor:"unit"`
+	Alias      alias          `help:"Name with which the unit's sender sends it, such as a84041b9d1c2f3e4. The service gives the unit a hardware id." placeholder:"NAME" required:"" xor:"unit"`
+}
+
+// unit returns the name of the unit.
+func (u *newUnit) unit() string {
+	if u.Alias != "" {
+		return string(u.Alias)
+	}
+	return string(u.HardwareID)
+}
+
 type deviceCreateCmd struct {
 	ofTeam
-	HardwareID  cli.HardwareID `help:"Hardware id of the unit: dev: and 1 to 20 digits." name:"hardware-id" placeholder:"dev:N" required:""`
-	Name        *name          `help:"Display name." implied:"none" placeholder:"NAME"`
-	Metadata    []tag          `help:"Metadata entry; can be repeated." placeholder:"KEY=VALUE" sep:"none"`
-	InstalledAt *cli.Instant   `help:"Installation time." implied:"unbounded for a unit never installed before, otherwise now" placeholder:"TIME"`
+	newUnit
+	Name        *name        `help:"Display name." implied:"none" placeholder:"NAME"`
+	Metadata    []tag        `help:"Metadata entry; can be repeated." placeholder:"KEY=VALUE" sep:"none"`
+	InstalledAt *cli.Instant `help:"Installation time." implied:"unbounded for a unit never installed before, otherwise now" placeholder:"TIME"`
 }
 
 // Run creates a device.
@@ -36,7 +50,7 @@ func (c *deviceCreateCmd) Run(ctx context.Context, t *cli.Terminal) error {
 	}
 	return operateTeam(ctx, t, c.onDatabase, c.Team, func(o *admin.Operator, team uuid.UUID) (any, error) {
 		return o.CreateDevice(ctx, admin.DeviceOptions{
-			TeamID: team, HardwareID: string(c.HardwareID), DisplayName: c.Name.optional(),
+			TeamID: team, HardwareID: c.unit(), DisplayName: c.Name.optional(),
 			Metadata: metadata, InstalledAt: c.InstalledAt.Optional(),
 		})
 	})
@@ -137,14 +151,14 @@ func (c *deviceDeleteCmd) Run(ctx context.Context, t *cli.Terminal) error {
 
 type deviceReplaceHardwareCmd struct {
 	ofDevice
-	HardwareID cli.HardwareID `help:"Hardware id of the new unit." name:"hardware-id" placeholder:"dev:N" required:""`
-	At         *cli.Instant   `help:"Installation time." implied:"now" placeholder:"TIME"`
+	newUnit
+	At *cli.Instant `help:"Installation time." implied:"now" placeholder:"TIME"`
 }
 
 // Run installs another unit in a device.
 func (c *deviceReplaceHardwareCmd) Run(ctx context.Context, t *cli.Terminal) error {
 	return operateDevice(ctx, t, c.ofDevice, func(o *admin.Operator, device uuid.UUID) (any, error) {
-		return o.ReplaceHardware(ctx, device, string(c.HardwareID), c.At.Optional())
+		return o.ReplaceHardware(ctx, device, c.unit(), c.At.Optional())
 	})
 }
 

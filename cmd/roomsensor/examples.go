@@ -23,6 +23,7 @@ var examples = map[string][]string{
 	"rejects replay": {
 		"rejects replay 6fa459ea-ee8a-4ca4-894e-db77e160355e",
 		"rejects replay --reason unknown_unit",
+		"rejects replay --source 6fa459ea-ee8a-4ca4-894e-db77e160355e",
 	},
 
 	"stream status":  {"stream status", "stream status --output json"},
@@ -66,9 +67,24 @@ var examples = map[string][]string{
 	"ingest-key rotate": {"ingest-key rotate zd3kq2yqbvt5n4wm", "ingest-key rotate zd3kq2yqbvt5n4wm --overlap 30d"},
 	"ingest-key revoke": {"ingest-key revoke zd3kq2yqbvt5n4wm"},
 
+	"source create": {
+		"source create --team 'Riverside Athletics' --name 'The Things Stack' --format tts",
+		"source create --team 'Riverside Athletics' --name Gateway --format notehub --mapping mapping.json",
+	},
+	"source list": {"source list --team 'Riverside Athletics'"},
+	"source show": {"source show Gateway --team 'Riverside Athletics'"},
+	"source set": {
+		"source set Gateway --team 'Riverside Athletics' --mapping mapping.json",
+		"source set 6fa459ea-ee8a-4ca4-894e-db77e160355e --disable",
+	},
+	"source test":    {"source test Gateway --team 'Riverside Athletics' message.json --suggest"},
+	"source delete":  {"source delete Gateway --team 'Riverside Athletics'"},
+	"source formats": {"source formats", "source formats notehub"},
+
 	"device create": {
 		"device create --team 'Riverside Athletics' --hardware-id dev:864475046552567 --name 'Weight room'",
 		"device create --team 'Riverside Athletics' --hardware-id dev:864475046552567 --metadata building=gym",
+		"device create --team 'Riverside Athletics' --alias a84041b9d1c2f3e4 --name 'Weight room'",
 	},
 	"device list":   {"device list --team 'Riverside Athletics'", "device list --team 'Riverside Athletics' --retired"},
 	"device show":   {"device show 'Weight room'", "device show dev:864475046552567"},

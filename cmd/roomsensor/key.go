@@ -84,6 +84,7 @@ type ingestKeyCmd struct {
 
 type ingestKeyCreateCmd struct {
 	ofTeam
+	Source    *name        `help:"Id or name of the source at which alone the key is valid." implied:"uploads" placeholder:"SOURCE"`
 	ExpiresAt *cli.Instant `help:"Expiration time." implied:"never" placeholder:"TIME"`
 	Label     *name        `help:"Purpose of the key." implied:"none" placeholder:"LABEL"`
 }
@@ -91,9 +92,15 @@ type ingestKeyCreateCmd struct {
 // Run creates an ingest key.
 func (c *ingestKeyCreateCmd) Run(ctx context.Context, t *cli.Terminal) error {
 	return operateTeam(ctx, t, c.onDatabase, c.Team, func(o *admin.Operator, team uuid.UUID) (any, error) {
-		return o.CreateIngestKey(ctx, admin.KeyOptions{
-			TeamID: team, ExpiresAt: c.ExpiresAt.Optional(), Label: c.Label.optional(),
-		})
+		options := admin.KeyOptions{TeamID: team, ExpiresAt: c.ExpiresAt.Optional(), Label: c.Label.optional()}
+		if c.Source != nil {
+			s, err := o.FindSource(ctx, new(team.String()), string(*c.Source))
+			if err != nil {
+				return nil, err
+			}
+			options.Source = &s.ID
+		}
+		return o.CreateIngestKey(ctx, options)
 	})
 }
 

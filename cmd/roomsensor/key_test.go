@@ -72,7 +72,7 @@ func TestIngestKeys(t *testing.T) {
 
 	list := o.data("ingest-key", "list", "--team", team)
 	require.Equal(t, []map[string]any{{
-		"key_id": made["key_id"], "team_id": team, "label": "gateway",
+		"key_id": made["key_id"], "team_id": team, "source_id": nil, "label": "gateway",
 		"created_at": list[0]["created_at"], "expires_at": nil, "revoked_at": nil,
 		"last_used_at": nil, "last_client": nil,
 	}}, list)

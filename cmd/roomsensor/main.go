@@ -50,6 +50,7 @@ type commands struct {
 	User        userCmd        `cmd:"" help:"Manage people who sign in to the dashboard."`
 	Key         keyCmd         `cmd:"" help:"Manage API keys."                                             name:"key"`
 	IngestKey   ingestKeyCmd   `cmd:"" help:"Manage keys for uploads to the receiver."                     name:"ingest-key"`
+	Source      sourceCmd      `cmd:"" help:"Manage sources, to which devices and platforms post in their own formats."`
 	Device      deviceCmd      `cmd:"" help:"Manage devices and the units in them."                        name:"device"`
 	Assignment  assignmentCmd  `cmd:"" help:"Manage device assignments."                                   name:"assignment"`
 	Person      personCmd      `cmd:"" help:"Answer requests of people whom assignments name."`

@@ -39,6 +39,8 @@ type rejectsListCmd struct {
 	Team       *name           `help:"Only rejects of uploads with an ingest key of the team with this name or id." implied:"all" placeholder:"TEAM"`
 	Reason     *reason         `help:"Only rejects with this reason." implied:"all" placeholder:"REASON"`
 	HardwareID *cli.HardwareID `help:"Only rejects of this unit." implied:"all" name:"hardware-id" placeholder:"dev:N"`
+	Unit       *name           `help:"Only rejects of the unit with this name, as its sender names it." implied:"all" placeholder:"UNIT"`
+	Source     *id             `help:"Only rejects of messages of the source with this id." implied:"all" placeholder:"SOURCE_ID"`
 	Since      *cli.Instant    `help:"Only rejects that arrived at this time or later." implied:"all" placeholder:"TIME"`
 	Limit      int             `default:"1000" help:"Maximum number of rejects, 1 to 100000." placeholder:"N"`
 }
@@ -54,8 +56,8 @@ func (c *rejectsListCmd) Run(ctx context.Context, t *cli.Terminal) error {
 			return nil, err
 		}
 		return o.Rejects(ctx, roomsensor.RejectQuery{
-			TeamID: team, Reason: c.Reason.optional(), HardwareID: c.HardwareID.Optional(), Since: c.Since.Optional(),
-			Limit: c.Limit,
+			TeamID: team, Reason: c.Reason.optional(), HardwareID: c.HardwareID.Optional(), Unit: c.Unit.optional(),
+			SourceID: (*uuid.UUID)(c.Source), Since: c.Since.Optional(), Limit: c.Limit,
 		})
 	})
 }
@@ -74,18 +76,23 @@ type rejectsReplayCmd struct {
 	onDatabase
 	ID     []id    `arg:"" help:"Ids of the rejects." optional:""`
 	Reason *reason `help:"All rejects with this reason; with ids, only those of the ids that have it." implied:"any" placeholder:"REASON"`
+	Unit   *name   `help:"All rejects of this unit, as its sender names it." implied:"any" placeholder:"UNIT"`
+	Source *id     `help:"All rejects of messages of the source with this id." implied:"any" placeholder:"SOURCE_ID"`
 }
 
 // Run replays rejects.
 func (c *rejectsReplayCmd) Run(ctx context.Context, t *cli.Terminal) error {
-	if len(c.ID) == 0 && c.Reason == nil {
-		return cli.Usagef("Specify the rejects to replay: give their ids, or --reason.")
+	query := roomsensor.RejectQuery{
+		Reason: c.Reason.optional(), Unit: c.Unit.optional(), SourceID: (*uuid.UUID)(c.Source),
+	}
+	if len(c.ID) == 0 && query == (roomsensor.RejectQuery{}) {
+		return cli.Usagef("Specify the rejects to replay: give their ids, --reason, --unit or --source.")
 	}
 	ids := make([]uuid.UUID, len(c.ID))
 	for i := range c.ID {
 		ids[i] = uuid.UUID(c.ID[i])
 	}
 	return operate(ctx, t, c.onDatabase, func(o *admin.Operator) (any, error) {
-		return o.ReplayRejects(ctx, ids, c.Reason.optional(), t.Stderr)
+		return o.ReplayRejects(ctx, ids, query, t.Stderr)
 	})
 }

@@ -47,7 +47,7 @@ func TestRejects(t *testing.T) {
 	list := o.data("rejects", "list")
 	require.Len(t, list, 3)
 	require.Equal(t, map[string]any{
-		"id": list[2]["id"], "received_at": "2026-01-01T00:00:00.5Z", "team_id": nil, "hardware_id": nil,
+		"id": list[2]["id"], "received_at": "2026-01-01T00:00:00.5Z", "team_id": nil, "hardware_id": nil, "unit": nil, "source_id": nil,
 		"reason": "not_parsable", "detail": "It cannot be stored.", "stream_sequence": 1.0, "replayed_at": nil,
 	}, list[2])
 	require.Equal(t, team, list[1]["team_id"])

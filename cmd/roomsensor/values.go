@@ -44,6 +44,18 @@ func (v *name) UnmarshalText(text []byte) error {
 
 func (v *name) optional() *string { return (*string)(v) }
 
+// alias is the name with which a sender names a unit (alias rule, A12.1).
+type alias string
+
+// UnmarshalText checks an alias.
+func (v *alias) UnmarshalText(text []byte) error {
+	if err := roomsensor.CheckAlias(string(text)); err != nil {
+		return fmt.Errorf("%q %w", text, err)
+	}
+	*v = alias(text)
+	return nil
+}
+
 // email is the address of a person.
 type email string
 

@@ -111,6 +111,7 @@ func receiverResponses() []response {
 			roomsensor.CodeIngestKeyMissing, roomsensor.CodeIngestKeyInvalid, roomsensor.CodeIngestKeyRevoked,
 			roomsensor.CodeIngestKeyExpired).
 			with("WWW-Authenticate", "WWWAuthenticate"),
+		answer("Forbidden", plain, roomsensor.CodeInsufficientScope).show(roomsensor.CodeInsufficientScope, "other_source"),
 		answer("RateLimited", plain, roomsensor.CodeRateLimitExceeded).with("Retry-After", "RetryAfter").
 			show(roomsensor.CodeRateLimitExceeded, "share_exceeded"),
 		answer("InternalError", plain, roomsensor.CodeInternalError),

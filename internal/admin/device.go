@@ -13,7 +13,7 @@ import (
 // DeviceOptions describe a new device.
 type DeviceOptions struct {
 	TeamID      uuid.UUID
-	HardwareID  string
+	HardwareID  string // or the alias of the unit (A12.2)
 	DisplayName *string
 	Metadata    map[string]string
 	// InstalledAt is when the unit was installed. nil means unbounded for a unit that was never installed before, so that
@@ -35,14 +35,41 @@ func (o *Operator) device(ctx context.Context, d *fleet.OwnedDevice, err error) 
 	if err != nil {
 		return Device{}, o.explain(ctx, err)
 	}
-	return viewDevice(d, o.now()), nil
+	views, err := o.viewDevices(ctx, d.TeamID, []fleet.OwnedDevice{*d})
+	if err != nil {
+		return Device{}, err
+	}
+	return views[0], nil
+}
+
+// viewDevices returns devices of a team with the aliases of their units.
+func (o *Operator) viewDevices(ctx context.Context, teamID uuid.UUID, devices []fleet.OwnedDevice) ([]Device, error) {
+	units := make([]string, len(devices))
+	for i := range devices {
+		units[i] = devices[i].HardwareID
+	}
+	aliases, err := o.store.Aliases(ctx, teamID, units)
+	if err != nil {
+		return nil, o.explain(ctx, err)
+	}
+	views, now := make([]Device, len(devices)), o.now()
+	for i := range devices {
+		views[i] = viewDevice(&devices[i], now)
+		if alias, ok := aliases[devices[i].HardwareID]; ok {
+			views[i].Alias = &alias
+		}
+	}
+	return views, nil
 }
 
 // Devices lists the devices of a team that are retired, or those that are not, ordered by id.
 func (o *Operator) Devices(ctx context.Context, teamID uuid.UUID, retired bool) (List[Device], error) {
 	devices, err := o.store.TeamDevices(ctx, teamID, retired)
-	now := o.now()
-	return listOf(devices, func(d *fleet.OwnedDevice) Device { return viewDevice(d, now) }), o.explain(ctx, err)
+	if err != nil {
+		return List[Device]{}, o.explain(ctx, err)
+	}
+	views, err := o.viewDevices(ctx, teamID, devices)
+	return List[Device]{views}, err
 }
 
 // Device returns a device.

@@ -51,6 +51,13 @@ func explainRefusal(err error) error {
 	if conflict, ok := errors.AsType[*roomsensor.AssignmentConflictError](err); ok {
 		return explainAssignment(conflict)
 	}
+	if _, ok := errors.AsType[*roomsensor.TooManySourcesError](err); ok {
+		return process.Refusef("The team has %d sources, which is the most. Delete one that is not used.",
+			roomsensor.MaxSources)
+	}
+	if taken, ok := errors.AsType[*roomsensor.SourceExistsError](err); ok {
+		return process.Refusef("The team has a source with the name %q. Choose another name.", taken.Name)
+	}
 	return nil
 }
 
@@ -63,6 +70,7 @@ var notFoundSentences = map[roomsensor.Kind]string{
 	roomsensor.KindAssignment: "There is no assignment %s. roomsensor assignment list DEVICE shows a device's.",
 	roomsensor.KindUser:       "There is no person with the email address %s. roomsensor user list shows them.",
 	roomsensor.KindReject:     "There is no reject %s. roomsensor rejects list shows them.",
+	roomsensor.KindSource:     "There is no source %s. roomsensor source list --team TEAM shows a team's.",
 }
 
 func explainHardware(c *roomsensor.HardwareConflictError) error {

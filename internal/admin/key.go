@@ -17,6 +17,7 @@ type KeyOptions struct {
 	Scope     roomsensor.Scope // of an API key
 	ExpiresAt *time.Time       // nil never expires
 	Label     *string
+	Source    *uuid.UUID // of an ingest key that is valid at a source only; nil for uploads
 }
 
 // newKey generates a key. Only text contains the secret; the database stores a hash.
@@ -72,6 +73,9 @@ func (o *Operator) RevokeAPIKey(ctx context.Context, keyID string) (APIKey, erro
 // CreateIngestKey creates a credential for uploads to the receiver. Only its result contains the secret.
 func (o *Operator) CreateIngestKey(ctx context.Context, k KeyOptions) (NewIngestKey, error) {
 	key, text := newKey(roomsensor.IngestKey, k)
+	if k.Source != nil {
+		key.Source = &roomsensor.KeySource{ID: *k.Source}
+	}
 	key, err := o.store.CreateIngestKey(ctx, key)
 	if err != nil {
 		return NewIngestKey{}, o.explain(ctx, err)

@@ -22,7 +22,9 @@ type Reject struct {
 	ID             string            `json:"id"`
 	ReceivedAt     string            `json:"received_at"`
 	TeamID         *string           `json:"team_id"         table:"-"`
-	HardwareID     *string           `json:"hardware_id"`
+	HardwareID     *string           `json:"hardware_id"     table:"-"`
+	Unit           *string           `json:"unit"` // as its sender names it
+	SourceID       *string           `json:"source_id"       table:"-"`
 	Reason         roomsensor.Reason `json:"reason"`
 	Detail         string            `json:"detail"          table:"-"`
 	StreamSequence uint64            `json:"stream_sequence" table:"-"`
@@ -44,10 +46,14 @@ type Replayed struct {
 func viewReject(r *roomsensor.Reject) Reject {
 	view := Reject{
 		ID: r.ID.String(), ReceivedAt: roomsensor.FormatTime(r.Arrival.At), HardwareID: r.HardwareID,
-		Reason: r.Reason, Detail: r.Detail, StreamSequence: r.Arrival.Sequence, ReplayedAt: formatTime(r.ReplayedAt),
+		Unit: r.Unit, Reason: r.Reason, Detail: r.Detail, StreamSequence: r.Arrival.Sequence,
+		ReplayedAt: formatTime(r.ReplayedAt),
 	}
 	if r.Arrival.Team != nil {
 		view.TeamID = new(r.Arrival.Team.String())
+	}
+	if r.Arrival.Source != nil {
+		view.SourceID = new(r.Arrival.Source.String())
 	}
 	return view
 }
@@ -77,16 +83,16 @@ func (o *Operator) Reject(ctx context.Context, id uuid.UUID) (RejectPayload, err
 	return viewRejectPayload(&reject), nil
 }
 
-// ReplayRejects checks and stores rejects again, as a worker does: those with the ids; all of a reason if there are no
-// ids; or, with both, those of the ids that have the reason. It replays nothing if an id is unknown, and reports to
-// progress the rejects that were not stored in full.
+// ReplayRejects checks and stores rejects again, as a worker does: those with the ids that the query selects; all that
+// it selects if there are no ids. It replays nothing if an id is unknown, and reports to progress the rejects that were
+// not stored in full.
 func (o *Operator) ReplayRejects(
-	ctx context.Context, ids []uuid.UUID, reason *roomsensor.Reason, progress io.Writer,
+	ctx context.Context, ids []uuid.UUID, q roomsensor.RejectQuery, progress io.Writer,
 ) (done Replayed, err error) {
 	if len(ids) == 0 {
-		ids, err = o.rejectsWithReason(ctx, reason)
+		ids, err = o.selectedRejects(ctx, q)
 	} else {
-		ids, err = o.knownRejects(ctx, ids, reason)
+		ids, err = o.knownRejects(ctx, ids, q)
 	}
 	if err != nil {
 		return done, o.explain(ctx, err)
@@ -115,9 +121,10 @@ func (o *Operator) replayReject(ctx context.Context, id uuid.UUID) (stored bool,
 	return len(rest) == 0, err
 }
 
-// rejectsWithReason lists the rejects of a reason, oldest first.
-func (o *Operator) rejectsWithReason(ctx context.Context, reason *roomsensor.Reason) (ids []uuid.UUID, err error) {
-	rejects, err := o.store.Rejects(ctx, roomsensor.RejectQuery{Reason: reason, Limit: maxReplayed})
+// selectedRejects lists the rejects that a query selects, oldest first.
+func (o *Operator) selectedRejects(ctx context.Context, q roomsensor.RejectQuery) (ids []uuid.UUID, err error) {
+	q.Limit = maxReplayed
+	rejects, err := o.store.Rejects(ctx, q)
 	for i := range rejects {
 		ids = append(ids, rejects[i].ID)
 	}
@@ -125,17 +132,16 @@ func (o *Operator) rejectsWithReason(ctx context.Context, reason *roomsensor.Rea
 	return ids, err
 }
 
-// knownRejects returns the ids without duplicates, and only those with the reason if there is one. It fails if an id is
-// unknown.
+// knownRejects returns those of some ids that a query selects, without duplicates. It fails if an id is unknown.
 func (o *Operator) knownRejects(
-	ctx context.Context, ids []uuid.UUID, reason *roomsensor.Reason,
+	ctx context.Context, ids []uuid.UUID, q roomsensor.RejectQuery,
 ) (known []uuid.UUID, err error) {
 	for _, id := range ids {
 		reject, err := o.store.Reject(ctx, id)
 		if err != nil {
 			return nil, err
 		}
-		if (reason == nil || reject.Reason == *reason) && !slices.Contains(known, id) {
+		if q.Selects(&reject) && !slices.Contains(known, id) {
 			known = append(known, id)
 		}
 	}

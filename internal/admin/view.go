@@ -169,6 +169,7 @@ type RotatedIngestKey struct {
 type IngestKey struct {
 	KeyID     string  `json:"key_id"`
 	TeamID    string  `json:"team_id"    table:"-"`
+	SourceID  *string `json:"source_id"  table:"-"` // at which alone the key is valid; nil for uploads
 	Label     *string `json:"label"`
 	CreatedAt string  `json:"created_at"`
 	ExpiresAt *string `json:"expires_at"`
@@ -176,10 +177,14 @@ type IngestKey struct {
 }
 
 func viewIngestKey(k *roomsensor.Key) IngestKey {
-	return IngestKey{
+	view := IngestKey{
 		KeyID: k.ID, TeamID: k.TeamID.String(), Label: k.Label,
 		CreatedAt: roomsensor.FormatTime(k.CreatedAt), ExpiresAt: formatTime(k.ExpiresAt), RevokedAt: formatTime(k.RevokedAt),
 	}
+	if k.Source != nil {
+		view.SourceID = new(k.Source.ID.String())
+	}
+	return view
 }
 
 // ListedIngestKey is an ingest key in the list of a team's keys.
@@ -197,6 +202,7 @@ type Device struct {
 	DeviceID         string            `json:"device_id"`
 	TeamID           string            `json:"team_id"           table:"-"`
 	HardwareID       string            `json:"hardware_id"`
+	Alias            *string           `json:"alias"             table:"-"` // with which the unit's sender names it
 	DisplayName      *string           `json:"display_name"`
 	FirmwareVersion  *string           `json:"firmware_version"  table:"-"`
 	Metadata         map[string]string `json:"metadata"          table:"-"`

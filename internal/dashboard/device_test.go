@@ -215,7 +215,7 @@ func TestDeviceForms(t *testing.T) {
 		p := editor.get(t, devicePath(e, device, ""))
 		require.Equal(t, []string{"dev:3 Fri 20 Nov, 10:00 still installed", "dev:1 Thu 22 Oct, 14:05 Fri 20 Nov, 10:00"}, rows(p.find("section.card tbody tr")))
 		for message, fields := range map[string]url.Values{
-			"A hardware id is dev: and 1 to 20 digits":                           {"hardware_id": {"dev:x"}},
+			"A unit is dev: and 1 to 20 digits":                                  {"hardware_id": {"dev:x"}},
 			"This time is in the future":                                         {"hardware_id": {"dev:4"}, "at": {"2026-11-22T14:06"}},
 			"Enter a date and a time":                                            {"hardware_id": {"dev:4"}, "at": {"yesterday"}},
 			"Unit dev:3 is already installed in this device":                     {"hardware_id": {"dev:3"}},

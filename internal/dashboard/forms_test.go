@@ -32,10 +32,10 @@ func TestRefusedForms(t *testing.T) {
 		{path + "/name", "name", url.Values{"name": {strings.Repeat("x", 201)}}},
 		{path + "/tags", "key", url.Values{"key": {"Gebäude"}, "value": {"x"}}},
 		{path + "/tags", "key", url.Values{"key": {"Building"}, "value": {"x"}, "new": {"1"}}},
-		{path + "/hardware", "hardware_id", url.Values{"hardware_id": {"broken"}}},
+		{path + "/hardware", "hardware_id", url.Values{"hardware_id": {"dev:broken"}}},
 		{"/settings", "name", url.Values{"name": {""}}},
 		{"/settings/limits", "tag", url.Values{"tag": {"x"}}},
-		{"/devices/new", "unit", url.Values{"unit": {"x"}}},
+		{"/devices/new", "unit", url.Values{"unit": {"dev:x"}}},
 		{"/assignments/start/" + device.String(), "label", url.Values{"type": {"place"}, "home_or_travel": {"home"}}},
 		{"/members", "email", url.Values{"email": {"x"}, "role": {"viewer"}}},
 	} {

@@ -20,8 +20,8 @@ import (
 func (e *env) addReject(t testing.TB, team uuid.UUID, sequence int, unit string, reason roomsensor.Reason, payload string) (id uuid.UUID) {
 	t.Helper()
 	require.NoError(t, e.sql.QueryRow(t.Context(), `INSERT INTO rejected_uploads
-			(received_at, stream_sequence, reason, detail, team_id, hardware_id, payload)
-			VALUES ($1, $2, $3, 'Detail <i>.', $4, nullif($5, ''), $6) RETURNING id`,
+			(received_at, stream_sequence, reason, detail, team_id, hardware_id, unit, payload)
+			VALUES ($1, $2, $3, 'Detail <i>.', $4, nullif($5, ''), nullif($5, ''), $6) RETURNING id`,
 		e.now.Add(time.Duration(sequence)*time.Second-time.Hour), sequence, reason, team, unit, []byte(payload)).Scan(&id))
 	return id
 }
@@ -207,9 +207,9 @@ func TestUnitReport(t *testing.T) {
 	require.Contains(t, ours.text, "The device has never reported. Check that the unit has power")
 	e.exec(t, "UPDATE device_state SET last_seen_at = $1", e.now.Add(-time.Minute))
 	require.Contains(t, p.get(t, e.path("/rejects?unit=dev:6")).text, "The device last reported 1 min ago.")
-	invalid := p.get(t, e.path("/rejects?unit=x"))
+	invalid := p.get(t, e.path("/rejects?unit=dev:x"))
 	require.Equal(t, http.StatusUnprocessableEntity, invalid.status)
-	require.Contains(t, invalid.text, "A hardware id is dev:")
+	require.Contains(t, invalid.text, "A unit is dev:")
 }
 
 func TestRejectsOfOtherTeams(t *testing.T) {

@@ -86,6 +86,16 @@ func (c *KeyCodes) InvalidWith(message string) *roomsensor.Error {
 	return roomsensor.NewError(c.invalid, "", message)
 }
 
+// RevokedWith is InvalidWith for the code for a revoked key.
+func (c *KeyCodes) RevokedWith(message string) *roomsensor.Error {
+	return roomsensor.NewError(c.revoked, "", message)
+}
+
+// Missing is InvalidWith for the code for a missing key.
+func (c *KeyCodes) Missing(message string) *roomsensor.Error {
+	return roomsensor.NewError(c.missing, "", message)
+}
+
 // malformed returns the error for a text that ParseKey does not accept.
 func (c *KeyCodes) malformed(text string) *roomsensor.Error {
 	prefix := string(c.kind) + "_"

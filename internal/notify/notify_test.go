@@ -394,7 +394,7 @@ func TestRejects(t *testing.T) {
 	e := newEnv(t)
 	e.quiet(t)
 	reject := func(at string, n int) {
-		e.Exec(t, `INSERT INTO rejected_uploads (received_at, stream_sequence, reason, detail, team_id, hardware_id, payload)
+		e.Exec(t, `INSERT INTO rejected_uploads (received_at, stream_sequence, reason, detail, team_id, unit, payload)
 			VALUES ($1, $2, 'unknown_unit', 'x', $3, 'dev:77', 'x')`, storetest.At(at), n, e.TeamID)
 	}
 	reject("2026-11-25T11:00:00Z", 1)

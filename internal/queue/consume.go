@@ -43,8 +43,8 @@ type Delivery struct {
 	Arrival    roomsensor.Arrival
 	HardwareID string // from the subject; empty if that has none
 	Text       []byte // the upload as it was sent; do not change it
-	// TeamInvalid reports that the subject has neither the id of a team nor NoTeam.
-	TeamInvalid bool
+	// Invalid says what is wrong with the subject or the headers, which a publisher set; empty if nothing is.
+	Invalid string
 	// Pending counts the messages that no worker had received yet when this one was delivered.
 	Pending uint64
 	// Deliveries counts the deliveries of this message to workers, this one included.
@@ -170,10 +170,21 @@ func uploadOf(subject string, header nats.Header, text []byte, stored time.Time,
 	}
 	if name != NoTeam {
 		team, err := uuid.Parse(name)
-		d.Arrival.Team, d.TeamInvalid = &team, err != nil
+		d.Arrival.Team = &team
+		if err != nil {
+			d.Invalid = "The subject of the message has neither the id of a team nor " + NoTeam + " before the unit."
+		}
 		if hardwareID == noUnit {
 			d.HardwareID = ""
 		}
+	}
+	if id := header.Get(sourceHeader); id != "" {
+		source, err := uuid.Parse(id)
+		if err != nil || d.Arrival.Team == nil {
+			d.Invalid = "The header " + sourceHeader + " of the message is not the id of a source, or the subject has no team."
+			return d
+		}
+		d.Arrival.Source, d.Arrival.Precision = &source, header.Get(precisionHeader)
 	}
 	return d
 }

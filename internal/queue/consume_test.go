@@ -168,9 +168,9 @@ func TestConsume(t *testing.T) {
 		require.Equal(t, uint64(1), got[0].Arrival.Sequence)
 		require.WithinRange(t, got[0].Arrival.At, before.Truncate(time.Microsecond), time.Now())
 		require.Zero(t, got[0].Arrival.At.Nanosecond()%1000)
-		require.False(t, got[0].TeamInvalid)
+		require.Empty(t, got[0].Invalid)
 		require.Nil(t, got[1].Arrival.Team)
-		require.True(t, got[2].TeamInvalid)
+		require.NotEmpty(t, got[2].Invalid)
 
 		arrivals := map[uint64]*queue.Delivery{}
 		for _, d := range e.take(t, consumer, 3) {

@@ -21,11 +21,13 @@ import (
 // all of them.
 const publishWindow = 64
 
-// Message is an upload to publish.
+// Message is an upload, or a message of a source, to publish.
 type Message struct {
 	HardwareID string
 	Team       *uuid.UUID // of the credential; nil for a trusted publisher
-	Text       []byte     // the upload as it was sent
+	Text       []byte     // as it was sent
+	Source     *uuid.UUID // whose mapping reads the text (A10.7); nil for an upload
+	Precision  string     // of the times in its line protocol, as the sender gave it
 }
 
 // Publish stores messages of one team in the stream, in their order. It returns once the stream has confirmed all of
@@ -148,8 +150,23 @@ func (m *Message) wire(parent string) *nats.Msg {
 	if parent != "" {
 		msg.Header = nats.Header{tracing.Header: []string{parent}}
 	}
+	if m.Source != nil {
+		if msg.Header == nil {
+			msg.Header = nats.Header{}
+		}
+		msg.Header[sourceHeader] = []string{m.Source.String()}
+		if m.Precision != "" {
+			msg.Header[precisionHeader] = []string{m.Precision}
+		}
+	}
 	return msg
 }
+
+// The headers of a message of a source.
+const (
+	sourceHeader    = "Roomsensor-Source"
+	precisionHeader = "Roomsensor-Precision"
+)
 
 // subjectOf returns the subject of a message.
 func subjectOf(team *uuid.UUID, hardwareID string) string {

@@ -57,11 +57,11 @@ func newInflateLimiter() *fairshare.Limiter {
 	})
 }
 
-// readBody returns the decompressed body of a request, and charges it, also if it is refused. The whole body arrives
-// before it is decompressed, so that a small body that arrives slowly takes little memory whatever it contains. The
-// text is a part of the memory, also after an error.
-func (q *request) readBody(key *roomsensor.Key, m *fairshare.Held) (text []byte, err error) {
-	received, decode, err := receiveBody(q.w.ResponseWriter, q.r, m)
+// readBody returns the decompressed body of a request, which may have most bytes before and after that, and charges it,
+// also if it is refused. The whole body arrives before it is decompressed, so that a small body that arrives slowly
+// takes little memory whatever it contains. The text is a part of the memory, also after an error.
+func (q *request) readBody(key *roomsensor.Key, m *fairshare.Held, most int) (text []byte, err error) {
+	received, decode, err := receiveBody(q.w.ResponseWriter, q.r, m, most)
 	q.bodyRead = err == nil
 	if decode == nil || err != nil {
 		if refusal := q.rates.charge(key, len(received)); err == nil {
@@ -81,16 +81,16 @@ func (q *request) readBody(key *roomsensor.Key, m *fairshare.Held) (text []byte,
 	if err := q.rates.charge(key, cost); err != nil {
 		return nil, err
 	}
-	text, err = decompress(received, decode, m)
+	text, err = decompress(received, decode, m, most)
 	q.rates.add(key, len(text)-cost)
 	return text, err
 }
 
 // receiveBody returns the body of a request as it was sent, and its decoder; nil if it is not compressed.
 func receiveBody(
-	w http.ResponseWriter, r *http.Request, m *fairshare.Held,
+	w http.ResponseWriter, r *http.Request, m *fairshare.Held, most int,
 ) (received []byte, decode *decoder, err error) {
-	raw := httpedge.NewBodyReader(w, http.MaxBytesReader(w, r.Body, MaxBody), bodyTimeout)
+	raw := httpedge.NewBodyReader(w, http.MaxBytesReader(w, r.Body, int64(most)), bodyTimeout)
 	defer raw.Done()
 	if decode, err = decoderOf(r.Header.Values("Content-Encoding")); err != nil {
 		return nil, nil, err
@@ -99,18 +99,18 @@ func receiveBody(
 	if r.ContentLength >= 0 && r.ContentLength < firstBytes {
 		first = int(r.ContentLength) + 1 // With a byte more, the buffer does not double to find the end.
 	}
-	if received, err = receive(raw, first, m); err != nil {
-		err = receiveError(err)
+	if received, err = receive(raw, first, m, most); err != nil {
+		err = receiveError(err, most)
 	}
 	return received, decode, err
 }
 
-// receive reads to the end, into a first buffer of a size in bytes, which doubles up to MaxBody. It returns errFull
+// receive reads to the end, into a first buffer of a size in bytes, which doubles up to most bytes. It returns errFull
 // where there is more.
-func receive(r io.Reader, first int, m *fairshare.Held) (received []byte, err error) {
+func receive(r io.Reader, first int, m *fairshare.Held, most int) (received []byte, err error) {
 	for err == nil {
-		if len(received) == cap(received) && cap(received) < MaxBody {
-			larger, refusal := buffer(min(max(first, 2*cap(received)), MaxBody), m)
+		if len(received) == cap(received) && cap(received) < most {
+			larger, refusal := buffer(min(max(first, 2*cap(received)), most), m)
 			if refusal != nil {
 				return received, refusal
 			}
@@ -175,11 +175,11 @@ func decoderOf(encodings []string) (*decoder, error) {
 
 // decompress returns the text of a packed body in one pass. It begins with a buffer of the size that the body states,
 // which may be wrong.
-func decompress(packed []byte, d *decoder, m *fairshare.Held) (text []byte, err error) {
+func decompress(packed []byte, d *decoder, m *fairshare.Held, most int) (text []byte, err error) {
 	r, done, err := d.open(packed)
 	if err == nil {
 		defer done()
-		text, err = receive(r, max(firstBytes, d.size(packed)+1), m) // As in receiveBody, with a byte more.
+		text, err = receive(r, max(firstBytes, d.size(packed)+1), m, most) // As in receiveBody, with a byte more.
 	}
 	var public *roomsensor.Error
 	switch {
@@ -188,7 +188,7 @@ func decompress(packed []byte, d *decoder, m *fairshare.Held) (text []byte, err 
 	case errors.As(err, &public):
 		return text, err
 	case errors.Is(err, errFull):
-		return text, errBodyTooLarge()
+		return text, errBodyTooLarge(most)
 	case errors.Is(err, zstd.ErrWindowSizeExceeded), errors.Is(err, zstd.ErrDecoderSizeExceeded):
 		return text, roomsensor.NewError(roomsensor.CodeRequestTooLarge, "",
 			fmt.Sprintf("The body or its zstd window is larger than %d bytes. "+
@@ -254,20 +254,20 @@ func zstdSize(packed []byte) int {
 	return int(min(header.FrameContentSize, MaxBody))
 }
 
-func errBodyTooLarge() error {
+func errBodyTooLarge(most int) error {
 	return roomsensor.NewError(roomsensor.CodeRequestTooLarge, "",
-		fmt.Sprintf("The body is larger than %d bytes. Send the uploads in several requests.", MaxBody))
+		fmt.Sprintf("The body is larger than %d bytes. Send it in several requests.", most))
 }
 
 // receiveError returns the public error of a body that did not arrive.
-func receiveError(err error) error {
+func receiveError(err error, most int) error {
 	var large *http.MaxBytesError
 	var public *roomsensor.Error
 	switch {
 	case errors.As(err, &public):
 		return err
 	case errors.As(err, &large):
-		return errBodyTooLarge()
+		return errBodyTooLarge(most)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return roomsensor.Invalid("", "The body arrived too slowly. Send it again, or in several requests.")
 	}

@@ -170,7 +170,7 @@ func TestReadBody(t *testing.T) {
 			r.Header.Set("Content-Encoding", test.encoding)
 		}
 		q := &request{Receiver: receiver, w: &response{ResponseWriter: httptest.NewRecorder()}, r: r}
-		text, err := q.readBody(&roomsensor.Key{ID: name}, m)
+		text, err := q.readBody(&roomsensor.Key{ID: name}, m, MaxBody)
 		require.NoError(t, err, name)
 		require.True(t, bytes.Equal([]byte(test.text), text), name) // Equal would print megabytes.
 		require.Equal(t, cap(text), budget.Used(), name)
@@ -198,7 +198,7 @@ func TestDecompressInOnePass(t *testing.T) {
 	}}
 	packed := costlyGzip(t, 100_000, text)
 	require.Zero(t, gzipSize([]byte(packed)))
-	got, err := decompress([]byte(packed), counted, memoryOf(newMemoryLimiter(4*MaxBody), "a", 1))
+	got, err := decompress([]byte(packed), counted, memoryOf(newMemoryLimiter(4*MaxBody), "a", 1), MaxBody)
 	require.NoError(t, err)
 	require.Len(t, got, len(text))
 	require.Equal(t, 1, passes)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
@@ -29,15 +30,16 @@ func (g *testServer) everyCode(t *testing.T) map[roomsensor.Code]answer {
 		return g.do(t, http.MethodPost, "/uploads", strings.NewReader(small), "Authorization", "Bearer "+key)
 	}
 	answers := map[roomsensor.Code]answer{
-		roomsensor.CodeValidationFailed: g.post(t, "{"),
-		roomsensor.CodeRequestTooLarge:  g.post(t, strings.Repeat(" ", MaxBody+1)),
-		roomsensor.CodeNotFound:         g.do(t, http.MethodPost, "/upload", nil),
-		roomsensor.CodeMethodNotAllowed: g.do(t, http.MethodGet, "/uploads", nil),
-		roomsensor.CodeIngestKeyMissing: g.do(t, http.MethodPost, "/uploads", strings.NewReader(small)),
-		roomsensor.CodeIngestKeyInvalid: with(g.key + "x"),
-		roomsensor.CodeIngestKeyRevoked: with(revoked),
-		roomsensor.CodeIngestKeyExpired: with(expired),
-		roomsensor.CodeInternalError:    g.withoutQueue(t).post(t, small),
+		roomsensor.CodeInsufficientScope: g.do(t, http.MethodPost, "/sources/"+uuid.NewString(), strings.NewReader(small), "Authorization", "Bearer "+g.key),
+		roomsensor.CodeValidationFailed:  g.post(t, "{"),
+		roomsensor.CodeRequestTooLarge:   g.post(t, strings.Repeat(" ", MaxBody+1)),
+		roomsensor.CodeNotFound:          g.do(t, http.MethodPost, "/upload", nil),
+		roomsensor.CodeMethodNotAllowed:  g.do(t, http.MethodGet, "/uploads", nil),
+		roomsensor.CodeIngestKeyMissing:  g.do(t, http.MethodPost, "/uploads", strings.NewReader(small)),
+		roomsensor.CodeIngestKeyInvalid:  with(g.key + "x"),
+		roomsensor.CodeIngestKeyRevoked:  with(revoked),
+		roomsensor.CodeIngestKeyExpired:  with(expired),
+		roomsensor.CodeInternalError:     g.withoutQueue(t).post(t, small),
 	}
 	g.receiver.Database = secretDatabase{}
 	sealer, err := cursor.NewSealer(make([]byte, cursor.SecretBytes))

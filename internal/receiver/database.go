@@ -8,14 +8,15 @@ import (
 
 	"roomsensor/internal/fairshare"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/source"
 )
 
 // Database is the database as dry runs and lists of rejects use it. Uploads do not need it. The errors of its methods
 // are overloaded if it is unavailable.
 type Database interface {
-	// Installations lists all installations of some units (decision 40). A unit that was never installed is not in the
-	// map.
-	Installations(ctx context.Context, hardwareIDs []string) (map[string][]roomsensor.Installation, error)
+	source.Tables
+	// Sources returns those of some sources that exist.
+	Sources(ctx context.Context, ids []uuid.UUID) (map[uuid.UUID]roomsensor.Source, error)
 	// TeamRejects lists the rejects of uploads that came with a credential of a team, without their payloads, the newest
 	// first.
 	TeamRejects(ctx context.Context, teamID uuid.UUID, q roomsensor.TeamRejectQuery) ([]roomsensor.Reject, error)

@@ -149,7 +149,7 @@ func TestRejects(t *testing.T) {
 		require.Nil(t, next)
 		body := g.ask(t, g.key, http.MethodGet, "/rejects?limit=1", "").body
 		require.Regexp(t, `^\{"data":\[\{"id":"[0-9a-f-]{36}","received_at":"2026-11-20T10:00:00Z","hardware_id":"dev:0",`+
-			`"reason":"no_metric","detail":"0 minutes\.","replayed_at":null\}\],"next_cursor":"[\w-]+"\}$`, body)
+			`"unit":"dev:0","reason":"no_metric","detail":"0 minutes\.","replayed_at":null\}\],"next_cursor":"[\w-]+"\}$`, body)
 	})
 
 	t.Run("filters", func(t *testing.T) {

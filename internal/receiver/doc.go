@@ -6,6 +6,7 @@
 //	request.go   one request: route, authenticate, limit, respond
 //	uploads.go   POST /uploads: read, split, publish, confirm
 //	dry_run.go   POST /uploads?dry_run=true: what a worker would reject
+//	sources.go   POST /sources/{source_id}: store the message of a source; a preview of it
 //	rejects.go   GET /rejects: the rejects of the credential's team
 //	database.go  what the last two need of the database, and their share of it
 //	body.go      reads, charges and decompresses a body within limits of size, time, memory and CPUs

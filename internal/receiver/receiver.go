@@ -157,11 +157,8 @@ func newMetrics(c *Config, memory *fairshare.Limiter) *metrics {
 	}
 }
 
-// observe counts a request that has ended.
-func (m *metrics) observe(e *httpedge.AccessEntry) {
-	m.End(e)
-	if e.Status == http.StatusAccepted {
-		m.uploads.Add(float64(e.Rows))
-		m.bytes.Add(float64(e.Bytes))
-	}
+// count counts uploads, or messages of a source, that the queue has stored.
+func (m *metrics) count(uploads, bytes int) {
+	m.uploads.Add(float64(uploads))
+	m.bytes.Add(float64(bytes))
 }

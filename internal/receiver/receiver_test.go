@@ -199,7 +199,7 @@ func TestMessagesAndLogOfErrors(t *testing.T) {
 		a := g.do(t, http.MethodPost, path, nil)
 		a.requireCode(t, 404, roomsensor.CodeNotFound)
 		require.Contains(t, a.failed.Error.Message, want)
-		require.Contains(t, a.failed.Error.Message, "Send uploads with POST /uploads, and list rejects with GET /rejects.")
+		require.Contains(t, a.failed.Error.Message, "Send uploads with POST /uploads, messages of a source with POST /sources/{source_id}, and list rejects with GET /rejects.")
 	}
 	a := g.do(t, http.MethodGet, "/uploads", nil, "User-Agent", "gateway/2", "X-Forwarded-For", "192.0.2.7")
 	require.Equal(t, "This path supports POST only.", a.failed.Error.Message)

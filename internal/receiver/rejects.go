@@ -17,6 +17,7 @@ import (
 const (
 	reasonParameter     = "reason"
 	hardwareIDParameter = "hardware_id"
+	unitParameter       = "unit" // A12.4
 	sinceParameter      = "since"
 )
 
@@ -44,8 +45,8 @@ func (q *request) listRejects(key *roomsensor.Key, query httpedge.Query) error {
 
 // rejectFilters are the filters of a list of rejects. A nil field was not sent.
 type rejectFilters struct {
-	reason, hardwareID *string
-	since              *time.Time
+	reason, hardwareID, unit *string
+	since                    *time.Time
 }
 
 // readRejectParameters reads the parameters in the order of decision 22: each by its own rule, then the cursor.
@@ -77,12 +78,17 @@ func (q *request) readRejectParameters(
 }
 
 func readRejectFilters(query httpedge.Query) (f rejectFilters, err error) {
-	f.reason, f.hardwareID = query.Get(reasonParameter), query.Get(hardwareIDParameter)
+	f.reason, f.hardwareID, f.unit = query.Get(reasonParameter), query.Get(hardwareIDParameter), query.Get(unitParameter)
 	if f.reason != nil && !slices.Contains(roomsensor.Reasons, roomsensor.Reason(*f.reason)) {
 		return f, roomsensor.Invalid(reasonParameter, "reason must be one of "+roomsensor.ReasonNames()+".")
 	}
 	if f.hardwareID != nil && !roomsensor.IsHardwareID(*f.hardwareID) {
 		return f, roomsensor.Invalid(hardwareIDParameter, `hardware_id must be "dev:" followed by 1 to 20 digits.`)
+	}
+	if f.unit != nil {
+		if err := roomsensor.CheckName(*f.unit); err != nil {
+			return f, roomsensor.Invalid(unitParameter, "unit "+err.Error()+".")
+		}
 	}
 	f.since, err = roomsensor.ParseInstant(sinceParameter, query.Get(sinceParameter))
 	return f, err
@@ -97,6 +103,9 @@ func (f *rejectFilters) keepIn(state *cursor.State) {
 	if f.hardwareID != nil {
 		state.Filters[hardwareIDParameter] = *f.hardwareID
 	}
+	if f.unit != nil {
+		state.Filters[unitParameter] = *f.unit
+	}
 	state.Request.From = f.since
 }
 
@@ -105,7 +114,7 @@ func sameFilters(query httpedge.Query, f rejectFilters, state *cursor.State) err
 	for _, p := range query {
 		same := true
 		switch p.Name {
-		case reasonParameter, hardwareIDParameter:
+		case reasonParameter, hardwareIDParameter, unitParameter:
 			first, was := state.Filters[p.Name]
 			same = was && first == p.Value
 		case sinceParameter:
@@ -128,6 +137,9 @@ func (q *request) readRejects(
 	}
 	if unit, ok := state.Filters[hardwareIDParameter]; ok {
 		wanted.HardwareID = &unit
+	}
+	if unit, ok := state.Filters[unitParameter]; ok {
+		wanted.Unit = &unit
 	}
 	if state.Continued() {
 		wanted.After = &roomsensor.RejectPosition{ReceivedAt: state.At, ID: state.ID}
@@ -155,6 +167,7 @@ type rejectItem struct {
 	ID         uuid.UUID         `json:"id"`
 	ReceivedAt string            `json:"received_at"`
 	HardwareID *string           `json:"hardware_id"`
+	Unit       *string           `json:"unit"`
 	Reason     roomsensor.Reason `json:"reason"`
 	Detail     string            `json:"detail"`
 	ReplayedAt *string           `json:"replayed_at"`
@@ -162,8 +175,8 @@ type rejectItem struct {
 
 func appendReject(dst []byte, r *roomsensor.Reject) []byte {
 	item := rejectItem{
-		ID: r.ID, ReceivedAt: roomsensor.FormatTime(r.Arrival.At), HardwareID: r.HardwareID, Reason: r.Reason,
-		Detail: r.Detail,
+		ID: r.ID, ReceivedAt: roomsensor.FormatTime(r.Arrival.At), HardwareID: r.HardwareID, Unit: r.Unit,
+		Reason: r.Reason, Detail: r.Detail,
 	}
 	if r.ReplayedAt != nil {
 		item.ReplayedAt = new(roomsensor.FormatTime(*r.ReplayedAt))

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"github.com/google/uuid"
 
 	"roomsensor/internal/fairshare"
 	"roomsensor/internal/httpedge"
@@ -37,6 +38,9 @@ type route struct {
 	methods    []string
 	parameters []string
 	serve      func(q *request, key *roomsensor.Key, query httpedge.Query) error
+	open       func(q *request) error // serves without a credential, instead of serve
+	ofSource   bool                   // the path names a source, whose format decides the parameters
+	write      bool                   // the path is one of line protocol only
 }
 
 var routes = []route{
@@ -48,10 +52,24 @@ var routes = []route{
 	{
 		path: "/rejects", methods: []string{http.MethodGet, http.MethodHead},
 		parameters: []string{
-			reasonParameter, hardwareIDParameter, sinceParameter, httpedge.CursorParameter, httpedge.LimitParameter,
+			reasonParameter, hardwareIDParameter, unitParameter, sinceParameter,
+			httpedge.CursorParameter, httpedge.LimitParameter,
 		},
 		serve: (*request).listRejects,
 	},
+	{
+		path: sourcePath, methods: []string{http.MethodPost}, ofSource: true, serve: (*request).takeMessage,
+	},
+	{
+		path: sourcePath + "/write", methods: []string{http.MethodPost}, ofSource: true, write: true,
+		serve: (*request).takeMessage,
+	},
+	{
+		path: sourcePath + "/api/v2/write", methods: []string{http.MethodPost}, ofSource: true, write: true,
+		serve: (*request).takeMessage,
+	},
+	{path: sourcePath + "/ping", methods: []string{http.MethodGet, http.MethodHead}, open: (*request).ping},
+	{path: sourcePath + "/health", methods: []string{http.MethodGet, http.MethodHead}, open: (*request).health},
 }
 
 // request is one request to the receiver, with its access-log entry.
@@ -96,14 +114,15 @@ func (r *Receiver) ServeHTTP(w http.ResponseWriter, httpRequest *http.Request) {
 		q.log.Status = q.w.status
 	}
 	q.log.Duration = time.Since(began)
-	r.metrics.observe(&q.log)
+	r.metrics.End(&q.log)
 	q.log.Log(r.access)
 	span.End(&q.log)
 }
 
-// handle checks path, method, credential, share and parameters, in this order, and serves the request.
+// handle checks path and method, and serves the request.
 func (q *request) handle() error {
-	at := slices.IndexFunc(routes, func(known route) bool { return known.path == q.r.URL.Path })
+	path, sourceID := pathTemplate(q.r.URL.Path)
+	at := slices.IndexFunc(routes, func(known route) bool { return known.path == path })
 	if at < 0 {
 		return unknownPath(q.r.URL.Path)
 	}
@@ -114,20 +133,30 @@ func (q *request) handle() error {
 		return roomsensor.NewError(roomsensor.CodeMethodNotAllowed, "",
 			"This path supports "+httpedge.Enumerate(known.methods)+" only.")
 	}
-	text, err := httpedge.IngestKeyCodes().Bearer(q.r.Header.Values("Authorization"))
+	if known.open != nil {
+		return known.open(q)
+	}
+	err := q.serve(known, sourceID)
+	if known.ofSource {
+		err = asTemporary(err)
+	}
+	return err
+}
+
+// serve checks credential, share and parameters, in this order, and serves the request.
+func (q *request) serve(known *route, sourceID uuid.UUID) error {
+	key, err := q.authenticate(known, sourceID)
 	if err != nil {
 		return err
 	}
-	key, err := q.auth.Authenticate(q.r.Context(), text)
-	if err != nil {
-		return err
-	}
-	q.log.KeyID = key.ID
-	q.KeyUses.Record(key.ID, q.r)
 	if err := q.rates.admit(&key); err != nil {
 		return err
 	}
-	query, err := httpedge.ParseQuery(q.r.URL.RawQuery, known.parameters...)
+	parameters := known.parameters
+	if known.ofSource {
+		parameters = sourceParameters(key.Source.Format)
+	}
+	query, err := httpedge.ParseQuery(q.r.URL.RawQuery, parameters...)
 	if err != nil {
 		return err
 	}
@@ -137,6 +166,28 @@ func (q *request) handle() error {
 	}
 	defer held.Release()
 	return known.serve(q, &key, query)
+}
+
+// authenticate checks the credential of a request, and that it may be used at the path.
+func (q *request) authenticate(known *route, sourceID uuid.UUID) (key roomsensor.Key, err error) {
+	var text string
+	if known.ofSource {
+		text, err = q.sourceCredential()
+	} else {
+		text, err = httpedge.IngestKeyCodes().Bearer(q.r.Header.Values("Authorization"))
+	}
+	if err == nil {
+		key, err = q.auth.Authenticate(q.r.Context(), text)
+	}
+	if err != nil {
+		return key, err
+	}
+	q.log.KeyID = key.ID
+	if err := checkSource(&key, known, sourceID); err != nil {
+		return key, err
+	}
+	q.KeyUses.Record(key.ID, q.r)
+	return key, nil
 }
 
 // unknownPath returns the error for a path that routes does not have. It does not repeat a part of the path.
@@ -149,7 +200,8 @@ func unknownPath(path string) error {
 		hint = "This is the receiver of uploads, whose paths have no version. The API has its own address. "
 	}
 	return roomsensor.NewError(roomsensor.CodeNotFound, "",
-		hint+"Send uploads with POST /uploads, and list rejects with GET /rejects.")
+		hint+"Send uploads with POST /uploads, messages of a source with POST /sources/{source_id}, and list rejects with "+
+			"GET /rejects.")
 }
 
 // answer sends a JSON object.

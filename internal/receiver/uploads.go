@@ -70,7 +70,7 @@ func withUploads[T any](
 ) (result *T, err error) {
 	memory := q.openMemory(key)
 	defer memory.Release()
-	text, err := q.readBody(key, memory)
+	text, err := q.readBody(key, memory, MaxBody)
 	if err != nil {
 		return nil, err
 	}
@@ -88,21 +88,27 @@ func (q *request) publish(key *roomsensor.Key, u *uploads) (*receipt, error) {
 	for i := range u.messages {
 		u.messages[i].Team = &key.TeamID
 	}
-	_, err := q.Queue.Publish(q.r.Context(), u.messages)
+	if _, err := q.Queue.Publish(q.r.Context(), u.messages); err != nil {
+		return nil, publishError(err)
+	}
+	q.metrics.ignored.Add(&u.ignored)
+	q.metrics.count(len(u.messages), int(q.log.Bytes))
+	return &receipt{len(u.messages), u.readings, u.ignored.Names()}, nil
+}
+
+// publishError returns the public error of a request that the stream has not stored.
+func publishError(err error) error {
 	switch {
-	case err == nil:
-		q.metrics.ignored.Add(&u.ignored)
-		return &receipt{len(u.messages), u.readings, u.ignored.Names()}, nil
 	case errors.Is(err, queue.ErrBacklog):
-		return nil, &roomsensor.Error{
+		return &roomsensor.Error{
 			Code: roomsensor.CodeRateLimitExceeded, RetryAfter: backlogRetryAfter, Limit: "backlog.team",
 			Message: "Too many uploads of your team are not stored yet. Wait " + httpedge.Wait(backlogRetryAfter) +
 				", then send the whole request again, and send more slowly. Nothing of the request was stored.",
 		}
 	case errors.Is(err, nats.ErrMaxPayload):
-		return nil, roomsensor.NewError(roomsensor.CodeRequestTooLarge, "",
+		return roomsensor.NewError(roomsensor.CodeRequestTooLarge, "",
 			"An upload is larger than this installation accepts. Send its readings in several uploads.")
 	}
-	return nil, fmt.Errorf("%w: %w", httpedge.Overloaded(queueRetryAfter,
+	return fmt.Errorf("%w: %w", httpedge.Overloaded(queueRetryAfter,
 		"The queue is full or unavailable. Send the whole request again after the seconds in Retry-After."), err)
 }

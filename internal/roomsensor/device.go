@@ -170,7 +170,7 @@ type UnitHistory struct {
 // NewDevice is a device to be created.
 type NewDevice struct {
 	TeamID      uuid.UUID
-	HardwareID  string
+	HardwareID  string // or the alias of the unit (A12.2)
 	DisplayName *string
 	Metadata    map[string]string
 	// InstalledAt is when the unit was installed. nil means the default: unbounded for a unit that was never installed

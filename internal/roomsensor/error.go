@@ -41,6 +41,7 @@ const (
 	KindDevice     Kind = "device"
 	KindAssignment Kind = "assignment"
 	KindReject     Kind = "reject"
+	KindSource     Kind = "source"
 	KindUser       Kind = "user"
 )
 

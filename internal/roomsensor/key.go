@@ -39,6 +39,7 @@ type Key struct {
 	TeamID       uuid.UUID
 	SecretSHA256 [sha256.Size]byte // hash of the text of the third part, its checksum included
 	Scope        Scope             // empty for an ingest key
+	Source       *KeySource        // of an ingest key that is bound to a source (A10.1); nil for all others
 	Label        *string
 	CreatedAt    time.Time
 	ExpiresAt    *time.Time
@@ -46,6 +47,12 @@ type Key struct {
 	LastUse      *KeyUse // only in the list of a team's keys; nil before the first use
 	MadeBy       string  // only in that list: address of the person; empty for an operator and for a deleted person
 	MakerLeft    bool    // only in that list: the person is not a member of the team any more
+}
+
+// KeySource is the source at which an ingest key is valid.
+type KeySource struct {
+	ID     uuid.UUID
+	Format string // empty if the source is disabled or was deleted; unknown in lists
 }
 
 // KeyUse is the last use of a key, which is stored once a minute at most.

@@ -64,6 +64,11 @@ var advice = map[Reason]Advice{
 		Fix:        "Tell your operator. Replay the rejects once the cause is gone.",
 		Replayable: true,
 	},
+	ReasonNotMapped: {
+		Cause:      "The mapping of the source does not fit the message: a value that it needs is missing or not usable.",
+		Fix:        "Change the mapping of the source, then replay the rejects.",
+		Replayable: true,
+	},
 }
 
 // Advice returns what people can do about rejects with this reason.

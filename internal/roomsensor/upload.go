@@ -24,6 +24,10 @@ type Arrival struct {
 	At       time.Time  // when the queue stored the message; UTC, whole microseconds
 	Sequence uint64     // in the stream
 	Team     *uuid.UUID // of the ingest key; nil for a trusted publisher
+
+	// Source is the source whose mapping reads the message; nil for an upload. A message of a source has a team.
+	Source    *uuid.UUID
+	Precision string // of the times in its line protocol, as the sender gave it; otherwise empty
 }
 
 // DeviceMeasurement is a measurement and the device to which it was assigned.
@@ -69,13 +73,15 @@ const (
 	ReasonFieldInvalid         Reason = "field_invalid"
 	ReasonTooManyChunks        Reason = "too_many_chunks"
 	ReasonNotStorable          Reason = "not_storable"
+	ReasonNotMapped            Reason = "not_mapped" // A10.8
 )
 
-// Reasons lists every reason in the order of decision 41.
+// Reasons lists every reason in the order of decision 41, and that of sources last.
 var Reasons = []Reason{
 	ReasonNotParsable, ReasonHardwareIDMismatch, ReasonTooManyReadings,
 	ReasonMeasuredAtInvalid, ReasonMeasuredAtOutOfRange, ReasonUnknownUnit, ReasonNotInstalled,
 	ReasonNoMetric, ReasonValueInvalid, ReasonFieldInvalid, ReasonTooManyChunks, ReasonNotStorable,
+	ReasonNotMapped,
 }
 
 // ReasonNames returns all reasons as text, separated by commas.
@@ -92,7 +98,8 @@ func ReasonNames() string {
 type Reject struct {
 	ID         uuid.UUID
 	Arrival    Arrival
-	HardwareID *string
+	HardwareID *string // of the unit; nil if none is known, as of an unknown alias
+	Unit       *string // the unit as its sender names it: hardware id or alias (A12.4); nil: HardwareID
 	Reason     Reason
 	Detail     string // full sentence for an operator
 	Payload    []byte
@@ -104,8 +111,17 @@ type RejectQuery struct {
 	TeamID     *uuid.UUID
 	Reason     *Reason
 	HardwareID *string
+	Unit       *string
+	SourceID   *uuid.UUID
 	Since      *time.Time // received at or after
 	Limit      int
+}
+
+// Selects reports whether the query selects a reject by reason, unit and source.
+func (q *RejectQuery) Selects(r *Reject) bool {
+	return (q.Reason == nil || *q.Reason == r.Reason) &&
+		(q.Unit == nil || r.Unit != nil && *q.Unit == *r.Unit) &&
+		(q.SourceID == nil || r.Arrival.Source != nil && *q.SourceID == *r.Arrival.Source)
 }
 
 // TeamRejectQuery selects a page of a team's rejects: by received_at descending, then by id descending. A nil field
@@ -113,6 +129,7 @@ type RejectQuery struct {
 type TeamRejectQuery struct {
 	Reason     *Reason
 	HardwareID *string
+	Unit       *string
 	Since      *time.Time      // received at or after
 	After      *RejectPosition // last item of the previous page; nil on the first page
 	Limit      int
@@ -121,7 +138,7 @@ type TeamRejectQuery struct {
 // RejectGroup is the number of rejects of a team with the same reason and unit.
 type RejectGroup struct {
 	Reason      Reason
-	HardwareID  *string // nil if the uploads name none
+	Unit        *string // nil if the messages name none
 	Count       int64
 	Replayed    int64 // of them, those that were replayed at least once, fully stored or not
 	First, Last time.Time
@@ -129,18 +146,18 @@ type RejectGroup struct {
 
 // RejectGroupQuery selects a page of the groups of a team, those with the newest reject first. A nil field matches all.
 type RejectGroupQuery struct {
-	Reason     *Reason
-	HardwareID *string
-	Skip       int
-	Limit      int
+	Reason *Reason
+	Unit   *string
+	Skip   int
+	Limit  int
 }
 
 // RejectGroupPage selects the rejects of a group after a position, the oldest first.
 type RejectGroupPage struct {
-	Reason     Reason
-	HardwareID string
-	After      RejectPosition // the zero value is before all of them
-	Limit      int
+	Reason Reason
+	Unit   string
+	After  RejectPosition // the zero value is before all of them
+	Limit  int
 }
 
 // RejectPosition is the position of a reject in the list of its team.

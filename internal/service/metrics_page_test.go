@@ -255,7 +255,7 @@ var fieldMeanings = map[string]string{
 	"duration_ms":               "duration in milliseconds",
 	"edition":                   "edition of TimescaleDB",
 	"error":                     "cause of the failure; of a request that the client caused, the message that it received",
-	"hardware_id":               "hardware id of the unit that sent an upload",
+	"unit":                      "hardware id of the unit that sent an upload, or the id of the source of a message",
 	"keep":                      "`REJECTS_KEEP`",
 	"key_id":                    "id of the API key or ingest key of a request",
 	"kind":                      "kind of a mail",

@@ -21,17 +21,17 @@ import (
 var calledBy = map[schema.Role]struct{ files, methods []string }{
 	schema.RoleAPI: {[]string{"../api/backend.go", "../roomsensor/device.go", "../export/export.go"}, []string{"CursorSecret", "Database", "ExpiringAPIKeys", "PurgeIdempotency", "PurgeRateWindows", "RecordAPIKeyUses", "PurgeAudit"}},
 	schema.RoleWorker: {
-		[]string{"../worker/worker.go", "../worker/write.go", "../httpedge/key_list.go", "../receiver/database.go"},
+		[]string{"../worker/worker.go", "../worker/write.go", "../worker/resolve_message.go", "../httpedge/key_list.go", "../receiver/database.go", "../source/preview.go"},
 		[]string{"Database", "ChunksToOrder", "OrderChunk", "StreamCreated", "RecordStream", "Statistics", "RecordIngestKeyUses"},
 	},
-	schema.RoleReceiver:  {[]string{"../httpedge/key_list.go", "../receiver/database.go"}, []string{"Database", "RecordIngestKeyUses"}},
+	schema.RoleReceiver:  {[]string{"../httpedge/key_list.go", "../receiver/database.go", "../source/preview.go"}, []string{"Database", "RecordIngestKeyUses"}},
 	schema.RoleDashboard: {nil, []string{"Database", "FindCtx", "CommitCtx", "DeleteCtx", "PurgeSessions", "PurgeSignIns", "OpenExport", "TaggedDevices", "Assignment"}},
 	schema.RoleNotify:    {[]string{"../notify/notify.go", "../roomsensor/alert.go"}, []string{"Database", "PurgeAlerts"}},
 }
 
 // onlyMentioned are queries of methods that have the name of a field which the processes of a role use.
 var onlyMentioned = map[schema.Role][]string{
-	schema.RoleWorker: {"TeamGet"}, schema.RoleReceiver: {"TeamGet"}, schema.RoleNotify: {"DeviceGet"},
+	schema.RoleWorker: {"TeamGet", "SourceCount"}, schema.RoleReceiver: {"TeamGet"}, schema.RoleNotify: {"DeviceGet"},
 }
 
 // TestRolesAllowQueries checks that each query that a process runs is allowed to its role. EXPLAIN checks the rights
@@ -77,7 +77,7 @@ func TestRolesAllowQueries(t *testing.T) {
 // TestRolesRefuse checks. Every role may read the catalog.
 var (
 	readsTable = regexp.MustCompile(` (FROM|INTO|UPDATE) [a-z_]+ `)
-	ofReceiver = regexp.MustCompile(`\b(ingest_keys|ingest_key_uses|receiver_secrets|device_hardware|devices|rejected_uploads|pg_\w+)\b`)
+	ofReceiver = regexp.MustCompile(`\b(ingest_keys|ingest_key_uses|sources|unit_aliases|receiver_secrets|device_hardware|devices|rejected_uploads|pg_\w+)\b`)
 )
 
 // explain returns the error of a role that may not run a query, or may not read or write a table of it.

@@ -47,7 +47,7 @@ var withoutTeam = map[string]string{
 	"UserDisable": operator, "UserEnable": operator, "UserList": operator,
 	"SessionPurge": maintenance, "SignInAttemptPurge": maintenance, "SignInAddressPurge": maintenance, "SignInLinkPurge": maintenance, "SharedLinkPurge": maintenance, "SharedLinkInsert": insertsTeam, "SharedLinkGet": byUser,
 
-	"APIKeyInsert": insertsTeam, "IngestKeyInsert": insertsTeam, "TeamInsert": insertsTeam, "DeviceInsert": insertsTeam,
+	"APIKeyInsert": insertsTeam, "IngestKeyInsert": insertsTeam, "SourceInsert": insertsTeam, "AliasInsert": insertsTeam, "TeamInsert": insertsTeam, "DeviceInsert": insertsTeam,
 	"UserDelete": operator, "UserAuditErase": operator, "SubjectMentionList": operator, "SubjectSessionErase": operator,
 	"SubjectErasureInsert": operator, "SubjectResponseList": operator,
 	"TeamListByName": operator, "TeamGetRevoked": operator, "DeviceListByName": operator, "DeviceGetByUnit": operator,
@@ -68,6 +68,7 @@ var withoutTeam = map[string]string{
 	"MailInsert": insertsTeam, "MailTake": notifier, "MailEnd": notifier, "MailRetry": notifier, "MailCount": operator, "MailPurge": maintenance,
 	"AuditExpire": maintenance, "AuditTrim": maintenance, "IdempotencyKeyPurge": maintenance, "IdempotencyBytesPurge": maintenance, "RateWindowPurge": maintenance, "LayoutGet": maintenance, "ChunkListUnordered": maintenance, "ChunkListRanges": noTeam, "ChunkOrder": maintenance, "ChunkPostpone": maintenance, "RejectTrimAge": maintenance,
 	"WorkerSet": noTeam, "StatsSet": noTeam, "CurrentSourceGet": noTeam, "RejectTrimLock": maintenance, "OpenedChunkLock": worker, "OpenedChunkInsert": worker, "RejectTrimTeam": maintenance, "RejectUsageList": maintenance, "StreamShareInsert": worker, "StreamShareList": worker, "StreamShareDelete": maintenance, "StreamGet": worker, "StreamInsert": worker, "StreamReplace": operator,
+	"SourceListByID": byKey, "AliasUnitList": byKey, "SourceStateUpsert": worker, "SourceHourAdd": worker, "SourceHourPurge": worker, "AliasDeleteUnused": operator,
 }
 
 // TestTeamFilter checks that every query either has a condition on the team that applies to all of its rows, or is
@@ -95,11 +96,11 @@ func TestTeamFilter(t *testing.T) {
 
 	// What a receiver reads for its clients belongs to their team, but for installations, of which upload.Resolve hides
 	// those of other teams.
-	used = namesUsedBy(t, interfaceMethods(t, "../receiver/database.go"))
+	used = namesUsedBy(t, interfaceMethods(t, "../receiver/database.go", "../source/preview.go"))
 	delete(used, "RejectGet") // TeamRejects mentions Reject as a type only.
 	for name := range queries {
 		if used[name] && name != "HardwareList" {
-			require.Contains(t, []string{"", noTeam}, withoutTeam[name], "%s is used by the receiver", name)
+			require.Contains(t, []string{"", noTeam, byKey}, withoutTeam[name], "%s is used by the receiver", name)
 		}
 	}
 	require.True(t, used["RejectListByTeam"])

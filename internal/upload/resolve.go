@@ -27,7 +27,7 @@ type Rejection struct {
 
 // Payload returns the text of what is rejected of the upload: the upload with only the readings that failed.
 func (u *Upload) Payload(r *Rejection) []byte {
-	if r.whole {
+	if r.whole && u.part == nil {
 		return u.text
 	}
 	return u.Part(r.readings)
@@ -151,7 +151,7 @@ func (r *resolver) rejectReadings(failed map[roomsensor.Reason][]int) {
 		}
 		refusal := r.unknownUnit()
 		if reason != roomsensor.ReasonUnknownUnit {
-			refusal = Refusal{reason, fmt.Sprintf(details[reason], r.Share(len(readings)))}
+			refusal = Refusal{reason, fmt.Sprintf(details[reason], r.share(len(readings)))}
 		}
 		r.reject(Rejection{Refusal: refusal, readings: readings})
 	}
@@ -167,8 +167,8 @@ func (r *resolver) unknownUnit() Refusal {
 		whose, r.HardwareID)}
 }
 
-// Share returns a number of readings and that of all readings of the upload, for a sentence.
-func (u *Upload) Share(n int) string {
+// share returns a number of readings and that of all readings of the upload, for a sentence.
+func (u *Upload) share(n int) string {
 	return fmt.Sprintf("%d of %d readings", n, len(u.Readings))
 }
 
@@ -198,7 +198,7 @@ func (r *resolver) rejectValues(invalid *invalidValues) {
 	r.reject(Rejection{
 		Refusal: Refusal{roomsensor.ReasonValueInvalid, fmt.Sprintf(
 			"%s is outside its plausible range or not a number, and was stored as null, in %s.",
-			strings.Join(names, ", "), r.Share(len(invalid.readings)))},
+			strings.Join(names, ", "), r.share(len(invalid.readings)))},
 		readings: invalid.readings,
 	})
 }

@@ -71,6 +71,21 @@ type Upload struct {
 
 	text  []byte
 	array span
+	// part is Part for an upload that was read from a message of a source; otherwise nil.
+	part func(readings []int) []byte
+}
+
+// OfSource returns the readings of a unit in a message of a source as an upload. part returns the part of the message
+// with some of the readings, and that with all that belongs to the unit for none.
+func OfSource(h Header, readings []Reading, part func(readings []int) []byte) *Upload {
+	return &Upload{HardwareID: h.HardwareID, Signal: h.Signal, Firmware: h.Firmware, Readings: readings, part: part}
+}
+
+// Header is what an upload says about its unit.
+type Header struct {
+	HardwareID string
+	Signal     *roomsensor.Signal // nil if there is none
+	Firmware   *string            // nil if there is none
 }
 
 // Reading is one element of the array readings.
@@ -162,6 +177,9 @@ func (u *Upload) readField(name string, s span, read func(raw []byte) bool) {
 // Part returns the text of the upload with only some of its readings, each as it was sent. It is the payload of a
 // reject.
 func (u *Upload) Part(readings []int) []byte {
+	if u.part != nil {
+		return u.part(readings)
+	}
 	size := len(u.text) - (u.array.to - u.array.from) + len("[]")
 	for _, i := range readings {
 		size += u.Readings[i].raw.to - u.Readings[i].raw.from + 1

@@ -115,8 +115,9 @@ func NameOf(displayName *string, hardwareID string) string {
 	return *displayName
 }
 
-// WrongUnit is the error of a field for a hardware id.
-const WrongUnit = "A hardware id is dev: and 1 to 20 digits, such as dev:864475046552567. It is printed on the unit."
+// WrongUnit is the error of a field for a unit.
+const WrongUnit = "A unit is dev: and 1 to 20 digits, such as dev:864475046552567, or the name with which its sender " +
+	"sends it, such as a84041b9d1c2f3e4. It is printed on the unit."
 
 // UnitOf returns the hardware id that a search is, with or without its prefix. It is empty for any other search.
 func UnitOf(search string) string {
@@ -127,8 +128,21 @@ func UnitOf(search string) string {
 	return id
 }
 
-// WithUnitPrefix returns a hardware id that a person entered, with the prefix that people may leave out.
+// unitPrefix is what a hardware id begins with. People may leave it out.
+const unitPrefix = "dev:"
+
+// WithUnitPrefix returns a unit that a person entered: a hardware id with its prefix, anything else as it was entered.
 func WithUnitPrefix(text string) string {
-	const prefix = "dev:"
-	return prefix + strings.TrimPrefix(text, prefix)
+	if id := unitPrefix + text; roomsensor.IsHardwareID(id) {
+		return id
+	}
+	return text
+}
+
+// IsUnit reports whether a text is a hardware id or an alias. An alias that begins like a hardware id must have
+// hexadecimal digits: it is more likely a typing error.
+func IsUnit(text string) bool {
+	_, hexadecimal := roomsensor.AliasHardwareID(text)
+	return roomsensor.IsHardwareID(text) || hexadecimal ||
+		roomsensor.CheckAlias(text) == nil && !strings.HasPrefix(text, unitPrefix)
 }

@@ -32,12 +32,13 @@ type message interface {
 	Extend()
 }
 
-// delivery is one upload from the queue, or from a reject that is replayed. It is parsed, but not resolved.
+// delivery is one upload or message of a source from the queue, or from a reject that is replayed. An upload is parsed,
+// but not resolved; a message is neither, because its mapping may change until it is stored (A10.7).
 type delivery struct {
 	arrival roomsensor.Arrival
-	unit    string // hardware id under which the upload was sent, or else that in its text
+	unit    string // hardware id under which the upload was sent, or else that in its text; empty for a message
 	text    []byte
-	upload  *upload.Upload  // nil where refusal is set
+	upload  *upload.Upload  // nil where refusal is set, and for a message
 	refusal *upload.Refusal // why the whole upload is rejected
 	message message         // nil in a replay
 
@@ -49,10 +50,24 @@ type delivery struct {
 // often reports whether the upload was delivered so often that others must not wait for it.
 func (d *delivery) often() bool { return d.deliveries > aloneAfter }
 
-// parsed returns the delivery of an upload.
+// isMessage reports whether the mapping of a source must read the text.
+func (d *delivery) isMessage() bool { return d.arrival.Source != nil && d.refusal == nil }
+
+// sender names the unit of an upload, or the source of a message.
+func (d *delivery) sender() string {
+	if d.arrival.Source != nil {
+		return d.arrival.Source.String()
+	}
+	return d.unit
+}
+
+// parsed returns the delivery of an upload or a message.
 func parsed(arrival roomsensor.Arrival, unit string, text []byte) *delivery {
 	if text == nil {
 		text = []byte{} // The reject of an empty message has an empty payload, not none.
+	}
+	if arrival.Source != nil {
+		return &delivery{arrival: arrival, text: text}
 	}
 	d := &delivery{arrival: arrival, unit: unit, text: text}
 	d.upload, d.refusal = upload.Parse(text, unit, arrival.At)
@@ -66,18 +81,21 @@ func parsed(arrival roomsensor.Arrival, unit string, text []byte) *delivery {
 func received(m *queue.Delivery) *delivery {
 	d := parsed(m.Arrival, m.HardwareID, m.Text)
 	d.message, d.deliveries, d.trace = m, m.Deliveries, m.Trace
-	if m.TeamInvalid {
-		d.upload, d.refusal = nil, &upload.Refusal{
-			Reason: roomsensor.ReasonNotParsable,
-			Detail: "The subject of the message has neither the id of a team nor " + queue.NoTeam + " before the unit.",
-		}
+	if m.Invalid != "" {
+		d.upload, d.refusal = nil, &upload.Refusal{Reason: roomsensor.ReasonNotParsable, Detail: m.Invalid}
 	}
 	return d
 }
 
-// readings returns the number of readings of the upload.
+// bytesPerReading estimates the readings of a message that is not read yet.
+const bytesPerReading = 256
+
+// readings returns the number of readings of the upload, or an estimate of those of the message.
 func (d *delivery) readings() int {
-	if d.upload == nil {
+	switch {
+	case d.isMessage():
+		return 1 + len(d.text)/bytesPerReading
+	case d.upload == nil:
 		return 0
 	}
 	return len(d.upload.Readings)
@@ -89,19 +107,6 @@ func (d *delivery) hardwareID() *string {
 		return nil
 	}
 	return &d.unit
-}
-
-// unitsOf lists the units, without duplicates, whose installations the deliveries need.
-func unitsOf(deliveries []*delivery) []string {
-	known := make(map[string]bool, len(deliveries))
-	var units []string
-	for _, d := range deliveries {
-		if id := d.hardwareID(); d.upload != nil && id != nil && !known[*id] {
-			known[*id] = true
-			units = append(units, *id)
-		}
-	}
-	return units
 }
 
 // batch holds the deliveries of one transaction.

@@ -11,11 +11,15 @@ import (
 	"github.com/rs/zerolog"
 
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/source"
 )
 
 // memoryStore is a store in memory, for tests that choose what fails.
 type memoryStore struct {
 	installations map[string][]roomsensor.Installation
+	sources       map[uuid.UUID]roomsensor.Source
+	aliases       map[roomsensor.TeamAlias]string
+	counts        []roomsensor.SourceCount
 	before        func(context.Context, roomsensor.Batch) error                // is called before a batch is stored; may be nil
 	ranges        []roomsensor.Window                                          // of existing chunks
 	trim          func(roomsensor.RejectLimits) (roomsensor.RejectTrim, error) // may be nil
@@ -35,7 +39,7 @@ func newMemoryStore(installations map[string][]roomsensor.Installation) *memoryS
 
 // newWriter returns the writer of a worker.
 func newWriter(s Store) *writer {
-	return &writer{tables: s, log: zerolog.Nop(), outcomes: &outcomes{parkAfter: DefaultParkAfter}, chunks: &chunkLimit{store: s}}
+	return &writer{tables: s, log: zerolog.Nop(), outcomes: &outcomes{parkAfter: DefaultParkAfter}, chunks: &chunkLimit{store: s}, mappings: &source.Mappings{}}
 }
 
 // writer returns a writer to the store.
@@ -77,6 +81,23 @@ func (s *memoryStore) DeleteStreamShares(_ context.Context, first uint64, before
 }
 
 func (s *memoryStore) Ping(context.Context) error { return nil }
+
+func (s *memoryStore) Sources(context.Context, []uuid.UUID) (map[uuid.UUID]roomsensor.Source, error) {
+	return s.sources, nil
+}
+
+func (s *memoryStore) AliasedUnits(
+	context.Context, []roomsensor.TeamAlias,
+) (map[roomsensor.TeamAlias]string, error) {
+	return s.aliases, nil
+}
+
+func (s *memoryStore) RecordSources(_ context.Context, counts []roomsensor.SourceCount) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.counts = append(s.counts, counts...)
+	return nil
+}
 
 func (s *memoryStore) Installations(_ context.Context, ids []string) (map[string][]roomsensor.Installation, error) {
 	found := map[string][]roomsensor.Installation{}

@@ -25,6 +25,7 @@ const (
 type metrics struct {
 	uploads, readings, changed  prometheus.Counter
 	purged, purgedEarly         prometheus.Counter
+	sourceIgnored               prometheus.Counter
 	failures, parked            prometheus.Counter
 	rejects, dropped            *prometheus.CounterVec
 	ignored                     *upload.IgnoredCounter
@@ -55,6 +56,8 @@ func newMetrics(registerer prometheus.Registerer, o *outcomes, keep time.Duratio
 		purged:   counter("purged_messages_total", "Stored uploads that were deleted from the stream."),
 		purgedEarly: counter("purged_early_messages_total",
 			"Stored uploads that were deleted from the stream before STREAM_KEEP, because it was nearly full."),
+		sourceIgnored: counter("source_ignored_total",
+			"Parts of messages of sources that their mapping ignores, redeliveries included."),
 		failures: counter("batch_failures_total", "Batches of which at least one upload was returned to the queue."),
 		parked: counter("parked_total",
 			"Uploads that became rejects after PARK_AFTER deliveries, while the database stored other uploads."),
@@ -136,7 +139,7 @@ func (w *Worker) report(b *batch, results []result, err error, started time.Time
 		w.metrics.countStored(r, now)
 		if r.parked {
 			w.metrics.parked.Inc()
-			w.Log.Error().Uint64("stream_sequence", r.delivery.arrival.Sequence).Str("hardware_id", r.delivery.unit).
+			w.Log.Error().Uint64("stream_sequence", r.delivery.arrival.Sequence).Str("unit", r.delivery.sender()).
 				Int("deliveries", r.delivery.deliveries).Msg("moved an upload to the rejects: the database keeps refusing it")
 		}
 	}
@@ -166,6 +169,9 @@ func (m *metrics) countStored(r *result, now time.Time) {
 	m.readings.Add(float64(r.resolved()))
 	if r.delivery.upload != nil && r.delivery.arrival.Team == nil { // A receiver has counted the others.
 		m.ignored.Add(&r.delivery.upload.Ignored)
+	}
+	if r.message != nil {
+		m.sourceIgnored.Add(float64(r.message.Ignored))
 	}
 	m.lag.Observe(max(0, now.Sub(r.delivery.arrival.At).Seconds()))
 	for i := range r.rejects {

@@ -10,30 +10,42 @@ import (
 
 	"roomsensor/internal/queue"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/source"
+	"roomsensor/internal/upload"
 )
 
 // result is what becomes of one delivery: every reading is either stored or rejected (decision 41).
 type result struct {
-	delivery  *delivery
-	devices   []uuid.UUID                 // of the readings of the upload, in their order; uuid.Nil for a rejected one
-	heartbeat *roomsensor.DeviceHeartbeat // nil if the unit was in no device at the arrival
-	rejects   []roomsensor.Reject
-	stored    bool // the transactions with all of it are committed
-	parked    bool // it is in rejects although the database may store it later
+	delivery   *delivery
+	message    *source.Message             // that the mapping read; nil for an upload
+	readings   []upload.Reading            // of the upload, or of all units in the message
+	devices    []uuid.UUID                 // of the readings, in their order; uuid.Nil for a rejected one
+	part       func(readings []int) []byte // returns the text with some of the readings
+	heartbeats []roomsensor.DeviceHeartbeat
+	rejects    []roomsensor.Reject
+	stored     bool // the transactions with all of it are committed
+	parked     bool // it is in rejects although the database may store it later
 }
 
-// resolve assigns the readings to devices by the installations of the upload's unit.
-func (r *result) resolve(units map[string][]roomsensor.Installation) {
+// resolve assigns the readings to devices by the installations of their units.
+func (r *result) resolve(known *knownUnits) {
 	d := r.delivery
-	if d.refusal != nil {
+	switch {
+	case d.refusal != nil:
 		r.reject(d.refusal.Reason, d.refusal.Detail, d.text)
-		return
-	}
-	resolution := d.upload.Resolve(d.arrival, units[d.unit])
-	r.devices, r.heartbeat = resolution.Devices, resolution.Heartbeat
-	for i := range resolution.Rejections {
-		rejection := &resolution.Rejections[i]
-		r.reject(rejection.Reason, rejection.Detail, d.upload.Payload(rejection))
+	case r.message != nil:
+		r.resolveMessage(known)
+	default:
+		r.readings, r.part = d.upload.Readings, d.upload.Part
+		resolution := d.upload.Resolve(d.arrival, known.installations[d.unit])
+		r.devices = resolution.Devices
+		if resolution.Heartbeat != nil {
+			r.heartbeats = []roomsensor.DeviceHeartbeat{*resolution.Heartbeat}
+		}
+		for i := range resolution.Rejections {
+			rejection := &resolution.Rejections[i]
+			r.reject(rejection.Reason, rejection.Detail, d.upload.Payload(rejection))
+		}
 	}
 }
 
@@ -50,7 +62,7 @@ func (r *result) resolved() (n int) {
 // buckets yields the buckets of the readings that belong to a device.
 func (r *result) buckets(yield func(time.Time) bool) {
 	for i := range r.devices {
-		if r.devices[i] != uuid.Nil && !yield(r.delivery.upload.Readings[i].Bucket()) {
+		if r.devices[i] != uuid.Nil && !yield(r.readings[i].Bucket()) {
 			return
 		}
 	}
@@ -61,7 +73,7 @@ func (r *result) rows(rows []roomsensor.DeviceMeasurement, from, to int) []rooms
 	for i := from; i < to; i++ {
 		if r.devices[i] != uuid.Nil {
 			rows = append(rows, roomsensor.DeviceMeasurement{
-				DeviceID: r.devices[i], Measurement: r.delivery.upload.Readings[i].Measurement,
+				DeviceID: r.devices[i], Measurement: r.readings[i].Measurement,
 			})
 		}
 	}
@@ -91,22 +103,22 @@ func Skipped(m *queue.Delivery) roomsensor.Reject {
 // rejectChunks replaces all readings and rejects of the upload by one reject of the whole upload, and keeps its
 // heartbeat.
 func (r *result) rejectChunks(detail string) {
-	r.devices, r.rejects = nil, nil
+	r.readings, r.devices, r.rejects = nil, nil, nil
 	r.reject(roomsensor.ReasonTooManyChunks, detail, r.delivery.text)
 }
 
 // rejectRefused rejects readings that the database refused with an error.
 func (r *result) rejectRefused(readings []int, err error) {
 	if len(readings) > 0 {
-		u := r.delivery.upload
-		r.reject(roomsensor.ReasonNotStorable, r.refusal(u.Share(len(readings)), err), u.Part(readings))
+		share := fmt.Sprintf("%d of %d readings", len(readings), len(r.readings))
+		r.reject(roomsensor.ReasonNotStorable, r.refusal(share, err), r.part(readings))
 	}
 }
 
 // rejectWhole replaces all that became of the upload, which the database refused with an error, by one reject of the
 // whole upload.
 func (r *result) rejectWhole(err error) {
-	r.heartbeat, r.rejects = nil, nil
+	r.heartbeats, r.rejects = nil, nil
 	r.reject(roomsensor.ReasonNotStorable, r.refusal("the upload", err), r.delivery.text)
 }
 

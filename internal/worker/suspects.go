@@ -5,8 +5,8 @@ import "github.com/google/uuid"
 // maxSuspects bounds the units, and the teams, that a worker remembers.
 const maxSuspects = 1_000
 
-// suspects has the units and teams of the uploads that the database refused within the last minute. All times are Unix
-// times.
+// suspects has the units, sources and teams of the uploads that the database refused within the last minute. All times
+// are Unix times.
 type suspects struct {
 	units map[string]refusals
 	teams map[uuid.UUID]refusals
@@ -27,7 +27,7 @@ func (s *suspects) countRefused(d *delivery, now int64) int {
 	if d.arrival.Team != nil {
 		addRefusal(s.teams, *d.arrival.Team, now)
 	}
-	return addRefusal(s.units, d.unit, now)
+	return addRefusal(s.units, d.sender(), now)
 }
 
 func addRefusal[K comparable](senders map[K]refusals, sender K, now int64) int {
@@ -54,7 +54,7 @@ func (r refusals) expired(now int64) bool { return now-r.last >= outcomeSeconds 
 
 // contains reports whether an upload of the unit, or of the team, of a delivery was refused in the last minute.
 func (s *suspects) contains(d *delivery, now int64) bool {
-	if of, ok := s.units[d.unit]; ok && !of.expired(now) {
+	if of, ok := s.units[d.sender()]; ok && !of.expired(now) {
 		return true
 	}
 	if d.arrival.Team == nil {

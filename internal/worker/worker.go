@@ -12,6 +12,7 @@ import (
 	"roomsensor/internal/queue"
 	"roomsensor/internal/retry"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/source"
 	"roomsensor/internal/tracing"
 )
 
@@ -36,6 +37,8 @@ type Store interface {
 	// TrimRejects deletes the expired rejects, and the oldest ones beyond the size limits. It returns how many it deleted
 	// and kept, also where it fails midway.
 	TrimRejects(ctx context.Context, limits roomsensor.RejectLimits) (roomsensor.RejectTrim, error)
+	// RecordSources adds what became of messages of some distinct sources.
+	RecordSources(ctx context.Context, counts []roomsensor.SourceCount) error
 	// PurgeFeed deletes what the change feed needs no more, and returns the number of rows.
 	PurgeFeed(ctx context.Context) (deleted int64, err error)
 }
@@ -63,6 +66,7 @@ type Worker struct {
 	metrics *metrics
 	backlog backlog
 	shares  streamShares
+	sources sourceCounts
 	// laneBytes is the size of a batch of the priority lane.
 	laneBytes int
 }
@@ -88,7 +92,7 @@ func New(c Config) *Worker {
 	m := newMetrics(c.Metrics, o, c.Keep)
 	return &Worker{
 		Config:  c,
-		writer:  writer{countedTables{c.Store, m.changed}, c.Log, o, &chunkLimit{store: c.Store}},
+		writer:  writer{countedTables{c.Store, m.changed}, c.Log, o, &chunkLimit{store: c.Store}, &source.Mappings{}},
 		metrics: m,
 		backlog: backlog{minAge: backlogAge, minUploads: backlogUploads},
 
@@ -114,7 +118,9 @@ func (w *Worker) Run(ctx context.Context) {
 	group.Go(func() { w.purgeStream(ctx) })
 	group.Go(func() { w.trimRejects(ctx) })
 	group.Go(func() { w.purgeFeed(ctx) })
+	group.Go(func() { w.recordSources(ctx) })
 	group.Wait()
+	w.storeSourceCounts(hard)
 	if err := w.Queue.Flush(hard); err != nil {
 		w.Log.Warn().Err(err).Msg("could not flush final acks; messages will be redelivered (harmless)")
 	}
@@ -195,6 +201,7 @@ func (w *Worker) writeBatches(ctx, hard context.Context, batches <-chan *batch) 
 		}
 		w.settle(results, delay)
 		w.recordShares(hard, results)
+		w.sources.count(results)
 		if err == nil || (isRefused(err) && (!w.Holds() || w.writer.outcomes.stores())) {
 			attempt = 0
 			continue

@@ -14,6 +14,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/source"
 )
 
 const (
@@ -26,9 +27,7 @@ const (
 
 // tables is the database as a writer uses it.
 type tables interface {
-	// Installations lists all installations of some units (decision 40). A unit that was never installed is not in the
-	// map.
-	Installations(ctx context.Context, hardwareIDs []string) (map[string][]roomsensor.Installation, error)
+	unitTables
 	// WriteBatch stores a batch in one transaction and returns the number of changed readings. After
 	// roomsensor.ErrRefused a part of the batch may succeed; if it is roomsensor.ErrNotStorable as well, another part
 	// never will. After every other error the batch may succeed later.
@@ -54,6 +53,7 @@ type writer struct {
 	log      zerolog.Logger
 	outcomes *outcomes   // nil in a replay of a reject
 	chunks   *chunkLimit // nil in a replay of an operator, who may create any number of chunks
+	mappings *source.Mappings
 }
 
 // write stores deliveries and returns a result for each of them, in the order of group. Data that the database
@@ -95,12 +95,24 @@ func (w *writer) group(deliveries []*delivery) (groups [3][]*delivery) {
 	return groups
 }
 
-// writeUploads stores uploads by bisection.
-func (w *writer) writeUploads(ctx context.Context, results []result) error {
-	if len(results) == 0 {
-		return nil
+// writeUploads stores uploads, in several transactions if they have too many readings: a message of a source may have
+// many times those that its size suggested. Its error is that of the first transaction that failed.
+func (w *writer) writeUploads(ctx context.Context, results []result) (failed error) {
+	budget := &refusalBudget{left: maxRefusals}
+	for len(results) > 0 {
+		n := firstOf(results, maxTransactionReadings)
+		err := w.writeTogether(ctx, results[:n], budget)
+		if failed = cmp.Or(failed, err); err != nil && !isRefused(err) {
+			return err
+		}
+		results = results[n:]
 	}
-	return bisect(0, len(results), &refusalBudget{left: maxRefusals}, func(from, to int) error {
+	return failed
+}
+
+// writeTogether stores uploads by bisection.
+func (w *writer) writeTogether(ctx context.Context, results []result, budget *refusalBudget) error {
+	return bisect(0, len(results), budget, func(from, to int) error {
 		part := results[from:to]
 		err := w.commit(ctx, assemble(part), part[0].delivery.often())
 		for i := range part {
@@ -118,23 +130,34 @@ func (w *writer) writeUploads(ctx context.Context, results []result) error {
 	})
 }
 
+// maxTransactionReadings is from how many readings on a transaction gets no more uploads: more than a batch of uploads
+// has, whose last one may have 10,000 readings.
+const maxTransactionReadings = 2 * capReadings
+
+// firstOf returns how many of the first results have a number of readings; at least one.
+func firstOf(results []result, most int) int {
+	readings := 0
+	for i := range results {
+		if readings >= most {
+			return i
+		}
+		readings += len(results[i].readings)
+	}
+	return len(results)
+}
+
 // resolve assigns the readings of deliveries to devices. It returns a result for each delivery, also with an error.
 func (w *writer) resolve(ctx context.Context, deliveries []*delivery) ([]result, error) {
 	results := make([]result, len(deliveries))
 	for i, d := range deliveries {
 		results[i].delivery = d
 	}
-	var units map[string][]roomsensor.Installation
-	if ids := unitsOf(deliveries); len(ids) > 0 {
-		bounded, cancel := context.WithTimeout(ctx, writeTimeout)
-		defer cancel()
-		var err error
-		if units, err = w.tables.Installations(bounded, ids); err != nil {
-			return results, fmt.Errorf("reading the installations of units: %w", err)
-		}
+	known, err := w.readUnits(ctx, results)
+	if err != nil {
+		return results, err
 	}
 	for i := range results {
-		results[i].resolve(units)
+		results[i].resolve(known)
 	}
 	if w.chunks == nil {
 		return results, nil
@@ -233,7 +256,7 @@ func (w *writer) writeReadings(ctx context.Context, r *result, final finality) e
 			return err
 		}
 		w.log.Warn().Err(err).Uint64("stream_sequence", r.delivery.arrival.Sequence).Int("readings", to-from).
-			Stringer("device_id", r.devices[from]).Time("measured_at", r.delivery.upload.Readings[from].MeasuredAt).
+			Stringer("device_id", r.devices[from]).Time("measured_at", r.readings[from].MeasuredAt).
 			Msg("rejected readings that the database refused")
 		for i := from; i < to; i++ {
 			if r.devices[i] != uuid.Nil {
@@ -251,10 +274,8 @@ func (w *writer) writeReadings(ctx context.Context, r *result, final finality) e
 
 // writeRest stores the heartbeat and the rejects of one upload, or one reject of the whole upload if they are refused.
 func (w *writer) writeRest(ctx context.Context, r *result, final finality) error {
-	rest := roomsensor.Batch{Rejects: r.rejects}
-	if r.heartbeat != nil {
-		rest.Seen = []roomsensor.DeviceHeartbeat{*r.heartbeat}
-	}
+	rest := roomsensor.Batch{Rejects: r.rejects, Seen: mergeHeartbeats(r.heartbeats)}
+	slices.SortFunc(rest.Rejects, compareRejects)
 	err := w.commit(ctx, rest, r.delivery.often())
 	if final.rejects(err) {
 		w.log.Warn().Err(err).Uint64("stream_sequence", r.delivery.arrival.Sequence).
@@ -296,9 +317,7 @@ func assemble(results []result) (b roomsensor.Batch) {
 	for i := range results {
 		r := &results[i]
 		rows = r.rows(rows, 0, len(r.devices))
-		if r.heartbeat != nil {
-			seen = append(seen, *r.heartbeat)
-		}
+		seen = append(seen, r.heartbeats...)
 		b.Rejects = append(b.Rejects, r.rejects...)
 	}
 	b.Rows = mergeRows(rows)
@@ -382,12 +401,13 @@ func compareIDs(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) }
 
 func compareRejects(a, b roomsensor.Reject) int {
 	return cmp.Or(a.Arrival.At.Compare(b.Arrival.At),
-		cmp.Compare(a.Arrival.Sequence, b.Arrival.Sequence), cmp.Compare(a.Reason, b.Reason))
+		cmp.Compare(a.Arrival.Sequence, b.Arrival.Sequence), cmp.Compare(a.Reason, b.Reason),
+		comparePointers(a.Unit, b.Unit))
 }
 
 // ReplayStore is the database as Replay uses it.
 type ReplayStore interface {
-	Installations(ctx context.Context, hardwareIDs []string) (map[string][]roomsensor.Installation, error)
+	unitTables
 	// WriteReplay stores a batch without its rejects, in one transaction, and sets the time of the replay. Its errors are
 	// those of WriteBatch.
 	WriteReplay(ctx context.Context, rejectID uuid.UUID, batch roomsensor.Batch) error
@@ -426,7 +446,9 @@ func ReplayForTeam(ctx context.Context, store TeamReplayStore, reject roomsensor
 func replay(
 	ctx context.Context, store ReplayStore, limit *chunkLimit, reject roomsensor.Reject,
 ) (rest []roomsensor.Reject, err error) {
-	w := writer{tables: replayTables{store, reject.ID}, log: zerolog.Nop(), chunks: limit}
+	w := writer{
+		tables: replayTables{store, reject.ID}, log: zerolog.Nop(), chunks: limit, mappings: &source.Mappings{},
+	}
 	var unit string
 	if reject.HardwareID != nil {
 		unit = *reject.HardwareID

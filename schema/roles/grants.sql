@@ -22,7 +22,9 @@ GRANT EXECUTE ON FUNCTION feed_reserve(), audit_expire(interval, integer), audit
 
 -- A worker stores readings and rejects. A process that is a receiver too has the role of a worker.
 -- TimescaleDB shows how far readings_hourly is stored only to roles that may read it.
-GRANT SELECT ON devices, device_hardware, readings_hourly, ingest_keys, ordered_chunks, goose_db_version TO roomsensor_worker;
+GRANT SELECT ON devices, device_hardware, readings_hourly, ingest_keys, sources, unit_aliases, ordered_chunks, goose_db_version
+    TO roomsensor_worker;
+GRANT SELECT, INSERT, UPDATE, DELETE ON source_state, source_hours TO roomsensor_worker;
 GRANT SELECT, UPDATE ON device_state TO roomsensor_worker;
 GRANT SELECT, INSERT, UPDATE ON readings TO roomsensor_worker;
 GRANT SELECT, INSERT, UPDATE (reason), DELETE ON rejected_uploads TO roomsensor_worker;
@@ -41,9 +43,9 @@ GRANT SELECT, UPDATE ON feed_state TO roomsensor_worker;
 
 -- A receiver reads upload credentials and records their use. For dry runs it reads installations, for lists of rejects
 -- everything but their payloads.
-GRANT SELECT ON ingest_keys, device_hardware TO roomsensor_receiver;
-GRANT SELECT (id, team_id) ON devices TO roomsensor_receiver;
-GRANT SELECT (id, received_at, team_id, hardware_id, reason, detail, replayed_at) ON rejected_uploads
+GRANT SELECT ON ingest_keys, sources, unit_aliases, device_hardware TO roomsensor_receiver;
+GRANT SELECT (id, team_id, display_name) ON devices TO roomsensor_receiver;
+GRANT SELECT (id, received_at, team_id, hardware_id, unit, reason, detail, replayed_at) ON rejected_uploads
     TO roomsensor_receiver;
 GRANT SELECT, INSERT ON receiver_secrets TO roomsensor_receiver;
 GRANT SELECT, INSERT, UPDATE ON ingest_key_uses TO roomsensor_receiver;
@@ -69,7 +71,10 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON sessions, sign_in_attempts, sign_in_addr
 -- It creates, replaces and revokes keys.
 GRANT SELECT, INSERT, UPDATE (expires_at, revoked_at) ON api_keys, ingest_keys TO roomsensor_dashboard;
 GRANT SELECT ON api_key_uses, ingest_key_uses TO roomsensor_dashboard;
--- It registers units, and stores rejects again, as a worker does.
+-- It manages sources, registers units, and stores rejects again, as a worker does.
+GRANT SELECT, INSERT, UPDATE, DELETE ON sources TO roomsensor_dashboard;
+GRANT SELECT ON source_state, source_hours TO roomsensor_dashboard;
+GRANT SELECT, INSERT ON unit_aliases TO roomsensor_dashboard;
 GRANT INSERT ON devices, device_hardware TO roomsensor_dashboard;
 GRANT SELECT, UPDATE (replayed_at) ON rejected_uploads TO roomsensor_dashboard;
 GRANT UPDATE ON device_state TO roomsensor_dashboard;
@@ -88,7 +93,7 @@ GRANT SELECT, INSERT, UPDATE (alerts, morning, weekly, told) ON mail_choices TO 
 -- or secrets, nor change a reading.
 GRANT SELECT ON teams, devices, device_state, device_hardware, assignments, readings, memberships, goose_db_version
     TO roomsensor_notify;
-GRANT SELECT (id, team_id, hardware_id, reason, received_at, replayed_at) ON rejected_uploads TO roomsensor_notify;
+GRANT SELECT (id, team_id, unit, reason, received_at, replayed_at) ON rejected_uploads TO roomsensor_notify;
 GRANT SELECT (id, email, display_name, disabled_at, fahrenheit, hour12, month_first) ON users TO roomsensor_notify;
 GRANT SELECT, INSERT, UPDATE ON alert_rounds TO roomsensor_notify;
 GRANT SELECT, INSERT, UPDATE, DELETE ON alerts, mails TO roomsensor_notify;

@@ -164,7 +164,7 @@ var plant = []string{
 		SELECT 'plantedplantedab', team, sha256(convert_to(markup, 'UTF8')), markup FROM v`,
 	`INSERT INTO ingest_keys (key_id, team_id, secret_sha256, label)
 		SELECT 'plantedplantedab', team, sha256(convert_to(markup, 'UTF8')), markup FROM v`,
-	`INSERT INTO rejected_uploads (received_at, team_id, hardware_id, reason, detail, payload, stream_sequence)
+	`INSERT INTO rejected_uploads (received_at, team_id, unit, reason, detail, payload, stream_sequence)
 		SELECT now(), team, markup, 'unknown_unit', markup, convert_to(markup, 'UTF8'), 1 FROM v`,
 }
 

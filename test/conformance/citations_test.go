@@ -80,7 +80,7 @@ var (
 	decisions = regexp.MustCompile(`(?i)\bdecisions? (\d+(?:\.\d+\b| [a-z]\b(?: \d+\b)?)?)((?:(?:, and |, | and | to )\d+(?: [a-z]\b)?)*)`)
 	number    = regexp.MustCompile(`\d+(?: [a-z]\b)?`)
 	spec      = regexp.MustCompile(`\bspec (\d)((?:, [^],.;:()"]*(?:\.[a-z]+)?[^],.;:()"]*)*)`)
-	addition  = regexp.MustCompile(`\bA\d\.\d+\b`)
+	addition  = regexp.MustCompile(`\bA\d+\.\d+\b`)
 )
 
 // unresolved returns the rules cited in a line that do not exist.

@@ -160,7 +160,7 @@ func hasSubRules(rule Rule, all []Rule) bool {
 }
 
 // addition matches the number of a section of additions, the first part of its anchors.
-var addition = regexp.MustCompile(`^a\d$`)
+var addition = regexp.MustCompile(`^a\d+$`)
 
 // idOf returns the id of an anchor: "decision 37 c" of decision-37-c, "spec 4, readings, rule 3" of spec-4-readings-3,
 // "A8.1" of a8-1.

@@ -10,7 +10,7 @@ import (
 	"roomsensor/test/conformance"
 )
 
-var ruleID = regexp.MustCompile(`^(spec [1-9](, [a-z0-9_.]+|, rule [0-9]+)+|decision [1-9][0-9]?( [a-z]( [0-9]+)?)?|A[0-9]\.[0-9]+)$`)
+var ruleID = regexp.MustCompile(`^(spec [1-9](, [a-z0-9_.]+|, rule [0-9]+)+|decision [1-9][0-9]?( [a-z]( [0-9]+)?)?|A[0-9]+\.[0-9]+)$`)
 
 func TestRules(t *testing.T) {
 	t.Parallel()

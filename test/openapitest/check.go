@@ -77,7 +77,8 @@ func (d *Document) check(a *Answer) error {
 	if err := a.checkHeaders(response.Value); err != nil && d.Match(a.Request.URL) != "" {
 		return err
 	}
-	if none := a.Request.Method == http.MethodHead || a.Status == http.StatusNotModified; none || len(body) == 0 {
+	none := a.Request.Method == http.MethodHead || a.Status == http.StatusNotModified || a.Status == http.StatusNoContent
+	if none || len(body) == 0 {
 		if none != (len(body) == 0) {
 			return fmt.Errorf("the body has %d bytes", len(body))
 		}

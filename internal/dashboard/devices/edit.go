@@ -149,7 +149,7 @@ func (p *Pages) refuseKnownTag(ctx context.Context, v *page.Visit, id uuid.UUID,
 func (p *Pages) ChangeHardware(ctx context.Context, v *page.Visit) error {
 	return p.changeDevice(ctx, v, func(id uuid.UUID, c *deviceChange) (message string, err error) {
 		remove, unit := v.Form("remove") != "", c.form.HardwareID
-		if !remove && !roomsensor.IsHardwareID(unit) {
+		if !remove && !wording.IsUnit(unit) {
 			c.errors.Add("hardware_id", wording.WrongUnit)
 		}
 		at := v.EffectiveTime(c.form.At, c.errors)

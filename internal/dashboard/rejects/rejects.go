@@ -65,7 +65,7 @@ const (
 	maxShownPayload = 16 << 10
 )
 
-// rejectFilter is the reason and the unit of the query. A unit that is not a hardware id selects nothing.
+// rejectFilter is the reason and the unit of the query. A unit that no unit can have selects nothing.
 type rejectFilter struct {
 	Reason, Unit string
 	reason       *roomsensor.Reason
@@ -83,7 +83,7 @@ func readRejectFilter(v *page.Visit) (f rejectFilter) {
 	if f.Unit != "" {
 		f.Unit = wording.WithUnitPrefix(f.Unit)
 	}
-	if roomsensor.IsHardwareID(f.Unit) {
+	if wording.IsUnit(f.Unit) {
 		f.unit = &f.Unit
 	}
 	return f
@@ -129,7 +129,7 @@ func (p *Pages) ShowGroups(ctx context.Context, v *page.Visit) error {
 		number = 1
 	}
 	groups, err := p.backend.RejectGroups(ctx, v.Team.ID, roomsensor.RejectGroupQuery{
-		Reason: view.reason, HardwareID: view.unit, Skip: (number - 1) * groupsOnPage, Limit: groupsOnPage + 1,
+		Reason: view.reason, Unit: view.unit, Skip: (number - 1) * groupsOnPage, Limit: groupsOnPage + 1,
 	})
 	if err != nil {
 		return err
@@ -142,8 +142,8 @@ func (p *Pages) ShowGroups(ctx context.Context, v *page.Visit) error {
 	}
 	for i := range groups {
 		group := rejectGroupView{RejectGroup: groups[i], Advice: groups[i].Reason.Advice()}
-		if groups[i].HardwareID != nil {
-			group.Unit = *groups[i].HardwareID
+		if groups[i].Unit != nil {
+			group.Unit = *groups[i].Unit
 		}
 		if group.Unit != "" && group.Reason == roomsensor.ReasonUnknownUnit {
 			if group.Report, err = p.reportUnit(ctx, v, group.Unit, groups[i:i+1]); err != nil {
@@ -171,7 +171,7 @@ type rejectListView struct {
 // List shows single rejects.
 func (p *Pages) List(ctx context.Context, v *page.Visit) error {
 	view := rejectListView{rejectFilter: readRejectFilter(v)}
-	query := roomsensor.TeamRejectQuery{Reason: view.reason, HardwareID: view.unit, Limit: rejectsOnPage + 1}
+	query := roomsensor.TeamRejectQuery{Reason: view.reason, Unit: view.unit, Limit: rejectsOnPage + 1}
 	if at, id, ok := page.ParsePosition(v.Echo.QueryParam("after")); ok {
 		query.After = &roomsensor.RejectPosition{ReceivedAt: at, ID: id}
 	}
@@ -208,8 +208,8 @@ func (p *Pages) Show(ctx context.Context, v *page.Visit) error {
 		return err
 	}
 	view := rejectView{Reject: reject, Advice: reject.Reason.Advice(), Size: len(reject.Payload)}
-	if reject.HardwareID != nil {
-		view.Unit = *reject.HardwareID
+	if reject.Unit != nil {
+		view.Unit = *reject.Unit
 	}
 	shown := reject.Payload[:min(len(reject.Payload), maxShownPayload)]
 	view.Cut = len(shown) < len(reject.Payload)

@@ -48,7 +48,7 @@ func (p *Pages) ReplayGroup(ctx context.Context, v *page.Visit) error {
 		return err
 	}
 	view := replayView{Reason: roomsensor.Reason(v.Form("reason")), Unit: v.Form("unit")}
-	if !slices.Contains(roomsensor.Reasons, view.Reason) || !roomsensor.IsHardwareID(view.Unit) {
+	if !slices.Contains(roomsensor.Reasons, view.Reason) || roomsensor.CheckName(view.Unit) != nil {
 		return page.ErrMalformed
 	}
 	var after roomsensor.RejectPosition
@@ -59,7 +59,7 @@ func (p *Pages) ReplayGroup(ctx context.Context, v *page.Visit) error {
 	}
 	defer held.Release()
 	group := roomsensor.RejectGroupPage{
-		Reason: view.Reason, HardwareID: view.Unit, After: after, Limit: maxReplays,
+		Reason: view.Reason, Unit: view.Unit, After: after, Limit: maxReplays,
 	}
 	found, err := p.backend.RejectsOfGroup(ctx, v.Team.ID, group)
 	if err != nil {
@@ -101,8 +101,8 @@ func (p *Pages) ReplayReject(ctx context.Context, v *page.Visit) error {
 	}
 	defer held.Release()
 	view := replayView{Reason: reject.Reason}
-	if reject.HardwareID != nil {
-		view.Unit = *reject.HardwareID
+	if reject.Unit != nil {
+		view.Unit = *reject.Unit
 	}
 	if err := p.replayOne(ctx, reject, &view); err != nil {
 		return err

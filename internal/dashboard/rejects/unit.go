@@ -3,6 +3,7 @@ package rejects
 import (
 	"context"
 	"errors"
+	"net/url"
 	"strings"
 	"time"
 
@@ -92,12 +93,12 @@ func (p *Pages) RegisterUnit(ctx context.Context, v *page.Visit) error {
 	if err != nil {
 		return err
 	}
-	groups, err := p.backend.RejectGroups(ctx, v.Team.ID, roomsensor.RejectGroupQuery{HardwareID: &form.Unit, Limit: 1})
+	groups, err := p.backend.RejectGroups(ctx, v.Team.ID, roomsensor.RejectGroupQuery{Unit: &form.Unit, Limit: 1})
 	if err != nil {
 		return err
 	}
 	if len(groups) > 0 {
-		return v.Redirect(v.Path("rejects")+"?unit="+form.Unit,
+		return v.Redirect(v.Path("rejects")+"?unit="+url.QueryEscape(form.Unit),
 			"The unit "+form.Unit+" is registered. Replay its rejects below to store what arrived before.")
 	}
 	return v.Redirect(v.Path("devices", id.String()),
@@ -108,7 +109,7 @@ func (p *Pages) RegisterUnit(ctx context.Context, v *page.Visit) error {
 // read checks the form and returns the device to create.
 func (f *unitForm) read(v *page.Visit) roomsensor.NewDevice {
 	d := roomsensor.NewDevice{TeamID: v.Team.ID, HardwareID: f.Unit, Metadata: map[string]string{}}
-	if !roomsensor.IsHardwareID(f.Unit) {
+	if !wording.IsUnit(f.Unit) {
 		f.Errors.Add("unit", wording.WrongUnit)
 	}
 	if f.Name != "" {

@@ -129,7 +129,7 @@ func (s *Store) UnitRejects(ctx context.Context, teamID uuid.UUID, since time.Ti
 	}
 	return pg.Convert(rows, func(row *db.AlertRejectListRow) roomsensor.UnitRejects {
 		return roomsensor.UnitRejects{
-			HardwareID: row.HardwareID, Reason: row.Reason, FirstAt: row.FirstAt, LastAt: row.LastAt,
+			HardwareID: row.Unit, Reason: row.Reason, FirstAt: row.FirstAt, LastAt: row.LastAt,
 		}
 	}), nil
 }

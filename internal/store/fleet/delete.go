@@ -112,6 +112,9 @@ func (s *Store) DeleteDevice(ctx context.Context, deviceID uuid.UUID) (deleted D
 
 // deleteIntervals deletes the installations and assignments of a device.
 func (s *Store) deleteIntervals(ctx context.Context, tx pgx.Tx, deviceID uuid.UUID, deleted *DeviceContents) error {
+	if err := s.Queries.AliasDeleteUnused(ctx, tx, deviceID); err != nil {
+		return err
+	}
 	installations, err := s.Queries.HardwareDeleteByDevice(ctx, tx, deviceID)
 	if err != nil {
 		return err
@@ -192,6 +195,12 @@ func (s *Store) DeleteTeam(ctx context.Context, teamID uuid.UUID) (deleted TeamC
 			return err
 		}
 		if err := s.Queries.RejectUsageDelete(ctx, tx, teamID); err != nil {
+			return err
+		}
+		if err := s.Queries.SourceDeleteByTeam(ctx, tx, teamID); err != nil {
+			return err
+		}
+		if err := s.Queries.AliasDeleteByTeam(ctx, tx, teamID); err != nil {
 			return err
 		}
 		return s.Queries.TeamDelete(ctx, tx, teamID)

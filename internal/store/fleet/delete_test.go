@@ -146,6 +146,11 @@ func (f *fixture) addTeam(t *testing.T, name string) (r teamRows) {
 	f.Exec(t, `INSERT INTO notes (team_id, device_id, at, text) VALUES ($1, $2, now(), 'x')`, r.team, r.devices[0])
 	f.Exec(t, `INSERT INTO shared_links (token_sha256, team_id, made_by, device_ids, expires_at)
 		SELECT sha256(convert_to($2, 'UTF8')), $1, user_id, '{}', now() FROM memberships WHERE team_id = $1`, r.team, name)
+	f.Exec(t, `WITH s AS (INSERT INTO sources (team_id, name, format) VALUES ($1, 'x', 'tts') RETURNING id),
+			k AS (UPDATE ingest_keys SET source_id = (SELECT id FROM s) WHERE team_id = $1),
+			m AS (INSERT INTO source_state (source_id, last_received_at, precision) SELECT id, now(), '' FROM s)
+		INSERT INTO source_hours (source_id, hour, messages, stored, rejected, ignored) SELECT id, now(), 1, 1, 0, 0 FROM s`, r.team)
+	f.Exec(t, `INSERT INTO unit_aliases (team_id, alias_key, alias, hardware_id) VALUES ($1, 'x', 'x', 'dev:99')`, r.team)
 	f.Exec(t, `INSERT INTO opened_chunks VALUES ($1, now(), now())`, r.team)
 	f.Exec(t, `INSERT INTO feed_days (team_id, written_at, day) VALUES ($1, now(), now())`, r.team)
 	f.Exec(t, `INSERT INTO feed_batches (team_id, effective_at, devices, device_ids, first_at, last_at)

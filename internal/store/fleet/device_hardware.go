@@ -31,10 +31,17 @@ func (s *Store) Installations(ctx context.Context, hardwareIDs []string) (map[st
 	return units, nil
 }
 
-// UnitHistory lists the installations of a unit in devices of a team, the oldest first.
-func (s *Store) UnitHistory(
-	ctx context.Context, teamID uuid.UUID, hardwareID string,
-) ([]roomsensor.UnitHistory, error) {
+// UnitHistory lists the installations of a unit, by its hardware id or alias, in devices of a team, the oldest first.
+func (s *Store) UnitHistory(ctx context.Context, teamID uuid.UUID, unit string) ([]roomsensor.UnitHistory, error) {
+	hardwareID := unit
+	if !roomsensor.IsHardwareID(unit) {
+		alias := roomsensor.TeamAlias{TeamID: teamID, Key: roomsensor.NormalizeAlias(unit)}
+		units, err := s.AliasedUnits(ctx, []roomsensor.TeamAlias{alias})
+		if err != nil {
+			return nil, err
+		}
+		hardwareID = units[alias]
+	}
 	rows, err := s.Queries.HardwareListByUnit(ctx, s.Pool, db.HardwareListByUnitParams{
 		TeamID: teamID, HardwareID: hardwareID,
 	})
@@ -87,14 +94,18 @@ func (s *Store) DeviceUnits(
 	return devices, nil
 }
 
-// ReplaceHardware installs a unit in a device of a team at a time and removes the one that is installed. Readings that
-// are stored stay with their device. It returns a HardwareConflictError if the unit is installed elsewhere, or if the
-// device had another unit at that time or later.
+// ReplaceHardware installs a unit, by its hardware id or alias, in a device of a team at a time and removes the one
+// that is installed. Readings that are stored stay with their device. It returns a HardwareConflictError if the unit is
+// installed elsewhere, or if the device had another unit at that time or later.
 func (s *Store) ReplaceHardware(
-	ctx context.Context, teamID, deviceID uuid.UUID, hardwareID string, at time.Time,
+	ctx context.Context, teamID, deviceID uuid.UUID, unit string, at time.Time,
 ) (changed roomsensor.Device, err error) {
 	err = s.InChange(ctx, "replacing a hardware unit", func(tx pgx.Tx) error {
 		last, err := s.lockHardware(ctx, tx, teamID, deviceID)
+		if err != nil {
+			return err
+		}
+		hardwareID, err := s.unitNamed(ctx, tx, teamID, unit)
 		if err != nil {
 			return err
 		}

@@ -279,6 +279,10 @@ func (s *Store) insertDevice(ctx context.Context, tx pgx.Tx, d roomsensor.NewDev
 			return uuid.Nil, fmt.Errorf("encoding metadata: %w", err)
 		}
 	}
+	var err error
+	if d.HardwareID, err = s.unitNamed(ctx, tx, d.TeamID, d.HardwareID); err != nil {
+		return uuid.Nil, err
+	}
 	from, err := s.installationTime(ctx, tx, d, now)
 	if err != nil {
 		return uuid.Nil, err

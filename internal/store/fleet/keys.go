@@ -121,13 +121,17 @@ func translateExpire(err error, keyID string, teamID uuid.UUID) error {
 // IngestKeysByID returns those ingest keys that exist of the keys with some public ids.
 func (s *Store) IngestKeysByID(ctx context.Context, keyIDs []string) ([]roomsensor.Key, error) {
 	rows, err := s.Queries.IngestKeyGet(ctx, s.Admission, keyIDs)
-	return ingestKeys(rows, err)
+	return receiverKeys(rows, err, func(row *db.IngestKeyGetRow) roomsensor.Key {
+		return receiverKey(&row.IngestKey, row.Format)
+	})
 }
 
 // IngestKeysAfter lists up to most ingest keys of all teams, in the order of their ids, that come after an id.
 func (s *Store) IngestKeysAfter(ctx context.Context, keyID string, most int32) ([]roomsensor.Key, error) {
 	rows, err := s.Queries.IngestKeyListAfter(ctx, s.Admission, db.IngestKeyListAfterParams{After: keyID, Most: most})
-	return ingestKeys(rows, err)
+	return receiverKeys(rows, err, func(row *db.IngestKeyListAfterRow) roomsensor.Key {
+		return receiverKey(&row.IngestKey, row.Format)
+	})
 }
 
 // IngestKeyPosition returns the position from which IngestKeysChanged lists what a query before did not see.
@@ -147,14 +151,26 @@ func (s *Store) IngestKeysChanged(
 	rows, err := s.Queries.IngestKeyListChanged(ctx, s.Admission, db.IngestKeyListChangedParams{
 		Since: since.OldestRunning, Most: most,
 	})
-	return ingestKeys(rows, err)
+	return receiverKeys(rows, err, func(row *db.IngestKeyListChangedRow) roomsensor.Key {
+		return receiverKey(&row.IngestKey, row.Format)
+	})
 }
 
-func ingestKeys(rows []db.IngestKey, err error) ([]roomsensor.Key, error) {
+// receiverKeys converts the rows of a query for receivers.
+func receiverKeys[R any](rows []R, err error, convert func(*R) roomsensor.Key) ([]roomsensor.Key, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading ingest keys: %w", pg.Translate(err))
 	}
-	return pg.Convert(rows, ingestKey), nil
+	return pg.Convert(rows, convert), nil
+}
+
+// receiverKey returns a key with the format of its source, which is nil if the source does not take messages.
+func receiverKey(row *db.IngestKey, format *string) roomsensor.Key {
+	key := ingestKey(row)
+	if key.Source != nil {
+		key.Source.Format = pg.Text(format)
+	}
+	return key
 }
 
 // TeamIngestKeys lists the ingest keys of a team with their last use, the oldest first.
@@ -178,17 +194,31 @@ func (s *Store) TeamIngestKeys(ctx context.Context, teamID uuid.UUID) ([]roomsen
 // its id is taken.
 func (s *Store) CreateIngestKey(ctx context.Context, key roomsensor.Key) (created roomsensor.Key, err error) {
 	err = s.InChange(ctx, "creating an ingest key", func(tx pgx.Tx) error {
-		row, err := s.Queries.IngestKeyInsert(ctx, tx, db.IngestKeyInsertParams{
-			KeyID: key.ID, TeamID: key.TeamID, SecretSha256: key.SecretSHA256[:], Label: key.Label, ExpiresAt: key.ExpiresAt,
-			MadeBy: pg.PersonOf(ctx),
-		})
-		if err != nil {
-			return translateKeyInsert(err, "inserting an ingest key", key.TeamID)
+		if key.Source != nil { // It must be a source of the team.
+			_, err := s.Queries.SourceGet(ctx, tx, db.SourceGetParams{TeamID: key.TeamID, SourceID: key.Source.ID})
+			if err != nil {
+				return pg.TranslateByID(err, "reading a source", roomsensor.KindSource, key.Source.ID.String())
+			}
 		}
-		created = ingestKey(&row)
-		return nil
+		created, err = s.insertIngestKey(ctx, tx, key)
+		return err
 	})
 	return created, err
+}
+
+func (s *Store) insertIngestKey(ctx context.Context, tx pgx.Tx, key roomsensor.Key) (roomsensor.Key, error) {
+	p := db.IngestKeyInsertParams{
+		KeyID: key.ID, TeamID: key.TeamID, SecretSha256: key.SecretSHA256[:], Label: key.Label, ExpiresAt: key.ExpiresAt,
+		MadeBy: pg.PersonOf(ctx),
+	}
+	if key.Source != nil {
+		p.SourceID = &key.Source.ID
+	}
+	row, err := s.Queries.IngestKeyInsert(ctx, tx, p)
+	if err != nil {
+		return key, translateKeyInsert(err, "inserting an ingest key", key.TeamID)
+	}
+	return ingestKey(&row), nil
 }
 
 // RotateIngestKey is RotateAPIKey for an ingest key.
@@ -206,15 +236,10 @@ func (s *Store) RotateIngestKey(
 		if err != nil {
 			return translateExpire(err, keyID, teamID)
 		}
-		inserted, err := s.Queries.IngestKeyInsert(ctx, tx, db.IngestKeyInsertParams{
-			KeyID: next.ID, TeamID: teamID, SecretSha256: next.SecretSHA256[:],
-			Label: before.Label, ExpiresAt: before.ExpiresAt, MadeBy: pg.PersonOf(ctx),
-		})
-		if err != nil {
-			return translateKeyInsert(err, "inserting an ingest key", teamID)
-		}
-		old, created = ingestKey(&after), ingestKey(&inserted)
-		return nil
+		old = ingestKey(&after)
+		next.TeamID, next.Source, next.Label, next.ExpiresAt = teamID, old.Source, before.Label, before.ExpiresAt
+		created, err = s.insertIngestKey(ctx, tx, next)
+		return err
 	})
 	return old, created, err
 }
@@ -243,10 +268,14 @@ func apiKey(row *db.ApiKey) roomsensor.Key {
 }
 
 func ingestKey(row *db.IngestKey) roomsensor.Key {
-	return roomsensor.Key{
+	key := roomsensor.Key{
 		ID: row.KeyID, TeamID: row.TeamID, SecretSHA256: [sha256.Size]byte(row.SecretSha256),
 		Label: row.Label, CreatedAt: row.CreatedAt, ExpiresAt: row.ExpiresAt, RevokedAt: row.RevokedAt,
 	}
+	if row.SourceID != nil {
+		key.Source = &roomsensor.KeySource{ID: *row.SourceID}
+	}
+	return key
 }
 
 // RecordAPIKeyUses stores the last uses of some distinct API keys. It passes over keys that do not exist.

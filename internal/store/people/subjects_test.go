@@ -148,7 +148,8 @@ var notSearched = []string{
 	"sign_in_attempts.key_sha256", "sign_in_addresses.address_sha256", // Secrets, hashes and words of the service.
 	"sessions.token_hash", "sessions.data", // Belong to no team. An erasure removes the notices.
 	"teams.time_zone", "teams.limits", "alerts.rule", "alerts.detail", "alerts.outcome", "mails.kind", "mail_choices.told", "assignments.type", "assignments.home_or_travel", "streams.name",
-	"ordered_chunks.chunk", "postponed_chunks.chunk", "rejected_uploads.reason", // Words and names of the service.
+	"ordered_chunks.chunk", "postponed_chunks.chunk", "rejected_uploads.reason", "rejected_uploads.precision",
+	"source_state.precision", "sources.format", "unit_aliases.hardware_id", "unit_aliases.alias_key", // Words and names of the service.
 	"idempotency_keys.method", "idempotency_keys.path", "idempotency_keys.body_sha256", // Ids of routes, and a hash.
 	"audit_log.actor_kind", "audit_log.database_user", "audit_log.action", "audit_log.object_kind", "audit_log.object_id",
 }
@@ -166,6 +167,9 @@ func TestSubjectPlaces(t *testing.T) {
 	f.Exec(t, `INSERT INTO ingest_keys (key_id, team_id, secret_sha256) VALUES ('x', $1, sha256('x'))`, f.TeamID)
 	f.Exec(t, `INSERT INTO api_key_uses (key_id, used_at) SELECT key_id, now() FROM api_keys ON CONFLICT DO NOTHING`)
 	f.Exec(t, `INSERT INTO ingest_key_uses (key_id, used_at) SELECT key_id, now() FROM ingest_keys ON CONFLICT DO NOTHING`)
+	f.Exec(t, `WITH s AS (INSERT INTO sources (team_id, name, format, mapping) VALUES ($1, 'x', 'tts', '{}') RETURNING id)
+		INSERT INTO source_state (source_id, last_received_at, message, precision) SELECT id, now(), 'x', '' FROM s`, f.TeamID)
+	f.Exec(t, `INSERT INTO unit_aliases (team_id, alias_key, alias, hardware_id) VALUES ($1, 'x', 'x', 'dev:99')`, f.TeamID)
 	rows, err := f.SQL.Query(t.Context(), `SELECT table_name || '.' || column_name, quote_ident(table_name), quote_ident(column_name), data_type
 		FROM information_schema.columns JOIN information_schema.tables USING (table_schema, table_name)
 		WHERE table_schema = 'public' AND table_type = 'BASE TABLE' AND data_type IN ('text', 'jsonb', 'bytea')

@@ -35,6 +35,7 @@ const (
 
 	ConstraintUnitInOneDevice  = "device_hardware_one_device"
 	ConstraintDeviceHasOneUnit = "device_hardware_one_unit"
+	ConstraintSourceName       = "sources_name_key"
 )
 
 // transientClasses are the classes of SQLSTATE that do not depend on the request: connection, serialization, resources,

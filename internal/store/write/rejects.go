@@ -1,6 +1,7 @@
 package write
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -16,8 +17,9 @@ import (
 // Rejects lists rejects without their payload, the newest first.
 func (s *Store) Rejects(ctx context.Context, q roomsensor.RejectQuery) ([]roomsensor.Reject, error) {
 	rows, err := s.Queries.RejectList(ctx, s.Pool, db.RejectListParams{
-		TeamID: q.TeamID, Reason: (*string)(q.Reason), HardwareID: q.HardwareID, Since: q.Since,
-		Most: int64(q.Limit),
+		TeamID: q.TeamID, Reason: (*string)(q.Reason), HardwareID: q.HardwareID, Unit: q.Unit, SourceID: q.SourceID,
+		Since: q.Since,
+		Most:  int64(q.Limit),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("listing rejects: %w", pg.Translate(err))
@@ -25,7 +27,8 @@ func (s *Store) Rejects(ctx context.Context, q roomsensor.RejectQuery) ([]roomse
 	return pg.Convert(rows, func(row *db.RejectListRow) roomsensor.Reject {
 		return reject(&db.RejectedUpload{
 			ID: row.ID, ReceivedAt: row.ReceivedAt, StreamSequence: row.StreamSequence, TeamID: row.TeamID,
-			HardwareID: row.HardwareID, Reason: row.Reason, Detail: row.Detail, ReplayedAt: row.ReplayedAt,
+			HardwareID: row.HardwareID, Unit: row.Unit, SourceID: row.SourceID, Reason: row.Reason, Detail: row.Detail,
+			ReplayedAt: row.ReplayedAt,
 		})
 	}), nil
 }
@@ -61,14 +64,14 @@ func (s *Store) TeamRejects(
 		}
 		rows, err = s.Queries.RejectListByTeam(ctx, tx, db.RejectListByTeamParams{
 			TeamID: teamID, BeforeAt: before.ReceivedAt, BeforeID: before.ID, Since: since,
-			Reason: (*string)(q.Reason), HardwareID: q.HardwareID, Most: int64(q.Limit),
+			Reason: (*string)(q.Reason), HardwareID: q.HardwareID, Unit: q.Unit, Most: int64(q.Limit),
 		})
 		return err
 	})
 	return pg.Convert(rows, func(row *db.RejectListByTeamRow) roomsensor.Reject {
 		return reject(&db.RejectedUpload{
-			ID: row.ID, ReceivedAt: row.ReceivedAt, TeamID: &teamID, HardwareID: row.HardwareID, Reason: row.Reason,
-			Detail: row.Detail, ReplayedAt: row.ReplayedAt,
+			ID: row.ID, ReceivedAt: row.ReceivedAt, TeamID: &teamID, HardwareID: row.HardwareID, Unit: row.Unit,
+			Reason: row.Reason, Detail: row.Detail, ReplayedAt: row.ReplayedAt,
 		})
 	}), err
 }
@@ -78,7 +81,7 @@ func (s *Store) RejectGroups(
 	ctx context.Context, teamID uuid.UUID, q roomsensor.RejectGroupQuery,
 ) ([]roomsensor.RejectGroup, error) {
 	rows, err := s.Queries.RejectGroupList(ctx, s.Pool, db.RejectGroupListParams{
-		TeamID: teamID, Reason: (*string)(q.Reason), HardwareID: q.HardwareID,
+		TeamID: teamID, Reason: (*string)(q.Reason), Unit: q.Unit,
 		Most: int64(q.Limit), Skipped: int64(q.Skip),
 	})
 	if err != nil {
@@ -86,7 +89,7 @@ func (s *Store) RejectGroups(
 	}
 	return pg.Convert(rows, func(row *db.RejectGroupListRow) roomsensor.RejectGroup {
 		return roomsensor.RejectGroup{
-			Reason: roomsensor.Reason(row.Reason), HardwareID: row.HardwareID, Count: row.Total, Replayed: row.Replayed,
+			Reason: roomsensor.Reason(row.Reason), Unit: row.Unit, Count: row.Total, Replayed: row.Replayed,
 			First: row.FirstAt.UTC(), Last: row.LastAt.UTC(),
 		}
 	}), nil
@@ -97,7 +100,7 @@ func (s *Store) RejectsOfGroup(
 	ctx context.Context, teamID uuid.UUID, p roomsensor.RejectGroupPage,
 ) ([]roomsensor.RejectPosition, error) {
 	rows, err := s.Queries.RejectGroupPage(ctx, s.Pool, db.RejectGroupPageParams{
-		TeamID: teamID, Reason: string(p.Reason), HardwareID: p.HardwareID,
+		TeamID: teamID, Reason: string(p.Reason), Unit: p.Unit,
 		AfterAt: p.After.ReceivedAt, AfterID: p.After.ID, Most: int64(p.Limit),
 	})
 	if err != nil {
@@ -113,7 +116,7 @@ func (s *Store) CountRejectsOfGroup(
 	ctx context.Context, teamID uuid.UUID, p roomsensor.RejectGroupPage,
 ) (int64, error) {
 	count, err := s.Queries.RejectGroupCount(ctx, s.Pool, db.RejectGroupCountParams{
-		TeamID: teamID, Reason: string(p.Reason), HardwareID: p.HardwareID,
+		TeamID: teamID, Reason: string(p.Reason), Unit: p.Unit,
 		AfterAt: p.After.ReceivedAt, AfterID: p.After.ID,
 	})
 	if err != nil {
@@ -147,7 +150,7 @@ func (s *Store) SkipUpload(ctx context.Context, r roomsensor.Reject) (roomsensor
 		return r, fmt.Errorf("storing a reject: %w", pg.Translate(err))
 	}
 	row, err := s.Queries.RejectGetByMessage(ctx, s.Pool, db.RejectGetByMessageParams{
-		ReceivedAt: r.Arrival.At, Reason: string(r.Reason),
+		ReceivedAt: r.Arrival.At, Reason: string(r.Reason), Unit: cmp.Or(r.Unit, r.HardwareID),
 		StreamSequence: int64(r.Arrival.Sequence), //nolint:gosec // Counts from 1.
 	})
 	if err != nil {
@@ -236,9 +239,10 @@ func maxTeamBytes(teams []db.RejectUsage, total int64) int64 {
 
 func reject(row *db.RejectedUpload) roomsensor.Reject {
 	return roomsensor.Reject{
-		ID: row.ID, HardwareID: row.HardwareID, Reason: roomsensor.Reason(row.Reason), Detail: row.Detail,
+		ID: row.ID, HardwareID: row.HardwareID, Unit: row.Unit, Reason: roomsensor.Reason(row.Reason), Detail: row.Detail,
 		Arrival: roomsensor.Arrival{
 			At: row.ReceivedAt.UTC(), Sequence: uint64(row.StreamSequence), Team: row.TeamID, //nolint:gosec // Counts from 1.
+			Source: row.SourceID, Precision: row.Precision,
 		},
 		Payload: row.Payload, ReplayedAt: pg.UTC(row.ReplayedAt),
 	}
@@ -252,15 +256,18 @@ func rejectParams(rejects []roomsensor.Reject) (p db.RejectInsertParams) {
 		p.StreamSequence = append(p.StreamSequence, int64(r.Arrival.Sequence)) //nolint:gosec // Counts from 1.
 		p.Reason = append(p.Reason, string(r.Reason))
 		p.Detail = append(p.Detail, r.Detail)
-		team, hardware := uuid.Nil, ""
+		team, source := uuid.Nil, uuid.Nil
 		if r.Arrival.Team != nil {
 			team = *r.Arrival.Team
 		}
-		if r.HardwareID != nil {
-			hardware = *r.HardwareID
+		if r.Arrival.Source != nil {
+			source = *r.Arrival.Source
 		}
 		p.TeamID = append(p.TeamID, team)
-		p.HardwareID = append(p.HardwareID, hardware)
+		p.HardwareID = append(p.HardwareID, pg.Text(r.HardwareID))
+		p.Unit = append(p.Unit, pg.Text(cmp.Or(r.Unit, r.HardwareID)))
+		p.SourceID = append(p.SourceID, source)
+		p.Precision = append(p.Precision, r.Arrival.Precision)
 		p.Payload = append(p.Payload, r.Payload)
 	}
 	return p

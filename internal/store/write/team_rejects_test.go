@@ -17,9 +17,9 @@ import (
 func (f *fixture) insertRejects(t *testing.T, n int, teams ...any) {
 	t.Helper()
 	for _, team := range teams {
-		f.Exec(t, `INSERT INTO rejected_uploads (received_at, stream_sequence, reason, detail, team_id, hardware_id, payload)
+		f.Exec(t, `INSERT INTO rejected_uploads (received_at, stream_sequence, reason, detail, team_id, hardware_id, unit, payload)
 			SELECT '2026-01-01Z'::timestamptz + greatest(i, 10) * INTERVAL '1 second', (SELECT count(*) FROM rejected_uploads) + i,
-				CASE i % 3 WHEN 0 THEN 'no_metric' ELSE 'unknown_unit' END, 'detail', $2, 'dev:' || i % 2, ''
+				CASE i % 3 WHEN 0 THEN 'no_metric' ELSE 'unknown_unit' END, 'detail', $2, 'dev:' || i % 2, 'dev:' || i % 2, ''
 			FROM generate_series(1, $1) i`, n, team)
 	}
 }
@@ -56,7 +56,7 @@ func TestTeamRejects(t *testing.T) {
 	require.Equal(t, "2026-01-01T00:00:30Z", roomsensor.FormatTime(newest.Arrival.At))
 	require.Equal(t, roomsensor.Reject{
 		ID: newest.ID, Arrival: roomsensor.Arrival{At: newest.Arrival.At, Team: &f.TeamID}, HardwareID: new("dev:0"),
-		Reason: roomsensor.ReasonNoMetric, Detail: "detail",
+		Unit: new("dev:0"), Reason: roomsensor.ReasonNoMetric, Detail: "detail",
 	}, newest)
 	for _, size := range []int{1, 4, 7} {
 		require.Equal(t, all, f.teamRejects(t, f.TeamID, roomsensor.TeamRejectQuery{Limit: size}), size)
@@ -119,17 +119,17 @@ func TestRejectGroups(t *testing.T) {
 	}
 	last := at("2026-01-01T00:00:12Z")
 	all := []roomsensor.RejectGroup{
-		{Reason: "no_metric", HardwareID: new("dev:0"), Count: 2, Replayed: 2, First: last.Add(-2 * time.Second), Last: last},
-		{Reason: "unknown_unit", HardwareID: new("dev:1"), Count: 4, First: last.Add(-2 * time.Second), Last: last.Add(-time.Second)},
-		{Reason: "no_metric", HardwareID: new("dev:1"), Count: 2, First: last.Add(-2 * time.Second), Last: last.Add(-2 * time.Second)},
-		{Reason: "unknown_unit", HardwareID: new("dev:0"), Count: 4, First: last.Add(-2 * time.Second), Last: last.Add(-2 * time.Second)},
+		{Reason: "no_metric", Unit: new("dev:0"), Count: 2, Replayed: 2, First: last.Add(-2 * time.Second), Last: last},
+		{Reason: "unknown_unit", Unit: new("dev:1"), Count: 4, First: last.Add(-2 * time.Second), Last: last.Add(-time.Second)},
+		{Reason: "no_metric", Unit: new("dev:1"), Count: 2, First: last.Add(-2 * time.Second), Last: last.Add(-2 * time.Second)},
+		{Reason: "unknown_unit", Unit: new("dev:0"), Count: 4, First: last.Add(-2 * time.Second), Last: last.Add(-2 * time.Second)},
 	}
 	require.Equal(t, all, groups(roomsensor.RejectGroupQuery{}))
 	require.Equal(t, all[2:], groups(roomsensor.RejectGroupQuery{Skip: 2}))
 	require.Equal(t, []roomsensor.RejectGroup{all[0], all[2]}, groups(roomsensor.RejectGroupQuery{Reason: new(roomsensor.ReasonNoMetric)}))
-	require.Equal(t, []roomsensor.RejectGroup{all[0], all[3]}, groups(roomsensor.RejectGroupQuery{HardwareID: new("dev:0")}))
+	require.Equal(t, []roomsensor.RejectGroup{all[0], all[3]}, groups(roomsensor.RejectGroupQuery{Unit: new("dev:0")}))
 
-	page := roomsensor.RejectGroupPage{Reason: roomsensor.ReasonUnknownUnit, HardwareID: "dev:1", Limit: 3}
+	page := roomsensor.RejectGroupPage{Reason: roomsensor.ReasonUnknownUnit, Unit: "dev:1", Limit: 3}
 	first, err := f.RejectsOfGroup(t.Context(), f.TeamID, page)
 	require.NoError(t, err)
 	require.Len(t, first, 3)
