@@ -118,11 +118,12 @@ func (q *Queries) HardwareInsert(ctx context.Context, db DBTX, arg HardwareInser
 }
 
 const HardwareList = `-- name: HardwareList :many
-SELECT u.hardware_id::text AS hardware_id, h.device_id, h.team_id, h.installed_at, h.removed_at
+SELECT u.hardware_id::text AS hardware_id, h.device_id, h.team_id, h.sampling, h.installed_at, h.removed_at
 FROM unnest($1::text[]) u (hardware_id)
 CROSS JOIN LATERAL (
-    SELECT i.device_id, (SELECT d.team_id FROM devices d WHERE d.id = i.device_id)::uuid AS team_id, i.installed_at, i.removed_at
+    SELECT i.device_id, d.team_id, d.sampling, i.installed_at, i.removed_at
     FROM device_hardware i
+    CROSS JOIN LATERAL (SELECT team_id, sampling FROM devices WHERE id = i.device_id OFFSET 0) d
     WHERE i.hardware_id COLLATE "C" = u.hardware_id
     ORDER BY i.installed_at NULLS FIRST
     OFFSET 0
@@ -133,6 +134,7 @@ type HardwareListRow struct {
 	HardwareID  string
 	DeviceID    uuid.UUID
 	TeamID      uuid.UUID
+	Sampling    string
 	InstalledAt *time.Time
 	RemovedAt   *time.Time
 }
@@ -153,6 +155,7 @@ func (q *Queries) HardwareList(ctx context.Context, db DBTX, hardwareIds []strin
 			&i.HardwareID,
 			&i.DeviceID,
 			&i.TeamID,
+			&i.Sampling,
 			&i.InstalledAt,
 			&i.RemovedAt,
 		); err != nil {

@@ -323,7 +323,7 @@ WHERE s.device_id = u.device_id
            > (coalesce(s.signal_at, '-infinity'), coalesce(s.rssi_dbm, -2147483648), coalesce(s.signal_bars, -1))
        OR (u.firmware_at, u.firmware COLLATE "C")
            > (coalesce(s.firmware_at, '-infinity'), coalesce(s.firmware_version, '') COLLATE "C"))
-RETURNING s.device_id
+RETURNING s.device_id, s.sampled
 `
 
 type DeviceHeartbeatUpdateParams struct {
@@ -340,6 +340,11 @@ type DeviceHeartbeatUpdateParams struct {
 	WindowTo   time.Time
 }
 
+type DeviceHeartbeatUpdateRow struct {
+	DeviceID uuid.UUID
+	Sampled  bool
+}
+
 // DeviceHeartbeatUpdate moves the state of devices forward to the newest arrival and never back (decision 39). Two
 // uploads that arrived in the same microsecond are ordered by their content, so that the order of delivery cannot
 // matter. The first instant of year 1 as a time stands for none; then the columns of that part are ignored.
@@ -348,9 +353,10 @@ type DeviceHeartbeatUpdateParams struct {
 // window_from and window_to enclose those of newest_at; they exclude chunks. A reading at newest_at that is not older
 // than the newest one is copied. The versions change as their comments in the schema say.
 //
-// The statement returns the devices that it updated: each with newest_at, unless it was deleted. It locks them in the order
+// The statement returns the devices that it updated: each with newest_at, unless it was deleted; and whether they may have
+// samples. It locks them in the order
 // of device_ids, which is ascending, to prevent deadlocks: WorkerSet disables plans with another order.
-func (q *Queries) DeviceHeartbeatUpdate(ctx context.Context, db DBTX, arg DeviceHeartbeatUpdateParams) ([]uuid.UUID, error) {
+func (q *Queries) DeviceHeartbeatUpdate(ctx context.Context, db DBTX, arg DeviceHeartbeatUpdateParams) ([]DeviceHeartbeatUpdateRow, error) {
 	rows, err := db.Query(ctx, DeviceHeartbeatUpdate,
 		arg.DeviceIds,
 		arg.SeenAt,
@@ -368,13 +374,13 @@ func (q *Queries) DeviceHeartbeatUpdate(ctx context.Context, db DBTX, arg Device
 		return nil, err
 	}
 	defer rows.Close()
-	var items []uuid.UUID
+	var items []DeviceHeartbeatUpdateRow
 	for rows.Next() {
-		var device_id uuid.UUID
-		if err := rows.Scan(&device_id); err != nil {
+		var i DeviceHeartbeatUpdateRow
+		if err := rows.Scan(&i.DeviceID, &i.Sampled); err != nil {
 			return nil, err
 		}
-		items = append(items, device_id)
+		items = append(items, i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
@@ -777,7 +783,7 @@ WITH changed AS (
       AND (NOT $9::boolean OR $10::bigint >= (
           SELECT count(*) FROM jsonb_object_keys(
               (CASE WHEN $3::boolean THEN '{}' ELSE devices.metadata END || $4::jsonb) - $5::text[])))
-    RETURNING devices.id, devices.team_id, devices.hardware_id, devices.display_name, devices.metadata, devices.created_at, devices.retired_at
+    RETURNING devices.id, devices.team_id, devices.hardware_id, devices.display_name, devices.metadata, devices.created_at, devices.retired_at, devices.sampling
 )
 SELECT d.id, d.team_id, d.hardware_id, d.display_name, s.firmware_version, d.metadata,
        s.last_seen_at, s.rssi_dbm, s.signal_bars,

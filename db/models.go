@@ -155,6 +155,8 @@ type Device struct {
 	CreatedAt   time.Time
 	// since when the device is in no list and no count; it has no unit and no open assignment then
 	RetiredAt *time.Time
+	// what a reading is: the last measurement of its bucket, or the mean of the samples; was_mean: whole, and older buckets may have samples
+	Sampling string
 }
 
 type DeviceDetail struct {
@@ -206,6 +208,8 @@ type DeviceState struct {
 	IngestedAt  *time.Time
 	// the number of the chunk of the newest reading (chunk_number); the reading is gone once the chunk is dropped
 	Chunk *int32
+	// the device may have samples: sampling is not whole. A worker that read it before sees it in the row that it locks
+	Sampled bool
 }
 
 type FeedBatch struct {
@@ -527,6 +531,16 @@ type RejectedUpload struct {
 	Payload    []byte
 	ReplayedAt *time.Time
 	RejectedAt time.Time
+}
+
+type Sample struct {
+	DeviceID    uuid.UUID
+	MeasuredAt  time.Time
+	Co2Ppm      *float32
+	TempC       *float32
+	HumidityPct *float32
+	Lux         *float32
+	SplDb       *float32
 }
 
 type ServiceSecret struct {

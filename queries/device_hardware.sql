@@ -2,11 +2,12 @@
 -- The collation selects device_hardware_unit_idx, which OFFSET 0 makes it search once per unit: with = ANY, it reads the
 -- whole table until that was analyzed, because the planner then expects each unit to have many rows.
 -- name: HardwareList :many
-SELECT u.hardware_id::text AS hardware_id, h.device_id, h.team_id, h.installed_at, h.removed_at
+SELECT u.hardware_id::text AS hardware_id, h.device_id, h.team_id, h.sampling, h.installed_at, h.removed_at
 FROM unnest(@hardware_ids::text[]) u (hardware_id)
 CROSS JOIN LATERAL (
-    SELECT i.device_id, (SELECT d.team_id FROM devices d WHERE d.id = i.device_id)::uuid AS team_id, i.installed_at, i.removed_at
+    SELECT i.device_id, d.team_id, d.sampling, i.installed_at, i.removed_at
     FROM device_hardware i
+    CROSS JOIN LATERAL (SELECT team_id, sampling FROM devices WHERE id = i.device_id OFFSET 0) d
     WHERE i.hardware_id COLLATE "C" = u.hardware_id
     ORDER BY i.installed_at NULLS FIRST
     OFFSET 0

@@ -98,7 +98,8 @@ SELECT id FROM devices WHERE team_id = @team_id AND id = @device_id FOR NO KEY U
 -- window_from and window_to enclose those of newest_at; they exclude chunks. A reading at newest_at that is not older
 -- than the newest one is copied. The versions change as their comments in the schema say.
 --
--- The statement returns the devices that it updated: each with newest_at, unless it was deleted. It locks them in the order
+-- The statement returns the devices that it updated: each with newest_at, unless it was deleted; and whether they may have
+-- samples. It locks them in the order
 -- of device_ids, which is ascending, to prevent deadlocks: WorkerSet disables plans with another order.
 -- name: DeviceHeartbeatUpdate :many
 UPDATE device_state s
@@ -152,7 +153,7 @@ WHERE s.device_id = u.device_id
            > (coalesce(s.signal_at, '-infinity'), coalesce(s.rssi_dbm, -2147483648), coalesce(s.signal_bars, -1))
        OR (u.firmware_at, u.firmware COLLATE "C")
            > (coalesce(s.firmware_at, '-infinity'), coalesce(s.firmware_version, '') COLLATE "C"))
-RETURNING s.device_id;
+RETURNING s.device_id, s.sampled;
 
 -- The queries below serve the operator's commands, which work on all teams.
 

@@ -9,6 +9,7 @@ CREATE TABLE devices (
     metadata     jsonb NOT NULL DEFAULT '{}',
     created_at   timestamptz NOT NULL DEFAULT now(),
     retired_at   timestamptz,
+    sampling     text NOT NULL DEFAULT 'whole' CHECK (sampling IN ('whole', 'mean', 'was_mean')),
     CONSTRAINT devices_metadata_check CHECK (
         jsonb_typeof(metadata) = 'object'
         AND NOT jsonb_path_exists(metadata, '$.* ? (@.type() != "string")')
@@ -17,6 +18,8 @@ CREATE TABLE devices (
 CREATE UNIQUE INDEX devices_team_id_idx ON devices (team_id, id);
 COMMENT ON COLUMN devices.hardware_id IS 'the hardware unit that is installed in the device, or else the last one that was';
 COMMENT ON COLUMN devices.retired_at IS 'since when the device is in no list and no count; it has no unit and no open assignment then';
+
+COMMENT ON COLUMN devices.sampling IS 'what a reading is: the last measurement of its bucket, or the mean of the samples; was_mean: whole, and older buckets may have samples';
 
 -- device_state has what workers write with every upload, apart from devices, whose rows are larger and change seldom: the
 -- last arrival, the signal, the firmware, and a copy of the newest reading. Each device has one row, also one that was
@@ -46,7 +49,8 @@ CREATE TABLE device_state (
     lux              real,
     spl_db           real,
     ingested_at      timestamptz,
-    chunk            integer
+    chunk            integer,
+    sampled          boolean NOT NULL DEFAULT false
 ) WITH (fillfactor = 50);
 COMMENT ON COLUMN device_state.signal_at IS 'arrival of the upload that rssi_dbm and signal_bars come from';
 COMMENT ON COLUMN device_state.firmware_at IS 'arrival of the upload that firmware_version comes from';
@@ -54,6 +58,8 @@ COMMENT ON COLUMN device_state.readings_version IS 'the last transaction of a wo
 COMMENT ON COLUMN device_state.late_version IS
     'the last of these that may have changed one before the hour of the newest reading';
 COMMENT ON COLUMN device_state.bucket_at IS 'the newest reading; null: there is none';
+COMMENT ON COLUMN device_state.sampled IS
+    'the device may have samples: sampling is not whole. A worker that read it before sees it in the row that it locks';
 COMMENT ON COLUMN device_state.chunk IS 'the number of the chunk of the newest reading (chunk_number); the reading is gone once the chunk is dropped';
 
 -- device_hardware records which hardware unit was installed in which device in [installed_at, removed_at); null means

@@ -21,6 +21,20 @@ COMMENT ON COLUMN readings.measured_at IS 'time of the measurement that the row 
 -- A chunk holds 7 days: more chunks would make every page slower, and larger ones would not fit the cache.
 SELECT create_hypertable('readings', by_range('bucket_at', INTERVAL '7 days'), create_default_indexes => false);
 
+-- samples holds the measurements of devices whose readings are means (A13). The reading of a bucket that has samples is always
+-- their mean. Samples are kept as long as readings.
+CREATE TABLE samples (
+    device_id    uuid NOT NULL,
+    measured_at  timestamptz NOT NULL,
+    co2_ppm      real,
+    temp_c       real,
+    humidity_pct real,
+    lux          real,
+    spl_db       real,
+    PRIMARY KEY (device_id, measured_at)
+);
+SELECT create_hypertable('samples', by_range('measured_at', INTERVAL '7 days'), create_default_indexes => false);
+
 -- opened_chunks has the chunks that the uploads of each team created on a day of UTC, so that all workers count them
 -- together (decision 53 c). The next upload of the team that creates one deletes the rows of earlier days.
 CREATE TABLE opened_chunks (
@@ -110,6 +124,7 @@ BEGIN
         RETURN;
     END IF;
     PERFORM set_chunk_time_interval('readings', chunk_interval);
+    PERFORM set_chunk_time_interval('samples', chunk_interval);
     SELECT format('%I.%I', materialization_hypertable_schema, materialization_hypertable_name)::regclass
     INTO aggregate
     FROM timescaledb_information.continuous_aggregates
@@ -121,7 +136,7 @@ END
 $procedure$;
 -- +goose StatementEnd
 
--- ensure_readings_layout sets how old readings are stored. On the Community edition, chunks that ended
+-- ensure_readings_layout sets how old readings and samples are stored. On the Community edition, chunks that ended
 -- columnstore_after ago are converted to columns, grouped by device, and chunks that ended drop_after ago are dropped;
 -- null means never. On the Apache edition it does nothing. Every `migrate up` calls it, because the edition and the
 -- settings may change.
@@ -129,35 +144,39 @@ $procedure$;
 CREATE PROCEDURE ensure_readings_layout(columnstore_after interval, drop_after interval)
 LANGUAGE plpgsql AS $procedure$
 DECLARE
+    hypertable text;
     job record;
 BEGIN
     IF current_setting('timescaledb.license') <> 'timescale' THEN
         RETURN;
     END IF;
     PERFORM pg_advisory_xact_lock(lock_key('edition'));
-    IF NOT (SELECT compression_enabled FROM timescaledb_information.hypertables
-            WHERE hypertable_schema = 'public' AND hypertable_name = 'readings') THEN
-        ALTER TABLE readings SET (timescaledb.enable_columnstore,
-            timescaledb.segmentby = 'device_id', timescaledb.orderby = 'bucket_at DESC');
-    END IF;
-    FOR job IN
-        SELECT proc_name, (coalesce(config ->> 'compress_after', config ->> 'drop_after'))::interval AS after
-        FROM timescaledb_information.jobs
-        WHERE hypertable_schema = 'public' AND hypertable_name = 'readings'
-          AND proc_name IN ('policy_compression', 'policy_retention')
-    LOOP
-        IF job.proc_name = 'policy_compression' AND job.after IS DISTINCT FROM columnstore_after THEN
-            CALL remove_columnstore_policy('readings');
-        ELSIF job.proc_name = 'policy_retention' AND job.after IS DISTINCT FROM drop_after THEN
-            PERFORM remove_retention_policy('readings');
+    FOREACH hypertable IN ARRAY ARRAY['readings', 'samples'] LOOP
+        IF NOT (SELECT compression_enabled FROM timescaledb_information.hypertables
+                WHERE hypertable_schema = 'public' AND hypertable_name = hypertable) THEN
+            EXECUTE format('ALTER TABLE %I SET (timescaledb.enable_columnstore,
+                timescaledb.segmentby = ''device_id'', timescaledb.orderby = %L)', hypertable,
+                CASE hypertable WHEN 'readings' THEN 'bucket_at DESC' ELSE 'measured_at DESC' END);
+        END IF;
+        FOR job IN
+            SELECT proc_name, (coalesce(config ->> 'compress_after', config ->> 'drop_after'))::interval AS after
+            FROM timescaledb_information.jobs
+            WHERE hypertable_schema = 'public' AND hypertable_name = hypertable
+              AND proc_name IN ('policy_compression', 'policy_retention')
+        LOOP
+            IF job.proc_name = 'policy_compression' AND job.after IS DISTINCT FROM columnstore_after THEN
+                CALL remove_columnstore_policy(hypertable::regclass);
+            ELSIF job.proc_name = 'policy_retention' AND job.after IS DISTINCT FROM drop_after THEN
+                PERFORM remove_retention_policy(hypertable::regclass);
+            END IF;
+        END LOOP;
+        IF columnstore_after IS NOT NULL THEN
+            CALL add_columnstore_policy(hypertable::regclass, after => columnstore_after, if_not_exists => true);
+        END IF;
+        IF drop_after IS NOT NULL THEN
+            PERFORM add_retention_policy(hypertable::regclass, drop_after => drop_after, if_not_exists => true);
         END IF;
     END LOOP;
-    IF columnstore_after IS NOT NULL THEN
-        CALL add_columnstore_policy('readings', after => columnstore_after, if_not_exists => true);
-    END IF;
-    IF drop_after IS NOT NULL THEN
-        PERFORM add_retention_policy('readings', drop_after => drop_after, if_not_exists => true);
-    END IF;
 END
 $procedure$;
 -- +goose StatementEnd

@@ -135,8 +135,10 @@ CREATE TRIGGER audit
         alert_bad_at_night, alert_coverage, alert_rejects, mail_at, mail_weekday ON teams
     FOR EACH ROW EXECUTE FUNCTION audit_record('team', 'id', 'name', 'time_zone', 'night_start', 'night_end', 'limits',
         'alert_silent', 'alert_bad', 'alert_bad_at_night', 'alert_coverage', 'alert_rejects', 'mail_at', 'mail_weekday');
-CREATE TRIGGER audit AFTER INSERT OR DELETE OR UPDATE OF team_id, hardware_id, display_name, metadata, retired_at ON devices
-    FOR EACH ROW EXECUTE FUNCTION audit_record('device', 'id', 'team_id', 'hardware_id', 'display_name', 'metadata', 'retired_at');
+CREATE TRIGGER audit AFTER INSERT OR DELETE OR UPDATE OF team_id, hardware_id, display_name, metadata, retired_at, sampling
+    ON devices
+    FOR EACH ROW EXECUTE FUNCTION audit_record('device', 'id', 'team_id', 'hardware_id', 'display_name', 'metadata', 'retired_at',
+        'sampling');
 CREATE TRIGGER audit AFTER INSERT OR DELETE OR UPDATE ON device_hardware
     FOR EACH ROW EXECUTE FUNCTION audit_record('installation', 'hardware_id',
         'device_id', 'hardware_id', 'installed_at', 'removed_at');

@@ -7,6 +7,7 @@ import (
 
 	"roomsensor/internal/admin"
 	"roomsensor/internal/cli"
+	"roomsensor/internal/roomsensor"
 )
 
 type deviceCmd struct {
@@ -14,6 +15,7 @@ type deviceCmd struct {
 	List            deviceListCmd            `cmd:"" help:"List the devices of a team."`
 	Show            deviceShowCmd            `cmd:"" help:"Show a device."`
 	Rename          deviceRenameCmd          `cmd:"" help:"Rename a device."`
+	SetSampling     deviceSetSamplingCmd     `cmd:"" help:"Say what becomes of the measurements of a device that arrive from now on."`
 	Retire          deviceRetireCmd          `cmd:"" help:"Take a device out of use: it leaves lists and counts, its readings stay."`
 	Delete          deviceDeleteCmd          `cmd:"" help:"Delete a device with its readings and assignments permanently."`
 	ReplaceHardware deviceReplaceHardwareCmd `cmd:"" help:"Install another unit in a device. Stored readings stay with the device."`
@@ -40,6 +42,8 @@ type deviceCreateCmd struct {
 	Name        *name        `help:"Display name." implied:"none" placeholder:"NAME"`
 	Metadata    []tag        `help:"Metadata entry; can be repeated." placeholder:"KEY=VALUE" sep:"none"`
 	InstalledAt *cli.Instant `help:"Installation time." implied:"unbounded for a unit never installed before, otherwise now" placeholder:"TIME"`
+	Sampling    *string      `enum:"whole,mean" help:"What the reading of 5 minutes is: whole, the last measurement, or mean, the mean of all." implied:"that of the source, or whole" placeholder:"SAMPLING"`
+	Source      *name        `help:"Id or name of the source whose format decides the sampling." implied:"none" placeholder:"SOURCE"`
 }
 
 // Run creates a device.
@@ -49,10 +53,21 @@ func (c *deviceCreateCmd) Run(ctx context.Context, t *cli.Terminal) error {
 		return err
 	}
 	return operateTeam(ctx, t, c.onDatabase, c.Team, func(o *admin.Operator, team uuid.UUID) (any, error) {
-		return o.CreateDevice(ctx, admin.DeviceOptions{
+		options := admin.DeviceOptions{
 			TeamID: team, HardwareID: c.unit(), DisplayName: c.Name.optional(),
 			Metadata: metadata, InstalledAt: c.InstalledAt.Optional(),
-		})
+		}
+		switch {
+		case c.Sampling != nil:
+			options.Sampling = roomsensor.Sampling(*c.Sampling)
+		case c.Source != nil:
+			s, err := o.FindSource(ctx, new(team.String()), string(*c.Source))
+			if err != nil {
+				return nil, err
+			}
+			options.Sampling = admin.SamplingOf(&s)
+		}
+		return o.CreateDevice(ctx, options)
 	})
 }
 
@@ -106,6 +121,18 @@ type deviceRenameCmd struct {
 func (c *deviceRenameCmd) Run(ctx context.Context, t *cli.Terminal) error {
 	return operateDevice(ctx, t, c.ofDevice, func(o *admin.Operator, device uuid.UUID) (any, error) {
 		return o.RenameDevice(ctx, device, string(c.Name))
+	})
+}
+
+type deviceSetSamplingCmd struct {
+	ofDevice
+	Sampling string `arg:"" enum:"whole,mean" help:"What the reading of 5 minutes is: whole, the last measurement, or mean, the mean of all."`
+}
+
+// Run changes the sampling of a device.
+func (c *deviceSetSamplingCmd) Run(ctx context.Context, t *cli.Terminal) error {
+	return operateDevice(ctx, t, c.ofDevice, func(o *admin.Operator, device uuid.UUID) (any, error) {
+		return o.SetSampling(ctx, device, roomsensor.Sampling(c.Sampling))
 	})
 }
 

@@ -13,7 +13,7 @@ import (
 
 func TestSources(t *testing.T) {
 	t.Parallel()
-	conformance.Covers(t, "A10.2", "A11.1", "A11.10", "A11.11", "A12.2")
+	conformance.Covers(t, "A10.2", "A11.1", "A11.10", "A11.11", "A12.2", "A13.1")
 	o := newOperator(t)
 	team := o.team()
 	file := func(text string) string {
@@ -46,9 +46,15 @@ func TestSources(t *testing.T) {
 	shown := o.do("source", "show", id)
 	require.JSONEq(t, `{"metrics":{"co2_ppm":[{"path":"body.ppm"}]}}`, shown["mapping"].(string))
 	device := o.do("device", "create", "--team", team, "--alias", "dev:5c0272311928", "--name", "Hall")
+	require.Equal(t, "whole", device["sampling"])
+	require.Equal(t, "mean", o.do("device", "set-sampling", "Hall", "mean")["sampling"])
+	lines := o.do("source", "create", "--team", team, "--name", "Lines", "--format", "influx")["source_id"].(string)
+	require.Equal(t, "mean", o.do("device", "create", "--team", team, "--alias", "x", "--source", lines)["sampling"])
+	require.Equal(t, "mean", o.do("device", "create", "--team", team, "--hardware-id", "dev:2", "--sampling", "mean")["sampling"])
+	o.run("source", "delete", lines, "--yes")
 	require.Equal(t, "dev:101165575510312", device["hardware_id"])
 	require.Equal(t, "dev:5c0272311928", device["alias"])
-	require.Equal(t, device["alias"], o.data("device", "list", "--team", team)[0]["alias"])
+	require.Contains(t, o.run("device", "list", "--team", team).out, `"alias":"dev:5c0272311928"`)
 	tested = o.do("source", "test", "Gateway", message, "--team", team)
 	require.Empty(t, tested["rejects"])
 	reading := tested["readings"].([]any)[0].(map[string]any)

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -16,6 +17,7 @@ type DeviceOptions struct {
 	HardwareID  string // or the alias of the unit (A12.2)
 	DisplayName *string
 	Metadata    map[string]string
+	Sampling    roomsensor.Sampling // empty: whole
 	// InstalledAt is when the unit was installed. nil means unbounded for a unit that was never installed before, so that
 	// its buffered readings count, and now for any other unit.
 	InstalledAt *time.Time
@@ -52,9 +54,14 @@ func (o *Operator) viewDevices(ctx context.Context, teamID uuid.UUID, devices []
 	if err != nil {
 		return nil, o.explain(ctx, err)
 	}
+	samplings, err := o.store.Samplings(ctx, teamID)
+	if err != nil {
+		return nil, o.explain(ctx, err)
+	}
 	views, now := make([]Device, len(devices)), o.now()
 	for i := range devices {
 		views[i] = viewDevice(&devices[i], now)
+		views[i].Sampling = cmp.Or(samplings[devices[i].ID], roomsensor.SamplingWhole)
 		if alias, ok := aliases[devices[i].HardwareID]; ok {
 			views[i].Alias = &alias
 		}
@@ -112,6 +119,15 @@ func (o *Operator) RemoveHardware(ctx context.Context, deviceID uuid.UUID, at *t
 	device, err := o.store.OwnedDevice(ctx, deviceID)
 	if err == nil {
 		device.Device, err = o.store.RemoveHardware(ctx, device.TeamID, deviceID, when)
+	}
+	return o.device(ctx, &device, err)
+}
+
+// SetSampling changes what becomes of the measurements of a device that arrive afterwards (A13.4).
+func (o *Operator) SetSampling(ctx context.Context, deviceID uuid.UUID, sampling roomsensor.Sampling) (Device, error) {
+	device, err := o.store.OwnedDevice(ctx, deviceID)
+	if err == nil {
+		err = o.store.SetSampling(ctx, device.TeamID, deviceID, sampling)
 	}
 	return o.device(ctx, &device, err)
 }

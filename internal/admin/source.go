@@ -173,6 +173,15 @@ func (o *Operator) TestSource(
 	return tested, nil
 }
 
+// SamplingOf returns the sampling of devices that are registered for a source (A13.1).
+func SamplingOf(s *roomsensor.Source) roomsensor.Sampling {
+	m, err := source.Compile(s.Format, s.Mapping)
+	if err != nil {
+		return roomsensor.SamplingWhole
+	}
+	return roomsensor.Sampling(m.Sampling)
+}
+
 // Formats lists the formats of sources.
 func Formats() List[Format] {
 	formats := mapping.Formats()

@@ -199,18 +199,19 @@ func viewListedIngestKey(k *roomsensor.Key) ListedIngestKey {
 
 // Device is a device with the fields of the API, and its team.
 type Device struct {
-	DeviceID         string            `json:"device_id"`
-	TeamID           string            `json:"team_id"           table:"-"`
-	HardwareID       string            `json:"hardware_id"`
-	Alias            *string           `json:"alias"             table:"-"` // with which the unit's sender names it
-	DisplayName      *string           `json:"display_name"`
-	FirmwareVersion  *string           `json:"firmware_version"  table:"-"`
-	Metadata         map[string]string `json:"metadata"          table:"-"`
-	Status           roomsensor.Status `json:"status"`
-	LastSeenAt       *string           `json:"last_seen_at"`
-	Signal           Signal            `json:"signal"            table:"-"`
-	ActiveAssignment *ActiveAssignment `json:"active_assignment"`
-	RetiredAt        *string           `json:"retired_at,omitempty" table:"-"`
+	DeviceID         string              `json:"device_id"`
+	TeamID           string              `json:"team_id"           table:"-"`
+	HardwareID       string              `json:"hardware_id"`
+	Alias            *string             `json:"alias"             table:"-"` // with which the unit's sender names it
+	DisplayName      *string             `json:"display_name"`
+	Sampling         roomsensor.Sampling `json:"sampling"        table:"-"`
+	FirmwareVersion  *string             `json:"firmware_version"  table:"-"`
+	Metadata         map[string]string   `json:"metadata"          table:"-"`
+	Status           roomsensor.Status   `json:"status"`
+	LastSeenAt       *string             `json:"last_seen_at"`
+	Signal           Signal              `json:"signal"            table:"-"`
+	ActiveAssignment *ActiveAssignment   `json:"active_assignment"`
+	RetiredAt        *string             `json:"retired_at,omitempty" table:"-"`
 }
 
 // Signal is the cellular signal of a device.

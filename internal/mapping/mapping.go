@@ -12,7 +12,7 @@ import (
 // Mapping says where a message has its measurements (A11). It does not change, so that several goroutines may use it.
 type Mapping struct {
 	Description string
-	Sampling    string // "whole" or "mean", of devices that are registered for the source; empty if not given
+	Sampling    string // "whole" or "mean", of devices that are registered for the source (A13.1); empty if not given
 	Lines       bool   // the message is line protocol, otherwise JSON
 
 	each        []path

@@ -152,7 +152,27 @@ type Installation struct {
 	DeviceID   uuid.UUID
 	TeamID     uuid.UUID
 	From, To   *time.Time // nil is unbounded
+	Samples    SampleRule // of the device now
 }
+
+// Sampling is what the reading of a bucket is (A13.1).
+type Sampling string
+
+// The samplings of devices.
+const (
+	SamplingWhole Sampling = "whole" // the last measurement of the bucket, as a whole (decision 37)
+	SamplingMean  Sampling = "mean"  // the mean of all measurements of the bucket, per metric
+)
+
+// SampleRule is how a measurement is stored.
+type SampleRule uint8
+
+// The rules of samples (A13.2, A13.4).
+const (
+	NoSample    SampleRule = iota // it is merged into the reading of its bucket
+	SampleIfAny                   // it is a sample if its bucket has samples, and otherwise merged
+	Sample                        // it is a sample
+)
 
 // Covers reports whether the unit was installed in the device at a time.
 func (i *Installation) Covers(at time.Time) bool {
@@ -173,6 +193,7 @@ type NewDevice struct {
 	HardwareID  string // or the alias of the unit (A12.2)
 	DisplayName *string
 	Metadata    map[string]string
+	Sampling    Sampling // empty: whole
 	// InstalledAt is when the unit was installed. nil means the default: unbounded for a unit that was never installed
 	// before, so that readings it has buffered are stored, and otherwise now.
 	InstalledAt *time.Time

@@ -35,6 +35,7 @@ type DeviceMeasurement struct {
 	Measurement
 
 	DeviceID uuid.UUID
+	Rule     SampleRule
 }
 
 // DeviceHeartbeat is the state of a device according to the arrivals of its uploads (decision 39).
@@ -48,9 +49,12 @@ type DeviceHeartbeat struct {
 }
 
 // Batch is what the worker writes in one transaction. It is here because the worker, which builds it, and the store do
-// not import each other. Rows has each (device, bucket) once, sorted by both; Seen has each device once, sorted.
+// not import each other. Rows has each (device, bucket) once, sorted by both, without samples; Samples has each
+// (device, time of the measurement) once, sorted by both, with the rules Sample and SampleIfAny; Seen has each device
+// once, sorted.
 type Batch struct {
 	Rows    []DeviceMeasurement
+	Samples []DeviceMeasurement
 	Seen    []DeviceHeartbeat
 	Rejects []Reject
 }

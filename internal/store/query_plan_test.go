@@ -135,7 +135,11 @@ func TestDeviceHeartbeatUpdatePlan(t *testing.T) {
 					return err
 				}
 				conn.Plans = nil
-				updated, err := db.New().DeviceHeartbeatUpdate(t.Context(), tx, p)
+				rows, err := db.New().DeviceHeartbeatUpdate(t.Context(), tx, p)
+				var updated []uuid.UUID
+				for i := range rows {
+					updated = append(updated, rows[i].DeviceID)
+				}
 				require.Equal(t, p.DeviceIds, updated)
 				return err
 			})

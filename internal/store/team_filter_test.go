@@ -69,6 +69,7 @@ var withoutTeam = map[string]string{
 	"AuditExpire": maintenance, "AuditTrim": maintenance, "IdempotencyKeyPurge": maintenance, "IdempotencyBytesPurge": maintenance, "RateWindowPurge": maintenance, "LayoutGet": maintenance, "ChunkListUnordered": maintenance, "ChunkListRanges": noTeam, "ChunkOrder": maintenance, "ChunkPostpone": maintenance, "RejectTrimAge": maintenance,
 	"WorkerSet": noTeam, "StatsSet": noTeam, "CurrentSourceGet": noTeam, "RejectTrimLock": maintenance, "OpenedChunkLock": worker, "OpenedChunkInsert": worker, "RejectTrimTeam": maintenance, "RejectUsageList": maintenance, "StreamShareInsert": worker, "StreamShareList": worker, "StreamShareDelete": maintenance, "StreamGet": worker, "StreamInsert": worker, "StreamReplace": operator,
 	"SourceListByID": byKey, "AliasUnitList": byKey, "SourceStateUpsert": worker, "SourceHourAdd": worker, "SourceHourPurge": worker, "AliasDeleteUnused": operator,
+	"DeviceStateLock": worker, "SampleBucketList": worker, "SampleAdopt": worker, "SampleUpsert": worker, "ReadingUpsertMean": worker, "SampleDelete": operator, "SampleDeleteByDevice": operator,
 }
 
 // TestTeamFilter checks that every query either has a condition on the team that applies to all of its rows, or is

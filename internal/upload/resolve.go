@@ -13,6 +13,7 @@ import (
 // rejected (decision 41).
 type Resolution struct {
 	Devices    []uuid.UUID                 // of the readings, in their order; uuid.Nil for a rejected one
+	Rules      []roomsensor.SampleRule     // of the readings that belong to a device; nil if all are NoSample
 	Heartbeat  *roomsensor.DeviceHeartbeat // nil if the unit was in no device at the arrival
 	Rejections []Rejection                 // at most one per reason, in the order of decision 41 i
 }
@@ -50,12 +51,18 @@ func (u *Upload) Resolve(arrival roomsensor.Arrival, installations []roomsensor.
 	failed := map[roomsensor.Reason][]int{}
 	var invalid invalidValues
 	for i := range u.Readings {
-		reason, device := r.assignDevice(&u.Readings[i])
+		reason, in := r.assignDevice(&u.Readings[i])
 		if reason != "" {
 			failed[reason] = append(failed[reason], i)
 			continue
 		}
-		r.Devices[i] = device
+		r.Devices[i] = in.DeviceID
+		if in.Samples != roomsensor.NoSample {
+			if r.Rules == nil {
+				r.Rules = make([]roomsensor.SampleRule, len(u.Readings))
+			}
+			r.Rules[i] = in.Samples
+		}
 		invalid.add(&u.Readings[i], i)
 	}
 	r.rejectReadings(failed)
@@ -82,25 +89,25 @@ func visible(installations []roomsensor.Installation, team *uuid.UUID) []roomsen
 	return theirs
 }
 
-// assignDevice returns the device in which the unit was installed when the reading was measured. Otherwise it returns
+// assignDevice returns the installation of the unit when the reading was measured. Otherwise it returns
 // the first reason that applies, in the order of decision 41.
-func (r *resolver) assignDevice(reading *Reading) (roomsensor.Reason, uuid.UUID) {
+func (r *resolver) assignDevice(reading *Reading) (roomsensor.Reason, *roomsensor.Installation) {
 	switch {
 	case reading.Problem != "":
-		return reading.Problem, uuid.Nil
+		return reading.Problem, nil
 	case len(r.installations) == 0:
-		return roomsensor.ReasonUnknownUnit, uuid.Nil
+		return roomsensor.ReasonUnknownUnit, nil
 	}
 	for i := range r.installations {
 		switch {
 		case !r.installations[i].Covers(reading.MeasuredAt):
 		case !reading.HasMetric:
-			return roomsensor.ReasonNoMetric, uuid.Nil
+			return roomsensor.ReasonNoMetric, nil
 		default:
-			return "", r.installations[i].DeviceID
+			return "", &r.installations[i]
 		}
 	}
-	return roomsensor.ReasonNotInstalled, uuid.Nil
+	return roomsensor.ReasonNotInstalled, nil
 }
 
 // heartbeat returns the heartbeat of the device in which the unit was installed at the arrival, whatever becomes of the

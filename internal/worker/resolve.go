@@ -20,6 +20,7 @@ type result struct {
 	message    *source.Message             // that the mapping read; nil for an upload
 	readings   []upload.Reading            // of the upload, or of all units in the message
 	devices    []uuid.UUID                 // of the readings, in their order; uuid.Nil for a rejected one
+	rules      []roomsensor.SampleRule     // of the readings; nil if all are NoSample
 	part       func(readings []int) []byte // returns the text with some of the readings
 	heartbeats []roomsensor.DeviceHeartbeat
 	rejects    []roomsensor.Reject
@@ -38,7 +39,7 @@ func (r *result) resolve(known *knownUnits) {
 	default:
 		r.readings, r.part = d.upload.Readings, d.upload.Part
 		resolution := d.upload.Resolve(d.arrival, known.installations[d.unit])
-		r.devices = resolution.Devices
+		r.devices, r.rules = resolution.Devices, resolution.Rules
 		if resolution.Heartbeat != nil {
 			r.heartbeats = []roomsensor.DeviceHeartbeat{*resolution.Heartbeat}
 		}
@@ -73,11 +74,18 @@ func (r *result) rows(rows []roomsensor.DeviceMeasurement, from, to int) []rooms
 	for i := from; i < to; i++ {
 		if r.devices[i] != uuid.Nil {
 			rows = append(rows, roomsensor.DeviceMeasurement{
-				DeviceID: r.devices[i], Measurement: r.readings[i].Measurement,
+				DeviceID: r.devices[i], Measurement: r.readings[i].Measurement, Rule: r.rule(i),
 			})
 		}
 	}
 	return rows
+}
+
+func (r *result) rule(i int) roomsensor.SampleRule {
+	if r.rules == nil {
+		return roomsensor.NoSample
+	}
+	return r.rules[i]
 }
 
 // reject adds a reject: one upload and one reason.

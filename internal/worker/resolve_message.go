@@ -148,6 +148,19 @@ const (
 	maxUnitRejectBytes = 4 << 20
 )
 
+// addRules adds the rules of the readings that were added last.
+func (r *result) addRules(rules []roomsensor.SampleRule) {
+	if rules == nil && r.rules == nil {
+		return
+	}
+	before := len(r.readings) - len(rules)
+	if rules == nil {
+		before = len(r.readings)
+	}
+	r.rules = append(r.rules, make([]roomsensor.SampleRule, before-len(r.rules))...)
+	r.rules = append(r.rules, rules...)
+}
+
 // resolveMessage is resolve for a message. Each unit is resolved separately (A10.10).
 func (r *result) resolveMessage(known *knownUnits) {
 	d := r.delivery
@@ -163,6 +176,7 @@ func (r *result) resolveMessage(known *knownUnits) {
 		resolution := of.Resolve(d.arrival, known.installations[id])
 		elements = append(elements, u.Elements...)
 		r.readings, r.devices = append(r.readings, of.Readings...), append(r.devices, resolution.Devices...)
+		r.addRules(resolution.Rules)
 		if resolution.Heartbeat != nil {
 			r.heartbeats = append(r.heartbeats, *resolution.Heartbeat)
 		}

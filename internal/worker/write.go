@@ -250,7 +250,7 @@ func (w *writer) writeReadings(ctx context.Context, r *result, final finality) e
 		if len(rows) == 0 {
 			return nil
 		}
-		return w.commit(ctx, roomsensor.Batch{Rows: mergeRows(rows)}, r.delivery.often())
+		return w.commit(ctx, batchOf(rows), r.delivery.often())
 	}, func(from, to int, err error) error {
 		if !final.rejects(err) || (to-from > 1 && final != rejectAll) {
 			return err
@@ -320,7 +320,8 @@ func assemble(results []result) (b roomsensor.Batch) {
 		seen = append(seen, r.heartbeats...)
 		b.Rejects = append(b.Rejects, r.rejects...)
 	}
-	b.Rows = mergeRows(rows)
+	readings := batchOf(rows)
+	b.Rows, b.Samples = readings.Rows, readings.Samples
 	b.Seen = mergeHeartbeats(seen)
 	slices.SortFunc(b.Rejects, compareRejects)
 	// A batch may have a message and its redelivery, but one statement may write a key only once.
@@ -328,16 +329,40 @@ func assemble(results []result) (b roomsensor.Batch) {
 	return b
 }
 
-// mergeRows sorts measurements by device and bucket and merges those of the same bucket (late-merge rule, decision 37),
-// because one statement may write a key only once.
-func mergeRows(rows []roomsensor.DeviceMeasurement) []roomsensor.DeviceMeasurement {
+// batchOf returns the batch of some measurements, which it sorts.
+func batchOf(rows []roomsensor.DeviceMeasurement) (b roomsensor.Batch) {
+	b.Rows = rows
+	for i := range rows {
+		if rows[i].Rule != roomsensor.NoSample {
+			b.Rows = slices.Clone(rows[:i])
+			for _, row := range rows[i:] {
+				if row.Rule == roomsensor.NoSample {
+					b.Rows = append(b.Rows, row)
+				} else {
+					b.Samples = append(b.Samples, row)
+				}
+			}
+			break
+		}
+	}
+	b.Rows = merge(b.Rows, sameRow)
+	b.Samples = merge(b.Samples, sameSample)
+	return b
+}
+
+// merge sorts measurements by device and time, and merges those that are the same row of a table (late-merge rule,
+// decision 37), because one statement may write a key only once.
+func merge(
+	rows []roomsensor.DeviceMeasurement, same func(a, b *roomsensor.DeviceMeasurement) bool,
+) []roomsensor.DeviceMeasurement {
 	slices.SortFunc(rows, func(a, b roomsensor.DeviceMeasurement) int {
 		return cmp.Or(compareIDs(a.DeviceID, b.DeviceID), a.MeasuredAt.Compare(b.MeasuredAt))
 	})
 	merged := rows[:0]
 	for _, next := range rows {
-		if n := len(merged); n > 0 && sameRow(&merged[n-1], &next) {
+		if n := len(merged); n > 0 && same(&merged[n-1], &next) {
 			merged[n-1].Measurement = roomsensor.Merge(merged[n-1].Measurement, next.Measurement)
+			merged[n-1].Rule = max(merged[n-1].Rule, next.Rule)
 			continue
 		}
 		merged = append(merged, next)
@@ -347,6 +372,10 @@ func mergeRows(rows []roomsensor.DeviceMeasurement) []roomsensor.DeviceMeasureme
 
 func sameRow(a, b *roomsensor.DeviceMeasurement) bool {
 	return a.DeviceID == b.DeviceID && a.Bucket().Equal(b.Bucket())
+}
+
+func sameSample(a, b *roomsensor.DeviceMeasurement) bool {
+	return a.DeviceID == b.DeviceID && a.MeasuredAt.Equal(b.MeasuredAt)
 }
 
 // mergeHeartbeats sorts heartbeats by device and merges those of the same device.

@@ -26,7 +26,7 @@ GRANT SELECT ON devices, device_hardware, readings_hourly, ingest_keys, sources,
     TO roomsensor_worker;
 GRANT SELECT, INSERT, UPDATE, DELETE ON source_state, source_hours TO roomsensor_worker;
 GRANT SELECT, UPDATE ON device_state TO roomsensor_worker;
-GRANT SELECT, INSERT, UPDATE ON readings TO roomsensor_worker;
+GRANT SELECT, INSERT, UPDATE ON readings, samples TO roomsensor_worker;
 GRANT SELECT, INSERT, UPDATE (reason), DELETE ON rejected_uploads TO roomsensor_worker;
 GRANT SELECT ON reject_usage TO roomsensor_worker;
 GRANT SELECT, UPDATE, DELETE ON foreign_writes TO roomsensor_worker;
@@ -44,7 +44,7 @@ GRANT SELECT, UPDATE ON feed_state TO roomsensor_worker;
 -- A receiver reads upload credentials and records their use. For dry runs it reads installations, for lists of rejects
 -- everything but their payloads.
 GRANT SELECT ON ingest_keys, sources, unit_aliases, device_hardware TO roomsensor_receiver;
-GRANT SELECT (id, team_id, display_name) ON devices TO roomsensor_receiver;
+GRANT SELECT (id, team_id, display_name, sampling) ON devices TO roomsensor_receiver;
 GRANT SELECT (id, received_at, team_id, hardware_id, unit, reason, detail, replayed_at) ON rejected_uploads
     TO roomsensor_receiver;
 GRANT SELECT, INSERT ON receiver_secrets TO roomsensor_receiver;
@@ -55,7 +55,7 @@ GRANT SELECT, INSERT, UPDATE ON ingest_key_uses TO roomsensor_receiver;
 GRANT SELECT ON audit_log TO roomsensor_dashboard;
 GRANT INSERT, UPDATE (type, label, home_or_travel, external_ref, started_at, ended_at), DELETE ON assignments
     TO roomsensor_dashboard;
-GRANT UPDATE (display_name, metadata, hardware_id, retired_at) ON devices TO roomsensor_dashboard;
+GRANT UPDATE (display_name, metadata, hardware_id, retired_at, sampling) ON devices TO roomsensor_dashboard;
 GRANT UPDATE (removed_at) ON device_hardware TO roomsensor_dashboard;
 GRANT UPDATE (name, time_zone, night_start, night_end, limits) ON teams TO roomsensor_dashboard;
 GRANT SELECT ON teams, devices, device_state, device_details, device_hardware, assignments, readings, readings_hourly,
@@ -79,6 +79,7 @@ GRANT INSERT ON devices, device_hardware TO roomsensor_dashboard;
 GRANT SELECT, UPDATE (replayed_at) ON rejected_uploads TO roomsensor_dashboard;
 GRANT UPDATE ON device_state TO roomsensor_dashboard;
 GRANT INSERT, UPDATE ON readings TO roomsensor_dashboard;
+GRANT SELECT, INSERT, UPDATE ON samples TO roomsensor_dashboard;
 GRANT SELECT ON SEQUENCE feed_reserved TO roomsensor_dashboard;
 GRANT SELECT, INSERT ON feed_batches, feed_days TO roomsensor_dashboard;
 GRANT SELECT ON feed_state TO roomsensor_dashboard;

@@ -105,6 +105,9 @@ func (s *Store) DeleteDevice(ctx context.Context, deviceID uuid.UUID) (deleted D
 			return err
 		}
 		deleted.Readings += n
+		if err := s.Queries.SampleDeleteByDevice(ctx, tx, deviceID); err != nil {
+			return err
+		}
 		return s.Queries.DeviceDelete(ctx, tx, deviceID)
 	})
 	return deleted, err
@@ -145,7 +148,10 @@ func (s *Store) deleteReadings(ctx context.Context, deviceID uuid.UUID, deleted 
 				DeviceID: deviceID, WindowFrom: first, WindowTo: since,
 			})
 			*deleted += n
-			return err
+			if err != nil {
+				return err
+			}
+			return s.Queries.SampleDelete(ctx, tx, db.SampleDeleteParams{DeviceID: deviceID, WindowFrom: first, WindowTo: since})
 		})
 		if err != nil {
 			return err

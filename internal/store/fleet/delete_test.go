@@ -123,6 +123,7 @@ func (f *fixture) addTeam(t *testing.T, name string) (r teamRows) {
 		r.devices = append(r.devices, d.ID)
 		f.Exec(t, `INSERT INTO assignments (device_id, type, label, started_at) VALUES ($1, 'place', 'x', now())`, d.ID)
 		f.Exec(t, `INSERT INTO readings (device_id, bucket_at) VALUES ($1, '2026-01-01Z')`, d.ID)
+		f.Exec(t, `INSERT INTO samples (device_id, measured_at) VALUES ($1, '2026-01-01Z')`, d.ID)
 		key := name + string(rune('a'+i))
 		r.keys = append(r.keys, key)
 		f.Exec(t, `INSERT INTO api_keys (key_id, team_id, secret_sha256) VALUES ($1, $2, sha256(''))`, key, r.team)

@@ -25,7 +25,7 @@ func (s *Store) Installations(ctx context.Context, hardwareIDs []string) (map[st
 	for _, row := range rows {
 		units[row.HardwareID] = append(units[row.HardwareID], roomsensor.Installation{
 			HardwareID: row.HardwareID, DeviceID: row.DeviceID, TeamID: row.TeamID,
-			From: row.InstalledAt, To: row.RemovedAt,
+			From: row.InstalledAt, To: row.RemovedAt, Samples: sampleRules[row.Sampling],
 		})
 	}
 	return units, nil

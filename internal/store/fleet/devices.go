@@ -293,6 +293,11 @@ func (s *Store) insertDevice(ctx context.Context, tx pgx.Tx, d roomsensor.NewDev
 	if err != nil {
 		return uuid.Nil, pg.TranslateInsert(err, "inserting a device", d.TeamID)
 	}
+	if d.Sampling == roomsensor.SamplingMean {
+		if err := s.setSampling(ctx, tx, d.TeamID, id, d.Sampling); err != nil {
+			return uuid.Nil, err
+		}
+	}
 	return id, s.installHardware(ctx, tx, d.TeamID, id, d.HardwareID, from)
 }
 

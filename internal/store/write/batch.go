@@ -45,7 +45,7 @@ func New(d *pg.DB) *Store { return &Store{d, defaultMinCopyRows} }
 // batch fails again, after ErrRefused smaller parts of it may succeed, and after any other error, ErrBlocked included,
 // the same batch may succeed.
 func (s *Store) WriteBatch(ctx context.Context, b roomsensor.Batch) (changed int64, err error) {
-	err = s.inWrite(ctx, func(tx pgx.Tx) error {
+	err = s.inWrite(ctx, &b, func(tx pgx.Tx) error {
 		changed, err = s.WriteIn(ctx, tx, b)
 		return err
 	})
@@ -59,7 +59,7 @@ func (s *Store) WriteBatch(ctx context.Context, b roomsensor.Batch) (changed int
 // the batch, because the original reject stays (decision 41). Errors are those of WriteBatch.
 func (s *Store) WriteReplay(ctx context.Context, rejectID uuid.UUID, b roomsensor.Batch) error {
 	b.Rejects = nil
-	err := s.inWrite(ctx, func(tx pgx.Tx) error {
+	err := s.inWrite(ctx, &b, func(tx pgx.Tx) error {
 		if _, err := s.WriteIn(ctx, tx, b); err != nil {
 			return err
 		}
@@ -78,10 +78,15 @@ func (s *Store) WriteReplay(ctx context.Context, rejectID uuid.UUID, b roomsenso
 var writing = pgx.TxOptions{BeginQuery: "begin;\n" + db.WorkerSet + ";\n" + db.FeedBegin}
 
 // inWrite calls run in a transaction of writing. It calls it again, up to writeAttempts times, if another worker stored
-// a row first that run took for new, or if both waited for each other.
-func (s *Store) inWrite(ctx context.Context, run func(pgx.Tx) error) (err error) {
+// a row first that run took for new, or if both waited for each other; and after it changed the batch, if a device got
+// another sampling meanwhile.
+func (s *Store) inWrite(ctx context.Context, b *roomsensor.Batch, run func(pgx.Tx) error) (err error) {
 	for range writeAttempts {
 		err = pgx.BeginTxFunc(ctx, s.Pool, writing, run)
+		if sampled, ok := errors.AsType[*sampledError](err); ok {
+			sampled.moveTo(b)
+			continue
+		}
 		if !pg.Violates(err, pg.StateUnique, "") && !pg.Violates(err, pg.StateDeadlock, "") {
 			break
 		}
@@ -96,13 +101,22 @@ func (s *Store) WriteIn(ctx context.Context, tx pgx.Tx, b roomsensor.Batch) (cha
 			return 0, err
 		}
 	}
+	rows := b.Rows
+	if len(b.Samples) > 0 {
+		means, err := s.writeSamples(ctx, tx, &b)
+		if err != nil {
+			return 0, err
+		}
+		changed += means
+		rows = withSamples(b.Rows, b.Samples)
+	}
 	var rest pgx.Batch // One round trip.
 	var written []feed.DeviceBuckets
 	if changed > 0 {
-		feed.QueueChanges(&rest, b.Rows)
-		written = bucketsOf(b.Rows)
+		feed.QueueChanges(&rest, rows)
+		written = bucketsOf(rows)
 	}
-	check := queueHeartbeats(&rest, b.Seen, written)
+	check := queueHeartbeats(&rest, b.Seen, written, b.Rows)
 	if len(b.Rejects) > 0 {
 		rest.Queue(db.RejectInsert, pg.Positional(rejectParams(b.Rejects))...)
 	}
@@ -212,21 +226,30 @@ func bucketsOf(rows []roomsensor.DeviceMeasurement) (buckets []feed.DeviceBucket
 
 // queueHeartbeats queues a statement that moves the state of devices forward to newer arrivals (decision 39) and
 // readings. Both lists are sorted by device and have each once. After the statement and
-// before the commit, the caller must call check: it returns an error if a device in written does not exist.
+// before the commit, the caller must call check: it returns an error if a device in written does not exist, and a
+// sampledError if a device with rows in whole may have samples.
 func queueHeartbeats(
 	batch *pgx.Batch, seen []roomsensor.DeviceHeartbeat, written []feed.DeviceBuckets,
+	whole []roomsensor.DeviceMeasurement,
 ) (check func() error) {
 	if len(seen)+len(written) == 0 {
 		return func() error { return nil }
 	}
-	var updated map[uuid.UUID]bool
+	var updated, sampled map[uuid.UUID]bool
 	queued := batch.Queue(db.DeviceHeartbeatUpdate, pg.Positional(heartbeatParams(seen, written))...)
 	queued.Query(func(rows pgx.Rows) error {
 		updated = make(map[uuid.UUID]bool, len(seen)+len(written))
-		ids, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
-		for _, id := range ids {
-			updated[id] = true
-		}
+		var row db.DeviceHeartbeatUpdateRow
+		_, err := pgx.ForEachRow(rows, []any{&row.DeviceID, &row.Sampled}, func() error {
+			updated[row.DeviceID] = true
+			if row.Sampled && hasDevice(whole, row.DeviceID) {
+				if sampled == nil {
+					sampled = map[uuid.UUID]bool{}
+				}
+				sampled[row.DeviceID] = true
+			}
+			return nil
+		})
 		return err //nolint:wrapcheck // The caller of the batch wraps it.
 	})
 	return func() error {
@@ -234,6 +257,9 @@ func queueHeartbeats(
 			if !updated[written[i].ID] { // Its readings must not be stored either, see DeleteDevice.
 				return pg.Overloaded(errors.New("a device was deleted after its unit was resolved"))
 			}
+		}
+		if len(sampled) > 0 {
+			return &sampledError{sampled}
 		}
 		return nil
 	}
