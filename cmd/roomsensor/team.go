@@ -7,7 +7,7 @@ import (
 
 	"roomsensor/internal/admin"
 	"roomsensor/internal/cli"
-	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/accounts"
 )
 
 type teamCmd struct {
@@ -98,7 +98,7 @@ type teamSetCmd struct {
 // Run changes the settings of a team.
 func (c *teamSetCmd) Run(ctx context.Context, t *cli.Terminal) error {
 	return operateTeam(ctx, t, c.onDatabase, c.Team, func(o *admin.Operator, team uuid.UUID) (any, error) {
-		return o.UpdateTeamSettings(ctx, team, func(settings *roomsensor.TeamSettings) {
+		return o.UpdateTeamSettings(ctx, team, func(settings *accounts.TeamSettings) {
 			if c.TimeZone != nil {
 				settings.TimeZone = c.TimeZone.Location
 			}

@@ -11,6 +11,7 @@ import (
 
 	"roomsensor/internal/cli"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/airquality"
 	"roomsensor/internal/timezone"
 )
 
@@ -131,11 +132,11 @@ func (v *timeZone) UnmarshalText(text []byte) error {
 }
 
 // nightHours are when nights begin and end.
-type nightHours struct{ roomsensor.NightHours }
+type nightHours struct{ airquality.NightHours }
 
 // UnmarshalText parses the form 22:00-07:00.
 func (v *nightHours) UnmarshalText(text []byte) (err error) {
-	v.NightHours, err = roomsensor.ParseNightHours(string(text))
+	v.NightHours, err = airquality.ParseNightHours(string(text))
 	return withoutCode(err)
 }
 
@@ -144,7 +145,7 @@ const knownMetrics = "The metrics are co2_ppm, temp_c, humidity_pct, lux and spl
 
 // limit has the limits of one metric, written as METRIC=LOW..HIGH.
 type limit struct {
-	roomsensor.Limit
+	airquality.Limit
 
 	metric roomsensor.Metric
 }
@@ -157,7 +158,7 @@ func (v *limit) UnmarshalText(text []byte) (err error) {
 		return fmt.Errorf("%q is not METRIC=LOW..HIGH, for example co2_ppm=..1000/1400. %s", text, knownMetrics)
 	}
 	v.metric = metric
-	v.Limit, err = roomsensor.ParseLimit(metric, ends)
+	v.Limit, err = airquality.ParseLimit(metric, ends)
 	return withoutCode(err)
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"roomsensor/internal/process"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/airquality"
 )
 
 // AssignmentOptions describe a new assignment.
@@ -196,9 +197,9 @@ func (o *Operator) PreviewAssignments(ctx context.Context, p AssignmentPlan) (As
 	if err != nil {
 		return AssignmentPreview{}, o.explain(ctx, err)
 	}
-	var preview *roomsensor.AssignmentPreview
+	var preview *airquality.AssignmentPreview
 	_, err = o.store.ChangeAssignments(ctx, p.team, p.change, func(outcome roomsensor.AssignmentOutcome) error {
-		preview = roomsensor.NewAssignmentPreview(outcome, p.change.Elsewhere(open), &team, o.now())
+		preview = airquality.NewAssignmentPreview(outcome, p.change.Elsewhere(open), team.Night, team.TimeZone, o.now())
 		return errPreview
 	})
 	if !errors.Is(err, errPreview) {
@@ -261,7 +262,7 @@ type PreviewLine struct {
 	Text string `json:"text"`
 }
 
-func viewPreview(p *roomsensor.AssignmentPreview) AssignmentPreview {
+func viewPreview(p *airquality.AssignmentPreview) AssignmentPreview {
 	view := AssignmentPreview{
 		ChangedAssignments: ChangedAssignments{viewAssignments(p.Before), viewAssignments(p.After)},
 		Nights:             []PreviewLine{}, Warnings: []PreviewLine{},

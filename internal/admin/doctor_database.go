@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/alerting"
 	"roomsensor/internal/store/ops"
 	"roomsensor/internal/store/pg"
 	"roomsensor/schema"
@@ -82,7 +83,7 @@ func (d *doctor) checkAlerts(ctx context.Context) {
 	case last.Unix() == 0:
 		d.find(FindingAdvice, "alerts", start, "No process has evaluated alerts yet.")
 		return
-	case age > roomsensor.AlertsLate:
+	case age > alerting.Late:
 		d.find(FindingWrong, "alerts", start, "No process has evaluated alerts since %s.", roomsensor.FormatTime(last))
 	default:
 		d.ok("alerts", "Alerts were evaluated %s ago.", max(0, age).Round(time.Second))

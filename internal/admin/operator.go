@@ -9,6 +9,7 @@ import (
 	"roomsensor/internal/config"
 	"roomsensor/internal/process"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/accounts"
 	"roomsensor/internal/store"
 )
 
@@ -76,9 +77,9 @@ func (o *Operator) TeamSettings(ctx context.Context, teamID uuid.UUID) (TeamSett
 
 // UpdateTeamSettings changes what people set for a team.
 func (o *Operator) UpdateTeamSettings(
-	ctx context.Context, teamID uuid.UUID, change func(*roomsensor.TeamSettings),
+	ctx context.Context, teamID uuid.UUID, change func(*accounts.TeamSettings),
 ) (TeamSettings, error) {
-	team, err := o.store.UpdateTeamSettings(ctx, teamID, func(team *roomsensor.TeamSettings) error {
+	team, err := o.store.UpdateTeamSettings(ctx, teamID, func(team *accounts.TeamSettings) error {
 		change(team)
 		return nil
 	})

@@ -8,6 +8,7 @@ import (
 
 	"roomsensor/internal/process"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/accounts"
 )
 
 // Link is a link for a person, which is shown only once.
@@ -35,7 +36,7 @@ type Membership struct {
 	Role   string `json:"role"`
 }
 
-func viewUser(u *roomsensor.UserTeams) User {
+func viewUser(u *accounts.UserTeams) User {
 	view := User{
 		UserID: u.User.ID.String(), Email: u.User.Email, Teams: make([]Membership, len(u.Teams)),
 		CreatedAt: roomsensor.FormatTime(u.User.CreatedAt), DisabledAt: formatTime(u.User.DisabledAt),
@@ -53,7 +54,7 @@ func viewUser(u *roomsensor.UserTeams) User {
 func (o *Operator) InviteUser(
 	ctx context.Context, teamID uuid.UUID, email string, role roomsensor.Role, base string,
 ) (Link, error) {
-	token, link := roomsensor.GenerateLink(o.timestamp(), roomsensor.LinkLifetime)
+	token, link := accounts.GenerateLink(o.timestamp(), accounts.LinkLifetime)
 	user, err := o.store.Invite(ctx, teamID, email, role, link)
 	if err != nil {
 		return Link{}, o.explainUser(ctx, email, err)
@@ -63,7 +64,7 @@ func (o *Operator) InviteUser(
 
 // ResetUser creates a link with which a person sets another password.
 func (o *Operator) ResetUser(ctx context.Context, email, base string) (Link, error) {
-	token, link := roomsensor.GenerateLink(o.timestamp(), roomsensor.LinkLifetime)
+	token, link := accounts.GenerateLink(o.timestamp(), accounts.LinkLifetime)
 	user, err := o.store.UserByEmail(ctx, email)
 	if err == nil {
 		err = o.store.ResetPassword(ctx, user.ID, link)
@@ -74,9 +75,9 @@ func (o *Operator) ResetUser(ctx context.Context, email, base string) (Link, err
 	return viewLink(&user, base, token, link), nil
 }
 
-func viewLink(u *roomsensor.User, base, token string, link roomsensor.NewLink) Link {
+func viewLink(u *accounts.User, base, token string, link accounts.NewLink) Link {
 	return Link{
-		UserID: u.ID.String(), Email: u.Email, Link: base + roomsensor.LinkPath(token),
+		UserID: u.ID.String(), Email: u.Email, Link: base + accounts.LinkPath(token),
 		ExpiresAt: roomsensor.FormatTime(link.ExpiresAt),
 	}
 }
@@ -110,7 +111,7 @@ func (o *Operator) UserWithTeams(ctx context.Context, email string) (User, error
 		return User{}, o.explainUser(ctx, email, err)
 	}
 	teams, err := o.store.Memberships(ctx, user.ID)
-	return viewUser(&roomsensor.UserTeams{User: user, Teams: teams}), o.explain(ctx, err)
+	return viewUser(&accounts.UserTeams{User: user, Teams: teams}), o.explain(ctx, err)
 }
 
 // DeleteUser deletes a person who signs in to the dashboard. The audit log keeps the address, unless eraseAuditLog is
@@ -144,19 +145,19 @@ func (o *Operator) changeUser(
 
 // explainUser is explain for a command about a person.
 func (o *Operator) explainUser(ctx context.Context, email string, err error) error {
-	conflict, ok := errors.AsType[*roomsensor.MemberConflictError](err)
+	conflict, ok := errors.AsType[*accounts.MemberConflictError](err)
 	if !ok {
 		return o.explain(ctx, err)
 	}
 	switch conflict.Conflict {
-	case roomsensor.ConflictMember:
+	case accounts.ConflictMember:
 		return process.Refusef("%s is a member of the team already. To set another password: roomsensor user reset %s.",
 			email, email)
-	case roomsensor.ConflictDisabled:
+	case accounts.ConflictDisabled:
 		return process.Refusef("The account %s is disabled. Enable it first: roomsensor user enable %s.", email, email)
-	case roomsensor.ConflictFull:
+	case accounts.ConflictFull:
 		return process.Refusef("The team has %d members and open invitations, which is the limit. "+
-			"Remove one on the page Members of the dashboard.", roomsensor.MaxMembers)
+			"Remove one on the page Members of the dashboard.", accounts.MaxMembers)
 	default:
 		return err
 	}

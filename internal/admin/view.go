@@ -6,6 +6,7 @@ import (
 	"github.com/google/uuid"
 
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/accounts"
 	"roomsensor/internal/store/fleet"
 )
 
@@ -52,7 +53,7 @@ type LimitRule struct {
 	Limit    string  `json:"limit"`
 }
 
-func viewTeamSettings(t *roomsensor.TeamSettings) TeamSettings {
+func viewTeamSettings(t *accounts.TeamSettings) TeamSettings {
 	view := TeamSettings{
 		ID: t.ID.String(), Name: t.Name, TimeZone: t.TimeZone.String(), Night: t.Night.String(),
 		Limits: map[string]string{}, Rules: make([]LimitRule, len(t.Limits.Rules)),

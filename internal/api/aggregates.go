@@ -11,6 +11,7 @@ import (
 	"roomsensor/internal/cursor"
 	"roomsensor/internal/httpedge"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/aggregate"
 	"roomsensor/internal/timezone"
 )
 
@@ -21,7 +22,7 @@ const (
 
 // aggregateRequest has the parameters that both forms of aggregates share (A1, A2).
 type aggregateRequest struct {
-	interval roomsensor.Interval // empty if it was not sent with a cursor
+	interval aggregate.Interval // empty if it was not sent with a cursor
 	zone     *time.Location
 	metrics  []roomsensor.Metric
 	times    httpedge.TimeRange
@@ -29,9 +30,9 @@ type aggregateRequest struct {
 
 // readAggregateRequest reads the parameters, each by its own rule. With a cursor, interval may be missing.
 func (s *server) readAggregateRequest(q httpedge.Query) (r aggregateRequest, err error) {
-	windows := roomsensor.Daily.Windows() // A cursor without interval may belong to either; this rule admits more.
+	windows := aggregate.Daily.Windows() // A cursor without interval may belong to either; this rule admits more.
 	if text := q.Get(intervalParameter); text != nil || q.Get(cursorParameter) == nil {
-		if r.interval, err = roomsensor.ParseInterval(text); err != nil {
+		if r.interval, err = aggregate.ParseInterval(text); err != nil {
 			return r, err
 		}
 		windows = r.interval.Windows()
@@ -90,7 +91,7 @@ const maxAggregateBytes = 1 << 10
 
 // readAggregates reads a page. The store may end it early.
 func (s *server) readAggregates(ctx context.Context, c *call, p *page) error {
-	interval := roomsensor.Interval(p.State.Filters[intervalParameter])
+	interval := aggregate.Interval(p.State.Filters[intervalParameter])
 	zone, err := readTimeZone(new(p.State.Filters[timeZoneParameter]))
 	if err != nil {
 		return err // The cursor has a zone that this version does not know.
@@ -103,19 +104,19 @@ func (s *server) readAggregates(ctx context.Context, c *call, p *page) error {
 	if p.State.Continued() {
 		rest.To = p.State.At
 	}
-	buckets := roomsensor.NewCalendar(interval, zone).Newest(rest, p.State.Limit+1)
+	buckets := aggregate.NewCalendar(interval, zone).Newest(rest, p.State.Limit+1)
 	if len(buckets) == 0 {
 		return s.requireDevice(ctx, c, p.State.Device)
 	}
 	more := len(buckets) > p.State.Limit
 	buckets = buckets[:min(len(buckets), p.State.Limit)]
-	list, err := s.backend.DeviceAggregates(ctx, c.key.TeamID, p.State.Device, roomsensor.AggregateQuery{
+	list, err := s.backend.DeviceAggregates(ctx, c.key.TeamID, p.State.Device, aggregate.Query{
 		Window: p.State.Window, Buckets: buckets, Now: p.State.Now,
 	})
 	if err != nil {
 		return orDeviceNotFound(err)
 	}
-	item := func(dst []byte, a *roomsensor.Aggregate) []byte { return appendAggregate(dst, a, metrics) }
+	item := func(dst []byte, a *aggregate.Aggregate) []byte { return appendAggregate(dst, a, metrics) }
 	for i := range list {
 		if add(p, &list[i], item) {
 			p.State.At = list[i].Bucket.From
@@ -172,7 +173,7 @@ func untilNow(assignment *roomsensor.Assignment, now time.Time) roomsensor.Windo
 func (r *aggregateRequest) same(q httpedge.Query, state *cursor.State) error {
 	filters := r.filters()
 	times := r.times
-	times.Rule = roomsensor.Interval(state.Filters[intervalParameter]).Windows()
+	times.Rule = aggregate.Interval(state.Filters[intervalParameter]).Windows()
 	return inOrder(q, func(one httpedge.Query) error {
 		if value, ok := filters[one[0].Name]; ok && value != state.Filters[one[0].Name] {
 			return httpedge.Differs(one[0].Name)
@@ -182,7 +183,7 @@ func (r *aggregateRequest) same(q httpedge.Query, state *cursor.State) error {
 }
 
 // appendAggregate appends an item of GET /devices/{device_id}/aggregates (A1.6) with some metrics.
-func appendAggregate(dst []byte, a *roomsensor.Aggregate, metrics []roomsensor.Metric) []byte {
+func appendAggregate(dst []byte, a *aggregate.Aggregate, metrics []roomsensor.Metric) []byte {
 	dst = append(dst, '{')
 	dst = appendInstant(member(dst, "bucket_at"), a.Bucket.From)
 	dst = appendInstant(member(dst, "bucket_end"), a.Bucket.To)

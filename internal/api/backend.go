@@ -8,6 +8,7 @@ import (
 
 	"roomsensor/internal/export"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/aggregate"
 )
 
 // Backend has all stored data that the API needs. Its methods return roomsensor.ErrNotFound for what does not exist or
@@ -113,6 +114,6 @@ type Aggregates interface {
 	// DeviceAggregates returns the aggregates of the buckets of q, the newest first. It may leave out some at the end, but
 	// not the first one.
 	DeviceAggregates(
-		ctx context.Context, teamID, deviceID uuid.UUID, q roomsensor.AggregateQuery,
-	) ([]roomsensor.Aggregate, error)
+		ctx context.Context, teamID, deviceID uuid.UUID, q aggregate.Query,
+	) ([]aggregate.Aggregate, error)
 }

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"time"
 
-	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/aggregate"
 )
 
 const day = 24 * time.Hour
@@ -98,7 +98,7 @@ func (u timeUnit) hasClock(local time.Time) bool {
 // dateTicks returns ticks at the first instants of local dates, which need not be midnight.
 func (l *Line) dateTicks(fine, coarse timeUnit) (ticks []tick) {
 	year := 0
-	for date := range roomsensor.NewCalendar(roomsensor.Daily, l.Zone).Buckets(l.Window) {
+	for date := range aggregate.NewCalendar(aggregate.Daily, l.Zone).Buckets(l.Window) {
 		local := date.From.In(l.Zone)
 		if date.From.Before(l.Window.From) || !fine.hasDate(local) {
 			continue

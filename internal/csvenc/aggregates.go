@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/aggregate"
 )
 
 // Aggregates appends the CSV of aggregates (A2.2).
@@ -32,7 +33,7 @@ func (a *Aggregates) AppendHeader(dst []byte) []byte {
 }
 
 // AppendRow appends a line.
-func (a *Aggregates) AppendRow(dst []byte, row *roomsensor.AggregateRow) []byte {
+func (a *Aggregates) AppendRow(dst []byte, row *aggregate.Row) []byte {
 	dst = append(dst, a.begin.format(row.Bucket.From)...)
 	dst = append(dst, ',')
 	dst = append(dst, a.end.format(row.Bucket.To)...)

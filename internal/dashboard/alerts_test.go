@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/alerting"
 )
 
 // TestAlertsPage checks what each role sees: what is wrong now with the next step, what ended, the report, and who must act
@@ -105,7 +106,7 @@ func TestAlertRules(t *testing.T) {
 	require.Contains(t, admin.follow(t, admin.post(t, path+"/rules", form)).text, "The rules of alerts are saved.")
 	team, err := e.store.TeamSettings(t.Context(), e.team)
 	require.NoError(t, err)
-	require.Equal(t, roomsensor.AlertSettings{
+	require.Equal(t, alerting.Settings{
 		Silent: time.Hour, BadAtNight: true, Coverage: 90, Rejected: 24 * time.Hour, MailAt: 6*60 + 15, MailDay: time.Sunday,
 	}, team.Alerts)
 

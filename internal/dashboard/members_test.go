@@ -13,6 +13,7 @@ import (
 
 	"roomsensor/internal/dashboard"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/accounts"
 )
 
 // invite returns the path of the link that an admin gets.
@@ -115,7 +116,7 @@ type lateBackend struct {
 	change func(userID uuid.UUID)
 }
 
-func (b *lateBackend) Membership(ctx context.Context, teamID, userID uuid.UUID) (roomsensor.Membership, error) {
+func (b *lateBackend) Membership(ctx context.Context, teamID, userID uuid.UUID) (accounts.Membership, error) {
 	m, err := b.Backend.Membership(ctx, teamID, userID)
 	b.change(userID)
 	return m, err
@@ -163,7 +164,7 @@ func TestSignInLimit(t *testing.T) {
 	e.addUser(t, "ana@example.com")
 	e.addUser(t, "kim@example.com")
 	p := e.stranger(t)
-	for range roomsensor.MaxPairAttempts {
+	for range accounts.MaxPairAttempts {
 		answer := p.post(t, "/sign-in", url.Values{"email": {"ana@example.com"}, "password": {"wrong"}})
 		require.Equal(t, http.StatusUnprocessableEntity, answer.status)
 	}

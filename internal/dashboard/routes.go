@@ -7,6 +7,7 @@ import (
 	"roomsensor/internal/dashboard/page"
 	"roomsensor/internal/export"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/accounts"
 )
 
 // routes is the only table of routes, with the role that each needs.
@@ -22,7 +23,7 @@ func (p *pages) routes() []page.Route { //nolint:funlen // One line per route.
 		{Method: post, Path: "/invitation/:token", Public: true, Handle: p.people.AcceptInvitation},
 		{Method: get, Path: "/mails/stop/:stop", Public: true, Handle: p.team.ShowStop},
 		{Method: post, Path: "/mails/stop/:stop", Public: true, Handle: p.team.StopMails},
-		{Method: get, Path: roomsensor.SharedPath(":token"), Public: true, Handle: p.shares.Show},
+		{Method: get, Path: accounts.SharedPath(":token"), Public: true, Handle: p.shares.Show},
 		{Method: get, Path: "/account", Handle: p.people.ShowAccount},
 		{Method: post, Path: "/account/name", Handle: p.people.ChangeName},
 		{Method: post, Path: "/account/format", Handle: p.people.ChooseFormat},

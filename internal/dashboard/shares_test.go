@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/accounts"
 )
 
 // share returns the path of the link that a form makes.
@@ -148,5 +149,5 @@ func TestShareRefusals(t *testing.T) {
 	e.exec(t, `ALTER TABLE shared_links ENABLE TRIGGER audit`)
 	full := editor.post(t, e.path("/shares"), days("night", night))
 	require.Equal(t, http.StatusUnprocessableEntity, full.status)
-	require.Contains(t, full.text, fmt.Sprintf("The team has %d shared links", roomsensor.MaxShares))
+	require.Contains(t, full.text, fmt.Sprintf("The team has %d shared links", accounts.MaxShares))
 }

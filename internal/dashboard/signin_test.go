@@ -15,6 +15,7 @@ import (
 
 	"roomsensor/internal/dashboard"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/accounts"
 	"roomsensor/internal/store"
 )
 
@@ -92,7 +93,7 @@ type heldSignIns struct {
 	released chan struct{}
 }
 
-func (s *heldSignIns) CountSignIn(ctx context.Context, a roomsensor.SignInAttempt) (time.Duration, error) {
+func (s *heldSignIns) CountSignIn(ctx context.Context, a accounts.SignInAttempt) (time.Duration, error) {
 	s.began <- a.Address
 	<-s.released
 	return s.Store.CountSignIn(ctx, a)

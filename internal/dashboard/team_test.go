@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/airquality"
 )
 
 // settingsForm has valid values for all fields.
@@ -49,10 +50,10 @@ func TestSettings(t *testing.T) {
 	require.Equal(t, "Riverside", team.Name)
 	require.Equal(t, "Asia/Kathmandu", team.TimeZone.String())
 	require.Equal(t, "23:30-06:00", team.Night.String())
-	require.Equal(t, roomsensor.Limits{
-		roomsensor.CO2: {High: roomsensor.Bound{Warn: new(float32(1000))}},
+	require.Equal(t, airquality.Limits{
+		roomsensor.CO2: {High: airquality.Bound{Warn: new(float32(1000))}},
 		roomsensor.Temp: {
-			Low: roomsensor.Bound{Warn: new(float32(15.5))}, High: roomsensor.Bound{Warn: new(float32(24)), Bad: new(float32(26))},
+			Low: airquality.Bound{Warn: new(float32(15.5))}, High: airquality.Bound{Warn: new(float32(24)), Bad: new(float32(26))},
 		},
 	}, team.Limits.Limits)
 }

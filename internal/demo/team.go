@@ -10,6 +10,8 @@ import (
 
 	"roomsensor/internal/admin"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/accounts"
+	"roomsensor/internal/roomsensor/airquality"
 	"roomsensor/internal/timezone"
 )
 
@@ -62,9 +64,9 @@ func (c *teamCreator) create(ctx context.Context) error {
 
 // setTeam sets the time zone of the simulated rooms, in which people talk. By the other limits, only the bedroom whose
 // window nobody opens is bad at night.
-func setTeam(team *roomsensor.TeamSettings) {
+func setTeam(team *accounts.TeamSettings) {
 	team.TimeZone, _ = timezone.Load("Europe/Berlin") // The binary contains it.
-	team.Limits.Limits[roomsensor.Sound] = roomsensor.Limit{}
+	team.Limits.Limits[roomsensor.Sound] = airquality.Limit{}
 }
 
 func (c *teamCreator) createKeys(ctx context.Context) error {

@@ -8,6 +8,7 @@ import (
 
 	"roomsensor/internal/csvenc"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/aggregate"
 )
 
 // aggregateTimeout limits the reading of all lines of an export of aggregates, which precedes its first byte. Proxies
@@ -21,8 +22,8 @@ func (e *Exporter) prepareAggregates(ctx context.Context, r *Request, p *plan, c
 		p.window = p.window.Intersect(roomsensor.Window{To: now})
 	}
 	p.window = roomsensor.Expressible(p.window)
-	lines, err := e.openAggregates(ctx, r, p, roomsensor.AggregateExportQuery{
-		Calendar: roomsensor.NewCalendar(r.Interval, r.Zone), Fill: r.Fill, Now: now, CountOnly: countOnly,
+	lines, err := e.openAggregates(ctx, r, p, aggregate.ExportQuery{
+		Calendar: aggregate.NewCalendar(r.Interval, r.Zone), Fill: r.Fill, Now: now, CountOnly: countOnly,
 	})
 	if err != nil {
 		return nil, err
@@ -38,7 +39,7 @@ func (e *Exporter) prepareAggregates(ctx context.Context, r *Request, p *plan, c
 
 // openAggregates opens the aggregates that a plan selects. q has what the plan does not.
 func (e *Exporter) openAggregates(
-	ctx context.Context, r *Request, p *plan, q roomsensor.AggregateExportQuery,
+	ctx context.Context, r *Request, p *plan, q aggregate.ExportQuery,
 ) (Aggregates, error) {
 	if err := checkDeviceCount(len(p.devices)); err != nil {
 		return nil, err
@@ -61,7 +62,7 @@ type noLines struct{}
 
 func (noLines) Rows() int { return 0 }
 
-func (noLines) Each(context.Context, func(*roomsensor.AggregateRow) error) error { return nil }
+func (noLines) Each(context.Context, func(*aggregate.Row) error) error { return nil }
 
 // tooManyLines returns csv_too_large with the number of lines and what makes them fewer (A2.3).
 func tooManyLines(e *roomsensor.TooManyRowsError, fill bool) error {

@@ -24,6 +24,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/aggregate"
 )
 
 // Backend has the stored data of exports. Its methods return roomsensor.ErrNotFound for what does not exist or belongs
@@ -36,14 +37,14 @@ type Backend interface {
 	// AssignmentsIn returns the assignments of a team that overlap a window, by device and start.
 	AssignmentsIn(ctx context.Context, teamID uuid.UUID, w roomsensor.Window) ([]roomsensor.Assignment, error)
 	OpenExport(ctx context.Context, teamID uuid.UUID, q roomsensor.ExportQuery) (Readings, error)
-	OpenAggregates(ctx context.Context, teamID uuid.UUID, q roomsensor.AggregateExportQuery) (Aggregates, error)
+	OpenAggregates(ctx context.Context, teamID uuid.UUID, q aggregate.ExportQuery) (Aggregates, error)
 }
 
 type (
 	// Readings are the readings of an export.
 	Readings = roomsensor.ReadingExport
 	// Aggregates are the aggregates of an export.
-	Aggregates = roomsensor.AggregateExport
+	Aggregates = aggregate.Export
 )
 
 // retryAfter is the Retry-After of an export over the limit of concurrent exports.

@@ -9,6 +9,7 @@ import (
 
 	"roomsensor/internal/httpedge"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/aggregate"
 )
 
 // Format is the format of a file.
@@ -40,7 +41,7 @@ type Request struct {
 	IngestedAt bool // the long shape has the column ingested_at (A6.4)
 
 	// AggregatesCSV only.
-	Interval roomsensor.Interval
+	Interval aggregate.Interval
 	Zone     *time.Location
 	Fill     bool // also lines without readings
 

@@ -16,12 +16,14 @@ import (
 
 	"roomsensor/internal/csvenc"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/aggregate"
+	"roomsensor/internal/roomsensor/airquality"
 )
 
 // Sheet is what an export for a spreadsheet has beside its selection: local times, and who was in the room.
 type Sheet struct {
 	Zone    *time.Location
-	Means   roomsensor.Interval            // of the rows; empty for single readings
+	Means   aggregate.Interval             // of the rows; empty for single readings
 	Headers [roomsensor.MetricCount]string // of the columns of metrics
 	Comma   bool                           // ExcelCSV only: decimal commas, and semicolons between cells
 }
@@ -97,8 +99,8 @@ func (e *Exporter) openSheetRows(ctx context.Context, r *Request, p *plan, count
 		}
 		return readingSheet{rows}, nil
 	}
-	lines, err := e.openAggregates(ctx, r, p, roomsensor.AggregateExportQuery{
-		Calendar: roomsensor.NewCalendar(r.Sheet.Means, r.Sheet.Zone), CountOnly: countOnly, Now: e.now(),
+	lines, err := e.openAggregates(ctx, r, p, aggregate.ExportQuery{
+		Calendar: aggregate.NewCalendar(r.Sheet.Means, r.Sheet.Zone), CountOnly: countOnly, Now: e.now(),
 	})
 	return meanSheet{lines}, err
 }
@@ -123,7 +125,7 @@ func (meanSheet) Close() {}
 
 // Each calls f with the means of every hour or day.
 func (s meanSheet) Each(ctx context.Context, f func(*sheetRow) error) error {
-	return s.Aggregates.Each(ctx, func(row *roomsensor.AggregateRow) error {
+	return s.Aggregates.Each(ctx, func(row *aggregate.Row) error {
 		to := sheetRow{from: row.Bucket.From, to: row.Bucket.To, deviceID: row.DeviceID}
 		for _, m := range roomsensor.Metrics {
 			if row.Metrics[m].Count > 0 {
@@ -294,7 +296,7 @@ func (c *excelCSV) row(at time.Time, texts []string, numbers []*float32) error {
 		c.cell(1, csvenc.Guard(text))
 	}
 	for _, number := range numbers {
-		text := roomsensor.FormatLimit(number)
+		text := airquality.FormatLimit(number)
 		if c.comma {
 			text = strings.Replace(text, ".", ",", 1)
 		}

@@ -7,30 +7,33 @@ import (
 	"github.com/google/uuid"
 
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/accounts"
+	"roomsensor/internal/roomsensor/airquality"
+	"roomsensor/internal/roomsensor/alerting"
 	"roomsensor/internal/wording"
 )
 
 // round is the evaluation of one team.
 type round struct {
-	*roomsensor.AlertTurn
+	*alerting.Turn
 
 	notifier *Notifier
-	team     roomsensor.TeamSettings
-	rooms    map[uuid.UUID]*roomsensor.RoomState
-	air      roomsensor.AirAlert
-	found    []roomsensor.Alert // what is wrong now, at most roomsensor.MaxAlerts
-	night    *roomsensor.Night  // whose coverage was judged; nil if it was not
+	team     accounts.TeamSettings
+	rooms    map[uuid.UUID]*alerting.RoomState
+	air      alerting.AirAlert
+	found    []alerting.Alert  // what is wrong now, at most roomsensor.MaxAlerts
+	night    *airquality.Night // whose coverage was judged; nil if it was not
 }
 
 // evaluate changes the alerts of a team, and writes the mails that are due.
-func (n *Notifier) evaluate(ctx context.Context, turn *roomsensor.AlertTurn) error {
+func (n *Notifier) evaluate(ctx context.Context, turn *alerting.Turn) error {
 	team, err := n.store.TeamSettings(ctx, turn.TeamID)
 	if err != nil {
 		return err
 	}
 	turn.SendsMails = n.Sender != nil
-	r := &round{AlertTurn: turn, notifier: n, team: team, rooms: map[uuid.UUID]*roomsensor.RoomState{}}
-	r.air = roomsensor.AirAlert{Settings: &r.team.Alerts, Now: r.Now, Night: r.team.IsNight}
+	r := &round{Turn: turn, notifier: n, team: team, rooms: map[uuid.UUID]*alerting.RoomState{}}
+	r.air = alerting.AirAlert{Settings: &r.team.Alerts, Now: r.Now, Night: r.team.IsNight}
 	for _, step := range []func(context.Context) error{
 		r.findRooms, r.findRejects, r.findCoverage, r.change, r.report, r.tell,
 	} {
@@ -41,8 +44,8 @@ func (n *Notifier) evaluate(ctx context.Context, turn *roomsensor.AlertTurn) err
 	return nil
 }
 
-func (r *round) add(a roomsensor.Alert) {
-	if len(r.found) < roomsensor.MaxAlerts {
+func (r *round) add(a alerting.Alert) {
+	if len(r.found) < alerting.MaxAlerts {
 		r.found = append(r.found, a)
 	}
 }
@@ -87,10 +90,10 @@ func (r *round) findRooms(ctx context.Context) error {
 
 // findRejects finds units whose readings are rejected.
 func (r *round) findRejects(ctx context.Context) error {
-	if !r.team.Alerts.On(roomsensor.RuleRejects) {
+	if !r.team.Alerts.On(alerting.RuleRejects) {
 		return nil
 	}
-	units, err := r.notifier.store.UnitRejects(ctx, r.TeamID, r.Now.Add(-2*r.team.Alerts.Rejected-roomsensor.RejectPause))
+	units, err := r.notifier.store.UnitRejects(ctx, r.TeamID, r.Now.Add(-2*r.team.Alerts.Rejected-alerting.RejectPause))
 	if err != nil {
 		return err
 	}
@@ -104,11 +107,11 @@ func (r *round) findRejects(ctx context.Context) error {
 
 // findCoverage finds rooms of which too few readings of the newest night arrived that ended an hour ago.
 func (r *round) findCoverage(ctx context.Context) error {
-	if !r.team.Alerts.On(roomsensor.RuleCoverage) || r.Now.Sub(r.NightsAt) < nightsInterval {
+	if !r.team.Alerts.On(alerting.RuleCoverage) || r.Now.Sub(r.NightsAt) < nightsInterval {
 		return nil
 	}
-	night := r.team.Night.Ended(r.Now.Add(-roomsensor.CoverageDelay), r.team.TimeZone)
-	rooms, _, err := r.notifier.store.NightRooms(ctx, r.TeamID, roomsensor.NightQuery{
+	night := r.team.Night.Ended(r.Now.Add(-alerting.CoverageDelay), r.team.TimeZone)
+	rooms, _, err := r.notifier.store.NightRooms(ctx, r.TeamID, airquality.NightQuery{
 		Window: night.Window, Limits: &r.team.Limits, Now: r.Now,
 	})
 	if err != nil {
@@ -139,7 +142,7 @@ func (r *round) isRetired(deviceID *uuid.UUID) bool {
 }
 
 // open returns the alerts that have not ended.
-func (r *round) open(ctx context.Context) ([]roomsensor.Alert, error) {
+func (r *round) open(ctx context.Context) ([]alerting.Alert, error) {
 	return r.Alerts(ctx, roomsensor.Forever)
 }
 
@@ -149,7 +152,7 @@ func (r *round) change(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	before := make(map[roomsensor.AlertKey]*roomsensor.Alert, len(open))
+	before := make(map[alerting.Key]*alerting.Alert, len(open))
 	for i := range open {
 		before[open[i].Key()] = &open[i]
 	}
@@ -173,32 +176,32 @@ func (r *round) change(ctx context.Context) error {
 }
 
 // store begins an alert, or renews the open one. What an alert about bad air says stays: it is about its first reading.
-func (r *round) store(ctx context.Context, before, now *roomsensor.Alert) error {
+func (r *round) store(ctx context.Context, before, now *alerting.Alert) error {
 	switch {
 	case before == nil:
 		return r.BeginAlert(ctx, now)
-	case now.Rule == roomsensor.RuleBad || now.Detail == before.Detail && now.Since.Equal(before.Since):
+	case now.Rule == alerting.RuleBad || now.Detail == before.Detail && now.Since.Equal(before.Since):
 		return nil
 	}
 	return r.RenewAlert(ctx, before.ID, now.Detail, now.Since)
 }
 
 // judged reports whether this round knows all alerts of a rule: the coverage of a night is not judged in each.
-func (r *round) judged(rule roomsensor.AlertRule) bool {
-	return rule != roomsensor.RuleCoverage || r.night != nil || !r.team.Alerts.On(rule)
+func (r *round) judged(rule alerting.Rule) bool {
+	return rule != alerting.RuleCoverage || r.night != nil || !r.team.Alerts.On(rule)
 }
 
 // outcome returns why an open alert ended.
-func (r *round) outcome(a *roomsensor.Alert) roomsensor.AlertOutcome {
+func (r *round) outcome(a *alerting.Alert) alerting.Outcome {
 	switch {
 	case !r.team.Alerts.On(a.Rule):
-		return roomsensor.AlertOff
-	case a.Rule == roomsensor.RuleBad && a.DeviceID != nil:
+		return alerting.Off
+	case a.Rule == alerting.RuleBad && a.DeviceID != nil:
 		return r.air.Ended(r.rooms[*a.DeviceID])
-	case a.Rule == roomsensor.RuleCoverage && r.night != nil && a.Since.Equal(r.night.Window.From):
-		return roomsensor.AlertRetracted
+	case a.Rule == alerting.RuleCoverage && r.night != nil && a.Since.Equal(r.night.Window.From):
+		return alerting.Retracted
 	}
-	return roomsensor.AlertOver
+	return alerting.Over
 }
 
 // tell writes a mail to each member who wants mails about alerts and has not had one of the rule for some time.
@@ -226,8 +229,8 @@ func (r *round) tell(ctx context.Context) error {
 // alertReach is the time after its end within which an alert is reported, if the mail had to wait.
 const alertReach = 24 * time.Hour
 
-func (r *round) tellMember(ctx context.Context, c *roomsensor.MailChoice, recent []roomsensor.Alert) error {
-	var news []roomsensor.Alert
+func (r *round) tellMember(ctx context.Context, c *alerting.MailChoice, recent []alerting.Alert) error {
+	var news []alerting.Alert
 	due := c.Due(r.Now)
 	for i := range recent {
 		if told, ok := due[recent[i].Rule]; ok && recent[i].News(told) {

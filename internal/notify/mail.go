@@ -9,7 +9,7 @@ import (
 	texttemplate "text/template"
 	"time"
 
-	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/alerting"
 	"roomsensor/internal/wording"
 )
 
@@ -55,9 +55,9 @@ func (r *round) link(text, path string) link {
 }
 
 // mail returns a mail with a letter, to which it adds what all mails have.
-func (r *round) mail(kind roomsensor.MailKind, subject string, l *letter) (*roomsensor.Mail, error) {
+func (r *round) mail(kind alerting.MailKind, subject string, l *letter) (*alerting.Mail, error) {
 	l.Links = append(l.Links, r.link("Alerts", "/alerts"), r.link("Overview", ""))
-	l.Team, l.Stop = r.team.Name, r.notifier.URL+"/mails/stop/"+roomsensor.MailStopMark
+	l.Team, l.Stop = r.team.Name, r.notifier.URL+"/mails/stop/"+alerting.MailStopMark
 	var plain, html bytes.Buffer
 	if err := plainText.Execute(&plain, l); err != nil {
 		return nil, fmt.Errorf("writing a mail: %w", err)
@@ -65,13 +65,13 @@ func (r *round) mail(kind roomsensor.MailKind, subject string, l *letter) (*room
 	if err := htmlText.Execute(&html, l); err != nil {
 		return nil, fmt.Errorf("writing a mail: %w", err)
 	}
-	return &roomsensor.Mail{
+	return &alerting.Mail{
 		Kind: kind, Subject: r.team.Name + ": " + subject, Plain: plain.String(), HTML: html.String(),
 	}, nil
 }
 
 // alertMail returns the mail about alerts that began or ended.
-func (r *round) alertMail(f wording.Format, news []roomsensor.Alert) (*roomsensor.Mail, error) {
+func (r *round) alertMail(f wording.Format, news []alerting.Alert) (*alerting.Mail, error) {
 	clock := func(at time.Time) string { return f.Time(at.In(r.team.TimeZone), "Mon 2 Jan, 15:04") }
 	var began, ended []string
 	var first string
@@ -96,13 +96,13 @@ func (r *round) alertMail(f wording.Format, news []roomsensor.Alert) (*roomsenso
 	case len(ended) == 1:
 		subject = wording.AlertEnded(&news[0]) + ": " + first
 	}
-	return r.mail(roomsensor.MailAlerts, subject, &letter{
+	return r.mail(alerting.MailAlerts, subject, &letter{
 		Headline: subject, Parts: []part{newPart("Wrong now", began), newPart("Ended", ended)},
 	})
 }
 
 // morningMail returns the mail with a report.
-func (r *round) morningMail(report *roomsensor.MorningReport) (*roomsensor.Mail, error) {
+func (r *round) morningMail(report *alerting.MorningReport) (*alerting.Mail, error) {
 	night := linesOf(report.People)
 	if report.Others != "" {
 		night = append(night, report.Others)
@@ -111,7 +111,7 @@ func (r *round) morningMail(report *roomsensor.MorningReport) (*roomsensor.Mail,
 	if len(report.Good) > 0 {
 		parts = append(parts, part{Title: "Good air", Lines: []string{strings.Join(report.Good, ", ")}})
 	}
-	return r.mail(roomsensor.MailMorning, report.Headline, &letter{
+	return r.mail(alerting.MailMorning, report.Headline, &letter{
 		Headline: report.Headline,
 		Parts: append(parts, newPart("Wrong now", report.Attention),
 			newPart("Changed since the last report", report.Changes)),
@@ -120,15 +120,15 @@ func (r *round) morningMail(report *roomsensor.MorningReport) (*roomsensor.Mail,
 }
 
 // weeklyMail returns the mail with the last nights of a report.
-func (r *round) weeklyMail(report *roomsensor.MorningReport) (*roomsensor.Mail, error) {
-	return r.mail(roomsensor.MailWeekly, fmt.Sprintf("the last %d nights", reportNights), &letter{
+func (r *round) weeklyMail(report *alerting.MorningReport) (*alerting.Mail, error) {
+	return r.mail(alerting.MailWeekly, fmt.Sprintf("the last %d nights", reportNights), &letter{
 		Headline: fmt.Sprintf("The last %d nights until %s", reportNights, report.Night),
 		Parts:    []part{newPart("Nights of each", linesOf(report.Week))},
 		Links:    []link{r.link("People", "/people")},
 	})
 }
 
-func linesOf(lines []roomsensor.ReportLine) []string {
+func linesOf(lines []alerting.ReportLine) []string {
 	texts := make([]string, len(lines))
 	for i, line := range lines {
 		texts[i] = line.Name + ": " + line.Text

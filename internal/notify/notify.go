@@ -18,6 +18,9 @@ import (
 
 	"roomsensor/internal/retry"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/accounts"
+	"roomsensor/internal/roomsensor/airquality"
+	"roomsensor/internal/roomsensor/alerting"
 )
 
 // The intervals of the loops.
@@ -43,34 +46,34 @@ type Config struct {
 type Backend interface {
 	Outbox
 
-	TeamSettings(ctx context.Context, teamID uuid.UUID) (roomsensor.TeamSettings, error)
+	TeamSettings(ctx context.Context, teamID uuid.UUID) (accounts.TeamSettings, error)
 	RoomStates(
-		ctx context.Context, teamID uuid.UUID, limits *roomsensor.TeamLimits,
-	) ([]roomsensor.RoomState, error)
+		ctx context.Context, teamID uuid.UUID, limits *airquality.TeamLimits,
+	) ([]alerting.RoomState, error)
 	LastReadings(
 		ctx context.Context, teamID uuid.UUID, since map[uuid.UUID]time.Time,
 	) (map[uuid.UUID][]roomsensor.ExportRow, error)
-	UnitRejects(ctx context.Context, teamID uuid.UUID, since time.Time) ([]roomsensor.UnitRejects, error)
+	UnitRejects(ctx context.Context, teamID uuid.UUID, since time.Time) ([]alerting.UnitRejects, error)
 	NightRooms(
-		ctx context.Context, teamID uuid.UUID, q roomsensor.NightQuery,
-	) (rooms []roomsensor.NightRoom, more bool, err error)
+		ctx context.Context, teamID uuid.UUID, q airquality.NightQuery,
+	) (rooms []airquality.NightRoom, more bool, err error)
 	RoomNights(
-		ctx context.Context, teamID uuid.UUID, nights []roomsensor.NightQuery, keep func(*roomsensor.Assignment) bool,
-	) (rooms []roomsensor.NightRoom, results [][]roomsensor.NightResult, more bool, err error)
+		ctx context.Context, teamID uuid.UUID, nights []airquality.NightQuery, keep func(*roomsensor.Assignment) bool,
+	) (rooms []airquality.NightRoom, results [][]airquality.NightResult, more bool, err error)
 
 	// AddTeams begins the rounds of new teams.
 	AddTeams(ctx context.Context) error
 	// EvaluateTeam evaluates the team that was evaluated least recently, unless that was less than interval ago.
 	EvaluateTeam(
 		ctx context.Context, now time.Time, interval time.Duration,
-		evaluate func(context.Context, *roomsensor.AlertTurn) error,
+		evaluate func(context.Context, *alerting.Turn) error,
 	) (found bool, err error)
 }
 
 // Outbox has the mails that wait. Its methods are safe for concurrent use.
 type Outbox interface {
 	// TakeMail takes the mail that is due for the longest time; nil if none is due.
-	TakeMail(ctx context.Context, now time.Time, lease time.Duration) (*roomsensor.Mail, error)
+	TakeMail(ctx context.Context, now time.Time, lease time.Duration) (*alerting.Mail, error)
 	// EndMail records that a mail was sent, or has failed permanently for a reason.
 	EndMail(ctx context.Context, id uuid.UUID, now time.Time, failure *string) error
 	RetryMail(ctx context.Context, id uuid.UUID, at time.Time, failure string) error

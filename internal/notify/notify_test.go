@@ -20,6 +20,7 @@ import (
 	"roomsensor/internal/config"
 	"roomsensor/internal/notify"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/alerting"
 	"roomsensor/internal/store"
 	"roomsensor/schema"
 	"roomsensor/test/dbtest"
@@ -169,7 +170,7 @@ func (e *env) replica(t *testing.T, url string) *notify.Notifier {
 }
 
 // member adds a member who wants some mails, and returns its id. The address is name@example.com.
-func (e *env) member(t *testing.T, name string, c roomsensor.MailChoice) uuid.UUID {
+func (e *env) member(t *testing.T, name string, c alerting.MailChoice) uuid.UUID {
 	t.Helper()
 	require.NoError(t, e.SQL.QueryRow(t.Context(), `WITH u AS (INSERT INTO users (email) VALUES ($2) RETURNING id)
 		INSERT INTO memberships (user_id, team_id, role) SELECT id, $1, 'viewer' FROM u RETURNING user_id`,
@@ -240,8 +241,8 @@ func TestAlertMails(t *testing.T) {
 	e := newEnv(t)
 	e.quiet(t)
 	e.assign(t, "Ana Ruiz", "2026-11-01T00:00:00Z")
-	e.member(t, "coach", roomsensor.MailChoice{Alerts: true})
-	e.member(t, "other", roomsensor.MailChoice{Morning: true})
+	e.member(t, "coach", alerting.MailChoice{Alerts: true})
+	e.member(t, "other", alerting.MailChoice{Morning: true})
 
 	e.measure(t, "2026-11-25T12:00:00Z", "2026-11-25T12:15:00Z", 1600)
 	require.Empty(t, e.round(t, "2026-11-25T12:16:00Z"), "bad for 15 minutes only")
@@ -257,7 +258,7 @@ func TestAlertMails(t *testing.T) {
 	} {
 		require.Contains(t, mails[0].text, part)
 	}
-	require.NotContains(t, mails[0].text, roomsensor.MailStopMark)
+	require.NotContains(t, mails[0].text, alerting.MailStopMark)
 	require.Empty(t, e.round(t, "2026-11-25T12:23:00Z"), "it goes on")
 
 	// It ends and begins again within 15 minutes: one mail has both.
@@ -295,7 +296,7 @@ func TestMailFormat(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
 	e.assign(t, "Ben Lee", "2026-11-01T00:00:00Z")
-	wants := roomsensor.MailChoice{Alerts: true, Morning: true}
+	wants := alerting.MailChoice{Alerts: true, Morning: true}
 	for name, format := range map[string]string{"coach": "true", "other": "NULL"} {
 		e.Exec(t, `UPDATE users SET fahrenheit = `+format+`, hour12 = `+format+`, month_first = `+format+` WHERE id = $1`,
 			e.member(t, name, wants))
@@ -420,7 +421,7 @@ func TestReplicas(t *testing.T) {
 	e.quiet(t)
 	const members = 20
 	for i := range members {
-		e.member(t, "m"+string(rune('a'+i)), roomsensor.MailChoice{Alerts: true})
+		e.member(t, "m"+string(rune('a'+i)), alerting.MailChoice{Alerts: true})
 	}
 	e.measure(t, "2026-11-25T12:00:00Z", "2026-11-25T12:20:00Z", 1600)
 	e.now = storetest.At("2026-11-25T12:21:00Z")
@@ -456,8 +457,8 @@ func TestMailServerAway(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
 	e.quiet(t)
-	e.member(t, "coach", roomsensor.MailChoice{Alerts: true})
-	e.member(t, "gone", roomsensor.MailChoice{Alerts: true})
+	e.member(t, "coach", alerting.MailChoice{Alerts: true})
+	e.member(t, "gone", alerting.MailChoice{Alerts: true})
 	away := e.replica(t, "smtp://127.0.0.1:1")
 	e.measure(t, "2026-11-25T12:00:00Z", "2026-11-25T12:20:00Z", 1600)
 	e.now = storetest.At("2026-11-25T12:21:00Z")
@@ -505,7 +506,7 @@ func TestGiveUp(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
 	e.quiet(t)
-	e.member(t, "coach", roomsensor.MailChoice{Alerts: true})
+	e.member(t, "coach", alerting.MailChoice{Alerts: true})
 	e.Notifier = e.replica(t, "smtp://127.0.0.1:1")
 	e.measure(t, "2026-11-25T12:00:00Z", "2026-11-25T12:20:00Z", 1600)
 	e.round(t, "2026-11-25T12:21:00Z")
@@ -523,7 +524,7 @@ func TestMailRights(t *testing.T) {
 	e.quiet(t)
 	var ids []uuid.UUID
 	for _, name := range []string{"stays", "left", "disabled", "stopped"} {
-		ids = append(ids, e.member(t, name, roomsensor.MailChoice{Alerts: true}))
+		ids = append(ids, e.member(t, name, alerting.MailChoice{Alerts: true}))
 	}
 	e.measure(t, "2026-11-25T12:00:00Z", "2026-11-25T12:20:00Z", 1600)
 	e.now = storetest.At("2026-11-25T12:21:00Z")
@@ -546,7 +547,7 @@ func TestMorning(t *testing.T) {
 	e := newEnv(t)
 	e.Exec(t, `UPDATE teams SET mail_weekday = 4 WHERE id = $1`, e.TeamID) // Thursday
 	e.assign(t, "Ana Ruiz", "2026-11-20T12:00:00Z")
-	e.member(t, "coach", roomsensor.MailChoice{Morning: true, Weekly: true})
+	e.member(t, "coach", alerting.MailChoice{Morning: true, Weekly: true})
 	e.measure(t, "2026-11-23T21:00:00Z", "2026-11-24T06:00:00Z", 700)
 	e.measure(t, "2026-11-24T21:00:00Z", "2026-11-24T22:00:00Z", 700)
 	require.Empty(t, e.round(t, "2026-11-25T06:29:00Z"), "not yet: a minute before 07:30 in Berlin, and late for the day before")
@@ -599,7 +600,7 @@ func TestSMTPLogin(t *testing.T) {
 			SMTPURL: config.Secret("smtp://" + login + "@localhost:" + port), SMTPCA: ca, MailFrom: "rooms@example.com",
 		})
 		require.NoError(t, err)
-		return sender.Send(t.Context(), &roomsensor.Mail{To: "coach@example.com", Subject: "s", Plain: "p", HTML: "h"}, "https://x/y")
+		return sender.Send(t.Context(), &alerting.Mail{To: "coach@example.com", Subject: "s", Plain: "p", HTML: "h"}, "https://x/y")
 	}
 	require.NoError(t, send("rooms:p%40ss%20word", files.CA))
 	require.Len(t, server.take(), 1)

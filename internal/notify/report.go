@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/airquality"
+	"roomsensor/internal/roomsensor/alerting"
 	"roomsensor/internal/wording"
 )
 
@@ -21,7 +23,7 @@ const (
 // report writes the morning report when it is due, and the mails with it.
 func (r *round) report(ctx context.Context) error {
 	zone := r.team.TimeZone
-	due := roomsensor.MailTime(r.team.Alerts.MailAt, r.Now, zone)
+	due := alerting.MailTime(r.team.Alerts.MailAt, r.Now, zone)
 	if !due.After(r.ReportedAt) {
 		return nil
 	}
@@ -39,7 +41,7 @@ func (r *round) report(ctx context.Context) error {
 		return err
 	}
 	before := r.Reported
-	write := func(f wording.Format) *roomsensor.MorningReport {
+	write := func(f wording.Format) *alerting.MorningReport {
 		report := w.report(f, due, before)
 		for i := range open {
 			report.Attention = append(report.Attention, f.AlertText(&open[i])+".")
@@ -55,7 +57,7 @@ func (r *round) report(ctx context.Context) error {
 
 // mailReport adds the mails with a report to the outbox, to each member in the format of the member.
 func (r *round) mailReport(
-	ctx context.Context, write func(wording.Format) *roomsensor.MorningReport, weekly bool,
+	ctx context.Context, write func(wording.Format) *alerting.MorningReport, weekly bool,
 ) error {
 	if !r.SendsMails {
 		return nil
@@ -66,7 +68,7 @@ func (r *round) mailReport(
 	}
 	for i := range choices {
 		c := &choices[i]
-		enqueue := func(mail *roomsensor.Mail, err error) error {
+		enqueue := func(mail *alerting.Mail, err error) error {
 			if err != nil {
 				return err
 			}
@@ -89,13 +91,13 @@ func (r *round) mailReport(
 
 // week is what is known of the last nights of a team.
 type week struct {
-	nights   []roomsensor.Night // the newest first
+	nights   []airquality.Night // the newest first
 	sleepers []sleeper          // by name
 }
 
 // sleeper is a person with the last nights, or a room if no person has one.
 type sleeper struct {
-	*roomsensor.NightHistory
+	*airquality.NightHistory
 
 	key, name string
 }
@@ -103,16 +105,16 @@ type sleeper struct {
 // readWeek reads the nights until the newest one that is over.
 func (r *round) readWeek(ctx context.Context) (*week, error) {
 	night := r.team.Night.Ended(r.Now, r.team.TimeZone)
-	w := &week{nights: append([]roomsensor.Night{night}, r.team.Night.Before(night, r.team.TimeZone, reportNights-1)...)}
+	w := &week{nights: append([]airquality.Night{night}, r.team.Night.Before(night, r.team.TimeZone, reportNights-1)...)}
 	rooms, results, _, err := r.notifier.store.RoomNights(
-		ctx, r.TeamID, roomsensor.NightQueries(w.nights, false, &r.team.Limits, r.Now), nil)
+		ctx, r.TeamID, airquality.NightQueries(w.nights, false, &r.team.Limits, r.Now), nil)
 	if err != nil {
 		return nil, err
 	}
-	persons := slices.ContainsFunc(rooms, func(room roomsensor.NightRoom) bool {
+	persons := slices.ContainsFunc(rooms, func(room airquality.NightRoom) bool {
 		return room.Assignment.Type == roomsensor.Athlete
 	})
-	for key, h := range roomsensor.GatherNights(rooms, results, len(w.nights)) {
+	for key, h := range airquality.GatherNights(rooms, results, len(w.nights)) {
 		if isPerson := key.Person != (roomsensor.PersonKey{}); isPerson == persons {
 			w.sleepers = append(w.sleepers, sleeper{h, keyText(key), h.Newest().Assignment.Label})
 		}
@@ -123,7 +125,7 @@ func (r *round) readWeek(ctx context.Context) (*week, error) {
 }
 
 // keyText returns a text that identifies a sleeper.
-func keyText(s roomsensor.Sleeper) string {
+func keyText(s airquality.Sleeper) string {
 	switch {
 	case s.Person.ExternalRef != "":
 		return "ref:" + s.Person.ExternalRef
@@ -156,19 +158,19 @@ func (w *week) verdicts() map[string]map[string]string {
 // report returns the report of the newest night. before has the verdicts of the last report.
 func (w *week) report(
 	f wording.Format, due time.Time, before map[string]map[string]string,
-) *roomsensor.MorningReport {
-	report := &roomsensor.MorningReport{At: due, Night: w.date(f, 0), Week: w.summary()}
-	var rooms []roomsensor.NightRoom
+) *alerting.MorningReport {
+	report := &alerting.MorningReport{At: due, Night: w.date(f, 0), Week: w.summary()}
+	var rooms []airquality.NightRoom
 	sorted := slices.DeleteFunc(slices.Clone(w.sleepers), func(s sleeper) bool { return len(s.Rooms[0]) == 0 })
 	slices.SortStableFunc(sorted, func(a, b sleeper) int { return a.Worst(0).Compare(b.Worst(0)) })
 	for i := range sorted {
 		s := &sorted[i]
 		rooms = append(rooms, s.Rooms[0]...)
-		if s.Nights[0].Verdict() == roomsensor.Good {
+		if s.Nights[0].Verdict() == airquality.Good {
 			report.Good = append(report.Good, s.name)
 			continue
 		}
-		report.People = append(report.People, roomsensor.ReportLine{
+		report.People = append(report.People, alerting.ReportLine{
 			Name: s.name, Verdict: s.Nights[0].Verdict().String(), Text: f.Advice(&s.Nights[0], &s.Worst(0).Limits),
 		})
 	}
@@ -207,7 +209,7 @@ func (w *week) changes(f wording.Format, n int, before map[string]string) (chang
 }
 
 // counts returns the number of nights with each verdict in which the sleeper had a room.
-func (s *sleeper) counts() (c [roomsensor.Bad + 1]int) {
+func (s *sleeper) counts() (c [airquality.Bad + 1]int) {
 	for n := range s.Nights {
 		if len(s.Rooms[n]) > 0 {
 			c[s.Nights[n].Verdict()]++
@@ -217,17 +219,17 @@ func (s *sleeper) counts() (c [roomsensor.Bad + 1]int) {
 }
 
 // summary counts the nights of everybody, the worst first.
-func (w *week) summary() (lines []roomsensor.ReportLine) {
+func (w *week) summary() (lines []alerting.ReportLine) {
 	sorted := slices.Clone(w.sleepers)
 	slices.SortStableFunc(sorted, func(a, b sleeper) int {
 		x, y := a.counts(), b.counts()
-		return cmp.Or(cmp.Compare(y[roomsensor.Bad], x[roomsensor.Bad]),
-			cmp.Compare(y[roomsensor.Stuffy], x[roomsensor.Stuffy]))
+		return cmp.Or(cmp.Compare(y[airquality.Bad], x[airquality.Bad]),
+			cmp.Compare(y[airquality.Stuffy], x[airquality.Stuffy]))
 	})
 	for i := range sorted {
 		c := sorted[i].counts()
-		bad, stuffy, good, unknown := c[roomsensor.Bad], c[roomsensor.Stuffy], c[roomsensor.Good], c[roomsensor.Unknown]
-		lines = append(lines, roomsensor.ReportLine{
+		bad, stuffy, good, unknown := c[airquality.Bad], c[airquality.Stuffy], c[airquality.Good], c[airquality.Unknown]
+		lines = append(lines, alerting.ReportLine{
 			Name: sorted[i].name,
 			Text: fmt.Sprintf("%d bad, %d stuffy, %d good, %d unknown of %s", bad, stuffy, good, unknown,
 				wording.Plural(bad+stuffy+good+unknown, "night")),

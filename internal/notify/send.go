@@ -15,7 +15,7 @@ import (
 
 	"roomsensor/internal/config"
 	"roomsensor/internal/retry"
-	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/alerting"
 )
 
 // The results of an attempt to send a mail.
@@ -42,7 +42,7 @@ var retryDelay = retry.Backoff{First: time.Minute, Max: time.Hour}
 // Sender sends mails.
 type Sender interface {
 	// Send sends a mail. Its error is a *RefusedError if no later attempt can succeed.
-	Send(ctx context.Context, m *roomsensor.Mail, stopURL string) error
+	Send(ctx context.Context, m *alerting.Mail, stopURL string) error
 }
 
 // RefusedError means that the server will never accept a mail, such as one to an address that does not exist.
@@ -82,20 +82,20 @@ func (n *Notifier) SendDue(ctx context.Context) error {
 // errNotWanted means that a mail is not sent, because the person left, was disabled, or stopped these mails.
 var errNotWanted = errors.New("the person does not get these mails any more")
 
-func (n *Notifier) send(ctx context.Context, m *roomsensor.Mail) error {
+func (n *Notifier) send(ctx context.Context, m *alerting.Mail) error {
 	if m.To == "" {
 		return errNotWanted
 	}
 	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
 	defer cancel()
 	stop := m.Stop.String()
-	m.Plain = strings.ReplaceAll(m.Plain, roomsensor.MailStopMark, stop)
-	m.HTML = strings.ReplaceAll(m.HTML, roomsensor.MailStopMark, stop)
+	m.Plain = strings.ReplaceAll(m.Plain, alerting.MailStopMark, stop)
+	m.HTML = strings.ReplaceAll(m.HTML, alerting.MailStopMark, stop)
 	return n.Sender.Send(ctx, m, n.URL+"/mails/stop/"+stop)
 }
 
 // settle records what came of an attempt.
-func (n *Notifier) settle(ctx context.Context, m *roomsensor.Mail, err error) error {
+func (n *Notifier) settle(ctx context.Context, m *alerting.Mail, err error) error {
 	now := n.Now()
 	var refused *RefusedError
 	switch {
@@ -172,7 +172,7 @@ func NewSender(cfg *config.Mail) (Sender, error) {
 }
 
 // Send implements Sender.
-func (s *smtpSender) Send(ctx context.Context, m *roomsensor.Mail, stopURL string) error {
+func (s *smtpSender) Send(ctx context.Context, m *alerting.Mail, stopURL string) error {
 	msg := smtp.NewMsg(smtp.WithNoDefaultUserAgent())
 	msg.FromMailAddress(s.from)
 	if err := msg.To(m.To); err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/alerting"
 	"roomsensor/test/storetest"
 )
 
@@ -195,7 +196,7 @@ func (e *env) uploadBlocks(t *testing.T, w *simulatedWeek, devices []uuid.UUID, 
 }
 
 // learn adds what a report says to what its reader knows.
-func learn(t *testing.T, known map[string]map[string]string, r *roomsensor.MorningReport) {
+func learn(t *testing.T, known map[string]map[string]string, r *alerting.MorningReport) {
 	t.Helper()
 	night := map[string]string{}
 	for _, p := range r.People {

@@ -131,38 +131,6 @@ type AssignmentOutcome struct {
 	After  []Assignment // those that ended, changed or started, as they are now, in the order of the change
 }
 
-// OldStart is the age from which a start is taken for a typing error, such as that of a year.
-const OldStart = 30 * 24 * time.Hour
-
-// AssignmentPreview is what a person should see before a change of assignments is saved.
-type AssignmentPreview struct {
-	AssignmentOutcome
-
-	Nights    []NightChange
-	OldStarts []Assignment       // that now start more than OldStart before now
-	Elsewhere []DeviceAssignment // see AssignmentChange.Elsewhere
-}
-
-// NewAssignmentPreview returns the preview of an outcome in a team.
-func NewAssignmentPreview(
-	outcome AssignmentOutcome, elsewhere []DeviceAssignment, team *TeamSettings, now time.Time,
-) *AssignmentPreview {
-	p := &AssignmentPreview{
-		AssignmentOutcome: outcome, Elsewhere: elsewhere,
-		Nights: NightChanges(outcome.Before, outcome.After, team.Night, team.TimeZone, now),
-	}
-	for i := range outcome.After {
-		a := &outcome.After[i]
-		kept := slices.ContainsFunc(outcome.Before, func(before Assignment) bool {
-			return before.ID == a.ID && before.StartedAt.Equal(a.StartedAt)
-		})
-		if !kept && a.StartedAt.Before(now.Add(-OldStart)) {
-			p.OldStarts = append(p.OldStarts, *a)
-		}
-	}
-	return p
-}
-
 // AthleteName is how assignments name a person.
 type AthleteName struct {
 	Label       string
@@ -173,7 +141,7 @@ type AthleteName struct {
 func KnownRef(athletes []AthleteName, label string) (ref string, ok bool) {
 	for _, a := range athletes {
 		switch {
-		case a.ExternalRef == nil || foldLabel(a.Label) != foldLabel(label):
+		case a.ExternalRef == nil || FoldLabel(a.Label) != FoldLabel(label):
 		case ok && *a.ExternalRef != ref:
 			return "", false
 		default:

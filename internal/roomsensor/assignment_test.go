@@ -9,6 +9,12 @@ import (
 	"roomsensor/internal/roomsensor"
 )
 
+func instant(t require.TestingT, text string) time.Time {
+	at, ok := roomsensor.ParseTime(text)
+	require.True(t, ok, text)
+	return at
+}
+
 func TestEffectiveTime(t *testing.T) {
 	t.Parallel()
 	now := instant(t, "2026-01-02T00:00:00.123456789Z")

@@ -143,3 +143,6 @@ func appendThousandths(dst []byte, n uint32) []byte {
 	}
 	return append(dst, byte('0'+n%10))
 }
+
+// FormatChoice is how a person chose to read temperatures, times of day and dates. Nil means as the browser says.
+type FormatChoice struct{ Fahrenheit, Hour12, MonthFirst *bool }

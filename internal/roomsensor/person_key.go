@@ -9,7 +9,7 @@ import (
 // keys are equal if they are the same person.
 type PersonKey struct {
 	ExternalRef string // external_ref of the assignments
-	Label       string // label of the assignments without an external_ref, as foldLabel returns it
+	Label       string // label of the assignments without an external_ref, as FoldLabel returns it
 }
 
 // Person returns the person whom an assignment names: its external_ref, or else its label without regard to letter case
@@ -21,7 +21,7 @@ func (a *Assignment) Person() (key PersonKey, ok bool) {
 	case a.ExternalRef != nil && *a.ExternalRef != "":
 		return PersonKey{ExternalRef: *a.ExternalRef}, true
 	}
-	return PersonKey{Label: foldLabel(a.Label)}, true
+	return PersonKey{Label: FoldLabel(a.Label)}, true
 }
 
 // IsPerson reports whether an assignment names a person.
@@ -30,9 +30,9 @@ func (a *Assignment) IsPerson(key PersonKey) bool {
 	return ok && found == key
 }
 
-// foldLabel returns the same text for all labels that differ in letter case or in outer spaces only: each character is
+// FoldLabel returns the same text for all labels that differ in letter case or in outer spaces only: each character is
 // the first one of those that differ from it in letter case. Databases compare differently, by their locale.
-func foldLabel(label string) string {
+func FoldLabel(label string) string {
 	return strings.Map(func(r rune) rune {
 		first := r
 		for other := unicode.SimpleFold(r); other != r; other = unicode.SimpleFold(other) {

@@ -1,6 +1,7 @@
 package roomsensor
 
 import (
+	"context"
 	"math"
 	"slices"
 	"strconv"
@@ -230,6 +231,20 @@ func (s Stat) plus(o Stat) Stat {
 	return Stat{Min: min(s.Min, o.Min), Max: max(s.Max, o.Max), Sum: s.Sum + o.Sum, Count: s.Count + o.Count}
 }
 
+// Summary is the aggregate of one metric as the API prints it. If Count is 0, the other fields are meaningless.
+type Summary struct {
+	Min, Max, Mean float32
+	Count          int
+}
+
+// Summary returns what the API prints.
+func (s Stat) Summary() Summary {
+	if s.Count == 0 {
+		return Summary{}
+	}
+	return Summary{Min: s.Min, Max: s.Max, Mean: s.Mean(), Count: int(s.Count)}
+}
+
 // summaryLength is what last_24h covers, the current UTC hour included (decision 17).
 const summaryLength = 24 * time.Hour
 
@@ -263,6 +278,17 @@ type ExportRow struct {
 	BucketAt   time.Time
 	Values     Values
 	IngestedAt time.Time // zero if the query does not ask for it
+}
+
+// ReadingExport is a snapshot of the readings that a query selects. The caller must close it.
+type ReadingExport interface {
+	// Rows returns the number of readings.
+	Rows() int
+	// Lines returns the number of distinct buckets, if the query asks for it.
+	Lines() int
+	// Each calls do with every reading, ordered by bucket and device, and stops at the first error of do.
+	Each(ctx context.Context, do func(*ExportRow) error) error
+	Close()
 }
 
 // TooManyRowsError means that an export would contain more than MaxExportRows.

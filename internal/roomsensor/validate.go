@@ -2,6 +2,7 @@ package roomsensor
 
 import (
 	"fmt"
+	"net/mail"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -102,6 +103,41 @@ func CheckMetadata(tags map[string]string) error {
 		if err := CheckMetadataValue(value); err != nil {
 			return ruleError(fmt.Sprintf("%s %v", key, err))
 		}
+	}
+	return nil
+}
+
+// The limits of email addresses and passwords.
+const (
+	// MinPassword and MaxPassword are the lengths of passwords in characters. A long password needs no rules about
+	// digits or signs (NIST SP 800-63B). The maximum bounds the work of a hash.
+	MinPassword = 12
+	MaxPassword = 200
+	// maxEmail is the longest address that mail allows.
+	maxEmail = 254
+)
+
+// CheckEmail checks the form of an email address. Like CheckName, its error is a sentence without a subject.
+func CheckEmail(email string) error {
+	address, err := mail.ParseAddress(email)
+	if err != nil || address.Address != email || len(email) > maxEmail || !IsPlain(email) {
+		return ruleError("must be an address such as ana@example.com")
+	}
+	return nil
+}
+
+// CheckPassword checks the length of a new password, and that it is not the email address.
+func CheckPassword(password, email string) error {
+	n := utf8.RuneCountInString(password)
+	switch {
+	case !IsPlain(password):
+		return ruleError("contains characters that cannot be stored")
+	case n < MinPassword:
+		return ruleError(fmt.Sprintf("must have at least %d characters; a sentence is easy to remember", MinPassword))
+	case n > MaxPassword:
+		return ruleError(fmt.Sprintf("must have at most %d characters", MaxPassword))
+	case strings.EqualFold(password, email):
+		return ruleError("must not be the email address")
 	}
 	return nil
 }

@@ -43,6 +43,12 @@ func (w Window) Empty() bool { return !w.From.Before(w.To) }
 // Contains reports whether a time is inside the window.
 func (w Window) Contains(at time.Time) bool { return !at.Before(w.From) && at.Before(w.To) }
 
+// The buckets that the API can express are within [firstInstant, Forever).
+var firstInstant = time.Date(0, time.January, 1, 0, 0, 0, 0, time.UTC)
+
+// Expressible returns the part of a window whose buckets the API can express: RFC 3339 has the years 0 to 9999.
+func Expressible(w Window) Window { return w.Intersect(Window{From: firstInstant, To: Forever}) }
+
 // WindowRequest holds the parsed time parameters of a request. Requests that mean the same are equal, however they were
 // written (decision 12). The zero WindowRequest means the default window.
 type WindowRequest struct {

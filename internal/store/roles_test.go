@@ -26,7 +26,7 @@ var calledBy = map[schema.Role]struct{ files, methods []string }{
 	},
 	schema.RoleReceiver:  {[]string{"../httpedge/key_list.go", "../receiver/database.go", "../source/preview.go"}, []string{"Database", "RecordIngestKeyUses"}},
 	schema.RoleDashboard: {nil, []string{"Database", "FindCtx", "CommitCtx", "DeleteCtx", "PurgeSessions", "PurgeSignIns", "OpenExport", "TaggedDevices", "Assignment"}},
-	schema.RoleNotify:    {[]string{"../notify/notify.go", "../roomsensor/alert.go"}, []string{"Database", "PurgeAlerts"}},
+	schema.RoleNotify:    {[]string{"../notify/notify.go", "../roomsensor/alerting/alert.go"}, []string{"Database", "PurgeAlerts"}},
 }
 
 // onlyMentioned are queries of methods that have the name of a field which the processes of a role use.

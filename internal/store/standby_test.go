@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/aggregate"
 	"roomsensor/internal/store"
 	"roomsensor/internal/store/pg"
 	"roomsensor/schema"
@@ -159,19 +160,19 @@ func (s *standbyTest) allReads(ctx context.Context, t *testing.T, api *store.Sto
 	require.NoError(t, api.EachReading(ctx, s.team, s.device, roomsensor.ReadingQuery{Window: window, Limit: 1000},
 		func(r *roomsensor.Reading) { readings = append(readings, *r) }))
 	all["readings"] = readings
-	calendar := roomsensor.NewCalendar(roomsensor.Hourly, time.UTC)
+	calendar := aggregate.NewCalendar(aggregate.Hourly, time.UTC)
 	buckets := slices.Collect(calendar.Buckets(window))
 	slices.Reverse(buckets)
 	aggregates, err := api.DeviceAggregates(ctx, s.team, s.device,
-		roomsensor.AggregateQuery{Window: window, Buckets: buckets, Now: now})
+		aggregate.Query{Window: window, Buckets: buckets, Now: now})
 	require.NoError(t, err)
 	all["aggregates"] = aggregates
-	lines, err := api.OpenAggregates(ctx, s.team, roomsensor.AggregateExportQuery{
+	lines, err := api.OpenAggregates(ctx, s.team, aggregate.ExportQuery{
 		Window: window, Devices: s.devices, Calendar: calendar, Metrics: roomsensor.Metrics[:], Now: now,
 	})
 	require.NoError(t, err)
-	var rows []roomsensor.AggregateRow
-	require.NoError(t, lines.Each(ctx, func(r *roomsensor.AggregateRow) error { rows = append(rows, *r); return nil }))
+	var rows []aggregate.Row
+	require.NoError(t, lines.Each(ctx, func(r *aggregate.Row) error { rows = append(rows, *r); return nil }))
 	all["export of aggregates"] = rows
 	var coverage []roomsensor.DeviceCoverage
 	_, err = api.EachCoverage(ctx, s.team, roomsensor.CoverageQuery{
@@ -229,7 +230,7 @@ func (s *standbyTest) testReads(t *testing.T, follower *server) {
 
 	// The errors that are answers come from the standby, too.
 	ctx := admit(t, api)
-	_, err := api.DeviceAggregates(ctx, uuid.New(), s.device, roomsensor.AggregateQuery{Window: days(1)})
+	_, err := api.DeviceAggregates(ctx, uuid.New(), s.device, aggregate.Query{Window: days(1)})
 	require.ErrorIs(t, err, roomsensor.ErrNotFound)
 	requireNoFallback(t, api.StandbyStatistics())
 	require.EqualValues(t, 10, api.StandbyStatistics().Reads)
@@ -257,8 +258,8 @@ func (s *standbyTest) testCount(t *testing.T, follower *server) {
 		require.NoError(t, e.Each(ctx, func(*roomsensor.ExportRow) error { return errors.New("a row") }))
 		e.Close()
 	}
-	q := roomsensor.AggregateExportQuery{
-		Window: days(4), Devices: s.devices, Calendar: roomsensor.NewCalendar(roomsensor.Hourly, time.UTC),
+	q := aggregate.ExportQuery{
+		Window: days(4), Devices: s.devices, Calendar: aggregate.NewCalendar(aggregate.Hourly, time.UTC),
 		Metrics: roomsensor.Metrics[:], Now: exportFrom.AddDate(0, 0, 4),
 	}
 	read, err := s.OpenAggregates(t.Context(), s.team, q)

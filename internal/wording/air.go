@@ -7,23 +7,24 @@ import (
 	"time"
 
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/airquality"
 )
 
 // VerdictText is a verdict for people.
 type VerdictText struct{ Key, Text, Badge string }
 
 // VerdictTextOf returns a verdict for people.
-func VerdictTextOf(v roomsensor.Verdict) VerdictText {
+func VerdictTextOf(v airquality.Verdict) VerdictText {
 	return [...]VerdictText{
-		roomsensor.Unknown: {"unknown", "Unknown", "off"},
-		roomsensor.Good:    {"good", "Good", "ok"},
-		roomsensor.Stuffy:  {"stuffy", "Stuffy", "warn"},
-		roomsensor.Bad:     {"bad", "Bad", "bad"},
+		airquality.Unknown: {"unknown", "Unknown", "off"},
+		airquality.Good:    {"good", "Good", "ok"},
+		airquality.Stuffy:  {"stuffy", "Stuffy", "warn"},
+		airquality.Bad:     {"bad", "Bad", "bad"},
 	}[v]
 }
 
 // LimitText says in words which values of a metric are not fine, in the unit in which a team enters its limits.
-func LimitText(m roomsensor.Metric, l roomsensor.Limit) string {
+func LimitText(m roomsensor.Metric, l airquality.Limit) string {
 	if l.IsZero() {
 		return "no limit"
 	}
@@ -31,11 +32,11 @@ func LimitText(m roomsensor.Metric, l roomsensor.Limit) string {
 	outside := func(low, high *float32) string {
 		switch {
 		case low == nil:
-			return "above " + roomsensor.FormatLimit(high) + unit
+			return "above " + airquality.FormatLimit(high) + unit
 		case high == nil:
-			return "below " + roomsensor.FormatLimit(low) + unit
+			return "below " + airquality.FormatLimit(low) + unit
 		}
-		return "below " + roomsensor.FormatLimit(low) + " or above " + roomsensor.FormatLimit(high) + unit
+		return "below " + airquality.FormatLimit(low) + " or above " + airquality.FormatLimit(high) + unit
 	}
 	text := "stuffy " + outside(l.Low.Warn, l.High.Warn)
 	if l.Low.Bad != nil || l.High.Bad != nil {
@@ -57,7 +58,7 @@ func HoursAndMinutes(d time.Duration) string {
 }
 
 // Beyond says for how long a metric was beyond a limit.
-func (f Format) Beyond(c roomsensor.Cause) string {
+func (f Format) Beyond(c airquality.Cause) string {
 	return HoursAndMinutes(c.For) + " " + side(c.High) + " " + f.Limit(c.Metric, c.Limit)
 }
 
@@ -78,9 +79,9 @@ var remedies = [roomsensor.MetricCount]struct{ low, high string }{
 }
 
 // Advice says in one sentence what a night was like, and what to do about it.
-func (f Format) Advice(r *roomsensor.NightResult, limits *roomsensor.Limits) string {
+func (f Format) Advice(r *airquality.NightResult, limits *airquality.Limits) string {
 	verdict := r.Verdict()
-	if c, ok := r.Cause(verdict, limits); ok && verdict >= roomsensor.Stuffy {
+	if c, ok := r.Cause(verdict, limits); ok && verdict >= airquality.Stuffy {
 		remedy := remedies[c.Metric].low
 		if c.High {
 			remedy = remedies[c.Metric].high
@@ -89,7 +90,7 @@ func (f Format) Advice(r *roomsensor.NightResult, limits *roomsensor.Limits) str
 			MetricTexts[c.Metric].Name, side(c.High), f.Limit(c.Metric, c.Limit), HoursAndMinutes(c.For), remedy)
 	}
 	switch {
-	case verdict == roomsensor.Good:
+	case verdict == airquality.Good:
 		return "The air was good."
 	case r.Expected == 0:
 		return "No readings are expected."
@@ -103,7 +104,7 @@ func (f Format) Advice(r *roomsensor.NightResult, limits *roomsensor.Limits) str
 }
 
 // verdictCounts are the numbers of rooms by verdict.
-type verdictCounts [roomsensor.Bad + 1]int
+type verdictCounts [airquality.Bad + 1]int
 
 func (c verdictCounts) total() (n int) {
 	for _, rooms := range c {
@@ -114,7 +115,7 @@ func (c verdictCounts) total() (n int) {
 
 // NightSummary answers whether the bedrooms were fine, or all rooms if no athlete has one, and what the others were
 // like.
-func NightSummary(rooms []roomsensor.NightRoom, when string) (headline, others string) {
+func NightSummary(rooms []airquality.NightRoom, when string) (headline, others string) {
 	var bedrooms, places verdictCounts
 	for i := range rooms {
 		counts := &places
@@ -149,23 +150,23 @@ func (c verdictCounts) answer(kind string) string {
 	}
 	var text string
 	switch {
-	case c[roomsensor.Bad] > 0:
-		text = had(c[roomsensor.Bad], "bad air")
-		if n := c[roomsensor.Stuffy]; n > 0 {
+	case c[airquality.Bad] > 0:
+		text = had(c[airquality.Bad], "bad air")
+		if n := c[airquality.Stuffy]; n > 0 {
 			text += fmt.Sprintf(", %d stuffy air", n)
 		}
-	case c[roomsensor.Stuffy] > 0:
-		text = had(c[roomsensor.Stuffy], "stuffy air")
-	case c[roomsensor.Unknown] == total:
+	case c[airquality.Stuffy] > 0:
+		text = had(c[airquality.Stuffy], "stuffy air")
+	case c[airquality.Unknown] == total:
 		return "Nothing is known of the " + of
-	case c[roomsensor.Unknown] > 0:
-		return had(c[roomsensor.Good], "good air") + ", and nothing is known of " + strconv.Itoa(c[roomsensor.Unknown])
+	case c[airquality.Unknown] > 0:
+		return had(c[airquality.Good], "good air") + ", and nothing is known of " + strconv.Itoa(c[airquality.Unknown])
 	case total == 1:
 		return had(1, "good air")
 	default:
 		return "All " + of + " had good air"
 	}
-	if n := c[roomsensor.Unknown]; n > 0 {
+	if n := c[airquality.Unknown]; n > 0 {
 		text += fmt.Sprintf(", and nothing is known of %d", n)
 	}
 	return text
@@ -174,7 +175,7 @@ func (c verdictCounts) answer(kind string) string {
 // list says how many rooms had each verdict, the worst first.
 func (c verdictCounts) list() string {
 	var parts []string
-	for _, v := range []roomsensor.Verdict{roomsensor.Bad, roomsensor.Stuffy, roomsensor.Unknown, roomsensor.Good} {
+	for _, v := range []airquality.Verdict{airquality.Bad, airquality.Stuffy, airquality.Unknown, airquality.Good} {
 		if c[v] > 0 {
 			parts = append(parts, strconv.Itoa(c[v])+" "+strings.ToLower(VerdictTextOf(v).Text))
 		}

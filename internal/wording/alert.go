@@ -6,10 +6,12 @@ import (
 	"strings"
 
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/airquality"
+	"roomsensor/internal/roomsensor/alerting"
 )
 
 // alertRoom returns the name of what an alert is about, with who has the room.
-func alertRoom(a *roomsensor.Alert) string {
+func alertRoom(a *alerting.Alert) string {
 	if a.Label == "" || a.Label == a.Name {
 		return a.Name
 	}
@@ -17,43 +19,43 @@ func alertRoom(a *roomsensor.Alert) string {
 }
 
 // AlertText says what is wrong.
-func (f Format) AlertText(a *roomsensor.Alert) string {
+func (f Format) AlertText(a *alerting.Alert) string {
 	switch a.Rule {
-	case roomsensor.RuleBad:
+	case alerting.RuleBad:
 		return alertRoom(a) + " has bad air: " + f.cause(a.Detail)
-	case roomsensor.RuleSilent:
+	case alerting.RuleSilent:
 		return alertRoom(a) + " sends nothing"
-	case roomsensor.RuleCoverage:
+	case alerting.RuleCoverage:
 		return "Readings of the night are missing in " + alertRoom(a) + ": " + a.Detail
-	case roomsensor.RuleRejects:
+	case alerting.RuleRejects:
 		return "Readings of " + alertRoom(a) + " are rejected: " + a.Detail
 	}
 	return alertRoom(a)
 }
 
 // AlertDo says what people can do about an alert.
-func AlertDo(a *roomsensor.Alert) string {
+func AlertDo(a *alerting.Alert) string {
 	switch a.Rule {
-	case roomsensor.RuleBad:
+	case alerting.RuleBad:
 		return "Air the room."
-	case roomsensor.RuleSilent, roomsensor.RuleCoverage:
+	case alerting.RuleSilent, alerting.RuleCoverage:
 		return "Check that the device has power and a connection."
-	case roomsensor.RuleRejects:
+	case alerting.RuleRejects:
 		return "An admin finds the cause on the page Rejects."
 	}
 	return ""
 }
 
 // AlertEnded says why an alert ended; empty while it is open.
-func AlertEnded(a *roomsensor.Alert) string {
+func AlertEnded(a *alerting.Alert) string {
 	switch a.Outcome {
-	case roomsensor.AlertOver:
+	case alerting.Over:
 		return "Over"
-	case roomsensor.AlertUnknown:
+	case alerting.Unknown:
 		return "Ended without fresh readings"
-	case roomsensor.AlertRetracted:
+	case alerting.Retracted:
 		return "Withdrawn, because late readings changed what was known"
-	case roomsensor.AlertOff:
+	case alerting.Off:
 		return "Ended, because the rule was switched off"
 	}
 	return ""
@@ -61,8 +63,8 @@ func AlertEnded(a *roomsensor.Alert) string {
 
 // AlertDetail returns the detail of an alert about bad air: the metric, the side and the limit, such as
 // "co2_ppm above 1400". AlertText says it in words.
-func AlertDetail(c roomsensor.Cause) string {
-	return c.Metric.String() + " " + side(c.High) + " " + roomsensor.FormatLimit(&c.Limit)
+func AlertDetail(c airquality.Cause) string {
+	return c.Metric.String() + " " + side(c.High) + " " + airquality.FormatLimit(&c.Limit)
 }
 
 // cause says which metric is bad, by the detail of an alert.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/airquality"
 )
 
 // Format is how a person reads temperatures, times of day and dates. The zero value is °C, 24 hours and the day before
@@ -87,5 +88,5 @@ func Digits(m roomsensor.Metric, x float64) string {
 // Limit returns a limit with its unit, in all its digits.
 func (f Format) Limit(m roomsensor.Metric, x float32) string {
 	x = f.Convert(m, x)
-	return roomsensor.FormatLimit(&x) + "\u00a0" + f.Unit(m)
+	return airquality.FormatLimit(&x) + "\u00a0" + f.Unit(m)
 }

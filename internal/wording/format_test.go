@@ -7,6 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/airquality"
+	"roomsensor/internal/roomsensor/alerting"
 	"roomsensor/internal/wording"
 )
 
@@ -70,8 +72,8 @@ func TestFormatOf(t *testing.T) {
 // TestAlertDetail checks that an alert about bad air is stored without a format, and said in that of its reader.
 func TestAlertDetail(t *testing.T) {
 	t.Parallel()
-	a := roomsensor.Alert{Rule: roomsensor.RuleBad, Name: "Room"}
-	a.Detail = wording.AlertDetail(roomsensor.Cause{Metric: roomsensor.Temp, High: true, Limit: 27})
+	a := alerting.Alert{Rule: alerting.RuleBad, Name: "Room"}
+	a.Detail = wording.AlertDetail(airquality.Cause{Metric: roomsensor.Temp, High: true, Limit: 27})
 	require.Equal(t, "temp_c above 27", a.Detail)
 	require.Equal(t, "Room has bad air: Temperature above 27\u00a0°C", european.AlertText(&a))
 	require.Equal(t, "Room has bad air: Temperature above 80.6\u00a0°F", american.AlertText(&a))

@@ -8,6 +8,7 @@ import (
 
 	"roomsensor/internal/dashboard/page"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/airquality"
 	"roomsensor/internal/wording"
 )
 
@@ -80,7 +81,7 @@ func (p *Pages) carryOut(ctx context.Context, v *page.Visit, f *form, made *plan
 }
 
 func newPreview(v *page.Visit, f *form, made *plan, outcome roomsensor.AssignmentOutcome) *preview {
-	found := roomsensor.NewAssignmentPreview(outcome, made.elsewhere, &v.Team, v.Now)
+	found := airquality.NewAssignmentPreview(outcome, made.elsewhere, v.Team.Night, v.Team.TimeZone, v.Now)
 	shown := &preview{Lines: slices.Clone(made.lines), Elsewhere: made.canEnd}
 	named := slices.Clone(made.named)
 	if f.Action == Edit {

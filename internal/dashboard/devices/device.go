@@ -14,6 +14,8 @@ import (
 	"roomsensor/internal/chart"
 	"roomsensor/internal/dashboard/page"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/aggregate"
+	"roomsensor/internal/roomsensor/airquality"
 	"roomsensor/internal/wording"
 )
 
@@ -38,8 +40,8 @@ type DevicePage interface {
 		do func(*roomsensor.Reading)) error
 	// DeviceAggregates may leave out aggregates at the end, but not the first one.
 	DeviceAggregates(
-		ctx context.Context, teamID, deviceID uuid.UUID, q roomsensor.AggregateQuery,
-	) ([]roomsensor.Aggregate, error)
+		ctx context.Context, teamID, deviceID uuid.UUID, q aggregate.Query,
+	) ([]aggregate.Aggregate, error)
 	LateReadings(
 		ctx context.Context, teamID, deviceID uuid.UUID, w roomsensor.Window, width time.Duration,
 	) ([]roomsensor.LateReadings, error)
@@ -176,8 +178,8 @@ var chartRanges = [roomsensor.MetricCount]struct{ low, high float32 }{
 }
 
 // chartThresholds returns the limits of a metric.
-func chartThresholds(f wording.Format, m roomsensor.Metric, l roomsensor.Limit) (lines []chart.Threshold) {
-	add := func(b roomsensor.Bound, above bool) {
+func chartThresholds(f wording.Format, m roomsensor.Metric, l airquality.Limit) (lines []chart.Threshold) {
+	add := func(b airquality.Bound, above bool) {
 		if b.Warn != nil {
 			lines = append(lines, chart.Threshold{Value: f.Convert(m, *b.Warn), Above: above})
 		}

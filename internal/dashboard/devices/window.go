@@ -10,6 +10,7 @@ import (
 
 	"roomsensor/internal/dashboard/page"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/aggregate"
 )
 
 const (
@@ -154,9 +155,9 @@ func (p *Pages) readingBuckets(
 func (p *Pages) hourBuckets(
 	ctx context.Context, v *page.Visit, deviceID uuid.UUID, w roomsensor.Window,
 ) (buckets []deviceBucket, err error) {
-	hours := roomsensor.NewCalendar(roomsensor.Hourly, time.UTC).Newest(w, int(maxChosenWindow/time.Hour)+2)
+	hours := aggregate.NewCalendar(aggregate.Hourly, time.UTC).Newest(w, int(maxChosenWindow/time.Hour)+2)
 	for len(hours) > 0 {
-		list, err := p.backend.DeviceAggregates(ctx, v.Team.ID, deviceID, roomsensor.AggregateQuery{
+		list, err := p.backend.DeviceAggregates(ctx, v.Team.ID, deviceID, aggregate.Query{
 			Window: w, Buckets: hours, Now: v.Now,
 		})
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 	"roomsensor/internal/dashboard/page"
 	"roomsensor/internal/export"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/aggregate"
 	"roomsensor/internal/wording"
 )
 
@@ -43,8 +44,8 @@ type exportForm struct {
 	Metrics          []string // all if there are none
 	Format, Shape    string
 	ByID, IngestedAt bool
-	Means            roomsensor.Interval // of spreadsheets; empty for single readings
-	Month            string              // of the window, such as 2026-11, if Preset is calendar
+	Means            aggregate.Interval // of spreadsheets; empty for single readings
+	Month            string             // of the window, such as 2026-11, if Preset is calendar
 }
 
 // formats are the formats of a file by the value of the field.
@@ -60,12 +61,12 @@ func readExportForm(query url.Values) exportForm {
 		Preset: query.Get("preset"), From: query.Get("from"), To: query.Get("to"), Devices: query["device"],
 		Tags: query.Get("tags"), Metrics: query["metric"], Format: query.Get("format"), Shape: query.Get("shape"),
 		ByID: query.Get("columns") == "id", IngestedAt: query.Get("include") == "ingested_at",
-		Means: roomsensor.Interval(query.Get("means")), Month: query.Get("month"),
+		Means: aggregate.Interval(query.Get("means")), Month: query.Get("month"),
 	}
 	if _, known := formats[f.Format]; !known {
 		f.Format = "csv"
 	}
-	if f.Means != roomsensor.Hourly && f.Means != roomsensor.Daily {
+	if f.Means != aggregate.Hourly && f.Means != aggregate.Daily {
 		f.Means = ""
 	}
 	if f.Shape != "wide" {
@@ -242,7 +243,7 @@ func request(v *page.Visit, query string, format export.Format) (*export.Request
 		if err != nil {
 			return nil, page.ErrMalformed
 		}
-		sheet = newSheet(v, roomsensor.Interval(values.Get(meansParameter)))
+		sheet = newSheet(v, aggregate.Interval(values.Get(meansParameter)))
 		values.Del(meansParameter)
 		query = values.Encode()
 	}
@@ -263,7 +264,7 @@ func request(v *page.Visit, query string, format export.Format) (*export.Request
 }
 
 // newSheet returns what a spreadsheet of the person has: local times and the separators of the browser's language.
-func newSheet(v *page.Visit, means roomsensor.Interval) *export.Sheet {
+func newSheet(v *page.Visit, means aggregate.Interval) *export.Sheet {
 	s := &export.Sheet{Zone: v.Zone(), Means: means, Comma: v.DecimalComma()}
 	for _, m := range roomsensor.Metrics {
 		s.Headers[m] = wording.MetricTexts[m].Name + " (" + wording.MetricTexts[m].Unit + ")"

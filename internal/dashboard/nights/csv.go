@@ -9,6 +9,7 @@ import (
 	"roomsensor/internal/dashboard/page"
 	"roomsensor/internal/fairshare"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/airquality"
 )
 
 // Download sends all rooms of a night as CSV, with the numbers of the page in all their digits.
@@ -44,7 +45,7 @@ func appendNightHeader(dst []byte) []byte {
 }
 
 // appendNightRow appends the line of one room. Texts of people are guarded, because spreadsheets run formulas.
-func appendNightRow(dst []byte, date time.Time, room *roomsensor.NightRoom) []byte {
+func appendNightRow(dst []byte, date time.Time, room *airquality.NightRoom) []byte {
 	text := func(field string) { dst = csvenc.AppendField(append(dst, ','), csvenc.Guard(field)) }
 	optional := func(field *string) {
 		if field == nil {

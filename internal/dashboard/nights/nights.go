@@ -14,6 +14,7 @@ import (
 	"roomsensor/internal/dashboard/page"
 	"roomsensor/internal/fairshare"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/airquality"
 	"roomsensor/internal/wording"
 )
 
@@ -21,13 +22,13 @@ import (
 type Backend interface {
 	// NightRooms reads a night of the assignments that overlap it. more reports whether there are others than it returns.
 	NightRooms(
-		ctx context.Context, teamID uuid.UUID, q roomsensor.NightQuery,
-	) (rooms []roomsensor.NightRoom, more bool, err error)
+		ctx context.Context, teamID uuid.UUID, q airquality.NightQuery,
+	) (rooms []airquality.NightRoom, more bool, err error)
 	// RoomNights reads nights, the newest first, of the assignments that overlap any of them and that keep selects: for
 	// each of them, one result per night.
 	RoomNights(
-		ctx context.Context, teamID uuid.UUID, nights []roomsensor.NightQuery, keep func(*roomsensor.Assignment) bool,
-	) (rooms []roomsensor.NightRoom, results [][]roomsensor.NightResult, more bool, err error)
+		ctx context.Context, teamID uuid.UUID, nights []airquality.NightQuery, keep func(*roomsensor.Assignment) bool,
+	) (rooms []airquality.NightRoom, results [][]airquality.NightResult, more bool, err error)
 	Assignment(ctx context.Context, teamID, assignmentID uuid.UUID) (roomsensor.Assignment, error)
 	page.Notes
 }
@@ -56,12 +57,12 @@ func New(backend Backend) *Pages {
 
 // nightReport is a night with its rooms, in the order of the page.
 type nightReport struct {
-	night   roomsensor.Night
-	last    roomsensor.Night // that people mean by last night
-	newest  roomsensor.Night // that has begun last
-	query   roomsensor.NightQuery
+	night   airquality.Night
+	last    airquality.Night // that people mean by last night
+	newest  airquality.Night // that has begun last
+	query   airquality.NightQuery
 	byName  bool
-	rooms   []roomsensor.NightRoom
+	rooms   []airquality.NightRoom
 	more    bool   // whether the team has more rooms
 	problem string // of the parameters
 }
@@ -82,7 +83,7 @@ func (p *Pages) readNight(ctx context.Context, v *page.Visit, text string) (*nig
 			r.night = v.Team.Night.Night(date, v.Zone())
 		}
 	}
-	r.query = roomsensor.NightQuery{Window: r.night.Window, Limits: &v.Team.Limits, Now: v.Now}
+	r.query = airquality.NightQuery{Window: r.night.Window, Limits: &v.Team.Limits, Now: v.Now}
 	var err error
 	if r.rooms, r.more, err = p.backend.NightRooms(ctx, v.Team.ID, r.query); err != nil {
 		return nil, err
@@ -92,14 +93,14 @@ func (p *Pages) readNight(ctx context.Context, v *page.Visit, text string) (*nig
 }
 
 // sortRooms puts the worst rooms first, or sorts them by name.
-func sortRooms(rooms []roomsensor.NightRoom, byName bool) {
-	slices.SortFunc(rooms, func(a, b roomsensor.NightRoom) int {
+func sortRooms(rooms []airquality.NightRoom, byName bool) {
+	slices.SortFunc(rooms, func(a, b airquality.NightRoom) int {
 		x, y := &a.Assignment, &b.Assignment
 		return cmp.Or(x.StartedAt.Compare(y.StartedAt), bytes.Compare(x.ID[:], y.ID[:]))
 	})
-	wording.SortNames(rooms, func(r *roomsensor.NightRoom) string { return r.Assignment.Label })
+	wording.SortNames(rooms, func(r *airquality.NightRoom) string { return r.Assignment.Label })
 	if !byName {
-		slices.SortStableFunc(rooms, func(a, b roomsensor.NightRoom) int { return a.Compare(&b) })
+		slices.SortStableFunc(rooms, func(a, b airquality.NightRoom) int { return a.Compare(&b) })
 	}
 }
 
@@ -155,7 +156,7 @@ func (p *Pages) nightView(ctx context.Context, v *page.Visit, night string) (*ni
 		view.Parts = append(view.Parts, n+1)
 	}
 	for i := range rooms {
-		room := newRoomView(v, r, &rooms[i], before, history[roomsensor.SleeperOf(&rooms[i].Assignment)])
+		room := newRoomView(v, r, &rooms[i], before, history[airquality.SleeperOf(&rooms[i].Assignment)])
 		room.Notes = notesOf(&rooms[i].Assignment, notes)
 		if room.Verdict.Key == "good" {
 			view.Good = append(view.Good, room)

@@ -16,6 +16,7 @@ import (
 	"roomsensor/internal/dashboard/page"
 	"roomsensor/internal/fairshare"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/airquality"
 	"roomsensor/internal/wording"
 )
 
@@ -30,7 +31,7 @@ const (
 
 // personRow is a person with some nights, the newest first.
 type personRow struct {
-	*roomsensor.NightHistory
+	*airquality.NightHistory
 
 	ID          uuid.UUID // of the newest assignment, which names the person in addresses
 	Label       string
@@ -89,38 +90,38 @@ func (p *Pages) ShowPeople(ctx context.Context, v *page.Visit) error {
 // readPeople reads the last nights of everybody who has a room, the worst first.
 func (p *Pages) readPeople(
 	ctx context.Context, v *page.Visit,
-) (nights []roomsensor.Night, rows []personRow, more bool, err error) {
+) (nights []airquality.Night, rows []personRow, more bool, err error) {
 	held, err := p.running.Try(fairshare.Owner{Team: v.Team.ID}, 1)
 	if err != nil {
 		return nil, nil, false, err
 	}
 	defer held.Release()
 	last, _ := v.Team.Night.LastNight(v.Now, v.Zone())
-	nights = append([]roomsensor.Night{last}, v.Team.Night.Before(last, v.Zone(), peopleNights-1)...)
-	people, others := map[roomsensor.Sleeper]bool{}, false
+	nights = append([]airquality.Night{last}, v.Team.Night.Before(last, v.Zone(), peopleNights-1)...)
+	people, others := map[airquality.Sleeper]bool{}, false
 	rooms, results, more, err := p.backend.RoomNights(ctx, v.Team.ID, queriesOf(v, nights, true),
 		func(a *roomsensor.Assignment) bool {
-			known := people[roomsensor.SleeperOf(a)]
+			known := people[airquality.SleeperOf(a)]
 			if !known && len(people) == maxPeople {
 				others = true
 				return false
 			}
-			people[roomsensor.SleeperOf(a)] = true
+			people[airquality.SleeperOf(a)] = true
 			return true
 		})
 	if err != nil {
 		return nil, nil, false, err
 	}
-	for _, h := range roomsensor.GatherNights(rooms, results, len(nights)) {
+	for _, h := range airquality.GatherNights(rooms, results, len(nights)) {
 		newest := h.Newest()
 		row := personRow{NightHistory: h, ID: newest.Assignment.ID, Label: newest.Assignment.Label}
 		for n := range h.Nights[:weekNights] {
 			switch h.Nights[n].Verdict() {
-			case roomsensor.Bad:
+			case airquality.Bad:
 				row.bad++
-			case roomsensor.Stuffy:
+			case airquality.Stuffy:
 				row.stuffy++
-			case roomsensor.Good, roomsensor.Unknown:
+			case airquality.Good, airquality.Unknown:
 			}
 		}
 		rows = append(rows, row)
@@ -169,7 +170,7 @@ func weekHeadline(rows []personRow) string {
 	return fmt.Sprintf("Nobody had bad or stuffy air in the last %d nights", weekNights)
 }
 
-func (r *personRow) addCells(v *page.Visit, nights []roomsensor.Night) {
+func (r *personRow) addCells(v *page.Visit, nights []airquality.Night) {
 	for n := range nights {
 		r.Cells = append(r.Cells, newNightCellView(v, r.NightHistory, n, &nights[n], r.ID))
 		r.Cells[n].Old = n >= weekNights
@@ -177,7 +178,7 @@ func (r *personRow) addCells(v *page.Visit, nights []roomsensor.Night) {
 }
 
 func newNightCellView(
-	v *page.Visit, h *roomsensor.NightHistory, n int, night *roomsensor.Night, person uuid.UUID,
+	v *page.Visit, h *airquality.NightHistory, n int, night *airquality.Night, person uuid.UUID,
 ) nightCellView {
 	result := &h.Nights[n]
 	cell := nightCellView{Date: v.Format().Time(night.Date, "Mon 2 Jan"), Verdict: wording.VerdictTextOf(result.Verdict())}
@@ -186,7 +187,7 @@ func newNightCellView(
 		return cell
 	}
 	cell.Link = nightLink(v, room.Assignment.DeviceID, night, &person)
-	if cause, ok := result.Cause(result.Verdict(), &room.Limits); ok && result.Verdict() >= roomsensor.Stuffy {
+	if cause, ok := result.Cause(result.Verdict(), &room.Limits); ok && result.Verdict() >= airquality.Stuffy {
 		cell.Time = wording.HoursAndMinutes(cause.For)
 	}
 	return cell
@@ -257,7 +258,7 @@ type stay struct {
 
 // personWindow is what the page of a person shows.
 type personWindow struct {
-	nights []roomsensor.Night // the newest first
+	nights []airquality.Night // the newest first
 	window roomsensor.Window  // of the notes: from the first night to the one after the last, or to now
 	old    bool               // whether there are newer nights
 }
@@ -271,7 +272,7 @@ func shownNights(v *page.Visit) (w personWindow) {
 		newest, w.old = v.Team.Night.Night(until, v.Zone()), true
 		w.window.To = v.Team.Night.Night(until.AddDate(0, 0, 1), v.Zone()).Window.From
 	}
-	w.nights = append([]roomsensor.Night{newest}, v.Team.Night.Before(newest, v.Zone(), personNights-1)...)
+	w.nights = append([]airquality.Night{newest}, v.Team.Night.Before(newest, v.Zone(), personNights-1)...)
 	w.window.From = w.nights[personNights-1].Window.From
 	return w
 }
@@ -319,9 +320,9 @@ func (p *Pages) personView(ctx context.Context, v *page.Visit, id uuid.UUID) (*p
 	if err != nil {
 		return nil, err
 	}
-	h := roomsensor.GatherNights(rooms, results, len(nights))[roomsensor.Sleeper{Person: key}]
+	h := airquality.GatherNights(rooms, results, len(nights))[airquality.Sleeper{Person: key}]
 	if h == nil {
-		h = roomsensor.NewNightHistory(len(nights))
+		h = airquality.NewNightHistory(len(nights))
 	}
 	view := &personView{Name: assignment.Label, ID: id}
 	view.add(v, h, nights)
@@ -337,7 +338,7 @@ func (p *Pages) personView(ctx context.Context, v *page.Visit, id uuid.UUID) (*p
 	return view, err
 }
 
-func (view *personView) add(v *page.Visit, h *roomsensor.NightHistory, nights []roomsensor.Night) {
+func (view *personView) add(v *page.Visit, h *airquality.NightHistory, nights []airquality.Night) {
 	bad := 0
 	for n := range nights {
 		night := personNight{nightCellView: newNightCellView(v, h, n, &nights[n], view.ID)}
@@ -347,7 +348,7 @@ func (view *personView) add(v *page.Visit, h *roomsensor.NightHistory, nights []
 				night.CO2 = v.Format().Number(roomsensor.CO2, metric.Mean)
 			}
 		}
-		if h.Nights[n].Verdict() == roomsensor.Bad {
+		if h.Nights[n].Verdict() == airquality.Bad {
 			bad++
 		}
 		var names []string
@@ -359,7 +360,7 @@ func (view *personView) add(v *page.Visit, h *roomsensor.NightHistory, nights []
 	}
 	view.Headline = fmt.Sprintf("%s had bad air in %d of %d nights", view.Name, bad, len(nights))
 	view.Bars, view.Strip = nightBars(v.Format(), nights, h.Nights)
-	slices.SortFunc(h.Stays, func(a, b roomsensor.NightRoom) int {
+	slices.SortFunc(h.Stays, func(a, b airquality.NightRoom) int {
 		return b.Assignment.StartedAt.Compare(a.Assignment.StartedAt)
 	})
 	for i := range h.Stays {
@@ -367,7 +368,7 @@ func (view *personView) add(v *page.Visit, h *roomsensor.NightHistory, nights []
 	}
 }
 
-func roomName(room *roomsensor.NightRoom) string {
+func roomName(room *airquality.NightRoom) string {
 	if room.DeviceName != nil {
 		return *room.DeviceName
 	}
@@ -375,7 +376,7 @@ func roomName(room *roomsensor.NightRoom) string {
 }
 
 // newStay returns the time in a room with the export of its readings, as far as one file may reach back.
-func newStay(v *page.Visit, room *roomsensor.NightRoom) stay {
+func newStay(v *page.Visit, room *airquality.NightRoom) stay {
 	a := &room.Assignment
 	w := a.Window().Intersect(roomsensor.Window{To: v.Now})
 	if oldest := w.To.Add(-roomsensor.MaxWindow); w.From.Before(oldest) {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/airquality"
 	"roomsensor/internal/wording"
 )
 
@@ -18,11 +18,11 @@ type nightBar struct {
 }
 
 // barHeights are the heights of the bars by verdict.
-var barHeights = [...]int{roomsensor.Unknown: 8, roomsensor.Good: 5, roomsensor.Stuffy: 12, roomsensor.Bad: stripHeight}
+var barHeights = [...]int{airquality.Unknown: 8, airquality.Good: 5, airquality.Stuffy: 12, airquality.Bad: stripHeight}
 
 // nightBars returns the strip of a room, the oldest night first, and its text alternative.
 func nightBars(
-	f wording.Format, nights []roomsensor.Night, results []roomsensor.NightResult,
+	f wording.Format, nights []airquality.Night, results []airquality.NightResult,
 ) (bars []nightBar, summary string) {
 	const pitch = 7
 	counts := map[string]int{}

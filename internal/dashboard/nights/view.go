@@ -11,6 +11,7 @@ import (
 	"roomsensor/internal/chart"
 	"roomsensor/internal/dashboard/page"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/airquality"
 	"roomsensor/internal/wording"
 )
 
@@ -97,7 +98,7 @@ type nightCell struct {
 }
 
 func newRoomView(
-	v *page.Visit, r *nightReport, room *roomsensor.NightRoom, before []roomsensor.Night, past *roomsensor.NightHistory,
+	v *page.Visit, r *nightReport, room *airquality.NightRoom, before []airquality.Night, past *airquality.NightHistory,
 ) roomView {
 	view := roomView{
 		Label:  room.Assignment.Label,
@@ -130,22 +131,22 @@ func newRoomView(
 }
 
 func newNightCell(
-	f wording.Format, m roomsensor.Metric, result *roomsensor.NightMetric, limit *roomsensor.Limit,
+	f wording.Format, m roomsensor.Metric, result *airquality.NightMetric, limit *airquality.Limit,
 ) nightCell {
 	cell := nightCell{Name: wording.MetricTexts[m].Name, Mean: f.Number(m, result.Mean)}
 	cell.Range = f.Digits(m, result.Min) + " to " + f.Number(m, result.Max)
-	for _, v := range []roomsensor.Verdict{roomsensor.Bad, roomsensor.Stuffy} {
+	for _, v := range []airquality.Verdict{airquality.Bad, airquality.Stuffy} {
 		for _, high := range []bool{false, true} {
 			count, at := result.Low.At(v), limit.Low.At(v)
 			if high {
 				count, at = result.High.At(v), limit.High.At(v)
 			}
-			if count == 0 || v == roomsensor.Stuffy && cell.Class == "bad" {
+			if count == 0 || v == airquality.Stuffy && cell.Class == "bad" {
 				continue
 			}
 			cell.Class = wording.VerdictTextOf(v).Key
-			cell.Beyond = append(cell.Beyond, f.Beyond(roomsensor.Cause{
-				Metric: m, High: high, Limit: *at, For: roomsensor.Buckets(count),
+			cell.Beyond = append(cell.Beyond, f.Beyond(airquality.Cause{
+				Metric: m, High: high, Limit: *at, For: airquality.Buckets(count),
 			}))
 		}
 	}
@@ -156,7 +157,7 @@ func newNightCell(
 const sparklineLow, sparklineHigh = 400, 1200
 
 // sparkline draws CO₂ over the night with its limit, or nothing without a value.
-func sparkline(f wording.Format, room *roomsensor.NightRoom) template.HTML {
+func sparkline(f wording.Format, room *airquality.NightRoom) template.HTML {
 	metric := &room.Metrics[roomsensor.CO2]
 	if metric.Count == 0 {
 		return ""

@@ -22,6 +22,8 @@ import (
 
 	"roomsensor/internal/panics"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/accounts"
+	"roomsensor/internal/roomsensor/airquality"
 	"roomsensor/internal/teamcache"
 	"roomsensor/internal/wording"
 )
@@ -35,11 +37,11 @@ type Backend interface {
 	OlderValues(
 		ctx context.Context, teamID uuid.UUID, missing []roomsensor.MissingValue,
 	) ([]roomsensor.OlderValue, error)
-	TeamSettings(ctx context.Context, teamID uuid.UUID) (roomsensor.TeamSettings, error)
+	TeamSettings(ctx context.Context, teamID uuid.UUID) (accounts.TeamSettings, error)
 	// NightRooms reads a night of the assignments that overlap it. more reports whether there are others than it returns.
 	NightRooms(
-		ctx context.Context, teamID uuid.UUID, q roomsensor.NightQuery,
-	) (rooms []roomsensor.NightRoom, more bool, err error)
+		ctx context.Context, teamID uuid.UUID, q airquality.NightQuery,
+	) (rooms []airquality.NightRoom, more bool, err error)
 }
 
 // Current reads the devices of a team with their newest readings. It is called every watchInterval for each team whose
@@ -329,7 +331,7 @@ func (o *overviews) readNight(ctx context.Context, teamID uuid.UUID, w *overview
 		return err
 	}
 	last, _ := team.Night.LastNight(w.at, team.TimeZone)
-	rooms, _, err := o.backend.NightRooms(ctx, teamID, roomsensor.NightQuery{
+	rooms, _, err := o.backend.NightRooms(ctx, teamID, airquality.NightQuery{
 		Window: last.Window, Athletes: true, Limits: &team.Limits, Now: w.at,
 	})
 	if err != nil {

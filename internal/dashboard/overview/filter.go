@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/accounts"
+	"roomsensor/internal/roomsensor/airquality"
 	"roomsensor/internal/wording"
 )
 
@@ -47,17 +49,17 @@ type showOption struct {
 	has       func(*room) bool
 }
 
-func airIs(v roomsensor.Verdict) func(*room) bool {
+func airIs(v airquality.Verdict) func(*room) bool {
 	return func(r *room) bool { return r.air == v }
 }
 
 // showOptions are the selections of rooms, in the order in which people see them.
 var showOptions = []showOption{
 	{"attention", "Needs attention", func(r *room) bool { return r.group == attentionGroup }},
-	{"bad", "Bad air", airIs(roomsensor.Bad)},
-	{"stuffy", "Stuffy air", airIs(roomsensor.Stuffy)},
-	{"good", "Good air", airIs(roomsensor.Good)},
-	{"unknown", "Unknown air", airIs(roomsensor.Unknown)},
+	{"bad", "Bad air", airIs(airquality.Bad)},
+	{"stuffy", "Stuffy air", airIs(airquality.Stuffy)},
+	{"good", "Good air", airIs(airquality.Good)},
+	{"unknown", "Unknown air", airIs(airquality.Unknown)},
 	{"silent", "Silent devices", func(r *room) bool { return r.status != roomsensor.Online }},
 }
 
@@ -82,7 +84,7 @@ const (
 type room struct {
 	*tile
 
-	air   roomsensor.Verdict
+	air   airquality.Verdict
 	group string
 }
 
@@ -95,11 +97,11 @@ func (t *tile) group() string {
 }
 
 // newRoom judges a tile.
-func (f *overviewFilter) newRoom(t *tile, team *roomsensor.TeamSettings, now time.Time, night bool) room {
+func (f *overviewFilter) newRoom(t *tile, team *accounts.TeamSettings, now time.Time, night bool) room {
 	air, _ := t.air(team, now, night)
 	r := room{t, air.Verdict, t.group()}
 	switch {
-	case air.Verdict == roomsensor.Bad || t.problem(now) != nil:
+	case air.Verdict == airquality.Bad || t.problem(now) != nil:
 		r.group = attentionGroup
 	case f.groupBy != "":
 		if r.group = t.Metadata[f.groupBy]; r.group == "" {
@@ -126,11 +128,11 @@ func (f *overviewFilter) rank(group string) int {
 type selection struct {
 	rooms     []room                  // of the page, by group and name
 	total     int                     // of all pages
-	air       [roomsensor.Bad + 1]int // rooms by verdict; the selection of what to show does not apply
+	air       [airquality.Bad + 1]int // rooms by verdict; the selection of what to show does not apply
 	attention int                     // rooms that need it, likewise
 }
 
-func (w *overview) choose(f *overviewFilter, team *roomsensor.TeamSettings, now time.Time) (s selection) {
+func (w *overview) choose(f *overviewFilter, team *accounts.TeamSettings, now time.Time) (s selection) {
 	shown := func(*room) bool { return true }
 	for _, o := range showOptions {
 		if o.Key == f.show {
@@ -180,7 +182,7 @@ func (s *selection) summary(devices int) string {
 		return strconv.Itoa(s.total) + " of " + wording.Plural(devices, "room")
 	}
 	var parts []string
-	for _, v := range []roomsensor.Verdict{roomsensor.Bad, roomsensor.Stuffy, roomsensor.Good, roomsensor.Unknown} {
+	for _, v := range []airquality.Verdict{airquality.Bad, airquality.Stuffy, airquality.Good, airquality.Unknown} {
 		if n := s.air[v]; n > 0 {
 			parts = append(parts, strconv.Itoa(n)+" "+v.String())
 		}

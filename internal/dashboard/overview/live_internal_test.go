@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/accounts"
+	"roomsensor/internal/roomsensor/airquality"
 )
 
 // noDevices is the overview of teams without devices.
@@ -33,13 +35,13 @@ func (noDevices) OlderValues(
 	return nil, nil
 }
 
-func (noDevices) TeamSettings(context.Context, uuid.UUID) (roomsensor.TeamSettings, error) {
-	return roomsensor.TeamSettings{}, nil
+func (noDevices) TeamSettings(context.Context, uuid.UUID) (accounts.TeamSettings, error) {
+	return accounts.TeamSettings{}, nil
 }
 
 func (noDevices) NightRooms(
-	context.Context, uuid.UUID, roomsensor.NightQuery,
-) ([]roomsensor.NightRoom, bool, error) {
+	context.Context, uuid.UUID, airquality.NightQuery,
+) ([]airquality.NightRoom, bool, error) {
 	return nil, false, nil
 }
 

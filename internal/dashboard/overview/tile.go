@@ -12,6 +12,8 @@ import (
 	"roomsensor/internal/chart"
 	"roomsensor/internal/dashboard/page"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/accounts"
+	"roomsensor/internal/roomsensor/airquality"
 	"roomsensor/internal/wording"
 )
 
@@ -76,8 +78,8 @@ func tileStyle(v *page.Visit) string {
 
 // air returns the verdict on the fresh values of a tile, and the limits that it is by. By day, sound has no limit.
 func (t *tile) air(
-	team *roomsensor.TeamSettings, now time.Time, night bool,
-) (roomsensor.Air, roomsensor.Limits) {
+	team *accounts.TeamSettings, now time.Time, night bool,
+) (airquality.Air, airquality.Limits) {
 	limits := team.Limits.For(t.ID, t.Metadata)
 	var fresh roomsensor.Values
 	for _, m := range roomsensor.Metrics {
@@ -90,7 +92,7 @@ func (t *tile) air(
 
 func isFresh(now, at time.Time) bool { return roomsensor.StatusAt(now, &at) == roomsensor.Online }
 
-func (t *tile) view(team *roomsensor.TeamSettings, now time.Time) tileView {
+func (t *tile) view(team *accounts.TeamSettings, now time.Time) tileView {
 	air, limits := t.air(team, now, team.IsNight(now))
 	w := tileView{
 		ID: t.ID, Name: t.name, Status: t.statusText(), SeenAt: t.LastSeenAt, Assignment: t.ActiveAssignment,
@@ -110,7 +112,7 @@ func (t *tile) view(team *roomsensor.TeamSettings, now time.Time) tileView {
 			continue
 		}
 		value := valueView{Metric: m, Name: wording.MetricTexts[m].Name, Value: newest.value}
-		if verdict := air.Of(m); verdict >= roomsensor.Stuffy {
+		if verdict := air.Of(m); verdict >= airquality.Stuffy {
 			value.Air, value.Beyond = verdict.String(), "low"
 			if air.High[m] == verdict {
 				value.Beyond = "high"
@@ -159,7 +161,7 @@ func (t *tile) problem(now time.Time) *problem {
 const sparklineLow, sparklineHigh = 400, 1200
 
 // sparkline draws the CO2 of 24 hours with its limit, or nothing without a value.
-func (t *tile) sparkline(limit roomsensor.Bound) template.HTML {
+func (t *tile) sparkline(limit airquality.Bound) template.HTML {
 	least, greatest, found := float32(0), float32(0), false
 	for _, x := range t.co2 {
 		if math.IsNaN(float64(x)) {

@@ -13,6 +13,7 @@ import (
 
 	"roomsensor/internal/fairshare"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/accounts"
 )
 
 const (
@@ -75,7 +76,7 @@ func (s *Site) guard(r Route) echo.HandlerFunc {
 // enter counts a request in progress, by the network of its client and, except on public pages, by its session.
 func (s *Site) enter(c echo.Context, r Route) (*fairshare.Held, error) {
 	address, _ := netip.ParseAddr(s.clients(c.Request())) // All unknown addresses are one network.
-	network := roomsensor.Network(address)
+	network := accounts.Network(address)
 	owner := fairshare.Owner{Team: uuid.NewSHA1(uuid.Nil, []byte(network)), Key: network}
 	token := s.sessions.token(c.Request())
 	if r.Public || token == "" {
@@ -86,7 +87,7 @@ func (s *Site) enter(c echo.Context, r Route) (*fairshare.Held, error) {
 }
 
 // WithPerson returns a context whose changes are recorded as changes of a person, and need a right; nil for none.
-func WithPerson(ctx context.Context, user *roomsensor.User, right *roomsensor.TeamRight) context.Context {
+func WithPerson(ctx context.Context, user *accounts.User, right *roomsensor.TeamRight) context.Context {
 	return roomsensor.WithActor(ctx, roomsensor.Actor{
 		Kind: roomsensor.ActorPerson, Name: user.Email, UserID: &user.ID, Right: right,
 	})

@@ -13,6 +13,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/accounts"
 )
 
 const (
@@ -93,7 +94,7 @@ func (s *sessions) put(ctx context.Context, key, value string) { s.manager.Put(c
 func (s *sessions) pop(ctx context.Context, key string) string { return s.manager.PopString(ctx, key) }
 
 // begin signs a person in, with a new token, so that nobody who knew an older one shares the session.
-func (s *sessions) begin(ctx context.Context, user *roomsensor.User) error {
+func (s *sessions) begin(ctx context.Context, user *accounts.User) error {
 	if err := s.manager.Clear(ctx); err != nil {
 		return fmt.Errorf("clearing a session: %w", err)
 	}
@@ -117,7 +118,7 @@ func (s *sessions) end(ctx context.Context) error {
 }
 
 // round identifies the sessions of a person that a sign-out everywhere ends.
-func round(user *roomsensor.User) string {
+func round(user *accounts.User) string {
 	if user.SignedOutAt == nil {
 		return ""
 	}
@@ -125,19 +126,19 @@ func round(user *roomsensor.User) string {
 }
 
 // currentUser returns the person of a session, or errSignedOut.
-func (s *Site) currentUser(ctx context.Context) (roomsensor.User, error) {
+func (s *Site) currentUser(ctx context.Context) (accounts.User, error) {
 	id, err := uuid.Parse(s.sessions.manager.GetString(ctx, userKey))
 	if err != nil {
-		return roomsensor.User{}, ErrSignedOut
+		return accounts.User{}, ErrSignedOut
 	}
 	user, err := s.backend.User(ctx, id)
 	switch {
 	case errors.Is(err, roomsensor.ErrNotFound):
-		return roomsensor.User{}, ErrSignedOut
+		return accounts.User{}, ErrSignedOut
 	case err != nil:
-		return roomsensor.User{}, err
+		return accounts.User{}, err
 	case user.DisabledAt != nil || s.sessions.manager.GetString(ctx, roundKey) != round(&user):
-		return roomsensor.User{}, ErrSignedOut
+		return accounts.User{}, ErrSignedOut
 	}
 	return user, nil
 }
@@ -164,7 +165,7 @@ func (v *Visit) Recheck() error {
 }
 
 // SignIn signs a person in with a new session. It does not change the User of the visit.
-func (v *Visit) SignIn(ctx context.Context, user *roomsensor.User) error {
+func (v *Visit) SignIn(ctx context.Context, user *accounts.User) error {
 	return v.site.sessions.begin(ctx, user)
 }
 

@@ -31,6 +31,7 @@ import (
 	"roomsensor/internal/fairshare"
 	"roomsensor/internal/httpedge"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/accounts"
 	"roomsensor/internal/tracing"
 )
 
@@ -47,8 +48,8 @@ type Config struct {
 
 // Backend finds people and what they may do. Every request needs it.
 type Backend interface {
-	User(ctx context.Context, userID uuid.UUID) (roomsensor.User, error)
-	Membership(ctx context.Context, teamID, userID uuid.UUID) (roomsensor.Membership, error)
+	User(ctx context.Context, userID uuid.UUID) (accounts.User, error)
+	Membership(ctx context.Context, teamID, userID uuid.UUID) (accounts.Membership, error)
 }
 
 // Site serves pages. It has what all of them share.

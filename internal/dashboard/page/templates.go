@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/accounts"
 )
 
 // templates are the pages of web/pages in the layout. A page defines the templates title and content, which get the
@@ -35,8 +36,8 @@ type instance struct {
 type view struct {
 	Message    string // of the form before; shown once
 	Refused    bool   // the page has a form that was not saved
-	User       *roomsensor.User
-	Team       *roomsensor.TeamSettings // of the page or of a shared link; nil without
+	User       *accounts.User
+	Team       *accounts.TeamSettings // of the page or of a shared link; nil without
 	Role       roomsensor.Role
 	Navigation []navEntry
 	Data       any

@@ -16,14 +16,15 @@ import (
 	"roomsensor/internal/compress"
 	"roomsensor/internal/httpedge"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/accounts"
 )
 
 // Visit is one request of a person. Team and Role are zero on pages without a team, User on public pages if nobody is
 // signed in.
 type Visit struct {
 	Echo echo.Context
-	User roomsensor.User
-	Team roomsensor.TeamSettings
+	User accounts.User
+	Team accounts.TeamSettings
 	Role roomsensor.Role
 	Now  time.Time
 

@@ -9,6 +9,7 @@ import (
 	"roomsensor/internal/dashboard/page"
 	"roomsensor/internal/password"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/accounts"
 )
 
 // Account changes what people set for themselves.
@@ -16,7 +17,7 @@ type Account interface {
 	RenameUser(ctx context.Context, userID uuid.UUID, name string) error
 	ChooseFormat(ctx context.Context, userID uuid.UUID, c roomsensor.FormatChoice) error
 	// ChangePassword ends all sessions of the person, and returns the person, of whom a new session may begin.
-	ChangePassword(ctx context.Context, userID uuid.UUID, hash string) (roomsensor.User, error)
+	ChangePassword(ctx context.Context, userID uuid.UUID, hash string) (accounts.User, error)
 	SignOutEverywhere(ctx context.Context, userID uuid.UUID) error
 }
 
@@ -24,7 +25,7 @@ type Account interface {
 type accountView struct {
 	Email, Name string
 	Min         int
-	Teams       []roomsensor.Membership
+	Teams       []accounts.Membership
 	Formats     []formatField
 	Errors      page.FormErrors
 }

@@ -10,18 +10,19 @@ import (
 	"roomsensor/internal/dashboard/page"
 	"roomsensor/internal/password"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/accounts"
 )
 
 // Links uses the links with which people join a team or set another password.
 type Links interface {
-	SignInLink(ctx context.Context, token string) (roomsensor.SignInLink, error)
+	SignInLink(ctx context.Context, token string) (accounts.SignInLink, error)
 	AcceptInvitation(ctx context.Context, token string, userID uuid.UUID, name, hash string) error
-	UseReset(ctx context.Context, token, hash string) (roomsensor.User, error)
+	UseReset(ctx context.Context, token, hash string) (accounts.User, error)
 }
 
 // invitationView is the data of the page of a link.
 type invitationView struct {
-	Link      roomsensor.SignInLink
+	Link      accounts.SignInLink
 	Token     string
 	SignedIn  bool // the person of the link is signed in
 	OtherUser string
@@ -32,7 +33,7 @@ type invitationView struct {
 
 // NeedsPassword reports whether the form sets a password.
 func (w *invitationView) NeedsPassword() bool {
-	return w.Link.Purpose == roomsensor.LinkReset || !w.Link.User.HasPassword
+	return w.Link.Purpose == accounts.LinkReset || !w.Link.User.HasPassword
 }
 
 // readLink returns the data of the page, or nil after it answered that the link does not work any more.
@@ -90,7 +91,7 @@ func (p *Pages) AcceptInvitation(ctx context.Context, v *page.Visit) error {
 func (p *Pages) setPassword(ctx context.Context, v *page.Visit, view *invitationView) error {
 	user, secret := view.Link.User, v.Secret("password")
 	view.Errors.AddCheck("password", "The password", roomsensor.CheckPassword(secret, user.Email))
-	reset := view.Link.Purpose == roomsensor.LinkReset
+	reset := view.Link.Purpose == accounts.LinkReset
 	if view.Name = v.Form("name"); view.Name != "" && !reset {
 		view.Errors.AddCheck("name", "The name", roomsensor.CheckName(view.Name))
 	}

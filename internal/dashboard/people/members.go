@@ -8,25 +8,26 @@ import (
 
 	"roomsensor/internal/dashboard/page"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/accounts"
 )
 
 // Members reads and changes the members of a team. The error of a change that contradicts what is stored is a
-// *roomsensor.MemberConflictError.
+// *accounts.MemberConflictError.
 type Members interface {
-	Members(ctx context.Context, teamID uuid.UUID) ([]roomsensor.Member, error)
-	Links(ctx context.Context, teamID uuid.UUID) ([]roomsensor.TeamLink, error)
-	Invite(ctx context.Context, teamID uuid.UUID, email string, role roomsensor.Role, link roomsensor.NewLink) (
-		roomsensor.User, error)
+	Members(ctx context.Context, teamID uuid.UUID) ([]accounts.Member, error)
+	Links(ctx context.Context, teamID uuid.UUID) ([]accounts.TeamLink, error)
+	Invite(ctx context.Context, teamID uuid.UUID, email string, role roomsensor.Role, link accounts.NewLink) (
+		accounts.User, error)
 	RevokeLinks(ctx context.Context, teamID, userID uuid.UUID) error
 	SetRole(ctx context.Context, teamID, userID uuid.UUID, role roomsensor.Role) error
 	RemoveMember(ctx context.Context, teamID, userID uuid.UUID) error
-	ResetMember(ctx context.Context, teamID, userID uuid.UUID, link roomsensor.NewLink) error
+	ResetMember(ctx context.Context, teamID, userID uuid.UUID, link accounts.NewLink) error
 }
 
 // membersView is the data of the page with the members of a team.
 type membersView struct {
-	Members []roomsensor.Member
-	Links   []roomsensor.TeamLink
+	Members []accounts.Member
+	Links   []accounts.TeamLink
 	Roles   []roomsensor.Role
 	Self    uuid.UUID
 	Email   string
@@ -69,7 +70,7 @@ func (p *Pages) InviteMember(ctx context.Context, v *page.Visit) error {
 		problems.Add("role", "Choose a role.")
 	}
 	problems.AddCheck("email", "The email address", roomsensor.CheckEmail(email))
-	token, link := roomsensor.GenerateLink(v.Now, roomsensor.LinkLifetime)
+	token, link := accounts.GenerateLink(v.Now, accounts.LinkLifetime)
 	if len(problems) == 0 {
 		_, err := p.backend.Invite(ctx, v.Team.ID, email, role, link)
 		if err = addConflict(problems, "email", err); err != nil {
@@ -81,7 +82,7 @@ func (p *Pages) InviteMember(ctx context.Context, v *page.Visit) error {
 			view.Email, view.Role = email, role
 			return
 		}
-		view.Link, view.LinkFor = p.url+roomsensor.LinkPath(token), email
+		view.Link, view.LinkFor = p.url+accounts.LinkPath(token), email
 	})
 }
 
@@ -92,7 +93,7 @@ func (p *Pages) ResetMember(ctx context.Context, v *page.Visit) error {
 		return err
 	}
 	problems := page.FormErrors{}
-	token, link := roomsensor.GenerateLink(v.Now, roomsensor.LinkLifetime)
+	token, link := accounts.GenerateLink(v.Now, accounts.LinkLifetime)
 	err = p.backend.ResetMember(ctx, v.Team.ID, userID, link)
 	if err = addConflict(problems, "member", err); err != nil {
 		return err
@@ -101,7 +102,7 @@ func (p *Pages) ResetMember(ctx context.Context, v *page.Visit) error {
 		if len(problems) > 0 {
 			return
 		}
-		view.Link = p.url + roomsensor.LinkPath(token)
+		view.Link = p.url + accounts.LinkPath(token)
 		for _, m := range view.Members {
 			if m.User.ID == userID {
 				view.LinkFor = m.User.Email
@@ -175,18 +176,18 @@ func (p *Pages) answerMembers(
 }
 
 // memberConflicts are the sentences about refused changes of members.
-var memberConflicts = map[roomsensor.MemberConflict]string{
-	roomsensor.ConflictMember:    "This person is a member already. Change the role in the list.",
-	roomsensor.ConflictDisabled:  "This account is disabled. Ask the operator of the service to enable it.",
-	roomsensor.ConflictFull:      "The team has as many members and invitations as it may have. Remove one first.",
-	roomsensor.ConflictLastAdmin: "This person is the only admin. Make another member an admin first.",
-	roomsensor.ConflictOtherTeams: "This person belongs to other teams too. Only the operator of the service can make a " +
+var memberConflicts = map[accounts.MemberConflict]string{
+	accounts.ConflictMember:    "This person is a member already. Change the role in the list.",
+	accounts.ConflictDisabled:  "This account is disabled. Ask the operator of the service to enable it.",
+	accounts.ConflictFull:      "The team has as many members and invitations as it may have. Remove one first.",
+	accounts.ConflictLastAdmin: "This person is the only admin. Make another member an admin first.",
+	accounts.ConflictOtherTeams: "This person belongs to other teams too. Only the operator of the service can make a " +
 		"link for a new password.",
 }
 
 // addConflict adds a refused change to the errors of a field, and returns any other error.
 func addConflict(problems page.FormErrors, field string, err error) error {
-	conflict, ok := errors.AsType[*roomsensor.MemberConflictError](err)
+	conflict, ok := errors.AsType[*accounts.MemberConflictError](err)
 	if !ok {
 		return err
 	}

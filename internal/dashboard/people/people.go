@@ -9,7 +9,7 @@ import (
 
 	"roomsensor/internal/dashboard/page"
 	"roomsensor/internal/fairshare"
-	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/accounts"
 )
 
 // Backend has the people, their teams and their links.
@@ -18,9 +18,9 @@ type Backend interface {
 	Links
 	Account
 	Members
-	User(ctx context.Context, userID uuid.UUID) (roomsensor.User, error)
-	Membership(ctx context.Context, teamID, userID uuid.UUID) (roomsensor.Membership, error)
-	Memberships(ctx context.Context, userID uuid.UUID) ([]roomsensor.Membership, error)
+	User(ctx context.Context, userID uuid.UUID) (accounts.User, error)
+	Membership(ctx context.Context, teamID, userID uuid.UUID) (accounts.Membership, error)
+	Memberships(ctx context.Context, userID uuid.UUID) ([]accounts.Membership, error)
 }
 
 // Pages are the pages of people.
@@ -35,7 +35,7 @@ func New(backend Backend, url string) *Pages { return &Pages{backend, url, newSi
 
 // teamsView is the data of the page on which a person chooses a team.
 type teamsView struct {
-	Teams []roomsensor.Membership
+	Teams []accounts.Membership
 }
 
 // Start leads to the team of a person, to the one that the browser showed last, or to the choice of one.

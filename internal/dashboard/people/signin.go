@@ -17,16 +17,17 @@ import (
 	"roomsensor/internal/httpedge"
 	"roomsensor/internal/password"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/accounts"
 	"roomsensor/internal/wording"
 )
 
 // SignIn checks passwords and limits the attempts.
 type SignIn interface {
-	Credentials(ctx context.Context, email string) (roomsensor.Credentials, error)
+	Credentials(ctx context.Context, email string) (accounts.Credentials, error)
 	// CountSignIn counts an attempt. It returns how long the person has to wait, or 0.
-	CountSignIn(ctx context.Context, a roomsensor.SignInAttempt) (time.Duration, error)
+	CountSignIn(ctx context.Context, a accounts.SignInAttempt) (time.Duration, error)
 	// SignedIn forgets the failed attempts for an account, and remembers the address.
-	SignedIn(ctx context.Context, userID uuid.UUID, a roomsensor.SignInAttempt) error
+	SignedIn(ctx context.Context, userID uuid.UUID, a accounts.SignInAttempt) error
 }
 
 // signInView is the data of the sign-in page.
@@ -75,7 +76,7 @@ func (p *Pages) SignIn(ctx context.Context, v *page.Visit) error {
 	}
 	view := signInView{Email: v.Form("email"), Next: ownPath(v.Form("next")), Errors: page.FormErrors{}}
 	attempt := p.attempt(v, view.Email)
-	turn, err := p.signIns.Acquire(ctx, fairshare.Owner{Key: roomsensor.Network(attempt.Address)}, 1)
+	turn, err := p.signIns.Acquire(ctx, fairshare.Owner{Key: accounts.Network(attempt.Address)}, 1)
 	if err != nil {
 		return err
 	}
@@ -125,7 +126,7 @@ func tooManyAttempts(wait time.Duration) string {
 }
 
 // enter signs a person in with a new session, and forgets the failed attempts for the account.
-func (p *Pages) enter(ctx context.Context, v *page.Visit, user *roomsensor.User) error {
+func (p *Pages) enter(ctx context.Context, v *page.Visit, user *accounts.User) error {
 	if err := v.SignIn(ctx, user); err != nil {
 		return err
 	}
@@ -133,13 +134,13 @@ func (p *Pages) enter(ctx context.Context, v *page.Visit, user *roomsensor.User)
 }
 
 // attempt returns an attempt to sign in from the address of the client.
-func (p *Pages) attempt(v *page.Visit, email string) roomsensor.SignInAttempt {
+func (p *Pages) attempt(v *page.Visit, email string) accounts.SignInAttempt {
 	address, _ := netip.ParseAddr(v.Client()) // An unknown address is counted like any other.
-	return roomsensor.SignInAttempt{Email: email, Address: address}
+	return accounts.SignInAttempt{Email: email, Address: address}
 }
 
 // checkPassword reports whether a person with an email address has a password. For an unknown account it takes as long.
-func (p *Pages) checkPassword(ctx context.Context, email, secret string) (user roomsensor.User, ok bool, err error) {
+func (p *Pages) checkPassword(ctx context.Context, email, secret string) (user accounts.User, ok bool, err error) {
 	credentials, err := p.backend.Credentials(ctx, email)
 	if err != nil && !errors.Is(err, roomsensor.ErrNotFound) {
 		return user, false, err

@@ -14,6 +14,7 @@ import (
 	"roomsensor/internal/dashboard/page"
 	"roomsensor/internal/fairshare"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/accounts"
 	"roomsensor/internal/wording"
 )
 
@@ -21,9 +22,9 @@ import (
 type Backend interface {
 	// Share returns an error of the rule about the parameter share if the team has too many links, and ErrNotFound for
 	// what does not belong to the team.
-	Share(ctx context.Context, teamID uuid.UUID, what roomsensor.Shared, link roomsensor.NewLink) error
-	SharedLink(ctx context.Context, token string) (roomsensor.SharedLink, error)
-	SharedLinks(ctx context.Context, teamID uuid.UUID) ([]roomsensor.SharedLink, error)
+	Share(ctx context.Context, teamID uuid.UUID, what accounts.Shared, link accounts.NewLink) error
+	SharedLink(ctx context.Context, token string) (accounts.SharedLink, error)
+	SharedLinks(ctx context.Context, teamID uuid.UUID) ([]accounts.SharedLink, error)
 	RevokeShare(ctx context.Context, teamID, shareID uuid.UUID) error
 	Assignment(ctx context.Context, teamID, assignmentID uuid.UUID) (roomsensor.Assignment, error)
 	page.Audit
@@ -97,7 +98,7 @@ type sharesView struct {
 
 // linkView is a link of the list.
 type linkView struct {
-	roomsensor.SharedLink
+	accounts.SharedLink
 
 	What string
 }
@@ -125,7 +126,7 @@ func (p *Pages) List(ctx context.Context, v *page.Visit) error {
 // view returns what a form shares, and the page.
 func (p *Pages) view(
 	ctx context.Context, v *page.Visit, f *form,
-) (what roomsensor.Shared, view *sharesView, err error) {
+) (what accounts.Shared, view *sharesView, err error) {
 	view = &sharesView{Night: f.night, Person: f.person, Errors: page.FormErrors{}}
 	switch {
 	case f.night != "":
@@ -171,7 +172,7 @@ func (p *Pages) view(
 }
 
 // textOf says what a link shows.
-func textOf(v *page.Visit, link *roomsensor.SharedLink) string {
+func textOf(v *page.Visit, link *accounts.SharedLink) string {
 	switch {
 	case link.Night != nil:
 		return nightText(v, *link.Night)
@@ -201,13 +202,13 @@ func (p *Pages) Create(ctx context.Context, v *page.Visit) error {
 	if !slices.Contains(lifetimes, f.days) {
 		view.Errors.Add("days", "Choose for how long the link works.")
 	}
-	if n := len(what.DeviceIDs); view.OfRooms && (n == 0 || n > roomsensor.MaxSharedDevices) {
-		view.Errors.Add("device", "Choose 1 to "+strconv.Itoa(roomsensor.MaxSharedDevices)+" rooms.")
+	if n := len(what.DeviceIDs); view.OfRooms && (n == 0 || n > accounts.MaxSharedDevices) {
+		view.Errors.Add("device", "Choose 1 to "+strconv.Itoa(accounts.MaxSharedDevices)+" rooms.")
 	}
 	if len(view.Errors) > 0 {
 		return v.Invalid("shares", view)
 	}
-	token, link := roomsensor.GenerateLink(v.Now, time.Duration(f.days)*24*time.Hour)
+	token, link := accounts.GenerateLink(v.Now, time.Duration(f.days)*24*time.Hour)
 	err = p.backend.Share(ctx, v.Team.ID, what, link)
 	if rule, ok := errors.AsType[*roomsensor.Error](err); ok && rule.Param == "share" {
 		view.Errors.AddRule(err)
@@ -220,7 +221,7 @@ func (p *Pages) Create(ctx context.Context, v *page.Visit) error {
 	if err != nil {
 		return err
 	}
-	made.Link, made.Until = p.url+roomsensor.SharedPath(token), link.ExpiresAt
+	made.Link, made.Until = p.url+accounts.SharedPath(token), link.ExpiresAt
 	return v.Render("shares", made)
 }
 

@@ -13,16 +13,18 @@ import (
 
 	"roomsensor/internal/dashboard/page"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/accounts"
+	"roomsensor/internal/roomsensor/alerting"
 	"roomsensor/internal/wording"
 )
 
 // Alerts reads alerts, and which mails people want.
 type Alerts interface {
-	TeamAlerts(ctx context.Context, teamID uuid.UUID, since time.Time) ([]roomsensor.Alert, error)
-	AlertRound(ctx context.Context, teamID uuid.UUID) (roomsensor.AlertRound, error)
-	MailChoice(ctx context.Context, teamID, userID uuid.UUID) (roomsensor.MailChoice, error)
-	ChooseMails(ctx context.Context, teamID uuid.UUID, c roomsensor.MailChoice, now time.Time) error
-	MailFailures(ctx context.Context, teamID uuid.UUID, since time.Time) ([]roomsensor.MailFailure, error)
+	TeamAlerts(ctx context.Context, teamID uuid.UUID, since time.Time) ([]alerting.Alert, error)
+	AlertRound(ctx context.Context, teamID uuid.UUID) (alerting.Round, error)
+	MailChoice(ctx context.Context, teamID, userID uuid.UUID) (alerting.MailChoice, error)
+	ChooseMails(ctx context.Context, teamID uuid.UUID, c alerting.MailChoice, now time.Time) error
+	MailFailures(ctx context.Context, teamID uuid.UUID, since time.Time) ([]alerting.MailFailure, error)
 	MailTeam(ctx context.Context, stop uuid.UUID) (name string, err error)
 	StopMails(ctx context.Context, stop uuid.UUID) error
 }
@@ -39,9 +41,9 @@ type alertsView struct {
 	Headline    string
 	Open, Ended []alertRow
 	Late        bool // nobody evaluates alerts
-	Round       roomsensor.AlertRound
-	Choice      roomsensor.MailChoice
-	Failures    []roomsensor.MailFailure
+	Round       alerting.Round
+	Choice      alerting.MailChoice
+	Failures    []alerting.MailFailure
 	Rules       []string   // in words
 	MailAt      string     // with the zone
 	Form        url.Values // the fields of the rules, as entered
@@ -111,7 +113,7 @@ func (p *Pages) alertsView(
 	if view.Round, err = p.backend.AlertRound(ctx, v.Team.ID); err != nil {
 		return nil, err
 	}
-	view.Late = v.Now.Sub(view.Round.At) > roomsensor.AlertsLate
+	view.Late = v.Now.Sub(view.Round.At) > alerting.Late
 	switch {
 	case len(view.Open) > 0:
 		view.Headline = wording.Plural(len(view.Open), "thing is wrong now", "things are wrong now")
@@ -129,17 +131,17 @@ func (p *Pages) alertsView(
 	return view, err
 }
 
-func newAlertRow(v *page.Visit, a *roomsensor.Alert) alertRow {
+func newAlertRow(v *page.Visit, a *alerting.Alert) alertRow {
 	row := alertRow{
 		Text: v.Format().AlertText(a), Do: wording.AlertDo(a), Since: a.Since, EndedAt: a.EndedAt,
-		Outcome: wording.AlertEnded(a), Bad: a.Rule == roomsensor.RuleBad,
+		Outcome: wording.AlertEnded(a), Bad: a.Rule == alerting.RuleBad,
 	}
 	switch {
-	case a.Rule == roomsensor.RuleRejects:
+	case a.Rule == alerting.RuleRejects:
 		if v.Role == roomsensor.Admin {
 			row.Link = v.Path("rejects") + "?unit=" + url.QueryEscape(a.Subject)
 		}
-	case a.Rule == roomsensor.RuleCoverage:
+	case a.Rule == alerting.RuleCoverage:
 		row.Link = v.Path("nights") + "?night=" + a.Since.In(v.Zone()).Format(time.DateOnly)
 	case a.DeviceID != nil:
 		row.Link = v.Path("devices", a.DeviceID.String())
@@ -148,7 +150,7 @@ func newAlertRow(v *page.Visit, a *roomsensor.Alert) alertRow {
 }
 
 // ruleTexts says which alerts a team has.
-func ruleTexts(s *roomsensor.AlertSettings) (texts []string) {
+func ruleTexts(s *alerting.Settings) (texts []string) {
 	if s.Bad > 0 {
 		text := "the air of a room is bad for " + wording.HoursAndMinutes(s.Bad)
 		if s.BadAtNight {
@@ -177,7 +179,7 @@ func weekdays() (days []string) {
 }
 
 // alertForm returns the fields of the rules as they are stored.
-func alertForm(team *roomsensor.TeamSettings) url.Values {
+func alertForm(team *accounts.TeamSettings) url.Values {
 	minutes := func(d time.Duration) string { return strconv.Itoa(int(d / time.Minute)) }
 	s := &team.Alerts
 	at := "always"
@@ -191,7 +193,7 @@ func alertForm(team *roomsensor.TeamSettings) url.Values {
 }
 
 // readAlerts parses the fields of the rules, and adds their errors.
-func readAlerts(team *roomsensor.TeamSettings, form url.Values, errs page.FormErrors) {
+func readAlerts(team *accounts.TeamSettings, form url.Values, errs page.FormErrors) {
 	number := func(field, unit string, most int) int {
 		n, err := strconv.Atoi(cmp.Or(form.Get(field), "0"))
 		if err != nil || n < 0 || n > most {
@@ -238,7 +240,7 @@ func (p *Pages) ChooseMails(ctx context.Context, v *page.Visit) error {
 	if err := v.CheckForm(); err != nil {
 		return err
 	}
-	c := roomsensor.MailChoice{
+	c := alerting.MailChoice{
 		UserID: v.User.ID, Alerts: v.Form("alerts") != "", Morning: v.Form("morning") != "", Weekly: v.Form("weekly") != "",
 	}
 	if err := p.backend.ChooseMails(ctx, v.Team.ID, c, v.Now); err != nil {

@@ -10,6 +10,8 @@ import (
 
 	"roomsensor/internal/dashboard/page"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/accounts"
+	"roomsensor/internal/roomsensor/airquality"
 	"roomsensor/internal/wording"
 )
 
@@ -28,7 +30,7 @@ type ruleForm struct {
 	Ends             [len(limitEnds)]string
 }
 
-func keyOf(r *roomsensor.LimitRule) string {
+func keyOf(r *airquality.LimitRule) string {
 	if r.DeviceID != uuid.Nil {
 		return r.DeviceID.String() + " " + r.Metric.String()
 	}
@@ -79,11 +81,11 @@ func (p *Pages) ChangeRules(ctx context.Context, v *page.Visit) error {
 	remove, up := v.Form("remove"), v.Form("up")
 	errs := page.FormErrors{}
 	message := "The limits are saved."
-	_, err := p.backend.UpdateTeamSettings(ctx, v.Team.ID, func(team *roomsensor.TeamSettings) error {
+	_, err := p.backend.UpdateTeamSettings(ctx, v.Team.ID, func(team *accounts.TeamSettings) error {
 		rules := &team.Limits.Rules
 		switch {
 		case remove != "":
-			*rules = slices.DeleteFunc(*rules, func(r roomsensor.LimitRule) bool { return keyOf(&r) == remove })
+			*rules = slices.DeleteFunc(*rules, func(r airquality.LimitRule) bool { return keyOf(&r) == remove })
 			message = "The rule was removed."
 		case up != "":
 			moveUp(*rules, up)
@@ -115,7 +117,7 @@ func (p *Pages) ChangeRules(ctx context.Context, v *page.Visit) error {
 }
 
 // moveUp exchanges a rule about a tag with the one before it.
-func moveUp(rules []roomsensor.LimitRule, key string) {
+func moveUp(rules []airquality.LimitRule, key string) {
 	before := -1
 	for i := range rules {
 		if rules[i].DeviceID != uuid.Nil {
@@ -130,8 +132,8 @@ func moveUp(rules []roomsensor.LimitRule, key string) {
 }
 
 // addRule adds the rule of the form. It replaces one about the same rooms and metric.
-func (p *Pages) addRule(ctx context.Context, v *page.Visit, rules *[]roomsensor.LimitRule, errs page.FormErrors) {
-	var r roomsensor.LimitRule
+func (p *Pages) addRule(ctx context.Context, v *page.Visit, rules *[]airquality.LimitRule, errs page.FormErrors) {
+	var r airquality.LimitRule
 	if text := v.Form("device_id"); text != "" {
 		var err error
 		if r.DeviceID, err = uuid.Parse(text); err == nil {
@@ -159,12 +161,12 @@ func (p *Pages) addRule(ctx context.Context, v *page.Visit, rules *[]roomsensor.
 	if r.Limit, err = readLimit(form, r.Metric); err != nil {
 		errs.Add("rule", page.Message(err))
 	}
-	same := func(other roomsensor.LimitRule) bool { return keyOf(&other) == keyOf(&r) }
+	same := func(other airquality.LimitRule) bool { return keyOf(&other) == keyOf(&r) }
 	if at := slices.IndexFunc(*rules, same); at >= 0 {
 		(*rules)[at] = r
 		return
 	}
-	if *rules = append(*rules, r); len(*rules) > roomsensor.MaxLimitRules {
-		errs.Add("rule", "A team has at most "+wording.Plural(roomsensor.MaxLimitRules, "rule")+". Remove one first.")
+	if *rules = append(*rules, r); len(*rules) > airquality.MaxLimitRules {
+		errs.Add("rule", "A team has at most "+wording.Plural(airquality.MaxLimitRules, "rule")+". Remove one first.")
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"roomsensor/internal/dashboard/page"
 	"roomsensor/internal/httpedge"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/accounts"
+	"roomsensor/internal/roomsensor/airquality"
 	"roomsensor/internal/timezone"
 	"roomsensor/internal/wording"
 )
@@ -34,8 +36,8 @@ type Settings interface {
 	// UpdateTeamSettings changes a team with a function, which gets what is stored. Nothing changes if it fails, and its
 	// error is returned as it is.
 	UpdateTeamSettings(
-		ctx context.Context, teamID uuid.UUID, change func(*roomsensor.TeamSettings) error,
-	) (roomsensor.TeamSettings, error)
+		ctx context.Context, teamID uuid.UUID, change func(*accounts.TeamSettings) error,
+	) (accounts.TeamSettings, error)
 	Device(ctx context.Context, teamID, deviceID uuid.UUID) (roomsensor.Device, error)
 }
 
@@ -64,7 +66,7 @@ type limitFields struct {
 var limitEnds = [...]string{"_bad_low", "_warn_low", "_warn_high", "_bad_high"}
 
 // formOf returns the fields of the settings as they are stored.
-func formOf(team *roomsensor.TeamSettings) url.Values {
+func formOf(team *accounts.TeamSettings) url.Values {
 	form := url.Values{
 		"name": {team.Name}, "time_zone": {team.TimeZone.String()},
 		"night_start": {team.Night.Start.String()}, "night_end": {team.Night.End.String()},
@@ -75,16 +77,16 @@ func formOf(team *roomsensor.TeamSettings) url.Values {
 	return form
 }
 
-func addLimit(form url.Values, m roomsensor.Metric, l roomsensor.Limit) {
+func addLimit(form url.Values, m roomsensor.Metric, l airquality.Limit) {
 	for i, x := range []*float32{l.Low.Bad, l.Low.Warn, l.High.Warn, l.High.Bad} {
-		form.Set(m.String()+limitEnds[i], roomsensor.FormatLimit(x))
+		form.Set(m.String()+limitEnds[i], airquality.FormatLimit(x))
 	}
 }
 
 // readLimit parses the fields of a metric.
-func readLimit(form url.Values, m roomsensor.Metric) (roomsensor.Limit, error) {
+func readLimit(form url.Values, m roomsensor.Metric) (airquality.Limit, error) {
 	field := func(i int) string { return form.Get(m.String() + limitEnds[i]) }
-	return roomsensor.NewLimit(m, field(0), field(1), field(2), field(3))
+	return airquality.NewLimit(m, field(0), field(1), field(2), field(3))
 }
 
 // ShowSettings shows the settings of a team.
@@ -130,8 +132,8 @@ func (p *Pages) SaveSettings(ctx context.Context, v *page.Visit) error {
 // changed, so that what others changed meanwhile stays. If both changed the same one, nothing is saved, and its error
 // says what the others did. note is what to add to the message of success.
 func (p *Pages) save(
-	ctx context.Context, v *page.Visit, fields func(*roomsensor.TeamSettings) url.Values,
-	read func(*roomsensor.TeamSettings, url.Values, page.FormErrors),
+	ctx context.Context, v *page.Visit, fields func(*accounts.TeamSettings) url.Values,
+	read func(*accounts.TeamSettings, url.Values, page.FormErrors),
 ) (form url.Values, errs page.FormErrors, note string, err error) {
 	if err := v.CheckForm(); err != nil {
 		return nil, nil, "", err
@@ -142,7 +144,7 @@ func (p *Pages) save(
 		form.Set(field, v.Form(field))
 	}
 	var merged []string // that others changed
-	stored, err := p.backend.UpdateTeamSettings(ctx, v.Team.ID, func(team *roomsensor.TeamSettings) error {
+	stored, err := p.backend.UpdateTeamSettings(ctx, v.Team.ID, func(team *accounts.TeamSettings) error {
 		v.Team = *team
 		var conflicts []string
 		merged, conflicts = merge(form, was, fields(team))
@@ -209,7 +211,7 @@ func (p *Pages) conflict(ctx context.Context, v *page.Visit, now string) string 
 }
 
 // readSettings parses the fields, and adds their errors.
-func readSettings(team *roomsensor.TeamSettings, form url.Values, errs page.FormErrors) {
+func readSettings(team *accounts.TeamSettings, form url.Values, errs page.FormErrors) {
 	team.Name = form.Get("name")
 	errs.AddCheck("name", "The name", roomsensor.CheckName(team.Name))
 	if zone, known := timezone.Find(form.Get("time_zone")); known {
@@ -219,7 +221,7 @@ func readSettings(team *roomsensor.TeamSettings, form url.Values, errs page.Form
 			httpedge.DidYouMean(httpedge.Closest(form.Get("time_zone"), timezone.Names())))
 	}
 	var err error
-	team.Night, err = roomsensor.NewNightHours(form.Get("night_start"), form.Get("night_end"))
+	team.Night, err = airquality.NewNightHours(form.Get("night_start"), form.Get("night_end"))
 	errs.AddRule(err)
 	for _, m := range roomsensor.Metrics {
 		team.Limits.Limits[m], err = readLimit(form, m)

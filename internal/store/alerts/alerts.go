@@ -13,6 +13,8 @@ import (
 
 	"roomsensor/db"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/airquality"
+	"roomsensor/internal/roomsensor/alerting"
 	"roomsensor/internal/store/pg"
 )
 
@@ -35,7 +37,7 @@ type transaction struct {
 // false if there is none. A team whose evaluation fails has its next turn like the others.
 func (s *Store) EvaluateTeam(
 	ctx context.Context, now time.Time, interval time.Duration,
-	evaluate func(context.Context, *roomsensor.AlertTurn) error,
+	evaluate func(context.Context, *alerting.Turn) error,
 ) (found bool, err error) {
 	var teamID uuid.UUID
 	err = s.InTx(ctx, "evaluating alerts", func(tx pgx.Tx) error {
@@ -48,8 +50,8 @@ func (s *Store) EvaluateTeam(
 		}
 		teamID = row.TeamID
 		t := &transaction{store: s, tx: tx, teamID: teamID, now: now}
-		turn := &roomsensor.AlertTurn{
-			AlertTx: t, TeamID: teamID, Now: now,
+		turn := &alerting.Turn{
+			Tx: t, TeamID: teamID, Now: now,
 			NightsAt: row.NightsAt, ReportedAt: row.ReportedAt,
 		}
 		if err := json.Unmarshal(row.Reported, &turn.Reported); err != nil {
@@ -72,7 +74,7 @@ func (s *Store) EvaluateTeam(
 	return teamID != uuid.Nil, err
 }
 
-func (s *Store) saveTurn(ctx context.Context, tx pgx.Tx, turn *roomsensor.AlertTurn, report []byte) error {
+func (s *Store) saveTurn(ctx context.Context, tx pgx.Tx, turn *alerting.Turn, report []byte) error {
 	reported, err := json.Marshal(turn.Reported)
 	if err == nil && turn.Report != nil {
 		report, err = json.Marshal(turn.Report)
@@ -96,16 +98,16 @@ func (s *Store) AddTeams(ctx context.Context) error {
 
 // RoomStates returns the devices of a team that are not retired.
 func (s *Store) RoomStates(
-	ctx context.Context, teamID uuid.UUID, limits *roomsensor.TeamLimits,
-) ([]roomsensor.RoomState, error) {
+	ctx context.Context, teamID uuid.UUID, limits *airquality.TeamLimits,
+) ([]alerting.RoomState, error) {
 	rows, err := s.Queries.AlertDeviceList(ctx, s.Pool, teamID)
 	if err != nil {
 		return nil, fmt.Errorf("reading devices: %w", pg.Translate(err))
 	}
-	return pg.Convert(rows, func(row *db.AlertDeviceListRow) roomsensor.RoomState {
+	return pg.Convert(rows, func(row *db.AlertDeviceListRow) alerting.RoomState {
 		var tags map[string]string
 		_ = json.Unmarshal(row.Metadata, &tags) // The table checks that they are texts.
-		room := roomsensor.RoomState{DeviceID: row.ID, Limits: limits.For(row.ID, tags)}
+		room := alerting.RoomState{DeviceID: row.ID, Limits: limits.For(row.ID, tags)}
 		if row.LastSeenAt != nil {
 			room.LastSeenAt = *row.LastSeenAt
 		}
@@ -120,15 +122,15 @@ func (s *Store) RoomStates(
 }
 
 // UnitRejects returns the rejects of the units of a team since a time.
-func (s *Store) UnitRejects(ctx context.Context, teamID uuid.UUID, since time.Time) ([]roomsensor.UnitRejects, error) {
+func (s *Store) UnitRejects(ctx context.Context, teamID uuid.UUID, since time.Time) ([]alerting.UnitRejects, error) {
 	rows, err := s.Queries.AlertRejectList(ctx, s.Pool, db.AlertRejectListParams{
-		TeamID: teamID, Since: since, Most: roomsensor.MaxAlerts,
+		TeamID: teamID, Since: since, Most: alerting.MaxAlerts,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("reading rejects: %w", pg.Translate(err))
 	}
-	return pg.Convert(rows, func(row *db.AlertRejectListRow) roomsensor.UnitRejects {
-		return roomsensor.UnitRejects{
+	return pg.Convert(rows, func(row *db.AlertRejectListRow) alerting.UnitRejects {
+		return alerting.UnitRejects{
 			HardwareID: row.Unit, Reason: row.Reason, FirstAt: row.FirstAt, LastAt: row.LastAt,
 		}
 	}), nil
@@ -136,39 +138,39 @@ func (s *Store) UnitRejects(ctx context.Context, teamID uuid.UUID, since time.Ti
 
 // TeamAlerts returns the alerts of a team that are open or ended after a time: the open ones first, then the newest. It
 // returns at most twice roomsensor.MaxAlerts.
-func (s *Store) TeamAlerts(ctx context.Context, teamID uuid.UUID, since time.Time) ([]roomsensor.Alert, error) {
+func (s *Store) TeamAlerts(ctx context.Context, teamID uuid.UUID, since time.Time) ([]alerting.Alert, error) {
 	return s.alerts(ctx, s.Pool, teamID, since)
 }
 
 // Alerts is TeamAlerts, with what the transaction changed.
-func (t *transaction) Alerts(ctx context.Context, since time.Time) ([]roomsensor.Alert, error) {
+func (t *transaction) Alerts(ctx context.Context, since time.Time) ([]alerting.Alert, error) {
 	return t.store.alerts(ctx, t.tx, t.teamID, since)
 }
 
 func (s *Store) alerts(
 	ctx context.Context, from db.DBTX, teamID uuid.UUID, since time.Time,
-) ([]roomsensor.Alert, error) {
+) ([]alerting.Alert, error) {
 	rows, err := s.Queries.AlertList(ctx, from, db.AlertListParams{
-		TeamID: teamID, Since: since, Most: 2 * roomsensor.MaxAlerts,
+		TeamID: teamID, Since: since, Most: 2 * alerting.MaxAlerts,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("reading alerts: %w", pg.Translate(err))
 	}
-	return pg.Convert(rows, func(row *db.AlertListRow) roomsensor.Alert {
+	return pg.Convert(rows, func(row *db.AlertListRow) alerting.Alert {
 		a := &row.Alert
-		alert := roomsensor.Alert{
-			ID: a.ID, Rule: roomsensor.AlertRule(a.Rule), Subject: a.Subject, DeviceID: a.DeviceID, Detail: a.Detail,
+		alert := alerting.Alert{
+			ID: a.ID, Rule: alerting.Rule(a.Rule), Subject: a.Subject, DeviceID: a.DeviceID, Detail: a.Detail,
 			Since: a.Since, NotedAt: a.NotedAt, EndedAt: a.EndedAt, Name: row.Name, Label: row.Label,
 		}
 		if a.Outcome != nil {
-			alert.Outcome = roomsensor.AlertOutcome(*a.Outcome)
+			alert.Outcome = alerting.Outcome(*a.Outcome)
 		}
 		return alert
 	}), nil
 }
 
 // BeginAlert stores a new alert.
-func (t *transaction) BeginAlert(ctx context.Context, a *roomsensor.Alert) error {
+func (t *transaction) BeginAlert(ctx context.Context, a *alerting.Alert) error {
 	t.began = true
 	return t.store.Queries.AlertInsert(ctx, t.tx, db.AlertInsertParams{
 		TeamID: t.teamID, Rule: string(a.Rule), Subject: a.Subject, DeviceID: a.DeviceID, Detail: a.Detail,
@@ -184,14 +186,14 @@ func (t *transaction) RenewAlert(ctx context.Context, id uuid.UUID, detail strin
 }
 
 // EndAlert ends an alert.
-func (t *transaction) EndAlert(ctx context.Context, id uuid.UUID, outcome roomsensor.AlertOutcome) error {
+func (t *transaction) EndAlert(ctx context.Context, id uuid.UUID, outcome alerting.Outcome) error {
 	return t.store.Queries.AlertEnd(ctx, t.tx, db.AlertEndParams{
 		TeamID: t.teamID, AlertID: id, EndedAt: &t.now, Outcome: new(string(outcome)),
 	})
 }
 
 // AlertRound returns the last evaluation of the alerts of a team; a zero one if there was none.
-func (s *Store) AlertRound(ctx context.Context, teamID uuid.UUID) (last roomsensor.AlertRound, err error) {
+func (s *Store) AlertRound(ctx context.Context, teamID uuid.UUID) (last alerting.Round, err error) {
 	row, err := s.Queries.AlertReportGet(ctx, s.Pool, teamID)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return last, nil

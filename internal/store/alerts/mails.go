@@ -12,33 +12,34 @@ import (
 
 	"roomsensor/db"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/alerting"
 	"roomsensor/internal/store/pg"
 )
 
 // Choices returns which mails the members of the team want who may get some.
-func (t *transaction) Choices(ctx context.Context) ([]roomsensor.MailChoice, error) {
+func (t *transaction) Choices(ctx context.Context) ([]alerting.MailChoice, error) {
 	rows, err := t.store.Queries.MailChoiceList(ctx, t.tx, t.teamID)
 	if err != nil {
 		return nil, err
 	}
-	return pg.Convert(rows, func(row *db.MailChoiceListRow) roomsensor.MailChoice {
+	return pg.Convert(rows, func(row *db.MailChoiceListRow) alerting.MailChoice {
 		c := choiceOf(&row.MailChoice)
 		c.Format = roomsensor.FormatChoice{Fahrenheit: row.Fahrenheit, Hour12: row.Hour12, MonthFirst: row.MonthFirst}
 		return c
 	}), nil
 }
 
-func choiceOf(row *db.MailChoice) roomsensor.MailChoice {
-	c := roomsensor.MailChoice{
+func choiceOf(row *db.MailChoice) alerting.MailChoice {
+	c := alerting.MailChoice{
 		UserID: row.UserID, Alerts: row.Alerts, Morning: row.Morning, Weekly: row.Weekly,
-		Told: map[roomsensor.AlertRule]time.Time{},
+		Told: map[alerting.Rule]time.Time{},
 	}
 	_ = json.Unmarshal(row.Told, &c.Told) // Only the store writes it.
 	return c
 }
 
 // SetTold stores until when a member knows the alerts of each rule.
-func (t *transaction) SetTold(ctx context.Context, c *roomsensor.MailChoice) error {
+func (t *transaction) SetTold(ctx context.Context, c *alerting.MailChoice) error {
 	told, err := json.Marshal(c.Told)
 	if err != nil {
 		return fmt.Errorf("encoding times: %w", err)
@@ -49,7 +50,7 @@ func (t *transaction) SetTold(ctx context.Context, c *roomsensor.MailChoice) err
 }
 
 // Enqueue adds a mail to the outbox.
-func (t *transaction) Enqueue(ctx context.Context, m *roomsensor.Mail) error {
+func (t *transaction) Enqueue(ctx context.Context, m *alerting.Mail) error {
 	return t.store.Queries.MailInsert(ctx, t.tx, db.MailInsertParams{
 		TeamID: t.teamID, UserID: m.UserID, Kind: string(m.Kind),
 		Subject: &m.Subject, Plain: &m.Plain, Html: &m.HTML, Now: t.now,
@@ -57,22 +58,22 @@ func (t *transaction) Enqueue(ctx context.Context, m *roomsensor.Mail) error {
 }
 
 // MailChoice returns which mails of a team a member wants.
-func (s *Store) MailChoice(ctx context.Context, teamID, userID uuid.UUID) (roomsensor.MailChoice, error) {
+func (s *Store) MailChoice(ctx context.Context, teamID, userID uuid.UUID) (alerting.MailChoice, error) {
 	row, err := s.Queries.MailChoiceGet(ctx, s.Pool, db.MailChoiceGetParams{TeamID: teamID, UserID: userID})
 	if errors.Is(err, pgx.ErrNoRows) {
-		return roomsensor.MailChoice{UserID: userID}, nil
+		return alerting.MailChoice{UserID: userID}, nil
 	}
 	if err != nil {
-		return roomsensor.MailChoice{}, fmt.Errorf("reading a choice of mails: %w", pg.Translate(err))
+		return alerting.MailChoice{}, fmt.Errorf("reading a choice of mails: %w", pg.Translate(err))
 	}
 	return choiceOf(&row), nil
 }
 
 // ChooseMails stores which mails of a team a member wants. It reports no alerts that began before.
-func (s *Store) ChooseMails(ctx context.Context, teamID uuid.UUID, c roomsensor.MailChoice, now time.Time) error {
-	c.Told = map[roomsensor.AlertRule]time.Time{}
-	for _, rule := range roomsensor.AlertRules {
-		c.Told[rule] = now.Add(-roomsensor.MailPause) // The next alert is reported at once.
+func (s *Store) ChooseMails(ctx context.Context, teamID uuid.UUID, c alerting.MailChoice, now time.Time) error {
+	c.Told = map[alerting.Rule]time.Time{}
+	for _, rule := range alerting.Rules {
+		c.Told[rule] = now.Add(-alerting.MailPause) // The next alert is reported at once.
 	}
 	told, err := json.Marshal(c.Told)
 	if err != nil {
@@ -102,7 +103,7 @@ func (s *Store) StopMails(ctx context.Context, stop uuid.UUID) error {
 }
 
 // TakeMail takes the mail that is due for the longest time; nil if none is due. No other process takes it within lease.
-func (s *Store) TakeMail(ctx context.Context, now time.Time, lease time.Duration) (*roomsensor.Mail, error) {
+func (s *Store) TakeMail(ctx context.Context, now time.Time, lease time.Duration) (*alerting.Mail, error) {
 	row, err := s.Queries.MailTake(ctx, s.Pool, db.MailTakeParams{Now: now, AgainAt: now.Add(lease)})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil //nolint:nilnil // No mail is due.
@@ -110,8 +111,8 @@ func (s *Store) TakeMail(ctx context.Context, now time.Time, lease time.Duration
 	if err != nil {
 		return nil, fmt.Errorf("reading the outbox: %w", pg.Translate(err))
 	}
-	return &roomsensor.Mail{
-		ID: row.ID, Kind: roomsensor.MailKind(row.Kind), CreatedAt: row.CreatedAt, Tries: int(row.Tries), To: row.Email,
+	return &alerting.Mail{
+		ID: row.ID, Kind: alerting.MailKind(row.Kind), CreatedAt: row.CreatedAt, Tries: int(row.Tries), To: row.Email,
 		Subject: row.Subject, Plain: row.Plain, HTML: row.Html, Stop: row.Stop,
 	}, nil
 }
@@ -138,16 +139,16 @@ func (s *Store) RetryMail(ctx context.Context, id uuid.UUID, at time.Time, failu
 const maxFailures = 20
 
 // MailFailures returns the mails of a team since a time that could not be sent so far, or never, the newest first.
-func (s *Store) MailFailures(ctx context.Context, teamID uuid.UUID, since time.Time) ([]roomsensor.MailFailure, error) {
+func (s *Store) MailFailures(ctx context.Context, teamID uuid.UUID, since time.Time) ([]alerting.MailFailure, error) {
 	rows, err := s.Queries.MailFailureList(ctx, s.Pool, db.MailFailureListParams{
 		TeamID: teamID, Since: since, Most: maxFailures,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("reading mails that failed: %w", pg.Translate(err))
 	}
-	return pg.Convert(rows, func(row *db.MailFailureListRow) roomsensor.MailFailure {
-		return roomsensor.MailFailure{
-			To: row.Email, Kind: roomsensor.MailKind(row.Kind), CreatedAt: row.CreatedAt, GaveUp: row.DoneAt != nil,
+	return pg.Convert(rows, func(row *db.MailFailureListRow) alerting.MailFailure {
+		return alerting.MailFailure{
+			To: row.Email, Kind: alerting.MailKind(row.Kind), CreatedAt: row.CreatedAt, GaveUp: row.DoneAt != nil,
 			Reason: row.Error,
 		}
 	}), nil

@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/airquality"
 )
 
 // limitColumn is a limit in the column limits of teams.
@@ -28,7 +29,7 @@ type ruleColumn struct {
 	Limit  limitColumn `json:"limit"`
 }
 
-func encodeLimits(limits *roomsensor.TeamLimits) ([]byte, error) {
+func encodeLimits(limits *airquality.TeamLimits) ([]byte, error) {
 	column := map[string]any{}
 	for _, m := range roomsensor.Metrics {
 		if l := limits.Limits[m]; !l.IsZero() {
@@ -54,9 +55,9 @@ func encodeLimits(limits *roomsensor.TeamLimits) ([]byte, error) {
 	return text, nil
 }
 
-func newLimitColumn(l roomsensor.Limit) (column limitColumn) {
-	bound := func(b roomsensor.Bound) *boundColumn {
-		if b == (roomsensor.Bound{}) {
+func newLimitColumn(l airquality.Limit) (column limitColumn) {
+	bound := func(b airquality.Bound) *boundColumn {
+		if b == (airquality.Bound{}) {
 			return nil
 		}
 		return new(boundColumn(b))
@@ -64,21 +65,21 @@ func newLimitColumn(l roomsensor.Limit) (column limitColumn) {
 	return limitColumn{bound(l.Low), bound(l.High)}
 }
 
-func (c *limitColumn) limit() (l roomsensor.Limit) {
-	bound := func(b *boundColumn) roomsensor.Bound {
+func (c *limitColumn) limit() (l airquality.Limit) {
+	bound := func(b *boundColumn) airquality.Bound {
 		if b == nil {
-			return roomsensor.Bound{}
+			return airquality.Bound{}
 		}
 		if b.Warn == nil {
 			b.Warn = b.Bad
 		}
-		return roomsensor.Bound(*b)
+		return airquality.Bound(*b)
 	}
-	return roomsensor.Limit{Low: bound(c.Low), High: bound(c.High)}
+	return airquality.Limit{Low: bound(c.Low), High: bound(c.High)}
 }
 
 // decodeLimits ignores what SQL can have stored beside limits and rules.
-func decodeLimits(text []byte) (limits roomsensor.TeamLimits) {
+func decodeLimits(text []byte) (limits airquality.TeamLimits) {
 	var column map[string]json.RawMessage
 	if json.Unmarshal(text, &column) != nil {
 		return limits
@@ -93,13 +94,13 @@ func decodeLimits(text []byte) (limits roomsensor.TeamLimits) {
 	if json.Unmarshal(column["rules"], &rules) != nil {
 		return limits
 	}
-	for i := range rules[:min(len(rules), roomsensor.MaxLimitRules)] {
+	for i := range rules[:min(len(rules), airquality.MaxLimitRules)] {
 		c := &rules[i]
 		m, known := roomsensor.MetricNamed(c.Metric)
 		if !known || (c.Device == nil) == (c.Tag == "") {
 			continue
 		}
-		rule := roomsensor.LimitRule{Tag: c.Tag, Metric: m, Limit: c.Limit.limit()}
+		rule := airquality.LimitRule{Tag: c.Tag, Metric: m, Limit: c.Limit.limit()}
 		if c.Device != nil {
 			rule.DeviceID = *c.Device
 		}

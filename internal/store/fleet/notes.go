@@ -9,6 +9,7 @@ import (
 
 	"roomsensor/db"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/accounts"
 	"roomsensor/internal/store/pg"
 )
 
@@ -31,7 +32,7 @@ func noteOf(row *db.NoteListRow) roomsensor.Note {
 		}
 	}
 	if row.Email != nil {
-		author := roomsensor.User{Email: *row.Email, Name: *row.DisplayName}
+		author := accounts.User{Email: *row.Email, Name: *row.DisplayName}
 		n.Author = author.DisplayName()
 	}
 	return n

@@ -14,6 +14,9 @@ import (
 	"roomsensor/db"
 	"roomsensor/internal/fairshare"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/accounts"
+	"roomsensor/internal/roomsensor/airquality"
+	"roomsensor/internal/roomsensor/alerting"
 	"roomsensor/internal/store/pg"
 	"roomsensor/internal/timezone"
 )
@@ -90,10 +93,10 @@ func (s *Store) CreateTeam(ctx context.Context, name string) (created roomsensor
 }
 
 // TeamSettings returns a team and what people set for it.
-func (s *Store) TeamSettings(ctx context.Context, teamID uuid.UUID) (roomsensor.TeamSettings, error) {
+func (s *Store) TeamSettings(ctx context.Context, teamID uuid.UUID) (accounts.TeamSettings, error) {
 	row, err := s.Queries.TeamSettingsGet(ctx, s.Pool, teamID)
 	if err != nil {
-		return roomsensor.TeamSettings{}, pg.TranslateByID(err, "reading a team", roomsensor.KindTeam, teamID.String())
+		return accounts.TeamSettings{}, pg.TranslateByID(err, "reading a team", roomsensor.KindTeam, teamID.String())
 	}
 	return TeamSettingsOf(&row), nil
 }
@@ -101,8 +104,8 @@ func (s *Store) TeamSettings(ctx context.Context, teamID uuid.UUID) (roomsensor.
 // UpdateTeamSettings changes a team with a function, which gets what is stored. Nothing changes if the function returns
 // an error, which is returned as it is.
 func (s *Store) UpdateTeamSettings(
-	ctx context.Context, teamID uuid.UUID, change func(*roomsensor.TeamSettings) error,
-) (team roomsensor.TeamSettings, err error) {
+	ctx context.Context, teamID uuid.UUID, change func(*accounts.TeamSettings) error,
+) (team accounts.TeamSettings, err error) {
 	err = s.InChange(ctx, "changing a team", func(tx pgx.Tx) error {
 		row, err := s.Queries.TeamSettingsLock(ctx, tx, teamID)
 		if err != nil {
@@ -130,16 +133,16 @@ func (s *Store) UpdateTeamSettings(
 }
 
 // TeamSettingsOf converts a row. SQL can have set a name that is not a zone: its times are shown in UTC.
-func TeamSettingsOf(row *db.Team) roomsensor.TeamSettings {
+func TeamSettingsOf(row *db.Team) accounts.TeamSettings {
 	zone, ok := timezone.Load(row.TimeZone)
 	if !ok {
 		zone = time.UTC
 	}
-	return roomsensor.TeamSettings{
+	return accounts.TeamSettings{
 		ID: row.ID, Name: row.Name, TimeZone: zone,
-		Night:  roomsensor.NightHours{Start: decodeClock(row.NightStart), End: decodeClock(row.NightEnd)},
+		Night:  airquality.NightHours{Start: decodeClock(row.NightStart), End: decodeClock(row.NightEnd)},
 		Limits: decodeLimits(row.Limits),
-		Alerts: roomsensor.AlertSettings{
+		Alerts: alerting.Settings{
 			Silent: time.Duration(row.AlertSilent) * time.Minute,
 			Bad:    time.Duration(row.AlertBad) * time.Minute, BadAtNight: row.AlertBadAtNight,
 			Coverage: int(row.AlertCoverage), Rejected: time.Duration(row.AlertRejects) * time.Minute,

@@ -8,6 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/accounts"
+	"roomsensor/internal/roomsensor/airquality"
+	"roomsensor/internal/roomsensor/alerting"
 	"roomsensor/internal/timezone"
 )
 
@@ -19,33 +22,33 @@ func TestUpdateTeamSettings(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "UTC", team.TimeZone.String())
 	team.TimeZone = time.UTC
-	require.Equal(t, roomsensor.TeamSettings{
-		ID: f.TeamID, Name: "Team", TimeZone: time.UTC, Night: roomsensor.DefaultNightHours,
-		Limits: roomsensor.TeamLimits{Limits: roomsensor.DefaultLimits()}, Alerts: roomsensor.DefaultAlertSettings,
+	require.Equal(t, accounts.TeamSettings{
+		ID: f.TeamID, Name: "Team", TimeZone: time.UTC, Night: airquality.DefaultNightHours,
+		Limits: airquality.TeamLimits{Limits: airquality.DefaultLimits()}, Alerts: alerting.DefaultSettings,
 	}, team)
 
 	want := team
-	want.Name, want.Night = "Name", roomsensor.NightHours{Start: 90, End: 6*60 + 5}
-	want.Limits.Limits = roomsensor.Limits{
-		roomsensor.Lux: {High: roomsensor.Bound{Warn: new(float32(10.1)), Bad: new(float32(20))}},
-		roomsensor.CO2: {Low: roomsensor.Bound{Warn: new(float32(0))}},
+	want.Name, want.Night = "Name", airquality.NightHours{Start: 90, End: 6*60 + 5}
+	want.Limits.Limits = airquality.Limits{
+		roomsensor.Lux: {High: airquality.Bound{Warn: new(float32(10.1)), Bad: new(float32(20))}},
+		roomsensor.CO2: {Low: airquality.Bound{Warn: new(float32(0))}},
 	}
-	want.Limits.Rules = []roomsensor.LimitRule{
-		{Tag: "kind=dorm", Metric: roomsensor.CO2, Limit: roomsensor.DefaultLimits()[roomsensor.CO2]},
+	want.Limits.Rules = []airquality.LimitRule{
+		{Tag: "kind=dorm", Metric: roomsensor.CO2, Limit: airquality.DefaultLimits()[roomsensor.CO2]},
 		{DeviceID: f.DeviceID, Metric: roomsensor.Sound},
 	}
-	want.Alerts = roomsensor.AlertSettings{
+	want.Alerts = alerting.Settings{
 		Silent: time.Hour, Bad: time.Minute, BadAtNight: true, Coverage: 100, Rejected: 2 * time.Hour, MailAt: 61, MailDay: time.Saturday,
 	}
 	want.TimeZone, _ = timezone.Load("Australia/Lord_Howe")
-	changed, err := f.UpdateTeamSettings(t.Context(), f.TeamID, func(team *roomsensor.TeamSettings) error {
+	changed, err := f.UpdateTeamSettings(t.Context(), f.TeamID, func(team *accounts.TeamSettings) error {
 		*team = want
 		return nil
 	})
 	require.NoError(t, err)
 	require.Equal(t, want, changed)
 	refused := roomsensor.Invalid("name", "no")
-	_, err = f.UpdateTeamSettings(t.Context(), f.TeamID, func(team *roomsensor.TeamSettings) error {
+	_, err = f.UpdateTeamSettings(t.Context(), f.TeamID, func(team *accounts.TeamSettings) error {
 		team.Name = "lost"
 		return refused
 	})
@@ -61,14 +64,14 @@ func TestUpdateTeamSettings(t *testing.T) {
 	team, err = f.TeamSettings(t.Context(), f.TeamID)
 	require.NoError(t, err)
 	require.Equal(t, time.UTC, team.TimeZone)
-	both := roomsensor.Bound{Warn: new(float32(16)), Bad: new(float32(16))}
-	require.Equal(t, roomsensor.TeamLimits{Limits: roomsensor.Limits{roomsensor.Temp: {Low: both}}}, team.Limits)
+	both := airquality.Bound{Warn: new(float32(16)), Bad: new(float32(16))}
+	require.Equal(t, airquality.TeamLimits{Limits: airquality.Limits{roomsensor.Temp: {Low: both}}}, team.Limits)
 	for _, sql := range []string{"night_start = '24:00'", "night_end = '07:00:30'", "night_end = night_start", "limits = '[]'"} {
 		_, err := f.SQL.Exec(t.Context(), "UPDATE teams SET "+sql)
 		require.ErrorContains(t, err, "check constraint", sql)
 	}
 	_, err = f.TeamSettings(t.Context(), uuid.New())
 	require.ErrorIs(t, err, roomsensor.ErrNotFound)
-	_, err = f.UpdateTeamSettings(t.Context(), uuid.New(), func(*roomsensor.TeamSettings) error { return nil })
+	_, err = f.UpdateTeamSettings(t.Context(), uuid.New(), func(*accounts.TeamSettings) error { return nil })
 	require.ErrorIs(t, err, roomsensor.ErrNotFound)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/accounts"
 	"roomsensor/internal/store"
 	"roomsensor/test/dbtest"
 )
@@ -64,7 +65,7 @@ func TestAudit(t *testing.T) {
 		},
 		{
 			func() error {
-				_, err := f.UpdateTeamSettings(ctx, f.TeamID, func(team *roomsensor.TeamSettings) error {
+				_, err := f.UpdateTeamSettings(ctx, f.TeamID, func(team *accounts.TeamSettings) error {
 					team.Night.Start++
 					return nil
 				})

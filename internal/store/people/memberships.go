@@ -9,32 +9,33 @@ import (
 
 	"roomsensor/db"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/accounts"
 	"roomsensor/internal/store/fleet"
 	"roomsensor/internal/store/pg"
 )
 
 // Membership returns the role of a person in a team, or ErrNotFound if the person is not a member.
-func (s *Store) Membership(ctx context.Context, teamID, userID uuid.UUID) (roomsensor.Membership, error) {
+func (s *Store) Membership(ctx context.Context, teamID, userID uuid.UUID) (accounts.Membership, error) {
 	row, err := s.Queries.MembershipGet(ctx, s.Pool, db.MembershipGetParams{TeamID: teamID, UserID: userID})
 	if err != nil {
-		return roomsensor.Membership{}, fmt.Errorf("reading a membership: %w", pg.Translate(err))
+		return accounts.Membership{}, fmt.Errorf("reading a membership: %w", pg.Translate(err))
 	}
 	return membership(row.Role, &row.Team), nil
 }
 
 // Memberships lists the teams of a person by name.
-func (s *Store) Memberships(ctx context.Context, userID uuid.UUID) ([]roomsensor.Membership, error) {
+func (s *Store) Memberships(ctx context.Context, userID uuid.UUID) ([]accounts.Membership, error) {
 	rows, err := s.Queries.MembershipListByUser(ctx, s.Pool, userID)
 	if err != nil {
 		return nil, fmt.Errorf("listing memberships: %w", pg.Translate(err))
 	}
-	return pg.Convert(rows, func(row *db.MembershipListByUserRow) roomsensor.Membership {
+	return pg.Convert(rows, func(row *db.MembershipListByUserRow) accounts.Membership {
 		return membership(row.Role, &row.Team)
 	}), nil
 }
 
-func membership(role string, team *db.Team) roomsensor.Membership {
-	return roomsensor.Membership{Team: fleet.TeamSettingsOf(team), Role: roleOf(role)}
+func membership(role string, team *db.Team) accounts.Membership {
+	return accounts.Membership{Team: fleet.TeamSettingsOf(team), Role: roleOf(role)}
 }
 
 // roleOf converts the name of a role; empty is NoRole. The database accepts no other names.
@@ -44,14 +45,14 @@ func roleOf(name string) roomsensor.Role {
 }
 
 // Members lists the members of a team by email address. There are at most roomsensor.MaxMembers.
-func (s *Store) Members(ctx context.Context, teamID uuid.UUID) ([]roomsensor.Member, error) {
+func (s *Store) Members(ctx context.Context, teamID uuid.UUID) ([]accounts.Member, error) {
 	rows, err := s.Queries.MembershipList(ctx, s.Pool, teamID)
 	if err != nil {
 		return nil, fmt.Errorf("listing members: %w", pg.Translate(err))
 	}
-	return pg.Convert(rows, func(row *db.MembershipListRow) roomsensor.Member {
-		return roomsensor.Member{
-			User: roomsensor.User{ID: row.ID, Email: row.Email, Name: row.DisplayName, DisabledAt: row.DisabledAt},
+	return pg.Convert(rows, func(row *db.MembershipListRow) accounts.Member {
+		return accounts.Member{
+			User: accounts.User{ID: row.ID, Email: row.Email, Name: row.DisplayName, DisabledAt: row.DisabledAt},
 			Role: roleOf(row.Role), Since: row.CreatedAt, OtherTeams: int(row.Others),
 		}
 	}), nil
@@ -84,7 +85,7 @@ func (s *Store) changeMember(
 			return err
 		}
 		if role != roomsensor.Admin && len(admins) == 1 && admins[0] == userID {
-			return &roomsensor.MemberConflictError{Conflict: roomsensor.ConflictLastAdmin}
+			return &accounts.MemberConflictError{Conflict: accounts.ConflictLastAdmin}
 		}
 		return pg.ChangedRow(change(tx))
 	})

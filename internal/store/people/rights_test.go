@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/accounts"
 )
 
 // person adds a person with a password to some teams.
@@ -44,8 +45,8 @@ func (f *fixture) as(t *testing.T, user uuid.UUID) context.Context {
 	})
 }
 
-func newLink(token string) roomsensor.NewLink {
-	return roomsensor.NewLink{TokenSHA256: sha256.Sum256([]byte(token)), ExpiresAt: time.Now().Add(time.Hour)}
+func newLink(token string) accounts.NewLink {
+	return accounts.NewLink{TokenSHA256: sha256.Sum256([]byte(token)), ExpiresAt: time.Now().Add(time.Hour)}
 }
 
 // linkCase has an admin of a team who made two links, an invitation for a guest and a reset for a member, and an operator
@@ -184,7 +185,7 @@ func TestRightOfChange(t *testing.T) {
 			return err
 		},
 		"settings": func(ctx context.Context) error {
-			_, err := f.UpdateTeamSettings(ctx, f.TeamID, func(s *roomsensor.TeamSettings) error { s.Night.Start++; return nil })
+			_, err := f.UpdateTeamSettings(ctx, f.TeamID, func(s *accounts.TeamSettings) error { s.Night.Start++; return nil })
 			return err
 		},
 		"invitation": func(ctx context.Context) error {
@@ -197,7 +198,7 @@ func TestRightOfChange(t *testing.T) {
 			return f.AddNote(ctx, f.TeamID, &roomsensor.Note{DeviceID: f.DeviceID, At: time.Now(), Text: "x"})
 		},
 		"shared link": func(ctx context.Context) error {
-			return f.Share(ctx, f.TeamID, roomsensor.Shared{DeviceIDs: []uuid.UUID{f.DeviceID}}, newLink("z"))
+			return f.Share(ctx, f.TeamID, accounts.Shared{DeviceIDs: []uuid.UUID{f.DeviceID}}, newLink("z"))
 		},
 		"retirement": func(ctx context.Context) error {
 			_, err := f.RetireDevice(ctx, f.TeamID, f.DeviceID, time.Now())

@@ -11,29 +11,29 @@ import (
 	"github.com/google/uuid"
 
 	"roomsensor/db"
-	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/accounts"
 	"roomsensor/internal/store/pg"
 )
 
 // attemptKeys are the hashes under which an attempt is counted.
 type attemptKeys struct{ network, pair, source, account []byte }
 
-func keysOf(a roomsensor.SignInAttempt) attemptKeys {
+func keysOf(a accounts.SignInAttempt) attemptKeys {
 	hash := func(parts ...string) []byte {
 		sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 		return sum[:]
 	}
 	email := strings.ToLower(a.Email)
-	network := hash("network", roomsensor.Network(a.Address))
+	network := hash("network", accounts.Network(a.Address))
 	return attemptKeys{network, hash("pair", email, a.Source()), hash("source", a.Source()), hash("account", email)}
 }
 
 // CountSignIn counts an attempt to sign in before its password is checked. It returns how long the person has to wait,
 // or 0 if the attempt is allowed. The table has three rows per attempt of the last 15 minutes at most, and of a network
 // that is refused only one.
-func (s *Store) CountSignIn(ctx context.Context, a roomsensor.SignInAttempt) (wait time.Duration, err error) {
+func (s *Store) CountSignIn(ctx context.Context, a accounts.SignInAttempt) (wait time.Duration, err error) {
 	keys := keysOf(a)
-	wait, err = s.countAttempt(ctx, map[string]int32{string(keys.network): roomsensor.MaxNetworkAttempts})
+	wait, err = s.countAttempt(ctx, map[string]int32{string(keys.network): accounts.MaxNetworkAttempts})
 	if err != nil || wait > 0 {
 		return wait, err
 	}
@@ -43,12 +43,12 @@ func (s *Store) CountSignIn(ctx context.Context, a roomsensor.SignInAttempt) (wa
 	if err != nil {
 		return 0, fmt.Errorf("reading the addresses of a user: %w", pg.Translate(err))
 	}
-	ofAccount := int32(roomsensor.MaxUserAttempts)
+	ofAccount := int32(accounts.MaxUserAttempts)
 	if known {
 		ofAccount = math.MaxInt32
 	}
 	return s.countAttempt(ctx, map[string]int32{
-		string(keys.pair): roomsensor.MaxPairAttempts, string(keys.source): roomsensor.MaxSourceAttempts,
+		string(keys.pair): accounts.MaxPairAttempts, string(keys.source): accounts.MaxSourceAttempts,
 		string(keys.account): ofAccount,
 	})
 }
@@ -72,7 +72,7 @@ func (s *Store) countAttempt(ctx context.Context, limits map[string]int32) (wait
 }
 
 // SignedIn forgets the failed attempts for an account, and remembers the address.
-func (s *Store) SignedIn(ctx context.Context, userID uuid.UUID, a roomsensor.SignInAttempt) error {
+func (s *Store) SignedIn(ctx context.Context, userID uuid.UUID, a accounts.SignInAttempt) error {
 	keys := keysOf(a)
 	err := s.Queries.SignInAttemptDelete(ctx, s.Pool, [][]byte{keys.pair, keys.account})
 	if err == nil {

@@ -11,6 +11,7 @@ import (
 
 	"roomsensor/db"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/accounts"
 	"roomsensor/internal/store/pg"
 )
 
@@ -18,8 +19,8 @@ import (
 // the team, and adds the person if there is none. Its error is a MemberConflictError for a member, for a disabled
 // account, and for a team with too many members.
 func (s *Store) Invite(
-	ctx context.Context, teamID uuid.UUID, email string, role roomsensor.Role, link roomsensor.NewLink,
-) (invited roomsensor.User, err error) {
+	ctx context.Context, teamID uuid.UUID, email string, role roomsensor.Role, link accounts.NewLink,
+) (invited accounts.User, err error) {
 	err = s.InChange(ctx, "inviting a user", func(tx pgx.Tx) error {
 		if err := s.Queries.UserInsert(ctx, tx, email); err != nil {
 			return err
@@ -35,21 +36,21 @@ func (s *Store) Invite(
 		name := role.String()
 		return s.Queries.SignInLinkInsert(ctx, tx, db.SignInLinkInsertParams{
 			TokenSha256: link.TokenSHA256[:], UserID: invited.ID, TeamID: &teamID, Role: &name,
-			MadeBy: pg.PersonOf(ctx), Purpose: string(roomsensor.LinkInvitation), ExpiresAt: link.ExpiresAt,
+			MadeBy: pg.PersonOf(ctx), Purpose: string(accounts.LinkInvitation), ExpiresAt: link.ExpiresAt,
 		})
 	})
 	return invited, err
 }
 
 // checkInvitation refuses an invitation that would have no use, and deletes an earlier one.
-func (s *Store) checkInvitation(ctx context.Context, tx pgx.Tx, teamID uuid.UUID, invited *roomsensor.User) error {
+func (s *Store) checkInvitation(ctx context.Context, tx pgx.Tx, teamID uuid.UUID, invited *accounts.User) error {
 	if invited.DisabledAt != nil {
-		return &roomsensor.MemberConflictError{Conflict: roomsensor.ConflictDisabled}
+		return &accounts.MemberConflictError{Conflict: accounts.ConflictDisabled}
 	}
 	_, err := s.Queries.MembershipGet(ctx, tx, db.MembershipGetParams{TeamID: teamID, UserID: invited.ID})
 	switch {
 	case err == nil:
-		return &roomsensor.MemberConflictError{Conflict: roomsensor.ConflictMember}
+		return &accounts.MemberConflictError{Conflict: accounts.ConflictMember}
 	case !errors.Is(err, pgx.ErrNoRows):
 		return err
 	}
@@ -61,21 +62,21 @@ func (s *Store) checkInvitation(ctx context.Context, tx pgx.Tx, teamID uuid.UUID
 	if errors.Is(err, pgx.ErrNoRows) {
 		return &roomsensor.NotFoundError{Kind: roomsensor.KindTeam, ID: teamID.String()}
 	}
-	if err == nil && members >= roomsensor.MaxMembers {
-		return &roomsensor.MemberConflictError{Conflict: roomsensor.ConflictFull}
+	if err == nil && members >= accounts.MaxMembers {
+		return &accounts.MemberConflictError{Conflict: accounts.ConflictFull}
 	}
 	return err
 }
 
 // Links lists the links of a team that can be used, by email address.
-func (s *Store) Links(ctx context.Context, teamID uuid.UUID) ([]roomsensor.TeamLink, error) {
+func (s *Store) Links(ctx context.Context, teamID uuid.UUID) ([]accounts.TeamLink, error) {
 	rows, err := s.Queries.SignInLinkListByTeam(ctx, s.Pool, &teamID)
 	if err != nil {
 		return nil, fmt.Errorf("listing links: %w", pg.Translate(err))
 	}
-	return pg.Convert(rows, func(row *db.SignInLinkListByTeamRow) roomsensor.TeamLink {
-		return roomsensor.TeamLink{
-			User: roomsensor.User{ID: row.ID, Email: row.Email}, Purpose: roomsensor.LinkPurpose(row.Purpose),
+	return pg.Convert(rows, func(row *db.SignInLinkListByTeamRow) accounts.TeamLink {
+		return accounts.TeamLink{
+			User: accounts.User{ID: row.ID, Email: row.Email}, Purpose: accounts.LinkPurpose(row.Purpose),
 			Role: roleOf(pg.Text(row.Role)), MadeBy: pg.Text(row.MadeBy), ExpiresAt: row.ExpiresAt,
 		}
 	}), nil
@@ -91,14 +92,14 @@ func (s *Store) RevokeLinks(ctx context.Context, teamID, userID uuid.UUID) error
 
 // ResetPassword stores a link of an operator with which a person sets another password. It replaces earlier ones, those
 // of admins too. The password stays valid until then. Its error is a MemberConflictError for a disabled account.
-func (s *Store) ResetPassword(ctx context.Context, userID uuid.UUID, link roomsensor.NewLink) error {
+func (s *Store) ResetPassword(ctx context.Context, userID uuid.UUID, link accounts.NewLink) error {
 	return s.InChange(ctx, "resetting a password", func(tx pgx.Tx) error {
 		row, err := s.Queries.UserGet(ctx, tx, userID)
 		if err != nil {
 			return err
 		}
 		if row.DisabledAt != nil {
-			return &roomsensor.MemberConflictError{Conflict: roomsensor.ConflictDisabled}
+			return &accounts.MemberConflictError{Conflict: accounts.ConflictDisabled}
 		}
 		return s.insertReset(ctx, tx, userID, nil, link)
 	})
@@ -106,7 +107,7 @@ func (s *Store) ResetPassword(ctx context.Context, userID uuid.UUID, link roomse
 
 // ResetMember is ResetPassword for an admin of a team. It replaces earlier links of admins of the team only. Its error
 // is a MemberConflictError for a person of other teams too: an admin who sets the password could sign in to these.
-func (s *Store) ResetMember(ctx context.Context, teamID, userID uuid.UUID, link roomsensor.NewLink) error {
+func (s *Store) ResetMember(ctx context.Context, teamID, userID uuid.UUID, link accounts.NewLink) error {
 	return s.InChange(ctx, "resetting a password", func(tx pgx.Tx) error {
 		if err := s.insertReset(ctx, tx, userID, &teamID, link); err != nil {
 			return err
@@ -121,9 +122,9 @@ func (s *Store) ResetMember(ctx context.Context, teamID, userID uuid.UUID, link 
 
 // insertReset stores a link for another password instead of the earlier ones of the team; without a team, of all.
 func (s *Store) insertReset(
-	ctx context.Context, tx pgx.Tx, userID uuid.UUID, teamID *uuid.UUID, link roomsensor.NewLink,
+	ctx context.Context, tx pgx.Tx, userID uuid.UUID, teamID *uuid.UUID, link accounts.NewLink,
 ) error {
-	purpose := string(roomsensor.LinkReset)
+	purpose := string(accounts.LinkReset)
 	p := db.SignInLinkDeleteParams{UserID: userID, TeamID: teamID, Purpose: &purpose}
 	if _, err := s.Queries.SignInLinkDelete(ctx, tx, p); err != nil {
 		return err
@@ -143,18 +144,18 @@ func (s *Store) whyNoReset(ctx context.Context, tx pgx.Tx, teamID, userID uuid.U
 	if err != nil {
 		return err
 	}
-	return &roomsensor.MemberConflictError{Conflict: roomsensor.ConflictOtherTeams}
+	return &accounts.MemberConflictError{Conflict: accounts.ConflictOtherTeams}
 }
 
 // SignInLink returns the link with a token, or ErrNotFound if it does not exist, was used or has expired.
-func (s *Store) SignInLink(ctx context.Context, token string) (roomsensor.SignInLink, error) {
+func (s *Store) SignInLink(ctx context.Context, token string) (accounts.SignInLink, error) {
 	row, err := s.Queries.SignInLinkGet(ctx, s.Pool, hashed(token))
 	if err != nil {
-		return roomsensor.SignInLink{}, fmt.Errorf("reading a link: %w", pg.Translate(err))
+		return accounts.SignInLink{}, fmt.Errorf("reading a link: %w", pg.Translate(err))
 	}
-	link := roomsensor.SignInLink{
-		Purpose: roomsensor.LinkPurpose(row.Purpose), Role: roleOf(pg.Text(row.Role)), ExpiresAt: row.ExpiresAt,
-		User: roomsensor.User{ID: row.UserID, Email: row.Email, Name: row.DisplayName, HasPassword: row.HasPassword},
+	link := accounts.SignInLink{
+		Purpose: accounts.LinkPurpose(row.Purpose), Role: roleOf(pg.Text(row.Role)), ExpiresAt: row.ExpiresAt,
+		User: accounts.User{ID: row.UserID, Email: row.Email, Name: row.DisplayName, HasPassword: row.HasPassword},
 	}
 	if row.TeamID != nil {
 		link.Team = roomsensor.Team{ID: *row.TeamID, Name: *row.TeamName}
@@ -167,7 +168,7 @@ func (s *Store) SignInLink(ctx context.Context, token string) (roomsensor.SignIn
 // the link can no longer be used in this way.
 func (s *Store) AcceptInvitation(ctx context.Context, token string, userID uuid.UUID, name, hash string) error {
 	return s.InChange(ctx, "accepting an invitation", func(tx pgx.Tx) error {
-		link, err := s.useLink(ctx, tx, token, roomsensor.LinkInvitation)
+		link, err := s.useLink(ctx, tx, token, accounts.LinkInvitation)
 		if err != nil {
 			return err
 		}
@@ -190,9 +191,9 @@ func (s *Store) AcceptInvitation(ctx context.Context, token string, userID uuid.
 
 // UseReset sets the password of the person of a link and ends all sessions. Its error is ErrNotFound if the link can no
 // longer be used.
-func (s *Store) UseReset(ctx context.Context, token, hash string) (changed roomsensor.User, err error) {
+func (s *Store) UseReset(ctx context.Context, token, hash string) (changed accounts.User, err error) {
 	err = s.InChange(ctx, "resetting a password", func(tx pgx.Tx) error {
-		link, err := s.useLink(ctx, tx, token, roomsensor.LinkReset)
+		link, err := s.useLink(ctx, tx, token, accounts.LinkReset)
 		if err != nil {
 			return err
 		}
@@ -205,7 +206,7 @@ func (s *Store) UseReset(ctx context.Context, token, hash string) (changed rooms
 
 // useLink marks a link with a purpose as used. Its error is pgx.ErrNoRows if the link cannot be used.
 func (s *Store) useLink(
-	ctx context.Context, tx pgx.Tx, token string, purpose roomsensor.LinkPurpose,
+	ctx context.Context, tx pgx.Tx, token string, purpose accounts.LinkPurpose,
 ) (db.SignInLinkUseRow, error) {
 	link, err := s.Queries.SignInLinkUse(ctx, tx, hashed(token))
 	if err == nil && link.Purpose != string(purpose) {

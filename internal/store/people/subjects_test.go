@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/accounts"
 	"roomsensor/internal/store/people"
 )
 
@@ -325,7 +326,7 @@ func TestDeleteUser(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	const email = "zoe@example.com"
-	invited, err := f.Invite(t.Context(), f.TeamID, email, roomsensor.Admin, roomsensor.NewLink{ExpiresAt: time.Now().Add(time.Hour)})
+	invited, err := f.Invite(t.Context(), f.TeamID, email, roomsensor.Admin, accounts.NewLink{ExpiresAt: time.Now().Add(time.Hour)})
 	require.NoError(t, err)
 	f.Exec(t, `INSERT INTO memberships (user_id, team_id, role) VALUES ($1, $2, 'admin')`, invited.ID, f.TeamID)
 	f.Exec(t, `UPDATE users SET display_name = 'Zoë'`)

@@ -11,6 +11,7 @@ import (
 
 	"roomsensor/db"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/accounts"
 	"roomsensor/internal/store/fleet"
 	"roomsensor/internal/store/pg"
 )
@@ -25,23 +26,23 @@ type Store struct {
 func New(d *pg.DB, f *fleet.Store) *Store { return &Store{d, f} }
 
 // User returns a person, also one who may no longer sign in.
-func (s *Store) User(ctx context.Context, userID uuid.UUID) (roomsensor.User, error) {
+func (s *Store) User(ctx context.Context, userID uuid.UUID) (accounts.User, error) {
 	row, err := s.Queries.UserGet(ctx, s.Pool, userID)
 	if err != nil {
-		return roomsensor.User{}, fmt.Errorf("reading a user: %w", pg.Translate(err))
+		return accounts.User{}, fmt.Errorf("reading a user: %w", pg.Translate(err))
 	}
 	return user(&row), nil
 }
 
 // Credentials returns the person with an email address. Letter case does not matter. Its error is ErrNotFound if there
 // is none, or one who may not sign in.
-func (s *Store) Credentials(ctx context.Context, email string) (roomsensor.Credentials, error) {
+func (s *Store) Credentials(ctx context.Context, email string) (accounts.Credentials, error) {
 	row, err := s.Queries.UserGetCredentials(ctx, s.Pool, email)
 	if err != nil {
-		return roomsensor.Credentials{}, fmt.Errorf("reading credentials: %w", pg.Translate(err))
+		return accounts.Credentials{}, fmt.Errorf("reading credentials: %w", pg.Translate(err))
 	}
-	return roomsensor.Credentials{
-		User: roomsensor.User{
+	return accounts.Credentials{
+		User: accounts.User{
 			ID: row.ID, Email: row.Email, Name: row.DisplayName, HasPassword: true,
 			CreatedAt: row.CreatedAt, SignedOutAt: pg.UTC(row.SignedOutAt),
 		},
@@ -50,16 +51,16 @@ func (s *Store) Credentials(ctx context.Context, email string) (roomsensor.Crede
 }
 
 // UserByEmail returns the person with an email address. Letter case does not matter.
-func (s *Store) UserByEmail(ctx context.Context, email string) (roomsensor.User, error) {
+func (s *Store) UserByEmail(ctx context.Context, email string) (accounts.User, error) {
 	row, err := s.Queries.UserGetByEmail(ctx, s.Pool, email)
 	if err != nil {
-		return roomsensor.User{}, pg.TranslateByID(err, "reading a user", roomsensor.KindUser, email)
+		return accounts.User{}, pg.TranslateByID(err, "reading a user", roomsensor.KindUser, email)
 	}
 	return user((*db.UserGetRow)(&row)), nil
 }
 
 // Users lists all people with their teams, the oldest account first.
-func (s *Store) Users(ctx context.Context) (all []roomsensor.UserTeams, err error) {
+func (s *Store) Users(ctx context.Context) (all []accounts.UserTeams, err error) {
 	rows, err := s.Queries.UserList(ctx, s.Pool)
 	if err != nil {
 		return nil, fmt.Errorf("listing users: %w", pg.Translate(err))
@@ -67,15 +68,15 @@ func (s *Store) Users(ctx context.Context) (all []roomsensor.UserTeams, err erro
 	for i := range rows {
 		row := &rows[i]
 		if len(all) == 0 || all[len(all)-1].User.ID != row.ID {
-			all = append(all, roomsensor.UserTeams{User: roomsensor.User{
+			all = append(all, accounts.UserTeams{User: accounts.User{
 				ID: row.ID, Email: row.Email, Name: row.DisplayName, HasPassword: row.HasPassword,
 				CreatedAt: row.CreatedAt, DisabledAt: row.DisabledAt,
 			}})
 		}
 		if row.TeamID != nil {
 			last := &all[len(all)-1]
-			last.Teams = append(last.Teams, roomsensor.Membership{
-				Team: roomsensor.TeamSettings{ID: *row.TeamID, Name: *row.TeamName}, Role: roleOf(pg.Text(row.Role)),
+			last.Teams = append(last.Teams, accounts.Membership{
+				Team: accounts.TeamSettings{ID: *row.TeamID, Name: *row.TeamName}, Role: roleOf(pg.Text(row.Role)),
 			})
 		}
 	}
@@ -86,7 +87,7 @@ func (s *Store) Users(ctx context.Context) (all []roomsensor.UserTeams, err erro
 // new session may begin.
 func (s *Store) ChangePassword(
 	ctx context.Context, userID uuid.UUID, hash string,
-) (changed roomsensor.User, err error) {
+) (changed accounts.User, err error) {
 	err = s.InChange(ctx, "changing a password", func(tx pgx.Tx) error {
 		row, err := s.Queries.UserSetPassword(ctx, tx, db.UserSetPasswordParams{UserID: userID, PasswordHash: &hash})
 		changed = user((*db.UserGetRow)(&row))
@@ -157,8 +158,8 @@ func (s *Store) EnableUser(ctx context.Context, userID uuid.UUID) error {
 	return s.InChange(ctx, "enabling a user", func(tx pgx.Tx) error { return s.Queries.UserEnable(ctx, tx, userID) })
 }
 
-func user(row *db.UserGetRow) roomsensor.User {
-	return roomsensor.User{
+func user(row *db.UserGetRow) accounts.User {
+	return accounts.User{
 		ID: row.ID, Email: row.Email, Name: row.DisplayName, HasPassword: row.HasPassword,
 		CreatedAt: row.CreatedAt, DisabledAt: row.DisabledAt, SignedOutAt: pg.UTC(row.SignedOutAt),
 		Format: roomsensor.FormatChoice{Fahrenheit: row.Fahrenheit, Hour12: row.Hour12, MonthFirst: row.MonthFirst},

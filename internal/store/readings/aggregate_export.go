@@ -13,6 +13,7 @@ import (
 	"roomsensor/db"
 	"roomsensor/internal/fairshare"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/aggregate"
 	"roomsensor/internal/store/pg"
 )
 
@@ -23,7 +24,7 @@ const countedReadings = 4_000_000
 // AggregateExport is an export of aggregates that was read completely, so that its transaction does not wait for a slow
 // client. A line with readings takes up to 80 bytes.
 type AggregateExport struct {
-	query    roomsensor.AggregateExportQuery
+	query    aggregate.ExportQuery
 	expected []roomsensor.Window // by the rank of the device
 	lines    int
 	blocks   []*aggregateBlock
@@ -32,8 +33,8 @@ type AggregateExport struct {
 // OpenAggregates reads the aggregates that a query selects. It returns a TooManyRowsError if there are more than
 // MaxExportRows lines. If the query only counts, Each calls nothing.
 func (s *Store) OpenAggregates(
-	ctx context.Context, teamID uuid.UUID, q roomsensor.AggregateExportQuery,
-) (roomsensor.AggregateExport, error) {
+	ctx context.Context, teamID uuid.UUID, q aggregate.ExportQuery,
+) (aggregate.Export, error) {
 	held, err := s.teamExports.Acquire(ctx, fairshare.Owner{Team: teamID}, 1)
 	if err != nil {
 		return nil, err
@@ -56,7 +57,7 @@ func (s *Store) OpenAggregates(
 
 // readAggregates reads an export of aggregates from one snapshot.
 func (s *Store) readAggregates(
-	ctx context.Context, conn *pgxpool.Conn, teamID uuid.UUID, q roomsensor.AggregateExportQuery,
+	ctx context.Context, conn *pgxpool.Conn, teamID uuid.UUID, q aggregate.ExportQuery,
 ) (*AggregateExport, error) {
 	e := &AggregateExport{query: q}
 	//nolint:wrapcheck // OpenAggregates wraps it.
@@ -226,7 +227,7 @@ func (e *AggregateExport) Rows() int { return e.lines }
 
 // Each calls do for every line, by bucket_at, then device_id. It stops at the first error of do and returns it. do must
 // not keep the row. Each may be called once, because it releases the lines.
-func (e *AggregateExport) Each(ctx context.Context, do func(*roomsensor.AggregateRow) error) error {
+func (e *AggregateExport) Each(ctx context.Context, do func(*aggregate.Row) error) error {
 	for len(e.blocks) > 0 {
 		block := e.blocks[0]
 		e.blocks[0], e.blocks = nil, e.blocks[1:]
@@ -241,7 +242,7 @@ func (e *AggregateExport) Each(ctx context.Context, do func(*roomsensor.Aggregat
 }
 
 // eachOf calls do for the lines of a block. Lines without readings are not in it.
-func (e *AggregateExport) eachOf(block *aggregateBlock, do func(*roomsensor.AggregateRow) error) error {
+func (e *AggregateExport) eachOf(block *aggregateBlock, do func(*aggregate.Row) error) error {
 	next := 0
 	cell := uint32(0)
 	for bucket := range e.query.Calendar.Buckets(block.extent) {
@@ -251,7 +252,7 @@ func (e *AggregateExport) eachOf(block *aggregateBlock, do func(*roomsensor.Aggr
 			if !found && !e.query.Fill {
 				continue
 			}
-			row := roomsensor.AggregateRow{DeviceID: e.query.Devices[rank]}
+			row := aggregate.Row{DeviceID: e.query.Devices[rank]}
 			row.Bucket, row.Expected = bucket, e.expected[rank].Intersect(bucket).Buckets()
 			if found {
 				row.Present, row.Metrics = block.line(next)

@@ -13,6 +13,7 @@ import (
 
 	"roomsensor/db"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/aggregate"
 	"roomsensor/internal/store/pg"
 )
 
@@ -29,8 +30,8 @@ const (
 // newest first. The result may end early, but has at least one bucket. It returns ErrNotFound if the team does not have
 // the device.
 func (s *Store) DeviceAggregates(
-	ctx context.Context, teamID, deviceID uuid.UUID, q roomsensor.AggregateQuery,
-) (list []roomsensor.Aggregate, err error) {
+	ctx context.Context, teamID, deviceID uuid.UUID, q aggregate.Query,
+) (list []aggregate.Aggregate, err error) {
 	began := time.Now()
 	err = s.ReadSnapshot(ctx, "reading aggregates", func(ctx context.Context, tx pgx.Tx) error {
 		list = list[:0]
@@ -91,7 +92,7 @@ type aggregation struct {
 	rank     map[uuid.UUID]int   // of each device in devices
 	expected []roomsensor.Window // by rank, the expected buckets of the window (A3.3)
 	valid    []roomsensor.Window // the hours that may be read from readings_hourly, ascending
-	spare    []roomsensor.Tally  // of the last grid, for the next one
+	spare    []aggregate.Tally   // of the last grid, for the next one
 }
 
 // begin reads what does not depend on the buckets. Devices that the team does not have are left out.
@@ -124,7 +125,7 @@ type grid struct {
 	ids     []uuid.UUID
 	buckets []roomsensor.Window // the oldest first
 	cells   []int32             // by bucket, then device: the number of the tally, from 1; 0 is none
-	tallies []roomsensor.Tally
+	tallies []aggregate.Tally
 	at      int // the bucket of the last reading: that of the next one is often the same
 }
 
@@ -167,7 +168,7 @@ func (g *grid) readCells(ctx context.Context) error {
 func (g *grid) cell(rank, bucket int) int { return bucket*len(g.ids) + rank - g.first }
 
 // tally returns the tally of a device at a time.
-func (g *grid) tally(rank int, at time.Time) *roomsensor.Tally {
+func (g *grid) tally(rank int, at time.Time) *aggregate.Tally {
 	if bucket := g.buckets[g.at]; at.Before(bucket.From) || !at.Before(bucket.To) {
 		g.at, _ = slices.BinarySearchFunc(g.buckets, at, func(w roomsensor.Window, at time.Time) int {
 			switch {
@@ -181,7 +182,7 @@ func (g *grid) tally(rank int, at time.Time) *roomsensor.Tally {
 	}
 	cell := &g.cells[g.cell(rank, g.at)]
 	if *cell == 0 {
-		g.tallies = append(g.tallies, roomsensor.Tally{})
+		g.tallies = append(g.tallies, aggregate.Tally{})
 		*cell = int32(len(g.tallies)) //nolint:gosec // A grid is small.
 	}
 	return &g.tallies[*cell-1]
@@ -292,7 +293,7 @@ func (g *grid) undecided() (parts []devicePart) {
 		if _, ok := tally.Aggregate(roomsensor.Window{}, 0); ok {
 			continue
 		}
-		*tally = roomsensor.Tally{}
+		*tally = aggregate.Tally{}
 		rank, bucket := g.first+i%len(g.ids), i/len(g.ids)
 		parts = append(parts, devicePart{rank, g.window.Intersect(g.buckets[bucket])})
 	}
@@ -300,8 +301,8 @@ func (g *grid) undecided() (parts []devicePart) {
 }
 
 // aggregate returns the result of a device in a bucket.
-func (g *grid) aggregate(rank, bucket int) roomsensor.Aggregate {
-	var tally roomsensor.Tally
+func (g *grid) aggregate(rank, bucket int) aggregate.Aggregate {
+	var tally aggregate.Tally
 	if n := g.cells[g.cell(rank, bucket)]; n > 0 {
 		tally = g.tallies[n-1]
 	}

@@ -16,6 +16,7 @@ import (
 
 	"roomsensor/internal/dev/postgres"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/aggregate"
 	"roomsensor/internal/timezone"
 	"roomsensor/test/conformance"
 	"roomsensor/test/dbtest"
@@ -91,8 +92,8 @@ func (m *aggregateModel) load(ctx context.Context, t require.TestingT) {
 }
 
 // aggregate computes an aggregate with plain arithmetic over the readings (A1.6, A1.7).
-func (m *aggregateModel) aggregate(device uuid.UUID, bucket, window roomsensor.Window, now time.Time) roomsensor.Aggregate {
-	a := roomsensor.Aggregate{Bucket: bucket}
+func (m *aggregateModel) aggregate(device uuid.UUID, bucket, window roomsensor.Window, now time.Time) aggregate.Aggregate {
+	a := aggregate.Aggregate{Bucket: bucket}
 	part := bucket.Intersect(window)
 	expected := roomsensor.Expected(window, m.units[device], now)
 	sums := [roomsensor.MetricCount]*big.Rat{}
@@ -188,9 +189,9 @@ func (m *aggregateModel) deliverLate(t *testing.T, rt *rapid.T) {
 }
 
 // drawQuery draws a window near a change of clocks, its buckets, and an instant.
-func drawQuery(rt *rapid.T) (w roomsensor.Window, calendar roomsensor.Calendar, now time.Time) {
+func drawQuery(rt *rapid.T) (w roomsensor.Window, calendar aggregate.Calendar, now time.Time) {
 	zone, _ := timezone.Load(rapid.SampledFrom(aggregateZones).Draw(rt, "zone"))
-	calendar = roomsensor.NewCalendar(rapid.SampledFrom([]roomsensor.Interval{roomsensor.Hourly, roomsensor.Daily}).Draw(rt, "interval"), zone)
+	calendar = aggregate.NewCalendar(rapid.SampledFrom([]aggregate.Interval{aggregate.Hourly, aggregate.Daily}).Draw(rt, "interval"), zone)
 	date := at(rapid.SampledFrom(clockChanges).Draw(rt, "date") + "T00:00:00Z")
 	edge := func(name string, least, most int) time.Time {
 		minutes := rapid.IntRange(least, most).Draw(rt, name)
@@ -221,14 +222,14 @@ func TestAggregatesProperty(t *testing.T) {
 		w, calendar, now := drawQuery(rt)
 		buckets := calendar.Newest(w, math.MaxInt)
 		for _, device := range m.devices {
-			got, err := m.DeviceAggregates(t.Context(), m.TeamID, device, roomsensor.AggregateQuery{Window: w, Buckets: buckets, Now: now})
+			got, err := m.DeviceAggregates(t.Context(), m.TeamID, device, aggregate.Query{Window: w, Buckets: buckets, Now: now})
 			require.NoError(rt, err)
 			require.Len(rt, got, len(buckets))
 			for i, bucket := range buckets {
 				require.Equal(rt, m.aggregate(device, bucket, w, now), got[i], "%s at %s", device, bucket.From)
 			}
 		}
-		m.requireExport(t.Context(), rt, roomsensor.AggregateExportQuery{
+		m.requireExport(t.Context(), rt, aggregate.ExportQuery{
 			Window: w, Calendar: calendar, Now: now, Metrics: roomsensor.Metrics[:], Fill: rapid.Bool().Draw(rt, "fill"),
 			Devices: m.devices[:rapid.IntRange(0, len(m.devices)).Draw(rt, "devices")],
 		})
@@ -236,19 +237,19 @@ func TestAggregatesProperty(t *testing.T) {
 }
 
 // requireExport compares the lines of an export with the model.
-func (m *aggregateModel) requireExport(ctx context.Context, t require.TestingT, q roomsensor.AggregateExportQuery) {
-	var want []roomsensor.AggregateRow
+func (m *aggregateModel) requireExport(ctx context.Context, t require.TestingT, q aggregate.ExportQuery) {
+	var want []aggregate.Row
 	for bucket := range q.Calendar.Buckets(q.Window) {
 		for _, device := range q.Devices {
 			if q.Fill || m.hasReadings(device, bucket, q.Window) {
-				want = append(want, roomsensor.AggregateRow{Aggregate: m.aggregate(device, bucket, q.Window, q.Now), DeviceID: device})
+				want = append(want, aggregate.Row{Aggregate: m.aggregate(device, bucket, q.Window, q.Now), DeviceID: device})
 			}
 		}
 	}
 	e, err := m.OpenAggregates(ctx, m.TeamID, q)
 	require.NoError(t, err)
-	var got []roomsensor.AggregateRow
-	require.NoError(t, e.Each(ctx, func(row *roomsensor.AggregateRow) error { got = append(got, *row); return nil }))
+	var got []aggregate.Row
+	require.NoError(t, e.Each(ctx, func(row *aggregate.Row) error { got = append(got, *row); return nil }))
 	require.Equal(t, len(got), e.Rows())
 	require.Equal(t, want, got)
 	q.CountOnly = true
@@ -264,8 +265,8 @@ func TestAggregatesEarlyEnd(t *testing.T) {
 	f := setup(t)
 	f.Fill(t, fullBuckets, f.DeviceID)
 	w := roomsensor.Window{From: exportFrom.AddDate(0, 0, -396), To: exportFrom.AddDate(0, 0, 4)}
-	q := roomsensor.AggregateQuery{
-		Window: w, Buckets: roomsensor.NewCalendar(roomsensor.Daily, time.UTC).Newest(w, math.MaxInt), Now: w.To,
+	q := aggregate.Query{
+		Window: w, Buckets: aggregate.NewCalendar(aggregate.Daily, time.UTC).Newest(w, math.MaxInt), Now: w.To,
 	}
 	whole, err := f.DeviceAggregates(t.Context(), f.TeamID, f.DeviceID, q)
 	require.NoError(t, err)
@@ -281,8 +282,8 @@ func TestAggregatesEarlyEnd(t *testing.T) {
 	require.NoError(t, err)
 	_, err = f.DeviceAggregates(t.Context(), other.ID, f.DeviceID, q)
 	require.ErrorIs(t, err, roomsensor.ErrNotFound)
-	lines, err := f.OpenAggregates(t.Context(), other.ID, roomsensor.AggregateExportQuery{
-		Window: w, Calendar: roomsensor.NewCalendar(roomsensor.Daily, time.UTC), Devices: []uuid.UUID{f.DeviceID}, Fill: true, Now: w.To,
+	lines, err := f.OpenAggregates(t.Context(), other.ID, aggregate.ExportQuery{
+		Window: w, Calendar: aggregate.NewCalendar(aggregate.Daily, time.UTC), Devices: []uuid.UUID{f.DeviceID}, Fill: true, Now: w.To,
 	})
 	require.NoError(t, err)
 	require.Zero(t, lines.Rows())

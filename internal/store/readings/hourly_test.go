@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"roomsensor/internal/dev/postgres"
-	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/aggregate"
 	"roomsensor/test/dbtest"
 )
 
@@ -48,19 +48,19 @@ func TestHourlyValid(t *testing.T) {
 		_, err := tx.Exec(t.Context(), sql, args...)
 		require.NoError(t, err)
 	}
-	aggregate := "(SELECT mat_hypertable_id FROM _timescaledb_catalog.continuous_agg WHERE user_view_name = 'readings_hourly')"
+	hypertable := "(SELECT mat_hypertable_id FROM _timescaledb_catalog.continuous_agg WHERE user_view_name = 'readings_hourly')"
 	source := "(SELECT id FROM _timescaledb_catalog.hypertable WHERE table_name = 'readings')"
 	if dbtest.Edition(t) == postgres.Apache {
 		exec(`INSERT INTO _timescaledb_catalog.continuous_agg (mat_hypertable_id, raw_hypertable_id, user_view_schema, user_view_name,
 			partial_view_schema, partial_view_name, direct_view_schema, direct_view_name)
 			SELECT h.id, id, 'public', 'readings_hourly', 'x', 'y', 'x', 'y' FROM _timescaledb_catalog.hypertable h WHERE table_name = 'readings'`)
-		exec("INSERT INTO _timescaledb_catalog.continuous_aggs_watermark SELECT " + aggregate + ", -210866803200000000")
+		exec("INSERT INTO _timescaledb_catalog.continuous_aggs_watermark SELECT " + hypertable + ", -210866803200000000")
 	}
 	exec("DELETE FROM _timescaledb_catalog.continuous_aggs_materialization_invalidation_log")
 	micros := func(text string) int64 { return at(text).UnixMicro() }
 	watermark := func(text string) {
 		t.Helper()
-		exec("UPDATE _timescaledb_catalog.continuous_aggs_watermark SET watermark = $1 WHERE mat_hypertable_id = "+aggregate, micros(text))
+		exec("UPDATE _timescaledb_catalog.continuous_aggs_watermark SET watermark = $1 WHERE mat_hypertable_id = "+hypertable, micros(text))
 	}
 	written := func(log, id, first, last string) {
 		t.Helper()
@@ -82,8 +82,8 @@ func TestHourlyValid(t *testing.T) {
 	valid("2T01:00 3T05:00", "3T06:00 6T00:00")
 	written(transactions, source, "2026-01-03T05:59:59.999999Z", "2026-01-03T06:00:00Z")
 	valid("2T01:00 3T05:00", "3T07:00 6T00:00")
-	written(refreshes, aggregate, "2025-01-01T00:00:00Z", "2026-01-02T09:00:00Z")
-	written(refreshes, aggregate, "2026-01-05T00:00:00Z", "2030-01-01T00:00:00Z")
+	written(refreshes, hypertable, "2025-01-01T00:00:00Z", "2026-01-02T09:00:00Z")
+	written(refreshes, hypertable, "2026-01-05T00:00:00Z", "2030-01-01T00:00:00Z")
 	valid("2T10:00 3T05:00", "3T07:00 5T00:00")
 	exec("INSERT INTO _timescaledb_catalog." + transactions + " VALUES (" + source + ", -9223372036854775808, 9223372036854775807)")
 	valid()
@@ -97,7 +97,7 @@ func TestAggregatesAfterRefresh(t *testing.T) {
 	f := setup(t)
 	f.Fill(t, 12*24*20, f.DeviceID)
 	w := days(20)
-	q := roomsensor.AggregateQuery{Window: w, Buckets: roomsensor.NewCalendar(roomsensor.Daily, time.UTC).Newest(w, 20), Now: w.To}
+	q := aggregate.Query{Window: w, Buckets: aggregate.NewCalendar(aggregate.Daily, time.UTC).Newest(w, 20), Now: w.To}
 	present := func() (n int) {
 		list, err := f.DeviceAggregates(t.Context(), f.TeamID, f.DeviceID, q)
 		require.NoError(t, err)

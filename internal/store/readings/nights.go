@@ -12,6 +12,7 @@ import (
 
 	"roomsensor/db"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/airquality"
 	"roomsensor/internal/store/fleet"
 	"roomsensor/internal/store/pg"
 )
@@ -26,9 +27,9 @@ const (
 // NightRooms reads a night of the assignments of a team that overlap it, by device and start. more reports whether the
 // team has more of them than maxNightRooms.
 func (s *Store) NightRooms(
-	ctx context.Context, teamID uuid.UUID, q roomsensor.NightQuery,
-) (rooms []roomsensor.NightRoom, more bool, err error) {
-	rooms, results, more, err := s.RoomNights(ctx, teamID, []roomsensor.NightQuery{q}, nil)
+	ctx context.Context, teamID uuid.UUID, q airquality.NightQuery,
+) (rooms []airquality.NightRoom, more bool, err error) {
+	rooms, results, more, err := s.RoomNights(ctx, teamID, []airquality.NightQuery{q}, nil)
 	if err != nil {
 		return nil, false, err
 	}
@@ -43,8 +44,8 @@ func (s *Store) NightRooms(
 // which is empty for a night that the assignment does not overlap. more reports whether the team has more assignments
 // than maxNightRooms.
 func (s *Store) RoomNights(
-	ctx context.Context, teamID uuid.UUID, nights []roomsensor.NightQuery, keep func(*roomsensor.Assignment) bool,
-) (rooms []roomsensor.NightRoom, results [][]roomsensor.NightResult, more bool, err error) {
+	ctx context.Context, teamID uuid.UUID, nights []airquality.NightQuery, keep func(*roomsensor.Assignment) bool,
+) (rooms []airquality.NightRoom, results [][]airquality.NightResult, more bool, err error) {
 	err = s.InSnapshot(ctx, "reading nights", func(tx pgx.Tx) error {
 		if err := s.Set(ctx, tx, "statement_timeout", nightStatementTimeout); err != nil {
 			return err
@@ -59,7 +60,7 @@ func (s *Store) RoomNights(
 		}
 		more = len(rows) > maxNightRooms
 		for _, row := range rows[:min(len(rows), maxNightRooms)] {
-			room := roomsensor.NightRoom{Assignment: fleet.AssignmentOf(&row.Assignment), DeviceName: row.DisplayName}
+			room := airquality.NightRoom{Assignment: fleet.AssignmentOf(&row.Assignment), DeviceName: row.DisplayName}
 			if keep != nil && !keep(&room.Assignment) {
 				continue
 			}
@@ -94,8 +95,8 @@ func (s *Store) AssignmentsIn(
 
 // readNights reads the nights of some assignments: for each of them, one result per query, in their order.
 func (s *Store) readNights(
-	ctx context.Context, tx pgx.Tx, teamID uuid.UUID, rooms []roomsensor.NightRoom, nights []roomsensor.NightQuery,
-) ([][]roomsensor.NightResult, error) {
+	ctx context.Context, tx pgx.Tx, teamID uuid.UUID, rooms []airquality.NightRoom, nights []airquality.NightQuery,
+) ([][]airquality.NightResult, error) {
 	reader, err := s.newNightReader(ctx, tx, teamID, rooms, nights)
 	if err != nil {
 		return nil, err
@@ -103,7 +104,7 @@ func (s *Store) readNights(
 	if err := reader.tallyReadings(ctx, tx); err != nil {
 		return nil, fmt.Errorf("reading readings: %w", err)
 	}
-	results := make([][]roomsensor.NightResult, len(rooms))
+	results := make([][]airquality.NightResult, len(rooms))
 	for i, tallies := range reader.tallies {
 		for _, tally := range tallies {
 			results[i] = append(results[i], tally.Result())
@@ -114,13 +115,13 @@ func (s *Store) readNights(
 
 // nightReader reads nights of assignments.
 type nightReader struct {
-	tallies  [][]*roomsensor.NightTally // by assignment, then night
-	byDevice map[uuid.UUID][]*roomsensor.NightTally
+	tallies  [][]*airquality.NightTally // by assignment, then night
+	byDevice map[uuid.UUID][]*airquality.NightTally
 	parts    db.ReadingListPartsParams
 }
 
 func (s *Store) newNightReader(
-	ctx context.Context, tx pgx.Tx, teamID uuid.UUID, rooms []roomsensor.NightRoom, nights []roomsensor.NightQuery,
+	ctx context.Context, tx pgx.Tx, teamID uuid.UUID, rooms []airquality.NightRoom, nights []airquality.NightQuery,
 ) (*nightReader, error) {
 	ids := make([]uuid.UUID, len(rooms))
 	for i := range rooms {
@@ -131,13 +132,13 @@ func (s *Store) newNightReader(
 		return nil, err
 	}
 	r := &nightReader{
-		tallies: make([][]*roomsensor.NightTally, len(rooms)), byDevice: map[uuid.UUID][]*roomsensor.NightTally{},
+		tallies: make([][]*airquality.NightTally, len(rooms)), byDevice: map[uuid.UUID][]*airquality.NightTally{},
 		parts: db.ReadingListPartsParams{TeamID: teamID, WindowFrom: roomsensor.Forever},
 	}
 	for i := range rooms {
 		a := &rooms[i].Assignment
 		for n := range nights {
-			tally := roomsensor.NewNightTally(&nights[n], a, units[a.DeviceID], &rooms[i].Limits)
+			tally := airquality.NewNightTally(&nights[n], a, units[a.DeviceID], &rooms[i].Limits)
 			r.tallies[i] = append(r.tallies[i], tally)
 			r.add(a.DeviceID, tally)
 		}
@@ -146,7 +147,7 @@ func (s *Store) newNightReader(
 }
 
 // add selects the readings of a night of a device. Those of one device do not overlap.
-func (r *nightReader) add(deviceID uuid.UUID, tally *roomsensor.NightTally) {
+func (r *nightReader) add(deviceID uuid.UUID, tally *airquality.NightTally) {
 	w := tally.Window()
 	if w.Empty() {
 		return
@@ -171,7 +172,7 @@ func (r *nightReader) tallyReadings(ctx context.Context, tx pgx.Tx) error {
 }
 
 // of returns the night of a device at a time.
-func (r *nightReader) of(deviceID uuid.UUID, at time.Time) *roomsensor.NightTally {
+func (r *nightReader) of(deviceID uuid.UUID, at time.Time) *airquality.NightTally {
 	for _, tally := range r.byDevice[deviceID] {
 		if tally.Window().Contains(at) {
 			return tally

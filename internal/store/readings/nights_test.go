@@ -8,6 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/aggregate"
+	"roomsensor/internal/roomsensor/airquality"
 	"roomsensor/internal/store"
 )
 
@@ -33,9 +35,9 @@ func (f *fixture) assign(t *testing.T, device uuid.UUID, label, from, to string)
 }
 
 // requireNight compares a night of an assignment with the aggregates of its part of the night, and with a count in SQL.
-func (f *fixture) requireNight(t *testing.T, room *roomsensor.NightRoom, got roomsensor.NightResult, now time.Time) {
+func (f *fixture) requireNight(t *testing.T, room *airquality.NightRoom, got airquality.NightResult, now time.Time) {
 	t.Helper()
-	aggregates, err := f.DeviceAggregates(t.Context(), f.TeamID, room.Assignment.DeviceID, roomsensor.AggregateQuery{
+	aggregates, err := f.DeviceAggregates(t.Context(), f.TeamID, room.Assignment.DeviceID, aggregate.Query{
 		Window: got.Window, Buckets: []roomsensor.Window{got.Window}, Now: now,
 	})
 	require.NoError(t, err)
@@ -69,11 +71,11 @@ func TestNightRooms(t *testing.T) {
 	f.assign(t, other, "Other", "2026-01-01Z", "")
 	f.addNights(t)
 
-	q := roomsensor.NightQuery{Window: nightWindow, Limits: &roomsensor.TeamLimits{Limits: roomsensor.DefaultLimits()}, Now: nightNow}
+	q := airquality.NightQuery{Window: nightWindow, Limits: &airquality.TeamLimits{Limits: airquality.DefaultLimits()}, Now: nightNow}
 	rooms, more, err := f.NightRooms(t.Context(), f.TeamID, q)
 	require.NoError(t, err)
 	require.False(t, more)
-	byLabel := map[string]*roomsensor.NightRoom{}
+	byLabel := map[string]*airquality.NightRoom{}
 	for i := range rooms {
 		byLabel[rooms[i].Assignment.Label] = &rooms[i]
 		f.requireNight(t, &rooms[i], rooms[i].NightResult, nightNow)
@@ -85,7 +87,7 @@ func TestNightRooms(t *testing.T) {
 	require.Equal(t, at("2026-03-09T23:07:00Z"), byLabel["Ends"].Window.To)
 	require.Equal(t, 84, byLabel["Whole"].Expected, "from the installation at 22:00 until 05:00")
 
-	var nights []roomsensor.NightQuery
+	var nights []airquality.NightQuery
 	for i := range 5 {
 		q.Window = roomsensor.Window{From: nightWindow.From.AddDate(0, 0, -1-i), To: nightWindow.To.AddDate(0, 0, -1-i)}
 		nights = append(nights, q)
@@ -129,15 +131,15 @@ func BenchmarkNights(b *testing.B) {
 		FROM generate_series('2026-02-23T21:30:00Z', '2026-03-10T06:30:00Z'::timestamptz, '5 minutes') t, devices d
 		WHERE extract(hour FROM t) >= 21 OR extract(hour FROM t) < 7`)
 	f.Exec(b, `ANALYZE readings`)
-	q := roomsensor.NightQuery{Window: nightWindow, Limits: &roomsensor.TeamLimits{Limits: roomsensor.DefaultLimits()}, Now: nightNow}
-	var nights []roomsensor.NightQuery
+	q := airquality.NightQuery{Window: nightWindow, Limits: &airquality.TeamLimits{Limits: airquality.DefaultLimits()}, Now: nightNow}
+	var nights []airquality.NightQuery
 	for i := range 14 {
 		before := q
 		before.Window = roomsensor.Window{From: nightWindow.From.AddDate(0, 0, -1-i), To: nightWindow.To.AddDate(0, 0, -1-i)}
 		nights = append(nights, before)
 	}
 	s := open(b, f.URL, store.API)
-	var rooms []roomsensor.NightRoom
+	var rooms []airquality.NightRoom
 	b.Run("night", func(b *testing.B) {
 		for b.Loop() {
 			var err error

@@ -1,4 +1,4 @@
-package roomsensor_test
+package aggregate_test
 
 import (
 	"math"
@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/aggregate"
 )
 
 // plainMean is the mean of some numbers: their exact sum in double precision, divided by their number and rounded to 32
@@ -58,7 +59,7 @@ func TestTallyProperty(t *testing.T) {
 		want := roomsensor.Summary{Min: slices.Min(values), Max: slices.Max(values), Mean: plainMean(values), Count: len(values)}
 		order := rapid.Permutation(values).Draw(t, "order")
 
-		var single, hours roomsensor.Tally
+		var single, hours aggregate.Tally
 		for rest := order; len(rest) > 0; {
 			n := rapid.IntRange(1, min(12, len(rest))).Draw(t, "n")
 			if rapid.Bool().Draw(t, "as an hour") {
@@ -82,7 +83,7 @@ func TestTallyProperty(t *testing.T) {
 	require.Positive(t, decided)
 }
 
-func addAll(t *roomsensor.Tally, values []float32) {
+func addAll(t *aggregate.Tally, values []float32) {
 	for _, x := range values {
 		var v roomsensor.Values
 		v.Set(roomsensor.Temp, x)
@@ -112,7 +113,7 @@ func TestTallyHours(t *testing.T) {
 		"not a number":     {[]float32{1, float32(math.NaN())}, false},
 		"opposed infinity": {[]float32{float32(math.Inf(-1)), float32(math.Inf(1))}, false},
 	} {
-		var hour roomsensor.Tally
+		var hour aggregate.Tally
 		hour.AddHour(&roomsensor.Stats{roomsensor.Lux: hourOf(test.values)}, len(test.values), 0)
 		got, ok := hour.Aggregate(roomsensor.Window{}, 0)
 		require.Equal(t, test.ok, ok, name)
@@ -125,7 +126,7 @@ func TestTallyHours(t *testing.T) {
 // TestTallyCounts checks what counts (A1.6, A1.7): all readings for the metrics, the expected ones as present.
 func TestTallyCounts(t *testing.T) {
 	t.Parallel()
-	var tally roomsensor.Tally
+	var tally aggregate.Tally
 	require.True(t, tally.IsEmpty())
 	tally.Add(&roomsensor.Values{}, false)
 	require.False(t, tally.IsEmpty(), "a reading without values is one")
@@ -134,10 +135,10 @@ func TestTallyCounts(t *testing.T) {
 	v.Set(roomsensor.Sound, float32(math.Copysign(0, -1)))
 	tally.Add(&v, false)
 	tally.AddHour(&roomsensor.Stats{roomsensor.CO2: {Min: 400, Max: 500, Sum: 900, Count: 2}}, 5, 3)
-	bucket := roomsensor.Window{From: at("10:00:00"), To: at("11:00:00")}
+	bucket := roomsensor.Window{From: instant(t, "2026-03-10T10:00:00Z"), To: instant(t, "2026-03-10T11:00:00Z")}
 	got, ok := tally.Aggregate(bucket, 12)
 	require.True(t, ok)
-	require.Equal(t, roomsensor.Aggregate{Bucket: bucket, Expected: 12, Present: 4, Metrics: [roomsensor.MetricCount]roomsensor.Summary{
+	require.Equal(t, aggregate.Aggregate{Bucket: bucket, Expected: 12, Present: 4, Metrics: [roomsensor.MetricCount]roomsensor.Summary{
 		roomsensor.CO2: {Min: 400, Max: 500, Mean: 450, Count: 2}, roomsensor.Sound: {Count: 1},
 	}}, got)
 	require.False(t, math.Signbit(float64(got.Metrics[roomsensor.Sound].Min)))

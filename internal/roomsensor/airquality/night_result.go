@@ -1,13 +1,16 @@
-package roomsensor
+package airquality
 
 import (
 	"cmp"
 	"time"
+
+	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/aggregate"
 )
 
 // NightQuery selects a night of a team.
 type NightQuery struct {
-	Window   Window
+	Window   roomsensor.Window
 	Athletes bool // only their rooms
 	Limits   *TeamLimits
 	Now      time.Time
@@ -26,20 +29,20 @@ func NightQueries(nights []Night, athletes bool, limits *TeamLimits, now time.Ti
 type NightRoom struct {
 	NightResult
 
-	Assignment Assignment
+	Assignment roomsensor.Assignment
 	DeviceName *string
 	Limits     Limits // of the device
 }
 
 // NightResult is what was measured in the part of a night in an assignment.
 type NightResult struct {
-	Window            Window  // the part of the night; it may be empty
-	Expected, Present int     // 5-minute buckets
-	Judged            int     // buckets with a verdict
-	Warn, Bad         int     // buckets in which the room was at least stuffy, and bad
-	Excess            float64 // sum of the values of CO₂ above its warn limit, less that limit
+	Window            roomsensor.Window // the part of the night; it may be empty
+	Expected, Present int               // 5-minute buckets
+	Judged            int               // buckets with a verdict
+	Warn, Bad         int               // buckets in which the room was at least stuffy, and bad
+	Excess            float64           // sum of the values of CO₂ above its warn limit, less that limit
 	CO2               [NightParts]Mean
-	Metrics           [MetricCount]NightMetric
+	Metrics           [roomsensor.MetricCount]NightMetric
 }
 
 // NightParts is the number of equal parts of a night of which the mean of CO₂ is known.
@@ -56,7 +59,7 @@ func (m Mean) Value() float32 { return float32(m.Sum / float64(m.Count)) }
 
 // NightMetric is what was measured of one metric.
 type NightMetric struct {
-	Summary
+	roomsensor.Summary
 
 	Low, High Beyond
 }
@@ -90,7 +93,7 @@ func (r *NightResult) Add(o *NightResult) {
 		*r = *o
 		return
 	}
-	r.Window = Window{From: earlier(r.Window.From, o.Window.From), To: later(r.Window.To, o.Window.To)}
+	r.Window = roomsensor.Window{From: earlier(r.Window.From, o.Window.From), To: later(r.Window.To, o.Window.To)}
 	r.Expected, r.Present, r.Judged = r.Expected+o.Expected, r.Present+o.Present, r.Judged+o.Judged
 	r.Warn, r.Bad, r.Excess = r.Warn+o.Warn, r.Bad+o.Bad, r.Excess+o.Excess
 	for i := range r.CO2 {
@@ -152,11 +155,11 @@ func (r *NightResult) Verdict() Verdict {
 }
 
 // Buckets returns the time for which a number of readings stand.
-func Buckets(readings int) time.Duration { return time.Duration(readings) * BucketLength }
+func Buckets(readings int) time.Duration { return time.Duration(readings) * roomsensor.BucketLength }
 
 // Cause is what a verdict is due to most.
 type Cause struct {
-	Metric Metric
+	Metric roomsensor.Metric
 	High   bool // above the limit, otherwise below it
 	Limit  float32
 	For    time.Duration
@@ -165,7 +168,7 @@ type Cause struct {
 // Cause returns the side of a metric that was beyond the limit of a verdict for the longest time; ok is false if none
 // was. The limits are those of the room.
 func (r *NightResult) Cause(v Verdict, limits *Limits) (c Cause, ok bool) {
-	for _, m := range Metrics {
+	for _, m := range roomsensor.Metrics {
 		low, high := Buckets(r.Metrics[m].Low.At(v)), Buckets(r.Metrics[m].High.At(v))
 		if at := limits[m].High.At(v); high > c.For && at != nil {
 			c = Cause{m, true, *at, high}
@@ -179,8 +182,8 @@ func (r *NightResult) Cause(v Verdict, limits *Limits) (c Cause, ok bool) {
 
 // others counts the readings of metrics other than CO₂ beyond a warn limit.
 func (r *NightResult) others() (n int) {
-	for _, m := range Metrics {
-		if m != CO2 {
+	for _, m := range roomsensor.Metrics {
+		if m != roomsensor.CO2 {
 			n += r.Metrics[m].Low.Warn + r.Metrics[m].High.Warn
 		}
 	}
@@ -191,7 +194,7 @@ func (r *NightResult) others() (n int) {
 // far, then the most minutes of other metrics, and athletes before places.
 func (r *NightRoom) Compare(o *NightRoom) int {
 	isPlace := func(room *NightRoom) int {
-		if room.Assignment.Type == Athlete {
+		if room.Assignment.Type == roomsensor.Athlete {
 			return 0
 		}
 		return 1
@@ -203,29 +206,32 @@ func (r *NightRoom) Compare(o *NightRoom) int {
 
 // NightTally counts the readings of one night in an assignment, each once and in any order.
 type NightTally struct {
-	night    Window
-	expected Window
+	night    roomsensor.Window
+	expected roomsensor.Window
 	limits   *Limits
-	tally    Tally
+	tally    aggregate.Tally
 	result   NightResult
 }
 
 // NewNightTally returns a tally of the part of a night in an assignment of a device, with all installations in it.
-func NewNightTally(q *NightQuery, a *Assignment, units []Installation, limits *Limits) *NightTally {
+func NewNightTally(
+	q *NightQuery, a *roomsensor.Assignment, units []roomsensor.Installation, limits *Limits,
+) *NightTally {
 	window := q.Window.Intersect(a.Window())
 	if window.Empty() {
 		window.To = window.From
 	}
 	return &NightTally{
-		night: q.Window, expected: Expected(window, units, q.Now), limits: limits, result: NightResult{Window: window},
+		night: q.Window, expected: roomsensor.Expected(window, units, q.Now), limits: limits,
+		result: NightResult{Window: window},
 	}
 }
 
 // Window returns the part of the night.
-func (t *NightTally) Window() Window { return t.result.Window }
+func (t *NightTally) Window() roomsensor.Window { return t.result.Window }
 
 // Add adds a reading of the part of the night.
-func (t *NightTally) Add(bucketAt time.Time, values *Values) {
+func (t *NightTally) Add(bucketAt time.Time, values *roomsensor.Values) {
 	t.tally.Add(values, t.expected.Contains(bucketAt))
 	r := &t.result
 	air := t.limits.Judge(values, true)
@@ -235,15 +241,15 @@ func (t *NightTally) Add(bucketAt time.Time, values *Values) {
 	if air.Verdict >= Stuffy { // Most readings are good: a page of nights has 150,000.
 		r.add(&air)
 	}
-	x, ok := values.Get(CO2)
+	x, ok := values.Get(roomsensor.CO2)
 	if !ok {
 		return
 	}
 	part := &r.CO2[int(NightParts*bucketAt.Sub(t.night.From)/t.night.To.Sub(t.night.From))]
 	part.Sum += float64(x)
 	part.Count++
-	if air.High[CO2] >= Stuffy {
-		r.Excess += float64(x) - float64(*t.limits[CO2].High.Warn)
+	if air.High[roomsensor.CO2] >= Stuffy {
+		r.Excess += float64(x) - float64(*t.limits[roomsensor.CO2].High.Warn)
 	}
 }
 

@@ -1,56 +1,52 @@
-package roomsensor
+package aggregate
 
 import (
+	"context"
 	"math"
 	"time"
 
 	"github.com/google/uuid"
+
+	"roomsensor/internal/roomsensor"
 )
 
-// AggregateQuery selects the aggregates of one device in consecutive buckets (A1).
-type AggregateQuery struct {
-	Window  Window   // only its readings count, also where it cuts the first and the last bucket (A1.7)
-	Buckets []Window // that intersect the window, in any order
+// Query selects the aggregates of one device in consecutive buckets (A1).
+type Query struct {
+	Window  roomsensor.Window   // only its readings count, also where it cuts the first and the last bucket (A1.7)
+	Buckets []roomsensor.Window // that intersect the window, in any order
 	Now     time.Time
 }
 
-// AggregateExportQuery selects the aggregates of devices of a team, by bucket_at, then device_id, both ascending (A2).
-type AggregateExportQuery struct {
-	Window    Window
+// ExportQuery selects the aggregates of devices of a team, by bucket_at, then device_id, both ascending (A2).
+type ExportQuery struct {
+	Window    roomsensor.Window
 	Calendar  Calendar
 	Devices   []uuid.UUID // ascending, each once
-	Metrics   []Metric
+	Metrics   []roomsensor.Metric
 	Fill      bool // also buckets without a reading
 	CountOnly bool // count, but do not read the lines
 	Now       time.Time
 }
 
-// AggregateRow is one line of an export of aggregates.
-type AggregateRow struct {
+// Row is one line of an export of aggregates.
+type Row struct {
 	Aggregate
 
 	DeviceID uuid.UUID
 }
 
+// Export are the lines of an export of aggregates.
+type Export interface {
+	Rows() int
+	// Each calls do with every line, ordered by bucket and device, and stops at the first error of do.
+	Each(ctx context.Context, do func(*Row) error) error
+}
+
 // Aggregate is what one device measured in the part of a window inside one bucket (A1.6).
 type Aggregate struct {
-	Bucket            Window // the whole bucket
-	Expected, Present int    // 5-minute buckets
-	Metrics           [MetricCount]Summary
-}
-
-// Summary is the aggregate of one metric as the API prints it. If Count is 0, the other fields are meaningless.
-type Summary struct {
-	Min, Max, Mean float32
-	Count          int
-}
-
-// Summary returns what the API prints.
-func (s Stat) Summary() Summary {
-	if s.Count == 0 {
-		return Summary{}
-	}
-	return Summary{Min: s.Min, Max: s.Max, Mean: s.Mean(), Count: int(s.Count)}
+	Bucket            roomsensor.Window // the whole bucket
+	Expected, Present int               // 5-minute buckets
+	Metrics           [roomsensor.MetricCount]roomsensor.Summary
 }
 
 // Tally counts the readings of one device in one bucket, each once and in any order. Its result depends neither on the
@@ -58,7 +54,7 @@ func (s Stat) Summary() Summary {
 type Tally struct {
 	readings int // all
 	present  int // the expected ones
-	metrics  [MetricCount]metricTally
+	metrics  [roomsensor.MetricCount]metricTally
 	broken   bool // whether an hour had a sum that is not finite
 }
 
@@ -71,12 +67,12 @@ type metricTally struct {
 }
 
 // Add adds a reading. expected is whether its bucket is an expected one (A3.3).
-func (t *Tally) Add(values *Values, expected bool) {
+func (t *Tally) Add(values *roomsensor.Values, expected bool) {
 	t.readings++
 	if expected {
 		t.present++
 	}
-	for _, m := range Metrics {
+	for _, m := range roomsensor.Metrics {
 		if x, ok := values.Get(m); ok {
 			t.metrics[m].add(x, x, 1, float64(x))
 		}
@@ -85,7 +81,7 @@ func (t *Tally) Add(values *Values, expected bool) {
 
 // AddHour adds the readings of a whole hour, of which present are expected. If the values of an hour are not all
 // finite, neither is their sum.
-func (t *Tally) AddHour(stats *Stats, readings, present int) {
+func (t *Tally) AddHour(stats *roomsensor.Stats, readings, present int) {
 	t.readings += readings
 	t.present += present
 	for m := range stats {
@@ -96,8 +92,8 @@ func (t *Tally) AddHour(stats *Stats, readings, present int) {
 			t.broken = true
 		default:
 			t.metrics[m].add(s.Min, s.Max, s.Count, s.Sum)
-			if !s.isExact() {
-				t.metrics[m].err += s.sumError()
+			if !isExact(*s) {
+				t.metrics[m].err += sumError(*s)
 			}
 		}
 	}
@@ -114,12 +110,12 @@ func (t *metricTally) add(least, greatest float32, count int64, sum float64) {
 }
 
 // stat returns the result. ok is false if the sum may have an error that changes the mean.
-func (t *metricTally) stat() (s Stat, ok bool) {
+func (t *metricTally) stat() (s roomsensor.Stat, ok bool) {
 	if t.count == 0 {
-		return Stat{}, true
+		return roomsensor.Stat{}, true
 	}
 	// Adding 0 turns -0 into 0, as in a reading.
-	s = Stat{Min: t.min + 0, Max: t.max + 0, Sum: t.sum.value(), Count: t.count}
+	s = roomsensor.Stat{Min: t.min + 0, Max: t.max + 0, Sum: t.sum.value(), Count: t.count}
 	if t.err == 0 {
 		return s, true
 	}
@@ -134,7 +130,7 @@ func (t *Tally) IsEmpty() bool { return t.readings == 0 }
 // Aggregate returns the result for a bucket of which some 5-minute buckets are expected. ok is false if the hours that
 // were added do not determine it: their values may not be finite, or the rounding errors of their sums may change a
 // mean. The readings determine it always.
-func (t *Tally) Aggregate(bucket Window, expected int) (a Aggregate, ok bool) {
+func (t *Tally) Aggregate(bucket roomsensor.Window, expected int) (a Aggregate, ok bool) {
 	a = Aggregate{Bucket: bucket, Expected: expected, Present: t.present}
 	for m := range t.metrics {
 		stat, exact := t.metrics[m].stat()

@@ -1,8 +1,10 @@
-package roomsensor
+package aggregate
 
 import (
 	"math"
 	"math/big"
+
+	"roomsensor/internal/roomsensor"
 )
 
 // exactSum adds numbers without a rounding error, so that a sum does not depend on the order of the numbers. It holds
@@ -56,7 +58,7 @@ const (
 // isExact reports whether a sum of 64 bits over the values of s is exact in any order, as far as s shows it. The values
 // are multiples of the last bit of the smallest one, so that 53 bits hold all sums that are at most 2^53 times that
 // bit. If 12 values are of one sign, the greatest may be 44 million times the smallest.
-func (s Stat) isExact() bool {
+func isExact(s roomsensor.Stat) bool {
 	least, greatest := math.Abs(float64(s.Min)), math.Abs(float64(s.Max))
 	if least > greatest {
 		least, greatest = greatest, least
@@ -72,7 +74,7 @@ func (s Stat) isExact() bool {
 }
 
 // sumError returns the largest rounding error that a sum of 64 bits over the values of s can have.
-func (s Stat) sumError() float64 {
+func sumError(s roomsensor.Stat) float64 {
 	n, greatest := float64(s.Count), max(math.Abs(float64(s.Min)), math.Abs(float64(s.Max)))
 	return n * n * greatest * 0x1p-52 // Twice that of n additions of at most n*greatest.
 }

@@ -1,47 +1,36 @@
-package roomsensor
+package airquality
 
 import (
-	"fmt"
 	"strings"
 	"time"
-)
 
-// Clock is a time of day in minutes after midnight, from 0 to 1439.
-type Clock int
+	"roomsensor/internal/roomsensor"
+)
 
 // minutesOfDay is the number of the times of a day.
 const minutesOfDay = 24 * 60
 
-// ParseClock parses a time of day of the form 22:00.
-func ParseClock(text string) (Clock, bool) {
-	at, err := time.Parse("15:04", text)
-	return Clock(60*at.Hour() + at.Minute()), err == nil
-}
-
-// String returns the form 22:00.
-func (c Clock) String() string { return fmt.Sprintf("%02d:%02d", int(c)/60, int(c)%60) }
-
 // NightHours are when the nights of a team begin and end. A night that ends at an earlier time of day than it begins
 // ends on the next date.
-type NightHours struct{ Start, End Clock }
+type NightHours struct{ Start, End roomsensor.Clock }
 
 // DefaultNightHours are those of a team that chose no others.
 var DefaultNightHours = NightHours{Start: 22 * 60, End: 7 * 60}
 
 // NewNightHours parses the times of a night.
 func NewNightHours(start, end string) (NightHours, error) {
-	from, ok := ParseClock(start)
+	from, ok := roomsensor.ParseClock(start)
 	if !ok {
-		return NightHours{}, Invalid("night_start",
+		return NightHours{}, roomsensor.Invalid("night_start",
 			"Enter the start of the night as a time from 00:00 to 23:59, such as 22:00.")
 	}
-	to, ok := ParseClock(end)
+	to, ok := roomsensor.ParseClock(end)
 	if !ok {
-		return NightHours{}, Invalid("night_end",
+		return NightHours{}, roomsensor.Invalid("night_end",
 			"Enter the end of the night as a time from 00:00 to 23:59, such as 07:00.")
 	}
 	if from == to {
-		return NightHours{}, Invalid("night_end",
+		return NightHours{}, roomsensor.Invalid("night_end",
 			"The night must not end at the time at which it begins. Enter an earlier or a later end.")
 	}
 	return NightHours{from, to}, nil
@@ -51,7 +40,7 @@ func NewNightHours(start, end string) (NightHours, error) {
 func ParseNightHours(text string) (NightHours, error) {
 	start, end, ok := strings.Cut(text, "-")
 	if !ok {
-		return NightHours{}, Invalid("night", "A night has the form 22:00-07:00.")
+		return NightHours{}, roomsensor.Invalid("night", "A night has the form 22:00-07:00.")
 	}
 	return NewNightHours(start, end)
 }
@@ -62,7 +51,7 @@ func (h NightHours) String() string { return h.Start.String() + "-" + h.End.Stri
 // Night is one night of a team.
 type Night struct {
 	Date   time.Time // midnight UTC of the local date on which it begins
-	Window Window
+	Window roomsensor.Window
 }
 
 // Night returns the night that begins on the date of a time. It has every instant at which the clocks of the zone are
@@ -71,13 +60,14 @@ type Night struct {
 func (h NightHours) Night(date time.Time, zone *time.Location) Night {
 	year, month, dayOfMonth := date.Date()
 	date = time.Date(year, month, dayOfMonth, 0, 0, 0, 0, time.UTC)
-	at := func(c Clock) time.Time { return date.Add(time.Duration(c) * time.Minute) }
+	at := func(c roomsensor.Clock) time.Time { return date.Add(time.Duration(c) * time.Minute) }
 	end := h.End
 	if end <= h.Start {
 		end += minutesOfDay
 	}
-	w := Window{From: reach(zone, at(h.Start)), To: leave(zone, at(end))}
-	return Night{Date: date, Window: w.Intersect(Window{From: w.From, To: reach(zone, at(h.Start+minutesOfDay))})}
+	w := roomsensor.Window{From: roomsensor.FirstInstant(at(h.Start), zone), To: roomsensor.LastInstant(at(end), zone)}
+	next := roomsensor.FirstInstant(at(h.Start+minutesOfDay), zone)
+	return Night{Date: date, Window: w.Intersect(roomsensor.Window{From: w.From, To: next})}
 }
 
 // Last returns the newest night that has begun at now; it may be running still.

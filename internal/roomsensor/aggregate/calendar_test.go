@@ -1,4 +1,4 @@
-package roomsensor_test
+package aggregate_test
 
 import (
 	"slices"
@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/aggregate"
 	"roomsensor/internal/timezone"
 )
 
@@ -26,13 +27,13 @@ func instant(t require.TestingT, text string) time.Time {
 
 func TestParseInterval(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]roomsensor.Interval{"1h": roomsensor.Hourly, "1d": roomsensor.Daily} {
-		got, err := roomsensor.ParseInterval(&text)
+	for text, want := range map[string]aggregate.Interval{"1h": aggregate.Hourly, "1d": aggregate.Daily} {
+		got, err := aggregate.ParseInterval(&text)
 		require.NoError(t, err)
 		require.Equal(t, want, got)
 	}
 	for _, text := range []*string{nil, new(""), new("1H"), new("1 h"), new("60m"), new("24h"), new("2h"), new("hour"), new("1w")} {
-		_, err := roomsensor.ParseInterval(text)
+		_, err := aggregate.ParseInterval(text)
 		var refused *roomsensor.Error
 		require.ErrorAs(t, err, &refused)
 		require.Equal(t, roomsensor.CodeValidationFailed, refused.Code)
@@ -70,7 +71,7 @@ func TestCalendarDays(t *testing.T) {
 		{"Europe/Berlin", "0000-01-01T00:00:00Z", "0000-01-01T00:00:00Z", "0000-01-01T23:06:32Z"}, // cut off
 		{"America/New_York", "9999-12-31T23:00:00Z", "9999-12-31T05:00:00Z", "9999-12-31T23:59:59.999999Z"},
 	} {
-		calendar := roomsensor.NewCalendar(roomsensor.Daily, zone(t, test.zone))
+		calendar := aggregate.NewCalendar(aggregate.Daily, zone(t, test.zone))
 		want := roomsensor.Window{From: instant(t, test.from), To: instant(t, test.to)}
 		require.Equal(t, want, calendar.Bucket(instant(t, test.at)), "%s at %s", test.zone, test.at)
 	}
@@ -80,7 +81,7 @@ func TestCalendarDays(t *testing.T) {
 func TestCalendarHours(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"UTC", "Asia/Kathmandu", "Australia/Lord_Howe"} {
-		calendar := roomsensor.NewCalendar(roomsensor.Hourly, zone(t, name))
+		calendar := aggregate.NewCalendar(aggregate.Hourly, zone(t, name))
 		want := roomsensor.Window{From: instant(t, "2026-04-04T14:00:00Z"), To: instant(t, "2026-04-04T15:00:00Z")}
 		require.Equal(t, want, calendar.Bucket(instant(t, "2026-04-04T14:00:00Z")))
 		require.Equal(t, want, calendar.Bucket(instant(t, "2026-04-04T14:59:59.999999Z")))
@@ -93,7 +94,7 @@ func TestCalendarLeapYear(t *testing.T) {
 	t.Parallel()
 	for _, name := range timezone.Names() {
 		location := zone(t, name)
-		calendar := roomsensor.NewCalendar(roomsensor.Daily, location)
+		calendar := aggregate.NewCalendar(aggregate.Daily, location)
 		for _, year := range []int{2023, 2024, 2028, 2400} {
 			for date := 28; date < 36; date++ {
 				from := time.Date(year, time.December, date, 0, 0, 0, 0, location)
@@ -111,8 +112,8 @@ func TestCalendarProperty(t *testing.T) {
 	names := append(timezone.Names(), "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kathmandu")
 	rapid.Check(t, func(t *rapid.T) {
 		location := zone(t, rapid.SampledFrom(names).Draw(t, "zone"))
-		interval := rapid.SampledFrom([]roomsensor.Interval{roomsensor.Hourly, roomsensor.Daily}).Draw(t, "interval")
-		calendar := roomsensor.NewCalendar(interval, location)
+		interval := rapid.SampledFrom([]aggregate.Interval{aggregate.Hourly, aggregate.Daily}).Draw(t, "interval")
+		calendar := aggregate.NewCalendar(interval, location)
 		from := time.UnixMicro(rapid.Int64Range(instant(t, "1840-01-01T00:00:00Z").UnixMicro(),
 			instant(t, "2100-01-01T00:00:00Z").UnixMicro()).Draw(t, "from")).UTC()
 		w := roomsensor.Window{From: from, To: from.Add(time.Duration(rapid.Int64Range(1, int64(40*24*time.Hour)).Draw(t, "length")))}
@@ -126,7 +127,7 @@ func TestCalendarProperty(t *testing.T) {
 			if i > 0 {
 				require.Equal(t, buckets[i-1].To, bucket.From)
 			}
-			if interval == roomsensor.Daily {
+			if interval == aggregate.Daily {
 				date := dateOf(bucket.From, location)
 				for before := bucket.From.Add(-time.Second); before.After(bucket.From.Add(-26 * time.Hour)); before = before.Add(-13 * time.Minute) {
 					require.Less(t, dateOf(before, location), date, "%s before %s", before, bucket.From)

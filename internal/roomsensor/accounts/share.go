@@ -1,10 +1,12 @@
-package roomsensor
+package accounts
 
 import (
 	"fmt"
 	"time"
 
 	"github.com/google/uuid"
+
+	"roomsensor/internal/roomsensor"
 )
 
 // The limits of shared links.
@@ -37,7 +39,7 @@ type SharedLink struct {
 func SharedPath(token string) string { return "/shared/" + token }
 
 // TooManyShares returns the error of a team that has MaxShares.
-func TooManyShares() *Error {
-	return Invalid("share",
+func TooManyShares() *roomsensor.Error {
+	return roomsensor.Invalid("share",
 		fmt.Sprintf("The team has %d shared links, the most that it may have. Revoke one first.", MaxShares))
 }

@@ -1,4 +1,4 @@
-package roomsensor
+package alerting
 
 import (
 	"testing"
@@ -6,6 +6,9 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
+
+	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/airquality"
 )
 
 // TestAirAlert checks when readings of a room are an alert: bad for long enough, without a long gap, and fresh.
@@ -18,34 +21,34 @@ func TestAirAlert(t *testing.T) {
 		atNight bool
 		day     bool // the time is not in the night
 		since   time.Duration
-		outcome AlertOutcome // if there is no alert
+		outcome Outcome // if there is no alert
 	}{
 		"long enough":       {co2: []float32{900, 1500, 1500, 1500, 1500}, age: 5 * time.Minute, since: 20 * time.Minute},
-		"too short":         {co2: []float32{1500, 900, 1500, 1500, 1500}, age: 5 * time.Minute, outcome: AlertRetracted},
-		"over":              {co2: []float32{1500, 1500, 1500, 1500, 1500, 900}, age: 5 * time.Minute, outcome: AlertOver},
-		"not fresh":         {co2: []float32{1500, 1500, 1500, 1500, 1500}, age: 40 * time.Minute, outcome: AlertUnknown},
+		"too short":         {co2: []float32{1500, 900, 1500, 1500, 1500}, age: 5 * time.Minute, outcome: Retracted},
+		"over":              {co2: []float32{1500, 1500, 1500, 1500, 1500, 900}, age: 5 * time.Minute, outcome: Over},
+		"not fresh":         {co2: []float32{1500, 1500, 1500, 1500, 1500}, age: 40 * time.Minute, outcome: Unknown},
 		"just fresh":        {co2: []float32{1500, 1500, 1500, 1500}, age: 35 * time.Minute, since: 50 * time.Minute},
 		"a short gap":       {co2: []float32{1500, 0, 0, 0, 0, 1500}, age: 0, since: 25 * time.Minute},
-		"a long gap":        {co2: []float32{1500, 0, 0, 0, 0, 0, 0, 1500}, age: 0, outcome: AlertRetracted},
-		"the limit itself":  {co2: []float32{1400, 1400, 1400, 1400, 1400}, age: 0, outcome: AlertOver},
+		"a long gap":        {co2: []float32{1500, 0, 0, 0, 0, 0, 0, 1500}, age: 0, outcome: Retracted},
+		"the limit itself":  {co2: []float32{1400, 1400, 1400, 1400, 1400}, age: 0, outcome: Over},
 		"at night":          {co2: []float32{1500, 1500, 1500, 1500}, age: 0, atNight: true, since: 15 * time.Minute},
-		"not in the night":  {co2: []float32{1500, 1500, 1500, 1500}, age: 0, atNight: true, day: true, outcome: AlertOver},
+		"not in the night":  {co2: []float32{1500, 1500, 1500, 1500}, age: 0, atNight: true, day: true, outcome: Over},
 		"day counts always": {co2: []float32{1500, 1500, 1500, 1500}, age: 0, day: true, since: 15 * time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var last []ExportRow
+			var last []roomsensor.ExportRow
 			for i, x := range test.co2 {
 				if x == 0 {
 					continue
 				}
-				row := ExportRow{BucketAt: now.Add(-test.age - time.Duration(len(test.co2)-1-i)*BucketLength)}
-				row.Values.Set(CO2, x)
+				row := roomsensor.ExportRow{BucketAt: now.Add(-test.age - time.Duration(len(test.co2)-1-i)*roomsensor.BucketLength)}
+				row.Values.Set(roomsensor.CO2, x)
 				last = append(last, row)
 			}
-			room := &RoomState{DeviceID: uuid.New(), Limits: DefaultLimits(), Newest: last[len(last)-1]}
+			room := &RoomState{DeviceID: uuid.New(), Limits: airquality.DefaultLimits(), Newest: last[len(last)-1]}
 			j := AirAlert{
-				Settings: &AlertSettings{Bad: 20 * time.Minute, BadAtNight: test.atNight}, Now: now,
+				Settings: &Settings{Bad: 20 * time.Minute, BadAtNight: test.atNight}, Now: now,
 				Night: func(time.Time) bool { return !test.day },
 			}
 			_, candidate := j.Since(room)
@@ -59,17 +62,17 @@ func TestAirAlert(t *testing.T) {
 			require.Equal(t, test.outcome, j.Ended(room))
 		})
 	}
-	require.Equal(t, AlertUnknown, (&AirAlert{Settings: &AlertSettings{}}).Ended(nil), "the device was deleted")
+	require.Equal(t, Unknown, (&AirAlert{Settings: &Settings{}}).Ended(nil), "the device was deleted")
 }
 
 // TestAlertRules checks the edges of the other rules; 0 switches each off.
 func TestAlertRules(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 25, 2, 0, 0, 0, time.UTC)
-	s := AlertSettings{Silent: 3 * time.Hour, Coverage: 80, Rejected: time.Hour}
-	var off AlertSettings
+	s := Settings{Silent: 3 * time.Hour, Coverage: 80, Rejected: time.Hour}
+	var off Settings
 
-	silent := func(s *AlertSettings, age time.Duration) bool {
+	silent := func(s *Settings, age time.Duration) bool {
 		_, ok := s.SilentAlert(&RoomState{LastSeenAt: now.Add(-age)}, now)
 		return ok
 	}
@@ -77,8 +80,8 @@ func TestAlertRules(t *testing.T) {
 	require.False(t, silent(&s, 3*time.Hour-time.Second))
 	require.False(t, silent(&off, 100*time.Hour))
 
-	coverage := func(s *AlertSettings, present, expected int) bool {
-		_, ok := s.CoverageAlert(&Night{}, &NightRoom{NightResult: NightResult{Present: present, Expected: expected}})
+	coverage := func(s *Settings, present, expected int) bool {
+		_, ok := s.CoverageAlert(&airquality.Night{}, &airquality.NightRoom{NightResult: airquality.NightResult{Present: present, Expected: expected}})
 		return ok
 	}
 	require.True(t, coverage(&s, 79, 100))
@@ -86,7 +89,7 @@ func TestAlertRules(t *testing.T) {
 	require.False(t, coverage(&s, 0, 0), "nothing was expected")
 	require.False(t, coverage(&off, 0, 100))
 
-	rejects := func(s *AlertSettings, first, last time.Duration) bool {
+	rejects := func(s *Settings, first, last time.Duration) bool {
 		_, ok := s.RejectAlert(&UnitRejects{FirstAt: now.Add(-first), LastAt: now.Add(-last)}, now)
 		return ok
 	}
@@ -95,7 +98,7 @@ func TestAlertRules(t *testing.T) {
 	require.True(t, rejects(&s, 90*time.Minute, 30*time.Minute))
 	require.False(t, rejects(&s, 91*time.Minute, 31*time.Minute), "they have stopped")
 	require.False(t, rejects(&off, 3*time.Hour, 0))
-	for _, rule := range AlertRules {
+	for _, rule := range Rules {
 		require.False(t, off.On(rule))
 	}
 }
@@ -103,19 +106,19 @@ func TestAlertRules(t *testing.T) {
 // TestAlertCause checks that an alert names the metric that is furthest beyond its limit, of those that the rule judges.
 func TestAlertCause(t *testing.T) {
 	t.Parallel()
-	cause := func(night bool, values map[Metric]float32) Cause {
-		room := &RoomState{Limits: DefaultLimits()}
+	cause := func(night bool, values map[roomsensor.Metric]float32) airquality.Cause {
+		room := &RoomState{Limits: airquality.DefaultLimits()}
 		for m, x := range values {
 			room.Newest.Values.Set(m, x)
 		}
-		j := AirAlert{Settings: &AlertSettings{Bad: time.Minute}, Night: func(time.Time) bool { return night }}
+		j := AirAlert{Settings: &Settings{Bad: time.Minute}, Night: func(time.Time) bool { return night }}
 		return j.Cause(room)
 	}
-	require.Equal(t, Cause{Metric: CO2, High: true, Limit: 1400}, cause(true, map[Metric]float32{Temp: 27.5, CO2: 2800}), "twice the limit")
-	require.Equal(t, Cause{Metric: Temp, Limit: 14}, cause(true, map[Metric]float32{Temp: 10}))
-	loud := map[Metric]float32{CO2: 1450, Sound: 80}
-	require.Equal(t, Cause{Metric: Sound, High: true, Limit: 55}, cause(true, loud))
-	require.Equal(t, Cause{Metric: CO2, High: true, Limit: 1400}, cause(false, loud), "sound counts at night only")
+	require.Equal(t, airquality.Cause{Metric: roomsensor.CO2, High: true, Limit: 1400}, cause(true, map[roomsensor.Metric]float32{roomsensor.Temp: 27.5, roomsensor.CO2: 2800}), "twice the limit")
+	require.Equal(t, airquality.Cause{Metric: roomsensor.Temp, Limit: 14}, cause(true, map[roomsensor.Metric]float32{roomsensor.Temp: 10}))
+	loud := map[roomsensor.Metric]float32{roomsensor.CO2: 1450, roomsensor.Sound: 80}
+	require.Equal(t, airquality.Cause{Metric: roomsensor.Sound, High: true, Limit: 55}, cause(true, loud))
+	require.Equal(t, airquality.Cause{Metric: roomsensor.CO2, High: true, Limit: 1400}, cause(false, loud), "sound counts at night only")
 }
 
 // TestMailTime checks that a mail is due once a day, also when the clocks are set.
@@ -132,7 +135,7 @@ func TestMailTime(t *testing.T) {
 		{"02:30", "2026-10-25T01:30:00Z", "2026-10-25T00:30:00Z"},
 		{"00:00", "2026-03-01T00:00:00Z", "2026-02-28T23:00:00Z"},
 	} {
-		clock, ok := ParseClock(test.at)
+		clock, ok := roomsensor.ParseClock(test.at)
 		require.True(t, ok)
 		now, err := time.Parse(time.RFC3339, test.now)
 		require.NoError(t, err)
@@ -145,7 +148,7 @@ func TestMailPause(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 25, 2, 0, 0, 0, time.UTC)
 	told := now.Add(-MailPause)
-	c := MailChoice{Alerts: true, Told: map[AlertRule]time.Time{RuleBad: told, RuleSilent: told.Add(time.Second)}}
+	c := MailChoice{Alerts: true, Told: map[Rule]time.Time{RuleBad: told, RuleSilent: told.Add(time.Second)}}
 	due := c.Due(now)
 	require.Equal(t, told, due[RuleBad])
 	require.NotContains(t, due, RuleSilent)
@@ -156,7 +159,7 @@ func TestMailPause(t *testing.T) {
 	ended := told.Add(time.Minute)
 	require.True(t, (&Alert{NotedAt: told.Add(time.Second)}).News(told))
 	require.False(t, (&Alert{NotedAt: told}).News(told))
-	require.True(t, (&Alert{NotedAt: told, EndedAt: &ended, Outcome: AlertOver}).News(told))
-	require.False(t, (&Alert{NotedAt: told, EndedAt: &ended, Outcome: AlertOff}).News(told))
-	require.False(t, (&Alert{NotedAt: told, EndedAt: &told, Outcome: AlertOver}).News(told))
+	require.True(t, (&Alert{NotedAt: told, EndedAt: &ended, Outcome: Over}).News(told))
+	require.False(t, (&Alert{NotedAt: told, EndedAt: &ended, Outcome: Off}).News(told))
+	require.False(t, (&Alert{NotedAt: told, EndedAt: &told, Outcome: Over}).News(told))
 }

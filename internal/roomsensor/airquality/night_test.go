@@ -1,4 +1,4 @@
-package roomsensor_test
+package airquality_test
 
 import (
 	"testing"
@@ -7,11 +7,25 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/airquality"
+	"roomsensor/internal/timezone"
 )
 
+func zone(t require.TestingT, name string) *time.Location {
+	location, ok := timezone.Load(name)
+	require.True(t, ok, name)
+	return location
+}
+
+func instant(t require.TestingT, text string) time.Time {
+	at, ok := roomsensor.ParseTime(text)
+	require.True(t, ok, text)
+	return at
+}
+
 // nightHours parses hours that are valid.
-func nightHours(t require.TestingT, text string) roomsensor.NightHours {
-	hours, err := roomsensor.ParseNightHours(text)
+func nightHours(t require.TestingT, text string) airquality.NightHours {
+	hours, err := airquality.ParseNightHours(text)
 	require.NoError(t, err)
 	require.Equal(t, text, hours.String())
 	return hours
@@ -19,14 +33,14 @@ func nightHours(t require.TestingT, text string) roomsensor.NightHours {
 
 func TestParseNightHours(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, roomsensor.DefaultNightHours, nightHours(t, "22:00-07:00"))
-	require.Equal(t, roomsensor.NightHours{Start: 5, End: 23*60 + 59}, nightHours(t, "00:05-23:59"))
+	require.Equal(t, airquality.DefaultNightHours, nightHours(t, "22:00-07:00"))
+	require.Equal(t, airquality.NightHours{Start: 5, End: 23*60 + 59}, nightHours(t, "00:05-23:59"))
 	for text, want := range map[string]string{
 		"22:00": "has the form 22:00-07:00", "": "has the form 22:00-07:00", "24:00-07:00": "start of the night", "22:60-07:00": "start of the night",
 		"-07:00": "start of the night", "22:00-": "end of the night", "22:00-7": "end of the night", "22:00-07:00-08:00": "end of the night",
 		"22:00-22:00": "must not end at the time at which it begins",
 	} {
-		_, err := roomsensor.ParseNightHours(text)
+		_, err := airquality.ParseNightHours(text)
 		require.ErrorContains(t, err, want, text)
 	}
 }

@@ -1,4 +1,4 @@
-package roomsensor_test
+package airquality_test
 
 import (
 	"slices"
@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/airquality"
 )
 
 func valuesOf(byMetric map[roomsensor.Metric]float32) *roomsensor.Values {
@@ -24,43 +25,43 @@ func valuesOf(byMetric map[roomsensor.Metric]float32) *roomsensor.Values {
 // and without a value that has a limit nothing is known.
 func TestJudge(t *testing.T) {
 	t.Parallel()
-	limits := roomsensor.DefaultLimits()
+	limits := airquality.DefaultLimits()
 	for _, test := range []struct {
 		values map[roomsensor.Metric]float32
 		night  bool
-		want   roomsensor.Verdict
+		want   airquality.Verdict
 	}{
-		{nil, true, roomsensor.Unknown},
-		{map[roomsensor.Metric]float32{roomsensor.Lux: 5000}, true, roomsensor.Unknown},
-		{map[roomsensor.Metric]float32{roomsensor.Sound: 90}, false, roomsensor.Unknown},
-		{map[roomsensor.Metric]float32{roomsensor.Sound: 90}, true, roomsensor.Bad},
-		{map[roomsensor.Metric]float32{roomsensor.CO2: 1000}, false, roomsensor.Good},
-		{map[roomsensor.Metric]float32{roomsensor.CO2: 1000.5}, false, roomsensor.Stuffy},
-		{map[roomsensor.Metric]float32{roomsensor.CO2: 1400}, false, roomsensor.Stuffy},
-		{map[roomsensor.Metric]float32{roomsensor.CO2: 1400.5}, false, roomsensor.Bad},
-		{map[roomsensor.Metric]float32{roomsensor.CO2: 500, roomsensor.Temp: 13.9}, false, roomsensor.Bad},
-		{map[roomsensor.Metric]float32{roomsensor.CO2: 500, roomsensor.Temp: 14}, false, roomsensor.Stuffy},
-		{map[roomsensor.Metric]float32{roomsensor.CO2: 500, roomsensor.Temp: 15.9}, false, roomsensor.Stuffy},
-		{map[roomsensor.Metric]float32{roomsensor.CO2: 500, roomsensor.Temp: 16}, false, roomsensor.Good},
-		{map[roomsensor.Metric]float32{roomsensor.CO2: 500, roomsensor.Humidity: 1}, false, roomsensor.Stuffy},
+		{nil, true, airquality.Unknown},
+		{map[roomsensor.Metric]float32{roomsensor.Lux: 5000}, true, airquality.Unknown},
+		{map[roomsensor.Metric]float32{roomsensor.Sound: 90}, false, airquality.Unknown},
+		{map[roomsensor.Metric]float32{roomsensor.Sound: 90}, true, airquality.Bad},
+		{map[roomsensor.Metric]float32{roomsensor.CO2: 1000}, false, airquality.Good},
+		{map[roomsensor.Metric]float32{roomsensor.CO2: 1000.5}, false, airquality.Stuffy},
+		{map[roomsensor.Metric]float32{roomsensor.CO2: 1400}, false, airquality.Stuffy},
+		{map[roomsensor.Metric]float32{roomsensor.CO2: 1400.5}, false, airquality.Bad},
+		{map[roomsensor.Metric]float32{roomsensor.CO2: 500, roomsensor.Temp: 13.9}, false, airquality.Bad},
+		{map[roomsensor.Metric]float32{roomsensor.CO2: 500, roomsensor.Temp: 14}, false, airquality.Stuffy},
+		{map[roomsensor.Metric]float32{roomsensor.CO2: 500, roomsensor.Temp: 15.9}, false, airquality.Stuffy},
+		{map[roomsensor.Metric]float32{roomsensor.CO2: 500, roomsensor.Temp: 16}, false, airquality.Good},
+		{map[roomsensor.Metric]float32{roomsensor.CO2: 500, roomsensor.Humidity: 1}, false, airquality.Stuffy},
 	} {
 		air := limits.Judge(valuesOf(test.values), test.night)
 		require.Equal(t, test.want, air.Verdict, "%v", test)
 	}
 	air := limits.Judge(valuesOf(map[roomsensor.Metric]float32{roomsensor.CO2: 1100, roomsensor.Temp: 10}), false)
-	require.Equal(t, roomsensor.Stuffy, air.Of(roomsensor.CO2))
-	require.Equal(t, roomsensor.Bad, air.Low[roomsensor.Temp])
-	require.Equal(t, roomsensor.Good, air.High[roomsensor.Temp])
-	require.Equal(t, roomsensor.Unknown, air.Of(roomsensor.Humidity))
+	require.Equal(t, airquality.Stuffy, air.Of(roomsensor.CO2))
+	require.Equal(t, airquality.Bad, air.Low[roomsensor.Temp])
+	require.Equal(t, airquality.Good, air.High[roomsensor.Temp])
+	require.Equal(t, airquality.Unknown, air.Of(roomsensor.Humidity))
 }
 
 // TestLimitsFor checks which limit counts for a device: its own rule, then the first rule about a tag, then the team's.
 func TestLimitsFor(t *testing.T) {
 	t.Parallel()
-	warn := func(x float32) roomsensor.Limit { return roomsensor.Limit{High: roomsensor.Bound{Warn: &x}} }
+	warn := func(x float32) airquality.Limit { return airquality.Limit{High: airquality.Bound{Warn: &x}} }
 	id := uuid.New()
-	team := roomsensor.TeamLimits{Limits: roomsensor.Limits{roomsensor.CO2: warn(1), roomsensor.Temp: warn(1)}}
-	team.Rules = []roomsensor.LimitRule{
+	team := airquality.TeamLimits{Limits: airquality.Limits{roomsensor.CO2: warn(1), roomsensor.Temp: warn(1)}}
+	team.Rules = []airquality.LimitRule{
 		{Tag: "kind=dorm", Metric: roomsensor.CO2, Limit: warn(2)},
 		{Tag: "floor=1", Metric: roomsensor.CO2, Limit: warn(3)},
 		{DeviceID: id, Metric: roomsensor.CO2, Limit: warn(4)},
@@ -70,20 +71,20 @@ func TestLimitsFor(t *testing.T) {
 	for _, test := range []struct {
 		device uuid.UUID
 		tags   map[string]string
-		want   roomsensor.Limits
+		want   airquality.Limits
 	}{
-		{uuid.New(), nil, roomsensor.Limits{roomsensor.CO2: warn(1), roomsensor.Temp: warn(1)}},
+		{uuid.New(), nil, airquality.Limits{roomsensor.CO2: warn(1), roomsensor.Temp: warn(1)}},
 		{
 			uuid.New(),
 			map[string]string{"floor": "1", "kind": "dorm"},
-			roomsensor.Limits{roomsensor.CO2: warn(2), roomsensor.Temp: warn(1), roomsensor.Sound: warn(5)},
+			airquality.Limits{roomsensor.CO2: warn(2), roomsensor.Temp: warn(1), roomsensor.Sound: warn(5)},
 		},
 		{
 			uuid.New(),
 			map[string]string{"floor": "1", "note": "a=b"},
-			roomsensor.Limits{roomsensor.CO2: warn(3), roomsensor.Sound: warn(5)},
+			airquality.Limits{roomsensor.CO2: warn(3), roomsensor.Sound: warn(5)},
 		},
-		{id, map[string]string{"kind": "dorm"}, roomsensor.Limits{roomsensor.CO2: warn(4), roomsensor.Temp: warn(1)}},
+		{id, map[string]string{"kind": "dorm"}, airquality.Limits{roomsensor.CO2: warn(4), roomsensor.Temp: warn(1)}},
 	} {
 		require.Equal(t, test.want, team.For(test.device, test.tags), "%v", test)
 		slices.Reverse(team.Rules)
@@ -93,17 +94,17 @@ func TestLimitsFor(t *testing.T) {
 }
 
 // night returns a query of the night of 21 November and its default limits.
-func night(t require.TestingT) (roomsensor.NightQuery, *roomsensor.Limits) {
-	return roomsensor.NightQuery{
+func night(t require.TestingT) (airquality.NightQuery, *airquality.Limits) {
+	return airquality.NightQuery{
 		Window: roomsensor.Window{From: instant(t, "2026-11-21T22:00:00Z"), To: instant(t, "2026-11-22T07:00:00Z")},
 		Now:    instant(t, "2026-11-23T00:00:00Z"),
-	}, new(roomsensor.DefaultLimits())
+	}, new(airquality.DefaultLimits())
 }
 
 // nightOf returns the result of a night with a number of readings for each value of CO₂.
-func nightOf(t require.TestingT, readings ...int) roomsensor.NightResult {
+func nightOf(t require.TestingT, readings ...int) airquality.NightResult {
 	q, limits := night(t)
-	tally := roomsensor.NewNightTally(&q, &roomsensor.Assignment{}, nil, limits)
+	tally := airquality.NewNightTally(&q, &roomsensor.Assignment{}, nil, limits)
 	at := q.Window.From
 	for pair := range slices.Chunk(readings, 2) {
 		for range pair[0] {
@@ -120,26 +121,26 @@ func TestNightVerdict(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		readings []int
-		want     roomsensor.Verdict
+		want     airquality.Verdict
 	}{
-		{[]int{6, 1500, 102, 600}, roomsensor.Bad},
-		{[]int{5, 1500, 103, 600}, roomsensor.Good},
-		{[]int{5, 1500, 7, 1100, 96, 600}, roomsensor.Stuffy},
-		{[]int{12, 1001, 96, 600}, roomsensor.Stuffy},
-		{[]int{11, 1001, 97, 600}, roomsensor.Good},
-		{[]int{87, 600}, roomsensor.Good},
-		{[]int{86, 600}, roomsensor.Unknown},
-		{[]int{6, 1500}, roomsensor.Bad},
-		{nil, roomsensor.Unknown},
+		{[]int{6, 1500, 102, 600}, airquality.Bad},
+		{[]int{5, 1500, 103, 600}, airquality.Good},
+		{[]int{5, 1500, 7, 1100, 96, 600}, airquality.Stuffy},
+		{[]int{12, 1001, 96, 600}, airquality.Stuffy},
+		{[]int{11, 1001, 97, 600}, airquality.Good},
+		{[]int{87, 600}, airquality.Good},
+		{[]int{86, 600}, airquality.Unknown},
+		{[]int{6, 1500}, airquality.Bad},
+		{nil, airquality.Unknown},
 	} {
 		result := nightOf(t, test.readings...)
 		require.Equal(t, test.want, result.Verdict(), "%v", test.readings)
 	}
 	result := nightOf(t, 5, 1500, 7, 1100)
 	_, limits := night(t)
-	cause, ok := result.Cause(roomsensor.Stuffy, limits)
+	cause, ok := result.Cause(airquality.Stuffy, limits)
 	require.True(t, ok)
-	require.Equal(t, roomsensor.Cause{Metric: roomsensor.CO2, High: true, Limit: 1000, For: time.Hour}, cause)
+	require.Equal(t, airquality.Cause{Metric: roomsensor.CO2, High: true, Limit: 1000, For: time.Hour}, cause)
 	require.InDelta(t, 5*500+7*100, result.Excess, 1e-9)
 }
 
@@ -150,10 +151,10 @@ func TestNightAdd(t *testing.T) {
 		q, limits := night(t)
 		moved := q.Window.From.Add(time.Duration(rapid.IntRange(-10, 120).Draw(t, "moved")) * roomsensor.BucketLength)
 		first, second := roomsensor.Assignment{EndedAt: &moved}, roomsensor.Assignment{StartedAt: moved}
-		parts := []*roomsensor.NightTally{
-			roomsensor.NewNightTally(&q, &first, nil, limits), roomsensor.NewNightTally(&q, &second, nil, limits),
+		parts := []*airquality.NightTally{
+			airquality.NewNightTally(&q, &first, nil, limits), airquality.NewNightTally(&q, &second, nil, limits),
 		}
-		whole := roomsensor.NewNightTally(&q, &roomsensor.Assignment{}, nil, limits)
+		whole := airquality.NewNightTally(&q, &roomsensor.Assignment{}, nil, limits)
 		for at := q.Window.From; at.Before(q.Window.To); at = at.Add(roomsensor.BucketLength) {
 			values := valuesOf(map[roomsensor.Metric]float32{
 				roomsensor.CO2:  float32(rapid.IntRange(400, 2000).Draw(t, "co2")),
@@ -179,12 +180,12 @@ func TestNightAdd(t *testing.T) {
 // TestNightOrder checks the order of rooms: by verdict, CO₂ by its amount, other metrics, and athletes before places.
 func TestNightOrder(t *testing.T) {
 	t.Parallel()
-	room := func(kind roomsensor.AssignmentType, readings ...int) roomsensor.NightRoom {
-		r := roomsensor.NightRoom{NightResult: nightOf(t, readings...)}
+	room := func(kind roomsensor.AssignmentType, readings ...int) airquality.NightRoom {
+		r := airquality.NightRoom{NightResult: nightOf(t, readings...)}
 		r.Assignment.Type = kind
 		return r
 	}
-	want := []roomsensor.NightRoom{
+	want := []airquality.NightRoom{
 		room(roomsensor.Place, 10, 2000),
 		room(roomsensor.Athlete, 12, 1500),
 		room(roomsensor.Athlete, 100, 1100),
@@ -195,7 +196,7 @@ func TestNightOrder(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		got := rapid.Permutation(want).Draw(t, "rooms")
-		slices.SortFunc(got, func(a, b roomsensor.NightRoom) int { return a.Compare(&b) })
+		slices.SortFunc(got, func(a, b airquality.NightRoom) int { return a.Compare(&b) })
 		require.Equal(t, want, got)
 	})
 }
@@ -206,7 +207,7 @@ func TestNightTally(t *testing.T) {
 	q, limits := night(t)
 	q.Now = instant(t, "2026-11-22T05:02:00Z")
 	assignment := roomsensor.Assignment{StartedAt: instant(t, "2026-11-22T04:33:00Z")}
-	tally := roomsensor.NewNightTally(&q, &assignment, nil, limits)
+	tally := airquality.NewNightTally(&q, &assignment, nil, limits)
 	require.Equal(t, roomsensor.Window{From: assignment.StartedAt, To: q.Window.To}, tally.Window())
 	for minute, co2 := range map[int]float32{35: 1000, 40: 1000.5, 45: 2000, 50: 400} {
 		values := valuesOf(map[roomsensor.Metric]float32{roomsensor.CO2: co2, roomsensor.Temp: co2 / 100})
@@ -216,18 +217,18 @@ func TestNightTally(t *testing.T) {
 	require.Equal(t, 5, result.Expected, "04:35 to 05:00: the night is running")
 	require.Equal(t, 4, result.Present)
 	require.Equal(t, 4, result.Judged)
-	require.Equal(t, roomsensor.NightMetric{
-		Summary: roomsensor.Summary{Min: 400, Max: 2000, Mean: 1100.125, Count: 4}, High: roomsensor.Beyond{Warn: 2, Bad: 1},
+	require.Equal(t, airquality.NightMetric{
+		Summary: roomsensor.Summary{Min: 400, Max: 2000, Mean: 1100.125, Count: 4}, High: airquality.Beyond{Warn: 2, Bad: 1},
 	}, result.Metrics[roomsensor.CO2])
-	require.Equal(t, roomsensor.Beyond{Warn: 3, Bad: 3}, result.Metrics[roomsensor.Temp].Low)
+	require.Equal(t, airquality.Beyond{Warn: 3, Bad: 3}, result.Metrics[roomsensor.Temp].Low)
 	require.Equal(t, 4, result.Warn, "in each reading, one of the metrics was beyond a limit")
 	require.Equal(t, 4, result.Bad, "20, 10.005 and 4 degrees: bad in three readings, and in the fourth by CO₂")
 	require.Zero(t, result.Metrics[roomsensor.Sound].Count)
-	require.Equal(t, roomsensor.Mean{Sum: 1000 + 1000.5, Count: 2}, result.CO2[17], "04:22:30 to 04:45")
+	require.Equal(t, airquality.Mean{Sum: 1000 + 1000.5, Count: 2}, result.CO2[17], "04:22:30 to 04:45")
 
 	ended := instant(t, "2026-11-21T21:00:00Z")
 	over := roomsensor.Assignment{StartedAt: ended.Add(-time.Hour), EndedAt: &ended}
-	none := roomsensor.NewNightTally(&q, &over, nil, limits).Result()
+	none := airquality.NewNightTally(&q, &over, nil, limits).Result()
 	require.Zero(t, none.Expected)
 	require.True(t, none.Window.Empty())
 }
@@ -235,7 +236,7 @@ func TestNightTally(t *testing.T) {
 func TestParseLimit(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"..1000/1400", "400..1000", "20/..70/", "..", "..1000/", "500/400.."} {
-		limit, err := roomsensor.ParseLimit(roomsensor.CO2, text)
+		limit, err := airquality.ParseLimit(roomsensor.CO2, text)
 		require.NoError(t, err, text)
 		require.Equal(t, text, limit.String())
 		require.Equal(t, text == "..", limit.IsZero())
@@ -244,10 +245,10 @@ func TestParseLimit(t *testing.T) {
 		"16": "form LOW..HIGH", "": "form LOW..HIGH", "a..": "Enter a number", "..NaN": "Enter a number", "..1e9": "Enter a number",
 		"26..16": "from the lowest to the highest", "14/16..": "from the lowest", "..27/24": "from the lowest", "16..16": "must be less",
 	} {
-		_, err := roomsensor.ParseLimit(roomsensor.Temp, text)
+		_, err := airquality.ParseLimit(roomsensor.Temp, text)
 		require.ErrorContains(t, err, want, text)
 	}
-	limit, err := roomsensor.NewLimit(roomsensor.Temp, "", "", "", "26,5")
+	limit, err := airquality.NewLimit(roomsensor.Temp, "", "", "", "26,5")
 	require.NoError(t, err)
-	require.Equal(t, roomsensor.Bound{Warn: new(float32(26.5)), Bad: new(float32(26.5))}, limit.High)
+	require.Equal(t, airquality.Bound{Warn: new(float32(26.5)), Bad: new(float32(26.5))}, limit.High)
 }

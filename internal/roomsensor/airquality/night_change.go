@@ -1,4 +1,4 @@
-package roomsensor
+package airquality
 
 import (
 	"fmt"
@@ -6,34 +6,38 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"roomsensor/internal/roomsensor"
 )
 
 // NightChange is a number of nights of devices that belong to another assignment after a change.
 type NightChange struct {
-	From, To *Assignment // nil for none
+	From, To *roomsensor.Assignment // nil for none
 	Nights   int
 	Partial  int // of them, those of which only a part changes
 }
 
 // nightHolder is to whom or to what a part of a night belongs: a person, or a place by its label; zero for nobody.
 type nightHolder struct {
-	kind AssignmentType
-	key  PersonKey
+	kind roomsensor.AssignmentType
+	key  roomsensor.PersonKey
 }
 
-func holderOf(a *Assignment) nightHolder {
+func holderOf(a *roomsensor.Assignment) nightHolder {
 	if a == nil {
 		return nightHolder{}
 	}
 	if key, ok := a.Person(); ok {
 		return nightHolder{a.Type, key}
 	}
-	return nightHolder{a.Type, PersonKey{Label: a.Label}}
+	return nightHolder{a.Type, roomsensor.PersonKey{Label: a.Label}}
 }
 
 // NightChanges counts the nights that begin up to now and belong to somebody else when some assignments are replaced by
 // others. The assignments of a device must not overlap on either side. It needs no readings.
-func NightChanges(before, after []Assignment, hours NightHours, zone *time.Location, now time.Time) []NightChange {
+func NightChanges(
+	before, after []roomsensor.Assignment, hours NightHours, zone *time.Location, now time.Time,
+) []NightChange {
 	var devices []uuid.UUID
 	for _, a := range slices.Concat(before, after) {
 		devices = append(devices, a.DeviceID)
@@ -46,7 +50,7 @@ func NightChanges(before, after []Assignment, hours NightHours, zone *time.Locat
 	return c.changes
 }
 
-func ofDevice(all []Assignment, device uuid.UUID) (found []*Assignment) {
+func ofDevice(all []roomsensor.Assignment, device uuid.UUID) (found []*roomsensor.Assignment) {
 	for i := range all {
 		if all[i].DeviceID == device {
 			found = append(found, &all[i])
@@ -64,8 +68,8 @@ type nightCounter struct {
 }
 
 // add counts the nights of a device, the newest first.
-func (c *nightCounter) add(before, after []*Assignment) {
-	window := Window{From: c.now}
+func (c *nightCounter) add(before, after []*roomsensor.Assignment) {
+	window := roomsensor.Window{From: c.now}
 	var cuts []time.Time
 	for _, a := range slices.Concat(before, after) {
 		w := a.Window()
@@ -83,15 +87,15 @@ func (c *nightCounter) add(before, after []*Assignment) {
 	}
 	night := c.hours.Last(window.To, c.zone)
 	for night.Window.To.After(window.From) {
-		c.addNight(night.Window.Intersect(Window{To: c.now}), cuts, before, after)
+		c.addNight(night.Window.Intersect(roomsensor.Window{To: c.now}), cuts, before, after)
 		night = c.hours.Night(night.Date.AddDate(0, 0, -1), c.zone)
 	}
 }
 
 // addNight counts a night once for each pair of holders between which a part of it moves.
-func (c *nightCounter) addNight(night Window, cuts []time.Time, before, after []*Assignment) {
+func (c *nightCounter) addNight(night roomsensor.Window, cuts []time.Time, before, after []*roomsensor.Assignment) {
 	parts := map[int]time.Duration{} // by index of the change
-	part := Window{From: night.From}
+	part := roomsensor.Window{From: night.From}
 	for _, cut := range append(slices.Clone(cuts), night.To) {
 		if !cut.After(part.From) {
 			continue
@@ -115,7 +119,7 @@ func (c *nightCounter) addNight(night Window, cuts []time.Time, before, after []
 }
 
 // at returns the assignment at an instant, or nil.
-func at(all []*Assignment, instant time.Time) *Assignment {
+func at(all []*roomsensor.Assignment, instant time.Time) *roomsensor.Assignment {
 	for _, a := range all {
 		if a.Window().Contains(instant) {
 			return a
@@ -125,7 +129,7 @@ func at(all []*Assignment, instant time.Time) *Assignment {
 }
 
 // index returns the index of the change between two holders, which it adds if there is none.
-func (c *nightCounter) index(from, to *Assignment) int {
+func (c *nightCounter) index(from, to *roomsensor.Assignment) int {
 	for i := range c.changes {
 		if holderOf(c.changes[i].From) == holderOf(from) && holderOf(c.changes[i].To) == holderOf(to) {
 			return i
@@ -157,14 +161,14 @@ func (c *NightChange) String() string {
 		return fmt.Sprintf("%s %s the assignment %s%s", nights, get, c.To.Label, suffix)
 	}
 	from, to := c.From.Label, c.To.Label
-	if foldLabel(from) == foldLabel(to) {
-		from, to = c.From.detailed(), c.To.detailed()
+	if roomsensor.FoldLabel(from) == roomsensor.FoldLabel(to) {
+		from, to = detailed(c.From), detailed(c.To)
 	}
 	return fmt.Sprintf("%s %s from %s to %s%s", nights, move, from, to, suffix)
 }
 
 // detailed returns the label with what else tells assignments with the same label apart.
-func (a *Assignment) detailed() string {
+func detailed(a *roomsensor.Assignment) string {
 	if a.ExternalRef == nil {
 		return fmt.Sprintf("%s (%s without a reference)", a.Label, a.Type)
 	}

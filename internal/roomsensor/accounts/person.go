@@ -1,51 +1,15 @@
-package roomsensor
+package accounts
 
 import (
 	"crypto/rand"
 	"crypto/sha256"
-	"fmt"
-	"net/mail"
 	"net/netip"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/google/uuid"
+
+	"roomsensor/internal/roomsensor"
 )
-
-// Role is what a person may do in a team. A greater role may do all that a smaller one may.
-type Role uint8
-
-// The roles. NoRole is that of someone who is not a member.
-const (
-	NoRole Role = iota
-	Viewer      // sees
-	Editor      // also changes names, tags, assignments and hardware units
-	Admin       // also manages keys, members, settings and rejects
-)
-
-// Roles lists the roles of members, the smallest first.
-var Roles = []Role{Viewer, Editor, Admin}
-
-var roleNames = [...]string{NoRole: "", Viewer: "viewer", Editor: "editor", Admin: "admin"}
-
-func (r Role) String() string { return roleNames[r] }
-
-// ParseRole returns the role of members with a name.
-func ParseRole(name string) (Role, bool) {
-	for _, r := range Roles {
-		if r.String() == name {
-			return r, true
-		}
-	}
-	return NoRole, false
-}
-
-// RoleNeeded returns the error of a person whose role in a team is too small.
-func RoleNeeded(role Role) *Error {
-	return NewError(CodeInsufficientScope, "",
-		"This needs the role "+role.String()+" in the team. Ask an admin of the team.")
-}
 
 // User is a person who signs in to the dashboard.
 type User struct {
@@ -56,11 +20,8 @@ type User struct {
 	CreatedAt   time.Time
 	DisabledAt  *time.Time
 	SignedOutAt *time.Time // when all sessions ended last
-	Format      FormatChoice
+	Format      roomsensor.FormatChoice
 }
-
-// FormatChoice is how a person chose to read temperatures, times of day and dates. Nil means as the browser says.
-type FormatChoice struct{ Fahrenheit, Hour12, MonthFirst *bool }
 
 // DisplayName returns the name of a person, or the email address of one without a name.
 func (u *User) DisplayName() string {
@@ -79,13 +40,13 @@ type Credentials struct {
 // Membership is the role of a person in a team.
 type Membership struct {
 	Team TeamSettings
-	Role Role
+	Role roomsensor.Role
 }
 
 // Member is a person of a team.
 type Member struct {
 	User       User
-	Role       Role
+	Role       roomsensor.Role
 	Since      time.Time
 	OtherTeams int // of which the person is a member, too
 }
@@ -96,18 +57,12 @@ type UserTeams struct {
 	Teams []Membership
 }
 
-// The limits of people and passwords.
+// The limits of people.
 const (
 	// LinkLifetime is the lifetime of a link with which a person sets a password.
 	LinkLifetime = 72 * time.Hour
 	// MaxMembers is how many members and open invitations a team may have.
 	MaxMembers = 500
-	// MinPassword and MaxPassword are the lengths of passwords in characters. A long password needs no rules about
-	// digits or signs (NIST SP 800-63B). The maximum bounds the work of a hash.
-	MinPassword = 12
-	MaxPassword = 200
-	// maxEmail is the longest address that mail allows.
-	maxEmail = 254
 )
 
 // LinkPurpose is what a link of a person is for.
@@ -123,8 +78,8 @@ const (
 type SignInLink struct {
 	Purpose   LinkPurpose
 	User      User
-	Team      Team // zero for a reset of an operator
-	Role      Role // in the team; NoRole for a reset
+	Team      roomsensor.Team // zero for a reset of an operator
+	Role      roomsensor.Role // in the team; NoRole for a reset
 	ExpiresAt time.Time
 }
 
@@ -132,8 +87,8 @@ type SignInLink struct {
 type TeamLink struct {
 	User      User // ID and Email only
 	Purpose   LinkPurpose
-	Role      Role   // NoRole for a reset
-	MadeBy    string // address of the admin; empty for an operator
+	Role      roomsensor.Role // NoRole for a reset
+	MadeBy    string          // address of the admin; empty for an operator
 	ExpiresAt time.Time
 }
 
@@ -168,31 +123,6 @@ const (
 type MemberConflictError struct{ Conflict MemberConflict }
 
 func (e *MemberConflictError) Error() string { return string(e.Conflict) }
-
-// CheckEmail checks the form of an email address. Like CheckName, its error is a sentence without a subject.
-func CheckEmail(email string) error {
-	address, err := mail.ParseAddress(email)
-	if err != nil || address.Address != email || len(email) > maxEmail || !IsPlain(email) {
-		return ruleError("must be an address such as ana@example.com")
-	}
-	return nil
-}
-
-// CheckPassword checks the length of a new password, and that it is not the email address.
-func CheckPassword(password, email string) error {
-	n := utf8.RuneCountInString(password)
-	switch {
-	case !IsPlain(password):
-		return ruleError("contains characters that cannot be stored")
-	case n < MinPassword:
-		return ruleError(fmt.Sprintf("must have at least %d characters; a sentence is easy to remember", MinPassword))
-	case n > MaxPassword:
-		return ruleError(fmt.Sprintf("must have at most %d characters", MaxPassword))
-	case strings.EqualFold(password, email):
-		return ruleError("must not be the email address")
-	}
-	return nil
-}
 
 // The limits of attempts to sign in, each within 15 minutes. The first stops guesses from one address, and locks
 // nobody else out. The third stops guesses from many addresses, and does not apply to an address from which the person

@@ -1,15 +1,19 @@
-package roomsensor
+package airquality
 
-import "github.com/google/uuid"
+import (
+	"github.com/google/uuid"
+
+	"roomsensor/internal/roomsensor"
+)
 
 // Sleeper is what a history follows: a person from room to room, or a device that measures a place.
 type Sleeper struct {
-	Person PersonKey
+	Person roomsensor.PersonKey
 	Device uuid.UUID
 }
 
 // SleeperOf returns the sleeper whom an assignment names.
-func SleeperOf(a *Assignment) Sleeper {
+func SleeperOf(a *roomsensor.Assignment) Sleeper {
 	if key, ok := a.Person(); ok {
 		return Sleeper{Person: key}
 	}

@@ -1,4 +1,4 @@
-package roomsensor
+package airquality
 
 import (
 	"math"
@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
+
+	"roomsensor/internal/roomsensor"
 )
 
 // Verdict is what the air of a room is like.
@@ -66,30 +68,30 @@ type Limit struct{ Low, High Bound }
 func (l Limit) IsZero() bool { return l == Limit{} }
 
 // Limits are those of all metrics. Those of sound count at night only.
-type Limits [MetricCount]Limit
+type Limits [roomsensor.MetricCount]Limit
 
 // DefaultLimits are those of a team that chose no others. The column teams.limits has the same default.
 func DefaultLimits() Limits {
 	bound := func(warn, bad float32) Bound { return Bound{&warn, &bad} }
 	return Limits{
-		CO2:      {High: bound(1000, 1400)},
-		Temp:     {Low: bound(16, 14), High: bound(24, 27)},
-		Humidity: {Low: Bound{Warn: new(float32(20))}, High: Bound{Warn: new(float32(70))}},
-		Sound:    {High: bound(45, 55)},
+		roomsensor.CO2:      {High: bound(1000, 1400)},
+		roomsensor.Temp:     {Low: bound(16, 14), High: bound(24, 27)},
+		roomsensor.Humidity: {Low: Bound{Warn: new(float32(20))}, High: Bound{Warn: new(float32(70))}},
+		roomsensor.Sound:    {High: bound(45, 55)},
 	}
 }
 
 // Air is the verdict on the values of one room at one time, and how each metric contributes to it.
 type Air struct {
 	Verdict   Verdict
-	Low, High [MetricCount]Verdict // Unknown without a value or without a limit
+	Low, High [roomsensor.MetricCount]Verdict // Unknown without a value or without a limit
 }
 
 // Judge is the only rule for the verdict on air: the worst of all metrics that have a value and a limit.
-func (l *Limits) Judge(values *Values, night bool) (a Air) {
-	for _, m := range Metrics {
+func (l *Limits) Judge(values *roomsensor.Values, night bool) (a Air) {
+	for _, m := range roomsensor.Metrics {
 		x, ok := values.Get(m)
-		if !ok || l[m].IsZero() || m == Sound && !night {
+		if !ok || l[m].IsZero() || m == roomsensor.Sound && !night {
 			continue
 		}
 		a.Low[m], a.High[m] = l[m].Low.below(x), l[m].High.above(x)
@@ -99,10 +101,10 @@ func (l *Limits) Judge(values *Values, night bool) (a Air) {
 }
 
 // Of returns the verdict on one metric.
-func (a *Air) Of(m Metric) Verdict { return max(a.Low[m], a.High[m]) }
+func (a *Air) Of(m roomsensor.Metric) Verdict { return max(a.Low[m], a.High[m]) }
 
 // NewLimit parses the limits of a metric; an empty text means no limit. A bad limit without a warn limit is both.
-func NewLimit(m Metric, lowBad, lowWarn, highWarn, highBad string) (l Limit, err error) {
+func NewLimit(m roomsensor.Metric, lowBad, lowWarn, highWarn, highBad string) (l Limit, err error) {
 	for _, end := range []struct {
 		to   **float32
 		text string
@@ -122,25 +124,25 @@ func NewLimit(m Metric, lowBad, lowWarn, highWarn, highBad string) (l Limit, err
 			continue
 		}
 		if last != nil && *x < *last {
-			return Limit{}, Invalid(m.String(), "Enter the limits in this order, from the lowest to the highest: "+
+			return Limit{}, roomsensor.Invalid(m.String(), "Enter the limits in this order, from the lowest to the highest: "+
 				"bad below, warn below, warn above, bad above.")
 		}
 		last = x
 	}
 	if low, high := l.Low.Warn, l.High.Warn; low != nil && high != nil && *low == *high {
-		return Limit{}, Invalid(m.String(), "The lowest value must be less than the highest one.")
+		return Limit{}, roomsensor.Invalid(m.String(), "The lowest value must be less than the highest one.")
 	}
 	return l, nil
 }
 
-func parseEnd(m Metric, text string) (*float32, error) {
+func parseEnd(m roomsensor.Metric, text string) (*float32, error) {
 	if text == "" {
 		return nil, nil //nolint:nilnil // An empty text is no end.
 	}
 	least, greatest := m.Range()
 	x, err := strconv.ParseFloat(strings.Replace(text, ",", ".", 1), 32)
 	if err != nil || math.IsNaN(x) || x < least || x > greatest {
-		return nil, Invalid(m.String(), "Enter a number from "+strconv.FormatFloat(least, 'f', -1, 64)+" to "+
+		return nil, roomsensor.Invalid(m.String(), "Enter a number from "+strconv.FormatFloat(least, 'f', -1, 64)+" to "+
 			strconv.FormatFloat(greatest, 'f', -1, 64)+", such as 26.5, or nothing for no limit.")
 	}
 	return new(float32(x) + 0), nil // -0 + 0 is 0.
@@ -148,11 +150,12 @@ func parseEnd(m Metric, text string) (*float32, error) {
 
 // ParseLimit parses the form LOW..HIGH, of which either end may be missing. Each end is WARN/BAD, a number for both, or
 // WARN/ for a limit that is never bad.
-func ParseLimit(m Metric, text string) (Limit, error) {
+func ParseLimit(m roomsensor.Metric, text string) (Limit, error) {
 	low, high, ok := strings.Cut(text, "..")
 	if !ok {
-		return Limit{}, Invalid(m.String(), "Limits have the form LOW..HIGH, and each end the form WARN/BAD, such as "+
-			"16/14..24/27. One number is both, and 20/ only warns. Leave out an end for no limit: ..1000/1400 or .. alone.")
+		return Limit{}, roomsensor.Invalid(m.String(), "Limits have the form LOW..HIGH, and each end the form "+
+			"WARN/BAD, such as 16/14..24/27. One number is both, and 20/ only warns. Leave out an end for no limit: "+
+			"..1000/1400 or .. alone.")
 	}
 	both := func(end string) (warn, bad string) {
 		warn, bad, separate := strings.Cut(end, "/")
@@ -185,14 +188,14 @@ func FormatLimit(x *float32) string {
 	if x == nil {
 		return ""
 	}
-	return string(AppendNumber(nil, *x))
+	return string(roomsensor.AppendNumber(nil, *x))
 }
 
 // LimitRule replaces the limit of one metric for one device, or for the devices with a tag.
 type LimitRule struct {
 	DeviceID uuid.UUID // uuid.Nil for a rule about a tag
 	Tag      string    // KEY=VALUE; empty for a rule about a device
-	Metric   Metric
+	Metric   roomsensor.Metric
 	Limit    Limit
 }
 
@@ -209,7 +212,7 @@ type TeamLimits struct {
 // of its tags, otherwise that of the team.
 func (t *TeamLimits) For(deviceID uuid.UUID, tags map[string]string) Limits {
 	limits := t.Limits
-	var own, tagged [MetricCount]bool
+	var own, tagged [roomsensor.MetricCount]bool
 	for i := range t.Rules {
 		r := &t.Rules[i]
 		if r.DeviceID != uuid.Nil {
