@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
+	"roomsensor/internal/api/feed"
 	"roomsensor/internal/cursor"
 	"roomsensor/internal/export"
 	"roomsensor/internal/fairshare"
@@ -48,7 +49,7 @@ type server struct {
 	uses    *httpedge.KeyUses
 	rate    *rateLimiter
 	current *snapshots
-	feed    *feed
+	feed    *feed.Feed
 	bodies  *fairshare.Limiter
 	scans   *fairshare.Limiter
 	cursors *cursor.Sealer
@@ -75,8 +76,8 @@ func New(cfg Config, backend Backend) (http.Handler, error) {
 		cfg.Timeout = requestTimeout
 	}
 	exports := export.New(backend, maxExports, cfg.Timeout, cfg.Now)
-	feed := newFeed(backend, cfg.Now, cfg.Log)
-	metrics, err := newMetrics(cfg.Metrics, append(exports.Metrics(), feed.metrics()...))
+	changes := feed.New(backend, cfg.Now, cfg.Log)
+	metrics, err := newMetrics(cfg.Metrics, append(exports.Metrics(), changes.Metrics()...))
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +94,7 @@ func New(cfg Config, backend Backend) (http.Handler, error) {
 		uses:    cfg.KeyUses,
 		rate:    newRateLimiter(backend, cfg.Now, metrics.rate),
 		current: newSnapshots(backend, cfg.Now, cfg.SnapshotAge, cfg.Timeout/2, metrics),
-		feed:    feed,
+		feed:    changes,
 		bodies:  bodies,
 		scans:   scans,
 		cursors: cursors,
@@ -105,20 +106,20 @@ func New(cfg Config, backend Backend) (http.Handler, error) {
 		access:  httpedge.NewAccessLog(cfg.Log),
 		tracer:  cfg.Tracer,
 	}
-	return &apiHandler{s.router(cfg.Docs), feed}, nil
+	return &apiHandler{s.router(cfg.Docs), changes}, nil
 }
 
 // apiHandler is the handler of the API, which releases waiting requests when its server stops.
 type apiHandler struct {
 	http.Handler
-	feed *feed
+	feed *feed.Feed
 }
 
 // NewServer returns the server of the public listener, which must be an httpedge.IdleListener.
 func NewServer(handler http.Handler, log zerolog.Logger) *http.Server {
 	server := httpedge.NewServer(handler, log)
 	if h, ok := handler.(*apiHandler); ok {
-		server.RegisterOnShutdown(h.feed.stop)
+		server.RegisterOnShutdown(h.feed.Stop)
 	}
 	server.ReadTimeout = readTimeout
 	server.DisableGeneralOptionsHandler = true // OPTIONS * is an unknown path like any other.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"roomsensor/internal/api/feed"
 	"roomsensor/internal/export"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/roomsensor/aggregate"
@@ -96,13 +97,8 @@ type Coverage interface {
 
 // Feed reads the change feed.
 type Feed interface {
-	// FeedWatermark returns a new watermark: every reading whose time in the feed is before it is committed, and no
-	// transaction adds one later.
-	FeedWatermark(ctx context.Context) (roomsensor.FeedWatermark, error)
-	// FeedChanges returns the devices of some teams that changed in a part of the feed.
-	FeedChanges(
-		ctx context.Context, teamIDs []uuid.UUID, part roomsensor.FeedRound,
-	) (roomsensor.FeedChanges, error)
+	feed.Backend
+
 	// EachChange calls a function with readings of a round until it returns false, and returns how far the round was
 	// read.
 	EachChange(ctx context.Context, teamID uuid.UUID, q roomsensor.FeedQuery,

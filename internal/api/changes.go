@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"roomsensor/internal/api/feed"
 	"roomsensor/internal/cursor"
 	"roomsensor/internal/httpedge"
 	"roomsensor/internal/roomsensor"
@@ -32,13 +33,13 @@ func (s *server) listChanges(ctx context.Context, c *call) error {
 	}
 	// When the server's read deadline passes, the context ends as if the client had left.
 	_ = http.NewResponseController(c.Response()).SetReadDeadline(time.Time{})
-	waiter := s.feed.waiter(c.key, asked.state.Devices, asked.wait)
-	defer waiter.end()
+	waiter := s.feed.Waiter(c.key, asked.state.Devices, asked.wait)
+	defer waiter.End()
 	for {
 		if sent, err := s.tryChanges(ctx, c, asked, waiter); sent || err != nil {
 			return err
 		}
-		if err := waiter.wait(ctx, asked.state.Window.From); err != nil {
+		if err := waiter.Wait(ctx, asked.state.Window.From); err != nil {
 			for _, name := range []string{"RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"} {
 				c.Response().Header().Del(name) // A 401 has no such headers (decision 25 f).
 			}
@@ -48,23 +49,23 @@ func (s *server) listChanges(ctx context.Context, c *call) error {
 }
 
 // tryChanges reads a page and sends it. It sends nothing if the request waits for a change.
-func (s *server) tryChanges(ctx context.Context, c *call, asked *changesRequest, waiter *feedWaiter) (bool, error) {
-	mark, err := s.feed.watermark(ctx)
+func (s *server) tryChanges(ctx context.Context, c *call, asked *changesRequest, waiter *feed.Waiter) (bool, error) {
+	mark, err := s.feed.Watermark(ctx)
 	if err != nil {
 		return false, err
 	}
 	if asked.fromNow {
 		asked.state.Window, asked.fromNow = roomsensor.Window{From: mark.At, To: mark.At}, false
 	}
-	if waiter.mayWait() && asked.isAt(mark.At) {
+	if waiter.MayWait() && asked.isAt(mark.At) {
 		return false, nil // As most requests of a client that follows the feed; it needs no memory and no query.
 	}
-	share, err := reserve(ctx, s.bodies, c.key.TeamID, asked.state.Limit*maxChangeBytes, waiter.patience())
+	share, err := reserve(ctx, s.bodies, c.key.TeamID, asked.state.Limit*maxChangeBytes, patience(waiter))
 	if err != nil {
 		return false, err
 	}
 	defer share.Release()
-	scan, err := reserve(ctx, s.scans, c.key.TeamID, 1, waiter.patience())
+	scan, err := reserve(ctx, s.scans, c.key.TeamID, 1, patience(waiter))
 	if err != nil {
 		return false, err
 	}
@@ -80,7 +81,7 @@ func (s *server) tryChanges(ctx context.Context, c *call, asked *changesRequest,
 	if err != nil {
 		return false, err
 	}
-	if p.Items == 0 && caughtUp && waiter.mayWait() {
+	if p.Items == 0 && caughtUp && waiter.MayWait() {
 		*asked.state = p.State
 		return false, nil
 	}
@@ -89,6 +90,10 @@ func (s *server) tryChanges(ctx context.Context, c *call, asked *changesRequest,
 	c.rows = p.Items
 	return true, httpedge.WritePage(c.Response(), c.Request(), p.Page)
 }
+
+// patience limits the wait of a request for other requests to end: the rest of its wait, so that of many requests woken
+// at once, none is refused that has time left.
+func patience(waiter *feed.Waiter) time.Duration { return max(shareWait, waiter.Left()) }
 
 // atMark returns a context whose reads include what is committed before a watermark, and before the request: the
 // watermark may be older or, if the request waited, newer. A round in progress may end at a later watermark of another
@@ -262,18 +267,13 @@ func sameChanges(q httpedge.Query, since *time.Time, devices httpedge.DeviceSele
 		case sinceParameter:
 			same = sameInstant(since, state.Request.From)
 		case devicesParameter:
-			same = state.Devices != nil && slices.Equal(sortedIDs(devices.IDs), state.Devices)
+			same = state.Devices != nil && slices.Equal(httpedge.SortedIDs(devices.IDs), state.Devices)
 		}
 		if !same {
 			return httpedge.Differs(p.Name)
 		}
 	}
 	return nil
-}
-
-// sortedIDs returns ids in ascending order, each once.
-func sortedIDs(ids []uuid.UUID) []uuid.UUID {
-	return slices.Compact(slices.SortedFunc(slices.Values(ids), httpedge.CompareIDs))
 }
 
 // appendChange appends a reading with its device (A5.2).

@@ -20,8 +20,9 @@
 //	assignments.go        GET /devices/{device_id}/assignments
 //	readings.go           GET /devices/{device_id}/readings
 //	changes.go            GET /readings/changes
-//	feed.go               the watermark of the change feed, and requests that wait for a change
 //	patch.go              PATCH /devices/{device_id}
 //	aggregates.go         GET /devices/{device_id}/aggregates
 //	export.go             GET /readings.csv, GET /readings.parquet, GET /aggregates.csv
+//	feed/                 the watermark of the change feed, and requests that wait for a change
+//	mergepatch/           parses the body of a PATCH
 package api

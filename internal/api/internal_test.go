@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"github.com/labstack/echo/v4"
 	"github.com/stretchr/testify/require"
@@ -65,37 +64,6 @@ func TestRoutes(t *testing.T) {
 		"GET /", "GET /docs", "GET /docs/*", "GET /favicon.ico", "GET /openapi.json", "GET /openapi.yaml", "GET /robots.txt",
 		"HEAD /", "HEAD /docs", "HEAD /docs/*", "HEAD /favicon.ico", "HEAD /openapi.json", "HEAD /openapi.yaml", "HEAD /robots.txt",
 	}, others)
-}
-
-// FuzzPatch checks parsePatch: an accepted body can be stored, and any other causes a documented error (decisions 19 to
-// 21).
-func FuzzPatch(f *testing.F) {
-	for _, seed := range []string{
-		`{"display_name":"x"}`, `{"metadata":{"a":"b","c":null}}`, `{"metadata":null}`, `{"assignment":1}`, `{`, `[]`,
-		`{"display_name":"\ud800"}`, "{\"metadata\":{\"a\":\"\xff\"}}", `{"metadata":{"a":1,"a":2}}`, `{} {}`,
-	} {
-		f.Add([]byte(seed))
-	}
-	f.Fuzz(func(t *testing.T, body []byte) {
-		patch, err := parsePatch(body)
-		if err != nil {
-			var answer *roomsensor.Error
-			require.ErrorAs(t, err, &answer)
-			require.Contains(t, []roomsensor.Code{roomsensor.CodeValidationFailed, roomsensor.CodeNotImplemented}, answer.Code)
-			return
-		}
-		if patch.DisplayName != nil {
-			require.NoError(t, roomsensor.CheckName(*patch.DisplayName))
-		}
-		for key, value := range patch.Metadata.Values {
-			require.NoError(t, roomsensor.CheckMetadataKey(key))
-			if value != nil {
-				require.NoError(t, roomsensor.CheckMetadataValue(*value))
-			}
-		}
-		require.True(t, patch.SetDisplayName || patch.Metadata.Clear || patch.Metadata.Values != nil)
-		require.True(t, utf8.Valid(body))
-	})
 }
 
 // deny denies every request for ten minutes.

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
+	"roomsensor/internal/api/feed"
 	"roomsensor/internal/fairshare"
 	"roomsensor/internal/roomsensor"
 )
@@ -61,10 +62,10 @@ func TestReserve(t *testing.T) {
 func TestFeedWaiterPatience(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		waiter := (&feed{}).waiter(roomsensor.Key{}, nil, maxWait*time.Second)
-		require.Equal(t, maxWait*time.Second, waiter.patience())
+		waiter := (&feed.Feed{}).Waiter(roomsensor.Key{}, nil, maxWait*time.Second)
+		require.Equal(t, maxWait*time.Second, patience(waiter))
 		time.Sleep(maxWait * time.Second) // The clock is the bubble's.
-		require.Equal(t, shareWait, waiter.patience(), "as any other request")
+		require.Equal(t, shareWait, patience(waiter), "as any other request")
 	})
 }
 

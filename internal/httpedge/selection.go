@@ -38,6 +38,11 @@ func ParseID(param, text string) (uuid.UUID, error) {
 // CompareIDs orders ids like the database.
 func CompareIDs(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) }
 
+// SortedIDs returns ids in ascending order, each once.
+func SortedIDs(ids []uuid.UUID) []uuid.UUID {
+	return slices.Compact(slices.SortedFunc(slices.Values(ids), CompareIDs))
+}
+
 // TimeRange is what the parameters of a request select in time: a window, an assignment, or both.
 type TimeRange struct {
 	Rule       roomsensor.WindowRule
@@ -126,6 +131,5 @@ func (s DeviceSelection) From(team []roomsensor.NamedDevice) ([]uuid.UUID, error
 		}
 		selected = append(selected, id)
 	}
-	slices.SortFunc(selected, CompareIDs)
-	return slices.Compact(selected), nil
+	return SortedIDs(selected), nil
 }

@@ -19,7 +19,7 @@ import (
 // calledBy contains where the methods of the store are that the processes of a role call: the files of their
 // interfaces, and methods that internal/service and internal/process call themselves.
 var calledBy = map[schema.Role]struct{ files, methods []string }{
-	schema.RoleAPI: {[]string{"../api/backend.go", "../roomsensor/device.go", "../export/export.go"}, []string{"CursorSecret", "Database", "ExpiringAPIKeys", "PurgeIdempotency", "PurgeRateWindows", "RecordAPIKeyUses", "PurgeAudit"}},
+	schema.RoleAPI: {[]string{"../api/backend.go", "../api/feed/feed.go", "../roomsensor/device.go", "../export/export.go"}, []string{"CursorSecret", "Database", "ExpiringAPIKeys", "PurgeIdempotency", "PurgeRateWindows", "RecordAPIKeyUses", "PurgeAudit"}},
 	schema.RoleWorker: {
 		[]string{"../worker/worker.go", "../worker/write.go", "../worker/resolve_message.go", "../httpedge/key_list.go", "../receiver/database.go", "../source/preview.go"},
 		[]string{"Database", "ChunksToOrder", "OrderChunk", "StreamCreated", "RecordStream", "Statistics", "RecordIngestKeyUses"},

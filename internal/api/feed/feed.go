@@ -1,4 +1,8 @@
-package api
+// Package feed lets requests for changes wait until a device has changed (A5).
+//
+//	feed.go    the watermark of the change feed, which moves while requests wait
+//	waiter.go  a request that waits
+package feed
 
 import (
 	"context"
@@ -38,9 +42,22 @@ const (
 	maxWaitingPerKey = 8
 )
 
-// feed moves the watermark of the change feed for all requests of the process, and wakes those that wait for a change.
+// Backend has the stored data that a feed needs.
+type Backend interface {
+	// FeedWatermark returns a new watermark: every reading whose time in the feed is before it is committed, and no
+	// transaction adds one later.
+	FeedWatermark(ctx context.Context) (roomsensor.FeedWatermark, error)
+	// FeedChanges returns the devices of some teams that changed in a part of the feed.
+	FeedChanges(
+		ctx context.Context, teamIDs []uuid.UUID, part roomsensor.FeedRound,
+	) (roomsensor.FeedChanges, error)
+	// APIKeysByID finds API keys by their public ids. Unknown ids are left out.
+	APIKeysByID(ctx context.Context, keyIDs []string) ([]roomsensor.Key, error)
+}
+
+// Feed moves the watermark of the change feed for all requests of the process, and wakes those that wait for a change.
 // While none waits, it runs no query.
-type feed struct {
+type Feed struct {
 	backend Backend
 	now     func() time.Time
 	log     zerolog.Logger
@@ -55,12 +72,13 @@ type feed struct {
 	tail    time.Time // the part of the feed before it was searched for waiting requests
 	cancel  func()    // ends run; nil if it does not run
 	stopped bool
-	waiting map[*feedWaiter]bool
+	waiting map[*Waiter]bool
 }
 
-func newFeed(backend Backend, now func() time.Time, log zerolog.Logger) *feed {
-	return &feed{
-		backend: backend, now: now, log: log, waiting: map[*feedWaiter]bool{},
+// New returns a feed, which runs nothing before a request waits.
+func New(backend Backend, now func() time.Time, log zerolog.Logger) *Feed {
+	return &Feed{
+		backend: backend, now: now, log: log, waiting: map[*Waiter]bool{},
 		limiter: fairshare.New(fairshare.Config{
 			Key: fairshare.Limit{Most: maxWaitingPerKey}, Team: fairshare.Limit{Most: fairshare.Remaining},
 			Total: fairshare.Limit{Most: maxWaiting},
@@ -68,8 +86,8 @@ func newFeed(backend Backend, now func() time.Time, log zerolog.Logger) *feed {
 	}
 }
 
-// watermark returns a watermark that is at most watermarkAge old.
-func (f *feed) watermark(ctx context.Context) (roomsensor.FeedWatermark, error) {
+// Watermark returns a watermark that is at most watermarkAge old.
+func (f *Feed) Watermark(ctx context.Context) (roomsensor.FeedWatermark, error) {
 	oldest := time.Now().Add(-watermarkAge)
 	f.mu.Lock()
 	mark, readAt := f.mark, f.readAt
@@ -90,7 +108,7 @@ func (f *feed) watermark(ctx context.Context) (roomsensor.FeedWatermark, error) 
 
 // refresh reads a new watermark, once for all requests that need it. It does not end with the request that started it.
 // The watermark never moves back: an earlier one that was valid stays valid.
-func (f *feed) refresh(ctx context.Context) <-chan singleflight.Result {
+func (f *Feed) refresh(ctx context.Context) <-chan singleflight.Result {
 	return f.flights.DoChan("", func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), watermarkTimeout)
 		defer cancel()
@@ -114,94 +132,7 @@ func (f *feed) refresh(ctx context.Context) <-chan singleflight.Result {
 	})
 }
 
-// feedWaiter is a request that may wait for a change.
-type feedWaiter struct {
-	feed    *feed
-	key     roomsensor.Key
-	devices []uuid.UUID // ascending; nil means all devices of the team
-	until   time.Time
-	admits  bool // the limits admit the request
-	held    *fairshare.Held
-	woken   chan error // gets nil for a change, or the reason why the request ends
-}
-
-// waiter returns a waiter that may wait for a time. The caller must end it.
-func (f *feed) waiter(key roomsensor.Key, devices []uuid.UUID, wait time.Duration) *feedWaiter {
-	return &feedWaiter{feed: f, key: key, devices: devices, until: time.Now().Add(wait), admits: wait > 0}
-}
-
-// mayWait reports whether the request may be held.
-func (w *feedWaiter) mayWait() bool {
-	if !w.admits || !time.Now().Before(w.until) {
-		return false
-	}
-	w.admits = w.feed.admit(w)
-	return w.admits
-}
-
-// patience limits the wait of the request for other requests to end: the rest of its wait, so that of many requests
-// woken at once, none is refused that has time left.
-func (w *feedWaiter) patience() time.Duration { return max(shareWait, time.Until(w.until)) }
-
-// admit adds a waiter, unless too many wait or the process stops. One that is not admitted gets its response at once.
-func (f *feed) admit(w *feedWaiter) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.stopped || f.waiting[w] {
-		return !f.stopped
-	}
-	var err error
-	if w.held, err = f.limiter.Try(fairshare.Owner{Team: w.key.TeamID, Key: w.key.ID}, 1); err != nil {
-		return false
-	}
-	w.woken = make(chan error, 1)
-	f.waiting[w] = true
-	return true
-}
-
-// wait waits until a device may have changed after a time, the request has waited long enough, or the process stops.
-// Its error is the response if the key was revoked or has expired (A5.11).
-func (w *feedWaiter) wait(ctx context.Context, after time.Time) error {
-	until := w.until
-	if expiry := w.key.ExpiresAt; expiry != nil {
-		if at := time.Now().Add(expiry.Sub(w.feed.now())); at.Before(until) {
-			until = at
-		}
-	}
-	if w.feed.watch(ctx, after) {
-		timer := time.NewTimer(time.Until(until))
-		defer timer.Stop()
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case err := <-w.woken:
-			if err != nil {
-				return err
-			}
-		case <-timer.C:
-		}
-	}
-	if w.key.ExpiresAt != nil && !w.feed.now().Before(*w.key.ExpiresAt) {
-		return roomsensor.CodeAPIKeyExpired.New()
-	}
-	return nil
-}
-
-// end removes the waiter. Without waiters, run ends.
-func (w *feedWaiter) end() {
-	f := w.feed
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.waiting[w] {
-		delete(f.waiting, w)
-		w.held.Release()
-	}
-	if len(f.waiting) == 0 {
-		f.endRun()
-	}
-}
-
-func (f *feed) endRun() {
+func (f *Feed) endRun() {
 	if f.cancel != nil {
 		f.cancel()
 		f.cancel = nil
@@ -210,7 +141,7 @@ func (f *feed) endRun() {
 
 // watch makes sure that requests are woken by changes after a time. It returns false if the feed was searched beyond
 // that time already.
-func (f *feed) watch(ctx context.Context, after time.Time) bool {
+func (f *Feed) watch(ctx context.Context, after time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {
@@ -224,8 +155,8 @@ func (f *feed) watch(ctx context.Context, after time.Time) bool {
 	return !after.Before(f.tail)
 }
 
-// stop wakes all requests. From now on none is held.
-func (f *feed) stop() {
+// Stop wakes all requests. From now on none is held.
+func (f *Feed) Stop() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.stopped = true
@@ -235,16 +166,8 @@ func (f *feed) stop() {
 	}
 }
 
-// wake sends a reason, unless there is one already.
-func (w *feedWaiter) wake(reason error) {
-	select {
-	case w.woken <- reason:
-	default:
-	}
-}
-
 // run moves the watermark and wakes requests until ctx ends.
-func (f *feed) run(ctx context.Context) {
+func (f *Feed) run(ctx context.Context) {
 	for i := 1; retry.Sleep(ctx, feedInterval) == nil; i++ {
 		err := panics.Recover(func() error { // A panic would end the process.
 			ctx, cancel := context.WithTimeout(ctx, watermarkTimeout)
@@ -263,7 +186,7 @@ func (f *feed) run(ctx context.Context) {
 }
 
 // advance moves the watermark, and wakes the requests whose devices changed before it.
-func (f *feed) advance(ctx context.Context) error {
+func (f *Feed) advance(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
@@ -282,7 +205,7 @@ func (f *feed) advance(ctx context.Context) error {
 	if part.Empty() {
 		return nil
 	}
-	changes, err := f.backend.FeedChanges(ctx, sortedIDs(teams), part)
+	changes, err := f.backend.FeedChanges(ctx, httpedge.SortedIDs(teams), part)
 	if err != nil {
 		return err
 	}
@@ -300,19 +223,8 @@ func (f *feed) advance(ctx context.Context) error {
 	return nil
 }
 
-// wants reports whether the request is about one of some devices.
-func (w *feedWaiter) wants(changed []uuid.UUID) bool {
-	if w.devices == nil {
-		return len(changed) > 0
-	}
-	return slices.ContainsFunc(changed, func(id uuid.UUID) bool {
-		_, found := slices.BinarySearchFunc(w.devices, id, httpedge.CompareIDs)
-		return found
-	})
-}
-
 // checkKeys ends the requests whose keys were revoked or deleted, or have expired.
-func (f *feed) checkKeys(ctx context.Context) error {
+func (f *Feed) checkKeys(ctx context.Context) error {
 	f.mu.Lock()
 	byID := map[string]error{}
 	for w := range f.waiting {
@@ -347,8 +259,8 @@ func (f *feed) checkKeys(ctx context.Context) error {
 	return nil
 }
 
-// metrics returns the metrics of the feed.
-func (f *feed) metrics() []prometheus.Collector {
+// Metrics returns the metrics of the feed.
+func (f *Feed) Metrics() []prometheus.Collector {
 	gauge := func(name, help string, value func() float64) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 {
 			f.mu.Lock()
