@@ -13,6 +13,7 @@ import (
 
 	"roomsensor/internal/mapping"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/test/conformance"
 )
 
 // valueAt maps a message with one path for the metric lux, and returns its value.
@@ -32,6 +33,7 @@ func valueAt(t *testing.T, path, message string) (float32, bool) {
 // A path is names and indexes joined by dots (A11.2).
 func TestPaths(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "A11.2")
 	const message = `{"u":"x","a":{"b":1,"b.c":2,"0":3,"-1":4,"\u0064\"":5,"e\\f":6,"":{"g":7}},"list":[10,[20,21],{"c":30}],"A":{"b":8},"$":{"b":9},"$a":{"b":11}}`
 	for path, want := range map[string]float32{
 		"a.b": 1, `a.b\.c`: 2, "a.0": 3, "a.-1": 4, `a.d"`: 5, `a.e\\f`: 6, "A.b": 8, "$.a.b": 1, "$.$.b": 9, "$a.b": 11,
@@ -52,6 +54,7 @@ func TestPaths(t *testing.T) {
 // each names a list of measurements; without one, the message is the element (A11.3).
 func TestEach(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "A11.3")
 	m := parse(t, `{"each":["a.list","list","$"],"unit":["id","$.id"],"metrics":{"lux":[{"path":"v"}]}}`)
 	for message, want := range map[string]string{
 		`{"list":[{"id":"x","v":1},{"id":"y","v":2}]}`:                             "x=1 y=2",
@@ -91,6 +94,7 @@ func summary(r *mapping.Result) string {
 // A unit is text or a whole number, which keeps its digits (A11.4).
 func TestUnits(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "A11.4")
 	m := parse(t, `{"unit":["a","b"],"metrics":{"lux":[{"path":"v"}]}}`)
 	const bad = `"a" is not a unit: a unit is a whole number, or text of 1 to 200 characters without control characters.`
 	const missing = `The unit is missing: no value at "a", "b".`
@@ -113,6 +117,7 @@ func TestUnits(t *testing.T) {
 // A value is a number or decimal text, times scale plus offset (A11.6).
 func TestValues(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "A11.6", "A11.9")
 	plain := parse(t, `{"unit":"u","metrics":{"lux":[{"path":"a"},{"path":"b"}],"co2_ppm":[{"path":"c"}]}}`)
 	const none, badLux = "none", "bad"
 	for values, want := range map[string]any{
@@ -188,6 +193,7 @@ func TestWhen(t *testing.T) {
 // Signal and firmware version that do not fit are ignored (A11.7).
 func TestSignal(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "A11.7")
 	m := parse(t, `{"unit":"u","metrics":{"lux":[{"path":"v"}]},"signal":{"rssi_dbm":["r","s"],"bars":"b"},"firmware_version":"f"}`)
 	dbm, bars, version := int32(-87), int16(5), "v1.2_3+4-5"
 	for members, want := range map[string]mapping.Heartbeat{
@@ -211,6 +217,7 @@ func TestSignal(t *testing.T) {
 // the mapping ignores them (A11.9).
 func TestIgnore(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "A11.8")
 	const rest = `"unit":"u","metrics":{"lux":[{"path":"v"}]},"signal":{"bars":"b"}`
 	m := parse(t, `{"each":"list",`+rest+`,"ignore":[{"path":"kind","equals":"join"},{"path":["$.up","$.rx"],"absent":true}]}`)
 	r := apply(m, `{"up":1,"list":[{"u":"x","v":1},{"u":"y","kind":"join","b":3,"v":2},{"kind":"join","b":3},{"u":"z","kind":"join"},{"u":"x"}]}`)

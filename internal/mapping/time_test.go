@@ -8,11 +8,13 @@ import (
 
 	"roomsensor/internal/mapping"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/test/conformance"
 )
 
 // Times are exact, in UTC, and truncated to microseconds (A11.5).
 func TestTimeFormats(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "A11.5")
 	for _, c := range []struct{ format, zone, text, want string }{
 		{"rfc3339", "", "2026-11-20T10:00:03Z", "2026-11-20T10:00:03Z"},
 		{"rfc3339", "", "2026-11-20T10:00:03.1234567+05:45", "2026-11-20T04:15:03.123456Z"},

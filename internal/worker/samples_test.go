@@ -195,7 +195,7 @@ func expect(mean bool, measurements map[time.Time]roomsensor.Measurement) string
 // A change of the sampling concerns what arrives afterwards, but the reading of a bucket with samples is always their mean.
 func TestSamplingChange(t *testing.T) {
 	t.Parallel()
-	conformance.Covers(t, "A13.4")
+	conformance.Covers(t, "A13.4", "A13.5")
 	db := newDatabase(t)
 	device, unit := db.addDevice(t, roomsensor.SamplingWhole)
 	sequence := uint64(0)

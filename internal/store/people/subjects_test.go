@@ -150,7 +150,7 @@ var notSearched = []string{
 	"sessions.token_hash", "sessions.data", // Belong to no team. An erasure removes the notices.
 	"teams.time_zone", "teams.limits", "alerts.rule", "alerts.detail", "alerts.outcome", "mails.kind", "mail_choices.told", "assignments.type", "assignments.home_or_travel", "streams.name",
 	"ordered_chunks.chunk", "postponed_chunks.chunk", "rejected_uploads.reason", "rejected_uploads.precision",
-	"source_state.precision", "sources.format", "unit_aliases.hardware_id", "unit_aliases.alias_key", // Words and names of the service.
+	"source_state.precision", "sources.format", "devices.sampling", "unit_aliases.hardware_id", "unit_aliases.alias_key", // Words and names of the service.
 	"idempotency_keys.method", "idempotency_keys.path", "idempotency_keys.body_sha256", // Ids of routes, and a hash.
 	"audit_log.actor_kind", "audit_log.database_user", "audit_log.action", "audit_log.object_kind", "audit_log.object_id",
 }
