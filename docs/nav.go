@@ -51,6 +51,12 @@ var sections = []section{
 		guide("late-data", "Late data", "Why old readings appear later, and how to keep a copy complete."),
 		guide("uploads", "Uploads", "Deliver readings from devices and gateways."),
 		guide("sources", "Sources", "Connect devices and platforms that send their own formats."),
+		guide("notehub", "Notehub", "Connect Notecards behind Blues Notehub in five minutes."),
+		guide("the-things-stack", "The Things Stack", "Connect LoRaWAN sensors behind The Things Stack."),
+		guide("chirpstack", "ChirpStack", "Connect LoRaWAN sensors behind ChirpStack."),
+		guide("airgradient", "AirGradient", "Connect AirGradient monitors through nginx."),
+		guide("home-assistant", "Home Assistant", "Connect the sensors of Home Assistant."),
+		guide("telegraf", "Telegraf", "Connect Telegraf, or another writer of line protocol."),
 	}},
 	{"Reference", []link{
 		{"/reference", "API reference", "Every endpoint, parameter and response of the API.", ""},
