@@ -270,7 +270,7 @@ func (q *Queries) SourceHourPurge(ctx context.Context, db DBTX, sourceIds []uuid
 
 const SourceInsert = `-- name: SourceInsert :one
 INSERT INTO sources (team_id, name, format, mapping)
-VALUES ($1, $2, $3, $4)
+VALUES ($1, $2, $3, nullif($4::text, ''))
 RETURNING id, team_id, name, format, mapping, created_at, disabled_at
 `
 
@@ -278,7 +278,7 @@ type SourceInsertParams struct {
 	TeamID  uuid.UUID
 	Name    string
 	Format  string
-	Mapping *string
+	Mapping string
 }
 
 func (q *Queries) SourceInsert(ctx context.Context, db DBTX, arg SourceInsertParams) (Source, error) {

@@ -1,6 +1,6 @@
 -- name: SourceInsert :one
 INSERT INTO sources (team_id, name, format, mapping)
-VALUES (@team_id, @name, @format, sqlc.narg(mapping))
+VALUES (@team_id, @name, @format, nullif(@mapping::text, ''))
 RETURNING *;
 
 -- name: SourceCount :one

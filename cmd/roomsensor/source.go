@@ -11,7 +11,6 @@ import (
 	"roomsensor/internal/admin"
 	"roomsensor/internal/cli"
 	"roomsensor/internal/config"
-	"roomsensor/internal/mapping"
 	"roomsensor/internal/roomsensor"
 )
 
@@ -108,8 +107,8 @@ type sourceShowCmd struct{ ofSource }
 
 // Run shows a source.
 func (c *sourceShowCmd) Run(ctx context.Context, t *cli.Terminal) error {
-	return operateSource(ctx, t, c.ofSource, func(o *admin.Operator, s *roomsensor.Source) (any, error) {
-		return o.Source(s), nil
+	return operateSource(ctx, t, c.ofSource, func(_ *admin.Operator, s *roomsensor.Source) (any, error) {
+		return admin.ViewSource(s), nil
 	})
 }
 
@@ -176,9 +175,6 @@ func (c *sourceTestCmd) Run(ctx context.Context, t *cli.Terminal) error {
 	if len(text) > roomsensor.MaxUploadBytes {
 		return cli.Usagef("The message has %d bytes; at most %d are allowed.", len(text), roomsensor.MaxUploadBytes)
 	}
-	if _, ok := mapping.ParsePrecision(c.Precision); !ok {
-		return cli.Usagef("--precision must be ns, us, ms or s.")
-	}
 	return operateSource(ctx, t, c.ofSource, func(o *admin.Operator, s *roomsensor.Source) (any, error) {
 		return o.TestSource(ctx, s, text, c.Precision, c.Suggest)
 	})
@@ -194,7 +190,7 @@ const deletesSource = "This deletes the source permanently and revokes its crede
 // Run deletes a source.
 func (c *sourceDeleteCmd) Run(ctx context.Context, t *cli.Terminal) error {
 	return operateSource(ctx, t, c.ofSource, func(o *admin.Operator, s *roomsensor.Source) (any, error) {
-		if err := t.ConfirmChange(ctx, c.Confirmation, deletesSource, o.Source(s)); err != nil {
+		if err := t.ConfirmChange(ctx, c.Confirmation, deletesSource, admin.ViewSource(s)); err != nil {
 			return nil, err
 		}
 		return o.DeleteSource(ctx, s)

@@ -65,7 +65,8 @@ type Path struct {
 	Value string `json:"value"`
 }
 
-func viewSource(s *roomsensor.Source) Source {
+// ViewSource returns a source for output.
+func ViewSource(s *roomsensor.Source) Source {
 	view := Source{
 		SourceID: s.ID.String(), TeamID: s.TeamID.String(), Name: s.Name, Format: s.Format,
 		CreatedAt: roomsensor.FormatTime(s.CreatedAt), DisabledAt: formatTime(s.DisabledAt),
@@ -78,7 +79,7 @@ func viewSource(s *roomsensor.Source) Source {
 
 func viewListedSource(s *fleet.ListedSource) ListedSource {
 	return ListedSource{
-		Source: viewSource(&s.Source), LastReceivedAt: formatTime(s.LastReceivedAt),
+		Source: ViewSource(&s.Source), LastReceivedAt: formatTime(s.LastReceivedAt),
 		Messages: s.Messages, Stored: s.Stored, Rejected: s.Rejected, Ignored: s.Ignored,
 	}
 }
@@ -132,21 +133,18 @@ func (o *Operator) FindSource(ctx context.Context, team *string, idOrName string
 	return s, o.explain(ctx, err)
 }
 
-// Source returns a source for output.
-func (*Operator) Source(s *roomsensor.Source) Source { return viewSource(s) }
-
 // ChangeSource changes a source, whose mapping must be valid after the change.
 func (o *Operator) ChangeSource(ctx context.Context, s *roomsensor.Source, c roomsensor.SourceChange) (Source, error) {
 	changed, err := o.store.ChangeSource(ctx, s.TeamID, s.ID, c)
 	if err != nil {
 		return Source{}, o.explain(ctx, err)
 	}
-	return viewSource(&changed), nil
+	return ViewSource(&changed), nil
 }
 
 // DeleteSource deletes a source. Its readings and rejects stay.
 func (o *Operator) DeleteSource(ctx context.Context, s *roomsensor.Source) (Source, error) {
-	return viewSource(s), o.explain(ctx, o.store.DeleteSource(ctx, s.TeamID, s.ID))
+	return ViewSource(s), o.explain(ctx, o.store.DeleteSource(ctx, s.TeamID, s.ID))
 }
 
 // TestSource returns what a worker would make of a message that arrives now (A11.11).

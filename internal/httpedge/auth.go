@@ -91,8 +91,8 @@ func (c *KeyCodes) RevokedWith(message string) *roomsensor.Error {
 	return roomsensor.NewError(c.revoked, "", message)
 }
 
-// Missing is InvalidWith for the code for a missing key.
-func (c *KeyCodes) Missing(message string) *roomsensor.Error {
+// MissingWith is InvalidWith for the code for a missing key.
+func (c *KeyCodes) MissingWith(message string) *roomsensor.Error {
 	return roomsensor.NewError(c.missing, "", message)
 }
 

@@ -21,7 +21,7 @@ type round struct {
 	team     accounts.TeamSettings
 	rooms    map[uuid.UUID]*alerting.RoomState
 	air      alerting.AirAlert
-	found    []alerting.Alert  // what is wrong now, at most roomsensor.MaxAlerts
+	found    []alerting.Alert  // what is wrong now, at most alerting.MaxAlerts
 	night    *airquality.Night // whose coverage was judged; nil if it was not
 }
 

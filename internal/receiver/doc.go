@@ -8,7 +8,7 @@
 //	dry_run.go   POST /uploads?dry_run=true: what a worker would reject
 //	sources.go   POST /sources/{source_id}: store the message of a source; a preview of it
 //	rejects.go   GET /rejects: the rejects of the credential's team
-//	database.go  what the last two need of the database, and their share of it
+//	database.go  what dry runs and lists of rejects need of the database, and their share of it
 //	body.go      reads, charges and decompresses a body within limits of size, time, memory and CPUs
 //	memory.go    the memory of all requests, and the shares of credentials and teams
 //	rates.go     rates: requests and bytes per second of credentials and teams

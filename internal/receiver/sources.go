@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"roomsensor/internal/fairshare"
 	"roomsensor/internal/httpedge"
 	"roomsensor/internal/mapping"
 	"roomsensor/internal/queue"
@@ -78,7 +79,7 @@ func (q *request) sourceCredential() (string, error) {
 	slices.Sort(sent)
 	switch sent = slices.Compact(sent); len(sent) {
 	case 0:
-		return "", codes.Missing("Send the credential of the source in the header Authorization: Bearer <INGEST_KEY>, " +
+		return "", codes.MissingWith("Send the credential of the source in the header Authorization: Bearer <INGEST_KEY>, " +
 			"or in the URL, as key=<INGEST_KEY>.")
 	case 1:
 		return sent[0], nil
@@ -171,13 +172,13 @@ func (q *request) takeMessage(key *roomsensor.Key, query httpedge.Query) error {
 		return err
 	}
 	if dryRun {
-		preview, err := q.withMessage(key, &message, q.previewMessage)
+		preview, err := withMessage(q, key, &message, q.previewMessage)
 		if err != nil {
 			return err
 		}
 		return q.answer(http.StatusOK, preview)
 	}
-	receipt, err := q.withMessage(key, &message, q.publishMessage)
+	receipt, err := withMessage(q, key, &message, q.publishMessage)
 	switch {
 	case err != nil:
 		return err
@@ -189,36 +190,30 @@ func (q *request) takeMessage(key *roomsensor.Key, query httpedge.Query) error {
 	return q.answer(http.StatusOK, receipt)
 }
 
-// withMessage reads the body into a message, and returns the result of a function that takes it. The memory of the body
-// is given back before the response is sent.
-func (q *request) withMessage(
-	key *roomsensor.Key, message *queue.Message, take func(*queue.Message) (any, error),
-) (result any, err error) {
-	memory := q.openMemory(key)
-	defer memory.Release()
-	if message.Text, err = q.readBody(key, memory, roomsensor.MaxUploadBytes); err != nil {
-		return nil, err
-	}
-	q.log.Bytes, q.log.Rows = int64(len(message.Text)), min(1, len(message.Text))
-	return take(message)
+// withMessage reads the body into a message, and returns the result of a function that takes it.
+func withMessage[T any](
+	q *request, key *roomsensor.Key, message *queue.Message, take func(*queue.Message) (*T, error),
+) (*T, error) {
+	return withBody(q, key, roomsensor.MaxUploadBytes, func(text []byte, _ *fairshare.Held) (*T, error) {
+		message.Text, q.log.Rows = text, min(1, len(text))
+		return take(message)
+	})
 }
 
 // publishMessage stores a message in the stream. An empty one is not stored (A10.5).
-func (q *request) publishMessage(message *queue.Message) (any, error) {
+func (q *request) publishMessage(message *queue.Message) (*messageReceipt, error) {
 	if len(message.Text) == 0 {
-		return messageReceipt{}, nil
+		return &messageReceipt{}, nil
 	}
 	if _, err := q.Queue.Publish(q.r.Context(), []queue.Message{*message}); err != nil {
 		return nil, publishError(err)
 	}
 	q.metrics.count(1, len(message.Text))
-	return messageReceipt{1}, nil
+	return &messageReceipt{1}, nil
 }
 
 // previewMessage returns what a worker would make of a message now. It publishes and stores nothing.
-func (q *request) previewMessage(message *queue.Message) (preview any, err error) {
-	dryRunParser <- struct{}{}
-	defer func() { <-dryRunParser }()
+func (q *request) previewMessage(message *queue.Message) (preview *source.Preview, err error) {
 	arrival := roomsensor.Arrival{
 		At: time.Now().UTC().Truncate(time.Microsecond), Team: message.Team, Source: message.Source,
 		Precision: message.Precision,
@@ -233,18 +228,21 @@ func (q *request) previewMessage(message *queue.Message) (preview any, err error
 		if err != nil {
 			return roomsensor.Invalid("", fmt.Sprintf("The mapping of the source is not valid: %v", err))
 		}
+		dryRunParser <- struct{}{}
+		defer func() { <-dryRunParser }()
 		preview, err = source.NewPreview(ctx, q.Database, m, message.Text, &arrival)
 		return err
 	})
 	return preview, err
 }
 
-// ping and health answer a writer of line protocol that asks whether the service is there (A10.4).
+// ping answers a writer of line protocol that asks whether the service is there (A10.4).
 func (q *request) ping() error {
 	q.w.WriteHeader(http.StatusNoContent)
 	return nil
 }
 
+// health is ping for writers that read the body.
 func (q *request) health() error {
 	return q.answer(http.StatusOK, struct {
 		Name   string `json:"name"`

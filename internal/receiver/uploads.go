@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"roomsensor/internal/fairshare"
 	"roomsensor/internal/httpedge"
 	"roomsensor/internal/queue"
 	"roomsensor/internal/roomsensor"
@@ -63,24 +64,33 @@ func isDryRun(query httpedge.Query) (bool, error) {
 	return false, roomsensor.Invalid(dryRunParameter, "dry_run must be true or false. Nothing of the request was stored.")
 }
 
-// withUploads reads and checks the whole body, and returns the result of a function that takes its uploads. The memory
-// of the body is given back before the response is sent.
-func withUploads[T any](
-	q *request, key *roomsensor.Key, take func(*roomsensor.Key, *uploads) (*T, error),
+// withBody reads the body, of most bytes, and returns the result of a function that takes it. The memory of the body is
+// given back before the response is sent.
+func withBody[T any](
+	q *request, key *roomsensor.Key, most int, take func(text []byte, memory *fairshare.Held) (*T, error),
 ) (result *T, err error) {
 	memory := q.openMemory(key)
 	defer memory.Release()
-	text, err := q.readBody(key, memory, MaxBody)
+	text, err := q.readBody(key, memory, most)
 	if err != nil {
 		return nil, err
 	}
 	q.log.Bytes = int64(len(text))
-	u, err := split(text, memory)
-	if err != nil {
-		return nil, err
-	}
-	q.log.Rows = len(u.messages)
-	return take(key, u)
+	return take(text, memory)
+}
+
+// withUploads reads and checks the whole body, and returns the result of a function that takes its uploads.
+func withUploads[T any](
+	q *request, key *roomsensor.Key, take func(*roomsensor.Key, *uploads) (*T, error),
+) (*T, error) {
+	return withBody(q, key, MaxBody, func(text []byte, memory *fairshare.Held) (*T, error) {
+		u, err := split(text, memory)
+		if err != nil {
+			return nil, err
+		}
+		q.log.Rows = len(u.messages)
+		return take(key, u)
+	})
 }
 
 // publish stores uploads in the stream. It returns nil only after the stream has stored all of them.

@@ -1,6 +1,8 @@
 package roomsensor
 
 import (
+	"bytes"
+	"cmp"
 	"strings"
 	"time"
 
@@ -36,6 +38,11 @@ type DeviceMeasurement struct {
 
 	DeviceID uuid.UUID
 	Rule     SampleRule
+}
+
+// CompareMeasurements orders measurements by device, then by time.
+func CompareMeasurements(a, b DeviceMeasurement) int {
+	return cmp.Or(bytes.Compare(a.DeviceID[:], b.DeviceID[:]), a.MeasuredAt.Compare(b.MeasuredAt))
 }
 
 // DeviceHeartbeat is the state of a device according to the arrivals of its uploads (decision 39).

@@ -9,14 +9,9 @@ import (
 	"roomsensor/internal/roomsensor"
 )
 
-// Tables is the database as Preview reads the units of a team.
+// Tables is the database as NewPreview reads the units of a team.
 type Tables interface {
-	// AliasedUnits returns the hardware ids of the units with some distinct aliases. An alias that no unit has is not in
-	// the map.
-	AliasedUnits(ctx context.Context, aliases []roomsensor.TeamAlias) (map[roomsensor.TeamAlias]string, error)
-	// Installations lists all installations of some distinct units (decision 40). A unit that was never installed is not
-	// in the map.
-	Installations(ctx context.Context, hardwareIDs []string) (map[string][]roomsensor.Installation, error)
+	UnitTables
 	// DisplayNames returns the display names of some devices of a team. One without a name has an empty one.
 	DisplayNames(ctx context.Context, teamID uuid.UUID, deviceIDs []uuid.UUID) (map[uuid.UUID]string, error)
 }
@@ -64,15 +59,17 @@ func NewPreview(
 		p.Rejects = append(p.Rejects, PreviewReject{refusal.Reason, nil, refusal.Detail})
 	}
 	units := message.Units[:min(len(message.Units), maxPreviewed)]
-	aliases, installations, err := readUnits(ctx, tables, *arrival.Team, units)
+	search := NewSearch()
+	search.AddUnits(*arrival.Team, units)
+	known, err := search.Read(ctx, tables)
 	if err != nil {
 		return nil, err
 	}
 	var devices []uuid.UUID // of the readings
 	for _, u := range units {
-		id := u.HardwareID(*arrival.Team, aliases)
+		id := known.HardwareID(*arrival.Team, u)
 		of := u.Upload()
-		resolution := of.Resolve(*arrival, installations[id])
+		resolution := of.Resolve(*arrival, known.Installations(id))
 		for i := range of.Readings {
 			if len(p.Readings) < maxPreviewed {
 				p.Readings = append(p.Readings, previewReading(u.Name, id, &of.Readings[i].Measurement))
@@ -86,33 +83,6 @@ func NewPreview(
 		}
 	}
 	return p, p.nameDevices(ctx, tables, *arrival.Team, devices)
-}
-
-// readUnits reads what the database knows about units.
-func readUnits(ctx context.Context, tables Tables, team uuid.UUID, units []*Unit) (
-	aliases map[roomsensor.TeamAlias]string, installations map[string][]roomsensor.Installation, err error,
-) {
-	var named []roomsensor.TeamAlias
-	known := map[roomsensor.TeamAlias]bool{}
-	for _, u := range units {
-		if alias, ok := u.Alias(team); ok && !known[alias] {
-			known[alias] = true
-			named = append(named, alias)
-		}
-	}
-	if aliases, err = tables.AliasedUnits(ctx, named); err != nil {
-		return nil, nil, err
-	}
-	var ids []string
-	distinct := map[string]bool{}
-	for _, u := range units {
-		if id := u.HardwareID(team, aliases); id != "" && !distinct[id] {
-			distinct[id] = true
-			ids = append(ids, id)
-		}
-	}
-	installations, err = tables.Installations(ctx, ids)
-	return aliases, installations, err
 }
 
 func previewReading(unit, hardwareID string, m *roomsensor.Measurement) PreviewReading {

@@ -21,34 +21,26 @@ type Unit struct {
 	whole    bool // the message has an empty list of measurements
 }
 
-// Alias returns the alias of the unit in a team; false for a unit whose name is its hardware id (A12.3).
-func (u *Unit) Alias(teamID uuid.UUID) (roomsensor.TeamAlias, bool) {
+// alias returns the alias of the unit in a team; false for a unit whose name is its hardware id (A12.3).
+func (u *Unit) alias(teamID uuid.UUID) (roomsensor.TeamAlias, bool) {
 	if roomsensor.IsHardwareID(u.Name) {
 		return roomsensor.TeamAlias{}, false
 	}
 	return roomsensor.TeamAlias{TeamID: teamID, Key: roomsensor.NormalizeAlias(u.Name)}, true
 }
 
-// HardwareID returns the hardware id of the unit, which aliases must contain if its name is another one; empty for an
-// unknown alias.
-func (u *Unit) HardwareID(teamID uuid.UUID, aliases map[roomsensor.TeamAlias]string) string {
-	alias, ok := u.Alias(teamID)
-	if !ok {
-		return u.Name
-	}
-	return aliases[alias]
-}
-
 // Upload returns the readings of the unit as an upload.
 func (u *Unit) Upload() *upload.Upload {
-	return upload.OfSource(upload.Header{HardwareID: u.Name, Signal: u.signal, Firmware: u.firmware}, u.readings, u.part)
+	return upload.OfSource(upload.Upload{
+		HardwareID: u.Name, Signal: u.signal, Firmware: u.firmware, Readings: u.readings,
+	}, u.part)
 }
 
 // Heard reports whether the message has no reading of the unit, and nothing that may be rejected: a unit that only
 // appears in ignored elements may be unknown (A11.8).
 func (u *Unit) Heard() bool { return len(u.readings) == 0 && !u.whole }
 
-// part returns the text of the message with some readings of the unit.
+// part returns the text of the message with some readings of the unit, or all of it for none.
 func (u *Unit) part(readings []int) []byte {
 	elements := make([]int, len(readings))
 	for i, reading := range readings {

@@ -21,10 +21,10 @@ import (
 var calledBy = map[schema.Role]struct{ files, methods []string }{
 	schema.RoleAPI: {[]string{"../api/backend.go", "../api/feed/feed.go", "../roomsensor/device.go", "../export/export.go"}, []string{"CursorSecret", "Database", "ExpiringAPIKeys", "PurgeIdempotency", "PurgeRateWindows", "RecordAPIKeyUses", "PurgeAudit"}},
 	schema.RoleWorker: {
-		[]string{"../worker/worker.go", "../worker/write.go", "../worker/resolve_message.go", "../httpedge/key_list.go", "../receiver/database.go", "../source/preview.go"},
+		[]string{"../worker/worker.go", "../worker/write.go", "../worker/resolve_message.go", "../httpedge/key_list.go", "../receiver/database.go", "../source/preview.go", "../source/search.go"},
 		[]string{"Database", "ChunksToOrder", "OrderChunk", "StreamCreated", "RecordStream", "Statistics", "RecordIngestKeyUses"},
 	},
-	schema.RoleReceiver:  {[]string{"../httpedge/key_list.go", "../receiver/database.go", "../source/preview.go"}, []string{"Database", "RecordIngestKeyUses"}},
+	schema.RoleReceiver:  {[]string{"../httpedge/key_list.go", "../receiver/database.go", "../source/preview.go", "../source/search.go"}, []string{"Database", "RecordIngestKeyUses"}},
 	schema.RoleDashboard: {nil, []string{"Database", "FindCtx", "CommitCtx", "DeleteCtx", "PurgeSessions", "PurgeSignIns", "OpenExport", "TaggedDevices", "Assignment"}},
 	schema.RoleNotify:    {[]string{"../notify/notify.go", "../roomsensor/alerting/alert.go"}, []string{"Database", "PurgeAlerts"}},
 }

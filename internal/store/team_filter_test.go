@@ -97,7 +97,7 @@ func TestTeamFilter(t *testing.T) {
 
 	// What a receiver reads for its clients belongs to their team, but for installations, of which upload.Resolve hides
 	// those of other teams.
-	used = namesUsedBy(t, interfaceMethods(t, "../receiver/database.go", "../source/preview.go"))
+	used = namesUsedBy(t, interfaceMethods(t, "../receiver/database.go", "../source/preview.go", "../source/search.go"))
 	delete(used, "RejectGet") // TeamRejects mentions Reject as a type only.
 	for name := range queries {
 		if used[name] && name != "HardwareList" {

@@ -51,7 +51,7 @@ func (u *Upload) Resolve(arrival roomsensor.Arrival, installations []roomsensor.
 	failed := map[roomsensor.Reason][]int{}
 	var invalid invalidValues
 	for i := range u.Readings {
-		reason, in := r.assignDevice(&u.Readings[i])
+		reason, in := r.installationOf(&u.Readings[i])
 		if reason != "" {
 			failed[reason] = append(failed[reason], i)
 			continue
@@ -89,9 +89,9 @@ func visible(installations []roomsensor.Installation, team *uuid.UUID) []roomsen
 	return theirs
 }
 
-// assignDevice returns the installation of the unit when the reading was measured. Otherwise it returns
-// the first reason that applies, in the order of decision 41.
-func (r *resolver) assignDevice(reading *Reading) (roomsensor.Reason, *roomsensor.Installation) {
+// installationOf returns the installation of the unit when the reading was measured. Otherwise it returns the first
+// reason that applies, in the order of decision 41.
+func (r *resolver) installationOf(reading *Reading) (roomsensor.Reason, *roomsensor.Installation) {
 	switch {
 	case reading.Problem != "":
 		return reading.Problem, nil
@@ -158,7 +158,7 @@ func (r *resolver) rejectReadings(failed map[roomsensor.Reason][]int) {
 		}
 		refusal := r.unknownUnit()
 		if reason != roomsensor.ReasonUnknownUnit {
-			refusal = Refusal{reason, fmt.Sprintf(details[reason], r.share(len(readings)))}
+			refusal = Refusal{reason, fmt.Sprintf(details[reason], Share(len(readings), len(r.Readings)))}
 		}
 		r.reject(Rejection{Refusal: refusal, readings: readings})
 	}
@@ -174,9 +174,9 @@ func (r *resolver) unknownUnit() Refusal {
 		whose, r.HardwareID)}
 }
 
-// share returns a number of readings and that of all readings of the upload, for a sentence.
-func (u *Upload) share(n int) string {
-	return fmt.Sprintf("%d of %d readings", n, len(u.Readings))
+// Share returns a number of readings and that of all readings, for a sentence.
+func Share(n, all int) string {
+	return fmt.Sprintf("%d of %d readings", n, all)
 }
 
 // invalidValues collects the readings that are stored without some of their values.
@@ -205,7 +205,7 @@ func (r *resolver) rejectValues(invalid *invalidValues) {
 	r.reject(Rejection{
 		Refusal: Refusal{roomsensor.ReasonValueInvalid, fmt.Sprintf(
 			"%s is outside its plausible range or not a number, and was stored as null, in %s.",
-			strings.Join(names, ", "), r.share(len(invalid.readings)))},
+			strings.Join(names, ", "), Share(len(invalid.readings), len(r.Readings)))},
 		readings: invalid.readings,
 	})
 }

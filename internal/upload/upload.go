@@ -75,17 +75,11 @@ type Upload struct {
 	part func(readings []int) []byte
 }
 
-// OfSource returns the readings of a unit in a message of a source as an upload. part returns the part of the message
-// with some of the readings, and that with all that belongs to the unit for none.
-func OfSource(h Header, readings []Reading, part func(readings []int) []byte) *Upload {
-	return &Upload{HardwareID: h.HardwareID, Signal: h.Signal, Firmware: h.Firmware, Readings: readings, part: part}
-}
-
-// Header is what an upload says about its unit.
-type Header struct {
-	HardwareID string
-	Signal     *roomsensor.Signal // nil if there is none
-	Firmware   *string            // nil if there is none
+// OfSource returns what a message of a source says about a unit as an upload. part returns the text of the message with
+// some of the readings, or all of it for none.
+func OfSource(u Upload, part func(readings []int) []byte) *Upload {
+	u.part = part
+	return &u
 }
 
 // Reading is one element of the array readings.

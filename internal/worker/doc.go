@@ -6,6 +6,8 @@
 //	worker.go         Worker: configuration, Run, fetch, write, acknowledge
 //	batch.go          delivery and batch; collect groups deliveries by size and age
 //	resolve.go        result: what becomes of a delivery, resolved by package upload; its rejects
+//	resolve_message.go  a message of a source: its mapping, and the result of each unit
+//	source_counts.go  what became of the messages of each source, for people
 //	write.go          writer: assembles and commits batches, bisects refused ones; Replay of a reject
 //	outcomes.go       what becomes of refused uploads: outcomes of the last minute, parking, holding
 //	priority_lane.go  stores fresh uploads early while there is a backlog

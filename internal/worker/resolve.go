@@ -29,7 +29,7 @@ type result struct {
 }
 
 // resolve assigns the readings to devices by the installations of their units.
-func (r *result) resolve(known *knownUnits) {
+func (r *result) resolve(known *source.KnownUnits) {
 	d := r.delivery
 	switch {
 	case d.refusal != nil:
@@ -38,7 +38,7 @@ func (r *result) resolve(known *knownUnits) {
 		r.resolveMessage(known)
 	default:
 		r.readings, r.part = d.upload.Readings, d.upload.Part
-		resolution := d.upload.Resolve(d.arrival, known.installations[d.unit])
+		resolution := d.upload.Resolve(d.arrival, known.Installations(d.unit))
 		r.devices, r.rules = resolution.Devices, resolution.Rules
 		if resolution.Heartbeat != nil {
 			r.heartbeats = []roomsensor.DeviceHeartbeat{*resolution.Heartbeat}
@@ -118,7 +118,7 @@ func (r *result) rejectChunks(detail string) {
 // rejectRefused rejects readings that the database refused with an error.
 func (r *result) rejectRefused(readings []int, err error) {
 	if len(readings) > 0 {
-		share := fmt.Sprintf("%d of %d readings", len(readings), len(r.readings))
+		share := upload.Share(len(readings), len(r.readings))
 		r.reject(roomsensor.ReasonNotStorable, r.refusal(share, err), r.part(readings))
 	}
 }

@@ -134,7 +134,8 @@ func (w *writer) writeTogether(ctx context.Context, results []result, budget *re
 // has, whose last one may have 10,000 readings.
 const maxTransactionReadings = 2 * capReadings
 
-// firstOf returns how many of the first results have a number of readings; at least one.
+// firstOf returns how many of the first results belong to one transaction: until they have a number of readings or
+// more.
 func firstOf(results []result, most int) int {
 	readings := 0
 	for i := range results {
@@ -314,39 +315,31 @@ func assemble(results []result) (b roomsensor.Batch) {
 	}
 	rows := make([]roomsensor.DeviceMeasurement, 0, n)
 	var seen []roomsensor.DeviceHeartbeat
+	var rejects []roomsensor.Reject
 	for i := range results {
 		r := &results[i]
 		rows = r.rows(rows, 0, len(r.devices))
 		seen = append(seen, r.heartbeats...)
-		b.Rejects = append(b.Rejects, r.rejects...)
+		rejects = append(rejects, r.rejects...)
 	}
-	readings := batchOf(rows)
-	b.Rows, b.Samples = readings.Rows, readings.Samples
-	b.Seen = mergeHeartbeats(seen)
+	b = batchOf(rows)
+	b.Seen, b.Rejects = mergeHeartbeats(seen), rejects
 	slices.SortFunc(b.Rejects, compareRejects)
 	// A batch may have a message and its redelivery, but one statement may write a key only once.
 	b.Rejects = slices.CompactFunc(b.Rejects, func(a, b roomsensor.Reject) bool { return compareRejects(a, b) == 0 })
 	return b
 }
 
-// batchOf returns the batch of some measurements, which it sorts.
+// batchOf returns the batch of some measurements, whose memory it uses.
 func batchOf(rows []roomsensor.DeviceMeasurement) (b roomsensor.Batch) {
-	b.Rows = rows
-	for i := range rows {
-		if rows[i].Rule != roomsensor.NoSample {
-			b.Rows = slices.Clone(rows[:i])
-			for _, row := range rows[i:] {
-				if row.Rule == roomsensor.NoSample {
-					b.Rows = append(b.Rows, row)
-				} else {
-					b.Samples = append(b.Samples, row)
-				}
-			}
-			break
+	rows = slices.DeleteFunc(rows, func(row roomsensor.DeviceMeasurement) bool {
+		if row.Rule == roomsensor.NoSample {
+			return false
 		}
-	}
-	b.Rows = merge(b.Rows, sameRow)
-	b.Samples = merge(b.Samples, sameSample)
+		b.Samples = append(b.Samples, row)
+		return true
+	})
+	b.Rows, b.Samples = merge(rows, sameRow), merge(b.Samples, sameSample)
 	return b
 }
 
@@ -355,9 +348,7 @@ func batchOf(rows []roomsensor.DeviceMeasurement) (b roomsensor.Batch) {
 func merge(
 	rows []roomsensor.DeviceMeasurement, same func(a, b *roomsensor.DeviceMeasurement) bool,
 ) []roomsensor.DeviceMeasurement {
-	slices.SortFunc(rows, func(a, b roomsensor.DeviceMeasurement) int {
-		return cmp.Or(compareIDs(a.DeviceID, b.DeviceID), a.MeasuredAt.Compare(b.MeasuredAt))
-	})
+	slices.SortFunc(rows, roomsensor.CompareMeasurements)
 	merged := rows[:0]
 	for _, next := range rows {
 		if n := len(merged); n > 0 && same(&merged[n-1], &next) {

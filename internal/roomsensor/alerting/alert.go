@@ -213,7 +213,7 @@ func (s *Settings) CoverageAlert(night *airquality.Night, room *airquality.Night
 
 // UnitRejects are the rejects of a unit that are not older than the rule needs, and were not replayed.
 type UnitRejects struct {
-	HardwareID      string // empty for uploads without one
+	Unit            string // as its sender names it; empty if the messages name none
 	Reason          string // of the newest
 	FirstAt, LastAt time.Time
 }
@@ -223,7 +223,7 @@ func (s *Settings) RejectAlert(u *UnitRejects, now time.Time) (a Alert, ok bool)
 	if s.Rejected == 0 || u.LastAt.Sub(u.FirstAt) < s.Rejected || now.Sub(u.LastAt) > RejectPause {
 		return Alert{}, false
 	}
-	subject := cmp.Or(u.HardwareID, "unknown unit")
+	subject := cmp.Or(u.Unit, "unknown unit")
 	return Alert{Rule: RuleRejects, Subject: subject, Detail: u.Reason, Since: u.FirstAt}, true
 }
 

@@ -131,13 +131,13 @@ func (s *Store) UnitRejects(ctx context.Context, teamID uuid.UUID, since time.Ti
 	}
 	return pg.Convert(rows, func(row *db.AlertRejectListRow) alerting.UnitRejects {
 		return alerting.UnitRejects{
-			HardwareID: row.Unit, Reason: row.Reason, FirstAt: row.FirstAt, LastAt: row.LastAt,
+			Unit: row.Unit, Reason: row.Reason, FirstAt: row.FirstAt, LastAt: row.LastAt,
 		}
 	}), nil
 }
 
 // TeamAlerts returns the alerts of a team that are open or ended after a time: the open ones first, then the newest. It
-// returns at most twice roomsensor.MaxAlerts.
+// returns at most twice alerting.MaxAlerts.
 func (s *Store) TeamAlerts(ctx context.Context, teamID uuid.UUID, since time.Time) ([]alerting.Alert, error) {
 	return s.alerts(ctx, s.Pool, teamID, since)
 }

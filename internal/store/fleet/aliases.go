@@ -54,38 +54,46 @@ func (s *Store) Aliases(ctx context.Context, teamID uuid.UUID, hardwareIDs []str
 	return aliases, nil
 }
 
-// unitNamed returns the hardware id of a unit of a team by a name: the name itself if it is a hardware id, otherwise
-// the unit with the alias. A unit with a new alias gets a hardware id (A12.2): that of its hexadecimal digits, or a
-// random one if the alias has another form or somebody uses that hardware id.
-func (s *Store) unitNamed(
-	ctx context.Context, tx pgx.Tx, teamID uuid.UUID, name string,
-) (hardwareID string, err error) {
+// knownUnit returns the hardware id of a unit of a team by a name: the name itself if it is a hardware id, otherwise
+// that of the unit with the alias; empty if no unit has it.
+func (s *Store) knownUnit(ctx context.Context, conn db.DBTX, teamID uuid.UUID, name string) (string, error) {
 	if roomsensor.IsHardwareID(name) {
 		return name, nil
 	}
 	alias := roomsensor.TeamAlias{TeamID: teamID, Key: roomsensor.NormalizeAlias(name)}
-	known, err := s.aliasedUnits(ctx, tx, []roomsensor.TeamAlias{alias})
-	if err != nil || known[alias] != "" {
-		return known[alias], err
-	}
-	for hardwareID, ok := roomsensor.AliasHardwareID(name); ; hardwareID, ok = randomHardwareID(), true {
-		used := !ok
-		if ok {
-			if used, err = s.Queries.HardwareExists(ctx, tx, hardwareID); err != nil {
-				return "", err
-			}
-		}
-		if used {
-			continue
-		}
-		err = s.Queries.AliasInsert(ctx, tx, db.AliasInsertParams{
-			TeamID: teamID, AliasKey: alias.Key, Alias: name, HardwareID: hardwareID,
-		})
-		if pg.Violates(err, pg.StateUnique, "") {
-			err = pg.Overloaded(errors.New("another request registers the same alias"))
-		}
+	known, err := s.aliasedUnits(ctx, conn, []roomsensor.TeamAlias{alias})
+	return known[alias], err
+}
+
+// unitNamed is knownUnit, and gives a unit with a new alias a hardware id (A12.2): that of its hexadecimal digits, or a
+// random one if the alias has another form or somebody uses that hardware id.
+func (s *Store) unitNamed(
+	ctx context.Context, tx pgx.Tx, teamID uuid.UUID, name string,
+) (hardwareID string, err error) {
+	if hardwareID, err = s.knownUnit(ctx, tx, teamID, name); err != nil || hardwareID != "" {
 		return hardwareID, err
 	}
+	hardwareID, ok := roomsensor.AliasHardwareID(name)
+	if !ok {
+		hardwareID = randomHardwareID()
+	}
+	for {
+		used, err := s.Queries.HardwareExists(ctx, tx, hardwareID)
+		if err != nil {
+			return "", err
+		}
+		if !used {
+			break
+		}
+		hardwareID = randomHardwareID()
+	}
+	err = s.Queries.AliasInsert(ctx, tx, db.AliasInsertParams{
+		TeamID: teamID, AliasKey: roomsensor.NormalizeAlias(name), Alias: name, HardwareID: hardwareID,
+	})
+	if pg.Violates(err, pg.StateUnique, "") {
+		err = pg.Overloaded(errors.New("another request registers the same alias"))
+	}
+	return hardwareID, err
 }
 
 // randomHardwareID returns a hardware id with 18 digits: more than those of an IMEI, so that it is not that of a unit.

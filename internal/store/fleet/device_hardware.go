@@ -33,14 +33,9 @@ func (s *Store) Installations(ctx context.Context, hardwareIDs []string) (map[st
 
 // UnitHistory lists the installations of a unit, by its hardware id or alias, in devices of a team, the oldest first.
 func (s *Store) UnitHistory(ctx context.Context, teamID uuid.UUID, unit string) ([]roomsensor.UnitHistory, error) {
-	hardwareID := unit
-	if !roomsensor.IsHardwareID(unit) {
-		alias := roomsensor.TeamAlias{TeamID: teamID, Key: roomsensor.NormalizeAlias(unit)}
-		units, err := s.AliasedUnits(ctx, []roomsensor.TeamAlias{alias})
-		if err != nil {
-			return nil, err
-		}
-		hardwareID = units[alias]
+	hardwareID, err := s.knownUnit(ctx, s.Pool, teamID, unit)
+	if err != nil {
+		return nil, err
 	}
 	rows, err := s.Queries.HardwareListByUnit(ctx, s.Pool, db.HardwareListByUnitParams{
 		TeamID: teamID, HardwareID: hardwareID,

@@ -31,7 +31,7 @@ func (s *Store) CreateSource(
 			return &roomsensor.TooManySourcesError{}
 		}
 		row, err := s.Queries.SourceInsert(ctx, tx, db.SourceInsertParams{
-			TeamID: source.TeamID, Name: source.Name, Format: source.Format, Mapping: pg.Optional(source.Mapping),
+			TeamID: source.TeamID, Name: source.Name, Format: source.Format, Mapping: source.Mapping,
 		})
 		if err != nil {
 			return translateSource(err, source.Name, pg.TranslateInsert(err, "inserting a source", source.TeamID))

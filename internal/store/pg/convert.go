@@ -54,11 +54,3 @@ func Later(a, b time.Time) time.Time {
 	}
 	return b
 }
-
-// Optional returns a pointer to a text, or nil for an empty one.
-func Optional(text string) *string {
-	if text == "" {
-		return nil
-	}
-	return &text
-}

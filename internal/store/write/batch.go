@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"time"
 
@@ -225,9 +226,9 @@ func bucketsOf(rows []roomsensor.DeviceMeasurement) (buckets []feed.DeviceBucket
 }
 
 // queueHeartbeats queues a statement that moves the state of devices forward to newer arrivals (decision 39) and
-// readings. Both lists are sorted by device and have each once. After the statement and
-// before the commit, the caller must call check: it returns an error if a device in written does not exist, and a
-// sampledError if a device with rows in whole may have samples.
+// readings. Both lists are sorted by device and have each once. After the statement and before the commit, the caller
+// must call check: it returns an error if a device in written does not exist, and a sampledError if a device with rows
+// in whole may have samples.
 func queueHeartbeats(
 	batch *pgx.Batch, seen []roomsensor.DeviceHeartbeat, written []feed.DeviceBuckets,
 	whole []roomsensor.DeviceMeasurement,
@@ -235,31 +236,26 @@ func queueHeartbeats(
 	if len(seen)+len(written) == 0 {
 		return func() error { return nil }
 	}
-	var updated, sampled map[uuid.UUID]bool
+	var updated map[uuid.UUID]bool // whether the device may have samples
 	queued := batch.Queue(db.DeviceHeartbeatUpdate, pg.Positional(heartbeatParams(seen, written))...)
 	queued.Query(func(rows pgx.Rows) error {
 		updated = make(map[uuid.UUID]bool, len(seen)+len(written))
 		var row db.DeviceHeartbeatUpdateRow
 		_, err := pgx.ForEachRow(rows, []any{&row.DeviceID, &row.Sampled}, func() error {
-			updated[row.DeviceID] = true
-			if row.Sampled && hasDevice(whole, row.DeviceID) {
-				if sampled == nil {
-					sampled = map[uuid.UUID]bool{}
-				}
-				sampled[row.DeviceID] = true
-			}
+			updated[row.DeviceID] = row.Sampled
 			return nil
 		})
 		return err //nolint:wrapcheck // The caller of the batch wraps it.
 	})
 	return func() error {
 		for i := range written {
-			if !updated[written[i].ID] { // Its readings must not be stored either, see DeleteDevice.
+			if _, ok := updated[written[i].ID]; !ok { // Its readings must not be stored either, see DeleteDevice.
 				return pg.Overloaded(errors.New("a device was deleted after its unit was resolved"))
 			}
 		}
-		if len(sampled) > 0 {
-			return &sampledError{sampled}
+		maps.DeleteFunc(updated, func(id uuid.UUID, sampled bool) bool { return !sampled || !hasDevice(whole, id) })
+		if len(updated) > 0 {
+			return &sampledError{updated}
 		}
 		return nil
 	}

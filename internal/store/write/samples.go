@@ -2,7 +2,6 @@ package write
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -13,9 +12,6 @@ import (
 	"roomsensor/db"
 	"roomsensor/internal/roomsensor"
 )
-
-// bucketLength is the length of a bucket (decision 37).
-const bucketLength = 5 * time.Minute
 
 // writeSamples stores the samples of a batch, computes the readings of their buckets, and returns how many of these
 // changed. A measurement with the rule SampleIfAny in a bucket without samples is merged into the reading.
@@ -120,7 +116,7 @@ func keysOf(rows []roomsensor.DeviceMeasurement) (k bucketKeys) {
 		if k.WindowFrom.IsZero() || bucket.Before(k.WindowFrom) {
 			k.WindowFrom = bucket
 		}
-		if end := bucket.Add(bucketLength); end.After(k.WindowTo) {
+		if end := bucket.Add(roomsensor.BucketLength); end.After(k.WindowTo) {
 			k.WindowTo = end
 		}
 	}
@@ -145,12 +141,8 @@ func statesOf(b *roomsensor.Batch) (ids []uuid.UUID) {
 // withSamples returns two lists as one that is sorted by device and time; a bucket may be there several times.
 func withSamples(rows, samples []roomsensor.DeviceMeasurement) []roomsensor.DeviceMeasurement {
 	all := slices.Concat(rows, samples)
-	slices.SortFunc(all, compareKeys)
+	slices.SortFunc(all, roomsensor.CompareMeasurements)
 	return all
-}
-
-func compareKeys(a, b roomsensor.DeviceMeasurement) int {
-	return cmp.Or(bytes.Compare(a.DeviceID[:], b.DeviceID[:]), a.MeasuredAt.Compare(b.MeasuredAt))
 }
 
 // hasDevice reports whether there are rows of a device. They are sorted by device.
@@ -178,6 +170,6 @@ func (e *sampledError) moveTo(b *roomsensor.Batch) {
 		moved = append(moved, row)
 		return true
 	})
-	slices.SortFunc(moved, compareKeys)
+	slices.SortFunc(moved, roomsensor.CompareMeasurements)
 	b.Samples = moved
 }
