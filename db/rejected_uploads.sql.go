@@ -145,24 +145,28 @@ func (q *Queries) RejectGetByTeam(ctx context.Context, db DBTX, arg RejectGetByT
 
 const RejectGroupCount = `-- name: RejectGroupCount :one
 SELECT count(*) FROM rejected_uploads
-WHERE team_id = $1::uuid AND reason = $2 AND unit = $3::text
-  AND (received_at, id) > ($4::timestamptz, $5::uuid)
+WHERE team_id = $1::uuid AND reason = ANY ($2::text[])
+  AND ($3::text IS NULL OR unit = $3)
+  AND ($4::uuid IS NULL OR source_id = $4)
+  AND (received_at, id) > ($5::timestamptz, $6::uuid)
 `
 
 type RejectGroupCountParams struct {
-	TeamID  uuid.UUID
-	Reason  string
-	Unit    string
-	AfterAt time.Time
-	AfterID uuid.UUID
+	TeamID   uuid.UUID
+	Reasons  []string
+	Unit     *string
+	SourceID *uuid.UUID
+	AfterAt  time.Time
+	AfterID  uuid.UUID
 }
 
 // RejectGroupCount counts the rejects of a group after a position.
 func (q *Queries) RejectGroupCount(ctx context.Context, db DBTX, arg RejectGroupCountParams) (int64, error) {
 	row := db.QueryRow(ctx, RejectGroupCount,
 		arg.TeamID,
-		arg.Reason,
+		arg.Reasons,
 		arg.Unit,
+		arg.SourceID,
 		arg.AfterAt,
 		arg.AfterID,
 	)
@@ -178,17 +182,19 @@ FROM rejected_uploads
 WHERE team_id = $1::uuid
   AND ($2::text IS NULL OR reason = $2)
   AND ($3::text IS NULL OR unit = $3)
+  AND ($4::uuid IS NULL OR source_id = $4)
 GROUP BY reason, unit
 ORDER BY last_at DESC, reason, unit
-LIMIT $5::bigint OFFSET $4::bigint
+LIMIT $6::bigint OFFSET $5::bigint
 `
 
 type RejectGroupListParams struct {
-	TeamID  uuid.UUID
-	Reason  *string
-	Unit    *string
-	Skipped int64
-	Most    int64
+	TeamID   uuid.UUID
+	Reason   *string
+	Unit     *string
+	SourceID *uuid.UUID
+	Skipped  int64
+	Most     int64
 }
 
 type RejectGroupListRow struct {
@@ -207,6 +213,7 @@ func (q *Queries) RejectGroupList(ctx context.Context, db DBTX, arg RejectGroupL
 		arg.TeamID,
 		arg.Reason,
 		arg.Unit,
+		arg.SourceID,
 		arg.Skipped,
 		arg.Most,
 	)
@@ -237,19 +244,22 @@ func (q *Queries) RejectGroupList(ctx context.Context, db DBTX, arg RejectGroupL
 
 const RejectGroupPage = `-- name: RejectGroupPage :many
 SELECT received_at, id FROM rejected_uploads
-WHERE team_id = $1::uuid AND reason = $2 AND unit = $3::text
-  AND (received_at, id) > ($4::timestamptz, $5::uuid)
+WHERE team_id = $1::uuid AND reason = ANY ($2::text[])
+  AND ($3::text IS NULL OR unit = $3)
+  AND ($4::uuid IS NULL OR source_id = $4)
+  AND (received_at, id) > ($5::timestamptz, $6::uuid)
 ORDER BY received_at, id
-LIMIT $6::bigint
+LIMIT $7::bigint
 `
 
 type RejectGroupPageParams struct {
-	TeamID  uuid.UUID
-	Reason  string
-	Unit    string
-	AfterAt time.Time
-	AfterID uuid.UUID
-	Most    int64
+	TeamID   uuid.UUID
+	Reasons  []string
+	Unit     *string
+	SourceID *uuid.UUID
+	AfterAt  time.Time
+	AfterID  uuid.UUID
+	Most     int64
 }
 
 type RejectGroupPageRow struct {
@@ -257,12 +267,14 @@ type RejectGroupPageRow struct {
 	ID         uuid.UUID
 }
 
-// RejectGroupPage lists the positions of the rejects of a group after a position, the oldest first.
+// RejectGroupPage lists the positions of the rejects of a group after a position, the oldest first. A group has some
+// reasons and, where they are not null, a unit and a source.
 func (q *Queries) RejectGroupPage(ctx context.Context, db DBTX, arg RejectGroupPageParams) ([]RejectGroupPageRow, error) {
 	rows, err := db.Query(ctx, RejectGroupPage,
 		arg.TeamID,
-		arg.Reason,
+		arg.Reasons,
 		arg.Unit,
+		arg.SourceID,
 		arg.AfterAt,
 		arg.AfterID,
 		arg.Most,
@@ -414,8 +426,9 @@ WHERE team_id = $1::uuid AND reject_team(team_id) = $1
   AND ($5::text IS NULL OR reason = $5)
   AND ($6::text IS NULL OR hardware_id = $6)
   AND ($7::text IS NULL OR unit = $7)
+  AND ($8::uuid IS NULL OR source_id = $8)
 ORDER BY received_at AT TIME ZONE 'UTC' DESC, id DESC
-LIMIT $8::bigint
+LIMIT $9::bigint
 `
 
 type RejectListByTeamParams struct {
@@ -426,6 +439,7 @@ type RejectListByTeamParams struct {
 	Reason     *string
 	HardwareID *string
 	Unit       *string
+	SourceID   *uuid.UUID
 	Most       int64
 }
 
@@ -450,6 +464,7 @@ func (q *Queries) RejectListByTeam(ctx context.Context, db DBTX, arg RejectListB
 		arg.Reason,
 		arg.HardwareID,
 		arg.Unit,
+		arg.SourceID,
 		arg.Most,
 	)
 	if err != nil {

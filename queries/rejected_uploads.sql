@@ -36,6 +36,7 @@ WHERE team_id = @team_id::uuid AND reject_team(team_id) = @team_id
   AND (sqlc.narg(reason)::text IS NULL OR reason = sqlc.narg(reason))
   AND (sqlc.narg(hardware_id)::text IS NULL OR hardware_id = sqlc.narg(hardware_id))
   AND (sqlc.narg(unit)::text IS NULL OR unit = sqlc.narg(unit))
+  AND (sqlc.narg(source_id)::uuid IS NULL OR source_id = sqlc.narg(source_id))
 ORDER BY received_at AT TIME ZONE 'UTC' DESC, id DESC
 LIMIT @most::bigint;
 
@@ -48,14 +49,18 @@ FROM rejected_uploads
 WHERE team_id = @team_id::uuid
   AND (sqlc.narg(reason)::text IS NULL OR reason = sqlc.narg(reason))
   AND (sqlc.narg(unit)::text IS NULL OR unit = sqlc.narg(unit))
+  AND (sqlc.narg(source_id)::uuid IS NULL OR source_id = sqlc.narg(source_id))
 GROUP BY reason, unit
 ORDER BY last_at DESC, reason, unit
 LIMIT @most::bigint OFFSET @skipped::bigint;
 
--- RejectGroupPage lists the positions of the rejects of a group after a position, the oldest first.
+-- RejectGroupPage lists the positions of the rejects of a group after a position, the oldest first. A group has some
+-- reasons and, where they are not null, a unit and a source.
 -- name: RejectGroupPage :many
 SELECT received_at, id FROM rejected_uploads
-WHERE team_id = @team_id::uuid AND reason = @reason AND unit = @unit::text
+WHERE team_id = @team_id::uuid AND reason = ANY (@reasons::text[])
+  AND (sqlc.narg(unit)::text IS NULL OR unit = sqlc.narg(unit))
+  AND (sqlc.narg(source_id)::uuid IS NULL OR source_id = sqlc.narg(source_id))
   AND (received_at, id) > (@after_at::timestamptz, @after_id::uuid)
 ORDER BY received_at, id
 LIMIT @most::bigint;
@@ -63,7 +68,9 @@ LIMIT @most::bigint;
 -- RejectGroupCount counts the rejects of a group after a position.
 -- name: RejectGroupCount :one
 SELECT count(*) FROM rejected_uploads
-WHERE team_id = @team_id::uuid AND reason = @reason AND unit = @unit::text
+WHERE team_id = @team_id::uuid AND reason = ANY (@reasons::text[])
+  AND (sqlc.narg(unit)::text IS NULL OR unit = sqlc.narg(unit))
+  AND (sqlc.narg(source_id)::uuid IS NULL OR source_id = sqlc.narg(source_id))
   AND (received_at, id) > (@after_at::timestamptz, @after_id::uuid);
 
 -- name: RejectGetByTeam :one

@@ -8,6 +8,7 @@ import (
 	"roomsensor/internal/admin"
 	"roomsensor/internal/cli"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/source"
 )
 
 type deviceCmd struct {
@@ -65,7 +66,7 @@ func (c *deviceCreateCmd) Run(ctx context.Context, t *cli.Terminal) error {
 			if err != nil {
 				return nil, err
 			}
-			options.Sampling = admin.SamplingOf(&s)
+			options.Sampling = source.SamplingOf(&s)
 		}
 		return o.CreateDevice(ctx, options)
 	})

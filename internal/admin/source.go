@@ -12,7 +12,6 @@ import (
 	"roomsensor/internal/process"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/source"
-	"roomsensor/internal/store/fleet"
 )
 
 // NewSource is a new source with its first credential, which is shown only once.
@@ -77,7 +76,7 @@ func ViewSource(s *roomsensor.Source) Source {
 	return view
 }
 
-func viewListedSource(s *fleet.ListedSource) ListedSource {
+func viewListedSource(s *roomsensor.ListedSource) ListedSource {
 	return ListedSource{
 		Source: ViewSource(&s.Source), LastReceivedAt: formatTime(s.LastReceivedAt),
 		Messages: s.Messages, Stored: s.Stored, Rejected: s.Rejected, Ignored: s.Ignored,
@@ -169,15 +168,6 @@ func (o *Operator) TestSource(
 		tested.Suggested[metric.String()] = append([]string{}, suggestion.Metrics[metric]...)
 	}
 	return tested, nil
-}
-
-// SamplingOf returns the sampling of devices that are registered for a source (A13.1).
-func SamplingOf(s *roomsensor.Source) roomsensor.Sampling {
-	m, err := source.Compile(s.Format, s.Mapping)
-	if err != nil {
-		return roomsensor.SamplingWhole
-	}
-	return roomsensor.Sampling(m.Sampling)
 }
 
 // Formats lists the formats of sources.

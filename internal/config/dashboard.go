@@ -56,6 +56,7 @@ func (c *DashboardSite) URL(bound string) string {
 type Dashboard struct {
 	Database
 	DashboardSite
+	ReceiverSite
 	Log
 	Tracing
 	Stop
@@ -67,7 +68,7 @@ type Dashboard struct {
 
 // Validate checks everything that can be checked without connecting.
 func (c *Dashboard) Validate() error {
-	return cmp.Or(validate(c), c.DashboardSite.Validate())
+	return cmp.Or(validate(c), c.DashboardSite.Validate(), c.ReceiverSite.Validate())
 }
 
 // API returns the address of the API for clients, without /v1 and without a trailing slash.

@@ -18,6 +18,7 @@ import (
 	"roomsensor/internal/dashboard/people"
 	"roomsensor/internal/dashboard/rejects"
 	"roomsensor/internal/dashboard/shares"
+	"roomsensor/internal/dashboard/sources"
 	"roomsensor/internal/dashboard/team"
 	"roomsensor/internal/httpedge"
 	"roomsensor/internal/tracing"
@@ -28,15 +29,16 @@ const readTimeout = 15 * time.Second
 
 // Config is the configuration of the dashboard.
 type Config struct {
-	URL       string                // base of links to the dashboard, such as https://dashboard.example, without a path
-	PublicURL string                // base URL of the API, for samples, without /v1
-	Clients   httpedge.Site         // determines the addresses of clients
-	Sessions  scs.CtxStore          // where sessions are stored
-	Replay    rejects.Replay        // stores a reject again
-	Now       func() time.Time      // nil means time.Now
-	Log       zerolog.Logger        // gets one line per request
-	Metrics   prometheus.Registerer // nil means that the metrics are not registered
-	Tracer    *tracing.Tracer       // nil means no tracing
+	URL       string                 // base of links to the dashboard, such as https://dashboard.example, without a path
+	PublicURL string                 // base URL of the API, for samples, without /v1
+	SourceURL func(id string) string // returns the URL to which the sender of a source posts
+	Clients   httpedge.Site          // determines the addresses of clients
+	Sessions  scs.CtxStore           // where sessions are stored
+	Replay    rejects.Replay         // stores a reject again
+	Now       func() time.Time       // nil means time.Now
+	Log       zerolog.Logger         // gets one line per request
+	Metrics   prometheus.Registerer  // nil means that the metrics are not registered
+	Tracer    *tracing.Tracer        // nil means no tracing
 	// CheckEvery is how often a page that is kept up to date checks that its person is still signed in. 0 means a minute.
 	CheckEvery time.Duration
 }
@@ -55,6 +57,7 @@ type Backend interface { //nolint:interfacebloat // One for each package of page
 	keys.Backend
 	rejects.Backend
 	shares.Backend
+	sources.Backend
 }
 
 // pages are the handlers of all pages.
@@ -69,6 +72,7 @@ type pages struct {
 	keys        *keys.Pages
 	rejects     *rejects.Pages
 	shares      *shares.Pages
+	sources     *sources.Pages
 }
 
 // New returns the handler of the public listener.
@@ -91,6 +95,7 @@ func New(cfg Config, backend Backend) (http.Handler, error) {
 		devices: devices.New(backend), assignments: assignments.New(backend), nights: nights.New(backend),
 		exports: exports.New(backend, cfg.PublicURL, cfg.Now),
 		keys:    keys.New(backend, cfg.PublicURL), rejects: rejects.New(backend, cfg.Replay),
+		sources: sources.New(backend, cfg.SourceURL),
 	}
 	p.shares = shares.New(backend, shares.Content{
 		Night: p.nights.ShowShared, Person: p.nights.ShowSharedPerson, Wall: p.overview.ShowWall, Rooms: p.overview.Rooms,

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"roomsensor/internal/config"
 	"roomsensor/internal/dashboard"
 	"roomsensor/internal/httpedge"
 	"roomsensor/internal/password"
@@ -65,7 +66,8 @@ func (e *env) serve(t testing.TB, b dashboard.Backend, configure func(*dashboard
 	t.Helper()
 	logger := zerolog.New(e.log).Level(zerolog.DebugLevel)
 	cfg := dashboard.Config{
-		URL: "http://127.0.0.1:8082", PublicURL: "http://127.0.0.1:8080", Sessions: e.store.Sessions(),
+		URL: "http://127.0.0.1:8082", PublicURL: "http://127.0.0.1:8080",
+		SourceURL: (&config.ReceiverSite{IngestURL: "http://127.0.0.1:8081"}).SourceURL, Sessions: e.store.Sessions(),
 		Replay: func(ctx context.Context, r roomsensor.Reject) ([]roomsensor.Reject, error) {
 			return worker.ReplayForTeam(ctx, e.store, r)
 		},

@@ -5,6 +5,7 @@ import (
 
 	"roomsensor/internal/dashboard/assignments"
 	"roomsensor/internal/dashboard/page"
+	"roomsensor/internal/dashboard/sources"
 	"roomsensor/internal/export"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/roomsensor/accounts"
@@ -131,6 +132,16 @@ func (p *pages) routes() []page.Route { //nolint:funlen // One line per route.
 		{Method: get, Path: team + "/keys/:kind/:key_id", Role: roomsensor.Admin, Handle: p.keys.Show},
 		{Method: post, Path: team + "/keys/:kind/:key_id/replace", Role: roomsensor.Admin, Handle: p.keys.Replace},
 		{Method: post, Path: team + "/keys/:kind/:key_id/revoke", Role: roomsensor.Admin, Handle: p.keys.Revoke},
+		{Method: get, Path: team + "/sources", Role: roomsensor.Admin, Handle: p.sources.List},
+		{Method: get, Path: team + "/sources/new", Role: roomsensor.Admin, Handle: p.sources.ShowForm},
+		{Method: post, Path: team + "/sources", Role: roomsensor.Admin, Handle: p.sources.Create},
+		{Method: get, Path: team + "/sources/:source_id", Role: roomsensor.Admin, Handle: p.sources.Show},
+		{
+			Method: post, Path: team + "/sources/:source_id/mapping", Role: roomsensor.Admin, MaxForm: sources.MaxMappingForm,
+			Handle: p.sources.ChangeMapping,
+		},
+		{Method: post, Path: team + "/sources/:source_id/state", Role: roomsensor.Admin, Handle: p.sources.ChangeState},
+		{Method: post, Path: team + "/sources/:source_id/delete", Role: roomsensor.Admin, Handle: p.sources.Delete},
 		{Method: get, Path: team + "/rejects", Role: roomsensor.Admin, Handle: p.rejects.ShowGroups},
 		{Method: get, Path: team + "/rejects/list", Role: roomsensor.Admin, Handle: p.rejects.List},
 		{Method: get, Path: team + "/devices/new", Role: roomsensor.Admin, Handle: p.rejects.ShowUnitForm},

@@ -62,7 +62,7 @@ func (d *demo) configure(ctx context.Context) error {
 	}
 	d.ingest.Site = d.api.Site // Errors of the receiver link to pages that the API serves.
 	d.ingest.StreamMaxBytes = maxStreamBytes
-	d.dashboard.PublicURL = d.api.Public(d.api.APIAddr)
+	d.dashboard.PublicURL, d.dashboard.IngestURL = d.api.Public(d.api.APIAddr), "http://"+d.ingest.IngestAddr
 	d.notify.DashboardSite = d.dashboard.DashboardSite
 	return nil
 }

@@ -15,6 +15,9 @@ type Format struct {
 	Text []byte // the JSON document; must not be changed
 }
 
+// Title is what the format reads, in a few words.
+func (f Format) Title() string { return f.Description[:strings.IndexAny(f.Description, ":.")] }
+
 //go:embed formats/*.json
 var formatFiles embed.FS
 

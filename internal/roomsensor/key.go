@@ -185,3 +185,26 @@ type IdempotencyKey struct {
 	Key        string // value of the Idempotency-Key header
 	BodySHA256 [sha256.Size]byte
 }
+
+// maxNewKeys is how many keys of a kind people of a team may create in keyPeriod. Receivers hold the upload credentials
+// of all teams in memory, and keys are kept after their end.
+const (
+	maxNewKeys = 200
+	keyPeriod  = 30 * 24 * time.Hour
+)
+
+// CheckNewKey returns an error for the field of a form if people of a team created too many keys of a kind, of which
+// all are given.
+func CheckNewKey(field string, all []Key, now time.Time) error {
+	recent := 0
+	for i := range all {
+		if all[i].CreatedAt.After(now.Add(-keyPeriod)) {
+			recent++
+		}
+	}
+	if recent < maxNewKeys {
+		return nil
+	}
+	return Invalid(field, "Your team created 200 keys of this kind in the last 30 days, which is the limit. "+
+		"Use the keys that exist, or ask your operator for more.")
+}

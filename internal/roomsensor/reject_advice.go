@@ -73,3 +73,13 @@ var advice = map[Reason]Advice{
 
 // Advice returns what people can do about rejects with this reason.
 func (r Reason) Advice() Advice { return advice[r] }
+
+// ReplayableReasons lists the reasons with which a reject can be replayed.
+func ReplayableReasons() (reasons []Reason) {
+	for _, r := range Reasons {
+		if r.Advice().Replayable {
+			reasons = append(reasons, r)
+		}
+	}
+	return reasons
+}

@@ -31,6 +31,12 @@ type SourceActivity struct {
 	Ignored        int64 // parts of messages that the mapping ignores
 }
 
+// ListedSource is a source with what it received.
+type ListedSource struct {
+	Source
+	SourceActivity
+}
+
 // SourceMessage is a message of a source.
 type SourceMessage struct {
 	ReceivedAt time.Time

@@ -141,6 +141,7 @@ type TeamRejectQuery struct {
 	Reason     *Reason
 	HardwareID *string
 	Unit       *string
+	SourceID   *uuid.UUID
 	Since      *time.Time      // received at or after
 	After      *RejectPosition // last item of the previous page; nil on the first page
 	Limit      int
@@ -157,18 +158,20 @@ type RejectGroup struct {
 
 // RejectGroupQuery selects a page of the groups of a team, those with the newest reject first. A nil field matches all.
 type RejectGroupQuery struct {
-	Reason *Reason
-	Unit   *string
-	Skip   int
-	Limit  int
+	Reason   *Reason
+	Unit     *string
+	SourceID *uuid.UUID
+	Skip     int
+	Limit    int
 }
 
-// RejectGroupPage selects the rejects of a group after a position, the oldest first.
+// RejectGroupPage selects the rejects of a group after a position, the oldest first. A nil field matches all.
 type RejectGroupPage struct {
-	Reason Reason
-	Unit   string
-	After  RejectPosition // the zero value is before all of them
-	Limit  int
+	Reasons  []Reason
+	Unit     *string
+	SourceID *uuid.UUID
+	After    RejectPosition // the zero value is before all of them
+	Limit    int
 }
 
 // RejectPosition is the position of a reject in the list of its team.

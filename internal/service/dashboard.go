@@ -86,8 +86,8 @@ func awaitDatabase(ctx context.Context, p *process.Process, s *store.Store, cfg 
 // handler returns the dashboard. bound is the address of the public listener.
 func (d *dashboardProcess) handler(bound string) (http.Handler, error) {
 	handler, err := dashboard.New(dashboard.Config{
-		URL: d.cfg.URL(bound), PublicURL: d.cfg.API(), Clients: httpedge.Site{Proxies: d.cfg.TrustedProxies.Prefixes},
-		Sessions: d.store.Sessions(), Replay: d.replay,
+		URL: d.cfg.URL(bound), PublicURL: d.cfg.API(), SourceURL: d.cfg.SourceURL,
+		Clients: httpedge.Site{Proxies: d.cfg.TrustedProxies.Prefixes}, Sessions: d.store.Sessions(), Replay: d.replay,
 		Log: d.Log, Metrics: d.Metrics, Tracer: d.tracer,
 	}, d.store)
 	if err != nil {

@@ -59,3 +59,12 @@ func Compile(format, members string) (*mapping.Mapping, error) {
 	}
 	return f.With([]byte(members))
 }
+
+// SamplingOf returns the sampling of devices that are registered for a source (A13.1).
+func SamplingOf(s *roomsensor.Source) roomsensor.Sampling {
+	m, err := Compile(s.Format, s.Mapping)
+	if err != nil {
+		return roomsensor.SamplingWhole
+	}
+	return roomsensor.Sampling(m.Sampling)
+}

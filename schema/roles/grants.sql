@@ -45,7 +45,7 @@ GRANT SELECT, UPDATE ON feed_state TO roomsensor_worker;
 -- everything but their payloads.
 GRANT SELECT ON ingest_keys, sources, unit_aliases, device_hardware TO roomsensor_receiver;
 GRANT SELECT (id, team_id, display_name, sampling) ON devices TO roomsensor_receiver;
-GRANT SELECT (id, received_at, team_id, hardware_id, unit, reason, detail, replayed_at) ON rejected_uploads
+GRANT SELECT (id, received_at, team_id, hardware_id, unit, source_id, reason, detail, replayed_at) ON rejected_uploads
     TO roomsensor_receiver;
 GRANT SELECT, INSERT ON receiver_secrets TO roomsensor_receiver;
 GRANT SELECT, INSERT, UPDATE ON ingest_key_uses TO roomsensor_receiver;

@@ -1,7 +1,6 @@
 package browser_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -36,6 +35,7 @@ var flows = []struct {
 	{"assignments", []view{desktop, phone, plain}, (*flow).testAssignments},
 	{"keys", []view{desktop, phone, plain}, (*flow).testKeys},
 	{"unknown unit", []view{desktop, phone, plain}, (*flow).testUnknownUnit},
+	{"source", []view{desktop, phone, plain}, (*flow).testSource},
 	{"export", []view{desktop, phone, plain}, (*flow).testExport},
 	{"overview", []view{desktop, phone, plain}, (*flow).testOverview},
 	{"live tile", []view{desktop, phone}, (*flow).testLiveTile},
@@ -149,17 +149,7 @@ func (f *flow) upload(t *testing.T, credential, unit string, co2 int, at ...time
 		readings = append(readings, fmt.Sprintf(`{"measured_at": %q, "co2_ppm": %d}`, each.UTC().Format(time.RFC3339), co2))
 	}
 	body := fmt.Sprintf(`{"hardware_id": %q, "readings": [%s]}`, unit, strings.Join(readings, ", "))
-	require.Eventually(t, func() bool { // The receiver learns of a new credential within seconds.
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
-		defer cancel()
-		request, err := http.NewRequestWithContext(ctx, http.MethodPost, f.uploads, strings.NewReader(body))
-		require.NoError(t, err)
-		request.Header.Set("Authorization", "Bearer "+credential)
-		response, err := http.DefaultClient.Do(request)
-		require.NoError(t, err)
-		require.NoError(t, response.Body.Close())
-		return response.StatusCode == http.StatusAccepted
-	}, patience, 100*time.Millisecond)
+	f.send(t, f.uploads, credential, body)
 }
 
 // choose selects an entry of the next list with a label.

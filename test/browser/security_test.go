@@ -166,6 +166,10 @@ var plant = []string{
 		SELECT 'plantedplantedab', team, sha256(convert_to(markup, 'UTF8')), markup FROM v`,
 	`INSERT INTO rejected_uploads (received_at, team_id, unit, reason, detail, payload, stream_sequence)
 		SELECT now(), team, markup, 'unknown_unit', markup, convert_to(markup, 'UTF8'), 1 FROM v`,
+	`INSERT INTO sources (team_id, name, format) SELECT team, markup, 'roomsensor' FROM v`,
+	`INSERT INTO source_state (source_id, last_received_at, message, precision)
+		SELECT s.id, now(), convert_to(json_build_object('hardware_id', markup, '<' || markup, '1')::text, 'UTF8'), ''
+		FROM v JOIN sources s ON s.team_id = v.team`,
 }
 
 // testMarkup plants markup in every text of a team, and looks at every page.

@@ -71,6 +71,7 @@ func (s *site) serve(t *testing.T, databaseURL string) {
 	t.Helper()
 	cfg := config.Defaults[config.Dashboard]()
 	cfg.DatabaseURL, cfg.PublicURL = config.Secret(databaseURL), s.api
+	cfg.IngestURL = strings.TrimSuffix(s.uploads, "/uploads")
 	cfg.DashboardAddr, cfg.OpsAddr = "127.0.0.1:0", "127.0.0.1:0"
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	ready, done := make(chan struct{}), make(chan error, 1)

@@ -76,7 +76,8 @@ func TestIngress(t *testing.T) {
 	for _, settings := range m.settings {
 		api, dashboard := settings.Data["PUBLIC_URL"], settings.Data["DASHBOARD_URL"]
 		require.Equal(t, map[string]string{
-			api + "/uploads": "roomsensor-receiver", api + "/": "roomsensor-api", dashboard + "/": "roomsensor-dashboard",
+			api + "/uploads": "roomsensor-receiver", api + "/rejects": "roomsensor-receiver",
+			api + "/sources": "roomsensor-receiver", api + "/": "roomsensor-api", dashboard + "/": "roomsensor-dashboard",
 		}, ways)
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"roomsensor/test/proctest"
@@ -357,6 +358,8 @@ func (e *proxied) checkUpload() {
 	require.Contains(e.t, text, `"stored":3`)
 	got, text = e.fetch(http.MethodGet, sensorsURL+"/rejects", "", bearer(e.ingestKey))
 	require.Equal(e.t, http.StatusOK, got.StatusCode, text)
+	got, text = e.fetch(http.MethodPost, sensorsURL+"/sources/"+uuid.NewString(), "{}", bearer(e.ingestKey))
+	require.Equal(e.t, http.StatusForbidden, got.StatusCode, text)
 }
 
 func (e *proxied) checkExport(device string) {

@@ -56,7 +56,7 @@ func (p *Pages) Replace(ctx context.Context, v *page.Visit) error {
 	if err != nil || at < 0 {
 		return page.ErrMalformed
 	}
-	if problem := checkKeyLimit(all, v.Now); problem != "" {
+	if problem := page.Message(roomsensor.CheckNewKey("", all, v.Now)); problem != "" {
 		return v.Invalid("key", keyPage{
 			keyView: key, Form: form, Overlaps: overlaps, Overlap: overlaps[at].Value, Problem: problem,
 		})

@@ -104,30 +104,8 @@ func readKeyForm(ctx context.Context, v *page.Visit, kind *keyKind) (keyForm, ro
 	key.ExpiresAt, problem = expiration(form.Expires, form.Before, v.Now, v.Zone())
 	form.Errors.Add("expires", problem)
 	all, err := kind.list(ctx, v.Team.ID)
-	form.Errors.Add("label", checkKeyLimit(all, v.Now))
+	form.Errors.AddRule(roomsensor.CheckNewKey("label", all, v.Now))
 	return form, key, err
-}
-
-// maxNewKeys is how many keys of a kind people of a team may create in keyPeriod. Receivers hold the upload credentials
-// of all teams in memory, and keys are kept after their end.
-const (
-	maxNewKeys = 200
-	keyPeriod  = 30 * 24 * time.Hour
-)
-
-// checkKeyLimit returns the sentence for a team that created too many keys of a kind, of which all are given, or "".
-func checkKeyLimit(all []roomsensor.Key, now time.Time) string {
-	recent := 0
-	for i := range all {
-		if all[i].CreatedAt.After(now.Add(-keyPeriod)) {
-			recent++
-		}
-	}
-	if recent < maxNewKeys {
-		return ""
-	}
-	return "Your team created 200 keys of this kind in the last 30 days, which is the limit. " +
-		"Use the keys that exist, or ask your operator for more."
 }
 
 // maxExpiration is how far a chosen expiration may lie ahead.

@@ -57,6 +57,9 @@ func functions(a *assets, current func() *Visit) template.FuncMap {
 func texts(values []any) []string {
 	all := make([]string, len(values))
 	for i, v := range values {
+		if optional, ok := v.(*string); ok && optional != nil {
+			v = *optional
+		}
 		all[i] = fmt.Sprint(v)
 	}
 	return all

@@ -41,6 +41,7 @@ var navigation = []struct{ title, path string }{
 	{"People", TeamPath + "/people"},
 	{"Assignments", TeamPath + "/assignments"},
 	{"Export", TeamPath + "/export"},
+	{"Sources", TeamPath + "/sources"},
 	{"Keys", TeamPath + "/keys"},
 	{"Rejects", TeamPath + "/rejects"},
 	{"Team", TeamPath + "/settings"},

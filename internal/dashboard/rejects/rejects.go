@@ -22,6 +22,8 @@ import (
 type Backend interface {
 	Rejects
 	Units
+	// TeamSources lists the sources of a team.
+	TeamSources(ctx context.Context, teamID uuid.UUID) ([]roomsensor.ListedSource, error)
 }
 
 // Replay checks and stores a reject again, as a worker does. It returns what it could not store, with the reasons.
@@ -65,15 +67,17 @@ const (
 	maxShownPayload = 16 << 10
 )
 
-// rejectFilter is the reason and the unit of the query. A unit that no unit can have selects nothing.
+// rejectFilter is the reason, the unit and the source of the query. A unit that no unit can have selects nothing.
 type rejectFilter struct {
 	Reason, Unit string
+	Source       *roomsensor.ListedSource // nil for all messages
 	reason       *roomsensor.Reason
 	unit         *string
+	source       *uuid.UUID
 }
 
 // readRejectFilter reads the query of a page. People may enter a unit without dev:.
-func readRejectFilter(v *page.Visit) (f rejectFilter) {
+func (p *Pages) readRejectFilter(ctx context.Context, v *page.Visit) (f rejectFilter, err error) {
 	f.Reason, f.Unit = v.Echo.QueryParam("reason"), strings.TrimSpace(v.Echo.QueryParam("unit"))
 	if reason := roomsensor.Reason(f.Reason); slices.Contains(roomsensor.Reasons, reason) {
 		f.reason = &reason
@@ -86,7 +90,25 @@ func readRejectFilter(v *page.Visit) (f rejectFilter) {
 	if wording.IsUnit(f.Unit) {
 		f.unit = &f.Unit
 	}
-	return f
+	if id := v.Echo.QueryParam("source"); id != "" {
+		if f.Source, err = p.findSource(ctx, v, id); err != nil {
+			return f, err
+		}
+		f.source = &f.Source.ID
+	}
+	return f, nil
+}
+
+func (p *Pages) findSource(ctx context.Context, v *page.Visit, id string) (*roomsensor.ListedSource, error) {
+	sources, err := p.backend.TeamSources(ctx, v.Team.ID)
+	if err != nil {
+		return nil, err
+	}
+	at := slices.IndexFunc(sources, func(s roomsensor.ListedSource) bool { return s.ID.String() == id })
+	if at < 0 {
+		return nil, roomsensor.ErrNotFound
+	}
+	return &sources[at], nil
 }
 
 // rejectGroupView is a row of the table of groups.
@@ -119,7 +141,11 @@ type rejectsView struct {
 
 // ShowGroups shows the rejects in groups with one reason and unit.
 func (p *Pages) ShowGroups(ctx context.Context, v *page.Visit) error {
-	view := rejectsView{rejectFilter: readRejectFilter(v), Reasons: roomsensor.Reasons}
+	filter, err := p.readRejectFilter(ctx, v)
+	if err != nil {
+		return err
+	}
+	view := rejectsView{rejectFilter: filter, Reasons: roomsensor.Reasons}
 	if view.Unit != "" && view.unit == nil {
 		view.Invalid = wording.WrongUnit
 		return v.Invalid("rejects", view)
@@ -129,7 +155,8 @@ func (p *Pages) ShowGroups(ctx context.Context, v *page.Visit) error {
 		number = 1
 	}
 	groups, err := p.backend.RejectGroups(ctx, v.Team.ID, roomsensor.RejectGroupQuery{
-		Reason: view.reason, Unit: view.unit, Skip: (number - 1) * groupsOnPage, Limit: groupsOnPage + 1,
+		Reason: view.reason, Unit: view.unit, SourceID: view.source,
+		Skip: (number - 1) * groupsOnPage, Limit: groupsOnPage + 1,
 	})
 	if err != nil {
 		return err
@@ -170,12 +197,17 @@ type rejectListView struct {
 
 // List shows single rejects.
 func (p *Pages) List(ctx context.Context, v *page.Visit) error {
-	view := rejectListView{rejectFilter: readRejectFilter(v)}
-	query := roomsensor.TeamRejectQuery{Reason: view.reason, Unit: view.unit, Limit: rejectsOnPage + 1}
+	filter, err := p.readRejectFilter(ctx, v)
+	if err != nil {
+		return err
+	}
+	view := rejectListView{rejectFilter: filter}
+	query := roomsensor.TeamRejectQuery{
+		Reason: view.reason, Unit: view.unit, SourceID: view.source, Limit: rejectsOnPage + 1,
+	}
 	if at, id, ok := page.ParsePosition(v.Echo.QueryParam("after")); ok {
 		query.After = &roomsensor.RejectPosition{ReceivedAt: at, ID: id}
 	}
-	var err error
 	if view.Rejects, err = p.backend.TeamRejects(ctx, v.Team.ID, query); err != nil {
 		return err
 	}

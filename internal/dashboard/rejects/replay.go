@@ -27,11 +27,12 @@ const (
 type replayView struct {
 	Reason     roomsensor.Reason
 	Unit       string
-	Stored     int         // rejects that are now stored in full
-	Incomplete int         // rejects of which a part could not be stored
-	Causes     []replayGap // why
-	Remaining  int64       // rejects of the group that this request did not reach
-	After      string      // where the next request begins
+	Source     *roomsensor.ListedSource // whose rejects were replayed; nil for those of a reason and unit
+	Stored     int                      // rejects that are now stored in full
+	Incomplete int                      // rejects of which a part could not be stored
+	Causes     []replayGap              // why
+	Remaining  int64                    // rejects of the group that this request did not reach
+	After      string                   // where the next request begins
 }
 
 // replayGap is why rejects could not be stored in full.
@@ -42,25 +43,21 @@ type replayGap struct {
 	Advice  roomsensor.Advice
 }
 
-// ReplayGroup replays the rejects of a group after a position, the oldest first, as many as a request may.
+// ReplayGroup replays the rejects of a reason and unit, or of a source, after a position: the oldest first, as many as
+// a request may.
 func (p *Pages) ReplayGroup(ctx context.Context, v *page.Visit) error {
 	if err := v.CheckForm(); err != nil {
 		return err
 	}
-	view := replayView{Reason: roomsensor.Reason(v.Form("reason")), Unit: v.Form("unit")}
-	if !slices.Contains(roomsensor.Reasons, view.Reason) || roomsensor.CheckName(view.Unit) != nil {
-		return page.ErrMalformed
+	view, group, err := p.readGroup(ctx, v)
+	if err != nil {
+		return err
 	}
-	var after roomsensor.RejectPosition
-	after.ReceivedAt, after.ID, _ = page.ParsePosition(v.Form("after")) // Empty at the beginning.
 	held, err := p.replays.Try(fairshare.Owner{Team: v.Team.ID}, 1)
 	if err != nil {
 		return err
 	}
 	defer held.Release()
-	group := roomsensor.RejectGroupPage{
-		Reason: view.Reason, Unit: view.Unit, After: after, Limit: maxReplays,
-	}
 	found, err := p.backend.RejectsOfGroup(ctx, v.Team.ID, group)
 	if err != nil {
 		return err
@@ -87,6 +84,26 @@ func (p *Pages) ReplayGroup(ctx context.Context, v *page.Visit) error {
 		return err
 	}
 	return v.Render("replay", view)
+}
+
+// readGroup reads the form of a replay.
+func (p *Pages) readGroup(
+	ctx context.Context, v *page.Visit,
+) (view replayView, g roomsensor.RejectGroupPage, err error) {
+	g.Limit = maxReplays
+	g.After.ReceivedAt, g.After.ID, _ = page.ParsePosition(v.Form("after")) // Empty at the beginning.
+	if id := v.Form("source"); id != "" {
+		if view.Source, err = p.findSource(ctx, v, id); err == nil {
+			g.Reasons, g.SourceID = roomsensor.ReplayableReasons(), &view.Source.ID
+		}
+		return view, g, err
+	}
+	view.Reason, view.Unit = roomsensor.Reason(v.Form("reason")), v.Form("unit")
+	if !slices.Contains(roomsensor.Reasons, view.Reason) || roomsensor.CheckName(view.Unit) != nil {
+		return view, g, page.ErrMalformed
+	}
+	g.Reasons, g.Unit = []roomsensor.Reason{view.Reason}, &view.Unit
+	return view, g, nil
 }
 
 // ReplayReject replays one reject.

@@ -1,6 +1,7 @@
 package rejects
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/url"
@@ -11,6 +12,7 @@ import (
 
 	"roomsensor/internal/dashboard/page"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/source"
 	"roomsensor/internal/wording"
 )
 
@@ -62,13 +64,43 @@ func (p *Pages) reportUnit(
 // unitForm is the form that registers a unit, as it was entered.
 type unitForm struct {
 	Unit, Name, Tags, At string
+	Sampling             roomsensor.Sampling
 	Zone                 string
 	Errors               page.FormErrors
 }
 
-// ShowUnitForm shows the form that registers a unit.
-func (p *Pages) ShowUnitForm(_ context.Context, v *page.Visit) error {
-	return v.Render("unit-new", unitForm{Unit: readRejectFilter(v).Unit, Zone: v.Zone().String()})
+// ShowUnitForm shows the form that registers a unit. Its sampling is that of the source from which the unit sends.
+func (p *Pages) ShowUnitForm(ctx context.Context, v *page.Visit) error {
+	filter, err := p.readRejectFilter(ctx, v)
+	if err != nil {
+		return err
+	}
+	form := unitForm{Unit: filter.Unit, Sampling: roomsensor.SamplingWhole, Zone: v.Zone().String()}
+	if filter.unit != nil {
+		if form.Sampling, err = p.samplingOf(ctx, v, filter.Unit); err != nil {
+			return err
+		}
+	}
+	return v.Render("unit-new", form)
+}
+
+// samplingOf returns the sampling of the source from which the newest reject of a unit came.
+func (p *Pages) samplingOf(ctx context.Context, v *page.Visit, unit string) (roomsensor.Sampling, error) {
+	rejects, err := p.backend.TeamRejects(ctx, v.Team.ID, roomsensor.TeamRejectQuery{Unit: &unit, Limit: 1})
+	if err != nil || len(rejects) == 0 {
+		return roomsensor.SamplingWhole, err
+	}
+	newest, err := p.backend.TeamReject(ctx, v.Team.ID, rejects[0].ID)
+	if err == nil && newest.Arrival.Source != nil {
+		var s *roomsensor.ListedSource
+		if s, err = p.findSource(ctx, v, newest.Arrival.Source.String()); err == nil {
+			return source.SamplingOf(&s.Source), nil
+		}
+	}
+	if errors.Is(err, roomsensor.ErrNotFound) {
+		err = nil // The reject or the source was deleted.
+	}
+	return roomsensor.SamplingWhole, err
 }
 
 // RegisterUnit creates a device with a unit.
@@ -78,7 +110,8 @@ func (p *Pages) RegisterUnit(ctx context.Context, v *page.Visit) error {
 	}
 	form := unitForm{
 		Unit: wording.WithUnitPrefix(v.Form("unit")), Name: v.Form("name"), Tags: v.Form("tags"), At: v.Form("at"),
-		Zone: v.Zone().String(), Errors: page.FormErrors{},
+		Sampling: roomsensor.Sampling(cmp.Or(v.Form("sampling"), string(roomsensor.SamplingWhole))),
+		Zone:     v.Zone().String(), Errors: page.FormErrors{},
 	}
 	device := form.read(v)
 	if len(form.Errors) > 0 {
@@ -108,7 +141,12 @@ func (p *Pages) RegisterUnit(ctx context.Context, v *page.Visit) error {
 
 // read checks the form and returns the device to create.
 func (f *unitForm) read(v *page.Visit) roomsensor.NewDevice {
-	d := roomsensor.NewDevice{TeamID: v.Team.ID, HardwareID: f.Unit, Metadata: map[string]string{}}
+	d := roomsensor.NewDevice{
+		TeamID: v.Team.ID, HardwareID: f.Unit, Sampling: f.Sampling, Metadata: map[string]string{},
+	}
+	if f.Sampling != roomsensor.SamplingWhole && f.Sampling != roomsensor.SamplingMean {
+		f.Errors.Add("sampling", "Choose what its readings are.")
+	}
 	if !wording.IsUnit(f.Unit) {
 		f.Errors.Add("unit", wording.WrongUnit)
 	}

@@ -85,20 +85,14 @@ func (s *Store) DeleteSource(ctx context.Context, teamID, sourceID uuid.UUID) er
 	})
 }
 
-// ListedSource is a source with what it received.
-type ListedSource struct {
-	roomsensor.Source
-	roomsensor.SourceActivity
-}
-
 // TeamSources lists the sources of a team by name.
-func (s *Store) TeamSources(ctx context.Context, teamID uuid.UUID) ([]ListedSource, error) {
+func (s *Store) TeamSources(ctx context.Context, teamID uuid.UUID) ([]roomsensor.ListedSource, error) {
 	rows, err := s.Queries.SourceList(ctx, s.Pool, teamID)
 	if err != nil {
 		return nil, fmt.Errorf("listing sources: %w", pg.Translate(err))
 	}
-	return pg.Convert(rows, func(row *db.SourceListRow) ListedSource {
-		return ListedSource{sourceOf(&row.Source), roomsensor.SourceActivity{
+	return pg.Convert(rows, func(row *db.SourceListRow) roomsensor.ListedSource {
+		return roomsensor.ListedSource{Source: sourceOf(&row.Source), SourceActivity: roomsensor.SourceActivity{
 			LastReceivedAt: pg.UTC(row.LastReceivedAt),
 			Messages:       row.Messages, Stored: row.Stored, Rejected: row.Rejected, Ignored: row.Ignored,
 		}}

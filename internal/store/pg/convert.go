@@ -54,3 +54,12 @@ func Later(a, b time.Time) time.Time {
 	}
 	return b
 }
+
+// Texts returns values of a text type as texts.
+func Texts[T ~string](all []T) []string {
+	texts := make([]string, len(all))
+	for i := range all {
+		texts[i] = string(all[i])
+	}
+	return texts
+}

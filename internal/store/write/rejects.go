@@ -64,7 +64,7 @@ func (s *Store) TeamRejects(
 		}
 		rows, err = s.Queries.RejectListByTeam(ctx, tx, db.RejectListByTeamParams{
 			TeamID: teamID, BeforeAt: before.ReceivedAt, BeforeID: before.ID, Since: since,
-			Reason: (*string)(q.Reason), HardwareID: q.HardwareID, Unit: q.Unit, Most: int64(q.Limit),
+			Reason: (*string)(q.Reason), HardwareID: q.HardwareID, Unit: q.Unit, SourceID: q.SourceID, Most: int64(q.Limit),
 		})
 		return err
 	})
@@ -81,7 +81,7 @@ func (s *Store) RejectGroups(
 	ctx context.Context, teamID uuid.UUID, q roomsensor.RejectGroupQuery,
 ) ([]roomsensor.RejectGroup, error) {
 	rows, err := s.Queries.RejectGroupList(ctx, s.Pool, db.RejectGroupListParams{
-		TeamID: teamID, Reason: (*string)(q.Reason), Unit: q.Unit,
+		TeamID: teamID, Reason: (*string)(q.Reason), Unit: q.Unit, SourceID: q.SourceID,
 		Most: int64(q.Limit), Skipped: int64(q.Skip),
 	})
 	if err != nil {
@@ -100,7 +100,7 @@ func (s *Store) RejectsOfGroup(
 	ctx context.Context, teamID uuid.UUID, p roomsensor.RejectGroupPage,
 ) ([]roomsensor.RejectPosition, error) {
 	rows, err := s.Queries.RejectGroupPage(ctx, s.Pool, db.RejectGroupPageParams{
-		TeamID: teamID, Reason: string(p.Reason), Unit: p.Unit,
+		TeamID: teamID, Reasons: pg.Texts(p.Reasons), Unit: p.Unit, SourceID: p.SourceID,
 		AfterAt: p.After.ReceivedAt, AfterID: p.After.ID, Most: int64(p.Limit),
 	})
 	if err != nil {
@@ -116,7 +116,7 @@ func (s *Store) CountRejectsOfGroup(
 	ctx context.Context, teamID uuid.UUID, p roomsensor.RejectGroupPage,
 ) (int64, error) {
 	count, err := s.Queries.RejectGroupCount(ctx, s.Pool, db.RejectGroupCountParams{
-		TeamID: teamID, Reason: string(p.Reason), Unit: p.Unit,
+		TeamID: teamID, Reasons: pg.Texts(p.Reasons), Unit: p.Unit, SourceID: p.SourceID,
 		AfterAt: p.After.ReceivedAt, AfterID: p.After.ID,
 	})
 	if err != nil {

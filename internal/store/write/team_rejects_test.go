@@ -129,7 +129,9 @@ func TestRejectGroups(t *testing.T) {
 	require.Equal(t, []roomsensor.RejectGroup{all[0], all[2]}, groups(roomsensor.RejectGroupQuery{Reason: new(roomsensor.ReasonNoMetric)}))
 	require.Equal(t, []roomsensor.RejectGroup{all[0], all[3]}, groups(roomsensor.RejectGroupQuery{Unit: new("dev:0")}))
 
-	page := roomsensor.RejectGroupPage{Reason: roomsensor.ReasonUnknownUnit, Unit: "dev:1", Limit: 3}
+	page := roomsensor.RejectGroupPage{
+		Reasons: []roomsensor.Reason{roomsensor.ReasonUnknownUnit}, Unit: new("dev:1"), Limit: 3,
+	}
 	first, err := f.RejectsOfGroup(t.Context(), f.TeamID, page)
 	require.NoError(t, err)
 	require.Len(t, first, 3)
