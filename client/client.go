@@ -18,7 +18,7 @@ const (
 
 // Client sends requests with one API key. It is safe for concurrent use.
 type Client struct {
-	base        string // ends in /v1
+	base        string // ends in /v1, unless it is that of a receiver
 	key         string
 	http        *http.Client
 	userAgent   string
@@ -54,19 +54,24 @@ func WithRetryHook(f func(Retry)) Option { return func(c *Client) { c.onRetry = 
 // New returns a client of the API at a base URL such as https://sensors.example.org, with or without the version /v1.
 // White space around both does not count: a file or a variable often ends with a line end.
 func New(baseURL, apiKey string, options ...Option) (*Client, error) {
+	return newClient(baseURL, "/v1", apiKey, options)
+}
+
+// newClient returns a client of the operations below a path, which the base URL may have or not.
+func newClient(baseURL, below, apiKey string, options []Option) (*Client, error) {
 	baseURL, apiKey = strings.TrimSpace(baseURL), strings.TrimSpace(apiKey)
 	base, err := url.Parse(baseURL)
 	if err != nil {
 		return nil, fmt.Errorf("reading the base URL: %w", err)
 	}
 	if base.Scheme != "http" && base.Scheme != "https" || base.Host == "" || base.RawQuery != "" || base.Fragment != "" {
-		return nil, fmt.Errorf("the base URL %q is not of the form https://host or https://host/v1", base.Redacted())
+		return nil, fmt.Errorf("the base URL %q is not of the form https://host%s", base.Redacted(), below)
 	}
 	if apiKey == "" {
-		return nil, fmt.Errorf("the API key is empty")
+		return nil, fmt.Errorf("the key is empty")
 	}
 	c := &Client{
-		base: strings.TrimSuffix(strings.TrimRight(baseURL, "/"), "/v1") + "/v1", key: apiKey, http: &http.Client{},
+		base: strings.TrimSuffix(strings.TrimRight(baseURL, "/"), below) + below, key: apiKey, http: &http.Client{},
 		userAgent: userAgent, maxAttempts: defaultMaxAttempts, maxWait: defaultMaxWait,
 		onRetry: func(Retry) {}, sleep: sleep,
 	}

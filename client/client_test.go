@@ -22,7 +22,7 @@ func TestNew(t *testing.T) {
 		require.Error(t, err, address)
 	}
 	_, err := client.New("http://h", "")
-	require.ErrorContains(t, err, "the API key is empty")
+	require.ErrorContains(t, err, "the key is empty")
 
 	s := startFixture(t)
 	for _, address := range []string{s.URL, s.URL + "/", s.URL + "/v1", s.URL + "/v1/"} {

@@ -38,6 +38,7 @@
 //	changes.go     the change feed
 //	export.go      exports, and the check that they are complete
 //	rows.go        the readings of an export, one by one
+//	uploads.go     uploads to the receiver
 //	types.gen.go   the types of responses, generated from the OpenAPI document by go generate
 package client
 

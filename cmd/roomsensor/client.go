@@ -30,25 +30,36 @@ const (
 
 // connect returns a client of the API, and a function that closes its connections.
 func connect(t *cli.Terminal, c config.Client) (api *client.Client, shut func(), err error) {
+	options, shut := clientOptions(t)
+	api, err = client.New(c.RoomsensorURL, string(c.RoomsensorAPIKey), options...)
+	if err != nil {
+		return nil, nil, cli.Usagef("--roomsensor-url (ROOMSENSOR_URL): %v.", err)
+	}
+	return api, shut, nil
+}
+
+// clientOptions returns the options of all clients, and a function that closes their connections.
+func clientOptions(t *cli.Terminal) (options []client.Option, shut func()) {
 	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // The standard library's.
-	api, err = client.New(c.RoomsensorURL, string(c.RoomsensorAPIKey),
+	return []client.Option{
 		client.WithHTTPClient(&http.Client{Transport: transport}),
-		client.WithUserAgent("roomsensor/"+t.Version),
+		client.WithUserAgent("roomsensor/" + t.Version),
 		client.WithMaxWait(clientPatience),
 		client.WithRetryHook(func(r client.Retry) {
 			if r.Pause >= notedPause {
 				_, _ = fmt.Fprintf(t.Stderr, "roomsensor: trying again in %s: %v\n", r.Pause.Round(time.Second), r.Err)
 			}
 		}),
-	)
-	if err != nil {
-		return nil, nil, cli.Usagef("--roomsensor-url (ROOMSENSOR_URL): %v.", err)
-	}
-	return api, transport.CloseIdleConnections, nil
+	}, transport.CloseIdleConnections
 }
 
-// explain returns the error of a request as a person sees it.
+// explain returns the error of a request to the API as a person sees it.
 func explain(ctx context.Context, c config.Client, err error) error {
+	return explainURL(ctx, "service at "+c.RoomsensorURL, "--roomsensor-url (ROOMSENSOR_URL)", err)
+}
+
+// explainURL returns the error of a request as a person sees it. flag is where the address comes from.
+func explainURL(ctx context.Context, server, flag string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -57,8 +68,7 @@ func explain(ctx context.Context, c config.Client, err error) error {
 	}
 	_, certificate := errors.AsType[*tls.CertificateVerificationError](err)
 	if broken, ok := errors.AsType[*url.Error](err); ok && !certificate {
-		return fmt.Errorf("the service at %s does not answer: %w. "+
-			"Check that it runs and that --roomsensor-url (ROOMSENSOR_URL) is right", c.RoomsensorURL, broken.Err)
+		return fmt.Errorf("the %s does not answer: %w. Check that it runs and that %s is right", server, broken.Err, flag)
 	}
 	return err
 }

@@ -156,6 +156,13 @@ var examples = map[string][]string{
 
 	"sync": {"sync readings.db", "sync readings.db --once", "sync copy/ --from 2026-01-01T00:00:00Z"},
 
+	"import": {
+		"import readings.csv --units units.csv",
+		"import logger.csv.gz --device dev:864475046552567 --time Time --metric co2_ppm=CO2 --dry-run",
+		"import *.csv --time Zeit --time-format local --time-zone Europe/Berlin --unit Sensor --units units.csv " +
+			"--metric 'temp_c=Temp*0.1-40' --skip-bad bad.csv",
+	},
+
 	"doctor": {
 		"doctor", "doctor --public-url https://sensors.example.com --nats-monitoring-url http://127.0.0.1:8222",
 	},

@@ -6,6 +6,7 @@
 //   - values.go: the types of the operator's flags
 //   - serve.go: api, ingest, dashboard, notify and healthcheck
 //   - client.go: the connection of get and export to the API, and their output; progress.go: their progress
+//   - import.go: the flags of import; importer.go: its two passes over the files
 //   - stream.go: upload and stream
 //   - key.go: key and ingest-key
 //   - database.go: migrate and maintain
@@ -58,6 +59,7 @@ type commands struct {
 	Get         getCmd         `cmd:"" help:"Read devices and readings through the API."                   name:"get"`
 	Export      exportCmd      `cmd:"" help:"Export readings of any period into files, through the API."   name:"export"`
 	Sync        syncCmd        `cmd:"" help:"Keep a complete local copy of all readings, through the API." name:"sync"`
+	Import      importCmd      `cmd:"" help:"Send CSV files with old readings to the receiver."            name:"import"`
 	Doctor      doctorCmd      `cmd:"" help:"Check settings and state of an installation, and say what to do."`
 	Healthcheck healthcheckCmd `cmd:"" help:"Check whether a process on this machine is ready."`
 

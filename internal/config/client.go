@@ -12,6 +12,21 @@ type Client struct {
 	RoomsensorAPIKey Secret `help:"API key, rsk_<id>_<secret>." name:"roomsensor-api-key" placeholder:"KEY" setting:"" rule:"api-key"`
 }
 
+// Sender is where a sender of uploads reaches the receiver, and its upload credential.
+type Sender struct {
+	ReceiverSite
+	IngestKey Secret `help:"Ingest key of the team, rsi_<id>_<secret>." implied:"none, which is enough for a dry run" name:"ingest-key" placeholder:"KEY" setting:"" rule:"ingest-key"`
+}
+
+// Validate checks the form of the URL and of the key.
+func (c *Sender) Validate() error { return validate(c) }
+
+// MissingKey returns the error of a command that needs the key.
+func (*Sender) MissingKey() error {
+	return &ValueError{Flag: "ingest-key", Reason: "is missing. Give an ingest key; who runs the service creates it " +
+		"with 'roomsensor ingest-key create'"}
+}
+
 var (
 	errServiceMissing = errors.New("is missing. Give the base URL of the service, for example https://sensors.example.com")
 	errServiceURL     = errors.New("is not the base URL of a service. It has the form https://sensors.example.com, " +
@@ -19,6 +34,7 @@ var (
 	errKeyMissing = errors.New("is missing. Give an API key; who runs the service creates it with " +
 		"'roomsensor key create'")
 	errIngestKeyGiven = errors.New("is an ingest key, with which devices upload. Give an API key, rsk_<id>_<secret>")
+	errIngestKey      = errors.New("is not a complete ingest key, rsi_<id>_<secret>. Copy it again")
 	errIncompleteKey  = errors.New("is not a complete API key, rsk_<id>_<secret>. Copy it again")
 )
 
@@ -45,6 +61,13 @@ func apiKey(value string) error {
 		return errIngestKeyGiven
 	case !ok:
 		return errIncompleteKey
+	}
+	return nil
+}
+
+func ingestKey(value string) error {
+	if _, _, ok := roomsensor.ParseKey(roomsensor.IngestKey, value); !ok {
+		return errIngestKey
 	}
 	return nil
 }

@@ -31,9 +31,9 @@ func Variable(flag string) string {
 // rules are the rules of texts, by the value of the tag rule.
 var rules = map[string]func(value string) error{
 	"address": address, "api-key": apiKey, "certificates": certificates, "collector-url": collectorURL,
-	"database-url": databaseURL, "log-level": logLevel, "mail-address": mailAddress, "public-url": publicURL,
-	"queue-url": queueURL, "ratio": ratio, "sampler": samplerName, "service-url": serviceURL, "smtp-url": smtpURL,
-	"web-url": webURL,
+	"database-url": databaseURL, "ingest-key": ingestKey, "log-level": logLevel, "mail-address": mailAddress,
+	"public-url": publicURL, "queue-url": queueURL, "ratio": ratio, "sampler": samplerName, "service-url": serviceURL,
+	"smtp-url": smtpURL, "web-url": webURL,
 }
 
 // validate checks each setting of a configuration by its tags: rule names the rule of a text, which may be empty if it

@@ -213,7 +213,7 @@ func (p *lineParser) field(name span) (node, error) {
 	switch {
 	case isSigned && isWhole(signed), isUnsigned && isWhole(unsigned) && unsigned[0] != '-':
 		n.value.to--
-	case !isDecimal(text):
+	case !IsDecimal(text):
 		return n, lineError(fmt.Sprintf("the field %.100q is not a number, a text in quotes or a boolean", name.of(p.text)))
 	}
 	return n, nil

@@ -89,7 +89,7 @@ const maxShiftedDigits = 18
 // shiftedInteger returns the integer part of a decimal number times a power of ten, rounded down. It returns false for
 // a text that is not a decimal number, and for results of more than 18 digits.
 func shiftedInteger(text []byte, power int) (int64, bool) {
-	if !isDecimal(text) {
+	if !IsDecimal(text) {
 		return 0, false
 	}
 	mantissa, exponent := text, 0
@@ -127,9 +127,9 @@ func shiftedInteger(text []byte, power int) (int64, bool) {
 	return n, true
 }
 
-// isDecimal reports whether text is a decimal number in full: an optional sign, digits with an optional point, and an
+// IsDecimal reports whether text is a decimal number in full: an optional sign, digits with an optional point, and an
 // optional exponent (value rule, A11.6).
-func isDecimal(text []byte) bool {
+func IsDecimal(text []byte) bool {
 	rest := skipSign(text)
 	whole, rest := cutDigits(rest)
 	fraction := 0

@@ -45,8 +45,7 @@ func (e *evaluation) isNull(at int32) bool {
 	return kind == 'n' || (kind == '"' && slices.Contains(e.nulls, string(e.doc.content(at))))
 }
 
-// readValue reads one value. It checks the range before the value is rounded to 32 bits. A value without scale and
-// offset is rounded once, from its digits, as that of an upload is.
+// readValue reads one value.
 func (e *evaluation) readValue(v *values, m roomsensor.Metric, a *alternative, at int32) {
 	text, ok := e.number(at)
 	if !ok {
@@ -56,27 +55,40 @@ func (e *evaluation) readValue(v *values, m roomsensor.Metric, a *alternative, a
 		}
 		return
 	}
-	least, greatest := m.Range()
-	sent, err := strconv.ParseFloat(string(text), 64)
-	// The conversion rounds the product, which some processors would not.
-	x := float64(sent*a.scale) + a.offset
-	if err != nil || !(least <= x && x <= greatest) { // NaN is outside, too.
+	stored, ok := Convert(m, string(text), a.scale, a.offset)
+	if !ok {
 		v.bad |= 1 << m
 		v.outside = true
 		return
 	}
-	stored := float32(x)
-	if x == sent {
-		exact, _ := strconv.ParseFloat(string(text), 32) // In range as 64 bits, so in range as 32 bits.
-		stored = float32(exact)
-	}
 	v.Set(m, stored)
 }
+
+// Convert returns a decimal number x scale + offset as a value of a metric, or false if that is outside its range
+// (value rule, A11.6). It checks the range before it rounds to 32 bits. A number that scale and offset do not change is
+// rounded once, from its digits, as that of an upload is.
+func Convert(m roomsensor.Metric, number string, scale, offset float64) (float32, bool) {
+	least, greatest := m.Range()
+	sent, err := strconv.ParseFloat(number, 64)
+	// The conversion rounds the product, which some processors would not.
+	x := float64(sent*scale) + offset
+	if err != nil || !(least <= x && x <= greatest) { // NaN is outside, too.
+		return 0, false
+	}
+	if x == sent {
+		exact, _ := strconv.ParseFloat(number, 32) // In range as 64 bits, so in range as 32 bits.
+		return float32(exact), true
+	}
+	return float32(x), true
+}
+
+// IsNull reports whether a text counts as missing unless a mapping says otherwise (value rule, A11.6).
+func IsNull(text string) bool { return slices.Contains(defaultNulls, text) }
 
 // number returns a JSON number, or a text that is a decimal number in full.
 func (e *evaluation) number(at int32) ([]byte, bool) {
 	kind, text := e.doc.nodes[at].kind, e.doc.content(at)
-	return text, kind == '0' || (kind == '"' && isDecimal(text))
+	return text, kind == '0' || (kind == '"' && IsDecimal(text))
 }
 
 // unitOf reads the unit of an element, a text or a whole number, whose digits are kept. Null and the empty text do not

@@ -49,7 +49,7 @@ func CheckHelp(t *testing.T, p *cli.Program, environment map[string]string) {
 }
 
 var placeholder = regexp.MustCompile(
-	`^[A-Z][A-Z_]*(,\.\.\.)?$|^HOST:PORT$|^(KEY|NAME)=VALUE(,\.\.\.)?$|^FROM-TO$|^METRIC=LOW\.\.HIGH$|^dev:N$`)
+	`^[A-Z][A-Z_]*(,\.\.\.)?$|^HOST:PORT$|^(KEY|NAME)=VALUE(,\.\.\.)?$|^FROM-TO$|^METRIC=(LOW\.\.HIGH|COLUMN)$|^dev:N$`)
 
 // withoutDefault are settings that a person has to give.
 var withoutDefault = []string{"database-url", "nats-url", "ingest-key", "roomsensor-url", "roomsensor-api-key"}
