@@ -57,6 +57,7 @@ var sections = []section{
 		guide("airgradient", "AirGradient", "Connect AirGradient monitors through nginx."),
 		guide("home-assistant", "Home Assistant", "Connect the sensors of Home Assistant."),
 		guide("telegraf", "Telegraf", "Connect Telegraf, or another writer of line protocol."),
+		guide("mqtt", "MQTT", "Connect Zigbee2MQTT, Tasmota, Shelly and others through your broker."),
 		guide("csv-history", "Import from CSV", "Import old readings from exports, data loggers and spreadsheets."),
 	}},
 	{"Reference", []link{

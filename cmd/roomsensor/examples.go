@@ -9,6 +9,10 @@ var examples = map[string][]string{
 		"notify",
 		"notify --smtp-url smtp://smtp.example.com --mail-from rooms@example.com --dashboard-url https://rooms.example.com",
 	},
+	"mqtt": {
+		"mqtt --subscribe zigbee2mqtt/+=6fa459ea-ee8a-4ca4-894e-db77e160355e",
+		"mqtt --mqtt-url mqtts://a.example --protocol 3 --subscribe tele/+/SENSOR=6fa459ea-ee8a-4ca4-894e-db77e160355e",
+	},
 
 	"migrate up":     {"migrate up", "migrate up --columnstore-after 14d --readings-keep 730d"},
 	"migrate status": {"migrate status", "migrate status --output json"},

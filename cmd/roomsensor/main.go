@@ -4,7 +4,7 @@
 //
 //   - main.go: main and the list of the commands; examples.go: the examples in the help
 //   - values.go: the types of the operator's flags
-//   - serve.go: api, ingest, dashboard, notify and healthcheck
+//   - serve.go: api, ingest, dashboard, notify, mqtt and healthcheck
 //   - client.go: the connection of get and export to the API, and their output; progress.go: their progress
 //   - import.go: the flags of import; importer.go: its two passes over the files
 //   - stream.go: upload and stream
@@ -42,6 +42,7 @@ type commands struct {
 	Ingest      ingestCmd      `cmd:"" help:"Receive uploads and store them."                              name:"ingest"`
 	Dashboard   dashboardCmd   `cmd:"" help:"Serve the dashboard, the pages for people."`
 	Notify      notifyCmd      `cmd:"" help:"Evaluate alerts, and send mails about them."`
+	MQTT        mqttCmd        `cmd:"" help:"Pass messages of an MQTT broker to sources."                          name:"mqtt"`
 	Migrate     migrateCmd     `cmd:"" help:"Migrate the database to this version."                         name:"migrate"`
 	Upload      uploadCmd      `cmd:"" help:"Publish uploads from JSON Lines to the stream."               name:"upload"`
 	Rejects     rejectsCmd     `cmd:"" help:"List, show and replay uploads that could not be stored."      name:"rejects"`

@@ -39,7 +39,7 @@ func TestCommandLine(t *testing.T) {
 	t.Parallel()
 	_, key, _ := roomsensor.GenerateKey(roomsensor.APIKey)
 	clitest.CheckHelp(t, program(), map[string]string{
-		"DATABASE_URL": "postgres://127.0.0.1:1/x", "NATS_URL": "nats://127.0.0.1:1",
+		"DATABASE_URL": "postgres://127.0.0.1:1/x", "NATS_URL": "nats://127.0.0.1:1", "MQTT_URL": "mqtt://127.0.0.1:1",
 		"ROOMSENSOR_URL": "http://127.0.0.1:1", "ROOMSENSOR_API_KEY": key,
 	})
 }

@@ -66,6 +66,13 @@ func (c *notifyCmd) Run(ctx context.Context, t *cli.Terminal) error {
 	return serve(ctx, t, c.Notify, c.Log, service.RunNotify)
 }
 
+type mqttCmd struct{ config.MQTT }
+
+// Run passes messages of an MQTT broker to sources until the command is interrupted.
+func (c *mqttCmd) Run(ctx context.Context, t *cli.Terminal) error {
+	return serve(ctx, t, c.MQTT, c.Log, service.RunMQTT)
+}
+
 type healthcheckCmd struct{ config.Ops }
 
 // Run prints the readiness of a process; it fails if the process is not ready.

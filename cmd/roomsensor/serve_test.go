@@ -11,6 +11,7 @@ import (
 
 	"roomsensor/internal/cli"
 	"roomsensor/test/dbtest"
+	"roomsensor/test/mqtttest"
 	"roomsensor/test/natstest"
 	"roomsensor/test/proctest"
 )
@@ -28,7 +29,7 @@ func freeAddress(t *testing.T) string {
 
 func TestServeUntilInterrupted(t *testing.T) {
 	t.Parallel()
-	servers := map[string]string{"DATABASE_URL": dbtest.New(t).URL, "NATS_URL": natstest.New(t).URL}
+	servers := map[string]string{"DATABASE_URL": dbtest.New(t).URL, "NATS_URL": natstest.New(t).URL, "MQTT_URL": mqtttest.New(t).Address()}
 	// A receiver is ready once it has the ingest keys that a worker publishes, so that one runs after a worker.
 	for _, process := range []struct{ command, checked string }{
 		{"api", `["database"]`},
@@ -37,11 +38,12 @@ func TestServeUntilInterrupted(t *testing.T) {
 		{"ingest", `["queue","ingest keys","database","worker"]`},
 		{"ingest --no-receiver", `["queue","database","worker"]`},
 		{"ingest --no-worker", `["queue","ingest keys"]`},
+		{"mqtt --subscribe a/+=6fa459ea-ee8a-4ca4-894e-db77e160355e", `["queue","sources","broker"]`},
 	} {
 		args := strings.Fields(process.command)
 		env := map[string]string{
 			"API_ADDR": "127.0.0.1:0", "INGEST_ADDR": "127.0.0.1:0", "DASHBOARD_ADDR": "127.0.0.1:0", "OPS_ADDR": freeAddress(t), "LOG_LEVEL": "debug",
-			"DATABASE_URL": servers["DATABASE_URL"], "NATS_URL": servers["NATS_URL"],
+			"DATABASE_URL": servers["DATABASE_URL"], "NATS_URL": servers["NATS_URL"], "MQTT_URL": servers["MQTT_URL"],
 		}
 		before := execute(t, env, nil, "healthcheck")
 		require.Equal(t, cli.ExitFailure, before.code)

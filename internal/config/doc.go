@@ -3,6 +3,8 @@
 //
 //   - config.go: API, Ingest and Migration, and the settings that they share: database, queue, log, ops
 //   - dashboard.go: Dashboard, and the address that links to it need
+//   - notify.go: Notify, and the server for mails
+//   - mqtt.go: MQTT: the broker, and which topics belong to which source
 //   - client.go: the commands that read through the API
 //   - site.go: the addresses for clients, and the proxies in front of them
 //   - tracing.go: the export of traces

@@ -32,6 +32,7 @@ func Variable(flag string) string {
 var rules = map[string]func(value string) error{
 	"address": address, "api-key": apiKey, "certificates": certificates, "collector-url": collectorURL,
 	"database-url": databaseURL, "ingest-key": ingestKey, "log-level": logLevel, "mail-address": mailAddress,
+	"mqtt-url":   mqttURL,
 	"public-url": publicURL, "queue-url": queueURL, "ratio": ratio, "sampler": samplerName, "service-url": serviceURL,
 	"smtp-url": smtpURL, "web-url": webURL,
 }

@@ -23,8 +23,8 @@ import (
 	"roomsensor/schema"
 )
 
-// noAnswer returns the reason that /readyz reports for a dependency that cannot be reached, with its host and port.
-func noAnswer(addresses string) string { return "does not answer at " + addresses }
+// NoAnswer returns the reason that /readyz reports for a dependency that cannot be reached, with its host and port.
+func NoAnswer(addresses string) string { return "does not answer at " + addresses }
 
 // The reasons of a server whose certificate is refused.
 const (
@@ -37,8 +37,8 @@ const (
 // refusedUser is the reason of a NATS server that refuses the user of this process.
 const refusedUser = "refuses the user or password in --nats-url (NATS_URL)"
 
-// unverified reports whether a certificate was refused.
-func unverified(err error) bool {
+// Unverified reports whether a certificate was refused.
+func Unverified(err error) bool {
 	_, ok := errors.AsType[*tls.CertificateVerificationError](err)
 	return ok
 }
@@ -47,10 +47,10 @@ func unverified(err error) bool {
 func unavailable(cfg config.Database, err error) error {
 	reason := pg.Refusal(err)
 	switch {
-	case unverified(err):
+	case Unverified(err):
 		reason = unverifiedDatabase
 	case reason == "":
-		reason = noAnswer(pg.Addresses(string(cfg.DatabaseURL)))
+		reason = NoAnswer(pg.Addresses(string(cfg.DatabaseURL)))
 	}
 	return &UnavailableError{Reason: reason, Cause: err}
 }
@@ -231,10 +231,10 @@ func (p *Process) needQueue(q *queue.Queue, check Probe) {
 			return &UnavailableError{Reason: "has " + err.Error()}
 		case errors.Is(err, nats.ErrAuthorization):
 			return &UnavailableError{Reason: refusedUser, Cause: err}
-		case unverified(err):
+		case Unverified(err):
 			return &UnavailableError{Reason: unverifiedQueue, Cause: err}
 		case err != nil:
-			return &UnavailableError{Reason: noAnswer(q.Addresses()), Cause: err}
+			return &UnavailableError{Reason: NoAnswer(q.Addresses()), Cause: err}
 		case q.Unconfirmed():
 			return &UnavailableError{Reason: unconfirmed}
 		case !q.Fits():
@@ -286,7 +286,7 @@ func ExplainQueue(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return ErrInterrupted
-	case unverified(err):
+	case Unverified(err):
 		return Refusef("NATS %s: %v", unverifiedQueue, err)
 	case errors.Is(err, nats.ErrAuthorization):
 		return Refusef("NATS %s: %v", refusedUser, err)

@@ -19,6 +19,7 @@ import (
 	"testing"
 	"text/template"
 
+	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	dto "github.com/prometheus/client_model/go"
@@ -26,6 +27,7 @@ import (
 
 	"roomsensor/internal/process"
 	"roomsensor/internal/service"
+	"roomsensor/test/mqtttest"
 )
 
 // update rewrites docs/operate/metrics.md.
@@ -56,6 +58,10 @@ func TestMetricsPage(t *testing.T) {
 		{"worker", func(ctx context.Context, o process.Options) error { return service.RunIngest(ctx, worker, o) }},
 		{"notify", func(ctx context.Context, o process.Options) error {
 			return service.RunNotify(ctx, notifyConfig(e.database), o)
+		}},
+		{"mqtt", func(ctx context.Context, o process.Options) error {
+			cfg := mqttConfig(e.database, e.nats.URL, mqtttest.New(t).Address(), uuid.New(), "zigbee2mqtt/+")
+			return service.RunMQTT(ctx, cfg, o)
 		}},
 	} {
 		for _, m := range registeredBy(t, p.run) {
@@ -116,7 +122,7 @@ func (r *recorder) MustRegister(list ...prometheus.Collector) {
 }
 
 // lastCollector matches what a process registers last.
-var lastCollector = regexp.MustCompile("^roomsensor_(keys_expiring|receiver_.*|dashboard_.*|mails_total)$")
+var lastCollector = regexp.MustCompile("^roomsensor_(keys_expiring|receiver_.*|dashboard_.*|mails_total|mqtt_.*)$")
 
 // registeredBy runs a process until it has read its first figures, and returns its metrics.
 func registeredBy(t *testing.T, run func(context.Context, process.Options) error) (list []*metric) {
@@ -251,7 +257,7 @@ var fieldMeanings = map[string]string{
 	"device_id":                 "id of a device",
 	"measured_at":               "time of a reading",
 	"deliveries":                "times that an upload was delivered to workers",
-	"dependency":                "what the process needs: database, queue, ingest keys or worker",
+	"dependency":                "what the process needs: database, queue, ingest keys, worker, sources or broker",
 	"duration_ms":               "duration in milliseconds",
 	"edition":                   "edition of TimescaleDB",
 	"error":                     "cause of the failure; of a request that the client caused, the message that it received",
@@ -273,16 +279,18 @@ var fieldMeanings = map[string]string{
 	"path":                      "path of a request that was not found",
 	"process":                   "process inside the demo: api, ingest, dashboard or notify",
 	"readings":                  "readings of a batch",
-	"reason":                    "why a dependency is unavailable, a chunk was not rewritten, or a mail was not sent",
+	"reason":                    "why a dependency is unavailable, a chunk was not rewritten, a mail was not sent, or an MQTT message was dropped",
 	"rejects":                   "rejects of a batch, or rejects that were deleted",
 	"request_id":                "id of a request, as in `X-Request-Id` and `error.request_id`",
 	"route":                     "template of the route of a request, never its URL, or `unmatched`",
 	"rows":                      "items of a response, or uploads of a request",
 	"stack":                     "stack of a panic, which is a bug",
 	"status":                    "status of the response; 499 if the client left",
+	"source_id":                 "id of the source of an MQTT message",
 	"standby":                   "host and port of a standby of `READ_DATABASE_URL`",
 	"stream_sequence":           "sequence of an upload in the stream",
 	"time":                      "time of the line",
+	"topic":                     "topic of an MQTT message that was dropped",
 	"timescaledb":               "version of TimescaleDB",
 	"trace_id":                  "id of the [trace](tracing.md) of a request or of a batch, if the process exports traces",
 	"uploads":                   "uploads of a batch",
@@ -309,7 +317,7 @@ func logFields(t *testing.T) (fields []field) {
 		add(name, "all")
 	}
 	for dir, writers := range map[string][]string{
-		"api": {"API"}, "receiver": {"receiver"}, "worker": {"worker"}, "httpedge": {"API", "receiver", "dashboard"}, "demo": {"demo"}, "notify": {"notify"},
+		"api": {"API"}, "receiver": {"receiver"}, "worker": {"worker"}, "httpedge": {"API", "receiver", "dashboard"}, "demo": {"demo"}, "notify": {"notify"}, "mqtt": {"mqtt"},
 		"process": {"all"}, "service": {"all"}, "queue": {"all"}, "store": {"all"},
 	} {
 		for _, name := range fieldsOf(t, dir) {

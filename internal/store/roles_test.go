@@ -24,7 +24,7 @@ var calledBy = map[schema.Role]struct{ files, methods []string }{
 		[]string{"../worker/worker.go", "../worker/write.go", "../worker/resolve_message.go", "../httpedge/key_list.go", "../receiver/database.go", "../source/preview.go", "../source/search.go"},
 		[]string{"Database", "ChunksToOrder", "OrderChunk", "StreamCreated", "RecordStream", "Statistics", "RecordIngestKeyUses"},
 	},
-	schema.RoleReceiver:  {[]string{"../httpedge/key_list.go", "../receiver/database.go", "../source/preview.go", "../source/search.go"}, []string{"Database", "RecordIngestKeyUses"}},
+	schema.RoleReceiver:  {[]string{"../httpedge/key_list.go", "../mqtt/mqtt.go", "../receiver/database.go", "../source/preview.go", "../source/search.go"}, []string{"Database", "RecordIngestKeyUses"}},
 	schema.RoleDashboard: {nil, []string{"Database", "FindCtx", "CommitCtx", "DeleteCtx", "PurgeSessions", "PurgeSignIns", "OpenExport", "TaggedDevices", "Assignment"}},
 	schema.RoleNotify:    {[]string{"../notify/notify.go", "../roomsensor/alerting/alert.go"}, []string{"Database", "PurgeAlerts"}},
 }

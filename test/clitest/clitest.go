@@ -49,10 +49,13 @@ func CheckHelp(t *testing.T, p *cli.Program, environment map[string]string) {
 }
 
 var placeholder = regexp.MustCompile(
-	`^[A-Z][A-Z_]*(,\.\.\.)?$|^HOST:PORT$|^(KEY|NAME)=VALUE(,\.\.\.)?$|^FROM-TO$|^METRIC=(LOW\.\.HIGH|COLUMN)$|^dev:N$`)
+	`^[A-Z][A-Z_]*(,\.\.\.)?$|^HOST:PORT$|^(KEY|NAME)=VALUE(,\.\.\.)?$|^FROM-TO$|` +
+		`^METRIC=(LOW\.\.HIGH|COLUMN)$|^FILTER=SOURCE_ID$|^dev:N$`)
 
 // withoutDefault are settings that a person has to give.
-var withoutDefault = []string{"database-url", "nats-url", "ingest-key", "roomsensor-url", "roomsensor-api-key"}
+var withoutDefault = []string{
+	"database-url", "nats-url", "mqtt-url", "ingest-key", "roomsensor-url", "roomsensor-api-key",
+}
 
 func checkFlags(t *testing.T, node *kong.Node) {
 	t.Helper()

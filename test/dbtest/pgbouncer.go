@@ -2,7 +2,6 @@ package dbtest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -74,29 +73,39 @@ var pgBouncer = sync.OnceValues(func() (string, error) {
 	if installed := command.Find("pgbouncer"); installed != "" {
 		return installed, nil
 	}
-	dir, err := postgres.Dir("pgbouncer")
+	programs, err := DebianPrograms("pgbouncer", debian.PgBouncer)
 	if err != nil {
 		return "", err
+	}
+	return programs[0], nil
+})
+
+// DebianPrograms returns the paths of the programs of a private copy of a package of Debian, which it makes in a
+// directory of a name unless it is there.
+func DebianPrograms(name string, pkg debian.Package) ([]string, error) {
+	dir, err := postgres.Dir(name)
+	if err != nil {
+		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), setupTimeout)
 	defer cancel()
 	//nolint:gosec // Another user runs the program; it is not secret.
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
-		return "", fmt.Errorf("making a private copy of PgBouncer: %w", err)
+		return nil, fmt.Errorf("making a private copy of %s: %w", name, err)
 	}
 	unlock, err := filelock.Lock(ctx, dir+".lock", func() {})
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	defer unlock()
-	if len(debian.PgBouncer.Programs(dir)) == 0 {
-		if err := debian.PgBouncer.Copy(ctx, dir, &command.Progress{W: os.Stderr}, nil); err != nil {
-			return "", err
+	if len(pkg.Programs(dir)) == 0 {
+		if err := pkg.Copy(ctx, dir, &command.Progress{W: os.Stderr}, nil); err != nil {
+			return nil, err
 		}
 	}
-	programs := debian.PgBouncer.Programs(dir)
+	programs := pkg.Programs(dir)
 	if len(programs) == 0 {
-		return "", errors.New("the private copy of Debian's package has no pgbouncer")
+		return nil, fmt.Errorf("the private copy of Debian's package has no %s: %w", name, os.ErrNotExist)
 	}
-	return programs[0], nil
-})
+	return programs, nil
+}
