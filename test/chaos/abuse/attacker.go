@@ -259,9 +259,14 @@ func (w *attacker) patch(ctx context.Context, path, key, body string) {
 	w.send(ctx, request, key, nil)
 }
 
-// post sends a body to the receiver.
+// post sends uploads to the receiver.
 func (w *attacker) post(ctx context.Context, key, encoding string, body io.Reader) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, w.target.Receiver+"/uploads", body)
+	w.postTo(ctx, "/uploads", key, encoding, body)
+}
+
+// postTo sends a body to a path of the receiver.
+func (w *attacker) postTo(ctx context.Context, path, key, encoding string, body io.Reader) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, w.target.Receiver+path, body)
 	if err != nil {
 		w.count("error")
 		return

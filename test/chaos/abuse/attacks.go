@@ -72,6 +72,10 @@ func onIngest() []*attack {
 			name: "blocks", does: "1 MB of gzip in empty blocks, which take 0.3 s of a CPU",
 			team: teamSize{1, 1, 1}, load: sendBlocks, check: checkCharged,
 		},
+		{
+			name: "sources", does: "a source with a mapping of 500 paths, whose messages of 1 MB all become rejects",
+			team: teamSize{1, 1, 2}, prepare: bindSource, load: sendMessages, check: checkOverloaded,
+		},
 	}
 }
 

@@ -2,6 +2,7 @@ package abuse
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -61,6 +62,37 @@ func keepRejects(ctx context.Context, e *env) error {
 		}
 		return err
 	})
+}
+
+// bindSource makes a source of the attacker, whose id is that of its team, and binds all its credentials to it. Its
+// mapping has as many paths as it may: none of them is in any message, and each is looked for in each measurement.
+func bindSource(ctx context.Context, e *env) error {
+	paths := make([]string, maxPaths)
+	metrics := map[string][]map[string]string{}
+	for i := range paths {
+		metric := roomsensor.Metrics[i%len(roomsensor.Metrics)].String()
+		metrics[metric] = append(metrics[metric], map[string]string{"path": fmt.Sprintf("no%03d", i)})
+	}
+	mapping, err := json.Marshal(map[string]any{"each": "readings", "unit": "unit", "metrics": metrics, "at": []string{}})
+	if err != nil {
+		return fmt.Errorf("encoding a mapping: %w", err)
+	}
+	team := e.attackers["sources"].id
+	return errors.Join(
+		e.execute(ctx, `INSERT INTO sources (id, team_id, name, format, mapping) VALUES ($1, $1, 'hostile', 'roomsensor', $2)
+			ON CONFLICT DO NOTHING`, team, string(mapping)),
+		e.execute(ctx, `UPDATE ingest_keys SET source_id = $1 WHERE team_id = $1`, team))
+}
+
+// maxPaths is the greatest number of paths of values in a mapping: 100 for each metric.
+const maxPaths = 500
+
+// checkOverloaded checks that the receiver took messages of a source, and never answered 429 (A10.6).
+func checkOverloaded(_ context.Context, e *env, t Tally) error {
+	if t["200"] == 0 || t["503"] == 0 || t["429"] > 0 {
+		e.Unexpected("sources: the receiver answered %v", t)
+	}
+	return nil
 }
 
 // checkRejects waits until workers have deleted rejects beyond the limit, which they do once per minute, and checks

@@ -291,3 +291,34 @@ func sendWeeks(t *target) (func(context.Context, *attacker), error) {
 		<-ctx.Done()
 	}, nil
 }
+
+// sendMessages sends messages of almost 1 MB to a source: as many measurements as it may have, one of very many
+// members, lists in lists, and 900 unknown units.
+func sendMessages(t *target) (func(context.Context, *attacker), error) {
+	const size = 990_000
+	list := func(first string, each func(i int) string) string {
+		var text strings.Builder
+		text.WriteString(first)
+		for i := 0; text.Len() < size; i++ {
+			if i > 0 {
+				text.WriteByte(',')
+			}
+			text.WriteString(each(i))
+		}
+		return text.String()
+	}
+	messages := []string{
+		list(`{"readings":[`, func(int) string { return `{"unit":"a","b":1234567}` }) + "]}",
+		list(`{"unit":"a",`, func(i int) string { return fmt.Sprintf(`"%x":1`, i) }) + "}",
+		strings.Repeat("[", size/2) + strings.Repeat("]", size/2),
+		list(`{"readings":[`, func(i int) string {
+			return fmt.Sprintf(`{"unit":"room %d","filler":"%01000d"}`, i, i)
+		}) + "]}",
+	}
+	return func(ctx context.Context, w *attacker) {
+		repeat(ctx, 4*len(t.Credentials), uploadPause, func(ctx context.Context, i int) {
+			message := messages[i/len(t.Credentials)%len(messages)]
+			w.postTo(ctx, "/sources/"+t.Team.String(), t.Credentials[i%len(t.Credentials)], "", strings.NewReader(message))
+		})
+	}, nil
+}
