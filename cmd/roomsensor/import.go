@@ -87,10 +87,9 @@ func (c *importCmd) Run(ctx context.Context, t *cli.Terminal) error {
 	if err := i.refusal(); err != nil || c.DryRun {
 		return err
 	}
-	receiver, err := client.NewReceiver(c.IngestURL, string(c.IngestKey),
-		append(settings, client.WithMaxAttempts(sendAttempts))...)
+	receiver, err := c.receiver(append(settings, client.WithMaxAttempts(sendAttempts)))
 	if err != nil {
-		return cli.Usagef("--ingest-url (INGEST_URL): %v.", err)
+		return err
 	}
 	if err := i.send(ctx, receiver); err != nil {
 		return i.explain(ctx, c.IngestURL, err)
@@ -150,9 +149,17 @@ func (c *importCmd) tryUnits(ctx context.Context, i *importer, settings []client
 	if c.IngestKey == "" {
 		return nil
 	}
-	receiver, err := client.NewReceiver(c.IngestURL, string(c.IngestKey), settings...)
+	receiver, err := c.receiver(settings)
 	if err != nil {
-		return cli.Usagef("--ingest-url (INGEST_URL): %v.", err)
+		return err
 	}
 	return i.tryUnits(ctx, receiver)
+}
+
+func (c *importCmd) receiver(settings []client.Option) (*client.Receiver, error) {
+	receiver, err := client.NewReceiver(c.IngestURL, string(c.IngestKey), settings...)
+	if err != nil {
+		return nil, cli.Usagef("--ingest-url (INGEST_URL): %v.", err)
+	}
+	return receiver, nil
 }

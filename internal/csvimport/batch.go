@@ -39,7 +39,7 @@ func (b *Batch) Add(l *Line) bool {
 	if !known {
 		u = &upload{from: l.MeasuredAt, to: l.MeasuredAt}
 	}
-	from, to := earlier(u.from, l.MeasuredAt), later(u.to, l.MeasuredAt)
+	from, to := roomsensor.Earlier(u.from, l.MeasuredAt), roomsensor.Later(u.to, l.MeasuredAt)
 	if b.bytes+maxReading > maxBatch || u.readings == roomsensor.MaxUploadReadings ||
 		len(u.text)+maxReading > roomsensor.MaxUploadBytes || to.Sub(from) > maxSpan {
 		return false
@@ -83,18 +83,4 @@ func appendReading(dst []byte, r *roomsensor.Measurement) []byte {
 		}
 	}
 	return append(dst, '}')
-}
-
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
-}
-
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
 }

@@ -48,7 +48,7 @@ func (s *Summary) Add(l *Line) error {
 	}
 	s.Readings++
 	u.Readings++
-	u.From, u.To = earlier(u.From, l.MeasuredAt), later(u.To, l.MeasuredAt)
+	u.From, u.To = roomsensor.Earlier(u.From, l.MeasuredAt), roomsensor.Later(u.To, l.MeasuredAt)
 	return nil
 }
 

@@ -55,9 +55,9 @@ func (d *demo) fillHistory(ctx context.Context) error {
 func (d *demo) backdate(ctx context.Context, i int, from, now time.Time) error {
 	began, ended := d.times(demoDevices[i].unconnected)
 	for _, p := range []struct{ from, to, notBefore time.Time }{
-		{from: from, to: earliest(began, now)},
-		{from: latest(from, began), to: ended, notBefore: ended},
-		{from: latest(from, ended), to: now},
+		{from: from, to: roomsensor.Earlier(began, now)},
+		{from: roomsensor.Later(from, began), to: ended, notBefore: ended},
+		{from: roomsensor.Later(from, ended), to: now},
 	} {
 		if !p.from.Before(p.to) {
 			continue
@@ -85,7 +85,7 @@ func (d *demo) missingFrom(ctx context.Context, now time.Time) ([]time.Time, err
 	}
 	from := make([]time.Time, len(demoDevices))
 	for i, id := range d.state.Devices {
-		from[i] = latest(newest[id], now.Add(-d.options.History))
+		from[i] = roomsensor.Later(newest[id], now.Add(-d.options.History))
 	}
 	return from, nil
 }
@@ -115,9 +115,9 @@ func (d *demo) uploads(i int, from, until time.Time) iter.Seq[*simulate.Upload] 
 			unit        *simulate.Device
 			from, until time.Time
 		}{
-			{first, from, earliest(until, earliest(replaced, unplugged))},
-			{first, latest(from, plugged), earliest(until, replaced)},
-			{d.unit(i), latest(from, replaced), until},
+			{first, from, roomsensor.Earlier(until, roomsensor.Earlier(replaced, unplugged))},
+			{first, roomsensor.Later(from, plugged), roomsensor.Earlier(until, replaced)},
+			{d.unit(i), roomsensor.Later(from, replaced), until},
 		} {
 			for u := range part.unit.Uploads(part.from, part.until) {
 				if !yield(u) {
@@ -140,20 +140,6 @@ func (d *demo) times(s span) (began, ended time.Time) {
 func (d *demo) replacedAt(i int) time.Time {
 	at, _ := d.times(span{demoDevices[i].replaced, 0})
 	return at
-}
-
-func earliest(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
-}
-
-func latest(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
 }
 
 // writeUpload returns a function that stores an upload of a device as if it had arrived when it was sent. The queue

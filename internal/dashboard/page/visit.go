@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -64,6 +65,24 @@ func (e FormErrors) AddCheck(field, subject string, err error) {
 	if err != nil {
 		e.Add(field, subject+" "+err.Error()+".")
 	}
+}
+
+// Sources lists the sources of a team.
+type Sources interface {
+	TeamSources(ctx context.Context, teamID uuid.UUID) ([]roomsensor.ListedSource, error)
+}
+
+// FindSource returns the source of the team with an id, or ErrNotFound.
+func (v *Visit) FindSource(ctx context.Context, sources Sources, id string) (*roomsensor.ListedSource, error) {
+	all, err := sources.TeamSources(ctx, v.Team.ID)
+	if err != nil {
+		return nil, err
+	}
+	at := slices.IndexFunc(all, func(s roomsensor.ListedSource) bool { return s.ID.String() == id })
+	if at < 0 {
+		return nil, roomsensor.ErrNotFound
+	}
+	return &all[at], nil
 }
 
 // Audit reads the audit log.

@@ -22,8 +22,7 @@ import (
 type Backend interface {
 	Rejects
 	Units
-	// TeamSources lists the sources of a team.
-	TeamSources(ctx context.Context, teamID uuid.UUID) ([]roomsensor.ListedSource, error)
+	page.Sources
 }
 
 // Replay checks and stores a reject again, as a worker does. It returns what it could not store, with the reasons.
@@ -91,24 +90,12 @@ func (p *Pages) readRejectFilter(ctx context.Context, v *page.Visit) (f rejectFi
 		f.unit = &f.Unit
 	}
 	if id := v.Echo.QueryParam("source"); id != "" {
-		if f.Source, err = p.findSource(ctx, v, id); err != nil {
+		if f.Source, err = v.FindSource(ctx, p.backend, id); err != nil {
 			return f, err
 		}
 		f.source = &f.Source.ID
 	}
 	return f, nil
-}
-
-func (p *Pages) findSource(ctx context.Context, v *page.Visit, id string) (*roomsensor.ListedSource, error) {
-	sources, err := p.backend.TeamSources(ctx, v.Team.ID)
-	if err != nil {
-		return nil, err
-	}
-	at := slices.IndexFunc(sources, func(s roomsensor.ListedSource) bool { return s.ID.String() == id })
-	if at < 0 {
-		return nil, roomsensor.ErrNotFound
-	}
-	return &sources[at], nil
 }
 
 // rejectGroupView is a row of the table of groups.

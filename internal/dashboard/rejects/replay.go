@@ -93,16 +93,17 @@ func (p *Pages) readGroup(
 	g.Limit = maxReplays
 	g.After.ReceivedAt, g.After.ID, _ = page.ParsePosition(v.Form("after")) // Empty at the beginning.
 	if id := v.Form("source"); id != "" {
-		if view.Source, err = p.findSource(ctx, v, id); err == nil {
+		if view.Source, err = v.FindSource(ctx, p.backend, id); err == nil {
 			g.Reasons, g.SourceID = roomsensor.ReplayableReasons(), &view.Source.ID
 		}
 		return view, g, err
 	}
-	view.Reason, view.Unit = roomsensor.Reason(v.Form("reason")), v.Form("unit")
-	if !slices.Contains(roomsensor.Reasons, view.Reason) || roomsensor.CheckName(view.Unit) != nil {
+	reason, unit := roomsensor.Reason(v.Form("reason")), v.Form("unit")
+	if !slices.Contains(roomsensor.Reasons, reason) || roomsensor.CheckName(unit) != nil {
 		return view, g, page.ErrMalformed
 	}
-	g.Reasons, g.Unit = []roomsensor.Reason{view.Reason}, &view.Unit
+	view.Reason, view.Unit = reason, unit
+	g.Reasons, g.Unit = []roomsensor.Reason{reason}, &unit
 	return view, g, nil
 }
 

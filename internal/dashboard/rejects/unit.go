@@ -76,7 +76,10 @@ func (p *Pages) ShowUnitForm(ctx context.Context, v *page.Visit) error {
 		return err
 	}
 	form := unitForm{Unit: filter.Unit, Sampling: roomsensor.SamplingWhole, Zone: v.Zone().String()}
-	if filter.unit != nil {
+	switch {
+	case filter.Source != nil:
+		form.Sampling = source.SamplingOf(&filter.Source.Source)
+	case filter.unit != nil:
 		if form.Sampling, err = p.samplingOf(ctx, v, filter.Unit); err != nil {
 			return err
 		}
@@ -93,7 +96,7 @@ func (p *Pages) samplingOf(ctx context.Context, v *page.Visit, unit string) (roo
 	newest, err := p.backend.TeamReject(ctx, v.Team.ID, rejects[0].ID)
 	if err == nil && newest.Arrival.Source != nil {
 		var s *roomsensor.ListedSource
-		if s, err = p.findSource(ctx, v, newest.Arrival.Source.String()); err == nil {
+		if s, err = v.FindSource(ctx, p.backend, newest.Arrival.Source.String()); err == nil {
 			return source.SamplingOf(&s.Source), nil
 		}
 	}

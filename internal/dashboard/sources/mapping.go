@@ -2,6 +2,7 @@ package sources
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -138,10 +139,8 @@ func (p *Pages) readNewest(ctx context.Context, v *page.Visit, shown *view, m *m
 	for _, value := range suggestion.Values {
 		row := pathRow{PathValue: value}
 		for _, metric := range roomsensor.Metrics {
-			for _, path := range suggestion.Metrics[metric] {
-				if path == value.Path {
-					row.Fits = append(row.Fits, metric)
-				}
+			if slices.Contains(suggestion.Metrics[metric], value.Path) {
+				row.Fits = append(row.Fits, metric)
 			}
 		}
 		n.Paths = append(n.Paths, row)

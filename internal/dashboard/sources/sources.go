@@ -4,7 +4,6 @@ package sources
 
 import (
 	"context"
-	"slices"
 
 	"github.com/google/uuid"
 
@@ -16,7 +15,7 @@ import (
 // Backend has the sources of a team, and what a preview of a message needs.
 type Backend interface {
 	source.Tables
-	TeamSources(ctx context.Context, teamID uuid.UUID) ([]roomsensor.ListedSource, error)
+	page.Sources
 	// NewestSourceMessage returns the newest message of a source; false before the first one.
 	NewestSourceMessage(ctx context.Context, teamID, sourceID uuid.UUID) (roomsensor.SourceMessage, bool, error)
 	// CreateSource stores a source with a key. Its errors are a SourceExistsError and a TooManySourcesError.
@@ -50,16 +49,7 @@ func (p *Pages) List(ctx context.Context, v *page.Visit) error {
 
 // find returns the source that the path names, if it belongs to the team.
 func (p *Pages) find(ctx context.Context, v *page.Visit) (*roomsensor.ListedSource, error) {
-	sources, err := p.backend.TeamSources(ctx, v.Team.ID)
-	if err != nil {
-		return nil, err
-	}
-	id := v.Echo.Param("source_id")
-	at := slices.IndexFunc(sources, func(s roomsensor.ListedSource) bool { return s.ID.String() == id })
-	if at < 0 {
-		return nil, roomsensor.ErrNotFound
-	}
-	return &sources[at], nil
+	return v.FindSource(ctx, p.backend, v.Echo.Param("source_id"))
 }
 
 // ChangeState disables a source, or enables it again.

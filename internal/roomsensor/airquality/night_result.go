@@ -93,7 +93,9 @@ func (r *NightResult) Add(o *NightResult) {
 		*r = *o
 		return
 	}
-	r.Window = roomsensor.Window{From: earlier(r.Window.From, o.Window.From), To: later(r.Window.To, o.Window.To)}
+	r.Window = roomsensor.Window{
+		From: roomsensor.Earlier(r.Window.From, o.Window.From), To: roomsensor.Later(r.Window.To, o.Window.To),
+	}
 	r.Expected, r.Present, r.Judged = r.Expected+o.Expected, r.Present+o.Present, r.Judged+o.Judged
 	r.Warn, r.Bad, r.Excess = r.Warn+o.Warn, r.Bad+o.Bad, r.Excess+o.Excess
 	for i := range r.CO2 {
@@ -118,20 +120,6 @@ func (n *NightMetric) add(o *NightMetric) {
 		n.Mean = float32((float64(n.Mean)*float64(n.Count) + float64(o.Mean)*float64(o.Count)) / float64(count))
 		n.Min, n.Max, n.Count = min(n.Min, o.Min), max(n.Max, o.Max), count
 	}
-}
-
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 // The times from which a night has a verdict, and the part of the expected readings from which it can be good.
