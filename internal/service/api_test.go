@@ -51,7 +51,7 @@ func TestAPIProcess(t *testing.T) {
 	require.Contains(t, r.log.String(), `"timescaledb":"2.`)
 	require.Contains(t, r.log.String(), `"version":"test"`)
 	require.Contains(t, r.log.String(), `"message":"stopped"`)
-	require.NotContains(t, r.log.String(), `"level":"warn"`)
+	require.Empty(t, r.warnings())
 }
 
 // TestAPIPurgesRateWindows checks that an API process deletes the counted requests of idle keys.

@@ -101,6 +101,20 @@ func (r *runningProcess) end() error {
 	}
 }
 
+// warnings returns the warnings in the log. It leaves out those that a busy machine causes: a dependency or a request
+// that took longer than its timeout.
+func (r *runningProcess) warnings() []string {
+	var found []string
+	for line := range strings.Lines(r.log.String()) {
+		late := slices.ContainsFunc([]string{`"message":"dependency unavailable"`, "deadline exceeded", "timeout"},
+			func(cause string) bool { return strings.Contains(line, cause) })
+		if strings.Contains(line, `"level":"warn"`) && !late {
+			found = append(found, line)
+		}
+	}
+	return found
+}
+
 // newProxy returns a proxy to a server, with which the test can cut the connection.
 func newProxy(t *testing.T, server string) *proctest.Proxy {
 	t.Helper()
