@@ -24,11 +24,18 @@ type Fleet struct {
 	Excluded []uuid.UUID
 }
 
-// Team is a team with an ingest key and an API key.
+// Team is a team with an ingest key, an API key and a source.
 type Team struct {
 	ID         uuid.UUID
 	Credential string
 	Key        string
+	Source     Source
+}
+
+// Source is a source of the format roomsensor, and its key.
+type Source struct {
+	ID  uuid.UUID `json:"source_id"`
+	Key string    `json:"key"`
 }
 
 // swapAge is the age of the installation of the present unit in the first device of each team.
@@ -57,6 +64,13 @@ func (s *Service) CreateFleet(ctx context.Context, o *Options) (*Fleet, error) {
 	})
 	if err != nil {
 		return nil, err
+	}
+	for i := range f.Teams {
+		t := &f.Teams[i]
+		err := s.Command(ctx, &t.Source, "source", "create", "--team", t.ID.String(), "--name", "Trial", "--format", "roomsensor")
+		if err != nil {
+			return nil, err
+		}
 	}
 	for i, u := range f.Units[:o.Teams] {
 		next, err := s.swap(ctx, f, u, o.Units+i)

@@ -61,8 +61,8 @@ func (r *Report) Print(out io.Writer, trial []Line, extra string) error {
 		Linef("machine", "%d × %s, %s, %s", r.Hardware.CPUs, r.Hardware.CPU, r.Hardware.System, r.Hardware.Go),
 	}, trial...)
 	lines = append(lines,
-		Linef("uploads", "%d ok, %d failed, %d unknown (%d of them stored), in %d attempts; %d not sent",
-			u.OK, u.Failed, u.Unknown, u.UnknownStored, u.Attempts, u.Unsent),
+		Linef("uploads", "%d ok (%d to sources), %d failed, %d unknown (%d of them stored), in %d attempts; %d not sent",
+			u.OK, u.Sourced, u.Failed, u.Unknown, u.UnknownStored, u.Attempts, u.Unsent),
 		Linef("stream messages", "%d, %d of them repeat an upload, %d beyond the attempts", u.Messages, u.Repeated, u.Excess),
 		Linef("redeliveries to workers", "%d", r.Redeliveries),
 		Linef("rows", "%d readings, %d rejects", r.Rows, r.Rejects),

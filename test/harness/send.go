@@ -9,8 +9,10 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -37,6 +39,11 @@ func NewReceiver(address string, connections int) *Receiver {
 		url:    "http://" + address + "/uploads",
 		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: connections}, Timeout: requestTimeout},
 	}
+}
+
+// Source returns a client of a source at the same receiver.
+func (r *Receiver) Source(id uuid.UUID) *Receiver {
+	return &Receiver{strings.TrimSuffix(r.url, "uploads") + "sources/" + id.String(), r.client}
 }
 
 // Close closes idle connections.
@@ -171,11 +178,16 @@ func (t *Trial) attempt(ctx context.Context, r *ledger.Request) (o ledger.Outcom
 
 // post sends a request to the receiver. After a 4xx nothing was stored, after a 503 a part may have been.
 func (t *Trial) post(ctx context.Context, r *ledger.Request) (o ledger.Outcome, final bool) {
-	a, err := t.receiver.Post(ctx, t.Fleet.Teams[r.Team].Credential, r.Body())
+	team := &t.Fleet.Teams[r.Team]
+	receiver, credential, stored := t.receiver, team.Credential, http.StatusAccepted
+	if r.Path == ledger.Source {
+		receiver, credential, stored = t.receiver.Source(team.Source.ID), team.Source.Key, http.StatusOK
+	}
+	a, err := receiver.Post(ctx, credential, r.Body())
 	switch {
 	case err != nil:
 		return outcomeOf(err), false
-	case a.Status == http.StatusAccepted && r.InvalidLine == "":
+	case a.Status == stored && r.InvalidLine == "":
 		return ledger.OK, true
 	case a.Status == http.StatusBadRequest && r.InvalidLine != "":
 		return ledger.Failed, true

@@ -82,6 +82,7 @@ const (
 	hundred          = 100
 	repeatPercent    = 8  // sent twice on purpose
 	abandonedPercent = 12 // not retried
+	sourcePercent    = 65 // of requests with one upload, which makes a third of all uploads
 	// maxDistance is the maximum number of requests between two that belong together.
 	maxDistance = 300
 )
@@ -144,10 +145,20 @@ func (g *generator) send(uploads ...*Upload) { g.sendLater(0, uploads...) }
 
 func (g *generator) sendLater(distance float64, uploads ...*Upload) {
 	r := &Request{Team: uploads[0].Unit.Team, Uploads: uploads, rank: distance}
-	if len(uploads) == 1 && g.percent(50) {
-		r.Path = Stream
+	if len(uploads) == 1 {
+		switch {
+		case hasValues(uploads[0].Readings) && g.percent(sourcePercent):
+			r.Path = Source
+		case g.percent(50):
+			r.Path = Stream
+		}
 	}
 	g.emit(r)
+}
+
+// hasValues reports whether each measurement has a value: a source does not store one without (A11.9).
+func hasValues(readings []roomsensor.Measurement) bool {
+	return !slices.ContainsFunc(readings, func(m roomsensor.Measurement) bool { return m.Values == (roomsensor.Values{}) })
 }
 
 func (g *generator) measurements(u *Unit, n int, old bool) []roomsensor.Measurement {
@@ -169,7 +180,7 @@ func (g *generator) upload(u *Unit, readings []roomsensor.Measurement) *Upload {
 
 // plain sends a few readings of one unit, or of several units of a team as a gateway does.
 func (g *generator) plain() {
-	const few, some, most = 3, 24, 4
+	const few, some, most = 3, 24, 3
 	size := 1 + g.rng.IntN(few)
 	if g.percent(30) {
 		size = few + g.rng.IntN(some)
@@ -268,7 +279,9 @@ func (g *generator) foreign() {
 func (g *generator) unregistered() {
 	u := &Unit{HardwareID: fmt.Sprintf("dev:99%d", g.uploads), Team: g.rng.IntN(g.Teams)}
 	at := g.Now.Add(-time.Hour).Truncate(time.Microsecond)
-	g.send(g.rejected(u, roomsensor.ReasonUnknownUnit, []roomsensor.Measurement{{MeasuredAt: at}}))
+	m := roomsensor.Measurement{MeasuredAt: at}
+	m.Values.Set(roomsensor.CO2, 400)
+	g.send(g.rejected(u, roomsensor.ReasonUnknownUnit, []roomsensor.Measurement{m}))
 }
 
 // garbage sends text that is not JSON. Only the stream accepts it.

@@ -49,7 +49,7 @@ func TestMake(t *testing.T) {
 	require.Less(t, requests[len(requests)-1].Due, time.Minute)
 	seen := map[int]int{}
 	reasons := map[roomsensor.Reason]int{}
-	refused, readings := 0, 0
+	refused, readings, sourced := 0, 0, 0
 	for _, r := range requests {
 		if r.InvalidLine != "" {
 			refused++
@@ -62,12 +62,16 @@ func TestMake(t *testing.T) {
 			reasons[u.Reject]++
 			if seen[id]++; seen[id] == 1 && r.InvalidLine == "" {
 				readings += len(u.Readings)
+				if r.Path == Source {
+					sourced++
+				}
 			}
 			requireText(t, u)
 		}
 	}
 	require.GreaterOrEqual(t, readings, 8_000)
 	require.NotZero(t, refused)
+	require.InDelta(t, 1./3, float64(sourced)/float64(len(seen)), 0.05, "a third of the uploads goes to sources")
 	for _, reason := range []roomsensor.Reason{
 		"", roomsensor.ReasonNotParsable, roomsensor.ReasonUnknownUnit, roomsensor.ReasonValueInvalid,
 		roomsensor.ReasonMeasuredAtOutOfRange,

@@ -46,6 +46,7 @@ type Upload struct {
 	// Heartbeat is set if its arrival updates last_seen_at and the state of the unit's device (decision 39).
 	Heartbeat bool
 
+	path     Path // of its first request
 	outcome  Outcome
 	attempts int
 	arrivals []Arrival
@@ -84,16 +85,17 @@ func New(requests []*Request) *Ledger {
 	l := &Ledger{uploads: map[int]*Upload{}, keys: map[Key][]source{}}
 	for _, r := range requests {
 		for _, u := range r.Uploads {
-			l.add(u)
+			l.add(u, r.Path)
 		}
 	}
 	return l
 }
 
-func (l *Ledger) add(u *Upload) {
+func (l *Ledger) add(u *Upload, path Path) {
 	if l.uploads[u.ID] != nil {
 		return // The request is sent twice on purpose.
 	}
+	u.path = path
 	l.uploads[u.ID] = u
 	for _, m := range u.Readings {
 		key := KeyOf(u.Unit.Device, m.Bucket())
@@ -130,6 +132,7 @@ type Tally struct {
 	Uploads  int `json:"uploads"`
 	Attempts int `json:"attempts"`
 	OK       int `json:"ok"`
+	Sourced  int `json:"ok_to_sources"` // those of OK that were sent to a source
 	Failed   int `json:"failed"`
 	// Unsent counts uploads without an attempt. Like failed ones, they must be absent.
 	Unsent  int `json:"unsent,omitempty"`
@@ -157,6 +160,9 @@ func (l *Ledger) Tally() (t Tally) {
 		switch u.outcome {
 		case OK:
 			t.OK++
+			if u.path == Source {
+				t.Sourced++
+			}
 			t.Readings += len(u.Readings)
 		case Unknown:
 			t.Unknown++

@@ -19,6 +19,7 @@ type Path int
 const (
 	Receiver Path = iota // over HTTP, with the credential of a team
 	Stream               // published directly to the stream, one upload per message
+	Source               // over HTTP to a source of the format roomsensor, one upload per message
 )
 
 // Request is what a sender sends in one request.
