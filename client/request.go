@@ -131,8 +131,8 @@ func (c *Client) retry(ctx context.Context, r *request, attempt func(context.Con
 			return err
 		}
 		c.onRetry(Retry{Method: r.method, Path: r.path, Attempt: n, Err: err, Pause: pause})
-		if err := c.sleep(ctx, pause); err != nil {
-			return err
+		if ended := c.sleep(ctx, pause); ended != nil {
+			return fmt.Errorf("%w; the last attempt failed: %w", ended, err)
 		}
 	}
 }

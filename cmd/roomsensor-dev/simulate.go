@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"roomsensor/client"
 	"roomsensor/internal/cli"
 	"roomsensor/internal/config"
 	"roomsensor/internal/roomsensor"
@@ -125,5 +126,9 @@ func (c *simulateCmd) sink(ctx context.Context, t *cli.Terminal) (sink send.Sink
 		return nil, nil, cli.Usagef("--ingest-key (INGEST_KEY) must be a complete ingest key, rsi_<id>_<secret>. " +
 			"Create one with 'roomsensor ingest-key create'.")
 	}
-	return send.NewReceiverSink(c.To, string(c.IngestKey)), noop, nil
+	receiver, err := client.NewReceiver(strings.TrimSuffix(c.To, "/uploads"), string(c.IngestKey))
+	if err != nil {
+		return nil, nil, cli.Usagef("--to: %v.", err)
+	}
+	return send.NewReceiverSink(receiver), noop, nil
 }

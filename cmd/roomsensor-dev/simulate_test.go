@@ -32,7 +32,7 @@ func TestSimulateExitCodes(t *testing.T) {
 		{"--to nats", cli.ExitUsage, "--nats-url (NATS_URL) is missing"},
 		{"--to http://127.0.0.1:1", cli.ExitUsage, "--ingest-key (INGEST_KEY) must be"},
 		{"--to http://127.0.0.1:1 --ingest-key " + key[1:], cli.ExitUsage, "--ingest-key (INGEST_KEY) must be"},
-		{"--to http://127.0.0.1:1 --ingest-key " + key + " --duration 1s", cli.ExitFailure, "does not answer"},
+		{"--to http://127.0.0.1:1 --ingest-key " + key + " --duration 1s", cli.ExitFailure, "connection refused"},
 	} {
 		r := execute(t, nil, append([]string{"simulate"}, strings.Fields(test.args)...)...)
 		require.Equal(t, test.code, r.code, "%s: %s", test.args, r.err)

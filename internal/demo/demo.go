@@ -13,6 +13,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"roomsensor/client"
 	"roomsensor/internal/admin"
 	"roomsensor/internal/config"
 	devnats "roomsensor/internal/dev/nats"
@@ -92,6 +93,7 @@ type demo struct {
 	store     *store.Store
 	operator  *admin.Operator
 	queue     *queue.Queue
+	receiver  *client.Receiver // of the running process, with the team's key
 	api       config.API
 	ingest    config.Ingest
 	dashboard config.Dashboard
@@ -261,7 +263,8 @@ func (d *demo) startProcesses(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	return nil
+	d.receiver, err = client.NewReceiver("http://"+d.ingest.IngestAddr, d.state.IngestKey)
+	return err
 }
 
 // startNotify starts the process that evaluates alerts, once there is something to evaluate. It sends no mails.

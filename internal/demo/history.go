@@ -12,6 +12,7 @@ import (
 	"roomsensor/internal/retry"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/simulate"
+	"roomsensor/internal/simulate/send"
 )
 
 // workerPoll is how often the demo checks whether the worker has stored the history.
@@ -93,12 +94,12 @@ func (d *demo) missingFrom(ctx context.Context, now time.Time) ([]time.Time, err
 // fillDevice uploads the readings of a device that reports, and writes those of a device that does not directly. It
 // returns their number.
 func (d *demo) fillDevice(ctx context.Context, i int, from, now time.Time) (readings int, err error) {
-	to, send := d.receiverSink(), d.writeUpload(i)
+	to, deliver := send.NewReceiverSink(d.receiver), d.writeUpload(i)
 	if demoDevices[i].silent == 0 {
-		send = to.Send
+		deliver = to.Send
 	}
 	for u := range d.uploads(i, from, now.Add(-demoDevices[i].silent)) {
-		if err := send(ctx, u); err != nil {
+		if err := deliver(ctx, u); err != nil {
 			return 0, err
 		}
 		readings += len(u.Readings)

@@ -35,10 +35,6 @@ func (d *demo) originalUnit(i int) *simulate.Device {
 // strayUnit returns a unit that nobody registered. It uploads with the key of the team, and is rejected.
 func (d *demo) strayUnit() *simulate.Device { return d.state.fleet().Device(2 * len(demoDevices)) }
 
-func (d *demo) receiverSink() send.Sink {
-	return send.NewReceiverSink("http://"+d.ingest.IngestAddr, d.state.IngestKey)
-}
-
 // startDevices starts the uploads of the devices that report, and of a unit that is not registered.
 func (d *demo) startDevices(context.Context) error {
 	devices := []*simulate.Device{d.strayUnit()}
@@ -56,7 +52,7 @@ func (d *demo) startDevices(context.Context) error {
 
 // sendLive uploads to the receiver, as real devices do. An upload that fails is sent again with the next one.
 func (d *demo) sendLive(ctx context.Context, devices []*simulate.Device) {
-	sink := d.receiverSink()
+	sink := send.NewReceiverSink(d.receiver)
 	for u := range simulate.LiveUploads(devices, time.Now(), d.options.Every) {
 		if retry.Sleep(ctx, time.Until(u.SentAt)) != nil {
 			return
@@ -73,7 +69,7 @@ func (d *demo) sendRejected(ctx context.Context) error {
 	if !d.created {
 		return nil
 	}
-	now, to := time.Now().UTC(), d.receiverSink()
+	now, to := time.Now().UTC(), send.NewReceiverSink(d.receiver)
 	for u := range d.strayUnit().Uploads(now.Add(-strayHistory), now) {
 		if err := to.Send(ctx, u); err != nil {
 			return err

@@ -67,7 +67,8 @@ func (s *Service) CreateFleet(ctx context.Context, o *Options) (*Fleet, error) {
 	}
 	for i := range f.Teams {
 		t := &f.Teams[i]
-		err := s.Command(ctx, &t.Source, "source", "create", "--team", t.ID.String(), "--name", "Trial", "--format", "roomsensor")
+		err := s.Command(ctx, &t.Source, "source", "create", "--team", t.ID.String(), "--name", "Trial",
+			"--format", "roomsensor")
 		if err != nil {
 			return nil, err
 		}

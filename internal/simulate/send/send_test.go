@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"roomsensor/client"
 	"roomsensor/internal/admin"
 	"roomsensor/internal/config"
 	"roomsensor/internal/simulate"
@@ -141,6 +142,13 @@ func receiver(t *testing.T, answer http.HandlerFunc) string {
 	return server.URL
 }
 
+func receiverSink(t *testing.T, url string) send.Sink {
+	t.Helper()
+	to, err := client.NewReceiver(url, "rsi_a_b")
+	require.NoError(t, err)
+	return send.NewReceiverSink(to)
+}
+
 func TestReceiverSinkRetries(t *testing.T) {
 	t.Parallel()
 	var attempts atomic.Int32
@@ -162,7 +170,7 @@ func TestReceiverSinkRetries(t *testing.T) {
 	})
 	o := options(2, 24*time.Hour)
 	var progress strings.Builder
-	require.NoError(t, send.Run(t.Context(), o, send.NewReceiverSink(url, "rsi_a_b"), &progress))
+	require.NoError(t, send.Run(t.Context(), o, receiverSink(t, url), &progress))
 	require.Contains(t, progress.String(),
 		"simulate: the receiver confirmed 2 uploads with 576 readings, and ignored the fields co2, voc\n")
 	require.Equal(t, int32(2), attempts.Load())
@@ -175,15 +183,18 @@ func TestReceiverSinkErrors(t *testing.T) {
 		status     int
 		body, want string
 	}{
-		{401, `{"error":{"message":"This upload credential was revoked. Use another one."}}`, "(401): This upload credential was revoked."},
-		{404, `<html>`, "status 404. Check that --to"},
-		{202, `<html>`, "not a receipt. Check that --to"},
+		{
+			401, `{"error":{"code":"ingest_key_revoked","message":"This upload credential was revoked. Use another one."}}`,
+			"The receiver refused the uploads: ingest_key_revoked: This upload credential was revoked.",
+		},
+		{404, `<html>`, "that --to is its URL: 404: Not Found"},
+		{202, `<html>`, "that --to is its URL: decoding the response to POST /uploads"},
 	} {
 		url := receiver(t, func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(test.status)
 			_, _ = io.WriteString(w, test.body)
 		})
-		err := send.Run(t.Context(), options(1, time.Hour), send.NewReceiverSink(url, "rsi_a_b"), io.Discard)
+		err := send.Run(t.Context(), options(1, time.Hour), receiverSink(t, url), io.Discard)
 		require.ErrorContains(t, err, test.want)
 	}
 }
@@ -204,7 +215,7 @@ func TestReceiverSinkRequestSize(t *testing.T) {
 		_, _ = fmt.Fprintf(w, `{"stored":%d,"readings":%d,"ignored_fields":["x"]}`, uploads, 2*uploads)
 	})
 	var progress strings.Builder
-	require.NoError(t, send.Run(t.Context(), options(250, 12*time.Hour), send.NewReceiverSink(url, "rsi_a_b"), &progress))
+	require.NoError(t, send.Run(t.Context(), options(250, 12*time.Hour), receiverSink(t, url), &progress))
 	require.Contains(t, progress.String(), "confirmed 250 uploads with 500 readings, and ignored the fields x\n")
 	require.Equal(t, int64(250), lines.Load())
 }
