@@ -1,9 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 
-	"roomsensor/internal/admin"
+	"roomsensor/internal/admin/doctor"
 	"roomsensor/internal/cli"
 	"roomsensor/internal/config"
 )
@@ -19,15 +20,11 @@ type doctorCmd struct {
 
 // Run prints the findings, and fails if something is wrong.
 func (c *doctorCmd) Run(ctx context.Context, t *cli.Terminal) error {
-	var diagnosis admin.Diagnosis
-	err := operate(ctx, t, c.onDatabase, func(o *admin.Operator) (_ any, err error) {
-		diagnosis, err = o.Diagnose(ctx, admin.DoctorOptions{
-			Standbys: c.Standbys, Queue: c.Queue, Keep: c.Retention, PublicURL: c.PublicURL, NATSMonitoring: c.NATSMonitoringURL,
-		})
-		return diagnosis, err
+	diagnosis, err := doctor.Diagnose(ctx, c.Database, doctor.Options{
+		Standbys: c.Standbys, Queue: c.Queue, Keep: c.Retention, PublicURL: c.PublicURL, NATSMonitoring: c.NATSMonitoringURL,
 	})
 	if err != nil {
 		return err
 	}
-	return diagnosis.Refusal()
+	return cmp.Or(t.Print(c.Format, diagnosis), diagnosis.Refusal())
 }

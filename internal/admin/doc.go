@@ -13,7 +13,7 @@
 //   - stream.go: uploads from a file or standard input, and a replay of the stream
 //   - migrate.go: migrations, and how readings lie on disk
 //   - maintenance.go: rewrites old chunks in primary-key order
-//   - doctor.go: checks an installation: doctor_database.go the database, doctor_queue.go NATS and the public URL
+//   - doctor/: checks an installation
 //   - view.go: the JSON objects of teams, keys, devices and assignments
 //   - errors.go: turns an error into the sentence that the operator sees
 package admin

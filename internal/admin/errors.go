@@ -3,24 +3,10 @@ package admin
 import (
 	"context"
 	"errors"
-	"time"
 
 	"roomsensor/internal/process"
 	"roomsensor/internal/roomsensor"
-	"roomsensor/internal/store/pg"
-	"roomsensor/schema"
 )
-
-// diagnoseTimeout bounds the check of the database after a failure.
-const diagnoseTimeout = 5 * time.Second
-
-const errNotMigrated process.RefusedError = "" +
-	"The database is not migrated to this version. Run roomsensor migrate up."
-
-const errOldDatabase process.RefusedError = "" +
-	"The database is from before the first release, and no migration leads from there to this version. Nothing was " +
-	"changed. Create an empty database, such as with createdb NAME, set --database-url (DATABASE_URL) to it, " +
-	"and run roomsensor migrate up."
 
 // explain returns the error that the operator sees: a sentence that says what to do, if the cause is known.
 func (o *Operator) explain(ctx context.Context, err error) error {
@@ -33,7 +19,7 @@ func (o *Operator) explain(ctx context.Context, err error) error {
 	if refused := explainRefusal(err); refused != nil {
 		return refused
 	}
-	return explainDatabase(ctx, o.url, err)
+	return process.ExplainDatabase(ctx, o.url, err)
 }
 
 // explainRefusal words the errors of the store that say that a command contradicts what is stored; nil for other
@@ -121,28 +107,4 @@ func explainAssignment(c *roomsensor.AssignmentConflictError) error {
 		return process.Refusef("Assignment %s changed meanwhile. Run the command again.", a.ID)
 	}
 	return c
-}
-
-// explainDatabase checks whether the database is unavailable, not migrated or overloaded, and returns an error that
-// says so. Any other error is returned unchanged.
-func explainDatabase(ctx context.Context, url string, err error) error {
-	ctx, cancel := context.WithTimeout(ctx, diagnoseTimeout)
-	defer cancel()
-	pending, unreachable := schema.Pending(ctx, url)
-	var overloaded *roomsensor.Error
-	refusal := pg.Refusal(unreachable)
-	switch {
-	case errors.Is(unreachable, schema.ErrBeforeFirstRelease):
-		return errOldDatabase
-	case refusal != "":
-		return process.Refusef("The database cannot be used, because it %s. The error was: %v", refusal, unreachable)
-	case unreachable != nil:
-		return process.Refusef(
-			"The database cannot be used. Check that it runs and that --database-url (DATABASE_URL) is right: %v", unreachable)
-	case pending:
-		return errNotMigrated
-	case errors.As(err, &overloaded):
-		return process.Refusef("The database was overloaded or unavailable. Run the command again: %v", err)
-	}
-	return err
 }

@@ -53,7 +53,7 @@ func MigrateUp(ctx context.Context, cfg config.Migration) (Migrations, error) {
 		}
 	}
 	if errors.Is(err, schema.ErrBeforeFirstRelease) {
-		return Migrations{}, errOldDatabase
+		return Migrations{}, process.ErrOldDatabase
 	}
 	if err != nil {
 		return Migrations{}, process.Interrupted(ctx, explainMigration(ctx, cfg.Database, err))
@@ -96,17 +96,7 @@ func fittingChunkInterval(ctx context.Context, cfg config.Database) (time.Durati
 	if err != nil {
 		return 0, err
 	}
-	return roomsensor.FittingChunkInterval(dailyIndexBytes(&server, chunk), server.SharedBuffers), nil
-}
-
-// dailyIndexBytes returns by how much the indexes of the newest chunk grow in a day: as those of the newest full chunk
-// did, or as they will if every device reports, whichever is more.
-func dailyIndexBytes(server *ops.Server, full ops.FullChunk) int64 {
-	expected := roomsensor.DailyIndexBytes(server.Devices)
-	if full.Length == 0 {
-		return expected
-	}
-	return max(expected, int64(float64(full.IndexBytes)*day.Hours()/full.Length.Hours()))
+	return roomsensor.FittingChunkInterval(server.DailyIndexBytes(chunk), server.SharedBuffers), nil
 }
 
 // ensureRoles creates the roles of the processes, if the configuration names them, and grants their rights.
@@ -133,7 +123,7 @@ func MigrationStatus(ctx context.Context, cfg config.Database) (Migrations, erro
 	}
 	steps, err := schema.Status(ctx, string(cfg.DatabaseURL))
 	if errors.Is(err, schema.ErrBeforeFirstRelease) {
-		return Migrations{}, errOldDatabase
+		return Migrations{}, process.ErrOldDatabase
 	}
 	if err != nil {
 		return Migrations{}, process.Interrupted(ctx, err)
@@ -185,7 +175,7 @@ func pingDatabase(ctx context.Context, cfg config.Database) error {
 	}
 	defer s.Close()
 	if err := s.Ping(ctx); err != nil {
-		return explainDatabase(ctx, string(cfg.DatabaseURL), err)
+		return process.ExplainDatabase(ctx, string(cfg.DatabaseURL), err)
 	}
 	return nil
 }

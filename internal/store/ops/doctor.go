@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"roomsensor/db"
+	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/store/pg"
 )
 
@@ -149,6 +150,17 @@ func (s *Store) LockHolders(ctx context.Context) ([]LockHolder, error) {
 type FullChunk struct {
 	Length            time.Duration
 	Bytes, IndexBytes int64 // Bytes includes the indexes
+}
+
+// DailyIndexBytes returns by how much the indexes of the newest chunk grow in a day: as those of the newest full chunk
+// did, or as they will if every device reports, whichever is more.
+func (s *Server) DailyIndexBytes(full FullChunk) int64 {
+	const hours = 24
+	expected := roomsensor.DailyIndexBytes(s.Devices)
+	if full.Length == 0 {
+		return expected
+	}
+	return max(expected, int64(float64(full.IndexBytes)*hours/full.Length.Hours()))
 }
 
 // FullChunk returns the newest chunk of readings that is full. It is zero if there is none.

@@ -1,4 +1,4 @@
-package admin
+package doctor
 
 import (
 	"testing"
@@ -25,12 +25,12 @@ func TestDiagnoseWriteError(t *testing.T) {
 	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
 	require.True(t, s.ReadyForConnections(time.Minute))
 	diagnose := func() Finding {
-		d := &doctor{options: DoctorOptions{NATSMonitoring: "http://" + s.MonitorAddr().String()}}
+		d := &doctor{options: Options{NATSMonitoring: "http://" + s.MonitorAddr().String()}}
 		d.checkMonitoring(t.Context())
 		require.Len(t, d.findings, 2)
 		return d.findings[1]
 	}
-	require.Equal(t, FindingOK, diagnose().Status)
+	require.Equal(t, OK, diagnose().Status)
 
 	nc, err := nats.Connect(s.ClientURL())
 	require.NoError(t, err)
@@ -43,6 +43,6 @@ func TestDiagnoseWriteError(t *testing.T) {
 	require.NoError(t, err)
 	natstest.FailWrites(t, dir)
 	require.NoError(t, nc.Publish("s", nil)) // It would have no answer.
-	require.Eventually(t, func() bool { return diagnose().Status == FindingWrong }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return diagnose().Status == Wrong }, time.Minute, 10*time.Millisecond)
 	require.Contains(t, diagnose().Message, "no space left on device")
 }

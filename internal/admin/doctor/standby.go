@@ -1,4 +1,4 @@
-package admin
+package doctor
 
 import (
 	"context"
@@ -16,10 +16,10 @@ func (d *doctor) checkStandbys(ctx context.Context) {
 	if d.options.Standbys.ReadDatabaseURL == "" {
 		return
 	}
-	servers, err := d.operator.store.StandbyServers(ctx, string(d.options.Standbys.ReadDatabaseURL))
+	servers, err := d.store.StandbyServers(ctx, string(d.options.Standbys.ReadDatabaseURL))
 	if err != nil {
-		d.find(FindingUnknown, "standby", "Check DATABASE_URL and READ_DATABASE_URL.",
-			"The standbys could not be checked: %v.", d.operator.explain(ctx, err))
+		d.find(Unknown, "standby", "Check DATABASE_URL and READ_DATABASE_URL.",
+			"The standbys could not be checked: %v.", d.explain(ctx, err))
 		return
 	}
 	for i := range servers {
@@ -33,13 +33,13 @@ func (d *doctor) checkStandby(server *pg.StandbyServer) {
 	case server.IsPrimary:
 		d.ok(check, "It is the primary now. The API leaves it out until it is a standby again.")
 	case server.Err != nil:
-		d.find(FindingWrong, check, "Start it, check its log and its address, or copy the primary again with pg_basebackup "+
+		d.find(Wrong, check, "Start it, check its log and its address, or copy the primary again with pg_basebackup "+
 			"(docs/operate/runbooks/RoomsensorStandbyUnused.md).", "The API does not read from it, because it %v.", server.Err)
 	case server.MaxDelay < 0 || server.MaxDelay > maxReplayDelay:
-		d.find(FindingAdvice, check, "Set max_standby_streaming_delay to 1s or less, and reload the server.",
+		d.find(Advice, check, "Set max_standby_streaming_delay to 1s or less, and reload the server.",
 			"One long read may delay its log for longer than %s. The API does not read from it meanwhile.", maxReplayDelay)
 	case !server.Feedback:
-		d.find(FindingAdvice, check, "Set hot_standby_feedback to on, and reload the server.",
+		d.find(Advice, check, "Set hot_standby_feedback to on, and reload the server.",
 			"hot_standby_feedback is off: the primary removes rows that reads need, which are then read from the primary.")
 	default:
 		d.ok(check, "It follows the primary.")

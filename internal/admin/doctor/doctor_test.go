@@ -1,4 +1,4 @@
-package admin
+package doctor
 
 import (
 	"context"
@@ -16,11 +16,14 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
 	"roomsensor/docs"
+	"roomsensor/internal/admin"
 	"roomsensor/internal/config"
 	"roomsensor/internal/dev/postgres"
+	"roomsensor/internal/process"
 	"roomsensor/internal/queue"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/store"
@@ -32,9 +35,9 @@ import (
 
 // doctorEnv is an installation that a test breaks.
 type doctorEnv struct {
-	*Operator
-	js      jetstream.JetStream
-	options DoctorOptions
+	*doctor
+	operator *admin.Operator
+	js       jetstream.JetStream
 }
 
 func newDoctorEnv(t *testing.T) *doctorEnv {
@@ -49,26 +52,33 @@ func newDoctorEnv(t *testing.T) *doctorEnv {
 	t.Cleanup(conn.Close)
 	js, err := jetstream.New(conn)
 	require.NoError(t, err)
-	return &doctorEnv{New(database, s), js, DoctorOptions{Queue: at, Keep: config.Defaults[config.Retention]()}}
+	d := &doctor{
+		store: s, url: string(database.DatabaseURL), now: time.Now,
+		options: Options{Queue: at, Keep: config.Defaults[config.Retention]()},
+	}
+	return &doctorEnv{d, admin.New(database, s), js}
 }
 
 // declare creates the stream and its consumer, as a worker does, and records it.
 func (e *doctorEnv) declare(t *testing.T) {
 	t.Helper()
-	_, err := e.ConfirmStream(t.Context(), e.options.Queue, config.Defaults[config.Stream]())
+	_, err := e.operator.ConfirmStream(t.Context(), e.options.Queue, config.Defaults[config.Stream]())
 	require.NoError(t, err)
-	require.NoError(t, withQueue(t.Context(), e.options.Queue, config.Defaults[config.Stream](),
-		func(*queue.Queue) error { return nil }))
+	q, conn, err := process.ConnectQueue(e.options.Queue, config.Defaults[config.Stream](), t.Name(), zerolog.Nop())
+	require.NoError(t, err)
+	defer conn.Close()
+	require.NoError(t, process.DeclareStream(t.Context(), q))
 }
 
 // diagnose returns the findings by check. Each must say what to do unless it is ok.
 func (e *doctorEnv) diagnose(t *testing.T) map[string]Finding {
 	t.Helper()
-	diagnosis, err := e.Diagnose(t.Context(), e.options)
+	again := *e.doctor // Without findings.
+	diagnosis, err := again.diagnose(t.Context())
 	require.NoError(t, err)
 	findings := map[string]Finding{}
 	for _, f := range diagnosis.Data {
-		require.Equal(t, f.Status == FindingOK, f.Fix == nil, f.Message)
+		require.Equal(t, f.Status == OK, f.Fix == nil, f.Message)
 		require.Regexp(t, `\.$`, f.Message)
 		findings[f.Check] = f
 	}
@@ -120,16 +130,16 @@ func TestDiagnoseDatabase(t *testing.T) {
 			"database", "database migrations", "database clock", "database jobs", "database sessions", "database writes",
 			"database owner", "database roles", "database archive",
 		} {
-			require.Equal(t, FindingOK, findings[check].Status, check)
+			require.Equal(t, OK, findings[check].Status, check)
 		}
-		require.Equal(t, FindingAdvice, findings["database role"].Status, "tests log in as a superuser")
+		require.Equal(t, Advice, findings["database role"].Status, "tests log in as a superuser")
 	})
 	t.Run("of another version", func(t *testing.T) {
 		t.Parallel()
 		e := newDoctorEnv(t)
 		e.exec(t, "DELETE FROM goose_db_version WHERE version_id = (SELECT max(version_id) FROM goose_db_version)")
 		f := e.diagnose(t)["database migrations"]
-		require.Equal(t, FindingWrong, f.Status)
+		require.Equal(t, Wrong, f.Status)
 		require.Contains(t, *f.Fix, "roomsensor migrate up")
 	})
 	t.Run("with another clock", func(t *testing.T) {
@@ -140,7 +150,7 @@ func TestDiagnoseDatabase(t *testing.T) {
 		findings := e.diagnose(t)
 		for _, check := range []string{"database clock", "queue clock"} {
 			f := findings[check]
-			require.Equal(t, FindingWrong, f.Status, check)
+			require.Equal(t, Wrong, f.Status, check)
 			require.Contains(t, f.Message, "is 10m0s ahead of the one of this machine", check)
 		}
 	})
@@ -148,20 +158,20 @@ func TestDiagnoseDatabase(t *testing.T) {
 		t.Parallel()
 		e := newDoctorEnv(t)
 		e.exec(t, "INSERT INTO postponed_chunks VALUES ('c', now() + interval '1 day', '1 minute')")
-		require.Equal(t, FindingAdvice, e.diagnose(t)["database layout"].Status)
+		require.Equal(t, Advice, e.diagnose(t)["database layout"].Status)
 		_, err := e.store.SkipUpload(t.Context(), roomsensor.Reject{
 			Arrival: roomsensor.Arrival{At: time.Now().UTC(), Sequence: 1}, Reason: roomsensor.ReasonNotStorable, Detail: "XX000",
 			Payload: []byte("{}"),
 		})
 		require.NoError(t, err)
 		f := e.diagnose(t)["rejects"]
-		require.Equal(t, FindingWrong, f.Status)
+		require.Equal(t, Wrong, f.Status)
 		require.Contains(t, f.Message, "1 uploads are set aside")
 	})
 	t.Run("with chunks that are too long for the fleet", func(t *testing.T) {
 		t.Parallel()
 		e := newDoctorEnv(t)
-		require.Equal(t, FindingOK, e.diagnose(t)["database chunks"].Status)
+		require.Equal(t, OK, e.diagnose(t)["database chunks"].Status)
 		// The index of 90 days is a little larger than shared_buffers.
 		e.exec(t, "CALL ensure_chunk_interval('90 days')")
 		e.exec(t, `
@@ -172,22 +182,22 @@ func TestDiagnoseDatabase(t *testing.T) {
 				RETURNING id, hardware_id)
 			INSERT INTO device_hardware (device_id, hardware_id) SELECT id, hardware_id FROM added`)
 		f := e.diagnose(t)["database chunks"]
-		require.Equal(t, FindingAdvice, f.Status)
+		require.Equal(t, Advice, f.Status)
 		require.Contains(t, *f.Fix, "roomsensor migrate up --chunk-interval 7d")
 
 		migration := config.Migration{
 			Database: config.Database{DatabaseURL: config.Secret(e.url)}, Layout: config.Defaults[config.Layout](),
 		}
 		migration.ChunkInterval = config.ChunkIntervalAuto
-		state, err := MigrateUp(t.Context(), migration)
+		state, err := admin.MigrateUp(t.Context(), migration)
 		require.NoError(t, err)
 		require.EqualValues(t, 7*86400, state.Readings.Interval)
-		require.Equal(t, FindingOK, e.diagnose(t)["database chunks"].Status)
+		require.Equal(t, OK, e.diagnose(t)["database chunks"].Status)
 	})
 	t.Run("with a session that blocks others", func(t *testing.T) {
 		t.Parallel()
 		e := newDoctorEnv(t)
-		require.Equal(t, FindingOK, e.diagnose(t)["database sessions"].Status)
+		require.Equal(t, OK, e.diagnose(t)["database sessions"].Status)
 		e.blocked(t, "doctor's patient")
 		var blockers []ops.Blocker
 		require.Eventually(t, func() bool {
@@ -202,7 +212,7 @@ func TestDiagnoseDatabase(t *testing.T) {
 		d := &doctor{}
 		d.reportBlockers(blockers, true)
 		f := d.findings[0]
-		require.Equal(t, FindingWrong, f.Status)
+		require.Equal(t, Wrong, f.Status)
 		require.Regexp(t, `application "doctor's patient", role ".+", state idle in transaction\) blocks 1 others`, f.Message)
 		_, statement, found := strings.Cut(*f.Fix, "SQL: ")
 		require.True(t, found)
@@ -219,18 +229,18 @@ func TestDiagnoseDatabase(t *testing.T) {
 		s, err := store.Open(t.Context(), string(database.DatabaseURL), store.Operator)
 		require.NoError(t, err)
 		t.Cleanup(s.Close)
-		e := &doctorEnv{Operator: &Operator{url: db.URL}}
+		e := &doctorEnv{doctor: &doctor{url: db.URL}}
 		e.exec(t, `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I CONNECTION LIMIT 0', current_database()); END $$`)
-		d := &doctor{operator: New(database, s)}
+		d := &doctor{store: s, url: string(database.DatabaseURL), now: time.Now}
 		d.checkDatabase(t.Context())
-		require.Equal(t, FindingWrong, d.findings[0].Status)
+		require.Equal(t, Wrong, d.findings[0].Status)
 		require.Contains(t, *d.findings[0].Fix, "because it has no free connection (SQLSTATE 53300)")
 	})
 	t.Run("that does not answer", func(t *testing.T) {
 		t.Parallel()
 		e := newDoctorEnv(t)
 		e.store.Close()
-		require.Equal(t, FindingWrong, e.diagnose(t)["database"].Status)
+		require.Equal(t, Wrong, e.diagnose(t)["database"].Status)
 	})
 }
 
@@ -239,23 +249,23 @@ func TestDiagnoseTrials(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		sql, check, message, fix string
-		status                   FindingStatus
+		status                   Status
 	}{
 		"read-only": {
 			`DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = on', current_database()); END $$`,
-			"database writes", "cannot execute INSERT in a read-only transaction", "default_transaction_read_only", FindingWrong,
+			"database writes", "cannot execute INSERT in a read-only transaction", "default_transaction_read_only", Wrong,
 		},
 		"a right that is missing": {
 			`REVOKE INSERT ON readings FROM roomsensor_test_worker`,
-			"database roles", "1 rights are missing: roomsensor_test_worker: INSERT on readings.", "DATABASE_ROLES=roomsensor_test", FindingWrong,
+			"database roles", "1 rights are missing: roomsensor_test_worker: INSERT on readings.", "DATABASE_ROLES=roomsensor_test", Wrong,
 		},
 		"a right that was added": {
 			`GRANT UPDATE (label) ON assignments TO roomsensor_test_api`,
-			"database roles", "roomsensor_test_api: UPDATE on assignments.label", "migrate up", FindingAdvice,
+			"database roles", "roomsensor_test_api: UPDATE on assignments.label", "migrate up", Advice,
 		},
 		"an owner that may not create": {
 			`ALTER TABLE teams OWNER TO roomsensor_test_worker`,
-			"database owner", "The role roomsensor_test_worker owns the tables, and may not create", "OWNER TO roomsensor_test_worker;", FindingWrong,
+			"database owner", "The role roomsensor_test_worker owns the tables, and may not create", "OWNER TO roomsensor_test_worker;", Wrong,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -277,7 +287,7 @@ func TestDiagnoseTrials(t *testing.T) {
 		_, err = blocker.Exec(t.Context(), "BEGIN; LOCK TABLE devices")
 		require.NoError(t, err)
 		f := e.diagnose(t)["database writes"]
-		require.Equal(t, FindingWrong, f.Status)
+		require.Equal(t, Wrong, f.Status)
 		require.Contains(t, *f.Fix, fmt.Sprintf("pid %d locks devices", blocker.PgConn().PID()))
 		require.NoError(t, blocker.Close(t.Context()))
 	})
@@ -287,11 +297,11 @@ func TestDiagnoseTrials(t *testing.T) {
 		s, err := store.Open(t.Context(), url, store.Operator)
 		require.NoError(t, err)
 		t.Cleanup(s.Close)
-		d := &doctor{operator: New(config.Database{DatabaseURL: config.Secret(url)}, s)}
+		d := &doctor{store: s, url: url, now: time.Now}
 		d.checkBlockers(t.Context())
 		d.checkTrials(t.Context())
 		for _, f := range d.findings[:2] { // The sessions of other roles, and writes to all tables.
-			require.Equal(t, FindingUnknown, f.Status, f.Message)
+			require.Equal(t, Unknown, f.Status, f.Message)
 		}
 	})
 }
@@ -306,12 +316,12 @@ func TestDiagnoseArchive(t *testing.T) {
 	s, err := store.Open(t.Context(), server.URL, store.Operator)
 	require.NoError(t, err)
 	t.Cleanup(s.Close)
-	e := &doctorEnv{Operator: New(config.Database{DatabaseURL: config.Secret(server.URL)}, s)}
+	e := &doctorEnv{doctor: &doctor{store: s, url: server.URL, now: time.Now}}
 	e.exec(t, "SELECT pg_switch_wal()")
 	require.Eventually(t, func() bool {
-		d := &doctor{operator: e.Operator}
+		d := &doctor{store: e.store, url: e.url, now: time.Now}
 		require.NoError(t, d.checkArchive(t.Context(), "archive"))
-		return d.findings[0].Status == FindingWrong
+		return d.findings[0].Status == Wrong
 	}, time.Minute, 10*time.Millisecond)
 }
 
@@ -330,9 +340,9 @@ func TestDiagnoseQueue(t *testing.T) {
 		e.declare(t)
 		findings := e.diagnose(t)
 		for _, check := range []string{"queue", "queue stream", "queue settings", "queue backlog", "queue size", "queue clock"} {
-			require.Equal(t, FindingOK, findings[check].Status, check)
+			require.Equal(t, OK, findings[check].Status, check)
 		}
-		require.Equal(t, FindingAdvice, findings["queue replicas"].Status)
+		require.Equal(t, Advice, findings["queue replicas"].Status)
 	})
 	t.Run("with another stream than the recorded one", func(t *testing.T) {
 		t.Parallel()
@@ -342,8 +352,8 @@ func TestDiagnoseQueue(t *testing.T) {
 		_, err := e.js.CreateStream(t.Context(), jetstream.StreamConfig{Name: queue.StreamName, Storage: jetstream.MemoryStorage})
 		require.NoError(t, err)
 		findings := e.diagnose(t)
-		require.Equal(t, FindingWrong, findings["queue stream"].Status)
-		require.Equal(t, FindingWrong, findings["queue settings"].Status)
+		require.Equal(t, Wrong, findings["queue stream"].Status)
+		require.Equal(t, Wrong, findings["queue settings"].Status)
 		require.Contains(t, findings["queue backlog"].Message, "no consumer")
 		require.Contains(t, findings["queue size"].Message, "no size limit")
 	})
@@ -353,9 +363,9 @@ func TestDiagnoseQueue(t *testing.T) {
 		e.declare(t)
 		_, err := e.js.Publish(t.Context(), "uploads.-.dev:1", []byte(`{}`))
 		require.NoError(t, err)
-		require.Equal(t, FindingOK, e.diagnose(t)["queue backlog"].Status)
+		require.Equal(t, OK, e.diagnose(t)["queue backlog"].Status)
 		e.now = func() time.Time { return time.Now().Add(maxLag + time.Minute) }
-		require.Equal(t, FindingWrong, e.diagnose(t)["queue backlog"].Status)
+		require.Equal(t, Wrong, e.diagnose(t)["queue backlog"].Status)
 	})
 }
 
@@ -364,21 +374,21 @@ func TestDiagnoseStreamSize(t *testing.T) {
 	newest := time.Date(2026, 1, 8, 0, 0, 0, 0, time.UTC)
 	for name, test := range map[string]struct {
 		info   queue.Info
-		status FindingStatus
+		status Status
 	}{
 		"a day in a tenth of the limit": {
-			queue.Info{Oldest: newest.Add(-24 * time.Hour), Newest: newest, Bytes: 1 << 20, MaxBytes: 10 << 20}, FindingOK,
+			queue.Info{Oldest: newest.Add(-24 * time.Hour), Newest: newest, Bytes: 1 << 20, MaxBytes: 10 << 20}, OK,
 		},
 		"a day in a fifth of the limit": {
-			queue.Info{Oldest: newest.Add(-24 * time.Hour), Newest: newest, Bytes: 2 << 20, MaxBytes: 10 << 20}, FindingWrong,
+			queue.Info{Oldest: newest.Add(-24 * time.Hour), Newest: newest, Bytes: 2 << 20, MaxBytes: 10 << 20}, Wrong,
 		},
 		"a minute": {
-			queue.Info{Oldest: newest.Add(-time.Minute), Newest: newest, Bytes: 9 << 20, MaxBytes: 10 << 20}, FindingOK,
+			queue.Info{Oldest: newest.Add(-time.Minute), Newest: newest, Bytes: 9 << 20, MaxBytes: 10 << 20}, OK,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := &doctor{options: DoctorOptions{Keep: config.Retention{StreamKeep: config.Duration(7 * 24 * time.Hour)}}}
+			d := &doctor{options: Options{Keep: config.Retention{StreamKeep: config.Duration(7 * 24 * time.Hour)}}}
 			d.checkReach(&test.info)
 			require.Equal(t, test.status, d.findings[0].Status, d.findings[0].Message)
 		})
@@ -387,7 +397,7 @@ func TestDiagnoseStreamSize(t *testing.T) {
 
 func TestDiagnoseMonitoring(t *testing.T) {
 	t.Parallel()
-	for syncs, want := range map[bool]FindingStatus{true: FindingOK, false: FindingWrong} {
+	for syncs, want := range map[bool]Status{true: OK, false: Wrong} {
 		s, err := server.NewServer(&server.Options{
 			Host: "127.0.0.1", Port: server.RANDOM_PORT, HTTPHost: "127.0.0.1", HTTPPort: server.RANDOM_PORT, NoSigs: true,
 			JetStream: true, StoreDir: t.TempDir(), SyncAlways: syncs,
@@ -396,7 +406,7 @@ func TestDiagnoseMonitoring(t *testing.T) {
 		s.Start()
 		t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
 		require.True(t, s.ReadyForConnections(10*time.Second))
-		d := &doctor{options: DoctorOptions{NATSMonitoring: "http://" + s.MonitorAddr().String()}}
+		d := &doctor{options: Options{NATSMonitoring: "http://" + s.MonitorAddr().String()}}
 		d.checkMonitoring(t.Context())
 		require.Equal(t, want, d.findings[0].Status, d.findings[0].Message)
 	}
@@ -424,14 +434,14 @@ func TestDiagnoseSite(t *testing.T) {
 		handler http.Handler
 		tls     bool
 		want    string
-		status  FindingStatus
+		status  Status
 	}{
-		"uploads":                  {receives(pages, 16<<20), false, "Uploads of 16 MiB reach a receiver", FindingOK},
-		"a proxy with a limit":     {receives(pages, 16<<20-1), false, "refuses uploads of 16 MiB", FindingWrong},
-		"a proxy without uploads":  {pages, false, "No receiver answers", FindingWrong},
-		"the API":                  {pages, false, "The API answers", FindingOK},
-		"something else":           {http.NotFoundHandler(), false, "the status is 404", FindingWrong},
-		"an untrusted certificate": {pages, true, "certificate", FindingWrong},
+		"uploads":                  {receives(pages, 16<<20), false, "Uploads of 16 MiB reach a receiver", OK},
+		"a proxy with a limit":     {receives(pages, 16<<20-1), false, "refuses uploads of 16 MiB", Wrong},
+		"a proxy without uploads":  {pages, false, "No receiver answers", Wrong},
+		"the API":                  {pages, false, "The API answers", OK},
+		"something else":           {http.NotFoundHandler(), false, "the status is 404", Wrong},
+		"an untrusted certificate": {pages, true, "certificate", Wrong},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -443,7 +453,7 @@ func TestDiagnoseSite(t *testing.T) {
 				site.Start()
 			}
 			t.Cleanup(site.Close)
-			d := &doctor{operator: &Operator{now: time.Now}, options: DoctorOptions{PublicURL: site.URL}}
+			d := &doctor{now: time.Now, options: Options{PublicURL: site.URL}}
 			d.checkSite(t.Context())
 			i := slices.IndexFunc(d.findings, func(f Finding) bool { return strings.Contains(f.Message, test.want) })
 			require.GreaterOrEqual(t, i, 0, d.findings)
@@ -455,10 +465,10 @@ func TestDiagnoseSite(t *testing.T) {
 func TestDiagnoseCertificate(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	for left, want := range map[time.Duration]FindingStatus{
-		certificateNotice: FindingWrong, certificateNotice + time.Second: FindingOK,
+	for left, want := range map[time.Duration]Status{
+		certificateNotice: Wrong, certificateNotice + time.Second: OK,
 	} {
-		d := &doctor{operator: &Operator{now: func() time.Time { return now }}}
+		d := &doctor{now: func() time.Time { return now }}
 		d.checkCertificate("certificate", "NATS", &x509.Certificate{NotAfter: now.Add(left)})
 		require.Equal(t, want, d.findings[0].Status)
 	}
@@ -467,9 +477,9 @@ func TestDiagnoseCertificate(t *testing.T) {
 // The command fails only if something is wrong.
 func TestDiagnosisRefusal(t *testing.T) {
 	t.Parallel()
-	d := Diagnosis{Data: []Finding{{Status: FindingOK}, {Status: FindingAdvice}, {Status: FindingUnknown}}}
+	d := Diagnosis{Data: []Finding{{Status: OK}, {Status: Advice}, {Status: Unknown}}}
 	require.NoError(t, d.Refusal())
-	d.Data = append(d.Data, Finding{Status: FindingWrong})
+	d.Data = append(d.Data, Finding{Status: Wrong})
 	require.ErrorContains(t, d.Refusal(), "One check")
 }
 
@@ -482,7 +492,7 @@ func TestDiagnoseStandbys(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(s.Close)
 	diagnose := func(url string) (findings []Finding) {
-		d := &doctor{operator: New(config.Database{DatabaseURL: config.Secret(primary.URL)}, s)}
+		d := &doctor{store: s, url: primary.URL, now: time.Now}
 		d.options.Standbys.ReadDatabaseURL = config.Secret(url)
 		d.checkStandbys(t.Context())
 		return d.findings
@@ -493,11 +503,11 @@ func TestDiagnoseStandbys(t *testing.T) {
 	both.Host += "," + must(url.Parse(standby.URL)).Host
 	findings := diagnose(both.String())
 	require.Len(t, findings, 2)
-	require.Equal(t, FindingOK, findings[0].Status, findings[0].Message)
+	require.Equal(t, OK, findings[0].Status, findings[0].Message)
 	require.Contains(t, findings[0].Message, "the primary now")
 	require.Eventually(t, func() bool { // It has just started.
 		findings = diagnose(standby.URL)
-		return findings[0].Status == FindingOK
+		return findings[0].Status == OK
 	}, time.Minute, 100*time.Millisecond)
 	require.Equal(t, "standby "+must(url.Parse(standby.URL)).Host, findings[0].Check)
 
@@ -506,15 +516,15 @@ func TestDiagnoseStandbys(t *testing.T) {
 		name, _, _ := strings.Cut(setting, " ")
 		require.Eventually(t, func() bool {
 			findings = diagnose(standby.URL)
-			return findings[0].Status == FindingAdvice && strings.Contains(*findings[0].Fix, name)
+			return findings[0].Status == Advice && strings.Contains(*findings[0].Fix, name)
 		}, time.Minute, 100*time.Millisecond, name)
 	}
 	require.NoError(t, standby.Kill())
 	findings = diagnose(standby.URL)
-	require.Equal(t, FindingWrong, findings[0].Status)
+	require.Equal(t, Wrong, findings[0].Status)
 	require.Contains(t, findings[0].Message, "does not answer")
 	findings = diagnose(dbtest.New(t).URL)
-	require.Equal(t, FindingWrong, findings[0].Status)
+	require.Equal(t, Wrong, findings[0].Status)
 	require.Contains(t, findings[0].Message, "is not a standby of the primary")
 }
 
@@ -529,7 +539,7 @@ func must[T any](value T, err error) T {
 func TestDiagnoseAlerts(t *testing.T) {
 	t.Parallel()
 	e := newDoctorEnv(t)
-	require.Equal(t, FindingAdvice, e.diagnose(t)["alerts"].Status)
+	require.Equal(t, Advice, e.diagnose(t)["alerts"].Status)
 	e.exec(t, `WITH team AS (INSERT INTO teams (name) VALUES ('t') RETURNING id),
 		person AS (INSERT INTO users (email) VALUES ('x@example.com') RETURNING id),
 		member AS (INSERT INTO memberships (user_id, team_id, role) SELECT person.id, team.id, 'viewer' FROM person, team),
@@ -538,12 +548,12 @@ func TestDiagnoseAlerts(t *testing.T) {
 		mail AS (INSERT INTO mails (user_id, team_id, kind) SELECT person.id, team.id, 'alerts' FROM person, team)
 		INSERT INTO alert_rounds (team_id, evaluated_at) SELECT id, now() FROM team`)
 	findings := e.diagnose(t)
-	require.Equal(t, FindingOK, findings["alerts"].Status)
-	require.Equal(t, FindingOK, findings["mails"].Status)
+	require.Equal(t, OK, findings["alerts"].Status)
+	require.Equal(t, OK, findings["mails"].Status)
 	e.exec(t, `UPDATE alert_rounds SET evaluated_at = now() - interval '11 minutes'`)
 	e.exec(t, `UPDATE mails SET created_at = now() - interval '16 minutes', error = '451 later'`)
 	findings = e.diagnose(t)
-	require.Equal(t, FindingWrong, findings["alerts"].Status)
+	require.Equal(t, Wrong, findings["alerts"].Status)
 	require.Contains(t, findings["mails"].Message, "that have waited for more than 15 minutes: 1. The newest reason: 451 later.")
 	e.exec(t, `UPDATE mails SET done_at = now()`)
 	require.Contains(t, e.diagnose(t)["mails"].Message, "Mails that failed in the last day: 1;")

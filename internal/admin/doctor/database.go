@@ -1,4 +1,4 @@
-package admin
+package doctor
 
 import (
 	"cmp"
@@ -24,21 +24,21 @@ const (
 
 // checkDatabase checks the database server. The other checks of the database need its migrations.
 func (d *doctor) checkDatabase(ctx context.Context) {
-	database, err := d.operator.store.Database(ctx)
+	database, err := d.store.Database(ctx)
 	if err != nil {
-		d.find(FindingWrong, "database", d.operator.explain(ctx, err).Error(), "The database cannot be used.")
+		d.find(Wrong, "database", d.explain(ctx, err).Error(), "The database cannot be used.")
 		d.checkBlockers(ctx)
 		return
 	}
 	d.ok("database", "TimescaleDB %s, %s edition, answers.", database.Version, database.Edition)
 	d.checkBlockers(ctx) // The other checks may wait for the same locks.
-	pending, err := schema.Pending(ctx, d.operator.url)
+	pending, err := schema.Pending(ctx, d.url)
 	switch {
 	case err != nil:
-		d.find(FindingUnknown, "database migrations", "Check the log of the database.", "They could not be read: %v.", err)
+		d.find(Unknown, "database migrations", "Check the log of the database.", "They could not be read: %v.", err)
 		return
 	case pending:
-		d.find(FindingWrong, "database migrations", "Run roomsensor migrate up.",
+		d.find(Wrong, "database migrations", "Run roomsensor migrate up.",
 			"The database is not migrated to this version.")
 		return
 	}
@@ -53,12 +53,12 @@ func (d *doctor) checkDatabase(ctx context.Context) {
 		if pg.IsDenied(err) {
 			fix = needsOwner
 		}
-		d.find(FindingUnknown, "database settings", fix, "They could not be read: %v.", err)
+		d.find(Unknown, "database settings", fix, "They could not be read: %v.", err)
 		return
 	}
 	d.checkDurability(&server)
 	d.checkClock("database clock", "the database", server.Clock, took)
-	if certificate, err := d.operator.store.Certificate(ctx); err == nil {
+	if certificate, err := d.store.Certificate(ctx); err == nil {
 		d.checkCertificate("database certificate", "the database", certificate)
 	}
 	d.checkConnections(&server)
@@ -73,26 +73,26 @@ const mailsLate = 15 * time.Minute
 
 // checkAlerts checks that a process evaluates alerts, and that mails are sent.
 func (d *doctor) checkAlerts(ctx context.Context) {
-	now := d.operator.now()
-	last, err := d.operator.store.NewestAlertRound(ctx)
+	now := d.now()
+	last, err := d.store.NewestAlertRound(ctx)
 	if err != nil {
 		return // The check of the rights reports it.
 	}
 	const start = "Start roomsensor notify."
 	switch age := now.Sub(last); {
 	case last.Unix() == 0:
-		d.find(FindingAdvice, "alerts", start, "No process has evaluated alerts yet.")
+		d.find(Advice, "alerts", start, "No process has evaluated alerts yet.")
 		return
 	case age > alerting.Late:
-		d.find(FindingWrong, "alerts", start, "No process has evaluated alerts since %s.", roomsensor.FormatTime(last))
+		d.find(Wrong, "alerts", start, "No process has evaluated alerts since %s.", roomsensor.FormatTime(last))
 	default:
 		d.ok("alerts", "Alerts were evaluated %s ago.", max(0, age).Round(time.Second))
 	}
-	outbox, err := d.operator.store.Outbox(ctx, now.Add(-day), now.Add(-mailsLate))
+	outbox, err := d.store.Outbox(ctx, now.Add(-day), now.Add(-mailsLate))
 	switch {
 	case err != nil: // As above.
 	case outbox.Failed+outbox.Waiting > 0:
-		d.find(FindingWrong, "mails", "Check SMTP_URL and MAIL_FROM of roomsensor notify by the reason, and the log of the "+
+		d.find(Wrong, "mails", "Check SMTP_URL and MAIL_FROM of roomsensor notify by the reason, and the log of the "+
 			"SMTP server.",
 			"Mails that failed in the last day: %d; that have waited for more than %d minutes: %d. The newest reason: %s.",
 			outbox.Failed, mailsLate/time.Minute, outbox.Waiting, cmp.Or(outbox.Error, "none"))
@@ -104,17 +104,17 @@ func (d *doctor) checkAlerts(ctx context.Context) {
 // server returns the state of the server, and how long it took to read it.
 func (d *doctor) server(ctx context.Context) (ops.Server, time.Duration, error) {
 	began := time.Now()
-	server, err := d.operator.store.Server(ctx)
+	server, err := d.store.Server(ctx)
 	return server, time.Since(began), err
 }
 
 // checkBlockers checks whether sessions make others wait for locks.
 func (d *doctor) checkBlockers(ctx context.Context) {
-	blockers, err := d.operator.store.Blockers(ctx, longBlock)
+	blockers, err := d.store.Blockers(ctx, longBlock)
 	if err != nil {
 		return // The check of the database reports the error.
 	}
-	sees, err := d.operator.store.SeesSessions(ctx)
+	sees, err := d.store.SeesSessions(ctx)
 	d.reportBlockers(blockers, err == nil && sees)
 }
 
@@ -126,12 +126,12 @@ func (d *doctor) reportBlockers(blockers []ops.Blocker, sees bool) {
 	case sees:
 		d.ok(check, "No session blocks others for longer than %s.", longBlock)
 	default:
-		d.find(FindingUnknown, check, "Let a superuser run the command, or GRANT pg_read_all_stats to its role.",
+		d.find(Unknown, check, "Let a superuser run the command, or GRANT pg_read_all_stats to its role.",
 			"The role of this command does not see what sessions of other roles do.")
 	}
 	for i := range blockers {
 		b := &blockers[i]
-		d.find(FindingWrong, check,
+		d.find(Wrong, check,
 			fmt.Sprintf("If nobody needs what it does, end it with SQL: SELECT pg_terminate_backend(%d);", b.PID),
 			"The session with pid %d (application %q, role %q, state %s) blocks %d others. Its transaction is open for %s.",
 			b.PID, b.Application, b.Role, b.State, b.Waiting, b.Open)
@@ -141,7 +141,7 @@ func (d *doctor) reportBlockers(blockers []ops.Blocker, sees bool) {
 func (d *doctor) checkRights(database *ops.Database) {
 	const check = "database role"
 	if database.IsSuperuser {
-		d.find(FindingAdvice, check,
+		d.find(Advice, check,
 			"Run roomsensor migrate up with DATABASE_ROLES, and let each process log in as its own role "+
 				"(docs/operate/security.md).", "The role of this command is a superuser. No process of the service needs that.")
 		return
@@ -152,7 +152,7 @@ func (d *doctor) checkRights(database *ops.Database) {
 func (d *doctor) checkLocks(database *ops.Database) {
 	const check = "database locks"
 	if needed := database.NeededLocks(); needed > 0 {
-		d.find(FindingWrong, check, "Set it to the needed value, and restart the server.",
+		d.find(Wrong, check, "Set it to the needed value, and restart the server.",
 			"max_locks_per_transaction is %d; %d chunks need %d. Queries may fail with \"out of shared memory\".",
 			database.MaxLocks, database.Chunks, needed)
 		return
@@ -165,13 +165,13 @@ func (d *doctor) checkDurability(server *ops.Server) {
 	const check = "database durability"
 	switch {
 	case server.IsStandby:
-		d.find(FindingWrong, check, "Use the address of the primary, or several with target_session_attrs=read-write.",
+		d.find(Wrong, check, "Use the address of the primary, or several with target_session_attrs=read-write.",
 			"The server is a standby, which refuses every write.")
 	case !server.Syncs:
-		d.find(FindingWrong, check, "Set fsync to on, and restart the server.",
+		d.find(Wrong, check, "Set fsync to on, and restart the server.",
 			"fsync is off: a power cut loses acknowledged readings, and may destroy the database.")
 	case !server.WritesFullPages:
-		d.find(FindingWrong, check, "Set full_page_writes to on, unless the file system cannot write a part of a page.",
+		d.find(Wrong, check, "Set full_page_writes to on, unless the file system cannot write a part of a page.",
 			"full_page_writes is off: a power cut may destroy pages of the database.")
 	default:
 		d.ok(check, "PostgreSQL %s writes commits to disk (fsync, full_page_writes).", server.Version)
@@ -181,14 +181,14 @@ func (d *doctor) checkDurability(server *ops.Server) {
 func (d *doctor) checkConnections(server *ops.Server) {
 	const check = "database connections"
 	if server.Connections*10 > server.MaxConnections*9 {
-		d.find(FindingWrong, check,
+		d.find(Wrong, check,
 			"Run fewer replicas, use PgBouncer (docs/operate/pgbouncer.md), or raise max_connections.",
 			"%d of %d connections are in use.", server.Connections, server.MaxConnections)
 	} else {
 		d.ok(check, "%d of %d connections are in use.", server.Connections, server.MaxConnections)
 	}
 	if server.OldestTransaction > longTransaction {
-		d.find(FindingWrong, "database transactions", "Find it in pg_stat_activity by its xact_start, and end it.",
+		d.find(Wrong, "database transactions", "Find it in pg_stat_activity by its xact_start, and end it.",
 			"A transaction is open for %s. Until it ends, no dead row of the database can be cleaned up.",
 			server.OldestTransaction.Round(time.Minute))
 	}
@@ -198,10 +198,10 @@ func (d *doctor) checkConnections(server *ops.Server) {
 // false if it could not be read.
 func (d *doctor) checkGrowth(ctx context.Context, server *ops.Server) (chunk ops.FullChunk, ok bool) {
 	const check = "database size"
-	chunk, err := d.operator.store.FullChunk(ctx)
+	chunk, err := d.store.FullChunk(ctx)
 	switch {
 	case err != nil:
-		d.find(FindingUnknown, check, "Check the log of the database.", "It could not be read: %v.", err)
+		d.find(Unknown, check, "Check the log of the database.", "It could not be read: %v.", err)
 		return chunk, false
 	case chunk.Bytes == 0:
 		d.ok(check, "The database has %s, and no full chunk of readings yet.", size(server.Bytes))
@@ -218,12 +218,12 @@ func (d *doctor) checkGrowth(ctx context.Context, server *ops.Server) (chunk ops
 // memory of the server (docs/operate/timescaledb.md), which shared_buffers usually is.
 func (d *doctor) checkChunks(ctx context.Context, server *ops.Server, full ops.FullChunk) {
 	const check = "database chunks"
-	chunks, err := d.operator.store.Chunks(ctx)
+	chunks, err := d.store.Chunks(ctx)
 	if err != nil {
-		d.find(FindingUnknown, check, "Check the log of the database.", "They could not be read: %v.", err)
+		d.find(Unknown, check, "Check the log of the database.", "They could not be read: %v.", err)
 		return
 	}
-	daily := dailyIndexBytes(server, full)
+	daily := server.DailyIndexBytes(full)
 	days := int64(chunks.Interval / day)
 	fitting := roomsensor.FittingChunkInterval(daily, server.SharedBuffers)
 	described := fmt.Sprintf("New chunks have %d days. With %d devices, the indexes of one grow to %s, and "+
@@ -232,11 +232,11 @@ func (d *doctor) checkChunks(ctx context.Context, server *ops.Server, full ops.F
 	case daily*days <= server.SharedBuffers:
 		d.ok(check, "%s", described)
 	case chunks.Interval > fitting:
-		d.find(FindingAdvice, check, fmt.Sprintf("Run roomsensor migrate up --chunk-interval %dd. "+
+		d.find(Advice, check, fmt.Sprintf("Run roomsensor migrate up --chunk-interval %dd. "+
 			"The service continues meanwhile (docs/operate/timescaledb.md).", fitting/day),
 			"%s Uploads become slower when they do not stay in memory.", described)
 	default:
-		d.find(FindingAdvice, check, "Give the server more memory, and a quarter of it to shared_buffers "+
+		d.find(Advice, check, "Give the server more memory, and a quarter of it to shared_buffers "+
 			"(docs/operate/sizing.md).", "%s Uploads become slower when they do not stay in memory.", described)
 	}
 }
@@ -244,27 +244,27 @@ func (d *doctor) checkChunks(ctx context.Context, server *ops.Server, full ops.F
 // checkJobs checks the background jobs of TimescaleDB and of the workers.
 func (d *doctor) checkJobs(ctx context.Context, server *ops.Server) {
 	const check = "database jobs"
-	jobs, err := d.operator.store.FailedJobs(ctx)
+	jobs, err := d.store.FailedJobs(ctx)
 	switch {
 	case err != nil:
-		d.find(FindingUnknown, check, "Check the log of the database.", "They could not be read: %v.", err)
+		d.find(Unknown, check, "Check the log of the database.", "They could not be read: %v.", err)
 	case len(jobs) == 0:
 		d.ok(check, "No job of TimescaleDB failed or is late.")
 	}
 	for i := range jobs {
-		d.find(FindingWrong, check,
+		d.find(Wrong, check,
 			"Read its error in timescaledb_information.job_errors and in the log of the server, and check "+
 				"that timescaledb.max_background_workers is not 0.",
 			"The job %s (%d) is late or failed; its last run: %s.", jobs[i].Name, jobs[i].ID, jobs[i].LastRun)
 	}
 	if server.PostponedChunks > 0 {
-		d.find(FindingAdvice, "database layout", "Run roomsensor maintain with a longer --timeout when few people read.",
+		d.find(Advice, "database layout", "Run roomsensor maintain with a longer --timeout when few people read.",
 			"%d chunks were not rewritten in primary-key order, because it would have taken too long. Reads of them are slower.",
 			server.PostponedChunks)
 	}
-	parked, err := d.operator.store.RejectCount(ctx, roomsensor.ReasonNotStorable)
+	parked, err := d.store.RejectCount(ctx, roomsensor.ReasonNotStorable)
 	if err == nil && parked > 0 {
-		d.find(FindingWrong, "rejects",
+		d.find(Wrong, "rejects",
 			"Read the cause with roomsensor rejects list --reason not_storable, remove it, and run "+
 				"roomsensor rejects replay --reason not_storable.",
 			"%d uploads are set aside, because the database refused them.", parked)

@@ -1,4 +1,5 @@
-package admin
+// Package doctor checks the settings and the state of an installation, for roomsensor doctor.
+package doctor
 
 import (
 	"cmp"
@@ -10,10 +11,11 @@ import (
 	"roomsensor/internal/config"
 	"roomsensor/internal/process"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/store"
 )
 
-// DoctorOptions are what Diagnose checks beside the database.
-type DoctorOptions struct {
+// Options are what Diagnose checks beside the database.
+type Options struct {
 	Standbys       config.Standbys
 	Queue          config.Queue
 	Keep           config.Retention
@@ -28,28 +30,28 @@ type Diagnosis struct {
 
 // Finding is the result of one check.
 type Finding struct {
-	Check   string        `json:"check"` // such as database locks
-	Status  FindingStatus `json:"status"`
-	Message string        `json:"message"`
-	Fix     *string       `json:"fix"` // what to do; null if there is nothing to do
+	Check   string  `json:"check"` // such as database locks
+	Status  Status  `json:"status"`
+	Message string  `json:"message"`
+	Fix     *string `json:"fix"` // what to do; null if there is nothing to do
 }
 
-// FindingStatus is how bad a finding is.
-type FindingStatus string
+// Status is how bad a finding is.
+type Status string
 
 // The statuses of findings. Only Wrong makes the command fail.
 const (
-	FindingOK      FindingStatus = "ok"
-	FindingAdvice  FindingStatus = "advice"  // works, but not as it should in production
-	FindingWrong   FindingStatus = "wrong"   // breaks a guarantee or the service, or will soon
-	FindingUnknown FindingStatus = "unknown" // could not be checked
+	OK      Status = "ok"
+	Advice  Status = "advice"  // works, but not as it should in production
+	Wrong   Status = "wrong"   // breaks a guarantee or the service, or will soon
+	Unknown Status = "unknown" // could not be checked
 )
 
 // Refusal returns the error of a diagnosis that found something wrong, or nil.
 func (d *Diagnosis) Refusal() error {
 	wrong := 0
 	for i := range d.Data {
-		if d.Data[i].Status == FindingWrong {
+		if d.Data[i].Status == Wrong {
 			wrong++
 		}
 	}
@@ -64,17 +66,19 @@ func (d *Diagnosis) Refusal() error {
 
 // doctor collects findings.
 type doctor struct {
-	operator *Operator
-	options  DoctorOptions
+	store    *store.Store
+	url      string // of the database
+	now      func() time.Time
+	options  Options
 	findings []Finding
 }
 
 func (d *doctor) ok(check, format string, args ...any) {
-	d.findings = append(d.findings, Finding{check, FindingOK, fmt.Sprintf(format, args...), nil})
+	d.findings = append(d.findings, Finding{check, OK, fmt.Sprintf(format, args...), nil})
 }
 
 // find adds a finding that is not ok, with what to do.
-func (d *doctor) find(status FindingStatus, check, fix, format string, args ...any) {
+func (d *doctor) find(status Status, check, fix, format string, args ...any) {
 	d.findings = append(d.findings, Finding{check, status, fmt.Sprintf(format, args...), &fix})
 }
 
@@ -89,11 +93,19 @@ const (
 )
 
 // Diagnose checks the settings and the state of an installation. It changes nothing.
-func (o *Operator) Diagnose(ctx context.Context, options DoctorOptions) (Diagnosis, error) {
-	if err := cmp.Or(options.Keep.Validate(), options.Standbys.Validate()); err != nil {
+func Diagnose(ctx context.Context, database config.Database, options Options) (Diagnosis, error) {
+	s, err := process.OpenStore(ctx, database, store.Operator)
+	if err != nil {
 		return Diagnosis{}, err
 	}
-	d := &doctor{operator: o, options: options}
+	defer s.Close()
+	return (&doctor{store: s, url: string(database.DatabaseURL), now: time.Now, options: options}).diagnose(ctx)
+}
+
+func (d *doctor) diagnose(ctx context.Context) (Diagnosis, error) {
+	if err := cmp.Or(d.options.Keep.Validate(), d.options.Standbys.Validate()); err != nil {
+		return Diagnosis{}, err
+	}
 	for _, check := range []func(context.Context){
 		d.checkDatabase, d.checkStandbys, d.checkQueue, d.checkMonitoring, d.checkSite,
 	} {
@@ -107,10 +119,15 @@ func (o *Operator) Diagnose(ctx context.Context, options DoctorOptions) (Diagnos
 	return Diagnosis{d.findings}, nil
 }
 
+// explain returns an error of the database as the operator sees it.
+func (d *doctor) explain(ctx context.Context, err error) error {
+	return process.ExplainDatabase(ctx, d.url, err)
+}
+
 // checkClock compares the clock of a server with that of this machine. took is the duration of the answer, which bounds
 // the error.
 func (d *doctor) checkClock(check, server string, clock time.Time, took time.Duration) {
-	difference := clock.Sub(d.operator.now())
+	difference := clock.Sub(d.now())
 	if difference.Abs() <= maxClockDifference+took {
 		d.ok(check, "The clock of %s differs from the one of this machine by at most %s.", server,
 			(difference.Abs() + took).Round(time.Millisecond))
@@ -120,7 +137,7 @@ func (d *doctor) checkClock(check, server string, clock time.Time, took time.Dur
 	if difference > 0 {
 		direction = "ahead of"
 	}
-	d.find(FindingWrong, check, "Run an NTP client, such as chrony or systemd-timesyncd, on both machines.",
+	d.find(Wrong, check, "Run an NTP client, such as chrony or systemd-timesyncd, on both machines.",
 		"The clock of %s is %s %s the one of this machine.", server, difference.Abs().Round(time.Second), direction)
 }
 
@@ -129,12 +146,12 @@ func (d *doctor) checkCertificate(check, server string, certificate *x509.Certif
 	if certificate == nil {
 		return
 	}
-	ends, left := roomsensor.FormatTime(certificate.NotAfter), certificate.NotAfter.Sub(d.operator.now())
+	ends, left := roomsensor.FormatTime(certificate.NotAfter), certificate.NotAfter.Sub(d.now())
 	if left > certificateNotice {
 		d.ok(check, "The certificate of %s is valid until %s.", server, ends)
 		return
 	}
-	d.find(FindingWrong, check, "Renew it, and check why it was not renewed automatically.",
+	d.find(Wrong, check, "Renew it, and check why it was not renewed automatically.",
 		"The certificate of %s ends at %s.", server, ends)
 }
 

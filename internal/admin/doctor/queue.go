@@ -1,4 +1,4 @@
-package admin
+package doctor
 
 import (
 	"bytes"
@@ -14,6 +14,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"roomsensor/internal/config"
 	"roomsensor/internal/process"
 	"roomsensor/internal/queue"
@@ -26,42 +28,43 @@ const maxLag = 5 * time.Minute
 
 // checkQueue checks NATS and the stream. It creates nothing.
 func (d *doctor) checkQueue(ctx context.Context) {
-	err := connectQueue(d.options.Queue, config.Defaults[config.Stream](), func(q *queue.Queue) error {
-		began := time.Now()
-		info, err := q.Inspect(ctx)
-		switch {
-		case errors.Is(err, queue.ErrNoStream):
-			d.find(FindingWrong, "queue",
-				"Start roomsensor ingest, which creates it. If there was a stream before, find it first, and run "+
-					"roomsensor stream confirm only if it is lost.", "NATS answers, but has no stream %s.", queue.StreamName)
-			return nil
-		case err != nil:
-			return process.ExplainQueue(ctx, err)
-		}
-		d.ok("queue", "NATS answers, and the stream %s has %d uploads (%s).", queue.StreamName, info.Messages,
-			size(int64(info.Bytes))) //nolint:gosec // Fewer than 2^63 bytes.
-		d.checkClock("queue clock", "NATS", info.Clock, time.Since(began)) // Before anything else takes time.
-		d.checkStream(ctx, &info)
-		d.checkBacklog(&info)
-		d.checkReach(&info)
-		d.checkCertificate("queue certificate", "NATS", q.Certificate())
-		return nil
-	})
+	q, conn, err := process.ConnectQueue(d.options.Queue, config.Defaults[config.Stream](), "roomsensor", zerolog.Nop())
 	if err != nil {
-		d.find(FindingWrong, "queue", err.Error(), "NATS cannot be used.")
+		d.find(Wrong, "queue", err.Error(), "NATS cannot be used.")
+		return
 	}
+	defer conn.Close()
+	began := time.Now()
+	info, err := q.Inspect(ctx)
+	switch {
+	case errors.Is(err, queue.ErrNoStream):
+		d.find(Wrong, "queue",
+			"Start roomsensor ingest, which creates it. If there was a stream before, find it first, and run "+
+				"roomsensor stream confirm only if it is lost.", "NATS answers, but has no stream %s.", queue.StreamName)
+		return
+	case err != nil:
+		d.find(Wrong, "queue", process.ExplainQueue(ctx, err).Error(), "NATS cannot be used.")
+		return
+	}
+	d.ok("queue", "NATS answers, and the stream %s has %d uploads (%s).", queue.StreamName, info.Messages,
+		size(int64(info.Bytes))) //nolint:gosec // Fewer than 2^63 bytes.
+	d.checkClock("queue clock", "NATS", info.Clock, time.Since(began)) // Before anything else takes time.
+	d.checkStream(ctx, &info)
+	d.checkBacklog(&info)
+	d.checkReach(&info)
+	d.checkCertificate("queue certificate", "NATS", q.Certificate())
 }
 
 // checkStream checks the rules on which the guarantee of ingest depends (docs/operate/reliability.md).
 func (d *doctor) checkStream(ctx context.Context, info *queue.Info) {
-	recorded, err := d.operator.store.StreamCreated(ctx, queue.StreamName)
+	recorded, err := d.store.StreamCreated(ctx, queue.StreamName)
 	switch {
 	case err != nil: // checkDatabase reports it.
 	case recorded.IsZero():
-		d.find(FindingAdvice, "queue stream",
+		d.find(Advice, "queue stream",
 			"Start a worker, which records it.", "The database has not recorded the stream yet.")
 	case !recorded.Equal(info.Created):
-		d.find(FindingWrong, "queue stream",
+		d.find(Wrong, "queue stream",
 			"Find the stream that was lost (disk, account and NATS_URL of NATS). If it is gone, "+
 				"run roomsensor stream confirm and restart the receivers.",
 			"The database records another stream: uploads that were in that one are missing.")
@@ -69,20 +72,20 @@ func (d *doctor) checkStream(ctx context.Context, info *queue.Info) {
 		d.ok("queue stream", "It is the stream that the database records.")
 	}
 	if info.Settings != nil {
-		d.find(FindingWrong, "queue settings", info.Settings.Error(), "The stream would lose uploads.")
+		d.find(Wrong, "queue settings", info.Settings.Error(), "The stream would lose uploads.")
 	} else {
 		d.ok("queue settings", "The stream keeps uploads in files until workers acknowledge each of them.")
 	}
 	switch {
 	case len(info.Behind) > 0:
-		d.find(FindingWrong, "queue replicas",
+		d.find(Wrong, "queue replicas",
 			"Start these servers. While most of them are missing, the stream accepts no uploads.",
 			"Of %d servers of the stream, these are offline or behind: %s.", info.Servers, strings.Join(info.Behind, ", "))
 	case info.Servers > 0 && info.Replicas == 1:
-		d.find(FindingWrong, "queue replicas", "Set STREAM_REPLICAS to 3 and run roomsensor stream update.",
+		d.find(Wrong, "queue replicas", "Set STREAM_REPLICAS to 3 and run roomsensor stream update.",
 			"NATS is a cluster, but the stream has one copy: it is lost with the disk of its server.")
 	case info.Replicas == 1:
-		d.find(FindingAdvice, "queue replicas",
+		d.find(Advice, "queue replicas",
 			"For production, run NATS as a cluster of three servers (docs/operate/cluster.md).",
 			"The stream has one copy: uploads that are not stored yet are lost with the disk of NATS.")
 	default:
@@ -95,17 +98,17 @@ func (d *doctor) checkBacklog(info *queue.Info) {
 	const check = "queue backlog"
 	of := slices.IndexFunc(info.Consumers, func(c queue.ConsumerInfo) bool { return c.Name == queue.ConsumerName })
 	if of < 0 {
-		d.find(FindingWrong, check,
+		d.find(Wrong, check,
 			"Start roomsensor ingest.", "The stream has no consumer of the workers: nothing is stored.")
 		return
 	}
 	c := &info.Consumers[of]
-	age := d.operator.now().Sub(c.Oldest)
+	age := d.now().Sub(c.Oldest)
 	if c.Oldest.IsZero() || age <= maxLag {
 		d.ok(check, "The workers keep up: %d uploads wait, %d are being stored.", c.Waiting, c.Unacknowledged)
 		return
 	}
-	d.find(FindingWrong, check,
+	d.find(Wrong, check,
 		"Check that workers run and are ready (/readyz, their log), and add workers if they only need "+
 			"longer (docs/operate/scaling.md).",
 		"The oldest upload that is not stored waits for %s; %d uploads wait, %d are held by workers.",
@@ -119,7 +122,7 @@ func (d *doctor) checkReach(info *queue.Info) {
 	held := info.Newest.Sub(info.Oldest)
 	switch {
 	case info.MaxBytes <= 0:
-		d.find(FindingWrong, check, "Set a limit with the NATS command line: nats stream edit UPLOADS --max-bytes 8GiB.",
+		d.find(Wrong, check, "Set a limit with the NATS command line: nats stream edit UPLOADS --max-bytes 8GiB.",
 			"The stream has no size limit: it can fill the disk of NATS.")
 	case held < time.Hour:
 		d.ok(check,
@@ -127,7 +130,7 @@ func (d *doctor) checkReach(info *queue.Info) {
 	default:
 		reach := time.Duration(float64(held) * float64(info.MaxBytes) / float64(info.Bytes))
 		if reach < keep {
-			d.find(FindingWrong, check, "Raise STREAM_MAX_BYTES and run roomsensor stream update, or lower STREAM_KEEP to what "+
+			d.find(Wrong, check, "Raise STREAM_MAX_BYTES and run roomsensor stream update, or lower STREAM_KEEP to what "+
 				"the backup of the database needs.",
 				"At its present rate, the stream (%s) can hold %s of uploads, less than STREAM_KEEP (%s).",
 				size(info.MaxBytes), reach.Round(time.Minute), keep)
@@ -142,7 +145,7 @@ func (d *doctor) checkReach(info *queue.Info) {
 func (d *doctor) checkMonitoring(ctx context.Context) {
 	const check = "queue durability"
 	if d.options.NATSMonitoring == "" {
-		d.find(FindingUnknown, check, "Check that its configuration has sync_interval: always, or set --nats-monitoring-url "+
+		d.find(Unknown, check, "Check that its configuration has sync_interval: always, or set --nats-monitoring-url "+
 			"(NATS_MONITORING_URL).", "NATS shows only on its monitoring port whether it syncs each upload to disk.")
 		return
 	}
@@ -158,10 +161,10 @@ func (d *doctor) checkMonitoring(ctx context.Context) {
 	})
 	switch {
 	case err != nil:
-		d.find(FindingUnknown, check, "Check --nats-monitoring-url (NATS_MONITORING_URL).",
+		d.find(Unknown, check, "Check --nats-monitoring-url (NATS_MONITORING_URL).",
 			"The monitoring port of NATS does not answer: %v.", err)
 	case server.JetStream.Config == nil || !server.JetStream.Config.SyncAlways:
-		d.find(FindingWrong, check,
+		d.find(Wrong, check,
 			"Set sync_interval: always in the jetstream block of its configuration (deploy/nats.conf), and restart it.",
 			"NATS acknowledges uploads before they are on disk: a power cut loses them.")
 	default:
@@ -187,10 +190,10 @@ func (d *doctor) checkHealth(ctx context.Context) {
 	}
 	switch {
 	case err != nil:
-		d.find(FindingUnknown, check, "Check --nats-monitoring-url (NATS_MONITORING_URL).",
+		d.find(Unknown, check, "Check --nats-monitoring-url (NATS_MONITORING_URL).",
 			"The monitoring port of NATS does not answer: %v.", err)
 	case health.Status != "ok":
-		d.find(FindingWrong, check,
+		d.find(Wrong, check,
 			"Read the log of NATS, and check the free space of its disk. After a write error, free space and restart NATS: "+
 				"until then the stream confirms no uploads.", "NATS says that it is not healthy: %s.", health.Error)
 	default:
@@ -202,7 +205,7 @@ func (d *doctor) checkHealth(ctx context.Context) {
 func (d *doctor) checkSite(ctx context.Context) {
 	const check = "public URL"
 	if d.options.PublicURL == "" {
-		d.find(FindingUnknown, check, "Set --public-url (PUBLIC_URL) to the address that clients use.", "It was not given.")
+		d.find(Unknown, check, "Set --public-url (PUBLIC_URL) to the address that clients use.", "It was not given.")
 		return
 	}
 	address := strings.TrimRight(d.options.PublicURL, "/")
@@ -217,14 +220,14 @@ func (d *doctor) checkSite(ctx context.Context) {
 	})
 	switch {
 	case err != nil:
-		d.find(FindingWrong, check,
+		d.find(Wrong, check,
 			"Check the address, the proxy in front of the API, and its certificate (docs/operate/proxies.md).",
 			"The API cannot be reached at %s: %v.", address, err)
 	case !isAPI:
-		d.find(FindingWrong, check, "Check the address and the proxy in front of the API (docs/operate/proxies.md).",
+		d.find(Wrong, check, "Check the address and the proxy in front of the API (docs/operate/proxies.md).",
 			"%s is not the API.", address)
 	case certificate == nil && !isLocal(address):
-		d.find(FindingWrong, check, "Put a proxy with TLS in front of the API (docs/operate/proxies.md).",
+		d.find(Wrong, check, "Put a proxy with TLS in front of the API (docs/operate/proxies.md).",
 			"%s has no TLS: keys cross the network in plain text.", address)
 	default:
 		d.ok(check, "The API answers at %s.", address)
@@ -243,13 +246,13 @@ func (d *doctor) checkUploads(ctx context.Context, address string) {
 		"(docs/operate/proxies.md)."
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(make([]byte, receiver.MaxBody)))
 	if err != nil {
-		d.find(FindingUnknown, check, "Check the address.", "It could not be tried: %v.", err)
+		d.find(Unknown, check, "Check the address.", "It could not be tried: %v.", err)
 		return
 	}
 	r.Header.Set("Expect", "100-continue")
 	response, err := send(r)
 	if err != nil {
-		d.find(FindingUnknown, check, "Check the proxy, and repeat it over a faster connection.",
+		d.find(Unknown, check, "Check the proxy, and repeat it over a faster connection.",
 			"%d MiB could not be sent to %s: %v.", receiver.MaxBody>>20, address, err)
 		return
 	}
@@ -264,9 +267,9 @@ func (d *doctor) checkUploads(ctx context.Context, address string) {
 	case refusal.Error.Code == roomsensor.CodeIngestKeyMissing:
 		d.ok(check, "Uploads of %d MiB reach a receiver at %s.", receiver.MaxBody>>20, address)
 	case response.StatusCode == http.StatusRequestEntityTooLarge:
-		d.find(FindingWrong, check, proxy, "%s refuses uploads of %d MiB.", address, receiver.MaxBody>>20)
+		d.find(Wrong, check, proxy, "%s refuses uploads of %d MiB.", address, receiver.MaxBody>>20)
 	default:
-		d.find(FindingWrong, check, proxy, "No receiver answers at %s: the status is %d.", address, response.StatusCode)
+		d.find(Wrong, check, proxy, "No receiver answers at %s: the status is %d.", address, response.StatusCode)
 	}
 }
 
