@@ -8,6 +8,7 @@
 //	nav.go         the navigation: every page but those of the error codes
 //	page.go        HTML pages: layout, references, texts, error pages
 //	markdown.go    Markdown to HTML: links to files become links to pages; headings and cells of tables
+//	text.go        the Markdown of the pages for programs: llms.txt, links to other Markdown
 //	code.go        blocks of code: samples in several languages, placeholders for the reader's values
 //	highlight.go   the colors of code
 //	search.go      the index for the search, which runs in the browser

@@ -109,7 +109,7 @@ func Handler(o Options) (http.Handler, error) {
 	code := codeRenderer{api: strings.TrimSuffix(o.PublicURL, "/")}
 	s := &site{options: o, files: map[string]*file{}, markdown: newMarkdown(code)}
 	for _, add := range []func() error{
-		s.addNotFound, s.addAssets, s.addDocuments, s.addReferences, s.addTexts, s.addErrors, s.addSearch,
+		s.addNotFound, s.addAssets, s.addDocuments, s.addReferences, s.addTexts, s.addErrors, s.addSearch, s.addIndexes,
 	} {
 		if err := add(); err != nil {
 			return nil, fmt.Errorf("building the docs pages: %w", err)
@@ -155,7 +155,8 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // isFixed reports whether a page keeps the default addresses; see Options.read.
 func isFixed(path string) bool {
-	return strings.HasPrefix(path, prefix+"/operate/") || path == prefix+"/changelog"
+	page := strings.TrimSuffix(path, ".md")
+	return strings.HasPrefix(page, prefix+"/operate") || page == prefix+"/changelog"
 }
 
 // addDocuments adds the OpenAPI documents as YAML and as JSON, and the one that the page of the API shows.
@@ -174,11 +175,11 @@ func (s *site) addDocuments() error {
 			return err
 		}
 		if name == "receiver" {
-			s.search.addOperations("/receiver", "Upload reference", document)
+			s.addOperations("/receiver", "Upload reference", name, document)
 			continue
 		}
 		shorten(document)
-		s.search.addOperations("/reference", "API reference", document)
+		s.addOperations("/reference", "API reference", name, document)
 		if err := s.addJSON("/reference.json", document); err != nil {
 			return err
 		}

@@ -53,7 +53,7 @@ func TestHandler(t *testing.T) {
 	t.Run("serves nothing else", func(t *testing.T) {
 		t.Parallel()
 		for _, path := range []string{
-			"/docs/nothing", "/docs/errors/nothing", "/docs/nothing/", "/docs/guides/paging.md", "/docs/development",
+			"/docs/nothing", "/docs/errors/nothing", "/docs/nothing/", "/docs/guides/nothing.md", "/docs/development",
 			"/docs/assets/swagger-ui-bundle.js.gz", "/docs/web/layout.html", "/docs//", "/docs/../go.mod", "/",
 		} {
 			require.Equal(t, http.StatusNotFound, get(t, path).Code, path)

@@ -140,27 +140,47 @@ var unserved = []string{"conformance.md", "dependencies.md", "development.md"}
 
 // adjustLink makes a link to a file a link to its page. A link to a file that is not served becomes its text.
 func (m *mapper) adjustLink(link *ast.Link) error {
-	target, fragment, _ := strings.Cut(string(link.Destination), "#")
-	if target == "" || strings.Contains(target, "://") {
-		return nil
-	}
-	target = strings.TrimPrefix(path.Join(path.Dir(m.file), target), "../docs/")
-	page, ok := pageOf(target)
-	switch {
-	case ok:
-		link.Destination = []byte(m.up + page)
-		if fragment != "" {
-			link.Destination = append(link.Destination, "#"+fragment...)
-		}
-	case strings.HasPrefix(target, "../") || slices.Contains(unserved, target):
+	page, fragment, to, err := resolveLink(m.file, string(link.Destination))
+	switch to {
+	case toPage:
+		link.Destination = []byte(m.up + page + fragment)
+	case toUnserved:
 		for child := link.FirstChild(); child != nil; child = link.FirstChild() {
 			link.Parent().InsertBefore(link.Parent(), link, child)
 		}
 		link.Parent().RemoveChild(link.Parent(), link)
-	default:
-		return fmt.Errorf("no page for the link %s", link.Destination)
+	case toOther:
 	}
-	return nil
+	return err
+}
+
+// linkTarget is what a link leads to.
+type linkTarget int
+
+const (
+	toOther    linkTarget = iota // the same page, or another host
+	toPage                       // another page
+	toUnserved                   // a file that is not served
+)
+
+// resolveLink returns where a link in a file leads to: the path of a page below /docs, and the fragment with its #.
+func resolveLink(file, destination string) (page, fragment string, to linkTarget, err error) {
+	target, fragment, found := strings.Cut(destination, "#")
+	if target == "" || strings.Contains(target, "://") {
+		return "", "", toOther, nil
+	}
+	if found {
+		fragment = "#" + fragment
+	}
+	target = strings.TrimPrefix(path.Join(path.Dir(file), target), "../docs/")
+	page, ok := pageOf(target)
+	switch {
+	case ok:
+		return page, fragment, toPage, nil
+	case strings.HasPrefix(target, "../") || slices.Contains(unserved, target):
+		return "", "", toUnserved, nil
+	}
+	return "", "", toOther, fmt.Errorf("no page for the link %s", destination)
 }
 
 // adjustHeading gives a heading that begins with an anchor that anchor's id, and adds a link to itself.

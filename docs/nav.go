@@ -19,8 +19,12 @@ type link struct {
 	File  string // Markdown file of the page; empty for other pages
 }
 
-// guidesTitle is the section that the page /guides lists.
-const guidesTitle = "Guides"
+// The titles of sections. The page /guides lists the guides. Operators read the other two.
+const (
+	guidesTitle   = "Guides"
+	operateTitle  = "Operate"
+	runbooksTitle = "Runbooks"
+)
 
 // sections is the navigation. The order of the pages is that of their links to the previous and the next page.
 var sections = []section{
@@ -68,7 +72,7 @@ var sections = []section{
 		{"/glossary", "Glossary", "The terms of the product.", "glossary.md"},
 		{"/architecture", "Architecture", "The way of a reading through the service, and the packages.", "architecture.md"},
 	}},
-	{"Operate", []link{
+	{operateTitle, []link{
 		{"/operate", "Overview", "Guides for those who run the service.", "operate/README.md"},
 		operate("containers", "Containers", "The image, and Compose for evaluation and production."),
 		operate("kubernetes", "Kubernetes", "Manifests, secrets, upgrades and autoscaling."),
@@ -98,7 +102,7 @@ var sections = []section{
 		operate("late-bursts", "Late bursts", "What happens when a fleet comes back late, with figures."),
 		operate("abuse", "Abuse", "What a hostile client cannot do to other teams."),
 	}},
-	{"Runbooks", []link{
+	{runbooksTitle, []link{
 		runbook("RoomsensorAPIErrors", "More than 5 % of the requests to the API fail."),
 		runbook("RoomsensorAPISlow", "1 % of the requests to the API take longer than 2.5 seconds."),
 		runbook("RoomsensorDashboardErrors", "More than 5 % of the requests to the dashboard fail."),

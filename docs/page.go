@@ -24,6 +24,7 @@ type page struct {
 	Contents       []*heading
 	Viewer         *viewer
 	Previous, Next *link
+	Markdown       string // path of its Markdown below /docs; empty if it has none
 }
 
 // viewer is the reference page of one OpenAPI document.
@@ -43,6 +44,9 @@ var layouts = template.Must(template.New("").Funcs(template.FuncMap{
 func (s *site) addPage(path string, p page) error {
 	p.Path, p.Up = path, s.up(path)
 	p.Previous, p.Next = neighbors(path)
+	if s.files[prefix+markdownPath(path)] != nil {
+		p.Markdown = markdownPath(path)
+	}
 	if !s.options.belowAPI() {
 		p.API = s.options.PublicURL
 	}
@@ -133,6 +137,7 @@ func (s *site) addGuides() error {
 	if err != nil {
 		return err
 	}
+	s.addMarkdown("/guides", "# "+guidesTitle+"\n\n"+s.list(sections[i].Pages, s.up("/guides")))
 	return s.addPage("/guides", page{Title: guidesTitle, About: "All guides for users of the API.", Body: body})
 }
 
@@ -147,7 +152,7 @@ func (s *site) text(l link) (*markdownText, error) {
 		return nil, err
 	}
 	s.search.addText(l.Path, m)
-	return m, nil
+	return m, s.linkMarkdown(l, content)
 }
 
 // page returns the page of a text.
@@ -183,6 +188,7 @@ func (s *site) addErrors() error {
 	if err != nil {
 		return err
 	}
+	s.addErrorMarkdown()
 	p := m.page(l)
 	p.Body += table
 	p.Contents = append(p.Contents, &heading{Level: 2, ID: "codes", Text: "Codes"})
@@ -213,6 +219,8 @@ func (s *site) addError(info roomsensor.CodeInfo) error {
 		return err
 	}
 	path := "/errors/" + string(info.Code)
+	s.addMarkdown(path, fmt.Sprintf("# `%s`\n\n%s\n\n## Cause\n\n%s\n\n## Example\n\n```json\n%s```\n\n"+
+		"## What to do\n\n%s\n\n## Retry\n\n%s\n", info.Code, status, info.Cause, example, info.Fix, info.Retry))
 	s.search.add(path, string(info.Code), status, strings.Join([]string{info.Message, info.Cause, info.Fix}, " "))
 	return s.addPage(path, page{Title: string(info.Code), About: info.Cause, Body: body})
 }

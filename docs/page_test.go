@@ -17,6 +17,7 @@ import (
 
 	"roomsensor/docs"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/test/conformance"
 )
 
 var (
@@ -43,10 +44,14 @@ func crawl(t *testing.T) map[string]string {
 	return bodies
 }
 
-// targets resolves the links of a page as a browser does; other files have none.
+// targets resolves the links of a page, or of its Markdown, as a browser does; other files have none.
 func targets(t *testing.T, path, body string) []*url.URL {
 	t.Helper()
-	if !strings.HasPrefix(body, "<!doctype html>") {
+	reference := reference
+	switch {
+	case strings.HasSuffix(path, ".md"):
+		body, reference = fenced.ReplaceAllString(body, ""), markdownLink
+	case !strings.HasPrefix(body, "<!doctype html>"):
 		return nil
 	}
 	base, err := url.Parse("http://host" + path)
@@ -69,7 +74,7 @@ func targets(t *testing.T, path, body string) []*url.URL {
 
 // forOperators reports whether a page may name other hosts, such as the documentation of KEDA.
 func forOperators(path string) bool {
-	return strings.HasPrefix(path, "/docs/operate/") || path == "/docs/changelog"
+	return strings.HasPrefix(path, "/docs/operate") || strings.TrimSuffix(path, ".md") == "/docs/changelog"
 }
 
 func TestLinks(t *testing.T) {
@@ -79,6 +84,9 @@ func TestLinks(t *testing.T) {
 		t.Parallel()
 		for path, body := range bodies {
 			for _, target := range targets(t, path, body) {
+				if page, ok := strings.CutSuffix(target.Path, ".md"); ok {
+					target.Path = strings.TrimSuffix(page, "/quickstart") // The fragments of Markdown are those of its page.
+				}
 				if target.Fragment != "" {
 					id := `id="` + target.Fragment + `"`
 					require.Positive(t, strings.Count(bodies[target.Path], id), "%s links to %s", path, target)
@@ -95,6 +103,35 @@ func TestLinks(t *testing.T) {
 			require.Contains(t, bodies, pageOf(name), "add %s to the navigation", name)
 		}
 	})
+}
+
+// TestMarkdownPages checks that every page is Markdown too.
+func TestMarkdownPages(t *testing.T) {
+	t.Parallel()
+	bodies := crawl(t)
+	conformance.Covers(t, "A22.1")
+	index, full := get(t, "/docs/llms.txt").Body.String(), get(t, "/docs/llms-full.txt").Body.String()
+	for path, body := range bodies {
+		if !strings.HasPrefix(body, "<!doctype html>") {
+			continue
+		}
+		markdown := path + ".md"
+		if path == "/docs" {
+			markdown = "/docs/quickstart.md"
+		}
+		text := bodies[markdown]
+		require.Regexp(t, "^# ", text, path)
+		for _, target := range targets(t, markdown, text) {
+			require.Regexp(t, `\.(md|yaml)$`, target.Path, markdown)
+		}
+		if path == "/docs/guides" || strings.HasPrefix(path, "/docs/errors/") {
+			continue // Their indexes list them.
+		}
+		require.Contains(t, index, docsURL+strings.TrimPrefix(markdown, "/docs")+"): ")
+		require.Equal(t, !strings.HasPrefix(path, "/docs/operate"), strings.Contains(full, text), path)
+	}
+	require.Contains(t, full, publicURL+"/v1/")
+	require.NotContains(t, full, "127.0.0.1:8080")
 }
 
 // TestHosts checks that no page names another host. The viewer's own files may: the policy of its page keeps them from
@@ -117,12 +154,14 @@ func TestHosts(t *testing.T) {
 }
 
 var (
-	code        = regexp.MustCompile(`(?s)<code class="language-.*?</code>`)
-	placeholder = regexp.MustCompile(`<span class="fill" data-field="(key|device|ingest|unit)">YOUR_[A-Z_]+</span>`)
-	language    = regexp.MustCompile(`<div class="sample" data-language="([^"]*)">`)
-	meta        = regexp.MustCompile(`<meta name="description" content="([^"]+)">`)
-	title       = regexp.MustCompile(`<title>([^<]+) · roomsensor</title>`)
-	next        = regexp.MustCompile(`<a class="next" rel="next" href="([^"]*)">`)
+	code         = regexp.MustCompile(`(?s)<code class="language-.*?</code>`)
+	placeholder  = regexp.MustCompile(`<span class="fill" data-field="(key|device|ingest|unit)">YOUR_[A-Z_]+</span>`)
+	language     = regexp.MustCompile(`<div class="sample" data-language="([^"]*)">`)
+	meta         = regexp.MustCompile(`<meta name="description" content="([^"]+)">`)
+	title        = regexp.MustCompile(`<title>([^<]+) · roomsensor</title>`)
+	fenced       = regexp.MustCompile("(?ms)^ *```.*?^ *```")
+	markdownLink = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	next         = regexp.MustCompile(`<a class="next" rel="next" href="([^"]*)">`)
 )
 
 // submatches returns the first group of each match.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -38,20 +39,28 @@ func (x *searchIndex) addText(path string, m *markdownText) {
 	}
 }
 
-// addOperations adds the operations that a reference page shows of an OpenAPI document.
-func (x *searchIndex) addOperations(path, page string, document map[string]any) {
+// addOperations adds the operations that a reference page shows of an OpenAPI document to the search and to the
+// Markdown of the page.
+func (s *site) addOperations(path, page, name string, document map[string]any) {
+	linked := regexp.MustCompile(`\]\(` + regexp.QuoteMeta(s.options.localize(defaultDocsURL)) + `(/[^)#\s]+)`)
+	var markdown strings.Builder
+	fmt.Fprintf(&markdown, "# %s\n\nParameters, bodies and responses are in [%s.yaml](%s/%[2]s.yaml).\n",
+		page, name, s.up(path))
 	paths := child(document, "paths")
 	for _, route := range slices.Sorted(maps.Keys(paths)) {
 		for _, method := range slices.Sorted(maps.Keys(child(paths, route))) {
 			o := child(paths, route, method)
 			tags, _ := o["tags"].([]any)
 			description, _ := o["description"].(string) // Some have none.
-			x.entries = append(x.entries, searchEntry{
+			entry := searchEntry{
 				URL: fmt.Sprintf("%s#/%v/%v", path, tags[0], o["operationId"]), Page: page,
 				Heading: strings.ToUpper(method) + " " + route, Text: fmt.Sprintf("%v. %s", o["summary"], description),
-			})
+			}
+			s.search.entries = append(s.search.entries, entry)
+			fmt.Fprintf(&markdown, "\n## %s\n\n%s\n", entry.Heading, entry.Text)
 		}
 	}
+	s.addMarkdown(path, linked.ReplaceAllString(markdown.String(), "]("+s.up(path)+"$1.md"))
 }
 
 // addSearch adds the index. It comes last, after all pages.
