@@ -47,6 +47,7 @@ var sections = []section{
 		guide("command-line", "Command line", "Read and export readings of any period with the program roomsensor."),
 		guide("clients", "Go and generated clients", "Use the Go client, or generate one for another language."),
 		guide("recipes", "Recipes", "Programs for DuckDB, a mail about last night, plots in Python and R, and Grafana."),
+		guide("prometheus", "Prometheus", "Scrape the newest values of all rooms, and be alerted."),
 		guide("dashboard", "Use the dashboard", "The pages for coaches and managers, task by task."),
 		guide("nights", "Nights", "What the air of the rooms was like at night: the verdict, its limits, and the values."),
 		guide("idempotency", "Changes and idempotency", "Rename and tag devices, with retries that are safe."),

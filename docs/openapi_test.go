@@ -40,7 +40,7 @@ func TestOperations(t *testing.T) {
 	for _, path := range []string{
 		"/team", "/devices", "/devices/current", "/devices/{device_id}",
 		"/devices/{device_id}/assignments", "/devices/{device_id}/readings", "/devices/{device_id}/gaps", "/coverage",
-		"/readings.csv", "/readings.parquet", "/readings/changes",
+		"/metrics", "/readings.csv", "/readings.parquet", "/readings/changes",
 		"/devices/{device_id}/aggregates", "/aggregates.csv",
 	} {
 		expected["GET "+path], expected["HEAD "+path] = true, true
@@ -212,6 +212,7 @@ var operationCodes = map[string]map[string]string{
 	"GET /coverage": {
 		"400": "validation_failed time_range_invalid time_range_too_wide cursor_invalid cursor_team_mismatch",
 	},
+	"GET /metrics": {"400": "validation_failed"},
 	"GET /readings.csv": {
 		"400": "validation_failed time_range_invalid time_range_too_wide",
 		"404": "device_not_found assignment_not_found",

@@ -131,7 +131,7 @@ func TestMarkdownPages(t *testing.T) {
 		require.Equal(t, !strings.HasPrefix(path, "/docs/operate"), strings.Contains(full, text), path)
 	}
 	require.Contains(t, full, publicURL+"/v1/")
-	require.NotContains(t, full, "127.0.0.1:8080")
+	require.NotContains(t, full, "http://127.0.0.1:8080")
 }
 
 // TestHosts checks that no page names another host. The viewer's own files may: the policy of its page keeps them from

@@ -121,6 +121,7 @@ func (f *fixture) operations(t *testing.T) []operation {
 		"/devices/{device_id}/readings":    {"path id", "window", "cursor", "device", "assignment"},
 		"/devices/{device_id}/gaps":        {"path id", "window", "cursor", "device", "assignment"},
 		"/coverage":                        {"window", "cursor"},
+		"/metrics":                         {"parameter"},
 		"/readings/changes":                {"since", "cursor", "devices"},
 		"/devices/{device_id}/aggregates":  {"path id", "buckets", "cursor", "device", "assignment"},
 	} {

@@ -46,6 +46,7 @@ func (s *server) routes() []route {
 		{"/devices/:device_id/gaps", s.listGaps},
 		{"/coverage", s.listCoverage},
 		{"/devices/:device_id/aggregates", s.listAggregates},
+		{"/metrics", s.getMetrics},
 	}
 	exports := []read{
 		{"/" + readingsCSV, s.exportReadings(export.ReadingsCSV)},

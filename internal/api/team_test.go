@@ -62,6 +62,9 @@ var probes = map[string][]string{
 	"GET /coverage": {
 		"/coverage?cursor={cursor}", "/coverage?metadata.site={tag}", "/coverage?metadata.{tag}=x", "/coverage?device_id={device}",
 	},
+	"GET /metrics": {
+		"/metrics?metadata.site={tag}", "/metrics?metadata.{tag}=x", "/metrics?labels={tag}", "/metrics?device_id={device}",
+	},
 	"GET /readings/changes": {
 		"/readings/changes?devices={device}", "/readings/changes?devices={own},{device}", "/readings/changes?devices={hardware}",
 		"/readings/changes?cursor={cursor}", "/readings/changes?cursor={cursor}&devices={device}", "/readings/changes?metadata.site={tag}&devices={device}",
@@ -108,7 +111,7 @@ var idParameters = map[string]string{
 }
 
 var otherParameters = []string{
-	"from", "to", "last", "limit", "shape", "min", "interval", "time_zone", "fill", "metrics", "columns", "include", "since", "wait", "key",
+	"max_age", "labels", "from", "to", "last", "limit", "shape", "min", "interval", "time_zone", "fill", "metrics", "columns", "include", "since", "wait", "key",
 	"If-None-Match",
 }
 

@@ -83,9 +83,18 @@ func NotModified(w http.ResponseWriter, r *http.Request, tag string) bool {
 	return true
 }
 
-// WriteCoded answers with 200 and a JSON body in a coding.
+// WriteText answers a GET or HEAD with 200 and a text of another type than JSON, compressed if the client accepts it
+// (decision 33), or with 304 (decision 42).
+func WriteText(w http.ResponseWriter, r *http.Request, contentType string, body []byte) error {
+	w.Header().Set("Content-Type", contentType)
+	return writeIfChanged(w, r, body, EntityTag(body), ChooseCoding(w, r))
+}
+
+// WriteCoded answers with 200 and a body in a coding. It is JSON, unless the header says otherwise.
 func WriteCoded(w http.ResponseWriter, r *http.Request, body []byte, coding compress.Coding) error {
-	w.Header().Set("Content-Type", ContentType)
+	if w.Header().Get("Content-Type") == "" {
+		w.Header().Set("Content-Type", ContentType)
+	}
 	if coding != compress.Identity {
 		w.Header().Set("Content-Encoding", string(coding))
 	}

@@ -26,12 +26,12 @@ func ParseMinGap(text *string) (time.Duration, error) {
 	if text == nil {
 		return BucketLength, nil
 	}
-	n, unit, ok := splitLength(*text)
-	if !ok || n < 1 || n > uint64(MaxMinGap/unit) { //nolint:gosec // Both are positive.
+	shortest, ok := parseLength(*text, MaxMinGap)
+	if !ok {
 		return 0, Invalid(minParameter, "min must be a whole number above 0 followed by m, h or d, at most "+
 			strconv.Itoa(int(MaxMinGap/(24*time.Hour)))+"d, for example min=1h.")
 	}
-	return time.Duration(n) * unit, nil //nolint:gosec // Not more than MaxMinGap.
+	return shortest, nil
 }
 
 // GapSearch finds the gaps of a device, the newest first. A gap is a longest run of consecutive expected buckets

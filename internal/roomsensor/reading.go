@@ -80,6 +80,20 @@ func ParseMetrics(text *string) ([]Metric, error) {
 	return slices.DeleteFunc(selected, func(m Metric) bool { return !found[m] }), nil
 }
 
+// ParseMaxAge parses the parameter max_age, the greatest age of the newest values of GET /metrics: 5m to 24h, 15m if it
+// was not sent (A20.1). Its error is validation_failed.
+func ParseMaxAge(text *string) (time.Duration, error) {
+	const usual, longest = 15 * time.Minute, 24 * time.Hour
+	if text == nil {
+		return usual, nil
+	}
+	age, ok := parseLength(*text, longest)
+	if !ok || age < BucketLength {
+		return 0, Invalid("max_age", "max_age must be 5m to 24h, a whole number followed by m or h, for example max_age=30m.")
+	}
+	return age, nil
+}
+
 // Values holds the metrics of one measurement, each of which may be absent (spec 1, convention 2). The zero Values has
 // none. Two Values are equal by == if and only if they hold the same metrics with the same numbers.
 type Values struct {

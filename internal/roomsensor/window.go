@@ -177,6 +177,15 @@ func splitLength(text string) (n uint64, unit time.Duration, ok bool) {
 	return n, unit, ok
 }
 
+// parseLength parses a positive length of time that is at most longest.
+func parseLength(text string, longest time.Duration) (time.Duration, bool) {
+	n, unit, ok := splitLength(text)
+	if !ok || n < 1 || n > uint64(longest/unit) { //nolint:gosec // Both are positive.
+		return 0, false
+	}
+	return time.Duration(n) * unit, true //nolint:gosec // Not more than longest.
+}
+
 func (r WindowRule) isLast(text string) bool {
 	_, err := r.parseLast(text)
 	return err == nil
