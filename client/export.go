@@ -39,7 +39,23 @@ type ExportQuery struct {
 	ColumnIDs bool
 	// IngestedAt adds the column ingested_at to the shape Long: when a reading was stored.
 	IngestedAt bool
+	// Assignment adds the columns assignment_id, label and external_ref to the shape Long: those of the assignment that
+	// held the device.
+	Assignment bool
+	// TimeZone adds the column local_time, in the zone with this IANA name.
+	TimeZone string
+	// Excel writes a CSV for spreadsheets. Empty means that it does not.
+	Excel Excel
 }
+
+// Excel is how a CSV is written for spreadsheets: with a byte order mark, and with local_time, which has no offset.
+type Excel string
+
+// The forms. A language with decimal commas needs ExcelComma, which also has semicolons between cells.
+const (
+	ExcelPoint Excel = "true"
+	ExcelComma Excel = "comma"
+)
 
 func (q ExportQuery) values() (url.Values, error) {
 	v := url.Values{}
@@ -52,8 +68,19 @@ func (q ExportQuery) values() (url.Values, error) {
 	if q.ColumnIDs {
 		v.Set("columns", "id")
 	}
+	var included []string
 	if q.IngestedAt {
-		v.Set("include", "ingested_at")
+		included = append(included, "ingested_at")
+	}
+	if q.Assignment {
+		included = append(included, "assignment")
+	}
+	addList(v, "include", included)
+	if q.TimeZone != "" {
+		v.Set("time_zone", q.TimeZone)
+	}
+	if q.Excel != "" {
+		v.Set("excel", string(q.Excel))
 	}
 	return v, q.Window.add(v)
 }
@@ -103,8 +130,9 @@ func (c *Client) ExportCSV(ctx context.Context, q ExportQuery) (*Export, error) 
 	return e, err
 }
 
-// ExportParquet requests the readings of many devices as an Apache Parquet file, in the same order as ExportCSV. Shape,
-// ColumnIDs and IngestedAt do not apply, and are refused. The caller reads and closes the export.
+// ExportParquet requests the readings of many devices as an Apache Parquet file, in the same order as ExportCSV. Only
+// Window, Devices, Metadata, Metrics and TimeZone apply; the others are refused. The caller reads and closes the
+// export.
 func (c *Client) ExportParquet(ctx context.Context, q ExportQuery) (*Export, error) {
 	v, err := q.values()
 	if err != nil {

@@ -39,6 +39,9 @@ type Request struct {
 	Wide       bool              `json:"wide,omitempty"`       // CSV only: one row per bucket, columns per device
 	ColumnIDs  bool              `json:"column_ids,omitempty"` // wide shape: name the columns after the ids of devices
 	IngestedAt bool              `json:"ingested_at,omitzero"` // CSV, long shape: add the column ingested_at
+	Assignment bool              `json:"assignment,omitzero"`  // CSV, long shape: add the columns of the assignment
+	TimeZone   string            `json:"time_zone,omitzero"`   // IANA name; adds the column local_time
+	Excel      client.Excel      `json:"excel,omitzero"`       // CSV only: for spreadsheets
 	Format     Format            `json:"format"`
 	ByMonth    bool              `json:"by_month,omitempty"` // one file per month (UTC)
 }
@@ -159,10 +162,10 @@ func (r *Request) validate() error {
 		return RequestError("The end of the window must be later than its start")
 	case r.Format != CSV && r.Format != Parquet:
 		return RequestError("The format must be csv or parquet")
-	case r.Format == Parquet && (r.Wide || r.ColumnIDs || r.IngestedAt):
-		return RequestError("Parquet has the long shape only, always with ingested_at")
-	case r.Wide && r.IngestedAt:
-		return RequestError("The wide shape cannot have ingested_at")
+	case r.Format == Parquet && (r.Wide || r.ColumnIDs || r.IngestedAt || r.Assignment || r.Excel != ""):
+		return RequestError("Parquet has the long shape only, always with ingested_at and without the assignment")
+	case r.Wide && (r.IngestedAt || r.Assignment):
+		return RequestError("The wide shape has neither ingested_at nor the assignment")
 	case r.ColumnIDs && !r.Wide:
 		return RequestError("The names of columns can be chosen in the wide shape only")
 	}
@@ -207,6 +210,9 @@ func (r *Request) differs(o *Request) (fields []string) {
 		{"shape", r.Wide == o.Wide},
 		{"columns", r.ColumnIDs == o.ColumnIDs},
 		{"ingested_at", r.IngestedAt == o.IngestedAt},
+		{"assignment", r.Assignment == o.Assignment},
+		{"time_zone", r.TimeZone == o.TimeZone},
+		{"excel", r.Excel == o.Excel},
 		{"format", r.Format == o.Format},
 	} {
 		if !field.same {

@@ -337,8 +337,7 @@ func (r *records) copyBucket(out io.Writer, bucket []byte) error {
 
 // bucket returns the first cell, bucket_at, which sorts like the time.
 func (r *records) bucket() []byte {
-	cell, _, _ := bytes.Cut(r.record, []byte{','})
-	return cell
+	return r.record[:max(0, bytes.IndexAny(r.record, ",;\n"))]
 }
 
 // finish moves a complete output file to its name. It does nothing if that has happened already.

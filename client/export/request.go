@@ -17,7 +17,8 @@ func (r *runner) request(ctx context.Context, s segment, group int) (*client.Exp
 	request := &r.plan.Request
 	q := client.ExportQuery{
 		Window: client.Between(s.From, s.To), Devices: r.plan.Groups[group], Metrics: request.Metrics,
-		ColumnIDs: request.ColumnIDs, IngestedAt: request.IngestedAt,
+		ColumnIDs: request.ColumnIDs, IngestedAt: request.IngestedAt, Assignment: request.Assignment,
+		TimeZone: request.TimeZone, Excel: request.Excel,
 	}
 	if request.Wide {
 		q.Shape = client.Wide

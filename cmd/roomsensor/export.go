@@ -19,21 +19,23 @@ import (
 
 type exportCmd struct {
 	config.Client
-	From       *cli.Instant     `help:"Start of the period. --from or --last is required." implied:"none" placeholder:"TIME"`
-	To         *cli.Instant     `help:"End of the period, which is not part of it." implied:"now" placeholder:"TIME"`
-	Last       *config.Duration `help:"Length of the period up to now, such as 24h, 90d or 730d." implied:"none" placeholder:"DURATION"`
-	Devices    []string         `help:"Ids of devices, separated by commas, or the name of one device; can be repeated. Without it, all devices." placeholder:"DEVICE" sep:"none"`
-	Metadata   []tag            `help:"Only devices with this metadata entry; can be repeated." placeholder:"KEY=VALUE" sep:"none"`
-	Metrics    []string         `help:"Only these metrics, separated by commas." placeholder:"METRIC"`
-	Shape      string           `default:"long" enum:"long,wide" help:"Shape of a CSV: long has a row per reading, wide a row per time with columns for each device." placeholder:"SHAPE"`
-	Columns    string           `default:"name" enum:"name,id" help:"Names of the columns of the wide shape: from the names or the ids of the devices." placeholder:"COLUMNS"`
-	IngestedAt bool             `help:"Add the column ingested_at to the long shape."`
-	Format     string           `default:"auto" enum:"auto,csv,parquet" help:"Format; auto follows the extension of the output, and is csv for a directory." placeholder:"FORMAT"`
-	Output     string           `help:"File to write; with --by-month, the directory." placeholder:"PATH" required:"" short:"o"`
-	ByMonth    bool             `help:"Write one file per month (UTC)."`
-	Overwrite  bool             `help:"Replace existing files."`
-	Restart    bool             `help:"Discard an interrupted export of the same output, and begin again."`
-	Parallel   int              `default:"4" help:"Number of simultaneous requests, 1 to 8." placeholder:"N"`
+	From      *cli.Instant     `help:"Start of the period. --from or --last is required." implied:"none" placeholder:"TIME"`
+	To        *cli.Instant     `help:"End of the period, which is not part of it." implied:"now" placeholder:"TIME"`
+	Last      *config.Duration `help:"Length of the period up to now, such as 24h, 90d or 730d." implied:"none" placeholder:"DURATION"`
+	Devices   []string         `help:"Ids of devices, separated by commas, or the name of one device; can be repeated. Without it, all devices." placeholder:"DEVICE" sep:"none"`
+	Metadata  []tag            `help:"Only devices with this metadata entry; can be repeated." placeholder:"KEY=VALUE" sep:"none"`
+	Metrics   []string         `help:"Only these metrics, separated by commas." placeholder:"METRIC"`
+	Shape     string           `default:"long" enum:"long,wide" help:"Shape of a CSV: long has a row per reading, wide a row per time with columns for each device." placeholder:"SHAPE"`
+	Columns   string           `default:"name" enum:"name,id" help:"Names of the columns of the wide shape: from the names or the ids of the devices." placeholder:"COLUMNS"`
+	Include   []string         `help:"Columns to add to the long shape, separated by commas: ingested_at, assignment." placeholder:"COLUMN"`
+	TimeZone  string           `help:"Add the column local_time, in the time zone with this IANA name, such as Europe/Berlin." implied:"none" name:"time-zone" placeholder:"ZONE"`
+	Excel     client.Excel     `default:"" enum:",true,comma" help:"Write a CSV for spreadsheets: true, or comma for a language with decimal commas." placeholder:"FORM"`
+	Format    string           `default:"auto" enum:"auto,csv,parquet" help:"Format; auto follows the extension of the output, and is csv for a directory." placeholder:"FORMAT"`
+	Output    string           `help:"File to write; with --by-month, the directory." placeholder:"PATH" required:"" short:"o"`
+	ByMonth   bool             `help:"Write one file per month (UTC)."`
+	Overwrite bool             `help:"Replace existing files."`
+	Restart   bool             `help:"Discard an interrupted export of the same output, and begin again."`
+	Parallel  int              `default:"4" help:"Number of simultaneous requests, 1 to 8." placeholder:"N"`
 }
 
 // maxParallel is the number of exports that a service runs at once at least, of all keys (decision 32 f).
@@ -82,21 +84,31 @@ func (c *exportCmd) Run(ctx context.Context, t *cli.Terminal) error {
 func (c *exportCmd) request() (export.Request, error) {
 	r := export.Request{
 		From: c.From.Optional(), To: c.To.Optional(), Last: cli.OrZero(c.Last), ByMonth: c.ByMonth, Format: c.format(),
-		Wide: c.Shape == "wide", ColumnIDs: c.Shape == "wide" && c.Columns == "id", IngestedAt: c.IngestedAt,
+		Wide: c.Shape == "wide", ColumnIDs: c.Shape == "wide" && c.Columns == "id", TimeZone: c.TimeZone, Excel: c.Excel,
+	}
+	for _, column := range c.Include {
+		switch column {
+		case "ingested_at":
+			r.IngestedAt = true
+		case "assignment":
+			r.Assignment = true
+		default:
+			return r, cli.Usagef("--include must be ingested_at, assignment, or both separated by a comma.")
+		}
 	}
 	switch {
 	case r.Last > 0 && (r.From != nil || r.To != nil):
 		return r, cli.Usagef("--last cannot be combined with --from and --to. Omit one of them.")
 	case r.Last == 0 && r.From == nil:
 		return r, cli.Usagef("Specify the period: give --from, or --last.")
-	case r.Wide && r.IngestedAt:
-		return r, cli.Usagef("--ingested-at cannot be combined with --shape wide. Omit one of them.")
+	case r.Wide && len(c.Include) > 0:
+		return r, cli.Usagef("--include cannot be combined with --shape wide. Omit one of them.")
 	case !r.Wide && c.Columns == "id":
 		return r, cli.Usagef("--columns id needs --shape wide.")
 	case r.Format == "":
 		return r, cli.Usagef("--output %s does not end in .csv or .parquet. Give such a name, or --format.", c.Output)
-	case r.Format == export.Parquet && (r.Wide || r.IngestedAt):
-		return r, cli.Usagef("Parquet has the long shape only, always with ingested_at. Omit --shape and --ingested-at.")
+	case r.Format == export.Parquet && (r.Wide || len(c.Include) > 0 || r.Excel != ""):
+		return r, cli.Usagef("Parquet has the long shape only, always with ingested_at. Omit --shape, --include and --excel.")
 	}
 	var err error
 	if r.Metrics, err = metricNames(c.Metrics); err != nil {

@@ -12,12 +12,11 @@ import (
 	"roomsensor/internal/httpedge"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/roomsensor/aggregate"
-	"roomsensor/internal/timezone"
 )
 
 const (
 	intervalParameter = "interval"
-	timeZoneParameter = "time_zone"
+	timeZoneParameter = httpedge.TimeZoneParameter
 )
 
 // aggregateRequest has the parameters that both forms of aggregates share (A1, A2).
@@ -37,7 +36,7 @@ func (s *server) readAggregateRequest(q httpedge.Query) (r aggregateRequest, err
 		}
 		windows = r.interval.Windows()
 	}
-	if r.zone, err = readTimeZone(q.Get(timeZoneParameter)); err != nil {
+	if r.zone, err = httpedge.ReadTimeZone(q.Get(timeZoneParameter)); err != nil {
 		return r, err
 	}
 	if r.metrics, err = roomsensor.ParseMetrics(q.Get(metricsParameter)); err != nil {
@@ -46,20 +45,6 @@ func (s *server) readAggregateRequest(q httpedge.Query) (r aggregateRequest, err
 	r.times, err = httpedge.ReadTimeRange(q, windows, s.now())
 	r.times.Window = roomsensor.Expressible(r.times.Window)
 	return r, err
-}
-
-// readTimeZone reads the parameter time_zone (A1.3).
-func readTimeZone(text *string) (*time.Location, error) {
-	if text == nil {
-		return time.UTC, nil
-	}
-	zone, ok := timezone.Load(*text)
-	if !ok {
-		return nil, roomsensor.Invalid(timeZoneParameter,
-			"time_zone must be the IANA name of a time zone in its exact letter case, for example Europe/Berlin. "+
-				strings.TrimSpace(httpedge.DidYouMean(httpedge.Closest(*text, timezone.Names()))))
-	}
-	return zone, nil
 }
 
 // filters returns the parameters that a cursor keeps, in one form for each meaning.
@@ -92,7 +77,7 @@ const maxAggregateBytes = 1 << 10
 // readAggregates reads a page. The store may end it early.
 func (s *server) readAggregates(ctx context.Context, c *call, p *page) error {
 	interval := aggregate.Interval(p.State.Filters[intervalParameter])
-	zone, err := readTimeZone(new(p.State.Filters[timeZoneParameter]))
+	zone, err := httpedge.ReadTimeZone(new(p.State.Filters[timeZoneParameter]))
 	if err != nil {
 		return err // The cursor has a zone that this version does not know.
 	}

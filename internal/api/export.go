@@ -51,7 +51,7 @@ func (s *server) sendExport(ctx context.Context, c *call, r *export.Request) (er
 // readAggregateExport reads the parameters of GET /aggregates.csv, each by its own rule.
 func (s *server) readAggregateExport(c *call) (*export.Request, error) {
 	q, err := c.query(intervalParameter, timeZoneParameter, metricsParameter, fromParameter, toParameter, lastParameter,
-		assignmentParameter, devicesParameter, metadataPrefix, fillParameter, keyParameter)
+		assignmentParameter, devicesParameter, metadataPrefix, fillParameter, export.ExcelParameter, keyParameter)
 	if err != nil {
 		return nil, err
 	}
@@ -63,6 +63,9 @@ func (s *server) readAggregateExport(c *call) (*export.Request, error) {
 		Format: export.AggregatesCSV, Times: asked.times, Metrics: asked.metrics, Interval: asked.interval, Zone: asked.zone,
 	}
 	if r.Devices, err = httpedge.ReadDevices(q); err != nil {
+		return nil, err
+	}
+	if err := r.ReadLocal(q); err != nil {
 		return nil, err
 	}
 	switch text := q.Get(fillParameter); {

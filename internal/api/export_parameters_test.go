@@ -1,10 +1,12 @@
 package api_test
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/parquet-go/parquet-go"
 	"github.com/stretchr/testify/require"
 
 	"roomsensor/internal/roomsensor"
@@ -112,14 +114,18 @@ func (f *fixture) testCSVColumns(t *testing.T) {
 
 func (f *fixture) testCSVInclude(t *testing.T) {
 	t.Parallel()
-	conformance.Covers(t, "A6.4")
+	conformance.Covers(t, "A6.4", "A18.3")
 	for _, query := range []string{"?include=ingested_at", "?shape=long&include=ingested_at"} {
 		requireGolden(t, "long_ingested.csv.golden", f.get(t, "/readings.csv"+query).requireOK(t).body)
 	}
 	columns, _ := f.export(t, "?include=ingested_at&last=1m")
 	require.Equal(t, "ingested_at", columns[len(columns)-1], "without rows too")
+	f.addAssignment(t, testID(0xde, 3), testID(0xa5, 2), start.Add(-time.Hour), new(start.Add(-5*time.Minute)))
+	f.addAssignment(t, testID(0xde, 3), testID(0xa5, 3), start.Add(-5*time.Minute), nil)
+	f.exec(t, `UPDATE assignments SET label = 'A, "B"', external_ref = '=crm' WHERE id = $1`, testID(0xa5, 3))
+	requireGolden(t, "long_assignment.csv.golden", f.get(t, "/readings.csv?metrics=co2_ppm&include=assignment,ingested_at").requireOK(t).body)
 	for _, query := range []string{
-		"include=", "include=Ingested_at", "include=measured_at", "include=ingested_at,ingested_at", "shape=wide&include=ingested_at",
+		"include=assignment,", "shape=wide&include=assignment", "include=", "include=Ingested_at", "include=measured_at", "include=ingested_at,ingested_at", "shape=wide&include=ingested_at",
 	} {
 		f.get(t, "/readings.csv?"+query).requireInvalid(t, "include")
 	}
@@ -128,4 +134,41 @@ func (f *fixture) testCSVInclude(t *testing.T) {
 	f.exec(t, `UPDATE readings SET ingested_at = $1 WHERE co2_ppm = 3`, at)
 	_, records := f.export(t, "?include=ingested_at&devices="+testID(0xde, 3).String())
 	require.Equal(t, "2026-11-20T09:59:59.999999Z", records[0]["ingested_at"])
+}
+
+// TestLocalTime checks the column local_time and the CSV for spreadsheets, over the end of summer time in Berlin.
+func TestLocalTime(t *testing.T) {
+	t.Parallel()
+	conformance.Covers(t, "A19.1", "A19.2")
+	f := setup(t)
+	f.nameDevice(t, deviceID, "Gym; A")
+	f.exec(t, `INSERT INTO readings (device_id, bucket_at, co2_ppm, temp_c) VALUES
+		($1, '2026-10-25 00:30Z', 600.5, -0.5), ($1, '2026-10-25 01:30Z', 601, NULL)`, deviceID)
+	const window = "from=2026-10-24T22:00:00Z&to=2026-10-25T23:00:00Z&metrics=co2_ppm,temp_c"
+	for name, path := range map[string]string{
+		"long": "/readings.csv?time_zone=Europe/Berlin&", "wide": "/readings.csv?shape=wide&time_zone=Europe/Berlin&excel=true&",
+		"comma": "/readings.csv?excel=comma&", "aggregates": "/aggregates.csv?interval=1d&time_zone=Europe/Berlin&excel=comma&",
+	} {
+		requireGolden(t, "local_"+name+".csv.golden", f.get(t, path+window).requireOK(t).body)
+	}
+	file := f.get(t, "/readings.parquet?time_zone=Europe/Berlin&"+window).requireOK(t).body
+	type row struct {
+		BucketAt  int64  `parquet:"bucket_at,timestamp(microsecond)"`
+		LocalTime string `parquet:"local_time"`
+		DeviceID  string `parquet:"device_id"`
+		Name      string `parquet:"display_name,optional"`
+	}
+	rows, err := parquet.Read[row](bytes.NewReader(file), int64(len(file)))
+	require.NoError(t, err)
+	first, second := time.Date(2026, 10, 25, 0, 30, 0, 0, time.UTC).UnixMicro(), time.Date(2026, 10, 25, 1, 30, 0, 0, time.UTC).UnixMicro()
+	require.Equal(t, []row{
+		{first, "2026-10-25T02:30:00+02:00", deviceID.String(), "Gym; A"},
+		{second, "2026-10-25T02:30:00+01:00", deviceID.String(), "Gym; A"},
+	}, rows)
+	for _, path := range []string{"/readings.csv?", "/readings.parquet?", "/aggregates.csv?interval=1h&"} {
+		f.get(t, path+"time_zone=CET1").requireInvalid(t, "time_zone")
+	}
+	for _, query := range []string{"readings.csv?excel=", "readings.csv?excel=false", "readings.parquet?excel=true"} {
+		f.get(t, "/"+query).requireInvalid(t, "excel")
+	}
 }

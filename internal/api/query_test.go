@@ -22,12 +22,14 @@ var parametersOf = map[string][]string{
 	devicePath: {}, assignmentsPath: {"cursor", "limit"},
 	readingsPath: {"from", "to", "last", "assignment_id", "cursor", "limit"},
 	"/readings.csv": {
-		"from", "to", "last", "assignment_id", "devices", "metadata.a", "shape", "metrics", "columns", "include", "key",
+		"from", "to", "last", "assignment_id", "devices", "metadata.a", "shape", "metrics", "columns", "include", "time_zone",
+		"excel", "key",
 	},
-	"/readings.parquet": {"from", "to", "last", "assignment_id", "devices", "metadata.a", "metrics", "key"},
+	"/readings.parquet": {"from", "to", "last", "assignment_id", "devices", "metadata.a", "metrics", "time_zone", "key"},
 	aggregatesPath:      {"interval", "time_zone", "metrics", "from", "to", "last", "assignment_id", "cursor", "limit"},
 	"/aggregates.csv": {
-		"interval", "time_zone", "metrics", "from", "to", "last", "assignment_id", "devices", "metadata.a", "fill", "key",
+		"interval", "time_zone", "metrics", "from", "to", "last", "assignment_id", "devices", "metadata.a", "fill",
+		"excel", "key",
 	},
 }
 
@@ -36,7 +38,7 @@ var validValues = map[string]string{
 	"from": "2026-11-20T08:00:00Z", "to": "2026-11-20T09:00:00Z", "last": "1h", "assignment_id": testID(0xa5, 1).String(),
 	"cursor": "x", "limit": "1", "metadata.a": "b", "devices": deviceID.String(), "shape": "wide", "key": "x",
 	"metrics": "lux", "columns": "id", "include": "ingested_at",
-	"interval": "1h", "time_zone": "UTC", "fill": "true",
+	"interval": "1h", "time_zone": "UTC", "fill": "true", "excel": "comma",
 }
 
 // requireInvalidQuery requires that GET of the endpoints that isFault selects, and PATCH, refuse a query.
@@ -133,7 +135,7 @@ func (f *fixture) testEmptyParameters(t *testing.T) {
 		"from": roomsensor.CodeTimeRangeInvalid, "to": roomsensor.CodeTimeRangeInvalid, "last": roomsensor.CodeTimeRangeInvalid,
 		"cursor": roomsensor.CodeCursorInvalid, "limit": invalid, "shape": invalid, "assignment_id": invalid, "devices": invalid,
 		"metrics": invalid, "columns": invalid, "include": invalid,
-		"interval": invalid, "time_zone": invalid, "fill": invalid,
+		"interval": invalid, "time_zone": invalid, "fill": invalid, "excel": invalid,
 	}
 	for path, known := range parametersOf {
 		for _, name := range known {

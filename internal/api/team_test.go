@@ -111,7 +111,7 @@ var idParameters = map[string]string{
 }
 
 var otherParameters = []string{
-	"max_age", "labels", "from", "to", "last", "limit", "shape", "min", "interval", "time_zone", "fill", "metrics", "columns", "include", "since", "wait", "key",
+	"max_age", "labels", "excel", "from", "to", "last", "limit", "shape", "min", "interval", "time_zone", "fill", "metrics", "columns", "include", "since", "wait", "key",
 	"If-None-Match",
 }
 

@@ -10,28 +10,42 @@ import (
 	"roomsensor/internal/roomsensor"
 )
 
-// Columns are the columns of an export that a client can choose (A6).
+// Columns are the columns of an export that a client can choose (A6), and how their cells are written.
 type Columns struct {
 	Metrics    []roomsensor.Metric // in the order of roomsensor.Metrics
-	IngestedAt bool                // whether the long shape ends with ingested_at
+	IngestedAt bool                // whether the long shape has ingested_at
 	ByID       bool                // whether the wide shape names its columns by device_id
+	// Assigned has the assignments of the long shape, by device and start; nil leaves out their columns (A18.3).
+	Assigned []roomsensor.Assignment
+
+	Zone  *time.Location // of local_time; nil leaves out the column (A19.1)
+	Excel bool           // a byte order mark, and local_time without an offset (A19.2)
+	Comma bool           // decimal commas, and semicolons between cells
 }
 
 // Long appends the long shape (spec 2, CSV row).
 type Long struct {
-	columns Columns
-	bucket  bucketText
-	devices *deviceCells
+	columns  Columns
+	style    style
+	bucket   bucketText
+	devices  *deviceCells
+	assigned *assignedCells // nil without their columns
 }
 
 // NewLong makes a Long. devices has the names of all devices that may occur.
 func NewLong(devices []roomsensor.NamedDevice, columns Columns) *Long {
-	return &Long{columns: columns, devices: newDeviceCells(devices)}
+	s := columns.style()
+	l := &Long{columns: columns, style: s, bucket: bucketText{style: s}, devices: newDeviceCells(devices, s)}
+	if columns.Assigned != nil {
+		l.assigned = newAssignedCells(columns.Assigned, s)
+	}
+	return l
 }
 
-// deviceCells has the cells device_id and display_name of devices, with a comma before each. It expects that a device
-// follows the same one as before, because the rows of each bucket have the same order; others cost a map lookup.
+// deviceCells has the cells device_id and display_name of devices, with a separator before each. It expects that a
+// device follows the same one as before, because the rows of each bucket have the same order; others cost a map lookup.
 type deviceCells struct {
+	style style
 	cells map[uuid.UUID]*deviceCell
 	last  *deviceCell
 }
@@ -42,8 +56,8 @@ type deviceCell struct {
 	next *deviceCell // followed this one before
 }
 
-func newDeviceCells(devices []roomsensor.NamedDevice) *deviceCells {
-	c := &deviceCells{cells: make(map[uuid.UUID]*deviceCell, len(devices)), last: &deviceCell{}}
+func newDeviceCells(devices []roomsensor.NamedDevice, s style) *deviceCells {
+	c := &deviceCells{style: s, cells: make(map[uuid.UUID]*deviceCell, len(devices)), last: &deviceCell{}}
 	for _, d := range devices {
 		c.add(d)
 	}
@@ -51,7 +65,7 @@ func newDeviceCells(devices []roomsensor.NamedDevice) *deviceCells {
 }
 
 func (c *deviceCells) add(d roomsensor.NamedDevice) *deviceCell {
-	cell := &deviceCell{id: d.ID, text: cellsOf(d)}
+	cell := &deviceCell{id: d.ID, text: c.cellsOf(d)}
 	c.cells[d.ID] = cell
 	return cell
 }
@@ -70,37 +84,43 @@ func (c *deviceCells) get(id uuid.UUID) []byte {
 	return cell.text
 }
 
-func cellsOf(d roomsensor.NamedDevice) []byte {
-	cells := append([]byte{','}, d.ID.String()...)
-	cells = append(cells, ',')
+func (c *deviceCells) cellsOf(d roomsensor.NamedDevice) []byte {
+	cells := append([]byte{c.style.separator}, d.ID.String()...)
+	cells = append(cells, c.style.separator)
 	if d.DisplayName != nil {
-		cells = AppendField(cells, Guard(*d.DisplayName))
+		cells = c.style.appendText(cells, *d.DisplayName)
 	}
 	return cells
 }
 
 // AppendHeader appends the header row.
 func (l *Long) AppendHeader(dst []byte) []byte {
-	dst = append(dst, "bucket_at,device_id,display_name"...)
+	names := []string{"device_id", "display_name"}
 	for _, m := range l.columns.Metrics {
-		dst = append(append(dst, ','), m.String()...)
+		names = append(names, m.String())
 	}
-	dst = append(dst, ",valid_mask"...)
+	names = append(names, "valid_mask")
 	if l.columns.IngestedAt {
-		dst = append(dst, ",ingested_at"...)
+		names = append(names, "ingested_at")
 	}
-	return append(dst, '\n')
+	if l.assigned != nil {
+		names = append(names, "assignment_id", "label", "external_ref")
+	}
+	return l.style.appendHeader(dst, names...)
 }
 
 // AppendRow appends the line of one reading.
 func (l *Long) AppendRow(dst []byte, row *roomsensor.ExportRow) []byte {
 	dst = append(dst, l.bucket.format(row.BucketAt)...)
 	dst = append(dst, l.devices.get(row.DeviceID)...)
-	dst = appendMetrics(dst, l.columns.Metrics, &row.Values)
-	dst = append(dst, ',')
+	dst = l.style.appendMetrics(dst, l.columns.Metrics, &row.Values)
+	dst = append(dst, l.style.separator)
 	dst = strconv.AppendUint(dst, uint64(row.Values.Mask()), 10)
 	if l.columns.IngestedAt {
-		dst = roomsensor.AppendTime(append(dst, ','), row.IngestedAt)
+		dst = roomsensor.AppendTime(append(dst, l.style.separator), row.IngestedAt)
+	}
+	if l.assigned != nil {
+		dst = append(dst, l.assigned.at(row.DeviceID, row.BucketAt)...)
 	}
 	return append(dst, '\n')
 }
@@ -109,8 +129,10 @@ func (l *Long) AppendRow(dst []byte, row *roomsensor.ExportRow) []byte {
 func (l *Long) AppendEnd(dst []byte) []byte { return dst }
 
 // AppendField appends one field, quoted if it contains a comma, a quote, CR or LF.
-func AppendField(dst []byte, field string) []byte {
-	if !strings.ContainsAny(field, ",\"\r\n") {
+func AppendField(dst []byte, field string) []byte { return appendField(dst, field, ",\"\r\n") }
+
+func appendField(dst []byte, field, quoted string) []byte {
+	if !strings.ContainsAny(field, quoted) {
 		return append(dst, field...)
 	}
 	dst = append(dst, '"')
@@ -129,28 +151,4 @@ func Guard(text string) string {
 		return "'" + text
 	}
 	return text
-}
-
-// appendMetrics appends a comma and a cell for each of some metrics.
-func appendMetrics(dst []byte, metrics []roomsensor.Metric, values *roomsensor.Values) []byte {
-	for _, m := range metrics {
-		dst = append(dst, ',')
-		if x, ok := values.Get(m); ok {
-			dst = roomsensor.AppendNumber(dst, x)
-		}
-	}
-	return dst
-}
-
-// bucketText caches the text of the last bucket: rows are ordered by time, so many consecutive rows have the same one.
-type bucketText struct {
-	at   time.Time
-	text []byte
-}
-
-func (b *bucketText) format(at time.Time) []byte {
-	if len(b.text) == 0 || !at.Equal(b.at) {
-		b.at, b.text = at, roomsensor.AppendTime(b.text[:0], at)
-	}
-	return b.text
 }

@@ -14,6 +14,7 @@ import (
 // Wide appends the wide shape: one line per bucket, with the selected metrics of each selected device (decision 29).
 // Rows must be ordered by bucket.
 type Wide struct {
+	style   style
 	metrics []roomsensor.Metric // the columns of each device
 	names   []string            // of the devices, in the order of their columns
 	column  map[uuid.UUID]int
@@ -31,6 +32,7 @@ func NewWide(team []roomsensor.NamedDevice, selected []uuid.UUID, columns Column
 	order := slices.Clone(selected)
 	slices.SortFunc(order, func(a, b uuid.UUID) int { return cmp.Compare(named[a], named[b]) })
 	w := &Wide{
+		style: columns.style(), bucket: bucketText{style: columns.style()},
 		metrics: columns.Metrics,
 		names:   make([]string, len(order)),
 		column:  make(map[uuid.UUID]int, len(order)),
@@ -57,14 +59,13 @@ func wideNames(team []roomsensor.NamedDevice, selected []uuid.UUID, columns Colu
 
 // AppendHeader appends the header row.
 func (w *Wide) AppendHeader(dst []byte) []byte {
-	dst = append(dst, "bucket_at"...)
+	var names []string
 	for _, name := range w.names {
 		for _, m := range w.metrics {
-			dst = append(append(dst, ','), name...)
-			dst = append(append(dst, '.'), m.String()...)
+			names = append(names, name+"."+m.String())
 		}
 	}
-	return append(dst, '\n')
+	return w.style.appendHeader(dst, names...)
 }
 
 // AppendRow adds a reading to the current line. If the reading belongs to another bucket, it first appends the current
@@ -87,7 +88,7 @@ func (w *Wide) AppendEnd(dst []byte) []byte {
 	}
 	dst = append(dst, w.bucket.format(w.at)...)
 	for i := range w.values {
-		dst = appendMetrics(dst, w.metrics, &w.values[i])
+		dst = w.style.appendMetrics(dst, w.metrics, &w.values[i])
 	}
 	clear(w.values)
 	w.open = false

@@ -32,7 +32,7 @@ func (e *Exporter) prepareAggregates(ctx context.Context, r *Request, p *plan, c
 		fileName: p.fileName("aggregates", "csv", now), contentType: "text/csv; charset=utf-8", coded: true,
 		rows: lines.Rows(), lines: lines.Rows(), close: func() {},
 		body: func(ctx context.Context, w *writer) error {
-			return sendCSV(ctx, w, csvenc.NewAggregates(p.team, r.Metrics), lines)
+			return sendCSV(ctx, w, csvenc.NewAggregates(p.team, r.columns()), lines)
 		},
 	}, nil
 }

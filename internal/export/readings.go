@@ -35,13 +35,19 @@ func (e *Exporter) prepareReadings(ctx context.Context, r *Request, p *plan, cou
 		fileName: p.fileName("readings", "csv", e.now()), contentType: "text/csv; charset=utf-8", coded: true,
 		rows: rows.Rows(), lines: rows.Rows(), close: rows.Close,
 	}
-	columns := csvenc.Columns{Metrics: r.Metrics, ByID: r.ByID, IngestedAt: r.IngestedAt}
+	columns := r.columns()
+	if r.Assigned {
+		if columns.Assigned, err = e.backend.AssignmentsIn(ctx, r.TeamID, p.window); err != nil {
+			rows.Close()
+			return nil, err
+		}
+	}
 	switch {
 	case r.Format == Parquet:
 		d.fileName, d.contentType = p.fileName("readings", "parquet", e.now()), "application/vnd.apache.parquet"
 		d.coded = false
 		d.body = func(ctx context.Context, w *writer) error {
-			return sendParquet(ctx, parquetenc.NewWriter(w, p.team, r.Metrics), rows)
+			return sendParquet(ctx, parquetenc.NewWriter(w, p.team, r.Metrics, r.Local), rows)
 		}
 	case r.Wide:
 		d.lines = rows.Lines()

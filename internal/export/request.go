@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"roomsensor/internal/csvenc"
 	"roomsensor/internal/httpedge"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/roomsensor/aggregate"
@@ -39,6 +40,11 @@ type Request struct {
 	Wide       bool // a column for each metric of each device, instead of a line for each reading
 	ByID       bool // the columns of the wide shape have ids instead of names (A6.3)
 	IngestedAt bool // the long shape has the column ingested_at (A6.4)
+	Assigned   bool // the long shape has the columns of the assignment (A18.3)
+
+	Local *time.Location // of the column local_time; nil leaves it out (A19.1)
+	Excel bool           // a byte order mark, and local_time without an offset (A19.2)
+	Comma bool           // decimal commas, and semicolons between cells
 
 	// AggregatesCSV only.
 	Interval aggregate.Interval
@@ -55,19 +61,49 @@ const (
 	shapeParameter   = "shape"
 	columnsParameter = "columns"
 	includeParameter = "include"
+	ExcelParameter   = "excel"
 )
+
+// columns returns the columns of a CSV without their assignments.
+func (r *Request) columns() csvenc.Columns {
+	return csvenc.Columns{
+		Metrics: r.Metrics, ByID: r.ByID, IngestedAt: r.IngestedAt, Zone: r.Local, Excel: r.Excel, Comma: r.Comma,
+	}
+}
+
+// ReadLocal reads the parameters time_zone and excel, which add local times (A19). Without a time zone, those of a
+// spreadsheet are UTC.
+func (r *Request) ReadLocal(q httpedge.Query) error {
+	if text := q.Get(httpedge.TimeZoneParameter); text != nil {
+		zone, err := httpedge.ReadTimeZone(text)
+		if err != nil {
+			return err
+		}
+		r.Local = zone
+	}
+	switch text := q.Get(ExcelParameter); {
+	case text == nil:
+		return nil
+	case *text == "true", *text == "comma":
+		r.Excel, r.Comma = true, *text == "comma"
+	default:
+		return roomsensor.Invalid(ExcelParameter, "excel must be true, or comma for decimal commas and semicolons.")
+	}
+	if r.Local == nil {
+		r.Local = time.UTC
+	}
+	return nil
+}
 
 // ParseReadings reads the query of GET /readings.csv or GET /readings.parquet, each parameter by its own rule. The
 // caller sets who asks. The links of the dashboard have the same parameters.
 func ParseReadings(rawQuery string, format Format, now time.Time) (*Request, error) {
 	known := []string{
 		httpedge.FromParameter, httpedge.ToParameter, httpedge.LastParameter, httpedge.AssignmentParameter,
-		httpedge.DevicesParameter, httpedge.MetadataPrefix,
+		httpedge.DevicesParameter, httpedge.MetadataPrefix, MetricsParameter, httpedge.TimeZoneParameter, KeyParameter,
 	}
 	if format == ReadingsCSV {
-		known = append(known, shapeParameter, MetricsParameter, columnsParameter, includeParameter, KeyParameter)
-	} else {
-		known = append(known, MetricsParameter, KeyParameter)
+		known = append(known, shapeParameter, columnsParameter, includeParameter, ExcelParameter)
 	}
 	q, err := httpedge.ParseQuery(rawQuery, known...)
 	if err != nil {
@@ -89,7 +125,10 @@ func ParseReadings(rawQuery string, format Format, now time.Time) (*Request, err
 	if err := r.readColumns(q.Get(columnsParameter)); err != nil {
 		return nil, err
 	}
-	return r, r.readInclude(q.Get(includeParameter))
+	if err := r.readInclude(q.Get(includeParameter)); err != nil {
+		return nil, err
+	}
+	return r, r.ReadLocal(q)
 }
 
 func (r *Request) readShape(text *string) error {
@@ -120,16 +159,20 @@ func (r *Request) readColumns(text *string) error {
 	return nil
 }
 
-// readInclude reads the parameter that adds a column to the long shape (A6.4).
+// readInclude reads the parameter that adds columns to the long shape (A6.4, A18.3).
 func (r *Request) readInclude(text *string) error {
-	switch {
-	case text == nil:
-	case *text != "ingested_at":
-		return roomsensor.Invalid(includeParameter, "include must be ingested_at.")
-	case r.Wide:
+	if text == nil {
+		return nil
+	}
+	for name := range strings.SplitSeq(*text, ",") {
+		included := map[string]*bool{"ingested_at": &r.IngestedAt, "assignment": &r.Assigned}[name]
+		if included == nil || *included {
+			return roomsensor.Invalid(includeParameter, "include must be ingested_at, assignment, or both separated by a comma.")
+		}
+		*included = true
+	}
+	if r.Wide {
 		return roomsensor.Invalid(includeParameter, "Only the long shape takes include. Leave out shape or include.")
-	default:
-		r.IngestedAt = true
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/timezone"
 )
 
 // The parameters that select readings in time and by device.
@@ -19,6 +20,7 @@ const (
 	LastParameter       = "last"
 	AssignmentParameter = "assignment_id"
 	DevicesParameter    = "devices"
+	TimeZoneParameter   = "time_zone"
 )
 
 // maxNamedDevices is the limit of ids in the parameter devices (decision 31).
@@ -132,4 +134,18 @@ func (s DeviceSelection) From(team []roomsensor.NamedDevice) ([]uuid.UUID, error
 		selected = append(selected, id)
 	}
 	return SortedIDs(selected), nil
+}
+
+// ReadTimeZone reads the parameter time_zone; nil is UTC (A1.3).
+func ReadTimeZone(text *string) (*time.Location, error) {
+	if text == nil {
+		return time.UTC, nil
+	}
+	zone, ok := timezone.Load(*text)
+	if !ok {
+		return nil, roomsensor.Invalid(TimeZoneParameter,
+			"time_zone must be the IANA name of a time zone in its exact letter case, for example Europe/Berlin. "+
+				strings.TrimSpace(DidYouMean(Closest(*text, timezone.Names()))))
+	}
+	return zone, nil
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"reflect"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/parquet-go/parquet-go"
@@ -31,17 +32,9 @@ var codec = &zstd.Codec{Level: zstd.SpeedFastest}
 // pageBuffers has the compressed pages of all writers until their row groups end.
 var pageBuffers = parquet.NewBufferPool()
 
-// The columns before the metrics. valid_mask and ingested_at follow the metrics.
-const (
-	bucketColumn = iota
-	deviceColumn
-	nameColumn
-	firstMetric
-)
-
-// schema returns the columns of A7.2. Timestamps are in microseconds, UTC. Pages have version 1, which every reader
-// knows.
-func schema(metrics []roomsensor.Metric) *parquet.Schema {
+// schema returns the columns of A7.2, and local_time if it is selected (A19.1). Timestamps are in microseconds, UTC.
+// Pages have version 1, which every reader knows.
+func schema(metrics []roomsensor.Metric, local bool) *parquet.Schema {
 	var fields []reflect.StructField
 	add := func(sample any, tag string) {
 		fields = append(fields, reflect.StructField{
@@ -50,6 +43,9 @@ func schema(metrics []roomsensor.Metric) *parquet.Schema {
 		})
 	}
 	add(int64(0), "bucket_at,timestamp(microsecond),delta")
+	if local {
+		add("", "local_time")
+	}
 	add("", "device_id,dict")
 	add("", "display_name,optional,dict")
 	for _, m := range metrics {
@@ -62,9 +58,10 @@ func schema(metrics []roomsensor.Metric) *parquet.Schema {
 
 // device has the cells of a device. group is the number of the last row group that has it in its dictionaries.
 type device struct {
-	id, name parquet.Value
-	bytes    int
-	group    int
+	id    parquet.Value
+	name  []byte // nil without a name
+	bytes int
+	group int
 }
 
 // Writer writes a file. It is not safe for concurrent use.
@@ -74,19 +71,30 @@ type Writer struct {
 	metrics   []roomsensor.Metric
 	team      []roomsensor.NamedDevice
 	devices   map[uuid.UUID]*device // that occurred
-	batch     [][]parquet.Value     // by column
-	group     int                   // number of the row group, from 1
-	rows      int                   // of the row group
-	textBytes int                   // in the dictionaries of the row group
+	zone      *time.Location        // of local_time; nil without it
+	local     localTime
+	batch     [][]parquet.Value // by column
+	group     int               // number of the row group, from 1
+	rows      int               // of the row group
+	textBytes int               // in the dictionaries of the row group
 }
 
-// NewWriter makes a Writer to dst. team has the names of the devices, in the order of their ids.
-func NewWriter(dst io.Writer, team []roomsensor.NamedDevice, metrics []roomsensor.Metric) *Writer {
+// localTime is local_time of the last bucket: many consecutive rows have the same one.
+type localTime struct {
+	at    time.Time
+	value parquet.Value
+}
+
+// NewWriter makes a Writer to dst. team has the names of the devices, in the order of their ids. zone is that of
+// local_time; nil leaves out the column.
+func NewWriter(
+	dst io.Writer, team []roomsensor.NamedDevice, metrics []roomsensor.Metric, zone *time.Location,
+) *Writer {
 	w := &Writer{
-		file: parquet.NewGenericWriter[any](dst, schema(metrics), parquet.Compression(codec), parquet.DataPageVersion(1),
-			parquet.PageBufferSize(pageBytes), parquet.ColumnPageBuffers(pageBuffers), parquet.WriteBufferSize(0),
-			parquet.CreatedBy("roomsensor", "", "")),
-		metrics: metrics, team: team, devices: map[uuid.UUID]*device{}, group: 1,
+		file: parquet.NewGenericWriter[any](dst, schema(metrics, zone != nil), parquet.Compression(codec),
+			parquet.DataPageVersion(1), parquet.PageBufferSize(pageBytes), parquet.ColumnPageBuffers(pageBuffers),
+			parquet.WriteBufferSize(0), parquet.CreatedBy("roomsensor", "", "")),
+		zone: zone, metrics: metrics, team: team, devices: map[uuid.UUID]*device{}, group: 1,
 	}
 	w.columns = w.file.ColumnWriters()
 	w.batch = make([][]parquet.Value, len(w.columns))
@@ -103,20 +111,34 @@ func (w *Writer) Write(row *roomsensor.ExportRow) error {
 		d.group = w.group
 		w.textBytes += d.bytes
 	}
-	w.add(bucketColumn, parquet.Int64Value(row.BucketAt.UnixMicro()))
-	w.add(deviceColumn, d.id)
-	w.add(nameColumn, d.name)
-	for i, m := range w.metrics {
-		column := firstMetric + i
+	column := 0
+	add := func(v parquet.Value) {
+		w.batch[column] = append(w.batch[column], v)
+		column++
+	}
+	add(parquet.Int64Value(row.BucketAt.UnixMicro()))
+	if w.zone != nil {
+		if !row.BucketAt.Equal(w.local.at) {
+			text := row.BucketAt.In(w.zone).AppendFormat(nil, roomsensor.LocalTime)
+			w.local = localTime{row.BucketAt, parquet.ByteArrayValue(text)}
+		}
+		add(w.local.value)
+	}
+	add(d.id)
+	if d.name == nil {
+		add(parquet.NullValue())
+	} else {
+		add(parquet.ByteArrayValue(d.name).Level(0, 1, column))
+	}
+	for _, m := range w.metrics {
 		if x, ok := row.Values.Get(m); ok {
-			w.add(column, parquet.FloatValue(x).Level(0, 1, column))
+			add(parquet.FloatValue(x).Level(0, 1, column))
 		} else {
-			w.add(column, parquet.NullValue())
+			add(parquet.NullValue())
 		}
 	}
-	last := len(w.batch) - 1
-	w.add(last-1, parquet.Int32Value(int32(row.Values.Mask())))
-	w.add(last, parquet.Int64Value(row.IngestedAt.UnixMicro()))
+	add(parquet.Int32Value(int32(row.Values.Mask())))
+	add(parquet.Int64Value(row.IngestedAt.UnixMicro()))
 	w.rows++
 	if w.rows >= groupRows || w.textBytes >= groupTextBytes {
 		return w.endGroup()
@@ -127,22 +149,19 @@ func (w *Writer) Write(row *roomsensor.ExportRow) error {
 	return nil
 }
 
-func (w *Writer) add(column int, v parquet.Value) { w.batch[column] = append(w.batch[column], v) }
-
 // device returns the cells of a device. A device that the team does not have by now has no name.
 func (w *Writer) device(id uuid.UUID) *device {
 	if d, ok := w.devices[id]; ok {
 		return d
 	}
 	text := id.String()
-	d := &device{id: parquet.ByteArrayValue([]byte(text)), name: parquet.NullValue(), bytes: len(text)}
+	d := &device{id: parquet.ByteArrayValue([]byte(text)), bytes: len(text)}
 	i, ok := slices.BinarySearchFunc(w.team, id, func(d roomsensor.NamedDevice, id uuid.UUID) int {
 		return bytes.Compare(d.ID[:], id[:])
 	})
 	if ok && w.team[i].DisplayName != nil {
-		name := *w.team[i].DisplayName
-		d.name = parquet.ByteArrayValue([]byte(name)).Level(0, 1, nameColumn)
-		d.bytes += len(name)
+		d.name = []byte(*w.team[i].DisplayName)
+		d.bytes += len(d.name)
 	}
 	w.devices[id] = d
 	return d

@@ -5,6 +5,9 @@ import (
 	"time"
 )
 
+// LocalTime is the layout of a local time with its offset from UTC, such as 2026-01-31T08:00:00+01:00 (A19.1).
+const LocalTime = "2006-01-02T15:04:05-07:00"
+
 // localLayouts are the forms in which browsers send a local time (<input type="datetime-local">).
 var localLayouts = [...]string{"2006-01-02T15:04", "2006-01-02T15:04:05"}
 

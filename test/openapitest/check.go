@@ -224,7 +224,11 @@ func (a *Answer) checkCSV(body []byte) error {
 	if count == "" {
 		return nil
 	}
-	records, err := csv.NewReader(bytes.NewReader(body)).ReadAll() // Requires the same number of fields in every row.
+	reader := csv.NewReader(bytes.NewReader(body))         // It requires the same number of fields in every row.
+	if bytes.HasPrefix(body, []byte("\ufeffbucket_at;")) { // For spreadsheets with decimal commas (A19.2).
+		reader.Comma = ';'
+	}
+	records, err := reader.ReadAll()
 	if err != nil {
 		return fmt.Errorf("reading the CSV: %w", err)
 	}

@@ -1,0 +1,130 @@
+package csvenc
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+
+	"roomsensor/internal/roomsensor"
+)
+
+// style is how the cells of an export are written.
+type style struct {
+	separator byte
+	quoted    string // a text with one of these is quoted
+	comma     bool   // decimal commas
+	mark      bool   // a byte order mark at the beginning
+	zone      *time.Location
+	local     string // layout of local_time
+}
+
+func (c *Columns) style() style {
+	s := style{separator: ',', quoted: ",\"\r\n", comma: c.Comma, mark: c.Excel, zone: c.Zone, local: roomsensor.LocalTime}
+	if c.Comma {
+		s.separator, s.quoted = ';', ";,\"\r\n"
+	}
+	if c.Excel {
+		s.local = time.DateTime
+	}
+	return s
+}
+
+// appendHeader appends the header row: bucket_at, local_time if it is selected, and the names.
+func (s *style) appendHeader(dst []byte, names ...string) []byte {
+	if s.mark {
+		dst = append(dst, "\ufeff"...)
+	}
+	dst = append(dst, "bucket_at"...)
+	if s.zone != nil {
+		dst = append(append(dst, s.separator), "local_time"...)
+	}
+	for _, name := range names {
+		dst = append(append(dst, s.separator), name...)
+	}
+	return append(dst, '\n')
+}
+
+// appendText appends a text that people wrote.
+func (s *style) appendText(dst []byte, text string) []byte {
+	return appendField(dst, Guard(text), s.quoted)
+}
+
+// appendMetrics appends a separator and a cell for each of some metrics.
+func (s *style) appendMetrics(dst []byte, metrics []roomsensor.Metric, values *roomsensor.Values) []byte {
+	for _, m := range metrics {
+		dst = append(dst, s.separator)
+		if x, ok := values.Get(m); ok {
+			dst = s.appendNumber(dst, x)
+		}
+	}
+	return dst
+}
+
+func (s *style) appendNumber(dst []byte, x float32) []byte {
+	from := len(dst)
+	dst = roomsensor.AppendNumber(dst, x)
+	if s.comma {
+		for i := from; i < len(dst); i++ {
+			if dst[i] == '.' {
+				dst[i] = ','
+			}
+		}
+	}
+	return dst
+}
+
+// bucketText caches the text of the last bucket: rows are ordered by time, so many consecutive rows have the same one.
+type bucketText struct {
+	style style
+	at    time.Time
+	text  []byte
+}
+
+func (b *bucketText) format(at time.Time) []byte {
+	if len(b.text) == 0 || !at.Equal(b.at) {
+		b.at, b.text = at, roomsensor.AppendTime(b.text[:0], at)
+		if b.style.zone != nil {
+			b.text = at.In(b.style.zone).AppendFormat(append(b.text, b.style.separator), b.style.local)
+		}
+	}
+	return b.text
+}
+
+// assignedCells has the cells of the assignments that held devices (A18.3). Rows must be ordered by bucket.
+type assignedCells struct {
+	empty    []byte
+	byDevice map[uuid.UUID][]assignedCell // those that have not ended, by start
+}
+
+type assignedCell struct {
+	window roomsensor.Window
+	text   []byte
+}
+
+func newAssignedCells(assignments []roomsensor.Assignment, s style) *assignedCells {
+	c := &assignedCells{[]byte{s.separator, s.separator, s.separator}, map[uuid.UUID][]assignedCell{}}
+	for i := range assignments {
+		a := &assignments[i]
+		text := append([]byte{s.separator}, a.ID.String()...)
+		text = s.appendText(append(text, s.separator), a.Label)
+		text = append(text, s.separator)
+		if a.ExternalRef != nil {
+			text = s.appendText(text, *a.ExternalRef)
+		}
+		c.byDevice[a.DeviceID] = append(c.byDevice[a.DeviceID], assignedCell{a.Window(), text})
+	}
+	return c
+}
+
+// at returns the cells of the assignment that held a device at a time; empty cells without one.
+func (c *assignedCells) at(device uuid.UUID, at time.Time) []byte {
+	left := c.byDevice[device]
+	for len(left) > 0 && !at.Before(left[0].window.To) {
+		left = left[1:]
+		c.byDevice[device] = left
+	}
+	if len(left) > 0 && !at.Before(left[0].window.From) {
+		return left[0].text
+	}
+	return c.empty
+}
