@@ -25,12 +25,23 @@ import (
 )
 
 type composeService struct {
-	Command     []string
+	Command     composeCommand
 	Environment map[string]string
 	HealthCheck struct {
 		Test    []string
 		Disable bool
 	}
+}
+
+// composeCommand is a list of arguments, or a text that Compose splits at spaces.
+type composeCommand []string
+
+func (c *composeCommand) UnmarshalYAML(node *yaml.Node) error {
+	if node.Kind == yaml.ScalarNode {
+		*c = strings.Fields(node.Value)
+		return nil
+	}
+	return node.Decode((*[]string)(c))
 }
 
 // composeFile parses a Compose file. Variables have their fallback values.
@@ -45,7 +56,7 @@ func composeFile(t *testing.T, path string) map[string]composeService {
 var fallback = regexp.MustCompile(`\$\{\w+:-([^}]*)\}`)
 
 // composed are the services of docker-compose.yml that run the program.
-var composed = []string{"migrate", "api", "dashboard", "receiver", "ingest"}
+var composed = []string{"migrate", "api", "dashboard", "notify", "receiver", "ingest", "mqtt"}
 
 // libraryVariables are read by the database driver and by the Go runtime, not by the program.
 var libraryVariables = map[string]bool{"PGPASSWORD": true, "GOMEMLIMIT": true}
@@ -60,6 +71,10 @@ func TestComposeFile(t *testing.T) {
 	read := map[string]bool{}
 	for _, name := range composed {
 		service := services[name]
+		if name == "mqtt" { // With its profile, people set MQTT_ARGS and MQTT_URL.
+			service.Command = append(service.Command, "--subscribe", "zigbee2mqtt/+=SOURCE_ID")
+			service.Environment["MQTT_URL"] = "mqtt://host"
+		}
 		parse(t, service.Command, service.Environment, read)
 		require.Equal(t, name == "migrate", service.HealthCheck.Disable, "%s uses the health check of the image, or exits by itself", name)
 	}
@@ -162,9 +177,14 @@ func readFile(t *testing.T, path string) []byte {
 	return text
 }
 
-// parse parses a command line as the program does, and adds the variables that it reads to read.
+// parse parses a command line as the program does, and adds the variables that it reads to read. A person replaces
+// SOURCE_ID by the id of a source.
 func parse(t *testing.T, args []string, environment map[string]string, read map[string]bool) {
 	t.Helper()
+	args = slices.Clone(args)
+	for i, arg := range args {
+		args[i] = strings.ReplaceAll(arg, "SOURCE_ID", "6fa459ea-ee8a-4ca4-894e-db77e160355e")
+	}
 	clitest.Parse(t, program(), args, environment, read)
 }
 
@@ -228,7 +248,7 @@ func TestManifests(t *testing.T) {
 	t.Parallel()
 	environment := settings(t)
 	var commands [][]string
-	for _, path := range glob(t, "base/*.yaml") {
+	for _, path := range glob(t, "*/*.yaml") {
 		for _, document := range manifestFile(t, path) {
 			for _, container := range document.Spec.Template.Spec.Containers {
 				for _, variable := range container.Env {
@@ -243,10 +263,18 @@ func TestManifests(t *testing.T) {
 	// Secrets provide them in a cluster.
 	environment["DATABASE_URL"], environment["NATS_URL"] = "postgres://host/name", "nats://host"
 	environment["SMTP_URL"], environment["MAIL_FROM"] = "smtp://host", "rooms@example.com"
+	environment["MQTT_URL"] = "mqtt://host"
 	environment["NATS_CA"] = tlstest.New(t).CA
+	environment["MQTT_CA"] = environment["NATS_CA"]
 	slices.SortFunc(commands, slices.Compare)
 	require.Equal(t, [][]string{
-		{"api"}, {"dashboard"}, {"ingest", "--no-receiver"}, {"ingest", "--no-worker"}, {"migrate", "up"}, {"notify"},
+		{"api"},
+		{"dashboard"},
+		{"ingest", "--no-receiver"},
+		{"ingest", "--no-worker"},
+		{"migrate", "up"},
+		{"mqtt", "--subscribe", "zigbee2mqtt/+=SOURCE_ID"},
+		{"notify"},
 	}, commands)
 	read := map[string]bool{}
 	for _, command := range commands {

@@ -67,8 +67,12 @@ func TestSystemdUnits(t *testing.T) {
 		}
 		// The file is not on this machine.
 		delete(environment, "NATS_CA")
+		delete(environment, "MQTT_CA")
 		read := map[string]bool{}
-		args := strings.Fields(values(unit, "ExecStart")[0])
+		args := strings.Fields(os.Expand(values(unit, "ExecStart")[0], func(variable string) string {
+			read[variable] = true
+			return environment[variable]
+		}))
 		require.Equal(t, "/usr/local/bin/roomsensor", args[0])
 		parse(t, args[1:], environment, read)
 		for variable := range own {
@@ -82,7 +86,13 @@ func TestSystemdUnits(t *testing.T) {
 		commands = append(commands, args[1:])
 	}
 	require.Equal(t, [][]string{
-		{"api"}, {"dashboard"}, {"migrate", "up"}, {"notify"}, {"ingest", "--no-worker"}, {"ingest", "--no-receiver"},
+		{"api"},
+		{"dashboard"},
+		{"migrate", "up"},
+		{"mqtt", "--subscribe", "zigbee2mqtt/+=SOURCE_ID"},
+		{"notify"},
+		{"ingest", "--no-worker"},
+		{"ingest", "--no-receiver"},
 	}, commands)
 	require.Equal(t, map[string]string{"worker": "127.0.0.1:9083"}, addresses, "receiver and worker have one default")
 	require.NotContains(t, string(readFile(t, systemd+"settings/settings.env")), "PASSWORD")

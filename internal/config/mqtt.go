@@ -54,8 +54,8 @@ type Subscription struct {
 	Source uuid.UUID
 }
 
-var errSubscription = errors.New("must have the form FILTER=SOURCE_ID. The filter is a topic, in which + is any one " +
-	"level and # at the end is all further levels, such as zigbee2mqtt/+")
+var errSubscription = errors.New("must have the form FILTER=SOURCE_ID, with the id of a source. The filter is a " +
+	"topic, in which + is any one level and # at the end is all further levels, such as zigbee2mqtt/+")
 
 // UnmarshalText parses a subscription.
 func (s *Subscription) UnmarshalText(text []byte) error {

@@ -28,6 +28,7 @@ const (
 	database = "5432 roomsensor/database=allowed"
 	queue    = "4222 roomsensor/queue=allowed"
 	mail     = " roomsensor/mail=allowed"
+	broker   = " roomsensor/broker=allowed"
 )
 
 func TestNetworkPolicies(t *testing.T) {
@@ -36,6 +37,7 @@ func TestNetworkPolicies(t *testing.T) {
 	want := map[string]traffic{
 		"api":       {in: []string{"http " + clients, "ops " + watchers}, out: append([]string{database}, names...)},
 		"dashboard": {in: []string{"http " + clients, "ops " + watchers}, out: append([]string{database}, names...)},
+		"mqtt":      {in: []string{"ops " + watchers}, out: append([]string{database, queue, "1883" + broker, "8883" + broker}, names...)},
 		"notify":    {in: []string{"ops " + watchers}, out: append([]string{database, "25" + mail, "465" + mail, "587" + mail}, names...)},
 		"receiver":  {in: []string{"http " + clients, "ops " + watchers}, out: append([]string{database, queue}, names...)},
 		"ingest":    {in: []string{"ops " + watchers}, out: append([]string{database, queue}, names...)},

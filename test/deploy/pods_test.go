@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	apps "k8s.io/api/apps/v1"
 	core "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 )
@@ -22,7 +23,8 @@ func TestComponents(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(t *testing.T, m *manifests) {
 		t.Helper()
-		require.Equal(t, []string{"api", "dashboard", "ingest", "migrate", "notify", "receiver"}, slices.Sorted(maps.Keys(m.pods())))
+		want := m.withMQTT("api", "dashboard", "ingest", "migrate", "notify", "receiver")
+		require.ElementsMatch(t, want, slices.Collect(maps.Keys(m.pods())))
 		for name, pod := range m.pods() {
 			require.Len(t, pod.Spec.Containers, 1, name)
 			require.Empty(t, pod.Spec.InitContainers, name)
@@ -90,6 +92,7 @@ func TestPorts(t *testing.T) {
 		"dashboard": {"http": "DASHBOARD_ADDR", "ops": "OPS_ADDR"},
 		"receiver":  {"http": "INGEST_ADDR", "ops": "OPS_ADDR"},
 		"ingest":    {"ops": "OPS_ADDR"},
+		"mqtt":      {"ops": "OPS_ADDR"},
 		"notify":    {"ops": "OPS_ADDR"},
 		"migrate":   {},
 	}
@@ -135,6 +138,10 @@ func TestGracePeriod(t *testing.T) {
 			require.NoError(t, err, name)
 			require.Positive(t, delay, name)
 			require.Greater(t, *pod.TerminationGracePeriodSeconds, shutdown+int64(delay.Seconds()), name)
+			if name == single {
+				require.Equal(t, apps.RecreateDeploymentStrategyType, d.Spec.Strategy.Type)
+				continue
+			}
 			require.Zero(t, d.Spec.Strategy.RollingUpdate.MaxUnavailable.IntValue(), name)
 			require.Positive(t, d.Spec.Strategy.RollingUpdate.MaxSurge.IntValue(), name)
 		}

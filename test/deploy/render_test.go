@@ -1,6 +1,9 @@
 package deploy
 
 import (
+	"bytes"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -32,6 +35,7 @@ type manifests struct {
 	accounts    map[string]*core.ServiceAccount
 	ingresses   map[string]*networking.Ingress
 	migrate     *batch.Job
+	mqtt        bool // rendered with MQTT
 }
 
 // component is the label with the name of the process.
@@ -46,10 +50,10 @@ func (m *manifests) pods() map[string]*core.PodTemplateSpec {
 	return pods
 }
 
-// everywhere runs a test on the base manifests and on the example.
+// everywhere runs a test on the base manifests, on the example, and on the example with MQTT.
 func everywhere(t *testing.T, test func(t *testing.T, m *manifests)) {
 	t.Helper()
-	for _, dir := range []string{"base", "example"} {
+	for _, dir := range []string{"base", "example", mqttExample} {
 		t.Run(dir, func(t *testing.T) {
 			t.Parallel()
 			test(t, render(t, dir))
@@ -60,13 +64,19 @@ func everywhere(t *testing.T, test func(t *testing.T, m *manifests)) {
 // render renders a directory as `kubectl kustomize` does, and decodes it strictly: an unknown field is an error.
 func render(t *testing.T, dir string) *manifests {
 	t.Helper()
-	resources, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), "../../deploy/kubernetes/"+dir)
+	root := "../../deploy/kubernetes/"
+	mqtt := dir == mqttExample
+	if mqtt {
+		root, dir = addMQTT(t, root), "example"
+	}
+	resources, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), filepath.Join(root, dir))
 	require.NoError(t, err)
 	types := runtime.NewScheme()
 	require.NoError(t, scheme.AddToScheme(types))
 	require.NoError(t, keda.AddToScheme(types))
 	decoder := serializer.NewCodecFactory(types, serializer.EnableStrict).UniversalDeserializer()
 	m := newManifests()
+	m.mqtt = mqtt
 	for _, resource := range resources.Resources() {
 		text := resource.MustYaml()
 		object, _, err := decoder.Decode([]byte(text), nil, nil)
@@ -75,6 +85,31 @@ func render(t *testing.T, dir string) *manifests {
 		m.text += "---\n" + text
 	}
 	return m
+}
+
+// mqttExample is the example with the line of MQTT, which is a comment at first.
+const mqttExample = "example with MQTT"
+
+// withMQTT returns components, with MQTT if it was rendered.
+func (m *manifests) withMQTT(components ...string) []string {
+	if m.mqtt {
+		components = append(components, "mqtt")
+	}
+	return components
+}
+
+// addMQTT returns a copy of the manifests, in which the example has MQTT.
+func addMQTT(t *testing.T, root string) string {
+	t.Helper()
+	site := t.TempDir()
+	require.NoError(t, os.CopyFS(site, os.DirFS(root)))
+	path := filepath.Join(site, "example/kustomization.yaml")
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Contains(t, string(text), "  # - ../mqtt\n")
+	text = bytes.Replace(text, []byte("# - ../mqtt"), []byte("- ../mqtt"), 1)
+	require.NoError(t, os.WriteFile(path, text, 0o600)) //nolint:gosec // In a temporary directory.
+	return site
 }
 
 func newManifests() *manifests {

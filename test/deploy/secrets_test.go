@@ -12,7 +12,7 @@ import (
 )
 
 // secret matches variables that are or contain a secret.
-var secret = regexp.MustCompile(`PASSWORD|SECRET|TOKEN|KEY|^(DATABASE|NATS|SMTP)_URL$`)
+var secret = regexp.MustCompile(`PASSWORD|SECRET|TOKEN|KEY|^(DATABASE|NATS|SMTP|MQTT)_URL$`)
 
 // needs are the secrets of each process. The API and the dashboard do not use the queue.
 var needs = map[string][]string{
@@ -22,6 +22,7 @@ var needs = map[string][]string{
 		"DATABASE_URL", "DATABASE_API_PASSWORD", "DATABASE_WORKER_PASSWORD", "DATABASE_RECEIVER_PASSWORD",
 		"DATABASE_DASHBOARD_PASSWORD", "DATABASE_NOTIFY_PASSWORD",
 	},
+	"mqtt":     {"DATABASE_URL", "NATS_URL", "MQTT_URL"},
 	"notify":   {"DATABASE_URL", "SMTP_URL"},
 	"receiver": {"DATABASE_URL", "NATS_URL"},
 	"ingest":   {"DATABASE_URL", "NATS_URL"},
