@@ -27,7 +27,7 @@ var examples = map[string][]string{
 	"rejects replay": {
 		"rejects replay 6fa459ea-ee8a-4ca4-894e-db77e160355e",
 		"rejects replay --reason unknown_unit",
-		"rejects replay --source 6fa459ea-ee8a-4ca4-894e-db77e160355e",
+		"rejects replay --source Gateway --team 'Riverside Athletics'",
 	},
 
 	"stream status":  {"stream status", "stream status --output json"},
@@ -81,7 +81,10 @@ var examples = map[string][]string{
 		"source set Gateway --team 'Riverside Athletics' --mapping mapping.json",
 		"source set 6fa459ea-ee8a-4ca4-894e-db77e160355e --disable",
 	},
-	"source test":    {"source test Gateway --team 'Riverside Athletics' message.json --suggest"},
+	"source test": {
+		"source test Gateway --team 'Riverside Athletics' message.json --suggest",
+		"source test Gateway --team 'Riverside Athletics' message.json --mapping mapping.json",
+	},
 	"source delete":  {"source delete Gateway --team 'Riverside Athletics'"},
 	"source formats": {"source formats", "source formats notehub"},
 

@@ -125,7 +125,7 @@ type sourceSetCmd struct {
 // Help returns the part of --help about messages that are stored already.
 func (*sourceSetCmd) Help() string {
 	return `A message is read with the mapping that the source has when a worker stores it. For messages that did not ` +
-		`fit the old mapping, run roomsensor rejects replay --source SOURCE_ID afterwards.`
+		`fit the old mapping, run roomsensor rejects replay --source SOURCE afterwards.`
 }
 
 // Run changes a source.
@@ -161,9 +161,10 @@ func (c *sourceSetCmd) Run(ctx context.Context, t *cli.Terminal) error {
 
 type sourceTestCmd struct {
 	ofSource
-	File      string `arg:"" help:"File with a message; - for standard input."`
-	Precision string `default:"ns" enum:"ns,us,ms,s" help:"Precision of the times in line protocol." placeholder:"UNIT"`
-	Suggest   bool   `help:"Also list the paths of the message with their values, and those that fit each metric."`
+	File      string   `arg:"" help:"File with a message; - for standard input."`
+	Mapping   jsonFile `help:"File with a JSON document, as that of source set, to try in place of the source's." implied:"that of the source" placeholder:"FILE"`
+	Precision string   `default:"ns" enum:"ns,us,ms,s" help:"Precision of the times in line protocol." placeholder:"UNIT"`
+	Suggest   bool     `help:"Also list the paths of the message with their values, and those that fit each metric."`
 }
 
 // Run shows what a worker would make of a message.
@@ -175,7 +176,17 @@ func (c *sourceTestCmd) Run(ctx context.Context, t *cli.Terminal) error {
 	if len(text) > roomsensor.MaxUploadBytes {
 		return cli.Usagef("The message has %d bytes; at most %d are allowed.", len(text), roomsensor.MaxUploadBytes)
 	}
+	members, err := c.Mapping.read(t)
+	if err != nil {
+		return err
+	}
 	return operateSource(ctx, t, c.ofSource, func(o *admin.Operator, s *roomsensor.Source) (any, error) {
+		if c.Mapping != "" {
+			s.Mapping = members
+			if err := admin.CheckSource(s.Format, members); err != nil {
+				return nil, cli.Usagef("--mapping: %v", err)
+			}
+		}
 		return o.TestSource(ctx, s, text, c.Precision, c.Suggest)
 	})
 }

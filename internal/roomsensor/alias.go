@@ -11,11 +11,19 @@ const (
 	maxAliasDigits = 16
 )
 
-// CheckAlias checks that an alias has 1 to 200 characters without control characters (alias rule, A12.1), and that it
-// is not a hardware id, which needs no alias (A12.3). Its error is a sentence without a subject, as that of CheckName.
+// CheckAlias checks that an alias has 1 to 200 characters without control characters, and no blanks or 0x beside
+// hexadecimal digits (alias rule, A12.1), and that it is not a hardware id, which needs no alias (A12.3). Its error is
+// a sentence without a subject, as that of CheckName.
 func CheckAlias(alias string) error {
 	if IsHardwareID(alias) {
 		return ruleError("is a hardware id, which needs no alias")
+	}
+	bare := strings.Join(strings.Fields(alias), "")
+	if len(bare) > 1 && strings.EqualFold(bare[:2], "0x") {
+		bare = bare[2:]
+	}
+	if _, ok := aliasDigits(bare); ok && bare != alias {
+		return ruleError("has hexadecimal digits with blanks or 0x. Write " + bare)
 	}
 	return CheckName(alias)
 }

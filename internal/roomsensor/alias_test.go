@@ -56,4 +56,9 @@ func TestCheckAlias(t *testing.T) {
 	for _, alias := range []string{"", strings.Repeat("界", 201), "a\tb", "\xff", "dev:1", "dev:864475046552567"} {
 		require.Error(t, roomsensor.CheckAlias(alias), "%q", alias)
 	}
+	for alias, write := range map[string]string{
+		"A8 40 41 B9 D1 C2 00 04": "A84041B9D1C20004", " a84041b9d1c2\u00a0": "a84041b9d1c2", "0XA84041B9D1C20004": "A84041B9D1C20004",
+	} {
+		require.ErrorContains(t, roomsensor.CheckAlias(alias), "Write "+write)
+	}
 }
