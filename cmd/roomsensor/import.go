@@ -95,7 +95,10 @@ func (c *importCmd) Run(ctx context.Context, t *cli.Terminal) error {
 		return i.explain(ctx, c.IngestURL, err)
 	}
 	i.end()
-	return t.Print(cli.Format{Output: "auto"}, i.result())
+	if err := t.Print(cli.Format{Output: "auto"}, i.result()); err != nil || i.sent > 0 {
+		return err
+	}
+	return process.Refusef("Nothing was sent: the files have no reading that can be sent.")
 }
 
 // options returns the form of the files.

@@ -82,5 +82,6 @@ func TestImport(t *testing.T) {
 	fails(cli.ExitFailure, `no column "hardware_id"`, good, "--units", good)
 	fails(cli.ExitFailure, `no column "t"`, good, "--time", "t", "--metric", "lux=l", "--unit", "u", "--dry-run")
 	fails(cli.ExitFailure, dir+" can be read only once, and cannot be copied", dir, "--units", units, "--dry-run")
+	fails(cli.ExitFailure, "Nothing was sent", file("nothing.csv", header+"x,a,1\n"), "--units", units, "--skip-bad", skipped)
 	fails(cli.ExitFailure, "Check that it runs and that --ingest-url (INGEST_URL) is right", good, "--units", units)
 }

@@ -33,7 +33,8 @@ type HardwareID string
 // UnmarshalText checks a hardware id.
 func (v *HardwareID) UnmarshalText(text []byte) error {
 	if !roomsensor.IsHardwareID(string(text)) {
-		return fmt.Errorf("%q is not a hardware id: dev: and 1 to 20 digits, for example dev:864475046552567", text)
+		return fmt.Errorf("%q is not a hardware id: dev: and 1 to 20 digits, for example dev:864475046552567. "+
+			"roomsensor device list shows that of a unit with an alias", text)
 	}
 	*v = HardwareID(text)
 	return nil
