@@ -40,7 +40,7 @@ type rejectsListCmd struct {
 	Reason     *reason         `help:"Only rejects with this reason." implied:"all" placeholder:"REASON"`
 	HardwareID *cli.HardwareID `help:"Only rejects of this unit." implied:"all" name:"hardware-id" placeholder:"dev:N"`
 	Unit       *name           `help:"Only rejects of the unit with this name, as its sender names it." implied:"all" placeholder:"UNIT"`
-	Source     *id             `help:"Only rejects of messages of the source with this id." implied:"all" placeholder:"SOURCE_ID"`
+	Source     *name           `help:"Only rejects of messages of the source with this id, or with this name together with --team." implied:"all" placeholder:"SOURCE"`
 	Since      *cli.Instant    `help:"Only rejects that arrived at this time or later." implied:"all" placeholder:"TIME"`
 	Limit      int             `default:"1000" help:"Maximum number of rejects, 1 to 100000." placeholder:"N"`
 }
@@ -55,9 +55,13 @@ func (c *rejectsListCmd) Run(ctx context.Context, t *cli.Terminal) error {
 		if err != nil {
 			return nil, err
 		}
+		source, err := o.FindSourceIfNamed(ctx, c.Team.optional(), c.Source.optional())
+		if err != nil {
+			return nil, err
+		}
 		return o.Rejects(ctx, roomsensor.RejectQuery{
 			TeamID: team, Reason: c.Reason.optional(), HardwareID: c.HardwareID.Optional(), Unit: c.Unit.optional(),
-			SourceID: (*uuid.UUID)(c.Source), Since: c.Since.Optional(), Limit: c.Limit,
+			SourceID: source, Since: c.Since.Optional(), Limit: c.Limit,
 		})
 	})
 }
@@ -77,15 +81,13 @@ type rejectsReplayCmd struct {
 	ID     []id    `arg:"" help:"Ids of the rejects." optional:""`
 	Reason *reason `help:"All rejects with this reason; with ids, only those of the ids that have it." implied:"any" placeholder:"REASON"`
 	Unit   *name   `help:"All rejects of this unit, as its sender names it." implied:"any" placeholder:"UNIT"`
-	Source *id     `help:"All rejects of messages of the source with this id." implied:"any" placeholder:"SOURCE_ID"`
+	Source *name   `help:"All rejects of messages of the source with this id, or with this name together with --team." implied:"any" placeholder:"SOURCE"`
+	Team   *name   `help:"Only rejects of the team with this name or id." implied:"all" placeholder:"TEAM"`
 }
 
 // Run replays rejects.
 func (c *rejectsReplayCmd) Run(ctx context.Context, t *cli.Terminal) error {
-	query := roomsensor.RejectQuery{
-		Reason: c.Reason.optional(), Unit: c.Unit.optional(), SourceID: (*uuid.UUID)(c.Source),
-	}
-	if len(c.ID) == 0 && query == (roomsensor.RejectQuery{}) {
+	if len(c.ID) == 0 && c.Reason == nil && c.Unit == nil && c.Source == nil {
 		return cli.Usagef("Specify the rejects to replay: give their ids, --reason, --unit or --source.")
 	}
 	ids := make([]uuid.UUID, len(c.ID))
@@ -93,6 +95,17 @@ func (c *rejectsReplayCmd) Run(ctx context.Context, t *cli.Terminal) error {
 		ids[i] = uuid.UUID(c.ID[i])
 	}
 	return operate(ctx, t, c.onDatabase, func(o *admin.Operator) (any, error) {
+		team, err := o.FindTeamIfNamed(ctx, c.Team.optional())
+		if err != nil {
+			return nil, err
+		}
+		source, err := o.FindSourceIfNamed(ctx, c.Team.optional(), c.Source.optional())
+		if err != nil {
+			return nil, err
+		}
+		query := roomsensor.RejectQuery{
+			TeamID: team, Reason: c.Reason.optional(), Unit: c.Unit.optional(), SourceID: source,
+		}
 		return o.ReplayRejects(ctx, ids, query, t.Stderr)
 	})
 }

@@ -93,7 +93,7 @@ func TestRejectsReplay(t *testing.T) {
 	r := o.run("rejects", "replay", id(0), id(2), id(0))
 	require.Equal(t, cli.ExitOK, r.code, r.err)
 	require.Equal(t, "{\"replayed\":1}\n", r.out)
-	require.Contains(t, r.err, "Reject "+id(2)+" was not fully stored")
+	require.Contains(t, r.err, "Reject "+id(2)+" was not fully stored: unknown_unit: No device")
 	after := o.data("rejects", "list")
 	require.Len(t, after, 3, "a replay that fails again makes no second reject")
 	require.NotNil(t, after[2]["replayed_at"])

@@ -26,9 +26,9 @@ type Reject struct {
 	Unit           *string           `json:"unit"` // as its sender names it
 	SourceID       *string           `json:"source_id"       table:"-"`
 	Reason         roomsensor.Reason `json:"reason"`
-	Detail         string            `json:"detail"          table:"-"`
 	StreamSequence uint64            `json:"stream_sequence" table:"-"`
-	ReplayedAt     *string           `json:"replayed_at"`
+	ReplayedAt     *string           `json:"replayed_at"` // whether or not it was stored in full
+	Detail         string            `json:"detail"`
 }
 
 // RejectPayload is a reject with its payload: as text, or in base64 if it is not valid UTF-8.
@@ -85,7 +85,7 @@ func (o *Operator) Reject(ctx context.Context, id uuid.UUID) (RejectPayload, err
 
 // ReplayRejects checks and stores rejects again, as a worker does: those with the ids that the query selects; all that
 // it selects if there are no ids. It replays nothing if an id is unknown, and reports to progress the rejects that were
-// not stored in full.
+// not stored in full, with the causes.
 func (o *Operator) ReplayRejects(
 	ctx context.Context, ids []uuid.UUID, q roomsensor.RejectQuery, progress io.Writer,
 ) (done Replayed, err error) {
@@ -98,27 +98,28 @@ func (o *Operator) ReplayRejects(
 		return done, o.explain(ctx, err)
 	}
 	for _, id := range ids {
-		stored, err := o.replayReject(ctx, id)
+		rest, err := o.replayReject(ctx, id)
 		if err != nil {
 			_, _ = fmt.Fprintf(progress, "Replayed %d of %d rejects before the failure.\n", done.Replayed, len(ids))
 			return done, o.explain(ctx, err)
 		}
-		if stored {
+		if len(rest) == 0 {
 			done.Replayed++
-		} else {
-			_, _ = fmt.Fprintf(progress, "Reject %s was not fully stored; the original cause still applies.\n", id)
+		}
+		for i := range rest {
+			_, _ = fmt.Fprintf(progress, "Reject %s was not fully stored: %s: %s\n", id, rest[i].Reason, rest[i].Detail)
 		}
 	}
 	return done, nil
 }
 
-func (o *Operator) replayReject(ctx context.Context, id uuid.UUID) (stored bool, err error) {
+// replayReject replays a reject and returns what could not be stored.
+func (o *Operator) replayReject(ctx context.Context, id uuid.UUID) (rest []roomsensor.Reject, err error) {
 	reject, err := o.store.Reject(ctx, id)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
-	rest, err := worker.Replay(ctx, o.store, reject)
-	return len(rest) == 0, err
+	return worker.Replay(ctx, o.store, reject)
 }
 
 // selectedRejects lists the rejects that a query selects, oldest first.

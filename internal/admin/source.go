@@ -132,6 +132,19 @@ func (o *Operator) FindSource(ctx context.Context, team *string, idOrName string
 	return s, o.explain(ctx, err)
 }
 
+// FindSourceIfNamed returns the id of an optional source, as FindSource finds it: nil without an id or a name. An id is
+// not looked up, so that the rejects of a deleted source are found.
+func (o *Operator) FindSourceIfNamed(ctx context.Context, team, idOrName *string) (*uuid.UUID, error) {
+	if idOrName == nil {
+		return nil, nil //nolint:nilnil // nil stands for any source.
+	}
+	if id, ok := parseID(*idOrName); ok {
+		return &id, nil
+	}
+	s, err := o.FindSource(ctx, team, *idOrName)
+	return &s.ID, err
+}
+
 // ChangeSource changes a source, whose mapping must be valid after the change.
 func (o *Operator) ChangeSource(ctx context.Context, s *roomsensor.Source, c roomsensor.SourceChange) (Source, error) {
 	changed, err := o.store.ChangeSource(ctx, s.TeamID, s.ID, c)

@@ -203,7 +203,7 @@ type Device struct {
 	DeviceID         string              `json:"device_id"`
 	TeamID           string              `json:"team_id"           table:"-"`
 	HardwareID       string              `json:"hardware_id"`
-	Alias            *string             `json:"alias"             table:"-"` // with which the unit's sender names it
+	Alias            *string             `json:"alias"` // with which the unit's sender names it
 	DisplayName      *string             `json:"display_name"`
 	Sampling         roomsensor.Sampling `json:"sampling"        table:"-"`
 	FirmwareVersion  *string             `json:"firmware_version"  table:"-"`

@@ -128,9 +128,10 @@ type RejectQuery struct {
 	Limit      int
 }
 
-// Selects reports whether the query selects a reject by reason, unit and source.
+// Selects reports whether the query selects a reject by team, reason, unit and source.
 func (q *RejectQuery) Selects(r *Reject) bool {
-	return (q.Reason == nil || *q.Reason == r.Reason) &&
+	return (q.TeamID == nil || r.Arrival.Team != nil && *q.TeamID == *r.Arrival.Team) &&
+		(q.Reason == nil || *q.Reason == r.Reason) &&
 		(q.Unit == nil || r.Unit != nil && *q.Unit == *r.Unit) &&
 		(q.SourceID == nil || r.Arrival.Source != nil && *q.SourceID == *r.Arrival.Source)
 }
