@@ -95,7 +95,7 @@ func New(cfg Config, backend Backend) (http.Handler, error) {
 		devices: devices.New(backend), assignments: assignments.New(backend), nights: nights.New(backend),
 		exports: exports.New(backend, cfg.PublicURL, cfg.Now),
 		keys:    keys.New(backend, cfg.PublicURL), rejects: rejects.New(backend, cfg.Replay),
-		sources: sources.New(backend, cfg.SourceURL),
+		sources: sources.New(backend, cfg.SourceURL, cfg.PublicURL+"/docs"),
 	}
 	p.shares = shares.New(backend, shares.Content{
 		Night: p.nights.ShowShared, Person: p.nights.ShowSharedPerson, Wall: p.overview.ShowWall, Rooms: p.overview.Rooms,

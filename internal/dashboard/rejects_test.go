@@ -205,6 +205,10 @@ func TestUnitReport(t *testing.T) {
 	ours := p.get(t, e.path("/rejects?unit=dev:6"))
 	require.Contains(t, ours.text, "It is in Ours")
 	require.Contains(t, ours.text, "The device has never reported. Check that the unit has power")
+	e.addReject(t, e.team, 1, "dev:6", roomsensor.ReasonUnknownUnit, e.uploadOf("dev:6"))
+	waiting := p.get(t, e.path("/rejects?unit=dev:6")).text
+	require.Contains(t, waiting, "Nothing of it is stored yet.")
+	require.NotContains(t, waiting, "power")
 	e.exec(t, "UPDATE device_state SET last_seen_at = $1", e.now.Add(-time.Minute))
 	require.Contains(t, p.get(t, e.path("/rejects?unit=dev:6")).text, "The device last reported 1 min ago.")
 	invalid := p.get(t, e.path("/rejects?unit=dev:x"))

@@ -62,6 +62,7 @@ func TestCreateSource(t *testing.T) {
 	require.Equal(t, id, keys[0].Source.ID.String())
 
 	page := p.get(t, e.path("/sources/"+id))
+	require.Equal(t, 1, page.find(`a[href="http://127.0.0.1:8080/docs/guides/notehub"]`).Length())
 	require.Contains(t, page.text, "Waiting for the first message")
 	require.Contains(t, page.text, "Open your project at Notehub")
 	require.Equal(t, e.path("/sources/"+id), page.find("#arrival").AttrOr("data-arrival", ""))
@@ -82,6 +83,13 @@ func TestCreateSource(t *testing.T) {
 		require.Contains(t, p.follow(t, p.post(t, e.path("/sources/"+id+"/delete"), nil)).text, "The source is deleted")
 	}
 	require.Equal(t, http.StatusNotFound, p.get(t, e.path("/sources/"+id)).status)
+
+	mqtt := p.post(t, e.path("/sources"), url.Values{"name": {"Zigbee"}, "format": {"zigbee2mqtt"}})
+	require.Contains(t, mqtt.text, "set Last seen to ISO_8601")
+	require.Equal(t, 1, mqtt.find(`a[href$="/docs/guides/mqtt"]`).Length())
+	for _, posting := range []string{"401", "?key=", "Copy this credential", "Bearer"} {
+		require.NotContains(t, mqtt.text, posting)
+	}
 }
 
 // TestSourceMapping leads from a message that its format does not fit to stored readings, with the buttons of the pages.

@@ -66,7 +66,8 @@ var advice = map[Reason]Advice{
 	},
 	ReasonNotMapped: {
 		Cause:      "The mapping of the source does not fit the message: a value that it needs is missing or not usable.",
-		Fix:        "Change the mapping of the source, then replay the rejects.",
+		Fix:        "Read what is missing. If the message has it under another name, change the mapping of the source, then " +
+			"replay the rejects. Otherwise correct the sender.",
 		Replayable: true,
 	},
 }

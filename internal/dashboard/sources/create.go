@@ -25,7 +25,9 @@ func (*Pages) ShowForm(_ context.Context, v *page.Visit) error {
 // address.
 type newSourceView struct {
 	roomsensor.ListedSource
-	URL, Key string
+	connection
+
+	Key string
 }
 
 // Create creates a source, and shows how to connect its sender.
@@ -65,6 +67,6 @@ func (p *Pages) Create(ctx context.Context, v *page.Visit) error {
 	if err != nil {
 		return err
 	}
-	view.URL = p.url(view.ID.String())
+	view.connection = p.connection(&view.Source)
 	return v.Render("source-created", view)
 }

@@ -24,7 +24,8 @@ const (
 // view is the data of the page of a source.
 type view struct {
 	roomsensor.ListedSource
-	URL     string
+	connection
+
 	Mapping string // as entered, or as stored
 	Changed bool   // the mapping is not stored yet
 	Text    string // of the format
@@ -94,7 +95,7 @@ func (p *Pages) ChangeMapping(ctx context.Context, v *page.Visit) error {
 
 // render shows the page of a source with the mapping of the view.
 func (p *Pages) render(ctx context.Context, v *page.Visit, shown view) (err error) {
-	shown.URL = p.url(shown.ID.String())
+	shown.connection = p.connection(&shown.Source)
 	if f, ok := mapping.FormatNamed(shown.Format); ok {
 		shown.Text = string(f.Text)
 	}

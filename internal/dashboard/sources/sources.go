@@ -3,6 +3,7 @@
 package sources
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/google/uuid"
@@ -33,10 +34,34 @@ type Backend interface {
 type Pages struct {
 	backend Backend
 	url     func(id string) string // of a source
+	docs    string
 }
 
-// New returns the pages. url returns the URL to which the sender of a source posts.
-func New(backend Backend, url func(id string) string) *Pages { return &Pages{backend, url} }
+// New returns the pages. url returns the URL to which the sender of a source posts, docs is that of the docs.
+func New(backend Backend, url func(id string) string, docs string) *Pages {
+	return &Pages{backend, url, docs}
+}
+
+// connection is how messages reach a source.
+type connection struct {
+	URL   string // to which the sender posts
+	MQTT  bool   // roomsensor mqtt fetches the messages instead
+	Guide string // URL of the page for the format
+}
+
+// guides are the pages of the docs for formats; sources is that for all others.
+var guides = map[string]string{
+	"airgradient": "airgradient", "chirpstack": "chirpstack", "homeassistant": "home-assistant", "influx": "telegraf",
+	"notehub": "notehub", "shelly": mqttGuide, "tasmota": mqttGuide, "telegraf": "telegraf", "tts": "the-things-stack",
+	"zigbee2mqtt": mqttGuide,
+}
+
+const mqttGuide = "mqtt"
+
+func (p *Pages) connection(s *roomsensor.Source) connection {
+	guide := cmp.Or(guides[s.Format], "sources")
+	return connection{p.url(s.ID.String()), guide == mqttGuide, p.docs + "/guides/" + guide}
+}
 
 // List shows the sources of the team.
 func (p *Pages) List(ctx context.Context, v *page.Visit) error {
