@@ -65,9 +65,9 @@ var advice = map[Reason]Advice{
 		Replayable: true,
 	},
 	ReasonNotMapped: {
-		Cause:      "The mapping of the source does not fit the message: a value that it needs is missing or not usable.",
-		Fix:        "Read what is missing. If the message has it under another name, change the mapping of the source, then " +
-			"replay the rejects. Otherwise correct the sender.",
+		Cause: "The mapping of the source does not fit the message: a value that it needs is missing or not usable.",
+		Fix: "Read what is missing. If the message has it under another name, change the mapping of the source, " +
+			"then replay the rejects. Otherwise correct the sender.",
 		Replayable: true,
 	},
 }
