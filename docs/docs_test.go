@@ -5,6 +5,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -35,6 +37,7 @@ func TestHandler(t *testing.T) {
 			"/docs/openapi.json":          "application/json",
 			"/docs/receiver.yaml":         "application/yaml",
 			"/docs/receiver.json":         "application/json",
+			"/docs/roomsensor.py":         "text/x-python; charset=utf-8",
 			"/docs/assets/style.css":      "text/css; charset=utf-8",
 			"/docs/assets/swagger-ui.js":  "text/javascript; charset=utf-8",
 			"/docs/assets/reference.js":   "text/javascript; charset=utf-8",
@@ -115,6 +118,22 @@ func TestHandler(t *testing.T) {
 		require.Contains(t, get(t, "/docs/errors/overloaded").Body.String(), docsURL+"/errors/overloaded")
 		require.Contains(t, get(t, "/docs/guides/csv").Body.String(), publicURL+"</span>/v1/readings.csv")
 	})
+}
+
+// TestPythonClient checks that the pages serve the client with the address of the deployment.
+func TestPythonClient(t *testing.T) {
+	t.Parallel()
+	conformance.Covers(t, "A23.1")
+	file, err := os.ReadFile("../clients/python/roomsensor.py")
+	require.NoError(t, err)
+	served := get(t, "/docs/roomsensor.py").Body.String()
+	local := strings.NewReplacer("http://127.0.0.1:8080/docs", docsURL, "http://127.0.0.1:8080", publicURL)
+	require.Equal(t, local.Replace(string(file)), served)
+	imports := regexp.MustCompile(`(?m)^(?:import|from) (\w+)`).FindAllStringSubmatch(served, -1)
+	for _, line := range imports {
+		require.Contains(t, "__future__ collections contextlib datetime email errno gzip http itertools json logging os random "+
+			"re ssl tempfile time typing urllib uuid zlib", line[1], "the standard library only")
+	}
 }
 
 // TestNotFound checks that a browser gets a page for an unknown path, whose links work.

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/swaggest/swgui/v5/static"
+
+	"roomsensor"
 )
 
 const (
@@ -109,8 +111,10 @@ func acceptsGzip(accepted []string) bool {
 	return false
 }
 
-// addAssets adds the style sheets, scripts and images of the pages, and those of the viewer, Swagger UI.
+// addAssets adds the Python client, and style sheets, scripts and images of the pages and of the viewer, Swagger UI.
 func (s *site) addAssets() error {
+	python := []byte(s.options.localize(roomsensor.PythonClient))
+	s.files[prefix+"/roomsensor.py"] = newFile("text/x-python; charset=utf-8", python)
 	for served, contentType := range map[string]string{
 		"/docs/assets/style.css": cssType, "/docs/assets/reference.css": cssType, "/docs/assets/reference.js": javaScriptType,
 		"/docs/assets/page.js": javaScriptType, "/docs/assets/fill.js": javaScriptType,

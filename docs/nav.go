@@ -45,6 +45,7 @@ var sections = []section{
 		guide("parquet", "Parquet export", "Export readings with their types, for pandas, DuckDB and other tools."),
 		guide("spreadsheets", "Spreadsheets", "Load readings into Excel, LibreOffice and Google Sheets."),
 		guide("command-line", "Command line", "Read and export readings of any period with the program roomsensor."),
+		guide("python", "Python client", "Read, export and upload from Python with one file: data frames, retries, changes."),
 		guide("clients", "Go and generated clients", "Use the Go client, or generate one for another language."),
 		guide("recipes", "Recipes", "Programs for DuckDB, a mail about last night, plots in Python and R, and Grafana."),
 		guide("prometheus", "Prometheus", "Scrape the newest values of all rooms, and be alerted."),
