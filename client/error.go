@@ -56,11 +56,14 @@ func readError(response *http.Response) *Error {
 			DocURL  string    `json:"doc_url"`
 		} `json:"error"`
 	}
-	// Without a body (HEAD), or with that of a proxy, the status is all there is.
+	// Without a body (HEAD), the status is all there is.
 	body, _ := io.ReadAll(io.LimitReader(response.Body, maxErrorBody))
-	if json.Unmarshal(body, &envelope) == nil && envelope.Error.Code != "" {
+	switch {
+	case json.Unmarshal(body, &envelope) == nil && envelope.Error.Code != "":
 		e.Code, e.Message = envelope.Error.Code, envelope.Error.Message
 		e.Param, e.DocURL = envelope.Error.Param, envelope.Error.DocURL
+	case len(body) > 0:
+		e.Message += ". This is not an answer of the service. Check its address, or try again later."
 	}
 	return e
 }

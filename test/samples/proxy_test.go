@@ -32,17 +32,38 @@ func startProxy(t *testing.T, service string, f faults) string {
 	return server.URL
 }
 
-// busy answers the first two requests with 429 and 503.
-func busy(n int64, w http.ResponseWriter) bool {
-	switch n {
-	case 1:
-		w.Header().Set("Retry-After", "1")
-		fail(w, http.StatusTooManyRequests, "rate_limit_exceeded")
-	case 2:
-		w.Header().Set("Retry-After", "1")
-		fail(w, http.StatusServiceUnavailable, "overloaded")
+// busy answers the first four requests like a busy service and a failing proxy. third is what it does with the third.
+func busy(third faults) faults {
+	return func(n int64, w http.ResponseWriter) bool {
+		switch n {
+		case 1:
+			w.Header().Set("Retry-After", "1")
+			fail(w, http.StatusTooManyRequests, "rate_limit_exceeded")
+		case 2:
+			return html(w, http.StatusBadGateway)
+		case 3:
+			return third(n, w)
+		case 4:
+			return html(w, http.StatusGatewayTimeout)
+		}
+		return n <= 4
 	}
-	return n <= 2
+}
+
+// down answers like a proxy that does not reach the service, more often than a sample tries that does not go on forever.
+func down(n int64, w http.ResponseWriter) bool {
+	w.Header().Set("Retry-After", "0") // A short test.
+	return n <= 6 && html(w, http.StatusServiceUnavailable)
+}
+
+// cut closes the connection without an answer.
+func cut(int64, http.ResponseWriter) bool { panic(http.ErrAbortHandler) }
+
+func html(w http.ResponseWriter, status int) bool {
+	w.Header().Set("Content-Type", "text/html")
+	w.WriteHeader(status)
+	_, _ = fmt.Fprintf(w, "<html><head><title>%d %s</title></head></html>\n", status, http.StatusText(status))
+	return true
 }
 
 // failingMessage is the message of the error that failing sends.

@@ -80,6 +80,14 @@ func (s *sample) argv(t *testing.T, file string) []string {
 	return []string{path}
 }
 
+// pythonClient returns the directory of the Python client, which the samples import.
+func pythonClient(t *testing.T) string {
+	t.Helper()
+	dir, err := filepath.Abs("../../clients/python")
+	require.NoError(t, err)
+	return dir
+}
+
 // result is what a sample did.
 type result struct {
 	code           int
@@ -110,9 +118,8 @@ func (s *sample) run(t *testing.T, values *strings.Replacer) result {
 	command := exec.CommandContext(t.Context(), argv[0], argv[1:]...)
 	var stdout, stderr bytes.Buffer
 	command.Dir, command.Stdout, command.Stderr = dir, &stdout, &stderr
-	if s.programs != "" {
-		command.Env = append(os.Environ(), "PATH="+s.programs+string(os.PathListSeparator)+os.Getenv("PATH"))
-	}
+	command.Env = append(os.Environ(), "PATH="+s.programs+string(os.PathListSeparator)+os.Getenv("PATH"),
+		"PYTHONPATH="+pythonClient(t), "PYTHONDONTWRITEBYTECODE=1")
 	err := command.Run()
 	if _, ok := errors.AsType[*exec.ExitError](err); !ok {
 		require.NoError(t, err)

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -158,6 +159,7 @@ func TestSamples(t *testing.T) {
 	samples := runnable(t)
 	programs := buildProgram(t, samples)
 	e := setup(t)
+	t.Run("clients/python", e.checkPythonClient) // Before the samples write.
 	for _, s := range samples {
 		s.programs = programs
 		t.Run(fmt.Sprintf("%s/%s/%d", s.page, s.language, s.number), func(t *testing.T) {
@@ -169,6 +171,21 @@ func TestSamples(t *testing.T) {
 		t.Parallel()
 		e.checkGrafana(t)
 	})
+}
+
+// checkPythonClient runs the tests of the Python client.
+func (e *env) checkPythonClient(t *testing.T) {
+	if !everything {
+		t.Skip("`go tool task samples` tests the Python client")
+	}
+	own := e.withOwnKey(t)
+	tests := exec.CommandContext(t.Context(), python(), "-m", "unittest", "--verbose")
+	tests.Dir = pythonClient(t)
+	tests.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1", "ROOMSENSOR_URL="+own.api, "ROOMSENSOR_API_KEY="+own.key,
+		"INGEST_URL="+own.receiver, "INGEST_KEY="+own.ingest)
+	out, err := tests.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	t.Logf("%s", out)
 }
 
 // runnable returns the samples for which this machine has an interpreter.
@@ -218,11 +235,16 @@ func (e *env) check(t *testing.T, s *sample) {
 	}
 }
 
-// checkFaults checks that a sample retries after 429 and 503, and does not take a part of the data for the whole.
+// checkFaults checks that a sample retries after 429 and the failures of a proxy, and does not take a part of the data
+// for the whole.
 func (e *env) checkFaults(t *testing.T, s *sample, whole *result) {
 	t.Helper()
-	retried := s.run(t, e.through(t, s, busy))
-	require.Zero(t, retried.code, "429 and 503:\n%s\n%s\n%s", s.code, retried.stdout, retried.stderr)
+	third := cut
+	if s.language == "bash" { // curl --retry does not repeat it, and reports it.
+		third = func(_ int64, w http.ResponseWriter) bool { return html(w, http.StatusServiceUnavailable) }
+	}
+	retried := s.run(t, e.through(t, s, busy(third)))
+	require.Zero(t, retried.code, "429 and a proxy:\n%s\n%s\n%s", s.code, retried.stdout, retried.stderr)
 	require.Equal(t, strings.Count(whole.stdout, "\n"), strings.Count(retried.stdout, "\n"), s.code)
 	require.Equal(t, keys(whole.files), keys(retried.files), s.code)
 
@@ -237,6 +259,12 @@ func (e *env) checkFaults(t *testing.T, s *sample, whole *result) {
 		require.Contains(t, failed.stdout+failed.stderr, failingMessage, s.code)
 	} else {
 		require.Zero(t, failed.code, "%s\n%s", s.code, failed.stderr)
+	}
+	if s.language != "bash" && s.language != "python" { // curl prints the HTML; the Python client has tests of its own.
+		refused := s.run(t, e.through(t, s, down))
+		if refused.code != 0 { // Who follows changes waits until the service is back.
+			require.Regexp(t, "(?s)503.*(try|run this) again later", strings.ToLower(refused.stderr), s.code)
+		}
 	}
 	if strings.Contains(s.code, "readings.csv") {
 		cut := s.run(t, e.through(t, s, broken))
