@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"time"
 
@@ -87,8 +88,7 @@ func createJournal(dir string, p *plan) (*journal, error) {
 	if err != nil {
 		return nil, fmt.Errorf("creating the journal: %w", err)
 	}
-	j := &journal{file: file}
-	err = j.append(p)
+	err = errors.Join((&journal{file: file}).append(p), file.Close()) // Windows renames no open file.
 	if err == nil {
 		err = os.Rename(file.Name(), path)
 	}
@@ -96,9 +96,10 @@ func createJournal(dir string, p *plan) (*journal, error) {
 		err = syncDir(dir)
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("creating the journal: %w", err), file.Close())
+		return nil, fmt.Errorf("creating the journal: %w", err)
 	}
-	return j, nil
+	j, _, _, err := openJournal(dir)
+	return j, err
 }
 
 // openJournal reads the journal of an interrupted export and opens it for more lines. It returns an error that wraps
@@ -175,8 +176,11 @@ func (j *journal) close() error {
 	return nil
 }
 
-// syncDir makes the names in a directory durable.
+// syncDir makes the names in a directory durable. Windows does so itself, and has no call for it.
 func syncDir(dir string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
 	d, err := os.Open(dir) //nolint:gosec // The caller chooses the directory.
 	if err != nil {
 		return fmt.Errorf("opening a directory: %w", err)

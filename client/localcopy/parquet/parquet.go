@@ -18,6 +18,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -65,6 +66,9 @@ type Store struct {
 
 // Open opens a directory, or creates it. One program at a time may write it.
 func Open(dir string) (*Store, error) {
+	if runtime.GOOS == "windows" { // Readers would have to follow a symbolic link, which most accounts may not make there.
+		return nil, errors.New("a copy in Parquet cannot be kept on Windows. Give a file that ends in .db, for SQLite")
+	}
 	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // Like the directories that other programs make.
 		return nil, fmt.Errorf("opening %s: %w", dir, err)
 	}
