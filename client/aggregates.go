@@ -33,9 +33,7 @@ type AggregateQuery struct {
 
 func (q AggregateQuery) values() (url.Values, error) {
 	v := url.Values{"interval": {string(q.Interval)}}
-	if q.TimeZone != "" {
-		v.Set("time_zone", q.TimeZone)
-	}
+	addText(v, "time_zone", q.TimeZone)
 	addList(v, "metrics", q.Metrics)
 	addLimit(v, q.PageSize)
 	return v, q.Window.add(v)

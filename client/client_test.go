@@ -99,6 +99,17 @@ func TestReads(t *testing.T) {
 	pages(t, 1, assignments)
 	require.Equal(t, client.AssignmentTypeAthlete, assignments[1].Type)
 
+	all := collect(t, c.TeamAssignments(ctx, client.AssignmentQuery{Window: november1, PageSize: 1}))
+	require.Len(t, all, 2)
+	pages(t, 2, all)
+	require.Equal(t, "Weight room", *all[0].DisplayName)
+	require.Equal(t, "A. Runner", collect(t, c.TeamAssignments(ctx, client.AssignmentQuery{
+		Window: november1, ExternalRef: "crm-7", Label: "A. Runner", Type: client.AssignmentTypeAthlete,
+		Metadata: map[string]string{"building": "gym"},
+	}))[0].Label)
+	require.Len(t, collect(t, c.TeamAssignments(ctx, client.AssignmentQuery{})), 1, "open now")
+	f.answers = nil
+
 	readings := collect(t, c.Readings(ctx, weightRoom, client.ReadingQuery{Window: november1, PageSize: 2}))
 	require.Len(t, readings, 3)
 	pages(t, 2, readings)

@@ -109,6 +109,40 @@ func (c *Client) UpdateDevice(ctx context.Context, id uuid.UUID, change DeviceCh
 	})
 }
 
+// AssignmentQuery selects assignments of all devices.
+type AssignmentQuery struct {
+	// Window is a period that the assignments overlap, at most 3660 days. By default, they are open now. It takes no
+	// assignment.
+	Window Window
+	// ExternalRef and Label are what the assignments have exactly. Empty means any.
+	ExternalRef, Label string
+	// Type is what the assignments track. Empty means both.
+	Type AssignmentType
+	// Metadata selects the assignments of devices that have all of these tags with exactly these values.
+	Metadata map[string]string
+	// PageSize is the number of assignments per request, at most 1000. 0 means 1000.
+	PageSize int
+}
+
+// TeamAssignments returns assignments of all devices, newest first.
+func (c *Client) TeamAssignments(ctx context.Context, q AssignmentQuery) iter.Seq2[TeamAssignment, error] {
+	v := url.Values{}
+	err := q.Window.add(v)
+	addText(v, "external_ref", q.ExternalRef)
+	addText(v, "label", q.Label)
+	addText(v, "type", string(q.Type))
+	addMetadata(v, q.Metadata)
+	addLimit(v, q.PageSize)
+	return list[TeamAssignment](ctx, c, "/assignments", v, err)
+}
+
+// addText adds a parameter, unless it is empty.
+func addText(v url.Values, name, text string) {
+	if text != "" {
+		v.Set(name, text)
+	}
+}
+
 // Assignments returns the past and current assignments of a device, newest first.
 func (c *Client) Assignments(ctx context.Context, id uuid.UUID) iter.Seq2[Assignment, error] {
 	return list[Assignment](ctx, c, devicePath(id)+"/assignments", nil, nil)

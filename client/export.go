@@ -62,9 +62,7 @@ func (q ExportQuery) values() (url.Values, error) {
 	addList(v, "devices", q.Devices)
 	addMetadata(v, q.Metadata)
 	addList(v, "metrics", q.Metrics)
-	if q.Shape != "" {
-		v.Set("shape", string(q.Shape))
-	}
+	addText(v, "shape", string(q.Shape))
 	if q.ColumnIDs {
 		v.Set("columns", "id")
 	}

@@ -29,6 +29,7 @@ func TestOperations(t *testing.T) {
 		func() error { return first(c.Devices(ctx, client.DeviceQuery{})) },
 		func() error { return first(c.CurrentDevices(ctx, client.DeviceQuery{})) },
 		func() error { return first(c.Assignments(ctx, dorm)) },
+		func() error { return first(c.TeamAssignments(ctx, client.AssignmentQuery{})) },
 		func() error { return first(c.Readings(ctx, dorm, client.ReadingQuery{})) },
 		func() error { return first(c.Aggregates(ctx, dorm, client.AggregateQuery{Interval: client.Hourly})) },
 		func() error { return first(c.Gaps(ctx, dorm, client.GapQuery{})) },

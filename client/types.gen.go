@@ -292,3 +292,24 @@ type TeamAndKey struct {
 	Team   Team   `json:"team"`
 	APIKey APIKey `json:"api_key"`
 }
+
+// TeamAssignment An assignment with its device.
+type TeamAssignment struct {
+	AssignmentID uuid.UUID      `json:"assignment_id"`
+	Type         AssignmentType `json:"type"`
+
+	// Label The athlete's name or the room's name.
+	Label        string       `json:"label"`
+	HomeOrTravel HomeOrTravel `json:"home_or_travel"`
+	StartedAt    time.Time    `json:"started_at"`
+
+	// EndedAt End of the assignment, exclusive; null while it is open.
+	EndedAt *time.Time `json:"ended_at"`
+
+	// ExternalRef An id from another system; null if there is none.
+	ExternalRef *string   `json:"external_ref"`
+	DeviceID    uuid.UUID `json:"device_id"`
+
+	// DisplayName Null if the device has no name.
+	DisplayName *string `json:"display_name"`
+}

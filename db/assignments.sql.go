@@ -289,6 +289,87 @@ func (q *Queries) AssignmentListByDevice(ctx context.Context, db DBTX, deviceID 
 	return items, nil
 }
 
+const AssignmentListByTeam = `-- name: AssignmentListByTeam :many
+SELECT a.id, a.device_id, a.type, a.label, a.home_or_travel, a.external_ref, a.started_at, a.ended_at, d.hardware_id, d.display_name
+FROM assignments a
+JOIN devices d ON d.id = a.device_id
+WHERE d.team_id = $1
+  AND d.metadata @> $2::jsonb
+  AND a.started_at < $3::timestamptz
+  AND (a.ended_at IS NULL OR a.ended_at > $4::timestamptz)
+  AND ($5::text IS NULL OR a.type = $5)
+  AND ($6::text IS NULL OR a.label = $6)
+  AND ($7::text IS NULL OR a.external_ref = $7)
+  AND ($8::timestamptz IS NULL
+       OR a.started_at < $8
+       OR (a.started_at = $8 AND a.id > $9::uuid))
+ORDER BY a.started_at DESC, a.id
+LIMIT $10::bigint
+`
+
+type AssignmentListByTeamParams struct {
+	TeamID         uuid.UUID
+	Metadata       []byte
+	WindowTo       time.Time
+	WindowFrom     time.Time
+	Type           *string
+	Label          *string
+	ExternalRef    *string
+	AfterStartedAt *time.Time
+	AfterID        *uuid.UUID
+	Most           int64
+}
+
+type AssignmentListByTeamRow struct {
+	Assignment  Assignment
+	HardwareID  string
+	DisplayName *string
+}
+
+// AssignmentListByTeam reads a page of the assignments of a team that overlap a window, in the order of AssignmentList. A null
+// filter selects all.
+func (q *Queries) AssignmentListByTeam(ctx context.Context, db DBTX, arg AssignmentListByTeamParams) ([]AssignmentListByTeamRow, error) {
+	rows, err := db.Query(ctx, AssignmentListByTeam,
+		arg.TeamID,
+		arg.Metadata,
+		arg.WindowTo,
+		arg.WindowFrom,
+		arg.Type,
+		arg.Label,
+		arg.ExternalRef,
+		arg.AfterStartedAt,
+		arg.AfterID,
+		arg.Most,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []AssignmentListByTeamRow
+	for rows.Next() {
+		var i AssignmentListByTeamRow
+		if err := rows.Scan(
+			&i.Assignment.ID,
+			&i.Assignment.DeviceID,
+			&i.Assignment.Type,
+			&i.Assignment.Label,
+			&i.Assignment.HomeOrTravel,
+			&i.Assignment.ExternalRef,
+			&i.Assignment.StartedAt,
+			&i.Assignment.EndedAt,
+			&i.HardwareID,
+			&i.DisplayName,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const AssignmentLock = `-- name: AssignmentLock :one
 SELECT a.id, a.device_id, a.type, a.label, a.home_or_travel, a.external_ref, a.started_at, a.ended_at FROM assignments a
 WHERE a.id = $1 AND a.device_id IN (SELECT d.id FROM devices d WHERE d.team_id = $2)

@@ -40,6 +40,7 @@ func TestOperations(t *testing.T) {
 	for _, path := range []string{
 		"/team", "/devices", "/devices/current", "/devices/{device_id}",
 		"/devices/{device_id}/assignments", "/devices/{device_id}/readings", "/devices/{device_id}/gaps", "/coverage",
+		"/assignments",
 		"/metrics", "/readings.csv", "/readings.parquet", "/readings/changes",
 		"/devices/{device_id}/aggregates", "/aggregates.csv",
 	} {
@@ -208,6 +209,9 @@ var operationCodes = map[string]map[string]string{
 		"400": "validation_failed time_range_invalid time_range_too_wide " +
 			"cursor_invalid cursor_team_mismatch cursor_device_mismatch",
 		"404": "device_not_found assignment_not_found",
+	},
+	"GET /assignments": {
+		"400": "validation_failed time_range_invalid time_range_too_wide cursor_invalid cursor_team_mismatch",
 	},
 	"GET /coverage": {
 		"400": "validation_failed time_range_invalid time_range_too_wide cursor_invalid cursor_team_mismatch",

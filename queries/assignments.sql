@@ -11,6 +11,25 @@ WHERE d.team_id = @team_id AND a.device_id = @device_id
 ORDER BY a.started_at DESC, a.id
 LIMIT @most::bigint;
 
+-- AssignmentListByTeam reads a page of the assignments of a team that overlap a window, in the order of AssignmentList. A null
+-- filter selects all.
+-- name: AssignmentListByTeam :many
+SELECT sqlc.embed(a), d.hardware_id, d.display_name
+FROM assignments a
+JOIN devices d ON d.id = a.device_id
+WHERE d.team_id = @team_id
+  AND d.metadata @> @metadata::jsonb
+  AND a.started_at < @window_to::timestamptz
+  AND (a.ended_at IS NULL OR a.ended_at > @window_from::timestamptz)
+  AND (sqlc.narg(type)::text IS NULL OR a.type = sqlc.narg(type))
+  AND (sqlc.narg(label)::text IS NULL OR a.label = sqlc.narg(label))
+  AND (sqlc.narg(external_ref)::text IS NULL OR a.external_ref = sqlc.narg(external_ref))
+  AND (sqlc.narg(after_started_at)::timestamptz IS NULL
+       OR a.started_at < sqlc.narg(after_started_at)
+       OR (a.started_at = sqlc.narg(after_started_at) AND a.id > sqlc.narg(after_id)::uuid))
+ORDER BY a.started_at DESC, a.id
+LIMIT @most::bigint;
+
 -- name: AssignmentGet :one
 SELECT a.id, a.device_id, a.type, a.label, a.home_or_travel, a.external_ref, a.started_at, a.ended_at
 FROM assignments a

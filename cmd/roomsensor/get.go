@@ -12,9 +12,11 @@ import (
 )
 
 type getCmd struct {
-	Devices  getDevicesCmd  `cmd:"" help:"List the devices of the key's team."`
-	Current  getCurrentCmd  `cmd:"" help:"Show the newest reading of each device."`
-	Readings getReadingsCmd `cmd:"" help:"List the readings of a device, newest first."`
+	Devices     getDevicesCmd     `cmd:"" help:"List the devices of the key's team."`
+	Current     getCurrentCmd     `cmd:"" help:"Show the newest reading of each device."`
+	Readings    getReadingsCmd    `cmd:"" help:"List the readings of a device, newest first."`
+	Assignments getAssignmentsCmd `cmd:"" help:"List the assignments of all devices that overlap a period, newest first; without a period, those that are open."`
+
 	Coverage getCoverageCmd `cmd:"" help:"Show how many of the expected readings of each device arrived."`
 	Gaps     getGapsCmd     `cmd:"" help:"List the times without readings of a device, newest first."`
 
@@ -138,6 +140,48 @@ func (c *getReadingsCmd) Run(ctx context.Context, t *cli.Terminal) error {
 		}
 		readings := api.Readings(ctx, device, client.ReadingQuery{Window: query})
 		return printList(t, c.listFormat, readings, func(r client.Reading) client.Reading { return r })
+	})
+}
+
+type getAssignmentsCmd struct {
+	config.Client
+	window
+	referenced
+	tagged
+	listFormat
+	Label string `help:"Only assignments with this label." implied:"any" placeholder:"LABEL"`
+	Type  string `default:"" enum:",place,athlete" help:"Only assignments of places or of athletes." implied:"both" placeholder:"TYPE"`
+}
+
+// referenced is the flag that selects assignments by their reference.
+type referenced struct {
+	ExternalRef string `help:"Only assignments with this reference." implied:"any" placeholder:"REF"`
+}
+
+// assignmentRow is an assignment in a table.
+type assignmentRow struct {
+	Label       string                `json:"label"`
+	ExternalRef *string               `json:"external_ref"`
+	Type        client.AssignmentType `json:"type"`
+	DisplayName *string               `json:"display_name"`
+	StartedAt   time.Time             `json:"started_at"`
+	EndedAt     *time.Time            `json:"ended_at"`
+}
+
+// Run lists assignments.
+func (c *getAssignmentsCmd) Run(ctx context.Context, t *cli.Terminal) error {
+	query := client.AssignmentQuery{ExternalRef: c.ExternalRef, Label: c.Label, Type: client.AssignmentType(c.Type)}
+	var err error
+	if query.Window, err = c.query(); err != nil {
+		return err
+	}
+	if query.Metadata, err = metadataOf(c.Metadata); err != nil {
+		return err
+	}
+	return get(ctx, t, c.Client, func(api *client.Client) error {
+		return printList(t, c.listFormat, api.TeamAssignments(ctx, query), func(a client.TeamAssignment) assignmentRow {
+			return assignmentRow{a.Label, a.ExternalRef, a.Type, a.DisplayName, a.StartedAt, a.EndedAt}
+		})
 	})
 }
 

@@ -40,7 +40,7 @@ func readResponses() []response {
 		answer("BadReadings", counted, roomsensor.CodeValidationFailed,
 			roomsensor.CodeTimeRangeInvalid, roomsensor.CodeTimeRangeTooWide,
 			roomsensor.CodeCursorInvalid, roomsensor.CodeCursorTeamMismatch, roomsensor.CodeCursorDeviceMismatch),
-		answer("BadCoverage", counted, roomsensor.CodeValidationFailed,
+		answer("BadTeamList", counted, roomsensor.CodeValidationFailed,
 			roomsensor.CodeTimeRangeInvalid, roomsensor.CodeTimeRangeTooWide,
 			roomsensor.CodeCursorInvalid, roomsensor.CodeCursorTeamMismatch),
 		answer("BadChanges", counted, roomsensor.CodeValidationFailed,

@@ -38,11 +38,7 @@ func (s *server) listAssignments(ctx context.Context, c *call) error {
 const maxAssignmentBytes = 4 << 10
 
 func (s *server) readAssignments(ctx context.Context, c *call, p *page) error {
-	q := roomsensor.AssignmentQuery{Limit: p.State.Limit + 1}
-	if p.State.Continued() {
-		q.After = &roomsensor.AssignmentPosition{StartedAt: p.State.At, ID: p.State.ID}
-	}
-	assignments, err := s.backend.Assignments(ctx, c.key.TeamID, p.State.Device, q)
+	assignments, err := s.backend.Assignments(ctx, c.key.TeamID, p.State.Device, assignmentPage(p))
 	if err != nil {
 		return err
 	}
@@ -55,4 +51,13 @@ func (s *server) readAssignments(ctx context.Context, c *call, p *page) error {
 		return s.requireDevice(ctx, c, p.State.Device)
 	}
 	return nil
+}
+
+// assignmentPage selects one assignment more than the page holds.
+func assignmentPage(p *page) roomsensor.AssignmentQuery {
+	q := roomsensor.AssignmentQuery{Limit: p.State.Limit + 1}
+	if p.State.Continued() {
+		q.After = &roomsensor.AssignmentPosition{StartedAt: p.State.At, ID: p.State.ID}
+	}
+	return q
 }

@@ -69,11 +69,14 @@ type Devices interface {
 	) (response []byte, replayed bool, err error)
 }
 
-// Assignments reads the assignments of a device.
+// Assignments reads the assignments of a device, or of a team.
 type Assignments interface {
 	Assignments(
 		ctx context.Context, teamID, deviceID uuid.UUID, q roomsensor.AssignmentQuery,
 	) ([]roomsensor.Assignment, error)
+	TeamAssignments(
+		ctx context.Context, teamID uuid.UUID, q roomsensor.TeamAssignmentQuery,
+	) ([]roomsensor.DeviceAssignment, error)
 }
 
 // Readings calls a function with each reading of a page of a device's readings.

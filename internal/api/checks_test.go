@@ -122,6 +122,7 @@ func (f *fixture) operations(t *testing.T) []operation {
 		"/devices/{device_id}/gaps":        {"path id", "window", "cursor", "device", "assignment"},
 		"/coverage":                        {"window", "cursor"},
 		"/metrics":                         {"parameter"},
+		"/assignments":                     {"assignments", "cursor"},
 		"/readings/changes":                {"since", "cursor", "devices"},
 		"/devices/{device_id}/aggregates":  {"path id", "buckets", "cursor", "device", "assignment"},
 	} {
@@ -170,6 +171,14 @@ func (f *fixture) getChecks(t *testing.T, names ...string) []check {
 			{"include=x", invalid, "include"},
 			{"x=%zz", invalid, ""},
 		}},
+		{"assignments", "decision 22 b 5", []badInput{
+			{"last=3661d", roomsensor.CodeTimeRangeTooWide, "last"},
+			{"from=2026-11-20", roomsensor.CodeTimeRangeInvalid, "from"},
+			{"type=person", invalid, "type"},
+			{"external_ref=", invalid, "external_ref"},
+			{"label=%00", invalid, "label"},
+			{"limit=0", invalid, "limit"},
+		}},
 		{"since", "decision 22 b 5", []badInput{
 			{"since=x", roomsensor.CodeTimeRangeInvalid, "since"},
 			{"wait=31", invalid, "wait"},
@@ -210,7 +219,7 @@ func (f *fixture) getChecks(t *testing.T, names ...string) []check {
 // queryOf joins the parameters of the checks that fail.
 func queryOf(fails func(string) (badInput, bool)) string {
 	var query []string
-	for _, name := range []string{"assignment", "devices", "cursor", "size", "lines", "since", "window", "buckets", "parameter"} {
+	for _, name := range []string{"assignment", "devices", "cursor", "size", "lines", "since", "assignments", "window", "buckets", "parameter"} {
 		if in, ok := fails(name); ok && in.text != "" {
 			query = append(query, in.text)
 		}

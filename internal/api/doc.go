@@ -9,7 +9,7 @@
 //	auth.go               the checks before a handler: key, rate limit, scope
 //	rate.go               the rate limit of a key, with a memory of denials
 //	errors.go             errors as responses
-//	query.go              query parameters: syntax, ids
+//	query.go              query parameters: syntax, ids, filters that a cursor keeps
 //	page.go               lists, pages and cursors
 //	render.go             JSON of devices, assignments and readings
 //	respond.go            bodies, compression, ETag
@@ -18,6 +18,7 @@
 //	current.go            GET /devices/current
 //	snapshot*.go          snapshots for it: their content, and how they are read and kept
 //	assignments.go        GET /devices/{device_id}/assignments
+//	team_assignments.go   GET /assignments
 //	readings.go           GET /devices/{device_id}/readings
 //	changes.go            GET /readings/changes
 //	patch.go              PATCH /devices/{device_id}

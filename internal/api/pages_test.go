@@ -27,6 +27,7 @@ import (
 // lists are the paths of all lists, with the query that selects everything that fillLists adds.
 var lists = map[string]string{
 	"/devices": "", "/devices/current": "", assignmentsPath: "", readingsPath: "last=90d&", "/coverage": "", gapsPath: "last=90d&",
+	"/assignments": "last=90d&",
 }
 
 // fillLists gives every list n items.
@@ -54,7 +55,7 @@ func TestListEnvelope(t *testing.T) {
 		require.Regexp(t, `^\{"data":\[\{.+\}\],"next_cursor":null\}$`, string(last.body))
 	}
 	f.exec(t, `DELETE FROM assignments`)
-	for _, path := range []string{"/devices?metadata.x=y", "/devices/current?metadata.x=y", assignmentsPath, readingsPath + "?last=1m", "/coverage?metadata.x=y", gapsPath + "?last=1m"} {
+	for _, path := range []string{"/devices?metadata.x=y", "/devices/current?metadata.x=y", assignmentsPath, readingsPath + "?last=1m", "/coverage?metadata.x=y", gapsPath + "?last=1m", "/assignments"} {
 		require.JSONEq(t, `{"data":[],"next_cursor":null}`, string(f.get(t, path).body), path)
 	}
 }
@@ -68,7 +69,7 @@ func TestPageSizesAndOrder(t *testing.T) {
 	f := setup(t)
 	f.fillLists(t, 1001)
 	for path, all := range lists {
-		field := map[string]string{assignmentsPath: "started_at", readingsPath: "bucket_at", gapsPath: "from"}[path]
+		field := map[string]string{assignmentsPath: "started_at", "/assignments": "started_at", readingsPath: "bucket_at", gapsPath: "from"}[path]
 		for query, sizes := range map[string][]int{"": {1000, 1}, "limit=501&": {501, 500}} {
 			var got []int
 			var values []string
@@ -102,6 +103,7 @@ func TestPageSizesAndOrder(t *testing.T) {
 	}
 	for _, limit := range []string{"", "limit=1", "limit=2", "limit=3", "limit=4", "limit=5", "limit=12"} {
 		require.Equal(t, want, allValues(t, f, assignmentsPath, limit, "assignment_id"), limit)
+		require.Equal(t, want, allValues(t, f, "/assignments", "from=2026-11-20T00:00:00Z&to=2026-11-21T00:00:00Z&"+limit, "assignment_id"), limit)
 	}
 }
 

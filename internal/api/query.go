@@ -1,6 +1,8 @@
 package api
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -61,4 +63,43 @@ func sameTimeRange(q httpedge.Query, times httpedge.TimeRange, state *cursor.Sta
 
 func sameInstant(a, b *time.Time) bool {
 	return a != nil && b != nil && a.Equal(*b)
+}
+
+// filtersOf returns the tag filters and the parameters with some names that were sent, by name, as a cursor keeps them.
+func filtersOf(q httpedge.Query, names ...string) map[string]string {
+	filters := map[string]string{}
+	for _, p := range q {
+		if strings.HasPrefix(p.Name, metadataPrefix) || slices.Contains(names, p.Name) {
+			filters[p.Name] = p.Value
+		}
+	}
+	return filters
+}
+
+// tagsIn returns the tags among what filtersOf returned.
+func tagsIn(filters map[string]string) map[string]string {
+	var q httpedge.Query
+	for name, value := range filters {
+		q = append(q, httpedge.Parameter{Name: name, Value: value})
+	}
+	return q.Tags()
+}
+
+// optionalFilter returns the value of a filter, or nil if it was not sent.
+func optionalFilter(filters map[string]string, name string) *string {
+	if value, ok := filters[name]; ok {
+		return &value
+	}
+	return nil
+}
+
+// sameFilters compares the filters that were sent with a cursor with those of the first page, of which filtersOf
+// returned the state.
+func sameFilters(q httpedge.Query, state *cursor.State, names ...string) error {
+	for name, value := range filtersOf(q, names...) {
+		if first, was := state.Filters[name]; !was || first != value {
+			return httpedge.Differs(name)
+		}
+	}
+	return nil
 }

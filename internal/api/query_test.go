@@ -27,6 +27,7 @@ var parametersOf = map[string][]string{
 	},
 	"/readings.parquet": {"from", "to", "last", "assignment_id", "devices", "metadata.a", "metrics", "time_zone", "key"},
 	aggregatesPath:      {"interval", "time_zone", "metrics", "from", "to", "last", "assignment_id", "cursor", "limit"},
+	"/assignments":      {"from", "to", "last", "external_ref", "type", "label", "metadata.a", "cursor", "limit"},
 	"/aggregates.csv": {
 		"interval", "time_zone", "metrics", "from", "to", "last", "assignment_id", "devices", "metadata.a", "fill",
 		"excel", "key",
@@ -38,6 +39,7 @@ var validValues = map[string]string{
 	"from": "2026-11-20T08:00:00Z", "to": "2026-11-20T09:00:00Z", "last": "1h", "assignment_id": testID(0xa5, 1).String(),
 	"cursor": "x", "limit": "1", "metadata.a": "b", "devices": deviceID.String(), "shape": "wide", "key": "x",
 	"metrics": "lux", "columns": "id", "include": "ingested_at",
+	"external_ref": "x", "type": "place", "label": "x",
 	"interval": "1h", "time_zone": "UTC", "fill": "true", "excel": "comma",
 }
 
@@ -134,6 +136,7 @@ func (f *fixture) testEmptyParameters(t *testing.T) {
 	codes := map[string]roomsensor.Code{
 		"from": roomsensor.CodeTimeRangeInvalid, "to": roomsensor.CodeTimeRangeInvalid, "last": roomsensor.CodeTimeRangeInvalid,
 		"cursor": roomsensor.CodeCursorInvalid, "limit": invalid, "shape": invalid, "assignment_id": invalid, "devices": invalid,
+		"external_ref": invalid, "type": invalid, "label": invalid,
 		"metrics": invalid, "columns": invalid, "include": invalid,
 		"interval": invalid, "time_zone": invalid, "fill": invalid, "excel": invalid,
 	}

@@ -65,15 +65,18 @@ func appendActive(dst []byte, a *roomsensor.Assignment) []byte {
 
 // appendAssignment appends an item of the list of assignments with its seven fields (decision 15).
 func appendAssignment(dst []byte, a *roomsensor.Assignment) []byte {
-	dst = append(dst, '{')
+	return append(appendAssignmentMembers(append(dst, '{'), a), '}')
+}
+
+// appendAssignmentMembers appends the seven fields of an assignment.
+func appendAssignmentMembers(dst []byte, a *roomsensor.Assignment) []byte {
 	dst = appendID(member(dst, "assignment_id"), a.ID)
 	dst = appendText(member(dst, "type"), string(a.Type))
 	dst = appendText(member(dst, "label"), a.Label)
 	dst = appendText(member(dst, "home_or_travel"), string(a.HomeOrTravel))
 	dst = appendInstant(member(dst, "started_at"), a.StartedAt)
 	dst = appendOptionalInstant(member(dst, "ended_at"), a.EndedAt)
-	dst = appendOptionalText(member(dst, "external_ref"), a.ExternalRef)
-	return append(dst, '}')
+	return appendOptionalText(member(dst, "external_ref"), a.ExternalRef)
 }
 
 // appendCurrent appends an item of the live snapshot with its status at now. from is the begin of last_24h (decision

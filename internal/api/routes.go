@@ -44,6 +44,7 @@ func (s *server) routes() []route {
 		{"/devices/:device_id/assignments", s.listAssignments},
 		{"/devices/:device_id/readings", s.listReadings},
 		{"/devices/:device_id/gaps", s.listGaps},
+		{"/assignments", s.listTeamAssignments},
 		{"/coverage", s.listCoverage},
 		{"/devices/:device_id/aggregates", s.listAggregates},
 		{"/metrics", s.getMetrics},

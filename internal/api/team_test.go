@@ -59,6 +59,11 @@ var probes = map[string][]string{
 		"/devices/{own}/gaps?assignment_id={assignment}", "/devices/{own}/gaps?assignment_id={assignment}&last=1h",
 		"/devices/{own}/gaps?cursor={cursor}", "/devices/{own}/gaps?cursor={cursor}&assignment_id={assignment}",
 	},
+	"GET /assignments": {
+		"/assignments", "/assignments?cursor={cursor}", "/assignments?metadata.site={tag}", "/assignments?metadata.{tag}=x",
+		"/assignments?last=1h&external_ref={tag}", "/assignments?last=1h&label={tag}", "/assignments?assignment_id={assignment}",
+		"/assignments?device_id={device}",
+	},
 	"GET /coverage": {
 		"/coverage?cursor={cursor}", "/coverage?metadata.site={tag}", "/coverage?metadata.{tag}=x", "/coverage?device_id={device}",
 	},
@@ -107,11 +112,12 @@ var probes = map[string][]string{
 // idParameters are the parameters that carry an id, and their form in a probe. otherParameters carry none.
 var idParameters = map[string]string{
 	"device_id": "/{device}", "devices": "devices={device}", "assignment_id": "assignment_id={assignment}", "cursor": "cursor={cursor}",
+	"external_ref": "external_ref={tag}", "label": "label={tag}",
 	"metadata": "metadata.site={tag}", "Idempotency-Key": " {used}",
 }
 
 var otherParameters = []string{
-	"max_age", "labels", "excel", "from", "to", "last", "limit", "shape", "min", "interval", "time_zone", "fill", "metrics", "columns", "include", "since", "wait", "key",
+	"max_age", "labels", "excel", "from", "to", "last", "limit", "shape", "min", "type", "interval", "time_zone", "fill", "metrics", "columns", "include", "since", "wait", "key",
 	"If-None-Match",
 }
 
@@ -177,7 +183,7 @@ func TestTenancy(t *testing.T) {
 	request(f.key).requireError(t, roomsensor.CodeDeviceNotFound, "device_id")
 
 	// Lists and the export have the devices of one team.
-	for _, path := range []string{"/devices", "/devices/current", "/coverage", "/readings.csv", "/aggregates.csv?interval=1h"} {
+	for _, path := range []string{"/devices", "/devices/current", "/assignments", "/coverage", "/readings.csv", "/aggregates.csv?interval=1h"} {
 		own, theirs := string(f.get(t, path).body), string(f.get(t, path, withKey(other.key)).body)
 		require.Contains(t, own, deviceID.String(), path)
 		require.NotContains(t, own, other.device.String(), path)
@@ -211,6 +217,8 @@ func (f *fixture) addOtherTeam(t *testing.T) *otherTeam {
 	f.addReadings(t, o.device, start.Add(-time.Hour), 3)
 	f.addAssignment(t, o.device, testID(0xa5, 3), start.Add(-9*time.Hour), new(start.Add(-3*time.Hour)))
 	f.addAssignment(t, o.device, testID(0xa5, 2), start.Add(-2*time.Hour), nil)
+	f.addAssignment(t, second, testID(0xa5, 4), start.Add(-2*time.Hour), nil)
+	f.exec(t, `UPDATE assignments SET (label, external_ref) = ('theirs', 'theirs') WHERE device_id = $1`, o.device)
 	o.key = f.addKey(t, roomsensor.Key{TeamID: team, Scope: roomsensor.ScopeReadWrite})
 	for _, device := range []uuid.UUID{o.device, second} {
 		f.do(t, http.MethodPatch, "/devices/"+device.String(), otherTeamBody, asJSON, withKey(o.key), idempotencyKey("used")).requireOK(t)
@@ -229,6 +237,7 @@ var cursorEndpoints = map[string]cursor.Endpoint{
 	"/devices": cursor.Devices, "/devices/current": cursor.CurrentDevices,
 	"/devices/{device_id}/assignments": cursor.Assignments, "/devices/{device_id}/readings": cursor.Readings,
 	"/devices/{device_id}/gaps": cursor.Gaps, "/coverage": cursor.Coverage,
+	"/assignments":                    cursor.TeamAssignments,
 	"/readings/changes":               cursor.Changes,
 	"/devices/{device_id}/aggregates": cursor.Aggregates,
 }

@@ -42,6 +42,7 @@ const (
 	Gaps
 	Changes // the change feed (A5)
 	Aggregates
+	TeamAssignments
 )
 
 // State is the content of a cursor: what the first page fixed, and where the last page ended.

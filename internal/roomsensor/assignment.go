@@ -64,6 +64,19 @@ type AssignmentQuery struct {
 	Limit int
 }
 
+// AssignmentWindows is the rule of GET /assignments. Without a time parameter, it lists what is open (A18.1).
+var AssignmentWindows = WindowRule{Default: day, Max: 3660 * day}
+
+// TeamAssignmentQuery selects a page of the assignments of a team that overlap a window (A18.1).
+type TeamAssignmentQuery struct {
+	AssignmentQuery
+
+	Window             Window
+	Type               *AssignmentType   // nil selects both
+	Label, ExternalRef *string           // that an assignment must have exactly; nil selects all
+	Metadata           map[string]string // tags that its device must have
+}
+
 // AssignmentConflict is why an assignment cannot be started, ended or edited.
 type AssignmentConflict string
 

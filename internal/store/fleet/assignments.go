@@ -27,6 +27,32 @@ func (s *Store) Assignments(
 	return pg.Convert(rows, AssignmentOf), nil
 }
 
+// TeamAssignments reads a page of the assignments of a team, the newest first.
+func (s *Store) TeamAssignments(
+	ctx context.Context, teamID uuid.UUID, q roomsensor.TeamAssignmentQuery,
+) ([]roomsensor.DeviceAssignment, error) {
+	tags, ok := MetadataFilter(q.Metadata)
+	if !ok {
+		return nil, nil
+	}
+	params := db.AssignmentListByTeamParams{
+		TeamID: teamID, Metadata: tags, WindowFrom: q.Window.From, WindowTo: q.Window.To,
+		Type: (*string)(q.Type), Label: q.Label, ExternalRef: q.ExternalRef, Most: int64(q.Limit),
+	}
+	if q.After != nil {
+		params.AfterStartedAt, params.AfterID = &q.After.StartedAt, &q.After.ID
+	}
+	rows, err := s.Queries.AssignmentListByTeam(ctx, s.Pool, params)
+	if err != nil {
+		return nil, fmt.Errorf("listing assignments: %w", pg.Translate(err))
+	}
+	return pg.Convert(rows, func(row *db.AssignmentListByTeamRow) roomsensor.DeviceAssignment {
+		return roomsensor.DeviceAssignment{
+			Assignment: AssignmentOf(&row.Assignment), HardwareID: row.HardwareID, DisplayName: row.DisplayName,
+		}
+	}), nil
+}
+
 // Assignment returns an assignment of any device of a team.
 func (s *Store) Assignment(ctx context.Context, teamID, assignmentID uuid.UUID) (roomsensor.Assignment, error) {
 	row, err := s.Queries.AssignmentGet(ctx, s.Pool, db.AssignmentGetParams{TeamID: teamID, AssignmentID: assignmentID})

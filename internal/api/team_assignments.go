@@ -1,0 +1,112 @@
+package api
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+
+	"roomsensor/internal/cursor"
+	"roomsensor/internal/httpedge"
+	"roomsensor/internal/roomsensor"
+)
+
+const (
+	typeParameter        = "type"
+	labelParameter       = "label"
+	externalRefParameter = "external_ref"
+)
+
+// listTeamAssignments handles GET /assignments (A18.1).
+func (s *server) listTeamAssignments(ctx context.Context, c *call) error {
+	state, err := s.readAssignmentParameters(c)
+	if err != nil {
+		return err
+	}
+	return s.sendPage(ctx, c, state, maxTeamAssignmentBytes, func(p *page) error {
+		assignments, err := s.backend.TeamAssignments(ctx, c.key.TeamID, teamAssignmentQuery(p))
+		for i := range assignments {
+			if a := &assignments[i]; add(p, a, appendTeamAssignment) {
+				p.State.At, p.State.ID = a.StartedAt, a.ID
+			}
+		}
+		return err
+	})
+}
+
+// maxTeamAssignmentBytes is more than an assignment takes in the list: its label, its external_ref and the name of its
+// device have 200 characters each.
+const maxTeamAssignmentBytes = 6 << 10
+
+func teamAssignmentQuery(p *page) roomsensor.TeamAssignmentQuery {
+	filters := p.State.Filters
+	q := roomsensor.TeamAssignmentQuery{
+		AssignmentQuery: assignmentPage(p), Window: p.State.Window, Metadata: tagsIn(filters),
+		Label: optionalFilter(filters, labelParameter), ExternalRef: optionalFilter(filters, externalRefParameter),
+	}
+	q.Type = (*roomsensor.AssignmentType)(optionalFilter(filters, typeParameter))
+	return q
+}
+
+// readAssignmentParameters reads the parameters in the order of decision 22.
+func (s *server) readAssignmentParameters(c *call) (*cursor.State, error) {
+	q, err := c.query(fromParameter, toParameter, lastParameter, externalRefParameter, typeParameter, labelParameter,
+		metadataPrefix, cursorParameter, limitParameter)
+	if err != nil {
+		return nil, err
+	}
+	times, err := httpedge.ReadTimeRange(q, roomsensor.AssignmentWindows, s.now())
+	if err != nil {
+		return nil, err
+	}
+	if err := checkAssignmentFilters(q); err != nil {
+		return nil, err
+	}
+	limit, err := q.Limit()
+	if err != nil {
+		return nil, err
+	}
+	state, err := s.readCursor(c, q, cursor.TeamAssignments, uuid.Nil)
+	if err != nil {
+		return nil, err
+	}
+	names := []string{externalRefParameter, typeParameter, labelParameter}
+	if state != nil {
+		times.Rule.Default = 0 // Without a time parameter, the first page has what was open, not what overlaps a length.
+		return httpedge.WithLimit(state, limit), inOrder(q, func(one httpedge.Query) error {
+			if err := sameTimeRange(one, times, state); err != nil {
+				return err
+			}
+			return sameFilters(one, state, names...)
+		})
+	}
+	state = firstPage(c, cursor.TeamAssignments, uuid.Nil)
+	state.Request, state.Window, state.Filters = times.Request, times.Window, filtersOf(q, names...)
+	if times.Request.IsZero() {
+		state.Window = roomsensor.Window{From: times.Window.To, To: roomsensor.Forever} // What is open now.
+	}
+	return httpedge.WithLimit(state, limit), nil
+}
+
+// checkAssignmentFilters checks the parameters that select assignments, each by its own rule.
+func checkAssignmentFilters(q httpedge.Query) error {
+	for _, name := range []string{externalRefParameter, labelParameter} {
+		if text := q.Get(name); text != nil {
+			if err := roomsensor.CheckName(*text); err != nil {
+				return roomsensor.Invalid(name, name+" "+err.Error()+".")
+			}
+		}
+	}
+	switch kind := q.Get(typeParameter); {
+	case kind == nil, *kind == string(roomsensor.Athlete), *kind == string(roomsensor.Place):
+		return nil
+	}
+	return roomsensor.Invalid(typeParameter, "type must be athlete or place.")
+}
+
+// appendTeamAssignment appends an item of GET /assignments (A18.1).
+func appendTeamAssignment(dst []byte, a *roomsensor.DeviceAssignment) []byte {
+	dst = appendAssignmentMembers(append(dst, '{'), &a.Assignment)
+	dst = appendID(member(dst, "device_id"), a.DeviceID)
+	dst = appendOptionalText(member(dst, "display_name"), a.DisplayName)
+	return append(dst, '}')
+}

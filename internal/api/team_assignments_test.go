@@ -1,0 +1,93 @@
+package api_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"roomsensor/internal/roomsensor"
+	"roomsensor/test/conformance"
+)
+
+// addPeople gives two devices the assignments of a person who moved, of a place and of another person, by their ids:
+// 1 ended 3 hours before start, and 2 began then in another room; 3 is a place with the same label, 4 is Bo.
+func (f *fixture) addPeople(t *testing.T) {
+	t.Helper()
+	second := testID(0xde, 2)
+	f.addDevice(t, teamID, second, "dev:2")
+	f.nameDevice(t, second, "Room 2")
+	f.exec(t, `UPDATE devices SET metadata = '{"floor":"2"}' WHERE id = $1`, second)
+	moved := start.Add(-3 * time.Hour)
+	f.addAssignment(t, deviceID, testID(0xa5, 1), start.Add(-5*day), &moved)
+	f.addAssignment(t, second, testID(0xa5, 2), moved, nil)
+	f.addAssignment(t, deviceID, testID(0xa5, 3), moved, new(start.Add(-time.Hour)))
+	f.addAssignment(t, deviceID, testID(0xa5, 4), start.Add(-time.Hour), nil)
+	f.exec(t, `UPDATE assignments SET (type, label, external_ref) = ('athlete', 'Ana', 'crm-7') WHERE id IN ($1, $2)`,
+		testID(0xa5, 1), testID(0xa5, 2))
+	f.exec(t, `UPDATE assignments SET label = 'Ana' WHERE id = $1`, testID(0xa5, 3))
+	f.exec(t, `UPDATE assignments SET (type, label) = ('athlete', 'Bo') WHERE id = $1`, testID(0xa5, 4))
+}
+
+// teamAssignments returns the numbers of the assignments on all pages.
+func (f *fixture) teamAssignments(t *testing.T, query string) (numbers string) {
+	t.Helper()
+	for _, id := range allValues(t, f, "/assignments", query, "assignment_id") {
+		numbers += id[len(id)-1:]
+	}
+	return numbers
+}
+
+func TestTeamAssignments(t *testing.T) {
+	t.Parallel()
+	conformance.Covers(t, "A18.1")
+	f := setup(t)
+	f.addPeople(t)
+	for query, want := range map[string]string{
+		"": "42", "last=30m": "42", "last=1h": "42", "last=61m": "423", "last=3h": "423", "last=181m": "4231", "last=3660d": "4231",
+		"to=" + before(day): "1", "from=" + before(4*time.Hour) + "&to=" + before(3*time.Hour): "1",
+		"from=" + before(3*time.Hour) + "&to=" + before(2*time.Hour): "23",
+		"from=" + before(9*day) + "&to=" + before(5*day):             "",
+		"from=2026-11-20T10:00:00Z&to=2027-01-01T00:00:00Z":          "42", // An open assignment has no end yet.
+		"type=athlete&last=1d":                                       "421", "type=place&last=1d": "3", "label=Ana&last=1d": "231", "label=ana&last=1d": "",
+		"external_ref=crm-7": "2", "external_ref=crm-7&last=1d": "21", "external_ref=crm-8&last=1d": "",
+		"metadata.floor=2&last=1d": "2", "metadata.floor=%00&last=1d": "", "label=Ana&type=place&metadata.floor=2&last=1d": "",
+	} {
+		require.Equal(t, want, f.teamAssignments(t, query), query)
+		require.Equal(t, want, f.teamAssignments(t, query+"&limit=1"), query)
+	}
+	require.Equal(t, `{"data":[{"assignment_id":"`+testID(0xa5, 2).String()+`","type":"athlete","label":"Ana","home_or_travel":"travel",`+
+		`"started_at":"2026-11-20T07:00:00Z","ended_at":null,"external_ref":"crm-7","device_id":"`+testID(0xde, 2).String()+
+		`","display_name":"Room 2"}],"next_cursor":null}`, string(f.get(t, "/assignments?external_ref=crm-7").body))
+	f.get(t, "/assignments?last=3661d").requireError(t, roomsensor.CodeTimeRangeTooWide, "last")
+
+	_, err := f.store.RetireDevice(t.Context(), teamID, deviceID, start)
+	require.NoError(t, err)
+	require.Equal(t, "4231", f.teamAssignments(t, "last=1d"), "those of a retired device")
+}
+
+// A cursor keeps the window, the filters and now of the first page, and a parameter beside it must mean the same.
+func TestTeamAssignmentCursor(t *testing.T) {
+	t.Parallel()
+	conformance.Covers(t, "A18.1")
+	f := setup(t)
+	f.addPeople(t)
+	filtered := f.firstCursor(t, "/assignments?last=1d&type=athlete&label=Ana&external_ref=crm-7&limit=1")
+	open := f.firstCursor(t, "/assignments?limit=1")
+	f.clock.advance(time.Hour)
+	f.exec(t, `UPDATE assignments SET ended_at = $1 WHERE ended_at IS NULL`, start.Add(time.Minute))
+	for query, param := range map[string]string{
+		"": "", "&last=24h": "", "&label=Ana&external_ref=crm-7": "", "&type=place": "type", "&label=Bo&last=1h": "label",
+		"&last=1h&label=Bo": "last", "&external_ref=crm-8": "external_ref", "&metadata.a=b": "metadata.a",
+	} {
+		if param != "" {
+			f.get(t, "/assignments?cursor="+filtered+query).requireInvalid(t, param)
+			continue
+		}
+		require.Equal(t, "1", f.teamAssignments(t, "cursor="+filtered+query))
+	}
+	require.Equal(t, "2", f.teamAssignments(t, "cursor="+open), "open when the list began")
+	for query, param := range map[string]string{"last=24h": "last", "type=place": "type", "label=Ana": "label"} {
+		f.get(t, "/assignments?cursor="+open+"&"+query).requireInvalid(t, param)
+	}
+}
