@@ -70,9 +70,5 @@ func (c *Client) ExportAggregatesCSV(ctx context.Context, q AggregateExportQuery
 	if q.Fill {
 		v.Set("fill", "true")
 	}
-	e, err := c.export(ctx, get("/aggregates.csv", v))
-	if err == nil {
-		e.complete = e.checkLines
-	}
-	return e, err
+	return c.exportCSV(ctx, "/aggregates.csv", v)
 }

@@ -126,6 +126,16 @@ func TestReads(t *testing.T) {
 	pages(t, 1, days)
 	require.Nil(t, days[0].CO2PPM)
 
+	night := client.NightQuery{From: november1.From.AddDate(0, 0, -1), To: november1.From, PageSize: 1}
+	nights := collect(t, c.Nights(ctx, night))
+	require.Len(t, nights, 3)
+	pages(t, 3, nights)
+	require.Equal(t, client.VerdictUnknown, nights[1].Verdict)
+	require.Equal(t, 612.0, *nights[1].CO2PPM.Max)
+	night.ExternalRef, night.Metadata = "crm-7", map[string]string{"building": "gym"}
+	require.Equal(t, nights[1:2], collect(t, c.Nights(ctx, night)))
+	f.answers = nil
+
 	coverage := collect(t, c.Coverage(ctx, client.CoverageQuery{Window: november1, PageSize: 1}))
 	require.Len(t, coverage, 2)
 	pages(t, 2, coverage)

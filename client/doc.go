@@ -34,6 +34,7 @@
 //	devices.go     devices, their latest state, their changes, and their assignments
 //	readings.go    windows, and the readings of one device
 //	aggregates.go  minimum, maximum, mean and count by hour or by day
+//	nights.go      nights of assignments, with the verdict on the air
 //	coverage.go    how many of the expected readings arrived, and the gaps between them
 //	changes.go     the change feed
 //	export.go      exports, and the check that they are complete

@@ -121,7 +121,12 @@ func (c *Client) ExportCSV(ctx context.Context, q ExportQuery) (*Export, error) 
 	if err != nil {
 		return nil, err
 	}
-	e, err := c.export(ctx, get("/readings.csv", v))
+	return c.exportCSV(ctx, "/readings.csv", v)
+}
+
+// exportCSV requests an export as CSV.
+func (c *Client) exportCSV(ctx context.Context, path string, query url.Values) (*Export, error) {
+	e, err := c.export(ctx, get(path, query))
 	if err == nil {
 		e.complete = e.checkLines
 	}

@@ -34,6 +34,8 @@ func TestOperations(t *testing.T) {
 		func() error { return first(c.Aggregates(ctx, dorm, client.AggregateQuery{Interval: client.Hourly})) },
 		func() error { return first(c.Gaps(ctx, dorm, client.GapQuery{})) },
 		func() error { return first(c.Coverage(ctx, client.CoverageQuery{})) },
+		func() error { return first(c.Nights(ctx, client.NightQuery{})) },
+		func() error { return closed(c.ExportNightsCSV(ctx, client.NightQuery{})) },
 		func() error { return first(c.Follow(ctx, client.ChangeQuery{}, "")) },
 		func() error { return closed(c.ExportCSV(ctx, client.ExportQuery{})) },
 		func() error { return closed(c.ExportParquet(ctx, client.ExportQuery{})) },

@@ -58,6 +58,14 @@ const (
 	StatusStale   Status = "stale"
 )
 
+// Defines values for Verdict.
+const (
+	VerdictBad     Verdict = "bad"
+	VerdictGood    Verdict = "good"
+	VerdictStuffy  Verdict = "stuffy"
+	VerdictUnknown Verdict = "unknown"
+)
+
 // APIKey The API key of a request, without its secret.
 type APIKey struct {
 	// KeyID The public part of the key, between `rsk_` and the secret.
@@ -229,6 +237,60 @@ type MetricCounts struct {
 	SPLDB       int `json:"spl_db"`
 }
 
+// Night One assignment in one night.
+type Night struct {
+	// Night The date on which the night begins, in the team's time zone.
+	Night string `json:"night"`
+
+	// From Start of the part of the night in the assignment.
+	From time.Time `json:"from"`
+
+	// To End of the part of the night in the assignment.
+	To           time.Time      `json:"to"`
+	AssignmentID uuid.UUID      `json:"assignment_id"`
+	Type         AssignmentType `json:"type"`
+
+	// Label The athlete's name or the room's name.
+	Label string `json:"label"`
+
+	// ExternalRef An id from another system; null if there is none.
+	ExternalRef *string   `json:"external_ref"`
+	DeviceID    uuid.UUID `json:"device_id"`
+
+	// DisplayName Null if the device has no name.
+	DisplayName *string `json:"display_name"`
+	Verdict     Verdict `json:"verdict"`
+
+	// Expected 5-minute buckets from which a reading is expected.
+	Expected int `json:"expected"`
+
+	// Present 5-minute buckets of those that have a reading.
+	Present int `json:"present"`
+
+	// Coverage `present / expected`, rounded down to 4 decimals, so that 1 means complete; null if nothing was expected.
+	Coverage    *float64    `json:"coverage"`
+	CO2PPM      NightMetric `json:"co2_ppm"`
+	TempC       NightMetric `json:"temp_c"`
+	HumidityPct NightMetric `json:"humidity_pct"`
+	Lux         NightMetric `json:"lux"`
+	SPLDB       NightMetric `json:"spl_db"`
+}
+
+// NightMetric One metric in a night. `min`, `mean` and `max` are null without a value, and otherwise numbers.
+type NightMetric struct {
+	Min *float64 `json:"min"`
+
+	// Mean Sum / count, computed in 64 bits and printed as a 32-bit value.
+	Mean *float64 `json:"mean"`
+	Max  *float64 `json:"max"`
+
+	// MinutesWarn Minutes beyond a warn limit, those beyond a bad limit included. A reading stands for 5 minutes.
+	MinutesWarn int `json:"minutes_warn"`
+
+	// MinutesBad Minutes beyond a bad limit.
+	MinutesBad int `json:"minutes_bad"`
+}
+
 // Reading What a device measured in 5 minutes.
 type Reading struct {
 	// BucketAt Start of the 5 minutes in which the reading was measured.
@@ -313,3 +375,7 @@ type TeamAssignment struct {
 	// DisplayName Null if the device has no name.
 	DisplayName *string `json:"display_name"`
 }
+
+// Verdict `bad` for 30 minutes or more beyond a bad limit, `stuffy` for 60 minutes or more beyond a warn limit, `unknown`
+// if less than 80 % of the expected readings have a verdict, otherwise `good`.
+type Verdict string

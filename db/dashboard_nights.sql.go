@@ -12,24 +12,75 @@ import (
 	"github.com/google/uuid"
 )
 
+const NightAssignmentCount = `-- name: NightAssignmentCount :many
+SELECT count(*) FROM (
+    SELECT unnest($1::timestamptz[]) AS night_from, unnest($2::timestamptz[]) AS night_to
+) n
+JOIN assignments a ON a.started_at < n.night_to AND (a.ended_at IS NULL OR a.ended_at > n.night_from)
+JOIN devices d ON d.id = a.device_id
+WHERE d.team_id = $3
+  AND d.metadata @> $4::jsonb
+  AND ($5::text IS NULL OR a.external_ref = $5)
+GROUP BY n.night_from
+`
+
+type NightAssignmentCountParams struct {
+	NightFrom   []time.Time
+	NightTo     []time.Time
+	TeamID      uuid.UUID
+	Metadata    []byte
+	ExternalRef *string
+}
+
+// NightAssignmentCount counts the assignments that NightAssignmentList lists for each night in which there are any.
+func (q *Queries) NightAssignmentCount(ctx context.Context, db DBTX, arg NightAssignmentCountParams) ([]int64, error) {
+	rows, err := db.Query(ctx, NightAssignmentCount,
+		arg.NightFrom,
+		arg.NightTo,
+		arg.TeamID,
+		arg.Metadata,
+		arg.ExternalRef,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var count int64
+		if err := rows.Scan(&count); err != nil {
+			return nil, err
+		}
+		items = append(items, count)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const NightAssignmentList = `-- name: NightAssignmentList :many
 SELECT a.id, a.device_id, a.type, a.label, a.home_or_travel, a.external_ref, a.started_at, a.ended_at, d.display_name, d.metadata
 FROM assignments a
 JOIN devices d ON d.id = a.device_id
 WHERE d.team_id = $1
-  AND (a.type = 'athlete' OR NOT $2::boolean)
-  AND a.started_at < $3::timestamptz
-  AND (a.ended_at IS NULL OR a.ended_at > $4::timestamptz)
+  AND d.metadata @> $2::jsonb
+  AND (a.type = 'athlete' OR NOT $3::boolean)
+  AND ($4::text IS NULL OR a.external_ref = $4)
+  AND a.started_at < $5::timestamptz
+  AND (a.ended_at IS NULL OR a.ended_at > $6::timestamptz)
 ORDER BY a.device_id, a.started_at
-LIMIT $5::bigint
+LIMIT $7::bigint
 `
 
 type NightAssignmentListParams struct {
-	TeamID     uuid.UUID
-	Athletes   bool
-	WindowTo   time.Time
-	WindowFrom time.Time
-	Most       int64
+	TeamID      uuid.UUID
+	Metadata    []byte
+	Athletes    bool
+	ExternalRef *string
+	WindowTo    time.Time
+	WindowFrom  time.Time
+	Most        int64
 }
 
 type NightAssignmentListRow struct {
@@ -39,11 +90,13 @@ type NightAssignmentListRow struct {
 }
 
 // NightAssignmentList lists the assignments of a team that overlap a night, with the names and tags of their devices; with athletes,
-// only those of athletes.
+// only those of athletes, with external_ref only those with the reference, and only those of devices with all tags of metadata.
 func (q *Queries) NightAssignmentList(ctx context.Context, db DBTX, arg NightAssignmentListParams) ([]NightAssignmentListRow, error) {
 	rows, err := db.Query(ctx, NightAssignmentList,
 		arg.TeamID,
+		arg.Metadata,
 		arg.Athletes,
+		arg.ExternalRef,
 		arg.WindowTo,
 		arg.WindowFrom,
 		arg.Most,

@@ -41,6 +41,7 @@ var sections = []section{
 		guide("paging", "Paging", "Read all pages of a list, and stop at the first error."),
 		guide("aggregates", "Aggregates", "Hours and days: minimum, maximum, mean and count of each metric."),
 		guide("coverage", "Coverage", "Find out whether last night's data arrived, and what is missing."),
+		guide("nights-per-athlete", "Nights per athlete", "From readings to nights per athlete, as a list or a table."),
 		guide("csv", "CSV export", "Export readings of many devices, and load them into pandas, R and other tools."),
 		guide("parquet", "Parquet export", "Export readings with their types, for pandas, DuckDB and other tools."),
 		guide("spreadsheets", "Spreadsheets", "Load readings into Excel, LibreOffice and Google Sheets."),

@@ -40,7 +40,7 @@ func TestOperations(t *testing.T) {
 	for _, path := range []string{
 		"/team", "/devices", "/devices/current", "/devices/{device_id}",
 		"/devices/{device_id}/assignments", "/devices/{device_id}/readings", "/devices/{device_id}/gaps", "/coverage",
-		"/assignments",
+		"/assignments", "/nights", "/nights.csv",
 		"/metrics", "/readings.csv", "/readings.parquet", "/readings/changes",
 		"/devices/{device_id}/aggregates", "/aggregates.csv",
 	} {
@@ -111,7 +111,7 @@ func TestHeadOperations(t *testing.T) {
 }
 
 // exports are the paths whose URLs may hold a key (decision 26).
-var exports = []string{"/readings.csv", "/readings.parquet", "/aggregates.csv"}
+var exports = []string{"/readings.csv", "/readings.parquet", "/aggregates.csv", "/nights.csv"}
 
 // TestOperationHeaders checks the headers of all responses: decisions 8, 25, 26 and 33.
 func TestOperationHeaders(t *testing.T) {
@@ -212,6 +212,12 @@ var operationCodes = map[string]map[string]string{
 	},
 	"GET /assignments": {
 		"400": "validation_failed time_range_invalid time_range_too_wide cursor_invalid cursor_team_mismatch",
+	},
+	"GET /nights": {
+		"400": "validation_failed time_range_invalid time_range_too_wide cursor_invalid cursor_team_mismatch",
+	},
+	"GET /nights.csv": {
+		"400": "validation_failed time_range_invalid time_range_too_wide", "413": "csv_too_large",
 	},
 	"GET /coverage": {
 		"400": "validation_failed time_range_invalid time_range_too_wide cursor_invalid cursor_team_mismatch",

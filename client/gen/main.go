@@ -32,14 +32,14 @@ import (
 // roots are the schemas of which the client uses the types, with those that they contain.
 var roots = []string{
 	"TeamAndKey", "Device", "CurrentDevice", "Assignment", "TeamAssignment", "Reading", "Aggregate", "DeviceCoverage",
-	"Gap", "ErrorCode",
+	"Gap", "Night", "ErrorCode",
 }
 
 // names are those of the types of enumerations and objects that are not a schema of their own.
 var names = map[string]string{
 	"APIKey.scopes[]": "Scope", "Assignment.type": "AssignmentType", "Assignment.home_or_travel": "HomeOrTravel",
 	"TeamAssignment.type": "AssignmentType", "TeamAssignment.home_or_travel": "HomeOrTravel",
-	"DeviceCoverage.metrics": "MetricCounts",
+	"DeviceCoverage.metrics": "MetricCounts", "Night.type": "AssignmentType", "Night.verdict": "Verdict",
 }
 
 // optional is the order of fields that a response may leave out.

@@ -149,8 +149,11 @@ var examples = map[string][]string{
 		"get readings 6fa459ea-ee8a-4ca4-894e-db77e160355e --from 2026-01-01T00:00:00Z --to 2026-02-01T00:00:00Z",
 	},
 	"get assignments": {"get assignments", "get assignments --last 365d --external-ref crm-7 --output csv"},
-	"get coverage":    {"get coverage", "get coverage --last 7d --metadata building=gym --output csv"},
-	"get gaps":        {"get gaps 'Weight room' --last 7d --min 30m"},
+	"get nights": {
+		"get nights", "get nights --from-night 2026-01-01 --external-ref crm-7", "get nights --night 2026-01-31 --output csv",
+	},
+	"get coverage": {"get coverage", "get coverage --last 7d --metadata building=gym --output csv"},
+	"get gaps":     {"get gaps 'Weight room' --last 7d --min 30m"},
 	"get aggregates": {
 		"get aggregates 'Weight room'",
 		"get aggregates 'Weight room' --interval 1d --time-zone Europe/Berlin --last 90d --metrics co2_ppm --output csv",

@@ -17,6 +17,8 @@ type getCmd struct {
 	Readings    getReadingsCmd    `cmd:"" help:"List the readings of a device, newest first."`
 	Assignments getAssignmentsCmd `cmd:"" help:"List the assignments of all devices that overlap a period, newest first; without a period, those that are open."`
 
+	Nights getNightsCmd `cmd:"" help:"List the nights of assignments with the verdict on the air, newest first, and in a night the worst first."`
+
 	Coverage getCoverageCmd `cmd:"" help:"Show how many of the expected readings of each device arrived."`
 	Gaps     getGapsCmd     `cmd:"" help:"List the times without readings of a device, newest first."`
 
@@ -181,6 +183,66 @@ func (c *getAssignmentsCmd) Run(ctx context.Context, t *cli.Terminal) error {
 	return get(ctx, t, c.Client, func(api *client.Client) error {
 		return printList(t, c.listFormat, api.TeamAssignments(ctx, query), func(a client.TeamAssignment) assignmentRow {
 			return assignmentRow{a.Label, a.ExternalRef, a.Type, a.DisplayName, a.StartedAt, a.EndedAt}
+		})
+	})
+}
+
+type getNightsCmd struct {
+	config.Client
+	referenced
+	tagged
+	listFormat
+	Night     *date `help:"Date on which the night begins, in the time zone of the team." implied:"the last night" placeholder:"DATE"`
+	FromNight *date `help:"First of several nights, at most 92." implied:"that of --night" placeholder:"DATE"`
+	ToNight   *date `help:"Last of several nights." implied:"the last night" placeholder:"DATE"`
+}
+
+// nightRow is a night in a table.
+type nightRow struct {
+	Night       string         `json:"night"`
+	Label       string         `json:"label"`
+	DisplayName *string        `json:"display_name"`
+	Verdict     client.Verdict `json:"verdict"`
+	Coverage    *float64       `json:"coverage"`
+	CO2Mean     *float64       `json:"co2_ppm_mean"`
+	CO2Max      *float64       `json:"co2_ppm_max"`
+	CO2Bad      int            `json:"co2_ppm_minutes_bad"`
+	TempMean    *float64       `json:"temp_c_mean"`
+}
+
+// query returns the nights of a request.
+func (c *getNightsCmd) query() (q client.NightQuery, err error) {
+	q.ExternalRef = c.ExternalRef
+	switch {
+	case c.Night != nil && (c.FromNight != nil || c.ToNight != nil):
+		return q, cli.Usagef("--night cannot be combined with --from-night and --to-night. Omit one of them.")
+	case c.ToNight != nil && c.FromNight == nil:
+		return q, cli.Usagef("--to-night needs --from-night. For one night, give --night.")
+	case c.Night != nil:
+		c.FromNight, c.ToNight = c.Night, c.Night
+	}
+	if c.FromNight != nil {
+		q.From = time.Time(*c.FromNight)
+	}
+	if c.ToNight != nil {
+		q.To = time.Time(*c.ToNight)
+	}
+	q.Metadata, err = metadataOf(c.Metadata)
+	return q, err
+}
+
+// Run lists nights.
+func (c *getNightsCmd) Run(ctx context.Context, t *cli.Terminal) error {
+	query, err := c.query()
+	if err != nil {
+		return err
+	}
+	return get(ctx, t, c.Client, func(api *client.Client) error {
+		return printList(t, c.listFormat, api.Nights(ctx, query), func(n client.Night) nightRow {
+			return nightRow{
+				n.Night, n.Label, n.DisplayName, n.Verdict, n.Coverage,
+				n.CO2PPM.Mean, n.CO2PPM.Max, n.CO2PPM.MinutesBad, n.TempC.Mean,
+			}
 		})
 	})
 }

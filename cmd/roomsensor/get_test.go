@@ -30,7 +30,7 @@ func TestGet(t *testing.T) {
 	devices := a.AddDevices(t, 2)
 	a.AddReadings(t, devices[:1], time.Now().Add(-time.Hour), 10, 5*time.Minute)
 	a.Exec(t, `INSERT INTO assignments (device_id, type, label, started_at, external_ref, ended_at) VALUES
-		($1, 'athlete', 'Ana', '2026-01-01Z', 'crm-7', '2026-01-02Z'), ($1, 'place', 'Gym', '2026-01-03Z', NULL, NULL)`, devices[0])
+		($1, 'athlete', 'Ana', '2024-01-01Z', 'crm-7', '2024-01-02Z'), ($1, 'place', 'Gym', '2024-01-03Z', NULL, NULL)`, devices[0])
 	a.Exec(t, `UPDATE devices SET display_name = '=Gym', metadata = '{"floor":"2"}' WHERE id = $1`, devices[1])
 
 	for command, lines := range map[string]int{
@@ -40,6 +40,8 @@ func TestGet(t *testing.T) {
 		"get aggregates dev:1 --interval 1d --time-zone Europe/Berlin --metrics co2_ppm --from 2026-01-01T00:00:00Z --to 2026-01-03T00:00:00Z": 3,
 		"get assignments": 1, "get assignments --last 3660d --type athlete": 1, "get assignments --last 1h --label Hall": 0,
 		"get assignments --external-ref crm-7": 0, "get assignments --metadata floor=2": 0,
+		"get nights": 1, "get nights --night 2024-01-01": 1, "get nights --from-night 2024-01-01 --to-night 2024-01-04": 4,
+		"get nights --from-night 2024-01-01 --to-night 2024-01-04 --external-ref crm-7 --metadata floor=1": 0,
 		"get coverage": 2, "get coverage --last 2h --metadata floor=2": 1,
 		"get gaps dev:2 --last 2h": 1, "get gaps dev:2 --last 2h --min 3h": 0,
 		"get readings dev:1 --last 2h": 10, "get readings " + devices[0].String() + " --last 2h": 10,
@@ -69,6 +71,10 @@ func TestGet(t *testing.T) {
 	o.fails(cli.ExitUsage, "--last cannot be combined", "get", "readings", "x", "--last", "1h", "--to", "2026-01-01T00:00:00Z")
 	o.fails(cli.ExitFailure, "validation_failed: time_zone", "get", "aggregates", "dev:1", "--time-zone", "Berlin")
 	o.fails(cli.ExitUsage, "--min must be", "get", "gaps", "x", "--min", "90s")
+	o.fails(cli.ExitUsage, "--night cannot be combined", "get", "nights", "--night", "2026-01-01", "--to-night", "2026-01-01")
+	o.fails(cli.ExitUsage, "--to-night needs", "get", "nights", "--to-night", "2026-01-01")
+	o.fails(cli.ExitUsage, "is not a date", "get", "nights", "--night", "1.1.2026")
+	o.fails(cli.ExitFailure, "time_range_too_wide: ", "get", "nights", "--from-night", "2020-01-01", "--to-night", "2026-01-01")
 	o.fails(cli.ExitUsage, "whole minutes", "get", "readings", "x", "--last", "90s")
 }
 

@@ -31,6 +31,19 @@ func (v *id) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// date is a date of the calendar.
+type date time.Time
+
+// UnmarshalText parses a date.
+func (v *date) UnmarshalText(text []byte) error {
+	parsed, err := time.Parse(time.DateOnly, string(text))
+	if err != nil {
+		return fmt.Errorf("%q is not a date, for example 2026-01-31", text)
+	}
+	*v = date(parsed)
+	return nil
+}
+
 // name is a name or a label (name rule, decision 20).
 type name string
 

@@ -48,6 +48,7 @@ func readResponses() []response {
 			roomsensor.CodeCursorInvalid, roomsensor.CodeCursorTeamMismatch).
 			show(roomsensor.CodeTimeRangeInvalid, "since_malformed").
 			show(roomsensor.CodeTimeRangeTooWide, "since_too_old"),
+		nights("BadNights", roomsensor.CodeCursorInvalid, roomsensor.CodeCursorTeamMismatch),
 		unauthorized,
 		answer("DevicesNotFound", counted, roomsensor.CodeDeviceNotFound).
 			show(roomsensor.CodeDeviceNotFound, "device_not_found_in_devices"),
@@ -56,6 +57,17 @@ func readResponses() []response {
 		rateLimited, internalError, overloaded,
 	}
 	return withHead(both)
+}
+
+// nights returns the response to parameters of nights, with the codes of cursors if there are any.
+func nights(name string, cursors ...roomsensor.Code) response {
+	codes := append([]roomsensor.Code{
+		roomsensor.CodeValidationFailed, roomsensor.CodeTimeRangeInvalid, roomsensor.CodeTimeRangeTooWide,
+	}, cursors...)
+	return answer(name, counted, codes...).
+		show(roomsensor.CodeValidationFailed, "unknown_parameter").
+		show(roomsensor.CodeTimeRangeInvalid, "nights_reversed").
+		show(roomsensor.CodeTimeRangeTooWide, "nights_too_many")
 }
 
 // csvResponses returns the responses of the exports, for GET and HEAD. ExportBadRequest is that of an export without
@@ -69,6 +81,7 @@ func csvResponses() []response {
 		answer("ExportBadRequest", counted, roomsensor.CodeValidationFailed,
 			roomsensor.CodeTimeRangeInvalid, roomsensor.CodeTimeRangeTooWide).
 			show(roomsensor.CodeValidationFailed, "unknown_parameter"),
+		nights("CSVBadNights"),
 		unauthorized, notFound.show(roomsensor.CodeDeviceNotFound, "device_not_found_in_devices"),
 		answer("CSVTooLarge", counted, roomsensor.CodeCSVTooLarge),
 		rateLimited, internalError, overloaded,

@@ -20,8 +20,8 @@ import (
 const readTimeout = 15 * time.Second
 
 // maxExports limits the number of exports that run at the same time. Each takes a connection of store.API while it
-// reads, and up to 17 MB of memory, one of aggregates 20 MB, until its client has received all rows: at most 320 MB of
-// the 512 MiB of a process.
+// reads, and up to 17 MB of memory, one of aggregates 20 MB, of nights 25 MB, until its client has received all rows:
+// at most 400 MB of the 512 MiB of a process.
 const maxExports = 16
 
 // Config is the configuration of the API.

@@ -9,6 +9,7 @@ import (
 	"roomsensor/internal/api/feed"
 	"roomsensor/internal/export"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/accounts"
 	"roomsensor/internal/roomsensor/aggregate"
 )
 
@@ -37,9 +38,10 @@ type Limiter interface {
 	CountRequest(ctx context.Context, keyID string) (roomsensor.RateVerdict, error)
 }
 
-// Teams finds a team.
+// Teams finds a team, and what its people configure.
 type Teams interface {
 	Team(ctx context.Context, teamID uuid.UUID) (roomsensor.Team, error)
+	TeamSettings(ctx context.Context, teamID uuid.UUID) (accounts.TeamSettings, error)
 }
 
 // Devices reads and changes the devices of a team.

@@ -33,7 +33,7 @@ func (s *server) listChanges(ctx context.Context, c *call) error {
 	}
 	// When the server's read deadline passes, the context ends as if the client had left.
 	_ = http.NewResponseController(c.Response()).SetReadDeadline(time.Time{})
-	waiter := s.feed.Waiter(c.key, asked.state.Devices, asked.wait)
+	waiter := s.feed.Waiter(c.key, asked.state.IDs, asked.wait)
 	defer waiter.End()
 	for {
 		if sent, err := s.tryChanges(ctx, c, asked, waiter); sent || err != nil {
@@ -128,7 +128,7 @@ func (s *server) readChanges(
 			}
 		}
 		q := roomsensor.FeedQuery{
-			Round: state.Window, Devices: state.Devices, Metadata: state.Filters, Most: state.Limit - p.Items + 1,
+			Round: state.Window, Devices: state.IDs, Metadata: state.Filters, Most: state.Limit - p.Items + 1,
 			Cursor: position,
 		}
 		if !state.At.IsZero() {
@@ -221,7 +221,7 @@ func (s *server) nameDevices(
 	if err != nil {
 		return err
 	}
-	state.Devices, err = devices.From(team)
+	state.IDs, err = devices.From(team)
 	return err
 }
 
@@ -267,7 +267,7 @@ func sameChanges(q httpedge.Query, since *time.Time, devices httpedge.DeviceSele
 		case sinceParameter:
 			same = sameInstant(since, state.Request.From)
 		case devicesParameter:
-			same = state.Devices != nil && slices.Equal(httpedge.SortedIDs(devices.IDs), state.Devices)
+			same = state.IDs != nil && slices.Equal(httpedge.SortedIDs(devices.IDs), state.IDs)
 		}
 		if !same {
 			return httpedge.Differs(p.Name)

@@ -123,6 +123,8 @@ func (f *fixture) operations(t *testing.T) []operation {
 		"/coverage":                        {"window", "cursor"},
 		"/metrics":                         {"parameter"},
 		"/assignments":                     {"assignments", "cursor"},
+		"/nights":                          {"nights", "cursor"},
+		"/nights.csv":                      {"nights"},
 		"/readings/changes":                {"since", "cursor", "devices"},
 		"/devices/{device_id}/aggregates":  {"path id", "buckets", "cursor", "device", "assignment"},
 	} {
@@ -179,6 +181,13 @@ func (f *fixture) getChecks(t *testing.T, names ...string) []check {
 			{"label=%00", invalid, "label"},
 			{"limit=0", invalid, "limit"},
 		}},
+		{"nights", "decision 22 b 5", []badInput{
+			{"night=2026-11-31", invalid, "night"},
+			{"from_night=2026-11-19T00:00:00Z", invalid, "from_night"},
+			{"to_night=x", invalid, "to_night"},
+			{"external_ref=%ff", invalid, "external_ref"},
+			{"x=%zz", invalid, ""},
+		}},
 		{"since", "decision 22 b 5", []badInput{
 			{"since=x", roomsensor.CodeTimeRangeInvalid, "since"},
 			{"wait=31", invalid, "wait"},
@@ -219,7 +228,7 @@ func (f *fixture) getChecks(t *testing.T, names ...string) []check {
 // queryOf joins the parameters of the checks that fail.
 func queryOf(fails func(string) (badInput, bool)) string {
 	var query []string
-	for _, name := range []string{"assignment", "devices", "cursor", "size", "lines", "since", "assignments", "window", "buckets", "parameter"} {
+	for _, name := range []string{"assignment", "devices", "cursor", "size", "lines", "since", "assignments", "nights", "window", "buckets", "parameter"} {
 		if in, ok := fails(name); ok && in.text != "" {
 			query = append(query, in.text)
 		}

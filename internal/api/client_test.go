@@ -287,7 +287,7 @@ func (r response) records(t *testing.T) [][]string {
 func readEndpoints() []string {
 	return []string{
 		"/team", "/devices", "/devices/current", devicePath, assignmentsPath, readingsPath + "?last=90d",
-		"/assignments?last=90d", "/coverage?last=90d", gapsPath + "?last=90d", "/readings.csv?last=90d", "/readings.csv?last=90d&shape=wide",
+		"/assignments?last=90d", "/nights?" + allNights, "/nights.csv?" + allNights, "/coverage?last=90d", gapsPath + "?last=90d", "/readings.csv?last=90d", "/readings.csv?last=90d&shape=wide",
 		"/readings.parquet?last=90d",
 		aggregatesPath + "?interval=1d&last=90d", "/aggregates.csv?interval=1d&last=90d",
 	}

@@ -23,6 +23,7 @@
 //	changes.go            GET /readings/changes
 //	patch.go              PATCH /devices/{device_id}
 //	aggregates.go         GET /devices/{device_id}/aggregates
+//	nights.go             GET /nights, GET /nights.csv
 //	export.go             GET /readings.csv, GET /readings.parquet, GET /aggregates.csv
 //	feed/                 the watermark of the change feed, and requests that wait for a change
 //	mergepatch/           parses the body of a PATCH

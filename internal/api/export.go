@@ -13,10 +13,11 @@ const (
 	readingsCSV     = "readings.csv"
 	readingsParquet = "readings.parquet"
 	aggregatesCSV   = "aggregates.csv"
+	nightsCSV       = "nights.csv"
 )
 
 // exportNames lists the exports.
-var exportNames = []string{readingsCSV, readingsParquet, aggregatesCSV}
+var exportNames = []string{readingsCSV, readingsParquet, aggregatesCSV, nightsCSV}
 
 const fillParameter = "fill"
 

@@ -27,16 +27,20 @@ import (
 // lists are the paths of all lists, with the query that selects everything that fillLists adds.
 var lists = map[string]string{
 	"/devices": "", "/devices/current": "", assignmentsPath: "", readingsPath: "last=90d&", "/coverage": "", gapsPath: "last=90d&",
-	"/assignments": "last=90d&",
+	"/assignments": "last=90d&", "/nights": allNights,
 }
 
-// fillLists gives every list n items.
+// allNights selects the night with all assignments of fillLists.
+const allNights = "from_night=2026-11-18&to_night=2026-11-19&"
+
+// fillLists gives every list n items. The nights of the team are from noon to noon.
 func (f *fixture) fillLists(t *testing.T, n int) {
 	t.Helper()
 	f.addDevices(t, n)
 	f.exec(t, `INSERT INTO assignments (device_id, type, label, started_at, ended_at)
 		SELECT $1, 'place', 'Room', $2::timestamptz - i * INTERVAL '1 minute', $2::timestamptz - (i - 1) * INTERVAL '1 minute'
 		FROM generate_series(1, $3::int) i`, deviceID, start, n)
+	f.exec(t, `UPDATE teams SET (night_start, night_end) = ('12:00', '11:59')`)
 	// Every other bucket has a reading.
 	f.exec(t, `INSERT INTO readings (device_id, bucket_at, co2_ppm, ingested_at)
 		SELECT $1, $2::timestamptz - i * INTERVAL '10 minutes' + INTERVAL '5 minutes', i, $2 FROM generate_series(1, $3::int) i`,
@@ -55,7 +59,7 @@ func TestListEnvelope(t *testing.T) {
 		require.Regexp(t, `^\{"data":\[\{.+\}\],"next_cursor":null\}$`, string(last.body))
 	}
 	f.exec(t, `DELETE FROM assignments`)
-	for _, path := range []string{"/devices?metadata.x=y", "/devices/current?metadata.x=y", assignmentsPath, readingsPath + "?last=1m", "/coverage?metadata.x=y", gapsPath + "?last=1m", "/assignments"} {
+	for _, path := range []string{"/devices?metadata.x=y", "/devices/current?metadata.x=y", assignmentsPath, readingsPath + "?last=1m", "/coverage?metadata.x=y", gapsPath + "?last=1m", "/assignments", "/nights?" + allNights} {
 		require.JSONEq(t, `{"data":[],"next_cursor":null}`, string(f.get(t, path).body), path)
 	}
 }
@@ -69,7 +73,7 @@ func TestPageSizesAndOrder(t *testing.T) {
 	f := setup(t)
 	f.fillLists(t, 1001)
 	for path, all := range lists {
-		field := map[string]string{assignmentsPath: "started_at", "/assignments": "started_at", readingsPath: "bucket_at", gapsPath: "from"}[path]
+		field := map[string]string{assignmentsPath: "started_at", "/assignments": "started_at", "/nights": "from", readingsPath: "bucket_at", gapsPath: "from"}[path]
 		for query, sizes := range map[string][]int{"": {1000, 1}, "limit=501&": {501, 500}} {
 			var got []int
 			var values []string
@@ -84,9 +88,12 @@ func TestPageSizesAndOrder(t *testing.T) {
 			} else {
 				require.Equal(t, sizes, got, "%s %s", path, query)
 			}
-			if field == "" {
+			switch {
+			case path == "/nights": // TestNightPages checks their order.
+				require.Len(t, slices.Compact(slices.Sorted(slices.Values(values))), 1001, query)
+			case field == "":
 				require.IsIncreasing(t, values)
-			} else {
+			default:
 				require.IsDecreasing(t, values)
 			}
 		}

@@ -28,6 +28,8 @@ var parametersOf = map[string][]string{
 	"/readings.parquet": {"from", "to", "last", "assignment_id", "devices", "metadata.a", "metrics", "time_zone", "key"},
 	aggregatesPath:      {"interval", "time_zone", "metrics", "from", "to", "last", "assignment_id", "cursor", "limit"},
 	"/assignments":      {"from", "to", "last", "external_ref", "type", "label", "metadata.a", "cursor", "limit"},
+	"/nights":           {"night", "from_night", "to_night", "external_ref", "metadata.a", "cursor", "limit"},
+	"/nights.csv":       {"night", "from_night", "to_night", "external_ref", "metadata.a", "key"},
 	"/aggregates.csv": {
 		"interval", "time_zone", "metrics", "from", "to", "last", "assignment_id", "devices", "metadata.a", "fill",
 		"excel", "key",
@@ -39,6 +41,7 @@ var validValues = map[string]string{
 	"from": "2026-11-20T08:00:00Z", "to": "2026-11-20T09:00:00Z", "last": "1h", "assignment_id": testID(0xa5, 1).String(),
 	"cursor": "x", "limit": "1", "metadata.a": "b", "devices": deviceID.String(), "shape": "wide", "key": "x",
 	"metrics": "lux", "columns": "id", "include": "ingested_at",
+	"night": "2026-11-19", "from_night": "2026-11-19", "to_night": "2026-11-19",
 	"external_ref": "x", "type": "place", "label": "x",
 	"interval": "1h", "time_zone": "UTC", "fill": "true", "excel": "comma",
 }
@@ -136,6 +139,7 @@ func (f *fixture) testEmptyParameters(t *testing.T) {
 	codes := map[string]roomsensor.Code{
 		"from": roomsensor.CodeTimeRangeInvalid, "to": roomsensor.CodeTimeRangeInvalid, "last": roomsensor.CodeTimeRangeInvalid,
 		"cursor": roomsensor.CodeCursorInvalid, "limit": invalid, "shape": invalid, "assignment_id": invalid, "devices": invalid,
+		"night": invalid, "from_night": invalid, "to_night": invalid,
 		"external_ref": invalid, "type": invalid, "label": invalid,
 		"metrics": invalid, "columns": invalid, "include": invalid,
 		"interval": invalid, "time_zone": invalid, "fill": invalid, "excel": invalid,

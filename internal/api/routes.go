@@ -46,6 +46,7 @@ func (s *server) routes() []route {
 		{"/devices/:device_id/gaps", s.listGaps},
 		{"/assignments", s.listTeamAssignments},
 		{"/coverage", s.listCoverage},
+		{"/nights", s.listNights},
 		{"/devices/:device_id/aggregates", s.listAggregates},
 		{"/metrics", s.getMetrics},
 	}
@@ -53,6 +54,7 @@ func (s *server) routes() []route {
 		{"/" + readingsCSV, s.exportReadings(export.ReadingsCSV)},
 		{"/" + readingsParquet, s.exportReadings(export.Parquet)},
 		{"/" + aggregatesCSV, s.exportAggregates},
+		{"/" + nightsCSV, s.exportNights},
 	}
 	routes := []route{{
 		method: http.MethodPatch, path: version + "/devices/:device_id", scope: roomsensor.ScopeReadWrite,

@@ -38,7 +38,7 @@ func TestUnknownRoutesAndMethods(t *testing.T) {
 	for path, allow := range map[string]string{
 		"/v1/team": "GET, HEAD", "/v1/devices": "GET, HEAD", "/v1/devices/current": "GET, HEAD",
 		"/v1" + devicePath: "GET, HEAD, PATCH", "/v1" + assignmentsPath: "GET, HEAD", "/v1" + readingsPath: "GET, HEAD",
-		"/v1/assignments": "GET, HEAD", "/v1/coverage": "GET, HEAD", "/v1" + gapsPath: "GET, HEAD",
+		"/v1/assignments": "GET, HEAD", "/v1/nights": "GET, HEAD", "/v1/nights.csv": "GET, HEAD", "/v1/coverage": "GET, HEAD", "/v1" + gapsPath: "GET, HEAD",
 		"/v1/readings.csv": "GET, HEAD", "/v1/readings.parquet": "GET, HEAD",
 		"/v1/readings/changes": "GET, HEAD", "/docs": "GET, HEAD", "/docs/none": "GET, HEAD", "/": "GET, HEAD",
 	} {

@@ -64,6 +64,14 @@ var probes = map[string][]string{
 		"/assignments?last=1h&external_ref={tag}", "/assignments?last=1h&label={tag}", "/assignments?assignment_id={assignment}",
 		"/assignments?device_id={device}",
 	},
+	"GET /nights": {
+		"/nights", "/nights?cursor={cursor}", "/nights?metadata.site={tag}", "/nights?metadata.{tag}=x",
+		"/nights?external_ref={tag}", "/nights?assignment_id={assignment}", "/nights?device_id={device}",
+	},
+	"GET /nights.csv": {
+		"/nights.csv", "/nights.csv?metadata.site={tag}", "/nights.csv?metadata.{tag}=x", "/nights.csv?external_ref={tag}",
+		"/nights.csv?assignment_id={assignment}", "/nights.csv?cursor={cursor}",
+	},
 	"GET /coverage": {
 		"/coverage?cursor={cursor}", "/coverage?metadata.site={tag}", "/coverage?metadata.{tag}=x", "/coverage?device_id={device}",
 	},
@@ -117,7 +125,7 @@ var idParameters = map[string]string{
 }
 
 var otherParameters = []string{
-	"max_age", "labels", "excel", "from", "to", "last", "limit", "shape", "min", "type", "interval", "time_zone", "fill", "metrics", "columns", "include", "since", "wait", "key",
+	"max_age", "labels", "excel", "from", "to", "last", "limit", "shape", "min", "type", "night", "from_night", "to_night", "interval", "time_zone", "fill", "metrics", "columns", "include", "since", "wait", "key",
 	"If-None-Match",
 }
 
@@ -183,7 +191,7 @@ func TestTenancy(t *testing.T) {
 	request(f.key).requireError(t, roomsensor.CodeDeviceNotFound, "device_id")
 
 	// Lists and the export have the devices of one team.
-	for _, path := range []string{"/devices", "/devices/current", "/assignments", "/coverage", "/readings.csv", "/aggregates.csv?interval=1h"} {
+	for _, path := range []string{"/devices", "/devices/current", "/assignments", "/nights?night=2026-11-19", "/nights.csv?night=2026-11-19", "/coverage", "/readings.csv", "/aggregates.csv?interval=1h"} {
 		own, theirs := string(f.get(t, path).body), string(f.get(t, path, withKey(other.key)).body)
 		require.Contains(t, own, deviceID.String(), path)
 		require.NotContains(t, own, other.device.String(), path)
@@ -211,13 +219,13 @@ func (f *fixture) addOtherTeam(t *testing.T) *otherTeam {
 	team, second := testID(0x7e, 2), testID(0xde, 3)
 	f.addTeam(t, team)
 	f.addReadings(t, deviceID, start.Add(-time.Hour), 3)
-	f.addAssignment(t, deviceID, o.ownAssignment, start.Add(-2*time.Hour), nil)
+	f.addAssignment(t, deviceID, o.ownAssignment, start.Add(-10*time.Hour), nil)
 	f.addDevice(t, team, o.device, "dev:2")
 	f.addDevice(t, team, second, "dev:3")
 	f.addReadings(t, o.device, start.Add(-time.Hour), 3)
 	f.addAssignment(t, o.device, testID(0xa5, 3), start.Add(-9*time.Hour), new(start.Add(-3*time.Hour)))
 	f.addAssignment(t, o.device, testID(0xa5, 2), start.Add(-2*time.Hour), nil)
-	f.addAssignment(t, second, testID(0xa5, 4), start.Add(-2*time.Hour), nil)
+	f.addAssignment(t, second, testID(0xa5, 4), start.Add(-9*time.Hour), nil)
 	f.exec(t, `UPDATE assignments SET (label, external_ref) = ('theirs', 'theirs') WHERE device_id = $1`, o.device)
 	o.key = f.addKey(t, roomsensor.Key{TeamID: team, Scope: roomsensor.ScopeReadWrite})
 	for _, device := range []uuid.UUID{o.device, second} {
@@ -238,6 +246,7 @@ var cursorEndpoints = map[string]cursor.Endpoint{
 	"/devices/{device_id}/assignments": cursor.Assignments, "/devices/{device_id}/readings": cursor.Readings,
 	"/devices/{device_id}/gaps": cursor.Gaps, "/coverage": cursor.Coverage,
 	"/assignments":                    cursor.TeamAssignments,
+	"/nights":                         cursor.Nights,
 	"/readings/changes":               cursor.Changes,
 	"/devices/{device_id}/aggregates": cursor.Aggregates,
 }

@@ -153,3 +153,21 @@ func (a *appender) Write(p []byte) (int, error) {
 	*a = append(*a, p...)
 	return len(p), nil
 }
+
+// decoder serves all of ExpandZstd, and starts no goroutines.
+var decoder = sync.OnceValue(func() *zstd.Decoder {
+	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderLowmem(true))
+	if err != nil {
+		panic(err) // The options are constants.
+	}
+	return d
+})
+
+// ExpandZstd returns the body that Append compressed with Zstd.
+func ExpandZstd(body []byte) ([]byte, error) {
+	expanded, err := decoder().DecodeAll(body, nil)
+	if err != nil {
+		return nil, fmt.Errorf("expanding a body: %w", err)
+	}
+	return expanded, nil
+}

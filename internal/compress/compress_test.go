@@ -77,8 +77,15 @@ func TestAppend(t *testing.T) {
 			got, err := expand(t, coding, packed[4:])
 			require.NoError(t, err)
 			require.Equal(t, body, string(got))
+			if coding == compress.Zstd {
+				got, err = compress.ExpandZstd(packed[4:])
+				require.NoError(t, err)
+				require.Equal(t, body, string(got))
+			}
 		}
 	}
+	_, err := compress.ExpandZstd([]byte("not compressed"))
+	require.Error(t, err)
 }
 
 // An abandoned body must not look complete (decision 32).

@@ -59,7 +59,7 @@ func states() *rapid.Generator[*cursor.State] {
 		}
 		w.Assignment = rapid.Ptr(ids(), true).Draw(t, "assignment")
 		if rapid.Bool().Draw(t, "has devices") {
-			w.Devices = rapid.SliceOfN(ids(), 0, 3).Draw(t, "devices")
+			w.IDs = rapid.SliceOfN(ids(), 0, 3).Draw(t, "devices")
 		}
 		return w
 	})

@@ -17,7 +17,7 @@ const (
 	hasTo
 	hasAssignment
 	hasNow
-	hasDevices
+	hasIDs
 )
 
 // marshal encodes a State compactly: integers as varints, times in microseconds, texts after their length.
@@ -37,9 +37,9 @@ func (s *State) marshal() []byte {
 	if !s.Now.IsZero() {
 		b = appendTime(b, s.Now)
 	}
-	if s.Devices != nil {
-		b = binary.AppendUvarint(b, uint64(len(s.Devices)))
-		for _, id := range s.Devices {
+	if s.IDs != nil {
+		b = binary.AppendUvarint(b, uint64(len(s.IDs)))
+		for _, id := range s.IDs {
 			b = append(b, id[:]...)
 		}
 	}
@@ -59,8 +59,8 @@ func (s *State) parts() (parts byte) {
 	if !s.Now.IsZero() {
 		parts |= hasNow
 	}
-	if s.Devices != nil {
-		parts |= hasDevices
+	if s.IDs != nil {
+		parts |= hasIDs
 	}
 	return parts
 }
@@ -112,8 +112,8 @@ func unmarshal(plain []byte) (*State, error) {
 	if parts&hasNow != 0 {
 		w.Now = r.time()
 	}
-	if parts&hasDevices != 0 {
-		w.Devices = r.ids()
+	if parts&hasIDs != 0 {
+		w.IDs = r.ids()
 	}
 	if r.short || len(r.rest) > 0 {
 		return nil, ErrCorrupted

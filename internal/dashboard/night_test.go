@@ -129,9 +129,9 @@ func TestNightsCSV(t *testing.T) {
 		column[name] = i
 	}
 	for label, want := range map[string]map[string]string{
-		"'=Bad":  {"night": "2026-11-21", "from": "2026-11-21T21:00:00Z", "to": "2026-11-22T06:00:00Z", "coverage": "1", "co2_ppm_max": "1432.5", "verdict": "bad", "co2_ppm_minutes_bad": "155", "co2_ppm_minutes_warn": "155", "co2_ppm_count": "108"},
+		"'=Bad":  {"night": "2026-11-21", "from": "2026-11-21T21:00:00Z", "to": "2026-11-22T06:00:00Z", "coverage": "1", "co2_ppm_max": "1432.5", "verdict": "bad", "co2_ppm_minutes_bad": "155", "co2_ppm_minutes_warn": "155"},
 		"Began":  {"from": "2026-11-22T05:00:00Z", "expected": "12", "present": "6", "coverage": "0.5", "temp_c_mean": "20.44"},
-		"Silent": {"present": "0", "co2_ppm_min": "", "co2_ppm_mean": "", "co2_ppm_max": "", "co2_ppm_count": "0", "spl_db_minutes_warn": "0", "verdict": "unknown"},
+		"Silent": {"present": "0", "co2_ppm_min": "", "co2_ppm_mean": "", "co2_ppm_max": "", "spl_db_minutes_warn": "0", "verdict": "unknown"},
 	} {
 		found := false
 		for _, record := range records[1:] {

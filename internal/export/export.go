@@ -1,7 +1,7 @@
-// Package export counts and sends exports of a team's data: readings as CSV in two shapes or as Parquet, aggregates as
-// CSV, and both for spreadsheets. The API and the dashboard have an Exporter each. They parse what a client asks for
-// into a Request, and the Exporter does the rest of decision 22 b: admission, selection, limits, headers and the stream
-// of the body.
+// Package export counts and sends exports of a team's data: readings as CSV in two shapes or as Parquet, aggregates and
+// nights as CSV, and readings and aggregates for spreadsheets. The API and the dashboard have an Exporter each. They
+// parse what a client asks for into a Request, and the Exporter does the rest of decision 22 b: admission, selection,
+// limits, headers and the stream of the body.
 //
 //	export.go      the Exporter and the data that it needs
 //	request.go     Request, and how GET /readings.csv and GET /readings.parquet say it
@@ -9,6 +9,7 @@
 //	plan.go        which devices and which time an export has
 //	readings.go    exports of readings, and their size
 //	aggregates.go  exports of aggregates
+//	nights.go      exports of nights
 //	spreadsheet.go exports for Excel, of readings or means
 //	send.go        deadline and headers of a response
 //	writer.go      the stream of the body
@@ -25,6 +26,7 @@ import (
 
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/roomsensor/aggregate"
+	"roomsensor/internal/roomsensor/airquality"
 )
 
 // Backend has the stored data of exports. Its methods return roomsensor.ErrNotFound for what does not exist or belongs
@@ -36,8 +38,20 @@ type Backend interface {
 	Assignment(ctx context.Context, teamID, assignmentID uuid.UUID) (roomsensor.Assignment, error)
 	// AssignmentsIn returns the assignments of a team that overlap a window, by device and start.
 	AssignmentsIn(ctx context.Context, teamID uuid.UUID, w roomsensor.Window) ([]roomsensor.Assignment, error)
+	Nights
+
 	OpenExport(ctx context.Context, teamID uuid.UUID, q roomsensor.ExportQuery) (Readings, error)
 	OpenAggregates(ctx context.Context, teamID uuid.UUID, q aggregate.ExportQuery) (Aggregates, error)
+}
+
+// Nights reads what was measured in nights, the newest first.
+type Nights interface {
+	// EachNight calls a function with the number of each night and the assignments that overlap it, unordered, until it
+	// returns false. most is how many assignments the function takes.
+	EachNight(ctx context.Context, teamID uuid.UUID, nights []airquality.NightQuery, most int,
+		do func(n int, rooms []airquality.NightRoom) bool) error
+	// CountNights returns how many assignments EachNight has in all nights, cut to roomsensor.ExportCountCap + 1.
+	CountNights(ctx context.Context, teamID uuid.UUID, nights []airquality.NightQuery) (int, error)
 }
 
 type (

@@ -14,7 +14,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"roomsensor/internal/compress"
+	"roomsensor/internal/csvenc"
 	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/airquality"
 	"roomsensor/test/conformance"
 )
 
@@ -118,4 +120,25 @@ func TestRecheck(t *testing.T) {
 	w.checked = w.checked.Add(-recheckEvery)
 	require.ErrorIs(t, send(), lost)
 	require.Equal(t, 1, checks)
+}
+
+// Lines of nights that are kept in several parts are sent as they are.
+func TestNightLines(t *testing.T) {
+	t.Parallel()
+	lines, want := &nightLines{part: []byte("head\n")}, []byte("head\n")
+	rooms := make([]airquality.NightRoom, 200)
+	for day := range 20 {
+		date := time.Date(2026, time.November, day+1, 0, 0, 0, 0, time.UTC)
+		require.NoError(t, lines.add(date, rooms))
+		for i := range rooms {
+			want = csvenc.AppendNight(want, date, &rooms[i])
+		}
+	}
+	require.NoError(t, lines.pack())
+	require.Equal(t, 4000, lines.rows)
+	require.Greater(t, len(lines.parts), 2)
+	recorder := httptest.NewRecorder()
+	w := newWriter(echo.NewResponse(recorder, echo.New()), compress.Identity)
+	require.NoError(t, w.send(t.Context(), lines.send))
+	require.Equal(t, string(want), recorder.Body.String())
 }

@@ -11,6 +11,7 @@ import (
 	"roomsensor/internal/httpedge"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/roomsensor/aggregate"
+	"roomsensor/internal/roomsensor/airquality"
 )
 
 // Format is the format of a file.
@@ -21,6 +22,7 @@ const (
 	ReadingsCSV Format = iota
 	Parquet
 	AggregatesCSV
+	NightsCSV
 	Excel
 	ExcelCSV
 )
@@ -51,7 +53,8 @@ type Request struct {
 	Zone     *time.Location
 	Fill     bool // also lines without readings
 
-	Sheet *Sheet // Excel and ExcelCSV only
+	Nights *airquality.NightSelection // NightsCSV only, which takes no Times, Devices and Metrics
+	Sheet  *Sheet                     // Excel and ExcelCSV only
 }
 
 // The parameters of exports in a URL. KeyParameter is the key of the API (decision 26).

@@ -33,17 +33,20 @@ type download struct {
 func (e *Exporter) prepare(ctx context.Context, c echo.Context, r *Request) (*download, error) {
 	// When the server's read deadline passes, the context ends as if the client had left.
 	_ = http.NewResponseController(c.Response()).SetReadDeadline(time.Time{})
+	countOnly := c.Request().Method == http.MethodHead
+	if r.Format == NightsCSV {
+		return e.prepareNights(ctx, r, countOnly)
+	}
 	plan, err := e.plan(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	countOnly := c.Request().Method == http.MethodHead
 	switch r.Format {
 	case AggregatesCSV:
 		return e.prepareAggregates(ctx, r, plan, countOnly)
 	case Excel, ExcelCSV:
 		return e.prepareSheet(ctx, r, plan, countOnly)
-	case ReadingsCSV, Parquet:
+	case ReadingsCSV, Parquet, NightsCSV:
 	}
 	d, err := e.prepareReadings(ctx, r, plan, countOnly)
 	if err == nil && r.Format == Parquet {

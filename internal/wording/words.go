@@ -101,10 +101,16 @@ func ParseTag(text string) (key, value string, ok bool) {
 	return strings.TrimSpace(key), strings.TrimSpace(value), ok
 }
 
-// SortNames sorts as people expect it: "room 9" before "Room 10".
+// SortNames sorts in the order of CompareNames.
 func SortNames[T any](all []T, name func(*T) string) {
-	collator := collate.New(language.Und, collate.Numeric, collate.IgnoreCase)
-	slices.SortStableFunc(all, func(a, b T) int { return collator.CompareString(name(&a), name(&b)) })
+	compare := CompareNames()
+	slices.SortStableFunc(all, func(a, b T) int { return compare(name(&a), name(&b)) })
+}
+
+// CompareNames returns a function that orders names as people expect it: "room 9" before "Room 10". Only one goroutine
+// may use it at a time.
+func CompareNames() func(a, b string) int {
+	return collate.New(language.Und, collate.Numeric, collate.IgnoreCase).CompareString
 }
 
 // NameOf returns the display name of a device, or its hardware id.

@@ -2,10 +2,8 @@
 package nights
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"slices"
 	"strconv"
 	"time"
 
@@ -88,20 +86,11 @@ func (p *Pages) readNight(ctx context.Context, v *page.Visit, text string) (*nig
 	if r.rooms, r.more, err = p.backend.NightRooms(ctx, v.Team.ID, r.query); err != nil {
 		return nil, err
 	}
-	sortRooms(r.rooms, r.byName)
-	return r, nil
-}
-
-// sortRooms puts the worst rooms first, or sorts them by name.
-func sortRooms(rooms []airquality.NightRoom, byName bool) {
-	slices.SortFunc(rooms, func(a, b airquality.NightRoom) int {
-		x, y := &a.Assignment, &b.Assignment
-		return cmp.Or(x.StartedAt.Compare(y.StartedAt), bytes.Compare(x.ID[:], y.ID[:]))
-	})
-	wording.SortNames(rooms, func(r *airquality.NightRoom) string { return r.Assignment.Label })
-	if !byName {
-		slices.SortStableFunc(rooms, func(a, b airquality.NightRoom) int { return a.Compare(&b) })
+	airquality.SortRooms(r.rooms, wording.CompareNames())
+	if r.byName {
+		wording.SortNames(r.rooms, func(room *airquality.NightRoom) string { return room.Assignment.Label })
 	}
+	return r, nil
 }
 
 // Show shows a page of the rooms of the night that the query selects.

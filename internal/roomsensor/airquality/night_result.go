@@ -1,7 +1,9 @@
 package airquality
 
 import (
+	"bytes"
 	"cmp"
+	"slices"
 	"time"
 
 	"roomsensor/internal/roomsensor"
@@ -14,6 +16,9 @@ type NightQuery struct {
 	Athletes bool // only their rooms
 	Limits   *TeamLimits
 	Now      time.Time
+
+	ExternalRef *string           // that an assignment must have exactly; nil selects all
+	Metadata    map[string]string // tags that its device must have
 }
 
 // NightQueries returns the queries of nights of a team.
@@ -74,6 +79,11 @@ func (b *Beyond) add(v Verdict) {
 	if v == Bad {
 		b.Bad++
 	}
+}
+
+// Minutes returns how long the metric was beyond the limit of a verdict, on either side.
+func (n *NightMetric) Minutes(v Verdict) int {
+	return int(Buckets(n.Low.At(v)+n.High.At(v)) / time.Minute)
 }
 
 // At returns the readings with at least a verdict.
@@ -142,6 +152,12 @@ func (r *NightResult) Verdict() Verdict {
 	return Good
 }
 
+// AppendCoverage appends present / expected as Coverage.AppendRatio does.
+func (r *NightResult) AppendCoverage(dst []byte) []byte {
+	coverage := roomsensor.Coverage{Expected: r.Expected, Present: r.Present}
+	return coverage.AppendRatio(dst)
+}
+
 // Buckets returns the time for which a number of readings stand.
 func Buckets(readings int) time.Duration { return time.Duration(readings) * roomsensor.BucketLength }
 
@@ -190,6 +206,18 @@ func (r *NightRoom) Compare(o *NightRoom) int {
 	return cmp.Or(
 		cmp.Compare(o.Verdict().severity(), r.Verdict().severity()), cmp.Compare(o.Excess, r.Excess),
 		cmp.Compare(o.others(), r.others()), cmp.Compare(isPlace(r), isPlace(o)))
+}
+
+// SortRooms sorts the rooms of a night: the worst first as in Compare, then by label in the order of names, by start
+// and by id (A17.2).
+func SortRooms(rooms []NightRoom, names func(a, b string) int) {
+	slices.SortFunc(rooms, func(a, b NightRoom) int {
+		if order := a.Compare(&b); order != 0 {
+			return order
+		}
+		x, y := &a.Assignment, &b.Assignment
+		return cmp.Or(names(x.Label, y.Label), x.StartedAt.Compare(y.StartedAt), bytes.Compare(x.ID[:], y.ID[:]))
+	})
 }
 
 // NightTally counts the readings of one night in an assignment, each once and in any order.

@@ -20,6 +20,10 @@ import (
 const (
 	// maxNightRooms is how many assignments a night has at most. With a night of 24 hours, their readings are 576,000.
 	maxNightRooms = 2000
+	// maxListedRooms is the same for a client of the API.
+	maxListedRooms = 5000
+	// maxNightResults is how many assignments times nights are read at once, unless one night has more. Each takes 4 KB.
+	maxNightResults = 1000
 	// nightStatementTimeout bounds each statement of a night. It is less than the deadline of a request.
 	nightStatementTimeout = "7s"
 )
@@ -46,33 +50,134 @@ func (s *Store) NightRooms(
 func (s *Store) RoomNights(
 	ctx context.Context, teamID uuid.UUID, nights []airquality.NightQuery, keep func(*roomsensor.Assignment) bool,
 ) (rooms []airquality.NightRoom, results [][]airquality.NightResult, more bool, err error) {
-	err = s.InSnapshot(ctx, "reading nights", func(tx pgx.Tx) error {
-		if err := s.Set(ctx, tx, "statement_timeout", nightStatementTimeout); err != nil {
-			return err
-		}
-		newest := &nights[0]
-		rows, err := s.Queries.NightAssignmentList(ctx, tx, db.NightAssignmentListParams{
-			TeamID: teamID, Athletes: newest.Athletes, WindowFrom: nights[len(nights)-1].Window.From, WindowTo: newest.Window.To,
-			Most: maxNightRooms + 1,
-		})
+	err = s.inNightSnapshot(ctx, func(tx pgx.Tx) error {
+		rooms, more, err = s.listNightRooms(ctx, tx, teamID, nights, maxNightRooms, keep)
 		if err != nil {
 			return err
-		}
-		more = len(rows) > maxNightRooms
-		for _, row := range rows[:min(len(rows), maxNightRooms)] {
-			room := airquality.NightRoom{Assignment: fleet.AssignmentOf(&row.Assignment), DeviceName: row.DisplayName}
-			if keep != nil && !keep(&room.Assignment) {
-				continue
-			}
-			var tags map[string]string
-			_ = json.Unmarshal(row.Metadata, &tags) // The table checks that they are texts.
-			room.Limits = newest.Limits.For(room.Assignment.DeviceID, tags)
-			rooms = append(rooms, room)
 		}
 		results, err = s.readNights(ctx, tx, teamID, rooms, nights)
 		return err
 	})
 	return rooms, results, more, err
+}
+
+// EachNight reads nights, the newest first, from one snapshot. It calls a function with the number of each night and
+// the assignments that overlap it, by device and start, until it returns false, but not for a night without any. most
+// is how many assignments the function takes: it bounds how many nights are read ahead. The error is validation_failed
+// if more than maxListedRooms assignments overlap a night.
+func (s *Store) EachNight(
+	ctx context.Context, teamID uuid.UUID, nights []airquality.NightQuery, most int,
+	do func(n int, rooms []airquality.NightRoom) bool,
+) error {
+	return s.inNightSnapshot(ctx, func(tx pgx.Tx) error {
+		found, size := 0, 1
+		for first := 0; first < len(nights); {
+			piece := nights[first:min(first+size, len(nights))]
+			rooms, more, err := s.listNightRooms(ctx, tx, teamID, piece, maxListedRooms, nil)
+			switch {
+			case err != nil:
+				return err
+			case len(piece) > 1 && len(rooms)*len(piece) > maxNightResults:
+				size = max(1, maxNightResults/len(rooms))
+				continue
+			case more:
+				return airquality.TooManyRooms(maxListedRooms)
+			}
+			results, err := s.readNights(ctx, tx, teamID, rooms, piece)
+			if err != nil {
+				return err
+			}
+			for n := range piece {
+				night := roomsIn(rooms, results, n)
+				if found += len(night); len(night) > 0 && !do(first+n, night) {
+					return nil
+				}
+			}
+			first += len(piece)
+			size = 1 + max(0, most-found)*first/max(1, found)
+		}
+		return nil
+	})
+}
+
+// roomsIn returns the rooms that overlap a night, with what was measured in them.
+func roomsIn(rooms []airquality.NightRoom, results [][]airquality.NightResult, n int) (found []airquality.NightRoom) {
+	for i := range rooms {
+		if !results[i][n].Window.Empty() {
+			found = append(found, rooms[i])
+			found[len(found)-1].NightResult = results[i][n]
+		}
+	}
+	return found
+}
+
+// CountNights returns how many assignments EachNight has in all nights, cut to roomsensor.ExportCountCap + 1. It has
+// the same error.
+func (s *Store) CountNights(ctx context.Context, teamID uuid.UUID, nights []airquality.NightQuery) (int, error) {
+	if len(nights) == 0 {
+		return 0, nil
+	}
+	tags, ok := fleet.MetadataFilter(nights[0].Metadata)
+	if !ok {
+		return 0, nil
+	}
+	p := db.NightAssignmentCountParams{TeamID: teamID, Metadata: tags, ExternalRef: nights[0].ExternalRef}
+	for i := range nights {
+		p.NightFrom = append(p.NightFrom, nights[i].Window.From)
+		p.NightTo = append(p.NightTo, nights[i].Window.To)
+	}
+	counts, err := s.Queries.NightAssignmentCount(ctx, s.Pool, p)
+	if err != nil {
+		return 0, fmt.Errorf("counting nights: %w", pg.Translate(err))
+	}
+	var all int64
+	for _, n := range counts {
+		if all += n; n > maxListedRooms {
+			return 0, airquality.TooManyRooms(maxListedRooms)
+		}
+	}
+	return int(min(all, roomsensor.ExportCountCap+1)), nil
+}
+
+// inNightSnapshot runs a function that reads nights.
+func (s *Store) inNightSnapshot(ctx context.Context, run func(pgx.Tx) error) error {
+	return s.InSnapshot(ctx, "reading nights", func(tx pgx.Tx) error {
+		if err := s.Set(ctx, tx, "statement_timeout", nightStatementTimeout); err != nil {
+			return err
+		}
+		return run(tx)
+	})
+}
+
+// listNightRooms lists the assignments that overlap the time from the oldest night to the newest, at most some of them,
+// with the limits of their devices. The newest query selects them, and so does keep, unless it is nil.
+func (s *Store) listNightRooms(
+	ctx context.Context, tx pgx.Tx, teamID uuid.UUID, nights []airquality.NightQuery, most int,
+	keep func(*roomsensor.Assignment) bool,
+) (rooms []airquality.NightRoom, more bool, err error) {
+	newest := &nights[0]
+	filter, ok := fleet.MetadataFilter(newest.Metadata)
+	if !ok {
+		return nil, false, nil
+	}
+	rows, err := s.Queries.NightAssignmentList(ctx, tx, db.NightAssignmentListParams{
+		TeamID: teamID, Metadata: filter, Athletes: newest.Athletes, ExternalRef: newest.ExternalRef,
+		WindowFrom: nights[len(nights)-1].Window.From, WindowTo: newest.Window.To, Most: int64(most) + 1,
+	})
+	if err != nil {
+		return nil, false, err
+	}
+	for _, row := range rows[:min(len(rows), most)] {
+		room := airquality.NightRoom{Assignment: fleet.AssignmentOf(&row.Assignment), DeviceName: row.DisplayName}
+		if keep != nil && !keep(&room.Assignment) {
+			continue
+		}
+		var tags map[string]string
+		_ = json.Unmarshal(row.Metadata, &tags) // The table checks that they are texts.
+		room.Limits = newest.Limits.For(room.Assignment.DeviceID, tags)
+		rooms = append(rooms, room)
+	}
+	return rooms, len(rows) > most, nil
 }
 
 // maxWindowAssignments is how many assignments a window has at most.
@@ -83,7 +188,7 @@ func (s *Store) AssignmentsIn(
 	ctx context.Context, teamID uuid.UUID, w roomsensor.Window,
 ) ([]roomsensor.Assignment, error) {
 	rows, err := s.Queries.NightAssignmentList(ctx, s.Pool, db.NightAssignmentListParams{
-		TeamID: teamID, WindowFrom: w.From, WindowTo: w.To, Most: maxWindowAssignments,
+		TeamID: teamID, Metadata: []byte("{}"), WindowFrom: w.From, WindowTo: w.To, Most: maxWindowAssignments,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("reading assignments: %w", pg.Translate(err))

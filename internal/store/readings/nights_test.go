@@ -120,6 +120,52 @@ func TestNightRooms(t *testing.T) {
 	require.ErrorContains(t, err, "device_hardware", "a failure after the assignments were read")
 }
 
+// TestEachNight checks that nights which are read in pieces, of few assignments and of many, equal those that are read
+// alone, until the function has enough.
+func TestEachNight(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.assign(t, f.DeviceID, "Whole", "2026-01-01Z", "2026-03-09T20:00:00Z") // Not in the newest night.
+	second := f.NewDevice(t, "dev:2")
+	f.assign(t, second, "Ends", "2026-01-01Z", "2026-03-07T00:00:00Z")
+	f.assign(t, second, "Begins", "2026-03-07T00:00:00Z", "2026-03-09T12:00:00Z")
+	f.addNights(t)
+	var nights []airquality.NightQuery
+	for i := range 5 {
+		nights = append(nights, airquality.NightQuery{
+			Window: roomsensor.Window{From: nightWindow.From.AddDate(0, 0, -i), To: nightWindow.To.AddDate(0, 0, -i)},
+			Limits: &airquality.TeamLimits{Limits: airquality.DefaultLimits()}, Now: nightNow,
+		})
+	}
+	for _, many := range []int{0, 250} { // With so many more, four nights are too many at once.
+		f.Exec(t, `INSERT INTO devices (team_id, hardware_id) SELECT $1, 'dev:9' || i FROM generate_series(1, $2::int) i`, f.TeamID, many)
+		f.Exec(t, `INSERT INTO assignments (device_id, type, label, started_at, ended_at)
+			SELECT id, 'place', 'Many', '2026-01-01Z', '2026-03-08Z' FROM devices WHERE hardware_id LIKE 'dev:9%'`)
+		for _, most := range []int{1, 4, 10_000} {
+			next, found := 1, 0
+			require.NoError(t, f.EachNight(t.Context(), f.TeamID, nights, most, func(n int, rooms []airquality.NightRoom) bool {
+				require.Equal(t, next, n)
+				alone, more, err := f.NightRooms(t.Context(), f.TeamID, nights[n])
+				require.NoError(t, err)
+				require.False(t, more)
+				require.Equal(t, alone, rooms)
+				next, found = n+1, found+len(rooms)
+				return found < most
+			}))
+			if most == 10_000 {
+				require.Equal(t, 5, next)
+				require.Equal(t, 9+3*many, found)
+			}
+		}
+		count, err := f.CountNights(t.Context(), f.TeamID, nights)
+		require.NoError(t, err)
+		require.Equal(t, 9+3*many, count)
+	}
+	count, err := f.CountNights(t.Context(), uuid.New(), nights)
+	require.NoError(t, err)
+	require.Zero(t, count)
+}
+
 // BenchmarkNights reads a night of 1,000 devices, 108,000 readings, and the 14 nights before of 100 of them.
 func BenchmarkNights(b *testing.B) {
 	f := setup(b)

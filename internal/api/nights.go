@@ -1,0 +1,254 @@
+package api
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+
+	"roomsensor/internal/cursor"
+	"roomsensor/internal/export"
+	"roomsensor/internal/httpedge"
+	"roomsensor/internal/roomsensor"
+	"roomsensor/internal/roomsensor/airquality"
+	"roomsensor/internal/timezone"
+	"roomsensor/internal/wording"
+)
+
+const (
+	nightParameter     = "night"
+	fromNightParameter = "from_night"
+	toNightParameter   = "to_night"
+
+	// What a cursor keeps of the settings of the team beside the filters.
+	zoneFilter  = "time zone"
+	hoursFilter = "night hours"
+)
+
+// listNights handles GET /nights (A17).
+func (s *server) listNights(ctx context.Context, c *call) error {
+	state, err := s.readNightParameters(ctx, c)
+	if err != nil {
+		return err
+	}
+	return s.sendScan(ctx, c, state, maxNightBytes, func(p *page) error { return s.readNights(ctx, c, p) })
+}
+
+// maxNightBytes is more than a night takes in the list: its label, its external_ref and the name of its device have 200
+// characters each.
+const maxNightBytes = 6 << 10
+
+// exportNights handles GET /nights.csv (A17.3).
+func (s *server) exportNights(ctx context.Context, c *call) error {
+	q, err := c.query(nightParameter, fromNightParameter, toNightParameter, externalRefParameter, metadataPrefix,
+		keyParameter)
+	if err != nil {
+		return err
+	}
+	asked, err := readNightRequest(q)
+	if err != nil {
+		return err
+	}
+	selection, err := s.selectNights(ctx, c, asked)
+	if err != nil {
+		return err
+	}
+	selection.ExternalRef, selection.Metadata = q.Get(externalRefParameter), q.Tags()
+	return s.sendExport(ctx, c, &export.Request{Format: export.NightsCSV, Nights: selection})
+}
+
+// nightRequest has the dates that a client sent; nil means that a parameter was not sent.
+type nightRequest struct{ night, from, to *time.Time }
+
+// readNightRequest reads the parameters that both forms of nights share, each by its own rule.
+func readNightRequest(q httpedge.Query) (r nightRequest, err error) {
+	for _, p := range []struct {
+		name string
+		date **time.Time
+	}{{nightParameter, &r.night}, {fromNightParameter, &r.from}, {toNightParameter, &r.to}} {
+		if *p.date, err = parseNight(p.name, q.Get(p.name)); err != nil {
+			return r, err
+		}
+	}
+	return r, checkAssignmentFilters(q)
+}
+
+// parseNight parses the date on which a night begins, or returns nil if it was not sent.
+func parseNight(param string, text *string) (*time.Time, error) {
+	if text == nil {
+		return nil, nil //nolint:nilnil // An absent parameter has no value and is no error.
+	}
+	date, err := time.Parse(time.DateOnly, *text)
+	if err != nil {
+		return nil, roomsensor.Invalid(param, param+" must be the date on which the night begins, for example 2026-01-31.")
+	}
+	return &date, nil
+}
+
+// selectNights returns the nights that a first page or an export means, by the settings of the team.
+func (s *server) selectNights(ctx context.Context, c *call, asked nightRequest) (*airquality.NightSelection, error) {
+	team, err := s.backend.TeamSettings(ctx, c.key.TeamID)
+	if err != nil {
+		return nil, err
+	}
+	selection := &airquality.NightSelection{
+		Hours: team.Night, Zone: team.TimeZone, Limits: &team.Limits, Now: s.now().UTC().Truncate(time.Microsecond),
+	}
+	last, _ := team.Night.LastNight(selection.Now, team.TimeZone)
+	selection.From, selection.To, err = airquality.ResolveNights(asked.night, asked.from, asked.to, last)
+	return selection, err
+}
+
+// readNightParameters reads the parameters in the order of decision 22.
+func (s *server) readNightParameters(ctx context.Context, c *call) (*cursor.State, error) {
+	q, err := c.query(nightParameter, fromNightParameter, toNightParameter, externalRefParameter, metadataPrefix,
+		cursorParameter, limitParameter)
+	if err != nil {
+		return nil, err
+	}
+	asked, err := readNightRequest(q)
+	if err != nil {
+		return nil, err
+	}
+	limit, err := q.Limit()
+	if err != nil {
+		return nil, err
+	}
+	state, err := s.readCursor(c, q, cursor.Nights, uuid.Nil)
+	if err != nil {
+		return nil, err
+	}
+	if state != nil {
+		return httpedge.WithLimit(state, limit), inOrder(q, func(one httpedge.Query) error {
+			if err := asked.sameNights(one, state.Window); err != nil {
+				return err
+			}
+			return sameFilters(one, state, externalRefParameter)
+		})
+	}
+	selection, err := s.selectNights(ctx, c, asked)
+	if err != nil {
+		return nil, err
+	}
+	state = firstPage(c, cursor.Nights, uuid.Nil)
+	state.Window, state.Now = roomsensor.Window{From: selection.From, To: selection.To}, selection.Now
+	state.Filters = filtersOf(q, externalRefParameter)
+	state.Filters[zoneFilter], state.Filters[hoursFilter] = selection.Zone.String(), selection.Hours.String()
+	return httpedge.WithLimit(state, limit), nil
+}
+
+// sameNights compares the dates that were sent with a cursor with those of the first page, by value.
+func (r *nightRequest) sameNights(q httpedge.Query, first roomsensor.Window) error {
+	for _, p := range q {
+		same := true
+		switch p.Name {
+		case nightParameter:
+			same = r.night.Equal(first.From) && r.night.Equal(first.To)
+		case fromNightParameter:
+			same = r.from.Equal(first.From)
+		case toNightParameter:
+			same = r.to.Equal(first.To)
+		}
+		if !same {
+			return httpedge.Differs(p.Name)
+		}
+	}
+	return nil
+}
+
+// readNights reads a page. The order within a night changes with late readings, so that the next page goes on with the
+// assignments that were not sent (decision 13).
+func (s *server) readNights(ctx context.Context, c *call, p *page) error {
+	selection, err := s.continueNights(ctx, c, p)
+	if err != nil {
+		return err
+	}
+	nights, queries := selection.Nights()
+	names, sent := wording.CompareNames(), slices.Clone(p.State.IDs)
+	most := p.State.Limit + 1
+	return s.backend.EachNight(ctx, c.key.TeamID, queries, most, func(n int, rooms []airquality.NightRoom) bool {
+		airquality.SortRooms(rooms, names)
+		date := nights[n].Date
+		if !date.Equal(p.State.At) {
+			sent = nil
+		}
+		for i := range rooms {
+			id := rooms[i].Assignment.ID
+			if slices.Contains(sent, id) {
+				continue
+			}
+			if !add(p, &nightItem{date, &rooms[i]}, appendNight) {
+				return false
+			}
+			sent = append(sent, id)
+			p.State.At, p.State.IDs = date, sent
+		}
+		return true
+	})
+}
+
+// continueNights returns the nights of a page: the time zone and the hours are those of the first page, the limits
+// those of now.
+func (s *server) continueNights(ctx context.Context, c *call, p *page) (*airquality.NightSelection, error) {
+	team, err := s.backend.TeamSettings(ctx, c.key.TeamID)
+	if err != nil {
+		return nil, err
+	}
+	filters := p.State.Filters
+	selection := &airquality.NightSelection{
+		From: p.State.Window.From, To: p.State.Window.To, Limits: &team.Limits, Now: p.State.Now,
+		ExternalRef: optionalFilter(filters, externalRefParameter), Metadata: tagsIn(filters),
+	}
+	if p.State.Continued() {
+		selection.To = p.State.At
+	}
+	var known bool
+	if selection.Zone, known = timezone.Load(filters[zoneFilter]); !known {
+		return nil, roomsensor.CodeCursorInvalid.New() // The cursor has a zone that this version does not know.
+	}
+	selection.Hours, err = airquality.ParseNightHours(filters[hoursFilter])
+	return selection, err
+}
+
+// nightItem is an assignment in a night.
+type nightItem struct {
+	date time.Time
+	room *airquality.NightRoom
+}
+
+// appendNight appends an item of GET /nights (A17.2).
+func appendNight(dst []byte, n *nightItem) []byte {
+	room, a := n.room, &n.room.Assignment
+	dst = appendText(member(append(dst, '{'), "night"), n.date.Format(time.DateOnly))
+	dst = appendInstant(member(dst, "from"), room.Window.From)
+	dst = appendInstant(member(dst, "to"), room.Window.To)
+	dst = appendID(member(dst, "assignment_id"), a.ID)
+	dst = appendText(member(dst, "type"), string(a.Type))
+	dst = appendText(member(dst, "label"), a.Label)
+	dst = appendOptionalText(member(dst, "external_ref"), a.ExternalRef)
+	dst = appendID(member(dst, "device_id"), a.DeviceID)
+	dst = appendOptionalText(member(dst, "display_name"), room.DeviceName)
+	dst = appendText(member(dst, "verdict"), room.Verdict().String())
+	dst = strconv.AppendInt(member(dst, "expected"), int64(room.Expected), 10)
+	dst = strconv.AppendInt(member(dst, "present"), int64(room.Present), 10)
+	dst = room.AppendCoverage(member(dst, "coverage"))
+	for _, m := range roomsensor.Metrics {
+		dst = appendNightMetric(member(dst, m.String()), &room.Metrics[m])
+	}
+	return append(dst, '}')
+}
+
+func appendNightMetric(dst []byte, m *airquality.NightMetric) []byte {
+	if dst = append(dst, '{'); m.Count == 0 {
+		dst = append(dst, `"min":null,"mean":null,"max":null`...)
+	} else {
+		dst = roomsensor.AppendNumber(member(dst, "min"), m.Min)
+		dst = roomsensor.AppendNumber(member(dst, "mean"), m.Mean)
+		dst = roomsensor.AppendNumber(member(dst, "max"), m.Max)
+	}
+	dst = strconv.AppendInt(member(dst, "minutes_warn"), int64(m.Minutes(airquality.Stuffy)), 10)
+	dst = strconv.AppendInt(member(dst, "minutes_bad"), int64(m.Minutes(airquality.Bad)), 10)
+	return append(dst, '}')
+}
