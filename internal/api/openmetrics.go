@@ -20,10 +20,17 @@ const (
 	labelsParameter = "labels"
 
 	openMetricsType = "application/openmetrics-text; version=1.0.0; charset=utf-8"
-	// metricsDeviceBytes is about what a device takes in the body of GET /metrics.
-	metricsDeviceBytes = 1 << 10
-	// maxMetricsDevices is the most devices of a body, which has at most about roomsensor.MaxPageBytes.
-	maxMetricsDevices = roomsensor.MaxPageBytes / metricsDeviceBytes
+	// maxMetricsDevices is the most devices of a body. They have at most maxMetricsTags bytes of tags: more than those of
+	// a team with a snapshot.
+	maxMetricsDevices = 8192
+	maxMetricsTags    = roomsensor.MaxPageBytes
+	// maxMetricsBytes is the most bytes of a body. Those of a line without its labels are at most metricsLineBytes.
+	maxMetricsBytes  = maxTeamBodies
+	metricsLineBytes = 64
+	// metricsLines is the most lines of a device: its metrics, the last upload and the status.
+	metricsLines = roomsensor.MetricCount + 2
+	// metricsFamilyBytes is more than the lines that describe the metrics take.
+	metricsFamilyBytes = 1 << 10
 )
 
 // getMetrics handles GET /metrics: the newest values of all devices for Prometheus (A20).
@@ -41,20 +48,37 @@ func (s *server) getMetrics(ctx context.Context, c *call) error {
 		return err
 	}
 	devices, err := s.currentDevices(ctx, c.key.TeamID, q.Tags())
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case len(devices) > maxMetricsDevices:
-		return roomsensor.Invalid(metadataPrefix+"<key>", fmt.Sprintf("A response has at most %d devices. Select some with "+
-			"metadata.<key>=value, and send a request for each value.", maxMetricsDevices))
 	}
-	share, err := reserve(ctx, s.bodies, c.key.TeamID, len(devices)*metricsDeviceBytes, shareWait)
+	bytes, err := metricsBytes(devices, labels)
+	if err != nil {
+		return err
+	}
+	share, err := reserve(ctx, s.bodies, c.key.TeamID, bytes, shareWait)
 	if err != nil {
 		return err
 	}
 	defer share.Release()
 	c.rows = len(devices)
-	return httpedge.WriteText(c.Response(), c.Request(), openMetricsType, renderMetrics(devices, labels, s.now(), age))
+	body := renderMetrics(make([]byte, 0, bytes), devices, labels, s.now(), age)
+	return httpedge.WriteText(c.Response(), c.Request(), openMetricsType, body)
+}
+
+// metricsBytes returns the most bytes that a body has, or validation_failed if it is too large (A20.3).
+func metricsBytes(devices []roomsensor.CurrentDevice, labels []tagLabel) (int, error) {
+	bytes, tags := 0, 0
+	for i := range devices {
+		bytes += metricsLines * (len(labelsOf(&devices[i].Device, labels)) + metricsLineBytes)
+		tags += devices[i].TagBytes()
+		// After so many tags, the store omits devices.
+		if i == maxMetricsDevices || bytes > maxMetricsBytes || tags > maxMetricsTags {
+			return 0, roomsensor.Invalid(metadataPrefix+"<key>", fmt.Sprintf("A response has at most %d devices and %d MiB. "+
+				"Select some devices with metadata.<key>=value, and send a request for each value.",
+				maxMetricsDevices, maxMetricsBytes>>20))
+		}
+	}
+	return bytes + metricsFamilyBytes, nil
 }
 
 // currentDevices returns the devices with tags as /devices/current has them, at most one more than maxMetricsDevices.
@@ -65,7 +89,7 @@ func (s *server) currentDevices(
 	if err != nil {
 		return nil, err
 	}
-	q := roomsensor.DeviceQuery{Metadata: tags, Limit: maxMetricsDevices + 1, MaxTagBytes: roomsensor.MaxPageBytes}
+	q := roomsensor.DeviceQuery{Metadata: tags, Limit: maxMetricsDevices + 1, MaxTagBytes: maxMetricsTags}
 	if snap.partial {
 		return s.backend.CurrentDevices(ctx, teamID, q, snap.hours)
 	}
@@ -99,14 +123,15 @@ func parseLabels(text *string) (labels []tagLabel, err error) {
 
 var labelEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 
-// renderMetrics returns the values as OpenMetrics text. A value whose bucket is older than age is absent, so that
+// renderMetrics appends the values as OpenMetrics text. A value whose bucket is older than age is absent, so that
 // nothing old looks fresh.
-func renderMetrics(devices []roomsensor.CurrentDevice, labels []tagLabel, now time.Time, age time.Duration) []byte {
+func renderMetrics(
+	body []byte, devices []roomsensor.CurrentDevice, labels []tagLabel, now time.Time, age time.Duration,
+) []byte {
 	named := make([]string, len(devices))
 	for i := range devices {
 		named[i] = labelsOf(&devices[i].Device, labels)
 	}
-	body := make([]byte, 0, len(devices)*metricsDeviceBytes)
 	family := func(name, help string) { body = fmt.Appendf(body, "# TYPE %s gauge\n# HELP %[1]s %s\n", name, help) }
 	for _, m := range roomsensor.Metrics {
 		name := "roomsensor_" + m.String()

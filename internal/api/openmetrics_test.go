@@ -1,6 +1,8 @@
 package api_test
 
 import (
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -29,6 +31,24 @@ func TestOpenMetrics(t *testing.T) {
 	large.addDevices(t, 8193)
 	large.get(t, "/metrics").requireInvalid(t, "metadata.<key>")
 	large.get(t, "/metrics?metadata.floor=1").requireOK(t)
+}
+
+// TestOpenMetricsTags checks that neither labels nor tags make a body larger than its limit, or leave out devices.
+func TestOpenMetricsTags(t *testing.T) {
+	t.Parallel()
+	conformance.Covers(t, "A20.3")
+	f := setup(t)
+	f.addDevices(t, 90)
+	f.exec(t, `UPDATE devices SET metadata = jsonb_build_object('part', hardware_id::text) || (
+		SELECT jsonb_object_agg('k' || i, repeat('𝄞', 500)) FROM generate_series(1, 49) i)`)
+	f.exec(t, `UPDATE devices SET metadata = metadata || '{"part":"few"}' WHERE hardware_id < 'dev:4'`)
+	labels := "labels=k1"
+	for i := range 48 {
+		labels += ",k" + strconv.Itoa(i+2)
+	}
+	require.Equal(t, 33, strings.Count(string(f.get(t, "/metrics?metadata.part=few").body), "roomsensor_status{"))
+	f.get(t, "/metrics?metadata.part=few&"+labels).requireInvalid(t, "metadata.<key>")
+	f.get(t, "/metrics").requireInvalid(t, "metadata.<key>")
 }
 
 func TestOpenMetricsLabels(t *testing.T) {
