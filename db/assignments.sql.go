@@ -370,6 +370,58 @@ func (q *Queries) AssignmentListByTeam(ctx context.Context, db DBTX, arg Assignm
 	return items, nil
 }
 
+const AssignmentListHeld = `-- name: AssignmentListHeld :many
+SELECT a.id, a.device_id, a.type, a.label, a.home_or_travel, a.external_ref, a.started_at, a.ended_at FROM assignments a
+WHERE a.device_id IN (SELECT d.id FROM devices d WHERE d.team_id = $1 AND d.id = ANY($2::uuid[]))
+  AND a.started_at < $3::timestamptz AND (a.ended_at IS NULL OR a.ended_at > $4::timestamptz)
+ORDER BY a.device_id, a.started_at
+LIMIT $5::bigint
+`
+
+type AssignmentListHeldParams struct {
+	TeamID     uuid.UUID
+	DeviceIds  []uuid.UUID
+	WindowTo   time.Time
+	WindowFrom time.Time
+	Most       int64
+}
+
+// AssignmentListHeld lists the assignments that held some devices during a window, by device and start.
+func (q *Queries) AssignmentListHeld(ctx context.Context, db DBTX, arg AssignmentListHeldParams) ([]Assignment, error) {
+	rows, err := db.Query(ctx, AssignmentListHeld,
+		arg.TeamID,
+		arg.DeviceIds,
+		arg.WindowTo,
+		arg.WindowFrom,
+		arg.Most,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []Assignment
+	for rows.Next() {
+		var i Assignment
+		if err := rows.Scan(
+			&i.ID,
+			&i.DeviceID,
+			&i.Type,
+			&i.Label,
+			&i.HomeOrTravel,
+			&i.ExternalRef,
+			&i.StartedAt,
+			&i.EndedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const AssignmentLock = `-- name: AssignmentLock :one
 SELECT a.id, a.device_id, a.type, a.label, a.home_or_travel, a.external_ref, a.started_at, a.ended_at FROM assignments a
 WHERE a.id = $1 AND a.device_id IN (SELECT d.id FROM devices d WHERE d.team_id = $2)

@@ -36,6 +36,14 @@ FROM assignments a
 JOIN devices d ON d.id = a.device_id
 WHERE d.team_id = @team_id AND a.id = @assignment_id;
 
+-- AssignmentListHeld lists the assignments that held some devices during a window, by device and start.
+-- name: AssignmentListHeld :many
+SELECT a.* FROM assignments a
+WHERE a.device_id IN (SELECT d.id FROM devices d WHERE d.team_id = @team_id AND d.id = ANY(@device_ids::uuid[]))
+  AND a.started_at < @window_to::timestamptz AND (a.ended_at IS NULL OR a.ended_at > @window_from::timestamptz)
+ORDER BY a.device_id, a.started_at
+LIMIT @most::bigint;
+
 -- AssignmentInsert inserts an assignment of a device of the team.
 -- name: AssignmentInsert :one
 INSERT INTO assignments (device_id, type, label, home_or_travel, external_ref, started_at)

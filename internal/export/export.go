@@ -36,8 +36,11 @@ type Backend interface {
 	// TaggedDevices returns the ids of the devices that have all of some tags, ascending.
 	TaggedDevices(ctx context.Context, teamID uuid.UUID, tags map[string]string) ([]uuid.UUID, error)
 	Assignment(ctx context.Context, teamID, assignmentID uuid.UUID) (roomsensor.Assignment, error)
-	// AssignmentsIn returns the assignments of a team that overlap a window, by device and start.
-	AssignmentsIn(ctx context.Context, teamID uuid.UUID, w roomsensor.Window) ([]roomsensor.Assignment, error)
+	// HeldAssignments returns the assignments that held some devices of a team during a window, by device and start. It
+	// may stop after one more than roomsensor.MaxExportAssignments.
+	HeldAssignments(
+		ctx context.Context, teamID uuid.UUID, devices []uuid.UUID, w roomsensor.Window,
+	) ([]roomsensor.Assignment, error)
 	Nights
 
 	OpenExport(ctx context.Context, teamID uuid.UUID, q roomsensor.ExportQuery) (Readings, error)

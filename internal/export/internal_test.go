@@ -142,3 +142,29 @@ func TestNightLines(t *testing.T) {
 	require.NoError(t, w.send(t.Context(), lines.send))
 	require.Equal(t, string(want), recorder.Body.String())
 }
+
+// heldBackend has a number of assignments.
+type heldBackend struct {
+	Backend
+
+	assignments int
+}
+
+func (b heldBackend) HeldAssignments(
+	context.Context, uuid.UUID, []uuid.UUID, roomsensor.Window,
+) ([]roomsensor.Assignment, error) {
+	return make([]roomsensor.Assignment, b.assignments), nil
+}
+
+// TestTooManyAssignments checks that an export is refused before it leaves out assignments.
+func TestTooManyAssignments(t *testing.T) {
+	t.Parallel()
+	conformance.Covers(t, "A18.3")
+	from := time.Date(2026, time.November, 19, 0, 0, 0, 0, time.UTC)
+	p := &plan{window: roomsensor.Window{From: from, To: from.AddDate(0, 0, 1)}}
+	held, err := (&Exporter{backend: heldBackend{assignments: 20_000}}).assignments(t.Context(), &Request{}, p)
+	require.NoError(t, err)
+	require.Len(t, held, 20_000)
+	_, err = (&Exporter{backend: heldBackend{assignments: 20_001}}).assignments(t.Context(), &Request{}, p)
+	require.ErrorContains(t, err, "Ask for from=2026-11-19T00:00:00Z&to=2026-11-19T12:00:00Z or name fewer devices.")
+}

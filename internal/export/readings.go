@@ -37,7 +37,7 @@ func (e *Exporter) prepareReadings(ctx context.Context, r *Request, p *plan, cou
 	}
 	columns := r.columns()
 	if r.Assigned {
-		if columns.Assigned, err = e.backend.AssignmentsIn(ctx, r.TeamID, p.window); err != nil {
+		if columns.Assigned, err = e.assignments(ctx, r, p); err != nil {
 			rows.Close()
 			return nil, err
 		}
@@ -79,6 +79,19 @@ func (e *Exporter) openReadings(ctx context.Context, r *Request, p *plan, q room
 	defer cancel()
 	q.Window, q.Devices, q.Lines = p.window, p.devices, r.Wide
 	return e.backend.OpenExport(ctx, r.TeamID, q)
+}
+
+// assignments returns the assignments that held the devices of a plan. Its error is csv_too_large if they are more than
+// an export may name (A18.3).
+func (e *Exporter) assignments(ctx context.Context, r *Request, p *plan) ([]roomsensor.Assignment, error) {
+	held, err := e.backend.HeldAssignments(ctx, r.TeamID, p.devices, p.window)
+	if err != nil || len(held) <= roomsensor.MaxExportAssignments {
+		return held, err
+	}
+	until := p.window.From.Add(p.window.To.Sub(p.window.From) / 2) //nolint:mnd // The first half.
+	return nil, roomsensor.NewError(roomsensor.CodeCSVTooLarge, "", fmt.Sprintf(
+		"The devices have more than %d assignments in the window. Ask for from=%s&to=%s or name fewer devices.",
+		roomsensor.MaxExportAssignments, roomsensor.FormatTime(p.window.From), roomsensor.FormatTime(until)))
 }
 
 // measure counts the rows and lines of an export of readings.

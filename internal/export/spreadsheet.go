@@ -53,8 +53,9 @@ func (e *Exporter) prepareSheet(ctx context.Context, r *Request, p *plan, countO
 	if err != nil {
 		return nil, err
 	}
-	assignments, err := e.backend.AssignmentsIn(ctx, r.TeamID, p.window)
+	assignments, err := e.assignments(ctx, r, p)
 	if err != nil {
+		rows.Close()
 		return nil, err
 	}
 	c := sheetContent{request: r, names: map[uuid.UUID]string{}, assignments: map[uuid.UUID][]roomsensor.Assignment{}}

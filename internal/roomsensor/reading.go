@@ -273,6 +273,8 @@ const (
 	MaxExportRows = 250_000
 	// MaxExportDevices is the most devices that one export may select: so many can be numbered while it is sorted.
 	MaxExportDevices = 1 << 22
+	// MaxExportAssignments is the most assignments that one export may name: they are in memory while it is sent.
+	MaxExportAssignments = 20_000
 	// ExportCountCap is where the service stops to count the readings of an export that is too large (decision 30).
 	ExportCountCap = 1_000_000
 )

@@ -62,6 +62,20 @@ func (s *Store) Assignment(ctx context.Context, teamID, assignmentID uuid.UUID) 
 	return AssignmentOf(&row), nil
 }
 
+// HeldAssignments returns the assignments that held some devices of a team during a window, by device and start. It
+// returns one more than roomsensor.MaxExportAssignments at most.
+func (s *Store) HeldAssignments(
+	ctx context.Context, teamID uuid.UUID, devices []uuid.UUID, w roomsensor.Window,
+) ([]roomsensor.Assignment, error) {
+	rows, err := s.Queries.AssignmentListHeld(ctx, s.Pool, db.AssignmentListHeldParams{
+		TeamID: teamID, DeviceIds: devices, WindowFrom: w.From, WindowTo: w.To, Most: roomsensor.MaxExportAssignments + 1,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing assignments: %w", pg.Translate(err))
+	}
+	return pg.Convert(rows, AssignmentOf), nil
+}
+
 // DeviceAssignments lists all assignments of a device of any team, the newest first.
 func (s *Store) DeviceAssignments(ctx context.Context, deviceID uuid.UUID) ([]roomsensor.Assignment, error) {
 	if _, err := s.ownedDevice(ctx, s.Pool, deviceID); err != nil {
