@@ -141,6 +141,7 @@ func TestHosts(t *testing.T) {
 	known := map[string]bool{
 		publicURL: true, "https://help.example.org": true,
 		"http://127.0.0.1:8081": true, // The default address of the receiver.
+		"http://127.0.0.1:9085": true, // The default OPS_ADDR of roomsensor mqtt, in a sample of Markdown.
 		"http://www.w3.org":     true, // The namespace of SVG.
 	}
 	for path, body := range crawl(t) {
