@@ -458,7 +458,16 @@ def _utc(value: datetime | str) -> datetime:
 def _lines(uploads: Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> bytes:
     """Returns uploads as JSON Lines."""
     each = [uploads] if isinstance(uploads, Mapping) else uploads
-    return "\n".join(json.dumps(upload, default=_text, allow_nan=False) for upload in each).encode()
+    return "\n".join(json.dumps(upload, default=_member, allow_nan=False) for upload in each).encode()
+
+
+def _member(value: Any) -> Any:
+    """Returns a value that JSON has, of a time or of a number of numpy."""
+    if isinstance(value, datetime):
+        return _text(value)
+    if hasattr(value, "item"):
+        return value.item()
+    raise TypeError(f"{value!r} cannot be sent. Use a number, a text, a list, a dictionary or a datetime.")
 
 
 # Exports.
