@@ -97,7 +97,9 @@ class _Service:
     def __init__(self, url: str, key: str, version: str, attempts: int | None, max_wait: float, timeout: float) -> None:
         url = url.strip().rstrip("/").removesuffix("/v1")
         parts = urllib.parse.urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.netloc or parts.query or parts.fragment:
+        # A port that is not a number is a ValueError too: an upload to it would be repeated without end.
+        if parts.scheme not in ("http", "https") or not re.fullmatch(r"[^\s@]+", parts.netloc) or parts.port == 0 \
+                or parts.query or parts.fragment:
             raise ValueError(f"The address {url!r} is not of the form https://host.")
         if not key.strip():
             raise ValueError("The key is empty.")
@@ -327,8 +329,10 @@ class Receiver(_Service):
         """Returns after the service has stored one upload or several, of at most 16 MiB together.
 
         Keep the data until then. To send it again changes nothing. An upload is {"hardware_id": ..., "readings":
-        [{"measured_at": ..., "co2_ppm": ...}]}; measured_at may be a datetime. An Error means that the service never
-        accepts the uploads as they are. `ignored_fields` of the result should be empty.
+        [{"measured_at": ..., "co2_ppm": ...}]}; measured_at may be a datetime. After an Error, keep the data too:
+        sending it again does not help until the cause, such as a revoked credential, is removed. Only the codes
+        `validation_failed` and `request_too_large` mean that the uploads themselves are wrong. `ignored_fields` of the
+        result should be empty.
         """
         return self._json("POST", "/uploads", body=_lines(uploads))
 
