@@ -154,6 +154,15 @@ class ClientTest(unittest.TestCase):
         self.assertEqual(sum(g["missing"] for g in self.client.gaps(self.device, **WINDOW)),
                          sum(d["expected"] - d["present"] for d in days))
         self.assertTrue(any("label" in a for d in ids for a in self.client.assignments(d)))
+        held = list(self.client.assignments(last="30d", limit=2))
+        self.assertEqual(sorted(a["assignment_id"] for a in held if a["ended_at"] is None),
+                         sorted(a["assignment_id"] for a in self.client.assignments()))
+        nights = list(self.client.nights(limit=1))
+        self.assertTrue(nights)
+        self.assertEqual(nights, list(self.client.nights(night=nights[0]["night"])))
+        frame = self.client.to_pandas("nights")
+        self.assertEqual(list(frame["assignment_id"]), [n["assignment_id"] for n in nights])
+        self.assertEqual(int(frame["co2_ppm_minutes_bad"].sum()), sum(n["co2_ppm"]["minutes_bad"] for n in nights))
 
     def test_errors(self):
         with self.assertRaises(roomsensor.Error) as refused:

@@ -106,7 +106,7 @@ func (r *runningProcess) end() error {
 func (r *runningProcess) warnings() []string {
 	var found []string
 	for line := range strings.Lines(r.log.String()) {
-		late := slices.ContainsFunc([]string{`"message":"dependency unavailable"`, "deadline exceeded", "timeout"},
+		late := slices.ContainsFunc([]string{`"message":"dependency unavailable"`, "deadline exceeded", "i/o timeout"},
 			func(cause string) bool { return strings.Contains(line, cause) })
 		if strings.Contains(line, `"level":"warn"`) && !late {
 			found = append(found, line)
