@@ -128,7 +128,7 @@ class _Service:
                 if not error.transient or attempts and (n >= attempts or too_long):
                     raise
                 _log.warning("%s Trying again in %.0f s.", error, pause)
-            time.sleep(min(pause, self._max_wait * 1.1))  # A proxy may ask for days.
+            time.sleep(min(pause, 1.1 * (max_wait or self._max_wait)))  # A proxy may ask for days.
         raise AssertionError  # The loop has no end.
 
     def _send(self, request: urllib.request.Request, read: Callable[[Any], T], timeout: float) -> T:
