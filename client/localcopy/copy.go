@@ -31,7 +31,7 @@ const (
 
 // Options say how a copy runs.
 type Options struct {
-	// From is the time from which on a new copy has readings. The zero time means all.
+	// From is the time from which on a new copy has readings, also late ones. The zero time means all.
 	From time.Time
 	// Once ends Run when the copy has caught up.
 	Once bool
@@ -205,7 +205,7 @@ func (c *copier) resynchronize(ctx context.Context, cause error) error {
 	}
 	s := c.state
 	s.Position = page.Position
-	return c.commit(ctx, rowsOf(page.Readings), s)
+	return c.commit(ctx, c.rowsOf(page.Readings), s)
 }
 
 // errSilent ends a run with Once.
@@ -242,7 +242,7 @@ func (c *copier) readFeed(ctx context.Context, untilCaughtUp bool) error {
 			return errors.Join(fmt.Errorf("reading changes: %w", err), c.keep(ctx, rows, s))
 		}
 		silent.Reset(patience)
-		rows = append(rows, rowsOf(page.Readings)...)
+		rows = append(rows, c.rowsOf(page.Readings)...)
 		s.Position = page.Position
 		if page.CaughtUp {
 			s.CaughtUpAt = time.Now().UTC()
@@ -291,13 +291,17 @@ func (c *copier) refreshDevices(ctx context.Context) error {
 	return nil
 }
 
-func rowsOf(changes []client.DeviceReading) []Row {
-	rows := make([]Row, len(changes))
-	for i, r := range changes {
-		rows[i] = Row{
+// rowsOf returns the changes that belong to the copy. The feed has late readings from before its start too.
+func (c *copier) rowsOf(changes []client.DeviceReading) []Row {
+	rows := make([]Row, 0, len(changes))
+	for _, r := range changes {
+		if r.BucketAt.Before(c.state.From) {
+			continue
+		}
+		rows = append(rows, Row{
 			DeviceID: r.DeviceID, BucketAt: r.BucketAt, IngestedAt: r.IngestedAt,
 			Metrics: [5]*float64{r.CO2PPM, r.TempC, r.HumidityPct, r.Lux, r.SPLDB},
-		}
+		})
 	}
 	return rows
 }

@@ -56,7 +56,12 @@ func (k kind) once(t *testing.T, c *client.Client, path string, options localcop
 // awaitEqual runs a copy until it equals the table.
 func (k kind) awaitEqual(t *testing.T, a *apitest.Service, c *client.Client, path string) {
 	t.Helper()
-	want := table(t, a)
+	k.await(t, c, path, table(t, a))
+}
+
+// await runs a copy until it has these readings.
+func (k kind) await(t *testing.T, c *client.Client, path string, want []string) {
+	t.Helper()
 	deadline := time.Now().Add(patience)
 	for {
 		_, err := k.once(t, c, path, localcopy.Options{})
@@ -215,6 +220,24 @@ func TestRunRefuses(t *testing.T) {
 	require.NoError(t, err)
 	_, err = k.once(t, connect(t, a.URL, keys[0]), path, localcopy.Options{})
 	require.ErrorContains(t, err, "the copy is of team "+a.Team.String())
+}
+
+// A copy has no reading from before its start, also none that arrives later.
+func TestRunFrom(t *testing.T) {
+	t.Parallel()
+	k := kinds["sqlite"]
+	a := apitest.Start(t)
+	devices := a.AddDevices(t, 1)
+	a.AddReadings(t, devices, newYear, 10, time.Hour)
+	path := filepath.Join(t.TempDir(), "copy")
+	c := connect(t, a.URL, a.Key)
+	_, err := k.once(t, c, path, localcopy.Options{From: newYear})
+	require.NoError(t, err)
+	want := table(t, a)
+	a.AddReadings(t, devices, newYear.AddDate(0, 0, -1), 24, time.Hour)
+	a.AddReadings(t, devices, newYear.Add(10*time.Hour), 1, time.Hour)
+	want = append(want, table(t, a)[34:]...)
+	k.await(t, c, path, want)
 }
 
 // A first load that is interrupted after each part continues.
