@@ -22,8 +22,9 @@ const (
 	// futureMargin is how far the first load reaches into the future, for clocks that differ and for readings whose time
 	// is up to 10 minutes after their arrival (decision 41 a).
 	futureMargin = 24 * time.Hour
-	// sinceMargin is how much earlier than the last complete request the feed is read again if its cursor was lost. It
-	// covers clocks that differ, and transactions that were open (A5.4).
+	// sinceMargin is how much earlier the feed begins than the first load, and than the last complete request if its
+	// cursor was lost. It covers clocks that differ, transactions that were open (A5.4), and readings that the
+	// aggregates do not count yet (A1.8).
 	sinceMargin = time.Hour
 	// maxSince is the oldest time from which the feed can be read again (A5.1), with a margin.
 	maxSince = 29 * 24 * time.Hour
@@ -136,10 +137,11 @@ func (c *copier) open(ctx context.Context) error {
 	return nil
 }
 
-// begin takes a position in the feed. All that was committed before it is in the exports that follow, the readings of
-// its page included, and all that is committed later is in the feed.
+// begin takes a position in the feed, and the window of the first load. What was committed before is in the exports
+// that follow, and what is committed later is in the feed.
 func (c *copier) begin(ctx context.Context) error {
-	page, err := c.firstPage(ctx, time.Time{})
+	now := time.Now().UTC().Truncate(time.Second)
+	page, err := c.firstPage(ctx, now.Add(-sinceMargin))
 	if err != nil {
 		return err
 	}
@@ -148,11 +150,14 @@ func (c *copier) begin(ctx context.Context) error {
 	if s.From.IsZero() {
 		s.From = export.Earliest
 	}
-	s.To = time.Now().UTC().Truncate(time.Second).Add(futureMargin)
-	return c.commit(ctx, nil, s)
+	s.To = now.Add(futureMargin)
+	if s.LoadFrom, err = c.firstDay(ctx, s.From, s.To); err != nil {
+		return err
+	}
+	return c.commit(ctx, c.rowsOf(page.Readings), s)
 }
 
-// firstPage returns the first page of a new feed since a time; the zero time means now.
+// firstPage returns the first page of a new feed since a time.
 func (c *copier) firstPage(ctx context.Context, since time.Time) (client.Changes, error) {
 	for page, err := range c.client.Follow(ctx, client.ChangeQuery{Since: since, UntilCaughtUp: true}, "") {
 		if err != nil {

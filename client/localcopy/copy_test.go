@@ -88,7 +88,9 @@ func TestRun(t *testing.T) {
 			a.AddReadings(t, devices, newYear, 200, 7*time.Hour)
 			c := connect(t, a.URL, a.Key)
 			path := filepath.Join(t.TempDir(), anyName)
-			result, err := k.once(t, c, path, localcopy.Options{})
+			result, err := k.once(t, c, path, localcopy.Options{Load: func(s export.Status) {
+				require.Equal(t, newYear, s.From, "the first load begins with the first reading")
+			}})
 			require.NoError(t, err)
 			require.EqualValues(t, 600, result.Imported)
 			require.Equal(t, a.Team.String(), result.TeamID)

@@ -14,14 +14,69 @@ import (
 
 	"github.com/google/uuid"
 
+	"roomsensor/client"
 	"roomsensor/client/export"
 )
+
+// maxDays is the widest window of daily aggregates (A1.2).
+const maxDays = 3660 * 24 * time.Hour
+
+// firstDay returns the start of the first day (UTC) with readings in a window, so that the first load has no empty
+// months. Without readings it returns the current time.
+func (c *copier) firstDay(ctx context.Context, from, to time.Time) (time.Time, error) {
+	for at := from; at.Before(to); at = at.Add(maxDays) {
+		end := to
+		if widest := at.Add(maxDays); widest.Before(to) {
+			end = widest
+		}
+		days, err := c.client.ExportAggregatesCSV(ctx, client.AggregateExportQuery{AggregateQuery: client.AggregateQuery{
+			Window: client.Between(at, end), Interval: client.Daily, Metrics: []client.Metric{client.CO2PPM},
+		}})
+		if client.HasCode(err, client.CodeCSVTooLarge) { // There are so many readings that empty months do not matter.
+			return at, nil
+		}
+		if err != nil {
+			return at, fmt.Errorf("looking for the first reading: %w", err)
+		}
+		first, found, err := firstBucket(days)
+		_ = days.Close() // The rest is not needed.
+		switch {
+		case err != nil:
+			return at, err
+		case found && first.Before(at):
+			return at, nil
+		case found:
+			return first, nil
+		}
+	}
+	return to.Add(-futureMargin), nil
+}
+
+// firstBucket returns the time of the first row of a CSV.
+func firstBucket(in io.Reader) (at time.Time, found bool, err error) {
+	records := csv.NewReader(in)
+	_, err = records.Read() // The header row.
+	var record []string
+	if err == nil {
+		record, err = records.Read()
+	}
+	if errors.Is(err, io.EOF) {
+		return at, false, nil
+	}
+	if err == nil {
+		at, err = time.Parse(time.RFC3339, record[bucketColumn])
+	}
+	if err != nil {
+		return at, false, fmt.Errorf("reading a CSV: %w", err)
+	}
+	return at, true, nil
+}
 
 // load downloads all readings of the window into files, one per month.
 func (c *copier) load(ctx context.Context) error {
 	dir := c.store.LoadDir()
 	result, err := export.Run(ctx, c.client, export.Request{
-		From: &c.state.From, To: &c.state.To, ByMonth: true, IngestedAt: true, Format: export.CSV,
+		From: &c.state.LoadFrom, To: &c.state.To, ByMonth: true, IngestedAt: true, Format: export.CSV,
 	}, export.Options{Output: dir, Overwrite: true, Parallel: c.options.Parallel, Progress: c.options.Load})
 	if err != nil {
 		return fmt.Errorf("loading the readings: %w", err)

@@ -38,9 +38,10 @@ type State struct {
 	Phase   Phase     `json:"phase"`
 	// Position is the cursor of the change feed. The copy has every change before it, once it follows.
 	Position client.Position `json:"position"`
-	// From and To are the window of the first load.
-	From time.Time `json:"from"`
-	To   time.Time `json:"to"`
+	// From is the start of the copy. LoadFrom and To are the window of the first load.
+	From     time.Time `json:"from"`
+	LoadFrom time.Time `json:"load_from"`
+	To       time.Time `json:"to"`
 	// Files are those of the first load that are not written into the store yet.
 	Files []LoadedFile `json:"files,omitempty"`
 	// CaughtUpAt is when the last request began that found nothing more to read.

@@ -8,6 +8,7 @@ import (
 	"iter"
 	"net/http"
 	"net/url"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -38,6 +39,20 @@ func connect(t *cli.Terminal, c config.Client) (api *client.Client, shut func(),
 	return api, shut, nil
 }
 
+// noteRetries returns a hook that reports long pauses. Requests that wait at the same time are one line.
+func noteRetries(t *cli.Terminal) func(client.Retry) {
+	var mutex sync.Mutex
+	var until time.Time // the end of the pause that was reported last
+	return func(r client.Retry) {
+		mutex.Lock()
+		defer mutex.Unlock()
+		if now := time.Now(); r.Pause >= notedPause && !now.Before(until) {
+			until = now.Add(r.Pause)
+			_, _ = fmt.Fprintf(t.Stderr, "roomsensor: trying again in %s: %v\n", r.Pause.Round(time.Second), r.Err)
+		}
+	}
+}
+
 // clientOptions returns the options of all clients, and a function that closes their connections.
 func clientOptions(t *cli.Terminal) (options []client.Option, shut func()) {
 	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // The standard library's.
@@ -45,11 +60,7 @@ func clientOptions(t *cli.Terminal) (options []client.Option, shut func()) {
 		client.WithHTTPClient(&http.Client{Transport: transport}),
 		client.WithUserAgent("roomsensor/" + t.Version),
 		client.WithMaxWait(clientPatience),
-		client.WithRetryHook(func(r client.Retry) {
-			if r.Pause >= notedPause {
-				_, _ = fmt.Fprintf(t.Stderr, "roomsensor: trying again in %s: %v\n", r.Pause.Round(time.Second), r.Err)
-			}
-		}),
+		client.WithRetryHook(noteRetries(t)),
 	}, transport.CloseIdleConnections
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"roomsensor/client"
 	"roomsensor/client/export"
 	"roomsensor/internal/cli"
 	"roomsensor/test/apitest"
@@ -139,6 +141,17 @@ func TestExport(t *testing.T) {
 	o.fails(cli.ExitUsage, "is not a metric", "export", "-o", "x.csv", "--last", "1d", "--metrics", "co2")
 	o.fails(cli.ExitUsage, "from 1 to 8", "export", "-o", "x.csv", "--last", "1d", "--parallel", "9")
 	o.fails(cli.ExitUsage, "--output", "export", "--last", "1d")
+}
+
+// Requests that wait at the same time are one line, and short pauses none.
+func TestNoteRetries(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	note := noteRetries(&cli.Terminal{Stderr: &out})
+	for _, pause := range []time.Duration{time.Second, 50 * time.Second, 55 * time.Second} {
+		note(client.Retry{Pause: pause, Err: errors.New("too many")})
+	}
+	require.Equal(t, "roomsensor: trying again in 50s: too many\n", out.String())
 }
 
 func TestProgress(t *testing.T) {
