@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -21,11 +22,12 @@ type Error struct {
 	RetryAfter time.Duration // pause that the service asks for; 0 if it does not
 }
 
-// Error returns the code, the message and the request id.
+// Error returns the code, the message without its final period, and the request id.
 func (e *Error) Error() string {
-	text := fmt.Sprintf("%d: %s", e.Status, e.Message)
+	message := strings.TrimSuffix(e.Message, ".")
+	text := fmt.Sprintf("%d: %s", e.Status, message)
 	if e.Code != "" {
-		text = fmt.Sprintf("%s: %s", e.Code, e.Message)
+		text = fmt.Sprintf("%s: %s", e.Code, message)
 	}
 	if e.RequestID != "" {
 		text += " (" + e.RequestID + ")"

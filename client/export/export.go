@@ -116,8 +116,8 @@ func Run(ctx context.Context, c *client.Client, request Request, options Options
 		options.Now = time.Now
 	}
 	dir := options.workDir(request.ByMonth)
-	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // Like the directories that other programs make.
-		return nil, fmt.Errorf("creating the directory of the export: %w", err)
+	if err := options.makeDirs(request.ByMonth, dir); err != nil {
+		return nil, err
 	}
 	unlock, err := filelock.Try(filepath.Join(dir, lockName))
 	if errors.Is(err, filelock.ErrHeld) {
@@ -150,6 +150,26 @@ func (o *Options) workDir(byMonth bool) string {
 		return filepath.Join(o.Output, ".partial")
 	}
 	return filepath.Clean(o.Output) + ".partial"
+}
+
+// makeDirs makes the directory of the parts and, with byMonth, that of the output. The directory around the output must
+// exist: without it, the path has a typing error.
+func (o *Options) makeDirs(byMonth bool, work string) error {
+	dirs := []string{work}
+	if byMonth {
+		dirs = []string{o.Output, work}
+	}
+	for _, dir := range dirs {
+		err := os.Mkdir(dir, 0o755) //nolint:gosec // Like the directories that other programs make.
+		if errors.Is(err, fs.ErrNotExist) {
+			return RequestError(fmt.Sprintf("There is no directory %s. Create it, or choose another output",
+				filepath.Dir(filepath.Clean(dir))))
+		}
+		if err != nil && !errors.Is(err, fs.ErrExist) {
+			return fmt.Errorf("creating the directory of the export: %w", err)
+		}
+	}
+	return nil
 }
 
 func (r *Request) validate() error {
@@ -274,15 +294,15 @@ func (r *runner) checkSame(request *Request, team uuid.UUID) error {
 	began := r.plan.StartedAt.Format(time.RFC3339)
 	switch {
 	case r.plan.Version != journalVersion:
-		return fmt.Errorf("%s has an interrupted export of another version of this program. "+
-			"Restart the export to discard it", r.dir)
+		return RequestError(r.dir + " has an interrupted export of another version of this program. " +
+			"To discard it, set Restart")
 	case r.plan.Team != team:
-		return fmt.Errorf("%s has an interrupted export of another team, which began at %s. "+
-			"Use the key of that team, or restart the export to discard it", r.dir, began)
+		return RequestError(fmt.Sprintf("%s has an interrupted export of another team, which began at %s. "+
+			"Use the key of that team, or set Restart to discard it", r.dir, began))
 	}
 	if fields := r.plan.Request.differs(request); len(fields) > 0 {
-		return fmt.Errorf("%s has an interrupted export, which began at %s with another value of %s. "+
-			"Repeat that request, or restart the export to discard it", r.dir, began, strings.Join(fields, ", "))
+		return RequestError(fmt.Sprintf("%s has an interrupted export, which began at %s with another value of %s. "+
+			"Repeat that request, or set Restart to discard it", r.dir, began, strings.Join(fields, ", ")))
 	}
 	return nil
 }

@@ -346,7 +346,7 @@ func TestRunRefuses(t *testing.T) {
 	other := request(180)
 	other.Wide, other.Devices = true, devices[:1]
 	_, err := export.Run(t.Context(), c, other, o)
-	require.ErrorContains(t, err, "with another value of devices, shape. Repeat that request, or restart the export")
+	require.ErrorContains(t, err, "with another value of devices, shape. Repeat that request, or set Restart")
 
 	team, err := harness.InsertTeam(t.Context(), a.SQL, "Other", nil)
 	require.NoError(t, err)
@@ -421,7 +421,7 @@ func TestRunRename(t *testing.T) {
 	interrupt(t, a, r, o)
 	a.Exec(t, `UPDATE devices SET display_name = 'Hall' WHERE id = $1`, devices[0])
 	_, err := export.Run(t.Context(), connect(t, a.URL, a.Key), r, o)
-	require.ErrorContains(t, err, "the columns changed before the part from 2025-04-01T00:00:00Z on")
+	require.ErrorContains(t, err, "The columns changed before the part from 2025-04-01T00:00:00Z on")
 }
 
 func TestRequest(t *testing.T) {

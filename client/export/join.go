@@ -102,7 +102,7 @@ func (o *output) checkAbsent() error {
 	}
 	for file := range o.fileCount() {
 		if _, err := os.Stat(o.path(file)); !errors.Is(err, fs.ErrNotExist) {
-			return RequestError(o.path(file) + " exists. Choose another output, or allow to overwrite it")
+			return RequestError(o.path(file) + " exists. Choose another output, or set Overwrite")
 		}
 	}
 	return nil
@@ -250,9 +250,9 @@ func (o *output) checkHeader(header []byte, first string, w *work) error {
 	if first == "" || headerHash(header) == first {
 		return nil
 	}
-	return fmt.Errorf("the columns changed before the part from %s on, because a device was renamed, created or deleted "+
-		"during the export. Restart the export, and use columns named after ids, which a rename does not change",
-		w.From.Format(time.RFC3339))
+	return RequestError(fmt.Sprintf("The columns changed before the part from %s on, because a device was renamed, "+
+		"created or deleted during the export. Begin again: set Restart, and set ColumnIDs, because a rename does not "+
+		"change ids", w.From.Format(time.RFC3339)))
 }
 
 func headerHash(header []byte) string {

@@ -6,8 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -17,6 +20,7 @@ import (
 	"roomsensor/internal/cli"
 	"roomsensor/internal/config"
 	"roomsensor/internal/csvenc"
+	"roomsensor/internal/httpedge"
 	"roomsensor/internal/process"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/table"
@@ -91,6 +95,7 @@ func findDevice(ctx context.Context, api *client.Client, text string) (uuid.UUID
 		return uuid.UUID(asID), nil
 	}
 	var found []uuid.UUID
+	names := map[string]string{} // by the name in lower case
 	for device, err := range api.Devices(ctx, client.DeviceQuery{}) {
 		if err != nil {
 			return uuid.Nil, fmt.Errorf("looking for the device: %w", err)
@@ -98,10 +103,15 @@ func findDevice(ctx context.Context, api *client.Client, text string) (uuid.UUID
 		if device.HardwareID == text || device.DisplayName != nil && *device.DisplayName == text {
 			found = append(found, device.DeviceID)
 		}
+		if device.DisplayName != nil {
+			names[strings.ToLower(*device.DisplayName)] = *device.DisplayName
+		}
 	}
 	switch len(found) {
 	case 0:
-		return uuid.Nil, process.Refusef("The team has no device %q. 'roomsensor get devices' lists its devices.", text)
+		meant := httpedge.Closest(text, slices.Sorted(maps.Keys(names)))
+		return uuid.Nil, process.Refusef("The team has no device %q. %s'roomsensor get devices' lists its devices.",
+			text, httpedge.DidYouMean(names[meant]))
 	case 1:
 		return found[0], nil
 	}
@@ -111,20 +121,28 @@ func findDevice(ctx context.Context, api *client.Client, text string) (uuid.UUID
 
 // window are the flags of a period.
 type window struct {
-	From *cli.Instant     `help:"Start of the period." implied:"that of the endpoint, such as 24 hours before the end" placeholder:"TIME"`
-	To   *cli.Instant     `help:"End of the period, which is not part of it." implied:"now" placeholder:"TIME"`
-	Last *config.Duration `help:"Length of the period up to now, such as 90m, 24h or 7d, in place of --from and --to." implied:"that of the endpoint, such as 24h" placeholder:"DURATION"`
+	From *cli.Edge   `help:"Start of the period, a UTC time or date." implied:"that of the endpoint, such as 24 hours before the end" placeholder:"TIME"`
+	To   *cli.Edge   `help:"End of the period, which is not part of it." implied:"now" placeholder:"TIME"`
+	Last *cli.Period `help:"Length of the period up to now, such as 90m, 24h or 7d, in place of --from and --to." implied:"that of the endpoint, such as 24h" placeholder:"DURATION"`
+}
+
+// checkPeriod returns a usage error if the flags of a period contradict each other.
+func checkPeriod(from, to *cli.Edge, last *cli.Period) error {
+	switch {
+	case last != nil && (from != nil || to != nil):
+		return cli.Usagef("--last cannot be combined with --from and --to. Omit one of them.")
+	case from != nil && to != nil && !time.Time(*from).Before(time.Time(*to)):
+		return cli.Usagef("--from must be earlier than --to.")
+	}
+	return nil
 }
 
 // query returns the window of a request.
 func (w *window) query() (client.Window, error) {
-	if w.Last != nil && (w.From != nil || w.To != nil) {
-		return client.Window{}, cli.Usagef("--last cannot be combined with --from and --to. Omit one of them.")
+	if err := checkPeriod(w.From, w.To, w.Last); err != nil {
+		return client.Window{}, err
 	}
 	q := client.Window{Last: cli.OrZero(w.Last)}
-	if q.Last%time.Minute != 0 {
-		return q, cli.Usagef("--last must be whole minutes, hours or days.")
-	}
 	if w.From != nil {
 		q.From = time.Time(*w.From)
 	}

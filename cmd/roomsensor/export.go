@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -19,27 +21,30 @@ import (
 
 type exportCmd struct {
 	config.Client
-	From      *cli.Instant     `help:"Start of the period. --from or --last is required." implied:"none" placeholder:"TIME"`
-	To        *cli.Instant     `help:"End of the period, which is not part of it." implied:"now" placeholder:"TIME"`
-	Last      *config.Duration `help:"Length of the period up to now, such as 24h, 90d or 730d." implied:"none" placeholder:"DURATION"`
-	Devices   []string         `help:"Ids of devices, separated by commas, or the name of one device; can be repeated. Without it, all devices." placeholder:"DEVICE" sep:"none"`
-	Metadata  []tag            `help:"Only devices with this metadata entry; can be repeated." placeholder:"KEY=VALUE" sep:"none"`
-	Metrics   []string         `help:"Only these metrics, separated by commas." placeholder:"METRIC"`
-	Shape     string           `default:"long" enum:"long,wide" help:"Shape of a CSV: long has a row per reading, wide a row per time with columns for each device." placeholder:"SHAPE"`
-	Columns   string           `default:"name" enum:"name,id" help:"Names of the columns of the wide shape: from the names or the ids of the devices." placeholder:"COLUMNS"`
-	Include   []string         `help:"Columns to add to the long shape, separated by commas: ingested_at, assignment." placeholder:"COLUMN"`
-	TimeZone  string           `help:"Add the column local_time, in the time zone with this IANA name, such as Europe/Berlin." implied:"none" name:"time-zone" placeholder:"ZONE"`
-	Excel     client.Excel     `default:"" enum:",true,comma" help:"Write a CSV for spreadsheets: true, or comma for a language with decimal commas." placeholder:"FORM"`
-	Format    string           `default:"auto" enum:"auto,csv,parquet" help:"Format; auto follows the extension of the output, and is csv for a directory." placeholder:"FORMAT"`
-	Output    string           `help:"File to write; with --by-month, the directory." placeholder:"PATH" required:"" short:"o"`
-	ByMonth   bool             `help:"Write one file per month (UTC)."`
-	Overwrite bool             `help:"Replace existing files."`
-	Restart   bool             `help:"Discard an interrupted export of the same output, and begin again."`
-	Parallel  int              `default:"4" help:"Number of simultaneous requests, 1 to 8." placeholder:"N"`
+	From      *cli.Edge    `help:"Start of the period, a UTC time or date. --from or --last is required." implied:"none" placeholder:"TIME"`
+	To        *cli.Edge    `help:"End of the period, which is not part of it." implied:"now" placeholder:"TIME"`
+	Last      *cli.Period  `help:"Length of the period up to now, such as 24h, 90d or 730d." implied:"none" placeholder:"DURATION"`
+	Devices   []string     `help:"Ids of devices, separated by commas, or the name of one device; can be repeated. Without it, all devices." placeholder:"DEVICE" sep:"none"`
+	Metadata  []tag        `help:"Only devices with this metadata entry; can be repeated." placeholder:"KEY=VALUE" sep:"none"`
+	Metrics   []string     `help:"Only these metrics, separated by commas." placeholder:"METRIC"`
+	Shape     string       `default:"long" enum:"long,wide" help:"Shape of a CSV: long has a row per reading, wide a row per time with columns for each device." placeholder:"SHAPE"`
+	Columns   string       `default:"name" enum:"name,id" help:"Names of the columns of the wide shape: from the names or the ids of the devices." placeholder:"COLUMNS"`
+	Include   []string     `help:"Columns to add to the long shape, separated by commas: ingested_at, assignment." placeholder:"COLUMN"`
+	TimeZone  string       `help:"Add the column local_time, in the time zone with this IANA name, such as Europe/Berlin." implied:"none" name:"time-zone" placeholder:"ZONE"`
+	Excel     client.Excel `default:"" enum:",true,comma" help:"Write a CSV for spreadsheets: true, or comma for a language with decimal commas." placeholder:"FORM"`
+	Format    string       `default:"auto" enum:"auto,csv,parquet" help:"Format; auto follows the extension of the output, and is csv for a directory." placeholder:"FORMAT"`
+	Output    string       `help:"File to write, or - for standard output; with --by-month, the directory." placeholder:"PATH" required:"" short:"o"`
+	ByMonth   bool         `help:"Write one file per month (UTC)."`
+	Overwrite bool         `help:"Replace existing files."`
+	Restart   bool         `help:"Discard an interrupted export of the same output, and begin again."`
+	Parallel  int          `default:"4" help:"Number of simultaneous requests, 1 to 8." placeholder:"N"`
 }
 
 // maxParallel is the number of exports that a service runs at once at least, of all keys (decision 32 f).
 const maxParallel = 8
+
+// standardOutput is the value of --output for standard output.
+const standardOutput = "-"
 
 // Help returns the part of --help about what it does.
 func (*exportCmd) Help() string {
@@ -69,15 +74,52 @@ func (c *exportCmd) Run(ctx context.Context, t *cli.Terminal) error {
 	if request.Devices, err = c.findDevices(ctx, api); err != nil {
 		return explain(ctx, c.Client, err)
 	}
+	if c.Output == standardOutput {
+		return c.print(ctx, t, api, request)
+	}
+	result, err := c.export(ctx, t, api, request, c.Output)
+	if err != nil {
+		return err
+	}
+	return t.Print(cli.Format{Output: "auto"}, result)
+}
+
+// export writes the export into files, and reports its progress.
+func (c *exportCmd) export(
+	ctx context.Context, t *cli.Terminal, api *client.Client, request export.Request, output string,
+) (*export.Result, error) {
 	show := &exportProgress{progress: newProgress(t.Stderr, t.Watches, "export"), began: time.Now()}
 	result, err := export.Run(ctx, api, request, export.Options{
-		Output: c.Output, Overwrite: c.Overwrite, Restart: c.Restart, Parallel: c.Parallel, Progress: show.update,
+		Output: output, Overwrite: c.Overwrite, Restart: c.Restart, Parallel: c.Parallel, Progress: show.update,
 	})
 	show.end()
 	if err != nil {
-		return c.explain(ctx, show, err)
+		return nil, c.explain(ctx, show, err)
 	}
-	return t.Print(cli.Format{Output: "auto"}, result)
+	return result, nil
+}
+
+// print writes the export to standard output, when it is complete.
+func (c *exportCmd) print(ctx context.Context, t *cli.Terminal, api *client.Client, request export.Request) error {
+	dir, err := os.MkdirTemp("", "roomsensor-export-")
+	if err != nil {
+		return fmt.Errorf("creating a directory for the export: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }() // Only an error leaves something in it.
+	result, err := c.export(ctx, t, api, request, filepath.Join(dir, "readings.csv"))
+	if err != nil {
+		return err
+	}
+	file, err := os.Open(result.Files[0].Path)
+	if err != nil {
+		return fmt.Errorf("reading the export: %w", err)
+	}
+	defer func() { _ = file.Close() }()
+	_ = os.RemoveAll(dir) // Now, because a reader that ends early ends this program at once.
+	if _, err := io.Copy(t.Stdout, file); err != nil {
+		return fmt.Errorf("writing the export: %w", err)
+	}
+	return nil
 }
 
 // request returns the request without its devices.
@@ -96,9 +138,12 @@ func (c *exportCmd) request() (export.Request, error) {
 			return r, cli.Usagef("--include must be ingested_at, assignment, or both separated by a comma.")
 		}
 	}
+	if err := checkPeriod(c.From, c.To, c.Last); err != nil {
+		return r, err
+	}
 	switch {
-	case r.Last > 0 && (r.From != nil || r.To != nil):
-		return r, cli.Usagef("--last cannot be combined with --from and --to. Omit one of them.")
+	case c.Output == standardOutput && (c.ByMonth || r.Format != export.CSV):
+		return r, cli.Usagef("--output - writes one CSV to standard output. Omit --by-month and --format, or name a file.")
 	case r.Last == 0 && r.From == nil:
 		return r, cli.Usagef("Specify the period: give --from, or --last.")
 	case r.Wide && len(c.Include) > 0:
@@ -127,7 +172,7 @@ func (c *exportCmd) format() export.Format {
 	switch {
 	case c.Format != "auto":
 		return export.Format(c.Format)
-	case c.ByMonth:
+	case c.ByMonth, c.Output == standardOutput:
 		return export.CSV
 	case extension == "csv", extension == "parquet":
 		return export.Format(extension)
@@ -159,18 +204,26 @@ func (c *exportCmd) findDevices(ctx context.Context, api *client.Client) (device
 
 // explain returns the error of an export as a person sees it.
 func (c *exportCmd) explain(ctx context.Context, show *exportProgress, err error) error {
-	if _, ok := errors.AsType[export.RequestError](err); ok {
-		return process.Refusef("%v.", err)
+	if refusal, ok := errors.AsType[export.RequestError](err); ok {
+		return process.Refusef("%s.", optionFlags.Replace(refusal.Error()))
+	}
+	kept := ""
+	if show.last.Done > 0 && c.Output != standardOutput {
+		kept = " " + show.kept()
 	}
 	if ctx.Err() != nil {
-		return process.Refusef("Interrupted. %s", show.kept())
+		return process.Refusef("Interrupted.%s", kept)
 	}
 	err = explain(ctx, c.Client, err)
-	if show.last.Done > 0 {
-		return fmt.Errorf("%w. %s", err, show.kept())
+	if kept != "" {
+		return fmt.Errorf("%w.%s", err, kept)
 	}
 	return err
 }
+
+// optionFlags replaces what the messages of an export call its options by the flags.
+var optionFlags = strings.NewReplacer(
+	"set Overwrite", "add --overwrite", "set Restart", "add --restart", "set ColumnIDs", "add --columns id")
 
 // exportProgress shows the progress of an export.
 type exportProgress struct {

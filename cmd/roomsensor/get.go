@@ -287,7 +287,7 @@ type getGapsCmd struct {
 	ofClientDevice
 	window
 	listFormat
-	Min *config.Duration `help:"Leave out gaps shorter than this, such as 30m or 1h." implied:"5m" placeholder:"DURATION"`
+	Min *cli.Period `help:"Leave out gaps shorter than this, such as 30m or 1h." implied:"5m" placeholder:"DURATION"`
 }
 
 // Run lists the gaps of a device.
@@ -295,9 +295,6 @@ func (c *getGapsCmd) Run(ctx context.Context, t *cli.Terminal) error {
 	query, err := c.query()
 	if err != nil {
 		return err
-	}
-	if cli.OrZero(c.Min)%time.Minute != 0 {
-		return cli.Usagef("--min must be whole minutes, hours or days.")
 	}
 	return get(ctx, t, c.Client, func(api *client.Client) error {
 		device, err := findDevice(ctx, api, string(c.Device))

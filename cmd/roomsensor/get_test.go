@@ -47,7 +47,7 @@ func TestGet(t *testing.T) {
 		"get coverage": 2, "get coverage --last 2h --metadata floor=2": 1,
 		"get gaps dev:2 --last 2h": 1, "get gaps dev:2 --last 2h --min 3h": 0,
 		"get readings dev:1 --last 2h": 10, "get readings " + devices[0].String() + " --last 2h": 10,
-		"get readings dev:2 --from 2026-01-01T00:00:00Z --to 2026-01-02T00:00:00Z": 0,
+		"get readings dev:2 --from 2026-01-01 --to 2026-01-02": 0,
 	} {
 		args := strings.Fields(command)
 		require.Len(t, o.data(args...), lines, command)
@@ -67,17 +67,21 @@ func TestGet(t *testing.T) {
 
 	a.Exec(t, `UPDATE devices SET display_name = 'Same'`)
 	o.fails(cli.ExitFailure, "The team has 2 devices \"Same\"", "get", "readings", "Same")
-	o.fails(cli.ExitFailure, "The team has no device \"Hall\"", "get", "readings", "Hall")
+	o.fails(cli.ExitFailure, "The team has no device \"Hall\". 'roomsensor", "get", "readings", "Hall")
+	o.fails(cli.ExitFailure, "Did you mean \"Same\"?", "get", "readings", "same")
 	o.fails(cli.ExitFailure, "device_not_found: ", "get", "readings", unknown)
 	o.fails(cli.ExitFailure, "time_range_too_wide: ", "get", "readings", "dev:1", "--last", "91d")
 	o.fails(cli.ExitUsage, "--last cannot be combined", "get", "readings", "x", "--last", "1h", "--to", "2026-01-01T00:00:00Z")
-	o.fails(cli.ExitFailure, "validation_failed: time_zone", "get", "aggregates", "dev:1", "--time-zone", "Berlin")
-	o.fails(cli.ExitUsage, "--min must be", "get", "gaps", "x", "--min", "90s")
 	o.fails(cli.ExitUsage, "--night cannot be combined", "get", "nights", "--night", "2026-01-01", "--to-night", "2026-01-01")
 	o.fails(cli.ExitUsage, "--to-night needs", "get", "nights", "--to-night", "2026-01-01")
 	o.fails(cli.ExitUsage, "is not a date", "get", "nights", "--night", "1.1.2026")
 	o.fails(cli.ExitFailure, "time_range_too_wide: ", "get", "nights", "--from-night", "2020-01-01", "--to-night", "2026-01-01")
-	o.fails(cli.ExitUsage, "whole minutes", "get", "readings", "x", "--last", "90s")
+	require.Regexp(t, `^roomsensor: validation_failed: time_zone must .* \(req_\w+\)\.\n$`,
+		o.run("get", "aggregates", "dev:1", "--time-zone", "Berlin").err)
+	o.fails(cli.ExitUsage, "--min: \"90s\" is not a length in whole minutes", "get", "gaps", "x", "--min", "90s")
+	o.fails(cli.ExitUsage, "for example 90m, 24h or 7d.\nRun 'roomsensor get readings --help' for usage", "get", "readings", "x", "--last", "1w")
+	o.fails(cli.ExitUsage, "--from must be earlier than --to", "get", "readings", "x", "--from", "2026-01-02", "--to", "2026-01-02")
+	o.fails(cli.ExitUsage, "Run 'roomsensor get readings --help' for usage", "get", "readings")
 }
 
 func TestClientErrors(t *testing.T) {
@@ -125,9 +129,15 @@ func TestExport(t *testing.T) {
 	require.Equal(t, cli.ExitOK, run("-o", dir+"/a.parquet").code)
 	require.True(t, bytes.HasPrefix(readFile(t, dir+"/a.parquet"), []byte("PAR1")))
 
+	r = run("-o", "-")
+	require.Equal(t, cli.ExitOK, r.code, r.err)
+	require.Equal(t, string(readFile(t, dir+"/a.csv")), r.out)
+
 	for want, args := range map[string][]string{
-		"exists. Choose another output":    {"-o", dir + "/a.csv"},
-		"The team has no device \"Attic\"": {"-o", dir + "/c.csv", "--devices", "Attic"},
+		"exists. Choose another output, or add --overwrite.": {"-o", dir + "/a.csv"},
+		"There is no directory " + dir + "/nope. Create it":  {"-o", dir + "/nope/a.csv"},
+		"There is no directory " + dir + "/none. Create it":  {"-o", dir + "/none/months/", "--by-month"},
+		"The team has no device \"Attic\"":                   {"-o", dir + "/c.csv", "--devices", "Attic"},
 	} {
 		r := run(args...)
 		require.Equal(t, cli.ExitFailure, r.code, r.err)
@@ -137,6 +147,8 @@ func TestExport(t *testing.T) {
 	o.fails(cli.ExitUsage, "--last cannot be combined", "export", "-o", "x.csv", "--last", "1d", "--from", "2026-01-01T00:00:00Z")
 	o.fails(cli.ExitUsage, "does not end in .csv or .parquet", "export", "-o", "x.txt", "--last", "1d")
 	o.fails(cli.ExitUsage, "needs --shape wide", "export", "-o", "x.csv", "--last", "1d", "--columns", "id")
+	o.fails(cli.ExitUsage, "writes one CSV to standard output", "export", "-o", "-", "--last", "1d", "--by-month")
+	o.fails(cli.ExitUsage, "writes one CSV to standard output", "export", "-o", "-", "--last", "1d", "--format", "parquet")
 	o.fails(cli.ExitUsage, "Parquet has the long shape", "export", "-o", "x.parquet", "--last", "1d", "--shape", "wide")
 	o.fails(cli.ExitUsage, "is not a metric", "export", "-o", "x.csv", "--last", "1d", "--metrics", "co2")
 	o.fails(cli.ExitUsage, "from 1 to 8", "export", "-o", "x.csv", "--last", "1d", "--parallel", "9")

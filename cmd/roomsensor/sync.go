@@ -19,10 +19,10 @@ import (
 
 type syncCmd struct {
 	config.Client
-	Target   string       `arg:"" help:"SQLite file (NAME.db, NAME.sqlite or sqlite:PATH), or directory for Parquet files (DIR/ or parquet:DIR)."`
-	From     *cli.Instant `help:"Start of a new copy. It has no reading from before, also none that arrives late." implied:"all" placeholder:"TIME"`
-	Once     bool         `help:"End when the copy has caught up, instead of following the changes."`
-	Parallel int          `default:"4" help:"Number of simultaneous requests of the first load, 1 to 8." placeholder:"N"`
+	Target   string    `arg:"" help:"SQLite file (NAME.db, NAME.sqlite or sqlite:PATH), or directory for Parquet files (DIR/ or parquet:DIR)."`
+	From     *cli.Edge `help:"Start of a new copy. It has no reading from before, also none that arrives late." implied:"all" placeholder:"TIME"`
+	Once     bool      `help:"End when the copy has caught up, instead of following the changes."`
+	Parallel int       `default:"4" help:"Number of simultaneous requests of the first load, 1 to 8." placeholder:"N"`
 }
 
 // Help returns the part of --help about what it does.

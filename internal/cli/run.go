@@ -78,6 +78,9 @@ func (p *Program) Run(
 	switch {
 	case err == nil, errors.Is(err, errHelpShown):
 		return ExitOK
+	case isUsage(err) && t.command != "":
+		t.printError(err, fmt.Sprintf("Run '%s %s --help' for usage.", p.Name, t.command))
+		return ExitUsage
 	case isUsage(err):
 		t.printError(err, fmt.Sprintf("Run '%[1]s --help' for usage, or '%[1]s COMMAND --help' for a command.", p.Name))
 		return ExitUsage
@@ -107,6 +110,7 @@ type Terminal struct {
 
 	Version string // of the program
 	program *Program
+	command string // the name of the command that was parsed; empty if none was
 }
 
 func (t *Terminal) runCommand(ctx context.Context, args []string) error {
@@ -115,6 +119,12 @@ func (t *Terminal) runCommand(ctx context.Context, args []string) error {
 		return err
 	}
 	command, err := parser.Parse(args)
+	if parse, ok := errors.AsType[*kong.ParseError](err); ok {
+		command = parse.Context
+	}
+	if command != nil && command.Selected() != nil {
+		t.command = CommandName(command.Selected())
+	}
 	if err != nil {
 		return usageMessage(err)
 	}

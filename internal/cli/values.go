@@ -43,8 +43,41 @@ func (v *HardwareID) UnmarshalText(text []byte) error {
 // Optional returns the id of an optional flag; nil if it is not given.
 func (v *HardwareID) Optional() *string { return (*string)(v) }
 
+// Edge is the start or end of a period: a time as of an Instant, or a date, which is its first instant in UTC.
+type Edge time.Time
+
+// UnmarshalText parses a time or a date.
+func (v *Edge) UnmarshalText(text []byte) error {
+	at, ok := roomsensor.ParseTime(string(text))
+	if date, err := time.Parse(time.DateOnly, string(text)); err == nil {
+		at, ok = date, true
+	}
+	if !ok {
+		return fmt.Errorf("%q is neither a UTC time with seconds and Z nor a date, "+
+			"for example 2026-01-31T08:00:00Z or 2026-01-31", text)
+	}
+	*v = Edge(at)
+	return nil
+}
+
+// Optional returns the time of an optional flag; nil if it is not given.
+func (v *Edge) Optional() *time.Time { return (*time.Time)(v) }
+
+// Period is a length of time in the form of the API: whole minutes, hours or days.
+type Period time.Duration
+
+// UnmarshalText parses a length of time.
+func (v *Period) UnmarshalText(text []byte) error {
+	var d config.Duration
+	if err := d.UnmarshalText(text); err != nil || time.Duration(d)%time.Minute != 0 {
+		return fmt.Errorf("%q is not a length in whole minutes, hours or days, for example 90m, 24h or 7d", text)
+	}
+	*v = Period(d)
+	return nil
+}
+
 // OrZero returns the duration of an optional flag; 0 if it is not given.
-func OrZero(d *config.Duration) time.Duration {
+func OrZero[D config.Duration | Period](d *D) time.Duration {
 	if d == nil {
 		return 0
 	}
