@@ -61,8 +61,8 @@ func New(baseURL, apiKey string, options ...Option) (*Client, error) {
 func newClient(baseURL, below, apiKey string, options []Option) (*Client, error) {
 	baseURL, apiKey = strings.TrimSpace(baseURL), strings.TrimSpace(apiKey)
 	base, err := url.Parse(baseURL)
-	if err != nil {
-		return nil, fmt.Errorf("reading the base URL: %w", err)
+	if err != nil { // Its text may have a password.
+		return nil, fmt.Errorf("the base URL is not of the form https://host%s", below)
 	}
 	if base.Scheme != "http" && base.Scheme != "https" || base.Host == "" || base.RawQuery != "" || base.Fragment != "" {
 		return nil, fmt.Errorf("the base URL %q is not of the form https://host%s", base.Redacted(), below)

@@ -17,9 +17,9 @@ import (
 
 func TestNew(t *testing.T) {
 	t.Parallel()
-	for _, address := range []string{"", "sensors.example.org", "ftp://h", "http://", "http://h/v1?x=1", "http://h#x", "http://h:port"} {
+	for _, address := range []string{"", "sensors.example.org", "ftp://h", "http://", "http://h/v1?x=1", "http://h#x", "http://h:port", "127.0.0.1:8080"} {
 		_, err := client.New(address, "rsk_x")
-		require.Error(t, err, address)
+		require.ErrorContains(t, err, "is not of the form https://host/v1", address)
 	}
 	_, err := client.New("http://h", "")
 	require.ErrorContains(t, err, "the key is empty")

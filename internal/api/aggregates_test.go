@@ -76,7 +76,7 @@ func TestAggregatesParameters(t *testing.T) {
 		} {
 			require.Equal(t, newest, f.buckets(t, query)[0], query)
 		}
-		for _, zone := range []string{"", "+02:00", "Local", "local", "europe/berlin", "Europe/berlin", "CEST", "UTC+2", "../UTC", "Europe/Berlin ", "\x00"} {
+		for _, zone := range []string{"", "+02:00", "Local", "local", "europe/berlin", "Europe/berlin", "CEST", "UTC+2", "../UTC", "Europe/Berlin ", "\x00", "EST5"} {
 			for _, path := range []string{aggregatesPath, "/aggregates.csv"} {
 				f.get(t, path+"?interval=1h&time_zone="+url.QueryEscape(zone)).requireInvalid(t, "time_zone")
 			}

@@ -164,7 +164,7 @@ func (r response) requireError(t testingT, code roomsensor.Code, param string) {
 	got := envelope.Error
 	require.Equal(t, code, got.Code, string(r.body))
 	require.Equal(t, "invalid_request_error", got.Type)
-	require.NotEmpty(t, got.Message)
+	require.Regexp(t, `[.?]$`, got.Message)
 	require.Equal(t, docsURL+"/errors/"+string(code), got.DocURL)
 	require.Equal(t, r.header.Get("X-Request-Id"), got.RequestID)
 	require.Contains(t, string(r.body), `"param":`)

@@ -57,6 +57,7 @@ func TestUnknownParameterMessages(t *testing.T) {
 	} {
 		require.Contains(t, f.get(t, "/readings.csv?"+query).message(t), fmt.Sprintf("Did you mean %q?", want))
 	}
+	require.Contains(t, f.get(t, "/devices?building=gym").message(t), `"building". Did you mean "metadata.building"?`)
 	require.NotContains(t, f.get(t, readingsPath+"?metric=x").message(t), "Did you mean")
 	require.NotContains(t, f.get(t, "/team?since=1").message(t), "Did you mean")
 	require.Contains(t, f.patch(t, `{"displayname":"x"}`).message(t), `unknown field "displayname". Did you mean "display_name"?`)

@@ -41,6 +41,9 @@ func unknownParameter(name string, known []string) error {
 		accepts = "This endpoint accepts " + strings.Join(shown, ", ") + "."
 	}
 	hint := DidYouMean(closestParameter(name, known))
+	if hint == "" && slices.Contains(known, MetadataPrefix) && roomsensor.CheckMetadataKey(name) == nil {
+		hint = DidYouMean(Shown(MetadataPrefix+name, maxQuoted))
+	}
 	if name == "key" {
 		hint = "Send the key in the header Authorization; only the exports of the API take it in the URL. "
 	}

@@ -143,9 +143,9 @@ func ReadTimeZone(text *string) (*time.Location, error) {
 	}
 	zone, ok := timezone.Load(*text)
 	if !ok {
-		return nil, roomsensor.Invalid(TimeZoneParameter,
+		return nil, roomsensor.Invalid(TimeZoneParameter, strings.TrimSpace(
 			"time_zone must be the IANA name of a time zone in its exact letter case, for example Europe/Berlin. "+
-				strings.TrimSpace(DidYouMean(Closest(*text, timezone.Names()))))
+				DidYouMean(Closest(*text, timezone.Names()))))
 	}
 	return zone, nil
 }

@@ -55,6 +55,8 @@ type Measurement struct {
 	Problem roomsensor.Reason
 	// BadValues has bit i set where metric i is outside its range or not a number. The measurement has no value for it.
 	BadValues uint8
+	// NotNumbers has those bits of BadValues whose value is not a number.
+	NotNumbers uint8
 }
 
 // WholeMessage is the element of a problem that concerns the whole message.
@@ -204,7 +206,8 @@ func (e *evaluation) element(index int, at int32) {
 	}
 	found := Measurement{
 		Heartbeat:   Heartbeat{index, unit, e.signalOf(at), e.firmwareOf(at)},
-		Measurement: roomsensor.Measurement{MeasuredAt: measuredAt, Values: v.Values}, BadValues: v.bad,
+		Measurement: roomsensor.Measurement{MeasuredAt: measuredAt, Values: v.Values},
+		BadValues:   v.bad, NotNumbers: v.notNumbers,
 	}
 	latest := e.message.ArrivedAt.Add(roomsensor.MeasuredAhead)
 	if measuredAt.Before(roomsensor.MeasuredFrom) || measuredAt.After(latest) {

@@ -12,10 +12,11 @@ import (
 type values struct {
 	roomsensor.Values
 
-	bad      uint8 // bit i is set where metric i is outside its range, or not a number
-	unusable *path // of the first value that is not a number
-	metric   roomsensor.Metric
-	outside  bool // a number is outside its range
+	bad        uint8 // bit i is set where metric i is outside its range, or not a number
+	notNumbers uint8 // those of them that are not a number
+	unusable   *path // of the first value that is not a number
+	metric     roomsensor.Metric
+	outside    bool // a number is outside its range
 }
 
 // readValues reads the metrics of an element. For each metric, the first alternative with a value counts (value rule,
@@ -50,6 +51,7 @@ func (e *evaluation) readValue(v *values, m roomsensor.Metric, a *alternative, a
 	text, ok := e.number(at)
 	if !ok {
 		v.bad |= 1 << m
+		v.notNumbers |= 1 << m
 		if v.unusable == nil {
 			v.unusable, v.metric = &a.path, m
 		}

@@ -316,7 +316,7 @@ func TestDryRun(t *testing.T) {
 				{2, roomsensor.ReasonNotInstalled, "The unit was in no device at measured_at of 1 of 2 readings. If it was, correct its installation times and replay this reject."},
 				{3, roomsensor.ReasonUnknownUnit, `No device of the credential's team ever had the unit "dev:3". Register it, with its installation time, and replay this reject.`},
 				{4, roomsensor.ReasonNoMetric, "None of the metrics co2_ppm, temp_c, humidity_pct, lux, spl_db is a member of 1 of 2 readings. Check their names in the sender."},
-				{4, roomsensor.ReasonValueInvalid, "lux is outside its plausible range or not a number, and was stored as null, in 1 of 2 readings."},
+				{4, roomsensor.ReasonValueInvalid, "lux is not a number (in quotes it is a text) and becomes null in 1 of 2 readings."},
 				{4, roomsensor.ReasonFieldInvalid, "signal malformed and ignored."},
 			},
 			IgnoredFields: []string{"battery", "co2"},

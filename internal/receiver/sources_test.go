@@ -210,7 +210,7 @@ func TestSourceDryRun(t *testing.T) {
 	require.JSONEq(t, `{"readings":[{"unit":"a84041b9d1c2f3e4","hardware_id":"dev:12123762463225344996","device_id":"`+devices[0].ID.String()+`",
 		"display_name":"Hall","measured_at":"2025-11-20T10:00:00Z","bucket_at":"2025-11-20T10:00:00Z",
 		"co2_ppm":640,"temp_c":null,"humidity_pct":null,"lux":null,"spl_db":null}],
-		"rejects":[{"reason":"value_invalid","unit":"a84041b9d1c2f3e4","detail":"temp_c is outside its plausible range or not a number, and was stored as null, in 1 of 1 readings."}],
+		"rejects":[{"reason":"value_invalid","unit":"a84041b9d1c2f3e4","detail":"temp_c is outside its plausible range and becomes null in 1 of 1 readings."}],
 		"ignored":0}`, a.body)
 	a = g.ask(t, key, http.MethodPost, path, `{"device":"other","when":1763632800,"body":{"co2":640}}`)
 	require.Contains(t, a.body, `"device_id":null`)

@@ -72,12 +72,23 @@ func ParseMetrics(text *string) ([]Metric, error) {
 		m, ok := MetricNamed(name)
 		if !ok || found[m] {
 			return nil, Invalid("metrics", "metrics must be a list of metrics separated by commas, each once: "+
-				"co2_ppm, temp_c, humidity_pct, lux, spl_db.")
+				"co2_ppm, temp_c, humidity_pct, lux, spl_db."+meantMetric(name))
 		}
 		found[m] = true
 	}
 	selected := slices.Clone(Metrics[:])
 	return slices.DeleteFunc(selected, func(m Metric) bool { return !found[m] }), nil
+}
+
+// meantMetric returns a question about the metric that a name without its unit probably means, or "".
+func meantMetric(name string) string {
+	for _, m := range Metrics {
+		quantity, unit, _ := strings.Cut(m.String(), "_")
+		if unit != "" && strings.HasPrefix(strings.ToLower(name), quantity) && name != m.String() {
+			return " Did you mean " + m.String() + "?"
+		}
+	}
+	return ""
 }
 
 // ParseMaxAge parses the parameter max_age, the greatest age of the newest values of GET /metrics: 5m to 24h, 15m if it

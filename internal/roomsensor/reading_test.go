@@ -90,6 +90,10 @@ func TestParseMetrics(t *testing.T) {
 			require.Contains(t, refused.Message, m.String())
 		}
 	}
+	for text, want := range map[string]string{"lux,CO2": ". Did you mean co2_ppm?", "temperature": ". Did you mean temp_c?", "spl": ". Did you mean spl_db?"} {
+		_, err := roomsensor.ParseMetrics(&text)
+		require.ErrorContains(t, err, "spl_db"+want, text)
+	}
 }
 
 func TestBucketOf(t *testing.T) {

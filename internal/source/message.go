@@ -36,7 +36,8 @@ func Read(m *mapping.Mapping, text []byte, arrival *roomsensor.Arrival) *Message
 		measured := &found.Measurements[i]
 		u := message.unit(units, &measured.Heartbeat)
 		u.readings = append(u.readings, upload.Reading{
-			Measurement: measured.Measurement, Problem: measured.Problem, HasMetric: true, BadValues: measured.BadValues,
+			Measurement: measured.Measurement, Problem: measured.Problem, HasMetric: true,
+			BadValues: measured.BadValues, NotNumbers: measured.NotNumbers,
 		})
 		u.Elements = append(u.Elements, measured.Element)
 	}

@@ -73,7 +73,11 @@ func (t *tokenizer) begin(text []byte) *jsontext.Decoder {
 }
 
 func (d *document) object(each func(*document) *malformed) *malformed {
-	if d.dec.PeekKind() != '{' {
+	switch d.dec.PeekKind() {
+	case '{':
+	case '[':
+		return &malformed{text: "The upload is an array. Send one JSON object per line (JSON Lines), not an array."}
+	default:
 		if bad := d.skip(); bad != nil {
 			return bad
 		}

@@ -70,6 +70,7 @@ func value(d *document, r *Reading, m roomsensor.Metric) *malformed {
 	case '0':
 	default:
 		r.BadValues |= 1 << m
+		r.NotNumbers |= 1 << m
 		return d.skip()
 	}
 	raw, bad := d.value()

@@ -2,6 +2,7 @@ package upload
 
 import (
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/google/uuid"
@@ -138,14 +139,17 @@ var details = map[roomsensor.Reason]string{
 	roomsensor.ReasonMeasuredAtOutOfRange: "measured_at is before 2015 or more than 10 minutes after the arrival in %s.",
 	roomsensor.ReasonNotInstalled: "The unit was in no device at measured_at of %s. " +
 		"If it was, correct its installation times and replay this reject.",
-	roomsensor.ReasonNoMetric: "None of the metrics " + metricNames() + " is a member of %s. " +
+	roomsensor.ReasonNoMetric: "None of the metrics " + metricNames(math.MaxUint8) + " is a member of %s. " +
 		"Check their names in the sender.",
 }
 
-func metricNames() string {
+// metricNames lists the metrics whose bits are set.
+func metricNames(bits uint8) string {
 	var names []string
 	for _, m := range roomsensor.Metrics {
-		names = append(names, m.String())
+		if bits&(1<<m) != 0 {
+			names = append(names, m.String())
+		}
 	}
 	return strings.Join(names, ", ")
 }
@@ -181,14 +185,16 @@ func Share(n, all int) string {
 
 // invalidValues collects the readings that are stored without some of their values.
 type invalidValues struct {
-	readings []int
-	metrics  uint8 // bit i is set where metric i is invalid in any of them
+	readings   []int
+	outside    uint8 // bit i is set where metric i is outside its range in any of them
+	notNumbers uint8 // and where it is not a number
 }
 
 func (v *invalidValues) add(r *Reading, i int) {
 	if r.BadValues != 0 {
 		v.readings = append(v.readings, i)
-		v.metrics |= r.BadValues
+		v.outside |= r.BadValues &^ r.NotNumbers
+		v.notNumbers |= r.NotNumbers
 	}
 }
 
@@ -196,16 +202,20 @@ func (r *resolver) rejectValues(invalid *invalidValues) {
 	if len(invalid.readings) == 0 {
 		return
 	}
-	var names []string
-	for _, m := range roomsensor.Metrics {
-		if invalid.metrics&(1<<m) != 0 {
-			names = append(names, m.String())
+	var causes []string
+	if names := metricNames(invalid.outside); names != "" {
+		causes = append(causes, names+" is outside its plausible range")
+	}
+	if names := metricNames(invalid.notNumbers); names != "" {
+		cause := names + " is not a number"
+		if r.part == nil { // A mapping of a source reads numbers in quotes too.
+			cause += " (in quotes it is a text)"
 		}
+		causes = append(causes, cause)
 	}
 	r.reject(Rejection{
-		Refusal: Refusal{roomsensor.ReasonValueInvalid, fmt.Sprintf(
-			"%s is outside its plausible range or not a number, and was stored as null, in %s.",
-			strings.Join(names, ", "), Share(len(invalid.readings), len(r.Readings)))},
+		Refusal: Refusal{roomsensor.ReasonValueInvalid, fmt.Sprintf("%s and becomes null in %s.",
+			strings.Join(causes, ", "), Share(len(invalid.readings), len(r.Readings)))},
 		readings: invalid.readings,
 	})
 }

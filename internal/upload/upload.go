@@ -92,6 +92,8 @@ type Reading struct {
 	HasMetric bool
 	// BadValues has bit i set where metric i is outside its range or not a number. The measurement has no value for it.
 	BadValues uint8
+	// NotNumbers has those bits of BadValues whose value is not a JSON number.
+	NotNumbers uint8
 
 	raw span
 }

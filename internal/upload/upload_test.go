@@ -69,7 +69,7 @@ func TestParseRefusals(t *testing.T) {
 		"nothing":                   {``, roomsensor.ReasonNotParsable, "The upload is empty."},
 		"white space":               {" \n ", roomsensor.ReasonNotParsable, "The upload is empty."},
 		"no JSON":                   {`hello`, roomsensor.ReasonNotParsable, "The upload is not valid JSON, at byte 1."},
-		"an array":                  {`[]`, roomsensor.ReasonNotParsable, "The upload is not a JSON object."},
+		"an array":                  {`[]`, roomsensor.ReasonNotParsable, "The upload is an array. Send one JSON object per line (JSON Lines), not an array."},
 		"null":                      {`null`, roomsensor.ReasonNotParsable, "The upload is not a JSON object."},
 		"cut off":                   {`{"hardware_id":"dev:1","readings":[`, roomsensor.ReasonNotParsable, "The upload ends before its JSON object does."},
 		"more after it":             {`{"hardware_id":"dev:1","readings":[]} {}`, roomsensor.ReasonNotParsable, "There is text after the end of the JSON object, at byte 39."},
@@ -205,6 +205,7 @@ func TestParseBadValues(t *testing.T) {
 	t.Parallel()
 	u := parse(t, with(`[{"spl_db":1e9,"lux":1,"temp_c":"x","measured_at":"2026-11-20T09:55:03Z"}]`))
 	require.Equal(t, uint8(1<<roomsensor.Sound|1<<roomsensor.Temp), u.Readings[0].BadValues)
+	require.Equal(t, uint8(1<<roomsensor.Temp), u.Readings[0].NotNumbers)
 	require.Equal(t, uint8(1<<roomsensor.Lux), u.Readings[0].Values.Mask())
 }
 
