@@ -107,7 +107,7 @@ var Codes = []CodeInfo{
 			"To read many devices, send one GET /readings.csv instead of a request for each device. To upload, send " +
 			"many uploads in each request.",
 		Retry:  "Yes, after the seconds in Retry-After. Denied requests are not counted.",
-		Guides: []string{"authentication"},
+		Guides: []string{"rate-limits", "csv", "uploads"},
 	},
 	{
 		Code: CodeValidationFailed, Status: 400, Param: "limit",
@@ -186,7 +186,7 @@ var Codes = []CodeInfo{
 			"from=2026-01-01T00:00:00Z&to=2026-01-21T20:00:00Z or name fewer devices.",
 		Fix:    "Use the window in the message, or name fewer devices, and export the rest in further requests.",
 		Retry:  retryNever,
-		Guides: []string{"csv", "time-windows"},
+		Guides: []string{"csv", "command-line", "time-windows"},
 	},
 	{
 		Code: CodeRequestTooLarge, Status: 413,
@@ -215,7 +215,7 @@ var Codes = []CodeInfo{
 		Fix: "The message lists the paths. Check the spelling, that the base URL ends in /v1, and that there is no " +
 			"slash at the end.",
 		Retry:  retryNever,
-		Guides: []string{"idempotency"},
+		Guides: []string{"conventions"},
 	},
 	{
 		Code: CodeMethodNotAllowed, Status: 405,
@@ -231,7 +231,7 @@ var Codes = []CodeInfo{
 		Message: "The service cannot respond right now. Try again after the seconds in Retry-After.",
 		Fix:     "Wait for the seconds in the header Retry-After. Run fewer exports at the same time.",
 		Retry:   "Yes, after the seconds in Retry-After, with exponential backoff.",
-		Guides:  []string{"paging", "csv", "uploads"},
+		Guides:  []string{"rate-limits", "paging", "csv", "uploads"},
 	},
 	{
 		Code: CodeInternalError, Status: 500,
