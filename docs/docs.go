@@ -19,7 +19,7 @@ import (
 
 //go:generate go run ./gen
 
-//go:embed README.md architecture.md openapi.yaml receiver.yaml contract.md glossary.md errors.md troubleshooting.md guides operate web
+//go:embed README.md api-changes.md architecture.md openapi.yaml receiver.yaml contract.md glossary.md errors.md troubleshooting.md guides operate web
 var files embed.FS
 
 // prefix is the path under which Handler serves the pages.

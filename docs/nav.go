@@ -33,6 +33,15 @@ var sections = []section{
 		{"/troubleshooting", "Troubleshooting", "Symptoms, what to check, and what to do.", "troubleshooting.md"},
 		{"/changelog", "Changelog", "What changed for users, by version.", changelogFile},
 	}},
+	{"Reference", []link{
+		{"/reference", "API reference", "Every endpoint, parameter and response of the API.", ""},
+		{"/receiver", "Upload reference", "The endpoint for uploads, with its parameters and responses.", ""},
+		{"/api-changes", "API changes", "What changed for programs, by date.", "api-changes.md"},
+		{"/errors", "Errors", "Every error code: its cause, what to do, and whether to retry.", errorsFile},
+		{"/contract", "Contract", "Every rule on which clients, devices and operators can rely.", "contract.md"},
+		{"/glossary", "Glossary", "The terms of the product.", "glossary.md"},
+		{"/architecture", "Architecture", "The way of a reading through the service, and the packages.", "architecture.md"},
+	}},
 	{guidesTitle, []link{
 		guide("authentication", "Authentication", "Send your API key, understand its scope, and fix a 401."),
 		guide("conventions", "Conventions", "Times, numbers, nulls, ids, request ids, ETags and compression."),
@@ -66,14 +75,6 @@ var sections = []section{
 		guide("telegraf", "Telegraf", "Connect Telegraf, or another writer of line protocol."),
 		guide("mqtt", "MQTT", "Connect Zigbee2MQTT, Tasmota, Shelly and others through your broker."),
 		guide("csv-history", "Import from CSV", "Import old readings from exports, data loggers and spreadsheets."),
-	}},
-	{"Reference", []link{
-		{"/reference", "API reference", "Every endpoint, parameter and response of the API.", ""},
-		{"/receiver", "Upload reference", "The endpoint for uploads, with its parameters and responses.", ""},
-		{"/errors", "Errors", "Every error code: its cause, what to do, and whether to retry.", errorsFile},
-		{"/contract", "Contract", "Every rule on which clients, devices and operators can rely.", "contract.md"},
-		{"/glossary", "Glossary", "The terms of the product.", "glossary.md"},
-		{"/architecture", "Architecture", "The way of a reading through the service, and the packages.", "architecture.md"},
 	}},
 	{operateTitle, []link{
 		{"/operate", "Overview", "Guides for those who run the service.", "operate/README.md"},
