@@ -74,12 +74,8 @@ func (q ExportQuery) values() (url.Values, error) {
 		included = append(included, "assignment")
 	}
 	addList(v, "include", included)
-	if q.TimeZone != "" {
-		v.Set("time_zone", q.TimeZone)
-	}
-	if q.Excel != "" {
-		v.Set("excel", string(q.Excel))
-	}
+	addText(v, "time_zone", q.TimeZone)
+	addText(v, "excel", string(q.Excel))
 	return v, q.Window.add(v)
 }
 

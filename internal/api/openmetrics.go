@@ -51,7 +51,7 @@ func (s *server) getMetrics(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	bytes, err := metricsBytes(devices, labels)
+	named, bytes, err := labelDevices(devices, labels)
 	if err != nil {
 		return err
 	}
@@ -61,24 +61,27 @@ func (s *server) getMetrics(ctx context.Context, c *call) error {
 	}
 	defer share.Release()
 	c.rows = len(devices)
-	body := renderMetrics(make([]byte, 0, bytes), devices, labels, s.now(), age)
+	body := renderMetrics(make([]byte, 0, bytes), devices, named, s.now(), age)
 	return httpedge.WriteText(c.Response(), c.Request(), openMetricsType, body)
 }
 
-// metricsBytes returns the most bytes that a body has, or validation_failed if it is too large (A20.3).
-func metricsBytes(devices []roomsensor.CurrentDevice, labels []tagLabel) (int, error) {
-	bytes, tags := 0, 0
+// labelDevices returns the labels of each device, and the most bytes that a body with them has. Its error is
+// validation_failed if that is too large (A20.3).
+func labelDevices(devices []roomsensor.CurrentDevice, labels []tagLabel) (named []string, bytes int, err error) {
+	tags := 0
 	for i := range devices {
-		bytes += metricsLines * (len(labelsOf(&devices[i].Device, labels)) + metricsLineBytes)
+		named = append(named, labelsOf(&devices[i].Device, labels))
+		bytes += metricsLines * (len(named[i]) + metricsLineBytes)
 		tags += devices[i].TagBytes()
 		// After so many tags, the store omits devices.
 		if i == maxMetricsDevices || bytes > maxMetricsBytes || tags > maxMetricsTags {
-			return 0, roomsensor.Invalid(metadataPrefix+"<key>", fmt.Sprintf("A response has at most %d devices and %d MiB. "+
-				"Select some devices with metadata.<key>=value, and send a request for each value.",
+			return nil, 0, roomsensor.Invalid(metadataPrefix+"<key>", fmt.Sprintf(
+				"A response has at most %d devices and %d MiB. Select some devices with metadata.<key>=value, and "+
+					"send a request for each value.",
 				maxMetricsDevices, maxMetricsBytes>>20))
 		}
 	}
-	return bytes + metricsFamilyBytes, nil
+	return named, bytes + metricsFamilyBytes, nil
 }
 
 // currentDevices returns the devices with tags as /devices/current has them, at most one more than maxMetricsDevices.
@@ -123,15 +126,11 @@ func parseLabels(text *string) (labels []tagLabel, err error) {
 
 var labelEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 
-// renderMetrics appends the values as OpenMetrics text. A value whose bucket is older than age is absent, so that
-// nothing old looks fresh.
+// renderMetrics appends the values as OpenMetrics text, with the labels of each device. A value whose bucket is older
+// than age is absent, so that nothing old looks fresh.
 func renderMetrics(
-	body []byte, devices []roomsensor.CurrentDevice, labels []tagLabel, now time.Time, age time.Duration,
+	body []byte, devices []roomsensor.CurrentDevice, named []string, now time.Time, age time.Duration,
 ) []byte {
-	named := make([]string, len(devices))
-	for i := range devices {
-		named[i] = labelsOf(&devices[i].Device, labels)
-	}
 	family := func(name, help string) { body = fmt.Appendf(body, "# TYPE %s gauge\n# HELP %[1]s %s\n", name, help) }
 	for _, m := range roomsensor.Metrics {
 		name := "roomsensor_" + m.String()

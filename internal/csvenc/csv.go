@@ -85,12 +85,7 @@ func (c *deviceCells) get(id uuid.UUID) []byte {
 }
 
 func (c *deviceCells) cellsOf(d roomsensor.NamedDevice) []byte {
-	cells := append([]byte{c.style.separator}, d.ID.String()...)
-	cells = append(cells, c.style.separator)
-	if d.DisplayName != nil {
-		cells = c.style.appendText(cells, *d.DisplayName)
-	}
-	return cells
+	return c.style.appendText(append([]byte{c.style.separator}, d.ID.String()...), d.DisplayName)
 }
 
 // AppendHeader appends the header row.

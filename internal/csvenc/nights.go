@@ -28,10 +28,10 @@ func AppendNight(dst []byte, date time.Time, room *airquality.NightRoom) []byte 
 	dst = roomsensor.AppendTime(append(dst, ','), room.Window.To)
 	dst = append(append(dst, ','), a.ID.String()...)
 	dst = append(append(dst, ','), a.Type...)
-	dst = appendGuarded(dst, &a.Label)
-	dst = appendGuarded(dst, a.ExternalRef)
+	dst = plain.appendText(dst, &a.Label)
+	dst = plain.appendText(dst, a.ExternalRef)
 	dst = append(append(dst, ','), a.DeviceID.String()...)
-	dst = appendGuarded(dst, room.DeviceName)
+	dst = plain.appendText(dst, room.DeviceName)
 	dst = append(append(dst, ','), room.Verdict().String()...)
 	dst = strconv.AppendInt(append(dst, ','), int64(room.Expected), 10)
 	dst = strconv.AppendInt(append(dst, ','), int64(room.Present), 10)
@@ -51,12 +51,4 @@ func AppendNight(dst []byte, date time.Time, room *airquality.NightRoom) []byte 
 		dst = strconv.AppendInt(append(dst, ','), int64(m.Minutes(airquality.Bad)), 10)
 	}
 	return append(dst, '\n')
-}
-
-// appendGuarded appends a comma and a text of people; nil is an empty field.
-func appendGuarded(dst []byte, text *string) []byte {
-	if dst = append(dst, ','); text == nil {
-		return dst
-	}
-	return AppendField(dst, Guard(*text))
 }

@@ -18,6 +18,9 @@ type style struct {
 	local     string // layout of local_time
 }
 
+// plain is the style of a CSV without parameters.
+var plain = (&Columns{}).style()
+
 func (c *Columns) style() style {
 	s := style{separator: ',', quoted: ",\"\r\n", comma: c.Comma, mark: c.Excel, zone: c.Zone, local: roomsensor.LocalTime}
 	if c.Comma {
@@ -44,9 +47,12 @@ func (s *style) appendHeader(dst []byte, names ...string) []byte {
 	return append(dst, '\n')
 }
 
-// appendText appends a text that people wrote.
-func (s *style) appendText(dst []byte, text string) []byte {
-	return appendField(dst, Guard(text), s.quoted)
+// appendText appends a separator and a text that people wrote; nil is an empty cell.
+func (s *style) appendText(dst []byte, text *string) []byte {
+	if dst = append(dst, s.separator); text == nil {
+		return dst
+	}
+	return appendField(dst, Guard(*text), s.quoted)
 }
 
 // appendMetrics appends a separator and a cell for each of some metrics.
@@ -106,11 +112,7 @@ func newAssignedCells(assignments []roomsensor.Assignment, s style) *assignedCel
 	for i := range assignments {
 		a := &assignments[i]
 		text := append([]byte{s.separator}, a.ID.String()...)
-		text = s.appendText(append(text, s.separator), a.Label)
-		text = append(text, s.separator)
-		if a.ExternalRef != nil {
-			text = s.appendText(text, *a.ExternalRef)
-		}
+		text = s.appendText(s.appendText(text, &a.Label), a.ExternalRef)
 		c.byDevice[a.DeviceID] = append(c.byDevice[a.DeviceID], assignedCell{a.Window(), text})
 	}
 	return c

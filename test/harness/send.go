@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -29,21 +28,21 @@ const (
 
 // Receiver is an HTTP client of a receiver.
 type Receiver struct {
-	url    string
-	client *http.Client
+	host, path string
+	client     *http.Client
 }
 
 // NewReceiver returns a client of the receiver at a host and port, which keeps up to so many idle connections.
 func NewReceiver(address string, connections int) *Receiver {
 	return &Receiver{
-		url:    "http://" + address + "/uploads",
+		host: "http://" + address, path: "/uploads",
 		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: connections}, Timeout: requestTimeout},
 	}
 }
 
 // Source returns a client of a source at the same receiver.
 func (r *Receiver) Source(id uuid.UUID) *Receiver {
-	return &Receiver{strings.TrimSuffix(r.url, "uploads") + "sources/" + id.String(), r.client}
+	return &Receiver{r.host, "/sources/" + id.String(), r.client}
 }
 
 // Close closes idle connections.
@@ -58,7 +57,7 @@ type Answer struct {
 
 // Post sends a body once.
 func (r *Receiver) Post(ctx context.Context, credential string, body []byte) (a Answer, err error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, r.url, bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, r.host+r.path, bytes.NewReader(body))
 	if err != nil {
 		return a, fmt.Errorf("posting uploads: %w", err)
 	}
