@@ -54,6 +54,9 @@ type AggregateExportQuery struct {
 	Devices []uuid.UUID
 	// Metadata leaves out the devices that do not have all of these tags with exactly these values.
 	Metadata map[string]string
+	// ExternalRef selects the readings of the assignments with exactly this reference, each on its own device and within
+	// its own time. Send it without Devices and without an assignment. Empty selects all readings.
+	ExternalRef string
 	// Fill adds the hours or days without readings.
 	Fill bool
 }
@@ -67,6 +70,7 @@ func (c *Client) ExportAggregatesCSV(ctx context.Context, q AggregateExportQuery
 	}
 	addList(v, "devices", q.Devices)
 	addMetadata(v, q.Metadata)
+	addText(v, "external_ref", q.ExternalRef)
 	if q.Fill {
 		v.Set("fill", "true")
 	}

@@ -30,6 +30,9 @@ type ChangeQuery struct {
 	Devices []uuid.UUID
 	// Metadata leaves out the devices that do not have all of these tags with exactly these values.
 	Metadata map[string]string
+	// ExternalRef selects the readings of the assignments with exactly this reference, each on its own device and within
+	// its own time. Send it without Devices. Empty selects all readings.
+	ExternalRef string
 	// PageSize is the largest number of readings per page, at most 1000. 0 means 1000.
 	PageSize int
 	// UntilCaughtUp ends the feed when it has returned every change that is visible. Otherwise it ends with its context.
@@ -87,6 +90,7 @@ func (q ChangeQuery) values(position Position) url.Values {
 	v := url.Values{}
 	addList(v, "devices", q.Devices)
 	addMetadata(v, q.Metadata)
+	addText(v, "external_ref", q.ExternalRef)
 	addLimit(v, q.PageSize)
 	if position == "" {
 		// Without waiting, so that the first position is there at once.

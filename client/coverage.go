@@ -15,6 +15,8 @@ type CoverageQuery struct {
 	Window Window
 	// Metadata selects the devices that have all of these tags with exactly these values.
 	Metadata map[string]string
+	// ExternalRef selects the assignments with exactly this reference, each on its own device. Empty selects all devices.
+	ExternalRef string
 	// PageSize is the largest number of devices per request, at most 1000. 0 means 1000.
 	PageSize int
 }
@@ -24,6 +26,7 @@ func (c *Client) Coverage(ctx context.Context, q CoverageQuery) iter.Seq2[Device
 	v := url.Values{}
 	err := q.Window.add(v)
 	addMetadata(v, q.Metadata)
+	addText(v, "external_ref", q.ExternalRef)
 	addLimit(v, q.PageSize)
 	return list[DeviceCoverage](ctx, c, "/coverage", v, err)
 }

@@ -31,6 +31,9 @@ type ExportQuery struct {
 	Devices []uuid.UUID
 	// Metadata leaves out the devices that do not have all of these tags with exactly these values.
 	Metadata map[string]string
+	// ExternalRef selects the readings of the assignments with exactly this reference, each on its own device and within
+	// its own time. Send it without Devices and without an assignment. Empty selects all readings.
+	ExternalRef string
 	// Metrics are the metrics that the export has. nil means all.
 	Metrics []Metric
 	// Shape is the layout of a CSV export. Empty means Long.
@@ -61,6 +64,7 @@ func (q ExportQuery) values() (url.Values, error) {
 	v := url.Values{}
 	addList(v, "devices", q.Devices)
 	addMetadata(v, q.Metadata)
+	addText(v, "external_ref", q.ExternalRef)
 	addList(v, "metrics", q.Metrics)
 	addText(v, "shape", string(q.Shape))
 	if q.ColumnIDs {

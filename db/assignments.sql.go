@@ -374,25 +374,29 @@ const AssignmentListHeld = `-- name: AssignmentListHeld :many
 SELECT a.id, a.device_id, a.type, a.label, a.home_or_travel, a.external_ref, a.started_at, a.ended_at FROM assignments a
 WHERE a.device_id IN (SELECT d.id FROM devices d WHERE d.team_id = $1 AND d.id = ANY($2::uuid[]))
   AND a.started_at < $3::timestamptz AND (a.ended_at IS NULL OR a.ended_at > $4::timestamptz)
+  AND ($5::text IS NULL OR a.external_ref = $5)
 ORDER BY a.device_id, a.started_at
-LIMIT $5::bigint
+LIMIT $6::bigint
 `
 
 type AssignmentListHeldParams struct {
-	TeamID     uuid.UUID
-	DeviceIds  []uuid.UUID
-	WindowTo   time.Time
-	WindowFrom time.Time
-	Most       int64
+	TeamID      uuid.UUID
+	DeviceIds   []uuid.UUID
+	WindowTo    time.Time
+	WindowFrom  time.Time
+	ExternalRef *string
+	Most        int64
 }
 
-// AssignmentListHeld lists the assignments that held some devices during a window, by device and start.
+// AssignmentListHeld lists the assignments that held some devices during a window, by device and start. A null
+// external_ref selects all.
 func (q *Queries) AssignmentListHeld(ctx context.Context, db DBTX, arg AssignmentListHeldParams) ([]Assignment, error) {
 	rows, err := db.Query(ctx, AssignmentListHeld,
 		arg.TeamID,
 		arg.DeviceIds,
 		arg.WindowTo,
 		arg.WindowFrom,
+		arg.ExternalRef,
 		arg.Most,
 	)
 	if err != nil {

@@ -688,15 +688,21 @@ SELECT id, display_name, last_seen_at, assignment_id, label, started_at, externa
 WHERE team_id = $1 AND retired_at IS NULL
   AND metadata @> $2::jsonb
   AND ($3::uuid IS NULL OR id > $3)
+  AND ($4::text IS NULL OR id IN (
+      SELECT a.device_id FROM assignments a WHERE a.external_ref = $4
+      AND a.started_at < $5::timestamptz AND (a.ended_at IS NULL OR a.ended_at > $6::timestamptz)))
 ORDER BY id
-LIMIT $4::bigint
+LIMIT $7::bigint
 `
 
 type DeviceStateListParams struct {
-	TeamID   uuid.UUID
-	Metadata []byte
-	After    *uuid.UUID
-	Most     int64
+	TeamID      uuid.UUID
+	Metadata    []byte
+	After       *uuid.UUID
+	ExternalRef *string
+	WindowTo    time.Time
+	WindowFrom  time.Time
+	Most        int64
 }
 
 type DeviceStateListRow struct {
@@ -709,12 +715,16 @@ type DeviceStateListRow struct {
 	ExternalRef  *string
 }
 
-// DeviceStateList reads the same page as DeviceList, without units and tags.
+// DeviceStateList reads the same page as DeviceList, without units and tags. With an external_ref it has only the devices
+// with an assignment of that reference that overlaps the window.
 func (q *Queries) DeviceStateList(ctx context.Context, db DBTX, arg DeviceStateListParams) ([]DeviceStateListRow, error) {
 	rows, err := db.Query(ctx, DeviceStateList,
 		arg.TeamID,
 		arg.Metadata,
 		arg.After,
+		arg.ExternalRef,
+		arg.WindowTo,
+		arg.WindowFrom,
 		arg.Most,
 	)
 	if err != nil {

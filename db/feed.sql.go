@@ -388,22 +388,26 @@ CROSS JOIN LATERAL (
 ) r
 WHERE EXISTS (SELECT FROM devices d WHERE d.team_id = $10 AND d.id = ANY($1::uuid[])
               HAVING count(*) = cardinality($1::uuid[]))
+  AND ($11::text IS NULL OR EXISTS (
+      SELECT FROM assignments a WHERE a.device_id = r.device_id AND a.external_ref = $11
+      AND tstzrange(a.started_at, a.ended_at) @> r.bucket_at))
 ORDER BY n.device_id, r.bucket_at
-LIMIT $11::bigint
+LIMIT $12::bigint
 `
 
 type FeedReadingListParams struct {
-	DeviceIds  []uuid.UUID
-	FirstAt    []time.Time
-	LastAt     []time.Time
-	WindowFrom time.Time
-	WindowTo   time.Time
-	FromAt     time.Time
-	ToAt       time.Time
-	LateOut    []time.Time
-	LateIn     []time.Time
-	TeamID     uuid.UUID
-	Most       int64
+	DeviceIds   []uuid.UUID
+	FirstAt     []time.Time
+	LastAt      []time.Time
+	WindowFrom  time.Time
+	WindowTo    time.Time
+	FromAt      time.Time
+	ToAt        time.Time
+	LateOut     []time.Time
+	LateIn      []time.Time
+	TeamID      uuid.UUID
+	ExternalRef *string
+	Most        int64
 }
 
 type FeedReadingListRow struct {
@@ -433,6 +437,7 @@ func (q *Queries) FeedReadingList(ctx context.Context, db DBTX, arg FeedReadingL
 		arg.LateOut,
 		arg.LateIn,
 		arg.TeamID,
+		arg.ExternalRef,
 		arg.Most,
 	)
 	if err != nil {

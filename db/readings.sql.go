@@ -77,16 +77,20 @@ SELECT count(*) FROM (
                   HAVING count(*) = cardinality($1::uuid[]))
       AND r.bucket_at >= $3::timestamptz
       AND r.bucket_at < $4::timestamptz
-    LIMIT $5::bigint
+      AND ($5::text IS NULL OR EXISTS (
+          SELECT FROM assignments a WHERE a.device_id = r.device_id AND a.external_ref = $5
+          AND tstzrange(a.started_at, a.ended_at) @> r.bucket_at))
+    LIMIT $6::bigint
 ) counted
 `
 
 type ReadingCountParams struct {
-	DeviceIds  []uuid.UUID
-	TeamID     uuid.UUID
-	WindowFrom time.Time
-	WindowTo   time.Time
-	Most       int64
+	DeviceIds   []uuid.UUID
+	TeamID      uuid.UUID
+	WindowFrom  time.Time
+	WindowTo    time.Time
+	ExternalRef *string
+	Most        int64
 }
 
 // ReadingCount counts rows and stops at most.
@@ -96,6 +100,7 @@ func (q *Queries) ReadingCount(ctx context.Context, db DBTX, arg ReadingCountPar
 		arg.TeamID,
 		arg.WindowFrom,
 		arg.WindowTo,
+		arg.ExternalRef,
 		arg.Most,
 	)
 	var count int64
@@ -112,15 +117,19 @@ SELECT count(*) FROM (
                   HAVING count(*) = cardinality($2::uuid[]))
       AND r.bucket_at >= $4::timestamptz
       AND r.bucket_at < $5::timestamptz
+      AND ($6::text IS NULL OR EXISTS (
+          SELECT FROM assignments a WHERE a.device_id = r.device_id AND a.external_ref = $6
+          AND tstzrange(a.started_at, a.ended_at) @> r.bucket_at))
 ) buckets
 `
 
 type ReadingCountBucketsParams struct {
-	Edges      []time.Time
-	DeviceIds  []uuid.UUID
-	TeamID     uuid.UUID
-	WindowFrom time.Time
-	WindowTo   time.Time
+	Edges       []time.Time
+	DeviceIds   []uuid.UUID
+	TeamID      uuid.UUID
+	WindowFrom  time.Time
+	WindowTo    time.Time
+	ExternalRef *string
 }
 
 // ReadingCountBuckets counts the buckets of aggregates, given by their edges in ascending order, in which devices have
@@ -132,6 +141,7 @@ func (q *Queries) ReadingCountBuckets(ctx context.Context, db DBTX, arg ReadingC
 		arg.TeamID,
 		arg.WindowFrom,
 		arg.WindowTo,
+		arg.ExternalRef,
 	)
 	var count int64
 	err := row.Scan(&count)
@@ -151,18 +161,22 @@ FROM (
                       HAVING count(*) = cardinality($2::uuid[]))
           AND r.bucket_at >= $1::timestamptz
           AND r.bucket_at < $4::timestamptz
-        LIMIT $5::bigint
+          AND ($5::text IS NULL OR EXISTS (
+              SELECT FROM assignments a WHERE a.device_id = r.device_id AND a.external_ref = $5
+              AND tstzrange(a.started_at, a.ended_at) @> r.bucket_at))
+        LIMIT $6::bigint
     ) c
     GROUP BY c.bucket_at
 ) l
 `
 
 type ReadingCountLinesParams struct {
-	WindowFrom time.Time
-	DeviceIds  []uuid.UUID
-	TeamID     uuid.UUID
-	WindowTo   time.Time
-	Most       int64
+	WindowFrom  time.Time
+	DeviceIds   []uuid.UUID
+	TeamID      uuid.UUID
+	WindowTo    time.Time
+	ExternalRef *string
+	Most        int64
 }
 
 type ReadingCountLinesRow struct {
@@ -180,6 +194,7 @@ func (q *Queries) ReadingCountLines(ctx context.Context, db DBTX, arg ReadingCou
 		arg.DeviceIds,
 		arg.TeamID,
 		arg.WindowTo,
+		arg.ExternalRef,
 		arg.Most,
 	)
 	var i ReadingCountLinesRow
@@ -233,13 +248,17 @@ WHERE r.device_id = ANY($1::uuid[])
               HAVING count(*) = cardinality($1::uuid[]))
   AND r.bucket_at >= $3::timestamptz
   AND r.bucket_at < $4::timestamptz
+  AND ($5::text IS NULL OR EXISTS (
+      SELECT FROM assignments a WHERE a.device_id = r.device_id AND a.external_ref = $5
+      AND tstzrange(a.started_at, a.ended_at) @> r.bucket_at))
 `
 
 type ReadingExportParams struct {
-	DeviceIds  []uuid.UUID
-	TeamID     uuid.UUID
-	WindowFrom time.Time
-	WindowTo   time.Time
+	DeviceIds   []uuid.UUID
+	TeamID      uuid.UUID
+	WindowFrom  time.Time
+	WindowTo    time.Time
+	ExternalRef *string
 }
 
 type ReadingExportRow struct {
@@ -254,13 +273,15 @@ type ReadingExportRow struct {
 
 // ReadingExport reads a slice of the rows of an export, unordered. The store runs its text and decodes the rows in binary
 // (see readingExportArgs). Like the counts below, it returns nothing unless all devices, each named once, belong to the
-// team: one check of the list is cheaper than a join that checks every row.
+// team: one check of the list is cheaper than a join that checks every row. With an external_ref it has only what was
+// measured during the assignments with that reference (A18.2); a null one costs nothing, because the plan is custom.
 func (q *Queries) ReadingExport(ctx context.Context, db DBTX, arg ReadingExportParams) ([]ReadingExportRow, error) {
 	rows, err := db.Query(ctx, ReadingExport,
 		arg.DeviceIds,
 		arg.TeamID,
 		arg.WindowFrom,
 		arg.WindowTo,
+		arg.ExternalRef,
 	)
 	if err != nil {
 		return nil, err
@@ -296,13 +317,17 @@ WHERE r.device_id = ANY($1::uuid[])
               HAVING count(*) = cardinality($1::uuid[]))
   AND r.bucket_at >= $3::timestamptz
   AND r.bucket_at < $4::timestamptz
+  AND ($5::text IS NULL OR EXISTS (
+      SELECT FROM assignments a WHERE a.device_id = r.device_id AND a.external_ref = $5
+      AND tstzrange(a.started_at, a.ended_at) @> r.bucket_at))
 `
 
 type ReadingExportIngestedParams struct {
-	DeviceIds  []uuid.UUID
-	TeamID     uuid.UUID
-	WindowFrom time.Time
-	WindowTo   time.Time
+	DeviceIds   []uuid.UUID
+	TeamID      uuid.UUID
+	WindowFrom  time.Time
+	WindowTo    time.Time
+	ExternalRef *string
 }
 
 type ReadingExportIngestedRow struct {
@@ -323,6 +348,7 @@ func (q *Queries) ReadingExportIngested(ctx context.Context, db DBTX, arg Readin
 		arg.TeamID,
 		arg.WindowFrom,
 		arg.WindowTo,
+		arg.ExternalRef,
 	)
 	if err != nil {
 		return nil, err
@@ -363,19 +389,23 @@ FROM (
                       HAVING count(*) = cardinality($3::uuid[]))
           AND r.bucket_at >= $5::timestamptz
           AND r.bucket_at < $2::timestamptz
-        LIMIT $6::bigint
+          AND ($6::text IS NULL OR EXISTS (
+              SELECT FROM assignments a WHERE a.device_id = r.device_id AND a.external_ref = $6
+              AND tstzrange(a.started_at, a.ended_at) @> r.bucket_at))
+        LIMIT $7::bigint
     ) c
     GROUP BY c.bucket_at
 ) b
 `
 
 type ReadingFitParams struct {
-	Room       int64
-	WindowTo   time.Time
-	DeviceIds  []uuid.UUID
-	TeamID     uuid.UUID
-	WindowFrom time.Time
-	Most       int64
+	Room        int64
+	WindowTo    time.Time
+	DeviceIds   []uuid.UUID
+	TeamID      uuid.UUID
+	WindowFrom  time.Time
+	ExternalRef *string
+	Most        int64
 }
 
 type ReadingFitRow struct {
@@ -393,6 +423,7 @@ func (q *Queries) ReadingFit(ctx context.Context, db DBTX, arg ReadingFitParams)
 		arg.DeviceIds,
 		arg.TeamID,
 		arg.WindowFrom,
+		arg.ExternalRef,
 		arg.Most,
 	)
 	var i ReadingFitRow
@@ -744,13 +775,17 @@ WHERE r.device_id = ANY($1::uuid[])
               HAVING count(*) = cardinality($1::uuid[]))
   AND r.bucket_at >= $3::timestamptz
   AND r.bucket_at < $4::timestamptz
+  AND ($5::text IS NULL OR EXISTS (
+      SELECT FROM assignments a WHERE a.device_id = r.device_id AND a.external_ref = $5
+      AND tstzrange(a.started_at, a.ended_at) @> r.bucket_at))
 `
 
 type ReadingMaskListParams struct {
-	DeviceIds  []uuid.UUID
-	TeamID     uuid.UUID
-	WindowFrom time.Time
-	WindowTo   time.Time
+	DeviceIds   []uuid.UUID
+	TeamID      uuid.UUID
+	WindowFrom  time.Time
+	WindowTo    time.Time
+	ExternalRef *string
 }
 
 type ReadingMaskListRow struct {
@@ -767,6 +802,7 @@ func (q *Queries) ReadingMaskList(ctx context.Context, db DBTX, arg ReadingMaskL
 		arg.TeamID,
 		arg.WindowFrom,
 		arg.WindowTo,
+		arg.ExternalRef,
 	)
 	if err != nil {
 		return nil, err

@@ -36,11 +36,13 @@ FROM assignments a
 JOIN devices d ON d.id = a.device_id
 WHERE d.team_id = @team_id AND a.id = @assignment_id;
 
--- AssignmentListHeld lists the assignments that held some devices during a window, by device and start.
+-- AssignmentListHeld lists the assignments that held some devices during a window, by device and start. A null
+-- external_ref selects all.
 -- name: AssignmentListHeld :many
 SELECT a.* FROM assignments a
 WHERE a.device_id IN (SELECT d.id FROM devices d WHERE d.team_id = @team_id AND d.id = ANY(@device_ids::uuid[]))
   AND a.started_at < @window_to::timestamptz AND (a.ended_at IS NULL OR a.ended_at > @window_from::timestamptz)
+  AND (sqlc.narg(external_ref)::text IS NULL OR a.external_ref = sqlc.narg(external_ref))
 ORDER BY a.device_id, a.started_at
 LIMIT @most::bigint;
 

@@ -35,12 +35,16 @@ SELECT hashtextextended(concat(pg_postmaster_start_time(), ',',
            AS chunks
 FROM feed_state s;
 
--- DeviceStateList reads the same page as DeviceList, without units and tags.
+-- DeviceStateList reads the same page as DeviceList, without units and tags. With an external_ref it has only the devices
+-- with an assignment of that reference that overlaps the window.
 -- name: DeviceStateList :many
 SELECT id, display_name, last_seen_at, assignment_id, label, started_at, external_ref FROM device_details
 WHERE team_id = @team_id AND retired_at IS NULL
   AND metadata @> @metadata::jsonb
   AND (sqlc.narg(after)::uuid IS NULL OR id > sqlc.narg(after))
+  AND (sqlc.narg(external_ref)::text IS NULL OR id IN (
+      SELECT a.device_id FROM assignments a WHERE a.external_ref = sqlc.narg(external_ref)
+      AND a.started_at < @window_to::timestamptz AND (a.ended_at IS NULL OR a.ended_at > @window_from::timestamptz)))
 ORDER BY id
 LIMIT @most::bigint;
 

@@ -118,6 +118,9 @@ CROSS JOIN LATERAL (
 ) r
 WHERE EXISTS (SELECT FROM devices d WHERE d.team_id = @team_id AND d.id = ANY(@device_ids::uuid[])
               HAVING count(*) = cardinality(@device_ids::uuid[]))
+  AND (sqlc.narg(external_ref)::text IS NULL OR EXISTS (
+      SELECT FROM assignments a WHERE a.device_id = r.device_id AND a.external_ref = sqlc.narg(external_ref)
+      AND tstzrange(a.started_at, a.ended_at) @> r.bucket_at))
 ORDER BY n.device_id, r.bucket_at
 LIMIT @most::bigint;
 

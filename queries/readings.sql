@@ -49,11 +49,15 @@ WHERE r.device_id = ANY(@device_ids::uuid[])
   AND EXISTS (SELECT FROM devices d WHERE d.team_id = @team_id AND d.id = ANY(@device_ids::uuid[])
               HAVING count(*) = cardinality(@device_ids::uuid[]))
   AND r.bucket_at >= @window_from::timestamptz
-  AND r.bucket_at < @window_to::timestamptz;
+  AND r.bucket_at < @window_to::timestamptz
+  AND (sqlc.narg(external_ref)::text IS NULL OR EXISTS (
+      SELECT FROM assignments a WHERE a.device_id = r.device_id AND a.external_ref = sqlc.narg(external_ref)
+      AND tstzrange(a.started_at, a.ended_at) @> r.bucket_at));
 
 -- ReadingExport reads a slice of the rows of an export, unordered. The store runs its text and decodes the rows in binary
 -- (see readingExportArgs). Like the counts below, it returns nothing unless all devices, each named once, belong to the
--- team: one check of the list is cheaper than a join that checks every row.
+-- team: one check of the list is cheaper than a join that checks every row. With an external_ref it has only what was
+-- measured during the assignments with that reference (A18.2); a null one costs nothing, because the plan is custom.
 -- name: ReadingExport :many
 SELECT r.device_id, r.bucket_at, r.co2_ppm, r.temp_c, r.humidity_pct, r.lux, r.spl_db
 FROM readings r
@@ -61,7 +65,10 @@ WHERE r.device_id = ANY(@device_ids::uuid[])
   AND EXISTS (SELECT FROM devices d WHERE d.team_id = @team_id AND d.id = ANY(@device_ids::uuid[])
               HAVING count(*) = cardinality(@device_ids::uuid[]))
   AND r.bucket_at >= @window_from::timestamptz
-  AND r.bucket_at < @window_to::timestamptz;
+  AND r.bucket_at < @window_to::timestamptz
+  AND (sqlc.narg(external_ref)::text IS NULL OR EXISTS (
+      SELECT FROM assignments a WHERE a.device_id = r.device_id AND a.external_ref = sqlc.narg(external_ref)
+      AND tstzrange(a.started_at, a.ended_at) @> r.bucket_at));
 
 -- ReadingExportIngested is ReadingExport with ingested_at.
 -- name: ReadingExportIngested :many
@@ -71,7 +78,10 @@ WHERE r.device_id = ANY(@device_ids::uuid[])
   AND EXISTS (SELECT FROM devices d WHERE d.team_id = @team_id AND d.id = ANY(@device_ids::uuid[])
               HAVING count(*) = cardinality(@device_ids::uuid[]))
   AND r.bucket_at >= @window_from::timestamptz
-  AND r.bucket_at < @window_to::timestamptz;
+  AND r.bucket_at < @window_to::timestamptz
+  AND (sqlc.narg(external_ref)::text IS NULL OR EXISTS (
+      SELECT FROM assignments a WHERE a.device_id = r.device_id AND a.external_ref = sqlc.narg(external_ref)
+      AND tstzrange(a.started_at, a.ended_at) @> r.bucket_at));
 
 -- ReadingCount counts rows and stops at most.
 -- name: ReadingCount :one
@@ -82,6 +92,9 @@ SELECT count(*) FROM (
                   HAVING count(*) = cardinality(@device_ids::uuid[]))
       AND r.bucket_at >= @window_from::timestamptz
       AND r.bucket_at < @window_to::timestamptz
+      AND (sqlc.narg(external_ref)::text IS NULL OR EXISTS (
+          SELECT FROM assignments a WHERE a.device_id = r.device_id AND a.external_ref = sqlc.narg(external_ref)
+          AND tstzrange(a.started_at, a.ended_at) @> r.bucket_at))
     LIMIT @most::bigint
 ) counted;
 
@@ -100,6 +113,9 @@ FROM (
                       HAVING count(*) = cardinality(@device_ids::uuid[]))
           AND r.bucket_at >= @window_from::timestamptz
           AND r.bucket_at < @window_to::timestamptz
+          AND (sqlc.narg(external_ref)::text IS NULL OR EXISTS (
+              SELECT FROM assignments a WHERE a.device_id = r.device_id AND a.external_ref = sqlc.narg(external_ref)
+              AND tstzrange(a.started_at, a.ended_at) @> r.bucket_at))
         LIMIT @most::bigint
     ) c
     GROUP BY c.bucket_at
@@ -120,6 +136,9 @@ FROM (
                       HAVING count(*) = cardinality(@device_ids::uuid[]))
           AND r.bucket_at >= @window_from::timestamptz
           AND r.bucket_at < @window_to::timestamptz
+          AND (sqlc.narg(external_ref)::text IS NULL OR EXISTS (
+              SELECT FROM assignments a WHERE a.device_id = r.device_id AND a.external_ref = sqlc.narg(external_ref)
+              AND tstzrange(a.started_at, a.ended_at) @> r.bucket_at))
         LIMIT @most::bigint
     ) c
     GROUP BY c.bucket_at
@@ -136,6 +155,9 @@ SELECT count(*) FROM (
                   HAVING count(*) = cardinality(@device_ids::uuid[]))
       AND r.bucket_at >= @window_from::timestamptz
       AND r.bucket_at < @window_to::timestamptz
+      AND (sqlc.narg(external_ref)::text IS NULL OR EXISTS (
+          SELECT FROM assignments a WHERE a.device_id = r.device_id AND a.external_ref = sqlc.narg(external_ref)
+          AND tstzrange(a.started_at, a.ended_at) @> r.bucket_at))
 ) buckets;
 
 -- ReadingListParts reads the readings of single devices in parts of a window, unordered. The subquery with OFFSET makes

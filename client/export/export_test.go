@@ -32,6 +32,10 @@ func TestRun(t *testing.T) {
 	a.AddReadings(t, devices, start, 200, 2*day) // 400 days, in windows of 90 days.
 	a.Exec(t, `UPDATE devices SET display_name = E'=Attic, "A"' WHERE id = $1`, devices[0])
 	a.Exec(t, `UPDATE devices SET metadata = '{"floor":"2"}' WHERE id = ANY ($1)`, devices[1:3])
+	for i, room := range []uuid.UUID{devices[0], devices[3], devices[0]} { // An athlete who moved, and came back.
+		a.Exec(t, `INSERT INTO assignments (device_id, type, label, external_ref, started_at, ended_at)
+			VALUES ($1, 'athlete', 'Ana', 'crm-7', $2, $3)`, room, start.Add(time.Duration(i)*100*day), start.Add(time.Duration(i)*100*day+90*day))
+	}
 	c := connect(t, a.URL, a.Key)
 	year := []time.Duration{90 * day, 90 * day, 90 * day, 90 * day, 40 * day}
 	floor := map[string]string{"floor": "2"}
@@ -46,6 +50,7 @@ func TestRun(t *testing.T) {
 		"named with a tag":  {func(r *export.Request) { r.Metadata, r.Devices = floor, devices[2:] }, client.ExportQuery{Devices: devices[2:3]}},
 		"metrics":           {func(r *export.Request) { r.Metrics = co2 }, client.ExportQuery{Metrics: co2}},
 		"ingested_at":       {func(r *export.Request) { r.IngestedAt = true }, client.ExportQuery{IngestedAt: true}},
+		"of a person":       {func(r *export.Request) { r.Reference = "crm-7" }, client.ExportQuery{ExternalRef: "crm-7"}},
 		"wide":              {func(r *export.Request) { r.Wide = true }, client.ExportQuery{Shape: client.Wide}},
 		"wide, two devices": {func(r *export.Request) { r.Wide, r.Devices = true, devices[:2] }, client.ExportQuery{Shape: client.Wide, Devices: devices[:2]}},
 		"wide, columns after ids": {

@@ -20,6 +20,9 @@ func (r *runner) request(ctx context.Context, s segment, group int) (*client.Exp
 		ColumnIDs: request.ColumnIDs, IngestedAt: request.IngestedAt, Assignment: request.Assignment,
 		TimeZone: request.TimeZone, Excel: request.Excel,
 	}
+	if q.ExternalRef = request.Reference; q.ExternalRef != "" {
+		q.Metadata = request.Metadata
+	}
 	if request.Wide {
 		q.Shape = client.Wide
 	}

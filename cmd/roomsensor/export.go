@@ -26,6 +26,7 @@ type exportCmd struct {
 	Last      *cli.Period  `help:"Length of the period up to now, such as 24h, 90d or 730d." implied:"none" placeholder:"DURATION"`
 	Devices   []string     `help:"Ids of devices, separated by commas, or the name of one device; can be repeated. Without it, all devices." placeholder:"DEVICE" sep:"none"`
 	Metadata  []tag        `help:"Only devices with this metadata entry; can be repeated." placeholder:"KEY=VALUE" sep:"none"`
+	Reference string       `help:"Only assignments with this external_ref, such as those of an athlete, each in its own time." name:"external-ref" placeholder:"REF"`
 	Metrics   []string     `help:"Only these metrics, separated by commas." placeholder:"METRIC"`
 	Shape     string       `default:"long" enum:"long,wide" help:"Shape of a CSV: long has a row per reading, wide a row per time with columns for each device." placeholder:"SHAPE"`
 	Columns   string       `default:"name" enum:"name,id" help:"Names of the columns of the wide shape: from the names or the ids of the devices." placeholder:"COLUMNS"`
@@ -126,7 +127,8 @@ func (c *exportCmd) print(ctx context.Context, t *cli.Terminal, api *client.Clie
 func (c *exportCmd) request() (export.Request, error) {
 	r := export.Request{
 		From: c.From.Optional(), To: c.To.Optional(), Last: cli.OrZero(c.Last), ByMonth: c.ByMonth, Format: c.format(),
-		Wide: c.Shape == "wide", ColumnIDs: c.Shape == "wide" && c.Columns == "id", TimeZone: c.TimeZone, Excel: c.Excel,
+		Reference: c.Reference,
+		Wide:      c.Shape == "wide", ColumnIDs: c.Shape == "wide" && c.Columns == "id", TimeZone: c.TimeZone, Excel: c.Excel,
 	}
 	for _, column := range c.Include {
 		switch column {
@@ -146,6 +148,8 @@ func (c *exportCmd) request() (export.Request, error) {
 		return r, cli.Usagef("--output - writes one CSV to standard output. Omit --by-month and --format, or name a file.")
 	case r.Last == 0 && r.From == nil:
 		return r, cli.Usagef("Specify the period: give --from, or --last.")
+	case r.Reference != "" && (len(c.Devices) > 0 || r.Wide):
+		return r, cli.Usagef("--external-ref cannot be combined with --devices or --shape wide. Omit one of them.")
 	case r.Wide && len(c.Include) > 0:
 		return r, cli.Usagef("--include cannot be combined with --shape wide. Omit one of them.")
 	case !r.Wide && c.Columns == "id":

@@ -128,8 +128,8 @@ func (s *server) readChanges(
 			}
 		}
 		q := roomsensor.FeedQuery{
-			Round: state.Window, Devices: state.IDs, Metadata: state.Filters, Most: state.Limit - p.Items + 1,
-			Cursor: position,
+			Round: state.Window, Devices: state.IDs, Metadata: tagsIn(state.Filters),
+			Reference: optionalFilter(state.Filters, externalRefParameter), Most: state.Limit - p.Items + 1, Cursor: position,
 		}
 		if !state.At.IsZero() {
 			q.After = &roomsensor.FeedPosition{DeviceID: state.ID, BucketAt: state.At}
@@ -166,7 +166,8 @@ func (r *changesRequest) isAt(watermark time.Time) bool {
 // readChangesRequest reads the parameters in the order of decision 22: each by its own rule, then the cursor, then the
 // devices.
 func (s *server) readChangesRequest(ctx context.Context, c *call) (*changesRequest, error) {
-	q, err := c.query(cursorParameter, sinceParameter, devicesParameter, metadataPrefix, limitParameter, waitParameter)
+	q, err := c.query(cursorParameter, sinceParameter, externalRefParameter, devicesParameter, metadataPrefix,
+		limitParameter, waitParameter)
 	if err != nil {
 		return nil, err
 	}
@@ -197,7 +198,7 @@ func (s *server) readChangesRequest(ctx context.Context, c *call) (*changesReque
 		err = sameChanges(q, since, devices, asked.state)
 	default:
 		asked.state = firstPage(c, cursor.Changes, uuid.Nil)
-		asked.state.Filters, asked.state.Request.From = devices.Tags, since
+		asked.state.Filters, asked.state.Request.From = filtersOf(q, externalRefParameter), since
 		if asked.fromNow = since == nil; !asked.fromNow {
 			from := since.Add(-roomsensor.FeedMargin)
 			asked.state.Window = roomsensor.Window{From: from, To: from}
@@ -258,7 +259,7 @@ func readWait(text *string) (time.Duration, error) {
 
 // sameChanges compares the parameters that were sent with a cursor with those of the first page (decision 12).
 func sameChanges(q httpedge.Query, since *time.Time, devices httpedge.DeviceSelection, state *cursor.State) error {
-	if err := sameTags(q, state); err != nil {
+	if err := sameFilters(q, state, externalRefParameter); err != nil {
 		return err
 	}
 	for _, p := range q {

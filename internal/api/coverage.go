@@ -22,8 +22,8 @@ func (s *server) listCoverage(ctx context.Context, c *call) error {
 	item := func(dst []byte, d *roomsensor.DeviceCoverage) []byte { return appendCoverage(dst, d, now) }
 	return s.sendScan(ctx, c, state, maxCoverageBytes, func(p *page) error {
 		q := roomsensor.CoverageQuery{
-			DeviceQuery: roomsensor.DeviceQuery{Metadata: p.State.Filters, Limit: p.State.Limit},
-			Window:      p.State.Window, Now: p.State.Now,
+			DeviceQuery: roomsensor.DeviceQuery{Metadata: tagsIn(p.State.Filters), Limit: p.State.Limit},
+			Window:      p.State.Window, Reference: optionalFilter(p.State.Filters, externalRefParameter), Now: p.State.Now,
 		}
 		if p.State.Continued() {
 			q.After = new(p.State.ID)
@@ -46,12 +46,16 @@ const maxCoverageBytes = 6 << 10
 
 // readCoverageParameters reads the parameters in the order of decision 22.
 func (s *server) readCoverageParameters(c *call) (*cursor.State, error) {
-	q, err := c.query(fromParameter, toParameter, lastParameter, cursorParameter, limitParameter, metadataPrefix)
+	q, err := c.query(fromParameter, toParameter, lastParameter, externalRefParameter, cursorParameter, limitParameter,
+		metadataPrefix)
 	if err != nil {
 		return nil, err
 	}
 	times, err := httpedge.ReadTimeRange(q, roomsensor.ReadingWindows, s.now())
 	if err != nil {
+		return nil, err
+	}
+	if _, err := httpedge.ReadDevices(q); err != nil {
 		return nil, err
 	}
 	limit, err := q.Limit()
@@ -67,12 +71,12 @@ func (s *server) readCoverageParameters(c *call) (*cursor.State, error) {
 			if err := sameTimeRange(one, times, state); err != nil {
 				return err
 			}
-			return sameTags(one, state)
+			return sameFilters(one, state, externalRefParameter)
 		})
 	}
 	state = firstPage(c, cursor.Coverage, uuid.Nil)
 	state.Request, state.Window, state.Now = times.Request, times.Window, s.now()
-	state.Filters = q.Tags()
+	state.Filters = filtersOf(q, externalRefParameter)
 	return httpedge.WithLimit(state, limit), nil
 }
 

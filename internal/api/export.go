@@ -52,7 +52,8 @@ func (s *server) sendExport(ctx context.Context, c *call, r *export.Request) (er
 // readAggregateExport reads the parameters of GET /aggregates.csv, each by its own rule.
 func (s *server) readAggregateExport(c *call) (*export.Request, error) {
 	q, err := c.query(intervalParameter, timeZoneParameter, metricsParameter, fromParameter, toParameter, lastParameter,
-		assignmentParameter, devicesParameter, metadataPrefix, fillParameter, export.ExcelParameter, keyParameter)
+		assignmentParameter, externalRefParameter, devicesParameter, metadataPrefix, fillParameter, export.ExcelParameter,
+		keyParameter)
 	if err != nil {
 		return nil, err
 	}

@@ -22,16 +22,18 @@ var parametersOf = map[string][]string{
 	devicePath: {}, assignmentsPath: {"cursor", "limit"},
 	readingsPath: {"from", "to", "last", "assignment_id", "cursor", "limit"},
 	"/readings.csv": {
-		"from", "to", "last", "assignment_id", "devices", "metadata.a", "shape", "metrics", "columns", "include", "time_zone",
+		"from", "to", "last", "assignment_id", "external_ref", "devices", "metadata.a", "shape", "metrics", "columns", "include", "time_zone",
 		"excel", "key",
 	},
-	"/readings.parquet": {"from", "to", "last", "assignment_id", "devices", "metadata.a", "metrics", "time_zone", "key"},
-	aggregatesPath:      {"interval", "time_zone", "metrics", "from", "to", "last", "assignment_id", "cursor", "limit"},
-	"/assignments":      {"from", "to", "last", "external_ref", "type", "label", "metadata.a", "cursor", "limit"},
-	"/nights":           {"night", "from_night", "to_night", "external_ref", "metadata.a", "cursor", "limit"},
-	"/nights.csv":       {"night", "from_night", "to_night", "external_ref", "metadata.a", "key"},
+	"/readings.parquet": {
+		"from", "to", "last", "assignment_id", "external_ref", "devices", "metadata.a", "metrics", "time_zone", "key",
+	},
+	aggregatesPath: {"interval", "time_zone", "metrics", "from", "to", "last", "assignment_id", "cursor", "limit"},
+	"/assignments": {"from", "to", "last", "external_ref", "type", "label", "metadata.a", "cursor", "limit"},
+	"/nights":      {"night", "from_night", "to_night", "external_ref", "metadata.a", "cursor", "limit"},
+	"/nights.csv":  {"night", "from_night", "to_night", "external_ref", "metadata.a", "key"},
 	"/aggregates.csv": {
-		"interval", "time_zone", "metrics", "from", "to", "last", "assignment_id", "devices", "metadata.a", "fill",
+		"interval", "time_zone", "metrics", "from", "to", "last", "assignment_id", "external_ref", "devices", "metadata.a", "fill",
 		"excel", "key",
 	},
 }

@@ -13,7 +13,7 @@ import (
 const (
 	typeParameter        = "type"
 	labelParameter       = "label"
-	externalRefParameter = "external_ref"
+	externalRefParameter = httpedge.ReferenceParameter
 )
 
 // listTeamAssignments handles GET /assignments (A18.1).

@@ -1,9 +1,11 @@
 package api_test
 
 import (
+	"net/url"
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"roomsensor/internal/roomsensor"
@@ -90,4 +92,65 @@ func TestTeamAssignmentCursor(t *testing.T) {
 	for query, param := range map[string]string{"last=24h": "last", "type=place": "type", "label=Ana": "label"} {
 		f.get(t, "/assignments?cursor="+open+"&"+query).requireInvalid(t, param)
 	}
+}
+
+// TestReadingsByReference compares what external_ref selects with the exports of its assignments. Ana was in the first
+// room until 3 hours before start, and has been in the second since then.
+func TestReadingsByReference(t *testing.T) {
+	t.Parallel()
+	conformance.Covers(t, "A18.2")
+	f := setup(t)
+	f.addPeople(t)
+	second := testID(0xde, 2)
+	for _, device := range []uuid.UUID{deviceID, second} {
+		f.addReadings(t, device, start.Add(-6*time.Hour), 70)
+	}
+	rows := func(query string) [][]string { return f.get(t, "/readings.csv?include=assignment&"+query).records(t) }
+	want := append(rows("assignment_id="+testID(0xa5, 1).String()), rows("assignment_id=" + testID(0xa5, 2).String())[1:]...)
+	require.Len(t, want, 1+36+34)
+	require.Equal(t, want, rows("external_ref=crm-7"), "the rooms and their rows follow each other")
+
+	for path, count := range map[string]string{
+		"/readings.parquet?": "70", "/readings.csv?shape=wide&": "70", "/readings.csv?last=4h&": "46",
+		"/readings.csv?metadata.floor=2&": "34", "/aggregates.csv?interval=1h&": "6", "/aggregates.csv?interval=1d&fill=true&": "12",
+	} {
+		got := f.get(t, path+"external_ref=crm-7").requireOK(t)
+		require.Equal(t, count, got.header.Get("X-Row-Count"), path)
+		require.Equal(t, count, f.head(t, path+"external_ref=crm-7").header.Get("X-Row-Count"), path)
+		require.Contains(t, got.header.Get("Content-Disposition"), "_20261120T100000Z.", path)
+		require.Equal(t, "0", f.get(t, path+"external_ref=crm-8").requireOK(t).header.Get("X-Row-Count"), path)
+		for _, other := range []string{"&devices=" + deviceID.String(), "&assignment_id=" + testID(0xa5, 1).String()} {
+			f.get(t, path+"external_ref=crm-7"+other).requireInvalid(t, "external_ref")
+		}
+	}
+	f.exec(t, "UPDATE assignments SET started_at = '2026-11-20 07:30Z' WHERE id = $1", testID(0xa5, 2))
+	require.Equal(t, [][]string{
+		{"2026-11-20T06:00:00Z", "2026-11-20T07:00:00Z", deviceID.String(), "", "12", "12", "24", "35", "29.5", "12"},
+		{"2026-11-20T07:00:00Z", "2026-11-20T08:00:00Z", second.String(), "Room 2", "6", "6", "42", "47", "44.5", "6"},
+		{"2026-11-20T08:00:00Z", "2026-11-20T09:00:00Z", second.String(), "Room 2", "12", "12", "48", "59", "53.5", "12"},
+	}, f.get(t, "/aggregates.csv?interval=1h&metrics=co2_ppm&external_ref=crm-7").records(t)[3:6])
+
+	items := f.coverage(t, "external_ref=crm-7")
+	require.Len(t, items, 2)
+	require.Equal(t, []int{252, 36, 30, 28}, []int{items[0].Expected, items[0].Present, items[1].Expected, items[1].Present})
+	require.Empty(t, f.coverage(t, "external_ref=crm-8"))
+	require.Empty(t, f.coverage(t, "external_ref=crm-7&from="+before(9*day)+"&to="+before(8*day)))
+}
+
+// TestChangesByReference follows the readings of a person, whose assignments count as they are when a page is read.
+func TestChangesByReference(t *testing.T) {
+	t.Parallel()
+	conformance.Covers(t, "A18.2")
+	f := setupFeed(t)
+	f.addPeople(t)
+	begin := f.changes(t, "external_ref=crm-7").NextCursor
+	for _, device := range []uuid.UUID{deviceID, testID(0xde, 2)} {
+		f.storeReading(t, device, start.Add(-3*time.Hour-time.Minute), 400)
+		f.storeReading(t, device, start.Add(-3*time.Hour), 500)
+	}
+	got, next := f.follow(t, "cursor="+url.QueryEscape(begin), 2)
+	require.Equal(t, []uuid.UUID{deviceID, testID(0xde, 2)}, []uuid.UUID{got[0].DeviceID, got[1].DeviceID})
+	require.Equal(t, []float64{400, 500}, []float64{*got[0].CO2, *got[1].CO2})
+	f.get(t, changesPath+"?external_ref=crm-8&cursor="+url.QueryEscape(next)).requireInvalid(t, "external_ref")
+	f.get(t, changesPath+"?external_ref=crm-7&devices="+deviceID.String()).requireInvalid(t, "external_ref")
 }

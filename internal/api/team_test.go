@@ -73,7 +73,7 @@ var probes = map[string][]string{
 		"/nights.csv?assignment_id={assignment}", "/nights.csv?cursor={cursor}",
 	},
 	"GET /coverage": {
-		"/coverage?cursor={cursor}", "/coverage?metadata.site={tag}", "/coverage?metadata.{tag}=x", "/coverage?device_id={device}",
+		"/coverage?cursor={cursor}", "/coverage?external_ref={tag}", "/coverage?metadata.site={tag}", "/coverage?metadata.{tag}=x", "/coverage?device_id={device}",
 	},
 	"GET /metrics": {
 		"/metrics?metadata.site={tag}", "/metrics?metadata.{tag}=x", "/metrics?labels={tag}", "/metrics?device_id={device}",
@@ -81,7 +81,7 @@ var probes = map[string][]string{
 	"GET /readings/changes": {
 		"/readings/changes?devices={device}", "/readings/changes?devices={own},{device}", "/readings/changes?devices={hardware}",
 		"/readings/changes?cursor={cursor}", "/readings/changes?cursor={cursor}&devices={device}", "/readings/changes?metadata.site={tag}&devices={device}",
-		"/readings/changes?device_id={device}",
+		"/readings/changes?device_id={device}", "/readings/changes?external_ref={tag}",
 	},
 	"GET /devices/{device_id}/aggregates": {
 		"/devices/{device}/aggregates?interval=1h", "/devices/{device}/aggregates", "/devices/{hardware}/aggregates?interval=1d",
@@ -94,7 +94,7 @@ var probes = map[string][]string{
 		"/aggregates.csv?interval=1h&devices={device}", "/aggregates.csv?interval=1h&devices={own},{device}&fill=true",
 		"/aggregates.csv?interval=1h&assignment_id={assignment}", "/aggregates.csv?interval=1d&assignment_id={assignment}&devices={own}",
 		"/aggregates.csv?interval=1h&metadata.site={tag}", "/aggregates.csv?interval=1h&metadata.site={tag}&fill=true",
-		"/aggregates.csv?interval=1h&devices={own},{hardware}", "/aggregates.csv?interval=1h&cursor={cursor}",
+		"/aggregates.csv?interval=1h&devices={own},{hardware}", "/aggregates.csv?interval=1h&cursor={cursor}", "/aggregates.csv?interval=1h&external_ref={tag}",
 	},
 	"GET /readings.csv": {
 		"/readings.csv?devices={device}", "/readings.csv?devices={own},{device}", "/readings.csv?devices={device},{own}",
@@ -102,12 +102,12 @@ var probes = map[string][]string{
 		"/readings.csv?assignment_id={assignment}", "/readings.csv?assignment_id={assignment}&shape=wide&last=1h",
 		"/readings.csv?assignment_id={assignment}&devices={own}", "/readings.csv?assignment_id={assignment}&devices={device}",
 		"/readings.csv?assignment_id={ownAssignment}&devices={device}", "/readings.csv?assignment_id={hardware}", "/readings.csv?cursor={cursor}",
-		"/readings.csv?metadata.site={tag}", "/readings.csv?metadata.{tag}=x&shape=wide&columns=id",
+		"/readings.csv?metadata.site={tag}", "/readings.csv?external_ref={tag}", "/readings.csv?metadata.{tag}=x&shape=wide&columns=id",
 	},
 	"GET /readings.parquet": {
 		"/readings.parquet?devices={device}", "/readings.parquet?devices={own},{device}", "/readings.parquet?devices={hardware}",
 		"/readings.parquet?assignment_id={assignment}", "/readings.parquet?assignment_id={ownAssignment}&devices={device}",
-		"/readings.parquet?metadata.site={tag}", "/readings.parquet?metadata.{tag}=x", "/readings.parquet?cursor={cursor}",
+		"/readings.parquet?metadata.site={tag}", "/readings.parquet?external_ref={tag}", "/readings.parquet?metadata.{tag}=x", "/readings.parquet?cursor={cursor}",
 	},
 	"PATCH /devices/{device_id}": {
 		"/devices/{device} {\"display_name\":\"x\"}", "/devices/{device} {\"metadata\":{\"one\":\"more\"}}",

@@ -36,6 +36,10 @@ type Backend interface {
 	// TaggedDevices returns the ids of the devices that have all of some tags, ascending.
 	TaggedDevices(ctx context.Context, teamID uuid.UUID, tags map[string]string) ([]uuid.UUID, error)
 	Assignment(ctx context.Context, teamID, assignmentID uuid.UUID) (roomsensor.Assignment, error)
+	// TeamAssignments returns at most Limit assignments of a query, the newest start first.
+	TeamAssignments(
+		ctx context.Context, teamID uuid.UUID, q roomsensor.TeamAssignmentQuery,
+	) ([]roomsensor.DeviceAssignment, error)
 	// HeldAssignments returns the assignments that held some devices of a team during a window, by device and start. It
 	// may stop after one more than roomsensor.MaxExportAssignments.
 	HeldAssignments(

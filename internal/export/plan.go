@@ -41,6 +41,11 @@ func (e *Exporter) plan(ctx context.Context, r *Request) (*plan, error) {
 			return nil, err
 		}
 	}
+	if r.Devices.Reference != nil {
+		if err := e.narrowToReference(ctx, r, p); err != nil {
+			return nil, err
+		}
+	}
 	if r.Times.Assignment != nil {
 		if err := e.narrowToAssignment(ctx, r, p); err != nil {
 			return nil, err
@@ -78,6 +83,49 @@ func (e *Exporter) narrowToAssignment(ctx context.Context, r *Request, p *plan) 
 	other := func(id uuid.UUID) bool { return id != assignment.DeviceID }
 	p.devices = slices.DeleteFunc(p.devices, other)
 	return nil
+}
+
+// narrowToReference limits the plan to the devices of the assignments with an external_ref, and to the time from the
+// first to the last of them if no parameter of time was sent (A18.2). The rows of each assignment are within its own
+// window, which the store checks.
+func (e *Exporter) narrowToReference(ctx context.Context, r *Request, p *plan) error {
+	w := r.Times.Window
+	if r.Times.Request.IsZero() {
+		w = roomsensor.Window{To: roomsensor.Forever}
+	}
+	held, err := e.backend.TeamAssignments(ctx, r.TeamID, roomsensor.TeamAssignmentQuery{
+		AssignmentQuery: roomsensor.AssignmentQuery{Limit: roomsensor.MaxExportAssignments + 1},
+		Window:          w, ExternalRef: r.Devices.Reference,
+	})
+	if err != nil {
+		return err
+	}
+	if len(held) > roomsensor.MaxExportAssignments {
+		return tooManyAssignments(w)
+	}
+	devices := make(map[uuid.UUID]bool, len(held))
+	for i := range held {
+		devices[held[i].DeviceID] = true
+		p.ongoing = p.ongoing || held[i].EndedAt == nil
+	}
+	p.devices = slices.DeleteFunc(p.devices, func(id uuid.UUID) bool { return !devices[id] })
+	if r.Times.Request.IsZero() && len(held) > 0 {
+		p.window, p.open = roomsensor.Window{From: held[len(held)-1].StartedAt, To: roomsensor.Forever}, p.ongoing
+		if !p.ongoing {
+			p.window.To = lastEnd(held)
+		}
+	}
+	return nil
+}
+
+// lastEnd returns when the last of some assignments ended, all of which have.
+func lastEnd(assignments []roomsensor.DeviceAssignment) (last time.Time) {
+	for i := range assignments {
+		if ended := assignments[i].EndedAt; ended.After(last) {
+			last = *ended
+		}
+	}
+	return last
 }
 
 // checkDeviceCount returns csv_too_large if an export selects too many devices.

@@ -77,7 +77,7 @@ func (e *Exporter) openReadings(ctx context.Context, r *Request, p *plan, q room
 	}
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
-	q.Window, q.Devices, q.Lines = p.window, p.devices, r.Wide
+	q.Window, q.Devices, q.Reference, q.Lines = p.window, p.devices, r.Devices.Reference, r.Wide
 	return e.backend.OpenExport(ctx, r.TeamID, q)
 }
 
@@ -88,10 +88,15 @@ func (e *Exporter) assignments(ctx context.Context, r *Request, p *plan) ([]room
 	if err != nil || len(held) <= roomsensor.MaxExportAssignments {
 		return held, err
 	}
-	until := p.window.From.Add(p.window.To.Sub(p.window.From) / 2) //nolint:mnd // The first half.
-	return nil, roomsensor.NewError(roomsensor.CodeCSVTooLarge, "", fmt.Sprintf(
+	return nil, tooManyAssignments(p.window)
+}
+
+// tooManyAssignments returns csv_too_large for the assignments in a window.
+func tooManyAssignments(w roomsensor.Window) error {
+	until := w.From.Add(w.To.Sub(w.From) / 2) //nolint:mnd // The first half.
+	return roomsensor.NewError(roomsensor.CodeCSVTooLarge, "", fmt.Sprintf(
 		"The devices have more than %d assignments in the window. Ask for from=%s&to=%s or name fewer devices.",
-		roomsensor.MaxExportAssignments, roomsensor.FormatTime(p.window.From), roomsensor.FormatTime(until)))
+		roomsensor.MaxExportAssignments, roomsensor.FormatTime(w.From), roomsensor.FormatTime(until)))
 }
 
 // measure counts the rows and lines of an export of readings.

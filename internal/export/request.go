@@ -103,7 +103,8 @@ func (r *Request) ReadLocal(q httpedge.Query) error {
 func ParseReadings(rawQuery string, format Format, now time.Time) (*Request, error) {
 	known := []string{
 		httpedge.FromParameter, httpedge.ToParameter, httpedge.LastParameter, httpedge.AssignmentParameter,
-		httpedge.DevicesParameter, httpedge.MetadataPrefix, MetricsParameter, httpedge.TimeZoneParameter, KeyParameter,
+		httpedge.ReferenceParameter, httpedge.DevicesParameter, httpedge.MetadataPrefix, MetricsParameter,
+		httpedge.TimeZoneParameter, KeyParameter,
 	}
 	if format == ReadingsCSV {
 		known = append(known, shapeParameter, columnsParameter, includeParameter, ExcelParameter)

@@ -19,6 +19,7 @@ const (
 	ToParameter         = "to"
 	LastParameter       = "last"
 	AssignmentParameter = "assignment_id"
+	ReferenceParameter  = "external_ref"
 	DevicesParameter    = "devices"
 	TimeZoneParameter   = "time_zone"
 )
@@ -88,13 +89,17 @@ func (t TimeRange) Within(assignment *roomsensor.Assignment) roomsensor.Window {
 
 // DeviceSelection selects devices of a team. The zero DeviceSelection selects all.
 type DeviceSelection struct {
-	IDs  []uuid.UUID       // the parameter devices, as sent; nil selects all
-	Tags map[string]string // the parameters metadata.<key>, which the devices must have
+	IDs       []uuid.UUID       // the parameter devices, as sent; nil selects all
+	Reference *string           // the parameter external_ref: only its assignments, each in its own time (A18.2)
+	Tags      map[string]string // the parameters metadata.<key>, which the devices must have
 }
 
 // ReadDevices reads the parameters that select devices.
 func ReadDevices(q Query) (selection DeviceSelection, err error) {
 	selection.Tags = q.Tags()
+	if selection.Reference, err = readReference(q); err != nil {
+		return selection, err
+	}
 	text := q.Get(DevicesParameter)
 	if text == nil {
 		return selection, nil
@@ -115,8 +120,26 @@ func ReadDevices(q Query) (selection DeviceSelection, err error) {
 	return selection, nil
 }
 
-// From returns the selected devices of a team regardless of their tags, ascending and without duplicates. An id that is
-// not a device of the team is device_not_found (decision 31).
+// readReference reads the parameter that selects a person or a room by its assignments, each with its device and time.
+func readReference(q Query) (*string, error) {
+	text := q.Get(ReferenceParameter)
+	if text == nil {
+		return nil, nil //nolint:nilnil // It was not sent.
+	}
+	if err := roomsensor.CheckName(*text); err != nil {
+		return nil, roomsensor.Invalid(ReferenceParameter, ReferenceParameter+" "+err.Error()+".")
+	}
+	for _, other := range []string{AssignmentParameter, DevicesParameter} {
+		if q.Get(other) != nil {
+			return nil, roomsensor.Invalid(ReferenceParameter,
+				"external_ref selects assignments with their devices. Leave out "+other+" or external_ref.")
+		}
+	}
+	return text, nil
+}
+
+// From returns the selected devices of a team regardless of their assignments and tags, ascending and without
+// duplicates. An id that is not a device of the team is device_not_found (decision 31).
 func (s DeviceSelection) From(team []roomsensor.NamedDevice) ([]uuid.UUID, error) {
 	known := make(map[uuid.UUID]bool, len(team))
 	selected := make([]uuid.UUID, 0, len(team))

@@ -14,8 +14,9 @@ import (
 type CoverageQuery struct {
 	DeviceQuery
 
-	Window Window
-	Now    time.Time // of the first page (A0.3)
+	Window    Window
+	Reference *string   // only the assignments with this external_ref (A18.2)
+	Now       time.Time // of the first page (A0.3)
 }
 
 // DeviceCoverage is an item of GET /coverage (A3.2).
@@ -59,50 +60,68 @@ func (c *Coverage) AppendRatio(dst []byte) []byte {
 
 // CoverageCount counts the readings of a device, in any order. It takes a bit of memory for each expected bucket.
 type CoverageCount struct {
-	expected Window
-	present  []uint64 // bit i is set if expected bucket i has a reading
-	metrics  [MetricCount]int
+	parts   []coveragePart
+	metrics [MetricCount]int
 }
 
-// NewCoverageCount returns a count of the buckets that Expected returned.
-func NewCoverageCount(expected Window) *CoverageCount {
-	return &CoverageCount{expected: expected, present: make([]uint64, (expected.Buckets()+63)/64)}
+// coveragePart are expected buckets without an interruption.
+type coveragePart struct {
+	expected Window
+	present  []uint64 // bit i is set if expected bucket i has a reading
+}
+
+// NewCoverageCount returns a count of the buckets that Expected returned, in ascending order and without overlaps.
+func NewCoverageCount(expected ...Window) *CoverageCount {
+	c := &CoverageCount{}
+	for _, w := range expected {
+		c.parts = append(c.parts, coveragePart{w, make([]uint64, (w.Buckets()+63)/64)})
+	}
+	return c
 }
 
 // Add counts a reading with its valid_mask. A reading that is not expected does not count. No bucket may be added
 // twice.
 func (c *CoverageCount) Add(bucketAt time.Time, mask uint8) {
-	if bucketAt.Before(c.expected.From) || !bucketAt.Before(c.expected.To) {
+	for i := range c.parts {
+		p := &c.parts[i]
+		if !p.expected.Contains(bucketAt) {
+			continue
+		}
+		i := int(bucketAt.Sub(p.expected.From) / BucketLength)
+		p.present[i/64] |= 1 << (i % 64)
+		for ; mask != 0; mask &= mask - 1 {
+			c.metrics[bits.TrailingZeros8(mask)]++
+		}
 		return
-	}
-	i := int(bucketAt.Sub(c.expected.From) / BucketLength)
-	c.present[i/64] |= 1 << (i % 64)
-	for ; mask != 0; mask &= mask - 1 {
-		c.metrics[bits.TrailingZeros8(mask)]++
 	}
 }
 
-// Coverage returns the result.
+// Coverage returns the result. A gap does not reach from one window of expected buckets into another.
 func (c *CoverageCount) Coverage() Coverage {
-	result := Coverage{Expected: c.expected.Buckets(), Metrics: c.metrics}
-	var first, last time.Time
-	search := NewGapSearch(c.expected)
-	for i, word := range slices.Backward(c.present) {
+	result := Coverage{Metrics: c.metrics}
+	for i := range slices.Backward(c.parts) {
+		result.add(&c.parts[i])
+	}
+	return result
+}
+
+// add adds buckets that are older than those added before.
+func (c *Coverage) add(p *coveragePart) {
+	c.Expected += p.expected.Buckets()
+	search := NewGapSearch(p.expected)
+	for i, word := range slices.Backward(p.present) {
 		for word != 0 {
 			bit := bits.Len64(word) - 1
 			word &^= 1 << bit
-			first = c.expected.From.Add(time.Duration(64*i+bit) * BucketLength)
-			if result.Present++; result.Present == 1 {
-				last = first
+			at := p.expected.From.Add(time.Duration(64*i+bit) * BucketLength)
+			if c.Present++; c.Present == 1 {
+				c.Last = new(at)
 			}
-			result.compare(search.Reading(first))
+			c.First = &at
+			c.compare(search.Reading(at))
 		}
 	}
-	result.compare(search.End())
-	if result.Present > 0 {
-		result.First, result.Last = new(first), new(last)
-	}
-	return result
+	c.compare(search.End())
 }
 
 // compare makes a gap the longest one if it is, and if ok is set. Gaps come in the order of a GapSearch.

@@ -38,6 +38,17 @@ func Expected(w Window, units []Installation, now time.Time) Window {
 	return expected
 }
 
+// ExpectedDuring returns what Expected returns within each of some windows, which are in ascending order (A18.2). It
+// leaves out those in which nothing is expected.
+func ExpectedDuring(windows []Window, units []Installation, now time.Time) (parts []Window) {
+	for _, w := range windows {
+		if part := Expected(w, units, now); !part.Empty() {
+			parts = append(parts, part)
+		}
+	}
+	return parts
+}
+
 // firstInstalled returns when the first of some units was installed; nil if that is unbounded or unknown.
 func firstInstalled(units []Installation) (first *time.Time) {
 	for i := range units {

@@ -199,10 +199,10 @@ func TestReadingExportPlan(t *testing.T) {
 	week := roomsensor.Window{From: exportFrom.AddDate(0, 0, 10), To: exportFrom.AddDate(0, 0, 11)}
 	args := []any{ids[:3], f.team, week.From, week.To}
 	for sql, args := range map[string][]any{
-		db.ReadingExport:         args,
-		db.ReadingExportIngested: args,
-		db.ReadingCount:          append(slices.Clone(args), 250_001),
-		db.ReadingCountLines:     {week.From, ids[:3], f.team, week.To, 250_001},
+		db.ReadingExport:         append(slices.Clone(args), nil),
+		db.ReadingExportIngested: append(slices.Clone(args), "crm-7"),
+		db.ReadingCount:          append(slices.Clone(args), nil, 250_001),
+		db.ReadingCountLines:     {week.From, ids[:3], f.team, week.To, nil, 250_001},
 		db.ReadingGetExtent:      {week.From, week.To, f.team, ids[:3]},
 		db.ReadingListParts: {
 			ids[:3], slices.Repeat([]time.Time{week.From}, 3), slices.Repeat([]time.Time{week.To}, 3), week.From, week.To, f.team,

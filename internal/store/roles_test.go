@@ -32,7 +32,7 @@ var calledBy = map[schema.Role]struct{ files, methods []string }{
 // onlyMentioned are queries of methods that have the name of a field which the processes of a role use.
 var onlyMentioned = map[schema.Role][]string{
 	schema.RoleAPI:    {"AlertList"},
-	schema.RoleWorker: {"TeamGet", "SourceCount"}, schema.RoleReceiver: {"TeamGet"}, schema.RoleNotify: {"DeviceGet"},
+	schema.RoleWorker: {"TeamGet", "SourceCount", "AssignmentListHeld", "AssignmentGet"}, schema.RoleReceiver: {"TeamGet"}, schema.RoleNotify: {"DeviceGet"},
 }
 
 // TestRolesAllowQueries checks that each query that a process runs is allowed to its role. EXPLAIN checks the rights

@@ -22,6 +22,7 @@ type ExportQuery struct {
 	Window    roomsensor.Window
 	Calendar  Calendar
 	Devices   []uuid.UUID // ascending, each once
+	Reference *string     // only what was measured during assignments with this external_ref (A18.2)
 	Metrics   []roomsensor.Metric
 	Fill      bool // also buckets without a reading
 	CountOnly bool // count, but do not read the lines

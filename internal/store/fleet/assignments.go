@@ -3,6 +3,8 @@ package fleet
 import (
 	"context"
 	"fmt"
+	"math"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -74,6 +76,38 @@ func (s *Store) HeldAssignments(
 		return nil, fmt.Errorf("listing assignments: %w", pg.Translate(err))
 	}
 	return pg.Convert(rows, AssignmentOf), nil
+}
+
+// ExpectedParts returns, for each of some devices of a team, the parts of a window in which its readings are expected
+// at now (A3.3). With a reference, these are within the assignments with that external_ref (A18.2). Devices that the
+// team does not have are left out.
+func (s *Store) ExpectedParts(
+	ctx context.Context, conn db.DBTX, teamID uuid.UUID, devices []uuid.UUID, reference *string, w roomsensor.Window,
+	now time.Time,
+) (map[uuid.UUID][]roomsensor.Window, error) {
+	units, err := s.DeviceUnits(ctx, conn, teamID, devices)
+	if err != nil {
+		return nil, err
+	}
+	parts := make(map[uuid.UUID][]roomsensor.Window, len(units))
+	if reference == nil {
+		for id, installations := range units {
+			parts[id] = []roomsensor.Window{roomsensor.Expected(w, installations, now)}
+		}
+		return parts, nil
+	}
+	rows, err := s.Queries.AssignmentListHeld(ctx, conn, db.AssignmentListHeldParams{
+		TeamID: teamID, DeviceIds: devices, WindowFrom: w.From, WindowTo: w.To, ExternalRef: reference, Most: math.MaxInt64,
+	})
+	held := map[uuid.UUID][]roomsensor.Window{}
+	for i := range rows {
+		a := AssignmentOf(&rows[i])
+		held[a.DeviceID] = append(held[a.DeviceID], w.Intersect(a.Window()))
+	}
+	for id, installations := range units {
+		parts[id] = roomsensor.ExpectedDuring(held[id], installations, now)
+	}
+	return parts, err
 }
 
 // DeviceAssignments lists all assignments of a device of any team, the newest first.

@@ -25,7 +25,7 @@ const countedReadings = 4_000_000
 // client. A line with readings takes up to 80 bytes.
 type AggregateExport struct {
 	query    aggregate.ExportQuery
-	expected []roomsensor.Window // by the rank of the device
+	expected []expectedParts // by the rank of the device
 	lines    int
 	blocks   []*aggregateBlock
 }
@@ -66,7 +66,7 @@ func (s *Store) readAggregates(
 		if err != nil {
 			return err
 		}
-		return e.readLines(ctx, &aggregation{store: s, tx: tx, teamID: teamID, window: q.Window})
+		return e.readLines(ctx, &aggregation{store: s, tx: tx, teamID: teamID, window: q.Window, reference: q.Reference})
 	})
 }
 
@@ -144,7 +144,8 @@ func (e *AggregateExport) extent(ctx context.Context, a *aggregation) (roomsenso
 	}
 	// The extent of no readings would be null.
 	n, err := a.store.Queries.ReadingCount(ctx, a.tx, db.ReadingCountParams{
-		DeviceIds: a.devices, TeamID: a.teamID, WindowFrom: w.From, WindowTo: w.To, Most: 1,
+		DeviceIds: a.devices, TeamID: a.teamID, WindowFrom: w.From, WindowTo: w.To,
+		ExternalRef: a.reference, Most: 1,
 	})
 	if err != nil || n == 0 {
 		return roomsensor.Window{}, err
@@ -217,6 +218,7 @@ func (a *aggregation) countCells(ctx context.Context, from, to int, buckets []ro
 	} else {
 		n, err = a.store.Queries.ReadingCountBuckets(ctx, a.tx, db.ReadingCountBucketsParams{
 			Edges: edges, DeviceIds: a.devices[from:to], TeamID: a.teamID, WindowFrom: w.From, WindowTo: w.To,
+			ExternalRef: a.reference,
 		})
 	}
 	return int(n), err
@@ -253,7 +255,7 @@ func (e *AggregateExport) eachOf(block *aggregateBlock, do func(*aggregate.Row) 
 				continue
 			}
 			row := aggregate.Row{DeviceID: e.query.Devices[rank]}
-			row.Bucket, row.Expected = bucket, e.expected[rank].Intersect(bucket).Buckets()
+			row.Bucket, row.Expected = bucket, e.expected[rank].count(bucket)
 			if found {
 				row.Present, row.Metrics = block.line(next)
 				next++

@@ -83,31 +83,34 @@ func newestParts(buckets []roomsensor.Window) (parts [][]roomsensor.Window) {
 
 // aggregation reads aggregates of some devices in a transaction, which must have one snapshot.
 type aggregation struct {
-	store  *Store
-	tx     pgx.Tx
-	teamID uuid.UUID
-	window roomsensor.Window
+	store     *Store
+	tx        pgx.Tx
+	teamID    uuid.UUID
+	window    roomsensor.Window
+	reference *string // external_ref of the assignments whose readings count; nil: all readings count
 
 	devices  []uuid.UUID         // ascending
 	rank     map[uuid.UUID]int   // of each device in devices
-	expected []roomsensor.Window // by rank, the expected buckets of the window (A3.3)
+	expected []expectedParts     // by rank
 	valid    []roomsensor.Window // the hours that may be read from readings_hourly, ascending
 	spare    []aggregate.Tally   // of the last grid, for the next one
 }
 
 // begin reads what does not depend on the buckets. Devices that the team does not have are left out.
 func (a *aggregation) begin(ctx context.Context, devices []uuid.UUID, now time.Time) error {
-	units, err := a.store.fleet.DeviceUnits(ctx, a.tx, a.teamID, devices)
+	parts, err := a.store.fleet.ExpectedParts(ctx, a.tx, a.teamID, devices, a.reference, a.window, now)
 	if err != nil {
 		return err
 	}
-	a.rank = make(map[uuid.UUID]int, len(units))
+	a.rank = make(map[uuid.UUID]int, len(parts))
 	for _, id := range devices {
-		if installations, ok := units[id]; ok {
+		if expected, ok := parts[id]; ok {
 			a.rank[id] = len(a.devices)
-			a.devices = append(a.devices, id)
-			a.expected = append(a.expected, roomsensor.Expected(a.window, installations, now))
+			a.devices, a.expected = append(a.devices, id), append(a.expected, expected)
 		}
+	}
+	if a.reference != nil {
+		return nil // An hour may have readings outside the assignments, so that all are read.
 	}
 	hours, err := a.store.Queries.HourlyListValid(ctx, a.tx, db.HourlyListValidParams{
 		WindowFrom: a.window.From, WindowTo: a.window.To,
@@ -116,6 +119,21 @@ func (a *aggregation) begin(ctx context.Context, devices []uuid.UUID, now time.T
 		return roomsensor.Window{From: row.HoursFrom.UTC(), To: row.HoursTo.UTC()}
 	})
 	return err
+}
+
+// expectedParts are the expected buckets of a device (A3.3): one window, or one for each of its assignments.
+type expectedParts []roomsensor.Window
+
+func (e expectedParts) contains(at time.Time) bool {
+	return slices.ContainsFunc(e, func(w roomsensor.Window) bool { return w.Contains(at) })
+}
+
+// count returns the number of expected buckets that start in a window.
+func (e expectedParts) count(w roomsensor.Window) (n int) {
+	for _, part := range e {
+		n += part.Intersect(w).Buckets()
+	}
+	return n
 }
 
 // grid has the tallies of consecutive devices in consecutive buckets.
@@ -191,7 +209,7 @@ func (g *grid) tally(rank int, at time.Time) *aggregate.Tally {
 // readReadings adds the readings of all devices in a part of the window.
 func (g *grid) readReadings(ctx context.Context, w roomsensor.Window) error {
 	rows, err := g.tx.Query(ctx, db.ReadingExport, pg.Positional(db.ReadingExportParams{
-		DeviceIds: g.ids, TeamID: g.teamID, WindowFrom: w.From, WindowTo: w.To,
+		DeviceIds: g.ids, TeamID: g.teamID, WindowFrom: w.From, WindowTo: w.To, ExternalRef: g.reference,
 	})...)
 	if err != nil {
 		return fmt.Errorf("reading readings: %w", err)
@@ -205,7 +223,7 @@ func (g *grid) addReadings(rows pgx.Rows) error {
 	for rows.Next() {
 		decodeExportRow(rows, &row)
 		rank := g.rank[row.DeviceID]
-		g.tally(rank, row.BucketAt).Add(&row.Values, g.expected[rank].Contains(row.BucketAt))
+		g.tally(rank, row.BucketAt).Add(&row.Values, g.expected[rank].contains(row.BucketAt))
 	}
 	return rows.Err()
 }
@@ -226,7 +244,7 @@ func (g *grid) readHours(ctx context.Context, w roomsensor.Window, again []devic
 		hour := roomsensor.Window{From: pg.DecodeTime(columns[1])}
 		hour.To = hour.From.Add(time.Hour)
 		readings, present := decodeCount(columns[2]), 0
-		switch g.expected[rank].Intersect(hour).Buckets() {
+		switch g.expected[rank].count(hour) {
 		case 0:
 		case hour.Buckets():
 			present = readings
@@ -306,7 +324,7 @@ func (g *grid) aggregate(rank, bucket int) aggregate.Aggregate {
 	if n := g.cells[g.cell(rank, bucket)]; n > 0 {
 		tally = g.tallies[n-1]
 	}
-	expected := g.expected[rank].Intersect(g.buckets[bucket]).Buckets()
+	expected := g.expected[rank].count(g.buckets[bucket])
 	result, _ := tally.Aggregate(g.buckets[bucket], expected) // readCells has decided it.
 	return result
 }

@@ -39,6 +39,7 @@ func (s *Store) EachCoverage(
 		}
 		devices, err := s.Queries.DeviceStateList(ctx, tx, db.DeviceStateListParams{
 			TeamID: teamID, Metadata: filter, After: c.query.After, Most: int64(c.query.Limit) + 1,
+			ExternalRef: q.Reference, WindowFrom: q.Window.From, WindowTo: q.Window.To,
 		})
 		if err != nil {
 			return err
@@ -93,20 +94,20 @@ func (c *coverageReader) count(
 	for i := range devices {
 		ids[i] = devices[i].ID
 	}
-	units, err := c.store.fleet.DeviceUnits(ctx, tx, c.teamID, ids)
+	parts, err := c.store.fleet.ExpectedParts(ctx, tx, c.teamID, ids, c.query.Reference, c.query.Window, c.query.Now)
 	if err != nil {
 		return nil, err
 	}
 	counts := make(map[uuid.UUID]*roomsensor.CoverageCount, len(ids))
 	for _, id := range ids {
-		counts[id] = roomsensor.NewCoverageCount(roomsensor.Expected(c.query.Window, units[id], c.query.Now))
+		counts[id] = roomsensor.NewCoverageCount(parts[id]...)
 	}
 	w := roomsensor.Expected(c.query.Window, nil, c.query.Now)
 	if w.Empty() {
 		return counts, nil
 	}
 	rows, err := tx.Query(ctx, db.ReadingMaskList, pg.Positional(db.ReadingMaskListParams{
-		DeviceIds: ids, TeamID: c.teamID, WindowFrom: w.From, WindowTo: w.To,
+		DeviceIds: ids, TeamID: c.teamID, WindowFrom: w.From, WindowTo: w.To, ExternalRef: c.query.Reference,
 	})...)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // InSnapshot wraps it.
