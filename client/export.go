@@ -3,6 +3,7 @@ package client
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -164,6 +165,35 @@ func (c *Client) CountReadings(ctx context.Context, q ExportQuery) (int, error) 
 	}
 	_ = e.Close() // Nothing was read.
 	return e.Rows, nil
+}
+
+// ReadingsUnchanged reports whether ExportCSV, or with parquet ExportParquet, would still return the bytes with a
+// SHA-256. It has the errors of the export: one that is too large by now is CodeCSVTooLarge.
+func (c *Client) ReadingsUnchanged(
+	ctx context.Context, q ExportQuery, parquet bool, sum [sha256.Size]byte,
+) (bool, error) {
+	v, err := q.values()
+	if err != nil {
+		return false, err
+	}
+	path := "/readings.csv"
+	if parquet {
+		path = "/readings.parquet"
+	}
+	r := &request{method: http.MethodHead, path: path, query: v, header: http.Header{}}
+	r.header.Set("If-None-Match", fmt.Sprintf(`W/"%x"`, sum))
+	e, err := c.export(ctx, r)
+	refusal, ok := errors.AsType[*Error](err)
+	switch {
+	case ok && refusal.Status == http.StatusNotModified:
+		return true, nil
+	case ok && refusal.Status < http.StatusInternalServerError:
+		e, err = c.export(ctx, get(path, v)) // The response to HEAD has no body, and thus neither code nor message.
+	}
+	if err != nil {
+		return false, err
+	}
+	return false, e.Close()
 }
 
 // export requests an export.

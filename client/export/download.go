@@ -3,6 +3,7 @@ package export
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -93,7 +94,8 @@ func (r *runner) fetch(ctx context.Context, s segment, group int) (p *part, err 
 			_ = os.Remove(file.Name()) // Makes room on a full disk.
 		}
 	}()
-	rows, size, err := r.receive(file, body)
+	sum := sha256.New()
+	rows, size, err := r.receive(file, io.TeeReader(body, sum))
 	if err = errors.Join(err, file.Close()); err != nil {
 		return nil, err
 	}
@@ -106,7 +108,7 @@ func (r *runner) fetch(ctx context.Context, s segment, group int) (p *part, err 
 	if err := syncDir(r.dir); err != nil {
 		return nil, &localError{err}
 	}
-	return &part{From: s.From, Group: group, Rows: rows, Bytes: size}, nil
+	return &part{From: s.From, Group: group, Rows: rows, Bytes: size, Sum: sum.Sum(nil)}, nil
 }
 
 // receive copies a body into a file and waits until it is on disk. It returns the number of rows.

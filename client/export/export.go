@@ -335,7 +335,7 @@ func (r *runner) begin(ctx context.Context, request Request, team uuid.UUID) err
 		return err
 	}
 	now := r.options.Now()
-	p := &plan{Version: journalVersion, Request: request, Team: team, StartedAt: now.UTC().Truncate(time.Second)}
+	p := &plan{Version: journalVersion, Request: request, Team: team, StartedAt: now.UTC()}
 	var err error
 	if p.From, p.To, err = request.window(now); err != nil {
 		return err

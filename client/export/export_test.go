@@ -22,6 +22,7 @@ import (
 	"roomsensor/client"
 	"roomsensor/client/export"
 	"roomsensor/test/apitest"
+	"roomsensor/test/conformance"
 	"roomsensor/test/harness"
 )
 
@@ -93,8 +94,52 @@ func TestRun(t *testing.T) {
 		}
 		entries, err := os.ReadDir(o.Output)
 		require.NoError(t, err)
-		require.Len(t, entries, 3)
+		require.Len(t, entries, 6, "each with its request")
 	})
+}
+
+// TestCheck compares files with the service before and after a reading of one day and device is stored late.
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	conformance.Covers(t, "A21.2")
+	a := apitest.Start(t)
+	devices := a.AddDevices(t, 2)
+	a.AddReadings(t, devices, start, 100, 2*day)
+	c := connect(t, a.URL, a.Key)
+	o, byMonth := output(t), export.Options{Output: t.TempDir()}
+	_, _ = run(t, c, request(200), o)
+	months := request(59)
+	months.ByMonth, months.Format = true, export.Parquet
+	_, err := export.Run(t.Context(), c, months, byMonth)
+	require.NoError(t, err)
+	check := func(path string) *export.Comparison {
+		t.Helper()
+		got, err := export.Check(t.Context(), c, path)
+		require.NoError(t, err)
+		return got
+	}
+	january, february := byMonth.Output+"/readings_2025-01.parquet", byMonth.Output+"/readings_2025-02.parquet"
+	for _, path := range []string{o.Output, january, february} {
+		require.True(t, check(path).Exact, path)
+	}
+
+	a.AddReadings(t, devices[1:], start.Add(day), 1, time.Hour)
+	changed := []export.Day{{DeviceID: devices[1], Day: "2025-01-02", Readings: 1}}
+	got := check(o.Output)
+	require.Equal(t, []export.Span{{From: start, To: start.Add(90 * day)}}, got.Changed)
+	require.Equal(t, changed, got.Days)
+	require.Equal(t, changed, check(january).Days)
+	require.True(t, check(february).Exact)
+	same, err := export.IsOf(o.Output, &export.Request{From: new(start), To: new(start.Add(200 * day)), Format: export.CSV})
+	require.NoError(t, err)
+	require.True(t, same)
+
+	require.NoError(t, os.WriteFile(o.Output, []byte("edited"), 0o600))
+	_, err = export.Check(t.Context(), c, o.Output)
+	require.ErrorContains(t, err, "was changed after it was exported")
+	require.NoError(t, os.WriteFile(export.RecordPath(o.Output), []byte("{}"), 0o600))
+	_, err = export.Check(t.Context(), c, o.Output)
+	require.ErrorContains(t, err, "not one that this version")
 }
 
 // A window with more readings than the limit is divided until its parts fit.

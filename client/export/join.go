@@ -46,7 +46,11 @@ func (r *runner) joinSegment(w *work) error {
 	if err != nil {
 		return err
 	}
-	j.Done = done
+	if j.Done = done; done {
+		if err := r.record(j); err != nil {
+			return err
+		}
+	}
 	if err := r.journal.append(entry{Joined: j}); err != nil {
 		return err
 	}
@@ -379,11 +383,20 @@ func (o *output) files() []File {
 	files := make([]File, 0, len(o.joined))
 	for index := range o.fileCount() {
 		j := o.joined[index]
-		h := sha256.New()
-		if err := h.(encoding.BinaryUnmarshaler).UnmarshalBinary(j.Hash); err != nil { //nolint:forcetypeassert // See open.
+		sum, err := j.sum()
+		if err != nil {
 			panic(err) // It was written by this process or verified by open.
 		}
-		files = append(files, File{o.path(index), j.Rows, j.Bytes, hex.EncodeToString(h.Sum(nil))})
+		files = append(files, File{o.path(index), j.Rows, j.Bytes, sum})
 	}
 	return files
+}
+
+// sum returns the SHA-256 of an output file.
+func (j *joined) sum() (string, error) {
+	h := sha256.New()
+	if err := h.(encoding.BinaryUnmarshaler).UnmarshalBinary(j.Hash); err != nil { //nolint:forcetypeassert // See open.
+		return "", fmt.Errorf("reading the hash of a file: %w", err)
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
 }

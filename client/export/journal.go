@@ -19,7 +19,7 @@ const (
 	// journalName is the name of the journal in the directory of an unfinished export.
 	journalName = "journal.jsonl"
 	// journalVersion changes when a program could no longer continue an export of an older one.
-	journalVersion = 1
+	journalVersion = 2
 )
 
 // plan is the first line of a journal: what the export contains, fixed when it began.
@@ -52,6 +52,7 @@ type part struct {
 	Group int       `json:"group"`
 	Rows  int64     `json:"rows"`
 	Bytes int64     `json:"bytes"`
+	Sum   []byte    `json:"sha256"` // of the response, as Check needs it
 }
 
 // split records that a segment had too many readings and was divided.

@@ -15,21 +15,27 @@ import (
 // request requests one part.
 func (r *runner) request(ctx context.Context, s segment, group int) (*client.Export, error) {
 	request := &r.plan.Request
-	q := client.ExportQuery{
-		Window: client.Between(s.From, s.To), Devices: r.plan.Groups[group], Metrics: request.Metrics,
-		ColumnIDs: request.ColumnIDs, IngestedAt: request.IngestedAt, Assignment: request.Assignment,
-		TimeZone: request.TimeZone, Excel: request.Excel,
-	}
-	if q.ExternalRef = request.Reference; q.ExternalRef != "" {
-		q.Metadata = request.Metadata
-	}
-	if request.Wide {
-		q.Shape = client.Wide
-	}
+	q := request.query(s.From, s.To, r.plan.Groups[group])
 	if request.Format == Parquet {
 		return r.client.ExportParquet(ctx, q)
 	}
 	return r.client.ExportCSV(ctx, q)
+}
+
+// query returns the query of a part.
+func (r *Request) query(from, to time.Time, devices group) client.ExportQuery {
+	q := client.ExportQuery{
+		Window: client.Between(from, to), Devices: devices, Metrics: r.Metrics,
+		ColumnIDs: r.ColumnIDs, IngestedAt: r.IngestedAt, Assignment: r.Assignment,
+		TimeZone: r.TimeZone, Excel: r.Excel,
+	}
+	if q.ExternalRef = r.Reference; q.ExternalRef != "" {
+		q.Metadata = r.Metadata
+	}
+	if r.Wide {
+		q.Shape = client.Wide
+	}
+	return q
 }
 
 // remedy says what to do about a part that failed.

@@ -158,6 +158,7 @@ var examples = map[string][]string{
 		"get aggregates 'Weight room'",
 		"get aggregates 'Weight room' --interval 1d --time-zone Europe/Berlin --last 90d --metrics co2_ppm --output csv",
 	},
+	"export check": {"export check year.csv"},
 	"export": {
 		"export --last 365d --output year.csv",
 		"export --from 2026-01-01T00:00:00Z --to 2027-01-01T00:00:00Z --by-month --output readings-2026",

@@ -19,6 +19,11 @@ import (
 	"roomsensor/internal/process"
 )
 
+type exportCmds struct {
+	Write exportCmd      `cmd:"" default:"withargs" help:"Export readings of any period into files, through the API."`
+	Check exportCheckCmd `cmd:"" help:"Ask whether an exported file is still exact, and what changed."`
+}
+
 type exportCmd struct {
 	config.Client
 	From      *cli.Edge    `help:"Start of the period, a UTC time or date. --from or --last is required." implied:"none" placeholder:"TIME"`
@@ -37,6 +42,7 @@ type exportCmd struct {
 	Output    string       `help:"File to write, or - for standard output; with --by-month, the directory." placeholder:"PATH" required:"" short:"o"`
 	ByMonth   bool         `help:"Write one file per month (UTC)."`
 	Overwrite bool         `help:"Replace existing files."`
+	IfChanged bool         `help:"Replace the file, but only if the service would return another one. It prints what changed."`
 	Restart   bool         `help:"Discard an interrupted export of the same output, and begin again."`
 	Parallel  int          `default:"4" help:"Number of simultaneous requests, 1 to 8." placeholder:"N"`
 }
@@ -77,6 +83,13 @@ func (c *exportCmd) Run(ctx context.Context, t *cli.Terminal) error {
 	}
 	if c.Output == standardOutput {
 		return c.print(ctx, t, api, request)
+	}
+	if c.IfChanged {
+		same, err := c.isExact(ctx, t, api, &request)
+		if same || err != nil {
+			return err
+		}
+		c.Overwrite = true
 	}
 	result, err := c.export(ctx, t, api, request, c.Output)
 	if err != nil {
@@ -146,6 +159,8 @@ func (c *exportCmd) request() (export.Request, error) {
 	switch {
 	case c.Output == standardOutput && (c.ByMonth || r.Format != export.CSV):
 		return r, cli.Usagef("--output - writes one CSV to standard output. Omit --by-month and --format, or name a file.")
+	case c.IfChanged && (c.ByMonth || c.Output == standardOutput || r.From == nil || r.To == nil):
+		return r, cli.Usagef("--if-changed needs one file and a fixed period: give --from and --to, and omit --by-month.")
 	case r.Last == 0 && r.From == nil:
 		return r, cli.Usagef("Specify the period: give --from, or --last.")
 	case r.Reference != "" && (len(c.Devices) > 0 || r.Wide):
@@ -208,8 +223,8 @@ func (c *exportCmd) findDevices(ctx context.Context, api *client.Client) (device
 
 // explain returns the error of an export as a person sees it.
 func (c *exportCmd) explain(ctx context.Context, show *exportProgress, err error) error {
-	if refusal, ok := errors.AsType[export.RequestError](err); ok {
-		return process.Refusef("%s.", optionFlags.Replace(refusal.Error()))
+	if refusal := refused(err); refusal != err { //nolint:errorlint // It is another one.
+		return refusal
 	}
 	kept := ""
 	if show.last.Done > 0 && c.Output != standardOutput {
@@ -221,6 +236,14 @@ func (c *exportCmd) explain(ctx context.Context, show *exportProgress, err error
 	err = explain(ctx, c.Client, err)
 	if kept != "" {
 		return fmt.Errorf("%w.%s", err, kept)
+	}
+	return err
+}
+
+// refused returns the error of a request that was refused with the flags that change it, and any other error as it is.
+func refused(err error) error {
+	if refusal, ok := errors.AsType[export.RequestError](err); ok {
+		return process.Refusef("%s.", optionFlags.Replace(refusal.Error()))
 	}
 	return err
 }

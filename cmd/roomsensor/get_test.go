@@ -16,6 +16,7 @@ import (
 	"roomsensor/client/export"
 	"roomsensor/internal/cli"
 	"roomsensor/test/apitest"
+	"roomsensor/test/conformance"
 )
 
 // newClient runs commands for clients against an API of its own. The settings end with line ends, as in secrets that
@@ -104,6 +105,7 @@ func TestClientErrors(t *testing.T) {
 
 func TestExport(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "A21.2")
 	o, a := newClient(t)
 	devices := a.AddDevices(t, 3)
 	from := time.Date(2025, time.January, 1, 0, 0, 0, 0, time.UTC)
@@ -125,6 +127,25 @@ func TestExport(t *testing.T) {
 	require.Equal(t, 201, strings.Count(string(readFile(t, dir+"/b.csv")), "\n"))
 	require.Equal(t, cli.ExitOK, run("-o", dir+"/months", "--by-month").code)
 	require.Equal(t, 1+15*3, strings.Count(string(readFile(t, dir+"/months/readings_2025-03.csv")), "\n"))
+
+	check := func(code int) (c export.Comparison) {
+		t.Helper()
+		r := o.run("export", "check", dir+"/a.csv")
+		require.Equal(t, code, r.code, r.err)
+		require.NoError(t, json.Unmarshal([]byte(r.out), &c))
+		return c
+	}
+	require.True(t, check(cli.ExitOK).Exact)
+	require.Contains(t, run("-o", dir+"/a.csv", "--if-changed").out, `"exact":true`)
+	a.AddReadings(t, devices[2:], from.Add(24*time.Hour), 1, time.Hour)
+	require.Equal(t, []export.Day{{DeviceID: devices[2], Day: "2025-01-02", Readings: 1}}, check(exitChanged).Days)
+	r = run("-o", dir+"/a.csv", "--if-changed")
+	require.Equal(t, cli.ExitOK, r.code, r.err)
+	require.Contains(t, r.err, "changed: 2025-01-02, "+devices[2].String()+", readings: 1\n")
+	require.Equal(t, 302, strings.Count(string(readFile(t, dir+"/a.csv")), "\n"))
+	require.True(t, check(cli.ExitOK).Exact)
+	o.fails(cli.ExitFailure, "Export the file again", "export", "check", dir+"/none.csv")
+	o.fails(cli.ExitUsage, "a fixed period", "export", "-o", dir+"/a.csv", "--last", "1d", "--if-changed")
 
 	require.Equal(t, cli.ExitOK, run("-o", dir+"/a.parquet").code)
 	require.True(t, bytes.HasPrefix(readFile(t, dir+"/a.parquet"), []byte("PAR1")))

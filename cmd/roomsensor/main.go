@@ -58,7 +58,7 @@ type commands struct {
 	Person      personCmd      `cmd:"" help:"Answer requests of people whom assignments name."`
 	Audit       auditCmd       `cmd:"" help:"Show who changed what."                                       name:"audit"`
 	Get         getCmd         `cmd:"" help:"Read devices and readings through the API."                   name:"get"`
-	Export      exportCmd      `cmd:"" help:"Export readings of any period into files, through the API."   name:"export"`
+	Export      exportCmds     `cmd:"" help:"Export readings of any period into files, through the API."   name:"export"`
 	Sync        syncCmd        `cmd:"" help:"Keep a complete local copy of all readings, through the API." name:"sync"`
 	Import      importCmd      `cmd:"" help:"Send CSV files with old readings to the receiver."            name:"import"`
 	Doctor      doctorCmd      `cmd:"" help:"Check settings and state of an installation, and say what to do."`

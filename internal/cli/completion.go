@@ -135,11 +135,18 @@ func position(node *kong.Node, words []string) (command *kong.Node, flag *kong.F
 				node = node.Children[i]
 			}
 		}
+		if node.DefaultCmd != nil && strings.HasPrefix(word, "-") {
+			node = node.DefaultCmd // Its name was left out.
+			flag = flagWithValue(node, word)
+		}
 	}
 	return node, flag
 }
 
 func visibleFlags(node *kong.Node) (flags []*kong.Flag) {
+	if node.DefaultCmd != nil {
+		node = node.DefaultCmd
+	}
 	for _, level := range node.AllFlags(true) {
 		flags = append(flags, level...)
 	}

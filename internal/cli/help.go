@@ -91,10 +91,14 @@ func (p *Program) examples(command string) []string {
 	return p.Examples[command]
 }
 
-// CommandName returns the name of a command with those that it is part of: "team create".
+// CommandName returns the name of a command with those that it is part of: "team create". A default command has the
+// name of the one that it is part of.
 func CommandName(node *kong.Node) string {
 	if node.Parent == nil {
 		return ""
+	}
+	if node.Parent.DefaultCmd == node {
+		return CommandName(node.Parent)
 	}
 	if parent := CommandName(node.Parent); parent != "" {
 		return parent + " " + node.Name

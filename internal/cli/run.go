@@ -34,6 +34,11 @@ const (
 	ExitUsage   = 2 // usage error: an invalid command line or setting
 )
 
+// ExitError ends a command that printed its result with a code of its own, such as 3 for a file that is not exact.
+type ExitError int
+
+func (e ExitError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
+
 // Program is one program with its commands.
 type Program struct {
 	Name        string
@@ -75,7 +80,10 @@ func (p *Program) Run(
 		Version: p.currentVersion(), program: p,
 	}
 	err := t.runCommand(ctx, args)
+	exit, ended := errors.AsType[ExitError](err)
 	switch {
+	case ended:
+		return int(exit)
 	case err == nil, errors.Is(err, errHelpShown):
 		return ExitOK
 	case isUsage(err) && t.command != "":

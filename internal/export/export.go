@@ -12,12 +12,14 @@
 //	nights.go      exports of nights
 //	spreadsheet.go exports for Excel, of readings or means
 //	send.go        deadline and headers of a response
+//	spool.go       bodies in memory, and the tag of an export
 //	writer.go      the stream of the body
 package export
 
 import (
 	"context"
 	"errors"
+	"net/http"
 	"time"
 
 	"github.com/google/uuid"
@@ -103,6 +105,11 @@ func (e *Exporter) Send(ctx context.Context, c echo.Context, r *Request) (rows i
 	}
 	defer d.close()
 	d.recheck = r.Recheck
+	if isConditional(c.Request()) {
+		if err := d.readTag(ctx, c.Request().Method != http.MethodHead); err != nil {
+			return -1, err
+		}
+	}
 	slot.send()
 	return d.rows, d.answer(ctx, c)
 }

@@ -125,7 +125,7 @@ func TestRecheck(t *testing.T) {
 // Lines of nights that are kept in several parts are sent as they are.
 func TestNightLines(t *testing.T) {
 	t.Parallel()
-	lines, want := &nightLines{part: []byte("head\n")}, []byte("head\n")
+	lines, want := &nightLines{spool: spool{part: []byte("head\n")}}, []byte("head\n")
 	rooms := make([]airquality.NightRoom, 200)
 	for day := range 20 {
 		date := time.Date(2026, time.November, day+1, 0, 0, 0, 0, time.UTC)

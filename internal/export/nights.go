@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"roomsensor/internal/compress"
 	"roomsensor/internal/csvenc"
 	"roomsensor/internal/roomsensor"
 	"roomsensor/internal/roomsensor/airquality"
@@ -45,7 +44,7 @@ func (e *Exporter) prepareNights(ctx context.Context, r *Request, countOnly bool
 func (e *Exporter) readNightLines(
 	ctx context.Context, r *Request, nights []airquality.Night, queries []airquality.NightQuery,
 ) (*nightLines, error) {
-	lines := &nightLines{part: csvenc.AppendNightHeader(nil)}
+	lines := &nightLines{spool: spool{part: csvenc.AppendNightHeader(nil)}}
 	var failed error
 	names := wording.CompareNames()
 	err := e.backend.EachNight(ctx, r.TeamID, queries, roomsensor.MaxExportRows+1,
@@ -63,15 +62,12 @@ func (e *Exporter) readNightLines(
 	return lines, err
 }
 
-// nightLines are the lines of an export of nights. They are compressed, because 250,000 have 80 MB.
+// nightLines are the lines of an export of nights.
 type nightLines struct {
-	rows  int
-	parts [][]byte // compressed with Zstd
-	part  []byte   // not compressed yet
-}
+	spool
 
-// nightPartBytes is from how many bytes on a part is compressed.
-const nightPartBytes = 256 << 10
+	rows int
+}
 
 // add adds the lines of a night.
 func (l *nightLines) add(date time.Time, rooms []airquality.NightRoom) error {
@@ -79,29 +75,5 @@ func (l *nightLines) add(date time.Time, rooms []airquality.NightRoom) error {
 		l.part = csvenc.AppendNight(l.part, date, &rooms[i])
 	}
 	l.rows += len(rooms)
-	if len(l.part) < nightPartBytes {
-		return nil
-	}
-	return l.pack()
-}
-
-// pack compresses the last part.
-func (l *nightLines) pack() error {
-	packed, err := compress.Append(nil, l.part, compress.Zstd)
-	l.parts, l.part = append(l.parts, packed), l.part[:0]
-	return err
-}
-
-// send writes all lines.
-func (l *nightLines) send(_ context.Context, w *writer) error {
-	for _, packed := range l.parts {
-		text, err := compress.ExpandZstd(packed)
-		if err != nil {
-			return err
-		}
-		if _, err := w.Write(text); err != nil {
-			return err
-		}
-	}
-	return nil
+	return l.packFull()
 }

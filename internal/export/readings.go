@@ -15,6 +15,8 @@ const (
 	// openTimeout limits the count of the rows. The database itself stops it after 30 seconds. A standby may take 20
 	// seconds before that to read all rows.
 	openTimeout = 55 * time.Second
+	// tagTimeout limits the reading of a body for its tag.
+	tagTimeout = 55 * time.Second
 	// maxWideDevices is the limit of devices in the wide shape (decision 29).
 	maxWideDevices = 1000
 )

@@ -21,9 +21,10 @@ const sendTimeout = 30 * time.Minute
 type download struct {
 	fileName    string
 	contentType string
-	coded       bool // whether the body may have a content coding
-	rows        int  // readings, for the access log
-	lines       int  // X-Row-Count
+	coded       bool   // whether the body may have a content coding
+	rows        int    // readings, for the access log
+	lines       int    // X-Row-Count
+	tag         string // empty unless the request asks for it
 	body        func(ctx context.Context, w *writer) error
 	close       func()
 	recheck     func(context.Context) error // of Request
@@ -33,7 +34,7 @@ type download struct {
 func (e *Exporter) prepare(ctx context.Context, c echo.Context, r *Request) (*download, error) {
 	// When the server's read deadline passes, the context ends as if the client had left.
 	_ = http.NewResponseController(c.Response()).SetReadDeadline(time.Time{})
-	countOnly := c.Request().Method == http.MethodHead
+	countOnly := c.Request().Method == http.MethodHead && !isConditional(c.Request())
 	if r.Format == NightsCSV {
 		return e.prepareNights(ctx, r, countOnly)
 	}
@@ -48,16 +49,18 @@ func (e *Exporter) prepare(ctx context.Context, c echo.Context, r *Request) (*do
 		return e.prepareSheet(ctx, r, plan, countOnly)
 	case ReadingsCSV, Parquet, NightsCSV:
 	}
-	d, err := e.prepareReadings(ctx, r, plan, countOnly)
-	if err == nil && r.Format == Parquet {
-		// The index of the file is at its end: a reader that asks for a range of bytes would count all rows again for each.
-		c.Response().Header().Set("Accept-Ranges", "none")
-	}
-	return d, err
+	return e.prepareReadings(ctx, r, plan, countOnly)
 }
 
 // answer sends the headers, and the body unless the method is HEAD.
 func (d *download) answer(ctx context.Context, c echo.Context) error {
+	if d.tag != "" {
+		c.Response().Header().Set("ETag", d.tag)
+		if httpedge.HasTag(c.Request(), d.tag) {
+			c.Response().WriteHeader(http.StatusNotModified)
+			return nil
+		}
+	}
 	coding := compress.Identity
 	if d.coded {
 		coding = httpedge.ChooseCoding(c.Response(), c.Request())
@@ -75,6 +78,10 @@ func (d *download) setHeaders(h http.Header, coding compress.Coding) {
 	h.Set("Content-Type", d.contentType)
 	h.Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", d.fileName))
 	h.Set("X-Row-Count", strconv.Itoa(d.lines))
+	if !d.coded {
+		// The index of Parquet is at its end: a reader that asks for a range of bytes would count all rows again for each.
+		h.Set("Accept-Ranges", "none")
+	}
 	if coding != compress.Identity {
 		h.Set("Content-Encoding", string(coding))
 	}

@@ -17,6 +17,7 @@ const chunkBytes = 32 << 10
 
 // writer sends the body of an export in chunks.
 type writer struct {
+	sink       func(p []byte) error // takes the chunks in place of the response; nil if they are sent
 	response   *echo.Response
 	compressed *compress.Writer // to response; nil if the body is not compressed
 	chunk      []byte           // not sent yet; an encoder of rows appends to it and calls flushFull
@@ -86,6 +87,9 @@ func (w *writer) flush() error {
 
 // write sends a part of the body.
 func (w *writer) write(p []byte) (err error) {
+	if w.sink != nil {
+		return w.sink(p)
+	}
 	if !w.response.Committed {
 		// Sending the headers first keeps Go from adding a Content-Length, which HEAD cannot know.
 		w.response.WriteHeader(http.StatusOK)

@@ -76,7 +76,7 @@ func writeIfChanged(w http.ResponseWriter, r *http.Request, body []byte, tag str
 func NotModified(w http.ResponseWriter, r *http.Request, tag string) bool {
 	w.Header().Set("ETag", tag)
 	w.Header().Set("Cache-Control", "private, no-cache")
-	if !matches(r.Header.Values("If-None-Match"), tag) {
+	if !HasTag(r, tag) {
 		return false
 	}
 	w.WriteHeader(http.StatusNotModified)
@@ -134,10 +134,10 @@ func EntityTag(parts ...[]byte) string {
 	return `W/"` + strconv.FormatUint(hash.Sum64(), 36) + `"`
 }
 
-// matches compares a tag weakly with the lines of an If-None-Match header (RFC 9110, section 13.1.2).
-func matches(lines []string, tag string) bool {
+// HasTag compares a tag weakly with those of a client, the lines of If-None-Match (RFC 9110, section 13.1.2).
+func HasTag(r *http.Request, tag string) bool {
 	opaque := strings.TrimPrefix(tag, "W/")
-	for _, line := range lines {
+	for _, line := range r.Header.Values("If-None-Match") {
 		for candidate := range strings.SplitSeq(line, ",") {
 			candidate = strings.TrimSpace(candidate)
 			if candidate == "*" || strings.TrimPrefix(candidate, "W/") == opaque {
