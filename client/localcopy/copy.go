@@ -17,8 +17,8 @@ const (
 	stateVersion = 1
 	// oncePatience limits the wait of a run with Once for a service that does not answer.
 	oncePatience = 15 * time.Minute
-	// devicesEvery is how often the list of devices is read again.
-	devicesEvery = time.Hour
+	// listsEvery is how often the lists are read again.
+	listsEvery = time.Hour
 	// futureMargin is how far the first load reaches into the future, for clocks that differ and for readings whose time
 	// is up to 10 minutes after their arrival (decision 41 a).
 	futureMargin = 24 * time.Hour
@@ -59,6 +59,7 @@ type Result struct {
 	Imported   int64     `json:"imported"` // readings of the first load, in this run
 	Changes    int64     `json:"changes"`  // changes that this run stored
 	CaughtUpAt time.Time `json:"caught_up_at"`
+	ListsAt    time.Time `json:"lists_at"` // as in State
 }
 
 // copier is one run of a copy.
@@ -69,7 +70,7 @@ type copier struct {
 	state   State
 
 	imported, changes int64
-	devicesAt         time.Time // when the list of devices was read
+	listsAt           time.Time // from when on listsEvery counts
 }
 
 // Run creates or continues a copy, and follows the changes until ctx ends or, with Once, until it has caught up. When
@@ -79,7 +80,7 @@ func Run(ctx context.Context, api *client.Client, store Store, options Options) 
 	err := c.run(ctx)
 	return &Result{
 		TeamID: c.state.Team.String(), Phase: c.state.Phase, Imported: c.imported, Changes: c.changes,
-		CaughtUpAt: c.state.CaughtUpAt,
+		CaughtUpAt: c.state.CaughtUpAt, ListsAt: c.state.ListsAt,
 	}, err
 }
 
@@ -228,8 +229,8 @@ func (c *copier) follow(ctx context.Context) error {
 func (c *copier) readFeed(ctx context.Context, untilCaughtUp bool) error {
 	feed, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	if err := c.refreshDevices(ctx); err != nil {
-		return err
+	if c.listsAt.IsZero() {
+		c.listsAt = time.Now()
 	}
 	patience := oncePatience
 	if !c.options.Once {
@@ -259,11 +260,14 @@ func (c *copier) readFeed(ctx context.Context, untilCaughtUp bool) error {
 		if err := c.commit(ctx, rows, s); err != nil {
 			return err
 		}
-		rows, began = rows[:0], time.Now()
-		c.report(Status{Phase: Following, CaughtUp: page.CaughtUp})
-		if err := c.refreshDevices(ctx); err != nil {
-			return err
+		// After the readings, so that the assignments of all of them are there when the copy has caught up.
+		if last || time.Since(c.listsAt) >= listsEvery {
+			if err := c.refreshLists(ctx); err != nil {
+				return err
+			}
 		}
+		rows, began, s = rows[:0], time.Now(), c.state
+		c.report(Status{Phase: Following, CaughtUp: page.CaughtUp})
 	}
 	return nil
 }
@@ -274,26 +278,6 @@ func (c *copier) keep(ctx context.Context, rows []Row, s State) error {
 		return nil
 	}
 	return c.commit(context.WithoutCancel(ctx), rows, s)
-}
-
-// refreshDevices reads the list of devices, if the last one is old. If the service does not answer, the old list stays.
-func (c *copier) refreshDevices(ctx context.Context) error {
-	if time.Since(c.devicesAt) < devicesEvery {
-		return nil
-	}
-	c.devicesAt = time.Now()
-	var devices []client.Device
-	for device, err := range c.client.Devices(ctx, client.DeviceQuery{}) {
-		if err != nil {
-			c.report(Status{Phase: c.state.Phase, Note: fmt.Sprintf("the list of devices is not up to date: %v", err)})
-			return ctx.Err()
-		}
-		devices = append(devices, device)
-	}
-	if err := c.store.SetDevices(ctx, devices); err != nil {
-		return fmt.Errorf("writing the devices: %w", err)
-	}
-	return nil
 }
 
 // rowsOf returns the changes that belong to the copy. The feed has late readings from before its start too.

@@ -2,6 +2,7 @@ package localcopy_test
 
 import (
 	"context"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -240,6 +241,90 @@ func TestRunFrom(t *testing.T) {
 	a.AddReadings(t, devices, newYear.Add(10*time.Hour), 1, time.Hour)
 	want = append(want, table(t, a)[34:]...)
 	k.await(t, c, path, want)
+}
+
+// A copy has the assignments of its whole period, each once, as they were after it had caught up.
+func TestRunAssignments(t *testing.T) {
+	t.Parallel()
+	for name, k := range kinds {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := apitest.Start(t)
+			devices := a.AddDevices(t, 3)
+			a.AddReadings(t, devices, newYear, 10, time.Hour)
+			// Those of ten years take two windows, which the first one of the second device overlaps both.
+			a.Exec(t, `INSERT INTO assignments (device_id, type, label, external_ref, home_or_travel, started_at, ended_at) VALUES
+				($1, 'athlete', 'Kim Lee', 'crm-7', 'travel', '2014-05-01Z', '2015-01-01 00:00:01Z'),
+				($1, 'athlete', 'Ana', 'crm-8', 'home', '2020-05-01Z', '2026-01-01 05:00Z'),
+				($1, 'place', 'Gym', NULL, 'home', '2026-01-01 05:00Z', NULL),
+				($2, 'athlete', 'Kim Lee', 'crm-7', 'home', '2015-05-01Z', NULL),
+				($3, 'place', 'Early', NULL, 'home', '2013-01-01Z', '2014-12-31Z')`, devices[0], devices[1], devices[2])
+			c := connect(t, a.URL, a.Key)
+			dir := t.TempDir()
+			paths := map[string]localcopy.Options{
+				filepath.Join(dir, "all"): {}, filepath.Join(dir, "part"): {From: newYear.Add(5 * time.Hour)},
+			}
+			sync := func(lines ...int) {
+				for path, options := range paths {
+					began := time.Now()
+					result, err := k.once(t, c, path, options)
+					require.NoError(t, err)
+					require.WithinRange(t, result.ListsAt, began.Truncate(0), time.Now())
+					from := options.From
+					if from.IsZero() {
+						from = export.Earliest
+					}
+					want := copytest.Assignments(t, a.SQL, a.Team, from)
+					require.Equal(t, want, k.assignments(t, path))
+					require.Contains(t, lines, len(want))
+				}
+			}
+			sync(4, 2)
+			// Corrections, an erasure and a deletion arrive with the next run.
+			a.Exec(t, `UPDATE assignments SET label = 'erased person', external_ref = NULL WHERE external_ref = 'crm-7'`)
+			a.Exec(t, `UPDATE assignments SET ended_at = '2026-01-01 09:00Z' WHERE label = 'Gym'`)
+			a.Exec(t, `DELETE FROM assignments WHERE label = 'Ana'`)
+			a.Exec(t, `UPDATE devices SET display_name = NULL`)
+			sync(3, 2)
+		})
+	}
+}
+
+// The lists are read when the copy has caught up, so that the assignments of all of its readings are there. Without an
+// answer, the old ones stay.
+func TestRunReadsListsLast(t *testing.T) {
+	t.Parallel()
+	k := kinds["sqlite"]
+	a := apitest.Start(t)
+	devices := a.AddDevices(t, 1)
+	a.AddReadings(t, devices, newYear, 10, time.Hour)
+	a.Exec(t, `INSERT INTO assignments (device_id, type, label, started_at) VALUES ($1, 'place', 'Gym', '2026-01-01Z')`, devices[0])
+	var requests []string
+	refuse := false
+	c := connect(t, a.Proxy(t, func(_ int64, w http.ResponseWriter, r *http.Request) bool {
+		requests = append(requests, r.URL.Path)
+		if refuse && r.URL.Path == "/v1/assignments" {
+			apitest.Fail(w, http.StatusForbidden, "insufficient_scope")
+			return true
+		}
+		return false
+	}), a.Key)
+	path := filepath.Join(t.TempDir(), "copy")
+	first, err := k.once(t, c, path, localcopy.Options{Parallel: 1})
+	require.NoError(t, err)
+	n := len(requests)
+	require.Equal(t, []string{"/v1/readings/changes", "/v1/devices", "/v1/assignments", "/v1/assignments"}, requests[n-4:])
+
+	refuse = true
+	a.Exec(t, `UPDATE assignments SET label = 'Hall'`)
+	a.Exec(t, `UPDATE devices SET display_name = 'Hall'`)
+	before := k.assignments(t, path)
+	notes := ""
+	second, err := k.once(t, c, path, localcopy.Options{Progress: func(s localcopy.Status) { notes += s.Note }})
+	require.NoError(t, err)
+	require.Contains(t, notes, "the lists of devices and assignments are not up to date: ")
+	require.Equal(t, before, k.assignments(t, path))
+	require.True(t, first.ListsAt.Equal(second.ListsAt))
 }
 
 // A first load that is interrupted after each part continues.

@@ -7,9 +7,12 @@
 //
 //	copy.go     Run: loads, then follows
 //	load.go     the first load, from CSV exports
+//	lists.go    the devices and assignments
 //	store.go    what a store must do
 //	sqlite/     a SQLite file
 //	parquet/    a directory of Parquet files
 //
-// Readings that the service deletes stay in the copy, because the feed does not report deletions.
+// Readings that the service deletes stay in the copy, because the feed does not report deletions. The devices and the
+// assignments are replaced as a whole: when the copy has caught up, after its readings, and then every hour. So deleted
+// ones leave the copy, and so do the names of people who were erased.
 package localcopy

@@ -18,17 +18,29 @@ import (
 	"roomsensor/client/export"
 )
 
-// maxDays is the widest window of daily aggregates (A1.2).
-const maxDays = 3660 * 24 * time.Hour
+// maxWindow is the widest window of daily aggregates (A1.2) and of assignments (A18.1).
+const maxWindow = 3660 * 24 * time.Hour
+
+// windows divides a period into windows that the service allows.
+func windows(from, to time.Time) iter.Seq2[time.Time, time.Time] {
+	return func(yield func(from, to time.Time) bool) {
+		for from.Before(to) {
+			end := from.Add(maxWindow)
+			if end.After(to) {
+				end = to
+			}
+			if !yield(from, end) {
+				return
+			}
+			from = end
+		}
+	}
+}
 
 // firstDay returns the start of the first day (UTC) with readings in a window, so that the first load has no empty
 // months. Without readings it returns the current time.
 func (c *copier) firstDay(ctx context.Context, from, to time.Time) (time.Time, error) {
-	for at := from; at.Before(to); at = at.Add(maxDays) {
-		end := to
-		if widest := at.Add(maxDays); widest.Before(to) {
-			end = widest
-		}
+	for at, end := range windows(from, to) {
 		days, err := c.client.ExportAggregatesCSV(ctx, client.AggregateExportQuery{AggregateQuery: client.AggregateQuery{
 			Window: client.Between(at, end), Interval: client.Daily, Metrics: []client.Metric{client.CO2PPM},
 		}})

@@ -46,6 +46,15 @@ type State struct {
 	Files []LoadedFile `json:"files,omitempty"`
 	// CaughtUpAt is when the last request began that found nothing more to read.
 	CaughtUpAt time.Time `json:"caught_up_at"`
+	// ListsAt is when the first request for the stored Lists began. It is zero before the first ones.
+	ListsAt time.Time `json:"lists_at,omitzero"`
+}
+
+// Lists are what a copy has beside the readings: all of what the service has.
+type Lists struct {
+	Devices []client.Device
+	// Assignments are those that overlap the period of the copy, each once.
+	Assignments []client.TeamAssignment
 }
 
 // LoadedFile is a file in the LoadDir of a store.
@@ -58,8 +67,8 @@ type LoadedFile struct {
 type Store interface {
 	// State returns the state; ok is false if the store is new.
 	State(ctx context.Context) (s State, ok bool, err error)
-	// SetDevices replaces the list of devices.
-	SetDevices(ctx context.Context, devices []client.Device) error
+	// SetLists replaces the lists and sets the state, all in one step or not at all.
+	SetLists(ctx context.Context, lists Lists, s State) error
 	// Import inserts or replaces rows of a period, in the order of time. If it is interrupted, it is repeated.
 	Import(ctx context.Context, rows iter.Seq2[Row, error]) error
 	// Commit inserts or replaces rows and sets the state, all in one step or not at all. Of two rows of the same bucket

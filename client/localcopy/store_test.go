@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"io/fs"
 	"iter"
 	"os"
 	"path/filepath"
@@ -26,18 +27,19 @@ import (
 
 // kind is a kind of store: how to open one, and how a user reads it.
 type kind struct {
-	open func(ctx context.Context, path string) (localcopy.Store, error)
-	read func(t require.TestingT, path string) []string
+	open        func(ctx context.Context, path string) (localcopy.Store, error)
+	read        func(t require.TestingT, path string) []string
+	assignments func(t require.TestingT, path string) []string
 }
 
 var kinds = map[string]kind{
 	"sqlite": {
 		func(ctx context.Context, path string) (localcopy.Store, error) { return sqlite.Open(ctx, path) },
-		copytest.SQLite,
+		copytest.SQLite, copytest.SQLiteAssignments,
 	},
 	"parquet": {
 		func(_ context.Context, path string) (localcopy.Store, error) { return parquet.Open(path) },
-		copytest.Parquet,
+		copytest.Parquet, copytest.ParquetAssignments,
 	},
 }
 
@@ -146,8 +148,8 @@ func TestStoreDevices(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "copy")
 		s, err := sqlite.Open(t.Context(), path)
 		require.NoError(t, err)
-		require.NoError(t, s.SetDevices(t.Context(), devices))
-		require.NoError(t, s.SetDevices(t.Context(), devices[:1]))
+		require.NoError(t, s.SetLists(t.Context(), localcopy.Lists{Devices: devices}, localcopy.State{}))
+		require.NoError(t, s.SetLists(t.Context(), localcopy.Lists{Devices: devices[:1]}, localcopy.State{}))
 		require.NoError(t, s.Close())
 		db, err := sql.Open("sqlite", path)
 		require.NoError(t, err)
@@ -162,7 +164,7 @@ func TestStoreDevices(t *testing.T) {
 		dir := t.TempDir()
 		s, err := parquet.Open(dir)
 		require.NoError(t, err)
-		require.NoError(t, s.SetDevices(t.Context(), devices))
+		require.NoError(t, s.SetLists(t.Context(), localcopy.Lists{Devices: devices}, localcopy.State{}))
 		require.NoError(t, s.Close())
 		type row struct {
 			DisplayName *string `parquet:"display_name,optional"`
@@ -173,6 +175,120 @@ func TestStoreDevices(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, []row{{new("Hall"), `{"floor":"2"}`, new(seen.UnixMicro())}, {nil, "{}", nil}}, rows)
 	})
+}
+
+// The assignments and the state are replaced in one step, and what was removed is in no file any more.
+func TestStoreAssignments(t *testing.T) {
+	t.Parallel()
+	started := newYear.Add(500 * time.Millisecond)
+	assignments := []client.TeamAssignment{
+		{AssignmentID: uuid.UUID{15: 1}, Type: client.AssignmentTypePlace, Label: "Gym", StartedAt: newYear},
+		{
+			AssignmentID: uuid.UUID{15: 2}, DeviceID: uuid.UUID{15: 9}, Type: client.AssignmentTypeAthlete, Label: "Kim Lee",
+			HomeOrTravel: client.HomeOrTravelTravel, StartedAt: started, EndedAt: new(newYear.Add(time.Hour)),
+			ExternalRef: new("crm-7"), DisplayName: new("Hall"),
+		},
+	}
+	for name, k := range kinds {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), "copy")
+			s, err := k.open(t.Context(), path)
+			require.NoError(t, err)
+			state := localcopy.State{Phase: localcopy.Following, Position: "x", ListsAt: newYear}
+			require.NoError(t, s.SetLists(t.Context(), localcopy.Lists{Assignments: assignments}, state))
+			got, _, err := s.State(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, state, got)
+			require.NoError(t, s.Close())
+			second := map[string]string{"sqlite": "01", "parquet": "00.5"}[name] // SQLite compares texts.
+			require.ElementsMatch(t, []string{
+				`2026-01-01T00:00:00Z - "00000000-0000-0000-0000-000000000001" "place" "Gym" "" - "00000000-0000-0000-0000-000000000000" -`,
+				"2026-01-01T00:00:" + second + `Z 2026-01-01T01:00:00Z "00000000-0000-0000-0000-000000000002" "athlete" "Kim Lee" ` +
+					`"travel" "crm-7" "00000000-0000-0000-0000-000000000009" "Hall"`,
+			}, k.assignments(t, path))
+
+			s, err = k.open(t.Context(), path)
+			require.NoError(t, err)
+			require.NoError(t, s.SetLists(t.Context(), localcopy.Lists{Assignments: assignments[:1]}, state))
+			require.NoError(t, s.Close())
+			require.Len(t, k.assignments(t, path), 1)
+			files := os.DirFS(filepath.Dir(path))
+			require.NoError(t, fs.WalkDir(files, ".", func(file string, e fs.DirEntry, err error) error {
+				if err != nil || !e.Type().IsRegular() {
+					return err
+				}
+				text, err := fs.ReadFile(files, file)
+				require.NotContains(t, string(text), "Kim Lee")
+				return err
+			}))
+		})
+	}
+}
+
+// Compared as texts in SQLite, an assignment holds the readings of [started_at, ended_at), also if a time has a fraction.
+func TestStoreComparesTimes(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "copy")
+	s, err := sqlite.Open(t.Context(), path)
+	require.NoError(t, err)
+	rows := make([]localcopy.Row, 4)
+	for i := range rows {
+		rows[i] = localcopy.Row{BucketAt: newYear.Add(time.Duration(i) * 5 * time.Minute)}
+	}
+	require.NoError(t, s.Commit(t.Context(), rows, localcopy.State{}))
+	for _, test := range []struct {
+		start, end time.Duration
+		held       int
+	}{
+		{0, 5 * time.Minute, 1},
+		{time.Microsecond, 5 * time.Minute, 0},
+		{time.Microsecond, 5*time.Minute + time.Microsecond, 1},
+		{5 * time.Minute, 10*time.Minute + 999_999*time.Microsecond, 2},
+		{5*time.Minute + 1, 10 * time.Minute, 0},
+	} {
+		require.NoError(t, s.SetLists(t.Context(), localcopy.Lists{Assignments: []client.TeamAssignment{
+			{StartedAt: newYear.Add(test.start), EndedAt: new(newYear.Add(test.end))},
+		}}, localcopy.State{}))
+		db := copytest.OpenSQLite(t, path)
+		var held int
+		require.NoError(t, db.QueryRowContext(t.Context(), `SELECT count(*) FROM readings, assignments
+			WHERE bucket_at >= started_at AND bucket_at < ended_at`).Scan(&held))
+		require.NoError(t, db.Close())
+		require.Equal(t, test.held, held, "%v", test)
+	}
+	require.NoError(t, s.Close())
+}
+
+// A copy of an older version gets the table of assignments, unless somebody has made one of that name.
+func TestStoreOfOlderVersion(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "copy")
+	open := func() error {
+		s, err := sqlite.Open(t.Context(), path)
+		if err != nil {
+			return err
+		}
+		return s.Close()
+	}
+	exec := func(statement string) {
+		db := copytest.OpenSQLite(t, path)
+		_, err := db.ExecContext(t.Context(), statement)
+		require.NoError(t, err)
+		require.NoError(t, db.Close())
+	}
+	require.NoError(t, open())
+	exec(`DROP TABLE assignments`)
+	require.NoError(t, open())
+	require.Empty(t, copytest.SQLiteAssignments(t, path))
+
+	exec(`DROP TABLE assignments; CREATE TABLE assignments (mine)`)
+	err := open()
+	require.ErrorIs(t, err, sqlite.ErrTableExists)
+	_, remedy, _ := strings.Cut(err.Error(), "Rename yours: ")
+	exec(remedy)
+	require.NoError(t, open())
+	exec(`INSERT INTO my_assignments VALUES (1)`)
 }
 
 // A database of another program stays as it is.

@@ -31,9 +31,11 @@ func (*syncCmd) Help() string {
 		`readings and corrections arrive too. Changes and the position after them are stored in one step, so that the ` +
 		`copy is exact whenever the command ends, also by a power failure: run it again to continue.
 
-SQLite has the tables readings, devices and sync_state, and a transaction for each page of changes. A Parquet ` +
-		`directory has current/readings/YYYY-MM.parquet and current/devices.parquet; every 5 minutes, changed months ` +
-		`are replaced all at once.
+The copy also has the devices and assignments, which are replaced when it has caught up, and then every hour.
+
+SQLite has the tables readings, devices, assignments and sync_state, and a transaction for each page of changes. A ` +
+		`Parquet directory has current/readings/YYYY-MM.parquet, current/devices.parquet and ` +
+		`current/assignments.parquet; every 5 minutes, changed months are replaced all at once.
 
 DuckDB reads both, and this program cannot write DuckDB's own files, because its engine needs C:
   duckdb -c "ATTACH 'readings.db' AS rooms (TYPE sqlite); SELECT count(*) FROM rooms.readings"

@@ -39,13 +39,19 @@ func Line(device string, at, ingested time.Time, metrics ...*float64) string {
 	return strings.Join(append(cells, ingested.UTC().Format(time.RFC3339Nano)), " ")
 }
 
-// SQLite returns the readings of a SQLite file.
-func SQLite(t require.TestingT, path string) (lines []string) {
+// OpenSQLite opens a SQLite file.
+func OpenSQLite(t require.TestingT, path string) *sql.DB {
 	absolute, err := filepath.Abs(path)
 	require.NoError(t, err)
 	name := url.URL{Scheme: "file", Path: absolute} // A path may have characters that have a meaning for the driver.
 	db, err := sql.Open("sqlite", name.String())
 	require.NoError(t, err)
+	return db
+}
+
+// SQLite returns the readings of a SQLite file.
+func SQLite(t require.TestingT, path string) (lines []string) {
+	db := OpenSQLite(t, path)
 	defer func() { require.NoError(t, db.Close()) }()
 	rows, err := db.QueryContext(context.Background(), `
 		SELECT device_id, bucket_at, ingested_at, co2_ppm, temp_c, humidity_pct, lux, spl_db FROM readings`)

@@ -14,16 +14,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"roomsensor/internal/retry"
+	"roomsensor/test/conformance"
 	"roomsensor/test/copytest"
 )
 
 // syncKills is how often the command is killed.
 const syncKills = 12
 
-// TestSyncCommand keeps copies while readings change, the command is killed at random moments, and the API is killed
-// once. In the end, each copy equals the table.
+// TestSyncCommand keeps copies while readings and assignments change, the command is killed at random moments, and the
+// API is killed once. In the end, each copy equals the tables.
 func TestSyncCommand(t *testing.T) {
 	t.Parallel()
+	conformance.Covers(t, "A24.1", "A24.2")
 	e := newEnv(t)
 	api := e.start("api")
 	for _, unit := range []string{"dev:1", "dev:2", "dev:3"} {
@@ -46,6 +48,13 @@ func TestSyncCommand(t *testing.T) {
 				SELECT id, timestamptz '2025-01-01T00:00:00Z' + (i * 37 + $2) * INTERVAL '5 minutes', $2, 7
 				FROM devices, generate_series(0, 199) i WHERE team_id = $1
 				ON CONFLICT (device_id, bucket_at) DO UPDATE SET co2_ppm = excluded.co2_ppm, ingested_at = now()`, e.team, n)
+			if err == nil {
+				_, err = e.sql.Exec(t.Context(), `WITH old AS (DELETE FROM assignments WHERE label = 'Athlete ' || $2::int - 40),
+					moved AS (UPDATE assignments SET label = label || '*' WHERE label = 'Athlete ' || $2::int - 20)
+					INSERT INTO assignments (device_id, type, label, started_at, ended_at)
+					SELECT id, 'athlete', 'Athlete ' || $2::int, at, at + INTERVAL '1 hour'
+					FROM devices, (SELECT timestamptz '2025-01-01T00:00:00Z' + $2 * INTERVAL '1 hour' AS at) WHERE team_id = $1`, e.team, n)
+			}
 			if err != nil && t.Context().Err() == nil {
 				t.Error(err)
 				return
@@ -57,7 +66,12 @@ func TestSyncCommand(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	copies := map[string]func(require.TestingT, string) []string{
-		filepath.Join(t.TempDir(), "copy.db"): copytest.SQLite, t.TempDir(): copytest.Parquet,
+		filepath.Join(t.TempDir(), "copy.db"): func(t require.TestingT, path string) []string {
+			return append(copytest.SQLite(t, path), copytest.SQLiteAssignments(t, path)...)
+		},
+		t.TempDir(): func(t require.TestingT, path string) []string {
+			return append(copytest.Parquet(t, path), copytest.ParquetAssignments(t, path)...)
+		},
 	}
 	random := rand.New(rand.NewPCG(seed, 0))
 	for path := range copies {
@@ -96,10 +110,11 @@ func (e *env) killSync(api *server, path string, after time.Duration) {
 	require.ErrorAs(e.t, command.Wait(), new(*exec.ExitError))
 }
 
-// awaitCopy runs the command until the copy equals the table: changes are visible a little after they are committed.
+// awaitCopy runs the command until the copy equals the tables: changes are visible a little after they are committed.
 func (e *env) awaitCopy(api *server, path string, read func(require.TestingT, string) []string) {
 	e.t.Helper()
-	want := copytest.Table(e.t, e.sql, uuid.MustParse(e.team))
+	team := uuid.MustParse(e.team)
+	want := append(copytest.Table(e.t, e.sql, team), copytest.Assignments(e.t, e.sql, team, time.Time{})...)
 	ctx, cancel := context.WithTimeout(e.t.Context(), patience)
 	defer cancel()
 	var got []string

@@ -2,6 +2,7 @@
 //
 //	DIR/current/readings/2026-11.parquet   the readings of a month (UTC), by bucket_at and device_id
 //	DIR/current/devices.parquet            the devices
+//	DIR/current/assignments.parquet        the assignments
 //	DIR/current/state.json                 how far the copy is
 //
 // current is a symbolic link. Each commit writes a new directory, in which unchanged files are hard links, and then
@@ -44,6 +45,7 @@ const (
 	generationStart = ".generation-"
 	stateName       = "state.json"
 	devicesName     = "devices.parquet"
+	assignmentsName = "assignments.parquet"
 	readingsName    = "readings"
 	monthLayout     = "2006-01"
 )
@@ -55,6 +57,19 @@ type device struct {
 	DisplayName *string `parquet:"display_name,optional"`
 	Metadata    string  `parquet:"metadata"` // JSON
 	LastSeenAt  *int64  `parquet:"last_seen_at,optional,timestamp(microsecond)"`
+}
+
+// assignment is a row of the file of assignments.
+type assignment struct {
+	AssignmentID string  `parquet:"assignment_id"`
+	Type         string  `parquet:"type"`
+	Label        string  `parquet:"label"`
+	HomeOrTravel string  `parquet:"home_or_travel"`
+	StartedAt    int64   `parquet:"started_at,timestamp(microsecond)"`
+	EndedAt      *int64  `parquet:"ended_at,optional,timestamp(microsecond)"`
+	ExternalRef  *string `parquet:"external_ref,optional"`
+	DeviceID     string  `parquet:"device_id"`
+	DisplayName  *string `parquet:"display_name,optional"`
 }
 
 // Store is a directory.
@@ -202,30 +217,57 @@ func (s *Store) Import(ctx context.Context, rows iter.Seq2[localcopy.Row, error]
 	return s.replace(func(next string) error { return s.writeMonth(ctx, next, month, records) })
 }
 
-// SetDevices writes the list of devices.
-func (s *Store) SetDevices(_ context.Context, devices []client.Device) error {
+// SetLists writes the files of the lists, and the state.
+func (s *Store) SetLists(_ context.Context, lists localcopy.Lists, state localcopy.State) error {
+	devices, err := devicesOf(lists.Devices)
+	if err != nil {
+		return err
+	}
+	assignments := make([]assignment, len(lists.Assignments))
+	for i, a := range lists.Assignments {
+		assignments[i] = assignment{
+			AssignmentID: a.AssignmentID.String(), Type: string(a.Type), Label: a.Label, HomeOrTravel: string(a.HomeOrTravel),
+			StartedAt: a.StartedAt.UnixMicro(), EndedAt: microseconds(a.EndedAt), ExternalRef: a.ExternalRef,
+			DeviceID: a.DeviceID.String(), DisplayName: a.DisplayName,
+		}
+	}
+	return s.replace(func(next string) error {
+		return errors.Join(writeList(filepath.Join(next, devicesName), devices),
+			writeList(filepath.Join(next, assignmentsName), assignments), writeState(next, state))
+	})
+}
+
+func devicesOf(devices []client.Device) ([]device, error) {
 	rows := make([]device, len(devices))
 	for i, d := range devices {
 		metadata, err := json.Marshal(localcopy.Tags(d))
 		if err != nil {
-			return fmt.Errorf("encoding metadata: %w", err)
+			return nil, fmt.Errorf("encoding metadata: %w", err)
 		}
 		rows[i] = device{
 			DeviceID: d.DeviceID.String(), HardwareID: d.HardwareID, DisplayName: d.DisplayName, Metadata: string(metadata),
-		}
-		if d.LastSeenAt != nil {
-			rows[i].LastSeenAt = new(d.LastSeenAt.UnixMicro())
+			LastSeenAt: microseconds(d.LastSeenAt),
 		}
 	}
-	return s.replace(func(next string) error {
-		file, err := create(filepath.Join(next, devicesName))
-		if err != nil {
-			return err
-		}
-		w := parquet.NewGenericWriter[device](file, parquet.Compression(&parquet.Zstd))
-		_, err = w.Write(rows)
-		return errors.Join(err, w.Close(), file.Sync(), file.Close())
-	})
+	return rows, nil
+}
+
+func microseconds(at *time.Time) *int64 {
+	if at == nil {
+		return nil
+	}
+	return new(at.UnixMicro())
+}
+
+// writeList writes a file, and waits until it is on disk.
+func writeList[T any](path string, rows []T) error {
+	file, err := create(path)
+	if err != nil {
+		return err
+	}
+	w := parquet.NewGenericWriter[T](file, parquet.Compression(&parquet.Zstd))
+	_, err = w.Write(rows)
+	return errors.Join(err, w.Close(), file.Sync(), file.Close())
 }
 
 // replace makes a new generation the current one. It has the files that write creates, and the others of the last one.

@@ -4,9 +4,11 @@
 //
 //	readings     device_id, bucket_at, the five metrics, ingested_at; primary key (device_id, bucket_at)
 //	devices      device_id, hardware_id, display_name, metadata (JSON), last_seen_at
+//	assignments  assignment_id, type, label, home_or_travel, started_at, ended_at, external_ref, device_id, display_name
 //	sync_state   one row: how far the copy is
 //
-// Times are texts such as 2026-11-20T09:50:00Z, which sort like the times and which SQLite's date functions read.
+// Times are texts such as 2026-11-20T09:50:00Z, which SQLite's date functions read. The times of assignments are
+// rounded up to whole seconds, so that they and bucket_at sort like the times.
 package sqlite
 
 import (
@@ -25,7 +27,6 @@ import (
 
 	_ "modernc.org/sqlite" // The driver.
 
-	"roomsensor/client"
 	"roomsensor/client/internal/filelock"
 	"roomsensor/client/localcopy"
 )
@@ -54,6 +55,20 @@ CREATE TABLE sync_state (
 	state    TEXT NOT NULL
 );`
 
+// assignmentsSchema is created by itself too: copies of older versions do not have this table.
+const assignmentsSchema = `
+CREATE TABLE assignments (
+	assignment_id  TEXT NOT NULL PRIMARY KEY,
+	type           TEXT NOT NULL,
+	label          TEXT NOT NULL,
+	home_or_travel TEXT NOT NULL,
+	started_at     TEXT NOT NULL,
+	ended_at       TEXT,
+	external_ref   TEXT,
+	device_id      TEXT NOT NULL,
+	display_name   TEXT
+) WITHOUT ROWID`
+
 const (
 	// countTables counts what a file contains, and the tables of a copy among it. The file may have more than those.
 	countTables = `
@@ -69,8 +84,16 @@ ON CONFLICT (device_id, bucket_at) DO UPDATE SET co2_ppm = excluded.co2_ppm, tem
 	ingested_at = excluded.ingested_at`
 	insertDevice = `
 INSERT INTO devices (device_id, hardware_id, display_name, metadata, last_seen_at) VALUES (?, ?, ?, ?, ?)`
+	insertAssignment = `
+INSERT INTO assignments (assignment_id, type, label, home_or_travel, started_at, ended_at, external_ref, device_id,
+	display_name)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`
 	upsertState = `
 INSERT INTO sync_state (only_row, state) VALUES (1, ?) ON CONFLICT (only_row) DO UPDATE SET state = excluded.state`
+
+	// assignmentColumns is empty if there is no such table.
+	assignmentColumns = `SELECT coalesce(group_concat(name), '') FROM pragma_table_info('assignments')`
+	ourColumns        = "assignment_id,type,label,home_or_travel,started_at,ended_at,external_ref,device_id,display_name"
 
 	// importRows is the number of rows of one transaction of an import.
 	importRows = 50_000
@@ -85,6 +108,10 @@ type Store struct {
 
 // ErrForeign is what Open returns for a database of another program, which it leaves as it is.
 var ErrForeign = errors.New("the file is a database of another program. Give the name of a new file")
+
+// ErrTableExists is what Open returns for a copy to which somebody has added a table assignments, which stays as it is.
+var ErrTableExists = errors.New("the file has a table assignments that is not from this program, which now writes a " +
+	"table of that name. Rename yours: ALTER TABLE assignments RENAME TO my_assignments")
 
 // Open opens a file, or creates it. One program at a time may write it.
 func Open(ctx context.Context, path string) (*Store, error) {
@@ -117,13 +144,29 @@ func (s *Store) open(ctx context.Context) error {
 		return err //nolint:wrapcheck // Open wraps it.
 	}
 	isNew, err := s.isNew(ctx) // Again: the last holder of the lock may have created the tables since.
-	if err != nil || !isNew {
+	if err != nil {
 		return err
 	}
-	return s.transaction(ctx, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, schema)
-		return err //nolint:wrapcheck // The transaction wraps it.
-	})
+	return s.transaction(ctx, func(tx *sql.Tx) error { return createTables(ctx, tx, isNew) })
+}
+
+// createTables creates the tables of a copy, or those that a copy of an older version lacks.
+func createTables(ctx context.Context, tx *sql.Tx, isNew bool) error {
+	if isNew {
+		if _, err := tx.ExecContext(ctx, schema); err != nil {
+			return err //nolint:wrapcheck // The transaction wraps it.
+		}
+	}
+	var columns string
+	err := tx.QueryRowContext(ctx, assignmentColumns).Scan(&columns)
+	switch {
+	case err != nil:
+	case columns == "":
+		_, err = tx.ExecContext(ctx, assignmentsSchema)
+	case columns != ourColumns:
+		err = ErrTableExists
+	}
+	return err
 }
 
 // uri returns the name of a file for SQLite, in which no character of the path has a meaning. SQLite takes what follows
@@ -134,7 +177,8 @@ func uri(path string) (string, error) {
 		return "", err //nolint:wrapcheck // It names the working directory.
 	}
 	name := url.URL{Scheme: "file", Path: "/" + strings.TrimPrefix(filepath.ToSlash(path), "/"), RawQuery: url.Values{
-		"_pragma": {"busy_timeout(30000)", "synchronous(NORMAL)", "cache_size(-65536)"}, // 64 MiB
+		// 64 MiB of cache. What is deleted is overwritten: it can be the name of a person who was erased.
+		"_pragma": {"busy_timeout(30000)", "synchronous(NORMAL)", "cache_size(-65536)", "secure_delete(ON)"},
 		"_txlock": {"immediate"},
 	}.Encode()}
 	return name.String(), nil
@@ -192,12 +236,16 @@ func (s *Store) Commit(ctx context.Context, rows []localcopy.Row, state localcop
 		if err := write(ctx, tx, rows); err != nil {
 			return err
 		}
-		text, err := json.Marshal(state)
-		if err == nil {
-			_, err = tx.ExecContext(ctx, upsertState, string(text))
-		}
-		return err //nolint:wrapcheck // The transaction wraps it.
+		return writeState(ctx, tx, state)
 	})
+}
+
+func writeState(ctx context.Context, tx *sql.Tx, state localcopy.State) error {
+	text, err := json.Marshal(state)
+	if err == nil {
+		_, err = tx.ExecContext(ctx, upsertState, string(text))
+	}
+	return err //nolint:wrapcheck // The transaction wraps it.
 }
 
 // Import writes rows in transactions of importRows, in the order of the primary key: in that of their time, each row
@@ -224,30 +272,43 @@ func (s *Store) Import(ctx context.Context, rows iter.Seq2[localcopy.Row, error]
 	return flush()
 }
 
-// SetDevices replaces the list of devices.
-func (s *Store) SetDevices(ctx context.Context, devices []client.Device) error {
+// SetLists replaces the lists and the state in one transaction.
+func (s *Store) SetLists(ctx context.Context, lists localcopy.Lists, state localcopy.State) error {
 	return s.transaction(ctx, func(tx *sql.Tx) error {
-		if _, err := tx.ExecContext(ctx, `DELETE FROM devices`); err != nil {
+		if _, err := tx.ExecContext(ctx, `DELETE FROM devices; DELETE FROM assignments`); err != nil {
 			return err //nolint:wrapcheck // The transaction wraps it.
 		}
-		for i := range devices {
-			d := &devices[i]
+		for i := range lists.Devices {
+			d := &lists.Devices[i]
 			metadata, err := json.Marshal(localcopy.Tags(*d))
 			if err != nil {
 				return err //nolint:wrapcheck // The transaction wraps it.
 			}
-			var seen *string
-			if d.LastSeenAt != nil {
-				seen = new(formatTime(*d.LastSeenAt))
-			}
-			_, err = tx.ExecContext(ctx, insertDevice, d.DeviceID.String(), d.HardwareID, d.DisplayName, string(metadata), seen)
+			_, err = tx.ExecContext(ctx, insertDevice,
+				d.DeviceID.String(), d.HardwareID, d.DisplayName, string(metadata), optionalTime(d.LastSeenAt))
 			if err != nil {
 				return err //nolint:wrapcheck // The transaction wraps it.
 			}
 		}
-		return nil
+		for i := range lists.Assignments {
+			a := &lists.Assignments[i]
+			started, ended := wholeSecond(a.StartedAt), a.EndedAt
+			if ended != nil {
+				ended = new(wholeSecond(*ended))
+			}
+			_, err := tx.ExecContext(ctx, insertAssignment, a.AssignmentID.String(), string(a.Type), a.Label,
+				string(a.HomeOrTravel), formatTime(started), optionalTime(ended), a.ExternalRef, a.DeviceID.String(), a.DisplayName)
+			if err != nil {
+				return err //nolint:wrapcheck // The transaction wraps it.
+			}
+		}
+		return writeState(ctx, tx, state)
 	})
 }
+
+// wholeSecond rounds a time up. As a text, 10:00:00Z is not before 10:00:00.5Z, because a point sorts before a Z. A
+// bucket begins at a whole second, so that it is before the rounded time exactly if it is before the time itself.
+func wholeSecond(at time.Time) time.Time { return at.Add(time.Second - 1).Truncate(time.Second) }
 
 // transaction calls do in a transaction, which it commits unless do fails.
 func (s *Store) transaction(ctx context.Context, do func(tx *sql.Tx) error) error {
@@ -289,4 +350,11 @@ func write(ctx context.Context, tx *sql.Tx, rows []localcopy.Row) error {
 func formatTime(at time.Time) string {
 	text := at.UTC().Format("2006-01-02T15:04:05.000000")
 	return strings.TrimRight(strings.TrimRight(text, "0"), ".") + "Z"
+}
+
+func optionalTime(at *time.Time) *string {
+	if at == nil {
+		return nil
+	}
+	return new(formatTime(*at))
 }
