@@ -37,6 +37,8 @@ type ChangeQuery struct {
 	PageSize int
 	// UntilCaughtUp ends the feed when it has returned every change that is visible. Otherwise it ends with its context.
 	UntilCaughtUp bool
+	// GiveUp ends the feed with an error if the service does not answer, as WithMaxAttempts and WithMaxWait say.
+	GiveUp bool
 }
 
 // Changes is a page of the change feed.
@@ -52,7 +54,8 @@ type Changes struct {
 
 // Follow returns the readings that are inserted or changed after a position, page by page, as soon as they are visible.
 // It waits for changes, and sends a request again for as long as the service cannot answer, whatever WithMaxAttempts
-// and WithMaxWait say. It ends with the error of its context, or with one that no repetition can fix.
+// and WithMaxWait say, unless GiveUp is set. It ends with the error of its context, or with one that no repetition can
+// fix.
 //
 // To keep an exact copy, write the readings of a page and its Position in one transaction, each reading by its device
 // and its BucketAt, and continue with the Position that is stored. A page is returned again if the program ends before
@@ -66,7 +69,7 @@ func (c *Client) Follow(ctx context.Context, q ChangeQuery, position Position) i
 		for position := position; ; {
 			sent := time.Now()
 			r := get("/readings/changes", q.values(position))
-			r.timeout, r.patient = changesWait+attemptTimeout, true
+			r.timeout, r.patient = changesWait+attemptTimeout, !q.GiveUp
 			page, err := fetch[Changes](ctx, c, r)
 			if err != nil {
 				yield(Changes{}, err)

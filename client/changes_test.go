@@ -113,4 +113,9 @@ func TestFollowWaits(t *testing.T) {
 	}
 	require.Equal(t, 1, long, "a follower waits for the rate limit")
 	require.LessOrEqual(t, (*pauses)[0], 2*time.Second, "the least time between two requests of a feed that caught up")
+
+	c, _ = newClient(t, s, &faults{fault: []func(*http.Response) (*http.Response, error){broken}}, client.WithMaxAttempts(1))
+	for _, err := range c.Follow(t.Context(), client.ChangeQuery{GiveUp: true}, "") {
+		require.ErrorIs(t, err, errBroken)
+	}
 }

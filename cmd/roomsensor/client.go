@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"iter"
 	"maps"
 	"net/http"
 	"net/url"
@@ -19,11 +18,9 @@ import (
 	"roomsensor/client"
 	"roomsensor/internal/cli"
 	"roomsensor/internal/config"
-	"roomsensor/internal/csvenc"
 	"roomsensor/internal/httpedge"
 	"roomsensor/internal/process"
 	"roomsensor/internal/roomsensor"
-	"roomsensor/internal/table"
 )
 
 const (
@@ -152,68 +149,36 @@ func (w *window) query() (client.Window, error) {
 	return q, nil
 }
 
+// listed is the flag that selects devices by their ids and names.
+type listed struct {
+	Devices []string `help:"Ids of devices, separated by commas, or the name of one device; can be repeated. Without it, all devices." placeholder:"DEVICE" sep:"none"`
+}
+
+// findDevices returns the ids of the named devices.
+func (l listed) findDevices(ctx context.Context, api *client.Client) (devices []uuid.UUID, err error) {
+	for _, text := range l.Devices {
+		var ids []uuid.UUID
+		for piece := range strings.SplitSeq(text, ",") {
+			var device id
+			if device.UnmarshalText([]byte(piece)) == nil {
+				ids = append(ids, uuid.UUID(device))
+			}
+		}
+		if len(ids) != strings.Count(text, ",")+1 { // A name, which may contain commas.
+			device, err := findDevice(ctx, api, text)
+			if err != nil {
+				return nil, err
+			}
+			ids = []uuid.UUID{device}
+		}
+		devices = append(devices, ids...)
+	}
+	return devices, nil
+}
+
 // tagged is the flag that selects devices by their metadata.
 type tagged struct {
 	Metadata []tag `help:"Only devices with this metadata entry; can be repeated." placeholder:"KEY=VALUE" sep:"none"`
-}
-
-// listFormat is the flag of every command that prints a list of the API.
-type listFormat struct {
-	Output string `default:"auto" enum:"auto,table,json,csv" help:"Format of the result: table, json or csv; auto is a table on a terminal and JSON elsewhere." placeholder:"FORMAT"`
-}
-
-// printList prints a list of the API: in full as JSON and CSV, and as a table of the columns that row returns.
-func printList[T, R any](t *cli.Terminal, f listFormat, items iter.Seq2[T, error], row func(T) R) error {
-	switch {
-	case f.Output == "csv":
-		return printCSV(t, items)
-	case f.Output == "json", f.Output == "auto" && !t.Shows:
-		list := apiList[T]{Data: []T{}}
-		for item, err := range items {
-			if err != nil {
-				return err
-			}
-			list.Data = append(list.Data, item)
-		}
-		return cli.PrintJSON(t.Stdout, list)
-	}
-	var list apiList[R]
-	for item, err := range items {
-		if err != nil {
-			return err
-		}
-		list.Data = append(list.Data, row(item))
-	}
-	return table.Write(t.Stdout, list)
-}
-
-// apiList is a list in the form in which all commands print one.
-type apiList[T any] struct {
-	Data []T `json:"data"`
-}
-
-func printCSV[T any](t *cli.Terminal, items iter.Seq2[T, error]) error {
-	var csv *table.CSV
-	for item, err := range items {
-		if err != nil {
-			return err
-		}
-		if csv == nil { // An error before the first item leaves the output empty.
-			if csv, err = table.NewCSV[T](t.Stdout, csvenc.Guard); err != nil {
-				return err
-			}
-		}
-		if err := csv.Write(item); err != nil {
-			return err
-		}
-	}
-	if csv == nil {
-		var err error
-		if csv, err = table.NewCSV[T](t.Stdout, csvenc.Guard); err != nil {
-			return err
-		}
-	}
-	return csv.Flush()
 }
 
 // metricNames checks the names of metrics.

@@ -148,6 +148,10 @@ var examples = map[string][]string{
 		"get readings 'Weight room' --last 7d --output csv >readings.csv",
 		"get readings 6fa459ea-ee8a-4ca4-894e-db77e160355e --from 2026-01-01T00:00:00Z --to 2026-02-01T00:00:00Z",
 	},
+	"get changes": {
+		"get changes --since 2026-01-31", "get changes --follow --devices 'Weight room' >>changes.jsonl",
+		"get changes --since AY3_p5w0VSDJQie2vQphXUA67KJW7Osj8CJZbmFE1f6WpRTlkuTgK03dB295kq80mOc1YXus4r4n",
+	},
 	"get assignments": {"get assignments", "get assignments --last 365d --external-ref crm-7 --output csv"},
 	"get nights": {
 		"get nights", "get nights --from-night 2026-01-01 --external-ref crm-7", "get nights --night 2026-01-31 --output csv",

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
-
 	"roomsensor/client"
 	"roomsensor/client/export"
 	"roomsensor/internal/cli"
@@ -26,11 +24,11 @@ type exportCmds struct {
 
 type exportCmd struct {
 	config.Client
+	listed
+	tagged
 	From      *cli.Edge    `help:"Start of the period, a UTC time or date. --from or --last is required." implied:"none" placeholder:"TIME"`
 	To        *cli.Edge    `help:"End of the period, which is not part of it." implied:"now" placeholder:"TIME"`
 	Last      *cli.Period  `help:"Length of the period up to now, such as 24h, 90d or 730d." implied:"none" placeholder:"DURATION"`
-	Devices   []string     `help:"Ids of devices, separated by commas, or the name of one device; can be repeated. Without it, all devices." placeholder:"DEVICE" sep:"none"`
-	Metadata  []tag        `help:"Only devices with this metadata entry; can be repeated." placeholder:"KEY=VALUE" sep:"none"`
 	Reference string       `help:"Only assignments with this external_ref, such as those of an athlete, each in its own time." name:"external-ref" placeholder:"REF"`
 	Metrics   []string     `help:"Only these metrics, separated by commas." placeholder:"METRIC"`
 	Shape     string       `default:"long" enum:"long,wide" help:"Shape of a CSV: long has a row per reading, wide a row per time with columns for each device." placeholder:"SHAPE"`
@@ -102,11 +100,11 @@ func (c *exportCmd) Run(ctx context.Context, t *cli.Terminal) error {
 func (c *exportCmd) export(
 	ctx context.Context, t *cli.Terminal, api *client.Client, request export.Request, output string,
 ) (*export.Result, error) {
-	show := &exportProgress{progress: newProgress(t.Stderr, t.Watches, "export"), began: time.Now()}
+	show := &exportProgress{Progress: t.NewProgress("export"), began: time.Now()}
 	result, err := export.Run(ctx, api, request, export.Options{
 		Output: output, Overwrite: c.Overwrite, Restart: c.Restart, Parallel: c.Parallel, Progress: show.update,
 	})
-	show.end()
+	show.End()
 	if err != nil {
 		return nil, c.explain(ctx, show, err)
 	}
@@ -199,28 +197,6 @@ func (c *exportCmd) format() export.Format {
 	return ""
 }
 
-// findDevices returns the ids of the named devices.
-func (c *exportCmd) findDevices(ctx context.Context, api *client.Client) (devices []uuid.UUID, err error) {
-	for _, text := range c.Devices {
-		var ids []uuid.UUID
-		for piece := range strings.SplitSeq(text, ",") {
-			var device id
-			if device.UnmarshalText([]byte(piece)) == nil {
-				ids = append(ids, uuid.UUID(device))
-			}
-		}
-		if len(ids) != strings.Count(text, ",")+1 { // A name, which may contain commas.
-			device, err := findDevice(ctx, api, text)
-			if err != nil {
-				return nil, err
-			}
-			ids = []uuid.UUID{device}
-		}
-		devices = append(devices, ids...)
-	}
-	return devices, nil
-}
-
 // explain returns the error of an export as a person sees it.
 func (c *exportCmd) explain(ctx context.Context, show *exportProgress, err error) error {
 	if refusal := refused(err); refusal != err { //nolint:errorlint // It is another one.
@@ -254,7 +230,7 @@ var optionFlags = strings.NewReplacer(
 
 // exportProgress shows the progress of an export.
 type exportProgress struct {
-	*progress
+	*cli.Progress
 	began  time.Time
 	before float64 // fraction that earlier runs did
 	first  bool
@@ -269,15 +245,15 @@ func (p *exportProgress) update(s export.Status) {
 		if s.Resumed {
 			text = fmt.Sprintf("continuing %s with %d of %d parts", text, s.Done, s.Parts)
 		}
-		p.line(text)
+		p.Line(text)
 	}
 	p.last = s
 	if s.Problem != nil {
-		p.line(fmt.Sprintf("trying again: %v", s.Problem))
+		p.Line(fmt.Sprintf("trying again: %v", s.Problem))
 	}
-	p.progress.update(func() string {
+	p.Update(func() string {
 		return fmt.Sprintf("%d of %d parts, %d readings, %.0f %%%s", s.Done, s.Parts, s.Rows, 100*s.Fraction,
-			remaining(p.now().Sub(p.began), p.before, s.Fraction))
+			cli.Remaining(time.Since(p.began), p.before, s.Fraction))
 	})
 }
 

@@ -15,6 +15,7 @@ type getCmd struct {
 	Devices     getDevicesCmd     `cmd:"" help:"List the devices of the key's team."`
 	Current     getCurrentCmd     `cmd:"" help:"Show the newest reading of each device."`
 	Readings    getReadingsCmd    `cmd:"" help:"List the readings of a device, newest first."`
+	Changes     getChangesCmd     `cmd:"" help:"Print the readings that were inserted or changed, also late ones, and optionally wait for more."`
 	Assignments getAssignmentsCmd `cmd:"" help:"List the assignments of all devices that overlap a period, newest first; without a period, those that are open."`
 
 	Nights getNightsCmd `cmd:"" help:"List the nights of assignments with the verdict on the air, newest first, and in a night the worst first."`
@@ -38,7 +39,7 @@ func get(ctx context.Context, t *cli.Terminal, c config.Client, do func(api *cli
 type getDevicesCmd struct {
 	config.Client
 	tagged
-	listFormat
+	cli.ListFormat
 }
 
 // deviceRow is a device in a table.
@@ -60,7 +61,7 @@ func (c *getDevicesCmd) Run(ctx context.Context, t *cli.Terminal) error {
 	}
 	return get(ctx, t, c.Client, func(api *client.Client) error {
 		devices := api.Devices(ctx, client.DeviceQuery{Metadata: tags})
-		return printList(t, c.listFormat, devices, func(d client.Device) deviceRow {
+		return cli.PrintList(t, c.ListFormat, devices, func(d client.Device) deviceRow {
 			return deviceRow{
 				d.DeviceID, d.DisplayName, d.HardwareID, d.Status, d.LastSeenAt, label(d.ActiveAssignment), d.Metadata,
 			}
@@ -78,7 +79,7 @@ func label(a *client.ActiveAssignment) string {
 type getCurrentCmd struct {
 	config.Client
 	tagged
-	listFormat
+	cli.ListFormat
 }
 
 // currentRow is a device with its newest reading in a table.
@@ -102,7 +103,7 @@ func (c *getCurrentCmd) Run(ctx context.Context, t *cli.Terminal) error {
 	}
 	return get(ctx, t, c.Client, func(api *client.Client) error {
 		current := api.CurrentDevices(ctx, client.DeviceQuery{Metadata: tags})
-		return printList(t, c.listFormat, current, func(d client.CurrentDevice) currentRow {
+		return cli.PrintList(t, c.ListFormat, current, func(d client.CurrentDevice) currentRow {
 			row := currentRow{DeviceID: d.DeviceID, DisplayName: d.DisplayName, Status: d.Status}
 			if r := d.Latest; r != nil {
 				row.BucketAt = &r.BucketAt
@@ -122,7 +123,7 @@ type ofClientDevice struct {
 type getReadingsCmd struct {
 	ofClientDevice
 	window
-	listFormat
+	cli.ListFormat
 	Assignment *id `help:"Only readings of this assignment; without a period, all of them." implied:"any" placeholder:"ID"`
 }
 
@@ -141,7 +142,7 @@ func (c *getReadingsCmd) Run(ctx context.Context, t *cli.Terminal) error {
 			return err
 		}
 		readings := api.Readings(ctx, device, client.ReadingQuery{Window: query})
-		return printList(t, c.listFormat, readings, func(r client.Reading) client.Reading { return r })
+		return cli.PrintList(t, c.ListFormat, readings, func(r client.Reading) client.Reading { return r })
 	})
 }
 
@@ -150,7 +151,7 @@ type getAssignmentsCmd struct {
 	window
 	referenced
 	tagged
-	listFormat
+	cli.ListFormat
 	Label string `help:"Only assignments with this label." implied:"any" placeholder:"LABEL"`
 	Type  string `default:"" enum:",place,athlete" help:"Only assignments of places or of athletes." implied:"both" placeholder:"TYPE"`
 }
@@ -181,7 +182,7 @@ func (c *getAssignmentsCmd) Run(ctx context.Context, t *cli.Terminal) error {
 		return err
 	}
 	return get(ctx, t, c.Client, func(api *client.Client) error {
-		return printList(t, c.listFormat, api.TeamAssignments(ctx, query), func(a client.TeamAssignment) assignmentRow {
+		return cli.PrintList(t, c.ListFormat, api.TeamAssignments(ctx, query), func(a client.TeamAssignment) assignmentRow {
 			return assignmentRow{a.Label, a.ExternalRef, a.Type, a.DisplayName, a.StartedAt, a.EndedAt}
 		})
 	})
@@ -191,7 +192,7 @@ type getNightsCmd struct {
 	config.Client
 	referenced
 	tagged
-	listFormat
+	cli.ListFormat
 	Night     *date `help:"Date on which the night begins, in the time zone of the team." implied:"the last night" placeholder:"DATE"`
 	FromNight *date `help:"First of several nights, at most 92." implied:"that of --night" placeholder:"DATE"`
 	ToNight   *date `help:"Last of several nights." implied:"the last night" placeholder:"DATE"`
@@ -238,7 +239,7 @@ func (c *getNightsCmd) Run(ctx context.Context, t *cli.Terminal) error {
 		return err
 	}
 	return get(ctx, t, c.Client, func(api *client.Client) error {
-		return printList(t, c.listFormat, api.Nights(ctx, query), func(n client.Night) nightRow {
+		return cli.PrintList(t, c.ListFormat, api.Nights(ctx, query), func(n client.Night) nightRow {
 			return nightRow{
 				n.Night, n.Label, n.DisplayName, n.Verdict, n.Coverage,
 				n.CO2PPM.Mean, n.CO2PPM.Max, n.CO2PPM.MinutesBad, n.TempC.Mean,
@@ -251,7 +252,7 @@ type getCoverageCmd struct {
 	config.Client
 	window
 	tagged
-	listFormat
+	cli.ListFormat
 }
 
 // coverageRow is the coverage of a device in a table.
@@ -277,7 +278,7 @@ func (c *getCoverageCmd) Run(ctx context.Context, t *cli.Terminal) error {
 	}
 	return get(ctx, t, c.Client, func(api *client.Client) error {
 		devices := api.Coverage(ctx, client.CoverageQuery{Window: query, Metadata: tags})
-		return printList(t, c.listFormat, devices, func(d client.DeviceCoverage) coverageRow {
+		return cli.PrintList(t, c.ListFormat, devices, func(d client.DeviceCoverage) coverageRow {
 			return coverageRow{d.DeviceID, d.DisplayName, d.Status, d.Expected, d.Present, d.Coverage, d.LongestGap}
 		})
 	})
@@ -286,7 +287,7 @@ func (c *getCoverageCmd) Run(ctx context.Context, t *cli.Terminal) error {
 type getGapsCmd struct {
 	ofClientDevice
 	window
-	listFormat
+	cli.ListFormat
 	Min *cli.Period `help:"Leave out gaps shorter than this, such as 30m or 1h." implied:"5m" placeholder:"DURATION"`
 }
 
@@ -302,14 +303,14 @@ func (c *getGapsCmd) Run(ctx context.Context, t *cli.Terminal) error {
 			return err
 		}
 		gaps := api.Gaps(ctx, device, client.GapQuery{Window: query, Min: cli.OrZero(c.Min)})
-		return printList(t, c.listFormat, gaps, func(g client.Gap) client.Gap { return g })
+		return cli.PrintList(t, c.ListFormat, gaps, func(g client.Gap) client.Gap { return g })
 	})
 }
 
 type getAggregatesCmd struct {
 	ofClientDevice
 	window
-	listFormat
+	cli.ListFormat
 	Interval string   `default:"1h" enum:"1h,1d" help:"Length of a row: 1h or 1d." placeholder:"INTERVAL"`
 	TimeZone string   `default:"UTC" help:"IANA name of the time zone of days, such as Europe/Berlin." placeholder:"ZONE"`
 	Metrics  []string `help:"Only these metrics, separated by commas." placeholder:"METRIC"`
@@ -356,7 +357,7 @@ func (c *getAggregatesCmd) Run(ctx context.Context, t *cli.Terminal) error {
 		if err != nil {
 			return err
 		}
-		return printList(t, c.listFormat, api.Aggregates(ctx, device, query), func(a client.Aggregate) aggregateRow {
+		return cli.PrintList(t, c.ListFormat, api.Aggregates(ctx, device, query), func(a client.Aggregate) aggregateRow {
 			return aggregateRow{
 				a.BucketAt, a.Expected, a.Present,
 				extentOf(a.CO2PPM), extentOf(a.TempC), extentOf(a.HumidityPct), extentOf(a.Lux), extentOf(a.SPLDB),

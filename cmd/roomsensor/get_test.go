@@ -100,7 +100,7 @@ func TestClientErrors(t *testing.T) {
 		broken.fails(cli.ExitUsage, want, "get", "devices")
 	}
 	o.environment["ROOMSENSOR_URL"] = "http://127.0.0.1:1"
-	o.fails(cli.ExitFailure, "Check that it runs and that --roomsensor-url (ROOMSENSOR_URL) is right", "get", "devices")
+	o.fails(cli.ExitFailure, "Check that it runs and that --roomsensor-url (ROOMSENSOR_URL) is right", "get", "changes")
 }
 
 func TestExport(t *testing.T) {
@@ -185,35 +185,4 @@ func TestNoteRetries(t *testing.T) {
 		note(client.Retry{Pause: pause, Err: errors.New("too many")})
 	}
 	require.Equal(t, "roomsensor: trying again in 50s: too many\n", out.String())
-}
-
-func TestProgress(t *testing.T) {
-	t.Parallel()
-	var out strings.Builder
-	now := time.Unix(0, 0)
-	p := newProgress(&out, true, "export")
-	p.now = func() time.Time { return now }
-	show := func(text string) { p.update(func() string { return text }) }
-	show("1 of 3")
-	show("2 of 3") // Too soon.
-	now = now.Add(time.Second)
-	show("3 of 3")
-	p.line("done")
-	p.end()
-	require.Equal(t, "\r\x1b[Kexport: 1 of 3\r\x1b[Kexport: 3 of 3\r\x1b[Kexport: done\n", out.String())
-
-	out.Reset()
-	p = newProgress(&out, false, "export")
-	p.now = func() time.Time { return now }
-	show("1 of 3")
-	now = now.Add(time.Second)
-	show("2 of 3")
-	now = now.Add(10 * time.Second)
-	show("3 of 3")
-	p.end()
-	require.Equal(t, "export: 1 of 3\nexport: 3 of 3\n", out.String())
-
-	require.Equal(t, ", about 30s left", remaining(10*time.Second, 0.2, 0.4))
-	require.Empty(t, remaining(10*time.Second, 0.4, 0.4))
-	require.Empty(t, remaining(10*time.Second, 0.4, 1))
 }

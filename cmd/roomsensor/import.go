@@ -63,9 +63,7 @@ func (c *importCmd) Run(ctx context.Context, t *cli.Terminal) error {
 	if c.IngestKey == "" && !c.DryRun {
 		return c.MissingKey()
 	}
-	i := &importer{
-		progress: newProgress(t.Stderr, t.Watches, "import"), options: options, first: []badLine{},
-	}
+	i := &importer{Progress: t.NewProgress("import"), options: options, first: []badLine{}}
 	defer i.close()
 	if err := i.open(c.Files, t.Stdin, c.SkipBad); err != nil {
 		return err
@@ -79,7 +77,7 @@ func (c *importCmd) Run(ctx context.Context, t *cli.Terminal) error {
 		return i.explain(ctx, c.IngestURL, err)
 	}
 	if c.DryRun {
-		i.end()
+		i.End()
 		if err := t.Print(cli.Format{Output: "auto"}, i.result()); err != nil {
 			return err
 		}
@@ -94,7 +92,7 @@ func (c *importCmd) Run(ctx context.Context, t *cli.Terminal) error {
 	if err := i.send(ctx, receiver); err != nil {
 		return i.explain(ctx, c.IngestURL, err)
 	}
-	i.end()
+	i.End()
 	if err := t.Print(cli.Format{Output: "auto"}, i.result()); err != nil || i.sent > 0 {
 		return err
 	}

@@ -19,7 +19,7 @@ import (
 
 // importer reads files twice: to check them, and to send their readings. It embeds the progress of both.
 type importer struct {
-	*progress
+	*cli.Progress
 	began   time.Time // of this pass
 	options *csvimport.Options
 	files   []importFile
@@ -111,7 +111,7 @@ func openTwice(name string, stdin io.Reader) (*os.File, error) {
 
 // close closes all files.
 func (i *importer) close() {
-	i.end()
+	i.End()
 	for _, file := range i.files {
 		_ = file.Close()
 	}
@@ -158,10 +158,10 @@ func (i *importer) eachOf(ctx context.Context, doing string, in importFile, f *c
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			i.update(func() string {
+			i.Update(func() string {
 				at, _ := in.Seek(0, io.SeekCurrent)
 				fraction := float64(i.read+at) / float64(max(i.size, 1))
-				return fmt.Sprintf("%s, %.0f %%%s", doing, 100*fraction, remaining(i.now().Sub(i.began), 0, fraction))
+				return fmt.Sprintf("%s, %.0f %%%s", doing, 100*fraction, cli.Remaining(time.Since(i.began), 0, fraction))
 			})
 		}
 	}
@@ -178,7 +178,7 @@ func (i *importer) check(ctx context.Context) error {
 		if l.Problem != "" {
 			if len(i.first) < maxShown {
 				i.first = append(i.first, badLine{name, l.Number, l.Problem})
-				i.line(fmt.Sprintf("%s, line %d %s", name, l.Number, l.Problem))
+				i.Line(fmt.Sprintf("%s, line %d %s", name, l.Number, l.Problem))
 			}
 			if f != last {
 				_, _ = fmt.Fprintf(bad, "%s\n", f.Header)
@@ -195,7 +195,7 @@ func (i *importer) check(ctx context.Context) error {
 	}
 	r := i.result()
 	if err == nil && r.From != nil && r.To.Sub(*r.From) > longHistory {
-		i.line("these are more than 120 weeks. Most services store at most 120 weeks of old readings of a team per day; " +
+		i.Line("these are more than 120 weeks. Most services store at most 120 weeks of old readings of a team per day; " +
 			"what is more becomes rejects too_many_chunks, which your operator can replay at once")
 	}
 	return err
@@ -219,7 +219,7 @@ func (i *importer) tryUnits(ctx context.Context, receiver *client.Receiver) erro
 			}
 			last = reject.Line
 			if i.refused++; i.refused <= maxShown && reject.Line >= 1 && reject.Line <= len(units) {
-				i.line(fmt.Sprintf("unit %s: %s: %s", units[reject.Line-1].HardwareID, reject.Reason, reject.Detail))
+				i.Line(fmt.Sprintf("unit %s: %s: %s", units[reject.Line-1].HardwareID, reject.Reason, reject.Detail))
 			}
 		}
 	}
@@ -228,7 +228,7 @@ func (i *importer) tryUnits(ctx context.Context, receiver *client.Receiver) erro
 
 // refusal returns why nothing may be sent, or nil.
 func (i *importer) refusal() error {
-	i.end()
+	i.End()
 	switch {
 	case i.skipped != nil:
 		return nil
@@ -289,7 +289,7 @@ func (i *importer) result() importResult {
 
 // explain returns the error of an import as a person sees it.
 func (i *importer) explain(ctx context.Context, url string, err error) error {
-	i.end()
+	i.End()
 	const flag = "--ingest-url (INGEST_URL)"
 	if e, ok := errors.AsType[*client.Error](err); ok && e.Status == http.StatusNotFound {
 		err = fmt.Errorf("%w. Check that %s is the address of the receiver, and not of the API", err, flag)

@@ -62,16 +62,16 @@ func (c *syncCmd) Run(ctx context.Context, t *cli.Terminal) error {
 	}
 	defer func() { _ = store.Close() }()
 	show := &syncProgress{
-		progress: newProgress(t.Stderr, t.Watches, "sync"),
-		load:     &exportProgress{progress: newProgress(t.Stderr, t.Watches, "sync"), began: time.Now()},
+		Progress: t.NewProgress("sync"),
+		load:     &exportProgress{Progress: t.NewProgress("sync"), began: time.Now()},
 	}
 	options := localcopy.Options{Once: c.Once, Parallel: c.Parallel, Progress: show.update, Load: show.load.update}
 	if c.From != nil {
 		options.From = time.Time(*c.From)
 	}
 	result, err := localcopy.Run(ctx, api, store, options)
-	show.end()
-	show.load.end()
+	show.End()
+	show.load.End()
 	if err != nil {
 		switch {
 		case ctx.Err() == nil:
@@ -114,23 +114,23 @@ func (c *syncCmd) target() (open func(ctx context.Context) (localcopy.Store, err
 
 // syncProgress shows the progress of a copy.
 type syncProgress struct {
-	*progress
+	*cli.Progress
 	load   *exportProgress
 	caught bool
 }
 
 // update shows a status.
 func (p *syncProgress) update(s localcopy.Status) {
-	p.load.end()
+	p.load.End()
 	if s.Note != "" {
-		p.line(s.Note)
+		p.Line(s.Note)
 		return
 	}
 	if s.Phase == localcopy.Following && s.CaughtUp && !p.caught {
 		p.caught = true
-		p.line(fmt.Sprintf("the copy is up to date; %d changes", s.Changes))
+		p.Line(fmt.Sprintf("the copy is up to date; %d changes", s.Changes))
 	}
-	p.progress.update(func() string { return syncText(s) })
+	p.Update(func() string { return syncText(s) })
 }
 
 func syncText(s localcopy.Status) string {

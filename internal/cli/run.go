@@ -3,6 +3,8 @@
 //
 //   - run.go: the program and its terminal
 //   - output.go: results as tables or JSON, and confirmations
+//   - list.go: lists of the API, also as CSV
+//   - progress.go: how far a long command is
 //   - usage.go: usage errors, environment variables
 //   - help.go: help and version; values.go: types of flags
 //   - completion.go: the completion of commands and flags in a shell

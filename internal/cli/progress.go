@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"fmt"
@@ -14,9 +14,9 @@ const (
 	clearLine = "\r\x1b[K"
 )
 
-// progress reports how far a long command is: on one line that changes on a terminal, and on a line from time to time
+// Progress reports how far a long command is: on one line that changes on a terminal, and on a line from time to time
 // elsewhere. It is for one goroutine at a time.
-type progress struct {
+type Progress struct {
 	out      io.Writer
 	name     string
 	terminal bool
@@ -25,12 +25,13 @@ type progress struct {
 	open     bool      // the line of the terminal has text
 }
 
-func newProgress(out io.Writer, terminal bool, name string) *progress {
-	return &progress{out: out, name: name, terminal: terminal, now: time.Now}
+// NewProgress returns the progress of a command, whose name begins each line on stderr.
+func (t *Terminal) NewProgress(name string) *Progress {
+	return &Progress{out: t.Stderr, name: name, terminal: t.Watches, now: time.Now}
 }
 
-// update shows the state, if it is time to.
-func (p *progress) update(text func() string) {
+// Update shows the state, if it is time to.
+func (p *Progress) Update(text func() string) {
 	every := logEvery
 	if p.terminal {
 		every = redrawEvery
@@ -45,11 +46,11 @@ func (p *progress) update(text func() string) {
 		p.open = true
 		return
 	}
-	p.line(text())
+	p.Line(text())
 }
 
-// line writes a line that stays.
-func (p *progress) line(text string) {
+// Line writes a line that stays.
+func (p *Progress) Line(text string) {
 	before := ""
 	if p.open {
 		before, p.open = clearLine, false
@@ -57,16 +58,17 @@ func (p *progress) line(text string) {
 	_, _ = fmt.Fprintf(p.out, "%s%s: %s\n", before, p.name, text)
 }
 
-// end removes the line of a terminal.
-func (p *progress) end() {
+// End removes the line of a terminal.
+func (p *Progress) End() {
 	if p.open {
 		_, _ = fmt.Fprint(p.out, clearLine)
 		p.open = false
 	}
 }
 
-// remaining estimates how long the rest takes. It returns an empty text while that is unknown.
-func remaining(elapsed time.Duration, before, fraction float64) string {
+// Remaining estimates how long the rest takes, after earlier runs did the fraction before. The text is empty while that
+// is unknown.
+func Remaining(elapsed time.Duration, before, fraction float64) string {
 	done := fraction - before
 	if done <= 0 || fraction >= 1 || elapsed < time.Second {
 		return ""
