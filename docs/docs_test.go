@@ -131,7 +131,7 @@ func TestPythonClient(t *testing.T) {
 	require.Equal(t, local.Replace(string(file)), served)
 	imports := regexp.MustCompile(`(?m)^(?:import|from) (\w+)`).FindAllStringSubmatch(served, -1)
 	for _, line := range imports {
-		require.Contains(t, "__future__ collections contextlib datetime email errno gzip http itertools json logging os random "+
+		require.Contains(t, "__future__ collections contextlib csv datetime email gzip http itertools json logging os random "+
 			"re ssl tempfile time typing urllib uuid zlib", line[1], "the standard library only")
 	}
 }

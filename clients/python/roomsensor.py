@@ -27,8 +27,8 @@ What cannot be repaired by waiting is an Error, whose text says what to do.
 from __future__ import annotations
 
 import contextlib
+import csv
 import email.utils
-import errno
 import gzip
 import http.client
 import itertools
@@ -142,25 +142,26 @@ class _Service:
             with refusal:
                 raise _refusal(self._url, refusal) from None
         except _BROKEN as problem:
-            if getattr(problem, "errno", None) == errno.ENOSPC:
-                raise  # The disk of this machine is full.
             raise _unreachable(self._url, problem) from problem
 
-    def _json(self, method: str, path: str, params: Mapping[str, Any] | None = None, **options: Any) -> Item:
-        """Returns the object in a response."""
+    def _json(self, method: str, path: str, has: str, params: Mapping[str, Any] | None = None, **options: Any) -> Item:
+        """Returns the object in a response. What does not have the members `has` is not from roomsensor."""
 
         def read(response: Any) -> Item:
             try:
-                return dict(json.loads(_decoded(response).read()))
+                answer = dict(json.loads(_decoded(response).read()))
             except (ValueError, TypeError):
-                raise _foreign(self._url, response) from None
+                answer = {}
+            if not set(has.split()) <= answer.keys() or not isinstance(answer.get("data", []), list):
+                raise _foreign(self._url, response)
+            return answer
 
         return self._call(read, method, path, params or {}, **options)
 
     def _list(self, path: str, params: Mapping[str, Any]) -> Iterator[Item]:
         """Yields the items of all pages. A cursor contains the parameters of the first page."""
         while params is not None:
-            page = self._json("GET", path, params)
+            page = self._json("GET", path, "data next_cursor", params)
             yield from page["data"]
             params = page["next_cursor"] and {"cursor": page["next_cursor"]}
 
@@ -181,7 +182,7 @@ class Client(_Service):
 
     def team(self) -> Item:
         """Returns the team of the key, and what the key allows."""
-        return self._json("GET", "/team")
+        return self._json("GET", "/team", "team")
 
     def devices(self, **params: Any) -> Iterator[Item]:
         """Yields the devices of the team by device_id. Parameters: metadata, limit (the size of a page)."""
@@ -193,7 +194,7 @@ class Client(_Service):
 
     def device(self, device_id: str | uuid.UUID) -> Item:
         """Returns one device."""
-        return self._json("GET", _device(device_id))
+        return self._json("GET", _device(device_id), "device_id")
 
     def update_device(
         self, device_id: str | uuid.UUID, change: Mapping[str, Any], *, idempotency_key: str | None = None
@@ -204,7 +205,7 @@ class Client(_Service):
         call has a new one, which covers its own retries. The key needs the scope read_write.
         """
         headers = {"Content-Type": "application/json", "Idempotency-Key": idempotency_key or str(uuid.uuid4())}
-        return self._json("PATCH", _device(device_id), body=json.dumps(change).encode(), headers=headers)
+        return self._json("PATCH", _device(device_id), "device_id", body=json.dumps(change).encode(), headers=headers)
 
     def readings(self, device_id: str | uuid.UUID, **params: Any) -> Iterator[Item]:
         """Yields the readings of a device, newest first: by default the last 24 hours, at most 90 days.
@@ -256,7 +257,8 @@ class Client(_Service):
             sent = time.monotonic()
             wait = 30 if position and not until_caught_up else 0
             start = {"cursor": position, "wait": wait} if position else {"since": since}
-            page = self._json("GET", "/readings/changes", {**params, **start}, wait=wait, patient=True)
+            has = "data next_cursor caught_up"
+            page = self._json("GET", "/readings/changes", has, {**params, **start}, wait=wait, patient=True)
             position = page["next_cursor"]
             yield Changes(page["data"], position, page["caught_up"])
             if page["caught_up"]:
@@ -280,15 +282,29 @@ class Client(_Service):
         if suffix not in (".csv", ".parquet"):
             raise ValueError(f"The name {path!r} must end in .csv or .parquet.")
         with _replacing(path) as file:
-            target = _File(file, csv=suffix == ".csv")
+            target = _File(file, path, self._url)
 
             def add(params: Mapping[str, Any]) -> int:
                 # All exports together may need the whole window of the rate limit.
                 return self._call(target.append, "GET", f"/{what}{suffix}", params, wait=60, max_wait=600)
 
-            if suffix == ".csv" and what == "readings" and {"from_", "last"} & params.keys():
+            if suffix == ".csv" and what == "readings" and (params.get("from_") or params.get("last")):
                 return _in_parts(add, params)
             return add(params)
+
+    def export_readings(self, **params: Any) -> Iterator[Item]:
+        """Yields the rows of export() as dictionaries with numbers and None, for readings of any period."""
+        kinds: dict[str, Callable[[str], Any]] = {"Int64": int, "Float64": float, "string": str}
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "export.csv")
+            self.export(path, **params)
+            with open(path, newline="", encoding="utf-8") as file:
+                for row in csv.DictReader(file):
+                    yield {column: kinds[_dtype(column)](cell) if cell else None for column, cell in row.items()}
+
+    def count_readings(self, **params: Any) -> int:
+        """Returns how many rows one request for readings with the parameters of export() would return."""
+        return self._call(lambda response: _rows(self._url, response), "GET", "/readings.csv", params, wait=60)
 
     def to_pandas(self, what: str = "readings", *, time_zone: str | None = None, **params: Any) -> pandas.DataFrame:
         """Returns an export, with the parameters of export(), as a data frame.
@@ -296,8 +312,10 @@ class Client(_Service):
         Times are UTC with their time zone. With a time_zone, such as "Europe/Berlin", local_time is bucket_at in it.
         Missing values are NA: metrics are Float64, counts Int64 and texts string. Names are those of the CSV.
         """
-        import pandas
-
+        try:
+            import pandas
+        except ImportError as problem:
+            raise ImportError("A data frame needs pandas. Install it, for example: pip install pandas") from problem
         if what == "aggregates":
             params["time_zone"] = time_zone
         with tempfile.TemporaryDirectory() as directory:
@@ -334,11 +352,11 @@ class Receiver(_Service):
         `validation_failed` and `request_too_large` mean that the uploads themselves are wrong. `ignored_fields` of the
         result should be empty.
         """
-        return self._json("POST", "/uploads", body=_lines(uploads))
+        return self._json("POST", "/uploads", "stored", body=_lines(uploads))
 
     def try_upload(self, uploads: Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> Item:
         """Returns what would become of uploads, in `rejects` and `ignored_fields`, and stores nothing (a dry run)."""
-        return self._json("POST", "/uploads", {"dry_run": True}, body=_lines(uploads))
+        return self._json("POST", "/uploads", "rejects", {"dry_run": True}, body=_lines(uploads))
 
     def rejects(self, **params: Any) -> Iterator[Item]:
         """Yields what could not be stored, newest first. Parameters: reason, hardware_id, unit, since, limit."""
@@ -388,7 +406,7 @@ def _foreign(url: str, response: Any) -> Error:
     else:
         remedy = "Check the address of the service."
     return Error(
-        f"{url} answered {response.code} {response.reason} without the JSON of roomsensor. {remedy}",
+        f"{url} answered {response.code} {response.reason} with something that is not from roomsensor. {remedy}",
         status=response.code, retry_after=_retry_after(response), transient=response.code in _TRANSIENT,
     )
 
@@ -402,6 +420,14 @@ def _unreachable(url: str, problem: BaseException) -> Error:
     what = str(reason) or type(reason).__name__
     remedy = "Check the address and the network, or try again later."
     return Error(f"{url} cannot be reached, or its answer broke off: {what}. {remedy}", transient=True)
+
+
+def _rows(url: str, response: Any) -> int:
+    """Returns the number of rows of an export, or raises the error for a response that is not from roomsensor."""
+    rows = str(response.headers.get("X-Row-Count", ""))
+    if not rows.isdecimal():
+        raise _foreign(url, response)
+    return int(rows)
 
 
 def _retry_after(response: Any) -> float:
@@ -454,7 +480,7 @@ def _utc(value: datetime | str) -> datetime:
     """Returns a time in UTC."""
     if isinstance(value, str):
         value = datetime.fromisoformat(value.replace("Z", "+00:00"))
-    if value.tzinfo is None:
+    if getattr(value, "tzinfo", None) is None:  # A date has none either.
         raise ValueError(f"{value} has no time zone. Use datetime.now(timezone.utc) or 2026-01-31T08:00:00Z.")
     return value.astimezone(timezone.utc)
 
@@ -521,29 +547,44 @@ def _in_parts(add: Callable[[Mapping[str, Any]], int], params: Item) -> int:
 class _File:
     """A file to which the responses of an export are appended, CSV without the header of all but the first."""
 
-    def __init__(self, file: IO[bytes], csv: bool) -> None:
-        self._file, self._csv, self._header, self._size = file, csv, b"", 0
+    def __init__(self, file: IO[bytes], path: str, url: str) -> None:
+        self._file, self._path, self._url, self._header, self._size = file, path, url, b"", 0
+        self._csv = path.endswith(".csv")
 
     def append(self, response: http.client.HTTPResponse) -> int:
         """Appends a whole response, or raises EOFError, after which it can be called again. Returns the rows."""
-        self._file.seek(self._size)
-        self._file.truncate()
+        expected = _rows(self._url, response)
+        with _writing(self._path):
+            self._file.seek(self._size)
+            self._file.truncate()
         body, rows, quoted, tail = _decoded(response), 0, False, b""
         header = body.readline() if self._csv else b""
         if self._header not in (b"", header):
             raise Error("The columns changed during the export, because a device was added or renamed. Export again.")
-        self._file.write(b"" if self._header else header)
+        self._write(b"" if self._header else header)
         for chunk in iter(lambda: body.read(1 << 18), b""):
             pieces = chunk.split(b'"')  # A line end between quotes ends no row.
             rows += sum(piece.count(b"\n") for piece in pieces[quoted::2])
             quoted ^= len(pieces) % 2 == 0
             tail = (tail + chunk)[-4:]
-            self._file.write(chunk)
-        expected = int(response.headers.get("X-Row-Count", rows))
+            self._write(chunk)
         if self._csv and (rows != expected or header[-1:] != b"\n") or not self._csv and tail != b"PAR1":
             raise EOFError("the export ended early")
         self._header, self._size = header, self._file.tell()
         return expected
+
+    def _write(self, text: bytes) -> None:
+        with _writing(self._path):
+            self._file.write(text)
+
+
+@contextlib.contextmanager
+def _writing(path: str) -> Iterator[None]:
+    """Makes a failure of the disk of this machine an Error, which is not repeated as one of the network is."""
+    try:
+        yield
+    except OSError as problem:
+        raise Error(f"{path} cannot be written: {problem.strerror or problem}. Export to another place.") from problem
 
 
 @contextlib.contextmanager
@@ -551,9 +592,10 @@ def _replacing(path: str) -> Iterator[IO[bytes]]:
     """Opens PATH.part, which becomes PATH if the block succeeds and is removed otherwise."""
     part = path + ".part"
     try:
-        with open(part, "wb") as file:
-            yield file
-        os.replace(part, path)
+        with _writing(path):
+            with open(part, "wb") as file:
+                yield file
+            os.replace(part, path)
     except BaseException:
         with contextlib.suppress(OSError):
             os.remove(part)

@@ -11,10 +11,12 @@ import http.client
 import http.server
 import logging
 import os
+import resource
+import sys
 import tempfile
 import threading
 import unittest
-from datetime import datetime, timedelta, timezone
+from datetime import date, datetime, timedelta, timezone
 from unittest import mock
 from urllib.parse import parse_qs, urlsplit
 
@@ -29,6 +31,11 @@ def html(status, **headers):
     """Answers like a proxy."""
     headers["Content-Type"] = "text/html"
     return lambda handler: handler.answer(status, b"<html><h1>Bad</h1></html>", headers)
+
+
+def foreign(body):
+    """Answers like a proxy with JSON of its own."""
+    return lambda handler: handler.answer(200, body, {"Content-Type": "application/json"})
 
 
 def refuse(status, code, message, **headers):
@@ -195,7 +202,7 @@ class ClientTest(unittest.TestCase):
         """What waiting does not repair, and the end of the attempts: one sentence that says what to do."""
         late = {"Retry-After": (NOW + timedelta(hours=2)).strftime("%a, %d %b %Y %H:%M:%S GMT")}
         for count, fault, text in [
-            (5, html(502), "answered 502 Bad Gateway without the JSON .* Try again later"),
+            (5, html(502), "answered 502 Bad Gateway with something that is not from roomsensor.* Try again later"),
             (5, cut, "cannot be reached, .* Check the address and the network"),
             (1, html(503, **late), "answered 503"),
             (1, html(404), "answered 404 .* Check the address"),
@@ -207,6 +214,41 @@ class ClientTest(unittest.TestCase):
             with self.assertRaisesRegex(roomsensor.Error, text):
                 client.team()
             self.assertEqual(len(server.requests), count, text)
+
+    def test_foreign(self):
+        """JSON that is not from the service, such as that of a proxy, is one error."""
+        upload = {"hardware_id": self.found["hardware_id"], "readings": []}
+        for body in b'{"status":"ok"}', b"[]", b"null", b'{"data":{},"next_cursor":null,"caught_up":true}':
+            server, client = self.through(*[foreign(body)] * 9)
+            receiver = roomsensor.Receiver(server.url)
+            calls = [
+                client.team, lambda: client.device(self.device), lambda: client.update_device(self.device, {}),
+                lambda: list(client.devices()), lambda: next(client.changes()), lambda: client.export(self.path),
+                client.count_readings, lambda: receiver.upload(upload), lambda: receiver.try_upload(upload),
+            ]
+            for n, call in enumerate(calls, 1):
+                with self.assertRaisesRegex(roomsensor.Error, "answered 200 OK with something that is not from"):
+                    call()
+                self.assertEqual(len(server.requests), n)
+        self.assertEqual(os.listdir(self.directory.name), [])
+
+    def test_disk(self):
+        """A file that cannot be written is an error at once, and no failure of the network."""
+        size, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+        server, client = self.through()
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, most))
+        try:
+            with self.assertRaisesRegex(roomsensor.Error, "readings.csv cannot be written: File too large"):
+                client.export(self.path, **WINDOW)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (size, most))
+        self.assertEqual(len(server.requests), 1)
+        self.assertEqual(os.listdir(self.directory.name), [])
+        os.mkdir(self.path)
+        for path in self.path, os.path.join(self.directory.name, "none", "readings.csv"):
+            with self.assertRaisesRegex(roomsensor.Error, "readings.csv cannot be written: "):
+                client.export(path, last="1h")
+        self.assertEqual(os.listdir(self.directory.name), ["readings.csv"])
 
     def test_update_device(self):
         """A change whose response is lost runs once."""
@@ -226,6 +268,11 @@ class ClientTest(unittest.TestCase):
         rows = self.client.export(self.path, **WINDOW)
         whole = self.read()
         self.assertEqual(whole.count(b"\n"), rows + 1)
+        self.assertEqual(self.client.count_readings(**WINDOW), rows)
+        readings = list(self.client.export_readings(**WINDOW, include="ingested_at", devices=[self.device]))
+        columns = "bucket_at", "co2_ppm", "spl_db", "ingested_at"
+        self.assertEqual([[r[c] for c in columns] for r in readings],
+                         [[r[c] for c in columns] for r in self.client.readings(self.device, **WINDOW)][::-1])
         fits = (WINDOW["from_"] + timedelta(hours=30)).strftime("%Y-%m-%dT%H:%M:%SZ")
         large = refuse(413, "csv_too_large", f"Ask for from=2026-01-01T00:00:00Z&to={fits}.")
         server, client = self.through(large, truncate_zipped, html(502), cut)
@@ -262,6 +309,11 @@ class ClientTest(unittest.TestCase):
         self.assertEqual(rows, self.read().count(b"\n") - 1)
         with self.assertRaisesRegex(ValueError, "must end in"):
             self.client.export("readings.xlsx", last="1d")
+        # None is not sent.
+        rows = self.client.export(self.path, to=WINDOW["to"])
+        self.assertEqual(self.client.export(self.path, from_=None, last=None, to=WINDOW["to"]), rows)
+        with self.assertRaisesRegex(ValueError, "2026-01-31 has no time zone"):
+            self.client.export(self.path, from_=date(2026, 1, 31))
 
     def test_to_pandas(self):
         import pandas
@@ -283,6 +335,9 @@ class ClientTest(unittest.TestCase):
         days = self.client.to_pandas("aggregates", interval="1d", time_zone="Europe/Berlin", fill=True, **WINDOW)
         self.assertEqual(set(days["local_time"].dt.hour), {0})
         self.assertEqual(days["co2_ppm_count"].sum(), frame["co2_ppm"].count())
+        with mock.patch.dict(sys.modules, pandas=None):
+            with self.assertRaisesRegex(ImportError, "A data frame needs pandas"):
+                self.client.to_pandas(last="2h")
         wide = self.client.to_pandas(shape="wide", last="2h")
         self.assertEqual({str(t) for t in wide.dtypes[1:]}, {"Float64"})
 
