@@ -26,10 +26,10 @@ type exportCmd struct {
 	config.Client
 	listed
 	tagged
+	referenced
 	From      *cli.Edge    `help:"Start of the period, a UTC time or date. --from or --last is required." implied:"none" placeholder:"TIME"`
 	To        *cli.Edge    `help:"End of the period, which is not part of it." implied:"now" placeholder:"TIME"`
 	Last      *cli.Period  `help:"Length of the period up to now, such as 24h, 90d or 730d." implied:"none" placeholder:"DURATION"`
-	Reference string       `help:"Only assignments with this external_ref, such as those of an athlete, each in its own time." name:"external-ref" placeholder:"REF"`
 	Metrics   []string     `help:"Only these metrics, separated by commas." placeholder:"METRIC"`
 	Shape     string       `default:"long" enum:"long,wide" help:"Shape of a CSV: long has a row per reading, wide a row per time with columns for each device." placeholder:"SHAPE"`
 	Columns   string       `default:"name" enum:"name,id" help:"Names of the columns of the wide shape: from the names or the ids of the devices." placeholder:"COLUMNS"`
@@ -138,7 +138,7 @@ func (c *exportCmd) print(ctx context.Context, t *cli.Terminal, api *client.Clie
 func (c *exportCmd) request() (export.Request, error) {
 	r := export.Request{
 		From: c.From.Optional(), To: c.To.Optional(), Last: cli.OrZero(c.Last), ByMonth: c.ByMonth, Format: c.format(),
-		Reference: c.Reference,
+		Reference: c.ExternalRef,
 		Wide:      c.Shape == "wide", ColumnIDs: c.Shape == "wide" && c.Columns == "id", TimeZone: c.TimeZone, Excel: c.Excel,
 	}
 	for _, column := range c.Include {

@@ -158,7 +158,7 @@ type getAssignmentsCmd struct {
 
 // referenced is the flag that selects assignments by their reference.
 type referenced struct {
-	ExternalRef string `help:"Only assignments with this reference." implied:"any" placeholder:"REF"`
+	ExternalRef string `help:"Only assignments with this external_ref, such as those of an athlete." implied:"any" placeholder:"REF"`
 }
 
 // assignmentRow is an assignment in a table.
