@@ -122,8 +122,12 @@ type Day struct {
 	Readings int       `json:"readings"`
 }
 
-// feedReach is how far the change feed reaches back (A5.1), less what a request may take.
-const feedReach = 30*24*time.Hour - time.Minute
+const (
+	// feedReach is how far the change feed reaches back (A5.1), less what a request may take.
+	feedReach = 30*24*time.Hour - time.Minute
+	// feedDelay is how long a change may take to appear in the feed (A5.4, A5.9).
+	feedDelay = 5 * time.Second
+)
 
 // Check asks the service whether it would still return the bytes of a file that Run wrote, and which readings changed
 // (A21.2). A file that was changed after it was written is a RequestError.
@@ -153,6 +157,12 @@ func Check(ctx context.Context, c *client.Client, path string) (*Comparison, err
 	}
 	if earliest := time.Now().Add(-feedReach).UTC().Truncate(time.Second); result.Since.Before(earliest) {
 		result.Since = earliest
+	}
+	if result.Days, err = rec.changedDays(ctx, c, result); err != nil || len(result.Days) > 0 {
+		return result, err
+	}
+	if err := wait(ctx, feedDelay); err != nil {
+		return nil, err
 	}
 	result.Days, err = rec.changedDays(ctx, c, result)
 	return result, err
