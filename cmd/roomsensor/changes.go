@@ -93,7 +93,7 @@ func printChanges(t *cli.Terminal, feed iter.Seq2[client.Changes, error]) (print
 			return printed, err
 		}
 		for i := range page.Readings {
-			if err := cli.PrintJSON(out, &page.Readings[i]); err != nil {
+			if err := cli.PrintLine(out, &page.Readings[i]); err != nil {
 				return printed, err
 			}
 		}

@@ -141,7 +141,9 @@ var examples = map[string][]string{
 		"audit list --actor kim@example.com --output json",
 	},
 
-	"get devices": {"get devices", "get devices --metadata building=gym --output csv"},
+	"get devices": {
+		"get devices", "get devices --output table | less", "get devices --metadata building=gym --output csv",
+	},
 	"get current": {"get current", "get current --metadata building=gym --output json"},
 	"get readings": {
 		"get readings 'Weight room'",

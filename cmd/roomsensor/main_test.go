@@ -49,16 +49,24 @@ func (o *operator) run(args ...string) result {
 	return execute(o.t, o.environment, strings.NewReader(""), args...)
 }
 
-// do runs a command that must succeed and print one object on one line.
+// do runs a command that must succeed and print one object, with each object of its lists on a line of its own.
 func (o *operator) do(args ...string) map[string]any {
 	o.t.Helper()
 	r := o.run(args...)
 	require.Equal(o.t, cli.ExitOK, r.code, "%v: %s", args, r.err)
 	require.Empty(o.t, r.err, "%v", args)
-	require.Equal(o.t, 1, strings.Count(r.out, "\n"), r.out)
 	require.True(o.t, strings.HasSuffix(r.out, "}\n"), r.out)
 	var object map[string]any
 	require.NoError(o.t, json.Unmarshal([]byte(r.out), &object))
+	lines := 1
+	for _, value := range object {
+		if list, ok := value.([]any); ok && len(list) > 0 {
+			if _, ok := list[0].(map[string]any); ok {
+				lines += len(list) + 1
+			}
+		}
+	}
+	require.Equal(o.t, lines, strings.Count(r.out, "\n"), r.out)
 	return object
 }
 

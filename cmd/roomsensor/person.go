@@ -101,7 +101,7 @@ func (c *personExportCmd) write(ctx context.Context, o *admin.Operator, team uui
 	if err != nil {
 		return record, err
 	}
-	return record, errors.Join(cli.PrintJSON(object, record), object.Close())
+	return record, errors.Join(cli.PrintLine(object, record), object.Close())
 }
 
 // createPrivate creates a file that only its owner can read.

@@ -81,5 +81,5 @@ func (c *healthcheckCmd) Run(ctx context.Context, t *cli.Terminal) error {
 	if err != nil {
 		return err
 	}
-	return cli.PrintJSON(t.Stdout, readiness)
+	return cli.PrintLine(t.Stdout, readiness)
 }

@@ -27,7 +27,7 @@ func (c *uploadCmd) Run(ctx context.Context, t *cli.Terminal) error {
 		defer func() { _ = file.Close() }()
 		in = file
 	}
-	receipts := func(receipt admin.Receipt) error { return cli.PrintJSON(t.Stdout, receipt) }
+	receipts := func(receipt admin.Receipt) error { return cli.PrintLine(t.Stdout, receipt) }
 	return admin.Upload(ctx, c.Queue, c.Stream, in, receipts)
 }
 

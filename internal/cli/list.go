@@ -9,7 +9,7 @@ import (
 
 // ListFormat is the flag of every command that prints a list of the API.
 type ListFormat struct {
-	Output string `default:"auto" enum:"auto,table,json,csv" help:"Format of the result: table, json or csv; auto is a table on a terminal and JSON elsewhere." placeholder:"FORMAT"`
+	Output string `default:"auto" enum:"auto,table,json,csv" help:"Format of the result: table, json or csv; auto is a table on a terminal and JSON elsewhere. Choose table for a pager such as less." placeholder:"FORMAT"`
 }
 
 // PrintList prints a list of the API: in full as JSON and CSV, and as a table of the columns that row returns.
@@ -25,7 +25,7 @@ func PrintList[T, R any](t *Terminal, f ListFormat, items iter.Seq2[T, error], r
 			}
 			list.Data = append(list.Data, item)
 		}
-		return PrintJSON(t.Stdout, list)
+		return t.PrintJSON(list)
 	}
 	var list List[R]
 	for item, err := range items {

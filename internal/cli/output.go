@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,7 +19,7 @@ import (
 
 // Format is the flag of every command that prints a result.
 type Format struct {
-	Output string `default:"auto" enum:"auto,table,json,text" help:"Format of the result: table, json, or text for the values alone, separated by tabs; auto is a table on a terminal and JSON elsewhere." placeholder:"FORMAT"`
+	Output string `default:"auto" enum:"auto,table,json,text" help:"Format of the result: table, json, or text for the values alone, separated by tabs; auto is a table on a terminal and JSON elsewhere. Choose table for a pager such as less." placeholder:"FORMAT"`
 }
 
 // Print prints the result of a command.
@@ -29,17 +30,57 @@ func (t *Terminal) Print(f Format, object any) error {
 	case f.Output == "table", f.Output == "auto" && t.Shows:
 		return table.Write(t.Stdout, object)
 	}
-	return PrintJSON(t.Stdout, object)
+	return t.PrintJSON(object)
 }
 
-// PrintJSON prints one object on one line.
-func PrintJSON(w io.Writer, object any) error {
+// PrintJSON prints the result of a command as one JSON object, with each object of its lists on a line of its own. So
+// head, less and grep show items.
+func (t *Terminal) PrintJSON(object any) error {
+	var line bytes.Buffer
+	if err := PrintLine(&line, object); err != nil {
+		return err
+	}
+	if _, err := t.Stdout.Write(breakLists(line.Bytes())); err != nil {
+		return fmt.Errorf("writing the result: %w", err)
+	}
+	return nil
+}
+
+// PrintLine prints one object as JSON on one line.
+func PrintLine(w io.Writer, object any) error {
 	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(object); err != nil {
 		return fmt.Errorf("writing the result: %w", err)
 	}
 	return nil
+}
+
+// breakLists adds to an object in JSON a line break before each object of its lists, and before the end of such a list.
+func breakLists(text []byte) []byte {
+	var broken []byte
+	var open []byte // The brackets around the current place.
+	quoted, escaped, items := false, false, false
+	for _, c := range text {
+		switch {
+		case quoted:
+			quoted, escaped = c != '"' || escaped, c == '\\' && !escaped
+		case c == '"':
+			quoted = true
+		case c == '{' || c == '[':
+			if c == '{' && string(open) == "{[" {
+				broken, items = append(broken, '\n'), true
+			}
+			open = append(open, c)
+		case c == '}' || c == ']':
+			open = open[:len(open)-1]
+			if c == ']' && len(open) == 1 && items {
+				broken, items = append(broken, '\n'), false
+			}
+		}
+		broken = append(broken, c)
+	}
+	return broken
 }
 
 // isTerminal reports whether a stream is a terminal.

@@ -36,6 +36,27 @@ func TestOutput(t *testing.T) {
 		}{"x"}))
 		require.Equal(t, test.want, out.String())
 	}
+
+	// In JSON, each object of a list has a line of its own.
+	type item struct {
+		Name  string     `json:"name"`
+		Tags  []string   `json:"tags"`
+		Inner []struct{} `json:"inner"`
+	}
+	out.Reset()
+	require.NoError(t, (&Terminal{Stdout: &out}).PrintJSON(struct {
+		Count int      `json:"count"`
+		Names []string `json:"names"`
+		None  []item   `json:"none"`
+		Data  []item   `json:"data"`
+		Last  item     `json:"last"`
+	}{2, []string{"a"}, []item{}, []item{{`[{"\"},{`, nil, []struct{}{{}}}, {"<y>", []string{"{"}, nil}}, item{}}))
+	want := `{"count":2,"names":["a"],"none":[],"data":[
+{"name":"[{\"\\\"},{","tags":null,"inner":[{}]},
+{"name":"<y>","tags":["{"],"inner":null}
+],"last":{"name":"","tags":null,"inner":null}}
+`
+	require.Equal(t, want, out.String())
 }
 
 // endless is a terminal at which nobody types.

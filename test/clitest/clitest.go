@@ -81,7 +81,7 @@ func checkExamples(t *testing.T, p *cli.Program, command string, environment map
 	for line := range strings.Lines(text) {
 		line, ours := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "  "+p.Name+" ")
 		require.True(t, ours && strings.HasPrefix(line, command), line)
-		words, _, _ := strings.Cut(strings.ReplaceAll(line, "<", ">"), ">") // A redirection is the shell's.
+		words, _, _ := strings.Cut(strings.NewReplacer("<", ">", "|", ">").Replace(line), ">") // The rest is the shell's.
 		//nolint:gosec // The examples of the program.
 		split, err := exec.CommandContext(t.Context(), "sh", "-c", `printf '%s\0' `+words).Output()
 		require.NoError(t, err, line)
