@@ -19,14 +19,17 @@ type link struct {
 	File  string // Markdown file of the page; empty for other pages
 }
 
-// The titles of sections. The page /guides lists the guides. Operators read the other two.
-const (
-	guidesTitle   = "Guides"
-	operateTitle  = "Operate"
-	runbooksTitle = "Runbooks"
-)
+// ForOperators reports whether the section is in the menu of those who run the service. Its pages are of one menu.
+func (s section) ForOperators() bool { return forOperators(s.Pages[0].Path) }
 
-// sections is the navigation. The order of the pages is that of their links to the previous and the next page.
+// forOperators reports whether a page is for those who run the service.
+func forOperators(path string) bool { return strings.HasPrefix(path, "/operate") }
+
+// guidesTitle is the title of the section that the page /guides lists.
+const guidesTitle = "Guides"
+
+// sections is the navigation: two menus, of which a page shows its own. The order of the pages is that of their links to
+// the previous and the next page.
 var sections = []section{
 	{"Start", []link{
 		{"", "Quickstart", "Read room sensor data over HTTP: devices, readings, CSV and uploads in 5 minutes.", "README.md"},
@@ -76,7 +79,7 @@ var sections = []section{
 		guide("mqtt", "MQTT", "Connect Zigbee2MQTT, Tasmota, Shelly and others through your broker."),
 		guide("csv-history", "Import from CSV", "Import old readings from exports, data loggers and spreadsheets."),
 	}},
-	{operateTitle, []link{
+	{"Operate", []link{
 		{"/operate", "Overview", "Guides for those who run the service.", "operate/README.md"},
 		operate("containers", "Containers", "The image, and Compose for evaluation and production."),
 		operate("kubernetes", "Kubernetes", "Manifests, secrets, upgrades and autoscaling."),
@@ -106,7 +109,7 @@ var sections = []section{
 		operate("late-bursts", "Late bursts", "What happens when a fleet comes back late, with figures."),
 		operate("abuse", "Abuse", "What a hostile client cannot do to other teams."),
 	}},
-	{runbooksTitle, []link{
+	{"Runbooks", []link{
 		runbook("RoomsensorAPIErrors", "More than 5 % of the requests to the API fail."),
 		runbook("RoomsensorAPISlow", "1 % of the requests to the API take longer than 2.5 seconds."),
 		runbook("RoomsensorDashboardErrors", "More than 5 % of the requests to the dashboard fail."),
@@ -169,16 +172,19 @@ var pages = func() (all []link) {
 	return all
 }()
 
-// neighbors returns the pages before and after a page of the navigation, or nil.
+// neighbors returns the pages before and after a page in its menu, or nil.
 func neighbors(path string) (previous, next *link) {
 	i := slices.IndexFunc(pages, func(l link) bool { return l.Path == path })
-	if i > 0 {
-		previous = &pages[i-1]
+	at := func(i int) *link {
+		if i < 0 || i >= len(pages) || forOperators(pages[i].Path) != forOperators(path) {
+			return nil
+		}
+		return &pages[i]
 	}
-	if i >= 0 && i+1 < len(pages) {
-		next = &pages[i+1]
+	if i < 0 {
+		return nil, nil
 	}
-	return previous, next
+	return at(i - 1), at(i + 1)
 }
 
 // pageLink returns the link to a page of the navigation, whose path is a constant.

@@ -70,6 +70,9 @@ func (p page) Current(path string) bool {
 	return p.Path == path || path == "/errors" && strings.HasPrefix(p.Path, "/errors/")
 }
 
+// ForOperators reports whether the page shows the menu of those who run the service.
+func (p page) ForOperators() bool { return forOperators(p.Path) }
+
 // Href returns the relative path from the page to a path below /docs.
 func (p page) Href(path string) string { return p.Up + path }
 

@@ -61,7 +61,7 @@ func targets(t *testing.T, path, body string) []*url.URL {
 		target, err := base.Parse(html.UnescapeString(match[1]))
 		require.NoError(t, err, match[1])
 		if target.Host != "host" {
-			require.True(t, forOperators(path), "%s leads outside: %s", path, match[1])
+			require.True(t, mayNameHosts(path), "%s leads outside: %s", path, match[1])
 			continue
 		}
 		if rest, ok := strings.CutPrefix(target.Path, "/sensors"); ok { // The name of these pages in docsURL.
@@ -72,9 +72,12 @@ func targets(t *testing.T, path, body string) []*url.URL {
 	return all
 }
 
-// forOperators reports whether a page may name other hosts, such as the documentation of KEDA.
-func forOperators(path string) bool {
-	return strings.HasPrefix(path, "/docs/operate") || strings.TrimSuffix(path, ".md") == "/docs/changelog"
+// forOperators reports whether a page is for those who run the service.
+func forOperators(path string) bool { return strings.HasPrefix(path, "/docs/operate") }
+
+// mayNameHosts reports whether a page may name other hosts, such as the documentation of KEDA.
+func mayNameHosts(path string) bool {
+	return forOperators(path) || strings.TrimSuffix(path, ".md") == "/docs/changelog"
 }
 
 func TestLinks(t *testing.T) {
@@ -145,7 +148,7 @@ func TestHosts(t *testing.T) {
 		"http://www.w3.org":     true, // The namespace of SVG.
 	}
 	for path, body := range crawl(t) {
-		if strings.Contains(path, "/assets/swagger-ui.") || forOperators(path) {
+		if strings.Contains(path, "/assets/swagger-ui.") || mayNameHosts(path) {
 			continue
 		}
 		for _, found := range address.FindAllString(body, -1) {
@@ -162,6 +165,7 @@ var (
 	title        = regexp.MustCompile(`<title>([^<]+) · roomsensor</title>`)
 	fenced       = regexp.MustCompile("(?ms)^ *```.*?^ *```")
 	markdownLink = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	menu         = regexp.MustCompile(`(?s)<nav[^>]* aria-label="Pages">(.*?)</nav>`)
 	next         = regexp.MustCompile(`<a class="next" rel="next" href="([^"]*)">`)
 )
 
@@ -173,7 +177,38 @@ func submatches(r *regexp.Regexp, text string) (all []string) {
 	return all
 }
 
-// TestPages checks that every page has a title and a description of its own, and that "next" leads through all texts.
+// TestMenus checks that a page has the menu of its readers, API clients or operators, and that the API reference is in
+// both, so that two clicks on a phone lead to it.
+func TestMenus(t *testing.T) {
+	t.Parallel()
+	listed := map[string]bool{}
+	for path, body := range crawl(t) {
+		if !strings.HasPrefix(body, "<!doctype html>") {
+			continue
+		}
+		menus := submatches(menu, body)
+		require.Len(t, menus, 2, "%s: beside the page, and on a phone", path)
+		require.Equal(t, menus[0], menus[1], path)
+		all := targets(t, path, "<!doctype html>"+menus[0])
+		require.Equal(t, []string{"/docs", "/docs/operate"}, []string{all[0].Path, all[1].Path}, "the switch")
+		reference := 0
+		for _, target := range all[2:] {
+			listed[target.Path] = true
+			if target.Path == "/docs/reference" {
+				reference++
+				continue
+			}
+			require.Equal(t, forOperators(path), forOperators(target.Path), "%s lists %s", path, target.Path)
+		}
+		require.Equal(t, 1, reference, path)
+	}
+	for _, name := range texts(t) {
+		require.True(t, listed[pageOf(name)], name)
+	}
+}
+
+// TestPages checks that every page has a title and a description of its own, and that "next" leads through all texts of
+// a menu.
 func TestPages(t *testing.T) {
 	t.Parallel()
 	titles, descriptions := map[string]string{}, map[string]string{}
@@ -190,22 +225,30 @@ func TestPages(t *testing.T) {
 		}
 	}
 	visited := map[string]bool{}
-	for path := "/docs"; path != "" && !visited[path]; {
-		visited[path] = true
-		body := get(t, path).Body.String()
-		if strings.Contains(body, `id="viewer"`) { // The references have no links to their neighbors.
-			path = map[string]string{"/docs/reference": "/docs/receiver", "/docs/receiver": "/docs/errors"}[path]
-			continue
+	for _, first := range []string{"/docs", "/docs/operate"} {
+		for path := first; path != "" && !visited[path]; {
+			require.Equal(t, forOperators(first), forOperators(path), path)
+			visited[path] = true
+			path = nextPage(t, path)
 		}
-		links := submatches(next, body)
-		if len(links) == 0 {
-			break
-		}
-		path = targets(t, path, `<!doctype html><a href="`+links[0]+`">`)[0].Path
 	}
 	for _, name := range texts(t) {
 		require.True(t, visited[pageOf(name)], name)
 	}
+}
+
+// nextPage returns the path of the page to which "next" leads, or "".
+func nextPage(t *testing.T, path string) string {
+	t.Helper()
+	body := get(t, path).Body.String()
+	if strings.Contains(body, `id="viewer"`) { // The references have no links to their neighbors.
+		return map[string]string{"/docs/reference": "/docs/receiver", "/docs/receiver": "/docs/api-changes"}[path]
+	}
+	links := submatches(next, body)
+	if len(links) == 0 {
+		return ""
+	}
+	return targets(t, path, `<!doctype html><a href="`+links[0]+`">`)[0].Path
 }
 
 // TestSearchIndex checks that each entry leads to a place that exists, and that every page is in the index.

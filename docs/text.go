@@ -77,7 +77,7 @@ func (s *site) addIndexes() error {
 	fmt.Fprintf(&index, "# roomsensor\n\n> %s\n", pages[0].About)
 	for _, group := range sections {
 		fmt.Fprintf(&index, "\n## %s\n\n%s", group.Title, s.list(group.Pages, s.options.localize(defaultDocsURL)))
-		if group.Title == operateTitle || group.Title == runbooksTitle {
+		if group.ForOperators() {
 			continue
 		}
 		for _, l := range group.Pages {

@@ -15,7 +15,7 @@ import (
 // colors.
 var docsPages = []string{
 	"/docs", "/docs/guides/authentication", "/docs/guides/time-windows", "/docs/guides/recipes", "/docs/errors",
-	"/docs/glossary", "/docs/missing",
+	"/docs/glossary", "/docs/operate", "/docs/operate/runbooks/RoomsensorConnectionsExhausted", "/docs/missing",
 }
 
 // docsURL serves the documentation, once.
@@ -70,6 +70,12 @@ func TestDocsKeyboard(t *testing.T) {
 		p.enter(t, "Rate limits")
 		require.Equal(t, base+"/docs/guides/rate-limits", p.address(t))
 		require.Contains(t, p.text(t), "RateLimit")
+		p.enter(t, "Operate the service")
+		require.Equal(t, base+"/docs/operate", p.address(t))
+		p.enter(t, "Scaling")
+		require.Equal(t, base+"/docs/operate/scaling", p.address(t))
+		p.enter(t, "API reference")
+		require.Equal(t, base+"/docs/reference", p.address(t))
 		p.requireQuiet(t)
 	}
 }
