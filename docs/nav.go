@@ -28,8 +28,8 @@ func forOperators(path string) bool { return strings.HasPrefix(path, "/operate")
 // guidesTitle is the title of the section that the page /guides lists.
 const guidesTitle = "Guides"
 
-// sections is the navigation: two menus, of which a page shows its own. The order of the pages is that of their links to
-// the previous and the next page.
+// sections is the navigation: two menus, of which a page shows its own. The order of the pages is that of their links
+// to the previous and the next page.
 var sections = []section{
 	{"Start", []link{
 		{"", "Quickstart", "Read room sensor data over HTTP: devices, readings, CSV and uploads in 5 minutes.", "README.md"},
@@ -53,14 +53,14 @@ var sections = []section{
 		guide("paging", "Paging", "Read all pages of a list, and stop at the first error."),
 		guide("aggregates", "Aggregates", "Hours and days: minimum, maximum, mean and count of each metric."),
 		guide("coverage", "Coverage", "Find out whether last night's data arrived, and what is missing."),
-		guide("nights-per-athlete", "Nights per athlete", "From readings to nights per athlete, as a list or a table."),
+		guide("nights-per-athlete", "Nights per athlete", "For analysts: nights in pandas, R or a spreadsheet."),
 		guide("csv", "CSV export", "Export readings of many devices, and load them into pandas, R and other tools."),
 		guide("parquet", "Parquet export", "Export readings with their types, for pandas, DuckDB and other tools."),
 		guide("spreadsheets", "Spreadsheets", "Load readings into Excel, LibreOffice and Google Sheets."),
 		guide("command-line", "Command line", "Read and export readings of any period with the program roomsensor."),
 		guide("python", "Python client", "Read, export and upload from Python with one file: data frames, retries, changes."),
 		guide("clients", "Go and generated clients", "Use the Go client, or generate one for another language."),
-		guide("recipes", "Recipes", "Programs for DuckDB, a mail about last night, plots in Python and R, and Grafana."),
+		guide("recipes", "Recipes", "Missing nights, joins, occupancy, DuckDB, a mail about last night, plots and Grafana."),
 		guide("prometheus", "Prometheus", "Scrape the newest values of all rooms, and be alerted."),
 		guide("dashboard", "Use the dashboard", "The pages for coaches and managers, task by task."),
 		guide("nights", "Nights", "What the air of the rooms was like at night: the verdict, its limits, and the values."),

@@ -6,6 +6,6 @@
 //	pages_test.go       finds the samples in the pages
 //	run_test.go         interpreters; runs one sample
 //	proxy_test.go       an API that fails as a test wants
-//	statements_test.go  the statements for Grafana
+//	statements_test.go  SQL, and the formula for spreadsheets
 //	samples_test.go     the demo, and what every sample must do
 package samples

@@ -167,10 +167,14 @@ func TestSamples(t *testing.T) {
 			e.withOwnKey(t).check(t, &s)
 		})
 	}
-	t.Run("guides/recipes.md/sql", func(t *testing.T) {
-		t.Parallel()
-		e.checkGrafana(t)
-	})
+	for name, check := range map[string]func(*testing.T){
+		"Grafana": e.checkGrafana, "missing nights": e.checkMissingNights, "formula": e.checkFormula,
+	} {
+		t.Run("guides/recipes.md/"+name, func(t *testing.T) {
+			t.Parallel()
+			check(t)
+		})
+	}
 }
 
 // checkPythonClient runs the tests of the Python client.
